@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+# The door to the Meson build: make, make demo, make check, make bench, make install, make clean.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+PYTHON ?= python3
+
+.PHONY: all build deps demo check bench install uninstall clean
+
+all: deps build
+
+build: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) --quiet || { ninja -C $(BUILD); exit 1; }
+
+$(BUILD)/build.ninja:
+	@meson setup $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+
+# Debian packages that are missing; as root they are installed, else named.
+deps:
+	@packaging/install-deps.sh build
+
+# Probe a redis-server under load: live events, a summary, and proof that it is unharmed.
+demo:
+	@packaging/install-deps.sh demo
+	@$(MAKE) --no-print-directory -s build
+	@DPROBES=$(BUILD)/src/cmd/dprobes examples/demo.sh
+
+check:
+	@packaging/install-deps.sh check
+	@$(MAKE) --no-print-directory -s build
+	@$(PYTHON) tests/run.py $(BUILD) $(TESTS)
+
+bench:
+	@packaging/install-deps.sh check
+	@$(MAKE) --no-print-directory -s build
+	@$(BUILD)/bench/bench-hits -w $(BUILD)/bench $(BUILD)/bench/bench-target
+
+install: $(BUILD)/build.ninja
+	@meson configure $(BUILD) --prefix $(PREFIX)
+	@$(MAKE) --no-print-directory -s build
+	@meson install -C $(BUILD) --no-rebuild --quiet
+
+uninstall:
+	@ninja -C $(BUILD) uninstall
+
+clean:
+	@rm -rf $(BUILD)

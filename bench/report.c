@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The tables: one for each place, then what the project expects of itself. Prints, never judges by exit code. */
+#include <stdio.h>
+
+#include "bench.h"
+
+/* What a contender adds to a call. results[0] is the unprobed one. */
+static double net(const struct bench_result *results, size_t i)
+{
+	double v = bench_median(results[i].ns, results[i].n) - bench_median(results[0].ns, results[0].n);
+
+	return v > 0 ? v : 0;
+}
+
+/* The cheapest contender of a side that does this job; -1 none. */
+static int cheapest(const struct bench_result *results, size_t n, enum bench_job job, bool ours)
+{
+	int best = -1;
+
+	for (size_t i = 1; i < n; i++)
+		if (results[i].c->job == job && results[i].c->ours == ours && results[i].n &&
+		    (best < 0 || net(results, i) < net(results, (size_t)best)))
+			best = (int)i;
+	return best;
+}
+
+static void format_ns(char *out, size_t size, double v)
+{
+	if (v < 100)
+		snprintf(out, size, "%.1f", v);
+	else
+		snprintf(out, size, "%.0f", v);
+}
+
+static void row(const struct bench_result *results, size_t n, size_t i)
+{
+	const struct bench_result *r = &results[i];
+	char least[32], median[32], added[32], ratio[32] = "", seen[64] = "";
+	int mine = cheapest(results, n, r->c->job, true);
+
+	if (!r->n) {
+		if (r->skipped[0])
+			printf("| %-42s | skipped: %s\n", r->c->name, r->skipped);
+		return;
+	}
+	format_ns(least, sizeof(least), bench_min(r->ns, r->n));
+	format_ns(median, sizeof(median), bench_median(r->ns, r->n));
+	format_ns(added, sizeof(added), net(results, i));
+	if (i == 0)
+		added[0] = '\0';
+	else if (!r->c->ours && mine >= 0 && net(results, (size_t)mine) > 0)
+		snprintf(ratio, sizeof(ratio), "%.1f", net(results, i) / net(results, (size_t)mine));
+	if (r->can_count && r->hits != r->calls)
+		snprintf(seen, sizeof(seen), "%llu of %llu hits", (unsigned long long)r->hits,
+			 (unsigned long long)r->calls);
+	else if (r->lost)
+		snprintf(seen, sizeof(seen), "%llu of %llu lost", (unsigned long long)r->lost,
+			 (unsigned long long)r->calls);
+	else if (i)
+		snprintf(seen, sizeof(seen), "%s", r->can_count ? "all" : "not counted");
+	printf("| %-42s | %8s | %8s | %8s | %6s | %s |\n", r->c->name, least, median, added, ratio, seen);
+}
+
+static void table(const struct bench_place *p, const struct bench_result *results, size_t n)
+{
+	printf("\n### First instruction: %s\n\n", p->name);
+	printf("| %-42s | %8s | %8s | %8s | %6s | %s |\n", "contender", "min ns", "median", "added", "ratio", "hits");
+	printf("|%.44s|---------:|---------:|---------:|-------:|---|\n",
+	       "---------------------------------------------------");
+	for (int job = 0; job < NJOBS; job++)
+		for (size_t i = 0; i < n; i++)
+			if ((int)results[i].c->job == job)
+				row(results, n, i);
+}
+
+static void expect(const char *what, double value, const char *unit, double limit, bool at_most)
+{
+	bool met = at_most ? value <= limit : value >= limit;
+
+	printf("| %-66s | %8.1f %-5s | %s %.0f | %s |\n", what, value, unit, at_most ? "at most" : "at least", limit,
+	       met ? "met" : "NOT MET");
+}
+
+static void expect_ns(const struct bench_place *p, const struct bench_result *results, size_t n,
+		      enum bench_job job, const char *name, double limit)
+{
+	int mine = cheapest(results, n, job, true);
+	char what[160];
+
+	snprintf(what, sizeof(what), "%s, %s", name, p->name);
+	if (mine >= 0)
+		expect(what, net(results, (size_t)mine), "ns", limit, true);
+	else
+		printf("| %-66s | not measured |  | |\n", what);
+}
+
+static void expect_ratio(const struct bench_place *p, const struct bench_result *results, size_t n,
+			 double limit)
+{
+	int mine = cheapest(results, n, JOB_RECORD, true), rival = cheapest(results, n, JOB_RECORD, false);
+	char what[160];
+
+	if (mine < 0 || rival < 0) {
+		printf("| record against the cheapest kernel uprobe, %-23s | not measured |  | |\n", p->name);
+		return;
+	}
+	snprintf(what, sizeof(what), "record against \"%s\", %s", results[rival].c->name, p->name);
+	expect(what, net(results, (size_t)rival) / net(results, (size_t)mine), "times", limit, false);
+}
+
+void bench_report(const struct bench_place *places, size_t nplaces, struct bench_result *results,
+		  size_t ncontenders)
+{
+	for (size_t i = 0; i < nplaces; i++)
+		table(&places[i], results + i * ncontenders, ncontenders);
+	printf("\n\"added\": median less the median of the unprobed call. \"ratio\": added, divided by that of ours "
+	       "for the same job.\n\n### Expected\n\n");
+	printf("| %-66s | %14s | expected | |\n|---|---:|---|---|\n", "what", "measured");
+	for (size_t i = 0; i < nplaces; i++) {
+		const struct bench_result *r = results + i * ncontenders;
+
+		expect_ns(&places[i], r, ncontenders, JOB_HIT, "empty hit", 10);
+		expect_ns(&places[i], r, ncontenders, JOB_RECORD, "4-argument record with time stamp", 30);
+		expect_ratio(&places[i], r, ncontenders, places[i].func == FUNC_PUSH ? 25 : 10);
+	}
+}

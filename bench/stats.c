@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Medians and minima. */
+#include <stdlib.h>
+
+#include "bench.h"
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double bench_median(double *v, size_t n)
+{
+	if (!n)
+		return 0;
+	qsort(v, n, sizeof(*v), by_value);
+	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+double bench_min(const double *v, size_t n)
+{
+	double least = n ? v[0] : 0;
+
+	for (size_t i = 1; i < n; i++)
+		least = v[i] < least ? v[i] : least;
+	return least;
+}

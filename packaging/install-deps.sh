@@ -1,0 +1,99 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+#
+# Install the Debian packages that are missing, and only those: quietly, without questions, and
+# without starting any service that a package brings along.
+#
+# Usage: install-deps.sh build|demo|check
+set -eu
+
+build="gcc make meson ninja-build pkg-config libc6-dev libelf-dev libdw-dev"
+demo="redis-server redis-tools python3"
+tests="libcmocka-dev libzydis-dev nginx-light golang-go musl-tools gdb libllvm14 g++ git sqlite3
+       openssl binutils procps"
+optional="rustc"
+services="redis-server nginx"
+
+case "${1:-build}" in
+build) wanted=$build optional= ;;
+demo) wanted="$build $demo" optional= ;;
+check) wanted="$build $demo $tests" ;;
+*)
+	echo "usage: install-deps.sh build|demo|check" >&2
+	exit 2
+	;;
+esac
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+
+have() {
+	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+missing_of() {
+	for package in "$@"; do
+		have "$package" || printf '%s ' "$package"
+	done
+}
+
+if ! command -v dpkg-query >/dev/null 2>&1; then
+	echo "not a Debian system: install the equivalents of these yourself: $wanted" >&2
+	exit 0
+fi
+# shellcheck disable=SC2086 # lists of words
+missing=$(missing_of $wanted)
+# shellcheck disable=SC2086
+extra=$(missing_of $optional)
+[ -n "$missing$extra" ] || exit 0
+if [ "$(id -u)" != 0 ]; then
+	[ -z "$missing" ] && exit 0
+	echo "missing packages; run as root: apt-get install --no-install-recommends $missing" >&2
+	exit 1
+fi
+
+work=$(mktemp -d)
+policy=/usr/sbin/policy-rc.d
+
+restore() {
+	rm -f "$policy"
+	[ ! -e "$work/policy-rc.d" ] || mv "$work/policy-rc.d" "$policy"
+	rm -rf "$work"
+}
+trap restore EXIT
+trap 'exit 1' INT TERM HUP
+[ ! -e "$policy" ] || mv "$policy" "$work/policy-rc.d"
+printf '#!/bin/sh\nexit 101\n' >"$policy"
+chmod 755 "$policy"
+
+export DEBIAN_FRONTEND=noninteractive
+install_packages() {
+	apt-get install -y -qq --no-install-recommends -o Dpkg::Use-Pty=0 \
+		-o Dpkg::Options::=--force-confold -o DPkg::Lock::Timeout=300 "$@" >"$work/log" 2>&1
+}
+
+# shellcheck disable=SC2086
+new_services=$(missing_of $services)
+if [ -n "$missing" ]; then
+	echo "installing: $missing"
+	# shellcheck disable=SC2086
+	if ! install_packages $missing; then
+		apt-get update -qq >"$work/update" 2>&1 || cat "$work/update" >&2
+		# shellcheck disable=SC2086
+		if ! install_packages $missing; then
+			cat "$work/log" >&2
+			echo "the packages could not be installed" >&2
+			exit 1
+		fi
+	fi
+fi
+if [ -n "$extra" ]; then
+	echo "installing: $extra"
+	# shellcheck disable=SC2086
+	install_packages $extra || echo "not available, left out: $extra"
+fi
+# What came only for the tests shall not start at the next boot either.
+for service in $new_services; do
+	! command -v systemctl >/dev/null 2>&1 || systemctl disable -q "$service" >/dev/null 2>&1 || :
+done
+# A build directory that was set up earlier must look for the new libraries again.
+[ ! -d "$root/build" ] || touch "$root/meson.build"

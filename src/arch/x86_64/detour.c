@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Emits detours: for each displaced instruction the hits that stand before it and its copy, then
+ * the jump back. Touches neither memory of the target nor any allocator.
+ */
+#include "arch/x86_64/detour.h"
+
+#define ZONE 128
+
+/* lea disp(%rsp),%rsp: moves the stack pointer without touching a flag. */
+static void emit_lea_rsp(struct dp_emit *e, s32 disp)
+{
+	static const u8 lea8[] = {0x48, 0x8d, 0x64, 0x24};
+	static const u8 lea32[] = {0x48, 0x8d, 0xa4, 0x24};
+
+	if (disp >= -128 && disp <= 127) {
+		dp_emit_bytes(e, lea8, sizeof(lea8));
+		dp_emit_u8(e, (u8)disp);
+	} else {
+		dp_emit_bytes(e, lea32, sizeof(lea32));
+		dp_emit_u32(e, (u32)disp);
+	}
+}
+
+/* Returns the offset of the displacement that must come to point at the entry's address. */
+static size_t emit_hit(struct dp_emit *e, u32 point, bool zone)
+{
+	size_t hole;
+
+	if (zone)
+		emit_lea_rsp(e, -ZONE);
+	dp_emit_u8(e, 0x57); /* push %rdi */
+	dp_emit_u8(e, 0xbf); /* mov $point,%edi */
+	dp_emit_u32(e, point);
+	dp_emit_u8(e, 0xff); /* call *entry(%rip) */
+	dp_emit_u8(e, 0x15);
+	hole = e->len;
+	dp_emit_u32(e, 0);
+	dp_emit_u8(e, 0x5f); /* pop %rdi */
+	if (zone)
+		emit_lea_rsp(e, ZONE);
+	return hole;
+}
+
+static int emit_copy(struct dp_emit *e, const struct dp_detour *d, u8 i, struct dp_error *err)
+{
+	const u8 *code = d->code + d->win->off[i];
+	struct dp_insn in;
+	int r = dp_insn_decode(&in, code, DP_INSN_MAX);
+
+	if (r < 0)
+		return dp_fail(err, E_SITE_BADINSN, "at 0x%llx",
+			       (unsigned long long)(d->start + d->win->off[i]));
+	return dp_relocate(e, &in, code, d->start + d->win->off[i], err);
+}
+
+/* The entries' addresses, as constants behind the code; each is there once. */
+static void emit_pointers(struct dp_emit *e, const struct dp_detour *d, const size_t *holes,
+			  const u64 entries[DP_NENTRIES])
+{
+	for (int k = 0; k < DP_NENTRIES; k++) {
+		bool used = false;
+
+		for (u8 i = 0; i < d->win->ninsns; i++) {
+			u32 disp;
+
+			if (d->point[i] == DP_NO_POINT || d->entry[i] != k)
+				continue;
+			used = true;
+			disp = (u32)(e->len - (holes[i] + 4));
+			if (!e->overflow)
+				memcpy(e->buf + holes[i], &disp, 4);
+		}
+		if (used)
+			dp_emit_u64(e, entries[k]);
+	}
+}
+
+int dp_detour_emit(struct dp_emit *e, struct dp_detour *d, const u64 entries[DP_NENTRIES],
+		   struct dp_error *err)
+{
+	size_t holes[DP_WINDOW_INSNS] = {0};
+	int r;
+
+	for (u8 i = 0; i < d->win->ninsns; i++) {
+		d->arrive[i] = (u16)e->len;
+		if (d->point[i] != DP_NO_POINT)
+			holes[i] = emit_hit(e, d->point[i], d->entry[i] >= DP_ENTRY_ZONE);
+		d->copy[i] = (u16)e->len;
+		r = emit_copy(e, d, i, err);
+		if (r)
+			return r;
+	}
+	d->back = 0;
+	if (d->win->falls) {
+		d->back = (u16)e->len;
+		r = dp_emit_jmp(e, d->start + d->win->len, err);
+		if (r)
+			return r;
+	}
+	emit_pointers(e, d, holes, entries);
+	return e->overflow ? dp_fail(err, E_RELOC_RANGE, "the detour is too long") : 0;
+}

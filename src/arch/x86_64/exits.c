@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Exits of a function: the places at which control goes back to the caller or on to another
+ * function that will. A missed exit would leave a return probe without its return, so doubt is an
+ * error.
+ */
+#include "arch/x86_64/indirect.h"
+#include "arch/x86_64/text.h"
+
+#define MAX_RANGES 64 /* a function and its parts */
+
+struct search {
+	const struct dp_analysis *c;
+	const struct dp_exit_env *env;
+	struct dp_error *err;
+	const struct dp_func *ranges[MAX_RANGES]; /* first the function itself */
+	u32 nranges;
+	u64 *exits;
+	int n, max;
+};
+
+static bool known(const struct search *s, const struct dp_func *f)
+{
+	for (u32 i = 0; i < s->nranges; i++)
+		if (s->ranges[i] == f)
+			return true;
+	return false;
+}
+
+static int doubt(struct search *s, const char *why, u64 addr)
+{
+	return dp_fail(s->err, E_FUNC_EXITS, "%s at 0x%llx", why, (unsigned long long)addr);
+}
+
+static void add_exit(struct search *s, u64 addr)
+{
+	if (s->n < s->max)
+		s->exits[s->n] = addr;
+	s->n++;
+}
+
+/* Control goes on in another range which then belongs to the function. */
+static int follow(struct search *s, const struct dp_func *f, u64 from)
+{
+	if (known(s, f))
+		return 0;
+	if (f->flags & DP_FUNC_UNPROVEN)
+		return doubt(s, "it goes on in code that jumps to a computed address", from);
+	if (s->nranges == MAX_RANGES)
+		return doubt(s, "it has too many parts", from);
+	s->ranges[s->nranges++] = f;
+	return 0;
+}
+
+/*
+ * A tail call. A conditional one cannot be an exit: a probe on it would also be hit by calls that
+ * stay.
+ */
+static int tail_call(struct search *s, const struct dp_insn *in, u64 from)
+{
+	if (in->cls != DP_INSN_JMP_REL)
+		return doubt(s, "a conditional jump leaves the function", from);
+	add_exit(s, from);
+	return 0;
+}
+
+/* A direct branch out of its range: a tail call when it goes to the start of a function. */
+static int branch_out(struct search *s, const struct dp_insn *in, u64 from, u64 target)
+{
+	struct dp_code_text *ct = dp_code_at(s->c, target);
+	const struct dp_func *f = ct ? dp_text_func(&ct->t, target) : NULL;
+
+	if (f && known(s, f)) {
+		if (target == f->lo && f != s->ranges[0] && !(f->flags & DP_FUNC_PART))
+			return tail_call(s, in, from);
+		return 0;
+	}
+	if (!f || (target == f->lo && !(f->flags & DP_FUNC_PART)))
+		return tail_call(s, in, from);
+	return follow(s, f, from);
+}
+
+static int indirect_jump(struct search *s, const struct dp_text *t, const struct dp_func *f,
+			 const struct dp_trail *trail, const struct dp_insn *in, u64 off)
+{
+	struct dp_indirect ind;
+	int rc;
+
+	dp_indirect_trace(t, trail, in, off, &ind);
+	if (ind.kind == DP_INDIRECT_TABLE || ind.kind == DP_INDIRECT_SUM)
+		return 0;
+	rc = s->env->internal(s->env->arg, f,
+			      ind.kind == DP_INDIRECT_MEMORY && ind.indexed ? ind.table : 0);
+	if (rc < 0)
+		return doubt(s, "an indirect jump may stay inside or leave", t->lo + off);
+	if (!rc)
+		add_exit(s, t->lo + off);
+	return 0;
+}
+
+static int one(struct search *s, const struct dp_text *t, const struct dp_func *f,
+	       const struct dp_trail *trail, const struct dp_insn *in, u64 off)
+{
+	u64 target;
+
+	switch (in->cls) {
+	case DP_INSN_RET:
+		add_exit(s, t->lo + off);
+		return 0;
+	case DP_INSN_JMP_REL:
+	case DP_INSN_JCC_REL:
+	case DP_INSN_LOOP:
+		dp_insn_target(in, t->lo + off, &target);
+		return target >= f->lo && target < f->hi ? 0
+							 : branch_out(s, in, t->lo + off, target);
+	case DP_INSN_JMP_IND:
+		return indirect_jump(s, t, f, trail, in, off);
+	case DP_INSN_FAR:
+		return dp_insn_falls_through(in) ? 0 : doubt(s, "a far transfer", t->lo + off);
+	}
+	return 0;
+}
+
+/* Code that runs off its end goes on in the next function; behind a call, the call does not return.
+ */
+static int run_off(struct search *s, const struct dp_text *t, const struct dp_func *f)
+{
+	const struct dp_func *next = NULL;
+	struct dp_insn in;
+
+	for (u64 a = f->hi; !next && a < t->hi; a += in.len) {
+		next = dp_text_func(t, a);
+		if (!next && (dp_insn_decode(&in, t->bytes + (a - t->lo), t->hi - a) < 0 ||
+			      !dp_insn_is_nop(&in, t->bytes + (a - t->lo))))
+			break;
+	}
+	if (!next)
+		return doubt(s, "control runs off the end", f->hi);
+	return follow(s, next, f->hi);
+}
+
+static int scan(struct search *s, const struct dp_func *f)
+{
+	const struct dp_text *t = &dp_code_at(s->c, f->lo)->t;
+	u64 off = f->lo - t->lo, end = f->hi - t->lo;
+	struct dp_trail trail = {.n = 0};
+	struct dp_insn in = {0};
+	bool real = false, falls = false;
+
+	while (off < end) {
+		int n = dp_insn_decode(&in, t->bytes + off, end - off), rc;
+
+		if (n < 0)
+			return doubt(s, "bytes that are no instruction", t->lo + off);
+		rc = one(s, t, f, &trail, &in, off);
+		if (rc)
+			return rc;
+		if (!dp_insn_is_nop(&in, t->bytes + off)) {
+			real = in.cls != DP_INSN_CALL_REL && in.cls != DP_INSN_CALL_IND &&
+			       in.cls != DP_INSN_HLT && in.cls != DP_INSN_INT3 &&
+			       in.cls != DP_INSN_SYSCALL;
+			falls = dp_insn_falls_through(&in);
+		}
+		if (dp_insn_falls_through(&in))
+			dp_trail_add(&trail, off);
+		else
+			dp_trail_reset(&trail);
+		off += (u64)n;
+	}
+	return real && falls ? run_off(s, t, f) : 0;
+}
+
+int dp_code_exits(const struct dp_analysis *c, u64 addr, const struct dp_exit_env *env, u64 *exits,
+		  int max, struct dp_error *err)
+{
+	struct dp_code_text *ct = dp_code_at(c, addr);
+	const struct dp_func *f = ct ? dp_text_func(&ct->t, addr) : NULL;
+	struct search s = {.c = c, .env = env, .err = err, .exits = exits, .max = max};
+	int rc;
+
+	if (!f)
+		return dp_fail(err, E_SITE_NOFUNC, "0x%llx", (unsigned long long)addr);
+	if (f->flags & DP_FUNC_UNPROVEN)
+		return dp_fail(err, E_FUNC_EXITS,
+			       "the function at 0x%llx jumps to a computed address",
+			       (unsigned long long)f->lo);
+	s.ranges[s.nranges++] = f;
+	for (u32 i = 0; i < s.nranges; i++) {
+		rc = scan(&s, s.ranges[i]);
+		if (rc)
+			return rc;
+	}
+	if (s.n > max)
+		return dp_fail(err, E_FUNC_EXITS,
+			       "the function at 0x%llx has %d exits, more than %d",
+			       (unsigned long long)f->lo, s.n, max);
+	return s.n;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The one header that kernel-clean code (arch, engine, hit, program, lang/event) may include for
+ * types and host services. It must not include any libc header.
+ */
+#ifndef DP_BASE_H
+#define DP_BASE_H
+
+#ifdef __KERNEL__
+#include <linux/errno.h>
+#include <linux/string.h>
+#include <linux/types.h>
+#include <linux/stdarg.h>
+#else
+#include <linux/errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int8_t s8;
+typedef int16_t s16;
+typedef int32_t s32;
+typedef int64_t s64;
+
+/* The compiler may emit calls to these anyway; each host and the blob provide them. */
+void *memcpy(void *restrict dst, const void *restrict src, size_t n);
+void *memmove(void *dst, const void *src, size_t n);
+void *memset(void *dst, int c, size_t n);
+int memcmp(const void *a, const void *b, size_t n);
+size_t strlen(const char *s);
+int strcmp(const char *a, const char *b);
+int strncmp(const char *a, const char *b, size_t n);
+#endif
+
+#define DP_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define DP_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define DP_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define DP_ALIGN_UP(x, n) (((x) + (n) - 1) & ~((__typeof__(x))(n) - 1))
+#define DP_ALIGN_DOWN(x, n) ((x) & ~((__typeof__(x))(n) - 1))
+#define DP_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+/*
+ * Services that each host provides to the control side (never to the hit path).
+ * dp_alloc returns zeroed memory or NULL; dp_resize keeps the first old_size bytes and zeroes
+ * the rest (NULL on failure, the old block stays); dp_free accepts NULL.
+ * dp_vformat has the contract of vsnprintf.
+ */
+void *dp_alloc(size_t size);
+void *dp_resize(void *old, size_t old_size, size_t new_size);
+void dp_free(void *p);
+int dp_vformat(char *buf, size_t size, const char *fmt, va_list ap);
+int dp_format(char *buf, size_t size, const char *fmt, ...) DP_PRINTF(3, 4);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Parses options for all subcommands from one table each, and prints the help from the same table.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/cmd.h"
+
+void cmd_args_init(struct cmd_args *a, const struct cmd_spec *spec, int argc, char **argv)
+{
+	*a = (struct cmd_args){.spec = spec, .argc = argc, .argv = argv, .next = 1};
+}
+
+static bool has_letter(const struct cmd_option *o)
+{
+	return o->id > ' ' && o->id < 127;
+}
+
+static void print_synopsis(const struct cmd_spec *spec)
+{
+	const char *line = spec->synopsis;
+	const char *word = "usage:";
+
+	while (*line) {
+		size_t n = strcspn(line, "\n");
+
+		printf("%s dprobes %s %.*s\n", word, spec->name, (int)n, line);
+		line += n + (line[n] == '\n');
+		word = "      ";
+	}
+}
+
+static void print_help(const struct cmd_spec *spec)
+{
+	print_synopsis(spec);
+	printf("\n%s\n\nOptions:\n", spec->about);
+	for (const struct cmd_option *o = spec->options; o->name; o++) {
+		char left[64];
+
+		int n = has_letter(o) ? snprintf(left, sizeof(left), "-%c, ", o->id)
+				      : snprintf(left, sizeof(left), "    ");
+
+		snprintf(left + n, sizeof(left) - (size_t)n, "--%s%s%s", o->name,
+			 o->value ? " " : "", o->value ? o->value : "");
+		printf("  %-24s %s\n", left, o->help);
+	}
+	printf("  %-24s %s\n", "    --help", "show this help");
+	if (spec->more)
+		printf("\n%s\n", spec->more);
+}
+
+static const char *option_name(int i, void *arg)
+{
+	const struct cmd_spec *spec = arg;
+
+	int n = 0;
+
+	while (spec->options[n].name)
+		n++;
+	return i < n ? spec->options[i].name : i == n ? "help" : NULL;
+}
+
+static int unknown_option(struct cmd_args *a, const char *shown, const char *name)
+{
+	const char *near = name[1] ? ui_nearest(name, option_name, (void *)a->spec) : NULL;
+	char hint[128];
+
+	if (near)
+		snprintf(hint, sizeof(hint), "did you mean --%s?", near);
+	else
+		snprintf(hint, sizeof(hint), "`dprobes %s --help` shows the options",
+			 a->spec->name);
+	ui_fail(E_CMD_OPTION, hint, "%s", shown);
+	return CMD_OPT_ERROR;
+}
+
+/* Give the option its value: glued on, or the next argument. */
+static int finish(struct cmd_args *a, const struct cmd_option *o, const char *glued)
+{
+	a->value = glued;
+	if (!o->value && glued) {
+		ui_fail(E_CMD_VALUE, NULL, "--%s takes no value, got '%s'", o->name, glued);
+		return CMD_OPT_ERROR;
+	}
+	if (o->value && !glued) {
+		if (a->next >= a->argc) {
+			ui_fail(E_CMD_MISSING, NULL, "--%s needs %s", o->name, o->value);
+			return CMD_OPT_ERROR;
+		}
+		a->value = a->argv[a->next++];
+	}
+	return o->id;
+}
+
+static int long_option(struct cmd_args *a, const char *arg)
+{
+	size_t n = strcspn(arg, "=");
+	const char *glued = arg[n] == '=' ? arg + n + 1 : NULL;
+	char name[48], shown[64];
+
+	if (n == 4 && !strncmp(arg, "help", 4)) {
+		print_help(a->spec);
+		return CMD_OPT_HELP;
+	}
+	for (const struct cmd_option *o = a->spec->options; o->name; o++)
+		if (strlen(o->name) == n && !strncmp(o->name, arg, n))
+			return finish(a, o, glued);
+	snprintf(name, sizeof(name), "%.*s", (int)n, arg);
+	snprintf(shown, sizeof(shown), "--%s", name);
+	return unknown_option(a, shown, name);
+}
+
+static int short_option(struct cmd_args *a)
+{
+	char letter = *a->in++, name[] = {letter, '\0'}, shown[] = {'-', letter, '\0'};
+	const char *rest = a->in;
+
+	if (!*rest)
+		a->in = NULL;
+	for (const struct cmd_option *o = a->spec->options; o->name; o++) {
+		if (!has_letter(o) || o->id != letter)
+			continue;
+		if (o->value)
+			a->in = NULL; /* the rest of the cluster is the value */
+		return finish(a, o, o->value && *rest ? rest : NULL);
+	}
+	if (letter == 'h') {
+		print_help(a->spec);
+		return CMD_OPT_HELP;
+	}
+	return unknown_option(a, shown, name);
+}
+
+int cmd_args_next(struct cmd_args *a)
+{
+	const char *arg;
+
+	if (a->in)
+		return short_option(a);
+	if (a->next >= a->argc)
+		return CMD_OPT_END;
+	arg = a->argv[a->next++];
+	if (!strcmp(arg, "--"))
+		return CMD_OPT_REST;
+	if (arg[0] == '-' && arg[1] == '-')
+		return long_option(a, arg + 2);
+	if (arg[0] == '-' && arg[1]) {
+		a->in = arg + 1;
+		return short_option(a);
+	}
+	a->value = arg;
+	return CMD_OPT_OPERAND;
+}
+
+bool cmd_parse_pid(const char *text, pid_t *pid)
+{
+	char *end;
+	long v;
+
+	errno = 0;
+	v = strtol(text, &end, 10);
+	if (errno || end == text || *end || v <= 0 || v > 0x7fffffff) {
+		ui_fail(E_CMD_VALUE, "`pidof NAME` shows the ids of a program's processes",
+			"'%s' is not a process id", text);
+		return false;
+	}
+	*pid = (pid_t)v;
+	return true;
+}
+
+bool cmd_parse_seconds(const char *text, double *seconds)
+{
+	char *end;
+
+	errno = 0;
+	*seconds = strtod(text, &end);
+	if (!strcmp(end, "s"))
+		end++;
+	else if (!strcmp(end, "m") && ++end)
+		*seconds *= 60;
+	if (errno || end == text || *end || !isfinite(*seconds) || *seconds <= 0 ||
+	    *seconds > 1e9) {
+		ui_fail(E_CMD_VALUE, "give seconds, such as 10 or 0.5", "'%s' is not a duration",
+			text);
+		return false;
+	}
+	return true;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What the subcommands of `dprobes` share: their entry points, the option parser and the user
+ * interface. Subcommands parse arguments and print; the work is done in the libraries.
+ */
+#ifndef DP_CMD_H
+#define DP_CMD_H
+
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+/* Exit statuses. */
+#define CMD_OK 0
+#define CMD_FAILED 1
+#define CMD_USAGE 2
+
+/* Each takes its own name as argv[0] and returns the exit status. */
+int cmd_trace(int argc, char **argv);
+int cmd_funcs(int argc, char **argv);
+int cmd_coverage(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
+
+/* ---- options ---- */
+
+struct cmd_option {
+	const char *name;  /* long name without dashes */
+	int id;            /* positive; a letter is also the short name */
+	const char *value; /* name of the value in the help; NULL: takes none */
+	const char *help;
+};
+
+struct cmd_spec {
+	const char *name;     /* of the subcommand */
+	const char *synopsis; /* one or more lines behind the name */
+	const char *about;
+	const struct cmd_option *options; /* ends with a NULL name */
+	const char *more;                 /* printed below the options: examples */
+};
+
+enum {
+	CMD_OPT_END = 0,
+	CMD_OPT_OPERAND = -1, /* value is the operand */
+	CMD_OPT_REST = -2,    /* "--" was seen: argv[next] and what follows is not for us */
+	CMD_OPT_ERROR = -3,   /* told already; return CMD_USAGE */
+	CMD_OPT_HELP = -4,    /* printed already; return CMD_OK */
+};
+
+struct cmd_args {
+	const struct cmd_spec *spec;
+	int argc;
+	char **argv;
+	int next;          /* index of the next argument */
+	const char *in;    /* rest of a cluster of short options */
+	const char *value; /* of the option or operand just returned */
+};
+
+void cmd_args_init(struct cmd_args *a, const struct cmd_spec *spec, int argc, char **argv);
+
+/* The next option's id, or one of the above. Options and operands may be mixed; --help is built in.
+ */
+int cmd_args_next(struct cmd_args *a);
+
+/* Values of options. False: told already. */
+bool cmd_parse_pid(const char *text, pid_t *pid);
+bool cmd_parse_seconds(const char *text, double *seconds);
+
+/* ---- messages ---- */
+
+/* Tell an error on standard error: code, sentence, place; the text with a caret (text may be NULL);
+ * hint. */
+void ui_error(const struct dp_error *err, const char *text);
+
+/* Make up an error and tell it; returns the exit status that fits the code. */
+int ui_fail(enum dp_code code, const char *hint, const char *fmt, ...) DP_PRINTF(3, 4);
+int ui_status(enum dp_code code);
+
+void ui_note(const char *fmt, ...) DP_PRINTF(1, 2);
+
+/* A line that is overwritten while something takes long; shown on a terminal only. */
+void ui_progress(const char *what, unsigned long long done, unsigned long long total);
+void ui_progress_end(void);
+
+/* Whether f is a terminal on which colours are wanted (NO_COLOR, TERM=dumb). */
+bool ui_color(FILE *f);
+
+enum ui_style { UI_PLAIN, UI_BOLD, UI_DIM, UI_RED, UI_GREEN, UI_YELLOW, UI_CYAN };
+
+/* The escape sequence that begins a style on f, or "" when f gets no colours. UI_PLAIN ends it. */
+const char *ui_style(FILE *f, enum ui_style style);
+
+/*
+ * The candidate that is nearest to word, when it is near enough to be worth a suggestion; else
+ * NULL. next returns the candidates by index and ends with NULL.
+ */
+const char *ui_nearest(const char *word, const char *(*next)(int i, void *arg), void *arg);
+
+#endif

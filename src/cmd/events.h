@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The event lines of a command line: those given as arguments and those in files, in order. */
+#ifndef DP_EVENTS_H
+#define DP_EVENTS_H
+
+#include "base/error.h"
+
+struct event_line {
+	char *text;
+	char *where;   /* "FILE:3: ", or "" for an argument */
+	bool optional; /* left out when the program has nothing of that name */
+};
+
+struct event_lines {
+	struct event_line *v;
+	u32 n;
+};
+
+int event_lines_add(struct event_lines *e, const char *text, const char *where,
+		    struct dp_error *err);
+
+/* One event a line; empty lines and comments (#) are left out. "-": standard input. E_CMD_EVENTS.
+ */
+int event_lines_read(struct event_lines *e, const char *path, struct dp_error *err);
+/* For a program that is started without any event: the library calls by which it meets the world.
+ */
+int event_lines_default(struct event_lines *e, struct dp_error *err);
+
+void event_lines_free(struct event_lines *e);
+
+#endif

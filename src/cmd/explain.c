@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* `dprobes explain`: what an error code means, from the error table. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cmd/cmd.h"
+
+static const struct cmd_option options[] = {{NULL}};
+
+static const struct cmd_spec spec = {
+    .name = "explain",
+    .synopsis = "[CODE...]",
+    .about = "Tell what an error code means and what can be done. Without a code: list all.",
+    .options = options,
+    .more = "Example:\n  dprobes explain E-SITE-MIDINSN",
+};
+
+/* Break the text at blanks; lines begin with two blanks. */
+static void print_wrapped(const char *text, int width)
+{
+	int column = 0;
+
+	while (*text) {
+		int n = (int)strcspn(text, " ");
+
+		if (column && column + 1 + n > width) {
+			putchar('\n');
+			column = 0;
+		}
+		column += printf("%s%.*s", column ? " " : "  ", n, text);
+		text += n;
+		text += strspn(text, " ");
+	}
+	putchar('\n');
+}
+
+static void print_code(const struct dp_error_info *info)
+{
+	printf("%s%s%s: %s\n\n", ui_style(stdout, UI_BOLD), info->name, ui_style(stdout, UI_PLAIN),
+	       info->sentence);
+	print_wrapped(info->explanation, 78);
+	if (info->hint[0]) {
+		printf("\n  What to do:\n");
+		print_wrapped(info->hint, 78);
+	}
+}
+
+static void list_codes(void)
+{
+	for (int i = 1; i < DP_NCODES; i++) {
+		const struct dp_error_info *info = dp_error_info((enum dp_code)i);
+
+		printf("%-20s %s\n", info->name, info->sentence);
+	}
+}
+
+static const char *code_name(int i, void *arg)
+{
+	return i + 1 < DP_NCODES ? dp_error_info((enum dp_code)(i + 1))->name : NULL;
+}
+
+/* "E-SITE-..." belongs to the group "E-SITE-": when nothing is near, others of the group are. */
+static int unknown_code(const char *code)
+{
+	const char *near = ui_nearest(code, code_name, NULL);
+	char hint[160] = "";
+	size_t n = 0, group = 0;
+
+	if (near) {
+		snprintf(hint, sizeof(hint), "did you mean %s?", near);
+	} else if (!strncasecmp(code, "E-", 2)) {
+		group = 2 + strcspn(code + 2, "-");
+		for (int i = 1; i < DP_NCODES && n < sizeof(hint) - 40; i++) {
+			const char *name = dp_error_info((enum dp_code)i)->name;
+
+			if (!strncasecmp(name, code, group) && name[group] == '-')
+				n += (size_t)snprintf(hint + n, sizeof(hint) - n, "%s%s",
+						      n ? ", " : "codes of this group: ", name);
+		}
+	}
+	return ui_fail(E_CMD_CODE, hint[0] ? hint : NULL, "%s", code);
+}
+
+int cmd_explain(int argc, char **argv)
+{
+	struct cmd_args args;
+	int id, told = 0, status = CMD_OK;
+
+	cmd_args_init(&args, &spec, argc, argv);
+	while ((id = cmd_args_next(&args)) != CMD_OPT_END) {
+		enum dp_code code;
+
+		if (id == CMD_OPT_HELP)
+			return CMD_OK;
+		if (id == CMD_OPT_ERROR)
+			return CMD_USAGE;
+		if (id != CMD_OPT_OPERAND)
+			continue;
+		code = dp_error_by_name(args.value);
+		if (told++)
+			putchar('\n');
+		if (code != DP_OK)
+			print_code(dp_error_info(code));
+		else
+			status = unknown_code(args.value);
+	}
+	if (!told)
+		list_codes();
+	return status;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * `dprobes funcs`: the functions of a file or of a process, and for each the outcome that a probe
+ * at its entry would get, with the reason where it is not a jump. Changes nothing anywhere.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/cmd.h"
+#include "symbols/symbols.h"
+
+enum { OPT_REFUSED = 256 };
+
+static const struct cmd_option options[] = {
+    {"pid", 'p', "PID", "all modules of this process, with its addresses"},
+    {"not-jump", OPT_REFUSED, NULL, "only those that a jump does not fit on"},
+    {NULL}};
+
+static const struct cmd_spec spec = {
+    .name = "funcs",
+    .synopsis = "-p PID [MODULE:][PATTERN]\nFILE [PATTERN]",
+    .about =
+	"Show what can be probed: the outcome that a probe on each function would get, and why.",
+    .options = options,
+    .more =
+	"Outcomes: jump (the usual, nanoseconds), trap (a breakpoint, only with --allow-trap),\n"
+	"refused. Patterns are those of the shell and need quotes.\n\n"
+	"Examples:\n"
+	"  dprobes funcs -p 1234 'SSL_*'\n"
+	"  dprobes funcs -p 1234 'libc:mem*'\n"
+	"  dprobes funcs /usr/bin/redis-server '*Command'",
+};
+
+struct listing {
+	struct dp_module *mod;
+	u64 bias;
+	const char *prefix; /* "libc.so.6:" or "" */
+	bool not_jump_only;
+	u64 n, by_outcome[DP_OUTCOME_JUMP + 1];
+};
+
+/* Judge the entry of a function. Fills in err where the outcome is not a jump. */
+static enum dp_outcome judge(struct dp_module *mod, u64 addr, struct dp_error *err)
+{
+	const struct dp_text *text;
+	struct dp_site site = {.outcome = DP_OUTCOME_REFUSED};
+
+	if (dp_module_text(mod, addr, &text, err))
+		return DP_OUTCOME_REFUSED;
+	if (!dp_site_judge(text, addr, &site, err) && site.outcome != DP_OUTCOME_JUMP)
+		*err = (struct dp_error){.code = site.why};
+	return site.outcome;
+}
+
+static const char *outcome_style(enum dp_outcome o)
+{
+	return ui_style(stdout, o == DP_OUTCOME_JUMP   ? UI_GREEN
+				: o == DP_OUTCOME_TRAP ? UI_YELLOW
+						       : UI_RED);
+}
+
+static int print_func(const struct dp_symbol *sym, void *arg)
+{
+	struct listing *l = arg;
+	struct dp_error err = {0};
+	enum dp_outcome o = judge(l->mod, sym->addr, &err);
+	const struct dp_error_info *why = dp_error_info(err.code);
+	const char *text = err.detail[0] ? err.detail : why->sentence;
+
+	l->n++;
+	l->by_outcome[o]++;
+	if (l->not_jump_only && o == DP_OUTCOME_JUMP)
+		return 0;
+	printf("%016llx %7llu %s%-7s%s %s%s", (unsigned long long)(sym->addr + l->bias),
+	       (unsigned long long)sym->size, outcome_style(o), dp_outcome_name(o),
+	       ui_style(stdout, UI_PLAIN), l->prefix, sym->name[0] ? sym->name : "?");
+	if (sym->is_ifunc)
+		fputs("  (chooses an implementation at start)", stdout);
+	if (o != DP_OUTCOME_JUMP)
+		printf("  %s: %s", why->name, text);
+	putchar('\n');
+	return ferror(stdout); /* `| head` has seen enough */
+}
+
+static void print_head(void)
+{
+	printf("%s%-16s %7s %-7s %s%s\n", ui_style(stdout, UI_BOLD), "ADDRESS", "SIZE", "OUTCOME",
+	       "FUNCTION  WHY", ui_style(stdout, UI_PLAIN));
+}
+
+static int finish(const struct listing *l, const char *pattern, const char *where)
+{
+	if (!l->n && pattern)
+		return ui_fail(E_CMD_NOMATCH, NULL, "'%s' in %s", pattern, where);
+	fflush(stdout);
+	fprintf(stderr, "%llu functions: %llu jump, %llu trap, %llu refused\n",
+		(unsigned long long)l->n, (unsigned long long)l->by_outcome[DP_OUTCOME_JUMP],
+		(unsigned long long)l->by_outcome[DP_OUTCOME_TRAP],
+		(unsigned long long)l->by_outcome[DP_OUTCOME_REFUSED]);
+	return CMD_OK;
+}
+
+static int list_file(struct listing *l, const char *path, const char *pattern)
+{
+	struct dp_error err = {0};
+	int status;
+
+	if (dp_module_open(&l->mod, path, &err)) {
+		ui_error(&err, NULL);
+		return CMD_FAILED;
+	}
+	l->prefix = "";
+	print_head();
+	dp_module_each_func(l->mod, pattern, print_func, l);
+	status = finish(l, pattern, path);
+	dp_module_close(l->mod);
+	return status;
+}
+
+/* "libc:mem*" names a module; the colons of "std::*" do not. Returns the pattern, or NULL for all.
+ */
+static const char *split_pattern(char *text, char **module)
+{
+	char *colon = strchr(text, ':');
+
+	*module = NULL;
+	if (colon && colon[1] != ':') {
+		*colon = '\0';
+		*module = text;
+		text = colon + 1;
+	}
+	return *text ? text : NULL;
+}
+
+/* The module is shown by the name that the user gave it, if any: files may have several. */
+static void list_image(struct listing *l, const struct dp_image *image, const char *name,
+		       const char *pattern)
+{
+	char prefix[300];
+
+	snprintf(prefix, sizeof(prefix), "%s:", name ? name : dp_module_base(image->mod));
+	l->mod = image->mod;
+	l->bias = image->bias;
+	l->prefix = prefix;
+	dp_module_each_func(l->mod, pattern, print_func, l);
+}
+
+static int list_process(struct listing *l, pid_t pid, char *text)
+{
+	struct dp_process process;
+	struct dp_error err = {0};
+	const char *pattern = NULL;
+	struct dp_image *only = NULL;
+	char *module = NULL, where[64];
+	int status = CMD_FAILED;
+
+	if (dp_process_read(&process, pid, &err)) {
+		ui_error(&err, NULL);
+		return CMD_FAILED;
+	}
+	if (text)
+		pattern = split_pattern(text, &module);
+	if (module)
+		only = dp_process_image(&process, module, &err);
+	if (module && !only) {
+		ui_error(&err, NULL);
+		goto out;
+	}
+	print_head();
+	for (size_t i = 0; i < process.nimages && !ferror(stdout); i++)
+		if (!only || only == &process.images[i])
+			list_image(l, &process.images[i], module, pattern);
+	snprintf(where, sizeof(where), "process %d", pid);
+	status = finish(l, pattern, only ? dp_module_base(only->mod) : where);
+out:
+	dp_process_free(&process);
+	return status;
+}
+
+int cmd_funcs(int argc, char **argv)
+{
+	struct listing l = {0};
+	struct cmd_args args;
+	char *operands[2] = {NULL, NULL};
+	int id, n = 0, most;
+	pid_t pid = 0;
+
+	cmd_args_init(&args, &spec, argc, argv);
+	while ((id = cmd_args_next(&args)) != CMD_OPT_END) {
+		if (id == CMD_OPT_HELP)
+			return CMD_OK;
+		if (id == CMD_OPT_ERROR)
+			return CMD_USAGE;
+		if (id == 'p' && !cmd_parse_pid(args.value, &pid))
+			return CMD_USAGE;
+		if (id == OPT_REFUSED)
+			l.not_jump_only = true;
+		if (id == CMD_OPT_OPERAND && n == 2)
+			return ui_fail(E_CMD_EXTRA, "put the pattern in quotes", "%s", args.value);
+		if (id == CMD_OPT_OPERAND)
+			operands[n++] = (char *)args.value;
+	}
+	most = pid ? 1 : 2;
+	if (n > most)
+		return ui_fail(E_CMD_EXTRA, "put the pattern in quotes", "%s", operands[most]);
+	if (pid)
+		return list_process(&l, pid, operands[0]);
+	if (!n)
+		return ui_fail(E_CMD_MISSING, "give a process with -p, or a file",
+			       "no process or file");
+	return list_file(&l, operands[0], operands[1]);
+}

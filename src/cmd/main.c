@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The `dprobes` command: finds the subcommand and hands over to it. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "cmd/cmd.h"
+
+static const struct subcommand {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *about;
+} subcommands[] = {
+    {"trace", cmd_trace,
+     "probe a running process, or a program that is started, and show the events"},
+    {"funcs", cmd_funcs, "show what can be probed, how, and why not"},
+    {"coverage", cmd_coverage, "count how many functions and instructions of a file can be probed"},
+    {"verify", cmd_verify, "compare the code of a process with its files"},
+    {"explain", cmd_explain, "tell what an error code means"},
+};
+
+static void print_help(void)
+{
+	printf("usage: dprobes SUBCOMMAND [ARGUMENTS]\n\n"
+	       "Put probes into programs that are already running.\n\nSubcommands:\n");
+	for (size_t i = 0; i < DP_ARRAY_SIZE(subcommands); i++)
+		printf("  %-10s %s\n", subcommands[i].name, subcommands[i].about);
+	printf("\n`dprobes SUBCOMMAND --help` tells more about one. Examples:\n"
+	       "  dprobes trace -p 1234 'p libc:malloc bytes=%%di'\n"
+	       "  dprobes trace -o trace.txt -- python3 script.py\n"
+	       "  dprobes funcs -p 1234 'SSL_*'\n"
+	       "  dprobes explain E-SITE-MIDINSN\n");
+}
+
+static const char *subcommand_name(int i, void *arg)
+{
+	return i < (int)DP_ARRAY_SIZE(subcommands) ? subcommands[i].name : NULL;
+}
+
+static int unknown_subcommand(const char *name)
+{
+	const char *near = ui_nearest(name, subcommand_name, NULL);
+	char hint[80] = "";
+
+	if (near)
+		snprintf(hint, sizeof(hint), "did you mean `dprobes %s`?", near);
+	return ui_fail(name[0] == '-' ? E_CMD_OPTION : E_CMD_UNKNOWN,
+		       near ? hint : "`dprobes --help` shows the subcommands", "%s", name);
+}
+
+static void ignore(int sig)
+{
+}
+
+/* Standard output that could not be written is a failure even when all else went well. */
+static int finish(int status)
+{
+	errno = 0;
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	if (errno == EPIPE || status != CMD_OK)
+		return status; /* `| head` has seen enough */
+	return ui_fail(E_OUT_WRITE, NULL, "standard output: %s", strerror(errno ? errno : EIO));
+}
+
+int main(int argc, char **argv)
+{
+	/*
+	 * A reader that goes away (`| head`) is told by EPIPE, so that probes are removed first. A
+	 * handler, not SIG_IGN: programs that are started must not inherit this.
+	 */
+	signal(SIGPIPE, ignore);
+	if (argc < 2) {
+		print_help();
+		return CMD_USAGE;
+	}
+	for (size_t i = 0; i < DP_ARRAY_SIZE(subcommands); i++)
+		if (!strcmp(argv[1], subcommands[i].name))
+			return finish(subcommands[i].run(argc - 1, argv + 1));
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		if (argc > 2)
+			for (size_t i = 0; i < DP_ARRAY_SIZE(subcommands); i++)
+				if (!strcmp(argv[2], subcommands[i].name))
+					return finish(subcommands[i].run(
+					    2, (char *[]){argv[2], "--help", NULL}));
+		print_help();
+		return finish(CMD_OK);
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		printf("dprobes %s\n", DP_VERSION);
+		return finish(CMD_OK);
+	}
+	return unknown_subcommand(argv[1]);
+}

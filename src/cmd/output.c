@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* A stdio stream whose writes give up when a stop is asked for and the other side does not read. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio_ext.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd/output.h"
+
+#define POLL_MS 100
+#define FILE_CHUNK (1u << 20)
+#define BUFFER (1u << 17)
+
+/*
+ * Pipes and terminals take PIPE_BUF bytes without blocking once poll() reports them ready; files
+ * are always ready.
+ */
+static bool ready(struct output *o)
+{
+	struct pollfd p = {.fd = o->fd, .events = POLLOUT};
+
+	while (poll(&p, 1, POLL_MS) <= 0)
+		if (*o->stop)
+			return false;
+	return true;
+}
+
+/*
+ * How much to write at once: whole lines where possible, since a program that was started for the
+ * trace may write to the same pipe or terminal in between.
+ */
+static size_t next_chunk(const struct output *o, const char *buf, size_t size)
+{
+	const char *end;
+
+	if (size <= o->chunk)
+		return size;
+	end = memrchr(buf, '\n', o->chunk);
+	return end ? (size_t)(end + 1 - buf) : o->chunk;
+}
+
+/* The contract of a stream's write function: bytes written, less than size after an error. */
+static ssize_t write_some(void *cookie, const char *buf, size_t size)
+{
+	struct output *o = cookie;
+	size_t done = 0;
+
+	while (done < size) {
+		size_t n = next_chunk(o, buf + done, size - done);
+		ssize_t w;
+
+		if (o->chunk == PIPE_BUF && !ready(o)) {
+			o->error = o->error ? o->error : EINTR;
+			return (ssize_t)done;
+		}
+		w = write(o->fd, buf + done, n);
+		if (w > 0) {
+			done += (size_t)w;
+		} else if (w == 0 || (errno != EINTR && errno != EAGAIN)) {
+			o->error = o->error ? o->error : (w ? errno : EIO);
+			return (ssize_t)done;
+		}
+	}
+	return (ssize_t)done;
+}
+
+int output_open(struct output *o, const char *path, volatile sig_atomic_t *stop,
+		struct dp_error *err)
+{
+	cookie_io_functions_t io = {.write = write_some};
+	struct stat st;
+
+	*o = (struct output){
+	    .name = path ? path : "standard output", .stop = stop, .fd = STDOUT_FILENO};
+	if (path) {
+		o->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+		if (o->fd < 0)
+			return dp_fail(err, E_OUT_OPEN, "%s: %s", path, strerror(errno));
+	}
+	o->chunk = !fstat(o->fd, &st) && S_ISREG(st.st_mode) ? FILE_CHUNK : PIPE_BUF;
+	o->f = fopencookie(o, "w", io);
+	if (!o->f) {
+		if (path)
+			close(o->fd);
+		return dp_fail(err, E_OUT_OPEN, "%s: no memory", o->name);
+	}
+	setvbuf(o->f, NULL, _IOFBF, BUFFER);
+	return 0;
+}
+
+void output_line_done(struct output *o)
+{
+	if (__fpending(o->f) > BUFFER / 2)
+		fflush(o->f);
+}
+
+int output_flush(struct output *o, struct dp_error *err)
+{
+	if (!fflush(o->f) && !ferror(o->f) && !o->error)
+		return 0;
+	return dp_fail(err, E_OUT_WRITE, "%s: %s", o->name, strerror(o->error ? o->error : EIO));
+}
+
+int output_close(struct output *o, struct dp_error *err)
+{
+	int r;
+
+	if (!o->f)
+		return 0;
+	r = output_flush(o, err);
+	fclose(o->f);
+	o->f = NULL;
+	/* Some file systems tell a full disk only now. */
+	if (o->fd != STDOUT_FILENO && close(o->fd) && !r) {
+		o->error = errno;
+		r = dp_fail(err, E_OUT_WRITE, "%s: %s", o->name, strerror(errno));
+	}
+	return r;
+}
+
+bool output_unwanted(const struct output *o)
+{
+	return o->error == EPIPE || o->error == EINTR;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Where events go: a file or standard output, as a stream that never blocks past a request to
+ * stop (a pager that is not read would otherwise keep the probes in place).
+ */
+#ifndef DP_OUTPUT_H
+#define DP_OUTPUT_H
+
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+struct output {
+	FILE *f;
+	const char *name;
+	int fd;
+	size_t chunk; /* bytes that one write may carry without blocking, once the file is ready */
+	volatile sig_atomic_t *stop;
+	int error; /* errno of the first failure; EINTR: stopped while the output was blocked */
+};
+
+/* path NULL: standard output. E_OUT_OPEN. */
+int output_open(struct output *o, const char *path, volatile sig_atomic_t *stop,
+		struct dp_error *err);
+
+/* After a line: writes out in time, so that the end of the buffer never comes within a line. */
+void output_line_done(struct output *o);
+
+/* Write out what is buffered. E_OUT_WRITE, also when an earlier write failed. */
+int output_flush(struct output *o, struct dp_error *err);
+
+/* Flush and close. E_OUT_WRITE. */
+int output_close(struct output *o, struct dp_error *err);
+
+/* The reader went away or does not read: no error of ours, but a reason to end. */
+bool output_unwanted(const struct output *o);
+
+#endif

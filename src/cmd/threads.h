@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Threads by the ids that a target knows them by. In another pid namespace those are not the ids
+ * that this process sees, so that names and liveness have to be looked up through a translation.
+ */
+#ifndef DP_THREADS_H
+#define DP_THREADS_H
+
+#include <sys/types.h>
+
+#include "base/base.h"
+
+struct threads;
+
+/* NULL when pid lives in our own pid namespace, where no translation is needed. */
+struct threads *threads_new(pid_t pid);
+void threads_free(struct threads *t);
+
+/* Callbacks for struct dp_format_env and dp_reader_set_alive(); arg is the struct threads. */
+bool threads_comm(void *arg, u32 *tid, char buf[16]);
+bool threads_alive(u32 tid, void *arg);
+
+#endif

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * `dprobes trace`: probes into a process, events out, probes removed. Whatever ends it (a signal,
+ * the target's end, the time limit, a full disk), the probes are removed first and the summary
+ * comes last.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "cmd/cmd.h"
+#include "cmd/events.h"
+#include "cmd/stream.h"
+#include "cmd/summary.h"
+#include "cmd/symbolize.h"
+#include "cmd/threads.h"
+
+enum { OPT_JSON = 256, OPT_DURATION, OPT_ALLOW_TRAP, OPT_BUFFER };
+
+static const struct cmd_option options[] = {
+    {"pid", 'p', "PID", "the process to probe"},
+    {"output", 'o', "FILE", "write the events to FILE"},
+    {"json", OPT_JSON, NULL, "events as JSON, one object a line"},
+    {"duration", OPT_DURATION, "SEC", "end after so many seconds"},
+    {"event", 'e', "EVENT", "an event, as the arguments are"},
+    {"file", 'f', "FILE", "events from FILE, one a line (-: standard input)"},
+    {"allow-trap", OPT_ALLOW_TRAP, NULL,
+     "use breakpoints where no jump fits (see doc/process-host.md)"},
+    {"buffer", OPT_BUFFER, "SIZE", "bytes of one processor's log ring, such as 4M (default 1M)"},
+    {"quiet", 'q', NULL, "no notes and no summary; errors and losses are still told"},
+    {NULL}};
+
+static const struct cmd_spec spec = {
+    .name = "trace",
+    .synopsis = "-p PID [OPTIONS] EVENT...\n[OPTIONS] EVENT... -- COMMAND [ARGS]",
+    .about = "Probe a running process, or a program that is started, and show the events.\n"
+	     "Ctrl-C ends it; the probes are always removed.",
+    .options = options,
+    .more = "Without an EVENT, a started program is shown with its calls of libc that open,\n"
+	    "start and connect.\n\n"
+	    "Events (doc/event-language.md tells all):\n"
+	    "  'p libc:malloc bytes=%di'               entry of a function, with a register\n"
+	    "  'p:NAME do_work+0x12 +8(%di):u32'       an instruction, memory behind a pointer\n"
+	    "  'r lookupKey found=$retval'             return of a function\n"
+	    "  'p do_work arg=$arg1 if $arg1 > 4096'   only when a condition holds\n"
+	    "  'p redis-server:*Command'               every function that matches",
+};
+
+struct trace {
+	pid_t pid;
+	const char *out_path;
+	char **command;
+	enum dp_format format;
+	bool quiet;
+	double seconds;
+	struct event_lines lines;
+	struct dp_session_options opt;
+
+	struct dp_session *session;
+	struct output out;
+	struct dp_event_info *infos;
+	struct symbolizer *symbolizer;
+	struct threads *threads;
+	struct stream stream;
+	bool armed;
+	int status;
+};
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int sig)
+{
+	stop = sig;
+}
+
+static void on_failed_write(int sig)
+{
+}
+
+static void catch_signals(void)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+	for (size_t i = 0; i < DP_ARRAY_SIZE(signals); i++) {
+		struct sigaction old;
+
+		/* What the parent had ignored (nohup) stays ignored. */
+		if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
+			sigaction(signals[i], &sa, NULL);
+	}
+	/* A file that grows past its limit is a failed write, not the end before the probes are
+	 * removed. */
+	signal(SIGXFSZ, on_failed_write);
+}
+
+/* ---- the command line ---- */
+
+static bool parse_size(const char *text, u64 *size)
+{
+	char *end;
+	unsigned long long v = strtoull(text, &end, 0);
+	u64 power = 4096;
+
+	if (*end == 'k' || *end == 'K')
+		v <<= 10, end++;
+	else if (*end == 'm' || *end == 'M')
+		v <<= 20, end++;
+	else if (*end == 'g' || *end == 'G')
+		v <<= 30, end++;
+	if (end == text || *end || text[0] == '-' || !v || v > (u64)1 << 32) {
+		ui_fail(E_CMD_VALUE, "give a size such as 256k or 4M", "'%s' is not a buffer size",
+			text);
+		return false;
+	}
+	while (power < v)
+		power *= 2;
+	*size = power;
+	return true;
+}
+
+/* Returns 0, or CMD_USAGE when the value was wrong (told already). */
+static int take_option(struct trace *t, int id, const char *value)
+{
+	struct dp_error err;
+
+	switch (id) {
+	case 'p':
+		if (t->pid)
+			return ui_fail(E_CMD_EXTRA, "trace one process at a time", "-p is given twice");
+		return cmd_parse_pid(value, &t->pid) ? 0 : CMD_USAGE;
+	case 'o':
+		t->out_path = value;
+		return 0;
+	case OPT_JSON:
+		t->format = DP_FORMAT_JSON;
+		return 0;
+	case OPT_DURATION:
+		return cmd_parse_seconds(value, &t->seconds) ? 0 : CMD_USAGE;
+	case OPT_ALLOW_TRAP:
+		t->opt.allow_trap = true;
+		return 0;
+	case OPT_BUFFER:
+		return parse_size(value, &t->opt.ring_size) ? 0 : CMD_USAGE;
+	case 'q':
+		t->quiet = true;
+		return 0;
+	case 'f':
+		if (!event_lines_read(&t->lines, value, &err))
+			return 0;
+		break;
+	default: /* 'e' and operands */
+		if (!event_lines_add(&t->lines, value, "", &err))
+			return 0;
+	}
+	ui_error(&err, NULL);
+	return CMD_FAILED;
+}
+
+static int use_defaults(struct trace *t)
+{
+	struct dp_error err;
+
+	if (event_lines_default(&t->lines, &err)) {
+		ui_error(&err, NULL);
+		return CMD_FAILED;
+	}
+	if (!t->quiet)
+		ui_note("no event given: showing what the program opens, starts and connects to "
+			"(calls of libc)");
+	return CMD_OK;
+}
+
+/* Returns CMD_OK to go on, else the exit status; *done is set by --help. */
+static int parse(struct trace *t, int argc, char **argv, bool *done)
+{
+	struct cmd_args args;
+	int id, r;
+
+	cmd_args_init(&args, &spec, argc, argv);
+	while ((id = cmd_args_next(&args)) != CMD_OPT_END) {
+		if (id == CMD_OPT_HELP) {
+			*done = true;
+			return CMD_OK;
+		}
+		if (id == CMD_OPT_ERROR)
+			return CMD_USAGE;
+		if (id == CMD_OPT_REST) {
+			t->command = argv + args.next;
+			break;
+		}
+		r = take_option(t, id, args.value);
+		if (r)
+			return r;
+	}
+	if (t->command && !t->command[0])
+		return ui_fail(E_CMD_MISSING, "give the program behind --", "no command");
+	if (t->pid && t->command)
+		return ui_fail(E_CMD_EXTRA, "leave out one of them", "both -p and a command");
+	if (!t->pid && !t->command)
+		return ui_fail(E_CMD_MISSING, "give a process with -p, or a command behind --",
+			       "no process to probe");
+	if (!t->lines.n && t->command)
+		return use_defaults(t);
+	if (!t->lines.n)
+		return ui_fail(E_CMD_MISSING, "for example: 'p libc:malloc bytes=%di'", "no event");
+	return CMD_OK;
+}
+
+/* ---- from session to output ---- */
+
+static void on_progress(void *arg, const char *what, u64 done, u64 total)
+{
+	ui_progress(what, done, total);
+}
+
+static void on_note(void *arg, const char *text)
+{
+	ui_note("%s", text);
+}
+
+static int tell(struct trace *t, const struct dp_error *err, const struct event_line *line)
+{
+	struct dp_error told = *err;
+
+	if (line)
+		snprintf(told.detail, sizeof(told.detail), "%s%.250s", line->where, err->detail);
+	ui_error(&told, line ? line->text : NULL);
+	t->status = DP_MAX(t->status, ui_status(err->code));
+	return -1;
+}
+
+static int begin_session(struct trace *t)
+{
+	struct dp_error err = {0};
+	int r;
+
+	t->opt.note = t->quiet ? NULL : on_note;
+	t->opt.progress = t->quiet ? NULL : on_progress;
+	if (t->command)
+		r = dp_session_spawn(&t->session, t->command, &t->opt, &err);
+	else
+		r = dp_session_new(&t->session, t->pid, &t->opt, &err);
+	if (r)
+		return tell(t, &err, NULL);
+	for (u32 i = 0; i < t->lines.n; i++) {
+		r = dp_session_add(t->session, t->lines.v[i].text, &err);
+		if (r && t->lines.v[i].optional)
+			continue;
+		if (r)
+			return tell(t, &err, &t->lines.v[i]);
+	}
+	return 0;
+}
+
+static int begin_format(struct trace *t, struct dp_error *err)
+{
+	u32 n = dp_session_nprobes(t->session);
+	struct dp_format_env env = {.nevents = n, .symbolize = symbolize};
+
+	t->infos = dp_alloc(n * sizeof(*t->infos));
+	if (!t->infos)
+		return dp_fail(err, E_RING_MEMORY, "%u events", n);
+	for (u32 i = 0; i < n; i++) {
+		struct dp_probe_info p;
+
+		dp_session_probe(t->session, i, &p);
+		t->infos[i] = (struct dp_event_info){
+		    .group = p.event->group,
+		    .name = p.event->is_named ? p.event->name : "",
+		    .symbol = p.symbol,
+		    .offset = p.offset,
+		    .is_return = p.event->is_return,
+		    .layout = &p.event->prog.layout,
+		};
+	}
+	t->symbolizer = symbolizer_new(dp_session_process(t->session));
+	t->threads = threads_new(dp_session_pid(t->session));
+	env.events = t->infos;
+	env.arg = t->symbolizer;
+	env.color = !t->out_path && ui_color(stdout);
+	if (t->threads) {
+		env.comm = threads_comm;
+		env.comm_arg = t->threads;
+	}
+	if (dp_formatter_new(&t->stream.formatter, t->format, t->out.f, &env))
+		return dp_fail(err, E_RING_MEMORY, "%u events", n);
+	/* The head goes out before anything is armed: a full disk is best noticed here. */
+	dp_formatter_head(t->stream.formatter);
+	return output_flush(&t->out, err);
+}
+
+static int run(struct trace *t, struct dp_error *err)
+{
+	struct stream *s = &t->stream;
+	int r;
+
+	s->session = t->session;
+	s->out = &t->out;
+	s->seconds = t->seconds;
+	s->stop = &stop;
+	r = dp_session_arm(t->session, err);
+	ui_progress_end();
+	if (r)
+		return r;
+	t->armed = true;
+	r = dp_reader_open(&s->reader, dp_session_rings(t->session), err);
+	if (r)
+		return r;
+	if (t->threads)
+		dp_reader_set_alive(s->reader, threads_alive, t->threads);
+	return stream_run(s, err);
+}
+
+/* ---- the end ---- */
+
+static void print_summary(struct trace *t)
+{
+	u32 n = dp_session_nprobes(t->session);
+	struct summary_row *rows = dp_alloc(n * sizeof(*rows));
+
+	if (!rows)
+		return;
+	for (u32 i = 0; i < n; i++) {
+		struct dp_probe_info p;
+
+		dp_session_probe(t->session, i, &p);
+		summary_name(&p, rows[i].name, sizeof(rows[i].name));
+		rows[i].via = summary_via(&p);
+		dp_reader_counts(t->stream.reader, i, &rows[i].counts);
+	}
+	summary_print(stderr, rows, n, t->stream.lasted);
+	dp_free(rows);
+}
+
+/* Our own exit status tells how the trace went, so how the started program ended is told in words. */
+static void tell_end(struct trace *t)
+{
+	int status;
+
+	if (!dp_session_status(t->session, &status) || !status)
+		return;
+	if (WIFSIGNALED(status))
+		ui_note("%s was ended by signal %d (%s)", t->command[0], WTERMSIG(status),
+			strsignal(WTERMSIG(status)));
+	else
+		ui_note("%s ended with status %d", t->command[0], WEXITSTATUS(status));
+}
+
+/* Whatever was lost is told, in quiet mode too. */
+static void tell_losses(struct trace *t)
+{
+	u64 lost = 0, recorded = 0, damaged;
+	struct dp_error err;
+
+	for (u32 i = 0; i < dp_session_nprobes(t->session); i++) {
+		struct dp_counts c;
+
+		dp_reader_counts(t->stream.reader, i, &c);
+		lost += c.v[DP_COUNT_LOST];
+		recorded += c.v[DP_COUNT_RECORDED];
+	}
+	if (lost)
+		ui_note("%llu events found no room in the log and were lost: record less, add a "
+			"condition (if ...), or enlarge it with --buffer",
+			(unsigned long long)lost);
+	if (dp_reader_damage(t->stream.reader, &damaged, &err))
+		tell(t, &err, NULL);
+	else if (recorded > t->stream.shown)
+		ui_note("%llu recorded events could not be read back",
+			(unsigned long long)(recorded - t->stream.shown));
+}
+
+static void finish(struct trace *t, int r, struct dp_error *err)
+{
+	struct dp_error late = {0};
+
+	/* First of all the target: nothing below may keep the probes in place. */
+	if (t->session && dp_session_remove(t->session, &late))
+		tell(t, &late, NULL);
+	ui_progress_end();
+	if (t->stream.reader) {
+		int r2 = stream_finish(&t->stream, r ? &late : err);
+
+		r = r ? r : r2;
+	}
+	if (t->out.f) {
+		int r2 = output_close(&t->out, r ? &late : err);
+
+		r = r ? r : r2;
+	}
+	if (r && err->code == E_OUT_WRITE && output_unwanted(&t->out))
+		r = 0; /* `| head` has seen enough */
+	if (r)
+		tell(t, err, NULL);
+	if (!t->stream.reader)
+		return;
+	if (!t->quiet) {
+		tell_end(t);
+		print_summary(t);
+	}
+	tell_losses(t);
+}
+
+static void release(struct trace *t)
+{
+	/* A program that was started for this and has not run an instruction of its own yet. */
+	if (t->session && t->command && !t->armed)
+		kill(dp_session_pid(t->session), SIGKILL);
+	dp_formatter_free(t->stream.formatter);
+	dp_reader_close(t->stream.reader);
+	threads_free(t->threads);
+	symbolizer_free(t->symbolizer);
+	dp_session_free(t->session);
+	dp_free(t->infos);
+	event_lines_free(&t->lines);
+}
+
+int cmd_trace(int argc, char **argv)
+{
+	struct trace t = {.status = CMD_OK};
+	struct dp_error err = {0};
+	bool done = false;
+	int r = 0;
+
+	t.status = parse(&t, argc, argv, &done);
+	if (t.status != CMD_OK || done) {
+		event_lines_free(&t.lines);
+		return t.status;
+	}
+	catch_signals();
+	r = output_open(&t.out, t.out_path, &stop, &err);
+	if (r)
+		tell(&t, &err, NULL);
+	if (!r && !begin_session(&t)) {
+		r = begin_format(&t, &err);
+		if (!r)
+			r = run(&t, &err);
+		finish(&t, r, &err);
+	} else if (t.out.f) {
+		output_close(&t.out, &err);
+	}
+	release(&t);
+	return t.status;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * How the command talks to people: errors with a caret and a hint, notes, progress, suggestions,
+ * colours. Writes to standard error only, except for what ui_style() lends to others.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "cmd/cmd.h"
+
+bool ui_color(FILE *f)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	if (no && *no)
+		return false;
+	return term && strcmp(term, "dumb") != 0 && isatty(fileno(f)) == 1;
+}
+
+const char *ui_style(FILE *f, enum ui_style style)
+{
+	static const char *const codes[] = {
+	    [UI_PLAIN] = "\033[0m",  [UI_BOLD] = "\033[1m",   [UI_DIM] = "\033[2m",
+	    [UI_RED] = "\033[1;31m", [UI_GREEN] = "\033[32m", [UI_YELLOW] = "\033[33m",
+	    [UI_CYAN] = "\033[36m",
+	};
+
+	return ui_color(f) ? codes[style] : "";
+}
+
+/*
+ * Print the text and, under it, a caret below byte `column`. Tabs are repeated in the caret's line
+ * and UTF-8 continuation bytes take no room there, so that the caret stands where the eye sees it.
+ */
+static void print_caret(const char *text, int column)
+{
+	size_t len = strlen(text);
+
+	fprintf(stderr, "    %s\n    ", text);
+	for (size_t i = 0; i < (size_t)column && i < len; i++) {
+		if (text[i] == '\t')
+			fputc('\t', stderr);
+		else if (((unsigned char)text[i] & 0xc0) != 0x80)
+			fputc(' ', stderr);
+	}
+	fprintf(stderr, "%s^%s\n", ui_style(stderr, UI_GREEN), ui_style(stderr, UI_PLAIN));
+}
+
+void ui_error(const struct dp_error *err, const char *text)
+{
+	const struct dp_error_info *info = dp_error_info(err->code);
+	const char *hint = err->hint[0] ? err->hint : info->hint;
+
+	ui_progress_end();
+	fprintf(stderr, "dprobes: %s%s%s: %s%s%s\n", ui_style(stderr, UI_RED), info->name,
+		ui_style(stderr, UI_PLAIN), info->sentence, err->detail[0] ? ": " : "",
+		err->detail);
+	if (text && err->column >= 0)
+		print_caret(text, err->column);
+	if (hint[0])
+		fprintf(stderr, "hint: %s\n", hint);
+	fprintf(stderr, "%s`dprobes explain %s` tells more%s\n", ui_style(stderr, UI_DIM),
+		info->name, ui_style(stderr, UI_PLAIN));
+}
+
+int ui_status(enum dp_code code)
+{
+	switch (code) {
+	case E_CMD_UNKNOWN:
+	case E_CMD_OPTION:
+	case E_CMD_VALUE:
+	case E_CMD_MISSING:
+	case E_CMD_EXTRA:
+		return CMD_USAGE;
+	default:
+		return code == DP_OK ? CMD_OK : CMD_FAILED;
+	}
+}
+
+int ui_fail(enum dp_code code, const char *hint, const char *fmt, ...)
+{
+	struct dp_error err = {.code = code, .column = -1};
+	va_list ap;
+
+	va_start(ap, fmt);
+	dp_vformat(err.detail, sizeof(err.detail), fmt, ap);
+	va_end(ap);
+	if (hint)
+		dp_error_hint(&err, "%s", hint);
+	ui_error(&err, NULL);
+	return ui_status(code);
+}
+
+void ui_note(const char *fmt, ...)
+{
+	va_list ap;
+
+	ui_progress_end();
+	fprintf(stderr, "%snote:%s ", ui_style(stderr, UI_CYAN), ui_style(stderr, UI_PLAIN));
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+static bool progress_shown;
+
+void ui_progress(const char *what, unsigned long long done, unsigned long long total)
+{
+	if (!ui_color(stderr))
+		return;
+	fprintf(stderr, "\r\033[K%s", what);
+	if (total)
+		fprintf(stderr, " %llu/%llu", done, total);
+	fflush(stderr);
+	progress_shown = true;
+}
+
+void ui_progress_end(void)
+{
+	if (!progress_shown)
+		return;
+	fputs("\r\033[K", stderr);
+	fflush(stderr);
+	progress_shown = false;
+}
+
+#define WORD_MAX 48
+
+/* Insertions, deletions, replacements and swaps of neighbours that lead from a to b, case apart. */
+static int distance(const char *a, const char *b)
+{
+	int rows[3][WORD_MAX + 1], *before = rows[0], *last = rows[1], *now = rows[2];
+	int n = (int)strnlen(a, WORD_MAX), m = (int)strnlen(b, WORD_MAX);
+
+	for (int j = 0; j <= m; j++)
+		last[j] = j;
+	for (int i = 1; i <= n; i++) {
+		now[0] = i;
+		for (int j = 1; j <= m; j++) {
+			int best = last[j - 1] + (strncasecmp(&a[i - 1], &b[j - 1], 1) != 0);
+
+			best = DP_MIN(best, DP_MIN(last[j], now[j - 1]) + 1);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				best = DP_MIN(best, before[j - 2] + 1);
+			now[j] = best;
+		}
+		int *free_row = before;
+		before = last;
+		last = now;
+		now = free_row;
+	}
+	return last[m];
+}
+
+const char *ui_nearest(const char *word, const char *(*next)(int i, void *arg), void *arg)
+{
+	int len = (int)strlen(word), limit = DP_MIN(DP_MAX(1, len / 3), 4), best = limit + 1;
+	const char *candidate, *nearest = NULL;
+
+	for (int i = 0; (candidate = next(i, arg)); i++) {
+		int d = distance(word, candidate);
+
+		if (len >= 3 && !strncasecmp(word, candidate, (size_t)len))
+			d = DP_MIN(d, 1); /* an abbreviation */
+		if (d < best) {
+			best = d;
+			nearest = candidate;
+		}
+	}
+	return nearest;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * `dprobes verify`: compares every executable mapping of a process with the file it comes from,
+ * byte by byte. Independent of everything that puts probes: it reads /proc only.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/cmd.h"
+#include "cmd/symbolize.h"
+#include "symbols/symbols.h"
+
+#define CHUNK 65536u
+#define SHOWN 20 /* differences */
+
+static const struct cmd_option options[] = {
+    {"pid", 'p', "PID", "the process"}, {"quiet", 'q', NULL, "only the exit status"}, {NULL}};
+
+static const struct cmd_spec spec = {
+    .name = "verify",
+    .synopsis = "-p PID",
+    .about = "Compare the code of a process with its files. Exit status 0: all bytes are the same.",
+    .options = options,
+};
+
+struct check {
+	int mem;
+	pid_t pid;
+	bool quiet;
+	struct symbolizer *symbolizer;
+	u64 bytes, differing, places, mappings, unreadable;
+};
+
+static void tell_place(struct check *c, u64 addr, const u8 *mem, const u8 *file, u64 n)
+{
+	char where[300];
+
+	if (c->places++ >= SHOWN || c->quiet)
+		return;
+	if (!symbolize(c->symbolizer, addr, where, sizeof(where)))
+		where[0] = '\0';
+	printf("%016llx %s: ", (unsigned long long)addr, where);
+	for (u64 i = 0; i < n && i < 16; i++)
+		printf("%02x", file[i]);
+	printf(" in the file, ");
+	for (u64 i = 0; i < n && i < 16; i++)
+		printf("%02x", mem[i]);
+	printf(" in memory%s\n", n > 16 ? " ..." : "");
+}
+
+/* Places less than four bytes apart are shown as one. */
+static void compare(struct check *c, u64 addr, const u8 *mem, const u8 *file, u64 n)
+{
+	u64 i = 0;
+
+	c->bytes += n;
+	while (i < n) {
+		u64 end, last;
+
+		if (mem[i] == file[i]) {
+			i++;
+			continue;
+		}
+		for (last = end = i; end < n && end - last < 4; end++) {
+			if (mem[end] == file[end])
+				continue;
+			last = end;
+			c->differing++;
+		}
+		tell_place(c, addr + i, mem + i, file + i, last + 1 - i);
+		i = last + 1;
+	}
+}
+
+/* The file as mapped, even when its name now belongs to another one. */
+static int open_mapped(pid_t pid, const struct dp_map *map)
+{
+	char path[4200];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid,
+		 (unsigned long long)map->lo, (unsigned long long)map->hi);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 || map->deleted)
+		return fd;
+	snprintf(path, sizeof(path), "/proc/%d/root%s", pid, map->path);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static void check_mapping(struct check *c, const struct dp_map *map)
+{
+	static u8 mem[CHUNK], file[CHUNK];
+	int fd = open_mapped(c->pid, map);
+	bool readable = fd >= 0;
+
+	for (u64 at = map->lo; at < map->hi && readable; at += CHUNK) {
+		u64 n = DP_MIN(map->hi - at, (u64)CHUNK);
+		ssize_t got = pread(c->mem, mem, n, (off_t)at);
+		ssize_t want = pread(fd, file, n, (off_t)(map->offset + (at - map->lo)));
+
+		readable = got > 0 && want >= 0;
+		if (!readable)
+			break;
+		/* Behind the end of the file a mapping is zero up to the end of the page, then
+		 * absent. */
+		if (want < got)
+			memset(file + want, 0, (size_t)(got - want));
+		compare(c, at, mem, file, (u64)got);
+		if ((u64)want < n)
+			break;
+	}
+	if (readable) {
+		c->mappings++;
+	} else {
+		c->unreadable++;
+		if (!c->quiet)
+			ui_note("%s at %llx cannot be read: %s", map->path,
+				(unsigned long long)map->lo, strerror(errno));
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+static int check_process(struct check *c)
+{
+	struct dp_process process;
+	struct dp_error err = {0};
+	char path[64];
+
+	if (dp_process_read(&process, c->pid, &err)) {
+		ui_error(&err, NULL);
+		return CMD_FAILED;
+	}
+	snprintf(path, sizeof(path), "/proc/%d/mem", c->pid);
+	c->mem = open(path, O_RDONLY | O_CLOEXEC);
+	if (c->mem < 0) {
+		dp_process_free(&process);
+		return ui_fail(E_CMD_VERIFY, "run as root or as the owner of the process", "%s: %s",
+			       path, strerror(errno));
+	}
+	c->symbolizer = symbolizer_new(&process);
+	for (size_t i = 0; i < process.maps.n; i++) {
+		const struct dp_map *map = &process.maps.v[i];
+
+		if (map->x && map->inode && map->path[0] == '/')
+			check_mapping(c, map);
+	}
+	symbolizer_free(c->symbolizer);
+	close(c->mem);
+	dp_process_free(&process);
+	if (c->differing || c->unreadable)
+		return c->quiet
+			   ? CMD_FAILED
+			   : ui_fail(E_CMD_VERIFY, NULL,
+				     "%llu bytes in %llu places; %llu mappings could not be read",
+				     (unsigned long long)c->differing,
+				     (unsigned long long)c->places,
+				     (unsigned long long)c->unreadable);
+	if (!c->quiet)
+		printf("%llu bytes of code in %llu mappings: all as in the files\n",
+		       (unsigned long long)c->bytes, (unsigned long long)c->mappings);
+	return CMD_OK;
+}
+
+int cmd_verify(int argc, char **argv)
+{
+	struct check c = {0};
+	struct cmd_args args;
+	int id;
+
+	cmd_args_init(&args, &spec, argc, argv);
+	while ((id = cmd_args_next(&args)) != CMD_OPT_END) {
+		if (id == CMD_OPT_HELP)
+			return CMD_OK;
+		if (id == CMD_OPT_ERROR)
+			return CMD_USAGE;
+		if (id == 'p' && !cmd_parse_pid(args.value, &c.pid))
+			return CMD_USAGE;
+		if (id == 'q')
+			c.quiet = true;
+		if (id == CMD_OPT_OPERAND)
+			return ui_fail(E_CMD_EXTRA, NULL, "%s", args.value);
+	}
+	if (!c.pid)
+		return ui_fail(E_CMD_MISSING, NULL, "no process: give one with -p");
+	return check_process(&c);
+}

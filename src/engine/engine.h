@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The probe manager's plan: which bytes are overwritten, what the detours contain and where they
+ * lie; and the one protocol by which the bytes are published. Makes no OS call: what touches the probed world goes
+ * through struct dp_host. One thread at a time per plan.
+ */
+#ifndef DP_ENGINE_H
+#define DP_ENGINE_H
+
+#include "arch/x86_64/detour.h"
+#include "base/error.h"
+#include "engine/area.h"
+#include "hit/hit.h"
+
+/* What a world gives to the engine. Addresses are run-time addresses of the probed world. */
+struct dp_host {
+	/* Overwrite n <= 5 code bytes; single bytes appear at once. */
+	int (*write_code)(void *arg, u64 addr, const void *bytes, u32 n, struct dp_error *err);
+	/* After it returns, every thread has executed a serialising instruction. */
+	int (*serialise)(void *arg, struct dp_error *err);
+	/* Called now and then in a long batch: the host may look after stopped threads. */
+	void (*breathe)(void *arg);
+	void *arg;
+};
+
+/* One place to be hit, as wanted by the caller. */
+struct dp_spot {
+	const struct dp_text *text;
+	u64 bias;	/* run-time = link-time + bias */
+	u64 addr;	/* run-time */
+	u32 owner;	/* the caller's; spots at one address are ordered by it */
+	struct dp_site site; /* judged, link-time */
+	u64 reach_lo, reach_hi; /* where detours for this module may lie */
+	/* output */
+	u32 point;	/* index of its point */
+	enum dp_outcome outcome;
+	enum dp_code why; /* not a jump, or not armed: the reason */
+};
+
+#define DP_PATCH_TRAP 0x1 /* one breakpoint byte, no jump */
+
+/* One overwritten place and its detour. */
+struct dp_planned {
+	const struct dp_text *text;
+	u64 bias;
+	u64 start;	/* run-time */
+	struct dp_window win;
+	u64 reach_lo, reach_hi;
+	u32 flags;	/* DP_PATCH_* */
+	struct dp_detour detour;
+	u64 detour_addr;
+	u32 code_off, code_len; /* the detour's bytes in plan->code */
+	struct dp_patch patch;
+};
+
+struct dp_plan {
+	struct dp_planned *patches; /* sorted by start */
+	u32 npatches, cap_patches;
+	struct dp_point *points; /* sorted by addr; first and n are the caller's business */
+	u32 npoints, cap_points;
+	struct dp_redirect *redirects; /* trapping byte -> detour, sorted by pc */
+	u32 nredirects;
+	struct dp_redirect *homes; /* place in a detour -> original address, sorted by pc */
+	u32 nhomes;
+	u8 *code;
+	u64 code_len, cap_code;
+	struct dp_space space; /* fill in what is busy before planning */
+};
+
+/*
+ * Make the plan for n spots, which are sorted by address on return. Spots that cannot be armed get outcome
+ * REFUSED and a reason; the others share patches where they are neighbours. entries: run addresses of the
+ * entries. allow_trap: breakpoints may be used where no jump fits.
+ * Returns 0 or -ENOMEM.
+ */
+int dp_plan_build(struct dp_plan *plan, struct dp_spot *spots, u32 n, const u64 entries[DP_NENTRIES],
+		  bool allow_trap);
+void dp_plan_free(struct dp_plan *plan);
+
+/* Where a program counter found at pc belongs; 0 when it may stay. */
+u64 dp_redirect_find(const struct dp_redirect *v, u32 n, u64 pc);
+
+/*
+ * Publish all patches, or take them back. Every thread may run meanwhile. A trap at a patched byte
+ * must be redirected (redirects) from before the first call until after the last. On error in dp_publish, what was
+ * published is taken back.
+ */
+int dp_publish(const struct dp_host *host, const struct dp_patch *v, u32 n, struct dp_error *err);
+int dp_withdraw(const struct dp_host *host, const struct dp_patch *v, u32 n, struct dp_error *err);
+
+#endif

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * From judged sites to patches: neighbours share a patch, each patch gets a detour at an address that its boundary
+ * bytes allow. Decides everything ahead of time; changes nothing in the probed world.
+ */
+#include "engine/engine.h"
+
+static void *room(void *v, u32 *cap, u32 n, size_t size)
+{
+	if (n < *cap)
+		return v;
+	u32 want = *cap ? *cap * 2 : 256;
+	void *p = dp_resize(v, *cap * size, want * size);
+	if (p)
+		*cap = want;
+	return p;
+}
+
+/* Heap sort: no libc, no worst case. */
+static void sort(void *base, u32 n, u32 size, bool (*less)(const void *a, const void *b))
+{
+	u8 *v = base, t[512];
+
+	for (u32 end = n, root, child, start = n / 2; end > 1;) {
+		if (start) {
+			start--;
+		} else {
+			end--;
+			memcpy(t, v, size);
+			memcpy(v, v + (size_t)end * size, size);
+			memcpy(v + (size_t)end * size, t, size);
+		}
+		for (root = start; (child = root * 2 + 1) < end; root = child) {
+			if (child + 1 < end && less(v + (size_t)child * size, v + (size_t)(child + 1) * size))
+				child++;
+			if (!less(v + (size_t)root * size, v + (size_t)child * size))
+				break;
+			memcpy(t, v + (size_t)root * size, size);
+			memcpy(v + (size_t)root * size, v + (size_t)child * size, size);
+			memcpy(v + (size_t)child * size, t, size);
+		}
+	}
+}
+
+static bool spot_less(const void *a, const void *b)
+{
+	const struct dp_spot *x = a, *y = b;
+
+	return x->addr != y->addr ? x->addr < y->addr : x->owner < y->owner;
+}
+
+static bool redirect_less(const void *a, const void *b)
+{
+	const struct dp_redirect *x = a, *y = b;
+
+	return x->pc < y->pc;
+}
+
+static enum dp_entry entry_for(const struct dp_site *site)
+{
+	return (site->flags_dead ? 0 : DP_ENTRY_FLAGS) | (site->red_zone ? DP_ENTRY_ZONE : 0);
+}
+
+/* Index of the displaced instruction at link-time address a, or -1. */
+static int insn_at(const struct dp_window *w, u64 a)
+{
+	for (u8 i = 0; i < w->ninsns; i++)
+		if (w->start + w->off[i] == a)
+			return i;
+	return -1;
+}
+
+static u64 end_of(const struct dp_planned *p)
+{
+	if (p->flags & DP_PATCH_TRAP)
+		return p->win.start + p->win.len;
+	return p->win.start + DP_MAX(p->win.len, DP_JUMP_LEN);
+}
+
+/* Replace a window by a longer one with the same start, keeping the points of its instructions. */
+static void widen(struct dp_planned *p, const struct dp_window *w)
+{
+	for (u8 i = p->win.ninsns; i < w->ninsns; i++)
+		p->detour.point[i] = DP_NO_POINT;
+	p->win = *w;
+}
+
+static struct dp_planned *new_patch(struct dp_plan *plan, const struct dp_spot *spot,
+				    const struct dp_window *w, u32 flags)
+{
+	struct dp_planned *p = room(plan->patches, &plan->cap_patches, plan->npatches, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	plan->patches = p;
+	p += plan->npatches++;
+	memset(p, 0, sizeof(*p));
+	p->text = spot->text;
+	p->bias = spot->bias;
+	p->start = w->start + spot->bias;
+	p->win = *w;
+	p->flags = flags;
+	p->reach_lo = spot->reach_lo;
+	p->reach_hi = spot->reach_hi;
+	for (u32 i = 0; i < DP_WINDOW_INSNS; i++)
+		p->detour.point[i] = DP_NO_POINT;
+	return p;
+}
+
+/*
+ * The patch that will carry the spot: the last one when it displaces the instruction already or
+ * can be widened to do so, else a new one. NULL: the spot cannot be armed (why is set), or no memory.
+ */
+static struct dp_planned *patch_for(struct dp_plan *plan, struct dp_spot *spot, bool allow_trap)
+{
+	struct dp_planned *last = plan->npatches ? &plan->patches[plan->npatches - 1] : NULL;
+	const struct dp_window *w = &spot->site.win;
+	u64 addr = spot->site.addr;
+	struct dp_window other;
+	u64 end;
+
+	if (last && (last->text != spot->text || last->bias != spot->bias))
+		last = NULL;
+	end = last ? end_of(last) : 0;
+	if (last && addr < end && insn_at(&last->win, addr) >= 0)
+		return last;
+	if (spot->site.outcome == DP_OUTCOME_JUMP) {
+		if (!last || w->start >= end)
+			return new_patch(plan, spot, w, 0);
+		if (addr >= end && !dp_window_build(spot->text, end, addr, &other, NULL))
+			return new_patch(plan, spot, &other, 0);
+		if (!(last->flags & DP_PATCH_TRAP) &&
+		    !dp_window_build(spot->text, last->win.start, addr, &other, NULL)) {
+			widen(last, &other);
+			return last;
+		}
+		spot->why = E_SITE_TARGET;
+	} else {
+		spot->why = spot->site.why;
+	}
+	if (spot->site.outcome < DP_OUTCOME_TRAP)
+		return NULL;
+	if (!allow_trap) {
+		spot->why = E_SITE_TRAP;
+		return NULL;
+	}
+	if (last && addr < end)
+		return NULL;
+	/* A breakpoint displaces its instruction alone. */
+	memset(&other, 0, sizeof(other));
+	other.start = addr;
+	other.ninsns = 1;
+	struct dp_insn in;
+	u64 left = spot->text->hi - addr;
+	int len = dp_insn_decode(&in, spot->text->bytes + (addr - spot->text->lo), left);
+	if (len < 0)
+		return NULL;
+	other.len = (u8)len;
+	other.falls = dp_insn_falls_through(&in);
+	return new_patch(plan, spot, &other, DP_PATCH_TRAP);
+}
+
+static int add_spot(struct dp_plan *plan, struct dp_spot *spot, bool allow_trap)
+{
+	struct dp_planned *p;
+	struct dp_point *pt;
+	int i;
+
+	spot->outcome = DP_OUTCOME_REFUSED;
+	if (spot->site.outcome == DP_OUTCOME_REFUSED) {
+		spot->why = spot->site.why;
+		return 0;
+	}
+	p = patch_for(plan, spot, allow_trap);
+	if (!p)
+		return spot->why ? 0 : -ENOMEM;
+	i = insn_at(&p->win, spot->site.addr);
+	if (i < 0) {
+		spot->why = E_SITE_MIDINSN;
+		return 0;
+	}
+	spot->outcome = p->flags & DP_PATCH_TRAP ? DP_OUTCOME_TRAP : DP_OUTCOME_JUMP;
+	if (spot->outcome == DP_OUTCOME_JUMP)
+		spot->why = DP_OK;
+	if (p->detour.point[i] != DP_NO_POINT) {
+		spot->point = p->detour.point[i];
+		return 0;
+	}
+	pt = room(plan->points, &plan->cap_points, plan->npoints, sizeof(*pt));
+	if (!pt)
+		return -ENOMEM;
+	plan->points = pt;
+	pt += plan->npoints;
+	memset(pt, 0, sizeof(*pt));
+	pt->addr = spot->addr;
+	p->detour.point[i] = spot->point = plan->npoints++;
+	p->detour.entry[i] = (u8)entry_for(&spot->site);
+	return 0;
+}
+
+static int emit_at(struct dp_planned *p, u8 *buf, u64 addr, const u64 entries[DP_NENTRIES], u32 *len)
+{
+	struct dp_emit e;
+	int r;
+
+	dp_emit_init(&e, buf, DP_DETOUR_MAX, addr);
+	p->detour.win = &p->win;
+	p->detour.code = p->text->bytes + (p->win.start - p->text->lo);
+	p->detour.start = p->start;
+	r = dp_detour_emit(&e, &p->detour, entries, NULL);
+	*len = (u32)e.len;
+	return r;
+}
+
+static int keep_code(struct dp_plan *plan, struct dp_planned *p, const u8 *buf, u32 len)
+{
+	if (plan->code_len + len > plan->cap_code) {
+		u64 want = DP_MAX(plan->cap_code * 2, plan->code_len + len + 65536);
+		u8 *v = dp_resize(plan->code, plan->cap_code, want);
+
+		if (!v)
+			return -ENOMEM;
+		plan->code = v;
+		plan->cap_code = want;
+	}
+	memcpy(plan->code + plan->code_len, buf, len);
+	p->code_off = (u32)plan->code_len;
+	p->code_len = len;
+	plan->code_len += len;
+	return 0;
+}
+
+static void fill_patch(struct dp_planned *p)
+{
+	struct dp_patch *t = &p->patch;
+	bool trap = p->flags & DP_PATCH_TRAP;
+	s32 rel = (s32)(p->detour_addr + p->detour.arrive[0] - (p->start + DP_JUMP_LEN));
+
+	t->addr = p->start;
+	t->len = trap ? 1 : DP_JUMP_LEN;
+	t->bounds = trap ? 0 : p->win.bounds;
+	memcpy(t->orig, p->text->bytes + (p->win.start - p->text->lo), t->len);
+	t->jump[0] = trap ? 0xcc : 0xe9;
+	memcpy(t->jump + 1, &rel, 4);
+}
+
+/* Find a place for the detour and emit it there. Returns 0, or -ERANGE when no place will do. */
+static int place_detour(struct dp_plan *plan, struct dp_planned *p, const u64 entries[DP_NENTRIES])
+{
+	struct dp_place want = {.next = p->start + DP_JUMP_LEN, .bounds = p->win.bounds,
+				.reach_lo = p->reach_lo, .reach_hi = p->reach_hi};
+	u8 buf[DP_DETOUR_MAX];
+	u32 len;
+
+	if (p->flags & DP_PATCH_TRAP)
+		want.bounds = 0;
+	/* The length does not depend on the address: ask for it near the site, where all is in reach. */
+	if (emit_at(p, buf, p->start + DP_JUMP_LEN, entries, &len))
+		return -ERANGE;
+	want.size = len;
+	if (dp_space_place(&plan->space, &want, &p->detour_addr, NULL))
+		return -ERANGE;
+	if (emit_at(p, buf, p->detour_addr, entries, &len) || len != want.size)
+		return -ERANGE;
+	fill_patch(p);
+	return keep_code(plan, p, buf, len);
+}
+
+/*
+ * The copy of a system call goes on with setting rcx, and the kernel makes an interrupted call again by stepping
+ * back two bytes from where it returns. So a thread that is behind the original, possibly inside the call, goes
+ * behind the copied instruction itself, and back. Returns that address, 0: not a system call.
+ */
+static u64 behind_syscall(const struct dp_planned *p, u8 k)
+{
+	const u8 *code = p->text->bytes + (p->win.start + p->win.off[k] - p->text->lo);
+	struct dp_insn in;
+	int len = dp_insn_decode(&in, code, p->text->hi - p->win.start - p->win.off[k]);
+
+	if (len < 0 || in.cls != DP_INSN_SYSCALL)
+		return 0;
+	return p->detour_addr + p->detour.copy[k] + (u64)len;
+}
+
+static int build_tables(struct dp_plan *plan)
+{
+	u32 nr = 0, nh = 0;
+
+	for (u32 i = 0; i < plan->npatches; i++) {
+		nr += 5;
+		nh += plan->patches[i].win.ninsns * 3u + 1;
+	}
+	plan->redirects = dp_alloc(nr * sizeof(*plan->redirects));
+	plan->homes = dp_alloc(nh * sizeof(*plan->homes));
+	if (!plan->redirects || !plan->homes)
+		return -ENOMEM;
+	for (u32 i = 0; i < plan->npatches; i++) {
+		struct dp_planned *p = &plan->patches[i];
+		u64 called = 0; /* behind the copy of a system call, when one stands before */
+
+		for (u8 k = 0; k < p->win.ninsns; k++) {
+			u64 home = p->start + p->win.off[k];
+			u64 arrive = p->detour_addr + p->detour.arrive[k];
+			u64 copy = p->detour_addr + p->detour.copy[k];
+
+			if (!k || (p->win.off[k] < DP_JUMP_LEN && !(p->flags & DP_PATCH_TRAP)))
+				plan->redirects[plan->nredirects++] = (struct dp_redirect){
+				    home, called ? called : arrive};
+			if (called)
+				plan->homes[plan->nhomes++] = (struct dp_redirect){called, home};
+			called = behind_syscall(p, k);
+			plan->homes[plan->nhomes++] = (struct dp_redirect){arrive, home};
+			if (copy != arrive)
+				plan->homes[plan->nhomes++] = (struct dp_redirect){copy, home};
+			if (p->detour.point[k] != DP_NO_POINT)
+				plan->points[p->detour.point[k]].resume = copy;
+		}
+		if (called)
+			plan->homes[plan->nhomes++] = (struct dp_redirect){called, p->start + p->win.len};
+		if (p->detour.back)
+			plan->homes[plan->nhomes++] = (struct dp_redirect){
+			    p->detour_addr + p->detour.back, p->start + p->win.len};
+	}
+	sort(plan->redirects, plan->nredirects, sizeof(*plan->redirects), redirect_less);
+	sort(plan->homes, plan->nhomes, sizeof(*plan->homes), redirect_less);
+	return 0;
+}
+
+/* A patch that found no place is dropped; its spots learn why. */
+static void drop_patch(struct dp_plan *plan, u32 index, struct dp_spot *spots, u32 n)
+{
+	struct dp_planned *p = &plan->patches[index];
+
+	for (u32 i = 0; i < n; i++)
+		if (spots[i].outcome > DP_OUTCOME_REFUSED)
+			for (u8 k = 0; k < p->win.ninsns; k++)
+				if (p->detour.point[k] == spots[i].point) {
+					spots[i].outcome = DP_OUTCOME_REFUSED;
+					spots[i].why = E_SITE_REACH;
+				}
+	memmove(p, p + 1, (plan->npatches - index - 1) * sizeof(*p));
+	plan->npatches--;
+}
+
+int dp_plan_build(struct dp_plan *plan, struct dp_spot *spots, u32 n, const u64 entries[DP_NENTRIES],
+		  bool allow_trap)
+{
+	int r;
+
+	sort(spots, n, sizeof(*spots), spot_less);
+	for (u32 i = 0; i < n; i++) {
+		r = add_spot(plan, &spots[i], allow_trap);
+		if (r)
+			return r;
+	}
+	for (u32 i = 0; i < plan->npatches;) {
+		r = place_detour(plan, &plan->patches[i], entries);
+		if (r == -ENOMEM)
+			return r;
+		if (r)
+			drop_patch(plan, i, spots, n);
+		else
+			i++;
+	}
+	return build_tables(plan);
+}
+
+void dp_plan_free(struct dp_plan *plan)
+{
+	dp_free(plan->patches);
+	dp_free(plan->points);
+	dp_free(plan->redirects);
+	dp_free(plan->homes);
+	dp_free(plan->code);
+	dp_space_free(&plan->space);
+	memset(plan, 0, sizeof(*plan));
+}
+
+u64 dp_redirect_find(const struct dp_redirect *v, u32 n, u64 pc)
+{
+	u32 lo = 0, hi = n;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (v[mid].pc == pc)
+			return v[mid].to;
+		if (v[mid].pc < pc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return 0;
+}

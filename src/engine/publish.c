@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The publication protocol, the only place where code bytes of a probed world change.
+ *
+ * A patch covers whole instructions I0 I1 .. of at least five bytes; b1, b2 .. are the offsets
+ * below five at which I1, I2 .. begin. The jump's own bytes at b1, b2 .. are trapping bytes.
+ *
+ * Arm	1. I0's first byte and every byte bi become breakpoints. Each is the first byte of an instruction, and no other
+ *	   byte changes, so a processor sees either the old instruction or a trap, whichever it has fetched.
+ *	2. Serialise. From now on nobody executes I0 .. as a whole: whoever arrives at I0 or at a bi traps and is
+ *	   sent to the copy in the detour.
+ *	3. The remaining bytes of the displacement. Nobody can be executing them: they are no first bytes, and the
+ *	   instructions that they belong to can only be entered through trapping bytes.
+ *	4. Serialise.
+ *	5. The first byte becomes the jump. A processor sees the breakpoint or the whole jump.
+ *	6. Serialise, so that the caller knows that the jump is in force everywhere.
+ * A thread that was preempted at bi, however long ago, meets a trap there as long as the patch stands.
+ *
+ * Disarm is the reverse: breakpoint first, serialise; bytes that are no boundaries, serialise; the boundaries, serialise;
+ * the first byte, serialise. The original instruction at a boundary bi is complete when its first byte comes back,
+ * because the bytes behind it were restored a step earlier.
+ *
+ * A patch of one byte (a breakpoint that stays) is steps 1 and 2 alone.
+ */
+#include "engine/engine.h"
+
+#define BREAKPOINT 0xcc
+#define BREATH 64 /* patches between two looks at stopped threads */
+
+enum step {
+	STEP_BREAKPOINTS, /* first byte and boundaries trap, others original */
+	STEP_TAIL,	  /* bytes 1..4 of the jump */
+	STEP_JUMP,	  /* first byte of the jump */
+	STEP_TRAP_FIRST,  /* first byte traps again */
+	STEP_TAIL_BACK,	  /* bytes that are no boundaries are original again */
+	STEP_BOUNDS_BACK, /* the boundaries too */
+	STEP_FIRST_BACK,
+};
+
+static bool is_bound(const struct dp_patch *p, u32 i)
+{
+	return p->bounds >> i & 1;
+}
+
+static int write_step(const struct dp_host *host, const struct dp_patch *p, enum step step,
+		      struct dp_error *err)
+{
+	u8 b[5];
+
+	memcpy(b, step == STEP_TAIL || step == STEP_TAIL_BACK ? p->jump : p->orig, p->len);
+	switch (step) {
+	case STEP_BREAKPOINTS:
+		b[0] = BREAKPOINT;
+		for (u32 i = 1; i < p->len; i++)
+			if (is_bound(p, i))
+				b[i] = p->jump[i];
+		return host->write_code(host->arg, p->addr, b, p->len, err);
+	case STEP_TAIL:
+		return p->len == 1 ? 0 : host->write_code(host->arg, p->addr + 1, b + 1, p->len - 1u, err);
+	case STEP_JUMP:
+		return p->len == 1 ? 0 : host->write_code(host->arg, p->addr, p->jump, 1, err);
+	case STEP_TRAP_FIRST:
+		b[0] = BREAKPOINT;
+		return host->write_code(host->arg, p->addr, b, 1, err);
+	case STEP_TAIL_BACK:
+		for (u32 i = 1; i < p->len; i++)
+			if (!is_bound(p, i))
+				b[i] = p->orig[i];
+		return p->len == 1 ? 0 : host->write_code(host->arg, p->addr + 1, b + 1, p->len - 1u, err);
+	case STEP_BOUNDS_BACK:
+		return p->len == 1 ? 0 : host->write_code(host->arg, p->addr + 1, b + 1, p->len - 1u, err);
+	default:
+		return host->write_code(host->arg, p->addr, p->orig, 1, err);
+	}
+}
+
+static int all(const struct dp_host *host, const struct dp_patch *v, u32 n, enum step step,
+	       struct dp_error *err)
+{
+	for (u32 i = 0; i < n; i++) {
+		int r = write_step(host, &v[i], step, err);
+
+		if (r)
+			return r;
+		if (i % BREATH == BREATH - 1)
+			host->breathe(host->arg);
+	}
+	return host->serialise(host->arg, err);
+}
+
+int dp_withdraw(const struct dp_host *host, const struct dp_patch *v, u32 n, struct dp_error *err)
+{
+	static const enum step steps[] = {STEP_TRAP_FIRST, STEP_TAIL_BACK, STEP_BOUNDS_BACK,
+					  STEP_FIRST_BACK};
+
+	for (u32 s = 0; s < DP_ARRAY_SIZE(steps); s++) {
+		int r = all(host, v, n, steps[s], err);
+
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int dp_publish(const struct dp_host *host, const struct dp_patch *v, u32 n, struct dp_error *err)
+{
+	static const enum step steps[] = {STEP_BREAKPOINTS, STEP_TAIL, STEP_JUMP};
+
+	for (u32 s = 0; s < DP_ARRAY_SIZE(steps); s++) {
+		int r = all(host, v, n, steps[s], err);
+
+		if (r) {
+			dp_withdraw(host, v, n, NULL);
+			return r;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,39 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+# Compile the hit path into one flat piece and check its border: no undefined symbols, no writable
+# data, no relocations, general registers only, no string instructions.
+# Usage: build-blob.sh CC SRC_DIR OUT_DIR OUT_BIN OUT_S
+set -eu
+cc=$1 src=$2 work=$3 out=$4
+mkdir -p "$work"
+flags="-std=gnu17 -O2 -g -ffreestanding -fPIE -mgeneral-regs-only -mno-red-zone -fno-stack-protector
+	-fno-asynchronous-unwind-tables -fno-tree-loop-distribute-patterns -fcf-protection=none -fno-jump-tables
+	-fvisibility=hidden -fno-strict-aliasing -fno-builtin -Wall -Wextra -Werror -Wno-unused-parameter
+	-Wstack-usage=1024 -I$src -I$src/../include"
+objects=
+for f in entry.S hit.c mem.c signal.c string.c vm.c; do
+	$cc $flags -c "$src/hit/$f" -o "$work/$f.o"
+	objects="$objects $work/$f.o"
+done
+ld -pie --no-dynamic-linker -z noexecstack --no-undefined -T "$src/hit/blob.ld" $objects -o "$work/blob.elf"
+bad=$(objdump -d --no-show-raw-insn "$work/blob.elf" |
+	grep -E '%[xyz]mm|%st\b|%mm[0-7]|%k[0-7]\b|\b(rep|movs[bwlq]?|stos[bwlq]?|cmps[bwl]|scas[bwlq]?|lods[bwlq]?) +(%ds|%es)|:%fs|%gs:' || true)
+if [ -n "$bad" ]; then
+	echo "the hit path may only use general registers and no string instructions:" >&2
+	echo "$bad" | head >&2
+	exit 1
+fi
+objcopy -O binary -j .text "$work/blob.elf" "$out"
+# The checksum makes this file differ, and so be assembled again, whenever the piece does.
+cat > "$5" <<END
+/* $(sha256sum < "$out" | cut -c1-32) */
+	.section .rodata
+	.balign 16
+	.globl dp_blob, dp_blob_size
+dp_blob:
+	.incbin "$(realpath "$out")"
+1:	.balign 4
+dp_blob_size:
+	.long 1b - dp_blob
+	.section .note.GNU-stack, "", @progbits
+END

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * One hit in a process: run every program at the point, commit their records, count the outcome.
+ * Called from entry.S on the slot's own stack. Calls nothing outside src/hit.
+ */
+#include "hit/hit-priv.h"
+#include "hit/offsets.h"
+
+#define SYS_SIGALTSTACK 131
+#define SS_ONSTACK_BIT 1
+
+#define SAME(macro, type, field) _Static_assert((macro) == offsetof(type, field), #field)
+SAME(S_BUSY - S_OWNER, struct dp_slot_head, busy);
+SAME(S_RSEQ - S_OWNER, struct dp_slot_head, rseq);
+SAME(S_CS_COMMIT - S_OWNER, struct dp_slot_head, cs_commit);
+SAME(S_CS_COUNT - S_OWNER, struct dp_slot_head, cs_count);
+SAME(R_R8, struct dp_regs, r8);
+SAME(R_AX, struct dp_regs, ax);
+SAME(R_DI, struct dp_regs, di);
+SAME(R_IP, struct dp_regs, ip);
+SAME(R_FLAGS, struct dp_regs, flags);
+SAME(R_SP, struct dp_regs, sp);
+SAME(C_RING0, struct dp_control, ring0);
+SAME(C_RING_STRIDE, struct dp_control, ring_stride);
+SAME(C_RING_SIZE, struct dp_control, ring_size);
+SAME(C_COUNTS, struct dp_control, counts);
+SAME(C_COUNTS_STRIDE, struct dp_control, counts_stride);
+SAME(C_NCPUS, struct dp_control, ncpus);
+SAME(RING_TAIL, struct dp_ring, tail);
+_Static_assert(offsetof(struct dp_record, event) == 4 && offsetof(struct dp_record, cpu) == 12, "struct dp_record");
+_Static_assert(sizeof(struct dp_regs) == R_SIZE, "struct dp_regs");
+_Static_assert(DP_SLOT_SIZE == 1 << DP_SLOT_SHIFT, "slot size");
+_Static_assert(DP_SLOT_VM + sizeof(struct dp_vm) + 65536 < DP_SLOT_SIZE, "room for a stack");
+
+static u64 thread_pointer(void)
+{
+	u64 fs;
+
+	__asm__("rdfsbase %0" : "=r"(fs));
+	return fs;
+}
+
+/* The time, and the processor at that time. */
+static u64 timestamp(const struct dp_control *ctl, u32 *cpu)
+{
+	u32 lo, hi, aux;
+	u64 id;
+
+	if (ctl->caps & DP_CAP_RDPID) { /* both together cost less than rdtscp, which waits */
+		__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
+		__asm__ volatile("rdpid %0" : "=r"(id));
+		*cpu = (u32)id & 0xfff;
+	} else {
+		__asm__ volatile("rdtscp" : "=a"(lo), "=d"(hi), "=c"(aux));
+		*cpu = aux & 0xfff;
+	}
+	return (u64)hi << 32 | lo;
+}
+
+/* By the ABI of threads a control block begins with its own address; other runtimes do as they like. */
+static bool has_tcb(void)
+{
+	u64 tp = thread_pointer();
+
+	return tp >= 0x10000 && *(volatile u64 *)tp == tp;
+}
+
+/* The thread's restartable-sequence area, when it is registered right now; else 0. */
+static u64 rseq_area(const struct dp_control *ctl)
+{
+	u64 area;
+
+	if (!(ctl->caps & DP_CAP_RSEQ) || !has_tcb())
+		return 0;
+	area = thread_pointer() + (u64)(s64)ctl->rseq_off;
+	return *(volatile s32 *)(area + 4) >= 0 ? area : 0;
+}
+
+static void prepare(struct dp_slot_head *slot, const struct dp_control *ctl)
+{
+	slot->index = (u32)(((u64)slot - DP_SLOT_HEAD - ctl->slots) >> DP_SLOT_SHIFT);
+	slot->tcb = has_tcb();
+	slot->rseq = rseq_area(ctl);
+	dp_init_cs(slot);
+	/* A thread is not registered yet while it is being born: look again at its next hit. */
+	slot->ready = slot->rseq || !slot->tcb || !(ctl->caps & DP_CAP_RSEQ);
+}
+
+u32 dp_hit_tid(struct dp_slot_head *slot, const struct dp_control *ctl)
+{
+	u32 *cached;
+
+	if (slot->tcb && (ctl->caps & DP_CAP_TIDOFF))
+		return *(volatile u32 *)(thread_pointer() + (u64)(s64)ctl->tid_off);
+	/* The page of these is wiped in a forked child, whose threads have other identities. */
+	cached = (u32 *)ctl->tids + slot->index;
+	if (!*cached && (ctl->caps & DP_CAP_GETTID))
+		*cached = (u32)dp_syscall(186, 0, 0, 0, 0, 0, 0);
+	return *cached;
+}
+
+static void count(struct dp_slot_head *slot, const struct dp_control *ctl, u32 probe, u32 what)
+{
+	u64 off = (u64)probe * sizeof(struct dp_counts) + what * sizeof(u64);
+	u64 cell;
+
+	if (slot->rseq && dp_count_cpu(slot, ctl, off) == 0)
+		return;
+	/* Rings of threads without restartable sequences have counts of their own, shared by threads. */
+	cell = ctl->counts + (ctl->ncpus + slot->index % (ctl->nrings - ctl->ncpus)) * ctl->counts_stride + off;
+	__atomic_fetch_add((u64 *)cell, 1, __ATOMIC_RELAXED);
+}
+
+static bool copy_to_ring(struct dp_ring *ring, u64 size, const u64 *rec, u64 bytes)
+{
+	u64 head = ring->head;
+	u64 mask = size - 1;
+	u8 *data = (u8 *)ring + 4096;
+
+	/* Pairs with the reader's release of tail: the space was read before it is written again. */
+	if (head - __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) + bytes > size)
+		return false;
+	for (u64 i = 0; i < bytes; i += 8)
+		*(u64 *)(data + ((head + i) & mask)) = rec[i / 8];
+	/* Pairs with the reader's acquire of head. */
+	__atomic_store_n(&ring->head, head + bytes, __ATOMIC_RELEASE);
+	return true;
+}
+
+/*
+ * Commit without a restartable sequence: take any ring of the second kind that is free. A holder
+ * that dies leaves nothing half written in view; the reader frees its ring.
+ */
+static bool commit_locked(struct dp_slot_head *slot, const struct dp_control *ctl, u64 *rec, u64 bytes,
+			  u32 tid)
+{
+	u32 n = ctl->nrings - ctl->ncpus;
+
+	for (u32 k = 0; k < n; k++) {
+		u64 at = ctl->ring0 + (ctl->ncpus + (slot->index + k) % n) * ctl->ring_stride;
+		struct dp_ring *ring = (struct dp_ring *)at;
+		u32 nobody = 0;
+		bool done;
+
+		if (!__atomic_compare_exchange_n(&ring->owner, &nobody, tid | 0x80000000u, false,
+						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			continue;
+		done = copy_to_ring(ring, ctl->ring_size, rec, bytes);
+		__atomic_store_n(&ring->owner, 0, __ATOMIC_RELEASE);
+		return done;
+	}
+	return false;
+}
+
+/*
+ * Come to the end of the room for a record before it is written: a page that is not there yet should not be met in
+ * the sequence. Returns the processor by the thread's area.
+ */
+static u32 touch(const struct dp_slot_head *slot, const struct dp_control *ctl, u64 bytes)
+{
+	u32 cpu = *(volatile u32 *)(slot->rseq + 4);
+	const struct dp_ring *ring = (const struct dp_ring *)(ctl->ring0 + cpu * ctl->ring_stride);
+
+	if (cpu < ctl->ncpus)
+		(void)*(volatile const u64 *)((const u8 *)ring + 4096 + ((ring->head + bytes) & (ctl->ring_size - 1)));
+	return cpu;
+}
+
+static enum dp_count commit(struct dp_hit *h, struct dp_slot_head *slot, u32 event)
+{
+	const struct dp_control *ctl = h->ctl;
+	struct dp_record *rec = (struct dp_record *)h->vm->record;
+	u64 bytes = DP_ALIGN_UP(sizeof(*rec) + h->log_len, 8);
+	u32 here, told = slot->rseq ? touch(slot, ctl, bytes) : ~0u;
+	int r = 2;
+
+	rec->tsc = timestamp(ctl, &here);
+	/* Whole words: parts could not be forwarded to the loads of the copy, which comes at once. */
+	h->vm->record[0] = bytes | (u64)(u16)h->rec_flags << 16 | (u64)event << 32;
+	h->vm->record[1] = h->tid | (u64)here << 32;
+	/*
+	 * A child of vfork runs with its parent's thread area, but the kernel does not keep that area for it: neither is
+	 * the processor right, nor is a sequence restarted. It must not write to the ring of the processor where its
+	 * parent was. (On that very one it may, unless it is switched away in the middle, for which there is hardly time.)
+	 */
+	if (told == here)
+		r = dp_commit(slot, ctl, h->vm->record, bytes);
+	if (r == 2)
+		r = !commit_locked(slot, ctl, h->vm->record, bytes, h->tid);
+	return r ? DP_COUNT_LOST : DP_COUNT_RECORDED;
+}
+
+static void run_probe(struct dp_hit *h, struct dp_slot_head *slot, const struct dp_probe_rt *probe)
+{
+	enum dp_count outcome = DP_COUNT_FILTERED;
+
+	h->prog = &probe->prog;
+	h->flags = probe->flags;
+	h->log_len = 0;
+	h->rec_flags = 0;
+	h->faults = 0;
+	h->exceptions = 0;
+	if (dp_vm_run(h) == DP_RUN_LOG)
+		outcome = commit(h, slot, probe->event);
+	count(slot, h->ctl, probe->event, outcome);
+	if (__builtin_expect(h->faults, 0))
+		count(slot, h->ctl, probe->event, DP_COUNT_FAULTS);
+	if (__builtin_expect(h->exceptions, 0))
+		count(slot, h->ctl, probe->event, DP_COUNT_EXCEPTIONS);
+}
+
+/* Returns whether the frame must be left through ip and sp. */
+u32 dp_hit(struct dp_regs *regs, u32 index, void *slot_base, const struct dp_control *ctl)
+{
+	struct dp_slot_head *slot = (struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD);
+	const struct dp_point *point = (const struct dp_point *)ctl->points + index;
+	const struct dp_probe_rt *probe = (const struct dp_probe_rt *)ctl->probes + point->first;
+	u64 sp = regs->sp;
+	struct dp_hit h;
+
+	if (__builtin_expect(!slot->ready, 0))
+		prepare(slot, ctl);
+	regs->ip = point->addr;
+	h.regs = regs;
+	h.vm = (struct dp_vm *)((u8 *)slot_base + DP_SLOT_VM);
+	h.ctl = ctl;
+	h.tid = dp_hit_tid(slot, ctl);
+	for (u32 i = 0; i < point->n; i++)
+		if (probe[i].flags & DP_PROBE_ENABLED)
+			run_probe(&h, slot, &probe[i]);
+	if (__builtin_expect(regs->ip == point->addr && regs->sp == sp, 1))
+		return 0;
+	if (regs->ip == point->addr)
+		regs->ip = point->resume;
+	return 1;
+}
+
+/*
+ * A signal handler that interrupted a hit may have left by longjmp: that hit never ends, and its slot
+ * would stay busy for good. While a hit goes on, a further one of the thread comes from a handler, which runs on the
+ * slot's own stack or on the alternate stack. On neither of them: give the slot up, so that the
+ * thread's next hit takes another one. It is never used again, because this may err: in the few
+ * instructions before the hit changes stacks, with SS_AUTODISARM, when a handler switches to another context. Then
+ * the interrupted hit still ends well.
+ */
+static void abandon_stale(struct dp_slot_head *slot, const struct dp_control *ctl)
+{
+	u64 ss[3] = {0}; /* stack_t: address, flags, size */
+	u64 from = (u64)slot - DP_SLOT_HEAD;
+
+	if (slot->owner != (thread_pointer() | 1) || (u64)ss - from < DP_SLOT_SIZE ||
+	    !(ctl->caps & DP_CAP_SIGALTSTACK))
+		return;
+	if (dp_syscall(SYS_SIGALTSTACK, 0, (u64)ss, 0, 0, 0, 0) == 0 && !(ss[1] & SS_ONSTACK_BIT))
+		slot->owner = DP_SLOT_ABANDONED;
+}
+
+/* A hit that cannot run: recursion, or every slot in reach is taken. May run on any stack. */
+void dp_missed(u32 index, const struct dp_control *ctl, void *slot_base)
+{
+	const struct dp_point *point = (const struct dp_point *)ctl->points + index;
+	const struct dp_probe_rt *probe = (const struct dp_probe_rt *)ctl->probes + point->first;
+	u64 base = ctl->counts + (u64)ctl->ncpus * ctl->counts_stride;
+
+	for (u32 i = 0; i < point->n; i++) {
+		struct dp_counts *c = (struct dp_counts *)(base + (u64)probe[i].event * sizeof(*c));
+
+		if (probe[i].flags & DP_PROBE_ENABLED)
+			__atomic_fetch_add(&c->v[DP_COUNT_MISSED], 1, __ATOMIC_RELAXED);
+	}
+	abandon_stale((struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD), ctl);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The hit path's data, shared with the control side that fills it in. Everything under src/hit is
+ * freestanding: no libc, no thread-local storage, no locks that block, general registers only.
+ * Three parties use these layouts: the blob inside a target, the control side that writes it from
+ * outside, and the ring reader. Change DP_ABI with any of them.
+ */
+#ifndef DP_HIT_H
+#define DP_HIT_H
+
+#include "base/base.h"
+
+#define DP_ABI 1
+#define DP_CONTROL_MAGIC 0x31424f5250594e44ull /* "DNYPROB1" */
+
+/*
+ * Registers at the hit, in the order of the kernel's struct pt_regs. All general ones can be
+ * changed by a program; changing ip or sp makes the hit leave through the slow path.
+ */
+struct dp_regs {
+	u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di;
+	u64 orig_ax, ip, cs, flags, sp, ss;
+};
+
+/* ---- the log ring (memfd, shared by the target, its children and the reader) ---- */
+
+#define DP_RING_MAGIC 0x31474e4952504455ull
+#define DP_RECORD_MAX 4096 /* bytes of one record, header included */
+
+struct dp_record { /* 8-byte aligned in the ring; payload follows */
+	u16 len;   /* bytes, header included, multiple of 8 */
+	u16 flags; /* DP_REC_* */
+	u32 event; /* index of the probe (dp_probe_rt) */
+	u32 tid;
+	u32 cpu;
+	u64 tsc;
+};
+
+#define DP_REC_FAULTED 0x1   /* an argument could not be read; its field holds the fault marker */
+#define DP_REC_TRUNCATED 0x2 /* payload shortened to the log budget */
+#define DP_REC_PAD 0x4	     /* filler, no record */
+
+/* Outcomes of one hit. hits = sum of these; faults and exceptions are counted beside it. */
+enum dp_count {
+	DP_COUNT_RECORDED,
+	DP_COUNT_PASSED,   /* passed over: pass count, ignore, max hits */
+	DP_COUNT_FILTERED, /* the program decided not to log */
+	DP_COUNT_MISSED,   /* recursion, or no slot, or no free return-probe instance */
+	DP_COUNT_LOST,	   /* no room in the ring */
+	DP_COUNT_FAULTS,
+	DP_COUNT_EXCEPTIONS,
+	DP_COUNT_RESERVED,
+	DP_NCOUNTS
+};
+
+struct dp_counts {
+	u64 v[DP_NCOUNTS]; /* one cache line */
+};
+
+struct dp_ring { /* one page, then the data */
+	u64 head;	  /* bytes ever written; written by producers only */
+	u64 pad0[7];
+	u64 tail;	  /* bytes ever consumed; written by the reader only */
+	u64 pad1[7];
+	u32 owner;	  /* locked rings: tid of the producer inside, 0 free */
+	u32 pad2[15];
+};
+
+/*
+ * The mapping: one page of struct dp_rings, then counts, then nrings rings. Rings 0..ncpus-1 belong
+ * to one CPU each and are committed by restartable sequences; rings ncpus..nrings-1 are taken by
+ * threads without one, for one commit, by compare-and-swap on owner.
+ */
+struct dp_rings {
+	u64 magic;
+	u32 abi;
+	u32 ncpus;
+	u32 nrings;
+	u32 nprobes;	  /* capacity of the counts */
+	u64 ring_size;	  /* bytes of data of one ring, power of two */
+	u64 counts_off;	  /* from the start of the mapping; [ring][probe] struct dp_counts */
+	u64 counts_stride; /* bytes from one ring's counts to the next */
+	u64 rings_off;
+	u64 ring_stride;
+	u64 size;	  /* of the whole mapping */
+	u32 owner_pid;	  /* the dprobes that reads; 0 none */
+	u32 pad;
+};
+
+/* ---- programs and probes, read-only in the target ---- */
+
+struct dp_code_rt {  /* one verified program, as the interpreter wants it */
+	u64 code;    /* address of the bytecode */
+	u32 len;
+	u32 jmpmax;  /* jumps allowed in one run */
+	u32 logmax;  /* payload bytes allowed in one record, <= DP_RECORD_MAX - sizeof header */
+	u32 nlocals;
+	u64 locals;  /* address of the module's local variables (u64 each), 0 none */
+	u64 globals;
+	u32 nglobals;
+	u32 ex_mask;
+	u64 jit;     /* address of compiled code, 0: interpret */
+};
+
+#define DP_PROBE_ENABLED 0x1
+#define DP_PROBE_RETURN 0x2 /* at a function's exit: the return address is at the stack pointer */
+
+struct dp_probe_rt {
+	struct dp_code_rt prog;
+	u32 event; /* index for records and counts */
+	u32 flags; /* DP_PROBE_* */
+	u64 addr;  /* run-time address of the probepoint, what regs->ip shows */
+};
+
+struct dp_point {   /* what one detour calls: all probes at one address */
+	u64 addr;   /* run-time address of the probed instruction */
+	u64 resume; /* address of its copy in the detour: where execution goes on */
+	u32 first;  /* first probe, index into probes[] */
+	u32 n;
+	u64 pad;
+};
+
+struct dp_redirect { /* where a program counter found on a patched byte belongs; sorted by pc */
+	u64 pc;	     /* an address at which a trapping byte stands */
+	u64 to;	     /* where execution goes on */
+};
+
+/* ---- per-thread slots, writable in the target ---- */
+
+#define DP_SLOT_SIZE (256 * 1024)
+#define DP_SLOT_SHIFT 18
+#define DP_SLOT_HEAD 4096
+#define DP_SLOT_VM 8192		    /* struct dp_vm */
+#define DP_SLOT_STACK_TOP DP_SLOT_SIZE /* the stack grows down from here to the end of the vm */
+#define DP_SLOT_ABANDONED (~0ull)    /* owner of a slot whose hit never ended: the key of no thread */
+#define DP_SLOT_PROBES 16	    /* slots that a thread may try before its hit is missed */
+#define DP_VM_STACK 1024
+#define DP_VM_CALLS 32
+
+struct dp_vm; /* machine state, src/hit/vm.h */
+
+struct dp_rseq_cs {
+	u32 version, flags;
+	u64 start_ip, post_commit_offset, abort_ip;
+} __attribute__((aligned(32)));
+
+/*
+ * One thread's place to run a hit: own stack, machine state, owner. A slot belongs to the thread whose thread
+ * pointer (with bit 0 set) is in owner; nobody else touches it. Signal handlers of the program that interrupt a
+ * hit run on this stack too (unless they asked for one of their own), so it is large; pages never touched cost nothing.
+ */
+struct dp_slot_head { /* at DP_SLOT_HEAD from the slot's start */
+	u64 owner;	/* 0: free; DP_SLOT_ABANDONED */
+	u32 busy;	/* a hit is in progress: further ones on this thread count as missed */
+	u32 ready;	/* the fields below are set up */
+	u64 rseq;	/* address of the thread's restartable-sequence area, 0 none */
+	u32 index;	/* of this slot */
+	u32 tcb;	/* the thread pointer points at a control block of the usual kind */
+	u64 pad[4];
+	struct dp_rseq_cs cs_commit;
+	struct dp_rseq_cs cs_count;
+};
+
+/* Capabilities that the control side found out for this target. */
+#define DP_CAP_RSEQ 0x1	    /* threads may have a restartable-sequence area at thread pointer + rseq_off */
+#define DP_CAP_PVR 0x2	    /* process_vm_readv on oneself is allowed */
+#define DP_CAP_RDPID 0x4    /* the processor has rdpid */
+#define DP_CAP_GETTID 0x8   /* gettid is allowed */
+#define DP_CAP_SIGALTSTACK 0x10
+#define DP_CAP_TIDOFF 0x20  /* the thread id stands at thread pointer + tid_off */
+#define DP_CAP_PROBE_READ 0x40 /* rt_sigprocmask may be used to test whether memory is readable */
+
+struct dp_range {
+	u64 lo, hi;
+};
+
+#define DP_MAX_RANGES 64
+
+enum dp_state {
+	DP_STATE_EMPTY,	 /* nothing was patched */
+	DP_STATE_ARMING, /* bytes may be in any step of the protocol */
+	DP_STATE_ARMED,
+};
+
+/* The control block: one per session and target, written by the control side, read-only inside. */
+struct dp_control {
+	u64 magic;
+	u32 abi;
+	u32 caps;
+	u64 self;	/* its own address */
+	u64 size;	/* of the whole read-only mapping */
+	u64 rings;	/* address of struct dp_rings in the target */
+	u64 ring0;	/* address of the first ring */
+	u64 ring_stride;
+	u64 ring_size;	/* bytes of data, power of two */
+	u64 counts;	/* address of the first ring's counts */
+	u64 counts_stride;
+	u32 ncpus;	/* rings that are committed by restartable sequences */
+	u32 nrings;
+	u64 slots;	/* address of the first slot */
+	u64 tids;	/* u32 per slot, on pages that are wiped in a forked child; 0: none */
+	u32 nslots;	/* power of two */
+	s32 rseq_off;
+	s32 tid_off;
+	u32 pid;
+	u64 points;	/* struct dp_point[] */
+	u64 probes;	/* struct dp_probe_rt[] */
+	u64 redirects;	/* struct dp_redirect[], sorted */
+	u64 homes;	/* struct dp_redirect[], sorted: place in a detour -> original address */
+	u32 npoints, nprobes, nredirects, nhomes;
+	u32 state;	/* enum dp_state */
+	u32 owner_pid;	/* the dprobes that armed this; 0 when it let go of it for good */
+	u64 region_lo, region_hi; /* the main mapping: code, control block, slots, rings */
+	u64 rings_hi;	/* end of the rings */
+	u64 old_trap[4]; /* the program's own SIGTRAP action: handler, flags, restorer, mask */
+	u64 old_segv[4];
+	u64 patches;	/* struct dp_patch[]: what a successor needs to restore the bytes */
+	u32 npatches;
+	u32 nareas;
+	u64 areas;	/* struct dp_range[]: where the detours lie */
+	u32 segv_taken, pad2; /* a handler of ours stands for SIGSEGV too */
+	u32 nranges;	/* memory that cannot go away: may be read without a check */
+	u32 pad;
+	struct dp_range ranges[DP_MAX_RANGES];
+};
+
+struct dp_patch { /* one overwritten place */
+	u64 addr;
+	u8 len;		  /* bytes overwritten: 1 or 5 */
+	u8 bounds;	  /* bit i: byte i is a trapping boundary byte */
+	u8 orig[5];
+	u8 jump[5];
+	u8 pad[4];
+};
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Guarded access to the probed process's memory from inside it. Direct only where the memory
+ * cannot go away (the stack page in use, segments that stay mapped); everywhere else by a system
+ * call that returns an error instead of faulting.
+ */
+#include "hit/hit-priv.h"
+
+#define SYS_RT_SIGPROCMASK 14
+#define SYS_PRCTL 157
+#define SYS_PROCESS_VM_READV 310
+#define SYS_PROCESS_VM_WRITEV 311
+#define PR_GET_NAME 16
+#define PAGE 4096ull
+
+struct iovec_rt {
+	u64 base, len;
+};
+
+static bool known(const struct dp_hit *h, u64 addr, u32 len)
+{
+	const struct dp_control *ctl = h->ctl;
+	u64 page = h->regs->sp & ~(PAGE - 1);
+
+	if (addr - page < PAGE && addr + len - page <= PAGE)
+		return true;
+	for (u32 i = 0; i < ctl->nranges; i++)
+		if (addr >= ctl->ranges[i].lo && addr + len <= ctl->ranges[i].hi && addr + len >= addr)
+			return true;
+	return false;
+}
+
+static void copy(void *dst, const void *src, u32 len)
+{
+	volatile u8 *d = dst;
+	const volatile u8 *s = src;
+
+	if (len == 8) {
+		*(u64 *)dst = *(const volatile u64 *)src;
+		return;
+	}
+	while (len--)
+		*d++ = *s++;
+}
+
+/* The whole range can be read: the kernel copies a signal mask from there before it looks at a wrong `how`. */
+static bool readable(u64 addr, u32 len)
+{
+	u64 last = addr + len - 1;
+
+	if (last < addr)
+		return false;
+	for (u64 p = addr; ; p = (p & ~(PAGE - 1)) + PAGE) {
+		/* Eight bytes that lie in the page of p. */
+		u64 at = DP_MIN(p & ~7ull, (p & ~(PAGE - 1)) + PAGE - 8);
+
+		if (dp_syscall(SYS_RT_SIGPROCMASK, 0x7fff, at, 0, 8, 0, 0) == -EFAULT)
+			return false;
+		if ((p & ~(PAGE - 1)) == (last & ~(PAGE - 1)))
+			return true;
+	}
+}
+
+/* How many bytes from src on could be copied, up to len; 0 when none. */
+static u32 read_some(struct dp_hit *h, void *dst, u64 src, u32 len)
+{
+	struct iovec_rt here = {(u64)dst, len};
+	/* One element for each page: a transfer stops between elements, never inside one. */
+	u64 first = DP_MIN(len, PAGE - (src & (PAGE - 1)));
+	struct iovec_rt there[2] = {{src, first}, {src + first, len - first}};
+	s64 n;
+
+	if (known(h, src, len)) {
+		copy(dst, (const void *)src, len);
+		return len;
+	}
+	if (h->ctl->caps & DP_CAP_PVR) {
+		n = dp_syscall(SYS_PROCESS_VM_READV, h->tid, (u64)&here, 1, (u64)there,
+			       len > first ? 2 : 1, 0);
+		return n > 0 ? (u32)n : 0;
+	}
+	if (h->ctl->caps & DP_CAP_PROBE_READ) {
+		if (!readable(src, (u32)first))
+			return 0;
+		if (len > first && !readable(src + first, len - (u32)first))
+			len = (u32)first;
+		copy(dst, (const void *)src, len);
+		return len;
+	}
+	return 0;
+}
+
+int dp_hit_read(struct dp_hit *h, void *dst, u64 src, u32 len)
+{
+	/* Longer reads than a page would need more elements; programs are limited to one record. */
+	while (len > PAGE) {
+		if (read_some(h, dst, src, PAGE) != PAGE)
+			return -EFAULT;
+		dst = (u8 *)dst + PAGE;
+		src += PAGE;
+		len -= PAGE;
+	}
+	return read_some(h, dst, src, len) == len ? 0 : -EFAULT;
+}
+
+int dp_hit_write(struct dp_hit *h, u64 dst, const void *src, u32 len)
+{
+	struct iovec_rt here = {(u64)src, len};
+	struct iovec_rt there = {dst, len};
+	u64 page = h->regs->sp & ~(PAGE - 1);
+
+	/* Our own memory is not the program's to write: slots, rings, the control block. */
+	if (dst < h->ctl->region_hi && dst + len > h->ctl->region_lo)
+		return -EFAULT;
+	if (dst - page < PAGE && dst + len - page <= PAGE) {
+		copy((void *)dst, src, len);
+		return 0;
+	}
+	if (!(h->ctl->caps & DP_CAP_PVR))
+		return -EFAULT;
+	return dp_syscall(SYS_PROCESS_VM_WRITEV, h->tid, (u64)&here, 1, (u64)&there, 1, 0) == (s64)len
+		   ? 0
+		   : -EFAULT;
+}
+
+int dp_hit_read_str(struct dp_hit *h, char *dst, u64 src, u32 size)
+{
+	u32 done = 0;
+
+	if (!size)
+		return -EFAULT;
+	while (done < size - 1) {
+		u32 want = DP_MIN(size - 1 - done, 64u);
+		u32 got = read_some(h, dst + done, src + done, want);
+
+		if (!got)
+			break;
+		for (u32 i = 0; i < got; i++)
+			if (!dst[done + i])
+				return (int)(done + i + 1);
+		done += got;
+		if (got < want)
+			break;
+	}
+	if (!done)
+		return -EFAULT;
+	dst[done] = '\0';
+	return (int)(done + 1);
+}
+
+void dp_hit_comm(struct dp_hit *h, char *dst16)
+{
+	(void)h;
+	if (dp_syscall(SYS_PRCTL, PR_GET_NAME, (u64)dst16, 0, 0, 0, 0) < 0)
+		dst16[0] = '\0';
+}

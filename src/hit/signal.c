@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The second net: a thread that arrives at a trapping byte is sent on to the copy of the
+ * instruction that stood there. Every other signal goes to the program's own handler.
+ */
+#include "hit/hit-priv.h"
+
+#define SIGTRAP_NR 5
+#define SYS_RT_SIGACTION 13
+#define SYS_GETPID 39
+#define SYS_GETTID 186
+#define SYS_TGKILL 234
+#define SA_SIGINFO_BIT 4
+#define SA_RESETHAND_BIT 0x80000000u
+#define SI_KERNEL_CODE 128
+
+/* Word offsets in struct ucontext of x86-64: the general registers begin behind flags, link and stack. */
+#define UC_RIP (5 + 16)
+
+struct siginfo_rt {
+	s32 signo, err, code;
+};
+
+static u64 find(const struct dp_control *ctl, u64 pc)
+{
+	const struct dp_redirect *r = (const struct dp_redirect *)ctl->redirects;
+	u32 lo = 0, hi = ctl->nredirects;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (r[mid].pc == pc)
+			return r[mid].to;
+		if (r[mid].pc < pc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return 0;
+}
+
+/* Give the signal the fate that it would have had without us. */
+static void chain(int sig, struct siginfo_rt *info, u64 *uc, const u64 *old)
+{
+	typedef void (*handler_fn)(int, void *, void *);
+
+	if (old[0] > 1) {
+		((handler_fn)old[0])(sig, info, uc);
+		return;
+	}
+	if (old[0] == 1 && info->code <= 0)
+		return; /* ignored, and sent by somebody: stays ignored */
+	/* Default: put it back and let the cause strike again. */
+	dp_syscall(SYS_RT_SIGACTION, (u64)sig, (u64)old, 0, 8, 0, 0);
+	if (sig == SIGTRAP_NR && info->code == SI_KERNEL_CODE)
+		uc[UC_RIP]--;
+	else if (info->code <= 0 || sig == SIGTRAP_NR)
+		dp_syscall(SYS_TGKILL, (u64)dp_syscall(SYS_GETPID, 0, 0, 0, 0, 0, 0),
+			   (u64)dp_syscall(SYS_GETTID, 0, 0, 0, 0, 0, 0), (u64)sig, 0, 0, 0);
+}
+
+void dp_on_signal(int sig, void *info, void *ucontext, const struct dp_control *ctl)
+{
+	u64 *uc = ucontext;
+	struct siginfo_rt *si = info;
+	u64 to = 0;
+
+	if (si->code == SI_KERNEL_CODE) /* raised by an instruction */
+		to = find(ctl, uc[UC_RIP] - (sig == SIGTRAP_NR));
+	if (to)
+		uc[UC_RIP] = to;
+	else
+		chain(sig, si, uc, sig == SIGTRAP_NR ? ctl->old_trap : ctl->old_segv);
+}

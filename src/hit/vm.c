@@ -1,0 +1,702 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The interpreter. Runs programs that the verifier passed, so operands, jump targets and places in
+ * the record are right; what only a hit can know (addresses, divisors, indexes from the stack, the
+ * budgets) is checked here. Freestanding: no calls but the services of vm.h, no writable data, no
+ * absolute addresses (the dispatch table holds distances between labels).
+ *
+ * One block for each line of opcodes.def, in its order; the stack index wraps, so that no depth of
+ * the stack can leave it.
+ */
+#include "hit/vm.h"
+#include "program/opcode.h"
+
+#define DP_NOINLINE __attribute__((noinline))
+#define DP_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define NO_FIELD 0xff
+#define MASK_FIELDS 63 /* fields from here on share the last bit of the fault mask */
+
+/* Record fields and code operands may lie at any address. */
+typedef u16 __attribute__((aligned(1), may_alias)) any_u16;
+typedef u32 __attribute__((aligned(1), may_alias)) any_u32;
+typedef u64 __attribute__((aligned(1), may_alias)) any_u64;
+
+static inline u8 *payload_of(const struct dp_hit *h)
+{
+	return (u8 *)h->vm->record + sizeof(struct dp_record);
+}
+
+/* ---- faults ---- */
+
+/* A read that may fail: false and zeroes then. */
+static DP_NOINLINE bool fetch(struct dp_hit *h, void *dst, u64 addr, u32 len)
+{
+	if (!dp_hit_read(h, dst, addr, len))
+		return true;
+	for (u32 i = 0; i < len; i++)
+		((volatile u8 *)dst)[i] = 0;
+	h->faults++;
+	return false;
+}
+
+/* Field f of the open record could not be read. */
+static DP_NOINLINE void mark_field(struct dp_hit *h, u32 f)
+{
+	h->rec_flags |= DP_REC_FAULTED;
+	if (f != NO_FIELD)
+		*(any_u64 *)payload_of(h) |= 1ull << DP_MIN(f, MASK_FIELDS);
+}
+
+/* ---- strings: the descriptor at `at`, the text behind what was logged so far ---- */
+
+static u32 text_room(struct dp_hit *h, u32 keep)
+{
+	u32 room = h->prog->logmax - h->log_len;
+
+	return room > keep ? room - keep : 0;
+}
+
+static void end_text(struct dp_hit *h, u32 at, u32 len)
+{
+	*(any_u32 *)(payload_of(h) + at) = h->log_len | len << 16;
+	h->log_len += len;
+}
+
+/* faulted: the address itself could not be read. */
+static DP_NOINLINE void log_string(struct dp_hit *h, u64 addr, u32 at, u32 keep, bool faulted)
+{
+	u32 room = text_room(h, keep);
+	int n = 0;
+
+	if (room < 2 && !faulted) {
+		h->rec_flags |= DP_REC_TRUNCATED;
+	} else {
+		if (!faulted) {
+			n = dp_hit_read_str(h, (char *)payload_of(h) + h->log_len, addr, room);
+			if (n < 0)
+				h->faults++;
+		}
+		if (n <= 0) {
+			h->rec_flags |= DP_REC_FAULTED;
+			n = 0;
+		} else if ((u32)n == room) {
+			h->rec_flags |= DP_REC_TRUNCATED;
+		}
+	}
+	end_text(h, at, (u32)n);
+}
+
+/* A text that we have; len without its NUL. */
+static DP_NOINLINE void log_text(struct dp_hit *h, const u8 *text, u32 len, u32 at, u32 keep)
+{
+	u32 room = text_room(h, keep);
+	u8 *to = payload_of(h) + h->log_len;
+
+	if (len + 1 > room) {
+		h->rec_flags |= DP_REC_TRUNCATED;
+		len = room ? room - 1 : 0;
+	}
+	if (room) {
+		for (u32 i = 0; i < len; i++)
+			((volatile u8 *)to)[i] = text[i];
+		to[len] = 0;
+		len++;
+	}
+	end_text(h, at, len);
+}
+
+static DP_NOINLINE void load_comm(struct dp_hit *h)
+{
+	char *s = (char *)h->vm->scratch;
+
+	dp_hit_comm(h, s);
+	s[15] = 0;
+}
+
+static DP_NOINLINE void log_comm(struct dp_hit *h, u32 at, u32 keep)
+{
+	const u8 *name = (const u8 *)h->vm->scratch;
+	u32 len = 0;
+
+	load_comm(h);
+	while (name[len])
+		len++;
+	log_text(h, name, len, at, keep);
+}
+
+static DP_NOINLINE bool load_scratch(struct dp_hit *h, u64 addr, u32 size)
+{
+	char *s = (char *)h->vm->scratch;
+	int n = -EFAULT;
+
+	if (size > 1) /* one byte is the NUL */
+		n = dp_hit_read_str(h, s, addr, size);
+	else if (!dp_hit_read(h, s, addr, 1))
+		n = 1;
+	if (n <= 0 || size < 2)
+		s[0] = 0;
+	if (n <= 0)
+		h->faults++;
+	return n > 0;
+}
+
+static DP_NOINLINE bool same_text(const u8 *s, const u8 *text, u32 len)
+{
+	for (u32 i = 0; i < len; i++)
+		if (s[i] != text[i])
+			return false;
+	return !s[len];
+}
+
+/*
+ * One character against [set] at *p; leaves *p behind it. A set that does not end counts as a
+ * plain bracket.
+ */
+static bool in_set(const u8 *pat, u32 len, u32 *p, u8 c)
+{
+	u32 i = *p + 1;
+	bool negated = i < len && (pat[i] == '!' || pat[i] == '^'), found = false;
+
+	i += negated;
+	for (u32 first = i; i < len && (pat[i] != ']' || i == first); i++) {
+		u8 lo = pat[i], hi = lo;
+
+		if (i + 2 < len && pat[i + 1] == '-' && pat[i + 2] != ']') {
+			hi = pat[i + 2];
+			i += 2;
+		}
+		found |= c >= lo && c <= hi;
+	}
+	if (i >= len) {
+		*p += 1;
+		return c == '[';
+	}
+	*p = i + 1;
+	return found != negated;
+}
+
+/* Shell pattern with *, ?, [set] and backslash; goes back to the last star only, so it is bounded.
+ */
+static DP_NOINLINE bool match(const u8 *s, const u8 *pat, u32 len)
+{
+	u32 p = 0, i = 0, star = ~0u, star_i = 0;
+
+	while (s[i]) {
+		u32 q = p;
+		bool ok = false;
+
+		if (p < len && pat[p] == '*') {
+			star = p++;
+			star_i = i;
+			continue;
+		}
+		if (p < len) {
+			if (pat[p] == '[') {
+				ok = in_set(pat, len, &q, s[i]);
+			} else if (pat[p] == '\\' && p + 1 < len) {
+				ok = pat[p + 1] == s[i];
+				q = p + 2;
+			} else {
+				ok = pat[p] == '?' || pat[p] == s[i];
+				q = p + 1;
+			}
+		}
+		if (ok) {
+			p = q;
+			i++;
+		} else if (star != ~0u) {
+			p = star + 1;
+			i = ++star_i;
+		} else {
+			return false;
+		}
+	}
+	while (p < len && pat[p] == '*')
+		p++;
+	return p == len;
+}
+
+/* ---- arithmetic with corners ---- */
+
+static inline u64 shift_left(u64 a, u64 n)
+{
+	return n > 63 ? 0 : a << n;
+}
+
+static inline u64 shift_right(u64 a, u64 n)
+{
+	return n > 63 ? 0 : a >> n;
+}
+
+static inline u64 rotate_left(u64 a, u64 n)
+{
+	n &= 63;
+	return n ? a << n | a >> (64 - n) : a;
+}
+
+/* Bits below bit n; n is 1 for the lowest. */
+static inline u64 below(u64 n)
+{
+	return (1ull << (n - 1)) - 1;
+}
+
+/* Bits above bit n. */
+static inline u64 above(u64 n)
+{
+	return n == 64 ? 0 : ~0ull << n;
+}
+
+static inline u64 spread_up(u64 a, u64 n)
+{
+	return a >> (n - 1) & 1 ? a | above(n) : a & ~above(n);
+}
+
+static inline u64 spread_down(u64 a, u64 n)
+{
+	return a >> (n - 1) & 1 ? a | below(n) : a & ~below(n);
+}
+
+/* Signed division; the one quotient that does not fit wraps instead of trapping. */
+static inline void divide_signed(s64 a, s64 b, u64 *rest, u64 *quotient)
+{
+	*quotient = b == -1 ? -(u64)a : (u64)(a / b);
+	*rest = b == -1 ? 0 : (u64)(a % b);
+}
+
+/* What a program may set in the flags register: the arithmetic flags and the direction. */
+#define FLAGS_WRITABLE 0xcd5ull
+
+static inline u64 new_value(u32 slot, u64 old, u64 v)
+{
+	return slot == DP_SLOT(flags) ? (old & ~FLAGS_WRITABLE) | (v & FLAGS_WRITABLE) : v;
+}
+
+/* ---- the machine ---- */
+
+/* The blocks of opcodes are no statements to clang-format. */
+/* clang-format off */
+
+#define TOP(i) stack[(sp + (i)) & (DP_VM_STACK - 1)]
+#define DROP(n) (sp += (n))
+#define PUSH(v)                                                                                    \
+	do {                                                                                       \
+		u64 value_ = (v);                                                                  \
+		sp--;                                                                              \
+		TOP(0) = value_;                                                                   \
+	} while (0)
+
+/* Begin the block of an opcode: `a` are its operands, pc stands behind them. */
+#define OP(id)                                                                                     \
+	op_##id:                                                                                   \
+	{                                                                                          \
+		const struct dp_args_##id *const a = (const void *)pc;                             \
+		pc += sizeof(*a);                                                                  \
+		(void)a;
+#define NEXT goto *(&&op_ILLEGAL + labels[*pc++])
+#define END                                                                                        \
+	NEXT;                                                                                      \
+	}
+
+/* Stop with what was logged. Handlers and masks of exceptions belong here. */
+#define RAISE(code, parm1, parm2) goto exception
+
+#define COUNT_JUMP                                                                                 \
+	do {                                                                                       \
+		if (DP_UNLIKELY(jumps == h->prog->jmpmax))                                         \
+			RAISE(DP_EX_MAX_JMPS, h->prog->jmpmax, 0);                                 \
+		jumps++;                                                                           \
+	} while (0)
+
+#define JUMP_IF(id, condition)                                                                     \
+	OP(id)                                                                                     \
+	if (condition) {                                                                           \
+		COUNT_JUMP;                                                                        \
+		pc += a->to;                                                                       \
+	}                                                                                          \
+	END
+
+#define BINARY(id, expr)                                                                           \
+	OP(id)                                                                                     \
+	u64 x = TOP(1), y = TOP(0);                                                                \
+	DROP(1);                                                                                   \
+	TOP(0) = (expr);                                                                           \
+	END
+
+#define SIGNED(id, expr)                                                                           \
+	OP(id)                                                                                     \
+	s64 x = (s64)TOP(1), y = (s64)TOP(0);                                                      \
+	DROP(1);                                                                                   \
+	TOP(0) = (u64)(expr);                                                                      \
+	END
+
+#define UNARY(id, expr)                                                                            \
+	OP(id)                                                                                     \
+	u64 x = TOP(0);                                                                            \
+	TOP(0) = (u64)(expr);                                                                      \
+	END
+
+/* Bit operations whose bit number comes from the stack. */
+#define BIT_S(id, expr)                                                                            \
+	OP(id)                                                                                     \
+	u64 x = TOP(1), n = TOP(0);                                                                \
+	if (DP_UNLIKELY(n - 1 > 63))                                                               \
+		RAISE(DP_EX_INVALID_OPERAND, DP_BAD_BIT, n);                                       \
+	DROP(1);                                                                                   \
+	TOP(0) = (expr);                                                                           \
+	END
+
+/* The ten ways to touch a variable. V: address of the array, N: its length. */
+#define VARIABLES(kind, V, N, which)                                                               \
+	OP(PUSH_##kind) PUSH(V[a->i]); END                                                         \
+	OP(PUSH_##kind##_S) INDEX(TOP(0), N, which); TOP(0) = V[TOP(0)]; END                       \
+	OP(POP_##kind) V[a->i] = TOP(0); DROP(1); END                                              \
+	OP(POP_##kind##_S) INDEX(TOP(1), N, which); V[TOP(1)] = TOP(0); DROP(2); END               \
+	OP(MOVE_##kind) V[a->i] = TOP(0); END                                                      \
+	OP(MOVE_##kind##_S) INDEX(TOP(0), N, which); V[TOP(0)] = TOP(1); DROP(1); END              \
+	OP(INC_##kind) __atomic_fetch_add(&V[a->i], 1, __ATOMIC_RELAXED); END                      \
+	OP(INC_##kind##_S) INDEX(TOP(0), N, which);                                                \
+	__atomic_fetch_add(&V[TOP(0)], 1, __ATOMIC_RELAXED); DROP(1); END                          \
+	OP(DEC_##kind) __atomic_fetch_sub(&V[a->i], 1, __ATOMIC_RELAXED); END                      \
+	OP(DEC_##kind##_S) INDEX(TOP(0), N, which);                                                \
+	__atomic_fetch_sub(&V[TOP(0)], 1, __ATOMIC_RELAXED); DROP(1); END
+
+#define INDEX(i, n, which)                                                                         \
+	do {                                                                                       \
+		if (DP_UNLIKELY((i) >= (n)))                                                       \
+			RAISE(DP_EX_INVALID_OPERAND, which, i);                                    \
+	} while (0)
+
+#define LOCALS ((u64 *)h->prog->locals)
+#define GLOBALS ((u64 *)h->prog->globals)
+
+/* Memory through exceptions (the historical opcodes). */
+#define PUSH_MEM(id, len)                                                                          \
+	OP(id)                                                                                     \
+	u64 value = 0;                                                                             \
+	if (!fetch(h, &value, TOP(0), len))                                                        \
+		RAISE(DP_EX_INVALID_ADDR, TOP(0), 0);                                              \
+	TOP(0) = value;                                                                            \
+	END
+
+#define POP_MEM(id, len)                                                                           \
+	OP(id)                                                                                     \
+	u64 value = TOP(0);                                                                        \
+	if (dp_hit_write(h, TOP(1), &value, len)) {                                                \
+		h->faults++;                                                                       \
+		RAISE(DP_EX_INVALID_ADDR, TOP(1), 0);                                              \
+	}                                                                                          \
+	DROP(2);                                                                                   \
+	END
+
+/* Memory through the mark (events). */
+#define LOAD(id, len)                                                                              \
+	OP(id)                                                                                     \
+	u64 value = 0;                                                                             \
+	if (!mark && !fetch(h, &value, TOP(0) + (s64)a->d, len))                                   \
+		mark = true;                                                                       \
+	TOP(0) = value;                                                                            \
+	END
+
+#define MOVE_MARK(field)                                                                           \
+	do {                                                                                       \
+		if (DP_UNLIKELY(mark)) {                                                           \
+			mark_field(h, field);                                                      \
+			mark = false;                                                              \
+		}                                                                                  \
+	} while (0)
+
+#define LOG_REG(id, type)                                                                          \
+	OP(id)                                                                                     \
+	*(type *)(payload + a->at) = (type)r[a->reg];                                              \
+	END
+
+#define LOG_TOP(id, type)                                                                          \
+	OP(id)                                                                                     \
+	*(type *)(payload + a->at) = (type)TOP(0);                                                 \
+	DROP(1);                                                                                   \
+	MOVE_MARK(a->f);                                                                           \
+	END
+
+#define PUSH_REG(id, type) OP(id) PUSH((u64)(s64)(type)r[a->reg]); END
+
+#define NEED_REG(id, type, op) OP(id) if (!((type)r[a->reg] op (type)a->c)) goto filtered; END
+
+#define NEED_TOP(id, type, op)                                                                     \
+	OP(id)                                                                                     \
+	if (!((type)TOP(0) op (type)a->c) || mark)                                                 \
+		goto filtered;                                                                     \
+	DROP(1);                                                                                   \
+	END
+
+/* Copies of this function would make the distances between labels wrong. */
+#ifdef __clang__
+__attribute__((noinline))
+#else
+__attribute__((noinline, noclone))
+#endif
+enum dp_run_result dp_vm_run(struct dp_hit *h)
+{
+	static const s32 labels[256] = {
+#define DP_OPCODE(number, id, ...) [number] = (s32)(&&op_##id - &&op_ILLEGAL),
+#define DP_OPCODE2(...)
+#include "program/opcodes.def"
+	    [DP_PREFIX] = (s32)(&&op_PREFIX - &&op_ILLEGAL),
+	};
+	static const s32 more_labels[256] = {
+#define DP_OPCODE(...)
+#define DP_OPCODE2(number, id, ...) [number] = (s32)(&&op_##id - &&op_ILLEGAL),
+#include "program/opcodes.def"
+	};
+	static const u8 slot_of[] = {
+#define DP_REGISTER(number, member, ...) [number] = DP_SLOT(member),
+#include "program/registers.def"
+	};
+	const u8 *pc = (const u8 *)h->prog->code;
+	u8 *const payload = payload_of(h);
+	u64 *const stack = h->vm->stack;
+	u64 *const r = (u64 *)h->regs;
+	u32 sp = DP_VM_STACK; /* counts down; masked at each use */
+	u32 jumps = 0;
+	bool mark = false; /* a load failed and no store has taken note of it */
+
+	h->log_len = 0;
+	h->rec_flags = 0;
+	h->faults = 0;
+	h->exceptions = 0;
+	NEXT;
+
+op_PREFIX:
+	goto *(&&op_ILLEGAL + more_labels[*pc++]);
+
+	/* ---- flow ---- */
+	OP(NOP) END
+	OP(JMP) COUNT_JUMP; pc += a->to; END
+	JUMP_IF(JLT, (s64)TOP(0) < 0)
+	JUMP_IF(JLE, (s64)TOP(0) <= 0)
+	JUMP_IF(JGT, (s64)TOP(0) > 0)
+	JUMP_IF(JGE, (s64)TOP(0) >= 0)
+	JUMP_IF(JZ, !TOP(0))
+	JUMP_IF(JNZ, TOP(0))
+	OP(LOOP)
+	COUNT_JUMP;
+	if (--TOP(0))
+		pc += a->to;
+	END
+	OP(ABORT) goto filtered; }
+	OP(EXIT) return DP_RUN_LOG; }
+
+	/* ---- variables ---- */
+	VARIABLES(GV, GLOBALS, h->prog->nglobals, DP_BAD_GLOBAL)
+	VARIABLES(LV, LOCALS, h->prog->nlocals, DP_BAD_LOCAL)
+
+	/* ---- arithmetic, logic, bits ---- */
+	BINARY(ADD, x + y)
+	BINARY(SUB, x - y)
+	BINARY(MUL, x * y)
+	UNARY(NEG, -x)
+	BINARY(AND, x & y)
+	BINARY(OR, x | y)
+	BINARY(XOR, x ^ y)
+	UNARY(ROL, rotate_left(x, a->n))
+	BINARY(ROL_S, rotate_left(y, x))
+	UNARY(ROR, rotate_left(x, 64 - a->n))
+	BINARY(ROR_S, rotate_left(y, 64 - (x & 63)))
+	UNARY(SHL, x << a->n)
+	BINARY(SHL_S, shift_left(y, x))
+	UNARY(SHR, x >> a->n)
+	BINARY(SHR_S, shift_right(y, x))
+	OP(DIV)
+	u64 x = TOP(1), y = TOP(0);
+	if (DP_UNLIKELY(!y))
+		RAISE(DP_EX_DIV_BY_ZERO, 0, 0);
+	TOP(1) = x % y;
+	TOP(0) = x / y;
+	END
+	OP(IDIV)
+	if (DP_UNLIKELY(!TOP(0)))
+		RAISE(DP_EX_DIV_BY_ZERO, 0, 0);
+	u64 rest, quotient;
+	divide_signed((s64)TOP(1), (s64)TOP(0), &rest, &quotient);
+	TOP(1) = rest;
+	TOP(0) = quotient;
+	END
+	BIT_S(PBL_S, spread_up(x, n))
+	BIT_S(PBR_S, spread_down(x, n))
+	UNARY(PBL, spread_up(x, a->n))
+	UNARY(PBR, spread_down(x, a->n))
+	BIT_S(PZL_S, x & ~above(n))
+	BIT_S(PZR_S, x & ~below(n))
+	UNARY(PZL, x & ~above(a->n))
+	UNARY(PZR, x & ~below(a->n))
+
+	/* ---- stack ---- */
+	OP(XCHG)
+	u64 x = TOP(0);
+	TOP(0) = TOP(1);
+	TOP(1) = x;
+	END
+	OP(DUP)
+	u64 x = TOP(0);
+	DROP(1);
+	for (u32 i = 0; i < a->n; i++)
+		PUSH(x);
+	END
+	OP(DUP_S)
+	u64 x = TOP(0), n = TOP(1);
+	DROP(2);
+	/* More copies than the stack has words change nothing but the index. */
+	for (u64 i = 0; i < DP_MIN(n, DP_VM_STACK - 1ull) + 1; i++)
+		PUSH(x);
+	END
+	OP(ROS) DROP(a->n); END
+
+	/* ---- registers and the like ---- */
+	OP(PUSH_R) PUSH(r[slot_of[a->reg]]); END
+	OP(POP_R)
+	u32 slot = slot_of[a->reg];
+	r[slot] = new_value(slot, r[slot], TOP(0));
+	DROP(1);
+	END
+	OP(PUSH_D) PUSH(a->c); END
+	OP(PUSH_PID) PUSH(h->ctl->pid); END
+	OP(PUSH_WID) PUSH(-64ull); END
+
+	/* ---- memory ---- */
+	PUSH_MEM(PUSH_MEM8, 1)
+	PUSH_MEM(PUSH_MEM16, 2)
+	PUSH_MEM(PUSH_MEM32, 4)
+	PUSH_MEM(PUSH_MEM64, 8)
+	POP_MEM(POP_MEM8, 1)
+	POP_MEM(POP_MEM16, 2)
+	POP_MEM(POP_MEM32, 4)
+	POP_MEM(POP_MEM64, 8)
+	OP(VFY_R)
+	u8 byte;
+	TOP(0) = dp_hit_read(h, &byte, TOP(0), 1) != 0;
+	END
+
+	/* ---- events: into the record ---- */
+	OP(REC) h->log_len = a->size; mark = false; END
+	OP(RECM)
+	h->log_len = a->size;
+	*(any_u64 *)payload = 0;
+	mark = false;
+	END
+	LOG_REG(LOGR8, u8)
+	LOG_REG(LOGR16, any_u16)
+	LOG_REG(LOGR32, any_u32)
+	LOG_REG(LOGR64, any_u64)
+	LOG_TOP(LOG8, u8)
+	LOG_TOP(LOG16, any_u16)
+	LOG_TOP(LOG32, any_u32)
+	LOG_TOP(LOG64, any_u64)
+	OP(LOGM)
+	if (!fetch(h, payload + a->at, r[a->reg] + (s64)a->d, a->n))
+		mark_field(h, a->f);
+	END
+	OP(LOGM_S)
+	u64 addr = TOP(0) + (s64)a->d;
+	DROP(1);
+	if (DP_UNLIKELY(mark)) {
+		for (u32 i = 0; i < a->n; i++)
+			((volatile u8 *)payload)[a->at + i] = 0;
+		MOVE_MARK(a->f);
+	} else if (!fetch(h, payload + a->at, addr, a->n)) {
+		mark_field(h, a->f);
+	}
+	END
+	OP(LOGSTR) log_string(h, r[a->reg] + (s64)a->d, a->at, a->rest, false); END
+	OP(LOGSTR_S)
+	log_string(h, TOP(0) + (s64)a->d, a->at, a->rest, mark);
+	mark = false;
+	DROP(1);
+	END
+	OP(LOGCOMM) log_comm(h, a->at, a->rest); END
+	OP(LOGRET)
+	if (!fetch(h, payload + a->at, h->regs->sp, 8))
+		h->rec_flags |= DP_REC_FAULTED;
+	END
+
+	/* ---- events: operands of conditions ---- */
+	LOAD(LD8, 1)
+	LOAD(LD16, 2)
+	LOAD(LD32, 4)
+	LOAD(LD64, 8)
+	PUSH_REG(PUSHR, u64)
+	PUSH_REG(PUSHR_U8, u8)
+	PUSH_REG(PUSHR_U16, u16)
+	PUSH_REG(PUSHR_U32, u32)
+	PUSH_REG(PUSHR_S8, s8)
+	PUSH_REG(PUSHR_S16, s16)
+	PUSH_REG(PUSHR_S32, s32)
+
+	/* ---- events: conditions ---- */
+	OP(NEED)
+	if (!TOP(0) || mark)
+		goto filtered;
+	DROP(1);
+	END
+	NEED_REG(NEEDR_EQ, u64, ==)
+	NEED_REG(NEEDR_NE, u64, !=)
+	NEED_REG(NEEDR_LT, s64, <)
+	NEED_REG(NEEDR_GE, s64, >=)
+	NEED_REG(NEEDR_LTU, u64, <)
+	NEED_REG(NEEDR_GEU, u64, >=)
+	NEED_TOP(NEED_EQ, u64, ==)
+	NEED_TOP(NEED_NE, u64, !=)
+	NEED_TOP(NEED_LT, s64, <)
+	NEED_TOP(NEED_GE, s64, >=)
+	NEED_TOP(NEED_LTU, u64, <)
+	NEED_TOP(NEED_GEU, u64, >=)
+
+	/* ---- behind the prefix ---- */
+	BINARY(EQ, x == y)
+	BINARY(NE, x != y)
+	SIGNED(LT, x < y)
+	SIGNED(LE, x <= y)
+	SIGNED(GT, x > y)
+	SIGNED(GE, x >= y)
+	BINARY(LTU, x < y)
+	BINARY(LEU, x <= y)
+	BINARY(GTU, x > y)
+	BINARY(GEU, x >= y)
+	UNARY(BOOL, x != 0)
+	UNARY(LNOT, x == 0)
+	UNARY(NOT, ~x)
+	SIGNED(SAR_S, y >> ((u64)x > 63 ? 63 : x))
+	UNARY(ZX8, (u8)x)
+	UNARY(ZX16, (u16)x)
+	UNARY(ZX32, (u32)x)
+	UNARY(SX8, (s64)(s8)x)
+	UNARY(SX16, (s64)(s16)x)
+	UNARY(SX32, (s64)(s32)x)
+	UNARY(BITS, x >> a->n & ~0ull >> (64 - a->w))
+	OP(STR)
+	if (mark)
+		h->vm->scratch[0] = 0;
+	else if (!load_scratch(h, TOP(0), a->n))
+		mark = true;
+	DROP(1);
+	END
+	OP(STRCOMM) load_comm(h); END
+	OP(STREQ)
+	PUSH(same_text((const u8 *)h->vm->scratch, pc, a->t_len));
+	pc += a->t_len;
+	END
+	OP(STRGLOB)
+	PUSH(match((const u8 *)h->vm->scratch, pc, a->t_len));
+	pc += a->t_len;
+	END
+	OP(LOGTEXT)
+	log_text(h, pc, a->t_len, a->at, a->rest);
+	pc += a->t_len;
+	END
+
+op_ILLEGAL: /* numbers that the verifier does not let pass */
+exception:
+	h->exceptions++;
+	return h->log_len ? DP_RUN_LOG : DP_RUN_FILTERED;
+filtered:
+	return DP_RUN_FILTERED;
+}
+/* clang-format on */

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The machine that runs verified programs at a hit, and the services it may use there. */
+#ifndef DP_VM_H
+#define DP_VM_H
+
+#include "hit/hit.h"
+
+/* Machine state; one per slot, lives in the slot's memory, never cleared between hits. */
+struct dp_vm {
+	u64 stack[DP_VM_STACK];
+	u64 record[DP_RECORD_MAX / 8]; /* struct dp_record, then the payload being built */
+	u64 scratch[64];	       /* string comparison and the like */
+};
+
+/* What one run can see and change. */
+struct dp_hit {
+	struct dp_regs *regs;
+	struct dp_vm *vm;
+	const struct dp_control *ctl;
+	const struct dp_code_rt *prog;
+	u32 log_len;   /* bytes of payload built so far */
+	u32 rec_flags; /* DP_REC_* for the record */
+	u32 faults;    /* memory accesses that failed */
+	u32 exceptions;
+	u32 tid;
+	u32 flags;     /* DP_PROBE_* of the probe */
+};
+
+enum dp_run_result {
+	DP_RUN_LOG,	 /* commit the record (header is filled in by the caller) */
+	DP_RUN_FILTERED, /* nothing to log */
+};
+
+/*
+ * Run a verified program. The payload goes to vm->record behind the header. Registers in
+ * h->regs may be changed. Never faults, loops at most prog->jmpmax times.
+ */
+enum dp_run_result dp_vm_run(struct dp_hit *h);
+
+/*
+ * Guarded access to the probed program's memory; each host brings its own. dp_hit_read and
+ * dp_hit_write return 0 or -EFAULT and move all or nothing visible to the program;
+ * dp_hit_read_str copies up to size - 1 bytes, ends them with NUL, and returns the length
+ * including the NUL (a longer string is cut), or -EFAULT when not even the first byte is readable.
+ */
+int dp_hit_read(struct dp_hit *h, void *dst, u64 src, u32 len);
+int dp_hit_write(struct dp_hit *h, u64 dst, const void *src, u32 len);
+int dp_hit_read_str(struct dp_hit *h, char *dst, u64 src, u32 size);
+
+/* Thread name (at most 16 bytes with NUL) by a system call; for programs that ask for it by name. */
+void dp_hit_comm(struct dp_hit *h, char *dst16);
+
+#endif

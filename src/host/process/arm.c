@@ -1,0 +1,688 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * From planned probes to a probed process: map, fill in, publish, let go. Whatever fails, the
+ * target ends as it was. The order is such that a successor finds all it needs in the target at any moment at which
+ * a byte of code may differ from the file.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "host/process/publish-host.h"
+#include "host/process/session-priv.h"
+#include "log/reader.h"
+
+#define PAGE 4096ull
+#define MiB (1024 * 1024ull)
+#define HEAP_MARGIN (512 * MiB) /* room that the heap may grow into */
+#define STACK_MARGIN (256 * MiB)
+
+/*
+ * SA_SIGINFO, SA_RESTORER, SA_ONSTACK (goroutines have no room for a frame), SA_NODEFER: another handler of the
+ * program may interrupt ours and run into a patched byte itself; a blocked SIGTRAP would be fatal then.
+ */
+#define SA_FLAGS (0x4 | 0x04000000 | 0x08000000 | 0x40000000)
+
+struct layout { /* offsets from the region's start */
+	u64 table, tids, slots, control, rings, end;
+	u32 nslots;
+	u64 control_size;
+	u32 ncpus;
+	u64 ring_size;
+};
+
+struct arming {
+	struct dp_session *s;
+	struct layout lay;
+	struct dp_mem mem;
+	struct dp_tracer tracer;
+	struct dp_remote remote;
+	struct dp_maps now; /* as they are at arming */
+	struct dp_caps caps;
+	struct dp_control *ctl; /* image of the control block and its tables */
+	struct dp_range *areas; /* merged */
+	u32 nareas;
+	bool mapped;
+};
+
+static u32 count_threads(pid_t pid)
+{
+	char n[16] = "1";
+
+	dp_status_field(pid, pid, "Threads", n, sizeof(n));
+	return (u32)atoi(n);
+}
+
+static u32 power_of_two(u32 n)
+{
+	u32 p = 1;
+
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+static void make_layout(struct dp_session *s, struct layout *l)
+{
+	u64 code = 0;
+	u32 n = s->nspots;
+
+	for (u32 i = 0; i < s->nprobes; i++)
+		code += DP_ALIGN_UP(s->probes[i].event->prog.len, 16) + 16;
+	l->ncpus = (u32)sysconf(_SC_NPROCESSORS_CONF);
+	l->ring_size = s->opt.ring_size ? s->opt.ring_size : l->ncpus <= 8 ? 4 * MiB : MiB;
+	l->nslots = s->opt.nslots ? power_of_two(s->opt.nslots)
+				  : power_of_two(DP_MIN(DP_MAX(64u, count_threads(s->pid) * 4), 4096u));
+	l->control_size = sizeof(struct dp_control) + code +
+			  n * (sizeof(struct dp_point) + sizeof(struct dp_probe_rt) + sizeof(struct dp_patch) +
+			       5 * sizeof(struct dp_redirect) +
+			       (2 * DP_WINDOW_INSNS + 1) * sizeof(struct dp_redirect) + sizeof(struct dp_range));
+	l->table = DP_ALIGN_UP(dp_blob_size, PAGE);
+	l->tids = l->table + PAGE;
+	l->slots = l->tids + DP_ALIGN_UP(l->nslots * 4ull, PAGE);
+	l->control = l->slots + (u64)l->nslots * DP_SLOT_SIZE;
+	l->rings = DP_ALIGN_UP(l->control + l->control_size, PAGE);
+	l->end = l->rings + dp_rings_size(l->ncpus, l->ncpus * 2, s->nprobes, l->ring_size);
+	l->end = DP_ALIGN_UP(l->end, PAGE);
+}
+
+/* Everything that is in use or that the program may grow into. */
+static int mark_busy(struct dp_space *space, const struct dp_maps *maps, u64 exe_hi)
+{
+	int r = dp_space_busy(space, 0, 65536);
+
+	for (size_t i = 0; i < maps->n && !r; i++) {
+		const struct dp_map *m = &maps->v[i];
+		u64 lo = m->lo, hi = m->hi;
+
+		if (!strcmp(m->path, "[heap]") || m->hi == exe_hi)
+			hi += HEAP_MARGIN;
+		if (!strcmp(m->path, "[stack]"))
+			lo -= STACK_MARGIN;
+		if (lo < 1ull << 47)
+			r = dp_space_busy(space, lo, hi);
+	}
+	return r ? r : dp_space_busy(space, (1ull << 47) - PAGE, ~0ull);
+}
+
+/* The highest gap that is large enough, a little below its top. */
+static u64 choose_region(const struct dp_space *space, u64 size)
+{
+	for (u32 i = space->nbusy; i-- > 1;) {
+		u64 lo = space->busy[i - 1].hi, hi = space->busy[i].lo;
+
+		if (hi > lo && hi - lo >= size + 32 * MiB)
+			return DP_ALIGN_DOWN(hi - size - 16 * MiB, PAGE);
+	}
+	return 0;
+}
+
+static int make_plan(struct arming *a, struct dp_error *err)
+{
+	struct dp_session *s = a->s;
+	const struct dp_blob_head *head = (const struct dp_blob_head *)dp_blob;
+	u64 exe_hi = 0, begin = dp_now_ns();
+	u64 entries[DP_NENTRIES];
+
+	for (size_t i = 0; i < s->proc.nimages; i++)
+		if (s->proc.images[i].is_exe)
+			exe_hi = s->proc.images[i].hi;
+	dp_plan_free(&s->plan);
+	make_layout(s, &a->lay);
+	if (mark_busy(&s->plan.space, &a->now, exe_hi))
+		return dp_fail(err, E_ARM_NOMEM, "plan");
+	s->region = choose_region(&s->plan.space, a->lay.end);
+	if (!s->region)
+		return dp_fail(err, E_TARGET_CALL, "no %llu MiB of free address space",
+			       (unsigned long long)(a->lay.end / MiB));
+	s->control = s->region + a->lay.control;
+	s->rings_off = a->lay.rings;
+	s->slots_off = a->lay.slots;
+	s->tids_off = a->lay.tids;
+	s->nslots = a->lay.nslots;
+	dp_space_busy(&s->plan.space, s->region, s->region + a->lay.end);
+	entries[DP_ENTRY_PLAIN] = s->region + head->entry_plain;
+	entries[DP_ENTRY_FLAGS] = s->region + head->entry_flags;
+	entries[DP_ENTRY_ZONE] = s->region + head->entry_zone;
+	entries[DP_ENTRY_ZONE_FLAGS] = s->region + head->entry_zone_flags;
+	if (dp_plan_build(&s->plan, s->spots, s->nspots, entries, s->opt.allow_trap))
+		return dp_fail(err, E_ARM_NOMEM, "plan");
+	s->stats.plan_ns = dp_now_ns() - begin;
+	return 0;
+}
+
+/* A spot that could not be planned takes its probe with it: out of a pattern quietly, else as an error. */
+static int settle_probes(struct arming *a, struct dp_error *err)
+{
+	struct dp_session *s = a->s;
+	u32 left = 0, dropped = 0;
+
+	for (u32 i = 0; i < s->nprobes; i++)
+		s->probes[i].outcome = DP_OUTCOME_JUMP;
+	for (u32 i = 0; i < s->nspots; i++) {
+		const struct dp_spot *sp = &s->spots[i];
+		struct dp_probe *p = &s->probes[sp->owner];
+
+		if (sp->outcome < p->outcome) {
+			p->outcome = sp->outcome;
+			p->why = sp->why;
+			snprintf(p->reason, sizeof(p->reason), "%s", dp_error_info(sp->why)->sentence);
+		}
+		if (sp->outcome != DP_OUTCOME_REFUSED)
+			continue;
+		if (!p->from_pattern) {
+			int r = dp_fail(err, E_ARM_SITE, "%s:%s+0x%llx (0x%llx): %s: %s", p->module, p->symbol,
+					(unsigned long long)p->offset, (unsigned long long)sp->addr,
+					dp_error_info(sp->why)->name, dp_error_info(sp->why)->sentence);
+
+			dp_error_hint(err, "%s", dp_error_info(sp->why)->hint);
+			return r;
+		}
+		p->dropped = true;
+	}
+	for (u32 i = 0; i < s->nprobes; i++)
+		s->probes[i].dropped ? dropped++ : left++;
+	if (dropped)
+		dp_session_say(s, "%u of %u functions left out: no room for a jump", dropped, dropped + left);
+	return left ? 0 : dp_fail(err, E_ARM_NONE, "process %d", (int)s->pid);
+}
+
+static int merge_areas(struct arming *a)
+{
+	struct dp_space *sp = &a->s->plan.space;
+
+	a->areas = calloc(sp->nareas + 1, sizeof(*a->areas));
+	if (!a->areas)
+		return -ENOMEM;
+	for (u32 i = 0; i < sp->nareas; i++) {
+		u32 k = a->nareas;
+
+		/* Insert in order, then join neighbours. */
+		while (k && a->areas[k - 1].lo > sp->areas[i].lo) {
+			a->areas[k] = a->areas[k - 1];
+			k--;
+		}
+		a->areas[k] = (struct dp_range){sp->areas[i].lo, sp->areas[i].hi};
+		a->nareas++;
+	}
+	u32 n = 0;
+	for (u32 i = 0; i < a->nareas; i++) {
+		if (n && a->areas[n - 1].hi == a->areas[i].lo)
+			a->areas[n - 1].hi = a->areas[i].hi;
+		else
+			a->areas[n++] = a->areas[i];
+	}
+	a->nareas = n;
+	return 0;
+}
+
+/* Segments that stay mapped as long as the process lives: the executable's and its first libraries'. */
+static void permanent_ranges(struct arming *a, struct dp_control *c)
+{
+	for (int pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < a->now.n && c->nranges < DP_MAX_RANGES; i++) {
+			const struct dp_map *m = &a->now.v[i];
+			const struct dp_image *im = dp_process_image_at(&a->s->proc, m->lo);
+			const char *base = im ? dp_module_base(im->mod) : "";
+			bool libc = !strncmp(base, "libc.so", 7) || !strncmp(base, "ld-", 3);
+
+			if (!im || !m->r || (pass == 0 ? !im->is_exe : !libc) || !m->inode)
+				continue;
+			c->ranges[c->nranges++] = (struct dp_range){m->lo, m->hi};
+		}
+}
+
+static u64 put(u8 *base, u64 *at, u64 origin, const void *data, u64 size)
+{
+	u64 where = DP_ALIGN_UP(*at, 16);
+
+	if (size)
+		memcpy(base + where, data, size);
+	*at = where + size;
+	return origin + where;
+}
+
+static void fill_probes(struct arming *a, struct dp_probe_rt *rt, u64 *code_addr)
+{
+	struct dp_session *s = a->s;
+	struct dp_plan *plan = &s->plan;
+	u32 n = 0;
+
+	for (u32 i = 0; i < s->nspots; i++) {
+		const struct dp_spot *sp = &s->spots[i];
+		const struct dp_probe *p = &s->probes[sp->owner];
+		const struct dp_program *prog = &p->event->prog;
+		struct dp_point *pt;
+
+		if (sp->outcome == DP_OUTCOME_REFUSED || p->dropped)
+			continue;
+		pt = &plan->points[sp->point];
+		if (!pt->n)
+			pt->first = n;
+		pt->n++;
+		rt[n].prog.code = code_addr[sp->owner];
+		rt[n].prog.len = prog->len;
+		rt[n].prog.jmpmax = prog->jmpmax;
+		rt[n].prog.logmax = prog->logmax;
+		rt[n].event = sp->owner;
+		rt[n].flags = DP_PROBE_ENABLED | (p->event->is_return ? DP_PROBE_RETURN : 0);
+		rt[n].addr = sp->addr;
+		n++;
+	}
+	a->ctl->nprobes = n;
+}
+
+static int build_control(struct arming *a, struct dp_error *err)
+{
+	struct dp_session *s = a->s;
+	struct dp_plan *plan = &s->plan;
+	u8 *base = calloc(1, a->lay.control_size);
+	u64 *code_addr = calloc(s->nprobes, sizeof(*code_addr));
+	struct dp_probe_rt *rt = calloc(s->nspots + 1, sizeof(*rt));
+	struct dp_patch *patches = calloc(plan->npatches + 1, sizeof(*patches));
+	struct dp_control *c = (struct dp_control *)base;
+	u64 at = sizeof(*c), origin = s->control;
+
+	if (!base || !code_addr || !rt || !patches || merge_areas(a)) {
+		free(base);
+		free(code_addr);
+		free(rt);
+		free(patches);
+		return dp_fail(err, E_ARM_NOMEM, "control block");
+	}
+	a->ctl = c;
+	for (u32 i = 0; i < s->nprobes; i++)
+		code_addr[i] = put(base, &at, origin, s->probes[i].event->prog.code, s->probes[i].event->prog.len);
+	for (u32 i = 0; i < plan->npatches; i++)
+		patches[i] = plan->patches[i].patch;
+	fill_probes(a, rt, code_addr);
+	c->points = put(base, &at, origin, plan->points, plan->npoints * sizeof(*plan->points));
+	c->probes = put(base, &at, origin, rt, c->nprobes * sizeof(*rt));
+	c->redirects = put(base, &at, origin, plan->redirects, plan->nredirects * sizeof(*plan->redirects));
+	c->homes = put(base, &at, origin, plan->homes, plan->nhomes * sizeof(*plan->homes));
+	c->patches = put(base, &at, origin, patches, plan->npatches * sizeof(*patches));
+	c->areas = put(base, &at, origin, a->areas, a->nareas * sizeof(*a->areas));
+	c->npoints = plan->npoints;
+	c->nredirects = plan->nredirects;
+	c->nhomes = plan->nhomes;
+	c->npatches = plan->npatches;
+	c->nareas = a->nareas;
+	c->magic = DP_CONTROL_MAGIC;
+	c->abi = DP_ABI;
+	c->self = origin;
+	c->size = at;
+	c->slots = s->region + a->lay.slots;
+	c->nslots = a->lay.nslots;
+	c->tids = s->region + a->lay.tids;
+	c->region_lo = s->region;
+	c->region_hi = s->region + a->lay.end;
+	c->owner_pid = (u32)getpid();
+	c->old_trap[2] = ~0ull;
+	for (u32 i = 0; i < plan->npatches; i++) {
+		const struct dp_patch *t = &patches[i];
+
+		c->segv_taken |= t->len == 5 && (t->bounds & 0x10) && t->jump[4] != 0xcc;
+	}
+	permanent_ranges(a, c);
+	free(code_addr);
+	free(rt);
+	free(patches);
+	return 0;
+}
+
+/* The code in memory must be the file's code: somebody else's patch cannot be combined with ours. */
+static int check_bytes(struct arming *a, struct dp_error *err)
+{
+	const struct dp_plan *plan = &a->s->plan;
+
+	for (u32 i = 0; i < plan->npatches; i++) {
+		const struct dp_planned *p = &plan->patches[i];
+		const u8 *want = p->text->bytes + (p->win.start - p->text->lo);
+		u32 n = p->patch.len == 1 ? 1 : DP_MAX(p->win.len, DP_JUMP_LEN);
+		u8 now[256];
+		int r = dp_mem_read(&a->mem, p->start, now, n, err);
+
+		if (r)
+			return r;
+		if (memcmp(now, want, n))
+			return dp_fail(err, E_SITE_FOREIGN, "at 0x%llx", (unsigned long long)p->start);
+	}
+	return 0;
+}
+
+static bool region_there(void *arg)
+{
+	struct arming *a = arg;
+	u64 word;
+
+	return !dp_mem_read(&a->mem, a->s->region, &word, 8, NULL);
+}
+
+static int checked_calls(struct arming *a, struct dp_call *v, u32 n, const char *what, struct dp_error *err)
+{
+	int r = dp_remote_calls(&a->remote, v, n, err);
+
+	for (u32 i = 0; i < n && !r; i++)
+		if (v[i].ret < 0 && v[i].ret > -4096)
+			r = dp_fail(err, E_TARGET_CALL, "%s (call %lld): %s", what, (long long)v[i].nr,
+				    strerror((int)-v[i].ret));
+	return r;
+}
+
+/* The main mapping: everything read and execute only at first, filled from outside, then opened where needed. */
+static int map_region(struct arming *a, struct dp_error *err)
+{
+	struct dp_session *s = a->s;
+	u8 *blob = malloc(dp_blob_size);
+	struct dp_blob_head *head = (struct dp_blob_head *)blob;
+	u64 args[6] = {s->region, a->lay.rings, PROT_READ | PROT_EXEC,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (u64)-1, 0};
+	int r;
+
+	if (!blob)
+		return dp_fail(err, E_ARM_NOMEM, "blob");
+	if (region_there(a)) {
+		free(blob);
+		return dp_fail(err, E_TARGET_CALL, "the address space changed meanwhile");
+	}
+	r = dp_remote_stub(&a->remote, SYS_mmap, args, region_there, a, err);
+	if (r) {
+		free(blob);
+		return r;
+	}
+	memcpy(blob, dp_blob, dp_blob_size);
+	head->ctl = s->control;
+	head->slots = s->region + a->lay.slots;
+	head->mask = a->lay.nslots - 1;
+	a->remote.service = s->region + head->service;
+	a->remote.table = s->region + a->lay.table;
+	/* The control block first: from then on a successor can clean up. */
+	r = dp_mem_write(&a->mem, s->control, a->ctl, sizeof(*a->ctl), err);
+	if (!r)
+		r = dp_mem_write(&a->mem, s->region, blob, dp_blob_size, err);
+	free(blob);
+	a->mapped = !r;
+	if (r)
+		return r;
+	struct dp_call calls[] = {
+	    {SYS_mprotect, {s->region + a->lay.table, a->lay.control - a->lay.table, PROT_READ | PROT_WRITE}, 0},
+	    {SYS_mprotect, {s->control, a->lay.rings - a->lay.control, PROT_READ}, 0},
+	    {SYS_madvise, {s->region + a->lay.tids, a->lay.slots - a->lay.tids, 18 /* MADV_WIPEONFORK */}, 0},
+	    {SYS_madvise, {s->region + a->lay.slots, a->lay.control - a->lay.slots, 15 /* MADV_NOHUGEPAGE */}, 0},
+	};
+	r = checked_calls(a, calls, 2, "opening the main mapping", err);
+	if (!r)
+		r = dp_remote_calls(&a->remote, calls + 2, 2, err); /* wishes */
+	return r;
+}
+
+static int map_rings(struct arming *a, struct dp_error *err)
+{
+	struct dp_session *s = a->s;
+	u64 addr = s->region + a->lay.rings, size = a->lay.end - a->lay.rings;
+	u64 scratch = a->remote.table + 3072;
+	struct dp_call make = {SYS_memfd_create, {scratch, MFD_CLOEXEC}, 0};
+	char path[64];
+	int fd, r;
+
+	r = dp_mem_write(&a->mem, scratch, "dprobes-rings", 14, err);
+	if (!r)
+		r = checked_calls(a, &make, 1, "memfd_create", err);
+	if (r)
+		return r;
+	snprintf(path, sizeof(path), "/proc/%d/fd/%lld", (int)dp_memory_tid(s->pid), (long long)make.ret);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, (off_t)size) ||
+	    (s->rings = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED) {
+		s->rings = NULL;
+		r = dp_fail(err, E_TARGET_CALL, "the log rings: %s", strerror(errno));
+	} else {
+		s->rings_size = size;
+		dp_rings_init(s->rings, a->lay.ncpus, a->lay.ncpus * 2, s->nprobes, a->lay.ring_size);
+		s->rings->owner_pid = (u32)getpid();
+	}
+	if (fd >= 0)
+		close(fd);
+	struct dp_call calls[] = {
+	    {SYS_mmap, {addr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, (u64)make.ret, 0}, 0},
+	    {SYS_close, {(u64)make.ret}, 0},
+	};
+	if (r) {
+		dp_remote_calls(&a->remote, calls + 1, 1, NULL);
+		return r;
+	}
+	r = checked_calls(a, calls, 2, "mapping the log rings", err);
+	if (r)
+		return r;
+	a->ctl->rings = addr;
+	a->ctl->rings_hi = addr + size;
+	a->ctl->ring0 = addr + s->rings->rings_off;
+	a->ctl->ring_stride = s->rings->ring_stride;
+	a->ctl->ring_size = s->rings->ring_size;
+	a->ctl->counts = addr + s->rings->counts_off;
+	a->ctl->counts_stride = s->rings->counts_stride;
+	a->ctl->ncpus = s->rings->ncpus;
+	a->ctl->nrings = s->rings->nrings;
+	return 0;
+}
+
+static int map_areas(struct arming *a, struct dp_error *err)
+{
+	struct dp_plan *plan = &a->s->plan;
+	struct dp_call calls[32];
+	int r = 0;
+
+	for (u32 i = 0; i < a->nareas && !r; i += 32) {
+		u32 n = DP_MIN(32u, a->nareas - i);
+
+		for (u32 k = 0; k < n; k++)
+			calls[k] = (struct dp_call){
+			    SYS_mmap,
+			    {a->areas[i + k].lo, a->areas[i + k].hi - a->areas[i + k].lo, PROT_READ | PROT_EXEC,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (u64)-1, 0},
+			    0};
+		r = checked_calls(a, calls, n, "mapping the detours", err);
+	}
+	for (u32 i = 0; i < plan->npatches && !r; i++) {
+		const struct dp_planned *p = &plan->patches[i];
+
+		r = dp_mem_write(&a->mem, p->detour_addr, plan->code + p->code_off, p->code_len, err);
+		if (i % 64 == 63)
+			dp_tracer_pump(&a->tracer);
+	}
+	return r;
+}
+
+/* The second net: our handler before the program's own, whose action is remembered. */
+static int take_signal(struct arming *a, int sig, u64 old[4], struct dp_error *err)
+{
+	const struct dp_blob_head *head = (const struct dp_blob_head *)dp_blob;
+	u64 scratch = a->remote.table + 3072, base = a->s->region;
+	u64 ours[4] = {base + head->signal_entry, SA_FLAGS, base + head->restorer, 0};
+	struct dp_call ask = {SYS_rt_sigaction, {(u64)sig, 0, scratch, 8}, 0};
+	struct dp_call put_ours = {SYS_rt_sigaction, {(u64)sig, scratch, 0, 8}, 0};
+	int r = checked_calls(a, &ask, 1, "rt_sigaction", err);
+
+	if (!r)
+		r = dp_mem_read(&a->mem, scratch, old, 4 * sizeof(*old), err);
+	/* Known to the handler before it can be called. */
+	if (!r)
+		r = dp_mem_write(&a->mem, a->s->control, a->ctl, sizeof(*a->ctl), err);
+	if (!r)
+		r = dp_mem_write(&a->mem, scratch, ours, sizeof(ours), err);
+	if (!r)
+		r = checked_calls(a, &put_ours, 1, "rt_sigaction", err);
+	if (!r) {
+		a->tracer.handled |= SIGNAL_BIT(sig);
+		a->tracer.lost &= ~SIGNAL_BIT(sig);
+	}
+	return r;
+}
+
+static int fill_region(struct arming *a, struct dp_error *err)
+{
+	struct dp_session *s = a->s;
+	int r = dp_caps_find(&a->caps, &a->tracer, &a->mem, err);
+
+	if (r)
+		return r;
+	a->remote.seccomp = a->caps.seccomp;
+	a->ctl->caps = a->caps.caps;
+	a->ctl->rseq_off = a->caps.rseq_off;
+	a->ctl->tid_off = a->caps.tid_off;
+	r = map_region(a, err);
+	if (!r)
+		r = map_rings(a, err);
+	if (!r)
+		r = map_areas(a, err);
+	/* All tables, before the first signal can ask for them. */
+	if (!r)
+		r = dp_mem_write(&a->mem, s->control, a->ctl, a->ctl->size, err);
+	if (!r)
+		r = take_signal(a, SIGTRAP, a->ctl->old_trap, err);
+	if (!r && a->ctl->segv_taken)
+		r = take_signal(a, SIGSEGV, a->ctl->old_segv, err);
+	return r;
+}
+
+/*
+ * Forked children that were held: their copies of the code may be in any step. Make them complete,
+ * unless they were born before the first byte changed: those may lack the detours.
+ */
+static void finish_children(struct arming *a)
+{
+	for (u32 i = 0; i < a->tracer.n; i++) {
+		struct dp_thread *th = &a->tracer.v[i];
+		struct dp_control ctl;
+		struct dp_mem mem;
+
+		if (!th->foreign || th->gone || th->released)
+			continue;
+		if (!dp_mem_open(&mem, th->tid, NULL)) {
+			bool begun = !dp_mem_read(&mem, a->s->control, &ctl, sizeof(ctl), NULL) &&
+				     ctl.magic == DP_CONTROL_MAGIC && ctl.state != DP_STATE_EMPTY;
+
+			for (u32 k = 0; begun && k < a->ctl->npatches; k++) {
+				const struct dp_patch *p = &a->s->plan.patches[k].patch;
+
+				dp_mem_write(&mem, p->addr, p->jump, p->len, NULL);
+			}
+			dp_mem_close(&mem);
+		}
+		dp_tracer_release(&a->tracer, th);
+	}
+}
+
+/* Each thread is stopped once and moved if it stands on a displaced instruction, then let go. */
+static void last_round(struct arming *a)
+{
+	struct dp_tracer *t = &a->tracer;
+	struct dp_moves mv = {a->s->plan.redirects, a->s->plan.nredirects, NULL, 0, 0};
+
+	for (u32 i = 0; i < t->n; i++) {
+		struct dp_thread *th = &t->v[i];
+
+		if (th->foreign || !dp_tracer_stop(t, th, 500000000))
+			continue; /* stuck in the kernel: the second net stays */
+		dp_move_thread(&t->v[i], &a->mem, &a->now, &mv);
+		dp_tracer_release(t, &t->v[i]);
+	}
+	a->s->stats.moved += mv.moved;
+}
+
+static int publish(struct arming *a, struct dp_error *err)
+{
+	struct dp_session *s = a->s;
+	struct dp_publish_host ph;
+	struct dp_patch *v = calloc(s->plan.npatches + 1, sizeof(*v));
+	u32 state = DP_STATE_ARMING;
+	u64 at = s->control + offsetof(struct dp_control, state);
+	u64 ignore[4];
+	int r;
+
+	if (!v)
+		return dp_fail(err, E_ARM_NOMEM, "patches");
+	for (u32 i = 0; i < s->plan.npatches; i++)
+		v[i] = s->plan.patches[i].patch;
+	a->tracer.redirects = s->plan.redirects;
+	a->tracer.nredirects = s->plan.nredirects;
+	dp_publish_host_init(&ph, &a->tracer, &a->mem, &a->remote);
+	r = dp_mem_write(&a->mem, at, &state, 4, err);
+	if (!r)
+		r = dp_publish(&ph.host, v, s->plan.npatches, err);
+	/* A trap in a thread that blocks the signal makes the kernel reset the action: set it again. */
+	if (!r && a->tracer.lost & SIGNAL_BIT(SIGTRAP))
+		r = take_signal(a, SIGTRAP, ignore, err);
+	if (!r && a->tracer.lost & SIGNAL_BIT(SIGSEGV))
+		r = take_signal(a, SIGSEGV, ignore, err);
+	state = DP_STATE_ARMED;
+	if (!r)
+		r = dp_mem_write(&a->mem, at, &state, 4, err);
+	free(v);
+	return r;
+}
+
+static void collect_stats(struct arming *a)
+{
+	struct dp_session_stats *st = &a->s->stats;
+
+	st->longest_stop_ns = DP_MAX(st->longest_stop_ns, a->tracer.longest_stop_ns);
+	st->stops += a->tracer.stops;
+	st->rescued += a->tracer.rescued;
+	st->mapped_bytes = a->lay.end;
+	st->resident_bytes = DP_ALIGN_UP(dp_blob_size, PAGE) + (a->ctl ? DP_ALIGN_UP(a->ctl->size, PAGE) : 0);
+	for (u32 i = 0; i < a->nareas; i++)
+		st->mapped_bytes += a->areas[i].hi - a->areas[i].lo;
+	st->resident_bytes += DP_ALIGN_UP(a->s->plan.code_len, PAGE);
+}
+
+int dp_arm(struct dp_session *s, struct dp_error *err)
+{
+	struct arming a = {.s = s, .mem = {s->pid, -1}};
+	struct dp_withdrawn wd;
+	u64 begin = dp_now_ns(), attached;
+	int r = dp_maps_read(&a.now, s->pid, err);
+
+	if (!r)
+		r = make_plan(&a, err);
+	if (!r)
+		r = settle_probes(&a, err);
+	if (!r)
+		r = dp_mem_open(&a.mem, s->pid, err);
+	if (!r)
+		r = build_control(&a, err);
+	if (!r)
+		r = check_bytes(&a, err);
+	if (!r)
+		r = dp_tracer_attach(&a.tracer, s->pid, err);
+	attached = dp_now_ns();
+	if (!r)
+		r = dp_remote_init(&a.remote, &a.tracer, &a.mem, &a.now, err);
+	if (!r)
+		r = fill_region(&a, err);
+	if (!r)
+		r = publish(&a, err);
+	if (!r) {
+		last_round(&a);
+		finish_children(&a);
+		s->armed = true;
+	}
+	dp_remote_end(&a.remote);
+	collect_stats(&a);
+	dp_tracer_detach(&a.tracer);
+	s->stats.attach_ns = attached - begin;
+	s->stats.arm_ns = dp_now_ns() - attached;
+	if (r && a.mapped) /* the bytes are back already: take the mappings away too */
+		dp_withdraw_process(s->pid, s->control, true, &wd, NULL);
+	dp_mem_close(&a.mem);
+	dp_maps_free(&a.now);
+	free(a.areas);
+	free(a.ctl);
+	return r;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What the target allows its own threads to do at a hit: found out when arming, so that the hit path never
+ * makes a system call that a filter would punish, nor reads a thread area that is not there.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+
+#include "host/process/process-priv.h"
+
+#ifndef PTRACE_SECCOMP_GET_FILTER
+#define PTRACE_SECCOMP_GET_FILTER 0x420c
+#endif
+
+#define STOP_TIMEOUT 2000000000ull
+
+int dp_status_field(pid_t pid, pid_t tid, const char *name, char *buf, size_t size)
+{
+	char path[64], line[256];
+	size_t n = strlen(name);
+	FILE *f;
+	int r = -ENOENT;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, n) && line[n] == ':') {
+			const char *p = line + n + 1 + strspn(line + n + 1, " \t");
+
+			snprintf(buf, size, "%.*s", (int)strcspn(p, "\n"), p);
+			r = 0;
+			break;
+		}
+	fclose(f);
+	return r;
+}
+
+/* Run one classic filter program on a system call number with all arguments zero. */
+static u32 run_filter(const struct sock_filter *f, unsigned len, u32 nr)
+{
+	struct seccomp_data data = {.nr = (int)nr, .arch = AUDIT_ARCH_X86_64};
+	u32 a = 0, x = 0, m[BPF_MEMWORDS] = {0};
+
+	for (unsigned pc = 0; pc < len; pc++) {
+		const struct sock_filter *i = &f[pc];
+		u32 src = BPF_SRC(i->code) == BPF_X ? x : i->k;
+
+		switch (BPF_CLASS(i->code)) {
+		case BPF_LD:
+			if (BPF_MODE(i->code) == BPF_ABS && i->k + 4 <= sizeof(data))
+				memcpy(&a, (const char *)&data + i->k, 4);
+			else if (BPF_MODE(i->code) == BPF_MEM)
+				a = m[i->k % BPF_MEMWORDS];
+			else
+				a = BPF_MODE(i->code) == BPF_IMM ? i->k : sizeof(data);
+			break;
+		case BPF_LDX:
+			x = BPF_MODE(i->code) == BPF_MEM   ? m[i->k % BPF_MEMWORDS]
+			    : BPF_MODE(i->code) == BPF_IMM ? i->k
+							   : sizeof(data);
+			break;
+		case BPF_ST:
+			m[i->k % BPF_MEMWORDS] = a;
+			break;
+		case BPF_STX:
+			m[i->k % BPF_MEMWORDS] = x;
+			break;
+		case BPF_ALU:
+			switch (BPF_OP(i->code)) {
+			case BPF_ADD: a += src; break;
+			case BPF_SUB: a -= src; break;
+			case BPF_MUL: a *= src; break;
+			case BPF_DIV: a = src ? a / src : 0; break;
+			case BPF_AND: a &= src; break;
+			case BPF_OR: a |= src; break;
+			case BPF_XOR: a ^= src; break;
+			case BPF_LSH: a = src < 32 ? a << src : 0; break;
+			case BPF_RSH: a = src < 32 ? a >> src : 0; break;
+			case BPF_NEG: a = -a; break;
+			}
+			break;
+		case BPF_JMP:
+			switch (BPF_OP(i->code)) {
+			case BPF_JA: pc += i->k; break;
+			case BPF_JEQ: pc += a == src ? i->jt : i->jf; break;
+			case BPF_JGT: pc += a > src ? i->jt : i->jf; break;
+			case BPF_JGE: pc += a >= src ? i->jt : i->jf; break;
+			case BPF_JSET: pc += a & src ? i->jt : i->jf; break;
+			}
+			break;
+		case BPF_RET:
+			return BPF_RVAL(i->code) == BPF_A ? a : i->k;
+		case BPF_MISC:
+			if (BPF_MISCOP(i->code) == BPF_TAX)
+				x = a;
+			else
+				a = x;
+			break;
+		}
+	}
+	return SECCOMP_RET_KILL_PROCESS;
+}
+
+/* Every filter of the stopped thread lets the call through; false when that cannot be known. */
+static bool allowed(pid_t tid, u32 nr)
+{
+	struct sock_filter *code;
+	bool ok = true;
+	long n;
+
+	for (u64 index = 0; ok && index < 64; index++) {
+		n = ptrace((enum __ptrace_request)PTRACE_SECCOMP_GET_FILTER, tid, index, 0);
+		if (n < 0)
+			return index > 0 && errno == ENOENT;
+		code = calloc((size_t)n + 1, sizeof(*code));
+		if (!code || ptrace((enum __ptrace_request)PTRACE_SECCOMP_GET_FILTER, tid, index, code) != n)
+			ok = false;
+		else
+			ok = (run_filter(code, (unsigned)n, nr) & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ALLOW;
+		free(code);
+	}
+	return ok;
+}
+
+static u32 syscall_caps(struct dp_caps *c, pid_t pid, pid_t tid)
+{
+	static const struct {
+		u32 cap, nr;
+	} calls[] = {
+	    {DP_CAP_PVR, 310}, {DP_CAP_GETTID, 186}, {DP_CAP_PROBE_READ, 14}, {DP_CAP_SIGALTSTACK, 131},
+	};
+	char mode[16] = "0";
+	u32 caps = 0;
+
+	dp_status_field(pid, tid, "Seccomp", mode, sizeof(mode));
+	c->seccomp = mode[0] != '0';
+	for (size_t i = 0; i < DP_ARRAY_SIZE(calls); i++)
+		if (mode[0] == '0' || (mode[0] == '2' && allowed(tid, calls[i].nr)))
+			caps |= calls[i].cap;
+	return caps;
+}
+
+/* The thread id as the target's own process namespace has it. */
+static u32 inner_tid(pid_t pid, pid_t tid)
+{
+	char ids[128] = "";
+	const char *last;
+
+	dp_status_field(pid, tid, "NSpid", ids, sizeof(ids));
+	last = strrchr(ids, '\t');
+	return (u32)atoi(last ? last + 1 : ids);
+}
+
+/* Where C libraries keep the thread id in the control block: glibc, musl. */
+static void find_tid_offset(struct dp_caps *c, const struct dp_mem *mem, u64 tp, u32 tid)
+{
+	static const s32 places[] = {0x2d0, 0x30};
+
+	for (size_t i = 0; i < DP_ARRAY_SIZE(places); i++) {
+		u32 v = 0;
+
+		if (!dp_mem_read(mem, tp + (u64)places[i], &v, 4, NULL) && v == tid) {
+			c->tid_off = places[i];
+			c->caps |= DP_CAP_TIDOFF;
+			return;
+		}
+	}
+}
+
+static bool cpu_has(u32 leaf, char reg, u32 bit)
+{
+	u32 a = leaf, b, c = 0, d;
+
+	__asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+	return (reg == 'b' ? b : reg == 'c' ? c : d) >> bit & 1;
+}
+
+int dp_caps_find(struct dp_caps *c, struct dp_tracer *t, const struct dp_mem *mem, struct dp_error *err)
+{
+	struct dp_rseq_configuration rc = {0};
+	struct user_regs_struct regs;
+	u64 self = 0;
+
+	memset(c, 0, sizeof(*c));
+	for (u32 i = 0; i < t->n; i++) {
+		struct dp_thread *th = &t->v[i];
+
+		if (th->foreign || th->sharer || !dp_tracer_stop(t, th, STOP_TIMEOUT))
+			continue;
+		th = &t->v[i];
+		if (ptrace(PTRACE_GETREGS, th->tid, 0, &regs))
+			continue;
+		c->caps = syscall_caps(c, t->pid, th->tid);
+		if (cpu_has(7, 'c', 22))
+			c->caps |= DP_CAP_RDPID;
+		if (regs.fs_base && !dp_mem_read(mem, regs.fs_base, &self, 8, NULL) && self == regs.fs_base) {
+			find_tid_offset(c, mem, regs.fs_base, inner_tid(t->pid, th->tid));
+			if (!ptrace(DP_GET_RSEQ_CONFIGURATION, th->tid, sizeof(rc), &rc) ||
+			    rc.pointer) {
+				s64 off = (s64)(rc.pointer - regs.fs_base);
+
+				if (rc.pointer && rc.signature == DP_RSEQ_SIG && off > -65536 && off < 65536) {
+					c->rseq_off = (s32)off;
+					c->caps |= DP_CAP_RSEQ;
+				}
+			}
+		}
+		dp_fix_restart(th->tid, &regs, false);
+		ptrace(PTRACE_SETREGS, th->tid, 0, &regs);
+		dp_tracer_resume(t, th);
+		return 0;
+	}
+	return dp_fail(err, t->dead ? E_TARGET_GONE : E_TARGET_STUCK, "process %d", (int)t->pid);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What the files of the process host share: the tracer, calls inside the target, the target's memory. */
+#ifndef DP_PROCESS_PRIV_H
+#define DP_PROCESS_PRIV_H
+
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include "engine/engine.h"
+#include "hit/blob.h"
+#include "host/process/process.h"
+
+/* ---- memory of another process (mem.c) ---- */
+
+struct dp_mem {
+	pid_t pid;
+	int fd; /* /proc/PID/mem */
+};
+
+int dp_mem_open(struct dp_mem *m, pid_t pid, struct dp_error *err);
+void dp_mem_close(struct dp_mem *m);
+int dp_mem_read(const struct dp_mem *m, u64 addr, void *buf, size_t n, struct dp_error *err);
+int dp_mem_write(const struct dp_mem *m, u64 addr, const void *buf, size_t n, struct dp_error *err);
+
+/* ---- threads under ptrace (tracer.c) ---- */
+
+struct dp_thread {
+	pid_t tid;
+	bool running;	  /* not in a stop that we know of */
+	bool gone;
+	bool released;	  /* detached by us on purpose */
+	bool group_stop;  /* stopped by job control: goes on by PTRACE_LISTEN */
+	bool due;	  /* goes on at the end of the pump */
+	bool asked;	  /* dp_tracer_stop waits for it */
+	bool done;	  /* for passes of the caller: through with it */
+	bool worked;	  /* was sent to make calls, and not yet seen to be back */
+	bool foreign;	  /* belongs to a forked child, held until the end */
+	bool sharer;	  /* belongs to another process in the same memory: a child of vfork before its exec */
+	int signal;	  /* to be delivered when it goes on */
+	u64 blocked;	  /* signals that it blocked when it was attached */
+	u64 stopped_at;	  /* nanoseconds, 0 while running */
+};
+
+struct dp_tracer {
+	pid_t pid;
+	struct dp_thread *v;
+	u32 n, cap;
+	bool execed, dead;
+	int exit_status; /* when dead: as waitpid gave it */
+	pid_t other;	 /* holds threads of the process, so that we cannot */
+	u64 handled;	 /* signals whose actions are to be kept, as a mask */
+	u64 lost;	 /* of these: the kernel has set the default action, see note_reset() */
+	int old_nice;
+	const struct dp_redirect *redirects; /* traps at these go on elsewhere */
+	u32 nredirects;
+	u64 longest_stop_ns, stops, rescued;
+	u64 scanned; /* time of the last look for threads */
+};
+
+#define SIGNAL_BIT(sig) (1ull << ((sig) - 1)) /* in masks as /proc and ptrace show them */
+
+u64 dp_now_ns(void);
+
+/* Seize every thread, those being born included. Nothing is stopped. */
+int dp_tracer_attach(struct dp_tracer *t, pid_t pid, struct dp_error *err);
+
+/* Handle all pending stops: new threads, signals on their way, traps at patched bytes. Never blocks. */
+void dp_tracer_pump(struct dp_tracer *t);
+
+/*
+ * Between two looks at a thread that was in the wrong place: let it run. Longer at each call (*ms begins with 0), since on a
+ * busy machine a thread that is stopped again soon has not got the processor at all in between.
+ */
+void dp_tracer_pause(struct dp_tracer *t, u32 *ms);
+
+/* Stop one thread; false when it is gone or does not stop within the time. */
+bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns);
+void dp_tracer_resume(struct dp_tracer *t, struct dp_thread *th);
+void dp_tracer_release(struct dp_tracer *t, struct dp_thread *th); /* from a stop */
+void dp_tracer_detach(struct dp_tracer *t); /* whoever is left */
+
+/* ---- calls made by a thread of the target (remote.c) ---- */
+
+struct dp_call {
+	s64 nr;
+	u64 arg[6];
+	s64 ret;
+};
+
+struct dp_remote {
+	struct dp_tracer *tracer;
+	struct dp_mem *mem;
+	u64 stub;	  /* borrowed bytes: one call at a time */
+	u8 stub_saved[32];
+	bool stub_in;
+	u64 service;	  /* the blob's service loop, 0 before it is mapped */
+	u64 table;	  /* writable page for it */
+	bool seccomp;	  /* a filter must be suspended for each call */
+	const struct dp_maps *maps;
+};
+
+/*
+ * At least 32 executable bytes that nobody uses: behind a code segment's end, on its last page. The first 19
+ * serve for calls; at DP_SLACK_SPIN a program that was started by us waits.
+ */
+#define DP_SLACK_SPIN 24
+u64 dp_find_slack(const struct dp_maps *maps, const struct dp_mem *mem);
+
+/* Find the bytes to borrow in the executable mappings. */
+int dp_remote_init(struct dp_remote *r, struct dp_tracer *t, struct dp_mem *mem, const struct dp_maps *maps,
+		   struct dp_error *err);
+void dp_remote_end(struct dp_remote *r); /* gives the borrowed bytes back */
+
+/* Wait until every thread that made calls has left the code for it: the last call's effect is visible before that. */
+int dp_remote_leave(struct dp_remote *r, struct dp_error *err);
+
+/* Wait until no thread is in the service loop on behalf of a predecessor that was killed. */
+int dp_remote_settle(struct dp_remote *r, u64 service_size, struct dp_error *err);
+
+/* One call through the borrowed bytes; its result is not known here (look at its effect). done() tells when it is through. */
+int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], bool (*done)(void *arg), void *arg2,
+		   struct dp_error *err);
+
+/* Up to 32 calls through the service loop, results in v[].ret. */
+int dp_remote_calls(struct dp_remote *r, struct dp_call *v, u32 n, struct dp_error *err);
+
+bool dp_signal_pending(pid_t tid); /* one that it does not block */
+
+/* Let the kernel's view of an interrupted system call stand: repair results that only our interruption caused. */
+void dp_fix_restart(pid_t tid, struct user_regs_struct *regs, bool by_hand);
+
+/* The thread will not go on where it is: if that is inside a restartable sequence, abort it as the kernel would. */
+void dp_fix_rseq(pid_t tid, const struct dp_mem *mem, struct user_regs_struct *regs);
+
+#define DP_GET_RSEQ_CONFIGURATION ((enum __ptrace_request)0x420f)
+struct dp_rseq_configuration {
+	u64 pointer;
+	u32 size, signature, flags, pad;
+};
+
+/* ---- what the target allows (caps.c) ---- */
+
+struct dp_caps {
+	u32 caps; /* DP_CAP_* */
+	s32 rseq_off, tid_off;
+	bool seccomp; /* a filter or strict mode is in force */
+};
+
+int dp_caps_find(struct dp_caps *c, struct dp_tracer *t, const struct dp_mem *mem, struct dp_error *err);
+int dp_status_field(pid_t pid, pid_t tid, const char *name, char *buf, size_t size);
+
+/* ---- taking probes out of a process (withdraw.c) ---- */
+
+struct dp_withdrawn {
+	u32 restored;	/* patches taken back */
+	u32 skipped;	/* their module is gone, or somebody else changed the bytes */
+	u64 kept_bytes; /* still mapped because a thread may be inside */
+	u64 longest_stop_ns, stops, moved, rescued;
+};
+
+/*
+ * Take every probe of the control block at ctl_addr out of process pid: restore bytes, wait for
+ * the grace period, unmap, put the signal actions back. crashed: the bytes may be in any step.
+ */
+int dp_withdraw_process(pid_t pid, u64 ctl_addr, bool crashed, struct dp_withdrawn *out, struct dp_error *err);
+
+/* Address of a control block in pid, 0 when there is none. */
+u64 dp_find_control(pid_t pid);
+
+/* After threads may have run into patched bytes: look at one stopped thread; true when its program counters (the one at hand
+ * and those in signal frames) were all outside of `avoid` or could be moved by `map`. */
+struct dp_moves {
+	const struct dp_redirect *map;
+	u32 nmap;
+	const struct dp_range *avoid;
+	u32 navoid;
+	u64 moved;
+};
+bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct dp_maps *maps,
+		    struct dp_moves *mv);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The process host: probes in a foreign process by ptrace. A session attaches, maps the blob and
+ * the log rings, arms its probes, and lets go: no tracer stays. One thread must use a session at a time (it
+ * must be the thread that created it: ptrace is bound to the thread).
+ */
+#ifndef DP_PROCESS_H
+#define DP_PROCESS_H
+
+#include "engine/engine.h"
+#include "hit/hit.h"
+#include "lang/event/event.h"
+#include "symbols/symbols.h"
+
+struct dp_session;
+
+struct dp_session_options {
+	bool allow_trap;   /* breakpoints may be used where no jump fits */
+	u64 ring_size;	   /* bytes of one log ring, power of two; 0: 1 MiB */
+	u32 max_probes;	   /* capacity; 0: made from the events added before arming */
+	u32 nslots;	   /* threads that can be in a hit at once; 0: from the number of threads */
+	void (*progress)(void *arg, const char *what, u64 done, u64 total); /* may be NULL */
+	void (*note)(void *arg, const char *text); /* things a user should know; may be NULL */
+	void *arg;
+};
+
+/* What happened so far, for bench and for people. Times in nanoseconds. */
+struct dp_session_stats {
+	u64 attach_ns, plan_ns, arm_ns, remove_ns;
+	u64 longest_stop_ns; /* of any thread */
+	u64 stops;	     /* thread interruptions in all */
+	u64 moved;	     /* program counters moved off displaced bytes */
+	u64 rescued;	     /* traps redirected while arming or removing */
+	u64 mapped_bytes;    /* address space added to the target */
+	u64 resident_bytes;  /* of it, written by the control side */
+	u64 kept_bytes;	     /* could not be unmapped at the end, 0 normally */
+};
+
+struct dp_probe_info {
+	const struct dp_event *event;
+	const char *symbol; /* "lookupCommand" */
+	u64 offset;	    /* from the symbol */
+	u64 addr;	    /* run-time address; of a return probe: the function's entry */
+	const char *module; /* base name */
+	enum dp_outcome outcome; /* the worst over its sites */
+	const char *reason; /* why not a jump; "" for jumps */
+	u32 nsites;	    /* 1, or the number of exits */
+};
+
+/*
+ * Look at the process and make ready for adding events; nothing in the target is changed.
+ * Errors: E_PROC_*, E_TARGET_* (own process, kernel thread, 32-bit, not permitted, traced by another).
+ */
+int dp_session_new(struct dp_session **s, pid_t pid, const struct dp_session_options *opt,
+		   struct dp_error *err);
+
+/*
+ * Start a program, stopped before its first instruction in user mode; its shared libraries are
+ * loaded by running it to its entry point first, so that probes in them resolve. It goes on at dp_session_arm().
+ */
+int dp_session_spawn(struct dp_session **s, char *const argv[], const struct dp_session_options *opt,
+		     struct dp_error *err);
+
+/* Parse, resolve and compile one event line; a pattern adds a probe for every match that can be probed
+ * (and a note about the others). On error nothing is added. */
+int dp_session_add(struct dp_session *s, const char *text, struct dp_error *err);
+
+/* Attach, map, arm all added probes, let go. All or nothing. */
+int dp_session_arm(struct dp_session *s, struct dp_error *err);
+
+/* Restore every byte, unmap after the grace period; also in children that inherited the probes. Safe to
+ * call when the process is gone, and more than once. */
+int dp_session_remove(struct dp_session *s, struct dp_error *err);
+void dp_session_free(struct dp_session *s); /* removes first when still armed */
+
+u32 dp_session_nprobes(const struct dp_session *s);
+void dp_session_probe(const struct dp_session *s, u32 i, struct dp_probe_info *out);
+struct dp_rings *dp_session_rings(struct dp_session *s); /* after arm */
+struct dp_process *dp_session_process(struct dp_session *s);
+pid_t dp_session_pid(const struct dp_session *s);
+bool dp_session_alive(struct dp_session *s); /* the target (or, spawned, its exit status waits) */
+bool dp_session_status(const struct dp_session *s, int *status); /* spawned and ended: as waitpid gave it */
+void dp_session_stats(const struct dp_session *s, struct dp_session_stats *out);
+
+/* What can be done now and then while armed: frees the slots of threads that are gone. */
+void dp_session_tend(struct dp_session *s);
+
+/* Remove what a dead predecessor left in pid. Returns the number of places restored, or an error. */
+int dp_session_cleanup(pid_t pid, struct dp_error *err);
+
+#endif

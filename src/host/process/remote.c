@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * System calls made by a thread of the target on our behalf. The thread is sent to a piece of code with
+ * all that it needs to find back on its own stack, below the red zone: if we die in the middle, it finishes
+ * and goes on as if nothing had been.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <unistd.h>
+
+#include "host/process/process-priv.h"
+
+#define STOP_TIMEOUT 2000000000ull /* a busy machine may take long to run a thread */
+#define CALL_TIMEOUT 20000000000ull
+#define PAGE 4096ull
+
+/* syscall; pop rcx,rax,rdx,rsi,rdi,r8,r9,r10,r11; popfq; ret $128 */
+static const u8 stub_code[] = {0x0f, 0x05, 0x59, 0x58, 0x5a, 0x5e, 0x5f, 0x41, 0x58, 0x41, 0x59,
+			       0x41, 0x5a, 0x41, 0x5b, 0x9d, 0xc2, 0x80, 0x00};
+
+/* Bytes behind a code segment's end on its last page: mapped, executable, and nobody's. */
+static u64 slack_of(const struct dp_maps *maps, const struct dp_mem *mem, u64 head)
+{
+	u64 bias = head;
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph;
+
+	if (dp_mem_read(mem, head, &eh, sizeof(eh), NULL) || memcmp(eh.e_ident, ELFMAG, SELFMAG))
+		return 0;
+	for (int k = 0; k < eh.e_phnum; k++) {
+		const struct dp_map *map;
+		u64 end;
+
+		if (dp_mem_read(mem, head + eh.e_phoff + (u64)k * sizeof(ph), &ph, sizeof(ph), NULL))
+			return 0;
+		if (ph.p_type == PT_LOAD && ph.p_offset == 0)
+			bias = head - ph.p_vaddr;
+		end = DP_ALIGN_UP(bias + ph.p_vaddr + ph.p_filesz, 16);
+		if (ph.p_type != PT_LOAD || !(ph.p_flags & PF_X) || (end & (PAGE - 1)) == 0 ||
+		    PAGE - (end & (PAGE - 1)) < 32)
+			continue;
+		map = dp_maps_at(maps, end);
+		if (map && map->x && !map->w && !map->shared && map->inode && map->hi - end >= 32)
+			return end;
+	}
+	return 0;
+}
+
+u64 dp_find_slack(const struct dp_maps *maps, const struct dp_mem *mem)
+{
+	for (size_t i = 0; i < maps->n; i++) {
+		u64 slack = maps->v[i].inode && !maps->v[i].offset ? slack_of(maps, mem, maps->v[i].lo) : 0;
+
+		if (slack)
+			return slack;
+	}
+	return 0;
+}
+
+/* What the file has at the borrowed bytes: a predecessor that was killed may have left its code there. */
+static void read_original(struct dp_remote *r)
+{
+	const struct dp_map *m = dp_maps_at(r->maps, r->stub);
+	char path[96];
+	int fd;
+
+	memset(r->stub_saved, 0, sizeof(r->stub_saved));
+	if (!m)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)r->mem->pid, (unsigned long long)m->lo,
+		 (unsigned long long)m->hi);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (pread(fd, r->stub_saved, sizeof(r->stub_saved), (off_t)(m->offset + (r->stub - m->lo))) < 0)
+		memset(r->stub_saved, 0, sizeof(r->stub_saved));
+	close(fd);
+}
+
+static int put_stub(struct dp_remote *r, struct dp_error *err)
+{
+	int e;
+
+	if (r->stub_in)
+		return 0;
+	e = dp_mem_read(r->mem, r->stub, r->stub_saved, sizeof(r->stub_saved), err);
+	if (!e && !memcmp(r->stub_saved, stub_code, sizeof(stub_code)))
+		read_original(r);
+	if (!e)
+		e = dp_mem_write(r->mem, r->stub, stub_code, sizeof(stub_code), err);
+	r->stub_in = !e;
+	return e;
+}
+
+void dp_remote_end(struct dp_remote *r)
+{
+	if (r->stub_in)
+		dp_mem_write(r->mem, r->stub, r->stub_saved, sizeof(stub_code), NULL);
+	r->stub_in = false;
+}
+
+bool dp_signal_pending(pid_t tid)
+{
+	char pnd[32] = "0", shd[32] = "0", blk[32] = "0";
+
+	dp_status_field(tid, tid, "SigPnd", pnd, sizeof(pnd));
+	dp_status_field(tid, tid, "ShdPnd", shd, sizeof(shd));
+	dp_status_field(tid, tid, "SigBlk", blk, sizeof(blk));
+	return ((strtoull(pnd, NULL, 16) | strtoull(shd, NULL, 16)) & ~strtoull(blk, NULL, 16)) != 0;
+}
+
+/*
+ * Calls that give up with EINTR even when no handler runs (signal(7) lists them). Our interruption must not be
+ * seen, so they are made again, unless a signal is on its way that would have ended them anyway.
+ */
+static bool gives_up(u64 nr)
+{
+	switch (nr) {
+	case 65:  /* semop */
+	case 220: /* semtimedop */
+	case 128: /* rt_sigtimedwait */
+	case 208: /* io_getevents */
+	case 333: /* io_pgetevents */
+	case 232: /* epoll_wait */
+	case 281: /* epoll_pwait */
+	case 441: /* epoll_pwait2 */
+	case 34:  /* pause */
+	case 130: /* rt_sigsuspend */
+		return true;
+	default:
+		return false;
+	}
+}
+
+void dp_fix_restart(pid_t tid, struct user_regs_struct *regs, bool by_hand)
+{
+	s64 ret = (s64)regs->rax;
+
+	if ((s64)regs->orig_rax < 0)
+		return; /* not in a system call */
+	if (ret == -EINTR && gives_up(regs->orig_rax) && !dp_signal_pending(tid)) {
+		regs->rax = regs->orig_rax;
+		regs->rip -= 2;
+		regs->orig_rax = (u64)-1;
+		return;
+	}
+	if (!by_hand)
+		return; /* the kernel does the rest when the thread leaves the stop */
+	switch (ret) {
+	case -512: /* ERESTARTSYS */
+	case -513: /* ERESTARTNOINTR */
+	case -514: /* ERESTARTNOHAND */
+		regs->rax = regs->orig_rax;
+		regs->rip -= 2;
+		break;
+	case -516: /* ERESTART_RESTARTBLOCK */
+		regs->rax = 219; /* restart_syscall */
+		regs->rip -= 2;
+		break;
+	}
+	regs->orig_rax = (u64)-1;
+}
+
+void dp_fix_rseq(pid_t tid, const struct dp_mem *mem, struct user_regs_struct *regs)
+{
+	struct dp_rseq_configuration rc = {0};
+	struct dp_rseq_cs cs;
+	u64 ptr = 0, none = 0;
+
+	ptrace(DP_GET_RSEQ_CONFIGURATION, tid, sizeof(rc), &rc);
+	if (!rc.pointer || dp_mem_read(mem, rc.pointer + 8, &ptr, 8, NULL) || !ptr ||
+	    dp_mem_read(mem, ptr, &cs, sizeof(cs), NULL))
+		return;
+	if (regs->rip - cs.start_ip < cs.post_commit_offset)
+		regs->rip = cs.abort_ip;
+	dp_mem_write(mem, rc.pointer + 8, &none, 8, NULL);
+}
+
+static char thread_state(pid_t pid, pid_t tid)
+{
+	char state[32] = "?";
+
+	dp_status_field(pid, tid, "State", state, sizeof(state));
+	return state[0];
+}
+
+/* A stopped thread to work with; one that sleeps feels it least. */
+static struct dp_thread *pick_worker(struct dp_remote *r)
+{
+	struct dp_tracer *t = r->tracer;
+
+	for (int pass = 0; pass < 2; pass++)
+		for (u32 i = 0; i < t->n; i++) {
+			struct dp_thread *th = &t->v[i];
+
+			if (th->gone || th->released || th->foreign || th->sharer || th->group_stop)
+				continue;
+			if (pass == 0 && th->running && thread_state(t->pid, th->tid) != 'S')
+				continue;
+			if (dp_tracer_stop(t, th, STOP_TIMEOUT) && !t->v[i].group_stop)
+				return &t->v[i];
+		}
+	/* All are stopped by job control: any of them can still make a call. */
+	return NULL;
+}
+
+static int lift_seccomp(const struct dp_remote *r, struct dp_thread *th, struct dp_error *err)
+{
+	long options = PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC;
+
+	if (!r->seccomp)
+		return 0;
+	if (ptrace(PTRACE_SETOPTIONS, th->tid, 0, options | PTRACE_O_SUSPEND_SECCOMP))
+		return dp_fail(err, E_TARGET_SECCOMP, "thread %d: %s", (int)th->tid, strerror(errno));
+	return 0;
+}
+
+/* Send the stopped thread to `code` with these words on its stack; it comes back by itself. */
+static int launch(struct dp_remote *r, struct dp_thread *th, struct user_regs_struct *regs, u64 code,
+		  const u64 *words, size_t n, struct dp_error *err)
+{
+	u64 sp = (regs->rsp - 128 - n * 8);
+	int e = dp_mem_write(r->mem, sp, words, n * 8, err);
+
+	if (e)
+		return e;
+	regs->rsp = sp;
+	regs->rip = code;
+	regs->orig_rax = (u64)-1;
+	if (ptrace(PTRACE_SETREGS, th->tid, 0, regs))
+		return dp_fail(err, E_TARGET_GONE, "thread %d: %s", (int)th->tid, strerror(errno));
+	dp_tracer_resume(r->tracer, th);
+	return 0;
+}
+
+static int wait_done(struct dp_remote *r, bool (*done)(void *arg), void *arg, struct dp_error *err)
+{
+	u64 begin = dp_now_ns();
+
+	while (!done(arg)) {
+		dp_tracer_pump(r->tracer);
+		if (r->tracer->dead)
+			return dp_fail(err, E_TARGET_GONE, "process %d", (int)r->tracer->pid);
+		if (dp_now_ns() - begin > CALL_TIMEOUT)
+			return dp_fail(err, E_TARGET_STUCK, "a call inside process %d does not end",
+				       (int)r->tracer->pid);
+		sched_yield();
+	}
+	return 0;
+}
+
+/* Wait until every thread (or every one that worked for us) was seen outside of these places once. */
+static int wait_outside(struct dp_remote *r, const struct dp_range *v, u32 n, bool workers, struct dp_error *err)
+{
+	struct dp_moves mv = {NULL, 0, v, n, 0};
+	struct dp_tracer *t = r->tracer;
+	u64 begin = dp_now_ns();
+	u32 ms = 0;
+
+	for (u32 i = 0; i < t->n; i++)
+		while ((t->v[i].worked || !workers) && !t->v[i].gone && !t->v[i].released && !t->v[i].foreign) {
+			bool out = dp_tracer_stop(t, &t->v[i], STOP_TIMEOUT) &&
+				   dp_move_thread(&t->v[i], r->mem, r->maps, &mv);
+
+			dp_tracer_resume(t, &t->v[i]);
+			t->v[i].worked &= !out;
+			if (out)
+				break;
+			if (dp_now_ns() - begin > CALL_TIMEOUT)
+				return dp_fail(err, E_TARGET_STUCK, "thread %d does not come back from a call",
+					       (int)t->v[i].tid);
+			dp_tracer_pause(t, &ms);
+		}
+	return 0;
+}
+
+int dp_remote_leave(struct dp_remote *r, struct dp_error *err)
+{
+	struct dp_range code[2] = {{r->stub, r->stub + sizeof(stub_code)},
+				   {r->service & ~(PAGE - 1), r->table}};
+
+	return wait_outside(r, code, 2, true, err);
+}
+
+int dp_remote_settle(struct dp_remote *r, u64 service_size, struct dp_error *err)
+{
+	struct dp_range code = {r->service, r->service + service_size};
+
+	return wait_outside(r, &code, 1, false, err);
+}
+
+/*
+ * A predecessor that was killed may have sent a thread to the borrowed bytes that has not run since. It
+ * must be through before anything else happens: what it is about to map or unmap is what we are about to use.
+ */
+static int await_predecessor(struct dp_remote *r, struct dp_error *err)
+{
+	struct dp_range code = {r->stub, r->stub + sizeof(stub_code)};
+	u8 now[sizeof(stub_code)];
+
+	if (dp_mem_read(r->mem, r->stub, now, sizeof(now), NULL) || memcmp(now, stub_code, sizeof(now)))
+		return 0;
+	return wait_outside(r, &code, 1, false, err);
+}
+
+int dp_remote_init(struct dp_remote *r, struct dp_tracer *t, struct dp_mem *mem, const struct dp_maps *maps,
+		   struct dp_error *err)
+{
+	memset(r, 0, sizeof(*r));
+	r->tracer = t;
+	r->mem = mem;
+	r->maps = maps;
+	r->stub = dp_find_slack(maps, mem);
+	if (!r->stub)
+		return dp_fail(err, E_TARGET_NOROOM, "process %d", (int)t->pid);
+	return await_predecessor(r, err);
+}
+
+static int get_worker(struct dp_remote *r, struct dp_thread **th, struct user_regs_struct *regs,
+		      struct dp_error *err)
+{
+	*th = pick_worker(r);
+	if (!*th)
+		return dp_fail(err, r->tracer->dead ? E_TARGET_GONE : E_TARGET_STUCK, "process %d",
+			       (int)r->tracer->pid);
+	if (ptrace(PTRACE_GETREGS, (*th)->tid, 0, regs))
+		return dp_fail(err, E_TARGET_GONE, "thread %d: %s", (int)(*th)->tid, strerror(errno));
+	dp_fix_restart((*th)->tid, regs, true);
+	dp_fix_rseq((*th)->tid, r->mem, regs);
+	(*th)->worked = true;
+	return lift_seccomp(r, *th, err);
+}
+
+int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], bool (*done)(void *arg), void *arg2,
+		   struct dp_error *err)
+{
+	struct user_regs_struct regs;
+	struct dp_thread *th;
+	int e = put_stub(r, err);
+
+	if (!e)
+		e = get_worker(r, &th, &regs, err);
+	if (e)
+		return e;
+	u64 words[] = {regs.rcx, regs.rax, regs.rdx, regs.rsi, regs.rdi, regs.r8,
+		       regs.r9,	 regs.r10, regs.r11, regs.eflags, regs.rip};
+	regs.rax = (u64)nr;
+	regs.rdi = arg[0];
+	regs.rsi = arg[1];
+	regs.rdx = arg[2];
+	regs.r10 = arg[3];
+	regs.r8 = arg[4];
+	regs.r9 = arg[5];
+	e = launch(r, th, &regs, r->stub, words, DP_ARRAY_SIZE(words), err);
+	if (!e)
+		e = wait_done(r, done, arg2, err);
+	return e ? e : dp_remote_leave(r, err);
+}
+
+struct table_wait {
+	const struct dp_mem *mem;
+	u64 addr;
+};
+
+static bool table_done(void *arg)
+{
+	const struct table_wait *w = arg;
+	u64 flag = 0;
+
+	return !dp_mem_read(w->mem, w->addr, &flag, 8, NULL) && flag == 1;
+}
+
+int dp_remote_calls(struct dp_remote *r, struct dp_call *v, u32 n, struct dp_error *err)
+{
+	struct dp_call table[33 + 1];
+	struct user_regs_struct regs;
+	struct dp_thread *th;
+	struct table_wait wait = {r->mem, r->table + n * sizeof(*v) + 8};
+	int e;
+
+	_Static_assert(sizeof(struct dp_call) == 64, "the service loop steps by 64 bytes");
+	if (n > 32)
+		return dp_fail(err, E_TARGET_CALL, "too many calls at once");
+	memset(table, 0, sizeof(table));
+	memcpy(table, v, n * sizeof(*v));
+	table[n].nr = -1;
+	e = dp_mem_write(r->mem, r->table, table, (n + 1) * sizeof(*v), err);
+	if (!e)
+		e = get_worker(r, &th, &regs, err);
+	if (e)
+		return e;
+	u64 words[] = {r->table, regs.rax, regs.rcx, regs.rdx, regs.rbx, regs.rsi,    regs.rdi,
+		       regs.r8,	 regs.r9,  regs.r10, regs.r11, regs.r12, regs.eflags, regs.rip};
+	e = launch(r, th, &regs, r->service, words, DP_ARRAY_SIZE(words), err);
+	if (!e)
+		e = wait_done(r, table_done, &wait, err);
+	if (!e)
+		e = dp_mem_read(r->mem, r->table, v, n * sizeof(*v), err);
+	return e;
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* From an event line to probes and the spots they need, by the target's symbols. Changes nothing in the target. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/process/session-priv.h"
+
+#define MAX_EXITS 1024
+#define REACH 0x7fe00000ull /* how far a detour may lie from any byte of its module */
+
+struct found {
+	struct dp_image *im;
+	struct dp_symbol sym; /* name "" when there is none */
+	u64 link;	      /* link-time address of the probepoint */
+};
+
+/* The first image that has the symbol: the executable, then the libraries, the loader last. */
+static int find_anywhere(struct dp_session *s, const char *name, struct found *f, struct dp_error *err)
+{
+	struct dp_error first = {0}, e;
+	int r = -ENOENT;
+
+	for (int pass = 0; pass < 3; pass++)
+		for (size_t i = 0; i < s->proc.nimages; i++) {
+			struct dp_image *im = &s->proc.images[i];
+			bool loader = !strncmp(dp_module_base(im->mod), "ld-", 3);
+
+			if ((pass == 0) != im->is_exe || (pass == 1 && loader) || (pass == 2 && !loader))
+				continue;
+			r = dp_module_symbol(im->mod, name, &f->sym, &e);
+			if (!r || e.code == E_SYM_AMBIGUOUS) {
+				f->im = im;
+				if (r && err)
+					*err = e;
+				return r;
+			}
+			if (!first.code || (im->is_exe && e.hint[0]))
+				first = e;
+		}
+	if (err) {
+		*err = first;
+		if (!first.code)
+			return dp_fail(err, E_SYM_NONE, "%s", name);
+	}
+	return r;
+}
+
+static int find_location(struct dp_session *s, const struct dp_location *loc, struct found *f,
+			 struct dp_error *err)
+{
+	int r = 0;
+
+	memset(f, 0, sizeof(*f));
+	f->sym.name = "";
+	if (loc->kind == DP_LOC_ADDRESS) {
+		f->im = dp_process_image_at(&s->proc, loc->address);
+		if (!f->im)
+			return dp_fail(err, E_SITE_NOTEXT, "0x%llx is in no module of process %d",
+				       (unsigned long long)loc->address, (int)s->pid);
+		f->link = loc->address - f->im->bias;
+		dp_module_symbol_at(f->im->mod, f->link, &f->sym);
+		return 0;
+	}
+	if (loc->module[0]) {
+		f->im = dp_process_image(&s->proc, loc->module, err);
+		if (!f->im)
+			return err ? -dp_error_info(err->code)->number : -ENOENT;
+	}
+	if (loc->kind == DP_LOC_FILE_OFFSET) {
+		if (!dp_module_offset_to_addr(f->im->mod, (u64)loc->offset, &f->link))
+			return dp_fail(err, E_SITE_NOTEXT, "offset 0x%llx is in no segment of %s",
+				       (unsigned long long)loc->offset, dp_module_base(f->im->mod));
+		dp_module_symbol_at(f->im->mod, f->link, &f->sym);
+		return 0;
+	}
+	r = f->im ? dp_module_symbol(f->im->mod, loc->symbol, &f->sym, err)
+		  : find_anywhere(s, loc->symbol, f, err);
+	if (r)
+		return r;
+	if (f->sym.is_ifunc)
+		return dp_fail(err, E_SYM_IFUNC, "%s:%s", dp_module_base(f->im->mod), loc->symbol);
+	if (!f->sym.is_func)
+		return dp_fail(err, E_SITE_NOTEXT, "%s:%s is data", dp_module_base(f->im->mod), loc->symbol);
+	f->link = f->sym.addr + (u64)loc->offset;
+	return 0;
+}
+
+static int env_symbol(void *arg, const struct dp_location *probe, const char *symbol, u64 offset, u64 *addr,
+		      struct dp_error *err)
+{
+	struct dp_session *s = arg;
+	struct dp_image *im = NULL;
+	struct found f;
+	const char *colon;
+	char module[DP_MODULE_MAX];
+	int r;
+
+	if (!symbol) { /* a file offset in the probed module */
+		r = find_location(s, probe, &f, err);
+		if (r)
+			return r;
+		if (!dp_module_offset_to_addr(f.im->mod, offset, addr))
+			return dp_fail(err, E_SITE_NOTEXT, "offset 0x%llx is in no segment of %s",
+				       (unsigned long long)offset, dp_module_base(f.im->mod));
+		*addr += f.im->bias;
+		return 0;
+	}
+	memset(&f, 0, sizeof(f));
+	colon = strchr(symbol, ':');
+	if (colon && colon[1] != ':') {
+		snprintf(module, sizeof(module), "%.*s", (int)(colon - symbol), symbol);
+		im = dp_process_image(&s->proc, module, err);
+		if (!im)
+			return -ENOENT;
+		r = dp_module_symbol(im->mod, colon + 1, &f.sym, err);
+		f.im = im;
+	} else {
+		r = find_anywhere(s, symbol, &f, err);
+	}
+	if (!r)
+		*addr = f.sym.addr + f.im->bias + offset;
+	return r;
+}
+
+static struct dp_probe *add_probe(struct dp_session *s)
+{
+	if (s->nprobes == s->cap_probes) {
+		u32 cap = s->cap_probes ? s->cap_probes * 2 : 64;
+		struct dp_probe *v = realloc(s->probes, cap * sizeof(*v));
+
+		if (!v)
+			return NULL;
+		s->probes = v;
+		s->cap_probes = cap;
+	}
+	memset(&s->probes[s->nprobes], 0, sizeof(*s->probes));
+	return &s->probes[s->nprobes++];
+}
+
+static int add_spot(struct dp_session *s, struct dp_image *im, u64 link, u32 owner, struct dp_error *err)
+{
+	const struct dp_text *text;
+	struct dp_spot *spot;
+	int r = dp_module_text(im->mod, link, &text, err);
+
+	if (r)
+		return r;
+	if (s->nspots == s->cap_spots) {
+		u32 cap = s->cap_spots ? s->cap_spots * 2 : 128;
+		struct dp_spot *v = realloc(s->spots, cap * sizeof(*v));
+
+		if (!v)
+			return dp_fail(err, E_ARM_NOMEM, "%u sites", cap);
+		s->spots = v;
+		s->cap_spots = cap;
+	}
+	spot = &s->spots[s->nspots];
+	memset(spot, 0, sizeof(*spot));
+	r = dp_site_judge(text, link, &spot->site, err);
+	if (r)
+		return r;
+	if (spot->site.outcome == DP_OUTCOME_TRAP && !s->opt.allow_trap) {
+		enum dp_code why = spot->site.why;
+
+		r = dp_fail(err, E_SITE_TRAP, "%s+0x%llx: %s", dp_module_base(im->mod),
+			    (unsigned long long)link, dp_error_info(why)->sentence);
+		return r;
+	}
+	spot->text = text;
+	spot->bias = im->bias;
+	spot->addr = link + im->bias;
+	spot->owner = owner;
+	spot->reach_lo = im->hi > REACH ? im->hi - REACH : 65536;
+	spot->reach_hi = im->lo + REACH;
+	s->nspots++;
+	return 0;
+}
+
+/* All sites of one probe; on error none of them stays. */
+static int add_sites(struct dp_session *s, const struct found *f, struct dp_probe *p, struct dp_error *err)
+{
+	u32 before = s->nspots, owner = (u32)(p - s->probes);
+	u64 exits[MAX_EXITS];
+	int n, r = 0;
+
+	if (!p->event->is_return) {
+		p->nsites = 1;
+		return add_spot(s, f->im, f->link, owner, err);
+	}
+	n = dp_module_exits(f->im->mod, f->link, exits, MAX_EXITS, err);
+	if (n < 0)
+		return n;
+	if (n == 0 || n >= MAX_EXITS)
+		return dp_fail(err, E_FUNC_EXITS, "%s has %s", p->symbol,
+			       n ? "more exits than can be probed" : "no exit (it never returns)");
+	for (int i = 0; i < n && !r; i++)
+		r = add_spot(s, f->im, exits[i], owner, err);
+	p->nsites = (u32)n;
+	if (r)
+		s->nspots = before;
+	return r;
+}
+
+static int add_event(struct dp_session *s, const char *text, const struct found *f, bool from_pattern,
+		     struct dp_error *err)
+{
+	struct dp_event_env env = {env_symbol, s, false};
+	struct dp_event *ev = calloc(1, sizeof(*ev));
+	struct dp_probe *p;
+	int r;
+
+	if (!ev)
+		return dp_fail(err, E_ARM_NOMEM, "event");
+	r = dp_event_compile(ev, text, &env, err);
+	if (r) {
+		free(ev);
+		return r;
+	}
+	p = add_probe(s);
+	if (!p) {
+		dp_event_free(ev);
+		free(ev);
+		return dp_fail(err, E_ARM_NOMEM, "probe");
+	}
+	p->event = ev;
+	p->from_pattern = from_pattern;
+	p->module = dp_module_base(f->im->mod);
+	p->addr = f->link + f->im->bias;
+	if (f->sym.name[0]) {
+		snprintf(p->symbol, sizeof(p->symbol), "%s", f->sym.name);
+		p->offset = f->link - f->sym.addr;
+	} else {
+		snprintf(p->symbol, sizeof(p->symbol), "%s", p->module);
+		p->offset = f->link;
+	}
+	if (from_pattern)
+		snprintf(ev->name, sizeof(ev->name), "%.*s", DP_NAME_MAX - 1, p->symbol);
+	r = add_sites(s, f, p, err);
+	if (r) {
+		dp_event_free(ev);
+		free(ev);
+		s->nprobes--;
+	}
+	return r;
+}
+
+struct matches {
+	struct dp_session *s;
+	struct dp_image *im;
+	const char *text;
+	u32 armed, left_out;
+	u64 last; /* aliases at one address count once */
+	struct dp_error why;
+};
+
+static int add_match(const struct dp_symbol *sym, void *arg)
+{
+	struct matches *m = arg;
+	struct found f = {m->im, *sym, sym->addr};
+	struct dp_error err;
+	int r;
+
+	if (sym->is_ifunc || !sym->name[0] || (m->last == sym->addr && m->armed))
+		return 0;
+	r = add_event(m->s, m->text, &f, true, &err);
+	if (r == -ENOMEM)
+		return r;
+	if (r) {
+		m->left_out++;
+		m->why = err;
+	} else {
+		m->armed++;
+		m->last = sym->addr;
+	}
+	return 0;
+}
+
+static int add_pattern(struct dp_session *s, const char *text, const struct dp_location *loc,
+		       struct dp_error *err)
+{
+	struct matches m = {.s = s, .text = text};
+	int r = 0;
+
+	for (size_t i = 0; i < s->proc.nimages && !r; i++) {
+		m.im = &s->proc.images[i];
+		if (loc->module[0]) {
+			m.im = dp_process_image(&s->proc, loc->module, err);
+			if (!m.im)
+				return -ENOENT;
+			i = s->proc.nimages;
+		}
+		r = dp_module_each_func(m.im->mod, loc->symbol, add_match, &m);
+	}
+	if (r)
+		return dp_fail(err, E_ARM_NOMEM, "%s", text);
+	if (!m.armed && m.left_out) {
+		*err = m.why;
+		return -dp_error_info(m.why.code)->number;
+	}
+	if (!m.armed)
+		return dp_fail(err, E_SYM_NONE, "no function matches %s", loc->symbol);
+	if (m.left_out)
+		dp_session_say(s, "%s: %u functions, %u left out (the last one: %s: %s)", loc->symbol, m.armed,
+			       m.left_out, dp_error_info(m.why.code)->name, m.why.detail);
+	return 0;
+}
+
+int dp_resolve_event(struct dp_session *s, const char *text, struct dp_error *err)
+{
+	struct dp_event ev = {0};
+	struct found f;
+	int r = dp_event_parse(&ev, text, err);
+
+	if (r)
+		return r;
+	if (ev.loc.kind == DP_LOC_PATTERN) {
+		r = add_pattern(s, text, &ev.loc, err);
+	} else {
+		r = find_location(s, &ev.loc, &f, err);
+		if (!r)
+			r = add_event(s, text, &f, false, err);
+	}
+	if (r && err && err->column < 0)
+		err->column = ev.loc.column;
+	dp_event_free(&ev);
+	return r;
+}

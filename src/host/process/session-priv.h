@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* A session's inside: shared by resolve.c (events to spots), arm.c (into the target) and session.c. */
+#ifndef DP_SESSION_PRIV_H
+#define DP_SESSION_PRIV_H
+
+#include "host/process/process-priv.h"
+
+struct dp_probe { /* one event, at one function entry, one address, or all exits of a function */
+	struct dp_event *event;
+	char symbol[DP_SYMBOL_MAX];
+	u64 offset;
+	u64 addr;
+	const char *module;
+	enum dp_outcome outcome;
+	enum dp_code why;
+	char reason[200];
+	u32 nsites;
+	bool from_pattern; /* may be left out when it cannot be armed */
+	bool dropped;
+};
+
+struct dp_session {
+	pid_t pid;
+	struct dp_session_options opt;
+	struct dp_process proc;
+	struct dp_probe *probes;
+	u32 nprobes, cap_probes;
+	struct dp_spot *spots;
+	u32 nspots, cap_spots;
+	struct dp_plan plan;
+	u64 region; /* address of the main mapping */
+	u64 control;
+	struct dp_rings *rings;
+	u64 rings_size;
+	u64 rings_off, slots_off, tids_off; /* from the region */
+	u32 nslots;
+	bool armed, reaped;
+	int exit_status;
+	int pidfd;
+	u64 spawn_entry; /* started by us: its entry point, else 0 */
+	u64 spawn_spin;	 /* where it waits until then */
+	u8 spawn_saved[2];
+	struct dp_session_stats stats;
+};
+
+/* resolve.c */
+int dp_resolve_event(struct dp_session *s, const char *text, struct dp_error *err);
+
+/* arm.c */
+int dp_arm(struct dp_session *s, struct dp_error *err);
+
+/* spawn.c: let a program that waits at its entry point go on */
+int dp_spawn_go(struct dp_session *s, struct dp_error *err);
+
+void dp_session_say(struct dp_session *s, const char *fmt, ...) DP_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Threads under ptrace: seize all of them, stop one at a time, pass on what belongs to the program.
+ * Signals always reach the program; traps at patched bytes are redirected. Knows nothing about probes beyond that.
+ */
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host/process/process-priv.h"
+
+#define OPTIONS (PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC)
+
+#define DETACH_NS 30000000000ull
+
+u64 dp_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (u64)ts.tv_sec * 1000000000u + (u64)ts.tv_nsec;
+}
+
+static struct dp_thread *find(struct dp_tracer *t, pid_t tid)
+{
+	for (u32 i = 0; i < t->n; i++)
+		if (t->v[i].tid == tid && !t->v[i].gone && !t->v[i].released)
+			return &t->v[i];
+	return NULL;
+}
+
+static u64 signal_mask(pid_t tid, const char *name)
+{
+	char mask[32] = "0";
+
+	dp_status_field(tid, tid, name, mask, sizeof(mask));
+	return strtoull(mask, NULL, 16);
+}
+
+static struct dp_thread *add(struct dp_tracer *t, pid_t tid)
+{
+	if (t->n == t->cap) {
+		u32 cap = t->cap ? t->cap * 2 : 64;
+		struct dp_thread *v = realloc(t->v, cap * sizeof(*v));
+
+		if (!v)
+			return NULL;
+		t->v = v;
+		t->cap = cap;
+	}
+	memset(&t->v[t->n], 0, sizeof(t->v[0]));
+	t->v[t->n].tid = tid;
+	t->v[t->n].running = true;
+	t->v[t->n].blocked = signal_mask(tid, "SigBlk");
+	return &t->v[t->n++];
+}
+
+static pid_t tracer_of(pid_t pid, pid_t tid)
+{
+	char tracer[32] = "0";
+
+	dp_status_field(pid, tid, "TracerPid", tracer, sizeof(tracer));
+	return (pid_t)atoi(tracer);
+}
+
+/* Same address space? */
+static bool shares_memory(pid_t a, pid_t b)
+{
+	return syscall(SYS_kcmp, a, b, 1 /* KCMP_VM */, 0, 0) == 0;
+}
+
+/* Children that were born by vfork before we came, and have not started their program yet. */
+static void seize_sharers(struct dp_tracer *t)
+{
+	u32 n = t->n;
+
+	for (u32 i = 0; i < n; i++) {
+		char path[64];
+		int child;
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)t->pid, (int)t->v[i].tid);
+		f = fopen(path, "re");
+		while (f && fscanf(f, "%d", &child) == 1)
+			if (!find(t, child) && shares_memory(dp_memory_tid(t->pid), child) &&
+			    ptrace(PTRACE_SEIZE, child, 0, OPTIONS) == 0 && add(t, child))
+				t->v[t->n - 1].sharer = true;
+		if (f)
+			fclose(f);
+	}
+}
+
+/* Seize threads that are not known yet; returns how many were new, or a negative errno. */
+static int seize_new(struct dp_tracer *t)
+{
+	char path[64];
+	struct dirent *de;
+	DIR *dir;
+	int fresh = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)t->pid);
+	dir = opendir(path);
+	if (!dir)
+		return -ESRCH;
+	while ((de = readdir(dir))) {
+		pid_t tid = (pid_t)atoi(de->d_name), tracer;
+
+		if (tid <= 0 || find(t, tid))
+			continue;
+		if (ptrace(PTRACE_SEIZE, tid, 0, OPTIONS) == 0) {
+			if (!add(t, tid)) {
+				closedir(dir);
+				return -ENOMEM;
+			}
+			fresh++;
+		} else if (errno == EPERM && (tracer = tracer_of(t->pid, tid)) != 0) {
+			if (tracer != getpid()) {
+				/* One thread that we cannot look after is enough to make it unsafe. */
+				t->other = tracer;
+				closedir(dir);
+				return -EPERM;
+			}
+			/* An earlier detach could not stop it: it is ours already. */
+			if (!add(t, tid)) {
+				closedir(dir);
+				return -ENOMEM;
+			}
+			fresh++;
+		} else if (errno == EPERM && tid == dp_memory_tid(t->pid)) {
+			closedir(dir);
+			return -EPERM;
+		}
+		/* Others: the thread ended, is a zombie, or is being attached through its parent. */
+	}
+	closedir(dir);
+	return fresh;
+}
+
+static int fail_attach(const struct dp_tracer *t, int r, struct dp_error *err)
+{
+	char state[32] = "";
+
+	if (r == -EPERM) {
+		if (t->other)
+			return dp_fail(err, E_TARGET_TRACED, "process %d is traced by process %d", (int)t->pid,
+				       (int)t->other);
+		dp_status_field(t->pid, t->pid, "State", state, sizeof(state));
+		if (state[0] == 'Z' || state[0] == 'X')
+			return dp_fail(err, E_TARGET_GONE, "process %d has ended", (int)t->pid);
+		return dp_fail(err, E_TARGET_PERM, "process %d may not be traced", (int)t->pid);
+	}
+	return dp_fail(err, E_TARGET_GONE, "process %d", (int)t->pid);
+}
+
+int dp_tracer_attach(struct dp_tracer *t, pid_t pid, struct dp_error *err)
+{
+	int r;
+
+	memset(t, 0, sizeof(*t));
+	t->pid = pid;
+	/* Stopped threads wait for us: be scheduled first while there are any. Without the right to, as it is. */
+	t->old_nice = getpriority(PRIO_PROCESS, 0);
+	setpriority(PRIO_PROCESS, 0, -20);
+	/*
+	 * Until a look finds nobody new: threads that are born of a seized thread are attached by the kernel, those of
+	 * a thread not yet seized show up here. Both may happen at once.
+	 */
+	do {
+		r = seize_new(t);
+		dp_tracer_pump(t);
+	} while (r > 0);
+	if (r < 0 || t->n == 0) {
+		r = fail_attach(t, r < 0 ? r : -EPERM, err);
+		dp_tracer_detach(t);
+		return r;
+	}
+	seize_sharers(t);
+	return 0;
+}
+
+static void mark_stopped(struct dp_tracer *t, struct dp_thread *th)
+{
+	th->running = false;
+	th->stopped_at = dp_now_ns();
+	t->stops++;
+}
+
+static void mark_running(struct dp_tracer *t, struct dp_thread *th)
+{
+	u64 ns;
+
+	if (th->stopped_at) {
+		ns = dp_now_ns() - th->stopped_at;
+		if (ns > t->longest_stop_ns)
+			t->longest_stop_ns = ns;
+	}
+	th->stopped_at = 0;
+	th->running = true;
+}
+
+void dp_tracer_resume(struct dp_tracer *t, struct dp_thread *th)
+{
+	if (th->running || th->gone || th->released)
+		return;
+	if (ptrace(th->group_stop ? PTRACE_LISTEN : PTRACE_CONT, th->tid, 0,
+		   th->group_stop ? 0 : (long)th->signal) < 0 && errno == ESRCH)
+		th->gone = true;
+	th->signal = 0;
+	mark_running(t, th);
+}
+
+void dp_tracer_release(struct dp_tracer *t, struct dp_thread *th)
+{
+	if (th->gone || th->released)
+		return;
+	ptrace(PTRACE_DETACH, th->tid, 0, (long)th->signal);
+	th->signal = 0;
+	th->released = true;
+	mark_running(t, th);
+}
+
+/*
+ * When an instruction traps whose signal is blocked, the kernel lets the signal through all the same: it
+ * takes it out of the mask and sets the default action. The callers put the action back when they can make calls;
+ * put the mask right here. That the action is gone tells this from a thread that unblocked the signal itself.
+ */
+static void note_reset(struct dp_tracer *t, struct dp_thread *th, int sig)
+{
+	u64 bit = SIGNAL_BIT(sig), mask;
+
+	if (signal_mask(th->tid, "SigCgt") & bit)
+		return;
+	if (!th->sharer) /* which has signal actions of its own */
+		t->lost |= t->handled & bit;
+	if (!(th->blocked & bit))
+		return;
+	if (!ptrace(PTRACE_GETSIGMASK, th->tid, sizeof(mask), &mask)) {
+		mask |= bit;
+		ptrace(PTRACE_SETSIGMASK, th->tid, sizeof(mask), &mask);
+	}
+}
+
+/* A trap at a byte that we own: send the thread to where that byte's instruction lives now. */
+static bool redirect(struct dp_tracer *t, struct dp_thread *th, int sig)
+{
+	struct user_regs_struct regs;
+	siginfo_t si;
+	u64 pc, to;
+
+	if ((sig != SIGTRAP && sig != SIGSEGV) || !t->nredirects)
+		return false;
+	if (ptrace(PTRACE_GETSIGINFO, th->tid, 0, &si) || si.si_code != SI_KERNEL)
+		return false;
+	if (ptrace(PTRACE_GETREGS, th->tid, 0, &regs))
+		return false;
+	pc = regs.rip - (sig == SIGTRAP);
+	to = dp_redirect_find(t->redirects, t->nredirects, pc);
+	if (!to)
+		return false;
+	regs.rip = to;
+	if (ptrace(PTRACE_SETREGS, th->tid, 0, &regs))
+		return false;
+	note_reset(t, th, sig);
+	t->rescued++;
+	return true;
+}
+
+/* The program's own trap while its action is lost: let it come again, until the action is back. */
+static bool postpone(const struct dp_tracer *t, struct dp_thread *th, int sig)
+{
+	struct user_regs_struct regs;
+	siginfo_t si;
+
+	if (th->sharer || !(t->lost & SIGNAL_BIT(sig)) || ptrace(PTRACE_GETSIGINFO, th->tid, 0, &si) ||
+	    si.si_code != SI_KERNEL || ptrace(PTRACE_GETREGS, th->tid, 0, &regs))
+		return false;
+	regs.rip -= sig == SIGTRAP;
+	return !ptrace(PTRACE_SETREGS, th->tid, 0, &regs);
+}
+
+/* Newly born. A process with a copy of the memory is held, so that its bytes can be put right. */
+static void on_child(struct dp_tracer *t, struct dp_thread *th)
+{
+	char tgid[32] = "0";
+
+	dp_status_field(th->tid, th->tid, "Tgid", tgid, sizeof(tgid));
+	if (atoi(tgid) != t->pid) {
+		/* One in the same memory (vfork, posix_spawn) meets the same bytes and goes on under our eyes. */
+		th->sharer = shares_memory(dp_memory_tid(t->pid), th->tid);
+		th->foreign = !th->sharer;
+	}
+	th->due = !th->foreign;
+}
+
+/* A signal that does nothing wakes a thread only because it is traced. */
+static bool ignored(pid_t tid, int sig)
+{
+	u64 bit = SIGNAL_BIT(sig);
+	bool nothing = sig == SIGCHLD || sig == SIGURG || sig == SIGWINCH;
+
+	return signal_mask(tid, "SigIgn") & bit || (nothing && !(signal_mask(tid, "SigCgt") & bit));
+}
+
+/* Calls that were ended by nothing but our tracing are made again. sig: about to be delivered, 0 none. */
+static void mend_call(struct dp_thread *th, int sig)
+{
+	struct user_regs_struct regs;
+	u64 pc;
+
+	if (ptrace(PTRACE_GETREGS, th->tid, 0, &regs) || (s64)regs.rax != -EINTR || (sig && !ignored(th->tid, sig)))
+		return;
+	pc = regs.rip;
+	dp_fix_restart(th->tid, &regs, false);
+	if (regs.rip != pc)
+		ptrace(PTRACE_SETREGS, th->tid, 0, &regs);
+}
+
+static void on_stop(struct dp_tracer *t, struct dp_thread *th, int status)
+{
+	int sig = WSTOPSIG(status), event = status >> 16;
+
+	mark_stopped(t, th);
+	th->group_stop = false;
+	switch (event) {
+	case PTRACE_EVENT_STOP:
+		if (sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU)
+			th->group_stop = true;
+		else
+			mend_call(th, 0);
+		if (th->asked)
+			th->asked = false; /* dp_tracer_stop takes it from here */
+		else if (th->group_stop)
+			th->due = true;
+		else
+			on_child(t, th);
+		return;
+	case PTRACE_EVENT_EXEC:
+		if (th->sharer || th->foreign) { /* its own memory now, and none of our business */
+			dp_tracer_release(t, th);
+			return;
+		}
+		t->execed = true;
+		break;
+	case 0:
+		if (!redirect(t, th, sig) && !postpone(t, th, sig)) {
+			th->signal = sig;
+			mend_call(th, sig);
+		}
+		break;
+	default: /* clone, fork, vfork: the newborn reports itself */
+		break;
+	}
+	/* In the kernel any stop uses up an interruption that is under way: dp_tracer_stop must ask again. */
+	th->asked = false;
+	th->due = true;
+}
+
+/*
+ * First all stops are taken in, then the threads go on: each is heard once, so threads that run into breakpoints again and
+ * again neither keep us here nor keep others from being heard.
+ */
+void dp_tracer_pump(struct dp_tracer *t)
+{
+	bool any = false;
+	int status;
+	pid_t tid;
+
+	while ((tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0) {
+		struct dp_thread *th = find(t, tid);
+
+		if (!th && (!WIFSTOPPED(status) || !(th = add(t, tid))))
+			continue;
+		if (!WIFSTOPPED(status)) {
+			th->gone = true;
+			th->running = false;
+			if (tid == t->pid) {
+				t->dead = true;
+				t->exit_status = status;
+			}
+			continue;
+		}
+		on_stop(t, th, status);
+		any = true;
+	}
+	for (u32 i = 0; any && i < t->n; i++)
+		if (t->v[i].due) {
+			t->v[i].due = false;
+			dp_tracer_resume(t, &t->v[i]);
+		}
+}
+
+/*
+ * The stop came between an instruction's trap and the delivery of its signal: the program counter
+ * must not be touched now, because the signal still speaks of it.
+ */
+static bool trap_pending(pid_t tid)
+{
+	struct __ptrace_peeksiginfo_args args = {.off = 0, .flags = 0, .nr = 8};
+	siginfo_t si[8];
+	long n = ptrace(PTRACE_PEEKSIGINFO, tid, &args, si);
+
+	for (long i = 0; i < n; i++)
+		if ((si[i].si_signo == SIGTRAP || si[i].si_signo == SIGSEGV) && si[i].si_code == SI_KERNEL)
+			return true;
+	return false;
+}
+
+static bool interrupt(struct dp_thread *th)
+{
+	if (ptrace(PTRACE_INTERRUPT, th->tid, 0, 0)) {
+		th->gone |= errno == ESRCH;
+		return false;
+	}
+	th->asked = true;
+	return true;
+}
+
+bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns)
+{
+	u64 begin = dp_now_ns(), waited;
+	u32 index = (u32)(th - t->v); /* the table may move */
+
+	for (;; th = &t->v[index]) {
+		if (th->gone || th->released)
+			return false;
+		if (!th->running) {
+			if (!trap_pending(th->tid))
+				return true;
+			dp_tracer_resume(t, th);
+		}
+		if (!th->asked && !interrupt(th))
+			return false;
+		dp_tracer_pump(t);
+		if (!t->v[index].running)
+			continue;
+		waited = dp_now_ns() - begin;
+		if (waited > timeout_ns) {
+			t->v[index].asked = false; /* should it stop after all, it goes on at once */
+			return false;
+		}
+		if (waited > 300000)
+			usleep(50);
+		else
+			sched_yield();
+	}
+}
+
+void dp_tracer_pause(struct dp_tracer *t, u32 *ms)
+{
+	u64 begin = dp_now_ns();
+
+	*ms = DP_MIN(*ms * 2 + 1, 63u);
+	/* Signals are passed on quickly: a program with a timer of a millisecond would do nothing but wait for us. */
+	do {
+		usleep(100);
+		dp_tracer_pump(t);
+	} while (dp_now_ns() - begin < *ms * 1000000ull);
+}
+
+void dp_tracer_detach(struct dp_tracer *t)
+{
+	u64 begin = dp_now_ns();
+	bool left;
+
+	/* A thread that stays attached would wait for us at its next signal: do not give up soon. */
+	do {
+		left = false;
+		for (u32 i = 0; i < t->n; i++) {
+			if (t->v[i].gone || t->v[i].released)
+				continue;
+			if (dp_tracer_stop(t, &t->v[i], 50000000))
+				dp_tracer_release(t, &t->v[i]);
+			left |= !t->v[i].gone && !t->v[i].released;
+		}
+	} while (left && dp_now_ns() - begin < DETACH_NS);
+	free(t->v);
+	t->v = NULL;
+	t->n = t->cap = 0;
+	if (t->pid)
+		setpriority(PRIO_PROCESS, 0, t->old_nice);
+	t->pid = 0;
+}

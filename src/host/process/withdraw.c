@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Taking probes out of a process. All that is needed stands in the control block inside the target, so this
+ * serves the session that armed them, forked children, and what a killed predecessor left behind.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "host/process/publish-host.h"
+#include "host/process/process-priv.h"
+
+#define STACK_SCAN (1024 * 1024ull)
+#define GRACE_NS 20000000000ull
+
+static bool in_ranges(const struct dp_range *v, u32 n, u64 a)
+{
+	for (u32 i = 0; i < n; i++)
+		if (a >= v[i].lo && a < v[i].hi)
+			return true;
+	return false;
+}
+
+/*
+ * A saved program counter is followed by flags and segments (cs, and ss since Linux 4.7) in a signal frame, and
+ * nowhere else.
+ */
+static bool looks_like_signal_frame(const u64 *w)
+{
+	return !(w[1] & ~0x3fffffull) && (w[1] & 2) && (w[2] == 0x33 || w[2] == 0x002b000000000033ull);
+}
+
+/* Program counters in signal frames on the stack, moved like those at hand. False: one had to stay inside. */
+static bool move_frames(const struct dp_mem *mem, u64 sp, u64 limit, struct dp_moves *mv)
+{
+	enum { STEP = 512 };
+	u64 w[STEP + 2];
+	bool clear = true;
+
+	for (sp &= ~7ull; sp + sizeof(w) <= limit; sp += STEP * 8) {
+		if (dp_mem_read(mem, sp, w, sizeof(w), NULL))
+			break;
+		for (u32 i = 0; i < STEP; i++) {
+			u64 to;
+
+			if (!looks_like_signal_frame(&w[i]))
+				continue;
+			to = dp_redirect_find(mv->map, mv->nmap, w[i]);
+			if (to) {
+				dp_mem_write(mem, sp + i * 8, &to, 8, NULL);
+				mv->moved++;
+			} else if (in_ranges(mv->avoid, mv->navoid, w[i])) {
+				clear = false;
+			}
+		}
+	}
+	return clear;
+}
+
+bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct dp_maps *maps,
+		    struct dp_moves *mv)
+{
+	struct user_regs_struct regs;
+	const struct dp_map *stack;
+	u64 to, limit;
+	bool clear;
+
+	if (ptrace(PTRACE_GETREGS, th->tid, 0, &regs))
+		return th->gone;
+	dp_fix_restart(th->tid, &regs, false);
+	to = dp_redirect_find(mv->map, mv->nmap, regs.rip);
+	if (!to && (s64)regs.orig_rax >= 0 && dp_redirect_find(mv->map, mv->nmap, regs.rip - 2) &&
+	    !dp_signal_pending(th->tid)) {
+		/* To be made again from a byte that traps now: spare the thread the trap. */
+		dp_fix_restart(th->tid, &regs, true);
+		to = dp_redirect_find(mv->map, mv->nmap, regs.rip);
+	}
+	if (to) {
+		regs.rip = to;
+		mv->moved++;
+	}
+	ptrace(PTRACE_SETREGS, th->tid, 0, &regs);
+	clear = !in_ranges(mv->avoid, mv->navoid, regs.rip);
+	stack = dp_maps_at(maps, regs.rsp);
+	limit = stack ? DP_MIN(stack->hi, regs.rsp + STACK_SCAN) : regs.rsp + 65536;
+	return move_frames(mem, regs.rsp, limit, mv) && clear;
+}
+
+u64 dp_find_control(pid_t pid)
+{
+	struct dp_maps maps;
+	struct dp_mem mem;
+	u64 found = 0;
+
+	if (dp_maps_read(&maps, pid, NULL))
+		return 0;
+	if (!dp_mem_open(&mem, pid, NULL)) {
+		for (size_t i = 0; i < maps.n && !found; i++) {
+			struct dp_blob_head head;
+			struct dp_control ctl;
+
+			if (!maps.v[i].x || maps.v[i].w || maps.v[i].inode ||
+			    dp_mem_read(&mem, maps.v[i].lo, &head, sizeof(head), NULL) ||
+			    head.magic != DP_BLOB_MAGIC || !head.ctl ||
+			    dp_mem_read(&mem, head.ctl, &ctl, sizeof(ctl), NULL))
+				continue;
+			if (ctl.magic == DP_CONTROL_MAGIC && ctl.self == head.ctl && ctl.abi == DP_ABI)
+				found = head.ctl;
+		}
+		dp_mem_close(&mem);
+	}
+	dp_maps_free(&maps);
+	return found;
+}
+
+struct work {
+	pid_t pid;
+	struct dp_mem mem;
+	struct dp_tracer tracer;
+	struct dp_remote remote;
+	struct dp_maps maps;
+	struct dp_control ctl;
+	struct dp_patch *patches; /* those to be taken back */
+	u32 npatches;
+	struct dp_redirect *redirects, *homes;
+	struct dp_range *areas;	  /* and the code of the main mapping behind them */
+	bool keep;		  /* something must stay mapped */
+	u64 actions[2][4];	  /* of trap_signals, as they were when we came */
+	struct dp_withdrawn *out;
+};
+
+static void *read_table(struct work *w, u64 addr, u32 n, size_t size, u32 extra, struct dp_error *err)
+{
+	void *v = calloc((size_t)n + extra + 1, size);
+
+	if (v && n && dp_mem_read(&w->mem, addr, v, n * size, err)) {
+		free(v);
+		return NULL;
+	}
+	return v;
+}
+
+static int read_control(struct work *w, u64 ctl_addr, struct dp_error *err)
+{
+	int r = dp_mem_read(&w->mem, ctl_addr, &w->ctl, sizeof(w->ctl), err);
+
+	if (r)
+		return r;
+	if (w->ctl.magic != DP_CONTROL_MAGIC || w->ctl.self != ctl_addr || w->ctl.abi != DP_ABI)
+		return dp_fail(err, E_ARM_EXEC, "process %d carries no probes any more", (int)w->pid);
+	w->patches = read_table(w, w->ctl.patches, w->ctl.npatches, sizeof(*w->patches), 0, err);
+	w->redirects = read_table(w, w->ctl.redirects, w->ctl.nredirects, sizeof(*w->redirects), 0, err);
+	w->homes = read_table(w, w->ctl.homes, w->ctl.nhomes, sizeof(*w->homes), 0, err);
+	w->areas = read_table(w, w->ctl.areas, w->ctl.nareas, sizeof(*w->areas), 1, err);
+	if (!w->patches || !w->redirects || !w->homes || !w->areas)
+		return -ENOMEM;
+	w->npatches = w->ctl.npatches;
+	return 0;
+}
+
+/* Bytes that are in some step of the protocol, and so ours to restore. */
+static bool is_ours(const struct dp_patch *p, const u8 *now, bool crashed)
+{
+	bool changed = false;
+
+	for (u32 i = 0; i < p->len; i++) {
+		bool ours = now[i] == p->orig[i] || now[i] == p->jump[i] || (i == 0 && now[0] == 0xcc);
+
+		if (!ours)
+			return false;
+		changed |= now[i] != p->orig[i];
+	}
+	/* A breakpoint over a jump that we did not leave half done is somebody else's. */
+	if (!crashed && p->len == 5 && now[0] == 0xcc && !memcmp(now + 1, p->jump + 1, 4))
+		return false;
+	return changed;
+}
+
+/* Keep the patches that are still in place; the others' modules are gone, or the bytes are not ours. */
+static void select_patches(struct work *w, bool crashed)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < w->npatches; i++) {
+		const struct dp_patch *p = &w->patches[i];
+		const struct dp_map *map = dp_maps_at(&w->maps, p->addr);
+		u8 now[5];
+
+		if (!map || !map->x || dp_mem_read(&w->mem, p->addr, now, p->len, NULL) ||
+		    !memcmp(now, p->orig, p->len))
+			continue;
+		if (is_ours(p, now, crashed)) {
+			w->patches[n++] = *p;
+		} else {
+			w->out->skipped++;
+			/* Somebody may write our jump back later: what it leads to must stay. */
+			w->keep |= !memcmp(now + 1, p->jump + 1, p->len - 1u);
+		}
+	}
+	w->npatches = n;
+}
+
+/*
+ * The grace period: every thread is seen once outside of everything that is ours. The original
+ * bytes are back, so nobody who was outside comes in again.
+ */
+static bool all_threads_out(struct work *w)
+{
+	struct dp_tracer *t = &w->tracer;
+	u64 begin = dp_now_ns();
+	struct dp_moves mv = {w->homes, w->ctl.nhomes, w->areas, w->ctl.nareas + 1, 0};
+	u32 ms = 0;
+	bool all;
+
+	w->areas[w->ctl.nareas].lo = w->ctl.region_lo;
+	w->areas[w->ctl.nareas].hi = w->ctl.region_lo + DP_ALIGN_UP(dp_blob_size, 4096);
+	for (u32 i = 0; i < t->n; i++)
+		t->v[i].done = false;
+	do {
+		all = true;
+		for (u32 i = 0; i < t->n; i++) {
+			struct dp_thread *th = &t->v[i];
+
+			if (th->done || th->gone || th->released || th->foreign)
+				continue;
+			if (dp_tracer_stop(t, th, 20000000)) {
+				bool out = dp_move_thread(&t->v[i], &w->mem, &w->maps, &mv);
+
+				t->v[i].done = out;
+				dp_tracer_resume(t, &t->v[i]);
+			}
+			all &= t->v[i].done || t->v[i].gone;
+		}
+		if (!all)
+			dp_tracer_pause(t, &ms);
+	} while (!all && !t->dead && dp_now_ns() - begin < GRACE_NS);
+	w->out->moved += mv.moved;
+	return all;
+}
+
+static const int trap_signals[2] = {SIGTRAP, SIGSEGV};
+
+/* What is in force now, ours or a later one of the program: it must not get lost while bytes change. */
+static void note_actions(struct work *w)
+{
+	u64 scratch = w->remote.table + 3072;
+
+	for (int i = 0; i < 2; i++) {
+		int sig = trap_signals[i];
+		struct dp_call ask = {SYS_rt_sigaction, {(u64)sig, 0, scratch, 8, 0, 0}, 0};
+
+		if (!dp_remote_calls(&w->remote, &ask, 1, NULL) && !ask.ret &&
+		    !dp_mem_read(&w->mem, scratch, w->actions[i], sizeof(w->actions[i]), NULL) &&
+		    w->actions[i][0] > 1)
+			w->tracer.handled |= SIGNAL_BIT(sig);
+	}
+}
+
+/* A trap in a thread that blocks the signal makes the kernel reset the action: set it again. */
+static void renew_actions(struct work *w)
+{
+	u64 scratch = w->remote.table + 3072;
+
+	for (int i = 0; i < 2; i++) {
+		u64 bit = SIGNAL_BIT(trap_signals[i]);
+		struct dp_call put = {SYS_rt_sigaction, {(u64)trap_signals[i], scratch, 0, 8, 0, 0}, 0};
+
+		if (w->tracer.lost & bit && !dp_mem_write(&w->mem, scratch, w->actions[i], sizeof(w->actions[i]), NULL) &&
+		    !dp_remote_calls(&w->remote, &put, 1, NULL))
+			w->tracer.lost &= ~bit;
+	}
+}
+
+/* Put a signal action back when the one in force is ours. */
+static int restore_signal(struct work *w, int sig, const u64 old[4])
+{
+	u64 scratch = w->remote.table + 3072, now[4];
+	struct dp_call ask = {SYS_rt_sigaction, {(u64)sig, 0, scratch, 8, 0, 0}, 0};
+	struct dp_call put = {SYS_rt_sigaction, {(u64)sig, scratch, 0, 8, 0, 0}, 0};
+	int r = dp_remote_calls(&w->remote, &ask, 1, NULL);
+
+	if (r || ask.ret || dp_mem_read(&w->mem, scratch, now, sizeof(now), NULL))
+		return r;
+	if (now[0] < w->ctl.region_lo || now[0] >= w->ctl.region_hi)
+		return 0;
+	r = dp_mem_write(&w->mem, scratch, old, sizeof(now), NULL);
+	return r ? r : dp_remote_calls(&w->remote, &put, 1, NULL);
+}
+
+static bool region_gone(void *arg)
+{
+	struct work *w = arg;
+	u64 magic;
+
+	return dp_mem_read(&w->mem, w->ctl.region_lo, &magic, 8, NULL) != 0;
+}
+
+static int unmap(struct work *w, struct dp_error *err)
+{
+	struct dp_call calls[32];
+	u64 region[6] = {w->ctl.region_lo, w->ctl.region_hi - w->ctl.region_lo};
+	int r = 0;
+
+	renew_actions(w);
+	if (w->ctl.old_trap[2] != ~0ull)
+		r = restore_signal(w, SIGTRAP, w->ctl.old_trap);
+	if (!r && w->ctl.segv_taken)
+		r = restore_signal(w, SIGSEGV, w->ctl.old_segv);
+	for (u32 i = 0; !r && i < w->ctl.nareas; i += 32) {
+		u32 n = DP_MIN(32u, w->ctl.nareas - i);
+
+		for (u32 k = 0; k < n; k++)
+			calls[k] = (struct dp_call){SYS_munmap,
+						    {w->areas[i + k].lo, w->areas[i + k].hi - w->areas[i + k].lo},
+						    0};
+		r = dp_remote_calls(&w->remote, calls, n, err);
+	}
+	if (!r)
+		r = dp_remote_leave(&w->remote, err);
+	return r ? r : dp_remote_stub(&w->remote, SYS_munmap, region, region_gone, w, err);
+}
+
+/*
+ * The protocol could not be finished (a thread that does not answer, say). The last resort: stop all threads that can be
+ * stopped and write the original bytes at once.
+ */
+static bool restore_stopped(struct work *w)
+{
+	struct dp_tracer *t = &w->tracer;
+	struct dp_moves mv = {w->redirects, w->ctl.nredirects, NULL, 0, 0};
+	bool good = true;
+
+	for (u32 i = 0; i < t->n; i++)
+		if (!t->v[i].foreign && !t->v[i].released && !dp_tracer_stop(t, &t->v[i], 2000000000ull))
+			good &= t->v[i].gone;
+	for (u32 i = 0; i < w->npatches; i++)
+		good &= !dp_mem_write(&w->mem, w->patches[i].addr, w->patches[i].orig, w->patches[i].len, NULL);
+	/* Whoever stood on a byte of a jump goes on in the detour, which stays mapped. */
+	for (u32 i = 0; i < t->n; i++)
+		if (!t->v[i].running && !t->v[i].foreign) {
+			dp_move_thread(&t->v[i], &w->mem, &w->maps, &mv);
+			dp_tracer_resume(t, &t->v[i]);
+		}
+	return good;
+}
+
+static u64 mapped_bytes(const struct work *w)
+{
+	u64 sum = w->ctl.region_hi - w->ctl.region_lo;
+
+	for (u32 i = 0; i < w->ctl.nareas; i++)
+		sum += w->areas[i].hi - w->areas[i].lo;
+	return sum;
+}
+
+static int prepare(struct work *w, u64 ctl_addr, bool crashed, struct dp_error *err)
+{
+	struct dp_blob_head head;
+	char mode[16] = "0";
+	int r = dp_mem_open(&w->mem, w->pid, err);
+
+	if (!r)
+		r = dp_maps_read(&w->maps, w->pid, err);
+	if (!r)
+		r = read_control(w, ctl_addr, err);
+	if (!r)
+		r = dp_mem_read(&w->mem, w->ctl.region_lo, &head, sizeof(head), err);
+	if (!r)
+		r = dp_tracer_attach(&w->tracer, w->pid, err);
+	if (!r)
+		r = dp_remote_init(&w->remote, &w->tracer, &w->mem, &w->maps, err);
+	if (r)
+		return r;
+	w->tracer.redirects = w->redirects;
+	w->tracer.nredirects = w->ctl.nredirects;
+	w->remote.service = w->ctl.region_lo + head.service;
+	w->remote.table = w->ctl.region_lo + DP_ALIGN_UP(head.end, 4096);
+	dp_status_field(w->pid, w->pid, "Seccomp", mode, sizeof(mode));
+	w->remote.seccomp = mode[0] != '0';
+	return crashed ? dp_remote_settle(&w->remote, head.service_end - head.service, err) : 0;
+}
+
+static void finish(struct work *w)
+{
+	w->out->longest_stop_ns = w->tracer.longest_stop_ns;
+	w->out->stops = w->tracer.stops;
+	w->out->rescued = w->tracer.rescued;
+	dp_remote_end(&w->remote);
+	dp_tracer_detach(&w->tracer);
+	dp_mem_close(&w->mem);
+	dp_maps_free(&w->maps);
+	free(w->patches);
+	free(w->redirects);
+	free(w->homes);
+	free(w->areas);
+}
+
+int dp_withdraw_process(pid_t pid, u64 ctl_addr, bool crashed, struct dp_withdrawn *out, struct dp_error *err)
+{
+	struct work w = {.pid = pid, .out = out, .mem = {pid, -1}};
+	struct dp_publish_host ph;
+	int r;
+
+	memset(out, 0, sizeof(*out));
+	r = prepare(&w, ctl_addr, crashed, err);
+	if (r) {
+		finish(&w);
+		return r;
+	}
+	select_patches(&w, crashed || w.ctl.state == DP_STATE_ARMING);
+	dp_publish_host_init(&ph, &w.tracer, &w.mem, &w.remote);
+	if (w.npatches) {
+		note_actions(&w);
+		r = dp_withdraw(&ph.host, w.patches, w.npatches, err);
+		renew_actions(&w);
+	}
+	if (r && !w.tracer.dead && !w.tracer.execed && restore_stopped(&w)) {
+		w.keep = true;
+		r = 0;
+	}
+	if (!r) {
+		out->restored = w.npatches;
+		if (w.keep || !all_threads_out(&w))
+			out->kept_bytes = mapped_bytes(&w);
+		else
+			r = unmap(&w, err);
+	}
+	if (w.tracer.dead || w.tracer.execed)
+		r = 0; /* nothing is left in there */
+	finish(&w);
+	return r;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The event front end: one line such as "p:grp/name redis-server:lookupCommand+4 n=%di:u32 if $arg1 > 3"
+ * becomes a location to be resolved and a program. Kernel-clean. Grammar: that of the kprobe-based event
+ * tracer (p/r, rN sN mADDR aN rv rp) and of today's kprobe_events and uprobe_events, plus "if EXPR".
+ */
+#ifndef DP_EVENT_H
+#define DP_EVENT_H
+
+#include "program/program.h"
+
+enum dp_location_kind {
+	DP_LOC_SYMBOL, /* [MODULE:]SYMBOL[+-offs] */
+	DP_LOC_ADDRESS, /* absolute run-time address */
+	DP_LOC_FILE_OFFSET, /* PATH:0xOFFSET */
+	DP_LOC_PATTERN, /* [MODULE:]GLOB: every function that matches */
+};
+
+#define DP_MODULE_MAX 256
+#define DP_SYMBOL_MAX 512
+
+struct dp_location {
+	enum dp_location_kind kind;
+	char module[DP_MODULE_MAX]; /* "" when not given; base name or path */
+	char symbol[DP_SYMBOL_MAX];
+	s64 offset;  /* from the symbol, or the file offset */
+	u64 address;
+	int column;  /* where the location stands in the text, for messages */
+};
+
+struct dp_event {
+	char group[DP_NAME_MAX]; /* default "dprobes" */
+	char name[DP_NAME_MAX];	 /* default made from the symbol */
+	bool is_named;		 /* the line gives the name */
+	bool is_return;		 /* r, or %return */
+	int maxactive;		 /* 0: not given */
+	struct dp_location loc;
+	struct dp_program prog;
+};
+
+/*
+ * Resolver for @SYM in arguments: gives the run-time address of [MODULE:]SYMBOL, or
+ * (symbol NULL) of file offset `offset` in the probed module for @+OFFSET.
+ * Returns 0 or a negative errno with *err filled in.
+ */
+struct dp_event_env {
+	int (*symbol)(void *arg, const struct dp_location *probe, const char *symbol, u64 offset, u64 *addr,
+		      struct dp_error *err);
+	void *arg;
+	bool is_kernel; /* string means kernel memory there */
+};
+
+/*
+ * Parse only: the location and the shape; nothing is resolved, no program is made. Used to find
+ * the probed module before compiling. Errors: E_EVENT_* with the column.
+ */
+int dp_event_parse(struct dp_event *ev, const char *text, struct dp_error *err);
+
+/*
+ * Parse and compile. ev->prog is verified. The caller frees it with dp_event_free. After an error
+ * nothing is left to free (freeing does no harm). err may be NULL.
+ */
+int dp_event_compile(struct dp_event *ev, const char *text, const struct dp_event_env *env,
+		     struct dp_error *err);
+void dp_event_free(struct dp_event *ev);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The location of an event: MODULE:SYMBOL+OFFSET%return and its variants. Names of C++ and Go
+ * contain most of the characters that have a meaning here, so what stands inside parentheses,
+ * angle brackets and quotes is passed over. Resolves nothing.
+ */
+#include "lang/event/event-priv.h"
+
+/* What is passed over while looking for a character with a meaning. */
+struct nesting {
+	u32 parens, angles;
+};
+
+static bool is_outside(const struct nesting *n)
+{
+	return !n->parens && !n->angles;
+}
+
+/* The characters before p are the C++ word `operator`. */
+static bool after_operator(const char *text, u32 at)
+{
+	return at >= 8 && !memcmp(text + at - 8, "operator", 8) &&
+	       (at == 8 || !ev_is_word(text[at - 9]));
+}
+
+/* "operator new(...)" or "operator bool()": the blank after the word belongs to the name. */
+static bool is_operator_name(const char *p)
+{
+	if (*p++ != ' ')
+		return false;
+	while (ev_is_word(*p) || *p == ':' || *p == '*' || *p == '&' || *p == '[' || *p == ']')
+		p++;
+	return *p == '(';
+}
+
+/*
+ * Step over one unit (a character, a quoted text, an operator's name); returns the position
+ * behind it. `end` bounds what may be looked at.
+ */
+static u32 skip(const char *text, u32 at, u32 end, struct nesting *n)
+{
+	char c = text[at++];
+
+	if (c == '"') {
+		while (at < end && text[at] != '"')
+			at += text[at] == '\\' && at + 1 < end ? 2 : 1;
+		return DP_MIN(at + 1, end);
+	}
+	if (c == '(') {
+		n->parens++;
+	} else if (c == ')') {
+		n->parens -= n->parens > 0;
+	} else if (c == '<' && !n->parens) {
+		n->angles++;
+	} else if (c == '>' && !n->parens && at >= 2 && text[at - 2] != '-') {
+		n->angles -= n->angles > 0;
+	}
+	if (after_operator(text, at)) {
+		/* operator<<, operator->*, operator(), operator new: none of it means anything here
+		 */
+		if (at + 1 < end && text[at] == '(' && text[at + 1] == ')')
+			return at + 2;
+		if (is_operator_name(text + at))
+			return at + 1;
+		while (at < end && !ev_is_word(text[at]) && !ev_is_blank(text[at]) &&
+		       text[at] != '(' && text[at] != '"')
+			at++;
+	}
+	return at;
+}
+
+/* " const" behind a member function. */
+static bool is_const_suffix(const char *p)
+{
+	return !strncmp(p, " const", 6) && !ev_is_word(p[6]) && p[6] != '=';
+}
+
+/* Where the location ends: at the first blank that does not belong to a name. */
+static int find_end(struct ev_line *l, u32 *end)
+{
+	const char *text = l->text;
+	u32 at = l->pos, len = l->pos + (u32)strlen(text + l->pos);
+	struct nesting n = {0, 0};
+
+	while (at < len && (!is_outside(&n) || !ev_is_blank(text[at]) ||
+			    (text[at - 1] == ')' && is_const_suffix(text + at))))
+		at = is_outside(&n) && text[at] == ' ' ? at + 6 : skip(text, at, len, &n);
+	if (n.parens)
+		return ev_fail(l, l->pos, E_EVENT_PAREN, "in the name that begins here");
+	/* An angle bracket that is not closed was none: end at the first blank then. */
+	if (n.angles)
+		for (at = l->pos; at < len && !ev_is_blank(text[at]);)
+			at++;
+	*end = at;
+	return 0;
+}
+
+/*
+ * The first (or last) place in [from, end) where `is` holds outside of names; end when nowhere.
+ */
+static u32 find(const char *text, u32 from, u32 end, bool last,
+		bool (*is)(const char *text, u32 at))
+{
+	struct nesting n = {0, 0};
+	u32 found = end;
+
+	for (u32 at = from; at < end; at = skip(text, at, end, &n)) {
+		if (!is_outside(&n) || !is(text, at))
+			continue;
+		found = at;
+		if (!last)
+			break;
+	}
+	return found;
+}
+
+static bool is_module_colon(const char *text, u32 at)
+{
+	return text[at] == ':' && text[at + 1] != ':' && (at == 0 || text[at - 1] != ':');
+}
+
+static bool is_percent(const char *text, u32 at)
+{
+	return text[at] == '%';
+}
+
+static bool is_wildcard(const char *text, u32 at)
+{
+	return text[at] == '*' || text[at] == '?';
+}
+
+static bool is_plus(const char *text, u32 at)
+{
+	return text[at] == '+';
+}
+
+/* A sign with nothing but a number behind it, up to the end of the location. */
+static bool is_offset(const char *text, u32 at)
+{
+	const char *p = text + at + 1;
+
+	if ((text[at] != '+' && text[at] != '-') || !ev_is_digit(*p))
+		return false;
+	while (ev_is_word(*p))
+		p++;
+	return ev_is_blank(*p) || *p == '%';
+}
+
+/* Copy [from, to) without surrounding quotes. */
+static int copy(struct ev_line *l, char *dst, u32 size, u32 from, u32 to)
+{
+	const char *p = l->text;
+	u32 len = 0;
+
+	if (to - from >= 2 && p[from] == '"' && p[to - 1] == '"') {
+		from++;
+		to--;
+	}
+	for (u32 i = from; i < to; i++) {
+		if (p[i] == '"')
+			return ev_fail(l, i, E_EVENT_QUOTE,
+				       "the quotes must enclose the whole name");
+		if (p[i] == '\\' && i + 1 < to)
+			i++;
+		if (len + 1 >= size)
+			return ev_fail(l, from, E_EVENT_LOCATION,
+				       "the name has more than %u characters", size - 1);
+		dst[len++] = p[i];
+	}
+	dst[len] = '\0';
+	if (!len)
+		return ev_fail(l, from, E_EVENT_LOCATION, "a name is missing here");
+	return 0;
+}
+
+/* An address, or an offset in the file of the module. */
+static int parse_number(struct ev_line *l, u32 end)
+{
+	struct dp_location *loc = &l->ev->loc;
+	u64 v;
+	int ret = ev_number(l, false, &v);
+
+	if (ret)
+		return ret;
+	if (l->pos < end && l->text[l->pos] == '(')
+		return ev_fail(l, l->pos, E_EVENT_REFCTR, "`%.*s`", (int)(end - l->pos),
+			       l->text + l->pos);
+	if (l->pos != end)
+		return ev_fail(l, l->pos, E_EVENT_LOCATION, "unexpected `%c` behind the number",
+			       l->text[l->pos]);
+	if (loc->module[0]) {
+		loc->kind = DP_LOC_FILE_OFFSET;
+		if (v > (~0ull >> 1))
+			return ev_fail(l, l->pos, E_EVENT_OFFSET, "no file is that long");
+		loc->offset = (s64)v;
+	} else {
+		loc->kind = DP_LOC_ADDRESS;
+		loc->address = v;
+	}
+	return 0;
+}
+
+static int parse_offset(struct ev_line *l, u32 end)
+{
+	bool negative = l->text[l->pos] == '-';
+	u32 start = l->pos++;
+	u64 v;
+
+	if (ev_number(l, false, &v) < 0 || l->pos != end || v > (~0ull >> 1))
+		return ev_fail(l, start, E_EVENT_OFFSET, "`%.*s`", (int)(end - start),
+			       l->text + start);
+	l->ev->loc.offset = negative ? -(s64)v : (s64)v;
+	return 0;
+}
+
+static int parse_symbol(struct ev_line *l, u32 end)
+{
+	struct dp_location *loc = &l->ev->loc;
+	u32 offset = find(l->text, l->pos, end, true, is_offset);
+	u32 plus = find(l->text, l->pos, offset, false, is_plus);
+	int ret;
+
+	if (plus < offset)
+		return ev_fail(l, plus, E_EVENT_OFFSET, "`%.*s`", (int)(end - plus),
+			       l->text + plus);
+	ret = copy(l, loc->symbol, sizeof(loc->symbol), l->pos, offset);
+	if (ret)
+		return ret;
+	loc->kind = find(l->text, l->pos, offset, false, is_wildcard) < offset ? DP_LOC_PATTERN
+									       : DP_LOC_SYMBOL;
+	l->pos = offset;
+	return offset < end ? parse_offset(l, end) : 0;
+}
+
+static int parse_suffix(struct ev_line *l, u32 at, u32 end)
+{
+	if (end - at != 7 || memcmp(l->text + at, "%return", 7)) {
+		int ret = ev_fail(l, at, E_EVENT_SUFFIX, "`%.*s`", (int)(end - at), l->text + at);
+
+		dp_error_hint(l->err, "did you mean %%return? Arguments need a blank before them");
+		return ret;
+	}
+	l->ev->is_return = true;
+	return 0;
+}
+
+int ev_parse_location(struct ev_line *l)
+{
+	struct dp_location *loc = &l->ev->loc;
+	u32 end = l->pos, colon, suffix;
+	int ret;
+
+	loc->column = (int)l->pos;
+	ret = find_end(l, &end);
+	if (ret)
+		return ret;
+	if (end == l->pos)
+		return ev_fail(l, l->pos, E_EVENT_LOCATION, "there is none");
+	suffix = find(l->text, l->pos, end, true, is_percent);
+	if (suffix < end)
+		ret = parse_suffix(l, suffix, end);
+	colon = find(l->text, l->pos, suffix, false, is_module_colon);
+	if (!ret && colon < suffix) {
+		ret = copy(l, loc->module, sizeof(loc->module), l->pos, colon);
+		l->pos = colon + 1;
+	}
+	if (!ret)
+		ret = ev_is_digit(l->text[l->pos]) ? parse_number(l, suffix)
+						   : parse_symbol(l, suffix);
+	if (!ret && l->ev->is_return && loc->offset && loc->kind != DP_LOC_FILE_OFFSET)
+		ret = ev_fail(l, (u32)loc->column, E_EVENT_RETOFFSET, "`%.*s`",
+			      (int)(end - (u32)loc->column), l->text + loc->column);
+	l->pos = end;
+	return ret;
+}

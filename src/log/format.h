@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Records as text (the layout of the kprobe-based event tracer) and as JSON lines; doc/output.md
+ * describes both. Records come from memory that the probed program can overwrite, so every offset
+ * in them is checked.
+ */
+#ifndef DP_FORMAT_H
+#define DP_FORMAT_H
+
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "hit/hit.h"
+#include "program/program.h"
+
+enum dp_format {
+	DP_FORMAT_TEXT,
+	DP_FORMAT_JSON,
+};
+
+/* What the formatter must know of one event; index = dp_record.event. */
+struct dp_event_info {
+	const char *group;
+	const char *name;   /* given by the user; "" or NULL: none was given */
+	const char *symbol; /* "lookupCommand" */
+	u64 offset;         /* from the symbol */
+	bool is_return;
+	const struct dp_layout *layout;
+};
+
+struct dp_format_env {
+	const struct dp_event_info *events;
+	u32 nevents;
+	/* Write "symbol+0x12" for a run-time address; returns false when unknown. May be NULL. */
+	bool (*symbolize)(void *arg, u64 addr, char *buf, size_t size);
+	/* Find a thread's name by the id that the target knows, and turn that into the id by which we
+	 * know it; false when it is gone. NULL: /proc/TID/comm. */
+	bool (*comm)(void *arg, u32 *tid, char buf[16]);
+	void *arg;	/* for symbolize */
+	void *comm_arg; /* for comm */
+	bool color;
+};
+
+struct dp_formatter;
+
+int dp_formatter_new(struct dp_formatter **f, enum dp_format format, FILE *out,
+		     const struct dp_format_env *env);
+void dp_formatter_free(struct dp_formatter *f);
+
+/* The column heads (text only). */
+void dp_formatter_head(struct dp_formatter *f);
+
+/* One record. Task names are looked up in /proc by thread and cached. A failure to write shows
+ * in ferror() of the stream. */
+void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u64 ns);
+
+/* Remember a thread's name before it can be gone. */
+void dp_formatter_learn(struct dp_formatter *f, pid_t tid, const char *comm);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Puts lines of output together: numbers, quoted strings. Knows nothing of records. */
+#include "log/line.h"
+
+void dp_line_free(struct dp_line *l)
+{
+	dp_free(l->text);
+	memset(l, 0, sizeof(*l));
+}
+
+bool dp_line_reserve(struct dp_line *l, size_t n)
+{
+	size_t room = DP_MAX(l->room * 2, l->n + n + 512);
+	char *text;
+
+	if (l->room - l->n >= n)
+		return true;
+	text = dp_resize(l->text, l->room, room);
+	if (!text) {
+		l->broken = true;
+		return false;
+	}
+	l->text = text;
+	l->room = room;
+	return true;
+}
+
+void dp_line_dec(struct dp_line *l, u64 v, int width, char fill)
+{
+	char digits[20], *to;
+	int n = 0;
+
+	do
+		digits[n++] = (char)('0' + v % 10);
+	while (v /= 10);
+	width = DP_MIN(DP_MAX(width, n), 64);
+	if (l->room - l->n < 64 && !dp_line_reserve(l, 64))
+		return;
+	to = l->text + l->n;
+	l->n += (size_t)width;
+	for (; width > n; width--)
+		*to++ = fill;
+	while (n)
+		*to++ = digits[--n];
+}
+
+void dp_line_signed(struct dp_line *l, s64 v)
+{
+	if (v < 0)
+		dp_line_char(l, '-');
+	dp_line_dec(l, v < 0 ? 0 - (u64)v : (u64)v, 0, ' ');
+}
+
+void dp_line_hex(struct dp_line *l, u64 v)
+{
+	char buf[18];
+	int i = sizeof(buf);
+
+	do
+		buf[--i] = "0123456789abcdef"[v & 15];
+	while (v >>= 4);
+	buf[--i] = 'x';
+	buf[--i] = '0';
+	dp_line_bytes(l, buf + i, sizeof(buf) - (size_t)i);
+}
+
+unsigned dp_utf8(const char *s, size_t n, u32 *rune)
+{
+	static const u32 smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+	const u8 *p = (const u8 *)s;
+	unsigned len = p[0] < 0x80   ? 1
+		       : p[0] < 0xc2 ? 0
+		       : p[0] < 0xe0 ? 2
+		       : p[0] < 0xf0 ? 3
+		       : p[0] < 0xf5 ? 4
+				     : 0;
+
+	if (!len || len > n)
+		return 0;
+	*rune = len == 1 ? p[0] : p[0] & (0x7fu >> len);
+	for (unsigned i = 1; i < len; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+		*rune = *rune << 6 | (p[i] & 0x3f);
+	}
+	if (*rune < smallest[len] || *rune > 0x10ffff || (*rune >= 0xd800 && *rune < 0xe000))
+		return 0;
+	return len;
+}
+
+/* Octal escapes end after three digits, so that what follows cannot become part of them. */
+static void octal(struct dp_line *l, u8 c)
+{
+	char buf[4] = {'\\', (char)('0' + (c >> 6)), (char)('0' + (c >> 3 & 7)),
+		       (char)('0' + (c & 7))};
+
+	dp_line_bytes(l, buf, 4);
+}
+
+static char letter_escape(char c)
+{
+	switch (c) {
+	case '\n':
+		return 'n';
+	case '\t':
+		return 't';
+	case '\r':
+		return 'r';
+	case '\\':
+		return '\\';
+	default:
+		return 0;
+	}
+}
+
+/* Control characters, of both blocks, and those that reorder or break lines. */
+static bool unprintable(u32 rune)
+{
+	return rune < 0x20 || (rune >= 0x7f && rune < 0xa0) || (rune >= 0x2028 && rune <= 0x202e) ||
+	       (rune >= 0x2066 && rune <= 0x2069);
+}
+
+/* How many bytes from s on need no escape in any of the formats. */
+static size_t plain_run(const char *s, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && s[i] >= ' ' && s[i] < 0x7f && s[i] != '"' && s[i] != '\'' && s[i] != '\\')
+		i++;
+	return i;
+}
+
+void dp_line_c_string(struct dp_line *l, const char *s, size_t n, char quote)
+{
+	dp_line_char(l, quote);
+	for (size_t i = 0; i < n;) {
+		size_t run = plain_run(s + i, n - i);
+		u32 rune = 0;
+
+		dp_line_bytes(l, s + i, run);
+		i += run;
+		if (i == n)
+			break;
+
+		unsigned len = dp_utf8(s + i, n - i, &rune);
+		char escape = s[i] == quote ? quote : letter_escape(s[i]);
+
+		if (escape) {
+			dp_line_char(l, '\\');
+			dp_line_char(l, escape);
+			i++;
+		} else if (!len || unprintable(rune)) {
+			for (unsigned k = 0; k < (len ? len : 1); k++)
+				octal(l, (u8)s[i + k]);
+			i += len ? len : 1;
+		} else {
+			dp_line_bytes(l, s + i, len);
+			i += len;
+		}
+	}
+	dp_line_char(l, quote);
+}
+
+static void json_escape(struct dp_line *l, u32 rune)
+{
+	char buf[6] = {
+	    '\\', 'u', '0', '0', "0123456789abcdef"[rune >> 4 & 15], "0123456789abcdef"[rune & 15]};
+
+	dp_line_bytes(l, buf, 6);
+}
+
+void dp_line_json_string(struct dp_line *l, const char *s, size_t n)
+{
+	dp_line_char(l, '"');
+	for (size_t i = 0; i < n;) {
+		size_t run = plain_run(s + i, n - i);
+		u32 rune = 0;
+
+		dp_line_bytes(l, s + i, run);
+		i += run;
+		if (i == n)
+			break;
+
+		unsigned len = dp_utf8(s + i, n - i, &rune);
+		char escape = s[i] == '"' ? '"' : letter_escape(s[i]);
+
+		if (escape) {
+			dp_line_char(l, '\\');
+			dp_line_char(l, escape);
+			i++;
+		} else if (!len || rune < 0x20 || (rune >= 0x7f && rune < 0xa0)) {
+			json_escape(l, len ? rune : (u8)s[i]);
+			i += len ? len : 1;
+		} else {
+			dp_line_bytes(l, s + i, len);
+			i += len;
+		}
+	}
+	dp_line_char(l, '"');
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * A line of output that grows while it is put together and is written at once. When memory runs
+ * out the line is marked broken and not written. Several times faster than stdio for short pieces.
+ */
+#ifndef DP_LINE_H
+#define DP_LINE_H
+
+#include "base/base.h"
+
+struct dp_line {
+	char *text;
+	size_t n, room;
+	bool broken;
+};
+
+void dp_line_free(struct dp_line *l);
+static inline void dp_line_reset(struct dp_line *l)
+{
+	l->n = 0;
+	l->broken = false;
+}
+
+/* Make room for n more bytes; false when there is no memory. */
+bool dp_line_reserve(struct dp_line *l, size_t n);
+
+static inline void dp_line_bytes(struct dp_line *l, const char *s, size_t n)
+{
+	if (l->room - l->n < n && !dp_line_reserve(l, n))
+		return;
+	memcpy(l->text + l->n, s, n);
+	l->n += n;
+}
+
+static inline void dp_line_str(struct dp_line *l, const char *s)
+{
+	dp_line_bytes(l, s, strlen(s));
+}
+
+static inline void dp_line_char(struct dp_line *l, char c)
+{
+	if (l->room == l->n && !dp_line_reserve(l, 1))
+		return;
+	l->text[l->n++] = c;
+}
+
+void dp_line_dec(struct dp_line *l, u64 v, int width, char fill); /* right-aligned */
+void dp_line_signed(struct dp_line *l, s64 v);
+void dp_line_hex(struct dp_line *l, u64 v); /* with 0x */
+
+/* The length of the UTF-8 sequence at s (at most n bytes), 0 when it is not valid; *rune: its
+ * value. */
+unsigned dp_utf8(const char *s, size_t n, u32 *rune);
+
+/* With the escapes of C, in quotes. Valid UTF-8 stays; what could drive a terminal does not. */
+void dp_line_c_string(struct dp_line *l, const char *s, size_t n, char quote);
+
+/* With the escapes of JSON, in quotes. A byte that is not part of valid UTF-8 becomes \u00XX. */
+void dp_line_json_string(struct dp_line *l, const char *s, size_t n);
+
+#endif

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Drains the log rings. Each drain copies what every ring holds into private memory, gives the room
+ * back at once, sorts by stamp and hands out what is old enough. Must not believe anything that it
+ * reads from the rings, and must never write to them except for tail and owner.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "log/clock.h"
+#include "log/reader.h"
+
+#define HOLD_MS 50                /* how long a record waits for others with older stamps */
+#define BATCH_MAX ((u64)16 << 20) /* bytes copied out of all rings in one drain */
+#define PAGE 4096u
+
+struct source {
+	struct dp_ring *ring;
+	const u8 *data;
+	u64 tail; /* ours; the one in the ring is for the producers */
+	bool locked;
+};
+
+struct entry { /* one record in the batch */
+	u64 tsc;
+	u64 off;
+};
+
+/* Records that were copied out and wait, one behind the other, with an index that is sorted. */
+struct batch {
+	u8 *bytes;
+	u64 used, room;
+	struct entry *index;
+	u64 n, index_room;
+};
+
+struct dp_reader {
+	struct dp_rings *shared;
+	struct dp_rings g; /* a copy: the shared one may be overwritten */
+	struct source *src;
+	struct batch batch, spare;
+	struct dp_clock clock;
+	u64 damaged;
+	u64 horizon; /* stamps may be this many ticks ahead of now */
+	unsigned pressure;
+	bool (*alive)(u32 tid, void *arg);
+	void *alive_arg;
+};
+
+/* ---- life ---- */
+
+/* A thread that ended but was not waited for still has its id; it will not come back either. */
+static bool thread_alive(u32 tid, void *arg)
+{
+	char path[64], text[256], *p;
+	ssize_t n;
+	int fd;
+
+	if (kill((pid_t)tid, 0) && errno == ESRCH)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%u/stat", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return true;
+	text[n] = '\0';
+	p = strrchr(text, ')'); /* the name before it may hold anything */
+	return !p || p[1] != ' ' || (p[2] != 'Z' && p[2] != 'X');
+}
+
+static bool layout_ok(const struct dp_rings *g)
+{
+	u64 size;
+
+	if (g->magic != DP_RING_MAGIC || g->abi != DP_ABI)
+		return false;
+	if (!g->nrings || g->nrings > 1u << 20 || g->ncpus > g->nrings || g->nprobes > 1u << 26)
+		return false;
+	size = g->ring_size;
+	return size >= DP_RECORD_MAX && size <= (u64)1 << 36 && !(size & (size - 1));
+}
+
+int dp_reader_open(struct dp_reader **out, struct dp_rings *rings, struct dp_error *err)
+{
+	struct dp_rings told = *rings, g;
+	struct dp_reader *r;
+
+	if (!layout_ok(&told))
+		return dp_fail(err, E_RING_LAYOUT,
+			       "magic %#llx, version %u, %u rings of %#llx bytes",
+			       (unsigned long long)told.magic, told.abi, told.nrings,
+			       (unsigned long long)told.ring_size);
+	dp_rings_init(&g, told.ncpus, told.nrings, told.nprobes, told.ring_size);
+	if (g.counts_off != told.counts_off || g.counts_stride != told.counts_stride ||
+	    g.rings_off != told.rings_off || g.ring_stride != told.ring_stride ||
+	    g.size != told.size)
+		return dp_fail(err, E_RING_LAYOUT, "offsets do not fit %u rings and %u probes",
+			       g.nrings, g.nprobes);
+	r = dp_alloc(sizeof(*r));
+	if (r)
+		r->src = dp_alloc(g.nrings * sizeof(*r->src));
+	if (!r || !r->src) {
+		dp_free(r);
+		return dp_fail(err, E_RING_MEMORY, "%u rings", g.nrings);
+	}
+	r->shared = rings;
+	r->g = g;
+	r->alive = thread_alive;
+	for (u32 i = 0; i < g.nrings; i++) {
+		struct source *s = &r->src[i];
+
+		s->ring = (struct dp_ring *)((u8 *)rings + g.rings_off + i * g.ring_stride);
+		s->data = (const u8 *)s->ring + PAGE;
+		s->tail = __atomic_load_n(&s->ring->tail, __ATOMIC_RELAXED);
+		s->locked = i >= g.ncpus;
+	}
+	dp_clock_start(&r->clock);
+	r->horizon = 1000 * dp_clock_ticks_per_ms(&r->clock);
+	*out = r;
+	return 0;
+}
+
+static void batch_free(struct batch *b)
+{
+	dp_free(b->bytes);
+	dp_free(b->index);
+}
+
+void dp_reader_close(struct dp_reader *r)
+{
+	if (!r)
+		return;
+	batch_free(&r->batch);
+	batch_free(&r->spare);
+	dp_free(r->src);
+	dp_free(r);
+}
+
+void dp_reader_set_alive(struct dp_reader *r, bool (*alive)(u32 tid, void *arg), void *arg)
+{
+	r->alive = alive ? alive : thread_alive;
+	r->alive_arg = arg;
+}
+
+/* ---- copying out of the rings ---- */
+
+static bool grow(void **p, u64 *room, u64 unit, u64 want)
+{
+	u64 bigger = DP_MAX(*room * 2, (u64)1024);
+	void *q;
+
+	if (want <= *room)
+		return true;
+	bigger = DP_MAX(bigger, want);
+	q = dp_resize(*p, *room * unit, bigger * unit);
+	if (!q)
+		return false;
+	*p = q;
+	*room = bigger;
+	return true;
+}
+
+/* Room for one more record of len bytes, or NULL. */
+static u8 *batch_put(struct batch *b, u64 len, u64 tsc)
+{
+	u8 *at;
+
+	if (!grow((void **)&b->bytes, &b->room, 1, b->used + len) ||
+	    !grow((void **)&b->index, &b->index_room, sizeof(*b->index), b->n + 1))
+		return NULL;
+	at = b->bytes + b->used;
+	b->index[b->n++] = (struct entry){tsc, b->used};
+	b->used += len;
+	return at;
+}
+
+/*
+ * Copy from the ring word by word; a record goes on at offset 0 behind the ring's end. Volatile:
+ * each word is read once, whatever the program does to it meanwhile.
+ */
+static void copy_words(const struct dp_reader *r, const struct source *s, u64 pos, void *dst,
+		       u64 len)
+{
+	u64 mask = r->g.ring_size - 1;
+
+	for (u64 i = 0; i < len; i += 8) {
+		u64 word = *(const volatile u64 *)(s->data + ((pos + i) & mask));
+
+		memcpy((u8 *)dst + i, &word, 8);
+	}
+}
+
+/* Whether a record with this header can be true, given how much is there. */
+static bool header_ok(const struct dp_reader *r, const struct dp_record *h, u64 avail, u64 now)
+{
+	if (h->len % 8 || h->len < sizeof(*h) || h->len > DP_RECORD_MAX || h->len > avail)
+		return false;
+	if (h->event >= r->g.nprobes)
+		return false;
+	if (h->tsc <= now || h->tsc - now <= r->horizon)
+		return true;
+	/* Perhaps it is `now` that is old: a busy machine may have kept us from running since. */
+	now = dp_clock_stamp();
+	return h->tsc <= now || h->tsc - now <= r->horizon;
+}
+
+/* Skip filler at pos. Returns its length, 0 when there is none. */
+static u64 padding_at(const struct dp_reader *r, const struct source *s, u64 pos, u64 avail)
+{
+	u64 first;
+	u16 len, flags;
+
+	copy_words(r, s, pos, &first, 8);
+	len = (u16)first;
+	flags = (u16)(first >> 16);
+	return (flags & DP_REC_PAD) && len >= 8 && !(len % 8) && len <= avail ? len : 0;
+}
+
+/*
+ * Take the record at the source's tail into the batch and step over it. Returns false when there is
+ * no memory for it; what makes no sense is dropped together with all that stands behind it,
+ * because where the next record begins is then unknown.
+ */
+static bool take(struct dp_reader *r, struct source *s, u64 head, u64 now)
+{
+	u64 avail = head - s->tail, skip = padding_at(r, s, s->tail, avail);
+	struct dp_record h;
+	u8 *dst;
+
+	if (skip) {
+		s->tail += skip;
+		return true;
+	}
+	if (avail >= sizeof(h))
+		copy_words(r, s, s->tail, &h, sizeof(h));
+	if (avail < sizeof(h) || !header_ok(r, &h, avail, now)) {
+		r->damaged += avail;
+		s->tail = head;
+		return true;
+	}
+	dst = batch_put(&r->batch, h.len, h.tsc);
+	if (!dst)
+		return false;
+	memcpy(dst, &h, sizeof(h));
+	copy_words(r, s, s->tail + sizeof(h), dst + sizeof(h), h.len - sizeof(h));
+	s->tail += h.len;
+	return true;
+}
+
+/*
+ * Empty one ring into the batch, at most `share` bytes. Returns the stamp up to which this ring
+ * is known: `now`, or that of the last record taken when some had to stay.
+ */
+static u64 empty(struct dp_reader *r, struct source *s, u64 share, u64 now)
+{
+	/* Pairs with the producer's release of head: the words of the records are visible. */
+	u64 head = __atomic_load_n(&s->ring->head, __ATOMIC_ACQUIRE);
+	u64 avail = head - s->tail, start = s->tail, known = now;
+
+	if (__atomic_load_n(&s->ring->tail, __ATOMIC_RELAXED) != s->tail)
+		r->damaged += 8; /* overwritten; mended below */
+	if (avail > r->g.ring_size || (head | s->tail) & 7) {
+		r->damaged += DP_MIN(avail, r->g.ring_size);
+		s->tail = head;
+	}
+	r->pressure = DP_MAX(r->pressure, (unsigned)((head - s->tail) * 100 / r->g.ring_size));
+	while (s->tail != head) {
+		if (s->tail - start >= share || !take(r, s, head, now)) {
+			known = r->batch.n ? DP_MIN(now, r->batch.index[r->batch.n - 1].tsc) : 0;
+			break;
+		}
+	}
+	/* Pairs with the producer's acquire of tail: our reads come before its writes to that room.
+	 */
+	__atomic_store_n(&s->ring->tail, s->tail, __ATOMIC_RELEASE);
+	return known;
+}
+
+/*
+ * A producer that was killed between taking a ring and leaving it has published nothing, since
+ * head is its last write: freeing the ring is all there is to do. The exchange fails when the ring
+ * has changed hands meanwhile.
+ */
+static void free_if_dead(struct dp_reader *r, struct source *s)
+{
+	u32 owner = __atomic_load_n(&s->ring->owner, __ATOMIC_RELAXED);
+	u32 tid = owner & 0x7fffffff; /* the top bit only says that the ring is taken */
+
+	if (!tid || r->alive(tid, r->alive_arg))
+		return;
+	/* Pairs with the acquire of the next producer that takes the ring. */
+	__atomic_compare_exchange_n(&s->ring->owner, &owner, 0, false, __ATOMIC_ACQ_REL,
+				    __ATOMIC_RELAXED);
+}
+
+/* ---- order ---- */
+
+/*
+ * Merge sort that starts from the runs which are there already: the index is made of one nearly
+ * sorted run for each ring. Equal stamps keep their order. tmp has room for n entries.
+ */
+static void sort_entries(struct entry *v, struct entry *tmp, u64 n)
+{
+	struct entry *from = v, *to = tmp;
+	u64 runs;
+
+	do {
+		u64 i = 0, out = 0;
+
+		runs = 0;
+		while (i < n) {
+			u64 mid = i + 1, end, a = i, b;
+
+			while (mid < n && from[mid - 1].tsc <= from[mid].tsc)
+				mid++;
+			end = mid < n ? mid + 1 : mid;
+			while (end < n && from[end - 1].tsc <= from[end].tsc)
+				end++;
+			for (b = mid; a < mid || b < end;)
+				to[out++] = b == end || (a < mid && from[a].tsc <= from[b].tsc)
+						? from[a++]
+						: from[b++];
+			i = end;
+			runs++;
+		}
+		struct entry *swap = from;
+		from = to;
+		to = swap;
+	} while (runs > 1);
+	if (from != v)
+		memcpy(v, from, n * sizeof(*v));
+}
+
+/* Keep the entries from `first` on: they move to the front of the other batch, which takes over. */
+static void keep_rest(struct dp_reader *r, u64 first)
+{
+	struct batch *b = &r->batch, *spare = &r->spare, swap;
+
+	spare->used = spare->n = 0;
+	for (u64 i = first; i < b->n; i++) {
+		const struct dp_record *rec =
+		    (const struct dp_record *)(b->bytes + b->index[i].off);
+		u8 *dst = batch_put(spare, rec->len, rec->tsc);
+
+		if (!dst) {
+			r->damaged += rec->len; /* no memory: told with the other losses */
+			continue;
+		}
+		memcpy(dst, rec, rec->len);
+	}
+	swap = *b;
+	*b = *spare;
+	*spare = swap;
+}
+
+int dp_reader_drain(struct dp_reader *r, bool final,
+		    void (*fn)(const struct dp_record *rec, u64 ns, void *arg), void *arg)
+{
+	/* The stamp comes first: whatever was committed before it is seen below. */
+	u64 now = dp_clock_mark(&r->clock), limit = now, done = 0, share;
+	struct batch *b = &r->batch;
+
+	share = DP_MAX(BATCH_MAX / r->g.nrings, (u64)DP_RECORD_MAX);
+	r->pressure = 0;
+	for (u32 i = 0; i < r->g.nrings; i++) {
+		if (r->src[i].locked)
+			free_if_dead(r, &r->src[i]);
+		limit = DP_MIN(limit, empty(r, &r->src[i], final ? ~(u64)0 : share, now));
+	}
+	if (!b->n)
+		return 0;
+	if (!final)
+		limit = DP_MIN(limit, now - HOLD_MS * dp_clock_ticks_per_ms(&r->clock));
+	if (grow((void **)&r->spare.index, &r->spare.index_room, sizeof(struct entry), b->n))
+		sort_entries(b->index, r->spare.index, b->n);
+	while (done < b->n && (final || b->index[done].tsc <= limit)) {
+		const struct dp_record *rec =
+		    (const struct dp_record *)(b->bytes + b->index[done++].off);
+
+		fn(rec, dp_clock_ns(&r->clock, rec->tsc), arg);
+	}
+	keep_rest(r, done);
+	return (int)done;
+}
+
+/* ---- figures ---- */
+
+unsigned dp_reader_pressure(const struct dp_reader *r)
+{
+	return r->pressure;
+}
+
+int dp_reader_damage(const struct dp_reader *r, u64 *bytes, struct dp_error *err)
+{
+	*bytes = r->damaged;
+	if (!r->damaged)
+		return 0;
+	return dp_fail(err, E_RING_DAMAGED, "%llu bytes dropped", (unsigned long long)r->damaged);
+}
+
+void dp_reader_counts(struct dp_reader *r, u32 probe, struct dp_counts *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (probe >= r->g.nprobes)
+		return;
+	for (u32 i = 0; i < r->g.nrings; i++) {
+		const struct dp_counts *c =
+		    (const struct dp_counts *)((const u8 *)r->shared + r->g.counts_off +
+					       i * r->g.counts_stride) +
+		    probe;
+
+		/* Single words that only grow; a sum taken meanwhile is as good as one a moment
+		 * earlier. */
+		for (int k = 0; k < DP_NCOUNTS; k++)
+			out->v[k] += __atomic_load_n(&c->v[k], __ATOMIC_RELAXED);
+	}
+}
+
+u64 dp_reader_ns(struct dp_reader *r, u64 tsc)
+{
+	return dp_clock_ns(&r->clock, tsc);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The consumer side of the log rings: drains them in time order, converts stamps, sums counts.
+ * The rings lie in memory that the probed program can overwrite: nothing in them is trusted, and
+ * records are copied out before anyone looks at them. One thread at a time.
+ */
+#ifndef DP_READER_H
+#define DP_READER_H
+
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "hit/hit.h"
+
+struct dp_reader;
+
+/* Lay out an empty set of rings in fresh shared memory of dp_rings_size() bytes. */
+u64 dp_rings_size(u32 ncpus, u32 nrings, u32 nprobes, u64 ring_size);
+void dp_rings_init(struct dp_rings *rings, u32 ncpus, u32 nrings, u32 nprobes, u64 ring_size);
+
+/* Read from rings that are mapped here. The mapping stays the caller's. E_RING_LAYOUT,
+ * E_RING_MEMORY. */
+int dp_reader_open(struct dp_reader **r, struct dp_rings *rings, struct dp_error *err);
+void dp_reader_close(struct dp_reader *r);
+
+/*
+ * Hand out committed records in time order, as far as order is certain: a record is held back until
+ * every ring was looked at some milliseconds after its stamp. final: hand out all. fn's record
+ * pointer is valid during the call; ns is CLOCK_MONOTONIC time of the stamp. Returns the number of
+ * records handed out. Also breaks the locks of ring owners that died.
+ *
+ * The rings are emptied before the first record is handed out, so a slow fn costs no room in them.
+ * A record that was committed late (its thread was off the processor for long) comes out of order.
+ */
+int dp_reader_drain(struct dp_reader *r, bool final,
+		    void (*fn)(const struct dp_record *rec, u64 ns, void *arg), void *arg);
+
+/* How full the fullest ring was at the last drain, in percent: what a caller adapts its pace to. */
+unsigned dp_reader_pressure(const struct dp_reader *r);
+
+/* Returns 0, or E_RING_DAMAGED when the program has overwritten parts of the log; *bytes: how much
+ * was dropped for it. */
+int dp_reader_damage(const struct dp_reader *r, u64 *bytes, struct dp_error *err);
+
+/*
+ * Tell whether the thread that holds a ring is alive. Needed where the target's thread ids are not
+ * ours (another pid namespace); by default the thread is looked for under its id here.
+ */
+void dp_reader_set_alive(struct dp_reader *r, bool (*alive)(u32 tid, void *arg), void *arg);
+
+/* Sum of one probe's counts over all rings. */
+void dp_reader_counts(struct dp_reader *r, u32 probe, struct dp_counts *out);
+
+/* Convert a raw stamp; recalibrated at every drain. */
+u64 dp_reader_ns(struct dp_reader *r, u64 tsc);
+
+#endif

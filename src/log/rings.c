@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Where everything stands in the memory of the log rings. Computed from four numbers, never read
+ * back. */
+#include "log/reader.h"
+
+#define PAGE 4096u
+
+static void layout(struct dp_rings *g, u32 ncpus, u32 nrings, u32 nprobes, u64 ring_size)
+{
+	memset(g, 0, sizeof(*g));
+	g->magic = DP_RING_MAGIC;
+	g->abi = DP_ABI;
+	g->ncpus = ncpus;
+	g->nrings = nrings;
+	g->nprobes = nprobes;
+	g->ring_size = ring_size;
+	g->counts_off = PAGE;
+	g->counts_stride = DP_ALIGN_UP((u64)nprobes * sizeof(struct dp_counts), PAGE);
+	g->rings_off = g->counts_off + nrings * g->counts_stride;
+	g->ring_stride = PAGE + ring_size;
+	g->size = g->rings_off + nrings * g->ring_stride;
+}
+
+u64 dp_rings_size(u32 ncpus, u32 nrings, u32 nprobes, u64 ring_size)
+{
+	struct dp_rings g;
+
+	layout(&g, ncpus, nrings, nprobes, ring_size);
+	return g.size;
+}
+
+void dp_rings_init(struct dp_rings *rings, u32 ncpus, u32 nrings, u32 nprobes, u64 ring_size)
+{
+	layout(rings, ncpus, nrings, nprobes, ring_size);
+}

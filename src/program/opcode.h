@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What is made from opcodes.def and registers.def for everybody: the opcode enum, one packed struct
+ * of operands per opcode, exception codes. Also included by the hit path: no functions with state.
+ */
+#ifndef DP_OPCODE_H
+#define DP_OPCODE_H
+
+#include "hit/hit.h"
+
+#define DP_PREFIX 0xF1	      /* first byte of a two-byte opcode */
+#define DP_CODE_MAX 65535     /* bytes of one program */
+#define DP_JMPMAX 65535	      /* largest jump budget */
+#define DP_LOCALS_MAX 256
+#define DP_TEXT_OPERAND_MAX 256 /* bytes of a constant string in the code */
+#define DP_SCRATCH_SIZE 512   /* bytes of dp_vm.scratch */
+#define DP_LOGMAX (DP_RECORD_MAX - sizeof(struct dp_record))
+
+enum dp_opcode {
+#define DP_OPCODE(number, id, ...) DP_OP_##id = number,
+#define DP_OPCODE2(number, id, ...) DP_OP_##id = DP_PREFIX << 8 | number,
+#include "program/opcodes.def"
+};
+
+/* What the verifier does with an opcode besides checking its operands. */
+enum dp_rule {
+	DP_RULE_NEXT,	  /* control goes to the next instruction */
+	DP_RULE_JUMP,	  /* ... to the target only */
+	DP_RULE_BRANCH,	  /* ... to either */
+	DP_RULE_END,	  /* ... nowhere */
+	DP_RULE_COPY,	  /* also pushes as many words as its COUNT says */
+	DP_RULE_DROP,	  /* pops as many words as its COUNT says */
+	DP_RULE_ANY,	  /* pushes a number of words that only the hit knows */
+	DP_RULE_OPEN,	  /* opens the record; LEN is its fixed size */
+	DP_RULE_OPENMASK, /* the same with a fault mask */
+	DP_RULE_STORE1,	  /* stores that many bytes at OFF in the open record */
+	DP_RULE_STORE2,
+	DP_RULE_STORE4,
+	DP_RULE_STORE8,
+	DP_RULE_RETURN8,  /* stores 8, at a function's exit only */
+	DP_RULE_SPAN,	  /* stores LEN bytes */
+	DP_RULE_SCRATCH,  /* puts a text into the scratch memory, where LEN bytes must fit */
+	DP_RULE_COMM,	  /* puts a short text there */
+	DP_RULE_PATTERN,  /* needs a text there; TEXT is at most DP_TEXT_OPERAND_MAX long */
+};
+
+/* The operands of each opcode as they stand in the code, right behind it. */
+#define SLOT(name) u8 name;
+#define REG(name) u16 name;
+#define REGW(name) u16 name;
+#define WORD(name) u64 name;
+#define DISP(name) s32 name;
+#define JUMP(name) s32 name;
+#define LOCAL(name) u16 name;
+#define GLOBAL(name) u16 name;
+#define COUNT(name) u8 name;
+#define BIT(name) u8 name;
+#define AMOUNT(name) u8 name;
+#define WIDTH(name) u8 name;
+#define OFF(name) u16 name;
+#define LEN(name) u16 name;
+#define FIELD(name) u8 name;
+#define KEEP(name) u16 name;
+#define TEXT(name) u16 name##_len; /* the text follows */
+#define DP_OPCODE(number, id, text, operands, ...)                                                 \
+	struct dp_args_##id {                                                                      \
+		operands                                                                           \
+	} __attribute__((packed));
+#define DP_OPCODE2 DP_OPCODE
+#include "program/opcodes.def"
+
+/* Exception codes, as Dynamic Probes numbers them. */
+enum dp_exception {
+	DP_EX_INVALID_ADDR = 0x0001,
+	DP_EX_SEG_FAULT = 0x0002,
+	DP_EX_MAX_JMPS = 0x0004,
+	DP_EX_CALL_STACK_OVERFLOW = 0x0010,
+	DP_EX_DIV_BY_ZERO = 0x0020,
+	DP_EX_INVALID_OPERAND = 0x0040,
+	DP_EX_INVALID_OPCODE = 0x0080,
+	DP_EX_HEAP_NOMEM = 0x0100,
+	DP_EX_HEAP_INVALID_HANDLE = 0x0200,
+	DP_EX_HEAP_INVALID_OFFSET = 0x0400,
+	DP_EX_LOG_OVERFLOW = 0x1000,
+	DP_EX_RPN_STACK_WRAP = 0x2000,
+	DP_EX_USER = 0x8000,
+};
+
+/* First parameter of DP_EX_INVALID_OPERAND. */
+enum dp_bad_operand { DP_BAD_LOCAL = 1, DP_BAD_GLOBAL, DP_BAD_BIT, DP_BAD_FACILITY };
+
+/* Registers: words of struct dp_regs. */
+#define DP_NSLOTS (sizeof(struct dp_regs) / 8)
+#define DP_SLOT(member) (offsetof(struct dp_regs, member) / 8)
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Programs on the control side: bytecode, the layout of the records it logs, the object format,
+ * the verifier and the disassembler. The opcodes are defined once, in opcodes.def.
+ */
+#ifndef DP_PROGRAM_H
+#define DP_PROGRAM_H
+
+#include "base/error.h"
+
+/* How a logged field is to be read and printed. */
+enum dp_field_type {
+	DP_FIELD_U8, DP_FIELD_U16, DP_FIELD_U32, DP_FIELD_U64,
+	DP_FIELD_S8, DP_FIELD_S16, DP_FIELD_S32, DP_FIELD_S64,
+	DP_FIELD_X8, DP_FIELD_X16, DP_FIELD_X32, DP_FIELD_X64,
+	DP_FIELD_CHAR,	 /* u8 shown as a character */
+	DP_FIELD_STRING, /* u32 descriptor of the text, see struct dp_field */
+	DP_FIELD_SYMBOL, /* u64 address shown as symbol+offset */
+};
+
+#define DP_NAME_MAX 64
+#define DP_ARRAY_MAX 64
+#define DP_FIELDS_MAX 128
+
+/*
+ * One field of a record. Fixed-size fields stand at `offset` in the payload, each scalar in its own
+ * natural width, arrays back to back. Strings are variable: at `offset` stands a u32, low half the
+ * byte offset of the text from the start of the payload, high half its length including NUL;
+ * length 0 means that the memory could not be read. Scalars that could not be read are zero and
+ * their bit in the record's fault mask is set (the first 8 bytes of the payload when has_faultmask:
+ * bit i: field i, and bit 63 for any field from 63 on).
+ */
+struct dp_field {
+	char name[DP_NAME_MAX];
+	u8 type;     /* enum dp_field_type */
+	u8 count;    /* elements of an array; 0: not an array */
+	u8 bit_width; /* bitfields: already shifted and masked by the program; for display only */
+	u8 can_fault;
+	u16 offset;  /* in the payload */
+	u16 size;    /* bytes of one element (strings: 4, the descriptor) */
+};
+
+struct dp_layout {
+	u16 nfields;
+	u16 fixed_size;	   /* bytes of the fixed part of the payload */
+	u8 has_faultmask;
+	u8 has_ret_addr;   /* return events: first u64 (after the mask) is the return address */
+	u8 pad[2];
+	struct dp_field *fields;
+};
+
+struct dp_program {
+	u8 *code;
+	u32 len;
+	u32 jmpmax;
+	u32 logmax;
+	u16 nlocals;
+	u16 nglobals;
+	struct dp_layout layout;
+};
+
+void dp_program_free(struct dp_program *p);
+
+/*
+ * Verify once, before arming: opcodes, operands, register numbers, jump targets on instruction
+ * boundaries, log sizes, stack effects where they can be known. E_PROG_* with the offset.
+ * in_return: the program will run at a function's exit.
+ */
+int dp_program_verify(const struct dp_program *p, bool in_return, struct dp_error *err);
+
+/* Disassemble into text, one instruction a line; returns the length that the text needs. */
+int dp_program_disasm(const struct dp_program *p, char *buf, size_t size);
+
+#endif

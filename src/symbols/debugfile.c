@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Where the symbol table of a stripped file is: a separate file under /usr/lib/debug, found by
+ * build-id or by name, or the compressed copy inside the file (.gnu_debugdata). Never the network.
+ */
+#include <elfutils/libdwelf.h>
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "symbols/module-priv.h"
+
+#define DEBUG_ROOT "/usr/lib/debug"
+
+static u32 crc_of(const u8 *p, size_t n)
+{
+	u32 crc = ~0u;
+
+	for (size_t i = 0; i < n; i++) {
+		crc ^= p[i];
+		for (int k = 0; k < 8; k++)
+			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+	}
+	return ~crc;
+}
+
+/* A debug file of another build would give wrong addresses: its build-id, or else its checksum,
+ * must agree. */
+static bool belongs(const struct dp_module *m, Elf *elf, const GElf_Word *crc)
+{
+	const void *mine = NULL, *other = NULL;
+	ssize_t a = dwelf_elf_gnu_build_id(m->elf, &mine);
+	ssize_t b = dwelf_elf_gnu_build_id(elf, &other);
+	size_t n;
+	const u8 *p;
+
+	if (a > 0 && b > 0)
+		return a == b && !memcmp(mine, other, (size_t)a);
+	if (!crc)
+		return false;
+	p = (const u8 *)elf_rawfile(elf, &n);
+	return p && crc_of(p, n) == *crc;
+}
+
+static bool try_file(struct dp_module *m, const char *path, const GElf_Word *crc)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	Elf *elf;
+
+	if (fd < 0)
+		return false;
+	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	if (elf && elf_kind(elf) == ELF_K_ELF && belongs(m, elf, crc)) {
+		m->debug = (struct mod_debug){fd, elf};
+		return true;
+	}
+	if (elf)
+		elf_end(elf);
+	close(fd);
+	return false;
+}
+
+static bool try_debuglink(struct dp_module *m)
+{
+	static const char *const forms[] = {"%s/%s", "%s/.debug/%s", DEBUG_ROOT "%s/%s"};
+	GElf_Word crc;
+	const char *name = dwelf_elf_gnu_debuglink(m->elf, &crc);
+	char *dir, *slash, path[4096];
+	bool found = false;
+
+	if (!name || !*name)
+		return false;
+	dir = realpath(m->path, NULL);
+	if (!dir)
+		return false;
+	slash = strrchr(dir, '/');
+	if (slash)
+		*slash = '\0';
+	for (size_t i = 0; !found && i < DP_ARRAY_SIZE(forms); i++) {
+		dp_format(path, sizeof(path), forms[i], dir, name);
+		found = try_file(m, path, &crc);
+	}
+	free(dir);
+	return found;
+}
+
+bool mod_open_debug(struct dp_module *m)
+{
+	char path[256];
+
+	if (strlen(m->build_id) > 2) {
+		dp_format(path, sizeof(path), DEBUG_ROOT "/.build-id/%.2s/%s.debug", m->build_id,
+			  m->build_id + 2);
+		if (try_file(m, path, NULL))
+			return true;
+	}
+	return try_debuglink(m);
+}
+
+void mod_close_debug(struct dp_module *m)
+{
+	if (m->mini)
+		dwfl_end(m->mini);
+	if (m->debug.elf)
+		elf_end(m->debug.elf);
+	if (m->debug.fd >= 0)
+		close(m->debug.fd);
+}
+
+/* libdwfl would look for separate debug files on its own, even in the network: it shall not. */
+static int no_debuginfo(Dwfl_Module *mod, void **data, const char *name, Dwarf_Addr base,
+			const char *file, const char *link, GElf_Word crc, char **found)
+{
+	return -1;
+}
+
+bool mod_read_mini(struct dp_module *m)
+{
+	static const Dwfl_Callbacks callbacks = {
+	    .find_elf = dwfl_build_id_find_elf,
+	    .find_debuginfo = no_debuginfo,
+	    .section_address = dwfl_offline_section_address,
+	};
+	bool there = false, ok = true;
+	size_t names;
+	Elf_Scn *scn = NULL;
+	GElf_Shdr sh;
+	Dwfl_Module *mod;
+	GElf_Addr bias;
+	int fd, n;
+
+	if (!m->nshdrs || elf_getshdrstrndx(m->elf, &names))
+		return true;
+	while (!there && (scn = elf_nextscn(m->elf, scn))) {
+		const char *name =
+		    gelf_getshdr(scn, &sh) ? elf_strptr(m->elf, names, sh.sh_name) : NULL;
+
+		there = name && !strcmp(name, ".gnu_debugdata");
+	}
+	if (!there || !(m->mini = dwfl_begin(&callbacks)))
+		return true;
+	fd = fcntl(m->fd, F_DUPFD_CLOEXEC, 3); /* libdwfl closes it */
+	mod = dwfl_report_offline(m->mini, m->base, m->path, fd);
+	if (!mod) {
+		close(fd);
+		return true;
+	}
+	dwfl_report_end(m->mini, NULL, NULL);
+	n = dwfl_module_getsymtab(mod);
+	if (!dwfl_module_getelf(mod, &bias))
+		return true;
+	for (int i = 1; ok && i < n; i++) {
+		GElf_Sym s;
+		GElf_Addr addr;
+		GElf_Word shndx;
+		const char *name = dwfl_module_getsym_info(mod, i, &s, &addr, &shndx, NULL, NULL);
+
+		if (!name || s.st_shndx == SHN_UNDEF || GELF_ST_TYPE(s.st_info) == STT_TLS)
+			continue;
+		s.st_value = addr - bias;
+		m->has_symtab = true;
+		ok = mod_add_symbol(m, &s, name, false, 0);
+	}
+	return ok;
+}

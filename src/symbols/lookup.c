@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * From names to addresses and back. A name that is not found comes back with its neighbours; one
+ * that means several things is never decided by chance.
+ */
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols/module-priv.h"
+
+static size_t plain_len(const char *name)
+{
+	return strcspn(name, "@");
+}
+
+static int compare_plain(const char *a, size_t alen, const char *b, size_t blen)
+{
+	int c = memcmp(a, b, DP_MIN(alen, blen));
+
+	if (c)
+		return c;
+	return alen == blen ? 0 : alen < blen ? -1 : 1;
+}
+
+/* "NAME", "NAME@VERSION" and "NAME@@VERSION" against a symbol whose part before '@' already agrees.
+ */
+static bool version_agrees(const struct dp_module *m, const struct mod_sym *s, const char *wanted)
+{
+	const char *w = strchr(wanted, '@');
+	const char *have = strchr(s->name, '@');
+
+	if (!w)
+		return !(s->flags & SYM_PLT);
+	if (have) {
+		have += strspn(have, "@");
+	} else if (s->version >= 2 && s->version < m->syms.nversions) {
+		have = m->syms.versions[s->version];
+	}
+	return have && !strcmp(have, w + strspn(w, "@"));
+}
+
+/* How good a match is; smaller is better. */
+static unsigned int match_class(const struct mod_sym *s)
+{
+	unsigned int c = s->flags & SYM_LOCAL ? 4 : s->flags & SYM_EXPORTED ? 0 : 1;
+
+	if (s->flags & SYM_OLD)
+		c = 3;
+	if (s->flags & SYM_SPLIT)
+		c = 5;
+	if (!(s->flags & (SYM_FUNC | SYM_IFUNC)))
+		c += 8;
+	return c;
+}
+
+struct matches {
+	const struct mod_sym *best;
+	unsigned int cls;
+	unsigned int places; /* different addresses in the best class */
+	char where[120];
+};
+
+static void consider(struct matches *f, const struct mod_sym *s)
+{
+	unsigned int c = match_class(s);
+	size_t used;
+
+	if (f->best && c > f->cls)
+		return;
+	if (!f->best || c < f->cls) {
+		f->best = s;
+		f->cls = c;
+		f->places = 1;
+		dp_format(f->where, sizeof(f->where), "0x%llx", (unsigned long long)s->addr);
+		return;
+	}
+	if (s->addr == f->best->addr)
+		return;
+	f->places++;
+	used = strlen(f->where);
+	if (used + 24 < sizeof(f->where))
+		dp_format(f->where + used, sizeof(f->where) - used, ", 0x%llx",
+			  (unsigned long long)s->addr);
+}
+
+static void find_exact(const struct dp_module *m, const char *name, struct matches *f)
+{
+	size_t len = plain_len(name), lo = 0, hi = m->syms.n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		const char *s = m->syms.v[m->syms.by_name[mid]].name;
+
+		if (compare_plain(s, plain_len(s), name, len) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < m->syms.n; lo++) {
+		const struct mod_sym *s = &m->syms.v[m->syms.by_name[lo]];
+
+		if (compare_plain(s->name, plain_len(s->name), name, len))
+			break;
+		if (version_agrees(m, s, name))
+			consider(f, s);
+	}
+}
+
+const char *mod_sym_demangled(struct dp_module *m, size_t i)
+{
+	struct mod_syms *s = &m->syms;
+
+	if (strncmp(s->v[i].name, "_Z", 2) || s->v[i].flags & SYM_PLT)
+		return NULL;
+	if (!s->demangled)
+		s->demangled = calloc(s->n, sizeof(char *));
+	if (!s->demangled)
+		return NULL;
+	if (!s->demangled[i])
+		s->demangled[i] = mod_demangle(s->v[i].name);
+	return s->demangled[i];
+}
+
+/* Length of a demangled name without its parameters: up to the '(' that stands outside of <>. */
+static size_t without_params(const char *d)
+{
+	int depth = 0;
+
+	for (const char *p = d; *p; p++) {
+		if (!strncmp(p, "operator", 8)) { /* its symbols are no brackets */
+			p += 8;
+			if (!strncmp(p, "()", 2))
+				p += 2;
+			p += strspn(p, "<>-=");
+			if (!*p)
+				break;
+		}
+		if (*p == '<')
+			depth++;
+		else if (*p == '>')
+			depth--;
+		else if (!strncmp(p, "(anonymous namespace)", 21))
+			p += 20;
+		else if (*p == '(' && depth <= 0)
+			return (size_t)(p - d);
+	}
+	return strlen(d);
+}
+
+/* The whole demangled name, or without parameters, or also without a leading return type. */
+static bool demangled_agrees(const char *d, const char *wanted)
+{
+	size_t n = without_params(d), w = strlen(wanted);
+
+	if (!strcmp(d, wanted))
+		return true;
+	if (n < w || memcmp(d + n - w, wanted, w))
+		return false;
+	return n == w || d[n - w - 1] == ' ';
+}
+
+static void find_demangled(struct dp_module *m, const char *name, struct matches *f)
+{
+	for (size_t i = 0; i < m->syms.n; i++) {
+		const char *d = mod_sym_demangled(m, i);
+
+		if (d && demangled_agrees(d, name))
+			consider(f, &m->syms.v[i]);
+	}
+}
+
+static int none(struct dp_module *m, const char *name, struct dp_error *err)
+{
+	struct mod_near near = {0};
+	char text[sizeof(err->hint) - 16];
+	int rc = dp_fail(err, E_SYM_NONE, "%s in %s%s", name, m->base,
+			 m->has_symtab ? "" : " (which is stripped)");
+
+	for (size_t i = 0; err && i < m->syms.n; i++)
+		if (m->syms.v[i].flags & (SYM_FUNC | SYM_IFUNC) && !(m->syms.v[i].flags & SYM_PLT))
+			mod_near_try(&near, name, m->syms.v[i].name);
+	mod_near_text(&near, text, sizeof(text));
+	if (*text)
+		dp_error_hint(err, "did you mean %s?", text);
+	return rc;
+}
+
+int dp_module_symbol(struct dp_module *m, const char *name, struct dp_symbol *out,
+		     struct dp_error *err)
+{
+	struct matches f = {0};
+	const struct mod_range *r;
+	int rc = mod_load_syms(m, err);
+
+	if (rc)
+		return rc;
+	find_exact(m, name, &f);
+	if (!f.best)
+		find_demangled(m, name, &f);
+	if (!f.best)
+		return none(m, name, err);
+	if (f.places > 1) {
+		rc = dp_fail(err, E_SYM_AMBIGUOUS, "%s means %u places in %s", name, f.places,
+			     m->base);
+		dp_error_hint(err, "give an address: %s%s", f.where, f.places > 6 ? ", ..." : "");
+		return rc;
+	}
+	mod_sym_public(f.best, out);
+	if (!out->size && out->is_func && !mod_load_funcs(m, NULL)) {
+		r = mod_func_at(m, out->addr);
+		out->size = r ? r->hi - out->addr : 0;
+	}
+	return 0;
+}
+
+/* The best symbol of the given kind that covers addr; nested ones are rare, so a short walk back is
+ * enough. */
+static const struct mod_sym *covering(const struct dp_module *m, u64 addr, u32 kind)
+{
+	size_t i = mod_sym_after(m, addr);
+	const struct mod_sym *found = NULL;
+
+	for (unsigned int steps = 0; i-- > 0 && steps < 64; steps++) {
+		const struct mod_sym *s = &m->syms.v[i];
+
+		if (found && s->addr != found->addr)
+			break;
+		if (s->flags & kind && (addr == s->addr || addr - s->addr < s->size))
+			found =
+			    s; /* the best one comes first of its address, so last in this walk */
+	}
+	return found;
+}
+
+bool dp_module_symbol_at(struct dp_module *m, u64 addr, struct dp_symbol *out)
+{
+	const struct mod_range *r;
+	const struct mod_sym *s;
+
+	if (mod_load_syms(m, NULL) || mod_load_funcs(m, NULL))
+		return false;
+	r = mod_func_at(m, addr);
+	if (r && r->sym != NO_SYM) {
+		mod_sym_public(&m->syms.v[r->sym], out);
+		if (!out->size)
+			out->size = r->hi - r->lo;
+		return true;
+	}
+	s = covering(m, addr,
+		     r ? SYM_FUNC | SYM_IFUNC : SYM_DATA | SYM_FUNC | SYM_IFUNC | SYM_LABEL);
+	if (s) {
+		mod_sym_public(s, out);
+		return true;
+	}
+	if (!r)
+		return false;
+	*out = (struct dp_symbol){"", r->lo, r->hi - r->lo, .is_func = true};
+	return true;
+}
+
+static bool pattern_matches(struct dp_module *m, size_t i, const char *pattern)
+{
+	const char *name = m->syms.v[i].name;
+	size_t len = plain_len(name);
+	const char *d;
+	char buf[512];
+
+	if (!name[len] || m->syms.v[i].flags & SYM_PLT || len >= sizeof(buf)) {
+		if (!fnmatch(pattern, name, 0))
+			return true;
+	} else {
+		memcpy(buf, name, len);
+		buf[len] = '\0';
+		if (!fnmatch(pattern, buf, 0))
+			return true;
+	}
+	if (!strchr(pattern, ':') && !strchr(pattern, '('))
+		return false;
+	d = mod_sym_demangled(m, i);
+	if (!d)
+		return false;
+	if (!fnmatch(pattern, d, 0))
+		return true;
+	len = without_params(d);
+	if (len >= sizeof(buf))
+		return false;
+	memcpy(buf, d, len);
+	buf[len] = '\0';
+	return !fnmatch(pattern, buf, 0);
+}
+
+/* The name under which a function is reported: the best one that matches. */
+static bool name_for(struct dp_module *m, const struct mod_range *r, const char *pattern,
+		     struct dp_symbol *out)
+{
+	if (r->sym == NO_SYM) {
+		*out = (struct dp_symbol){"", r->lo, r->hi - r->lo, .is_func = true};
+		return !pattern;
+	}
+	for (size_t i = r->sym; i < m->syms.n && m->syms.v[i].addr == r->lo; i++) {
+		if (!(m->syms.v[i].flags & (SYM_FUNC | SYM_IFUNC)))
+			continue;
+		if (pattern && !pattern_matches(m, i, pattern))
+			continue;
+		mod_sym_public(&m->syms.v[i], out);
+		if (!out->size)
+			out->size = r->hi - r->lo;
+		return true;
+	}
+	return false;
+}
+
+int dp_module_each_func(struct dp_module *m, const char *pattern,
+			int (*fn)(const struct dp_symbol *sym, void *arg), void *arg)
+{
+	bool parts = pattern && strstr(pattern, ".cold");
+	bool stubs = pattern && strstr(pattern, "@plt");
+	struct dp_symbol sym;
+	int rc;
+
+	/* All functions includes those without names: the analysis tells which of these are none.
+	 */
+	if (mod_load_syms(m, NULL) || mod_load_funcs(m, NULL) || (!pattern && mod_analyse(m, NULL)))
+		return 0;
+	for (size_t i = 0; i < m->funcs.n; i++) {
+		const struct mod_range *r = &m->funcs.v[i];
+
+		if (r->flags & DP_FUNC_PART && !parts)
+			continue;
+		if (r->sym != NO_SYM && m->syms.v[r->sym].flags & SYM_PLT && !stubs)
+			continue;
+		if (!name_for(m, r, pattern, &sym))
+			continue;
+		rc = fn(&sym, arg);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The memory map of a process, as /proc/PID/maps tells it. Opens nothing of what it finds there. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "symbols/process-priv.h"
+
+/* Octal escapes: the kernel writes a newline in a path as \012. */
+static void unescape(char *s)
+{
+	char *out = s;
+
+	while (*s) {
+		if (!strncmp(s, "\\012", 4)) {
+			*out++ = '\n';
+			s += 4;
+		} else {
+			*out++ = *s++;
+		}
+	}
+	*out = '\0';
+}
+
+static bool parse_line(char *line, struct dp_map *map)
+{
+	static const char gone[] = " (deleted)";
+	unsigned long long lo, hi, offset, inode;
+	int at = 0;
+	char mode[5];
+	size_t len;
+
+	*map = (struct dp_map){0};
+	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &lo, &hi, mode, &offset,
+		   &map->dev_major, &map->dev_minor, &inode, &at) < 7 ||
+	    !at)
+		return false;
+	map->lo = lo;
+	map->hi = hi;
+	map->offset = offset;
+	map->inode = inode;
+	map->r = mode[0] == 'r';
+	map->w = mode[1] == 'w';
+	map->x = mode[2] == 'x';
+	map->shared = mode[3] == 's';
+	line += at;
+	line[strcspn(line, "\n")] = '\0';
+	len = strlen(line);
+	if (inode && len >= sizeof(gone) && !strcmp(line + len - (sizeof(gone) - 1), gone)) {
+		line[len - (sizeof(gone) - 1)] = '\0';
+		map->deleted = true;
+	}
+	unescape(line);
+	map->path = strdup(line);
+	return map->path != NULL;
+}
+
+/* A thread that has ended has no executable any more. */
+static bool has_memory(pid_t tid)
+{
+	char path[64], exe[8];
+
+	dp_format(path, sizeof(path), "/proc/%d/exe", (int)tid);
+	return readlink(path, exe, sizeof(exe)) >= 0 || errno != ENOENT;
+}
+
+pid_t dp_memory_tid(pid_t pid)
+{
+	struct dirent *e;
+	char path[64];
+	pid_t tid = pid;
+	DIR *dir;
+
+	if (has_memory(pid))
+		return pid;
+	dp_format(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	while (dir && tid == pid && (e = readdir(dir)))
+		if (e->d_name[0] != '.' && has_memory((pid_t)atoi(e->d_name)))
+			tid = (pid_t)atoi(e->d_name);
+	if (dir)
+		closedir(dir);
+	return tid;
+}
+
+int dp_maps_read(struct dp_maps *maps, pid_t pid, struct dp_error *err)
+{
+	char path[64], *line = NULL;
+	size_t size = 0, cap = 0;
+	struct dp_map map;
+	int rc = 0;
+	FILE *f;
+
+	*maps = (struct dp_maps){0};
+	dp_format(path, sizeof(path), "/proc/%d/maps", (int)dp_memory_tid(pid));
+	f = fopen(path, "re");
+	if (!f)
+		return proc_why(pid, errno, err);
+	while (getline(&line, &size, f) > 0) {
+		if (!parse_line(line, &map))
+			continue;
+		if (maps->n == cap) {
+			size_t want = cap ? 2 * cap : 128;
+			struct dp_map *v = reallocarray(maps->v, want, sizeof(*v));
+
+			if (!v) {
+				free(map.path);
+				rc = dp_fail(err, E_FILE_MEMORY, "%s", path);
+				break;
+			}
+			maps->v = v;
+			cap = want;
+		}
+		maps->v[maps->n++] = map;
+	}
+	/* The process may have ended, or dropped its permissions, between the lines. */
+	if (!rc && ferror(f))
+		rc = proc_why(pid, errno, err);
+	if (!rc && !maps->n)
+		rc = proc_why(pid, 0, err);
+	free(line);
+	fclose(f);
+	if (rc)
+		dp_maps_free(maps);
+	return rc;
+}
+
+void dp_maps_free(struct dp_maps *maps)
+{
+	for (size_t i = 0; i < maps->n; i++)
+		free(maps->v[i].path);
+	free(maps->v);
+	*maps = (struct dp_maps){0};
+}
+
+const struct dp_map *dp_maps_at(const struct dp_maps *maps, u64 addr)
+{
+	size_t lo = 0, hi = maps->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (maps->v[mid].lo <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && addr < maps->v[lo - 1].hi ? &maps->v[lo - 1] : NULL;
+}

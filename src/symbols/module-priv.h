@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What the files of this directory share about one opened ELF file. Nothing outside includes this.
+ * All addresses are link-time addresses; all pointers into the file live as long as the module.
+ */
+#ifndef DP_MODULE_PRIV_H
+#define DP_MODULE_PRIV_H
+
+#include <gelf.h>
+
+#include "arch/x86_64/text.h"
+#include "symbols/symbols.h"
+
+#define SYM_FUNC 0x01
+#define SYM_IFUNC 0x02
+#define SYM_DATA 0x04
+#define SYM_LABEL 0x08 /* STT_NOTYPE in executable code: a place, not a function */
+#define SYM_EXPORTED 0x10
+#define SYM_LOCAL 0x20
+#define SYM_WEAK 0x40
+#define SYM_PLT 0x80    /* made up: the stub that calls an imported function */
+#define SYM_SPLIT 0x100 /* NAME.cold and its kind: not an entry */
+#define SYM_OLD 0x200   /* a version that new programs are not linked to */
+
+struct mod_sym {
+	const char *name; /* may end in @VERSION or @@VERSION */
+	u64 addr, size;
+	u32 flags;
+	u16 version; /* index into syms.versions */
+};
+
+struct mod_syms {
+	struct mod_sym *v; /* sorted by address, best name first */
+	size_t n, cap;
+	u32 *by_name;     /* indexes into v, sorted by name up to an '@' */
+	char **demangled; /* by index into v; NULL until a C++ name is asked for */
+	const char **versions;
+	size_t nversions;
+};
+
+struct mod_seg { /* PT_LOAD */
+	u64 addr, memsz, offset, filesz;
+	bool r, w, x;
+};
+
+struct mod_sec { /* sections that occupy memory */
+	const char *name;
+	u64 addr, size, offset;
+	u32 type;
+	bool w, x;
+};
+
+struct mod_range {
+	u64 lo, hi; /* hi 0: not known */
+	u32 flags;  /* DP_FUNC_* */
+	u32 sym;    /* in funcs: index of the best symbol, or NO_SYM */
+};
+#define NO_SYM (~0u)
+
+struct mod_ranges {
+	struct mod_range *v;
+	size_t n, cap;
+};
+
+struct mod_addrs {
+	u64 *v;
+	size_t n, cap;
+};
+
+struct mod_reloc { /* the 8-byte word at `where` holds `value` at run time (before the bias) */
+	u64 where, value;
+};
+
+struct mod_relocs {
+	struct mod_reloc *v; /* sorted by where */
+	size_t n, cap;
+};
+
+struct mod_debug { /* a separate file that holds the symbol table of this one */
+	int fd;
+	Elf *elf;
+};
+
+struct dp_module {
+	int refs;
+	int fd;
+	Elf *elf;
+	char *path;
+	const char *base;
+	char build_id[80];
+	const u8 *file;
+	size_t file_size;
+	bool dyn;
+	u64 entry;
+	struct mod_seg *segs;
+	size_t nsegs;
+	struct mod_sec *secs;
+	size_t nsecs;
+	size_t nshdrs; /* 0: the file has no section headers */
+
+	bool syms_loaded, has_symtab, is_go, go_known;
+	u64 go_addr;
+	struct mod_syms syms;
+	struct mod_debug debug;
+	void *mini;   /* Dwfl of .gnu_debugdata */
+	char **names; /* made-up names (sym@plt) */
+	size_t nnames, names_cap;
+
+	bool funcs_loaded;
+	struct mod_ranges ranges; /* function ranges of .eh_frame and Go's table, as found */
+	struct mod_ranges funcs;  /* united with the symbols: sorted, not overlapping */
+	struct mod_addrs pads;    /* landing pads, and where Go resumes after a panic */
+
+	bool relocs_loaded;
+	struct mod_relocs relocs;
+
+	bool analysed;
+	int analyse_rc;
+	struct dp_analysis an;
+	struct dp_span *guards;
+	struct mod_addrs taken; /* sorted: code addresses that occur in data */
+};
+
+/* Make room for one more element; false when memory is short. */
+bool mod_grow(void **v, size_t *cap, size_t n, size_t elem);
+#define MOD_PUSH(vec, ...)                                                                         \
+	(mod_grow((void **)&(vec)->v, &(vec)->cap, (vec)->n, sizeof(*(vec)->v))                    \
+	     ? ((vec)->v[(vec)->n++] = (__typeof__(*(vec)->v))__VA_ARGS__, true)                   \
+	     : false)
+
+/* The file's bytes behind a link-time address, or NULL unless at least need of them are there. */
+const u8 *mod_at(const struct dp_module *m, u64 addr, u64 need, u64 *avail);
+const struct mod_sec *mod_section(const struct dp_module *m, const char *name);
+const char *mod_soname(const struct dp_module *m);     /* what programs are linked to, or NULL */
+bool mod_in_code(const struct dp_module *m, u64 addr); /* executable and not a header */
+
+static inline u64 mod_load64(const u8 *p)
+{
+	u64 v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static inline u32 mod_load32(const u8 *p)
+{
+	u32 v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+/* symtab.c */
+bool mod_add_symbol(struct dp_module *m, const GElf_Sym *s, const char *name, bool exported,
+		    u16 version);
+int mod_load_syms(struct dp_module *m, struct dp_error *err);
+void mod_free_syms(struct dp_module *m);
+size_t mod_sym_after(const struct dp_module *m, u64 addr); /* index of the first one above addr */
+void mod_sym_public(const struct mod_sym *s, struct dp_symbol *out);
+const char *mod_sym_demangled(struct dp_module *m, size_t i); /* NULL: not a C++ name */
+
+/* nearest.c: up to three names like `name`, quoted and separated by commas; "" when none is near.
+ */
+struct mod_near {
+	char best[3][96];
+	unsigned int score[3];
+	int n;
+};
+void mod_near_try(struct mod_near *near, const char *wanted, const char *candidate);
+void mod_near_text(const struct mod_near *near, char *buf, size_t size);
+
+/* debugfile.c */
+bool mod_open_debug(struct dp_module *m);
+bool mod_read_mini(struct dp_module *m); /* adds the symbols of .gnu_debugdata */
+void mod_close_debug(struct dp_module *m);
+
+/* plt.c */
+bool mod_add_plt(struct dp_module *m);
+
+/* demangle.c: NULL when there is no demangler or the name is not mangled; free() the result. */
+char *mod_demangle(const char *name);
+
+/* ehframe.c: adds to m->ranges and m->pads */
+bool mod_read_eh_frame(struct dp_module *m);
+
+/* gotable.c: adds to m->ranges and m->pads, and, when asked, symbols */
+bool mod_read_go(struct dp_module *m, bool want_syms);
+bool mod_find_go(const struct dp_module *m, u64 *addr);
+
+/* relocs.c */
+bool mod_load_relocs(struct dp_module *m);
+const struct mod_reloc *mod_reloc_at(const struct dp_module *m, u64 where);
+
+/* funcs.c */
+int mod_load_funcs(struct dp_module *m, struct dp_error *err);
+const struct mod_range *mod_func_at(const struct dp_module *m, u64 addr);
+
+/* code.c */
+int mod_analyse(struct dp_module *m, struct dp_error *err);
+void mod_free_code(struct dp_module *m);
+
+#endif

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * One ELF file: opening, segments, sections, build-id, offsets. It reads headers only; symbols,
+ * unwind tables and code have files of their own and are read when somebody asks.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "symbols/module-priv.h"
+
+bool mod_grow(void **v, size_t *cap, size_t n, size_t elem)
+{
+	size_t want = *cap ? *cap * 2 : 64;
+	void *p;
+
+	if (n < *cap)
+		return true;
+	p = reallocarray(*v, want, elem);
+	if (!p)
+		return false;
+	*v = p;
+	*cap = want;
+	return true;
+}
+
+const u8 *mod_at(const struct dp_module *m, u64 addr, u64 need, u64 *avail)
+{
+	for (size_t i = 0; i < m->nsegs; i++) {
+		const struct mod_seg *s = &m->segs[i];
+		u64 rest;
+
+		if (addr < s->addr || addr - s->addr >= s->filesz)
+			continue;
+		rest = s->filesz - (addr - s->addr);
+		if (rest < need)
+			return NULL;
+		if (avail)
+			*avail = rest;
+		return m->file + s->offset + (addr - s->addr);
+	}
+	return NULL;
+}
+
+const struct mod_sec *mod_section(const struct dp_module *m, const char *name)
+{
+	for (size_t i = 0; i < m->nsecs; i++)
+		if (!strcmp(m->secs[i].name, name))
+			return &m->secs[i];
+	return NULL;
+}
+
+bool mod_in_code(const struct dp_module *m, u64 addr)
+{
+	if (m->nshdrs) {
+		for (size_t i = 0; i < m->nsecs; i++)
+			if (m->secs[i].x && addr - m->secs[i].addr < m->secs[i].size)
+				return true;
+		return false;
+	}
+	for (size_t i = 0; i < m->nsegs; i++)
+		if (m->segs[i].x && addr - m->segs[i].addr < m->segs[i].filesz)
+			return true;
+	return false;
+}
+
+static bool read_segments(struct dp_module *m)
+{
+	size_t n = 0;
+
+	if (elf_getphdrnum(m->elf, &n) || !n)
+		return false;
+	m->segs = calloc(n, sizeof(*m->segs));
+	if (!m->segs)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		GElf_Phdr ph;
+		struct mod_seg *s = &m->segs[m->nsegs];
+
+		if (!gelf_getphdr(m->elf, (int)i, &ph) || ph.p_type != PT_LOAD)
+			continue;
+		/* A file cut short: only what is there can be looked at. */
+		if (ph.p_offset > m->file_size)
+			return false;
+		*s = (struct mod_seg){
+		    ph.p_vaddr,        ph.p_memsz,
+		    ph.p_offset,       DP_MIN(ph.p_filesz, m->file_size - ph.p_offset),
+		    ph.p_flags & PF_R, ph.p_flags & PF_W,
+		    ph.p_flags & PF_X};
+		m->nsegs++;
+	}
+	return m->nsegs > 0;
+}
+
+static bool read_sections(struct dp_module *m)
+{
+	size_t names, cap = 0;
+	Elf_Scn *scn = NULL;
+
+	if (elf_getshdrnum(m->elf, &m->nshdrs) || elf_getshdrstrndx(m->elf, &names))
+		m->nshdrs = 0;
+	if (m->nshdrs < 2) {
+		m->nshdrs = 0;
+		return true;
+	}
+	while ((scn = elf_nextscn(m->elf, scn))) {
+		GElf_Shdr sh;
+		const char *name;
+
+		if (!gelf_getshdr(scn, &sh) || !(sh.sh_flags & SHF_ALLOC) || !sh.sh_size)
+			continue;
+		if (sh.sh_type == SHT_NOBITS || sh.sh_offset > m->file_size ||
+		    sh.sh_size > m->file_size - sh.sh_offset)
+			continue;
+		name = elf_strptr(m->elf, names, sh.sh_name);
+		if (!mod_grow((void **)&m->secs, &cap, m->nsecs, sizeof(*m->secs)))
+			return false;
+		m->secs[m->nsecs++] = (struct mod_sec){name ? name : "",
+						       sh.sh_addr,
+						       sh.sh_size,
+						       sh.sh_offset,
+						       sh.sh_type,
+						       sh.sh_flags & SHF_WRITE,
+						       sh.sh_flags & SHF_EXECINSTR};
+	}
+	return true;
+}
+
+/* Notes are found through the program headers, so that files without sections have a build-id too.
+ */
+static void read_build_id(struct dp_module *m)
+{
+	size_t n = 0;
+
+	elf_getphdrnum(m->elf, &n);
+	for (size_t i = 0; i < n; i++) {
+		GElf_Phdr ph;
+		GElf_Nhdr nh;
+		size_t off = 0, name, desc;
+		Elf_Data *d;
+
+		if (!gelf_getphdr(m->elf, (int)i, &ph) || ph.p_type != PT_NOTE)
+			continue;
+		d = elf_getdata_rawchunk(m->elf, (int64_t)ph.p_offset, ph.p_filesz,
+					 ph.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
+		while (d && off < d->d_size && (off = gelf_getnote(d, off, &nh, &name, &desc))) {
+			const u8 *id = (const u8 *)d->d_buf + desc;
+
+			if (nh.n_type != NT_GNU_BUILD_ID || nh.n_namesz != 4 ||
+			    memcmp((const char *)d->d_buf + name, "GNU", 4))
+				continue;
+			for (u32 k = 0; k < nh.n_descsz && 2 * k + 3 <= sizeof(m->build_id); k++)
+				dp_format(m->build_id + 2 * k, 3, "%02x", id[k]);
+			return;
+		}
+	}
+}
+
+static int read_headers(struct dp_module *m, struct dp_error *err)
+{
+	GElf_Ehdr eh;
+
+	m->elf = elf_begin(m->fd, ELF_C_READ_MMAP, NULL);
+	if (!m->elf || elf_kind(m->elf) != ELF_K_ELF || !gelf_getehdr(m->elf, &eh))
+		return dp_fail(err, E_ELF_BAD, "%s", m->path);
+	if (eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_machine != EM_X86_64 ||
+	    eh.e_ident[EI_DATA] != ELFDATA2LSB)
+		return dp_fail(err, E_ELF_MACHINE, "%s: class %d, machine %d", m->path,
+			       eh.e_ident[EI_CLASS] == ELFCLASS64 ? 64 : 32, eh.e_machine);
+	if (eh.e_type != ET_EXEC && eh.e_type != ET_DYN)
+		return dp_fail(err, E_ELF_BAD, "%s is neither an executable nor a shared object",
+			       m->path);
+	m->file = (const u8 *)elf_rawfile(m->elf, &m->file_size);
+	m->dyn = eh.e_type == ET_DYN;
+	m->entry = eh.e_entry;
+	if (!m->file || !read_segments(m) || !read_sections(m))
+		return dp_fail(err, E_ELF_BAD, "%s: no segments, or cut off", m->path);
+	read_build_id(m);
+	return 0;
+}
+
+int dp_module_open_fd(struct dp_module **out, int fd, const char *name, struct dp_error *err)
+{
+	struct dp_module *m;
+	struct stat st;
+	const char *slash;
+	int rc;
+
+	*out = NULL;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return dp_fail(err, E_FILE_OPEN, "%s is not a file", name);
+	elf_version(EV_CURRENT);
+	m = dp_alloc(sizeof(*m));
+	if (!m)
+		return dp_fail(err, E_FILE_MEMORY, "%s", name);
+	m->refs = 1;
+	m->debug.fd = -1;
+	m->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	m->path = strdup(name);
+	if (m->fd < 0 || !m->path)
+		rc = dp_fail(err, E_FILE_OPEN, "%s: %s", name, strerror(errno));
+	else
+		rc = read_headers(m, err);
+	if (rc) {
+		dp_module_close(m);
+		return rc;
+	}
+	slash = strrchr(m->path, '/');
+	m->base = slash ? slash + 1 : m->path;
+	*out = m;
+	return 0;
+}
+
+int dp_module_open(struct dp_module **m, const char *path, struct dp_error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int rc;
+
+	*m = NULL;
+	if (fd < 0)
+		return dp_fail(err, E_FILE_OPEN, "%s: %s", path, strerror(errno));
+	rc = dp_module_open_fd(m, fd, path, err);
+	close(fd);
+	return rc;
+}
+
+void dp_module_close(struct dp_module *m)
+{
+	if (!m || --m->refs)
+		return;
+	mod_free_code(m);
+	mod_free_syms(m);
+	mod_close_debug(m);
+	free(m->ranges.v);
+	free(m->funcs.v);
+	free(m->pads.v);
+	free(m->relocs.v);
+	free(m->segs);
+	free(m->secs);
+	if (m->elf)
+		elf_end(m->elf);
+	if (m->fd >= 0)
+		close(m->fd);
+	free(m->path);
+	dp_free(m);
+}
+
+const char *dp_module_path(const struct dp_module *m)
+{
+	return m->path;
+}
+
+const char *dp_module_base(const struct dp_module *m)
+{
+	return m->base;
+}
+
+const char *dp_module_build_id(const struct dp_module *m)
+{
+	return m->build_id;
+}
+
+const char *mod_soname(const struct dp_module *m)
+{
+	Elf_Scn *scn = NULL;
+
+	while ((scn = elf_nextscn(m->elf, scn))) {
+		GElf_Shdr sh;
+		GElf_Dyn dyn;
+		Elf_Data *d;
+
+		if (!gelf_getshdr(scn, &sh) || sh.sh_type != SHT_DYNAMIC ||
+		    !(d = elf_getdata(scn, NULL)))
+			continue;
+		for (int i = 0; gelf_getdyn(d, i, &dyn) && dyn.d_tag != DT_NULL; i++)
+			if (dyn.d_tag == DT_SONAME)
+				return elf_strptr(m->elf, sh.sh_link, dyn.d_un.d_val);
+	}
+	return NULL;
+}
+
+bool dp_module_is_pie_or_dso(const struct dp_module *m)
+{
+	return m->dyn;
+}
+
+bool dp_module_is_go(const struct dp_module *m)
+{
+	u64 addr;
+
+	return mod_find_go(m, &addr);
+}
+
+bool dp_module_has_symtab(const struct dp_module *m)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr sh;
+
+	if (m->syms_loaded)
+		return m->has_symtab;
+	while ((scn = elf_nextscn(m->elf, scn)))
+		if (gelf_getshdr(scn, &sh) && sh.sh_type == SHT_SYMTAB)
+			return true;
+	return false;
+}
+
+bool dp_module_offset_to_addr(const struct dp_module *m, u64 offset, u64 *addr)
+{
+	for (size_t i = 0; i < m->nsegs; i++) {
+		const struct mod_seg *s = &m->segs[i];
+
+		if (offset < s->offset || offset - s->offset >= s->filesz)
+			continue;
+		*addr = s->addr + (offset - s->offset);
+		return true;
+	}
+	return false;
+}
+
+bool dp_module_addr_to_offset(const struct dp_module *m, u64 addr, u64 *offset)
+{
+	for (size_t i = 0; i < m->nsegs; i++) {
+		const struct mod_seg *s = &m->segs[i];
+
+		if (addr < s->addr || addr - s->addr >= s->filesz)
+			continue;
+		*offset = s->offset + (addr - s->addr);
+		return true;
+	}
+	return false;
+}
+
+u64 dp_module_lowest(const struct dp_module *m)
+{
+	u64 lo = ~0ull;
+
+	for (size_t i = 0; i < m->nsegs; i++)
+		lo = DP_MIN(lo, m->segs[i].addr);
+	return DP_ALIGN_DOWN(lo, 4096);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Names and files: ELF modules, their symbols, functions and original code bytes, and the modules
+ * of a process. Control side only; built on elfutils. Not thread safe; a module may be shared
+ * read-only by threads after dp_module_text() has been called for it.
+ */
+#ifndef DP_SYMBOLS_H
+#define DP_SYMBOLS_H
+
+#include <sys/types.h>
+
+#include "arch/x86_64/site.h"
+#include "base/error.h"
+
+struct dp_symbol {
+	const char *name; /* lives as long as the module; "" when the function has no symbol */
+	u64 addr;         /* link-time address */
+	u64 size;         /* bytes; from .eh_frame where the symbol has none; 0 unknown */
+	bool is_func;
+	bool is_ifunc;
+	bool is_exported; /* in .dynsym */
+	bool is_data;
+};
+
+struct dp_module; /* one ELF file, opened */
+
+/*
+ * Open the ELF file at path. 64-bit x86 executables and shared objects only.
+ * Errors: E_FILE_OPEN, E_ELF_BAD, E_ELF_MACHINE (e.g. 32-bit).
+ * Symbols come from .symtab, .dynsym, .gopclntab-described functions where there is no symtab,
+ * a mini debug info section (.gnu_debugdata) and separate debug files (build-id, debuglink) under
+ * /usr/lib/debug when they are present.
+ */
+int dp_module_open(struct dp_module **m, const char *path, struct dp_error *err);
+
+/* The same for an open descriptor (kept duplicated); name is used in messages. */
+int dp_module_open_fd(struct dp_module **m, int fd, const char *name, struct dp_error *err);
+void dp_module_close(struct dp_module *m);
+
+const char *dp_module_path(const struct dp_module *m);
+const char *dp_module_base(const struct dp_module *m);     /* last path component */
+const char *dp_module_build_id(const struct dp_module *m); /* lower-case hex, or "" */
+bool dp_module_is_pie_or_dso(const struct dp_module *m);   /* ET_DYN */
+bool dp_module_is_go(const struct dp_module *m);
+bool dp_module_has_symtab(const struct dp_module *m); /* false: stripped */
+
+/* File offset <-> link-time address through the PT_LOAD segments; false when outside. */
+bool dp_module_offset_to_addr(const struct dp_module *m, u64 offset, u64 *addr);
+bool dp_module_addr_to_offset(const struct dp_module *m, u64 addr, u64 *offset);
+
+/* Lowest p_vaddr of the PT_LOAD segments, rounded down to a page (0 for PIE). */
+u64 dp_module_lowest(const struct dp_module *m);
+
+/*
+ * Find a symbol by its exact name ("name@VERSION" also matches; local ones too; a C++ name also in
+ * demangled form). E_SYM_NONE with the nearest names as the hint; E_SYM_AMBIGUOUS when several
+ * local functions share the name at different addresses (hint: their addresses).
+ */
+int dp_module_symbol(struct dp_module *m, const char *name, struct dp_symbol *out,
+		     struct dp_error *err);
+
+/* The function (preferred) or object that contains addr; false when none. */
+bool dp_module_symbol_at(struct dp_module *m, u64 addr, struct dp_symbol *out);
+
+/*
+ * Call fn for each function (symbols united with .eh_frame ranges, one call per start address,
+ * sorted by address) whose name matches the shell pattern (NULL: all). Parts of functions and stubs
+ * of imported ones are left out unless the pattern contains ".cold" or "@plt"; functions without a
+ * name (stripped) are given for NULL only. NULL analyses the module like dp_module_text(). fn
+ * returns non-zero to stop; that value is returned.
+ */
+int dp_module_each_func(struct dp_module *m, const char *pattern,
+			int (*fn)(const struct dp_symbol *sym, void *arg), void *arg);
+
+/*
+ * The analysed executable range that contains addr: original bytes from the file, function bounds,
+ * possible branch targets of the whole module (direct branches, jump tables, landing pads, code
+ * addresses in data and relocations). Computed at the first call and kept.
+ * Errors: E_SITE_NOTEXT.
+ */
+int dp_module_text(struct dp_module *m, u64 addr, const struct dp_text **text,
+		   struct dp_error *err);
+
+/*
+ * Exits of the function at addr: every ret and every jump that leaves it (tail call), also those of
+ * its parts elsewhere (NAME.cold). At most max link-time addresses are stored; returns their number
+ * (0: it never returns), or a negative errno: E_SITE_NOFUNC, or E_FUNC_EXITS when an exit cannot be
+ * known (an unproven indirect jump), is conditional, or there are more than max.
+ */
+int dp_module_exits(struct dp_module *m, u64 addr, u64 *exits, int max, struct dp_error *err);
+
+/* ---- the modules of a process ---- */
+
+struct dp_map {
+	u64 lo, hi;
+	u64 offset;
+	u64 inode;
+	u32 dev_major, dev_minor;
+	bool r, w, x, shared;
+	char *path; /* "" for anonymous memory; " (deleted)" removed and noted in deleted */
+	bool deleted;
+};
+
+struct dp_maps {
+	struct dp_map *v;
+	size_t n;
+};
+
+int dp_maps_read(struct dp_maps *maps, pid_t pid, struct dp_error *err);
+
+/*
+ * The thread under which /proc shows the memory, files and root of a process: the first one, or another when the first one
+ * has ended while others run. pid itself when there is none.
+ */
+pid_t dp_memory_tid(pid_t pid);
+void dp_maps_free(struct dp_maps *maps);
+const struct dp_map *dp_maps_at(const struct dp_maps *maps, u64 addr);
+
+struct dp_image { /* one module as mapped into one process */
+	struct dp_module *mod;
+	u64 bias;   /* run-time address = link-time address + bias */
+	u64 lo, hi; /* run-time extent */
+	u64 inode;
+	u32 dev_major, dev_minor;
+	bool is_exe;
+};
+
+struct dp_process {
+	pid_t pid;
+	struct dp_maps maps;
+	struct dp_image *images;
+	size_t nimages;
+};
+
+/*
+ * Read the maps of pid and open its modules through /proc/PID/root or /proc/PID/map_files, so that
+ * other mount namespaces and deleted files work. Modules that fail to open are left out. Errors:
+ * E_PROC_NONE, E_PROC_DEAD, E_PROC_KTHREAD, E_PROC_32BIT, E_PROC_PERM.
+ */
+int dp_process_read(struct dp_process *p, pid_t pid, struct dp_error *err);
+void dp_process_free(struct dp_process *p);
+
+/* The image whose base name or path is `name` ("libc" also finds libc.so.6; "exe" the executable).
+ * E_MOD_NONE with the nearest names as hint. */
+struct dp_image *dp_process_image(struct dp_process *p, const char *name, struct dp_error *err);
+struct dp_image *dp_process_image_at(struct dp_process *p, u64 addr);
+
+#endif

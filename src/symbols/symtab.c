@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Symbol tables: reading them, from the file itself and from what belongs to it, and ordering them
+ * by address and by name. Looking names up is lookup.c.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols/module-priv.h"
+
+static unsigned int underscores(const char *s)
+{
+	return (unsigned int)strspn(s, "_");
+}
+
+/* The smaller, the better a name for its address. */
+static unsigned int rank(const struct mod_sym *s)
+{
+	unsigned int r;
+
+	if (s->flags & (SYM_FUNC | SYM_IFUNC))
+		r = 0;
+	else
+		r = s->flags & SYM_DATA ? 16 : 32;
+	if (!(s->flags & SYM_EXPORTED))
+		r += 4;
+	if (s->flags & SYM_LOCAL)
+		r += 4;
+	if (s->flags & SYM_OLD)
+		r += 2;
+	return r;
+}
+
+static int by_addr(const void *pa, const void *pb)
+{
+	const struct mod_sym *a = pa, *b = pb;
+	unsigned int x, y;
+
+	if (a->addr != b->addr)
+		return a->addr < b->addr ? -1 : 1;
+	x = rank(a), y = rank(b);
+	if (x != y)
+		return x < y ? -1 : 1;
+	x = underscores(a->name), y = underscores(b->name);
+	if (x != y)
+		return x < y ? -1 : 1;
+	if ((a->flags ^ b->flags) & SYM_WEAK)
+		return a->flags & SYM_WEAK ? 1 : -1;
+	x = (unsigned int)strlen(a->name), y = (unsigned int)strlen(b->name);
+	if (x != y)
+		return x < y ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+static bool is_split_name(const char *name)
+{
+	return strstr(name, ".cold");
+}
+
+static u32 symbol_flags(const struct dp_module *m, const GElf_Sym *s, bool exported)
+{
+	u32 f = exported ? SYM_EXPORTED : 0;
+
+	switch (GELF_ST_TYPE(s->st_info)) {
+	case STT_FUNC:
+		f |= SYM_FUNC;
+		break;
+	case STT_GNU_IFUNC:
+		f |= SYM_IFUNC;
+		break;
+	case STT_OBJECT:
+	case STT_COMMON:
+		f |= SYM_DATA;
+		break;
+	case STT_NOTYPE:
+		if (!mod_in_code(m, s->st_value))
+			f |= SYM_DATA;
+		else if (GELF_ST_BIND(s->st_info) == STB_LOCAL)
+			f |= SYM_LABEL;
+		else /* written in assembly without .type */
+			f |= SYM_FUNC;
+		break;
+	default:
+		return 0;
+	}
+	if (f & (SYM_FUNC | SYM_IFUNC) && !mod_in_code(m, s->st_value))
+		return 0;
+	if (GELF_ST_BIND(s->st_info) == STB_LOCAL)
+		f |= SYM_LOCAL;
+	if (GELF_ST_BIND(s->st_info) == STB_WEAK)
+		f |= SYM_WEAK;
+	return f;
+}
+
+bool mod_add_symbol(struct dp_module *m, const GElf_Sym *s, const char *name, bool exported,
+		    u16 version)
+{
+	u32 f;
+
+	if (s->st_shndx == SHN_UNDEF || s->st_shndx == SHN_ABS || !name || !*name)
+		return true;
+	f = symbol_flags(m, s, exported);
+	if (!(f & (SYM_FUNC | SYM_IFUNC | SYM_DATA | SYM_LABEL)))
+		return true;
+	if (f & SYM_FUNC && is_split_name(name))
+		f |= SYM_SPLIT;
+	if (version & 0x8000)
+		f |= SYM_OLD;
+	return MOD_PUSH(&m->syms, {name, s->st_value, s->st_size, f, version & 0x7fff});
+}
+
+static bool read_table(struct dp_module *m, Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh,
+		       Elf_Data *versym)
+{
+	bool exported = sh->sh_type == SHT_DYNSYM;
+	Elf_Data *d = NULL;
+
+	while ((d = elf_getdata(scn, d))) {
+		size_t n = d->d_size / sizeof(GElf_Sym);
+
+		for (size_t i = 0; i < n; i++) {
+			GElf_Versym v = 0;
+			GElf_Sym s;
+
+			if (!gelf_getsym(d, (int)i, &s) || s.st_shndx == SHN_UNDEF)
+				continue;
+			if (versym && !gelf_getversym(versym, (int)i, &v))
+				v = 0;
+			if (!mod_add_symbol(m, &s, elf_strptr(elf, sh->sh_link, s.st_name),
+					    exported, exported ? v : 0))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Names of the versions that the file defines. */
+static bool read_versions(struct dp_module *m, Elf_Scn *scn, const GElf_Shdr *sh)
+{
+	Elf_Data *d = elf_getdata(scn, NULL);
+	int off = 0;
+
+	m->syms.versions = calloc(0x8000, sizeof(char *));
+	if (!m->syms.versions)
+		return false;
+	m->syms.nversions = 0x8000;
+	for (u32 i = 0; d && i < sh->sh_info; i++) {
+		GElf_Verdef def;
+		GElf_Verdaux aux;
+
+		if (!gelf_getverdef(d, off, &def) ||
+		    !gelf_getverdaux(d, off + (int)def.vd_aux, &aux))
+			break;
+		m->syms.versions[def.vd_ndx & 0x7fff] =
+		    elf_strptr(m->elf, sh->sh_link, aux.vda_name);
+		if (!def.vd_next)
+			break;
+		off += (int)def.vd_next;
+	}
+	return true;
+}
+
+static bool read_tables(struct dp_module *m, Elf *elf, bool main)
+{
+	Elf_Data *versym = NULL;
+	Elf_Scn *scn = NULL;
+	GElf_Shdr sh;
+
+	while (main && (scn = elf_nextscn(elf, scn))) {
+		if (!gelf_getshdr(scn, &sh))
+			continue;
+		if (sh.sh_type == SHT_GNU_versym)
+			versym = elf_getdata(scn, NULL);
+		if (sh.sh_type == SHT_GNU_verdef && !m->syms.versions &&
+		    !read_versions(m, scn, &sh))
+			return false;
+	}
+	scn = NULL;
+	while ((scn = elf_nextscn(elf, scn))) {
+		if (!gelf_getshdr(scn, &sh))
+			continue;
+		if (sh.sh_type == SHT_SYMTAB) {
+			m->has_symtab = true;
+			if (!read_table(m, elf, scn, &sh, NULL))
+				return false;
+		}
+		if (main && sh.sh_type == SHT_DYNSYM && !read_table(m, elf, scn, &sh, versym))
+			return false;
+	}
+	return true;
+}
+
+/* One entry for the same name at the same address; what .symtab and .dynsym know is united. */
+static void unite(struct mod_syms *s)
+{
+	size_t out = 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct mod_sym *v = &s->v[i];
+		size_t k = out;
+		bool same = false;
+
+		while (!same && k-- > 0 && s->v[k].addr == v->addr)
+			same = !strcmp(s->v[k].name, v->name) && s->v[k].version == v->version;
+		/* .symtab knows no versions: it adds nothing to a versioned name. */
+		for (k = out; !same && !v->version && k-- > 0 && s->v[k].addr == v->addr;)
+			same = !strcmp(s->v[k].name, v->name);
+		if (same)
+			continue;
+		s->v[out++] = *v;
+	}
+	s->n = out;
+}
+
+static const struct mod_sym *sort_base;
+
+static int by_name(const void *pa, const void *pb)
+{
+	const struct mod_sym *a = &sort_base[*(const u32 *)pa], *b = &sort_base[*(const u32 *)pb];
+	const char *p = a->name, *q = b->name;
+
+	while (*p && *p == *q && *p != '@')
+		p++, q++;
+	if ((*p && *p != '@') || (*q && *q != '@')) {
+		unsigned char x = *p == '@' ? 0 : (unsigned char)*p;
+		unsigned char y = *q == '@' ? 0 : (unsigned char)*q;
+
+		return x < y ? -1 : 1;
+	}
+	return *(const u32 *)pa < *(const u32 *)pb ? -1 : 1;
+}
+
+static bool index_names(struct mod_syms *s)
+{
+	s->by_name = calloc(s->n ? s->n : 1, sizeof(u32));
+	if (!s->by_name)
+		return false;
+	for (size_t i = 0; i < s->n; i++)
+		s->by_name[i] = (u32)i;
+	sort_base = s->v;
+	qsort(s->by_name, s->n, sizeof(u32), by_name);
+	return true;
+}
+
+int mod_load_syms(struct dp_module *m, struct dp_error *err)
+{
+	u64 addr;
+	bool ok;
+
+	if (m->syms_loaded)
+		return 0;
+	ok = read_tables(m, m->elf, true);
+	if (ok && !m->has_symtab && mod_open_debug(m))
+		ok = read_tables(m, m->debug.elf, false);
+	if (ok && !m->has_symtab)
+		ok = mod_read_mini(m);
+	if (ok && mod_find_go(m, &addr))
+		ok = mod_read_go(m, !m->has_symtab);
+	ok = ok && mod_add_plt(m);
+	if (!ok)
+		return dp_fail(err, E_FILE_MEMORY, "%s", m->path);
+	if (m->syms.n)
+		qsort(m->syms.v, m->syms.n, sizeof(*m->syms.v), by_addr);
+	unite(&m->syms);
+	if (!index_names(&m->syms))
+		return dp_fail(err, E_FILE_MEMORY, "%s", m->path);
+	m->syms_loaded = true;
+	return 0;
+}
+
+void mod_free_syms(struct dp_module *m)
+{
+	for (size_t i = 0; m->syms.demangled && i < m->syms.n; i++)
+		free(m->syms.demangled[i]);
+	for (size_t i = 0; i < m->nnames; i++)
+		free(m->names[i]);
+	free(m->names);
+	free(m->syms.demangled);
+	free(m->syms.versions);
+	free(m->syms.by_name);
+	free(m->syms.v);
+}
+
+size_t mod_sym_after(const struct dp_module *m, u64 addr)
+{
+	size_t lo = 0, hi = m->syms.n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (m->syms.v[mid].addr <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+void mod_sym_public(const struct mod_sym *s, struct dp_symbol *out)
+{
+	*out = (struct dp_symbol){s->name,
+				  s->addr,
+				  s->size,
+				  s->flags & (SYM_FUNC | SYM_IFUNC),
+				  s->flags & SYM_IFUNC,
+				  s->flags & SYM_EXPORTED,
+				  s->flags & SYM_DATA};
+}

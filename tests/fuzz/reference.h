@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* A second interpreter, slow and suspicious, as judge of the first one and of the verifier. */
+#ifndef FUZZ_REFERENCE_H
+#define FUZZ_REFERENCE_H
+
+#include "../unit/machine.h"
+
+/*
+ * Run p on m as the opcode table says. Every access is checked here, though the verifier has
+ * promised it: a broken promise is told in *complaint (else NULL).
+ */
+enum dp_run_result reference_run(struct machine *m, const struct dp_program *p, const char **complaint);
+
+#endif

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Small helpers of the end-to-end tests: TAP lines, targets, the command under test."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+BUILD = os.environ.get("DP_BUILD", os.path.abspath("build"))
+DPROBES = os.environ.get("DPROBES", os.path.join(BUILD, "src", "cmd", "dprobes"))
+TARGETS = os.path.join(BUILD, "tests", "process", "targets")
+
+_tests = []
+_children = []
+
+
+class Skip(Exception):
+    """The machine lacks what the test needs; the text says what."""
+
+
+def test(fn):
+    """Decorator: run fn as one test, named by its docstring."""
+    _tests.append(fn)
+    return fn
+
+
+def start(argv, **kw):
+    """Start a process that is ended with the test program at the latest."""
+    kw.setdefault("stdout", subprocess.DEVNULL)
+    kw.setdefault("stderr", subprocess.DEVNULL)
+    kw.setdefault("stdin", subprocess.DEVNULL)
+    p = subprocess.Popen(argv, **kw)
+    _children.append(p)
+    return p
+
+
+def stop(p, sig=signal.SIGTERM, timeout=10):
+    """End a process that start() started; returns its exit status."""
+    if p.poll() is None:
+        p.send_signal(sig)
+    try:
+        return p.wait(timeout)
+    except subprocess.TimeoutExpired:
+        p.kill()
+        return p.wait()
+
+
+def target(name):
+    return os.path.join(TARGETS, name)
+
+
+def need(*programs):
+    """Paths of programs, or a named skip."""
+    found = []
+    for name in programs:
+        path = shutil.which(name) or (os.path.exists(name) and name)
+        if not path:
+            raise Skip("%s is not installed" % name)
+        found.append(path)
+    return found
+
+
+def dprobes(*args, timeout=60, check=None, **kw):
+    """Run the command to its end; returns CompletedProcess with text output."""
+    r = subprocess.run([DPROBES, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                       errors="replace", timeout=timeout, stdin=subprocess.DEVNULL, **kw)
+    if check is not None and r.returncode != check:
+        raise AssertionError("dprobes %s: status %s\n%s\n%s" % (" ".join(map(str, args)), r.returncode,
+                                                                r.stdout[-2000:], r.stderr[-4000:]))
+    return r
+
+
+def trace_start(*args, **kw):
+    """Start `dprobes trace` in the background with its output captured in files; returns (process, out, err)."""
+    out = tempfile.NamedTemporaryFile("w+", prefix="dp-out-", delete=False)
+    err = tempfile.NamedTemporaryFile("w+", prefix="dp-err-", delete=False)
+    p = start([DPROBES, "trace", *map(str, args)], stdout=out, stderr=err, **kw)
+    p.out_path, p.err_path = out.name, err.name
+    return p
+
+
+def text_of(path):
+    with open(path, errors="replace") as f:
+        return f.read()
+
+
+def wait_for(cond, timeout=15, what="condition"):
+    end = time.time() + timeout
+    while time.time() < end:
+        r = cond()
+        if r:
+            return r
+        time.sleep(0.02)
+    raise AssertionError("timed out waiting for " + what)
+
+
+def json_lines(text):
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def code_differs(pid):
+    """Ranges of executable file mappings whose bytes differ from the file."""
+    bad = []
+    with open("/proc/%d/maps" % pid) as f:
+        maps = f.readlines()
+    with open("/proc/%d/mem" % pid, "rb", 0) as mem:
+        for line in maps:
+            f = line.split(None, 5)
+            if "x" not in f[1] or len(f) < 6 or not f[5].startswith("/") or "w" in f[1]:
+                continue
+            lo, hi = (int(x, 16) for x in f[0].split("-"))
+            path = f[5].strip()
+            try:
+                with open(path, "rb") as file:
+                    file.seek(int(f[2], 16))
+                    want = file.read(hi - lo)
+                mem.seek(lo)
+                have = mem.read(hi - lo)[:len(want)]
+            except OSError:
+                continue
+            if have != want:
+                at = next(i for i in range(len(want)) if have[i] != want[i])
+                bad.append("%s+0x%x" % (path, int(f[2], 16) + at))
+    return bad
+
+
+def our_mappings(pid):
+    with open("/proc/%d/maps" % pid) as f:
+        return [line for line in f if "dprobes-rings" in line]
+
+
+def run():
+    """Run all tests of the program and speak TAP."""
+    failed = 0
+    print("1..%d" % len(_tests))
+    for n, fn in enumerate(_tests, 1):
+        name = (fn.__doc__ or fn.__name__).strip().splitlines()[0]
+        begin = time.time()
+        try:
+            fn()
+            print("ok %d - %s (%.1f s)" % (n, name, time.time() - begin), flush=True)
+        except Skip as s:
+            print("ok %d - %s # SKIP %s" % (n, name, s), flush=True)
+        except Exception:
+            failed += 1
+            print("not ok %d - %s" % (n, name), flush=True)
+            for line in traceback.format_exc().splitlines():
+                print("# " + line, flush=True)
+    for p in _children:
+        if p.poll() is None:
+            p.kill()
+            p.wait()
+    sys.exit(1 if failed else 0)

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Probes in small targets of every kind: right events, right counts, bytes restored."""
+import os
+import re
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from tap import *  # noqa: E402,F403
+
+
+def ready(argv):
+    p = start(argv, stdout=subprocess.PIPE, text=True)
+    line = p.stdout.readline()
+    assert line.startswith("ready"), line
+    return p
+
+
+def summary_counts(err):
+    """The summary's rows: name -> dict of counts."""
+    rows, head = {}, None
+    for line in err.splitlines():
+        words = line.split()
+        if "HITS" in line:
+            head = [w.lower() for w in words]
+        elif head and len(words) >= len(head):
+            row = dict(zip(head, words))
+            try:
+                rows[row[head[0]]] = {k: int(v.replace(",", "")) for k, v in row.items() if
+                                      k in ("hits", "recorded", "filtered", "missed", "lost", "passed")}
+            except ValueError:
+                pass
+    return rows
+
+
+def trace_and_check(argv, min_events=50):
+    """Attach for a while, compare each record with what the program must have passed."""
+    p = ready(argv)
+    r = dprobes("trace", "--json", "-p", p.pid, "--duration", "1",
+                "p:in work n=%di:s64 name=+0(%si):string id=+0($arg3):u32 kind=+4($arg3):u16 small=%cx:s32",
+                "r:out work r=$retval:s64", check=0)
+    assert not code_differs(p.pid), code_differs(p.pid)
+    assert not our_mappings(p.pid)
+    events = json_lines(r.stdout)
+    ins = [e for e in events if e["event"] == "in"]
+    outs = [e for e in events if e["event"] == "out"]
+    assert len(ins) >= min_events and len(outs) >= min_events, (len(ins), len(outs), r.stderr)
+    for e in ins:
+        a = e["args"]
+        assert a["name"] == 'hello "world"' and a["id"] == 42 and a["kind"] == 2, a
+        assert a["small"] == a["n"] % 100, a
+    want = {}
+    for e in ins:
+        n = e["args"]["n"]
+        want[n * 3 + n % 100 + (13 if n & 1 else 0) + 77] = True
+    odd = [e for e in outs if e["args"]["r"] not in want]
+    assert len(odd) <= 2 * 8, odd[:3]  # calls that were under way when probes came or went
+    stamps = [e["ts"] for e in events]
+    assert stamps == sorted(stamps)
+    assert stop(p) == 0
+    assert " bad 0" in p.stdout.read()
+    return r
+
+
+@test
+def pie():
+    """position-independent executable: arguments, strings, return values"""
+    trace_and_check([target("simple"), "2"])
+
+
+@test
+def nopie():
+    """executable at a fixed low address"""
+    trace_and_check([target("simple-nopie"), "2"])
+
+
+@test
+def static_glibc():
+    """static glibc executable"""
+    trace_and_check([target("simple-static"), "2"])
+
+
+@test
+def musl():
+    """musl, dynamic and static"""
+    if not os.path.exists(target("simple-musl")):
+        raise Skip("musl-gcc is not installed")
+    trace_and_check([target("simple-musl"), "2"])
+    trace_and_check([target("simple-musl-static"), "2"])
+
+
+@test
+def rust():
+    """Rust program"""
+    if not os.path.exists(target("rustwork")):
+        raise Skip("rustc is not installed")
+    p = ready([target("rustwork"), "8"])
+    r = dprobes("trace", "--json", "-p", p.pid, "--duration", "1", "p rust_step n=%di", "r rust_step v=$retval",
+                check=0)
+    events = json_lines(r.stdout)
+    assert len(events) > 100
+    assert not code_differs(p.pid)
+    assert p.wait(40) == 0
+    assert "bad" not in p.stdout.read()
+
+
+@test
+def go():
+    """Go program: entries and exits of functions on goroutine stacks"""
+    if not os.path.exists(target("gowork")):
+        raise Skip("go is not installed")
+    p = ready([target("gowork")])
+    r = dprobes("trace", "--json", "-p", p.pid, "--duration", "1", "p:fib main.Fib n=%ax", "r:fibr main.Fib v=$retval",
+                "p:deep main.Deep", check=0)
+    events = json_lines(r.stdout)
+    assert len([e for e in events if e["event"] == "fib"]) > 100, r.stderr
+    assert {e["args"]["v"] for e in events if e["event"] == "fibr"} & {0, 1, 144, "0x90"}
+    assert not code_differs(p.pid)
+    assert stop(p) == 0
+    assert "bad 0" in p.stdout.read()
+
+
+@test
+def exact_counts():
+    """every call of a started program is counted, none twice"""
+    r = dprobes("trace", "--json", "-o", "/dev/null", "p work", "p:never work if $arg1:s64 < 0", "r:back work",
+                "p:odd work n=%di if $arg1 & 1", "--", target("simple"), "4", "50000", check=0)
+    rows = summary_counts(r.stderr)
+    assert "calls 200000 bad 0" in r.stdout + r.stderr, r.stderr
+    for name, recorded in (("work", 200000), ("never", 0), ("back", 200000), ("odd", 100000)):
+        row = next((v for k, v in rows.items() if k.split(":")[-1].split("/")[-1] in (name, "p_" + name + "_0")), None)
+        assert row, (name, rows, r.stderr)
+        assert row["hits"] == 200000, (name, row)
+        assert row["recorded"] + row["lost"] == recorded, (name, row)
+        assert row["hits"] == row["recorded"] + row["filtered"] + row["missed"] + row["lost"], row
+
+
+@test
+def filters():
+    """filters on arguments, strings and memory"""
+    p = ready([target("simple"), "1"])
+    r = dprobes("trace", "--json", "-p", p.pid, "--duration", "1",
+                'p:a work n=%di:s64 if $arg1 % 1000 == 7', 'p:b work s=+0(%si):string if s == "nothing"',
+                'p:c work s=+0(%si):string n=%di:s64 if s == "hello \\"world\\"" && n % 500 == 3', check=0)
+    ev = json_lines(r.stdout)
+    assert ev and all(e["args"]["n"] % 1000 == 7 for e in ev if e["event"] == "a")
+    assert not [e for e in ev if e["event"] == "b"]
+    assert [e for e in ev if e["event"] == "c"] and all(e["args"]["n"] % 500 == 3 for e in ev if e["event"] == "c")
+    stop(p)
+
+
+@test
+def bad_memory():
+    """arguments that cannot be read are marked, and nobody is harmed"""
+    p = ready([target("simple"), "1"])
+    r = dprobes("trace", "--json", "-p", p.pid, "--duration", "1", "p work bad=+0(%di):u64 s=+8(%di):string n=%di:s64",
+                check=0)
+    ev = json_lines(r.stdout)
+    assert len(ev) > 50
+    assert all(e["args"]["bad"] is None for e in ev), ev[0]
+    assert stop(p) == 0
+
+
+@test
+def text_layout():
+    """text output in the layout of the event tracer"""
+    p = ready([target("simple"), "1"])
+    r = dprobes("trace", "-p", p.pid, "--duration", "0.5", "p:here outer+0 n=%di:s64", "r outer", check=0)
+    assert "TASK-PID" in r.stdout and "TIMESTAMP" in r.stdout
+    assert re.search(r"simple-%d\S* +\[\d{3}\] +\d+\.\d{6}: here: @outer\+0 n=\d+" % p.pid, r.stdout) or \
+        re.search(r"simple-\d+ +\[\d{3}\] +\d+\.\d{6}: here: @outer\+0 n=\d+", r.stdout), r.stdout[:500]
+    assert "<-outer" in r.stdout
+    stop(p)
+
+
+@test
+def mid_function():
+    """probes in the middle of a function: registers and live flags are kept"""
+    p = ready([target("simple"), "2"])
+    funcs = dprobes("funcs", "-p", p.pid, "work", check=0)
+    assert "work" in funcs.stdout
+    out = subprocess.run(["objdump", "-d", "--no-show-raw-insn", target("simple")], stdout=subprocess.PIPE, text=True,
+                         check=True).stdout
+    body = out.split("<work>:")[1].split("\n\n")[0].split("\tret")[0] + "\tret"
+    addrs = [int(line.split(":")[0], 16) for line in body.splitlines()[1:] if ":" in line]
+    events = ["p:i%d work+%d" % (i, a - addrs[0]) for i, a in enumerate(addrs)]
+    r = dprobes("trace", "--json", "--allow-trap", "-p", p.pid, "--duration", "0.7", *events, check=0)
+    seen = {e["event"] for e in json_lines(r.stdout)}
+    assert len(seen) > len(addrs) * 0.7, (len(seen), len(addrs), r.stderr)
+    assert not code_differs(p.pid)
+    assert stop(p) == 0
+    assert " bad 0" in p.stdout.read()
+
+
+@test
+def spawn_output():
+    """a program started under probes keeps its own exit status and output"""
+    with tempfile.TemporaryDirectory() as d:
+        path = os.path.join(d, "trace.txt")
+        r = dprobes("trace", "-o", path, "p libc:malloc bytes=%di", "--", "sh", "-c", "echo hello; exit 3")
+        assert "hello" in r.stdout
+        assert "malloc" in text_of(path), r.stderr
+
+
+run()

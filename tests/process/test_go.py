@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""A Go program with every function of its runtime probed: stacks that move, preemption, garbage collection."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(__file__))
+from real import *  # noqa: E402,F403
+
+ROUNDS = int(os.environ.get("DP_GO_ROUNDS", "2"))
+
+
+def gowork(**env):
+    if not os.path.exists(target("gowork")):
+        raise Skip("go is not installed")
+    p = start([target("gowork")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+              env=dict(os.environ, **env))
+    assert p.stdout.readline().startswith("ready")
+    return p
+
+
+def goes_on(p):
+    """The program still makes progress, and ends well; returns how many rounds its goroutines made."""
+    assert p.poll() is None, p.stderr.read()[-6000:]
+    assert stop(p, timeout=30) == 0, (p.returncode, p.stderr.read()[-6000:])
+    out = p.stdout.read()
+    assert "bad 0" in out, out
+    return int(re.search(r"calls (\d+)", out).group(1))
+
+
+def probe(events, seconds, **env):
+    p = gowork(**env)
+    for _ in range(ROUNDS):
+        t = trace_start("-o", "/dev/null", "-p", p.pid, *events)
+        try:
+            armed(t, p)
+            time.sleep(seconds)
+            err = finish(t, p)
+        except AssertionError:
+            if p.poll() is not None:
+                raise AssertionError("status %s: %s" % (p.returncode, p.stderr.read()[:6000]))
+            raise
+        forget(t)
+    total = rows_of(err)["total"]
+    # A preemption signal that comes during a hit finds the thread busy: its own hits are missed, and counted so.
+    assert total["hits"] > 1000 and total["missed"] < total["hits"] / 1000 and not total["lost"], total
+    calls = goes_on(p)
+    print("# figure: Go, %s: %d probes, %d hits in the last round, goroutines made %d rounds, bad 0"
+          % (" ".join(e.split()[0] + " " + e.split()[1] for e in events), probes_of(err), total["hits"], calls))
+
+
+@test
+def entries():
+    """all functions at their entries"""
+    probe(["p * " + NEVER], 2)
+
+
+@test
+def exits():
+    """exits of the program's own functions, and entries of all"""
+    probe(["p * " + NEVER, "r main.* " + NEVER_R, "r sort.* " + NEVER_R, "r strings.* " + NEVER_R], 2)
+
+
+@test
+def runtime_exits():
+    """exits of the functions of the runtime"""
+    probe(["r runtime.* " + NEVER_R], 2)
+
+
+@test
+def everything():
+    """all entries and all exits"""
+    probe(["p * " + NEVER, "r * " + NEVER_R], 2)
+
+
+@test
+def collected():
+    """all entries and exits while the garbage collector never rests"""
+    probe(["p * " + NEVER, "r * " + NEVER_R], 2, GOGC="1")
+
+
+@test
+def instructions_of_it():
+    """all instructions of the program's own functions and of stack growth, maps and the allocator"""
+    where = tempfile.mkdtemp(prefix="dp-go-")
+    lines = instructions("gowork", target("gowork"), [
+        "main.*", "runtime.morestack*", "runtime.newstack*", "runtime.copystack*", "runtime.mallocgc*", "runtime.map*",
+        "runtime.scanobject*", "runtime.asyncPreempt*", "runtime.memmove*", "runtime.memclr*", "strings.*", "sort.*",
+        "runtime.gcWriteBarrier*", "runtime.wbBuf*", "runtime.mcall*", "runtime.systemstack*", "runtime.gogo*",
+        "runtime.findRunnable*", "runtime.schedule*"])
+    p = gowork(GOGC="20")
+    t = trace_start("-o", "/dev/null", "-p", p.pid, "-f", event_file(where, lines))
+    armed(t, p)
+    time.sleep(2)
+    err = finish(t, p)
+    assert probes_of(err) == len(lines), (len(lines), err[-2000:])
+    total = rows_of(err)["total"]
+    print("# figure: Go, %d instructions probed at once, %d hits, goroutines made %d rounds, bad 0"
+          % (len(lines), total["hits"], goes_on(p)))
+    forget(t)
+    shutil.rmtree(where)
+
+
+run()

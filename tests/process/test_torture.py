@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Rounds of attach, arm, remove, detach against a restless program; dprobes killed at random points."""
+import os
+import random
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from tap import *  # noqa: E402,F403
+
+ROUNDS = int(os.environ.get("DP_ROUNDS", "1000"))
+KILLS = int(os.environ.get("DP_KILLS", "200"))
+EVENTS = ["p:mix mix a=%di b=%si", "r:mixr mix v=$retval", "p:cmp compare", "p:h hash_text s=+0(%di):string if $arg2 > 20",
+          "p:al on_alarm", "p:m libc:malloc n=%di if $arg1 > 1500", "p:c compute s=%di", "r:cr compute"]
+
+
+def churn():
+    p = start([target("churn"), target("plugin.so"), "6"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert p.stdout.readline().startswith("ready")
+    return p
+
+
+def alive(p):
+    if p.poll() is not None:
+        raise AssertionError("the target ended: status %s: %s" % (p.returncode, p.stderr.read()))
+
+
+def done(p):
+    assert stop(p, timeout=30) == 0, p.stderr.read()
+    print("# " + p.stdout.read().strip())
+
+
+@test
+def rounds():
+    """attach, arm, remove, detach, again and again, against threads, forks, signals, dlopen"""
+    p = churn()
+    tool = os.path.join(BUILD, "tests", "process", "rounds")
+    if os.path.exists(tool):
+        r = subprocess.run([tool, str(p.pid), str(ROUNDS)] + EVENTS, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                           text=True, timeout=800)
+        print("\n".join("# " + line for line in r.stdout.splitlines()[-6:]))
+        alive(p)
+        assert r.returncode == 0, r.stdout[-3000:]
+    assert not code_differs(p.pid), code_differs(p.pid)
+    assert not our_mappings(p.pid)
+    done(p)
+
+
+@test
+def killed():
+    """kill -9 of dprobes at random points: the target goes on, the next one cleans up"""
+    p = churn()
+    rng = random.Random(7)
+    left = 0
+    span = 0.1  # seconds from start to probes in place, followed as the machine's load changes
+    for i in range(KILLS):
+        t = start([DPROBES, "trace", "-o", "/dev/null", "-p", str(p.pid), *EVENTS])
+        begin = time.time()
+        if i % 20 == 0:
+            wait_for(lambda: our_mappings(p.pid), what="probes in place")
+            span = time.time() - begin
+        else:
+            time.sleep(rng.uniform(0.0, 1.7 * span))
+        t.kill()
+        t.wait()
+        alive(p)
+        left += bool(our_mappings(p.pid))
+    assert left > 0
+    r = dprobes("trace", "-o", "/dev/null", "-p", p.pid, "--duration", "0.3", *EVENTS, check=0)
+    time.sleep(0.1)
+    assert not code_differs(p.pid), code_differs(p.pid)
+    assert not our_mappings(p.pid)
+    print("# figure: dprobes killed %d times at random points, %d times with probes in place" % (KILLS, left))
+    done(p)
+
+
+run()

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Run every test and sum up.
+
+A test is an executable build/tests/**/test-* or a script tests/**/test_*.py. Each speaks TAP on
+its standard output ("ok N - name", "not ok N - name", "ok N - name # SKIP reason"). Each test gets the
+environment variable DPROBES (the command under test) and DP_BUILD (the build directory).
+The last line printed is "N passed, N failed, N skipped". Usage: run.py BUILD_DIR [PATTERN...]
+"""
+import fnmatch
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LIMIT = int(os.environ.get("DP_TEST_LIMIT", "900"))  # seconds for one test program
+LINE = re.compile(r"^(not )?ok\b\s*\d*\s*-?\s*(.*)$")
+
+
+def discover(build):
+    found = []
+    for top, _, names in sorted(os.walk(os.path.join(build, "tests"))):
+        for name in sorted(names):
+            path = os.path.join(top, name)
+            if name.startswith("test-") and os.access(path, os.X_OK) and not os.path.isdir(path):
+                found.append([path])
+    for top, _, names in sorted(os.walk(HERE)):
+        for name in sorted(names):
+            if name.startswith("test_") and name.endswith(".py"):
+                found.append([sys.executable, os.path.join(top, name)])
+    return found
+
+
+def run(argv, env):
+    """Run one test program; returns (passed, failed, skips, failures)."""
+    label = os.path.relpath(argv[-1], os.path.dirname(HERE))
+    started = time.time()
+    proc = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            errors="replace", env=env, start_new_session=True)
+    try:
+        out, _ = proc.communicate(timeout=LIMIT)
+        status = proc.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(proc.pid, signal.SIGKILL)
+        out, _ = proc.communicate()
+        status = "no end within %d s" % LIMIT
+    passed, failures, skips = 0, [], []
+    for line in out.splitlines():
+        m = LINE.match(line.strip())
+        if not m:
+            continue
+        if m.group(1):
+            failures.append(m.group(2))
+        elif "# SKIP" in m.group(2).upper() or "# skip" in m.group(2):
+            skips.append(m.group(2))
+        else:
+            passed += 1
+    if status != 0 and not failures:
+        failures.append("%s ended with %s" % (label, status))
+    if passed + len(failures) + len(skips) == 0:
+        failures.append("%s reported no test" % label)
+    word = "FAIL" if failures else "ok"
+    print("%-4s %-52s %4d passed %3d failed %3d skipped %7.1f s"
+          % (word, label, passed, len(failures), len(skips), time.time() - started), flush=True)
+    for line in out.splitlines():
+        if line.startswith("# figure:"):
+            print("     " + line[2:])
+    for reason in skips:
+        print("     skipped: " + reason)
+    if failures:
+        for name in failures:
+            print("     not ok: " + name)
+        print("     " + "\n     ".join(out.splitlines()[-60:]))
+    sys.stdout.flush()
+    return passed, len(failures), len(skips)
+
+
+def main():
+    build = os.path.abspath(sys.argv[1])
+    patterns = sys.argv[2:]
+    env = dict(os.environ, DP_BUILD=build, DPROBES=os.path.join(build, "src", "cmd", "dprobes"),
+               CMOCKA_MESSAGE_OUTPUT="TAP")
+    total = [0, 0, 0]
+    for argv in discover(build):
+        if patterns and not any(fnmatch.fnmatch(argv[-1], "*" + p + "*") for p in patterns):
+            continue
+        for i, n in enumerate(run(argv, env)):
+            total[i] += n
+    print("%d passed, %d failed, %d skipped" % tuple(total))
+    return 1 if total[1] or total[0] == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The engine without a target: places satisfy the boundary bytes and never overlap; the publication
+ * protocol is checked after every single byte that it writes.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine.h"
+
+static int tests, failures;
+
+static void report(bool good, const char *name)
+{
+	tests++;
+	failures += !good;
+	printf("%sok %d - %s\n", good ? "" : "not ", tests, name);
+}
+
+/* ---- places ---- */
+
+struct taken {
+	u64 lo, hi;
+};
+
+static int by_lo(const void *a, const void *b)
+{
+	const struct taken *x = a, *y = b;
+
+	return x->lo < y->lo ? -1 : x->lo > y->lo;
+}
+
+static bool traps(u8 b)
+{
+	return b == 0xcc || (b >= 0x6c && b <= 0x6f) || b == 0xf4 || (b >= 0xec && b <= 0xef) || b == 0xfa ||
+	       b == 0xfb;
+}
+
+static bool jump_is_right(u64 next, u64 addr, u8 bounds)
+{
+	s64 rel = (s64)(addr - next);
+	u8 bytes[5] = {0xe9};
+
+	if (rel < -0x80000000ll || rel > 0x7fffffffll)
+		return false;
+	memcpy(bytes + 1, &rel, 4);
+	for (int i = 1; i <= 4; i++)
+		if (bounds >> i & 1 && !(i == 4 ? traps(bytes[4]) : bytes[i] == 0xcc))
+			return false;
+	return true;
+}
+
+static void test_places(u64 base, u64 text, u32 n, bool low, const char *name)
+{
+	struct dp_space space = {0};
+	struct taken *v = calloc(n, sizeof(*v));
+	u32 placed = 0, failed = 0;
+	bool right = true, apart = true;
+
+	dp_space_busy(&space, 0, 65536);
+	dp_space_busy(&space, base, base + text);
+	if (low)
+		dp_space_busy(&space, base + text, base + text + (1ull << 30));
+	dp_space_busy(&space, (1ull << 47) - 4096, ~0ull);
+	srand(1);
+	for (u32 i = 0; i < n; i++) {
+		u8 bounds = (u8)((rand() & rand() & 0x1e));
+		struct dp_place want = {base + 5 + (u64)rand() % (text - 5), bounds, 40 + (u32)rand() % 100,
+					base + text > 0x7fe00000 ? base + text - 0x7fe00000 : 65536, base + 0x7fe00000};
+		u64 addr;
+
+		if (dp_space_place(&space, &want, &addr, NULL)) {
+			failed++;
+			continue;
+		}
+		right &= jump_is_right(want.next, addr, bounds);
+		v[placed++] = (struct taken){addr, addr + want.size};
+	}
+	qsort(v, placed, sizeof(*v), by_lo);
+	for (u32 i = 1; i < placed; i++)
+		apart &= v[i - 1].hi <= v[i].lo;
+	printf("# %s: %u placed, %u not, %u areas\n", name, placed, failed, space.nareas);
+	report(right && apart && failed * 50 < n, name);
+	for (u32 i = 0; i < space.nareas; i++)
+		for (u32 k = 0; k < placed; k++)
+			apart &= v[k].hi <= base || v[k].lo >= base + text;
+	report(apart, "no place inside the module");
+	dp_space_free(&space);
+	free(v);
+}
+
+/* ---- the protocol ---- */
+
+struct model {
+	u8 mem[64], orig[64];
+	const struct dp_patch *patch;
+	bool serialised; /* since the last write */
+	bool good;
+	u8 mixed[64]; /* byte values a processor may still have fetched: old ones until serialised */
+	int writes;
+};
+
+/* Each displaced instruction: its first byte traps, or all of it is original; the first may also be the whole jump. */
+static bool state_is_safe(const struct model *m)
+{
+	const struct dp_patch *p = m->patch;
+	u32 starts[6], n = 0;
+
+	starts[n++] = 0;
+	for (u32 i = 1; i < 5; i++)
+		if (p->bounds >> i & 1)
+			starts[n++] = i;
+	starts[n] = 5;
+	for (u32 k = 0; k < n; k++) {
+		u8 first = m->mem[8 + starts[k]];
+		u32 len = starts[k + 1] - starts[k];
+
+		if (first == 0xcc || (k && traps(first) && first == p->jump[starts[k]]))
+			continue;
+		if (k == 0 && !memcmp(m->mem + 8, p->jump, 5))
+			continue;
+		if (!memcmp(m->mem + 8 + starts[k], m->orig + 8 + starts[k], len))
+			continue;
+		return false;
+	}
+	return true;
+}
+
+static int model_write(void *arg, u64 addr, const void *bytes, u32 n, struct dp_error *err)
+{
+	struct model *m = arg;
+
+	(void)err;
+	/* Bytes appear one by one, in either direction: each intermediate state must be safe. */
+	for (int pass = 0; pass < 2; pass++) {
+		u8 keep[64];
+
+		memcpy(keep, m->mem, sizeof(keep));
+		for (u32 i = 0; i < n; i++) {
+			u32 k = pass ? n - 1 - i : i;
+
+			m->mem[addr + k] = ((const u8 *)bytes)[k];
+			m->good &= state_is_safe(m);
+		}
+		if (!pass)
+			memcpy(m->mem, keep, sizeof(keep));
+	}
+	m->writes++;
+	return 0;
+}
+
+static int model_serialise(void *arg, struct dp_error *err)
+{
+	(void)arg;
+	(void)err;
+	return 0;
+}
+
+static void model_breathe(void *arg)
+{
+	(void)arg;
+}
+
+static void test_protocol(void)
+{
+	bool good = true, restored = true, armed = true;
+
+	for (u32 bounds = 0; bounds < 32; bounds += 2)
+		for (u32 seed = 0; seed < 200; seed++) {
+			struct dp_patch p = {.addr = 8, .len = 5, .bounds = (u8)bounds};
+			struct model m = {.patch = &p, .good = true};
+			struct dp_host host = {model_write, model_serialise, model_breathe, &m};
+
+			srand(seed);
+			for (u32 i = 0; i < 64; i++)
+				m.orig[i] = m.mem[i] = (u8)(rand() % 200);
+			memcpy(p.orig, m.orig + 8, 5);
+			p.jump[0] = 0xe9;
+			for (u32 i = 1; i < 5; i++)
+				p.jump[i] = bounds >> i & 1 ? 0xcc : (u8)rand();
+			dp_publish(&host, &p, 1, NULL);
+			armed &= !memcmp(m.mem + 8, p.jump, 5);
+			dp_withdraw(&host, &p, 1, NULL);
+			restored &= !memcmp(m.mem, m.orig, 64);
+			good &= m.good;
+		}
+	report(good, "every intermediate byte state is safe to execute");
+	report(armed, "after publication the jump stands");
+	report(restored, "after withdrawal every byte is original");
+}
+
+static void test_breakpoint(void)
+{
+	struct dp_patch p = {.addr = 8, .len = 1, .orig = {0x90}, .jump = {0xcc}};
+	struct model m = {.patch = &p, .good = true};
+	struct dp_host host = {model_write, model_serialise, model_breathe, &m};
+
+	memset(m.orig, 0x90, sizeof(m.orig));
+	memcpy(m.mem, m.orig, sizeof(m.mem));
+	dp_publish(&host, &p, 1, NULL);
+	report(m.mem[8] == 0xcc && m.mem[9] == 0x90, "a breakpoint changes one byte");
+	dp_withdraw(&host, &p, 1, NULL);
+	report(!memcmp(m.mem, m.orig, 64), "a breakpoint is taken back");
+}
+
+int main(void)
+{
+	test_places(0x7f1234560000, 2 << 20, 5000, false, "places near a shared object");
+	test_places(0x555555554000, 1 << 20, 5000, false, "places near a position-independent executable");
+	test_places(0x400000, 6 << 20, 5000, true, "places near an executable at a low address");
+	test_protocol();
+	test_breakpoint();
+	printf("1..%d\n", tests);
+	return failures != 0;
+}
