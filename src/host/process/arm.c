@@ -583,7 +583,7 @@ static void finish_children(struct arming *a)
 static void last_round(struct arming *a)
 {
 	struct dp_tracer *t = &a->tracer;
-	struct dp_moves mv = {a->s->plan.redirects, a->s->plan.nredirects, NULL, 0, 0};
+	struct dp_moves mv = {.map = a->s->plan.redirects, .nmap = a->s->plan.nredirects};
 
 	for (u32 i = 0; i < t->n; i++) {
 		struct dp_thread *th = &t->v[i];

@@ -149,12 +149,33 @@ struct dp_caps {
 int dp_caps_find(struct dp_caps *c, struct dp_tracer *t, const struct dp_mem *mem, struct dp_error *err);
 int dp_status_field(pid_t pid, pid_t tid, const char *name, char *buf, size_t size);
 
+/* ---- program counters of stopped threads (frames.c) ---- */
+
+struct dp_moves {
+	const struct dp_redirect *map; /* where a program counter found at .pc goes on */
+	u32 nmap;
+	const struct dp_range *avoid;
+	u32 navoid;
+	u64 slots, slots_hi; /* of the session whose code is to go away; 0 none */
+	u64 moved;	     /* counted up */
+	u64 where;	     /* the last program counter that was found in `avoid` */
+};
+
+/*
+ * Look at one stopped thread. Its program counter, and those in signal frames that may still be in use on its stacks, are
+ * moved by `map`. True when none is left in `avoid`.
+ */
+bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct dp_maps *maps,
+		    struct dp_moves *mv);
+
 /* ---- taking probes out of a process (withdraw.c) ---- */
 
 struct dp_withdrawn {
 	u32 restored;	/* patches taken back */
 	u32 skipped;	/* their module is gone, or somebody else changed the bytes */
 	u64 kept_bytes; /* still mapped because a thread may be inside */
+	pid_t inside;	/* that thread, and where it or a signal frame of it stands; 0: the bytes are not ours */
+	u64 where;
 	u64 longest_stop_ns, stops, moved, rescued;
 };
 
@@ -166,17 +187,5 @@ int dp_withdraw_process(pid_t pid, u64 ctl_addr, bool crashed, struct dp_withdra
 
 /* Address of a control block in pid, 0 when there is none. */
 u64 dp_find_control(pid_t pid);
-
-/* After threads may have run into patched bytes: look at one stopped thread; true when its program counters (the one at hand
- * and those in signal frames) were all outside of `avoid` or could be moved by `map`. */
-struct dp_moves {
-	const struct dp_redirect *map;
-	u32 nmap;
-	const struct dp_range *avoid;
-	u32 navoid;
-	u64 moved;
-};
-bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct dp_maps *maps,
-		    struct dp_moves *mv);
 
 #endif

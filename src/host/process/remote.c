@@ -259,7 +259,7 @@ static int wait_done(struct dp_remote *r, bool (*done)(void *arg), void *arg, st
 /* Wait until every thread (or every one that worked for us) was seen outside of these places once. */
 static int wait_outside(struct dp_remote *r, const struct dp_range *v, u32 n, bool workers, struct dp_error *err)
 {
-	struct dp_moves mv = {NULL, 0, v, n, 0};
+	struct dp_moves mv = {.avoid = v, .navoid = n};
 	struct dp_tracer *t = r->tracer;
 	u64 begin = dp_now_ns();
 	u32 ms = 0;

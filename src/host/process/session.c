@@ -188,8 +188,12 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 		if (!r && wd.skipped)
 			dp_session_say(s, "%u places were changed by somebody else meanwhile and left alone",
 				       wd.skipped);
-		if (!r && wd.kept_bytes)
-			dp_session_say(s, "%llu KiB stay mapped in process %d: a thread may still be inside",
+		if (!r && wd.kept_bytes && wd.inside)
+			dp_session_say(s, "%llu KiB stay mapped in process %d: thread %d may still be inside, at %#llx",
+				       (unsigned long long)wd.kept_bytes / 1024, (int)s->pid, (int)wd.inside,
+				       (unsigned long long)wd.where);
+		else if (!r && wd.kept_bytes)
+			dp_session_say(s, "%llu KiB stay mapped in process %d: somebody else changed bytes there",
 				       (unsigned long long)wd.kept_bytes / 1024, (int)s->pid);
 		if (r && !dp_session_alive(s))
 			r = 0;

@@ -14,6 +14,7 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -163,6 +164,51 @@ static int fail_attach(const struct dp_tracer *t, int r, struct dp_error *err)
 	return dp_fail(err, E_TARGET_GONE, "process %d", (int)t->pid);
 }
 
+/*
+ * Whether a thread may be inside a fork that began before it was seized: then nobody tells us of the child. A thread that is
+ * running may be anywhere; for one that sleeps the kernel names the call.
+ */
+static bool may_fork_unseen(pid_t pid, pid_t tid)
+{
+	char path[64], line[256] = "";
+	unsigned long long flags = 0, arg = 0;
+	struct iovec to = {&flags, sizeof(flags)}, from = {NULL, sizeof(flags)};
+	long nr = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
+	f = fopen(path, "re");
+	if (f) {
+		if (!fgets(line, sizeof(line), f))
+			line[0] = '\0';
+		fclose(f);
+	}
+	if (sscanf(line, "%ld %llx", &nr, &arg) < 1)
+		return true;
+	if (nr == SYS_clone)
+		flags = arg;
+	from.iov_base = (void *)(uintptr_t)arg; /* clone3's arguments begin with the flags */
+	if (nr == SYS_clone3 && process_vm_readv(tid, &to, 1, &from, 1, 0) != (ssize_t)sizeof(flags))
+		return true;
+	return nr == SYS_fork || ((nr == SYS_clone || nr == SYS_clone3) && !(flags & CLONE_VM));
+}
+
+/*
+ * A child gets the signal actions first and the memory later. One that is made while breakpoints and the handler for them
+ * come in could have the breakpoints only, and die of them. So every thread must be seen outside of such a fork before
+ * anything changes.
+ */
+static void pass_forks(struct dp_tracer *t)
+{
+	for (u32 i = 0; i < t->n; i++) {
+		struct dp_thread *th = &t->v[i];
+
+		if (!th->gone && !th->released && !th->foreign && th->running && may_fork_unseen(t->pid, th->tid) &&
+		    dp_tracer_stop(t, th, 1000000000))
+			dp_tracer_resume(t, &t->v[i]);
+	}
+}
+
 int dp_tracer_attach(struct dp_tracer *t, pid_t pid, struct dp_error *err)
 {
 	int r;
@@ -186,6 +232,7 @@ int dp_tracer_attach(struct dp_tracer *t, pid_t pid, struct dp_error *err)
 		return r;
 	}
 	seize_sharers(t);
+	pass_forks(t);
 	return 0;
 }
 

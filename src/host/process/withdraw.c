@@ -17,81 +17,7 @@
 #include "host/process/publish-host.h"
 #include "host/process/process-priv.h"
 
-#define STACK_SCAN (1024 * 1024ull)
 #define GRACE_NS 20000000000ull
-
-static bool in_ranges(const struct dp_range *v, u32 n, u64 a)
-{
-	for (u32 i = 0; i < n; i++)
-		if (a >= v[i].lo && a < v[i].hi)
-			return true;
-	return false;
-}
-
-/*
- * A saved program counter is followed by flags and segments (cs, and ss since Linux 4.7) in a signal frame, and
- * nowhere else.
- */
-static bool looks_like_signal_frame(const u64 *w)
-{
-	return !(w[1] & ~0x3fffffull) && (w[1] & 2) && (w[2] == 0x33 || w[2] == 0x002b000000000033ull);
-}
-
-/* Program counters in signal frames on the stack, moved like those at hand. False: one had to stay inside. */
-static bool move_frames(const struct dp_mem *mem, u64 sp, u64 limit, struct dp_moves *mv)
-{
-	enum { STEP = 512 };
-	u64 w[STEP + 2];
-	bool clear = true;
-
-	for (sp &= ~7ull; sp + sizeof(w) <= limit; sp += STEP * 8) {
-		if (dp_mem_read(mem, sp, w, sizeof(w), NULL))
-			break;
-		for (u32 i = 0; i < STEP; i++) {
-			u64 to;
-
-			if (!looks_like_signal_frame(&w[i]))
-				continue;
-			to = dp_redirect_find(mv->map, mv->nmap, w[i]);
-			if (to) {
-				dp_mem_write(mem, sp + i * 8, &to, 8, NULL);
-				mv->moved++;
-			} else if (in_ranges(mv->avoid, mv->navoid, w[i])) {
-				clear = false;
-			}
-		}
-	}
-	return clear;
-}
-
-bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct dp_maps *maps,
-		    struct dp_moves *mv)
-{
-	struct user_regs_struct regs;
-	const struct dp_map *stack;
-	u64 to, limit;
-	bool clear;
-
-	if (ptrace(PTRACE_GETREGS, th->tid, 0, &regs))
-		return th->gone;
-	dp_fix_restart(th->tid, &regs, false);
-	to = dp_redirect_find(mv->map, mv->nmap, regs.rip);
-	if (!to && (s64)regs.orig_rax >= 0 && dp_redirect_find(mv->map, mv->nmap, regs.rip - 2) &&
-	    !dp_signal_pending(th->tid)) {
-		/* To be made again from a byte that traps now: spare the thread the trap. */
-		dp_fix_restart(th->tid, &regs, true);
-		to = dp_redirect_find(mv->map, mv->nmap, regs.rip);
-	}
-	if (to) {
-		regs.rip = to;
-		mv->moved++;
-	}
-	ptrace(PTRACE_SETREGS, th->tid, 0, &regs);
-	clear = !in_ranges(mv->avoid, mv->navoid, regs.rip);
-	stack = dp_maps_at(maps, regs.rsp);
-	limit = stack ? DP_MIN(stack->hi, regs.rsp + STACK_SCAN) : regs.rsp + 65536;
-	return move_frames(mem, regs.rsp, limit, mv) && clear;
-}
 
 u64 dp_find_control(pid_t pid)
 {
@@ -215,7 +141,8 @@ static bool all_threads_out(struct work *w)
 {
 	struct dp_tracer *t = &w->tracer;
 	u64 begin = dp_now_ns();
-	struct dp_moves mv = {w->homes, w->ctl.nhomes, w->areas, w->ctl.nareas + 1, 0};
+	struct dp_moves mv = {.map = w->homes, .nmap = w->ctl.nhomes, .avoid = w->areas, .navoid = w->ctl.nareas + 1,
+			      .slots = w->ctl.slots, .slots_hi = w->ctl.slots + (u64)w->ctl.nslots * DP_SLOT_SIZE};
 	u32 ms = 0;
 	bool all;
 
@@ -231,12 +158,14 @@ static bool all_threads_out(struct work *w)
 			if (th->done || th->gone || th->released || th->foreign)
 				continue;
 			if (dp_tracer_stop(t, th, 20000000)) {
-				bool out = dp_move_thread(&t->v[i], &w->mem, &w->maps, &mv);
-
-				t->v[i].done = out;
-				dp_tracer_resume(t, &t->v[i]);
+				th->done = dp_move_thread(th, &w->mem, &w->maps, &mv);
+				dp_tracer_resume(t, th);
 			}
-			all &= t->v[i].done || t->v[i].gone;
+			if (!th->done && !th->gone) {
+				all = false;
+				w->out->inside = th->tid;
+				w->out->where = mv.where;
+			}
 		}
 		if (!all)
 			dp_tracer_pause(t, &ms);
@@ -334,7 +263,7 @@ static int unmap(struct work *w, struct dp_error *err)
 static bool restore_stopped(struct work *w)
 {
 	struct dp_tracer *t = &w->tracer;
-	struct dp_moves mv = {w->redirects, w->ctl.nredirects, NULL, 0, 0};
+	struct dp_moves mv = {.map = w->redirects, .nmap = w->ctl.nredirects};
 	bool good = true;
 
 	for (u32 i = 0; i < t->n; i++)
@@ -358,6 +287,30 @@ static u64 mapped_bytes(const struct work *w)
 	for (u32 i = 0; i < w->ctl.nareas; i++)
 		sum += w->areas[i].hi - w->areas[i].lo;
 	return sum;
+}
+
+/*
+ * Forked children that were held since their birth: their copies of the code may be in any step, and the signal action may
+ * have been lost just then, so that a breakpoint would kill them. Their only thread comes from the call that made it, and
+ * so stands on no byte that changes here.
+ */
+static void restore_children(struct work *w)
+{
+	for (u32 i = 0; i < w->tracer.n; i++) {
+		const struct dp_thread *th = &w->tracer.v[i];
+		struct dp_mem mem;
+
+		if (!th->foreign || th->gone || th->released || dp_mem_open(&mem, th->tid, NULL))
+			continue;
+		for (u32 k = 0; k < w->npatches; k++) {
+			const struct dp_patch *p = &w->patches[k];
+			u8 now[5];
+
+			if (!dp_mem_read(&mem, p->addr, now, p->len, NULL) && is_ours(p, now, true))
+				dp_mem_write(&mem, p->addr, p->orig, p->len, NULL);
+		}
+		dp_mem_close(&mem);
+	}
 }
 
 static int prepare(struct work *w, u64 ctl_addr, bool crashed, struct dp_error *err)
@@ -432,8 +385,11 @@ int dp_withdraw_process(pid_t pid, u64 ctl_addr, bool crashed, struct dp_withdra
 		else
 			r = unmap(&w, err);
 	}
-	if (w.tracer.dead || w.tracer.execed)
+	if (w.tracer.dead || w.tracer.execed) {
 		r = 0; /* nothing is left in there */
+		out->kept_bytes = 0;
+	}
+	restore_children(&w);
 	finish(&w);
 	return r;
 }

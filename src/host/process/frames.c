@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Where a stopped thread will go on: its program counter, and those that signal frames on its stacks hold. Moves them
+ * between original code and detours, and tells whether the thread may still come into code that is to go away.
+ */
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+
+#include "host/process/process-priv.h"
+
+#define STACK_SCAN (1024 * 1024ull)
+#define STACKS_MAX 8 /* stacks of one thread that are followed, each interrupted by a handler on the next */
+
+/*
+ * Words of a signal frame around the saved program counter: struct ucontext's stack_t, then the registers in the
+ * order of sigcontext.
+ */
+enum { W_ALT = 0, W_ALT_SIZE = 2, W_SP = 18, W_PC = 19, W_FLAGS = 20, W_CS = 21, W_END = 22 };
+
+struct stack { /* a part of a stack that is in use */
+	u64 lo, hi;
+};
+
+struct scan {
+	const struct dp_mem *mem;
+	const struct dp_maps *maps;
+	struct dp_moves *mv;
+	u64 sp; /* of the thread, as it is stopped */
+	struct stack v[STACKS_MAX];
+	u32 n;
+	bool clear;
+};
+
+static bool in_ranges(const struct dp_range *v, u32 n, u64 a)
+{
+	for (u32 i = 0; i < n; i++)
+		if (a >= v[i].lo && a < v[i].hi)
+			return true;
+	return false;
+}
+
+/*
+ * A saved program counter is followed by flags and segments (cs, and ss since Linux 4.7) in a signal frame, and
+ * nowhere else.
+ */
+static bool is_frame(const u64 *w)
+{
+	return !(w[W_FLAGS] & ~0x3fffffull) && (w[W_FLAGS] & 2) &&
+	       (w[W_CS] == 0x33 || w[W_CS] == 0x002b000000000033ull);
+}
+
+/*
+ * Handlers' stacks often lie in the middle of other memory (goroutines' stacks, say), where a scan finds what handlers
+ * left there long ago. A frame on an alternate stack can only be in use by a thread that runs on it now.
+ */
+static bool on_other_stack(const struct scan *s, const u64 *w, u64 at)
+{
+	u64 lo = w[W_ALT], size = w[W_ALT_SIZE];
+
+	return size && size <= STACK_SCAN * 64 && at - lo < size && s->sp - lo >= size;
+}
+
+/*
+ * A hit that was interrupted while on its slot's stack is over once the slot is not busy; since no hit can begin any
+ * more, it stays so.
+ */
+static bool hit_is_over(const struct scan *s, u64 sp)
+{
+	const struct dp_moves *mv = s->mv;
+	u64 busy_at = (sp - mv->slots) / DP_SLOT_SIZE * DP_SLOT_SIZE + mv->slots + DP_SLOT_HEAD +
+		      offsetof(struct dp_slot_head, busy);
+	u32 busy;
+
+	return mv->slots && sp >= mv->slots && sp < mv->slots_hi && !dp_mem_read(s->mem, busy_at, &busy, 4, NULL) &&
+	       !busy;
+}
+
+static void add_stack(struct scan *s, u64 sp)
+{
+	const struct dp_map *map = dp_maps_at(s->maps, sp);
+	const struct dp_moves *mv = s->mv;
+	u64 hi = map ? DP_MIN(map->hi, sp + STACK_SCAN) : sp + 65536;
+
+	if (mv->slots && sp >= mv->slots && sp < mv->slots_hi)
+		hi = mv->slots + DP_ALIGN_UP(sp - mv->slots + 1, DP_SLOT_SIZE);
+	for (u32 i = 0; i < s->n; i++)
+		if (sp >= s->v[i].lo && sp < s->v[i].hi)
+			return;
+	if (s->n < STACKS_MAX)
+		s->v[s->n++] = (struct stack){sp & ~7ull, hi};
+}
+
+static void look_at_frame(struct scan *s, const u64 *w, u64 at)
+{
+	struct dp_moves *mv = s->mv;
+	u64 to;
+
+	if (on_other_stack(s, w, at))
+		return;
+	add_stack(s, w[W_SP]); /* what the handler interrupted may have been a handler on another stack */
+	to = dp_redirect_find(mv->map, mv->nmap, w[W_PC]);
+	if (to) {
+		dp_mem_write(s->mem, at + W_PC * 8, &to, 8, NULL);
+		mv->moved++;
+	} else if (in_ranges(mv->avoid, mv->navoid, w[W_PC]) && !hit_is_over(s, w[W_SP])) {
+		s->clear = false;
+		mv->where = w[W_PC];
+	}
+}
+
+static void scan_stack(struct scan *s, struct stack k)
+{
+	enum { STEP = 512 };
+	u64 w[STEP + W_END];
+
+	for (; k.lo < k.hi; k.lo += STEP * 8) {
+		u64 n = DP_MIN((k.hi - k.lo) / 8, (u64)DP_ARRAY_SIZE(w));
+
+		if (n < W_END || dp_mem_read(s->mem, k.lo, w, n * 8, NULL))
+			return;
+		for (u64 i = 0; i + W_END <= n && i < STEP; i++)
+			if (is_frame(&w[i]))
+				look_at_frame(s, &w[i], k.lo + i * 8);
+	}
+}
+
+bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct dp_maps *maps,
+		    struct dp_moves *mv)
+{
+	struct scan s = {.mem = mem, .maps = maps, .mv = mv, .clear = true};
+	struct user_regs_struct regs;
+	u64 to;
+
+	if (ptrace(PTRACE_GETREGS, th->tid, 0, &regs))
+		return th->gone;
+	dp_fix_restart(th->tid, &regs, false);
+	to = dp_redirect_find(mv->map, mv->nmap, regs.rip);
+	if (!to && (s64)regs.orig_rax >= 0 && dp_redirect_find(mv->map, mv->nmap, regs.rip - 2) &&
+	    !dp_signal_pending(th->tid)) {
+		/* To be made again from a byte that traps now: spare the thread the trap. */
+		dp_fix_restart(th->tid, &regs, true);
+		to = dp_redirect_find(mv->map, mv->nmap, regs.rip);
+	}
+	if (to) {
+		regs.rip = to;
+		mv->moved++;
+	}
+	ptrace(PTRACE_SETREGS, th->tid, 0, &regs);
+	if (in_ranges(mv->avoid, mv->navoid, regs.rip)) {
+		s.clear = false;
+		mv->where = regs.rip;
+	}
+	s.sp = regs.rsp;
+	add_stack(&s, regs.rsp);
+	for (u32 i = 0; i < s.n; i++)
+		scan_stack(&s, s.v[i]);
+	return s.clear;
+}
