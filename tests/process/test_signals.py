@@ -225,6 +225,7 @@ def longjmp_out_of_hits():
     sums(r["step"])
     # Each such jump loses the hits in progress and the one that finds the slot stale, no more.
     assert r["step"]["missed"] < r["step"]["hits"] / 10, full.stderr
+    assert "stay mapped" not in full.stderr, full.stderr
     clean(p.pid)
     got = counts_of(p)
     assert got["jumps"] > 0, got

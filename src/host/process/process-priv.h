@@ -32,6 +32,7 @@ struct dp_thread {
 	bool group_stop;  /* stopped by job control: goes on by PTRACE_LISTEN */
 	bool due;	  /* goes on at the end of the pump */
 	bool asked;	  /* dp_tracer_stop waits for it */
+	bool trap_due;	  /* it goes on to report a trap: not to be interrupted before */
 	bool done;	  /* for passes of the caller: through with it */
 	bool worked;	  /* was sent to make calls, and not yet seen to be back */
 	bool foreign;	  /* belongs to a forked child, held until the end */

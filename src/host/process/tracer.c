@@ -379,6 +379,7 @@ static void on_stop(struct dp_tracer *t, struct dp_thread *th, int status)
 
 	mark_stopped(t, th);
 	th->group_stop = false;
+	th->trap_due = false;
 	switch (event) {
 	case PTRACE_EVENT_STOP:
 		if (sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU)
@@ -484,9 +485,11 @@ bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns)
 		if (!th->running) {
 			if (!trap_pending(th->tid))
 				return true;
+			/* An interruption would come before the trap again, and again if the thread has to wait for a processor. */
 			dp_tracer_resume(t, th);
+			th->trap_due = true;
 		}
-		if (!th->asked && !interrupt(th))
+		if (!th->asked && !th->trap_due && !interrupt(th))
 			return false;
 		dp_tracer_pump(t);
 		if (!t->v[index].running)
