@@ -10,8 +10,10 @@
 
 /* Rough times of one hit in nanoseconds, for the column COST only; `make bench` measures real ones.
  */
-#define COST_HIT 18
-#define COST_RECORD 70
+#define COST_HIT 3
+#define COST_RECORD 13
+#define COST_HIT_INTERPRETED 18
+#define COST_RECORD_INTERPRETED 50
 #define COST_TRAP 1500
 
 const char *summary_via(const struct dp_probe_info *info)
@@ -46,9 +48,9 @@ u64 summary_hits(const struct dp_counts *c)
 static double cost_ns(const struct summary_row *row)
 {
 	u64 hits = summary_hits(&row->counts);
-	double ns = (double)hits * COST_HIT;
+	double ns = (double)hits * (row->compiled ? COST_HIT : COST_HIT_INTERPRETED);
 
-	ns += (double)row->counts.v[DP_COUNT_RECORDED] * COST_RECORD;
+	ns += (double)row->counts.v[DP_COUNT_RECORDED] * (row->compiled ? COST_RECORD : COST_RECORD_INTERPRETED);
 	if (strstr(row->via, "trap"))
 		ns += (double)hits * COST_TRAP;
 	return ns;
@@ -124,6 +126,6 @@ void summary_print(FILE *to, struct summary_row *rows, u32 n, double seconds)
 		fprintf(to, "... and %u more probes\n", n - shown);
 	if (n > 1)
 		print_row(to, &total, width, total_ns);
-	fprintf(to, "%u probe%s, %u never hit; %.1f s; about %.2g %% of one processor\n", n,
+	fprintf(to, "%u probe%s, %u never hit; %.1f s; about %.3g %% of one processor\n", n,
 		n == 1 ? "" : "s", quiet, seconds, seconds > 0 ? total_ns / seconds / 1e7 : 0);
 }

@@ -11,6 +11,7 @@
 struct summary_row {
 	char name[80];   /* of the event, or its place */
 	const char *via; /* jump, trap, exits */
+	bool compiled;	 /* the program runs as machine code */
 	struct dp_counts counts;
 };
 

@@ -17,7 +17,7 @@
 #include "cmd/symbolize.h"
 #include "cmd/threads.h"
 
-enum { OPT_JSON = 256, OPT_DURATION, OPT_ALLOW_TRAP, OPT_BUFFER };
+enum { OPT_JSON = 256, OPT_DURATION, OPT_ALLOW_TRAP, OPT_BUFFER, OPT_INTERPRET };
 
 static const struct cmd_option options[] = {
     {"pid", 'p', "PID", "the process to probe"},
@@ -26,6 +26,7 @@ static const struct cmd_option options[] = {
     {"duration", OPT_DURATION, "SEC", "end after so many seconds"},
     {"event", 'e', "EVENT", "an event, as the arguments are"},
     {"file", 'f', "FILE", "events from FILE, one a line (-: standard input)"},
+    {"interpret", OPT_INTERPRET, NULL, "run programs by the interpreter, do not compile them"},
     {"allow-trap", OPT_ALLOW_TRAP, NULL,
      "use breakpoints where no jump fits (see doc/process-host.md)"},
     {"buffer", OPT_BUFFER, "SIZE", "bytes of one processor's log ring, such as 4M (default 1M)"},
@@ -141,6 +142,9 @@ static int take_option(struct trace *t, int id, const char *value)
 		return cmd_parse_seconds(value, &t->seconds) ? 0 : CMD_USAGE;
 	case OPT_ALLOW_TRAP:
 		t->opt.allow_trap = true;
+		return 0;
+	case OPT_INTERPRET:
+		t->opt.interpret = true;
 		return 0;
 	case OPT_BUFFER:
 		return parse_size(value, &t->opt.ring_size) ? 0 : CMD_USAGE;
@@ -329,6 +333,7 @@ static void print_summary(struct trace *t)
 		dp_session_probe(t->session, i, &p);
 		summary_name(&p, rows[i].name, sizeof(rows[i].name));
 		rows[i].via = summary_via(&p);
+		rows[i].compiled = p.ncompiled == p.nsites;
 		dp_reader_counts(t->stream.reader, i, &rows[i].counts);
 	}
 	summary_print(stderr, rows, n, t->stream.lasted);

@@ -31,6 +31,7 @@ struct dp_spot {
 	u32 owner;	/* the caller's; spots at one address are ordered by it */
 	struct dp_site site; /* judged, link-time */
 	u64 reach_lo, reach_hi; /* where detours for this module may lie */
+	u64 direct;	/* code compiled for this spot, to be used when it is alone at its address; 0 none */
 	/* output */
 	u32 point;	/* index of its point */
 	enum dp_outcome outcome;
@@ -76,6 +77,9 @@ struct dp_plan {
 int dp_plan_build(struct dp_plan *plan, struct dp_spot *spots, u32 n, const u64 entries[DP_NENTRIES],
 		  bool allow_trap);
 void dp_plan_free(struct dp_plan *plan);
+
+/* How the detour of a hit at this site enters the hit path. */
+enum dp_entry dp_entry_for(const struct dp_site *site);
 
 /* Where a program counter found at pc belongs; 0 when it may stay. */
 u64 dp_redirect_find(const struct dp_redirect *v, u32 n, u64 pc);

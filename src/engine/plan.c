@@ -56,7 +56,7 @@ static bool redirect_less(const void *a, const void *b)
 	return x->pc < y->pc;
 }
 
-static enum dp_entry entry_for(const struct dp_site *site)
+enum dp_entry dp_entry_for(const struct dp_site *site)
 {
 	return (site->flags_dead ? 0 : DP_ENTRY_FLAGS) | (site->red_zone ? DP_ENTRY_ZONE : 0);
 }
@@ -184,6 +184,7 @@ static int add_spot(struct dp_plan *plan, struct dp_spot *spot, bool allow_trap)
 		spot->why = DP_OK;
 	if (p->detour.point[i] != DP_NO_POINT) {
 		spot->point = p->detour.point[i];
+		p->detour.direct[i] = 0; /* the first one's code knows nothing of the second */
 		return 0;
 	}
 	pt = room(plan->points, &plan->cap_points, plan->npoints, sizeof(*pt));
@@ -194,7 +195,8 @@ static int add_spot(struct dp_plan *plan, struct dp_spot *spot, bool allow_trap)
 	memset(pt, 0, sizeof(*pt));
 	pt->addr = spot->addr;
 	p->detour.point[i] = spot->point = plan->npoints++;
-	p->detour.entry[i] = (u8)entry_for(&spot->site);
+	p->detour.entry[i] = (u8)dp_entry_for(&spot->site);
+	p->detour.direct[i] = spot->direct;
 	return 0;
 }
 

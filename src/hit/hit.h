@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 
-#define DP_ABI 1
+#define DP_ABI 2
 #define DP_CONTROL_MAGIC 0x31424f5250594e44ull /* "DNYPROB1" */
 
 /*
@@ -99,7 +99,6 @@ struct dp_code_rt {  /* one verified program, as the interpreter wants it */
 	u64 globals;
 	u32 nglobals;
 	u32 ex_mask;
-	u64 jit;     /* address of compiled code, 0: interpret */
 };
 
 #define DP_PROBE_ENABLED 0x1
@@ -212,6 +211,7 @@ struct dp_control {
 	u32 owner_pid;	/* the dprobes that armed this; 0 when it let go of it for good */
 	u64 region_lo, region_hi; /* the main mapping: code, control block, slots, rings */
 	u64 rings_hi;	/* end of the rings */
+	u64 jit_lo, jit_hi; /* compiled programs */
 	u64 old_trap[4]; /* the program's own SIGTRAP action: handler, flags, restorer, mask */
 	u64 old_segv[4];
 	u64 patches;	/* struct dp_patch[]: what a successor needs to restore the bytes */

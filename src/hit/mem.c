@@ -54,6 +54,7 @@ static bool readable(u64 addr, u32 len)
 		/* Eight bytes that lie in the page of p. */
 		u64 at = DP_MIN(p & ~7ull, (p & ~(PAGE - 1)) + PAGE - 8);
 
+		at = DP_MAX(at, 8ull); /* a null pointer would mean: no mask */
 		if (dp_syscall(SYS_RT_SIGPROCMASK, 0x7fff, at, 0, 8, 0, 0) == -EFAULT)
 			return false;
 		if ((p & ~(PAGE - 1)) == (last & ~(PAGE - 1)))

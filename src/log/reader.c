@@ -34,8 +34,9 @@ struct entry { /* one record in the batch */
 struct batch {
 	u8 *bytes;
 	u64 used, room;
+	u64 gone; /* of the bytes used, those of records that were handed out */
 	struct entry *index;
-	u64 n, index_room;
+	u64 first, n, index_room; /* entries before first were handed out */
 };
 
 struct dp_reader {
@@ -338,13 +339,45 @@ static void sort_entries(struct entry *v, struct entry *tmp, u64 n)
 		memcpy(v, from, n * sizeof(*v));
 }
 
-/* Keep the entries from `first` on: they move to the front of the other batch, which takes over. */
-static void keep_rest(struct dp_reader *r, u64 first)
+/*
+ * Bring the index in order again: it was up to `old`, and what came behind mostly has later stamps than what was there.
+ */
+static void put_in_order(struct dp_reader *r, u64 old)
+{
+	struct batch *b = &r->batch;
+	u64 lo = b->first, hi = old, least = ~(u64)0;
+
+	if (old == b->n || !grow((void **)&r->spare.index, &r->spare.index_room, sizeof(struct entry), b->n))
+		return;
+	for (u64 i = old; i < b->n; i++)
+		least = DP_MIN(least, b->index[i].tsc);
+	while (lo < hi) {
+		u64 mid = lo + (hi - lo) / 2;
+
+		if (b->index[mid].tsc <= least)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	sort_entries(b->index + lo, r->spare.index, b->n - lo);
+}
+
+/*
+ * Give up the room of what was handed out, once it is more than what is left: so each record is moved once at most on
+ * average. The rest moves to the other batch, which takes over.
+ */
+static void make_room(struct dp_reader *r)
 {
 	struct batch *b = &r->batch, *spare = &r->spare, swap;
 
-	spare->used = spare->n = 0;
-	for (u64 i = first; i < b->n; i++) {
+	if (b->first == b->n) {
+		b->used = b->gone = b->first = b->n = 0;
+		return;
+	}
+	if (b->gone < b->used - b->gone || b->gone < 65536)
+		return;
+	spare->used = spare->gone = spare->first = spare->n = 0;
+	for (u64 i = b->first; i < b->n; i++) {
 		const struct dp_record *rec =
 		    (const struct dp_record *)(b->bytes + b->index[i].off);
 		u8 *dst = batch_put(spare, rec->len, rec->tsc);
@@ -364,8 +397,9 @@ int dp_reader_drain(struct dp_reader *r, bool final,
 		    void (*fn)(const struct dp_record *rec, u64 ns, void *arg), void *arg)
 {
 	/* The stamp comes first: whatever was committed before it is seen below. */
-	u64 now = dp_clock_mark(&r->clock), limit = now, done = 0, share;
+	u64 now = dp_clock_mark(&r->clock), limit = now, share;
 	struct batch *b = &r->batch;
+	u64 old = b->n, from = b->first, done;
 
 	share = DP_MAX(BATCH_MAX / r->g.nrings, (u64)DP_RECORD_MAX);
 	r->pressure = 0;
@@ -374,19 +408,17 @@ int dp_reader_drain(struct dp_reader *r, bool final,
 			free_if_dead(r, &r->src[i]);
 		limit = DP_MIN(limit, empty(r, &r->src[i], final ? ~(u64)0 : share, now));
 	}
-	if (!b->n)
-		return 0;
 	if (!final)
 		limit = DP_MIN(limit, now - HOLD_MS * dp_clock_ticks_per_ms(&r->clock));
-	if (grow((void **)&r->spare.index, &r->spare.index_room, sizeof(struct entry), b->n))
-		sort_entries(b->index, r->spare.index, b->n);
-	while (done < b->n && (final || b->index[done].tsc <= limit)) {
-		const struct dp_record *rec =
-		    (const struct dp_record *)(b->bytes + b->index[done++].off);
+	put_in_order(r, old);
+	while (b->first < b->n && (final || b->index[b->first].tsc <= limit)) {
+		const struct dp_record *rec = (const struct dp_record *)(b->bytes + b->index[b->first++].off);
 
+		b->gone += rec->len;
 		fn(rec, dp_clock_ns(&r->clock, rec->tsc), arg);
 	}
-	keep_rest(r, done);
+	done = b->first - from;
+	make_room(r);
 	return (int)done;
 }
 

@@ -94,7 +94,7 @@ def seccomp_errno():
     """process_vm_readv is refused by a filter: strings on the heap are read otherwise, or marked"""
     p = ready("hard", "seccomp-eperm")
     assert p.stdout.readline() == "filtered\n"
-    r, ev = trace(p, 1.5, VISIT, "p:bad visit v=+0(%di):u64")
+    r, ev = trace(p, 1.5, VISIT, "p:bad visit v=+0(%di):u64", "p:bad visit v=@3:u64")
     texts = {e["args"]["text"] for e in ev if e["event"] != "bad"}
     assert len(ev) > 20 and texts and texts <= {"text on the heap", None}, (len(ev), texts)
     assert all(e["args"]["v"] is None for e in ev if e["event"] == "bad")

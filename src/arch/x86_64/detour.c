@@ -54,7 +54,16 @@ static int emit_copy(struct dp_emit *e, const struct dp_detour *d, u8 i, struct 
 	return dp_relocate(e, &in, code, d->start + d->win->off[i], err);
 }
 
-/* The entries' addresses, as constants behind the code; each is there once. */
+/* Let the call whose displacement stands at hole go through the constant that comes next. */
+static void point_here(struct dp_emit *e, size_t hole)
+{
+	u32 disp = (u32)(e->len - (hole + 4));
+
+	if (!e->overflow)
+		memcpy(e->buf + hole, &disp, 4);
+}
+
+/* The addresses to call, as constants behind the code; each entry is there once. */
 static void emit_pointers(struct dp_emit *e, const struct dp_detour *d, const size_t *holes,
 			  const u64 entries[DP_NENTRIES])
 {
@@ -62,18 +71,19 @@ static void emit_pointers(struct dp_emit *e, const struct dp_detour *d, const si
 		bool used = false;
 
 		for (u8 i = 0; i < d->win->ninsns; i++) {
-			u32 disp;
-
-			if (d->point[i] == DP_NO_POINT || d->entry[i] != k)
+			if (d->point[i] == DP_NO_POINT || d->entry[i] != k || d->direct[i])
 				continue;
 			used = true;
-			disp = (u32)(e->len - (holes[i] + 4));
-			if (!e->overflow)
-				memcpy(e->buf + holes[i], &disp, 4);
+			point_here(e, holes[i]);
 		}
 		if (used)
 			dp_emit_u64(e, entries[k]);
 	}
+	for (u8 i = 0; i < d->win->ninsns; i++)
+		if (d->point[i] != DP_NO_POINT && d->direct[i]) {
+			point_here(e, holes[i]);
+			dp_emit_u64(e, d->direct[i]);
+		}
 }
 
 int dp_detour_emit(struct dp_emit *e, struct dp_detour *d, const u64 entries[DP_NENTRIES],

@@ -30,7 +30,7 @@
 #define SA_FLAGS (0x4 | 0x04000000 | 0x08000000 | 0x40000000)
 
 struct layout { /* offsets from the region's start */
-	u64 table, tids, slots, control, rings, end;
+	u64 table, tids, slots, control, jit, jit_end, rings, end;
 	u32 nslots;
 	u64 control_size;
 	u32 ncpus;
@@ -49,6 +49,7 @@ struct arming {
 	struct dp_range *areas; /* merged */
 	u32 nareas;
 	bool mapped;
+	u64 entries[DP_NENTRIES]; /* run addresses */
 };
 
 static u32 count_threads(pid_t pid)
@@ -87,7 +88,9 @@ static void make_layout(struct dp_session *s, struct layout *l)
 	l->tids = l->table + PAGE;
 	l->slots = l->tids + DP_ALIGN_UP(l->nslots * 4ull, PAGE);
 	l->control = l->slots + (u64)l->nslots * DP_SLOT_SIZE;
-	l->rings = DP_ALIGN_UP(l->control + l->control_size, PAGE);
+	l->jit = DP_ALIGN_UP(l->control + l->control_size, PAGE);
+	l->jit_end = l->jit + dp_compile_lay_out(s);
+	l->rings = DP_ALIGN_UP(l->jit_end, PAGE);
 	l->end = l->rings + dp_rings_size(l->ncpus, l->ncpus * 2, s->nprobes, l->ring_size);
 	l->end = DP_ALIGN_UP(l->end, PAGE);
 }
@@ -128,7 +131,7 @@ static int make_plan(struct arming *a, struct dp_error *err)
 	struct dp_session *s = a->s;
 	const struct dp_blob_head *head = (const struct dp_blob_head *)dp_blob;
 	u64 exe_hi = 0, begin = dp_now_ns();
-	u64 entries[DP_NENTRIES];
+	u64 *entries = a->entries;
 
 	for (size_t i = 0; i < s->proc.nimages; i++)
 		if (s->proc.images[i].is_exe)
@@ -146,6 +149,7 @@ static int make_plan(struct arming *a, struct dp_error *err)
 	s->slots_off = a->lay.slots;
 	s->tids_off = a->lay.tids;
 	s->nslots = a->lay.nslots;
+	dp_compile_place(s, s->region + a->lay.jit);
 	dp_space_busy(&s->plan.space, s->region, s->region + a->lay.end);
 	entries[DP_ENTRY_PLAIN] = s->region + head->entry_plain;
 	entries[DP_ENTRY_FLAGS] = s->region + head->entry_flags;
@@ -320,6 +324,8 @@ static int build_control(struct arming *a, struct dp_error *err)
 	c->slots = s->region + a->lay.slots;
 	c->nslots = a->lay.nslots;
 	c->tids = s->region + a->lay.tids;
+	c->jit_lo = s->region + a->lay.jit;
+	c->jit_hi = s->region + a->lay.jit_end;
 	c->region_lo = s->region;
 	c->region_hi = s->region + a->lay.end;
 	c->owner_pid = (u32)getpid();
@@ -412,7 +418,7 @@ static int map_region(struct arming *a, struct dp_error *err)
 		return r;
 	struct dp_call calls[] = {
 	    {SYS_mprotect, {s->region + a->lay.table, a->lay.control - a->lay.table, PROT_READ | PROT_WRITE}, 0},
-	    {SYS_mprotect, {s->control, a->lay.rings - a->lay.control, PROT_READ}, 0},
+	    {SYS_mprotect, {s->control, a->lay.jit - a->lay.control, PROT_READ}, 0},
 	    {SYS_madvise, {s->region + a->lay.tids, a->lay.slots - a->lay.tids, 18 /* MADV_WIPEONFORK */}, 0},
 	    {SYS_madvise, {s->region + a->lay.slots, a->lay.control - a->lay.slots, 15 /* MADV_NOHUGEPAGE */}, 0},
 	};
@@ -541,6 +547,8 @@ static int fill_region(struct arming *a, struct dp_error *err)
 		r = map_rings(a, err);
 	if (!r)
 		r = map_areas(a, err);
+	if (!r)
+		r = dp_compile_write(s, a->ctl, a->entries, &a->mem, err);
 	/* All tables, before the first signal can ask for them. */
 	if (!r)
 		r = dp_mem_write(&a->mem, s->control, a->ctl, a->ctl->size, err);

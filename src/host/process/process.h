@@ -16,6 +16,7 @@ struct dp_session;
 
 struct dp_session_options {
 	bool allow_trap;   /* breakpoints may be used where no jump fits */
+	bool interpret;	   /* do not compile programs */
 	u64 ring_size;	   /* bytes of one log ring, power of two; 0: 1 MiB */
 	u32 max_probes;	   /* capacity; 0: made from the events added before arming */
 	u32 nslots;	   /* threads that can be in a hit at once; 0: from the number of threads */
@@ -45,6 +46,7 @@ struct dp_probe_info {
 	enum dp_outcome outcome; /* the worst over its sites */
 	const char *reason; /* why not a jump; "" for jumps */
 	u32 nsites;	    /* 1, or the number of exits */
+	u32 ncompiled;	    /* of them, sites whose program runs as machine code; known once armed */
 };
 
 /*

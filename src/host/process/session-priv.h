@@ -14,7 +14,7 @@ struct dp_probe { /* one event, at one function entry, one address, or all exits
 	enum dp_outcome outcome;
 	enum dp_code why;
 	char reason[200];
-	u32 nsites;
+	u32 nsites, ncompiled;
 	bool from_pattern; /* may be left out when it cannot be armed */
 	bool dropped;
 };
@@ -48,6 +48,10 @@ int dp_resolve_event(struct dp_session *s, const char *text, struct dp_error *er
 
 /* arm.c */
 int dp_arm(struct dp_session *s, struct dp_error *err);
+
+/* compile.c */
+u64 dp_compile_lay_out(struct dp_session *s); /* bytes of compiled programs; spots know their place in them */
+void dp_compile_place(struct dp_session *s, u64 base);
 
 /* spawn.c: let a program that waits at its entry point go on */
 int dp_spawn_go(struct dp_session *s, struct dp_error *err);

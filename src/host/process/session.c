@@ -241,6 +241,7 @@ void dp_session_probe(const struct dp_session *s, u32 i, struct dp_probe_info *o
 	    .outcome = p->outcome,
 	    .reason = p->reason,
 	    .nsites = p->nsites,
+	    .ncompiled = p->ncompiled,
 	};
 }
 

@@ -56,7 +56,7 @@ struct work {
 	struct dp_patch *patches; /* those to be taken back */
 	u32 npatches;
 	struct dp_redirect *redirects, *homes;
-	struct dp_range *areas;	  /* and the code of the main mapping behind them */
+	struct dp_range *areas;	  /* and the two pieces of code in the main mapping behind them */
 	bool keep;		  /* something must stay mapped */
 	u64 actions[2][4];	  /* of trap_signals, as they were when we came */
 	struct dp_withdrawn *out;
@@ -84,7 +84,7 @@ static int read_control(struct work *w, u64 ctl_addr, struct dp_error *err)
 	w->patches = read_table(w, w->ctl.patches, w->ctl.npatches, sizeof(*w->patches), 0, err);
 	w->redirects = read_table(w, w->ctl.redirects, w->ctl.nredirects, sizeof(*w->redirects), 0, err);
 	w->homes = read_table(w, w->ctl.homes, w->ctl.nhomes, sizeof(*w->homes), 0, err);
-	w->areas = read_table(w, w->ctl.areas, w->ctl.nareas, sizeof(*w->areas), 1, err);
+	w->areas = read_table(w, w->ctl.areas, w->ctl.nareas, sizeof(*w->areas), 2, err);
 	if (!w->patches || !w->redirects || !w->homes || !w->areas)
 		return -ENOMEM;
 	w->npatches = w->ctl.npatches;
@@ -141,13 +141,14 @@ static bool all_threads_out(struct work *w)
 {
 	struct dp_tracer *t = &w->tracer;
 	u64 begin = dp_now_ns();
-	struct dp_moves mv = {.map = w->homes, .nmap = w->ctl.nhomes, .avoid = w->areas, .navoid = w->ctl.nareas + 1,
+	struct dp_moves mv = {.map = w->homes, .nmap = w->ctl.nhomes, .avoid = w->areas, .navoid = w->ctl.nareas + 2,
 			      .slots = w->ctl.slots, .slots_hi = w->ctl.slots + (u64)w->ctl.nslots * DP_SLOT_SIZE};
 	u32 ms = 0;
 	bool all;
 
 	w->areas[w->ctl.nareas].lo = w->ctl.region_lo;
 	w->areas[w->ctl.nareas].hi = w->ctl.region_lo + DP_ALIGN_UP(dp_blob_size, 4096);
+	w->areas[w->ctl.nareas + 1] = (struct dp_range){w->ctl.jit_lo, w->ctl.jit_hi};
 	for (u32 i = 0; i < t->n; i++)
 		t->v[i].done = false;
 	do {

@@ -1,0 +1,651 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Programs that only look at registers, compare and log, as straight machine code: no stack of its own, no slot, no
+ * frame of registers. Whatever is out of the ordinary (another opcode, a thread without a restartable sequence,
+ * a full ring, a record across the ring's end) is the interpreter's work, which stays the reference.
+ *
+ * The code, on the probed program's stack:
+ *	save registers; conditions (to `filtered` where one does not hold)
+ *	a record: stamp, processor; [ sequence: room, header, fields, commit ]; [ sequence: count ]
+ *	filtered: [ sequence: count ]
+ * Each sequence is restartable (rseq): the kernel sends a thread that is preempted, moved or signalled inside to its
+ * abort address, and one store commits it. Nothing has an effect before the record's commit, so up to there the code
+ * can leave everything to the general entry.
+ */
+#include "arch/x86_64/jit.h"
+#include "hit/offsets.h"
+#include "program/code.h"
+
+enum reg { AX, CX, DX, BX, SP, BP, SI, DI, R8, R9, R10, R11, R12, R13, R14, R15 };
+
+#define STORES_MAX 64
+#define FIXUPS_MAX 64
+#define PREFETCH 1024 /* bytes ahead in the ring: the reader had these lines */
+
+enum target {
+	FILTERED,  /* a condition does not hold */
+	GIVE_UP,   /* leave the hit to the general entry */
+	BAIL_OUT,  /* the same, out of the record's sequence */
+	UNCOUNTED, /* the same, out of the sequence behind FILTERED */
+	SHARED,	   /* count the record, which is committed, where threads without a sequence count */
+	FINISH,
+};
+
+struct store { /* one field of the record */
+	u16 off;
+	u8 size;
+	u8 slot; /* of struct dp_regs; SLOT_RETURN */
+};
+#define SLOT_RETURN 0xff
+
+struct value { /* on the machine's stack, at compile time */
+	bool constant;
+	u64 c;
+	u8 slot;
+	u8 size; /* bytes of the register that count */
+	bool is_signed;
+};
+
+struct jit {
+	struct dp_emit *e;
+	const struct dp_jit *in;
+	u8 saved[8]; /* registers on the stack, in the order of pushing */
+	u32 nsaved;
+	bool record;
+	u32 size; /* of the payload */
+	bool mask;
+	struct store stores[STORES_MAX];
+	u32 nstores;
+	struct {
+		size_t hole;
+		enum target to;
+	} fixups[FIXUPS_MAX];
+	u32 nfixups;
+	size_t landed[FINISH + 1]; /* 0: not yet */
+	bool never; /* a condition that never holds: there will be no record */
+	struct value stack[4];
+	u32 depth;
+	bool failed, far;
+};
+
+/* Slots of struct dp_regs, as processor registers; NONE: not one. */
+#define NONE 0xff
+static const u8 slot_reg[] = {R15, R14, R13, R12, BP, BX, R11, R10, R9, R8, AX, CX, DX, SI, DI, NONE, NONE, NONE, NONE, SP};
+
+#define SLOT_IP (R_IP / 8)
+#define SLOT_SP (R_SP / 8)
+
+/* ---- instructions ---- */
+
+static void bytes(struct jit *j, const char *b, size_t n)
+{
+	dp_emit_bytes(j->e, b, n);
+}
+#define BYTES(j, s) bytes(j, s, sizeof(s) - 1)
+
+/* ModRM for reg, disp32(base), behind an opcode. */
+static void mem_operand(struct jit *j, u8 reg, u8 base, s32 disp)
+{
+	dp_emit_u8(j->e, (u8)(0x80 | (reg & 7) << 3 | (base & 7)));
+	if ((base & 7) == SP)
+		dp_emit_u8(j->e, 0x24);
+	dp_emit_u32(j->e, (u32)disp);
+}
+
+/* OP reg, disp(base) or disp(base), reg; wide: 64 bits. A REX prefix always, so that sil and its like are meant. */
+static void op_mem(struct jit *j, bool wide, u8 op, u8 reg, u8 base, s32 disp)
+{
+	dp_emit_u8(j->e, (u8)(0x40 | wide << 3 | (reg >> 3) << 2 | base >> 3));
+	dp_emit_u8(j->e, op);
+	mem_operand(j, reg, base, disp);
+}
+
+static void op_reg(struct jit *j, bool wide, u8 op, u8 reg, u8 rm)
+{
+	dp_emit_u8(j->e, (u8)(0x40 | wide << 3 | (reg >> 3) << 2 | rm >> 3));
+	dp_emit_u8(j->e, op);
+	dp_emit_u8(j->e, (u8)(0xc0 | (reg & 7) << 3 | (rm & 7)));
+}
+
+#define LOAD(j, reg, base, disp) op_mem(j, true, 0x8b, reg, base, disp)
+#define LOAD32(j, reg, base, disp) op_mem(j, false, 0x8b, reg, base, disp)
+#define STORE(j, base, disp, reg) op_mem(j, true, 0x89, reg, base, disp)
+#define STORE32(j, base, disp, reg) op_mem(j, false, 0x89, reg, base, disp)
+#define LEA(j, reg, base, disp) op_mem(j, true, 0x8d, reg, base, disp)
+#define MOVE(j, to, from) op_reg(j, true, 0x89, from, to)
+#define ADD(j, to, from) op_reg(j, true, 0x01, from, to)
+
+/* movq/movl $imm, disp(base) */
+static void store_imm(struct jit *j, bool wide, u8 base, s32 disp, u32 imm)
+{
+	op_mem(j, wide, 0xc7, 0, base, disp);
+	dp_emit_u32(j->e, imm);
+}
+
+/* ALU operation /n with an immediate of 32 bits (0 add, 4 and, 5 sub, 7 cmp) */
+static void alu_imm(struct jit *j, bool wide, u8 n, u8 reg, u32 imm)
+{
+	op_reg(j, wide, 0x81, n, reg);
+	dp_emit_u32(j->e, imm);
+}
+
+static void move_imm(struct jit *j, u8 reg, u64 imm)
+{
+	dp_emit_u8(j->e, (u8)(0x48 | reg >> 3));
+	dp_emit_u8(j->e, (u8)(0xb8 | (reg & 7)));
+	dp_emit_u64(j->e, imm);
+}
+
+/* lea target(%rip), reg */
+static void lea_rip(struct jit *j, u8 reg, u64 target)
+{
+	s64 rel = (s64)(target - (dp_emit_here(j->e) + 7));
+
+	j->far |= rel != (s32)rel;
+	dp_emit_u8(j->e, (u8)(0x48 | (reg >> 3) << 2));
+	dp_emit_u8(j->e, 0x8d);
+	dp_emit_u8(j->e, (u8)(0x05 | (reg & 7) << 3));
+	dp_emit_u32(j->e, (u32)rel);
+}
+
+static void push(struct jit *j, u8 reg)
+{
+	if (reg >= 8)
+		dp_emit_u8(j->e, 0x41);
+	dp_emit_u8(j->e, (u8)(0x50 | (reg & 7)));
+}
+
+static void pop(struct jit *j, u8 reg)
+{
+	if (reg >= 8)
+		dp_emit_u8(j->e, 0x41);
+	dp_emit_u8(j->e, (u8)(0x58 | (reg & 7)));
+}
+
+/* A jump on condition cc (0-15; 16: always). */
+static void jump(struct jit *j, u8 cc, enum target to)
+{
+	if (cc < 16) {
+		dp_emit_u8(j->e, 0x0f);
+		dp_emit_u8(j->e, (u8)(0x80 | cc));
+	} else {
+		dp_emit_u8(j->e, 0xe9);
+	}
+	if (j->landed[to]) {
+		dp_emit_u32(j->e, (u32)(j->landed[to] - (j->e->len + 4)));
+		return;
+	}
+	if (j->nfixups == FIXUPS_MAX) {
+		j->failed = true;
+		return;
+	}
+	j->fixups[j->nfixups].hole = j->e->len;
+	j->fixups[j->nfixups++].to = to;
+	dp_emit_u32(j->e, 0);
+}
+
+enum { CC_B = 2, CC_AE = 3, CC_E = 4, CC_NE = 5, CC_A = 7, CC_L = 12, CC_GE = 13, CC_ALWAYS = 16 };
+
+/* Let the jumps to `to` come here. */
+static void land(struct jit *j, enum target to)
+{
+	j->landed[to] = j->e->len;
+	for (u32 i = 0; i < j->nfixups; i++) {
+		u32 rel = (u32)(j->e->len - j->fixups[i].hole - 4);
+
+		if (j->fixups[i].to == to && !j->e->overflow)
+			memcpy(j->e->buf + j->fixups[i].hole, &rel, 4);
+	}
+}
+
+/* ---- the frame ---- */
+
+static void save(struct jit *j, u8 reg)
+{
+	push(j, reg);
+	j->saved[j->nsaved++] = reg;
+}
+
+/* rax first, and the flags behind it where they are live. */
+static void enter(struct jit *j)
+{
+	static const u8 more[] = {CX, DX, SI, R8, R9}; /* only the first without a record */
+
+	save(j, AX);
+	if (j->in->flags) {
+		BYTES(j, "\x9f\x0f\x90\xc0"); /* lahf; seto %al */
+		push(j, AX);
+		j->saved[j->nsaved++] = NONE; /* a word, and no register's */
+	}
+	for (u32 i = 0; i < (j->never ? 1 : DP_ARRAY_SIZE(more)); i++)
+		save(j, more[i]);
+}
+
+/* Everything as it was, but for the return address and rdi below it. */
+static void leave(struct jit *j)
+{
+	for (u32 i = j->nsaved; i-- > 0;) {
+		if (j->saved[i] == NONE)
+			BYTES(j, "\x58\x04\x7f\x9e"); /* pop %rax; add $127,%al; sahf */
+		else
+			pop(j, j->saved[i]);
+	}
+}
+
+/* Where the program's value of a register is saved, from rsp; -1: the register still holds it. */
+static s32 saved_at(const struct jit *j, u8 reg)
+{
+	if (reg == DI)
+		return (s32)(j->nsaved + 1) * 8;
+	for (u32 i = 0; i < j->nsaved; i++)
+		if (j->saved[i] == reg)
+			return (s32)(j->nsaved - 1 - i) * 8;
+	return -1;
+}
+
+static s32 stack_pointer(const struct jit *j)
+{
+	return (s32)(j->nsaved + 2) * 8 + (j->in->zone ? 128 : 0);
+}
+
+/* The probed program's register of that slot, for reading: in itself, or loaded into scratch. */
+static u8 fetch(struct jit *j, u8 slot, u8 scratch)
+{
+	s32 at;
+
+	if (slot == SLOT_RETURN) {
+		LOAD(j, scratch, SP, stack_pointer(j));
+	} else if (slot == SLOT_SP) {
+		LEA(j, scratch, SP, stack_pointer(j));
+	} else if (slot == SLOT_IP) {
+		move_imm(j, scratch, j->in->addr);
+	} else {
+		at = saved_at(j, slot_reg[slot]);
+		if (at < 0)
+			return slot_reg[slot];
+		LOAD(j, scratch, SP, at);
+	}
+	return scratch;
+}
+
+static bool known_slot(s64 slot)
+{
+	return slot == SLOT_IP || ((u64)slot < DP_ARRAY_SIZE(slot_reg) && slot_reg[slot] != NONE);
+}
+
+/* ---- conditions ---- */
+
+static bool holds(u8 cc, u64 a, u64 b)
+{
+	switch (cc) {
+	case CC_E: return a == b;
+	case CC_NE: return a != b;
+	case CC_L: return (s64)a < (s64)b;
+	case CC_GE: return (s64)a >= (s64)b;
+	case CC_B: return a < b;
+	default: return a >= b;
+	}
+}
+
+/* Go on only if `v cc c`. */
+static void need(struct jit *j, const struct value *v, u8 cc, u64 c)
+{
+	u8 reg;
+
+	if (v->constant) {
+		j->never |= !holds(cc, v->c, c);
+		return;
+	}
+	reg = fetch(j, v->slot, DI);
+	if (v->size < 8) {
+		/* movzx, movsx, mov, movsxd: into rdi */
+		u8 rex = (u8)(0x40 | (v->is_signed ? 8 : 0) | reg >> 3);
+
+		dp_emit_u8(j->e, rex);
+		if (v->size < 4) {
+			dp_emit_u8(j->e, 0x0f);
+			dp_emit_u8(j->e, (u8)((v->is_signed ? 0xbe : 0xb6) | (v->size == 2)));
+		} else {
+			dp_emit_u8(j->e, v->is_signed ? 0x63 : 0x8b);
+		}
+		dp_emit_u8(j->e, (u8)(0xc0 | DI << 3 | (reg & 7)));
+		reg = DI;
+	}
+	if ((s64)c == (s32)c) {
+		alu_imm(j, true, 7, reg, (u32)c);
+	} else {
+		move_imm(j, CX, c);
+		op_reg(j, true, 0x39, CX, reg);
+	}
+	jump(j, cc ^ 1, FILTERED); /* the opposite condition */
+}
+
+/* ---- sequences ---- */
+
+/* One restartable sequence: its description, and where its parts will be. */
+struct sequence {
+	u64 cs;	    /* address of struct dp_rseq_cs */
+	size_t at;  /* of it in the code */
+	u64 again, start, end;
+};
+
+/* tp: register that holds the thread pointer. Clobbers scratch. */
+static void begin(struct jit *j, struct sequence *q, u8 tp, u8 scratch)
+{
+	q->again = dp_emit_here(j->e);
+	lea_rip(j, scratch, q->cs);
+	STORE(j, tp, j->in->ctl->rseq_off + 8, scratch);
+	q->start = dp_emit_here(j->e);
+}
+
+static void commit(struct jit *j, struct sequence *q, u8 tp)
+{
+	q->end = dp_emit_here(j->e);
+	store_imm(j, true, tp, j->in->ctl->rseq_off + 8, 0);
+}
+
+/* The description goes in front of the code, the way back behind it. */
+static void reserve(struct jit *j, struct sequence *q)
+{
+	q->cs = dp_emit_here(j->e);
+	q->at = j->e->len;
+	for (u32 i = 0; i < sizeof(struct dp_rseq_cs) / 8; i++)
+		dp_emit_u64(j->e, 0);
+}
+
+static void describe(struct jit *j, const struct sequence *q)
+{
+	struct dp_rseq_cs cs = {0};
+
+	BYTES(j, "\x0f\xb9\x3d"); /* ud1: the signature reads as an instruction */
+	dp_emit_u32(j->e, DP_RSEQ_SIG);
+	cs.start_ip = q->start;
+	cs.post_commit_offset = q->end - q->start;
+	cs.abort_ip = dp_emit_here(j->e);
+	j->far |= dp_emit_jmp(j->e, q->again, NULL) != 0;
+	if (!j->e->overflow)
+		memcpy(j->e->buf + q->at, &cs, sizeof(cs));
+}
+
+/* Thread pointer into reg; to GIVE_UP unless a control block of the usual kind is there. */
+static void thread_pointer(struct jit *j, u8 reg)
+{
+	BYTES(j, "\xf3\x48\x0f\xae"); /* rdfsbase */
+	dp_emit_u8(j->e, (u8)(0xc0 | reg));
+	alu_imm(j, true, 7, reg, 0x10000);
+	jump(j, CC_B, GIVE_UP);
+	op_mem(j, true, 0x3b, reg, reg, 0);
+	jump(j, CC_NE, GIVE_UP);
+}
+
+/* Add one to this outcome in the processor's counts. Clobbers rax and rdi. */
+static void count(struct jit *j, struct sequence *q, u8 tp, enum dp_count what, enum target otherwise)
+{
+	const struct dp_control *ctl = j->in->ctl;
+
+	begin(j, q, tp, AX);
+	LOAD32(j, AX, tp, ctl->rseq_off + 4);
+	alu_imm(j, false, 7, AX, ctl->ncpus);
+	jump(j, CC_AE, otherwise);
+	dp_emit_bytes(j->e, "\x48\x69\xc0", 3); /* imul $stride, %rax, %rax */
+	dp_emit_u32(j->e, (u32)ctl->counts_stride);
+	lea_rip(j, DI, ctl->counts + (u64)j->in->event * sizeof(struct dp_counts) + (u64)what * 8);
+	BYTES(j, "\x48\xff\x04\x07"); /* incq (%rdi,%rax) */
+	commit(j, q, tp);
+}
+
+static void store_field(struct jit *j, const struct store *s)
+{
+	u8 reg = fetch(j, s->slot, R9);
+	s32 off = (s32)sizeof(struct dp_record) + s->off;
+
+	if (s->size == 2)
+		dp_emit_u8(j->e, 0x66);
+	op_mem(j, s->size == 8, s->size == 1 ? 0x88 : 0x89, reg, R8, off);
+}
+
+/*
+ * rsi: thread pointer, rax: stamp, rdi: processor, rdx: ring, rcx: its head, r8: where the record goes, r9: scratch.
+ * Zero flag is not kept.
+ */
+static void record(struct jit *j, struct sequence *q)
+{
+	const struct dp_control *ctl = j->in->ctl;
+	u32 size = (u32)DP_ALIGN_UP(sizeof(struct dp_record) + j->size, 8);
+
+	thread_pointer(j, SI);
+	BYTES(j, "\x0f\x31\x48\xc1\xe2\x20\x48\x09\xd0"); /* rdtsc; shl $32,%rdx; or %rdx,%rax */
+	BYTES(j, "\xf3\x0f\xc7\xff");			   /* rdpid %rdi */
+	alu_imm(j, false, 4, DI, 0xfff);
+	alu_imm(j, false, 7, DI, ctl->ncpus);
+	jump(j, CC_AE, GIVE_UP);
+	begin(j, q, SI, CX);
+	/* In a child of vfork the area is its parent's, and may tell another processor: see commit() in hit.c. */
+	op_mem(j, false, 0x3b, DI, SI, ctl->rseq_off + 4);
+	jump(j, CC_NE, BAIL_OUT);
+	dp_emit_bytes(j->e, "\x48\x69\xcf", 3); /* imul $stride, %rdi, %rcx */
+	dp_emit_u32(j->e, (u32)ctl->ring_stride);
+	lea_rip(j, DX, ctl->ring0);
+	ADD(j, DX, CX);
+	LOAD(j, CX, DX, RING_HEAD);
+	MOVE(j, R8, CX);
+	op_mem(j, true, 0x2b, R8, DX, RING_TAIL); /* pairs with the reader's release of tail */
+	alu_imm(j, true, 7, R8, (u32)ctl->ring_size - size);
+	jump(j, CC_A, BAIL_OUT);
+	MOVE(j, R8, CX);
+	alu_imm(j, false, 4, R8, (u32)ctl->ring_size - 1);
+	alu_imm(j, false, 7, R8, (u32)ctl->ring_size - size);
+	jump(j, CC_A, BAIL_OUT);
+	BYTES(j, "\x4e\x8d\x84\x02"); /* lea 4096(%rdx,%r8),%r8 */
+	dp_emit_u32(j->e, 4096);
+	BYTES(j, "\x41\x0f\x0d\x88"); /* prefetchw PREFETCH(%r8) */
+	dp_emit_u32(j->e, PREFETCH);
+	store_imm(j, false, R8, 0, size);
+	store_imm(j, false, R8, 4, j->in->event);
+	LOAD32(j, R9, SI, ctl->tid_off);
+	STORE32(j, R8, 8, R9);
+	STORE32(j, R8, 12, DI);
+	STORE(j, R8, 16, AX);
+	if (j->size % 8)
+		store_imm(j, true, R8, (s32)size - 8, 0);
+	if (j->mask)
+		store_imm(j, true, R8, sizeof(struct dp_record), 0);
+	for (u32 i = 0; i < j->nstores; i++)
+		store_field(j, &j->stores[i]);
+	alu_imm(j, true, 0, CX, size);
+	STORE(j, DX, RING_HEAD, CX); /* commit; stores are seen in order, pairs with the reader's acquire */
+	commit(j, q, SI);
+}
+
+/* ---- the program ---- */
+
+static void push_value(struct jit *j, struct value v)
+{
+	if (j->depth == DP_ARRAY_SIZE(j->stack) || (!v.constant && !known_slot(v.slot)))
+		j->failed = true;
+	else
+		j->stack[j->depth++] = v;
+}
+
+static void need_top(struct jit *j, u8 cc, u64 c)
+{
+	if (!j->depth)
+		j->failed = true;
+	else
+		need(j, &j->stack[--j->depth], cc, c);
+}
+
+static void add_store(struct jit *j, s64 slot, s64 off, u8 size)
+{
+	if (j->nstores == STORES_MAX || (slot != SLOT_RETURN && !known_slot(slot)))
+		j->failed = true;
+	else
+		j->stores[j->nstores++] = (struct store){(u16)off, size, (u8)slot};
+}
+
+/* Returns whether the program goes on behind this instruction. */
+static bool translate(struct jit *j, const struct dp_op_view *in, bool scan)
+{
+	const s64 *v = in->v;
+
+#define PUSH_REG(op, bytes, sign) \
+	case DP_OP_##op: push_value(j, (struct value){false, 0, (u8)v[0], bytes, sign}); return true
+#define NEED_REG(op, cc)                                                                  \
+	case DP_OP_NEEDR_##op: push_value(j, (struct value){false, 0, (u8)v[0], 8, false}); \
+		need_top(j, cc, (u64)v[1]); return true
+#define NEED_TOP(op, cc) \
+	case DP_OP_NEED_##op: need_top(j, cc, (u64)v[0]); return true
+#define LOG_REG(op, bytes) \
+	case DP_OP_##op: if (scan) add_store(j, v[0], v[1], bytes); return true
+
+	switch (in->opcode) {
+	PUSH_REG(PUSHR, 8, false);
+	PUSH_REG(PUSHR_U8, 1, false);
+	PUSH_REG(PUSHR_U16, 2, false);
+	PUSH_REG(PUSHR_U32, 4, false);
+	PUSH_REG(PUSHR_S8, 1, true);
+	PUSH_REG(PUSHR_S16, 2, true);
+	PUSH_REG(PUSHR_S32, 4, true);
+	NEED_REG(EQ, CC_E);
+	NEED_REG(NE, CC_NE);
+	NEED_REG(LT, CC_L);
+	NEED_REG(GE, CC_GE);
+	NEED_REG(LTU, CC_B);
+	NEED_REG(GEU, CC_AE);
+	NEED_TOP(EQ, CC_E);
+	NEED_TOP(NE, CC_NE);
+	NEED_TOP(LT, CC_L);
+	NEED_TOP(GE, CC_GE);
+	NEED_TOP(LTU, CC_B);
+	NEED_TOP(GEU, CC_AE);
+	LOG_REG(LOGR8, 1);
+	LOG_REG(LOGR16, 2);
+	LOG_REG(LOGR32, 4);
+	LOG_REG(LOGR64, 8);
+	case DP_OP_PUSH_D: push_value(j, (struct value){true, (u64)v[0], 0, 8, false}); return true;
+	case DP_OP_NEED: need_top(j, CC_NE, 0); return true;
+	case DP_OP_LOGRET: if (scan) add_store(j, SLOT_RETURN, v[0], 8); return true;
+	case DP_OP_REC:
+	case DP_OP_RECM:
+		/* One record, which later opcodes only fill. */
+		j->failed |= scan && j->record;
+		j->record = true;
+		j->size = (u32)v[0];
+		j->mask = in->opcode == DP_OP_RECM;
+		return true;
+	case DP_OP_EXIT: return false;
+	default: j->failed = true; return false;
+	}
+#undef PUSH_REG
+#undef NEED_REG
+#undef NEED_TOP
+#undef LOG_REG
+}
+
+static void walk(struct jit *j, const u8 *code, u32 len, bool scan)
+{
+	struct dp_op_view in;
+	bool more = true;
+
+	j->depth = 0;
+	for (u32 at = 0; more && !j->failed; at += in.len) {
+		if (dp_op_decode(code, len, at, &in))
+			j->failed = true;
+		else
+			more = translate(j, &in, scan);
+	}
+	j->failed |= !j->record;
+}
+
+bool dp_jit_usable(const struct dp_control *ctl)
+{
+	u32 want = DP_CAP_RSEQ | DP_CAP_RDPID | DP_CAP_TIDOFF;
+
+	return (ctl->caps & want) == want && ctl->ring_size <= 1u << 30 && ctl->ring_stride < 1u << 31 &&
+	       ctl->counts_stride < 1u << 31;
+}
+
+static bool reaches(const struct jit *j, enum target to)
+{
+	for (u32 i = 0; i < j->nfixups; i++)
+		if (j->fixups[i].to == to)
+			return true;
+	return false;
+}
+
+/* Nothing was logged: count that. */
+static void emit_filtered(struct jit *j, struct sequence *q)
+{
+	land(j, FILTERED);
+	thread_pointer(j, CX);
+	count(j, q, CX, DP_COUNT_FILTERED, UNCOUNTED);
+	leave(j);
+	BYTES(j, "\xc3"); /* ret */
+	describe(j, q);
+	land(j, UNCOUNTED);
+	store_imm(j, true, CX, j->in->ctl->rseq_off + 8, 0);
+	jump(j, CC_ALWAYS, GIVE_UP);
+}
+
+static void emit_record(struct jit *j, struct sequence *commits, struct sequence *counts)
+{
+	const struct dp_control *ctl = j->in->ctl;
+	u64 shared = ctl->counts + ctl->ncpus * ctl->counts_stride + (u64)j->in->event * sizeof(struct dp_counts) +
+		     DP_COUNT_RECORDED * 8;
+
+	record(j, commits);
+	count(j, counts, SI, DP_COUNT_RECORDED, SHARED);
+	land(j, FINISH);
+	leave(j);
+	BYTES(j, "\xc3");
+	describe(j, commits);
+	describe(j, counts);
+	land(j, SHARED);
+	store_imm(j, true, SI, ctl->rseq_off + 8, 0);
+	lea_rip(j, DI, shared);
+	BYTES(j, "\xf0\x48\xff\x07"); /* lock incq (%rdi) */
+	jump(j, CC_ALWAYS, FINISH);
+	land(j, BAIL_OUT);
+	store_imm(j, true, SI, ctl->rseq_off + 8, 0);
+	jump(j, CC_ALWAYS, GIVE_UP);
+}
+
+static void emit_all(struct jit *j, const u8 *code, u32 len)
+{
+	struct sequence commits, counts, filtered;
+
+	reserve(j, &commits);
+	reserve(j, &counts);
+	reserve(j, &filtered);
+	enter(j);
+	walk(j, code, len, false);
+	if (!j->never)
+		emit_record(j, &commits, &counts);
+	if (j->never || reaches(j, FILTERED))
+		emit_filtered(j, &filtered);
+	land(j, GIVE_UP);
+	leave(j);
+	BYTES(j, "\xbf"); /* mov $point,%edi */
+	dp_emit_u32(j->e, j->in->point);
+	j->far |= dp_emit_jmp(j->e, j->in->entry, NULL) != 0;
+}
+
+int dp_jit_compile(struct dp_emit *e, const u8 *code, u32 len, const struct dp_jit *jit)
+{
+	u8 nowhere[16];
+	struct dp_emit dry;
+	struct jit j = {.e = &dry, .in = jit};
+
+	/* First without output: what is saved depends on whether there is a record, and on what is in it. */
+	dp_emit_init(&dry, nowhere, 0, 0);
+	walk(&j, code, len, true);
+	if (j.failed)
+		return -EOPNOTSUPP;
+	j.e = e;
+	j.nfixups = 0;
+	j.far = false;
+	emit_all(&j, code, len);
+	if (j.failed)
+		return -EOPNOTSUPP;
+	return j.far || e->overflow ? -ERANGE : 0;
+}

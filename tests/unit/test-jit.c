@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Compiled programs against the interpreter: random programs and registers, run both ways; what the ring, the counts and
+ * the registers hold afterwards must be the same. Then what makes the code leave the hit to the general
+ * entry, and threads that are interrupted all the time.
+ */
+#include <cpuid.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/rseq.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "arch/x86_64/jit.h"
+#include "machine.h"
+
+#define CODE_SIZE 65536u
+#define NCPUS 64u
+#define RING_SIZE 65536u
+#define EVENTS 4u
+#define PAGE 4096u
+#define POINT 7
+#define HIT_ADDR 0x4321f0ull
+#define ARITHMETIC 0x8d5ull /* flags that count */
+
+/* What a detour reads its target from, and what stands at the program's stack pointer. */
+u64 jit_target, jit_return_to, jit_fallbacks;
+u32 jit_fallback_point;
+void jit_entry(void);
+typedef void hit_fn(const struct dp_regs *in, struct dp_regs *out);
+hit_fn hit_plain, hit_zone;
+
+/* Load the registers, do what a detour does, save the registers; out->sp is the program's stack pointer at the hit. */
+#define HARNESS(name, down, up)                                                                                  \
+	__asm__(".text\n.globl " name "\n" name ":\n"                                                            \
+		"push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; push %rsi\n"                   \
+		"push jit_return_to(%rip)\n"                                                                     \
+		"mov %rsp, 152(%rsi); push 144(%rdi); popfq\n"                                                   \
+		"mov (%rdi), %r15; mov 8(%rdi), %r14; mov 16(%rdi), %r13; mov 24(%rdi), %r12\n"                   \
+		"mov 32(%rdi), %rbp; mov 40(%rdi), %rbx; mov 48(%rdi), %r11; mov 56(%rdi), %r10\n"                \
+		"mov 64(%rdi), %r9; mov 72(%rdi), %r8; mov 80(%rdi), %rax; mov 88(%rdi), %rcx\n"                  \
+		"mov 96(%rdi), %rdx; mov 104(%rdi), %rsi; mov 112(%rdi), %rdi\n" down                             \
+		"push %rdi; mov $7, %edi; call *jit_target(%rip); pop %rdi\n" up                                  \
+		"pushfq; push %rdi; mov 24(%rsp), %rdi\n"                                                        \
+		"mov %r15, (%rdi); mov %r14, 8(%rdi); mov %r13, 16(%rdi); mov %r12, 24(%rdi)\n"                   \
+		"mov %rbp, 32(%rdi); mov %rbx, 40(%rdi); mov %r11, 48(%rdi); mov %r10, 56(%rdi)\n"                \
+		"mov %r9, 64(%rdi); mov %r8, 72(%rdi); mov %rax, 80(%rdi); mov %rcx, 88(%rdi)\n"                  \
+		"mov %rdx, 96(%rdi); mov %rsi, 104(%rdi)\n"                                                      \
+		"pop %rax; mov %rax, 112(%rdi); pop %rax; mov %rax, 144(%rdi); add $16, %rsp\n"                   \
+		"pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx; ret\n")
+
+HARNESS("hit_plain", "", "");
+HARNESS("hit_zone", "lea -128(%rsp), %rsp\n", "lea 128(%rsp), %rsp\n");
+/* The general entry, for these tests: only tells that it was called. */
+__asm__(".text\n.globl jit_entry\njit_entry: mov %edi, jit_fallback_point(%rip); pushfq\n"
+	"lock incq jit_fallbacks(%rip); popfq; ret\n");
+
+static struct dp_control ctl;
+static u8 *code;
+static u64 state = 88172645463325252ull;
+
+static u32 below(u32 n)
+{
+	return (u32)(next_random(&state) % n);
+}
+
+static struct dp_ring *ring_of(u32 cpu)
+{
+	return (struct dp_ring *)(ctl.ring0 + cpu * ctl.ring_stride);
+}
+
+static u8 *data_of(u32 cpu)
+{
+	return (u8 *)ring_of(cpu) + PAGE;
+}
+
+static u64 counted(u32 event, enum dp_count what)
+{
+	u64 sum = 0;
+
+	for (u32 c = 0; c <= NCPUS; c++)
+		sum += ((struct dp_counts *)(ctl.counts + c * ctl.counts_stride))[event].v[what];
+	return sum;
+}
+
+static u64 logged(void)
+{
+	u64 sum = 0;
+
+	for (u32 c = 0; c < NCPUS; c++)
+		sum += ring_of(c)->head;
+	return sum;
+}
+
+/* Where the thread's id stands in its control block; 0: not found. */
+static s32 find_tid(void)
+{
+	u8 *tp = __builtin_thread_pointer();
+	u32 tid = (u32)gettid();
+
+	for (s32 at = 0; at < 2048; at += 4)
+		if (!memcmp(tp + at, &tid, 4))
+			return at;
+	return 0;
+}
+
+/* False: this machine cannot run compiled programs. */
+static bool make_world(void)
+{
+	u64 stride = PAGE + RING_SIZE, counts = DP_ALIGN_UP((NCPUS + 1) * EVENTS * sizeof(struct dp_counts), PAGE);
+	u32 a, b, c = 0, d;
+	u8 *all;
+
+	if (!__rseq_size || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(c & 1u << 22) || !find_tid())
+		return false;
+	/* Everything within reach of the code, and the code within reach of the entry. */
+	all = mmap((void *)((u64)jit_entry & ~0xffffffull) + (512u << 20), CODE_SIZE + counts + NCPUS * stride,
+		   PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (all == MAP_FAILED)
+		return false;
+	code = all;
+	ctl.caps = DP_CAP_RSEQ | DP_CAP_RDPID | DP_CAP_TIDOFF;
+	ctl.rseq_off = (s32)__rseq_offset;
+	ctl.tid_off = find_tid();
+	ctl.counts = (u64)all + CODE_SIZE;
+	ctl.counts_stride = EVENTS * sizeof(struct dp_counts);
+	ctl.ring0 = ctl.counts + counts;
+	ctl.ring_stride = stride;
+	ctl.ring_size = RING_SIZE;
+	ctl.ncpus = NCPUS;
+	return dp_jit_usable(&ctl);
+}
+
+static int compile(const struct dp_program *p, bool flags, bool zone)
+{
+	struct dp_jit jit = {.ctl = &ctl, .entry = (u64)jit_entry, .point = POINT, .event = 1, .addr = HIT_ADDR,
+			     .flags = flags, .zone = zone};
+	struct dp_emit e;
+
+	jit_target = (u64)code + DP_JIT_ENTRY;
+	dp_emit_init(&e, code, DP_JIT_MAX, (u64)code);
+	return dp_jit_compile(&e, p->code, p->len, &jit);
+}
+
+/* ---- random programs ---- */
+
+static u8 any_slot(bool with_sp)
+{
+	static const u8 slots[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 19};
+
+	return slots[below(DP_ARRAY_SIZE(slots) - !with_sp)];
+}
+
+static u64 any_value(void)
+{
+	static const u64 v[] = {0, 1, 0x7f, 0x80, 0xff, 0x8000, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff,
+				0x100000000, 1ull << 63, ~0ull, ~0ull - 1, 0x1234567890abcdef};
+
+	return below(4) ? v[below(DP_ARRAY_SIZE(v))] : next_random(&state);
+}
+
+static void put_condition(struct dp_asm *c, bool with_sp)
+{
+	s64 k = (s64)any_value();
+
+	if (below(2)) {
+		dp_asm_put(c, DP_OP_NEEDR_EQ + below(6), (s64[]){any_slot(with_sp), k}, NULL);
+		return;
+	}
+	if (below(5))
+		dp_asm_put(c, DP_OP_PUSHR + below(7), (s64[]){any_slot(with_sp)}, NULL);
+	else
+		dp_asm_put(c, DP_OP_PUSH_D, (s64[]){(s64)any_value()}, NULL);
+	if (below(3))
+		dp_asm_put(c, DP_OP_NEED_EQ + below(6), &k, NULL);
+	else
+		dp_asm_put(c, DP_OP_NEED, &k, NULL);
+}
+
+static void make_program(struct dp_program *p, bool in_return)
+{
+	struct dp_asm c = {0};
+	u32 n = below(3), size = below(100);
+
+	for (u32 i = 0; i < n; i++)
+		put_condition(&c, !in_return);
+	dp_asm_put(&c, below(2) ? DP_OP_REC : DP_OP_RECM, (s64[]){size + 16}, NULL);
+	n = size ? below(9) : 0;
+	for (u32 i = 0; i < n; i++)
+		dp_asm_put(&c, DP_OP_LOGR8 + below(4), (s64[]){any_slot(!in_return), below(size) + 8}, NULL);
+	if (in_return)
+		dp_asm_put(&c, DP_OP_LOGRET, (s64[]){8}, NULL);
+	dp_asm_put(&c, DP_OP_EXIT, (s64[]){0}, NULL);
+	*p = (struct dp_program){.code = c.bytes, .len = c.len, .logmax = 512};
+}
+
+/* Bytes of the payload that the program writes; the others are whatever was there. */
+static void mark_written(const struct dp_program *p, u8 *mask)
+{
+	struct dp_op_view in;
+
+	for (u32 at = 0; !dp_op_decode(p->code, p->len, at, &in); at += in.len)
+		switch (in.opcode) {
+		case DP_OP_RECM: memset(mask, 1, 8); break;
+		case DP_OP_LOGRET: memset(mask + in.v[0], 1, 8); break;
+		case DP_OP_LOGR8: mask[in.v[1]] = 1; break;
+		case DP_OP_LOGR16: memset(mask + in.v[1], 1, 2); break;
+		case DP_OP_LOGR32: memset(mask + in.v[1], 1, 4); break;
+		case DP_OP_LOGR64: memset(mask + in.v[1], 1, 8); break;
+		}
+}
+
+/* The record that was just committed, wherever; NULL: none, or more than one. */
+static const struct dp_record *take_record(void)
+{
+	const struct dp_record *rec = NULL;
+
+	for (u32 c = 0; c < NCPUS; c++) {
+		struct dp_ring *ring = ring_of(c);
+
+		if (ring->head == ring->tail)
+			continue;
+		if (rec)
+			return NULL;
+		rec = (const struct dp_record *)(data_of(c) + (ring->tail & (RING_SIZE - 1)));
+		if (rec->cpu != c || ring->head - ring->tail != rec->len)
+			return NULL;
+		ring->tail = ring->head;
+	}
+	return rec;
+}
+
+static bool same_registers(const struct dp_regs *a, const struct dp_regs *b, bool flags)
+{
+	return !memcmp(a, b, offsetof(struct dp_regs, orig_ax)) &&
+	       (!flags || !((a->flags ^ b->flags) & ARITHMETIC));
+}
+
+static bool same_record(const struct machine *m, const struct dp_program *p)
+{
+	const struct dp_record *rec = take_record();
+	u8 mask[512] = {0};
+
+	if (!rec || rec->len != DP_ALIGN_UP(sizeof(*rec) + m->hit.log_len, 8) || rec->event != 1 || rec->flags ||
+	    rec->tid != (u32)gettid())
+		return false;
+	mark_written(p, mask);
+	for (u32 i = 0; i < m->hit.log_len; i++)
+		if (mask[i] && ((const u8 *)(rec + 1))[i] != machine_payload(m)[i])
+			return false;
+	return true;
+}
+
+static void empty_rings(u64 at)
+{
+	for (u32 c = 0; c < NCPUS; c++)
+		ring_of(c)->head = ring_of(c)->tail = at;
+}
+
+/* One program, compiled and interpreted. Returns what went wrong, NULL for nothing. */
+static const char *compare(bool in_return)
+{
+	bool flags = below(2), zone = below(2), log;
+	struct dp_regs in, out;
+	struct dp_program p;
+	const char *wrong = NULL;
+	struct machine m;
+	u64 before[2] = {counted(1, DP_COUNT_RECORDED), counted(1, DP_COUNT_FILTERED)}, fallbacks = jit_fallbacks;
+
+	make_program(&p, in_return);
+	if (compile(&p, flags, zone)) {
+		free(p.code);
+		return "not compiled";
+	}
+	machine_init(&m);
+	for (u32 i = 0; i < 15; i++)
+		((u64 *)&in)[i] = any_value();
+	in.flags = 0x202 | (next_random(&state) & ARITHMETIC);
+	jit_return_to = next_random(&state);
+	memcpy(m.stack, &jit_return_to, 8);
+	(zone ? hit_zone : hit_plain)(&in, &out);
+	m.regs = in;
+	m.regs.ip = HIT_ADDR;
+	m.regs.sp = in_return ? STACK_BASE : out.sp;
+	m.hit.flags = in_return ? DP_PROBE_RETURN : 0;
+	log = machine_run(&m, &p) == DP_RUN_LOG;
+	if (jit_fallbacks != fallbacks) {
+		wrong = take_record() ? "logged and left to the entry" : NULL; /* at the ring's end */
+		empty_rings(0);
+	} else if (!same_registers(&in, &out, flags)) {
+		wrong = "registers";
+	} else if (counted(1, DP_COUNT_RECORDED) - before[0] != log ||
+		   counted(1, DP_COUNT_FILTERED) - before[1] != !log) {
+		wrong = "counts";
+	} else if (log ? !same_record(&m, &p) : take_record() != NULL) {
+		wrong = "record";
+	}
+	if (wrong) {
+		char text[2048];
+
+		dp_program_disasm(&p, text, sizeof(text));
+		printf("# %s: flags %d zone %d\n# %s\n", wrong, flags, zone, text);
+	}
+	machine_free(&m);
+	free(p.code);
+	return wrong;
+}
+
+static void test_random(void)
+{
+	u32 bad = 0, n = 200000;
+
+	for (u32 i = 0; i < n && bad < 3; i++)
+		bad += compare(i % 3 == 0) != NULL;
+	ok(!bad, "%u random programs do the same compiled and interpreted", n);
+	printf("# figure: %llu of %u compiled programs were left to the entry, for want of room before the ring's end\n",
+	       (unsigned long long)jit_fallbacks, n);
+}
+
+/* ---- what is left to the general entry ---- */
+
+static void assemble_or_die(struct dp_program *p, const char *text)
+{
+	memset(p, 0, sizeof(*p));
+	if (!assemble(p, text))
+		exit(1);
+	p->logmax = 512;
+}
+
+#define RECORD_TWO "rec 16; logr64 di, @0; logr64 si, @8; exit"
+
+/* Whether a hit now changes nothing and goes to the entry, with its point. */
+static bool left_to_entry(const char *text)
+{
+	struct dp_regs in = {.di = 1, .si = 2, .cx = 3, .dx = 4, .ax = 5, .r8 = 6, .r9 = 7, .flags = 0x246}, out;
+	u64 fallbacks = jit_fallbacks, heads = logged();
+	struct dp_program p;
+
+	assemble_or_die(&p, text);
+	if (compile(&p, true, true))
+		return false;
+	jit_fallback_point = 0;
+	hit_zone(&in, &out);
+	free(p.code);
+	return jit_fallbacks == fallbacks + 1 && jit_fallback_point == POINT && logged() == heads &&
+	       same_registers(&in, &out, true);
+}
+
+static void test_fallbacks(void)
+{
+	u64 before = counted(1, DP_COUNT_RECORDED) + counted(1, DP_COUNT_FILTERED);
+
+	empty_rings(0);
+	ok(!left_to_entry(RECORD_TWO), "a usual hit is done by the code");
+	for (u32 c = 0; c < NCPUS; c++)
+		ring_of(c)->tail = ring_of(c)->head - RING_SIZE + 8;
+	ok(left_to_entry(RECORD_TWO), "no room in the ring: left to the entry");
+	empty_rings(RING_SIZE * 5 - 8);
+	ok(left_to_entry(RECORD_TWO), "a record across the ring's end: left to the entry");
+	empty_rings(RING_SIZE * 5 - 40);
+	ok(!left_to_entry(RECORD_TWO), "a record that ends with the ring is done by the code");
+	ctl.ncpus = 0;
+	ok(left_to_entry(RECORD_TWO), "a processor without a ring: left to the entry");
+	ok(left_to_entry("needr,eq di, 77; rec 0; exit"), "the same where nothing is logged");
+	ctl.ncpus = NCPUS;
+	ok(counted(1, DP_COUNT_RECORDED) + counted(1, DP_COUNT_FILTERED) == before + 2, "none of these was counted twice");
+}
+
+static void test_refused(void)
+{
+	static const char *const texts[] = {
+	    "rec 8; pushr di; ld64 +0; log64 @0, #0; exit", "push d, 1; pop r, ax; rec 0; exit", "abort",
+	    "rec 8; rec 16; exit", "needr,eq flags, 1; rec 0; exit", "pushr cs; need; rec 0; exit", "rec 8; logcomm @0, 0; exit",
+	};
+
+	for (size_t i = 0; i < DP_ARRAY_SIZE(texts); i++) {
+		struct dp_program p;
+
+		assemble_or_die(&p, texts[i]);
+		ok(compile(&p, false, false) == -EOPNOTSUPP, "left to the interpreter: %s", texts[i]);
+		free(p.code);
+	}
+}
+
+/* ---- interruptions ---- */
+
+#define THREADS 4
+#define CALLS 400000u
+
+static void on_tick(int sig)
+{
+	struct dp_regs in = {.di = 11, .si = ~11ull, .flags = 0x202}, out;
+
+	(void)sig;
+	hit_zone(&in, &out);
+}
+
+static volatile bool stop_reading;
+static u64 read_records, torn;
+
+/* Takes records as a reader does. */
+static void read_all(void)
+{
+	for (u32 c = 0; c < NCPUS; c++) {
+		struct dp_ring *ring = ring_of(c);
+		u64 head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE), at = ring->tail;
+
+		for (; at < head; at += 64, read_records++) {
+			u64 w[5];
+
+			for (u32 i = 0; i < 5; i++)
+				w[i] = *(u64 *)(data_of(c) + ((at + 8 * i) & (RING_SIZE - 1)));
+			torn += w[0] != (64 | 1ull << 32) || w[3] != ~w[4];
+		}
+		__atomic_store_n(&ring->tail, at, __ATOMIC_RELEASE);
+	}
+}
+
+static void *reader(void *arg)
+{
+	while (!stop_reading)
+		read_all();
+	return arg;
+}
+
+static void *caller(void *arg)
+{
+	for (u64 i = 0; i < CALLS; i++) {
+		struct dp_regs in = {.di = i, .si = ~i, .flags = 0x202}, out;
+
+		hit_zone(&in, &out);
+	}
+	return arg;
+}
+
+static void test_interrupted(void)
+{
+	struct itimerval it = {{0, 200}, {0, 200}};
+	u64 before = counted(1, DP_COUNT_RECORDED);
+	pthread_t t[THREADS], r;
+	struct dp_program p;
+
+	empty_rings(0);
+	/* 64 bytes, so that no record lies across the ring's end. */
+	assemble_or_die(&p, "rec 40; logr64 di, @0; logr64 si, @8; exit");
+	compile(&p, true, true);
+	jit_fallbacks = 0;
+	signal(SIGALRM, on_tick);
+	setitimer(ITIMER_REAL, &it, NULL);
+	pthread_create(&r, NULL, reader, NULL);
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&t[i], NULL, caller, NULL);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+	signal(SIGALRM, SIG_IGN);
+	stop_reading = true;
+	pthread_join(r, NULL);
+	read_all();
+	ok(read_records == counted(1, DP_COUNT_RECORDED) - before, "as many records as were counted");
+	ok(!torn, "all of them whole");
+	ok(read_records + jit_fallbacks >= THREADS * CALLS, "and with those left to the entry, every hit");
+	printf("# figure: %llu records of %d threads under a timer, %llu hits left to the entry\n",
+	       (unsigned long long)read_records, THREADS, (unsigned long long)jit_fallbacks);
+	free(p.code);
+}
+
+int main(void)
+{
+	if (!make_world()) {
+		printf("ok 1 - compiled programs # SKIP no restartable sequences or no rdpid\n1..1\n");
+		return 0;
+	}
+	test_random();
+	test_fallbacks();
+	test_refused();
+	test_interrupted();
+	return done();
+}
