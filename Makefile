@@ -35,6 +35,7 @@ bench:
 	@packaging/install-deps.sh check
 	@$(MAKE) --no-print-directory -s build
 	@$(BUILD)/bench/bench-hits -w $(BUILD)/bench $(BUILD)/bench/bench-target
+	@$(BUILD)/bench/bench-arm $(BUILD)/bench/bench-many
 
 install: $(BUILD)/build.ninja
 	@meson configure $(BUILD) --prefix $(PREFIX)

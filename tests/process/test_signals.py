@@ -221,7 +221,7 @@ def many_rounds_under_ticks():
 def longjmp_out_of_hits():
     """siglongjmp out of a handler that interrupted a hit: later hits are not missed for good"""
     p = ready("longjmp")
-    r, full = trace_for(p, 1.5, "p step n=%di")
+    r, full = trace_for(p, 1.5, "--interpret", "p step n=%di")
     sums(r["step"])
     # Each such jump loses the hits in progress and the one that finds the slot stale, no more.
     assert r["step"]["missed"] < r["step"]["hits"] / 10, full.stderr

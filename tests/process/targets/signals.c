@@ -32,7 +32,7 @@ __attribute__((noinline)) void on_tick(int sig)
 	(void)sig;
 	ticks = step(ticks);
 	/* Not every time: a hit that is left in this way costs its slot. */
-	if (jump_mode && ticks % 256 == 0) {
+	if (jump_mode && ticks % 128 == 0) {
 		jumps++;
 		siglongjmp(out, 1);
 	}
