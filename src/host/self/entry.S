@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The way from a slot to the C handlers and back. Whatever they may change is saved: general registers and flags in a
+ * struct pt_regs on the interrupted stack, vector registers below it. Nothing here is position dependent.
+ *
+ * At dp_self_entry the stack holds, from the stack pointer up: the return address into the slot, the tagged point, and
+ * 128 bytes of red zone. The frame that is built below:
+ *
+ *	320  the stack pointer of the probed instruction
+ *	184  tagged point (or index of a landing)
+ *	176  return address into the slot (or 0)
+ *	168  flags as pushed
+ *	  0  struct pt_regs (168 bytes); rbp points here while C runs
+ */
+#define R15 0
+#define R14 8
+#define R13 16
+#define R12 24
+#define RBP 32
+#define RBX 40
+#define R11 48
+#define R10 56
+#define R9 64
+#define R8 72
+#define RAX 80
+#define RCX 88
+#define RDX 96
+#define RSI 104
+#define RDI 112
+#define ORIG 120
+#define RIP 128
+#define CS 136
+#define FLAGS 144
+#define RSP 152
+#define SS 160
+#define PUSHED 168
+#define POINT 184
+#define OUTER 320
+#define FULL_SIZE 168
+
+#define XMM_AREA 272	   /* sixteen registers, MXCSR */
+#define SIMPLE_FLAGS 0xad7 /* CF 1 PF AF ZF SF IF OF: lahf-like code can restore these */
+
+	.section dprobes_text, "ax", @progbits
+
+.macro save_general
+	pushfq
+	.cfi_adjust_cfa_offset 8
+	lea	-168(%rsp), %rsp
+	.cfi_adjust_cfa_offset 168
+	mov	%r15, R15(%rsp)
+	mov	%r14, R14(%rsp)
+	mov	%r13, R13(%rsp)
+	mov	%r12, R12(%rsp)
+	mov	%rbp, RBP(%rsp)
+	mov	%rbx, RBX(%rsp)
+	mov	%r11, R11(%rsp)
+	mov	%r10, R10(%rsp)
+	mov	%r9, R9(%rsp)
+	mov	%r8, R8(%rsp)
+	mov	%rax, RAX(%rsp)
+	mov	%rcx, RCX(%rsp)
+	mov	%rdx, RDX(%rsp)
+	mov	%rsi, RSI(%rsp)
+	mov	%rdi, RDI(%rsp)
+	mov	PUSHED(%rsp), %rax
+	lea	OUTER(%rsp), %rcx
+	mov	%rax, FLAGS(%rsp)
+	mov	%rcx, RSP(%rsp)
+	movq	$-1, ORIG(%rsp)
+	movq	$0x33, CS(%rsp)
+	movq	$0x2b, SS(%rsp)
+	mov	POINT(%rsp), %rbx
+	test	$0x400, %eax
+	jz	1f
+	cld
+1:	mov	%rsp, %rbp
+.endm
+
+/*
+ * From here on an unwinder sees the probed code as our caller: every register is in struct pt_regs.
+ */
+.macro cfi_regs
+	.cfi_def_cfa rbp, OUTER
+	.cfi_offset r15, R15 - OUTER
+	.cfi_offset r14, R14 - OUTER
+	.cfi_offset r13, R13 - OUTER
+	.cfi_offset r12, R12 - OUTER
+	.cfi_offset rbp, RBP - OUTER
+	.cfi_offset rbx, RBX - OUTER
+	.cfi_offset r11, R11 - OUTER
+	.cfi_offset r10, R10 - OUTER
+	.cfi_offset r9, R9 - OUTER
+	.cfi_offset r8, R8 - OUTER
+	.cfi_offset rax, RAX - OUTER
+	.cfi_offset rcx, RCX - OUTER
+	.cfi_offset rdx, RDX - OUTER
+	.cfi_offset rsi, RSI - OUTER
+	.cfi_offset rdi, RDI - OUTER
+	.cfi_offset rip, RIP - OUTER
+.endm
+
+.macro each_xmm op, n=0
+	.irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+	\op	\i
+	.endr
+.endm
+.macro store_xmm i
+	movaps	%xmm\i, \i*16(%rsp)
+.endm
+.macro load_xmm i
+	movaps	\i*16(%rsp), %xmm\i
+.endm
+
+/*
+ * Save the vector registers below the stack pointer: r12d becomes 0 (sixteen registers, MXCSR) or the mask of the
+ * components that xsavec has stored. Clobbers rax, rcx, rdx.
+ */
+.macro save_vectors
+	xor	%r12d, %r12d
+	mov	dp_self_xrest(%rip), %r13d
+	test	%r13d, %r13d
+	jz	2f
+	mov	$1, %ecx
+	xgetbv
+	test	%r13d, %eax		/* is more in use than xmm0 to xmm15? */
+	jz	2f
+	mov	dp_self_xmask(%rip), %r12d
+	mov	dp_self_xsize(%rip), %eax
+	sub	%rax, %rsp
+	and	$-64, %rsp
+	/* The header must be zero; xsavec writes its first sixteen bytes only. */
+	xor	%eax, %eax
+	.irp	i, 528, 536, 544, 552, 560, 568
+	mov	%rax, \i(%rsp)
+	.endr
+	mov	%r12d, %eax
+	xor	%edx, %edx
+	xsavec	(%rsp)
+	jmp	3f
+2:	and	$-16, %rsp
+	sub	$XMM_AREA, %rsp
+	each_xmm store_xmm
+	stmxcsr	256(%rsp)
+3:
+.endm
+
+.macro restore_vectors
+	test	%r12d, %r12d
+	jz	4f
+	mov	%r12d, %eax
+	xor	%edx, %edx
+	xrstor	(%rsp)
+	jmp	5f
+4:	each_xmm load_xmm
+	stmxcsr	260(%rsp)
+	mov	256(%rsp), %ecx
+	cmp	260(%rsp), %ecx
+	je	5f
+	ldmxcsr	256(%rsp)
+5:
+.endm
+
+/* Flags that lahf's kind can set, without popfq's 7 ns. eax: flags; clobbers eax, ecx. */
+.macro simple_flags
+	mov	%eax, %ecx
+	shr	$11, %ecx
+	and	$1, %ecx
+	add	$0x7f, %cl		/* overflows if and only if OF was set */
+	mov	%al, %ah
+	sahf
+.endm
+
+.macro load_but_rax_rsp
+	mov	R15(%rsp), %r15
+	mov	R14(%rsp), %r14
+	mov	R13(%rsp), %r13
+	mov	R12(%rsp), %r12
+	mov	RBP(%rsp), %rbp
+	mov	RBX(%rsp), %rbx
+	mov	R11(%rsp), %r11
+	mov	R10(%rsp), %r10
+	mov	R9(%rsp), %r9
+	mov	R8(%rsp), %r8
+	mov	RCX(%rsp), %rcx
+	mov	RDX(%rsp), %rdx
+	mov	RSI(%rsp), %rsi
+	mov	RDI(%rsp), %rdi
+.endm
+
+	.globl	dp_self_entry
+	.hidden	dp_self_entry
+	.type	dp_self_entry, @function
+	.p2align 6
+dp_self_entry:
+	.cfi_startproc
+	.cfi_signal_frame
+	.cfi_def_cfa rsp, 144
+	save_general
+	mov	%rbx, %rdx
+	and	$-4, %rdx
+	mov	(%rdx), %rcx		/* the point's address; C corrects it where another is due */
+	mov	%rcx, RIP(%rbp)
+	cfi_regs
+	cmpl	$0, 8(%rdx)		/* vectors */
+	je	.Lgeneral
+.Lvectors:
+	save_vectors
+	mov	%rbp, %rdi
+	mov	%rbx, %rsi
+	mov	%rsp, %rdx
+	mov	%r12d, %ecx
+	call	dp_self_hit
+	mov	%eax, %ebx
+	restore_vectors
+	test	%ebx, %ebx
+	jnz	.Lelsewhere
+.Lback:
+	mov	%rbp, %rsp
+	mov	FLAGS(%rsp), %eax
+	test	$~SIMPLE_FLAGS, %eax
+	jnz	6f
+	simple_flags
+	load_but_rax_rsp
+	mov	RAX(%rsp), %rax
+	lea	176(%rsp), %rsp
+	.cfi_remember_state
+	.cfi_def_cfa rsp, 144
+	.cfi_restore rip
+	ret
+6:	.cfi_restore_state
+	mov	%rax, PUSHED(%rsp)
+	load_but_rax_rsp
+	mov	RAX(%rsp), %rax
+	lea	PUSHED(%rsp), %rsp
+	popfq
+	ret
+
+	/* No handler here uses vector registers, and dp_self_hit does not either. */
+.Lgeneral:
+	and	$-16, %rsp
+	mov	%rbp, %rdi
+	mov	%rbx, %rsi
+	xor	%edx, %edx
+	xor	%ecx, %ecx
+	call	dp_self_hit
+	test	%eax, %eax
+	jz	.Lback
+	js	.Lvectors		/* meanwhile a handler came that does: begin again */
+.Lelsewhere:
+	mov	%rbp, %rdi
+	jmp	dp_self_resume
+	.cfi_endproc
+	.size	dp_self_entry, . - dp_self_entry
+
+/*
+ * Go on with exactly the registers of the struct pt_regs in rdi, wherever it lies. The jump is a return that takes 128
+ * bytes along: it needs no register, and writes nothing into the red zone below the new stack pointer.
+ */
+	.globl	dp_self_resume
+	.hidden	dp_self_resume
+	.type	dp_self_resume, @function
+dp_self_resume:
+	.cfi_startproc
+	.cfi_undefined rip
+	/* First the registers to where nothing is in the way: below everything, and below the new stack's part. */
+	mov	RSP(%rdi), %rdx
+	lea	-512(%rdx), %rax
+	cmp	%rsp, %rax
+	cmova	%rsp, %rax
+	lea	-FULL_SIZE(%rax), %rsp
+	and	$-16, %rsp
+	mov	%rdi, %rsi
+	mov	%rsp, %rdi
+	mov	$FULL_SIZE / 8, %ecx
+	rep movsq
+	/* Then what the last instructions take from the new stack. */
+	mov	RIP(%rsp), %rax
+	mov	%rax, -136(%rdx)
+	mov	FLAGS(%rsp), %rax
+	mov	%rax, -144(%rdx)
+	mov	RAX(%rsp), %rcx
+	mov	%rcx, -152(%rdx)
+	test	$~SIMPLE_FLAGS, %eax
+	jnz	1f
+	simple_flags
+	load_but_rax_rsp
+	mov	RSP(%rsp), %rsp
+	lea	-152(%rsp), %rsp
+	pop	%rax
+	lea	8(%rsp), %rsp
+	ret	$128
+1:	load_but_rax_rsp
+	mov	RSP(%rsp), %rsp
+	lea	-152(%rsp), %rsp
+	pop	%rax
+	popfq
+	ret	$128
+	.cfi_endproc
+	.size	dp_self_resume, . - dp_self_resume
+
+	.section .note.GNU-stack, "", @progbits
