@@ -154,6 +154,82 @@ void unregister_kprobes(struct kprobe **kps, int num);
 int disable_kprobe(struct kprobe *p);
 int enable_kprobe(struct kprobe *p);
 
+/* ---- return probes ---- */
+
+struct task_struct { /* the thread */
+	int pid;  /* its number */
+	int tgid; /* the process */
+};
+
+/* One call that has not returned yet. */
+struct kretprobe_instance {
+	struct kretprobe *rp;
+	kprobe_opcode_t *ret_addr; /* where the function returns to */
+	struct task_struct *task;
+	char *data; /* data_size bytes of your own; what the last call that used this instance left there */
+};
+
+/* regs: at the function's return; regs_return_value(regs) is its value and may be changed. The result is ignored. */
+typedef int (*kretprobe_handler_t)(struct kretprobe_instance *ri, struct pt_regs *regs);
+
+/*
+ * Calls handler when the function returns. entry_handler, if any, is called at its entry; when it returns non-zero this
+ * call's return is not probed. kp.symbol_name or kp.addr (with kp.flags) names the function; the handlers of kp are
+ * not used, except for kp.fault_handler.
+ *
+ * maxactive: how many calls may be under way at the same time (recursion, threads); 0 or less: twice the number of
+ * processors, at least 10; at most 4096. When all are in use the call is not probed and nmissed is counted.
+ * Calls that never return (exceptions, longjmp, pthread_exit) give their instance back when it is needed.
+ *
+ * The function is called on its behalf, so that it returns to the library first. Unwinders see through that:
+ * exceptions, backtrace(), cancellation and debuggers work; backtrace() shows one more frame.
+ */
+struct kretprobe {
+	struct kprobe kp;
+	kretprobe_handler_t handler;
+	kretprobe_handler_t entry_handler;
+	int maxactive;
+	int nmissed;
+	size_t data_size;
+	void *dp_private;
+};
+
+/* As for kprobes; -EINVAL also when the address is not the start of a function. */
+int register_kretprobe(struct kretprobe *rp);
+int register_kretprobes(struct kretprobe **rps, int num);
+void unregister_kretprobe(struct kretprobe *rp);
+void unregister_kretprobes(struct kretprobe **rps, int num);
+int disable_kretprobe(struct kretprobe *rp);
+int enable_kretprobe(struct kretprobe *rp);
+
+static inline struct kretprobe *get_kretprobe(struct kretprobe_instance *ri)
+{
+	return ri->rp;
+}
+
+/* ---- jprobes ---- */
+
+/*
+ * entry has the prototype of the probed function and is called at its entry with the same arguments; it ends with
+ * jprobe_return() (or returns: that is the same). What it does to its arguments does not reach the function. All register
+ * arguments arrive, floating point and vector ones too, and 256 bytes of stack arguments; of longer argument lists
+ * the rest is not seen by entry (the function itself is unaffected). One jprobe per function: -EEXIST.
+ */
+struct jprobe {
+	struct kprobe kp;
+	void *entry;
+};
+
+int register_jprobe(struct jprobe *jp);
+int register_jprobes(struct jprobe **jps, int num);
+void unregister_jprobe(struct jprobe *jp);
+void unregister_jprobes(struct jprobe **jps, int num);
+int disable_jprobe(struct jprobe *jp);
+int enable_jprobe(struct jprobe *jp);
+void jprobe_return(void);
+
+#define JPROBE_ENTRY(handler) ((void *)(handler))
+
 /* The reason of this thread's last failure of a function of this header, as one line; "" when there was none. */
 const char *dp_kprobe_error(void);
 

@@ -299,4 +299,111 @@ dp_self_resume:
 	.cfi_endproc
 	.size	dp_self_resume, . - dp_self_resume
 
+/*
+ * A probed function has returned to its stub, which has pushed its number where the return address was. The frame is built as
+ * at an entry; dp_self_returned says where to go on.
+ */
+	.globl	dp_self_landing
+	.hidden	dp_self_landing
+	.type	dp_self_landing, @function
+	.p2align 6
+dp_self_landing:
+	.cfi_startproc
+	.cfi_signal_frame
+	.cfi_def_cfa rsp, 8
+	.cfi_undefined rip
+	lea	-120(%rsp), %rsp
+	pushq	120(%rsp)
+	pushq	$0
+	.cfi_def_cfa rsp, 144
+	save_general
+	cfi_regs
+	save_vectors
+	mov	%rbp, %rdi
+	mov	%rbx, %rsi
+	mov	%rsp, %rdx
+	mov	%r12d, %ecx
+	call	dp_self_returned
+	restore_vectors
+	mov	%rbp, %rdi
+	jmp	dp_self_resume
+	.cfi_endproc
+	.size	dp_self_landing, . - dp_self_landing
+
+/*
+ * void dp_self_call_jprobe(regs, entry, vectors, mask, &sp, args): call entry with the arguments of the probed
+ * function: its registers, and a copy of 256 bytes of stack (args, aligned like the original). Comes back
+ * when entry returns or calls dp_self_leave_jprobe(sp).
+ */
+	.globl	dp_self_call_jprobe
+	.hidden	dp_self_call_jprobe
+	.type	dp_self_call_jprobe, @function
+dp_self_call_jprobe:
+	.cfi_startproc
+	push	%rbx
+	push	%rbp
+	push	%r12
+	push	%r13
+	push	%r14
+	push	%r15
+	.cfi_def_cfa_offset 56
+	.cfi_offset rbx, -16
+	.cfi_offset rbp, -24
+	.cfi_offset r12, -32
+	.cfi_offset r13, -40
+	.cfi_offset r14, -48
+	.cfi_offset r15, -56
+	mov	%rsp, (%r8)
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	mov	%rdi, %rbx
+	mov	%rsi, %r11
+	/* The arguments' copy, at an address that a call leaves aligned. */
+	sub	$256, %rsp
+	and	$-16, %rsp
+	mov	%ecx, %eax
+	mov	%r9, %rsi
+	mov	%rsp, %rdi
+	mov	$32, %ecx
+	rep movsq
+	test	%eax, %eax
+	mov	%rdx, %rcx
+	jz	1f
+	xor	%edx, %edx
+	xrstor	(%rcx)
+	jmp	2f
+1:	.irp i, 0, 1, 2, 3, 4, 5, 6, 7
+	movaps	\i*16(%rcx), %xmm\i
+	.endr
+2:	mov	RDI(%rbx), %rdi
+	mov	RSI(%rbx), %rsi
+	mov	RDX(%rbx), %rdx
+	mov	RCX(%rbx), %rcx
+	mov	R8(%rbx), %r8
+	mov	R9(%rbx), %r9
+	mov	R10(%rbx), %r10
+	mov	RAX(%rbx), %rax
+	call	*%r11
+	mov	%rbp, %rsp
+.Lleave_jprobe:
+	pop	%r15
+	pop	%r14
+	pop	%r13
+	pop	%r12
+	pop	%rbp
+	.cfi_def_cfa rsp, 16
+	pop	%rbx
+	.cfi_def_cfa_offset 8
+	ret
+	.cfi_endproc
+	.size	dp_self_call_jprobe, . - dp_self_call_jprobe
+
+	.globl	dp_self_leave_jprobe
+	.hidden	dp_self_leave_jprobe
+	.type	dp_self_leave_jprobe, @function
+dp_self_leave_jprobe:
+	mov	%rdi, %rsp
+	jmp	.Lleave_jprobe
+	.size	dp_self_leave_jprobe, . - dp_self_leave_jprobe
+
 	.section .note.GNU-stack, "", @progbits

@@ -26,7 +26,8 @@ static HIT bool claim(struct self_thread *t, int old, int tid)
 		return false;
 	t->depth = 0;
 	t->kp = NULL;
-	t->jump = NULL;
+	t->jprobe = NULL;
+	t->task = (struct task_struct){tid, (int)call2(SYS_getpid, 0, 0)};
 	return true;
 }
 
@@ -135,10 +136,24 @@ static HIT void run_post(struct self_thread *t, const struct dp_hitlist *list, s
 	}
 }
 
-/* Where the copy of the instruction lies, for going on after all registers were set. */
-static HIT int go_on(struct dp_kpoint *p, struct pt_regs *regs)
+/*
+ * Where the instruction's copy lies, for going on when all registers were set: behind the slot's "lea 136(%rsp),%rsp",
+ * to which the hit would return (entry.S keeps that address above the registers).
+ */
+static HIT u64 continuation(struct dp_kpoint *p, const struct pt_regs *regs, bool emulate)
 {
-	regs->ip = p->plain.addr + p->plain.copy[0];
+	return emulate ? p->plain.addr + p->plain.copy[0] : *(const u64 *)((const char *)regs + 176) + 8;
+}
+
+/*
+ * A return is to be probed: have the stub call the function, so that the processor expects the return to it. The call
+ * writes the address of its landing where that stands already.
+ */
+static HIT int go_through(struct self_thread *t, struct pt_regs *regs, u64 target)
+{
+	dp_self_targets[t->through] = target;
+	regs->ip = (u64)dp_self_stubs + t->through * 16ul;
+	regs->sp += 8;
 	return 1;
 }
 
@@ -148,16 +163,20 @@ static HIT int hit_pre(struct self_thread *t, struct dp_kpoint *p, struct dp_hit
 {
 	unsigned long sp = regs->sp;
 
+	t->through = 0;
 	if (run_pre(t, list, regs))
 		return 1;
 	regs->ip = p->addr;
-	if (emulate) {
-		if (!self_emulate(p, regs))
-			return go_on(p, regs); /* its copy will fault as the original would have */
+	if (emulate && self_emulate(p, regs)) {
 		run_post(t, list, regs);
 		return 1;
 	}
-	return regs->sp == sp ? 0 : go_on(p, regs);
+	if (t->through && regs->sp == sp)
+		return go_through(t, regs, continuation(p, regs, emulate));
+	if (!emulate && regs->sp == sp)
+		return 0;
+	regs->ip = continuation(p, regs, emulate);
+	return 1;
 }
 
 /* After it: ip is the next instruction's address, unless a handler changes it. */
@@ -181,17 +200,25 @@ HIT int dp_self_hit(struct pt_regs *regs, unsigned long tagged, void *vectors, u
 
 	if (!t || !self_enter(t, regs->sp)) {
 		r = tagged & DP_HIT_POST ? 0 : missed(p, regs);
-		return !r && emulate ? go_on(p, regs) : r;
+		if (!r && emulate) {
+			regs->ip = continuation(p, regs, true);
+			r = 1;
+		}
+		return r;
 	}
+	t->vectors = vectors;
+	t->mask = mask;
 	list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE); /* pairs with the release in relist() */
-	if (!list)
-		r = emulate ? go_on(p, regs) : 0;
-	else if (!vectors && !list->general)
+	if (!list) {
+		regs->ip = continuation(p, regs, emulate);
+		r = emulate;
+	} else if (!vectors && !list->general) {
 		r = -1;
-	else if (tagged & DP_HIT_POST)
+	} else if (tagged & DP_HIT_POST) {
 		r = hit_post(t, p, list, regs);
-	else
+	} else {
 		r = hit_pre(t, p, list, regs, emulate);
+	}
 	self_leave(t);
 	return r;
 }

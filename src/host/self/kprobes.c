@@ -123,11 +123,16 @@ void self_modules_changed(void)
 	self_unlock();
 }
 
-static u32 flags_of(const struct kprobe *kp)
+static u32 flags_of(const struct self_probe *s)
 {
+	const struct kprobe *kp = s->kp;
+	/* Without a handler at the entry nothing of a return probe touches vector registers there. */
+	bool general = kp->flags & KPROBE_FLAG_GENERAL_REGS ||
+		       (s->type == 'r' && !((const struct kretprobe *)kp)->entry_handler);
+
 	return (kp->flags & KPROBE_FLAG_DISABLED ? DP_KPROBE_DISABLED : 0) |
-	       (kp->flags & KPROBE_FLAG_GENERAL_REGS ? DP_KPROBE_GENERAL : 0) |
-	       (kp->post_handler ? DP_KPROBE_POST : 0);
+	       (general ? DP_KPROBE_GENERAL : 0) | (kp->post_handler ? DP_KPROBE_POST : 0) |
+	       (s->type == 'j' ? DP_KPROBE_BREAK : 0);
 }
 
 static void show_states(void)
@@ -163,11 +168,6 @@ static struct self_probe *probe_of(const struct kprobe *kp)
 	return s;
 }
 
-bool self_registered(const struct kprobe *kp)
-{
-	return probe_of(kp);
-}
-
 /* Find the address. 1: it is a symbol in a module that is not loaded. */
 static int resolve(struct kprobe *kp, u64 *addr, struct dp_error *err)
 {
@@ -190,12 +190,29 @@ static int resolve(struct kprobe *kp, u64 *addr, struct dp_error *err)
 	return r;
 }
 
+/* Return probes and jprobes stand at the first instruction of a function. */
+static int check_entry(u64 addr, struct dp_error *err)
+{
+	const struct dp_func *f;
+	struct dp_locus l;
+	int r = self_manager.host->locate(NULL, addr, &l, err);
+
+	if (r)
+		return r;
+	f = dp_text_func(l.text, addr - l.bias);
+	if (f && f->lo == addr - l.bias)
+		return 0;
+	return dp_fail(err, E_KPROBE_ARGUMENT, "0x%llx is not the start of a function", (unsigned long long)addr);
+}
+
 static int attach(struct self_probe *s, u64 addr, struct dp_error *err)
 {
-	int r;
+	int r = s->type == 'k' ? 0 : check_entry(addr, err);
 
+	if (r)
+		return r;
 	s->k.owner = s->kp;
-	s->k.flags = flags_of(s->kp) | (s->type == 'j' ? DP_KPROBE_BREAK : 0);
+	s->k.flags = flags_of(s);
 	r = dp_mgr_attach(&self_manager, addr, &s->k, err);
 	if (!r) {
 		s->kp->addr = (kprobe_opcode_t *)addr;
@@ -205,7 +222,7 @@ static int attach(struct self_probe *s, u64 addr, struct dp_error *err)
 	return r;
 }
 
-int self_register(struct kprobe *kp, char type, struct dp_error *err)
+static int add_probe(struct kprobe *kp, char type, struct dp_error *err)
 {
 	struct self_probe *s;
 	u64 addr;
@@ -255,7 +272,7 @@ static struct self_probe *take_out(struct kprobe *kp)
 	return s;
 }
 
-static void take_out_all(struct kprobe **kps, int num)
+void self_unregister_all(struct kprobe **kps, int num)
 {
 	struct self_probe *gone = NULL, *s;
 	struct dp_error err;
@@ -278,11 +295,6 @@ static void take_out_all(struct kprobe **kps, int num)
 	}
 }
 
-void self_unregister(struct kprobe *kp)
-{
-	take_out_all(&kp, 1);
-}
-
 /* Probes that wait for a module are tried again; those in modules that went away are marked. */
 static void update_modules(void)
 {
@@ -296,27 +308,29 @@ static void update_modules(void)
 	self_apply(&err);
 }
 
-EXPORT int register_kprobes(struct kprobe **kps, int num)
+int self_register_all(struct kprobe **kps, int num, char type)
 {
 	struct dp_error err = {0};
-	int r, i;
+	int r = self_lock(), i;
 
-	if (num <= 0)
-		return -EINVAL;
-	r = self_lock();
 	if (r)
 		return r;
 	for (i = 0; i < num && !r; i++)
-		r = self_register(kps[i], 'k', &err);
+		r = add_probe(kps[i], type, &err);
 	if (r)
 		i--; /* the bad one is not registered */
 	else
 		r = self_apply(&err);
 	if (r)
-		take_out_all(kps, i);
+		self_unregister_all(kps, i);
 	self_fail(&err, r);
 	self_unlock();
 	return r;
+}
+
+EXPORT int register_kprobes(struct kprobe **kps, int num)
+{
+	return num > 0 ? self_register_all(kps, num, 'k') : -EINVAL;
 }
 
 EXPORT int register_kprobe(struct kprobe *kp)
@@ -328,7 +342,7 @@ EXPORT void unregister_kprobes(struct kprobe **kps, int num)
 {
 	if (num <= 0 || self_lock())
 		return;
-	take_out_all(kps, num);
+	self_unregister_all(kps, num);
 	self_unlock();
 }
 
@@ -337,7 +351,7 @@ EXPORT void unregister_kprobe(struct kprobe *kp)
 	unregister_kprobes(&kp, 1);
 }
 
-static int set_disabled(struct kprobe *kp, bool disabled)
+int self_set_disabled(struct kprobe *kp, bool disabled)
 {
 	struct dp_error err = {0};
 	struct self_probe *s;
@@ -352,7 +366,7 @@ static int set_disabled(struct kprobe *kp, bool disabled)
 	}
 	kp->flags = disabled ? kp->flags | KPROBE_FLAG_DISABLED : kp->flags & ~(unsigned)KPROBE_FLAG_DISABLED;
 	if (s->k.point)
-		r = dp_mgr_flags(&self_manager, &s->k, flags_of(kp) | (s->k.flags & DP_KPROBE_BREAK));
+		r = dp_mgr_flags(&self_manager, &s->k, flags_of(s));
 	if (!r)
 		r = self_apply(&err);
 out:
@@ -363,12 +377,12 @@ out:
 
 EXPORT int disable_kprobe(struct kprobe *kp)
 {
-	return set_disabled(kp, true);
+	return self_set_disabled(kp, true);
 }
 
 EXPORT int enable_kprobe(struct kprobe *kp)
 {
-	return set_disabled(kp, false);
+	return self_set_disabled(kp, false);
 }
 
 EXPORT void dp_kprobe_blacklist(const void *addr)

@@ -23,7 +23,11 @@ struct self_thread {
 	u64 seq;	     /* hits begun; the same */
 	u64 sp;		     /* the stack pointer of the hit that is running */
 	struct kprobe *kp;   /* whose handler is running */
-	struct self_jump *jump; /* a jprobe's handler is running */
+	void *jprobe;	     /* stack pointer to return to: a jprobe's handler is running */
+	void *vectors;	     /* of the hit that is running, as entry.S saved them */
+	u32 mask;
+	u32 through;	     /* a return is to be probed: number of its stub, else 0 */
+	struct task_struct task;
 } __attribute__((aligned(64)));
 
 #define SELF_THREADS 32768
@@ -43,6 +47,39 @@ void dp_self_resume(struct pt_regs *regs) __attribute__((noreturn));
 /* Carry out a branch; false when memory that it needs cannot be read. */
 bool self_emulate(const struct dp_kpoint *p, struct pt_regs *regs);
 bool self_read(u64 addr, void *buf, u32 n);
+
+/* returns-hit.c, landing.S */
+#define SELF_STUB_PAGES 64
+#define SELF_STUBS (SELF_STUB_PAGES * 256) /* numbers that are multiples of 256 are not used */
+extern u64 dp_self_targets[SELF_STUBS], dp_self_unwind[SELF_STUBS];
+extern const char dp_self_stubs[];
+
+struct self_holder;
+struct self_instance { /* one call under way, and the stub that it returns to; bound for the life of the holder */
+	struct kretprobe_instance ri; /* first */
+	struct self_holder *holder;
+	u64 back; /* what stood in the return address's place */
+	u64 loc;  /* that place */
+	u32 stub;
+	u32 next; /* on the free list: number + 1 */
+	int tid;  /* whose call it is; 0: free. Atomic */
+};
+
+struct self_holder { /* the instances of a return probe; outlives it while calls are under way */
+	struct self_holder *next;
+	struct kretprobe *rp; /* NULL: unregistered. Atomic */
+	u64 free;	      /* changes << 32 | number + 1 of the first free instance. Atomic */
+	u32 n, misses;
+	char *data;
+	struct self_instance v[];
+};
+extern struct self_instance *self_instances[SELF_STUBS]; /* by stub */
+
+int self_return_pre(struct kprobe *kp, struct pt_regs *regs);
+int dp_self_returned(struct pt_regs *regs, unsigned long stub, void *vectors, u32 mask);
+int self_jprobe_pre(struct kprobe *kp, struct pt_regs *regs);
+void dp_self_call_jprobe(struct pt_regs *regs, void *entry, void *vectors, u32 mask, void **sp, const void *args);
+void dp_self_leave_jprobe(void *sp) __attribute__((noreturn));
 
 /* ---- the control side ---- */
 
@@ -84,9 +121,9 @@ struct self_probe { /* what stands behind a registered struct kprobe */
 	bool pending;
 };
 extern struct self_probe *self_probes;
-int self_register(struct kprobe *kp, char type, struct dp_error *err);
-void self_unregister(struct kprobe *kp);
-bool self_registered(const struct kprobe *kp);
+void self_unregister_all(struct kprobe **kps, int num); /* the lock is held */
+int self_register_all(struct kprobe **kps, int num, char type); /* takes the lock */
+int self_set_disabled(struct kprobe *kp, bool disabled);
 int self_apply(struct dp_error *err);
 void self_modules_changed(void); /* modules came or went */
 
