@@ -90,7 +90,7 @@ static HIT bool is_stale(const struct self_thread *t, u64 sp)
 		unsigned long size;
 	} ss = {0};
 
-	return sp > t->sp && !call2(SYS_sigaltstack, 0, (long)&ss) && !(ss.flags & 1);
+	return sp >= t->sp && !call2(SYS_sigaltstack, 0, (long)&ss) && !(ss.flags & 1);
 }
 
 /* True when handlers may run. Pairs with self_grace(): depth and seq are written before the list is read. */

@@ -31,7 +31,7 @@ int self_fail(const struct dp_error *err, int r)
 {
 	const struct dp_error_info *info = dp_error_info(err->code);
 
-	if (err->code)
+	if (r && err->code)
 		dp_format(reason, sizeof(reason), "%s: %s: %s", info->name, info->sentence, err->detail);
 	return r;
 }
