@@ -39,6 +39,9 @@
 #define FULL_SIZE 168
 
 #define XMM_AREA 272	   /* sixteen registers, MXCSR */
+#define K_AREA 320	   /* k0 to k7 */
+#define ZMM_AREA 384	   /* zmm16 to zmm31 */
+#define HIGH_SIZE 1408	   /* XMM_AREA, K_AREA and ZMM_AREA */
 #define SIMPLE_FLAGS 0xad7 /* CF 1 PF AF ZF SF IF OF: lahf-like code can restore these */
 
 	.section dprobes_text, "ax", @progbits
@@ -112,9 +115,35 @@
 	movaps	\i*16(%rsp), %xmm\i
 .endm
 
+.macro each_zmm op
+	.irp i, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+	\op	\i
+	.endr
+	.irp i, 0, 1, 2, 3, 4, 5, 6, 7
+	\op\()_k	\i
+	.endr
+.endm
+.macro store_zmm i
+	vmovdqa64 %zmm\i, ZMM_AREA + (\i - 16) * 64(%rsp)
+.endm
+.macro store_zmm_k i
+	kmovq	%k\i, K_AREA + \i * 8(%rsp)
+.endm
+.macro load_zmm i
+	vmovdqa64 ZMM_AREA + (\i - 16) * 64(%rsp), %zmm\i
+.endm
+.macro load_zmm_k i
+	kmovq	K_AREA + \i * 8(%rsp), %k\i
+.endm
+
 /*
- * Save the vector registers below the stack pointer: r12d becomes 0 (sixteen registers, MXCSR) or the mask of the
- * components that xsavec has stored. Clobbers rax, rcx, rdx.
+ * Save the vector registers below the stack pointer. The processor tells which components hold anything but zeros.
+ * r12d becomes:
+ *	0	xmm0 to xmm15 and MXCSR; nothing else is in use
+ *	1	those, k0 to k7 and zmm16 to zmm31: what the C library's string functions leave in use
+ *	else	the mask of the components that xsavec has stored (three times as slow)
+ * In the first two cases the upper parts of ymm0 to ymm15 are zero, and are zeroed again afterwards.
+ * Clobbers rax, rcx, rdx, r13.
  */
 .macro save_vectors
 	xor	%r12d, %r12d
@@ -123,9 +152,19 @@
 	jz	2f
 	mov	$1, %ecx
 	xgetbv
-	test	%r13d, %eax		/* is more in use than xmm0 to xmm15? */
+	and	%r13d, %eax
 	jz	2f
-	mov	dp_self_xmask(%rip), %r12d
+	and	dp_self_xhigh(%rip), %eax	/* anything besides k and zmm16-31, or no such instructions? */
+	jz	7f
+	cmp	$1, %eax
+	jne	9f
+	call	dp_self_clean_x87
+	jnz	9f
+	mov	dp_self_xhigh(%rip), %eax
+	cmp	%eax, %r13d			/* are k and zmm16-31 ours to save one by one? */
+	jne	7f
+	jmp	2f
+9:	mov	dp_self_xmask(%rip), %r12d
 	mov	dp_self_xsize(%rip), %eax
 	sub	%rax, %rsp
 	and	$-64, %rsp
@@ -138,22 +177,33 @@
 	xor	%edx, %edx
 	xsavec	(%rsp)
 	jmp	3f
+7:	mov	$1, %r12d
+	and	$-64, %rsp
+	sub	$HIGH_SIZE, %rsp
+	each_zmm store_zmm
+	jmp	8f
 2:	and	$-16, %rsp
 	sub	$XMM_AREA, %rsp
-	each_xmm store_xmm
+8:	each_xmm store_xmm
 	stmxcsr	256(%rsp)
 3:
 .endm
 
 .macro restore_vectors
-	test	%r12d, %r12d
-	jz	4f
+	cmp	$1, %r12d
+	jbe	4f
 	mov	%r12d, %eax
 	xor	%edx, %edx
 	xrstor	(%rsp)
 	jmp	5f
-4:	each_xmm load_xmm
-	stmxcsr	260(%rsp)
+4:	testb	$4, dp_self_xmask(%rip)
+	jz	7f
+	vzeroupper
+7:	each_xmm load_xmm
+	test	%r12d, %r12d
+	jz	8f
+	each_zmm load_zmm
+8:	stmxcsr	260(%rsp)
 	mov	256(%rsp), %ecx
 	cmp	260(%rsp), %ecx
 	je	5f
@@ -187,6 +237,33 @@
 	mov	RSI(%rsp), %rsi
 	mov	RDI(%rsp), %rdi
 .endm
+
+/*
+ * The return from a signal handler marks the x87 unit as in use. When its state is the initial one all the same, say so to the
+ * processor, and the next hits need not look again. Returns with ZF set then. Clobbers rax, rcx, rdx.
+ */
+	.type	dp_self_clean_x87, @function
+dp_self_clean_x87:
+	.cfi_startproc
+	mov	%rsp, %rcx
+	sub	$576, %rsp
+	and	$-64, %rsp
+	fxsave	(%rsp)
+	xor	%edx, %edx
+	cmpl	$0x37f, (%rsp)		/* control word, status word */
+	jne	1f
+	cmpb	$0, 4(%rsp)		/* tags: all registers are empty */
+	jne	1f
+	.irp	i, 512, 520, 528, 536, 544, 552, 560, 568
+	mov	%rdx, \i(%rsp)
+	.endr
+	mov	$1, %eax
+	xrstor	(%rsp)			/* "none of this component is stored": initial */
+	xor	%eax, %eax
+1:	mov	%rcx, %rsp
+	ret
+	.cfi_endproc
+	.size	dp_self_clean_x87, . - dp_self_clean_x87
 
 	.globl	dp_self_entry
 	.hidden	dp_self_entry
@@ -270,10 +347,10 @@ dp_self_resume:
 	cmova	%rsp, %rax
 	lea	-FULL_SIZE(%rax), %rsp
 	and	$-16, %rsp
-	mov	%rdi, %rsi
-	mov	%rsp, %rdi
-	mov	$FULL_SIZE / 8, %ecx
-	rep movsq
+	.irp	i, 0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 128, 144, 152
+	mov	\i(%rdi), %rax
+	mov	%rax, \i(%rsp)
+	.endr
 	/* Then what the last instructions take from the new stack. */
 	mov	RIP(%rsp), %rax
 	mov	%rax, -136(%rdx)
@@ -366,9 +443,9 @@ dp_self_call_jprobe:
 	mov	%rsp, %rdi
 	mov	$32, %ecx
 	rep movsq
-	test	%eax, %eax
 	mov	%rdx, %rcx
-	jz	1f
+	cmp	$1, %eax
+	jbe	1f
 	xor	%edx, %edx
 	xrstor	(%rcx)
 	jmp	2f

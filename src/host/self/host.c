@@ -29,8 +29,9 @@
 /* State components that C code may touch: x87, SSE, AVX, AVX-512. Not: tiles, protection keys. */
 #define COMPONENTS 0xe7u
 #define SSE 2u
+#define HIGH 0xa0u /* k0 to k7, zmm16 to zmm31: entry.S saves them one by one */
 
-u32 dp_self_xmask, dp_self_xrest, dp_self_xsize;
+u32 dp_self_xmask, dp_self_xrest, dp_self_xhigh, dp_self_xsize;
 
 static int mem_fd = -1;
 
@@ -254,7 +255,9 @@ static void find_vectors(void)
 	if (!__get_cpuid_count(0xd, 1, &a, &b, &c, &d) || (a & 6) != 6) /* xsavec, xgetbv(1) */
 		return;
 	dp_self_xmask = xcr0 & COMPONENTS;
-	dp_self_xrest = dp_self_xmask & ~SSE;
+	dp_self_xrest = dp_self_xhigh = dp_self_xmask & ~SSE;
+	if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && b & bit_AVX512F && b & bit_AVX512BW)
+		dp_self_xhigh &= ~HIGH;
 	/* The standard format with all of the enabled components is never shorter than the compacted one. */
 	__get_cpuid_count(0xd, 0, &a, &b, &c, &d);
 	dp_self_xsize = 576;

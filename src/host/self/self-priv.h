@@ -35,7 +35,8 @@ struct self_thread {
 extern struct self_thread self_threads[SELF_THREADS];
 extern u32 self_threads_used; /* none at or above was ever used. Atomic */
 
-extern u32 dp_self_xmask, dp_self_xrest, dp_self_xsize;
+/* Of entry.S: state components to save; those besides SSE; those that need xsavec when in use; its size. */
+extern u32 dp_self_xmask, dp_self_xrest, dp_self_xhigh, dp_self_xsize;
 
 struct self_thread *self_thread(void);
 
