@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The examples of the Kprobes library do what they say; a debugger sees through a probed call; the installed library can be used."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+BUILD = os.environ["DP_BUILD"]
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+count = failed = 0
+
+
+def ok(good, name):
+    global count, failed
+    count += 1
+    failed += not good
+    print("%sok %d - %s" % ("" if good else "not ", count, name), flush=True)
+
+
+def skip(name, why):
+    global count
+    count += 1
+    print("ok %d - %s # SKIP %s" % (count, name, why), flush=True)
+
+
+def run(*argv, **kw):
+    p = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, **kw)
+    return p.returncode, p.stdout
+
+
+def example(name):
+    return os.path.join(BUILD, "examples", "kprobes", name + "-example")
+
+
+def test_examples():
+    rc, out = run(example("kprobe"))
+    ok(rc == 0 and re.search(r"planted at 0x[0-9a-f]+, optimised\n", out) and "hello\n" in out
+       and re.search(r"\b[1-9]\d* bytes were written", out), "kprobe example: %r" % out)
+    rc, out = run(example("kprobe"), "post")
+    ok(rc == 0 and "a breakpoint" in out and re.search(r"\b[1-9]\d* bytes were written", out), "with a post handler: %r" % out)
+    rc, out = run(example("jprobe"))
+    ok(rc == 0 and out == "area of the door: 0.9 x 2\n1.8\narea of the window: 1.5 x 1\n1.5\n",
+       "jprobe example: %r" % out)
+    rc, out = run(example("kretprobe"))
+    times = [int(t) for t in re.findall(r"libc:usleep returned 0 and took (\d+) ns", out)]
+    ok(rc == 0 and len(times) == 3 and all(t >= (i + 1) * 1000000 for i, t in enumerate(times))
+       and "missed 0" in out, "kretprobe example: %r" % out)
+    rc, out = run(example("kretprobe"), "no_such_function")
+    ok(rc == 1 and "E-SYM-NONE" in out, "an unknown function is told: %r" % out)
+
+
+def test_debugger():
+    if not shutil.which("gdb"):
+        skip("gdb", "there is no gdb")
+        return
+    p = subprocess.Popen([os.path.join(BUILD, "tests", "self", "stops-inside")], stdout=subprocess.PIPE, text=True)
+    p.stdout.readline()
+    rc, out = run("gdb", "-batch", "-nx", "-ex", "set debuginfod enabled off", "-p", str(p.pid), "-ex", "bt")
+    p.kill()
+    p.wait()
+    frames = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\S+)", out, re.M)
+    ok("inside" in frames and "caller" in frames and "main" in frames, "gdb's backtrace passes a probed call: %s" % frames)
+
+
+def test_installed():
+    prefix = tempfile.mkdtemp(prefix="dp-inst-")
+    try:
+        rc, out = run("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", prefix)
+        found = []
+        for top, _, names in os.walk(prefix):
+            found += [os.path.join(top, n) for n in names]
+        pc = [f for f in found if f.endswith("dprobes.pc")]
+        header = [f for f in found if f.endswith("dprobes/kprobes.h")]
+        lib = [f for f in found if f.endswith("libdprobes.so")]
+        archive = [f for f in found if f.endswith("libdprobes.a")]
+        ok(rc == 0 and pc and header and lib and archive, "header, libraries and pkg-config file are installed %s" % out)
+        inc, libdir = os.path.dirname(os.path.dirname(header[0])), os.path.dirname(lib[0])
+        src = os.path.join(ROOT, "examples", "kprobes", "jprobe-example.c")
+        exe = os.path.join(prefix, "a.out")
+        rc, out = run("cc", src, "-I" + inc, "-L" + libdir, "-ldprobes", "-Wl,-rpath," + libdir, "-o", exe)
+        rc2, out2 = run(exe) if rc == 0 else (1, "")
+        ok(rc == 0 and rc2 == 0 and "1.8" in out2, "an example builds against them %s%s" % (out, out2))
+        private = subprocess.run(["pkg-config", "--libs", "libdw", "libelf"], capture_output=True, text=True).stdout.split()
+        rc, out = run("cc", src, "-I" + inc, archive[0], *private, "-o", exe)
+        rc2, out2 = run(exe) if rc == 0 else (1, "")
+        ok(rc == 0 and rc2 == 0 and "1.8" in out2, "and against the archive %s%s" % (out, out2))
+    finally:
+        shutil.rmtree(prefix)
+
+
+test_examples()
+test_debugger()
+test_installed()
+print("1..%d" % count)
+sys.exit(1 if failed else 0)
