@@ -65,6 +65,16 @@ def test_debugger():
     ok("inside" in frames and "caller" in frames and "main" in frames, "gdb's backtrace passes a probed call: %s" % frames)
 
 
+def test_llvm():
+    lib = "/usr/lib/llvm-14/lib/libunwind.so.1"
+    exe = os.path.join(BUILD, "tests", "self", "test-throw")
+    if not os.path.exists(lib) or not os.path.exists(exe):
+        skip("LLVM's unwinder", "there is no " + (exe if os.path.exists(lib) else lib))
+        return
+    rc, out = run(exe, env=dict(os.environ, LD_PRELOAD=lib))
+    ok(rc == 0 and "not ok" not in out, "exceptions pass probed calls with LLVM's unwinder, too")
+
+
 def test_installed():
     prefix = tempfile.mkdtemp(prefix="dp-inst-")
     try:
@@ -93,6 +103,7 @@ def test_installed():
 
 test_examples()
 test_debugger()
+test_llvm()
 test_installed()
 print("1..%d" % count)
 sys.exit(1 if failed else 0)
