@@ -124,6 +124,16 @@ typedef int (*kprobe_fault_handler_t)(struct kprobe *p, struct pt_regs *regs, in
  */
 #define KPROBE_FLAG_GENERAL_REGS 256
 
+/*
+ * How a return probe learns of returns, in kretprobe.kp.flags. Without either the stub calls the function (see struct
+ * kretprobe). EXITS: every return instruction and tail call of the function is a probe of its own, and nothing on the stack is
+ * touched: for coroutines that move stacks about, and for functions that look at their return address; -EOPNOTSUPP when
+ * not every exit is known; where a function ends by a tail call the handler runs before that, and there is no value yet.
+ * CLASSIC: the return address leads to the stub, but the function is not called through it.
+ */
+#define KPROBE_FLAG_RET_EXITS 512
+#define KPROBE_FLAG_RET_CLASSIC 1024
+
 /* Zero what is not used. The structure must stay where it is until it is unregistered. */
 struct kprobe {
 	kprobe_opcode_t *addr;	 /* the instruction; or */

@@ -206,18 +206,60 @@ static void test_together(void)
 	unregister_kretprobe(&b);
 }
 
+static const struct {
+	const char *name;
+	unsigned flags;
+} hows[] = {{"call-through", 0}, {"classic", KPROBE_FLAG_RET_CLASSIC}, {"exits", KPROBE_FLAG_RET_EXITS}};
+
 static void test_jumps(void)
 {
-	struct kretprobe rp = {.kp.symbol_name = "leaves", .handler = on_return, .maxactive = 3};
+	for (int h = 0; h < 3; h++) {
+		static struct kretprobe rp;
+		static int i;
 
-	register_kretprobe(&rp);
-	hits = 0;
-	for (int i = 0; i < 100; i++)
-		if (!setjmp(env))
-			leaves(1);
-	ok(leaves(0) == 3 && hits == 1 && !rp.nmissed, "calls left by longjmp give their instances back (%d missed)",
-	   rp.nmissed);
-	unregister_kretprobe(&rp);
+		rp = (struct kretprobe){.kp.symbol_name = "leaves", .handler = on_return, .maxactive = 3,
+					.kp.flags = hows[h].flags};
+		register_kretprobe(&rp);
+		hits = 0;
+		for (i = 0; i < 100; i++)
+			if (!setjmp(env))
+				leaves(1);
+		ok(leaves(0) == 3 && hits == 1 && !rp.nmissed,
+		   "%s: calls left by longjmp give their instances back (%d missed)", hows[h].name, rp.nmissed);
+		unregister_kretprobe(&rp);
+	}
+}
+
+static void test_mechanisms(void)
+{
+	char list[512];
+
+	for (int h = 0; h < 3; h++) {
+		struct kretprobe rp = {.kp.symbol_name = "factorial", .handler = recall, .entry_handler = remember,
+				       .data_size = sizeof(struct mine), .maxactive = 20, .kp.flags = hows[h].flags};
+		struct kretprobe ch = {.kp.symbol_name = "add", .handler = change, .kp.flags = hows[h].flags};
+		struct kretprobe b = {.kp.symbol_name = "add", .handler = on_return, .kp.flags = hows[h].flags};
+		int r = register_kretprobe(&rp);
+
+		hits = entries = ordered = 0;
+		ok(!r && factorial(8) == 40320 && entries == 8 && hits == 7 && ordered == 7, "%s: recursion (%s)",
+		   hows[h].name, dp_kprobe_error());
+		dp_kprobes_list(list, sizeof(list));
+		ok(!strstr(list, "EXITS") == (h != 2) && !strstr(list, "CLASSIC") == (h != 1), "%s: the list says so",
+		   hows[h].name);
+		disable_kretprobe(&rp);
+		hits = 0;
+		factorial(3);
+		ok(!hits, "%s: disabled", hows[h].name);
+		unregister_kretprobe(&rp);
+		register_kretprobe(&ch);
+		register_kretprobe(&b);
+		hits = 0;
+		ok(add(1, 2) == 1003 && hits == 1, "%s: two on a function, one changes the value", hows[h].name);
+		unregister_kretprobe(&b);
+		unregister_kretprobe(&ch);
+		ok(add(1, 2) == 3, "%s: gone", hows[h].name);
+	}
 }
 
 static int frames_seen;
@@ -448,6 +490,7 @@ int main(void)
 	test_values();
 	test_instances();
 	test_together();
+	test_mechanisms();
 	test_jumps();
 	test_unwinding();
 	test_cancel();

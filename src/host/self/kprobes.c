@@ -214,6 +214,11 @@ static int attach(struct self_probe *s, u64 addr, struct dp_error *err)
 	s->k.owner = s->kp;
 	s->k.flags = flags_of(s);
 	r = dp_mgr_attach(&self_manager, addr, &s->k, err);
+	if (!r && s->type == 'r' && s->kp->flags & KPROBE_FLAG_RET_EXITS) {
+		r = self_exits_attach(s, addr, err);
+		if (r)
+			dp_mgr_detach(&self_manager, &s->k);
+	}
 	if (!r) {
 		s->kp->addr = (kprobe_opcode_t *)addr;
 		s->pending = false;
@@ -239,12 +244,19 @@ static int add_probe(struct kprobe *kp, char type, struct dp_error *err)
 	s->kp = kp;
 	s->type = type;
 	kp->nmissed = 0;
-	kp->flags &= KPROBE_FLAG_DISABLED | KPROBE_FLAG_GENERAL_REGS;
+	kp->flags &= SELF_USER_FLAGS;
 	s->pending = r;
 	if (r)
 		kp->flags |= KPROBE_FLAG_PENDING;
 	r = r ? 0 : attach(s, addr, err);
 	if (r) {
+		if (s->k.point) { /* it was attached for a moment: no hit may see it any more */
+			struct dp_error ignored;
+
+			s->kp = NULL;
+			dp_mgr_apply(&self_manager, &ignored);
+		}
+		free(s->exits);
 		free(s);
 		return r;
 	}
@@ -269,6 +281,7 @@ static struct self_probe *take_out(struct kprobe *kp)
 	*at = s->next;
 	if (s->k.point)
 		dp_mgr_detach(&self_manager, &s->k);
+	self_exits_detach(s);
 	return s;
 }
 
@@ -283,7 +296,7 @@ void self_unregister_all(struct kprobe **kps, int num)
 			continue;
 		if (kps[i]->symbol_name) /* so that the structure can be registered again as it is */
 			kps[i]->addr = NULL;
-		kps[i]->flags &= KPROBE_FLAG_DISABLED | KPROBE_FLAG_GENERAL_REGS;
+		kps[i]->flags &= SELF_USER_FLAGS;
 		kps[i]->dp_private = NULL;
 		s->next = gone;
 		gone = s;
@@ -291,6 +304,7 @@ void self_unregister_all(struct kprobe **kps, int num)
 	self_apply(&err);
 	while ((s = gone)) {
 		gone = s->next;
+		free(s->exits);
 		free(s);
 	}
 }
@@ -367,6 +381,9 @@ int self_set_disabled(struct kprobe *kp, bool disabled)
 	kp->flags = disabled ? kp->flags | KPROBE_FLAG_DISABLED : kp->flags & ~(unsigned)KPROBE_FLAG_DISABLED;
 	if (s->k.point)
 		r = dp_mgr_flags(&self_manager, &s->k, flags_of(s));
+	for (int i = 0; i < s->nexits && !r; i++)
+		r = dp_mgr_flags(&self_manager, &s->exits[i].k,
+				 (s->exits[i].k.flags & ~(u32)DP_KPROBE_DISABLED) | (disabled ? DP_KPROBE_DISABLED : 0));
 	if (!r)
 		r = self_apply(&err);
 out:

@@ -58,10 +58,12 @@ static HIT void give_back(struct self_instance *i)
  * Has the call been left by a jump? Then its place on the stack holds something else by now, or may still hold our
  * landing: that counts as under way. Several return probes on one call form a chain.
  */
-static HIT bool is_over(const struct self_instance *i)
+static HIT bool is_over(const struct self_instance *i, u64 sp)
 {
 	u64 v;
 
+	if (i->holder->exits) /* a mistake loses a return, no more: whatever lies below is taken for left */
+		return i->loc < sp;
 	if (!self_read(i->loc, &v, 8))
 		return true; /* the stack itself is gone */
 	for (u32 n = 0; n < 64; n++) {
@@ -77,7 +79,7 @@ static HIT bool is_over(const struct self_instance *i)
 }
 
 /* No instance is free: look for calls of this thread, and now and then of ended threads, that never returned. */
-static HIT struct self_instance *reclaim(struct self_holder *h, int tid)
+static HIT struct self_instance *reclaim(struct self_holder *h, int tid, u64 sp)
 {
 	bool all = __atomic_fetch_add(&h->misses, 1, __ATOMIC_RELAXED) % 64 == 0;
 	long pid = self_syscall(SYS_getpid, 0, 0, 0, 0);
@@ -85,7 +87,7 @@ static HIT struct self_instance *reclaim(struct self_holder *h, int tid)
 	for (u32 k = 0; k < h->n; k++) {
 		int owner = __atomic_load_n(&h->v[k].tid, __ATOMIC_RELAXED);
 
-		if (owner == tid && is_over(&h->v[k]))
+		if (owner == tid && is_over(&h->v[k], sp))
 			give_back(&h->v[k]);
 		else if (owner && owner != tid && all && self_syscall(SYS_tgkill, pid, owner, 0, 0) == -ESRCH &&
 			 __atomic_compare_exchange_n(&h->v[k].tid, &owner, -1, false, __ATOMIC_ACQ_REL,
@@ -95,16 +97,27 @@ static HIT struct self_instance *reclaim(struct self_holder *h, int tid)
 	return take(h);
 }
 
+/* With exits: entry and exit of one call have the same stack pointer. */
+static HIT struct self_instance *instance_of(struct self_holder *h, int tid, u64 sp)
+{
+	for (u32 k = 0; k < h->n; k++)
+		if (__atomic_load_n(&h->v[k].tid, __ATOMIC_RELAXED) == tid && h->v[k].loc == sp)
+			return &h->v[k];
+	return NULL;
+}
+
 HIT int self_return_pre(struct kprobe *kp, struct pt_regs *regs)
 {
 	struct kretprobe *rp = (struct kretprobe *)kp;
 	struct self_holder *h = rp->dp_private;
 	struct self_thread *t = self_thread();
-	struct self_instance *i = take(h), *outer;
+	struct self_instance *i = h->exits ? instance_of(h, t->tid, regs->sp) : NULL, *outer;
 	u64 back = *(u64 *)regs->sp;
 
+	if (!i) /* else: one that was left by a jump, at this very place */
+		i = take(h);
 	if (!i)
-		i = reclaim(h, t->tid);
+		i = reclaim(h, t->tid, regs->sp);
 	if (!i) {
 		__atomic_fetch_add(&rp->nmissed, 1, __ATOMIC_RELAXED);
 		return 0;
@@ -120,11 +133,14 @@ HIT int self_return_pre(struct kprobe *kp, struct pt_regs *regs)
 		give_back(i);
 		return 0;
 	}
+	if (h->exits)
+		return 0;
 	/* An unwinder looks the caller up as if it had been interrupted: by an address inside its call. */
 	dp_self_unwind[i->stub] = outer ? back : back - 1;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	*(u64 *)regs->sp = landing_of(i->stub);
-	t->through = i->stub;
+	if (!(kp->flags & KPROBE_FLAG_RET_CLASSIC))
+		t->through = i->stub;
 	return 0;
 }
 
@@ -148,6 +164,30 @@ HIT int dp_self_returned(struct pt_regs *regs, unsigned long stub, void *vectors
 	}
 	give_back(i);
 	return 1;
+}
+
+/* At a return instruction or tail call: the function's return address is on top of the stack. */
+HIT int self_exit_pre(struct kprobe *kp, struct pt_regs *regs)
+{
+	struct self_holder *h = ((struct self_exit *)kp)->holder;
+	struct self_thread *t = self_thread();
+	struct self_instance *i = instance_of(h, t->tid, regs->sp);
+	struct kretprobe *rp = __atomic_load_n(&h->rp, __ATOMIC_ACQUIRE); /* pairs with forget() */
+	u64 back = *(u64 *)regs->sp;
+	bool elsewhere = false;
+
+	if (!i)
+		return 0; /* entered before the probe was, or not wanted by the entry handler */
+	if (rp && rp->handler && !(rp->kp.flags & KPROBE_FLAG_DISABLED)) {
+		__atomic_store_n(&t->kp, &rp->kp, __ATOMIC_RELAXED);
+		regs->ip = back;
+		rp->handler(&i->ri, regs);
+		elsewhere = regs->ip != back;
+		if (elsewhere)
+			regs->sp += 8;
+	}
+	give_back(i);
+	return elsewhere;
 }
 
 /* ---- jprobes ---- */

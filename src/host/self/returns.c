@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "host/self/self-priv.h"
+#include "symbols/symbols.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define MAXACTIVE 4096
@@ -38,7 +39,7 @@ static void reap_holders(void)
 	struct self_holder **at = &left, *h;
 
 	while ((h = *at)) {
-		if (all_free(h)) {
+		if (h->exits || all_free(h)) { /* without stubs nothing leads to it any more */
 			*at = h->next;
 			free_holder(h);
 		} else {
@@ -74,17 +75,19 @@ static int make_holder(struct kretprobe *rp)
 		return -ENOMEM;
 	h->n = (u32)rp->maxactive;
 	h->rp = rp;
+	h->exits = rp->kp.flags & KPROBE_FLAG_RET_EXITS;
 	h->data = size ? calloc(h->n, size) : NULL;
 	for (u32 k = 0; k < h->n; k++) {
 		h->v[k].holder = h;
 		h->v[k].next = k + 1 < h->n ? k + 2 : 0;
 		h->v[k].ri.data = h->data + k * size;
-		h->v[k].stub = free_stub();
-		if (!h->v[k].stub || (size && !h->data)) {
+		h->v[k].stub = h->exits ? 0 : free_stub();
+		if ((!h->exits && !h->v[k].stub) || (size && !h->data)) {
 			free_holder(h);
 			return -ENOMEM;
 		}
-		__atomic_store_n(&self_instances[h->v[k].stub], &h->v[k], __ATOMIC_RELEASE);
+		if (!h->exits)
+			__atomic_store_n(&self_instances[h->v[k].stub], &h->v[k], __ATOMIC_RELEASE);
 	}
 	h->free = 1;
 	rp->dp_private = h;
@@ -198,6 +201,47 @@ EXPORT int disable_kretprobe(struct kretprobe *rp)
 EXPORT int enable_kretprobe(struct kretprobe *rp)
 {
 	return self_set_disabled(&rp->kp, false);
+}
+
+/* ---- exits ---- */
+
+#define MAX_EXITS 256
+
+int self_exits_attach(struct self_probe *s, u64 addr, struct dp_error *err)
+{
+	struct self_image *im = self_image_at(addr);
+	struct self_holder *h = ((struct kretprobe *)s->kp)->dp_private;
+	u64 v[MAX_EXITS];
+	int r, n = dp_module_exits(im->mod, addr - im->bias, v, MAX_EXITS, err);
+
+	if (n <= 0)
+		return n ? n : dp_fail(err, E_FUNC_EXITS, "0x%llx never returns", (unsigned long long)addr);
+	s->exits = calloc((size_t)n, sizeof(*s->exits));
+	if (!s->exits)
+		return dp_fail(err, E_ARM_NOMEM, "exits");
+	for (int i = 0; i < n; i++) {
+		struct self_exit *e = &s->exits[i];
+
+		e->kp.pre_handler = self_exit_pre;
+		e->holder = h;
+		e->k.owner = &e->kp;
+		e->k.flags = s->k.flags & DP_KPROBE_DISABLED;
+		if (s->kp->flags & KPROBE_FLAG_GENERAL_REGS)
+			e->k.flags |= DP_KPROBE_GENERAL;
+		r = dp_mgr_attach(&self_manager, v[i] + im->bias, &e->k, err);
+		if (r) {
+			self_exits_detach(s);
+			return r;
+		}
+		s->nexits++;
+	}
+	return 0;
+}
+
+void self_exits_detach(struct self_probe *s)
+{
+	while (s->nexits > 0)
+		dp_mgr_detach(&self_manager, &s->exits[--s->nexits].k);
 }
 
 /* ---- jprobes ---- */

@@ -71,10 +71,18 @@ struct self_holder { /* the instances of a return probe; outlives it while calls
 	struct kretprobe *rp; /* NULL: unregistered. Atomic */
 	u64 free;	      /* changes << 32 | number + 1 of the first free instance. Atomic */
 	u32 n, misses;
+	bool exits; /* no stubs: the function's exits are probed */
 	char *data;
 	struct self_instance v[];
 };
 extern struct self_instance *self_instances[SELF_STUBS]; /* by stub */
+
+struct self_exit { /* a probe on an exit of a function */
+	struct kprobe kp; /* first */
+	struct dp_kprobe k;
+	struct self_holder *holder;
+};
+int self_exit_pre(struct kprobe *kp, struct pt_regs *regs);
 
 int self_return_pre(struct kprobe *kp, struct pt_regs *regs);
 int dp_self_returned(struct pt_regs *regs, unsigned long stub, void *vectors, u32 mask);
@@ -120,9 +128,15 @@ struct self_probe { /* what stands behind a registered struct kprobe */
 	struct self_probe *next;
 	char type; /* of the list: k, r, j */
 	bool pending;
+	struct self_exit *exits;
+	int nexits;
 };
+#define SELF_USER_FLAGS                                                                                                \
+	(KPROBE_FLAG_DISABLED | KPROBE_FLAG_GENERAL_REGS | KPROBE_FLAG_RET_EXITS | KPROBE_FLAG_RET_CLASSIC)
 extern struct self_probe *self_probes;
 void self_unregister_all(struct kprobe **kps, int num); /* the lock is held */
+int self_exits_attach(struct self_probe *s, u64 addr, struct dp_error *err); /* returns.c */
+void self_exits_detach(struct self_probe *s);
 int self_register_all(struct kprobe **kps, int num, char type); /* takes the lock */
 int self_set_disabled(struct kprobe *kp, bool disabled);
 int self_apply(struct dp_error *err);
