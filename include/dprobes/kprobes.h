@@ -167,9 +167,14 @@ int enable_kprobe(struct kprobe *p);
 /* ---- return probes ---- */
 
 struct task_struct { /* the thread */
-	int pid;  /* its number */
-	int tgid; /* the process */
+	int pid;       /* its number */
+	int tgid;      /* the process */
+	void *mm;      /* never NULL: every thread has memory of its own */
+	char comm[16]; /* its name when it hit a probe for the first time */
 };
+
+/* The calling thread. */
+struct task_struct *dp_current(void);
 
 /* One call that has not returned yet. */
 struct kretprobe_instance {

@@ -65,6 +65,25 @@ def test_debugger():
     ok("inside" in frames and "caller" in frames and "main" in frames, "gdb's backtrace passes a probed call: %s" % frames)
 
 
+def test_modules():
+    here = os.path.join(BUILD, "tests", "self")
+    module, victim = os.path.join(here, "module-sample.so"), os.path.join(here, "victim")
+    rc, out = run(os.environ["DPROBES"], "load", module, "symbol=sum", "func=work", "--", victim)
+    want = ["sample_init: ", "Planted: 0", "handler_pre: <sum> ip at the probe: 1", "jsum: a = 0, b = 0", "jsum: a = 0, b = 1",
+            "jsum: a = 1, b = 2", "ret_handler: [victim] work returned 3, time is positive: 1",
+            "work 3, preload 0, arguments 0", "sample_exit: pre 3, post 3, missed 0"]
+    ok(rc == 7 and all(w in out for w in want[1:]), "a module written for the kernel, loaded into a program: %r" % out)
+    rc, out = run(os.environ["DPROBES"], "load", module, "fail=1", "--", victim)
+    ok(rc == 7 and "init failed: Invalid argument" in out and "sample_exit" not in out, "its init fails: the program runs on")
+    rc, out = run(os.environ["DPROBES"], "load", module, "symbol=nonsense", "--", victim)
+    ok(rc == 7 and "register_kprobe failed, returned -2" in out, "its probe finds no function: %r" % out)
+    for argv in [[], [module], [module, "--"], ["no.so", "--", victim], [module, "bad", "--", victim], [module, "--", "/no/such"]]:
+        rc, out = run(os.environ["DPROBES"], "load", *argv)
+        ok(rc != 0 and rc != 7 and "E-" in out and "work" not in out, "dprobes load %s: %r" % (" ".join(argv[1:]), out))
+    rc, out = run(os.environ["DPROBES"], "load", "--help")
+    ok(rc == 0 and "usage: dprobes load" in out, "dprobes load --help")
+
+
 def test_llvm():
     lib = "/usr/lib/llvm-14/lib/libunwind.so.1"
     exe = os.path.join(BUILD, "tests", "self", "test-throw")
@@ -92,16 +111,17 @@ def test_installed():
         exe = os.path.join(prefix, "a.out")
         rc, out = run("cc", src, "-I" + inc, "-L" + libdir, "-ldprobes", "-Wl,-rpath," + libdir, "-o", exe)
         rc2, out2 = run(exe) if rc == 0 else (1, "")
-        ok(rc == 0 and rc2 == 0 and "1.8" in out2, "an example builds against them %s%s" % (out, out2))
+        ok(rc == 0 and rc2 == 0 and "1.8" in out2, "an example builds against them: %r" % (out + out2))
         private = subprocess.run(["pkg-config", "--libs", "libdw", "libelf"], capture_output=True, text=True).stdout.split()
         rc, out = run("cc", src, "-I" + inc, archive[0], *private, "-o", exe)
         rc2, out2 = run(exe) if rc == 0 else (1, "")
-        ok(rc == 0 and rc2 == 0 and "1.8" in out2, "and against the archive %s%s" % (out, out2))
+        ok(rc == 0 and rc2 == 0 and "1.8" in out2, "and against the archive: %r" % (out + out2))
     finally:
         shutil.rmtree(prefix)
 
 
 test_examples()
+test_modules()
 test_debugger()
 test_llvm()
 test_installed()

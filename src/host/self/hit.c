@@ -3,6 +3,7 @@
  * A hit: calls the handlers of a point. Compiled for general registers only; calls nothing but handlers, takes no
  * lock and allocates nothing. The control side sees through struct self_thread who is inside.
  */
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "host/self/trap.h"
@@ -27,7 +28,8 @@ static HIT bool claim(struct self_thread *t, int old, int tid)
 	t->depth = 0;
 	t->kp = NULL;
 	t->jprobe = NULL;
-	t->task = (struct task_struct){tid, (int)call2(SYS_getpid, 0, 0)};
+	t->task = (struct task_struct){tid, (int)call2(SYS_getpid, 0, 0), (void *)&self_threads, ""};
+	call2(SYS_prctl, PR_GET_NAME, (long)t->task.comm);
 	return true;
 }
 
@@ -60,6 +62,15 @@ HIT struct self_thread *self_thread(void)
 	if (__builtin_expect(!mine, 0))
 		mine = new_thread();
 	return mine;
+}
+
+/* Without room for one more thread, all that are left over are one. */
+HIT __attribute__((visibility("default"))) struct task_struct *dp_current(void)
+{
+	static struct task_struct nobody = {0, 0, &nobody, "?"};
+	struct self_thread *t = self_thread();
+
+	return t ? &t->task : &nobody;
 }
 
 /* A hit inside a hit. Only the library's own probes are called. */

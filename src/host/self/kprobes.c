@@ -56,8 +56,10 @@ static void after_fork_child(void)
 			self_threads[i].tid = 0;
 			self_threads[i].depth = 0;
 		}
-	if (me)
-		me->tid = gettid();
+	if (me) {
+		me->tid = me->task.pid = gettid();
+		me->task.tgid = getpid();
+	}
 	pthread_mutex_unlock(&lock);
 }
 
