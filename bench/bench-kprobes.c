@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What a probe of libdprobes costs, in the rows of section 6 of kprobes.txt, with the kernel's uprobes on the same
- * functions in the same run. All contenders take turns; the medians of the time added to a call are shown.
+ * What a probe of libdprobes costs, in the rows of section 6 of kprobes.txt, with the kernel's
+ * uprobes on the same functions in the same run. All contenders take turns; the medians of the time
+ * added to a call are shown.
  */
 #include <errno.h>
 #include <link.h>
@@ -87,11 +88,13 @@ struct kind {
 };
 
 static const struct kind kinds[] = {
-    {"k", "kprobe: breakpoint, pre and post handler", "0.49  0.99", .k = true, .k_post = true, .far = true},
+    {"k", "kprobe: breakpoint, pre and post handler", "0.49  0.99", .k = true, .k_post = true,
+     .far = true},
     {"b", "kprobe: breakpoint, boosted", "      0.43", .k = true, .far = true},
     {"o", "kprobe: optimised", "      0.06", .k = true, .jump = true},
     {"og", "the same, general registers only", "", .k = true, .k_general = true, .jump = true},
-    {"r", "return probe, entry with a post handler", "0.80  1.24", .k = true, .k_post = true, .r = true, .far = true},
+    {"r", "return probe, entry with a post handler", "0.80  1.24", .k = true, .k_post = true,
+     .r = true, .far = true},
     {"rb", "return probe: breakpoint, boosted", "      0.68", .r = true, .far = true},
     {"ro", "return probe: optimised", "      0.30", .r = true, .jump = true},
     {"j", "jprobe", "0.76      ", .j = true, .far = true},
@@ -126,7 +129,8 @@ static int open_uprobe(long (*f)(long), bool is_return)
 	FILE *file = fopen("/sys/bus/event_source/devices/uprobe/type", "r");
 	int type = -1;
 
-	if (!file || fscanf(file, "%d", &type) != 1 || readlink("/proc/self/exe", exe, sizeof(exe) - 1) < 0)
+	if (!file || fscanf(file, "%d", &type) != 1 ||
+	    readlink("/proc/self/exe", exe, sizeof(exe) - 1) < 0)
 		type = -1;
 	if (file)
 		fclose(file);
@@ -142,7 +146,9 @@ static int open_uprobe(long (*f)(long), bool is_return)
 /* One turn: nanoseconds added to a call, or -1. */
 static double turn(const struct kind *k, long (*f)(long))
 {
-	struct kprobe kp = {.addr = (kprobe_opcode_t *)f, .pre_handler = pre, .post_handler = k->k_post ? post : NULL,
+	struct kprobe kp = {.addr = (kprobe_opcode_t *)f,
+			    .pre_handler = pre,
+			    .post_handler = k->k_post ? post : NULL,
 			    .flags = k->k_general ? KPROBE_FLAG_GENERAL_REGS : 0};
 	struct kretprobe rp = {.kp.addr = (kprobe_opcode_t *)f, .handler = ret};
 	struct jprobe jp = {.kp.addr = (kprobe_opcode_t *)f, .entry = jentry};
@@ -209,7 +215,8 @@ int main(void)
 		for (size_t k = 0; k < KINDS; k++)
 			for (int f = 0; f < 2; f++)
 				v[f][k][i] = turn(&kinds[k], funcs[f]);
-	printf("Time added to a call; functions that begin with `push %%rbp` and with `sub $24,%%rsp`; medians of %d.\n",
+	printf("Time added to a call; functions that begin with `push %%rbp` and with `sub "
+	       "$24,%%rsp`; medians of %d.\n",
 	       ROUNDS);
 	printf("Seed: kprobes.txt, microseconds on x86-64: Opteron 246 (2005), Xeon E5410.\n\n");
 	printf("%-4s %-44s %12s%12s   %s\n", "", "", "push", "sub", "seed");

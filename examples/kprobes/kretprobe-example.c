@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A return probe: how long a function takes, and what it returns. The entry handler leaves the time in the call's own
- * data for the return handler.
+ * A return probe: how long a function takes, and what it returns. The entry handler leaves the time
+ * in the call's own data for the return handler.
  *
  *	cc kretprobe-example.c $(pkg-config --cflags --libs dprobes) && ./a.out [FUNCTION]
  */
@@ -26,7 +26,8 @@ static int ret_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	printf("%s returned %ld and took %ld ns\n", ri->rp->kp.symbol_name, (long)regs_return_value(regs),
+	printf("%s returned %ld and took %ld ns\n", ri->rp->kp.symbol_name,
+	       (long)regs_return_value(regs),
 	       (now.tv_sec - begin->tv_sec) * 1000000000l + now.tv_nsec - begin->tv_nsec);
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Kprobes inside a process: handlers in C at almost any instruction of the program and its libraries.
+ * Kprobes inside a process: handlers in C at almost any instruction of the program and its
+ * libraries.
  *
  *	static int pre(struct kprobe *p, struct pt_regs *regs)
  *	{
@@ -13,14 +14,15 @@
  *	...
  *	unregister_kprobe(&kp);
  *
- * Link with -ldprobes. Names and meanings are those of the kernel's Kprobes; doc/kprobes.md tells what is different in
- * a process.
+ * Link with -ldprobes. Names and meanings are those of the kernel's Kprobes; doc/kprobes.md tells
+ * what is different in a process.
  *
- * Threads: every function here may be called from any thread, but not from a handler. Handlers run on the thread
- * that hit the probe, on its own stack (about 4 KiB of it, and what the handler needs), on several threads at the same
- * time. They may call anything that the interrupted code is not in the middle of: a handler of a probe inside malloc must
- * not call malloc. A probe that is hit while a handler runs, on the same thread, runs no handlers and counts nmissed.
- * A handler must return: no longjmp, no exception, no pthread_exit.
+ * Threads: every function here may be called from any thread, but not from a handler. Handlers run
+ * on the thread that hit the probe, on its own stack (about 4 KiB of it, and what the handler
+ * needs), on several threads at the same time. They may call anything that the interrupted code is
+ * not in the middle of: a handler of a probe inside malloc must not call malloc. A probe that is hit
+ * while a handler runs, on the same thread, runs no handlers and counts nmissed. A handler must
+ * return: no longjmp, no exception, no pthread_exit.
  */
 #ifndef DPROBES_KPROBES_H
 #define DPROBES_KPROBES_H
@@ -32,10 +34,11 @@ extern "C" {
 #endif
 
 /*
- * The registers at a hit. Handlers may change them. ip is the address of the probed instruction (post handlers: of the one
- * that comes next; return handlers: where the function returns to); sp is the stack pointer as the instruction sees
- * it. <asm/ptrace.h> has a structure of this name too, with the same layout; include it after this header only with
- * DPROBES_NO_PT_REGS defined before both, and use the accessors below.
+ * The registers at a hit. Handlers may change them. ip is the address of the probed instruction
+ * (post handlers: of the one that comes next; return handlers: where the function returns to); sp
+ * is the stack pointer as the instruction sees it. <asm/ptrace.h> has a structure of this name too,
+ * with the same layout; include it after this header only with DPROBES_NO_PT_REGS defined before
+ * both, and use the accessors below.
  */
 #if !defined(DPROBES_NO_PT_REGS) && !defined(_ASM_X86_PTRACE_H)
 struct pt_regs {
@@ -102,33 +105,36 @@ struct kretprobe_instance;
 
 typedef unsigned char kprobe_opcode_t;
 
-/* Return 0; or non-zero when the handler has set regs->ip (and whatever else) to where execution shall go on. */
+/* Return 0; or non-zero when the handler has set regs->ip (and whatever else) to where execution
+ * shall go on. */
 typedef int (*kprobe_pre_handler_t)(struct kprobe *p, struct pt_regs *regs);
 /* Called after the probed instruction; flags is 0. */
 typedef void (*kprobe_post_handler_t)(struct kprobe *p, struct pt_regs *regs, unsigned long flags);
 /*
- * A fault in the probed instruction (regs: at the original instruction) or in a handler of this probe (regs: where it
- * happened, changes count). trapnr: 0 divide error, 6 invalid opcode, 13 general protection, 14 page fault, ...
- * Return 1 when it was handled: execution goes on at regs->ip; 0: it is the program's business. Runs in a signal handler:
- * only async-signal-safe functions may be called.
+ * A fault in the probed instruction (regs: at the original instruction) or in a handler of this
+ * probe (regs: where it happened, changes count). trapnr: 0 divide error, 6 invalid opcode, 13
+ * general protection, 14 page fault, ... Return 1 when it was handled: execution goes on at
+ * regs->ip; 0: it is the program's business. Runs in a signal handler: only async-signal-safe
+ * functions may be called.
  */
 typedef int (*kprobe_fault_handler_t)(struct kprobe *p, struct pt_regs *regs, int trapnr);
 
-#define KPROBE_FLAG_GONE 1	 /* read only: its module was unloaded */
-#define KPROBE_FLAG_DISABLED 2	 /* register it disabled; enable_kprobe() clears the flag */
-#define KPROBE_FLAG_OPTIMIZED 4	 /* read only: a jump stands for the breakpoint */
-#define KPROBE_FLAG_PENDING 16	 /* read only: its module is not loaded yet */
+#define KPROBE_FLAG_GONE 1      /* read only: its module was unloaded */
+#define KPROBE_FLAG_DISABLED 2  /* register it disabled; enable_kprobe() clears the flag */
+#define KPROBE_FLAG_OPTIMIZED 4 /* read only: a jump stands for the breakpoint */
+#define KPROBE_FLAG_PENDING 16  /* read only: its module is not loaded yet */
 /*
- * The handlers touch general registers only: compiled with -mgeneral-regs-only, and calling nothing that is not. Saves the
- * time for saving vector registers.
+ * The handlers touch general registers only: compiled with -mgeneral-regs-only, and calling nothing
+ * that is not. Saves the time for saving vector registers.
  */
 #define KPROBE_FLAG_GENERAL_REGS 256
 
 /*
- * How a return probe learns of returns, in kretprobe.kp.flags. Without either the stub calls the function (see struct
- * kretprobe). EXITS: every return instruction and tail call of the function is a probe of its own, and nothing on the stack is
- * touched: for coroutines that move stacks about, and for functions that look at their return address; -EOPNOTSUPP when
- * not every exit is known; where a function ends by a tail call the handler runs before that, and there is no value yet.
+ * How a return probe learns of returns, in kretprobe.kp.flags. Without either the stub calls the
+ * function (see struct kretprobe). EXITS: every return instruction and tail call of the function is
+ * a probe of its own, and nothing on the stack is touched: for coroutines that move stacks about,
+ * and for functions that look at their return address; -EOPNOTSUPP when not every exit is known;
+ * where a function ends by a tail call the handler runs before that, and there is no value yet.
  * CLASSIC: the return address leads to the stub, but the function is not called through it.
  */
 #define KPROBE_FLAG_RET_EXITS 512
@@ -136,26 +142,28 @@ typedef int (*kprobe_fault_handler_t)(struct kprobe *p, struct pt_regs *regs, in
 
 /* Zero what is not used. The structure must stay where it is until it is unregistered. */
 struct kprobe {
-	kprobe_opcode_t *addr;	 /* the instruction; or */
+	kprobe_opcode_t *addr;   /* the instruction; or */
 	const char *symbol_name; /* "function", or "module:function" ("libc:malloc", "exe:main") */
-	unsigned int offset;	 /* added to either */
-	unsigned int flags;	 /* KPROBE_FLAG_* */
+	unsigned int offset;     /* added to either */
+	unsigned int flags;      /* KPROBE_FLAG_* */
 	kprobe_pre_handler_t pre_handler;
 	kprobe_post_handler_t post_handler;
 	kprobe_fault_handler_t fault_handler;
-	unsigned long nmissed;	 /* hits that ran no handlers */
+	unsigned long nmissed; /* hits that ran no handlers */
 	void *dp_private;
 };
 
 /*
- * Put a probe in place. Errors: -EINVAL (both symbol_name and addr, or neither; code of the library itself or marked
- * with NOKPROBE_SYMBOL; already registered), -ENOENT (no such symbol), -EILSEQ (not the start of an instruction),
- * -EFAULT (no code there), -EEXIST (somebody else's breakpoint), -EOPNOTSUPP, -EBUSY (a thread blocks SIGTRAP; the
- * bytes cannot be probed safely), -ENOMEM. dp_kprobe_error() tells the reason in words.
- * A symbol in a named module that is not loaded yet is no error: the probe waits for it (KPROBE_FLAG_PENDING).
+ * Put a probe in place. Errors: -EINVAL (both symbol_name and addr, or neither; code of the library
+ * itself or marked with NOKPROBE_SYMBOL; already registered), -ENOENT (no such symbol), -EILSEQ
+ * (not the start of an instruction), -EFAULT (no code there), -EEXIST (somebody else's breakpoint),
+ * -EOPNOTSUPP, -EBUSY (a thread blocks SIGTRAP; the bytes cannot be probed safely), -ENOMEM.
+ * dp_kprobe_error() tells the reason in words. A symbol in a named module that is not loaded yet is
+ * no error: the probe waits for it (KPROBE_FLAG_PENDING).
  */
 int register_kprobe(struct kprobe *p);
-/* Remove it. When it returns no handler of the probe runs any more. An unregistered probe gets addr = NULL. */
+/* Remove it. When it returns no handler of the probe runs any more. An unregistered probe gets addr
+ * = NULL. */
 void unregister_kprobe(struct kprobe *p);
 /* All of them or none: an error unregisters what had been registered. */
 int register_kprobes(struct kprobe **kps, int num);
@@ -166,7 +174,7 @@ int enable_kprobe(struct kprobe *p);
 
 /* ---- return probes ---- */
 
-struct task_struct { /* the thread */
+struct task_struct {   /* the thread */
 	int pid;       /* its number */
 	int tgid;      /* the process */
 	void *mm;      /* never NULL: every thread has memory of its own */
@@ -181,23 +189,27 @@ struct kretprobe_instance {
 	struct kretprobe *rp;
 	kprobe_opcode_t *ret_addr; /* where the function returns to */
 	struct task_struct *task;
-	char *data; /* data_size bytes of your own; what the last call that used this instance left there */
+	char *data; /* data_size bytes of your own; what the last call that used this instance left
+		       there */
 };
 
-/* regs: at the function's return; regs_return_value(regs) is its value and may be changed. The result is ignored. */
+/* regs: at the function's return; regs_return_value(regs) is its value and may be changed. The
+ * result is ignored. */
 typedef int (*kretprobe_handler_t)(struct kretprobe_instance *ri, struct pt_regs *regs);
 
 /*
- * Calls handler when the function returns. entry_handler, if any, is called at its entry; when it returns non-zero this
- * call's return is not probed. kp.symbol_name or kp.addr (with kp.flags) names the function; the handlers of kp are
- * not used, except for kp.fault_handler.
+ * Calls handler when the function returns. entry_handler, if any, is called at its entry; when it
+ * returns non-zero this call's return is not probed. kp.symbol_name or kp.addr (with kp.flags)
+ * names the function; the handlers of kp are not used, except for kp.fault_handler.
  *
- * maxactive: how many calls may be under way at the same time (recursion, threads); 0 or less: twice the number of
- * processors, at least 10; at most 4096. When all are in use the call is not probed and nmissed is counted.
- * Calls that never return (exceptions, longjmp, pthread_exit) give their instance back when it is needed.
+ * maxactive: how many calls may be under way at the same time (recursion, threads); 0 or less:
+ * twice the number of processors, at least 10; at most 4096. When all are in use the call is not
+ * probed and nmissed is counted. Calls that never return (exceptions, longjmp, pthread_exit) give
+ * their instance back when it is needed.
  *
- * The function is called on its behalf, so that it returns to the library first. Unwinders see through that:
- * exceptions, backtrace(), cancellation and debuggers work; backtrace() shows one more frame.
+ * The function is called on its behalf, so that it returns to the library first. Unwinders see
+ * through that: exceptions, backtrace(), cancellation and debuggers work; backtrace() shows one
+ * more frame.
  */
 struct kretprobe {
 	struct kprobe kp;
@@ -225,10 +237,11 @@ static inline struct kretprobe *get_kretprobe(struct kretprobe_instance *ri)
 /* ---- jprobes ---- */
 
 /*
- * entry has the prototype of the probed function and is called at its entry with the same arguments; it ends with
- * jprobe_return() (or returns: that is the same). What it does to its arguments does not reach the function. All register
- * arguments arrive, floating point and vector ones too, and 256 bytes of stack arguments; of longer argument lists
- * the rest is not seen by entry (the function itself is unaffected). One jprobe per function: -EEXIST.
+ * entry has the prototype of the probed function and is called at its entry with the same
+ * arguments; it ends with jprobe_return() (or returns: that is the same). What it does to its
+ * arguments does not reach the function. All register arguments arrive, floating point and vector
+ * ones too, and 256 bytes of stack arguments; of longer argument lists the rest is not seen by
+ * entry (the function itself is unaffected). One jprobe per function: -EEXIST.
  */
 struct jprobe {
 	struct kprobe kp;
@@ -245,7 +258,8 @@ void jprobe_return(void);
 
 #define JPROBE_ENTRY(handler) ((void *)(handler))
 
-/* The reason of this thread's last failure of a function of this header, as one line; "" when there was none. */
+/* The reason of this thread's last failure of a function of this header, as one line; "" when there
+ * was none. */
 const char *dp_kprobe_error(void);
 
 /* Mark a function as not to be probed: registration fails with -EINVAL. At file scope. */
@@ -259,12 +273,13 @@ const char *dp_kprobe_error(void);
 void dp_kprobe_blacklist(const void *addr);
 
 /*
- * Jump optimisation on (1, the default) or off (0), for all probes at once; returns the old setting. Any other value
- * only asks.
+ * Jump optimisation on (1, the default) or off (0), for all probes at once; returns the old
+ * setting. Any other value only asks.
  */
 int dp_kprobes_optimization(int on);
 
-/* Arm (1) or disarm (0) all probes; each keeps its own state. Returns the old setting; any other value only asks. */
+/* Arm (1) or disarm (0) all probes; each keeps its own state. Returns the old setting; any other
+ * value only asks. */
 int dp_kprobes_enabled(int on);
 
 /*

@@ -6,9 +6,11 @@
 #include "engine/manager.h"
 
 /* The bytes at addr are the file's, or our own patches; E_SITE_FOREIGN otherwise. */
-int mgr_unchanged(struct dp_manager *m, const struct dp_locus *l, u64 addr, u32 n, struct dp_error *err);
+int mgr_unchanged(struct dp_manager *m, const struct dp_locus *l, u64 addr, u32 n,
+		  struct dp_error *err);
 
-/* Have a point looked at by the next dp_mgr_apply(); the same for those whose jumps would cover it. */
+/* Have a point looked at by the next dp_mgr_apply(); the same for those whose jumps would cover it.
+ */
 void mgr_touch(struct dp_manager *m, struct dp_kpoint *p);
 void mgr_touch_region(struct dp_manager *m, struct dp_kpoint *p);
 

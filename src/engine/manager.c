@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Points and the probes on them. A point is made when an address is probed for the first time and stays, with its
- * slots, for good: nothing that a thread may still be executing or about to trap into ever goes away. What changes is the
- * list of probes that a hit sees, and the state of the code bytes (states.c).
+ * Points and the probes on them. A point is made when an address is probed for the first time and
+ * stays, with its slots, for good: nothing that a thread may still be executing or about to trap
+ * into ever goes away. What changes is the list of probes that a hit sees, and the state of the
+ * code bytes (states.c).
  */
 #include "engine/manager-priv.h"
 
@@ -44,7 +45,8 @@ static void expected(struct dp_manager *m, const struct dp_locus *l, u64 addr, u
 	}
 }
 
-int mgr_unchanged(struct dp_manager *m, const struct dp_locus *l, u64 addr, u32 n, struct dp_error *err)
+int mgr_unchanged(struct dp_manager *m, const struct dp_locus *l, u64 addr, u32 n,
+		  struct dp_error *err)
 {
 	u8 want[DP_INSN_MAX + DP_JUMP_LEN], have[DP_INSN_MAX + DP_JUMP_LEN];
 
@@ -68,8 +70,13 @@ static int new_point(struct dp_manager *m, u64 addr, struct dp_kpoint **out, str
 	p = dp_alloc(sizeof(*p));
 	if (!p)
 		return dp_fail(err, E_ARM_NOMEM, "a point");
-	*p = (struct dp_kpoint){.addr = addr, .text = l.text, .bias = l.bias, .reach_lo = l.reach_lo,
-				.reach_hi = l.reach_hi, .module = l.module, .vectors = 1};
+	*p = (struct dp_kpoint){.addr = addr,
+				.text = l.text,
+				.bias = l.bias,
+				.reach_lo = l.reach_lo,
+				.reach_hi = l.reach_hi,
+				.module = l.module,
+				.vectors = 1};
 	u64 avail = l.text->hi - (addr - l.bias);
 	const u8 *code = l.text->bytes + (addr - l.bias - l.text->lo);
 	dp_insn_decode(&p->insn, code, avail);
@@ -81,11 +88,13 @@ static int new_point(struct dp_manager *m, u64 addr, struct dp_kpoint **out, str
 		dp_free(p);
 		return r;
 	}
-	p->trap_patch = (struct dp_patch){.addr = addr, .len = 1, .orig = {code[0]}, .jump = {0xcc}};
+	p->trap_patch =
+	    (struct dp_patch){.addr = addr, .len = 1, .orig = {code[0]}, .jump = {0xcc}};
 	p->next = m->points;
 	p->hash_next = m->hash[bucket(addr)];
 	m->hash[bucket(addr)] = p;
-	__atomic_store_n(&m->points, p, __ATOMIC_RELEASE); /* pairs with the acquire in dp_mgr_home() */
+	__atomic_store_n(&m->points, p,
+			 __ATOMIC_RELEASE); /* pairs with the acquire in dp_mgr_home() */
 	m->npoints++;
 	*out = p;
 	return 0;
@@ -120,11 +129,12 @@ static int relist(struct dp_manager *m, struct dp_kpoint *p)
 			}
 	}
 	/*
-	 * vectors is a hint to the entry; the hit path compares it with the list that it finds, so their order
-	 * does not matter.
+	 * vectors is a hint to the entry; the hit path compares it with the list that it finds, so
+	 * their order does not matter.
 	 */
 	__atomic_store_n(&p->vectors, !list || !list->general, __ATOMIC_RELAXED);
-	__atomic_store_n(&p->list, list, __ATOMIC_RELEASE); /* pairs with the acquire in the hit path */
+	__atomic_store_n(&p->list, list,
+			 __ATOMIC_RELEASE); /* pairs with the acquire in the hit path */
 	if (old) {
 		old->old = m->retired;
 		m->retired = old;
@@ -144,7 +154,8 @@ static bool has(const struct dp_kpoint *p, u32 flag)
 static int prepare_post(struct dp_manager *m, struct dp_kpoint *p, struct dp_error *err)
 {
 	if (p->insn.cls == DP_INSN_XBEGIN)
-		return dp_fail(err, E_KPROBE_POST, "0x%llx begins a transaction", (unsigned long long)p->addr);
+		return dp_fail(err, E_KPROBE_POST, "0x%llx begins a transaction",
+			       (unsigned long long)p->addr);
 	return dp_slot_make(m, p, DP_SLOT_POST, err);
 }
 
@@ -163,7 +174,8 @@ int dp_mgr_attach(struct dp_manager *m, u64 addr, struct dp_kprobe *k, struct dp
 	if (r)
 		return r;
 	for (end = &p->probes; *end; end = &(*end)->next)
-		if ((*end)->flags & DP_KPROBE_BREAK) /* jprobes come last: their handlers do not return */
+		if ((*end)->flags &
+		    DP_KPROBE_BREAK) /* jprobes come last: their handlers do not return */
 			break;
 	k->point = p;
 	k->next = *end;
@@ -190,7 +202,8 @@ void dp_mgr_detach(struct dp_manager *m, struct dp_kprobe *k)
 	mgr_touch_region(m, p);
 }
 
-/* Without memory for a shorter list: the entry is overwritten by another of the same list, or the list emptied. */
+/* Without memory for a shorter list: the entry is overwritten by another of the same list, or the
+ * list emptied. */
 void mgr_drop_from_list(struct dp_kpoint *p, struct dp_kprobe *k)
 {
 	struct dp_hitlist *list = p->list;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Slots of the probe manager: the code out of line that a breakpoint or a jump leads to when handlers are C
- * functions. A slot is made once and stays: whoever is inside, at whatever time, finds it as it was.
+ * Slots of the probe manager: the code out of line that a breakpoint or a jump leads to when
+ * handlers are C functions. A slot is made once and stays: whoever is inside, at whatever time,
+ * finds it as it was.
  */
 #include "engine/manager.h"
 
@@ -15,13 +16,13 @@ struct holes { /* displacements that must come to point at the constants behind 
 };
 
 /*
- * Skip the red zone, hand over the point, call the entry; it comes back with all registers as they were or as the
- * handlers have set them. No flag is touched here.
+ * Skip the red zone, hand over the point, call the entry; it comes back with all registers as they
+ * were or as the handlers have set them. No flag is touched here.
  */
 static void emit_hit(struct dp_emit *e, struct holes *h, u8 tag)
 {
 	dp_emit_bytes(e, "\x48\x8d\x64\x24\x80", 5); /* lea -128(%rsp),%rsp */
-	dp_emit_bytes(e, "\xff\x35", 2);	     /* push point(%rip) */
+	dp_emit_bytes(e, "\xff\x35", 2);             /* push point(%rip) */
 	h->point[h->n] = e->len;
 	dp_emit_u32(e, 0);
 	dp_emit_bytes(e, "\xff\x15", 2); /* call *entry(%rip) */
@@ -41,8 +42,8 @@ static void emit_constant(struct dp_emit *e, size_t hole, u64 value)
 	dp_emit_u64(e, value);
 }
 
-static int emit_copies(struct dp_emit *e, struct dp_kpoint *p, struct dp_slot *s, u32 len, bool *falls,
-		       struct dp_error *err)
+static int emit_copies(struct dp_emit *e, struct dp_kpoint *p, struct dp_slot *s, u32 len,
+		       bool *falls, struct dp_error *err)
 {
 	const u8 *code = p->text->bytes + (p->addr - p->bias - p->text->lo);
 	struct dp_insn in;
@@ -52,7 +53,8 @@ static int emit_copies(struct dp_emit *e, struct dp_kpoint *p, struct dp_slot *s
 	for (u32 off = 0; off < len; off += (u32)n) {
 		n = dp_insn_decode(&in, code + off, DP_INSN_MAX);
 		if (n < 0 || s->ninsns == DP_WINDOW_INSNS)
-			return dp_fail(err, E_SITE_BADINSN, "0x%llx", (unsigned long long)(p->addr + off));
+			return dp_fail(err, E_SITE_BADINSN, "0x%llx",
+				       (unsigned long long)(p->addr + off));
 		s->off[s->ninsns] = (u8)off;
 		s->copy[s->ninsns++] = (u16)e->len;
 		r = dp_relocate(e, &in, code + off, p->addr + off, err);
@@ -64,8 +66,8 @@ static int emit_copies(struct dp_emit *e, struct dp_kpoint *p, struct dp_slot *s
 	return 0;
 }
 
-static int emit(struct dp_manager *m, struct dp_kpoint *p, enum dp_slot_kind kind, struct dp_slot *s,
-		struct dp_emit *e, struct dp_error *err)
+static int emit(struct dp_manager *m, struct dp_kpoint *p, enum dp_slot_kind kind,
+		struct dp_slot *s, struct dp_emit *e, struct dp_error *err)
 {
 	u32 len = kind == DP_SLOT_JUMP ? p->win.len : p->insn.len;
 	struct holes h = {0};
@@ -96,7 +98,8 @@ static int emit(struct dp_manager *m, struct dp_kpoint *p, enum dp_slot_kind kin
 	return e->overflow ? dp_fail(err, E_RELOC_RANGE, "the slot is too long") : 0;
 }
 
-/* Areas that the space has taken since are mapped; one that somebody else has taken meanwhile is given up. */
+/* Areas that the space has taken since are mapped; one that somebody else has taken meanwhile is
+ * given up. */
 static int map_areas(struct dp_manager *m, struct dp_error *err)
 {
 	for (; m->mapped < m->space.nareas; m->mapped++) {
@@ -134,10 +137,14 @@ static int place(struct dp_manager *m, const struct dp_place *want, u64 *addr, s
 	return r;
 }
 
-int dp_slot_make(struct dp_manager *m, struct dp_kpoint *p, enum dp_slot_kind kind, struct dp_error *err)
+int dp_slot_make(struct dp_manager *m, struct dp_kpoint *p, enum dp_slot_kind kind,
+		 struct dp_error *err)
 {
-	struct dp_slot *s = kind == DP_SLOT_PLAIN ? &p->plain : kind == DP_SLOT_POST ? &p->post : &p->jump;
-	struct dp_place want = {.next = p->addr + DP_JUMP_LEN, .reach_lo = p->reach_lo, .reach_hi = p->reach_hi};
+	struct dp_slot *s = kind == DP_SLOT_PLAIN  ? &p->plain
+			    : kind == DP_SLOT_POST ? &p->post
+						   : &p->jump;
+	struct dp_place want = {
+	    .next = p->addr + DP_JUMP_LEN, .reach_lo = p->reach_lo, .reach_hi = p->reach_hi};
 	u8 buf[SLOT_MAX];
 	struct dp_emit e;
 	u64 addr;
@@ -167,7 +174,8 @@ int dp_slot_make(struct dp_manager *m, struct dp_kpoint *p, enum dp_slot_kind ki
 
 static bool in_slot(struct dp_slot *s, struct dp_kpoint *p, u64 pc, u64 *home, u32 *index)
 {
-	u64 addr = __atomic_load_n(&s->addr, __ATOMIC_ACQUIRE); /* pairs with the release in dp_slot_make() */
+	u64 addr = __atomic_load_n(&s->addr,
+				   __ATOMIC_ACQUIRE); /* pairs with the release in dp_slot_make() */
 
 	if (!addr || pc - addr >= s->len)
 		return false;
@@ -182,11 +190,13 @@ static bool in_slot(struct dp_slot *s, struct dp_kpoint *p, u64 pc, u64 *home, u
 
 u64 dp_mgr_home(struct dp_manager *m, u64 pc, struct dp_kpoint **point, u32 *index)
 {
-	struct dp_kpoint *p = __atomic_load_n(&m->points, __ATOMIC_ACQUIRE); /* pairs with new_point() */
+	struct dp_kpoint *p =
+	    __atomic_load_n(&m->points, __ATOMIC_ACQUIRE); /* pairs with new_point() */
 	u64 home;
 
 	for (; p; p = p->next)
-		if (in_slot(&p->plain, p, pc, &home, index) || in_slot(&p->post, p, pc, &home, index) ||
+		if (in_slot(&p->plain, p, pc, &home, index) ||
+		    in_slot(&p->post, p, pc, &home, index) ||
 		    in_slot(&p->jump, p, pc, &home, index)) {
 			*point = p;
 			return home;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The state of the code bytes: decides for each point that was touched whether it shall be a breakpoint, a jump or
- * nothing, and brings all of them there in few steps. The rules of jump optimisation are those of Kprobes: a breakpoint
- * first; a jump when its region is safe, nobody else is probed in it, and no probe needs control after
- * the instruction; back to the breakpoint as soon as that changes.
+ * The state of the code bytes: decides for each point that was touched whether it shall be a
+ * breakpoint, a jump or nothing, and brings all of them there in few steps. The rules of jump
+ * optimisation are those of Kprobes: a breakpoint first; a jump when its region is safe, nobody
+ * else is probed in it, and no probe needs control after the instruction; back to the breakpoint as
+ * soon as that changes.
  */
 #include "engine/manager-priv.h"
 
@@ -64,8 +65,8 @@ static bool region_safe(struct dp_manager *m, struct dp_kpoint *p)
 		return false;
 	}
 	p->win.start = p->addr;
-	p->jump_patch = (struct dp_patch){.addr = p->addr, .len = DP_JUMP_LEN, .bounds = p->win.bounds,
-					  .jump = {0xe9}};
+	p->jump_patch = (struct dp_patch){
+	    .addr = p->addr, .len = DP_JUMP_LEN, .bounds = p->win.bounds, .jump = {0xe9}};
 	memcpy(p->jump_patch.orig, p->text->bytes + (link - p->text->lo), DP_JUMP_LEN);
 	rel = (s32)(p->jump.addr - (p->addr + DP_JUMP_LEN));
 	memcpy(p->jump_patch.jump + 1, &rel, 4);
@@ -91,7 +92,8 @@ static enum dp_state_now wanted(struct dp_manager *m, struct dp_kpoint *p)
 	return DP_POINT_JUMP;
 }
 
-/* Where traps on the point's bytes lead to in a state. Any of the slots is right at any time; this is the best. */
+/* Where traps on the point's bytes lead to in a state. Any of the slots is right at any time; this
+ * is the best. */
 static int aim(struct dp_manager *m, struct dp_kpoint *p, enum dp_state_now state)
 {
 	bool post = false;
@@ -100,10 +102,12 @@ static int aim(struct dp_manager *m, struct dp_kpoint *p, enum dp_state_now stat
 	for (const struct dp_kprobe *k = p->probes; k; k = k->next)
 		post |= !!(k->flags & DP_KPROBE_POST);
 	if (state != DP_POINT_JUMP)
-		return dp_traps_set(m, p->addr, post && p->post.addr ? p->post.addr : p->plain.addr);
+		return dp_traps_set(m, p->addr,
+				    post && p->post.addr ? p->post.addr : p->plain.addr);
 	for (u8 i = 1; i < p->jump.ninsns && !r; i++)
 		if (p->jump.off[i] < DP_JUMP_LEN)
-			r = dp_traps_set(m, p->addr + p->jump.off[i], p->jump.addr + p->jump.copy[i]);
+			r = dp_traps_set(m, p->addr + p->jump.off[i],
+					 p->jump.addr + p->jump.copy[i]);
 	return r ? r : dp_traps_set(m, p->addr, p->jump.addr);
 }
 
@@ -127,8 +131,8 @@ static void done(struct dp_manager *m, struct batch *b, enum dp_state_now state)
 }
 
 /* The steps in their order: no two patches overlap at any time. */
-static int carry_out(struct dp_manager *m, struct dp_kpoint **v, const u8 *goal, u32 n, struct batch *b,
-		     struct dp_error *err)
+static int carry_out(struct dp_manager *m, struct dp_kpoint **v, const u8 *goal, u32 n,
+		     struct batch *b, struct dp_error *err)
 {
 	const struct dp_host *code = &m->host->code;
 	int r;
@@ -141,7 +145,8 @@ static int carry_out(struct dp_manager *m, struct dp_kpoint **v, const u8 *goal,
 	if (r)
 		return r;
 	done(m, b, DP_POINT_TRAP);
-	/* 2. Where traps shall lead, before there are any. Boundary bytes of jumps that stay keep their entries. */
+	/* 2. Where traps shall lead, before there are any. Boundary bytes of jumps that stay keep
+	 * their entries. */
 	for (u32 i = 0; i < n; i++)
 		if (goal[i] != DP_POINT_OFF) {
 			r = aim(m, v[i], goal[i]);

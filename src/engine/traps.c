@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Where traps go on: a hash table that one thread changes and any number read at any time, signal handlers
- * included. Entries are never removed, old tables never freed: a trap may be reported long after its byte went away.
+ * Where traps go on: a hash table that one thread changes and any number read at any time, signal
+ * handlers included. Entries are never removed, old tables never freed: a trap may be reported long
+ * after its byte went away.
  */
 #include "engine/manager.h"
 
@@ -19,7 +20,8 @@ static struct dp_redirect *entry_of(struct dp_traps *t, u64 pc)
 
 	for (;; i++) {
 		struct dp_redirect *r = &t->v[i & t->mask];
-		u64 at = __atomic_load_n(&r->pc, __ATOMIC_ACQUIRE); /* pairs with the release in put() */
+		u64 at =
+		    __atomic_load_n(&r->pc, __ATOMIC_ACQUIRE); /* pairs with the release in put() */
 
 		if (!at || at == pc)
 			return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A probe module written as for the kernel: nothing in it knows of processes. Probes of all three kinds on the functions that its
- * parameters name.
+ * A probe module written as for the kernel: nothing in it knows of processes. Probes of all three
+ * kinds on the functions that its parameters name.
  */
 #define pr_fmt(fmt) "%s: " fmt, __func__
 
@@ -34,7 +34,8 @@ static int __kprobes handler_pre(struct kprobe *p, struct pt_regs *regs)
 {
 #ifdef CONFIG_X86
 	if (!pre_count++)
-		pr_info("<%s> ip at the probe: %d\n", p->symbol_name, regs->ip == (unsigned long)p->addr);
+		pr_info("<%s> ip at the probe: %d\n", p->symbol_name,
+			regs->ip == (unsigned long)p->addr);
 #endif
 	return 0;
 }
@@ -45,9 +46,9 @@ static void handler_post(struct kprobe *p, struct pt_regs *regs, unsigned long f
 }
 
 static struct kprobe kp = {
-	.symbol_name = symbol,
-	.pre_handler = handler_pre,
-	.post_handler = handler_post,
+    .symbol_name = symbol,
+    .pre_handler = handler_pre,
+    .post_handler = handler_post,
 };
 
 static int entry_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
@@ -67,15 +68,16 @@ static int ret_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 	struct my_data *data = (struct my_data *)ri->data;
 	s64 delta = ktime_to_ns(ktime_sub(ktime_get(), data->entry_stamp));
 
-	pr_info("[%s] %s returned %lu, time is positive: %d\n", current->comm, func, retval, delta > 0);
+	pr_info("[%s] %s returned %lu, time is positive: %d\n", current->comm, func, retval,
+		delta > 0);
 	return 0;
 }
 
 static struct kretprobe my_kretprobe = {
-	.handler = ret_handler,
-	.entry_handler = entry_handler,
-	.data_size = sizeof(struct my_data),
-	.maxactive = 20,
+    .handler = ret_handler,
+    .entry_handler = entry_handler,
+    .data_size = sizeof(struct my_data),
+    .maxactive = 20,
 };
 
 static long jsum(int a, int b)
@@ -86,9 +88,10 @@ static long jsum(int a, int b)
 }
 
 static struct jprobe my_jprobe = {
-	.entry = jsum,
-	.kp = {
-		.symbol_name = "sum",
+    .entry = jsum,
+    .kp =
+	{
+	    .symbol_name = "sum",
 	},
 };
 
@@ -124,6 +127,4 @@ static void __exit sample_exit(void)
 	pr_info("pre %lu, post %lu, missed %d\n", pre_count, post_count, my_kretprobe.nmissed);
 }
 
-module_init(sample_init)
-module_exit(sample_exit)
-MODULE_LICENSE("Dual MIT/GPL");
+module_init(sample_init) module_exit(sample_exit) MODULE_LICENSE("Dual MIT/GPL");

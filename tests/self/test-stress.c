@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Threads that call a thousand functions while one thread registers, unregisters, enables and disables probes on them in
- * random order. Every result must be right; probes that stay must count every call; every byte must be back at the end.
+ * Threads that call a thousand functions while one thread registers, unregisters, enables and
+ * disables probes on them in random order. Every result must be right; probes that stay must count
+ * every call; every byte must be back at the end.
  *
  * Seconds: DP_STRESS (4).
  */
@@ -17,7 +18,8 @@
 #define FUNCS 1000
 #define STEADY 4 /* the last functions carry probes from start to end */
 
-/* A thousand functions, alike but not the same: f(x) = x * x + number, in several instructions and with a branch. */
+/* A thousand functions, alike but not the same: f(x) = x * x + number, in several instructions and
+ * with a branch. */
 __asm__(".text\n"
 	".altmacro\n"
 	".macro stress_func n\n"
@@ -124,10 +126,12 @@ static int add(int n, unsigned r)
 {
 	if (is_return(n)) {
 		rps[n] = (struct kretprobe){.kp.addr = (kprobe_opcode_t *)stress_funcs + n * STRIDE,
-					    .kp.flags = r & 1 ? KPROBE_FLAG_DISABLED : 0, .handler = on_return};
+					    .kp.flags = r & 1 ? KPROBE_FLAG_DISABLED : 0,
+					    .handler = on_return};
 		return register_kretprobe(&rps[n]);
 	}
-	kps[n] = (struct kprobe){.addr = (kprobe_opcode_t *)stress_funcs + n * STRIDE, .pre_handler = pre};
+	kps[n] = (struct kprobe){.addr = (kprobe_opcode_t *)stress_funcs + n * STRIDE,
+				 .pre_handler = pre};
 	kps[n].offset = offsets[r % 6];
 	if (r / 6 % 3 == 1)
 		kps[n].post_handler = post;
@@ -179,11 +183,13 @@ static double now(void)
 static void steady(void)
 {
 	for (int n = FUNCS - STEADY; n < FUNCS; n++) {
-		kps[n] = (struct kprobe){.addr = (kprobe_opcode_t *)stress_funcs + n * STRIDE, .pre_handler = pre};
+		kps[n] = (struct kprobe){.addr = (kprobe_opcode_t *)stress_funcs + n * STRIDE,
+					 .pre_handler = pre};
 		kps[n].offset = n & 1 ? 0 : 4;
 		kps[n].post_handler = n & 2 ? post : NULL;
 		rps[n] = (struct kretprobe){.kp.addr = (kprobe_opcode_t *)stress_funcs + n * STRIDE,
-					    .handler = on_return, .maxactive = 2 * THREADS};
+					    .handler = on_return,
+					    .maxactive = 2 * THREADS};
 		if (register_kprobe(&kps[n]) || register_kretprobe(&rps[n]))
 			printf("# %s\n", dp_kprobe_error());
 	}
@@ -219,7 +225,8 @@ int main(void)
 	}
 	ok(!failed, "%lu changes, all of them accepted (%d failed)", steps, failed);
 	ok(!wrong, "every result is right");
-	ok(exact && sum_calls, "probes that stayed counted every call: %lu, %lu missed", sum_calls, missed);
+	ok(exact && sum_calls, "probes that stayed counted every call: %lu, %lu missed", sum_calls,
+	   missed);
 	for (int n = 0; n < FUNCS; n++) {
 		if (n >= FUNCS - STEADY) {
 			unregister_kprobe(&kps[n]);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Branches carried out in C, for probes that want control after them. General registers only. Nothing changes when
- * memory that the branch needs cannot be read: the caller then lets a copy of the instruction fault.
+ * Branches carried out in C, for probes that want control after them. General registers only.
+ * Nothing changes when memory that the branch needs cannot be read: the caller then lets a copy of
+ * the instruction fault.
  */
 #include <sys/syscall.h>
 
@@ -24,8 +25,8 @@ HIT bool self_read(u64 addr, void *buf, u32 n)
 	remote = &from;
 	__asm__ volatile("syscall"
 			 : "=a"(r)
-			 : "a"(SYS_process_vm_readv), "D"(pid), "S"(&to), "d"(1l), "r"(remote), "r"(nremote),
-			   "r"(flags)
+			 : "a"(SYS_process_vm_readv), "D"(pid), "S"(&to), "d"(1l), "r"(remote),
+			   "r"(nremote), "r"(flags)
 			 : "rcx", "r11", "memory");
 	return r == (long)n;
 }
@@ -72,7 +73,8 @@ static HIT u64 segment_base(const struct dp_insn *in)
 {
 	u64 base = 0;
 
-	/* arch_prctl would do without FSGSBASE; glibc keeps the address at the start of its own block. */
+	/* arch_prctl would do without FSGSBASE; glibc keeps the address at the start of its own
+	 * block. */
 	if (in->prefixes & DP_PFX_FS)
 		__asm__("mov %%fs:0, %0" : "=r"(base));
 	return base;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A hit: calls the handlers of a point. Compiled for general registers only; calls nothing but handlers, takes no
- * lock and allocates nothing. The control side sees through struct self_thread who is inside.
+ * A hit: calls the handlers of a point. Compiled for general registers only; calls nothing but
+ * handlers, takes no lock and allocates nothing. The control side sees through struct self_thread
+ * who is inside.
  */
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -23,19 +24,21 @@ static HIT long call2(long nr, long a, long b)
 
 static HIT bool claim(struct self_thread *t, int old, int tid)
 {
-	if (!__atomic_compare_exchange_n(&t->tid, &old, tid, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n(&t->tid, &old, tid, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED))
 		return false;
 	t->depth = 0;
 	t->kp = NULL;
 	t->jprobe = NULL;
-	t->task = (struct task_struct){tid, (int)call2(SYS_getpid, 0, 0), (void *)&self_threads, ""};
+	t->task =
+	    (struct task_struct){tid, (int)call2(SYS_getpid, 0, 0), (void *)&self_threads, ""};
 	call2(SYS_prctl, PR_GET_NAME, (long)t->task.comm);
 	return true;
 }
 
 /*
- * The first hit of a thread takes a record. Records of this thread's number are left over from a thread that has
- * ended; self_grace() gives back those of other ended threads.
+ * The first hit of a thread takes a record. Records of this thread's number are left over from a
+ * thread that has ended; self_grace() gives back those of other ended threads.
  */
 static HIT struct self_thread *new_thread(void)
 {
@@ -90,8 +93,9 @@ static HIT int missed(struct dp_kpoint *p, struct pt_regs *regs)
 }
 
 /*
- * Is the hit that this thread is said to be in still there? A handler that was left by a jump out of a signal handler never
- * returned; its frame lay below the present stack pointer. On an alternate signal stack that proves nothing.
+ * Is the hit that this thread is said to be in still there? A handler that was left by a jump out
+ * of a signal handler never returned; its frame lay below the present stack pointer. On an
+ * alternate signal stack that proves nothing.
  */
 static HIT bool is_stale(const struct self_thread *t, u64 sp)
 {
@@ -104,7 +108,8 @@ static HIT bool is_stale(const struct self_thread *t, u64 sp)
 	return sp >= t->sp && !call2(SYS_sigaltstack, 0, (long)&ss) && !(ss.flags & 1);
 }
 
-/* True when handlers may run. Pairs with self_grace(): depth and seq are written before the list is read. */
+/* True when handlers may run. Pairs with self_grace(): depth and seq are written before the list is
+ * read. */
 HIT bool self_enter(struct self_thread *t, u64 sp)
 {
 	if (t->depth && !is_stale(t, sp))
@@ -121,7 +126,8 @@ HIT void self_leave(struct self_thread *t)
 {
 	t->kp = NULL;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	__atomic_store_n(&t->depth, 0, __ATOMIC_RELEASE); /* pairs with the acquire in self_grace() */
+	__atomic_store_n(&t->depth, 0,
+			 __ATOMIC_RELEASE); /* pairs with the acquire in self_grace() */
 }
 
 static HIT int run_pre(struct self_thread *t, const struct dp_hitlist *list, struct pt_regs *regs)
@@ -148,17 +154,19 @@ static HIT void run_post(struct self_thread *t, const struct dp_hitlist *list, s
 }
 
 /*
- * Where the instruction's copy lies, for going on when all registers were set: behind the slot's "lea 136(%rsp),%rsp",
- * to which the hit would return (entry.S keeps that address above the registers).
+ * Where the instruction's copy lies, for going on when all registers were set: behind the slot's
+ * "lea 136(%rsp),%rsp", to which the hit would return (entry.S keeps that address above the
+ * registers).
  */
 static HIT u64 continuation(struct dp_kpoint *p, const struct pt_regs *regs, bool emulate)
 {
-	return emulate ? p->plain.addr + p->plain.copy[0] : *(const u64 *)((const char *)regs + 176) + 8;
+	return emulate ? p->plain.addr + p->plain.copy[0]
+		       : *(const u64 *)((const char *)regs + 176) + 8;
 }
 
 /*
- * A return is to be probed: have the stub call the function, so that the processor expects the return to it. The call
- * writes the address of its landing where that stands already.
+ * A return is to be probed: have the stub call the function, so that the processor expects the
+ * return to it. The call writes the address of its landing where that stands already.
  */
 static HIT int go_through(struct self_thread *t, struct pt_regs *regs, u64 target)
 {

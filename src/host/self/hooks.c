@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Probes that the library puts into the C library for itself: signal actions that the program sets later are kept as its own
- * and ours stay in force; masks never block SIGTRAP; the dynamic linker tells when modules come and go. What
- * cannot be hooked (a static program without these functions) is done without.
+ * Probes that the library puts into the C library for itself: signal actions that the program sets
+ * later are kept as its own and ours stay in force; masks never block SIGTRAP; the dynamic linker
+ * tells when modules come and go. What cannot be hooked (a static program without these functions)
+ * is done without.
  */
 #include <errno.h>
 #include <link.h>
@@ -33,7 +34,8 @@ static HIT int leave_with(struct pt_regs *regs, long value)
 }
 
 /* sigaction(sig, act, old) for a signal whose action is ours: only the notes change. */
-static HIT void swap_action(struct self_action *a, const struct sigaction *act, struct sigaction *old)
+static HIT void swap_action(struct self_action *a, const struct sigaction *act,
+			    struct sigaction *old)
 {
 	struct self_action new = *a;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What this process gives to the probe manager: code is written through /proc/thread-self/mem (no page is ever writable and
- * executable), membarrier serialises all threads, and a look at the threads' records tells when no handler
- * of an older list runs any more. Control side, under the lock.
+ * What this process gives to the probe manager: code is written through /proc/thread-self/mem (no
+ * page is ever writable and executable), membarrier serialises all threads, and a look at the
+ * threads' records tells when no handler of an older list runs any more. Control side, under the
+ * lock.
  */
 #include <cpuid.h>
 #include <dirent.h>
@@ -46,8 +47,8 @@ static int write_code(void *arg, u64 addr, const void *bytes, u32 n, struct dp_e
 	r = mem_fd < 0 ? -1 : pwrite(mem_fd, bytes, n, (off_t)addr);
 	if (r == (ssize_t)n)
 		return 0;
-	return dp_fail(err, E_TARGET_MEM, "writing %u bytes at 0x%llx: %s", n, (unsigned long long)addr,
-		       r < 0 ? strerror(errno) : "not all were written");
+	return dp_fail(err, E_TARGET_MEM, "writing %u bytes at 0x%llx: %s", n,
+		       (unsigned long long)addr, r < 0 ? strerror(errno) : "not all were written");
 }
 
 void self_host_close(void)
@@ -62,7 +63,8 @@ static int serialise(void *arg, struct dp_error *err)
 {
 	if (!syscall(SYS_membarrier, SYNC_CORE, 0, 0))
 		return 0;
-	if (!syscall(SYS_membarrier, REGISTER_SYNC_CORE, 0, 0) && !syscall(SYS_membarrier, SYNC_CORE, 0, 0))
+	if (!syscall(SYS_membarrier, REGISTER_SYNC_CORE, 0, 0) &&
+	    !syscall(SYS_membarrier, SYNC_CORE, 0, 0))
 		return 0;
 	return dp_fail(err, E_TARGET_CALL, "membarrier: %s", strerror(errno));
 }
@@ -73,7 +75,8 @@ static void breathe(void *arg)
 
 static bool has_blacklisted(u64 addr);
 
-/* Our own code: all of the library when it is a shared object, the hit path when it is part of the program. */
+/* Our own code: all of the library when it is a shared object, the hit path when it is part of the
+ * program. */
 bool self_is_own(u64 addr)
 {
 	struct self_image *own = self_image_at((u64)&self_manager);
@@ -94,7 +97,8 @@ static int locate(void *arg, u64 addr, struct dp_locus *l, struct dp_error *err)
 		im = self_image_at(addr);
 	}
 	if (!im)
-		return dp_fail(err, E_SITE_NOTEXT, "0x%llx is in no module", (unsigned long long)addr);
+		return dp_fail(err, E_SITE_NOTEXT, "0x%llx is in no module",
+			       (unsigned long long)addr);
 	if (self_is_own(addr))
 		return dp_fail(err, E_SITE_OWN, "0x%llx", (unsigned long long)addr);
 	r = self_image_module(im, err);
@@ -145,7 +149,8 @@ static int map(void *arg, u64 lo, u64 hi, struct dp_error *err)
 	}
 	if (errno == EEXIST)
 		return -EEXIST;
-	return dp_fail(err, E_TARGET_CALL, "mmap at 0x%llx: %s", (unsigned long long)lo, strerror(errno));
+	return dp_fail(err, E_TARGET_CALL, "mmap at 0x%llx: %s", (unsigned long long)lo,
+		       strerror(errno));
 }
 
 static int peek(void *arg, u64 addr, void *bytes, u32 n)
@@ -159,9 +164,10 @@ static bool is_alive(int tid)
 }
 
 /*
- * The membarrier makes every hit that read an older list visible as depth and seq (hit.c, self_enter), whatever its processor
- * had put off; a hit that begins later reads the new list. So it is enough to wait for those that are seen inside now.
- * Our own thread's hit, when a handler asks, cannot be waited for.
+ * The membarrier makes every hit that read an older list visible as depth and seq (hit.c,
+ * self_enter), whatever its processor had put off; a hit that begins later reads the new list. So
+ * it is enough to wait for those that are seen inside now. Our own thread's hit, when a handler
+ * asks, cannot be waited for.
  */
 void self_grace(void *arg)
 {
@@ -177,8 +183,9 @@ void self_grace(void *arg)
 
 		if (!tid || t == me)
 			continue;
-		for (u32 n = 0; __atomic_load_n(&t->depth, __ATOMIC_ACQUIRE) && /* pairs with self_leave() */
-				__atomic_load_n(&t->seq, __ATOMIC_RELAXED) == seq;
+		for (u32 n = 0;
+		     __atomic_load_n(&t->depth, __ATOMIC_ACQUIRE) && /* pairs with self_leave() */
+		     __atomic_load_n(&t->seq, __ATOMIC_RELAXED) == seq;
 		     n++) {
 			if (n % 64 == 63 && !is_alive(tid))
 				break;
@@ -187,7 +194,8 @@ void self_grace(void *arg)
 	}
 }
 
-/* Give the records of ended threads back. A thread that is just being made has its number already. */
+/* Give the records of ended threads back. A thread that is just being made has its number already.
+ */
 void self_reap(void)
 {
 	u32 used = DP_MIN(__atomic_load_n(&self_threads_used, __ATOMIC_ACQUIRE), (u32)SELF_THREADS);
@@ -196,8 +204,8 @@ void self_reap(void)
 		int tid = __atomic_load_n(&self_threads[i].tid, __ATOMIC_ACQUIRE);
 
 		if (tid && !is_alive(tid))
-			__atomic_compare_exchange_n(&self_threads[i].tid, &tid, 0, false, __ATOMIC_ACQ_REL,
-						    __ATOMIC_RELAXED);
+			__atomic_compare_exchange_n(&self_threads[i].tid, &tid, 0, false,
+						    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 	}
 }
 
@@ -258,7 +266,8 @@ static void find_vectors(void)
 	dp_self_xrest = dp_self_xhigh = dp_self_xmask & ~SSE;
 	if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && b & bit_AVX512F && b & bit_AVX512BW)
 		dp_self_xhigh &= ~HIGH;
-	/* The standard format with all of the enabled components is never shorter than the compacted one. */
+	/* The standard format with all of the enabled components is never shorter than the
+	 * compacted one. */
 	__get_cpuid_count(0xd, 0, &a, &b, &c, &d);
 	dp_self_xsize = 576;
 	for (u32 i = 2; i < 8; i++)
@@ -302,7 +311,8 @@ static void look_up(struct dp_span *b)
 	struct dp_symbol s;
 
 	b->hi = b->lo + 1;
-	if (im && !self_image_module(im, NULL) && dp_module_symbol_at(im->mod, b->lo - im->bias, &s) && s.size)
+	if (im && !self_image_module(im, NULL) &&
+	    dp_module_symbol_at(im->mod, b->lo - im->bias, &s) && s.size)
 		*b = (struct dp_span){s.addr + im->bias, s.addr + s.size + im->bias};
 }
 

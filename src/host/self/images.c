@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The modules of this process: what the dynamic linker has loaded, opened as ELF files when something in them is probed.
- * Images are never freed: points refer to their code. Under the lock.
+ * The modules of this process: what the dynamic linker has loaded, opened as ELF files when
+ * something in them is probed. Images are never freed: points refer to their code. Under the lock.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -13,7 +13,8 @@
 #include "host/self/self-priv.h"
 #include "symbols/symbols.h"
 
-static struct self_image *images; /* in the order of the dynamic linker; those that are gone at the end */
+static struct self_image
+    *images; /* in the order of the dynamic linker; those that are gone at the end */
 
 static void extent(const struct dl_phdr_info *info, u64 *lo, u64 *hi)
 {
@@ -25,7 +26,8 @@ static void extent(const struct dl_phdr_info *info, u64 *lo, u64 *hi)
 		if (ph->p_type != PT_LOAD)
 			continue;
 		*lo = DP_MIN(*lo, DP_ALIGN_DOWN(info->dlpi_addr + ph->p_vaddr, 4096ull));
-		*hi = DP_MAX(*hi, DP_ALIGN_UP(info->dlpi_addr + ph->p_vaddr + ph->p_memsz, 4096ull));
+		*hi =
+		    DP_MAX(*hi, DP_ALIGN_UP(info->dlpi_addr + ph->p_vaddr + ph->p_memsz, 4096ull));
 	}
 }
 
@@ -61,7 +63,8 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg)
 		return 0;
 	extent(info, &lo, &hi);
 	for (im = images; im; im = im->next)
-		if (im->lo == lo && im->hi == hi && im->bias == info->dlpi_addr && !strcmp(im->path, path)) {
+		if (im->lo == lo && im->hi == hi && im->bias == info->dlpi_addr &&
+		    !strcmp(im->path, path)) {
 			im->seen = true;
 			return 0;
 		}
@@ -115,7 +118,8 @@ struct self_image *self_image_at(u64 addr)
 
 int self_image_module(struct self_image *im, struct dp_error *err)
 {
-	int r = im->mod ? 0 : dp_module_open(&im->mod, im->is_exe ? "/proc/self/exe" : im->path, err);
+	int r =
+	    im->mod ? 0 : dp_module_open(&im->mod, im->is_exe ? "/proc/self/exe" : im->path, err);
 
 	im->broken = r;
 	return r;
@@ -208,7 +212,8 @@ void self_describe(u64 addr, char *buf, size_t size)
 	struct self_image *im = self_image_at(addr);
 	struct dp_symbol s;
 
-	if (im && !self_image_module(im, NULL) && dp_module_symbol_at(im->mod, addr - im->bias, &s) && s.name[0])
+	if (im && !self_image_module(im, NULL) &&
+	    dp_module_symbol_at(im->mod, addr - im->bias, &s) && s.name[0])
 		dp_format(buf, size, "%s:%s+0x%llx", im->is_exe ? "exe" : im->name, s.name,
 			  (unsigned long long)(addr - im->bias - s.addr));
 	else

@@ -17,7 +17,8 @@ struct dp_manager self_manager;
 struct self_probe *self_probes; /* newest first */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int lock_owner; /* tid; written under the lock, read by anybody who asks whether it is himself */
+static int
+    lock_owner; /* tid; written under the lock, read by anybody who asks whether it is himself */
 static int modules_dirty; /* atomic: modules came or went while the lock was held */
 static bool ready;
 static __thread char reason[400];
@@ -32,7 +33,8 @@ int self_fail(const struct dp_error *err, int r)
 	const struct dp_error_info *info = dp_error_info(err->code);
 
 	if (r && err->code)
-		dp_format(reason, sizeof(reason), "%s: %s: %s", info->name, info->sentence, err->detail);
+		dp_format(reason, sizeof(reason), "%s: %s: %s", info->name, info->sentence,
+			  err->detail);
 	return r;
 }
 
@@ -111,15 +113,19 @@ void self_unlock(void)
 		self_host_close();
 		__atomic_store_n(&lock_owner, 0, __ATOMIC_RELAXED);
 		pthread_mutex_unlock(&lock);
-		/* A module that came between the look and the unlock is this thread's to see, unless another took over. */
-	} while (__atomic_load_n(&modules_dirty, __ATOMIC_ACQUIRE) && !pthread_mutex_trylock(&lock));
+		/* A module that came between the look and the unlock is this thread's to see,
+		 * unless another took over. */
+	} while (__atomic_load_n(&modules_dirty, __ATOMIC_ACQUIRE) &&
+		 !pthread_mutex_trylock(&lock));
 }
 
-/* Called when the dynamic linker has finished; never waits for the lock, whose owner may wait for the linker. */
+/* Called when the dynamic linker has finished; never waits for the lock, whose owner may wait for
+ * the linker. */
 void self_modules_changed(void)
 {
 	__atomic_store_n(&modules_dirty, 1, __ATOMIC_RELEASE);
-	if (__atomic_load_n(&lock_owner, __ATOMIC_RELAXED) == gettid() || pthread_mutex_trylock(&lock))
+	if (__atomic_load_n(&lock_owner, __ATOMIC_RELAXED) == gettid() ||
+	    pthread_mutex_trylock(&lock))
 		return;
 	__atomic_store_n(&lock_owner, gettid(), __ATOMIC_RELAXED);
 	self_unlock();
@@ -128,7 +134,8 @@ void self_modules_changed(void)
 static u32 flags_of(const struct self_probe *s)
 {
 	const struct kprobe *kp = s->kp;
-	/* Without a handler at the entry nothing of a return probe touches vector registers there. */
+	/* Without a handler at the entry nothing of a return probe touches vector registers there.
+	 */
 	bool general = kp->flags & KPROBE_FLAG_GENERAL_REGS ||
 		       (s->type == 'r' && !((const struct kretprobe *)kp)->entry_handler);
 
@@ -176,7 +183,8 @@ static int resolve(struct kprobe *kp, u64 *addr, struct dp_error *err)
 	int r;
 
 	if (!kp->symbol_name == !kp->addr)
-		return dp_fail(err, E_KPROBE_ARGUMENT, "%s", kp->addr ? "both symbol_name and addr" : "no place");
+		return dp_fail(err, E_KPROBE_ARGUMENT, "%s",
+			       kp->addr ? "both symbol_name and addr" : "no place");
 	if (kp->addr) {
 		*addr = (u64)kp->addr + kp->offset;
 		return 0;
@@ -204,7 +212,8 @@ static int check_entry(u64 addr, struct dp_error *err)
 	f = dp_text_func(l.text, addr - l.bias);
 	if (f && f->lo == addr - l.bias)
 		return 0;
-	return dp_fail(err, E_KPROBE_ARGUMENT, "0x%llx is not the start of a function", (unsigned long long)addr);
+	return dp_fail(err, E_KPROBE_ARGUMENT, "0x%llx is not the start of a function",
+		       (unsigned long long)addr);
 }
 
 static int attach(struct self_probe *s, u64 addr, struct dp_error *err)
@@ -296,7 +305,8 @@ void self_unregister_all(struct kprobe **kps, int num)
 		s = take_out(kps[i]);
 		if (!s)
 			continue;
-		if (kps[i]->symbol_name) /* so that the structure can be registered again as it is */
+		if (kps[i]
+			->symbol_name) /* so that the structure can be registered again as it is */
 			kps[i]->addr = NULL;
 		kps[i]->flags &= SELF_USER_FLAGS;
 		kps[i]->dp_private = NULL;
@@ -377,15 +387,18 @@ int self_set_disabled(struct kprobe *kp, bool disabled)
 		return r;
 	s = probe_of(kp);
 	if (!s || (s->k.point && s->k.point->gone)) {
-		r = dp_fail(&err, E_KPROBE_UNKNOWN, "%s", s ? "its module is gone" : "no such probe");
+		r = dp_fail(&err, E_KPROBE_UNKNOWN, "%s",
+			    s ? "its module is gone" : "no such probe");
 		goto out;
 	}
-	kp->flags = disabled ? kp->flags | KPROBE_FLAG_DISABLED : kp->flags & ~(unsigned)KPROBE_FLAG_DISABLED;
+	kp->flags = disabled ? kp->flags | KPROBE_FLAG_DISABLED
+			     : kp->flags & ~(unsigned)KPROBE_FLAG_DISABLED;
 	if (s->k.point)
 		r = dp_mgr_flags(&self_manager, &s->k, flags_of(s));
 	for (int i = 0; i < s->nexits && !r; i++)
 		r = dp_mgr_flags(&self_manager, &s->exits[i].k,
-				 (s->exits[i].k.flags & ~(u32)DP_KPROBE_DISABLED) | (disabled ? DP_KPROBE_DISABLED : 0));
+				 (s->exits[i].k.flags & ~(u32)DP_KPROBE_DISABLED) |
+				     (disabled ? DP_KPROBE_DISABLED : 0));
 	if (!r)
 		r = self_apply(&err);
 out:

@@ -26,11 +26,15 @@ static void put_line(struct out *o, const struct self_probe *s)
 		dp_format(place, sizeof(place), "%s+0x%x", kp->symbol_name, kp->offset);
 	else
 		self_describe(p->addr, place, sizeof(place));
-	dp_format(line, sizeof(line), "%016llx  %c  %s%s%s%s%s%s\n", (unsigned long long)(s->pending ? 0 : p->addr),
-		  s->type, place, !s->pending && p->gone ? "  [GONE]" : "",
+	dp_format(line, sizeof(line), "%016llx  %c  %s%s%s%s%s%s\n",
+		  (unsigned long long)(s->pending ? 0 : p->addr), s->type, place,
+		  !s->pending && p->gone ? "  [GONE]" : "",
 		  kp->flags & KPROBE_FLAG_DISABLED ? "  [DISABLED]" : "",
-		  kp->flags & KPROBE_FLAG_OPTIMIZED ? "  [OPTIMIZED]" : "", s->pending ? "  [PENDING]" : "",
-		  kp->flags & KPROBE_FLAG_RET_EXITS ? "  [EXITS]" : kp->flags & KPROBE_FLAG_RET_CLASSIC ? "  [CLASSIC]" : "");
+		  kp->flags & KPROBE_FLAG_OPTIMIZED ? "  [OPTIMIZED]" : "",
+		  s->pending ? "  [PENDING]" : "",
+		  kp->flags & KPROBE_FLAG_RET_EXITS     ? "  [EXITS]"
+		  : kp->flags & KPROBE_FLAG_RET_CLASSIC ? "  [CLASSIC]"
+							: "");
 	put(o, line);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What `dprobes load` left in the environment is taken out before the program runs, so that the programs that it starts
- * do not get the module as well.
+ * What `dprobes load` left in the environment is taken out before the program runs, so that the
+ * programs that it starts do not get the module as well.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Return probes and jprobes at the hit. The return address of a probed call is replaced by the landing of a stub (landing.S)
- * that is bound to the instance of that call. General registers only; no lock.
+ * Return probes and jprobes at the hit. The return address of a probed call is replaced by the
+ * landing of a stub (landing.S) that is bound to the instance of that call. General registers only;
+ * no lock.
  */
 #include <sys/syscall.h>
 
@@ -27,7 +28,8 @@ static HIT struct self_instance *instance_at(u64 addr)
 	return __atomic_load_n(&self_instances[off >> 4], __ATOMIC_ACQUIRE);
 }
 
-/* The changes in the upper half keep a list that was changed and changed back from looking the same. */
+/* The changes in the upper half keep a list that was changed and changed back from looking the
+ * same. */
 static HIT struct self_instance *take(struct self_holder *h)
 {
 	u64 old = __atomic_load_n(&h->free, __ATOMIC_ACQUIRE), new;
@@ -38,7 +40,8 @@ static HIT struct self_instance *take(struct self_holder *h)
 			return NULL;
 		i = &h->v[(u32)old - 1];
 		new = ((old >> 32) + 1) << 32 | __atomic_load_n(&i->next, __ATOMIC_RELAXED);
-	} while (!__atomic_compare_exchange_n(&h->free, &old, new, true, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+	} while (!__atomic_compare_exchange_n(&h->free, &old, new, true, __ATOMIC_ACQ_REL,
+					      __ATOMIC_ACQUIRE));
 	return i;
 }
 
@@ -51,18 +54,20 @@ static HIT void give_back(struct self_instance *i)
 	do {
 		__atomic_store_n(&i->next, (u32)old, __ATOMIC_RELAXED);
 		new = ((old >> 32) + 1) << 32 | (u32)(i - h->v + 1);
-	} while (!__atomic_compare_exchange_n(&h->free, &old, new, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+	} while (!__atomic_compare_exchange_n(&h->free, &old, new, true, __ATOMIC_RELEASE,
+					      __ATOMIC_RELAXED));
 }
 
 /*
- * Has the call been left by a jump? Then its place on the stack holds something else by now, or may still hold our
- * landing: that counts as under way. Several return probes on one call form a chain.
+ * Has the call been left by a jump? Then its place on the stack holds something else by now, or may
+ * still hold our landing: that counts as under way. Several return probes on one call form a chain.
  */
 static HIT bool is_over(const struct self_instance *i, u64 sp)
 {
 	u64 v;
 
-	if (i->holder->exits) /* a mistake loses a return, no more: whatever lies below is taken for left */
+	if (i->holder->exits) /* a mistake loses a return, no more: whatever lies below is taken for
+				 left */
 		return i->loc < sp;
 	if (!self_read(i->loc, &v, 8))
 		return true; /* the stack itself is gone */
@@ -78,7 +83,8 @@ static HIT bool is_over(const struct self_instance *i, u64 sp)
 	return false;
 }
 
-/* No instance is free: look for calls of this thread, and now and then of ended threads, that never returned. */
+/* No instance is free: look for calls of this thread, and now and then of ended threads, that never
+ * returned. */
 static HIT struct self_instance *reclaim(struct self_holder *h, int tid, u64 sp)
 {
 	bool all = __atomic_fetch_add(&h->misses, 1, __ATOMIC_RELAXED) % 64 == 0;
@@ -89,9 +95,10 @@ static HIT struct self_instance *reclaim(struct self_holder *h, int tid, u64 sp)
 
 		if (owner == tid && is_over(&h->v[k], sp))
 			give_back(&h->v[k]);
-		else if (owner && owner != tid && all && self_syscall(SYS_tgkill, pid, owner, 0, 0) == -ESRCH &&
-			 __atomic_compare_exchange_n(&h->v[k].tid, &owner, -1, false, __ATOMIC_ACQ_REL,
-						     __ATOMIC_RELAXED))
+		else if (owner && owner != tid && all &&
+			 self_syscall(SYS_tgkill, pid, owner, 0, 0) == -ESRCH &&
+			 __atomic_compare_exchange_n(&h->v[k].tid, &owner, -1, false,
+						     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			give_back(&h->v[k]); /* -1: only one thread may find it */
 	}
 	return take(h);
@@ -135,7 +142,8 @@ HIT int self_return_pre(struct kprobe *kp, struct pt_regs *regs)
 	}
 	if (h->exits)
 		return 0;
-	/* An unwinder looks the caller up as if it had been interrupted: by an address inside its call. */
+	/* An unwinder looks the caller up as if it had been interrupted: by an address inside its
+	 * call. */
 	dp_self_unwind[i->stub] = outer ? back : back - 1;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	*(u64 *)regs->sp = landing_of(i->stub);
@@ -158,7 +166,8 @@ HIT int dp_self_returned(struct pt_regs *regs, unsigned long stub, void *vectors
 			regs->ip = (u64)i->ri.ret_addr;
 			rp->handler(&i->ri, regs);
 			if (regs->ip == (u64)i->ri.ret_addr)
-				regs->ip = i->back; /* another return probe of this call may come first */
+				regs->ip =
+				    i->back; /* another return probe of this call may come first */
 		}
 		self_leave(t);
 	}
@@ -193,7 +202,7 @@ HIT int self_exit_pre(struct kprobe *kp, struct pt_regs *regs)
 /* ---- jprobes ---- */
 
 #define ARGS 256
-#define PAGE_LEFT(addr) (4096 - ((addr) & 4095))
+#define PAGE_LEFT(addr) (4096 - ((addr)&4095))
 
 HIT int self_jprobe_pre(struct kprobe *kp, struct pt_regs *regs)
 {

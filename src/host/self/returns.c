@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The calls of <dprobes/kprobes.h> for return probes and jprobes. Instances and stubs are handed out here, ahead of time,
- * so that a hit finds all that it needs.
+ * The calls of <dprobes/kprobes.h> for return probes and jprobes. Instances and stubs are handed
+ * out here, ahead of time, so that a hit finds all that it needs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -96,15 +96,17 @@ static int make_holder(struct kretprobe *rp)
 }
 
 /*
- * The probe was taken out, or is about to be: calls that are under way return without its handler. Whoever has read
- * rp already is waited for by the grace period of self_unregister_all().
+ * The probe was taken out, or is about to be: calls that are under way return without its handler.
+ * Whoever has read rp already is waited for by the grace period of self_unregister_all().
  */
 static void forget(struct kretprobe *rp)
 {
 	struct self_holder *h = rp->dp_private;
 
 	if (h)
-		__atomic_store_n(&h->rp, NULL, __ATOMIC_RELEASE); /* pairs with the acquire in dp_self_returned() */
+		__atomic_store_n(
+		    &h->rp, NULL,
+		    __ATOMIC_RELEASE); /* pairs with the acquire in dp_self_returned() */
 }
 
 static void drop(struct kretprobe *rp)
@@ -215,7 +217,9 @@ int self_exits_attach(struct self_probe *s, u64 addr, struct dp_error *err)
 	int r, n = dp_module_exits(im->mod, addr - im->bias, v, MAX_EXITS, err);
 
 	if (n <= 0)
-		return n ? n : dp_fail(err, E_FUNC_EXITS, "0x%llx never returns", (unsigned long long)addr);
+		return n ? n
+			 : dp_fail(err, E_FUNC_EXITS, "0x%llx never returns",
+				   (unsigned long long)addr);
 	s->exits = calloc((size_t)n, sizeof(*s->exits));
 	if (!s->exits)
 		return dp_fail(err, E_ARM_NOMEM, "exits");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Signals. A breakpoint's SIGTRAP only moves the program counter into the point's slot: handlers of probes run after the
- * return from the signal. Faults in copies of instructions are reported as faults of the originals. Whatever is
- * not ours goes to the program's own action, which is kept here.
+ * Signals. A breakpoint's SIGTRAP only moves the program counter into the point's slot: handlers of
+ * probes run after the return from the signal. Faults in copies of instructions are reported as
+ * faults of the originals. Whatever is not ours goes to the program's own action, which is kept
+ * here.
  */
 #include <errno.h>
 #include <signal.h>
@@ -52,10 +53,10 @@ static HIT void from_context(const ucontext_t *uc, struct pt_regs *r)
 {
 	const greg_t *g = uc->uc_mcontext.gregs;
 
-	*r = (struct pt_regs){g[REG_R15], g[REG_R14], g[REG_R13], g[REG_R12], g[REG_RBP],
-			      g[REG_RBX], g[REG_R11], g[REG_R10], g[REG_R9],  g[REG_R8],
-			      g[REG_RAX], g[REG_RCX], g[REG_RDX], g[REG_RSI], g[REG_RDI],
-			      -1ul,	  g[REG_RIP], 0x33,	  g[REG_EFL], g[REG_RSP], 0x2b};
+	*r = (struct pt_regs){
+	    g[REG_R15], g[REG_R14], g[REG_R13], g[REG_R12], g[REG_RBP], g[REG_RBX], g[REG_R11],
+	    g[REG_R10], g[REG_R9],  g[REG_R8],  g[REG_RAX], g[REG_RCX], g[REG_RDX], g[REG_RSI],
+	    g[REG_RDI], -1ul,       g[REG_RIP], 0x33,       g[REG_EFL], g[REG_RSP], 0x2b};
 }
 
 static HIT void to_context(const struct pt_regs *r, ucontext_t *uc)
@@ -82,7 +83,8 @@ static HIT void to_context(const struct pt_regs *r, ucontext_t *uc)
 	g[REG_RSP] = (greg_t)r->sp;
 }
 
-/* The kernel's default action: for a fault by meeting it again, else by sending the signal once more. */
+/* The kernel's default action: for a fault by meeting it again, else by sending the signal once
+ * more. */
 static HIT void take_default(int sig, const siginfo_t *info)
 {
 	struct self_action dfl = {0};
@@ -120,7 +122,8 @@ static HIT bool traps_by_fault(u64 pc)
 {
 	u8 b = *(const volatile u8 *)pc;
 
-	return (b >= 0x6c && b <= 0x6f) || (b >= 0xec && b <= 0xef) || b == 0xf4 || b == 0xfa || b == 0xfb;
+	return (b >= 0x6c && b <= 0x6f) || (b >= 0xec && b <= 0xef) || b == 0xf4 || b == 0xfa ||
+	       b == 0xfb;
 }
 
 static HIT bool redirect(int sig, ucontext_t *uc)
@@ -140,7 +143,8 @@ static HIT bool redirect(int sig, ucontext_t *uc)
 	return true;
 }
 
-/* A fault of the probed instruction itself: its probes' fault handlers are asked one after the other. */
+/* A fault of the probed instruction itself: its probes' fault handlers are asked one after the
+ * other. */
 static HIT bool ask_point(struct dp_kpoint *p, struct pt_regs *regs, int trapnr)
 {
 	struct dp_hitlist *list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE);
@@ -154,8 +158,8 @@ static HIT bool ask_point(struct dp_kpoint *p, struct pt_regs *regs, int trapnr)
 	return false;
 }
 
-static HIT void fault_in_copy(int sig, siginfo_t *info, ucontext_t *uc, struct dp_kpoint *p, u64 home,
-			      bool probed)
+static HIT void fault_in_copy(int sig, siginfo_t *info, ucontext_t *uc, struct dp_kpoint *p,
+			      u64 home, bool probed)
 {
 	greg_t *g = uc->uc_mcontext.gregs;
 	greg_t copy = g[REG_RIP];
@@ -223,7 +227,8 @@ static HIT void on_signal(int sig, siginfo_t *info, void *context)
 }
 
 /*
- * The program's other handlers must not block SIGTRAP: a breakpoint met there would end the program.
+ * The program's other handlers must not block SIGTRAP: a breakpoint met there would end the
+ * program.
  */
 static int open_masks(void)
 {
@@ -250,7 +255,8 @@ int self_trap_init(struct dp_error *err)
 
 	self_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&unblock, 0, 8);
 	for (u32 i = 0; i < DP_ARRAY_SIZE(signals); i++)
-		if (self_syscall(SYS_rt_sigaction, signals[i], (long)&ours, (long)&actions[signals[i]], 8))
+		if (self_syscall(SYS_rt_sigaction, signals[i], (long)&ours,
+				 (long)&actions[signals[i]], 8))
 			return dp_fail(err, E_KPROBE_SIGNAL, "signal %d", signals[i]);
 	return open_masks();
 }
