@@ -92,4 +92,7 @@ u64 dp_redirect_find(const struct dp_redirect *v, u32 n, u64 pc);
 int dp_publish(const struct dp_host *host, const struct dp_patch *v, u32 n, struct dp_error *err);
 int dp_withdraw(const struct dp_host *host, const struct dp_patch *v, u32 n, struct dp_error *err);
 
+/* Turn published jumps back into breakpoints on their first bytes; all other bytes are original again. */
+int dp_unjump(const struct dp_host *host, const struct dp_patch *v, u32 n, struct dp_error *err);
+
 #endif

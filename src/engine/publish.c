@@ -102,6 +102,19 @@ int dp_withdraw(const struct dp_host *host, const struct dp_patch *v, u32 n, str
 	return 0;
 }
 
+int dp_unjump(const struct dp_host *host, const struct dp_patch *v, u32 n, struct dp_error *err)
+{
+	static const enum step steps[] = {STEP_TRAP_FIRST, STEP_TAIL_BACK, STEP_BOUNDS_BACK};
+
+	for (u32 s = 0; s < DP_ARRAY_SIZE(steps); s++) {
+		int r = all(host, v, n, steps[s], err);
+
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
 int dp_publish(const struct dp_host *host, const struct dp_patch *v, u32 n, struct dp_error *err)
 {
 	static const enum step steps[] = {STEP_BREAKPOINTS, STEP_TAIL, STEP_JUMP};

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What manager.c and states.c share. */
+#ifndef DP_MANAGER_PRIV_H
+#define DP_MANAGER_PRIV_H
+
+#include "engine/manager.h"
+
+/* The bytes at addr are the file's, or our own patches; E_SITE_FOREIGN otherwise. */
+int mgr_unchanged(struct dp_manager *m, const struct dp_locus *l, u64 addr, u32 n,
+		  struct dp_error *err);
+
+/* Have a point looked at by the next dp_mgr_apply(); the same for those whose jumps would cover it.
+ */
+void mgr_touch(struct dp_manager *m, struct dp_kpoint *p);
+void mgr_touch_region(struct dp_manager *m, struct dp_kpoint *p);
+
+void mgr_drop_from_list(struct dp_kpoint *p, struct dp_kprobe *k);
+
+/* Note a new state and keep the sums right. */
+void mgr_count(struct dp_manager *m, struct dp_kpoint *p, enum dp_state_now state);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The probe manager: points (probed addresses), the probes on them, and the state each point is in:
+ * nothing, breakpoint, jump. Kernel-clean: it knows neither handlers nor threads; a host gives it
+ * code to write, room for slots and a grace period. One thread at a time, except for what is marked
+ * "any time".
+ */
+#ifndef DP_MANAGER_H
+#define DP_MANAGER_H
+
+#include "engine/engine.h"
+
+/* Tags in the lowest bits of the pointer that a slot hands to the entry. */
+#define DP_HIT_POST 1ul    /* the instruction has been executed: post handlers are due */
+#define DP_HIT_EMULATE 2ul /* no copy follows: the hit path carries the branch out itself */
+#define DP_HIT_TAGS 3ul
+
+#define DP_KPROBE_DISABLED 0x1
+#define DP_KPROBE_POST 0x2    /* has a post handler: control must come back after the instruction */
+#define DP_KPROBE_BREAK 0x4   /* a jprobe: at most one on a point, behind all others, and no jump */
+#define DP_KPROBE_ALWAYS 0x10 /* the host's own: called inside handlers too */
+#define DP_KPROBE_GENERAL 0x8 /* its handlers touch general registers only */
+
+struct dp_kprobe { /* one registered probe; the owner knows what it stands for */
+	struct dp_kpoint *point;
+	struct dp_kprobe *next; /* on the same point, oldest first */
+	u32 flags;              /* DP_KPROBE_* */
+	void *owner;
+};
+
+struct dp_hitlist { /* the enabled probes of a point, as the hit path sees them; never changed once
+		       published */
+	struct dp_hitlist *old;
+	bool general; /* no handler touches vector registers */
+	u32 n;
+	struct dp_kprobe *v[];
+};
+
+enum dp_state_now { DP_POINT_OFF, DP_POINT_TRAP, DP_POINT_JUMP };
+
+#define DP_SLOT_INSNS (DP_WINDOW_INSNS + 1)
+
+/* A piece of code out of line: the hit, copies of instructions, and the way back. Never freed or
+ * changed. */
+struct dp_slot {
+	u64 addr; /* 0: not made */
+	u32 len;
+	u8 ninsns;
+	u8 off[DP_WINDOW_INSNS]; /* of the originals, from the point's address */
+	u16 copy[DP_SLOT_INSNS]; /* of the copies, from addr; the last: the end of the last copy */
+};
+
+struct dp_kpoint {
+	u64 addr;                /* must stay first: entry.S reads it */
+	u32 vectors;             /* second: 0 when no handler here touches vector registers */
+	bool gone;               /* the module was unloaded */
+	bool dirty;              /* on the manager's list of points to look at */
+	u8 state;                /* enum dp_state_now */
+	bool no_jump;            /* its region is not safe for one: why */
+	struct dp_hitlist *list; /* atomic; NULL: nobody is to be called */
+	struct dp_kprobe *probes;
+	const struct dp_text *text;
+	u64 bias, reach_lo, reach_hi;
+	void *module; /* the host's */
+	struct dp_insn insn;
+	u8 bytes[DP_INSN_MAX];
+	struct dp_slot plain, post, jump;
+	struct dp_window win; /* of the jump; run-time start */
+	enum dp_code why;     /* no jump fits: the reason */
+	struct dp_patch trap_patch, jump_patch;
+	struct dp_kpoint *hash_next, *next, *work_next;
+};
+
+struct dp_locus { /* what a host knows about an address */
+	const struct dp_text *text;
+	u64 bias;
+	u64 reach_lo, reach_hi; /* where slots for this module may lie */
+	void *module;
+};
+
+struct dp_mgr_host {
+	struct dp_host code;
+	int (*locate)(void *arg, u64 addr, struct dp_locus *out, struct dp_error *err);
+	/* Tell the space what is in use now. */
+	int (*refresh)(void *arg, struct dp_space *space);
+	/* Make [lo, hi) readable and executable; -EEXIST when something is there already. */
+	int (*map)(void *arg, u64 lo, u64 hi, struct dp_error *err);
+	/* Write into such memory; no thread executes these bytes yet. */
+	int (*fill)(void *arg, u64 addr, const void *bytes, u32 n, struct dp_error *err);
+	/* Read code as it is in memory. */
+	int (*peek)(void *arg, u64 addr, void *bytes, u32 n);
+	/* Returns when every hit that had begun before has ended. */
+	void (*grace)(void *arg);
+	u64 entry; /* slots call this, the tagged point on the stack (entry.S) */
+	void *arg;
+};
+
+struct dp_traps { /* trapping byte -> where it goes on; read at any time */
+	struct dp_traps *old;
+	u32 mask, used;
+	struct dp_redirect v[];
+};
+
+#define DP_MGR_HASH 4096
+
+struct dp_manager {
+	const struct dp_mgr_host *host;
+	struct dp_kpoint *hash[DP_MGR_HASH];
+	struct dp_kpoint *points, *work; /* all of them, newest first; those to look at */
+	struct dp_traps *traps;          /* atomic */
+	struct dp_space space;
+	u32 mapped;                 /* areas of the space that are mapped */
+	struct dp_hitlist *retired; /* to be freed after a grace period */
+	bool disarmed, no_optimise; /* the two global knobs, as "off" */
+	u32 npoints, narmed, noptimised;
+};
+
+int dp_mgr_init(struct dp_manager *m, const struct dp_mgr_host *host);
+
+/*
+ * Attach a probe (owner and flags filled in) to an address; nothing is armed before dp_mgr_apply().
+ * Errors: E_SITE_*, E_KPROBE_JPROBE.
+ */
+int dp_mgr_attach(struct dp_manager *m, u64 addr, struct dp_kprobe *p, struct dp_error *err);
+void dp_mgr_detach(struct dp_manager *m, struct dp_kprobe *p);
+int dp_mgr_flags(struct dp_manager *m, struct dp_kprobe *p, u32 flags);
+
+/* Bring every point into the state that its probes and the knobs ask for, then wait out a grace
+ * period. */
+int dp_mgr_apply(struct dp_manager *m, struct dp_error *err);
+
+void dp_mgr_knobs(struct dp_manager *m, bool disarmed, bool no_optimise);
+
+/* The code in [lo, hi) is no more: its points are [GONE] and nothing is written there any more. */
+void dp_mgr_gone(struct dp_manager *m, u64 lo, u64 hi);
+
+struct dp_kpoint *dp_mgr_point(struct dp_manager *m, u64 addr);
+
+/* Any time, also in a signal handler: where a trap at pc goes on; 0: not ours. */
+u64 dp_mgr_redirect(struct dp_manager *m, u64 pc);
+
+/*
+ * Any time: the original address of a program counter in a slot, 0: not in a slot's copies. *point
+ * gets the point and *index the number of the displaced instruction.
+ */
+u64 dp_mgr_home(struct dp_manager *m, u64 pc, struct dp_kpoint **point, u32 *index);
+
+/* slot.c: make the code of a slot. -EOPNOTSUPP when the instruction does not allow it. */
+enum dp_slot_kind { DP_SLOT_PLAIN, DP_SLOT_POST, DP_SLOT_JUMP };
+int dp_slot_make(struct dp_manager *m, struct dp_kpoint *p, enum dp_slot_kind kind,
+		 struct dp_error *err);
+
+/* Does control leave the instruction otherwise than by falling through? Then a post handler needs
+ * emulation. */
+bool dp_insn_branches(const struct dp_insn *in);
+
+/* traps.c */
+int dp_traps_set(struct dp_manager *m, u64 pc, u64 to);
+
+#endif

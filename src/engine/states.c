@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The state of the code bytes: decides for each point that was touched whether it shall be a
+ * breakpoint, a jump or nothing, and brings all of them there in few steps. The rules of jump
+ * optimisation are those of Kprobes: a breakpoint first; a jump when its region is safe, nobody
+ * else is probed in it, and no probe needs control after the instruction; back to the breakpoint as
+ * soon as that changes.
+ */
+#include "engine/manager-priv.h"
+
+#define REGION_MAX (DP_JUMP_LEN - 1 + DP_INSN_MAX) /* most bytes that a window displaces */
+
+void mgr_count(struct dp_manager *m, struct dp_kpoint *p, enum dp_state_now state)
+{
+	m->narmed += (state != DP_POINT_OFF) - (p->state != DP_POINT_OFF);
+	m->noptimised += (state == DP_POINT_JUMP) - (p->state == DP_POINT_JUMP);
+	p->state = state;
+}
+
+/* A point that comes or goes changes what those before it may be. */
+void mgr_touch_region(struct dp_manager *m, struct dp_kpoint *p)
+{
+	for (u64 a = p->addr - REGION_MAX; a < p->addr; a++) {
+		struct dp_kpoint *before = dp_mgr_point(m, a);
+
+		if (before && before->probes)
+			mgr_touch(m, before);
+	}
+}
+
+static bool others_in_region(struct dp_manager *m, const struct dp_kpoint *p)
+{
+	u32 n = DP_MAX(p->win.len, DP_JUMP_LEN);
+
+	for (u32 i = 1; i < n; i++) {
+		struct dp_kpoint *q = dp_mgr_point(m, p->addr + i);
+
+		if (q && q->probes)
+			return true;
+	}
+	return false;
+}
+
+static bool armed_wanted(const struct dp_manager *m, const struct dp_kpoint *p)
+{
+	return p->list && !m->disarmed;
+}
+
+/* Is the region safe? Judged once; the slot is made when it is. */
+static bool region_safe(struct dp_manager *m, struct dp_kpoint *p)
+{
+	struct dp_error err;
+	u64 link = p->addr - p->bias;
+	s32 rel;
+
+	if (p->jump.addr)
+		return true;
+	if (p->no_jump)
+		return false;
+	err.code = DP_OK;
+	if (dp_window_build(p->text, link, link, &p->win, &err) ||
+	    dp_slot_make(m, p, DP_SLOT_JUMP, &err)) {
+		p->no_jump = true;
+		p->why = err.code;
+		return false;
+	}
+	p->win.start = p->addr;
+	p->jump_patch = (struct dp_patch){
+	    .addr = p->addr, .len = DP_JUMP_LEN, .bounds = p->win.bounds, .jump = {0xe9}};
+	memcpy(p->jump_patch.orig, p->text->bytes + (link - p->text->lo), DP_JUMP_LEN);
+	rel = (s32)(p->jump.addr - (p->addr + DP_JUMP_LEN));
+	memcpy(p->jump_patch.jump + 1, &rel, 4);
+	return true;
+}
+
+static enum dp_state_now wanted(struct dp_manager *m, struct dp_kpoint *p)
+{
+	struct dp_locus l = {.text = p->text, .bias = p->bias};
+
+	if (!armed_wanted(m, p))
+		return DP_POINT_OFF;
+	if (m->no_optimise)
+		return DP_POINT_TRAP;
+	for (const struct dp_kprobe *k = p->probes; k; k = k->next)
+		if (k->flags & (DP_KPROBE_POST | DP_KPROBE_BREAK))
+			return DP_POINT_TRAP;
+	if (!region_safe(m, p) || others_in_region(m, p))
+		return DP_POINT_TRAP;
+	/* Somebody else may have put a breakpoint into the region since. */
+	if (p->state != DP_POINT_JUMP && mgr_unchanged(m, &l, p->addr, DP_JUMP_LEN, NULL))
+		return DP_POINT_TRAP;
+	return DP_POINT_JUMP;
+}
+
+/* Where traps on the point's bytes lead to in a state. Any of the slots is right at any time; this
+ * is the best. */
+static int aim(struct dp_manager *m, struct dp_kpoint *p, enum dp_state_now state)
+{
+	bool post = false;
+	int r = 0;
+
+	for (const struct dp_kprobe *k = p->probes; k; k = k->next)
+		post |= !!(k->flags & DP_KPROBE_POST);
+	if (state != DP_POINT_JUMP)
+		return dp_traps_set(m, p->addr,
+				    post && p->post.addr ? p->post.addr : p->plain.addr);
+	for (u8 i = 1; i < p->jump.ninsns && !r; i++)
+		if (p->jump.off[i] < DP_JUMP_LEN)
+			r = dp_traps_set(m, p->addr + p->jump.off[i],
+					 p->jump.addr + p->jump.copy[i]);
+	return r ? r : dp_traps_set(m, p->addr, p->jump.addr);
+}
+
+struct batch {
+	struct dp_patch *v;
+	struct dp_kpoint **p;
+	u32 n;
+};
+
+static void add(struct batch *b, struct dp_kpoint *p, const struct dp_patch *patch)
+{
+	b->v[b->n] = *patch;
+	b->p[b->n++] = p;
+}
+
+static void done(struct dp_manager *m, struct batch *b, enum dp_state_now state)
+{
+	for (u32 i = 0; i < b->n; i++)
+		mgr_count(m, b->p[i], state);
+	b->n = 0;
+}
+
+/* The steps in their order: no two patches overlap at any time. */
+static int carry_out(struct dp_manager *m, struct dp_kpoint **v, const u8 *goal, u32 n,
+		     struct batch *b, struct dp_error *err)
+{
+	const struct dp_host *code = &m->host->code;
+	int r;
+
+	/* 1. Jumps that must go become breakpoints. */
+	for (u32 i = 0; i < n; i++)
+		if (v[i]->state == DP_POINT_JUMP && goal[i] != DP_POINT_JUMP)
+			add(b, v[i], &v[i]->jump_patch);
+	r = b->n ? dp_unjump(code, b->v, b->n, err) : 0;
+	if (r)
+		return r;
+	done(m, b, DP_POINT_TRAP);
+	/* 2. Where traps shall lead, before there are any. Boundary bytes of jumps that stay keep
+	 * their entries. */
+	for (u32 i = 0; i < n; i++)
+		if (goal[i] != DP_POINT_OFF) {
+			r = aim(m, v[i], goal[i]);
+			if (r)
+				return dp_fail(err, E_ARM_NOMEM, "the table of traps");
+		}
+	/* 3. Breakpoints that must go, */
+	for (u32 i = 0; i < n; i++)
+		if (v[i]->state == DP_POINT_TRAP && goal[i] == DP_POINT_OFF)
+			add(b, v[i], &v[i]->trap_patch);
+	r = b->n ? dp_withdraw(code, b->v, b->n, err) : 0;
+	if (r)
+		return r;
+	done(m, b, DP_POINT_OFF);
+	/* 4. and those that come. */
+	for (u32 i = 0; i < n; i++)
+		if (v[i]->state == DP_POINT_OFF && goal[i] != DP_POINT_OFF)
+			add(b, v[i], &v[i]->trap_patch);
+	r = b->n ? dp_publish(code, b->v, b->n, err) : 0;
+	if (r)
+		return r;
+	done(m, b, DP_POINT_TRAP);
+	/* 5. Breakpoints that become jumps: every processor has seen the breakpoint by now. */
+	for (u32 i = 0; i < n; i++)
+		if (v[i]->state == DP_POINT_TRAP && goal[i] == DP_POINT_JUMP)
+			add(b, v[i], &v[i]->jump_patch);
+	r = b->n ? dp_publish(code, b->v, b->n, err) : 0;
+	if (!r)
+		done(m, b, DP_POINT_JUMP);
+	return r;
+}
+
+static void free_retired(struct dp_manager *m)
+{
+	while (m->retired) {
+		struct dp_hitlist *next = m->retired->old;
+
+		dp_free(m->retired);
+		m->retired = next;
+	}
+}
+
+int dp_mgr_apply(struct dp_manager *m, struct dp_error *err)
+{
+	struct dp_kpoint **v, *p;
+	struct batch b = {0};
+	u32 n = 0, k = 0;
+	int r = -ENOMEM;
+	u8 *goal;
+
+	for (p = m->work; p; p = p->work_next)
+		n++;
+	v = dp_alloc((n + 1) * sizeof(*v));
+	goal = dp_alloc(n + 1);
+	b.v = dp_alloc((n + 1) * sizeof(*b.v));
+	b.p = dp_alloc((n + 1) * sizeof(*b.p));
+	if (!v || !goal || !b.v || !b.p) {
+		dp_fail(err, E_ARM_NOMEM, "a batch of %u points", n);
+		goto out;
+	}
+	for (p = m->work; p; p = p->work_next) {
+		p->dirty = false;
+		if (p->gone)
+			continue;
+		v[k] = p;
+		goal[k++] = wanted(m, p);
+	}
+	m->work = NULL;
+	r = k ? carry_out(m, v, goal, k, &b, err) : 0;
+	m->host->grace(m->host->arg);
+	free_retired(m);
+out:
+	dp_free(v);
+	dp_free(goal);
+	dp_free(b.v);
+	dp_free(b.p);
+	return r;
+}

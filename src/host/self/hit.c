@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * A hit: calls the handlers of a point. Compiled for general registers only; calls nothing but
+ * handlers, takes no lock and allocates nothing. The control side sees through struct self_thread
+ * who is inside.
+ */
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "host/self/trap.h"
+
+struct self_thread self_threads[SELF_THREADS];
+u32 self_threads_used;
+
+static __thread struct self_thread *mine __attribute__((tls_model("initial-exec")));
+
+static HIT long call2(long nr, long a, long b)
+{
+	long r;
+
+	__asm__ volatile("syscall" : "=a"(r) : "a"(nr), "D"(a), "S"(b) : "rcx", "r11", "memory");
+	return r;
+}
+
+static HIT bool claim(struct self_thread *t, int old, int tid)
+{
+	if (!__atomic_compare_exchange_n(&t->tid, &old, tid, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED))
+		return false;
+	t->depth = 0;
+	t->kp = NULL;
+	t->jprobe = NULL;
+	t->task =
+	    (struct task_struct){tid, (int)call2(SYS_getpid, 0, 0), (void *)&self_threads, ""};
+	call2(SYS_prctl, PR_GET_NAME, (long)t->task.comm);
+	return true;
+}
+
+/*
+ * The first hit of a thread takes a record. Records of this thread's number are left over from a
+ * thread that has ended; self_grace() gives back those of other ended threads.
+ */
+static HIT struct self_thread *new_thread(void)
+{
+	int tid = (int)call2(SYS_gettid, 0, 0);
+	u32 used = __atomic_load_n(&self_threads_used, __ATOMIC_ACQUIRE);
+
+	for (u32 i = 0; i < used; i++) {
+		int owner = __atomic_load_n(&self_threads[i].tid, __ATOMIC_RELAXED);
+
+		if ((!owner || owner == tid) && claim(&self_threads[i], owner, tid))
+			return &self_threads[i];
+	}
+	while (used < SELF_THREADS) {
+		used = __atomic_fetch_add(&self_threads_used, 1, __ATOMIC_ACQ_REL);
+		if (used < SELF_THREADS && claim(&self_threads[used], 0, tid))
+			return &self_threads[used];
+	}
+	__atomic_store_n(&self_threads_used, SELF_THREADS, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+HIT struct self_thread *self_thread(void)
+{
+	if (__builtin_expect(!mine, 0))
+		mine = new_thread();
+	return mine;
+}
+
+/* Without room for one more thread, all that are left over are one. */
+HIT __attribute__((visibility("default"))) struct task_struct *dp_current(void)
+{
+	static struct task_struct nobody = {0, 0, &nobody, "?"};
+	struct self_thread *t = self_thread();
+
+	return t ? &t->task : &nobody;
+}
+
+/* A hit inside a hit. Only the library's own probes are called. */
+static HIT int missed(struct dp_kpoint *p, struct pt_regs *regs)
+{
+	struct dp_hitlist *list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE);
+
+	for (u32 i = 0; list && i < list->n; i++) {
+		struct kprobe *kp = list->v[i]->owner;
+
+		if (!(list->v[i]->flags & DP_KPROBE_ALWAYS))
+			__atomic_fetch_add(&kp->nmissed, 1, __ATOMIC_RELAXED);
+		else if (kp->pre_handler(kp, regs))
+			return 1;
+	}
+	return 0;
+}
+
+/*
+ * Is the hit that this thread is said to be in still there? A handler that was left by a jump out
+ * of a signal handler never returned; its frame lay below the present stack pointer. On an
+ * alternate signal stack that proves nothing.
+ */
+static HIT bool is_stale(const struct self_thread *t, u64 sp)
+{
+	struct {
+		void *sp;
+		int flags;
+		unsigned long size;
+	} ss = {0};
+
+	return sp >= t->sp && !call2(SYS_sigaltstack, 0, (long)&ss) && !(ss.flags & 1);
+}
+
+/* True when handlers may run. Pairs with self_grace(): depth and seq are written before the list is
+ * read. */
+HIT bool self_enter(struct self_thread *t, u64 sp)
+{
+	if (t->depth && !is_stale(t, sp))
+		return false;
+	t->sp = sp;
+	__atomic_store_n(&t->seq, t->seq + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&t->depth, 1, __ATOMIC_RELAXED);
+	/* The processor may still read the list first: self_grace() has it barred by membarrier. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return true;
+}
+
+HIT void self_leave(struct self_thread *t)
+{
+	t->kp = NULL;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&t->depth, 0,
+			 __ATOMIC_RELEASE); /* pairs with the acquire in self_grace() */
+}
+
+static HIT int run_pre(struct self_thread *t, const struct dp_hitlist *list, struct pt_regs *regs)
+{
+	for (u32 i = 0; i < list->n; i++) {
+		struct kprobe *kp = list->v[i]->owner;
+
+		__atomic_store_n(&t->kp, kp, __ATOMIC_RELAXED);
+		if (kp->pre_handler && kp->pre_handler(kp, regs))
+			return 1;
+	}
+	return 0;
+}
+
+static HIT void run_post(struct self_thread *t, const struct dp_hitlist *list, struct pt_regs *regs)
+{
+	for (u32 i = 0; i < list->n; i++) {
+		struct kprobe *kp = list->v[i]->owner;
+
+		__atomic_store_n(&t->kp, kp, __ATOMIC_RELAXED);
+		if (kp->post_handler)
+			kp->post_handler(kp, regs, 0);
+	}
+}
+
+/*
+ * Where the instruction's copy lies, for going on when all registers were set: behind the slot's
+ * "lea 136(%rsp),%rsp", to which the hit would return (entry.S keeps that address above the
+ * registers).
+ */
+static HIT u64 continuation(struct dp_kpoint *p, const struct pt_regs *regs, bool emulate)
+{
+	return emulate ? p->plain.addr + p->plain.copy[0]
+		       : *(const u64 *)((const char *)regs + 176) + 8;
+}
+
+/*
+ * A return is to be probed: have the stub call the function, so that the processor expects the
+ * return to it. The call writes the address of its landing where that stands already.
+ */
+static HIT int go_through(struct self_thread *t, struct pt_regs *regs, u64 target)
+{
+	dp_self_targets[t->through] = target;
+	regs->ip = (u64)dp_self_stubs + t->through * 16ul;
+	regs->sp += 8;
+	return 1;
+}
+
+/* Before the instruction. */
+static HIT int hit_pre(struct self_thread *t, struct dp_kpoint *p, struct dp_hitlist *list,
+		       struct pt_regs *regs, bool emulate)
+{
+	unsigned long sp = regs->sp;
+
+	t->through = 0;
+	if (run_pre(t, list, regs))
+		return 1;
+	regs->ip = p->addr;
+	if (emulate && self_emulate(p, regs)) {
+		run_post(t, list, regs);
+		return 1;
+	}
+	if (t->through && regs->sp == sp)
+		return go_through(t, regs, continuation(p, regs, emulate));
+	if (!emulate && regs->sp == sp)
+		return 0;
+	regs->ip = continuation(p, regs, emulate);
+	return 1;
+}
+
+/* After it: ip is the next instruction's address, unless a handler changes it. */
+static HIT int hit_post(struct self_thread *t, struct dp_kpoint *p, struct dp_hitlist *list,
+			struct pt_regs *regs)
+{
+	unsigned long sp = regs->sp, next = p->addr + p->insn.len;
+
+	regs->ip = next;
+	run_post(t, list, regs);
+	return regs->ip != next || regs->sp != sp;
+}
+
+HIT int dp_self_hit(struct pt_regs *regs, unsigned long tagged, void *vectors, u32 mask)
+{
+	struct dp_kpoint *p = (struct dp_kpoint *)(tagged & ~DP_HIT_TAGS);
+	struct self_thread *t = self_thread();
+	bool emulate = tagged & DP_HIT_EMULATE;
+	struct dp_hitlist *list;
+	int r = 0;
+
+	if (!t || !self_enter(t, regs->sp)) {
+		r = tagged & DP_HIT_POST ? 0 : missed(p, regs);
+		if (!r && emulate) {
+			regs->ip = continuation(p, regs, true);
+			r = 1;
+		}
+		return r;
+	}
+	t->vectors = vectors;
+	t->mask = mask;
+	list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE); /* pairs with the release in relist() */
+	if (!list) {
+		regs->ip = continuation(p, regs, emulate);
+		r = emulate;
+	} else if (!vectors && !list->general) {
+		r = -1;
+	} else if (tagged & DP_HIT_POST) {
+		r = hit_post(t, p, list, regs);
+	} else {
+		r = hit_pre(t, p, list, regs, emulate);
+	}
+	self_leave(t);
+	return r;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The library's own probes on the C library and the dynamic linker. */
+#ifndef DP_SELF_HOOKS_H
+#define DP_SELF_HOOKS_H
+
+#include "host/self/self-priv.h"
+
+int self_hooks_init(struct dp_error *err);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What the files of the self host share. Two halves, as everywhere: the hit path (hit.c, entry.S,
+ * trap.c, and the return and jprobe parts) calls nothing outside itself but handlers; the rest is
+ * the control side, under one lock.
+ */
+#ifndef DP_SELF_PRIV_H
+#define DP_SELF_PRIV_H
+
+#include <sys/types.h>
+
+#include "dprobes/kprobes.h"
+#include "engine/manager.h"
+
+/* Code that runs on behalf of a hit. Never probed: see self_is_own(). */
+#define HIT __attribute__((section("dprobes_text")))
+
+/* ---- the hit path ---- */
+
+/* A thread that has hit a probe. Found through thread-local storage, given back when the thread is
+ * gone. */
+struct self_thread {
+	int tid;           /* 0: free. Atomic */
+	u32 depth;         /* >0: inside a hit. Read by the control side (self_grace) */
+	u64 seq;           /* hits begun; the same */
+	u64 sp;            /* the stack pointer of the hit that is running */
+	struct kprobe *kp; /* whose handler is running */
+	void *jprobe;      /* stack pointer to return to: a jprobe's handler is running */
+	void *vectors;     /* of the hit that is running, as entry.S saved them */
+	u32 mask;
+	u32 through; /* a return is to be probed: number of its stub, else 0 */
+	struct task_struct task;
+} __attribute__((aligned(64)));
+
+#define SELF_THREADS 32768
+
+extern struct self_thread self_threads[SELF_THREADS];
+extern u32 self_threads_used; /* none at or above was ever used. Atomic */
+
+/* Of entry.S: state components to save; those besides SSE; those that need xsavec when in use; its
+ * size. */
+extern u32 dp_self_xmask, dp_self_xrest, dp_self_xhigh, dp_self_xsize;
+
+struct self_thread *self_thread(void);
+
+/* Called by entry.S. 0: go on in the slot; 1: go on at regs->ip with all registers; -1: again, with
+ * vectors saved. */
+int dp_self_hit(struct pt_regs *regs, unsigned long tagged, void *vectors, u32 mask);
+void dp_self_entry(void);
+void dp_self_resume(struct pt_regs *regs) __attribute__((noreturn));
+
+/* Carry out a branch; false when memory that it needs cannot be read. */
+bool self_emulate(const struct dp_kpoint *p, struct pt_regs *regs);
+bool self_read(u64 addr, void *buf, u32 n);
+
+/* returns-hit.c, landing.S */
+#define SELF_STUB_PAGES 64
+#define SELF_STUBS (SELF_STUB_PAGES * 256) /* numbers that are multiples of 256 are not used */
+extern u64 dp_self_targets[SELF_STUBS], dp_self_unwind[SELF_STUBS];
+extern const char dp_self_stubs[];
+
+struct self_holder;
+struct self_instance { /* one call under way, and the stub that it returns to; bound for the life of
+			  the holder */
+	struct kretprobe_instance ri; /* first */
+	struct self_holder *holder;
+	u64 back; /* what stood in the return address's place */
+	u64 loc;  /* that place */
+	u32 stub;
+	u32 next; /* on the free list: number + 1 */
+	int tid;  /* whose call it is; 0: free. Atomic */
+};
+
+struct self_holder { /* the instances of a return probe; outlives it while calls are under way */
+	struct self_holder *next;
+	struct kretprobe *rp; /* NULL: unregistered. Atomic */
+	u64 free;             /* changes << 32 | number + 1 of the first free instance. Atomic */
+	u32 n, misses;
+	bool exits; /* no stubs: the function's exits are probed */
+	char *data;
+	struct self_instance v[];
+};
+extern struct self_instance *self_instances[SELF_STUBS]; /* by stub */
+
+struct self_exit {        /* a probe on an exit of a function */
+	struct kprobe kp; /* first */
+	struct dp_kprobe k;
+	struct self_holder *holder;
+};
+int self_exit_pre(struct kprobe *kp, struct pt_regs *regs);
+
+int self_return_pre(struct kprobe *kp, struct pt_regs *regs);
+int dp_self_returned(struct pt_regs *regs, unsigned long stub, void *vectors, u32 mask);
+int self_jprobe_pre(struct kprobe *kp, struct pt_regs *regs);
+void dp_self_call_jprobe(struct pt_regs *regs, void *entry, void *vectors, u32 mask, void **sp,
+			 const void *args);
+void dp_self_leave_jprobe(void *sp) __attribute__((noreturn));
+
+/* ---- the control side ---- */
+
+extern struct dp_manager self_manager;
+
+/* One lock for everything; taking it sets up the library at first. Returns 0 or a negative errno.
+ */
+int self_lock(void);
+void self_unlock(void);
+int self_fail(const struct dp_error *err, int r); /* remember the reason for dp_kprobe_error() */
+
+int self_host_init(struct dp_error *err);
+bool self_is_own(u64 addr);
+int self_trap_init(struct dp_error *err);
+int self_hooks_init(struct dp_error *err);
+void self_after_fork(void);
+
+/* images.c */
+struct self_image {
+	struct self_image *next;
+	struct dp_module *mod; /* opened when first needed */
+	char *path;
+	const char *name; /* its last component */
+	u64 bias, lo, hi;
+	bool is_exe, seen, broken;
+};
+int self_images_refresh(void);
+struct self_image *self_image_at(u64 addr);
+int self_image_module(struct self_image *im, struct dp_error *err);
+struct self_image *self_image_named(const char *name, size_t len);
+int self_lookup(const char *name, u64 *addr,
+		struct dp_error *err); /* -ENOENT with *addr 1: the module is missing */
+void self_describe(u64 addr, char *buf, size_t size);
+
+/* kprobes.c */
+struct self_probe { /* what stands behind a registered struct kprobe */
+	struct dp_kprobe k;
+	struct kprobe *kp;
+	struct self_probe *next;
+	char type; /* of the list: k, r, j */
+	bool pending;
+	struct self_exit *exits;
+	int nexits;
+};
+#define SELF_USER_FLAGS                                                                            \
+	(KPROBE_FLAG_DISABLED | KPROBE_FLAG_GENERAL_REGS | KPROBE_FLAG_RET_EXITS |                 \
+	 KPROBE_FLAG_RET_CLASSIC)
+extern struct self_probe *self_probes;
+void self_unregister_all(struct kprobe **kps, int num);                      /* the lock is held */
+int self_exits_attach(struct self_probe *s, u64 addr, struct dp_error *err); /* returns.c */
+void self_exits_detach(struct self_probe *s);
+int self_register_all(struct kprobe **kps, int num, char type); /* takes the lock */
+int self_set_disabled(struct kprobe *kp, bool disabled);
+int self_apply(struct dp_error *err);
+void self_modules_changed(void); /* modules came or went */
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Signal actions as the kernel knows them, and the system calls of the hit path. */
+#ifndef DP_SELF_TRAP_H
+#define DP_SELF_TRAP_H
+
+#include "host/self/self-priv.h"
+
+struct self_action {
+	u64 handler, flags, restorer, mask;
+};
+
+/* The program's own action for a signal that the library handles, else NULL. */
+struct self_action *self_action(int sig);
+
+long self_syscall(long nr, long a, long b, long c, long d);
+
+/* hit.c: a thread goes into and out of the part that the control side waits for. */
+bool self_enter(struct self_thread *t, u64 sp);
+void self_leave(struct self_thread *t);
+
+#endif

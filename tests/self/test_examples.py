@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The examples of the Kprobes library do what they say; a debugger sees through a probed call; the installed library can be used."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+BUILD = os.environ["DP_BUILD"]
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+count = failed = 0
+
+
+def ok(good, name):
+    global count, failed
+    count += 1
+    failed += not good
+    print("%sok %d - %s" % ("" if good else "not ", count, name), flush=True)
+
+
+def skip(name, why):
+    global count
+    count += 1
+    print("ok %d - %s # SKIP %s" % (count, name, why), flush=True)
+
+
+def run(*argv, **kw):
+    p = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, **kw)
+    return p.returncode, p.stdout
+
+
+def example(name):
+    return os.path.join(BUILD, "examples", "kprobes", name + "-example")
+
+
+def test_examples():
+    rc, out = run(example("kprobe"))
+    ok(rc == 0 and re.search(r"planted at 0x[0-9a-f]+, optimised\n", out) and "hello\n" in out
+       and re.search(r"\b[1-9]\d* bytes were written", out), "kprobe example: %r" % out)
+    rc, out = run(example("kprobe"), "post")
+    ok(rc == 0 and "a breakpoint" in out and re.search(r"\b[1-9]\d* bytes were written", out), "with a post handler: %r" % out)
+    rc, out = run(example("jprobe"))
+    ok(rc == 0 and out == "area of the door: 0.9 x 2\n1.8\narea of the window: 1.5 x 1\n1.5\n",
+       "jprobe example: %r" % out)
+    rc, out = run(example("kretprobe"))
+    times = [int(t) for t in re.findall(r"libc:usleep returned 0 and took (\d+) ns", out)]
+    ok(rc == 0 and len(times) == 3 and all(t >= (i + 1) * 1000000 for i, t in enumerate(times))
+       and "missed 0" in out, "kretprobe example: %r" % out)
+    rc, out = run(example("kretprobe"), "no_such_function")
+    ok(rc == 1 and "E-SYM-NONE" in out, "an unknown function is told: %r" % out)
+
+
+def test_debugger():
+    if not shutil.which("gdb"):
+        skip("gdb", "there is no gdb")
+        return
+    p = subprocess.Popen([os.path.join(BUILD, "tests", "self", "stops-inside")], stdout=subprocess.PIPE, text=True)
+    p.stdout.readline()
+    rc, out = run("gdb", "-batch", "-nx", "-ex", "set debuginfod enabled off", "-p", str(p.pid), "-ex", "bt")
+    p.kill()
+    p.wait()
+    frames = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\S+)", out, re.M)
+    ok("inside" in frames and "caller" in frames and "main" in frames, "gdb's backtrace passes a probed call: %s" % frames)
+
+
+def test_modules():
+    here = os.path.join(BUILD, "tests", "self")
+    module, victim = os.path.join(here, "module-sample.so"), os.path.join(here, "victim")
+    rc, out = run(os.environ["DPROBES"], "load", module, "symbol=sum", "func=work", "--", victim)
+    want = ["sample_init: ", "Planted: 0", "handler_pre: <sum> ip at the probe: 1", "jsum: a = 0, b = 0", "jsum: a = 0, b = 1",
+            "jsum: a = 1, b = 2", "ret_handler: [victim] work returned 3, time is positive: 1",
+            "work 3, preload 0, arguments 0", "sample_exit: pre 3, post 3, missed 0"]
+    ok(rc == 7 and all(w in out for w in want[1:]), "a module written for the kernel, loaded into a program: %r" % out)
+    rc, out = run(os.environ["DPROBES"], "load", module, "fail=1", "--", victim)
+    ok(rc == 7 and "init failed: Invalid argument" in out and "sample_exit" not in out, "its init fails: the program runs on")
+    rc, out = run(os.environ["DPROBES"], "load", module, "symbol=nonsense", "--", victim)
+    ok(rc == 7 and "register_kprobe failed, returned -2" in out, "its probe finds no function: %r" % out)
+    for argv in [[], [module], [module, "--"], ["no.so", "--", victim], [module, "bad", "--", victim], [module, "--", "/no/such"]]:
+        rc, out = run(os.environ["DPROBES"], "load", *argv)
+        ok(rc != 0 and rc != 7 and "E-" in out and "work" not in out, "dprobes load %s: %r" % (" ".join(argv[1:]), out))
+    rc, out = run(os.environ["DPROBES"], "load", "--help")
+    ok(rc == 0 and "usage: dprobes load" in out, "dprobes load --help")
+
+
+def test_llvm():
+    lib = "/usr/lib/llvm-14/lib/libunwind.so.1"
+    exe = os.path.join(BUILD, "tests", "self", "test-throw")
+    if not os.path.exists(lib) or not os.path.exists(exe):
+        skip("LLVM's unwinder", "there is no " + (exe if os.path.exists(lib) else lib))
+        return
+    rc, out = run(exe, env=dict(os.environ, LD_PRELOAD=lib))
+    ok(rc == 0 and "not ok" not in out, "exceptions pass probed calls with LLVM's unwinder, too")
+
+
+def test_installed():
+    prefix = tempfile.mkdtemp(prefix="dp-inst-")
+    try:
+        rc, out = run("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", prefix)
+        found = []
+        for top, _, names in os.walk(prefix):
+            found += [os.path.join(top, n) for n in names]
+        pc = [f for f in found if f.endswith("dprobes.pc")]
+        header = [f for f in found if f.endswith("dprobes/kprobes.h")]
+        lib = [f for f in found if f.endswith("libdprobes.so")]
+        archive = [f for f in found if f.endswith("libdprobes.a")]
+        ok(rc == 0 and pc and header and lib and archive, "header, libraries and pkg-config file are installed %s" % out)
+        inc, libdir = os.path.dirname(os.path.dirname(header[0])), os.path.dirname(lib[0])
+        src = os.path.join(ROOT, "examples", "kprobes", "jprobe-example.c")
+        exe = os.path.join(prefix, "a.out")
+        rc, out = run("cc", src, "-I" + inc, "-L" + libdir, "-ldprobes", "-Wl,-rpath," + libdir, "-o", exe)
+        rc2, out2 = run(exe) if rc == 0 else (1, "")
+        ok(rc == 0 and rc2 == 0 and "1.8" in out2, "an example builds against them: %r" % (out + out2))
+        private = subprocess.run(["pkg-config", "--libs", "libdw", "libelf"], capture_output=True, text=True).stdout.split()
+        rc, out = run("cc", src, "-I" + inc, archive[0], *private, "-o", exe)
+        rc2, out2 = run(exe) if rc == 0 else (1, "")
+        ok(rc == 0 and rc2 == 0 and "1.8" in out2, "and against the archive: %r" % (out + out2))
+    finally:
+        shutil.rmtree(prefix)
+
+
+test_examples()
+test_modules()
+test_debugger()
+test_llvm()
+test_installed()
+print("1..%d" % count)
+sys.exit(1 if failed else 0)
