@@ -4,6 +4,7 @@
 BUILD ?= build
 PREFIX ?= /usr/local
 PYTHON ?= python3
+SETUP ?= # more arguments of meson setup
 
 .PHONY: all build deps demo check bench install uninstall clean
 
@@ -13,7 +14,7 @@ build: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet || { ninja -C $(BUILD); exit 1; }
 
 $(BUILD)/build.ninja:
-	@meson setup $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
+	@meson setup $(SETUP) $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
 
 # Debian packages that are missing; as root they are installed, else named.
