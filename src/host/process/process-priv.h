@@ -51,7 +51,7 @@ struct dp_tracer {
 	pid_t other;	 /* holds threads of the process, so that we cannot */
 	u64 handled;	 /* signals whose actions are to be kept, as a mask */
 	u64 lost;	 /* of these: the kernel has set the default action, see note_reset() */
-	int old_nice;
+	int old_nice, old_policy; /* our own */
 	const struct dp_redirect *redirects; /* traps at these go on elsewhere */
 	u32 nredirects;
 	u64 longest_stop_ns, stops, rescued;
@@ -73,6 +73,9 @@ void dp_tracer_pump(struct dp_tracer *t);
  * busy machine a thread that is stopped again soon has not got the processor at all in between.
  */
 void dp_tracer_pause(struct dp_tracer *t, u32 *ms);
+
+/* Sleep a little in a loop that waits for a thread; waited_ns: so far. */
+void dp_tracer_rest(u64 waited_ns);
 
 /* Stop one thread; false when it is gone or does not stop within the time. */
 bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns);

@@ -251,7 +251,7 @@ static int wait_done(struct dp_remote *r, bool (*done)(void *arg), void *arg, st
 		if (dp_now_ns() - begin > CALL_TIMEOUT)
 			return dp_fail(err, E_TARGET_STUCK, "a call inside process %d does not end",
 				       (int)r->tracer->pid);
-		sched_yield();
+		dp_tracer_rest(dp_now_ns() - begin);
 	}
 	return 0;
 }

@@ -102,6 +102,32 @@ static void seize_sharers(struct dp_tracer *t)
 	}
 }
 
+/*
+ * Stopped threads wait for us: be scheduled at once while there are any, also where every processor is busy (there, a
+ * mere nice value waits until the running thread's slice is over, milliseconds). Without the right to, as it is.
+ */
+static void be_first(struct dp_tracer *t)
+{
+	struct sched_param first = {.sched_priority = 1};
+
+	t->old_policy = sched_getscheduler(0);
+	t->old_nice = getpriority(PRIO_PROCESS, 0);
+	if (t->old_policy != SCHED_OTHER && t->old_policy != SCHED_BATCH)
+		return;
+	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first))
+		setpriority(PRIO_PROCESS, 0, -20);
+}
+
+static void be_usual(struct dp_tracer *t)
+{
+	struct sched_param usual = {0};
+
+	if (t->old_policy != SCHED_OTHER && t->old_policy != SCHED_BATCH)
+		return;
+	sched_setscheduler(0, t->old_policy, &usual);
+	setpriority(PRIO_PROCESS, 0, t->old_nice);
+}
+
 /* Seize threads that are not known yet; returns how many were new, or a negative errno. */
 static int seize_new(struct dp_tracer *t)
 {
@@ -215,9 +241,7 @@ int dp_tracer_attach(struct dp_tracer *t, pid_t pid, struct dp_error *err)
 
 	memset(t, 0, sizeof(*t));
 	t->pid = pid;
-	/* Stopped threads wait for us: be scheduled first while there are any. Without the right to, as it is. */
-	t->old_nice = getpriority(PRIO_PROCESS, 0);
-	setpriority(PRIO_PROCESS, 0, -20);
+	be_first(t);
 	/*
 	 * Until a look finds nobody new: threads that are born of a seized thread are attached by the kernel, those of
 	 * a thread not yet seized show up here. Both may happen at once.
@@ -499,11 +523,14 @@ bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns)
 			t->v[index].asked = false; /* should it stop after all, it goes on at once */
 			return false;
 		}
-		if (waited > 300000)
-			usleep(50);
-		else
-			sched_yield();
+		dp_tracer_rest(waited);
 	}
+}
+
+void dp_tracer_rest(u64 waited_ns)
+{
+	/* Never by sched_yield: the thread that we wait for may need this processor. */
+	usleep(waited_ns > 300000 ? 50 : 5);
 }
 
 void dp_tracer_pause(struct dp_tracer *t, u32 *ms)
@@ -538,6 +565,6 @@ void dp_tracer_detach(struct dp_tracer *t)
 	t->v = NULL;
 	t->n = t->cap = 0;
 	if (t->pid)
-		setpriority(PRIO_PROCESS, 0, t->old_nice);
+		be_usual(t);
 	t->pid = 0;
 }
