@@ -109,6 +109,12 @@ void mgr_touch(struct dp_manager *m, struct dp_kpoint *p)
 	m->work = p;
 }
 
+/* Is it to be called? While everything is disarmed, only what the host needs for itself. */
+static bool is_enabled(const struct dp_manager *m, const struct dp_kprobe *k)
+{
+	return !(k->flags & DP_KPROBE_DISABLED) && (!m->disarmed || k->flags & DP_KPROBE_ALWAYS);
+}
+
 /* Publish the list of enabled probes; the old one goes when no hit can be reading it any more. */
 static int relist(struct dp_manager *m, struct dp_kpoint *p)
 {
@@ -116,14 +122,14 @@ static int relist(struct dp_manager *m, struct dp_kpoint *p)
 	u32 n = 0;
 
 	for (struct dp_kprobe *k = p->probes; k; k = k->next)
-		n += !(k->flags & DP_KPROBE_DISABLED);
+		n += is_enabled(m, k);
 	if (n) {
 		list = dp_alloc(sizeof(*list) + n * sizeof(list->v[0]));
 		if (!list)
 			return -ENOMEM;
 		list->general = true;
 		for (struct dp_kprobe *k = p->probes; k; k = k->next)
-			if (!(k->flags & DP_KPROBE_DISABLED)) {
+			if (is_enabled(m, k)) {
 				list->v[list->n++] = k;
 				list->general &= !!(k->flags & DP_KPROBE_GENERAL);
 			}
@@ -227,13 +233,16 @@ int dp_mgr_flags(struct dp_manager *m, struct dp_kprobe *k, u32 flags)
 	return r;
 }
 
-void dp_mgr_knobs(struct dp_manager *m, bool disarmed, bool no_optimise)
+int dp_mgr_knobs(struct dp_manager *m, bool disarmed, bool no_optimise)
 {
+	int r = 0;
+
 	m->disarmed = disarmed;
 	m->no_optimise = no_optimise;
-	for (struct dp_kpoint *p = m->points; p; p = p->next)
+	for (struct dp_kpoint *p = m->points; p && !r; p = p->next)
 		if (p->probes)
-			mgr_touch(m, p);
+			r = relist(m, p);
+	return r;
 }
 
 void dp_mgr_gone(struct dp_manager *m, u64 lo, u64 hi)

@@ -18,7 +18,7 @@
 #define DP_KPROBE_DISABLED 0x1
 #define DP_KPROBE_POST 0x2    /* has a post handler: control must come back after the instruction */
 #define DP_KPROBE_BREAK 0x4   /* a jprobe: at most one on a point, behind all others, and no jump */
-#define DP_KPROBE_ALWAYS 0x10 /* the host's own: called inside handlers too */
+#define DP_KPROBE_ALWAYS 0x10 /* the host's own: called inside handlers too, whatever the knobs say */
 #define DP_KPROBE_GENERAL 0x8 /* its handlers touch general registers only */
 
 struct dp_kprobe { /* one registered probe; the owner knows what it stands for */
@@ -129,7 +129,7 @@ int dp_mgr_flags(struct dp_manager *m, struct dp_kprobe *p, u32 flags);
  * period. */
 int dp_mgr_apply(struct dp_manager *m, struct dp_error *err);
 
-void dp_mgr_knobs(struct dp_manager *m, bool disarmed, bool no_optimise);
+int dp_mgr_knobs(struct dp_manager *m, bool disarmed, bool no_optimise);
 
 /* The code in [lo, hi) is no more: its points are [GONE] and nothing is written there any more. */
 void dp_mgr_gone(struct dp_manager *m, u64 lo, u64 hi);

@@ -41,11 +41,6 @@ static bool others_in_region(struct dp_manager *m, const struct dp_kpoint *p)
 	return false;
 }
 
-static bool armed_wanted(const struct dp_manager *m, const struct dp_kpoint *p)
-{
-	return p->list && !m->disarmed;
-}
-
 /* Is the region safe? Judged once; the slot is made when it is. */
 static bool region_safe(struct dp_manager *m, struct dp_kpoint *p)
 {
@@ -76,14 +71,17 @@ static bool region_safe(struct dp_manager *m, struct dp_kpoint *p)
 static enum dp_state_now wanted(struct dp_manager *m, struct dp_kpoint *p)
 {
 	struct dp_locus l = {.text = p->text, .bias = p->bias};
+	bool may_jump = !m->no_optimise;
 
-	if (!armed_wanted(m, p))
+	if (!p->list)
 		return DP_POINT_OFF;
-	if (m->no_optimise)
-		return DP_POINT_TRAP;
-	for (const struct dp_kprobe *k = p->probes; k; k = k->next)
+	for (const struct dp_kprobe *k = p->probes; k; k = k->next) {
 		if (k->flags & (DP_KPROBE_POST | DP_KPROBE_BREAK))
 			return DP_POINT_TRAP;
+		may_jump |= !!(k->flags & DP_KPROBE_ALWAYS);
+	}
+	if (!may_jump)
+		return DP_POINT_TRAP;
 	if (!region_safe(m, p) || others_in_region(m, p))
 		return DP_POINT_TRAP;
 	/* Somebody else may have put a breakpoint into the region since. */

@@ -427,15 +427,19 @@ EXPORT void dp_kprobe_blacklist(const void *addr)
 static int knob(int on, bool optimisation)
 {
 	struct dp_error err = {0};
-	int was;
+	int was, r;
 
 	if (self_lock())
 		return 0;
 	was = optimisation ? !self_manager.no_optimise : !self_manager.disarmed;
 	if (on == !was) {
-		dp_mgr_knobs(&self_manager, optimisation ? self_manager.disarmed : !on,
-			     optimisation ? !on : self_manager.no_optimise);
-		self_fail(&err, self_apply(&err));
+		r = dp_mgr_knobs(&self_manager, optimisation ? self_manager.disarmed : !on,
+				 optimisation ? !on : self_manager.no_optimise);
+		if (r)
+			dp_fail(&err, E_ARM_NOMEM, "the lists of probes");
+		else
+			r = self_apply(&err);
+		self_fail(&err, r);
 	}
 	self_unlock();
 	return was;
