@@ -22,6 +22,7 @@ int cmd_funcs(int argc, char **argv);
 int cmd_coverage(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
+int cmd_list(int argc, char **argv);
 int cmd_load(int argc, char **argv);
 
 /* ---- options ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * `dprobes load`: starts a program with a probe module, a shared object that is linked to libdprobes, in it. The dynamic
- * linker does the work; the environment carries the parameters.
+ * `dprobes load`: starts a program with a probe module, a shared object that is linked to
+ * libdprobes, in it. The dynamic linker does the work; the environment carries the parameters.
  */
 #include <errno.h>
 #include <limits.h>
@@ -14,9 +14,12 @@
 static void help(void)
 {
 	printf("usage: dprobes load FILE.so [NAME=VALUE...] -- COMMAND [ARGUMENTS]\n\n"
-	       "Start COMMAND with the probe module FILE.so in it: a shared object whose constructor, or\n"
-	       "module_init() function, registers kprobes, jprobes or return probes (doc/kprobes.md). Source\n"
-	       "written for the kernel compiles with the headers in include/compat. NAME=VALUE sets the module's\n"
+	       "Start COMMAND with the probe module FILE.so in it: a shared object whose "
+	       "constructor, or\n"
+	       "module_init() function, registers kprobes, jprobes or return probes "
+	       "(doc/kprobes.md). Source\n"
+	       "written for the kernel compiles with the headers in include/compat. NAME=VALUE "
+	       "sets the module's\n"
 	       "parameters. Programs that COMMAND starts do not get the module.\n\n"
 	       "The exit status is COMMAND's.\n");
 }
@@ -52,7 +55,8 @@ static int preload(const char *path)
 	int r;
 
 	if (old && *old) {
-		if (setenv("DPROBES_OLD_PRELOAD", old, 1) || asprintf(&text, "%s:%s", path, old) < 0)
+		if (setenv("DPROBES_OLD_PRELOAD", old, 1) ||
+		    asprintf(&text, "%s:%s", path, old) < 0)
 			return -1;
 	} else {
 		unsetenv("DPROBES_OLD_PRELOAD");
@@ -76,13 +80,16 @@ int cmd_load(int argc, char **argv)
 	while (dashes < argc && strcmp(argv[dashes], "--"))
 		dashes++;
 	if (argc < 2 || dashes == 1)
-		return ui_fail(E_CMD_MISSING, "`dprobes load --help` shows how it is used", "the module");
+		return ui_fail(E_CMD_MISSING, "`dprobes load --help` shows how it is used",
+			       "the module");
 	if (dashes + 1 >= argc)
-		return ui_fail(E_CMD_MISSING, "`dprobes load --help` shows how it is used", "-- and the command");
+		return ui_fail(E_CMD_MISSING, "`dprobes load --help` shows how it is used",
+			       "-- and the command");
 	if (!realpath(argv[1], path) || access(path, R_OK))
 		return ui_fail(E_FILE_OPEN, NULL, "%s: %s", argv[1], strerror(errno));
 	if (strpbrk(path, ": "))
-		return ui_fail(E_CMD_VALUE, NULL, "%s: a path with a colon or blank cannot be loaded", path);
+		return ui_fail(E_CMD_VALUE, NULL,
+			       "%s: a path with a colon or blank cannot be loaded", path);
 	r = set_parameters(argv + 2, dashes - 2);
 	if (r)
 		return r;

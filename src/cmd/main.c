@@ -16,6 +16,7 @@ static const struct subcommand {
     {"funcs", cmd_funcs, "show what can be probed, how, and why not"},
     {"coverage", cmd_coverage, "count how many functions and instructions of a file can be probed"},
     {"verify", cmd_verify, "compare the code of a process with its files"},
+    {"list", cmd_list, "show the probes that a process has set in itself"},
     {"load", cmd_load, "start a program with a probe module in it"},
     {"explain", cmd_explain, "tell what an error code means"},
 };

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* The list of registered probes, in the form that the kernel shows in debugfs. */
+#include "host/self/registry.h"
 #include "host/self/self-priv.h"
+
+/* For whoever looks from outside (src/cmd/list.c). */
+__attribute__((visibility("default"))) const struct self_registry dp_self_registry = {
+    SELF_REGISTRY_MAGIC, SELF_REGISTRY_VERSION, 0, (u64)&self_probes};
 
 struct out {
 	char *buf;

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What `dprobes list` finds in a process that uses libdprobes, by the name dp_self_registry. */
+#ifndef DP_SELF_REGISTRY_H
+#define DP_SELF_REGISTRY_H
+
+#include "base/base.h"
+
+#define SELF_REGISTRY_MAGIC 0x3142454552504444ull
+#define SELF_REGISTRY_VERSION 1 /* of the layouts of struct self_probe and struct kprobe */
+
+struct self_registry {
+	u64 magic;
+	u32 version, pad;
+	u64 probes; /* address of the pointer to the newest struct self_probe */
+};
+
+#endif
