@@ -500,6 +500,30 @@ static void test_jprobes(void)
 	ok(!jhits, "unregister_jprobes()");
 }
 
+static jmp_buf again;
+
+static void test_twice(void)
+{
+	static struct kretprobe no, yes;
+	static volatile int rounds;
+
+	no = (struct kretprobe){.kp.symbol_name = "libc:_setjmp", .handler = on_return};
+	ok(register_kretprobe(&no) == -EINVAL, "a function that returns twice is refused: %s",
+	   dp_kprobe_error());
+	yes = (struct kretprobe){.kp.symbol_name = "libc:_setjmp",
+				 .kp.flags = KPROBE_FLAG_RET_EXITS,
+				 .handler = on_return};
+	if (register_kretprobe(&yes)) {
+		ok(1, "its exits: %s # SKIP", dp_kprobe_error());
+		return;
+	}
+	hits = 0;
+	if (!_setjmp(again) && ++rounds)
+		longjmp(again, 1);
+	ok(rounds == 1 && hits == 1, "its exits can be probed (%d)", hits);
+	unregister_kretprobe(&yes);
+}
+
 static void test_list(void)
 {
 	struct kretprobe r = {.kp.symbol_name = "add", .handler = on_return};
@@ -524,6 +548,7 @@ int main(void)
 	test_jumps();
 	test_unwinding();
 	test_cancel();
+	test_twice();
 	test_jprobes();
 	test_list();
 	return tap_done();

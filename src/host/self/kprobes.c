@@ -10,6 +10,7 @@
 
 #include "host/self/host.h"
 #include "host/self/hooks.h"
+#include "symbols/symbols.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -200,8 +201,28 @@ static int resolve(struct kprobe *kp, u64 *addr, struct dp_error *err)
 	return r;
 }
 
+/*
+ * Functions that return twice: their second return comes from a saved address, which would be that of a stub whose call
+ * is long over.
+ */
+static bool returns_twice(u64 addr)
+{
+	static const char *const names[] = {"setjmp", "sigsetjmp", "vfork", "getcontext"};
+	struct self_image *im = self_image_at(addr);
+	struct dp_symbol sym;
+	const char *name;
+
+	if (!im || !dp_module_symbol_at(im->mod, addr - im->bias, &sym))
+		return false;
+	name = sym.name + strspn(sym.name, "_");
+	for (u32 i = 0; i < DP_ARRAY_SIZE(names); i++)
+		if (!strncmp(name, names[i], strlen(names[i])) && strchr("@", name[strlen(names[i])]))
+			return true;
+	return false;
+}
+
 /* Return probes and jprobes stand at the first instruction of a function. */
-static int check_entry(u64 addr, struct dp_error *err)
+static int check_entry(const struct self_probe *s, u64 addr, struct dp_error *err)
 {
 	const struct dp_func *f;
 	struct dp_locus l;
@@ -210,15 +231,17 @@ static int check_entry(u64 addr, struct dp_error *err)
 	if (r)
 		return r;
 	f = dp_text_func(l.text, addr - l.bias);
-	if (f && f->lo == addr - l.bias)
-		return 0;
-	return dp_fail(err, E_KPROBE_ARGUMENT, "0x%llx is not the start of a function",
-		       (unsigned long long)addr);
+	if (!f || f->lo != addr - l.bias)
+		return dp_fail(err, E_KPROBE_ARGUMENT, "0x%llx is not the start of a function",
+			       (unsigned long long)addr);
+	if (s->type == 'r' && !(s->kp->flags & KPROBE_FLAG_RET_EXITS) && returns_twice(addr))
+		return dp_fail(err, E_KPROBE_TWICE, "0x%llx", (unsigned long long)addr);
+	return 0;
 }
 
 static int attach(struct self_probe *s, u64 addr, struct dp_error *err)
 {
-	int r = s->type == 'k' ? 0 : check_entry(addr, err);
+	int r = s->type == 'k' ? 0 : check_entry(s, addr, err);
 
 	if (r)
 		return r;

@@ -159,6 +159,8 @@ HIT int dp_self_returned(struct pt_regs *regs, unsigned long stub, void *vectors
 	struct kretprobe *rp;
 
 	regs->ip = i->back;
+	if (!__atomic_load_n(&i->tid, __ATOMIC_RELAXED))
+		return 1; /* a second return of the same call: it was counted */
 	if (t && self_enter(t, regs->sp)) {
 		rp = __atomic_load_n(&i->holder->rp, __ATOMIC_ACQUIRE); /* pairs with forget() */
 		if (rp && rp->handler && !(rp->kp.flags & KPROBE_FLAG_DISABLED)) {
