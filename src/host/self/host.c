@@ -246,7 +246,7 @@ int self_wait_unblocked(struct dp_error *err)
 	const struct timespec nap = {0, 2000000};
 
 	for (int i = 0; any_blocks_trap(); i++) {
-		if (i == 100)
+		if (i == 500)
 			return dp_fail(err, E_KPROBE_BLOCKED, "process %d", (int)getpid());
 		nanosleep(&nap, NULL);
 	}
