@@ -79,9 +79,10 @@ static u32 withdraw_others(struct dp_session *s, u64 control, u64 rings_at, u64 
 	return n;
 }
 
+/* inode: of the rings; 0: there were none yet, and so no probes that a child could have got. */
 static void withdraw_all_others(struct dp_session *s, u64 control, u64 rings_at, u64 inode)
 {
-	for (int i = 0; i < ROUNDS && withdraw_others(s, control, rings_at, inode); i++)
+	for (int i = 0; inode && i < ROUNDS && withdraw_others(s, control, rings_at, inode); i++)
 		;
 }
 
