@@ -17,6 +17,7 @@
 
 #define TRIES 3
 #define ROUNDS 50 /* looks for further processes that inherited probes */
+#define TRACED_PATIENCE 300 /* times 10 ms */
 
 void dp_session_say(struct dp_session *s, const char *fmt, ...)
 {
@@ -171,6 +172,19 @@ int dp_session_arm(struct dp_session *s, struct dp_error *err)
 	return r;
 }
 
+/* Others trace a process for moments only, as a rule (a dump, a look at the stacks): wait a little for them. */
+static int withdraw_patiently(struct dp_session *s, struct dp_withdrawn *wd, struct dp_error *err)
+{
+	int r;
+
+	for (int i = 0;; i++) {
+		r = dp_withdraw_process(s->pid, s->control, false, wd, err);
+		if (r != -dp_error_info(E_TARGET_TRACED)->number || i == TRACED_PATIENCE)
+			return r;
+		usleep(10000);
+	}
+}
+
 int dp_session_remove(struct dp_session *s, struct dp_error *err)
 {
 	u64 begin = dp_now_ns(), inode, rings_at;
@@ -183,7 +197,7 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 	inode = rings_inode(getpid(), (u64)s->rings);
 	rings_at = s->region + (u64)s->rings_off;
 	if (inode && rings_inode(s->pid, rings_at) == inode) {
-		r = dp_withdraw_process(s->pid, s->control, false, &wd, err);
+		r = withdraw_patiently(s, &wd, err);
 		if (!r)
 			add_withdrawn(s, &wd);
 		if (!r && wd.skipped)
