@@ -23,6 +23,9 @@
 #define FIELD(name) "f"
 #define KEEP(name) "k"
 #define TEXT(name) "t"
+#define NUM(name) "n"
+#define INDEX(name) "i"
+#define EXITTO(name) "e"
 
 static const struct {
 	u16 opcode;
@@ -74,6 +77,7 @@ static u32 operand_size(char kind)
 	case DP_KIND_AMOUNT:
 	case DP_KIND_WIDTH:
 	case DP_KIND_FIELD:
+	case DP_KIND_EXITTO:
 		return 1;
 	default:
 		return 2;
@@ -85,7 +89,7 @@ static s64 load(const u8 *p, char kind)
 	u64 v = 0;
 
 	memcpy(&v, p, operand_size(kind)); /* little-endian, as the format is */
-	return operand_size(kind) == 4 ? (s32)v : (s64)v;
+	return operand_size(kind) == 4 ? (s32)v : kind == DP_KIND_INDEX ? (s16)v : (s64)v;
 }
 
 int dp_op_decode(const u8 *code, u32 len, u32 at, struct dp_op_view *out)

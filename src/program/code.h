@@ -24,7 +24,7 @@ enum dp_operand_kind {
 	DP_KIND_DISP = 'd', DP_KIND_JUMP = 'j', DP_KIND_LOCAL = 'v', DP_KIND_GLOBAL = 'g',
 	DP_KIND_COUNT = 'c', DP_KIND_BIT = 'b', DP_KIND_AMOUNT = 'a', DP_KIND_WIDTH = 'x',
 	DP_KIND_OFF = 'o', DP_KIND_LEN = 'l', DP_KIND_FIELD = 'f', DP_KIND_KEEP = 'k',
-	DP_KIND_TEXT = 't',
+	DP_KIND_TEXT = 't', DP_KIND_NUM = 'n', DP_KIND_INDEX = 'i', DP_KIND_EXITTO = 'e',
 };
 
 /* The table entry of an opcode; NULL when there is none with that number. */

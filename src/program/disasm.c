@@ -68,6 +68,9 @@ static void put_operand(struct text *t, const struct dp_op_view *insn, u32 i)
 	case DP_KIND_FIELD:
 		put(t, "#%llu", v);
 		break;
+	case DP_KIND_INDEX:
+		put(t, "%lld", v);
+		break;
 	case DP_KIND_DISP:
 		put(t, "%+lld", v);
 		break;

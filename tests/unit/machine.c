@@ -77,6 +77,23 @@ void dp_hit_comm(struct dp_hit *h, char *dst16)
 	strncpy(dst16, machine_of(h)->comm, 15);
 }
 
+bool dp_hit_writable(struct dp_hit *h, u64 addr)
+{
+	u64 room;
+
+	return reach(machine_of(h), addr, &room);
+}
+
+u32 dp_hit_cpu(struct dp_hit *h)
+{
+	return 3;
+}
+
+void dp_hit_dump(struct dp_hit *h)
+{
+	machine_of(h)->dumps++;
+}
+
 /* ---- the machine ---- */
 
 void machine_init(struct machine *m)
@@ -113,16 +130,11 @@ enum dp_run_result machine_run(struct machine *m, const struct dp_program *p)
 	u8 *code = malloc(p->len);
 
 	memcpy(code, p->code, p->len);
-	m->rt = (struct dp_code_rt){
-	    .code = (u64)code,
-	    .len = p->len,
-	    .jmpmax = p->jmpmax,
-	    .logmax = p->logmax,
-	    .nlocals = p->nlocals,
-	    .nglobals = p->nglobals,
-	    .locals = (u64)m->locals,
-	    .globals = (u64)m->globals,
-	};
+	dp_program_to_rt(p, &m->rt);
+	m->rt.code = (u64)code;
+	m->rt.locals = (u64)m->locals;
+	m->rt.globals = (u64)m->globals;
+	m->rt.gate = (u64)&m->gate;
 	result = dp_vm_run(&m->hit);
 	free(code);
 	return result;

@@ -23,7 +23,9 @@ struct machine {
 	struct dp_vm *vm;
 	u64 locals[8], globals[8];
 	u8 memory[MEMORY_SIZE], stack[STACK_SIZE];
+	u64 gate;
 	u32 reads; /* calls of the memory services */
+	u32 dumps;
 	const char *comm;
 };
 
