@@ -180,6 +180,14 @@ bool dp_hit_writable(struct dp_hit *h, u64 addr)
 	return dp_syscall(SYS_FUTEX, (u64)&nobody, 5 | 128, 0, 0, addr & ~3ull, 1u << 28) != -EFAULT;
 }
 
+/* A child that inherited its probes has another id than the control block says. */
+u32 dp_hit_pid(struct dp_hit *h)
+{
+	if (h->tid == h->ctl->pid || !(h->ctl->caps & DP_CAP_GETTID))
+		return h->ctl->pid;
+	return (u32)dp_syscall(SYS_GETPID, 0, 0, 0, 0, 0, 0);
+}
+
 u32 dp_hit_cpu(struct dp_hit *h)
 {
 	u32 lo, hi, aux;

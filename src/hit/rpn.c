@@ -66,7 +66,7 @@ bool dp_rpn_begin(struct dp_hit *h)
 	head->minor = prog->minor;
 	head->cs = (u16)h->regs->cs;
 	head->ss = (u16)h->regs->ss;
-	head->pid = h->ctl->pid;
+	head->pid = prog->logmax ? dp_hit_pid(h) : h->ctl->pid;
 	head->pad = 0;
 	head->ip = h->regs->ip;
 	head->sp = h->regs->sp;

@@ -672,7 +672,7 @@ op_PREFIX:
 	END
 	OP(PUSH_D) PUSH(a->c); END
 	KERNEL_ONLY(PUSH_TASK)
-	OP(PUSH_PID) PUSH(h->ctl->pid); END
+	OP(PUSH_PID) PUSH(dp_hit_pid(h)); END
 	OP(PUSH_PROCID) PUSH(dp_hit_cpu(h)); END
 	OP(PUSH_WID) PUSH(-64ull); END
 

@@ -93,6 +93,9 @@ void dp_hit_comm(struct dp_hit *h, char *dst16);
 /* Whether the byte can be written; it is not changed. */
 bool dp_hit_writable(struct dp_hit *h, u64 addr);
 
+/* The process's id as it knows it. */
+u32 dp_hit_pid(struct dp_hit *h);
+
 /* The processor at this moment. */
 u32 dp_hit_cpu(struct dp_hit *h);
 

@@ -84,6 +84,11 @@ bool dp_hit_writable(struct dp_hit *h, u64 addr)
 	return reach(machine_of(h), addr, &room);
 }
 
+u32 dp_hit_pid(struct dp_hit *h)
+{
+	return h->ctl->pid;
+}
+
 u32 dp_hit_cpu(struct dp_hit *h)
 {
 	return 3;
