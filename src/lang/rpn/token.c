@@ -55,7 +55,7 @@ static void quoted(struct rpn_token *t)
 	while (*p && *p != quote) {
 		int c = quoted_char(&p);
 
-		t->value = quote == '\'' ? t->value << 8 | c : 0;
+		t->value = quote == '\'' ? (s64)((u64)t->value << 8 | (u64)c) : 0;
 	}
 	t->bad = !*p || (quote == '\'' && p == t->at + 1);
 	t->len = (u32)(p + !!*p - t->at);

@@ -263,7 +263,8 @@ int dp_rpn_save(const struct dp_rpn_unit *u, void **bytes, size_t *size, struct 
 		memcpy(o.symbol, p->symbol, sizeof(o.symbol));
 		fwrite(&o, sizeof(o), 1, f);
 		fwrite(p->prog.code, 1, p->prog.len, f);
-		fwrite(p->relocs, sizeof(*p->relocs), p->nrelocs, f);
+		if (p->nrelocs)
+			fwrite(p->relocs, sizeof(*p->relocs), p->nrelocs, f);
 	}
 	if (fclose(f)) {
 		free(buf);
