@@ -210,6 +210,32 @@ static void coverage(void)
 	ok(!missing, "every instruction of the language alone was run");
 }
 
+/* The reference page lists every instruction by its number and name, with the meaning that the table has. */
+static void reference_page(void)
+{
+	FILE *f = fopen(GOLDEN "/../../doc/dprobes.lang.md", "re");
+	static char page[1 << 18];
+	u32 i = 0, opcode, missing = 0;
+
+	if (f) {
+		page[fread(page, 1, sizeof(page) - 1, f)] = '\0';
+		fclose(f);
+	}
+	while (dp_opcode_next(&i, &opcode)) {
+		const struct dp_opcode_info *info = dp_opcode_info(opcode);
+		char want[200];
+
+		if (info->rule == DP_RULE_BEGIN || (info->rule >= DP_RULE_OPEN && info->rule <= DP_RULE_SPAN))
+			continue;
+		snprintf(want, sizeof(want), opcode > 0xff ? "| F1 %02X | `%s" : "| %02X | `%s", opcode & 0xff, info->text);
+		if (strstr(page, want) && (strchr(info->meaning, '|') || strstr(page, info->meaning)))
+			continue;
+		printf("# not in the reference page: %s: %s\n", want, info->meaning);
+		missing++;
+	}
+	ok(!missing, "doc/dprobes.lang.md lists every instruction");
+}
+
 int main(void)
 {
 	static const char *const dirs[] = {GOLDEN, GOLDEN "/errors"};
@@ -227,5 +253,6 @@ int main(void)
 		ok(n > 0, "%s has programs", strrchr(dirs[d], '/') + 1);
 	}
 	coverage();
+	reference_page();
 	return done();
 }

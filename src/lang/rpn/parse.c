@@ -315,7 +315,7 @@ static int set_place(struct parser *p, const char *value, bool absolute)
 		q = t.at + t.len;
 	} else {
 		n = strcspn(value, " \t+-");
-		if (!n || n >= sizeof(probe->symbol))
+		if (!n || n >= sizeof(probe->symbol) || strcspn(value, "\"'\\") < n)
 			return bad_value(p, value);
 		memcpy(probe->symbol, value, n);
 		q = value + n;

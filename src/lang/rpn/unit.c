@@ -159,12 +159,31 @@ static void list_code(const struct dp_rpn_probe *p, FILE *out)
 	}
 }
 
+static bool begins_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+static void list_name(FILE *out, const char *key, const char *name, bool quoted)
+{
+	fprintf(out, "%s = %s", key, quoted ? "\"" : "");
+	for (; *name; name++)
+		if (*name == '"' || *name == '\\')
+			fprintf(out, "\\%c", *name);
+		else if (*name < ' ' || *name > '~')
+			fprintf(out, "\\x%02x", (u8)*name);
+		else
+			fputc(*name, out);
+	if (quoted)
+		fputc('"', out);
+}
+
 static void list_probe(const struct dp_rpn_unit *u, const struct dp_rpn_probe *p, FILE *out)
 {
 	const struct dp_rpn_params *r = &p->prog.rpn;
 
 	if (p->place == DP_RPN_SYMBOL)
-		fprintf(out, strpbrk(p->symbol, " \t+-\"\\;") ? "\noffset = \"%s\"" : "\noffset = %s", p->symbol);
+		list_name(out, "\noffset", p->symbol, strpbrk(p->symbol, " \t+-;'\"\\") || !begins_word(p->symbol[0]));
 	else
 		fprintf(out, "\n%s = 0x%llx", p->place == DP_RPN_OFFSET ? "offset" : "address", (unsigned long long)p->offset);
 	if (p->place == DP_RPN_SYMBOL && p->offset)
@@ -199,7 +218,8 @@ void dp_rpn_list(const struct dp_rpn_unit *u, FILE *out)
 	static const char *const types[] = {"user", "kernel", "kmod"};
 	const struct dp_program *first = &u->probes[0].prog;
 
-	fprintf(out, "name = \"%s\"\nmodtype = %s\nmajor = %u\n", u->name, types[u->modtype], u->major);
+	list_name(out, "name", u->name, true);
+	fprintf(out, "\nmodtype = %s\nmajor = %u\n", types[u->modtype], u->major);
 	if (u->id)
 		fprintf(out, "id = %u\n", u->id);
 	fprintf(out, "jmpmax = %u\nlogmax = %u\n", first->jmpmax, first->logmax);
