@@ -201,6 +201,46 @@ u32 dp_hit_cpu(struct dp_hit *h)
 	return aux & 0xfff;
 }
 
+/* Nothing of the hit path touches these registers, so they are still the program's. */
+void dp_hit_fxsave(struct dp_hit *h, void *area512)
+{
+	(void)h;
+	__asm__ volatile("fxsave64 %0" : "=m"(*(u8(*)[512])area512));
+}
+
+u64 dp_hit_segment(struct dp_hit *h, u32 which)
+{
+	u64 v = 0;
+
+	(void)h;
+	switch (which) {
+	case 0:
+		__asm__("mov %%ds, %0" : "=r"(v));
+		break;
+	case 1:
+		__asm__("mov %%es, %0" : "=r"(v));
+		break;
+	case 2:
+		__asm__("mov %%fs, %0" : "=r"(v));
+		break;
+	case 3:
+		__asm__("mov %%gs, %0" : "=r"(v));
+		break;
+	case 4:
+		__asm__("rdfsbase %0" : "=r"(v));
+		break;
+	default:
+		__asm__("rdgsbase %0" : "=r"(v));
+	}
+	return which < 4 ? v & 0xffff : v;
+}
+
+void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4])
+{
+	(void)h;
+	__asm__ volatile("cpuid" : "=a"(abcd[0]), "=b"(abcd[1]), "=c"(abcd[2]), "=d"(abcd[3]) : "a"(leaf), "c"(0));
+}
+
 /* In the copy: die of SIGABRT, with a core as large as is allowed. Does not return. */
 static void die_with_core(void)
 {

@@ -60,6 +60,7 @@ bool dp_rpn_begin(struct dp_hit *h)
 	s->trace_full = 0;
 	s->ntraces = 0;
 	s->heap_ready = 0;
+	s->fx_ready = 0;
 	s->code = s->parm1 = s->parm2 = 0;
 	s->frames[0] = (struct dp_frame){0};
 	head->major = prog->major;
@@ -432,6 +433,51 @@ bool dp_vm_trace(struct dp_hit *h)
 	h->rec_flags = DP_REC_RPN | DP_REC_TRACE;
 	s->trace_len = 0;
 	return true;
+}
+
+/* ---- the processor ---- */
+
+static const struct {
+	u8 words, source;
+	u16 at;
+} states[] = {
+#define DP_CPUSTATE(number, name, words, source, at) [number] = {words, DP_CPUSTATE_##source, at},
+#include "program/cpustates.def"
+};
+
+static void push(struct dp_hit *h, u32 *sp, u64 v)
+{
+	h->vm->stack[--*sp & (DP_VM_STACK - 1)] = v;
+}
+
+u32 dp_rpn_push_state(struct dp_hit *h, u32 sp, u32 number)
+{
+	struct dp_rpn_state *s = state(h);
+	u32 at = states[number].at, bytes = at % 8;
+	u64 v;
+
+	if (states[number].source == DP_CPUSTATE_SEGMENT) {
+		push(h, &sp, dp_hit_segment(h, at));
+		return sp;
+	}
+	if (!s->fx_ready)
+		dp_hit_fxsave(h, s->fx);
+	s->fx_ready = 1;
+	if (states[number].words == 2)
+		push(h, &sp, s->fx[at / 64 + 1]);
+	v = *(const any_u64 *)((const u8 *)s->fx + at / 8);
+	push(h, &sp, bytes ? v & ((1ull << (8 * bytes)) - 1) : v);
+	return sp;
+}
+
+u32 dp_rpn_cpuid(struct dp_hit *h, u32 sp)
+{
+	u32 abcd[4];
+
+	dp_hit_cpuid(h, (u32)h->vm->stack[sp++ & (DP_VM_STACK - 1)], abcd);
+	for (u32 i = 4; i-- > 0;)
+		push(h, &sp, abcd[i]);
+	return sp;
 }
 
 /* ---- heap: blocks in a row, each behind a word that tells its sizes ---- */

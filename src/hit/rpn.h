@@ -46,6 +46,11 @@ u32 dp_rpn_trace_vars(struct dp_hit *h, u64 first, u64 n, int token);
 void dp_rpn_trace(struct dp_hit *h);
 u32 dp_rpn_trace_back(struct dp_hit *h, u64 position);
 
+/* Push words of the processor's state; returns the new top. */
+u32 dp_rpn_push_state(struct dp_hit *h, u32 sp, u32 number);
+/* In the place of the leaf on the top: four words. */
+u32 dp_rpn_cpuid(struct dp_hit *h, u32 sp);
+
 u32 dp_rpn_heap_alloc(struct dp_hit *h, u64 size);
 u32 dp_rpn_heap_free(struct dp_hit *h, u64 handle);
 /* `bytes` bytes of a block; NULL: the exception is in the state. */

@@ -852,6 +852,9 @@ op_PREFIX:
 	log_text(h, pc, a->t_len, a->at, a->rest);
 	pc += a->t_len;
 	END
+	OP(PUSH_STATE) sp = dp_rpn_push_state(h, sp, a->reg); END
+	OP(PUSH_STATE2) sp = dp_rpn_push_state(h, sp, a->reg); END
+	OP(PUSH_CPUID) sp = dp_rpn_cpuid(h, sp); END
 	OP(BEGIN)
 	if (!dp_rpn_begin(h))
 		return DP_RUN_PASSED;

@@ -31,6 +31,8 @@ struct dp_rpn_state {
 	u32 top, next; /* where stack and code go on after an exception or a return */
 	u32 trace_full; /* a piece did not fit: nothing more goes in */
 	u64 handle;    /* of the block just allocated */
+	u32 fx_ready, pad2;
+	u64 fx[64] __attribute__((aligned(16))); /* floating point and vector registers at this hit, once they were asked for */
 	u64 code, parm1, parm2; /* the last exception */
 	struct dp_frame frames[DP_VM_CALLS + 1];
 	u64 trace[DP_EX_LOG_MAX / 8];
@@ -95,6 +97,12 @@ bool dp_hit_writable(struct dp_hit *h, u64 addr);
 
 /* The process's id as it knows it. */
 u32 dp_hit_pid(struct dp_hit *h);
+
+/* The area that fxsave writes, with the program's floating point and vector registers. */
+void dp_hit_fxsave(struct dp_hit *h, void *area512);
+/* Selectors of ds, es, fs, gs, then the bases of fs and gs. */
+u64 dp_hit_segment(struct dp_hit *h, u32 which);
+void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4]);
 
 /* The processor at this moment. */
 u32 dp_hit_cpu(struct dp_hit *h);

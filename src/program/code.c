@@ -26,6 +26,7 @@
 #define NUM(name) "n"
 #define INDEX(name) "i"
 #define EXITTO(name) "e"
+#define STATE(name) "q"
 
 static const struct {
 	u16 opcode;
@@ -45,6 +46,27 @@ static const struct dp_register registers[] = {
 #undef R
 #undef RW
 };
+
+static const struct dp_cpustate states[] = {
+#define DP_CPUSTATE(number, name, words, ...) {number, words, name},
+#include "program/cpustates.def"
+};
+
+const struct dp_cpustate *dp_cpustate_by_number(u32 number)
+{
+	for (u32 i = 0; i < DP_ARRAY_SIZE(states); i++)
+		if (states[i].number == number)
+			return &states[i];
+	return NULL;
+}
+
+const struct dp_cpustate *dp_cpustate_find(const char *name, size_t len)
+{
+	for (u32 i = 0; i < DP_ARRAY_SIZE(states); i++)
+		if (strlen(states[i].name) == len && !memcmp(states[i].name, name, len))
+			return &states[i];
+	return NULL;
+}
 
 const struct dp_opcode_info *dp_opcode_info(u32 opcode)
 {

@@ -75,6 +75,7 @@ enum dp_rule {
 #define NUM(name) u16 name;
 #define INDEX(name) s16 name;
 #define EXITTO(name) u8 name;
+#define STATE(name) u16 name;
 #define DP_OPCODE(number, id, text, operands, ...)                                                 \
 	struct dp_args_##id {                                                                      \
 		operands                                                                           \
@@ -117,6 +118,9 @@ enum dp_token {
 #define DP_EXIT_KDB 1
 #define DP_EXIT_CRASHDUMP 2
 #define DP_EXIT_COREDUMP 3
+
+/* Where a state of cpustates.def comes from. */
+enum dp_cpustate_source { DP_CPUSTATE_FX, DP_CPUSTATE_SEGMENT };
 
 /* Registers: words of struct dp_regs. */
 #define DP_NSLOTS (sizeof(struct dp_regs) / 8)

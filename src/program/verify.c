@@ -122,6 +122,7 @@ static int check_operand(struct verifier *v, const struct dp_op_view *insn, u32 
 {
 	const struct dp_layout *l = &v->p->layout;
 	const struct dp_register *reg;
+	const struct dp_cpustate *state;
 	s64 x = insn->v[i];
 
 	switch (insn->info->operands[i]) {
@@ -132,6 +133,9 @@ static int check_operand(struct verifier *v, const struct dp_op_view *insn, u32 
 	case DP_KIND_REGW:
 		reg = dp_register_by_number((u32)x);
 		return reg && reg->writable ? 0 : bad(v, insn, E_PROG_REG, x);
+	case DP_KIND_STATE:
+		state = dp_cpustate_by_number((u32)x);
+		return state && state->words == insn->info->pushes ? 0 : bad(v, insn, E_PROG_REG, x);
 	case DP_KIND_LOCAL:
 		return x < v->p->nlocals ? 0 : bad(v, insn, E_PROG_VAR, x);
 	case DP_KIND_GLOBAL:

@@ -98,6 +98,8 @@ static s64 make_operand(const struct dp_program *p, char kind, const u32 *starts
 		return below(5);
 	case DP_KIND_INDEX:
 		return (s64)below(12) - 6;
+	case DP_KIND_STATE:
+		return opcode == DP_OP_PUSH_STATE ? 1 + below(4) : 0x4d + below(8);
 	case DP_KIND_EXITTO:
 		return DP_EXIT_COREDUMP;
 	case DP_KIND_LOCAL:

@@ -434,7 +434,7 @@ static bool relative_access(struct ref *r, u32 opcode, const struct dp_op_view *
 bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *next)
 {
 	struct ref_frame *f = &r->frames[r->depth];
-	u64 x;
+	u64 x = 0;
 
 	if (relative_access(r, opcode, op))
 		return true;
@@ -447,6 +447,24 @@ bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *ne
 		return true;
 	}
 	switch (opcode) {
+	case DP_OP_PUSH_STATE:
+		ref_push(r, 0x70 + (u64)op->v[0] - 1); /* only the segments are tried */
+		return true;
+	case DP_OP_PUSH_STATE2:
+		for (u32 i = 0; i < 16; i++) {
+			u32 at = 160 + 16 * (u32)(op->v[0] - 0x4d) + (i + 8) % 16;
+
+			x = i % 8 ? x : 0;
+			x |= (u64)(u8)(at + at / 256) << i % 8 * 8;
+			if (i % 8 == 7)
+				ref_push(r, x);
+		}
+		return true;
+	case DP_OP_PUSH_CPUID:
+		x = (u32)ref_pop(r);
+		for (u32 i = 4; i-- > 0;)
+			ref_push(r, (u32)(x + i));
+		return true;
 	case DP_OP_BEGIN: ref_begin(r); return true;
 	case DP_OP_CALL:
 		if (r->depth == DP_VM_CALLS) {

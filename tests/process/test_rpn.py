@@ -3,6 +3,7 @@
 import functools
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -41,8 +42,8 @@ exit
 class Obey:
     """A target that answers."""
 
-    def __init__(self, argv=None):
-        self.p = start(argv or [OBEY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, argv=None, **kw):
+        self.p = start(argv or [OBEY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **kw)
         assert self.p.stdout.readline() == "ready\n"
         self.pid = self.p.pid
 
@@ -251,6 +252,51 @@ def exceptions():
     assert trace["major"] == trace["minor"] == 0 and trace["traces"][0]["exception"] == 1, trace
     assert "exceptions 1" in dprobes("query", check=0).stdout
     assert o.end() == 0
+
+
+@alone
+def processor():
+    """registers that are fetched on demand: control words, selectors, bases"""
+    o = Obey()
+    f = program("fpu.rpn", body("push u, mxcsr; push u, fcw; push r, fs_base; push r, ds; push r, fs\n"
+                                "push d, 0; push r, cpuid; ros 1; log 8; exit"))
+    dprobes("insert", f, "--json", check=0)
+    assert o("add 1 2") == "3"
+    wait_for(lambda: json_lines(log()), what="a record")
+    data = bytes.fromhex(json_lines(log())[0]["data"])
+    ebx, ecx, edx, fs, ds, base, fcw, mxcsr = (int.from_bytes(data[i:i + 8], "little") for i in range(0, 64, 8))
+    assert (fs, ds, fcw, mxcsr & ~0x3f) == (0, 0, 0x37f, 0x1f80) and base, data.hex()
+    name = b"".join(v.to_bytes(4, "little") for v in (ebx, edx, ecx)).decode()
+    with open("/proc/cpuinfo") as g:
+        assert name in g.read()
+    assert o.end() == 0
+
+
+@alone
+def core():
+    """exit 3 makes a core dump, and the process goes on"""
+    with open("/proc/sys/kernel/core_pattern") as f:
+        pattern = f.read().strip()
+    here = os.path.join(DIR, "cores")
+    os.makedirs(here, exist_ok=True)
+    where = os.path.dirname(pattern) if pattern.startswith("/") else here
+    before = set(os.listdir(where)) if os.path.isdir(where) else set()
+    o = Obey(cwd=here)
+    dprobes("insert", program("core.rpn", body("push d, 7; log 1; exit 3", more="maxhits = 1")), check=0)
+    assert o("add 1 2") == "3" and o("add 2 2") == "4" and o("counter") == "5"
+    logged("8 bytes")
+    assert o.end() == 0
+    if pattern.startswith("|") or "/" in pattern[1:] and "%" in where or resource.getrlimit(resource.RLIMIT_CORE)[1] == 0:
+        raise Skip("cores do not go to a known directory here")
+    found = 0
+    for name in set(os.listdir(where)) - before:
+        path = os.path.join(where, name)
+        with open(path, "rb") as f:
+            if f.read(4) != b"\x7fELF" or OBEY.encode() not in f.read(1 << 20):
+                continue
+        found += 1
+        os.unlink(path)
+    assert found == 1, found
 
 
 @alone

@@ -89,6 +89,24 @@ u32 dp_hit_pid(struct dp_hit *h)
 	return h->ctl->pid;
 }
 
+/* Byte i of the area is i, or so. */
+void dp_hit_fxsave(struct dp_hit *h, void *area512)
+{
+	for (u32 i = 0; i < 512; i++)
+		((u8 *)area512)[i] = (u8)(i + i / 256);
+}
+
+u64 dp_hit_segment(struct dp_hit *h, u32 which)
+{
+	return 0x70 + which;
+}
+
+void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4])
+{
+	for (u32 i = 0; i < 4; i++)
+		abcd[i] = leaf + i;
+}
+
 u32 dp_hit_cpu(struct dp_hit *h)
 {
 	return 3;
@@ -222,6 +240,9 @@ static bool operand(struct assembler *a, char kind, char *word, s64 *v, char *te
 			return false;
 		*v = kind == DP_KIND_SLOT ? part.reg->slot : part.reg->number;
 		return true;
+	case DP_KIND_STATE:
+		*v = dp_cpustate_find(word, strlen(word)) ? dp_cpustate_find(word, strlen(word))->number : 0;
+		return *v;
 	case DP_KIND_JUMP:
 		for (u32 i = 0; i < a->nlabels; i++)
 			if (!strcmp(a->labels[i].name, word)) {

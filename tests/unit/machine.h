@@ -29,6 +29,8 @@ struct machine {
 	const char *comm;
 };
 
+/* Known values of the processor's state, see dp_hit_fxsave() and dp_hit_segment() in machine.c. */
+
 /* A machine with known registers and memory. */
 void machine_init(struct machine *m);
 void machine_free(struct machine *m);

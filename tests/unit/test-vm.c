@@ -452,6 +452,8 @@ static void test_round_trip(void)
 				v[k] = reg->slot;
 			if (info->operands[k] == DP_KIND_REG || info->operands[k] == DP_KIND_REGW)
 				v[k] = reg->number;
+			if (info->operands[k] == DP_KIND_STATE)
+				v[k] = 0x4d;
 			if (info->operands[k] == DP_KIND_JUMP)
 				v[k] = 0;
 			if (info->operands[k] == DP_KIND_TEXT)

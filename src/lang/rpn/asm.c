@@ -244,6 +244,11 @@ static int operand(struct rpn_asm *a, struct operands *o, u32 i, char kind, cons
 			return bad(a, E_RPN_REGISTER, t.at, t.len);
 		o->v[i] = kind == DP_KIND_SLOT ? o->reg.reg->slot : o->reg.reg->number;
 		break;
+	case DP_KIND_STATE:
+		if (t.kind != RPN_WORD || !dp_cpustate_find(t.at, t.len))
+			return bad(a, E_RPN_REGISTER, t.at, t.len);
+		o->v[i] = dp_cpustate_find(t.at, t.len)->number;
+		break;
 	case DP_KIND_JUMP:
 		if (t.kind != RPN_WORD || t.len >= LABEL_MAX)
 			return bad(a, E_RPN_OPERAND, t.at, t.len);
@@ -348,6 +353,27 @@ static int put_reloc(struct rpn_asm *a, const struct operands *o)
 	return 0;
 }
 
+/* `push r` and `push u` of registers that are not in struct dp_regs are instructions of their own. */
+static const char *state_push(const char *p, char *buf, size_t size)
+{
+	const struct dp_cpustate *state;
+	struct dp_register_part part;
+	struct rpn_token t;
+	const char *end;
+
+	if (!begins(p, "push r", &end) && !begins(p, "push u", &end))
+		return p;
+	t = rpn_token(behind_comma(end));
+	if (t.kind != RPN_WORD || dp_register_find(t.at, t.len, &part))
+		return p;
+	state = dp_cpustate_find(t.at, t.len);
+	if (state)
+		snprintf(buf, size, "push state%s, %s%.200s", state->words == 2 ? "2" : "", state->name, t.at + t.len);
+	else if (rpn_is(&t, "cpuid"))
+		snprintf(buf, size, "push cpuid%.200s", t.at + t.len);
+	return state || rpn_is(&t, "cpuid") ? buf : p;
+}
+
 static int instruction(struct rpn_asm *a, const char *text)
 {
 	struct operands o = {0};
@@ -364,6 +390,7 @@ static int instruction(struct rpn_asm *a, const char *text)
 			p = replaced;
 			break;
 		}
+	p = state_push(p, replaced, sizeof(replaced));
 	opcode = find_opcode(p, &end, &named);
 	if (opcode == ~0u)
 		return bad(a, named ? E_RPN_OPERANDS : E_RPN_INSN, text, (u32)strlen(text));

@@ -157,6 +157,8 @@ static void list_code(const struct dp_rpn_probe *p, FILE *out)
 			}
 		fprintf(out, "\t%s", text);
 	}
+	if (is_target(&p->prog, p->prog.len)) /* from code that is never reached */
+		fprintf(out, "L%u:\n", p->prog.len);
 }
 
 static bool begins_word(char c)
