@@ -460,7 +460,7 @@ static char *read_file(FILE *f)
 static int include(struct pre *c, const char *p, const char *dir)
 {
 	char path[4096], sub[4096], *text, *slash;
-	const char *end = p + 1;
+	const char *end = *p ? p + 1 : p;
 	struct rpn_line here = c->here;
 	char close = *p == '<' ? '>' : '"';
 	FILE *f;
@@ -468,7 +468,7 @@ static int include(struct pre *c, const char *p, const char *dir)
 
 	while (*end && *end != close)
 		end++;
-	if ((*p != '"' && *p != '<') || !*end || end == p + 1)
+	if ((*p != '"' && *p != '<') || !*end || *end != close || end == p + 1)
 		return rpn_fail(c->err, &c->here, E_RPN_PRE, "write #include \"FILE\"");
 	if (c->depth == DEPTH_MAX)
 		return rpn_fail(c->err, &c->here, E_RPN_PRE, "files include each other");
