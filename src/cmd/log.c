@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* `dprobes log`: what inserted probes have logged, from the driver's file; and the door to the driver itself. */
+/* `dprobes log`: what inserted probes have logged, from the driver's file; and the door to the
+ * driver itself. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -112,6 +113,7 @@ int cmd_driver(int argc, char **argv)
 	int fd = argc == 2 ? atoi(argv[1]) : -1;
 
 	if (fd <= 2 || !dir || fcntl(fd, F_GETFD) < 0)
-		return ui_fail(E_CMD_UNKNOWN, "the driver is started by `dprobes insert`", "driver");
+		return ui_fail(E_CMD_UNKNOWN, "the driver is started by `dprobes insert`",
+			       "driver");
 	return dp_driver_main(fd, dir);
 }

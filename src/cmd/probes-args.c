@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Options of probe programs. A table of all of them with the verbs that take each, since one letter means different things
- * behind different verbs. As Dynamic Probes has it, values may follow a "=" of their own: --group = 1,2.
+ * Options of probe programs. A table of all of them with the verbs that take each, since one letter
+ * means different things behind different verbs. As Dynamic Probes has it, values may follow a "="
+ * of their own: --group = 1,2.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,19 @@
 #define SOURCE (V(INSERT) | V(BUILD))
 
 enum {
-	O_DEFINE = 1, O_SYM, O_GROUP, O_TYPE, O_LOG, O_TARGET, O_OUTFILE, O_NAME, O_INDEX, O_PID, O_LIST, O_HELP, O_NOTHING,
+	O_DEFINE = 1,
+	O_SYM,
+	O_GROUP,
+	O_TYPE,
+	O_LOG,
+	O_TARGET,
+	O_OUTFILE,
+	O_NAME,
+	O_INDEX,
+	O_PID,
+	O_LIST,
+	O_HELP,
+	O_NOTHING,
 	O_FLAG = 0x10000, /* and above: sets a flag of the driver */
 };
 
@@ -30,18 +43,24 @@ static const struct option {
     {"group", 'u', LOADS, O_GROUP, "LIST", "only probes of these groups, such as 1,3-5"},
     {"type", 't', LOADS, O_TYPE, "LIST", "only probes of these types"},
     {"merge", 'm', LOADS, O_FLAG | DP_DRIVER_MERGE, NULL, "add to the probes that the module has"},
-    {"replace", 'c', LOADS, O_FLAG | DP_DRIVER_REPLACE, NULL, "take the place of the probes that the module has"},
-    {"dont-verify-opcodes", 0, LOADS, O_FLAG | DP_DRIVER_NO_OPCODES, NULL, "do not compare opcode = with the code"},
+    {"replace", 'c', LOADS, O_FLAG | DP_DRIVER_REPLACE, NULL,
+     "take the place of the probes that the module has"},
+    {"dont-verify-opcodes", 0, LOADS, O_FLAG | DP_DRIVER_NO_OPCODES, NULL,
+     "do not compare opcode = with the code"},
     {"stop-cpus", 0, LOADS, O_NOTHING, NULL, "accepted; nothing needs to be stopped"},
     {"log", 'l', LOADS, O_LOG, "WORDS", "PROCNAME PID UID SSESP CSEIP TSC CPU, or ALL"},
     {"log-target", 0, LOADS, O_TARGET, "TARGET", "KLOG: to the system log too"},
-    {"unformatted-output", 'f', LOADS, O_FLAG | DP_RPN_LOG_UNFORMATTED, NULL, "log the data as bare hex"},
+    {"unformatted-output", 'f', LOADS, O_FLAG | DP_RPN_LOG_UNFORMATTED, NULL,
+     "log the data as bare hex"},
     {"json", 0, LOADS, O_FLAG | DP_DRIVER_JSON, NULL, "log as JSON, one object a line"},
     {"pid", 'p', LOADS, O_PID, "PID", "only in this process"},
-    {"allow-trap", 0, LOADS, O_FLAG | DP_DRIVER_ALLOW_TRAP, NULL, "use breakpoints where no jump fits"},
-    {"outfile", 'o', V(BUILD), O_OUTFILE, "FILE", "write the object to FILE (default: .ppdf for .rpn)"},
+    {"allow-trap", 0, LOADS, O_FLAG | DP_DRIVER_ALLOW_TRAP, NULL,
+     "use breakpoints where no jump fits"},
+    {"outfile", 'o', V(BUILD), O_OUTFILE, "FILE",
+     "write the object to FILE (default: .ppdf for .rpn)"},
     {"list", 0, V(BUILD), O_LIST, NULL, "print the program as it was understood, write nothing"},
-    {"name", 'n', V(REMOVE) | V(QUERY) | V(VARS), O_NAME, "MODULE", "the module, as its program names it"},
+    {"name", 'n', V(REMOVE) | V(QUERY) | V(VARS), O_NAME, "MODULE",
+     "the module, as its program names it"},
     {"all", 'a', V(REMOVE) | V(QUERY) | V(VARS), O_FLAG | DP_DRIVER_ALL, NULL, "all modules"},
     {"extended", 'x', V(QUERY), O_FLAG | DP_DRIVER_EXTENDED, NULL, "with the programs"},
     {"index", 'i', V(VARS), O_INDEX, "I1-I2", "only variables I1 to I2"},
@@ -57,11 +76,14 @@ static const struct verb {
 	char letter;
 	const char *synopsis, *about;
 } verbs[] = {
-    {PROBES_INSERT, "insert", "insert", 'i', "FILE.rpn", "put the probes of a probe program in place, and keep them there"},
+    {PROBES_INSERT, "insert", "insert", 'i', "FILE.rpn",
+     "put the probes of a probe program in place, and keep them there"},
     {PROBES_REMOVE, "remove", "remove", 'r', "FILE.rpn | --name MODULE | --all", "take probes out"},
     {PROBES_QUERY, "query", "query", 'q', "[--name MODULE | --all]", "show what is inserted"},
-    {PROBES_VARS, "vars", "getvars", 'g', "[--name MODULE | --all]", "show or reset the variables of probe programs"},
-    {PROBES_BUILD, "build", "build-ppdf", 'b', "FILE.rpn", "assemble into an object with offsets instead of symbols"},
+    {PROBES_VARS, "vars", "getvars", 'g', "[--name MODULE | --all]",
+     "show or reset the variables of probe programs"},
+    {PROBES_BUILD, "build", "build-ppdf", 'b', "FILE.rpn",
+     "assemble into an object with offsets instead of symbols"},
     {PROBES_APPLY, "apply", "apply-ppdf", 'p', "FILE.ppdf", "insert an object"},
 };
 
@@ -74,15 +96,17 @@ void probes_help(enum probes_verb verb)
 			v = &verbs[i];
 	if (!v)
 		return;
-	printf("usage: dprobes %s %s [OPTIONS]\n       dprobes --%s %s [OPTIONS]   (short: -%c)\n\n", v->name, v->synopsis,
-	       v->option, v->synopsis, v->letter);
+	printf(
+	    "usage: dprobes %s %s [OPTIONS]\n       dprobes --%s %s [OPTIONS]   (short: -%c)\n\n",
+	    v->name, v->synopsis, v->option, v->synopsis, v->letter);
 	printf("%c%s.\n\nOptions:\n", v->about[0] - 'a' + 'A', v->about + 1);
 	for (size_t i = 0; i < DP_ARRAY_SIZE(options); i++) {
 		char left[64];
 
 		if (!(options[i].verbs & 1u << verb))
 			continue;
-		snprintf(left, sizeof(left), "--%s %s", options[i].name, options[i].value ? options[i].value : "");
+		snprintf(left, sizeof(left), "--%s %s", options[i].name,
+			 options[i].value ? options[i].value : "");
 		if (options[i].letter)
 			printf("  -%c, %-28s %s\n", options[i].letter, left, options[i].about);
 		else
@@ -150,9 +174,11 @@ static int take_log(struct parser *p, const char *first)
 		const char *name;
 		u32 bits;
 	} words[] = {
-	    {"PROCNAME", DP_RPN_LOG_PROCNAME}, {"PID", DP_RPN_LOG_PID}, {"UID", DP_RPN_LOG_UID},
-	    {"SSESP", DP_RPN_LOG_SSESP}, {"PSW", DP_RPN_LOG_SSESP}, {"NIP", DP_RPN_LOG_SSESP},
-	    {"CSEIP", DP_RPN_LOG_CSEIP}, {"UPSW", DP_RPN_LOG_CSEIP}, {"TSC", DP_RPN_LOG_TSC}, {"CPU", DP_RPN_LOG_CPU},
+	    {"PROCNAME", DP_RPN_LOG_PROCNAME}, {"PID", DP_RPN_LOG_PID},
+	    {"UID", DP_RPN_LOG_UID},           {"SSESP", DP_RPN_LOG_SSESP},
+	    {"PSW", DP_RPN_LOG_SSESP},         {"NIP", DP_RPN_LOG_SSESP},
+	    {"CSEIP", DP_RPN_LOG_CSEIP},       {"UPSW", DP_RPN_LOG_CSEIP},
+	    {"TSC", DP_RPN_LOG_TSC},           {"CPU", DP_RPN_LOG_CPU},
 	    {"ALL", DP_RPN_LOG_ALL},
 	};
 	bool any = false;
@@ -165,7 +191,9 @@ static int take_log(struct parser *p, const char *first)
 			if (strlen(words[i].name) == n && !strncmp(words[i].name, text, n))
 				bits = words[i].bits;
 		if (!bits && (text == first || text[n]))
-			return ui_fail(E_CMD_VALUE, "give PROCNAME, PID, UID, SSESP, CSEIP, TSC, CPU or ALL", "--log %s", text);
+			return ui_fail(E_CMD_VALUE,
+				       "give PROCNAME, PID, UID, SSESP, CSEIP, TSC, CPU or ALL",
+				       "--log %s", text);
 		if (!bits)
 			return 0; /* the word is something else */
 		if (any && text == p->argv[p->next])
@@ -185,7 +213,8 @@ static int take_target(struct parser *p, const char *text)
 		p->a->flags |= DP_DRIVER_SYSLOG;
 		return 0;
 	}
-	return ui_fail(E_CMD_VALUE, "give KLOG, or leave --log-target out: `dprobes log` shows the driver's log",
+	return ui_fail(E_CMD_VALUE,
+		       "give KLOG, or leave --log-target out: `dprobes log` shows the driver's log",
 		       "--log-target %s is not available to probes in processes", text);
 }
 
@@ -223,19 +252,39 @@ static int take(struct parser *p, const struct option *o)
 		return 0;
 	}
 	switch (o->id) {
-	case O_DEFINE: return take_define(p, v);
-	case O_SYM: a->sym = v; return 0;
-	case O_GROUP: a->groups = v; return 0;
-	case O_TYPE: a->types = v; return 0;
-	case O_LOG: return take_log(p, v);
-	case O_TARGET: return take_target(p, v);
-	case O_OUTFILE: a->outfile = v; return 0;
-	case O_NAME: a->name = v; return 0;
-	case O_INDEX: return take_index(p, v);
-	case O_PID: return cmd_parse_pid(v, &a->pid) ? 0 : CMD_USAGE;
-	case O_LIST: a->list = true; return 0;
-	case O_HELP: a->help = true; return 0;
-	default: return 0; /* nothing to do */
+	case O_DEFINE:
+		return take_define(p, v);
+	case O_SYM:
+		a->sym = v;
+		return 0;
+	case O_GROUP:
+		a->groups = v;
+		return 0;
+	case O_TYPE:
+		a->types = v;
+		return 0;
+	case O_LOG:
+		return take_log(p, v);
+	case O_TARGET:
+		return take_target(p, v);
+	case O_OUTFILE:
+		a->outfile = v;
+		return 0;
+	case O_NAME:
+		a->name = v;
+		return 0;
+	case O_INDEX:
+		return take_index(p, v);
+	case O_PID:
+		return cmd_parse_pid(v, &a->pid) ? 0 : CMD_USAGE;
+	case O_LIST:
+		a->list = true;
+		return 0;
+	case O_HELP:
+		a->help = true;
+		return 0;
+	default:
+		return 0; /* nothing to do */
 	}
 }
 

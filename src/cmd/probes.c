@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * `dprobes insert|remove|query|vars|build|apply` and the same in the command line of Dynamic Probes (-i, -r, -q, -g, -b, -p).
- * Programs are read here, so that errors are told at once; the driver does the rest.
+ * `dprobes insert|remove|query|vars|build|apply` and the same in the command line of Dynamic Probes
+ * (-i, -r, -q, -g, -b, -p). Programs are read here, so that errors are told at once; the driver
+ * does the rest.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -72,7 +73,8 @@ static int resolve_probe(struct dp_module *mod, struct dp_rpn_probe *p, struct d
 		return dp_fail(err, E_SYM_IFUNC, "%.150s", p->symbol);
 	addr = sym.addr + (u64)p->offset;
 	if (!dp_module_addr_to_offset(mod, addr, &offset))
-		return dp_fail(err, E_SITE_NOTEXT, "%.150s is in no segment of %.60s", p->symbol, dp_module_base(mod));
+		return dp_fail(err, E_SITE_NOTEXT, "%.150s is in no segment of %.60s", p->symbol,
+			       dp_module_base(mod));
 	/* The object can say which byte must stand there, even when the program does not. */
 	if (!p->has_opcode && !p->at_return && !dp_module_text(mod, addr, &text, NULL)) {
 		p->has_opcode = true;
@@ -96,7 +98,8 @@ bool probes_resolve(const struct probes_args *a, struct dp_rpn_unit *u)
 		return told(&err);
 	}
 	if (!a->sym && path[0] != '/') {
-		ui_fail(E_CMD_MISSING, "write name = with the whole path, or give the module with --sym",
+		ui_fail(E_CMD_MISSING,
+			"write name = with the whole path, or give the module with --sym",
 			"%s is not a path", path);
 		return false;
 	}
@@ -112,10 +115,16 @@ bool probes_resolve(const struct probes_args *a, struct dp_rpn_unit *u)
 
 /* ---- requests ---- */
 
-static int ask(const struct probes_args *a, u32 op, const char *name, const void *object, size_t size, bool start)
+static int ask(const struct probes_args *a, u32 op, const char *name, const void *object,
+	       size_t size, bool start)
 {
-	struct dp_driver_request rq = {.op = op, .flags = a->flags, .fields = a->fields, .pid = a->pid, .lo = a->lo,
-				       .hi = a->hi, .object_len = (u32)size};
+	struct dp_driver_request rq = {.op = op,
+				       .flags = a->flags,
+				       .fields = a->fields,
+				       .pid = a->pid,
+				       .lo = a->lo,
+				       .hi = a->hi,
+				       .object_len = (u32)size};
 	struct dp_error err = {0};
 	char *text = NULL;
 	int r = dp_driver_ask(&rq, name, a->file ? a->file : "", object, start, &text, &err);
@@ -125,7 +134,8 @@ static int ask(const struct probes_args *a, u32 op, const char *name, const void
 	free(text);
 	if (!r)
 		return CMD_OK;
-	/* Nothing is inserted: there is nothing to show or to remove, which is what --all wanted. */
+	/* Nothing is inserted: there is nothing to show or to remove, which is what --all wanted.
+	 */
 	if (err.code == E_DRV_NONE && !*name)
 		return CMD_OK;
 	ui_error(&err, NULL);
@@ -156,7 +166,8 @@ static int insert(const struct probes_args *a)
 	return status;
 }
 
-/* Probes that a driver left behind which did not end well: whoever looks at the process next takes them out. */
+/* Probes that a driver left behind which did not end well: whoever looks at the process next takes
+ * them out. */
 static void clean_up(void)
 {
 	DIR *dir = opendir("/proc");
@@ -168,7 +179,8 @@ static void clean_up(void)
 		struct dp_maps maps;
 		bool has = false;
 
-		if (!isdigit((unsigned char)e->d_name[0]) || pid == getpid() || dp_maps_read(&maps, pid, NULL))
+		if (!isdigit((unsigned char)e->d_name[0]) || pid == getpid() ||
+		    dp_maps_read(&maps, pid, NULL))
 			continue;
 		for (size_t i = 0; i < maps.n; i++)
 			has |= strstr(maps.v[i].path, "dprobes-rings") != NULL;
@@ -267,7 +279,8 @@ static int run(struct probes_args *a)
 	case PROBES_BUILD:
 		return build(a);
 	default:
-		return ui_fail(E_CMD_MISSING, "`dprobes --help` shows the subcommands", "nothing to do");
+		return ui_fail(E_CMD_MISSING, "`dprobes --help` shows the subcommands",
+			       "nothing to do");
 	}
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The driver's inside: what is inserted (modules), where (targets), and what comes of it (records). */
+/* The driver's inside: what is inserted (modules), where (targets), and what comes of it (records).
+ */
 #ifndef DP_DRIVER_PRIV_H
 #define DP_DRIVER_PRIV_H
 
@@ -21,9 +22,9 @@ struct drv_module {
 	u32 generation; /* changes with its probes */
 	pid_t pid;
 	u32 file_dev_major, file_dev_minor; /* of the file that the name is a path of */
-	u64 file_inode;			    /* 0: the name is no path */
-	struct dp_counts *done; /* for each probe: counts in processes that are gone */
-	struct dp_error last;	/* why a process was left out */
+	u64 file_inode;                     /* 0: the name is no path */
+	struct dp_counts *done;             /* for each probe: counts in processes that are gone */
+	struct dp_error last;               /* why a process was left out */
 	u32 left_out;
 };
 
@@ -41,7 +42,7 @@ struct drv_probe {
 struct drv_target {
 	struct drv_target *next;
 	pid_t pid;
-	u64 started; /* so that an id that is used again is noticed */
+	u64 started;                /* so that an id that is used again is noticed */
 	struct dp_session *session; /* NULL: could not be probed, or not any more */
 	struct dp_reader *reader;
 	struct drv_slot *slots;
@@ -67,15 +68,20 @@ struct driver {
 
 /* modules.c */
 struct drv_module *drv_module_find(struct driver *d, const char *name);
-int drv_insert(struct driver *d, const struct dp_driver_request *rq, const void *object, FILE *out, struct dp_error *err);
-int drv_remove(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out, struct dp_error *err);
+int drv_insert(struct driver *d, const struct dp_driver_request *rq, const void *object, FILE *out,
+	       struct dp_error *err);
+int drv_remove(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
+	       struct dp_error *err);
 
 /* query.c */
-int drv_query(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out, struct dp_error *err);
-int drv_vars(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out, struct dp_error *err);
+int drv_query(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
+	      struct dp_error *err);
+int drv_vars(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
+	     struct dp_error *err);
 
 /* targets.c */
-/* Look at all processes; those that map a module get its probes. force: those that could not be probed are tried again. */
+/* Look at all processes; those that map a module get its probes. force: those that could not be
+ * probed are tried again. */
 void drv_scan(struct driver *d, bool force);
 /* A module is about to go: take its probes out everywhere. */
 void drv_forget(struct driver *d, struct drv_module *m);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The driver of user space: a process, one per user, that keeps probe programs in place when the command has returned. It
- * is started on demand, ends when nothing is inserted any more, applies each program to the processes that map its module,
- * now and later, and drains their log rings. The command talks to it through a socket in the driver's directory.
+ * The driver of user space: a process, one per user, that keeps probe programs in place when the
+ * command has returned. It is started on demand, ends when nothing is inserted any more, applies
+ * each program to the processes that map its module, now and later, and drains their log rings. The
+ * command talks to it through a socket in the driver's directory.
  */
 #ifndef DP_DRIVER_H
 #define DP_DRIVER_H
@@ -17,10 +18,11 @@ enum dp_driver_op { DP_DRIVER_INSERT = 1, DP_DRIVER_REMOVE, DP_DRIVER_QUERY, DP_
 
 enum dp_driver_flags {
 	DP_DRIVER_ALL = 0x1,
-	DP_DRIVER_MERGE = 0x2,	    /* insert: add to what is inserted; a probe at the same place is replaced */
-	DP_DRIVER_REPLACE = 0x4,    /* insert: in the place of what is inserted */
-	DP_DRIVER_EXTENDED = 0x8,   /* query */
-	DP_DRIVER_LOCAL = 0x10,	    /* variables */
+	DP_DRIVER_MERGE =
+	    0x2, /* insert: add to what is inserted; a probe at the same place is replaced */
+	DP_DRIVER_REPLACE = 0x4,  /* insert: in the place of what is inserted */
+	DP_DRIVER_EXTENDED = 0x8, /* query */
+	DP_DRIVER_LOCAL = 0x10,   /* variables */
 	DP_DRIVER_GLOBAL = 0x20,
 	DP_DRIVER_RESET = 0x40,
 	DP_DRIVER_NO_OPCODES = 0x80, /* insert: do not verify them */
@@ -47,11 +49,11 @@ struct dp_driver_reply {
 int dp_driver_dir(char *buf, size_t size, struct dp_error *err);
 
 /*
- * Send a request. start: begin a driver when there is none; without it E_DRV_NONE is the answer then. The reply's text
- * is allocated (free() it), also when an error is returned.
+ * Send a request. start: begin a driver when there is none; without it E_DRV_NONE is the answer
+ * then. The reply's text is allocated (free() it), also when an error is returned.
  */
-int dp_driver_ask(const struct dp_driver_request *rq, const char *name, const char *file, const void *object, bool start,
-		  char **text, struct dp_error *err);
+int dp_driver_ask(const struct dp_driver_request *rq, const char *name, const char *file,
+		  const void *object, bool start, char **text, struct dp_error *err);
 
 /* The driver itself, on a socket that listens already. Returns its exit status. */
 int dp_driver_main(int listener, const char *dir);

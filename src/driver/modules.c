@@ -46,10 +46,12 @@ static void link_last(struct driver *d, struct drv_module *m)
 
 static bool same_place(const struct dp_rpn_probe *a, const struct dp_rpn_probe *b)
 {
-	return a->place == b->place && a->offset == b->offset && a->at_return == b->at_return && !strcmp(a->symbol, b->symbol);
+	return a->place == b->place && a->offset == b->offset && a->at_return == b->at_return &&
+	       !strcmp(a->symbol, b->symbol);
 }
 
-/* The probes of `add` go into `u`, in the place of those at the same places. Variables become as many as either wants. */
+/* The probes of `add` go into `u`, in the place of those at the same places. Variables become as
+ * many as either wants. */
 static int merge(struct drv_module *m, struct dp_rpn_unit *add, struct dp_error *err)
 {
 	struct dp_rpn_unit *u = &m->unit;
@@ -118,14 +120,16 @@ static int apply(struct driver *d, struct drv_module *m, FILE *out, struct dp_er
 	n = drv_count_targets(d, m);
 	if (!n && (m->left_out || m->pid)) {
 		if (!m->left_out)
-			return dp_fail(err, E_MOD_NONE, "%.80s is not mapped by process %d", m->unit.name, (int)m->pid);
+			return dp_fail(err, E_MOD_NONE, "%.80s is not mapped by process %d",
+				       m->unit.name, (int)m->pid);
 		*err = m->last;
 		return -dp_error_info(err->code)->number;
 	}
 	fprintf(out, "%s: %u probe%s inserted in %u process%s", m->unit.name, m->unit.nprobes,
 		m->unit.nprobes == 1 ? "" : "s", n, n == 1 ? "" : "es");
 	if (m->left_out)
-		fprintf(out, ", %u left out (%s: %s)", m->left_out, dp_error_info(m->last.code)->name, m->last.detail);
+		fprintf(out, ", %u left out (%s: %s)", m->left_out,
+			dp_error_info(m->last.code)->name, m->last.detail);
 	fprintf(out, "\n");
 	return 0;
 }
@@ -137,8 +141,8 @@ static void drop(struct driver *d, struct drv_module *m)
 	free_module(m);
 }
 
-static int insert_unit(struct driver *d, const struct dp_driver_request *rq, struct dp_rpn_unit *u, FILE *out,
-		       struct dp_error *err)
+static int insert_unit(struct driver *d, const struct dp_driver_request *rq, struct dp_rpn_unit *u,
+		       FILE *out, struct dp_error *err)
 {
 	struct drv_module *m = drv_module_find(d, u->name);
 	int r;
@@ -161,21 +165,24 @@ static int insert_unit(struct driver *d, const struct dp_driver_request *rq, str
 	return r;
 }
 
-int drv_insert(struct driver *d, const struct dp_driver_request *rq, const void *object, FILE *out, struct dp_error *err)
+int drv_insert(struct driver *d, const struct dp_driver_request *rq, const void *object, FILE *out,
+	       struct dp_error *err)
 {
 	struct dp_rpn_unit u;
 	int r = dp_rpn_load(&u, object, rq->object_len, err);
 
 	if (r)
 		return r;
-	r = u.modtype == DP_RPN_USER ? insert_unit(d, rq, &u, out, err) : dp_fail(err, E_RPN_WORLD, "%.150s", u.name);
+	r = u.modtype == DP_RPN_USER ? insert_unit(d, rq, &u, out, err)
+				     : dp_fail(err, E_RPN_WORLD, "%.150s", u.name);
 	dp_rpn_free(&u);
 	return r;
 }
 
 /* ---- remove ---- */
 
-int drv_remove(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out, struct dp_error *err)
+int drv_remove(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
+	       struct dp_error *err)
 {
 	struct drv_module *m;
 

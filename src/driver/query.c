@@ -14,7 +14,8 @@ static const struct drv_slot *slot_of(const struct drv_target *t, const struct d
 
 /* ---- query ---- */
 
-static void sum_counts(struct driver *d, const struct drv_module *m, u32 index, struct dp_counts *sum)
+static void sum_counts(struct driver *d, const struct drv_module *m, u32 index,
+		       struct dp_counts *sum)
 {
 	*sum = m->done[index];
 	for (struct drv_target *t = d->targets; t; t = t->next)
@@ -46,20 +47,24 @@ static void query_probe(struct driver *d, const struct drv_module *m, u32 i, FIL
 	u64 hits;
 
 	sum_counts(d, m, i, &c);
-	hits = c.v[DP_COUNT_RECORDED] + c.v[DP_COUNT_PASSED] + c.v[DP_COUNT_FILTERED] + c.v[DP_COUNT_MISSED] +
-	       c.v[DP_COUNT_LOST];
+	hits = c.v[DP_COUNT_RECORDED] + c.v[DP_COUNT_PASSED] + c.v[DP_COUNT_FILTERED] +
+	       c.v[DP_COUNT_MISSED] + c.v[DP_COUNT_LOST];
 	fprintf(out, "  probe %u: ", i);
 	if (p->place == DP_RPN_SYMBOL)
 		fprintf(out, "%s%s%llx", p->symbol, p->offset < 0 ? "-0x" : "+0x",
 			(unsigned long long)(p->offset < 0 ? -p->offset : p->offset));
 	else
 		fprintf(out, "0x%llx", (unsigned long long)p->offset);
-	fprintf(out, "%s, major %u, minor %u, hits %llu: recorded %llu, passed over %llu, not logged %llu, missed %llu, "
-		     "lost %llu; exceptions %llu\n",
-		p->at_return ? " at return" : "", p->prog.rpn.major, p->prog.rpn.minor, (unsigned long long)hits,
-		(unsigned long long)c.v[DP_COUNT_RECORDED], (unsigned long long)c.v[DP_COUNT_PASSED],
-		(unsigned long long)c.v[DP_COUNT_FILTERED], (unsigned long long)c.v[DP_COUNT_MISSED],
-		(unsigned long long)c.v[DP_COUNT_LOST], (unsigned long long)c.v[DP_COUNT_EXCEPTIONS]);
+	fprintf(out,
+		"%s, major %u, minor %u, hits %llu: recorded %llu, passed over %llu, not logged "
+		"%llu, missed %llu, "
+		"lost %llu; exceptions %llu\n",
+		p->at_return ? " at return" : "", p->prog.rpn.major, p->prog.rpn.minor,
+		(unsigned long long)hits, (unsigned long long)c.v[DP_COUNT_RECORDED],
+		(unsigned long long)c.v[DP_COUNT_PASSED],
+		(unsigned long long)c.v[DP_COUNT_FILTERED],
+		(unsigned long long)c.v[DP_COUNT_MISSED], (unsigned long long)c.v[DP_COUNT_LOST],
+		(unsigned long long)c.v[DP_COUNT_EXCEPTIONS]);
 }
 
 static void query_target(struct drv_target *t, const struct drv_slot *slot, FILE *out)
@@ -76,11 +81,13 @@ static void query_target(struct drv_target *t, const struct drv_slot *slot, FILE
 			continue;
 		dp_session_probe(t->session, i, &info);
 		gate = words[slot->gates + t->probes[i].index];
-		fprintf(out, "    probe %u: %s, %llu counted, at 0x%llx (%s+0x%llx) by %s\n", t->probes[i].index,
-			status(&slot->m->unit.probes[t->probes[i].index], gate),
-			(unsigned long long)(gate & ~DP_GATE_REMOVED), (unsigned long long)info.addr, info.symbol,
-			(unsigned long long)info.offset,
-			info.outcome == DP_OUTCOME_JUMP ? via[2] : info.outcome == DP_OUTCOME_TRAP ? via[1] : via[0]);
+		fprintf(out, "    probe %u: %s, %llu counted, at 0x%llx (%s+0x%llx) by %s\n",
+			t->probes[i].index, status(&slot->m->unit.probes[t->probes[i].index], gate),
+			(unsigned long long)(gate & ~DP_GATE_REMOVED),
+			(unsigned long long)info.addr, info.symbol, (unsigned long long)info.offset,
+			info.outcome == DP_OUTCOME_JUMP   ? via[2]
+			: info.outcome == DP_OUTCOME_TRAP ? via[1]
+							  : via[0]);
 	}
 	for (u32 i = 0; i < slot->m->unit.nlocals; i++)
 		fprintf(out, "    lv %u = %llu\n", i, (unsigned long long)words[slot->locals + i]);
@@ -88,12 +95,13 @@ static void query_target(struct drv_target *t, const struct drv_slot *slot, FILE
 
 static void query_module(struct driver *d, struct drv_module *m, bool extended, FILE *out)
 {
-	fprintf(out, "%s: user, id %u, %u probes, %u variables, in %u processes\n", m->unit.name, m->unit.id,
-		m->unit.nprobes, m->unit.nlocals, drv_count_targets(d, m));
+	fprintf(out, "%s: user, id %u, %u probes, %u variables, in %u processes\n", m->unit.name,
+		m->unit.id, m->unit.nprobes, m->unit.nlocals, drv_count_targets(d, m));
 	for (u32 i = 0; i < m->unit.nprobes; i++)
 		query_probe(d, m, i, out);
 	if (m->last.code)
-		fprintf(out, "  last process left out: %s: %s\n", dp_error_info(m->last.code)->name, m->last.detail);
+		fprintf(out, "  last process left out: %s: %s\n", dp_error_info(m->last.code)->name,
+			m->last.detail);
 	for (struct drv_target *t = d->targets; t; t = t->next) {
 		const struct drv_slot *slot = slot_of(t, m);
 
@@ -104,7 +112,8 @@ static void query_module(struct driver *d, struct drv_module *m, bool extended, 
 		dp_rpn_list(&m->unit, out);
 }
 
-int drv_query(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out, struct dp_error *err)
+int drv_query(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
+	      struct dp_error *err)
 {
 	struct drv_module *m = *name ? drv_module_find(d, name) : NULL;
 
@@ -122,7 +131,8 @@ int drv_query(struct driver *d, const struct dp_driver_request *rq, const char *
 /* ---- variables ---- */
 
 /* A range of words, shown or set to zero. The indexes are clipped to what exists. */
-static void show_words(volatile u64 *v, u32 n, const struct dp_driver_request *rq, const char *what, FILE *out)
+static void show_words(volatile u64 *v, u32 n, const struct dp_driver_request *rq, const char *what,
+		       FILE *out)
 {
 	for (u32 i = rq->lo; i < n && i <= rq->hi; i++) {
 		if (rq->flags & DP_DRIVER_RESET)
@@ -141,9 +151,11 @@ static u32 nglobals(const struct drv_target *t)
 	return n;
 }
 
-int drv_vars(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out, struct dp_error *err)
+int drv_vars(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
+	     struct dp_error *err)
 {
-	bool local = rq->flags & DP_DRIVER_LOCAL, global = rq->flags & DP_DRIVER_GLOBAL, reset = rq->flags & DP_DRIVER_RESET;
+	bool local = rq->flags & DP_DRIVER_LOCAL, global = rq->flags & DP_DRIVER_GLOBAL,
+	     reset = rq->flags & DP_DRIVER_RESET;
 
 	if (*name && !drv_module_find(d, name))
 		return dp_fail(err, E_RPN_NOTIN, "%.150s", name);

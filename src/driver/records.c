@@ -17,7 +17,8 @@ int drv_log_open(struct driver *d, const char *dir, struct dp_error *err)
 
 	clock_gettime(CLOCK_MONOTONIC, &mono);
 	clock_gettime(CLOCK_REALTIME, &real);
-	d->realtime_offset = (real.tv_sec - mono.tv_sec) * 1000000000ll + real.tv_nsec - mono.tv_nsec;
+	d->realtime_offset =
+	    (real.tv_sec - mono.tv_sec) * 1000000000ll + real.tv_nsec - mono.tv_nsec;
 	snprintf(d->log_path, sizeof(d->log_path), "%s/log", dir);
 	d->log = fopen(d->log_path, "ae");
 	if (!d->log)
@@ -110,7 +111,8 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 	c.comm = thread_name(rec->tid, comm, sizeof(comm));
 	c.uid = c.fields & DP_RPN_LOG_UID ? owner_of(a->t->pid) : 0;
 	dp_line_reset(&d->line);
-	good = p->m->flags & DP_DRIVER_JSON ? dp_rpn_log_json(&d->line, rec, &c) : dp_rpn_log_text(&d->line, rec, &c);
+	good = p->m->flags & DP_DRIVER_JSON ? dp_rpn_log_json(&d->line, rec, &c)
+					    : dp_rpn_log_text(&d->line, rec, &c);
 	if (!good || d->line.broken)
 		return;
 	fwrite(d->line.text, 1, d->line.n, d->log);

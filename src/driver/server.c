@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The driver's loop: requests, new processes, log rings. One thread, since ptrace is bound to it. */
+/* The driver's loop: requests, new processes, log rings. One thread, since ptrace is bound to it.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -73,7 +74,8 @@ static void send_all(int fd, const void *p, size_t n)
 	}
 }
 
-static int handle(struct driver *d, const struct dp_driver_request *rq, const char *rest, FILE *out, struct dp_error *err)
+static int handle(struct driver *d, const struct dp_driver_request *rq, const char *rest, FILE *out,
+		  struct dp_error *err)
 {
 	char *name = strndup(rest, rq->name_len);
 	int r;

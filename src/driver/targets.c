@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Which process carries which probes. A process has one session, with the probes of all modules that it maps; when that set
- * changes the session is made anew, and its variables and counts are carried over. Children that inherited the probes of
- * their parent belong to the parent's session.
+ * Which process carries which probes. A process has one session, with the probes of all modules
+ * that it maps; when that set changes the session is made anew, and its variables and counts are
+ * carried over. Children that inherited the probes of their parent belong to the parent's session.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -60,9 +60,10 @@ static bool maps_module(const struct dp_maps *maps, const struct drv_module *m)
 
 		if (!map->x || !map->inode)
 			continue;
-		if (m->file_inode ? map->inode == m->file_inode && map->dev_major == m->file_dev_major &&
-					    map->dev_minor == m->file_dev_minor
-				  : named(m, map->path))
+		if (m->file_inode
+			? map->inode == m->file_inode && map->dev_major == m->file_dev_major &&
+			      map->dev_minor == m->file_dev_minor
+			: named(m, map->path))
 			return true;
 		if (named(m, map->path))
 			return true;
@@ -92,7 +93,8 @@ static void add_counts(struct drv_target *t)
 	}
 }
 
-/* Take the probes out, show what is left, keep the counts. The slots stay, for whoever carries the variables over. */
+/* Take the probes out, show what is left, keep the counts. The slots stay, for whoever carries the
+ * variables over. */
 static void end_session(struct driver *d, struct drv_target *t)
 {
 	if (!t->session)
@@ -140,7 +142,8 @@ static u64 rings_inode(const struct dp_session *s, const void *rings)
 	return inode;
 }
 
-static int relocate(struct dp_session *s, const struct dp_rpn_probe *p, u8 *code, struct dp_error *err)
+static int relocate(struct dp_session *s, const struct dp_rpn_probe *p, u8 *code,
+		    struct dp_error *err)
 {
 	int r = 0;
 
@@ -155,11 +158,16 @@ static int relocate(struct dp_session *s, const struct dp_rpn_probe *p, u8 *code
 	return r;
 }
 
-static int add_probe(struct dp_session *s, const struct drv_slot *slot, u32 index, struct dp_error *err)
+static int add_probe(struct dp_session *s, const struct drv_slot *slot, u32 index,
+		     struct dp_error *err)
 {
 	const struct dp_rpn_probe *p = &slot->m->unit.probes[index];
-	struct dp_session_program sp = {.is_return = p->at_return, .opcode = -1, .prog = &p->prog, .locals = slot->locals,
-					.globals = 0, .gate = slot->gates + index};
+	struct dp_session_program sp = {.is_return = p->at_return,
+					.opcode = -1,
+					.prog = &p->prog,
+					.locals = slot->locals,
+					.globals = 0,
+					.gate = slot->gates + index};
 	struct dp_program copy = p->prog;
 	int r;
 
@@ -169,7 +177,7 @@ static int add_probe(struct dp_session *s, const struct drv_slot *slot, u32 inde
 	snprintf(sp.loc.symbol, sizeof(sp.loc.symbol), "%s", p->symbol);
 	sp.loc.offset = p->offset;
 	sp.loc.address = (u64)p->offset;
-	sp.loc.kind = p->place == DP_RPN_SYMBOL	   ? DP_LOC_SYMBOL
+	sp.loc.kind = p->place == DP_RPN_SYMBOL   ? DP_LOC_SYMBOL
 		      : p->place == DP_RPN_OFFSET ? DP_LOC_FILE_OFFSET
 						  : DP_LOC_ADDRESS;
 	copy.code = malloc(p->prog.len);
@@ -196,13 +204,15 @@ static int check_build(struct dp_session *s, const struct dp_rpn_unit *u, struct
 	if (!im)
 		return -ENOENT;
 	id = dp_module_build_id(im->mod);
-	return !strcmp(id, u->build_id) ? 0
-					: dp_fail(err, E_RPN_BUILD, "%.80s has %.40s, the object is for %.40s", u->name, id,
-						  u->build_id);
+	return !strcmp(id, u->build_id)
+		   ? 0
+		   : dp_fail(err, E_RPN_BUILD, "%.80s has %.40s, the object is for %.40s", u->name,
+			     id, u->build_id);
 }
 
 /* All probes of a module or none. */
-static int add_module(struct drv_target *t, struct dp_session *s, const struct drv_slot *slot, struct dp_error *err)
+static int add_module(struct drv_target *t, struct dp_session *s, const struct drv_slot *slot,
+		      struct dp_error *err)
 {
 	int r = check_build(s, &slot->m->unit, err);
 
@@ -225,7 +235,11 @@ static int set_slots(struct drv_target *t, const struct wanted *w, u32 *nwords, 
 	for (u32 i = 0; i < w->n; i++) {
 		struct drv_module *m = w->v[i];
 
-		v[i] = (struct drv_slot){m, m->generation, *nwords, *nwords + m->unit.nlocals, m->unit.nlocals,
+		v[i] = (struct drv_slot){m,
+					 m->generation,
+					 *nwords,
+					 *nwords + m->unit.nlocals,
+					 m->unit.nlocals,
 					 m->unit.nprobes};
 		*nwords += m->unit.nlocals + m->unit.nprobes;
 		*nprobes += m->unit.nprobes;
@@ -236,8 +250,10 @@ static int set_slots(struct drv_target *t, const struct wanted *w, u32 *nwords, 
 	return 0;
 }
 
-/* Words that a module had in the session before stay with it, as long as its probes are the same. */
-static void carry_over(const u64 *old, const struct drv_slot *slots, u32 n, const struct drv_target *t, u64 *words)
+/* Words that a module had in the session before stay with it, as long as its probes are the same.
+ */
+static void carry_over(const u64 *old, const struct drv_slot *slots, u32 n,
+		       const struct drv_target *t, u64 *words)
 {
 	if (!old)
 		return;
@@ -251,12 +267,13 @@ static void carry_over(const u64 *old, const struct drv_slot *slots, u32 n, cons
 			memcpy(words + to->locals, old + from->locals,
 			       DP_MIN(from->nlocals, to->nlocals) * sizeof(*words));
 			if (from->generation == to->generation)
-				memcpy(words + to->gates, old + from->gates, to->ngates * sizeof(*words));
+				memcpy(words + to->gates, old + from->gates,
+				       to->ngates * sizeof(*words));
 		}
 }
 
-static int build_session(struct drv_target *t, const struct wanted *w, const u64 *old, const struct drv_slot *slots,
-			 u32 nslots, struct dp_error *err)
+static int build_session(struct drv_target *t, const struct wanted *w, const u64 *old,
+			 const struct drv_slot *slots, u32 nslots, struct dp_error *err)
 {
 	struct dp_session_options opt = {.ring_size = 1 << 18};
 	struct dp_session *s = NULL;
@@ -419,7 +436,8 @@ void drv_scan(struct driver *d, bool force)
 			look_at(d, (pid_t)atoi(e->d_name), force);
 	if (dir)
 		closedir(dir);
-	/* Gone, and no child of theirs goes on with the probes; or nothing is wanted there any more. */
+	/* Gone, and no child of theirs goes on with the probes; or nothing is wanted there any
+	 * more. */
 	for (struct drv_target *t = d->targets; t; t = next) {
 		next = t->next;
 		if ((!t->seen && !t->in_use) || (t->seen && !t->nslots))

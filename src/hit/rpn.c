@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* See rpn.h. Freestanding like all of the hit path; runs verified programs only, but nothing here relies on more than sizes. */
+/* See rpn.h. Freestanding like all of the hit path; runs verified programs only, but nothing here
+ * relies on more than sizes. */
 #include "hit/rpn.h"
 
 #define HEAD ((u32)sizeof(struct dp_rpn_head))
@@ -78,7 +79,8 @@ bool dp_rpn_begin(struct dp_hit *h)
 
 enum dp_run_result dp_rpn_end(struct dp_hit *h)
 {
-	if (!h->log_len) /* a program without a log; one that logged nothing has a record all the same */
+	/* A program without a log; one that logged nothing has a record all the same. */
+	if (!h->log_len)
 		return DP_RUN_FILTERED;
 	dp_rpn_head(h)->pad = -h->log_len & 7;
 	return DP_RUN_LOG;
@@ -209,8 +211,8 @@ static u32 check_range(struct dp_hit *h, u64 first, u64 n, int token)
 	variables(h, token, &have);
 	if (first <= have && n <= have - first)
 		return 0;
-	return failed(h, DP_EX_INVALID_OPERAND, token == DP_TOKEN_LOCALS ? DP_BAD_LOCAL : DP_BAD_GLOBAL,
-		      DP_MAX(first, have));
+	return failed(h, DP_EX_INVALID_OPERAND,
+		      token == DP_TOKEN_LOCALS ? DP_BAD_LOCAL : DP_BAD_GLOBAL, DP_MAX(first, have));
 }
 
 u32 dp_rpn_log_vars(struct dp_hit *h, u64 first, u64 n, int token)
@@ -516,7 +518,8 @@ static u32 join(struct dp_rpn_state *s, u32 at)
 {
 	u32 size = block_size(s->heap[at / 8]), next;
 
-	for (next = at + 8 + size; next < HEAP_BYTES && !(s->heap[next / 8] & USED); next = at + 8 + size)
+	for (next = at + 8 + size; next < HEAP_BYTES && !(s->heap[next / 8] & USED);
+	     next = at + 8 + size)
 		size += 8 + block_size(s->heap[next / 8]);
 	s->heap[at / 8] = block_word(size, 0, 0);
 	return size;
@@ -542,7 +545,8 @@ u32 dp_rpn_heap_alloc(struct dp_hit *h, u64 asked)
 		size = join(s, at);
 		if (size < need)
 			continue;
-		if (size > need) { /* both are multiples of 8: there is room for the word of the rest */
+		/* Both are multiples of 8: there is room for the word of the rest. */
+		if (size > need) {
 			s->heap[(at + 8 + need) / 8] = block_word(size - need - 8, 0, 0);
 			size = need;
 		}

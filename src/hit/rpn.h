@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The part of the machine that only programs of the Dynamic Probes language use, out of the interpreter's
- * way: log items, frames, exceptions, stack traces, heap. Functions that may fail return the code of
- * the exception to raise (0: none) and leave its parameters in the state.
+ * The part of the machine that only programs of the Dynamic Probes language use, out of the
+ * interpreter's way: log items, frames, exceptions, stack traces, heap. Functions that may fail
+ * return the code of the exception to raise (0: none) and leave its parameters in the state.
  */
 #ifndef DP_RPN_STATE_H
 #define DP_RPN_STATE_H
@@ -35,8 +35,8 @@ u32 dp_rpn_ret(struct dp_hit *h);
 enum dp_raised { DP_RAISED_STOP, DP_RAISED_IGNORED, DP_RAISED_HANDLED };
 
 /*
- * Raise the exception in the state: by the mask of the program, push it and find a handler (next), go on, or stop. top: the
- * stack's top from now on.
+ * Raise the exception in the state: by the mask of the program, push it and find a handler (next),
+ * go on, or stop. top: the stack's top from now on.
  */
 enum dp_raised dp_rpn_raise(struct dp_hit *h, u32 sp);
 /* The same for an exception that lies on the stack already, without a look at the mask. */

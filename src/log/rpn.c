@@ -32,14 +32,16 @@ static u32 half_at(const u8 *p)
 	return p[0] | (u32)p[1] << 8;
 }
 
-static bool open_record(const struct dp_record *rec, struct dp_rpn_head *head, const u8 **data, size_t *n)
+static bool open_record(const struct dp_record *rec, struct dp_rpn_head *head, const u8 **data,
+			size_t *n)
 {
 	if (!(rec->flags & DP_REC_RPN) || rec->len < sizeof(*rec) + sizeof(*head))
 		return false;
 	memcpy(head, rec + 1, sizeof(*head));
 	*data = (const u8 *)(rec + 1) + sizeof(*head);
 	*n = rec->len - sizeof(*rec) - sizeof(*head);
-	/* Lengths in the ring are rounded up to words; how much of the last one counts stands in the head. */
+	/* Lengths in the ring are rounded up to words; how much of the last one counts stands in
+	 * the head. */
 	if (head->pad & 7 && *n >= (head->pad & 7))
 		*n -= head->pad & 7;
 	return true;
@@ -65,7 +67,8 @@ static void rows(struct dp_line *l, const u8 *p, size_t n)
 		}
 		dp_line_str(l, "  ");
 		for (size_t i = 0; i < ROW && at + i < n; i++)
-			dp_line_char(l, p[at + i] >= ' ' && p[at + i] < 0x7f ? (char)p[at + i] : '.');
+			dp_line_char(l,
+				     p[at + i] >= ' ' && p[at + i] < 0x7f ? (char)p[at + i] : '.');
 		dp_line_char(l, '\n');
 	}
 }
@@ -88,7 +91,8 @@ static void selected(struct dp_line *l, const struct dp_record *rec, const struc
 		    (unsigned long long)(c->realtime_ns / 1000u % 1000000u));
 	if (c->fields & DP_RPN_LOG_PROCNAME) {
 		dp_line_str(l, " name=");
-		for (const char *p = c->comm ? c->comm : "<...>"; *p; p++) /* a name may hold anything */
+		for (const char *p = c->comm ? c->comm : "<...>"; *p;
+		     p++) /* a name may hold anything */
 			dp_line_char(l, *p > ' ' && *p < 0x7f ? *p : '?');
 	}
 }
@@ -164,7 +168,8 @@ bool dp_rpn_items_json(struct dp_line *l, const u8 *p, size_t n)
 	while (n) {
 		int token = n >= 3 ? (s8)p[0] : -128;
 		size_t count = n >= 3 ? half_at(p + 1) : 0;
-		size_t bytes = token >= DP_TOKEN_STACK && token <= DP_TOKEN_WORDS ? count * 8 : count;
+		size_t bytes =
+		    token >= DP_TOKEN_STACK && token <= DP_TOKEN_WORDS ? count * 8 : count;
 
 		if (!first)
 			dp_line_char(l, ',');
@@ -250,13 +255,15 @@ void dp_rpn_traces_json(struct dp_line *l, const u8 *p, size_t n)
 	dp_line_char(l, '[');
 	next_prefix(&c, DP_TOKEN_TRACES);
 	while (!c.ended && c.n >= 4 * 8) {
-		u64 code = next_word(&c), handler = next_word(&c), parm1 = next_word(&c), parm2 = next_word(&c);
+		u64 code = next_word(&c), handler = next_word(&c), parm1 = next_word(&c),
+		    parm2 = next_word(&c);
 		u32 frames = next_prefix(&c, DP_TOKEN_FRAMES);
 
 		put(l, "%s{\"exception\":%llu", first ? "" : ",", (unsigned long long)code);
 		if (handler != ~0ull)
 			put(l, ",\"handler\":%llu", (unsigned long long)handler);
-		put(l, ",\"parm1\":%llu,\"parm2\":%llu,\"frames\":[", (unsigned long long)parm1, (unsigned long long)parm2);
+		put(l, ",\"parm1\":%llu,\"parm2\":%llu,\"frames\":[", (unsigned long long)parm1,
+		    (unsigned long long)parm2);
 		for (u32 i = 0; i < frames && !c.ended; i++) {
 			if (i)
 				dp_line_char(l, ',');
@@ -276,12 +283,13 @@ bool dp_rpn_log_json(struct dp_line *l, const struct dp_record *rec, const struc
 
 	if (!open_record(rec, &head, &data, &n))
 		return false;
-	put(l, "{\"time\":%llu.%09llu,\"major\":%u,\"minor\":%u", (unsigned long long)(c->realtime_ns / 1000000000u),
+	put(l, "{\"time\":%llu.%09llu,\"major\":%u,\"minor\":%u",
+	    (unsigned long long)(c->realtime_ns / 1000000000u),
 	    (unsigned long long)(c->realtime_ns % 1000000000u), head.major, head.minor);
 	dp_line_str(l, ",\"module\":");
 	dp_line_json_string(l, c->module, strlen(c->module));
-	put(l, ",\"pid\":%u,\"tid\":%u,\"cpu\":%u,\"ip\":%llu,\"sp\":%llu,\"name\":", head.pid, rec->tid, rec->cpu,
-	    (unsigned long long)head.ip, (unsigned long long)head.sp);
+	put(l, ",\"pid\":%u,\"tid\":%u,\"cpu\":%u,\"ip\":%llu,\"sp\":%llu,\"name\":", head.pid,
+	    rec->tid, rec->cpu, (unsigned long long)head.ip, (unsigned long long)head.sp);
 	dp_line_json_string(l, c->comm ? c->comm : "", c->comm ? strlen(c->comm) : 0);
 	if (rec->flags & DP_REC_TRACE) {
 		dp_line_str(l, ",\"traces\":");

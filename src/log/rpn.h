@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Records of RPN programs as text, in the two lines that Dynamic Probes writes to the system log, and as JSON
- * lines. Records come from memory that the probed program can overwrite: nothing in them is trusted.
+ * Records of RPN programs as text, in the two lines that Dynamic Probes writes to the system log,
+ * and as JSON lines. Records come from memory that the probed program can overwrite: nothing in
+ * them is trusted.
  */
 #ifndef DP_LOG_RPN_H
 #define DP_LOG_RPN_H
@@ -32,10 +33,13 @@ struct dp_rpn_context { /* what is known of a record beside its bytes */
 };
 
 /* False when the record is none of an RPN program. */
-bool dp_rpn_log_text(struct dp_line *l, const struct dp_record *rec, const struct dp_rpn_context *c);
-bool dp_rpn_log_json(struct dp_line *l, const struct dp_record *rec, const struct dp_rpn_context *c);
+bool dp_rpn_log_text(struct dp_line *l, const struct dp_record *rec,
+		     const struct dp_rpn_context *c);
+bool dp_rpn_log_json(struct dp_line *l, const struct dp_record *rec,
+		     const struct dp_rpn_context *c);
 
-/* The items as a JSON array: {"ascii":"text"}, {"memory":"hex"}, {"words":[...]}, ... False when they do not parse. */
+/* The items as a JSON array: {"ascii":"text"}, {"memory":"hex"}, {"words":[...]}, ... False when
+ * they do not parse. */
 bool dp_rpn_items_json(struct dp_line *l, const u8 *p, size_t n);
 
 /* The traces of a stack-trace record likewise; what was cut off is left out. */

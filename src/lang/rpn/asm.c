@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The assembler: statements to bytecode, by the opcode table. What a mnemonic is, how many operands it has and of which
- * kind, all comes from there; only names that stand for several instructions are known here.
+ * The assembler: statements to bytecode, by the opcode table. What a mnemonic is, how many operands
+ * it has and of which kind, all comes from there; only names that stand for several instructions
+ * are known here.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ struct rpn_asm {
 	struct {
 		u32 at;
 		struct rpn_line line;
-	} *lines;
+	} * lines;
 	u32 nlabels, nfixups, nrelocs, nlines;
 	const struct rpn_line *line;
 	struct dp_error *err;
@@ -85,10 +86,12 @@ static void *one_more(void *v, u32 n, size_t size)
 
 /* What a statement begins with, and what it stands for. */
 static const char *const aliases[][2] = {
-    {"exit_to", "exit"}, {"push b", "push d"}, {"push w", "push d"}, {"push q", "push d"}, {"callk", "call_kmod"},
+    {"exit_to", "exit"},  {"push b", "push d"},   {"push w", "push d"},
+    {"push q", "push d"}, {"callk", "call_kmod"},
 };
 
-/* Does the statement at p begin with the words of text? Commas between them are free. *end: behind them. */
+/* Does the statement at p begin with the words of text? Commas between them are free. *end: behind
+ * them. */
 static bool begins(const char *p, const char *text, const char **end)
 {
 	for (;;) {
@@ -107,7 +110,8 @@ static bool begins(const char *p, const char *text, const char **end)
 			p = have.at + 1;
 			have = rpn_token(p);
 		}
-		if (have.kind == RPN_END || have.len != want.len || memcmp(have.at, want.at, want.len))
+		if (have.kind == RPN_END || have.len != want.len ||
+		    memcmp(have.at, want.at, want.len))
 			return false;
 		p = have.at + have.len;
 		text = want.at + want.len;
@@ -135,7 +139,8 @@ static const char *behind_comma(const char *p)
 	return rpn_is(&t, ",") ? t.at + 1 : p;
 }
 
-/* The opcode with the longest name that the statement begins with and that has as many operands; ~0: none. */
+/* The opcode with the longest name that the statement begins with and that has as many operands;
+ * ~0: none. */
 static u32 find_opcode(const char *p, const char **rest, bool *named)
 {
 	u32 i = 0, opcode, best = ~0u;
@@ -149,7 +154,8 @@ static u32 find_opcode(const char *p, const char **rest, bool *named)
 			continue;
 		*named = true;
 		end = behind_comma(end);
-		if ((best != ~0u && (size_t)(end - p) <= best_len) || count_operands(end) != strlen(info->operands))
+		if ((best != ~0u && (size_t)(end - p) <= best_len) ||
+		    count_operands(end) != strlen(info->operands))
 			continue;
 		best = opcode;
 		best_len = (size_t)(end - p);
@@ -267,7 +273,8 @@ static int operand(struct rpn_asm *a, struct operands *o, u32 i, char kind, cons
 	return 0;
 }
 
-static int all_operands(struct rpn_asm *a, const struct dp_opcode_info *info, struct operands *o, const char *p)
+static int all_operands(struct rpn_asm *a, const struct dp_opcode_info *info, struct operands *o,
+			const char *p)
 {
 	struct rpn_token t;
 	int r;
@@ -287,15 +294,15 @@ static int all_operands(struct rpn_asm *a, const struct dp_opcode_info *info, st
 /* ---- instructions ---- */
 
 /*
- * The names that hold addresses on i386 mean the whole register here: half an address is of no use, and programs written for
- * i386 mean the address.
+ * The names that hold addresses on i386 mean the whole register here: half an address is of no use,
+ * and programs written for i386 mean the address.
  */
 static bool is_whole(const struct operands *o)
 {
 	u32 slot = o->reg.reg->slot;
 
-	return o->reg.width == 64 || slot == DP_SLOT(sp) || slot == DP_SLOT(ip) || slot == DP_SLOT(bp) ||
-	       slot == DP_SLOT(flags);
+	return o->reg.width == 64 || slot == DP_SLOT(sp) || slot == DP_SLOT(ip) ||
+	       slot == DP_SLOT(bp) || slot == DP_SLOT(flags);
 }
 
 /* Behind a push of the whole register: keep the part. */
@@ -311,7 +318,8 @@ static void keep_part(struct rpn_asm *a, const struct dp_register_part *r)
 		DP_PUT(&a->code, ZX32);
 }
 
-/* Before a pop: (v -- whole). As the processor does it, 32 bits clear the upper half and less leaves the rest alone. */
+/* Before a pop: (v -- whole). As the processor does it, 32 bits clear the upper half and less
+ * leaves the rest alone. */
 static void make_whole(struct rpn_asm *a, const struct dp_register_part *r)
 {
 	u64 mask = (r->width == 8 ? 0xffull : 0xffffull) << r->shift;
@@ -353,7 +361,8 @@ static int put_reloc(struct rpn_asm *a, const struct operands *o)
 	return 0;
 }
 
-/* `push r` and `push u` of registers that are not in struct dp_regs are instructions of their own. */
+/* `push r` and `push u` of registers that are not in struct dp_regs are instructions of their own.
+ */
 static const char *state_push(const char *p, char *buf, size_t size)
 {
 	const struct dp_cpustate *state;
@@ -368,7 +377,8 @@ static const char *state_push(const char *p, char *buf, size_t size)
 		return p;
 	state = dp_cpustate_find(t.at, t.len);
 	if (state)
-		snprintf(buf, size, "push state%s, %s%.200s", state->words == 2 ? "2" : "", state->name, t.at + t.len);
+		snprintf(buf, size, "push state%s, %s%.200s", state->words == 2 ? "2" : "",
+			 state->name, t.at + t.len);
 	else if (rpn_is(&t, "cpuid"))
 		snprintf(buf, size, "push cpuid%.200s", t.at + t.len);
 	return state || rpn_is(&t, "cpuid") ? buf : p;
@@ -409,7 +419,8 @@ static int instruction(struct rpn_asm *a, const char *text)
 	if (is_part && (opcode == DP_OP_PUSH_R || opcode == DP_OP_PUSH_U))
 		keep_part(a, &o.reg);
 	if (a->code.failed)
-		return rpn_fail(a->err, a->line, E_RPN_MEMORY, "the program has more than %u bytes", DP_CODE_MAX);
+		return rpn_fail(a->err, a->line, E_RPN_MEMORY, "the program has more than %u bytes",
+				DP_CODE_MAX);
 	if (o.label[0])
 		r = put_fixup(a, &o);
 	if (!r && o.symbol[0])
@@ -434,7 +445,8 @@ static int put_label(struct rpn_asm *a, const struct rpn_token *t)
 	return 0;
 }
 
-int rpn_asm_statement(struct rpn_asm *a, const char *text, const struct rpn_line *line, struct dp_error *err)
+int rpn_asm_statement(struct rpn_asm *a, const char *text, const struct rpn_line *line,
+		      struct dp_error *err)
 {
 	int r;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Header and probe definitions: "key = value" lines by two tables, everything else is for the assembler. The first offset,
- * address or point ends the header; each begins a probe.
+ * Header and probe definitions: "key = value" lines by two tables, everything else is for the
+ * assembler. The first offset, address or point ends the header; each begins a probe.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -13,14 +13,15 @@
 struct parser {
 	struct dp_rpn_unit *u;
 	struct dp_rpn_probe *probe; /* NULL in the header */
-	struct rpn_asm *as;	    /* its program */
+	struct rpn_asm *as;         /* its program */
 	const struct rpn_line *line;
 	struct dp_error *err;
 	u32 jmpmax, logmax, ex_logmax, heapmax;
 	bool autotrace, has_jmpmax, has_vars;
 };
 
-int rpn_fail(struct dp_error *err, const struct rpn_line *line, enum dp_code code, const char *fmt, ...)
+int rpn_fail(struct dp_error *err, const struct rpn_line *line, enum dp_code code, const char *fmt,
+	     ...)
 {
 	char text[200];
 	va_list ap;
@@ -28,7 +29,8 @@ int rpn_fail(struct dp_error *err, const struct rpn_line *line, enum dp_code cod
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	return dp_fail(err, code, "%.50s:%u: %s", line ? line->file : "", line ? line->line : 0, text);
+	return dp_fail(err, code, "%.50s:%u: %s", line ? line->file : "", line ? line->line : 0,
+		       text);
 }
 
 static int bad_value(struct parser *p, const char *value)
@@ -42,7 +44,8 @@ static int number(struct parser *p, const char *value, s64 lo, s64 hi, s64 *v)
 {
 	const char *q = value;
 
-	if (!rpn_expression(&q, v, NULL, NULL) || rpn_token(q).kind != RPN_END || *v < lo || *v > hi)
+	if (!rpn_expression(&q, v, NULL, NULL) || rpn_token(q).kind != RPN_END || *v < lo ||
+	    *v > hi)
 		return bad_value(p, value);
 	return 0;
 }
@@ -74,7 +77,9 @@ static int yes_no(struct parser *p, const char *value, bool *out)
 	if (rpn_token(t.at + t.len).kind != RPN_END)
 		return bad_value(p, value);
 	*out = rpn_is(&t, "yes") || rpn_is(&t, "1") || rpn_is(&t, "on");
-	return *out || rpn_is(&t, "no") || rpn_is(&t, "0") || rpn_is(&t, "off") ? 0 : bad_value(p, value);
+	return *out || rpn_is(&t, "no") || rpn_is(&t, "0") || rpn_is(&t, "off")
+		   ? 0
+		   : bad_value(p, value);
 }
 
 /* The value as it stands, or without its quotes. */
@@ -320,7 +325,8 @@ static int set_place(struct parser *p, const char *value, bool absolute)
 		memcpy(probe->symbol, value, n);
 		q = value + n;
 	}
-	if (rpn_token(q).kind != RPN_END && (!rpn_expression(&q, &v, NULL, NULL) || rpn_token(q).kind != RPN_END))
+	if (rpn_token(q).kind != RPN_END &&
+	    (!rpn_expression(&q, &v, NULL, NULL) || rpn_token(q).kind != RPN_END))
 		return bad_value(p, value);
 	probe->offset = v;
 	probe->place = DP_RPN_SYMBOL;
@@ -353,7 +359,8 @@ static int end_probe(struct parser *p)
 		prog->rpn.major = p->u->major;
 	if (p->autotrace)
 		prog->rpn.ex_mask |= DP_RPN_AUTOTRACE;
-	r = p->u->modtype == DP_RPN_USER ? dp_program_verify_at(prog, probe->at_return, &at, &why) : 0;
+	r = p->u->modtype == DP_RPN_USER ? dp_program_verify_at(prog, probe->at_return, &at, &why)
+					 : 0;
 	if (r) {
 		const struct rpn_line *line = rpn_asm_line(p->as, at);
 
@@ -374,7 +381,8 @@ static int begin_probe(struct parser *p, const char *value, bool absolute)
 	if (r)
 		return r;
 	if (u->nprobes == DP_RPN_PROBES_MAX)
-		return rpn_fail(p->err, p->line, E_RPN_VALUE, "more than %u probes", DP_RPN_PROBES_MAX);
+		return rpn_fail(p->err, p->line, E_RPN_VALUE, "more than %u probes",
+				DP_RPN_PROBES_MAX);
 	v = realloc(u->probes, (u->nprobes + 1) * sizeof(*v));
 	if (!v)
 		return rpn_fail(p->err, p->line, E_RPN_MEMORY, "probe");
@@ -409,7 +417,8 @@ static int key_value(struct parser *p, const struct rpn_token *key, char *value)
 					p->probe ? "belongs to the header" : "belongs to a probe");
 		return keywords[i].take(p, value);
 	}
-	return rpn_fail(p->err, p->line, E_RPN_KEYWORD, "'%.*s'", (int)DP_MIN(key->len, 100u), key->at);
+	return rpn_fail(p->err, p->line, E_RPN_KEYWORD, "'%.*s'", (int)DP_MIN(key->len, 100u),
+			key->at);
 }
 
 /* A statement of a line; statements are separated by semicolons. */

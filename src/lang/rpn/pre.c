@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The C preprocessor of the Dynamic Probes language: comments, #include, macros with and without parameters,
- * conditions. Its own, so that inserting a probe needs no compiler. # and ## in macros are not known.
+ * The C preprocessor of the Dynamic Probes language: comments, #include, macros with and without
+ * parameters, conditions. Its own, so that inserting a probe needs no compiler. # and ## in macros
+ * are not known.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -10,7 +11,7 @@
 
 #include "lang/rpn/rpn-priv.h"
 
-#define DEPTH_MAX 32		  /* files, conditions */
+#define DEPTH_MAX 32 /* files, conditions */
 #define PARAMS_MAX 16
 #define LINE_MAX_BYTES (64 * 1024) /* of one line after expansion */
 #define FILE_MAX_BYTES (4 << 20)
@@ -161,7 +162,8 @@ static int define(struct pre *c, const char *p)
 			n = name_length(p);
 			if (!n || m.nparams == PARAMS_MAX) {
 				drop(&m);
-				return rpn_fail(c->err, &c->here, E_RPN_PRE, "bad parameter of a macro");
+				return rpn_fail(c->err, &c->here, E_RPN_PRE,
+						"bad parameter of a macro");
 			}
 			m.params[m.nparams++] = strndup(p, n);
 			p = skip(p + n);
@@ -182,7 +184,8 @@ static int define(struct pre *c, const char *p)
 
 static bool expand(struct pre *c, struct text *out, const char *p);
 
-/* The arguments of a macro's use at p, behind its "("; returns the end, NULL when they do not fit. */
+/* The arguments of a macro's use at p, behind its "("; returns the end, NULL when they do not fit.
+ */
 static const char *arguments(struct macro *m, const char *p, const char **arg, size_t *len)
 {
 	int n = 0, depth = 0;
@@ -240,7 +243,8 @@ static void fill(struct text *out, const struct macro *m, const char **arg, cons
 }
 
 /* Arguments are expanded by themselves first: SUM(SUM(1, 2), 3). */
-static bool expand_arguments(struct pre *c, const struct macro *m, const char **arg, size_t *len, char **own)
+static bool expand_arguments(struct pre *c, const struct macro *m, const char **arg, size_t *len,
+			     char **own)
 {
 	for (int i = 0; i < m->nparams; i++) {
 		struct text t = {0};
@@ -258,7 +262,8 @@ static bool expand_arguments(struct pre *c, const struct macro *m, const char **
 }
 
 /* One use of a macro; returns where the line goes on. */
-static const char *use(struct pre *c, struct text *out, u32 index, const char *p, size_t n, bool *good)
+static const char *use(struct pre *c, struct text *out, u32 index, const char *p, size_t n,
+		       bool *good)
 {
 	struct macro *m = &c->macros[index];
 	const char *arg[PARAMS_MAX + 1] = {0}, *end = p + n;
@@ -274,7 +279,8 @@ static const char *use(struct pre *c, struct text *out, u32 index, const char *p
 		}
 		end = arguments(m, end + 1, arg, len);
 		if (!end) {
-			rpn_fail(c->err, &c->here, E_RPN_PRE, "wrong arguments for macro %s", m->name);
+			rpn_fail(c->err, &c->here, E_RPN_PRE, "wrong arguments for macro %s",
+				 m->name);
 			*good = false;
 			return p + n;
 		}
@@ -379,7 +385,8 @@ static int evaluate(struct pre *c, const char *p, bool *result)
 	free(plain.s);
 	free(expanded.s);
 	*result = v != 0;
-	return good ? 0 : rpn_fail(c->err, &c->here, E_RPN_PRE, "the condition cannot be understood");
+	return good ? 0
+		    : rpn_fail(c->err, &c->here, E_RPN_PRE, "the condition cannot be understood");
 }
 
 static int begin_condition(struct pre *c, bool holds)
@@ -401,8 +408,10 @@ static int conditional(struct pre *c, const char *word, size_t n, const char *p,
 {
 	struct condition *k = c->nconds ? &c->conds[c->nconds - 1] : NULL;
 	bool holds = false, is_if = n == 2 && !memcmp(word, "if", 2);
-	bool ifdef = n == 5 && !memcmp(word, "ifdef", 5), ifndef = n == 6 && !memcmp(word, "ifndef", 6);
-	bool is_elif = n == 4 && !memcmp(word, "elif", 4), is_else = n == 4 && !memcmp(word, "else", 4);
+	bool ifdef = n == 5 && !memcmp(word, "ifdef", 5),
+	     ifndef = n == 6 && !memcmp(word, "ifndef", 6);
+	bool is_elif = n == 4 && !memcmp(word, "elif", 4),
+	     is_else = n == 4 && !memcmp(word, "else", 4);
 	bool endif = n == 5 && !memcmp(word, "endif", 5);
 	int r = 0;
 
@@ -475,8 +484,8 @@ static int include(struct pre *c, const char *p, const char *dir)
 	if (p[1] == '/')
 		snprintf(path, sizeof(path), "%.*s", (int)(end - p - 1), p + 1);
 	else
-		snprintf(path, sizeof(path), "%s/%.*s", *p == '<' ? "/usr/include/dprobes" : dir, (int)(end - p - 1),
-			 p + 1);
+		snprintf(path, sizeof(path), "%s/%.*s", *p == '<' ? "/usr/include/dprobes" : dir,
+			 (int)(end - p - 1), p + 1);
 	f = fopen(path, "re");
 	if (!f)
 		return rpn_fail(c->err, &c->here, E_RPN_FILE, "%.150s: %s", path, strerror(errno));
@@ -529,7 +538,9 @@ static int put_line(struct pre *c, const char *text)
 		bool memory = t.failed;
 
 		free(t.s);
-		return memory ? out_of_memory(c) : c->err ? -dp_error_info(c->err->code)->number : -EINVAL;
+		return memory   ? out_of_memory(c)
+		       : c->err ? -dp_error_info(c->err->code)->number
+				: -EINVAL;
 	}
 	if (s->n == LINES_MAX) {
 		free(t.s);
@@ -551,8 +562,8 @@ static int put_line(struct pre *c, const char *text)
 }
 
 /*
- * The next logical line at p into t: lines that end in a backslash are joined, comments become blanks. Returns the rest, and
- * how many lines were taken.
+ * The next logical line at p into t: lines that end in a backslash are joined, comments become
+ * blanks. Returns the rest, and how many lines were taken.
  */
 static const char *logical_line(const char *p, struct text *t, u32 *lines, bool *in_comment)
 {
@@ -640,7 +651,8 @@ int rpn_preprocess(struct rpn_source *s, const char *text, const char *name, con
 	for (u32 i = 0; i < ndefines && !r; i++) {
 		char line[4096];
 
-		snprintf(line, sizeof(line), "%s %s", defines[i].key, defines[i].value ? defines[i].value : "1");
+		snprintf(line, sizeof(line), "%s %s", defines[i].key,
+			 defines[i].value ? defines[i].value : "1");
 		r = define(&c, line);
 	}
 	if (!r)

@@ -32,7 +32,8 @@ static int quoted_char(const char **p)
 	(*p)++;
 	if (c == 'x' && isxdigit((unsigned char)**p)) {
 		for (c = 0; n < 2 && isxdigit((unsigned char)**p); n++, (*p)++)
-			c = c * 16 + (isdigit((unsigned char)**p) ? **p - '0' : (**p | 32) - 'a' + 10);
+			c = c * 16 +
+			    (isdigit((unsigned char)**p) ? **p - '0' : (**p | 32) - 'a' + 10);
 		return c;
 	}
 	if (c >= '0' && c <= '7') {
@@ -126,8 +127,9 @@ static const struct {
 	const char *text;
 	int level;
 } operators[] = {
-    {"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},  {"&", 5}, {"==", 6}, {"!=", 6}, {"<", 7}, {"<=", 7},
-    {">", 7},  {">=", 7}, {"<<", 8}, {">>", 8}, {"+", 9}, {"-", 9},  {"*", 10}, {"/", 10}, {"%", 10},
+    {"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},  {"&", 5},  {"==", 6},
+    {"!=", 6}, {"<", 7},  {"<=", 7}, {">", 7},  {">=", 7}, {"<<", 8},
+    {">>", 8}, {"+", 9},  {"-", 9},  {"*", 10}, {"/", 10}, {"%", 10},
 };
 
 static bool binary(struct expr *e, int level, s64 *v);
@@ -150,7 +152,10 @@ static bool unary(struct expr *e, s64 *v)
 				return false;
 			e->p = t.at + 1;
 		} else {
-			*v = *t.at == '-' ? (s64)(0 - (u64)*v) : *t.at == '~' ? ~*v : *t.at == '!' ? !*v : *v;
+			*v = *t.at == '-'   ? (s64)(0 - (u64)*v)
+			     : *t.at == '~' ? ~*v
+			     : *t.at == '!' ? !*v
+					    : *v;
 		}
 		e->depth--;
 		return true;
@@ -173,16 +178,36 @@ static bool apply(const char *op, s64 a, s64 b, s64 *v)
 	u64 x = (u64)a, y = (u64)b;
 
 	switch (op[0]) {
-	case '|': *v = wide ? a || b : (a | b); return true;
-	case '&': *v = wide ? a && b : (a & b); return true;
-	case '^': *v = a ^ b; return true;
-	case '=': *v = a == b; return true;
-	case '!': *v = a != b; return true;
-	case '<': *v = op[1] == '<' ? (s64)(y > 63 ? 0 : x << y) : op[1] ? a <= b : a < b; return true;
-	case '>': *v = op[1] == '>' ? (s64)(y > 63 ? 0 : x >> y) : op[1] ? a >= b : a > b; return true;
-	case '+': *v = (s64)(x + y); return true;
-	case '-': *v = (s64)(x - y); return true;
-	case '*': *v = (s64)(x * y); return true;
+	case '|':
+		*v = wide ? a || b : (a | b);
+		return true;
+	case '&':
+		*v = wide ? a && b : (a & b);
+		return true;
+	case '^':
+		*v = a ^ b;
+		return true;
+	case '=':
+		*v = a == b;
+		return true;
+	case '!':
+		*v = a != b;
+		return true;
+	case '<':
+		*v = op[1] == '<' ? (s64)(y > 63 ? 0 : x << y) : op[1] ? a <= b : a < b;
+		return true;
+	case '>':
+		*v = op[1] == '>' ? (s64)(y > 63 ? 0 : x >> y) : op[1] ? a >= b : a > b;
+		return true;
+	case '+':
+		*v = (s64)(x + y);
+		return true;
+	case '-':
+		*v = (s64)(x - y);
+		return true;
+	case '*':
+		*v = (s64)(x * y);
+		return true;
 	default:
 		if (!b)
 			return false;
@@ -204,7 +229,8 @@ static bool binary(struct expr *e, int level, s64 *v)
 		const char *op = NULL;
 
 		for (size_t i = 0; i < DP_ARRAY_SIZE(operators); i++)
-			if (operators[i].level == level && t.kind == RPN_PUNCT && rpn_is(&t, operators[i].text))
+			if (operators[i].level == level && t.kind == RPN_PUNCT &&
+			    rpn_is(&t, operators[i].text))
 				op = operators[i].text;
 		if (!op)
 			return true;
@@ -214,7 +240,8 @@ static bool binary(struct expr *e, int level, s64 *v)
 	}
 }
 
-bool rpn_expression(const char **p, s64 *value, bool (*word)(void *arg, const char **p, s64 *value), void *arg)
+bool rpn_expression(const char **p, s64 *value, bool (*word)(void *arg, const char **p, s64 *value),
+		    void *arg)
 {
 	struct expr e = {*p, word, arg, 0};
 	bool good = binary(&e, 1, value);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Whole probe programs: from files, chosen by group and type, back to text, into objects and out of them. */
+/* Whole probe programs: from files, chosen by group and type, back to text, into objects and out of
+ * them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,8 @@
 #define MAGIC "DPPF\r\n\032"
 #define VERSION 1u
 
-int dp_rpn_read(struct dp_rpn_unit *u, const char *path, const struct dp_rpn_define *defines, u32 ndefines,
-		struct dp_error *err)
+int dp_rpn_read(struct dp_rpn_unit *u, const char *path, const struct dp_rpn_define *defines,
+		u32 ndefines, struct dp_error *err)
 {
 	bool is_stdin = !strcmp(path, "-");
 	FILE *f = is_stdin ? stdin : fopen(path, "re");
@@ -26,7 +27,8 @@ int dp_rpn_read(struct dp_rpn_unit *u, const char *path, const struct dp_rpn_def
 	if (!r) {
 		n = fread(all, 1, FILE_MAX_BYTES + 1, f);
 		if (ferror(f) || n > FILE_MAX_BYTES)
-			r = dp_fail(err, E_RPN_FILE, "%.150s: %s", path, ferror(f) ? strerror(errno) : "too large");
+			r = dp_fail(err, E_RPN_FILE, "%.150s: %s", path,
+				    ferror(f) ? strerror(errno) : "too large");
 		else if (memchr(all, '\0', n))
 			r = dp_fail(err, E_RPN_FILE, "%.150s: not a text", path);
 	}
@@ -35,7 +37,8 @@ int dp_rpn_read(struct dp_rpn_unit *u, const char *path, const struct dp_rpn_def
 		slash = strrchr(dir, '/');
 		if (slash)
 			*slash = '\0';
-		r = dp_rpn_parse(u, all, is_stdin ? "standard input" : path, slash ? dir : ".", defines, ndefines, err);
+		r = dp_rpn_parse(u, all, is_stdin ? "standard input" : path, slash ? dir : ".",
+				 defines, ndefines, err);
 	}
 	if (f && !is_stdin)
 		fclose(f);
@@ -83,14 +86,16 @@ static bool in_list(const char *list, u32 v, bool *good)
 	return found;
 }
 
-int dp_rpn_select(struct dp_rpn_unit *u, const char *groups, const char *types, struct dp_error *err)
+int dp_rpn_select(struct dp_rpn_unit *u, const char *groups, const char *types,
+		  struct dp_error *err)
 {
 	bool good = true;
 	u32 kept = 0;
 
 	for (u32 i = 0; i < u->nprobes; i++) {
 		struct dp_rpn_probe *p = &u->probes[i];
-		bool keep = (!groups || in_list(groups, p->group, &good)) & (!types || in_list(types, p->type, &good));
+		bool keep = (!groups || in_list(groups, p->group, &good)) &
+			    (!types || in_list(types, p->type, &good));
 
 		if (!keep) {
 			dp_program_free(&p->prog);
@@ -103,8 +108,8 @@ int dp_rpn_select(struct dp_rpn_unit *u, const char *groups, const char *types, 
 	}
 	u->nprobes = kept;
 	if (!good)
-		return dp_fail(err, E_RPN_VALUE, "'%.60s' or '%.60s' is not a list", groups ? groups : "",
-			       types ? types : "");
+		return dp_fail(err, E_RPN_VALUE, "'%.60s' or '%.60s' is not a list",
+			       groups ? groups : "", types ? types : "");
 	return kept ? 0 : dp_fail(err, E_RPN_NONE, "%.100s", u->name);
 }
 
@@ -134,7 +139,8 @@ static void list_code(const struct dp_rpn_probe *p, FILE *out)
 	struct dp_op_view op;
 	char line[1200], *text;
 
-	for (u32 at = 0; at < p->prog.len && !dp_op_decode(p->prog.code, p->prog.len, at, &op); at += op.len) {
+	for (u32 at = 0; at < p->prog.len && !dp_op_decode(p->prog.code, p->prog.len, at, &op);
+	     at += op.len) {
 		struct dp_program one = {.code = (u8 *)p->prog.code + at, .len = op.len};
 		const struct dp_rpn_reloc *r;
 
@@ -151,9 +157,11 @@ static void list_code(const struct dp_rpn_probe *p, FILE *out)
 		text = line + strspn(line, " 0123456789");
 		for (u32 k = 0; op.info->operands[k]; k++)
 			if (op.info->operands[k] == DP_KIND_JUMP) {
-				char *label = strrchr(text, 'L'); /* relative to this one instruction */
+				char *label =
+				    strrchr(text, 'L'); /* relative to this one instruction */
 
-				snprintf(label, sizeof(line) - (size_t)(label - line), "L%lld\n", (long long)op.v[k]);
+				snprintf(label, sizeof(line) - (size_t)(label - line), "L%lld\n",
+					 (long long)op.v[k]);
 			}
 		fprintf(out, "\t%s", text);
 	}
@@ -185,9 +193,11 @@ static void list_probe(const struct dp_rpn_unit *u, const struct dp_rpn_probe *p
 	const struct dp_rpn_params *r = &p->prog.rpn;
 
 	if (p->place == DP_RPN_SYMBOL)
-		list_name(out, "\noffset", p->symbol, strpbrk(p->symbol, " \t+-;'\"\\") || !begins_word(p->symbol[0]));
+		list_name(out, "\noffset", p->symbol,
+			  strpbrk(p->symbol, " \t+-;'\"\\") || !begins_word(p->symbol[0]));
 	else
-		fprintf(out, "\n%s = 0x%llx", p->place == DP_RPN_OFFSET ? "offset" : "address", (unsigned long long)p->offset);
+		fprintf(out, "\n%s = 0x%llx", p->place == DP_RPN_OFFSET ? "offset" : "address",
+			(unsigned long long)p->offset);
 	if (p->place == DP_RPN_SYMBOL && p->offset)
 		fprintf(out, "%+lld", (long long)p->offset);
 	fputc('\n', out);
@@ -237,7 +247,8 @@ void dp_rpn_list(const struct dp_rpn_unit *u, FILE *out)
 		list_probe(u, &u->probes[i], out);
 }
 
-/* ---- objects: magic, version, then fixed structs and the bytes behind them; native byte order ---- */
+/* ---- objects: magic, version, then fixed structs and the bytes behind them; native byte order
+ * ---- */
 
 struct object_head {
 	char magic[8];
@@ -260,8 +271,14 @@ struct object_probe {
 
 int dp_rpn_save(const struct dp_rpn_unit *u, void **bytes, size_t *size, struct dp_error *err)
 {
-	struct object_head head = {.magic = MAGIC, .version = VERSION, .modtype = u->modtype, .major = u->major,
-				   .id = u->id, .nlocals = u->nlocals, .nglobals = u->nglobals, .nprobes = u->nprobes};
+	struct object_head head = {.magic = MAGIC,
+				   .version = VERSION,
+				   .modtype = u->modtype,
+				   .major = u->major,
+				   .id = u->id,
+				   .nlocals = u->nlocals,
+				   .nglobals = u->nglobals,
+				   .nprobes = u->nprobes};
 	char *buf = NULL;
 	FILE *f = open_memstream(&buf, size);
 
@@ -275,11 +292,23 @@ int dp_rpn_save(const struct dp_rpn_unit *u, void **bytes, size_t *size, struct 
 	for (u32 i = 0; i < u->nprobes; i++) {
 		const struct dp_rpn_probe *p = &u->probes[i];
 		const struct dp_rpn_params *r = &p->prog.rpn;
-		struct object_probe o = {.offset = p->offset, .pass = r->pass, .max = r->max, .place = p->place,
-					 .len = p->prog.len, .nrelocs = p->nrelocs, .line = p->line,
-					 .ex_mask = r->ex_mask, .heap = r->heap, .ex_logmax = r->ex_logmax,
-					 .major = r->major, .minor = r->minor, .group = p->group, .type = p->type,
-					 .at_return = p->at_return, .has_opcode = p->has_opcode, .opcode = p->opcode,
+		struct object_probe o = {.offset = p->offset,
+					 .pass = r->pass,
+					 .max = r->max,
+					 .place = p->place,
+					 .len = p->prog.len,
+					 .nrelocs = p->nrelocs,
+					 .line = p->line,
+					 .ex_mask = r->ex_mask,
+					 .heap = r->heap,
+					 .ex_logmax = r->ex_logmax,
+					 .major = r->major,
+					 .minor = r->minor,
+					 .group = p->group,
+					 .type = p->type,
+					 .at_return = p->at_return,
+					 .has_opcode = p->has_opcode,
+					 .opcode = p->opcode,
 					 .logonfault = p->logonfault};
 
 		memcpy(o.symbol, p->symbol, sizeof(o.symbol));
@@ -327,8 +356,9 @@ static bool load_probe(struct reader *r, struct dp_rpn_probe *p, const struct ob
 {
 	struct object_probe o;
 
-	if (!take(r, &o, sizeof(o)) || !is_text(o.symbol, sizeof(o.symbol)) || !o.len || o.len > DP_CODE_MAX ||
-	    o.nrelocs > o.len || o.place > DP_RPN_ADDRESS || r->left < o.len + o.nrelocs * sizeof(*p->relocs))
+	if (!take(r, &o, sizeof(o)) || !is_text(o.symbol, sizeof(o.symbol)) || !o.len ||
+	    o.len > DP_CODE_MAX || o.nrelocs > o.len || o.place > DP_RPN_ADDRESS ||
+	    r->left < o.len + o.nrelocs * sizeof(*p->relocs))
 		return false;
 	memcpy(p->symbol, o.symbol, sizeof(p->symbol));
 	p->place = (enum dp_rpn_place)o.place;
@@ -340,10 +370,18 @@ static bool load_probe(struct reader *r, struct dp_rpn_probe *p, const struct ob
 	p->group = o.group;
 	p->type = o.type;
 	p->line = o.line;
-	p->prog = (struct dp_program){.len = o.len, .jmpmax = head->jmpmax, .logmax = head->logmax,
-				      .nlocals = (u16)head->nlocals, .nglobals = (u16)head->nglobals,
-				      .rpn = {.ex_mask = o.ex_mask | DP_RPN, .heap = o.heap, .ex_logmax = o.ex_logmax,
-					      .major = o.major, .minor = o.minor, .pass = o.pass, .max = o.max}};
+	p->prog = (struct dp_program){.len = o.len,
+				      .jmpmax = head->jmpmax,
+				      .logmax = head->logmax,
+				      .nlocals = (u16)head->nlocals,
+				      .nglobals = (u16)head->nglobals,
+				      .rpn = {.ex_mask = o.ex_mask | DP_RPN,
+					      .heap = o.heap,
+					      .ex_logmax = o.ex_logmax,
+					      .major = o.major,
+					      .minor = o.minor,
+					      .pass = o.pass,
+					      .max = o.max}};
 	p->prog.code = dp_alloc(o.len);
 	p->relocs = calloc(o.nrelocs + 1, sizeof(*p->relocs));
 	if (!p->prog.code || !p->relocs || !take(r, p->prog.code, o.len) ||
@@ -356,7 +394,8 @@ static bool load_probe(struct reader *r, struct dp_rpn_probe *p, const struct ob
 		/* Only the constant of a push may be changed by an address. */
 		if (!is_text(p->relocs[i].symbol, DP_RPN_NAME_MAX) || !p->relocs[i].at ||
 		    p->relocs[i].at > o.len - DP_MIN(o.len, 8u) ||
-		    dp_op_decode(p->prog.code, o.len, p->relocs[i].at - 1, &op) || op.opcode != DP_OP_PUSH_D)
+		    dp_op_decode(p->prog.code, o.len, p->relocs[i].at - 1, &op) ||
+		    op.opcode != DP_OP_PUSH_D)
 			return false;
 	}
 	return true;
@@ -373,10 +412,12 @@ int dp_rpn_load(struct dp_rpn_unit *u, const void *bytes, size_t size, struct dp
 	if (!take(&r, &head, sizeof(head)) || memcmp(head.magic, MAGIC, sizeof(head.magic)))
 		return dp_fail(err, E_RPN_OBJECT, "it does not begin as one");
 	if (head.version != VERSION)
-		return dp_fail(err, E_RPN_OBJECT, "version %u, this command knows %u", head.version, VERSION);
+		return dp_fail(err, E_RPN_OBJECT, "version %u, this command knows %u", head.version,
+			       VERSION);
 	if (head.size != size || !is_text(head.name, sizeof(head.name)) || !head.name[0] ||
-	    !is_text(head.build_id, sizeof(head.build_id)) || head.modtype > DP_RPN_KMOD || !head.nprobes ||
-	    head.nprobes > DP_RPN_PROBES_MAX || head.nlocals > DP_LOCALS_MAX || head.nglobals > DP_LOCALS_MAX)
+	    !is_text(head.build_id, sizeof(head.build_id)) || head.modtype > DP_RPN_KMOD ||
+	    !head.nprobes || head.nprobes > DP_RPN_PROBES_MAX || head.nlocals > DP_LOCALS_MAX ||
+	    head.nglobals > DP_LOCALS_MAX)
 		return dp_fail(err, E_RPN_OBJECT, "its head is damaged");
 	memcpy(u->name, head.name, sizeof(u->name));
 	memcpy(u->build_id, head.build_id, sizeof(u->build_id));
@@ -391,7 +432,8 @@ int dp_rpn_load(struct dp_rpn_unit *u, const void *bytes, size_t size, struct dp
 		u->nprobes++;
 		good = load_probe(&r, &u->probes[i], &head);
 	}
-	ret = good && !r.left ? dp_rpn_verify(u, err) : dp_fail(err, E_RPN_OBJECT, "a probe of it is damaged");
+	ret = good && !r.left ? dp_rpn_verify(u, err)
+			      : dp_fail(err, E_RPN_OBJECT, "a probe of it is damaged");
 	if (ret)
 		dp_rpn_free(u);
 	return ret;
