@@ -140,14 +140,14 @@ static u32 bad_address(struct dp_hit *h, u64 addr)
 
 u32 dp_rpn_log_str(struct dp_hit *h, u64 len, u64 addr)
 {
-	u8 *chunk = (u8 *)h->vm->scratch;
+	u8 chunk[256]; /* not the scratch memory, which may hold a text of the program */
 	u32 most, done = 0;
 
 	if (room(h) < PREFIX)
 		return overflow(h);
 	most = (u32)DP_MIN(len, (u64)(room(h) - PREFIX));
 	while (done < most) {
-		u32 want = DP_MIN(most - done, (u32)sizeof(h->vm->scratch) - 1);
+		u32 want = DP_MIN(most - done, (u32)sizeof(chunk) - 1);
 		int n = dp_hit_read_str(h, (char *)chunk, addr + done, want + 1);
 
 		if (n < 0 && !done)
