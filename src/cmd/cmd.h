@@ -24,6 +24,17 @@ int cmd_verify(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_load(int argc, char **argv);
+int cmd_insert(int argc, char **argv);
+int cmd_remove(int argc, char **argv);
+int cmd_query(int argc, char **argv);
+int cmd_vars(int argc, char **argv);
+int cmd_build(int argc, char **argv);
+int cmd_apply(int argc, char **argv);
+int cmd_log(int argc, char **argv);
+int cmd_driver(int argc, char **argv);
+
+/* The command line of Dynamic Probes: argv[1] is an option. */
+int cmd_probes(int argc, char **argv);
 
 /* ---- options ---- */
 

@@ -18,6 +18,13 @@ static const struct subcommand {
     {"verify", cmd_verify, "compare the code of a process with its files"},
     {"list", cmd_list, "show the probes that a process has set in itself"},
     {"load", cmd_load, "start a program with a probe module in it"},
+    {"insert", cmd_insert, "put the probes of a probe program (.rpn) in place, and keep them there"},
+    {"remove", cmd_remove, "take inserted probes out"},
+    {"query", cmd_query, "show what is inserted"},
+    {"vars", cmd_vars, "show or reset the variables of inserted programs"},
+    {"log", cmd_log, "show what inserted programs have logged"},
+    {"build", cmd_build, "assemble a probe program into an object (.ppdf)"},
+    {"apply", cmd_apply, "insert an object"},
     {"explain", cmd_explain, "tell what an error code means"},
 };
 
@@ -88,9 +95,13 @@ int main(int argc, char **argv)
 		print_help();
 		return finish(CMD_OK);
 	}
-	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V") || !strcmp(argv[1], "-v")) {
 		printf("dprobes %s\n", DP_VERSION);
 		return finish(CMD_OK);
 	}
+	if (!strcmp(argv[1], "driver"))
+		return cmd_driver(argc - 1, argv + 1);
+	if (argv[1][0] == '-' && strspn(argv[1], "-") <= 2 && argv[1][strspn(argv[1], "-")])
+		return finish(cmd_probes(argc, argv));
 	return unknown_subcommand(argv[1]);
 }

@@ -193,6 +193,7 @@ static enum dp_count commit(struct dp_hit *h, struct dp_slot_head *slot, u32 eve
 static void run_probe(struct dp_hit *h, struct dp_slot_head *slot, const struct dp_probe_rt *probe)
 {
 	enum dp_count outcome = DP_COUNT_FILTERED;
+	enum dp_run_result result;
 
 	h->prog = &probe->prog;
 	h->flags = probe->flags;
@@ -200,13 +201,19 @@ static void run_probe(struct dp_hit *h, struct dp_slot_head *slot, const struct 
 	h->rec_flags = 0;
 	h->faults = 0;
 	h->exceptions = 0;
-	if (dp_vm_run(h) == DP_RUN_LOG)
+	result = dp_vm_run(h);
+	if (result == DP_RUN_LOG)
 		outcome = commit(h, slot, probe->event);
+	else if (result == DP_RUN_PASSED)
+		outcome = DP_COUNT_PASSED;
 	count(slot, h->ctl, probe->event, outcome);
 	if (__builtin_expect(h->faults, 0))
 		count(slot, h->ctl, probe->event, DP_COUNT_FAULTS);
 	if (__builtin_expect(h->exceptions, 0))
 		count(slot, h->ctl, probe->event, DP_COUNT_EXCEPTIONS);
+	/* A record beside the one that counts. */
+	if (__builtin_expect(h->prog->ex_mask, 0) && result != DP_RUN_PASSED && dp_vm_trace(h))
+		commit(h, slot, probe->event);
 }
 
 /* Returns whether the frame must be left through ip and sp. */

@@ -39,6 +39,17 @@ struct dp_record { /* 8-byte aligned in the ring; payload follows */
 #define DP_REC_FAULTED 0x1   /* an argument could not be read; its field holds the fault marker */
 #define DP_REC_TRUNCATED 0x2 /* payload shortened to the log budget */
 #define DP_REC_PAD 0x4	     /* filler, no record */
+#define DP_REC_RPN 0x8	     /* the payload begins with struct dp_rpn_head */
+#define DP_REC_TRACE 0x10    /* and then comes a stack trace */
+#define DP_REC_EXIT 0x20     /* the program asked for a core dump */
+
+struct dp_rpn_head { /* begins the payload of records that RPN programs log */
+	u16 major, minor;
+	u16 cs, ss;
+	u32 pid;
+	u32 pad;     /* bytes behind the last item, since records have whole words */
+	u64 ip, sp;
+};
 
 /* Outcomes of one hit. hits = sum of these; faults and exceptions are counted beside it. */
 enum dp_count {
@@ -99,7 +110,21 @@ struct dp_code_rt {  /* one verified program, as the interpreter wants it */
 	u64 globals;
 	u32 nglobals;
 	u32 ex_mask;
+	/* RPN programs only, those with an ex_mask: */
+	u64 gate;    /* address of the count of hits, shared; 0: none */
+	u64 pass;    /* hits to pass over first, then */
+	u64 max;     /* hits that may run */
+	u32 heap;    /* bytes allocated at one time */
+	u32 ex_logmax;
+	u16 major, minor;
+	u32 pad;
 };
+
+/* In ex_mask, above the exceptions. */
+#define DP_RPN 0x80000000u	    /* always set in RPN programs */
+#define DP_RPN_AUTOTRACE 0x40000000u /* a stack trace at every exception */
+
+#define DP_GATE_REMOVED (1ull << 63) /* in the count of hits: the program has removed its probe */
 
 #define DP_PROBE_ENABLED 0x1
 #define DP_PROBE_RETURN 0x2 /* at a function's exit: the return address is at the stack pointer */
@@ -135,6 +160,10 @@ struct dp_redirect { /* where a program counter found on a patched byte belongs;
 #define DP_SLOT_PROBES 16	    /* slots that a thread may try before its hit is missed */
 #define DP_VM_STACK 1024
 #define DP_VM_CALLS 32
+#define DP_VM_CALLS_TOTAL 65535	  /* calls in one run: what bounds recursion that branches */
+#define DP_VM_HANDLED 256	  /* exceptions that handlers may take in one run */
+#define DP_HEAP_MAX 16384
+#define DP_EX_LOG_MAX 1024
 
 struct dp_vm; /* machine state, src/hit/vm.h */
 
@@ -168,6 +197,7 @@ struct dp_slot_head { /* at DP_SLOT_HEAD from the slot's start */
 #define DP_CAP_SIGALTSTACK 0x10
 #define DP_CAP_TIDOFF 0x20  /* the thread id stands at thread pointer + tid_off */
 #define DP_CAP_PROBE_READ 0x40 /* rt_sigprocmask may be used to test whether memory is readable */
+#define DP_CAP_DUMP 0x80       /* no filter of system calls is in force */
 
 struct dp_range {
 	u64 lo, hi;

@@ -8,6 +8,14 @@
 
 #define SYS_RT_SIGPROCMASK 14
 #define SYS_PRCTL 157
+#define SYS_CLONE 56
+#define SYS_WAIT4 61
+#define SYS_KILL 62
+#define SYS_GETPID 39
+#define SYS_RT_SIGACTION 13
+#define SYS_FUTEX 202
+#define SYS_EXIT_GROUP 231
+#define SYS_PRLIMIT64 302
 #define SYS_PROCESS_VM_READV 310
 #define SYS_PROCESS_VM_WRITEV 311
 #define PR_GET_NAME 16
@@ -154,4 +162,114 @@ void dp_hit_comm(struct dp_hit *h, char *dst16)
 	(void)h;
 	if (dp_syscall(SYS_PRCTL, PR_GET_NAME, (u64)dst16, 0, 0, 0, 0) < 0)
 		dst16[0] = '\0';
+}
+
+bool dp_hit_writable(struct dp_hit *h, u64 addr)
+{
+	u64 page = h->regs->sp & ~(PAGE - 1);
+	u32 nobody = 0;
+
+	if (addr >= h->ctl->region_lo && addr < h->ctl->region_hi)
+		return false;
+	if (addr - page < PAGE)
+		return true;
+	/*
+	 * Writing a byte back would undo what another thread writes meanwhile. The kernel adds nothing to the word
+	 * instead, in one step (FUTEX_WAKE_OP, private), and wakes nobody on the first address.
+	 */
+	return dp_syscall(SYS_FUTEX, (u64)&nobody, 5 | 128, 0, 0, addr & ~3ull, 1u << 28) != -EFAULT;
+}
+
+/* A child that inherited its probes has another id than the control block says. */
+u32 dp_hit_pid(struct dp_hit *h)
+{
+	if (h->tid == h->ctl->pid || !(h->ctl->caps & DP_CAP_GETTID))
+		return h->ctl->pid;
+	return (u32)dp_syscall(SYS_GETPID, 0, 0, 0, 0, 0, 0);
+}
+
+u32 dp_hit_cpu(struct dp_hit *h)
+{
+	u32 lo, hi, aux;
+	u64 id;
+
+	if (h->ctl->caps & DP_CAP_RDPID) {
+		__asm__ volatile("rdpid %0" : "=r"(id));
+		return (u32)id & 0xfff;
+	}
+	__asm__ volatile("rdtscp" : "=a"(lo), "=d"(hi), "=c"(aux));
+	return aux & 0xfff;
+}
+
+/* Nothing of the hit path touches these registers, so they are still the program's. */
+void dp_hit_fxsave(struct dp_hit *h, void *area512)
+{
+	(void)h;
+	__asm__ volatile("fxsave64 %0" : "=m"(*(u8(*)[512])area512));
+}
+
+u64 dp_hit_segment(struct dp_hit *h, u32 which)
+{
+	u64 v = 0;
+
+	(void)h;
+	switch (which) {
+	case 0:
+		__asm__("mov %%ds, %0" : "=r"(v));
+		break;
+	case 1:
+		__asm__("mov %%es, %0" : "=r"(v));
+		break;
+	case 2:
+		__asm__("mov %%fs, %0" : "=r"(v));
+		break;
+	case 3:
+		__asm__("mov %%gs, %0" : "=r"(v));
+		break;
+	case 4:
+		__asm__("rdfsbase %0" : "=r"(v));
+		break;
+	default:
+		__asm__("rdgsbase %0" : "=r"(v));
+	}
+	return which < 4 ? v & 0xffff : v;
+}
+
+void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4])
+{
+	(void)h;
+	__asm__ volatile("cpuid" : "=a"(abcd[0]), "=b"(abcd[1]), "=c"(abcd[2]), "=d"(abcd[3]) : "a"(leaf), "c"(0));
+}
+
+/* In the copy: die of SIGABRT, with a core as large as is allowed. Does not return. */
+static void die_with_core(void)
+{
+	u64 limits[2], by_default[4] = {0}, none = 0;
+
+	if (!dp_syscall(SYS_PRLIMIT64, 0, 4 /* RLIMIT_CORE */, 0, (u64)limits, 0, 0)) {
+		limits[0] = limits[1];
+		dp_syscall(SYS_PRLIMIT64, 0, 4, (u64)limits, 0, 0, 0);
+	}
+	dp_syscall(SYS_RT_SIGACTION, 6, (u64)by_default, 0, 8, 0, 0);
+	dp_syscall(SYS_RT_SIGPROCMASK, 2, (u64)&none, 0, 8, 0, 0);
+	dp_syscall(SYS_KILL, (u64)dp_syscall(SYS_GETPID, 0, 0, 0, 0, 0, 0), 6, 0, 0, 0, 0);
+	for (;;)
+		dp_syscall(SYS_EXIT_GROUP, 1, 0, 0, 0, 0, 0);
+}
+
+/*
+ * A copy of the process dies for it. The copy ends without a signal to the program, and only a wait for children of that kind
+ * sees it. The thread stands still until the core is written.
+ */
+void dp_hit_dump(struct dp_hit *h)
+{
+	s64 pid;
+
+	if (!(h->ctl->caps & DP_CAP_DUMP))
+		return;
+	pid = dp_syscall(SYS_CLONE, 0, 0, 0, 0, 0, 0);
+	if (pid == 0)
+		die_with_core();
+	while (pid > 0 && dp_syscall(SYS_WAIT4, (u64)pid, 0, 0x40000000 /* __WALL */, 0, 0, 0) == -EINTR)
+		;
 }

@@ -8,8 +8,7 @@
  * One block for each line of opcodes.def, in its order; the stack index wraps, so that no depth of
  * the stack can leave it.
  */
-#include "hit/vm.h"
-#include "program/opcode.h"
+#include "hit/rpn.h"
 
 #define DP_NOINLINE __attribute__((noinline))
 #define DP_UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -297,8 +296,70 @@ static inline u64 new_value(u32 slot, u64 old, u64 v)
 	NEXT;                                                                                      \
 	}
 
-/* Stop with what was logged. Handlers and masks of exceptions belong here. */
-#define RAISE(code, parm1, parm2) goto exception
+/* What follows is for the program to say (RPN), or the end. */
+#define RAISE(what, p1, p2)                                                                        \
+	do {                                                                                       \
+		h->vm->rpn.parm1 = (p1);                                                           \
+		h->vm->rpn.parm2 = (p2);                                                           \
+		h->vm->rpn.code = (what);                                                          \
+		goto exception;                                                                    \
+	} while (0)
+
+/* Raise what a function of rpn.h returned; the parameters are in the state already. */
+#define TRY(call)                                                                                  \
+	do {                                                                                       \
+		u32 code_ = (call);                                                                \
+		if (DP_UNLIKELY(code_)) {                                                          \
+			h->vm->rpn.code = code_;                                                   \
+			goto exception;                                                            \
+		}                                                                                  \
+	} while (0)
+
+/* Log items take their operands off the stack first: the program may go on after an overflow. */
+#define LOG_ITEM(id, words, call)                                                                  \
+	OP(id)                                                                                     \
+	u64 x = TOP(1), y = TOP(0);                                                                \
+	DROP(words);                                                                               \
+	TRY(call);                                                                                 \
+	END
+
+/* Words relative to BASE (the stack's base or its top), index from the code or from the stack. */
+#define RELATIVE(which, BASE)                                                                      \
+	OP(PUSH_##which##_S) u32 i = (u32)TOP(0); DROP(1); u64 v = stack[((BASE) + i) & (DP_VM_STACK - 1)];\
+	PUSH(v); END                                                                               \
+	OP(POP_##which##_S) u64 v = TOP(0); u32 i = (u32)TOP(1); DROP(2);                          \
+	stack[((BASE) + i) & (DP_VM_STACK - 1)] = v; END                                           \
+	OP(COPY_##which##_S) u32 i = (u32)TOP(0); DROP(1);                                         \
+	stack[((BASE) + i) & (DP_VM_STACK - 1)] = TOP(0); END                                      \
+	OP(PUSH_##which) u64 v = stack[((BASE) + (u32)a->i) & (DP_VM_STACK - 1)]; PUSH(v); END     \
+	OP(POP_##which) u64 v = TOP(0); DROP(1);                                                   \
+	stack[((BASE) + (u32)a->i) & (DP_VM_STACK - 1)] = v; END                                   \
+	OP(COPY_##which) stack[((BASE) + (u32)a->i) & (DP_VM_STACK - 1)] = TOP(0); END
+
+#define PUSH_HEAP(id, type)                                                                        \
+	OP(id)                                                                                     \
+	const type *p = (const type *)dp_rpn_heap(h, TOP(1), TOP(0), a->n * sizeof(type));         \
+	if (DP_UNLIKELY(!p))                                                                       \
+		goto exception;                                                                    \
+	DROP(2);                                                                                   \
+	for (u32 i = 0; i < a->n; i++)                                                             \
+		PUSH(p[i]);                                                                        \
+	END
+
+#define POP_HEAP(id, type)                                                                         \
+	OP(id)                                                                                     \
+	type *p = (type *)dp_rpn_heap(h, TOP(1), TOP(0), a->n * sizeof(type));                     \
+	if (DP_UNLIKELY(!p))                                                                       \
+		goto exception;                                                                    \
+	DROP(2);                                                                                   \
+	for (u32 i = a->n; i-- > 0; DROP(1))                                                       \
+		p[i] = (type)TOP(0);                                                               \
+	END
+
+/* What only the host in the kernel has; the verifier lets none of these pass elsewhere. */
+#define KERNEL_ONLY(id) OP(id) goto op_ILLEGAL; }
+
+#define OFFSET_HERE ((u32)(pc - (const u8 *)h->prog->code))
 
 #define COUNT_JUMP                                                                                 \
 	do {                                                                                       \
@@ -348,19 +409,19 @@ static inline u64 new_value(u32 slot, u64 old, u64 v)
 /* The ten ways to touch a variable. V: address of the array, N: its length. */
 #define VARIABLES(kind, V, N, which)                                                               \
 	OP(PUSH_##kind) PUSH(V[a->i]); END                                                         \
-	OP(PUSH_##kind##_S) INDEX(TOP(0), N, which); TOP(0) = V[TOP(0)]; END                       \
+	OP(PUSH_##kind##_S) CHECK_INDEX(TOP(0), N, which); TOP(0) = V[TOP(0)]; END                       \
 	OP(POP_##kind) V[a->i] = TOP(0); DROP(1); END                                              \
-	OP(POP_##kind##_S) INDEX(TOP(1), N, which); V[TOP(1)] = TOP(0); DROP(2); END               \
+	OP(POP_##kind##_S) CHECK_INDEX(TOP(1), N, which); V[TOP(1)] = TOP(0); DROP(2); END               \
 	OP(MOVE_##kind) V[a->i] = TOP(0); END                                                      \
-	OP(MOVE_##kind##_S) INDEX(TOP(0), N, which); V[TOP(0)] = TOP(1); DROP(1); END              \
+	OP(MOVE_##kind##_S) CHECK_INDEX(TOP(0), N, which); V[TOP(0)] = TOP(1); DROP(1); END              \
 	OP(INC_##kind) __atomic_fetch_add(&V[a->i], 1, __ATOMIC_RELAXED); END                      \
-	OP(INC_##kind##_S) INDEX(TOP(0), N, which);                                                \
+	OP(INC_##kind##_S) CHECK_INDEX(TOP(0), N, which);                                                \
 	__atomic_fetch_add(&V[TOP(0)], 1, __ATOMIC_RELAXED); DROP(1); END                          \
 	OP(DEC_##kind) __atomic_fetch_sub(&V[a->i], 1, __ATOMIC_RELAXED); END                      \
-	OP(DEC_##kind##_S) INDEX(TOP(0), N, which);                                                \
+	OP(DEC_##kind##_S) CHECK_INDEX(TOP(0), N, which);                                                \
 	__atomic_fetch_sub(&V[TOP(0)], 1, __ATOMIC_RELAXED); DROP(1); END
 
-#define INDEX(i, n, which)                                                                         \
+#define CHECK_INDEX(i, n, which)                                                                         \
 	do {                                                                                       \
 		if (DP_UNLIKELY((i) >= (n)))                                                       \
 			RAISE(DP_EX_INVALID_OPERAND, which, i);                                    \
@@ -482,8 +543,48 @@ op_PREFIX:
 	if (--TOP(0))
 		pc += a->to;
 	END
-	OP(ABORT) goto filtered; }
-	OP(EXIT) return DP_RUN_LOG; }
+	OP(CALL)
+	TRY(dp_rpn_call(h, (u32)(OFFSET_HERE + a->to), OFFSET_HERE));
+	pc += a->to;
+	END
+	OP(RET)
+	TRY(dp_rpn_ret(h));
+	pc = (const u8 *)h->prog->code + h->vm->rpn.next;
+	END
+	OP(ABORT) h->vm->rpn.trace_len = 0; goto filtered; }
+	OP(REMOVE)
+	if (h->prog->gate)
+		__atomic_fetch_or((u64 *)h->prog->gate, DP_GATE_REMOVED, __ATOMIC_RELAXED);
+	goto stop;
+	}
+	OP(EXIT) goto stop; }
+	OP(EXIT_TO)
+	h->rec_flags |= DP_REC_EXIT;
+	dp_hit_dump(h);
+	goto stop;
+	}
+
+	/* ---- logging ---- */
+	OP(SETMIN) dp_rpn_head(h)->minor = a->n; END
+	OP(SETMIN_S) dp_rpn_head(h)->minor = (u16)TOP(0); DROP(1); END
+	OP(SETMAJ) dp_rpn_head(h)->major = a->n; END
+	OP(SETMAJ_S) dp_rpn_head(h)->major = (u16)TOP(0); DROP(1); END
+	LOG_ITEM(LOG_STR, 2, dp_rpn_log_str(h, x, y))
+	LOG_ITEM(LOG_MRF, 2, dp_rpn_log_mrf(h, x, y))
+	OP(LOG)
+	DROP(a->n);
+	TRY(dp_rpn_log_stack(h, sp - a->n, a->n, -1));
+	END
+	OP(LOG_S)
+	u64 n = TOP(0);
+	DROP(1 + (u32)n);
+	TRY(dp_rpn_log_stack(h, sp - (u32)n, n, DP_TOKEN_WORDS));
+	END
+	LOG_ITEM(LOG_LV, 2, dp_rpn_log_vars(h, x, y, DP_TOKEN_LOCALS))
+	LOG_ITEM(LOG_GV, 2, dp_rpn_log_vars(h, x, y, DP_TOKEN_GLOBALS))
+	OP(PUSH_LP) PUSH(dp_rpn_position(h)); END
+	OP(PUSH_PLP) PUSH(h->vm->rpn.plp); END
+	OP(POP_LP) TRY(dp_rpn_go_back(h, TOP(0))); DROP(1); END
 
 	/* ---- variables ---- */
 	VARIABLES(GV, GLOBALS, h->prog->nglobals, DP_BAD_GLOBAL)
@@ -549,6 +650,12 @@ op_PREFIX:
 		PUSH(x);
 	END
 	OP(ROS) DROP(a->n); END
+	RELATIVE(SBP, h->vm->rpn.base)
+	RELATIVE(TSP, sp)
+	OP(SAVE_SBP) PUSH(h->vm->rpn.base); END
+	OP(RESTORE_SBP) h->vm->rpn.base = (u32)TOP(0); DROP(1); END
+	OP(SAVE_TSP) u32 was = sp; PUSH(was); END
+	OP(RESTORE_TSP) sp = (u32)TOP(0); END
 
 	/* ---- registers and the like ---- */
 	OP(PUSH_R) PUSH(r[slot_of[a->reg]]); END
@@ -557,8 +664,16 @@ op_PREFIX:
 	r[slot] = new_value(slot, r[slot], TOP(0));
 	DROP(1);
 	END
+	OP(PUSH_U) PUSH(r[slot_of[a->reg]]); END
+	OP(POP_U)
+	u32 slot = slot_of[a->reg];
+	r[slot] = new_value(slot, r[slot], TOP(0));
+	DROP(1);
+	END
 	OP(PUSH_D) PUSH(a->c); END
-	OP(PUSH_PID) PUSH(h->ctl->pid); END
+	KERNEL_ONLY(PUSH_TASK)
+	OP(PUSH_PID) PUSH(dp_hit_pid(h)); END
+	OP(PUSH_PROCID) PUSH(dp_hit_cpu(h)); END
 	OP(PUSH_WID) PUSH(-64ull); END
 
 	/* ---- memory ---- */
@@ -574,6 +689,52 @@ op_PREFIX:
 	u8 byte;
 	TOP(0) = dp_hit_read(h, &byte, TOP(0), 1) != 0;
 	END
+	OP(VFY_RW)
+	u8 byte;
+	TOP(0) = dp_hit_read(h, &byte, TOP(0), 1) != 0 || !dp_hit_writable(h, TOP(0));
+	END
+	KERNEL_ONLY(SEG2LIN)
+	KERNEL_ONLY(PUSH_IO8)
+	KERNEL_ONLY(PUSH_IO16)
+	KERNEL_ONLY(PUSH_IO32)
+	KERNEL_ONLY(POP_IO8)
+	KERNEL_ONLY(POP_IO16)
+	KERNEL_ONLY(POP_IO32)
+	KERNEL_ONLY(CALL_KMOD)
+
+	/* ---- exceptions and stack traces ---- */
+	OP(SX)
+	h->vm->rpn.frames[h->vm->rpn.depth].handler = (u32)(OFFSET_HERE + a->to) + 1;
+	END
+	OP(UX) h->vm->rpn.frames[h->vm->rpn.depth].handler = 0; END
+	OP(RX)
+	if (dp_rpn_reraise(h, sp) != DP_RAISED_HANDLED)
+		goto stop;
+	pc = (const u8 *)h->prog->code + h->vm->rpn.next;
+	END
+	OP(PUSH_X) PUSH(h->vm->rpn.parm2); PUSH(h->vm->rpn.parm1); PUSH(h->vm->rpn.code); END
+	OP(LOG_ST) dp_rpn_trace(h); END
+	OP(PURGE_ST) h->vm->rpn.trace_len = h->vm->rpn.trace_full = 0; END
+	OP(TRACE_LV) TRY(dp_rpn_trace_vars(h, TOP(1), TOP(0), DP_TOKEN_LOCALS)); DROP(2); END
+	OP(TRACE_GV) TRY(dp_rpn_trace_vars(h, TOP(1), TOP(0), DP_TOKEN_GLOBALS)); DROP(2); END
+	OP(TRACE_PV) dp_rpn_trace_vars(h, TOP(1), TOP(0), DP_TOKEN_STACK); DROP(2); END
+	OP(PUSH_STP) PUSH(h->vm->rpn.trace_len); END
+	OP(POP_STP) TRY(dp_rpn_trace_back(h, TOP(0))); DROP(1); END
+
+	/* ---- heap ---- */
+	OP(MALLOC)
+	TRY(dp_rpn_heap_alloc(h, TOP(0)));
+	TOP(0) = h->vm->rpn.handle;
+	END
+	OP(FREE) TRY(dp_rpn_heap_free(h, TOP(0))); DROP(1); END
+	PUSH_HEAP(PUSH_HEAP8, u8)
+	PUSH_HEAP(PUSH_HEAP16, any_u16)
+	PUSH_HEAP(PUSH_HEAP32, any_u32)
+	PUSH_HEAP(PUSH_HEAP64, any_u64)
+	POP_HEAP(POP_HEAP8, u8)
+	POP_HEAP(POP_HEAP16, any_u16)
+	POP_HEAP(POP_HEAP32, any_u32)
+	POP_HEAP(POP_HEAP64, any_u64)
 
 	/* ---- events: into the record ---- */
 	OP(REC) h->log_len = a->size; mark = false; END
@@ -691,11 +852,30 @@ op_PREFIX:
 	log_text(h, pc, a->t_len, a->at, a->rest);
 	pc += a->t_len;
 	END
+	OP(PUSH_STATE) sp = dp_rpn_push_state(h, sp, a->reg); END
+	OP(PUSH_STATE2) sp = dp_rpn_push_state(h, sp, a->reg); END
+	OP(PUSH_CPUID) sp = dp_rpn_cpuid(h, sp); END
+	OP(BEGIN)
+	if (!dp_rpn_begin(h))
+		return DP_RUN_PASSED;
+	END
 
-op_ILLEGAL: /* numbers that the verifier does not let pass */
 exception:
+	if (h->prog->ex_mask) {
+		enum dp_raised raised = dp_rpn_raise(h, sp);
+
+		if (raised == DP_RAISED_STOP)
+			goto stop;
+		sp = h->vm->rpn.top;
+		if (raised == DP_RAISED_HANDLED)
+			pc = (const u8 *)h->prog->code + h->vm->rpn.next;
+		NEXT;
+	}
+op_ILLEGAL: /* numbers that the verifier does not let pass */
 	h->exceptions++;
 	return h->log_len ? DP_RUN_LOG : DP_RUN_FILTERED;
+stop:
+	return DP_UNLIKELY(h->prog->ex_mask) ? dp_rpn_end(h) : DP_RUN_LOG;
 filtered:
 	return DP_RUN_FILTERED;
 }

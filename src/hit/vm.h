@@ -5,11 +5,46 @@
 
 #include "hit/hit.h"
 
+/* What the frame shows when it is traced: n from at on. */
+struct dp_trace_range {
+	u32 n;
+	s32 at;
+};
+
+struct dp_frame {
+	u32 base;    /* of the caller */
+	u32 handler; /* offset in the code + 1; 0: none */
+	u32 called, ret;
+	struct dp_trace_range stack, locals, globals;
+};
+
+/* The state that only RPN programs have (rpn.c); set up at the begin of each run. */
+struct dp_rpn_state {
+	u32 base;    /* index of the stack, as the top */
+	u32 depth;   /* frames above the outermost one */
+	u32 calls, handled;
+	u32 plp;     /* log position before the last item */
+	u32 trace_len; /* of the stack-trace buffer */
+	u32 ntraces;
+	u32 heap_used; /* bytes in live blocks */
+	u32 heap_ready;
+	u32 top, next; /* where stack and code go on after an exception or a return */
+	u32 trace_full; /* a piece did not fit: nothing more goes in */
+	u64 handle;    /* of the block just allocated */
+	u32 fx_ready, pad2;
+	u64 fx[64] __attribute__((aligned(16))); /* floating point and vector registers at this hit, once they were asked for */
+	u64 code, parm1, parm2; /* the last exception */
+	struct dp_frame frames[DP_VM_CALLS + 1];
+	u64 trace[DP_EX_LOG_MAX / 8];
+	u64 heap[DP_HEAP_MAX / 8 + 1024]; /* blocks and what stands before each */
+};
+
 /* Machine state; one per slot, lives in the slot's memory, never cleared between hits. */
 struct dp_vm {
 	u64 stack[DP_VM_STACK];
 	u64 record[DP_RECORD_MAX / 8]; /* struct dp_record, then the payload being built */
 	u64 scratch[64];	       /* string comparison and the like */
+	struct dp_rpn_state rpn;
 };
 
 /* What one run can see and change. */
@@ -29,6 +64,7 @@ struct dp_hit {
 enum dp_run_result {
 	DP_RUN_LOG,	 /* commit the record (header is filled in by the caller) */
 	DP_RUN_FILTERED, /* nothing to log */
+	DP_RUN_PASSED,	 /* not run: pass count, max hits, removed */
 };
 
 /*
@@ -36,6 +72,12 @@ enum dp_run_result {
  * h->regs may be changed. Never faults, loops at most prog->jmpmax times.
  */
 enum dp_run_result dp_vm_run(struct dp_hit *h);
+
+/*
+ * After a run: put the stack trace, if the program made one, in the place of the record. False when there is none.
+ * The record must have been committed before.
+ */
+bool dp_vm_trace(struct dp_hit *h);
 
 /*
  * Guarded access to the probed program's memory; each host brings its own. dp_hit_read and
@@ -49,5 +91,23 @@ int dp_hit_read_str(struct dp_hit *h, char *dst, u64 src, u32 size);
 
 /* Thread name (at most 16 bytes with NUL) by a system call; for programs that ask for it by name. */
 void dp_hit_comm(struct dp_hit *h, char *dst16);
+
+/* Whether the byte can be written; it is not changed. */
+bool dp_hit_writable(struct dp_hit *h, u64 addr);
+
+/* The process's id as it knows it. */
+u32 dp_hit_pid(struct dp_hit *h);
+
+/* The area that fxsave writes, with the program's floating point and vector registers. */
+void dp_hit_fxsave(struct dp_hit *h, void *area512);
+/* Selectors of ds, es, fs, gs, then the bases of fs and gs. */
+u64 dp_hit_segment(struct dp_hit *h, u32 which);
+void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4]);
+
+/* The processor at this moment. */
+u32 dp_hit_cpu(struct dp_hit *h);
+
+/* Make a core dump of the probed process, which goes on; for programs that exit to it. */
+void dp_hit_dump(struct dp_hit *h);
 
 #endif

@@ -23,6 +23,10 @@
 #define FIELD(name) "f"
 #define KEEP(name) "k"
 #define TEXT(name) "t"
+#define NUM(name) "n"
+#define INDEX(name) "i"
+#define EXITTO(name) "e"
+#define STATE(name) "q"
 
 static const struct {
 	u16 opcode;
@@ -42,6 +46,27 @@ static const struct dp_register registers[] = {
 #undef R
 #undef RW
 };
+
+static const struct dp_cpustate states[] = {
+#define DP_CPUSTATE(number, name, words, ...) {number, words, name},
+#include "program/cpustates.def"
+};
+
+const struct dp_cpustate *dp_cpustate_by_number(u32 number)
+{
+	for (u32 i = 0; i < DP_ARRAY_SIZE(states); i++)
+		if (states[i].number == number)
+			return &states[i];
+	return NULL;
+}
+
+const struct dp_cpustate *dp_cpustate_find(const char *name, size_t len)
+{
+	for (u32 i = 0; i < DP_ARRAY_SIZE(states); i++)
+		if (strlen(states[i].name) == len && !memcmp(states[i].name, name, len))
+			return &states[i];
+	return NULL;
+}
 
 const struct dp_opcode_info *dp_opcode_info(u32 opcode)
 {
@@ -74,6 +99,7 @@ static u32 operand_size(char kind)
 	case DP_KIND_AMOUNT:
 	case DP_KIND_WIDTH:
 	case DP_KIND_FIELD:
+	case DP_KIND_EXITTO:
 		return 1;
 	default:
 		return 2;
@@ -85,7 +111,7 @@ static s64 load(const u8 *p, char kind)
 	u64 v = 0;
 
 	memcpy(&v, p, operand_size(kind)); /* little-endian, as the format is */
-	return operand_size(kind) == 4 ? (s32)v : (s64)v;
+	return operand_size(kind) == 4 ? (s32)v : kind == DP_KIND_INDEX ? (s16)v : (s64)v;
 }
 
 int dp_op_decode(const u8 *code, u32 len, u32 at, struct dp_op_view *out)

@@ -24,7 +24,7 @@ enum dp_operand_kind {
 	DP_KIND_DISP = 'd', DP_KIND_JUMP = 'j', DP_KIND_LOCAL = 'v', DP_KIND_GLOBAL = 'g',
 	DP_KIND_COUNT = 'c', DP_KIND_BIT = 'b', DP_KIND_AMOUNT = 'a', DP_KIND_WIDTH = 'x',
 	DP_KIND_OFF = 'o', DP_KIND_LEN = 'l', DP_KIND_FIELD = 'f', DP_KIND_KEEP = 'k',
-	DP_KIND_TEXT = 't',
+	DP_KIND_TEXT = 't', DP_KIND_NUM = 'n', DP_KIND_INDEX = 'i', DP_KIND_EXITTO = 'e', DP_KIND_STATE = 'q',
 };
 
 /* The table entry of an opcode; NULL when there is none with that number. */
@@ -87,6 +87,16 @@ struct dp_register_part {
 const struct dp_register *dp_register_by_number(u32 number);
 const struct dp_register *dp_register_by_slot(u32 slot);
 bool dp_register_find(const char *name, size_t len, struct dp_register_part *out);
+
+struct dp_cpustate {
+	u16 number;
+	u8 words;
+	const char *name;
+};
+
+/* The state with that number, or that name; NULL when there is none. */
+const struct dp_cpustate *dp_cpustate_by_number(u32 number);
+const struct dp_cpustate *dp_cpustate_find(const char *name, size_t len);
 
 /* The i-th register of the table, NULL at the end. */
 const struct dp_register *dp_register_at(u32 i);

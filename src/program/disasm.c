@@ -68,6 +68,15 @@ static void put_operand(struct text *t, const struct dp_op_view *insn, u32 i)
 	case DP_KIND_FIELD:
 		put(t, "#%llu", v);
 		break;
+	case DP_KIND_STATE:
+		if (dp_cpustate_by_number((u32)v))
+			put(t, "%s", dp_cpustate_by_number((u32)v)->name);
+		else
+			put(t, "?%lld", v);
+		break;
+	case DP_KIND_INDEX:
+		put(t, "%lld", v);
+		break;
 	case DP_KIND_DISP:
 		put(t, "%+lld", v);
 		break;

@@ -42,6 +42,16 @@ enum dp_rule {
 	DP_RULE_SCRATCH,  /* puts a text into the scratch memory, where LEN bytes must fit */
 	DP_RULE_COMM,	  /* puts a short text there */
 	DP_RULE_PATTERN,  /* needs a text there; TEXT is at most DP_TEXT_OPERAND_MAX long */
+	/* The rest only in RPN programs (struct dp_program.ex_mask set). */
+	DP_RULE_BEGIN,	  /* the first instruction, and only that */
+	DP_RULE_RPN,	  /* control goes to the next instruction */
+	DP_RULE_RPN_END,  /* ... nowhere that is known here */
+	DP_RULE_RPN_ANY,  /* leaves a number of words on the stack that only the hit knows */
+	DP_RULE_RPN_PUSHN, /* also pushes as many words as its NUM says */
+	DP_RULE_RPN_POPN, /* also pops as many words as its NUM says */
+	DP_RULE_CALL,	  /* control goes to the target, and comes back behind with any stack */
+	DP_RULE_HANDLER,  /* control may come to the target at any time from now on, with any stack */
+	DP_RULE_KERNEL,	  /* for probes in the kernel only */
 };
 
 /* The operands of each opcode as they stand in the code, right behind it. */
@@ -62,6 +72,10 @@ enum dp_rule {
 #define FIELD(name) u8 name;
 #define KEEP(name) u16 name;
 #define TEXT(name) u16 name##_len; /* the text follows */
+#define NUM(name) u16 name;
+#define INDEX(name) s16 name;
+#define EXITTO(name) u8 name;
+#define STATE(name) u16 name;
 #define DP_OPCODE(number, id, text, operands, ...)                                                 \
 	struct dp_args_##id {                                                                      \
 		operands                                                                           \
@@ -87,7 +101,26 @@ enum dp_exception {
 };
 
 /* First parameter of DP_EX_INVALID_OPERAND. */
-enum dp_bad_operand { DP_BAD_LOCAL = 1, DP_BAD_GLOBAL, DP_BAD_BIT, DP_BAD_FACILITY };
+enum dp_bad_operand {
+	DP_BAD_LOCAL = 1, DP_BAD_GLOBAL, DP_BAD_BIT, DP_BAD_FACILITY,
+	DP_BAD_POSITION, /* ours: a log position that was not reached yet */
+};
+
+#define DP_EX_DEFAULT 0x0fff	 /* mask when the program gives none */
+#define DP_EX_NONMASKABLE 0x0fff /* these end a program that does not enable them */
+
+/* Items of a log record: token (s8), count (u16), then bytes or words. */
+enum dp_token {
+	DP_TOKEN_SEGFAULT = -2, DP_TOKEN_FAULT = -1, DP_TOKEN_MEMORY, DP_TOKEN_ASCII, DP_TOKEN_TRACES,
+	DP_TOKEN_FRAMES, DP_TOKEN_STACK, DP_TOKEN_LOCALS, DP_TOKEN_GLOBALS, DP_TOKEN_WORDS,
+};
+
+#define DP_EXIT_KDB 1
+#define DP_EXIT_CRASHDUMP 2
+#define DP_EXIT_COREDUMP 3
+
+/* Where a state of cpustates.def comes from. */
+enum dp_cpustate_source { DP_CPUSTATE_FX, DP_CPUSTATE_SEGMENT };
 
 /* Registers: words of struct dp_regs. */
 #define DP_NSLOTS (sizeof(struct dp_regs) / 8)

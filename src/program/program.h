@@ -49,11 +49,26 @@ struct dp_layout {
 	struct dp_field *fields;
 };
 
+/*
+ * What a program of the Dynamic Probes language has besides its code. Such a program keeps a machine state with frames,
+ * exceptions, log items and a heap; ex_mask says that it is one. Its records have no layout: they begin with struct
+ * dp_rpn_head, and items follow.
+ */
+struct dp_rpn_params {
+	u32 ex_mask;   /* enabled exceptions, and DP_RPN_* (hit.h); 0: not a program of this language */
+	u32 heap;      /* bytes that may be allocated at one time */
+	u32 ex_logmax; /* bytes of the stack-trace buffer */
+	u16 major, minor;
+	u64 pass;      /* hits to pass over first */
+	u64 max;       /* hits after which the probe is disabled */
+};
+
 struct dp_program {
 	u8 *code;
 	u32 len;
 	u32 jmpmax;
-	u32 logmax;
+	u32 logmax; /* without the head of the records, struct dp_rpn_head */
+	struct dp_rpn_params rpn;
 	u16 nlocals;
 	u16 nglobals;
 	struct dp_layout layout;
@@ -61,12 +76,19 @@ struct dp_program {
 
 void dp_program_free(struct dp_program *p);
 
+/* What the interpreter wants to know of a program, but for addresses: those are the host's to fill in. */
+struct dp_code_rt;
+void dp_program_to_rt(const struct dp_program *p, struct dp_code_rt *rt);
+
 /*
  * Verify once, before arming: opcodes, operands, register numbers, jump targets on instruction
  * boundaries, log sizes, stack effects where they can be known. E_PROG_* with the offset.
  * in_return: the program will run at a function's exit.
  */
 int dp_program_verify(const struct dp_program *p, bool in_return, struct dp_error *err);
+
+/* The same; *at: the offset of the instruction that is wrong, ~0 when the error is not of one. */
+int dp_program_verify_at(const struct dp_program *p, bool in_return, u32 *at, struct dp_error *err);
 
 /* Disassemble into text, one instruction a line; returns the length that the text needs. */
 int dp_program_disasm(const struct dp_program *p, char *buf, size_t size);

@@ -27,12 +27,14 @@ struct verifier {
 	struct state *states; /* one for each byte of code */
 	u32 *queue;
 	u32 nqueued;
+	u32 at; /* the instruction that is looked at */
 	struct dp_error *err;
 };
 
 static int bad(struct verifier *v, const struct dp_op_view *insn, enum dp_code code,
 	       long long value)
 {
+	v->at = insn->at;
 	return dp_fail(v->err, code, "`%s` at offset %u: %lld", insn->info->text, insn->at, value);
 }
 
@@ -52,6 +54,11 @@ static int check_limits(struct verifier *v)
 	if (p->logmax > DP_LOGMAX)
 		return dp_fail(v->err, E_PROG_LIMIT, "logmax %u, at most %u", p->logmax,
 			       (u32)DP_LOGMAX);
+	if (p->rpn.ex_mask && (p->rpn.heap > DP_HEAP_MAX || p->rpn.ex_logmax > DP_EX_LOG_MAX ||
+			       p->logmax > DP_LOGMAX - sizeof(struct dp_rpn_head)))
+		return dp_fail(v->err, E_PROG_LIMIT, "heap %u, ex_logmax %u, logmax %u; at most %u, %u, %u",
+			       p->rpn.heap, p->rpn.ex_logmax, p->logmax, DP_HEAP_MAX, DP_EX_LOG_MAX,
+			       (u32)(DP_LOGMAX - sizeof(struct dp_rpn_head)));
 	if (p->nlocals > DP_LOCALS_MAX || p->nglobals > DP_LOCALS_MAX)
 		return dp_fail(v->err, E_PROG_LIMIT, "%u local and %u global variables, at most %u",
 			       p->nlocals, p->nglobals, DP_LOCALS_MAX);
@@ -115,6 +122,7 @@ static int check_operand(struct verifier *v, const struct dp_op_view *insn, u32 
 {
 	const struct dp_layout *l = &v->p->layout;
 	const struct dp_register *reg;
+	const struct dp_cpustate *state;
 	s64 x = insn->v[i];
 
 	switch (insn->info->operands[i]) {
@@ -125,6 +133,9 @@ static int check_operand(struct verifier *v, const struct dp_op_view *insn, u32 
 	case DP_KIND_REGW:
 		reg = dp_register_by_number((u32)x);
 		return reg && reg->writable ? 0 : bad(v, insn, E_PROG_REG, x);
+	case DP_KIND_STATE:
+		state = dp_cpustate_by_number((u32)x);
+		return state && state->words == insn->info->pushes ? 0 : bad(v, insn, E_PROG_REG, x);
 	case DP_KIND_LOCAL:
 		return x < v->p->nlocals ? 0 : bad(v, insn, E_PROG_VAR, x);
 	case DP_KIND_GLOBAL:
@@ -137,6 +148,10 @@ static int check_operand(struct verifier *v, const struct dp_op_view *insn, u32 
 		return x >= 1 && x <= 64 ? 0 : bad(v, insn, E_PROG_OPERAND, x);
 	case DP_KIND_LEN:
 		return x >= 0 && x <= (s64)DP_LOGMAX ? 0 : bad(v, insn, E_PROG_OPERAND, x);
+	case DP_KIND_EXITTO:
+		if (x == DP_EXIT_KDB || x == DP_EXIT_CRASHDUMP)
+			return bad(v, insn, E_PROG_WORLD, x);
+		return x == DP_EXIT_COREDUMP ? 0 : bad(v, insn, E_PROG_OPERAND, x);
 	case DP_KIND_TEXT:
 		return x <= (s64)DP_LOGMAX ? 0 : bad(v, insn, E_PROG_OPERAND, x);
 	case DP_KIND_FIELD:
@@ -159,12 +174,26 @@ static int check_store(struct verifier *v, const struct dp_op_view *insn, s64 by
 	return 0;
 }
 
+static bool needs_open(u8 rule)
+{
+	return rule >= DP_RULE_STORE1 && rule <= DP_RULE_SPAN;
+}
+
 static int check_rule(struct verifier *v, const struct dp_op_view *insn)
 {
 	const struct dp_layout *l = &v->p->layout;
 	s64 len = dp_op_operand(insn, DP_KIND_LEN);
+	u8 rule = insn->info->rule;
 
-	switch (insn->info->rule) {
+	if (rule == DP_RULE_KERNEL)
+		return bad(v, insn, E_PROG_WORLD, insn->opcode);
+	/* A record of fixed layout, or items behind a head: a program makes one of them. */
+	if (v->p->rpn.ex_mask ? needs_open(rule) || rule == DP_RULE_OPEN || rule == DP_RULE_OPENMASK
+			      : rule >= DP_RULE_BEGIN)
+		return bad(v, insn, E_PROG_MACHINE, insn->opcode);
+	if (v->p->rpn.ex_mask && (insn->at == 0) != (rule == DP_RULE_BEGIN))
+		return bad(v, insn, E_PROG_MACHINE, insn->opcode);
+	switch (rule) {
 	case DP_RULE_OPEN:
 	case DP_RULE_OPENMASK:
 		if (len != l->fixed_size ||
@@ -202,6 +231,7 @@ static int check_each(struct verifier *v)
 	int ret;
 
 	for (u32 at = 0; at < p->len; at += insn.len) {
+		v->at = at;
 		if (dp_op_decode(p->code, p->len, at, &insn) < 0)
 			return insn.info ? dp_fail(v->err, E_PROG_CUT, "`%s` at offset %u",
 						   insn.info->text, at)
@@ -222,17 +252,29 @@ static int check_each(struct verifier *v)
 
 /* ---- second pass: the flow ---- */
 
-static bool needs_open(u8 rule)
-{
-	return rule >= DP_RULE_STORE1 && rule <= DP_RULE_SPAN;
-}
-
 static void stack_effect(const struct dp_op_view *insn, u32 *pops, u32 *pushes)
 {
 	u32 count = (u32)dp_op_operand(insn, DP_KIND_COUNT);
 
+	u32 num = (u32)dp_op_operand(insn, DP_KIND_NUM);
+
 	*pops = insn->info->rule == DP_RULE_DROP ? count : insn->info->pops;
 	*pushes = insn->info->rule == DP_RULE_COPY ? count : insn->info->pushes;
+	if (insn->info->rule == DP_RULE_RPN_POPN)
+		*pops += num;
+	if (insn->info->rule == DP_RULE_RPN_PUSHN)
+		*pushes += num;
+}
+
+static void any_depth(struct state *s)
+{
+	s->lo = 0;
+	s->hi = DEPTH_MAX;
+}
+
+static bool ends(u8 rule)
+{
+	return rule == DP_RULE_JUMP || rule == DP_RULE_END || rule == DP_RULE_RPN_END;
 }
 
 /* The state after an instruction. */
@@ -249,6 +291,8 @@ static void step(const struct dp_op_view *insn, const struct state *before, stru
 		    (u16)DP_MIN((before->hi > pops ? before->hi - pops : 0) + pushes, DEPTH_MAX);
 	if (insn->info->rule == DP_RULE_ANY)
 		after->hi = DEPTH_MAX;
+	if (insn->info->rule == DP_RULE_RPN_ANY)
+		any_depth(after);
 	if (insn->info->rule == DP_RULE_OPEN || insn->info->rule == DP_RULE_OPENMASK)
 		after->open = 1;
 	if (insn->info->rule == DP_RULE_SCRATCH || insn->info->rule == DP_RULE_COMM)
@@ -261,10 +305,12 @@ static int reach(struct verifier *v, const struct dp_op_view *insn, s64 at,
 {
 	struct state *to, old;
 
+	v->at = insn->at;
 	if (at == v->p->len)
 		return dp_fail(v->err, E_PROG_END, "after `%s` at offset %u", insn->info->text,
 			       insn->at);
-	if (at < 0 || at > v->p->len || !v->states[at].is_insn)
+	/* `begin` would set the budgets anew. */
+	if (at < 0 || at > v->p->len || !v->states[at].is_insn || (!at && insn->len && v->p->rpn.ex_mask))
 		return bad(v, insn, E_PROG_JUMP, at);
 	to = &v->states[at];
 	old = *to;
@@ -311,9 +357,17 @@ static int check_flow(struct verifier *v)
 		dp_op_decode(v->p->code, v->p->len, at, &insn);
 		rule = insn.info->rule;
 		step(&insn, &v->states[at], &after);
-		if (rule == DP_RULE_JUMP || rule == DP_RULE_BRANCH)
+		if (rule == DP_RULE_JUMP || rule == DP_RULE_BRANCH || rule == DP_RULE_CALL)
 			ret = reach(v, &insn, dp_op_operand(&insn, DP_KIND_JUMP), &after);
-		if (!ret && rule != DP_RULE_JUMP && rule != DP_RULE_END)
+		if (!ret && rule == DP_RULE_HANDLER) {
+			struct state raised = after;
+
+			any_depth(&raised);
+			ret = reach(v, &insn, dp_op_operand(&insn, DP_KIND_JUMP), &raised);
+		}
+		if (rule == DP_RULE_CALL)
+			any_depth(&after);
+		if (!ret && !ends(rule))
 			ret = reach(v, &insn, at + insn.len, &after);
 	}
 	return ret;
@@ -328,6 +382,7 @@ static int check_states(struct verifier *v)
 	for (u32 at = 0; at < v->p->len; at += insn.len) {
 		const struct state *s = &v->states[at];
 
+		v->at = at;
 		dp_op_decode(v->p->code, v->p->len, at, &insn);
 		if (!s->visits)
 			continue; /* never reached */
@@ -348,11 +403,19 @@ static int check_states(struct verifier *v)
 
 int dp_program_verify(const struct dp_program *p, bool in_return, struct dp_error *err)
 {
-	struct verifier v = {.p = p, .in_return = in_return, .err = err};
+	u32 at;
+
+	return dp_program_verify_at(p, in_return, &at, err);
+}
+
+int dp_program_verify_at(const struct dp_program *p, bool in_return, u32 *at, struct dp_error *err)
+{
+	struct verifier v = {.p = p, .in_return = in_return, .at = ~0u, .err = err};
 	int ret = check_limits(&v);
 
 	if (!ret)
 		ret = check_layout(&v);
+	*at = ~0u;
 	if (ret)
 		return ret;
 	v.states = dp_alloc(p->len * sizeof(*v.states));
@@ -365,6 +428,7 @@ int dp_program_verify(const struct dp_program *p, bool in_return, struct dp_erro
 		ret = check_flow(&v);
 	if (!ret)
 		ret = check_states(&v);
+	*at = v.at;
 	dp_free(v.states);
 	dp_free(v.queue);
 	return ret;

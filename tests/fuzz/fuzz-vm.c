@@ -12,7 +12,7 @@
 #include "reference.h"
 
 static u64 state;
-static u64 made, passed, logged, filtered, raised, faulted;
+static u64 traced, made, passed, logged, filtered, raised, faulted;
 static u64 ran[65536];
 
 static u32 below(u32 n)
@@ -34,11 +34,32 @@ static u64 any_word(void)
 
 static struct dp_field fields[8];
 
+static void make_rpn(struct dp_program *p)
+{
+	struct dp_rpn_params *r = &p->rpn;
+
+	r->ex_mask = DP_RPN | (below(2) ? 0xffff : next_random(&state) & 0xffff) | (below(3) ? 0 : DP_RPN_AUTOTRACE);
+	r->heap = below(3) ? DP_HEAP_MAX : below(200);
+	r->ex_logmax = below(3) ? below(DP_EX_LOG_MAX + 1) : below(120);
+	r->major = (u16)below(65536);
+	r->minor = (u16)below(65536);
+	r->pass = below(10) ? 0 : 1;
+	r->max = below(20) ? ~0ull : 0;
+	p->logmax = below(5) ? below(400) : 0;
+	p->jmpmax = below(3) ? below(50) : below(2000);
+	p->nlocals = (u16)below(9);
+	p->nglobals = (u16)below(9);
+}
+
 static void make_layout(struct dp_program *p)
 {
 	struct dp_layout *l = &p->layout;
 	u32 at;
 
+	if (below(2)) {
+		make_rpn(p);
+		return;
+	}
 	memset(fields, 0, sizeof(fields));
 	l->has_faultmask = below(2);
 	l->nfields = (u16)below(8);
@@ -72,7 +93,15 @@ static s64 make_operand(const struct dp_program *p, char kind, const u32 *starts
 	case DP_KIND_DISP:
 		return (s64)below(64) - 32;
 	case DP_KIND_JUMP: /* the offset of an instruction, those to come included */
-		return starts[below(n)];
+		return starts[p->rpn.ex_mask ? 1 + below(n - 1) : below(n)];
+	case DP_KIND_NUM:
+		return below(5);
+	case DP_KIND_INDEX:
+		return (s64)below(12) - 6;
+	case DP_KIND_STATE:
+		return opcode == DP_OP_PUSH_STATE ? 1 + below(4) : 0x4d + below(8);
+	case DP_KIND_EXITTO:
+		return DP_EXIT_COREDUMP;
 	case DP_KIND_LOCAL:
 		return below(p->nlocals + !p->nlocals);
 	case DP_KIND_GLOBAL:
@@ -100,14 +129,25 @@ static s64 make_operand(const struct dp_program *p, char kind, const u32 *starts
 	}
 }
 
-static u32 any_opcode(void)
+/* Most opcodes belong to one of the two kinds of programs. */
+static bool fits(u32 opcode, bool rpn)
 {
-	static u32 all[256], n;
-	u32 i = 0;
+	u8 rule = dp_opcode_info(opcode)->rule;
 
-	if (!n)
+	return rpn ? rule != DP_RULE_BEGIN && rule < DP_RULE_KERNEL && (rule < DP_RULE_OPEN || rule > DP_RULE_SPAN)
+		   : rule < DP_RULE_BEGIN;
+}
+
+static u32 any_opcode(bool rpn)
+{
+	static u32 kinds[2][256], counts[2];
+	u32 *all = kinds[rpn], n = counts[rpn], i = 0;
+
+	if (!n) {
 		while (dp_opcode_next(&i, &all[n]))
-			n++;
+			n += fits(all[n], rpn);
+		counts[rpn] = n;
+	}
 	/* Words on the stack keep programs alive. */
 	return below(3) ? all[below(n)] : below(2) ? DP_OP_PUSH_D : DP_OP_PUSHR;
 }
@@ -123,8 +163,10 @@ static void make_program(struct dp_program *p)
 
 	make_layout(p);
 	for (u32 i = 0; i < n; i++)
-		ops[i] = any_opcode();
-	if (open < n)
+		ops[i] = any_opcode(p->rpn.ex_mask != 0);
+	if (p->rpn.ex_mask)
+		ops[0] = DP_OP_BEGIN;
+	else if (open < n)
 		ops[open] = p->layout.has_faultmask ? DP_OP_RECM : DP_OP_REC;
 	ops[n - 1] = below(5) ? DP_OP_EXIT : DP_OP_JMP;
 	memset(starts, 0, sizeof(starts));
@@ -177,6 +219,7 @@ static void furnish(struct machine *m, u64 seed)
 		memcpy(m->memory + 8 * i, &v, 8);
 	}
 	memcpy(m->memory + 0x100, "hello", 6);
+	m->gate = below(3);
 	m->comm = below(2) ? "hello" : "a-name-of-fifteen";
 	state = saved;
 }
@@ -184,11 +227,15 @@ static void furnish(struct machine *m, u64 seed)
 /* What the first run left behind that the second did not, or outside of what it may touch. */
 static const char *compare(const struct machine *a, const struct machine *b, const struct dp_program *p)
 {
-	const u8 *x = (const u8 *)a->vm->record, *y = (const u8 *)b->vm->record;
-	u32 end = sizeof(struct dp_record) + p->logmax;
+	u8 *x = (u8 *)a->vm->record;
+	const u8 *y = (const u8 *)b->vm->record;
+	u32 head = p->rpn.ex_mask ? sizeof(struct dp_rpn_head) : 0;
+	u32 end = sizeof(struct dp_record) + p->logmax + head;
 
 	if (memcmp(&a->regs, &b->regs, sizeof(a->regs)))
 		return "registers differ";
+	if (a->gate != b->gate)
+		return "counts of hits differ";
 	if (memcmp(a->locals, b->locals, sizeof(a->locals)) || memcmp(a->globals, b->globals, sizeof(a->globals)))
 		return "variables differ";
 	if (memcmp(a->memory, b->memory, MEMORY_SIZE) || memcmp(a->stack, b->stack, STACK_SIZE))
@@ -196,14 +243,28 @@ static const char *compare(const struct machine *a, const struct machine *b, con
 	if (a->hit.log_len != b->hit.log_len || a->hit.rec_flags != b->hit.rec_flags ||
 	    a->hit.faults != b->hit.faults || a->hit.exceptions != b->hit.exceptions)
 		return "lengths, flags or counts differ";
+	if (head && a->hit.log_len) /* the end of a record is padded when it is committed */
+		((struct dp_rpn_head *)(x + sizeof(struct dp_record)))->pad = 0;
 	if (memcmp(x + sizeof(struct dp_record), y + sizeof(struct dp_record), a->hit.log_len))
 		return "records differ";
 	for (u32 i = 0; i < DP_RECORD_MAX; i++)
 		if ((i < sizeof(struct dp_record) || i >= end) && x[i] != 0xa5)
 			return "memory around the payload was written";
-	if (a->hit.log_len > p->logmax)
+	if (a->hit.log_len > p->logmax + head)
 		return "the log budget was exceeded";
 	return NULL;
+}
+
+static const char *compare_traces(struct machine *m, const u8 *trace, u32 len)
+{
+	const u8 *have = (const u8 *)m->vm->record + sizeof(struct dp_record) + sizeof(struct dp_rpn_head);
+
+	if (!dp_vm_trace(&m->hit))
+		return len ? "a stack trace is missing" : NULL;
+	traced++;
+	if (m->hit.log_len - sizeof(struct dp_rpn_head) != len)
+		return "stack traces have different lengths";
+	return memcmp(have, trace, len) ? "stack traces differ" : NULL;
 }
 
 static const char *try_program(struct dp_program *p)
@@ -211,13 +272,17 @@ static const char *try_program(struct dp_program *p)
 	static struct machine a, b;
 	enum dp_run_result ra, rb;
 	const char *what, *complaint;
+	const u8 *trace;
+	u32 trace_len;
 	u64 seed = next_random(&state);
 
 	furnish(&a, seed);
 	furnish(&b, seed);
 	ra = machine_run(&a, p);
-	rb = reference_run(&b, p, &complaint);
-	what = complaint ? complaint : ra != rb ? "results differ" : compare(&a, &b, p);
+	rb = reference_run(&b, p, &complaint, &trace, &trace_len);
+	what = complaint ? complaint : ra != rb ? "results differ" : ra == DP_RUN_PASSED ? NULL : compare(&a, &b, p);
+	if (!what && p->rpn.ex_mask && ra != DP_RUN_PASSED)
+		what = compare_traces(&a, trace, trace_len);
 	logged += ra == DP_RUN_LOG;
 	filtered += ra != DP_RUN_LOG;
 	raised += a.hit.exceptions;
@@ -278,11 +343,11 @@ int main(int argc, char **argv)
 		for (u32 k = 0; k < 500 && good; k++)
 			good = round_of(next_random(&master) | 1);
 	while (dp_opcode_next(&i, &opcode))
-		missing += !ran[opcode];
+		missing += !ran[opcode] && dp_opcode_info(opcode)->rule != DP_RULE_KERNEL;
 	printf("# %llu programs, %llu passed the verifier and ran four times: %llu logged, %llu filtered, %llu ended by "
-	       "exceptions, %llu with faults; %u opcodes never came up\n",
+	       "exceptions, %llu with faults, %llu stack traces; %u opcodes never came up\n",
 	       (unsigned long long)made, (unsigned long long)passed, (unsigned long long)logged,
-	       (unsigned long long)filtered, (unsigned long long)raised, (unsigned long long)faulted, missing);
+	       (unsigned long long)filtered, (unsigned long long)raised, (unsigned long long)faulted, (unsigned long long)traced, missing);
 	ok(good, "verified random programs do on the interpreter what they do on the reference");
 	ok(passed > 100, "enough of them were verified");
 #ifdef DP_SHORT_RUN

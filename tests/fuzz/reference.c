@@ -2,43 +2,25 @@
 /* See reference.h. Written from the formulas of opcodes.def; shares only the decoder with the interpreter. */
 #include <string.h>
 
-#include "reference.h"
+#include "reference-priv.h"
 
-struct ref {
-	struct machine *m;
-	const struct dp_program *p;
-	u64 stack[DP_VM_STACK];
-	u32 top; /* index of the top word + 1, any number */
-	u32 jumps;
-	bool mark, stop, filtered;
-	char scratch[DP_SCRATCH_SIZE];
-	const char *complaint;
-};
-
-static void push(struct ref *r, u64 v)
+void ref_push(struct ref *r, u64 v)
 {
 	r->stack[r->top++ % DP_VM_STACK] = v;
 }
 
-static u64 pop(struct ref *r)
+u64 ref_pop(struct ref *r)
 {
 	return r->stack[--r->top % DP_VM_STACK];
 }
 
-static void complain(struct ref *r, const char *what)
+void ref_complain(struct ref *r, const char *what)
 {
 	r->complaint = what;
 	r->stop = true;
 }
 
-static void raise(struct ref *r)
-{
-	r->m->hit.exceptions++;
-	r->stop = true;
-	r->filtered = !r->m->hit.log_len;
-}
-
-static u8 *payload(struct ref *r)
+u8 *ref_payload(struct ref *r)
 {
 	return (u8 *)r->m->vm->record + sizeof(struct dp_record);
 }
@@ -46,9 +28,9 @@ static u8 *payload(struct ref *r)
 static void store(struct ref *r, s64 at, const void *v, u32 n)
 {
 	if (at < 0 || at + n > r->p->layout.fixed_size || at + n > r->p->logmax)
-		complain(r, "store outside the fixed part");
+		ref_complain(r, "store outside the fixed part");
 	else
-		memcpy(payload(r) + at, v, n);
+		memcpy(ref_payload(r) + at, v, n);
 }
 
 static void take_mark(struct ref *r, s64 field)
@@ -60,10 +42,10 @@ static void take_mark(struct ref *r, s64 field)
 	if (field == 255)
 		return;
 	if (!r->p->layout.has_faultmask)
-		complain(r, "mark without a fault mask");
-	memcpy(&mask, payload(r), 8);
+		ref_complain(r, "mark without a fault mask");
+	memcpy(&mask, ref_payload(r), 8);
 	mask |= 1ull << (field > 63 ? 63 : field);
-	memcpy(payload(r), &mask, 8);
+	memcpy(ref_payload(r), &mask, 8);
 }
 
 static bool load(struct ref *r, u64 addr, void *v, u32 n)
@@ -82,9 +64,9 @@ static void append(struct ref *r, s64 at, const char *text, u32 n)
 	u32 d = r->m->hit.log_len | n << 16;
 
 	if (r->m->hit.log_len + n > r->p->logmax)
-		complain(r, "text outside the log budget");
+		ref_complain(r, "text outside the log budget");
 	else
-		memcpy(payload(r) + r->m->hit.log_len, text, n);
+		memcpy(ref_payload(r) + r->m->hit.log_len, text, n);
 	store(r, at, &d, 4);
 	r->m->hit.log_len += n;
 }
@@ -195,7 +177,7 @@ static void jump(struct ref *r, const struct dp_op_view *op, bool taken, u32 *ne
 	if (!taken)
 		return;
 	if (r->jumps == r->p->jmpmax) {
-		raise(r);
+		ref_raise(r, DP_EX_MAX_JMPS, r->p->jmpmax, 0);
 		return;
 	}
 	r->jumps++;
@@ -209,7 +191,7 @@ static u64 bit(struct ref *r, u32 opcode, u64 a, u64 n)
 	bool cut_above = opcode == DP_OP_PZL || opcode == DP_OP_PZL_S;
 
 	if (n < 1 || n > 64) {
-		raise(r);
+		ref_raise(r, DP_EX_INVALID_OPERAND, 3, n);
 		return 0;
 	}
 	for (u64 i = 1; i <= 64; i++) { /* bit by bit, numbered from 1 */
@@ -238,21 +220,21 @@ static void variable(struct ref *r, u32 opcode, const struct dp_op_view *op)
 	u32 n = local ? r->p->nlocals : r->p->nglobals;
 
 	if (kind == 1)
-		v = pop(r);
-	i = which % 2 ? pop(r) : (u64)op->v[0];
+		v = ref_pop(r);
+	i = which % 2 ? ref_pop(r) : (u64)op->v[0];
 	if (kind == 2) {
-		v = pop(r);
-		push(r, v);
+		v = ref_pop(r);
+		ref_push(r, v);
 	}
 	if (i >= n) {
 		if (which % 2)
-			raise(r);
+			ref_raise(r, DP_EX_INVALID_OPERAND, local ? 1 : 2, i);
 		else
-			complain(r, "variable out of range");
+			ref_complain(r, "variable out of range");
 		return;
 	}
 	if (kind == 0)
-		push(r, array[i]);
+		ref_push(r, array[i]);
 	else
 		array[i] = kind < 3 ? v : kind == 3 ? array[i] + 1 : array[i] - 1;
 }
@@ -312,19 +294,19 @@ static u64 compared(u32 which, u64 x, u64 y)
 
 static void divide(struct ref *r, bool is_signed)
 {
-	u64 y = pop(r), x = pop(r);
+	u64 y = ref_pop(r), x = ref_pop(r);
 
 	if (!y) {
-		raise(r);
+		ref_raise(r, DP_EX_DIV_BY_ZERO, 0, 0);
 	} else if (!is_signed) {
-		push(r, x % y);
-		push(r, x / y);
+		ref_push(r, x % y);
+		ref_push(r, x / y);
 	} else if (y == ~0ull) {
-		push(r, 0);
-		push(r, -x);
+		ref_push(r, 0);
+		ref_push(r, -x);
 	} else {
-		push(r, (u64)((s64)x % (s64)y));
-		push(r, (u64)((s64)x / (s64)y));
+		ref_push(r, (u64)((s64)x % (s64)y));
+		ref_push(r, (u64)((s64)x / (s64)y));
 	}
 }
 
@@ -342,55 +324,57 @@ static bool arithmetic(struct ref *r, u32 opcode, const struct dp_op_view *op)
 	u64 x, y;
 
 	if (op->info->pops == 2 && op->info->pushes == 1) {
-		y = pop(r);
-		x = pop(r);
+		y = ref_pop(r);
+		x = ref_pop(r);
 		if (opcode >= DP_OP_EQ && opcode <= DP_OP_GEU) {
-			push(r, compared(opcode - DP_OP_EQ, x, y));
+			ref_push(r, compared(opcode - DP_OP_EQ, x, y));
 			return true;
 		}
 		switch (opcode) {
-		case DP_OP_ADD: push(r, x + y); return true;
-		case DP_OP_SUB: push(r, x - y); return true;
-		case DP_OP_MUL: push(r, x * y); return true;
-		case DP_OP_AND: push(r, x & y); return true;
-		case DP_OP_OR: push(r, x | y); return true;
-		case DP_OP_XOR: push(r, x ^ y); return true;
-		case DP_OP_ROL_S: push(r, rotated(y, x % 64)); return true;
-		case DP_OP_ROR_S: push(r, rotated(y, 64 - x % 64)); return true;
-		case DP_OP_SHL_S: case DP_OP_SHR_S: case DP_OP_SAR_S: push(r, shifted(opcode, y, x)); return true;
+		case DP_OP_ADD: ref_push(r, x + y); return true;
+		case DP_OP_SUB: ref_push(r, x - y); return true;
+		case DP_OP_MUL: ref_push(r, x * y); return true;
+		case DP_OP_AND: ref_push(r, x & y); return true;
+		case DP_OP_OR: ref_push(r, x | y); return true;
+		case DP_OP_XOR: ref_push(r, x ^ y); return true;
+		case DP_OP_ROL_S: ref_push(r, rotated(y, x % 64)); return true;
+		case DP_OP_ROR_S: ref_push(r, rotated(y, 64 - x % 64)); return true;
+		case DP_OP_SHL_S: case DP_OP_SHR_S: case DP_OP_SAR_S: ref_push(r, shifted(opcode, y, x)); return true;
 		case DP_OP_PBL_S: case DP_OP_PBR_S: case DP_OP_PZL_S: case DP_OP_PZR_S:
-			push(r, bit(r, opcode, x, y));
+			x = bit(r, opcode, x, y);
+			if (!r->raised)
+				ref_push(r, x);
 			return true;
 		}
-		push(r, x);
-		push(r, y);
+		ref_push(r, x);
+		ref_push(r, y);
 		return false;
 	}
 	if (op->info->pops != 1 || op->info->pushes != 1)
 		return false;
-	x = pop(r);
+	x = ref_pop(r);
 	switch (opcode) {
-	case DP_OP_NEG: push(r, ~x + 1); return true;
-	case DP_OP_NOT: push(r, ~x); return true;
-	case DP_OP_BOOL: push(r, x ? 1 : 0); return true;
-	case DP_OP_LNOT: push(r, x ? 0 : 1); return true;
-	case DP_OP_ROL: push(r, rotated(x, (u32)op->v[0])); return true;
-	case DP_OP_ROR: push(r, rotated(x, 64 - (u32)op->v[0])); return true;
-	case DP_OP_SHL: case DP_OP_SHR: push(r, shifted(opcode, x, (u64)op->v[0])); return true;
+	case DP_OP_NEG: ref_push(r, ~x + 1); return true;
+	case DP_OP_NOT: ref_push(r, ~x); return true;
+	case DP_OP_BOOL: ref_push(r, x ? 1 : 0); return true;
+	case DP_OP_LNOT: ref_push(r, x ? 0 : 1); return true;
+	case DP_OP_ROL: ref_push(r, rotated(x, (u32)op->v[0])); return true;
+	case DP_OP_ROR: ref_push(r, rotated(x, 64 - (u32)op->v[0])); return true;
+	case DP_OP_SHL: case DP_OP_SHR: ref_push(r, shifted(opcode, x, (u64)op->v[0])); return true;
 	case DP_OP_PBL: case DP_OP_PBR: case DP_OP_PZL: case DP_OP_PZR:
-		push(r, bit(r, opcode, x, (u64)op->v[0]));
+		ref_push(r, bit(r, opcode, x, (u64)op->v[0]));
 		return true;
 	case DP_OP_ZX8: case DP_OP_ZX16: case DP_OP_ZX32:
-		push(r, narrow(x, 1u << (opcode - DP_OP_ZX8), false));
+		ref_push(r, narrow(x, 1u << (opcode - DP_OP_ZX8), false));
 		return true;
 	case DP_OP_SX8: case DP_OP_SX16: case DP_OP_SX32:
-		push(r, narrow(x, 1u << (opcode - DP_OP_SX8), true));
+		ref_push(r, narrow(x, 1u << (opcode - DP_OP_SX8), true));
 		return true;
 	case DP_OP_BITS:
-		push(r, x >> op->v[0] & (op->v[1] == 64 ? ~0ull : (1ull << op->v[1]) - 1));
+		ref_push(r, x >> op->v[0] & (op->v[1] == 64 ? ~0ull : (1ull << op->v[1]) - 1));
 		return true;
 	}
-	push(r, x);
+	ref_push(r, x);
 	return false;
 }
 
@@ -400,31 +384,37 @@ static bool memory(struct ref *r, u32 opcode, const struct dp_op_view *op)
 	u32 n;
 
 	if (opcode >= DP_OP_PUSH_MEM8 && opcode <= DP_OP_PUSH_MEM64) {
-		if (load(r, pop(r), &v, 1u << (opcode - DP_OP_PUSH_MEM8)))
-			push(r, v);
+		addr = ref_pop(r);
+		if (load(r, addr, &v, 1u << (opcode - DP_OP_PUSH_MEM8)))
+			ref_push(r, v);
 		else
-			raise(r);
+			ref_raise(r, DP_EX_INVALID_ADDR, addr, 0);
 		return true;
 	}
 	if (opcode >= DP_OP_POP_MEM8 && opcode <= DP_OP_POP_MEM64) {
-		v = pop(r);
-		addr = pop(r);
+		v = ref_pop(r);
+		addr = ref_pop(r);
 		if (dp_hit_write(&r->m->hit, addr, &v, 1u << (opcode - DP_OP_POP_MEM8))) {
 			r->m->hit.faults++;
-			raise(r);
+			ref_raise(r, DP_EX_INVALID_ADDR, addr, 0);
 		}
 		return true;
 	}
 	if (opcode >= DP_OP_LD8 && opcode <= DP_OP_LD64) {
 		n = 1u << (opcode - DP_OP_LD8);
-		addr = pop(r) + (u64)op->v[0];
+		addr = ref_pop(r) + (u64)op->v[0];
 		if (!r->mark)
 			r->mark = !load(r, addr, &v, n);
-		push(r, v);
+		ref_push(r, v);
+		return true;
+	}
+	if (opcode == DP_OP_VFY_RW) {
+		addr = ref_pop(r);
+		ref_push(r, dp_hit_read(&r->m->hit, &v, addr, 1) || !dp_hit_writable(&r->m->hit, addr));
 		return true;
 	}
 	if (opcode == DP_OP_VFY_R) {
-		push(r, dp_hit_read(&r->m->hit, &v, pop(r), 1) != 0);
+		ref_push(r, dp_hit_read(&r->m->hit, &v, ref_pop(r), 1) != 0);
 		return true;
 	}
 	return false;
@@ -455,13 +445,13 @@ static bool logging(struct ref *r, u32 opcode, const struct dp_op_view *op)
 		r->m->hit.log_len = (u32)op->v[0];
 		r->mark = false;
 		if (opcode == DP_OP_RECM)
-			memset(payload(r), 0, 8);
+			memset(ref_payload(r), 0, 8);
 		return true;
 	case DP_OP_LOGR8: case DP_OP_LOGR16: case DP_OP_LOGR32: case DP_OP_LOGR64:
 		store(r, at, &regs[op->v[0]], 1u << (opcode - DP_OP_LOGR8));
 		return true;
 	case DP_OP_LOG8: case DP_OP_LOG16: case DP_OP_LOG32: case DP_OP_LOG64:
-		v = pop(r);
+		v = ref_pop(r);
 		store(r, at, &v, 1u << (opcode - DP_OP_LOG8));
 		if (r->mark)
 			take_mark(r, dp_op_operand(op, DP_KIND_FIELD));
@@ -473,7 +463,7 @@ static bool logging(struct ref *r, u32 opcode, const struct dp_op_view *op)
 		r->mark = mark;
 		return true;
 	case DP_OP_LOGM_S:
-		log_memory(r, op, pop(r));
+		log_memory(r, op, ref_pop(r));
 		return true;
 	case DP_OP_LOGSTR:
 		mark = r->mark;
@@ -482,7 +472,7 @@ static bool logging(struct ref *r, u32 opcode, const struct dp_op_view *op)
 		r->mark = mark;
 		return true;
 	case DP_OP_LOGSTR_S:
-		log_string(r, at, keep, pop(r) + (u64)op->v[0]);
+		log_string(r, at, keep, ref_pop(r) + (u64)op->v[0]);
 		return true;
 	case DP_OP_LOGCOMM:
 		dp_hit_comm(&r->m->hit, name);
@@ -507,11 +497,11 @@ static bool needs(struct ref *r, u32 opcode, const struct dp_op_view *op)
 	bool good;
 
 	if (opcode == DP_OP_NEED)
-		good = pop(r) && !r->mark;
+		good = ref_pop(r) && !r->mark;
 	else if (opcode >= DP_OP_NEEDR_EQ && opcode <= DP_OP_NEEDR_GEU)
 		good = holds(opcode - DP_OP_NEEDR_EQ, regs[op->v[0]], (u64)op->v[1]);
 	else if (opcode >= DP_OP_NEED_EQ && opcode <= DP_OP_NEED_GEU)
-		good = holds(opcode - DP_OP_NEED_EQ, pop(r), (u64)op->v[0]) && !r->mark;
+		good = holds(opcode - DP_OP_NEED_EQ, ref_pop(r), (u64)op->v[0]) && !r->mark;
 	else
 		return false;
 	if (!good)
@@ -523,8 +513,8 @@ static u32 register_slot(struct ref *r, const struct dp_op_view *op)
 {
 	const struct dp_register *reg = dp_register_by_number((u32)op->v[0]);
 
-	if (!reg || (op->opcode == DP_OP_POP_R && !reg->writable)) {
-		complain(r, "bad register");
+	if (!reg || ((op->opcode == DP_OP_POP_R || op->opcode == DP_OP_POP_U) && !reg->writable)) {
+		ref_complain(r, "bad register");
 		return 0;
 	}
 	return reg->slot;
@@ -543,7 +533,7 @@ static void other(struct ref *r, const struct dp_op_view *op, u32 *next)
 		jump(r, op, true, next);
 		return;
 	case DP_OP_JLT: case DP_OP_JLE: case DP_OP_JGT: case DP_OP_JGE: case DP_OP_JZ: case DP_OP_JNZ:
-		push(r, x = pop(r));
+		ref_push(r, x = ref_pop(r));
 		jump(r, op,
 		     op->opcode == DP_OP_JLT   ? (s64)x < 0
 		     : op->opcode == DP_OP_JLE ? (s64)x <= 0
@@ -557,14 +547,15 @@ static void other(struct ref *r, const struct dp_op_view *op, u32 *next)
 		u32 fall = *next;
 
 		jump(r, op, true, next);
-		if (r->stop)
+		if (r->stop || r->raised)
 			return;
-		push(r, x = pop(r) - 1);
+		ref_push(r, x = ref_pop(r) - 1);
 		if (!x)
 			*next = fall;
 		return;
 	}
 	case DP_OP_ABORT:
+		r->trace_len = 0;
 		r->filtered = true;
 		r->stop = true;
 		return;
@@ -575,68 +566,74 @@ static void other(struct ref *r, const struct dp_op_view *op, u32 *next)
 		divide(r, op->opcode == DP_OP_IDIV);
 		return;
 	case DP_OP_XCHG:
-		x = pop(r);
-		y = pop(r);
-		push(r, x);
-		push(r, y);
+		x = ref_pop(r);
+		y = ref_pop(r);
+		ref_push(r, x);
+		ref_push(r, y);
 		return;
 	case DP_OP_DUP:
-		x = pop(r);
+		x = ref_pop(r);
 		for (s64 i = 0; i < op->v[0]; i++)
-			push(r, x);
+			ref_push(r, x);
 		return;
 	case DP_OP_DUP_S:
-		x = pop(r);
-		y = pop(r);
+		x = ref_pop(r);
+		y = ref_pop(r);
 		for (y = (y > 1023 ? 1023 : y) + 1; y; y--)
-			push(r, x);
+			ref_push(r, x);
 		return;
 	case DP_OP_ROS:
 		r->top -= (u32)op->v[0];
 		return;
-	case DP_OP_PUSH_R:
-		push(r, regs[register_slot(r, op)]);
+	case DP_OP_PUSH_PROCID:
+		ref_push(r, dp_hit_cpu(&r->m->hit));
 		return;
+	case DP_OP_PUSH_U:
+	case DP_OP_PUSH_R:
+		ref_push(r, regs[register_slot(r, op)]);
+		return;
+	case DP_OP_POP_U:
 	case DP_OP_POP_R:
 		slot = register_slot(r, op);
-		x = pop(r);
+		x = ref_pop(r);
 		regs[slot] = slot == DP_SLOT(flags) ? (regs[slot] & ~0xcd5ull) | (x & 0xcd5) : x;
 		return;
 	case DP_OP_PUSH_D:
-		push(r, (u64)op->v[0]);
+		ref_push(r, (u64)op->v[0]);
 		return;
 	case DP_OP_PUSH_PID:
-		push(r, r->m->ctl.pid);
+		ref_push(r, r->m->ctl.pid);
 		return;
 	case DP_OP_PUSH_WID:
-		push(r, -64ull);
+		ref_push(r, -64ull);
 		return;
 	case DP_OP_PUSHR:
-		push(r, regs[op->v[0]]);
+		ref_push(r, regs[op->v[0]]);
 		return;
 	case DP_OP_PUSHR_U8: case DP_OP_PUSHR_U16: case DP_OP_PUSHR_U32:
-		push(r, narrow(regs[op->v[0]], 1u << (op->opcode - DP_OP_PUSHR_U8), false));
+		ref_push(r, narrow(regs[op->v[0]], 1u << (op->opcode - DP_OP_PUSHR_U8), false));
 		return;
 	case DP_OP_PUSHR_S8: case DP_OP_PUSHR_S16: case DP_OP_PUSHR_S32:
-		push(r, narrow(regs[op->v[0]], 1u << (op->opcode - DP_OP_PUSHR_S8), true));
+		ref_push(r, narrow(regs[op->v[0]], 1u << (op->opcode - DP_OP_PUSHR_S8), true));
 		return;
 	case DP_OP_STR:
-		load_scratch(r, pop(r), (u32)op->v[0]);
+		load_scratch(r, ref_pop(r), (u32)op->v[0]);
 		return;
 	case DP_OP_STRCOMM:
 		dp_hit_comm(&r->m->hit, r->scratch);
 		return;
 	case DP_OP_STREQ:
-		push(r, strlen(r->scratch) == (u64)op->v[0] && !memcmp(r->scratch, op->text, (u64)op->v[0]));
+		ref_push(r, strlen(r->scratch) == (u64)op->v[0] && !memcmp(r->scratch, op->text, (u64)op->v[0]));
 		return;
 	case DP_OP_STRGLOB:
-		push(r, matches(r->scratch, op->text, op->text + op->v[0], &steps));
+		ref_push(r, matches(r->scratch, op->text, op->text + op->v[0], &steps));
 		return;
 	}
-	complain(r, "opcode that the reference does not know");
+	ref_complain(r, "opcode that the reference does not know");
 }
 
-enum dp_run_result reference_run(struct machine *m, const struct dp_program *p, const char **complaint)
+enum dp_run_result reference_run(struct machine *m, const struct dp_program *p, const char **complaint, const u8 **trace,
+				 u32 *trace_len)
 {
 	static struct ref r; /* large */
 	struct dp_op_view op;
@@ -651,17 +648,29 @@ enum dp_run_result reference_run(struct machine *m, const struct dp_program *p, 
 	m->hit.log_len = m->hit.rec_flags = m->hit.faults = m->hit.exceptions = 0;
 	while (!r.stop) {
 		if (dp_op_decode(p->code, p->len, at, &op) < 0) {
-			complain(&r, "control left the instructions");
+			ref_complain(&r, "control left the instructions");
 			break;
 		}
 		next = at + op.len;
+		r.before = r.top;
+		r.raised = false;
+		r.goes_to = -1;
 		if (op.opcode >= DP_OP_PUSH_GV && op.opcode <= DP_OP_DEC_LV_S)
 			variable(&r, op.opcode, &op);
 		else if (!arithmetic(&r, op.opcode, &op) && !memory(&r, op.opcode, &op) &&
-			 !logging(&r, op.opcode, &op) && !needs(&r, op.opcode, &op))
+			 !logging(&r, op.opcode, &op) && !needs(&r, op.opcode, &op) &&
+			 !(p->rpn.ex_mask && (ref_log(&r, op.opcode, &op) || ref_machine(&r, op.opcode, &op, &next))))
 			other(&r, &op, &next);
-		at = next;
+		at = r.goes_to >= 0 ? (u32)r.goes_to : next;
 	}
 	*complaint = r.complaint;
+	*trace = p->rpn.ex_mask ? r.trace : NULL;
+	*trace_len = r.passed || r.trace_len < 3 ? 0 : r.trace_len;
+	r.trace[1] = (u8)r.ntraces;
+	r.trace[2] = (u8)(r.ntraces / 256);
+	if (r.passed)
+		return DP_RUN_PASSED;
+	if (p->rpn.ex_mask && !r.filtered && !m->hit.log_len)
+		return DP_RUN_FILTERED;
 	return r.filtered ? DP_RUN_FILTERED : DP_RUN_LOG;
 }

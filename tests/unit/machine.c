@@ -77,6 +77,46 @@ void dp_hit_comm(struct dp_hit *h, char *dst16)
 	strncpy(dst16, machine_of(h)->comm, 15);
 }
 
+bool dp_hit_writable(struct dp_hit *h, u64 addr)
+{
+	u64 room;
+
+	return reach(machine_of(h), addr, &room);
+}
+
+u32 dp_hit_pid(struct dp_hit *h)
+{
+	return h->ctl->pid;
+}
+
+/* Byte i of the area is i, or so. */
+void dp_hit_fxsave(struct dp_hit *h, void *area512)
+{
+	for (u32 i = 0; i < 512; i++)
+		((u8 *)area512)[i] = (u8)(i + i / 256);
+}
+
+u64 dp_hit_segment(struct dp_hit *h, u32 which)
+{
+	return 0x70 + which;
+}
+
+void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4])
+{
+	for (u32 i = 0; i < 4; i++)
+		abcd[i] = leaf + i;
+}
+
+u32 dp_hit_cpu(struct dp_hit *h)
+{
+	return 3;
+}
+
+void dp_hit_dump(struct dp_hit *h)
+{
+	machine_of(h)->dumps++;
+}
+
 /* ---- the machine ---- */
 
 void machine_init(struct machine *m)
@@ -113,16 +153,11 @@ enum dp_run_result machine_run(struct machine *m, const struct dp_program *p)
 	u8 *code = malloc(p->len);
 
 	memcpy(code, p->code, p->len);
-	m->rt = (struct dp_code_rt){
-	    .code = (u64)code,
-	    .len = p->len,
-	    .jmpmax = p->jmpmax,
-	    .logmax = p->logmax,
-	    .nlocals = p->nlocals,
-	    .nglobals = p->nglobals,
-	    .locals = (u64)m->locals,
-	    .globals = (u64)m->globals,
-	};
+	dp_program_to_rt(p, &m->rt);
+	m->rt.code = (u64)code;
+	m->rt.locals = (u64)m->locals;
+	m->rt.globals = (u64)m->globals;
+	m->rt.gate = (u64)&m->gate;
 	result = dp_vm_run(&m->hit);
 	free(code);
 	return result;
@@ -205,6 +240,9 @@ static bool operand(struct assembler *a, char kind, char *word, s64 *v, char *te
 			return false;
 		*v = kind == DP_KIND_SLOT ? part.reg->slot : part.reg->number;
 		return true;
+	case DP_KIND_STATE:
+		*v = dp_cpustate_find(word, strlen(word)) ? dp_cpustate_find(word, strlen(word))->number : 0;
+		return *v;
 	case DP_KIND_JUMP:
 		for (u32 i = 0; i < a->nlabels; i++)
 			if (!strcmp(a->labels[i].name, word)) {

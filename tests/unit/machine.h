@@ -23,9 +23,13 @@ struct machine {
 	struct dp_vm *vm;
 	u64 locals[8], globals[8];
 	u8 memory[MEMORY_SIZE], stack[STACK_SIZE];
+	u64 gate;
 	u32 reads; /* calls of the memory services */
+	u32 dumps;
 	const char *comm;
 };
+
+/* Known values of the processor's state, see dp_hit_fxsave() and dp_hit_segment() in machine.c. */
 
 /* A machine with known registers and memory. */
 void machine_init(struct machine *m);

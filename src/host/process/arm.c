@@ -91,8 +91,8 @@ static void make_layout(struct dp_session *s, struct layout *l)
 	l->jit = DP_ALIGN_UP(l->control + l->control_size, PAGE);
 	l->jit_end = l->jit + dp_compile_lay_out(s);
 	l->rings = DP_ALIGN_UP(l->jit_end, PAGE);
-	l->end = l->rings + dp_rings_size(l->ncpus, l->ncpus * 2, s->nprobes, l->ring_size);
-	l->end = DP_ALIGN_UP(l->end, PAGE);
+	s->words_off = DP_ALIGN_UP(dp_rings_size(l->ncpus, l->ncpus * 2, s->nprobes, l->ring_size), PAGE);
+	l->end = DP_ALIGN_UP(l->rings + s->words_off + s->nwords * 8ull, PAGE);
 }
 
 /* Everything that is in use or that the program may grow into. */
@@ -256,6 +256,7 @@ static void fill_probes(struct arming *a, struct dp_probe_rt *rt, u64 *code_addr
 {
 	struct dp_session *s = a->s;
 	struct dp_plan *plan = &s->plan;
+	u64 words = s->region + a->lay.rings + s->words_off;
 	u32 n = 0;
 
 	for (u32 i = 0; i < s->nspots; i++) {
@@ -270,16 +271,28 @@ static void fill_probes(struct arming *a, struct dp_probe_rt *rt, u64 *code_addr
 		if (!pt->n)
 			pt->first = n;
 		pt->n++;
+		dp_program_to_rt(prog, &rt[n].prog);
 		rt[n].prog.code = code_addr[sp->owner];
-		rt[n].prog.len = prog->len;
-		rt[n].prog.jmpmax = prog->jmpmax;
-		rt[n].prog.logmax = prog->logmax;
+		rt[n].prog.locals = words + 8ull * p->locals;
+		rt[n].prog.globals = words + 8ull * p->globals;
+		rt[n].prog.gate = prog->rpn.ex_mask ? words + 8ull * p->gate : 0;
 		rt[n].event = sp->owner;
 		rt[n].flags = DP_PROBE_ENABLED | (p->event->is_return ? DP_PROBE_RETURN : 0);
 		rt[n].addr = sp->addr;
 		n++;
 	}
 	a->ctl->nprobes = n;
+}
+
+/* The process's id as it knows it itself. */
+static u32 inner_pid(pid_t pid)
+{
+	char ids[128] = "";
+	const char *last;
+
+	dp_status_field(pid, pid, "NSpid", ids, sizeof(ids));
+	last = strrchr(ids, '\t');
+	return (u32)atoi(last ? last + 1 : ids);
 }
 
 static int build_control(struct arming *a, struct dp_error *err)
@@ -329,6 +342,7 @@ static int build_control(struct arming *a, struct dp_error *err)
 	c->region_lo = s->region;
 	c->region_hi = s->region + a->lay.end;
 	c->owner_pid = (u32)getpid();
+	c->pid = inner_pid(s->pid);
 	c->old_trap[2] = ~0ull;
 	for (u32 i = 0; i < plan->npatches; i++) {
 		const struct dp_patch *t = &patches[i];
@@ -452,6 +466,8 @@ static int map_rings(struct arming *a, struct dp_error *err)
 		s->rings_size = size;
 		dp_rings_init(s->rings, a->lay.ncpus, a->lay.ncpus * 2, s->nprobes, a->lay.ring_size);
 		s->rings->owner_pid = (u32)getpid();
+		if (s->nwords)
+			memcpy((u8 *)s->rings + s->words_off, s->words, s->nwords * 8ull);
 	}
 	if (fd >= 0)
 		close(fd);

@@ -146,6 +146,8 @@ static u32 syscall_caps(struct dp_caps *c, pid_t pid, pid_t tid)
 	for (size_t i = 0; i < DP_ARRAY_SIZE(calls); i++)
 		if (mode[0] == '0' || (mode[0] == '2' && allowed(tid, calls[i].nr)))
 			caps |= calls[i].cap;
+	if (mode[0] == '0') /* that takes several calls, in the process and in its copy */
+		caps |= DP_CAP_DUMP;
 	return caps;
 }
 

@@ -67,6 +67,28 @@ int dp_session_spawn(struct dp_session **s, char *const argv[], const struct dp_
  * (and a note about the others). On error nothing is added. */
 int dp_session_add(struct dp_session *s, const char *text, struct dp_error *err);
 
+/* A verified program for a place, with words of memory that it shares with the others of the session. */
+struct dp_session_program {
+	struct dp_location loc;
+	bool is_return; /* at the exits of the function */
+	int opcode;	/* first byte that must stand there, -1: any */
+	const struct dp_program *prog;
+	u32 locals, globals, gate; /* where its variables and its count of hits begin, in words */
+};
+
+/* Copies the program. E_RPN_OPCODE besides the errors of dp_session_add(). */
+int dp_session_add_program(struct dp_session *s, const struct dp_session_program *p, struct dp_error *err);
+
+/* The run-time address of [MODULE:]SYMBOL in the process. */
+int dp_session_symbol(struct dp_session *s, const char *symbol, u64 *addr, struct dp_error *err);
+
+/*
+ * How many words the programs share, and their first values; before arming. The process, its children and the caller see the same
+ * words (after arming).
+ */
+int dp_session_set_words(struct dp_session *s, const u64 *values, u32 n, struct dp_error *err);
+volatile u64 *dp_session_words(struct dp_session *s);
+
 /* Attach, map, arm all added probes, let go. All or nothing. */
 int dp_session_arm(struct dp_session *s, struct dp_error *err);
 

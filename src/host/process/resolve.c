@@ -203,12 +203,14 @@ static int add_sites(struct dp_session *s, const struct found *f, struct dp_prob
 	return r;
 }
 
+static int add_compiled(struct dp_session *s, struct dp_event *ev, const struct found *f, bool from_pattern,
+			struct dp_error *err);
+
 static int add_event(struct dp_session *s, const char *text, const struct found *f, bool from_pattern,
 		     struct dp_error *err)
 {
 	struct dp_event_env env = {env_symbol, s, false};
 	struct dp_event *ev = calloc(1, sizeof(*ev));
-	struct dp_probe *p;
 	int r;
 
 	if (!ev)
@@ -218,7 +220,16 @@ static int add_event(struct dp_session *s, const char *text, const struct found 
 		free(ev);
 		return r;
 	}
-	p = add_probe(s);
+	return add_compiled(s, ev, f, from_pattern, err);
+}
+
+/* The event is the session's from now on, or freed. */
+static int add_compiled(struct dp_session *s, struct dp_event *ev, const struct found *f, bool from_pattern,
+			struct dp_error *err)
+{
+	struct dp_probe *p = add_probe(s);
+	int r;
+
 	if (!p) {
 		dp_event_free(ev);
 		free(ev);
@@ -326,4 +337,55 @@ int dp_resolve_event(struct dp_session *s, const char *text, struct dp_error *er
 		err->column = ev.loc.column;
 	dp_event_free(&ev);
 	return r;
+}
+
+int dp_session_symbol(struct dp_session *s, const char *symbol, u64 *addr, struct dp_error *err)
+{
+	return env_symbol(s, NULL, symbol, 0, addr, err);
+}
+
+/* The first byte at the probepoint, by the file. */
+static int check_opcode(const struct found *f, int opcode, struct dp_error *err)
+{
+	const struct dp_text *text;
+	int r = opcode < 0 ? 0 : dp_module_text(f->im->mod, f->link, &text, err);
+
+	if (r || opcode < 0 || text->bytes[f->link - text->lo] == opcode)
+		return r;
+	return dp_fail(err, E_RPN_OPCODE, "0x%02x, expected 0x%02x", text->bytes[f->link - text->lo], (u32)opcode);
+}
+
+int dp_session_add_program(struct dp_session *s, const struct dp_session_program *program, struct dp_error *err)
+{
+	struct dp_event *ev;
+	struct dp_probe *p;
+	struct found f;
+	int r = find_location(s, &program->loc, &f, err);
+
+	if (!r)
+		r = check_opcode(&f, program->opcode, err);
+	if (r)
+		return r;
+	ev = calloc(1, sizeof(*ev));
+	if (!ev)
+		return dp_fail(err, E_ARM_NOMEM, "probe");
+	ev->loc = program->loc;
+	ev->is_return = program->is_return;
+	snprintf(ev->group, sizeof(ev->group), "dprobes");
+	ev->prog = *program->prog;
+	ev->prog.layout = (struct dp_layout){0};
+	ev->prog.code = dp_alloc(program->prog->len);
+	if (!ev->prog.code) {
+		free(ev);
+		return dp_fail(err, E_ARM_NOMEM, "probe");
+	}
+	memcpy(ev->prog.code, program->prog->code, program->prog->len);
+	r = add_compiled(s, ev, &f, false, err);
+	if (r)
+		return r;
+	p = &s->probes[s->nprobes - 1];
+	p->locals = program->locals;
+	p->globals = program->globals;
+	p->gate = program->gate;
+	return 0;
 }

@@ -17,6 +17,7 @@ struct dp_probe { /* one event, at one function entry, one address, or all exits
 	u32 nsites, ncompiled;
 	bool from_pattern; /* may be left out when it cannot be armed */
 	bool dropped;
+	u32 locals, globals, gate; /* words of the session, see dp_session_program */
 };
 
 struct dp_session {
@@ -32,6 +33,9 @@ struct dp_session {
 	u64 control;
 	struct dp_rings *rings;
 	u64 rings_size;
+	u64 words_off; /* of the words in the mapping of the rings */
+	u64 *words;    /* their first values */
+	u32 nwords;
 	u64 rings_off, slots_off, tids_off; /* from the region */
 	u32 nslots;
 	bool armed, reaped;

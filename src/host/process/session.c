@@ -228,6 +228,7 @@ void dp_session_free(struct dp_session *s)
 		free(s->probes[i].event);
 	}
 	free(s->probes);
+	free(s->words);
 	free(s->spots);
 	dp_plan_free(&s->plan);
 	if (s->rings)
@@ -236,6 +237,25 @@ void dp_session_free(struct dp_session *s)
 		close(s->pidfd);
 	dp_process_free(&s->proc);
 	free(s);
+}
+
+int dp_session_set_words(struct dp_session *s, const u64 *values, u32 n, struct dp_error *err)
+{
+	u64 *copy = malloc((n + 1) * sizeof(*copy));
+
+	if (!copy)
+		return dp_fail(err, E_ARM_NOMEM, "%u words", n);
+	if (n)
+		memcpy(copy, values, n * sizeof(*copy));
+	free(s->words);
+	s->words = copy;
+	s->nwords = n;
+	return 0;
+}
+
+volatile u64 *dp_session_words(struct dp_session *s)
+{
+	return s->rings ? (volatile u64 *)((u8 *)s->rings + s->words_off) : NULL;
 }
 
 u32 dp_session_nprobes(const struct dp_session *s)

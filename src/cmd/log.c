@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* `dprobes log`: what inserted probes have logged, from the driver's file; and the door to the
+ * driver itself. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmd/cmd.h"
+#include "driver/driver.h"
+
+static const struct cmd_option options[] = {
+    {"follow", 'f', NULL, "go on showing what is logged, until Ctrl-C"},
+    {"clear", 'c', NULL, "empty the log"},
+    {NULL}};
+
+static const struct cmd_spec spec = {
+    .name = "log",
+    .synopsis = "[OPTIONS]",
+    .about = "Show what inserted probe programs have logged.",
+    .options = options,
+};
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int sig)
+{
+	stop = sig;
+}
+
+/* Everything there is from here on; false when it cannot be written. */
+static bool copy_rest(FILE *f)
+{
+	char buf[65536];
+	size_t n;
+
+	clearerr(f);
+	while ((n = fread(buf, 1, sizeof(buf), f)) > 0)
+		if (fwrite(buf, 1, n, stdout) != n)
+			return false;
+	return !fflush(stdout);
+}
+
+static bool replaced(FILE *f, const char *path)
+{
+	struct stat here, there;
+
+	return !fstat(fileno(f), &here) && !stat(path, &there) &&
+	       (here.st_ino != there.st_ino || (off_t)ftello(f) > there.st_size);
+}
+
+static int show(const char *path, bool follow)
+{
+	struct sigaction sa = {.sa_handler = on_signal};
+	FILE *f = fopen(path, "re");
+
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	for (;;) {
+		if (f && !copy_rest(f))
+			break;
+		if (!follow || stop)
+			break;
+		if (!f || replaced(f, path)) {
+			if (f)
+				fclose(f);
+			f = fopen(path, "re");
+		}
+		nanosleep(&(struct timespec){0, 50000000}, NULL);
+	}
+	if (f)
+		fclose(f);
+	return CMD_OK;
+}
+
+int cmd_log(int argc, char **argv)
+{
+	struct dp_error err = {0};
+	struct cmd_args args;
+	char dir[256], path[300];
+	bool follow = false, clear = false;
+	int id;
+
+	cmd_args_init(&args, &spec, argc, argv);
+	while ((id = cmd_args_next(&args)) != CMD_OPT_END) {
+		if (id == CMD_OPT_HELP)
+			return CMD_OK;
+		if (id == CMD_OPT_ERROR)
+			return CMD_USAGE;
+		if (id != 'f' && id != 'c')
+			return ui_fail(E_CMD_EXTRA, NULL, "%s", args.value ? args.value : "--");
+		follow |= id == 'f';
+		clear |= id == 'c';
+	}
+	if (dp_driver_dir(dir, sizeof(dir), &err)) {
+		ui_error(&err, NULL);
+		return CMD_FAILED;
+	}
+	snprintf(path, sizeof(path), "%s/log", dir);
+	if (clear && truncate(path, 0) && errno != ENOENT)
+		return ui_fail(E_OUT_WRITE, NULL, "%s: %s", path, strerror(errno));
+	return clear && !follow ? CMD_OK : show(path, follow);
+}
+
+/* Only the command itself starts this, with a socket that listens. */
+int cmd_driver(int argc, char **argv)
+{
+	const char *dir = getenv(DP_DRIVER_DIR_ENV);
+	int fd = argc == 2 ? atoi(argv[1]) : -1;
+
+	if (fd <= 2 || !dir || fcntl(fd, F_GETFD) < 0)
+		return ui_fail(E_CMD_UNKNOWN, "the driver is started by `dprobes insert`",
+			       "driver");
+	return dp_driver_main(fd, dir);
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * `dprobes insert|remove|query|vars|build|apply` and the same in the command line of Dynamic Probes
+ * (-i, -r, -q, -g, -b, -p). Programs are read here, so that errors are told at once; the driver
+ * does the rest.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/probes.h"
+#include "host/process/process.h"
+#include "symbols/symbols.h"
+
+static bool told(const struct dp_error *err)
+{
+	ui_error(err, NULL);
+	return false;
+}
+
+static bool read_object(const char *path, struct dp_rpn_unit *u, bool *is_object)
+{
+	FILE *f = fopen(path, "re");
+	static char bytes[8 << 20];
+	struct dp_error err = {0};
+	size_t n;
+
+	*is_object = false;
+	if (!f)
+		return true; /* the other reader will tell */
+	n = fread(bytes, 1, sizeof(bytes), f);
+	fclose(f);
+	*is_object = dp_rpn_is_object(bytes, n);
+	return !*is_object || !dp_rpn_load(u, bytes, n, &err) || told(&err);
+}
+
+bool probes_read(const struct probes_args *a, struct dp_rpn_unit *u)
+{
+	struct dp_error err = {0};
+	bool is_object = false;
+
+	if (strcmp(a->file, "-") && !read_object(a->file, u, &is_object))
+		return false;
+	if (!is_object && a->verb == PROBES_APPLY) {
+		ui_fail(E_RPN_OBJECT, NULL, "%s", a->file);
+		return false;
+	}
+	if (!is_object && dp_rpn_read(u, a->file, a->defines, a->ndefines, &err))
+		return told(&err);
+	if ((a->groups || a->types) && dp_rpn_select(u, a->groups, a->types, &err)) {
+		dp_rpn_free(u);
+		return told(&err);
+	}
+	return true;
+}
+
+static int resolve_probe(struct dp_module *mod, struct dp_rpn_probe *p, struct dp_error *err)
+{
+	struct dp_symbol sym;
+	const struct dp_text *text;
+	u64 offset, addr;
+	int r;
+
+	if (p->place != DP_RPN_SYMBOL)
+		return 0;
+	r = dp_module_symbol(mod, p->symbol, &sym, err);
+	if (r)
+		return r;
+	if (sym.is_ifunc)
+		return dp_fail(err, E_SYM_IFUNC, "%.150s", p->symbol);
+	addr = sym.addr + (u64)p->offset;
+	if (!dp_module_addr_to_offset(mod, addr, &offset))
+		return dp_fail(err, E_SITE_NOTEXT, "%.150s is in no segment of %.60s", p->symbol,
+			       dp_module_base(mod));
+	/* The object can say which byte must stand there, even when the program does not. */
+	if (!p->has_opcode && !p->at_return && !dp_module_text(mod, addr, &text, NULL)) {
+		p->has_opcode = true;
+		p->opcode = text->bytes[addr - text->lo];
+	}
+	p->place = DP_RPN_OFFSET;
+	p->offset = (s64)offset;
+	p->symbol[0] = '\0';
+	return 0;
+}
+
+bool probes_resolve(const struct probes_args *a, struct dp_rpn_unit *u)
+{
+	const char *path = a->sym ? a->sym : u->name;
+	struct dp_module *mod = NULL;
+	struct dp_error err = {0};
+	int r;
+
+	if (u->modtype != DP_RPN_USER) {
+		dp_fail(&err, E_RPN_WORLD, "%.150s", u->name);
+		return told(&err);
+	}
+	if (!a->sym && path[0] != '/') {
+		ui_fail(E_CMD_MISSING,
+			"write name = with the whole path, or give the module with --sym",
+			"%s is not a path", path);
+		return false;
+	}
+	r = dp_module_open(&mod, path, &err);
+	if (r)
+		return told(&err);
+	snprintf(u->build_id, sizeof(u->build_id), "%s", dp_module_build_id(mod));
+	for (u32 i = 0; i < u->nprobes && !r; i++)
+		r = resolve_probe(mod, &u->probes[i], &err);
+	dp_module_close(mod);
+	return !r || told(&err);
+}
+
+/* ---- requests ---- */
+
+static int ask(const struct probes_args *a, u32 op, const char *name, const void *object,
+	       size_t size, bool start)
+{
+	struct dp_driver_request rq = {.op = op,
+				       .flags = a->flags,
+				       .fields = a->fields,
+				       .pid = a->pid,
+				       .lo = a->lo,
+				       .hi = a->hi,
+				       .object_len = (u32)size};
+	struct dp_error err = {0};
+	char *text = NULL;
+	int r = dp_driver_ask(&rq, name, a->file ? a->file : "", object, start, &text, &err);
+
+	if (text)
+		fputs(text, stdout);
+	free(text);
+	if (!r)
+		return CMD_OK;
+	/* Nothing is inserted: there is nothing to show or to remove, which is what --all wanted.
+	 */
+	if (err.code == E_DRV_NONE && !*name)
+		return CMD_OK;
+	ui_error(&err, NULL);
+	return ui_status(err.code);
+}
+
+static int insert(const struct probes_args *a)
+{
+	struct dp_rpn_unit u = {0};
+	struct dp_error err = {0};
+	void *bytes = NULL;
+	size_t size = 0;
+	int status = CMD_FAILED;
+
+	if (!probes_read(a, &u))
+		return CMD_FAILED;
+	if (u.modtype != DP_RPN_USER) {
+		dp_fail(&err, E_RPN_WORLD, "%.150s has another modtype", u.name);
+		ui_error(&err, NULL);
+	} else if (!a->sym || probes_resolve(a, &u)) {
+		if (dp_rpn_save(&u, &bytes, &size, &err))
+			ui_error(&err, NULL);
+		else
+			status = ask(a, DP_DRIVER_INSERT, u.name, bytes, size, true);
+	}
+	free(bytes);
+	dp_rpn_free(&u);
+	return status;
+}
+
+/* Probes that a driver left behind which did not end well: whoever looks at the process next takes
+ * them out. */
+static void clean_up(void)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		pid_t pid = (pid_t)atoi(e->d_name);
+		struct dp_session *s = NULL;
+		struct dp_maps maps;
+		bool has = false;
+
+		if (!isdigit((unsigned char)e->d_name[0]) || pid == getpid() ||
+		    dp_maps_read(&maps, pid, NULL))
+			continue;
+		for (size_t i = 0; i < maps.n; i++)
+			has |= strstr(maps.v[i].path, "dprobes-rings") != NULL;
+		dp_maps_free(&maps);
+		if (has && !dp_session_new(&s, pid, NULL, NULL))
+			dp_session_free(s);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static int remove_probes(const struct probes_args *a)
+{
+	struct dp_rpn_unit u = {0};
+	const char *name = a->name;
+	int status;
+
+	if (a->flags & DP_DRIVER_ALL) {
+		status = ask(a, DP_DRIVER_REMOVE, "", NULL, 0, false);
+		clean_up();
+		return status;
+	}
+	if (!name && !probes_read(a, &u))
+		return CMD_FAILED;
+	status = ask(a, DP_DRIVER_REMOVE, name ? name : u.name, NULL, 0, false);
+	if (!name)
+		dp_rpn_free(&u);
+	return status;
+}
+
+/* a.rpn becomes a.ppdf. */
+static void default_outfile(const char *file, char *out, size_t size)
+{
+	const char *dot = strrchr(file, '.');
+	size_t n = dot && !strchr(dot, '/') ? (size_t)(dot - file) : strlen(file);
+
+	snprintf(out, size, "%.*s.ppdf", (int)n, file);
+}
+
+static bool write_file(const char *path, const void *bytes, size_t size)
+{
+	FILE *f = fopen(path, "we");
+	bool good = f && fwrite(bytes, 1, size, f) == size;
+
+	good = f && !fclose(f) && good;
+	if (!good)
+		ui_fail(E_OUT_WRITE, NULL, "%s: %s", path, strerror(errno));
+	return good;
+}
+
+static int build(const struct probes_args *a)
+{
+	struct dp_rpn_unit u = {0};
+	struct dp_error err = {0};
+	char path[4096];
+	void *bytes = NULL;
+	size_t size = 0;
+	bool good = false;
+
+	if (!probes_read(a, &u))
+		return CMD_FAILED;
+	if (a->list) {
+		dp_rpn_list(&u, stdout);
+		dp_rpn_free(&u);
+		return CMD_OK;
+	}
+	default_outfile(a->file, path, sizeof(path));
+	if (probes_resolve(a, &u)) {
+		if (dp_rpn_save(&u, &bytes, &size, &err))
+			ui_error(&err, NULL);
+		else
+			good = write_file(a->outfile ? a->outfile : path, bytes, size);
+	}
+	if (good)
+		printf("%s: %u probes for build %s\n", a->outfile ? a->outfile : path, u.nprobes,
+		       u.build_id[0] ? u.build_id : "(the module has no build-id)");
+	free(bytes);
+	dp_rpn_free(&u);
+	return good ? CMD_OK : CMD_FAILED;
+}
+
+static int run(struct probes_args *a)
+{
+	const char *name = a->name ? a->name : "";
+
+	switch (a->verb) {
+	case PROBES_INSERT:
+	case PROBES_APPLY:
+		return insert(a);
+	case PROBES_REMOVE:
+		return remove_probes(a);
+	case PROBES_QUERY:
+		return ask(a, DP_DRIVER_QUERY, name, NULL, 0, false);
+	case PROBES_VARS:
+		return ask(a, DP_DRIVER_VARS, name, NULL, 0, false);
+	case PROBES_BUILD:
+		return build(a);
+	default:
+		return ui_fail(E_CMD_MISSING, "`dprobes --help` shows the subcommands",
+			       "nothing to do");
+	}
+}
+
+static int run_args(struct probes_args *a, int argc, char **argv)
+{
+	int r = probes_parse(a, argc, argv);
+
+	if (!r && a->help)
+		probes_help(a->verb);
+	else if (!r)
+		r = run(a);
+	probes_args_free(a);
+	return r;
+}
+
+int cmd_probes(int argc, char **argv)
+{
+	struct probes_args a = {.verb = PROBES_NONE};
+
+	return run_args(&a, argc - 1, argv + 1);
+}
+
+static int cmd_verb(enum probes_verb verb, int argc, char **argv)
+{
+	struct probes_args a = {.verb = verb};
+
+	return run_args(&a, argc - 1, argv + 1);
+}
+
+int cmd_insert(int argc, char **argv)
+{
+	return cmd_verb(PROBES_INSERT, argc, argv);
+}
+
+int cmd_remove(int argc, char **argv)
+{
+	return cmd_verb(PROBES_REMOVE, argc, argv);
+}
+
+int cmd_query(int argc, char **argv)
+{
+	return cmd_verb(PROBES_QUERY, argc, argv);
+}
+
+int cmd_vars(int argc, char **argv)
+{
+	return cmd_verb(PROBES_VARS, argc, argv);
+}
+
+int cmd_build(int argc, char **argv)
+{
+	return cmd_verb(PROBES_BUILD, argc, argv);
+}
+
+int cmd_apply(int argc, char **argv)
+{
+	return cmd_verb(PROBES_APPLY, argc, argv);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The command line of probe programs, in both of its forms: `dprobes -i FILE ...` and `dprobes
+ * insert FILE ...`. */
+#ifndef DP_CMD_PROBES_H
+#define DP_CMD_PROBES_H
+
+#include "cmd/cmd.h"
+#include "driver/driver.h"
+#include "lang/rpn/rpn.h"
+
+enum probes_verb {
+	PROBES_NONE,
+	PROBES_INSERT,
+	PROBES_REMOVE,
+	PROBES_QUERY,
+	PROBES_VARS,
+	PROBES_BUILD,
+	PROBES_APPLY
+};
+
+struct probes_args {
+	enum probes_verb verb;
+	const char *file; /* operand */
+	const char *name, *sym, *groups, *types, *outfile;
+	struct dp_rpn_define *defines;
+	u32 ndefines;
+	u32 flags; /* enum dp_driver_flags */
+	u32 fields;
+	u32 lo, hi;
+	pid_t pid;
+	bool list;
+	bool help;
+};
+
+/* Parse what follows the program's name, or the subcommand's. Returns CMD_OK, or the exit status
+ * (told already). */
+int probes_parse(struct probes_args *a, int argc, char **argv);
+void probes_args_free(struct probes_args *a);
+void probes_help(enum probes_verb verb);
+
+/* Read the operand: a program or an object, with groups and types chosen. False: told already. */
+bool probes_read(const struct probes_args *a, struct dp_rpn_unit *u);
+
+/* Symbols to offsets, by the symbol file or the module itself; the build-id is noted. False: told
+ * already. */
+bool probes_resolve(const struct probes_args *a, struct dp_rpn_unit *u);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The driver's inside: what is inserted (modules), where (targets), and what comes of it (records).
+ */
+#ifndef DP_DRIVER_PRIV_H
+#define DP_DRIVER_PRIV_H
+
+#include <stdio.h>
+
+#include "driver/driver.h"
+#include "host/process/process.h"
+#include "lang/rpn/rpn.h"
+#include "log/reader.h"
+#include "log/rpn.h"
+#include "program/opcode.h"
+
+#define DRV_GLOBALS DP_LOCALS_MAX /* words that begin the words of each target */
+
+struct drv_module {
+	struct drv_module *next;
+	struct dp_rpn_unit unit;
+	u32 flags, fields;
+	u32 generation; /* changes with its probes */
+	pid_t pid;
+	u32 file_dev_major, file_dev_minor; /* of the file that the name is a path of */
+	u64 file_inode;                     /* 0: the name is no path */
+	struct dp_counts *done;             /* for each probe: counts in processes that are gone */
+	struct dp_error last;               /* why a process was left out */
+	u32 left_out;
+};
+
+struct drv_slot { /* a module's words in a target */
+	struct drv_module *m;
+	u32 generation; /* of the module when its probes were put in */
+	u32 locals, gates, nlocals, ngates;
+};
+
+struct drv_probe {
+	struct drv_module *m;
+	u32 index; /* in the module */
+};
+
+struct drv_target {
+	struct drv_target *next;
+	pid_t pid;
+	u64 started;                /* so that an id that is used again is noticed */
+	struct dp_session *session; /* NULL: could not be probed, or not any more */
+	struct dp_reader *reader;
+	struct drv_slot *slots;
+	u32 nslots;
+	struct drv_probe *probes; /* by the session's index */
+	u32 nprobes;
+	u64 rings_inode;
+	bool alive, in_use, seen;
+	u64 tended_ns;
+};
+
+struct driver {
+	struct drv_module *modules;
+	struct drv_target *targets;
+	FILE *log;
+	char log_path[4096];
+	u64 log_bytes;
+	struct dp_line line;
+	u64 scanned_ns;
+	s64 realtime_offset;
+	u64 lost;
+};
+
+/* modules.c */
+struct drv_module *drv_module_find(struct driver *d, const char *name);
+int drv_insert(struct driver *d, const struct dp_driver_request *rq, const void *object, FILE *out,
+	       struct dp_error *err);
+int drv_remove(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
+	       struct dp_error *err);
+
+/* query.c */
+int drv_query(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
+	      struct dp_error *err);
+int drv_vars(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
+	     struct dp_error *err);
+
+/* targets.c */
+/* Look at all processes; those that map a module get its probes. force: those that could not be
+ * probed are tried again. */
+void drv_scan(struct driver *d, bool force);
+/* A module is about to go: take its probes out everywhere. */
+void drv_forget(struct driver *d, struct drv_module *m);
+void drv_target_end(struct driver *d, struct drv_target *t);
+u32 drv_count_targets(const struct driver *d, const struct drv_module *m);
+
+/* records.c */
+int drv_log_open(struct driver *d, const char *dir, struct dp_error *err);
+void drv_drain(struct driver *d, struct drv_target *t, bool final);
+void drv_log_flush(struct driver *d);
+
+u64 drv_now_ns(void);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What is inserted: one probe program for each module name, in the order of insertion. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "driver/driver-priv.h"
+
+struct drv_module *drv_module_find(struct driver *d, const char *name)
+{
+	for (struct drv_module *m = d->modules; m; m = m->next)
+		if (!strcmp(m->unit.name, name))
+			return m;
+	return NULL;
+}
+
+static void free_module(struct drv_module *m)
+{
+	dp_rpn_free(&m->unit);
+	free(m->done);
+	free(m);
+}
+
+static void unlink_module(struct driver *d, struct drv_module *m)
+{
+	struct drv_module **p = &d->modules;
+
+	while (*p && *p != m)
+		p = &(*p)->next;
+	if (*p)
+		*p = m->next;
+}
+
+static void link_last(struct driver *d, struct drv_module *m)
+{
+	struct drv_module **p = &d->modules;
+
+	while (*p)
+		p = &(*p)->next;
+	m->next = NULL;
+	*p = m;
+}
+
+/* ---- insert ---- */
+
+static bool same_place(const struct dp_rpn_probe *a, const struct dp_rpn_probe *b)
+{
+	return a->place == b->place && a->offset == b->offset && a->at_return == b->at_return &&
+	       !strcmp(a->symbol, b->symbol);
+}
+
+/* The probes of `add` go into `u`, in the place of those at the same places. Variables become as
+ * many as either wants. */
+static int merge(struct drv_module *m, struct dp_rpn_unit *add, struct dp_error *err)
+{
+	struct dp_rpn_unit *u = &m->unit;
+	u32 most = u->nprobes + add->nprobes;
+	struct dp_rpn_probe *v = realloc(u->probes, most * sizeof(*v));
+	struct dp_counts *done = v ? realloc(m->done, most * sizeof(*done)) : NULL;
+
+	if (v)
+		u->probes = v;
+	if (done)
+		m->done = done;
+	if (!v || !done)
+		return dp_fail(err, E_RPN_MEMORY, "merge");
+	for (u32 i = 0; i < add->nprobes; i++) {
+		u32 k = 0;
+
+		while (k < u->nprobes && !same_place(&v[k], &add->probes[i]))
+			k++;
+		if (k < u->nprobes) {
+			dp_program_free(&v[k].prog);
+			free(v[k].relocs);
+		} else {
+			u->nprobes++;
+		}
+		v[k] = add->probes[i];
+		memset(&done[k], 0, sizeof(*done));
+	}
+	add->nprobes = 0; /* they have moved */
+	u->nlocals = DP_MAX(u->nlocals, add->nlocals);
+	u->nglobals = DP_MAX(u->nglobals, add->nglobals);
+	m->generation++;
+	return 0;
+}
+
+static struct drv_module *make_module(const struct dp_driver_request *rq, struct dp_rpn_unit *u)
+{
+	struct drv_module *m = calloc(1, sizeof(*m));
+	struct stat st;
+
+	if (m)
+		m->done = calloc(u->nprobes, sizeof(*m->done));
+	if (!m || !m->done) {
+		free(m);
+		return NULL;
+	}
+	m->unit = *u;
+	memset(u, 0, sizeof(*u));
+	m->flags = rq->flags;
+	m->fields = rq->fields;
+	m->pid = rq->pid;
+	if (m->unit.name[0] == '/' && !stat(m->unit.name, &st)) {
+		m->file_inode = st.st_ino;
+		m->file_dev_major = major(st.st_dev);
+		m->file_dev_minor = minor(st.st_dev);
+	}
+	return m;
+}
+
+/* Put it in everywhere. When no process takes it and one refuses, it is not inserted. */
+static int apply(struct driver *d, struct drv_module *m, FILE *out, struct dp_error *err)
+{
+	u32 n;
+
+	m->left_out = 0;
+	drv_scan(d, true);
+	n = drv_count_targets(d, m);
+	if (!n && (m->left_out || m->pid)) {
+		if (!m->left_out)
+			return dp_fail(err, E_MOD_NONE, "%.80s is not mapped by process %d",
+				       m->unit.name, (int)m->pid);
+		*err = m->last;
+		return -dp_error_info(err->code)->number;
+	}
+	fprintf(out, "%s: %u probe%s inserted in %u process%s", m->unit.name, m->unit.nprobes,
+		m->unit.nprobes == 1 ? "" : "s", n, n == 1 ? "" : "es");
+	if (m->left_out)
+		fprintf(out, ", %u left out (%s: %s)", m->left_out,
+			dp_error_info(m->last.code)->name, m->last.detail);
+	fprintf(out, "\n");
+	return 0;
+}
+
+static void drop(struct driver *d, struct drv_module *m)
+{
+	drv_forget(d, m);
+	unlink_module(d, m);
+	free_module(m);
+}
+
+static int insert_unit(struct driver *d, const struct dp_driver_request *rq, struct dp_rpn_unit *u,
+		       FILE *out, struct dp_error *err)
+{
+	struct drv_module *m = drv_module_find(d, u->name);
+	int r;
+
+	if (m && rq->flags & DP_DRIVER_MERGE) {
+		r = merge(m, u, err);
+		return r ? r : apply(d, m, out, err);
+	}
+	if (m && !(rq->flags & DP_DRIVER_REPLACE))
+		return dp_fail(err, E_RPN_EXISTS, "%.150s", u->name);
+	if (m)
+		drop(d, m);
+	m = make_module(rq, u);
+	if (!m)
+		return dp_fail(err, E_RPN_MEMORY, "module");
+	link_last(d, m);
+	r = apply(d, m, out, err);
+	if (r)
+		drop(d, m);
+	return r;
+}
+
+int drv_insert(struct driver *d, const struct dp_driver_request *rq, const void *object, FILE *out,
+	       struct dp_error *err)
+{
+	struct dp_rpn_unit u;
+	int r = dp_rpn_load(&u, object, rq->object_len, err);
+
+	if (r)
+		return r;
+	r = u.modtype == DP_RPN_USER ? insert_unit(d, rq, &u, out, err)
+				     : dp_fail(err, E_RPN_WORLD, "%.150s", u.name);
+	dp_rpn_free(&u);
+	return r;
+}
+
+/* ---- remove ---- */
+
+int drv_remove(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
+	       struct dp_error *err)
+{
+	struct drv_module *m;
+
+	if (!(rq->flags & DP_DRIVER_ALL)) {
+		m = drv_module_find(d, name);
+		if (!m)
+			return dp_fail(err, E_RPN_NOTIN, "%.150s", name);
+		fprintf(out, "%s: removed\n", m->unit.name);
+		drop(d, m);
+		return 0;
+	}
+	while (d->modules) {
+		fprintf(out, "%s: removed\n", d->modules->unit.name);
+		drop(d, d->modules);
+	}
+	return 0;
+}

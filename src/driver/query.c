@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Answers: what is inserted, where, how often it was hit, and what its variables hold. */
+#include <string.h>
+
+#include "driver/driver-priv.h"
+
+static const struct drv_slot *slot_of(const struct drv_target *t, const struct drv_module *m)
+{
+	for (u32 i = 0; t->session && i < t->nslots; i++)
+		if (t->slots[i].m == m)
+			return &t->slots[i];
+	return NULL;
+}
+
+/* ---- query ---- */
+
+static void sum_counts(struct driver *d, const struct drv_module *m, u32 index,
+		       struct dp_counts *sum)
+{
+	*sum = m->done[index];
+	for (struct drv_target *t = d->targets; t; t = t->next)
+		for (u32 i = 0; t->session && i < t->nprobes; i++) {
+			struct dp_counts c;
+
+			if (t->probes[i].m != m || t->probes[i].index != index)
+				continue;
+			dp_reader_counts(t->reader, i, &c);
+			for (u32 k = 0; k < DP_NCOUNTS; k++)
+				sum->v[k] += c.v[k];
+		}
+}
+
+/* The words of the status bits that Dynamic Probes has. */
+static const char *status(const struct dp_rpn_probe *p, u64 gate)
+{
+	if (gate & DP_GATE_REMOVED)
+		return "removed";
+	if (gate >= p->prog.rpn.pass && gate - p->prog.rpn.pass >= p->prog.rpn.max)
+		return "disabled (max hits)";
+	return "active";
+}
+
+static void query_probe(struct driver *d, const struct drv_module *m, u32 i, FILE *out)
+{
+	const struct dp_rpn_probe *p = &m->unit.probes[i];
+	struct dp_counts c;
+	u64 hits;
+
+	sum_counts(d, m, i, &c);
+	hits = c.v[DP_COUNT_RECORDED] + c.v[DP_COUNT_PASSED] + c.v[DP_COUNT_FILTERED] +
+	       c.v[DP_COUNT_MISSED] + c.v[DP_COUNT_LOST];
+	fprintf(out, "  probe %u: ", i);
+	if (p->place == DP_RPN_SYMBOL)
+		fprintf(out, "%s%s%llx", p->symbol, p->offset < 0 ? "-0x" : "+0x",
+			(unsigned long long)(p->offset < 0 ? -p->offset : p->offset));
+	else
+		fprintf(out, "0x%llx", (unsigned long long)p->offset);
+	fprintf(out,
+		"%s, major %u, minor %u, hits %llu: recorded %llu, passed over %llu, not logged "
+		"%llu, missed %llu, "
+		"lost %llu; exceptions %llu\n",
+		p->at_return ? " at return" : "", p->prog.rpn.major, p->prog.rpn.minor,
+		(unsigned long long)hits, (unsigned long long)c.v[DP_COUNT_RECORDED],
+		(unsigned long long)c.v[DP_COUNT_PASSED],
+		(unsigned long long)c.v[DP_COUNT_FILTERED],
+		(unsigned long long)c.v[DP_COUNT_MISSED], (unsigned long long)c.v[DP_COUNT_LOST],
+		(unsigned long long)c.v[DP_COUNT_EXCEPTIONS]);
+}
+
+static void query_target(struct drv_target *t, const struct drv_slot *slot, FILE *out)
+{
+	volatile u64 *words = dp_session_words(t->session);
+
+	fprintf(out, "  process %d:\n", (int)t->pid);
+	for (u32 i = 0; i < t->nprobes; i++) {
+		static const char *const via[] = {"refused", "trap", "jump"};
+		struct dp_probe_info info;
+		u64 gate;
+
+		if (t->probes[i].m != slot->m)
+			continue;
+		dp_session_probe(t->session, i, &info);
+		gate = words[slot->gates + t->probes[i].index];
+		fprintf(out, "    probe %u: %s, %llu counted, at 0x%llx (%s+0x%llx) by %s\n",
+			t->probes[i].index, status(&slot->m->unit.probes[t->probes[i].index], gate),
+			(unsigned long long)(gate & ~DP_GATE_REMOVED),
+			(unsigned long long)info.addr, info.symbol, (unsigned long long)info.offset,
+			info.outcome == DP_OUTCOME_JUMP   ? via[2]
+			: info.outcome == DP_OUTCOME_TRAP ? via[1]
+							  : via[0]);
+	}
+	for (u32 i = 0; i < slot->m->unit.nlocals; i++)
+		fprintf(out, "    lv %u = %llu\n", i, (unsigned long long)words[slot->locals + i]);
+}
+
+static void query_module(struct driver *d, struct drv_module *m, bool extended, FILE *out)
+{
+	fprintf(out, "%s: user, id %u, %u probes, %u variables, in %u processes\n", m->unit.name,
+		m->unit.id, m->unit.nprobes, m->unit.nlocals, drv_count_targets(d, m));
+	for (u32 i = 0; i < m->unit.nprobes; i++)
+		query_probe(d, m, i, out);
+	if (m->last.code)
+		fprintf(out, "  last process left out: %s: %s\n", dp_error_info(m->last.code)->name,
+			m->last.detail);
+	for (struct drv_target *t = d->targets; t; t = t->next) {
+		const struct drv_slot *slot = slot_of(t, m);
+
+		if (slot)
+			query_target(t, slot, out);
+	}
+	if (extended)
+		dp_rpn_list(&m->unit, out);
+}
+
+int drv_query(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
+	      struct dp_error *err)
+{
+	struct drv_module *m = *name ? drv_module_find(d, name) : NULL;
+
+	if (*name && !m)
+		return dp_fail(err, E_RPN_NOTIN, "%.150s", name);
+	if (m) {
+		query_module(d, m, rq->flags & DP_DRIVER_EXTENDED, out);
+		return 0;
+	}
+	for (m = d->modules; m; m = m->next)
+		query_module(d, m, rq->flags & DP_DRIVER_EXTENDED, out);
+	return 0;
+}
+
+/* ---- variables ---- */
+
+/* A range of words, shown or set to zero. The indexes are clipped to what exists. */
+static void show_words(volatile u64 *v, u32 n, const struct dp_driver_request *rq, const char *what,
+		       FILE *out)
+{
+	for (u32 i = rq->lo; i < n && i <= rq->hi; i++) {
+		if (rq->flags & DP_DRIVER_RESET)
+			__atomic_store_n(&v[i], 0, __ATOMIC_RELAXED);
+		else
+			fprintf(out, "  %s %u = %llu\n", what, i, (unsigned long long)v[i]);
+	}
+}
+
+static u32 nglobals(const struct drv_target *t)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < t->nslots; i++)
+		n = DP_MAX(n, t->slots[i].m->unit.nglobals);
+	return n;
+}
+
+int drv_vars(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
+	     struct dp_error *err)
+{
+	bool local = rq->flags & DP_DRIVER_LOCAL, global = rq->flags & DP_DRIVER_GLOBAL,
+	     reset = rq->flags & DP_DRIVER_RESET;
+
+	if (*name && !drv_module_find(d, name))
+		return dp_fail(err, E_RPN_NOTIN, "%.150s", name);
+	for (struct drv_target *t = d->targets; t; t = t->next) {
+		volatile u64 *words = t->session ? dp_session_words(t->session) : NULL;
+
+		if (!words)
+			continue;
+		if ((global || !local) && nglobals(t)) {
+			if (!reset)
+				fprintf(out, "process %d, global:\n", (int)t->pid);
+			show_words(words, nglobals(t), rq, "gv", out);
+		}
+		for (u32 i = 0; i < t->nslots && (local || !global); i++) {
+			const struct dp_rpn_unit *u = &t->slots[i].m->unit;
+
+			if ((*name && strcmp(u->name, name)) || !u->nlocals)
+				continue;
+			if (!reset)
+				fprintf(out, "process %d, %s:\n", (int)t->pid, u->name);
+			show_words(words + t->slots[i].locals, u->nlocals, rq, "lv", out);
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Which process carries which probes. A process has one session, with the probes of all modules
+ * that it maps; when that set changes the session is made anew, and its variables and counts are
+ * carried over. Children that inherited the probes of their parent belong to the parent's session.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "driver/driver-priv.h"
+
+#define WANTED_MAX 64
+
+struct wanted {
+	struct drv_module *v[WANTED_MAX];
+	u32 n;
+};
+
+/* ---- processes ---- */
+
+/* When the process was started, in clock ticks; 0 when it is gone. */
+static u64 start_time(pid_t pid)
+{
+	char path[64], text[1024];
+	const char *p;
+	size_t n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (f) {
+		n = fread(text, 1, sizeof(text) - 1, f);
+		fclose(f);
+	}
+	text[n] = '\0';
+	p = strrchr(text, ')'); /* the name may hold anything */
+	for (int i = 0; p && i < 20; i++)
+		p = strchr(p + 1, ' ');
+	return p ? strtoull(p, NULL, 10) : 0;
+}
+
+static bool named(const struct drv_module *m, const char *path)
+{
+	const char *name = m->unit.name, *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	size_t n = strlen(name);
+
+	if (*name == '/')
+		return !strcmp(path, name);
+	return !strcmp(base, name) || (!strncmp(base, name, n) && !strncmp(base + n, ".so", 3));
+}
+
+static bool maps_module(const struct dp_maps *maps, const struct drv_module *m)
+{
+	for (size_t i = 0; i < maps->n; i++) {
+		const struct dp_map *map = &maps->v[i];
+
+		if (!map->x || !map->inode)
+			continue;
+		if (m->file_inode
+			? map->inode == m->file_inode && map->dev_major == m->file_dev_major &&
+			      map->dev_minor == m->file_dev_minor
+			: named(m, map->path))
+			return true;
+		if (named(m, map->path))
+			return true;
+	}
+	return false;
+}
+
+static struct drv_target *find_target(struct driver *d, pid_t pid)
+{
+	for (struct drv_target *t = d->targets; t; t = t->next)
+		if (t->pid == pid)
+			return t;
+	return NULL;
+}
+
+/* ---- the end of a session ---- */
+
+static void add_counts(struct drv_target *t)
+{
+	for (u32 i = 0; i < t->nprobes; i++) {
+		const struct drv_probe *p = &t->probes[i];
+		struct dp_counts c;
+
+		dp_reader_counts(t->reader, i, &c);
+		for (u32 k = 0; k < DP_NCOUNTS; k++)
+			p->m->done[p->index].v[k] += c.v[k];
+	}
+}
+
+/* Take the probes out, show what is left, keep the counts. The slots stay, for whoever carries the
+ * variables over. */
+static void end_session(struct driver *d, struct drv_target *t)
+{
+	if (!t->session)
+		return;
+	dp_session_remove(t->session, NULL);
+	drv_drain(d, t, true);
+	add_counts(t);
+	dp_reader_close(t->reader);
+	dp_session_free(t->session);
+	free(t->probes);
+	t->reader = NULL;
+	t->session = NULL;
+	t->probes = NULL;
+	t->nprobes = 0;
+	t->rings_inode = 0;
+}
+
+void drv_target_end(struct driver *d, struct drv_target *t)
+{
+	struct drv_target **p = &d->targets;
+
+	end_session(d, t);
+	while (*p && *p != t)
+		p = &(*p)->next;
+	if (*p)
+		*p = t->next;
+	free(t->slots);
+	free(t);
+}
+
+/* ---- a new session ---- */
+
+static u64 rings_inode(const struct dp_session *s, const void *rings)
+{
+	struct dp_maps maps;
+	const struct dp_map *m;
+	u64 inode = 0;
+
+	(void)s;
+	if (!dp_maps_read(&maps, getpid(), NULL)) {
+		m = dp_maps_at(&maps, (u64)rings);
+		inode = m ? m->inode : 0;
+		dp_maps_free(&maps);
+	}
+	return inode;
+}
+
+static int relocate(struct dp_session *s, const struct dp_rpn_probe *p, u8 *code,
+		    struct dp_error *err)
+{
+	int r = 0;
+
+	for (u32 i = 0; i < p->nrelocs && !r; i++) {
+		u64 addr = 0;
+
+		r = dp_session_symbol(s, p->relocs[i].symbol, &addr, err);
+		addr += (u64)p->relocs[i].addend;
+		if (!r)
+			memcpy(code + p->relocs[i].at, &addr, 8);
+	}
+	return r;
+}
+
+static int add_probe(struct dp_session *s, const struct drv_slot *slot, u32 index,
+		     struct dp_error *err)
+{
+	const struct dp_rpn_probe *p = &slot->m->unit.probes[index];
+	struct dp_session_program sp = {.is_return = p->at_return,
+					.opcode = -1,
+					.prog = &p->prog,
+					.locals = slot->locals,
+					.globals = 0,
+					.gate = slot->gates + index};
+	struct dp_program copy = p->prog;
+	int r;
+
+	if (p->has_opcode && !(slot->m->flags & DP_DRIVER_NO_OPCODES))
+		sp.opcode = p->opcode;
+	snprintf(sp.loc.module, sizeof(sp.loc.module), "%.255s", slot->m->unit.name);
+	snprintf(sp.loc.symbol, sizeof(sp.loc.symbol), "%s", p->symbol);
+	sp.loc.offset = p->offset;
+	sp.loc.address = (u64)p->offset;
+	sp.loc.kind = p->place == DP_RPN_SYMBOL   ? DP_LOC_SYMBOL
+		      : p->place == DP_RPN_OFFSET ? DP_LOC_FILE_OFFSET
+						  : DP_LOC_ADDRESS;
+	copy.code = malloc(p->prog.len);
+	if (!copy.code)
+		return dp_fail(err, E_RPN_MEMORY, "probe");
+	memcpy(copy.code, p->prog.code, p->prog.len);
+	sp.prog = &copy;
+	r = relocate(s, p, copy.code, err);
+	if (!r)
+		r = dp_session_add_program(s, &sp, err);
+	free(copy.code);
+	return r;
+}
+
+/* The module in the process is that for which an object was built. */
+static int check_build(struct dp_session *s, const struct dp_rpn_unit *u, struct dp_error *err)
+{
+	struct dp_image *im;
+	const char *id;
+
+	if (!u->build_id[0])
+		return 0;
+	im = dp_process_image(dp_session_process(s), u->name, err);
+	if (!im)
+		return -ENOENT;
+	id = dp_module_build_id(im->mod);
+	return !strcmp(id, u->build_id)
+		   ? 0
+		   : dp_fail(err, E_RPN_BUILD, "%.80s has %.40s, the object is for %.40s", u->name,
+			     id, u->build_id);
+}
+
+/* All probes of a module or none. */
+static int add_module(struct drv_target *t, struct dp_session *s, const struct drv_slot *slot,
+		      struct dp_error *err)
+{
+	int r = check_build(s, &slot->m->unit, err);
+
+	for (u32 i = 0; i < slot->m->unit.nprobes && !r; i++) {
+		r = add_probe(s, slot, i, err);
+		if (!r)
+			t->probes[t->nprobes++] = (struct drv_probe){slot->m, i};
+	}
+	return r;
+}
+
+static int set_slots(struct drv_target *t, const struct wanted *w, u32 *nwords, u32 *nprobes)
+{
+	struct drv_slot *v = calloc(w->n + 1, sizeof(*v));
+
+	if (!v)
+		return -ENOMEM;
+	*nwords = DRV_GLOBALS;
+	*nprobes = 0;
+	for (u32 i = 0; i < w->n; i++) {
+		struct drv_module *m = w->v[i];
+
+		v[i] = (struct drv_slot){m,
+					 m->generation,
+					 *nwords,
+					 *nwords + m->unit.nlocals,
+					 m->unit.nlocals,
+					 m->unit.nprobes};
+		*nwords += m->unit.nlocals + m->unit.nprobes;
+		*nprobes += m->unit.nprobes;
+	}
+	free(t->slots);
+	t->slots = v;
+	t->nslots = w->n;
+	return 0;
+}
+
+/* Words that a module had in the session before stay with it, as long as its probes are the same.
+ */
+static void carry_over(const u64 *old, const struct drv_slot *slots, u32 n,
+		       const struct drv_target *t, u64 *words)
+{
+	if (!old)
+		return;
+	memcpy(words, old, DRV_GLOBALS * sizeof(*words));
+	for (u32 i = 0; i < n; i++)
+		for (u32 k = 0; k < t->nslots; k++) {
+			const struct drv_slot *from = &slots[i], *to = &t->slots[k];
+
+			if (from->m != to->m)
+				continue;
+			memcpy(words + to->locals, old + from->locals,
+			       DP_MIN(from->nlocals, to->nlocals) * sizeof(*words));
+			if (from->generation == to->generation)
+				memcpy(words + to->gates, old + from->gates,
+				       to->ngates * sizeof(*words));
+		}
+}
+
+static int build_session(struct drv_target *t, const struct wanted *w, const u64 *old,
+			 const struct drv_slot *slots, u32 nslots, struct dp_error *err)
+{
+	struct dp_session_options opt = {.ring_size = 1 << 18};
+	struct dp_session *s = NULL;
+	u32 nwords, nprobes;
+	u64 *words;
+	int r;
+
+	if (set_slots(t, w, &nwords, &nprobes))
+		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
+	for (u32 i = 0; i < w->n; i++)
+		opt.allow_trap |= !!(w->v[i]->flags & DP_DRIVER_ALLOW_TRAP);
+	words = calloc(nwords, sizeof(*words));
+	t->probes = calloc(nprobes + 1, sizeof(*t->probes));
+	if (!words || !t->probes) {
+		free(words);
+		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
+	}
+	carry_over(old, slots, nslots, t, words);
+	r = dp_session_new(&s, t->pid, &opt, err);
+	for (u32 i = 0; i < t->nslots && !r; i++)
+		r = add_module(t, s, &t->slots[i], err);
+	if (!r)
+		r = dp_session_set_words(s, words, nwords, err);
+	if (!r)
+		r = dp_session_arm(s, err);
+	if (!r)
+		r = dp_reader_open(&t->reader, dp_session_rings(s), err);
+	free(words);
+	if (r) {
+		dp_session_free(s);
+		free(t->probes);
+		t->probes = NULL;
+		t->nprobes = 0;
+		return r;
+	}
+	t->session = s;
+	t->rings_inode = rings_inode(s, dp_session_rings(s));
+	return 0;
+}
+
+/* Give the process exactly these modules' probes. */
+static void rearm(struct driver *d, struct drv_target *t, const struct wanted *w)
+{
+	struct drv_slot *slots = t->slots;
+	u32 nslots = t->nslots, nold = DRV_GLOBALS;
+	struct dp_error err = {0};
+	u64 *old = NULL;
+
+	for (u32 i = 0; i < nslots; i++)
+		nold += slots[i].nlocals + slots[i].ngates;
+	if (t->session) {
+		old = calloc(nold, sizeof(*old));
+		dp_session_remove(t->session, NULL); /* from now on the words stand still */
+		for (u32 i = 0; old && i < nold; i++)
+			old[i] = dp_session_words(t->session)[i];
+		end_session(d, t);
+	}
+	t->slots = NULL;
+	t->nslots = 0;
+	if (w->n && build_session(t, w, old, slots, nslots, &err))
+		for (u32 i = 0; i < w->n; i++) {
+			w->v[i]->last = err;
+			w->v[i]->left_out++;
+		}
+	free(old);
+	free(slots);
+}
+
+/* ---- looking around ---- */
+
+static bool as_wanted(const struct drv_target *t, const struct wanted *w)
+{
+	if (t->nslots != w->n)
+		return false;
+	for (u32 i = 0; i < w->n; i++)
+		if (t->slots[i].m != w->v[i] || t->slots[i].generation != w->v[i]->generation)
+			return false;
+	return true;
+}
+
+static struct drv_target *new_target(struct driver *d, pid_t pid, u64 started)
+{
+	struct drv_target *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->pid = pid;
+	t->started = started;
+	t->next = d->targets;
+	d->targets = t;
+	return t;
+}
+
+/* Whose rings are mapped there: a session's own process, or one that inherited them. */
+static bool note_rings(struct driver *d, const struct dp_maps *maps, pid_t pid)
+{
+	bool inherited = false;
+
+	for (size_t i = 0; i < maps->n; i++) {
+		if (!strstr(maps->v[i].path, "dprobes-rings"))
+			continue;
+		for (struct drv_target *t = d->targets; t; t = t->next)
+			if (t->rings_inode && t->rings_inode == maps->v[i].inode) {
+				t->in_use = true;
+				inherited |= t->pid != pid;
+			}
+	}
+	return inherited;
+}
+
+static void look_at(struct driver *d, pid_t pid, bool force)
+{
+	struct wanted w = {.n = 0};
+	struct drv_target *t;
+	struct dp_maps maps;
+	bool inherited;
+	u64 started;
+
+	if (dp_maps_read(&maps, pid, NULL))
+		return;
+	inherited = note_rings(d, &maps, pid);
+	for (struct drv_module *m = d->modules; m && w.n < WANTED_MAX; m = m->next)
+		if ((!m->pid || m->pid == pid) && maps_module(&maps, m))
+			w.v[w.n++] = m;
+	dp_maps_free(&maps);
+	t = find_target(d, pid);
+	if (!w.n && !t)
+		return;
+	started = start_time(pid);
+	if (t && t->started != started) { /* another process with the same id */
+		drv_target_end(d, t);
+		t = NULL;
+	}
+	if (!t && (inherited || !w.n || !started))
+		return;
+	if (!t)
+		t = new_target(d, pid, started);
+	if (!t)
+		return;
+	t->seen = true;
+	if (t->session && !dp_session_alive(t->session)) { /* it runs another program now */
+		struct wanted none = {.n = 0};
+
+		rearm(d, t, &none);
+	}
+	if (!as_wanted(t, &w) || (force && !t->session && w.n))
+		rearm(d, t, &w);
+}
+
+void drv_scan(struct driver *d, bool force)
+{
+	DIR *dir = opendir("/proc");
+	struct drv_target *next;
+	struct dirent *e;
+
+	for (struct drv_target *t = d->targets; t; t = t->next)
+		t->seen = t->in_use = false;
+	while (dir && (e = readdir(dir)))
+		if (isdigit((unsigned char)e->d_name[0]) && atoi(e->d_name) != (int)getpid())
+			look_at(d, (pid_t)atoi(e->d_name), force);
+	if (dir)
+		closedir(dir);
+	/* Gone, and no child of theirs goes on with the probes; or nothing is wanted there any
+	 * more. */
+	for (struct drv_target *t = d->targets; t; t = next) {
+		next = t->next;
+		if ((!t->seen && !t->in_use) || (t->seen && !t->nslots))
+			drv_target_end(d, t);
+	}
+	d->scanned_ns = drv_now_ns();
+}
+
+void drv_forget(struct driver *d, struct drv_module *m)
+{
+	struct drv_target *next;
+
+	for (struct drv_target *t = d->targets; t; t = next) {
+		struct wanted w = {.n = 0};
+		bool has = false;
+
+		next = t->next;
+		for (u32 i = 0; i < t->nslots; i++) {
+			has |= t->slots[i].m == m;
+			if (t->slots[i].m != m)
+				w.v[w.n++] = t->slots[i].m;
+		}
+		if (!has)
+			continue;
+		if (w.n)
+			rearm(d, t, &w);
+		else
+			drv_target_end(d, t);
+	}
+}
+
+u32 drv_count_targets(const struct driver *d, const struct drv_module *m)
+{
+	u32 n = 0;
+
+	for (const struct drv_target *t = d->targets; t; t = t->next)
+		for (u32 i = 0; i < t->nslots; i++)
+			n += t->session && t->slots[i].m == m;
+	return n;
+}

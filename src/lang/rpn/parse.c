@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Header and probe definitions: "key = value" lines by two tables, everything else is for the
+ * assembler. The first offset, address or point ends the header; each begins a probe.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lang/rpn/rpn-priv.h"
+
+struct parser {
+	struct dp_rpn_unit *u;
+	struct dp_rpn_probe *probe; /* NULL in the header */
+	struct rpn_asm *as;         /* its program */
+	const struct rpn_line *line;
+	struct dp_error *err;
+	u32 jmpmax, logmax, ex_logmax, heapmax;
+	bool autotrace, has_jmpmax, has_vars;
+};
+
+int rpn_fail(struct dp_error *err, const struct rpn_line *line, enum dp_code code, const char *fmt,
+	     ...)
+{
+	char text[200];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	return dp_fail(err, code, "%.50s:%u: %s", line ? line->file : "", line ? line->line : 0,
+		       text);
+}
+
+static int bad_value(struct parser *p, const char *value)
+{
+	return rpn_fail(p->err, p->line, E_RPN_VALUE, "'%.100s'", value);
+}
+
+/* ---- values ---- */
+
+static int number(struct parser *p, const char *value, s64 lo, s64 hi, s64 *v)
+{
+	const char *q = value;
+
+	if (!rpn_expression(&q, v, NULL, NULL) || rpn_token(q).kind != RPN_END || *v < lo ||
+	    *v > hi)
+		return bad_value(p, value);
+	return 0;
+}
+
+static int unsigned_number(struct parser *p, const char *value, s64 max, u32 *out)
+{
+	s64 v;
+	int r = number(p, value, 0, max, &v);
+
+	if (!r)
+		*out = (u32)v;
+	return r;
+}
+
+/* A limit: more than the most becomes the most, as Dynamic Probes does it. */
+static int limit(struct parser *p, const char *value, u32 most, u32 *out)
+{
+	int r = unsigned_number(p, value, 0x7fffffff, out);
+
+	if (!r && *out > most)
+		*out = most;
+	return r;
+}
+
+static int yes_no(struct parser *p, const char *value, bool *out)
+{
+	struct rpn_token t = rpn_token(value);
+
+	if (rpn_token(t.at + t.len).kind != RPN_END)
+		return bad_value(p, value);
+	*out = rpn_is(&t, "yes") || rpn_is(&t, "1") || rpn_is(&t, "on");
+	return *out || rpn_is(&t, "no") || rpn_is(&t, "0") || rpn_is(&t, "off")
+		   ? 0
+		   : bad_value(p, value);
+}
+
+/* The value as it stands, or without its quotes. */
+static int text(struct parser *p, const char *value, char *out, u32 size)
+{
+	struct rpn_token t = rpn_token(value);
+	int n;
+
+	if (t.kind == RPN_TEXT) {
+		n = t.bad ? -1 : rpn_text(&t, out, size - 1);
+		if (n <= 0 || rpn_token(t.at + t.len).kind != RPN_END)
+			return bad_value(p, value);
+	} else {
+		n = (int)strlen(value);
+		if (!n || n >= (int)size)
+			return bad_value(p, value);
+		memcpy(out, value, (size_t)n);
+	}
+	out[n] = '\0';
+	return strlen(out) == (size_t)n ? 0 : bad_value(p, value);
+}
+
+/* ---- keywords of the header ---- */
+
+static int key_name(struct parser *p, const char *value)
+{
+	return text(p, value, p->u->name, sizeof(p->u->name));
+}
+
+static int key_modtype(struct parser *p, const char *value)
+{
+	static const char *const names[] = {"user", "kernel", "kmod"};
+
+	for (u32 i = 0; i < DP_ARRAY_SIZE(names); i++)
+		if (!strcmp(value, names[i])) {
+			p->u->modtype = (enum dp_rpn_modtype)i;
+			return 0;
+		}
+	return bad_value(p, value);
+}
+
+static int key_major(struct parser *p, const char *value)
+{
+	u32 v;
+	int r = unsigned_number(p, value, 0xffff, &v);
+
+	if (!r && !v) /* that of stack traces */
+		r = bad_value(p, value);
+	if (!r && p->probe)
+		p->probe->prog.rpn.major = (u16)v;
+	else if (!r)
+		p->u->major = (u16)v;
+	return r;
+}
+
+static int key_id(struct parser *p, const char *value)
+{
+	return unsigned_number(p, value, 0xffffffff, &p->u->id);
+}
+
+static int key_jmpmax(struct parser *p, const char *value)
+{
+	p->has_jmpmax = true;
+	return limit(p, value, DP_JMPMAX, &p->jmpmax);
+}
+
+static int key_logmax(struct parser *p, const char *value)
+{
+	return limit(p, value, DP_RPN_LOGMAX, &p->logmax);
+}
+
+static int key_ex_logmax(struct parser *p, const char *value)
+{
+	return limit(p, value, DP_EX_LOG_MAX, &p->ex_logmax);
+}
+
+static int key_vars(struct parser *p, const char *value)
+{
+	return unsigned_number(p, value, DP_LOCALS_MAX, &p->u->nlocals);
+}
+
+static int key_gvars(struct parser *p, const char *value)
+{
+	return unsigned_number(p, value, DP_LOCALS_MAX, &p->u->nglobals);
+}
+
+static int key_heapmax(struct parser *p, const char *value)
+{
+	return limit(p, value, DP_HEAP_MAX, &p->heapmax);
+}
+
+static int key_autostacktrace(struct parser *p, const char *value)
+{
+	return yes_no(p, value, &p->autotrace);
+}
+
+/* ---- keywords of a probe ---- */
+
+static int key_opcode(struct parser *p, const char *value)
+{
+	u32 v;
+	int r = unsigned_number(p, value, 0xff, &v);
+
+	p->probe->opcode = r ? 0 : (u8)v;
+	p->probe->has_opcode = true;
+	return r;
+}
+
+static int key_minor(struct parser *p, const char *value)
+{
+	u32 v;
+	int r = unsigned_number(p, value, 0xffff, &v);
+
+	if (!r)
+		p->probe->prog.rpn.minor = (u16)v;
+	return r;
+}
+
+static int key_group(struct parser *p, const char *value)
+{
+	u32 v;
+	int r = unsigned_number(p, value, 0xffff, &v);
+
+	if (!r)
+		p->probe->group = (u16)v;
+	return r;
+}
+
+static int key_type(struct parser *p, const char *value)
+{
+	u32 v;
+	int r = unsigned_number(p, value, 0xffff, &v);
+
+	if (!r)
+		p->probe->type = (u16)v;
+	return r;
+}
+
+static int key_ignore(struct parser *p, const char *value)
+{
+	s64 v;
+	int r = number(p, value, 0, 0x7fffffff, &v);
+
+	if (!r)
+		p->probe->prog.rpn.pass = (u64)v;
+	return r;
+}
+
+static int key_maxhits(struct parser *p, const char *value)
+{
+	s64 v;
+	int r = number(p, value, -0x7fffffff, 0x7fffffff, &v);
+
+	/* 0: as many as can be. Less: never. */
+	if (!r)
+		p->probe->prog.rpn.max = v > 0 ? (u64)v : v ? 0 : 0x7fffffff;
+	return r;
+}
+
+static int key_logonfault(struct parser *p, const char *value)
+{
+	return yes_no(p, value, &p->probe->logonfault);
+}
+
+static int key_ex_mask(struct parser *p, const char *value)
+{
+	u32 v;
+	int r = unsigned_number(p, value, 0xffff, &v);
+
+	if (!r)
+		p->probe->prog.rpn.ex_mask = DP_RPN | v;
+	return r;
+}
+
+static int key_heap(struct parser *p, const char *value)
+{
+	return limit(p, value, DP_HEAP_MAX, &p->probe->prog.rpn.heap);
+}
+
+static int key_at(struct parser *p, const char *value)
+{
+	p->probe->at_return = !strcmp(value, "return");
+	return p->probe->at_return || !strcmp(value, "entry") ? 0 : bad_value(p, value);
+}
+
+static const struct keyword {
+	const char *name;
+	int (*take)(struct parser *p, const char *value);
+	bool header, probe;
+} keywords[] = {
+    {"name", key_name, true, false},
+    {"modtype", key_modtype, true, false},
+    {"major", key_major, true, true},
+    {"id", key_id, true, false},
+    {"jmpmax", key_jmpmax, true, false},
+    {"logmax", key_logmax, true, false},
+    {"ex_logmax", key_ex_logmax, true, false},
+    {"vars", key_vars, true, false},
+    {"gvars", key_gvars, true, false},
+    {"heapmax", key_heapmax, true, false},
+    {"autostacktrace", key_autostacktrace, true, false},
+    {"opcode", key_opcode, false, true},
+    {"minor", key_minor, false, true},
+    {"group", key_group, false, true},
+    {"type", key_type, false, true},
+    {"ignore", key_ignore, false, true},
+    {"pass_count", key_ignore, false, true},
+    {"maxhits", key_maxhits, false, true},
+    {"logonfault", key_logonfault, false, true},
+    {"ex_mask", key_ex_mask, false, true},
+    {"heap", key_heap, false, true},
+    {"at", key_at, false, true},
+};
+
+/* ---- probes ---- */
+
+/* SYMBOL, SYMBOL+N, SYMBOL-N, N; symbols may hold what C++, Go and assembler put in them. */
+static int set_place(struct parser *p, const char *value, bool absolute)
+{
+	struct dp_rpn_probe *probe = p->probe;
+	const char *q = value;
+	s64 v = 0;
+	size_t n;
+
+	if (rpn_expression(&q, &v, NULL, NULL) && rpn_token(q).kind == RPN_END) {
+		probe->place = absolute ? DP_RPN_ADDRESS : DP_RPN_OFFSET;
+		probe->offset = v;
+		return 0;
+	}
+	if (absolute)
+		return bad_value(p, value);
+	if (*value == '"') { /* a name that is not a word */
+		struct rpn_token t = rpn_token(value);
+		int len = t.bad ? -1 : rpn_text(&t, probe->symbol, sizeof(probe->symbol) - 1);
+
+		if (len <= 0)
+			return bad_value(p, value);
+		q = t.at + t.len;
+	} else {
+		n = strcspn(value, " \t+-");
+		if (!n || n >= sizeof(probe->symbol) || strcspn(value, "\"'\\") < n)
+			return bad_value(p, value);
+		memcpy(probe->symbol, value, n);
+		q = value + n;
+	}
+	if (rpn_token(q).kind != RPN_END &&
+	    (!rpn_expression(&q, &v, NULL, NULL) || rpn_token(q).kind != RPN_END))
+		return bad_value(p, value);
+	probe->offset = v;
+	probe->place = DP_RPN_SYMBOL;
+	return 0;
+}
+
+/* The program of the definition that ends here: the header's limits, then the verifier. */
+static int end_probe(struct parser *p)
+{
+	struct dp_rpn_probe *probe = p->probe;
+	struct dp_program *prog = probe ? &probe->prog : NULL;
+	struct dp_error why = {0};
+	u32 at;
+	int r;
+
+	if (!probe)
+		return 0;
+	if (rpn_asm_empty(p->as))
+		return rpn_fail(p->err, p->line, E_RPN_NOCODE, "the probe of line %u", probe->line);
+	r = rpn_asm_finish(p->as, probe, p->err);
+	if (r)
+		return r;
+	prog->jmpmax = p->jmpmax;
+	prog->logmax = p->logmax;
+	prog->nlocals = (u16)p->u->nlocals;
+	prog->nglobals = (u16)p->u->nglobals;
+	prog->rpn.ex_logmax = p->ex_logmax;
+	prog->rpn.heap = DP_MIN(prog->rpn.heap, p->heapmax);
+	if (!prog->rpn.major)
+		prog->rpn.major = p->u->major;
+	if (p->autotrace)
+		prog->rpn.ex_mask |= DP_RPN_AUTOTRACE;
+	r = p->u->modtype == DP_RPN_USER ? dp_program_verify_at(prog, probe->at_return, &at, &why)
+					 : 0;
+	if (r) {
+		const struct rpn_line *line = rpn_asm_line(p->as, at);
+
+		rpn_fail(p->err, line ? line : p->line, why.code, "%.180s", why.detail);
+	}
+	rpn_asm_free(p->as);
+	p->as = NULL;
+	p->probe = NULL;
+	return r;
+}
+
+static int begin_probe(struct parser *p, const char *value, bool absolute)
+{
+	struct dp_rpn_unit *u = p->u;
+	struct dp_rpn_probe *v;
+	int r = end_probe(p);
+
+	if (r)
+		return r;
+	if (u->nprobes == DP_RPN_PROBES_MAX)
+		return rpn_fail(p->err, p->line, E_RPN_VALUE, "more than %u probes",
+				DP_RPN_PROBES_MAX);
+	v = realloc(u->probes, (u->nprobes + 1) * sizeof(*v));
+	if (!v)
+		return rpn_fail(p->err, p->line, E_RPN_MEMORY, "probe");
+	u->probes = v;
+	p->probe = &v[u->nprobes++];
+	memset(p->probe, 0, sizeof(*p->probe));
+	p->probe->line = p->line->line;
+	p->probe->prog.rpn.ex_mask = DP_RPN | DP_EX_DEFAULT;
+	p->probe->prog.rpn.max = 0x7fffffff;
+	p->probe->prog.rpn.heap = DP_HEAP_MAX;
+	p->as = rpn_asm_new();
+	if (!p->as)
+		return rpn_fail(p->err, p->line, E_RPN_MEMORY, "probe");
+	return set_place(p, value, absolute);
+}
+
+static int key_value(struct parser *p, const struct rpn_token *key, char *value)
+{
+	size_t n;
+
+	while (*value == ' ' || *value == '\t')
+		value++;
+	for (n = strlen(value); n && (value[n - 1] == ' ' || value[n - 1] == '\t');)
+		value[--n] = '\0';
+	if (rpn_is(key, "offset") || rpn_is(key, "address"))
+		return begin_probe(p, value, rpn_is(key, "address"));
+	for (size_t i = 0; i < DP_ARRAY_SIZE(keywords); i++) {
+		if (!rpn_is(key, keywords[i].name))
+			continue;
+		if (!(p->probe ? keywords[i].probe : keywords[i].header))
+			return rpn_fail(p->err, p->line, E_RPN_PLACE, "'%s' %s", keywords[i].name,
+					p->probe ? "belongs to the header" : "belongs to a probe");
+		return keywords[i].take(p, value);
+	}
+	return rpn_fail(p->err, p->line, E_RPN_KEYWORD, "'%.*s'", (int)DP_MIN(key->len, 100u),
+			key->at);
+}
+
+/* A statement of a line; statements are separated by semicolons. */
+static int statement(struct parser *p, char *s)
+{
+	struct rpn_token key = rpn_token(s), eq = rpn_token(key.at + key.len);
+
+	if (key.kind == RPN_END)
+		return 0;
+	if (key.kind == RPN_WORD && rpn_is(&eq, "="))
+		return key_value(p, &key, s + (eq.at + 1 - s));
+	if (!p->probe)
+		return rpn_fail(p->err, p->line, E_RPN_PLACE, "'%.100s' before the first probe", s);
+	return rpn_asm_statement(p->as, s, p->line, p->err);
+}
+
+static int take_line(struct parser *p, char *s)
+{
+	int r = 0;
+
+	while (!r && s) {
+		char quote = 0, *end = s;
+
+		for (; *end && (quote || *end != ';'); end++) {
+			if (quote && *end == '\\' && end[1])
+				end++;
+			else if (quote ? *end == quote : *end == '"' || *end == '\'')
+				quote = quote ? 0 : *end;
+		}
+		if (*end)
+			*end++ = '\0';
+		else
+			end = NULL;
+		r = statement(p, s);
+		s = end;
+	}
+	return r;
+}
+
+static int parse_lines(struct parser *p, struct rpn_source *src)
+{
+	struct rpn_line none = {NULL, src->nfiles ? src->files[0] : "", 1};
+	int r = 0;
+
+	p->line = &none;
+	for (u32 i = 0; i < src->n && !r; i++) {
+		p->line = &src->lines[i];
+		r = take_line(p, src->lines[i].text);
+	}
+	if (!r)
+		r = end_probe(p);
+	if (!r && !p->u->name[0])
+		r = rpn_fail(p->err, p->line, E_RPN_HEADER, "no name");
+	if (!r && !p->u->nprobes)
+		r = rpn_fail(p->err, p->line, E_RPN_HEADER, "no probe");
+	return r;
+}
+
+int dp_rpn_parse(struct dp_rpn_unit *u, const char *source, const char *name, const char *dir,
+		 const struct dp_rpn_define *defines, u32 ndefines, struct dp_error *err)
+{
+	struct parser p = {.u = u, .err = err, .heapmax = DP_HEAP_MAX};
+	struct rpn_source src;
+	int r;
+
+	memset(u, 0, sizeof(*u));
+	u->major = 1;
+	r = rpn_preprocess(&src, source, name, dir, defines, ndefines, err);
+	if (r)
+		return r;
+	r = parse_lines(&p, &src);
+	rpn_asm_free(p.as);
+	rpn_source_free(&src);
+	if (r)
+		dp_rpn_free(u);
+	return r;
+}
+
+void dp_rpn_free(struct dp_rpn_unit *u)
+{
+	for (u32 i = 0; i < u->nprobes; i++) {
+		dp_program_free(&u->probes[i].prog);
+		free(u->probes[i].relocs);
+	}
+	free(u->probes);
+	memset(u, 0, sizeof(*u));
+}

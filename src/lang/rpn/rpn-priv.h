@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What the passes of the front end share: lines of the preprocessed text, tokens, number
+ * expressions. */
+#ifndef DP_RPN_PRIV_H
+#define DP_RPN_PRIV_H
+
+#include "lang/rpn/rpn.h"
+#include "program/code.h"
+
+/* ---- the preprocessor's output (pre.c) ---- */
+
+struct rpn_line {
+	char *text;
+	const char *file;
+	u32 line;
+};
+
+struct rpn_source {
+	struct rpn_line *lines;
+	u32 n, cap;
+	char **files; /* names, kept for messages */
+	u32 nfiles;
+};
+
+int rpn_preprocess(struct rpn_source *s, const char *text, const char *name, const char *dir,
+		   const struct dp_rpn_define *defines, u32 ndefines, struct dp_error *err);
+void rpn_source_free(struct rpn_source *s);
+
+/* ---- tokens (token.c) ---- */
+
+enum rpn_token_kind { RPN_END, RPN_WORD, RPN_NUMBER, RPN_TEXT, RPN_PUNCT };
+
+struct rpn_token {
+	enum rpn_token_kind kind;
+	const char *at; /* in the line */
+	u32 len;
+	s64 value; /* of a number or character */
+	bool bad;  /* a number out of range, a quote that does not end */
+};
+
+/* The token at p (blanks skipped); the next one begins at .at + .len. */
+struct rpn_token rpn_token(const char *p);
+bool rpn_is(const struct rpn_token *t, const char *text);
+
+/*
+ * A number expression at *p: numbers, characters, ( ) and the operators of C on integers, lowest
+ * first:
+ * || && | ^ & == != < <= > >= << >> + - * / % and unary - + ~ !. False: *p stands where it went
+ * wrong. word: the value of a word that stands for a number; NULL: there are none.
+ */
+bool rpn_expression(const char **p, s64 *value, bool (*word)(void *arg, const char **p, s64 *value),
+		    void *arg);
+
+/* Characters of a text token, without its quotes and escapes; returns their number, -1 when they
+ * are too many. */
+int rpn_text(const struct rpn_token *t, char *buf, u32 size);
+
+/* ---- the assembler (asm.c) ---- */
+
+struct rpn_asm; /* one probe's program in the making */
+
+struct rpn_asm *rpn_asm_new(void);
+void rpn_asm_free(struct rpn_asm *a);
+/* One statement: [LABEL:] [INSTRUCTION]. */
+int rpn_asm_statement(struct rpn_asm *a, const char *text, const struct rpn_line *line,
+		      struct dp_error *err);
+/* Resolve the labels, hand the code over. */
+int rpn_asm_finish(struct rpn_asm *a, struct dp_rpn_probe *probe, struct dp_error *err);
+/* The line an instruction came from. */
+const struct rpn_line *rpn_asm_line(const struct rpn_asm *a, u32 at);
+bool rpn_asm_empty(const struct rpn_asm *a);
+
+/* "FILE:LINE: " and the rest. */
+int rpn_fail(struct dp_error *err, const struct rpn_line *line, enum dp_code code, const char *fmt,
+	     ...) DP_PRINTF(4, 5);
+
+#endif

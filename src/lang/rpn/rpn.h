@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The Dynamic Probes language: from the text of a probe program (.rpn) to verified programs, and
+ * the object format (.ppdf) that keeps them. doc/dprobes.lang.md describes the language. Control
+ * side; uses libc.
+ */
+#ifndef DP_RPN_H
+#define DP_RPN_H
+
+#include <stdio.h>
+
+#include "program/program.h"
+
+#define DP_RPN_NAME_MAX 512
+#define DP_RPN_PROBES_MAX 4096
+#define DP_RPN_LOGMAX 1024 /* as Dynamic Probes has it; what is above becomes this */
+#define DP_RPN_BUILD_ID_MAX 64
+
+enum dp_rpn_modtype { DP_RPN_USER, DP_RPN_KERNEL, DP_RPN_KMOD };
+
+enum dp_rpn_place {
+	DP_RPN_SYMBOL,  /* offset = SYMBOL[+N] */
+	DP_RPN_OFFSET,  /* offset = N: of the file; in the kernel from its start */
+	DP_RPN_ADDRESS, /* address = N: run-time address */
+};
+
+/* A word of the code that is the address of a symbol of the probed program: known when it is
+ * inserted. */
+struct dp_rpn_reloc {
+	u32 at; /* of the 8 bytes in the code */
+	char symbol[DP_RPN_NAME_MAX];
+	s64 addend;
+};
+
+struct dp_rpn_probe {
+	enum dp_rpn_place place;
+	char symbol[DP_RPN_NAME_MAX];
+	s64 offset;      /* from the symbol, in the file, or the address */
+	bool at_return;  /* at = return: the exits of the function */
+	bool has_opcode; /* opcode = N was given */
+	u8 opcode;
+	bool logonfault;
+	u16 group, type;
+	u32 line; /* where the definition begins */
+	struct dp_program prog;
+	struct dp_rpn_reloc *relocs;
+	u32 nrelocs;
+};
+
+struct dp_rpn_unit {                /* one probe program: a header and its probe definitions */
+	char name[DP_RPN_NAME_MAX]; /* of the probed module */
+	enum dp_rpn_modtype modtype;
+	char build_id[DP_RPN_BUILD_ID_MAX]; /* of the module for which an object was built; "" */
+	u16 major;
+	u32 id;
+	u32 nlocals, nglobals;
+	struct dp_rpn_probe *probes;
+	u32 nprobes;
+};
+
+struct dp_rpn_define { /* -D key = value */
+	const char *key, *value;
+};
+
+/*
+ * Read, preprocess, assemble and verify the file at path ("-": standard input). Errors: E_RPN_*,
+ * E_PROG_*, the detail begins with "FILE:LINE: ". On error nothing is left to free.
+ */
+int dp_rpn_read(struct dp_rpn_unit *u, const char *path, const struct dp_rpn_define *defines,
+		u32 ndefines, struct dp_error *err);
+
+/* The same for a text; name stands for the file in messages, #include looks in dir. */
+int dp_rpn_parse(struct dp_rpn_unit *u, const char *text, const char *name, const char *dir,
+		 const struct dp_rpn_define *defines, u32 ndefines, struct dp_error *err);
+void dp_rpn_free(struct dp_rpn_unit *u);
+
+/* Verify every program once more: after loading an object, after relocating. */
+int dp_rpn_verify(const struct dp_rpn_unit *u, struct dp_error *err);
+
+/* Keep only probes whose group and type are in the lists ("1,3-5"; NULL: all). E_RPN_VALUE,
+ * E_RPN_NONE. */
+int dp_rpn_select(struct dp_rpn_unit *u, const char *groups, const char *types,
+		  struct dp_error *err);
+
+/* Header and probes as text that dp_rpn_parse() understands. */
+void dp_rpn_list(const struct dp_rpn_unit *u, FILE *out);
+
+/* Objects: the bytes are for this kind of machine. dp_rpn_save allocates *bytes (free() it). */
+int dp_rpn_save(const struct dp_rpn_unit *u, void **bytes, size_t *size, struct dp_error *err);
+int dp_rpn_load(struct dp_rpn_unit *u, const void *bytes, size_t size, struct dp_error *err);
+bool dp_rpn_is_object(const void *bytes, size_t size);
+
+#endif

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Whole probe programs: from files, chosen by group and type, back to text, into objects and out of
+ * them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lang/rpn/rpn-priv.h"
+
+#define FILE_MAX_BYTES (4u << 20)
+#define MAGIC "DPPF\r\n\032"
+#define VERSION 1u
+
+int dp_rpn_read(struct dp_rpn_unit *u, const char *path, const struct dp_rpn_define *defines,
+		u32 ndefines, struct dp_error *err)
+{
+	bool is_stdin = !strcmp(path, "-");
+	FILE *f = is_stdin ? stdin : fopen(path, "re");
+	char *all = malloc(FILE_MAX_BYTES + 1), *dir = strdup(path), *slash;
+	size_t n = 0;
+	int r = 0;
+
+	if (!f)
+		r = dp_fail(err, E_RPN_FILE, "%.150s: %s", path, strerror(errno));
+	else if (!all || !dir)
+		r = dp_fail(err, E_RPN_MEMORY, "%.150s", path);
+	if (!r) {
+		n = fread(all, 1, FILE_MAX_BYTES + 1, f);
+		if (ferror(f) || n > FILE_MAX_BYTES)
+			r = dp_fail(err, E_RPN_FILE, "%.150s: %s", path,
+				    ferror(f) ? strerror(errno) : "too large");
+		else if (memchr(all, '\0', n))
+			r = dp_fail(err, E_RPN_FILE, "%.150s: not a text", path);
+	}
+	if (!r) {
+		all[n] = '\0';
+		slash = strrchr(dir, '/');
+		if (slash)
+			*slash = '\0';
+		r = dp_rpn_parse(u, all, is_stdin ? "standard input" : path, slash ? dir : ".",
+				 defines, ndefines, err);
+	}
+	if (f && !is_stdin)
+		fclose(f);
+	free(all);
+	free(dir);
+	return r;
+}
+
+int dp_rpn_verify(const struct dp_rpn_unit *u, struct dp_error *err)
+{
+	int r = 0;
+
+	for (u32 i = 0; i < u->nprobes && !r && u->modtype == DP_RPN_USER; i++)
+		r = dp_program_verify(&u->probes[i].prog, u->probes[i].at_return, err);
+	return r;
+}
+
+/* ---- groups and types ---- */
+
+/* Whether v is in "1,3-5"; *good becomes false when that is no list. */
+static bool in_list(const char *list, u32 v, bool *good)
+{
+	bool found = false;
+
+	while (*list) {
+		char *end;
+		unsigned long lo = strtoul(list, &end, 0), hi = lo;
+
+		if (end == list)
+			break;
+		if (*end == '-') {
+			list = end + 1;
+			hi = strtoul(list, &end, 0);
+			if (end == list)
+				break;
+		}
+		found |= v >= lo && v <= hi;
+		if (!*end)
+			return found;
+		if (*end != ',')
+			break;
+		list = end + 1;
+	}
+	*good = false;
+	return found;
+}
+
+int dp_rpn_select(struct dp_rpn_unit *u, const char *groups, const char *types,
+		  struct dp_error *err)
+{
+	bool good = true;
+	u32 kept = 0;
+
+	for (u32 i = 0; i < u->nprobes; i++) {
+		struct dp_rpn_probe *p = &u->probes[i];
+		bool keep = (!groups || in_list(groups, p->group, &good)) &
+			    (!types || in_list(types, p->type, &good));
+
+		if (!keep) {
+			dp_program_free(&p->prog);
+			free(p->relocs);
+			continue;
+		}
+		if (kept != i)
+			u->probes[kept] = *p;
+		kept++;
+	}
+	u->nprobes = kept;
+	if (!good)
+		return dp_fail(err, E_RPN_VALUE, "'%.60s' or '%.60s' is not a list",
+			       groups ? groups : "", types ? types : "");
+	return kept ? 0 : dp_fail(err, E_RPN_NONE, "%.100s", u->name);
+}
+
+/* ---- back to text ---- */
+
+static const struct dp_rpn_reloc *reloc_at(const struct dp_rpn_probe *p, u32 at)
+{
+	for (u32 i = 0; i < p->nrelocs; i++)
+		if (p->relocs[i].at == at)
+			return &p->relocs[i];
+	return NULL;
+}
+
+static bool is_target(const struct dp_program *prog, u32 at)
+{
+	struct dp_op_view op;
+
+	for (u32 i = 0; i < prog->len && !dp_op_decode(prog->code, prog->len, i, &op); i += op.len)
+		for (u32 k = 0; op.info->operands[k]; k++)
+			if (op.info->operands[k] == DP_KIND_JUMP && op.v[k] == at)
+				return true;
+	return false;
+}
+
+static void list_code(const struct dp_rpn_probe *p, FILE *out)
+{
+	struct dp_op_view op;
+	char line[1200], *text;
+
+	for (u32 at = 0; at < p->prog.len && !dp_op_decode(p->prog.code, p->prog.len, at, &op);
+	     at += op.len) {
+		struct dp_program one = {.code = (u8 *)p->prog.code + at, .len = op.len};
+		const struct dp_rpn_reloc *r;
+
+		if (op.opcode == DP_OP_BEGIN)
+			continue;
+		if (is_target(&p->prog, at))
+			fprintf(out, "L%u:\n", at);
+		r = op.opcode == DP_OP_PUSH_D ? reloc_at(p, at + 1) : NULL;
+		if (r) {
+			fprintf(out, "\tpush d, %s%+lld\n", r->symbol, (long long)r->addend);
+			continue;
+		}
+		dp_program_disasm(&one, line, sizeof(line));
+		text = line + strspn(line, " 0123456789");
+		for (u32 k = 0; op.info->operands[k]; k++)
+			if (op.info->operands[k] == DP_KIND_JUMP) {
+				char *label =
+				    strrchr(text, 'L'); /* relative to this one instruction */
+
+				snprintf(label, sizeof(line) - (size_t)(label - line), "L%lld\n",
+					 (long long)op.v[k]);
+			}
+		fprintf(out, "\t%s", text);
+	}
+	if (is_target(&p->prog, p->prog.len)) /* from code that is never reached */
+		fprintf(out, "L%u:\n", p->prog.len);
+}
+
+static bool begins_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+static void list_name(FILE *out, const char *key, const char *name, bool quoted)
+{
+	fprintf(out, "%s = %s", key, quoted ? "\"" : "");
+	for (; *name; name++)
+		if (*name == '"' || *name == '\\')
+			fprintf(out, "\\%c", *name);
+		else if (*name < ' ' || *name > '~')
+			fprintf(out, "\\x%02x", (u8)*name);
+		else
+			fputc(*name, out);
+	if (quoted)
+		fputc('"', out);
+}
+
+static void list_probe(const struct dp_rpn_unit *u, const struct dp_rpn_probe *p, FILE *out)
+{
+	const struct dp_rpn_params *r = &p->prog.rpn;
+
+	if (p->place == DP_RPN_SYMBOL)
+		list_name(out, "\noffset", p->symbol,
+			  strpbrk(p->symbol, " \t+-;'\"\\") || !begins_word(p->symbol[0]));
+	else
+		fprintf(out, "\n%s = 0x%llx", p->place == DP_RPN_OFFSET ? "offset" : "address",
+			(unsigned long long)p->offset);
+	if (p->place == DP_RPN_SYMBOL && p->offset)
+		fprintf(out, "%+lld", (long long)p->offset);
+	fputc('\n', out);
+	if (p->at_return)
+		fprintf(out, "at = return\n");
+	if (p->has_opcode)
+		fprintf(out, "opcode = 0x%02x\n", p->opcode);
+	if (r->major != u->major)
+		fprintf(out, "major = %u\n", r->major);
+	fprintf(out, "minor = %u\n", r->minor);
+	if (p->group)
+		fprintf(out, "group = %u\n", p->group);
+	if (p->type)
+		fprintf(out, "type = %u\n", p->type);
+	if (r->pass)
+		fprintf(out, "ignore = %llu\n", (unsigned long long)r->pass);
+	if (r->max != 0x7fffffff)
+		fprintf(out, "maxhits = %lld\n", r->max ? (long long)r->max : -1);
+	if (p->logonfault)
+		fprintf(out, "logonfault = yes\n");
+	if ((r->ex_mask & 0xffff) != DP_EX_DEFAULT)
+		fprintf(out, "ex_mask = 0x%04x\n", r->ex_mask & 0xffff);
+	if (r->heap != DP_HEAP_MAX)
+		fprintf(out, "heap = %u\n", r->heap);
+	list_code(p, out);
+}
+
+void dp_rpn_list(const struct dp_rpn_unit *u, FILE *out)
+{
+	static const char *const types[] = {"user", "kernel", "kmod"};
+	const struct dp_program *first = &u->probes[0].prog;
+
+	list_name(out, "name", u->name, true);
+	fprintf(out, "\nmodtype = %s\nmajor = %u\n", types[u->modtype], u->major);
+	if (u->id)
+		fprintf(out, "id = %u\n", u->id);
+	fprintf(out, "jmpmax = %u\nlogmax = %u\n", first->jmpmax, first->logmax);
+	if (first->rpn.ex_logmax)
+		fprintf(out, "ex_logmax = %u\n", first->rpn.ex_logmax);
+	if (u->nlocals)
+		fprintf(out, "vars = %u\n", u->nlocals);
+	if (u->nglobals)
+		fprintf(out, "gvars = %u\n", u->nglobals);
+	if (first->rpn.ex_mask & DP_RPN_AUTOTRACE)
+		fprintf(out, "autostacktrace = yes\n");
+	for (u32 i = 0; i < u->nprobes; i++)
+		list_probe(u, &u->probes[i], out);
+}
+
+/* ---- objects: magic, version, then fixed structs and the bytes behind them; native byte order
+ * ---- */
+
+struct object_head {
+	char magic[8];
+	u32 version, size;
+	char name[DP_RPN_NAME_MAX];
+	char build_id[DP_RPN_BUILD_ID_MAX];
+	u32 modtype, major, id, nlocals, nglobals, nprobes;
+	u32 jmpmax, logmax;
+};
+
+struct object_probe {
+	char symbol[DP_RPN_NAME_MAX];
+	s64 offset;
+	u64 pass, max;
+	u32 place, len, nrelocs, line;
+	u32 ex_mask, heap, ex_logmax;
+	u16 major, minor, group, type;
+	u8 at_return, has_opcode, opcode, logonfault;
+};
+
+int dp_rpn_save(const struct dp_rpn_unit *u, void **bytes, size_t *size, struct dp_error *err)
+{
+	struct object_head head = {.magic = MAGIC,
+				   .version = VERSION,
+				   .modtype = u->modtype,
+				   .major = u->major,
+				   .id = u->id,
+				   .nlocals = u->nlocals,
+				   .nglobals = u->nglobals,
+				   .nprobes = u->nprobes};
+	char *buf = NULL;
+	FILE *f = open_memstream(&buf, size);
+
+	if (!f)
+		return dp_fail(err, E_RPN_MEMORY, "object");
+	memcpy(head.name, u->name, sizeof(head.name));
+	memcpy(head.build_id, u->build_id, sizeof(head.build_id));
+	head.jmpmax = u->probes[0].prog.jmpmax;
+	head.logmax = u->probes[0].prog.logmax;
+	fwrite(&head, sizeof(head), 1, f);
+	for (u32 i = 0; i < u->nprobes; i++) {
+		const struct dp_rpn_probe *p = &u->probes[i];
+		const struct dp_rpn_params *r = &p->prog.rpn;
+		struct object_probe o = {.offset = p->offset,
+					 .pass = r->pass,
+					 .max = r->max,
+					 .place = p->place,
+					 .len = p->prog.len,
+					 .nrelocs = p->nrelocs,
+					 .line = p->line,
+					 .ex_mask = r->ex_mask,
+					 .heap = r->heap,
+					 .ex_logmax = r->ex_logmax,
+					 .major = r->major,
+					 .minor = r->minor,
+					 .group = p->group,
+					 .type = p->type,
+					 .at_return = p->at_return,
+					 .has_opcode = p->has_opcode,
+					 .opcode = p->opcode,
+					 .logonfault = p->logonfault};
+
+		memcpy(o.symbol, p->symbol, sizeof(o.symbol));
+		fwrite(&o, sizeof(o), 1, f);
+		fwrite(p->prog.code, 1, p->prog.len, f);
+		if (p->nrelocs)
+			fwrite(p->relocs, sizeof(*p->relocs), p->nrelocs, f);
+	}
+	if (fclose(f)) {
+		free(buf);
+		return dp_fail(err, E_RPN_MEMORY, "object");
+	}
+	((struct object_head *)buf)->size = (u32)*size;
+	*bytes = buf;
+	return 0;
+}
+
+bool dp_rpn_is_object(const void *bytes, size_t size)
+{
+	return size >= 8 && !memcmp(bytes, MAGIC, 8);
+}
+
+struct reader {
+	const u8 *p;
+	size_t left;
+};
+
+static bool take(struct reader *r, void *to, size_t n)
+{
+	if (r->left < n)
+		return false;
+	if (n)
+		memcpy(to, r->p, n);
+	r->p += n;
+	r->left -= n;
+	return true;
+}
+
+static bool is_text(const char *s, size_t size)
+{
+	return memchr(s, '\0', size) != NULL;
+}
+
+static bool load_probe(struct reader *r, struct dp_rpn_probe *p, const struct object_head *head)
+{
+	struct object_probe o;
+
+	if (!take(r, &o, sizeof(o)) || !is_text(o.symbol, sizeof(o.symbol)) || !o.len ||
+	    o.len > DP_CODE_MAX || o.nrelocs > o.len || o.place > DP_RPN_ADDRESS ||
+	    r->left < o.len + o.nrelocs * sizeof(*p->relocs))
+		return false;
+	memcpy(p->symbol, o.symbol, sizeof(p->symbol));
+	p->place = (enum dp_rpn_place)o.place;
+	p->offset = o.offset;
+	p->at_return = o.at_return;
+	p->has_opcode = o.has_opcode;
+	p->opcode = o.opcode;
+	p->logonfault = o.logonfault;
+	p->group = o.group;
+	p->type = o.type;
+	p->line = o.line;
+	p->prog = (struct dp_program){.len = o.len,
+				      .jmpmax = head->jmpmax,
+				      .logmax = head->logmax,
+				      .nlocals = (u16)head->nlocals,
+				      .nglobals = (u16)head->nglobals,
+				      .rpn = {.ex_mask = o.ex_mask | DP_RPN,
+					      .heap = o.heap,
+					      .ex_logmax = o.ex_logmax,
+					      .major = o.major,
+					      .minor = o.minor,
+					      .pass = o.pass,
+					      .max = o.max}};
+	p->prog.code = dp_alloc(o.len);
+	p->relocs = calloc(o.nrelocs + 1, sizeof(*p->relocs));
+	if (!p->prog.code || !p->relocs || !take(r, p->prog.code, o.len) ||
+	    !take(r, p->relocs, o.nrelocs * sizeof(*p->relocs)))
+		return false;
+	p->nrelocs = o.nrelocs;
+	for (u32 i = 0; i < p->nrelocs; i++) {
+		struct dp_op_view op;
+
+		/* Only the constant of a push may be changed by an address. */
+		if (!is_text(p->relocs[i].symbol, DP_RPN_NAME_MAX) || !p->relocs[i].at ||
+		    p->relocs[i].at > o.len - DP_MIN(o.len, 8u) ||
+		    dp_op_decode(p->prog.code, o.len, p->relocs[i].at - 1, &op) ||
+		    op.opcode != DP_OP_PUSH_D)
+			return false;
+	}
+	return true;
+}
+
+int dp_rpn_load(struct dp_rpn_unit *u, const void *bytes, size_t size, struct dp_error *err)
+{
+	struct reader r = {bytes, size};
+	struct object_head head;
+	bool good;
+	int ret;
+
+	memset(u, 0, sizeof(*u));
+	if (!take(&r, &head, sizeof(head)) || memcmp(head.magic, MAGIC, sizeof(head.magic)))
+		return dp_fail(err, E_RPN_OBJECT, "it does not begin as one");
+	if (head.version != VERSION)
+		return dp_fail(err, E_RPN_OBJECT, "version %u, this command knows %u", head.version,
+			       VERSION);
+	if (head.size != size || !is_text(head.name, sizeof(head.name)) || !head.name[0] ||
+	    !is_text(head.build_id, sizeof(head.build_id)) || head.modtype > DP_RPN_KMOD ||
+	    !head.nprobes || head.nprobes > DP_RPN_PROBES_MAX || head.nlocals > DP_LOCALS_MAX ||
+	    head.nglobals > DP_LOCALS_MAX)
+		return dp_fail(err, E_RPN_OBJECT, "its head is damaged");
+	memcpy(u->name, head.name, sizeof(u->name));
+	memcpy(u->build_id, head.build_id, sizeof(u->build_id));
+	u->modtype = (enum dp_rpn_modtype)head.modtype;
+	u->major = (u16)head.major;
+	u->id = head.id;
+	u->nlocals = head.nlocals;
+	u->nglobals = head.nglobals;
+	u->probes = calloc(head.nprobes, sizeof(*u->probes));
+	good = u->probes != NULL;
+	for (u32 i = 0; i < head.nprobes && good; i++) {
+		u->nprobes++;
+		good = load_probe(&r, &u->probes[i], &head);
+	}
+	ret = good && !r.left ? dp_rpn_verify(u, err)
+			      : dp_fail(err, E_RPN_OBJECT, "a probe of it is damaged");
+	if (ret)
+		dp_rpn_free(u);
+	return ret;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The reference's state, shared by its two halves. */
+#ifndef FUZZ_REFERENCE_PRIV_H
+#define FUZZ_REFERENCE_PRIV_H
+
+#include "reference.h"
+
+#define REF_BLOCKS 4096
+
+struct ref_frame {
+	u32 base;
+	s64 handler; /* -1: none */
+	u32 called, ret;
+	u32 n[3], at[3]; /* traced: stack, locals, globals */
+};
+
+struct ref_block {
+	u32 at, asked;
+};
+
+struct ref {
+	struct machine *m;
+	const struct dp_program *p;
+	u64 stack[DP_VM_STACK];
+	u32 top; /* index of the top word + 1, any number */
+	u32 jumps;
+	bool mark, stop, filtered;
+	char scratch[DP_SCRATCH_SIZE];
+	const char *complaint;
+	/* RPN programs */
+	u32 before; /* top when the instruction began */
+	bool passed, raised, trace_full;
+	s64 goes_to; /* -1: to the next instruction */
+	u32 base, depth, calls, handled, plp, trace_len, ntraces, nblocks;
+	u64 code, parm1, parm2;
+	struct ref_frame frames[DP_VM_CALLS + 1];
+	struct ref_block blocks[REF_BLOCKS];
+	u8 trace[2048], heap[32768];
+};
+
+u64 ref_pop(struct ref *r);
+void ref_push(struct ref *r, u64 v);
+u8 *ref_payload(struct ref *r);
+void ref_complain(struct ref *r, const char *what);
+
+void ref_raise(struct ref *r, u32 code, u64 parm1, u64 parm2);
+void ref_trace(struct ref *r);
+bool ref_log(struct ref *r, u32 opcode, const struct dp_op_view *op);
+bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *next);
+
+#endif

@@ -1,0 +1,1 @@
+#define INCLUDED 3

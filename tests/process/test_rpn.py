@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Probe programs in live processes: the command in both forms, the driver, variables, log, objects, altering."""
+import functools
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from tap import *  # noqa: E402,F403
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+EXAMPLES = os.path.join(HERE, "..", "..", "examples", "rpn")
+OBEY = target("obey")
+DIR = tempfile.mkdtemp(prefix="dp-rpn-")
+os.environ["DPROBES_DIR"] = os.path.join(DIR, "driver")
+
+# As printed on the slides of 2003, but for name, modtype, offset and opcode.
+SEED = """
+name = %s
+modtype = user
+major = 1
+jmpmax = 32
+logmax = 100
+vars = 1
+offset = add_numbers
+minor = 1
+ignore = 0
+maxhits = 1000
+inc lv,0
+push d, 16
+push r, esp
+log mrf
+exit
+"""
+
+
+class Obey:
+    """A target that answers."""
+
+    def __init__(self, argv=None, **kw):
+        self.p = start(argv or [OBEY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **kw)
+        assert self.p.stdout.readline() == "ready\n"
+        self.pid = self.p.pid
+
+    def __call__(self, line):
+        self.p.stdin.write(line + "\n")
+        self.p.stdin.flush()
+        return self.p.stdout.readline().strip()
+
+    def end(self):
+        self.p.stdin.close()
+        return self.p.wait(10)
+
+
+def program(name, text):
+    path = os.path.join(DIR, name)
+    with open(path, "w") as f:
+        f.write(text)
+    return path
+
+
+def log():
+    return dprobes("log", check=0).stdout
+
+
+def logged(pattern):
+    """Wait for the log to hold it: the driver drains the rings a little later."""
+    return wait_for(lambda: re.search(pattern, log()), what="log with " + pattern)
+
+
+def clean():
+    dprobes("-r", "-a", check=0)
+    dprobes("log", "--clear", check=0)
+
+
+def alone(fn):
+    """A test that begins and ends without probes and with an empty log."""
+    @functools.wraps(fn)
+    def wrapped():
+        clean()
+        try:
+            fn()
+        finally:
+            clean()
+    return test(wrapped)
+
+
+def body(code, name=OBEY, header="logmax = 100\nvars = 4\njmpmax = 20\n", offset="add_numbers", more=""):
+    return "name = %s\n%s\noffset = %s\n%s\n%s\n" % (name, header, offset, more, code)
+
+
+def hits(text, probe=0):
+    return int(re.search(r"probe %d: .*hits (\d+):" % probe, text).group(1))
+
+
+@alone
+def seed():
+    """the seed's program and command lines, as printed"""
+    o = Obey()
+    f = program("seed.rpn", SEED % OBEY)
+    r = dprobes("-i", f, check=0)
+    assert "1 probe inserted in 1 process" in r.stdout, r.stdout
+    for i in range(5):
+        assert o("add %d 10" % i) == str(i + 10)
+    text = wait_for(lambda: (lambda t: t if hits(t) == 5 else None)(dprobes("-q", check=0).stdout), what="5 hits")
+    assert "lv 0 = 5" in text, text
+    assert "inc lv, 0" in dprobes("-q", "-x", "-a", check=0).stdout
+    assert "lv 0 = 5" in dprobes("-g", "-a", check=0).stdout
+    m = logged(r"(?s)(dprobes\(1,1\)\ndprobes\(1,1\) 19 bytes:\n0000  001000[^\n]*\n0010  [^\n]*\n){5}")
+    assert m, log()
+    r = dprobes("-r", f, check=0)
+    assert "removed" in r.stdout
+    assert o("add 1 1") == "2" and not code_differs(o.pid) and not our_mappings(o.pid)
+    assert dprobes("-q", "-a", check=0).stdout == ""
+    assert o.end() == 0
+
+
+@alone
+def friendly():
+    """the same by subcommands, only in one process, with symbols from a file"""
+    a, b = Obey(), Obey()
+    f = program("one.rpn", SEED % "obey")
+    r = dprobes("insert", f, "-p", a.pid, "-s", OBEY, "--log", "PID", "CSEIP", "PROCNAME", check=0)
+    assert "in 1 process" in r.stdout
+    assert a("add 1 2") == "3" and b("add 1 2") == "3"
+    logged(r"dprobes\(1,1\) pid=%d cs=33 eip=[0-9a-f]{16} name=obey\n" % a.pid)
+    assert "pid=%d" % b.pid not in log()
+    assert "lv 0 = 1" in dprobes("vars", "--name", "obey", "--index", "0-0", "--local", check=0).stdout
+    dprobes("vars", "--all", "--reset", check=0)
+    assert "lv 0 = 0" in dprobes("vars", "--all", check=0).stdout
+    dprobes("remove", "--name", "obey", check=0)
+    assert a.end() == 0 and b.end() == 0
+
+
+@alone
+def system_wide():
+    """processes that map the module later, and children, carry the probes"""
+    f = program("wide.rpn", body("inc lv, 0; push r, rdi; push r, rsi; log 2; exit"))
+    assert "in 0 processes" in dprobes("insert", f, "--json", check=0).stdout
+    a = Obey()
+    wait_for(lambda: our_mappings(a.pid), what="probes in the new process")
+    b = Obey()
+    wait_for(lambda: our_mappings(b.pid), what="probes in the second process")
+    assert a("add 11 22") == "33" and b("add 33 44") == "77" and a("fork 55 66") == "121"
+    wait_for(lambda: len(json_lines(log())) == 3, what="three records")
+    seen = {(r["pid"] in (a.pid, b.pid), r["data"]) for r in json_lines(log())}
+    words = ["%016x" % int.from_bytes(n.to_bytes(8, "little"), "big") for n in (22, 11, 44, 33, 66, 55)]
+    assert seen == {(True, words[0] + words[1]), (True, words[2] + words[3]), (False, words[4] + words[5])}, seen
+    dprobes("-r", "-a", check=0)
+    assert not our_mappings(a.pid) and not our_mappings(b.pid)
+    assert a("add 1 1") == "2" and a.end() == 0 and b.end() == 0
+
+
+@alone
+def altering():
+    """a program changes an argument, a result, a variable of the process"""
+    o = Obey()
+    f = program("arg.rpn", body("push d, 100; pop r, rdi; abort"))
+    dprobes("insert", f, check=0)
+    assert o("add 1 2") == "102"
+    f = program("ret.rpn", body("push r, rax; push d, 1000; add; pop r, rax; abort", more="at = return"))
+    dprobes("insert", f, "--replace", check=0)
+    assert o("add 1 2") == "1003"
+    f = program("var.rpn", body("push d, counter; dup 2; push mem u64; push r, rsi; add; pop mem u64; abort"))
+    dprobes("insert", f, "--replace", check=0)
+    assert o("add 1 2") == "3" and o("counter") == "7"
+    dprobes("-r", "-a", check=0)
+    assert o("add 1 2") == "3" and o("counter") == "7" and o.end() == 0
+
+
+@alone
+def example_malloc():
+    """example: the third allocation over a mebibyte returns NULL"""
+    o = Obey()
+    assert o("malloc 4 2000000") == "ok ok ok ok"
+    dprobes("insert", os.path.join(EXAMPLES, "malloc-null.rpn"), "-p", o.pid, "-D", "N", "=", "3", check=0)
+    assert o("malloc 5 1000") == "ok ok ok ok ok"
+    assert o("malloc 4 2000000") == "ok ok null ok"
+    assert "lv 0 = 4" in dprobes("vars", "--all", check=0).stdout
+    dprobes("remove", os.path.join(EXAMPLES, "malloc-null.rpn"), check=0)
+    assert o("malloc 4 2000000") == "ok ok ok ok" and o.end() == 0
+
+
+def libc_of(pid):
+    with open("/proc/%d/maps" % pid) as f:
+        return re.search(r"(/\S*libc\.so\.6)", f.read()).group(1)
+
+
+@alone
+def example_write():
+    """example: writes to one file fail with ENOSPC"""
+    need("objdump")
+    o = Obey()
+    text = subprocess.run(["objdump", "-d", "--disassemble=__write", libc_of(o.pid)], stdout=subprocess.PIPE,
+                          text=True).stdout
+    m = re.search(r"^([0-9a-f]+) <(?:__)?write@@[^>]*>:$.*?\tsyscall\s*?\n\s*([0-9a-f]+):", text, re.M | re.S)
+    if not m:
+        raise Skip("write() of this libc looks otherwise")
+    after = int(m.group(2), 16) - int(m.group(1), 16)
+    path = os.path.join(DIR, "full.txt")
+    word = int.from_bytes(path.encode()[:8], "little")
+    os.makedirs(os.path.join(DIR, "x"), exist_ok=True)
+    other = "/./" + path
+    dprobes("insert", os.path.join(EXAMPLES, "write-enospc.rpn"), "-p", o.pid, "-D", "FILE_WORD=0x%x" % word,
+            "-D", "AFTER=%d" % after, "--json", check=0)
+    assert o("write " + other) == "ok"
+    assert o("write " + path) == "28"
+    assert o("write " + other) == "ok"
+    logged(r'"minor":28')
+    dprobes("-r", "-a", check=0)
+    assert o("write " + path) == "ok" and o.end() == 0
+
+
+@alone
+def limits():
+    """pass count, most hits, remove, by the counts of the query"""
+    o = Obey()
+    f = program("limits.rpn", body("push r, rdi; log 1; exit", more="ignore = 2\nmaxhits = 3"))
+    dprobes("insert", f, "--json", check=0)
+    for i in range(10):
+        assert o("add %d 0" % i) == str(i)
+    wait_for(lambda: len(json_lines(log())) == 3, what="three records")
+    assert [r["data"][:2] for r in json_lines(log())] == ["02", "03", "04"]
+    text = dprobes("query", check=0).stdout
+    assert "recorded 3, passed over 7" in text and "disabled (max hits)" in text, text
+    clean()
+    dprobes("insert", program("remove.rpn", body("remove")), check=0)
+    for i in range(4):
+        assert o("add %d 0" % i) == str(i)
+    text = dprobes("query", check=0).stdout
+    assert "recorded 1, passed over 3" in text and ": removed," in text, text
+    assert o.end() == 0
+
+
+@alone
+def exceptions():
+    """a bad address in a live process is an exception, logged and traced, and does not kill"""
+    o = Obey()
+    f = program("bad.rpn", body("sx caught; push d, 8; push d, 16; log mrf; exit\n"
+                                "caught: ros 3; log st; push d, 1; push d, 0; div; exit",
+                                header="logmax = 50\nex_logmax = 200\nid = 5\njmpmax = 1"))
+    dprobes("insert", f, "--json", check=0)
+    assert o("add 1 2") == "3"
+    wait_for(lambda: len(json_lines(log())) == 2, what="record and trace")
+    rec, trace = sorted(json_lines(log()), key=lambda r: "traces" in r)
+    assert rec["items"] == [{"fault": 16}], rec
+    assert trace["major"] == trace["minor"] == 0 and trace["traces"][0]["exception"] == 1, trace
+    assert "exceptions 1" in dprobes("query", check=0).stdout
+    assert o.end() == 0
+
+
+@alone
+def processor():
+    """registers that are fetched on demand: control words, selectors, bases"""
+    o = Obey()
+    f = program("fpu.rpn", body("push u, mxcsr; push u, fcw; push r, fs_base; push r, ds; push r, fs\n"
+                                "push d, 0; push r, cpuid; ros 1; log 8; exit"))
+    dprobes("insert", f, "--json", check=0)
+    assert o("add 1 2") == "3"
+    wait_for(lambda: json_lines(log()), what="a record")
+    data = bytes.fromhex(json_lines(log())[0]["data"])
+    ebx, ecx, edx, fs, ds, base, fcw, mxcsr = (int.from_bytes(data[i:i + 8], "little") for i in range(0, 64, 8))
+    assert (fs, ds, fcw, mxcsr & ~0x3f) == (0, 0, 0x37f, 0x1f80) and base, data.hex()
+    name = b"".join(v.to_bytes(4, "little") for v in (ebx, edx, ecx)).decode()
+    with open("/proc/cpuinfo") as g:
+        assert name in g.read()
+    assert o.end() == 0
+
+
+@alone
+def core():
+    """exit 3 makes a core dump, and the process goes on"""
+    with open("/proc/sys/kernel/core_pattern") as f:
+        pattern = f.read().strip()
+    here = os.path.join(DIR, "cores")
+    os.makedirs(here, exist_ok=True)
+    where = os.path.dirname(pattern) if pattern.startswith("/") else here
+    before = set(os.listdir(where)) if os.path.isdir(where) else set()
+    o = Obey(cwd=here)
+    dprobes("insert", program("core.rpn", body("push d, 7; log 1; exit 3", more="maxhits = 1")), check=0)
+    assert o("add 1 2") == "3" and o("add 2 2") == "4" and o("counter") == "5"
+    logged("8 bytes")
+    assert o.end() == 0
+    if pattern.startswith("|") or "/" in pattern[1:] and "%" in where or resource.getrlimit(resource.RLIMIT_CORE)[1] == 0:
+        raise Skip("cores do not go to a known directory here")
+    found = 0
+    for name in set(os.listdir(where)) - before:
+        path = os.path.join(where, name)
+        with open(path, "rb") as f:
+            if f.read(4) != b"\x7fELF" or OBEY.encode() not in f.read(1 << 20):
+                continue
+        found += 1
+        os.unlink(path)
+    assert found == 1, found
+
+
+@alone
+def objects():
+    """an object built with symbols is applied without them, and refused on another build"""
+    mine = os.path.join(DIR, "mine")
+    shutil.copy(OBEY, mine)
+    f = program("object.rpn", SEED % mine)
+    assert "1 probes for build" in dprobes("--build-ppdf", f, "-o", os.path.join(DIR, "o.ppdf"), check=0).stdout
+    bare = mine + ".bare"
+    subprocess.run(["strip", "--strip-all", "-o", bare, mine], check=True)
+    os.rename(bare, mine)
+    o = Obey([mine])
+    dprobes("--apply-ppdf", os.path.join(DIR, "o.ppdf"), check=0)
+    assert o("add 3 4") == "7"
+    wait_for(lambda: hits(dprobes("-q", check=0).stdout) == 1, what="a hit")
+    dprobes("remove", os.path.join(DIR, "o.ppdf"), check=0)
+    assert o.end() == 0
+    shutil.copy(target("simple"), mine)
+    p = start([mine])
+    time.sleep(0.1)
+    r = dprobes("apply", os.path.join(DIR, "o.ppdf"))
+    assert r.returncode != 0 and "E-RPN-BUILD" in r.stderr, r.stderr
+    stop(p)
+    with open(os.path.join(DIR, "o.ppdf"), "r+b") as g:
+        g.truncate(900)
+    r = dprobes("apply", os.path.join(DIR, "o.ppdf"))
+    assert r.returncode != 0 and "E-RPN-OBJECT" in r.stderr, r.stderr
+
+
+@alone
+def refusals():
+    """what cannot be inserted is refused with code and place, and changes nothing"""
+    o = Obey()
+
+    def refused(text, code, *args, where=""):
+        r = dprobes("insert", program("no.rpn", text), *args)
+        assert r.returncode != 0 and code in r.stderr and where in r.stderr, (code, r.stderr)
+
+    refused(body("nop\nfrob 3\nexit"), "E-RPN-INSN", where="no.rpn:9: ")
+    refused(body("nop\npush lv, 9\nexit"), "E-PROG-VAR", where="no.rpn:9: ")
+    refused(body("exit", offset="no_such_function"), "E-SYM-NONE")
+    refused(body("exit", more="opcode = 0xcc"), "E-RPN-OPCODE")
+    refused(body("exit", header="modtype = kernel"), "E-RPN-WORLD")
+    refused(body("push task; exit"), "E-PROG-WORLD")
+    refused(body("exit", more="group = 3"), "E-RPN-NONE", "--group", "=", "1,4-9")
+    refused(body("exit", name="/no/such/module"), "E-MOD-NONE", "-p", o.pid)
+    assert not our_mappings(o.pid) and dprobes("-q", "-a", check=0).stdout == ""
+    good = program("good.rpn", body("exit", more="group = 3\nopcode = 0xcc"))
+    dprobes("insert", good, "--dont-verify-opcodes", "--stop-cpus", "--group=3", check=0)
+    refused(body("exit"), "E-RPN-EXISTS")
+    r = dprobes("remove", "--name", "nothing")
+    assert r.returncode != 0 and "E-RPN-NOTIN" in r.stderr
+    assert o("add 2 2") == "4"
+    dprobes("-r", "-a", check=0)
+    assert not our_mappings(o.pid) and not code_differs(o.pid) and o.end() == 0
+
+
+@alone
+def merging():
+    """--merge adds probes and keeps the variables"""
+    o = Obey()
+    dprobes("insert", program("m1.rpn", body("inc lv, 0; abort")), check=0)
+    o("add 1 1")
+    o("add 1 1")
+    dprobes("insert", program("m2.rpn", body("inc lv, 1; abort", more="at = return")), "--merge", check=0)
+    o("add 1 1")
+    text = dprobes("vars", "--all", check=0).stdout
+    assert "lv 0 = 3" in text and "lv 1 = 1" in text, text
+    text = dprobes("query", check=0).stdout
+    assert "2 probes" in text and "at return" in text, text
+    assert o.end() == 0
+
+
+def drivers():
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cmdline" % pid, "rb") as f:
+                line = f.read().split(b"\0")
+            with open("/proc/%s/environ" % pid, "rb") as f:
+                env = f.read().split(b"\0")
+        except OSError:
+            continue
+        if line[0] == b"dprobesd" and ("DPROBES_DIR=" + os.environ["DPROBES_DIR"]).encode() in env:
+            found.append(int(pid))
+    return found
+
+
+@alone
+def driver():
+    """the driver ends after the last removal; killed, it leaves a process that the next removal cleans"""
+    o = Obey()
+    f = program("d.rpn", body("inc lv, 0; abort"))
+    dprobes("insert", f, check=0)
+    pids = drivers()
+    assert len(pids) == 1, pids
+    dprobes("-r", "-a", check=0)
+    wait_for(lambda: not drivers(), what="the driver's end")
+    dprobes("insert", f, check=0)
+    pid = drivers()[0]
+    os.kill(pid, 9)
+    wait_for(lambda: not drivers(), what="the driver's death")
+    assert o("add 2 3") == "5" and our_mappings(o.pid)
+    assert dprobes("-q", "-a", check=0).stdout == ""
+    dprobes("-r", "-a", check=0)
+    assert not our_mappings(o.pid) and not code_differs(o.pid)
+    dprobes("insert", f, check=0)
+    os.kill(drivers()[0], 15)  # asked to end, it takes the probes along
+    wait_for(lambda: not drivers(), what="the driver's end")
+    assert not our_mappings(o.pid) and o("add 2 3") == "5" and o.end() == 0
+
+
+try:
+    run()
+finally:
+    subprocess.run([DPROBES, "-r", "-a"], stdout=subprocess.DEVNULL)
+    shutil.rmtree(DIR, ignore_errors=True)
