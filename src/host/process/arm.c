@@ -564,7 +564,7 @@ static int fill_region(struct arming *a, struct dp_error *err)
 	if (!r)
 		r = map_areas(a, err);
 	if (!r)
-		r = dp_compile_write(s, a->ctl, a->entries, &a->mem, err);
+		r = dp_compile_write(s, a->ctl, a->entries, &a->mem, &a->tracer, err);
 	/* All tables, before the first signal can ask for them. */
 	if (!r)
 		r = dp_mem_write(&a->mem, s->control, a->ctl, a->ctl->size, err);

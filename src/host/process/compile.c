@@ -52,7 +52,7 @@ void dp_compile_place(struct dp_session *s, u64 base)
 }
 
 int dp_compile_write(struct dp_session *s, const struct dp_control *ctl, const u64 entries[DP_NENTRIES],
-		     const struct dp_mem *mem, struct dp_error *err)
+		     const struct dp_mem *mem, struct dp_tracer *t, struct dp_error *err)
 {
 	u64 size = ctl->jit_hi - ctl->jit_lo;
 	u8 *all = calloc(1, size + DP_JIT_MAX);
@@ -67,6 +67,8 @@ int dp_compile_write(struct dp_session *s, const struct dp_control *ctl, const u
 		u64 at = sp->direct - DP_JIT_ENTRY;
 		u64 entry = entries[dp_entry_for(&sp->site)];
 
+		if (i % 64 == 63)
+			dp_tracer_pump(t);
 		if (!sp->direct || sp->outcome == DP_OUTCOME_REFUSED || s->plan.points[sp->point].n != 1)
 			continue;
 		if (usable && !compile(s, sp, ctl, entry, at, all + (at - ctl->jit_lo), &e)) {

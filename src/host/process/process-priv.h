@@ -146,7 +146,7 @@ struct dp_rseq_configuration {
 
 /* Compile into [ctl->jit_lo, ctl->jit_hi); the plan is made, and ctl is complete but for its tables. */
 int dp_compile_write(struct dp_session *s, const struct dp_control *ctl, const u64 entries[DP_NENTRIES],
-		     const struct dp_mem *mem, struct dp_error *err);
+		     const struct dp_mem *mem, struct dp_tracer *t, struct dp_error *err);
 
 /* ---- what the target allows (caps.c) ---- */
 
