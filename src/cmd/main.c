@@ -16,7 +16,7 @@ static const struct subcommand {
     {"funcs", cmd_funcs, "show what can be probed, how, and why not"},
     {"coverage", cmd_coverage, "count how many functions and instructions of a file can be probed"},
     {"verify", cmd_verify, "compare the code of a process with its files"},
-    {"list", cmd_list, "show the probes that a process has set in itself"},
+    {"list", cmd_list, "show all probes in a process, whoever set them"},
     {"load", cmd_load, "start a program with a probe module in it"},
     {"insert", cmd_insert, "put the probes of a probe program (.rpn) in place, and keep them there"},
     {"remove", cmd_remove, "take inserted probes out"},

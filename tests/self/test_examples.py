@@ -62,7 +62,7 @@ def test_debugger():
     rc, listed = run(os.environ["DPROBES"], "list", "-p", str(p.pid))
     p.kill()
     p.wait()
-    ok(rc == 0 and re.fullmatch(r"[0-9a-f]{16}  r  exe:inside\+\S+  \[OPTIMIZED\]\n", listed), "dprobes list -p: %r" % listed)
+    ok(rc == 0 and re.fullmatch(r"ADDRESS +TYPE  PLACE +HOW   WHO +STATE\n[0-9a-f]{16}  r     exe:inside\+\S+  jump  library  \[OPTIMIZED\]\n", listed), "dprobes list -p: %r" % listed)
     rc, listed = run(os.environ["DPROBES"], "list", "-p", str(os.getpid()))
     ok(rc == 0 and not listed, "a process without probes: %r" % listed)
     rc, listed = run(os.environ["DPROBES"], "list")

@@ -112,4 +112,28 @@ void dp_session_tend(struct dp_session *s);
 /* Remove what a dead predecessor left in pid. Returns the number of places restored, or an error. */
 int dp_session_cleanup(pid_t pid, struct dp_error *err);
 
+/* ---- what stands in a process, whichever session set it (inspect.c) ---- */
+
+enum dp_standing_state {
+	DP_STANDING_ARMED,
+	DP_STANDING_ARMING,  /* the bytes are being changed */
+	DP_STANDING_ALTERED, /* somebody else has written over the jump or breakpoint */
+	DP_STANDING_GONE,    /* the original bytes are there, or the module is unmapped */
+};
+
+struct dp_standing { /* one probe at one address; a return probe has one for each exit */
+	u64 addr;
+	bool is_return;
+	enum dp_outcome outcome;
+	enum dp_standing_state state;
+	pid_t owner; /* the dprobes that set it, which may have ended; 0: it let go of it for good */
+};
+
+/*
+ * The probes that a session has set in pid, sorted by address; none is no error (*n = 0). The caller frees *v.
+ * Reads memory only; of probes that come or go meanwhile some may be shown. Errors: E_TARGET_PERM, E_TARGET_GONE,
+ * E_TARGET_MEM.
+ */
+int dp_standing_read(pid_t pid, struct dp_standing **v, u32 *n, struct dp_error *err);
+
 #endif
