@@ -431,6 +431,32 @@ static bool relative_access(struct ref *r, u32 opcode, const struct dp_op_view *
 	return false;
 }
 
+/* ---- the processor: what fxsave writes, as the tests' machine does, by the manual's layout ---- */
+
+static u64 area_bytes(u32 at, u32 n)
+{
+	u64 v = 0;
+
+	for (u32 i = n; i-- > 0;)
+		v = v << 8 | (u8)(at + i + (at + i) / 256);
+	return v;
+}
+
+static u64 state_word(u32 number)
+{
+	switch (number) {
+	case 0x46: return area_bytes(0, 2); /* fcw */
+	case 0x47: return area_bytes(2, 2); /* fsw */
+	case 0x48: return area_bytes(4, 1); /* ftw */
+	case 0x49: return area_bytes(8, 8); /* fip */
+	case 0x4b: return area_bytes(16, 8); /* fdp */
+	case 0x55: return area_bytes(24, 4); /* mxcsr */
+	case 0x19: return 0x74; /* fs_base */
+	case 0x1a: return 0x75; /* gs_base */
+	default: return 0x70 + number - 1; /* ds, es, fs, gs */
+	}
+}
+
 bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *next)
 {
 	struct ref_frame *f = &r->frames[r->depth];
@@ -448,17 +474,13 @@ bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *ne
 	}
 	switch (opcode) {
 	case DP_OP_PUSH_STATE:
-		ref_push(r, 0x70 + (u64)op->v[0] - 1); /* only the segments are tried */
+		ref_push(r, state_word((u32)op->v[0]));
 		return true;
 	case DP_OP_PUSH_STATE2:
-		for (u32 i = 0; i < 16; i++) {
-			u32 at = 160 + 16 * (u32)(op->v[0] - 0x4d) + (i + 8) % 16;
-
-			x = i % 8 ? x : 0;
-			x |= (u64)(u8)(at + at / 256) << i % 8 * 8;
-			if (i % 8 == 7)
-				ref_push(r, x);
-		}
+		x = (u64)op->v[0];
+		x = x < 0x4d ? 32 + 16 * (x - 0x3e) : x < 0x55 ? 160 + 16 * (x - 0x4d) : 288 + 16 * (x - 0x56);
+		ref_push(r, area_bytes((u32)x + 8, 8));
+		ref_push(r, area_bytes((u32)x, 8));
 		return true;
 	case DP_OP_PUSH_CPUID:
 		x = (u32)ref_pop(r);
