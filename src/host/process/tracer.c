@@ -545,6 +545,41 @@ void dp_tracer_pause(struct dp_tracer *t, u32 *ms)
 	} while (dp_now_ns() - begin < *ms * 1000000ull);
 }
 
+static bool adopt(struct dp_tracer *t, pid_t pid, pid_t tid)
+{
+	return tid > 0 && !find(t, tid) && tracer_of(pid, tid) == getpid() && add(t, tid);
+}
+
+/*
+ * Threads and children that were attached by the kernel at their birth and have not reported yet: they would stay stopped
+ * for as long as we live. Returns whether there were any.
+ */
+static bool adopt_newborn(struct dp_tracer *t)
+{
+	char path[64];
+	struct dirent *de;
+	bool any = false;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)t->pid);
+	dir = opendir(path);
+	while (dir && (de = readdir(dir))) {
+		pid_t tid = (pid_t)atoi(de->d_name), child;
+		FILE *f;
+
+		any |= adopt(t, t->pid, tid);
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)t->pid, (int)tid);
+		f = tid > 0 ? fopen(path, "re") : NULL;
+		while (f && fscanf(f, "%d", &child) == 1)
+			any |= adopt(t, child, child);
+		if (f)
+			fclose(f);
+	}
+	if (dir)
+		closedir(dir);
+	return any;
+}
+
 void dp_tracer_detach(struct dp_tracer *t)
 {
 	u64 begin = dp_now_ns();
@@ -560,6 +595,7 @@ void dp_tracer_detach(struct dp_tracer *t)
 				dp_tracer_release(t, &t->v[i]);
 			left |= !t->v[i].gone && !t->v[i].released;
 		}
+		left |= !left && adopt_newborn(t);
 	} while (left && dp_now_ns() - begin < DETACH_NS);
 	free(t->v);
 	t->v = NULL;
