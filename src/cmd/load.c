@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * `dprobes load`: starts a program with a probe module, a shared object that is linked to
- * libdprobes, in it. The dynamic linker does the work; the environment carries the parameters.
+ * `dprobes load` and `dprobes unload`: probe modules, shared objects that are linked to libdprobes,
+ * in a program that is started or in a running process. The dynamic linker does the work; for a
+ * program that is started, the environment carries the parameters.
  */
 #include <errno.h>
 #include <limits.h>
@@ -10,10 +11,13 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "host/process/load.h"
+#include "symbols/symbols.h"
 
 static void help(void)
 {
-	printf("usage: dprobes load FILE.so [NAME=VALUE...] -- COMMAND [ARGUMENTS]\n\n"
+	printf("usage: dprobes load FILE.so [NAME=VALUE...] -- COMMAND [ARGUMENTS]\n"
+	       "       dprobes load FILE.so -p PID\n\n"
 	       "Start COMMAND with the probe module FILE.so in it: a shared object whose "
 	       "constructor, or\n"
 	       "module_init() function, registers kprobes, jprobes or return probes "
@@ -21,7 +25,15 @@ static void help(void)
 	       "written for the kernel compiles with the headers in include/compat. NAME=VALUE "
 	       "sets the module's\n"
 	       "parameters. Programs that COMMAND starts do not get the module.\n\n"
-	       "The exit status is COMMAND's.\n");
+	       "The exit status is COMMAND's.\n\n"
+	       "With -p, load the module into a running process, without parameters: `dprobes "
+	       "unload` takes "
+	       "it out\n"
+	       "again. The process must be linked dynamically with glibc 2.34 or later, and one of "
+	       "its threads "
+	       "must\n"
+	       "sleep in a call (poll, read, nanosleep, ...): it starts a thread that loads the "
+	       "module.\n");
 }
 
 /* "a=1" "b=2" -> DPROBES_MODULE_ARGS="a=1 b=2" */
@@ -68,6 +80,104 @@ static int preload(const char *path)
 	return r;
 }
 
+static const struct cmd_option options[] = {{"pid", 'p', "PID", "the process"}, {NULL}};
+
+static const struct cmd_spec unload_spec = {
+    .name = "unload",
+    .synopsis = "FILE.so -p PID",
+    .about = "Take a probe module out of a running process: its module_exit() function and its "
+	     "destructors\n"
+	     "run, in a thread that one of the process's sleeping threads starts for it.",
+    .options = options,
+};
+
+static const struct cmd_spec load_spec = {
+    .name = "load",
+    .synopsis = "FILE.so -p PID",
+    .about = "",
+    .options = options,
+};
+
+static int find_file(const char *name, char path[PATH_MAX])
+{
+	if (!realpath(name, path) || access(path, R_OK))
+		return ui_fail(E_FILE_OPEN, NULL, "%s: %s", name, strerror(errno));
+	return 0;
+}
+
+/* What the linker of the process would refuse, or must not be asked, is told without touching the
+ * process. */
+static int check_module(const char *path, bool unload, struct dp_error *err)
+{
+	struct dp_symbol sym;
+	struct dp_module *m;
+	int r = dp_module_open(&m, path, err);
+
+	if (r)
+		return r;
+	if (!dp_module_is_pie_or_dso(m))
+		r = dp_fail(err, E_ELF_BAD, "%s is not a shared object", path);
+	else if (unload && !dp_module_symbol(m, "dp_self_registry", &sym, NULL))
+		r = dp_fail(err, E_LOAD_OWN, "%s", path);
+	dp_module_close(m);
+	return r;
+}
+
+static int into_process(int argc, char **argv, const struct cmd_spec *spec, bool unload)
+{
+	const char *file = NULL;
+	char path[PATH_MAX];
+	struct cmd_args args;
+	struct dp_error err;
+	pid_t pid = 0;
+	int id, r;
+
+	cmd_args_init(&args, spec, argc, argv);
+	while ((id = cmd_args_next(&args)) != CMD_OPT_END) {
+		if (id == CMD_OPT_HELP)
+			return CMD_OK;
+		if (id == CMD_OPT_ERROR)
+			return CMD_USAGE;
+		if (id == CMD_OPT_OPERAND && file && strchr(args.value, '='))
+			return ui_fail(
+			    E_CMD_EXTRA,
+			    "start the program with `dprobes load FILE.so NAME=VALUE -- COMMAND`",
+			    "%s: a module in a running process gets no parameters", args.value);
+		if (id == CMD_OPT_REST || (id == CMD_OPT_OPERAND && file))
+			return ui_fail(E_CMD_EXTRA, NULL, "%s",
+				       id == CMD_OPT_REST ? "--" : args.value);
+		if (id == CMD_OPT_OPERAND)
+			file = args.value;
+		else if (!cmd_parse_pid(args.value, &pid))
+			return CMD_USAGE;
+	}
+	if (!file || !pid)
+		return ui_fail(E_CMD_MISSING, "`dprobes load --help` shows how it is used", "%s",
+			       file ? "-p PID" : "the module");
+	r = find_file(file, path);
+	if (r)
+		return r;
+	if (check_module(path, unload, &err) || dp_load_object(pid, path, unload, &err)) {
+		ui_error(&err, NULL);
+		return ui_status(err.code);
+	}
+	return CMD_OK;
+}
+
+int cmd_unload(int argc, char **argv)
+{
+	return into_process(argc, argv, &unload_spec, true);
+}
+
+/* -p before any "--" */
+static bool names_process(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
+		if (!strncmp(argv[i], "-p", 2) || !strncmp(argv[i], "--pid", 5))
+			return true;
+	return false;
+}
+
 int cmd_load(int argc, char **argv)
 {
 	char path[PATH_MAX];
@@ -77,6 +187,8 @@ int cmd_load(int argc, char **argv)
 		help();
 		return 0;
 	}
+	if (names_process(argc, argv))
+		return into_process(argc, argv, &load_spec, false);
 	while (dashes < argc && strcmp(argv[dashes], "--"))
 		dashes++;
 	if (argc < 2 || dashes == 1)
@@ -84,9 +196,10 @@ int cmd_load(int argc, char **argv)
 			       "the module");
 	if (dashes + 1 >= argc)
 		return ui_fail(E_CMD_MISSING, "`dprobes load --help` shows how it is used",
-			       "-- and the command");
-	if (!realpath(argv[1], path) || access(path, R_OK))
-		return ui_fail(E_FILE_OPEN, NULL, "%s: %s", argv[1], strerror(errno));
+			       "-- and the command, or -p PID");
+	r = find_file(argv[1], path);
+	if (r)
+		return r;
 	if (strpbrk(path, ": "))
 		return ui_fail(E_CMD_VALUE, NULL,
 			       "%s: a path with a colon or blank cannot be loaded", path);

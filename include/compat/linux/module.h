@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * A kernel module as a shared object: its init function runs when the object is loaded (`dprobes load FILE.so --
- * COMMAND`), its exit function when it is unloaded or the program ends. All of these macros may be used with and without a semicolon.
+ * COMMAND`, or `-p PID`), its exit function when it is unloaded or the program ends. All of these macros may be used with and without a semicolon.
  */
 #ifndef DP_COMPAT_LINUX_MODULE_H
 #define DP_COMPAT_LINUX_MODULE_H

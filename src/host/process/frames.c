@@ -157,3 +157,26 @@ bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct
 		scan_stack(&s, s.v[i]);
 	return s.clear;
 }
+
+bool dp_in_handler(struct dp_thread *th, const struct dp_mem *mem, const struct dp_maps *maps)
+{
+	struct user_regs_struct regs;
+	const struct dp_map *map;
+	u64 w[512 + W_END];
+
+	if (ptrace(PTRACE_GETREGS, th->tid, 0, &regs))
+		return true;
+	map = dp_maps_at(maps, regs.rsp);
+	if (!map)
+		return true;
+	for (u64 at = regs.rsp & ~7ull, hi = DP_MIN(map->hi, regs.rsp + STACK_SCAN); at < hi; at += 512 * 8) {
+		u64 n = DP_MIN((hi - at) / 8, (u64)DP_ARRAY_SIZE(w));
+
+		if (dp_mem_read(mem, at, w, n * 8, NULL))
+			return true;
+		for (u64 i = 0; i + W_END <= n && i < 512; i++)
+			if (is_frame(&w[i]))
+				return true;
+	}
+	return false;
+}

@@ -128,6 +128,13 @@ int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], bool (*done)(v
 /* Up to 32 calls through the service loop, results in v[].ret. */
 int dp_remote_calls(struct dp_remote *r, struct dp_call *v, u32 n, struct dp_error *err);
 
+/*
+ * Send a stopped thread to code with { data, rbp, rbx, rax, rcx, rdx, rsi, rdi, r8..r11, flags, rip } on its stack below the
+ * red zone; the code must bring it back. done() tells when it has done its work; dp_remote_leave() waits for its return.
+ */
+int dp_remote_run(struct dp_remote *r, struct dp_thread *th, u64 code, u64 data, bool (*done)(void *arg), void *arg,
+		  struct dp_error *err);
+
 bool dp_signal_pending(pid_t tid); /* one that it does not block */
 
 /* Let the kernel's view of an interrupted system call stand: repair results that only our interruption caused. */
@@ -177,6 +184,9 @@ struct dp_moves {
  */
 bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct dp_maps *maps,
 		    struct dp_moves *mv);
+
+/* Whether a signal frame stands on the stopped thread's stack: then it may have been interrupted anywhere. */
+bool dp_in_handler(struct dp_thread *th, const struct dp_mem *mem, const struct dp_maps *maps);
 
 /* ---- taking probes out of a process (withdraw.c) ---- */
 

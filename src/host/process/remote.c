@@ -364,6 +364,23 @@ int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], bool (*done)(v
 	return e ? e : dp_remote_leave(r, err);
 }
 
+int dp_remote_run(struct dp_remote *r, struct dp_thread *th, u64 code, u64 data, bool (*done)(void *arg), void *arg,
+		  struct dp_error *err)
+{
+	struct user_regs_struct regs;
+	int e;
+
+	if (ptrace(PTRACE_GETREGS, th->tid, 0, &regs))
+		return dp_fail(err, E_TARGET_GONE, "thread %d: %s", (int)th->tid, strerror(errno));
+	dp_fix_restart(th->tid, &regs, true);
+	dp_fix_rseq(th->tid, r->mem, &regs);
+	th->worked = true;
+	u64 words[] = {data,	 regs.rbp, regs.rbx, regs.rax, regs.rcx, regs.rdx,    regs.rsi,
+		       regs.rdi, regs.r8,  regs.r9,  regs.r10, regs.r11, regs.eflags, regs.rip};
+	e = launch(r, th, &regs, code, words, DP_ARRAY_SIZE(words), err);
+	return e ? e : wait_done(r, done, arg, err);
+}
+
 struct table_wait {
 	const struct dp_mem *mem;
 	u64 addr;
