@@ -159,9 +159,11 @@ static bool all_threads_out(struct work *w)
 			if (th->done || th->gone || th->released || th->foreign)
 				continue;
 			if (dp_tracer_stop(t, th, 20000000)) {
+				th = &t->v[i]; /* the table may have moved */
 				th->done = dp_move_thread(th, &w->mem, &w->maps, &mv);
 				dp_tracer_resume(t, th);
 			}
+			th = &t->v[i];
 			if (!th->done && !th->gone) {
 				all = false;
 				w->out->inside = th->tid;
