@@ -3,7 +3,7 @@
  * Where a stopped thread will go on: its program counter, and those that signal frames on its stacks hold. Moves them
  * between original code and detours, and tells whether the thread may still come into code that is to go away.
  */
-#include <signal.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/ptrace.h>
 
@@ -91,13 +91,14 @@ static void add_stack(struct scan *s, u64 sp)
 		s->v[s->n++] = (struct stack){sp & ~7ull, hi};
 }
 
-static void look_at_frame(struct scan *s, const u64 *w, u64 at)
+static bool look_at_frame(void *arg, const u64 *w, u64 at)
 {
+	struct scan *s = arg;
 	struct dp_moves *mv = s->mv;
 	u64 to;
 
 	if (on_other_stack(s, w, at))
-		return;
+		return false;
 	add_stack(s, w[W_SP]); /* what the handler interrupted may have been a handler on another stack */
 	to = dp_redirect_find(mv->map, mv->nmap, w[W_PC]);
 	if (to) {
@@ -107,22 +108,28 @@ static void look_at_frame(struct scan *s, const u64 *w, u64 at)
 		s->clear = false;
 		mv->where = w[W_PC];
 	}
+	return false;
 }
 
-static void scan_stack(struct scan *s, struct stack k)
+/*
+ * Call fn for each signal frame in [lo, hi), until it returns true. 1: it did, 0: not, negative: not all of it could be
+ * read.
+ */
+static int each_frame(const struct dp_mem *mem, u64 lo, u64 hi, bool (*fn)(void *arg, const u64 *w, u64 at), void *arg)
 {
 	enum { STEP = 512 };
 	u64 w[STEP + W_END];
 
-	for (; k.lo < k.hi; k.lo += STEP * 8) {
-		u64 n = DP_MIN((k.hi - k.lo) / 8, (u64)DP_ARRAY_SIZE(w));
+	for (; lo < hi; lo += STEP * 8) {
+		u64 n = DP_MIN((hi - lo) / 8, (u64)DP_ARRAY_SIZE(w));
 
-		if (n < W_END || dp_mem_read(s->mem, k.lo, w, n * 8, NULL))
-			return;
+		if (dp_mem_read(mem, lo, w, n * 8, NULL))
+			return -EFAULT;
 		for (u64 i = 0; i + W_END <= n && i < STEP; i++)
-			if (is_frame(&w[i]))
-				look_at_frame(s, &w[i], k.lo + i * 8);
+			if (is_frame(&w[i]) && fn(arg, &w[i], lo + i * 8))
+				return 1;
 	}
+	return 0;
 }
 
 bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct dp_maps *maps,
@@ -154,29 +161,22 @@ bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct
 	s.sp = regs.rsp;
 	add_stack(&s, regs.rsp);
 	for (u32 i = 0; i < s.n; i++)
-		scan_stack(&s, s.v[i]);
+		each_frame(mem, s.v[i].lo, s.v[i].hi, look_at_frame, &s);
 	return s.clear;
+}
+
+static bool any_frame(void *arg, const u64 *w, u64 at)
+{
+	return true;
 }
 
 bool dp_in_handler(struct dp_thread *th, const struct dp_mem *mem, const struct dp_maps *maps)
 {
 	struct user_regs_struct regs;
 	const struct dp_map *map;
-	u64 w[512 + W_END];
 
 	if (ptrace(PTRACE_GETREGS, th->tid, 0, &regs))
 		return true;
 	map = dp_maps_at(maps, regs.rsp);
-	if (!map)
-		return true;
-	for (u64 at = regs.rsp & ~7ull, hi = DP_MIN(map->hi, regs.rsp + STACK_SCAN); at < hi; at += 512 * 8) {
-		u64 n = DP_MIN((hi - at) / 8, (u64)DP_ARRAY_SIZE(w));
-
-		if (dp_mem_read(mem, at, w, n * 8, NULL))
-			return true;
-		for (u64 i = 0; i + W_END <= n && i < 512; i++)
-			if (is_frame(&w[i]))
-				return true;
-	}
-	return false;
+	return !map || each_frame(mem, regs.rsp & ~7ull, DP_MIN(map->hi, regs.rsp + STACK_SCAN), any_frame, NULL) != 0;
 }
