@@ -7,11 +7,13 @@
 #define DP_BASE_H
 
 #ifdef __KERNEL__
+#define DP_RING0 1 /* the probed code may use privileged instructions */
 #include <linux/errno.h>
 #include <linux/string.h>
 #include <linux/types.h>
 #include <linux/stdarg.h>
 #else
+#define DP_RING0 0
 #include <linux/errno.h>
 #include <stdarg.h>
 #include <stdbool.h>

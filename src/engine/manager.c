@@ -19,12 +19,33 @@ int dp_mgr_init(struct dp_manager *m, const struct dp_mgr_host *host)
 	return host->refresh(host->arg, &m->space);
 }
 
+void dp_mgr_free(struct dp_manager *m)
+{
+	while (m->points) {
+		struct dp_kpoint *next = m->points->next;
+
+		dp_free(m->points->list);
+		dp_free(m->points);
+		m->points = next;
+	}
+	while (m->traps) {
+		struct dp_traps *old = m->traps->old;
+
+		dp_free(m->traps);
+		m->traps = old;
+	}
+	mgr_free_retired(m);
+	dp_space_free(&m->space);
+	memset(m, 0, sizeof(*m));
+}
+
 struct dp_kpoint *dp_mgr_point(struct dp_manager *m, u64 addr)
 {
-	struct dp_kpoint *p = m->hash[bucket(addr)];
+	/* Pairs with the release in new_point(): a trap may look while points come and go. */
+	struct dp_kpoint *p = __atomic_load_n(&m->hash[bucket(addr)], __ATOMIC_ACQUIRE);
 
 	while (p && p->addr != addr)
-		p = p->hash_next;
+		p = __atomic_load_n(&p->hash_next, __ATOMIC_ACQUIRE);
 	return p;
 }
 
@@ -92,7 +113,7 @@ static int new_point(struct dp_manager *m, u64 addr, struct dp_kpoint **out, str
 	    (struct dp_patch){.addr = addr, .len = 1, .orig = {code[0]}, .jump = {0xcc}};
 	p->next = m->points;
 	p->hash_next = m->hash[bucket(addr)];
-	m->hash[bucket(addr)] = p;
+	__atomic_store_n(&m->hash[bucket(addr)], p, __ATOMIC_RELEASE); /* pairs with dp_mgr_point() */
 	__atomic_store_n(&m->points, p,
 			 __ATOMIC_RELEASE); /* pairs with the acquire in dp_mgr_home() */
 	m->npoints++;
@@ -110,7 +131,7 @@ void mgr_touch(struct dp_manager *m, struct dp_kpoint *p)
 }
 
 /* Is it to be called? While everything is disarmed, only what the host needs for itself. */
-static bool is_enabled(const struct dp_manager *m, const struct dp_kprobe *k)
+static bool is_enabled(const struct dp_manager *m, const struct dp_mgr_probe *k)
 {
 	return !(k->flags & DP_KPROBE_DISABLED) && (!m->disarmed || k->flags & DP_KPROBE_ALWAYS);
 }
@@ -121,17 +142,18 @@ static int relist(struct dp_manager *m, struct dp_kpoint *p)
 	struct dp_hitlist *list = NULL, *old = p->list;
 	u32 n = 0;
 
-	for (struct dp_kprobe *k = p->probes; k; k = k->next)
+	for (struct dp_mgr_probe *k = p->probes; k; k = k->next)
 		n += is_enabled(m, k);
 	if (n) {
 		list = dp_alloc(sizeof(*list) + n * sizeof(list->v[0]));
 		if (!list)
 			return -ENOMEM;
 		list->general = true;
-		for (struct dp_kprobe *k = p->probes; k; k = k->next)
+		for (struct dp_mgr_probe *k = p->probes; k; k = k->next)
 			if (is_enabled(m, k)) {
 				list->v[list->n++] = k;
 				list->general &= !!(k->flags & DP_KPROBE_GENERAL);
+				list->post |= !!(k->flags & DP_KPROBE_POST);
 			}
 	}
 	/*
@@ -151,7 +173,7 @@ static int relist(struct dp_manager *m, struct dp_kpoint *p)
 
 static bool has(const struct dp_kpoint *p, u32 flag)
 {
-	for (const struct dp_kprobe *k = p->probes; k; k = k->next)
+	for (const struct dp_mgr_probe *k = p->probes; k; k = k->next)
 		if (k->flags & flag)
 			return true;
 	return false;
@@ -165,10 +187,10 @@ static int prepare_post(struct dp_manager *m, struct dp_kpoint *p, struct dp_err
 	return dp_slot_make(m, p, DP_SLOT_POST, err);
 }
 
-int dp_mgr_attach(struct dp_manager *m, u64 addr, struct dp_kprobe *k, struct dp_error *err)
+int dp_mgr_attach(struct dp_manager *m, u64 addr, struct dp_mgr_probe *k, struct dp_error *err)
 {
 	struct dp_kpoint *p = dp_mgr_point(m, addr);
-	struct dp_kprobe **end;
+	struct dp_mgr_probe **end;
 	int r = 0;
 
 	if (!p)
@@ -195,10 +217,10 @@ int dp_mgr_attach(struct dp_manager *m, u64 addr, struct dp_kprobe *k, struct dp
 	return 0;
 }
 
-void dp_mgr_detach(struct dp_manager *m, struct dp_kprobe *k)
+void dp_mgr_detach(struct dp_manager *m, struct dp_mgr_probe *k)
 {
 	struct dp_kpoint *p = k->point;
-	struct dp_kprobe **at = &p->probes;
+	struct dp_mgr_probe **at = &p->probes;
 
 	while (*at != k)
 		at = &(*at)->next;
@@ -210,7 +232,7 @@ void dp_mgr_detach(struct dp_manager *m, struct dp_kprobe *k)
 
 /* Without memory for a shorter list: the entry is overwritten by another of the same list, or the
  * list emptied. */
-void mgr_drop_from_list(struct dp_kpoint *p, struct dp_kprobe *k)
+void mgr_drop_from_list(struct dp_kpoint *p, struct dp_mgr_probe *k)
 {
 	struct dp_hitlist *list = p->list;
 
@@ -221,7 +243,7 @@ void mgr_drop_from_list(struct dp_kpoint *p, struct dp_kprobe *k)
 		}
 }
 
-int dp_mgr_flags(struct dp_manager *m, struct dp_kprobe *k, u32 flags)
+int dp_mgr_flags(struct dp_manager *m, struct dp_mgr_probe *k, u32 flags)
 {
 	u32 old = k->flags;
 	int r;
@@ -254,7 +276,7 @@ void dp_mgr_gone(struct dp_manager *m, u64 lo, u64 hi)
 			continue;
 		while (*at != p)
 			at = &(*at)->hash_next;
-		*at = p->hash_next;
+		__atomic_store_n(at, p->hash_next, __ATOMIC_RELEASE); /* pairs with dp_mgr_point() */
 		dp_traps_set(m, p->addr, 0);
 		for (u32 i = 1; i < DP_JUMP_LEN; i++)
 			if (p->jump_patch.bounds >> i & 1)

@@ -21,9 +21,9 @@
 #define DP_KPROBE_ALWAYS 0x10 /* the host's own: called inside handlers too, whatever the knobs say */
 #define DP_KPROBE_GENERAL 0x8 /* its handlers touch general registers only */
 
-struct dp_kprobe { /* one registered probe; the owner knows what it stands for */
+struct dp_mgr_probe { /* one registered probe; the owner knows what it stands for */
 	struct dp_kpoint *point;
-	struct dp_kprobe *next; /* on the same point, oldest first */
+	struct dp_mgr_probe *next; /* on the same point, oldest first */
 	u32 flags;              /* DP_KPROBE_* */
 	void *owner;
 };
@@ -32,8 +32,9 @@ struct dp_hitlist { /* the enabled probes of a point, as the hit path sees them;
 		       published */
 	struct dp_hitlist *old;
 	bool general; /* no handler touches vector registers */
+	bool post;    /* somebody wants control after the instruction */
 	u32 n;
-	struct dp_kprobe *v[];
+	struct dp_mgr_probe *v[];
 };
 
 enum dp_state_now { DP_POINT_OFF, DP_POINT_TRAP, DP_POINT_JUMP };
@@ -55,10 +56,11 @@ struct dp_kpoint {
 	u32 vectors;             /* second: 0 when no handler here touches vector registers */
 	bool gone;               /* the module was unloaded */
 	bool dirty;              /* on the manager's list of points to look at */
+	bool held;               /* it may become a jump, but not now */
 	u8 state;                /* enum dp_state_now */
 	bool no_jump;            /* its region is not safe for one: why */
 	struct dp_hitlist *list; /* atomic; NULL: nobody is to be called */
-	struct dp_kprobe *probes;
+	struct dp_mgr_probe *probes;
 	const struct dp_text *text;
 	u64 bias, reach_lo, reach_hi;
 	void *module; /* the host's */
@@ -91,7 +93,14 @@ struct dp_mgr_host {
 	int (*peek)(void *arg, u64 addr, void *bytes, u32 n);
 	/* Returns when every hit that had begun before has ended. */
 	void (*grace)(void *arg);
+	/*
+	 * NULL, or: returns when no thread stands inside code that has been behind a breakpoint since
+	 * before the call. A host that can tell needs no trapping bytes inside its jumps.
+	 */
+	void (*settle)(void *arg);
 	u64 entry; /* slots call this, the tagged point on the stack (entry.S) */
+	u32 zone;  /* bytes below the stack pointer that slots must leave alone */
+	bool near; /* the entry is in reach of a direct call from every slot */
 	void *arg;
 };
 
@@ -112,18 +121,22 @@ struct dp_manager {
 	u32 mapped;                 /* areas of the space that are mapped */
 	struct dp_hitlist *retired; /* to be freed after a grace period */
 	bool disarmed, no_optimise; /* the two global knobs, as "off" */
+	bool hold;                  /* breakpoints only for now: jumps wait for a later apply */
 	u32 npoints, narmed, noptimised;
 };
 
 int dp_mgr_init(struct dp_manager *m, const struct dp_mgr_host *host);
 
+/* Release everything. No probe is attached, nothing armed, and nobody will come any more. */
+void dp_mgr_free(struct dp_manager *m);
+
 /*
  * Attach a probe (owner and flags filled in) to an address; nothing is armed before dp_mgr_apply().
  * Errors: E_SITE_*, E_KPROBE_JPROBE.
  */
-int dp_mgr_attach(struct dp_manager *m, u64 addr, struct dp_kprobe *p, struct dp_error *err);
-void dp_mgr_detach(struct dp_manager *m, struct dp_kprobe *p);
-int dp_mgr_flags(struct dp_manager *m, struct dp_kprobe *p, u32 flags);
+int dp_mgr_attach(struct dp_manager *m, u64 addr, struct dp_mgr_probe *p, struct dp_error *err);
+void dp_mgr_detach(struct dp_manager *m, struct dp_mgr_probe *p);
+int dp_mgr_flags(struct dp_manager *m, struct dp_mgr_probe *p, u32 flags);
 
 /* Bring every point into the state that its probes and the knobs ask for, then wait out a grace
  * period. */
@@ -134,6 +147,7 @@ int dp_mgr_knobs(struct dp_manager *m, bool disarmed, bool no_optimise);
 /* The code in [lo, hi) is no more: its points are [GONE] and nothing is written there any more. */
 void dp_mgr_gone(struct dp_manager *m, u64 lo, u64 hi);
 
+/* Any time: the point at an address, or NULL. */
 struct dp_kpoint *dp_mgr_point(struct dp_manager *m, u64 addr);
 
 /* Any time, also in a signal handler: where a trap at pc goes on; 0: not ours. */

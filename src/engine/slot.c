@@ -6,7 +6,6 @@
  */
 #include "engine/manager.h"
 
-#define ZONE 128
 #define SLOT_MAX (DP_WINDOW_INSNS * DP_RELOC_MAX + 128)
 
 struct holes { /* displacements that must come to point at the constants behind the code */
@@ -15,21 +14,42 @@ struct holes { /* displacements that must come to point at the constants behind 
 	int n;
 };
 
+static void emit_lea_rsp(struct dp_emit *e, s32 disp)
+{
+	dp_emit_bytes(e, disp == (s8)disp ? "\x48\x8d\x64\x24" : "\x48\x8d\xa4\x24", 4);
+	if (disp == (s8)disp)
+		dp_emit_u8(e, (u8)disp);
+	else
+		dp_emit_u32(e, (u32)disp);
+}
+
+/* Where the entry is near, by a direct call: kernels would rather not have it predicted. */
+static void emit_call_entry(struct dp_emit *e, struct holes *h, const struct dp_mgr_host *host)
+{
+	h->entry[h->n] = 0;
+	if (host->near) {
+		dp_emit_u8(e, 0xe8);
+		dp_emit_u32(e, (u32)(host->entry - (dp_emit_here(e) + 4)));
+		return;
+	}
+	dp_emit_bytes(e, "\xff\x15", 2); /* call *entry(%rip) */
+	h->entry[h->n] = e->len;
+	dp_emit_u32(e, 0);
+}
+
 /*
  * Skip the red zone, hand over the point, call the entry; it comes back with all registers as they
  * were or as the handlers have set them. No flag is touched here.
  */
-static void emit_hit(struct dp_emit *e, struct holes *h, u8 tag)
+static void emit_hit(struct dp_emit *e, struct holes *h, u8 tag, const struct dp_mgr_host *host)
 {
-	dp_emit_bytes(e, "\x48\x8d\x64\x24\x80", 5); /* lea -128(%rsp),%rsp */
-	dp_emit_bytes(e, "\xff\x35", 2);             /* push point(%rip) */
+	if (host->zone)
+		emit_lea_rsp(e, -(s32)host->zone);
+	dp_emit_bytes(e, "\xff\x35", 2); /* push point(%rip) */
 	h->point[h->n] = e->len;
 	dp_emit_u32(e, 0);
-	dp_emit_bytes(e, "\xff\x15", 2); /* call *entry(%rip) */
-	h->entry[h->n] = e->len;
-	dp_emit_u32(e, 0);
-	dp_emit_bytes(e, "\x48\x8d\xa4\x24", 4); /* lea 136(%rsp),%rsp */
-	dp_emit_u32(e, ZONE + 8);
+	emit_call_entry(e, h, host);
+	emit_lea_rsp(e, (s32)host->zone + 8);
 	h->tag[h->n++] = tag;
 }
 
@@ -77,22 +97,23 @@ static int emit(struct dp_manager *m, struct dp_kpoint *p, enum dp_slot_kind kin
 	if (kind == DP_SLOT_POST && dp_insn_branches(&p->insn)) {
 		s->ninsns = 0;
 		s->copy[0] = 0;
-		emit_hit(e, &h, DP_HIT_EMULATE);
+		emit_hit(e, &h, DP_HIT_EMULATE, m->host);
 		dp_emit_u8(e, 0xcc); /* the hit never returns to here */
 	} else {
-		emit_hit(e, &h, 0);
+		emit_hit(e, &h, 0, m->host);
 		r = emit_copies(e, p, s, len, &falls, err);
 		if (r)
 			return r;
 		if (kind == DP_SLOT_POST)
-			emit_hit(e, &h, DP_HIT_POST);
+			emit_hit(e, &h, DP_HIT_POST, m->host);
 		r = falls ? dp_emit_jmp(e, p->addr + len, err) : 0;
 		if (r)
 			return r;
 	}
 	for (int i = 0; i < h.n; i++) {
 		emit_constant(e, h.point[i], (u64)(uintptr_t)p | h.tag[i]);
-		emit_constant(e, h.entry[i], m->host->entry);
+		if (h.entry[i])
+			emit_constant(e, h.entry[i], m->host->entry);
 	}
 	s->len = (u32)e->len;
 	return e->overflow ? dp_fail(err, E_RELOC_RANGE, "the slot is too long") : 0;

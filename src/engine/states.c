@@ -41,6 +41,13 @@ static bool others_in_region(struct dp_manager *m, const struct dp_kpoint *p)
 	return false;
 }
 
+static bool no_jump(struct dp_kpoint *p, enum dp_code why)
+{
+	p->no_jump = true;
+	p->why = why;
+	return false;
+}
+
 /* Is the region safe? Judged once; the slot is made when it is. */
 static bool region_safe(struct dp_manager *m, struct dp_kpoint *p)
 {
@@ -53,12 +60,12 @@ static bool region_safe(struct dp_manager *m, struct dp_kpoint *p)
 	if (p->no_jump)
 		return false;
 	err.code = DP_OK;
-	if (dp_window_build(p->text, link, link, &p->win, &err) ||
-	    dp_slot_make(m, p, DP_SLOT_JUMP, &err)) {
-		p->no_jump = true;
-		p->why = err.code;
-		return false;
-	}
+	if (dp_window_build(p->text, link, link, &p->win, &err))
+		return no_jump(p, err.code);
+	if (m->host->settle) /* nobody is inside when the jump comes, and nobody gets in */
+		p->win.bounds = 0;
+	if (dp_slot_make(m, p, DP_SLOT_JUMP, &err))
+		return no_jump(p, err.code);
 	p->win.start = p->addr;
 	p->jump_patch = (struct dp_patch){
 	    .addr = p->addr, .len = DP_JUMP_LEN, .bounds = p->win.bounds, .jump = {0xe9}};
@@ -75,13 +82,17 @@ static enum dp_state_now wanted(struct dp_manager *m, struct dp_kpoint *p)
 
 	if (!p->list)
 		return DP_POINT_OFF;
-	for (const struct dp_kprobe *k = p->probes; k; k = k->next) {
+	for (const struct dp_mgr_probe *k = p->probes; k; k = k->next) {
 		if (k->flags & (DP_KPROBE_POST | DP_KPROBE_BREAK))
 			return DP_POINT_TRAP;
 		may_jump |= !!(k->flags & DP_KPROBE_ALWAYS);
 	}
 	if (!may_jump)
 		return DP_POINT_TRAP;
+	if (m->hold && p->state != DP_POINT_JUMP && !p->no_jump) {
+		p->held = true;
+		return DP_POINT_TRAP;
+	}
 	if (!region_safe(m, p) || others_in_region(m, p))
 		return DP_POINT_TRAP;
 	/* Somebody else may have put a breakpoint into the region since. */
@@ -97,7 +108,7 @@ static int aim(struct dp_manager *m, struct dp_kpoint *p, enum dp_state_now stat
 	bool post = false;
 	int r = 0;
 
-	for (const struct dp_kprobe *k = p->probes; k; k = k->next)
+	for (const struct dp_mgr_probe *k = p->probes; k; k = k->next)
 		post |= !!(k->flags & DP_KPROBE_POST);
 	if (state != DP_POINT_JUMP)
 		return dp_traps_set(m, p->addr,
@@ -171,13 +182,15 @@ static int carry_out(struct dp_manager *m, struct dp_kpoint **v, const u8 *goal,
 	for (u32 i = 0; i < n; i++)
 		if (v[i]->state == DP_POINT_TRAP && goal[i] == DP_POINT_JUMP)
 			add(b, v[i], &v[i]->jump_patch);
+	if (b->n && m->host->settle)
+		m->host->settle(m->host->arg);
 	r = b->n ? dp_publish(code, b->v, b->n, err) : 0;
 	if (!r)
 		done(m, b, DP_POINT_JUMP);
 	return r;
 }
 
-static void free_retired(struct dp_manager *m)
+void mgr_free_retired(struct dp_manager *m)
 {
 	while (m->retired) {
 		struct dp_hitlist *next = m->retired->old;
@@ -214,8 +227,13 @@ int dp_mgr_apply(struct dp_manager *m, struct dp_error *err)
 	}
 	m->work = NULL;
 	r = k ? carry_out(m, v, goal, k, &b, err) : 0;
+	for (u32 i = 0; i < k; i++)
+		if (v[i]->held) {
+			v[i]->held = false;
+			mgr_touch(m, v[i]);
+		}
 	m->host->grace(m->host->arg);
-	free_retired(m);
+	mgr_free_retired(m);
 out:
 	dp_free(v);
 	dp_free(goal);

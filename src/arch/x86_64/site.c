@@ -160,9 +160,11 @@ static int displaceable(const struct dp_text *t, const struct dp_insn *in, u64 a
 	switch (in->cls) {
 	case DP_INSN_INT3:
 	case DP_INSN_UD:
-	case DP_INSN_HLT:
 	case DP_INSN_FAR:
 		return dp_fail(err, E_SITE_INSN, "0x%llx", (ull)addr);
+	case DP_INSN_HLT:
+		if (!DP_RING0)
+			return dp_fail(err, E_SITE_INSN, "0x%llx", (ull)addr);
 	}
 	if (guarded(t, addr, addr + in->len))
 		return dp_fail(err, E_SITE_RSEQ, "0x%llx", (ull)addr);

@@ -98,7 +98,7 @@ static struct hook {
 	const char *name;
 	u32 flags;
 	struct kprobe kp;
-	struct dp_kprobe k;
+	struct dp_mgr_probe k;
 } hooks[] = {
     {"libc:sigaction", DP_KPROBE_ALWAYS | DP_KPROBE_GENERAL, {.pre_handler = on_sigaction}},
     {"libc:pthread_sigmask", DP_KPROBE_ALWAYS | DP_KPROBE_GENERAL, {.pre_handler = on_sigmask}},

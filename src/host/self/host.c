@@ -283,6 +283,7 @@ static const struct dp_mgr_host host = {
     .fill = write_code,
     .peek = peek,
     .grace = self_grace,
+    .zone = 128,
 };
 
 int self_host_init(struct dp_error *err)

@@ -84,7 +84,7 @@ extern struct self_instance *self_instances[SELF_STUBS]; /* by stub */
 
 struct self_exit {        /* a probe on an exit of a function */
 	struct kprobe kp; /* first */
-	struct dp_kprobe k;
+	struct dp_mgr_probe k;
 	struct self_holder *holder;
 };
 int self_exit_pre(struct kprobe *kp, struct pt_regs *regs);
@@ -131,7 +131,7 @@ void self_describe(u64 addr, char *buf, size_t size);
 
 /* kprobes.c */
 struct self_probe { /* what stands behind a registered struct kprobe */
-	struct dp_kprobe k;
+	struct dp_mgr_probe k;
 	struct kprobe *kp;
 	struct self_probe *next;
 	char type; /* of the list: k, r, j */
