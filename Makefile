@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 # The door to the Meson build: make, make demo, make check, make bench, make install, make clean.
+# make kernel builds the module for the running kernel, or for the headers in KDIR; make check-kernel
+# tests it in an emulator.
 
 BUILD ?= build
 PREFIX ?= /usr/local
 PYTHON ?= python3
+KDIR ?= /lib/modules/$(shell uname -r)/build
 SETUP ?= # more arguments of meson setup
 
-.PHONY: all build deps demo check bench install uninstall clean
+.PHONY: all build deps demo check bench kernel check-kernel install uninstall clean
 
 all: deps build
 
@@ -37,6 +40,17 @@ bench:
 	@$(MAKE) --no-print-directory -s build
 	@$(BUILD)/bench/bench-hits -w $(BUILD)/bench $(BUILD)/bench/bench-target
 	@$(BUILD)/bench/bench-arm $(BUILD)/bench/bench-many
+
+kernel:
+	@[ -e $(KDIR)/Makefile ] || { echo "no kernel headers in $(KDIR): install linux-headers, or give KDIR=" >&2; exit 1; }
+	@mkdir -p $(BUILD)
+	@kernel/build.sh $(KDIR) $(BUILD)/kernel/local
+	@echo $(BUILD)/kernel/local/kernel/dprobes.ko
+
+check-kernel:
+	@packaging/install-deps.sh check
+	@$(MAKE) --no-print-directory -s build
+	@$(PYTHON) tests/run.py $(BUILD) tests/kernel
 
 install: $(BUILD)/build.ninja
 	@meson configure $(BUILD) --prefix $(PREFIX)

@@ -512,7 +512,7 @@ int dp_insn_decode(struct dp_insn *in, const u8 *code, size_t avail)
 			err = decode_extended(&c, in, DP_ENC_XOP, true);
 			break;
 		}
-		__attribute__((fallthrough));
+		__attribute__((__fallthrough__));
 	default:
 		in->opcode = byte;
 		in->opcode_off = (u8)(c.pos - 1);

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Dynamic Probes for kernel modules: handlers in C at almost any instruction of a running kernel.
+ * The interface is that of Kprobes with a dp_ prefix; the implementation is dprobes.ko's own.
+ *
+ *	static int pre(struct dp_kprobe *p, struct pt_regs *regs)
+ *	{
+ *		count++;
+ *		return 0;
+ *	}
+ *	static struct dp_kprobe kp = {.symbol_name = "vfs_read", .pre_handler = pre};
+ *
+ *	int err = dp_register_kprobe(&kp);	0, or a negative errno; kp.refusal tells the reason
+ *	...
+ *	dp_unregister_kprobe(&kp);
+ *
+ * Functions of this header may sleep; they may not be called from handlers. They are exported to GPL
+ * modules.
+ *
+ * Handlers run with preemption off, in the context of the probed code or, behind a breakpoint, with
+ * interrupts off; they must not sleep and must take no lock that code which cannot be interrupted
+ * may hold. A probe that is hit while a handler runs on the same processor runs no handlers and
+ * counts nmissed. A handler may itself be probed.
+ */
+#ifndef DPROBES_KERNEL_H
+#define DPROBES_KERNEL_H
+
+#include <linux/ptrace.h>
+#include <linux/types.h>
+
+struct dp_kprobe;
+struct dp_kretprobe;
+struct dp_kretprobe_instance;
+
+/* Return 0; or non-zero when the handler has set regs (ip, sp and all others) to where execution shall
+ * go on: the probed instruction is then not executed. */
+typedef int (*dp_pre_handler_t)(struct dp_kprobe *p, struct pt_regs *regs);
+/* Called after the probed instruction, with regs->ip at the next; flags is 0. */
+typedef void (*dp_post_handler_t)(struct dp_kprobe *p, struct pt_regs *regs, unsigned long flags);
+/*
+ * The probed instruction has raised exception trapnr (regs: at the original instruction). Return 1
+ * when execution shall go on at regs->ip. Not called for page faults: the kernel offers those to
+ * nobody. Faults in handlers are the kernel's own business, too.
+ */
+typedef int (*dp_fault_handler_t)(struct dp_kprobe *p, struct pt_regs *regs, int trapnr);
+
+#define DP_KPROBE_FLAG_GONE 1      /* read only: its module was unloaded, or all probes were removed */
+#define DP_KPROBE_FLAG_DISABLED 2  /* register it disabled; dp_enable_kprobe() clears the flag */
+#define DP_KPROBE_FLAG_OPTIMIZED 4 /* read only: a jump stands for the breakpoint */
+#define DP_KPROBE_FLAG_PENDING 16  /* read only: its module is not loaded yet */
+
+/* Zero what is not used. The structure must stay where it is until it is unregistered. */
+struct dp_kprobe {
+	void *addr;              /* the instruction; or */
+	const char *symbol_name; /* "function", or "module:function" */
+	unsigned int offset;     /* added to either */
+	unsigned int flags;      /* DP_KPROBE_FLAG_* */
+	dp_pre_handler_t pre_handler;
+	dp_post_handler_t post_handler;
+	dp_fault_handler_t fault_handler;
+	unsigned long nmissed; /* hits that ran no handlers */
+	const char *refusal;   /* after an error: its code, as `dprobes explain` knows it; else NULL */
+	void *dp_private;
+};
+
+/*
+ * Put a probe in place. The start of a traceable function means the instruction behind the bytes of
+ * the function tracer: addr is set to where the probe really is. A breakpoint comes at once, the
+ * jump that replaces it where possible within a second.
+ *
+ * Errors: -EINVAL (both symbol_name and addr, or neither; already registered; code that may not be
+ * probed), -ENOENT (no such symbol), -EILSEQ (not the start of an instruction), -EEXIST (somebody
+ * else's breakpoint), -EBUSY (bytes that the kernel changes itself), -EOPNOTSUPP, -ENOMEM. A symbol
+ * of a named module that is not loaded is no error: the probe waits for it.
+ */
+int dp_register_kprobe(struct dp_kprobe *p);
+/* When it returns no handler of the probe runs any more. An unregistered probe gets addr = NULL. */
+void dp_unregister_kprobe(struct dp_kprobe *p);
+/* All of them or none. Batches of any size take little longer than one. */
+int dp_register_kprobes(struct dp_kprobe **kps, int num);
+void dp_unregister_kprobes(struct dp_kprobe **kps, int num);
+/* -EINVAL when it is not registered or its module is gone. */
+int dp_disable_kprobe(struct dp_kprobe *p);
+int dp_enable_kprobe(struct dp_kprobe *p);
+
+/* Returns when every breakpoint that may become a jump has become one. */
+void dp_wait_for_kprobe_optimizer(void);
+
+/* ---- return probes ---- */
+
+struct dp_kretprobe_instance { /* one call that has not returned yet */
+	struct dp_kretprobe *rp;
+	void *ret_addr; /* where the function returns to */
+	struct task_struct *task;
+	char *data; /* data_size bytes of your own, with what an earlier call left there */
+};
+
+typedef int (*dp_kretprobe_handler_t)(struct dp_kretprobe_instance *ri, struct pt_regs *regs);
+
+/*
+ * Calls handler when the function returns; its result is ignored. entry_handler, if any, is called at
+ * the entry: when it returns non-zero, this call's return is not probed. maxactive: calls that may be
+ * under way at the same time; 0 or less means twice the number of processors, at least 10; at most
+ * 4096. When all are in use the call is not probed and nmissed is counted. kp.symbol_name or kp.addr
+ * names the function; the handlers of kp are not used.
+ *
+ * The return address on the stack is replaced meanwhile: stack traces end there.
+ */
+struct dp_kretprobe {
+	struct dp_kprobe kp;
+	dp_kretprobe_handler_t handler;
+	dp_kretprobe_handler_t entry_handler;
+	int maxactive;
+	int nmissed;
+	size_t data_size;
+	void *dp_private;
+};
+
+int dp_register_kretprobe(struct dp_kretprobe *rp); /* -EINVAL also for what is not the start of a function */
+int dp_register_kretprobes(struct dp_kretprobe **rps, int num);
+void dp_unregister_kretprobe(struct dp_kretprobe *rp);
+void dp_unregister_kretprobes(struct dp_kretprobe **rps, int num);
+int dp_disable_kretprobe(struct dp_kretprobe *rp);
+int dp_enable_kretprobe(struct dp_kretprobe *rp);
+
+/* ---- jprobes ---- */
+
+/*
+ * entry has the prototype of the probed function and is called at its entry with the same arguments
+ * (those in registers, and 64 bytes of those on the stack); it ends with dp_jprobe_return(), or
+ * returns. What it does to its arguments does not reach the function. One jprobe per function:
+ * -EEXIST.
+ */
+struct dp_jprobe {
+	struct dp_kprobe kp;
+	void *entry;
+};
+
+int dp_register_jprobe(struct dp_jprobe *jp);
+int dp_register_jprobes(struct dp_jprobe **jps, int num);
+void dp_unregister_jprobe(struct dp_jprobe *jp);
+void dp_unregister_jprobes(struct dp_jprobe **jps, int num);
+int dp_disable_jprobe(struct dp_jprobe *jp);
+int dp_enable_jprobe(struct dp_jprobe *jp);
+void dp_jprobe_return(void);
+
+#endif

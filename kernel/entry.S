@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * How code comes from a slot into C and back, the landings of return probes, and the room for slots.
+ * Runs wherever the probed instruction runs; leaves all registers as they were or as handlers set them.
+ */
+#include <linux/linkage.h>
+#include <asm/segment.h>
+#include <asm/smap.h>
+
+#include "limits.h"
+
+/* struct pt_regs */
+#define AX 80
+#define DI 112
+#define IP 128
+#define FLAGS 144
+#define SP 152
+#define SS 160
+
+	.section .kprobes.text, "ax"
+
+/* What lies below flags, with ip left open. */
+.macro save_registers
+	push	$__KERNEL_CS
+	push	$0
+	push	$-1
+	push	%rdi
+	push	%rsi
+	push	%rdx
+	push	%rcx
+	push	%rax
+	push	%r8
+	push	%r9
+	push	%r10
+	push	%r11
+	push	%rbx
+	push	%rbp
+	push	%r12
+	push	%r13
+	push	%r14
+	push	%r15
+.endm
+
+.macro restore_registers
+	pop	%r15
+	pop	%r14
+	pop	%r13
+	pop	%r12
+	pop	%rbp
+	pop	%rbx
+	pop	%r11
+	pop	%r10
+	pop	%r9
+	pop	%r8
+	pop	%rax
+	pop	%rcx
+	pop	%rdx
+	pop	%rsi
+	pop	%rdi
+.endm
+
+/*
+ * Called by a slot: the return address lies where pt_regs has sp, the point above it where pt_regs has ss.
+ */
+	.globl	dp_k_entry
+	.type	dp_k_entry, @function
+	.balign	16
+dp_k_entry:
+	pushf
+	save_registers
+	cld
+	ASM_CLAC
+	mov	%rsp, %rdi
+	mov	SS(%rsp), %rsi
+	mov	SP(%rsp), %rbx
+	mov	%rbx, %rdx
+	lea	SS+8(%rsp), %rax
+	mov	%rax, SP(%rsp)
+	call	dp_k_hit
+	test	%eax, %eax
+	jnz	1f
+	mov	%rbx, SP(%rsp)
+	restore_registers
+	lea	24(%rsp), %rsp
+	popf
+	ret
+	int3
+	/* Go on at ip with sp: what lies at the top of pt_regs is what iretq takes. */
+1:	movq	$__KERNEL_DS, SS(%rsp)
+	restore_registers
+	lea	8(%rsp), %rsp
+	iretq
+	.size	dp_k_entry, . - dp_k_entry
+
+/*
+ * A landing has pushed its number where the return address was; pt_regs goes below that, with two words of its own
+ * for ss and sp.
+ */
+	.type	landed, @function
+landed:
+	push	$__KERNEL_DS
+	push	%rsp
+	pushf
+	save_registers
+	cld
+	ASM_CLAC
+	addq	$16, SP(%rsp)		/* as the function's caller will see it */
+	mov	%rsp, %rdi
+	mov	SS+8(%rsp), %rsi
+	call	dp_k_returned
+	mov	%rax, SS+8(%rsp)
+	restore_registers
+	lea	24(%rsp), %rsp
+	popf
+	lea	16(%rsp), %rsp
+	ret
+	int3
+	.size	landed, . - landed
+
+/* rdi: registers, rsi: function, rdx: where to keep the stack pointer. With its own copy of 64 bytes of arguments. */
+	.globl	dp_k_call_jprobe
+	.type	dp_k_call_jprobe, @function
+dp_k_call_jprobe:
+	push	%rbp
+	push	%rbx
+	push	%r12
+	push	%r13
+	push	%r14
+	push	%r15
+	mov	%rsp, (%rdx)
+	mov	%rsp, %rbp
+	mov	%rsi, %r11
+	mov	%rdi, %rax
+	mov	SP(%rax), %r10		/* the return address, then arguments */
+	i = 64
+	.rept	8
+	pushq	i(%r10)
+	i = i - 8
+	.endr
+	mov	DI(%rax), %rdi
+	mov	DI-8(%rax), %rsi
+	mov	DI-16(%rax), %rdx
+	mov	DI-24(%rax), %rcx
+	mov	DI-40(%rax), %r8
+	mov	DI-48(%rax), %r9
+	mov	AX(%rax), %rax
+	call	__x86_indirect_thunk_r11
+	mov	%rbp, %rsp
+	jmp	1f
+	.size	dp_k_call_jprobe, . - dp_k_call_jprobe
+
+	.globl	dp_k_leave_jprobe
+	.type	dp_k_leave_jprobe, @function
+dp_k_leave_jprobe:
+	mov	%rdi, %rsp
+1:	pop	%r15
+	pop	%r14
+	pop	%r13
+	pop	%r12
+	pop	%rbx
+	pop	%rbp
+	ret
+	int3
+	.size	dp_k_leave_jprobe, . - dp_k_leave_jprobe
+
+/* One for each call under way; its number tells which. */
+	.globl	dp_k_landings, dp_k_landings_end
+	.balign	16
+dp_k_landings:
+	i = 0
+	.rept	DP_K_LANDINGS
+	push	$i
+	jmp	landed
+	.balign	16, 0xcc
+	i = i + 1
+	.endr
+dp_k_landings_end:
+
+/* Takes no room in the file. The loader clears it; code.c fills it with breakpoints. */
+	.section .dprobes.slots, "ax", @nobits
+	.globl	dp_k_pool, dp_k_pool_end
+	.balign	4096
+dp_k_pool:
+	.skip	DP_K_POOL
+dp_k_pool_end:
+
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * A hit: from a breakpoint through the kernel's chain of die notifiers, or from a jump through a slot
+ * (entry.S). Both call the handlers of the point; a breakpoint then goes on in the copy of the
+ * instruction, which ends with a jump back, so that one trap is all it takes.
+ */
+#include <linux/kdebug.h>
+#include <linux/uaccess.h>
+
+#include "kernel-priv.h"
+
+#include <asm/traps.h>
+
+DEFINE_PER_CPU(struct dp_cpu, dp_cpu);
+
+static __always_inline bool read_memory(u64 addr, void *buf, u32 n)
+{
+	return !copy_from_kernel_nofault(buf, (const void *)(unsigned long)addr, n);
+}
+
+#define EMULATE_READ read_memory
+#include "arch/x86_64/emulate.h"
+
+/* A hit inside a hit. */
+static HIT void missed(struct dp_kpoint *p)
+{
+	struct dp_hitlist *list;
+
+	/* The list lives as long as this: the outer hit's processor is not given up before. */
+	preempt_disable_notrace();
+	list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE);
+	for (u32 i = 0; list && i < list->n; i++)
+		__atomic_fetch_add(&((struct dp_kprobe *)list->v[i]->owner)->nmissed, 1, __ATOMIC_RELAXED);
+	preempt_enable_notrace();
+}
+
+static __always_inline int run_pre(const struct dp_hitlist *list, struct pt_regs *regs)
+{
+	for (u32 i = 0; i < list->n; i++) {
+		struct dp_kprobe *kp = list->v[i]->owner;
+
+		__this_cpu_write(dp_cpu.kp, kp);
+		if (kp->pre_handler && kp->pre_handler(kp, regs))
+			return 1;
+	}
+	return 0;
+}
+
+static HIT void run_post(const struct dp_hitlist *list, struct pt_regs *regs)
+{
+	for (u32 i = 0; i < list->n; i++) {
+		struct dp_kprobe *kp = list->v[i]->owner;
+
+		__this_cpu_write(dp_cpu.kp, kp);
+		if (kp->post_handler)
+			kp->post_handler(kp, regs, 0);
+	}
+}
+
+/* After the instruction, from a slot. */
+static HIT int hit_post(struct dp_kpoint *p, const struct dp_hitlist *list, struct pt_regs *regs)
+{
+	unsigned long sp = regs->sp, next = p->addr + p->insn.len;
+
+	regs->ip = next;
+	run_post(list, regs);
+	return regs->ip != next || regs->sp != sp;
+}
+
+/* Behind the slot's "lea 8(%rsp),%rsp", to which the hit would return. */
+#define LEA_LEN 5
+
+HIT int dp_k_hit(struct pt_regs *regs, unsigned long tagged, unsigned long back)
+{
+	struct dp_kpoint *p = (struct dp_kpoint *)(tagged & ~DP_HIT_TAGS);
+	unsigned long sp = regs->sp;
+	struct dp_hitlist *list;
+	int r = 0;
+
+	if (unlikely(!dp_k_enter())) {
+		if (!(tagged & DP_HIT_POST))
+			missed(p);
+		return 0;
+	}
+	list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE); /* pairs with the release in relist() */
+	if (likely(list)) {
+		if (unlikely(tagged & DP_HIT_POST)) {
+			r = hit_post(p, list, regs);
+		} else {
+			regs->ip = p->addr;
+			r = run_pre(list, regs);
+			if (unlikely(!r && regs->sp != sp)) {
+				regs->ip = back + LEA_LEN;
+				r = 1;
+			}
+		}
+	}
+	dp_k_leave();
+	return r;
+}
+
+/* A breakpoint of ours: regs are those of the exception. */
+static HIT void trapped(struct dp_kpoint *p, struct pt_regs *regs)
+{
+	struct dp_hitlist *list;
+	const struct dp_slot *s = &p->plain;
+
+	regs->ip = p->addr;
+	if (!dp_k_enter()) {
+		missed(p);
+		regs->ip = s->addr + s->copy[0];
+		return;
+	}
+	list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE); /* pairs with the release in relist() */
+	if (!list) {
+		regs->ip = s->addr + s->copy[0];
+	} else if (!run_pre(list, regs)) {
+		regs->ip = p->addr;
+		if (list->post && dp_insn_branches(&p->insn) && dp_emulate(&p->insn, p->addr, regs)) {
+			run_post(list, regs);
+		} else {
+			if (list->post && p->post.ninsns)
+				s = &p->post;
+			regs->ip = s->addr + s->copy[0];
+		}
+	}
+	dp_k_leave();
+}
+
+/* An exception in the copy of an instruction is reported as one of the original. */
+static HIT int fault_in_copy(struct pt_regs *regs, int trapnr)
+{
+	struct dp_kpoint *p;
+	struct dp_hitlist *list;
+	unsigned long copy = regs->ip;
+	u32 index;
+	u64 home = dp_mgr_home(&dp_k_manager, copy, &p, &index);
+	int r = NOTIFY_DONE;
+
+	if (!home)
+		return r;
+	regs->ip = home;
+	if (index || !dp_k_enter())
+		return r;
+	list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE); /* pairs with the release in relist() */
+	for (u32 i = 0; list && i < list->n && r == NOTIFY_DONE; i++) {
+		struct dp_kprobe *kp = list->v[i]->owner;
+
+		if (kp->fault_handler && kp->fault_handler(kp, regs, trapnr))
+			r = NOTIFY_STOP;
+	}
+	if (r == NOTIFY_STOP && regs->ip == home) /* once more, without a second hit */
+		regs->ip = copy;
+	dp_k_leave();
+	return r;
+}
+
+static HIT int on_die(struct notifier_block *nb, unsigned long val, void *data)
+{
+	struct die_args *args = data;
+	struct pt_regs *regs = args->regs;
+	struct dp_kpoint *p;
+
+	if (!regs || user_mode(regs))
+		return NOTIFY_DONE;
+	if (likely(val == DIE_INT3)) {
+		p = dp_mgr_point(&dp_k_manager, regs->ip - 1);
+		if (!p)
+			return NOTIFY_DONE;
+		trapped(p, regs);
+		return NOTIFY_STOP;
+	}
+	if ((val == DIE_GPF || val == DIE_TRAP) && regs->ip >= (unsigned long)dp_k_pool &&
+	    regs->ip < (unsigned long)dp_k_pool_end)
+		return fault_in_copy(regs, args->trapnr);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block on_die_block = {.notifier_call = on_die, .priority = INT_MAX};
+
+int dp_k_die_init(void)
+{
+	return register_die_notifier(&on_die_block);
+}
+
+void dp_k_die_exit(void)
+{
+	unregister_die_notifier(&on_die_block);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What the files of the kernel host share. Two halves, as everywhere: the hit path (hit.c, entry.S,
+ * the HIT functions of returns.c) takes no lock, allocates nothing and calls nothing of the kernel
+ * that could be probed before a breakpoint is handled; the rest is the control side, under one mutex.
+ */
+#ifndef DP_KERNEL_PRIV_H
+#define DP_KERNEL_PRIV_H
+
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/ptrace.h>
+
+#include "dprobes/kernel.h"
+#include "engine/manager.h"
+
+/* Code that runs on behalf of a hit. The kernel's own kprobes stay out of this section, too. */
+#define HIT noinline notrace __section(".kprobes.text")
+
+/* ---- the hit path ---- */
+
+struct dp_cpu { /* of each processor; only touched by it, with preemption off */
+	u32 depth;            /* >0: inside a hit */
+	struct dp_kprobe *kp; /* whose handler is running */
+	void *jprobe;         /* stack pointer to return to: a jprobe's handler is running */
+};
+DECLARE_PER_CPU(struct dp_cpu, dp_cpu);
+
+/* entry.S */
+void dp_k_entry(void);
+extern char dp_k_pool[], dp_k_pool_end[]; /* room for slots, in reach of all code */
+extern char dp_k_landings[], dp_k_landings_end[];
+void dp_k_call_jprobe(struct pt_regs *regs, void *entry, void **sp);
+void dp_k_leave_jprobe(void *sp); /* does not return */
+
+/* Called by entry.S. 0: go on in the slot; 1: go on at regs->ip with all registers. */
+int dp_k_hit(struct pt_regs *regs, unsigned long tagged, unsigned long back);
+/* The address at which the caller of a probed function goes on. */
+unsigned long dp_k_returned(struct pt_regs *regs, unsigned long number);
+
+/* Begin and end of handlers on this processor. False: inside a hit already. */
+static __always_inline bool dp_k_enter(void)
+{
+	preempt_disable_notrace();
+	if (likely(__this_cpu_inc_return(dp_cpu.depth) == 1))
+		return true;
+	__this_cpu_dec(dp_cpu.depth);
+	preempt_enable_notrace();
+	return false;
+}
+
+static __always_inline void dp_k_leave(void)
+{
+	__this_cpu_write(dp_cpu.kp, NULL);
+	__this_cpu_dec(dp_cpu.depth);
+	preempt_enable_notrace();
+}
+
+int dp_k_die_init(void);
+void dp_k_die_exit(void);
+
+/* ---- the control side ---- */
+
+extern struct mutex dp_k_lock; /* protects everything below */
+extern struct dp_manager dp_k_manager;
+
+/* code.c */
+int dp_k_code_init(struct dp_mgr_host *host);
+void dp_k_code_exit(void);
+void dp_k_grace(void *arg);
+void dp_k_settle(void *arg);
+int dp_k_fill(u64 addr, const void *bytes, u32 n); /* code that nobody executes yet */
+
+/* symbols.c: what the kernel does not offer to modules. */
+struct dp_symbols {
+	int (*size_offset)(unsigned long addr, unsigned long *size, unsigned long *offset);
+	int (*core_text)(unsigned long addr);
+	struct module *(*module_text)(unsigned long addr);
+	struct module *(*find_module)(const char *name);
+	bool (*kprobe_blacklist)(unsigned long addr);            /* NULL without CONFIG_KPROBES */
+	unsigned long (*ftrace_location)(unsigned long addr);    /* NULL without function tracing */
+	int (*alternatives_reserved)(void *lo, void *hi);        /* may be NULL */
+	unsigned long (*recover)(u8 *buf, unsigned long addr);   /* an instruction under a kprobe; may be NULL */
+	unsigned long stext, etext;
+};
+extern struct dp_symbols dp_k_sym;
+
+int dp_k_symbols_init(unsigned long lookup);
+unsigned long dp_k_lookup(const char *name); /* 0: none */
+/* "function" or "module:function"; E_KERNEL_SYMBOL, or 1 when the named module is not loaded. */
+int dp_k_resolve(const char *name, u64 *addr, struct dp_error *err);
+u64 dp_k_ftrace_entry(u64 addr); /* the bytes of the function tracer that contain addr, or 0 */
+
+/* blacklist.c */
+enum dp_mark_kind { MARK_EXTABLE, MARK_JUMPLABEL, MARK_STATICCALL };
+struct dp_mark { /* an instruction that the kernel knows by its address */
+	u64 addr, target; /* target: where control may arrive because of it, or 0 */
+	u32 kind;
+};
+struct dp_marks {
+	struct dp_mark *v; /* sorted by addr */
+	u32 n;
+	u64 *targets; /* all targets and what other functions jump to, sorted */
+	u32 ntargets;
+};
+int dp_k_blacklist_init(void);
+void dp_k_blacklist_exit(void);
+int dp_k_allowed(u64 addr, struct dp_error *err);  /* by where it is: E_SITE_*, E_KPROBE_BLACKLIST */
+int dp_k_marked(const struct dp_marks *m, u64 addr, u32 len, struct dp_error *err);
+int dp_k_marks_of(struct module *mod, struct dp_marks *m); /* NULL: the kernel itself */
+void dp_k_marks_free(struct dp_marks *m);
+void dp_k_blacklist_show(struct seq_file *s);
+int dp_k_forbid(u64 addr); /* the function at addr */
+
+/* text.c */
+int dp_k_text_init(void);
+void dp_k_text_exit(void);
+int dp_k_locate(void *arg, u64 addr, struct dp_locus *l, struct dp_error *err);
+void dp_k_text_gone(u64 lo, u64 hi, struct module *mod); /* what is known of these addresses is void */
+int dp_k_text_cross(void); /* find jumps between functions: before the first jump of ours */
+bool dp_k_text_is_target(const struct dp_text *t, u64 addr);
+
+/* kprobes.c */
+struct dp_probe { /* what stands behind a registered probe */
+	struct dp_mgr_probe k;
+	struct dp_kprobe *kp;
+	struct list_head list;
+	struct hlist_node node;
+	char type;    /* of the list: k, r, j */
+	bool pending; /* its module is not loaded */
+};
+extern struct list_head dp_k_probes;
+int dp_k_kprobes_init(void);
+void dp_k_kprobes_quiet(void);
+void dp_k_kprobes_exit(void);
+void dp_k_later(void); /* there is something to bury */
+int dp_k_register(struct dp_kprobe **kps, int num, char type);
+void dp_k_unregister(struct dp_kprobe **kps, int num);
+int dp_k_knobs(bool armed, bool optimise); /* takes the lock */
+void dp_k_remove_all(void);                /* takes the lock */
+void dp_k_try_pending(struct module *mod);                /* these two as well */
+void dp_k_gone(u64 lo, u64 hi, struct module *mod);
+
+/* returns.c */
+int dp_k_returns_init(void);
+void dp_k_returns_exit(void);
+int dp_k_return_attach(struct dp_kretprobe *rp, struct dp_error *err);
+void dp_k_return_detach(struct dp_kretprobe *rp); /* no entry is probed any more */
+void dp_k_returns_bury(void);                     /* free what nobody can return to any more; waits */
+int dp_k_jprobe_pre(struct dp_kprobe *kp, struct pt_regs *regs);
+
+/* modules.c, debugfs.c */
+int dp_k_modules_init(void);
+void dp_k_modules_exit(void);
+int dp_k_debugfs_init(void);
+void dp_k_debugfs_exit(void);
+
+#endif

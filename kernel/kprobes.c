@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * The calls of <dprobes/kernel.h>, the registered probes behind them, and the work that turns
+ * breakpoints into jumps a little later.
+ */
+#include <linux/ftrace.h>
+#include <linux/hashtable.h>
+#include <linux/kallsyms.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include "kernel-priv.h"
+
+#define LATER (HZ / 20) /* until jumps are made: a batch in the making shall be one */
+
+DEFINE_MUTEX(dp_k_lock);
+struct dp_manager dp_k_manager;
+LIST_HEAD(dp_k_probes);
+
+static DEFINE_HASHTABLE(by_kp, 12);
+static struct dp_mgr_host host;
+
+static void make_jumps(struct work_struct *w);
+static DECLARE_DELAYED_WORK(jumps, make_jumps);
+
+#define USER_FLAGS DP_KPROBE_FLAG_DISABLED
+
+static int refuse(struct dp_kprobe *kp, const struct dp_error *err, int r)
+{
+	kp->refusal = r && err->code ? dp_error_info(err->code)->name : NULL;
+	if (r && err->code)
+		pr_debug("dprobes: %s: %s\n", kp->refusal, err->detail);
+	return r;
+}
+
+static struct dp_probe *probe_of(const struct dp_kprobe *kp)
+{
+	struct dp_probe *s;
+
+	hash_for_each_possible(by_kp, s, node, (unsigned long)kp)
+		if (s->kp == kp)
+			return s;
+	return NULL;
+}
+
+static u32 flags_of(const struct dp_probe *s)
+{
+	return (s->kp->flags & DP_KPROBE_FLAG_DISABLED ? DP_KPROBE_DISABLED : 0) | DP_KPROBE_GENERAL |
+	       (s->kp->post_handler ? DP_KPROBE_POST : 0) | (s->type == 'j' ? DP_KPROBE_BREAK : 0);
+}
+
+static void show_states(void)
+{
+	struct dp_probe *s;
+
+	list_for_each_entry(s, &dp_k_probes, list) {
+		struct dp_kpoint *p = s->k.point;
+
+		if (!p)
+			continue;
+		s->kp->flags &= ~(DP_KPROBE_FLAG_OPTIMIZED | DP_KPROBE_FLAG_GONE);
+		if (p->gone)
+			s->kp->flags |= DP_KPROBE_FLAG_GONE;
+		else if (p->state == DP_POINT_JUMP && !(s->kp->flags & DP_KPROBE_FLAG_DISABLED))
+			s->kp->flags |= DP_KPROBE_FLAG_OPTIMIZED;
+	}
+}
+
+void dp_k_later(void)
+{
+	mod_delayed_work(system_unbound_wq, &jumps, LATER);
+}
+
+/* Breakpoints now; jumps when things have calmed down. */
+static int apply(struct dp_error *err)
+{
+	int r;
+
+	dp_k_manager.hold = true;
+	r = dp_mgr_apply(&dp_k_manager, err);
+	show_states();
+	if (dp_k_manager.work)
+		dp_k_later();
+	return r;
+}
+
+static void make_jumps(struct work_struct *w)
+{
+	struct dp_error err = {0};
+
+	mutex_lock(&dp_k_lock);
+	if (dp_k_manager.work && !dp_k_text_cross()) {
+		dp_k_manager.hold = false;
+		if (dp_mgr_apply(&dp_k_manager, &err))
+			pr_warn("dprobes: %s: %s\n", dp_error_info(err.code)->name, err.detail);
+		dp_k_manager.hold = true;
+		show_states();
+	}
+	dp_k_returns_bury();
+	mutex_unlock(&dp_k_lock);
+}
+
+/* ---- places ---- */
+
+/*
+ * The start of a traceable function means the instruction behind the tracer's bytes: nothing has
+ * happened before it, unless the function loops to there.
+ */
+static int behind_ftrace(u64 *addr, struct dp_error *err)
+{
+	unsigned long size, off, at;
+	struct dp_locus l;
+	int r;
+
+	if (!dp_k_sym.ftrace_location || !dp_k_sym.size_offset(*addr, &size, &off))
+		return 0;
+	at = dp_k_sym.ftrace_location(*addr - off);
+	if (!at || (*addr != at && off) || at - (*addr - off) > 4) /* endbr64 may come first */
+		return 0;
+	r = dp_k_locate(NULL, at + MCOUNT_INSN_SIZE, &l, err);
+	if (!r && dp_k_text_is_target(l.text, at + MCOUNT_INSN_SIZE))
+		r = dp_fail(err, E_SITE_FTRACE, "%pS is the head of a loop", (void *)*addr);
+	*addr = at + MCOUNT_INSN_SIZE;
+	return r;
+}
+
+/* Find the address. 1: it is a symbol in a module that is not loaded. */
+static int resolve(struct dp_kprobe *kp, u64 *addr, struct dp_error *err)
+{
+	int r = 0;
+
+	if (!kp->symbol_name == !kp->addr)
+		return dp_fail(err, E_KPROBE_ARGUMENT, "%s",
+			       kp->addr ? "both symbol_name and addr" : "no place");
+	if (kp->addr)
+		*addr = (unsigned long)kp->addr;
+	else
+		r = dp_k_resolve(kp->symbol_name, addr, err);
+	*addr += kp->offset;
+	return r;
+}
+
+static const char *const bad_returns[] = {"__switch_to", "__switch_to_asm", "ret_from_fork",
+					  "rewind_stack_and_make_dead"};
+
+static int check_entry(const struct dp_probe *s, u64 addr, struct dp_error *err)
+{
+	unsigned long size, off;
+
+	if (!dp_k_sym.size_offset(addr, &size, &off) || off)
+		return dp_fail(err, E_KPROBE_ARGUMENT, "%pS is not the start of a function", (void *)addr);
+	for (u32 i = 0; s->type == 'r' && i < DP_ARRAY_SIZE(bad_returns); i++)
+		if (dp_k_lookup(bad_returns[i]) == addr)
+			return dp_fail(err, E_KPROBE_TWICE, "%s", bad_returns[i]);
+	return 0;
+}
+
+static int attach_at(struct dp_probe *s, u64 addr, struct dp_error *err)
+{
+	int r = s->type == 'k' ? 0 : check_entry(s, addr, err);
+
+	if (!r)
+		r = behind_ftrace(&addr, err);
+	if (!r && s->type == 'r')
+		r = dp_k_return_attach((struct dp_kretprobe *)s->kp, err);
+	if (r)
+		return r;
+	if (s->type == 'j')
+		s->kp->pre_handler = dp_k_jprobe_pre;
+	s->k.owner = s->kp;
+	s->k.flags = flags_of(s);
+	r = dp_mgr_attach(&dp_k_manager, addr, &s->k, err);
+	if (r) {
+		if (s->type == 'r')
+			dp_k_return_detach((struct dp_kretprobe *)s->kp);
+		return r;
+	}
+	s->kp->addr = (void *)(unsigned long)addr;
+	s->pending = false;
+	s->kp->flags &= ~DP_KPROBE_FLAG_PENDING;
+	return 0;
+}
+
+/* Its module shall not go away between the look at its code and the note of the point. */
+static int attach(struct dp_probe *s, u64 addr, struct dp_error *err)
+{
+	struct module *mod;
+	int r;
+
+	rcu_read_lock_sched();
+	mod = dp_k_sym.module_text(addr);
+	if (mod && !try_module_get(mod)) {
+		rcu_read_unlock_sched();
+		return dp_fail(err, E_SITE_NOTEXT, "its module is being unloaded");
+	}
+	rcu_read_unlock_sched();
+	r = attach_at(s, addr, err);
+	if (mod)
+		module_put(mod);
+	return r;
+}
+
+static int add_probe(struct dp_kprobe *kp, char type, struct dp_error *err)
+{
+	struct dp_probe *s;
+	u64 addr;
+	int r;
+
+	if (probe_of(kp))
+		return dp_fail(err, E_KPROBE_ARGUMENT, "it is registered already");
+	kp->nmissed = 0;
+	kp->flags &= USER_FLAGS;
+	r = resolve(kp, &addr, err);
+	if (r < 0)
+		return r;
+	s = kzalloc(sizeof(*s), GFP_KERNEL);
+	if (!s)
+		return dp_fail(err, E_ARM_NOMEM, "a probe");
+	s->kp = kp;
+	s->type = type;
+	s->pending = r;
+	if (r)
+		kp->flags |= DP_KPROBE_FLAG_PENDING;
+	r = r ? 0 : attach(s, addr, err);
+	if (r) {
+		kfree(s);
+		return r;
+	}
+	kp->dp_private = s;
+	list_add_tail(&s->list, &dp_k_probes);
+	hash_add(by_kp, &s->node, (unsigned long)kp);
+	return 0;
+}
+
+/* ---- registering ---- */
+
+/* Calls that are under way return without us; return handlers that run come to an end. */
+static void detach_returns(struct list_head *list)
+{
+	struct dp_probe *s;
+	u32 n = 0;
+
+	list_for_each_entry(s, list, list)
+		if (s->type == 'r' && ((struct dp_kretprobe *)s->kp)->dp_private) {
+			dp_k_return_detach((struct dp_kretprobe *)s->kp);
+			n++;
+		}
+	if (n) {
+		dp_k_grace(NULL);
+		dp_k_later();
+	}
+}
+
+static void unregister_all(struct dp_kprobe **kps, int num)
+{
+	struct dp_error err;
+	LIST_HEAD(gone);
+	struct dp_probe *s, *next;
+
+	for (int i = 0; i < num; i++) {
+		s = probe_of(kps[i]);
+		if (!s) {
+			kps[i]->addr = NULL;
+			continue;
+		}
+		if (s->k.point)
+			dp_mgr_detach(&dp_k_manager, &s->k);
+		hash_del(&s->node);
+		list_move(&s->list, &gone);
+	}
+	apply(&err); /* after its grace period nobody sees them any more */
+	detach_returns(&gone);
+	list_for_each_entry_safe(s, next, &gone, list) {
+		struct dp_kprobe *kp = s->kp;
+
+		if (s->type != 'k')
+			kp->pre_handler = NULL;
+		kp->addr = NULL;
+		kp->flags &= USER_FLAGS;
+		kp->dp_private = NULL;
+		kfree(s);
+	}
+}
+
+int dp_k_register(struct dp_kprobe **kps, int num, char type)
+{
+	struct dp_error err = {0};
+	int r = 0, i;
+
+	mutex_lock(&dp_k_lock);
+	for (i = 0; i < num && !r; i++) {
+		r = refuse(kps[i], &err, add_probe(kps[i], type, &err));
+		if (!(i & 63))
+			cond_resched();
+	}
+	if (r)
+		i--; /* the bad one is not registered */
+	else
+		r = apply(&err);
+	if (r)
+		unregister_all(kps, i);
+	mutex_unlock(&dp_k_lock);
+	return r;
+}
+
+void dp_k_unregister(struct dp_kprobe **kps, int num)
+{
+	mutex_lock(&dp_k_lock);
+	unregister_all(kps, num);
+	mutex_unlock(&dp_k_lock);
+}
+
+static int set_disabled(struct dp_kprobe *kp, bool disabled)
+{
+	struct dp_error err = {0};
+	struct dp_probe *s;
+	int r = 0;
+
+	mutex_lock(&dp_k_lock);
+	s = probe_of(kp);
+	if (!s || (s->k.point && s->k.point->gone)) {
+		r = dp_fail(&err, E_KPROBE_UNKNOWN, "%s", s ? "its module is gone" : "no such probe");
+	} else {
+		kp->flags = disabled ? kp->flags | DP_KPROBE_FLAG_DISABLED
+				     : kp->flags & ~DP_KPROBE_FLAG_DISABLED;
+		if (s->k.point)
+			r = dp_mgr_flags(&dp_k_manager, &s->k, flags_of(s));
+		if (!r)
+			r = apply(&err);
+	}
+	refuse(kp, &err, r);
+	mutex_unlock(&dp_k_lock);
+	return r;
+}
+
+int dp_register_kprobes(struct dp_kprobe **kps, int num)
+{
+	return num > 0 ? dp_k_register(kps, num, 'k') : -EINVAL;
+}
+EXPORT_SYMBOL_GPL(dp_register_kprobes);
+
+void dp_unregister_kprobes(struct dp_kprobe **kps, int num)
+{
+	if (num > 0)
+		dp_k_unregister(kps, num);
+}
+EXPORT_SYMBOL_GPL(dp_unregister_kprobes);
+
+int dp_register_kprobe(struct dp_kprobe *p)
+{
+	return dp_k_register(&p, 1, 'k');
+}
+EXPORT_SYMBOL_GPL(dp_register_kprobe);
+
+void dp_unregister_kprobe(struct dp_kprobe *p)
+{
+	dp_k_unregister(&p, 1);
+}
+EXPORT_SYMBOL_GPL(dp_unregister_kprobe);
+
+int dp_disable_kprobe(struct dp_kprobe *p)
+{
+	return set_disabled(p, true);
+}
+EXPORT_SYMBOL_GPL(dp_disable_kprobe);
+
+int dp_enable_kprobe(struct dp_kprobe *p)
+{
+	return set_disabled(p, false);
+}
+EXPORT_SYMBOL_GPL(dp_enable_kprobe);
+
+void dp_wait_for_kprobe_optimizer(void)
+{
+	flush_delayed_work(&jumps);
+}
+EXPORT_SYMBOL_GPL(dp_wait_for_kprobe_optimizer);
+
+/* ---- all of them ---- */
+
+int dp_k_knobs(bool armed, bool optimise)
+{
+	struct dp_error err;
+	int r;
+
+	mutex_lock(&dp_k_lock);
+	r = dp_mgr_knobs(&dp_k_manager, !armed, !optimise);
+	if (!r)
+		r = apply(&err);
+	mutex_unlock(&dp_k_lock);
+	return r;
+}
+
+/* An emergency: their owners still have them, but nothing is probed any more. */
+void dp_k_remove_all(void)
+{
+	struct dp_error err;
+	struct dp_probe *s;
+
+	mutex_lock(&dp_k_lock);
+	list_for_each_entry(s, &dp_k_probes, list) {
+		if (s->k.point)
+			dp_mgr_detach(&dp_k_manager, &s->k);
+		s->k.point = NULL;
+		s->pending = false;
+		s->kp->flags |= DP_KPROBE_FLAG_GONE;
+	}
+	apply(&err);
+	detach_returns(&dp_k_probes);
+	mutex_unlock(&dp_k_lock);
+}
+
+void dp_k_try_pending(struct module *mod)
+{
+	size_t len = strlen(mod->name);
+	struct dp_error err = {0};
+	struct dp_probe *s;
+	u64 addr;
+	u32 n = 0;
+
+	mutex_lock(&dp_k_lock);
+	list_for_each_entry(s, &dp_k_probes, list) {
+		const char *name = s->kp->symbol_name;
+
+		if (!s->pending || strncmp(name, mod->name, len) || name[len] != ':')
+			continue;
+		if (!dp_k_resolve(name, &addr, &err))
+			refuse(s->kp, &err, attach(s, addr + s->kp->offset, &err));
+		n++;
+	}
+	if (n)
+		apply(&err);
+	mutex_unlock(&dp_k_lock);
+}
+
+void dp_k_gone(u64 lo, u64 hi, struct module *mod)
+{
+	mutex_lock(&dp_k_lock);
+	dp_mgr_gone(&dp_k_manager, lo, hi);
+	dp_k_text_gone(lo, hi, mod);
+	show_states();
+	mutex_unlock(&dp_k_lock);
+}
+
+int dp_k_kprobes_init(void)
+{
+	int r = dp_k_code_init(&host);
+
+	return r ? r : dp_mgr_init(&dp_k_manager, &host);
+}
+
+/* No more probes, everything restored, and nobody inside anything of ours. */
+void dp_k_kprobes_quiet(void)
+{
+	dp_k_remove_all();
+	cancel_delayed_work_sync(&jumps);
+	dp_k_settle(NULL);
+}
+
+void dp_k_kprobes_exit(void)
+{
+	dp_mgr_free(&dp_k_manager);
+	dp_k_code_exit();
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Sizes that C and assembly share. */
+#ifndef DP_KERNEL_LIMITS_H
+#define DP_KERNEL_LIMITS_H
+
+#define DP_K_LANDINGS 32768       /* most calls under way with a probed return, 16 bytes each */
+#define DP_K_POOL (6 * 1024 * 1024) /* bytes for slots: about 100 for a probed address */
+
+#endif

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Return probes and jprobes. The return address of a probed call is replaced by a landing of its own
+ * (entry.S), whose number leads to the instance without a search. When a probe goes, the addresses
+ * of calls that sleep are put back on their stacks.
+ */
+#include <linux/kallsyms.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/tracepoint.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+
+#include <asm/asm.h>
+
+#include "kernel-priv.h"
+#include "limits.h"
+
+enum { FREE, RUNNING };
+
+struct instance { /* one call under way */
+	struct dp_kretprobe_instance ri; /* first */
+	struct holder *holder;
+	unsigned long back; /* what stood in the return address's place. Atomic */
+	unsigned long loc;  /* that place */
+	u32 number;         /* of the landing */
+	u32 next;           /* on the free list: index + 1 */
+	int state;          /* atomic: RUNNING from when the landing stands on the stack */
+};
+
+struct holder { /* the instances of a return probe; outlives it until nobody can return to them */
+	struct holder *next;
+	struct dp_kretprobe *rp; /* NULL: unregistered. Atomic */
+	u64 free;                /* changes << 32 | index + 1 of the first free instance. Atomic */
+	u32 n;
+	char *data;
+	struct instance v[];
+};
+
+static struct instance **instances; /* by number */
+static u32 hint;
+static struct holder *holders, *dying; /* the first is read at any time: see on_free() */
+
+/* ---- the hit path ---- */
+
+static __always_inline unsigned long landing_of(const struct instance *i)
+{
+	return (unsigned long)dp_k_landings + i->number * 16ul;
+}
+
+static __always_inline struct instance *instance_at(unsigned long addr)
+{
+	unsigned long off = addr - (unsigned long)dp_k_landings;
+
+	if (off >= DP_K_LANDINGS * 16ul || off & 15)
+		return NULL;
+	return __atomic_load_n(&instances[off / 16], __ATOMIC_ACQUIRE); /* pairs with bind() */
+}
+
+/* The changes in the upper half keep a list that was changed and changed back from looking the same. */
+static __always_inline struct instance *take(struct holder *h)
+{
+	u64 old = __atomic_load_n(&h->free, __ATOMIC_ACQUIRE), new;
+	struct instance *i;
+
+	do {
+		if (!(u32)old)
+			return NULL;
+		i = &h->v[(u32)old - 1];
+		new = ((old >> 32) + 1) << 32 | __atomic_load_n(&i->next, __ATOMIC_RELAXED);
+	} while (!__atomic_compare_exchange_n(&h->free, &old, new, true, __ATOMIC_ACQ_REL,
+					      __ATOMIC_ACQUIRE));
+	return i;
+}
+
+static __always_inline void give_back(struct instance *i)
+{
+	struct holder *h = i->holder;
+	u64 old = __atomic_load_n(&h->free, __ATOMIC_RELAXED), new;
+
+	__atomic_store_n(&i->state, FREE, __ATOMIC_RELAXED);
+	do {
+		__atomic_store_n(&i->next, (u32)old, __ATOMIC_RELAXED);
+		new = ((old >> 32) + 1) << 32 | (u32)(i - h->v + 1);
+	} while (!__atomic_compare_exchange_n(&h->free, &old, new, true, __ATOMIC_RELEASE,
+					      __ATOMIC_RELAXED));
+}
+
+/* At the function's entry: the return address is on top of the stack. */
+static HIT int return_pre(struct dp_kprobe *kp, struct pt_regs *regs)
+{
+	struct dp_kretprobe *rp = (struct dp_kretprobe *)kp;
+	struct holder *h = rp->dp_private;
+	unsigned long *top = (unsigned long *)regs->sp;
+	struct instance *i = take(h), *outer;
+
+	if (unlikely(!i)) {
+		__atomic_fetch_add(&rp->nmissed, 1, __ATOMIC_RELAXED);
+		return 0;
+	}
+	i->back = *top;
+	i->loc = regs->sp;
+	outer = instance_at(i->back);
+	i->ri.ret_addr = unlikely(outer) ? outer->ri.ret_addr : (void *)i->back;
+	i->ri.task = current;
+	if (rp->entry_handler && rp->entry_handler(&i->ri, regs)) {
+		give_back(i);
+		return 0;
+	}
+	/* Whoever sees RUNNING sees back and loc: pairs with the acquire in restore(). */
+	__atomic_store_n(&i->state, RUNNING, __ATOMIC_RELEASE);
+	WRITE_ONCE(*top, landing_of(i));
+	return 0;
+}
+
+HIT unsigned long dp_k_returned(struct pt_regs *regs, unsigned long number)
+{
+	struct instance *i = instances[number];
+	unsigned long back = __atomic_load_n(&i->back, __ATOMIC_RELAXED);
+	struct dp_kretprobe *rp;
+
+	regs->ip = (unsigned long)i->ri.ret_addr;
+	if (likely(dp_k_enter())) {
+		rp = __atomic_load_n(&i->holder->rp, __ATOMIC_ACQUIRE); /* pairs with detach */
+		if (rp && rp->handler && !(rp->kp.flags & DP_KPROBE_FLAG_DISABLED)) {
+			__this_cpu_write(dp_cpu.kp, &rp->kp);
+			rp->handler(&i->ri, regs);
+			if (unlikely(regs->ip != (unsigned long)i->ri.ret_addr))
+				back = regs->ip;
+		}
+		dp_k_leave();
+	} else {
+		preempt_disable_notrace(); /* the outer hit keeps this processor, but does not say so */
+		rp = __atomic_load_n(&i->holder->rp, __ATOMIC_ACQUIRE);
+		if (rp)
+			__atomic_fetch_add(&rp->nmissed, 1, __ATOMIC_RELAXED);
+		preempt_enable_notrace();
+	}
+	give_back(i);
+	return back;
+}
+
+HIT int dp_k_jprobe_pre(struct dp_kprobe *kp, struct pt_regs *regs)
+{
+	dp_k_call_jprobe(regs, ((struct dp_jprobe *)kp)->entry, this_cpu_ptr(&dp_cpu.jprobe));
+	__this_cpu_write(dp_cpu.jprobe, NULL);
+	return 0;
+}
+
+HIT void dp_jprobe_return(void)
+{
+	void *sp = __this_cpu_read(dp_cpu.jprobe);
+
+	if (sp)
+		dp_k_leave_jprobe(sp);
+}
+EXPORT_SYMBOL_GPL(dp_jprobe_return);
+
+/* ---- the control side ---- */
+
+/* Landings for all instances; false when there are not enough. */
+static bool bind(struct holder *h)
+{
+	u32 k = 0;
+
+	for (u32 tries = 0; tries < DP_K_LANDINGS && k < h->n; tries++) {
+		u32 number = hint++ % DP_K_LANDINGS;
+
+		if (instances[number])
+			continue;
+		h->v[k].number = number;
+		/* Pairs with the acquire in instance_at(). */
+		__atomic_store_n(&instances[number], &h->v[k++], __ATOMIC_RELEASE);
+	}
+	if (k == h->n)
+		return true;
+	while (k--)
+		instances[h->v[k].number] = NULL;
+	return false;
+}
+
+static void free_holder(struct holder *h)
+{
+	for (u32 k = 0; k < h->n; k++)
+		instances[h->v[k].number] = NULL;
+	kvfree(h->data);
+	kvfree(h);
+}
+
+int dp_k_return_attach(struct dp_kretprobe *rp, struct dp_error *err)
+{
+	size_t size = ALIGN(rp->data_size, 8);
+	u32 n = rp->maxactive > 0 ? rp->maxactive : max(10u, 2 * num_possible_cpus());
+	struct holder *h;
+
+	if (n > 4096)
+		return dp_fail(err, E_KPROBE_ARGUMENT, "maxactive %u", n);
+	rp->maxactive = n;
+	rp->nmissed = 0;
+	h = kvzalloc(struct_size(h, v, n), GFP_KERNEL);
+	if (!h)
+		return dp_fail(err, E_ARM_NOMEM, "instances of a return probe");
+	h->n = n;
+	h->rp = rp;
+	h->data = kvzalloc(size * n + 8, GFP_KERNEL);
+	if (!h->data || !bind(h)) {
+		kvfree(h->data);
+		kvfree(h);
+		return dp_fail(err, E_ARM_NOMEM, "landings of a return probe");
+	}
+	for (u32 k = 0; k < n; k++) {
+		h->v[k].holder = h;
+		h->v[k].ri.rp = rp;
+		h->v[k].ri.data = h->data + k * size;
+		give_back(&h->v[k]);
+	}
+	rp->dp_private = h;
+	rp->kp.pre_handler = return_pre;
+	rp->kp.post_handler = NULL;
+	h->next = holders;
+	__atomic_store_n(&holders, h, __ATOMIC_RELEASE); /* pairs with the acquire in on_free() */
+	return 0;
+}
+
+/* Replace a word of a stack that may have gone away, if it is what it was. */
+static bool replace(unsigned long loc, unsigned long old, unsigned long new)
+{
+	unsigned long was = old;
+
+	asm volatile("1:	lock cmpxchgq %[new], (%[loc])\n"
+		     "2:\n" _ASM_EXTABLE(1b, 2b)
+		     : "+a"(was)
+		     : [new] "r"(new), [loc] "r"(loc)
+		     : "memory", "cc");
+	return was == old;
+}
+
+static bool is_mapped(unsigned long loc)
+{
+	unsigned long v;
+
+	return !copy_from_kernel_nofault(&v, (void *)loc, sizeof(v));
+}
+
+/*
+ * A call of this instance may sleep for as long as it likes: let it return to its caller directly. When several
+ * return probes are on the call, our landing stands in another instance.
+ */
+static void restore(struct instance *i)
+{
+	unsigned long landing = landing_of(i);
+
+	if (__atomic_load_n(&i->state, __ATOMIC_ACQUIRE) != RUNNING) /* pairs with return_pre() */
+		return;
+	if (is_mapped(i->loc) && replace(i->loc, landing, i->back))
+		return;
+	for (u32 k = 0; k < DP_K_LANDINGS; k++) {
+		struct instance *j = instances[k];
+		unsigned long old = landing;
+
+		if (j && j != i && j->loc == i->loc)
+			__atomic_compare_exchange_n(&j->back, &old, i->back, false, __ATOMIC_RELAXED,
+						    __ATOMIC_RELAXED);
+	}
+}
+
+void dp_k_return_detach(struct dp_kretprobe *rp)
+{
+	struct holder *h = rp->dp_private, **at = &holders;
+
+	if (!h)
+		return;
+	while (*at != h)
+		at = &(*at)->next;
+	*at = h->next;
+	rp->dp_private = NULL;
+	__atomic_store_n(&h->rp, NULL, __ATOMIC_RELEASE); /* pairs with dp_k_returned() */
+	for (u32 k = 0; k < h->n; k++)
+		restore(&h->v[k]);
+	h->next = dying; /* on_free() may be reading it: a cut or mixed list does it no harm */
+	dying = h;
+}
+
+void dp_k_returns_bury(void)
+{
+	struct holder *h = dying;
+
+	if (!h)
+		return;
+	/* Nobody has a landing on his stack; who is in one, has left it after this. */
+	dp_k_settle(NULL);
+	dying = NULL;
+	while (h) {
+		struct holder *next = h->next;
+
+		free_holder(h);
+		h = next;
+	}
+}
+
+/* A task has gone that may have calls under way: do_exit() and what it calls never return. */
+static void on_free(void *data, struct task_struct *p)
+{
+	struct holder *h = __atomic_load_n(&holders, __ATOMIC_ACQUIRE);
+
+	for (; h; h = READ_ONCE(h->next))
+		for (u32 k = 0; k < h->n; k++)
+			if (h->v[k].ri.task == p && cmpxchg(&h->v[k].state, RUNNING, FREE) == RUNNING)
+				give_back(&h->v[k]);
+}
+
+static struct tracepoint *task_free;
+
+static void look_for_tracepoint(struct tracepoint *tp, void *data)
+{
+	if (!strcmp(tp->name, "sched_process_free"))
+		task_free = tp;
+}
+
+int dp_k_returns_init(void)
+{
+	instances = vzalloc(DP_K_LANDINGS * sizeof(*instances));
+	if (!instances)
+		return -ENOMEM;
+	for_each_kernel_tracepoint(look_for_tracepoint, NULL);
+	if (task_free && tracepoint_probe_register(task_free, on_free, NULL))
+		task_free = NULL;
+	return 0;
+}
+
+void dp_k_returns_exit(void)
+{
+	if (task_free) {
+		tracepoint_probe_unregister(task_free, on_free, NULL);
+		tracepoint_synchronize_unregister();
+	}
+	dp_k_returns_bury();
+	vfree(instances);
+}
+
+/* ---- the calls ---- */
+
+int dp_register_kretprobes(struct dp_kretprobe **rps, int num)
+{
+	return num > 0 ? dp_k_register((struct dp_kprobe **)rps, num, 'r') : -EINVAL;
+}
+EXPORT_SYMBOL_GPL(dp_register_kretprobes);
+
+void dp_unregister_kretprobes(struct dp_kretprobe **rps, int num)
+{
+	if (num > 0)
+		dp_k_unregister((struct dp_kprobe **)rps, num);
+}
+EXPORT_SYMBOL_GPL(dp_unregister_kretprobes);
+
+int dp_register_kretprobe(struct dp_kretprobe *rp)
+{
+	return dp_register_kretprobes(&rp, 1);
+}
+EXPORT_SYMBOL_GPL(dp_register_kretprobe);
+
+void dp_unregister_kretprobe(struct dp_kretprobe *rp)
+{
+	dp_unregister_kretprobes(&rp, 1);
+}
+EXPORT_SYMBOL_GPL(dp_unregister_kretprobe);
+
+int dp_disable_kretprobe(struct dp_kretprobe *rp)
+{
+	return dp_disable_kprobe(&rp->kp);
+}
+EXPORT_SYMBOL_GPL(dp_disable_kretprobe);
+
+int dp_enable_kretprobe(struct dp_kretprobe *rp)
+{
+	return dp_enable_kprobe(&rp->kp);
+}
+EXPORT_SYMBOL_GPL(dp_enable_kretprobe);
+
+int dp_register_jprobes(struct dp_jprobe **jps, int num)
+{
+	return num > 0 ? dp_k_register((struct dp_kprobe **)jps, num, 'j') : -EINVAL;
+}
+EXPORT_SYMBOL_GPL(dp_register_jprobes);
+
+void dp_unregister_jprobes(struct dp_jprobe **jps, int num)
+{
+	if (num > 0)
+		dp_k_unregister((struct dp_kprobe **)jps, num);
+}
+EXPORT_SYMBOL_GPL(dp_unregister_jprobes);
+
+int dp_register_jprobe(struct dp_jprobe *jp)
+{
+	return dp_register_jprobes(&jp, 1);
+}
+EXPORT_SYMBOL_GPL(dp_register_jprobe);
+
+void dp_unregister_jprobe(struct dp_jprobe *jp)
+{
+	dp_unregister_jprobes(&jp, 1);
+}
+EXPORT_SYMBOL_GPL(dp_unregister_jprobe);
+
+int dp_disable_jprobe(struct dp_jprobe *jp)
+{
+	return dp_disable_kprobe(&jp->kp);
+}
+EXPORT_SYMBOL_GPL(dp_disable_jprobe);
+
+int dp_enable_jprobe(struct dp_jprobe *jp)
+{
+	return dp_enable_kprobe(&jp->kp);
+}
+EXPORT_SYMBOL_GPL(dp_enable_jprobe);

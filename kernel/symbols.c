@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Names and addresses of the running kernel. Almost nothing of this is offered to modules: the
+ * address of kallsyms_lookup_name comes as a parameter, everything else is found through it.
+ */
+#include <linux/ftrace.h>
+#include <linux/kallsyms.h>
+
+#include "kernel-priv.h"
+
+struct dp_symbols dp_k_sym;
+
+static unsigned long (*lookup_name)(const char *name);
+
+unsigned long dp_k_lookup(const char *name)
+{
+	return lookup_name(name);
+}
+
+static const struct {
+	const char *name;
+	size_t at;
+	bool needed;
+} wanted[] = {
+#define SYMBOL(name, member, needed) {name, offsetof(struct dp_symbols, member), needed}
+    SYMBOL("kallsyms_lookup_size_offset", size_offset, true),
+    SYMBOL("core_kernel_text", core_text, true),
+    SYMBOL("__module_text_address", module_text, true),
+    SYMBOL("find_module", find_module, true),
+    SYMBOL("_stext", stext, true),
+    SYMBOL("_etext", etext, true),
+    SYMBOL("within_kprobe_blacklist", kprobe_blacklist, false),
+    SYMBOL("ftrace_location", ftrace_location, false),
+    SYMBOL("alternatives_text_reserved", alternatives_reserved, false),
+    SYMBOL("recover_probed_instruction", recover, false),
+#undef SYMBOL
+};
+
+int dp_k_symbols_init(unsigned long lookup)
+{
+	char name[KSYM_SYMBOL_LEN];
+
+	/* A wrong address would be called: at least it must be the function of that name. */
+	sprint_symbol(name, lookup);
+	if (!lookup || strncmp(name, "kallsyms_lookup_name+0x0/", 25)) {
+		pr_err("dprobes: E-KERNEL-LOOKUP: lookup=0x%lx is not the address of kallsyms_lookup_name\n",
+		       lookup);
+		return -ENOENT;
+	}
+	lookup_name = (void *)lookup;
+	for (u32 i = 0; i < DP_ARRAY_SIZE(wanted); i++) {
+		unsigned long v = lookup_name(wanted[i].name);
+
+		if (!v && wanted[i].needed) {
+			pr_err("dprobes: E-KERNEL-LOOKUP: %s\n", wanted[i].name);
+			return -ENOENT;
+		}
+		*(unsigned long *)((char *)&dp_k_sym + wanted[i].at) = v;
+	}
+	return 0;
+}
+
+u64 dp_k_ftrace_entry(u64 addr)
+{
+	unsigned long size, off, at;
+
+	if (!dp_k_sym.ftrace_location || !dp_k_sym.size_offset(addr, &size, &off))
+		return 0;
+	at = dp_k_sym.ftrace_location(addr - off); /* of a function's start: wherever it is in there */
+	return at && addr >= at && addr < at + MCOUNT_INSN_SIZE ? at : 0;
+}
+
+/* 1: the module is not there. */
+static int module_is_missing(const char *name, size_t len)
+{
+	char module[MODULE_NAME_LEN];
+	bool there;
+
+	if (len >= sizeof(module))
+		return 0;
+	memcpy(module, name, len);
+	module[len] = '\0';
+	rcu_read_lock_sched(); /* what find_module() asks for; the result is not kept */
+	there = dp_k_sym.find_module(module);
+	rcu_read_unlock_sched();
+	return !there;
+}
+
+int dp_k_resolve(const char *name, u64 *addr, struct dp_error *err)
+{
+	const char *colon = strchr(name, ':');
+
+	*addr = lookup_name(name);
+	if (*addr)
+		return 0;
+	if (colon && module_is_missing(name, colon - name))
+		return 1;
+	return dp_fail(err, E_KERNEL_SYMBOL, "%s", name);
+}

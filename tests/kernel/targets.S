@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Functions to probe whose bytes are known. */
+#include <linux/linkage.h>
+#include <asm/asm.h>
+
+	.text
+
+.macro FUNC name
+	.balign	16, 0x90
+	.globl	\name
+	.type	\name, @function
+\name:
+.endm
+
+FUNC t_add
+	lea	(%rdi,%rsi), %rax
+	ret
+	.globl	t_add_end
+t_add_end:
+	.size	t_add, . - t_add
+
+FUNC t_wide
+	movabs	$0x1000, %rax
+	.globl	t_wide_2nd
+t_wide_2nd:
+	add	%rdi, %rax
+	add	%rsi, %rax
+	ret
+	.size	t_wide, . - t_wide
+
+FUNC t_short
+	push	%rbx
+	mov	%rdi, %rbx
+	nop
+	lea	(%rbx,%rsi), %rax
+	pop	%rbx
+	ret
+	.size	t_short, . - t_short
+
+FUNC t_loop
+	xor	%eax, %eax
+	test	%rdi, %rdi
+	jz	2f
+	.globl	t_loop_body
+t_loop_body:
+1:	add	%rdi, %rax
+	dec	%rdi
+	jnz	1b
+2:	ret
+	.globl	t_loop_end
+t_loop_end:
+	.size	t_loop, . - t_loop
+
+FUNC t_calls
+	mov	%rdi, %rsi
+	call	t_add
+	add	$1, %rax
+	ret
+	.size	t_calls, . - t_calls
+
+FUNC t_indirect
+	mov	%rdi, %rsi
+	call	*pointer(%rip)
+	add	$1, %rax
+	ret
+	.size	t_indirect, . - t_indirect
+
+FUNC t_privileged
+	pushf
+	cli
+	mov	%cr3, %rax
+	sti
+	cli
+	popf
+	lea	1(%rdi), %rax
+	ret
+	.size	t_privileged, . - t_privileged
+
+FUNC t_percpu
+	movl	%gs:cpu_number(%rip), %eax
+	ret
+	.size	t_percpu, . - t_percpu
+
+FUNC t_fault
+	nopl	0(%rax,%rax,1)
+	.globl	t_fault_insn
+t_fault_insn:
+1:	mov	(%rdi), %rax
+	ret
+2:	mov	$-14, %rax
+	ret
+	_ASM_EXTABLE(1b, 2b)
+	.size	t_fault, . - t_fault
+
+FUNC t_gpf
+	nopl	0(%rax,%rax,1)
+	.globl	t_gpf_insn
+t_gpf_insn:
+	mov	(%rdi), %rax
+	ret
+	.globl	t_gpf_end
+t_gpf_end:
+	mov	$-5, %rax
+	ret
+	.size	t_gpf, . - t_gpf
+
+FUNC t_many
+	lea	(%rdi,%rsi,2), %rax
+	lea	(%rax,%rdx,4), %rax
+	lea	(%rax,%rcx,8), %rax
+	add	%r8, %rax
+	add	%r9, %rax
+	add	8(%rsp), %rax
+	add	16(%rsp), %rax
+	add	24(%rsp), %rax
+	add	32(%rsp), %rax
+	ret
+	.size	t_many, . - t_many
+
+FUNC t_branchy
+	push	%rbx
+	push	%rbp
+	xor	%eax, %eax
+	mov	%rdi, %rcx
+	jrcxz	4f
+1:	test	$1, %cl
+	jz	2f
+	add	%rcx, %rax
+	jmp	3f
+2:	push	%rcx
+	mov	%rcx, %rdi
+	mov	%rax, %rsi
+	call	t_add
+	pop	%rcx
+	lea	t_add(%rip), %rbx
+	push	%rcx
+	push	%rax
+	mov	%rcx, %rdi
+	mov	$3, %esi
+	call	*%rbx
+	mov	%rax, %rdx
+	pop	%rax
+	pop	%rcx
+	xor	%rdx, %rax
+	cmp	$100, %rax
+	jg	3f
+	lea	5(%rax), %rax
+3:	loop	1b
+4:	pop	%rbp
+	pop	%rbx
+	ret
+	.globl	t_branchy_end
+t_branchy_end:
+	.size	t_branchy, . - t_branchy
+
+	.data
+	.balign	8
+pointer:
+	.quad	t_add
+
+	.section .note.GNU-stack, "", @progbits

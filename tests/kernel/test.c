@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* The test module: runs one group of tests when it is loaded, and says "tap: done". */
+#include "test.h"
+
+static char *group = "kprobes";
+module_param(group, charp, 0400);
+static int seconds = 10;
+module_param(seconds, int, 0400);
+static unsigned long lookup;
+module_param(lookup, ulong, 0400);
+
+atomic_t hits;
+
+int count_hit(struct dp_kprobe *p, struct pt_regs *regs)
+{
+	atomic_inc(&hits);
+	return 0;
+}
+
+unsigned long find(const char *name)
+{
+	return ((unsigned long (*)(const char *))lookup)(name);
+}
+
+static int __init test_init(void)
+{
+	if (!strcmp(group, "kprobes"))
+		test_kprobes();
+#if 0
+	else if (!strcmp(group, "returns"))
+		test_returns();
+	else if (!strcmp(group, "refused"))
+		test_refused();
+	else if (!strcmp(group, "many"))
+		test_many(seconds);
+#endif
+	pr_info("tap: done %s\n", group);
+	return 0;
+}
+
+static void __exit test_exit(void)
+{
+}
+
+module_init(test_init);
+module_exit(test_exit);
+MODULE_LICENSE("Dual MIT/GPL");

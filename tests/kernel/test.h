@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What the parts of the test module share: TAP lines in the kernel's log, and functions to probe. */
+#ifndef TESTS_KERNEL_TEST_H
+#define TESTS_KERNEL_TEST_H
+
+#include <linux/kernel.h>
+#include <linux/module.h>
+
+#include "dprobes/kernel.h"
+
+/* One line for each: "tap: ok NAME", which the guest's script turns into the host's result. */
+#define ok(good, fmt, ...) pr_info("tap: %sok - " fmt "\n", (good) ? "" : "not ", ##__VA_ARGS__)
+
+/* targets.S: called with the C convention, with known bytes. */
+long t_add(long a, long b);        /* lea (%rdi,%rsi),%rax; ret */
+long t_wide(long a, long b);       /* begins with an instruction of 7 bytes */
+long t_short(long a, long b);      /* begins with three short ones */
+long t_loop(long n);               /* the sum of 1..n; its third instruction is a branch target */
+long t_calls(long a);              /* t_add(a, a) + 1 by a direct call */
+long t_indirect(long a);           /* the same through memory */
+long t_privileged(long a);         /* interrupts off, cr3 read, on again */
+long t_percpu(void);               /* the processor's number, through gs and rip */
+long t_fault(const long *p);       /* reads *p, or -14: with an entry in the exception table */
+long t_gpf(u64 addr);              /* reads an address; faults when it is not canonical */
+long t_many(long, long, long, long, long, long, long, long, long, long); /* weighted sum */
+extern char t_add_end[], t_wide_2nd[], t_loop_body[], t_loop_end[], t_fault_insn[], t_gpf_insn[],
+    t_gpf_end[], t_branchy_end[], t_padded[], t_rets[];
+long t_branchy(long n);            /* every kind of branch */
+
+void test_kprobes(void);
+void test_returns(void);
+void test_refused(void);
+void test_many(int seconds);
+void bench(void);
+
+/* The address of a symbol, through a parameter of the module. */
+unsigned long find(const char *name);
+
+/* A hit counter for handlers. */
+extern atomic_t hits;
+int count_hit(struct dp_kprobe *p, struct pt_regs *regs);
+
+#endif
