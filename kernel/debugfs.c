@@ -14,7 +14,7 @@
 
 #define KEY 'v'
 
-static struct dentry *top;
+struct dentry *dp_k_top;
 static struct ctl_table_header *sysctls;
 static bool have_key;
 
@@ -135,8 +135,8 @@ int dp_k_debugfs_init(void)
 {
 	struct dentry *dir;
 
-	top = debugfs_create_dir("dprobes", NULL);
-	dir = debugfs_create_dir("kprobes", top);
+	dp_k_top = debugfs_create_dir("dprobes", NULL);
+	dir = debugfs_create_dir("kprobes", dp_k_top);
 	debugfs_create_file("list", 0400, dir, NULL, &list_fops);
 	debugfs_create_file("blacklist", 0400, dir, NULL, &blacklist_fops);
 	debugfs_create_file("enabled", 0600, dir, NULL, &enabled_fops);
@@ -152,5 +152,5 @@ void dp_k_debugfs_exit(void)
 	cancel_work_sync(&remove_work);
 	if (sysctls)
 		unregister_sysctl_table(sysctls);
-	debugfs_remove_recursive(top);
+	debugfs_remove_recursive(dp_k_top);
 }

@@ -82,6 +82,8 @@ struct dp_symbols {
 	unsigned long (*ftrace_location)(unsigned long addr);    /* NULL without function tracing */
 	int (*alternatives_reserved)(void *lo, void *hi);        /* may be NULL */
 	unsigned long (*recover)(u8 *buf, unsigned long addr);   /* an instruction under a kprobe; may be NULL */
+	int (*each_symbol)(int (*fn)(void *arg, const char *name, struct module *mod, unsigned long addr), void *arg);
+	long (*copy_to_kernel)(void *dst, const void *src, size_t size); /* may be NULL */
 	unsigned long stext, etext;
 };
 extern struct dp_symbols dp_k_sym;
@@ -90,6 +92,7 @@ int dp_k_symbols_init(unsigned long lookup);
 unsigned long dp_k_lookup(const char *name); /* 0: none */
 /* "function" or "module:function"; E_KERNEL_SYMBOL, or 1 when the named module is not loaded. */
 int dp_k_resolve(const char *name, u64 *addr, struct dp_error *err);
+bool dp_k_ambiguous(const char *name); /* several symbols of the kernel have it */
 u64 dp_k_ftrace_entry(u64 addr); /* the bytes of the function tracer that contain addr, or 0 */
 
 /* blacklist.c */
@@ -153,6 +156,7 @@ int dp_k_jprobe_pre(struct dp_kprobe *kp, struct pt_regs *regs);
 /* modules.c, debugfs.c */
 int dp_k_modules_init(void);
 void dp_k_modules_exit(void);
+extern struct dentry *dp_k_top; /* debugfs dprobes/ */
 int dp_k_debugfs_init(void);
 void dp_k_debugfs_exit(void);
 

@@ -2,7 +2,7 @@
 /* The module: brings the parts up in their order and takes them down in the reverse. */
 #include <linux/module.h>
 
-#include "kernel-priv.h"
+#include "event.h"
 
 static unsigned long lookup;
 module_param(lookup, ulong, 0400);
@@ -20,6 +20,9 @@ static const struct part {
     {NULL, dp_k_kprobes_quiet},
     {dp_k_modules_init, dp_k_modules_exit},
     {dp_k_debugfs_init, dp_k_debugfs_exit},
+    {dp_k_ring_init, dp_k_ring_exit},
+    {dp_k_events_init, dp_k_events_exit},
+    {dp_k_trace_init, dp_k_trace_exit},
 };
 
 static void take_down(u32 n)

@@ -33,6 +33,8 @@ static const struct {
     SYMBOL("ftrace_location", ftrace_location, false),
     SYMBOL("alternatives_text_reserved", alternatives_reserved, false),
     SYMBOL("recover_probed_instruction", recover, false),
+    SYMBOL("kallsyms_on_each_symbol", each_symbol, false),
+    SYMBOL("copy_to_kernel_nofault", copy_to_kernel, false),
 #undef SYMBOL
 };
 
@@ -96,4 +98,26 @@ int dp_k_resolve(const char *name, u64 *addr, struct dp_error *err)
 	if (colon && module_is_missing(name, colon - name))
 		return 1;
 	return dp_fail(err, E_KERNEL_SYMBOL, "%s", name);
+}
+
+struct namesakes {
+	const char *name;
+	u32 n;
+};
+
+static int count_namesake(void *arg, const char *name, struct module *mod, unsigned long addr)
+{
+	struct namesakes *s = arg;
+
+	s->n += !mod && !strcmp(name, s->name);
+	return s->n > 1;
+}
+
+bool dp_k_ambiguous(const char *name)
+{
+	struct namesakes s = {name, 0};
+
+	if (dp_k_sym.each_symbol)
+		dp_k_sym.each_symbol(count_namesake, &s);
+	return s.n > 1;
 }

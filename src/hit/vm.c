@@ -10,7 +10,7 @@
  */
 #include "hit/rpn.h"
 
-#define DP_NOINLINE __attribute__((noinline))
+#define DP_NOINLINE __attribute__((__noinline__))
 #define DP_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define NO_FIELD 0xff
 #define MASK_FIELDS 63 /* fields from here on share the last bit of the fault mask */
@@ -491,9 +491,9 @@ static inline u64 new_value(u32 slot, u64 old, u64 v)
 
 /* Copies of this function would make the distances between labels wrong. */
 #ifdef __clang__
-__attribute__((noinline))
+__attribute__((__noinline__))
 #else
-__attribute__((noinline, noclone))
+__attribute__((__noinline__, __noclone__))
 #endif
 enum dp_run_result dp_vm_run(struct dp_hit *h)
 {

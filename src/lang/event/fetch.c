@@ -330,10 +330,14 @@ static int parse_short_form(struct ev_line *l, struct ev_fetch *f)
 	l->pos += len;
 	if (word_is(p, len, "rv", false))
 		return return_value(l, f);
-	if (word_is(p, len, "rp", false))
-		return l->ev->is_return
-			   ? stack_word(l, f, 0)
-			   : ev_fail(l, f->start, E_EVENT_RETADDR, "this is an entry probe");
+	if (word_is(p, len, "rp", false)) {
+		if (!l->ev->is_return)
+			return ev_fail(l, f->start, E_EVENT_RETADDR, "this is an entry probe");
+		if (!l->env || !l->env->is_kernel)
+			return stack_word(l, f, 0);
+		set_register(f, DP_SLOT(orig_ax)); /* it has left the stack: the host gives it there */
+		return 0;
+	}
 	n = small_number(&digits);
 	if (p[0] == 'a')
 		return function_argument(l, f, n);

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Events: a line in the language of the event tracer becomes a verified program, by the same front end as in a
+ * process, and a probe that runs it.
+ */
+#include <linux/ctype.h>
+#include <linux/percpu.h>
+#include <linux/slab.h>
+
+#include "event.h"
+#include "program/opcode.h"
+
+DEFINE_MUTEX(dp_k_events_lock);
+LIST_HEAD(dp_k_events);
+
+static DEFINE_PER_CPU(struct dp_vm *, vm); /* hits do not nest */
+static u32 next_id = 1;
+
+/* ---- the hit ---- */
+
+#define COMM_SIZE 16 /* behind each payload: names of tasks that are gone cannot be asked for */
+
+static HIT void run(struct dp_k_event *e, struct pt_regs *regs, u64 ret_addr)
+{
+	struct dp_vm *m = __this_cpu_read(vm);
+	struct dp_hit h = {.regs = (struct dp_regs *)regs, .vm = m, .prog = &e->rt, .tid = current->pid};
+	struct dp_counts *counts = this_cpu_ptr(e->counts);
+	struct dp_record *rec = (struct dp_record *)m->record;
+	u8 *payload = (u8 *)(rec + 1);
+	enum dp_run_result r;
+
+	if (!READ_ONCE(dp_k_tracing)) {
+		counts->v[DP_COUNT_PASSED]++;
+		return;
+	}
+	r = dp_vm_run(&h);
+	counts->v[DP_COUNT_FAULTS] += h.faults;
+	counts->v[DP_COUNT_EXCEPTIONS] += h.exceptions;
+	if (r != DP_RUN_LOG) {
+		counts->v[DP_COUNT_FILTERED]++;
+		return;
+	}
+	if (e->ev.prog.layout.has_ret_addr)
+		memcpy(payload + 8 * e->ev.prog.layout.has_faultmask, &ret_addr, 8);
+	memset(payload + h.log_len, 0, -h.log_len & 7);
+	h.log_len = DP_ALIGN_UP(h.log_len, 8);
+	memcpy(payload + h.log_len, current->comm, COMM_SIZE);
+	rec->len = (u16)(sizeof(*rec) + h.log_len + COMM_SIZE);
+	rec->flags = (u16)h.rec_flags;
+	rec->event = e->id;
+	rec->tid = current->pid;
+	counts->v[dp_k_commit(rec) ? DP_COUNT_RECORDED : DP_COUNT_LOST]++;
+}
+
+static HIT int on_probe(struct dp_kprobe *kp, struct pt_regs *regs)
+{
+	run(container_of(kp, struct dp_k_event, rp.kp), regs, 0);
+	return 0;
+}
+
+static HIT int on_return(struct dp_kretprobe_instance *ri, struct pt_regs *regs)
+{
+	regs->orig_ax = (unsigned long)ri->ret_addr; /* for `rp`; not used otherwise */
+	run(container_of(ri->rp, struct dp_k_event, rp), regs, (u64)ri->ret_addr);
+	return 0;
+}
+
+/* ---- places ---- */
+
+static int symbol(void *arg, const struct dp_location *probe, const char *name, u64 offset, u64 *addr,
+		  struct dp_error *err)
+{
+	struct dp_error ignored;
+	int r = name ? dp_k_resolve(name, addr, err ? err : &ignored) : 0;
+
+	if (!name || r > 0)
+		return dp_fail(err, E_KERNEL_SYMBOL, "%s", name ? name : "an offset in a file");
+	return r;
+}
+
+static const struct dp_event_env env = {.symbol = symbol, .is_kernel = true};
+
+/* "kernel", "", "kmod(NAME)", "NAME": the name that dp_kprobe wants. */
+static int place(struct dp_k_event *e, struct dp_error *err)
+{
+	const struct dp_location *loc = &e->ev.loc;
+	struct dp_kprobe *kp = &e->rp.kp;
+	const char *mod = loc->module;
+	int len = strlen(mod);
+
+	if (loc->kind == DP_LOC_ADDRESS) {
+		kp->addr = (void *)loc->address;
+		snprintf(e->symbol, sizeof(e->symbol), "0x%llx", loc->address);
+		return 0;
+	}
+	if (loc->kind != DP_LOC_SYMBOL)
+		return dp_fail(err, E_KERNEL_SYMBOL, "functions and addresses can be probed here");
+	if (!strncmp(mod, "kmod(", 5) && len > 6 && mod[len - 1] == ')') {
+		mod += 5;
+		len -= 6;
+	}
+	if (!len && dp_k_ambiguous(loc->symbol))
+		return dp_fail(err, E_KERNEL_AMBIGUOUS, "%s", loc->symbol);
+	if (!len || !strcmp(mod, "kernel"))
+		snprintf(e->symbol, sizeof(e->symbol), "%s", loc->symbol);
+	else
+		snprintf(e->symbol, sizeof(e->symbol), "%.*s:%s", len, mod, loc->symbol);
+	if (loc->offset < 0) {
+		u64 addr;
+		int r = dp_k_resolve(e->symbol, &addr, err);
+
+		if (r)
+			return r < 0 ? r : dp_fail(err, E_KERNEL_SYMBOL, "%s", e->symbol);
+		kp->addr = (void *)(addr + loc->offset);
+		return 0;
+	}
+	kp->symbol_name = e->symbol;
+	kp->offset = (u32)loc->offset;
+	return 0;
+}
+
+/* ---- life ---- */
+
+static bool has_group(const char *line)
+{
+	const char *colon = strchr(line, ':'), *slash = strchr(line, '/');
+	size_t word = strcspn(line, " \t");
+
+	return colon && slash && colon < line + word && slash < line + word;
+}
+
+static void free_event(struct dp_k_event *e)
+{
+	dp_event_free(&e->ev);
+	dp_program_free(&e->filtered);
+	free_percpu(e->counts);
+	dp_free(e->text);
+	kfree(e->filter);
+	kfree(e);
+}
+
+static void set_code(struct dp_k_event *e, const struct dp_program *p)
+{
+	struct dp_code_rt rt;
+
+	dp_program_to_rt(p, &rt);
+	rt.code = (u64)p->code;
+	rt.logmax = min_t(u32, rt.logmax, DP_LOGMAX - COMM_SIZE);
+	e->rt = rt;
+}
+
+/* Whether an argument begins with NAME= */
+static bool is_named(const char *arg, size_t n)
+{
+	size_t k = 0;
+
+	while (k < n && (isalnum(arg[k]) || arg[k] == '_'))
+		k++;
+	return k && k < n && arg[k] == '=';
+}
+
+/*
+ * The definition as it is shown: type and name are shown by other means, arguments of today's form have names, what
+ * "%return" says is told by the type.
+ */
+static char *canonical(const char *line, bool plain)
+{
+	const char *p = line + strcspn(line, " \t");
+	struct dp_line out = {};
+	u32 n = 0;
+
+	for (p += strspn(p, " \t"); *p; n++) {
+		size_t len = strcspn(p, " \t");
+		bool condition = n && len == 2 && !strncmp(p, "if", 2);
+
+		if (n)
+			dp_line_char(&out, ' ');
+		if (condition)
+			len = strlen(p);
+		else if (!n && len > 7 && !strncmp(p + len - 7, "%return", 7))
+			dp_line_bytes(&out, p, len - 7);
+		else if (n && !plain && !is_named(p, len)) {
+			dp_line_str(&out, "arg");
+			dp_line_dec(&out, n, 0, ' ');
+			dp_line_char(&out, '=');
+		}
+		if (n || len <= 7 || strncmp(p + len - 7, "%return", 7))
+			dp_line_bytes(&out, p, len);
+		p += len;
+		p += strspn(p, " \t");
+	}
+	dp_line_char(&out, '\0');
+	if (out.broken) {
+		dp_line_free(&out);
+		return NULL;
+	}
+	return out.text;
+}
+
+struct dp_k_event *dp_k_event_find(const char *group, const char *name)
+{
+	struct dp_k_event *e;
+
+	list_for_each_entry(e, &dp_k_events, list)
+		if (!strcmp(e->ev.name, name) && (!group || !strcmp(e->ev.group, group)))
+			return e;
+	return NULL;
+}
+
+static int put_in_place(struct dp_k_event *e)
+{
+	e->rp.kp.flags = e->plain ? 0 : DP_KPROBE_FLAG_DISABLED;
+	if (e->ev.is_return) {
+		e->rp.handler = on_return;
+		e->rp.maxactive = e->ev.maxactive;
+		return dp_register_kretprobe(&e->rp);
+	}
+	e->rp.kp.pre_handler = on_probe;
+	return dp_register_kprobe(&e->rp.kp);
+}
+
+static void take_out(struct dp_k_event *e)
+{
+	if (e->ev.is_return)
+		dp_unregister_kretprobe(&e->rp);
+	else
+		dp_unregister_kprobe(&e->rp.kp);
+}
+
+int dp_k_event_define(const char *line, bool plain, struct dp_error *err)
+{
+	struct dp_k_event *e = kzalloc(sizeof(*e), GFP_KERNEL);
+	size_t word = strcspn(line, " \t");
+	int r;
+
+	if (!e)
+		return -ENOMEM;
+	e->plain = plain;
+	e->counts = alloc_percpu(struct dp_counts);
+	e->text = canonical(line, plain);
+	r = e->counts && e->text ? dp_event_compile(&e->ev, line, &env, err) : -ENOMEM;
+	if (!r && word > 1 && line[word - 1] == ':')
+		r = dp_fail(err, E_EVENT_NAME, "there is none behind the :");
+	if (!r)
+		r = place(e, err);
+	if (!r && e->ev.prog.layout.fixed_size > DP_LOGMAX - COMM_SIZE)
+		r = dp_fail(err, E_EVENT_BIG, "%u bytes", e->ev.prog.layout.fixed_size);
+	if (!r) {
+		if (!has_group(line))
+			strscpy(e->ev.group, plain ? "probes" : "kprobes", sizeof(e->ev.group));
+		set_code(e, &e->ev.prog);
+		if (dp_k_event_find(e->ev.group, e->ev.name))
+			r = dp_fail(err, E_KERNEL_EXISTS, "%s/%s", e->ev.group, e->ev.name);
+	}
+	if (!r && e->rp.kp.symbol_name && !dp_k_resolve(e->symbol, &e->at, NULL))
+		e->at += e->rp.kp.offset;
+	if (!r) {
+		r = put_in_place(e);
+		if (!e->at)
+			e->at = (u64)e->rp.kp.addr;
+		if (r) {
+			enum dp_code code = e->rp.kp.refusal ? dp_error_by_name(e->rp.kp.refusal) : DP_OK;
+
+			dp_fail(err, code ? code : E_KERNEL_SYMBOL, "%s", e->symbol);
+			dp_error_column(err, e->ev.loc.column);
+		}
+	}
+	if (r) {
+		free_event(e);
+		return r;
+	}
+	e->on = plain;
+	e->id = next_id++;
+	list_add_tail(&e->list, &dp_k_events);
+	dp_k_event_make_dir(e);
+	return 0;
+}
+
+int dp_k_event_switch(struct dp_k_event *e, bool on)
+{
+	int r;
+
+	if (e->on == on)
+		return 0;
+	if (e->ev.is_return)
+		r = on ? dp_enable_kretprobe(&e->rp) : dp_disable_kretprobe(&e->rp);
+	else
+		r = on ? dp_enable_kprobe(&e->rp.kp) : dp_disable_kprobe(&e->rp.kp);
+	if (!r)
+		e->on = on;
+	return r;
+}
+
+int dp_k_event_filter(struct dp_k_event *e, const char *text, struct dp_error *err)
+{
+	bool none = !*text || !strcmp(text, "0"), on = e->on;
+	struct dp_event ev = {};
+	char *line = NULL, *filter = NULL;
+	const char *own = strstr(e->text, " if ");
+	int r = 0;
+
+	if (!none) {
+		filter = kstrdup(text, GFP_KERNEL);
+		line = own ? kasprintf(GFP_KERNEL, "%c %.*s if (%s) && (%s)", e->ev.is_return ? 'r' : 'p',
+				       (int)(own - e->text), e->text, own + 4, text)
+			   : kasprintf(GFP_KERNEL, "%c %s if %s", e->ev.is_return ? 'r' : 'p', e->text, text);
+		r = line && filter ? dp_event_compile(&ev, line, &env, err) : -ENOMEM;
+		kfree(line);
+	}
+	if (!r)
+		r = dp_k_event_switch(e, false); /* nobody runs it now */
+	if (r) {
+		kfree(filter);
+		dp_event_free(&ev);
+		return r;
+	}
+	kfree(e->filter);
+	e->filter = filter;
+	dp_program_free(&e->filtered);
+	e->filtered = ev.prog;
+	set_code(e, none ? &e->ev.prog : &e->filtered);
+	return on ? dp_k_event_switch(e, true) : 0;
+}
+
+void dp_k_event_remove(struct dp_k_event *e, struct list_head *gone)
+{
+	take_out(e);
+	list_move_tail(&e->list, gone);
+}
+
+void dp_k_events_bury(struct list_head *gone)
+{
+	struct dp_k_event *e, *next;
+
+	list_for_each_entry_safe(e, next, gone, list) {
+		list_del(&e->list);
+		dp_k_event_remove_dir(e);
+		free_event(e);
+	}
+}
+
+u64 dp_k_event_count(const struct dp_k_event *e, enum dp_count what)
+{
+	u64 sum = what == DP_COUNT_MISSED ? e->rp.kp.nmissed + (u64)e->rp.nmissed : 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += per_cpu_ptr(e->counts, cpu)->v[what];
+	return sum;
+}
+
+int dp_k_events_init(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		per_cpu(vm, cpu) = kvzalloc(sizeof(struct dp_vm), GFP_KERNEL);
+		if (!per_cpu(vm, cpu)) {
+			dp_k_events_exit();
+			return -ENOMEM;
+		}
+	}
+	return dp_k_event_files_init();
+}
+
+void dp_k_events_exit(void)
+{
+	LIST_HEAD(gone);
+	struct dp_k_event *e, *next;
+	int cpu;
+
+	mutex_lock(&dp_k_events_lock);
+	list_for_each_entry_safe(e, next, &dp_k_events, list)
+		dp_k_event_remove(e, &gone);
+	mutex_unlock(&dp_k_events_lock);
+	dp_k_events_bury(&gone);
+	dp_k_event_files_exit();
+	for_each_possible_cpu(cpu)
+		kvfree(per_cpu(vm, cpu));
+}

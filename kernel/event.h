@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The event tracer: definitions (event.c), their files (event-files.c), the rings that they log to (ring.c) and the files that
+ * show these (trace.c).
+ */
+#ifndef DP_KERNEL_EVENT_H
+#define DP_KERNEL_EVENT_H
+
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+
+#include "kernel-priv.h"
+#include "lang/event/event.h"
+#include "hit/vm.h"
+#include "log/line.h"
+
+#define DP_K_LINE_MAX 8192
+
+struct dp_k_event {
+	struct list_head list;
+	u32 id;		  /* in records; never used again */
+	char *text;	  /* the definition, without type, group and name */
+	char *filter;	  /* NULL: none */
+	char symbol[256]; /* of the place, as it is shown */
+	u64 at;		  /* the place; the breakpoint may be behind what the function tracer owns there */
+	bool plain;	  /* defined in kprobe_probes: in force at once, shown in the first tracer's layout */
+	bool on;
+	struct dp_event ev;
+	struct dp_code_rt rt;
+	struct dp_program filtered; /* ev.prog with the filter as a condition; its code NULL: no filter */
+	struct dp_kretprobe rp;	    /* rp.kp alone for a probe */
+	struct dp_counts __percpu *counts;
+	struct dentry *dir;
+};
+
+extern struct mutex dp_k_events_lock; /* before dp_k_lock */
+extern struct list_head dp_k_events;
+
+/* event.c; all but init and exit under the lock */
+int dp_k_events_init(void);
+void dp_k_events_exit(void);
+int dp_k_event_define(const char *line, bool plain, struct dp_error *err);
+int dp_k_event_switch(struct dp_k_event *e, bool on);
+/* text "" or "0": no filter any more */
+int dp_k_event_filter(struct dp_k_event *e, const char *text, struct dp_error *err);
+/* Out of the list and out of the kernel; its directory is left in *dirs, to be removed without the lock. */
+void dp_k_event_remove(struct dp_k_event *e, struct list_head *gone);
+void dp_k_events_bury(struct list_head *gone); /* without the lock */
+struct dp_k_event *dp_k_event_find(const char *group, const char *name);
+u64 dp_k_event_count(const struct dp_k_event *e, enum dp_count what);
+
+/* event-files.c */
+int dp_k_event_files_init(void);
+void dp_k_event_files_exit(void);
+void dp_k_event_show(struct seq_file *m, const struct dp_k_event *e); /* its definition */
+int dp_k_event_make_dir(struct dp_k_event *e);
+void dp_k_event_remove_dir(struct dp_k_event *e);
+int dp_k_events_clear(bool plain);
+void dp_k_error_log(const char *line, int column, const char *text);
+
+/* ring.c */
+struct dp_k_log { /* a copy of what is in the rings */
+	u8 **buf; /* by processor */
+	u64 *at, *end, *from;
+	u64 entries_written;
+};
+extern bool dp_k_tracing;
+int dp_k_ring_init(void);
+void dp_k_ring_exit(void);
+bool dp_k_commit(struct dp_record *rec); /* hit path */
+int dp_k_log_read(struct dp_k_log *log, u64 max);
+const struct dp_record *dp_k_log_next(struct dp_k_log *log);
+void dp_k_log_taken(struct dp_k_log *log);
+void dp_k_log_free(struct dp_k_log *log);
+void dp_k_take_begin(void);
+void dp_k_take_end(void);
+void dp_k_log_clear(void);
+
+/* trace.c */
+int dp_k_trace_init(void);
+void dp_k_trace_exit(void);
+
+#endif

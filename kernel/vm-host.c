@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* What the machine of ../src/hit asks of its host, in a kernel. Hit path: nothing here sleeps or faults. */
+#include <linux/sched.h>
+#include <linux/uaccess.h>
+
+#include "kernel-priv.h"
+#include "hit/vm.h"
+
+#include <asm/cpuid.h>
+#include <asm/processor.h>
+
+/* User memory is below, the kernel's above; neither is ever paged in. */
+static __always_inline bool is_user(u64 addr)
+{
+	return addr < TASK_SIZE_MAX;
+}
+
+HIT int dp_hit_read(struct dp_hit *h, void *dst, u64 src, u32 len)
+{
+	long r;
+
+	if (is_user(src))
+		r = current->mm ? copy_from_user_nofault(dst, (const void __user *)src, len) : -EFAULT;
+	else
+		r = copy_from_kernel_nofault(dst, (const void *)src, len);
+	return r ? -EFAULT : 0;
+}
+
+/* Text of the kernel is not writable this way, and what is read-only stays so. */
+HIT int dp_hit_write(struct dp_hit *h, u64 dst, const void *src, u32 len)
+{
+	long r;
+
+	if (is_user(dst))
+		r = current->mm ? copy_to_user_nofault((void __user *)dst, src, len) : -EFAULT;
+	else
+		r = dp_k_sym.copy_to_kernel ? dp_k_sym.copy_to_kernel((void *)dst, src, len) : -EFAULT;
+	return r ? -EFAULT : 0;
+}
+
+/* By aligned pieces, so that none crosses into a page that is not there before the text ends. */
+HIT int dp_hit_read_str(struct dp_hit *h, char *dst, u64 src, u32 size)
+{
+	u32 n = 0;
+
+	while (n + 1 < size) {
+		u32 piece = min_t(u32, 32 - ((src + n) & 31), size - 1 - n);
+
+		if (dp_hit_read(h, dst + n, src + n, piece)) {
+			if (!n)
+				return -EFAULT;
+			break;
+		}
+		for (u32 end = n + piece; n < end; n++)
+			if (!dst[n])
+				return n + 1;
+	}
+	dst[n] = '\0';
+	return n + 1;
+}
+
+HIT void dp_hit_comm(struct dp_hit *h, char *dst16)
+{
+	memcpy(dst16, current->comm, TASK_COMM_LEN);
+}
+
+HIT bool dp_hit_writable(struct dp_hit *h, u64 addr)
+{
+	u8 byte;
+
+	return !dp_hit_read(h, &byte, addr, 1) && !dp_hit_write(h, addr, &byte, 1);
+}
+
+HIT u32 dp_hit_pid(struct dp_hit *h)
+{
+	return current->tgid;
+}
+
+HIT void dp_hit_fxsave(struct dp_hit *h, void *area512)
+{
+	memset(area512, 0, 512); /* the verifier lets no program of the kernel ask for it */
+}
+
+HIT u64 dp_hit_segment(struct dp_hit *h, u32 which)
+{
+	return 0; /* likewise */
+}
+
+HIT void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4])
+{
+	cpuid_count(leaf, 0, &abcd[0], &abcd[1], &abcd[2], &abcd[3]);
+}
+
+HIT u32 dp_hit_cpu(struct dp_hit *h)
+{
+	return raw_smp_processor_id();
+}
+
+HIT void dp_hit_dump(struct dp_hit *h)
+{
+}
