@@ -99,30 +99,41 @@ HIT int dp_k_hit(struct pt_regs *regs, unsigned long tagged, unsigned long back)
 	return r;
 }
 
+/* The instruction without anything around it. */
+static __always_inline u64 alone(const struct dp_kpoint *p, const struct dp_slot *s)
+{
+	if (s == &p->post)
+		s = &p->plain;
+	return s->addr + s->copy[0];
+}
+
 /* A breakpoint of ours: regs are those of the exception. */
 static HIT void trapped(struct dp_kpoint *p, struct pt_regs *regs)
 {
 	struct dp_hitlist *list;
-	const struct dp_slot *s = &p->plain;
+	/*
+	 * Once it is to be a jump, all that the jump will cover is executed elsewhere: nobody comes
+	 * back into the middle of it. Pairs with the release in aim().
+	 */
+	const struct dp_slot *s = __atomic_load_n(&p->aim, __ATOMIC_ACQUIRE);
 
 	regs->ip = p->addr;
 	if (!dp_k_enter()) {
 		missed(p);
-		regs->ip = s->addr + s->copy[0];
+		regs->ip = alone(p, s);
 		return;
 	}
 	list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE); /* pairs with the release in relist() */
 	if (!list) {
-		regs->ip = s->addr + s->copy[0];
+		regs->ip = alone(p, s);
 	} else if (!run_pre(list, regs)) {
 		regs->ip = p->addr;
-		if (list->post && dp_insn_branches(&p->insn) && dp_emulate(&p->insn, p->addr, regs)) {
-			run_post(list, regs);
-		} else {
-			if (list->post && p->post.ninsns)
-				s = &p->post;
+		if (s != &p->post || s->ninsns)
 			regs->ip = s->addr + s->copy[0];
-		}
+		else if (dp_emulate(&p->insn, p->addr, regs)) /* a branch */
+			run_post(list, regs);
+		else
+			regs->ip = p->plain.addr + p->plain.copy[0];
 	}
 	dp_k_leave();
 }

@@ -121,7 +121,7 @@ int dp_k_text_init(void);
 void dp_k_text_exit(void);
 int dp_k_locate(void *arg, u64 addr, struct dp_locus *l, struct dp_error *err);
 void dp_k_text_gone(u64 lo, u64 hi, struct module *mod); /* what is known of these addresses is void */
-int dp_k_text_cross(void); /* find jumps between functions: before the first jump of ours */
+int dp_k_text_cross(void); /* find jumps between functions: before the first jump of ours. Takes the lock */
 bool dp_k_text_is_target(const struct dp_text *t, u64 addr);
 
 /* kprobes.c */

@@ -49,20 +49,14 @@ static u32 flags_of(const struct dp_probe *s)
 	       (s->kp->post_handler ? DP_KPROBE_POST : 0) | (s->type == 'j' ? DP_KPROBE_BREAK : 0);
 }
 
-static void show_states(void)
+static void show_state(void *arg, struct dp_kpoint *p)
 {
-	struct dp_probe *s;
+	for (struct dp_mgr_probe *k = p->probes; k; k = k->next) {
+		struct dp_kprobe *kp = k->owner;
 
-	list_for_each_entry(s, &dp_k_probes, list) {
-		struct dp_kpoint *p = s->k.point;
-
-		if (!p)
-			continue;
-		s->kp->flags &= ~(DP_KPROBE_FLAG_OPTIMIZED | DP_KPROBE_FLAG_GONE);
-		if (p->gone)
-			s->kp->flags |= DP_KPROBE_FLAG_GONE;
-		else if (p->state == DP_POINT_JUMP && !(s->kp->flags & DP_KPROBE_FLAG_DISABLED))
-			s->kp->flags |= DP_KPROBE_FLAG_OPTIMIZED;
+		kp->flags &= ~DP_KPROBE_FLAG_OPTIMIZED;
+		if (p->state == DP_POINT_JUMP && !(kp->flags & DP_KPROBE_FLAG_DISABLED))
+			kp->flags |= DP_KPROBE_FLAG_OPTIMIZED;
 	}
 }
 
@@ -78,7 +72,6 @@ static int apply(struct dp_error *err)
 
 	dp_k_manager.hold = true;
 	r = dp_mgr_apply(&dp_k_manager, err);
-	show_states();
 	if (dp_k_manager.work)
 		dp_k_later();
 	return r;
@@ -88,13 +81,14 @@ static void make_jumps(struct work_struct *w)
 {
 	struct dp_error err = {0};
 
+	bool ready = !dp_k_text_cross();
+
 	mutex_lock(&dp_k_lock);
-	if (dp_k_manager.work && !dp_k_text_cross()) {
+	if (dp_k_manager.work && ready) {
 		dp_k_manager.hold = false;
 		if (dp_mgr_apply(&dp_k_manager, &err))
 			pr_warn("dprobes: %s: %s\n", dp_error_info(err.code)->name, err.detail);
 		dp_k_manager.hold = true;
-		show_states();
 	}
 	dp_k_returns_bury();
 	mutex_unlock(&dp_k_lock);
@@ -435,10 +429,16 @@ void dp_k_try_pending(struct module *mod)
 
 void dp_k_gone(u64 lo, u64 hi, struct module *mod)
 {
+	struct dp_probe *s;
+
 	mutex_lock(&dp_k_lock);
 	dp_mgr_gone(&dp_k_manager, lo, hi);
 	dp_k_text_gone(lo, hi, mod);
-	show_states();
+	list_for_each_entry(s, &dp_k_probes, list)
+		if (s->k.point && s->k.point->gone) {
+			s->kp->flags |= DP_KPROBE_FLAG_GONE;
+			s->kp->flags &= ~DP_KPROBE_FLAG_OPTIMIZED;
+		}
 	mutex_unlock(&dp_k_lock);
 }
 
@@ -446,7 +446,11 @@ int dp_k_kprobes_init(void)
 {
 	int r = dp_k_code_init(&host);
 
-	return r ? r : dp_mgr_init(&dp_k_manager, &host);
+	host.looked_at = show_state;
+	r = r ? r : dp_mgr_init(&dp_k_manager, &host);
+	if (!r)
+		dp_k_later(); /* the kernel's code is read in the background */
+	return r;
 }
 
 /* No more probes, everything restored, and nobody inside anything of ours. */

@@ -52,16 +52,23 @@ bool dp_k_text_is_target(const struct dp_text *t, u64 addr)
 	return dp_text_is_target(t, addr);
 }
 
-/* The instruction at addr as it was before a kprobe came; at most avail bytes are looked at. */
+/* The instruction at addr as it was before a kprobe or a probe of ours came; at most avail bytes are
+ * looked at. Two breakpoints in a row are padding. */
 static int original(u64 addr, u8 *buf, size_t avail, struct dp_insn *in)
 {
 	u8 spare[DP_INSN_MAX + 1]; /* as long as the kernel takes it to be */
-	unsigned long from = addr;
+	const struct dp_kpoint *p;
+	unsigned long from;
 	size_t n = min_t(size_t, avail, DP_INSN_MAX);
 
 	if (copy_from_kernel_nofault(buf, (void *)(unsigned long)addr, n))
 		return -EFAULT;
-	if ((buf[0] == 0xcc || buf[0] == 0xe9) && dp_k_sym.recover) {
+	if ((buf[0] != 0xcc && buf[0] != 0xe9) || (n > 1 && buf[0] == 0xcc && buf[1] == 0xcc))
+		return dp_insn_decode(in, buf, n);
+	p = dp_mgr_point(&dp_k_manager, addr);
+	if (p) {
+		memcpy(buf, p->bytes, min_t(size_t, n, p->insn.len));
+	} else if (dp_k_sym.recover) {
 		preempt_disable();
 		from = dp_k_sym.recover(spare, addr);
 		preempt_enable();
@@ -275,17 +282,28 @@ static int find_cross(struct owner *o, u64 lo, u64 hi)
 	return 0;
 }
 
+/* All of the kernel takes a while: it is read without the lock, by one caller at a time. */
 int dp_k_text_cross(void)
 {
+	struct owner seen = {NULL};
 	int r;
 
 	if (core.crossed)
 		return 0;
-	r = find_cross(&core, dp_k_sym.stext, dp_k_sym.etext);
-	for (struct kfunc *f = all; f && !r; f = f->next)
+	r = find_cross(&seen, dp_k_sym.stext, dp_k_sym.etext);
+	if (r) {
+		dp_free(seen.cross);
+		return r;
+	}
+	mutex_lock(&dp_k_lock);
+	core.cross = seen.cross;
+	core.ncross = seen.ncross;
+	core.crossed = true;
+	for (struct kfunc *f = all; f; f = f->next)
 		if (f->owner == &core)
 			mark_sorted(f, core.cross, core.ncross);
-	return r;
+	mutex_unlock(&dp_k_lock);
+	return 0;
 }
 
 /* ---- owners ---- */
@@ -411,4 +429,5 @@ void dp_k_text_exit(void)
 		owners = next;
 	}
 	free_owner(&core);
+	core.crossed = false;
 }

@@ -166,6 +166,7 @@ static int relist(struct dp_manager *m, struct dp_kpoint *p)
 	if (old) {
 		old->old = m->retired;
 		m->retired = old;
+		m->stale = true;
 	}
 	mgr_touch(m, p);
 	return 0;
@@ -225,8 +226,10 @@ void dp_mgr_detach(struct dp_manager *m, struct dp_mgr_probe *k)
 	while (*at != k)
 		at = &(*at)->next;
 	*at = k->next;
-	if (relist(m, p))
+	if (relist(m, p)) {
 		mgr_drop_from_list(p, k);
+		m->stale = true;
+	}
 	mgr_touch_region(m, p);
 }
 

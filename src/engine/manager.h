@@ -67,6 +67,7 @@ struct dp_kpoint {
 	struct dp_insn insn;
 	u8 bytes[DP_INSN_MAX];
 	struct dp_slot plain, post, jump;
+	struct dp_slot *aim; /* atomic: the one that its breakpoint leads to */
 	struct dp_window win; /* of the jump; run-time start */
 	enum dp_code why;     /* no jump fits: the reason */
 	struct dp_patch trap_patch, jump_patch;
@@ -98,6 +99,8 @@ struct dp_mgr_host {
 	 * before the call. A host that can tell needs no trapping bytes inside its jumps.
 	 */
 	void (*settle)(void *arg);
+	/* NULL, or: an apply has looked at the point; its state may be another now. */
+	void (*looked_at)(void *arg, struct dp_kpoint *p);
 	u64 entry; /* slots call this, the tagged point on the stack (entry.S) */
 	u32 zone;  /* bytes below the stack pointer that slots must leave alone */
 	bool near; /* the entry is in reach of a direct call from every slot */
@@ -120,6 +123,7 @@ struct dp_manager {
 	struct dp_space space;
 	u32 mapped;                 /* areas of the space that are mapped */
 	struct dp_hitlist *retired; /* to be freed after a grace period */
+	bool stale;                 /* hits may still see what was replaced */
 	bool disarmed, no_optimise; /* the two global knobs, as "off" */
 	bool hold;                  /* breakpoints only for now: jumps wait for a later apply */
 	u32 npoints, narmed, noptimised;

@@ -110,9 +110,13 @@ static int aim(struct dp_manager *m, struct dp_kpoint *p, enum dp_state_now stat
 
 	for (const struct dp_mgr_probe *k = p->probes; k; k = k->next)
 		post |= !!(k->flags & DP_KPROBE_POST);
+	__atomic_store_n(&p->aim,
+			 state == DP_POINT_JUMP       ? &p->jump
+			 : post && p->post.addr ? &p->post
+						: &p->plain,
+			 __ATOMIC_RELEASE); /* pairs with the acquire in a host's trap handler */
 	if (state != DP_POINT_JUMP)
-		return dp_traps_set(m, p->addr,
-				    post && p->post.addr ? p->post.addr : p->plain.addr);
+		return dp_traps_set(m, p->addr, p->aim->addr);
 	for (u8 i = 1; i < p->jump.ninsns && !r; i++)
 		if (p->jump.off[i] < DP_JUMP_LEN)
 			r = dp_traps_set(m, p->addr + p->jump.off[i],
@@ -227,12 +231,16 @@ int dp_mgr_apply(struct dp_manager *m, struct dp_error *err)
 	}
 	m->work = NULL;
 	r = k ? carry_out(m, v, goal, k, &b, err) : 0;
+	for (u32 i = 0; i < k && m->host->looked_at; i++)
+		m->host->looked_at(m->host->arg, v[i]);
 	for (u32 i = 0; i < k; i++)
 		if (v[i]->held) {
 			v[i]->held = false;
 			mgr_touch(m, v[i]);
 		}
-	m->host->grace(m->host->arg);
+	if (m->stale)
+		m->host->grace(m->host->arg);
+	m->stale = false;
 	mgr_free_retired(m);
 out:
 	dp_free(v);

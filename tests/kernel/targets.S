@@ -15,14 +15,10 @@
 FUNC t_add
 	lea	(%rdi,%rsi), %rax
 	ret
-	.globl	t_add_end
-t_add_end:
 	.size	t_add, . - t_add
 
 FUNC t_wide
 	movabs	$0x1000, %rax
-	.globl	t_wide_2nd
-t_wide_2nd:
 	add	%rdi, %rax
 	add	%rsi, %rax
 	ret
@@ -41,14 +37,10 @@ FUNC t_loop
 	xor	%eax, %eax
 	test	%rdi, %rdi
 	jz	2f
-	.globl	t_loop_body
-t_loop_body:
 1:	add	%rdi, %rax
 	dec	%rdi
 	jnz	1b
 2:	ret
-	.globl	t_loop_end
-t_loop_end:
 	.size	t_loop, . - t_loop
 
 FUNC t_calls
@@ -82,9 +74,7 @@ FUNC t_percpu
 	.size	t_percpu, . - t_percpu
 
 FUNC t_fault
-	nopl	0(%rax,%rax,1)
-	.globl	t_fault_insn
-t_fault_insn:
+	.byte	0x0f, 0x1f, 0x44, 0, 0
 1:	mov	(%rdi), %rax
 	ret
 2:	mov	$-14, %rax
@@ -93,13 +83,9 @@ t_fault_insn:
 	.size	t_fault, . - t_fault
 
 FUNC t_gpf
-	nopl	0(%rax,%rax,1)
-	.globl	t_gpf_insn
-t_gpf_insn:
+	.byte	0x0f, 0x1f, 0x44, 0, 0
 	mov	(%rdi), %rax
 	ret
-	.globl	t_gpf_end
-t_gpf_end:
 	mov	$-5, %rax
 	ret
 	.size	t_gpf, . - t_gpf
@@ -117,6 +103,7 @@ FUNC t_many
 	ret
 	.size	t_many, . - t_many
 
+	.globl	t_branchy_len
 FUNC t_branchy
 	push	%rbx
 	push	%rbp
@@ -149,13 +136,14 @@ FUNC t_branchy
 4:	pop	%rbp
 	pop	%rbx
 	ret
-	.globl	t_branchy_end
-t_branchy_end:
+.Lbranchy_end:
 	.size	t_branchy, . - t_branchy
 
 	.data
 	.balign	8
 pointer:
 	.quad	t_add
+t_branchy_len:
+	.quad	.Lbranchy_end - t_branchy
 
 	.section .note.GNU-stack, "", @progbits

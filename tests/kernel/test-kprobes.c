@@ -282,7 +282,7 @@ static void test_every_instruction(bool post)
 	long want = branchy(20);
 	int n = 0, r, first;
 
-	for (char *at = (char *)t_branchy; at < t_branchy_end; at++) {
+	for (char *at = (char *)t_branchy; at < (char *)t_branchy + t_branchy_len; at++) {
 		each[n] = (struct dp_kprobe){
 		    .addr = at, .pre_handler = all_pre, .post_handler = post ? all_after : NULL};
 		r = dp_register_kprobe(&each[n]);
@@ -312,7 +312,7 @@ static void test_one_by_one(void)
 {
 	long want = branchy(20), n = 0, jumps = 0, bad = 0;
 
-	for (char *at = (char *)t_branchy; at < t_branchy_end; at++) {
+	for (char *at = (char *)t_branchy; at < (char *)t_branchy + t_branchy_len; at++) {
 		struct dp_kprobe kp = {.addr = at, .pre_handler = all_pre};
 
 		if (dp_register_kprobe(&kp))
@@ -399,13 +399,13 @@ static int skip_fault(struct dp_kprobe *p, struct pt_regs *regs, int trapnr)
 {
 	trap_seen = trapnr;
 	seen = *regs;
-	regs->ip = (unsigned long)t_gpf_end;
+	regs->ip = (unsigned long)T_GPF_END;
 	return 1;
 }
 
 static void test_faults(void)
 {
-	struct dp_kprobe kp = {.addr = t_gpf_insn, .pre_handler = count_pre, .fault_handler = skip_fault};
+	struct dp_kprobe kp = {.addr = T_GPF_INSN, .pre_handler = count_pre, .fault_handler = skip_fault};
 	long value = 5;
 
 	ok(!dp_register_kprobe(&kp), "a fault handler");
@@ -417,7 +417,7 @@ static void test_faults(void)
 		r = t_gpf(0x0123456789abcdefull);
 		ok(r == -5 && trap_seen == 13,
 		   "a fault of the instruction is handled (trap %d)", trap_seen);
-		ok(seen.ip == (unsigned long)t_gpf_insn, "it sees the instruction's own address");
+		ok(seen.ip == (unsigned long)T_GPF_INSN, "it sees the instruction's own address");
 		dp_wait_for_kprobe_optimizer();
 	}
 	dp_unregister_kprobe(&kp);

@@ -6,6 +6,8 @@ static char *group = "kprobes";
 module_param(group, charp, 0400);
 static int seconds = 10;
 module_param(seconds, int, 0400);
+static char *what = "traps,jumps,inside,returns";
+module_param(what, charp, 0400);
 static unsigned long lookup;
 module_param(lookup, ulong, 0400);
 
@@ -26,14 +28,12 @@ static int __init test_init(void)
 {
 	if (!strcmp(group, "kprobes"))
 		test_kprobes();
-#if 0
 	else if (!strcmp(group, "returns"))
 		test_returns();
 	else if (!strcmp(group, "refused"))
 		test_refused();
 	else if (!strcmp(group, "many"))
-		test_many(seconds);
-#endif
+		test_many(seconds, what);
 	pr_info("tap: done %s\n", group);
 	return 0;
 }

@@ -23,14 +23,18 @@ long t_percpu(void);               /* the processor's number, through gs and rip
 long t_fault(const long *p);       /* reads *p, or -14: with an entry in the exception table */
 long t_gpf(u64 addr);              /* reads an address; faults when it is not canonical */
 long t_many(long, long, long, long, long, long, long, long, long, long); /* weighted sum */
-extern char t_add_end[], t_wide_2nd[], t_loop_body[], t_loop_end[], t_fault_insn[], t_gpf_insn[],
-    t_gpf_end[], t_branchy_end[], t_padded[], t_rets[];
+/* Places in them: a name of their own would make them functions. */
+#define T_WIDE_2ND ((char *)t_wide + 10)
+#define T_FAULT_INSN ((char *)t_fault + 5)
+#define T_GPF_INSN ((char *)t_gpf + 5)
+#define T_GPF_END ((char *)t_gpf + 9)
 long t_branchy(long n);            /* every kind of branch */
+extern const long t_branchy_len;
 
 void test_kprobes(void);
 void test_returns(void);
 void test_refused(void);
-void test_many(int seconds);
+void test_many(int seconds, const char *what);
 void bench(void);
 
 /* The address of a symbol, through a parameter of the module. */

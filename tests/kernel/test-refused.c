@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * What must not be probed, and the name of each refusal. Everything here has been seen to bring a kernel
+ * down, or to break a part of it, when it was probed all the same.
+ */
+#include <linux/jump_label.h>
+#include <linux/kprobes.h>
+#include <linux/static_call.h>
+
+#include "test.h"
+
+static int refused(void *addr, const char *symbol, unsigned int offset, const char *code)
+{
+	struct dp_kprobe kp = {.addr = addr, .symbol_name = symbol, .offset = offset, .pre_handler = count_hit};
+	int r = dp_register_kprobe(&kp);
+
+	if (!r)
+		dp_unregister_kprobe(&kp);
+	return r && kp.refusal && !strcmp(kp.refusal, code);
+}
+
+static void by_name(const char *symbol, const char *code)
+{
+	if (!find(symbol))
+		ok(1, "%s # SKIP this kernel has no such function", symbol);
+	else
+		ok(refused(NULL, symbol, 0, code), "%s: %s", symbol, code);
+}
+
+/* ---- instructions that the kernel changes ---- */
+
+static DEFINE_STATIC_KEY_FALSE(key);
+
+static noinline __attribute__((noipa)) int keyed(int a)
+{
+	if (static_branch_unlikely(&key))
+		return a + 100;
+	return a;
+}
+
+static int one(void)
+{
+	return 1;
+}
+
+static int two(void)
+{
+	return 2;
+}
+
+DEFINE_STATIC_CALL(chosen, one);
+
+static noinline __attribute__((noipa)) int calls_static(void)
+{
+	return static_call(chosen)() + 10;
+}
+
+/* Every offset of a function: how many are refused with the code. All others are probed meanwhile. */
+#define MOST 64
+static struct dp_kprobe all[MOST];
+
+static int probe_all(void *f, int len, const char *code, int *n)
+{
+	int count = 0;
+
+	*n = 0;
+	for (int i = 0; i < len && *n < MOST; i++) {
+		all[*n] = (struct dp_kprobe){.addr = f + i, .pre_handler = count_hit};
+		if (!dp_register_kprobe(&all[*n]))
+			++*n;
+		else if (all[*n].refusal && !strcmp(all[*n].refusal, code))
+			count++;
+		if (*(u8 *)(f + i) == 0xc3)
+			break;
+	}
+	dp_wait_for_kprobe_optimizer();
+	return count;
+}
+
+static void remove_all(int n)
+{
+	for (int i = 0; i < n; i++)
+		dp_unregister_kprobe(&all[i]);
+}
+
+static void test_changed(void)
+{
+	int n, count = probe_all(keyed, 24, "E-SITE-JUMPLABEL", &n), wrong;
+
+	ok(count == 1 && n > 0, "a jump label: E-SITE-JUMPLABEL (%d, %d others probed)", count, n);
+	wrong = keyed(1) != 1;
+	static_branch_enable(&key);
+	wrong += keyed(1) != 101;
+	static_branch_disable(&key);
+	wrong += keyed(1) != 1;
+	ok(!wrong, "the key is switched between probes");
+	remove_all(n);
+	count = probe_all(calls_static, 24, "E-SITE-STATICCALL", &n);
+	ok(count == 1 && n > 0, "a static call: E-SITE-STATICCALL (%d, %d others probed)", count, n);
+	wrong = calls_static() != 11;
+	static_call_update(chosen, two);
+	wrong += calls_static() != 12;
+	static_call_update(chosen, one);
+	ok(!wrong && calls_static() == 11, "the call is changed between probes");
+	remove_all(n);
+}
+
+static void test_extable(void)
+{
+	struct dp_kprobe before = {.addr = t_fault, .pre_handler = count_hit};
+	long v = 7;
+
+	ok(refused(T_FAULT_INSN, NULL, 0, "E-SITE-EXTABLE"), "an instruction that may fault: E-SITE-EXTABLE");
+	ok(!dp_register_kprobe(&before), "the one before it is probed");
+	dp_wait_for_kprobe_optimizer();
+	ok(t_fault(&v) == 7 && t_fault((long *)0xffffffffff000000ul) == -14, "and a fault is handled as ever");
+	dp_unregister_kprobe(&before);
+}
+
+/* ---- others' breakpoints ---- */
+
+static int nothing(struct kprobe *p, struct pt_regs *regs)
+{
+	return 0;
+}
+
+static void test_kprobes_of_kernel(void)
+{
+	struct kprobe theirs = {.addr = (void *)t_wide, .pre_handler = nothing};
+	struct dp_kprobe ours = {.addr = t_wide, .pre_handler = count_hit};
+	struct dp_kprobe behind = {.addr = t_short + 0, .pre_handler = count_hit};
+	struct kprobe before = {.addr = (void *)t_short, .pre_handler = nothing};
+
+	ok(!register_kprobe(&theirs), "a kprobe of the kernel");
+	ok(refused(t_wide, NULL, 0, "E-SITE-FOREIGN"), "on the same instruction: E-SITE-FOREIGN");
+	unregister_kprobe(&theirs);
+	ok(!dp_register_kprobe(&ours), "when it is gone, ours");
+	theirs = (struct kprobe){.addr = (void *)t_wide, .pre_handler = nothing};
+	ok(register_kprobe(&theirs) < 0, "which the kernel refuses in its turn");
+	dp_unregister_kprobe(&ours);
+
+	ok(!register_kprobe(&before), "a kprobe in front");
+	behind.addr = (void *)t_short + 1; /* under its jump, should it get one */
+	ok(!dp_register_kprobe(&behind) || !strcmp(behind.refusal, "E-SITE-FOREIGN"),
+	   "the instruction behind it is known, though a breakpoint stands before it");
+	atomic_set(&hits, 0);
+	ok(t_short(20, 3) == 23, "the function works");
+	dp_unregister_kprobe(&behind);
+	unregister_kprobe(&before);
+	ok(t_short(20, 3) == 23, "and without");
+}
+
+/* ---- places ---- */
+
+static void test_named(void)
+{
+	by_name("entry_SYSCALL_64", "E-SITE-ENTRY");
+	by_name("asm_exc_page_fault", "E-SITE-ENTRY");
+	by_name("asm_exc_nmi", "E-SITE-ENTRY");
+	by_name("exc_int3", "E-SITE-ENTRY");
+	by_name("exc_nmi", "E-SITE-ENTRY");
+	by_name("do_syscall_64", "E-SITE-ENTRY");
+	by_name("irqentry_nmi_enter", "E-SITE-ENTRY");
+	by_name("native_safe_halt", "E-SITE-ENTRY");
+	by_name("poke_int3_handler", "E-SITE-ENTRY");
+	by_name("kprobe_int3_handler", "E-KPROBE-BLACKLIST");
+	by_name("__rcu_read_lock", "E-SITE-TRAPPATH");
+	by_name("__rcu_read_unlock", "E-SITE-TRAPPATH");
+	by_name("rcu_read_unlock_special", "E-SITE-TRAPPATH");
+	by_name("notify_die", "E-SITE-TRAPPATH");
+	by_name("atomic_notifier_call_chain", "E-SITE-TRAPPATH");
+	by_name("hw_breakpoint_exceptions_notify", "E-SITE-TRAPPATH");
+	by_name("__x86_indirect_thunk_rax", "E-SITE-TRAPPATH");
+	by_name("ftrace_caller", "E-SITE-FTRACE");
+	by_name("ftrace_regs_caller", "E-SITE-FTRACE");
+	ok(refused((void *)find("vfs_read"), NULL, 2, "E-SITE-FTRACE"), "inside the function tracer's bytes: E-SITE-FTRACE");
+	ok(refused((void *)find("native_sched_clock"), NULL, 1, "E-SITE-MIDINSN") ||
+	       refused((void *)find("native_sched_clock"), NULL, 1, "E-SITE-ENTRY") ||
+	       refused((void *)find("native_sched_clock"), NULL, 1, "E-SITE-FTRACE"),
+	   "inside an instruction of a function without tracer's bytes");
+	ok(refused(find, NULL, 1, "E-SITE-MIDINSN"), "inside an instruction of a module");
+	ok(refused((void *)0x1000, NULL, 0, "E-SITE-NOTEXT"), "a user's address: E-SITE-NOTEXT");
+	ok(refused((void *)dp_unregister_kprobe, NULL, 0, "E-SITE-OWN"), "our own code: E-SITE-OWN");
+}
+
+static void test_returns_refused(void)
+{
+	struct dp_kretprobe rp = {.kp.symbol_name = "__switch_to"};
+
+	ok(dp_register_kretprobe(&rp) == -EINVAL, "a return probe on __switch_to: -EINVAL");
+}
+
+void test_refused(void)
+{
+	test_named();
+	test_changed();
+	test_extable();
+	test_kprobes_of_kernel();
+	test_returns_refused();
+}
