@@ -425,7 +425,9 @@ static int map_region(struct arming *a, struct dp_error *err)
 	/* The control block first: from then on a successor can clean up. */
 	r = dp_mem_write(&a->mem, s->control, a->ctl, sizeof(*a->ctl), err);
 	if (!r)
-		r = dp_mem_write(&a->mem, s->region, blob, dp_blob_size, err);
+		r = dp_mem_write(&a->mem, s->region + sizeof(*head), blob + sizeof(*head), dp_blob_size - sizeof(*head), err);
+	if (!r)
+		r = dp_mem_write(&a->mem, s->region, head, sizeof(*head), err); /* by which it is known: when it is whole */
 	free(blob);
 	a->mapped = !r;
 	if (r)
@@ -561,13 +563,13 @@ static int fill_region(struct arming *a, struct dp_error *err)
 	r = map_region(a, err);
 	if (!r)
 		r = map_rings(a, err);
+	/* All tables, before there is anything that a successor or the first signal looks up in them. */
+	if (!r)
+		r = dp_mem_write(&a->mem, s->control, a->ctl, a->ctl->size, err);
 	if (!r)
 		r = map_areas(a, err);
 	if (!r)
 		r = dp_compile_write(s, a->ctl, a->entries, &a->mem, &a->tracer, err);
-	/* All tables, before the first signal can ask for them. */
-	if (!r)
-		r = dp_mem_write(&a->mem, s->control, a->ctl, a->ctl->size, err);
 	if (!r)
 		r = take_signal(a, SIGTRAP, a->ctl->old_trap, err);
 	if (!r && a->ctl->segv_taken)

@@ -40,6 +40,7 @@ struct dp_thread {
 	int signal;	  /* to be delivered when it goes on */
 	u64 blocked;	  /* signals that it blocked when it was attached */
 	u64 stopped_at;	  /* nanoseconds, 0 while running */
+	u64 heard;	  /* the last pump that took a stop of it */
 };
 
 struct dp_tracer {
@@ -55,7 +56,7 @@ struct dp_tracer {
 	const struct dp_redirect *redirects; /* traps at these go on elsewhere */
 	u32 nredirects;
 	u64 longest_stop_ns, stops, rescued;
-	u64 scanned; /* time of the last look for threads */
+	u64 pumps; /* calls of dp_tracer_pump so far */
 };
 
 #define SIGNAL_BIT(sig) (1ull << ((sig) - 1)) /* in masks as /proc and ptrace show them */

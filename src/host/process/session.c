@@ -106,8 +106,8 @@ static int settle_predecessor(struct dp_session *s, struct dp_error *err)
 		return r;
 	r = dp_mem_read(&mem, addr, &ctl, sizeof(ctl), err);
 	dp_mem_close(&mem);
-	if (r)
-		return r;
+	if (r) /* a predecessor's last call may just have taken it away */
+		return dp_find_control(s->pid) ? r : 0;
 	snprintf(path, sizeof(path), "/proc/%u/exe", ctl.owner_pid);
 	n = readlink(path, exe, sizeof(exe) - 1);
 	exe[n > 0 ? n : 0] = '\0';
