@@ -98,6 +98,7 @@ struct dp_remote {
 	u64 stub;	  /* borrowed bytes: one call at a time */
 	u8 stub_saved[32];
 	bool stub_in;
+	u64 noted;	  /* what a predecessor that was killed was mapping or unmapping last, 0 nothing */
 	u64 service;	  /* the blob's service loop, 0 before it is mapped */
 	u64 table;	  /* writable page for it */
 	bool seccomp;	  /* a filter must be suspended for each call */
@@ -105,7 +106,7 @@ struct dp_remote {
 };
 
 /*
- * At least 32 executable bytes that nobody uses: behind a code segment's end, on its last page. The first 19
+ * At least 32 executable bytes that nobody uses: behind a code segment's end, on its last page. The first 24
  * serve for calls; at DP_SLACK_SPIN a program that was started by us waits.
  */
 #define DP_SLACK_SPIN 24
@@ -122,7 +123,7 @@ int dp_remote_leave(struct dp_remote *r, struct dp_error *err);
 /* Wait until no thread is in the service loop on behalf of a predecessor that was killed. */
 int dp_remote_settle(struct dp_remote *r, u64 service_size, struct dp_error *err);
 
-/* One call through the borrowed bytes; its result is not known here (look at its effect). done() tells when it is through. */
+/* One call (mmap, munmap) through the borrowed bytes; its result is not known here (look at its effect). done() tells when it is through. */
 int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], bool (*done)(void *arg), void *arg2,
 		   struct dp_error *err);
 
