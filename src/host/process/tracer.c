@@ -81,25 +81,39 @@ static bool shares_memory(pid_t a, pid_t b)
 	return syscall(SYS_kcmp, a, b, 1 /* KCMP_VM */, 0, 0) == 0;
 }
 
+/* Calls fn for each child that this thread has made; whether any call was true. */
+static bool each_child(struct dp_tracer *t, pid_t tid, bool (*fn)(struct dp_tracer *t, pid_t child))
+{
+	char path[64];
+	bool any = false;
+	int child;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)t->pid, (int)tid);
+	f = fopen(path, "re");
+	while (f && fscanf(f, "%d", &child) == 1)
+		any |= fn(t, child);
+	if (f)
+		fclose(f);
+	return any;
+}
+
+static bool seize_sharer(struct dp_tracer *t, pid_t child)
+{
+	if (find(t, child) || !shares_memory(dp_memory_tid(t->pid), child) || ptrace(PTRACE_SEIZE, child, 0, OPTIONS) ||
+	    !add(t, child))
+		return false;
+	t->v[t->n - 1].sharer = true;
+	return true;
+}
+
 /* Children that were born by vfork before we came, and have not started their program yet. */
 static void seize_sharers(struct dp_tracer *t)
 {
 	u32 n = t->n;
 
-	for (u32 i = 0; i < n; i++) {
-		char path[64];
-		int child;
-		FILE *f;
-
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)t->pid, (int)t->v[i].tid);
-		f = fopen(path, "re");
-		while (f && fscanf(f, "%d", &child) == 1)
-			if (!find(t, child) && shares_memory(dp_memory_tid(t->pid), child) &&
-			    ptrace(PTRACE_SEIZE, child, 0, OPTIONS) == 0 && add(t, child))
-				t->v[t->n - 1].sharer = true;
-		if (f)
-			fclose(f);
-	}
+	for (u32 i = 0; i < n; i++)
+		each_child(t, t->v[i].tid, seize_sharer);
 }
 
 /*
@@ -589,6 +603,11 @@ static bool adopt(struct dp_tracer *t, pid_t pid, pid_t tid)
 	return tid > 0 && !find(t, tid) && tracer_of(pid, tid) == getpid() && add(t, tid);
 }
 
+static bool adopt_child(struct dp_tracer *t, pid_t child)
+{
+	return adopt(t, child, child);
+}
+
 /*
  * Threads and children that were attached by the kernel at their birth and have not reported yet: they would stay stopped
  * for as long as we live. Returns whether there were any.
@@ -603,16 +622,11 @@ static bool adopt_newborn(struct dp_tracer *t)
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)t->pid);
 	dir = opendir(path);
 	while (dir && (de = readdir(dir))) {
-		pid_t tid = (pid_t)atoi(de->d_name), child;
-		FILE *f;
+		pid_t tid = (pid_t)atoi(de->d_name);
 
 		any |= adopt(t, t->pid, tid);
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)t->pid, (int)tid);
-		f = tid > 0 ? fopen(path, "re") : NULL;
-		while (f && fscanf(f, "%d", &child) == 1)
-			any |= adopt(t, child, child);
-		if (f)
-			fclose(f);
+		if (tid > 0)
+			any |= each_child(t, tid, adopt_child);
 	}
 	if (dir)
 		closedir(dir);
