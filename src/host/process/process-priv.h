@@ -106,10 +106,11 @@ struct dp_remote {
 };
 
 /*
- * At least 32 executable bytes that nobody uses: behind a code segment's end, on its last page. The first 24
- * serve for calls; at DP_SLACK_SPIN a program that was started by us waits.
+ * Executable bytes that nobody uses: behind a code segment's end, on its last page. The first 24 serve for calls; at
+ * DP_SLACK_PARK a program that is being started waits.
  */
-#define DP_SLACK_SPIN 24
+#define DP_SLACK_SIZE 48
+#define DP_SLACK_PARK 24
 u64 dp_find_slack(const struct dp_maps *maps, const struct dp_mem *mem);
 
 /* Find the bytes to borrow in the executable mappings. */
@@ -150,6 +151,11 @@ struct dp_rseq_configuration {
 	u64 pointer;
 	u32 size, signature, flags, pad;
 };
+
+/* ---- waiting at the entry point: struct dp_parking of process.h (park.c) ---- */
+
+/* A process that we trace, stopped before its entry point: it waits there for dp_unpark(), and is traced no more. */
+int dp_park(struct dp_parking *p, pid_t pid, struct dp_error *err);
 
 /* ---- compiled programs (compile.c) ---- */
 

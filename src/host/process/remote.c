@@ -28,7 +28,7 @@ static const u8 stub_code[] = {0x0f, 0x05, 0x59, 0x58, 0x5a, 0x5e, 0x5f, 0x41, 0
 /* Behind it, the page that is being mapped or unmapped: should we die before it can be known by what is in it, a successor finds it. */
 #define NOTE_SIZE 5
 #define BORROWED (sizeof(stub_code) + NOTE_SIZE)
-_Static_assert(BORROWED <= DP_SLACK_SPIN, "the bytes behind are in use when a program is started");
+_Static_assert(BORROWED <= DP_SLACK_PARK, "the bytes behind are in use when a program is started");
 
 /* Bytes behind a code segment's end on its last page: mapped, executable, and nobody's. */
 static u64 slack_of(const struct dp_maps *maps, const struct dp_mem *mem, u64 head)
@@ -49,10 +49,10 @@ static u64 slack_of(const struct dp_maps *maps, const struct dp_mem *mem, u64 he
 			bias = head - ph.p_vaddr;
 		end = DP_ALIGN_UP(bias + ph.p_vaddr + ph.p_filesz, 16);
 		if (ph.p_type != PT_LOAD || !(ph.p_flags & PF_X) || (end & (PAGE - 1)) == 0 ||
-		    PAGE - (end & (PAGE - 1)) < 32)
+		    PAGE - (end & (PAGE - 1)) < DP_SLACK_SIZE)
 			continue;
 		map = dp_maps_at(maps, end);
-		if (map && map->x && !map->w && !map->shared && map->inode && map->hi - end >= 32)
+		if (map && map->x && !map->w && !map->shared && map->inode && map->hi - end >= DP_SLACK_SIZE)
 			return end;
 	}
 	return 0;
