@@ -11,6 +11,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "host/self/inside.h"
 #include "host/self/trap.h"
 
 #define SA_RESTORER_FLAG 0x04000000

@@ -14,8 +14,4 @@ struct self_action *self_action(int sig);
 
 long self_syscall(long nr, long a, long b, long c, long d);
 
-/* hit.c: a thread goes into and out of the part that the control side waits for. */
-bool self_enter(struct self_thread *t, u64 sp);
-void self_leave(struct self_thread *t);
-
 #endif
