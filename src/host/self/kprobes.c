@@ -10,6 +10,7 @@
 
 #include "host/self/host.h"
 #include "host/self/hooks.h"
+#include "host/self/trap.h"
 #include "symbols/symbols.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -63,6 +64,7 @@ static void after_fork_child(void)
 		me->tid = me->task.pid = gettid();
 		me->task.tgid = getpid();
 	}
+	self_pid = getpid();
 	pthread_mutex_unlock(&lock);
 }
 

@@ -63,6 +63,8 @@ void dp_self_resume(struct pt_regs *regs) __attribute__((noreturn));
 /* Carry out a branch; false when memory that it needs cannot be read. */
 bool self_emulate(const struct dp_kpoint *p, struct pt_regs *regs);
 bool self_read(u64 addr, void *buf, u32 n);
+/* Of the memory operand; false when its segment is not known. next: the next instruction's. */
+bool self_address_of(const struct dp_insn *in, u64 next, struct pt_regs *r, u64 *addr);
 
 /* returns-hit.c, landing.S */
 #define SELF_STUB_PAGES 64
