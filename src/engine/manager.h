@@ -16,10 +16,13 @@
 #define DP_HIT_TAGS 3ul
 
 #define DP_KPROBE_DISABLED 0x1
-#define DP_KPROBE_POST 0x2    /* has a post handler: control must come back after the instruction */
-#define DP_KPROBE_BREAK 0x4   /* a jprobe: at most one on a point, behind all others, and no jump */
-#define DP_KPROBE_ALWAYS 0x10 /* the host's own: called inside handlers too, whatever the knobs say */
+#define DP_KPROBE_POST 0x2  /* has a post handler: control must come back after the instruction */
+#define DP_KPROBE_BREAK 0x4 /* a jprobe: at most one on a point, behind all others, and no jump */
+#define DP_KPROBE_ALWAYS                                                                           \
+	0x10 /* the host's own: called inside handlers too, whatever the knobs say */
 #define DP_KPROBE_GENERAL 0x8 /* its handlers touch general registers only */
+#define DP_KPROBE_LEAN 0x20   /* it has no handler that looks at registers: the host's shorter way \
+			       */
 
 struct dp_kprobe { /* one registered probe; the owner knows what it stands for */
 	struct dp_kpoint *point;
@@ -32,6 +35,7 @@ struct dp_hitlist { /* the enabled probes of a point, as the hit path sees them;
 		       published */
 	struct dp_hitlist *old;
 	bool general; /* no handler touches vector registers */
+	bool lean;    /* all of them are DP_KPROBE_LEAN */
 	u32 n;
 	struct dp_kprobe *v[];
 };
@@ -53,6 +57,7 @@ struct dp_slot {
 struct dp_kpoint {
 	u64 addr;                /* must stay first: entry.S reads it */
 	u32 vectors;             /* second: 0 when no handler here touches vector registers */
+	u32 lean;                /* third: not 0 when nothing here looks at registers */
 	bool gone;               /* the module was unloaded */
 	bool dirty;              /* on the manager's list of points to look at */
 	u8 state;                /* enum dp_state_now */
@@ -91,7 +96,12 @@ struct dp_mgr_host {
 	int (*peek)(void *arg, u64 addr, void *bytes, u32 n);
 	/* Returns when every hit that had begun before has ended. */
 	void (*grace)(void *arg);
-	u64 entry; /* slots call this, the tagged point on the stack (entry.S) */
+	/*
+	 * Slots call this, the tagged point on the stack (entry.S); with entry_jumps they push
+	 * where to come back to and jump to it, and it comes back by a jump.
+	 */
+	u64 entry;
+	bool entry_jumps;
 	void *arg;
 };
 

@@ -10,24 +10,33 @@
 #define SLOT_MAX (DP_WINDOW_INSNS * DP_RELOC_MAX + 128)
 
 struct holes { /* displacements that must come to point at the constants behind the code */
-	size_t point[2], entry[2];
+	size_t point[2], entry[2], back[2]; /* back 0: none */
+	u64 back_addr[2];
 	u8 tag[2];
 	int n;
 };
 
-/*
- * Skip the red zone, hand over the point, call the entry; it comes back with all registers as they
- * were or as the handlers have set them. No flag is touched here.
- */
-static void emit_hit(struct dp_emit *e, struct holes *h, u8 tag)
+static size_t emit_indirect(struct dp_emit *e, const char opcode[2])
 {
-	dp_emit_bytes(e, "\x48\x8d\x64\x24\x80", 5); /* lea -128(%rsp),%rsp */
-	dp_emit_bytes(e, "\xff\x35", 2);             /* push point(%rip) */
-	h->point[h->n] = e->len;
+	dp_emit_bytes(e, opcode, 2);
 	dp_emit_u32(e, 0);
-	dp_emit_bytes(e, "\xff\x15", 2); /* call *entry(%rip) */
-	h->entry[h->n] = e->len;
-	dp_emit_u32(e, 0);
+	return e->len - 4;
+}
+
+/*
+ * Skip the red zone, hand over the point, go to the entry; it comes back with all registers as they
+ * were or as the handlers have set them. No flag is touched here. Where the entry jumps, the
+ * processor's stack of return addresses stays as the probed code has it.
+ */
+static void emit_hit(struct dp_emit *e, struct holes *h, u8 tag, bool jumps)
+{
+	dp_emit_bytes(e, "\x48\x8d\x64\x24\x80", 5);   /* lea -128(%rsp),%rsp */
+	h->point[h->n] = emit_indirect(e, "\xff\x35"); /* push point(%rip) */
+	if (jumps)
+		h->back[h->n] = emit_indirect(e, "\xff\x35"); /* push back(%rip) */
+	h->entry[h->n] =
+	    emit_indirect(e, jumps ? "\xff\x25" : "\xff\x15"); /* jmp or call *entry(%rip) */
+	h->back_addr[h->n] = dp_emit_here(e);
 	dp_emit_bytes(e, "\x48\x8d\xa4\x24", 4); /* lea 136(%rsp),%rsp */
 	dp_emit_u32(e, ZONE + 8);
 	h->tag[h->n++] = tag;
@@ -70,6 +79,7 @@ static int emit(struct dp_manager *m, struct dp_kpoint *p, enum dp_slot_kind kin
 		struct dp_slot *s, struct dp_emit *e, struct dp_error *err)
 {
 	u32 len = kind == DP_SLOT_JUMP ? p->win.len : p->insn.len;
+	bool jumps = m->host->entry_jumps;
 	struct holes h = {0};
 	bool falls = true;
 	int r;
@@ -77,15 +87,15 @@ static int emit(struct dp_manager *m, struct dp_kpoint *p, enum dp_slot_kind kin
 	if (kind == DP_SLOT_POST && dp_insn_branches(&p->insn)) {
 		s->ninsns = 0;
 		s->copy[0] = 0;
-		emit_hit(e, &h, DP_HIT_EMULATE);
+		emit_hit(e, &h, DP_HIT_EMULATE, jumps);
 		dp_emit_u8(e, 0xcc); /* the hit never returns to here */
 	} else {
-		emit_hit(e, &h, 0);
+		emit_hit(e, &h, 0, jumps);
 		r = emit_copies(e, p, s, len, &falls, err);
 		if (r)
 			return r;
 		if (kind == DP_SLOT_POST)
-			emit_hit(e, &h, DP_HIT_POST);
+			emit_hit(e, &h, DP_HIT_POST, jumps);
 		r = falls ? dp_emit_jmp(e, p->addr + len, err) : 0;
 		if (r)
 			return r;
@@ -93,6 +103,8 @@ static int emit(struct dp_manager *m, struct dp_kpoint *p, enum dp_slot_kind kin
 	for (int i = 0; i < h.n; i++) {
 		emit_constant(e, h.point[i], (u64)(uintptr_t)p | h.tag[i]);
 		emit_constant(e, h.entry[i], m->host->entry);
+		if (h.back[i])
+			emit_constant(e, h.back[i], h.back_addr[i]);
 	}
 	s->len = (u32)e->len;
 	return e->overflow ? dp_fail(err, E_RELOC_RANGE, "the slot is too long") : 0;

@@ -80,7 +80,7 @@ static HIT u64 segment_base(const struct dp_insn *in)
 	return base;
 }
 
-static HIT bool address_of(const struct dp_insn *in, u64 next, struct pt_regs *r, u64 *addr)
+HIT bool self_address_of(const struct dp_insn *in, u64 next, struct pt_regs *r, u64 *addr)
 {
 	u64 a = (u64)in->disp;
 	u8 rm = in->modrm & 7;
@@ -160,7 +160,7 @@ static HIT bool indirect(const struct dp_insn *in, u64 next, struct pt_regs *r, 
 		*target = *reg(r, dp_modrm_rm(in));
 		return true;
 	}
-	return address_of(in, next, r, &addr) && self_read(addr, target, 8);
+	return self_address_of(in, next, r, &addr) && self_read(addr, target, 8);
 }
 
 static HIT void push(struct pt_regs *r, u64 value)
