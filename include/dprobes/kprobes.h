@@ -124,8 +124,10 @@ typedef int (*kprobe_fault_handler_t)(struct kprobe *p, struct pt_regs *regs, in
 #define KPROBE_FLAG_OPTIMIZED 4 /* read only: a jump stands for the breakpoint */
 #define KPROBE_FLAG_PENDING 16  /* read only: its module is not loaded yet */
 /*
- * The handlers touch general registers only: compiled with -mgeneral-regs-only, and calling nothing
- * that is not. Saves the time for saving vector registers.
+ * A promise: the handlers touch general registers only (compiled with -mgeneral-regs-only, and
+ * calling nothing that is not). Saves the time for saving vector registers. Needed only where the
+ * library cannot find it out by itself: for handlers that call through pointers or into other
+ * libraries.
  */
 #define KPROBE_FLAG_GENERAL_REGS 256
 

@@ -26,6 +26,10 @@ struct drv_module {
 	struct dp_counts *done;             /* for each probe: counts in processes that are gone */
 	struct dp_error last;               /* why a process was left out */
 	u32 left_out;
+	bool watched; /* its file, so that programs are caught at their start */
+	int watched_fd;
+	u64 watched_for;
+	char watched_as[32];
 };
 
 struct drv_slot { /* a module's words in a target */
@@ -64,6 +68,8 @@ struct driver {
 	u64 scanned_ns;
 	s64 realtime_offset;
 	u64 lost;
+	bool no_watch;	 /* this system or user cannot hold programs at their start */
+	int watch_wake;	 /* readable when some wait; -1: nothing is watched */
 };
 
 /* modules.c */
@@ -87,6 +93,18 @@ void drv_scan(struct driver *d, bool force);
 void drv_forget(struct driver *d, struct drv_module *m);
 void drv_target_end(struct driver *d, struct drv_target *t);
 u32 drv_count_targets(const struct driver *d, const struct drv_module *m);
+
+/* Look at one process, which has just been started. */
+void drv_look_at(struct driver *d, pid_t pid);
+
+/* watch.c */
+/* From now on programs are caught at their start when they are, or load, the file at path; once for each module. */
+void drv_watch_file(struct driver *d, struct drv_module *m, const char *path);
+void drv_unwatch(struct drv_module *m);
+/* The loop works on this process (0: on none), which is not to be held meanwhile. Returns which it was before. */
+pid_t drv_busy_with(pid_t pid);
+/* Deal with those that were caught. */
+void drv_catch(struct driver *d);
 
 /* records.c */
 int drv_log_open(struct driver *d, const char *dir, struct dp_error *err);

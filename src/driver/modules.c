@@ -17,6 +17,7 @@ struct drv_module *drv_module_find(struct driver *d, const char *name)
 
 static void free_module(struct drv_module *m)
 {
+	drv_unwatch(m);
 	dp_rpn_free(&m->unit);
 	free(m->done);
 	free(m);
@@ -159,6 +160,8 @@ static int insert_unit(struct driver *d, const struct dp_driver_request *rq, str
 	if (!m)
 		return dp_fail(err, E_RPN_MEMORY, "module");
 	link_last(d, m);
+	if (m->unit.name[0] == '/')
+		drv_watch_file(d, m, m->unit.name);
 	r = apply(d, m, out, err);
 	if (r)
 		drop(d, m);

@@ -157,10 +157,12 @@ static void loop(struct driver *d, int listener)
 	u64 idle_since = drv_now_ns();
 
 	while (!stop) {
-		struct pollfd p = {listener, POLLIN, 0};
+		struct pollfd p[2] = {{listener, POLLIN, 0}, {d->watch_wake, POLLIN, 0}};
 		int fd;
 
-		if (poll(&p, 1, d->targets ? 20 : 200) > 0) {
+		poll(p, 2, d->targets ? 20 : 200);
+		drv_catch(d);
+		if (p[0].revents & POLLIN) {
 			fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 			if (fd >= 0) {
 				serve(d, fd);
@@ -180,7 +182,7 @@ static void loop(struct driver *d, int listener)
 
 int dp_driver_main(int listener, const char *dir)
 {
-	static struct driver d;
+	static struct driver d = {.watch_wake = -1};
 	struct sigaction sa = {.sa_handler = on_signal};
 	char path[4096];
 

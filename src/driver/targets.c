@@ -53,22 +53,26 @@ static bool named(const struct drv_module *m, const char *path)
 	return !strcmp(base, name) || (!strncmp(base, name, n) && !strncmp(base + n, ".so", 3));
 }
 
-static bool maps_module(const struct dp_maps *maps, const struct drv_module *m)
+static const struct dp_map *find_module(const struct dp_maps *maps, const struct drv_module *m)
 {
 	for (size_t i = 0; i < maps->n; i++) {
 		const struct dp_map *map = &maps->v[i];
+		bool same_file = m->file_inode && map->inode == m->file_inode && map->dev_major == m->file_dev_major &&
+				 map->dev_minor == m->file_dev_minor;
 
-		if (!map->x || !map->inode)
-			continue;
-		if (m->file_inode
-			? map->inode == m->file_inode && map->dev_major == m->file_dev_major &&
-			      map->dev_minor == m->file_dev_minor
-			: named(m, map->path))
-			return true;
-		if (named(m, map->path))
-			return true;
+		if (map->x && map->inode && (same_file || named(m, map->path)))
+			return map;
 	}
-	return false;
+	return NULL;
+}
+
+/* A module that was inserted by its name alone: now it is known which file that is. */
+static void watch(struct driver *d, struct drv_module *m, pid_t pid, const struct dp_map *map)
+{
+	char path[4400];
+
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, map->path);
+	drv_watch_file(d, m, path);
 }
 
 static struct drv_target *find_target(struct driver *d, pid_t pid)
@@ -115,8 +119,10 @@ static void end_session(struct driver *d, struct drv_target *t)
 void drv_target_end(struct driver *d, struct drv_target *t)
 {
 	struct drv_target **p = &d->targets;
+	pid_t before = drv_busy_with(t->pid);
 
 	end_session(d, t);
+	drv_busy_with(before);
 	while (*p && *p != t)
 		p = &(*p)->next;
 	if (*p)
@@ -319,6 +325,7 @@ static void rearm(struct driver *d, struct drv_target *t, const struct wanted *w
 {
 	struct drv_slot *slots = t->slots;
 	u32 nslots = t->nslots, nold = DRV_GLOBALS;
+	pid_t before = drv_busy_with(t->pid);
 	struct dp_error err = {0};
 	u64 *old = NULL;
 
@@ -340,6 +347,7 @@ static void rearm(struct driver *d, struct drv_target *t, const struct wanted *w
 		}
 	free(old);
 	free(slots);
+	drv_busy_with(before);
 }
 
 /* ---- looking around ---- */
@@ -395,9 +403,14 @@ static void look_at(struct driver *d, pid_t pid, bool force)
 	if (dp_maps_read(&maps, pid, NULL))
 		return;
 	inherited = note_rings(d, &maps, pid);
-	for (struct drv_module *m = d->modules; m && w.n < WANTED_MAX; m = m->next)
-		if ((!m->pid || m->pid == pid) && maps_module(&maps, m))
-			w.v[w.n++] = m;
+	for (struct drv_module *m = d->modules; m && w.n < WANTED_MAX; m = m->next) {
+		const struct dp_map *map = !m->pid || m->pid == pid ? find_module(&maps, m) : NULL;
+
+		if (!map)
+			continue;
+		watch(d, m, pid, map);
+		w.v[w.n++] = m;
+	}
 	dp_maps_free(&maps);
 	t = find_target(d, pid);
 	if (!w.n && !t)
@@ -421,6 +434,11 @@ static void look_at(struct driver *d, pid_t pid, bool force)
 	}
 	if (!as_wanted(t, &w) || (force && !t->session && w.n))
 		rearm(d, t, &w);
+}
+
+void drv_look_at(struct driver *d, pid_t pid)
+{
+	look_at(d, pid, true);
 }
 
 void drv_scan(struct driver *d, bool force)

@@ -148,19 +148,21 @@ static int relist(struct dp_manager *m, struct dp_kpoint *p)
 		list = dp_alloc(sizeof(*list) + n * sizeof(list->v[0]));
 		if (!list)
 			return -ENOMEM;
-		list->general = true;
+		list->general = list->lean = true;
 		for (struct dp_mgr_probe *k = p->probes; k; k = k->next)
 			if (is_enabled(m, k)) {
 				list->v[list->n++] = k;
 				list->general &= !!(k->flags & DP_KPROBE_GENERAL);
+				list->lean &= !!(k->flags & DP_KPROBE_LEAN);
 				list->post |= !!(k->flags & DP_KPROBE_POST);
 			}
 	}
 	/*
-	 * vectors is a hint to the entry; the hit path compares it with the list that it finds, so
-	 * their order does not matter.
+	 * vectors and lean are hints to the entry; the hit path compares them with the list that it
+	 * finds, so their order does not matter.
 	 */
 	__atomic_store_n(&p->vectors, !list || !list->general, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->lean, list && list->lean, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->list, list,
 			 __ATOMIC_RELEASE); /* pairs with the acquire in the hit path */
 	if (old) {

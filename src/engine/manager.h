@@ -16,10 +16,13 @@
 #define DP_HIT_TAGS 3ul
 
 #define DP_KPROBE_DISABLED 0x1
-#define DP_KPROBE_POST 0x2    /* has a post handler: control must come back after the instruction */
-#define DP_KPROBE_BREAK 0x4   /* a jprobe: at most one on a point, behind all others, and no jump */
-#define DP_KPROBE_ALWAYS 0x10 /* the host's own: called inside handlers too, whatever the knobs say */
+#define DP_KPROBE_POST 0x2  /* has a post handler: control must come back after the instruction */
+#define DP_KPROBE_BREAK 0x4 /* a jprobe: at most one on a point, behind all others, and no jump */
+#define DP_KPROBE_ALWAYS                                                                           \
+	0x10 /* the host's own: called inside handlers too, whatever the knobs say */
 #define DP_KPROBE_GENERAL 0x8 /* its handlers touch general registers only */
+#define DP_KPROBE_LEAN 0x20   /* it has no handler that looks at registers: the host's shorter way \
+			       */
 
 struct dp_mgr_probe { /* one registered probe; the owner knows what it stands for */
 	struct dp_kpoint *point;
@@ -33,6 +36,7 @@ struct dp_hitlist { /* the enabled probes of a point, as the hit path sees them;
 	struct dp_hitlist *old;
 	bool general; /* no handler touches vector registers */
 	bool post;    /* somebody wants control after the instruction */
+	bool lean;    /* all of them are DP_KPROBE_LEAN */
 	u32 n;
 	struct dp_mgr_probe *v[];
 };
@@ -54,6 +58,7 @@ struct dp_slot {
 struct dp_kpoint {
 	u64 addr;                /* must stay first: entry.S reads it */
 	u32 vectors;             /* second: 0 when no handler here touches vector registers */
+	u32 lean;                /* third: not 0 when nothing here looks at registers */
 	bool gone;               /* the module was unloaded */
 	bool dirty;              /* on the manager's list of points to look at */
 	bool held;               /* it may become a jump, but not now */
@@ -101,9 +106,14 @@ struct dp_mgr_host {
 	void (*settle)(void *arg);
 	/* NULL, or: an apply has looked at the point; its state may be another now. */
 	void (*looked_at)(void *arg, struct dp_kpoint *p);
-	u64 entry; /* slots call this, the tagged point on the stack (entry.S) */
+	/*
+	 * Slots call this, the tagged point on the stack (entry.S); with entry_jumps they push
+	 * where to come back to and jump to it, and it comes back by a jump.
+	 */
+	u64 entry;
+	bool entry_jumps;
 	u32 zone;  /* bytes below the stack pointer that slots must leave alone */
-	bool near; /* the entry is in reach of a direct call from every slot */
+	bool near; /* the entry is in reach of a direct call from every slot; not with entry_jumps */
 	void *arg;
 };
 

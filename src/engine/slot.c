@@ -9,7 +9,8 @@
 #define SLOT_MAX (DP_WINDOW_INSNS * DP_RELOC_MAX + 128)
 
 struct holes { /* displacements that must come to point at the constants behind the code */
-	size_t point[2], entry[2];
+	size_t point[2], entry[2], back[2]; /* entry, back 0: none */
+	u64 back_addr[2];
 	u8 tag[2];
 	int n;
 };
@@ -23,32 +24,38 @@ static void emit_lea_rsp(struct dp_emit *e, s32 disp)
 		dp_emit_u32(e, (u32)disp);
 }
 
+static size_t emit_indirect(struct dp_emit *e, const char opcode[2])
+{
+	dp_emit_bytes(e, opcode, 2);
+	dp_emit_u32(e, 0);
+	return e->len - 4;
+}
+
 /* Where the entry is near, by a direct call: kernels would rather not have it predicted. */
 static void emit_call_entry(struct dp_emit *e, struct holes *h, const struct dp_mgr_host *host)
 {
-	h->entry[h->n] = 0;
 	if (host->near) {
 		dp_emit_u8(e, 0xe8);
 		dp_emit_u32(e, (u32)(host->entry - (dp_emit_here(e) + 4)));
 		return;
 	}
-	dp_emit_bytes(e, "\xff\x15", 2); /* call *entry(%rip) */
-	h->entry[h->n] = e->len;
-	dp_emit_u32(e, 0);
+	h->entry[h->n] = emit_indirect(e, host->entry_jumps ? "\xff\x25" : "\xff\x15"); /* jmp or call *entry(%rip) */
 }
 
 /*
- * Skip the red zone, hand over the point, call the entry; it comes back with all registers as they
- * were or as the handlers have set them. No flag is touched here.
+ * Skip the red zone, hand over the point, go to the entry; it comes back with all registers as they
+ * were or as the handlers have set them. No flag is touched here. Where the entry jumps, the
+ * processor's stack of return addresses stays as the probed code has it.
  */
 static void emit_hit(struct dp_emit *e, struct holes *h, u8 tag, const struct dp_mgr_host *host)
 {
 	if (host->zone)
 		emit_lea_rsp(e, -(s32)host->zone);
-	dp_emit_bytes(e, "\xff\x35", 2); /* push point(%rip) */
-	h->point[h->n] = e->len;
-	dp_emit_u32(e, 0);
+	h->point[h->n] = emit_indirect(e, "\xff\x35"); /* push point(%rip) */
+	if (host->entry_jumps)
+		h->back[h->n] = emit_indirect(e, "\xff\x35"); /* push back(%rip) */
 	emit_call_entry(e, h, host);
+	h->back_addr[h->n] = dp_emit_here(e);
 	emit_lea_rsp(e, (s32)host->zone + 8);
 	h->tag[h->n++] = tag;
 }
@@ -114,6 +121,8 @@ static int emit(struct dp_manager *m, struct dp_kpoint *p, enum dp_slot_kind kin
 		emit_constant(e, h.point[i], (u64)(uintptr_t)p | h.tag[i]);
 		if (h.entry[i])
 			emit_constant(e, h.entry[i], m->host->entry);
+		if (h.back[i])
+			emit_constant(e, h.back[i], h.back_addr[i]);
 	}
 	s->len = (u32)e->len;
 	return e->overflow ? dp_fail(err, E_RELOC_RANGE, "the slot is too long") : 0;

@@ -12,6 +12,7 @@
 
 #define DP_ABI 2
 #define DP_CONTROL_MAGIC 0x31424f5250594e44ull /* "DNYPROB1" */
+#define DP_REDIRECTED 0x4452494445525044ull /* value of a trap signal whose thread a tracer has redirected already */
 
 /*
  * Registers at the hit, in the order of the kernel's struct pt_regs. All general ones can be

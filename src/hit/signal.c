@@ -13,12 +13,15 @@
 #define SA_SIGINFO_BIT 4
 #define SA_RESETHAND_BIT 0x80000000u
 #define SI_KERNEL_CODE 128
+#define SI_QUEUE_CODE (-1)
 
 /* Word offsets in struct ucontext of x86-64: the general registers begin behind flags, link and stack. */
 #define UC_RIP (5 + 16)
 
 struct siginfo_rt {
 	s32 signo, err, code;
+	s32 pad, pid, uid;
+	u64 value;
 };
 
 static u64 find(const struct dp_control *ctl, u64 pc)
@@ -63,12 +66,13 @@ void dp_on_signal(int sig, void *info, void *ucontext, const struct dp_control *
 {
 	u64 *uc = ucontext;
 	struct siginfo_rt *si = info;
+	bool marked = si->code == SI_QUEUE_CODE && si->value == DP_REDIRECTED;
 	u64 to = 0;
 
-	if (si->code == SI_KERNEL_CODE) /* raised by an instruction */
+	if (si->code == SI_KERNEL_CODE || marked) /* raised by an instruction */
 		to = find(ctl, uc[UC_RIP] - (sig == SIGTRAP_NR));
 	if (to)
 		uc[UC_RIP] = to;
-	else
+	else if (!marked)
 		chain(sig, si, uc, sig == SIGTRAP_NR ? ctl->old_trap : ctl->old_segv);
 }

@@ -328,12 +328,52 @@ static bool is_knights_corner(const ZydisDecodedInstruction *z)
 	       z->meta.isa_ext == ZYDIS_ISA_EXT_KNCV;
 }
 
+static bool is_general_register(ZydisRegister r)
+{
+	switch (ZydisRegisterGetClass(r)) {
+	case ZYDIS_REGCLASS_X87:
+	case ZYDIS_REGCLASS_MMX:
+	case ZYDIS_REGCLASS_XMM:
+	case ZYDIS_REGCLASS_YMM:
+	case ZYDIS_REGCLASS_ZMM:
+	case ZYDIS_REGCLASS_TMM:
+	case ZYDIS_REGCLASS_MASK:
+		return false;
+	default:
+		return r != ZYDIS_REGISTER_MXCSR && r != ZYDIS_REGISTER_X87CONTROL &&
+		       r != ZYDIS_REGISTER_X87STATUS && r != ZYDIS_REGISTER_X87TAG;
+	}
+}
+
+/* What the decoder says to leave vector registers alone has no such operand, not even a hidden one. */
+static const char *compare_general(const struct dp_insn *in, const ZydisDecodedInstruction *z,
+				   const ZydisDecoderContext *c)
+{
+	ZydisDecodedOperand v[ZYDIS_MAX_OPERAND_COUNT];
+
+	if (!dp_insn_is_general(in))
+		return NULL;
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeOperands(decoder(), c, z, v, z->operand_count)))
+		return "general: the judge knows no operands";
+	for (unsigned int i = 0; i < z->operand_count; i++) {
+		if (v[i].type == ZYDIS_OPERAND_TYPE_REGISTER && !is_general_register(v[i].reg.value))
+			return "not general: a register";
+		if (v[i].type == ZYDIS_OPERAND_TYPE_MEMORY && !is_general_register(v[i].mem.index))
+			return "not general: an index";
+	}
+	return z->fpu_flags && (z->fpu_flags->modified | z->fpu_flags->set_0 | z->fpu_flags->set_1)
+		   ? "not general: x87 flags"
+		   : NULL;
+}
+
 const char *judge_decode(const u8 *code, size_t avail, unsigned int *len)
 {
 	ZydisDecodedInstruction z;
+	ZydisDecoderContext c;
 	struct dp_insn in;
+	const char *wrong;
 	int rc = dp_insn_decode(&in, code, avail);
-	ZyanStatus status = ZydisDecoderDecodeInstruction(decoder(), NULL, code, avail, &z);
+	ZyanStatus status = ZydisDecoderDecodeInstruction(decoder(), &c, code, avail, &z);
 
 	*len = rc > 0 ? (unsigned int)rc : 0;
 	if (!ZYAN_SUCCESS(status)) {
@@ -345,8 +385,10 @@ const char *judge_decode(const u8 *code, size_t avail, unsigned int *len)
 		}
 		return "accepted, the judge rejects";
 	}
-	if (rc > 0)
-		return compare(&in, &z);
+	if (rc > 0) {
+		wrong = compare(&in, &z);
+		return wrong ? wrong : compare_general(&in, &z, &c);
+	}
 	if (is_knights_corner(&z)) {
 		judge_category_counts[JUDGE_KNC]++;
 		return NULL;

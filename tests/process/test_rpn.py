@@ -410,6 +410,43 @@ def driver():
     assert not our_mappings(o.pid) and o("add 2 3") == "5" and o.end() == 0
 
 
+BRIEF, LIBRIEF = target("brief"), target("libbrief.so")
+
+
+def watched():
+    """Insert probes for programs that are over in a moment, or skip where starts cannot be held."""
+    if os.geteuid() != 0:
+        raise Skip("programs can be held at their start by root only")
+    for name, offset in ((BRIEF, "brief_work"), (LIBRIEF, "plugin_work")):
+        dprobes("insert", program(offset + ".rpn", body("inc lv, 0; abort", name=name, offset=offset)), check=0)
+
+
+@alone
+def brief():
+    """programs that are over in a moment: every hit is counted, in them and in their library"""
+    watched()
+    for _ in range(5):
+        together = [start([BRIEF]) for _ in range(4)]
+        assert [p.wait(20) for p in together] == [0] * 4
+    counted = functools.partial(dprobes, "query", check=0)
+    wait_for(lambda: [int(n) for n in re.findall(r"hits (\d+):", counted().stdout)] == [60, 40], what="60 and 40 hits")
+    for path in (BRIEF, LIBRIEF):
+        with open(path, "rb") as f:  # who only reads is not in the way of anybody
+            assert len(f.read()) > 1000
+
+
+@alone
+def brief_killed():
+    """the driver is killed while programs are being caught: all of them go on"""
+    for i in range(4):
+        watched()
+        running = [start([BRIEF]) for _ in range(12)]
+        time.sleep(0.02 * i)
+        os.kill(drivers()[0], 9)
+        assert [p.wait(60) for p in running] == [0] * 12
+        clean()
+
+
 try:
     run()
 finally:

@@ -9,7 +9,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from tap import *  # noqa: E402,F403
 
 ROUNDS = int(os.environ.get("DP_ROUNDS", "1000"))
-KILLS = int(os.environ.get("DP_KILLS", "40"))  # doc/process-host.md, Limits: about one in a thousand does harm
+KILLS = int(os.environ.get("DP_KILLS", "200"))
 EVENTS = ["p:mix mix a=%di b=%si", "r:mixr mix v=$retval", "p:cmp compare", "p:h hash_text s=+0(%di):string if $arg2 > 20",
           "p:al on_alarm", "p:m libc:malloc n=%di if $arg1 > 1500", "p:c compute s=%di", "r:cr compute"]
 
@@ -71,6 +71,29 @@ def killed():
     assert not code_differs(p.pid), code_differs(p.pid)
     assert not our_mappings(p.pid)
     print("# figure: dprobes killed %d times at random points, %d times with probes in place" % (KILLS, left))
+    done(p)
+
+
+def our_leftovers(pid):
+    """Mappings and descriptors that a killed dprobes may have left unfinished."""
+    with open("/proc/%d/maps" % pid) as f:
+        code = [line for line in f if " r-xp 00000000 00:00 0" in line and "[" not in line]
+    fds = ["/proc/%d/fd/%s" % (pid, fd) for fd in os.listdir("/proc/%d/fd" % pid)]
+    return code + [fd for fd in fds if "dprobes" in os.readlink(fd)]
+
+
+@test
+def killed_in_the_act():
+    """kill -9 while bytes change and mappings come and go, again and again"""
+    p = churn()
+    r = subprocess.run([os.path.join(BUILD, "tests", "process", "kills"), str(p.pid), str(KILLS), "5"] + EVENTS,
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)
+    alive(p)
+    assert r.returncode == 0, r.stdout[-3000:]
+    assert not code_differs(p.pid), code_differs(p.pid)
+    assert not our_mappings(p.pid)
+    assert not our_leftovers(p.pid), our_leftovers(p.pid)
+    print("# figure: killed %d times while arming or removing" % KILLS)
     done(p)
 
 

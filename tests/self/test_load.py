@@ -57,7 +57,8 @@ def live(how, threads):
         assert "exe:count+0x0" in listed and " library" in listed, listed
         dprobes("unload", MODULE, "-p", p.pid, check=0)
         failing("E-LOAD-ABSENT", "unload", "-p", p.pid, MODULE)
-        assert dprobes("list", "-p", p.pid, check=0).stdout == ""
+        left = dprobes("list", "-p", p.pid, check=0).stdout
+        assert left == "", left
         with open("/proc/%d/maps" % p.pid) as f:
             assert "module-live" not in f.read()
         first = state(p)[0]

@@ -127,4 +127,10 @@ bool dp_insn_target(const struct dp_insn *in, u64 addr, u64 *target);
 /* True for nop in all its encodings and lengths, endbr64 excluded: bytes that compilers pad with. */
 bool dp_insn_is_nop(const struct dp_insn *in, const u8 *code);
 
+/*
+ * True when it leaves vector, mask, MMX and x87 registers and their control words alone (what code
+ * compiled with -mgeneral-regs-only consists of). Where in doubt false: VEX-encoded ones all are.
+ */
+bool dp_insn_is_general(const struct dp_insn *in);
+
 #endif

@@ -384,6 +384,39 @@ static bool region_there(void *arg)
 	return !dp_mem_read(&a->mem, a->s->region, &word, 8, NULL);
 }
 
+static bool noted_gone(void *arg)
+{
+	struct arming *a = arg;
+	u64 word;
+
+	return dp_mem_read(&a->mem, a->remote.noted, &word, 8, NULL) != 0;
+}
+
+/*
+ * A main mapping that a predecessor did not come to mark before it was killed: nothing was written that would
+ * make it known, so no session finds it.
+ */
+static int unmap_unmarked(struct arming *a, struct dp_error *err)
+{
+	struct dp_maps maps;
+	const struct dp_map *m;
+	u64 magic, args[6] = {a->remote.noted};
+	int r;
+
+	if (!a->remote.noted || dp_mem_read(&a->mem, a->remote.noted, &magic, 8, NULL) || magic)
+		return 0;
+	r = dp_maps_read(&maps, a->s->pid, err);
+	if (r)
+		return r;
+	m = dp_maps_at(&maps, a->remote.noted);
+	if (m && m->lo == a->remote.noted && m->x && !m->w && !m->shared && !m->inode) {
+		args[1] = m->hi - m->lo;
+		r = dp_remote_stub(&a->remote, SYS_munmap, args, noted_gone, a, err);
+	}
+	dp_maps_free(&maps);
+	return r;
+}
+
 static int checked_calls(struct arming *a, struct dp_call *v, u32 n, const char *what, struct dp_error *err)
 {
 	int r = dp_remote_calls(&a->remote, v, n, err);
@@ -425,7 +458,9 @@ static int map_region(struct arming *a, struct dp_error *err)
 	/* The control block first: from then on a successor can clean up. */
 	r = dp_mem_write(&a->mem, s->control, a->ctl, sizeof(*a->ctl), err);
 	if (!r)
-		r = dp_mem_write(&a->mem, s->region, blob, dp_blob_size, err);
+		r = dp_mem_write(&a->mem, s->region + sizeof(*head), blob + sizeof(*head), dp_blob_size - sizeof(*head), err);
+	if (!r)
+		r = dp_mem_write(&a->mem, s->region, head, sizeof(*head), err); /* by which it is known: when it is whole */
 	free(blob);
 	a->mapped = !r;
 	if (r)
@@ -561,13 +596,13 @@ static int fill_region(struct arming *a, struct dp_error *err)
 	r = map_region(a, err);
 	if (!r)
 		r = map_rings(a, err);
+	/* All tables, before there is anything that a successor or the first signal looks up in them. */
+	if (!r)
+		r = dp_mem_write(&a->mem, s->control, a->ctl, a->ctl->size, err);
 	if (!r)
 		r = map_areas(a, err);
 	if (!r)
 		r = dp_compile_write(s, a->ctl, a->entries, &a->mem, &a->tracer, err);
-	/* All tables, before the first signal can ask for them. */
-	if (!r)
-		r = dp_mem_write(&a->mem, s->control, a->ctl, a->ctl->size, err);
 	if (!r)
 		r = take_signal(a, SIGTRAP, a->ctl->old_trap, err);
 	if (!r && a->ctl->segv_taken)
@@ -688,6 +723,8 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 	attached = dp_now_ns();
 	if (!r)
 		r = dp_remote_init(&a.remote, &a.tracer, &a.mem, &a.now, err);
+	if (!r)
+		r = unmap_unmarked(&a, err);
 	if (!r)
 		r = fill_region(&a, err);
 	if (!r)

@@ -40,6 +40,7 @@ struct dp_thread {
 	int signal;	  /* to be delivered when it goes on */
 	u64 blocked;	  /* signals that it blocked when it was attached */
 	u64 stopped_at;	  /* nanoseconds, 0 while running */
+	u64 heard;	  /* the last pump that took a stop of it */
 };
 
 struct dp_tracer {
@@ -55,7 +56,7 @@ struct dp_tracer {
 	const struct dp_redirect *redirects; /* traps at these go on elsewhere */
 	u32 nredirects;
 	u64 longest_stop_ns, stops, rescued;
-	u64 scanned; /* time of the last look for threads */
+	u64 pumps; /* calls of dp_tracer_pump so far */
 };
 
 #define SIGNAL_BIT(sig) (1ull << ((sig) - 1)) /* in masks as /proc and ptrace show them */
@@ -97,6 +98,7 @@ struct dp_remote {
 	u64 stub;	  /* borrowed bytes: one call at a time */
 	u8 stub_saved[32];
 	bool stub_in;
+	u64 noted;	  /* what a predecessor that was killed was mapping or unmapping last, 0 nothing */
 	u64 service;	  /* the blob's service loop, 0 before it is mapped */
 	u64 table;	  /* writable page for it */
 	bool seccomp;	  /* a filter must be suspended for each call */
@@ -104,10 +106,11 @@ struct dp_remote {
 };
 
 /*
- * At least 32 executable bytes that nobody uses: behind a code segment's end, on its last page. The first 19
- * serve for calls; at DP_SLACK_SPIN a program that was started by us waits.
+ * Executable bytes that nobody uses: behind a code segment's end, on its last page. The first 24 serve for calls; at
+ * DP_SLACK_PARK a program that is being started waits.
  */
-#define DP_SLACK_SPIN 24
+#define DP_SLACK_SIZE 48
+#define DP_SLACK_PARK 24
 u64 dp_find_slack(const struct dp_maps *maps, const struct dp_mem *mem);
 
 /* Find the bytes to borrow in the executable mappings. */
@@ -121,7 +124,7 @@ int dp_remote_leave(struct dp_remote *r, struct dp_error *err);
 /* Wait until no thread is in the service loop on behalf of a predecessor that was killed. */
 int dp_remote_settle(struct dp_remote *r, u64 service_size, struct dp_error *err);
 
-/* One call through the borrowed bytes; its result is not known here (look at its effect). done() tells when it is through. */
+/* One call (mmap, munmap) through the borrowed bytes; its result is not known here (look at its effect). done() tells when it is through. */
 int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], bool (*done)(void *arg), void *arg2,
 		   struct dp_error *err);
 
@@ -148,6 +151,11 @@ struct dp_rseq_configuration {
 	u64 pointer;
 	u32 size, signature, flags, pad;
 };
+
+/* ---- waiting at the entry point: struct dp_parking of process.h (park.c) ---- */
+
+/* A process that we trace, stopped before its entry point: it waits there for dp_unpark(), and is traced no more. */
+int dp_park(struct dp_parking *p, pid_t pid, struct dp_error *err);
 
 /* ---- compiled programs (compile.c) ---- */
 

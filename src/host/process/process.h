@@ -63,6 +63,28 @@ int dp_session_new(struct dp_session **s, pid_t pid, const struct dp_session_opt
 int dp_session_spawn(struct dp_session **s, char *const argv[], const struct dp_session_options *opt,
 		     struct dp_error *err);
 
+/* ---- programs that others start (park.c) ---- */
+
+#define DP_PARK_SIZE 23
+#define DP_CATCH_MS 500 /* how long an execve may take */
+
+struct dp_parking { /* a process that waits at its entry point */
+	pid_t pid;
+	u64 entry;
+	u64 at; /* where it waits */
+	u64 cx; /* register that this costs */
+	u8 saved[DP_PARK_SIZE];
+};
+
+/*
+ * Catch a program at its start: thread tid of process pid is held in an open, by execve (in_exec) or by its dynamic linker, until
+ * go(arg), which is called once in any case. The process then waits at its entry point for dp_unpark(), which must be called by the
+ * same thread as arming; if that does not come it goes on by itself after some seconds. E_TARGET_GONE when this is no start.
+ */
+int dp_catch(struct dp_parking *p, pid_t tid, pid_t pid, bool in_exec, void (*go)(void *arg), void *arg,
+	     struct dp_error *err);
+int dp_unpark(struct dp_parking *p, struct dp_error *err);
+
 /* Parse, resolve and compile one event line; a pattern adds a probe for every match that can be probed
  * (and a note about the others). On error nothing is added. */
 int dp_session_add(struct dp_session *s, const char *text, struct dp_error *err);

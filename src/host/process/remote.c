@@ -25,6 +25,11 @@
 static const u8 stub_code[] = {0x0f, 0x05, 0x59, 0x58, 0x5a, 0x5e, 0x5f, 0x41, 0x58, 0x41, 0x59,
 			       0x41, 0x5a, 0x41, 0x5b, 0x9d, 0xc2, 0x80, 0x00};
 
+/* Behind it, the page that is being mapped or unmapped: should we die before it can be known by what is in it, a successor finds it. */
+#define NOTE_SIZE 5
+#define BORROWED (sizeof(stub_code) + NOTE_SIZE)
+_Static_assert(BORROWED <= DP_SLACK_PARK, "the bytes behind are in use when a program is started");
+
 /* Bytes behind a code segment's end on its last page: mapped, executable, and nobody's. */
 static u64 slack_of(const struct dp_maps *maps, const struct dp_mem *mem, u64 head)
 {
@@ -44,10 +49,10 @@ static u64 slack_of(const struct dp_maps *maps, const struct dp_mem *mem, u64 he
 			bias = head - ph.p_vaddr;
 		end = DP_ALIGN_UP(bias + ph.p_vaddr + ph.p_filesz, 16);
 		if (ph.p_type != PT_LOAD || !(ph.p_flags & PF_X) || (end & (PAGE - 1)) == 0 ||
-		    PAGE - (end & (PAGE - 1)) < 32)
+		    PAGE - (end & (PAGE - 1)) < DP_SLACK_SIZE)
 			continue;
 		map = dp_maps_at(maps, end);
-		if (map && map->x && !map->w && !map->shared && map->inode && map->hi - end >= 32)
+		if (map && map->x && !map->w && !map->shared && map->inode && map->hi - end >= DP_SLACK_SIZE)
 			return end;
 	}
 	return 0;
@@ -84,25 +89,29 @@ static void read_original(struct dp_remote *r)
 	close(fd);
 }
 
-static int put_stub(struct dp_remote *r, struct dp_error *err)
+static int put_stub(struct dp_remote *r, u64 noted, struct dp_error *err)
 {
-	int e;
+	u8 code[BORROWED];
+	int e = 0;
 
-	if (r->stub_in)
-		return 0;
-	e = dp_mem_read(r->mem, r->stub, r->stub_saved, sizeof(r->stub_saved), err);
-	if (!e && !memcmp(r->stub_saved, stub_code, sizeof(stub_code)))
-		read_original(r);
+	if (!r->stub_in) {
+		e = dp_mem_read(r->mem, r->stub, r->stub_saved, sizeof(r->stub_saved), err);
+		if (!e && !memcmp(r->stub_saved, stub_code, sizeof(stub_code)))
+			read_original(r);
+	}
+	memcpy(code, stub_code, sizeof(stub_code));
+	noted /= PAGE;
+	memcpy(code + sizeof(stub_code), &noted, NOTE_SIZE);
 	if (!e)
-		e = dp_mem_write(r->mem, r->stub, stub_code, sizeof(stub_code), err);
-	r->stub_in = !e;
+		e = dp_mem_write(r->mem, r->stub, code, sizeof(code), err);
+	r->stub_in |= !e;
 	return e;
 }
 
 void dp_remote_end(struct dp_remote *r)
 {
 	if (r->stub_in)
-		dp_mem_write(r->mem, r->stub, r->stub_saved, sizeof(stub_code), NULL);
+		dp_mem_write(r->mem, r->stub, r->stub_saved, BORROWED, NULL);
 	r->stub_in = false;
 }
 
@@ -303,10 +312,12 @@ int dp_remote_settle(struct dp_remote *r, u64 service_size, struct dp_error *err
 static int await_predecessor(struct dp_remote *r, struct dp_error *err)
 {
 	struct dp_range code = {r->stub, r->stub + sizeof(stub_code)};
-	u8 now[sizeof(stub_code)];
+	u8 now[BORROWED];
 
-	if (dp_mem_read(r->mem, r->stub, now, sizeof(now), NULL) || memcmp(now, stub_code, sizeof(now)))
+	if (dp_mem_read(r->mem, r->stub, now, sizeof(now), NULL) || memcmp(now, stub_code, sizeof(stub_code)))
 		return 0;
+	memcpy(&r->noted, now + sizeof(stub_code), NOTE_SIZE);
+	r->noted *= PAGE;
 	return wait_outside(r, &code, 1, false, err);
 }
 
@@ -343,7 +354,7 @@ int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], bool (*done)(v
 {
 	struct user_regs_struct regs;
 	struct dp_thread *th;
-	int e = put_stub(r, err);
+	int e = put_stub(r, arg[0], err);
 
 	if (!e)
 		e = get_worker(r, &th, &regs, err);

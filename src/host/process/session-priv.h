@@ -41,9 +41,8 @@ struct dp_session {
 	bool armed, reaped;
 	int exit_status;
 	int pidfd;
-	u64 spawn_entry; /* started by us: its entry point, else 0 */
-	u64 spawn_spin;	 /* where it waits until then */
-	u8 spawn_saved[2];
+	bool spawned;	 /* the program was started by us */
+	struct dp_parking parking; /* where it waits until the probes are armed; pid 0: it does not */
 	struct dp_session_stats stats;
 };
 
@@ -56,9 +55,6 @@ int dp_arm(struct dp_session *s, struct dp_error *err);
 /* compile.c */
 u64 dp_compile_lay_out(struct dp_session *s); /* bytes of compiled programs; spots know their place in them */
 void dp_compile_place(struct dp_session *s, u64 base);
-
-/* spawn.c: let a program that waits at its entry point go on */
-int dp_spawn_go(struct dp_session *s, struct dp_error *err);
 
 void dp_session_say(struct dp_session *s, const char *fmt, ...) DP_PRINTF(2, 3);
 

@@ -106,8 +106,8 @@ static int settle_predecessor(struct dp_session *s, struct dp_error *err)
 		return r;
 	r = dp_mem_read(&mem, addr, &ctl, sizeof(ctl), err);
 	dp_mem_close(&mem);
-	if (r)
-		return r;
+	if (r) /* a predecessor's last call may just have taken it away */
+		return dp_find_control(s->pid) ? r : 0;
 	snprintf(path, sizeof(path), "/proc/%u/exe", ctl.owner_pid);
 	n = readlink(path, exe, sizeof(exe) - 1);
 	exe[n > 0 ? n : 0] = '\0';
@@ -167,8 +167,10 @@ int dp_session_arm(struct dp_session *s, struct dp_error *err)
 		if (r != -dp_error_info(E_TARGET_CALL)->number)
 			break; /* that one: the address space changed under the plan, perhaps */
 	}
-	if (!r && s->spawn_entry)
-		r = dp_spawn_go(s, err);
+	if (!r && s->parking.pid) {
+		r = dp_unpark(&s->parking, err);
+		s->parking.pid = 0;
+	}
 	return r;
 }
 
@@ -311,13 +313,13 @@ bool dp_session_alive(struct dp_session *s)
 
 	if (s->reaped)
 		return false;
-	if (s->spawn_entry && waitpid(s->pid, &status, WNOHANG) == s->pid) {
+	if (s->spawned && waitpid(s->pid, &status, WNOHANG) == s->pid) {
 		s->exit_status = status;
 		s->reaped = true;
 		return false;
 	}
 	/* A program that was started for this is waited for, whatever it becomes. */
-	if (s->armed && !s->spawn_entry && !carries_probes(s))
+	if (s->armed && !s->spawned && !carries_probes(s))
 		return false;
 	if (s->pidfd >= 0)
 		return poll(&p, 1, 0) == 0;

@@ -81,25 +81,39 @@ static bool shares_memory(pid_t a, pid_t b)
 	return syscall(SYS_kcmp, a, b, 1 /* KCMP_VM */, 0, 0) == 0;
 }
 
+/* Calls fn for each child that this thread has made; whether any call was true. */
+static bool each_child(struct dp_tracer *t, pid_t tid, bool (*fn)(struct dp_tracer *t, pid_t child))
+{
+	char path[64];
+	bool any = false;
+	int child;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)t->pid, (int)tid);
+	f = fopen(path, "re");
+	while (f && fscanf(f, "%d", &child) == 1)
+		any |= fn(t, child);
+	if (f)
+		fclose(f);
+	return any;
+}
+
+static bool seize_sharer(struct dp_tracer *t, pid_t child)
+{
+	if (find(t, child) || !shares_memory(dp_memory_tid(t->pid), child) || ptrace(PTRACE_SEIZE, child, 0, OPTIONS) ||
+	    !add(t, child))
+		return false;
+	t->v[t->n - 1].sharer = true;
+	return true;
+}
+
 /* Children that were born by vfork before we came, and have not started their program yet. */
 static void seize_sharers(struct dp_tracer *t)
 {
 	u32 n = t->n;
 
-	for (u32 i = 0; i < n; i++) {
-		char path[64];
-		int child;
-		FILE *f;
-
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)t->pid, (int)t->v[i].tid);
-		f = fopen(path, "re");
-		while (f && fscanf(f, "%d", &child) == 1)
-			if (!find(t, child) && shares_memory(dp_memory_tid(t->pid), child) &&
-			    ptrace(PTRACE_SEIZE, child, 0, OPTIONS) == 0 && add(t, child))
-				t->v[t->n - 1].sharer = true;
-		if (f)
-			fclose(f);
-	}
+	for (u32 i = 0; i < n; i++)
+		each_child(t, t->v[i].tid, seize_sharer);
 }
 
 /*
@@ -322,7 +336,11 @@ static void note_reset(struct dp_tracer *t, struct dp_thread *th, int sig)
 	}
 }
 
-/* A trap at a byte that we own: send the thread to where that byte's instruction lives now. */
+/*
+ * A trap at a byte that we own: send the thread to where that byte's instruction lives now. The signal dies here; but should
+ * we die before the thread goes on, it is delivered all the same, and our handler in the target must see that its
+ * work is done.
+ */
 static bool redirect(struct dp_tracer *t, struct dp_thread *th, int sig)
 {
 	struct user_regs_struct regs;
@@ -340,7 +358,9 @@ static bool redirect(struct dp_tracer *t, struct dp_thread *th, int sig)
 	if (!to)
 		return false;
 	regs.rip = to;
-	if (ptrace(PTRACE_SETREGS, th->tid, 0, &regs))
+	si.si_code = SI_QUEUE;
+	si.si_value.sival_ptr = (void *)DP_REDIRECTED;
+	if (ptrace(PTRACE_SETSIGINFO, th->tid, 0, &si) || ptrace(PTRACE_SETREGS, th->tid, 0, &regs))
 		return false;
 	note_reset(t, th, sig);
 	t->rescued++;
@@ -438,38 +458,71 @@ static void on_stop(struct dp_tracer *t, struct dp_thread *th, int status)
 	th->due = true;
 }
 
+/* Who has something to report, tid or (0) whoever comes first; the report is left for the taking. 0: nobody. */
+static pid_t peek(pid_t tid, siginfo_t *si)
+{
+	si->si_pid = 0;
+	if (waitid(tid ? P_PID : P_ALL, (id_t)tid, si, WEXITED | WNOHANG | WNOWAIT | __WALL))
+		return 0;
+	return si->si_pid;
+}
+
 /*
- * First all stops are taken in, then the threads go on: each is heard once, so threads that run into breakpoints again and
- * again neither keep us here nor keep others from being heard.
+ * A stop for a signal is not waited for. Should we die then before the thread goes on, the kernel delivers the signal; after
+ * a wait it would be lost, and a trap with it, whose program counter stands behind the breakpoint.
+ */
+static void take(struct dp_tracer *t, const siginfo_t *si)
+{
+	int status = si->si_status << 8 | 0x7f;
+	struct dp_thread *th = find(t, si->si_pid);
+	u32 i;
+
+	if ((si->si_code != CLD_TRAPPED || si->si_status >> 8) &&
+	    waitpid(si->si_pid, &status, __WALL | WNOHANG) != si->si_pid)
+		return;
+	if (!th && (!WIFSTOPPED(status) || !(th = add(t, si->si_pid))))
+		return;
+	if (!WIFSTOPPED(status)) {
+		th->gone = true;
+		th->running = false;
+		if (th->tid == t->pid) {
+			t->dead = true;
+			t->exit_status = status;
+		}
+		return;
+	}
+	i = (u32)(th - t->v);
+	th->heard = t->pumps;
+	on_stop(t, th, status);
+	if (t->v[i].due) {
+		t->v[i].due = false;
+		dp_tracer_resume(t, &t->v[i]);
+	}
+}
+
+/*
+ * Each thread is heard once, so those that run into breakpoints again and again neither keep us here nor keep others from
+ * being heard.
  */
 void dp_tracer_pump(struct dp_tracer *t)
 {
-	bool any = false;
-	int status;
-	pid_t tid;
+	siginfo_t si;
+	u32 n;
 
-	while ((tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0) {
-		struct dp_thread *th = find(t, tid);
+	t->pumps++;
+	while (peek(0, &si)) {
+		const struct dp_thread *th = find(t, si.si_pid);
 
-		if (!th && (!WIFSTOPPED(status) || !(th = add(t, tid))))
-			continue;
-		if (!WIFSTOPPED(status)) {
-			th->gone = true;
-			th->running = false;
-			if (tid == t->pid) {
-				t->dead = true;
-				t->exit_status = status;
-			}
+		if (!th || th->heard != t->pumps) {
+			take(t, &si);
 			continue;
 		}
-		on_stop(t, th, status);
-		any = true;
+		n = t->n;
+		for (u32 i = 0; i < n; i++)
+			if (t->v[i].running && !t->v[i].released && t->v[i].heard != t->pumps && peek(t->v[i].tid, &si))
+				take(t, &si);
+		break;
 	}
-	for (u32 i = 0; any && i < t->n; i++)
-		if (t->v[i].due) {
-			t->v[i].due = false;
-			dp_tracer_resume(t, &t->v[i]);
-		}
 }
 
 /*
@@ -550,6 +603,11 @@ static bool adopt(struct dp_tracer *t, pid_t pid, pid_t tid)
 	return tid > 0 && !find(t, tid) && tracer_of(pid, tid) == getpid() && add(t, tid);
 }
 
+static bool adopt_child(struct dp_tracer *t, pid_t child)
+{
+	return adopt(t, child, child);
+}
+
 /*
  * Threads and children that were attached by the kernel at their birth and have not reported yet: they would stay stopped
  * for as long as we live. Returns whether there were any.
@@ -564,16 +622,11 @@ static bool adopt_newborn(struct dp_tracer *t)
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)t->pid);
 	dir = opendir(path);
 	while (dir && (de = readdir(dir))) {
-		pid_t tid = (pid_t)atoi(de->d_name), child;
-		FILE *f;
+		pid_t tid = (pid_t)atoi(de->d_name);
 
 		any |= adopt(t, t->pid, tid);
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)t->pid, (int)tid);
-		f = tid > 0 ? fopen(path, "re") : NULL;
-		while (f && fscanf(f, "%d", &child) == 1)
-			any |= adopt(t, child, child);
-		if (f)
-			fclose(f);
+		if (tid > 0)
+			any |= each_child(t, tid, adopt_child);
 	}
 	if (dir)
 		closedir(dir);

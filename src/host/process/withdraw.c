@@ -3,7 +3,7 @@
  * Taking probes out of a process. All that is needed stands in the control block inside the target, so this
  * serves the session that armed them, forked children, and what a killed predecessor left behind.
  */
-#include <elf.h>
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -58,6 +58,7 @@ struct work {
 	struct dp_redirect *redirects, *homes;
 	struct dp_range *areas;	  /* and the two pieces of code in the main mapping behind them */
 	bool keep;		  /* something must stay mapped */
+	bool opened;		  /* the main mapping got as far as calls through its service loop */
 	u64 actions[2][4];	  /* of trap_signals, as they were when we came */
 	struct dp_withdrawn *out;
 };
@@ -234,26 +235,64 @@ static bool region_gone(void *arg)
 	return dp_mem_read(&w->mem, w->ctl.region_lo, &magic, 8, NULL) != 0;
 }
 
-static int unmap(struct work *w, struct dp_error *err)
+/*
+ * What is mapped in an area: ours alone can be read, executed and not written without a file. A predecessor that was killed
+ * may not have come to map it, or have unmapped it already, and the program may have taken the place.
+ */
+static int unmap_area(struct work *w, const struct dp_range *area, struct dp_error *err)
 {
-	struct dp_call calls[32];
+	int r = 0;
+
+	for (size_t i = 0; i < w->maps.n && !r; i++) {
+		const struct dp_map *m = &w->maps.v[i];
+		u64 lo = DP_MAX(m->lo, area->lo), hi = DP_MIN(m->hi, area->hi);
+		struct dp_call call = {SYS_munmap, {lo, hi - lo}, 0};
+
+		if (lo < hi && m->r && m->x && !m->w && !m->shared && !m->inode)
+			r = dp_remote_calls(&w->remote, &call, 1, err);
+	}
+	return r;
+}
+
+/* A predecessor that was killed between making the rings and mapping them left their descriptor open. */
+static int close_rings(struct work *w, struct dp_error *err)
+{
+	char path[64], link[64];
+	struct dirent *de;
+	DIR *dir;
+	int r = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)w->pid);
+	dir = opendir(path);
+	while (dir && !r && (de = readdir(dir))) {
+		struct dp_call call = {SYS_close, {(u64)atoi(de->d_name)}, 0};
+		ssize_t n = readlinkat(dirfd(dir), de->d_name, link, sizeof(link) - 1);
+
+		link[n > 0 ? n : 0] = '\0';
+		if (!strncmp(link, "/memfd:dprobes-rings", 20))
+			r = dp_remote_calls(&w->remote, &call, 1, err);
+	}
+	if (dir)
+		closedir(dir);
+	return r;
+}
+
+static int unmap(struct work *w, bool crashed, struct dp_error *err)
+{
 	u64 region[6] = {w->ctl.region_lo, w->ctl.region_hi - w->ctl.region_lo};
 	int r = 0;
 
+	if (!w->opened)
+		return dp_remote_stub(&w->remote, SYS_munmap, region, region_gone, w, err);
 	renew_actions(w);
-	if (w->ctl.old_trap[2] != ~0ull)
+	if (crashed)
+		r = close_rings(w, err);
+	if (!r && w->ctl.old_trap[2] != ~0ull)
 		r = restore_signal(w, SIGTRAP, w->ctl.old_trap);
 	if (!r && w->ctl.segv_taken)
 		r = restore_signal(w, SIGSEGV, w->ctl.old_segv);
-	for (u32 i = 0; !r && i < w->ctl.nareas; i += 32) {
-		u32 n = DP_MIN(32u, w->ctl.nareas - i);
-
-		for (u32 k = 0; k < n; k++)
-			calls[k] = (struct dp_call){SYS_munmap,
-						    {w->areas[i + k].lo, w->areas[i + k].hi - w->areas[i + k].lo},
-						    0};
-		r = dp_remote_calls(&w->remote, calls, n, err);
-	}
+	for (u32 i = 0; !r && i < w->ctl.nareas; i++)
+		r = unmap_area(w, &w->areas[i], err);
 	if (!r)
 		r = dp_remote_leave(&w->remote, err);
 	return r ? r : dp_remote_stub(&w->remote, SYS_munmap, region, region_gone, w, err);
@@ -316,22 +355,33 @@ static void restore_children(struct work *w)
 	}
 }
 
+static int read_maps(struct work *w, struct dp_error *err)
+{
+	dp_maps_free(&w->maps);
+	return dp_maps_read(&w->maps, w->pid, err);
+}
+
+/*
+ * What a predecessor that was killed had a thread do last may still be under way: mapping, unmapping. Only when that
+ * is through it is known what there is.
+ */
 static int prepare(struct work *w, u64 ctl_addr, bool crashed, struct dp_error *err)
 {
 	struct dp_blob_head head;
+	const struct dp_map *table;
 	char mode[16] = "0";
 	int r = dp_mem_open(&w->mem, w->pid, err);
 
 	if (!r)
-		r = dp_maps_read(&w->maps, w->pid, err);
-	if (!r)
-		r = read_control(w, ctl_addr, err);
-	if (!r)
-		r = dp_mem_read(&w->mem, w->ctl.region_lo, &head, sizeof(head), err);
+		r = read_maps(w, err);
 	if (!r)
 		r = dp_tracer_attach(&w->tracer, w->pid, err);
 	if (!r)
 		r = dp_remote_init(&w->remote, &w->tracer, &w->mem, &w->maps, err);
+	if (!r)
+		r = read_control(w, ctl_addr, err);
+	if (!r)
+		r = dp_mem_read(&w->mem, w->ctl.region_lo, &head, sizeof(head), err);
 	if (r)
 		return r;
 	w->tracer.redirects = w->redirects;
@@ -340,7 +390,13 @@ static int prepare(struct work *w, u64 ctl_addr, bool crashed, struct dp_error *
 	w->remote.table = w->ctl.region_lo + DP_ALIGN_UP(head.end, 4096);
 	dp_status_field(w->pid, w->pid, "Seccomp", mode, sizeof(mode));
 	w->remote.seccomp = mode[0] != '0';
-	return crashed ? dp_remote_settle(&w->remote, head.service_end - head.service, err) : 0;
+	if (crashed)
+		r = dp_remote_settle(&w->remote, head.service_end - head.service, err);
+	if (!r)
+		r = read_maps(w, err);
+	table = dp_maps_at(&w->maps, w->remote.table);
+	w->opened = table && table->w;
+	return r;
 }
 
 static void finish(struct work *w)
@@ -368,7 +424,8 @@ int dp_withdraw_process(pid_t pid, u64 ctl_addr, bool crashed, struct dp_withdra
 	r = prepare(&w, ctl_addr, crashed, err);
 	if (r) {
 		finish(&w);
-		return r;
+		/* A predecessor's last call took everything away. */
+		return crashed && dp_find_control(pid) != ctl_addr ? 0 : r;
 	}
 	select_patches(&w, crashed || w.ctl.state == DP_STATE_ARMING);
 	dp_publish_host_init(&ph, &w.tracer, &w.mem, &w.remote);
@@ -386,7 +443,7 @@ int dp_withdraw_process(pid_t pid, u64 ctl_addr, bool crashed, struct dp_withdra
 		if (w.keep || !all_threads_out(&w))
 			out->kept_bytes = mapped_bytes(&w);
 		else
-			r = unmap(&w, err);
+			r = unmap(&w, crashed, err);
 	}
 	if (w.tracer.dead || w.tracer.execed) {
 		r = 0; /* nothing is left in there */

@@ -30,6 +30,11 @@ HIT bool self_read(u64 addr, void *buf, u32 n)
 #define EMULATE_READ self_read
 #include "arch/x86_64/emulate.h"
 
+HIT bool self_address_of(const struct dp_insn *in, u64 next, struct pt_regs *r, u64 *addr)
+{
+	return address_of(in, next, r, addr);
+}
+
 HIT bool self_emulate(const struct dp_kpoint *p, struct pt_regs *regs)
 {
 	return dp_emulate(&p->insn, p->addr, regs);

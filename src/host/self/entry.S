@@ -3,12 +3,13 @@
  * The way from a slot to the C handlers and back. Whatever they may change is saved: general registers and flags in a
  * struct pt_regs on the interrupted stack, vector registers below it. Nothing here is position dependent.
  *
- * At dp_self_entry the stack holds, from the stack pointer up: the return address into the slot, the tagged point, and
- * 128 bytes of red zone. The frame that is built below:
+ * At dp_self_entry the stack holds, from the stack pointer up: where to come back to in the slot, the tagged point, and
+ * 128 bytes of red zone. Slots jump to here and are jumped back to: the processor's memory of return addresses is not
+ * touched, so that returns of probed functions are still predicted. The frame that is built below:
  *
  *	320  the stack pointer of the probed instruction
  *	184  tagged point (or index of a landing)
- *	176  return address into the slot (or 0)
+ *	176  where to come back to in the slot (or 0)
  *	168  flags as pushed
  *	  0  struct pt_regs (168 bytes); rbp points here while C runs
  */
@@ -38,6 +39,11 @@
 #define OUTER 320
 #define FULL_SIZE 168
 
+/* The frame of a hit of return probes alone: nine registers, flags, and what the slot has pushed. */
+#define LEAN_FLAGS 72
+#define LEAN_BACK 80
+#define LEAN_OUTER 224
+
 #define XMM_AREA 272	   /* sixteen registers, MXCSR */
 #define K_AREA 320	   /* k0 to k7 */
 #define ZMM_AREA 384	   /* zmm16 to zmm31 */
@@ -46,11 +52,10 @@
 
 	.section dprobes_text, "ax", @progbits
 
+/* Flags are pushed already, and rax below them. */
 .macro save_general
-	pushfq
-	.cfi_adjust_cfa_offset 8
-	lea	-168(%rsp), %rsp
-	.cfi_adjust_cfa_offset 168
+	lea	-160(%rsp), %rsp
+	.cfi_adjust_cfa_offset 160
 	mov	%r15, R15(%rsp)
 	mov	%r14, R14(%rsp)
 	mov	%r13, R13(%rsp)
@@ -61,13 +66,14 @@
 	mov	%r10, R10(%rsp)
 	mov	%r9, R9(%rsp)
 	mov	%r8, R8(%rsp)
-	mov	%rax, RAX(%rsp)
 	mov	%rcx, RCX(%rsp)
+	mov	160(%rsp), %rax
+	lea	OUTER(%rsp), %rcx
 	mov	%rdx, RDX(%rsp)
 	mov	%rsi, RSI(%rsp)
 	mov	%rdi, RDI(%rsp)
+	mov	%rax, RAX(%rsp)
 	mov	PUSHED(%rsp), %rax
-	lea	OUTER(%rsp), %rcx
 	mov	%rax, FLAGS(%rsp)
 	mov	%rcx, RSP(%rsp)
 	movq	$-1, ORIG(%rsp)
@@ -238,6 +244,13 @@
 	mov	RDI(%rsp), %rdi
 .endm
 
+.macro pop_lean
+	.irp	r, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax
+	pop	%\r
+	.cfi_adjust_cfa_offset -8
+	.endr
+.endm
+
 /*
  * The return from a signal handler marks the x87 unit as in use. When its state is the initial one all the same, say so to the
  * processor, and the next hits need not look again. Returns with ZF set then. Clobbers rax, rcx, rdx.
@@ -273,6 +286,58 @@ dp_self_entry:
 	.cfi_startproc
 	.cfi_signal_frame
 	.cfi_def_cfa rsp, 144
+	pushfq
+	.cfi_adjust_cfa_offset 8
+	push	%rax
+	.cfi_adjust_cfa_offset 8
+	.cfi_remember_state
+	mov	24(%rsp), %rax
+	test	$3, %al			/* DP_HIT_TAGS */
+	jnz	.Lfull
+	cmpl	$0, 12(%rax)		/* lean */
+	je	.Lfull
+	testl	$~SIMPLE_FLAGS, 8(%rsp)
+	jnz	.Lfull
+	/*
+	 * Return probes without entry handlers, and nothing else: nobody looks at registers. An unwinder sees the
+	 * function's caller as ours.
+	 */
+	.cfi_def_cfa rsp, 168
+	.cfi_offset rip, -8
+	.irp	r, rcx, rdx, rsi, rdi, r8, r9, r10, r11
+	push	%\r
+	.cfi_adjust_cfa_offset 8
+	.endr
+	mov	%rax, %rdi
+	lea	LEAN_OUTER(%rsp), %rsi
+	mov	LEAN_BACK(%rsp), %rdx
+	call	dp_self_lean
+	cmp	$2, %eax
+	jne	8f
+	mov	LEAN_FLAGS(%rsp), %eax
+	simple_flags
+	.cfi_remember_state
+	pop_lean
+	lea	LEAN_OUTER - LEAN_FLAGS + 8(%rsp), %rsp
+	.cfi_def_cfa rsp, 0
+	jmp	*-16(%rsp)
+	.cfi_restore_state
+8:	test	%eax, %eax
+	js	9f
+	mov	LEAN_FLAGS(%rsp), %eax
+	simple_flags
+	.cfi_remember_state
+	pop_lean
+	lea	16(%rsp), %rsp
+	.cfi_adjust_cfa_offset -16
+	jmp	*-8(%rsp)
+	.cfi_restore_state
+9:	.irp	r, r11, r10, r9, r8, rdi, rsi, rdx, rcx
+	pop	%\r
+	.cfi_adjust_cfa_offset -8
+	.endr
+.Lfull:
+	.cfi_restore_state
 	save_general
 	mov	%rbx, %rdx
 	and	$-4, %rdx
@@ -290,28 +355,33 @@ dp_self_entry:
 	call	dp_self_hit
 	mov	%eax, %ebx
 	restore_vectors
-	test	%ebx, %ebx
+	mov	%ebx, %eax
+	test	%eax, %eax
 	jnz	.Lelsewhere
 .Lback:
+	.cfi_remember_state
 	mov	%rbp, %rsp
+	.cfi_def_cfa rsp, OUTER
 	mov	FLAGS(%rsp), %eax
 	test	$~SIMPLE_FLAGS, %eax
 	jnz	6f
 	simple_flags
 	load_but_rax_rsp
 	mov	RAX(%rsp), %rax
-	lea	176(%rsp), %rsp
-	.cfi_remember_state
-	.cfi_def_cfa rsp, 144
-	.cfi_restore rip
-	ret
-6:	.cfi_restore_state
+	lea	184(%rsp), %rsp
+	.cfi_def_cfa rsp, 136
+	jmp	*-8(%rsp)		/* what lies 128 bytes below the stack pointer is safe from signal handlers */
+6:	.cfi_def_cfa rsp, OUTER
 	mov	%rax, PUSHED(%rsp)
 	load_but_rax_rsp
 	mov	RAX(%rsp), %rax
 	lea	PUSHED(%rsp), %rsp
+	.cfi_def_cfa rsp, OUTER - PUSHED
 	popfq
-	ret
+	lea	8(%rsp), %rsp
+	.cfi_def_cfa rsp, 136
+	jmp	*-8(%rsp)
+	.cfi_restore_state
 
 	/* No handler here uses vector registers, and dp_self_hit does not either. */
 .Lgeneral:
@@ -325,8 +395,37 @@ dp_self_entry:
 	jz	.Lback
 	js	.Lvectors		/* meanwhile a handler came that does: begin again */
 .Lelsewhere:
+	cmp	$2, %eax
+	je	.Lthrough
 	mov	%rbp, %rdi
 	jmp	dp_self_resume
+
+	/*
+	 * To the stub whose address dp_self_hit has left below the return address of the function that was entered: nothing
+	 * that is in use lies there.
+	 */
+.Lthrough:
+	mov	%rbp, %rsp
+	.cfi_def_cfa rsp, OUTER
+	mov	FLAGS(%rsp), %eax
+	test	$~SIMPLE_FLAGS, %eax
+	jnz	7f
+	simple_flags
+	load_but_rax_rsp
+	mov	RAX(%rsp), %rax
+	lea	OUTER+8(%rsp), %rsp
+	.cfi_def_cfa rsp, -8
+	jmp	*-16(%rsp)
+7:	.cfi_def_cfa rsp, OUTER
+	mov	%rax, OUTER-16(%rsp)
+	load_but_rax_rsp
+	mov	RAX(%rsp), %rax
+	lea	OUTER-16(%rsp), %rsp
+	.cfi_def_cfa rsp, 16
+	popfq
+	lea	16(%rsp), %rsp
+	.cfi_def_cfa rsp, -8
+	jmp	*-16(%rsp)
 	.cfi_endproc
 	.size	dp_self_entry, . - dp_self_entry
 
@@ -378,7 +477,7 @@ dp_self_resume:
 
 /*
  * A probed function has returned to its stub, which has pushed its number where the return address was. The frame is built as
- * at an entry; dp_self_returned says where to go on.
+ * at an entry; dp_self_returned says whether the caller is to be returned to (0) or all is as struct pt_regs says (1).
  */
 	.globl	dp_self_landing
 	.hidden	dp_self_landing
@@ -393,16 +492,56 @@ dp_self_landing:
 	pushq	120(%rsp)
 	pushq	$0
 	.cfi_def_cfa rsp, 144
+	pushfq
+	.cfi_adjust_cfa_offset 8
+	push	%rax
+	.cfi_adjust_cfa_offset 8
 	save_general
 	cfi_regs
+	lea	dp_self_general(%rip), %rcx
+	cmpb	$0, (%rcx,%rbx)
+	jne	1f
 	save_vectors
 	mov	%rbp, %rdi
 	mov	%rbx, %rsi
 	mov	%rsp, %rdx
 	mov	%r12d, %ecx
 	call	dp_self_returned
+	mov	%eax, %ebx
 	restore_vectors
+	mov	%ebx, %eax
+	jmp	2f
+1:	and	$-16, %rsp
 	mov	%rbp, %rdi
+	mov	%rbx, %rsi
+	xor	%edx, %edx
+	xor	%ecx, %ecx
+	call	dp_self_returned
+2:	test	%eax, %eax
+	jnz	9f
+	/* Back to the caller, whose address is in its place again: the processor expects this return. */
+	.cfi_remember_state
+	mov	%rbp, %rsp
+	.cfi_def_cfa rsp, OUTER
+	mov	FLAGS(%rsp), %eax
+	test	$~SIMPLE_FLAGS, %eax
+	jnz	3f
+	simple_flags
+	load_but_rax_rsp
+	mov	RAX(%rsp), %rax
+	lea	OUTER-8(%rsp), %rsp
+	.cfi_def_cfa rsp, 8
+	ret
+3:	.cfi_def_cfa rsp, OUTER
+	mov	%rax, OUTER-16(%rsp)
+	load_but_rax_rsp
+	mov	RAX(%rsp), %rax
+	lea	OUTER-16(%rsp), %rsp
+	.cfi_def_cfa rsp, 16
+	popfq
+	ret
+	.cfi_restore_state
+9:	mov	%rbp, %rdi
 	jmp	dp_self_resume
 	.cfi_endproc
 	.size	dp_self_landing, . - dp_self_landing

@@ -7,12 +7,13 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "host/self/inside.h"
 #include "host/self/trap.h"
 
 struct self_thread self_threads[SELF_THREADS];
 u32 self_threads_used;
 
-static __thread struct self_thread *mine __attribute__((tls_model("initial-exec")));
+__thread struct self_thread *self_mine __attribute__((tls_model("initial-exec")));
 
 static HIT long call2(long nr, long a, long b)
 {
@@ -62,9 +63,9 @@ static HIT struct self_thread *new_thread(void)
 
 HIT struct self_thread *self_thread(void)
 {
-	if (__builtin_expect(!mine, 0))
-		mine = new_thread();
-	return mine;
+	if (__builtin_expect(!self_mine, 0))
+		self_mine = new_thread();
+	return self_mine;
 }
 
 /* Without room for one more thread, all that are left over are one. */
@@ -97,7 +98,7 @@ static HIT int missed(struct dp_kpoint *p, struct pt_regs *regs)
  * of a signal handler never returned; its frame lay below the present stack pointer. On an
  * alternate signal stack that proves nothing.
  */
-static HIT bool is_stale(const struct self_thread *t, u64 sp)
+HIT bool self_is_stale(const struct self_thread *t, u64 sp)
 {
 	struct {
 		void *sp;
@@ -108,28 +109,6 @@ static HIT bool is_stale(const struct self_thread *t, u64 sp)
 	return sp >= t->sp && !call2(SYS_sigaltstack, 0, (long)&ss) && !(ss.flags & 1);
 }
 
-/* True when handlers may run. Pairs with self_grace(): depth and seq are written before the list is
- * read. */
-HIT bool self_enter(struct self_thread *t, u64 sp)
-{
-	if (t->depth && !is_stale(t, sp))
-		return false;
-	t->sp = sp;
-	__atomic_store_n(&t->seq, t->seq + 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&t->depth, 1, __ATOMIC_RELAXED);
-	/* The processor may still read the list first: self_grace() has it barred by membarrier. */
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	return true;
-}
-
-HIT void self_leave(struct self_thread *t)
-{
-	t->kp = NULL;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	__atomic_store_n(&t->depth, 0,
-			 __ATOMIC_RELEASE); /* pairs with the acquire in self_grace() */
-}
-
 static HIT int run_pre(struct self_thread *t, const struct dp_hitlist *list, struct pt_regs *regs)
 {
 	for (u32 i = 0; i < list->n; i++) {
@@ -137,9 +116,9 @@ static HIT int run_pre(struct self_thread *t, const struct dp_hitlist *list, str
 
 		__atomic_store_n(&t->kp, kp, __ATOMIC_RELAXED);
 		if (kp->pre_handler && kp->pre_handler(kp, regs))
-			return 1;
+			return HIT_ELSEWHERE;
 	}
-	return 0;
+	return HIT_ON;
 }
 
 static HIT void run_post(struct self_thread *t, const struct dp_hitlist *list, struct pt_regs *regs)
@@ -161,19 +140,19 @@ static HIT void run_post(struct self_thread *t, const struct dp_hitlist *list, s
 static HIT u64 continuation(struct dp_kpoint *p, const struct pt_regs *regs, bool emulate)
 {
 	return emulate ? p->plain.addr + p->plain.copy[0]
-		       : *(const u64 *)((const char *)regs + 176) + 8;
+		       : *(const u64 *)((const char *)regs + 176) + SELF_SLOT_ON;
 }
 
 /*
  * A return is to be probed: have the stub call the function, so that the processor expects the
- * return to it. The call writes the address of its landing where that stands already.
+ * return to it. The call writes the address of its landing where that stands already; below it the
+ * stub's own address waits for entry.S: nothing that is in use lies there at a function's entry.
  */
 static HIT int go_through(struct self_thread *t, struct pt_regs *regs, u64 target)
 {
 	dp_self_targets[t->through] = target;
-	regs->ip = (u64)dp_self_stubs + t->through * 16ul;
-	regs->sp += 8;
-	return 1;
+	((u64 *)regs->sp)[-1] = (u64)dp_self_stubs + t->through * 16ul;
+	return HIT_THROUGH;
 }
 
 /* Before the instruction. */
@@ -184,18 +163,18 @@ static HIT int hit_pre(struct self_thread *t, struct dp_kpoint *p, struct dp_hit
 
 	t->through = 0;
 	if (run_pre(t, list, regs))
-		return 1;
+		return HIT_ELSEWHERE;
 	regs->ip = p->addr;
 	if (emulate && self_emulate(p, regs)) {
 		run_post(t, list, regs);
-		return 1;
+		return HIT_ELSEWHERE;
 	}
 	if (t->through && regs->sp == sp)
 		return go_through(t, regs, continuation(p, regs, emulate));
 	if (!emulate && regs->sp == sp)
-		return 0;
+		return HIT_ON;
 	regs->ip = continuation(p, regs, emulate);
-	return 1;
+	return HIT_ELSEWHERE;
 }
 
 /* After it: ip is the next instruction's address, unless a handler changes it. */
@@ -209,35 +188,54 @@ static HIT int hit_post(struct self_thread *t, struct dp_kpoint *p, struct dp_hi
 	return regs->ip != next || regs->sp != sp;
 }
 
+/* A hit in a hit, or of a thread without a record. */
+static HIT __attribute__((noinline)) int hit_missed(struct dp_kpoint *p, struct pt_regs *regs,
+						    unsigned long tagged)
+{
+	int r = tagged & DP_HIT_POST ? 0 : missed(p, regs);
+
+	if (!r && tagged & DP_HIT_EMULATE) {
+		regs->ip = continuation(p, regs, true);
+		r = HIT_ELSEWHERE;
+	}
+	return r;
+}
+
+/* Whatever is not usual: post handlers, branches to be carried out, a list that has become empty.
+ */
+static HIT __attribute__((noinline)) int hit_rare(struct self_thread *t, struct dp_kpoint *p,
+						  struct dp_hitlist *list, struct pt_regs *regs,
+						  unsigned long tagged)
+{
+	bool emulate = tagged & DP_HIT_EMULATE;
+
+	if (list && tagged & DP_HIT_POST)
+		return hit_post(t, p, list, regs);
+	if (list)
+		return hit_pre(t, p, list, regs, emulate);
+	regs->ip = continuation(p, regs, emulate);
+	return emulate ? HIT_ELSEWHERE : HIT_ON;
+}
+
 HIT int dp_self_hit(struct pt_regs *regs, unsigned long tagged, void *vectors, u32 mask)
 {
 	struct dp_kpoint *p = (struct dp_kpoint *)(tagged & ~DP_HIT_TAGS);
-	struct self_thread *t = self_thread();
-	bool emulate = tagged & DP_HIT_EMULATE;
+	struct self_thread *t = self_me();
 	struct dp_hitlist *list;
-	int r = 0;
+	int r;
 
-	if (!t || !self_enter(t, regs->sp)) {
-		r = tagged & DP_HIT_POST ? 0 : missed(p, regs);
-		if (!r && emulate) {
-			regs->ip = continuation(p, regs, true);
-			r = 1;
-		}
-		return r;
-	}
+	if (!t || !self_enter(t, regs->sp))
+		return hit_missed(p, regs, tagged);
 	t->vectors = vectors;
 	t->mask = mask;
 	list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE); /* pairs with the release in relist() */
-	if (!list) {
-		regs->ip = continuation(p, regs, emulate);
-		r = emulate;
-	} else if (!vectors && !list->general) {
-		r = -1;
-	} else if (tagged & DP_HIT_POST) {
-		r = hit_post(t, p, list, regs);
-	} else {
-		r = hit_pre(t, p, list, regs, emulate);
-	}
+	if (!list || tagged & DP_HIT_TAGS)
+		r = list && !vectors && !list->general ? HIT_AGAIN
+						       : hit_rare(t, p, list, regs, tagged);
+	else if (!vectors && !list->general)
+		r = HIT_AGAIN;
+	else
+		r = hit_pre(t, p, list, regs, false);
 	self_leave(t);
 	return r;
 }

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Probes that the library puts into the C library for itself: signal actions that the program sets
- * later are kept as its own and ours stay in force; masks never block SIGTRAP; the dynamic linker
- * tells when modules come and go. What cannot be hooked (a static program without these functions)
- * is done without.
+ * later are kept as its own and ours stay in force; masks that it sets, or waits with, never block
+ * SIGTRAP; the dynamic linker tells when modules come and go. What cannot be hooked (a static
+ * program without these functions) is done without.
  */
 #include <errno.h>
 #include <link.h>
 #include <signal.h>
-#include <string.h>
+#include <sys/syscall.h>
 
 #include "host/self/hooks.h"
+#include "host/self/host.h"
 #include "host/self/trap.h"
 
 static __thread struct sigaction given __attribute__((tls_model("initial-exec")));
-static __thread sigset_t mask __attribute__((tls_model("initial-exec")));
 
 #define TRAP_BIT (1ul << (SIGTRAP - 1))
 
@@ -60,6 +60,10 @@ static HIT int on_sigaction(struct kprobe *kp, struct pt_regs *regs)
 	struct self_action *a = self_action((int)regs->di);
 
 	if (a) {
+		/* A child on its way to another program shares our memory, but not our actions:
+		 * what it sets is for that program, and must not take the handlers away before. */
+		if (self_syscall(SYS_getpid, 0, 0, 0, 0) != self_pid)
+			act = NULL;
 		swap_action(a, act, (struct sigaction *)regs->dx);
 		return leave_with(regs, 0);
 	}
@@ -74,16 +78,35 @@ static HIT int on_sigaction(struct kprobe *kp, struct pt_regs *regs)
 	return 0;
 }
 
+/* Masks of the calls that set one, or wait with one in force, by the argument that points to it. */
 static HIT int on_sigmask(struct kprobe *kp, struct pt_regs *regs)
 {
-	const sigset_t *set = (const sigset_t *)regs->si;
+	if ((int)regs->di != SIG_UNBLOCK)
+		self_open_mask(&regs->si);
+	return 0;
+}
 
-	if (set && (int)regs->di != SIG_UNBLOCK && *bits((sigset_t *)set) & TRAP_BIT) {
-		for (u32 i = 0; i < sizeof(mask) / 8; i++)
-			((u64 *)&mask)[i] = ((const u64 *)set)[i];
-		*bits(&mask) &= ~TRAP_BIT;
-		regs->si = (unsigned long)&mask;
-	}
+static HIT int on_mask_di(struct kprobe *kp, struct pt_regs *regs)
+{
+	self_open_mask(&regs->di);
+	return 0;
+}
+
+static HIT int on_mask_cx(struct kprobe *kp, struct pt_regs *regs)
+{
+	self_open_mask(&regs->cx);
+	return 0;
+}
+
+static HIT int on_mask_r8(struct kprobe *kp, struct pt_regs *regs)
+{
+	self_open_mask(&regs->r8);
+	return 0;
+}
+
+static HIT int on_mask_r9(struct kprobe *kp, struct pt_regs *regs)
+{
+	self_open_mask(&regs->r9);
 	return 0;
 }
 
@@ -94,34 +117,63 @@ static int on_linker(struct kprobe *kp, struct pt_regs *regs)
 	return 0;
 }
 
+#define OURS (DP_KPROBE_ALWAYS | DP_KPROBE_GENERAL)
+
 static struct hook {
-	const char *name;
+	const char *name, *or_name;
 	u32 flags;
 	struct kprobe kp;
 	struct dp_mgr_probe k;
 } hooks[] = {
-    {"libc:sigaction", DP_KPROBE_ALWAYS | DP_KPROBE_GENERAL, {.pre_handler = on_sigaction}},
-    {"libc:pthread_sigmask", DP_KPROBE_ALWAYS | DP_KPROBE_GENERAL, {.pre_handler = on_sigmask}},
-    {NULL, 0, {.pre_handler = on_linker}},
+    /* The inner one is what posix_spawn() and system() call. */
+    {"libc:__libc_sigaction", "libc:sigaction", OURS, {.pre_handler = on_sigaction}},
+    {"libc:pthread_sigmask", NULL, OURS, {.pre_handler = on_sigmask}},
+    {"libc:sigsuspend", NULL, OURS, {.pre_handler = on_mask_di}},
+    {"libc:ppoll", NULL, OURS, {.pre_handler = on_mask_cx}},
+    {"libc:epoll_pwait", NULL, OURS, {.pre_handler = on_mask_r8}},
+    {"libc:epoll_pwait2", NULL, OURS, {.pre_handler = on_mask_r8}},
+    {"libc:pselect", NULL, OURS, {.pre_handler = on_mask_r9}},
+    {NULL, NULL, 0, {.pre_handler = on_linker}},
 };
 
-int self_hooks_init(struct dp_error *err)
+static void attach(struct hook *h)
 {
 	struct dp_error why;
+	u64 addr = 0;
 
-	for (u32 i = 0; i < DP_ARRAY_SIZE(hooks); i++) {
-		struct hook *h = &hooks[i];
-		u64 addr = 0;
+	if (h->k.point)
+		return;
+	if (h->name && self_lookup(h->name, &addr, &why) &&
+	    (!h->or_name || self_lookup(h->or_name, &addr, &why)))
+		return;
+	if (!h->name)
+		addr = (u64)_r_debug.r_brk;
+	if (!addr)
+		return;
+	h->k.flags = h->flags;
+	h->k.owner = &h->kp;
+	dp_mgr_attach(&self_manager, addr, &h->k, &why);
+}
 
-		if (h->name && self_lookup(h->name, &addr, &why))
-			continue;
-		if (!h->name)
-			addr = (u64)_r_debug.r_brk;
-		if (!addr || h->k.point)
-			continue;
-		h->k.flags = h->flags;
-		h->k.owner = &h->kp;
-		dp_mgr_attach(&self_manager, addr, &h->k, &why);
-	}
-	return dp_mgr_apply(&self_manager, err);
+/*
+ * First the places that block everything for a moment; once each thread has been seen outside, none
+ * comes into such a moment with SIGTRAP blocked any more. Then the functions by which the program
+ * itself blocks signals; from then on no thread does that had not done before.
+ */
+int self_hooks_init(struct dp_error *err)
+{
+	int r;
+
+	self_masks_attach();
+	r = dp_mgr_apply(&self_manager, err);
+	if (r)
+		return r;
+	self_masks_keep_jumps();
+	r = self_wait_unblocked(err);
+	if (r)
+		return r;
+	for (u32 i = 0; i < DP_ARRAY_SIZE(hooks); i++)
+		attach(&hooks[i]);
+	r = dp_mgr_apply(&self_manager, err);
+	return r ? r : self_wait_unblocked(err);
 }

@@ -7,4 +7,9 @@
 
 int self_hooks_init(struct dp_error *err);
 
+/* masks.c. The set that *set points to (NULL: none) is exchanged for one without SIGTRAP. */
+void self_open_mask(unsigned long *set);
+void self_masks_attach(void);
+void self_masks_keep_jumps(void);
+
 #endif

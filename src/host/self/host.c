@@ -295,6 +295,7 @@ int self_host_init(struct dp_error *err)
 		return dp_fail(err, E_TARGET_CPU, "membarrier: %s", strerror(errno));
 	h = host;
 	h.entry = (u64)dp_self_entry;
+	h.entry_jumps = true;
 	if (dp_mgr_init(&self_manager, &h))
 		return dp_fail(err, E_ARM_NOMEM, "the manager");
 	return 0;

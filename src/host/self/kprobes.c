@@ -10,6 +10,7 @@
 
 #include "host/self/host.h"
 #include "host/self/hooks.h"
+#include "host/self/trap.h"
 #include "symbols/symbols.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -63,6 +64,7 @@ static void after_fork_child(void)
 		me->tid = me->task.pid = gettid();
 		me->task.tgid = getpid();
 	}
+	self_pid = getpid();
 	pthread_mutex_unlock(&lock);
 }
 
@@ -132,17 +134,29 @@ void self_modules_changed(void)
 	self_unlock();
 }
 
+/* Said by the caller, or found in the handlers' code. Of a return probe: what is called at the
+ * entry. */
+static bool is_general(const struct kprobe *kp, char type)
+{
+	if (type == 'j')
+		return false;
+	if (kp->flags & KPROBE_FLAG_GENERAL_REGS)
+		return true;
+	if (type == 'r')
+		return self_is_general((const void *)((const struct kretprobe *)kp)->entry_handler);
+	return self_is_general((const void *)kp->pre_handler) &&
+	       self_is_general((const void *)kp->post_handler);
+}
+
 static u32 flags_of(const struct self_probe *s)
 {
 	const struct kprobe *kp = s->kp;
-	/* Without a handler at the entry nothing of a return probe touches vector registers there.
-	 */
-	bool general = kp->flags & KPROBE_FLAG_GENERAL_REGS ||
-		       (s->type == 'r' && !((const struct kretprobe *)kp)->entry_handler);
+	bool lean = s->type == 'r' && !((const struct kretprobe *)kp)->entry_handler &&
+		    !(kp->flags & (KPROBE_FLAG_RET_EXITS | KPROBE_FLAG_RET_CLASSIC));
 
 	return (kp->flags & KPROBE_FLAG_DISABLED ? DP_KPROBE_DISABLED : 0) |
-	       (general ? DP_KPROBE_GENERAL : 0) | (kp->post_handler ? DP_KPROBE_POST : 0) |
-	       (s->type == 'j' ? DP_KPROBE_BREAK : 0);
+	       (s->general ? DP_KPROBE_GENERAL : 0) | (lean ? DP_KPROBE_LEAN : 0) |
+	       (kp->post_handler ? DP_KPROBE_POST : 0) | (s->type == 'j' ? DP_KPROBE_BREAK : 0);
 }
 
 static void show_states(void)
@@ -202,8 +216,8 @@ static int resolve(struct kprobe *kp, u64 *addr, struct dp_error *err)
 }
 
 /*
- * Functions that return twice: their second return comes from a saved address, which would be that of a stub whose call
- * is long over.
+ * Functions that return twice: their second return comes from a saved address, which would be that
+ * of a stub whose call is long over.
  */
 static bool returns_twice(u64 addr)
 {
@@ -216,7 +230,8 @@ static bool returns_twice(u64 addr)
 		return false;
 	name = sym.name + strspn(sym.name, "_");
 	for (u32 i = 0; i < DP_ARRAY_SIZE(names); i++)
-		if (!strncmp(name, names[i], strlen(names[i])) && strchr("@", name[strlen(names[i])]))
+		if (!strncmp(name, names[i], strlen(names[i])) &&
+		    strchr("@", name[strlen(names[i])]))
 			return true;
 	return false;
 }
@@ -277,6 +292,7 @@ static int add_probe(struct kprobe *kp, char type, struct dp_error *err)
 		return dp_fail(err, E_ARM_NOMEM, "a probe");
 	s->kp = kp;
 	s->type = type;
+	s->general = is_general(kp, type);
 	kp->nmissed = 0;
 	kp->flags &= SELF_USER_FLAGS;
 	s->pending = r;

@@ -6,6 +6,7 @@
  */
 #include <sys/syscall.h>
 
+#include "host/self/store.h"
 #include "host/self/trap.h"
 
 u64 dp_self_targets[SELF_STUBS], dp_self_unwind[SELF_STUBS];
@@ -13,95 +14,27 @@ struct self_instance *self_instances[SELF_STUBS];
 
 #define LANDING 6 /* of a stub: behind its call */
 
+/* By stub: the return handler touches general registers only. */
+u8 dp_self_general[SELF_STUBS];
+
 static HIT u64 landing_of(u32 stub)
 {
 	return (u64)dp_self_stubs + stub * 16ull + LANDING;
 }
 
 /* The instance whose landing that is, or NULL. */
-static HIT struct self_instance *instance_at(u64 addr)
+static inline struct self_instance *instance_at(u64 addr)
 {
 	u64 off = addr - (u64)dp_self_stubs - LANDING;
 
-	if (off >= SELF_STUBS * 16ull || off & 15)
+	if (__builtin_expect(off >= SELF_STUBS * 16ull, 1) || off & 15)
 		return NULL;
 	return __atomic_load_n(&self_instances[off >> 4], __ATOMIC_ACQUIRE);
 }
 
-/* The changes in the upper half keep a list that was changed and changed back from looking the
- * same. */
-static HIT struct self_instance *take(struct self_holder *h)
+HIT struct self_instance *self_instance_at(u64 addr)
 {
-	u64 old = __atomic_load_n(&h->free, __ATOMIC_ACQUIRE), new;
-	struct self_instance *i;
-
-	do {
-		if (!(u32)old)
-			return NULL;
-		i = &h->v[(u32)old - 1];
-		new = ((old >> 32) + 1) << 32 | __atomic_load_n(&i->next, __ATOMIC_RELAXED);
-	} while (!__atomic_compare_exchange_n(&h->free, &old, new, true, __ATOMIC_ACQ_REL,
-					      __ATOMIC_ACQUIRE));
-	return i;
-}
-
-static HIT void give_back(struct self_instance *i)
-{
-	struct self_holder *h = i->holder;
-	u64 old = __atomic_load_n(&h->free, __ATOMIC_RELAXED), new;
-
-	__atomic_store_n(&i->tid, 0, __ATOMIC_RELAXED);
-	do {
-		__atomic_store_n(&i->next, (u32)old, __ATOMIC_RELAXED);
-		new = ((old >> 32) + 1) << 32 | (u32)(i - h->v + 1);
-	} while (!__atomic_compare_exchange_n(&h->free, &old, new, true, __ATOMIC_RELEASE,
-					      __ATOMIC_RELAXED));
-}
-
-/*
- * Has the call been left by a jump? Then its place on the stack holds something else by now, or may
- * still hold our landing: that counts as under way. Several return probes on one call form a chain.
- */
-static HIT bool is_over(const struct self_instance *i, u64 sp)
-{
-	u64 v;
-
-	if (i->holder->exits) /* a mistake loses a return, no more: whatever lies below is taken for
-				 left */
-		return i->loc < sp;
-	if (!self_read(i->loc, &v, 8))
-		return true; /* the stack itself is gone */
-	for (u32 n = 0; n < 64; n++) {
-		struct self_instance *j = instance_at(v);
-
-		if (j == i)
-			return false;
-		if (!j || j->loc != i->loc)
-			return true;
-		v = j->back;
-	}
-	return false;
-}
-
-/* No instance is free: look for calls of this thread, and now and then of ended threads, that never
- * returned. */
-static HIT struct self_instance *reclaim(struct self_holder *h, int tid, u64 sp)
-{
-	bool all = __atomic_fetch_add(&h->misses, 1, __ATOMIC_RELAXED) % 64 == 0;
-	long pid = self_syscall(SYS_getpid, 0, 0, 0, 0);
-
-	for (u32 k = 0; k < h->n; k++) {
-		int owner = __atomic_load_n(&h->v[k].tid, __ATOMIC_RELAXED);
-
-		if (owner == tid && is_over(&h->v[k], sp))
-			give_back(&h->v[k]);
-		else if (owner && owner != tid && all &&
-			 self_syscall(SYS_tgkill, pid, owner, 0, 0) == -ESRCH &&
-			 __atomic_compare_exchange_n(&h->v[k].tid, &owner, -1, false,
-						     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-			give_back(&h->v[k]); /* -1: only one thread may find it */
-	}
-	return take(h);
+	return instance_at(addr);
 }
 
 /* With exits: entry and exit of one call have the same stack pointer. */
@@ -113,67 +46,132 @@ static HIT struct self_instance *instance_of(struct self_holder *h, int tid, u64
 	return NULL;
 }
 
+/* The call whose return address lies at sp is to come back to the instance's landing. */
+static inline void bind(struct self_instance *i, struct kretprobe *rp, struct self_thread *t,
+			u64 *sp)
+{
+	struct self_instance *outer = instance_at(*sp);
+
+	i->back = *sp;
+	i->loc = (u64)sp;
+	i->ri.rp = rp;
+	i->ri.ret_addr = outer ? outer->ri.ret_addr : (kprobe_opcode_t *)*sp;
+	i->ri.task = &t->task;
+	/* An unwinder looks the caller up as if it had been interrupted: by an address inside its
+	 * call. */
+	dp_self_unwind[i->stub] = outer ? *sp : *sp - 1;
+	__atomic_store_n(&i->tid, t->tid, __ATOMIC_RELAXED);
+}
+
+/* For exits mode an unwinder needs nothing, and stub 0 is nobody's. */
 HIT int self_return_pre(struct kprobe *kp, struct pt_regs *regs)
 {
 	struct kretprobe *rp = (struct kretprobe *)kp;
 	struct self_holder *h = rp->dp_private;
-	struct self_thread *t = self_thread();
-	struct self_instance *i = h->exits ? instance_of(h, t->tid, regs->sp) : NULL, *outer;
-	u64 back = *(u64 *)regs->sp;
+	struct self_thread *t = self_me();
+	struct self_instance *i = h->exits ? instance_of(h, t->tid, regs->sp) : NULL;
 
 	if (!i) /* else: one that was left by a jump, at this very place */
-		i = take(h);
+		i = self_take_own(h, t);
 	if (!i)
-		i = reclaim(h, t->tid, regs->sp);
+		i = self_find(h, t, regs->sp);
 	if (!i) {
 		__atomic_fetch_add(&rp->nmissed, 1, __ATOMIC_RELAXED);
 		return 0;
 	}
-	outer = instance_at(back);
-	i->back = back;
-	i->loc = regs->sp;
-	i->ri.rp = rp;
-	i->ri.ret_addr = outer ? outer->ri.ret_addr : (kprobe_opcode_t *)back;
-	i->ri.task = &t->task;
-	__atomic_store_n(&i->tid, t->tid, __ATOMIC_RELAXED);
+	bind(i, rp, t, (u64 *)regs->sp);
 	if (rp->entry_handler && rp->entry_handler(&i->ri, regs)) {
-		give_back(i);
+		self_give_back(i, t);
 		return 0;
 	}
 	if (h->exits)
 		return 0;
-	/* An unwinder looks the caller up as if it had been interrupted: by an address inside its
-	 * call. */
-	dp_self_unwind[i->stub] = outer ? back : back - 1;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	*(u64 *)regs->sp = landing_of(i->stub);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* what an unwinder needs is there */
+	*(u64 *)i->loc = landing_of(i->stub);
 	if (!(kp->flags & KPROBE_FLAG_RET_CLASSIC))
 		t->through = i->stub;
 	return 0;
 }
 
+/*
+ * The entry of a function that has return probes and nothing else to be called. sp: of the probed
+ * code; slot: where entry.S would go back to. HIT_AGAIN: it is not that simple, nothing was done.
+ */
+HIT int dp_self_lean(struct dp_kpoint *p, u64 *sp, u64 slot)
+{
+	struct self_thread *t = self_mine;
+	struct dp_hitlist *list;
+	u32 stub = 0;
+
+	if (!t || t->depth || !self_enter(t, (u64)sp))
+		return HIT_AGAIN;
+	list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE); /* pairs with the release in relist() */
+	if (__builtin_expect(!list || !list->lean, 0)) {
+		self_leave(t);
+		return HIT_AGAIN;
+	}
+	for (u32 k = 0; k < list->n; k++) {
+		struct kretprobe *rp = list->v[k]->owner;
+		struct self_holder *h = rp->dp_private;
+		struct self_instance *i = self_take_own(h, t);
+
+		if (__builtin_expect(!i, 0))
+			i = self_find(h, t, (u64)sp);
+		if (!i) {
+			__atomic_fetch_add(&rp->nmissed, 1, __ATOMIC_RELAXED);
+			continue;
+		}
+		bind(i, rp, t, sp);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST); /* what an unwinder needs is there */
+		stub = i->stub;
+		*sp = landing_of(stub);
+	}
+	if (stub) { /* as in go_through() */
+		dp_self_targets[stub] = slot + SELF_SLOT_ON;
+		sp[-1] = (u64)dp_self_stubs + stub * 16ul;
+	}
+	self_leave(t);
+	return stub ? HIT_THROUGH : HIT_ON;
+}
+
+/* Calls the handler; true when regs say where to go on. */
+static HIT bool run_return(struct self_thread *t, struct self_instance *i, struct kretprobe *rp,
+			   struct pt_regs *regs)
+{
+	u64 sp = regs->sp, home = (u64)i->ri.ret_addr;
+
+	__atomic_store_n(&t->kp, &rp->kp, __ATOMIC_RELAXED);
+	regs->ip = home;
+	rp->handler(&i->ri, regs);
+	if (regs->ip == home) {
+		regs->ip = i->back; /* another return probe of this call may come first */
+		return regs->sp != sp;
+	}
+	return true;
+}
+
+/* 0: go on at the address below the stack pointer, with regs; 1: go on exactly as regs say. */
 HIT int dp_self_returned(struct pt_regs *regs, unsigned long stub, void *vectors, u32 mask)
 {
 	struct self_instance *i = self_instances[stub];
-	struct self_thread *t = self_thread();
+	struct self_thread *t = self_me();
 	struct kretprobe *rp;
+	int r = 0;
 
 	regs->ip = i->back;
-	if (!__atomic_load_n(&i->tid, __ATOMIC_RELAXED))
+	if (__builtin_expect(!__atomic_load_n(&i->tid, __ATOMIC_RELAXED), 0))
 		return 1; /* a second return of the same call: it was counted */
 	if (t && self_enter(t, regs->sp)) {
 		rp = __atomic_load_n(&i->holder->rp, __ATOMIC_ACQUIRE); /* pairs with forget() */
-		if (rp && rp->handler && !(rp->kp.flags & KPROBE_FLAG_DISABLED)) {
-			__atomic_store_n(&t->kp, &rp->kp, __ATOMIC_RELAXED);
-			regs->ip = (u64)i->ri.ret_addr;
-			rp->handler(&i->ri, regs);
-			if (regs->ip == (u64)i->ri.ret_addr)
-				regs->ip =
-				    i->back; /* another return probe of this call may come first */
-		}
+		if (rp && rp->handler && !(rp->kp.flags & KPROBE_FLAG_DISABLED))
+			r = run_return(t, i, rp, regs);
+		if (!r)
+			((u64 *)regs->sp)[-1] = i->back;
+		self_give_back(i, rp ? t : NULL);
 		self_leave(t);
+		return r;
 	}
-	give_back(i);
+	self_give_back(i, NULL);
 	return 1;
 }
 
@@ -197,7 +195,7 @@ HIT int self_exit_pre(struct kprobe *kp, struct pt_regs *regs)
 		if (elsewhere)
 			regs->sp += 8;
 	}
-	give_back(i);
+	self_give_back(i, rp ? t : NULL);
 	return elsewhere;
 }
 

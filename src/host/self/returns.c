@@ -14,7 +14,7 @@
 #define MAXACTIVE 4096
 
 static struct self_holder *left; /* of unregistered probes, with calls under way */
-static u32 next_stub = 1;
+static u32 next_stub = 1, next_id;
 
 static void free_holder(struct self_holder *h)
 {
@@ -34,12 +34,17 @@ static bool all_free(const struct self_holder *h)
 	return n == h->n;
 }
 
+/* No thread gives anything of these to its store any more: they are unregistered, and a grace
+ * period is over. */
 static void reap_holders(void)
 {
 	struct self_holder **at = &left, *h;
 
 	while ((h = *at)) {
-		if (h->exits || all_free(h)) { /* without stubs nothing leads to it any more */
+		bool stores = self_collect(h, NULL);
+
+		/* Without stubs nothing but stores leads to it. */
+		if (stores && (h->exits || all_free(h))) {
 			*at = h->next;
 			free_holder(h);
 		} else {
@@ -64,6 +69,8 @@ static int make_holder(struct kretprobe *rp)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	size_t size = DP_ALIGN_UP(rp->data_size, (size_t)16);
+	bool general =
+	    rp->kp.flags & KPROBE_FLAG_GENERAL_REGS || self_is_general((const void *)rp->handler);
 	struct self_holder *h;
 
 	if (rp->maxactive <= 0)
@@ -75,6 +82,8 @@ static int make_holder(struct kretprobe *rp)
 		return -ENOMEM;
 	h->n = (u32)rp->maxactive;
 	h->rp = rp;
+	h->general = general;
+	h->id = ++next_id;
 	h->exits = rp->kp.flags & KPROBE_FLAG_RET_EXITS;
 	h->data = size ? calloc(h->n, size) : NULL;
 	for (u32 k = 0; k < h->n; k++) {
@@ -86,6 +95,8 @@ static int make_holder(struct kretprobe *rp)
 			free_holder(h);
 			return -ENOMEM;
 		}
+		if (!h->exits)
+			dp_self_general[h->v[k].stub] = general;
 		if (!h->exits)
 			__atomic_store_n(&self_instances[h->v[k].stub], &h->v[k], __ATOMIC_RELEASE);
 	}
@@ -230,7 +241,7 @@ int self_exits_attach(struct self_probe *s, u64 addr, struct dp_error *err)
 		e->holder = h;
 		e->k.owner = &e->kp;
 		e->k.flags = s->k.flags & DP_KPROBE_DISABLED;
-		if (s->kp->flags & KPROBE_FLAG_GENERAL_REGS)
+		if (h->general)
 			e->k.flags |= DP_KPROBE_GENERAL;
 		r = dp_mgr_attach(&self_manager, v[i] + im->bias, &e->k, err);
 		if (r) {

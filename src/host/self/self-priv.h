@@ -17,6 +17,13 @@
 
 /* ---- the hit path ---- */
 
+struct self_instance;
+#define SELF_SHELVES 16
+struct self_shelf { /* free instances of one holder that a thread keeps */
+	struct self_instance *first;
+	u32 id; /* the holder's */
+};
+
 /* A thread that has hit a probe. Found through thread-local storage, given back when the thread is
  * gone. */
 struct self_thread {
@@ -28,14 +35,18 @@ struct self_thread {
 	void *jprobe;      /* stack pointer to return to: a jprobe's handler is running */
 	void *vectors;     /* of the hit that is running, as entry.S saved them */
 	u32 mask;
-	u32 through; /* a return is to be probed: number of its stub, else 0 */
+	u32 through;    /* a return is to be probed: number of its stub, else 0 */
+	u32 open, shut; /* of the store (instances.c): its owner is at it; a thief is. Atomic */
 	struct task_struct task;
+	struct self_shelf store[SELF_SHELVES]; /* by the rest of the holder's number */
 } __attribute__((aligned(64)));
 
 #define SELF_THREADS 32768
 
 extern struct self_thread self_threads[SELF_THREADS];
 extern u32 self_threads_used; /* none at or above was ever used. Atomic */
+extern __thread struct self_thread *self_mine
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* Of entry.S: state components to save; those besides SSE; those that need xsavec when in use; its
  * size. */
@@ -43,15 +54,17 @@ extern u32 dp_self_xmask, dp_self_xrest, dp_self_xhigh, dp_self_xsize;
 
 struct self_thread *self_thread(void);
 
-/* Called by entry.S. 0: go on in the slot; 1: go on at regs->ip with all registers; -1: again, with
- * vectors saved. */
+/* Called by entry.S; returns HIT_* (inside.h). */
 int dp_self_hit(struct pt_regs *regs, unsigned long tagged, void *vectors, u32 mask);
+int dp_self_lean(struct dp_kpoint *p, u64 *sp, u64 slot);
 void dp_self_entry(void);
 void dp_self_resume(struct pt_regs *regs) __attribute__((noreturn));
 
 /* Carry out a branch; false when memory that it needs cannot be read. */
 bool self_emulate(const struct dp_kpoint *p, struct pt_regs *regs);
 bool self_read(u64 addr, void *buf, u32 n);
+/* Of the memory operand; false when its segment is not known. next: the next instruction's. */
+bool self_address_of(const struct dp_insn *in, u64 next, struct pt_regs *r, u64 *addr);
 
 /* returns-hit.c, landing.S */
 #define SELF_STUB_PAGES 64
@@ -67,8 +80,9 @@ struct self_instance { /* one call under way, and the stub that it returns to; b
 	u64 back; /* what stood in the return address's place */
 	u64 loc;  /* that place */
 	u32 stub;
-	u32 next; /* on the free list: number + 1 */
-	int tid;  /* whose call it is; 0: free. Atomic */
+	u32 next;                   /* on the free list: number + 1 */
+	int tid;                    /* whose call it is; 0: free. Atomic */
+	struct self_instance *kept; /* the next in a thread's store */
 };
 
 struct self_holder { /* the instances of a return probe; outlives it while calls are under way */
@@ -76,11 +90,20 @@ struct self_holder { /* the instances of a return probe; outlives it while calls
 	struct kretprobe *rp; /* NULL: unregistered. Atomic */
 	u64 free;             /* changes << 32 | number + 1 of the first free instance. Atomic */
 	u32 n, misses;
-	bool exits; /* no stubs: the function's exits are probed */
+	u32 id;       /* of the threads' stores */
+	bool exits;   /* no stubs: the function's exits are probed */
+	bool general; /* the handler leaves vector registers alone */
 	char *data;
 	struct self_instance v[];
 };
 extern struct self_instance *self_instances[SELF_STUBS]; /* by stub */
+extern u8 dp_self_general[SELF_STUBS]; /* by stub: its return handler spares vector registers */
+struct self_instance *self_instance_at(u64 addr); /* whose landing that is, or NULL */
+
+/* instances.c */
+struct self_instance *self_find(struct self_holder *h, struct self_thread *t, u64 sp);
+void self_give_shared(struct self_instance *i);
+bool self_collect(struct self_holder *h, const struct self_thread *me);
 
 struct self_exit {        /* a probe on an exit of a function */
 	struct kprobe kp; /* first */
@@ -129,12 +152,16 @@ int self_lookup(const char *name, u64 *addr,
 		struct dp_error *err); /* -ENOENT with *addr 1: the module is missing */
 void self_describe(u64 addr, char *buf, size_t size);
 
+/* general.c: true when the handler (NULL: none) leaves vector registers alone */
+bool self_is_general(const void *handler);
+
 /* kprobes.c */
 struct self_probe { /* what stands behind a registered struct kprobe */
 	struct dp_mgr_probe k;
 	struct kprobe *kp;
 	struct self_probe *next;
-	char type; /* of the list: k, r, j */
+	char type;    /* of the list: k, r, j */
+	bool general; /* its handlers, those of the entry, leave vector registers alone */
 	bool pending;
 	struct self_exit *exits;
 	int nexits;

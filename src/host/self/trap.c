@@ -11,12 +11,16 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "host/self/inside.h"
 #include "host/self/trap.h"
 
 #define SA_RESTORER_FLAG 0x04000000
 
 static const int signals[] = {SIGTRAP, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 static struct self_action actions[65]; /* the program's, by signal */
+static bool installed;
+
+int self_pid;
 
 /* The bytes by which unwinders know a signal frame. */
 __asm__(".section dprobes_text,\"ax\",@progbits\n"
@@ -253,10 +257,12 @@ int self_trap_init(struct dp_error *err)
 				   .restorer = (u64)dp_self_restorer};
 	u64 unblock = trap_bit;
 
+	self_pid = (int)self_syscall(SYS_getpid, 0, 0, 0, 0);
 	self_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&unblock, 0, 8);
-	for (u32 i = 0; i < DP_ARRAY_SIZE(signals); i++)
+	for (u32 i = 0; i < DP_ARRAY_SIZE(signals) && !installed; i++)
 		if (self_syscall(SYS_rt_sigaction, signals[i], (long)&ours,
 				 (long)&actions[signals[i]], 8))
 			return dp_fail(err, E_KPROBE_SIGNAL, "signal %d", signals[i]);
+	installed = true; /* a second attempt must not take ours for the program's */
 	return open_masks();
 }

@@ -12,10 +12,8 @@ struct self_action {
 /* The program's own action for a signal that the library handles, else NULL. */
 struct self_action *self_action(int sig);
 
-long self_syscall(long nr, long a, long b, long c, long d);
+extern int self_pid; /* this process; a child made by vfork() sees its parent's */
 
-/* hit.c: a thread goes into and out of the part that the control side waits for. */
-bool self_enter(struct self_thread *t, u64 sp);
-void self_leave(struct self_thread *t);
+long self_syscall(long nr, long a, long b, long c, long d);
 
 #endif

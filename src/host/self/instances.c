@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Instances of return probes: who has a free one. Each thread keeps those that it has given back,
+ * and takes them again without a locked operation (store.h); the others lie on their holder's list.
+ * When that is empty, what other threads keep is taken from them, so that no call goes unprobed
+ * while an instance is free. Part of the hit path: no lock, general registers only.
+ */
+#include <errno.h>
+#include <sys/syscall.h>
+
+#include "host/self/store.h"
+#include "host/self/trap.h"
+
+#define SYNC_CORE 32 /* of membarrier: the one that this process is registered for */
+#define PATIENCE 200 /* times to wait for a thread that is stopped between two instructions */
+
+/* The changes in the upper half keep a list that was changed and changed back from looking the
+ * same. */
+static HIT struct self_instance *take_shared(struct self_holder *h)
+{
+	u64 old = __atomic_load_n(&h->free, __ATOMIC_ACQUIRE), new;
+	struct self_instance *i;
+
+	do {
+		if (!(u32)old)
+			return NULL;
+		i = &h->v[(u32)old - 1];
+		new = ((old >> 32) + 1) << 32 | __atomic_load_n(&i->next, __ATOMIC_RELAXED);
+	} while (!__atomic_compare_exchange_n(&h->free, &old, new, true, __ATOMIC_ACQ_REL,
+					      __ATOMIC_ACQUIRE));
+	return i;
+}
+
+HIT void self_give_shared(struct self_instance *i)
+{
+	struct self_holder *h = i->holder;
+	u64 old = __atomic_load_n(&h->free, __ATOMIC_RELAXED), new;
+
+	do {
+		__atomic_store_n(&i->next, (u32)old, __ATOMIC_RELAXED);
+		new = ((old >> 32) + 1) << 32 | (u32)(i - h->v + 1);
+	} while (!__atomic_compare_exchange_n(&h->free, &old, new, true, __ATOMIC_RELEASE,
+					      __ATOMIC_RELAXED));
+}
+
+/* The store is ours until shut is 0 again. */
+static HIT bool shut_store(struct self_thread *t)
+{
+	u32 no = 0;
+
+	if (!__atomic_compare_exchange_n(&t->shut, &no, 1, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED))
+		return false;
+	if (!self_syscall(SYS_membarrier, SYNC_CORE, 0, 0, 0))
+		for (u32 n = 0; n < PATIENCE; n++) {
+			if (!__atomic_load_n(&t->open, __ATOMIC_ACQUIRE))
+				return true;
+			self_syscall(SYS_sched_yield, 0, 0, 0, 0);
+		}
+	__atomic_store_n(&t->shut, 0, __ATOMIC_RELEASE);
+	return false;
+}
+
+/* What threads keep for h goes to its list. False when a store could not be opened. */
+HIT bool self_collect(struct self_holder *h, const struct self_thread *me)
+{
+	u32 used = __atomic_load_n(&self_threads_used, __ATOMIC_ACQUIRE);
+	bool all = true;
+
+	for (u32 k = 0; k < used && k < SELF_THREADS; k++) {
+		struct self_thread *t = &self_threads[k];
+		struct self_shelf *shelf = &t->store[h->id % SELF_SHELVES];
+		struct self_instance *i;
+
+		if (t == me || __atomic_load_n(&shelf->id, __ATOMIC_RELAXED) != h->id ||
+		    !__atomic_load_n(&shelf->first, __ATOMIC_RELAXED))
+			continue;
+		if (!shut_store(t)) {
+			all = false;
+			continue;
+		}
+		if (shelf->id == h->id) {
+			i = shelf->first;
+			__atomic_store_n(&shelf->first, NULL, __ATOMIC_RELAXED);
+			for (struct self_instance *next; i; i = next) {
+				next = i->kept;
+				self_give_shared(i);
+			}
+		}
+		__atomic_store_n(&t->shut, 0, __ATOMIC_RELEASE);
+	}
+	return all;
+}
+
+/*
+ * Has the call been left by a jump? Then its place on the stack holds something else by now, or may
+ * still hold our landing: that counts as under way. Several return probes on one call form a chain.
+ */
+static HIT bool is_over(const struct self_instance *i, u64 sp)
+{
+	u64 v;
+
+	if (i->holder->exits) /* a mistake loses a return, no more: whatever lies below is taken for
+				 left */
+		return i->loc < sp;
+	if (!self_read(i->loc, &v, 8))
+		return true; /* the stack itself is gone */
+	for (u32 n = 0; n < 64; n++) {
+		struct self_instance *j = self_instance_at(v);
+
+		if (j == i)
+			return false;
+		if (!j || j->loc != i->loc)
+			return true;
+		v = j->back;
+	}
+	return false;
+}
+
+static HIT void give_up(struct self_instance *i)
+{
+	__atomic_store_n(&i->tid, 0, __ATOMIC_RELAXED);
+	self_give_shared(i);
+}
+
+/* No instance is free: look for calls of this thread, and now and then of ended threads, that never
+ * returned; and for what other threads keep. */
+static HIT struct self_instance *reclaim(struct self_holder *h, struct self_thread *t, u64 sp)
+{
+	bool all = __atomic_fetch_add(&h->misses, 1, __ATOMIC_RELAXED) % 64 == 0, kept = false;
+	long pid = self_syscall(SYS_getpid, 0, 0, 0, 0);
+
+	for (u32 k = 0; k < h->n; k++) {
+		int owner = __atomic_load_n(&h->v[k].tid, __ATOMIC_RELAXED);
+
+		kept |= !owner;
+		if (owner == t->tid && is_over(&h->v[k], sp))
+			give_up(&h->v[k]);
+		else if (owner && owner != t->tid && all &&
+			 self_syscall(SYS_tgkill, pid, owner, 0, 0) == -ESRCH &&
+			 __atomic_compare_exchange_n(&h->v[k].tid, &owner, -1, false,
+						     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			give_up(&h->v[k]); /* -1: only one thread may find it */
+	}
+	if (kept)
+		self_collect(h, t);
+	return take_shared(h);
+}
+
+/* The thread has none of its own. */
+HIT struct self_instance *self_find(struct self_holder *h, struct self_thread *t, u64 sp)
+{
+	struct self_instance *i = take_shared(h);
+
+	return i ? i : reclaim(h, t, sp);
+}
