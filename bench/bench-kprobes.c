@@ -3,6 +3,8 @@
  * What a probe of libdprobes costs, in the rows of section 6 of kprobes.txt, with the kernel's
  * uprobes on the same functions in the same run. All contenders take turns; the medians of the time
  * added to a call are shown.
+ *
+ * Usage: bench-kprobes [ROUNDS]
  */
 #include <errno.h>
 #include <link.h>
@@ -18,7 +20,7 @@
 #include "bench.h"
 #include "dprobes/kprobes.h"
 
-#define ROUNDS 9
+#define ROUNDS 9 /* at most */
 #define NEAR 2000000 /* calls in a round, for what takes nanoseconds */
 #define FAR 20000    /* for what traps */
 
@@ -114,6 +116,7 @@ static const struct kind kinds[] = {
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
+static int rounds = ROUNDS;
 static unsigned long file_offset;
 
 static int find_offset(struct dl_phdr_info *info, size_t size, void *arg)
@@ -151,7 +154,9 @@ static int open_uprobe(long (*f)(long), bool is_return)
 	return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
 }
 
-/* One turn: nanoseconds added to a call, or -1. */
+#define FAILED -1e9
+
+/* One turn: nanoseconds added to a call, or FAILED. */
 static double turn(const struct kind *k, long (*f)(long))
 {
 	struct kprobe kp = {.addr = (kprobe_opcode_t *)f,
@@ -184,22 +189,22 @@ static double turn(const struct kind *k, long (*f)(long))
 		unregister_jprobe(&jp);
 	if (fd >= 0)
 		close(fd);
-	return bad ? -1 : with - base;
+	return bad ? FAILED : with - base;
 }
 
 static double median_of(const struct kind *k, long (*f)(long), double v[KINDS][ROUNDS])
 {
 	double *mine = v[k - kinds];
 
-	for (int i = 0; i < ROUNDS; i++)
-		if (mine[i] < 0 && k->uprobe)
-			return -1;
-	return bench_median(mine, ROUNDS);
+	for (int i = 0; i < rounds; i++)
+		if (mine[i] == FAILED)
+			return FAILED;
+	return bench_median(mine, (size_t)rounds);
 }
 
 static void show(double ns)
 {
-	if (ns < 0)
+	if (ns == FAILED)
 		printf("%12s", "-");
 	else if (ns < 1000)
 		printf("%9.1f ns", ns);
@@ -207,24 +212,26 @@ static void show(double ns)
 		printf("%9.2f us", ns / 1000);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static double v[2][KINDS][ROUNDS];
 	double trap[ROUNDS];
 	struct sigaction sa = {.sa_handler = on_trap}, old;
 	long (*const funcs[])(long) = {bench_push, bench_sub};
 
+	if (argc > 1 && atoi(argv[1]) > 0 && atoi(argv[1]) < ROUNDS)
+		rounds = atoi(argv[1]);
 	sigaction(SIGTRAP, &sa, &old);
-	for (int i = 0; i < ROUNDS; i++)
+	for (int i = 0; i < rounds; i++)
 		trap[i] = per_call(bench_trap, FAR);
 	sigaction(SIGTRAP, &old, NULL);
-	for (int i = 0; i < ROUNDS; i++)
+	for (int i = 0; i < rounds; i++)
 		for (size_t k = 0; k < KINDS; k++)
 			for (int f = 0; f < 2; f++)
 				v[f][k][i] = turn(&kinds[k], funcs[f]);
 	printf("Time added to a call; functions that begin with `push %%rbp` and with `sub "
 	       "$24,%%rsp`; medians of %d.\n",
-	       ROUNDS);
+	       rounds);
 	printf("Seed: kprobes.txt, microseconds on x86-64: Opteron 246 (2005), Xeon E5410.\n\n");
 	printf("%-4s %-44s %12s%12s   %s\n", "", "", "push", "sub", "seed");
 	for (size_t k = 0; k < KINDS; k++) {
@@ -234,7 +241,7 @@ int main(void)
 		printf("   %s\n", kinds[k].seed);
 	}
 	printf("%-4s %-44s ", "", "a bare SIGTRAP round trip");
-	show(bench_median(trap, ROUNDS));
+	show(bench_median(trap, (size_t)rounds));
 	printf("\n");
 	return 0;
 }

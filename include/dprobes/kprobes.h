@@ -164,8 +164,8 @@ struct kprobe {
  * no error: the probe waits for it (KPROBE_FLAG_PENDING).
  */
 int register_kprobe(struct kprobe *p);
-/* Remove it. When it returns no handler of the probe runs any more. An unregistered probe gets addr
- * = NULL. */
+/* Remove it. When it returns no handler of the probe runs any more. It may be registered again as it
+ * is. A probe that is not registered gets addr = NULL. */
 void unregister_kprobe(struct kprobe *p);
 /* All of them or none: an error unregisters what had been registered. */
 int register_kprobes(struct kprobe **kps, int num);

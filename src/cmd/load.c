@@ -17,7 +17,7 @@
 static void help(void)
 {
 	printf("usage: dprobes load FILE.so [NAME=VALUE...] -- COMMAND [ARGUMENTS]\n"
-	       "       dprobes load FILE.so -p PID\n\n"
+	       "       dprobes load FILE.so [NAME=VALUE...] -p PID\n\n"
 	       "Start COMMAND with the probe module FILE.so in it: a shared object whose "
 	       "constructor, or\n"
 	       "module_init() function, registers kprobes, jprobes or return probes "
@@ -26,22 +26,20 @@ static void help(void)
 	       "sets the module's\n"
 	       "parameters. Programs that COMMAND starts do not get the module.\n\n"
 	       "The exit status is COMMAND's.\n\n"
-	       "With -p, load the module into a running process, without parameters: `dprobes "
-	       "unload` takes "
-	       "it out\n"
-	       "again. The process must be linked dynamically with glibc 2.34 or later, and one of "
+	       "With -p, load the module into a running process: `dprobes unload` takes it out "
+	       "again. The\n"
+	       "process must be linked dynamically with glibc 2.34 or later, and one of "
 	       "its threads "
 	       "must\n"
 	       "sleep in a call (poll, read, nanosleep, ...): it starts a thread that loads the "
 	       "module.\n");
 }
 
-/* "a=1" "b=2" -> DPROBES_MODULE_ARGS="a=1 b=2" */
-static int set_parameters(char **v, int n)
+/* "a=1" "b=2" -> "a=1 b=2" */
+static int join_parameters(char **v, int n, char **out)
 {
 	size_t len = 1;
 	char *all;
-	int r;
 
 	for (int i = 0; i < n; i++) {
 		if (!strchr(v[i], '='))
@@ -55,9 +53,19 @@ static int set_parameters(char **v, int n)
 		strcat(all, v[i]);
 		strcat(all, i + 1 < n ? " " : "");
 	}
-	r = all ? setenv("DPROBES_MODULE_ARGS", all, 1) : -1;
+	*out = all;
+	return all ? 0 : ui_fail(E_CMD_VALUE, NULL, "no memory for the parameters");
+}
+
+static int set_parameters(char **v, int n)
+{
+	char *all = NULL;
+	int r = join_parameters(v, n, &all);
+
+	if (!r && setenv("DPROBES_MODULE_ARGS", all, 1))
+		r = ui_fail(E_CMD_VALUE, NULL, "no memory for the parameters");
 	free(all);
-	return r ? ui_fail(E_CMD_VALUE, NULL, "no memory for the parameters") : 0;
+	return r;
 }
 
 static int preload(const char *path)
@@ -93,7 +101,7 @@ static const struct cmd_spec unload_spec = {
 
 static const struct cmd_spec load_spec = {
     .name = "load",
-    .synopsis = "FILE.so -p PID",
+    .synopsis = "FILE.so [NAME=VALUE...] -p PID",
     .about = "",
     .options = options,
 };
@@ -123,45 +131,55 @@ static int check_module(const char *path, bool unload, struct dp_error *err)
 	return r;
 }
 
+static int change_process(pid_t pid, const char *file, char **v, int n, bool unload)
+{
+	char path[PATH_MAX], *all = NULL;
+	struct dp_error err;
+	int r = find_file(file, path);
+
+	if (!r)
+		r = join_parameters(v, n, &all);
+	if (!r &&
+	    (check_module(path, unload, &err) || dp_load_object(pid, path, all, unload, &err))) {
+		ui_error(&err, NULL);
+		r = ui_status(err.code);
+	}
+	free(all);
+	return r;
+}
+
 static int into_process(int argc, char **argv, const struct cmd_spec *spec, bool unload)
 {
+	char **params = calloc((size_t)argc + 1, sizeof(*params));
 	const char *file = NULL;
-	char path[PATH_MAX];
 	struct cmd_args args;
-	struct dp_error err;
 	pid_t pid = 0;
-	int id, r;
+	int id, n = 0, r = CMD_OK;
 
 	cmd_args_init(&args, spec, argc, argv);
-	while ((id = cmd_args_next(&args)) != CMD_OPT_END) {
+	while (params && !r && (id = cmd_args_next(&args)) != CMD_OPT_END) {
 		if (id == CMD_OPT_HELP)
-			return CMD_OK;
+			goto out;
 		if (id == CMD_OPT_ERROR)
-			return CMD_USAGE;
-		if (id == CMD_OPT_OPERAND && file && strchr(args.value, '='))
-			return ui_fail(
-			    E_CMD_EXTRA,
-			    "start the program with `dprobes load FILE.so NAME=VALUE -- COMMAND`",
-			    "%s: a module in a running process gets no parameters", args.value);
-		if (id == CMD_OPT_REST || (id == CMD_OPT_OPERAND && file))
-			return ui_fail(E_CMD_EXTRA, NULL, "%s",
-				       id == CMD_OPT_REST ? "--" : args.value);
-		if (id == CMD_OPT_OPERAND)
+			r = CMD_USAGE;
+		else if (id == CMD_OPT_REST || (id == CMD_OPT_OPERAND && file && unload))
+			r = ui_fail(E_CMD_EXTRA, NULL, "%s",
+				    id == CMD_OPT_REST ? "--" : args.value);
+		else if (id == CMD_OPT_OPERAND && file)
+			params[n++] = (char *)args.value;
+		else if (id == CMD_OPT_OPERAND)
 			file = args.value;
 		else if (!cmd_parse_pid(args.value, &pid))
-			return CMD_USAGE;
+			r = CMD_USAGE;
 	}
-	if (!file || !pid)
-		return ui_fail(E_CMD_MISSING, "`dprobes load --help` shows how it is used", "%s",
-			       file ? "-p PID" : "the module");
-	r = find_file(file, path);
-	if (r)
-		return r;
-	if (check_module(path, unload, &err) || dp_load_object(pid, path, unload, &err)) {
-		ui_error(&err, NULL);
-		return ui_status(err.code);
-	}
-	return CMD_OK;
+	if (!r && (!file || !pid))
+		r = ui_fail(E_CMD_MISSING, "`dprobes load --help` shows how it is used", "%s",
+			    file ? "-p PID" : "the module");
+	if (!r)
+		r = change_process(pid, file, params, n, unload);
+out:
+	free(params);
+	return r;
 }
 
 int cmd_unload(int argc, char **argv)

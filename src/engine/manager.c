@@ -253,10 +253,11 @@ int dp_mgr_flags(struct dp_manager *m, struct dp_mgr_probe *k, u32 flags)
 	u32 old = k->flags;
 	int r;
 
-	k->flags = flags;
+	/* Hits in hits look at the flags of the list that they find (DP_KPROBE_ALWAYS), at any time. */
+	__atomic_store_n(&k->flags, flags, __ATOMIC_RELAXED);
 	r = relist(m, k->point);
 	if (r)
-		k->flags = old;
+		__atomic_store_n(&k->flags, old, __ATOMIC_RELAXED);
 	return r;
 }
 

@@ -52,6 +52,17 @@ def test_examples():
     ok(rc == 1 and "E-SYM-NONE" in out, "an unknown function is told: %r" % out)
 
 
+def test_bench():
+    rc, out = run(os.path.join(BUILD, "bench", "bench-kprobes"), "1")
+    rows = {}
+    for line in out.splitlines():
+        m = re.match(r"(\S*) +\S.*? +(-?[\d.]+ (?:ns|us)) +(-?[\d.]+ (?:ns|us))", line)
+        if m:
+            rows[m.group(1)] = m.group(2)
+    want = ["k", "b", "o", "ov", "r", "rb", "ro", "j", "jr", "kr", "kro"]
+    ok(rc == 0 and all(w in rows for w in want), "every row of the overhead table could be measured: %s" % (rows or out))
+
+
 def test_debugger():
     if not shutil.which("gdb"):
         skip("gdb", "there is no gdb")
@@ -127,6 +138,7 @@ def test_installed():
 
 
 test_examples()
+test_bench()
 test_modules()
 test_debugger()
 test_llvm()

@@ -83,6 +83,27 @@ def in_nanosleep():
 
 
 @test
+def parameters():
+    """parameters of a module that is loaded into a running process"""
+    p = sleeper("poll", 2)
+    for factor in (7000, 50):
+        dprobes("load", MODULE, "factor=%d" % factor, "symbol=count", "-p", p.pid, check=0)
+        at = state(p)[0]
+        wait_for(lambda: state(p)[0] >= at + factor, what="the probe to be hit")
+        at = state(p)[0]
+        wait_for(lambda: state(p)[0] > at, what="another hit")
+        assert (state(p)[0] - at) % factor == 0, (state(p)[0], at)
+        dprobes("unload", MODULE, "-p", p.pid, check=0)
+    dprobes("load", MODULE, "symbol=no_such_function", "-p", p.pid, check=0)  # its init fails, as in a program that is started
+    assert dprobes("list", "-p", p.pid, check=0).stdout == ""
+    dprobes("unload", MODULE, "-p", p.pid, check=0)
+    with open("/proc/%d/environ" % p.pid) as f:
+        assert "DPROBES_MODULE" not in f.read()
+    assert state(p)[1] == 0
+    finish(p)
+
+
+@test
 def traces_of_it():
     """nothing is left of a load and an unload: code, mappings, threads"""
     p = sleeper("poll", 2)
@@ -113,7 +134,8 @@ def wrong_files():
     failing("E-FILE-OPEN", "unload", "/no/such.so", "-p", p.pid)
     r = failing("E-LOAD-FAILED", "load", os.path.join(HERE, "sleeper"), "-p", p.pid)  # the linker's own words
     assert "cannot dynamically load" in r.stderr, r.stderr
-    failing("E-CMD-EXTRA", "load", MODULE, "symbol=work", "-p", p.pid)
+    failing("E-CMD-VALUE", "load", MODULE, "symbol", "-p", p.pid)
+    failing("E-LOAD-FAILED", "load", MODULE, "symbol=" + "x" * 4000, "-p", p.pid)
     failing("E-CMD-EXTRA", "unload", MODULE, MODULE, "-p", p.pid)
     failing("E-CMD-MISSING", "unload", MODULE)
     failing("E-CMD-MISSING", "unload", "-p", p.pid)

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <linux/init.h>
+#include <linux/kallsyms.h>
 #include <linux/kernel.h>
 #include <linux/moduleparam.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Parameters of a module: "name=value", separated by blanks, in the environment variable DPROBES_MODULE_ARGS, where
- * `dprobes load` puts them. Kinds: int, uint, long, ulong, bool, charp, and strings in arrays.
+ * Parameters of a module: "name=value", separated by blanks, where `dprobes load` has put them: in the environment
+ * variable DPROBES_MODULE_ARGS of a program that it starts; in a running process at an address that is the name of the
+ * thread that loads the module, "dp:7f0123456789". Kinds: int, uint, long, ulong, bool, charp, and strings in arrays.
  */
 #ifndef DP_COMPAT_LINUX_MODULEPARAM_H
 #define DP_COMPAT_LINUX_MODULEPARAM_H
@@ -10,12 +11,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define DP_GET_NAME 16 /* PR_GET_NAME: <sys/prctl.h> wants other <linux/types.h> than ours */
+int prctl(int option, ...);
+
 enum dp_param_kind { DP_PARAM_int, DP_PARAM_uint, DP_PARAM_long, DP_PARAM_ulong, DP_PARAM_bool, DP_PARAM_charp, DP_PARAM_string };
+
+__attribute__((unused)) static const char *dp_param_all(void)
+{
+	const char *all = getenv("DPROBES_MODULE_ARGS");
+	char name[17] = "", *end;
+	unsigned long addr;
+
+	if (all || prctl(DP_GET_NAME, name) || strncmp(name, "dp:", 3))
+		return all;
+	addr = strtoul(name + 3, &end, 16);
+	return *end || strlen(name) != 15 ? NULL : (const char *)addr;
+}
 
 /* The value of a parameter as given, in memory of its own, or NULL. */
 __attribute__((unused)) static char *dp_param_value(const char *name)
 {
-	const char *p = getenv("DPROBES_MODULE_ARGS");
+	const char *p = dp_param_all();
 	size_t n = strlen(name);
 
 	for (; p && *p; p += strcspn(p, " "), p += strspn(p, " "))

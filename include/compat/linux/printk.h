@@ -8,6 +8,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define KERN_SOH "\001"
@@ -21,16 +22,37 @@
 #define KERN_DEBUG KERN_SOH "7"
 #define KERN_CONT KERN_SOH "c"
 
+/* %p is sixteen digits, as in the kernel; what may follow it there (%px, %pS) says nothing here. */
+__attribute__((unused)) static const char *dp_printk_format(const char *fmt, char *buf, size_t size)
+{
+	size_t n = 0;
+
+	while (*fmt && n + 6 < size) {
+		if (fmt[0] == '%' && fmt[1] == '%')
+			buf[n++] = *fmt++;
+		if (fmt[0] != '%' || fmt[1] != 'p') {
+			buf[n++] = *fmt++;
+			continue;
+		}
+		memcpy(buf + n, "%016lx", 6);
+		n += 6;
+		for (fmt += 2; (*fmt >= 'a' && *fmt <= 'z') || (*fmt >= 'A' && *fmt <= 'Z'); fmt++)
+			;
+	}
+	buf[n] = '\0';
+	return buf;
+}
+
 __attribute__((format(printf, 1, 2), unused)) static int printk(const char *fmt, ...)
 {
-	char line[1024];
+	char line[1024], format[512];
 	va_list ap;
 	int n;
 
 	if (fmt[0] == 1 && fmt[1]) /* the level says nothing here */
 		fmt += 2;
 	va_start(ap, fmt);
-	n = vsnprintf(line, sizeof(line), fmt, ap);
+	n = vsnprintf(line, sizeof(line), dp_printk_format(fmt, format, sizeof(format)), ap);
 	va_end(ap);
 	if (n > (int)sizeof(line) - 1)
 		n = sizeof(line) - 1;

@@ -22,12 +22,14 @@
 #define D_MAIN		120
 #define D_HANDLE	128
 #define D_TID		136
+#define D_NAME		144
 #define D_TEXT		512
 #define D_TEXT_SIZE	1024
 #define D_PATH		4096
 #define D_XSAVE		8192
 
 #define SYS_RT_SIGPROCMASK 14
+#define SYS_PRCTL	157
 #define SYS_GETTID	186
 
 	.section .rodata
@@ -101,6 +103,10 @@ dp_load_main:
 	mov	$SYS_GETTID, %eax
 	syscall
 	mov	%rax, D_TID(%rbx)
+	mov	$15, %edi			/* PR_SET_NAME: the module finds its parameters by it */
+	lea	D_NAME(%rbx), %rsi
+	mov	$SYS_PRCTL, %eax
+	syscall
 	lea	D_PATH(%rbx), %rdi
 	mov	$5, %esi			/* RTLD_NOLOAD | RTLD_LAZY: is it there? */
 	call	*D_DLOPEN(%rbx)

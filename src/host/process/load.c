@@ -35,13 +35,14 @@ struct load_data { /* load-code.S knows the offsets */
 	u64 status, thread, saved_errno, old_mask, mask;
 	u64 pthread_create, pthread_detach, errno_location, dlopen, dlclose, dlerror;
 	u64 unload, main, handle, tid;
-	u8 pad[512 - 144];
+	char name[16]; /* of the thread: "dp:" and the address of args, in hexadecimal */
+	u8 pad[512 - 160];
 	char text[1024];
-	u8 pad2[4096 - 1536];
+	char args[4096 - 1536]; /* of the module, separated by blanks (moduleparam.h) */
 	char path[4096];
 	/* then the vector registers of the thread that was interrupted */
 };
-_Static_assert(offsetof(struct load_data, tid) == 136 && offsetof(struct load_data, text) == 512 &&
+_Static_assert(offsetof(struct load_data, tid) == 136 && offsetof(struct load_data, name) == 144 && offsetof(struct load_data, text) == 512 &&
 		   offsetof(struct load_data, path) == 4096 && sizeof(struct load_data) == 8192,
 	       "as in load-code.S");
 
@@ -163,6 +164,8 @@ static int map_all(struct load *l, struct dp_error *err)
 		r = map_one(l, l->data_at, l->size - PAGE, PROT_READ | PROT_WRITE, err);
 	if (r)
 		return r;
+	snprintf(d->name, sizeof(d->name), "dp:%012llx",
+		 (unsigned long long)(l->data_at + offsetof(struct load_data, args)));
 	d->main = l->code + (u64)(dp_load_main - dp_load_code);
 	/* All but those that instructions raise: libdprobes lives on them. */
 	d->mask = ~(SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) |
@@ -391,7 +394,7 @@ static int tell(const struct load *l, struct dp_error *err)
 	}
 }
 
-int dp_load_object(pid_t pid, const char *path, bool unload, struct dp_error *err)
+int dp_load_object(pid_t pid, const char *path, const char *args, bool unload, struct dp_error *err)
 {
 	struct load l = {.pid = pid, .mem = {pid, -1}, .data.unload = unload};
 	bool started = false;
@@ -402,6 +405,10 @@ int dp_load_object(pid_t pid, const char *path, bool unload, struct dp_error *er
 	if (strlen(path) >= sizeof(l.data.path))
 		return dp_fail(err, E_FILE_OPEN, "the path is too long");
 	strcpy(l.data.path, path);
+	if (strlen(args) >= sizeof(l.data.args))
+		return dp_fail(err, E_LOAD_FAILED, "the parameters are longer than %zu bytes",
+			       sizeof(l.data.args) - 1);
+	strcpy(l.data.args, args);
 	r = find_functions(&l, err);
 	if (!r)
 		r = check_file(&l, err);

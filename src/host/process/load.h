@@ -12,9 +12,9 @@
 
 /*
  * dlopen() or dlclose() the file, an absolute path, in process pid; returns when constructors or destructors have run.
- * A thread that sleeps in a system call starts a thread for it, and goes on sleeping. Errors: E_PROC_*, E_TARGET_*,
- * E_LOAD_*.
+ * A thread that sleeps in a system call starts a thread for it, and goes on sleeping. args: parameters of a module, "a=1
+ * b=2", which its constructors find (include/compat/linux/moduleparam.h). Errors: E_PROC_*, E_TARGET_*, E_LOAD_*.
  */
-int dp_load_object(pid_t pid, const char *path, bool unload, struct dp_error *err);
+int dp_load_object(pid_t pid, const char *path, const char *args, bool unload, struct dp_error *err);
 
 #endif

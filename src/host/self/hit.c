@@ -85,7 +85,7 @@ static HIT int missed(struct dp_kpoint *p, struct pt_regs *regs)
 	for (u32 i = 0; list && i < list->n; i++) {
 		struct kprobe *kp = list->v[i]->owner;
 
-		if (!(list->v[i]->flags & DP_KPROBE_ALWAYS))
+		if (!(__atomic_load_n(&list->v[i]->flags, __ATOMIC_RELAXED) & DP_KPROBE_ALWAYS))
 			__atomic_fetch_add(&kp->nmissed, 1, __ATOMIC_RELAXED);
 		else if (kp->pre_handler(kp, regs))
 			return 1;

@@ -197,6 +197,8 @@ static int resolve(struct kprobe *kp, u64 *addr, struct dp_error *err)
 {
 	int r;
 
+	if (kp->symbol_name && kp->addr == kp->dp_private) /* left from the last time */
+		kp->addr = NULL;
 	if (!kp->symbol_name == !kp->addr)
 		return dp_fail(err, E_KPROBE_ARGUMENT, "%s",
 			       kp->addr ? "both symbol_name and addr" : "no place");
@@ -344,11 +346,10 @@ void self_unregister_all(struct kprobe **kps, int num)
 		s = take_out(kps[i]);
 		if (!s)
 			continue;
-		if (kps[i]
-			->symbol_name) /* so that the structure can be registered again as it is */
-			kps[i]->addr = NULL;
 		kps[i]->flags &= SELF_USER_FLAGS;
-		kps[i]->dp_private = NULL;
+		/* Registered again as it is, it gives its symbol's address no matter what this was.
+		 */
+		kps[i]->dp_private = kps[i]->symbol_name ? kps[i]->addr : NULL;
 		s->next = gone;
 		gone = s;
 	}
