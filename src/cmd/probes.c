@@ -13,7 +13,7 @@
 
 #include "cmd/probes.h"
 #include "host/process/process.h"
-#include "symbols/symbols.h"
+#include "symbols/lines.h"
 
 static bool told(const struct dp_error *err)
 {
@@ -57,6 +57,24 @@ bool probes_read(const struct probes_args *a, struct dp_rpn_unit *u)
 	return true;
 }
 
+/* An object holds one place for each probe: a line must have one. */
+static int resolve_line(struct dp_module *mod, struct dp_rpn_probe *p, struct dp_error *err)
+{
+	u64 addrs[DP_LINE_COPIES_MAX], offset;
+	u32 used;
+	int n = dp_module_line(mod, p->symbol, (u32)p->offset, addrs, DP_LINE_COPIES_MAX, &used, err);
+
+	if (n < 0)
+		return n;
+	if (n > 1 || !dp_module_addr_to_offset(mod, addrs[0], &offset))
+		return dp_fail(err, E_LINE_COPIES, "%.100s:%u has %d places in %.60s", p->symbol, used, n,
+			       dp_module_base(mod));
+	p->place = DP_RPN_OFFSET;
+	p->offset = (s64)offset;
+	p->symbol[0] = '\0';
+	return 0;
+}
+
 static int resolve_probe(struct dp_module *mod, struct dp_rpn_probe *p, struct dp_error *err)
 {
 	struct dp_symbol sym;
@@ -64,6 +82,8 @@ static int resolve_probe(struct dp_module *mod, struct dp_rpn_probe *p, struct d
 	u64 offset, addr;
 	int r;
 
+	if (p->place == DP_RPN_LINE)
+		return resolve_line(mod, p, err);
 	if (p->place != DP_RPN_SYMBOL)
 		return 0;
 	r = dp_module_symbol(mod, p->symbol, &sym, err);

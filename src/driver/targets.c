@@ -184,6 +184,7 @@ static int add_probe(struct dp_session *s, const struct drv_slot *slot, u32 inde
 	sp.loc.offset = p->offset;
 	sp.loc.address = (u64)p->offset;
 	sp.loc.kind = p->place == DP_RPN_SYMBOL   ? DP_LOC_SYMBOL
+		      : p->place == DP_RPN_LINE   ? DP_LOC_LINE
 		      : p->place == DP_RPN_OFFSET ? DP_LOC_FILE_OFFSET
 						  : DP_LOC_ADDRESS;
 	copy.code = malloc(p->prog.len);

@@ -6,6 +6,7 @@
 #ifndef DP_MODULE_PRIV_H
 #define DP_MODULE_PRIV_H
 
+#include <elfutils/libdw.h>
 #include <gelf.h>
 
 #include "arch/x86_64/text.h"
@@ -81,6 +82,14 @@ struct mod_debug { /* a separate file that holds the symbol table of this one */
 	Elf *elf;
 };
 
+struct mod_dwarf { /* debug information, opened when it is asked for */
+	bool tried;
+	Dwarf *main, *alt;
+	int alt_fd;
+	Dwarf_CFI *eh, *frame;
+	bool cfi_tried;
+};
+
 struct dp_module {
 	int refs;
 	int fd;
@@ -102,6 +111,7 @@ struct dp_module {
 	u64 go_addr;
 	struct mod_syms syms;
 	struct mod_debug debug;
+	struct mod_dwarf dw;
 	void *mini;   /* Dwfl of .gnu_debugdata */
 	char **names; /* made-up names (sym@plt) */
 	size_t nnames, names_cap;
@@ -173,6 +183,17 @@ void mod_near_text(const struct mod_near *near, char *buf, size_t size);
 bool mod_open_debug(struct dp_module *m);
 bool mod_read_mini(struct dp_module *m); /* adds the symbols of .gnu_debugdata */
 void mod_close_debug(struct dp_module *m);
+
+/* dwarf.c: NULL when there is no debug information */
+Dwarf *mod_dwarf(struct dp_module *m);
+void mod_close_dwarf(struct dp_module *m);
+
+/* lines.c */
+bool mod_unit_at(struct dp_module *m, u64 addr, Dwarf_Die *cu);
+bool mod_function_of(Dwarf_Die *cu, u64 addr, Dwarf_Die *func, Dwarf_Die *outer);
+/* Whether the function keeps its variables in its frame all the time. */
+bool mod_is_unoptimised(Dwarf_Die *func);
+u64 mod_after_prologue(Dwarf_Die *cu, u64 low);
 
 /* plt.c */
 bool mod_add_plt(struct dp_module *m);

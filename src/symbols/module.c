@@ -233,6 +233,7 @@ void dp_module_close(struct dp_module *m)
 		return;
 	mod_free_code(m);
 	mod_free_syms(m);
+	mod_close_dwarf(m);
 	mod_close_debug(m);
 	free(m->ranges.v);
 	free(m->funcs.v);

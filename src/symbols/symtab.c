@@ -250,7 +250,7 @@ int mod_load_syms(struct dp_module *m, struct dp_error *err)
 	if (m->syms_loaded)
 		return 0;
 	ok = read_tables(m, m->elf, true);
-	if (ok && !m->has_symtab && mod_open_debug(m))
+	if (ok && !m->has_symtab && (m->debug.elf || mod_open_debug(m)))
 		ok = read_tables(m, m->debug.elf, false);
 	if (ok && !m->has_symtab)
 		ok = mod_read_mini(m);

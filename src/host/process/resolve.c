@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "host/process/session-priv.h"
+#include "symbols/lines.h"
 
 #define MAX_EXITS 1024
 #define REACH 0x7fe00000ull /* how far a detour may lie from any byte of its module */
@@ -14,6 +15,8 @@ struct found {
 	struct dp_image *im;
 	struct dp_symbol sym; /* name "" when there is none */
 	u64 link;	      /* link-time address of the probepoint */
+	u64 *copies;	      /* of a line: all of its places; NULL: link alone. free() it */
+	u32 ncopies;
 };
 
 /* The first image that has the symbol: the executable, then the libraries, the loader last. */
@@ -47,6 +50,29 @@ static int find_anywhere(struct dp_session *s, const char *name, struct found *f
 	return r;
 }
 
+/* Every place of a source line; the first stands for all of them in names. */
+static int find_line(struct dp_session *s, const struct dp_location *loc, struct found *f, struct dp_error *err)
+{
+	u32 used = 0;
+	int n;
+
+	f->copies = calloc(DP_LINE_COPIES_MAX, sizeof(*f->copies));
+	if (!f->copies)
+		return dp_fail(err, E_ARM_NOMEM, "line");
+	n = dp_module_line(f->im->mod, loc->symbol, (u32)loc->offset, f->copies, DP_LINE_COPIES_MAX, &used, err);
+	if (n < 0) {
+		free(f->copies);
+		f->copies = NULL;
+		return n;
+	}
+	if (used != (u32)loc->offset)
+		dp_session_say(s, "%s:%lld has no code: probing line %u", loc->symbol, (long long)loc->offset, used);
+	f->ncopies = (u32)n;
+	f->link = f->copies[0];
+	dp_module_symbol_at(f->im->mod, f->link, &f->sym);
+	return 0;
+}
+
 static int find_location(struct dp_session *s, const struct dp_location *loc, struct found *f,
 			 struct dp_error *err)
 {
@@ -75,6 +101,8 @@ static int find_location(struct dp_session *s, const struct dp_location *loc, st
 		dp_module_symbol_at(f->im->mod, f->link, &f->sym);
 		return 0;
 	}
+	if (loc->kind == DP_LOC_LINE)
+		return find_line(s, loc, f, err);
 	r = f->im ? dp_module_symbol(f->im->mod, loc->symbol, &f->sym, err)
 		  : find_anywhere(s, loc->symbol, f, err);
 	if (r)
@@ -185,6 +213,14 @@ static int add_sites(struct dp_session *s, const struct found *f, struct dp_prob
 	u64 exits[MAX_EXITS];
 	int n, r = 0;
 
+	if (!p->event->is_return && f->ncopies) {
+		for (u32 i = 0; i < f->ncopies && !r; i++)
+			r = add_spot(s, f->im, f->copies[i], owner, err);
+		p->nsites = f->ncopies;
+		if (r)
+			s->nspots = before;
+		return r;
+	}
 	if (!p->event->is_return) {
 		p->nsites = 1;
 		return add_spot(s, f->im, f->link, owner, err);
@@ -332,6 +368,7 @@ int dp_resolve_event(struct dp_session *s, const char *text, struct dp_error *er
 		r = find_location(s, &ev.loc, &f, err);
 		if (!r)
 			r = add_event(s, text, &f, false, err);
+		free(f.copies);
 	}
 	if (r && err && err->column < 0)
 		err->column = ev.loc.column;
@@ -364,11 +401,11 @@ int dp_session_add_program(struct dp_session *s, const struct dp_session_program
 
 	if (!r)
 		r = check_opcode(&f, program->opcode, err);
-	if (r)
-		return r;
-	ev = calloc(1, sizeof(*ev));
-	if (!ev)
-		return dp_fail(err, E_ARM_NOMEM, "probe");
+	ev = r ? NULL : calloc(1, sizeof(*ev));
+	if (!ev) {
+		free(f.copies);
+		return r ? r : dp_fail(err, E_ARM_NOMEM, "probe");
+	}
 	ev->loc = program->loc;
 	ev->is_return = program->is_return;
 	snprintf(ev->group, sizeof(ev->group), "dprobes");
@@ -377,10 +414,12 @@ int dp_session_add_program(struct dp_session *s, const struct dp_session_program
 	ev->prog.code = dp_alloc(program->prog->len);
 	if (!ev->prog.code) {
 		free(ev);
+		free(f.copies);
 		return dp_fail(err, E_ARM_NOMEM, "probe");
 	}
 	memcpy(ev->prog.code, program->prog->code, program->prog->len);
 	r = add_compiled(s, ev, &f, false, err);
+	free(f.copies);
 	if (r)
 		return r;
 	p = &s->probes[s->nprobes - 1];

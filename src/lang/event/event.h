@@ -14,6 +14,7 @@ enum dp_location_kind {
 	DP_LOC_ADDRESS, /* absolute run-time address */
 	DP_LOC_FILE_OFFSET, /* PATH:0xOFFSET */
 	DP_LOC_PATTERN, /* [MODULE:]GLOB: every function that matches */
+	DP_LOC_LINE, /* MODULE:FILE.c:LINE; the file in symbol, the line in offset */
 };
 
 #define DP_MODULE_MAX 256

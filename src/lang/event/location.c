@@ -244,6 +244,26 @@ static int parse_suffix(struct ev_line *l, u32 at, u32 end)
 	return 0;
 }
 
+/* FILE:LINE behind the module; false when it is none. */
+static bool parse_line(struct ev_line *l, u32 end)
+{
+	struct dp_location *loc = &l->ev->loc;
+	u32 colon = find(l->text, l->pos, end, true, is_module_colon), start = l->pos;
+	u64 v;
+
+	if (!loc->module[0] || colon == end || !ev_is_digit(l->text[colon + 1]) ||
+	    copy(l, loc->symbol, sizeof(loc->symbol), start, colon))
+		return false;
+	l->pos = colon + 1;
+	if (ev_number(l, false, &v) || l->pos != end || !v || v > 10000000) {
+		l->pos = start;
+		return false;
+	}
+	loc->kind = DP_LOC_LINE;
+	loc->offset = (s64)v;
+	return true;
+}
+
 int ev_parse_location(struct ev_line *l)
 {
 	struct dp_location *loc = &l->ev->loc;
@@ -264,7 +284,7 @@ int ev_parse_location(struct ev_line *l)
 		ret = copy(l, loc->module, sizeof(loc->module), l->pos, colon);
 		l->pos = colon + 1;
 	}
-	if (!ret)
+	if (!ret && !parse_line(l, suffix))
 		ret = ev_is_digit(l->text[l->pos]) ? parse_number(l, suffix)
 						   : parse_symbol(l, suffix);
 	if (!ret && l->ev->is_return && loc->offset && loc->kind != DP_LOC_FILE_OFFSET)

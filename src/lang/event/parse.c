@@ -99,6 +99,10 @@ static void make_name(struct dp_event *ev)
 	case DP_LOC_PATTERN:
 		dp_format(ev->name, sizeof(ev->name), "%c_%.40s", kind, loc->symbol);
 		break;
+	case DP_LOC_LINE:
+		dp_format(ev->name, sizeof(ev->name), "%c_%.40s_%lld", kind, loc->symbol,
+			  (long long)loc->offset);
+		break;
 	case DP_LOC_ADDRESS:
 		dp_format(ev->name, sizeof(ev->name), "%c_0x%llx", kind,
 			  (unsigned long long)loc->address);

@@ -296,7 +296,38 @@ static const struct keyword {
 
 /* ---- probes ---- */
 
-/* SYMBOL, SYMBOL+N, SYMBOL-N, N; symbols may hold what C++, Go and assembler put in them. */
+/* FILE.c:LINE, with or without quotes around it. */
+static bool set_line(struct dp_rpn_probe *probe, const char *value)
+{
+	char text[DP_RPN_NAME_MAX];
+	struct rpn_token t = rpn_token(value);
+	int n = (int)strlen(value);
+	const char *colon;
+	char *end;
+
+	if (t.kind == RPN_TEXT && !t.bad && rpn_token(t.at + t.len).kind == RPN_END)
+		n = rpn_text(&t, text, sizeof(text) - 1);
+	else if (n < (int)sizeof(text))
+		memcpy(text, value, (size_t)n);
+	else
+		n = -1;
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	colon = strrchr(text, ':');
+	if (!colon || colon == text || colon[-1] == ':' || colon[1] < '1' || colon[1] > '9' ||
+	    !memchr(text, '.', (size_t)(colon - text)))
+		return false;
+	probe->offset = (s64)strtoull(colon + 1, &end, 10);
+	if (*end || probe->offset > 10000000)
+		return false;
+	memcpy(probe->symbol, text, (size_t)(colon - text));
+	probe->symbol[colon - text] = '\0';
+	probe->place = DP_RPN_LINE;
+	return true;
+}
+
+/* SYMBOL, SYMBOL+N, SYMBOL-N, N, FILE:LINE; symbols may hold what C++, Go and assembler put in them. */
 static int set_place(struct parser *p, const char *value, bool absolute)
 {
 	struct dp_rpn_probe *probe = p->probe;
@@ -311,6 +342,8 @@ static int set_place(struct parser *p, const char *value, bool absolute)
 	}
 	if (absolute)
 		return bad_value(p, value);
+	if (set_line(probe, value))
+		return 0;
 	if (*value == '"') { /* a name that is not a word */
 		struct rpn_token t = rpn_token(value);
 		int len = t.bad ? -1 : rpn_text(&t, probe->symbol, sizeof(probe->symbol) - 1);
@@ -344,6 +377,8 @@ static int end_probe(struct parser *p)
 
 	if (!probe)
 		return 0;
+	if (probe->place == DP_RPN_LINE && probe->at_return)
+		return rpn_fail(p->err, p->line, E_RPN_VALUE, "a line has no return");
 	if (rpn_asm_empty(p->as))
 		return rpn_fail(p->err, p->line, E_RPN_NOCODE, "the probe of line %u", probe->line);
 	r = rpn_asm_finish(p->as, probe, p->err);

@@ -22,6 +22,7 @@ enum dp_rpn_place {
 	DP_RPN_SYMBOL,  /* offset = SYMBOL[+N] */
 	DP_RPN_OFFSET,  /* offset = N: of the file; in the kernel from its start */
 	DP_RPN_ADDRESS, /* address = N: run-time address */
+	DP_RPN_LINE,    /* offset = FILE:LINE; the file in symbol, the line in offset */
 };
 
 /* A word of the code that is the address of a symbol of the probed program: known when it is

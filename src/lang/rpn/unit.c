@@ -195,6 +195,8 @@ static void list_probe(const struct dp_rpn_unit *u, const struct dp_rpn_probe *p
 	if (p->place == DP_RPN_SYMBOL)
 		list_name(out, "\noffset", p->symbol,
 			  strpbrk(p->symbol, " \t+-;'\"\\") || !begins_word(p->symbol[0]));
+	else if (p->place == DP_RPN_LINE)
+		fprintf(out, "\noffset = \"%s:%lld\"", p->symbol, (long long)p->offset);
 	else
 		fprintf(out, "\n%s = 0x%llx", p->place == DP_RPN_OFFSET ? "offset" : "address",
 			(unsigned long long)p->offset);
@@ -357,7 +359,7 @@ static bool load_probe(struct reader *r, struct dp_rpn_probe *p, const struct ob
 	struct object_probe o;
 
 	if (!take(r, &o, sizeof(o)) || !is_text(o.symbol, sizeof(o.symbol)) || !o.len ||
-	    o.len > DP_CODE_MAX || o.nrelocs > o.len || o.place > DP_RPN_ADDRESS ||
+	    o.len > DP_CODE_MAX || o.nrelocs > o.len || o.place > DP_RPN_LINE ||
 	    r->left < o.len + o.nrelocs * sizeof(*p->relocs))
 		return false;
 	memcpy(p->symbol, o.symbol, sizeof(p->symbol));

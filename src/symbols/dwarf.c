@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Where the debug information of a module is: in the file itself, or in the separate file that
+ * debugfile.c finds; and the file that several packages' debug files share (dwz). Opened when it is
+ * first asked for.
+ */
+#include <elfutils/libdwelf.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "symbols/module-priv.h"
+
+#define DEBUG_ROOT "/usr/lib/debug"
+
+/* What dwz moved out of the debug file: without it names and types of many entries are missing. */
+static void open_alt(struct dp_module *m)
+{
+	const char *name;
+	const void *id;
+	ssize_t n = dwelf_dwarf_gnu_debugaltlink(m->dw.main, &name, &id);
+	char hex[2 * 64 + 1] = "", path[4096];
+
+	if (n <= 2 || n > 64)
+		return;
+	for (ssize_t i = 0; i < n; i++)
+		dp_format(hex + 2 * i, 3, "%02x", ((const u8 *)id)[i]);
+	dp_format(path, sizeof(path), DEBUG_ROOT "/.build-id/%.2s/%s.debug", hex, hex + 2);
+	m->dw.alt_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (m->dw.alt_fd < 0 && *name == '/')
+		m->dw.alt_fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (m->dw.alt_fd < 0)
+		return;
+	m->dw.alt = dwarf_begin(m->dw.alt_fd, DWARF_C_READ);
+	if (m->dw.alt)
+		dwarf_setalt(m->dw.main, m->dw.alt);
+}
+
+static bool has_info(Dwarf *dw)
+{
+	Dwarf_CU *cu = NULL;
+
+	return dw && dwarf_get_units(dw, NULL, &cu, NULL, NULL, NULL, NULL) == 0;
+}
+
+Dwarf *mod_dwarf(struct dp_module *m)
+{
+	if (m->dw.tried)
+		return m->dw.main;
+	m->dw.tried = true;
+	m->dw.alt_fd = -1;
+	m->dw.main = dwarf_begin_elf(m->elf, DWARF_C_READ, NULL);
+	if (has_info(m->dw.main))
+		return m->dw.main;
+	if (m->dw.main)
+		dwarf_end(m->dw.main);
+	m->dw.main = NULL;
+	if (!m->debug.elf && !mod_open_debug(m))
+		return NULL;
+	m->dw.main = dwarf_begin_elf(m->debug.elf, DWARF_C_READ, NULL);
+	if (has_info(m->dw.main)) {
+		open_alt(m);
+		return m->dw.main;
+	}
+	if (m->dw.main)
+		dwarf_end(m->dw.main);
+	return m->dw.main = NULL;
+}
+
+void mod_close_dwarf(struct dp_module *m)
+{
+	if (m->dw.eh)
+		dwarf_cfi_end(m->dw.eh);
+	if (m->dw.main)
+		dwarf_end(m->dw.main);
+	if (m->dw.alt) {
+		dwarf_end(m->dw.alt);
+		close(m->dw.alt_fd);
+	}
+}

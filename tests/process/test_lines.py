@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Source lines as probepoints: the places that FILE:LINE means, in programs compiled when the test runs."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from tap import *  # noqa: E402,F403
+
+DIR = tempfile.mkdtemp(prefix="dp-lines-")
+os.environ["DPROBES_DIR"] = os.path.join(DIR, "driver")
+
+SOURCE = """#include <stdio.h>
+static inline __attribute__((always_inline)) int twice(int x)
+{
+	asm volatile("" ::: "memory");
+	return x * 2; /* inlined */
+}
+/* a comment before a function */
+__attribute__((noinline)) int work(int a, int b)
+{
+	int c = twice(a);
+	asm volatile("" : "+r"(c));
+
+	c += twice(b); /* second */
+	return c;
+}
+int main(int argc, char **argv)
+{
+	int sum = 0;
+	char line[16];
+	puts("ready"); fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		sum += work(argc, sum);
+		printf("%d\\n", sum); fflush(stdout);
+	}
+	return 0;
+}
+"""
+
+
+def build(name, *flags, cc="gcc"):
+    need(cc)
+    source = os.path.join(DIR, "lines.c")
+    with open(source, "w") as f:
+        f.write(SOURCE)
+    out = os.path.join(DIR, name)
+    subprocess.run([cc, *flags, "-o", out, source], check=True)
+    return out
+
+
+class Live:
+    def __init__(self, path):
+        self.p = start([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.p.stdout.readline() == "ready\n"
+        self.pid = self.p.pid
+
+    def turn(self):
+        self.p.stdin.write("x\n")
+        self.p.stdin.flush()
+        return self.p.stdout.readline()
+
+
+def trace(path, place, turns=3):
+    """Hits of an event while the program makes some turns."""
+    live = Live(path)
+    t = trace_start("-p", live.pid, "p %s:%s" % (os.path.basename(path), place))
+    wait_for(lambda: our_mappings(live.pid) or t.poll() is not None, what="the probe")
+    if t.poll() is not None:
+        return text_of(t.err_path)
+    # The first patched byte is not the last one: the tracer lets go when all are in place.
+    wait_for(lambda: code_differs(live.pid) and "TracerPid:\t0" in text_of("/proc/%d/status" % live.pid), what="the jump")
+    for _ in range(turns):
+        live.turn()
+    stop(t, signal.SIGINT)
+    live.p.stdin.close()
+    assert live.p.wait(10) == 0
+    return len([line for line in text_of(t.out_path).splitlines() if ": @" in line])
+
+
+@test
+def event_lines():
+    """event lines: statements, every inlined copy, a line without code, errors that name neighbours"""
+    for flags in (["-O2", "-g"], ["-O0", "-g", "-gdwarf-4"], ["-O1", "-g", "-gz"]):
+        path = build("prog" + flags[0], *flags)
+        assert trace(path, "lines.c:14") == 3, (flags, trace(path, "lines.c:14"))
+        assert trace(path, "lines.c:4") == 6, flags  # two inlined copies, or a function called twice
+        assert trace(path, "lines.c:12") == 3  # blank: the next line of the same function
+        out = trace(path, "lines.c:7")
+        assert "E-LINE-CODE" in str(out) and "5" in out, out
+        assert "E-LINE-FILE" in str(trace(path, "other.c:7"))
+    assert "E-LINE-NODEBUG" in str(trace(build("bare", "-O2", "-g0"), "lines.c:14"))
+
+
+@test
+def separate_file():
+    """debug information in a separate file by debuglink"""
+    need("objcopy")
+    path = build("apart", "-O2", "-g")
+    subprocess.run(["objcopy", "--only-keep-debug", path, path + ".debug"], check=True)
+    subprocess.run(["strip", path], check=True)
+    subprocess.run(["objcopy", "--add-gnu-debuglink=" + path + ".debug", path], check=True)
+    assert trace(path, "lines.c:14") == 3
+
+
+@test
+def program_lines():
+    """offset = FILE:LINE in probe programs"""
+    path = build("rpn", "-O2", "-g")
+    live = Live(path)
+    prog = os.path.join(DIR, "lines.rpn")
+    with open(prog, "w") as f:
+        f.write("name = %s\nvars = 2\nlogmax = 0\noffset = lines.c:4\ninc lv,0\nexit\n"
+                "offset = \"lines.c:14\"\ninc lv,1\nexit\n" % path)
+    try:
+        dprobes("insert", prog, check=0)
+        for _ in range(5):
+            live.turn()
+        text = dprobes("vars", "--all", check=0).stdout
+        assert "lv 0 = 10" in text and "lv 1 = 5" in text, text
+        assert "lines.c:4" in dprobes("build", "--list", prog, check=0).stdout
+        r = dprobes("build", prog)
+        assert r.returncode and "E-LINE-COPIES" in r.stderr, r.stderr
+    finally:
+        dprobes("-r", "-a", check=0)
+    live.p.stdin.close()
+    assert live.p.wait(10) == 0
+
+
+run()
