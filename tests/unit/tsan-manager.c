@@ -131,6 +131,7 @@ static const struct dp_mgr_host host = {
     .peek = peek,
     .grace = grace,
     .entry = 0x1000,
+    .zone = 128,
     .entry_jumps = true,
 };
 
@@ -154,7 +155,7 @@ static struct dp_kpoint *point_of(u64 slot)
 }
 
 struct owner { /* of a probe: what a handler may look at until it is unregistered */
-	struct dp_kprobe k;
+	struct dp_mgr_probe k;
 	unsigned long number, *alive;
 };
 
