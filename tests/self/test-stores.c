@@ -6,6 +6,8 @@
  */
 #include <pthread.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "dprobes/kprobes.h"
 #include "tap.h"
@@ -136,6 +138,76 @@ static void test_many(void)
 	unregister_kretprobes(v, PROBES);
 }
 
+/* The child of a fork inside a probed call has that call under way, whatever its thread's number.
+ */
+PROBED long nested(long n)
+{
+	long r = n ? nested(n - 1) : 0;
+
+	__asm__ volatile("" : "+r"(r)); /* a call, not a loop */
+	return r + n;
+}
+
+static pid_t child;
+
+PROBED long forks(long n)
+{
+	child = fork();
+	return nested(n) + n;
+}
+
+static void test_fork(void)
+{
+	struct kretprobe outer = {.kp.symbol_name = "forks", .handler = on_return, .maxactive = 1};
+	struct kretprobe inner = {.kp.symbol_name = "nested", .handler = on_return, .maxactive = 3};
+	struct kretprobe *v[] = {&outer, &inner};
+	int r = register_kretprobes(v, 2), status = -1, good;
+
+	hits = 0;
+	/* Many misses: the library looks again and again for calls that will never return. */
+	good = forks(300) == 300 + 300 * 301 / 2 && hits == 4;
+	for (int i = 0; i < 200; i++)
+		good &= nested(4) == 10;
+	good &= hits == 4 + 3 * 200 && inner.nmissed == 301 - 3 + 2 * 200;
+	if (!child)
+		_exit(!good);
+	waitpid(child, &status, 0);
+	ok(!r && good && !status, "a fork inside a probed call: both processes return (%d, %d)",
+	   hits, status);
+	unregister_kretprobes(v, 2);
+}
+
+/* The same function, called again and again before the fork's child comes back into it. */
+PROBED long deep(long n, int forks)
+{
+	long r = n ? deep(n - 1, forks) : 0;
+
+	if (!n && forks) {
+		child = fork();
+		for (int i = 0; i < 200; i++)
+			r += deep(3, 0) == 4;
+		r -= 200;
+	}
+	__asm__ volatile("" : "+r"(r));
+	return r + 1;
+}
+
+static void test_fork_deep(void)
+{
+	struct kretprobe rp = {.kp.symbol_name = "deep", .handler = on_return, .maxactive = 4};
+	int r = register_kretprobe(&rp), status = -1, good;
+
+	hits = 0;
+	good = deep(7, 1) == 8 && hits == 4 && rp.nmissed == 4 + 4 * 200;
+	good &= deep(3, 0) == 4 && hits == 8;
+	if (!child)
+		_exit(!good);
+	waitpid(child, &status, 0);
+	ok(!r && good && !status, "calls under way at a fork are not taken for left ones (%d, %d)",
+	   hits, status);
+	unregister_kretprobe(&rp);
+}
+
 /*
  * All general registers and the flags as the function's first instruction finds them, and as its
  * caller does after the return. The function stores what it got; rsp is checked by returning.
@@ -217,6 +289,8 @@ int main(void)
 	test_turns();
 	test_all_at_once();
 	test_many();
+	test_fork();
+	test_fork_deep();
 	test_registers();
 	return tap_done();
 }

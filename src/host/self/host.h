@@ -5,7 +5,8 @@
 
 #include "host/self/self-priv.h"
 
-void self_host_close(void); /* no descriptor stays open between two calls */
+void self_host_close(void);  /* no descriptor stays open between two calls */
+void self_host_forked(void); /* in the child */
 void self_grace(void *arg);
 void self_reap(void);
 int self_wait_unblocked(struct dp_error *err);

@@ -55,12 +55,16 @@ static void after_fork_child(void)
 {
 	struct self_thread *me = self_thread();
 
-	for (u32 i = 0; i < SELF_THREADS && i < self_threads_used; i++)
+	self_host_forked();
+	for (u32 i = 0; i < SELF_THREADS && i < self_threads_used; i++) {
+		self_threads[i].open = self_threads[i].shut = 0;
 		if (&self_threads[i] != me) {
 			self_threads[i].tid = 0;
 			self_threads[i].depth = 0;
 		}
+	}
 	if (me) {
+		self_returns_forked(me->tid, gettid());
 		me->tid = me->task.pid = gettid();
 		me->task.tgid = getpid();
 	}
@@ -389,6 +393,8 @@ int self_register_all(struct kprobe **kps, int num, char type)
 		r = self_apply(&err);
 	if (r)
 		self_unregister_all(kps, i);
+	if (r && type == 'r')
+		self_returns_give_up(kps, num);
 	self_fail(&err, r);
 	self_unlock();
 	return r;

@@ -6,7 +6,7 @@
 #include "base/base.h"
 
 #define SELF_REGISTRY_MAGIC 0x3142454552504444ull
-#define SELF_REGISTRY_VERSION 1 /* of the layouts of struct self_probe and struct kprobe */
+#define SELF_REGISTRY_VERSION 2 /* of the layouts of struct self_probe and struct kprobe */
 
 struct self_registry {
 	u64 magic;

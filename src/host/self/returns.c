@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "host/self/self-priv.h"
+#include "host/self/host.h"
 #include "symbols/symbols.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -131,6 +131,23 @@ static void drop(struct kretprobe *rp)
 	left = h;
 }
 
+static void renumber(struct self_holder *h, int old, int now)
+{
+	for (u32 k = 0; k < h->n; k++)
+		if (h->v[k].tid == old)
+			h->v[k].tid = now;
+}
+
+/* In the child: calls of the thread that lives on are under way under its new number. */
+void self_returns_forked(int old, int now)
+{
+	for (const struct self_probe *s = self_probes; s; s = s->next)
+		if (s->type == 'r')
+			renumber(((struct kretprobe *)s->kp)->dp_private, old, now);
+	for (struct self_holder *h = left; h; h = h->next)
+		renumber(h, old, now);
+}
+
 static int make_all(struct kretprobe **rps, int num, struct kprobe **kps)
 {
 	int r;
@@ -151,6 +168,15 @@ static int make_all(struct kretprobe **rps, int num, struct kprobe **kps)
 	return 0;
 }
 
+void self_returns_give_up(struct kprobe **kps, int num)
+{
+	for (int i = 0; i < num; i++)
+		forget((struct kretprobe *)kps[i]);
+	self_grace(NULL);
+	for (int i = 0; i < num; i++)
+		drop((struct kretprobe *)kps[i]);
+}
+
 EXPORT int register_kretprobes(struct kretprobe **rps, int num)
 {
 	struct kprobe **kps;
@@ -167,11 +193,8 @@ EXPORT int register_kretprobes(struct kretprobe **rps, int num)
 		r = make_all(rps, num, kps);
 		self_unlock();
 	}
-	if (!r) {
+	if (!r)
 		r = self_register_all(kps, num, 'r');
-		for (int i = 0; r && i < num; i++)
-			drop(rps[i]);
-	}
 	free(kps);
 	return r;
 }

@@ -173,6 +173,9 @@ extern struct self_probe *self_probes;
 void self_unregister_all(struct kprobe **kps, int num);                      /* the lock is held */
 int self_exits_attach(struct self_probe *s, u64 addr, struct dp_error *err); /* returns.c */
 void self_exits_detach(struct self_probe *s);
+void self_returns_forked(int old, int now);
+/* They could not be registered; some may have been for a moment, and have calls under way. */
+void self_returns_give_up(struct kprobe **kps, int num);
 int self_register_all(struct kprobe **kps, int num, char type); /* takes the lock */
 int self_set_disabled(struct kprobe *kp, bool disabled);
 int self_apply(struct dp_error *err);
