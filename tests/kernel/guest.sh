@@ -121,16 +121,7 @@ knobs() {
 }
 
 # Probes come and go, and the module with them, while everything is used and tasks sleep inside.
-un# Wait, for a while, until a command succeeds.
-soon() {
-	for _ in $(seq 150); do
-		if eval "$1"; then return 0; fi
-		sleep 0.2
-	done
-	return 1
-}
-
-load() {
+unload() {
 	work &
 	worker=$!
 	(sleep 8; echo awake >/tmp/awake) &
