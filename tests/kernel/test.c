@@ -34,12 +34,18 @@ static int __init test_init(void)
 		test_refused();
 	else if (!strcmp(group, "many"))
 		test_many(seconds, what);
+	else if (!strcmp(group, "hold"))
+		test_hold(what, true);
+	else if (!strcmp(group, "bench"))
+		bench(what);
 	pr_info("tap: done %s\n", group);
 	return 0;
 }
 
 static void __exit test_exit(void)
 {
+	if (!strcmp(group, "hold"))
+		test_hold(what, false);
 }
 
 module_init(test_init);

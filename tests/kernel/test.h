@@ -35,7 +35,8 @@ void test_kprobes(void);
 void test_returns(void);
 void test_refused(void);
 void test_many(int seconds, const char *what);
-void bench(void);
+void test_hold(const char *what, bool begin);
+void bench(const char *what);
 
 /* The address of a symbol, through a parameter of the module. */
 unsigned long find(const char *name);

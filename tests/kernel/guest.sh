@@ -1,0 +1,179 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+# Runs in the guest: one group of tests, named by the file /t/group. Lines that begin with "tap:" are
+# results; at the end the kernel's log is looked through for trouble.
+debug=/sys/kernel/debug/dprobes/kprobes
+lookup=0x$(awk '$3 == "kallsyms_lookup_name" { print $1 }' /proc/kallsyms)
+
+say() {
+	if [ "$1" = 0 ]; then echo "tap: ok - $2"; else echo "tap: not ok - $2"; fi
+}
+
+# Results of the test module are in the kernel's log.
+results() {
+	dmesg | sed -n 's/^\[[ 0-9.]*\] [a-z]*: *tap: /tap: /p; s/^\[[ 0-9.]*\] tap: /tap: /p'
+	dmesg >>/tmp/log
+	dmesg -c >/dev/null
+}
+
+# Wait, for a while, until a command succeeds.
+soon() {
+	for _ in $(seq 150); do
+		if eval "$1"; then return 0; fi
+		sleep 0.2
+	done
+	return 1
+}
+
+load() {
+	insmod dprobes.ko lookup="$lookup" "$@"
+}
+
+run() {
+	insmod dptest.ko lookup="$lookup" group="$1" $2
+	results
+	rmmod dptest
+}
+
+work() {
+	while :; do
+		ls -lR /proc/self /sys/kernel
+		dd if=/dev/zero of=/tmp/x bs=4k count=100
+		md5sum /tmp/x
+		ping -c 1 127.0.0.1
+	done >/dev/null 2>&1
+}
+
+conformance() {
+	insmod dprobes.ko 2>/dev/null
+	say $((!$?)) "without the address of kallsyms_lookup_name it does not load"
+	insmod dprobes.ko lookup=0xffffffff81000000 2>/dev/null
+	say $((!$?)) "nor with a wrong one"
+	load
+	say $? "it loads"
+	run kprobes
+	run returns
+	run refused
+	rmmod dprobes
+	say $? "it unloads"
+}
+
+modules() {
+	load
+	insmod dptest.ko lookup="$lookup" group=hold what=module
+	results
+	grep -q 'k  dpvictim:victim_work+0x0  \[PENDING\]' $debug/list
+	say $? "list shows a probe that waits"
+	insmod dpvictim.ko
+	grep -q 'k  victim_work+0x5/.* \[dpvictim\]' $debug/list
+	say $? "list shows it in its module"
+	grep -q 'r  victim_work+0x5/.* \[dpvictim\]' $debug/list
+	say $? "and the return probe"
+	grep -q 'victim_once.*\[GONE\]' $debug/list
+	say $? "code that init leaves behind is gone"
+	rmmod dpvictim
+	say $? "a probed module can be unloaded"
+	[ "$(grep -c '\[GONE\]' $debug/list)" = 3 ]
+	say $? "list shows that they are gone"
+	rmmod dptest
+	results
+	rmmod dprobes
+	say $? "it unloads"
+}
+
+knobs() {
+	load
+	insmod dptest.ko lookup="$lookup" group=hold what=hot
+	results
+	[ "$(cat $debug/enabled)" = 1 ] && [ "$(cat /proc/sys/debug/dprobes-optimization)" = 1 ]
+	say $? "enabled, and optimisation is on"
+	[ "$(grep -c . $debug/list)" = 17 ] && grep -q ' k  vfs_read+0x5/' $debug/list
+	say $? "list shows all probes"
+	soon '[ "$(grep -c OPTIMIZED $debug/list)" -gt 8 ]'
+	say $? "most of them optimised"
+	echo 0 >/proc/sys/debug/dprobes-optimization
+	! grep -q OPTIMIZED $debug/list
+	say $? "none, when optimisation is off"
+	echo 1 >/proc/sys/debug/dprobes-optimization
+	soon '[ "$(grep -c OPTIMIZED $debug/list)" -gt 8 ]'
+	say $? "and again, when it is on"
+	echo 0 >$debug/enabled
+	[ "$(cat $debug/enabled)" = 0 ] && ! grep -q OPTIMIZED $debug/list
+	say $? "everything is disarmed"
+	echo 1 >$debug/enabled
+	[ "$(cat $debug/enabled)" = 1 ]
+	say $? "and armed"
+	echo 7 >/proc/sys/debug/dprobes-optimization 2>/dev/null
+	say $((!$?)) "the switch takes 0 and 1 only"
+	[ "$(grep -c . $debug/blacklist)" -gt 10 ] && grep -q '__rcu_read_lock.*E-SITE-TRAPPATH' $debug/blacklist
+	say $? "blacklist tells what may not be probed"
+	echo v >/proc/sysrq-trigger
+	soon '[ "$(grep -c GONE $debug/list)" = 17 ]'
+	say $? "the magic key removes every probe"
+	rmmod dptest
+	results
+	[ ! -s $debug/list ]
+	say $? "the list is empty"
+	rmmod dprobes
+	say $? "it unloads"
+	[ ! -e /sys/kernel/debug/dprobes ] && [ ! -e /proc/sys/debug/dprobes-optimization ]
+	say $? "and leaves nothing behind"
+}
+
+# Probes come and go, and the module with them, while everything is used and tasks sleep inside.
+unload() {
+	work &
+	worker=$!
+	(sleep 8; echo awake >/tmp/awake) &
+	sleeper=$!
+	bad=0
+	for round in 1 2 3 4; do
+		load || bad=1
+		insmod dptest.ko lookup="$lookup" group=hold what=hot || bad=1
+		sleep 1
+		rmmod dptest || bad=1
+		rmmod dprobes || bad=1
+	done
+	say $bad "loaded and unloaded four times under load"
+	results
+	wait $sleeper
+	[ -e /tmp/awake ]
+	say $? "a task that slept inside a probed call all that time goes on"
+	kill $worker
+	ls -lR /sys/kernel >/dev/null 2>&1
+	say $? "the guest works on"
+}
+
+torture() {
+	load "$@"
+	work &
+	worker=$!
+	run many "what=traps seconds=1"
+	run many "what=jumps seconds=3"
+	run many "what=inside seconds=6"
+	run many "what=returns seconds=6"
+	kill $worker
+	rmmod dprobes
+	say $? "it unloads"
+}
+
+# Counted in instructions: the emulator's clock is one for each.
+bench() {
+	load
+	sleep 4
+	echo 0 >/proc/sys/debug/dprobes-optimization
+	echo 0 >/proc/sys/debug/kprobes-optimization
+	run bench what=traps
+	echo 1 >/proc/sys/debug/kprobes-optimization
+	echo 1 >/proc/sys/debug/dprobes-optimization
+	run bench what=jumps
+	rmmod dprobes
+}
+
+group=$(cat group)
+$group
+dmesg >>/tmp/log
+trouble=$(grep -v -i 'command line' /tmp/log | grep -E 'WARN|BUG|Oops|lockup|stall|ftrace bug|refcount|general protection')
+[ -z "$trouble" ]
+say $? "no trouble in the kernel's log${trouble:+: $trouble}"
+echo "tap: done"

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The kernel host: builds the module for a stock Debian kernel, boots that in an emulator, and runs the
+groups of guest.sh there, one boot for each. What is missing (emulator, packages) is one named skip.
+DP_KERNEL_FLAVOURS: cloud-amd64 (the default), amd64, or both with a comma."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.environ.get("DP_BUILD", os.path.join(ROOT, "build"))
+ICOUNT = {"ACCEL": "-accel tcg -icount shift=0,sleep=off", "SMP": "1"}
+# Name, seconds until it is taken for hung, what is different.
+GROUPS = [
+    ("conformance", 150, {}),
+    ("modules", 60, {}),
+    ("knobs", 60, {}),
+    ("unload", 120, {}),
+    ("torture", 240, {}),
+    ("bench", 120, ICOUNT),
+]
+count = failed = 0
+
+
+def report(good, name, why=()):
+    global count, failed
+    count += 1
+    failed += not good
+    print("%sok %d - %s" % ("" if good else "not ", count, name), flush=True)
+    for line in why:
+        print("# " + line)
+
+
+def build(flavour):
+    """The directory of the kernel and the modules, or a reason to skip."""
+    get = subprocess.run([os.path.join(HERE, "get.sh"), BUILD, flavour], stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True)
+    if get.returncode:
+        return None, None, get.stderr.strip().splitlines()[-1] if get.stderr.strip() else "no kernel"
+    kernel = get.stdout.strip().splitlines()[-1]
+    out = os.path.join(BUILD, "kernel", flavour)
+    for what in ("kernel", "tests/kernel", "examples/kernel"):
+        if not os.path.exists(os.path.join(ROOT, what, "Kbuild")):
+            continue
+        r = subprocess.run([os.path.join(ROOT, "kernel", "build.sh"), os.path.join(kernel, "build"), out, what],
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        warnings = [line for line in r.stdout.splitlines() if "warning" in line]
+        report(r.returncode == 0 and not warnings, "%s: %s builds without warnings" % (flavour, what),
+               r.stdout.splitlines()[-20:])
+        if r.returncode:
+            return None, None, None
+    return kernel, out, None
+
+
+def modules(out):
+    found = []
+    for what in ("kernel", "tests/kernel", "examples/kernel"):
+        top = os.path.join(out, what)
+        if os.path.isdir(top):
+            found += [os.path.join(top, name) for name in sorted(os.listdir(top)) if name.endswith(".ko")]
+    return found
+
+
+def boot(flavour, kernel, out, group, limit, env):
+    with tempfile.TemporaryDirectory() as work:
+        with open(os.path.join(work, "group"), "w") as f:
+            f.write(group)
+        argv = [os.path.join(HERE, "run.sh"), kernel, os.path.join(HERE, "guest.sh"),
+                os.path.join(work, "group")] + modules(out)
+        r = subprocess.run(argv, env=dict(os.environ, LIMIT=str(limit), **env), stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, text=True, errors="replace")
+    done = False
+    lines = r.stdout.splitlines()
+    for line in lines:
+        m = re.match(r"tap: (not )?ok - (.*)", line)
+        if m:
+            report(not m.group(1), "%s: %s: %s" % (flavour, group, m.group(2)))
+        elif line.startswith("tap: # figure:"):
+            print(line[5:], flush=True)
+        elif line == "tap: done":
+            done = True
+    report(done, "%s: %s: the guest came to its end" % (flavour, group), () if done else lines[-80:])
+
+
+def main():
+    missing = [p for p in ("qemu-system-x86_64", "busybox", "cpio") if not shutil.which(p)]
+    only = os.environ.get("DP_ONLY", "")
+    for flavour in os.environ.get("DP_KERNEL_FLAVOURS", "cloud-amd64").split(","):
+        kernel, out, why = (None, None, "%s is not installed" % missing[0]) if missing else build(flavour)
+        if why:
+            global count
+            count += 1
+            print("ok %d - %s: all tests # SKIP %s" % (count, flavour, why))
+        for group, limit, env in GROUPS if kernel else ():
+            if only in group:
+                boot(flavour, kernel, out, group, limit, env)
+    print("1..%d" % count)
+    sys.exit(1 if failed else 0)
+
+
+main()
