@@ -13,6 +13,7 @@
 
 #include "cmd/probes.h"
 #include "host/process/process.h"
+#include "lang/dpcc/dpcc.h"
 #include "symbols/lines.h"
 
 static bool told(const struct dp_error *err)
@@ -37,6 +38,23 @@ static bool read_object(const char *path, struct dp_rpn_unit *u, bool *is_object
 	return !*is_object || !dp_rpn_load(u, bytes, n, &err) || told(&err);
 }
 
+/* A file for dpcc, compiled on the fly. */
+static bool compile(const struct probes_args *a, struct dp_rpn_unit *u)
+{
+	struct dpcc_options opt = {.defines = a->defines, .ndefines = a->ndefines, .module = a->sym, .notes = stderr};
+	struct dp_error err = {0};
+	struct dpcc_result res;
+	int r;
+
+	if (dpcc_compile(a->file, &opt, &res, &err)) {
+		ui_error(&err, res.line[0] ? res.line : NULL);
+		return false;
+	}
+	r = dp_rpn_parse(u, res.text, a->file, ".", NULL, 0, &err);
+	free(res.text);
+	return !r || told(&err);
+}
+
 bool probes_read(const struct probes_args *a, struct dp_rpn_unit *u)
 {
 	struct dp_error err = {0};
@@ -48,8 +66,12 @@ bool probes_read(const struct probes_args *a, struct dp_rpn_unit *u)
 		ui_fail(E_RPN_OBJECT, NULL, "%s", a->file);
 		return false;
 	}
-	if (!is_object && dp_rpn_read(u, a->file, a->defines, a->ndefines, &err))
+	if (!is_object && dpcc_is_source(a->file)) {
+		if (!compile(a, u))
+			return false;
+	} else if (!is_object && dp_rpn_read(u, a->file, a->defines, a->ndefines, &err)) {
 		return told(&err);
+	}
 	if ((a->groups || a->types) && dp_rpn_select(u, a->groups, a->types, &err)) {
 		dp_rpn_free(u);
 		return told(&err);

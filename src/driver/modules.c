@@ -72,8 +72,7 @@ static int merge(struct drv_module *m, struct dp_rpn_unit *add, struct dp_error 
 		while (k < u->nprobes && !same_place(&v[k], &add->probes[i]))
 			k++;
 		if (k < u->nprobes) {
-			dp_program_free(&v[k].prog);
-			free(v[k].relocs);
+			dp_rpn_probe_free(&v[k]);
 		} else {
 			u->nprobes++;
 		}

@@ -107,6 +107,7 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 	c.fields = p->m->fields;
 	c.id = p->m->unit.id;
 	c.offset = info.offset;
+	c.rf = p->m->unit.probes[p->index].rf;
 	c.realtime_ns = ns + (u64)d->realtime_offset;
 	c.comm = thread_name(rec->tid, comm, sizeof(comm));
 	c.uid = c.fields & DP_RPN_LOG_UID ? owner_of(a->t->pid) : 0;

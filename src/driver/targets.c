@@ -148,15 +148,28 @@ static u64 rings_inode(const struct dp_session *s, const void *rings)
 	return inode;
 }
 
-static int relocate(struct dp_session *s, const struct dp_rpn_probe *p, u8 *code,
-		    struct dp_error *err)
+/* ".base": what is added to addresses of the module's file to get those in the process. */
+static int module_base(struct dp_session *s, const char *module, u64 *addr, struct dp_error *err)
+{
+	struct dp_image *im = dp_process_image(dp_session_process(s), module, err);
+
+	if (im)
+		*addr = im->bias;
+	return im ? 0 : -ENOENT;
+}
+
+static int relocate(struct dp_session *s, const char *module, const struct dp_rpn_probe *p,
+		    u8 *code, struct dp_error *err)
 {
 	int r = 0;
 
 	for (u32 i = 0; i < p->nrelocs && !r; i++) {
 		u64 addr = 0;
 
-		r = dp_session_symbol(s, p->relocs[i].symbol, &addr, err);
+		if (!strcmp(p->relocs[i].symbol, ".base"))
+			r = module_base(s, module, &addr, err);
+		else
+			r = dp_session_symbol(s, p->relocs[i].symbol, &addr, err);
 		addr += (u64)p->relocs[i].addend;
 		if (!r)
 			memcpy(code + p->relocs[i].at, &addr, 8);
@@ -192,7 +205,7 @@ static int add_probe(struct dp_session *s, const struct drv_slot *slot, u32 inde
 		return dp_fail(err, E_RPN_MEMORY, "probe");
 	memcpy(copy.code, p->prog.code, p->prog.len);
 	sp.prog = &copy;
-	r = relocate(s, p, copy.code, err);
+	r = relocate(s, slot->m->unit.name, p, copy.code, err);
 	if (!r)
 		r = dp_session_add_program(s, &sp, err);
 	free(copy.code);
@@ -298,6 +311,10 @@ static int build_session(struct drv_target *t, const struct wanted *w, const u64
 		free(words);
 		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
 	}
+	for (u32 i = 0; i < t->nslots; i++)
+		for (u32 k = 0; k < t->slots[i].m->unit.ninits; k++)
+			words[t->slots[i].locals + t->slots[i].m->unit.inits[k].index] =
+			    (u64)t->slots[i].m->unit.inits[k].value;
 	carry_over(old, slots, nslots, t, words);
 	r = dp_session_new(&s, t->pid, &opt, err);
 	for (u32 i = 0; i < t->nslots && !r; i++)

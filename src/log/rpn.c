@@ -2,6 +2,7 @@
 /* See rpn.h. */
 #include "log/rpn.h"
 
+#include "log/fields.h"
 #include "program/opcode.h"
 
 #define ROW 16
@@ -120,7 +121,8 @@ bool dp_rpn_log_text(struct dp_line *l, const struct dp_record *rec, const struc
 		dp_line_char(l, '\n');
 	} else {
 		dp_line_str(l, n ? ":\n" : "\n");
-		rows(l, data, n);
+		if (rec->flags & DP_REC_TRACE || !c->rf || !dp_fields_text(l, c->rf, data, n))
+			rows(l, data, n);
 	}
 	return true;
 }
@@ -300,6 +302,11 @@ bool dp_rpn_log_json(struct dp_line *l, const struct dp_record *rec, const struc
 		dp_line_str(l, "\",\"items\":");
 		if (!dp_rpn_items_json(l, data, n))
 			dp_line_str(l, "null");
+		if (c->rf) {
+			dp_line_str(l, ",\"fields\":");
+			if (!dp_fields_json(l, c->rf, data, n))
+				dp_line_str(l, "null");
+		}
 	}
 	dp_line_str(l, "}\n");
 	return true;

@@ -23,6 +23,8 @@ enum dp_rpn_log_fields {
 	DP_RPN_LOG_UNFORMATTED = 0x200000, /* the data as bare hex on one line */
 };
 
+struct dp_rf;
+
 struct dp_rpn_context { /* what is known of a record beside its bytes */
 	const char *module, *comm;
 	u32 fields; /* enum dp_rpn_log_fields */
@@ -30,6 +32,7 @@ struct dp_rpn_context { /* what is known of a record beside its bytes */
 	u32 uid;
 	u64 offset; /* of the probe in its module */
 	u64 realtime_ns;
+	const struct dp_rf *rf; /* the program's own description of its records; NULL: none */
 };
 
 /* False when the record is none of an RPN program. */

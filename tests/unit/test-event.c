@@ -92,6 +92,9 @@ static const struct {
     {"p a<b %di", "dprobes/p_a_b_0 sym a<b 0"},
     {"p \"a\\\"b\"", "dprobes/p_a_b_0 sym a\"b 0"},
     {"p foo.cold", "dprobes/p_foo_cold_0 sym foo.cold 0"},
+    {"p prog:file.c:12 x=%di", "dprobes/p_file_c_12 prog line file.c 12"},
+    {"p /usr/bin/prog:src/file.c:7", "dprobes/p_src_file_c_7 /usr/bin/prog line src/file.c 7"},
+    {"p prog:0x10", "dprobes/p_prog_0x10 prog off 0x10"},
     {"p a_very_long_symbol_name_that_goes_on_and_on_and_on_and_on_and_on_and_on",
      "dprobes/p_a_very_long_symbol_name_that_goes_on_and_0 sym "
      "a_very_long_symbol_name_that_goes_on_and_on_and_on_and_on_and_on_and_on 0"},
@@ -118,8 +121,7 @@ static void show_location(const struct dp_event *ev, char *buf, size_t size)
 		snprintf(buf + n, size - (size_t)n, "off 0x%llx", (unsigned long long)ev->loc.offset);
 		break;
 	case DP_LOC_LINE:
-		snprintf(buf + n, size - (size_t)n, "line %s:%lld", ev->loc.symbol, (long long)ev->loc.offset);
-		break;
+		snprintf(buf + n, size - (size_t)n, "line %s %lld", ev->loc.symbol, (long long)ev->loc.offset);
 	}
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lang/rpn/fields.h"
 #include "lang/rpn/rpn-priv.h"
 
 struct parser {
@@ -18,6 +19,7 @@ struct parser {
 	struct dp_error *err;
 	u32 jmpmax, logmax, ex_logmax, heapmax;
 	bool autotrace, has_jmpmax, has_vars;
+	char *layouts; /* of the header: each probe has them */
 };
 
 int rpn_fail(struct dp_error *err, const struct rpn_line *line, enum dp_code code, const char *fmt,
@@ -109,6 +111,11 @@ static int key_name(struct parser *p, const char *value)
 	return text(p, value, p->u->name, sizeof(p->u->name));
 }
 
+static int key_build_id(struct parser *p, const char *value)
+{
+	return text(p, value, p->u->build_id, sizeof(p->u->build_id));
+}
+
 static int key_modtype(struct parser *p, const char *value)
 {
 	static const char *const names[] = {"user", "kernel", "kmod"};
@@ -174,6 +181,49 @@ static int key_heapmax(struct parser *p, const char *value)
 static int key_autostacktrace(struct parser *p, const char *value)
 {
 	return yes_no(p, value, &p->autotrace);
+}
+
+/* ---- what records look like, and first values ---- */
+
+static int append(struct parser *p, char **to, const char *key, const char *value)
+{
+	size_t n = *to ? strlen(*to) : 0, more = strlen(key) + strlen(value) + 5;
+	char *v = n + more < 1u << 20 ? realloc(*to, n + more) : NULL;
+
+	if (!v)
+		return rpn_fail(p->err, p->line, E_RPN_MEMORY, "descriptions");
+	snprintf(v + n, more, "%s = %s\n", key, value);
+	*to = v;
+	return 0;
+}
+
+static int key_layout(struct parser *p, const char *value)
+{
+	return append(p, p->probe ? &p->probe->described : &p->layouts, "layout", value);
+}
+
+static int key_field(struct parser *p, const char *value)
+{
+	return append(p, &p->probe->described, "field", value);
+}
+
+/* init = INDEX VALUE */
+static int key_init(struct parser *p, const char *value)
+{
+	struct rpn_token index = rpn_token(value);
+	const char *rest = index.at + index.len;
+	struct dp_rpn_init *v;
+	s64 n;
+
+	if (index.kind != RPN_NUMBER || index.bad || index.value < 0 || index.value >= DP_LOCALS_MAX ||
+	    !rpn_expression(&rest, &n, NULL, NULL) || rpn_token(rest).kind != RPN_END)
+		return bad_value(p, value);
+	v = realloc(p->u->inits, (p->u->ninits + 1) * sizeof(*v));
+	if (!v)
+		return rpn_fail(p->err, p->line, E_RPN_MEMORY, "first values");
+	p->u->inits = v;
+	v[p->u->ninits++] = (struct dp_rpn_init){(u32)index.value, n};
+	return 0;
 }
 
 /* ---- keywords of a probe ---- */
@@ -272,6 +322,7 @@ static const struct keyword {
 } keywords[] = {
     {"name", key_name, true, false},
     {"modtype", key_modtype, true, false},
+    {"build_id", key_build_id, true, false},
     {"major", key_major, true, true},
     {"id", key_id, true, false},
     {"jmpmax", key_jmpmax, true, false},
@@ -292,6 +343,9 @@ static const struct keyword {
     {"ex_mask", key_ex_mask, false, true},
     {"heap", key_heap, false, true},
     {"at", key_at, false, true},
+    {"layout", key_layout, true, true},
+    {"field", key_field, false, true},
+    {"init", key_init, true, false},
 };
 
 /* ---- probes ---- */
@@ -366,6 +420,17 @@ static int set_place(struct parser *p, const char *value, bool absolute)
 	return 0;
 }
 
+static int describe(struct parser *p, struct dp_rpn_probe *probe)
+{
+	const char *bad;
+
+	if (!probe->described)
+		return 0;
+	probe->rf = dp_rf_parse(probe->described, &bad);
+	return probe->rf ? 0
+			 : rpn_fail(p->err, p->line, E_RPN_VALUE, "'%.*s'", (int)DP_MIN(strcspn(bad, "\n"), (size_t)150), bad);
+}
+
 /* The program of the definition that ends here: the header's limits, then the verifier. */
 static int end_probe(struct parser *p)
 {
@@ -382,6 +447,8 @@ static int end_probe(struct parser *p)
 	if (rpn_asm_empty(p->as))
 		return rpn_fail(p->err, p->line, E_RPN_NOCODE, "the probe of line %u", probe->line);
 	r = rpn_asm_finish(p->as, probe, p->err);
+	if (!r)
+		r = describe(p, probe);
 	if (r)
 		return r;
 	prog->jmpmax = p->jmpmax;
@@ -428,8 +495,9 @@ static int begin_probe(struct parser *p, const char *value, bool absolute)
 	p->probe->prog.rpn.ex_mask = DP_RPN | DP_EX_DEFAULT;
 	p->probe->prog.rpn.max = 0x7fffffff;
 	p->probe->prog.rpn.heap = DP_HEAP_MAX;
+	p->probe->described = p->layouts ? strdup(p->layouts) : NULL;
 	p->as = rpn_asm_new();
-	if (!p->as)
+	if (!p->as || (p->layouts && !p->probe->described))
 		return rpn_fail(p->err, p->line, E_RPN_MEMORY, "probe");
 	return set_place(p, value, absolute);
 }
@@ -525,19 +593,31 @@ int dp_rpn_parse(struct dp_rpn_unit *u, const char *source, const char *name, co
 	if (r)
 		return r;
 	r = parse_lines(&p, &src);
+	for (u32 i = 0; i < u->ninits && !r; i++)
+		if (u->inits[i].index >= u->nlocals)
+			r = rpn_fail(err, NULL, E_RPN_VALUE, "init = %u: there are %u variables", u->inits[i].index,
+				     u->nlocals);
 	rpn_asm_free(p.as);
+	free(p.layouts);
 	rpn_source_free(&src);
 	if (r)
 		dp_rpn_free(u);
 	return r;
 }
 
+void dp_rpn_probe_free(struct dp_rpn_probe *p)
+{
+	dp_program_free(&p->prog);
+	free(p->relocs);
+	free(p->described);
+	dp_rf_free(p->rf);
+}
+
 void dp_rpn_free(struct dp_rpn_unit *u)
 {
-	for (u32 i = 0; i < u->nprobes; i++) {
-		dp_program_free(&u->probes[i].prog);
-		free(u->probes[i].relocs);
-	}
+	for (u32 i = 0; i < u->nprobes; i++)
+		dp_rpn_probe_free(&u->probes[i]);
 	free(u->probes);
+	free(u->inits);
 	memset(u, 0, sizeof(*u));
 }

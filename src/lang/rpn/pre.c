@@ -37,6 +37,7 @@ struct pre {
 	u32 nconds, depth;
 	u32 expansions;
 	struct rpn_line here;
+	const struct rpn_pre_options *opt;
 	struct dp_error *err;
 };
 
@@ -487,6 +488,10 @@ static int include(struct pre *c, const char *p, const char *dir)
 		snprintf(path, sizeof(path), "%s/%.*s", *p == '<' ? "/usr/include/dprobes" : dir,
 			 (int)(end - p - 1), p + 1);
 	f = fopen(path, "re");
+	for (u32 i = 0; !f && p[1] != '/' && i < c->opt->ndirs; i++) {
+		snprintf(path, sizeof(path), "%s/%.*s", c->opt->dirs[i], (int)(end - p - 1), p + 1);
+		f = fopen(path, "re");
+	}
 	if (!f)
 		return rpn_fail(c->err, &c->here, E_RPN_FILE, "%.150s: %s", path, strerror(errno));
 	text = read_file(f);
@@ -502,6 +507,8 @@ static int include(struct pre *c, const char *p, const char *dir)
 	c->here = here;
 	return r;
 }
+
+static int put_line(struct pre *c, const char *text);
 
 static int directive(struct pre *c, const char *p, const char *dir)
 {
@@ -524,6 +531,12 @@ static int directive(struct pre *c, const char *p, const char *dir)
 		return include(c, p, dir);
 	if (n == 5 && !memcmp(word, "error", n))
 		return rpn_fail(c->err, &c->here, E_RPN_PRE, "#error %.150s", p);
+	if (n == 6 && !memcmp(word, "pragma", n) && c->opt->keep_pragmas) {
+		char line[4096];
+
+		snprintf(line, sizeof(line), "#pragma %s", p);
+		return put_line(c, line);
+	}
 	if ((n == 6 && !memcmp(word, "pragma", n)) || (n == 4 && !memcmp(word, "line", n)))
 		return 0;
 	return rpn_fail(c->err, &c->here, E_RPN_PRE, "unknown directive #%.*s", (int)n, word);
@@ -601,6 +614,16 @@ static const char *logical_line(const char *p, struct text *t, u32 *lines, bool 
 	return p;
 }
 
+/* What became of a directive; errors may be ignored. */
+static int lenient(struct pre *c, int r)
+{
+	if (!r || !c->opt->ignore_errors)
+		return r;
+	if (c->err)
+		c->err->code = DP_OK;
+	return 0;
+}
+
 static int process(struct pre *c, const char *text, const char *name, const char *dir)
 {
 	struct rpn_source *s = c->out;
@@ -628,9 +651,9 @@ static int process(struct pre *c, const char *text, const char *name, const char
 		if (t.failed)
 			r = out_of_memory(c);
 		else if (*p == '#')
-			r = directive(c, p + 1, dir);
+			r = lenient(c, directive(c, p + 1, dir));
 		else if (*p && active(c))
-			r = put_line(c, p);
+			r = put_line(c, c->opt->keep_blanks ? t.s : p);
 		free(t.s);
 	}
 	if (!r && in_comment)
@@ -644,7 +667,16 @@ static int process(struct pre *c, const char *text, const char *name, const char
 int rpn_preprocess(struct rpn_source *s, const char *text, const char *name, const char *dir,
 		   const struct dp_rpn_define *defines, u32 ndefines, struct dp_error *err)
 {
-	struct pre c = {.out = s, .err = err, .here = {NULL, "-D", 1}};
+	const struct rpn_pre_options none = {0};
+
+	return rpn_preprocess_with(s, text, name, dir, defines, ndefines, &none, err);
+}
+
+int rpn_preprocess_with(struct rpn_source *s, const char *text, const char *name, const char *dir,
+			const struct dp_rpn_define *defines, u32 ndefines,
+			const struct rpn_pre_options *opt, struct dp_error *err)
+{
+	struct pre c = {.out = s, .err = err, .here = {NULL, "-D", 1}, .opt = opt};
 	int r = 0;
 
 	memset(s, 0, sizeof(*s));

@@ -24,6 +24,18 @@ struct rpn_source {
 
 int rpn_preprocess(struct rpn_source *s, const char *text, const char *name, const char *dir,
 		   const struct dp_rpn_define *defines, u32 ndefines, struct dp_error *err);
+
+struct rpn_pre_options { /* for languages other than that of probe programs */
+	bool keep_pragmas; /* as lines "#pragma ..." */
+	bool keep_blanks;  /* at the beginning of lines, for columns in messages */
+	bool ignore_errors; /* of directives: they are left out */
+	const char *const *dirs; /* where #include looks besides */
+	u32 ndirs;
+};
+
+int rpn_preprocess_with(struct rpn_source *s, const char *text, const char *name, const char *dir,
+			const struct dp_rpn_define *defines, u32 ndefines,
+			const struct rpn_pre_options *opt, struct dp_error *err);
 void rpn_source_free(struct rpn_source *s);
 
 /* ---- tokens (token.c) ---- */

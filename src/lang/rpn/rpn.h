@@ -46,6 +46,13 @@ struct dp_rpn_probe {
 	struct dp_program prog;
 	struct dp_rpn_reloc *relocs;
 	u32 nrelocs;
+	char *described;  /* lines "layout = ..." and "field = ..."; NULL: none */
+	struct dp_rf *rf; /* what they say (lang/rpn/fields.h) */
+};
+
+struct dp_rpn_init { /* first value of a local variable */
+	u32 index;
+	s64 value;
 };
 
 struct dp_rpn_unit {                /* one probe program: a header and its probe definitions */
@@ -55,6 +62,8 @@ struct dp_rpn_unit {                /* one probe program: a header and its probe
 	u16 major;
 	u32 id;
 	u32 nlocals, nglobals;
+	struct dp_rpn_init *inits;
+	u32 ninits;
 	struct dp_rpn_probe *probes;
 	u32 nprobes;
 };
@@ -74,6 +83,7 @@ int dp_rpn_read(struct dp_rpn_unit *u, const char *path, const struct dp_rpn_def
 int dp_rpn_parse(struct dp_rpn_unit *u, const char *text, const char *name, const char *dir,
 		 const struct dp_rpn_define *defines, u32 ndefines, struct dp_error *err);
 void dp_rpn_free(struct dp_rpn_unit *u);
+void dp_rpn_probe_free(struct dp_rpn_probe *p);
 
 /* Verify every program once more: after loading an object, after relocating. */
 int dp_rpn_verify(const struct dp_rpn_unit *u, struct dp_error *err);

@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lang/rpn/fields.h"
 #include "lang/rpn/rpn-priv.h"
 
 #define FILE_MAX_BYTES (4u << 20)
 #define MAGIC "DPPF\r\n\032"
-#define VERSION 1u
+#define VERSION 2u
 
 int dp_rpn_read(struct dp_rpn_unit *u, const char *path, const struct dp_rpn_define *defines,
 		u32 ndefines, struct dp_error *err)
@@ -98,8 +99,7 @@ int dp_rpn_select(struct dp_rpn_unit *u, const char *groups, const char *types,
 			    (!types || in_list(types, p->type, &good));
 
 		if (!keep) {
-			dp_program_free(&p->prog);
-			free(p->relocs);
+			dp_rpn_probe_free(p);
 			continue;
 		}
 		if (kept != i)
@@ -224,6 +224,8 @@ static void list_probe(const struct dp_rpn_unit *u, const struct dp_rpn_probe *p
 		fprintf(out, "ex_mask = 0x%04x\n", r->ex_mask & 0xffff);
 	if (r->heap != DP_HEAP_MAX)
 		fprintf(out, "heap = %u\n", r->heap);
+	if (p->described)
+		fputs(p->described, out);
 	list_code(p, out);
 }
 
@@ -234,6 +236,8 @@ void dp_rpn_list(const struct dp_rpn_unit *u, FILE *out)
 
 	list_name(out, "name", u->name, true);
 	fprintf(out, "\nmodtype = %s\nmajor = %u\n", types[u->modtype], u->major);
+	if (u->build_id[0])
+		fprintf(out, "build_id = %s\n", u->build_id);
 	if (u->id)
 		fprintf(out, "id = %u\n", u->id);
 	fprintf(out, "jmpmax = %u\nlogmax = %u\n", first->jmpmax, first->logmax);
@@ -243,6 +247,8 @@ void dp_rpn_list(const struct dp_rpn_unit *u, FILE *out)
 		fprintf(out, "vars = %u\n", u->nlocals);
 	if (u->nglobals)
 		fprintf(out, "gvars = %u\n", u->nglobals);
+	for (u32 i = 0; i < u->ninits; i++)
+		fprintf(out, "init = %u %lld\n", u->inits[i].index, (long long)u->inits[i].value);
 	if (first->rpn.ex_mask & DP_RPN_AUTOTRACE)
 		fprintf(out, "autostacktrace = yes\n");
 	for (u32 i = 0; i < u->nprobes; i++)
@@ -258,14 +264,14 @@ struct object_head {
 	char name[DP_RPN_NAME_MAX];
 	char build_id[DP_RPN_BUILD_ID_MAX];
 	u32 modtype, major, id, nlocals, nglobals, nprobes;
-	u32 jmpmax, logmax;
+	u32 jmpmax, logmax, ninits;
 };
 
 struct object_probe {
 	char symbol[DP_RPN_NAME_MAX];
 	s64 offset;
 	u64 pass, max;
-	u32 place, len, nrelocs, line;
+	u32 place, len, nrelocs, line, described;
 	u32 ex_mask, heap, ex_logmax;
 	u16 major, minor, group, type;
 	u8 at_return, has_opcode, opcode, logonfault;
@@ -280,7 +286,8 @@ int dp_rpn_save(const struct dp_rpn_unit *u, void **bytes, size_t *size, struct 
 				   .id = u->id,
 				   .nlocals = u->nlocals,
 				   .nglobals = u->nglobals,
-				   .nprobes = u->nprobes};
+				   .nprobes = u->nprobes,
+				   .ninits = u->ninits};
 	char *buf = NULL;
 	FILE *f = open_memstream(&buf, size);
 
@@ -291,6 +298,8 @@ int dp_rpn_save(const struct dp_rpn_unit *u, void **bytes, size_t *size, struct 
 	head.jmpmax = u->probes[0].prog.jmpmax;
 	head.logmax = u->probes[0].prog.logmax;
 	fwrite(&head, sizeof(head), 1, f);
+	if (u->ninits)
+		fwrite(u->inits, sizeof(*u->inits), u->ninits, f);
 	for (u32 i = 0; i < u->nprobes; i++) {
 		const struct dp_rpn_probe *p = &u->probes[i];
 		const struct dp_rpn_params *r = &p->prog.rpn;
@@ -301,6 +310,7 @@ int dp_rpn_save(const struct dp_rpn_unit *u, void **bytes, size_t *size, struct 
 					 .len = p->prog.len,
 					 .nrelocs = p->nrelocs,
 					 .line = p->line,
+					 .described = p->described ? (u32)strlen(p->described) : 0,
 					 .ex_mask = r->ex_mask,
 					 .heap = r->heap,
 					 .ex_logmax = r->ex_logmax,
@@ -318,6 +328,8 @@ int dp_rpn_save(const struct dp_rpn_unit *u, void **bytes, size_t *size, struct 
 		fwrite(p->prog.code, 1, p->prog.len, f);
 		if (p->nrelocs)
 			fwrite(p->relocs, sizeof(*p->relocs), p->nrelocs, f);
+		if (o.described)
+			fwrite(p->described, 1, o.described, f);
 	}
 	if (fclose(f)) {
 		free(buf);
@@ -352,6 +364,21 @@ static bool take(struct reader *r, void *to, size_t n)
 static bool is_text(const char *s, size_t size)
 {
 	return memchr(s, '\0', size) != NULL;
+}
+
+static bool load_description(struct reader *r, struct dp_rpn_probe *p, u32 n)
+{
+	const char *bad;
+
+	if (!n)
+		return true;
+	if (n > r->left)
+		return false;
+	p->described = calloc(1, n + 1);
+	if (!p->described || !take(r, p->described, n) || strlen(p->described) != n)
+		return false;
+	p->rf = dp_rf_parse(p->described, &bad);
+	return p->rf != NULL;
 }
 
 static bool load_probe(struct reader *r, struct dp_rpn_probe *p, const struct object_head *head)
@@ -400,7 +427,7 @@ static bool load_probe(struct reader *r, struct dp_rpn_probe *p, const struct ob
 		    op.opcode != DP_OP_PUSH_D)
 			return false;
 	}
-	return true;
+	return load_description(r, p, o.described);
 }
 
 int dp_rpn_load(struct dp_rpn_unit *u, const void *bytes, size_t size, struct dp_error *err)
@@ -429,7 +456,12 @@ int dp_rpn_load(struct dp_rpn_unit *u, const void *bytes, size_t size, struct dp
 	u->nlocals = head.nlocals;
 	u->nglobals = head.nglobals;
 	u->probes = calloc(head.nprobes, sizeof(*u->probes));
-	good = u->probes != NULL;
+	u->inits = calloc((head.ninits <= DP_LOCALS_MAX ? head.ninits : 0) + 1, sizeof(*u->inits));
+	good = u->probes && u->inits && head.ninits <= DP_LOCALS_MAX &&
+	       take(&r, u->inits, head.ninits * sizeof(*u->inits));
+	u->ninits = good ? head.ninits : 0;
+	for (u32 i = 0; i < u->ninits; i++)
+		good = good && u->inits[i].index < u->nlocals;
 	for (u32 i = 0; i < head.nprobes && good; i++) {
 		u->nprobes++;
 		good = load_probe(&r, &u->probes[i], &head);

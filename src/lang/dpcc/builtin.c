@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What handlers can call besides functions: logging, with the names and types in the declarations beside
+ * the code, and what the machine does in one instruction.
+ */
+#include <string.h>
+
+#include "lang/dpcc/gen.h"
+#include "lang/rpn/fields.h"
+
+#define STRING_MAX_BYTES 256 /* of one text in a record */
+
+enum argument { NONE, ONE, TWO, TEXT_ONLY, TEXT_AND_ONE, ANY };
+
+static const struct builtin {
+	const char *name;
+	enum argument args;
+	struct type *type;
+	const char *code; /* after the arguments; NULL: see gen_builtin() */
+} builtins[] = {
+    {"log", ANY, &ty_void, NULL},
+    {"printf", ANY, &ty_void, NULL},
+    {"log_probe_expr", TEXT_ONLY, &ty_void, NULL},
+    {"log_str", ANY, &ty_void, NULL},
+    {"log_mem", TWO, &ty_void, NULL},
+    {"log_stack", NONE, &ty_void, "log st"},
+    {"pid", NONE, &ty_int, "push pid"},
+    {"cpu", NONE, &ty_int, "push procid"},
+    {"comm_is", TEXT_ONLY, &ty_int, NULL},
+    {"readable", ONE, &ty_int, "vfy r;lnot"},
+    {"writable", ONE, &ty_int, "vfy rw;lnot"},
+    {"reg", TEXT_ONLY, &ty_ulong, NULL},
+    {"setreg", TEXT_AND_ONE, &ty_void, NULL},
+    {"setmajor", ONE, &ty_void, "setmaj"},
+    {"setminor", ONE, &ty_void, "setmin"},
+    {"exit", NONE, &ty_void, "exit"},
+    {"exit_to", ONE, &ty_void, NULL},
+    {"remove", NONE, &ty_void, "remove"},
+    {"abort", NONE, &ty_void, "abort"},
+};
+
+/* ---- parsing ---- */
+
+static struct node *argument(struct dpcc *c, struct node ***last)
+{
+	const struct tok *t = peek(c), *end;
+	struct node *n = node_new(c, N_COMMA, t);
+
+	n->a = parse_assign(c);
+	end = &c->toks[c->at - 1];
+	n->text = end->line == t->line ? dpcc_text(c, t->at, (size_t)(end->at + end->len - t->at)) : "value";
+	**last = n;
+	*last = &n->next;
+	return n;
+}
+
+static struct tok *text_argument(struct dpcc *c)
+{
+	struct tok *t = peek(c);
+
+	if (t->kind != TOK_STR)
+		dpcc_fail(c, t, E_DPCC_TYPE, "a text in quotes is needed here");
+	c->at++;
+	return t;
+}
+
+/* The text of log_probe_expr as an expression of the program's own variables. */
+static void probe_expression(struct dpcc *c, struct node *n, struct tok *t)
+{
+	struct rpn_line *line = dpcc_alloc(c, sizeof(*line));
+	struct rpn_source s = {.lines = line, .n = 1};
+	struct tok *toks = c->toks;
+	u32 ntoks = c->ntoks, at = c->at;
+	struct node **last = &n->a;
+	bool bare = c->bare;
+
+	*line = (struct rpn_line){dpcc_text(c, t->str, t->str_len), t->line->file, t->line->line};
+	dpcc_lex(c, &s);
+	c->bare = true;
+	argument(c, &last);
+	if (peek(c)->kind != TOK_END)
+		dpcc_fail(c, peek(c), E_DPCC_SYNTAX, "the expression ends before this");
+	n->a->text = line->text;
+	c->bare = bare;
+	c->toks = toks;
+	c->ntoks = ntoks;
+	c->at = at;
+}
+
+static void more_arguments(struct dpcc *c, const struct tok *name, struct node **last, u32 want)
+{
+	u32 n = 0;
+
+	while (!tok_is(peek(c), ")")) {
+		if (n++)
+			expect(c, ",");
+		argument(c, &last);
+	}
+	if (want != ~0u && n != want)
+		dpcc_fail(c, name, E_DPCC_TYPE, "it takes %u arguments, not %u", want, n);
+}
+
+struct node *parse_builtin(struct dpcc *c, const struct tok *name)
+{
+	struct node *n = node_new(c, N_BUILTIN, name);
+	const struct builtin *b = NULL;
+
+	for (u32 i = 0; i < DP_ARRAY_SIZE(builtins); i++)
+		if (tok_is(name, builtins[i].name))
+			b = &builtins[i];
+	if (!b)
+		return NULL;
+	n->text = b->name;
+	n->type = b->type;
+	if (b->args == TEXT_ONLY || b->args == TEXT_AND_ONE || !strcmp(b->name, "printf")) {
+		struct tok *t = text_argument(c);
+
+		n->op = t->str;
+		n->value = t->str_len;
+		if (!strcmp(b->name, "log_probe_expr"))
+			probe_expression(c, n, t);
+		if (b->args != TEXT_ONLY && !tok_is(peek(c), ")"))
+			expect(c, ",");
+	}
+	if (b->args != TEXT_ONLY)
+		more_arguments(c, name, &n->a,
+			       b->args == ANY				     ? ~0u
+			       : b->args == TWO				     ? 2
+			       : b->args == ONE || b->args == TEXT_AND_ONE ? 1
+									     : 0);
+	expect(c, ")");
+	return n;
+}
+
+/* ---- logging ---- */
+
+static const char *quoted(struct dpcc *c, const char *s)
+{
+	struct buf b = {0};
+
+	buf_add(c, &b, "\"", 1);
+	for (; *s; s++)
+		if (*s == '"' || *s == '\\')
+			buf_put(c, &b, "\\%c", *s);
+		else if (*s == '\n')
+			buf_put(c, &b, "\\n");
+		else if ((u8)*s < ' ' || (u8)*s > '~')
+			buf_put(c, &b, "\\x%02x", (u8)*s);
+		else
+			buf_add(c, &b, s, 1);
+	buf_add(c, &b, "\"", 1);
+	return b.s;
+}
+
+/* The word that names a field in the record. */
+static u64 new_field(struct dpcc *c, const struct tok *t, const char *declaration)
+{
+	for (u32 i = 0; i < c->nfields; i++)
+		if (!strcmp(c->fields[i], declaration))
+			return DP_FIELD_MARK | i;
+	if (c->nfields == DP_ARRAY_SIZE(c->fields))
+		dpcc_fail(c, t, E_DPCC_LIMIT, "a handler can log at most 256 different things");
+	if (strlen(declaration) > 3000)
+		dpcc_fail(c, t, E_DPCC_LIMIT, "the text is too long");
+	c->fields[c->nfields] = declaration;
+	return DP_FIELD_MARK | c->nfields++;
+}
+
+static void log_mark(struct dpcc *c, u64 mark)
+{
+	emit(c, "push d,0x%llx;push d,1;log", (unsigned long long)mark);
+}
+
+static struct node *peeled(struct node *n)
+{
+	while (n->kind == N_CAST && n->a->kind == N_CAST)
+		n = n->a;
+	return n;
+}
+
+/* Whole structures and arrays. */
+static void log_bytes(struct dpcc *c, struct node *n, u64 mark)
+{
+	struct place p = place_of(c, n);
+	u64 size = n->type->size, words = (size + 7) / 8;
+
+	if (p.kind == PLACE_MEMORY) {
+		log_mark(c, mark);
+		emit(c, "push d,%llu", (unsigned long long)size);
+		place_address(c, &p);
+		emit(c, "log mrf");
+		return;
+	}
+	if (words > 100)
+		dpcc_fail(c, n->tok, E_DPCC_LIMIT, "only memory of the program can be logged in that size");
+	for (u64 i = words; i-- > 0;) {
+		struct place part = p;
+
+		part.offset += i * 8;
+		part.size = DP_MIN(size - i * 8, (u64)8);
+		part.type = &ty_ulong;
+		if (p.kind == PLACE_OWN && p.base->var->kind == VAR_MEMORY && part.offset % 8)
+			dpcc_fail(c, n->tok, E_DPCC_TYPE, "this part of a static variable cannot be logged as a whole");
+		if (p.kind == PLACE_OWN)
+			part.size = 8;
+		place_load(c, &part);
+	}
+	emit(c, "push d,0x%llx;push d,%llu;log", (unsigned long long)mark, (unsigned long long)words + 1);
+}
+
+static bool is_text(const struct type *t)
+{
+	return t->kind == TY_PTR && t->of->kind == TY_INT && t->of->is_char;
+}
+
+static void log_float(struct dpcc *c, struct node *n, u64 mark)
+{
+	struct place p = place_of(c, n);
+
+	if (p.size > 8) {
+		log_bytes(c, n, mark);
+		return;
+	}
+	p.type = p.size == 4 ? &ty_uint : &ty_ulong;
+	if (p.kind == PLACE_MEMORY)
+		place_address(c, &p);
+	place_load(c, &p);
+	emit(c, "push d,0x%llx;push d,2;log", (unsigned long long)mark);
+}
+
+static void log_value(struct dpcc *c, struct node *arg)
+{
+	struct node *n = peeled(arg->a);
+	struct type *t = n->type;
+	const char *name = quoted(c, arg->text);
+	u64 mark;
+
+	if (t->lazy)
+		debug_complete(c, t);
+	if (n->kind == N_STR) {
+		new_field(c, arg->tok, "");
+		c->nfields--;
+		log_mark(c, new_field(c, arg->tok, dpcc_format(c, "printf %s", quoted(c, dpcc_format(c, "%.1000s", n->text)))));
+		return;
+	}
+	if (t->kind == TY_VOID || t->kind == TY_FUNC)
+		dpcc_fail(c, arg->tok, E_DPCC_TYPE, "this cannot be logged: %s", type_name(c, t));
+	if (is_text(t)) {
+		log_mark(c, new_field(c, arg->tok, dpcc_format(c, "%s string", name)));
+		emit(c, "push d,%u", STRING_MAX_BYTES);
+		gen_value(c, n);
+		emit(c, "log str");
+		return;
+	}
+	mark = new_field(c, arg->tok, dpcc_format(c, "%s %s", name, type_field(c, t, arg->tok)));
+	if (t->kind == TY_STRUCT || t->kind == TY_ARRAY || (t->kind == TY_INT && t->size > 8)) {
+		log_bytes(c, n, mark);
+	} else if (t->kind == TY_FLOAT) {
+		log_float(c, n, mark);
+	} else {
+		gen_value(c, n);
+		emit(c, "push d,0x%llx;push d,2;log", (unsigned long long)mark);
+	}
+}
+
+/* ---- printf: the text stays here, the values go into the record ---- */
+
+/* The conversion at p, behind the %: its last character; *end behind it. */
+static char conversion(const char *p, const char **end)
+{
+	p += strspn(p, "-+ #0");
+	p += strspn(p, "0123456789");
+	if (*p == '.')
+		p += 1 + strspn(p + 1, "0123456789");
+	p += strspn(p, "hlzjt");
+	*end = *p ? p + 1 : p;
+	return *p;
+}
+
+static void log_number(struct dpcc *c, struct node *arg, char conv)
+{
+	struct node *n = to_value(c, arg->a);
+
+	if (!type_is_scalar(n->type))
+		dpcc_fail(c, arg->tok, E_DPCC_TYPE, "%%%c takes a number, not %s", conv, type_name(c, n->type));
+	gen_value(c, n);
+	if (n->type->kind == TY_INT && n->type->size <= 4)
+		emit(c, strchr("xXou", conv) ? "zx32" : "sx32");
+}
+
+static void log_text(struct dpcc *c, struct node *arg)
+{
+	struct node *n = arg->a;
+
+	if (n->kind == N_STR) {
+		u32 words = n->len / 8 + 1;
+		char *bytes = dpcc_alloc(c, words * 8);
+
+		memcpy(bytes, n->text, n->len);
+		for (u32 i = words; i-- > 0;) {
+			s64 w;
+
+			memcpy(&w, bytes + 8 * i, 8);
+			emit(c, "push d,%lld", (long long)w);
+		}
+		emit(c, "push d,%u;log", words);
+		return;
+	}
+	if (n->type->kind == TY_ARRAY && !n->in_target) {
+		struct place p = place_of(c, n);
+		u32 words = (u32)((n->type->size + 7) / 8);
+
+		for (u32 i = words; i-- > 0 && p.kind == PLACE_OWN;) {
+			struct place part = p;
+
+			part.offset += i * 8;
+			part.size = 8;
+			part.type = &ty_ulong;
+			place_load(c, &part);
+		}
+		if (p.kind == PLACE_OWN) {
+			emit(c, "push d,%u;log", words);
+			return;
+		}
+	}
+	n = to_value(c, n);
+	if (n->type->kind != TY_PTR)
+		dpcc_fail(c, arg->tok, E_DPCC_TYPE, "%%s takes a text, not %s", type_name(c, n->type));
+	emit(c, "push d,%u", STRING_MAX_BYTES);
+	gen_value(c, n);
+	emit(c, "log str");
+}
+
+static void gen_printf(struct dpcc *c, struct node *n)
+{
+	struct node *arg = n->a;
+	const char *end;
+
+	log_mark(c, new_field(c, n->tok, dpcc_format(c, "printf %s", quoted(c, n->op))));
+	for (const char *p = n->op; *p; p = end) {
+		char conv;
+
+		end = p + 1;
+		if (*p != '%')
+			continue;
+		conv = conversion(p + 1, &end);
+		if (conv == '%')
+			continue;
+		if (!conv || !strchr("diuxXocps", conv))
+			dpcc_fail(c, n->tok, E_DPCC_TYPE, "the conversion %.*s is not known", (int)(end - p), p);
+		if (!arg)
+			dpcc_fail(c, n->tok, E_DPCC_TYPE, "there are more conversions than arguments");
+		if (conv == 's') {
+			log_text(c, arg);
+		} else {
+			log_number(c, arg, conv);
+			emit(c, "push d,1;log");
+		}
+		arg = arg->next;
+	}
+	if (arg)
+		dpcc_fail(c, arg->tok, E_DPCC_TYPE, "there are more arguments than conversions");
+}
+
+/* ---- the others ---- */
+
+static void gen_log_str(struct dpcc *c, struct node *n)
+{
+	struct node *p, *len;
+
+	if (!n->a || (n->a->next && n->a->next->next))
+		dpcc_fail(c, n->tok, E_DPCC_TYPE, "it takes a pointer, and perhaps a length");
+	p = to_value(c, n->a->a);
+	len = n->a->next ? to_value(c, n->a->next->a) : NULL;
+	log_mark(c, new_field(c, n->tok, dpcc_format(c, "%s string", quoted(c, n->a->text))));
+	if (len)
+		gen_value(c, len);
+	else
+		emit(c, "push d,%u", STRING_MAX_BYTES);
+	gen_value(c, p);
+	emit(c, "log str");
+}
+
+static void need_register(struct dpcc *c, const struct node *n)
+{
+	struct dp_register_part part;
+
+	if (!dp_register_find(n->op, (u32)strlen(n->op), &part))
+		dpcc_fail(c, n->tok, E_DPCC_NAME, "there is no register '%.20s'", n->op);
+}
+
+static void special(struct dpcc *c, struct node *n)
+{
+	const char *name = n->text;
+	s64 v;
+
+	if (!strcmp(name, "log") || !strcmp(name, "log_probe_expr")) {
+		for (struct node *arg = n->a; arg; arg = arg->next)
+			log_value(c, arg);
+	} else if (!strcmp(name, "printf")) {
+		gen_printf(c, n);
+	} else if (!strcmp(name, "log_str")) {
+		gen_log_str(c, n);
+	} else if (!strcmp(name, "log_mem")) {
+		log_mark(c, new_field(c, n->tok, dpcc_format(c, "%s bytes", quoted(c, n->a->text))));
+		gen_value(c, to_value(c, n->a->next->a));
+		gen_value(c, to_value(c, n->a->a));
+		emit(c, "log mrf");
+	} else if (!strcmp(name, "comm_is")) {
+		if (strlen(n->op) > 15)
+			dpcc_fail(c, n->tok, E_DPCC_TYPE, "names of threads have at most 15 characters");
+		emit(c, "strcomm");
+		buf_put(c, c->code, "\tstreq %s\n", quoted(c, n->op));
+	} else if (!strcmp(name, "reg")) {
+		need_register(c, n);
+		emit(c, "push r,%s", n->op);
+	} else if (!strcmp(name, "setreg")) {
+		need_register(c, n);
+		gen_value(c, cast_to(c, to_value(c, n->a->a), &ty_ulong));
+		emit(c, "pop r,%s", n->op);
+	} else { /* exit_to */
+		if (!fold(n->a->a, &v) || v < 1 || v > 3)
+			dpcc_fail(c, n->tok, E_DPCC_TYPE, "exit_to takes 1 (debugger), 2 (crash dump) or 3 (core dump)");
+		emit(c, "exit %lld", (long long)v);
+	}
+}
+
+void gen_builtin(struct dpcc *c, struct node *n, bool want)
+{
+	const struct builtin *b = builtins;
+
+	while (strcmp(b->name, n->text))
+		b++;
+	if (want && n->type->kind == TY_VOID)
+		dpcc_fail(c, n->tok, E_DPCC_TYPE, "'%s' returns nothing", n->text);
+	if (b->code) {
+		if (n->a)
+			gen_value(c, to_value(c, n->a->a));
+		emit(c, "%s", b->code);
+	} else {
+		special(c, n);
+	}
+	if (!want && n->type->kind != TY_VOID)
+		emit(c, "ros 1");
+}

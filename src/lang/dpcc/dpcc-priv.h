@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What the passes of the compiler share. lex.c makes tokens, type.c and debug.c types, parse-*.c a
+ * typed tree, gen*.c the text; unit.c goes through them once for each probed instruction, since a
+ * variable's type and place depend on it. Errors leave by longjmp to dpcc_compile(), which frees all.
+ */
+#ifndef DPCC_PRIV_H
+#define DPCC_PRIV_H
+
+#include <setjmp.h>
+
+#include "lang/dpcc/dpcc.h"
+#include "lang/rpn/rpn-priv.h"
+#include "symbols/vars.h"
+
+#define DPCC_TAG_HEAP 0xd0b1 /* top 16 bits of pointers into the handler's own memory: no address of a program */
+#define DPCC_TAG_VARS 0xd0b2 /* the same for static variables */
+#define DPCC_LOCALS_MAX 120  /* words of one function's frame */
+
+enum tok_kind { TOK_END, TOK_WORD, TOK_NUM, TOK_STR, TOK_PUNCT, TOK_PROBE /* $name */ };
+
+struct tok {
+	enum tok_kind kind;
+	const char *at;
+	u32 len;
+	u64 value;
+	bool is_unsigned, is_long;
+	const struct rpn_line *line;
+	char *str; /* of a text */
+	u32 str_len;
+};
+
+enum type_kind { TY_VOID, TY_INT, TY_FLOAT, TY_PTR, TY_ARRAY, TY_STRUCT, TY_FUNC };
+
+struct type {
+	enum type_kind kind;
+	bool is_unsigned, is_char, is_bool, is_union, complete, lazy;
+	u64 size;
+	u32 align;
+	struct type *of;
+	u64 n; /* elements of an array */
+	const char *name;
+	struct member *members;
+	struct enumerator *enums; /* of an integer type that is an enumeration */
+	Dwarf_Die die;            /* lazy: members are still to be read from here */
+	u32 number;               /* of its declaration in the generated text, 0: none yet */
+	struct type *next;        /* all types that came from debug information */
+};
+
+struct member {
+	struct member *next;
+	const char *name; /* "": anonymous struct or union */
+	struct type *type;
+	u64 offset;
+	u32 bits, shift; /* of a bitfield in the integer at offset */
+};
+
+struct enumerator {
+	struct enumerator *next;
+	const char *name;
+	s64 value;
+};
+
+enum var_kind { VAR_STACK, VAR_HEAP, VAR_LOCAL /* lv */, VAR_GLOBAL /* gv */, VAR_MEMORY /* lv, by bytes */ };
+
+struct var {
+	struct var *next;  /* in a scope */
+	struct var *chain; /* in a function */
+	const char *name;
+	struct type *type;
+	enum var_kind kind;
+	s32 slot; /* stack: index from the base; heap: offset in the frame's block; lv, gv: index */
+	bool is_static, in_memory;
+	const char *owner; /* of a static one: where it is declared */
+	struct node *init; /* of a static one */
+};
+
+enum node_kind {
+	N_NUM, N_STR, N_VAR, N_PROBE, N_DEREF, N_MEMBER, N_ADDR, N_NEG, N_NOT, N_LNOT, N_BINARY, N_ANDAND, N_OROR,
+	N_ASSIGN, N_INCDEC, N_COND, N_COMMA, N_CAST, N_CALL, N_BUILTIN,
+	/* statements */
+	N_EXPR, N_BLOCK, N_IF, N_WHILE, N_DO, N_FOR, N_SWITCH, N_CASE, N_BREAK, N_CONTINUE, N_RETURN, N_TRY, N_THROW,
+	N_GOTO, N_LABEL, N_EMPTY, N_INIT,
+};
+
+struct node {
+	enum node_kind kind;
+	struct type *type;
+	struct node *a, *b, *c, *d; /* operands */
+	struct node *next;          /* in lists: arguments, statements, cases */
+	const struct tok *tok;
+	const char *op; /* of N_BINARY, N_ASSIGN ("" or the operator), N_INCDEC */
+	bool postfix, in_target; /* in_target: a pointer into, or a place in, the probed program's memory */
+	u64 value;
+	struct var *var;
+	struct var *caught[3]; /* of N_TRY: code and parameters of the exception */
+	struct member *member;
+	struct dp_var *probe;
+	struct function *func;
+	const char *text; /* N_STR: the bytes; N_BUILTIN, N_LABEL: the name; fields: how it is written */
+	u32 len;
+	int label; /* of a case, once code is made */
+};
+
+struct function {
+	struct function *next;
+	const char *name;
+	struct type *ret;
+	struct var *params, *locals; /* locals hold the parameters too */
+	u32 nparams;
+	struct node *body;
+	bool defined, used, emitted, is_prelude;
+	u32 body_at; /* its first token: bodies are read when a handler reaches them */
+	u32 words, heap, slots; /* of its frame; words for parameters and result */
+};
+
+struct scope {
+	struct scope *up;
+	struct var *vars;
+	struct type *tags; /* by next; structs, unions, enums */
+	struct alias { /* typedef */
+		struct alias *next;
+		const char *name;
+		struct type *type;
+	} *aliases;
+	struct constant {
+		struct constant *next;
+		const char *name;
+		s64 value;
+	} *constants;
+};
+
+struct target { /* one probed instruction */
+	u64 pc;
+	bool is_return;
+};
+
+struct dpcc {
+	const struct dpcc_options *opt;
+	struct dpcc_result *res;
+	struct dp_error *err;
+	jmp_buf out;
+	struct chunk *chunks; /* all memory */
+
+	struct rpn_source src, prelude;
+	struct tok *toks;
+	u32 ntoks, at, prelude_end;
+
+	/* the module and the instruction that code is made for */
+	struct dp_module *mod;
+	struct target target;
+	bool bare; /* words without $ may be variables of the program: in log_probe_expr */
+
+	/* tables of one pass */
+	struct scope *scope;
+	struct function *funcs, *func;
+	struct var *statics; /* with a slot, over all passes */
+	struct type *debug_types;
+	u32 nlocals, nglobals;
+	u32 loops, switches;
+
+	/* code */
+	struct buf {
+		char *s;
+		size_t n, cap;
+	} *code, decls, all;
+	u32 label, depth;
+	int brk, cont, handler, loop_handler; /* labels, -1: none */
+	bool helper[64];
+	const char *fields[256]; /* of the probe in the making */
+	u32 nfields, ntypes;
+	struct literal {
+		struct literal *next;
+		const char *s;
+		u32 len, offset;
+	} *literals;
+	u32 literal_bytes;
+};
+
+/* ---- lex.c ---- */
+void *dpcc_alloc(struct dpcc *c, size_t n);
+char *dpcc_text(struct dpcc *c, const char *s, size_t n);
+char *dpcc_format(struct dpcc *c, const char *fmt, ...) DP_PRINTF(2, 3);
+_Noreturn void dpcc_fail(struct dpcc *c, const struct tok *t, enum dp_code code, const char *fmt, ...)
+    DP_PRINTF(4, 5);
+/* An error that another part has filled in, at a token. */
+_Noreturn void dpcc_refail(struct dpcc *c, const struct tok *t, const struct dp_error *why);
+void dpcc_lex(struct dpcc *c, const struct rpn_source *s);
+bool tok_is(const struct tok *t, const char *text);
+void buf_add(struct dpcc *c, struct buf *b, const char *s, size_t n);
+void buf_put(struct dpcc *c, struct buf *b, const char *fmt, ...) DP_PRINTF(3, 4);
+
+/* ---- type.c ---- */
+extern struct type ty_void, ty_bool, ty_char, ty_schar, ty_uchar, ty_short, ty_ushort, ty_int, ty_uint, ty_long,
+    ty_ulong, ty_float, ty_double;
+struct type *type_ptr(struct dpcc *c, struct type *of);
+struct type *type_array(struct dpcc *c, struct type *of, u64 n);
+bool type_is_scalar(const struct type *t);
+bool type_same(const struct type *a, const struct type *b);
+struct type *type_promote(struct type *t);
+struct type *type_common(struct type *a, struct type *b);
+const char *type_name(struct dpcc *c, const struct type *t);
+/* The notation of "field =" for it; declares what it consists of. */
+const char *type_field(struct dpcc *c, struct type *t, const struct tok *at);
+
+/* ---- debug.c ---- */
+struct type *debug_type(struct dpcc *c, Dwarf_Die *die);
+void debug_complete(struct dpcc *c, struct type *t);
+struct type *debug_named(struct dpcc *c, int tag, const char *name);
+
+/* ---- parse.c: declarations and statements; expr.c ---- */
+void dpcc_parse(struct dpcc *c);
+void dpcc_parse_body(struct dpcc *c, struct function *f);
+struct tok *peek(struct dpcc *c);
+bool accept(struct dpcc *c, const char *text);
+struct tok *expect(struct dpcc *c, const char *text);
+struct node *node_new(struct dpcc *c, enum node_kind kind, const struct tok *t);
+bool begins_type(struct dpcc *c);
+struct type *parse_type_name(struct dpcc *c);
+struct var *find_var(struct dpcc *c, const struct tok *t);
+struct function *find_func(struct dpcc *c, const char *name);
+bool find_constant(struct dpcc *c, const struct tok *t, s64 *v);
+struct node *parse_expr(struct dpcc *c);
+struct node *parse_assign(struct dpcc *c);
+s64 parse_constant(struct dpcc *c);
+bool fold(const struct node *n, s64 *v);
+struct node *to_value(struct dpcc *c, struct node *n);
+struct node *cast_to(struct dpcc *c, struct node *n, struct type *t);
+
+/* ---- builtin.c ---- */
+struct node *parse_builtin(struct dpcc *c, const struct tok *name);
+void gen_builtin(struct dpcc *c, struct node *n, bool want);
+
+/* ---- gen.c ---- */
+void emit(struct dpcc *c, const char *fmt, ...) DP_PRINTF(2, 3);
+void gen_value(struct dpcc *c, struct node *n); /* pushes it */
+void gen_address(struct dpcc *c, struct node *n);
+void gen_void(struct dpcc *c, struct node *n);
+/* All of a probe's program: the handler, what it calls, helpers. */
+void gen_program(struct dpcc *c, struct function *handler);
+void gen_helpers(struct dpcc *c);
+void gen_load(struct dpcc *c, u64 size, bool is_signed, bool in_target);  /* (addr -- v) */
+void gen_store(struct dpcc *c, u64 size, bool in_target); /* (addr v -- ) */
+void gen_normalise(struct dpcc *c, const struct type *t);
+/* Bytes [at, at + size) of a variable that is not in memory as a whole: (-- v), not normalised. */
+void gen_pieces(struct dpcc *c, const struct node *n, const struct dp_var *v, u64 at, u64 size);
+bool in_memory(const struct dp_var *v);
+int new_label(struct dpcc *c);
+void put_label(struct dpcc *c, int label);
+
+/* ---- tree.c ---- */
+void dpcc_tree(struct dpcc *c);
+
+#endif

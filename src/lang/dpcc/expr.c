@@ -1,0 +1,837 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Expressions: by precedence, typed as they are read. */
+#include <dwarf.h>
+#include <string.h>
+
+#include "lang/dpcc/dpcc-priv.h"
+
+static struct node *unary(struct dpcc *c);
+
+static struct node *number(struct dpcc *c, const struct tok *t, s64 v, struct type *type)
+{
+	struct node *n = node_new(c, N_NUM, t);
+
+	n->value = (u64)v;
+	n->type = type;
+	return n;
+}
+
+/* ---- conversions ---- */
+
+/* An array becomes the address of its first element. */
+struct node *to_value(struct dpcc *c, struct node *n)
+{
+	struct node *a;
+
+	if (n->type->kind != TY_ARRAY)
+		return n;
+	a = node_new(c, N_ADDR, n->tok);
+	a->a = n;
+	a->type = type_ptr(c, n->type->of);
+	a->in_target = n->in_target;
+	for (struct node *v = n; v; v = v->kind == N_MEMBER ? v->a : NULL)
+		if (v->kind == N_PROBE && !in_memory(v->probe))
+			dpcc_fail(c, n->tok, E_DPCC_TYPE, "this array is not in memory as a whole");
+	return a;
+}
+
+struct node *cast_to(struct dpcc *c, struct node *n, struct type *t)
+{
+	struct node *k;
+
+	if (type_same(n->type, t))
+		return n;
+	if (t->kind == TY_STRUCT || n->type->kind == TY_STRUCT || t->kind == TY_FLOAT || n->type->kind == TY_FLOAT ||
+	    n->type->kind == TY_VOID || !(type_is_scalar(t) || t->kind == TY_VOID))
+		dpcc_fail(c, n->tok, E_DPCC_TYPE, "%s cannot become %s", type_name(c, n->type), type_name(c, t));
+	k = node_new(c, N_CAST, n->tok);
+	k->a = n;
+	k->type = t;
+	k->in_target = n->in_target && t->kind == TY_PTR;
+	return k;
+}
+
+static void need_scalar(struct dpcc *c, const struct node *n)
+{
+	if (!type_is_scalar(n->type))
+		dpcc_fail(c, n->tok, E_DPCC_TYPE, "a number or a pointer is needed here, not %s", type_name(c, n->type));
+	if (n->type->size > 8)
+		dpcc_fail(c, n->tok, E_DPCC_TYPE, "numbers of more than 64 bits cannot be computed with");
+}
+
+static void need_integer(struct dpcc *c, const struct node *n)
+{
+	need_scalar(c, n);
+	if (n->type->kind != TY_INT)
+		dpcc_fail(c, n->tok, E_DPCC_TYPE, "an integer is needed here, not %s", type_name(c, n->type));
+}
+
+static bool is_place(const struct node *n)
+{
+	return n->kind == N_VAR || n->kind == N_PROBE || n->kind == N_DEREF || (n->kind == N_MEMBER && is_place(n->a));
+}
+
+static void need_place(struct dpcc *c, const struct node *n)
+{
+	if (!is_place(n))
+		dpcc_fail(c, n->tok, E_DPCC_TYPE, "only a variable or a place in memory can be used here");
+}
+
+/* ---- constants ---- */
+
+static s64 fit(const struct type *t, u64 v)
+{
+	if (t->is_bool)
+		return v != 0;
+	switch (t->size) {
+	case 1:
+		return t->is_unsigned ? (s64)(u8)v : (s8)v;
+	case 2:
+		return t->is_unsigned ? (s64)(u16)v : (s16)v;
+	case 4:
+		return t->is_unsigned ? (s64)(u32)v : (s32)v;
+	default:
+		return (s64)v;
+	}
+}
+
+static bool fold_binary(const struct node *n, s64 a, s64 b, s64 *v)
+{
+	bool u = n->a->type->is_unsigned;
+	u64 x = (u64)a, y = (u64)b;
+	const char *op = n->op;
+
+	if ((*op == '/' || *op == '%') && (!b || (!u && b == -1 && a == INT64_MIN)))
+		return false;
+	if (!strcmp(op, "<<") || !strcmp(op, ">>")) {
+		if (y > 63)
+			return false;
+		*v = *op == '<' ? (s64)(x << y) : n->type->is_unsigned ? (s64)(x >> y) : a >> b;
+	} else if (op[1] == '=' || *op == '<' || *op == '>') {
+		bool lt = u ? x < y : a < b, eq = a == b;
+
+		*v = *op == '=' ? eq : *op == '!' ? !eq : *op == '<' ? lt || (op[1] && eq) : !lt && (op[1] || !eq);
+	} else {
+		*v = *op == '+'	  ? (s64)(x + y)
+		     : *op == '-' ? (s64)(x - y)
+		     : *op == '*' ? (s64)(x * y)
+		     : *op == '/' ? (u ? (s64)(x / y) : a / b)
+		     : *op == '%' ? (u ? (s64)(x % y) : a % b)
+		     : *op == '&' ? (s64)(x & y)
+		     : *op == '|' ? (s64)(x | y)
+				  : (s64)(x ^ y);
+	}
+	return true;
+}
+
+/* The value of a constant expression; false: it is none. */
+bool fold(const struct node *n, s64 *v)
+{
+	s64 a = 0, b = 0;
+	bool good;
+
+	switch (n->kind) {
+	case N_NUM:
+		*v = (s64)n->value;
+		return true;
+	case N_CAST:
+	case N_NEG:
+	case N_NOT:
+	case N_LNOT:
+		good = fold(n->a, &a);
+		*v = n->kind == N_NEG ? (s64)(0 - (u64)a) : n->kind == N_NOT ? ~a : n->kind == N_LNOT ? !a : a;
+		break;
+	case N_ANDAND:
+		good = fold(n->a, &a) && (!a || fold(n->b, &b));
+		*v = a && b;
+		break;
+	case N_OROR:
+		good = fold(n->a, &a) && (a || fold(n->b, &b));
+		*v = a || b;
+		break;
+	case N_COND:
+		good = fold(n->a, &a) && fold(a ? n->b : n->c, v);
+		break;
+	case N_BINARY:
+		good = n->type->kind == TY_INT && n->a->type->kind == TY_INT && fold(n->a, &a) && fold(n->b, &b) &&
+		       fold_binary(n, a, b, v);
+		break;
+	default:
+		return false;
+	}
+	if (good && n->type->kind == TY_INT)
+		*v = fit(n->type, (u64)*v);
+	return good;
+}
+
+s64 parse_constant(struct dpcc *c)
+{
+	struct node *n = to_value(c, parse_assign(c));
+	s64 v;
+
+	if (n->type->kind == TY_ARRAY || !fold(n, &v))
+		dpcc_fail(c, n->tok, E_DPCC_TYPE, "this must be a constant");
+	return v;
+}
+
+/* ---- variables ---- */
+
+static struct node *variable(struct dpcc *c, const struct tok *t, struct var *v)
+{
+	struct node *n = node_new(c, N_VAR, t);
+
+	n->var = v;
+	n->type = v->type;
+	return n;
+}
+
+/* A variable of the probed program; NULL when there is none and it need not be. */
+static struct node *probed(struct dpcc *c, const struct tok *t, const char *name, bool needed)
+{
+	struct dp_var *v = dpcc_alloc(c, sizeof(*v));
+	struct dp_error err = {0};
+	struct node *n;
+	s64 value;
+
+	if (!c->mod) {
+		if (needed)
+			dpcc_fail(c, t, E_DPCC_NAME, "variables of the program can be used in handlers of a probe only");
+		return NULL;
+	}
+	n = node_new(c, N_PROBE, t);
+	n->probe = v;
+	n->text = name;
+	if (!strcmp(name, "retval")) {
+		Dwarf_Die type;
+
+		if (!c->target.is_return) {
+			if (needed)
+				dpcc_fail(c, t, E_DPCC_NAME, "$retval is known where a function returns only");
+			return NULL;
+		}
+		n->type = dp_var_return_type(c->mod, c->target.pc, &type) ? debug_type(c, &type) : &ty_long;
+		if (!type_is_scalar(n->type))
+			n->type = &ty_ulong;
+		v->npieces = 1;
+		v->pieces[0].kind = DP_PIECE_REGISTER;
+		dp_format(v->pieces[0].code, DP_PIECE_CODE, "rax");
+		return n;
+	}
+	if (dp_var_find(c->mod, c->target.pc, name, v, &err)) {
+		if (err.code == E_VAR_NONE && dp_var_enumerator(c->mod, c->target.pc, name, &value))
+			return number(c, t, value, value == (s32)value ? &ty_int : &ty_long);
+		if (needed)
+			dpcc_refail(c, t, &err);
+		return NULL;
+	}
+	if (v->has_type)
+		n->type = debug_type(c, &v->type);
+	else
+		n->type = v->pieces[0].kind == DP_PIECE_VALUE ? type_ptr(c, &ty_void) : &ty_long;
+	if (n->type->lazy)
+		debug_complete(c, n->type);
+	n->in_target = true;
+	/* A reference is what it refers to. */
+	if (v->has_type && (dwarf_tag(&v->type) == DW_TAG_reference_type || dwarf_tag(&v->type) == DW_TAG_rvalue_reference_type)) {
+		struct node *d = node_new(c, N_DEREF, t);
+
+		d->a = n;
+		d->type = n->type->of;
+		d->in_target = true;
+		if (d->type->lazy)
+			debug_complete(c, d->type);
+		return d;
+	}
+	return n;
+}
+
+static struct node *call(struct dpcc *c, const struct tok *t, struct function *f)
+{
+	struct node *n = node_new(c, N_CALL, t), **last = &n->a;
+	struct var *p = f->params;
+
+	n->func = f;
+	n->type = f->ret;
+	f->used = true;
+	while (!accept(c, ")")) {
+		struct node *arg = to_value(c, parse_assign(c));
+
+		if (!p)
+			dpcc_fail(c, arg->tok, E_DPCC_TYPE, "'%s' takes %u arguments", f->name, f->nparams);
+		*last = node_new(c, N_COMMA, arg->tok);
+		(*last)->a = cast_to(c, arg, p->type);
+		last = &(*last)->next;
+		p = p->next;
+		if (!tok_is(peek(c), ")"))
+			expect(c, ",");
+	}
+	if (p)
+		dpcc_fail(c, t, E_DPCC_TYPE, "'%s' takes %u arguments", f->name, f->nparams);
+	return n;
+}
+
+static struct node *defined(struct dpcc *c, const struct tok *t)
+{
+	struct tok *word = &c->toks[c->at];
+	bool bare = c->bare, found;
+
+	if (!tok_is(word, "defined"))
+		dpcc_fail(c, word, E_DPCC_SYNTAX, "only @defined($name) begins with @");
+	c->at++;
+	expect(c, "(");
+	word = peek(c);
+	if (word->kind != TOK_PROBE && !(bare && word->kind == TOK_WORD))
+		dpcc_fail(c, word, E_DPCC_SYNTAX, "@defined takes a $name");
+	c->at++;
+	found = probed(c, word, dpcc_text(c, word->at + (word->kind == TOK_PROBE), word->len - (word->kind == TOK_PROBE)),
+		       false) != NULL;
+	expect(c, ")");
+	return number(c, t, found, &ty_int);
+}
+
+static struct node *named(struct dpcc *c, const struct tok *t)
+{
+	const char *name = dpcc_text(c, t->at, t->len);
+	bool is_call = tok_is(peek(c), "(");
+	struct function *f;
+	struct var *v = find_var(c, t);
+	struct node *n;
+	s64 value;
+
+	if (c->bare && !is_call) {
+		n = probed(c, t, name, !v && !find_constant(c, t, &value));
+		if (n)
+			return n;
+	}
+	if (v)
+		return variable(c, t, v);
+	if (find_constant(c, t, &value))
+		return number(c, t, value, value == (s32)value ? &ty_int : &ty_long);
+	if (is_call) {
+		c->at++;
+		f = find_func(c, name);
+		if (f)
+			return call(c, t, f);
+		n = parse_builtin(c, t);
+		if (n)
+			return n;
+		dpcc_fail(c, t, E_DPCC_NAME, "there is no function '%s'", name);
+	}
+	if (c->mod && dp_var_enumerator(c->mod, c->target.pc, name, &value))
+		return number(c, t, value, value == (s32)value ? &ty_int : &ty_long);
+	dpcc_fail(c, t, E_DPCC_NAME, "there is no variable '%s' here; those of the program are written $%s", name, name);
+}
+
+static struct node *primary(struct dpcc *c)
+{
+	struct tok *t = peek(c);
+	struct node *n;
+
+	if (t->kind == TOK_END)
+		dpcc_fail(c, t, E_DPCC_SYNTAX, "the file ends too early");
+	c->at++;
+	switch (t->kind) {
+	case TOK_NUM:
+		return number(c, t, (s64)t->value,
+			      t->is_long ? (t->is_unsigned ? &ty_ulong : &ty_long) : t->is_unsigned ? &ty_uint : &ty_int);
+	case TOK_STR:
+		n = node_new(c, N_STR, t);
+		n->text = t->str;
+		n->len = t->str_len;
+		n->type = type_ptr(c, &ty_char);
+		return n;
+	case TOK_PROBE:
+		return probed(c, t, dpcc_text(c, t->at + 1, t->len - 1), true);
+	case TOK_WORD:
+		return named(c, t);
+	default:
+		break;
+	}
+	if (tok_is(t, "@"))
+		return defined(c, t);
+	if (!tok_is(t, "("))
+		dpcc_fail(c, t, E_DPCC_SYNTAX, "an expression is missing here");
+	n = parse_expr(c);
+	expect(c, ")");
+	return n;
+}
+
+/* ---- postfix ---- */
+
+static struct member *find_member(struct dpcc *c, struct type *t, const struct tok *name, u64 *offset, u32 depth)
+{
+	if (t->lazy)
+		debug_complete(c, t);
+	for (struct member *m = t->members; m && depth < 16; m = m->next) {
+		struct member *inner;
+
+		if (tok_is(name, m->name)) {
+			*offset += m->offset;
+			return m;
+		}
+		if (*m->name || m->type->kind != TY_STRUCT)
+			continue;
+		*offset += m->offset;
+		inner = find_member(c, m->type, name, offset, depth + 1);
+		if (inner)
+			return inner;
+		*offset -= m->offset;
+	}
+	return NULL;
+}
+
+static struct node *member(struct dpcc *c, struct node *of, const struct tok *t)
+{
+	const struct tok *name = peek(c);
+	struct node *n = node_new(c, N_MEMBER, name);
+	struct member *m, *copy;
+	u64 offset = 0;
+
+	if (of->type->kind != TY_STRUCT)
+		dpcc_fail(c, t, E_DPCC_TYPE, "%s has no members", type_name(c, of->type));
+	if (name->kind != TOK_WORD)
+		dpcc_fail(c, name, E_DPCC_SYNTAX, "a member's name is missing here");
+	c->at++;
+	m = find_member(c, of->type, name, &offset, 0);
+	if (!m)
+		dpcc_fail(c, name, E_DPCC_NAME, of->type->complete ? "%s has no member of this name" : "what %s contains is not known",
+			  type_name(c, of->type));
+	copy = dpcc_alloc(c, sizeof(*copy));
+	*copy = *m;
+	copy->offset = offset; /* through anonymous members */
+	n->a = of;
+	n->member = copy;
+	n->type = m->type;
+	n->in_target = of->in_target;
+	if (n->type->lazy)
+		debug_complete(c, n->type);
+	return n;
+}
+
+static struct node *deref(struct dpcc *c, struct node *a, const struct tok *t)
+{
+	struct node *n = node_new(c, N_DEREF, t);
+
+	a = to_value(c, a);
+	if (a->type->kind != TY_PTR)
+		dpcc_fail(c, t, E_DPCC_TYPE, "%s is no pointer", type_name(c, a->type));
+	n->a = a;
+	n->type = a->type->of;
+	n->in_target = a->in_target;
+	if (n->type->lazy)
+		debug_complete(c, n->type);
+	if (n->type->kind == TY_VOID || n->type->kind == TY_FUNC)
+		dpcc_fail(c, t, E_DPCC_TYPE, "a pointer to %s points to nothing that can be read", type_name(c, n->type));
+	return n;
+}
+
+static struct node *binary(struct dpcc *c, const struct tok *t, const char *op, struct node *a, struct node *b);
+
+static struct node *incdec(struct dpcc *c, struct node *a, const struct tok *t, bool postfix)
+{
+	struct node *n = node_new(c, N_INCDEC, t);
+
+	need_place(c, a);
+	need_scalar(c, a);
+	n->a = a;
+	n->op = tok_is(t, "++") ? "+" : "-";
+	n->postfix = postfix;
+	n->type = a->type;
+	n->in_target = a->in_target;
+	return n;
+}
+
+static struct node *postfix(struct dpcc *c)
+{
+	struct node *n = primary(c);
+
+	for (;;) {
+		const struct tok *t = peek(c);
+
+		if (accept(c, "[")) {
+			struct node *i = to_value(c, parse_expr(c));
+
+			expect(c, "]");
+			n = deref(c, binary(c, t, "+", to_value(c, n), i), t);
+		} else if (accept(c, ".")) {
+			n = member(c, n, t);
+		} else if (accept(c, "->")) {
+			n = member(c, deref(c, n, t), t);
+		} else if (accept(c, "++") || accept(c, "--")) {
+			n = incdec(c, n, t, true);
+		} else {
+			return n;
+		}
+	}
+}
+
+/* ---- unary ---- */
+
+static struct node *address_of(struct dpcc *c, const struct tok *t)
+{
+	struct node *n = node_new(c, N_ADDR, t), *of;
+
+	n->a = unary(c);
+	need_place(c, n->a);
+	if (n->a->kind == N_MEMBER && n->a->member->bits)
+		dpcc_fail(c, t, E_DPCC_TYPE, "a bitfield has no address");
+	for (of = n->a; of->kind == N_MEMBER; of = of->a)
+		;
+	if (of->kind == N_PROBE && !in_memory(of->probe))
+		dpcc_fail(c, t, E_DPCC_TYPE, "$%s is not in memory here: it has no address", of->text);
+	if (of->kind == N_VAR && of->var->kind == VAR_GLOBAL && of->var->is_static)
+		dpcc_fail(c, t, E_DPCC_TYPE, "a global variable has no address");
+	if (of->kind == N_VAR)
+		of->var->in_memory = true;
+	n->type = type_ptr(c, n->a->type);
+	n->in_target = n->a->in_target;
+	return n;
+}
+
+static struct node *cast(struct dpcc *c, const struct tok *t)
+{
+	struct type *type = parse_type_name(c);
+	struct node *n;
+
+	expect(c, ")");
+	n = to_value(c, unary(c));
+	if (type->kind == TY_INT && type->size > 8)
+		dpcc_fail(c, t, E_DPCC_TYPE, "numbers of more than 64 bits cannot be computed with");
+	/* A cast between types that are the same inside still changes how it is shown. */
+	if (type_same(n->type, type) && type_is_scalar(type)) {
+		struct node *k = node_new(c, N_CAST, t);
+
+		k->a = n;
+		k->type = type;
+		k->in_target = n->in_target;
+		return k;
+	}
+	return cast_to(c, n, type);
+}
+
+static struct node *size_of(struct dpcc *c, const struct tok *t)
+{
+	struct type *type;
+
+	if (tok_is(peek(c), "(")) {
+		c->at++;
+		if (begins_type(c)) {
+			type = parse_type_name(c);
+			expect(c, ")");
+			goto known;
+		}
+		c->at--;
+	}
+	type = unary(c)->type;
+known:
+	if (type->lazy)
+		debug_complete(c, type);
+	if (!type->complete)
+		dpcc_fail(c, t, E_DPCC_TYPE, "the size of %s is not known", type_name(c, type));
+	return number(c, t, (s64)type->size, &ty_ulong);
+}
+
+static struct node *simple_unary(struct dpcc *c, enum node_kind kind, const struct tok *t)
+{
+	struct node *n = node_new(c, kind, t);
+
+	n->a = to_value(c, unary(c));
+	if (kind == N_LNOT) {
+		need_scalar(c, n->a);
+		n->type = &ty_int;
+		return n;
+	}
+	need_integer(c, n->a);
+	n->type = type_promote(n->a->type);
+	n->a = cast_to(c, n->a, n->type);
+	return n;
+}
+
+static struct node *unary(struct dpcc *c)
+{
+	const struct tok *t = peek(c);
+	struct node *n;
+
+	if (++c->depth > 200)
+		dpcc_fail(c, t, E_DPCC_LIMIT, "the expression is nested too deeply");
+	if (accept(c, "&")) {
+		n = address_of(c, t);
+	} else if (accept(c, "*")) {
+		n = deref(c, unary(c), t);
+	} else if (accept(c, "-")) {
+		n = simple_unary(c, N_NEG, t);
+	} else if (accept(c, "~")) {
+		n = simple_unary(c, N_NOT, t);
+	} else if (accept(c, "!")) {
+		n = simple_unary(c, N_LNOT, t);
+	} else if (accept(c, "+")) {
+		n = to_value(c, unary(c));
+		need_integer(c, n);
+		n = cast_to(c, n, type_promote(n->type));
+	} else if (accept(c, "++") || accept(c, "--")) {
+		n = incdec(c, unary(c), t, false);
+	} else if (accept(c, "sizeof")) {
+		n = size_of(c, t);
+	} else if (tok_is(t, "(")) {
+		c->at++;
+		if (begins_type(c)) {
+			n = cast(c, t);
+		} else {
+			c->at--;
+			n = postfix(c);
+		}
+	} else {
+		n = postfix(c);
+	}
+	c->depth--;
+	return n;
+}
+
+/* ---- binary ---- */
+
+static const struct {
+	const char *op;
+	int level;
+} levels[] = {{"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},  {"&", 5},  {"==", 6}, {"!=", 6}, {"<", 7},  {">", 7},
+	      {"<=", 7}, {">=", 7}, {"<<", 8}, {">>", 8}, {"+", 9},  {"-", 9},  {"*", 10}, {"/", 10}, {"%", 10}};
+
+static bool is_compare(const char *op)
+{
+	return !strcmp(op, "==") || !strcmp(op, "!=") || !strcmp(op, "<") || !strcmp(op, ">") || !strcmp(op, "<=") ||
+	       !strcmp(op, ">=");
+}
+
+/* The index times the size of what the pointer points to. */
+static struct node *scaled(struct dpcc *c, struct node *i, struct type *of, const struct tok *t)
+{
+	struct node *n = node_new(c, N_BINARY, t);
+
+	need_integer(c, i);
+	if (of->lazy)
+		debug_complete(c, of);
+	if (!of->complete && of->kind != TY_VOID)
+		dpcc_fail(c, t, E_DPCC_TYPE, "the size of %s is not known", type_name(c, of));
+	i = cast_to(c, i, &ty_long);
+	if (of->size == 1)
+		return i;
+	n->op = "*";
+	n->a = i;
+	n->b = number(c, t, (s64)of->size, &ty_long);
+	n->type = &ty_long;
+	return n;
+}
+
+static struct node *pointer_sum(struct dpcc *c, const struct tok *t, struct node *n)
+{
+	struct node *p;
+
+	if (n->a->type->kind == TY_PTR && n->b->type->kind == TY_PTR) { /* their difference */
+		u64 size = n->a->type->of->size;
+
+		if (*n->op != '-' || !size)
+			dpcc_fail(c, t, E_DPCC_TYPE, "pointers can be subtracted, not added");
+		n->type = &ty_long;
+		p = node_new(c, N_BINARY, t);
+		p->op = "/";
+		p->a = n;
+		p->b = number(c, t, (s64)size, &ty_long);
+		p->type = &ty_long;
+		return p;
+	}
+	if (n->b->type->kind == TY_PTR) {
+		if (*n->op == '-')
+			dpcc_fail(c, t, E_DPCC_TYPE, "a pointer cannot be subtracted from a number");
+		p = n->a;
+		n->a = n->b;
+		n->b = p;
+	}
+	n->b = scaled(c, n->b, n->a->type->of, t);
+	n->type = n->a->type;
+	n->in_target = n->a->in_target;
+	return n;
+}
+
+static struct node *binary(struct dpcc *c, const struct tok *t, const char *op, struct node *a, struct node *b)
+{
+	struct node *n = node_new(c, N_BINARY, t);
+	bool logic = !strcmp(op, "&&") || !strcmp(op, "||");
+	struct type *type;
+
+	a = to_value(c, a);
+	b = to_value(c, b);
+	need_scalar(c, a);
+	need_scalar(c, b);
+	n->op = op;
+	n->a = a;
+	n->b = b;
+	if (logic) {
+		n->kind = *op == '&' ? N_ANDAND : N_OROR;
+		n->type = &ty_int;
+		return n;
+	}
+	if ((a->type->kind == TY_PTR || b->type->kind == TY_PTR) && (*op == '+' || *op == '-'))
+		return pointer_sum(c, t, n);
+	if (!strcmp(op, "<<") || !strcmp(op, ">>")) {
+		need_integer(c, a);
+		need_integer(c, b);
+		n->type = type_promote(a->type);
+		n->a = cast_to(c, a, n->type);
+		n->b = cast_to(c, b, type_promote(b->type));
+		return n;
+	}
+	if (is_compare(op) && (a->type->kind == TY_PTR || b->type->kind == TY_PTR)) {
+		type = &ty_ulong;
+	} else {
+		need_integer(c, a);
+		need_integer(c, b);
+		type = type_common(a->type, b->type);
+	}
+	n->a = cast_to(c, a, type);
+	n->b = cast_to(c, b, type);
+	n->type = is_compare(op) ? &ty_int : type;
+	return n;
+}
+
+static struct node *parse_binary(struct dpcc *c, int level)
+{
+	struct node *a;
+
+	if (level > 10)
+		return unary(c);
+	a = parse_binary(c, level + 1);
+	for (;;) {
+		const struct tok *t = peek(c);
+		const char *op = NULL;
+
+		for (u32 i = 0; i < DP_ARRAY_SIZE(levels); i++)
+			if (levels[i].level == level && tok_is(t, levels[i].op))
+				op = levels[i].op;
+		if (!op)
+			return a;
+		c->at++;
+		a = binary(c, t, op, a, parse_binary(c, level + 1));
+	}
+}
+
+static struct node *conditional(struct dpcc *c)
+{
+	struct node *a = parse_binary(c, 1), *n;
+	const struct tok *t = peek(c);
+
+	if (!accept(c, "?"))
+		return a;
+	n = node_new(c, N_COND, t);
+	n->a = to_value(c, a);
+	need_scalar(c, n->a);
+	n->b = to_value(c, parse_expr(c));
+	expect(c, ":");
+	n->c = to_value(c, conditional(c));
+	if (n->b->type->kind == TY_VOID && n->c->type->kind == TY_VOID) {
+		n->type = &ty_void;
+		return n;
+	}
+	need_scalar(c, n->b);
+	need_scalar(c, n->c);
+	n->type = n->b->type->kind == TY_PTR   ? n->b->type
+		  : n->c->type->kind == TY_PTR ? n->c->type
+					       : type_common(n->b->type, n->c->type);
+	n->b = cast_to(c, n->b, n->type);
+	n->c = cast_to(c, n->c, n->type);
+	n->in_target = n->b->in_target && n->c->in_target;
+	return n;
+}
+
+static struct node *place_address(struct dpcc *c, struct node *of, const struct tok *t)
+{
+	struct node *n = node_new(c, N_ADDR, t);
+
+	need_place(c, of);
+	n->a = of;
+	n->type = type_ptr(c, &ty_void);
+	n->in_target = of->in_target;
+	for (; of->kind == N_MEMBER; of = of->a)
+		;
+	if (of->kind == N_PROBE && !in_memory(of->probe))
+		dpcc_fail(c, t, E_DPCC_TYPE, "$%s is not in memory here: assign its members", of->text);
+	return n;
+}
+
+/* memcpy(&to, &from, sizeof(to)) */
+static struct node *copy_struct(struct dpcc *c, const struct tok *t, struct node *to, struct node *from)
+{
+	struct node *n = node_new(c, N_CALL, t), *size = number(c, t, (s64)to->type->size, &ty_ulong);
+	struct node *args[3] = {NULL, NULL, size}, **last = &n->a;
+
+	if (!type_same(to->type, from->type))
+		dpcc_fail(c, t, E_DPCC_TYPE, "%s cannot become %s", type_name(c, from->type), type_name(c, to->type));
+	args[0] = place_address(c, to, t);
+	args[1] = place_address(c, from, t);
+	n->func = find_func(c, "memcpy");
+	n->func->used = true;
+	n->type = &ty_void;
+	for (u32 i = 0; i < 3; i++) {
+		*last = node_new(c, N_COMMA, t);
+		(*last)->a = args[i];
+		last = &(*last)->next;
+	}
+	return n;
+}
+
+struct node *parse_assign(struct dpcc *c)
+{
+	static const char *const ops[] = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="};
+	struct node *a, *n;
+	const struct tok *t;
+
+	if (++c->depth > 200)
+		dpcc_fail(c, peek(c), E_DPCC_LIMIT, "the expression is nested too deeply");
+	a = conditional(c);
+	t = peek(c);
+	c->depth--;
+	for (u32 i = 0; i < DP_ARRAY_SIZE(ops); i++) {
+		if (!tok_is(t, ops[i]))
+			continue;
+		c->at++;
+		need_place(c, a);
+		n = node_new(c, N_ASSIGN, t);
+		n->op = dpcc_text(c, ops[i], strlen(ops[i]) - 1);
+		n->a = a;
+		n->type = a->type;
+		n->b = to_value(c, parse_assign(c));
+		if (!*n->op) {
+			if (a->type->kind == TY_STRUCT)
+				return copy_struct(c, t, a, n->b);
+			need_scalar(c, a);
+			n->b = cast_to(c, n->b, a->type);
+			return n;
+		}
+		need_scalar(c, a);
+		need_scalar(c, n->b);
+		if (a->type->kind == TY_PTR) {
+			if (*n->op != '+' && *n->op != '-')
+				dpcc_fail(c, t, E_DPCC_TYPE, "pointers can be moved only");
+			n->b = scaled(c, n->b, a->type->of, t);
+		} else {
+			need_integer(c, n->b);
+		}
+		return n;
+	}
+	return a;
+}
+
+struct node *parse_expr(struct dpcc *c)
+{
+	struct node *a = parse_assign(c), *n;
+	const struct tok *t;
+
+	while (tok_is((t = peek(c)), ",")) {
+		c->at++;
+		n = node_new(c, N_COMMA, t);
+		n->a = a;
+		n->b = to_value(c, parse_assign(c));
+		n->type = n->b->type;
+		n->in_target = n->b->in_target;
+		a = n;
+	}
+	return a;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Types: those of C on x86-64, their conversions, and how records describe them. */
+#include <string.h>
+
+#include "lang/dpcc/dpcc-priv.h"
+
+#define INTEGER(name_, size_, is_unsigned_, ...)                                                                      \
+	{                                                                                                              \
+		.kind = TY_INT, .name = name_, .size = size_, .align = size_, .is_unsigned = is_unsigned_, .complete = true, \
+		__VA_ARGS__                                                                                            \
+	}
+
+struct type ty_void = {.kind = TY_VOID, .name = "void", .complete = true, .size = 1, .align = 1};
+struct type ty_bool = INTEGER("_Bool", 1, true, .is_bool = true);
+struct type ty_char = INTEGER("char", 1, false, .is_char = true);
+struct type ty_schar = INTEGER("signed char", 1, false);
+struct type ty_uchar = INTEGER("unsigned char", 1, true);
+struct type ty_short = INTEGER("short", 2, false);
+struct type ty_ushort = INTEGER("unsigned short", 2, true);
+struct type ty_int = INTEGER("int", 4, false);
+struct type ty_uint = INTEGER("unsigned int", 4, true);
+struct type ty_long = INTEGER("long", 8, false);
+struct type ty_ulong = INTEGER("unsigned long", 8, true);
+struct type ty_float = {.kind = TY_FLOAT, .name = "float", .size = 4, .align = 4, .complete = true};
+struct type ty_double = {.kind = TY_FLOAT, .name = "double", .size = 8, .align = 8, .complete = true};
+
+struct type *type_ptr(struct dpcc *c, struct type *of)
+{
+	struct type *t = dpcc_alloc(c, sizeof(*t));
+
+	*t = (struct type){.kind = TY_PTR, .size = 8, .align = 8, .of = of, .complete = true, .is_unsigned = true};
+	return t;
+}
+
+struct type *type_array(struct dpcc *c, struct type *of, u64 n)
+{
+	struct type *t = dpcc_alloc(c, sizeof(*t));
+
+	*t = (struct type){
+	    .kind = TY_ARRAY, .size = n * of->size, .align = of->align, .of = of, .n = n, .complete = true};
+	return t;
+}
+
+bool type_is_scalar(const struct type *t)
+{
+	return t->kind == TY_INT || t->kind == TY_PTR;
+}
+
+bool type_same(const struct type *a, const struct type *b)
+{
+	if (a == b)
+		return true;
+	if (a->kind != b->kind || a->size != b->size)
+		return false;
+	switch (a->kind) {
+	case TY_INT:
+		return a->is_unsigned == b->is_unsigned;
+	case TY_PTR:
+		return type_same(a->of, b->of);
+	case TY_ARRAY:
+		return a->n == b->n && type_same(a->of, b->of);
+	case TY_STRUCT: /* of the same name: one unit's view of a type is as good as another's */
+		return a->name && b->name && *a->name && !strcmp(a->name, b->name);
+	default:
+		return true;
+	}
+}
+
+struct type *type_promote(struct type *t)
+{
+	if (t->kind != TY_INT)
+		return t;
+	if (t->size < 4)
+		return &ty_int;
+	return t->size == 4 ? (t->is_unsigned ? &ty_uint : &ty_int) : t->is_unsigned ? &ty_ulong : &ty_long;
+}
+
+struct type *type_common(struct type *a, struct type *b)
+{
+	a = type_promote(a);
+	b = type_promote(b);
+	if (a->size != b->size)
+		return a->size > b->size ? a : b;
+	return a->is_unsigned ? a : b;
+}
+
+const char *type_name(struct dpcc *c, const struct type *t)
+{
+	switch (t->kind) {
+	case TY_PTR:
+		return dpcc_format(c, "%s *", type_name(c, t->of));
+	case TY_ARRAY:
+		return dpcc_format(c, "%s [%llu]", type_name(c, t->of), (unsigned long long)t->n);
+	case TY_STRUCT:
+		return dpcc_format(c, "%s %s", t->is_union ? "union" : "struct", t->name ? t->name : "{...}");
+	case TY_FUNC:
+		return "function";
+	default:
+		return t->name ? t->name : t->size == 8 ? "long" : "int";
+	}
+}
+
+/* ---- as records describe them ---- */
+
+static void put_quoted(struct dpcc *c, struct buf *b, const char *s)
+{
+	buf_add(c, b, "\"", 1);
+	for (; *s; s++)
+		if (*s == '"' || *s == '\\')
+			buf_put(c, b, "\\%c", *s);
+		else if (*s < ' ' || *s > '~')
+			buf_put(c, b, "\\x%02x", (u8)*s);
+		else
+			buf_add(c, b, s, 1);
+	buf_add(c, b, "\"", 1);
+}
+
+/* Declarations of the same text are one: each probed instruction makes its own types. */
+static u32 declare(struct dpcc *c, const char *text)
+{
+	struct buf *b = &c->decls;
+	char *line = b->s ? strstr(b->s, text) : NULL;
+	u32 n = 0;
+
+	if (line) {
+		while (line > b->s && line[-1] != '\n')
+			line--;
+		sscanf(line, "layout = T%u", &n);
+		return n;
+	}
+	buf_put(c, b, "layout = T%u", ++c->ntypes);
+	buf_add(c, b, text, strlen(text));
+	return c->ntypes;
+}
+
+static void put_members(struct dpcc *c, struct buf *b, struct type *t, const struct tok *at)
+{
+	bool first = true;
+
+	for (struct member *m = t->members; m; m = m->next) {
+		const char *type = type_field(c, m->type, at);
+
+		buf_put(c, b, "%s", first ? " " : ", ");
+		put_quoted(c, b, m->name);
+		buf_put(c, b, " %s @ %llu", type, (unsigned long long)m->offset);
+		if (m->bits)
+			buf_put(c, b, " bits %u %u", m->shift, m->bits);
+		first = false;
+	}
+}
+
+const char *type_field(struct dpcc *c, struct type *t, const struct tok *at)
+{
+	struct buf b = {0};
+
+	if (t->lazy)
+		debug_complete(c, t);
+	switch (t->kind) {
+	case TY_PTR:
+		return "ptr";
+	case TY_FLOAT:
+		return t->size == 4 ? "f32" : t->size == 8 ? "f64" : dpcc_format(c, "x8[%llu]", (unsigned long long)t->size);
+	case TY_ARRAY:
+		return dpcc_format(c, "%s[%llu]", type_field(c, t->of, at), (unsigned long long)t->n);
+	case TY_INT:
+		if (!t->enums)
+			return t->is_bool	? "bool"
+			       : t->is_char	? "char"
+			       : t->size == 16	? "x8[16]"
+						: dpcc_format(c, "%c%llu", t->is_unsigned ? 'u' : 's', (unsigned long long)t->size * 8);
+		if (t->number)
+			return dpcc_format(c, "T%u", t->number);
+		buf_put(c, &b, " %llu enum {", (unsigned long long)t->size);
+		for (struct enumerator *e = t->enums; e; e = e->next) {
+			buf_put(c, &b, "%s", e == t->enums ? " " : ", ");
+			put_quoted(c, &b, e->name);
+			buf_put(c, &b, " %lld", (long long)e->value);
+		}
+		break;
+	case TY_STRUCT:
+		if (!t->complete)
+			return dpcc_format(c, "x8[%llu]", (unsigned long long)t->size);
+		if (t->number)
+			return dpcc_format(c, "T%u", t->number);
+		buf_put(c, &b, " %llu %s {", (unsigned long long)t->size, t->is_union ? "union" : "struct");
+		put_members(c, &b, t, at);
+		break;
+	default:
+		dpcc_fail(c, at, E_DPCC_TYPE, "this cannot be logged: %s", type_name(c, t));
+	}
+	buf_put(c, &b, " }\n");
+	t->number = declare(c, b.s);
+	return dpcc_format(c, "T%u", t->number);
+}

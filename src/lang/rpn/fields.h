@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What a probe program says about its records: "layout =" describes structures, "field =" the items in
+ * a record. The program itself does not need it; who shows the records does.
+ */
+#ifndef DP_FIELDS_H
+#define DP_FIELDS_H
+
+#include "base/error.h"
+
+/*
+ * Fields are taken in order, one for each item. A words item whose first word is DP_FIELD_MARK + N
+ * names field N instead: of its further words, or, without any, of the items up to the next mark.
+ */
+#define DP_FIELD_MARK 0x6669656c64000000ull
+#define DP_FIELD_MARK_MASK 0xffffffffff000000ull
+
+enum dp_rf_kind {
+	DP_RF_UNSIGNED, DP_RF_SIGNED, DP_RF_HEX, DP_RF_CHAR, DP_RF_BOOL, DP_RF_FLOAT, DP_RF_POINTER,
+	DP_RF_STRING, /* text up to a NUL or the item's end */
+	DP_RF_BYTES,  /* the item as it is */
+	DP_RF_PRINTF, /* name is the format of the items that follow */
+	DP_RF_LAYOUT,
+};
+
+struct dp_rf_type {
+	enum dp_rf_kind kind;
+	u32 size;    /* bytes of one element */
+	u32 layout;  /* index in the table */
+	u32 dims[8]; /* innermost first */
+	u32 ndims;
+};
+
+struct dp_rf_member {
+	char *name;
+	struct dp_rf_type type;
+	u32 offset, shift, bits; /* bits 0: no bitfield */
+	s64 value;               /* of an enumerator */
+};
+
+struct dp_rf_layout {
+	u32 number, size;
+	bool is_enum;
+	struct dp_rf_member *members;
+	u32 n;
+};
+
+struct dp_rf {
+	struct dp_rf_layout *layouts;
+	u32 nlayouts;
+	struct dp_rf_member *fields;
+	u32 nfields;
+};
+
+/* Parse lines "layout = ..." and "field = ..."; NULL when one is wrong: *bad points to it. */
+struct dp_rf *dp_rf_parse(const char *lines, const char **bad);
+void dp_rf_free(struct dp_rf *rf);
+
+/* Bytes of a value of this type. */
+u64 dp_rf_size(const struct dp_rf_type *t);
+
+#endif

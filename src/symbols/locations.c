@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * DWARF location expressions as text of the Dynamic Probes language. Both are stack machines: most
+ * operators have a counterpart. What is needed of the frame (its canonical address) comes from the
+ * unwind tables.
+ */
+#include <dwarf.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols/vars-priv.h"
+
+#define NESTING_MAX 4
+
+struct out {
+	struct var_place *p;
+	char *text;
+	size_t n, size;
+	u32 nesting;
+};
+
+static bool fail(struct out *o, const char *why)
+{
+	if (!o->p->why)
+		o->p->why = why;
+	return false;
+}
+
+static bool put(struct out *o, const char *fmt, ...) DP_PRINTF(2, 3);
+
+static bool put(struct out *o, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(o->text + o->n, o->size - o->n, fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n + 2 > o->size - o->n)
+		return fail(o, "its location is too complicated");
+	o->n += (size_t)n;
+	o->text[o->n++] = ';';
+	o->text[o->n] = '\0';
+	return true;
+}
+
+const char *var_register(u64 number, bool *is_vector)
+{
+	static const char *const names[] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp",
+					    "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15",
+					    "rip"};
+	static const char *const vectors[] = {"xmm0",  "xmm1",  "xmm2",  "xmm3", "xmm4",  "xmm5",
+					      "xmm6",  "xmm7",  "xmm8",  "xmm9", "xmm10", "xmm11",
+					      "xmm12", "xmm13", "xmm14", "xmm15"};
+
+	*is_vector = number >= 17 && number < 33;
+	if (*is_vector)
+		return vectors[number - 17];
+	return number < DP_ARRAY_SIZE(names) ? names[number] : NULL;
+}
+
+static bool put_register(struct out *o, u64 number, s64 offset)
+{
+	bool is_vector;
+	const char *name = var_register(number, &is_vector);
+
+	if (!name || is_vector)
+		return fail(o, "it depends on a register that programs cannot read");
+	return put(o, "push r,%s", name) && (!offset || put(o, "push d,%lld;add", (long long)offset));
+}
+
+static bool expression(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *ops, size_t n);
+
+/* ---- the frame ---- */
+
+static bool put_cfa(struct out *o)
+{
+	struct dp_module *m = o->p->m;
+	Dwarf_Frame *frame = NULL;
+	Dwarf_Op *ops;
+	size_t n;
+	bool good;
+
+	if (!m->dw.cfi_tried) {
+		m->dw.cfi_tried = true;
+		m->dw.eh = dwarf_getcfi_elf(m->elf);
+		m->dw.frame = dwarf_getcfi(m->dw.main); /* belongs to the Dwarf */
+	}
+	if ((!m->dw.eh || dwarf_cfi_addrframe(m->dw.eh, o->p->pc, &frame)) &&
+	    (!m->dw.frame || dwarf_cfi_addrframe(m->dw.frame, o->p->pc, &frame)))
+		return fail(o, "the unwind tables do not know the frame here");
+	if (dwarf_frame_cfa(frame, &ops, &n) || !n)
+		good = fail(o, "the unwind tables do not know the frame here");
+	else
+		good = expression(o, NULL, ops, n);
+	free(frame);
+	return good;
+}
+
+static bool put_frame_base(struct out *o)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Op *ops;
+	size_t n;
+
+	if (!o->p->has_func || !dwarf_attr_integrate(&o->p->func, DW_AT_frame_base, &attr))
+		return fail(o, "the function's frame base is not known");
+	if (dwarf_getlocation_addr(&attr, o->p->pc, &ops, &n, 1) != 1 || !n)
+		return fail(o, "the function's frame base is not known here");
+	if (n == 1 && ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31)
+		return put_register(o, ops[0].atom - DW_OP_reg0, 0);
+	return expression(o, &attr, ops, n);
+}
+
+/* ---- thread-local variables: the executable's lie right below the thread pointer ---- */
+
+static bool put_tls(struct out *o)
+{
+	struct dp_module *m = o->p->m;
+	bool is_exe = !m->dyn;
+	GElf_Phdr ph, tls = {0};
+	size_t n = 0;
+
+	elf_getphdrnum(m->elf, &n);
+	for (size_t i = 0; i < n; i++) {
+		if (!gelf_getphdr(m->elf, (int)i, &ph))
+			continue;
+		is_exe |= ph.p_type == PT_INTERP;
+		if (ph.p_type == PT_TLS)
+			tls = ph;
+	}
+	if (!is_exe || !tls.p_memsz)
+		return fail(o, "it is a thread-local variable of a library");
+	return put(o, "push r,fs_base;add;push d,%lld;sub",
+		   (long long)DP_ALIGN_UP(tls.p_memsz, DP_MAX(tls.p_align, (u64)1)));
+}
+
+/* ---- operators ---- */
+
+static bool put_deref(struct out *o, u64 size)
+{
+	switch (size) {
+	case 1:
+	case 2:
+	case 4:
+	case 8:
+		return put(o, "push mem,u%llu", (unsigned long long)size * 8);
+	default:
+		return fail(o, "its location is read from memory in an unusual width");
+	}
+}
+
+static const struct {
+	u8 atom;
+	const char *code;
+} simple[] = {
+    {DW_OP_dup, "push tsp,0"},
+    {DW_OP_drop, "ros 1"},
+    {DW_OP_over, "push tsp,1"},
+    {DW_OP_swap, "xchg"},
+    {DW_OP_and, "and"},
+    {DW_OP_or, "or"},
+    {DW_OP_xor, "xor"},
+    {DW_OP_plus, "add"},
+    {DW_OP_minus, "sub"},
+    {DW_OP_mul, "mul"},
+    {DW_OP_neg, "neg"},
+    {DW_OP_not, "not"},
+    {DW_OP_div, "idiv;xchg;ros 1"},
+    {DW_OP_mod, "div;ros 1"},
+    {DW_OP_shl, "xchg;shl"},
+    {DW_OP_shr, "xchg;shr"},
+    {DW_OP_shra, "xchg;sar"},
+    {DW_OP_eq, "eq"},
+    {DW_OP_ne, "ne"},
+    {DW_OP_lt, "lt"},
+    {DW_OP_le, "le"},
+    {DW_OP_gt, "gt"},
+    {DW_OP_ge, "ge"},
+    {DW_OP_abs, "push tsp,0;push d,63;xchg;sar;push tsp,0;push tsp,2;xor;xchg;sub;xchg;ros 1"},
+    {DW_OP_nop, "nop"},
+};
+
+/* Operators whose operand stands in another section. */
+static bool put_indexed(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *op)
+{
+	Dwarf_Attribute value;
+	Dwarf_Addr addr;
+	Dwarf_Word word;
+
+	if (!attr || dwarf_getlocation_attr(attr, op, &value))
+		return fail(o, "its location cannot be read");
+	if (op->atom == DW_OP_addrx || op->atom == DW_OP_GNU_addr_index)
+		return dwarf_formaddr(&value, &addr) ? fail(o, "its address cannot be read")
+						     : put(o, "push d,.base+%lld", (long long)addr);
+	if (dwarf_formudata(&value, &word))
+		return fail(o, "its location cannot be read");
+	return put(o, "push d,%lld", (long long)word);
+}
+
+/*
+ * The value of something when the function was entered is known at the entry only: afterwards the
+ * register may hold anything.
+ */
+static bool put_entry_value(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *op)
+{
+	Dwarf_Attribute block;
+	Dwarf_Op *ops;
+	Dwarf_Addr low;
+	size_t n;
+
+	if (!o->p->has_func || dwarf_lowpc(&o->p->func, &low) || low != o->p->pc)
+		return fail(o, "it is computed from a value at the function's entry that nothing "
+			       "keeps");
+	if (!attr || dwarf_getlocation_attr(attr, op, &block) ||
+	    dwarf_getlocation(&block, &ops, &n) || !n)
+		return fail(o, "its location cannot be read");
+	if (n == 1 && ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31)
+		return put_register(o, ops[0].atom - DW_OP_reg0, 0);
+	return expression(o, attr, ops, n);
+}
+
+static bool operator(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *op)
+{
+	u8 a = op->atom;
+
+	if (a >= DW_OP_lit0 && a <= DW_OP_lit31)
+		return put(o, "push d,%d", a - DW_OP_lit0);
+	if (a >= DW_OP_breg0 && a <= DW_OP_breg31)
+		return put_register(o, a - DW_OP_breg0, (s64)op->number);
+	for (size_t i = 0; i < DP_ARRAY_SIZE(simple); i++)
+		if (simple[i].atom == a)
+			return put(o, "%s", simple[i].code);
+	switch (a) {
+	case DW_OP_addr:
+		return put(o, "push d,.base+%lld", (long long)op->number);
+	case DW_OP_const1u:
+	case DW_OP_const1s:
+	case DW_OP_const2u:
+	case DW_OP_const2s:
+	case DW_OP_const4u:
+	case DW_OP_const4s:
+	case DW_OP_const8u:
+	case DW_OP_const8s:
+	case DW_OP_constu:
+	case DW_OP_consts:
+		return put(o, "push d,%lld", (long long)op->number);
+	case DW_OP_plus_uconst:
+		return put(o, "push d,%lld;add", (long long)op->number);
+	case DW_OP_pick:
+		return put(o, "push tsp,%u", (u32)op->number & 0xff);
+	case DW_OP_bregx:
+		return put_register(o, op->number, (s64)op->number2);
+	case DW_OP_fbreg:
+		return put_frame_base(o) && put(o, "push d,%lld;add", (long long)op->number);
+	case DW_OP_call_frame_cfa:
+		return put_cfa(o);
+	case DW_OP_deref:
+		return put_deref(o, 8);
+	case DW_OP_deref_size:
+		return put_deref(o, op->number);
+	case DW_OP_form_tls_address:
+	case DW_OP_GNU_push_tls_address:
+		return put_tls(o);
+	case DW_OP_addrx:
+	case DW_OP_GNU_addr_index:
+	case DW_OP_constx:
+	case DW_OP_GNU_const_index:
+		return put_indexed(o, attr, op);
+	case DW_OP_entry_value:
+	case DW_OP_GNU_entry_value:
+		return put_entry_value(o, attr, op);
+	case DW_OP_implicit_pointer:
+	case DW_OP_GNU_implicit_pointer:
+		return fail(o, "it points to something that the compiler has removed");
+	default:
+		return fail(o, "its location uses an operator that is not known here");
+	}
+}
+
+static bool expression(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *ops, size_t n)
+{
+	bool good = o->nesting < NESTING_MAX || fail(o, "its location is too complicated");
+
+	o->nesting++;
+	for (size_t i = 0; i < n && good; i++)
+		good = operator(o, attr, &ops[i]);
+	o->nesting--;
+	return good;
+}
+
+/* ---- pieces ---- */
+
+static struct dp_piece *add_piece(struct dp_var *v, enum dp_piece_kind kind, u32 offset, u32 size)
+{
+	struct dp_piece *piece = v->npieces < DP_VAR_PIECES ? &v->pieces[v->npieces] : NULL;
+
+	if (!piece)
+		return NULL;
+	v->npieces++;
+	memset(piece, 0, sizeof(*piece));
+	piece->kind = kind;
+	piece->offset = offset;
+	piece->size = size;
+	return piece;
+}
+
+/* In a vector register: as two values, since programs read it as two words. */
+static bool vector_pieces(struct dp_var *v, const char *name, u32 offset, u32 size)
+{
+	struct dp_piece *low = add_piece(v, DP_PIECE_VALUE, offset, size ? DP_MIN(size, 8u) : 8);
+	struct dp_piece *high;
+
+	if (!low)
+		return false;
+	dp_format(low->code, sizeof(low->code), "push r,%s;xchg;ros 1;", name);
+	if (size && size <= 8)
+		return true;
+	high = add_piece(v, DP_PIECE_VALUE, offset + 8, size ? size - 8 : 8);
+	if (high)
+		dp_format(high->code, sizeof(high->code), "push r,%s;ros 1;", name);
+	return high != NULL;
+}
+
+static bool register_piece(struct var_place *p, struct dp_var *v, u64 number, u32 offset, u32 size)
+{
+	struct dp_piece *piece;
+	bool is_vector;
+	const char *name = var_register(number, &is_vector);
+
+	if (!name) {
+		p->why = "it is in a register that programs cannot read";
+		return false;
+	}
+	if (is_vector)
+		return vector_pieces(v, name, offset, size);
+	piece = add_piece(v, DP_PIECE_REGISTER, offset, size);
+	if (piece)
+		dp_format(piece->code, sizeof(piece->code), "%s", name);
+	return piece != NULL;
+}
+
+static bool constant_pieces(struct var_place *p, Dwarf_Attribute *attr, const Dwarf_Op *op,
+			    struct dp_var *v, u32 offset)
+{
+	Dwarf_Block block;
+
+	if (dwarf_getlocation_implicit_value(attr, op, &block)) {
+		p->why = "its value cannot be read";
+		return false;
+	}
+	for (u64 at = 0; at < block.length; at += 8) {
+		u32 n = (u32)DP_MIN(block.length - at, (u64)8);
+		struct dp_piece *piece = add_piece(v, DP_PIECE_VALUE, offset + (u32)at, n);
+		u64 word = 0;
+
+		if (!piece)
+			return false;
+		memcpy(&word, block.data + at, n);
+		dp_format(piece->code, sizeof(piece->code), "push d,%lld;", (long long)word);
+	}
+	return true;
+}
+
+/* ops: one simple location, without the piece operator behind it. */
+static bool one_piece(struct var_place *p, Dwarf_Attribute *attr, Dwarf_Op *ops, size_t n,
+		      struct dp_var *v, u32 offset, u32 size)
+{
+	struct dp_piece *piece;
+	struct out o = {.p = p};
+	bool is_value;
+
+	if (!n)
+		return add_piece(v, DP_PIECE_GONE, offset, size) != NULL;
+	if (n == 1 && ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31)
+		return register_piece(p, v, ops[0].atom - DW_OP_reg0, offset, size);
+	if (n == 1 && ops[0].atom == DW_OP_regx)
+		return register_piece(p, v, ops[0].number, offset, size);
+	if (n == 1 && ops[0].atom == DW_OP_implicit_value)
+		return constant_pieces(p, attr, ops, v, offset);
+	is_value = ops[n - 1].atom == DW_OP_stack_value;
+	piece = add_piece(v, is_value ? DP_PIECE_VALUE : DP_PIECE_MEMORY, offset, size);
+	if (!piece)
+		return false;
+	o.text = piece->code;
+	o.size = sizeof(piece->code);
+	/* A lone entry value is a value, whatever follows it or not. */
+	return expression(&o, attr, ops, is_value ? n - 1 : n);
+}
+
+bool var_locate(struct var_place *p, Dwarf_Attribute *attr, Dwarf_Op *ops, size_t n,
+		struct dp_var *v)
+{
+	size_t start = 0;
+	u32 offset = 0;
+
+	v->npieces = 0;
+	p->why = NULL;
+	if (!n) {
+		p->why = "it has been optimised away here";
+		return false;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (ops[i].atom == DW_OP_bit_piece) {
+			p->why = "it is spread over parts of registers";
+			return false;
+		}
+		if (ops[i].atom != DW_OP_piece)
+			continue;
+		if (!one_piece(p, attr, ops + start, i - start, v, offset, (u32)ops[i].number))
+			break;
+		offset += (u32)ops[i].number;
+		start = i + 1;
+	}
+	if ((start == n && !p->why) ||
+	    (!p->why && !start && one_piece(p, attr, ops, n, v, 0, 0)))
+		return true;
+	if (!p->why)
+		p->why = "it is in too many pieces";
+	return false;
+}

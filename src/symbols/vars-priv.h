@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Between vars.c, which finds variables, and locations.c, which tells where they are. */
+#ifndef DP_VARS_PRIV_H
+#define DP_VARS_PRIV_H
+
+#include "symbols/module-priv.h"
+#include "symbols/vars.h"
+
+struct var_place { /* the instruction from which a variable is looked at */
+	struct dp_module *m;
+	u64 pc;
+	Dwarf_Die cu;
+	Dwarf_Die func; /* the function whose frame this is, not an inlined one */
+	bool has_func;
+	const char *why; /* set by whoever fails */
+};
+
+/* Pieces of a location expression; false: why is set. attr: the attribute that it comes from. */
+bool var_locate(struct var_place *p, Dwarf_Attribute *attr, Dwarf_Op *ops, size_t n,
+		struct dp_var *v);
+
+/* The DWARF number's name in the Dynamic Probes language; NULL: none. *is_vector: two words. */
+const char *var_register(u64 number, bool *is_vector);
+
+#endif

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Which variables an instruction can see, by the rules of C: innermost block first, the source of
+ * an inlined function around its copy, then the unit, then other units. locations.c tells where they
+ * are.
+ */
+#include <dwarf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols/lines.h"
+#include "symbols/vars-priv.h"
+
+static bool is_variable(Dwarf_Die *die)
+{
+	int tag = dwarf_tag(die);
+
+	return tag == DW_TAG_variable || tag == DW_TAG_formal_parameter;
+}
+
+static bool place_at(struct dp_module *m, u64 pc, struct var_place *p, struct dp_error *err)
+{
+	Dwarf_Die inner;
+
+	*p = (struct var_place){.m = m, .pc = pc};
+	if (!mod_dwarf(m)) {
+		dp_fail(err, E_LINE_NODEBUG, "%.150s", m->base);
+		return false;
+	}
+	if (!mod_unit_at(m, pc, &p->cu)) {
+		dp_fail(err, E_LINE_NODEBUG, "the part of %.100s that contains 0x%llx", m->base,
+			(unsigned long long)pc);
+		return false;
+	}
+	p->has_func = mod_function_of(&p->cu, pc, &inner, &p->func);
+	return true;
+}
+
+/* ---- unoptimised functions: parameters before they are stored ---- */
+
+static bool peel(Dwarf_Die *type)
+{
+	Dwarf_Die t;
+
+	if (dwarf_peel_type(type, &t))
+		return false;
+	*type = t;
+	return true;
+}
+
+static bool type_of(Dwarf_Die *die, Dwarf_Die *type)
+{
+	Dwarf_Attribute attr;
+
+	return dwarf_attr_integrate(die, DW_AT_type, &attr) && dwarf_formref_die(&attr, type);
+}
+
+/* Words in general registers that an argument of this type takes; 0: a vector register; -1: none,
+ * it is in memory; -2: not known. */
+static int argument_class(Dwarf_Die *param)
+{
+	Dwarf_Die type;
+	Dwarf_Word size, encoding;
+	Dwarf_Attribute attr;
+
+	if (!type_of(param, &type) || !peel(&type))
+		return -2;
+	switch (dwarf_tag(&type)) {
+	case DW_TAG_pointer_type:
+	case DW_TAG_reference_type:
+	case DW_TAG_rvalue_reference_type:
+	case DW_TAG_enumeration_type:
+		return 1;
+	case DW_TAG_base_type:
+		if (dwarf_aggregate_size(&type, &size) ||
+		    !dwarf_attr(&type, DW_AT_encoding, &attr) || dwarf_formudata(&attr, &encoding))
+			return -2;
+		if (encoding == DW_ATE_float)
+			return size <= 8 ? 0 : -1;
+		return size <= 8 ? 1 : size == 16 ? 2 : -2;
+	case DW_TAG_structure_type:
+	case DW_TAG_union_type:
+	case DW_TAG_array_type:
+		return !dwarf_aggregate_size(&type, &size) && size > 16 ? -1 : -2;
+	default:
+		return -2;
+	}
+}
+
+/* By the calling convention, at the function's first instruction. */
+static bool entry_register(struct var_place *p, Dwarf_Die *wanted, struct dp_var *v)
+{
+	static const char *const regs[] = {"rdi", "rsi", "rdx", "rcx", "r8", "r9"};
+	u32 used = 0, vectors = 0;
+	Dwarf_Die d;
+	int c;
+
+	if (dwarf_child(&p->func, &d))
+		return false;
+	do {
+		if (dwarf_tag(&d) != DW_TAG_formal_parameter)
+			continue;
+		c = argument_class(&d);
+		if (c == -2)
+			return false;
+		if (dwarf_dieoffset(&d) == dwarf_dieoffset(wanted)) {
+			bool fits = c == 1 ? used < 6 : c == 0 && vectors < 8;
+
+			v->npieces = fits;
+			v->pieces[0] = (struct dp_piece){
+			    .kind = c ? DP_PIECE_REGISTER : DP_PIECE_VALUE, .size = c ? 0 : 8};
+			if (c == 1 && fits)
+				dp_format(v->pieces[0].code, DP_PIECE_CODE, "%s", regs[used]);
+			else if (fits)
+				dp_format(v->pieces[0].code, DP_PIECE_CODE,
+					  "push r,xmm%u;xchg;ros 1;", vectors);
+			return fits;
+		}
+		used += c > 0 && used + (u32)c <= 6 ? (u32)c : 0;
+		vectors += c == 0;
+	} while (!dwarf_siblingof(&d, &d));
+	return false;
+}
+
+/* ---- where it is ---- */
+
+/* Up to three lines, nearest first, at which a location list has an entry. */
+static void nearest_lines(struct var_place *p, Dwarf_Attribute *attr, char *buf, size_t size)
+{
+	Dwarf_Addr base, start, end;
+	const char *file;
+	ptrdiff_t at = 0;
+	Dwarf_Op *ops;
+	size_t n;
+	u32 here = 0, lines[3] = {0}, line, count = 0;
+
+	*buf = '\0';
+	dp_module_line_at(p->m, p->pc, &file, &here);
+	while ((at = dwarf_getlocations(attr, at, &base, &start, &end, &ops, &n)) > 0) {
+		if (!n || start >= end || !dp_module_line_at(p->m, start, &file, &line))
+			continue;
+		for (u32 i = 0; i < 3; i++) {
+			u32 far = (u32)abs((int)line - (int)here), was = lines[i];
+
+			if (was == line)
+				break;
+			if (was && (u32)abs((int)was - (int)here) <= far)
+				continue;
+			lines[i] = line;
+			line = was;
+			if (!line)
+				break;
+		}
+	}
+	for (u32 i = 0; i < 3 && lines[i]; i++)
+		count += (u32)dp_format(buf + count, size - count, "%s%u", i ? ", " : "", lines[i]);
+}
+
+static int gone(struct var_place *p, const char *name, const char *why, const char *lines,
+		struct dp_error *err)
+{
+	const char *file;
+	u32 line;
+	int r;
+
+	if (dp_module_line_at(p->m, p->pc, &file, &line))
+		r = dp_fail(err, E_VAR_GONE, "%.60s at line %u: %.120s", name, line, why);
+	else
+		r = dp_fail(err, E_VAR_GONE, "%.60s at 0x%llx: %.120s", name,
+			    (unsigned long long)p->pc, why);
+	if (lines && *lines)
+		dp_error_hint(err, "it is available near line %s", lines);
+	return r;
+}
+
+static bool constant(Dwarf_Die *die, struct dp_var *v)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Block block;
+	Dwarf_Sword value = 0;
+
+	if (!dwarf_attr_integrate(die, DW_AT_const_value, &attr))
+		return false;
+	if (dwarf_formsdata(&attr, &value)) {
+		if (dwarf_formblock(&attr, &block) || block.length > 8)
+			return false;
+		memcpy(&value, block.data, block.length);
+	}
+	v->npieces = 1;
+	v->pieces[0] = (struct dp_piece){.kind = DP_PIECE_VALUE};
+	dp_format(v->pieces[0].code, DP_PIECE_CODE, "push d,%lld;", (long long)value);
+	return true;
+}
+
+static int locate(struct var_place *p, Dwarf_Die *die, const char *name, struct dp_var *v,
+		  struct dp_error *err)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Op *ops;
+	Dwarf_Addr low;
+	char lines[64] = "";
+	size_t n = 0;
+
+	v->die = *die;
+	v->npieces = 0;
+	v->has_type = type_of(die, &v->type);
+	if (!dwarf_attr_integrate(die, DW_AT_location, &attr))
+		return constant(die, v) ? 0 : gone(p, name, "the compiler has removed it", "", err);
+	if (p->has_func && !dwarf_lowpc(&p->func, &low) && p->pc >= low &&
+	    mod_is_unoptimised(&p->func) && dwarf_whatform(&attr) == DW_FORM_exprloc &&
+	    !dwarf_getlocation(&attr, &ops, &n) && n && ops[0].atom == DW_OP_fbreg) {
+		u64 after = mod_after_prologue(&p->cu, low);
+		const char *file;
+		u32 line;
+
+		if (p->pc == low && entry_register(p, die, v))
+			return 0;
+		if (p->pc < after) {
+			if (dp_module_line_at(p->m, after, &file, &line))
+				dp_format(lines, sizeof(lines), "%u", line);
+			return gone(p, name, "the function has not stored it yet", lines, err);
+		}
+	}
+	if (dwarf_getlocation_addr(&attr, p->pc, &ops, &n, 1) != 1) {
+		nearest_lines(p, &attr, lines, sizeof(lines));
+		return gone(p, name, "it has no place at this instruction", lines, err);
+	}
+	if (var_locate(p, &attr, ops, n, v))
+		return 0;
+	nearest_lines(p, &attr, lines, sizeof(lines));
+	return gone(p, name, p->why, lines, err);
+}
+
+/* ---- names ---- */
+
+struct wanted {
+	const char *name;
+	struct mod_near near;
+	Dwarf_Die die;
+};
+
+static bool has_place(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+
+	return dwarf_attr_integrate(die, DW_AT_location, &attr) ||
+	       dwarf_attr_integrate(die, DW_AT_const_value, &attr);
+}
+
+/* A variable among the children of a scope. A later declaration of a name hides nothing, but a block
+ * may declare it twice: the one with a place counts. */
+static bool among(struct wanted *w, Dwarf_Die *scope, bool need_place)
+{
+	Dwarf_Die d;
+	bool found = false;
+
+	if (dwarf_child(scope, &d))
+		return false;
+	do {
+		const char *name = is_variable(&d) ? dwarf_diename(&d) : NULL;
+
+		if (!name)
+			continue;
+		if (strcmp(name, w->name)) {
+			mod_near_try(&w->near, w->name, name);
+			continue;
+		}
+		if (need_place && !has_place(&d))
+			continue;
+		if (!found || has_place(&d))
+			w->die = d;
+		found = true;
+	} while (!dwarf_siblingof(&d, &d));
+	return found;
+}
+
+/* The next unit with code of its own. */
+static bool next_unit(Dwarf *dw, Dwarf_CU **cu, Dwarf_Die *unit)
+{
+	Dwarf_Die split;
+	u8 type;
+
+	while (!dwarf_get_units(dw, *cu, cu, NULL, &type, unit, &split)) {
+		if (type == DW_UT_skeleton && dwarf_tag(&split))
+			*unit = split;
+		if (type == DW_UT_compile || type == DW_UT_skeleton)
+			return true;
+	}
+	return false;
+}
+
+static bool find_die(struct var_place *p, struct wanted *w)
+{
+	Dwarf_Die *scopes = NULL, unit;
+	Dwarf_CU *cu = NULL;
+	int n = dwarf_getscopes(&p->cu, p->pc, &scopes);
+	bool found = false;
+
+	for (int i = 0; i < n && !found; i++)
+		found = among(w, &scopes[i], dwarf_tag(&scopes[i]) == DW_TAG_compile_unit);
+	free(scopes);
+	if (!found && p->has_func) { /* around an inlined copy: where the copy was made */
+		n = dwarf_getscopes_die(&p->func, &scopes);
+		if (n > 0)
+			found = among(w, &scopes[0], true);
+		if (n > 0)
+			free(scopes);
+	}
+	found = found || among(w, &p->cu, true);
+	while (!found && next_unit(mod_dwarf(p->m), &cu, &unit))
+		found = among(w, &unit, true);
+	return found;
+}
+
+/* A function's name stands for its address. */
+static bool function_address(struct var_place *p, const char *name, struct dp_var *v)
+{
+	struct dp_symbol sym;
+
+	if (dp_module_symbol(p->m, name, &sym, NULL))
+		return false;
+	v->npieces = 1;
+	v->pieces[0] =
+	    (struct dp_piece){.kind = sym.is_func ? DP_PIECE_VALUE : DP_PIECE_MEMORY};
+	dp_format(v->pieces[0].code, DP_PIECE_CODE, "push d,.base+%llu;",
+		  (unsigned long long)sym.addr);
+	return true;
+}
+
+int dp_var_find(struct dp_module *m, u64 pc, const char *name, struct dp_var *v,
+		struct dp_error *err)
+{
+	struct wanted w = {.name = name};
+	struct var_place p;
+	char near[128];
+	int r;
+
+	memset(v, 0, sizeof(*v));
+	if (!place_at(m, pc, &p, err))
+		return -ENOENT;
+	if (find_die(&p, &w))
+		return locate(&p, &w.die, name, v, err);
+	if (function_address(&p, name, v))
+		return 0;
+	r = dp_fail(err, E_VAR_NONE, "%.60s", name);
+	mod_near_text(&w.near, near, sizeof(near));
+	if (*near)
+		dp_error_hint(err, "did you mean %s?", near);
+	return r;
+}
+
+int dp_var_each(struct dp_module *m, u64 pc,
+		int (*fn)(const char *name, int r, const struct dp_var *v,
+			  const struct dp_error *err, void *arg),
+		void *arg)
+{
+	struct dp_error err = {0};
+	struct var_place p;
+	Dwarf_Die *scopes = NULL, d;
+	struct dp_var v;
+	int n, r = 0;
+
+	if (!place_at(m, pc, &p, &err))
+		return -ENOENT;
+	n = dwarf_getscopes(&p.cu, pc, &scopes);
+	for (int i = 0; i < n && !r; i++) {
+		if (dwarf_tag(&scopes[i]) == DW_TAG_compile_unit || dwarf_child(&scopes[i], &d))
+			continue;
+		do {
+			const char *name = is_variable(&d) ? dwarf_diename(&d) : NULL;
+
+			if (name) {
+				int rc = locate(&p, &d, name, &v, &err);
+
+				r = fn(name, rc, &v, &err, arg);
+			}
+		} while (!r && !dwarf_siblingof(&d, &d));
+	}
+	free(scopes);
+	return r;
+}
+
+bool dp_var_return_type(struct dp_module *m, u64 pc, Dwarf_Die *type)
+{
+	struct var_place p;
+
+	return place_at(m, pc, &p, NULL) && p.has_func && type_of(&p.func, type);
+}
+
+/* ---- types ---- */
+
+static bool is_whole(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	bool flag = false;
+
+	return !dwarf_attr(die, DW_AT_declaration, &attr) || dwarf_formflag(&attr, &flag) || !flag;
+}
+
+static bool type_among(Dwarf_Die *unit, int tag, const char *wanted, Dwarf_Die *type)
+{
+	Dwarf_Die d;
+
+	if (dwarf_child(unit, &d))
+		return false;
+	do {
+		const char *name = dwarf_tag(&d) == tag ? dwarf_diename(&d) : NULL;
+
+		if (name && !strcmp(name, wanted) && is_whole(&d)) {
+			*type = d;
+			return true;
+		}
+	} while (!dwarf_siblingof(&d, &d));
+	return false;
+}
+
+bool dp_var_type(struct dp_module *m, u64 pc, int tag, const char *name, Dwarf_Die *type)
+{
+	Dwarf *dw = mod_dwarf(m);
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die unit;
+
+	if (!dw)
+		return false;
+	if (mod_unit_at(m, pc, &unit) && type_among(&unit, tag, name, type))
+		return true;
+	while (next_unit(dw, &cu, &unit))
+		if (type_among(&unit, tag, name, type))
+			return true;
+	return false;
+}
+
+static bool enumerator_among(Dwarf_Die *unit, const char *wanted, s64 *value)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Sword v;
+	Dwarf_Die d, e;
+
+	if (dwarf_child(unit, &d))
+		return false;
+	do {
+		if (dwarf_tag(&d) != DW_TAG_enumeration_type || dwarf_child(&d, &e))
+			continue;
+		do {
+			const char *name = dwarf_diename(&e);
+
+			if (!name || strcmp(name, wanted) ||
+			    !dwarf_attr(&e, DW_AT_const_value, &attr) || dwarf_formsdata(&attr, &v))
+				continue;
+			*value = v;
+			return true;
+		} while (!dwarf_siblingof(&e, &e));
+	} while (!dwarf_siblingof(&d, &d));
+	return false;
+}
+
+bool dp_var_enumerator(struct dp_module *m, u64 pc, const char *name, s64 *value)
+{
+	Dwarf *dw = mod_dwarf(m);
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die unit;
+
+	if (!dw)
+		return false;
+	if (mod_unit_at(m, pc, &unit) && enumerator_among(&unit, name, value))
+		return true;
+	while (next_unit(dw, &cu, &unit))
+		if (enumerator_among(&unit, name, value))
+			return true;
+	return false;
+}
+
+/* ---- inlined copies ---- */
+
+struct copies {
+	u64 *addrs;
+	int n, max;
+};
+
+static int add_copy(Dwarf_Die *instance, void *arg)
+{
+	struct copies *c = arg;
+	Dwarf_Addr low;
+
+	if (c->n < c->max && !dwarf_entrypc(instance, &low) && low)
+		c->addrs[c->n++] = low;
+	return DWARF_CB_OK;
+}
+
+struct named {
+	const char *name;
+	struct copies *copies;
+};
+
+static int inlined_ones(Dwarf_Die *func, void *arg)
+{
+	struct named *want = arg;
+	const char *name = dwarf_diename(func);
+
+	if (name && !strcmp(name, want->name) && dwarf_func_inline(func))
+		dwarf_func_inline_instances(func, add_copy, want->copies);
+	return DWARF_CB_OK;
+}
+
+int dp_var_copies(struct dp_module *m, const char *name, u64 *addrs, int max)
+{
+	struct copies c = {addrs, 0, max};
+	struct named want = {name, &c};
+	Dwarf *dw = mod_dwarf(m);
+	struct dp_symbol sym;
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die unit;
+
+	if (max > 0 && !dp_module_symbol(m, name, &sym, NULL) && sym.is_func)
+		addrs[c.n++] = sym.addr;
+	while (dw && next_unit(dw, &cu, &unit))
+		dwarf_getfuncs(&unit, inlined_ones, &want, 0);
+	return c.n;
+}

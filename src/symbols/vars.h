@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Variables of a program at one of its instructions, by its debug information: which are in scope,
+ * of what type, and where each one is, as text of the Dynamic Probes language. Control side only.
+ */
+#ifndef DP_VARS_H
+#define DP_VARS_H
+
+#include <elfutils/libdw.h>
+
+#include "symbols/symbols.h"
+
+#define DP_VAR_PIECES 16
+#define DP_PIECE_CODE 1024
+
+enum dp_piece_kind {
+	DP_PIECE_MEMORY,   /* code pushes the address */
+	DP_PIECE_REGISTER, /* code is the register's name, for push r and pop r */
+	DP_PIECE_VALUE,    /* code pushes the value; there is no place to write to */
+	DP_PIECE_GONE,     /* this part is not available */
+};
+
+struct dp_piece { /* bytes [offset, offset + size) of the variable */
+	enum dp_piece_kind kind;
+	u32 offset, size; /* size 0: all of it */
+	char code[DP_PIECE_CODE];
+};
+
+struct dp_var {
+	Dwarf_Die die;
+	Dwarf_Die type; /* of the variable; tag 0: none is known */
+	bool has_type;
+	struct dp_piece pieces[DP_VAR_PIECES];
+	u32 npieces;
+};
+
+/*
+ * The variable, parameter or function `name` as it is known at the instruction at pc (a link-time
+ * address): the innermost scope first, inlined functions included, then the unit's, then those of other
+ * units. Code refers to the module's own addresses as `.base + N`. Errors: E_LINE_NODEBUG,
+ * E_VAR_NONE (hint: names that are near), E_VAR_GONE (why it is not available here; hint: the
+ * nearest lines where it is).
+ */
+int dp_var_find(struct dp_module *m, u64 pc, const char *name, struct dp_var *v,
+		struct dp_error *err);
+
+/* Call fn for each variable and parameter in scope at pc, innermost first, globals left out. r: what
+ * dp_var_find() says of it. */
+int dp_var_each(struct dp_module *m, u64 pc,
+		int (*fn)(const char *name, int r, const struct dp_var *v,
+			  const struct dp_error *err, void *arg),
+		void *arg);
+
+/* The type of the value that the function at pc returns; false: none, or not known. */
+bool dp_var_return_type(struct dp_module *m, u64 pc, Dwarf_Die *type);
+
+/*
+ * A type by its name: tag DW_TAG_structure_type, _union_type, _enumeration_type, _typedef or
+ * _base_type. pc: the unit that is asked first.
+ */
+bool dp_var_type(struct dp_module *m, u64 pc, int tag, const char *name, Dwarf_Die *type);
+
+/* The value of an enumerator of the unit at pc or another one. */
+bool dp_var_enumerator(struct dp_module *m, u64 pc, const char *name, s64 *value);
+
+/* Inlined copies of a function and itself: link-time addresses; at most max. Returns their number. */
+int dp_var_copies(struct dp_module *m, const char *name, u64 *addrs, int max);
+
+#endif
