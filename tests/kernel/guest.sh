@@ -171,6 +171,7 @@ bench() {
 }
 
 group=$(cat group)
+[ ! -e guest-events.sh ] || . ./guest-events.sh
 $group
 dmesg >>/tmp/log
 trouble=$(grep -v -i 'command line' /tmp/log | grep -E 'WARN|BUG|Oops|lockup|stall|ftrace bug|refcount|general protection')

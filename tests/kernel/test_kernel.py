@@ -21,6 +21,7 @@ GROUPS = [
     ("knobs", 60, {}),
     ("unload", 120, {}),
     ("torture", 240, {}),
+    ("events", 150, {}),
     ("bench", 120, ICOUNT),
 ]
 count = failed = 0
@@ -31,7 +32,7 @@ def report(good, name, why=()):
     count += 1
     failed += not good
     print("%sok %d - %s" % ("" if good else "not ", count, name), flush=True)
-    for line in why:
+    for line in () if good else why:
         print("# " + line)
 
 
@@ -65,12 +66,12 @@ def modules(out):
     return found
 
 
-def boot(flavour, kernel, out, group, limit, env):
+def boot(flavour, kernel, out, group, limit, env, more=()):
     with tempfile.TemporaryDirectory() as work:
         with open(os.path.join(work, "group"), "w") as f:
             f.write(group)
         argv = [os.path.join(HERE, "run.sh"), kernel, os.path.join(HERE, "guest.sh"),
-                os.path.join(work, "group")] + modules(out)
+                os.path.join(HERE, "guest-events.sh"), os.path.join(work, "group"), *more, *modules(out)]
         r = subprocess.run(argv, env=dict(os.environ, LIMIT=str(limit), **env), stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, text=True, errors="replace")
     done = False
@@ -84,6 +85,7 @@ def boot(flavour, kernel, out, group, limit, env):
         elif line == "tap: done":
             done = True
     report(done, "%s: %s: the guest came to its end" % (flavour, group), () if done else lines[-80:])
+    return lines
 
 
 def main():
@@ -102,4 +104,5 @@ def main():
     sys.exit(1 if failed else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+# The event tracer, in the guest; read by guest.sh, which brings say, load, work and soon.
+top=/sys/kernel/debug/dprobes
+
+refused() { # file line what
+	before=$(cat $top/"$1")
+	! echo "$2" 2>/dev/null >>$top/"$1" && [ "$(cat $top/"$1")" = "$before" ] && tail -n 3 $top/error_log | grep -q "$3"
+	say $? "refused with $3: $2"
+}
+
+# The lines of the first event tracer's description, as printed there but for today's name of the function.
+first_tracer() {
+	cd $top
+	echo p do_sys_openat2 a1 a2 a3 a4 >kprobe_probes
+	say $? "kprobe_probes: a probe"
+	echo r do_sys_openat2 rv rp >>kprobe_probes
+	say $? "kprobe_probes: a return probe is added"
+	[ "$(cat kprobe_probes)" = "p do_sys_openat2 a1 a2 a3 a4
+r do_sys_openat2 rv rp" ]
+	say $? "kprobe_probes shows both"
+	cat /proc/version >/dev/null
+	grep -q ' cat-[0-9]* *\[00[01]\] *[0-9]*\.[0-9]\{6\}: do_sys_openat2: @do_sys_openat2+0 0xffffff9c 0x[0-9a-f]* 0x[0-9a-f]* 0x8000$' trace
+	say $? "trace shows the hit as the first tracer did"
+	grep -q ' __x64_sys_openat: <-do_sys_openat2+0 0x3 0xffffffff[0-9a-f]\{8\}$' trace
+	say $? "and the return, with the function that is returned to"
+	echo >kprobe_probes
+	[ ! -s kprobe_probes ]
+	say $? "an empty line clears"
+	echo >trace
+	cat /proc/version >/dev/null
+	! grep -q do_sys trace
+	say $? "and nothing is recorded any more"
+}
+
+todays_tracer() {
+	cd $top
+	echo 'p:open do_sys_openat2 dfd=%di:s32 name=+0(%si):ustring flags=+0(%dx):x32 comm=$comm' >>kprobe_events
+	echo 'r:opened do_sys_openat2 fd=$retval:s32' >>kprobe_events
+	echo 'p:mine/w vfs_write n=$arg3:u64 nul=+0(\0):u32 from=$stack0:symbol pair=+0($stack):x64[2] if n == 777' >>kprobe_events
+	echo 'p vfs_read' >>kprobe_events
+	[ "$(grep -c . kprobe_events)" = 4 ] && [ "$(tail -n 1 kprobe_events)" = "p:kprobes/p_vfs_read_0 vfs_read" ]
+	say $? "kprobe_events shows what was defined, with names"
+	[ "$(cat events/enable)" = 0 ] && cat /proc/version >/dev/null && ! grep -q open: trace
+	say $? "events are off at first"
+	echo 1 >events/kprobes/open/enable
+	echo 1 >events/kprobes/opened/enable
+	[ "$(cat events/enable)$(cat events/kprobes/enable)$(cat events/mine/enable)" = XX0 ]
+	say $? "switches of one, a group, all"
+	cat /proc/version >/dev/null
+	grep -q 'open: (do_sys_openat2+0x0/0x[0-9a-f]*) dfd=-100 name="/proc/version" flags=0x8000 comm="cat"$' trace
+	say $? "a probe with a number, a text, memory, the task's name"
+	grep -q 'opened: (__x64_sys_openat+0x[0-9a-f]*/0x[0-9a-f]* <- do_sys_openat2) fd=3$' trace
+	say $? "a return probe with its value"
+	echo 'name ~ "*uptime"' >events/kprobes/open/filter
+	echo >trace
+	cat /proc/version /proc/uptime >/dev/null
+	[ "$(grep -c ' open:' trace)" = 1 ] && grep -q 'name="/proc/uptime"' trace
+	say $? "a filter by pattern"
+	echo 0 >events/kprobes/open/filter
+	[ "$(cat events/kprobes/open/filter)" = none ]
+	say $? "and none"
+	echo 1 >events/mine/enable
+	dd if=/dev/zero of=/tmp/w bs=777 count=50 2>/dev/null
+	dd if=/dev/zero of=/tmp/w bs=778 count=50 2>/dev/null
+	echo 0 >events/enable
+	[ "$(grep -c ' w: ' trace)" = 50 ] && grep -q ' w: (vfs_write+0x0/0x[0-9a-f]*) n=777 nul=(fault) from=ksys_write+0x[0-9a-fx/]* pair={0x[0-9a-f]*,0x[0-9a-f]*}$' trace
+	say $? "a condition; memory that is not there; a symbol; an array"
+	awk '$1 == "w" { good = $2 == 50 && $4 >= 50 && $5 == 0 && $6 == 0 } END { exit !good }' profile
+	say $? "profile counts each: recorded, filtered, missed, lost"
+	grep -q 'field:u32 flags;	offset:[0-9]*;	size:4;	signed:0;' events/kprobes/open/format
+	say $? "format tells the layout"
+	echo '-:mine/w' >>kprobe_events && [ ! -e events/mine ]
+	say $? "one event is deleted, and its group with it"
+	echo 1 >events/kprobes/open/enable
+	! echo 2>/dev/null >kprobe_events && [ "$(grep -c . kprobe_events)" = 3 ]
+	say $? "what is in use is not cleared"
+	echo 0 >events/enable
+	echo >kprobe_events && [ ! -s kprobe_events ] && [ "$(ls events)" = enable ]
+	say $? "what is not is"
+}
+
+mistakes() {
+	cd $top
+	refused kprobe_events 'p vfs_read x=%zz' E-EVENT-REG
+	refused kprobe_events 'p no_such_function_at_all' E-KERNEL-SYMBOL
+	refused kprobe_events 'p name_show' E-KERNEL-AMBIGUOUS
+	refused kprobe_events 'p vfs_read+1' E-SITE
+	refused kprobe_events 'p __rcu_read_lock' E-SITE-TRAPPATH
+	refused kprobe_events 'p vfs_read $retval' E-EVENT-RETVAL
+	refused kprobe_probes 'p vfs_read rv' E-EVENT-RETVAL
+	printf 'p vfs_read x=%%zz' >>kprobe_events 2>/dev/null
+	[ "$(tail -n 1 error_log)" = "                        ^" ]
+	say $? "the log of errors points at the place"
+}
+
+reading() {
+	cd $top
+	echo >trace
+	echo 'p:g __x64_sys_getuid' >>kprobe_events
+	echo 1 >events/kprobes/g/enable
+	id -u >/dev/null
+	id -u >/dev/null
+	timeout 2 cat trace_pipe >/tmp/pipe
+	[ "$(grep -c ' id-.* g: ' /tmp/pipe)" = 2 ] && ! grep -q ' id-' trace
+	say $? "trace_pipe takes what it shows"
+	echo 0 >tracing_on
+	id -u >/dev/null
+	! grep -q ' id-' trace
+	say $? "tracing_on 0 records nothing"
+	echo 1 >tracing_on
+	echo 0 >events/enable
+	echo >kprobe_events
+	echo >trace
+	echo 'p:many vfs_read a=$comm b=$comm c=$comm d=$comm e=$comm f=$comm' >>kprobe_events
+	echo 1 >events/enable
+	dd if=/dev/zero of=/dev/null bs=1 count=20000 2>/dev/null
+	echo 0 >events/enable
+	awk 'NR == 3 { split($3, n, "/"); good = n[2] >= 20000 && n[1] < n[2] && n[1] > 1000 } END { exit !good }' trace
+	say $? "a full log gives up its oldest records"
+	! sed 1,6d trace | grep -v ' many: (vfs_read+0x0/0x[0-9a-f]*) a="[^"]*" b="[^"]*" c="[^"]*" d="[^"]*" e="[^"]*" f="[^"]*"$'
+	say $? "and shows whole ones"
+	echo >kprobe_events
+}
+
+# Definitions, switches, readers and the log's clearing against each other, while everything is used.
+restless() {
+	cd $top
+	work &
+	worker=$!
+	(while :; do cat $top/trace; done >/dev/null 2>&1) &
+	reader=$!
+	bad=0
+	for round in $(seq 25); do
+		echo 'p:a vfs_read n=$arg3 c=$comm' >>kprobe_events || bad=1
+		echo 'r:b kmem_cache_alloc p=$retval' >>kprobe_events || bad=1
+		echo 'p:c kfree p=$arg1 if p != 0' >>kprobe_events || bad=1
+		echo 'p do_sys_openat2 a1 a2' >>kprobe_probes || bad=1
+		echo 1 >events/enable || bad=1
+		sleep 0.1
+		echo 'n > 100' >events/kprobes/a/filter || bad=1
+		echo >trace
+		echo 0 >events/enable || bad=1
+		echo >kprobe_events || bad=1
+		echo >kprobe_probes || bad=1
+	done
+	say $bad "events come and go under load, 25 times"
+	echo 'p:a vfs_read n=$arg3 c=$comm' >>kprobe_events
+	echo 'r:b vfs_read n=$retval' >>kprobe_events
+	echo 1 >events/enable
+	sleep 0.5
+	kill $reader
+	cd /t
+	soon 'rmmod dprobes 2>/dev/null'
+	say $? "the module goes with its events switched on"
+	kill $worker
+	ls -lR /sys/kernel >/dev/null 2>&1
+	say $? "the guest works on"
+}
+
+events() {
+	load
+	first_tracer
+	todays_tracer
+	mistakes
+	reading
+	restless
+}
+
+# Tests of the kernel's own tracer, one after the other; the second argument is the directory that they use.
+verdicts() {
+	cd /t/ftrace
+	TRACING_DIR=$2 sh ./ftracetest -l /tmp/logs-"$1" $(cat cases) 2>&1 |
+		sed -n "s/^\[[0-9]*\] \(.*\)	\[\([A-Z]*\)\]\$/verdict: $1: \2: \1/p"
+	cd /t
+}
+
+ftracetest() {
+	load
+	verdicts kernel /sys/kernel/tracing
+	verdicts ours $top
+	rmmod dprobes
+	say $? "it unloads"
+}
