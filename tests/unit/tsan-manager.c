@@ -133,7 +133,6 @@ static const struct dp_mgr_host host = {
     .entry = 0x1000,
     .zone = 128,
     .entry_jumps = true,
-    .zone = 128,
 };
 
 /* ---- hits ---- */
