@@ -232,6 +232,28 @@ static int wait_by(int how)
 	return r && handled;
 }
 
+static void *met_by_thread(void *arg)
+{
+	return (void *)add(40, 2);
+}
+
+/* A thread that begins with everything blocked. */
+static int thread_with_mask(void)
+{
+	pthread_attr_t attr;
+	pthread_t t;
+	sigset_t set;
+	void *r = NULL;
+
+	sigfillset(&set);
+	pthread_attr_init(&attr);
+	pthread_attr_setsigmask_np(&attr, &set);
+	if (!pthread_create(&t, &attr, met_by_thread, NULL))
+		pthread_join(t, &r);
+	pthread_attr_destroy(&attr);
+	return r == (void *)42;
+}
+
 static void test_waits(void)
 {
 	static const char *const names[] = {"sigsuspend", "ppoll", "pselect", "epoll_pwait"};
@@ -254,6 +276,8 @@ static void test_waits(void)
 	ok(add(1, 2) == 3 && hits == 1, "a breakpoint, met with everything blocked");
 	sigemptyset(&set);
 	pthread_sigmask(SIG_SETMASK, &set, NULL);
+	hits = 0;
+	ok(thread_with_mask() && hits == 1, "and in a thread that was given such a mask");
 	sigaction(SIGUSR2, NULL, &old);
 	ok(old.sa_handler == on_signal, "the program's actions are its own");
 	unregister_kprobe(&kp);

@@ -52,6 +52,14 @@
 
 	.section dprobes_text, "ax", @progbits
 
+/*
+ * Until then it is the point's address: *(*(CFA - 136) & ~3).
+ * val_expression for rip: const2s -136, plus, deref, const1s -4, and, deref
+ */
+.macro cfi_rip_of_point
+	.cfi_escape 0x16, 16, 9, 0x0b, 0x78, 0xff, 0x22, 0x06, 0x09, 0xfc, 0x1a, 0x06
+.endm
+
 /* Flags are pushed already, and rax below them. */
 .macro save_general
 	lea	-160(%rsp), %rsp
@@ -79,6 +87,8 @@
 	movq	$-1, ORIG(%rsp)
 	movq	$0x33, CS(%rsp)
 	movq	$0x2b, SS(%rsp)
+	.cfi_offset rbx, RBX - OUTER
+	.cfi_offset rbp, RBP - OUTER
 	mov	POINT(%rsp), %rbx
 	test	$0x400, %eax
 	jz	1f
@@ -259,6 +269,7 @@
 dp_self_clean_x87:
 	.cfi_startproc
 	mov	%rsp, %rcx
+	.cfi_def_cfa_register rcx
 	sub	$576, %rsp
 	and	$-64, %rsp
 	fxsave	(%rsp)
@@ -274,6 +285,7 @@ dp_self_clean_x87:
 	xrstor	(%rsp)			/* "none of this component is stored": initial */
 	xor	%eax, %eax
 1:	mov	%rcx, %rsp
+	.cfi_def_cfa_register rsp
 	ret
 	.cfi_endproc
 	.size	dp_self_clean_x87, . - dp_self_clean_x87
@@ -286,6 +298,7 @@ dp_self_entry:
 	.cfi_startproc
 	.cfi_signal_frame
 	.cfi_def_cfa rsp, 144
+	cfi_rip_of_point
 	pushfq
 	.cfi_adjust_cfa_offset 8
 	push	%rax
@@ -414,8 +427,11 @@ dp_self_entry:
 	load_but_rax_rsp
 	mov	RAX(%rsp), %rax
 	lea	OUTER+8(%rsp), %rsp
-	.cfi_def_cfa rsp, -8
+	.cfi_remember_state
+	.cfi_def_cfa rsp, 0		/* as if the function had been entered: its caller, or the landing */
+	.cfi_offset rip, -8
 	jmp	*-16(%rsp)
+	.cfi_restore_state
 7:	.cfi_def_cfa rsp, OUTER
 	mov	%rax, OUTER-16(%rsp)
 	load_but_rax_rsp
@@ -424,7 +440,8 @@ dp_self_entry:
 	.cfi_def_cfa rsp, 16
 	popfq
 	lea	16(%rsp), %rsp
-	.cfi_def_cfa rsp, -8
+	.cfi_def_cfa rsp, 0
+	.cfi_offset rip, -8
 	jmp	*-16(%rsp)
 	.cfi_endproc
 	.size	dp_self_entry, . - dp_self_entry
@@ -497,6 +514,10 @@ dp_self_landing:
 	push	%rax
 	.cfi_adjust_cfa_offset 8
 	save_general
+	/* Unwinders take this for where we were interrupted. */
+	lea	dp_self_unwind(%rip), %rcx
+	mov	(%rcx,%rbx,8), %rcx
+	mov	%rcx, RIP(%rbp)
 	cfi_regs
 	lea	dp_self_general(%rip), %rcx
 	cmpb	$0, (%rcx,%rbx)
@@ -530,15 +551,20 @@ dp_self_landing:
 	load_but_rax_rsp
 	mov	RAX(%rsp), %rax
 	lea	OUTER-8(%rsp), %rsp
+	.cfi_remember_state
 	.cfi_def_cfa rsp, 8
+	.cfi_offset rip, -8
 	ret
+	.cfi_restore_state
 3:	.cfi_def_cfa rsp, OUTER
 	mov	%rax, OUTER-16(%rsp)
 	load_but_rax_rsp
 	mov	RAX(%rsp), %rax
 	lea	OUTER-16(%rsp), %rsp
 	.cfi_def_cfa rsp, 16
+	.cfi_offset rip, -8
 	popfq
+	.cfi_def_cfa rsp, 8
 	ret
 	.cfi_restore_state
 9:	mov	%rbp, %rdi

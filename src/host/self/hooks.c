@@ -86,6 +86,12 @@ static HIT int on_sigmask(struct kprobe *kp, struct pt_regs *regs)
 	return 0;
 }
 
+static HIT int on_mask_si(struct kprobe *kp, struct pt_regs *regs)
+{
+	self_open_mask(&regs->si);
+	return 0;
+}
+
 static HIT int on_mask_di(struct kprobe *kp, struct pt_regs *regs)
 {
 	self_open_mask(&regs->di);
@@ -128,6 +134,7 @@ static struct hook {
     /* The inner one is what posix_spawn() and system() call. */
     {"libc:__libc_sigaction", "libc:sigaction", OURS, {.pre_handler = on_sigaction}},
     {"libc:pthread_sigmask", NULL, OURS, {.pre_handler = on_sigmask}},
+    {"libc:pthread_attr_setsigmask_np", NULL, OURS, {.pre_handler = on_mask_si}},
     {"libc:sigsuspend", NULL, OURS, {.pre_handler = on_mask_di}},
     {"libc:ppoll", NULL, OURS, {.pre_handler = on_mask_cx}},
     {"libc:epoll_pwait", NULL, OURS, {.pre_handler = on_mask_r8}},

@@ -142,8 +142,12 @@ static HIT struct self_instance *reclaim(struct self_holder *h, struct self_thre
 						     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			give_up(&h->v[k]); /* -1: only one thread may find it */
 	}
-	if (kept)
+	if (kept) {
+		/* More threads than instances: to collect them again and again would cost far more
+		 * than a list that they share. */
+		__atomic_store_n(&h->crowded, 1, __ATOMIC_RELAXED);
 		self_collect(h, t);
+	}
 	return take_shared(h);
 }
 

@@ -18,7 +18,11 @@ dp_self_stubs:
 	.cfi_startproc
 	/* A frame of its own kind: the same stack pointer as its caller's is no error then. */
 	.cfi_signal_frame
-	.cfi_def_cfa rsp, 0
+	/*
+	 * Behind the push of its number, that is in the last five bytes, a stub's stack is eight bytes deeper.
+	 * def_cfa_expression: breg7 0, breg16 0, lit15, and, lit11, ge, lit3, shl, plus
+	 */
+	.cfi_escape 0x0f, 11, 0x77, 0x00, 0x80, 0x00, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22
 	/*
 	 * val_expression for rip: breg16 0, const2s ~4095, and, dup, deref, plus, breg16 0, const2u 0xff0, and, lit1,
 	 * shr, plus, deref

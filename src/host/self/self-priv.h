@@ -91,6 +91,8 @@ struct self_holder { /* the instances of a return probe; outlives it while calls
 	u64 free;             /* changes << 32 | number + 1 of the first free instance. Atomic */
 	u32 n, misses;
 	u32 id;       /* of the threads' stores */
+	u32 crowded;  /* threads had to look for instances in each other's stores: none is kept there
+			 any more. Atomic */
 	bool exits;   /* no stubs: the function's exits are probed */
 	bool general; /* the handler leaves vector registers alone */
 	char *data;

@@ -54,7 +54,7 @@ static inline void self_give_back(struct self_instance *i, struct self_thread *t
 	struct self_shelf *shelf;
 
 	__atomic_store_n(&i->tid, 0, __ATOMIC_RELAXED);
-	if (!t || !open_store(t)) {
+	if (!t || __atomic_load_n(&h->crowded, __ATOMIC_RELAXED) || !open_store(t)) {
 		self_give_shared(i);
 		return;
 	}
