@@ -120,6 +120,30 @@ knobs() {
 	say $? "and leaves nothing behind"
 }
 
+examples() {
+	load
+	for name in kprobe kretprobe jprobe; do
+		insmod $name-example.ko
+		say $? "$name-example is loaded"
+	done
+	for _ in 1 2 3 4 5 6 7 8; do ls /t >/dev/null; done
+	for name in kprobe kretprobe jprobe; do
+		rmmod $name-example
+	done
+	dmesg | grep -E '_example: kernel_clone was entered ([89]|[1-9][0-9]+) times, 0 hits were missed'
+	say $? "kprobe-example has counted"
+	dmesg | grep -E '_example: kernel_clone took [1-9][0-9]* ns at most, returned [1-9][0-9]* last, 0 calls'
+	say $? "kretprobe-example has measured"
+	dmesg | grep -E '_example: vfs_read: [1-9][0-9]* calls for [1-9][0-9]* bytes'
+	say $? "jprobe-example has seen arguments"
+	insmod kprobe-example.ko symbol=__rcu_read_lock 2>/dev/null
+	say $((!$?)) "a place that must not be probed is refused"
+	dmesg | grep '__rcu_read_lock cannot be probed: E-SITE-TRAPPATH'
+	say $? "and the reason told"
+	rmmod dprobes
+	say $? "it unloads"
+}
+
 # Probes come and go, and the module with them, while everything is used and tasks sleep inside.
 unload() {
 	work &

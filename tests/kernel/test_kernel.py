@@ -19,6 +19,7 @@ GROUPS = [
     ("conformance", 150, {}),
     ("modules", 60, {}),
     ("knobs", 60, {}),
+    ("examples", 60, {}),
     ("unload", 120, {}),
     ("torture", 240, {}),
     ("bench", 120, ICOUNT),
