@@ -41,6 +41,7 @@ work() {
 		dd if=/dev/zero of=/tmp/x bs=4k count=100
 		md5sum /tmp/x
 		ping -c 1 127.0.0.1
+		sleep 0.3
 	done >/dev/null 2>&1
 }
 
@@ -126,7 +127,7 @@ examples() {
 		insmod $name-example.ko
 		say $? "$name-example is loaded"
 	done
-	for _ in 1 2 3 4 5 6 7 8; do ls /t >/dev/null; done
+	for _ in 1 2 3 4 5 6 7 8; do ls /t | cat >/dev/null; done
 	for name in kprobe kretprobe jprobe; do
 		rmmod $name-example
 	done

@@ -16,13 +16,13 @@ BUILD = os.environ.get("DP_BUILD", os.path.join(ROOT, "build"))
 ICOUNT = {"ACCEL": "-accel tcg -icount shift=0,sleep=off", "SMP": "1"}
 # Name, seconds until it is taken for hung, what is different.
 GROUPS = [
-    ("conformance", 150, {}),
-    ("modules", 60, {}),
-    ("knobs", 60, {}),
-    ("examples", 60, {}),
-    ("unload", 120, {}),
-    ("torture", 240, {}),
-    ("bench", 120, ICOUNT),
+    ("conformance", 240, {}),
+    ("modules", 120, {}),
+    ("knobs", 120, {}),
+    ("examples", 120, {}),
+    ("unload", 240, {}),
+    ("torture", 420, {}),
+    ("bench", 240, ICOUNT),
 ]
 count = failed = 0
 

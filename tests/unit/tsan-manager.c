@@ -131,7 +131,6 @@ static const struct dp_mgr_host host = {
     .peek = peek,
     .grace = grace,
     .entry = 0x1000,
-    .zone = 128,
     .entry_jumps = true,
     .zone = 128,
 };
