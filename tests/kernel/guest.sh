@@ -59,6 +59,31 @@ conformance() {
 	say $? "it unloads"
 }
 
+# The dprobes command, with its own libraries.
+dprobes_command() {
+	dprobes="lib/ld-linux-x86-64.so.2 --library-path lib lib/dprobes"
+	$dprobes kernel load dprobes.ko
+	say $? "dprobes kernel load"
+	[ "$(lsmod | grep -c '^dprobes ')" = 1 ]
+	say $? "the module is there"
+	$dprobes kernel load dprobes.ko 2>/tmp/why
+	say $((!$?)) "a second time it fails"
+	grep -q 'E-KERNEL-MODULE' /tmp/why
+	say $? "with a code"
+	insmod dptest.ko lookup="$lookup" group=hold what=hot
+	$dprobes kernel unload 2>/tmp/why
+	say $((!$?)) "it is not unloaded while it is used"
+	grep -q 'unload the modules that use it first' /tmp/why
+	say $? "and the reason told"
+	results
+	rmmod dptest
+	results
+	$dprobes kernel unload
+	say $? "dprobes kernel unload"
+	[ "$(lsmod | grep -c '^dprobes ')" = 0 ]
+	say $? "the module is gone"
+}
+
 modules() {
 	load
 	insmod dptest.ko lookup="$lookup" group=hold what=module
@@ -196,6 +221,7 @@ bench() {
 }
 
 group=$(cat group)
+[ "$group" != command ] || group=dprobes_command
 $group
 dmesg >>/tmp/log
 trouble=$(grep -v -i 'command line' /tmp/log | grep -E 'WARN|BUG|Oops|lockup|stall|ftrace bug|refcount|general protection')
