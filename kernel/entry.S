@@ -64,32 +64,86 @@
  */
 	.globl	dp_k_entry
 	.type	dp_k_entry, @function
-	.balign	16
+	.balign	64
 dp_k_entry:
 	pushf
 	save_registers
 	cld
 	ASM_CLAC
-	mov	%rsp, %rdi
-	mov	SS(%rsp), %rsi
-	mov	SP(%rsp), %rbx
-	mov	%rbx, %rdx
-	lea	SS+8(%rsp), %rax
-	mov	%rax, SP(%rsp)
-	call	dp_k_hit
+	mov	SS(%rsp), %rbp
+	mov	SP(%rsp), %r12
+	lea	SS+8(%rsp), %r13
+	mov	%r13, SP(%rsp)
+	/*
+	 * What dp_k_hit() does, for one probe with a pre handler and outside of any other hit: everything
+	 * is saved already, which C could not know.
+	 */
+	test	$3, %bpl
+	jnz	.Lall
+	incl	%gs:__preempt_count(%rip)
+	cmpl	$0, %gs:dp_cpu(%rip)
+	jne	.Lpreemption_back
+	movl	$1, %gs:dp_cpu(%rip)
+	mov	DP_K_POINT_LIST(%rbp), %r14
+	test	%r14, %r14
+	jz	.Lleave
+	cmpl	$1, DP_K_LIST_N(%r14)
+	jne	.Ldepth_back
+	mov	(%rbp), %rax
+	mov	%rax, IP(%rsp)
+	mov	DP_K_LIST_V(%r14), %rdi
+	mov	DP_K_PROBE_OWNER(%rdi), %rdi
+	mov	DP_K_KPROBE_PRE(%rdi), %rax
+	test	%rax, %rax
+	jz	.Lleave
+	mov	%rsp, %rsi
+	call	__x86_indirect_thunk_rax
 	test	%eax, %eax
-	jnz	1f
-	mov	%rbx, SP(%rsp)
+	jnz	.Lelsewhere
+	cmp	%r13, SP(%rsp)
+	jne	.Lother_stack
+.Lleave:
+	movl	$0, %gs:dp_cpu(%rip)
+	decl	%gs:__preempt_count(%rip)
+	jz	.Lresched
+.Lon:
+	mov	%r12, SP(%rsp)
 	restore_registers
 	lea	24(%rsp), %rsp
 	popf
 	ret
 	int3
+.Lresched:
+	call	dp_k_resched
+	jmp	.Lon
+
+.Lother_stack:
+	lea	DP_K_SLOT_LEA(%r12), %rax
+	mov	%rax, IP(%rsp)
+.Lelsewhere:
+	movl	$0, %gs:dp_cpu(%rip)
+	decl	%gs:__preempt_count(%rip)
+	jnz	.Lreturn
+	call	dp_k_resched
 	/* Go on at ip with sp: what lies at the top of pt_regs is what iretq takes. */
-1:	movq	$__KERNEL_DS, SS(%rsp)
+.Lreturn:
+	movq	$__KERNEL_DS, SS(%rsp)
 	restore_registers
 	lea	8(%rsp), %rsp
 	iretq
+
+.Ldepth_back:
+	movl	$0, %gs:dp_cpu(%rip)
+.Lpreemption_back:
+	decl	%gs:__preempt_count(%rip)	/* dp_k_hit() will look whether somebody waits */
+.Lall:
+	mov	%rsp, %rdi
+	mov	%rbp, %rsi
+	mov	%r12, %rdx
+	call	dp_k_hit
+	test	%eax, %eax
+	jz	.Lon
+	jmp	.Lreturn
 	.size	dp_k_entry, . - dp_k_entry
 
 /*

@@ -8,6 +8,7 @@
 #include <linux/uaccess.h>
 
 #include "kernel-priv.h"
+#include "limits.h"
 
 #include <asm/traps.h>
 
@@ -39,7 +40,6 @@ static __always_inline int run_pre(const struct dp_hitlist *list, struct pt_regs
 	for (u32 i = 0; i < list->n; i++) {
 		struct dp_kprobe *kp = list->v[i]->owner;
 
-		__this_cpu_write(dp_cpu.kp, kp);
 		if (kp->pre_handler && kp->pre_handler(kp, regs))
 			return 1;
 	}
@@ -51,7 +51,6 @@ static HIT void run_post(const struct dp_hitlist *list, struct pt_regs *regs)
 	for (u32 i = 0; i < list->n; i++) {
 		struct dp_kprobe *kp = list->v[i]->owner;
 
-		__this_cpu_write(dp_cpu.kp, kp);
 		if (kp->post_handler)
 			kp->post_handler(kp, regs, 0);
 	}
@@ -67,8 +66,20 @@ static HIT int hit_post(struct dp_kpoint *p, const struct dp_hitlist *list, stru
 	return regs->ip != next || regs->sp != sp;
 }
 
-/* Behind the slot's "lea 8(%rsp),%rsp", to which the hit would return. */
-#define LEA_LEN 5
+static_assert(offsetof(struct dp_kpoint, addr) == 0);
+static_assert(offsetof(struct dp_kpoint, list) == DP_K_POINT_LIST);
+static_assert(offsetof(struct dp_hitlist, n) == DP_K_LIST_N);
+static_assert(offsetof(struct dp_hitlist, v) == DP_K_LIST_V);
+static_assert(offsetof(struct dp_mgr_probe, owner) == DP_K_PROBE_OWNER);
+static_assert(offsetof(struct dp_kprobe, pre_handler) == DP_K_KPROBE_PRE);
+static_assert(offsetof(struct dp_cpu, depth) == 0);
+
+HIT void dp_k_resched(void)
+{
+#ifdef CONFIG_PREEMPTION
+	__preempt_schedule_notrace();
+#endif
+}
 
 HIT int dp_k_hit(struct pt_regs *regs, unsigned long tagged, unsigned long back)
 {
@@ -90,7 +101,7 @@ HIT int dp_k_hit(struct pt_regs *regs, unsigned long tagged, unsigned long back)
 			regs->ip = p->addr;
 			r = run_pre(list, regs);
 			if (unlikely(!r && regs->sp != sp)) {
-				regs->ip = back + LEA_LEN;
+				regs->ip = back + DP_K_SLOT_LEA;
 				r = 1;
 			}
 		}
@@ -108,7 +119,7 @@ static __always_inline u64 alone(const struct dp_kpoint *p, const struct dp_slot
 }
 
 /* A breakpoint of ours: regs are those of the exception. */
-static HIT void trapped(struct dp_kpoint *p, struct pt_regs *regs)
+static __always_inline void trapped(struct dp_kpoint *p, struct pt_regs *regs)
 {
 	struct dp_hitlist *list;
 	/*
@@ -118,11 +129,13 @@ static HIT void trapped(struct dp_kpoint *p, struct pt_regs *regs)
 	const struct dp_slot *s = __atomic_load_n(&p->aim, __ATOMIC_ACQUIRE);
 
 	regs->ip = p->addr;
-	if (!dp_k_enter()) {
+	/* Interrupts are off: nobody else comes in between but an exception that leaves it as it was. */
+	if (unlikely(__this_cpu_read(dp_cpu.depth))) {
 		missed(p);
 		regs->ip = alone(p, s);
 		return;
 	}
+	__this_cpu_write(dp_cpu.depth, 1);
 	list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE); /* pairs with the release in relist() */
 	if (!list) {
 		regs->ip = alone(p, s);
@@ -135,7 +148,7 @@ static HIT void trapped(struct dp_kpoint *p, struct pt_regs *regs)
 		else
 			regs->ip = p->plain.addr + p->plain.copy[0];
 	}
-	dp_k_leave();
+	__this_cpu_write(dp_cpu.depth, 0);
 }
 
 /* An exception in the copy of an instruction is reported as one of the original. */

@@ -21,9 +21,8 @@
 /* ---- the hit path ---- */
 
 struct dp_cpu { /* of each processor; only touched by it, with preemption off */
-	u32 depth;            /* >0: inside a hit */
-	struct dp_kprobe *kp; /* whose handler is running */
-	void *jprobe;         /* stack pointer to return to: a jprobe's handler is running */
+	u32 depth;    /* >0: inside a hit. First: entry.S knows it */
+	void *jprobe; /* stack pointer to return to: a jprobe's handler is running */
 };
 DECLARE_PER_CPU(struct dp_cpu, dp_cpu);
 
@@ -37,23 +36,25 @@ void dp_k_leave_jprobe(void *sp); /* does not return */
 /* Called by entry.S. 0: go on in the slot; 1: go on at regs->ip with all registers. */
 int dp_k_hit(struct pt_regs *regs, unsigned long tagged, unsigned long back);
 /* The address at which the caller of a probed function goes on. */
+void dp_k_resched(void);
 unsigned long dp_k_returned(struct pt_regs *regs, unsigned long number);
 
 /* Begin and end of handlers on this processor. False: inside a hit already. */
 static __always_inline bool dp_k_enter(void)
 {
 	preempt_disable_notrace();
-	if (likely(__this_cpu_inc_return(dp_cpu.depth) == 1))
+	/* An interrupt in between leaves the depth as it found it. */
+	if (likely(!__this_cpu_read(dp_cpu.depth))) {
+		__this_cpu_write(dp_cpu.depth, 1);
 		return true;
-	__this_cpu_dec(dp_cpu.depth);
+	}
 	preempt_enable_notrace();
 	return false;
 }
 
 static __always_inline void dp_k_leave(void)
 {
-	__this_cpu_write(dp_cpu.kp, NULL);
-	__this_cpu_dec(dp_cpu.depth);
+	__this_cpu_write(dp_cpu.depth, 0);
 	preempt_enable_notrace();
 }
 

@@ -6,4 +6,12 @@
 #define DP_K_LANDINGS 32768       /* most calls under way with a probed return, 16 bytes each */
 #define DP_K_POOL (6 * 1024 * 1024) /* bytes for slots: about 100 for a probed address */
 
+/* Offsets that entry.S uses; hit.c checks them. */
+#define DP_K_POINT_LIST 24
+#define DP_K_LIST_N 12
+#define DP_K_LIST_V 16
+#define DP_K_PROBE_OWNER 24
+#define DP_K_KPROBE_PRE 24
+#define DP_K_SLOT_LEA 5 /* bytes of the slot's "lea 8(%rsp),%rsp", to which a hit returns */
+
 #endif

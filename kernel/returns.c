@@ -123,7 +123,6 @@ HIT unsigned long dp_k_returned(struct pt_regs *regs, unsigned long number)
 	if (likely(dp_k_enter())) {
 		rp = __atomic_load_n(&i->holder->rp, __ATOMIC_ACQUIRE); /* pairs with detach */
 		if (rp && rp->handler && !(rp->kp.flags & DP_KPROBE_FLAG_DISABLED)) {
-			__this_cpu_write(dp_cpu.kp, &rp->kp);
 			rp->handler(&i->ri, regs);
 			if (unlikely(regs->ip != (unsigned long)i->ri.ret_addr))
 				back = regs->ip;

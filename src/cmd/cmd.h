@@ -31,6 +31,7 @@ int cmd_query(int argc, char **argv);
 int cmd_vars(int argc, char **argv);
 int cmd_build(int argc, char **argv);
 int cmd_apply(int argc, char **argv);
+int cmd_kernel(int argc, char **argv);
 int cmd_log(int argc, char **argv);
 int cmd_driver(int argc, char **argv);
 

@@ -26,6 +26,7 @@ static const struct subcommand {
     {"log", cmd_log, "show what inserted programs have logged"},
     {"build", cmd_build, "assemble a probe program into an object (.ppdf)"},
     {"apply", cmd_apply, "insert an object"},
+    {"kernel", cmd_kernel, "load the kernel module, or take it out"},
     {"explain", cmd_explain, "tell what an error code means"},
 };
 

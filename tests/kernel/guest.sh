@@ -41,6 +41,7 @@ work() {
 		dd if=/dev/zero of=/tmp/x bs=4k count=100
 		md5sum /tmp/x
 		ping -c 1 127.0.0.1
+		sleep 0.3
 	done >/dev/null 2>&1
 }
 
@@ -56,6 +57,31 @@ conformance() {
 	run refused
 	rmmod dprobes
 	say $? "it unloads"
+}
+
+# The dprobes command, with its own libraries.
+dprobes_command() {
+	dprobes="lib/ld-linux-x86-64.so.2 --library-path lib lib/dprobes"
+	$dprobes kernel load dprobes.ko
+	say $? "dprobes kernel load"
+	[ "$(lsmod | grep -c '^dprobes ')" = 1 ]
+	say $? "the module is there"
+	$dprobes kernel load dprobes.ko 2>/tmp/why
+	say $((!$?)) "a second time it fails"
+	grep -q 'E-KERNEL-MODULE' /tmp/why
+	say $? "with a code"
+	insmod dptest.ko lookup="$lookup" group=hold what=hot
+	$dprobes kernel unload 2>/tmp/why
+	say $((!$?)) "it is not unloaded while it is used"
+	grep -q 'unload the modules that use it first' /tmp/why
+	say $? "and the reason told"
+	results
+	rmmod dptest
+	results
+	$dprobes kernel unload
+	say $? "dprobes kernel unload"
+	[ "$(lsmod | grep -c '^dprobes ')" = 0 ]
+	say $? "the module is gone"
 }
 
 modules() {
@@ -120,6 +146,30 @@ knobs() {
 	say $? "and leaves nothing behind"
 }
 
+examples() {
+	load
+	for name in kprobe kretprobe jprobe; do
+		insmod $name-example.ko
+		say $? "$name-example is loaded"
+	done
+	for _ in 1 2 3 4 5 6 7 8; do ls /t | cat >/dev/null; done
+	for name in kprobe kretprobe jprobe; do
+		rmmod $name-example
+	done
+	dmesg | grep -E '_example: kernel_clone was entered ([89]|[1-9][0-9]+) times, 0 hits were missed'
+	say $? "kprobe-example has counted"
+	dmesg | grep -E '_example: kernel_clone took [1-9][0-9]* ns at most, returned [1-9][0-9]* last, 0 calls'
+	say $? "kretprobe-example has measured"
+	dmesg | grep -E '_example: vfs_read: [1-9][0-9]* calls for [1-9][0-9]* bytes'
+	say $? "jprobe-example has seen arguments"
+	insmod kprobe-example.ko symbol=__rcu_read_lock 2>/dev/null
+	say $((!$?)) "a place that must not be probed is refused"
+	dmesg | grep '__rcu_read_lock cannot be probed: E-SITE-TRAPPATH'
+	say $? "and the reason told"
+	rmmod dprobes
+	say $? "it unloads"
+}
+
 # Probes come and go, and the module with them, while everything is used and tasks sleep inside.
 unload() {
 	work &
@@ -172,6 +222,7 @@ bench() {
 
 group=$(cat group)
 [ ! -e guest-events.sh ] || . ./guest-events.sh
+[ "$group" != command ] || group=dprobes_command
 $group
 dmesg >>/tmp/log
 trouble=$(grep -v -i 'command line' /tmp/log | grep -E 'WARN|BUG|Oops|lockup|stall|ftrace bug|refcount|general protection')

@@ -16,13 +16,15 @@ BUILD = os.environ.get("DP_BUILD", os.path.join(ROOT, "build"))
 ICOUNT = {"ACCEL": "-accel tcg -icount shift=0,sleep=off", "SMP": "1"}
 # Name, seconds until it is taken for hung, what is different.
 GROUPS = [
-    ("conformance", 150, {}),
-    ("modules", 60, {}),
-    ("knobs", 60, {}),
-    ("unload", 120, {}),
-    ("torture", 240, {}),
-    ("events", 150, {}),
-    ("bench", 120, ICOUNT),
+    ("conformance", 240, {}),
+    ("command", 120, {}),
+    ("modules", 120, {}),
+    ("knobs", 120, {}),
+    ("examples", 120, {}),
+    ("unload", 240, {}),
+    ("torture", 420, {}),
+    ("events", 240, {}),
+    ("bench", 240, ICOUNT),
 ]
 count = failed = 0
 
@@ -66,12 +68,26 @@ def modules(out):
     return found
 
 
+def command(work):
+    """The dprobes command and what it needs to run in a guest without a C library."""
+    dprobes = os.environ.get("DPROBES", os.path.join(BUILD, "src", "cmd", "dprobes"))
+    lib = os.path.join(work, "lib")
+    os.mkdir(lib)
+    ldd = subprocess.run(["ldd", dprobes], stdout=subprocess.PIPE, text=True)
+    for path in re.findall(r"(/\S+) \(0x", ldd.stdout):
+        shutil.copy(path, lib)
+    shutil.copy(dprobes, os.path.join(lib, "dprobes"))
+    return lib
+
+
 def boot(flavour, kernel, out, group, limit, env, more=()):
     with tempfile.TemporaryDirectory() as work:
         with open(os.path.join(work, "group"), "w") as f:
             f.write(group)
         argv = [os.path.join(HERE, "run.sh"), kernel, os.path.join(HERE, "guest.sh"),
                 os.path.join(HERE, "guest-events.sh"), os.path.join(work, "group"), *more, *modules(out)]
+        if group == "command":
+            argv.append(command(work))
         r = subprocess.run(argv, env=dict(os.environ, LIMIT=str(limit), **env), stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, text=True, errors="replace")
     done = False
