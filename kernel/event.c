@@ -286,6 +286,8 @@ int dp_k_event_switch(struct dp_k_event *e, bool on)
 		r = on ? dp_enable_kretprobe(&e->rp) : dp_disable_kretprobe(&e->rp);
 	else
 		r = on ? dp_enable_kprobe(&e->rp.kp) : dp_disable_kprobe(&e->rp.kp);
+	if (r && !on && e->rp.kp.flags & DP_KPROBE_FLAG_GONE)
+		r = 0; /* with its module */
 	if (!r)
 		e->on = on;
 	return r;

@@ -137,8 +137,31 @@ static void bench_jumps(void)
 	compare("a return probe behind a jump", oret, ret);
 }
 
+/*
+ * One call of a small function of the kernel, with whatever stands there: the kernel's events refuse functions that its
+ * function tracer does not know, as ours are.
+ */
+static void bench_loop(void)
+{
+	u64 best = ~0ull;
+
+	settle();
+	for (int r = 0; r < ROUNDS; r++) {
+		u64 t = ktime_get_ns();
+
+		for (int i = 0; i < CALLS; i++)
+			jiffies_to_msecs(i);
+		best = min(best, ktime_get_ns() - t);
+	}
+	pr_info("tap: # loop: %llu\n", best / CALLS);
+}
+
 void bench(const char *what)
 {
+	if (!strcmp(what, "loop")) {
+		bench_loop();
+		return;
+	}
 	base = loop();
 	if (!strcmp(what, "traps"))
 		bench_traps();

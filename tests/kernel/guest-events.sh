@@ -166,6 +166,33 @@ events() {
 	restless
 }
 
+# Instructions of a call of jiffies_to_msecs, with whatever stands there.
+called() {
+	echo 1 >/sys/module/dptest/parameters/loop
+	dmesg | sed -n 's/.*tap: # loop: //p'
+	dmesg -c >>/tmp/log
+}
+
+# The same event through the kernel's files and through ours.
+bench_events() {
+	insmod dptest.ko lookup="$lookup" group=none
+	base=$(called)
+	for arguments in '' 'a=$arg1 b=$arg2' 'a=+0($stack):u64 b=+8($stack):u64'; do
+		for dir in /sys/kernel/tracing $top; do
+			echo "p:e jiffies_to_msecs $arguments" >>$dir/kprobe_events
+			echo 1 >$dir/events/kprobes/e/enable
+			took=$(($(called) - base))
+			echo 0 >$dir/events/kprobes/e/enable
+			echo '-:e' >>$dir/kprobe_events
+			[ $dir = $top ] || theirs=$took
+		done
+		echo "tap: # figure: kernel, event recorded (${arguments:-no arguments}): kprobe_events $theirs, dprobes $took"
+		[ "$took" -gt 100 ] && [ "$took" -lt "$theirs" ]
+		say $? "an event (${arguments:-no arguments}) takes less than the kernel's ($took, $theirs)"
+	done
+	rmmod dptest
+}
+
 # Tests of the kernel's own tracer, one after the other; the second argument is the directory that they use.
 verdicts() {
 	cd /t/ftrace

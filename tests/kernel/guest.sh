@@ -217,6 +217,7 @@ bench() {
 	echo 1 >/proc/sys/debug/kprobes-optimization
 	echo 1 >/proc/sys/debug/dprobes-optimization
 	run bench what=jumps
+	bench_events
 	rmmod dprobes
 }
 

@@ -24,6 +24,16 @@ unsigned long find(const char *name)
 	return ((unsigned long (*)(const char *))lookup)(name);
 }
 
+/* echo 1 >/sys/module/dptest/parameters/loop */
+static int run_loop(const char *value, const struct kernel_param *param)
+{
+	bench("loop");
+	return 0;
+}
+
+static const struct kernel_param_ops loop_ops = {.set = run_loop};
+module_param_cb(loop, &loop_ops, NULL, 0200);
+
 static int __init test_init(void)
 {
 	if (!strcmp(group, "kprobes"))
