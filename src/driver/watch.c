@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +18,14 @@
 
 #include "driver/driver-priv.h"
 
+#define HELD_MOST_NS 3000000000ull /* a driver that is busy for longer must not be in anybody's way */
+#define LOOK_MS 200
+
 struct held {
 	int fd; /* of the file; what is answered is told by it */
 	pid_t tid, pid;
 	bool in_exec;
+	u64 since;
 };
 
 static int watch = -1; /* fanotify */
@@ -99,41 +104,63 @@ static bool dequeue(struct held *h)
 	return any;
 }
 
-pid_t drv_busy_with(pid_t pid)
+/* Under the lock: let those go on that are of this process, or have been held since before then. */
+static void let_on(pid_t pid, u64 then)
 {
-	pid_t before;
 	u32 n = 0;
 
-	pthread_mutex_lock(&lock);
-	before = busy_with;
-	busy_with = pid;
 	for (u32 i = 0; i < nwaiting; i++)
-		if (waiting[i].pid == pid)
+		if (waiting[i].pid == pid || waiting[i].since < then)
 			answer(&waiting[i]);
 		else
 			waiting[n++] = waiting[i];
 	nwaiting = n;
+}
+
+pid_t drv_busy_with(pid_t pid)
+{
+	pid_t before;
+
+	pthread_mutex_lock(&lock);
+	before = busy_with;
+	busy_with = pid;
+	let_on(pid, 0);
 	pthread_mutex_unlock(&lock);
 	return before;
 }
 
-static void *listen(void *arg)
+/* False: the watch is closed. */
+static bool take_events(void)
 {
 	union {
 		struct fanotify_event_metadata m;
 		char bytes[4096];
 	} buf;
-	ssize_t n;
+	ssize_t n = read(watch, &buf, sizeof(buf));
 
-	while ((n = read(watch, &buf, sizeof(buf))) > 0 || (n < 0 && errno == EINTR))
-		for (struct fanotify_event_metadata *m = &buf.m; FAN_EVENT_OK(m, n); m = FAN_EVENT_NEXT(m, n)) {
-			struct held h = {m->fd, m->pid, process_of(m->pid), m->mask & FAN_OPEN_EXEC_PERM};
+	if (n <= 0)
+		return n < 0 && errno == EINTR;
+	for (struct fanotify_event_metadata *m = &buf.m; FAN_EVENT_OK(m, n); m = FAN_EVENT_NEXT(m, n)) {
+		struct held h = {m->fd, m->pid, process_of(m->pid), m->mask & FAN_OPEN_EXEC_PERM, drv_now_ns()};
 
-			if (m->fd < 0)
-				continue;
-			if (!h.pid || is_ours(h.pid) || !enqueue(&h))
-				answer(&h);
-		}
+		if (m->fd >= 0 && (!h.pid || is_ours(h.pid) || !enqueue(&h)))
+			answer(&h);
+	}
+	return true;
+}
+
+static void *listen(void *arg)
+{
+	struct pollfd p = {watch, POLLIN, 0};
+
+	while (poll(&p, 1, LOOK_MS) >= 0 || errno == EINTR) {
+		if (p.revents && !take_events())
+			break;
+		p.revents = 0;
+		pthread_mutex_lock(&lock);
+		let_on(-1, drv_now_ns() - HELD_MOST_NS);
+		pthread_mutex_unlock(&lock);
+	}
 	return arg;
 }
 
