@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdio_ext.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -82,13 +83,15 @@ int output_open(struct output *o, const char *path, volatile sig_atomic_t *stop,
 			return dp_fail(err, E_OUT_OPEN, "%s: %s", path, strerror(errno));
 	}
 	o->chunk = !fstat(o->fd, &st) && S_ISREG(st.st_mode) ? FILE_CHUNK : PIPE_BUF;
-	o->f = fopencookie(o, "w", io);
+	o->buffer = malloc(BUFFER);
+	o->f = o->buffer ? fopencookie(o, "w", io) : NULL;
 	if (!o->f) {
+		free(o->buffer);
 		if (path)
 			close(o->fd);
 		return dp_fail(err, E_OUT_OPEN, "%s: no memory", o->name);
 	}
-	setvbuf(o->f, NULL, _IOFBF, BUFFER);
+	setvbuf(o->f, o->buffer, _IOFBF, BUFFER);
 	return 0;
 }
 
@@ -113,6 +116,7 @@ int output_close(struct output *o, struct dp_error *err)
 		return 0;
 	r = output_flush(o, err);
 	fclose(o->f);
+	free(o->buffer);
 	o->f = NULL;
 	/* Some file systems tell a full disk only now. */
 	if (o->fd != STDOUT_FILENO && close(o->fd) && !r) {

@@ -12,6 +12,7 @@
 #include "base/error.h"
 
 struct output {
+	char *buffer; /* of the stream: the C library takes no size without one */
 	FILE *f;
 	const char *name;
 	int fd;
