@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * What may not be probed: regions by where they are, functions that run before a breakpoint is handled, and
- * single instructions that the kernel knows by their address. All of it is read from the running
- * kernel's own tables. In doubt an address is in.
+ * What may not be probed: regions by where they are, functions that run before a breakpoint is
+ * handled, and single instructions that the kernel knows by their address. All of it is read from
+ * the running kernel's own tables. In doubt an address is in.
  */
 #include <linux/extable.h>
 #include <linux/jump_label.h>
@@ -91,7 +91,8 @@ int dp_k_forbid(u64 addr)
 {
 	if (nfound == MOST)
 		return -ENOSPC;
-	found[nfound++] = (struct region){.lo = start_of(addr), .hi = end_of(addr), .why = E_SITE_TRAPPATH};
+	found[nfound++] =
+	    (struct region){.lo = start_of(addr), .hi = end_of(addr), .why = E_SITE_TRAPPATH};
 	return 0;
 }
 
@@ -204,7 +205,8 @@ static void find_tables(struct module *mod, struct tables *t)
 	}
 	t->ex = table("__start___ex_table", "__stop___ex_table", sizeof(*t->ex), &t->nex);
 	t->jump = table("__start___jump_table", "__stop___jump_table", sizeof(*t->jump), &t->njump);
-	t->call = table("__start_static_call_sites", "__stop_static_call_sites", sizeof(*t->call), &t->ncall);
+	t->call = table("__start_static_call_sites", "__stop_static_call_sites", sizeof(*t->call),
+			&t->ncall);
 }
 
 /* Entries of these tables are distances from the place where they stand. */
@@ -216,12 +218,15 @@ static u64 far(const int *field)
 static void fill_marks(struct dp_marks *m, const struct tables *t)
 {
 	for (u32 i = 0; i < t->nex; i++)
-		m->v[m->n++] = (struct dp_mark){far(&t->ex[i].insn), far(&t->ex[i].fixup), MARK_EXTABLE};
+		m->v[m->n++] =
+		    (struct dp_mark){far(&t->ex[i].insn), far(&t->ex[i].fixup), MARK_EXTABLE};
 	for (u32 i = 0; i < t->njump; i++)
-		m->v[m->n++] = (struct dp_mark){far((const int *)&t->jump[i].code),
-						far((const int *)&t->jump[i].target), MARK_JUMPLABEL};
+		m->v[m->n++] =
+		    (struct dp_mark){far((const int *)&t->jump[i].code),
+				     far((const int *)&t->jump[i].target), MARK_JUMPLABEL};
 	for (u32 i = 0; i < t->ncall; i++)
-		m->v[m->n++] = (struct dp_mark){far((const int *)&t->call[i].addr), 0, MARK_STATICCALL};
+		m->v[m->n++] =
+		    (struct dp_mark){far((const int *)&t->call[i].addr), 0, MARK_STATICCALL};
 	for (u32 i = 0; i < m->n; i++)
 		if (m->v[i].target)
 			m->targets[m->ntargets++] = m->v[i].target;

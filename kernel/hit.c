@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * A hit: from a breakpoint through the kernel's chain of die notifiers, or from a jump through a slot
- * (entry.S). Both call the handlers of the point; a breakpoint then goes on in the copy of the
+ * A hit: from a breakpoint through the kernel's chain of die notifiers, or from a jump through a
+ * slot (entry.S). Both call the handlers of the point; a breakpoint then goes on in the copy of the
  * instruction, which ends with a jump back, so that one trap is all it takes.
  */
 #include <linux/kdebug.h>
@@ -31,7 +31,8 @@ static HIT void missed(struct dp_kpoint *p)
 	preempt_disable_notrace();
 	list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE);
 	for (u32 i = 0; list && i < list->n; i++)
-		__atomic_fetch_add(&((struct dp_kprobe *)list->v[i]->owner)->nmissed, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&((struct dp_kprobe *)list->v[i]->owner)->nmissed, 1,
+				   __ATOMIC_RELAXED);
 	preempt_enable_notrace();
 }
 
@@ -129,7 +130,8 @@ static __always_inline void trapped(struct dp_kpoint *p, struct pt_regs *regs)
 	const struct dp_slot *s = __atomic_load_n(&p->aim, __ATOMIC_ACQUIRE);
 
 	regs->ip = p->addr;
-	/* Interrupts are off: nobody else comes in between but an exception that leaves it as it was. */
+	/* Interrupts are off: nobody else comes in between but an exception that leaves it as it
+	 * was. */
 	if (unlikely(__this_cpu_read(dp_cpu.depth))) {
 		missed(p);
 		regs->ip = alone(p, s);

@@ -37,16 +37,15 @@ static struct dp_probe *probe_of(const struct dp_kprobe *kp)
 {
 	struct dp_probe *s;
 
-	hash_for_each_possible(by_kp, s, node, (unsigned long)kp)
-		if (s->kp == kp)
-			return s;
+	hash_for_each_possible(by_kp, s, node, (unsigned long)kp) if (s->kp == kp) return s;
 	return NULL;
 }
 
 static u32 flags_of(const struct dp_probe *s)
 {
-	return (s->kp->flags & DP_KPROBE_FLAG_DISABLED ? DP_KPROBE_DISABLED : 0) | DP_KPROBE_GENERAL |
-	       (s->kp->post_handler ? DP_KPROBE_POST : 0) | (s->type == 'j' ? DP_KPROBE_BREAK : 0);
+	return (s->kp->flags & DP_KPROBE_FLAG_DISABLED ? DP_KPROBE_DISABLED : 0) |
+	       DP_KPROBE_GENERAL | (s->kp->post_handler ? DP_KPROBE_POST : 0) |
+	       (s->type == 'j' ? DP_KPROBE_BREAK : 0);
 }
 
 static void show_state(void *arg, struct dp_kpoint *p)
@@ -142,7 +141,8 @@ static int check_entry(const struct dp_probe *s, u64 addr, struct dp_error *err)
 	unsigned long size, off;
 
 	if (!dp_k_sym.size_offset(addr, &size, &off) || off)
-		return dp_fail(err, E_KPROBE_ARGUMENT, "%pS is not the start of a function", (void *)addr);
+		return dp_fail(err, E_KPROBE_ARGUMENT, "%pS is not the start of a function",
+			       (void *)addr);
 	for (u32 i = 0; s->type == 'r' && i < DP_ARRAY_SIZE(bad_returns); i++)
 		if (dp_k_lookup(bad_returns[i]) == addr)
 			return dp_fail(err, E_KPROBE_TWICE, "%s", bad_returns[i]);
@@ -234,11 +234,12 @@ static void detach_returns(struct list_head *list)
 	struct dp_probe *s;
 	u32 n = 0;
 
-	list_for_each_entry(s, list, list)
-		if (s->type == 'r' && ((struct dp_kretprobe *)s->kp)->dp_private) {
-			dp_k_return_detach((struct dp_kretprobe *)s->kp);
-			n++;
-		}
+	list_for_each_entry(s, list,
+			    list) if (s->type == 'r' && ((struct dp_kretprobe *)s->kp)->dp_private)
+	{
+		dp_k_return_detach((struct dp_kretprobe *)s->kp);
+		n++;
+	}
 	if (n) {
 		dp_k_grace(NULL);
 		dp_k_later();
@@ -264,7 +265,8 @@ static void unregister_all(struct dp_kprobe **kps, int num)
 	}
 	apply(&err); /* after its grace period nobody sees them any more */
 	detach_returns(&gone);
-	list_for_each_entry_safe(s, next, &gone, list) {
+	list_for_each_entry_safe(s, next, &gone, list)
+	{
 		struct dp_kprobe *kp = s->kp;
 
 		if (s->type != 'k')
@@ -313,7 +315,8 @@ static int set_disabled(struct dp_kprobe *kp, bool disabled)
 	mutex_lock(&dp_k_lock);
 	s = probe_of(kp);
 	if (!s || (s->k.point && s->k.point->gone)) {
-		r = dp_fail(&err, E_KPROBE_UNKNOWN, "%s", s ? "its module is gone" : "no such probe");
+		r = dp_fail(&err, E_KPROBE_UNKNOWN, "%s",
+			    s ? "its module is gone" : "no such probe");
 	} else {
 		kp->flags = disabled ? kp->flags | DP_KPROBE_FLAG_DISABLED
 				     : kp->flags & ~DP_KPROBE_FLAG_DISABLED;
@@ -392,7 +395,8 @@ void dp_k_remove_all(void)
 	struct dp_probe *s;
 
 	mutex_lock(&dp_k_lock);
-	list_for_each_entry(s, &dp_k_probes, list) {
+	list_for_each_entry(s, &dp_k_probes, list)
+	{
 		if (s->k.point)
 			dp_mgr_detach(&dp_k_manager, &s->k);
 		s->k.point = NULL;
@@ -413,7 +417,8 @@ void dp_k_try_pending(struct module *mod)
 	u32 n = 0;
 
 	mutex_lock(&dp_k_lock);
-	list_for_each_entry(s, &dp_k_probes, list) {
+	list_for_each_entry(s, &dp_k_probes, list)
+	{
 		const char *name = s->kp->symbol_name;
 
 		if (!s->pending || strncmp(name, mod->name, len) || name[len] != ':')
@@ -434,11 +439,11 @@ void dp_k_gone(u64 lo, u64 hi, struct module *mod)
 	mutex_lock(&dp_k_lock);
 	dp_mgr_gone(&dp_k_manager, lo, hi);
 	dp_k_text_gone(lo, hi, mod);
-	list_for_each_entry(s, &dp_k_probes, list)
-		if (s->k.point && s->k.point->gone) {
-			s->kp->flags |= DP_KPROBE_FLAG_GONE;
-			s->kp->flags &= ~DP_KPROBE_FLAG_OPTIMIZED;
-		}
+	list_for_each_entry(s, &dp_k_probes, list) if (s->k.point && s->k.point->gone)
+	{
+		s->kp->flags |= DP_KPROBE_FLAG_GONE;
+		s->kp->flags &= ~DP_KPROBE_FLAG_OPTIMIZED;
+	}
 	mutex_unlock(&dp_k_lock);
 }
 

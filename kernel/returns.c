@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Return probes and jprobes. The return address of a probed call is replaced by a landing of its own
- * (entry.S), whose number leads to the instance without a search. When a probe goes, the addresses
- * of calls that sleep are put back on their stacks.
+ * Return probes and jprobes. The return address of a probed call is replaced by a landing of its
+ * own (entry.S), whose number leads to the instance without a search. When a probe goes, the
+ * addresses of calls that sleep are put back on their stacks.
  */
 #include <linux/kallsyms.h>
 #include <linux/sched.h>
@@ -18,7 +18,7 @@
 
 enum { FREE, RUNNING };
 
-struct instance { /* one call under way */
+struct instance {                        /* one call under way */
 	struct dp_kretprobe_instance ri; /* first */
 	struct holder *holder;
 	unsigned long back; /* what stood in the return address's place. Atomic */
@@ -57,7 +57,8 @@ static __always_inline struct instance *instance_at(unsigned long addr)
 	return __atomic_load_n(&instances[off / 16], __ATOMIC_ACQUIRE); /* pairs with bind() */
 }
 
-/* The changes in the upper half keep a list that was changed and changed back from looking the same. */
+/* The changes in the upper half keep a list that was changed and changed back from looking the
+ * same. */
 static __always_inline struct instance *take(struct holder *h)
 {
 	u64 old = __atomic_load_n(&h->free, __ATOMIC_ACQUIRE), new;
@@ -129,7 +130,8 @@ HIT unsigned long dp_k_returned(struct pt_regs *regs, unsigned long number)
 		}
 		dp_k_leave();
 	} else {
-		preempt_disable_notrace(); /* the outer hit keeps this processor, but does not say so */
+		preempt_disable_notrace(); /* the outer hit keeps this processor, but does not say
+					      so */
 		rp = __atomic_load_n(&i->holder->rp, __ATOMIC_ACQUIRE);
 		if (rp)
 			__atomic_fetch_add(&rp->nmissed, 1, __ATOMIC_RELAXED);
@@ -242,8 +244,8 @@ static bool is_mapped(unsigned long loc)
 }
 
 /*
- * A call of this instance may sleep for as long as it likes: let it return to its caller directly. When several
- * return probes are on the call, our landing stands in another instance.
+ * A call of this instance may sleep for as long as it likes: let it return to its caller directly.
+ * When several return probes are on the call, our landing stands in another instance.
  */
 static void restore(struct instance *i)
 {
@@ -258,8 +260,8 @@ static void restore(struct instance *i)
 		unsigned long old = landing;
 
 		if (j && j != i && j->loc == i->loc)
-			__atomic_compare_exchange_n(&j->back, &old, i->back, false, __ATOMIC_RELAXED,
-						    __ATOMIC_RELAXED);
+			__atomic_compare_exchange_n(&j->back, &old, i->back, false,
+						    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	}
 }
 
@@ -304,7 +306,8 @@ static void on_free(void *data, struct task_struct *p)
 
 	for (; h; h = READ_ONCE(h->next))
 		for (u32 k = 0; k < h->n; k++)
-			if (h->v[k].ri.task == p && cmpxchg(&h->v[k].state, RUNNING, FREE) == RUNNING)
+			if (h->v[k].ri.task == p &&
+			    cmpxchg(&h->v[k].state, RUNNING, FREE) == RUNNING)
 				give_back(&h->v[k]);
 }
 

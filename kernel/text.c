@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * What is known of a function: its bytes, where its instructions begin, where control may arrive. Made
- * when a function is probed for the first time, and kept. The site judge believes nothing else.
+ * What is known of a function: its bytes, where its instructions begin, where control may arrive.
+ * Made when a function is probed for the first time, and kept. The site judge believes nothing
+ * else.
  */
 #include <linux/hashtable.h>
 #include <linux/kallsyms.h>
@@ -52,8 +53,8 @@ bool dp_k_text_is_target(const struct dp_text *t, u64 addr)
 	return dp_text_is_target(t, addr);
 }
 
-/* The instruction at addr as it was before a kprobe or a probe of ours came; at most avail bytes are
- * looked at. Two breakpoints in a row are padding. */
+/* The instruction at addr as it was before a kprobe or a probe of ours came; at most avail bytes
+ * are looked at. Two breakpoints in a row are padding. */
 static int original(u64 addr, u8 *buf, size_t avail, struct dp_insn *in)
 {
 	u8 spare[DP_INSN_MAX + 1]; /* as long as the kernel takes it to be */
@@ -84,8 +85,8 @@ static bool jumps_anywhere(const struct dp_insn *in, u64 addr)
 
 	if (in->cls == DP_INSN_JMP_IND)
 		return true;
-	return in->cls != DP_INSN_CALL_REL && dp_insn_target(in, addr, &target) && target >= thunks_lo &&
-	       target < thunks_hi;
+	return in->cls != DP_INSN_CALL_REL && dp_insn_target(in, addr, &target) &&
+	       target >= thunks_lo && target < thunks_hi;
 }
 
 static void mark(struct kfunc *f, u64 addr)
@@ -331,7 +332,8 @@ static struct owner *owner_of(struct module *mod)
 		return NULL;
 	o->mod = mod;
 	base = (u64)mod->core_layout.base;
-	if (dp_k_marks_of(mod, &o->marks) || find_cross(o, base, base + mod->core_layout.text_size)) {
+	if (dp_k_marks_of(mod, &o->marks) ||
+	    find_cross(o, base, base + mod->core_layout.text_size)) {
 		free_owner(o);
 		dp_free(o);
 		return NULL;
@@ -352,11 +354,11 @@ static int text_at(u64 addr, struct kfunc **out, struct dp_error *err)
 
 	if (!dp_k_sym.size_offset(addr, &size, &off) || !size || size > FUNC_MAX)
 		return dp_fail(err, E_SITE_NOFUNC, "0x%llx", addr);
-	hash_for_each_possible(funcs, f, node, addr - off)
-		if (f->text.lo == addr - off) {
-			*out = f;
-			return 0;
-		}
+	hash_for_each_possible(funcs, f, node, addr - off) if (f->text.lo == addr - off)
+	{
+		*out = f;
+		return 0;
+	}
 	o = owner_of(mod);
 	*out = o ? make(o, addr - off, addr - off + size) : NULL;
 	return *out ? 0 : dp_fail(err, E_ARM_NOMEM, "the function at 0x%llx", addr - off);
@@ -380,8 +382,10 @@ int dp_k_locate(void *arg, u64 addr, struct dp_locus *l, struct dp_error *err)
 		if (r)
 			return r;
 	}
-	*l = (struct dp_locus){
-	    .text = &f->text, .reach_lo = (u64)dp_k_pool, .reach_hi = (u64)dp_k_pool_end, .module = f->owner->mod};
+	*l = (struct dp_locus){.text = &f->text,
+			       .reach_lo = (u64)dp_k_pool,
+			       .reach_hi = (u64)dp_k_pool_end,
+			       .module = f->owner->mod};
 	return 0;
 }
 

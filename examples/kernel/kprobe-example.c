@@ -38,8 +38,7 @@ static void __exit example_exit(void)
 	int cpu;
 
 	dp_unregister_kprobe(&kp);
-	for_each_possible_cpu(cpu)
-		n += *per_cpu_ptr(&entered, cpu);
+	for_each_possible_cpu(cpu) n += *per_cpu_ptr(&entered, cpu);
 	pr_info("%s was entered %lu times, %lu hits were missed\n", symbol, n, kp.nmissed);
 }
 

@@ -14,8 +14,8 @@
  *	...
  *	dp_unregister_kprobe(&kp);
  *
- * Functions of this header may sleep; they may not be called from handlers. They are exported to GPL
- * modules.
+ * Functions of this header may sleep; they may not be called from handlers. They are exported to
+ *GPL modules.
  *
  * Handlers run with preemption off, in the context of the probed code or, behind a breakpoint, with
  * interrupts off; they must not sleep and must take no lock that code which cannot be interrupted
@@ -32,8 +32,8 @@ struct dp_kprobe;
 struct dp_kretprobe;
 struct dp_kretprobe_instance;
 
-/* Return 0; or non-zero when the handler has set regs (ip, sp and all others) to where execution shall
- * go on: the probed instruction is then not executed. */
+/* Return 0; or non-zero when the handler has set regs (ip, sp and all others) to where execution
+ * shall go on: the probed instruction is then not executed. */
 typedef int (*dp_pre_handler_t)(struct dp_kprobe *p, struct pt_regs *regs);
 /* Called after the probed instruction, with regs->ip at the next; flags is 0. */
 typedef void (*dp_post_handler_t)(struct dp_kprobe *p, struct pt_regs *regs, unsigned long flags);
@@ -44,7 +44,7 @@ typedef void (*dp_post_handler_t)(struct dp_kprobe *p, struct pt_regs *regs, uns
  */
 typedef int (*dp_fault_handler_t)(struct dp_kprobe *p, struct pt_regs *regs, int trapnr);
 
-#define DP_KPROBE_FLAG_GONE 1      /* read only: its module was unloaded, or all probes were removed */
+#define DP_KPROBE_FLAG_GONE 1 /* read only: its module was unloaded, or all probes were removed */
 #define DP_KPROBE_FLAG_DISABLED 2  /* register it disabled; dp_enable_kprobe() clears the flag */
 #define DP_KPROBE_FLAG_OPTIMIZED 4 /* read only: a jump stands for the breakpoint */
 #define DP_KPROBE_FLAG_PENDING 16  /* read only: its module is not loaded yet */
@@ -59,7 +59,8 @@ struct dp_kprobe {
 	dp_post_handler_t post_handler;
 	dp_fault_handler_t fault_handler;
 	unsigned long nmissed; /* hits that ran no handlers */
-	const char *refusal;   /* after an error: its code, as `dprobes explain` knows it; else NULL */
+	const char
+	    *refusal; /* after an error: its code, as `dprobes explain` knows it; else NULL */
 	void *dp_private;
 };
 
@@ -98,11 +99,11 @@ struct dp_kretprobe_instance { /* one call that has not returned yet */
 typedef int (*dp_kretprobe_handler_t)(struct dp_kretprobe_instance *ri, struct pt_regs *regs);
 
 /*
- * Calls handler when the function returns; its result is ignored. entry_handler, if any, is called at
- * the entry: when it returns non-zero, this call's return is not probed. maxactive: calls that may be
- * under way at the same time; 0 or less means twice the number of processors, at least 10; at most
- * 4096. When all are in use the call is not probed and nmissed is counted. kp.symbol_name or kp.addr
- * names the function; the handlers of kp are not used.
+ * Calls handler when the function returns; its result is ignored. entry_handler, if any, is called
+ * at the entry: when it returns non-zero, this call's return is not probed. maxactive: calls that
+ * may be under way at the same time; 0 or less means twice the number of processors, at least 10;
+ * at most 4096. When all are in use the call is not probed and nmissed is counted. kp.symbol_name
+ * or kp.addr names the function; the handlers of kp are not used.
  *
  * The return address on the stack is replaced meanwhile: stack traces end there.
  */
@@ -116,7 +117,8 @@ struct dp_kretprobe {
 	void *dp_private;
 };
 
-int dp_register_kretprobe(struct dp_kretprobe *rp); /* -EINVAL also for what is not the start of a function */
+int dp_register_kretprobe(
+    struct dp_kretprobe *rp); /* -EINVAL also for what is not the start of a function */
 int dp_register_kretprobes(struct dp_kretprobe **rps, int num);
 void dp_unregister_kretprobe(struct dp_kretprobe *rp);
 void dp_unregister_kretprobes(struct dp_kretprobe **rps, int num);

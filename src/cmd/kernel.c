@@ -31,7 +31,8 @@ static unsigned long long find_lookup(void)
 	char line[512], name[256];
 
 	while (f && !addr && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%llx %*c %255s", &a, name) == 2 && !strcmp(name, "kallsyms_lookup_name"))
+		if (sscanf(line, "%llx %*c %255s", &a, name) == 2 &&
+		    !strcmp(name, "kallsyms_lookup_name"))
 			addr = a;
 	if (f)
 		fclose(f);
@@ -46,15 +47,18 @@ static int load(const char *path)
 	int fd, r;
 
 	if (!lookup)
-		return ui_fail(E_KERNEL_LOOKUP, "run it as root", "the addresses in /proc/kallsyms are hidden");
+		return ui_fail(E_KERNEL_LOOKUP, "run it as root",
+			       "the addresses in /proc/kallsyms are hidden");
 	if (!path) {
 		uname(&u);
-		snprintf(installed, sizeof(installed), "/lib/modules/%s/updates/dkms/dprobes.ko", u.release);
+		snprintf(installed, sizeof(installed), "/lib/modules/%s/updates/dkms/dprobes.ko",
+			 u.release);
 		path = installed;
 	}
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return ui_fail(E_FILE_OPEN, "`make kernel` builds the module", "%s: %s", path, strerror(errno));
+		return ui_fail(E_FILE_OPEN, "`make kernel` builds the module", "%s: %s", path,
+			       strerror(errno));
 	snprintf(arguments, sizeof(arguments), "lookup=0x%llx", lookup);
 	r = (int)syscall(SYS_finit_module, fd, arguments, 0);
 	close(fd);
@@ -66,7 +70,8 @@ static int load(const char *path)
 static int unload(void)
 {
 	if (syscall(SYS_delete_module, "dprobes", O_NONBLOCK))
-		return ui_fail(E_KERNEL_MODULE, errno == EWOULDBLOCK ? "unload the modules that use it first" : NULL,
+		return ui_fail(E_KERNEL_MODULE,
+			       errno == EWOULDBLOCK ? "unload the modules that use it first" : NULL,
 			       "dprobes: %s", strerror(errno));
 	return CMD_OK;
 }

@@ -39,7 +39,8 @@ static void emit_call_entry(struct dp_emit *e, struct holes *h, const struct dp_
 		dp_emit_u32(e, (u32)(host->entry - (dp_emit_here(e) + 4)));
 		return;
 	}
-	h->entry[h->n] = emit_indirect(e, host->entry_jumps ? "\xff\x25" : "\xff\x15"); /* jmp or call *entry(%rip) */
+	h->entry[h->n] = emit_indirect(
+	    e, host->entry_jumps ? "\xff\x25" : "\xff\x15"); /* jmp or call *entry(%rip) */
 }
 
 /*

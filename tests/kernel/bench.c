@@ -74,17 +74,20 @@ static void settle(void)
 
 static void compare(const char *what, u64 ours, u64 theirs)
 {
-	ok(ours && theirs && ours < theirs, "%s takes less than the kernel's (%llu, %llu)", what, ours, theirs);
+	ok(ours && theirs && ours < theirs, "%s takes less than the kernel's (%llu, %llu)", what,
+	   ours, theirs);
 }
 
 /* With the kernel's optimisation switched off: both stay breakpoints. */
 static void bench_traps(void)
 {
 	struct kprobe t = {.addr = (void *)t_wide, .pre_handler = theirs_pre};
-	struct kprobe tp = {.addr = (void *)t_wide, .pre_handler = theirs_pre, .post_handler = theirs_post};
+	struct kprobe tp = {
+	    .addr = (void *)t_wide, .pre_handler = theirs_pre, .post_handler = theirs_post};
 	struct dp_kprobe o = {.addr = t_wide, .pre_handler = ours_pre};
 	struct dp_kprobe op = {.addr = t_wide, .pre_handler = ours_pre, .post_handler = ours_post};
-	struct kretprobe tr = {.kp.addr = (void *)t_wide, .handler = theirs_return, .maxactive = 16};
+	struct kretprobe tr = {
+	    .kp.addr = (void *)t_wide, .handler = theirs_return, .maxactive = 16};
 	struct dp_kretprobe or = {.kp.addr = t_wide, .handler = ours_return, .maxactive = 16};
 	u64 trap, post, ret, otrap, opost, oret;
 
@@ -99,8 +102,8 @@ static void bench_traps(void)
 	dp_unregister_kprobe(&o);
 	opost = figure("dprobes, breakpoint, post handler", dp_register_kprobe(&op));
 	dp_unregister_kprobe(&op);
-	oret = figure("dprobes, return probe, entry by breakpoint", dp_register_kretprobe(&or));
-	dp_unregister_kretprobe(&or);
+	oret = figure("dprobes, return probe, entry by breakpoint", dp_register_kretprobe(& or));
+	dp_unregister_kretprobe(& or);
 	compare("a breakpoint", otrap, trap);
 	compare("a post handler", opost, post);
 	compare("a return probe behind a breakpoint", oret, ret);
@@ -109,7 +112,8 @@ static void bench_traps(void)
 static void bench_jumps(void)
 {
 	struct kprobe t = {.addr = (void *)t_wide, .pre_handler = theirs_pre};
-	struct kretprobe tr = {.kp.addr = (void *)t_wide, .handler = theirs_return, .maxactive = 16};
+	struct kretprobe tr = {
+	    .kp.addr = (void *)t_wide, .handler = theirs_return, .maxactive = 16};
 	struct dp_kprobe o = {.addr = t_wide, .pre_handler = ours_pre};
 	struct dp_kretprobe or = {.kp.addr = t_wide, .handler = ours_return, .maxactive = 16};
 	u64 jump, ret, ojump, oret;
@@ -129,10 +133,10 @@ static void bench_jumps(void)
 	settle();
 	ojump = figure("dprobes, jump", r);
 	dp_unregister_kprobe(&o);
-	r = dp_register_kretprobe(&or);
+	r = dp_register_kretprobe(& or);
 	settle();
 	oret = figure("dprobes, return probe, entry by jump", r);
-	dp_unregister_kretprobe(&or);
+	dp_unregister_kretprobe(& or);
 	compare("a jump", ojump, jump);
 	compare("a return probe behind a jump", oret, ret);
 }

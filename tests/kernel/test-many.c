@@ -37,8 +37,7 @@ static unsigned long all_here(void)
 	unsigned long n = 0;
 	int cpu;
 
-	for_each_possible_cpu(cpu)
-		n += *per_cpu_ptr(&here, cpu);
+	for_each_possible_cpu(cpu) n += *per_cpu_ptr(&here, cpu);
 	return n;
 }
 
@@ -50,8 +49,8 @@ static int collect(void *data, const char *name, struct module *mod, unsigned lo
 }
 
 /*
- * Which of them may be probed: found out one by one, then unregistered as a batch. The places stay in
- * places[]. Offset: a random one below `inside`.
+ * Which of them may be probed: found out one by one, then unregistered as a batch. The places stay
+ * in places[]. Offset: a random one below `inside`.
  */
 static u32 choose(u32 inside)
 {
@@ -107,7 +106,8 @@ static void round_of(const char *what, u32 inside, bool jumps, int seconds)
 	int r = 0;
 
 	n = choose(inside);
-	pr_info("tap: # %s: %u of %u places in %lld ms\n", what, n, naddrs, ktime_ms_delta(ktime_get(), t));
+	pr_info("tap: # %s: %u of %u places in %lld ms\n", what, n, naddrs,
+		ktime_ms_delta(ktime_get(), t));
 	end = jiffies + seconds * HZ;
 	do {
 		t = ktime_get();
@@ -121,7 +121,8 @@ static void round_of(const char *what, u32 inside, bool jumps, int seconds)
 		if (jumps)
 			k = optimised(n);
 		if (jumps && !rounds)
-			pr_info("tap: # %u optimised in %lld ms\n", k, ktime_ms_delta(ktime_get(), t));
+			pr_info("tap: # %u optimised in %lld ms\n", k,
+				ktime_ms_delta(ktime_get(), t));
 		msleep(clamp(seconds * 500, 500, 2000));
 		hits_seen += all_here() - before;
 		t = ktime_get();
@@ -130,7 +131,8 @@ static void round_of(const char *what, u32 inside, bool jumps, int seconds)
 			pr_info("tap: # removed in %lld ms\n", ktime_ms_delta(ktime_get(), t));
 		rounds++;
 	} while (time_before(jiffies, end));
-	ok(!r && n > 5000 && hits_seen > 1000, "%s: %u rounds of %u probes, %lu hits (%d)", what, rounds, n, hits_seen, r);
+	ok(!r && n > 5000 && hits_seen > 1000, "%s: %u rounds of %u probes, %lu hits (%d)", what,
+	   rounds, n, hits_seen, r);
 	if (jumps)
 		ok(k > n / 4, "%s: %u are jumps", what, k);
 }
@@ -148,7 +150,8 @@ static int on_return(struct dp_kretprobe_instance *ri, struct pt_regs *regs)
 
 static void returns_of(int seconds)
 {
-	struct dp_kretprobe *rps = vzalloc(RETURNS * sizeof(*rps)), **v = vzalloc(RETURNS * sizeof(*v));
+	struct dp_kretprobe *rps = vzalloc(RETURNS * sizeof(*rps)),
+			    **v = vzalloc(RETURNS * sizeof(*v));
 	unsigned long end = jiffies + seconds * HZ;
 	u32 n = 0, rounds = 0;
 
@@ -175,8 +178,8 @@ static void returns_of(int seconds)
 		dp_unregister_kretprobes(v, n);
 		rounds++;
 	} while (time_before(jiffies, end));
-	ok(rounds && n > 500 && atomic_long_read(&nreturned) > 100, "return probes: %u rounds of %u, %ld returns",
-	   rounds, n, atomic_long_read(&nreturned));
+	ok(rounds && n > 500 && atomic_long_read(&nreturned) > 100,
+	   "return probes: %u rounds of %u, %ld returns", rounds, n, atomic_long_read(&nreturned));
 	vfree(rps);
 	vfree(v);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * What must not be probed, and the name of each refusal. Everything here has been seen to bring a kernel
- * down, or to break a part of it, when it was probed all the same.
+ * What must not be probed, and the name of each refusal. Everything here has been seen to bring a
+ * kernel down, or to break a part of it, when it was probed all the same.
  */
 #include <linux/jump_label.h>
 #include <linux/kprobes.h>
@@ -11,7 +11,8 @@
 
 static int refused(void *addr, const char *symbol, unsigned int offset, const char *code)
 {
-	struct dp_kprobe kp = {.addr = addr, .symbol_name = symbol, .offset = offset, .pre_handler = count_hit};
+	struct dp_kprobe kp = {
+	    .addr = addr, .symbol_name = symbol, .offset = offset, .pre_handler = count_hit};
 	int r = dp_register_kprobe(&kp);
 
 	if (!r)
@@ -55,7 +56,8 @@ static noinline __attribute__((noipa)) int calls_static(void)
 	return static_call(chosen)() + 10;
 }
 
-/* Every offset of a function: how many are refused with the code. All others are probed meanwhile. */
+/* Every offset of a function: how many are refused with the code. All others are probed meanwhile.
+ */
 #define MOST 64
 static struct dp_kprobe all[MOST];
 
@@ -96,7 +98,8 @@ static void test_changed(void)
 	ok(!wrong, "the key is switched between probes");
 	remove_all(n);
 	count = probe_all(calls_static, 24, "E-SITE-STATICCALL", &n);
-	ok(count == 1 && n > 0, "a static call: E-SITE-STATICCALL (%d, %d others probed)", count, n);
+	ok(count == 1 && n > 0, "a static call: E-SITE-STATICCALL (%d, %d others probed)", count,
+	   n);
 	wrong = calls_static() != 11;
 	static_call_update(chosen, two);
 	wrong += calls_static() != 12;
@@ -110,10 +113,12 @@ static void test_extable(void)
 	struct dp_kprobe before = {.addr = t_fault, .pre_handler = count_hit};
 	long v = 7;
 
-	ok(refused(T_FAULT_INSN, NULL, 0, "E-SITE-EXTABLE"), "an instruction that may fault: E-SITE-EXTABLE");
+	ok(refused(T_FAULT_INSN, NULL, 0, "E-SITE-EXTABLE"),
+	   "an instruction that may fault: E-SITE-EXTABLE");
 	ok(!dp_register_kprobe(&before), "the one before it is probed");
 	dp_wait_for_kprobe_optimizer();
-	ok(t_fault(&v) == 7 && t_fault((long *)0xffffffffff000000ul) == -14, "and a fault is handled as ever");
+	ok(t_fault(&v) == 7 && t_fault((long *)0xffffffffff000000ul) == -14,
+	   "and a fault is handled as ever");
 	dp_unregister_kprobe(&before);
 }
 
@@ -173,14 +178,16 @@ static void test_named(void)
 	by_name("__x86_indirect_thunk_rax", "E-SITE-TRAPPATH");
 	by_name("ftrace_caller", "E-SITE-FTRACE");
 	by_name("ftrace_regs_caller", "E-SITE-FTRACE");
-	ok(refused((void *)find("vfs_read"), NULL, 2, "E-SITE-FTRACE"), "inside the function tracer's bytes: E-SITE-FTRACE");
+	ok(refused((void *)find("vfs_read"), NULL, 2, "E-SITE-FTRACE"),
+	   "inside the function tracer's bytes: E-SITE-FTRACE");
 	ok(refused((void *)find("native_sched_clock"), NULL, 1, "E-SITE-MIDINSN") ||
 	       refused((void *)find("native_sched_clock"), NULL, 1, "E-SITE-ENTRY") ||
 	       refused((void *)find("native_sched_clock"), NULL, 1, "E-SITE-FTRACE"),
 	   "inside an instruction of a function without tracer's bytes");
 	ok(refused(find, NULL, 1, "E-SITE-MIDINSN"), "inside an instruction of a module");
 	ok(refused((void *)0x1000, NULL, 0, "E-SITE-NOTEXT"), "a user's address: E-SITE-NOTEXT");
-	ok(refused((void *)dp_unregister_kprobe, NULL, 0, "E-SITE-OWN"), "our own code: E-SITE-OWN");
+	ok(refused((void *)dp_unregister_kprobe, NULL, 0, "E-SITE-OWN"),
+	   "our own code: E-SITE-OWN");
 }
 
 static void test_returns_refused(void)

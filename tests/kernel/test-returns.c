@@ -55,7 +55,8 @@ static void test_values(void)
 
 	memcpy(before, t_wide, 16);
 	ok(!dp_register_kretprobe(&rp), "a return probe");
-	ok(rp.maxactive == max(10, 2 * (int)num_possible_cpus()), "the default of maxactive (%d)", rp.maxactive);
+	ok(rp.maxactive == max(10, 2 * (int)num_possible_cpus()), "the default of maxactive (%d)",
+	   rp.maxactive);
 	for (int i = 0; i < 2; i++) {
 		long r;
 
@@ -63,14 +64,16 @@ static void test_values(void)
 		r = t_wide(3, 4);
 		ok(r == 0x1007 && returns == 1 && value == 0x1007, "%s: the handler sees the value",
 		   i ? "a jump" : "a breakpoint");
-		ok(last.rp == &rp && last.task == current && last.ret_addr > (void *)test_values - 4096,
+		ok(last.rp == &rp && last.task == current &&
+		       last.ret_addr > (void *)test_values - 4096,
 		   "and the instance");
 		dp_wait_for_kprobe_optimizer();
 	}
 	ok(rp.kp.flags & DP_KPROBE_FLAG_OPTIMIZED, "its entry is optimised");
 	dp_unregister_kretprobe(&rp);
 	returns = 0;
-	ok(t_wide(3, 4) == 0x1007 && !returns && !memcmp(before, t_wide, 16), "unregistered, bytes restored");
+	ok(t_wide(3, 4) == 0x1007 && !returns && !memcmp(before, t_wide, 16),
+	   "unregistered, bytes restored");
 	ok(dp_register_kretprobe(&mid) == -EINVAL, "not at a function's start: -EINVAL");
 	ok(dp_register_kretprobe(&many) == -EINVAL, "too many instances: -EINVAL");
 	rp = (struct dp_kretprobe){.kp.addr = t_wide, .handler = change_value};
@@ -93,7 +96,8 @@ static void test_instances(void)
 				  .handler = on_return_data,
 				  .entry_handler = on_entry,
 				  .data_size = sizeof(long)};
-	struct dp_kretprobe odd = {.kp.addr = t_wide, .handler = on_return, .entry_handler = refuse_odd};
+	struct dp_kretprobe odd = {
+	    .kp.addr = t_wide, .handler = on_return, .entry_handler = refuse_odd};
 	struct dp_kretprobe few = {.kp.addr = depth, .handler = on_return, .maxactive = 3};
 	struct dp_kretprobe second = {.kp.addr = depth, .handler = on_return, .maxactive = 20};
 	long r;
@@ -112,10 +116,12 @@ static void test_instances(void)
 	ok(!dp_register_kretprobe(&few), "few instances");
 	returns = 0;
 	r = depth(9);
-	ok(r == 9 && returns == 3 && few.nmissed == 7, "the others are missed (%d %d)", returns, few.nmissed);
+	ok(r == 9 && returns == 3 && few.nmissed == 7, "the others are missed (%d %d)", returns,
+	   few.nmissed);
 	r = depth(1);
 	ok(r == 1 && returns == 5, "instances come back");
-	ok(!dp_register_kretprobe(&second) && !second.nmissed, "a second return probe on the function");
+	ok(!dp_register_kretprobe(&second) && !second.nmissed,
+	   "a second return probe on the function");
 	returns = 0;
 	r = depth(4);
 	ok(r == 4 && returns == 8, "both see returns (%d)", returns);
@@ -162,13 +168,15 @@ static void test_sleepers(void)
 	for (int i = 0; i < 4; i++)
 		kthread_run(thread, NULL, "dptest");
 	msleep(200);
-	dp_unregister_kretprobe(&a); /* under the other: its landing stands in the other's instance */
+	dp_unregister_kretprobe(
+	    &a); /* under the other: its landing stands in the other's instance */
 	dp_unregister_kretprobe(&b);
 	dp_wait_for_kprobe_optimizer(); /* buries the instances */
 	WRITE_ONCE(go_on, true);
 	for (int i = 0; i < 200 && threads_done < 4; i++)
 		msleep(10);
-	ok(threads_done == 4 && !returns, "calls that sleep return without their probe (%d %d)", threads_done, returns);
+	ok(threads_done == 4 && !returns, "calls that sleep return without their probe (%d %d)",
+	   threads_done, returns);
 }
 
 static int exiter(void *unused)
@@ -178,7 +186,8 @@ static int exiter(void *unused)
 
 static void test_exits(void)
 {
-	struct dp_kretprobe rp = {.kp.symbol_name = "do_exit", .handler = on_return, .maxactive = 8};
+	struct dp_kretprobe rp = {
+	    .kp.symbol_name = "do_exit", .handler = on_return, .maxactive = 8};
 	int missed;
 
 	if (dp_register_kretprobe(&rp)) {
@@ -235,7 +244,8 @@ static void test_jprobes(void)
 	dp_wait_for_kprobe_optimizer();
 	jcalls = 0;
 	r = t_many(1, 2, 3, 4, 5, 6, 7, 8, 9, 10);
-	ok(r == 94 && jcalls == 1 && jsum == 94, "ten arguments arrive, and the function gets them (%ld %ld)", r, jsum);
+	ok(r == 94 && jcalls == 1 && jsum == 94,
+	   "ten arguments arrive, and the function gets them (%ld %ld)", r, jsum);
 	ok(!(jp.kp.flags & DP_KPROBE_FLAG_OPTIMIZED), "its function is not optimised");
 	ok(dp_register_jprobe(&two) == -EEXIST, "one jprobe for a function: -EEXIST");
 	ok(!dp_disable_jprobe(&jp), "disabled");
@@ -269,7 +279,8 @@ static void test_together(void)
 	struct dp_kretprobe rp = {.kp.addr = t_wide, .handler = on_return};
 	struct dp_jprobe jp = {.kp.addr = t_wide, .entry = j_wide};
 	struct dp_kprobe getpid = {.symbol_name = "schedule", .pre_handler = count_hit};
-	struct dp_kretprobe sched = {.kp.symbol_name = "schedule", .handler = on_return, .maxactive = 512};
+	struct dp_kretprobe sched = {
+	    .kp.symbol_name = "schedule", .handler = on_return, .maxactive = 512};
 	unsigned long start = find("schedule");
 	long r;
 
@@ -287,7 +298,8 @@ static void test_together(void)
 
 	atomic_set(&hits, 0);
 	returns = 0;
-	ok(!dp_register_kprobe(&getpid) && !dp_register_kretprobe(&sched), "the entry of a traceable function");
+	ok(!dp_register_kprobe(&getpid) && !dp_register_kretprobe(&sched),
+	   "the entry of a traceable function");
 	ok(getpid.addr == (void *)start + 5, "is behind the function tracer's bytes");
 	dp_wait_for_kprobe_optimizer();
 	for (int i = 0; i < 20; i++)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* A module that is probed before it is loaded, and goes away under its probes. Traceable, as usual. */
+/* A module that is probed before it is loaded, and goes away under its probes. Traceable, as usual.
+ */
 #include <linux/module.h>
 
 static int runs = 3;
