@@ -171,13 +171,6 @@ static void log_mark(struct dpcc *c, u64 mark)
 	emit(c, "push d,0x%llx;push d,1;log", (unsigned long long)mark);
 }
 
-static struct node *peeled(struct node *n)
-{
-	while (n->kind == N_CAST && n->a->kind == N_CAST)
-		n = n->a;
-	return n;
-}
-
 /* Whole structures and arrays. */
 static void log_bytes(struct dpcc *c, struct node *n, u64 mark)
 {
@@ -230,7 +223,7 @@ static void log_float(struct dpcc *c, struct node *n, u64 mark)
 
 static void log_value(struct dpcc *c, struct node *arg)
 {
-	struct node *n = peeled(arg->a);
+	struct node *n = arg->a;
 	struct type *t = n->type;
 	const char *name = quoted(c, arg->text);
 	u64 mark;
@@ -238,8 +231,6 @@ static void log_value(struct dpcc *c, struct node *arg)
 	if (t->lazy)
 		debug_complete(c, t);
 	if (n->kind == N_STR) {
-		new_field(c, arg->tok, "");
-		c->nfields--;
 		log_mark(c, new_field(c, arg->tok, dpcc_format(c, "printf %s", quoted(c, dpcc_format(c, "%.1000s", n->text)))));
 		return;
 	}

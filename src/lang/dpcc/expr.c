@@ -18,11 +18,18 @@ static struct node *number(struct dpcc *c, const struct tok *t, s64 v, struct ty
 
 /* ---- conversions ---- */
 
-/* An array becomes the address of its first element. */
+/* An array becomes the address of its first element; a bitfield that fits into an int becomes one. */
 struct node *to_value(struct dpcc *c, struct node *n)
 {
 	struct node *a;
 
+	if (n->kind == N_MEMBER && n->member->bits && n->type->kind == TY_INT &&
+	    n->member->bits < 32u + !n->type->is_unsigned) {
+		a = node_new(c, N_CAST, n->tok);
+		a->a = n;
+		a->type = &ty_int;
+		return a;
+	}
 	if (n->type->kind != TY_ARRAY)
 		return n;
 	a = node_new(c, N_ADDR, n->tok);
