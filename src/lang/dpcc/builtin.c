@@ -177,11 +177,22 @@ static void log_bytes(struct dpcc *c, struct node *n, u64 mark)
 	struct place p = place_of(c, n);
 	u64 size = n->type->size, words = (size + 7) / 8;
 
-	if (p.kind == PLACE_MEMORY) {
+	if (p.kind == PLACE_MEMORY && (p.in_target || words > 100)) {
 		log_mark(c, mark);
 		emit(c, "push d,%llu", (unsigned long long)size);
 		place_address(c, &p);
 		emit(c, "log mrf");
+		return;
+	}
+	if (p.kind == PLACE_MEMORY) { /* it may be the handler's own: by words */
+		place_address(c, &p);
+		for (u64 i = words; i-- > 0;) {
+			u64 rest = size - i * 8;
+
+			emit(c, "push tsp,%llu;push d,%llu;add", (unsigned long long)(words - 1 - i), (unsigned long long)i * 8);
+			gen_load(c, rest == 1 || rest == 2 || rest == 4 ? rest : 8, false, false);
+		}
+		emit(c, "push d,0x%llx;push d,%llu;log;ros 1", (unsigned long long)mark, (unsigned long long)words + 1);
 		return;
 	}
 	if (words > 100)

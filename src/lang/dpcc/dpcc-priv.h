@@ -90,6 +90,7 @@ struct node {
 	struct node *next;          /* in lists: arguments, statements, cases */
 	const struct tok *tok;
 	const char *op; /* of N_BINARY, N_ASSIGN ("" or the operator), N_INCDEC */
+	bool is_defined; /* a number that @defined gave */
 	bool postfix, in_target; /* in_target: a pointer into, or a place in, the probed program's memory */
 	u64 value;
 	struct var *var;
@@ -221,6 +222,7 @@ struct var *find_var(struct dpcc *c, const struct tok *t);
 struct function *find_func(struct dpcc *c, const char *name);
 bool find_constant(struct dpcc *c, const struct tok *t, s64 *v);
 struct node *parse_expr(struct dpcc *c);
+void skip_expression(struct dpcc *c, const char *const *ends);
 struct node *parse_assign(struct dpcc *c);
 s64 parse_constant(struct dpcc *c);
 bool fold(const struct node *n, s64 *v);

@@ -281,6 +281,7 @@ static struct node *defined(struct dpcc *c, const struct tok *t)
 {
 	struct tok *word = &c->toks[c->at];
 	bool bare = c->bare, found;
+	struct node *n;
 
 	if (!tok_is(word, "defined"))
 		dpcc_fail(c, word, E_DPCC_SYNTAX, "only @defined($name) begins with @");
@@ -293,7 +294,9 @@ static struct node *defined(struct dpcc *c, const struct tok *t)
 	found = probed(c, word, dpcc_text(c, word->at + (word->kind == TOK_PROBE), word->len - (word->kind == TOK_PROBE)),
 		       false) != NULL;
 	expect(c, ")");
-	return number(c, t, found, &ty_int);
+	n = number(c, t, found, &ty_int);
+	n->is_defined = true;
+	return n;
 }
 
 static struct node *named(struct dpcc *c, const struct tok *t)
@@ -699,6 +702,28 @@ static struct node *binary(struct dpcc *c, const struct tok *t, const char *op, 
 	return n;
 }
 
+static bool asks_defined(const struct node *n)
+{
+	return n && (n->is_defined || asks_defined(n->a) || asks_defined(n->b));
+}
+
+/* 0 && B, 1 || B: B is not looked at, so that it may name what @defined has denied. */
+static bool dead_operand(struct dpcc *c, const struct tok *t, const char *op, struct node **a)
+{
+	static const char *const behind_and[] = {"||", "?", ":", ",", NULL}, *const behind_or[] = {"?", ":", ",", NULL};
+	bool is_and = !strcmp(op, "&&");
+	struct node *found;
+	s64 v;
+
+	if ((!is_and && strcmp(op, "||")) || !type_is_scalar((*a)->type) || !fold(*a, &v) || !v != is_and)
+		return false;
+	skip_expression(c, is_and ? behind_and : behind_or);
+	found = number(c, t, !is_and, &ty_int);
+	found->is_defined = asks_defined(*a);
+	*a = found;
+	return true;
+}
+
 static struct node *parse_binary(struct dpcc *c, int level)
 {
 	struct node *a;
@@ -716,20 +741,35 @@ static struct node *parse_binary(struct dpcc *c, int level)
 		if (!op)
 			return a;
 		c->at++;
-		a = binary(c, t, op, a, parse_binary(c, level + 1));
+		if (!dead_operand(c, t, op, &a))
+			a = binary(c, t, op, a, parse_binary(c, level + 1));
 	}
 }
 
 static struct node *conditional(struct dpcc *c)
 {
+	static const char *const colon[] = {":", NULL}, *const comma[] = {",", ":", NULL};
 	struct node *a = parse_binary(c, 1), *n;
 	const struct tok *t = peek(c);
+	s64 v;
 
 	if (!accept(c, "?"))
 		return a;
 	n = node_new(c, N_COND, t);
 	n->a = to_value(c, a);
 	need_scalar(c, n->a);
+	if (asks_defined(n->a) && fold(n->a, &v)) { /* the other one may name what is not there */
+		if (!v)
+			skip_expression(c, colon);
+		else
+			n->b = to_value(c, parse_expr(c));
+		expect(c, ":");
+		if (v)
+			skip_expression(c, comma);
+		else
+			n->b = to_value(c, conditional(c));
+		return n->b;
+	}
 	n->b = to_value(c, parse_expr(c));
 	expect(c, ":");
 	n->c = to_value(c, conditional(c));

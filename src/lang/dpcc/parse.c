@@ -771,18 +771,110 @@ static struct node *parse_loop(struct dpcc *c, const struct tok *t)
 	return n;
 }
 
-static struct node *keyword(struct dpcc *c, const struct tok *t)
+/* Over a ( ) or { } that begins here. */
+static void skip_brackets(struct dpcc *c)
 {
-	struct node *n;
+	const struct tok *start = peek(c);
+	u32 depth = 0;
 
-	if (accept(c, "if")) {
-		n = node_new(c, N_IF, t);
-		n->a = condition(c);
+	do {
+		const struct tok *t = peek(c);
+
+		if (t->kind == TOK_END)
+			dpcc_fail(c, start, E_DPCC_SYNTAX, "what closes this is missing");
+		depth += tok_is(t, "(") || tok_is(t, "{") || tok_is(t, "[");
+		depth -= tok_is(t, ")") || tok_is(t, "}") || tok_is(t, "]");
+		c->at++;
+	} while (depth);
+}
+
+/* Over an expression up to one of these, outside of brackets. */
+void skip_expression(struct dpcc *c, const char *const *ends)
+{
+	u32 choices = 0;
+
+	for (;;) {
+		const struct tok *t = peek(c);
+
+		for (u32 i = 0; ends[i]; i++)
+			if (tok_is(t, ends[i]) && (*ends[i] != ':' || !choices))
+				return;
+		if (t->kind == TOK_END || tok_is(t, ")") || tok_is(t, "}") || tok_is(t, "]") || tok_is(t, ";"))
+			return;
+		choices += tok_is(t, "?");
+		choices -= tok_is(t, ":") && choices;
+		if (tok_is(t, "(") || tok_is(t, "[") || tok_is(t, "{"))
+			skip_brackets(c);
+		else
+			c->at++;
+	}
+}
+
+/* Over a statement that is never reached: what it names need not exist, as behind @defined. */
+static void skip_statement(struct dpcc *c)
+{
+	static const char *const end[] = {";", NULL};
+
+	if (tok_is(peek(c), "{")) {
+		skip_brackets(c);
+	} else if (accept(c, "do")) {
+		skip_statement(c);
+		skip_expression(c, end);
+		expect(c, ";");
+	} else if (accept(c, "if")) {
+		skip_brackets(c);
+		skip_statement(c);
+		if (accept(c, "else"))
+			skip_statement(c);
+	} else if (accept(c, "while") || accept(c, "for") || accept(c, "switch")) {
+		skip_brackets(c);
+		skip_statement(c);
+	} else if (accept(c, "try")) {
+		skip_brackets(c);
+		expect(c, "catch");
+		if (tok_is(peek(c), "("))
+			skip_brackets(c);
+		skip_brackets(c);
+	} else {
+		skip_expression(c, end);
+		expect(c, ";");
+	}
+}
+
+static struct node *parse_if(struct dpcc *c, const struct tok *t)
+{
+	struct node *n = node_new(c, N_IF, t);
+	bool known;
+	s64 v = 0;
+
+	n->a = condition(c);
+	known = fold(n->a, &v);
+	if (!known) {
 		n->b = statement(c);
 		if (accept(c, "else"))
 			n->c = statement(c);
 		return n;
 	}
+	n = node_new(c, N_EMPTY, t);
+	if (v)
+		n = statement(c);
+	else
+		skip_statement(c);
+	if (accept(c, "else")) {
+		if (v)
+			skip_statement(c);
+		else
+			n = statement(c);
+	}
+	return n;
+}
+
+static struct node *keyword(struct dpcc *c, const struct tok *t)
+{
+	struct node *n;
+
+	if (accept(c, "if"))
+		return parse_if(c, t);
 	if (accept(c, "while") || accept(c, "do") || accept(c, "switch"))
 		return parse_loop(c, t);
 	if (accept(c, "for"))
@@ -878,23 +970,6 @@ static void parse_params(struct dpcc *c, struct function *f)
 	expect(c, ")");
 }
 
-/* Behind the brace that closes the one here. */
-static void skip_body(struct dpcc *c)
-{
-	const struct tok *start = peek(c);
-	u32 depth = 0;
-
-	do {
-		const struct tok *t = peek(c);
-
-		if (t->kind == TOK_END)
-			dpcc_fail(c, start, E_DPCC_SYNTAX, "the } that closes this { is missing");
-		depth += tok_is(t, "{");
-		depth -= tok_is(t, "}");
-		c->at++;
-	} while (depth);
-}
-
 void dpcc_parse_body(struct dpcc *c, struct function *f)
 {
 	struct scope *file = c->scope;
@@ -947,7 +1022,7 @@ static void parse_function(struct dpcc *c, const struct tok *name, struct type *
 		dpcc_fail(c, peek(c), E_DPCC_SYNTAX, "the function's body is missing here");
 	f->defined = true;
 	f->body_at = c->at;
-	skip_body(c);
+	skip_brackets(c);
 }
 
 static void file_variable(struct dpcc *c, const struct tok *name, struct type *type, const char *storage, u32 index)
