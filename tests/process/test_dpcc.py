@@ -195,6 +195,99 @@ void test()
     assert live.end() == 0
 
 
+@alone
+def places():
+    """functions, returns, offsets, patterns, lines of inlined functions: where handlers run, and what they see there"""
+    path = build("places", "-O2", "-g")
+    live = Live(path)
+    file = handlers("places.dpc", path, [
+        ("work", "\tif ($n == 3) log($n, $label, $p->next->name);"),
+        ("work%return", "\tlog($retval);"),
+        ("m[i]x", "\tprintf(\"mix %d %d\", $a, $b);"),
+        ("vars.c:%d" % line_of("return y;"), "\tstatic long sum;\n\tsum += @defined($y) ? 3 : 3;\n\tlog(sum);"),
+        ("twice", "\tlog($x);"),
+    ])
+    r = dprobes("insert", "--json", "--allow-trap", file, check=0)
+    assert "twice has 2 places" in r.stderr, r.stderr
+    result = live(3).split()
+    seen = [(rec["minor"], fields(rec)) for rec in records(7)]
+    assert (1, {"$n": 3, "$label": "label", "$p->next->name": "second"}) in seen, seen
+    assert [f for m, f in seen if m == 2 or "$retval" in f] == [{"$retval": int(result[0])}], seen
+    assert any(f == {"text": "mix 3 -3"} for _, f in seen), seen
+    sums = [f["sum"] for _, f in seen if "sum" in f]
+    assert sums == [3, 6], sums
+    assert sorted(f["$x"] for _, f in seen if "$x" in f)[0] == 3, seen
+    assert live.end() == 0
+
+
+@alone
+def alters():
+    """arguments, return values and variables of a running program are changed"""
+    for flags in (["-O2"], ["-O0"]):
+        path = build("alter" + flags[0], "-g", *flags)
+        live = Live(path)
+        plain = live(3)
+        file = handlers("alter.dpc", path, [
+            ("work", "\tif ($n == 3) {\n\t\t$p->count = 100;\n\t\t$shared = 5;\n\t\t$p->f2 = 9;\n\t}"),
+            ("mix%return", "\t$retval = 42;"),
+        ])
+        dprobes("insert", "--replace", "--allow-trap", file, check=0)
+        changed = live(3)
+        dprobes("-r", "-a", check=0)
+        assert changed.split()[1] == "42" and changed.split()[0] != plain.split()[0], (plain, changed)
+        assert live.end() == 0
+
+
+@test
+def refused():
+    """a variable that is not available is told before anything is armed, with the lines where it is"""
+    path = build("refused", "-O2", "-g")
+    file = handlers("refused.dpc", path, [("vars.c:%d" % line_of("return sum + part"), "\tlog($q->count);")])
+    r = dprobes("insert", file)
+    assert r.returncode and "E-VAR-GONE" in r.stderr or "E-VAR-NONE" in r.stderr, r.stderr
+    file = handlers("near.dpc", path, [("work", "\tlog($lable);")])
+    r = dprobes("insert", file)
+    assert r.returncode and "E-VAR-NONE" in r.stderr and "did you mean label?" in r.stderr, r.stderr
+    assert "^" in r.stderr and "near.dpc:7:6" in r.stderr, r.stderr
+    bare = build("bare", "-O2")
+    r = dprobes("insert", handlers("bare.dpc", bare, [("work", "\tlog($p);")]))
+    assert r.returncode and "E-LINE-NODEBUG" in r.stderr, r.stderr
+    # A program compiled for one build is refused by another.
+    rpn = os.path.join(DIR, "build.rpn")
+    file = handlers("build.dpc", path, [("work", "\tlog($n);")])
+    assert subprocess.run([DPCC, "-o", rpn, file]).returncode == 0
+    other = build("other", "-O1", "-g")
+    os.rename(other, path)
+    live = Live(path)
+    r = dprobes("insert", rpn)
+    assert r.returncode and "E-RPN-BUILD" in r.stderr, r.stderr
+    assert live.end() == 0
+
+
+@test
+def command():
+    """dpcc: options, comments, the tree, macros, includes, what is written where"""
+    path = build("command", "-O2", "-g")
+    file = handlers("command.dpc", path, [("work", '#include "value.h"\n\tlog($n + WHAT + VALUE);')])
+    inc = os.path.join(DIR, "inc")
+    os.makedirs(inc, exist_ok=True)
+    with open(os.path.join(inc, "value.h"), "w") as f:
+        f.write("#define VALUE 5\n")
+
+    def dpcc(*args):
+        return subprocess.run([DPCC, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    r = dpcc("-c", "-I" + inc, "-DWHAT=37", "-o", "-", file)
+    assert r.returncode == 0 and "// 6: log($n + WHAT" not in r.stdout and "push d,37" in r.stdout, (r.stdout, r.stderr)
+    assert "37" in dpcc("-a", "-I", inc, "-D", "WHAT=37", file).stdout
+    assert "usage" in dpcc("-h").stdout and "usage" in dpcc("-?").stdout
+    assert dpcc("-Z").returncode == 2 and dpcc().returncode == 2
+    assert "E-RPN-FILE" in dpcc("-DWHAT=1", file).stderr
+    assert "VALUE" in dpcc("-p", "-DWHAT=1", file).stderr
+    assert dpcc("-I" + inc, "-DWHAT=1", file).returncode == 0 and os.path.exists(os.path.join(DIR, "command.rpn"))
+    assert "offset = 0x" in dprobes("build", "--list", os.path.join(DIR, "command.rpn"), check=0).stdout
+
+
 GDB = """
 import gdb, json
 places = json.load(open(%(places)r))
