@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Compiles a file of handlers and runs its probes, one after the other, on the tests' machine: prints what they
- * log, or the error. Usage: dpcc-machine MODULE FILE.dpc [JSON]
+ * Compiles a file of handlers and runs its probes, one after the other, on the tests' machine:
+ * prints what they log, or the error. Usage: dpcc-machine MODULE FILE.dpc [JSON]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,8 @@ static void run(struct machine *m, const struct dp_rpn_probe *p, bool json)
 	u32 n;
 
 	if (m->hit.exceptions)
-		printf("  exceptions %u, the last one 0x%llx\n", m->hit.exceptions, (unsigned long long)m->vm->rpn.code);
+		printf("  exceptions %u, the last one 0x%llx\n", m->hit.exceptions,
+		       (unsigned long long)m->vm->rpn.code);
 	if (r != DP_RUN_LOG)
 		return;
 	n = m->hit.log_len - (u32)sizeof(struct dp_rpn_head);

@@ -288,6 +288,49 @@ def command():
     assert "offset = 0x" in dprobes("build", "--list", os.path.join(DIR, "command.rpn"), check=0).stdout
 
 
+@alone
+def examples():
+    """the examples do what they say"""
+    here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "dpcc")
+    need("gcc")
+    shop = os.path.join(DIR, "shop")
+    subprocess.run(["gcc", "-O2", "-g", "-o", shop, os.path.join(here, "shop.c")], check=True)
+    p = start([shop], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline() == "ready\n"
+
+    def order(text):
+        p.stdin.write(text + "\n")
+        p.stdin.flush()
+        return p.stdout.readline().strip()
+
+    def insert(name):
+        dprobes("log", "--clear", check=0)
+        dprobes("insert", "--replace", "--json", "-D", 'SHOP="%s"' % shop, os.path.join(here, name), check=0)
+
+    insert("whole-order.dpc")
+    assert order("anna book 30") == "paid"
+    f = fields(records(1)[0])
+    assert f["*o"]["state"] == "NEW" and f["*o"]["line"] == {"item": "book", "price": 30}, f
+    assert f["*o->customer"]["name"] == "anna" and f["*o->customer"]["credit"] == 100, f
+    insert("refused.dpc")
+    assert order("anna car 3000") == "refused" and order("anna pen 1") == "paid" and order("bert car 2000") == "refused"
+    assert [fields(r)["text"] for r in records(2)] == ["order 2 refused, 1 so far", "order 4 refused, 2 so far"]
+    insert("prices.dpc")
+    for price in (1, 4, 5, 7):
+        order("cora thing %d" % price)
+    text = dprobes("vars", "--all", check=0).stdout
+    assert "lv 1 = 1" in text and "lv 3 = 3" in text, text
+    insert("list.dpc")
+    order("dora thing 9")
+    lines = [f["text"] for f in records(1)[0]["fields"]]
+    assert lines == ["cora has 83", "bert has 100", "anna has 69", "3 customers, looking for dora"], lines
+    insert("free-lunch.dpc")
+    assert order("friend yacht 99999") == "paid" and order("anna yacht 99999") == "refused"
+    assert fields(records(1)[0]) == {"$o->line.price": 99999}
+    p.stdin.close()
+    assert p.wait(10) == 0
+
+
 GDB = """
 import gdb, json
 places = json.load(open(%(places)r))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What handlers can call besides functions: logging, with the names and types in the declarations beside
- * the code, and what the machine does in one instruction.
+ * What handlers can call besides functions: logging, with the names and types in the declarations
+ * beside the code, and what the machine does in one instruction.
  */
 #include <string.h>
 
@@ -48,7 +48,8 @@ static struct node *argument(struct dpcc *c, struct node ***last)
 
 	n->a = parse_assign(c);
 	end = &c->toks[c->at - 1];
-	n->text = end->line == t->line ? dpcc_text(c, t->at, (size_t)(end->at + end->len - t->at)) : "value";
+	n->text = end->line == t->line ? dpcc_text(c, t->at, (size_t)(end->at + end->len - t->at))
+				       : "value";
 	**last = n;
 	*last = &n->next;
 	return n;
@@ -124,10 +125,10 @@ struct node *parse_builtin(struct dpcc *c, const struct tok *name)
 	}
 	if (b->args != TEXT_ONLY)
 		more_arguments(c, name, &n->a,
-			       b->args == ANY				     ? ~0u
-			       : b->args == TWO				     ? 2
+			       b->args == ANY                              ? ~0u
+			       : b->args == TWO                            ? 2
 			       : b->args == ONE || b->args == TEXT_AND_ONE ? 1
-									     : 0);
+									   : 0);
 	expect(c, ")");
 	return n;
 }
@@ -189,14 +190,17 @@ static void log_bytes(struct dpcc *c, struct node *n, u64 mark)
 		for (u64 i = words; i-- > 0;) {
 			u64 rest = size - i * 8;
 
-			emit(c, "push tsp,%llu;push d,%llu;add", (unsigned long long)(words - 1 - i), (unsigned long long)i * 8);
+			emit(c, "push tsp,%llu;push d,%llu;add",
+			     (unsigned long long)(words - 1 - i), (unsigned long long)i * 8);
 			gen_load(c, rest == 1 || rest == 2 || rest == 4 ? rest : 8, false, false);
 		}
-		emit(c, "push d,0x%llx;push d,%llu;log;ros 1", (unsigned long long)mark, (unsigned long long)words + 1);
+		emit(c, "push d,0x%llx;push d,%llu;log;ros 1", (unsigned long long)mark,
+		     (unsigned long long)words + 1);
 		return;
 	}
 	if (words > 100)
-		dpcc_fail(c, n->tok, E_DPCC_LIMIT, "only memory of the program can be logged in that size");
+		dpcc_fail(c, n->tok, E_DPCC_LIMIT,
+			  "only memory of the program can be logged in that size");
 	for (u64 i = words; i-- > 0;) {
 		struct place part = p;
 
@@ -204,12 +208,14 @@ static void log_bytes(struct dpcc *c, struct node *n, u64 mark)
 		part.size = DP_MIN(size - i * 8, (u64)8);
 		part.type = &ty_ulong;
 		if (p.kind == PLACE_OWN && p.base->var->kind == VAR_MEMORY && part.offset % 8)
-			dpcc_fail(c, n->tok, E_DPCC_TYPE, "this part of a static variable cannot be logged as a whole");
+			dpcc_fail(c, n->tok, E_DPCC_TYPE,
+				  "this part of a static variable cannot be logged as a whole");
 		if (p.kind == PLACE_OWN)
 			part.size = 8;
 		place_load(c, &part);
 	}
-	emit(c, "push d,0x%llx;push d,%llu;log", (unsigned long long)mark, (unsigned long long)words + 1);
+	emit(c, "push d,0x%llx;push d,%llu;log", (unsigned long long)mark,
+	     (unsigned long long)words + 1);
 }
 
 static bool is_text(const struct type *t)
@@ -242,7 +248,9 @@ static void log_value(struct dpcc *c, struct node *arg)
 	if (t->lazy)
 		debug_complete(c, t);
 	if (n->kind == N_STR) {
-		log_mark(c, new_field(c, arg->tok, dpcc_format(c, "printf %s", quoted(c, dpcc_format(c, "%.1000s", n->text)))));
+		log_mark(c, new_field(c, arg->tok,
+				      dpcc_format(c, "printf %s",
+						  quoted(c, dpcc_format(c, "%.1000s", n->text)))));
 		return;
 	}
 	if (t->kind == TY_VOID || t->kind == TY_FUNC)
@@ -284,7 +292,8 @@ static void log_number(struct dpcc *c, struct node *arg, char conv)
 	struct node *n = to_value(c, arg->a);
 
 	if (!type_is_scalar(n->type))
-		dpcc_fail(c, arg->tok, E_DPCC_TYPE, "%%%c takes a number, not %s", conv, type_name(c, n->type));
+		dpcc_fail(c, arg->tok, E_DPCC_TYPE, "%%%c takes a number, not %s", conv,
+			  type_name(c, n->type));
 	gen_value(c, n);
 	if (n->type->kind == TY_INT && n->type->size <= 4)
 		emit(c, strchr("xXou", conv) ? "zx32" : "sx32");
@@ -327,7 +336,8 @@ static void log_text(struct dpcc *c, struct node *arg)
 	}
 	n = to_value(c, n);
 	if (n->type->kind != TY_PTR)
-		dpcc_fail(c, arg->tok, E_DPCC_TYPE, "%%s takes a text, not %s", type_name(c, n->type));
+		dpcc_fail(c, arg->tok, E_DPCC_TYPE, "%%s takes a text, not %s",
+			  type_name(c, n->type));
 	emit(c, "push d,%u", STRING_MAX_BYTES);
 	gen_value(c, n);
 	emit(c, "log str");
@@ -349,9 +359,11 @@ static void gen_printf(struct dpcc *c, struct node *n)
 		if (conv == '%')
 			continue;
 		if (!conv || !strchr("diuxXocps", conv))
-			dpcc_fail(c, n->tok, E_DPCC_TYPE, "the conversion %.*s is not known", (int)(end - p), p);
+			dpcc_fail(c, n->tok, E_DPCC_TYPE, "the conversion %.*s is not known",
+				  (int)(end - p), p);
 		if (!arg)
-			dpcc_fail(c, n->tok, E_DPCC_TYPE, "there are more conversions than arguments");
+			dpcc_fail(c, n->tok, E_DPCC_TYPE,
+				  "there are more conversions than arguments");
 		if (conv == 's') {
 			log_text(c, arg);
 		} else {
@@ -404,13 +416,15 @@ static void special(struct dpcc *c, struct node *n)
 	} else if (!strcmp(name, "log_str")) {
 		gen_log_str(c, n);
 	} else if (!strcmp(name, "log_mem")) {
-		log_mark(c, new_field(c, n->tok, dpcc_format(c, "%s bytes", quoted(c, n->a->text))));
+		log_mark(c,
+			 new_field(c, n->tok, dpcc_format(c, "%s bytes", quoted(c, n->a->text))));
 		gen_value(c, to_value(c, n->a->next->a));
 		gen_value(c, to_value(c, n->a->a));
 		emit(c, "log mrf");
 	} else if (!strcmp(name, "comm_is")) {
 		if (strlen(n->op) > 15)
-			dpcc_fail(c, n->tok, E_DPCC_TYPE, "names of threads have at most 15 characters");
+			dpcc_fail(c, n->tok, E_DPCC_TYPE,
+				  "names of threads have at most 15 characters");
 		emit(c, "strcomm");
 		buf_put(c, c->code, "\tstreq %s\n", quoted(c, n->op));
 	} else if (!strcmp(name, "reg")) {
@@ -422,7 +436,8 @@ static void special(struct dpcc *c, struct node *n)
 		emit(c, "pop r,%s", n->op);
 	} else { /* exit_to */
 		if (!fold(n->a->a, &v) || v < 1 || v > 3)
-			dpcc_fail(c, n->tok, E_DPCC_TYPE, "exit_to takes 1 (debugger), 2 (crash dump) or 3 (core dump)");
+			dpcc_fail(c, n->tok, E_DPCC_TYPE,
+				  "exit_to takes 1 (debugger), 2 (crash dump) or 3 (core dump)");
 		emit(c, "exit %lld", (long long)v);
 	}
 }

@@ -215,8 +215,9 @@ static int key_init(struct parser *p, const char *value)
 	struct dp_rpn_init *v;
 	s64 n;
 
-	if (index.kind != RPN_NUMBER || index.bad || index.value < 0 || index.value >= DP_LOCALS_MAX ||
-	    !rpn_expression(&rest, &n, NULL, NULL) || rpn_token(rest).kind != RPN_END)
+	if (index.kind != RPN_NUMBER || index.bad || index.value < 0 ||
+	    index.value >= DP_LOCALS_MAX || !rpn_expression(&rest, &n, NULL, NULL) ||
+	    rpn_token(rest).kind != RPN_END)
 		return bad_value(p, value);
 	v = realloc(p->u->inits, (p->u->ninits + 1) * sizeof(*v));
 	if (!v)
@@ -381,7 +382,8 @@ static bool set_line(struct dp_rpn_probe *probe, const char *value)
 	return true;
 }
 
-/* SYMBOL, SYMBOL+N, SYMBOL-N, N, FILE:LINE; symbols may hold what C++, Go and assembler put in them. */
+/* SYMBOL, SYMBOL+N, SYMBOL-N, N, FILE:LINE; symbols may hold what C++, Go and assembler put in
+ * them. */
 static int set_place(struct parser *p, const char *value, bool absolute)
 {
 	struct dp_rpn_probe *probe = p->probe;
@@ -428,7 +430,8 @@ static int describe(struct parser *p, struct dp_rpn_probe *probe)
 		return 0;
 	probe->rf = dp_rf_parse(probe->described, &bad);
 	return probe->rf ? 0
-			 : rpn_fail(p->err, p->line, E_RPN_VALUE, "'%.*s'", (int)DP_MIN(strcspn(bad, "\n"), (size_t)150), bad);
+			 : rpn_fail(p->err, p->line, E_RPN_VALUE, "'%.*s'",
+				    (int)DP_MIN(strcspn(bad, "\n"), (size_t)150), bad);
 }
 
 /* The program of the definition that ends here: the header's limits, then the verifier. */
@@ -595,8 +598,8 @@ int dp_rpn_parse(struct dp_rpn_unit *u, const char *source, const char *name, co
 	r = parse_lines(&p, &src);
 	for (u32 i = 0; i < u->ninits && !r; i++)
 		if (u->inits[i].index >= u->nlocals)
-			r = rpn_fail(err, NULL, E_RPN_VALUE, "init = %u: there are %u variables", u->inits[i].index,
-				     u->nlocals);
+			r = rpn_fail(err, NULL, E_RPN_VALUE, "init = %u: there are %u variables",
+				     u->inits[i].index, u->nlocals);
 	rpn_asm_free(p.as);
 	free(p.layouts);
 	rpn_source_free(&src);
