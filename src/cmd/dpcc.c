@@ -49,7 +49,7 @@ static int parse(struct args *a, int argc, char **argv)
 	int o;
 
 	opterr = 0;
-	while ((o = getopt(argc, argv, "achpI:D:o:m:")) != -1) {
+	while ((o = getopt(argc, argv, "achpI:D:o:m:v:")) != -1) {
 		char *eq;
 
 		switch (o) {
@@ -82,6 +82,9 @@ static int parse(struct args *a, int argc, char **argv)
 		case 'o':
 			a->outfile = optarg;
 			break;
+		case 'v':
+			a->opt.vars_at = optarg;
+			break;
 		case 'm':
 			a->opt.module = optarg;
 			break;
@@ -105,9 +108,8 @@ static int write_result(const struct args *a, const char *text)
 	const char *dot = strrchr(a->file, '.');
 	int n = dot && !strchr(dot, '/') ? (int)(dot - a->file) : (int)strlen(a->file);
 	char path[4096];
-	bool to_stdout = a->opt.tree  ? !a->outfile
-			 : a->outfile ? !strcmp(a->outfile, "-")
-				      : !strcmp(a->file, "-");
+	bool is_report = a->opt.tree || a->opt.vars_at;
+	bool to_stdout = a->outfile ? !strcmp(a->outfile, "-") : is_report || !strcmp(a->file, "-");
 	FILE *f;
 	bool good;
 

@@ -285,6 +285,9 @@ def command():
     assert "E-RPN-FILE" in dpcc("-DWHAT=1", file).stderr
     assert "VALUE" in dpcc("-p", "-DWHAT=1", file).stderr
     assert dpcc("-I" + inc, "-DWHAT=1", file).returncode == 0 and os.path.exists(os.path.join(DIR, "command.rpn"))
+    shown = dpcc("-v", "work", path).stdout
+    assert re.search(r"^work\+0x0 \(vars.c:\d+\)\n", shown) and re.search(r"\$p +struct node \*, rdi\n", shown), shown
+    assert re.search(r"\$part +not available: .*near line \d+", shown), shown
     assert "offset = 0x" in dprobes("build", "--list", os.path.join(DIR, "command.rpn"), check=0).stdout
 
 
@@ -329,6 +332,36 @@ def examples():
     assert fields(records(1)[0]) == {"$o->line.price": 99999}
     p.stdin.close()
     assert p.wait(10) == 0
+
+
+@test
+def hostile():
+    """damaged debug information gives an error or another value, never a crash"""
+    import random
+    need("readelf")
+    rnd = random.Random(3)
+    path = build("hostile", "-O2", "-g")
+    with open(path, "rb") as f:
+        good = f.read()
+    table = subprocess.run(["readelf", "-SW", path], stdout=subprocess.PIPE, text=True).stdout
+    sections = [(int(o, 16), int(n, 16)) for o, n in
+                re.findall(r"(?:\.debug_\w+|\.eh_frame)\s+\S+\s+\S+\s+(\w+)\s+(\w+)", table)]
+    file = handlers("hostile.dpc", path, [
+        ("work", "\tlog_probe_expr(\"*p\");\n\tlog($label, $n, *$p->next);"),
+        ("vars.c:%d" % line_of("total += sum"), "\tif (@defined($sum)) log($sum);\n\tlog($total);")])
+    for i in range(120):
+        b = bytearray(good)
+        for _ in range(rnd.choice([1, 3, 20])):
+            at, n = rnd.choice(sections)
+            b[at + rnd.randrange(n)] = rnd.choice([0, 0xff, rnd.randrange(256)])
+        if i % 10 == 0:
+            b = b[:rnd.randrange(len(b))]
+        with open(path + ".new", "wb") as f:
+            f.write(b)
+        os.rename(path + ".new", path)
+        r = subprocess.run([DPCC, "-o", "-", file], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
+                           timeout=60)
+        assert r.returncode in (0, 1), (i, r.returncode, r.stderr)
 
 
 GDB = """

@@ -20,7 +20,10 @@ struct dpcc_options {
 	bool comments;      /* in the generated text */
 	bool ignore_errors; /* of the preprocessor */
 	bool tree;          /* write the syntax tree instead */
-	FILE *notes;        /* remarks, one a line; NULL: none */
+	/* Show which variables are known at this place of the module, in the place of compiling;
+	 * NULL */
+	const char *vars_at;
+	FILE *notes; /* remarks, one a line; NULL: none */
 };
 
 struct dpcc_result {

@@ -280,6 +280,57 @@ static struct function *parse_all(struct unit *u, const struct place_def *d)
 	return handler;
 }
 
+/* ---- what is known at a place ---- */
+
+static const char *where_it_is(const struct dp_var *v)
+{
+	if (v->npieces != 1)
+		return "in pieces";
+	switch (v->pieces[0].kind) {
+	case DP_PIECE_MEMORY:
+		return "in memory";
+	case DP_PIECE_REGISTER:
+		return v->pieces[0].code;
+	default:
+		return "a value";
+	}
+}
+
+static int show_var(const char *name, int r, const struct dp_var *v, const struct dp_error *err,
+		    void *arg)
+{
+	struct dpcc *c = arg;
+	Dwarf_Die type = v->type;
+	const char *why = strstr(err->detail, ": ");
+
+	buf_put(c, &c->all, "  $%-16s ", name);
+	if (r)
+		buf_put(c, &c->all, "not available: %s%s%s\n", why ? why + 2 : err->detail,
+			err->hint[0] ? "; " : "", err->hint);
+	else
+		buf_put(c, &c->all, "%s, %s\n",
+			v->has_type ? type_name(c, debug_type(c, &type)) : "of unknown type",
+			where_it_is(v));
+	return 0;
+}
+
+static void show_vars(struct unit *u, u64 addr)
+{
+	struct dpcc *c = &u->c;
+	struct dp_symbol sym = {.name = ""};
+	const char *file;
+	u32 line;
+
+	dp_module_symbol_at(c->mod, addr, &sym);
+	buf_put(c, &c->all, "%s+0x%llx", sym.name, (unsigned long long)(addr - sym.addr));
+	if (dp_module_line_at(c->mod, addr, &file, &line))
+		buf_put(c, &c->all, " (%s:%u)", strrchr(file, '/') ? strrchr(file, '/') + 1 : file,
+			line);
+	buf_put(c, &c->all, "\n");
+	if (dp_var_each(c->mod, addr, show_var, c) < 0)
+		buf_put(c, &c->all, "  no debug information\n");
+}
+
 static void one_probe(struct unit *u, const struct place_def *d, u64 addr, const char *offset,
 		      bool at_return, bool is_return)
 {
@@ -288,6 +339,10 @@ static void one_probe(struct unit *u, const struct place_def *d, u64 addr, const
 	struct function *handler;
 
 	start_pass(u, addr, is_return);
+	if (c->opt->vars_at) {
+		show_vars(u, addr);
+		return;
+	}
 	handler = parse_all(u, d);
 	if (c->opt->tree) {
 		dpcc_tree(c);
@@ -537,8 +592,16 @@ static void compile(struct unit *u, const char *path)
 	struct dp_error err = {0};
 	const char *file;
 
-	preprocess(u, path);
-	pragmas(u);
+	if (c->opt->vars_at) {
+		static const struct rpn_line none = {(char *)"", "PLACE", 1};
+
+		u->modname = path;
+		add_place(u, c->opt->vars_at, &none);
+		u->places->handler = "";
+	} else {
+		preprocess(u, path);
+		pragmas(u);
+	}
 	if (!u->modname)
 		dpcc_fail(c, NULL, E_DPCC_PRAGMA, "%.100s: #pragma MODNAME(\"PATH\") is missing",
 			  path);
@@ -550,7 +613,7 @@ static void compile(struct unit *u, const char *path)
 		dpcc_refail(c, NULL, &err);
 	for (const struct place_def *d = u->places; d; d = d->next)
 		resolve(u, d);
-	if (c->opt->tree) {
+	if (c->opt->tree || c->opt->vars_at) {
 		buf_add(c, &out, c->all.s ? c->all.s : "", c->all.n);
 	} else {
 		header(u, &out);
