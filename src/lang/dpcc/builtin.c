@@ -10,7 +10,7 @@
 
 #define STRING_MAX_BYTES 256 /* of one text in a record */
 
-enum argument { NONE, ONE, TWO, TEXT_ONLY, TEXT_AND_ONE, ANY };
+enum argument { NONE, ONE, TWO, TEXT_ONLY, TEXT_AND_ONE, ANY, NAME_ONLY, NAME_AND_ONE };
 
 static const struct builtin {
 	const char *name;
@@ -22,6 +22,11 @@ static const struct builtin {
     {"printf", ANY, &ty_void, NULL},
     {"log_probe_expr", TEXT_ONLY, &ty_void, NULL},
     {"log_str", ANY, &ty_void, NULL},
+    {"count", NAME_ONLY, &ty_void, NULL},
+    {"sum", NAME_AND_ONE, &ty_void, NULL},
+    {"min", NAME_AND_ONE, &ty_void, NULL},
+    {"max", NAME_AND_ONE, &ty_void, NULL},
+    {"hist", NAME_AND_ONE, &ty_void, NULL},
     {"log_mem", TWO, &ty_void, NULL},
     {"log_stack", NONE, &ty_void, "log st"},
     {"pid", NONE, &ty_int, "push pid"},
@@ -101,6 +106,34 @@ static void more_arguments(struct dpcc *c, const struct tok *name, struct node *
 		dpcc_fail(c, name, E_DPCC_TYPE, "it takes %u arguments, not %u", want, n);
 }
 
+/* A name that stands for words of the module: the same one everywhere in the file. */
+static void aggregate_argument(struct dpcc *c, struct node *n)
+{
+	const struct tok *t = peek(c);
+	const char *name = parse_word(c), *kind;
+	struct aggregate *a;
+	u32 k = 0, words;
+
+	while ((kind = dp_rpn_aggregate_kind(k, &words)) && strcmp(kind, n->text))
+		k++;
+	for (a = c->aggregates; a; a = a->next)
+		if (a->kind == k && !strcmp(a->name, name))
+			break;
+	if (!a) {
+		if (c->nlocals + words > 256 || strlen(name) > 63)
+			dpcc_fail(c, t, E_DPCC_LIMIT,
+				  "static variables have at most 256 words; hist takes %u",
+				  DP_RPN_HIST_WORDS);
+		a = dpcc_alloc(c, sizeof(*a));
+		*a = (struct aggregate){c->aggregates, name, k, c->nlocals};
+		c->nlocals += words;
+		c->aggregates = a;
+	}
+	n->value = a->index;
+	if (!strcmp(n->text, "hist"))
+		find_func(c, "__bits")->used = true;
+}
+
 struct node *parse_builtin(struct dpcc *c, const struct tok *name)
 {
 	struct node *n = node_new(c, N_BUILTIN, name);
@@ -113,6 +146,11 @@ struct node *parse_builtin(struct dpcc *c, const struct tok *name)
 		return NULL;
 	n->text = b->name;
 	n->type = b->type;
+	if (b->args == NAME_ONLY || b->args == NAME_AND_ONE) {
+		aggregate_argument(c, n);
+		if (b->args == NAME_AND_ONE)
+			expect(c, ",");
+	}
 	if (b->args == TEXT_ONLY || b->args == TEXT_AND_ONE || !strcmp(b->name, "printf")) {
 		struct tok *t = text_argument(c);
 
@@ -124,11 +162,12 @@ struct node *parse_builtin(struct dpcc *c, const struct tok *name)
 			expect(c, ",");
 	}
 	if (b->args != TEXT_ONLY)
-		more_arguments(c, name, &n->a,
-			       b->args == ANY                              ? ~0u
-			       : b->args == TWO                            ? 2
-			       : b->args == ONE || b->args == TEXT_AND_ONE ? 1
-									   : 0);
+		more_arguments(
+		    c, name, &n->a,
+		    b->args == ANY                                                         ? ~0u
+		    : b->args == TWO                                                       ? 2
+		    : b->args == ONE || b->args == TEXT_AND_ONE || b->args == NAME_AND_ONE ? 1
+											   : 0);
 	expect(c, ")");
 	return n;
 }
@@ -403,6 +442,34 @@ static void need_register(struct dpcc *c, const struct node *n)
 		dpcc_fail(c, n->tok, E_DPCC_NAME, "there is no register '%.20s'", n->op);
 }
 
+static void gen_aggregate(struct dpcc *c, const struct node *n)
+{
+	u32 i = (u32)n->value;
+	int first, keep;
+
+	if (!strcmp(n->text, "count")) {
+		emit(c, "inc lv,%u", i);
+		return;
+	}
+	gen_value(c, cast_to(c, to_value(c, n->a->a), &ty_long));
+	if (!strcmp(n->text, "hist")) {
+		emit(c, "call F___bits;push d,%u;add;inc lv", i);
+		return;
+	}
+	if (!strcmp(n->text, "sum")) {
+		emit(c, "push lv,%u;add;pop lv,%u;inc lv,%u", i, i, i + 1);
+		return;
+	}
+	first = new_label(c);
+	keep = new_label(c);
+	emit(c, "push lv,%u;lnot;jnz L%d;ros 1", i + 1, first);
+	emit(c, "push tsp,0;push lv,%u;%s", i, !strcmp(n->text, "min") ? "lt" : "gt");
+	put_label(c, first); /* (v, whether it counts) */
+	emit(c, "jz L%d;push tsp,1;pop lv,%u;push d,1;pop lv,%u", keep, i, i + 1);
+	put_label(c, keep);
+	emit(c, "ros 2");
+}
+
 static void special(struct dpcc *c, struct node *n)
 {
 	const char *name = n->text;
@@ -415,6 +482,9 @@ static void special(struct dpcc *c, struct node *n)
 		gen_printf(c, n);
 	} else if (!strcmp(name, "log_str")) {
 		gen_log_str(c, n);
+	} else if (!strcmp(name, "count") || !strcmp(name, "sum") || !strcmp(name, "min") ||
+		   !strcmp(name, "max") || !strcmp(name, "hist")) {
+		gen_aggregate(c, n);
 	} else if (!strcmp(name, "log_mem")) {
 		log_mark(c,
 			 new_field(c, n->tok, dpcc_format(c, "%s bytes", quoted(c, n->a->text))));

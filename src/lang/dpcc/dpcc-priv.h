@@ -214,6 +214,11 @@ struct dpcc {
 	bool helper[64];
 	const char *fields[256]; /* of the probe in the making */
 	u32 nfields, ntypes;
+	struct aggregate { /* over all passes: the same name is the same words */
+		struct aggregate *next;
+		const char *name;
+		u32 kind, index;
+	} * aggregates;
 	struct literal {
 		struct literal *next;
 		const char *s;

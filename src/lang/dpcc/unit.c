@@ -74,6 +74,10 @@ static const char prelude[] =
     "int toupper(int v) { return v >= 'a' && v <= 'z' ? v - 32 : v; }\n"
     "int tolower(int v) { return v >= 'A' && v <= 'Z' ? v + 32 : v; }\n"
     "int abs(int v) { return v < 0 ? -v : v; }\n"
+    "long __bits(long v) { int n = 0; if (v <= 0) return 0; if (v >> 32) { n = 32; v >>= 32; }"
+    " if (v >> 16) { n += 16; v >>= 16; } if (v >> 8) { n += 8; v >>= 8; } if (v >> 4) { n += 4; v "
+    ">>= 4; }"
+    " if (v >> 2) { n += 2; v >>= 2; } return n + (v >> 1 ? 2 : 1); }\n"
     "long labs(long v) { return v < 0 ? -v : v; }\n";
 
 bool dpcc_is_source(const char *path)
@@ -581,6 +585,12 @@ static void header(struct unit *u, struct buf *out)
 	for (const struct var *s = c->statics; s; s = s->next)
 		if (s->init)
 			buf_put(c, out, "init = %d %lld\n", s->slot, (long long)s->init->value);
+	for (const struct aggregate *a = c->aggregates; a; a = a->next) {
+		u32 words;
+
+		buf_put(c, out, "aggregate = \"%s\" %s %u\n", a->name,
+			dp_rpn_aggregate_kind(a->kind, &words), a->index);
+	}
 	if (c->decls.n)
 		buf_add(c, out, c->decls.s, c->decls.n);
 }

@@ -227,6 +227,47 @@ static int key_init(struct parser *p, const char *value)
 	return 0;
 }
 
+const char *dp_rpn_aggregate_kind(u32 kind, u32 *words)
+{
+	static const struct {
+		const char *name;
+		u32 words;
+	} kinds[] = {{"count", 1}, {"sum", 2}, {"min", 2}, {"max", 2}, {"hist", DP_RPN_HIST_WORDS}};
+
+	if (kind >= DP_ARRAY_SIZE(kinds))
+		return NULL;
+	*words = kinds[kind].words;
+	return kinds[kind].name;
+}
+
+/* aggregate = "NAME" KIND INDEX */
+static int key_aggregate(struct parser *p, const char *value)
+{
+	struct rpn_token name = rpn_token(value), kind = rpn_token(name.at + name.len),
+			 index = rpn_token(kind.at + kind.len);
+	struct dp_rpn_aggregate *v, *a;
+	const char *known;
+	u32 words;
+	int n;
+
+	v = realloc(p->u->aggregates, (p->u->naggregates + 1) * sizeof(*v));
+	if (!v)
+		return rpn_fail(p->err, p->line, E_RPN_MEMORY, "aggregates");
+	p->u->aggregates = v;
+	a = &v[p->u->naggregates];
+	memset(a, 0, sizeof(*a));
+	n = name.kind == RPN_TEXT && !name.bad ? rpn_text(&name, a->name, sizeof(a->name) - 1) : -1;
+	while ((known = dp_rpn_aggregate_kind(a->kind, &words)) && !rpn_is(&kind, known))
+		a->kind++;
+	if (n <= 0 || strlen(a->name) != (size_t)n || !known || index.kind != RPN_NUMBER ||
+	    index.bad || index.value < 0 || index.value + words > DP_LOCALS_MAX ||
+	    rpn_token(index.at + index.len).kind != RPN_END)
+		return bad_value(p, value);
+	a->index = (u32)index.value;
+	p->u->naggregates++;
+	return 0;
+}
+
 /* ---- keywords of a probe ---- */
 
 static int key_opcode(struct parser *p, const char *value)
@@ -347,6 +388,7 @@ static const struct keyword {
     {"layout", key_layout, true, true},
     {"field", key_field, false, true},
     {"init", key_init, true, false},
+    {"aggregate", key_aggregate, true, false},
 };
 
 /* ---- probes ---- */
@@ -600,6 +642,15 @@ int dp_rpn_parse(struct dp_rpn_unit *u, const char *source, const char *name, co
 		if (u->inits[i].index >= u->nlocals)
 			r = rpn_fail(err, NULL, E_RPN_VALUE, "init = %u: there are %u variables",
 				     u->inits[i].index, u->nlocals);
+	for (u32 i = 0; i < u->naggregates && !r; i++) {
+		u32 words = 0;
+
+		dp_rpn_aggregate_kind(u->aggregates[i].kind, &words);
+		if (u->aggregates[i].index + words > u->nlocals)
+			r = rpn_fail(err, NULL, E_RPN_VALUE,
+				     "aggregate = \"%s\": there are %u variables",
+				     u->aggregates[i].name, u->nlocals);
+	}
 	rpn_asm_free(p.as);
 	free(p.layouts);
 	rpn_source_free(&src);
@@ -622,5 +673,6 @@ void dp_rpn_free(struct dp_rpn_unit *u)
 		dp_rpn_probe_free(&u->probes[i]);
 	free(u->probes);
 	free(u->inits);
+	free(u->aggregates);
 	memset(u, 0, sizeof(*u));
 }
