@@ -22,18 +22,20 @@ struct args {
 
 static void help(void)
 {
-	printf("usage: dpcc [-achp] [-I DIR] [-D NAME[=VALUE]] [-o OUTFILE] [-m MODULE] FILE.dpc\n\n"
-	       "Compile probe handlers, written in C with the probed program's own variables, to a probe\n"
-	       "program (.rpn) for `dprobes -i`. The program must have debug information.\n\n"
-	       "  -a          show the syntax tree instead\n"
-	       "  -c          put comments into the probe program\n"
-	       "  -D NAME=V   define a macro\n"
-	       "  -I DIR      where #include looks\n"
-	       "  -m MODULE   read symbols and variables from this file, not from that of MODNAME\n"
-	       "  -o OUTFILE  write to this file; `-`: to standard output. Default: FILE.rpn\n"
-	       "  -p          ignore errors of the preprocessor\n"
-	       "  -h, -?      this text\n\n"
-	       "doc/dpcc.md describes the language. `dprobes -i FILE.dpc` compiles and inserts.\n");
+	printf(
+	    "usage: dpcc [-achp] [-I DIR] [-D NAME[=VALUE]] [-o OUTFILE] [-m MODULE] FILE.dpc\n\n"
+	    "Compile probe handlers, written in C with the probed program's own variables, to a "
+	    "probe\n"
+	    "program (.rpn) for `dprobes -i`. The program must have debug information.\n\n"
+	    "  -a          show the syntax tree instead\n"
+	    "  -c          put comments into the probe program\n"
+	    "  -D NAME=V   define a macro\n"
+	    "  -I DIR      where #include looks\n"
+	    "  -m MODULE   read symbols and variables from this file, not from that of MODNAME\n"
+	    "  -o OUTFILE  write to this file; `-`: to standard output. Default: FILE.rpn\n"
+	    "  -p          ignore errors of the preprocessor\n"
+	    "  -h, -?      this text\n\n"
+	    "doc/dpcc.md describes the language. `dprobes -i FILE.dpc` compiles and inserts.\n");
 }
 
 static int usage(const char *what)
@@ -47,7 +49,7 @@ static int parse(struct args *a, int argc, char **argv)
 	int o;
 
 	opterr = 0;
-	while ((o = getopt(argc, argv, "achpI:D:o:m:")) != -1) {
+	while ((o = getopt(argc, argv, "achpI:D:o:m:v:")) != -1) {
 		char *eq;
 
 		switch (o) {
@@ -74,10 +76,14 @@ static int parse(struct args *a, int argc, char **argv)
 			eq = strchr(optarg, '=');
 			if (eq)
 				*eq = '\0';
-			a->defines[a->opt.ndefines++] = (struct dp_rpn_define){optarg, eq ? eq + 1 : NULL};
+			a->defines[a->opt.ndefines++] =
+			    (struct dp_rpn_define){optarg, eq ? eq + 1 : NULL};
 			break;
 		case 'o':
 			a->outfile = optarg;
+			break;
+		case 'v':
+			a->opt.vars_at = optarg;
 			break;
 		case 'm':
 			a->opt.module = optarg;
@@ -91,7 +97,8 @@ static int parse(struct args *a, int argc, char **argv)
 		}
 	}
 	if (argc - optind != 1)
-		return ui_fail(E_CMD_MISSING, "`dpcc -h` shows the options", "one FILE.dpc is needed");
+		return ui_fail(E_CMD_MISSING, "`dpcc -h` shows the options",
+			       "one FILE.dpc is needed");
 	a->file = argv[optind];
 	return -1;
 }
@@ -101,7 +108,8 @@ static int write_result(const struct args *a, const char *text)
 	const char *dot = strrchr(a->file, '.');
 	int n = dot && !strchr(dot, '/') ? (int)(dot - a->file) : (int)strlen(a->file);
 	char path[4096];
-	bool to_stdout = a->opt.tree ? !a->outfile : a->outfile ? !strcmp(a->outfile, "-") : !strcmp(a->file, "-");
+	bool is_report = a->opt.tree || a->opt.vars_at;
+	bool to_stdout = a->outfile ? !strcmp(a->outfile, "-") : is_report || !strcmp(a->file, "-");
 	FILE *f;
 	bool good;
 
@@ -112,7 +120,9 @@ static int write_result(const struct args *a, const char *text)
 	good = f && fputs(text, f) >= 0;
 	if (f)
 		good = !(to_stdout ? fflush(f) : fclose(f)) && good;
-	return good ? CMD_OK : ui_fail(E_OUT_WRITE, NULL, "%s: %s", to_stdout ? "standard output" : path, strerror(errno));
+	return good ? CMD_OK
+		    : ui_fail(E_OUT_WRITE, NULL, "%s: %s", to_stdout ? "standard output" : path,
+			      strerror(errno));
 }
 
 int main(int argc, char **argv)

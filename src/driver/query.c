@@ -142,6 +142,61 @@ static void show_words(volatile u64 *v, u32 n, const struct dp_driver_request *r
 	}
 }
 
+/* ---- what variables add up to ---- */
+
+static void show_hist(const u64 *v, FILE *out)
+{
+	u32 lo = DP_RPN_HIST_WORDS, hi = 0;
+	u64 most = 1;
+
+	for (u32 i = 0; i < DP_RPN_HIST_WORDS; i++) {
+		if (!v[i])
+			continue;
+		lo = DP_MIN(lo, i);
+		hi = i;
+		most = DP_MAX(most, v[i]);
+	}
+	for (u32 i = lo; i <= hi && lo < DP_RPN_HIST_WORDS; i++) {
+		u32 bar = (u32)((double)v[i] / (double)most * 40 + 0.5);
+
+		if (i)
+			fprintf(out, "    %20llu .. %-20llu %10llu |%.*s\n", 1ull << (i - 1),
+				(1ull << (i - 1)) * 2 - 1, (unsigned long long)v[i], (int)bar,
+				"########################################");
+		else
+			fprintf(out, "    %20s    %-20s %10llu |%.*s\n", "", "0 and less",
+				(unsigned long long)v[i], (int)bar,
+				"########################################");
+	}
+}
+
+static void show_aggregates(const struct dp_rpn_unit *u, volatile u64 *words, FILE *out)
+{
+	for (u32 i = 0; i < u->naggregates; i++) {
+		const struct dp_rpn_aggregate *a = &u->aggregates[i];
+		u32 n = 0;
+		const char *kind = dp_rpn_aggregate_kind(a->kind, &n);
+		u64 v[DP_RPN_HIST_WORDS];
+
+		for (u32 k = 0; k < n; k++)
+			v[k] = words[a->index + k];
+		fprintf(out, "  %-5s %-16s ", kind, a->name);
+		if (a->kind == DP_RPN_COUNT)
+			fprintf(out, "%llu\n", (unsigned long long)v[0]);
+		else if (a->kind == DP_RPN_HIST)
+			fprintf(out, "\n");
+		else if (!v[1])
+			fprintf(out, "-\n");
+		else if (a->kind == DP_RPN_SUM)
+			fprintf(out, "%lld, %llu values, %.6g on average\n", (long long)v[0],
+				(unsigned long long)v[1], (double)(s64)v[0] / (double)v[1]);
+		else
+			fprintf(out, "%lld\n", (long long)v[0]);
+		if (a->kind == DP_RPN_HIST)
+			show_hist(v, out);
+	}
+}
+
 static u32 nglobals(const struct drv_target *t)
 {
 	u32 n = 0;
@@ -176,6 +231,8 @@ int drv_vars(struct driver *d, const struct dp_driver_request *rq, const char *n
 				continue;
 			if (!reset)
 				fprintf(out, "process %d, %s:\n", (int)t->pid, u->name);
+			if (!reset)
+				show_aggregates(u, words + t->slots[i].locals, out);
 			show_words(words + t->slots[i].locals, u->nlocals, rq, "lv", out);
 		}
 	}

@@ -57,7 +57,8 @@ static const struct dp_map *find_module(const struct dp_maps *maps, const struct
 {
 	for (size_t i = 0; i < maps->n; i++) {
 		const struct dp_map *map = &maps->v[i];
-		bool same_file = m->file_inode && map->inode == m->file_inode && map->dev_major == m->file_dev_major &&
+		bool same_file = m->file_inode && map->inode == m->file_inode &&
+				 map->dev_major == m->file_dev_major &&
 				 map->dev_minor == m->file_dev_minor;
 
 		if (map->x && map->inode && (same_file || named(m, map->path)))

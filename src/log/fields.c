@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * From a record's items to names and values, by the description that came with the program. The bytes may
- * be anything: they were written where the probed program can write, too.
+ * From a record's items to names and values, by the description that came with the program. The
+ * bytes may be anything: they were written where the probed program can write, too.
  */
 #include <stdio.h>
 #include <string.h>
@@ -62,7 +62,8 @@ static void hex(struct show *s, const u8 *p, size_t n)
 
 /* ---- values ---- */
 
-static void value(struct show *s, const struct dp_rf_type *t, u32 ndims, const u8 *p, size_t n, u32 depth);
+static void value(struct show *s, const struct dp_rf_type *t, u32 ndims, const u8 *p, size_t n,
+		  u32 depth);
 
 static void character(struct show *s, u8 c)
 {
@@ -102,7 +103,8 @@ static void enumerator(struct show *s, const struct dp_rf_layout *e, u64 v)
 	for (u32 i = 0; i < e->n; i++)
 		if (extended((u64)e->members[i].value, e->size * 8) == extended(v, e->size * 8)) {
 			if (s->json)
-				dp_line_json_string(s->l, e->members[i].name, strlen(e->members[i].name));
+				dp_line_json_string(s->l, e->members[i].name,
+						    strlen(e->members[i].name));
 			else
 				dp_line_str(s->l, e->members[i].name);
 			return;
@@ -145,15 +147,18 @@ static void members(struct show *s, const struct dp_rf_layout *l, const u8 *p, s
 		if (m->bits && rest) {
 			u64 v = word_at(p + m->offset, rest) >> m->shift;
 
-			scalar(s, &m->type, m->bits < 64 ? v & ((1ull << m->bits) - 1) : v, m->bits);
+			scalar(s, &m->type, m->bits < 64 ? v & ((1ull << m->bits) - 1) : v,
+			       m->bits);
 		} else {
-			value(s, &m->type, m->type.ndims, p + (rest ? m->offset : 0), rest, depth + 1);
+			value(s, &m->type, m->type.ndims, p + (rest ? m->offset : 0), rest,
+			      depth + 1);
 		}
 	}
 	dp_line_char(s->l, '}');
 }
 
-static void elements(struct show *s, const struct dp_rf_type *t, u32 ndims, const u8 *p, size_t n, u32 depth)
+static void elements(struct show *s, const struct dp_rf_type *t, u32 ndims, const u8 *p, size_t n,
+		     u32 depth)
 {
 	u32 count = t->dims[ndims - 1];
 	u64 size = t->size;
@@ -175,7 +180,8 @@ static void elements(struct show *s, const struct dp_rf_type *t, u32 ndims, cons
 }
 
 /* A value at p, of which n bytes are there. */
-static void value(struct show *s, const struct dp_rf_type *t, u32 ndims, const u8 *p, size_t n, u32 depth)
+static void value(struct show *s, const struct dp_rf_type *t, u32 ndims, const u8 *p, size_t n,
+		  u32 depth)
 {
 	u32 size = t->size;
 
@@ -249,7 +255,8 @@ static void format_arg(struct dp_line *l, const char *spec, size_t len, const st
 	dp_line_str(l, out);
 }
 
-/* The bytes of texts come from the probed program: what a terminal would obey is shown as it is written in C. */
+/* The bytes of texts come from the probed program: what a terminal would obey is shown as it is
+ * written in C. */
 static void printf_line(struct show *s, const char *fmt, const struct arg *args, u32 nargs)
 {
 	struct dp_line out = {0};
@@ -266,7 +273,8 @@ static void printf_line(struct show *s, const char *fmt, const struct arg *args,
 		if (*end == '%' && end == p + 1)
 			dp_line_char(&out, '%');
 		else if (*end && strchr("diuxXocps", *end)) {
-			format_arg(&out, p, (size_t)(end - p) + 1, next < nargs ? &args[next] : NULL);
+			format_arg(&out, p, (size_t)(end - p) + 1,
+				   next < nargs ? &args[next] : NULL);
 			next++;
 		}
 		p = *end ? end : end - 1;
@@ -342,7 +350,8 @@ static void begin(struct show *s, const char *name, bool first)
 	}
 }
 
-static void one_field(struct show *s, const struct dp_rf_member *f, const struct arg *args, u32 nargs, bool first)
+static void one_field(struct show *s, const struct dp_rf_member *f, const struct arg *args,
+		      u32 nargs, bool first)
 {
 	begin(s, f->type.kind == DP_RF_PRINTF ? NULL : f->name, first);
 	if (f->type.kind == DP_RF_PRINTF)
@@ -350,9 +359,11 @@ static void one_field(struct show *s, const struct dp_rf_member *f, const struct
 	else if (!nargs)
 		dp_line_str(s->l, s->json ? "null" : "(nothing)");
 	else if (args[0].token == DP_TOKEN_FAULT && args[0].n == 8)
-		put(s->l, s->json ? "null,\"fault\":%llu" : "(fault at 0x%llx)", (unsigned long long)word_at(args[0].p, 8));
+		put(s->l, s->json ? "null,\"fault\":%llu" : "(fault at 0x%llx)",
+		    (unsigned long long)word_at(args[0].p, 8));
 	else if (f->type.kind == DP_RF_STRING || f->type.kind == DP_RF_BYTES)
-		f->type.kind == DP_RF_STRING ? text(s, args[0].p, args[0].n) : hex(s, args[0].p, args[0].n);
+		f->type.kind == DP_RF_STRING ? text(s, args[0].p, args[0].n)
+					     : hex(s, args[0].p, args[0].n);
 	else
 		value(s, &f->type, f->type.ndims, args[0].p, args[0].n, 0);
 	dp_line_str(s->l, s->json ? "}" : "\n");
@@ -377,7 +388,8 @@ static bool show_all(struct show *s, const u8 *p, size_t n)
 		u32 nargs = 0;
 
 		if (!is_mark(s->rf, &a, &field)) {
-			if (order < s->rf->nfields && s->rf->fields[order].type.kind != DP_RF_PRINTF)
+			if (order < s->rf->nfields &&
+			    s->rf->fields[order].type.kind != DP_RF_PRINTF)
 				one_field(s, &s->rf->fields[order++], &a, 1, first);
 			else
 				unnamed(s, &a, first);

@@ -105,8 +105,8 @@ static void search_unit(struct search *s, Dwarf_Die *cu)
 	}
 }
 
-/* The innermost function or inlined copy that addr belongs to, and the function that holds its code;
- * false: none is known. */
+/* The innermost function or inlined copy that addr belongs to, and the function that holds its
+ * code; false: none is known. */
 bool mod_function_of(Dwarf_Die *cu, u64 addr, Dwarf_Die *func, Dwarf_Die *outer)
 {
 	Dwarf_Die *scopes = NULL, *parents = NULL;
@@ -246,7 +246,8 @@ int dp_module_line(struct dp_module *m, const char *file, u32 line, u64 *addrs, 
 		return dp_fail(err, E_FILE_MEMORY, "%.150s", m->base);
 	while (!dwarf_get_units(dw, cu, &cu, NULL, &type, &die, &split))
 		if (type == DW_UT_compile || type == DW_UT_skeleton)
-			search_unit(&s, type == DW_UT_skeleton && dwarf_tag(&split) ? &split : &die);
+			search_unit(&s,
+				    type == DW_UT_skeleton && dwarf_tag(&split) ? &split : &die);
 	n = choose(&s, addrs, max);
 	*used = s.best;
 	free(s.rows);

@@ -15,8 +15,8 @@
  * line and for each place into which it was inlined, the lowest of several. file is a name, or the
  * tail of a path ("net/core.c"). When the line has no code, the next one of the same function that
  * has; *used is the line taken. In functions compiled without optimisation the first line is taken
- * behind the prologue, where the parameters are in their places. Returns the number of addresses, at
- * most max, or a negative errno: E_LINE_NODEBUG, E_LINE_FILE, E_LINE_CODE (the hint names the
+ * behind the prologue, where the parameters are in their places. Returns the number of addresses,
+ * at most max, or a negative errno: E_LINE_NODEBUG, E_LINE_FILE, E_LINE_CODE (the hint names the
  * nearest lines).
  */
 int dp_module_line(struct dp_module *m, const char *file, u32 line, u64 *addrs, u32 max, u32 *used,

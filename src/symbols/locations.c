@@ -48,9 +48,9 @@ static bool put(struct out *o, const char *fmt, ...)
 
 const char *var_register(u64 number, bool *is_vector)
 {
-	static const char *const names[] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp",
-					    "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15",
-					    "rip"};
+	static const char *const names[] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi",
+					    "rbp", "rsp", "r8",  "r9",  "r10", "r11",
+					    "r12", "r13", "r14", "r15", "rip"};
 	static const char *const vectors[] = {"xmm0",  "xmm1",  "xmm2",  "xmm3", "xmm4",  "xmm5",
 					      "xmm6",  "xmm7",  "xmm8",  "xmm9", "xmm10", "xmm11",
 					      "xmm12", "xmm13", "xmm14", "xmm15"};
@@ -68,7 +68,8 @@ static bool put_register(struct out *o, u64 number, s64 offset)
 
 	if (!name || is_vector)
 		return fail(o, "it depends on a register that programs cannot read");
-	return put(o, "push r,%s", name) && (!offset || put(o, "push d,%lld;add", (long long)offset));
+	return put(o, "push r,%s", name) &&
+	       (!offset || put(o, "push d,%lld;add", (long long)offset));
 }
 
 static bool expression(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *ops, size_t n);
@@ -414,8 +415,7 @@ bool var_locate(struct var_place *p, Dwarf_Attribute *attr, Dwarf_Op *ops, size_
 		offset += (u32)ops[i].number;
 		start = i + 1;
 	}
-	if ((start == n && !p->why) ||
-	    (!p->why && !start && one_piece(p, attr, ops, n, v, 0, 0)))
+	if ((start == n && !p->why) || (!p->why && !start && one_piece(p, attr, ops, n, v, 0, 0)))
 		return true;
 	if (!p->why)
 		p->why = "it is in too many pieces";

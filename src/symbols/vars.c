@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Which variables an instruction can see, by the rules of C: innermost block first, the source of
- * an inlined function around its copy, then the unit, then other units. locations.c tells where they
- * are.
+ * an inlined function around its copy, then the unit, then other units. locations.c tells where
+ * they are.
  */
 #include <dwarf.h>
 #include <stdlib.h>
@@ -247,8 +247,8 @@ static bool has_place(Dwarf_Die *die)
 	       dwarf_attr_integrate(die, DW_AT_const_value, &attr);
 }
 
-/* A variable among the children of a scope. A later declaration of a name hides nothing, but a block
- * may declare it twice: the one with a place counts. */
+/* A variable among the children of a scope. A later declaration of a name hides nothing, but a
+ * block may declare it twice: the one with a place counts. */
 static bool among(struct wanted *w, Dwarf_Die *scope, bool need_place)
 {
 	Dwarf_Die d;
@@ -320,8 +320,7 @@ static bool function_address(struct var_place *p, const char *name, struct dp_va
 	if (dp_module_symbol(p->m, name, &sym, NULL))
 		return false;
 	v->npieces = 1;
-	v->pieces[0] =
-	    (struct dp_piece){.kind = sym.is_func ? DP_PIECE_VALUE : DP_PIECE_MEMORY};
+	v->pieces[0] = (struct dp_piece){.kind = sym.is_func ? DP_PIECE_VALUE : DP_PIECE_MEMORY};
 	dp_format(v->pieces[0].code, DP_PIECE_CODE, "push d,.base+%llu;",
 		  (unsigned long long)sym.addr);
 	return true;

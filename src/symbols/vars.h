@@ -36,16 +36,16 @@ struct dp_var {
 
 /*
  * The variable, parameter or function `name` as it is known at the instruction at pc (a link-time
- * address): the innermost scope first, inlined functions included, then the unit's, then those of other
- * units. Code refers to the module's own addresses as `.base + N`. Errors: E_LINE_NODEBUG,
+ * address): the innermost scope first, inlined functions included, then the unit's, then those of
+ * other units. Code refers to the module's own addresses as `.base + N`. Errors: E_LINE_NODEBUG,
  * E_VAR_NONE (hint: names that are near), E_VAR_GONE (why it is not available here; hint: the
  * nearest lines where it is).
  */
 int dp_var_find(struct dp_module *m, u64 pc, const char *name, struct dp_var *v,
 		struct dp_error *err);
 
-/* Call fn for each variable and parameter in scope at pc, innermost first, globals left out. r: what
- * dp_var_find() says of it. */
+/* Call fn for each variable and parameter in scope at pc, innermost first, globals left out. r:
+ * what dp_var_find() says of it. */
 int dp_var_each(struct dp_module *m, u64 pc,
 		int (*fn)(const char *name, int r, const struct dp_var *v,
 			  const struct dp_error *err, void *arg),
@@ -63,7 +63,8 @@ bool dp_var_type(struct dp_module *m, u64 pc, int tag, const char *name, Dwarf_D
 /* The value of an enumerator of the unit at pc or another one. */
 bool dp_var_enumerator(struct dp_module *m, u64 pc, const char *name, s64 *value);
 
-/* Inlined copies of a function and itself: link-time addresses; at most max. Returns their number. */
+/* Inlined copies of a function and itself: link-time addresses; at most max. Returns their number.
+ */
 int dp_var_copies(struct dp_module *m, const char *name, u64 *addrs, int max);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What handlers can call besides functions: logging, with the names and types in the declarations beside
- * the code, and what the machine does in one instruction.
+ * What handlers can call besides functions: logging, with the names and types in the declarations
+ * beside the code, and what the machine does in one instruction.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 #define STRING_MAX_BYTES 256 /* of one text in a record */
 
-enum argument { NONE, ONE, TWO, TEXT_ONLY, TEXT_AND_ONE, ANY };
+enum argument { NONE, ONE, TWO, TEXT_ONLY, TEXT_AND_ONE, ANY, NAME_ONLY, NAME_AND_ONE };
 
 static const struct builtin {
 	const char *name;
@@ -22,6 +22,11 @@ static const struct builtin {
     {"printf", ANY, &ty_void, NULL},
     {"log_probe_expr", TEXT_ONLY, &ty_void, NULL},
     {"log_str", ANY, &ty_void, NULL},
+    {"count", NAME_ONLY, &ty_void, NULL},
+    {"sum", NAME_AND_ONE, &ty_void, NULL},
+    {"min", NAME_AND_ONE, &ty_void, NULL},
+    {"max", NAME_AND_ONE, &ty_void, NULL},
+    {"hist", NAME_AND_ONE, &ty_void, NULL},
     {"log_mem", TWO, &ty_void, NULL},
     {"log_stack", NONE, &ty_void, "log st"},
     {"pid", NONE, &ty_int, "push pid"},
@@ -48,7 +53,8 @@ static struct node *argument(struct dpcc *c, struct node ***last)
 
 	n->a = parse_assign(c);
 	end = &c->toks[c->at - 1];
-	n->text = end->line == t->line ? dpcc_text(c, t->at, (size_t)(end->at + end->len - t->at)) : "value";
+	n->text = end->line == t->line ? dpcc_text(c, t->at, (size_t)(end->at + end->len - t->at))
+				       : "value";
 	**last = n;
 	*last = &n->next;
 	return n;
@@ -100,6 +106,34 @@ static void more_arguments(struct dpcc *c, const struct tok *name, struct node *
 		dpcc_fail(c, name, E_DPCC_TYPE, "it takes %u arguments, not %u", want, n);
 }
 
+/* A name that stands for words of the module: the same one everywhere in the file. */
+static void aggregate_argument(struct dpcc *c, struct node *n)
+{
+	const struct tok *t = peek(c);
+	const char *name = parse_word(c), *kind;
+	struct aggregate *a;
+	u32 k = 0, words;
+
+	while ((kind = dp_rpn_aggregate_kind(k, &words)) && strcmp(kind, n->text))
+		k++;
+	for (a = c->aggregates; a; a = a->next)
+		if (a->kind == k && !strcmp(a->name, name))
+			break;
+	if (!a) {
+		if (c->nlocals + words > 256 || strlen(name) > 63)
+			dpcc_fail(c, t, E_DPCC_LIMIT,
+				  "static variables have at most 256 words; hist takes %u",
+				  DP_RPN_HIST_WORDS);
+		a = dpcc_alloc(c, sizeof(*a));
+		*a = (struct aggregate){c->aggregates, name, k, c->nlocals};
+		c->nlocals += words;
+		c->aggregates = a;
+	}
+	n->value = a->index;
+	if (!strcmp(n->text, "hist"))
+		find_func(c, "__bits")->used = true;
+}
+
 struct node *parse_builtin(struct dpcc *c, const struct tok *name)
 {
 	struct node *n = node_new(c, N_BUILTIN, name);
@@ -112,6 +146,11 @@ struct node *parse_builtin(struct dpcc *c, const struct tok *name)
 		return NULL;
 	n->text = b->name;
 	n->type = b->type;
+	if (b->args == NAME_ONLY || b->args == NAME_AND_ONE) {
+		aggregate_argument(c, n);
+		if (b->args == NAME_AND_ONE)
+			expect(c, ",");
+	}
 	if (b->args == TEXT_ONLY || b->args == TEXT_AND_ONE || !strcmp(b->name, "printf")) {
 		struct tok *t = text_argument(c);
 
@@ -123,11 +162,12 @@ struct node *parse_builtin(struct dpcc *c, const struct tok *name)
 			expect(c, ",");
 	}
 	if (b->args != TEXT_ONLY)
-		more_arguments(c, name, &n->a,
-			       b->args == ANY				     ? ~0u
-			       : b->args == TWO				     ? 2
-			       : b->args == ONE || b->args == TEXT_AND_ONE ? 1
-									     : 0);
+		more_arguments(
+		    c, name, &n->a,
+		    b->args == ANY                                                         ? ~0u
+		    : b->args == TWO                                                       ? 2
+		    : b->args == ONE || b->args == TEXT_AND_ONE || b->args == NAME_AND_ONE ? 1
+											   : 0);
 	expect(c, ")");
 	return n;
 }
@@ -171,28 +211,35 @@ static void log_mark(struct dpcc *c, u64 mark)
 	emit(c, "push d,0x%llx;push d,1;log", (unsigned long long)mark);
 }
 
-static struct node *peeled(struct node *n)
-{
-	while (n->kind == N_CAST && n->a->kind == N_CAST)
-		n = n->a;
-	return n;
-}
-
 /* Whole structures and arrays. */
 static void log_bytes(struct dpcc *c, struct node *n, u64 mark)
 {
 	struct place p = place_of(c, n);
 	u64 size = n->type->size, words = (size + 7) / 8;
 
-	if (p.kind == PLACE_MEMORY) {
+	if (p.kind == PLACE_MEMORY && (p.in_target || words > 100)) {
 		log_mark(c, mark);
 		emit(c, "push d,%llu", (unsigned long long)size);
 		place_address(c, &p);
 		emit(c, "log mrf");
 		return;
 	}
+	if (p.kind == PLACE_MEMORY) { /* it may be the handler's own: by words */
+		place_address(c, &p);
+		for (u64 i = words; i-- > 0;) {
+			u64 rest = size - i * 8;
+
+			emit(c, "push tsp,%llu;push d,%llu;add",
+			     (unsigned long long)(words - 1 - i), (unsigned long long)i * 8);
+			gen_load(c, rest == 1 || rest == 2 || rest == 4 ? rest : 8, false, false);
+		}
+		emit(c, "push d,0x%llx;push d,%llu;log;ros 1", (unsigned long long)mark,
+		     (unsigned long long)words + 1);
+		return;
+	}
 	if (words > 100)
-		dpcc_fail(c, n->tok, E_DPCC_LIMIT, "only memory of the program can be logged in that size");
+		dpcc_fail(c, n->tok, E_DPCC_LIMIT,
+			  "only memory of the program can be logged in that size");
 	for (u64 i = words; i-- > 0;) {
 		struct place part = p;
 
@@ -200,12 +247,14 @@ static void log_bytes(struct dpcc *c, struct node *n, u64 mark)
 		part.size = DP_MIN(size - i * 8, (u64)8);
 		part.type = &ty_ulong;
 		if (p.kind == PLACE_OWN && p.base->var->kind == VAR_MEMORY && part.offset % 8)
-			dpcc_fail(c, n->tok, E_DPCC_TYPE, "this part of a static variable cannot be logged as a whole");
+			dpcc_fail(c, n->tok, E_DPCC_TYPE,
+				  "this part of a static variable cannot be logged as a whole");
 		if (p.kind == PLACE_OWN)
 			part.size = 8;
 		place_load(c, &part);
 	}
-	emit(c, "push d,0x%llx;push d,%llu;log", (unsigned long long)mark, (unsigned long long)words + 1);
+	emit(c, "push d,0x%llx;push d,%llu;log", (unsigned long long)mark,
+	     (unsigned long long)words + 1);
 }
 
 static bool is_text(const struct type *t)
@@ -230,7 +279,7 @@ static void log_float(struct dpcc *c, struct node *n, u64 mark)
 
 static void log_value(struct dpcc *c, struct node *arg)
 {
-	struct node *n = peeled(arg->a);
+	struct node *n = arg->a;
 	struct type *t = n->type;
 	const char *name = quoted(c, arg->text);
 	u64 mark;
@@ -238,9 +287,9 @@ static void log_value(struct dpcc *c, struct node *arg)
 	if (t->lazy)
 		debug_complete(c, t);
 	if (n->kind == N_STR) {
-		new_field(c, arg->tok, "");
-		c->nfields--;
-		log_mark(c, new_field(c, arg->tok, dpcc_format(c, "printf %s", quoted(c, dpcc_format(c, "%.1000s", n->text)))));
+		log_mark(c, new_field(c, arg->tok,
+				      dpcc_format(c, "printf %s",
+						  quoted(c, dpcc_format(c, "%.1000s", n->text)))));
 		return;
 	}
 	if (t->kind == TY_VOID || t->kind == TY_FUNC)
@@ -282,7 +331,8 @@ static void log_number(struct dpcc *c, struct node *arg, char conv)
 	struct node *n = to_value(c, arg->a);
 
 	if (!type_is_scalar(n->type))
-		dpcc_fail(c, arg->tok, E_DPCC_TYPE, "%%%c takes a number, not %s", conv, type_name(c, n->type));
+		dpcc_fail(c, arg->tok, E_DPCC_TYPE, "%%%c takes a number, not %s", conv,
+			  type_name(c, n->type));
 	gen_value(c, n);
 	if (n->type->kind == TY_INT && n->type->size <= 4)
 		emit(c, strchr("xXou", conv) ? "zx32" : "sx32");
@@ -325,7 +375,8 @@ static void log_text(struct dpcc *c, struct node *arg)
 	}
 	n = to_value(c, n);
 	if (n->type->kind != TY_PTR)
-		dpcc_fail(c, arg->tok, E_DPCC_TYPE, "%%s takes a text, not %s", type_name(c, n->type));
+		dpcc_fail(c, arg->tok, E_DPCC_TYPE, "%%s takes a text, not %s",
+			  type_name(c, n->type));
 	emit(c, "push d,%u", STRING_MAX_BYTES);
 	gen_value(c, n);
 	emit(c, "log str");
@@ -347,9 +398,11 @@ static void gen_printf(struct dpcc *c, struct node *n)
 		if (conv == '%')
 			continue;
 		if (!conv || !strchr("diuxXocps", conv))
-			dpcc_fail(c, n->tok, E_DPCC_TYPE, "the conversion %.*s is not known", (int)(end - p), p);
+			dpcc_fail(c, n->tok, E_DPCC_TYPE, "the conversion %.*s is not known",
+				  (int)(end - p), p);
 		if (!arg)
-			dpcc_fail(c, n->tok, E_DPCC_TYPE, "there are more conversions than arguments");
+			dpcc_fail(c, n->tok, E_DPCC_TYPE,
+				  "there are more conversions than arguments");
 		if (conv == 's') {
 			log_text(c, arg);
 		} else {
@@ -389,6 +442,34 @@ static void need_register(struct dpcc *c, const struct node *n)
 		dpcc_fail(c, n->tok, E_DPCC_NAME, "there is no register '%.20s'", n->op);
 }
 
+static void gen_aggregate(struct dpcc *c, const struct node *n)
+{
+	u32 i = (u32)n->value;
+	int first, keep;
+
+	if (!strcmp(n->text, "count")) {
+		emit(c, "inc lv,%u", i);
+		return;
+	}
+	gen_value(c, cast_to(c, to_value(c, n->a->a), &ty_long));
+	if (!strcmp(n->text, "hist")) {
+		emit(c, "call F___bits;push d,%u;add;inc lv", i);
+		return;
+	}
+	if (!strcmp(n->text, "sum")) {
+		emit(c, "push lv,%u;add;pop lv,%u;inc lv,%u", i, i, i + 1);
+		return;
+	}
+	first = new_label(c);
+	keep = new_label(c);
+	emit(c, "push lv,%u;lnot;jnz L%d;ros 1", i + 1, first);
+	emit(c, "push tsp,0;push lv,%u;%s", i, !strcmp(n->text, "min") ? "lt" : "gt");
+	put_label(c, first); /* (v, whether it counts) */
+	emit(c, "jz L%d;push tsp,1;pop lv,%u;push d,1;pop lv,%u", keep, i, i + 1);
+	put_label(c, keep);
+	emit(c, "ros 2");
+}
+
 static void special(struct dpcc *c, struct node *n)
 {
 	const char *name = n->text;
@@ -401,14 +482,19 @@ static void special(struct dpcc *c, struct node *n)
 		gen_printf(c, n);
 	} else if (!strcmp(name, "log_str")) {
 		gen_log_str(c, n);
+	} else if (!strcmp(name, "count") || !strcmp(name, "sum") || !strcmp(name, "min") ||
+		   !strcmp(name, "max") || !strcmp(name, "hist")) {
+		gen_aggregate(c, n);
 	} else if (!strcmp(name, "log_mem")) {
-		log_mark(c, new_field(c, n->tok, dpcc_format(c, "%s bytes", quoted(c, n->a->text))));
+		log_mark(c,
+			 new_field(c, n->tok, dpcc_format(c, "%s bytes", quoted(c, n->a->text))));
 		gen_value(c, to_value(c, n->a->next->a));
 		gen_value(c, to_value(c, n->a->a));
 		emit(c, "log mrf");
 	} else if (!strcmp(name, "comm_is")) {
 		if (strlen(n->op) > 15)
-			dpcc_fail(c, n->tok, E_DPCC_TYPE, "names of threads have at most 15 characters");
+			dpcc_fail(c, n->tok, E_DPCC_TYPE,
+				  "names of threads have at most 15 characters");
 		emit(c, "strcomm");
 		buf_put(c, c->code, "\tstreq %s\n", quoted(c, n->op));
 	} else if (!strcmp(name, "reg")) {
@@ -420,7 +506,8 @@ static void special(struct dpcc *c, struct node *n)
 		emit(c, "pop r,%s", n->op);
 	} else { /* exit_to */
 		if (!fold(n->a->a, &v) || v < 1 || v > 3)
-			dpcc_fail(c, n->tok, E_DPCC_TYPE, "exit_to takes 1 (debugger), 2 (crash dump) or 3 (core dump)");
+			dpcc_fail(c, n->tok, E_DPCC_TYPE,
+				  "exit_to takes 1 (debugger), 2 (crash dump) or 3 (core dump)");
 		emit(c, "exit %lld", (long long)v);
 	}
 }

@@ -36,13 +36,15 @@ static struct type *base(struct dpcc *c, Dwarf_Die *die)
 	u64 size = number_of(die, DW_AT_byte_size, 0), encoding = number_of(die, DW_AT_encoding, 0);
 	struct type *t = dpcc_alloc(c, sizeof(*t));
 
-	*t = (struct type){.kind = TY_INT, .size = size, .align = (u32)DP_MAX(size, (u64)1), .complete = true};
+	*t = (struct type){
+	    .kind = TY_INT, .size = size, .align = (u32)DP_MAX(size, (u64)1), .complete = true};
 	t->name = dwarf_diename(die);
 	t->is_bool = encoding == DW_ATE_boolean;
-	t->is_char = size == 1 && (encoding == DW_ATE_signed_char || encoding == DW_ATE_unsigned_char ||
-				   encoding == DW_ATE_UTF);
-	t->is_unsigned = encoding == DW_ATE_unsigned || encoding == DW_ATE_unsigned_char || encoding == DW_ATE_boolean ||
-			 encoding == DW_ATE_UTF || encoding == DW_ATE_address;
+	t->is_char = size == 1 && (encoding == DW_ATE_signed_char ||
+				   encoding == DW_ATE_unsigned_char || encoding == DW_ATE_UTF);
+	t->is_unsigned = encoding == DW_ATE_unsigned || encoding == DW_ATE_unsigned_char ||
+			 encoding == DW_ATE_boolean || encoding == DW_ATE_UTF ||
+			 encoding == DW_ATE_address;
 	if (encoding == DW_ATE_float || encoding == DW_ATE_complex_float)
 		t->kind = TY_FLOAT;
 	/* `unsigned char` is how programs write bytes. */
@@ -60,14 +62,18 @@ static struct type *enumeration(struct dpcc *c, Dwarf_Die *die)
 	Dwarf_Die e;
 	u32 n = 0;
 
-	*t = (struct type){.kind = TY_INT, .size = number_of(die, DW_AT_byte_size, 4), .complete = true, .is_unsigned = true};
+	*t = (struct type){.kind = TY_INT,
+			   .size = number_of(die, DW_AT_byte_size, 4),
+			   .complete = true,
+			   .is_unsigned = true};
 	t->align = (u32)t->size;
 	t->name = dwarf_diename(die);
 	if (dwarf_child(die, &e))
 		return t;
 	do {
-		if (dwarf_tag(&e) != DW_TAG_enumerator || !dwarf_attr(&e, DW_AT_const_value, &attr) ||
-		    dwarf_formsdata(&attr, &v) || !dwarf_diename(&e) || n++ > MEMBERS_MAX)
+		if (dwarf_tag(&e) != DW_TAG_enumerator ||
+		    !dwarf_attr(&e, DW_AT_const_value, &attr) || dwarf_formsdata(&attr, &v) ||
+		    !dwarf_diename(&e) || n++ > MEMBERS_MAX)
 			continue;
 		*last = dpcc_alloc(c, sizeof(**last));
 		**last = (struct enumerator){NULL, dwarf_diename(&e), v};
@@ -109,7 +115,10 @@ static struct type *structure(struct dpcc *c, Dwarf_Die *die)
 		if (t->die.addr == die->addr)
 			return t;
 	t = dpcc_alloc(c, sizeof(*t));
-	*t = (struct type){.kind = TY_STRUCT, .lazy = true, .size = number_of(die, DW_AT_byte_size, 0), .align = 1};
+	*t = (struct type){.kind = TY_STRUCT,
+			   .lazy = true,
+			   .size = number_of(die, DW_AT_byte_size, 0),
+			   .align = 1};
 	t->is_union = dwarf_tag(die) == DW_TAG_union_type;
 	t->name = dwarf_diename(die);
 	t->die = *die;
@@ -121,7 +130,8 @@ static struct type *structure(struct dpcc *c, Dwarf_Die *die)
 static struct type *convert(struct dpcc *c, Dwarf_Die *die, u32 depth)
 {
 	if (depth > DEPTH_MAX)
-		dpcc_fail(c, NULL, E_DPCC_TYPE, "the debug information has a type that contains itself");
+		dpcc_fail(c, NULL, E_DPCC_TYPE,
+			  "the debug information has a type that contains itself");
 	switch (dwarf_tag(die)) {
 	case DW_TAG_base_type:
 		return base(c, die);
@@ -133,8 +143,10 @@ static struct type *convert(struct dpcc *c, Dwarf_Die *die, u32 depth)
 		Dwarf_Attribute attr;
 		Dwarf_Die type;
 
-		/* Pointers break all cycles, so what they point to may be as deep again; a pointer to itself may not. */
-		if (!dwarf_attr_integrate(die, DW_AT_type, &attr) || !dwarf_formref_die(&attr, &type))
+		/* Pointers break all cycles, so what they point to may be as deep again; a pointer
+		 * to itself may not. */
+		if (!dwarf_attr_integrate(die, DW_AT_type, &attr) ||
+		    !dwarf_formref_die(&attr, &type))
 			return type_ptr(c, &ty_void);
 		return type_ptr(c, convert(c, &type, depth + 1));
 	}
@@ -163,11 +175,12 @@ struct type *debug_type(struct dpcc *c, Dwarf_Die *die)
 	return convert(c, die, 0);
 }
 
-/* Where a bitfield lies: DWARF counts from the structure's beginning (4, 5) or inside of a container from its upper
- * end (2, 3). */
+/* Where a bitfield lies: DWARF counts from the structure's beginning (4, 5) or inside of a
+ * container from its upper end (2, 3). */
 static void bitfield(Dwarf_Die *die, struct member *m)
 {
-	u64 bits = number_of(die, DW_AT_bit_size, 0), at = number_of(die, DW_AT_data_bit_offset, ~0ull), size = m->type->size;
+	u64 bits = number_of(die, DW_AT_bit_size, 0),
+	    at = number_of(die, DW_AT_data_bit_offset, ~0ull), size = m->type->size;
 
 	if (!bits || !size)
 		return;
@@ -187,7 +200,8 @@ static bool same_whole(struct dpcc *c, Dwarf_Die *die, Dwarf_Die *whole)
 	static const int tags[] = {DW_TAG_structure_type, DW_TAG_class_type, DW_TAG_union_type};
 
 	for (u32 i = 0; i < DP_ARRAY_SIZE(tags); i++)
-		if (dwarf_diename(die) && dp_var_type(c->mod, c->target.pc, tags[i], dwarf_diename(die), whole))
+		if (dwarf_diename(die) &&
+		    dp_var_type(c->mod, c->target.pc, tags[i], dwarf_diename(die), whole))
 			return true;
 	return false;
 }
@@ -210,7 +224,8 @@ void debug_complete(struct dpcc *c, struct type *t)
 		int tag = dwarf_tag(&d);
 		struct member *m;
 
-		if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) || dwarf_attr(&d, DW_AT_external, &attr) ||
+		if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) ||
+		    dwarf_attr(&d, DW_AT_external, &attr) ||
 		    dwarf_attr(&d, DW_AT_declaration, &attr) || n++ > MEMBERS_MAX)
 			continue;
 		m = dpcc_alloc(c, sizeof(*m));

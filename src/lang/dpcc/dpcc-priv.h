@@ -2,7 +2,8 @@
 /*
  * What the passes of the compiler share. lex.c makes tokens, type.c and debug.c types, parse-*.c a
  * typed tree, gen*.c the text; unit.c goes through them once for each probed instruction, since a
- * variable's type and place depend on it. Errors leave by longjmp to dpcc_compile(), which frees all.
+ * variable's type and place depend on it. Errors leave by longjmp to dpcc_compile(), which frees
+ * all.
  */
 #ifndef DPCC_PRIV_H
 #define DPCC_PRIV_H
@@ -13,7 +14,9 @@
 #include "lang/rpn/rpn-priv.h"
 #include "symbols/vars.h"
 
-#define DPCC_TAG_HEAP 0xd0b1 /* top 16 bits of pointers into the handler's own memory: no address of a program */
+#define DPCC_TAG_HEAP                                                                              \
+	0xd0b1 /* top 16 bits of pointers into the handler's own memory: no address of a program   \
+		*/
 #define DPCC_TAG_VARS 0xd0b2 /* the same for static variables */
 #define DPCC_LOCALS_MAX 120  /* words of one function's frame */
 
@@ -61,7 +64,13 @@ struct enumerator {
 	s64 value;
 };
 
-enum var_kind { VAR_STACK, VAR_HEAP, VAR_LOCAL /* lv */, VAR_GLOBAL /* gv */, VAR_MEMORY /* lv, by bytes */ };
+enum var_kind {
+	VAR_STACK,
+	VAR_HEAP,
+	VAR_LOCAL /* lv */,
+	VAR_GLOBAL /* gv */,
+	VAR_MEMORY /* lv, by bytes */
+};
 
 struct var {
 	struct var *next;  /* in a scope */
@@ -76,11 +85,44 @@ struct var {
 };
 
 enum node_kind {
-	N_NUM, N_STR, N_VAR, N_PROBE, N_DEREF, N_MEMBER, N_ADDR, N_NEG, N_NOT, N_LNOT, N_BINARY, N_ANDAND, N_OROR,
-	N_ASSIGN, N_INCDEC, N_COND, N_COMMA, N_CAST, N_CALL, N_BUILTIN,
+	N_NUM,
+	N_STR,
+	N_VAR,
+	N_PROBE,
+	N_DEREF,
+	N_MEMBER,
+	N_ADDR,
+	N_NEG,
+	N_NOT,
+	N_LNOT,
+	N_BINARY,
+	N_ANDAND,
+	N_OROR,
+	N_ASSIGN,
+	N_INCDEC,
+	N_COND,
+	N_COMMA,
+	N_CAST,
+	N_CALL,
+	N_BUILTIN,
 	/* statements */
-	N_EXPR, N_BLOCK, N_IF, N_WHILE, N_DO, N_FOR, N_SWITCH, N_CASE, N_BREAK, N_CONTINUE, N_RETURN, N_TRY, N_THROW,
-	N_GOTO, N_LABEL, N_EMPTY, N_INIT,
+	N_EXPR,
+	N_BLOCK,
+	N_IF,
+	N_WHILE,
+	N_DO,
+	N_FOR,
+	N_SWITCH,
+	N_CASE,
+	N_BREAK,
+	N_CONTINUE,
+	N_RETURN,
+	N_TRY,
+	N_THROW,
+	N_GOTO,
+	N_LABEL,
+	N_EMPTY,
+	N_INIT,
 };
 
 struct node {
@@ -89,15 +131,18 @@ struct node {
 	struct node *a, *b, *c, *d; /* operands */
 	struct node *next;          /* in lists: arguments, statements, cases */
 	const struct tok *tok;
-	const char *op; /* of N_BINARY, N_ASSIGN ("" or the operator), N_INCDEC */
-	bool postfix, in_target; /* in_target: a pointer into, or a place in, the probed program's memory */
+	const char *op;  /* of N_BINARY, N_ASSIGN ("" or the operator), N_INCDEC */
+	bool is_defined; /* a number that @defined gave */
+	bool postfix,
+	    in_target; /* in_target: a pointer into, or a place in, the probed program's memory */
 	u64 value;
 	struct var *var;
 	struct var *caught[3]; /* of N_TRY: code and parameters of the exception */
 	struct member *member;
 	struct dp_var *probe;
 	struct function *func;
-	const char *text; /* N_STR: the bytes; N_BUILTIN, N_LABEL: the name; fields: how it is written */
+	const char
+	    *text; /* N_STR: the bytes; N_BUILTIN, N_LABEL: the name; fields: how it is written */
 	u32 len;
 	int label; /* of a case, once code is made */
 };
@@ -110,7 +155,7 @@ struct function {
 	u32 nparams;
 	struct node *body;
 	bool defined, used, emitted, is_prelude;
-	u32 body_at; /* its first token: bodies are read when a handler reaches them */
+	u32 body_at;            /* its first token: bodies are read when a handler reaches them */
 	u32 words, heap, slots; /* of its frame; words for parameters and result */
 };
 
@@ -118,16 +163,16 @@ struct scope {
 	struct scope *up;
 	struct var *vars;
 	struct type *tags; /* by next; structs, unions, enums */
-	struct alias { /* typedef */
+	struct alias {     /* typedef */
 		struct alias *next;
 		const char *name;
 		struct type *type;
-	} *aliases;
+	} * aliases;
 	struct constant {
 		struct constant *next;
 		const char *name;
 		s64 value;
-	} *constants;
+	} * constants;
 };
 
 struct target { /* one probed instruction */
@@ -163,17 +208,22 @@ struct dpcc {
 	struct buf {
 		char *s;
 		size_t n, cap;
-	} *code, decls, all;
+	} * code, decls, all;
 	u32 label, depth;
 	int brk, cont, handler, loop_handler; /* labels, -1: none */
 	bool helper[64];
 	const char *fields[256]; /* of the probe in the making */
 	u32 nfields, ntypes;
+	struct aggregate { /* over all passes: the same name is the same words */
+		struct aggregate *next;
+		const char *name;
+		u32 kind, index;
+	} * aggregates;
 	struct literal {
 		struct literal *next;
 		const char *s;
 		u32 len, offset;
-	} *literals;
+	} * literals;
 	u32 literal_bytes;
 };
 
@@ -181,8 +231,8 @@ struct dpcc {
 void *dpcc_alloc(struct dpcc *c, size_t n);
 char *dpcc_text(struct dpcc *c, const char *s, size_t n);
 char *dpcc_format(struct dpcc *c, const char *fmt, ...) DP_PRINTF(2, 3);
-_Noreturn void dpcc_fail(struct dpcc *c, const struct tok *t, enum dp_code code, const char *fmt, ...)
-    DP_PRINTF(4, 5);
+_Noreturn void dpcc_fail(struct dpcc *c, const struct tok *t, enum dp_code code, const char *fmt,
+			 ...) DP_PRINTF(4, 5);
 /* An error that another part has filled in, at a token. */
 _Noreturn void dpcc_refail(struct dpcc *c, const struct tok *t, const struct dp_error *why);
 void dpcc_lex(struct dpcc *c, const struct rpn_source *s);
@@ -191,8 +241,8 @@ void buf_add(struct dpcc *c, struct buf *b, const char *s, size_t n);
 void buf_put(struct dpcc *c, struct buf *b, const char *fmt, ...) DP_PRINTF(3, 4);
 
 /* ---- type.c ---- */
-extern struct type ty_void, ty_bool, ty_char, ty_schar, ty_uchar, ty_short, ty_ushort, ty_int, ty_uint, ty_long,
-    ty_ulong, ty_float, ty_double;
+extern struct type ty_void, ty_bool, ty_char, ty_schar, ty_uchar, ty_short, ty_ushort, ty_int,
+    ty_uint, ty_long, ty_ulong, ty_float, ty_double;
 struct type *type_ptr(struct dpcc *c, struct type *of);
 struct type *type_array(struct dpcc *c, struct type *of, u64 n);
 bool type_is_scalar(const struct type *t);
@@ -208,7 +258,14 @@ struct type *debug_type(struct dpcc *c, Dwarf_Die *die);
 void debug_complete(struct dpcc *c, struct type *t);
 struct type *debug_named(struct dpcc *c, int tag, const char *name);
 
-/* ---- parse.c: declarations and statements; expr.c ---- */
+/* ---- decl.c ---- */
+/* static, typedef, global(N) and the like are told by *storage; N + 1 by *index. */
+struct type *parse_specifiers(struct dpcc *c, const char **storage, u32 *index);
+struct type *parse_declarator(struct dpcc *c, struct type *base, const struct tok **name);
+
+/* ---- parse.c: variables, statements, functions; expr.c ---- */
+struct tok *next_tok(struct dpcc *c);
+const char *parse_word(struct dpcc *c);
 void dpcc_parse(struct dpcc *c);
 void dpcc_parse_body(struct dpcc *c, struct function *f);
 struct tok *peek(struct dpcc *c);
@@ -221,6 +278,7 @@ struct var *find_var(struct dpcc *c, const struct tok *t);
 struct function *find_func(struct dpcc *c, const char *name);
 bool find_constant(struct dpcc *c, const struct tok *t, s64 *v);
 struct node *parse_expr(struct dpcc *c);
+void skip_expression(struct dpcc *c, const char *const *ends);
 struct node *parse_assign(struct dpcc *c);
 s64 parse_constant(struct dpcc *c);
 bool fold(const struct node *n, s64 *v);
@@ -239,8 +297,8 @@ void gen_void(struct dpcc *c, struct node *n);
 /* All of a probe's program: the handler, what it calls, helpers. */
 void gen_program(struct dpcc *c, struct function *handler);
 void gen_helpers(struct dpcc *c);
-void gen_load(struct dpcc *c, u64 size, bool is_signed, bool in_target);  /* (addr -- v) */
-void gen_store(struct dpcc *c, u64 size, bool in_target); /* (addr v -- ) */
+void gen_load(struct dpcc *c, u64 size, bool is_signed, bool in_target); /* (addr -- v) */
+void gen_store(struct dpcc *c, u64 size, bool in_target);                /* (addr v -- ) */
 void gen_normalise(struct dpcc *c, const struct type *t);
 /* Bytes [at, at + size) of a variable that is not in memory as a whole: (-- v), not normalised. */
 void gen_pieces(struct dpcc *c, const struct node *n, const struct dp_var *v, u64 at, u64 size);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * dpcc: probe handlers in C, with the probed program's own variables, to the text of a probe program
+ * dpcc: probe handlers in C, with the probed program's own variables, to the text of a probe
+ * program
  * (.rpn). doc/dpcc.md describes the language. Control side; uses libc and the symbols library.
  */
 #ifndef DP_DPCC_H
@@ -19,17 +20,20 @@ struct dpcc_options {
 	bool comments;      /* in the generated text */
 	bool ignore_errors; /* of the preprocessor */
 	bool tree;          /* write the syntax tree instead */
-	FILE *notes;        /* remarks, one a line; NULL: none */
+	/* Show which variables are known at this place of the module, in the place of compiling;
+	 * NULL */
+	const char *vars_at;
+	FILE *notes; /* remarks, one a line; NULL: none */
 };
 
 struct dpcc_result {
-	char *text; /* free() it */
+	char *text;     /* free() it */
 	char line[512]; /* on error: the source line that err->column is in; "" */
 };
 
 /*
- * Compile the file at path. Errors: E_DPCC_*, E_VAR_*, E_LINE_*, E_SYM_*, E_RPN_FILE, E_RPN_PRE; the
- * detail begins with "FILE:LINE:COLUMN: ".
+ * Compile the file at path. Errors: E_DPCC_*, E_VAR_*, E_LINE_*, E_SYM_*, E_RPN_FILE, E_RPN_PRE;
+ * the detail begins with "FILE:LINE:COLUMN: ".
  */
 int dpcc_compile(const char *path, const struct dpcc_options *opt, struct dpcc_result *res,
 		 struct dp_error *err);

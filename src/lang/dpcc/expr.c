@@ -18,11 +18,19 @@ static struct node *number(struct dpcc *c, const struct tok *t, s64 v, struct ty
 
 /* ---- conversions ---- */
 
-/* An array becomes the address of its first element. */
+/* An array becomes the address of its first element; a bitfield that fits into an int becomes one.
+ */
 struct node *to_value(struct dpcc *c, struct node *n)
 {
 	struct node *a;
 
+	if (n->kind == N_MEMBER && n->member->bits && n->type->kind == TY_INT &&
+	    n->member->bits < 32u + !n->type->is_unsigned) {
+		a = node_new(c, N_CAST, n->tok);
+		a->a = n;
+		a->type = &ty_int;
+		return a;
+	}
 	if (n->type->kind != TY_ARRAY)
 		return n;
 	a = node_new(c, N_ADDR, n->tok);
@@ -41,9 +49,11 @@ struct node *cast_to(struct dpcc *c, struct node *n, struct type *t)
 
 	if (type_same(n->type, t))
 		return n;
-	if (t->kind == TY_STRUCT || n->type->kind == TY_STRUCT || t->kind == TY_FLOAT || n->type->kind == TY_FLOAT ||
-	    n->type->kind == TY_VOID || !(type_is_scalar(t) || t->kind == TY_VOID))
-		dpcc_fail(c, n->tok, E_DPCC_TYPE, "%s cannot become %s", type_name(c, n->type), type_name(c, t));
+	if (t->kind == TY_STRUCT || n->type->kind == TY_STRUCT || t->kind == TY_FLOAT ||
+	    n->type->kind == TY_FLOAT || n->type->kind == TY_VOID ||
+	    !(type_is_scalar(t) || t->kind == TY_VOID))
+		dpcc_fail(c, n->tok, E_DPCC_TYPE, "%s cannot become %s", type_name(c, n->type),
+			  type_name(c, t));
 	k = node_new(c, N_CAST, n->tok);
 	k->a = n;
 	k->type = t;
@@ -54,115 +64,35 @@ struct node *cast_to(struct dpcc *c, struct node *n, struct type *t)
 static void need_scalar(struct dpcc *c, const struct node *n)
 {
 	if (!type_is_scalar(n->type))
-		dpcc_fail(c, n->tok, E_DPCC_TYPE, "a number or a pointer is needed here, not %s", type_name(c, n->type));
+		dpcc_fail(c, n->tok, E_DPCC_TYPE, "a number or a pointer is needed here, not %s",
+			  type_name(c, n->type));
 	if (n->type->size > 8)
-		dpcc_fail(c, n->tok, E_DPCC_TYPE, "numbers of more than 64 bits cannot be computed with");
+		dpcc_fail(c, n->tok, E_DPCC_TYPE,
+			  "numbers of more than 64 bits cannot be computed with");
 }
 
 static void need_integer(struct dpcc *c, const struct node *n)
 {
 	need_scalar(c, n);
 	if (n->type->kind != TY_INT)
-		dpcc_fail(c, n->tok, E_DPCC_TYPE, "an integer is needed here, not %s", type_name(c, n->type));
+		dpcc_fail(c, n->tok, E_DPCC_TYPE, "an integer is needed here, not %s",
+			  type_name(c, n->type));
 }
 
 static bool is_place(const struct node *n)
 {
-	return n->kind == N_VAR || n->kind == N_PROBE || n->kind == N_DEREF || (n->kind == N_MEMBER && is_place(n->a));
+	return n->kind == N_VAR || n->kind == N_PROBE || n->kind == N_DEREF ||
+	       (n->kind == N_MEMBER && is_place(n->a));
 }
 
 static void need_place(struct dpcc *c, const struct node *n)
 {
 	if (!is_place(n))
-		dpcc_fail(c, n->tok, E_DPCC_TYPE, "only a variable or a place in memory can be used here");
+		dpcc_fail(c, n->tok, E_DPCC_TYPE,
+			  "only a variable or a place in memory can be used here");
 }
 
 /* ---- constants ---- */
-
-static s64 fit(const struct type *t, u64 v)
-{
-	if (t->is_bool)
-		return v != 0;
-	switch (t->size) {
-	case 1:
-		return t->is_unsigned ? (s64)(u8)v : (s8)v;
-	case 2:
-		return t->is_unsigned ? (s64)(u16)v : (s16)v;
-	case 4:
-		return t->is_unsigned ? (s64)(u32)v : (s32)v;
-	default:
-		return (s64)v;
-	}
-}
-
-static bool fold_binary(const struct node *n, s64 a, s64 b, s64 *v)
-{
-	bool u = n->a->type->is_unsigned;
-	u64 x = (u64)a, y = (u64)b;
-	const char *op = n->op;
-
-	if ((*op == '/' || *op == '%') && (!b || (!u && b == -1 && a == INT64_MIN)))
-		return false;
-	if (!strcmp(op, "<<") || !strcmp(op, ">>")) {
-		if (y > 63)
-			return false;
-		*v = *op == '<' ? (s64)(x << y) : n->type->is_unsigned ? (s64)(x >> y) : a >> b;
-	} else if (op[1] == '=' || *op == '<' || *op == '>') {
-		bool lt = u ? x < y : a < b, eq = a == b;
-
-		*v = *op == '=' ? eq : *op == '!' ? !eq : *op == '<' ? lt || (op[1] && eq) : !lt && (op[1] || !eq);
-	} else {
-		*v = *op == '+'	  ? (s64)(x + y)
-		     : *op == '-' ? (s64)(x - y)
-		     : *op == '*' ? (s64)(x * y)
-		     : *op == '/' ? (u ? (s64)(x / y) : a / b)
-		     : *op == '%' ? (u ? (s64)(x % y) : a % b)
-		     : *op == '&' ? (s64)(x & y)
-		     : *op == '|' ? (s64)(x | y)
-				  : (s64)(x ^ y);
-	}
-	return true;
-}
-
-/* The value of a constant expression; false: it is none. */
-bool fold(const struct node *n, s64 *v)
-{
-	s64 a = 0, b = 0;
-	bool good;
-
-	switch (n->kind) {
-	case N_NUM:
-		*v = (s64)n->value;
-		return true;
-	case N_CAST:
-	case N_NEG:
-	case N_NOT:
-	case N_LNOT:
-		good = fold(n->a, &a);
-		*v = n->kind == N_NEG ? (s64)(0 - (u64)a) : n->kind == N_NOT ? ~a : n->kind == N_LNOT ? !a : a;
-		break;
-	case N_ANDAND:
-		good = fold(n->a, &a) && (!a || fold(n->b, &b));
-		*v = a && b;
-		break;
-	case N_OROR:
-		good = fold(n->a, &a) && (a || fold(n->b, &b));
-		*v = a || b;
-		break;
-	case N_COND:
-		good = fold(n->a, &a) && fold(a ? n->b : n->c, v);
-		break;
-	case N_BINARY:
-		good = n->type->kind == TY_INT && n->a->type->kind == TY_INT && fold(n->a, &a) && fold(n->b, &b) &&
-		       fold_binary(n, a, b, v);
-		break;
-	default:
-		return false;
-	}
-	if (good && n->type->kind == TY_INT)
-		*v = fit(n->type, (u64)*v);
-	return good;
-}
 
 s64 parse_constant(struct dpcc *c)
 {
@@ -195,7 +125,9 @@ static struct node *probed(struct dpcc *c, const struct tok *t, const char *name
 
 	if (!c->mod) {
 		if (needed)
-			dpcc_fail(c, t, E_DPCC_NAME, "variables of the program can be used in handlers of a probe only");
+			dpcc_fail(
+			    c, t, E_DPCC_NAME,
+			    "variables of the program can be used in handlers of a probe only");
 		return NULL;
 	}
 	n = node_new(c, N_PROBE, t);
@@ -206,10 +138,12 @@ static struct node *probed(struct dpcc *c, const struct tok *t, const char *name
 
 		if (!c->target.is_return) {
 			if (needed)
-				dpcc_fail(c, t, E_DPCC_NAME, "$retval is known where a function returns only");
+				dpcc_fail(c, t, E_DPCC_NAME,
+					  "$retval is known where a function returns only");
 			return NULL;
 		}
-		n->type = dp_var_return_type(c->mod, c->target.pc, &type) ? debug_type(c, &type) : &ty_long;
+		n->type = dp_var_return_type(c->mod, c->target.pc, &type) ? debug_type(c, &type)
+									  : &ty_long;
 		if (!type_is_scalar(n->type))
 			n->type = &ty_ulong;
 		v->npieces = 1;
@@ -232,7 +166,8 @@ static struct node *probed(struct dpcc *c, const struct tok *t, const char *name
 		debug_complete(c, n->type);
 	n->in_target = true;
 	/* A reference is what it refers to. */
-	if (v->has_type && (dwarf_tag(&v->type) == DW_TAG_reference_type || dwarf_tag(&v->type) == DW_TAG_rvalue_reference_type)) {
+	if (v->has_type && (dwarf_tag(&v->type) == DW_TAG_reference_type ||
+			    dwarf_tag(&v->type) == DW_TAG_rvalue_reference_type)) {
 		struct node *d = node_new(c, N_DEREF, t);
 
 		d->a = n;
@@ -257,7 +192,8 @@ static struct node *call(struct dpcc *c, const struct tok *t, struct function *f
 		struct node *arg = to_value(c, parse_assign(c));
 
 		if (!p)
-			dpcc_fail(c, arg->tok, E_DPCC_TYPE, "'%s' takes %u arguments", f->name, f->nparams);
+			dpcc_fail(c, arg->tok, E_DPCC_TYPE, "'%s' takes %u arguments", f->name,
+				  f->nparams);
 		*last = node_new(c, N_COMMA, arg->tok);
 		(*last)->a = cast_to(c, arg, p->type);
 		last = &(*last)->next;
@@ -274,6 +210,7 @@ static struct node *defined(struct dpcc *c, const struct tok *t)
 {
 	struct tok *word = &c->toks[c->at];
 	bool bare = c->bare, found;
+	struct node *n;
 
 	if (!tok_is(word, "defined"))
 		dpcc_fail(c, word, E_DPCC_SYNTAX, "only @defined($name) begins with @");
@@ -283,10 +220,14 @@ static struct node *defined(struct dpcc *c, const struct tok *t)
 	if (word->kind != TOK_PROBE && !(bare && word->kind == TOK_WORD))
 		dpcc_fail(c, word, E_DPCC_SYNTAX, "@defined takes a $name");
 	c->at++;
-	found = probed(c, word, dpcc_text(c, word->at + (word->kind == TOK_PROBE), word->len - (word->kind == TOK_PROBE)),
+	found = probed(c, word,
+		       dpcc_text(c, word->at + (word->kind == TOK_PROBE),
+				 word->len - (word->kind == TOK_PROBE)),
 		       false) != NULL;
 	expect(c, ")");
-	return number(c, t, found, &ty_int);
+	n = number(c, t, found, &ty_int);
+	n->is_defined = true;
+	return n;
 }
 
 static struct node *named(struct dpcc *c, const struct tok *t)
@@ -319,7 +260,9 @@ static struct node *named(struct dpcc *c, const struct tok *t)
 	}
 	if (c->mod && dp_var_enumerator(c->mod, c->target.pc, name, &value))
 		return number(c, t, value, value == (s32)value ? &ty_int : &ty_long);
-	dpcc_fail(c, t, E_DPCC_NAME, "there is no variable '%s' here; those of the program are written $%s", name, name);
+	dpcc_fail(c, t, E_DPCC_NAME,
+		  "there is no variable '%s' here; those of the program are written $%s", name,
+		  name);
 }
 
 static struct node *primary(struct dpcc *c)
@@ -333,7 +276,9 @@ static struct node *primary(struct dpcc *c)
 	switch (t->kind) {
 	case TOK_NUM:
 		return number(c, t, (s64)t->value,
-			      t->is_long ? (t->is_unsigned ? &ty_ulong : &ty_long) : t->is_unsigned ? &ty_uint : &ty_int);
+			      t->is_long       ? (t->is_unsigned ? &ty_ulong : &ty_long)
+			      : t->is_unsigned ? &ty_uint
+					       : &ty_int);
 	case TOK_STR:
 		n = node_new(c, N_STR, t);
 		n->text = t->str;
@@ -358,7 +303,8 @@ static struct node *primary(struct dpcc *c)
 
 /* ---- postfix ---- */
 
-static struct member *find_member(struct dpcc *c, struct type *t, const struct tok *name, u64 *offset, u32 depth)
+static struct member *find_member(struct dpcc *c, struct type *t, const struct tok *name,
+				  u64 *offset, u32 depth)
 {
 	if (t->lazy)
 		debug_complete(c, t);
@@ -394,7 +340,9 @@ static struct node *member(struct dpcc *c, struct node *of, const struct tok *t)
 	c->at++;
 	m = find_member(c, of->type, name, &offset, 0);
 	if (!m)
-		dpcc_fail(c, name, E_DPCC_NAME, of->type->complete ? "%s has no member of this name" : "what %s contains is not known",
+		dpcc_fail(c, name, E_DPCC_NAME,
+			  of->type->complete ? "%s has no member of this name"
+					     : "what %s contains is not known",
 			  type_name(c, of->type));
 	copy = dpcc_alloc(c, sizeof(*copy));
 	*copy = *m;
@@ -421,11 +369,13 @@ static struct node *deref(struct dpcc *c, struct node *a, const struct tok *t)
 	if (n->type->lazy)
 		debug_complete(c, n->type);
 	if (n->type->kind == TY_VOID || n->type->kind == TY_FUNC)
-		dpcc_fail(c, t, E_DPCC_TYPE, "a pointer to %s points to nothing that can be read", type_name(c, n->type));
+		dpcc_fail(c, t, E_DPCC_TYPE, "a pointer to %s points to nothing that can be read",
+			  type_name(c, n->type));
 	return n;
 }
 
-static struct node *binary(struct dpcc *c, const struct tok *t, const char *op, struct node *a, struct node *b);
+static struct node *binary(struct dpcc *c, const struct tok *t, const char *op, struct node *a,
+			   struct node *b);
 
 static struct node *incdec(struct dpcc *c, struct node *a, const struct tok *t, bool postfix)
 {
@@ -478,7 +428,8 @@ static struct node *address_of(struct dpcc *c, const struct tok *t)
 	for (of = n->a; of->kind == N_MEMBER; of = of->a)
 		;
 	if (of->kind == N_PROBE && !in_memory(of->probe))
-		dpcc_fail(c, t, E_DPCC_TYPE, "$%s is not in memory here: it has no address", of->text);
+		dpcc_fail(c, t, E_DPCC_TYPE, "$%s is not in memory here: it has no address",
+			  of->text);
 	if (of->kind == N_VAR && of->var->kind == VAR_GLOBAL && of->var->is_static)
 		dpcc_fail(c, t, E_DPCC_TYPE, "a global variable has no address");
 	if (of->kind == N_VAR)
@@ -496,7 +447,8 @@ static struct node *cast(struct dpcc *c, const struct tok *t)
 	expect(c, ")");
 	n = to_value(c, unary(c));
 	if (type->kind == TY_INT && type->size > 8)
-		dpcc_fail(c, t, E_DPCC_TYPE, "numbers of more than 64 bits cannot be computed with");
+		dpcc_fail(c, t, E_DPCC_TYPE,
+			  "numbers of more than 64 bits cannot be computed with");
 	/* A cast between types that are the same inside still changes how it is shown. */
 	if (type_same(n->type, type) && type_is_scalar(type)) {
 		struct node *k = node_new(c, N_CAST, t);
@@ -592,13 +544,14 @@ static struct node *unary(struct dpcc *c)
 static const struct {
 	const char *op;
 	int level;
-} levels[] = {{"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},  {"&", 5},  {"==", 6}, {"!=", 6}, {"<", 7},  {">", 7},
-	      {"<=", 7}, {">=", 7}, {"<<", 8}, {">>", 8}, {"+", 9},  {"-", 9},  {"*", 10}, {"/", 10}, {"%", 10}};
+} levels[] = {{"||", 1}, {"&&", 2}, {"|", 3}, {"^", 4},  {"&", 5},  {"==", 6},
+	      {"!=", 6}, {"<", 7},  {">", 7}, {"<=", 7}, {">=", 7}, {"<<", 8},
+	      {">>", 8}, {"+", 9},  {"-", 9}, {"*", 10}, {"/", 10}, {"%", 10}};
 
 static bool is_compare(const char *op)
 {
-	return !strcmp(op, "==") || !strcmp(op, "!=") || !strcmp(op, "<") || !strcmp(op, ">") || !strcmp(op, "<=") ||
-	       !strcmp(op, ">=");
+	return !strcmp(op, "==") || !strcmp(op, "!=") || !strcmp(op, "<") || !strcmp(op, ">") ||
+	       !strcmp(op, "<=") || !strcmp(op, ">=");
 }
 
 /* The index times the size of what the pointer points to. */
@@ -640,7 +593,8 @@ static struct node *pointer_sum(struct dpcc *c, const struct tok *t, struct node
 	}
 	if (n->b->type->kind == TY_PTR) {
 		if (*n->op == '-')
-			dpcc_fail(c, t, E_DPCC_TYPE, "a pointer cannot be subtracted from a number");
+			dpcc_fail(c, t, E_DPCC_TYPE,
+				  "a pointer cannot be subtracted from a number");
 		p = n->a;
 		n->a = n->b;
 		n->b = p;
@@ -651,7 +605,8 @@ static struct node *pointer_sum(struct dpcc *c, const struct tok *t, struct node
 	return n;
 }
 
-static struct node *binary(struct dpcc *c, const struct tok *t, const char *op, struct node *a, struct node *b)
+static struct node *binary(struct dpcc *c, const struct tok *t, const char *op, struct node *a,
+			   struct node *b)
 {
 	struct node *n = node_new(c, N_BINARY, t);
 	bool logic = !strcmp(op, "&&") || !strcmp(op, "||");
@@ -692,6 +647,31 @@ static struct node *binary(struct dpcc *c, const struct tok *t, const char *op, 
 	return n;
 }
 
+static bool asks_defined(const struct node *n)
+{
+	return n && (n->is_defined || asks_defined(n->a) || asks_defined(n->b));
+}
+
+/* 0 && B, 1 || B: B is not looked at, so that it may name what @defined has denied. */
+static bool dead_operand(struct dpcc *c, const struct tok *t, const char *op, struct node **a)
+{
+	static const char *const behind_and[] = {"||", "?", ":", ",", NULL}, *const behind_or[] = {
+										 "?", ":", ",",
+										 NULL};
+	bool is_and = !strcmp(op, "&&");
+	struct node *found;
+	s64 v;
+
+	if ((!is_and && strcmp(op, "||")) || !type_is_scalar((*a)->type) || !fold(*a, &v) ||
+	    !v != is_and)
+		return false;
+	skip_expression(c, is_and ? behind_and : behind_or);
+	found = number(c, t, !is_and, &ty_int);
+	found->is_defined = asks_defined(*a);
+	*a = found;
+	return true;
+}
+
 static struct node *parse_binary(struct dpcc *c, int level)
 {
 	struct node *a;
@@ -709,20 +689,35 @@ static struct node *parse_binary(struct dpcc *c, int level)
 		if (!op)
 			return a;
 		c->at++;
-		a = binary(c, t, op, a, parse_binary(c, level + 1));
+		if (!dead_operand(c, t, op, &a))
+			a = binary(c, t, op, a, parse_binary(c, level + 1));
 	}
 }
 
 static struct node *conditional(struct dpcc *c)
 {
+	static const char *const colon[] = {":", NULL}, *const comma[] = {",", ":", NULL};
 	struct node *a = parse_binary(c, 1), *n;
 	const struct tok *t = peek(c);
+	s64 v;
 
 	if (!accept(c, "?"))
 		return a;
 	n = node_new(c, N_COND, t);
 	n->a = to_value(c, a);
 	need_scalar(c, n->a);
+	if (asks_defined(n->a) && fold(n->a, &v)) { /* the other one may name what is not there */
+		if (!v)
+			skip_expression(c, colon);
+		else
+			n->b = to_value(c, parse_expr(c));
+		expect(c, ":");
+		if (v)
+			skip_expression(c, comma);
+		else
+			n->b = to_value(c, conditional(c));
+		return n->b;
+	}
 	n->b = to_value(c, parse_expr(c));
 	expect(c, ":");
 	n->c = to_value(c, conditional(c));
@@ -752,18 +747,22 @@ static struct node *place_address(struct dpcc *c, struct node *of, const struct 
 	for (; of->kind == N_MEMBER; of = of->a)
 		;
 	if (of->kind == N_PROBE && !in_memory(of->probe))
-		dpcc_fail(c, t, E_DPCC_TYPE, "$%s is not in memory here: assign its members", of->text);
+		dpcc_fail(c, t, E_DPCC_TYPE, "$%s is not in memory here: assign its members",
+			  of->text);
 	return n;
 }
 
 /* memcpy(&to, &from, sizeof(to)) */
-static struct node *copy_struct(struct dpcc *c, const struct tok *t, struct node *to, struct node *from)
+static struct node *copy_struct(struct dpcc *c, const struct tok *t, struct node *to,
+				struct node *from)
 {
-	struct node *n = node_new(c, N_CALL, t), *size = number(c, t, (s64)to->type->size, &ty_ulong);
+	struct node *n = node_new(c, N_CALL, t),
+		    *size = number(c, t, (s64)to->type->size, &ty_ulong);
 	struct node *args[3] = {NULL, NULL, size}, **last = &n->a;
 
 	if (!type_same(to->type, from->type))
-		dpcc_fail(c, t, E_DPCC_TYPE, "%s cannot become %s", type_name(c, from->type), type_name(c, to->type));
+		dpcc_fail(c, t, E_DPCC_TYPE, "%s cannot become %s", type_name(c, from->type),
+			  type_name(c, to->type));
 	args[0] = place_address(c, to, t);
 	args[1] = place_address(c, from, t);
 	n->func = find_func(c, "memcpy");
@@ -779,7 +778,8 @@ static struct node *copy_struct(struct dpcc *c, const struct tok *t, struct node
 
 struct node *parse_assign(struct dpcc *c)
 {
-	static const char *const ops[] = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="};
+	static const char *const ops[] = {
+	    "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="};
 	struct node *a, *n;
 	const struct tok *t;
 

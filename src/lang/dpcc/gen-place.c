@@ -52,7 +52,8 @@ void gen_store(struct dpcc *c, u64 size, bool in_target)
 static void dispatch(struct dpcc *c, const char *name, u32 bits, u32 depth)
 {
 	buf_put(c, c->code,
-		"H_%s%u:\n\tpush tsp,%u\n\tshr 48\n\tpush d,0x%x\n\tsub\n\tjz H_%s%u_heap\n\tpush d,1\n\tsub\n"
+		"H_%s%u:\n\tpush tsp,%u\n\tshr 48\n\tpush d,0x%x\n\tsub\n\tjz H_%s%u_heap\n\tpush "
+		"d,1\n\tsub\n"
 		"\tjz H_%s%u_vars\n\tros 1\n",
 		name, bits, depth, DPCC_TAG_HEAP, name, bits, name, bits);
 }
@@ -62,10 +63,14 @@ static void helper_load(struct dpcc *c, u32 bits)
 	dispatch(c, "load", bits, 0);
 	buf_put(c, c->code, "\tpush mem,u%u\n\tret\n", bits);
 	buf_put(c, c->code,
-		"H_load%u_heap:\n\tros 1\n\tpush tsp,0\n\tshr 32\n\tzx16\n\txchg\n\tzx32\n\tpush heap,u%u,1\n\tret\n", bits, bits);
-	buf_put(c, c->code, "H_load%u_vars:\n\tros 1\n\tpush tsp,0\n\tzx32\n\tshr 3\n\tpush lv\n", bits);
+		"H_load%u_heap:\n\tros 1\n\tpush tsp,0\n\tshr 32\n\tzx16\n\txchg\n\tzx32\n\tpush "
+		"heap,u%u,1\n\tret\n",
+		bits, bits);
+	buf_put(c, c->code, "H_load%u_vars:\n\tros 1\n\tpush tsp,0\n\tzx32\n\tshr 3\n\tpush lv\n",
+		bits);
 	if (bits < 64)
-		buf_put(c, c->code, "\txchg\n\tpush d,7\n\tand\n\tshl 3\n\txchg\n\tshr\n\tzx%u\n\tret\n", bits);
+		buf_put(c, c->code,
+			"\txchg\n\tpush d,7\n\tand\n\tshl 3\n\txchg\n\tshr\n\tzx%u\n\tret\n", bits);
 	else
 		buf_put(c, c->code, "\txchg\n\tros 1\n\tret\n");
 }
@@ -77,13 +82,16 @@ static void helper_store(struct dpcc *c, u32 bits)
 	dispatch(c, "store", bits, 1);
 	buf_put(c, c->code, "\tpop mem,u%u\n\tret\n", bits);
 	buf_put(c, c->code,
-		"H_store%u_heap:\n\tros 1\n\txchg\n\tpush tsp,0\n\tshr 32\n\tzx16\n\txchg\n\tzx32\n\tpop heap,u%u,1\n\tret\n",
+		"H_store%u_heap:\n\tros 1\n\txchg\n\tpush tsp,0\n\tshr "
+		"32\n\tzx16\n\txchg\n\tzx32\n\tpop heap,u%u,1\n\tret\n",
 		bits, bits);
 	buf_put(c, c->code, "H_store%u_vars:\n\tros 1\n", bits);
 	if (bits < 64) /* (addr v -- addr w): the word with v in its place */
 		buf_put(c, c->code,
-			"\tpush d,%llu\n\tand\n\tpush tsp,1\n\tpush d,7\n\tand\n\tshl 3\n\tpush tsp,0\n\tpush d,%llu\n\tshl\n"
-			"\tnot\n\tpush tsp,3\n\tzx32\n\tshr 3\n\tpush lv\n\tand\n\txchg\n\tpush tsp,2\n\tshl\n\tor\n\txchg\n"
+			"\tpush d,%llu\n\tand\n\tpush tsp,1\n\tpush d,7\n\tand\n\tshl 3\n\tpush "
+			"tsp,0\n\tpush d,%llu\n\tshl\n"
+			"\tnot\n\tpush tsp,3\n\tzx32\n\tshr 3\n\tpush lv\n\tand\n\txchg\n\tpush "
+			"tsp,2\n\tshl\n\tor\n\txchg\n"
 			"\tros 1\n",
 			(unsigned long long)mask, (unsigned long long)mask);
 	buf_put(c, c->code, "\txchg\n\tzx32\n\tshr 3\n\txchg\n\tpop lv\n\tret\n");
@@ -120,7 +128,8 @@ static void mask_to(struct dpcc *c, u64 bytes)
 }
 
 /* One piece's bytes [from, from + n) of its own: pushed, zero-extended. */
-static void piece_value(struct dpcc *c, const struct node *n, const struct dp_piece *p, u64 from, u64 size)
+static void piece_value(struct dpcc *c, const struct node *n, const struct dp_piece *p, u64 from,
+			u64 size)
 {
 	switch (p->kind) {
 	case DP_PIECE_REGISTER:
@@ -134,7 +143,8 @@ static void piece_value(struct dpcc *c, const struct node *n, const struct dp_pi
 		if (from)
 			emit(c, "push d,%llu;add", (unsigned long long)from);
 		if (size != 1 && size != 2 && size != 4 && size != 8)
-			dpcc_fail(c, n->tok, E_VAR_GONE, "$%s is in pieces of unusual sizes", n->text);
+			dpcc_fail(c, n->tok, E_VAR_GONE, "$%s is in pieces of unusual sizes",
+				  n->text);
 		emit(c, "push mem,u%llu", (unsigned long long)size * 8);
 		return;
 	default:
@@ -151,7 +161,8 @@ void gen_pieces(struct dpcc *c, const struct node *n, const struct dp_var *v, u6
 
 	for (u32 i = 0; i < v->npieces; i++) {
 		const struct dp_piece *p = &v->pieces[i];
-		u64 lo = p->offset, hi = p->size ? lo + p->size : ~0ull, from = DP_MAX(lo, at), to = DP_MIN(hi, at + size);
+		u64 lo = p->offset, hi = p->size ? lo + p->size : ~0ull, from = DP_MAX(lo, at),
+		    to = DP_MIN(hi, at + size);
 
 		if (from >= to)
 			continue;
@@ -188,7 +199,8 @@ static void store_piece(struct dpcc *c, const struct place *p, const struct tok 
 			mask_to(c, size);
 		} else {
 			mask <<= at * 8;
-			emit(c, "shl %llu;push d,%lld;and", (unsigned long long)at * 8, (long long)mask);
+			emit(c, "shl %llu;push d,%lld;and", (unsigned long long)at * 8,
+			     (long long)mask);
 			emit(c, "push r,%s;push d,%lld;and;or", q->code, (long long)~mask);
 		}
 		emit(c, "pop r,%s", q->code);
@@ -220,7 +232,8 @@ struct place place_of(struct dpcc *c, struct node *n)
 	p.in_target = n->in_target;
 	switch (n->kind) {
 	case N_VAR:
-		p.kind = n->var->kind == VAR_HEAP || n->var->kind == VAR_MEMORY ? PLACE_OWN : PLACE_WORD;
+		p.kind =
+		    n->var->kind == VAR_HEAP || n->var->kind == VAR_MEMORY ? PLACE_OWN : PLACE_WORD;
 		break;
 	case N_PROBE:
 		p.kind = in_memory(n->probe) ? PLACE_MEMORY : PLACE_PIECES;
@@ -229,7 +242,8 @@ struct place place_of(struct dpcc *c, struct node *n)
 		p.kind = PLACE_MEMORY;
 		break;
 	default:
-		dpcc_fail(c, n->tok, E_DPCC_TYPE, "only a variable or a place in memory can be used here");
+		dpcc_fail(c, n->tok, E_DPCC_TYPE,
+			  "only a variable or a place in memory can be used here");
 	}
 	return p;
 }
@@ -248,7 +262,8 @@ void place_address(struct dpcc *c, const struct place *p)
 		     (unsigned long long)DPCC_TAG_HEAP << 48 | ((u64)n->var->slot + offset));
 		return;
 	} else {
-		emit(c, "push d,0x%llx", (unsigned long long)DPCC_TAG_VARS << 48 | ((u64)n->var->slot * 8 + offset));
+		emit(c, "push d,0x%llx",
+		     (unsigned long long)DPCC_TAG_VARS << 48 | ((u64)n->var->slot * 8 + offset));
 		return;
 	}
 	if (offset)
@@ -272,7 +287,8 @@ static void put_bits(struct dpcc *c, const struct place *p)
 {
 	u64 mask = (p->bits == 64 ? ~0ull : (1ull << p->bits) - 1) << p->shift;
 
-	emit(c, "shl %u;push d,%lld;and;xchg;push d,%lld;and;or", p->shift, (long long)mask, (long long)~mask);
+	emit(c, "shl %u;push d,%lld;and;xchg;push d,%lld;and;or", p->shift, (long long)mask,
+	     (long long)~mask);
 }
 
 /* Whatever is needed to load and store is on the stack: nothing, or the address (memory). */
@@ -282,13 +298,18 @@ static void load(struct dpcc *c, const struct place *p)
 
 	switch (p->kind) {
 	case PLACE_WORD:
-		emit(c, "push %s,%d", v->kind == VAR_STACK ? "sbp" : v->kind == VAR_LOCAL ? "lv" : "gv", v->slot);
+		emit(c, "push %s,%d",
+		     v->kind == VAR_STACK   ? "sbp"
+		     : v->kind == VAR_LOCAL ? "lv"
+					    : "gv",
+		     v->slot);
 		if (v->kind != VAR_STACK)
 			gen_normalise(c, p->type);
 		break;
 	case PLACE_OWN:
 		if (v->kind == VAR_HEAP) {
-			emit(c, "push sbp,-1;push d,%llu;push heap,u%llu,1", (unsigned long long)v->slot + p->offset,
+			emit(c, "push sbp,-1;push d,%llu;push heap,u%llu,1",
+			     (unsigned long long)v->slot + p->offset,
 			     (unsigned long long)p->size * 8);
 			break;
 		}
@@ -326,11 +347,16 @@ void place_store(struct dpcc *c, const struct place *p, const struct tok *t)
 	}
 	switch (p->kind) {
 	case PLACE_WORD:
-		emit(c, "pop %s,%d", v->kind == VAR_STACK ? "sbp" : v->kind == VAR_LOCAL ? "lv" : "gv", v->slot);
+		emit(c, "pop %s,%d",
+		     v->kind == VAR_STACK   ? "sbp"
+		     : v->kind == VAR_LOCAL ? "lv"
+					    : "gv",
+		     v->slot);
 		break;
 	case PLACE_OWN:
 		if (v->kind == VAR_HEAP) {
-			emit(c, "push sbp,-1;push d,%llu;pop heap,u%llu,1", (unsigned long long)v->slot + p->offset,
+			emit(c, "push sbp,-1;push d,%llu;pop heap,u%llu,1",
+			     (unsigned long long)v->slot + p->offset,
 			     (unsigned long long)p->size * 8);
 			break;
 		}

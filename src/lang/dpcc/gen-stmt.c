@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Statements, functions and whole programs. A call pushes its arguments (one word at least); the function
- * makes the top its stack base, so that they are words 0 and up, its own words -1 and down, and leaves its
- * result in the deepest of the arguments' words.
+ * Statements, functions and whole programs. A call pushes its arguments (one word at least); the
+ * function makes the top its stack base, so that they are words 0 and up, its own words -1 and
+ * down, and leaves its result in the deepest of the arguments' words.
  */
 #include <string.h>
 
@@ -33,9 +33,11 @@ static void gen_if(struct dpcc *c, struct node *n)
 }
 
 /* while, do and for: test (or not), body, step. */
-static void gen_loop(struct dpcc *c, struct node *cond, struct node *body, struct node *step, bool is_do)
+static void gen_loop(struct dpcc *c, struct node *cond, struct node *body, struct node *step,
+		     bool is_do)
 {
-	int top = new_label(c), out = new_label(c), brk = c->brk, cont = c->cont, handler = c->loop_handler;
+	int top = new_label(c), out = new_label(c), brk = c->brk, cont = c->cont,
+	    handler = c->loop_handler;
 
 	c->brk = new_label(c);
 	c->cont = new_label(c);
@@ -73,7 +75,8 @@ static void find_cases(struct dpcc *c, struct node *n, struct node *sw, int *oth
 		if (n->postfix)
 			*other = n->label;
 		else
-			emit(c, "push sbp,%d;push d,%lld;sub;jz L%d;ros 1", sw->var->slot, (long long)n->value, n->label);
+			emit(c, "push sbp,%d;push d,%lld;sub;jz L%d;ros 1", sw->var->slot,
+			     (long long)n->value, n->label);
 	}
 	if (n->kind == N_SWITCH || n->kind < N_EXPR)
 		return;
@@ -91,7 +94,8 @@ static void find_cases(struct dpcc *c, struct node *n, struct node *sw, int *oth
 		find_cases(c, n->d, sw, other);
 }
 
-/* The comparisons leave their difference (zero) on the stack where they jump to; a case takes it off. */
+/* The comparisons leave their difference (zero) on the stack where they jump to; a case takes it
+ * off. */
 static void gen_switch(struct dpcc *c, struct node *n)
 {
 	int brk = c->brk, handler = c->loop_handler, other = -1;
@@ -99,7 +103,8 @@ static void gen_switch(struct dpcc *c, struct node *n)
 	c->brk = new_label(c);
 	c->loop_handler = c->handler;
 	gen_value(c, n->a);
-	if (n->a->type->size < n->var->type->size || n->var->type->size == 8 || n->a->type->is_unsigned == n->var->type->is_unsigned)
+	if (n->a->type->size < n->var->type->size || n->var->type->size == 8 ||
+	    n->a->type->is_unsigned == n->var->type->is_unsigned)
 		emit(c, "pop sbp,%d", n->var->slot);
 	else {
 		gen_normalise(c, n->var->type);
@@ -298,7 +303,8 @@ static void lay_out(struct dpcc *c, struct function *f)
 		v->slot = i < f->nparams ? (s32)(f->nparams - 1 - i) : -1 - (s32)f->words++;
 	}
 	if (f->words > DPCC_LOCALS_MAX || f->heap > 8192)
-		dpcc_fail(c, f->body->tok, E_DPCC_LIMIT, "the variables of '%s' have more than %u words or 8192 bytes", f->name,
+		dpcc_fail(c, f->body->tok, E_DPCC_LIMIT,
+			  "the variables of '%s' have more than %u words or 8192 bytes", f->name,
 			  DPCC_LOCALS_MAX);
 }
 
@@ -318,7 +324,8 @@ static void gen_function(struct dpcc *c, struct function *f)
 		emit(c, "push d,%u;malloc;pop sbp,-1", f->heap);
 	for (u32 i = 0; i < f->nparams; i++, v = v->chain)
 		if (v->in_memory)
-			emit(c, "push sbp,%u;push sbp,-1;push d,%d;pop heap,u64,1", f->nparams - 1 - i, v->slot);
+			emit(c, "push sbp,%u;push sbp,-1;push d,%d;pop heap,u64,1",
+			     f->nparams - 1 - i, v->slot);
 	gen_statement(c, f->body);
 	leave(c);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Expressions to instructions. A value on the stack is always extended to 64 bits by the sign of its
- * type, so that conversions to wider types cost nothing and comparisons need no width.
+ * Expressions to instructions. A value on the stack is always extended to 64 bits by the sign of
+ * its type, so that conversions to wider types cost nothing and comparisons need no width.
  */
 #include <string.h>
 
@@ -155,7 +155,8 @@ static void convert(struct dpcc *c, const struct type *from, const struct type *
 {
 	if (to->is_bool)
 		emit(c, "bool");
-	else if (to->size < from->size || (to->size == from->size && to->is_unsigned != from->is_unsigned))
+	else if (to->size < from->size ||
+		 (to->size == from->size && to->is_unsigned != from->is_unsigned))
 		gen_normalise(c, to);
 }
 
@@ -168,7 +169,7 @@ static void gen_assign(struct dpcc *c, struct node *n, bool want)
 		place_address(c, &p);
 	if (*n->op) {
 		struct type *t = n->a->type->kind == TY_PTR ? n->a->type
-				 : is_shift		    ? type_promote(n->a->type)
+				 : is_shift                 ? type_promote(n->a->type)
 							    : type_common(n->a->type, n->b->type);
 
 		if (p.kind == PLACE_MEMORY)
@@ -179,7 +180,8 @@ static void gen_assign(struct dpcc *c, struct node *n, bool want)
 		if (!is_shift)
 			convert(c, n->b->type, t);
 		operation(c, n->op, t, t->is_unsigned);
-		if (t->size < n->a->type->size || n->a->type->size < t->size || n->a->type->is_unsigned != t->is_unsigned)
+		if (t->size < n->a->type->size || n->a->type->size < t->size ||
+		    n->a->type->is_unsigned != t->is_unsigned)
 			convert(c, t->size == 8 ? &ty_ulong : t, n->a->type);
 	} else {
 		gen_value(c, n->b);
@@ -203,8 +205,10 @@ static void gen_incdec(struct dpcc *c, struct node *n, bool want)
 	const char *op = *n->op == '+' ? "add" : "sub";
 
 	/* One atomic step, so that threads can count together. */
-	if (!want && step == 1 && v && (v->kind == VAR_LOCAL || v->kind == VAR_GLOBAL) && !n->type->is_bool) {
-		emit(c, "%s %s,%d", *n->op == '+' ? "inc" : "dec", v->kind == VAR_LOCAL ? "lv" : "gv", v->slot);
+	if (!want && step == 1 && v && (v->kind == VAR_LOCAL || v->kind == VAR_GLOBAL) &&
+	    !n->type->is_bool) {
+		emit(c, "%s %s,%d", *n->op == '+' ? "inc" : "dec",
+		     v->kind == VAR_LOCAL ? "lv" : "gv", v->slot);
 		return;
 	}
 	if (p.kind == PLACE_MEMORY) {
@@ -242,7 +246,8 @@ static u32 literal(struct dpcc *c, const char *s, u32 len)
 	c->literals = l;
 	c->literal_bytes += DP_ALIGN_UP(len + 1, 8u);
 	if (c->literal_bytes > 1600)
-		dpcc_fail(c, NULL, E_DPCC_LIMIT, "the texts of the handler have more than 1600 bytes");
+		dpcc_fail(c, NULL, E_DPCC_LIMIT,
+			  "the texts of the handler have more than 1600 bytes");
 	return l->offset;
 }
 
@@ -268,14 +273,16 @@ void gen_value(struct dpcc *c, struct node *n)
 		break;
 	case N_STR: /* in the handler's first block of memory, which has the handle 8 */
 		emit(c, "push d,0x%llx",
-		     (unsigned long long)DPCC_TAG_HEAP << 48 | 8ull << 32 | literal(c, n->text, n->len));
+		     (unsigned long long)DPCC_TAG_HEAP << 48 | 8ull << 32 |
+			 literal(c, n->text, n->len));
 		break;
 	case N_VAR:
 	case N_PROBE:
 	case N_DEREF:
 	case N_MEMBER:
 		if (!type_is_scalar(n->type))
-			dpcc_fail(c, n->tok, E_DPCC_TYPE, "%s cannot be used as a value here", type_name(c, n->type));
+			dpcc_fail(c, n->tok, E_DPCC_TYPE, "%s cannot be used as a value here",
+				  type_name(c, n->type));
 		p = place_of(c, n);
 		if (p.kind == PLACE_MEMORY)
 			place_address(c, &p);

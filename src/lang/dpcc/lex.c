@@ -120,9 +120,9 @@ void buf_put(struct dpcc *c, struct buf *b, const char *fmt, ...)
 
 /* ---- tokens ---- */
 
-static const char *const puncts[] = {"...", "<<=", ">>=", "->", "++", "--", "<<", ">>", "<=", ">=",
-				     "==",  "!=",  "&&",  "||", "+=", "-=", "*=", "/=", "%=", "&=",
-				     "|=",  "^=",  NULL};
+static const char *const puncts[] = {"...", "<<=", ">>=", "->", "++", "--", "<<", ">>",
+				     "<=",  ">=",  "==",  "!=", "&&", "||", "+=", "-=",
+				     "*=",  "/=",  "%=",  "&=", "|=", "^=", NULL};
 
 static bool is_word(char ch)
 {
@@ -184,7 +184,8 @@ static void one(struct dpcc *c, struct tok *t, const char *p)
 		quoted(c, t, p);
 	} else if (is_word(*p) || *p == '$') {
 		t->kind = *p == '$' ? TOK_PROBE : TOK_WORD;
-		while (is_word(p[t->len]) || (*p == '$' && p[t->len] == ':' && p[t->len + 1] == ':'))
+		while (is_word(p[t->len]) ||
+		       (*p == '$' && p[t->len] == ':' && p[t->len + 1] == ':'))
 			t->len += p[t->len] == ':' ? 2 : 1;
 		if (t->kind == TOK_PROBE && t->len == 1)
 			dpcc_fail(c, t, E_DPCC_SYNTAX, "a name must follow the $");

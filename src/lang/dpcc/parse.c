@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Declarations and statements: the grammar of C, without function pointers and old style definitions. */
-#include <dwarf.h>
+/* Variables, statements and functions: the grammar of C, without function pointers and old style
+ * definitions. */
 #include <string.h>
 
 #include "lang/dpcc/dpcc-priv.h"
@@ -10,7 +10,7 @@ struct tok *peek(struct dpcc *c)
 	return &c->toks[c->at];
 }
 
-static struct tok *next(struct dpcc *c)
+struct tok *next_tok(struct dpcc *c)
 {
 	struct tok *t = peek(c);
 
@@ -31,10 +31,10 @@ struct tok *expect(struct dpcc *c, const char *text)
 {
 	if (!tok_is(peek(c), text))
 		dpcc_fail(c, peek(c), E_DPCC_SYNTAX, "'%s' is missing here", text);
-	return next(c);
+	return next_tok(c);
 }
 
-static const char *word(struct dpcc *c)
+const char *parse_word(struct dpcc *c)
 {
 	struct tok *t = peek(c);
 
@@ -99,314 +99,6 @@ struct function *find_func(struct dpcc *c, const char *name)
 	return NULL;
 }
 
-/* ---- types ---- */
-
-static const struct {
-	const char *name;
-	struct type *type;
-} known[] = {
-    {"int8_t", &ty_schar},    {"uint8_t", &ty_uchar},  {"int16_t", &ty_short}, {"uint16_t", &ty_ushort}, {"int32_t", &ty_int},
-    {"uint32_t", &ty_uint},   {"int64_t", &ty_long},   {"uint64_t", &ty_ulong}, {"size_t", &ty_ulong},   {"ssize_t", &ty_long},
-    {"uintptr_t", &ty_ulong}, {"intptr_t", &ty_long},  {"bool", &ty_bool},     {"u8", &ty_uchar},        {"u16", &ty_ushort},
-    {"u32", &ty_uint},        {"u64", &ty_ulong},      {"s8", &ty_schar},      {"s16", &ty_short},       {"s32", &ty_int},
-    {"s64", &ty_long},        {"float", &ty_float},    {"double", &ty_double},
-};
-
-static struct type *named_type(struct dpcc *c, const struct tok *t)
-{
-	if (t->kind != TOK_WORD || find_var(c, t))
-		return NULL;
-	for (struct scope *s = c->scope; s; s = s->up)
-		for (struct alias *a = s->aliases; a; a = a->next)
-			if (tok_is(t, a->name))
-				return a->type;
-	for (u32 i = 0; i < DP_ARRAY_SIZE(known); i++)
-		if (tok_is(t, known[i].name))
-			return known[i].type;
-	return NULL;
-}
-
-static bool is_specifier(const struct tok *t)
-{
-	static const char *const words[] = {"void",  "char",	"short",  "int",    "long",   "signed", "unsigned", "_Bool",
-					    "const", "volatile", "struct", "union",  "enum",   "static", "extern",   "global",
-					    "typedef", "inline", "register", "auto", "typeof", "__typeof__"};
-
-	for (u32 i = 0; i < DP_ARRAY_SIZE(words); i++)
-		if (tok_is(t, words[i]))
-			return true;
-	return false;
-}
-
-/* A name of the program's own typedef: where a type may stand, before a name or a star. */
-static struct type *debug_alias(struct dpcc *c, const struct tok *t)
-{
-	const char *name;
-	struct type *type;
-
-	if (t->kind != TOK_WORD || find_var(c, t) || !c->mod)
-		return NULL;
-	if (t[1].kind != TOK_WORD && !tok_is(&t[1], "*") && !tok_is(&t[1], ")"))
-		return NULL;
-	name = dpcc_text(c, t->at, t->len);
-	if (find_func(c, name))
-		return NULL;
-	type = debug_named(c, DW_TAG_typedef, name);
-	if (!type)
-		type = debug_named(c, DW_TAG_class_type, name);
-	if (!type)
-		type = debug_named(c, DW_TAG_structure_type, name); /* C++ names them without the keyword */
-	return type;
-}
-
-bool begins_type(struct dpcc *c)
-{
-	const struct tok *t = peek(c);
-
-	if (is_specifier(t) || named_type(c, t))
-		return true;
-	/* (name) and "name *x": only when the name is nothing else. */
-	return t->kind == TOK_WORD && t[1].kind != TOK_END && !tok_is(&t[1], "(") && debug_alias(c, t) != NULL;
-}
-
-static struct type *find_tag(struct dpcc *c, const char *name, bool here_only)
-{
-	for (struct scope *s = c->scope; s; s = here_only ? NULL : s->up)
-		for (struct type *t = s->tags; t; t = t->next)
-			if (t->name && !strcmp(t->name, name))
-				return t;
-	return NULL;
-}
-
-static struct type *declarator(struct dpcc *c, struct type *base, const struct tok **name);
-static struct type *specifiers(struct dpcc *c, const char **storage, u32 *index);
-
-static void parse_members(struct dpcc *c, struct type *t)
-{
-	struct member **last = &t->members;
-	u64 at = 0, bit = 0;
-
-	while (!accept(c, "}")) {
-		struct type *base = specifiers(c, NULL, NULL);
-
-		do {
-			const struct tok *name = NULL;
-			struct type *type = tok_is(peek(c), ";") || tok_is(peek(c), ":") ? base : declarator(c, base, &name);
-			struct member *m = dpcc_alloc(c, sizeof(*m));
-
-			m->type = type;
-			m->name = name ? dpcc_text(c, name->at, name->len) : "";
-			if (!type->complete || (!name && type->kind != TY_STRUCT && !tok_is(peek(c), ":")))
-				dpcc_fail(c, peek(c), E_DPCC_TYPE, "this cannot be a member");
-			if (accept(c, ":")) {
-				u64 bits = (u64)parse_constant(c);
-
-				if (type->kind != TY_INT || bits > type->size * 8 || (!bits && name))
-					dpcc_fail(c, peek(c), E_DPCC_TYPE, "this cannot be a bitfield");
-				if (!bits || (bit % (type->size * 8)) + bits > type->size * 8)
-					bit = DP_ALIGN_UP(bit, type->size * 8);
-				if (!name) {
-					bit += bits;
-					continue;
-				}
-				m->offset = t->is_union ? 0 : bit / (type->size * 8) * type->size;
-				m->shift = t->is_union ? 0 : (u32)(bit - m->offset * 8);
-				m->bits = (u32)bits;
-				bit = t->is_union ? 0 : bit + bits;
-			} else {
-				at = t->is_union ? 0 : DP_ALIGN_UP(DP_ALIGN_UP(bit, 8) / 8, type->align);
-				m->offset = at;
-				bit = t->is_union ? 0 : (at + type->size) * 8;
-			}
-			t->align = DP_MAX(t->align, type->align);
-			t->size = DP_MAX(t->size, m->bits ? m->offset + (m->shift + m->bits + 7) / 8 : m->offset + type->size);
-			*last = m;
-			last = &m->next;
-		} while (accept(c, ","));
-		expect(c, ";");
-	}
-	t->size = DP_ALIGN_UP(t->size, t->align);
-}
-
-static struct type *parse_struct(struct dpcc *c, bool is_union)
-{
-	const struct tok *at = peek(c);
-	const char *name = at->kind == TOK_WORD ? word(c) : NULL;
-	struct type *t = name ? find_tag(c, name, tok_is(peek(c), "{") || tok_is(peek(c), ";")) : NULL;
-
-	if (!t && name && !tok_is(peek(c), "{")) {
-		t = debug_named(c, is_union ? DW_TAG_union_type : DW_TAG_structure_type, name);
-		if (!t && !is_union)
-			t = debug_named(c, DW_TAG_class_type, name);
-		if (t)
-			return t;
-	}
-	if (!t) {
-		t = dpcc_alloc(c, sizeof(*t));
-		*t = (struct type){.kind = TY_STRUCT, .is_union = is_union, .align = 1, .name = name, .next = c->scope->tags};
-		c->scope->tags = t;
-	}
-	if (accept(c, "{")) {
-		if (t->complete)
-			dpcc_fail(c, at, E_DPCC_NAME, "'%s' is defined twice", name ? name : "");
-		parse_members(c, t);
-		t->complete = true;
-	}
-	return t;
-}
-
-static struct type *parse_enum(struct dpcc *c)
-{
-	const char *name = peek(c)->kind == TOK_WORD ? word(c) : NULL;
-	struct type *t = name ? find_tag(c, name, false) : NULL;
-	struct enumerator **last;
-	s64 v = 0;
-
-	if (!accept(c, "{")) {
-		if (!t && name)
-			t = debug_named(c, DW_TAG_enumeration_type, name);
-		if (!t)
-			dpcc_fail(c, peek(c), E_DPCC_NAME, "there is no enum of this name");
-		return t;
-	}
-	t = dpcc_alloc(c, sizeof(*t));
-	*t = ty_uint;
-	t->name = name;
-	t->next = c->scope->tags;
-	c->scope->tags = t;
-	last = &t->enums;
-	do {
-		struct constant *k = dpcc_alloc(c, sizeof(*k));
-
-		if (tok_is(peek(c), "}"))
-			break;
-		k->name = word(c);
-		if (accept(c, "="))
-			v = parse_constant(c);
-		k->value = v++;
-		k->next = c->scope->constants;
-		c->scope->constants = k;
-		*last = dpcc_alloc(c, sizeof(**last));
-		**last = (struct enumerator){NULL, k->name, k->value};
-		last = &(*last)->next;
-		if (k->value < 0)
-			t->is_unsigned = false;
-	} while (accept(c, ","));
-	expect(c, "}");
-	return t;
-}
-
-static struct type *integer_of(struct dpcc *c, const struct tok *t, u32 n_short, u32 n_long, u32 n_char, bool is_signed,
-			       bool is_unsigned)
-{
-	if ((n_short && (n_long || n_char)) || (n_char && n_long) || (is_signed && is_unsigned) || n_long > 2)
-		dpcc_fail(c, t, E_DPCC_TYPE, "these words make no type together");
-	if (n_char)
-		return is_unsigned ? &ty_uchar : is_signed ? &ty_schar : &ty_char;
-	if (n_short)
-		return is_unsigned ? &ty_ushort : &ty_short;
-	if (n_long)
-		return is_unsigned ? &ty_ulong : &ty_long;
-	return is_unsigned ? &ty_uint : &ty_int;
-}
-
-/* static, typedef, global(N) and the like are told by *storage. */
-static struct type *specifiers(struct dpcc *c, const char **storage, u32 *index)
-{
-	u32 n_short = 0, n_long = 0, n_char = 0, n_int = 0;
-	bool is_signed = false, is_unsigned = false;
-	struct type *type = NULL;
-	const struct tok *start = peek(c);
-
-	for (;; ) {
-		const struct tok *t = peek(c);
-		bool arithmetic = n_short || n_long || n_char || n_int || is_signed || is_unsigned;
-
-		if (tok_is(t, "static") || tok_is(t, "typedef") || tok_is(t, "extern") || tok_is(t, "global")) {
-			if (!storage || *storage)
-				dpcc_fail(c, t, E_DPCC_SYNTAX, "this does not belong here");
-			*storage = word(c);
-			if (tok_is(t, "global") && accept(c, "(")) {
-				*index = (u32)parse_constant(c) + 1;
-				expect(c, ")");
-			}
-		} else if (accept(c, "const") || accept(c, "volatile") || accept(c, "inline") || accept(c, "register") ||
-			   accept(c, "auto")) {
-			continue;
-		} else if (accept(c, "short")) {
-			n_short++;
-		} else if (accept(c, "long")) {
-			n_long++;
-		} else if (accept(c, "char")) {
-			n_char++;
-		} else if (accept(c, "int")) {
-			n_int++;
-		} else if (accept(c, "signed")) {
-			is_signed = true;
-		} else if (accept(c, "unsigned")) {
-			is_unsigned = true;
-		} else if (type || arithmetic) {
-			break;
-		} else if (accept(c, "void")) {
-			type = &ty_void;
-		} else if (accept(c, "_Bool")) {
-			type = &ty_bool;
-		} else if (accept(c, "struct")) {
-			type = parse_struct(c, false);
-		} else if (accept(c, "union")) {
-			type = parse_struct(c, true);
-		} else if (accept(c, "enum")) {
-			type = parse_enum(c);
-		} else if (accept(c, "typeof") || accept(c, "__typeof__")) {
-			expect(c, "(");
-			type = begins_type(c) ? parse_type_name(c) : parse_expr(c)->type;
-			expect(c, ")");
-		} else {
-			type = named_type(c, t);
-			if (!type)
-				type = debug_alias(c, t);
-			if (!type)
-				dpcc_fail(c, t, t->kind == TOK_WORD ? E_DPCC_NAME : E_DPCC_SYNTAX, "a type is missing here");
-			c->at++;
-		}
-	}
-	return type ? type : integer_of(c, start, n_short, n_long, n_char, is_signed, is_unsigned);
-}
-
-static struct type *array_suffix(struct dpcc *c, struct type *t)
-{
-	const struct tok *at = peek(c);
-	s64 n;
-
-	if (!accept(c, "["))
-		return t;
-	n = tok_is(peek(c), "]") ? 0 : parse_constant(c);
-	expect(c, "]");
-	t = array_suffix(c, t);
-	if (n < 0 || n > 65536 || !t->complete || t->kind == TY_VOID)
-		dpcc_fail(c, at, E_DPCC_TYPE, "an array of this size or type cannot be");
-	return type_array(c, t, (u64)n);
-}
-
-static struct type *declarator(struct dpcc *c, struct type *base, const struct tok **name)
-{
-	while (accept(c, "*")) {
-		base = type_ptr(c, base);
-		while (accept(c, "const") || accept(c, "volatile") || accept(c, "restrict"))
-			;
-	}
-	if (tok_is(peek(c), "("))
-		dpcc_fail(c, peek(c), E_DPCC_TYPE, "pointers to functions are not part of the language");
-	if (name && peek(c)->kind == TOK_WORD)
-		*name = next(c);
-	return array_suffix(c, base);
-}
-
-struct type *parse_type_name(struct dpcc *c)
-{
-	return declarator(c, specifiers(c, NULL, NULL), NULL);
-}
-
 /* ---- variables ---- */
 
 static struct var *declare_var(struct dpcc *c, const struct tok *name, struct type *type)
@@ -416,8 +108,10 @@ static struct var *declare_var(struct dpcc *c, const struct tok *name, struct ty
 	for (struct var *o = c->scope->vars; o; o = o->next)
 		if (tok_is(name, o->name))
 			dpcc_fail(c, name, E_DPCC_NAME, "'%s' is declared twice", o->name);
-	if (type->kind == TY_VOID || type->kind == TY_FLOAT || type->kind == TY_FUNC || (!type->complete && !type->lazy))
-		dpcc_fail(c, name, E_DPCC_TYPE, "a variable cannot have this type: %s", type_name(c, type));
+	if (type->kind == TY_VOID || type->kind == TY_FLOAT || type->kind == TY_FUNC ||
+	    (!type->complete && !type->lazy))
+		dpcc_fail(c, name, E_DPCC_TYPE, "a variable cannot have this type: %s",
+			  type_name(c, type));
 	if (type->lazy)
 		debug_complete(c, type);
 	v->name = dpcc_text(c, name->at, name->len);
@@ -428,16 +122,19 @@ static struct var *declare_var(struct dpcc *c, const struct tok *name, struct ty
 }
 
 /* The same declaration has the same words in every pass. */
-static void place_static(struct dpcc *c, struct var *v, const struct tok *name, bool is_global, u32 index)
+static void place_static(struct dpcc *c, struct var *v, const struct tok *name, bool is_global,
+			 u32 index)
 {
 	bool by_bytes = !type_is_scalar(v->type);
-	u32 words = by_bytes ? (u32)((v->type->size + 7) / 8) : 1, *n = is_global ? &c->nglobals : &c->nlocals;
+	u32 words = by_bytes ? (u32)((v->type->size + 7) / 8) : 1,
+	    *n = is_global ? &c->nglobals : &c->nlocals;
 	struct var *s;
 
 	v->is_static = true;
 	v->kind = is_global ? VAR_GLOBAL : by_bytes ? VAR_MEMORY : VAR_LOCAL;
 	if (is_global && by_bytes)
-		dpcc_fail(c, name, E_DPCC_TYPE, "global variables are single words: integers and pointers");
+		dpcc_fail(c, name, E_DPCC_TYPE,
+			  "global variables are single words: integers and pointers");
 	for (s = c->statics; s; s = s->next)
 		if (s->owner == name->at) {
 			v->slot = s->slot;
@@ -447,7 +144,8 @@ static void place_static(struct dpcc *c, struct var *v, const struct tok *name, 
 	v->slot = (s32)(index ? index - 1 : *n);
 	*n = DP_MAX(*n, (u32)v->slot + words);
 	if (*n > 256)
-		dpcc_fail(c, name, E_DPCC_LIMIT, "static and global variables have at most 256 words each");
+		dpcc_fail(c, name, E_DPCC_LIMIT,
+			  "static and global variables have at most 256 words each");
 	s = dpcc_alloc(c, sizeof(*s));
 	*s = *v;
 	s->owner = name->at; /* which declaration it is */
@@ -462,14 +160,16 @@ static void init_static(struct dpcc *c, struct var *v, const struct tok *name)
 	n->kind = N_NUM;
 	n->tok = peek(c);
 	if (!type_is_scalar(v->type) || v->kind == VAR_GLOBAL)
-		dpcc_fail(c, peek(c), E_DPCC_TYPE, "only static integers and pointers can be initialised");
+		dpcc_fail(c, peek(c), E_DPCC_TYPE,
+			  "only static integers and pointers can be initialised");
 	n->value = (u64)parse_constant(c);
 	for (struct var *s = c->statics; s; s = s->next)
 		if (s->owner == name->at)
 			s->init = n->value ? n : NULL;
 }
 
-static struct node *assign_to(struct dpcc *c, struct node *to, struct node *value, const struct tok *t)
+static struct node *assign_to(struct dpcc *c, struct node *to, struct node *value,
+			      const struct tok *t)
 {
 	struct node *n = node_new(c, N_ASSIGN, t);
 
@@ -480,7 +180,8 @@ static struct node *assign_to(struct dpcc *c, struct node *to, struct node *valu
 	return n;
 }
 
-/* { 1, 2, { 3 } } for arrays and structures, as assignments; what is not named is zero, as the memory is. */
+/* { 1, 2, { 3 } } for arrays and structures, as assignments; what is not named is zero, as the
+ * memory is. */
 static void init_list(struct dpcc *c, struct node *to, struct node ***last)
 {
 	struct member *m = to->type->kind == TY_STRUCT ? to->type->members : NULL;
@@ -493,7 +194,7 @@ static void init_list(struct dpcc *c, struct node *to, struct node ***last)
 		if (accept(c, ".")) {
 			const struct tok *name = peek(c);
 
-			word(c);
+			parse_word(c);
 			for (m = to->type->members; m && !tok_is(name, m->name); m = m->next)
 				;
 			expect(c, "=");
@@ -534,7 +235,8 @@ static void init_list(struct dpcc *c, struct node *to, struct node ***last)
 
 static struct node *initialise(struct dpcc *c, struct var *v, const struct tok *t)
 {
-	struct node *block = node_new(c, N_BLOCK, t), **last = &block->a, *to = node_new(c, N_VAR, t);
+	struct node *block = node_new(c, N_BLOCK, t), **last = &block->a,
+		    *to = node_new(c, N_VAR, t);
 
 	to->var = v;
 	to->type = v->type;
@@ -545,8 +247,9 @@ static struct node *initialise(struct dpcc *c, struct var *v, const struct tok *
 		*last = clear;
 		last = &clear->next;
 		init_list(c, to, &last);
-	} else if (v->type->kind == TY_ARRAY && v->type->of->size == 1 && peek(c)->kind == TOK_STR) {
-		struct tok *s = next(c);
+	} else if (v->type->kind == TY_ARRAY && v->type->of->size == 1 &&
+		   peek(c)->kind == TOK_STR) {
+		struct tok *s = next_tok(c);
 		struct node *clear = node_new(c, N_INIT, t);
 
 		if (!v->type->n)
@@ -581,14 +284,14 @@ static struct node *local_declaration(struct dpcc *c)
 	const char *storage = NULL;
 	const struct tok *start = peek(c);
 	u32 index = 0;
-	struct type *base = specifiers(c, &storage, &index);
+	struct type *base = parse_specifiers(c, &storage, &index);
 	struct node *block = node_new(c, N_BLOCK, start), **last = &block->a;
 
 	if (accept(c, ";"))
 		return block;
 	do {
 		const struct tok *name = NULL;
-		struct type *type = declarator(c, base, &name);
+		struct type *type = parse_declarator(c, base, &name);
 		struct var *v;
 
 		if (!name)
@@ -596,7 +299,8 @@ static struct node *local_declaration(struct dpcc *c)
 		if (storage && !strcmp(storage, "typedef")) {
 			struct alias *a = dpcc_alloc(c, sizeof(*a));
 
-			*a = (struct alias){c->scope->aliases, dpcc_text(c, name->at, name->len), type};
+			*a = (struct alias){c->scope->aliases, dpcc_text(c, name->at, name->len),
+					    type};
 			c->scope->aliases = a;
 			continue;
 		}
@@ -631,7 +335,9 @@ static struct node *condition(struct dpcc *c)
 	expect(c, "(");
 	n = to_value(c, parse_expr(c));
 	if (!type_is_scalar(n->type))
-		dpcc_fail(c, n->tok, E_DPCC_TYPE, "a condition must be a number or a pointer, not %s", type_name(c, n->type));
+		dpcc_fail(c, n->tok, E_DPCC_TYPE,
+			  "a condition must be a number or a pointer, not %s",
+			  type_name(c, n->type));
 	expect(c, ")");
 	return n;
 }
@@ -699,8 +405,8 @@ static struct node *parse_try(struct dpcc *c, const struct tok *t)
 			if (i)
 				expect(c, ",");
 			if (begins_type(c))
-				specifiers(c, NULL, NULL);
-			v->name = word(c);
+				parse_specifiers(c, NULL, NULL);
+			v->name = parse_word(c);
 			v->next = c->scope->vars;
 			c->scope->vars = v;
 		}
@@ -771,18 +477,111 @@ static struct node *parse_loop(struct dpcc *c, const struct tok *t)
 	return n;
 }
 
-static struct node *keyword(struct dpcc *c, const struct tok *t)
+/* Over a ( ) or { } that begins here. */
+static void skip_brackets(struct dpcc *c)
 {
-	struct node *n;
+	const struct tok *start = peek(c);
+	u32 depth = 0;
 
-	if (accept(c, "if")) {
-		n = node_new(c, N_IF, t);
-		n->a = condition(c);
+	do {
+		const struct tok *t = peek(c);
+
+		if (t->kind == TOK_END)
+			dpcc_fail(c, start, E_DPCC_SYNTAX, "what closes this is missing");
+		depth += tok_is(t, "(") || tok_is(t, "{") || tok_is(t, "[");
+		depth -= tok_is(t, ")") || tok_is(t, "}") || tok_is(t, "]");
+		c->at++;
+	} while (depth);
+}
+
+/* Over an expression up to one of these, outside of brackets. */
+void skip_expression(struct dpcc *c, const char *const *ends)
+{
+	u32 choices = 0;
+
+	for (;;) {
+		const struct tok *t = peek(c);
+
+		for (u32 i = 0; ends[i]; i++)
+			if (tok_is(t, ends[i]) && (*ends[i] != ':' || !choices))
+				return;
+		if (t->kind == TOK_END || tok_is(t, ")") || tok_is(t, "}") || tok_is(t, "]") ||
+		    tok_is(t, ";"))
+			return;
+		choices += tok_is(t, "?");
+		choices -= tok_is(t, ":") && choices;
+		if (tok_is(t, "(") || tok_is(t, "[") || tok_is(t, "{"))
+			skip_brackets(c);
+		else
+			c->at++;
+	}
+}
+
+/* Over a statement that is never reached: what it names need not exist, as behind @defined. */
+static void skip_statement(struct dpcc *c)
+{
+	static const char *const end[] = {";", NULL};
+
+	if (tok_is(peek(c), "{")) {
+		skip_brackets(c);
+	} else if (accept(c, "do")) {
+		skip_statement(c);
+		skip_expression(c, end);
+		expect(c, ";");
+	} else if (accept(c, "if")) {
+		skip_brackets(c);
+		skip_statement(c);
+		if (accept(c, "else"))
+			skip_statement(c);
+	} else if (accept(c, "while") || accept(c, "for") || accept(c, "switch")) {
+		skip_brackets(c);
+		skip_statement(c);
+	} else if (accept(c, "try")) {
+		skip_brackets(c);
+		expect(c, "catch");
+		if (tok_is(peek(c), "("))
+			skip_brackets(c);
+		skip_brackets(c);
+	} else {
+		skip_expression(c, end);
+		expect(c, ";");
+	}
+}
+
+static struct node *parse_if(struct dpcc *c, const struct tok *t)
+{
+	struct node *n = node_new(c, N_IF, t);
+	bool known;
+	s64 v = 0;
+
+	n->a = condition(c);
+	known = fold(n->a, &v);
+	if (!known) {
 		n->b = statement(c);
 		if (accept(c, "else"))
 			n->c = statement(c);
 		return n;
 	}
+	n = node_new(c, N_EMPTY, t);
+	if (v)
+		n = statement(c);
+	else
+		skip_statement(c);
+	if (accept(c, "else")) {
+		if (v)
+			skip_statement(c);
+		else
+			n = statement(c);
+	}
+	return n;
+}
+
+static struct node *keyword(struct dpcc *c, const struct tok *t)
+{
+	struct node *n;
+
+	if (accept(c, "if"))
+		return parse_if(c, t);
 	if (accept(c, "while") || accept(c, "do") || accept(c, "switch"))
 		return parse_loop(c, t);
 	if (accept(c, "for"))
@@ -812,7 +611,7 @@ static struct node *keyword(struct dpcc *c, const struct tok *t)
 	}
 	if (accept(c, "goto")) {
 		n = node_new(c, N_GOTO, t);
-		n->text = word(c);
+		n->text = parse_word(c);
 		expect(c, ";");
 		return n;
 	}
@@ -833,7 +632,7 @@ static struct node *statement(struct dpcc *c)
 	n = keyword(c, t);
 	if (!n && t->kind == TOK_WORD && tok_is(&t[1], ":")) {
 		n = node_new(c, N_LABEL, t);
-		n->text = word(c);
+		n->text = parse_word(c);
 		c->at++;
 		n->a = tok_is(peek(c), "}") ? node_new(c, N_EMPTY, t) : statement(c);
 	} else if (!n && begins_type(c)) {
@@ -861,7 +660,7 @@ static void parse_params(struct dpcc *c, struct function *f)
 	}
 	do {
 		const struct tok *name = NULL, *t = peek(c);
-		struct type *type = declarator(c, specifiers(c, NULL, NULL), &name);
+		struct type *type = parse_declarator(c, parse_specifiers(c, NULL, NULL), &name);
 		struct var *v;
 
 		if (type->kind == TY_ARRAY)
@@ -876,23 +675,6 @@ static void parse_params(struct dpcc *c, struct function *f)
 		f->nparams++;
 	} while (accept(c, ","));
 	expect(c, ")");
-}
-
-/* Behind the brace that closes the one here. */
-static void skip_body(struct dpcc *c)
-{
-	const struct tok *start = peek(c);
-	u32 depth = 0;
-
-	do {
-		const struct tok *t = peek(c);
-
-		if (t->kind == TOK_END)
-			dpcc_fail(c, start, E_DPCC_SYNTAX, "the } that closes this { is missing");
-		depth += tok_is(t, "{");
-		depth -= tok_is(t, "}");
-		c->at++;
-	} while (depth);
 }
 
 void dpcc_parse_body(struct dpcc *c, struct function *f)
@@ -926,7 +708,8 @@ static void parse_function(struct dpcc *c, const struct tok *name, struct type *
 	f->ret = ret;
 	parse_params(c, f);
 	if (old && old->nparams != f->nparams)
-		dpcc_fail(c, name, E_DPCC_TYPE, "'%s' was declared with %u parameters", n, old->nparams);
+		dpcc_fail(c, name, E_DPCC_TYPE, "'%s' was declared with %u parameters", n,
+			  old->nparams);
 	if (old && old->is_prelude) {
 		old->name = ""; /* the file has its own */
 		old = NULL;
@@ -947,10 +730,11 @@ static void parse_function(struct dpcc *c, const struct tok *name, struct type *
 		dpcc_fail(c, peek(c), E_DPCC_SYNTAX, "the function's body is missing here");
 	f->defined = true;
 	f->body_at = c->at;
-	skip_body(c);
+	skip_brackets(c);
 }
 
-static void file_variable(struct dpcc *c, const struct tok *name, struct type *type, const char *storage, u32 index)
+static void file_variable(struct dpcc *c, const struct tok *name, struct type *type,
+			  const char *storage, u32 index)
 {
 	struct var *v = declare_var(c, name, type);
 
@@ -969,19 +753,20 @@ void dpcc_parse(struct dpcc *c)
 
 		if (accept(c, ";"))
 			continue;
-		base = specifiers(c, &storage, &index);
+		base = parse_specifiers(c, &storage, &index);
 		if (accept(c, ";"))
 			continue;
 		do {
 			const struct tok *name = NULL;
-			struct type *type = declarator(c, base, &name);
+			struct type *type = parse_declarator(c, base, &name);
 
 			if (!name)
 				dpcc_fail(c, peek(c), E_DPCC_SYNTAX, "a name is missing here");
 			if (storage && !strcmp(storage, "typedef")) {
 				struct alias *a = dpcc_alloc(c, sizeof(*a));
 
-				*a = (struct alias){c->scope->aliases, dpcc_text(c, name->at, name->len), type};
+				*a = (struct alias){c->scope->aliases,
+						    dpcc_text(c, name->at, name->len), type};
 				c->scope->aliases = a;
 			} else if (accept(c, "(")) {
 				parse_function(c, name, type);

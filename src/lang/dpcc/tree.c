@@ -5,14 +5,19 @@
 #include "lang/dpcc/dpcc-priv.h"
 
 static const char *const names[] = {
-    [N_NUM] = "number",	    [N_STR] = "text",	  [N_VAR] = "variable",	  [N_PROBE] = "probed",	  [N_DEREF] = "at",
-    [N_MEMBER] = "member",  [N_ADDR] = "address", [N_NEG] = "negate",	  [N_NOT] = "complement", [N_LNOT] = "not",
-    [N_BINARY] = "binary",  [N_ANDAND] = "and",	  [N_OROR] = "or",	  [N_ASSIGN] = "assign",  [N_INCDEC] = "step",
-    [N_COND] = "choose",    [N_COMMA] = "comma",  [N_CAST] = "cast",	  [N_CALL] = "call",	  [N_BUILTIN] = "builtin",
-    [N_EXPR] = "statement", [N_BLOCK] = "block",  [N_IF] = "if",	  [N_WHILE] = "while",	  [N_DO] = "do",
-    [N_FOR] = "for",	    [N_SWITCH] = "switch", [N_CASE] = "case",	  [N_BREAK] = "break",	  [N_CONTINUE] = "continue",
-    [N_RETURN] = "return",  [N_TRY] = "try",	  [N_THROW] = "throw",	  [N_GOTO] = "goto",	  [N_LABEL] = "label",
-    [N_EMPTY] = "empty",    [N_INIT] = "clear",
+    [N_NUM] = "number",    [N_STR] = "text",        [N_VAR] = "variable",
+    [N_PROBE] = "probed",  [N_DEREF] = "at",        [N_MEMBER] = "member",
+    [N_ADDR] = "address",  [N_NEG] = "negate",      [N_NOT] = "complement",
+    [N_LNOT] = "not",      [N_BINARY] = "binary",   [N_ANDAND] = "and",
+    [N_OROR] = "or",       [N_ASSIGN] = "assign",   [N_INCDEC] = "step",
+    [N_COND] = "choose",   [N_COMMA] = "comma",     [N_CAST] = "cast",
+    [N_CALL] = "call",     [N_BUILTIN] = "builtin", [N_EXPR] = "statement",
+    [N_BLOCK] = "block",   [N_IF] = "if",           [N_WHILE] = "while",
+    [N_DO] = "do",         [N_FOR] = "for",         [N_SWITCH] = "switch",
+    [N_CASE] = "case",     [N_BREAK] = "break",     [N_CONTINUE] = "continue",
+    [N_RETURN] = "return", [N_TRY] = "try",         [N_THROW] = "throw",
+    [N_GOTO] = "goto",     [N_LABEL] = "label",     [N_EMPTY] = "empty",
+    [N_INIT] = "clear",
 };
 
 static void show(struct dpcc *c, const struct node *n, u32 depth)
@@ -26,7 +31,8 @@ static void show(struct dpcc *c, const struct node *n, u32 depth)
 		if (n->kind == N_PROBE)
 			buf_put(c, &c->all, " $%s", n->text);
 		if (n->kind == N_MEMBER)
-			buf_put(c, &c->all, " %s @%llu", n->member->name, (unsigned long long)n->member->offset);
+			buf_put(c, &c->all, " %s @%llu", n->member->name,
+				(unsigned long long)n->member->offset);
 		if (n->kind == N_BINARY || n->kind == N_ASSIGN || n->kind == N_INCDEC)
 			buf_put(c, &c->all, " %s%s", n->op, n->kind == N_ASSIGN ? "=" : "");
 		if (n->kind == N_CALL)
@@ -47,7 +53,8 @@ void dpcc_tree(struct dpcc *c)
 {
 	for (const struct function *f = c->funcs; f; f = f->next)
 		if (f->used && !f->is_prelude) {
-			buf_put(c, &c->all, "function %s at 0x%llx\n", f->name, (unsigned long long)c->target.pc);
+			buf_put(c, &c->all, "function %s at 0x%llx\n", f->name,
+				(unsigned long long)c->target.pc);
 			show(c, f->body, 1);
 		}
 }

@@ -4,10 +4,10 @@
 
 #include "lang/dpcc/dpcc-priv.h"
 
-#define INTEGER(name_, size_, is_unsigned_, ...)                                                                      \
-	{                                                                                                              \
-		.kind = TY_INT, .name = name_, .size = size_, .align = size_, .is_unsigned = is_unsigned_, .complete = true, \
-		__VA_ARGS__                                                                                            \
+#define INTEGER(name_, size_, is_unsigned_, ...)                                                   \
+	{                                                                                          \
+		.kind = TY_INT, .name = name_, .size = size_, .align = size_,                      \
+		.is_unsigned = is_unsigned_, .complete = true, __VA_ARGS__                         \
 	}
 
 struct type ty_void = {.kind = TY_VOID, .name = "void", .complete = true, .size = 1, .align = 1};
@@ -22,13 +22,15 @@ struct type ty_uint = INTEGER("unsigned int", 4, true);
 struct type ty_long = INTEGER("long", 8, false);
 struct type ty_ulong = INTEGER("unsigned long", 8, true);
 struct type ty_float = {.kind = TY_FLOAT, .name = "float", .size = 4, .align = 4, .complete = true};
-struct type ty_double = {.kind = TY_FLOAT, .name = "double", .size = 8, .align = 8, .complete = true};
+struct type ty_double = {
+    .kind = TY_FLOAT, .name = "double", .size = 8, .align = 8, .complete = true};
 
 struct type *type_ptr(struct dpcc *c, struct type *of)
 {
 	struct type *t = dpcc_alloc(c, sizeof(*t));
 
-	*t = (struct type){.kind = TY_PTR, .size = 8, .align = 8, .of = of, .complete = true, .is_unsigned = true};
+	*t = (struct type){
+	    .kind = TY_PTR, .size = 8, .align = 8, .of = of, .complete = true, .is_unsigned = true};
 	return t;
 }
 
@@ -36,8 +38,12 @@ struct type *type_array(struct dpcc *c, struct type *of, u64 n)
 {
 	struct type *t = dpcc_alloc(c, sizeof(*t));
 
-	*t = (struct type){
-	    .kind = TY_ARRAY, .size = n * of->size, .align = of->align, .of = of, .n = n, .complete = true};
+	*t = (struct type){.kind = TY_ARRAY,
+			   .size = n * of->size,
+			   .align = of->align,
+			   .of = of,
+			   .n = n,
+			   .complete = true};
 	return t;
 }
 
@@ -72,7 +78,9 @@ struct type *type_promote(struct type *t)
 		return t;
 	if (t->size < 4)
 		return &ty_int;
-	return t->size == 4 ? (t->is_unsigned ? &ty_uint : &ty_int) : t->is_unsigned ? &ty_ulong : &ty_long;
+	return t->size == 4     ? (t->is_unsigned ? &ty_uint : &ty_int)
+	       : t->is_unsigned ? &ty_ulong
+				: &ty_long;
 }
 
 struct type *type_common(struct type *a, struct type *b)
@@ -92,7 +100,8 @@ const char *type_name(struct dpcc *c, const struct type *t)
 	case TY_ARRAY:
 		return dpcc_format(c, "%s [%llu]", type_name(c, t->of), (unsigned long long)t->n);
 	case TY_STRUCT:
-		return dpcc_format(c, "%s %s", t->is_union ? "union" : "struct", t->name ? t->name : "{...}");
+		return dpcc_format(c, "%s %s", t->is_union ? "union" : "struct",
+				   t->name ? t->name : "{...}");
 	case TY_FUNC:
 		return "function";
 	default:
@@ -159,15 +168,20 @@ const char *type_field(struct dpcc *c, struct type *t, const struct tok *at)
 	case TY_PTR:
 		return "ptr";
 	case TY_FLOAT:
-		return t->size == 4 ? "f32" : t->size == 8 ? "f64" : dpcc_format(c, "x8[%llu]", (unsigned long long)t->size);
+		return t->size == 4   ? "f32"
+		       : t->size == 8 ? "f64"
+				      : dpcc_format(c, "x8[%llu]", (unsigned long long)t->size);
 	case TY_ARRAY:
-		return dpcc_format(c, "%s[%llu]", type_field(c, t->of, at), (unsigned long long)t->n);
+		return dpcc_format(c, "%s[%llu]", type_field(c, t->of, at),
+				   (unsigned long long)t->n);
 	case TY_INT:
 		if (!t->enums)
-			return t->is_bool	? "bool"
-			       : t->is_char	? "char"
-			       : t->size == 16	? "x8[16]"
-						: dpcc_format(c, "%c%llu", t->is_unsigned ? 'u' : 's', (unsigned long long)t->size * 8);
+			return t->is_bool   ? "bool"
+			       : t->is_char ? "char"
+			       : t->size == 16
+				   ? "x8[16]"
+				   : dpcc_format(c, "%c%llu", t->is_unsigned ? 'u' : 's',
+						 (unsigned long long)t->size * 8);
 		if (t->number)
 			return dpcc_format(c, "T%u", t->number);
 		buf_put(c, &b, " %llu enum {", (unsigned long long)t->size);
@@ -182,7 +196,8 @@ const char *type_field(struct dpcc *c, struct type *t, const struct tok *at)
 			return dpcc_format(c, "x8[%llu]", (unsigned long long)t->size);
 		if (t->number)
 			return dpcc_format(c, "T%u", t->number);
-		buf_put(c, &b, " %llu %s {", (unsigned long long)t->size, t->is_union ? "union" : "struct");
+		buf_put(c, &b, " %llu %s {", (unsigned long long)t->size,
+			t->is_union ? "union" : "struct");
 		put_members(c, &b, t, at);
 		break;
 	default:

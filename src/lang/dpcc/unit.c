@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Whole files: pragmas say which handler runs where; each place becomes one or more instructions of the
- * module, and each of these a probe definition of its own, because a variable is somewhere else at each.
+ * Whole files: pragmas say which handler runs where; each place becomes one or more instructions of
+ * the module, and each of these a probe definition of its own, because a variable is somewhere else
+ * at each.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,27 +34,38 @@ struct unit {
 /* The simulated C run-time library, in the language itself. */
 static const char prelude[] =
     "unsigned long strlen(const char *s) { unsigned long n = 0; while (s[n]) n++; return n; }\n"
-    "unsigned long strnlen(const char *s, unsigned long m) { unsigned long n = 0; while (n < m && s[n]) n++; return n; }\n"
-    "int strncmp(const char *a, const char *b, unsigned long n) { unsigned long i; for (i = 0; i < n; i++) {"
+    "unsigned long strnlen(const char *s, unsigned long m) { unsigned long n = 0; while (n < m && "
+    "s[n]) n++; return n; }\n"
+    "int strncmp(const char *a, const char *b, unsigned long n) { unsigned long i; for (i = 0; i < "
+    "n; i++) {"
     " unsigned char x = a[i], y = b[i]; if (x != y) return x - y; if (!x) return 0; } return 0; }\n"
     "int strcmp(const char *a, const char *b) { return strncmp(a, b, ~0ul); }\n"
-    "int memcmp(const void *p, const void *q, unsigned long n) { const unsigned char *a = p, *b = q; unsigned long i;"
+    "int memcmp(const void *p, const void *q, unsigned long n) { const unsigned char *a = p, *b = "
+    "q; unsigned long i;"
     " for (i = 0; i < n; i++) if (a[i] != b[i]) return a[i] - b[i]; return 0; }\n"
-    "void *memcpy(void *p, const void *q, unsigned long n) { char *a = p; const char *b = q; unsigned long i = 0;"
+    "void *memcpy(void *p, const void *q, unsigned long n) { char *a = p; const char *b = q; "
+    "unsigned long i = 0;"
     " for (; i + 8 <= n; i += 8) *(unsigned long *)(a + i) = *(const unsigned long *)(b + i);"
     " for (; i < n; i++) a[i] = b[i]; return p; }\n"
-    "void *memset(void *p, int v, unsigned long n) { char *a = p; unsigned long i; for (i = 0; i < n; i++) a[i] = v; return p; }\n"
-    "char *strcpy(char *a, const char *b) { unsigned long i = 0; do a[i] = b[i]; while (b[i++]); return a; }\n"
-    "char *strncpy(char *a, const char *b, unsigned long n) { unsigned long i = 0; for (; i < n && b[i]; i++) a[i] = b[i];"
+    "void *memset(void *p, int v, unsigned long n) { char *a = p; unsigned long i; for (i = 0; i < "
+    "n; i++) a[i] = v; return p; }\n"
+    "char *strcpy(char *a, const char *b) { unsigned long i = 0; do a[i] = b[i]; while (b[i++]); "
+    "return a; }\n"
+    "char *strncpy(char *a, const char *b, unsigned long n) { unsigned long i = 0; for (; i < n && "
+    "b[i]; i++) a[i] = b[i];"
     " for (; i < n; i++) a[i] = 0; return a; }\n"
     "char *strcat(char *a, const char *b) { strcpy(a + strlen(a), b); return a; }\n"
-    "char *strchr(const char *s, int v) { for (;; s++) { if (*s == (char)v) return (char *)s; if (!*s) return 0; } return 0; }\n"
-    "char *strrchr(const char *s, int v) { char *r = 0; for (;; s++) { if (*s == (char)v) r = (char *)s; if (!*s) return r; }"
+    "char *strchr(const char *s, int v) { for (;; s++) { if (*s == (char)v) return (char *)s; if "
+    "(!*s) return 0; } return 0; }\n"
+    "char *strrchr(const char *s, int v) { char *r = 0; for (;; s++) { if (*s == (char)v) r = "
+    "(char *)s; if (!*s) return r; }"
     " return 0; }\n"
-    "char *strstr(const char *s, const char *w) { unsigned long n = strlen(w); for (;; s++) { if (!strncmp(s, w, n))"
+    "char *strstr(const char *s, const char *w) { unsigned long n = strlen(w); for (;; s++) { if "
+    "(!strncmp(s, w, n))"
     " return (char *)s; if (!*s) return 0; } return 0; }\n"
     "long atol(const char *s) { long v = 0; int neg = 0; while (*s == ' ' || *s == '\\t') s++;"
-    " if (*s == '-' || *s == '+') neg = *s++ == '-'; while (*s >= '0' && *s <= '9') v = v * 10 + (*s++ - '0');"
+    " if (*s == '-' || *s == '+') neg = *s++ == '-'; while (*s >= '0' && *s <= '9') v = v * 10 + "
+    "(*s++ - '0');"
     " return neg ? -v : v; }\n"
     "int atoi(const char *s) { return atol(s); }\n"
     "int isdigit(int v) { return v >= '0' && v <= '9'; }\n"
@@ -62,6 +74,10 @@ static const char prelude[] =
     "int toupper(int v) { return v >= 'a' && v <= 'z' ? v - 32 : v; }\n"
     "int tolower(int v) { return v >= 'A' && v <= 'Z' ? v + 32 : v; }\n"
     "int abs(int v) { return v < 0 ? -v : v; }\n"
+    "long __bits(long v) { int n = 0; if (v <= 0) return 0; if (v >> 32) { n = 32; v >>= 32; }"
+    " if (v >> 16) { n += 16; v >>= 16; } if (v >> 8) { n += 8; v >>= 8; } if (v >> 4) { n += 4; v "
+    ">>= 4; }"
+    " if (v >> 2) { n += 2; v >>= 2; } return n + (v >> 1 ? 2 : 1); }\n"
     "long labs(long v) { return v < 0 ? -v : v; }\n";
 
 bool dpcc_is_source(const char *path)
@@ -116,7 +132,8 @@ static u64 pragma_number(struct unit *u, const struct rpn_line *line, const char
 	u64 v = strtoull(value, &end, 0);
 
 	if (*end || v > max)
-		dpcc_fail(&u->c, &where, E_DPCC_PRAGMA, "a number up to %llu is needed here", (unsigned long long)max);
+		dpcc_fail(&u->c, &where, E_DPCC_PRAGMA, "a number up to %llu is needed here",
+			  (unsigned long long)max);
 	return v;
 }
 
@@ -147,7 +164,7 @@ static void set_modtype(struct unit *u, const struct rpn_line *line, const char 
 
 static const char *const probe_options[][2] = {
     {"PASSCOUNT", "ignore"}, {"IGNORE", "ignore"}, {"MAXHITS", "maxhits"}, {"MINOR", "minor"},
-    {"GROUP", "group"},      {"TYPE", "type"},	   {"EX_MASK", "ex_mask"}, {"OPCODE", "opcode"},
+    {"GROUP", "group"},      {"TYPE", "type"},     {"EX_MASK", "ex_mask"}, {"OPCODE", "opcode"},
 };
 
 static void one_pragma(struct unit *u, const struct rpn_line *line, const char **p)
@@ -172,7 +189,8 @@ static void one_pragma(struct unit *u, const struct rpn_line *line, const char *
 				any = true;
 			}
 		if (!any)
-			dpcc_fail(&u->c, &where, E_DPCC_PRAGMA, "a PROBEPOINT_LOCATION must come before its handler");
+			dpcc_fail(&u->c, &where, E_DPCC_PRAGMA,
+				  "a PROBEPOINT_LOCATION must come before its handler");
 	} else if (rpn_is(&t, "MAJOR")) {
 		u->major = pragma_number(u, line, p, 65535);
 	} else if (rpn_is(&t, "JMPMAX")) {
@@ -184,8 +202,9 @@ static void one_pragma(struct unit *u, const struct rpn_line *line, const char *
 			if (rpn_is(&t, probe_options[i][0])) {
 				u64 v = pragma_number(u, line, p, 0x7fffffff);
 
-				u->options = dpcc_format(&u->c, "%s%s = %llu\n", u->options, probe_options[i][1],
-							 (unsigned long long)v);
+				u->options =
+				    dpcc_format(&u->c, "%s%s = %llu\n", u->options,
+						probe_options[i][1], (unsigned long long)v);
 				return;
 			}
 		dpcc_fail(&u->c, &where, E_DPCC_PRAGMA, "unknown pragma '%.*s'", (int)t.len, t.at);
@@ -246,7 +265,8 @@ static struct function *parse_all(struct unit *u, const struct place_def *d)
 	if (!handler || !handler->defined || handler->is_prelude)
 		dpcc_fail(c, &where, E_DPCC_NAME, "there is no handler '%.60s'", d->handler);
 	if (handler->nparams)
-		dpcc_fail(c, &where, E_DPCC_TYPE, "the handler '%.60s' must take no parameters", d->handler);
+		dpcc_fail(c, &where, E_DPCC_TYPE, "the handler '%.60s' must take no parameters",
+			  d->handler);
 	handler->used = true;
 	while (more) {
 		more = false;
@@ -254,7 +274,9 @@ static struct function *parse_all(struct unit *u, const struct place_def *d)
 			if (!f->used || f->body)
 				continue;
 			if (!f->defined)
-				dpcc_fail(c, &where, E_DPCC_NAME, "the function '%.60s' is declared, but not defined", f->name);
+				dpcc_fail(c, &where, E_DPCC_NAME,
+					  "the function '%.60s' is declared, but not defined",
+					  f->name);
 			dpcc_parse_body(c, f);
 			more = true;
 		}
@@ -262,13 +284,69 @@ static struct function *parse_all(struct unit *u, const struct place_def *d)
 	return handler;
 }
 
-static void one_probe(struct unit *u, const struct place_def *d, u64 addr, const char *offset, bool at_return, bool is_return)
+/* ---- what is known at a place ---- */
+
+static const char *where_it_is(const struct dp_var *v)
+{
+	if (v->npieces != 1)
+		return "in pieces";
+	switch (v->pieces[0].kind) {
+	case DP_PIECE_MEMORY:
+		return "in memory";
+	case DP_PIECE_REGISTER:
+		return v->pieces[0].code;
+	default:
+		return "a value";
+	}
+}
+
+static int show_var(const char *name, int r, const struct dp_var *v, const struct dp_error *err,
+		    void *arg)
+{
+	struct dpcc *c = arg;
+	Dwarf_Die type = v->type;
+	const char *why = strstr(err->detail, ": ");
+
+	buf_put(c, &c->all, "  $%-16s ", name);
+	if (r)
+		buf_put(c, &c->all, "not available: %s%s%s\n", why ? why + 2 : err->detail,
+			err->hint[0] ? "; " : "", err->hint);
+	else
+		buf_put(c, &c->all, "%s, %s\n",
+			v->has_type ? type_name(c, debug_type(c, &type)) : "of unknown type",
+			where_it_is(v));
+	return 0;
+}
+
+static void show_vars(struct unit *u, u64 addr)
+{
+	struct dpcc *c = &u->c;
+	struct dp_symbol sym = {.name = ""};
+	const char *file;
+	u32 line;
+
+	dp_module_symbol_at(c->mod, addr, &sym);
+	buf_put(c, &c->all, "%s+0x%llx", sym.name, (unsigned long long)(addr - sym.addr));
+	if (dp_module_line_at(c->mod, addr, &file, &line))
+		buf_put(c, &c->all, " (%s:%u)", strrchr(file, '/') ? strrchr(file, '/') + 1 : file,
+			line);
+	buf_put(c, &c->all, "\n");
+	if (dp_var_each(c->mod, addr, show_var, c) < 0)
+		buf_put(c, &c->all, "  no debug information\n");
+}
+
+static void one_probe(struct unit *u, const struct place_def *d, u64 addr, const char *offset,
+		      bool at_return, bool is_return)
 {
 	struct dpcc *c = &u->c;
 	struct dp_symbol sym;
 	struct function *handler;
 
 	start_pass(u, addr, is_return);
+	if (c->opt->vars_at) {
+		show_vars(u, addr);
+		return;
+	}
 	handler = parse_all(u, d);
 	if (c->opt->tree) {
 		dpcc_tree(c);
@@ -276,7 +354,8 @@ static void one_probe(struct unit *u, const struct place_def *d, u64 addr, const
 		return;
 	}
 	if (dp_module_symbol_at(c->mod, addr, &sym) && *sym.name)
-		buf_put(c, &c->all, "\n// %s at %s+0x%llx\n", d->location, sym.name, (unsigned long long)(addr - sym.addr));
+		buf_put(c, &c->all, "\n// %s at %s+0x%llx\n", d->location, sym.name,
+			(unsigned long long)(addr - sym.addr));
 	else
 		buf_put(c, &c->all, "\n// %s\n", d->location);
 	buf_put(c, &c->all, "offset = %s\n%s", offset, at_return ? "at = return\n" : "");
@@ -294,7 +373,8 @@ static void probe_at(struct unit *u, const struct place_def *d, u64 addr, bool i
 	u64 offset;
 
 	if (!dp_module_addr_to_offset(u->c.mod, addr, &offset))
-		dpcc_fail(&u->c, &where, E_SITE_NOTEXT, "0x%llx is in no segment of the module", (unsigned long long)addr);
+		dpcc_fail(&u->c, &where, E_SITE_NOTEXT, "0x%llx is in no segment of the module",
+			  (unsigned long long)addr);
 	dp_format(text, sizeof(text), "0x%llx", (unsigned long long)offset);
 	one_probe(u, d, addr, text, false, is_return);
 }
@@ -329,7 +409,8 @@ static int add_match(const struct dp_symbol *sym, void *arg)
 	return 0;
 }
 
-static void lines_place(struct unit *u, const struct place_def *d, const struct tok *where, u32 file_len, u32 line)
+static void lines_place(struct unit *u, const struct place_def *d, const struct tok *where,
+			u32 file_len, u32 line)
 {
 	const char *file = dpcc_text(&u->c, d->location, file_len);
 	u64 addrs[DP_LINE_COPIES_MAX];
@@ -347,7 +428,8 @@ static void lines_place(struct unit *u, const struct place_def *d, const struct 
 		probe_at(u, d, addrs[i], false);
 }
 
-static void returns_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name)
+static void returns_place(struct unit *u, const struct place_def *d, const struct tok *where,
+			  const char *name)
 {
 	struct dp_error err = {0};
 	struct dp_symbol sym;
@@ -366,7 +448,8 @@ static void returns_place(struct unit *u, const struct place_def *d, const struc
 }
 
 /* NAME, NAME+N: the function itself and, for the name alone, its inlined copies. */
-static void function_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name, u64 offset)
+static void function_place(struct unit *u, const struct place_def *d, const struct tok *where,
+			   const char *name, u64 offset)
 {
 	struct dp_error err = {0};
 	struct dp_symbol sym;
@@ -393,7 +476,8 @@ static void resolve(struct unit *u, const struct place_def *d)
 	u64 offset = 0;
 
 	if (!d->handler)
-		dpcc_fail(&u->c, &where, E_DPCC_PRAGMA, "a PROBEPOINT_HANDLER for %.60s is missing", d->location);
+		dpcc_fail(&u->c, &where, E_DPCC_PRAGMA, "a PROBEPOINT_HANDLER for %.60s is missing",
+			  d->location);
 	if (dp_line_parse(name, &file_len, &line)) {
 		lines_place(u, d, &where, file_len, line);
 		return;
@@ -426,7 +510,8 @@ static void resolve(struct unit *u, const struct place_def *d)
 	if (*name >= '0' && *name <= '9') { /* an offset in the file */
 		offset = strtoull(name, &end, 0);
 		if (*end || !dp_module_offset_to_addr(u->c.mod, offset, &offset))
-			dpcc_fail(&u->c, &where, E_DPCC_PRAGMA, "%s is no place in the module", name);
+			dpcc_fail(&u->c, &where, E_DPCC_PRAGMA, "%s is no place in the module",
+				  name);
 		probe_at(u, d, offset, false);
 		return;
 	}
@@ -455,15 +540,18 @@ static char *read_all(struct dpcc *c, const char *path)
 static void preprocess(struct unit *u, const char *path)
 {
 	struct dpcc *c = &u->c;
-	struct rpn_pre_options opt = {true, true, c->opt->ignore_errors, c->opt->dirs, c->opt->ndirs};
-	char *text = read_all(c, path), *dir = dpcc_text(c, path, strlen(path)), *slash = strrchr(dir, '/');
+	struct rpn_pre_options opt = {true, true, c->opt->ignore_errors, c->opt->dirs,
+				      c->opt->ndirs};
+	char *text = read_all(c, path), *dir = dpcc_text(c, path, strlen(path)),
+	     *slash = strrchr(dir, '/');
 	struct tok *user, *all;
 	u32 nuser;
 
 	if (slash)
 		*slash = '\0';
-	if (rpn_preprocess_with(&c->src, text, strcmp(path, "-") ? path : "standard input", slash ? dir : ".", c->opt->defines,
-				c->opt->ndefines, &opt, c->err) ||
+	if (rpn_preprocess_with(&c->src, text, strcmp(path, "-") ? path : "standard input",
+				slash ? dir : ".", c->opt->defines, c->opt->ndefines, &opt,
+				c->err) ||
 	    rpn_preprocess(&c->prelude, prelude, "prelude", ".", NULL, 0, c->err))
 		longjmp(c->out, 1);
 	dpcc_lex(c, &c->src);
@@ -487,8 +575,9 @@ static void header(struct unit *u, struct buf *out)
 	buf_put(c, out, "name = \"%s\"\nmodtype = %s\n", u->modname, types[u->modtype]);
 	if (*id)
 		buf_put(c, out, "build_id = %s\n", id);
-	buf_put(c, out, "major = %llu\njmpmax = %llu\nlogmax = %llu\nex_logmax = 1024\n", (unsigned long long)u->major,
-		(unsigned long long)u->jmpmax, (unsigned long long)u->logmax);
+	buf_put(c, out, "major = %llu\njmpmax = %llu\nlogmax = %llu\nex_logmax = 1024\n",
+		(unsigned long long)u->major, (unsigned long long)u->jmpmax,
+		(unsigned long long)u->logmax);
 	if (c->nlocals)
 		buf_put(c, out, "vars = %u\n", c->nlocals);
 	if (c->nglobals)
@@ -496,6 +585,12 @@ static void header(struct unit *u, struct buf *out)
 	for (const struct var *s = c->statics; s; s = s->next)
 		if (s->init)
 			buf_put(c, out, "init = %d %lld\n", s->slot, (long long)s->init->value);
+	for (const struct aggregate *a = c->aggregates; a; a = a->next) {
+		u32 words;
+
+		buf_put(c, out, "aggregate = \"%s\" %s %u\n", a->name,
+			dp_rpn_aggregate_kind(a->kind, &words), a->index);
+	}
 	if (c->decls.n)
 		buf_add(c, out, c->decls.s, c->decls.n);
 }
@@ -507,18 +602,28 @@ static void compile(struct unit *u, const char *path)
 	struct dp_error err = {0};
 	const char *file;
 
-	preprocess(u, path);
-	pragmas(u);
+	if (c->opt->vars_at) {
+		static const struct rpn_line none = {(char *)"", "PLACE", 1};
+
+		u->modname = path;
+		add_place(u, c->opt->vars_at, &none);
+		u->places->handler = "";
+	} else {
+		preprocess(u, path);
+		pragmas(u);
+	}
 	if (!u->modname)
-		dpcc_fail(c, NULL, E_DPCC_PRAGMA, "%.100s: #pragma MODNAME(\"PATH\") is missing", path);
+		dpcc_fail(c, NULL, E_DPCC_PRAGMA, "%.100s: #pragma MODNAME(\"PATH\") is missing",
+			  path);
 	if (!u->places)
-		dpcc_fail(c, NULL, E_DPCC_PRAGMA, "%.100s: #pragma PROBEPOINT_LOCATION(\"PLACE\") is missing", path);
+		dpcc_fail(c, NULL, E_DPCC_PRAGMA,
+			  "%.100s: #pragma PROBEPOINT_LOCATION(\"PLACE\") is missing", path);
 	file = c->opt->module ? c->opt->module : u->modname;
 	if (dp_module_open(&c->mod, file, &err))
 		dpcc_refail(c, NULL, &err);
 	for (const struct place_def *d = u->places; d; d = d->next)
 		resolve(u, d);
-	if (c->opt->tree) {
+	if (c->opt->tree || c->opt->vars_at) {
 		buf_add(c, &out, c->all.s ? c->all.s : "", c->all.n);
 	} else {
 		header(u, &out);
@@ -529,13 +634,14 @@ static void compile(struct unit *u, const char *path)
 		dpcc_fail(c, NULL, E_RPN_MEMORY, "the compiler");
 }
 
-int dpcc_compile(const char *path, const struct dpcc_options *opt, struct dpcc_result *res, struct dp_error *err)
+int dpcc_compile(const char *path, const struct dpcc_options *opt, struct dpcc_result *res,
+		 struct dp_error *err)
 {
 	struct dp_error own = {0};
 	struct unit *u = calloc(1, sizeof(*u));
 	struct chunk {
 		struct chunk *next;
-	} *chunk, *after;
+	} * chunk, *after;
 
 	memset(res, 0, sizeof(*res));
 	if (!u)

@@ -83,7 +83,8 @@ static bool layout_number(const struct rpn_token *t, u32 *number_)
 static bool dimensions(struct reader *r, struct dp_rf_type *t)
 {
 	while (word(r, "[")) {
-		if (t->ndims == DP_ARRAY_SIZE(t->dims) || !small(r, &t->dims[t->ndims++]) || !word(r, "]"))
+		if (t->ndims == DP_ARRAY_SIZE(t->dims) || !small(r, &t->dims[t->ndims++]) ||
+		    !word(r, "]"))
 			return false;
 	}
 	return dp_rf_size(t) < 1u << 30;
@@ -96,11 +97,13 @@ static bool type(struct reader *r, struct dp_rf_type *t)
 		enum dp_rf_kind kind;
 		u32 size;
 	} names[] = {
-	    {"u8", DP_RF_UNSIGNED, 1},	{"u16", DP_RF_UNSIGNED, 2}, {"u32", DP_RF_UNSIGNED, 4}, {"u64", DP_RF_UNSIGNED, 8},
-	    {"s8", DP_RF_SIGNED, 1},	{"s16", DP_RF_SIGNED, 2},   {"s32", DP_RF_SIGNED, 4},	{"s64", DP_RF_SIGNED, 8},
-	    {"x8", DP_RF_HEX, 1},	{"x16", DP_RF_HEX, 2},	    {"x32", DP_RF_HEX, 4},	{"x64", DP_RF_HEX, 8},
-	    {"char", DP_RF_CHAR, 1},	{"bool", DP_RF_BOOL, 1},    {"f32", DP_RF_FLOAT, 4},	{"f64", DP_RF_FLOAT, 8},
-	    {"ptr", DP_RF_POINTER, 8},	{"string", DP_RF_STRING, 1}, {"bytes", DP_RF_BYTES, 1},
+	    {"u8", DP_RF_UNSIGNED, 1},  {"u16", DP_RF_UNSIGNED, 2}, {"u32", DP_RF_UNSIGNED, 4},
+	    {"u64", DP_RF_UNSIGNED, 8}, {"s8", DP_RF_SIGNED, 1},    {"s16", DP_RF_SIGNED, 2},
+	    {"s32", DP_RF_SIGNED, 4},   {"s64", DP_RF_SIGNED, 8},   {"x8", DP_RF_HEX, 1},
+	    {"x16", DP_RF_HEX, 2},      {"x32", DP_RF_HEX, 4},      {"x64", DP_RF_HEX, 8},
+	    {"char", DP_RF_CHAR, 1},    {"bool", DP_RF_BOOL, 1},    {"f32", DP_RF_FLOAT, 4},
+	    {"f64", DP_RF_FLOAT, 8},    {"ptr", DP_RF_POINTER, 8},  {"string", DP_RF_STRING, 1},
+	    {"bytes", DP_RF_BYTES, 1},
 	};
 	struct rpn_token w = rpn_token(r->p);
 	u32 n;
@@ -136,8 +139,8 @@ static bool member(struct reader *r, struct dp_rf_member *m, bool is_enum)
 		return false;
 	if (!word(r, "bits"))
 		return true;
-	return small(r, &m->shift) && small(r, &m->bits) && m->bits && m->bits <= 64 && m->shift < 64 &&
-	       m->shift + m->bits <= 64;
+	return small(r, &m->shift) && small(r, &m->bits) && m->bits && m->bits <= 64 &&
+	       m->shift < 64 && m->shift + m->bits <= 64;
 }
 
 static void *grow(void *v, u32 n, size_t size)
@@ -161,9 +164,11 @@ static bool layout(struct reader *r)
 	good = layout_number(&t, &l->number);
 	r->p = t.at + t.len;
 	good = good && small(r, &l->size) &&
-	       (word(r, "struct") || word(r, "union") || (l->is_enum = word(r, "enum"))) && word(r, "{");
+	       (word(r, "struct") || word(r, "union") || (l->is_enum = word(r, "enum"))) &&
+	       word(r, "{");
 	while (good && !word(r, "}")) {
-		struct dp_rf_member *more = l->n < MEMBERS_MAX ? grow(members, l->n, sizeof(*more)) : NULL;
+		struct dp_rf_member *more =
+		    l->n < MEMBERS_MAX ? grow(members, l->n, sizeof(*more)) : NULL;
 
 		good = more != NULL && (!l->n || word(r, ","));
 		members = more ? more : members;
@@ -180,7 +185,10 @@ static bool layout(struct reader *r)
 static bool field(struct reader *r)
 {
 	struct dp_rf *rf = r->rf;
-	struct dp_rf_member *v = rf->nfields < MEMBERS_MAX ? grow(rf->fields, rf->nfields, sizeof(*v)) : NULL, *f;
+	struct dp_rf_member *v = rf->nfields < MEMBERS_MAX
+				     ? grow(rf->fields, rf->nfields, sizeof(*v))
+				     : NULL,
+			    *f;
 	bool is_printf;
 
 	if (!v)
@@ -214,13 +222,14 @@ struct dp_rf *dp_rf_parse(const char *lines, const char **bad)
 	bool good = rf && copy;
 
 	*bad = lines;
-	for (line = good ? strtok_r(copy, "\n", &save) : NULL; line && good; line = strtok_r(NULL, "\n", &save)) {
+	for (line = good ? strtok_r(copy, "\n", &save) : NULL; line && good;
+	     line = strtok_r(NULL, "\n", &save)) {
 		struct reader r = {line, rf};
 		bool is_layout = word(&r, "layout");
 
 		*bad = lines + (line - copy);
-		good = (is_layout || word(&r, "field")) && word(&r, "=") && (is_layout ? layout(&r) : field(&r)) &&
-		       rpn_token(r.p).kind == RPN_END;
+		good = (is_layout || word(&r, "field")) && word(&r, "=") &&
+		       (is_layout ? layout(&r) : field(&r)) && rpn_token(r.p).kind == RPN_END;
 	}
 	free(copy);
 	if (good)

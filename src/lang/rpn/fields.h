@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What a probe program says about its records: "layout =" describes structures, "field =" the items in
- * a record. The program itself does not need it; who shows the records does.
+ * What a probe program says about its records: "layout =" describes structures, "field =" the items
+ * in a record. The program itself does not need it; who shows the records does.
  */
 #ifndef DP_FIELDS_H
 #define DP_FIELDS_H
@@ -16,7 +16,13 @@
 #define DP_FIELD_MARK_MASK 0xffffffffff000000ull
 
 enum dp_rf_kind {
-	DP_RF_UNSIGNED, DP_RF_SIGNED, DP_RF_HEX, DP_RF_CHAR, DP_RF_BOOL, DP_RF_FLOAT, DP_RF_POINTER,
+	DP_RF_UNSIGNED,
+	DP_RF_SIGNED,
+	DP_RF_HEX,
+	DP_RF_CHAR,
+	DP_RF_BOOL,
+	DP_RF_FLOAT,
+	DP_RF_POINTER,
 	DP_RF_STRING, /* text up to a NUL or the item's end */
 	DP_RF_BYTES,  /* the item as it is */
 	DP_RF_PRINTF, /* name is the format of the items that follow */

@@ -215,14 +215,56 @@ static int key_init(struct parser *p, const char *value)
 	struct dp_rpn_init *v;
 	s64 n;
 
-	if (index.kind != RPN_NUMBER || index.bad || index.value < 0 || index.value >= DP_LOCALS_MAX ||
-	    !rpn_expression(&rest, &n, NULL, NULL) || rpn_token(rest).kind != RPN_END)
+	if (index.kind != RPN_NUMBER || index.bad || index.value < 0 ||
+	    index.value >= DP_LOCALS_MAX || !rpn_expression(&rest, &n, NULL, NULL) ||
+	    rpn_token(rest).kind != RPN_END)
 		return bad_value(p, value);
 	v = realloc(p->u->inits, (p->u->ninits + 1) * sizeof(*v));
 	if (!v)
 		return rpn_fail(p->err, p->line, E_RPN_MEMORY, "first values");
 	p->u->inits = v;
 	v[p->u->ninits++] = (struct dp_rpn_init){(u32)index.value, n};
+	return 0;
+}
+
+const char *dp_rpn_aggregate_kind(u32 kind, u32 *words)
+{
+	static const struct {
+		const char *name;
+		u32 words;
+	} kinds[] = {{"count", 1}, {"sum", 2}, {"min", 2}, {"max", 2}, {"hist", DP_RPN_HIST_WORDS}};
+
+	if (kind >= DP_ARRAY_SIZE(kinds))
+		return NULL;
+	*words = kinds[kind].words;
+	return kinds[kind].name;
+}
+
+/* aggregate = "NAME" KIND INDEX */
+static int key_aggregate(struct parser *p, const char *value)
+{
+	struct rpn_token name = rpn_token(value), kind = rpn_token(name.at + name.len),
+			 index = rpn_token(kind.at + kind.len);
+	struct dp_rpn_aggregate *v, *a;
+	const char *known;
+	u32 words;
+	int n;
+
+	v = realloc(p->u->aggregates, (p->u->naggregates + 1) * sizeof(*v));
+	if (!v)
+		return rpn_fail(p->err, p->line, E_RPN_MEMORY, "aggregates");
+	p->u->aggregates = v;
+	a = &v[p->u->naggregates];
+	memset(a, 0, sizeof(*a));
+	n = name.kind == RPN_TEXT && !name.bad ? rpn_text(&name, a->name, sizeof(a->name) - 1) : -1;
+	while ((known = dp_rpn_aggregate_kind(a->kind, &words)) && !rpn_is(&kind, known))
+		a->kind++;
+	if (n <= 0 || strlen(a->name) != (size_t)n || !known || index.kind != RPN_NUMBER ||
+	    index.bad || index.value < 0 || index.value + words > DP_LOCALS_MAX ||
+	    rpn_token(index.at + index.len).kind != RPN_END)
+		return bad_value(p, value);
+	a->index = (u32)index.value;
+	p->u->naggregates++;
 	return 0;
 }
 
@@ -346,6 +388,7 @@ static const struct keyword {
     {"layout", key_layout, true, true},
     {"field", key_field, false, true},
     {"init", key_init, true, false},
+    {"aggregate", key_aggregate, true, false},
 };
 
 /* ---- probes ---- */
@@ -381,7 +424,8 @@ static bool set_line(struct dp_rpn_probe *probe, const char *value)
 	return true;
 }
 
-/* SYMBOL, SYMBOL+N, SYMBOL-N, N, FILE:LINE; symbols may hold what C++, Go and assembler put in them. */
+/* SYMBOL, SYMBOL+N, SYMBOL-N, N, FILE:LINE; symbols may hold what C++, Go and assembler put in
+ * them. */
 static int set_place(struct parser *p, const char *value, bool absolute)
 {
 	struct dp_rpn_probe *probe = p->probe;
@@ -428,7 +472,8 @@ static int describe(struct parser *p, struct dp_rpn_probe *probe)
 		return 0;
 	probe->rf = dp_rf_parse(probe->described, &bad);
 	return probe->rf ? 0
-			 : rpn_fail(p->err, p->line, E_RPN_VALUE, "'%.*s'", (int)DP_MIN(strcspn(bad, "\n"), (size_t)150), bad);
+			 : rpn_fail(p->err, p->line, E_RPN_VALUE, "'%.*s'",
+				    (int)DP_MIN(strcspn(bad, "\n"), (size_t)150), bad);
 }
 
 /* The program of the definition that ends here: the header's limits, then the verifier. */
@@ -595,8 +640,17 @@ int dp_rpn_parse(struct dp_rpn_unit *u, const char *source, const char *name, co
 	r = parse_lines(&p, &src);
 	for (u32 i = 0; i < u->ninits && !r; i++)
 		if (u->inits[i].index >= u->nlocals)
-			r = rpn_fail(err, NULL, E_RPN_VALUE, "init = %u: there are %u variables", u->inits[i].index,
-				     u->nlocals);
+			r = rpn_fail(err, NULL, E_RPN_VALUE, "init = %u: there are %u variables",
+				     u->inits[i].index, u->nlocals);
+	for (u32 i = 0; i < u->naggregates && !r; i++) {
+		u32 words = 0;
+
+		dp_rpn_aggregate_kind(u->aggregates[i].kind, &words);
+		if (u->aggregates[i].index + words > u->nlocals)
+			r = rpn_fail(err, NULL, E_RPN_VALUE,
+				     "aggregate = \"%s\": there are %u variables",
+				     u->aggregates[i].name, u->nlocals);
+	}
 	rpn_asm_free(p.as);
 	free(p.layouts);
 	rpn_source_free(&src);
@@ -619,5 +673,6 @@ void dp_rpn_free(struct dp_rpn_unit *u)
 		dp_rpn_probe_free(&u->probes[i]);
 	free(u->probes);
 	free(u->inits);
+	free(u->aggregates);
 	memset(u, 0, sizeof(*u));
 }

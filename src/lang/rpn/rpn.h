@@ -55,6 +55,22 @@ struct dp_rpn_init { /* first value of a local variable */
 	s64 value;
 };
 
+/* Local variables that are shown as what they add up to. */
+enum dp_rpn_aggregate_kind {
+	DP_RPN_COUNT, /* one word */
+	DP_RPN_SUM,   /* sum, number of values */
+	DP_RPN_MIN,   /* value, whether there is one */
+	DP_RPN_MAX,
+	DP_RPN_HIST,  /* one word for 0 and less, then one for each power of two */
+};
+
+struct dp_rpn_aggregate {
+	char name[64];
+	u32 kind, index;
+};
+
+#define DP_RPN_HIST_WORDS 64
+
 struct dp_rpn_unit {                /* one probe program: a header and its probe definitions */
 	char name[DP_RPN_NAME_MAX]; /* of the probed module */
 	enum dp_rpn_modtype modtype;
@@ -64,6 +80,8 @@ struct dp_rpn_unit {                /* one probe program: a header and its probe
 	u32 nlocals, nglobals;
 	struct dp_rpn_init *inits;
 	u32 ninits;
+	struct dp_rpn_aggregate *aggregates;
+	u32 naggregates;
 	struct dp_rpn_probe *probes;
 	u32 nprobes;
 };
@@ -92,6 +110,9 @@ int dp_rpn_verify(const struct dp_rpn_unit *u, struct dp_error *err);
  * E_RPN_NONE. */
 int dp_rpn_select(struct dp_rpn_unit *u, const char *groups, const char *types,
 		  struct dp_error *err);
+
+/* The name of a kind in the language, and how many words it takes; NULL: there is none. */
+const char *dp_rpn_aggregate_kind(u32 kind, u32 *words);
 
 /* Header and probes as text that dp_rpn_parse() understands. */
 void dp_rpn_list(const struct dp_rpn_unit *u, FILE *out);

@@ -10,7 +10,7 @@
 
 #define FILE_MAX_BYTES (4u << 20)
 #define MAGIC "DPPF\r\n\032"
-#define VERSION 2u
+#define VERSION 3u
 
 int dp_rpn_read(struct dp_rpn_unit *u, const char *path, const struct dp_rpn_define *defines,
 		u32 ndefines, struct dp_error *err)
@@ -249,6 +249,13 @@ void dp_rpn_list(const struct dp_rpn_unit *u, FILE *out)
 		fprintf(out, "gvars = %u\n", u->nglobals);
 	for (u32 i = 0; i < u->ninits; i++)
 		fprintf(out, "init = %u %lld\n", u->inits[i].index, (long long)u->inits[i].value);
+	for (u32 i = 0; i < u->naggregates; i++) {
+		u32 words;
+
+		list_name(out, "aggregate", u->aggregates[i].name, true);
+		fprintf(out, " %s %u\n", dp_rpn_aggregate_kind(u->aggregates[i].kind, &words),
+			u->aggregates[i].index);
+	}
 	if (first->rpn.ex_mask & DP_RPN_AUTOTRACE)
 		fprintf(out, "autostacktrace = yes\n");
 	for (u32 i = 0; i < u->nprobes; i++)
@@ -264,7 +271,7 @@ struct object_head {
 	char name[DP_RPN_NAME_MAX];
 	char build_id[DP_RPN_BUILD_ID_MAX];
 	u32 modtype, major, id, nlocals, nglobals, nprobes;
-	u32 jmpmax, logmax, ninits;
+	u32 jmpmax, logmax, ninits, naggregates;
 };
 
 struct object_probe {
@@ -287,7 +294,8 @@ int dp_rpn_save(const struct dp_rpn_unit *u, void **bytes, size_t *size, struct 
 				   .nlocals = u->nlocals,
 				   .nglobals = u->nglobals,
 				   .nprobes = u->nprobes,
-				   .ninits = u->ninits};
+				   .ninits = u->ninits,
+				   .naggregates = u->naggregates};
 	char *buf = NULL;
 	FILE *f = open_memstream(&buf, size);
 
@@ -300,6 +308,8 @@ int dp_rpn_save(const struct dp_rpn_unit *u, void **bytes, size_t *size, struct 
 	fwrite(&head, sizeof(head), 1, f);
 	if (u->ninits)
 		fwrite(u->inits, sizeof(*u->inits), u->ninits, f);
+	if (u->naggregates)
+		fwrite(u->aggregates, sizeof(*u->aggregates), u->naggregates, f);
 	for (u32 i = 0; i < u->nprobes; i++) {
 		const struct dp_rpn_probe *p = &u->probes[i];
 		const struct dp_rpn_params *r = &p->prog.rpn;
@@ -430,6 +440,25 @@ static bool load_probe(struct reader *r, struct dp_rpn_probe *p, const struct ob
 	return load_description(r, p, o.described);
 }
 
+static bool load_aggregates(struct reader *r, struct dp_rpn_unit *u, u32 n)
+{
+	u32 words;
+
+	u->aggregates = calloc((n <= DP_LOCALS_MAX ? n : 0) + 1, sizeof(*u->aggregates));
+	if (!u->aggregates || n > DP_LOCALS_MAX ||
+	    !take(r, u->aggregates, n * sizeof(*u->aggregates)))
+		return false;
+	u->naggregates = n;
+	for (u32 i = 0; i < n; i++) {
+		const struct dp_rpn_aggregate *a = &u->aggregates[i];
+
+		if (!is_text(a->name, sizeof(a->name)) || !dp_rpn_aggregate_kind(a->kind, &words) ||
+		    a->index > u->nlocals || words > u->nlocals - a->index)
+			return false;
+	}
+	return true;
+}
+
 int dp_rpn_load(struct dp_rpn_unit *u, const void *bytes, size_t size, struct dp_error *err)
 {
 	struct reader r = {bytes, size};
@@ -462,6 +491,7 @@ int dp_rpn_load(struct dp_rpn_unit *u, const void *bytes, size_t size, struct dp
 	u->ninits = good ? head.ninits : 0;
 	for (u32 i = 0; i < u->ninits; i++)
 		good = good && u->inits[i].index < u->nlocals;
+	good = good && load_aggregates(&r, u, head.naggregates);
 	for (u32 i = 0; i < head.nprobes && good; i++) {
 		u->nprobes++;
 		good = load_probe(&r, &u->probes[i], &head);

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Handlers with what they must log, and wrong ones with what dpcc must say."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from tap import *  # noqa: E402,F403
+
+MACHINE = os.path.join(BUILD, "tests", "dpcc", "dpcc-machine")
+CASES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases")
+OBEY = target("obey")
+
+HEAD = '#pragma MODNAME("obey")\n#pragma PROBEPOINT_LOCATION("add_numbers")\n#pragma PROBEPOINT_HANDLER("h")\n'
+
+# Code, line:column, text of the message, source.
+ERRORS = [
+    ("E-DPCC-SYNTAX", "4:17", "';' is missing", "void h() { int a}"),
+    ("E-DPCC-SYNTAX", "4:16", "expression is missing", "void h() { 1 + ; }"),
+    ("E-DPCC-SYNTAX", "4:10", "missing", "void h() { if (1) { "),
+    ("E-DPCC-SYNTAX", "4:12", "no loop", "void h() { break; }"),
+    ("E-DPCC-SYNTAX", "4:12", "means nothing", "void h() { ` }"),
+    ("E-DPCC-SYNTAX", "4:16", "quote", "void h() { log(\"abc); }"),
+    ("E-DPCC-NAME", "4:16", "no variable 'x'", "void h() { log(x); }"),
+    ("E-DPCC-NAME", "4:12", "no function 'f'", "void h() { f(); }"),
+    ("E-DPCC-NAME", "2:1", "no handler 'h'", "void g() { }"),
+    ("E-DPCC-NAME", "4:19", "declared twice", "void h() { int a, a; }"),
+    ("E-DPCC-TYPE", "4:21", "no pointer", "void h() { int a;   *a = 1; }"),
+    ("E-DPCC-TYPE", "4:37", "cannot become", "void h() { struct s { int a; } x; x = 1; }"),
+    ("E-DPCC-TYPE", "4:26", "pointers can be", "void h() { int *p; log(p + p); }"),
+    ("E-DPCC-TYPE", "4:12", "a place in memory", "void h() { 1 = 2; }"),
+    ("E-DPCC-TYPE", "4:12", "takes 1 arguments", "void h() { labs(); }"),
+    ("E-DPCC-TYPE", "4:12", "more conversions", "void h() { printf(\"%d\"); }"),
+    ("E-DPCC-TYPE", "4:12", "conversion %f", "void h() { printf(\"%f\", 1); }"),
+    ("E-DPCC-TYPE", "4:29", "cannot be logged", "void f() { } void h() { log(f()); }"),
+    ("E-DPCC-TYPE", "4:37", "must be a constant", "int v; void h() { switch (v) { case v: ; } }"),
+    ("E-DPCC-LIMIT", "4:", "words", "void h() { char a[9000]; log(a[0]); }"),
+    ("E-LINE-NODEBUG", "4:16", "", "void h() { log($n); }"),
+    ("E-RPN-PRE", "", "unknown directive", "#nonsense\nvoid h() { }"),
+]
+
+
+def run_machine(text):
+    with tempfile.NamedTemporaryFile("w", suffix=".dpc", prefix="dp-case-") as f:
+        f.write(text)
+        f.flush()
+        return subprocess.run([MACHINE, OBEY, f.name], stdout=subprocess.PIPE, text=True, timeout=60)
+
+
+@test
+def cases():
+    """each case logs what it says"""
+    for name in sorted(os.listdir(CASES)):
+        path = os.path.join(CASES, name)
+        want = [line[4:].strip() for line in text_of(path).splitlines() if line.startswith("//= ")]
+        r = subprocess.run([MACHINE, OBEY, path], stdout=subprocess.PIPE, text=True, timeout=60)
+        got = [line.strip() for line in r.stdout.splitlines()]
+        assert got == want, "%s\n--- got\n%s\n--- wanted\n%s" % (name, "\n".join(got), "\n".join(want))
+
+
+@test
+def errors():
+    """errors have a code, a line and column, and a caret below the place"""
+    wrong = []
+    for code, place, text, source in ERRORS:
+        r = run_machine(HEAD + source + "\n")
+        first = r.stdout.splitlines()[0] if r.stdout else ""
+        if r.returncode != 1 or not first.startswith(code + " ") or text not in first or (place and ":%s" % place not in first):
+            wrong.append("%s: wanted %s %s %s, got %s" % (source, code, place, text, first))
+        elif place and code.startswith("E-DPCC") and "|" + " " * (int(place.split(":")[1] or 1) - 1) + "^" not in r.stdout \
+                and not place.endswith(":"):
+            wrong.append("%s: no caret\n%s" % (source, r.stdout))
+    assert not wrong, "\n".join(wrong)
+
+
+@test
+def hostile():
+    """damaged sources end with an error, never otherwise"""
+    import random
+    rnd = random.Random(5)
+    source = text_of(os.path.join(CASES, "language.dpc"))
+    for i in range(150):
+        s = list(source)
+        for _ in range(rnd.randrange(1, 6)):
+            at = rnd.randrange(len(s))
+            s[at:at + rnd.randrange(3)] = rnd.choice(["", "(", "}", "*", "[", "$x", "\"", "if", "0x", ";", "struct", "->", "@"])
+        r = run_machine("".join(s))
+        assert r.returncode in (0, 1, 2), (i, r.returncode)
+    for text in ("(" * 5000, "{" * 5000, "-" * 5000 + "1", "*" * 3000, "int a" + "[1]" * 3000, "f(" * 3000):
+        r = run_machine(HEAD + "void h() { " + text + " }")
+        assert r.returncode == 1, (text[:10], r.returncode)
+
+
+run()
