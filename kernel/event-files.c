@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The files of the event tracer: kprobe_probes as the first one had it, kprobe_events and the events directory as
- * today's kernel has them, profiles and the log of errors.
+ * The files of the event tracer: kprobe_probes as the first one had it, kprobe_events and the
+ * events directory as today's kernel has them, profiles and the log of errors.
  */
 #include <linux/fs.h>
 #include <linux/slab.h>
@@ -38,8 +38,9 @@ static int error_log_show(struct seq_file *m, void *v)
 	for (u32 i = nerrors > ERRORS_KEPT ? nerrors - ERRORS_KEPT : 0; i < nerrors; i++) {
 		u32 k = i % ERRORS_KEPT;
 
-		seq_printf(m, "[%5llu.%06llu] trace_kprobe: error: %s\n  Command: %s\n", errors[k].ns / 1000000000,
-			   errors[k].ns / 1000 % 1000000, errors[k].text, errors[k].line);
+		seq_printf(m, "[%5llu.%06llu] trace_kprobe: error: %s\n  Command: %s\n",
+			   errors[k].ns / 1000000000, errors[k].ns / 1000 % 1000000, errors[k].text,
+			   errors[k].line);
 		if (errors[k].column >= 0)
 			seq_printf(m, "%*s\n", 12 + errors[k].column, "^");
 	}
@@ -87,14 +88,13 @@ static int definitions_show(struct seq_file *m, void *v)
 	struct dp_k_event *e;
 
 	mutex_lock(&dp_k_events_lock);
-	list_for_each_entry(e, &dp_k_events, list)
-		if (e->plain == plain)
-			dp_k_event_show(m, e);
+	list_for_each_entry(e, &dp_k_events, list) if (e->plain == plain) dp_k_event_show(m, e);
 	mutex_unlock(&dp_k_events_lock);
 	return 0;
 }
 
-/* Those that are switched on are in use, but for those of kprobe_probes, which are from the start. */
+/* Those that are switched on are in use, but for those of kprobe_probes, which are from the start.
+ */
 int dp_k_events_clear(bool plain)
 {
 	struct dp_k_event *e, *next;
@@ -102,12 +102,10 @@ int dp_k_events_clear(bool plain)
 	int r = 0;
 
 	mutex_lock(&dp_k_events_lock);
-	list_for_each_entry(e, &dp_k_events, list)
-		if (e->plain == plain && e->on && !plain)
-			r = -EBUSY;
-	list_for_each_entry_safe(e, next, &dp_k_events, list)
-		if (!r && e->plain == plain)
-			dp_k_event_remove(e, &gone);
+	list_for_each_entry(e, &dp_k_events, list) if (e->plain == plain && e->on && !plain) r =
+	    -EBUSY;
+	list_for_each_entry_safe(e, next, &dp_k_events, list) if (!r && e->plain == plain)
+	    dp_k_event_remove(e, &gone);
 	mutex_unlock(&dp_k_events_lock);
 	dp_k_events_bury(&gone);
 	return r;
@@ -123,7 +121,7 @@ static int definitions_open(struct inode *inode, struct file *f)
 }
 
 /* "-:[GROUP/]NAME", "-:GROUP/": all that are meant, or none when one is in use. */
-static int delete(char *line, bool plain)
+static int delete (char *line, bool plain)
 {
 	char *name = line + 2, *slash, *group = NULL;
 	struct dp_k_event *e, *next;
@@ -139,7 +137,8 @@ static int delete(char *line, bool plain)
 	}
 	mutex_lock(&dp_k_events_lock);
 	for (int pass = 0; pass < 2; pass++)
-		list_for_each_entry_safe(e, next, &dp_k_events, list) {
+		list_for_each_entry_safe(e, next, &dp_k_events, list)
+		{
 			if (e->plain != plain || (group && strcmp(group, e->ev.group)) ||
 			    (*name && strcmp(name, e->ev.name)) || r == -EBUSY)
 				continue;
@@ -152,16 +151,21 @@ static int delete(char *line, bool plain)
 	return r;
 }
 
-/* Where the kernel's tracer points: at the whole of a place, group or name, not at what is wrong in it. */
+/* Where the kernel's tracer points: at the whole of a place, group or name, not at what is wrong in
+ * it. */
 static int column_of(const char *line, const struct dp_error *err)
 {
 	int word = (int)strcspn(line, " \t"), slash = (int)strcspn(line, "/");
 
 	switch (err->code) {
-	case E_EVENT_OFFSET: return word + (int)strspn(line + word, " \t");
-	case E_EVENT_GROUP: return (int)strcspn(line, ":") + 1;
-	case E_EVENT_NAME: return slash < word ? slash + 1 : (int)strcspn(line, ":") + 1;
-	default: return err->column;
+	case E_EVENT_OFFSET:
+		return word + (int)strspn(line + word, " \t");
+	case E_EVENT_GROUP:
+		return (int)strcspn(line, ":") + 1;
+	case E_EVENT_NAME:
+		return slash < word ? slash + 1 : (int)strcspn(line, ":") + 1;
+	default:
+		return err->column;
 	}
 }
 
@@ -175,7 +179,7 @@ static int do_line(char *line, bool plain)
 	if (!*line || *line == '#')
 		return 0;
 	if (line[0] == '-' && line[1] == ':' && line[2])
-		return delete(line, plain);
+		return delete (line, plain);
 	mutex_lock(&dp_k_events_lock);
 	r = dp_k_event_define(line, plain, &err);
 	if (r && err.code) {
@@ -222,10 +226,10 @@ static int profile_show(struct seq_file *m, void *v)
 
 	mutex_lock(&dp_k_events_lock);
 	list_for_each_entry(e, &dp_k_events, list)
-		seq_printf(m, "  %-44s %15llu %15llu\n", e->ev.name,
-			   dp_k_event_count(e, DP_COUNT_RECORDED) + dp_k_event_count(e, DP_COUNT_LOST) +
-				   dp_k_event_count(e, DP_COUNT_FILTERED),
-			   dp_k_event_count(e, DP_COUNT_MISSED));
+	    seq_printf(m, "  %-44s %15llu %15llu\n", e->ev.name,
+		       dp_k_event_count(e, DP_COUNT_RECORDED) + dp_k_event_count(e, DP_COUNT_LOST) +
+			   dp_k_event_count(e, DP_COUNT_FILTERED),
+		       dp_k_event_count(e, DP_COUNT_MISSED));
 	mutex_unlock(&dp_k_events_lock);
 	return 0;
 }
@@ -236,14 +240,14 @@ static int counts_show(struct seq_file *m, void *v)
 {
 	struct dp_k_event *e;
 
-	seq_printf(m, "%-32s %12s %12s %12s %12s %12s %8s\n", "EVENT", "RECORDED", "PASSED", "FILTERED", "MISSED", "LOST",
-		   "FAULTS");
+	seq_printf(m, "%-32s %12s %12s %12s %12s %12s %8s\n", "EVENT", "RECORDED", "PASSED",
+		   "FILTERED", "MISSED", "LOST", "FAULTS");
 	mutex_lock(&dp_k_events_lock);
 	list_for_each_entry(e, &dp_k_events, list)
-		seq_printf(m, "%-32s %12llu %12llu %12llu %12llu %12llu %8llu\n", e->ev.name,
-			   dp_k_event_count(e, DP_COUNT_RECORDED), dp_k_event_count(e, DP_COUNT_PASSED),
-			   dp_k_event_count(e, DP_COUNT_FILTERED), dp_k_event_count(e, DP_COUNT_MISSED),
-			   dp_k_event_count(e, DP_COUNT_LOST), dp_k_event_count(e, DP_COUNT_FAULTS));
+	    seq_printf(m, "%-32s %12llu %12llu %12llu %12llu %12llu %8llu\n", e->ev.name,
+		       dp_k_event_count(e, DP_COUNT_RECORDED), dp_k_event_count(e, DP_COUNT_PASSED),
+		       dp_k_event_count(e, DP_COUNT_FILTERED), dp_k_event_count(e, DP_COUNT_MISSED),
+		       dp_k_event_count(e, DP_COUNT_LOST), dp_k_event_count(e, DP_COUNT_FAULTS));
 	mutex_unlock(&dp_k_events_lock);
 	return 0;
 }
@@ -292,9 +296,7 @@ static ssize_t all_read(struct file *f, char __user *buf, size_t n, loff_t *pos)
 	struct dp_k_event *e;
 
 	mutex_lock(&dp_k_events_lock);
-	list_for_each_entry(e, &dp_k_events, list)
-		if (in_group(e, group))
-			e->on ? on++ : off++;
+	list_for_each_entry(e, &dp_k_events, list) if (in_group(e, group)) e->on ? on++ : off++;
 	mutex_unlock(&dp_k_events_lock);
 	return say(buf, n, pos, on && off ? "X\n" : on ? "1\n" : "0\n");
 }
@@ -307,9 +309,8 @@ static ssize_t all_write(struct file *f, const char __user *buf, size_t n, loff_
 	int r = kstrtobool_from_user(buf, n, &on);
 
 	mutex_lock(&dp_k_events_lock);
-	list_for_each_entry(e, &dp_k_events, list)
-		if (!r && in_group(e, group))
-			r = dp_k_event_switch(e, on);
+	list_for_each_entry(e, &dp_k_events, list) if (!r && in_group(e, group)) r =
+	    dp_k_event_switch(e, on);
 	mutex_unlock(&dp_k_events_lock);
 	return r ? r : n;
 }
@@ -360,19 +361,28 @@ static const struct file_operations filter_fops = {
     .owner = THIS_MODULE, .read = filter_read, .write = filter_write, .llseek = default_llseek};
 
 static const char *const type_names[] = {
-    [DP_FIELD_U8] = "u8",   [DP_FIELD_U16] = "u16",  [DP_FIELD_U32] = "u32", [DP_FIELD_U64] = "u64",
-    [DP_FIELD_S8] = "s8",   [DP_FIELD_S16] = "s16",  [DP_FIELD_S32] = "s32", [DP_FIELD_S64] = "s64",
-    [DP_FIELD_X8] = "u8",   [DP_FIELD_X16] = "u16",  [DP_FIELD_X32] = "u32", [DP_FIELD_X64] = "u64",
-    [DP_FIELD_CHAR] = "char", [DP_FIELD_STRING] = "__data_loc char[]", [DP_FIELD_SYMBOL] = "u64",
+    [DP_FIELD_U8] = "u8",      [DP_FIELD_U16] = "u16",
+    [DP_FIELD_U32] = "u32",    [DP_FIELD_U64] = "u64",
+    [DP_FIELD_S8] = "s8",      [DP_FIELD_S16] = "s16",
+    [DP_FIELD_S32] = "s32",    [DP_FIELD_S64] = "s64",
+    [DP_FIELD_X8] = "u8",      [DP_FIELD_X16] = "u16",
+    [DP_FIELD_X32] = "u32",    [DP_FIELD_X64] = "u64",
+    [DP_FIELD_CHAR] = "char",  [DP_FIELD_STRING] = "__data_loc char[]",
+    [DP_FIELD_SYMBOL] = "u64",
 };
 static const char *const type_formats[] = {
-    [DP_FIELD_U8] = "%u",   [DP_FIELD_U16] = "%u",  [DP_FIELD_U32] = "%u", [DP_FIELD_U64] = "%Lu",
-    [DP_FIELD_S8] = "%d",   [DP_FIELD_S16] = "%d",  [DP_FIELD_S32] = "%d", [DP_FIELD_S64] = "%Ld",
-    [DP_FIELD_X8] = "0x%x",   [DP_FIELD_X16] = "0x%x",  [DP_FIELD_X32] = "0x%x", [DP_FIELD_X64] = "0x%Lx",
-    [DP_FIELD_CHAR] = "'%c'", [DP_FIELD_STRING] = "\\\"%s\\\"", [DP_FIELD_SYMBOL] = "%pS",
+    [DP_FIELD_U8] = "%u",      [DP_FIELD_U16] = "%u",
+    [DP_FIELD_U32] = "%u",     [DP_FIELD_U64] = "%Lu",
+    [DP_FIELD_S8] = "%d",      [DP_FIELD_S16] = "%d",
+    [DP_FIELD_S32] = "%d",     [DP_FIELD_S64] = "%Ld",
+    [DP_FIELD_X8] = "0x%x",    [DP_FIELD_X16] = "0x%x",
+    [DP_FIELD_X32] = "0x%x",   [DP_FIELD_X64] = "0x%Lx",
+    [DP_FIELD_CHAR] = "'%c'",  [DP_FIELD_STRING] = "\\\"%s\\\"",
+    [DP_FIELD_SYMBOL] = "%pS",
 };
 
-static void field_line(struct seq_file *m, const char *type, const char *name, u32 count, u32 at, u32 size, bool sign)
+static void field_line(struct seq_file *m, const char *type, const char *name, u32 count, u32 at,
+		       u32 size, bool sign)
 {
 	seq_printf(m, "\tfield:%s %s", type, name);
 	if (count)
@@ -395,11 +405,13 @@ static int format_show(struct seq_file *m, void *v)
 	field_line(m, "u64", "common_time", 0, 16, 8, false);
 	seq_putc(m, '\n');
 	if (l->has_ret_addr)
-		field_line(m, "unsigned long", "__probe_ret_ip", 0, base + 8 * l->has_faultmask, 8, false);
+		field_line(m, "unsigned long", "__probe_ret_ip", 0, base + 8 * l->has_faultmask, 8,
+			   false);
 	for (u32 i = 0; i < l->nfields; i++) {
 		const struct dp_field *f = &l->fields[i];
 
-		field_line(m, type_names[f->type], f->name, f->count, base + f->offset, f->size * max_t(u32, f->count, 1),
+		field_line(m, type_names[f->type], f->name, f->count, base + f->offset,
+			   f->size * max_t(u32, f->count, 1),
 			   f->type >= DP_FIELD_S8 && f->type <= DP_FIELD_S64);
 	}
 	seq_printf(m, "\nprint fmt: \"%s", l->has_ret_addr ? "(%lx <- %lx)" : "(%lx)");
@@ -429,19 +441,22 @@ static const char readme[] =
     "\t place: [<module>:]<symbol>[+<offset>]|<memaddr>\n"
     "\t place (kretprobe): [<module>:]<symbol>[+<offset>]%return|<memaddr>\n"
     "\t args: <name>=fetcharg[:type]\n"
-    "\t fetcharg: (%<register>|$arg<N>|$retval|$stack<N>|$stack|$comm|@<address>|@<symbol>[+|-<offset>]),\n"
+    "\t fetcharg: "
+    "(%<register>|$arg<N>|$retval|$stack<N>|$stack|$comm|@<address>|@<symbol>[+|-<offset>]),\n"
     "\t           +|-[u]<offset>(<fetcharg>), \\imm-value, \\\"imm-string\"\n"
     "\t type: s8/16/32/64, u8/16/32/64, x8/16/32/64, char, string, ustring, symbol,\n"
     "\t       b<bit-width>@<bit-offset>/<container-size>, <type>[<array-size>]\n"
     "\t condition, and filter of an event: as in C, over args by name; ~ matches a pattern\n\n"
-    "kprobe_probes takes the first tracer's short form (p do_sys_open a1 a2) and is in force at once.\n";
+    "kprobe_probes takes the first tracer's short form (p do_sys_open a1 a2) and is in force at "
+    "once.\n";
 
 static ssize_t readme_read(struct file *f, char __user *buf, size_t n, loff_t *pos)
 {
 	return say(buf, n, pos, readme);
 }
 
-static const struct file_operations readme_fops = {.owner = THIS_MODULE, .read = readme_read, .llseek = default_llseek};
+static const struct file_operations readme_fops = {
+    .owner = THIS_MODULE, .read = readme_read, .llseek = default_llseek};
 
 static ssize_t tracer_read(struct file *f, char __user *buf, size_t n, loff_t *pos)
 {
@@ -476,11 +491,11 @@ static struct group *get_group(const char *name)
 {
 	struct group *g;
 
-	list_for_each_entry(g, &groups, list)
-		if (!strcmp(g->name, name)) {
-			g->n++;
-			return g;
-		}
+	list_for_each_entry(g, &groups, list) if (!strcmp(g->name, name))
+	{
+		g->n++;
+		return g;
+	}
 	g = kzalloc(sizeof(*g), GFP_KERNEL);
 	if (!g)
 		return NULL;
@@ -496,15 +511,15 @@ static void put_group(const char *name)
 {
 	struct group *g;
 
-	list_for_each_entry(g, &groups, list)
-		if (!strcmp(g->name, name)) {
-			if (--g->n)
-				return;
-			debugfs_remove_recursive(g->dir);
-			list_del(&g->list);
-			kfree(g);
+	list_for_each_entry(g, &groups, list) if (!strcmp(g->name, name))
+	{
+		if (--g->n)
 			return;
-		}
+		debugfs_remove_recursive(g->dir);
+		list_del(&g->list);
+		kfree(g);
+		return;
+	}
 }
 
 int dp_k_event_make_dir(struct dp_k_event *e)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Events: a line in the language of the event tracer becomes a verified program, by the same front end as in a
- * process, and a probe that runs it.
+ * Events: a line in the language of the event tracer becomes a verified program, by the same front
+ * end as in a process, and a probe that runs it.
  */
 #include <linux/ctype.h>
 #include <linux/percpu.h>
@@ -23,7 +23,8 @@ static u32 next_id = 1;
 static HIT void run(struct dp_k_event *e, struct pt_regs *regs, u64 ret_addr)
 {
 	struct dp_vm *m = __this_cpu_read(vm);
-	struct dp_hit h = {.regs = (struct dp_regs *)regs, .vm = m, .prog = &e->rt, .tid = current->pid};
+	struct dp_hit h = {
+	    .regs = (struct dp_regs *)regs, .vm = m, .prog = &e->rt, .tid = current->pid};
 	struct dp_counts *counts = this_cpu_ptr(e->counts);
 	struct dp_record *rec = (struct dp_record *)m->record;
 	u8 *payload = (u8 *)(rec + 1);
@@ -67,8 +68,8 @@ static HIT int on_return(struct dp_kretprobe_instance *ri, struct pt_regs *regs)
 
 /* ---- places ---- */
 
-static int symbol(void *arg, const struct dp_location *probe, const char *name, u64 offset, u64 *addr,
-		  struct dp_error *err)
+static int symbol(void *arg, const struct dp_location *probe, const char *name, u64 offset,
+		  u64 *addr, struct dp_error *err)
 {
 	struct dp_error ignored;
 	int r = name ? dp_k_resolve(name, addr, err ? err : &ignored) : 0;
@@ -160,7 +161,8 @@ static bool is_named(const char *arg, size_t n)
 }
 
 /*
- * The definition as it is shown: type and name are shown by other means, arguments of today's form have names, what
+ * The definition as it is shown: type and name are shown by other means, arguments of today's form
+ * have names, what
  * "%return" says is told by the type.
  */
 static char *canonical(const char *line, bool plain)
@@ -201,9 +203,9 @@ struct dp_k_event *dp_k_event_find(const char *group, const char *name)
 {
 	struct dp_k_event *e;
 
-	list_for_each_entry(e, &dp_k_events, list)
-		if (!strcmp(e->ev.name, name) && (!group || !strcmp(e->ev.group, group)))
-			return e;
+	list_for_each_entry(e, &dp_k_events,
+			    list) if (!strcmp(e->ev.name, name) &&
+				      (!group || !strcmp(e->ev.group, group))) return e;
 	return NULL;
 }
 
@@ -259,7 +261,8 @@ int dp_k_event_define(const char *line, bool plain, struct dp_error *err)
 		if (!e->at)
 			e->at = (u64)e->rp.kp.addr;
 		if (r) {
-			enum dp_code code = e->rp.kp.refusal ? dp_error_by_name(e->rp.kp.refusal) : DP_OK;
+			enum dp_code code =
+			    e->rp.kp.refusal ? dp_error_by_name(e->rp.kp.refusal) : DP_OK;
 
 			dp_fail(err, code ? code : E_KERNEL_SYMBOL, "%s", e->symbol);
 			dp_error_column(err, e->ev.loc.column);
@@ -303,9 +306,11 @@ int dp_k_event_filter(struct dp_k_event *e, const char *text, struct dp_error *e
 
 	if (!none) {
 		filter = kstrdup(text, GFP_KERNEL);
-		line = own ? kasprintf(GFP_KERNEL, "%c %.*s if (%s) && (%s)", e->ev.is_return ? 'r' : 'p',
-				       (int)(own - e->text), e->text, own + 4, text)
-			   : kasprintf(GFP_KERNEL, "%c %s if %s", e->ev.is_return ? 'r' : 'p', e->text, text);
+		line = own ? kasprintf(GFP_KERNEL, "%c %.*s if (%s) && (%s)",
+				       e->ev.is_return ? 'r' : 'p', (int)(own - e->text), e->text,
+				       own + 4, text)
+			   : kasprintf(GFP_KERNEL, "%c %s if %s", e->ev.is_return ? 'r' : 'p',
+				       e->text, text);
 		r = line && filter ? dp_event_compile(&ev, line, &env, err) : -ENOMEM;
 		kfree(line);
 	}
@@ -334,7 +339,8 @@ void dp_k_events_bury(struct list_head *gone)
 {
 	struct dp_k_event *e, *next;
 
-	list_for_each_entry_safe(e, next, gone, list) {
+	list_for_each_entry_safe(e, next, gone, list)
+	{
 		list_del(&e->list);
 		dp_k_event_remove_dir(e);
 		free_event(e);
@@ -346,8 +352,7 @@ u64 dp_k_event_count(const struct dp_k_event *e, enum dp_count what)
 	u64 sum = what == DP_COUNT_MISSED ? e->rp.kp.nmissed + (u64)e->rp.nmissed : 0;
 	int cpu;
 
-	for_each_possible_cpu(cpu)
-		sum += per_cpu_ptr(e->counts, cpu)->v[what];
+	for_each_possible_cpu(cpu) sum += per_cpu_ptr(e->counts, cpu)->v[what];
 	return sum;
 }
 
@@ -355,7 +360,8 @@ int dp_k_events_init(void)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu) {
+	for_each_possible_cpu(cpu)
+	{
 		per_cpu(vm, cpu) = kvzalloc(sizeof(struct dp_vm), GFP_KERNEL);
 		if (!per_cpu(vm, cpu)) {
 			dp_k_events_exit();
@@ -372,11 +378,9 @@ void dp_k_events_exit(void)
 	int cpu;
 
 	mutex_lock(&dp_k_events_lock);
-	list_for_each_entry_safe(e, next, &dp_k_events, list)
-		dp_k_event_remove(e, &gone);
+	list_for_each_entry_safe(e, next, &dp_k_events, list) dp_k_event_remove(e, &gone);
 	mutex_unlock(&dp_k_events_lock);
 	dp_k_events_bury(&gone);
 	dp_k_event_files_exit();
-	for_each_possible_cpu(cpu)
-		kvfree(per_cpu(vm, cpu));
+	for_each_possible_cpu(cpu) kvfree(per_cpu(vm, cpu));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The event tracer: definitions (event.c), their files (event-files.c), the rings that they log to (ring.c) and the files that
- * show these (trace.c).
+ * The event tracer: definitions (event.c), their files (event-files.c), the rings that they log to
+ * (ring.c) and the files that show these (trace.c).
  */
 #ifndef DP_KERNEL_EVENT_H
 #define DP_KERNEL_EVENT_H
@@ -18,17 +18,19 @@
 
 struct dp_k_event {
 	struct list_head list;
-	u32 id;		  /* in records; never used again */
-	char *text;	  /* the definition, without type, group and name */
-	char *filter;	  /* NULL: none */
+	u32 id;           /* in records; never used again */
+	char *text;       /* the definition, without type, group and name */
+	char *filter;     /* NULL: none */
 	char symbol[256]; /* of the place, as it is shown */
-	u64 at;		  /* the place; the breakpoint may be behind what the function tracer owns there */
-	bool plain;	  /* defined in kprobe_probes: in force at once, shown in the first tracer's layout */
+	u64 at; /* the place; the breakpoint may be behind what the function tracer owns there */
+	bool plain; /* defined in kprobe_probes: in force at once, shown in the first tracer's
+		       layout */
 	bool on;
 	struct dp_event ev;
 	struct dp_code_rt rt;
-	struct dp_program filtered; /* ev.prog with the filter as a condition; its code NULL: no filter */
-	struct dp_kretprobe rp;	    /* rp.kp alone for a probe */
+	struct dp_program
+	    filtered; /* ev.prog with the filter as a condition; its code NULL: no filter */
+	struct dp_kretprobe rp; /* rp.kp alone for a probe */
 	struct dp_counts __percpu *counts;
 	struct dentry *dir;
 };
@@ -43,9 +45,10 @@ int dp_k_event_define(const char *line, bool plain, struct dp_error *err);
 int dp_k_event_switch(struct dp_k_event *e, bool on);
 /* text "" or "0": no filter any more */
 int dp_k_event_filter(struct dp_k_event *e, const char *text, struct dp_error *err);
-/* Out of the list and out of the kernel; its directory is left in *dirs, to be removed without the lock. */
+/* Out of the kernel, and from the list into *gone. */
 void dp_k_event_remove(struct dp_k_event *e, struct list_head *gone);
-void dp_k_events_bury(struct list_head *gone); /* without the lock */
+void dp_k_events_bury(
+    struct list_head *gone); /* frees them and their directories; without the lock */
 struct dp_k_event *dp_k_event_find(const char *group, const char *name);
 u64 dp_k_event_count(const struct dp_k_event *e, enum dp_count what);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The log: one ring for each processor, in the layout of the process host's. Hits do not nest, so each has one producer. A
- * full ring gives up its oldest records, unless a reader takes them (trace_pipe): then the new one is lost.
+ * The log: one ring for each processor, in the layout of the process host's. Hits do not nest, so
+ * each has one producer. A full ring gives up its oldest records, unless a reader takes them
+ * (trace_pipe): then the new one is lost.
  */
 #include <linux/cpumask.h>
 #include <linux/trace_clock.h>
@@ -17,7 +18,7 @@ MODULE_PARM_DESC(buffer_kb, "log of each processor in KiB, a power of two");
 static u64 ring_size;
 static DEFINE_PER_CPU(struct dp_ring *, ring);
 static DEFINE_PER_CPU(u64, overwritten); /* records */
-static int takers;			 /* readers that take records */
+static int takers;                       /* readers that take records */
 bool dp_k_tracing = true;
 
 static __always_inline u8 *data_of(struct dp_ring *r)
@@ -43,7 +44,8 @@ HIT bool dp_k_commit(struct dp_record *rec)
 			return false;
 		tail += record_at(r, tail)->len;
 		__this_cpu_inc(overwritten);
-		/* Known to be gone before it is written over: pairs with the barrier in copy_out(). */
+		/* Known to be gone before it is written over: pairs with the barrier in copy_out().
+		 */
 		WRITE_ONCE(r->tail, tail);
 		smp_wmb();
 	}
@@ -64,7 +66,8 @@ static void copy_bytes(struct dp_ring *r, u64 at, u8 *to, u64 n)
 /* All records of a processor, or those that fit into max bytes. */
 static int copy_out(struct dp_ring *r, struct dp_k_log *log, int cpu, u64 max)
 {
-	u64 head = smp_load_acquire(&r->head), tail = READ_ONCE(r->tail), n = min(head - tail, max), now;
+	u64 head = smp_load_acquire(&r->head), tail = READ_ONCE(r->tail), n = min(head - tail, max),
+	    now;
 	u8 *buf = kvmalloc(n ? n : 1, GFP_KERNEL);
 
 	if (!buf)
@@ -91,9 +94,7 @@ int dp_k_log_read(struct dp_k_log *log, u64 max)
 	log->at = (u64 *)log->buf + nr_cpu_ids;
 	log->end = log->at + nr_cpu_ids;
 	log->from = log->end + nr_cpu_ids;
-	for_each_possible_cpu(cpu)
-		if (!r)
-			r = copy_out(per_cpu(ring, cpu), log, cpu, max);
+	for_each_possible_cpu(cpu) if (!r) r = copy_out(per_cpu(ring, cpu), log, cpu, max);
 	if (r)
 		dp_k_log_free(log);
 	return r;
@@ -105,7 +106,8 @@ const struct dp_record *dp_k_log_next(struct dp_k_log *log)
 	const struct dp_record *best = NULL;
 	int cpu, of = 0;
 
-	for_each_possible_cpu(cpu) {
+	for_each_possible_cpu(cpu)
+	{
 		const struct dp_record *rec = (const void *)(log->buf[cpu] + log->at[cpu]);
 		u64 left = log->end[cpu] - log->at[cpu];
 
@@ -127,15 +129,14 @@ void dp_k_log_taken(struct dp_k_log *log)
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		smp_store_release(&per_cpu(ring, cpu)->tail, log->from[cpu] + log->at[cpu]);
+	    smp_store_release(&per_cpu(ring, cpu)->tail, log->from[cpu] + log->at[cpu]);
 }
 
 void dp_k_log_free(struct dp_k_log *log)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu)
-		kvfree(log->buf ? log->buf[cpu] : NULL);
+	for_each_possible_cpu(cpu) kvfree(log->buf ? log->buf[cpu] : NULL);
 	kfree(log->buf);
 	log->buf = NULL;
 }
@@ -169,7 +170,8 @@ int dp_k_ring_init(void)
 	int cpu;
 
 	ring_size = roundup_pow_of_two(clamp(buffer_kb, 8u, 1u << 18)) * 1024ull;
-	for_each_possible_cpu(cpu) {
+	for_each_possible_cpu(cpu)
+	{
 		per_cpu(ring, cpu) = vmalloc_user(PAGE_SIZE + ring_size);
 		if (!per_cpu(ring, cpu)) {
 			dp_k_ring_exit();
@@ -183,6 +185,5 @@ void dp_k_ring_exit(void)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu)
-		vfree(per_cpu(ring, cpu));
+	for_each_possible_cpu(cpu) vfree(per_cpu(ring, cpu));
 }

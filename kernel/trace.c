@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* The log as text: trace shows what is there, trace_pipe takes it. Layouts of the first event tracer and of today's. */
+/* The log as text: trace shows what is there, trace_pipe takes it. Layouts of the first event
+ * tracer and of today's. */
 #include <linux/delay.h>
 #include <linux/fs.h>
 #include <linux/kallsyms.h>
@@ -101,7 +102,8 @@ static void put_head(struct dp_line *l, const struct dp_record *rec)
 	dp_line_str(l, ": ");
 }
 
-/* "do_sys_open: @do_sys_open+0 0x5", and for a return "sys_open: <-do_sys_open+0": the name, else the function or where it returns to. */
+/* "do_sys_open: @do_sys_open+0 0x5", for a return "sys_open: <-do_sys_open+0": the name, else the
+ * function or its caller. */
 static void put_first(struct dp_line *l, const struct dp_k_event *e, u64 ret)
 {
 	if (e->ev.is_named)
@@ -140,9 +142,7 @@ static void put_record(struct dp_line *l, struct dp_record *rec)
 	struct dp_view v;
 	u64 ret = 0;
 
-	list_for_each_entry(e, &dp_k_events, list)
-		if (e->id == rec->event)
-			found = e;
+	list_for_each_entry(e, &dp_k_events, list) if (e->id == rec->event) found = e;
 	put_head(l, rec);
 	if (!found) {
 		dp_line_str(l, "(an event that was deleted)\n");
@@ -188,8 +188,10 @@ static int trace_open(struct inode *inode, struct file *f)
 		for (; (rec = dp_k_log_next(&log)); n++)
 			put_record(&body, (struct dp_record *)rec);
 		mutex_unlock(&dp_k_events_lock);
-		snprintf(first, sizeof(first), "# tracer: nop\n#\n# entries-in-buffer/entries-written: %llu/%llu   #P:%u\n#\n", n,
-			 n + log.entries_written, num_online_cpus());
+		snprintf(
+		    first, sizeof(first),
+		    "# tracer: nop\n#\n# entries-in-buffer/entries-written: %llu/%llu   #P:%u\n#\n",
+		    n, n + log.entries_written, num_online_cpus());
 		dp_line_str(&o->text, first);
 		dp_line_str(&o->text, head);
 		dp_line_bytes(&o->text, body.text, body.n);
@@ -300,8 +302,11 @@ static int pipe_release(struct inode *inode, struct file *f)
 	return 0;
 }
 
-static const struct file_operations pipe_fops = {
-    .owner = THIS_MODULE, .open = pipe_open, .read = pipe_read, .llseek = no_llseek, .release = pipe_release};
+static const struct file_operations pipe_fops = {.owner = THIS_MODULE,
+						 .open = pipe_open,
+						 .read = pipe_read,
+						 .llseek = no_llseek,
+						 .release = pipe_release};
 
 /* ---- tracing_on ---- */
 

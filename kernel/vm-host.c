@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* What the machine of ../src/hit asks of its host, in a kernel. Hit path: nothing here sleeps or faults. */
+/* What the machine of ../src/hit asks of its host, in a kernel. Hit path: nothing here sleeps or
+ * faults. */
 #include <linux/sched.h>
 #include <linux/uaccess.h>
 
@@ -20,7 +21,8 @@ HIT int dp_hit_read(struct dp_hit *h, void *dst, u64 src, u32 len)
 	long r;
 
 	if (is_user(src))
-		r = current->mm ? copy_from_user_nofault(dst, (const void __user *)src, len) : -EFAULT;
+		r = current->mm ? copy_from_user_nofault(dst, (const void __user *)src, len)
+				: -EFAULT;
 	else
 		r = copy_from_kernel_nofault(dst, (const void *)src, len);
 	return r ? -EFAULT : 0;
@@ -34,7 +36,8 @@ HIT int dp_hit_write(struct dp_hit *h, u64 dst, const void *src, u32 len)
 	if (is_user(dst))
 		r = current->mm ? copy_to_user_nofault((void __user *)dst, src, len) : -EFAULT;
 	else
-		r = dp_k_sym.copy_to_kernel ? dp_k_sym.copy_to_kernel((void *)dst, src, len) : -EFAULT;
+		r = dp_k_sym.copy_to_kernel ? dp_k_sym.copy_to_kernel((void *)dst, src, len)
+					    : -EFAULT;
 	return r ? -EFAULT : 0;
 }
 

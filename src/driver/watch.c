@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Programs that are started while probes for them are inserted: the kernel holds their execve, or the linker's open of a
- * probed library, until we have caught them, so that not even the shortest process runs without its probes. A thread of
- * its own answers for ourselves, who open these files as well; all others are for the driver's loop, since ptrace is bound to
- * it. Should the driver die, the kernel lets everybody go on.
+ * Programs that are started while probes for them are inserted: the kernel holds their execve, or
+ * the linker's open of a probed library, until we have caught them, so that not even the shortest
+ * process runs without its probes. A thread of its own answers for ourselves, who open these files
+ * as well; all others are for the driver's loop, since ptrace is bound to it. Should the driver
+ * die, the kernel lets everybody go on.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,8 @@
 
 #include "driver/driver-priv.h"
 
-#define HELD_MOST_NS 3000000000ull /* a driver that is busy for longer must not be in anybody's way */
+#define HELD_MOST_NS                                                                               \
+	3000000000ull /* a driver that is busy for longer must not be in anybody's way */
 #define LOOK_MS 200
 
 struct held {
@@ -140,8 +142,10 @@ static bool take_events(void)
 
 	if (n <= 0)
 		return n < 0 && errno == EINTR;
-	for (struct fanotify_event_metadata *m = &buf.m; FAN_EVENT_OK(m, n); m = FAN_EVENT_NEXT(m, n)) {
-		struct held h = {m->fd, m->pid, process_of(m->pid), m->mask & FAN_OPEN_EXEC_PERM, drv_now_ns()};
+	for (struct fanotify_event_metadata *m = &buf.m; FAN_EVENT_OK(m, n);
+	     m = FAN_EVENT_NEXT(m, n)) {
+		struct held h = {m->fd, m->pid, process_of(m->pid), m->mask & FAN_OPEN_EXEC_PERM,
+				 drv_now_ns()};
 
 		if (m->fd >= 0 && (!h.pid || is_ours(h.pid) || !enqueue(&h)))
 			answer(&h);
@@ -177,9 +181,10 @@ static bool is_program(int fd)
 	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	found = elf && gelf_getehdr(elf, &eh) && eh.e_type == ET_EXEC;
 	for (int i = 0; elf && !found && gelf_getphdr(elf, i, &ph); i++) {
-		Elf_Data *data = ph.p_type == PT_DYNAMIC
-					 ? elf_getdata_rawchunk(elf, (s64)ph.p_offset, ph.p_filesz, ELF_T_DYN)
-					 : NULL;
+		Elf_Data *data =
+		    ph.p_type == PT_DYNAMIC
+			? elf_getdata_rawchunk(elf, (s64)ph.p_offset, ph.p_filesz, ELF_T_DYN)
+			: NULL;
 
 		for (int k = 0; data && !found && gelf_getdyn(data, k, &dyn); k++)
 			found = dyn.d_tag == DT_FLAGS_1 && dyn.d_un.d_val & DF_1_PIE;
@@ -193,7 +198,8 @@ static void open_watch(struct driver *d)
 	pthread_t t;
 
 	d->no_watch = true; /* unless all of this works */
-	watch = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC | FAN_REPORT_TID, O_RDONLY | O_CLOEXEC);
+	watch =
+	    fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC | FAN_REPORT_TID, O_RDONLY | O_CLOEXEC);
 	if (watch < 0)
 		return;
 	wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

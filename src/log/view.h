@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A checked view of a record's fields: records may come from memory that the probed program can overwrite. Shared by the
- * formats and the kernel's trace files.
+ * A checked view of a record's fields: records may come from memory that the probed program can
+ * overwrite. Shared by the formats and the kernel's trace files.
  */
 #ifndef DP_VIEW_H
 #define DP_VIEW_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Kill whoever arms and removes probes, at random instants, again and again; each successor cleans up what it finds.
- * Usage: kills PID KILLS SEED EVENT...
+ * Kill whoever arms and removes probes, at random instants, again and again; each successor cleans
+ * up what it finds. Usage: kills PID KILLS SEED EVENT...
  */
 #include <signal.h>
 #include <stdio.h>

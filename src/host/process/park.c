@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Processes that wait at their entry point, without a tracer, until probes are in place. Should nobody come for them any more
- * they go on by themselves after a few seconds.
+ * Processes that wait at their entry point, without a tracer, until probes are in place. Should
+ * nobody come for them any more they go on by themselves after a few seconds.
  */
 #include <elf.h>
 #include <errno.h>
@@ -23,7 +23,8 @@ static int gone(pid_t pid, struct dp_error *err)
 	return dp_fail(err, E_TARGET_GONE, "process %d", (int)pid);
 }
 
-/* The next stop of the thread, at the latest after that many milliseconds. 0; -ESRCH it ended, -ETIMEDOUT. */
+/* The next stop of the thread, at the latest after that many milliseconds. 0; -ESRCH it ended,
+ * -ETIMEDOUT. */
 static int wait_stop(pid_t tid, u32 ms, int *status)
 {
 	u64 end = dp_now_ns() + ms * 1000000ull;
@@ -46,7 +47,8 @@ static void let_go(pid_t tid)
 {
 	int status;
 
-	if (!ptrace(PTRACE_INTERRUPT, tid, 0, 0) && waitpid(tid, &status, __WALL) == tid && WIFSTOPPED(status))
+	if (!ptrace(PTRACE_INTERRUPT, tid, 0, 0) && waitpid(tid, &status, __WALL) == tid &&
+	    WIFSTOPPED(status))
 		ptrace(PTRACE_DETACH, tid, 0, (long)signal_of(status));
 }
 
@@ -80,8 +82,8 @@ static int run_to_entry(pid_t pid, const struct dp_mem *mem, u64 entry, struct d
 	if (r)
 		return r;
 	for (;;) {
-		if (ptrace(PTRACE_CONT, pid, 0, sig) || waitpid(pid, &status, __WALL) != pid || !WIFSTOPPED(status) ||
-		    ptrace(PTRACE_GETREGS, pid, 0, &regs))
+		if (ptrace(PTRACE_CONT, pid, 0, sig) || waitpid(pid, &status, __WALL) != pid ||
+		    !WIFSTOPPED(status) || ptrace(PTRACE_GETREGS, pid, 0, &regs))
 			return gone(pid, err);
 		sig = signal_of(status);
 		if (sig == SIGTRAP && regs.rip == entry + 1)
@@ -192,8 +194,8 @@ static bool is_loading(pid_t pid)
 	return !ptrace(PTRACE_GETREGS, pid, 0, &regs) && !regs.fs_base;
 }
 
-int dp_catch(struct dp_parking *p, pid_t tid, pid_t pid, bool in_exec, void (*go)(void *arg), void *arg,
-	     struct dp_error *err)
+int dp_catch(struct dp_parking *p, pid_t tid, pid_t pid, bool in_exec, void (*go)(void *arg),
+	     void *arg, struct dp_error *err)
 {
 	int status, r = 0;
 

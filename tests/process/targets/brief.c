@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* A program that is over in a moment: three calls of its own function, two of its library's. Status 0: all results right. */
+/* A program that is over in a moment: three calls of its own function, two of its library's. Status
+ * 0: all results right. */
 long plugin_work(long n);
 
 __attribute__((noinline)) int brief_work(int i)
