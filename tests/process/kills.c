@@ -67,10 +67,10 @@ static int run(int pid, char **events, int n, int rounds, long kill_after_us)
 		nanosleep(&(struct timespec){0, kill_after_us * 1000}, NULL);
 		kill(child, SIGKILL);
 	}
-	close(ends[0]);
 	while (child > 0 && waitpid(child, &status, 0) < 0)
 		;
-	return child < 0 || (WIFEXITED(status) && WEXITSTATUS(status));
+	close(ends[0]); /* not before: writing to it would kill the child */
+	return child < 0 || (WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status) != SIGKILL);
 }
 
 int main(int argc, char **argv)
