@@ -132,6 +132,7 @@ static const struct dp_mgr_host host = {
     .grace = grace,
     .entry = 0x1000,
     .entry_jumps = true,
+    .zone = 128,
 };
 
 /* ---- hits ---- */
