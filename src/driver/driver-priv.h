@@ -76,6 +76,7 @@ struct driver {
 struct drv_module *drv_module_find(struct driver *d, const char *name);
 int drv_insert(struct driver *d, const struct dp_driver_request *rq, const void *object, FILE *out,
 	       struct dp_error *err);
+void drv_drop(struct driver *d, struct drv_module *m); /* its probes and itself */
 int drv_remove(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
 	       struct dp_error *err);
 

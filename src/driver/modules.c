@@ -134,7 +134,7 @@ static int apply(struct driver *d, struct drv_module *m, FILE *out, struct dp_er
 	return 0;
 }
 
-static void drop(struct driver *d, struct drv_module *m)
+void drv_drop(struct driver *d, struct drv_module *m)
 {
 	drv_forget(d, m);
 	unlink_module(d, m);
@@ -154,7 +154,7 @@ static int insert_unit(struct driver *d, const struct dp_driver_request *rq, str
 	if (m && !(rq->flags & DP_DRIVER_REPLACE))
 		return dp_fail(err, E_RPN_EXISTS, "%.150s", u->name);
 	if (m)
-		drop(d, m);
+		drv_drop(d, m);
 	m = make_module(rq, u);
 	if (!m)
 		return dp_fail(err, E_RPN_MEMORY, "module");
@@ -163,7 +163,7 @@ static int insert_unit(struct driver *d, const struct dp_driver_request *rq, str
 		drv_watch_file(d, m, m->unit.name);
 	r = apply(d, m, out, err);
 	if (r)
-		drop(d, m);
+		drv_drop(d, m);
 	return r;
 }
 
@@ -193,12 +193,12 @@ int drv_remove(struct driver *d, const struct dp_driver_request *rq, const char 
 		if (!m)
 			return dp_fail(err, E_RPN_NOTIN, "%.150s", name);
 		fprintf(out, "%s: removed\n", m->unit.name);
-		drop(d, m);
+		drv_drop(d, m);
 		return 0;
 	}
 	while (d->modules) {
 		fprintf(out, "%s: removed\n", d->modules->unit.name);
-		drop(d, d->modules);
+		drv_drop(d, d->modules);
 	}
 	return 0;
 }

@@ -198,15 +198,8 @@ int dp_driver_main(int listener, const char *dir)
 	/* Asked to end, it takes its probes along. */
 	snprintf(path, sizeof(path), "%s/socket", dir);
 	unlink(path);
-	while (d.modules) {
-		struct drv_module *m = d.modules;
-
-		drv_forget(&d, m);
-		d.modules = m->next;
-		dp_rpn_free(&m->unit);
-		free(m->done);
-		free(m);
-	}
+	while (d.modules)
+		drv_drop(&d, d.modules);
 	while (d.targets)
 		drv_target_end(&d, d.targets);
 	drv_log_flush(&d);
