@@ -236,22 +236,33 @@ static bool region_gone(void *arg)
 }
 
 /*
- * What is mapped in an area: ours alone can be read, executed and not written without a file. A predecessor that was killed
+ * What is mapped in the areas: ours alone can be read, executed and not written without a file. A predecessor that was killed
  * may not have come to map it, or have unmapped it already, and the program may have taken the place.
  */
-static int unmap_area(struct work *w, const struct dp_range *area, struct dp_error *err)
+static int unmap_areas(struct work *w, struct dp_error *err)
 {
+	struct dp_call calls[32];
+	u32 n = 0;
 	int r = 0;
 
-	for (size_t i = 0; i < w->maps.n && !r; i++) {
+	for (size_t i = 0; i < w->maps.n; i++) {
 		const struct dp_map *m = &w->maps.v[i];
-		u64 lo = DP_MAX(m->lo, area->lo), hi = DP_MIN(m->hi, area->hi);
-		struct dp_call call = {SYS_munmap, {lo, hi - lo}, 0};
 
-		if (lo < hi && m->r && m->x && !m->w && !m->shared && !m->inode)
-			r = dp_remote_calls(&w->remote, &call, 1, err);
+		if (!m->r || !m->x || m->w || m->shared || m->inode)
+			continue;
+		for (u32 k = 0; k < w->ctl.nareas && !r; k++) {
+			u64 lo = DP_MAX(m->lo, w->areas[k].lo), hi = DP_MIN(m->hi, w->areas[k].hi);
+
+			if (lo >= hi)
+				continue;
+			calls[n++] = (struct dp_call){SYS_munmap, {lo, hi - lo}, 0};
+			if (n == DP_ARRAY_SIZE(calls)) {
+				r = dp_remote_calls(&w->remote, calls, n, err);
+				n = 0;
+			}
+		}
 	}
-	return r;
+	return r || !n ? r : dp_remote_calls(&w->remote, calls, n, err);
 }
 
 /* A predecessor that was killed between making the rings and mapping them left their descriptor open. */
@@ -291,8 +302,8 @@ static int unmap(struct work *w, bool crashed, struct dp_error *err)
 		r = restore_signal(w, SIGTRAP, w->ctl.old_trap);
 	if (!r && w->ctl.segv_taken)
 		r = restore_signal(w, SIGSEGV, w->ctl.old_segv);
-	for (u32 i = 0; !r && i < w->ctl.nareas; i++)
-		r = unmap_area(w, &w->areas[i], err);
+	if (!r)
+		r = unmap_areas(w, err);
 	if (!r)
 		r = dp_remote_leave(&w->remote, err);
 	return r ? r : dp_remote_stub(&w->remote, SYS_munmap, region, region_gone, w, err);
