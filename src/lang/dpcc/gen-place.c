@@ -291,6 +291,12 @@ static void put_bits(struct dpcc *c, const struct place *p)
 	     (long long)~mask);
 }
 
+/* The words in which a variable of one word lives. */
+static const char *space_of(const struct var *v)
+{
+	return v->kind == VAR_STACK ? "sbp" : v->kind == VAR_LOCAL ? "lv" : "gv";
+}
+
 /* Whatever is needed to load and store is on the stack: nothing, or the address (memory). */
 static void load(struct dpcc *c, const struct place *p)
 {
@@ -298,11 +304,7 @@ static void load(struct dpcc *c, const struct place *p)
 
 	switch (p->kind) {
 	case PLACE_WORD:
-		emit(c, "push %s,%d",
-		     v->kind == VAR_STACK   ? "sbp"
-		     : v->kind == VAR_LOCAL ? "lv"
-					    : "gv",
-		     v->slot);
+		emit(c, "push %s,%d", space_of(v), v->slot);
 		if (v->kind != VAR_STACK)
 			gen_normalise(c, p->type);
 		break;
@@ -347,11 +349,7 @@ void place_store(struct dpcc *c, const struct place *p, const struct tok *t)
 	}
 	switch (p->kind) {
 	case PLACE_WORD:
-		emit(c, "pop %s,%d",
-		     v->kind == VAR_STACK   ? "sbp"
-		     : v->kind == VAR_LOCAL ? "lv"
-					    : "gv",
-		     v->slot);
+		emit(c, "pop %s,%d", space_of(v), v->slot);
 		break;
 	case PLACE_OWN:
 		if (v->kind == VAR_HEAP) {
