@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* From the rings of the targets to the driver's log and the system's. */
 #include <errno.h>
+#include <stdio_ext.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <syslog.h>
@@ -116,6 +117,9 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 					    : dp_rpn_log_text(&d->line, rec, &c);
 	if (!good || d->line.broken)
 		return;
+	/* Whoever reads the log meanwhile sees whole records. */
+	if (__fpending(d->log) + d->line.n > __fbufsize(d->log))
+		fflush(d->log);
 	fwrite(d->line.text, 1, d->line.n, d->log);
 	d->log_bytes += d->line.n;
 	if (p->m->flags & DP_DRIVER_SYSLOG)
