@@ -399,7 +399,15 @@ dp_self_entry:
 	/* No handler here uses vector registers, and dp_self_hit does not either. */
 .Lgeneral:
 	and	$-16, %rsp
+	test	$3, %bl			/* DP_HIT_TAGS */
+	jnz	1f
 	mov	%rbp, %rdi
+	mov	%rbx, %rsi
+	call	dp_self_plain
+	test	%eax, %eax
+	jz	.Lback
+	jns	.Lelsewhere
+1:	mov	%rbp, %rdi
 	mov	%rbx, %rsi
 	xor	%edx, %edx
 	xor	%ecx, %ecx
@@ -525,8 +533,6 @@ dp_self_landing:
 	save_vectors
 	mov	%rbp, %rdi
 	mov	%rbx, %rsi
-	mov	%rsp, %rdx
-	mov	%r12d, %ecx
 	call	dp_self_returned
 	mov	%eax, %ebx
 	restore_vectors
@@ -535,8 +541,6 @@ dp_self_landing:
 1:	and	$-16, %rsp
 	mov	%rbp, %rdi
 	mov	%rbx, %rsi
-	xor	%edx, %edx
-	xor	%ecx, %ecx
 	call	dp_self_returned
 2:	test	%eax, %eax
 	jnz	9f

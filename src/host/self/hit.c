@@ -155,6 +155,18 @@ static HIT int go_through(struct self_thread *t, struct pt_regs *regs, u64 targe
 	return HIT_THROUGH;
 }
 
+/* The handlers want the instruction to be carried out; sp: before them. */
+static HIT int go_on(struct self_thread *t, struct dp_kpoint *p, struct pt_regs *regs,
+		     unsigned long sp, bool emulate)
+{
+	if (t->through && regs->sp == sp)
+		return go_through(t, regs, continuation(p, regs, emulate));
+	if (!emulate && regs->sp == sp)
+		return HIT_ON;
+	regs->ip = continuation(p, regs, emulate);
+	return HIT_ELSEWHERE;
+}
+
 /* Before the instruction. */
 static HIT int hit_pre(struct self_thread *t, struct dp_kpoint *p, struct dp_hitlist *list,
 		       struct pt_regs *regs, bool emulate)
@@ -169,12 +181,7 @@ static HIT int hit_pre(struct self_thread *t, struct dp_kpoint *p, struct dp_hit
 		run_post(t, list, regs);
 		return HIT_ELSEWHERE;
 	}
-	if (t->through && regs->sp == sp)
-		return go_through(t, regs, continuation(p, regs, emulate));
-	if (!emulate && regs->sp == sp)
-		return HIT_ON;
-	regs->ip = continuation(p, regs, emulate);
-	return HIT_ELSEWHERE;
+	return go_on(t, p, regs, sp, emulate);
 }
 
 /* After it: ip is the next instruction's address, unless a handler changes it. */
@@ -215,6 +222,39 @@ static HIT __attribute__((noinline)) int hit_rare(struct self_thread *t, struct 
 		return hit_pre(t, p, list, regs, emulate);
 	regs->ip = continuation(p, regs, emulate);
 	return emulate ? HIT_ELSEWHERE : HIT_ON;
+}
+
+/*
+ * The usual hit, made short: one probe, its handler touches general registers only, and goes on with
+ * the instruction. HIT_AGAIN: it is not that simple, nothing was done; dp_self_hit is to be asked.
+ */
+HIT int dp_self_plain(struct pt_regs *regs, struct dp_kpoint *p)
+{
+	struct self_thread *t = self_mine;
+	unsigned long sp = regs->sp;
+	struct dp_hitlist *list;
+	struct kprobe *kp;
+	int r = HIT_AGAIN;
+
+	if (__builtin_expect(!t || t->depth, 0))
+		return r;
+	self_enter(t, sp);
+	list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE); /* pairs with the release in relist() */
+	if (__builtin_expect(!list || list->n != 1 || !list->general, 0))
+		goto out;
+	kp = list->v[0]->owner;
+	t->vectors = NULL;
+	t->mask = t->through = 0;
+	__atomic_store_n(&t->kp, kp, __ATOMIC_RELAXED);
+	if (kp->pre_handler && kp->pre_handler(kp, regs))
+		r = HIT_ELSEWHERE;
+	else if (__builtin_expect(t->through | (regs->sp ^ sp), 0))
+		r = go_on(t, p, regs, sp, false);
+	else
+		r = HIT_ON;
+out:
+	self_leave(t);
+	return r;
 }
 
 HIT int dp_self_hit(struct pt_regs *regs, unsigned long tagged, void *vectors, u32 mask)

@@ -93,29 +93,18 @@ HIT int self_return_pre(struct kprobe *kp, struct pt_regs *regs)
 	return 0;
 }
 
-/*
- * The entry of a function that has return probes and nothing else to be called. sp: of the probed
- * code; slot: where entry.S would go back to. HIT_AGAIN: it is not that simple, nothing was done.
- */
-HIT int dp_self_lean(struct dp_kpoint *p, u64 *sp, u64 slot)
+/* Several of them, or none free in the thread's store. */
+static HIT __attribute__((noinline)) u32 bind_all(struct dp_hitlist *list, struct self_thread *t,
+						  u64 *sp)
 {
-	struct self_thread *t = self_mine;
-	struct dp_hitlist *list;
 	u32 stub = 0;
 
-	if (!t || t->depth || !self_enter(t, (u64)sp))
-		return HIT_AGAIN;
-	list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE); /* pairs with the release in relist() */
-	if (__builtin_expect(!list || !list->lean, 0)) {
-		self_leave(t);
-		return HIT_AGAIN;
-	}
 	for (u32 k = 0; k < list->n; k++) {
 		struct kretprobe *rp = list->v[k]->owner;
 		struct self_holder *h = rp->dp_private;
 		struct self_instance *i = self_take_own(h, t);
 
-		if (__builtin_expect(!i, 0))
+		if (!i)
 			i = self_find(h, t, (u64)sp);
 		if (!i) {
 			__atomic_fetch_add(&rp->nmissed, 1, __ATOMIC_RELAXED);
@@ -126,6 +115,44 @@ HIT int dp_self_lean(struct dp_kpoint *p, u64 *sp, u64 slot)
 		stub = i->stub;
 		*sp = landing_of(stub);
 	}
+	return stub;
+}
+
+/* The usual: one, and the thread keeps a free instance for it. 0: it is not so, nothing was done. */
+static inline u32 bind_own(struct dp_hitlist *list, struct self_thread *t, u64 *sp)
+{
+	struct kretprobe *rp = list->v[0]->owner;
+	struct self_instance *i = list->n == 1 ? self_take_own(rp->dp_private, t) : NULL;
+
+	if (!i)
+		return 0;
+	bind(i, rp, t, sp);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	*sp = landing_of(i->stub);
+	return i->stub;
+}
+
+/*
+ * The entry of a function that has return probes and nothing else to be called. sp: of the probed
+ * code; slot: where entry.S would go back to. HIT_AGAIN: it is not that simple, nothing was done.
+ */
+HIT int dp_self_lean(struct dp_kpoint *p, u64 *sp, u64 slot)
+{
+	struct self_thread *t = self_mine;
+	struct dp_hitlist *list;
+	u32 stub;
+
+	if (__builtin_expect(!t || t->depth, 0))
+		return HIT_AGAIN;
+	self_enter(t, (u64)sp);
+	list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE); /* pairs with the release in relist() */
+	if (__builtin_expect(!list || !list->lean, 0)) {
+		self_leave(t);
+		return HIT_AGAIN;
+	}
+	stub = bind_own(list, t, sp);
+	if (__builtin_expect(!stub, 0))
+		stub = bind_all(list, t, sp);
 	if (stub) { /* as in go_through() */
 		dp_self_targets[stub] = slot + SELF_SLOT_ON;
 		sp[-1] = (u64)dp_self_stubs + stub * 16ul;
@@ -134,45 +161,47 @@ HIT int dp_self_lean(struct dp_kpoint *p, u64 *sp, u64 slot)
 	return stub ? HIT_THROUGH : HIT_ON;
 }
 
-/* Calls the handler; true when regs say where to go on. */
-static HIT bool run_return(struct self_thread *t, struct self_instance *i, struct kretprobe *rp,
-			   struct pt_regs *regs)
+/* A second return of the same call, which was counted; or one inside a hit, or of a thread without
+ * a record: no handler runs. */
+static HIT __attribute__((noinline)) int returned_rare(struct self_instance *i, struct pt_regs *regs)
 {
-	u64 sp = regs->sp, home = (u64)i->ri.ret_addr;
-
-	__atomic_store_n(&t->kp, &rp->kp, __ATOMIC_RELAXED);
-	regs->ip = home;
-	rp->handler(&i->ri, regs);
-	if (regs->ip == home) {
-		regs->ip = i->back; /* another return probe of this call may come first */
-		return regs->sp != sp;
-	}
-	return true;
+	regs->ip = i->back;
+	if (__atomic_load_n(&i->tid, __ATOMIC_RELAXED))
+		self_give_back(i, NULL);
+	return HIT_ELSEWHERE;
 }
 
-/* 0: go on at the address below the stack pointer, with regs; 1: go on exactly as regs say. */
-HIT int dp_self_returned(struct pt_regs *regs, unsigned long stub, void *vectors, u32 mask)
+/* HIT_ON: return to the address below the stack pointer, with regs; HIT_ELSEWHERE: go on exactly as
+ * regs say. */
+HIT int dp_self_returned(struct pt_regs *regs, unsigned long stub)
 {
 	struct self_instance *i = self_instances[stub];
 	struct self_thread *t = self_me();
+	u64 sp = regs->sp, home = (u64)i->ri.ret_addr;
 	struct kretprobe *rp;
-	int r = 0;
+	int r = HIT_ON;
 
-	regs->ip = i->back;
-	if (__builtin_expect(!__atomic_load_n(&i->tid, __ATOMIC_RELAXED), 0))
-		return 1; /* a second return of the same call: it was counted */
-	if (t && self_enter(t, regs->sp)) {
-		rp = __atomic_load_n(&i->holder->rp, __ATOMIC_ACQUIRE); /* pairs with forget() */
-		if (rp && rp->handler && !(rp->kp.flags & KPROBE_FLAG_DISABLED))
-			r = run_return(t, i, rp, regs);
-		if (!r)
-			((u64 *)regs->sp)[-1] = i->back;
-		self_give_back(i, rp ? t : NULL);
-		self_leave(t);
-		return r;
+	if (__builtin_expect(!__atomic_load_n(&i->tid, __ATOMIC_RELAXED), 0) ||
+	    __builtin_expect(!t, 0) || !self_enter(t, sp))
+		return returned_rare(i, regs);
+	regs->ip = home;
+	rp = __atomic_load_n(&i->holder->rp, __ATOMIC_ACQUIRE); /* pairs with forget() */
+	if (rp && rp->handler && !(rp->kp.flags & KPROBE_FLAG_DISABLED)) {
+		__atomic_store_n(&t->kp, &rp->kp, __ATOMIC_RELAXED);
+		rp->handler(&i->ri, regs);
 	}
-	self_give_back(i, NULL);
-	return 1;
+	if (regs->ip == home) {
+		regs->ip = i->back; /* another return probe of this call may come first */
+		if (regs->sp == sp)
+			((u64 *)sp)[-1] = i->back;
+		else
+			r = HIT_ELSEWHERE;
+	} else {
+		r = HIT_ELSEWHERE;
+	}
+	self_give_back(i, rp ? t : NULL);
+	self_leave(t);
+	return r;
 }
 
 /* At a return instruction or tail call: the function's return address is on top of the stack. */

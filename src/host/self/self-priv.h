@@ -56,6 +56,7 @@ struct self_thread *self_thread(void);
 
 /* Called by entry.S; returns HIT_* (inside.h). */
 int dp_self_hit(struct pt_regs *regs, unsigned long tagged, void *vectors, u32 mask);
+int dp_self_plain(struct pt_regs *regs, struct dp_kpoint *p);
 int dp_self_lean(struct dp_kpoint *p, u64 *sp, u64 slot);
 void dp_self_entry(void);
 void dp_self_resume(struct pt_regs *regs) __attribute__((noreturn));
@@ -115,7 +116,7 @@ struct self_exit {        /* a probe on an exit of a function */
 int self_exit_pre(struct kprobe *kp, struct pt_regs *regs);
 
 int self_return_pre(struct kprobe *kp, struct pt_regs *regs);
-int dp_self_returned(struct pt_regs *regs, unsigned long stub, void *vectors, u32 mask);
+int dp_self_returned(struct pt_regs *regs, unsigned long stub);
 int self_jprobe_pre(struct kprobe *kp, struct pt_regs *regs);
 void dp_self_call_jprobe(struct pt_regs *regs, void *entry, void *vectors, u32 mask, void **sp,
 			 const void *args);
