@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "base/error.h"
+#include "symbols/symbols.h"
 
 /* Exit statuses. */
 #define CMD_OK 0
@@ -19,6 +19,7 @@
 /* Each takes its own name as argv[0] and returns the exit status. */
 int cmd_trace(int argc, char **argv);
 int cmd_funcs(int argc, char **argv);
+int cmd_lines(int argc, char **argv);
 int cmd_coverage(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
@@ -37,6 +38,13 @@ int cmd_driver(int argc, char **argv);
 
 /* The command line of Dynamic Probes: argv[1] is an option. */
 int cmd_probes(int argc, char **argv);
+
+/* `dprobes vars` with a file or a process: variables of the probed program. */
+int cmd_source_vars(int argc, char **argv);
+
+/* The outcome that a probe at this link-time address would get; err tells why it is not a jump. */
+enum dp_outcome cmd_judge(struct dp_module *mod, u64 addr, struct dp_error *err);
+const char *cmd_outcome_style(enum dp_outcome o);
 
 /* ---- options ---- */
 

@@ -40,8 +40,7 @@ struct listing {
 	u64 n, by_outcome[DP_OUTCOME_JUMP + 1];
 };
 
-/* Judge the entry of a function. Fills in err where the outcome is not a jump. */
-static enum dp_outcome judge(struct dp_module *mod, u64 addr, struct dp_error *err)
+enum dp_outcome cmd_judge(struct dp_module *mod, u64 addr, struct dp_error *err)
 {
 	const struct dp_text *text;
 	struct dp_site site = {.outcome = DP_OUTCOME_REFUSED};
@@ -53,7 +52,7 @@ static enum dp_outcome judge(struct dp_module *mod, u64 addr, struct dp_error *e
 	return site.outcome;
 }
 
-static const char *outcome_style(enum dp_outcome o)
+const char *cmd_outcome_style(enum dp_outcome o)
 {
 	return ui_style(stdout, o == DP_OUTCOME_JUMP   ? UI_GREEN
 				: o == DP_OUTCOME_TRAP ? UI_YELLOW
@@ -64,7 +63,7 @@ static int print_func(const struct dp_symbol *sym, void *arg)
 {
 	struct listing *l = arg;
 	struct dp_error err = {0};
-	enum dp_outcome o = judge(l->mod, sym->addr, &err);
+	enum dp_outcome o = cmd_judge(l->mod, sym->addr, &err);
 	const struct dp_error_info *why = dp_error_info(err.code);
 	const char *text = err.detail[0] ? err.detail : why->sentence;
 
@@ -73,7 +72,7 @@ static int print_func(const struct dp_symbol *sym, void *arg)
 	if (l->not_jump_only && o == DP_OUTCOME_JUMP)
 		return 0;
 	printf("%016llx %7llu %s%-7s%s %s%s", (unsigned long long)(sym->addr + l->bias),
-	       (unsigned long long)sym->size, outcome_style(o), dp_outcome_name(o),
+	       (unsigned long long)sym->size, cmd_outcome_style(o), dp_outcome_name(o),
 	       ui_style(stdout, UI_PLAIN), l->prefix, sym->name[0] ? sym->name : "?");
 	if (sym->is_ifunc)
 		fputs("  (chooses an implementation at start)", stdout);

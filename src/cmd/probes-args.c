@@ -99,6 +99,10 @@ void probes_help(enum probes_verb verb)
 	printf(
 	    "usage: dprobes %s %s [OPTIONS]\n       dprobes --%s %s [OPTIONS]   (short: -%c)\n\n",
 	    v->name, v->synopsis, v->option, v->synopsis, v->letter);
+	if (verb == PROBES_VARS)
+		printf(
+		    "Variables of a program at a place: `dprobes vars -p PID PLACE`, `dprobes vars "
+		    "FILE PLACE`.\n\n");
 	printf("%c%s.\n\nOptions:\n", v->about[0] - 'a' + 'A', v->about + 1);
 	for (size_t i = 0; i < DP_ARRAY_SIZE(options); i++) {
 		char left[64];

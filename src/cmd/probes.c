@@ -41,7 +41,8 @@ static bool read_object(const char *path, struct dp_rpn_unit *u, bool *is_object
 /* A file for dpcc, compiled on the fly. */
 static bool compile(const struct probes_args *a, struct dp_rpn_unit *u)
 {
-	struct dpcc_options opt = {.defines = a->defines, .ndefines = a->ndefines, .module = a->sym, .notes = stderr};
+	struct dpcc_options opt = {
+	    .defines = a->defines, .ndefines = a->ndefines, .module = a->sym, .notes = stderr};
 	struct dp_error err = {0};
 	struct dpcc_result res;
 	int r;
@@ -84,13 +85,14 @@ static int resolve_line(struct dp_module *mod, struct dp_rpn_probe *p, struct dp
 {
 	u64 addrs[DP_LINE_COPIES_MAX], offset;
 	u32 used;
-	int n = dp_module_line(mod, p->symbol, (u32)p->offset, addrs, DP_LINE_COPIES_MAX, &used, err);
+	int n =
+	    dp_module_line(mod, p->symbol, (u32)p->offset, addrs, DP_LINE_COPIES_MAX, &used, err);
 
 	if (n < 0)
 		return n;
 	if (n > 1 || !dp_module_addr_to_offset(mod, addrs[0], &offset))
-		return dp_fail(err, E_LINE_COPIES, "%.100s:%u has %d places in %.60s", p->symbol, used, n,
-			       dp_module_base(mod));
+		return dp_fail(err, E_LINE_COPIES, "%.100s:%u has %d places in %.60s", p->symbol,
+			       used, n, dp_module_base(mod));
 	p->place = DP_RPN_OFFSET;
 	p->offset = (s64)offset;
 	p->symbol[0] = '\0';
@@ -369,6 +371,9 @@ int cmd_query(int argc, char **argv)
 
 int cmd_vars(int argc, char **argv)
 {
+	if (argc > 1 &&
+	    (argv[1][0] != '-' || !strncmp(argv[1], "-p", 2) || !strncmp(argv[1], "--pid", 5)))
+		return cmd_source_vars(argc, argv);
 	return cmd_verb(PROBES_VARS, argc, argv);
 }
 

@@ -307,3 +307,90 @@ bool mod_unit_at(struct dp_module *m, u64 addr, Dwarf_Die *out)
 		}
 	return false;
 }
+
+/* ---- the lines of a function ---- */
+
+struct line_of { /* a line in one function or inlined copy */
+	const char *file;
+	u32 line;
+	Dwarf_Off scope;
+};
+
+/*
+ * The function or inlined copy at addr that the line is written in: of those that hold the address
+ * and begin in this file at or before the line, the last one.
+ */
+static bool scope_of_line(Dwarf_Die *cu, u64 addr, const struct line_of *l, Dwarf_Die *scope)
+{
+	Dwarf_Die inner, outer, *parents = NULL;
+	int n, best = 0, decl;
+
+	if (!mod_function_of(cu, addr, &inner, &outer))
+		return false;
+	n = dwarf_getscopes_die(&inner, &parents);
+	for (int i = 0; i < n; i++) {
+		int tag = dwarf_tag(&parents[i]);
+		const char *file = dwarf_decl_file(&parents[i]);
+
+		if ((tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine) || !file ||
+		    strcmp(file, l->file) || dwarf_decl_line(&parents[i], &decl) ||
+		    decl > (int)l->line || decl <= best)
+			continue;
+		best = decl;
+		*scope = parents[i];
+	}
+	free(parents);
+	return best > 0;
+}
+
+static bool seen(const struct line_of *v, u32 n, const struct line_of *l)
+{
+	for (u32 i = 0; i < n; i++)
+		if (v[i].line == l->line && v[i].scope == l->scope && !strcmp(v[i].file, l->file))
+			return true;
+	return false;
+}
+
+int dp_module_each_line(struct dp_module *m, u64 lo, u64 hi,
+			int (*fn)(const struct dp_module_row *row, void *arg), void *arg,
+			struct dp_error *err)
+{
+	struct line_of *v;
+	Dwarf_Lines *lines;
+	Dwarf_Die cu, scope;
+	size_t n;
+	u32 nseen = 0;
+	int r = 0;
+
+	if (!mod_unit_at(m, lo, &cu) || dwarf_getsrclines(&cu, &lines, &n))
+		return dp_fail(err, E_LINE_NODEBUG, "%.150s", m->base);
+	v = calloc(ROWS_MAX, sizeof(*v));
+	if (!v)
+		return dp_fail(err, E_FILE_MEMORY, "%.150s", m->base);
+	for (size_t i = 0; i < n && nseen < ROWS_MAX && !r; i++) {
+		Dwarf_Line *l = dwarf_onesrcline(lines, i);
+		struct line_of now = {0};
+		const char *inlined = "";
+		bool stmt, end;
+		Dwarf_Addr addr;
+		int line;
+
+		if (dwarf_lineaddr(l, &addr) || addr < lo || addr >= hi ||
+		    dwarf_linebeginstatement(l, &stmt) || !stmt || dwarf_lineendsequence(l, &end) ||
+		    end || dwarf_lineno(l, &line) || line <= 0 || !dwarf_linesrc(l, NULL, NULL))
+			continue;
+		now.file = dwarf_linesrc(l, NULL, NULL);
+		now.line = (u32)line;
+		if (scope_of_line(&cu, addr, &now, &scope)) {
+			now.scope = dwarf_dieoffset(&scope);
+			if (dwarf_tag(&scope) == DW_TAG_inlined_subroutine && dwarf_diename(&scope))
+				inlined = dwarf_diename(&scope);
+		}
+		if (seen(v, nseen, &now))
+			continue;
+		v[nseen++] = now;
+		r = fn(&(struct dp_module_row){now.file, now.line, addr, inlined}, arg);
+	}
+	free(v);
+	return r;
+}

@@ -26,6 +26,22 @@ int dp_module_line(struct dp_module *m, const char *file, u32 line, u64 *addrs, 
  * module. */
 bool dp_module_line_at(struct dp_module *m, u64 addr, const char **file, u32 *line);
 
+struct dp_module_row {    /* where a source line has code */
+	const char *file; /* lives as long as the module */
+	u32 line;
+	u64 addr;            /* link-time address of its first instruction */
+	const char *inlined; /* the function that it was inlined from; "" */
+};
+
+/*
+ * Call fn for each source line with code in [lo, hi), a function, in the order of addresses: once
+ * for each function or inlined copy, at its lowest address. fn returns non-zero to stop; that is
+ * returned, or a negative errno: E_LINE_NODEBUG, E_FILE_MEMORY.
+ */
+int dp_module_each_line(struct dp_module *m, u64 lo, u64 hi,
+			int (*fn)(const struct dp_module_row *row, void *arg), void *arg,
+			struct dp_error *err);
+
 /* "file.c:123": the length of the file's name and the line; false when text is not of this form. */
 bool dp_line_parse(const char *text, u32 *file_len, u32 *line);
 

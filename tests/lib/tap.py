@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Small helpers of the end-to-end tests: TAP lines, targets, the command under test."""
+import atexit
 import json
 import os
 import shutil
@@ -13,6 +14,18 @@ import traceback
 BUILD = os.environ.get("DP_BUILD", os.path.abspath("build"))
 DPROBES = os.environ.get("DPROBES", os.path.join(BUILD, "src", "cmd", "dprobes"))
 TARGETS = os.path.join(BUILD, "tests", "process", "targets")
+
+# Whatever the tests write lies in one directory, which goes with the test program.
+tempfile.tempdir = tempfile.mkdtemp(prefix="dp-test-")
+os.chmod(tempfile.tempdir, 0o755)
+_owner = os.getpid()
+
+
+@atexit.register
+def _remove_files():
+    if os.getpid() == _owner:
+        shutil.rmtree(tempfile.tempdir, ignore_errors=True)
+
 
 _tests = []
 _children = []

@@ -130,4 +130,29 @@ def program_lines():
     assert live.p.wait(10) == 0
 
 
+@test
+def lines_and_vars():
+    """`dprobes lines` and `dprobes vars` of a file and of a process agree; what is missing is an error"""
+    path = build("shown", "-O2", "-g")
+    live = Live(path)
+    for where in ([path], ["-p", live.pid]):
+        r = dprobes("lines", *where, "work", check=0)
+        lines = r.stdout.splitlines()[1:]
+        assert {"lines.c:9", "lines.c:13", "lines.c:14"} <= {line.split()[0] for line in lines}, r.stdout
+        # `twice` was inlined two times, so its line has two places; the second one's range may be empty.
+        copies = [line for line in lines if line.startswith("lines.c:4 ")]
+        assert len(copies) == 2 and copies[0].endswith(" twice"), r.stdout
+        assert all(line.split()[2] == "jump" for line in lines) and "refused" in r.stderr, r.stdout
+        out = dprobes("vars", *where, "work", check=0).stdout
+        assert re.search(r"\$a +int, (r|e)?di", out) and re.search(r"\$b +int, (r|e)?si", out), out
+        assert "$a" in dprobes("vars", *where, "lines.c:14", check=0).stdout
+    live.p.stdin.close()
+    assert "E-SYM-NONE" in dprobes("lines", path, "wrok").stderr
+    assert "work" in dprobes("lines", path, "wrok").stderr
+    assert dprobes("lines", path).returncode == 2 and dprobes("vars", path).returncode == 2
+    bare = build("bare", "-O2", "-g0")
+    assert "E-LINE-NODEBUG" in dprobes("lines", bare, "work").stderr
+    assert "E-LINE-NODEBUG" in dprobes("vars", bare, "work").stderr
+
+
 run()
