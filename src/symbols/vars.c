@@ -289,23 +289,46 @@ static bool next_unit(Dwarf *dw, Dwarf_CU **cu, Dwarf_Die *unit)
 	return false;
 }
 
+#define SCOPES_MAX 64
+
+/*
+ * The scopes that the instruction sees, innermost first, units left out. At a function's first
+ * instruction its own variables come first, even if something inlined begins there, too; elsewhere
+ * they come behind the source of the inlined copy that the instruction belongs to.
+ */
+static int scopes_of(struct var_place *p, Dwarf_Die *v)
+{
+	Dwarf_Die *scopes = NULL;
+	int found = dwarf_getscopes(&p->cu, p->pc, &scopes), n = 0;
+	bool has_own = false;
+	Dwarf_Addr low;
+
+	if (p->has_func && !dwarf_lowpc(&p->func, &low) && low == p->pc) {
+		v[n++] = p->func;
+		has_own = true;
+	}
+	for (int i = 0; i < found && n < SCOPES_MAX - 1; i++) {
+		bool is_own = p->has_func && scopes[i].addr == p->func.addr;
+
+		if (dwarf_tag(&scopes[i]) != DW_TAG_compile_unit && !(is_own && has_own))
+			v[n++] = scopes[i];
+		has_own |= is_own;
+	}
+	if (p->has_func && !has_own)
+		v[n++] = p->func;
+	free(scopes);
+	return n;
+}
+
 static bool find_die(struct var_place *p, struct wanted *w)
 {
-	Dwarf_Die *scopes = NULL, unit;
+	Dwarf_Die scopes[SCOPES_MAX], unit;
 	Dwarf_CU *cu = NULL;
-	int n = dwarf_getscopes(&p->cu, p->pc, &scopes);
+	int n = scopes_of(p, scopes);
 	bool found = false;
 
 	for (int i = 0; i < n && !found; i++)
-		found = among(w, &scopes[i], dwarf_tag(&scopes[i]) == DW_TAG_compile_unit);
-	free(scopes);
-	if (!found && p->has_func) { /* around an inlined copy: where the copy was made */
-		n = dwarf_getscopes_die(&p->func, &scopes);
-		if (n > 0)
-			found = among(w, &scopes[0], true);
-		if (n > 0)
-			free(scopes);
-	}
+		found = among(w, &scopes[i], false);
 	found = found || among(w, &p->cu, true);
 	while (!found && next_unit(mod_dwarf(p->m), &cu, &unit))
 		found = among(w, &unit, true);
@@ -355,15 +378,15 @@ int dp_var_each(struct dp_module *m, u64 pc,
 {
 	struct dp_error err = {0};
 	struct var_place p;
-	Dwarf_Die *scopes = NULL, d;
+	Dwarf_Die scopes[SCOPES_MAX], d;
 	struct dp_var v;
 	int n, r = 0;
 
 	if (!place_at(m, pc, &p, &err))
 		return -ENOENT;
-	n = dwarf_getscopes(&p.cu, pc, &scopes);
+	n = scopes_of(&p, scopes);
 	for (int i = 0; i < n && !r; i++) {
-		if (dwarf_tag(&scopes[i]) == DW_TAG_compile_unit || dwarf_child(&scopes[i], &d))
+		if (dwarf_child(&scopes[i], &d))
 			continue;
 		do {
 			const char *name = is_variable(&d) ? dwarf_diename(&d) : NULL;
@@ -375,7 +398,6 @@ int dp_var_each(struct dp_module *m, u64 pc,
 			}
 		} while (!r && !dwarf_siblingof(&d, &d));
 	}
-	free(scopes);
 	return r;
 }
 

@@ -332,7 +332,7 @@ static void show_vars(struct unit *u, u64 addr)
 			line);
 	buf_put(c, &c->all, "\n");
 	if (dp_var_each(c->mod, addr, show_var, c) < 0)
-		buf_put(c, &c->all, "  no debug information\n");
+		dpcc_fail(c, NULL, E_LINE_NODEBUG, "%.150s", dp_module_base(c->mod));
 }
 
 static void one_probe(struct unit *u, const struct place_def *d, u64 addr, const char *offset,
