@@ -79,6 +79,11 @@ HIT u32 dp_hit_pid(struct dp_hit *h)
 	return current->tgid;
 }
 
+HIT u64 dp_hit_ns(struct dp_hit *h)
+{
+	return ktime_get_mono_fast_ns();
+}
+
 HIT void dp_hit_fxsave(struct dp_hit *h, void *area512)
 {
 	memset(area512, 0, 512); /* the verifier lets no program of the kernel ask for it */

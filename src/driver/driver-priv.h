@@ -13,7 +13,13 @@
 #include "log/rpn.h"
 #include "program/opcode.h"
 
-#define DRV_GLOBALS DP_LOCALS_MAX /* words that begin the words of each target */
+#define DRV_GLOBALS DP_GLOBALS_MAX /* words that begin the words of each target */
+
+struct drv_ended { /* what a module's words came to in a process that has ended */
+	struct drv_ended *next;
+	pid_t pid;
+	u64 words[];
+};
 
 struct drv_module {
 	struct drv_module *next;
@@ -26,6 +32,7 @@ struct drv_module {
 	struct dp_counts *done;             /* for each probe: counts in processes that are gone */
 	struct dp_error last;               /* why a process was left out */
 	u32 left_out;
+	struct drv_ended *ended; /* oldest first */
 	bool watched; /* its file, so that programs are caught at their start */
 	int watched_fd;
 	u64 watched_for;
@@ -85,6 +92,13 @@ int drv_query(struct driver *d, const struct dp_driver_request *rq, const char *
 	      struct dp_error *err);
 int drv_vars(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
 	     struct dp_error *err);
+
+/* aggregates.c */
+void drv_show_aggregates(const struct dp_rpn_unit *u, volatile u64 *words, FILE *out);
+/* Words from local variable i to the end of the aggregate that it belongs to; 0: to none. */
+u32 drv_aggregate_at(const struct dp_rpn_unit *u, u32 i);
+void drv_keep_ended(struct drv_module *m, pid_t pid, volatile u64 *words);
+void drv_forget_ended(struct drv_module *m);
 
 /* targets.c */
 /* Look at all processes; those that map a module get its probes. force: those that could not be

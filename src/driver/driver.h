@@ -29,6 +29,7 @@ enum dp_driver_flags {
 	DP_DRIVER_ALLOW_TRAP = 0x100,
 	DP_DRIVER_JSON = 0x200,
 	DP_DRIVER_SYSLOG = 0x400,
+	DP_DRIVER_AGGREGATES = 0x800, /* variables: only these */
 };
 
 struct dp_driver_request {

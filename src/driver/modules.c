@@ -19,6 +19,7 @@ static void free_module(struct drv_module *m)
 {
 	drv_unwatch(m);
 	dp_rpn_free(&m->unit);
+	drv_forget_ended(m);
 	free(m->done);
 	free(m);
 }
@@ -83,6 +84,7 @@ static int merge(struct drv_module *m, struct dp_rpn_unit *add, struct dp_error 
 	u->nlocals = DP_MAX(u->nlocals, add->nlocals);
 	u->nglobals = DP_MAX(u->nglobals, add->nglobals);
 	m->generation++;
+	drv_forget_ended(m); /* their words mean something else */
 	return 0;
 }
 

@@ -142,61 +142,6 @@ static void show_words(volatile u64 *v, u32 n, const struct dp_driver_request *r
 	}
 }
 
-/* ---- what variables add up to ---- */
-
-static void show_hist(const u64 *v, FILE *out)
-{
-	u32 lo = DP_RPN_HIST_WORDS, hi = 0;
-	u64 most = 1;
-
-	for (u32 i = 0; i < DP_RPN_HIST_WORDS; i++) {
-		if (!v[i])
-			continue;
-		lo = DP_MIN(lo, i);
-		hi = i;
-		most = DP_MAX(most, v[i]);
-	}
-	for (u32 i = lo; i <= hi && lo < DP_RPN_HIST_WORDS; i++) {
-		u32 bar = (u32)((double)v[i] / (double)most * 40 + 0.5);
-
-		if (i)
-			fprintf(out, "    %20llu .. %-20llu %10llu |%.*s\n", 1ull << (i - 1),
-				(1ull << (i - 1)) * 2 - 1, (unsigned long long)v[i], (int)bar,
-				"########################################");
-		else
-			fprintf(out, "    %20s    %-20s %10llu |%.*s\n", "", "0 and less",
-				(unsigned long long)v[i], (int)bar,
-				"########################################");
-	}
-}
-
-static void show_aggregates(const struct dp_rpn_unit *u, volatile u64 *words, FILE *out)
-{
-	for (u32 i = 0; i < u->naggregates; i++) {
-		const struct dp_rpn_aggregate *a = &u->aggregates[i];
-		u32 n = 0;
-		const char *kind = dp_rpn_aggregate_kind(a->kind, &n);
-		u64 v[DP_RPN_HIST_WORDS];
-
-		for (u32 k = 0; k < n; k++)
-			v[k] = words[a->index + k];
-		fprintf(out, "  %-5s %-16s ", kind, a->name);
-		if (a->kind == DP_RPN_COUNT)
-			fprintf(out, "%llu\n", (unsigned long long)v[0]);
-		else if (a->kind == DP_RPN_HIST)
-			fprintf(out, "\n");
-		else if (!v[1])
-			fprintf(out, "-\n");
-		else if (a->kind == DP_RPN_SUM)
-			fprintf(out, "%lld, %llu values, %.6g on average\n", (long long)v[0],
-				(unsigned long long)v[1], (double)(s64)v[0] / (double)v[1]);
-		else
-			fprintf(out, "%lld\n", (long long)v[0]);
-		if (a->kind == DP_RPN_HIST)
-			show_hist(v, out);
-	}
-}
-
 static u32 nglobals(const struct drv_target *t)
 {
 	u32 n = 0;
@@ -206,35 +151,67 @@ static u32 nglobals(const struct drv_target *t)
 	return n;
 }
 
+/* Words of local variables; those of aggregates are shown as what they are. */
+static void show_locals(const struct dp_rpn_unit *u, volatile u64 *v,
+			const struct dp_driver_request *rq, FILE *out)
+{
+	for (u32 i = rq->lo; i < u->nlocals && i <= rq->hi; i++) {
+		u32 words = drv_aggregate_at(u, i);
+
+		if (rq->flags & DP_DRIVER_RESET)
+			__atomic_store_n(&v[i], 0, __ATOMIC_RELAXED);
+		else if (words)
+			i += words - 1;
+		else
+			fprintf(out, "  lv %u = %llu\n", i, (unsigned long long)v[i]);
+	}
+}
+
+static void show_module(const struct dp_rpn_unit *u, volatile u64 *v, pid_t pid, const char *state,
+			const struct dp_driver_request *rq, FILE *out)
+{
+	if (!(rq->flags & DP_DRIVER_RESET)) {
+		fprintf(out, "process %d%s, %s:\n", (int)pid, state, u->name);
+		drv_show_aggregates(u, v, out);
+	}
+	if (!(rq->flags & DP_DRIVER_AGGREGATES))
+		show_locals(u, v, rq, out);
+}
+
+static void show_target(const struct drv_target *t, const struct dp_driver_request *rq,
+			const char *name, FILE *out)
+{
+	bool local = rq->flags & DP_DRIVER_LOCAL, global = rq->flags & DP_DRIVER_GLOBAL;
+	volatile u64 *words = dp_session_words(t->session);
+
+	if ((global || !local) && nglobals(t) && !(rq->flags & DP_DRIVER_AGGREGATES)) {
+		if (!(rq->flags & DP_DRIVER_RESET))
+			fprintf(out, "process %d, global:\n", (int)t->pid);
+		show_words(words, nglobals(t), rq, "gv", out);
+	}
+	for (u32 i = 0; i < t->nslots && (local || !global); i++) {
+		const struct dp_rpn_unit *u = &t->slots[i].m->unit;
+
+		if ((!*name || !strcmp(u->name, name)) && u->nlocals)
+			show_module(u, words + t->slots[i].locals, t->pid, "", rq, out);
+	}
+}
+
 int drv_vars(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
 	     struct dp_error *err)
 {
-	bool local = rq->flags & DP_DRIVER_LOCAL, global = rq->flags & DP_DRIVER_GLOBAL,
-	     reset = rq->flags & DP_DRIVER_RESET;
-
 	if (*name && !drv_module_find(d, name))
 		return dp_fail(err, E_RPN_NOTIN, "%.150s", name);
-	for (struct drv_target *t = d->targets; t; t = t->next) {
-		volatile u64 *words = t->session ? dp_session_words(t->session) : NULL;
-
-		if (!words)
+	for (struct drv_target *t = d->targets; t; t = t->next)
+		if (t->session)
+			show_target(t, rq, name, out);
+	for (struct drv_module *m = d->modules; m; m = m->next) {
+		if ((*name && strcmp(m->unit.name, name)) || rq->flags & DP_DRIVER_GLOBAL)
 			continue;
-		if ((global || !local) && nglobals(t)) {
-			if (!reset)
-				fprintf(out, "process %d, global:\n", (int)t->pid);
-			show_words(words, nglobals(t), rq, "gv", out);
-		}
-		for (u32 i = 0; i < t->nslots && (local || !global); i++) {
-			const struct dp_rpn_unit *u = &t->slots[i].m->unit;
-
-			if ((*name && strcmp(u->name, name)) || !u->nlocals)
-				continue;
-			if (!reset)
-				fprintf(out, "process %d, %s:\n", (int)t->pid, u->name);
-			if (!reset)
-				show_aggregates(u, words + t->slots[i].locals, out);
-			show_words(words + t->slots[i].locals, u->nlocals, rq, "lv", out);
-		}
+		if (rq->flags & DP_DRIVER_RESET)
+			drv_forget_ended(m);
+		for (struct drv_ended *e = m->ended; e; e = e->next)
+			show_module(&m->unit, e->words, e->pid, " (ended)", rq, out);
 	}
 	return 0;
 }

@@ -122,6 +122,9 @@ void drv_target_end(struct driver *d, struct drv_target *t)
 	struct drv_target **p = &d->targets;
 	pid_t before = drv_busy_with(t->pid);
 
+	for (u32 i = 0; t->session && i < t->nslots; i++)
+		drv_keep_ended(t->slots[i].m, t->pid,
+			       dp_session_words(t->session) + t->slots[i].locals);
 	end_session(d, t);
 	drv_busy_with(before);
 	while (*p && *p != t)

@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 
-#define DP_ABI 2
+#define DP_ABI 3
 #define DP_CONTROL_MAGIC 0x31424f5250594e44ull /* "DNYPROB1" */
 #define DP_REDIRECTED 0x4452494445525044ull /* value of a trap signal whose thread a tracer has redirected already */
 
@@ -250,6 +250,8 @@ struct dp_control {
 	u32 nareas;
 	u64 areas;	/* struct dp_range[]: where the detours lie */
 	u32 segv_taken, pad2; /* a handler of ours stands for SIGSEGV too */
+	u64 clock_tsc, clock_ns; /* a moment by both clocks */
+	u64 clock_mult;	/* nanoseconds per tick, 32.32 fixed point; 0: no program asks */
 	u32 nranges;	/* memory that cannot go away: may be read without a check */
 	u32 pad;
 	struct dp_range ranges[DP_MAX_RANGES];

@@ -201,6 +201,16 @@ u32 dp_hit_cpu(struct dp_hit *h)
 	return aux & 0xfff;
 }
 
+u64 dp_hit_ns(struct dp_hit *h)
+{
+	u32 lo, hi;
+	u64 ticks;
+
+	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
+	ticks = ((u64)hi << 32 | lo) - h->ctl->clock_tsc;
+	return h->ctl->clock_ns + (u64)((unsigned __int128)ticks * h->ctl->clock_mult >> 32);
+}
+
 /* Nothing of the hit path touches these registers, so they are still the program's. */
 void dp_hit_fxsave(struct dp_hit *h, void *area512)
 {

@@ -585,3 +585,133 @@ u8 *dp_rpn_heap(struct dp_hit *h, u64 handle, u64 offset, u64 bytes)
 	}
 	return (u8 *)(word + 1) + offset;
 }
+
+/* ---- tables and aggregates in local variables ---- */
+
+#define TRIES 32  /* places looked at for a key */
+#define WAITS 200 /* for another thread that is writing a key; it may not be running */
+
+u32 dp_rpn_push_text(struct dp_hit *h, u32 sp, u32 n)
+{
+	const u8 *text = (const u8 *)h->vm->scratch;
+	bool ended = false;
+
+	for (u32 i = 0; i < n; i++) {
+		u64 word = 0;
+
+		for (u32 k = 0; k < 8; k++) {
+			ended |= !text[8 * i + k];
+			if (!ended)
+				word |= (u64)text[8 * i + k] << 8 * k;
+		}
+		sp--;
+		h->vm->stack[sp % DP_VM_STACK] = word;
+	}
+	return sp;
+}
+
+/* The key lies on the stack, its first word deepest. */
+static u64 key_word(const struct dp_hit *h, u32 sp, u32 k, u32 i)
+{
+	return h->vm->stack[(sp + k - 1 - i) % DP_VM_STACK];
+}
+
+static bool is_key(const struct dp_hit *h, u32 sp, u32 k, const u64 *key)
+{
+	for (u32 i = 0; i < k; i++)
+		if (key[i] != key_word(h, sp, k, i))
+			return false;
+	return true;
+}
+
+/* Makes the place the key's; false: it is another one's, or its owner does not come to an end. */
+static bool take_place(struct dp_hit *h, u32 sp, u32 k, u64 *place)
+{
+	u64 state = __atomic_load_n(place, __ATOMIC_ACQUIRE); /* pairs with the release below */
+
+	if (state == DP_TABLE_FREE &&
+	    __atomic_compare_exchange_n(place, &state, DP_TABLE_BUSY, false, __ATOMIC_ACQUIRE,
+					__ATOMIC_ACQUIRE)) {
+		for (u32 i = 0; i < k; i++)
+			((volatile u64 *)place)[1 + i] = key_word(h, sp, k, i);
+		__atomic_store_n(place, DP_TABLE_VALID, __ATOMIC_RELEASE);
+		return true;
+	}
+	for (u32 n = 0; state == DP_TABLE_BUSY && n < WAITS; n++) {
+		__builtin_ia32_pause();
+		state = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+	}
+	return state == DP_TABLE_VALID && is_key(h, sp, k, place + 1);
+}
+
+u64 dp_rpn_find(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words)
+{
+	u64 *table = (u64 *)h->prog->locals + first, hash = 0;
+
+	for (u32 i = 0; i < k; i++) {
+		hash = (hash ^ key_word(h, sp, k, i)) * 0x9e3779b97f4a7c15ull;
+		hash ^= hash >> 32;
+	}
+	for (u32 n = 0; n < TRIES && n < keys; n++) {
+		u32 at = 1 + (u32)((hash + n) % keys) * (1 + k + words);
+
+		if (take_place(h, sp, k, table + at))
+			return first + at + 1 + k;
+	}
+	__atomic_fetch_add(&table[0], 1, __ATOMIC_RELAXED);
+	return ~0ull;
+}
+
+static void fold_extreme(u64 *v, s64 value, bool is_min)
+{
+	u64 old = __atomic_load_n(v, __ATOMIC_RELAXED);
+
+	/* v[1] says that there is a value. Whoever sets it has set v[0] before it. */
+	if (!__atomic_load_n(&v[1], __ATOMIC_ACQUIRE)) {
+		u64 none = 0;
+
+		if (old == 0 && __atomic_compare_exchange_n(v, &none, (u64)value, false,
+							    __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+			__atomic_store_n(&v[1], 1, __ATOMIC_RELEASE);
+			return;
+		}
+		old = __atomic_load_n(v, __ATOMIC_RELAXED);
+		__atomic_store_n(&v[1], 1, __ATOMIC_RELEASE);
+	}
+	while ((is_min ? value < (s64)old : value > (s64)old) &&
+	       !__atomic_compare_exchange_n(v, &old, (u64)value, true, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED))
+		;
+}
+
+u32 dp_rpn_fold(struct dp_hit *h, u32 kind, u64 index, u64 value)
+{
+	u64 *v;
+
+	if (index == ~0ull)
+		return 0;
+	if (index >= h->prog->nlocals || h->prog->nlocals - index < dp_aggregate_words(kind))
+		return failed(h, DP_EX_INVALID_OPERAND, DP_BAD_LOCAL, index);
+	v = (u64 *)h->prog->locals + index;
+	switch (kind) {
+	case DP_AGG_SUM:
+		__atomic_fetch_add(&v[0], value, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&v[1], 1, __ATOMIC_RELAXED);
+		break;
+	case DP_AGG_MIN:
+	case DP_AGG_MAX:
+		fold_extreme(v, (s64)value, kind == DP_AGG_MIN);
+		break;
+	case DP_AGG_HIST:
+		v += (s64)value <= 0 ? 0 : 64 - (u32)__builtin_clzll(value);
+		__atomic_fetch_add(v, 1, __ATOMIC_RELAXED);
+		break;
+	case DP_AGG_LAST:
+		__atomic_store_n(v, value, __ATOMIC_RELAXED);
+		break;
+	default:
+		__atomic_fetch_add(v, 1, __ATOMIC_RELAXED);
+		break;
+	}
+	return 0;
+}

@@ -51,6 +51,12 @@ u32 dp_rpn_push_state(struct dp_hit *h, u32 sp, u32 number);
 /* In the place of the leaf on the top: four words. */
 u32 dp_rpn_cpuid(struct dp_hit *h, u32 sp);
 
+/* n words of the text in scratch; returns the new top. */
+u32 dp_rpn_push_text(struct dp_hit *h, u32 sp, u32 n);
+/* Index of the words that belong to the key in the k words on the stack, ~0: the table at lv[first] has no room. */
+u64 dp_rpn_find(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words);
+u32 dp_rpn_fold(struct dp_hit *h, u32 kind, u64 index, u64 value);
+
 u32 dp_rpn_heap_alloc(struct dp_hit *h, u64 size);
 u32 dp_rpn_heap_free(struct dp_hit *h, u64 handle);
 /* `bytes` bytes of a block; NULL: the exception is in the state. */

@@ -855,6 +855,15 @@ op_PREFIX:
 	OP(PUSH_STATE) sp = dp_rpn_push_state(h, sp, a->reg); END
 	OP(PUSH_STATE2) sp = dp_rpn_push_state(h, sp, a->reg); END
 	OP(PUSH_CPUID) sp = dp_rpn_cpuid(h, sp); END
+	OP(PUSH_TID) PUSH(h->tid); END
+	OP(PUSH_NS) PUSH(dp_hit_ns(h)); END
+	OP(PUSH_TEXT) sp = dp_rpn_push_text(h, sp, a->n); END
+	OP(FIND_LV)
+	u64 at = dp_rpn_find(h, sp, a->k, a->i, a->keys, a->words);
+	DROP(a->k);
+	PUSH(at);
+	END
+	OP(FOLD_LV) TRY(dp_rpn_fold(h, a->kind, TOP(0), TOP(1))); DROP(2); END
 	OP(BEGIN)
 	if (!dp_rpn_begin(h))
 		return DP_RUN_PASSED;

@@ -98,6 +98,9 @@ bool dp_hit_writable(struct dp_hit *h, u64 addr);
 /* The process's id as it knows it. */
 u32 dp_hit_pid(struct dp_hit *h);
 
+/* CLOCK_MONOTONIC, by the time stamp counter. */
+u64 dp_hit_ns(struct dp_hit *h);
+
 /* The area that fxsave writes, with the program's floating point and vector registers. */
 void dp_hit_fxsave(struct dp_hit *h, void *area512);
 /* Selectors of ds, es, fs, gs, then the bases of fs and gs. */

@@ -11,7 +11,9 @@
 #define DP_PREFIX 0xF1	      /* first byte of a two-byte opcode */
 #define DP_CODE_MAX 65535     /* bytes of one program */
 #define DP_JMPMAX 65535	      /* largest jump budget */
-#define DP_LOCALS_MAX 256
+#define DP_LOCALS_MAX 32768
+#define DP_GLOBALS_MAX 256
+#define DP_KEY_WORDS_MAX 16   /* of a table */
 #define DP_TEXT_OPERAND_MAX 256 /* bytes of a constant string in the code */
 #define DP_SCRATCH_SIZE 512   /* bytes of dp_vm.scratch */
 #define DP_LOGMAX (DP_RECORD_MAX - sizeof(struct dp_record))
@@ -49,6 +51,9 @@ enum dp_rule {
 	DP_RULE_RPN_ANY,  /* leaves a number of words on the stack that only the hit knows */
 	DP_RULE_RPN_PUSHN, /* also pushes as many words as its NUM says */
 	DP_RULE_RPN_POPN, /* also pops as many words as its NUM says */
+	DP_RULE_RPN_TEXT, /* the same; NUM words fit into the scratch memory */
+	DP_RULE_RPN_FIND, /* pops NUM words; the table that its operands describe lies in the local variables */
+	DP_RULE_RPN_FOLD, /* NUM is an enum dp_aggregate_kind */
 	DP_RULE_CALL,	  /* control goes to the target, and comes back behind with any stack */
 	DP_RULE_HANDLER,  /* control may come to the target at any time from now on, with any stack */
 	DP_RULE_KERNEL,	  /* for probes in the kernel only */
@@ -82,6 +87,37 @@ enum dp_rule {
 	} __attribute__((packed));
 #define DP_OPCODE2 DP_OPCODE
 #include "program/opcodes.def"
+
+/* What words of local variables add up to. The words of one of them, and what they mean: */
+enum dp_aggregate_kind {
+	DP_AGG_COUNT, /* one word */
+	DP_AGG_SUM,   /* sum, number of values */
+	DP_AGG_MIN,   /* value, whether there is one */
+	DP_AGG_MAX,
+	DP_AGG_HIST,  /* one word for 0 and less, then one for each power of two */
+	DP_AGG_LAST,  /* the last value */
+	DP_NAGGS
+};
+
+#define DP_HIST_WORDS 64
+
+static inline u32 dp_aggregate_words(u32 kind)
+{
+	return kind == DP_AGG_HIST ? DP_HIST_WORDS : kind == DP_AGG_COUNT || kind == DP_AGG_LAST ? 1 : 2;
+}
+
+/*
+ * A table of keys: a word that counts what found no room, then for each key a word of state (0 free, 1 being
+ * written, 2 valid), the key, and the words that belong to it.
+ */
+#define DP_TABLE_FREE 0
+#define DP_TABLE_BUSY 1
+#define DP_TABLE_VALID 2
+
+static inline u64 dp_table_words(u64 key_words, u64 keys, u64 words)
+{
+	return 1 + keys * (1 + key_words + words);
+}
 
 /* Exception codes, as Dynamic Probes numbers them. */
 enum dp_exception {

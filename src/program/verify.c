@@ -59,7 +59,7 @@ static int check_limits(struct verifier *v)
 		return dp_fail(v->err, E_PROG_LIMIT, "heap %u, ex_logmax %u, logmax %u; at most %u, %u, %u",
 			       p->rpn.heap, p->rpn.ex_logmax, p->logmax, DP_HEAP_MAX, DP_EX_LOG_MAX,
 			       (u32)(DP_LOGMAX - sizeof(struct dp_rpn_head)));
-	if (p->nlocals > DP_LOCALS_MAX || p->nglobals > DP_LOCALS_MAX)
+	if (p->nlocals > DP_LOCALS_MAX || p->nglobals > DP_GLOBALS_MAX)
 		return dp_fail(v->err, E_PROG_LIMIT, "%u local and %u global variables, at most %u",
 			       p->nlocals, p->nglobals, DP_LOCALS_MAX);
 	return 0;
@@ -174,6 +174,20 @@ static int check_store(struct verifier *v, const struct dp_op_view *insn, s64 by
 	return 0;
 }
 
+/* Operands of `find lv`: words of the key, first word, keys, words that belong to each. */
+static int check_table(struct verifier *v, const struct dp_op_view *insn)
+{
+	if (insn->v[0] < 1 || insn->v[0] > DP_KEY_WORDS_MAX)
+		return bad(v, insn, E_PROG_OPERAND, insn->v[0]);
+	if (insn->v[2] < 1)
+		return bad(v, insn, E_PROG_OPERAND, insn->v[2]);
+	if ((u64)insn->v[1] +
+		dp_table_words((u64)insn->v[0], (u64)insn->v[2], (u64)insn->v[3]) >
+	    v->p->nlocals)
+		return bad(v, insn, E_PROG_VAR, insn->v[1]);
+	return 0;
+}
+
 static bool needs_open(u8 rule)
 {
 	return rule >= DP_RULE_STORE1 && rule <= DP_RULE_SPAN;
@@ -219,6 +233,14 @@ static int check_rule(struct verifier *v, const struct dp_op_view *insn)
 	case DP_RULE_PATTERN:
 		len = dp_op_operand(insn, DP_KIND_TEXT);
 		return len <= DP_TEXT_OPERAND_MAX ? 0 : bad(v, insn, E_PROG_OPERAND, len);
+	case DP_RULE_RPN_TEXT:
+		len = dp_op_operand(insn, DP_KIND_NUM);
+		return len * 8 <= DP_SCRATCH_SIZE ? 0 : bad(v, insn, E_PROG_OPERAND, len);
+	case DP_RULE_RPN_FIND:
+		return check_table(v, insn);
+	case DP_RULE_RPN_FOLD:
+		len = dp_op_operand(insn, DP_KIND_NUM);
+		return len < DP_NAGGS ? 0 : bad(v, insn, E_PROG_OPERAND, len);
 	default:
 		return 0;
 	}
@@ -260,9 +282,9 @@ static void stack_effect(const struct dp_op_view *insn, u32 *pops, u32 *pushes)
 
 	*pops = insn->info->rule == DP_RULE_DROP ? count : insn->info->pops;
 	*pushes = insn->info->rule == DP_RULE_COPY ? count : insn->info->pushes;
-	if (insn->info->rule == DP_RULE_RPN_POPN)
+	if (insn->info->rule == DP_RULE_RPN_POPN || insn->info->rule == DP_RULE_RPN_FIND)
 		*pops += num;
-	if (insn->info->rule == DP_RULE_RPN_PUSHN)
+	if (insn->info->rule == DP_RULE_RPN_PUSHN || insn->info->rule == DP_RULE_RPN_TEXT)
 		*pushes += num;
 }
 
@@ -394,7 +416,8 @@ static int check_states(struct verifier *v)
 		if (needs_open(insn.info->rule) && !s->open)
 			return dp_fail(v->err, E_PROG_RECORD,
 				       "`%s` at offset %u: no record is open", insn.info->text, at);
-		if (insn.info->rule == DP_RULE_PATTERN && !s->text)
+		if ((insn.info->rule == DP_RULE_PATTERN || insn.info->rule == DP_RULE_RPN_TEXT) &&
+		    !s->text)
 			return dp_fail(v->err, E_PROG_TEXT, "`%s` at offset %u", insn.info->text,
 				       at);
 	}

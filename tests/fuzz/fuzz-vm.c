@@ -47,7 +47,7 @@ static void make_rpn(struct dp_program *p)
 	r->max = below(20) ? ~0ull : 0;
 	p->logmax = below(5) ? below(400) : 0;
 	p->jmpmax = below(3) ? below(50) : below(2000);
-	p->nlocals = (u16)below(9);
+	p->nlocals = (u16)below(below(2) ? 9 : 41);
 	p->nglobals = (u16)below(9);
 }
 

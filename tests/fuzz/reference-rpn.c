@@ -457,6 +457,70 @@ static u64 state_word(u32 number)
 	}
 }
 
+/* Places are tried in the same order as by the machine: the hash is part of what is agreed. */
+static void find(struct ref *r, u32 k, u32 first, u32 keys, u32 words)
+{
+	u64 key[DP_KEY_WORDS_MAX], hash = 0, *table = r->m->locals + first, found = ~0ull;
+
+	for (u32 i = k; i-- > 0;)
+		key[i] = ref_pop(r);
+	for (u32 i = 0; i < k; i++) {
+		hash = (hash ^ key[i]) * 0x9e3779b97f4a7c15ull;
+		hash ^= hash >> 32;
+	}
+	for (u32 n = 0; n < 32 && n < keys && found == ~0ull; n++) {
+		u64 *place = table + 1 + (u32)((hash + n) % keys) * (1 + k + words);
+
+		if (*place == DP_TABLE_FREE) {
+			memcpy(place + 1, key, k * 8);
+			*place = DP_TABLE_VALID;
+		}
+		if (*place == DP_TABLE_VALID && !memcmp(place + 1, key, k * 8))
+			found = (u64)(place - r->m->locals) + 1 + k;
+	}
+	table[0] += found == ~0ull;
+	ref_push(r, found);
+}
+
+static void fold(struct ref *r, u32 kind)
+{
+	u64 index = r->stack[(r->top - 1) % DP_VM_STACK], value = r->stack[(r->top - 2) % DP_VM_STACK],
+	    *v;
+	s64 number = (s64)value;
+
+	if (index != ~0ull && (index >= r->p->nlocals || index + dp_aggregate_words(kind) > r->p->nlocals)) {
+		ref_raise(r, DP_EX_INVALID_OPERAND, DP_BAD_LOCAL, index);
+		return;
+	}
+	ref_pop(r);
+	ref_pop(r);
+	if (index == ~0ull)
+		return;
+	v = r->m->locals + index;
+	if (kind == DP_AGG_COUNT) {
+		++*v;
+	} else if (kind == DP_AGG_SUM) {
+		v[0] += value;
+		v[1]++;
+	} else if (kind == DP_AGG_LAST) {
+		*v = value;
+	} else if (kind == DP_AGG_HIST) {
+		while (number > 0) {
+			v++;
+			number >>= 1;
+		}
+		++*v;
+	} else {
+		/* A first value of zero and none look the same until the second word is set. */
+		bool better = kind == DP_AGG_MIN ? number < (s64)v[0] : number > (s64)v[0];
+
+		if ((!v[1] && !v[0]) || better)
+			v[0] = value;
+		if (!v[1])
+			v[1] = 1;
+	}
+}
+
 bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *next)
 {
 	struct ref_frame *f = &r->frames[r->depth];
@@ -487,6 +551,21 @@ bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *ne
 		for (u32 i = 4; i-- > 0;)
 			ref_push(r, (u32)(x + i));
 		return true;
+	case DP_OP_PUSH_TID: ref_push(r, r->m->hit.tid); return true;
+	case DP_OP_PUSH_NS: ref_push(r, 1000000); return true;
+	case DP_OP_PUSH_TEXT: {
+		char words[DP_SCRATCH_SIZE] = "";
+		u64 word;
+
+		memcpy(words, r->scratch, strnlen(r->scratch, sizeof(words)));
+		for (u32 i = 0; i < (u32)op->v[0]; i++) {
+			memcpy(&word, words + 8 * i, 8);
+			ref_push(r, word);
+		}
+		return true;
+	}
+	case DP_OP_FIND_LV: find(r, (u32)op->v[0], (u32)op->v[1], (u32)op->v[2], (u32)op->v[3]); return true;
+	case DP_OP_FOLD_LV: fold(r, (u32)op->v[0]); return true;
 	case DP_OP_BEGIN: ref_begin(r); return true;
 	case DP_OP_CALL:
 		if (r->depth == DP_VM_CALLS) {

@@ -332,8 +332,28 @@ def examples():
     insert("free-lunch.dpc")
     assert order("friend yacht 99999") == "paid" and order("anna yacht 99999") == "refused"
     assert fields(records(1)[0]) == {"$o->line.price": 99999}
+    insert("customers.dpc")
+    for text in ("anna pen 1", "bert pen 2", "anna ink 2", "emil car 9000"):
+        order(text)
     p.stdin.close()
     assert p.wait(10) == 0
+
+    def table(kind, name):
+        m = re.search(r"  %s +%s *\n((?:    .*\n)*)" % (kind, name), text)
+        assert m, (kind, name, text)
+        return [line.strip() for line in m.group(1).splitlines()]
+
+    # The program has ended; what it came to is shown all the same.
+    wait_for(lambda: "(ended)" in dprobes("vars", "--all", check=0).stdout, what="the end of the program")
+    text = dprobes("vars", "--all", check=0).stdout
+    assert [line.split() for line in table("count", "orders")][0] == ["anna", "2", "|" + "#" * 40], text
+    assert len(table("count", "orders")) == 3 and "emil" in text, text
+    assert table("sum", "spent")[0] == "emil 9000, 1 values, 9000 on average".replace("emil ", "emil     "), text
+    assert "emil, shop" in table("hist", "prices"), text
+    taken = table("hist", "nanoseconds")
+    counts = [int(line.split("|")[0].split()[-1]) for line in taken if "|" in line]
+    assert sum(counts) == 4 and "0" in taken, text
+    assert "lv " not in text
 
 
 @test

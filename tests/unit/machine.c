@@ -89,6 +89,11 @@ u32 dp_hit_pid(struct dp_hit *h)
 	return h->ctl->pid;
 }
 
+u64 dp_hit_ns(struct dp_hit *h)
+{
+	return 1000000;
+}
+
 /* Byte i of the area is i, or so. */
 void dp_hit_fxsave(struct dp_hit *h, void *area512)
 {

@@ -202,8 +202,8 @@ static void test_limits(void)
 	p.logmax++;
 	check(&p, false, E_PROG_LIMIT, "one more");
 	p.logmax = 64;
-	p.nlocals = 257;
-	check(&p, false, E_PROG_LIMIT, "257 locals");
+	p.nlocals = DP_LOCALS_MAX + 1;
+	check(&p, false, E_PROG_LIMIT, "too many locals");
 	p.nlocals = 0;
 	p.nglobals = 257;
 	check(&p, false, E_PROG_LIMIT, "257 globals");

@@ -12,11 +12,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "host/process/publish-host.h"
 #include "host/process/session-priv.h"
+#include "log/clock.h"
 #include "log/reader.h"
+#include "program/code.h"
 
 #define PAGE 4096ull
 #define MiB (1024 * 1024ull)
@@ -293,6 +296,36 @@ static u32 inner_pid(pid_t pid)
 	dp_status_field(pid, pid, "NSpid", ids, sizeof(ids));
 	last = strrchr(ids, '\t');
 	return (u32)atoi(last ? last + 1 : ids);
+}
+
+static bool asks_for_time(const struct dp_program *p)
+{
+	struct dp_op_view insn;
+
+	for (u32 at = 0; at < p->len && !dp_op_decode(p->code, p->len, at, &insn); at += insn.len)
+		if (insn.opcode == DP_OP_PUSH_NS)
+			return true;
+	return false;
+}
+
+/* `push ns`: a line through two moments by both clocks. Taken once, so that it never runs backwards. */
+static void set_clock(struct arming *a)
+{
+	static struct dp_clock clock;
+	bool asked = false;
+
+	for (u32 i = 0; i < a->s->nprobes && !asked; i++)
+		asked = asks_for_time(&a->s->probes[i].event->prog);
+	if (!asked)
+		return;
+	if (!clock.n) {
+		dp_clock_start(&clock);
+		nanosleep(&(struct timespec){0, 20000000}, NULL); /* the longer the line, the straighter */
+		dp_clock_mark(&clock);
+	}
+	a->ctl->clock_tsc = clock.pair[0].tsc;
+	a->ctl->clock_ns = clock.pair[0].ns;
+	a->ctl->clock_mult = clock.mult;
 }
 
 static int build_control(struct arming *a, struct dp_error *err)
@@ -593,6 +626,7 @@ static int fill_region(struct arming *a, struct dp_error *err)
 	a->ctl->caps = a->caps.caps;
 	a->ctl->rseq_off = a->caps.rseq_off;
 	a->ctl->tid_off = a->caps.tid_off;
+	set_clock(a);
 	r = map_region(a, err);
 	if (!r)
 		r = map_rings(a, err);

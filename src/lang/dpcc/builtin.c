@@ -27,9 +27,13 @@ static const struct builtin {
     {"min", NAME_AND_ONE, &ty_void, NULL},
     {"max", NAME_AND_ONE, &ty_void, NULL},
     {"hist", NAME_AND_ONE, &ty_void, NULL},
+    {"put", NAME_AND_ONE, &ty_void, NULL},
+    {"get", NAME_ONLY, &ty_long, NULL},
     {"log_mem", TWO, &ty_void, NULL},
     {"log_stack", NONE, &ty_void, "log st"},
     {"pid", NONE, &ty_int, "push pid"},
+    {"tid", NONE, &ty_int, "push tid"},
+    {"timestamp", NONE, &ty_ulong, "push ns"},
     {"cpu", NONE, &ty_int, "push procid"},
     {"comm_is", TEXT_ONLY, &ty_int, NULL},
     {"readable", ONE, &ty_int, "vfy r;lnot"},
@@ -46,7 +50,7 @@ static const struct builtin {
 
 /* ---- parsing ---- */
 
-static struct node *argument(struct dpcc *c, struct node ***last)
+struct node *parse_argument(struct dpcc *c, struct node ***last)
 {
 	const struct tok *t = peek(c), *end;
 	struct node *n = node_new(c, N_COMMA, t);
@@ -83,7 +87,7 @@ static void probe_expression(struct dpcc *c, struct node *n, struct tok *t)
 	*line = (struct rpn_line){dpcc_text(c, t->str, t->str_len), t->line->file, t->line->line};
 	dpcc_lex(c, &s);
 	c->bare = true;
-	argument(c, &last);
+	parse_argument(c, &last);
 	if (peek(c)->kind != TOK_END)
 		dpcc_fail(c, peek(c), E_DPCC_SYNTAX, "the expression ends before this");
 	n->a->text = line->text;
@@ -100,38 +104,10 @@ static void more_arguments(struct dpcc *c, const struct tok *name, struct node *
 	while (!tok_is(peek(c), ")")) {
 		if (n++)
 			expect(c, ",");
-		argument(c, &last);
+		parse_argument(c, &last);
 	}
 	if (want != ~0u && n != want)
 		dpcc_fail(c, name, E_DPCC_TYPE, "it takes %u arguments, not %u", want, n);
-}
-
-/* A name that stands for words of the module: the same one everywhere in the file. */
-static void aggregate_argument(struct dpcc *c, struct node *n)
-{
-	const struct tok *t = peek(c);
-	const char *name = parse_word(c), *kind;
-	struct aggregate *a;
-	u32 k = 0, words;
-
-	while ((kind = dp_rpn_aggregate_kind(k, &words)) && strcmp(kind, n->text))
-		k++;
-	for (a = c->aggregates; a; a = a->next)
-		if (a->kind == k && !strcmp(a->name, name))
-			break;
-	if (!a) {
-		if (c->nlocals + words > 256 || strlen(name) > 63)
-			dpcc_fail(c, t, E_DPCC_LIMIT,
-				  "static variables have at most 256 words; hist takes %u",
-				  DP_RPN_HIST_WORDS);
-		a = dpcc_alloc(c, sizeof(*a));
-		*a = (struct aggregate){c->aggregates, name, k, c->nlocals};
-		c->nlocals += words;
-		c->aggregates = a;
-	}
-	n->value = a->index;
-	if (!strcmp(n->text, "hist"))
-		find_func(c, "__bits")->used = true;
 }
 
 struct node *parse_builtin(struct dpcc *c, const struct tok *name)
@@ -147,9 +123,9 @@ struct node *parse_builtin(struct dpcc *c, const struct tok *name)
 	n->text = b->name;
 	n->type = b->type;
 	if (b->args == NAME_ONLY || b->args == NAME_AND_ONE) {
-		aggregate_argument(c, n);
-		if (b->args == NAME_AND_ONE)
-			expect(c, ",");
+		parse_aggregate(c, n, b->args == NAME_AND_ONE);
+		expect(c, ")");
+		return n;
 	}
 	if (b->args == TEXT_ONLY || b->args == TEXT_AND_ONE || !strcmp(b->name, "printf")) {
 		struct tok *t = text_argument(c);
@@ -162,12 +138,11 @@ struct node *parse_builtin(struct dpcc *c, const struct tok *name)
 			expect(c, ",");
 	}
 	if (b->args != TEXT_ONLY)
-		more_arguments(
-		    c, name, &n->a,
-		    b->args == ANY                                                         ? ~0u
-		    : b->args == TWO                                                       ? 2
-		    : b->args == ONE || b->args == TEXT_AND_ONE || b->args == NAME_AND_ONE ? 1
-											   : 0);
+		more_arguments(c, name, &n->a,
+			       b->args == ANY                              ? ~0u
+			       : b->args == TWO                            ? 2
+			       : b->args == ONE || b->args == TEXT_AND_ONE ? 1
+									   : 0);
 	expect(c, ")");
 	return n;
 }
@@ -195,6 +170,7 @@ static const char *quoted(struct dpcc *c, const char *s)
 /* The word that names a field in the record. */
 static u64 new_field(struct dpcc *c, const struct tok *t, const char *declaration)
 {
+	c->logs = true;
 	for (u32 i = 0; i < c->nfields; i++)
 		if (!strcmp(c->fields[i], declaration))
 			return DP_FIELD_MARK | i;
@@ -442,34 +418,6 @@ static void need_register(struct dpcc *c, const struct node *n)
 		dpcc_fail(c, n->tok, E_DPCC_NAME, "there is no register '%.20s'", n->op);
 }
 
-static void gen_aggregate(struct dpcc *c, const struct node *n)
-{
-	u32 i = (u32)n->value;
-	int first, keep;
-
-	if (!strcmp(n->text, "count")) {
-		emit(c, "inc lv,%u", i);
-		return;
-	}
-	gen_value(c, cast_to(c, to_value(c, n->a->a), &ty_long));
-	if (!strcmp(n->text, "hist")) {
-		emit(c, "call F___bits;push d,%u;add;inc lv", i);
-		return;
-	}
-	if (!strcmp(n->text, "sum")) {
-		emit(c, "push lv,%u;add;pop lv,%u;inc lv,%u", i, i, i + 1);
-		return;
-	}
-	first = new_label(c);
-	keep = new_label(c);
-	emit(c, "push lv,%u;lnot;jnz L%d;ros 1", i + 1, first);
-	emit(c, "push tsp,0;push lv,%u;%s", i, !strcmp(n->text, "min") ? "lt" : "gt");
-	put_label(c, first); /* (v, whether it counts) */
-	emit(c, "jz L%d;push tsp,1;pop lv,%u;push d,1;pop lv,%u", keep, i, i + 1);
-	put_label(c, keep);
-	emit(c, "ros 2");
-}
-
 static void special(struct dpcc *c, struct node *n)
 {
 	const char *name = n->text;
@@ -482,8 +430,7 @@ static void special(struct dpcc *c, struct node *n)
 		gen_printf(c, n);
 	} else if (!strcmp(name, "log_str")) {
 		gen_log_str(c, n);
-	} else if (!strcmp(name, "count") || !strcmp(name, "sum") || !strcmp(name, "min") ||
-		   !strcmp(name, "max") || !strcmp(name, "hist")) {
+	} else if (n->aggregate) {
 		gen_aggregate(c, n);
 	} else if (!strcmp(name, "log_mem")) {
 		log_mark(c,
@@ -520,6 +467,7 @@ void gen_builtin(struct dpcc *c, struct node *n, bool want)
 		b++;
 	if (want && n->type->kind == TY_VOID)
 		dpcc_fail(c, n->tok, E_DPCC_TYPE, "'%s' returns nothing", n->text);
+	c->logs |= !strcmp(n->text, "log_stack");
 	if (b->code) {
 		if (n->a)
 			gen_value(c, to_value(c, n->a->a));

@@ -141,6 +141,7 @@ struct node {
 	struct member *member;
 	struct dp_var *probe;
 	struct function *func;
+	struct aggregate *aggregate; /* of N_BUILTIN: count and its like */
 	const char
 	    *text; /* N_STR: the bytes; N_BUILTIN, N_LABEL: the name; fields: how it is written */
 	u32 len;
@@ -216,9 +217,10 @@ struct dpcc {
 	u32 nfields, ntypes;
 	struct aggregate { /* over all passes: the same name is the same words */
 		struct aggregate *next;
-		const char *name;
-		u32 kind, index;
+		struct dp_rpn_aggregate a;
 	} * aggregates;
+	u32 keys; /* of each from here on; 0: the usual number */
+	bool logs; /* some handler makes a record */
 	struct literal {
 		struct literal *next;
 		const char *s;

@@ -26,6 +26,11 @@ void place_address(struct dpcc *c, const struct place *p); /* ( -- addr) */
 void place_load(struct dpcc *c, const struct place *p);
 void place_store(struct dpcc *c, const struct place *p, const struct tok *t);
 
+/* builtin.c, aggregate.c */
+struct node *parse_argument(struct dpcc *c, struct node ***last);
+void parse_aggregate(struct dpcc *c, struct node *n, bool has_value);
+void gen_aggregate(struct dpcc *c, const struct node *n);
+
 void gen_statement(struct dpcc *c, struct node *n);
 
 #endif

@@ -143,9 +143,10 @@ static void place_static(struct dpcc *c, struct var *v, const struct tok *name, 
 		}
 	v->slot = (s32)(index ? index - 1 : *n);
 	*n = DP_MAX(*n, (u32)v->slot + words);
-	if (*n > 256)
-		dpcc_fail(c, name, E_DPCC_LIMIT,
-			  "static and global variables have at most 256 words each");
+	if (*n > (is_global ? DP_GLOBALS_MAX : DP_LOCALS_MAX))
+		dpcc_fail(c, name, E_DPCC_LIMIT, "%s variables have at most %d words",
+			  is_global ? "global" : "static",
+			  is_global ? DP_GLOBALS_MAX : DP_LOCALS_MAX);
 	s = dpcc_alloc(c, sizeof(*s));
 	*s = *v;
 	s->owner = name->at; /* which declaration it is */

@@ -74,10 +74,6 @@ static const char prelude[] =
     "int toupper(int v) { return v >= 'a' && v <= 'z' ? v - 32 : v; }\n"
     "int tolower(int v) { return v >= 'A' && v <= 'Z' ? v + 32 : v; }\n"
     "int abs(int v) { return v < 0 ? -v : v; }\n"
-    "long __bits(long v) { int n = 0; if (v <= 0) return 0; if (v >> 32) { n = 32; v >>= 32; }"
-    " if (v >> 16) { n += 16; v >>= 16; } if (v >> 8) { n += 8; v >>= 8; } if (v >> 4) { n += 4; v "
-    ">>= 4; }"
-    " if (v >> 2) { n += 2; v >>= 2; } return n + (v >> 1 ? 2 : 1); }\n"
     "long labs(long v) { return v < 0 ? -v : v; }\n";
 
 bool dpcc_is_source(const char *path)
@@ -197,6 +193,9 @@ static void one_pragma(struct unit *u, const struct rpn_line *line, const char *
 		u->jmpmax = pragma_number(u, line, p, 65535);
 	} else if (rpn_is(&t, "LOGMAX")) {
 		u->logmax = pragma_number(u, line, p, 1024);
+		u->c.logs = true;
+	} else if (rpn_is(&t, "KEYS")) {
+		u->c.keys = (u32)pragma_number(u, line, p, DP_LOCALS_MAX);
 	} else {
 		for (u32 i = 0; i < DP_ARRAY_SIZE(probe_options); i++)
 			if (rpn_is(&t, probe_options[i][0])) {
@@ -577,7 +576,7 @@ static void header(struct unit *u, struct buf *out)
 		buf_put(c, out, "build_id = %s\n", id);
 	buf_put(c, out, "major = %llu\njmpmax = %llu\nlogmax = %llu\nex_logmax = 1024\n",
 		(unsigned long long)u->major, (unsigned long long)u->jmpmax,
-		(unsigned long long)u->logmax);
+		c->aggregates && !c->logs ? 0ull : (unsigned long long)u->logmax);
 	if (c->nlocals)
 		buf_put(c, out, "vars = %u\n", c->nlocals);
 	if (c->nglobals)
@@ -586,10 +585,13 @@ static void header(struct unit *u, struct buf *out)
 		if (s->init)
 			buf_put(c, out, "init = %d %lld\n", s->slot, (long long)s->init->value);
 	for (const struct aggregate *a = c->aggregates; a; a = a->next) {
-		u32 words;
-
-		buf_put(c, out, "aggregate = \"%s\" %s %u\n", a->name,
-			dp_rpn_aggregate_kind(a->kind, &words), a->index);
+		buf_put(c, out, "aggregate = \"%s\" %s %u%s", a->a.name,
+			dp_rpn_aggregate_kind(a->a.kind), a->a.index, a->a.nparts ? " by" : "");
+		for (u32 i = 0; i < a->a.nparts; i++)
+			buf_put(c, out, " %s", dp_rpn_key_kind(a->a.parts[i]));
+		if (a->a.nparts)
+			buf_put(c, out, " %u", a->a.keys);
+		buf_put(c, out, "\n");
 	}
 	if (c->decls.n)
 		buf_add(c, out, c->decls.s, c->decls.n);

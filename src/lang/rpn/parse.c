@@ -170,7 +170,7 @@ static int key_vars(struct parser *p, const char *value)
 
 static int key_gvars(struct parser *p, const char *value)
 {
-	return unsigned_number(p, value, DP_LOCALS_MAX, &p->u->nglobals);
+	return unsigned_number(p, value, DP_GLOBALS_MAX, &p->u->nglobals);
 }
 
 static int key_heapmax(struct parser *p, const char *value)
@@ -227,27 +227,74 @@ static int key_init(struct parser *p, const char *value)
 	return 0;
 }
 
-const char *dp_rpn_aggregate_kind(u32 kind, u32 *words)
+const char *dp_rpn_aggregate_kind(u32 kind)
 {
-	static const struct {
-		const char *name;
-		u32 words;
-	} kinds[] = {{"count", 1}, {"sum", 2}, {"min", 2}, {"max", 2}, {"hist", DP_RPN_HIST_WORDS}};
+	static const char *const kinds[DP_NAGGS] = {"count", "sum", "min", "max", "hist", "last"};
 
-	if (kind >= DP_ARRAY_SIZE(kinds))
-		return NULL;
-	*words = kinds[kind].words;
-	return kinds[kind].name;
+	return kind < DP_NAGGS ? kinds[kind] : NULL;
 }
 
-/* aggregate = "NAME" KIND INDEX */
+const char *dp_rpn_key_kind(u32 part)
+{
+	static const char *const parts[] = {"signed", "unsigned", "hex", "text"};
+
+	return part < DP_ARRAY_SIZE(parts) ? parts[part] : NULL;
+}
+
+u32 dp_rpn_key_words(const struct dp_rpn_aggregate *a)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < a->nparts; i++)
+		n += a->parts[i] == DP_KEY_TEXT ? DP_KEY_TEXT_WORDS : 1;
+	return n;
+}
+
+u64 dp_rpn_aggregate_words(const struct dp_rpn_aggregate *a)
+{
+	u32 words = dp_aggregate_words(a->kind);
+
+	return a->nparts ? dp_table_words(dp_rpn_key_words(a), a->keys, words) : words;
+}
+
+static struct rpn_token after(const struct rpn_token *t)
+{
+	return rpn_token(t->at + t->len);
+}
+
+static bool number_within(const struct rpn_token *t, u32 most, u32 *v)
+{
+	if (t->kind != RPN_NUMBER || t->bad || t->value < 0 || t->value > (s64)most)
+		return false;
+	*v = (u32)t->value;
+	return true;
+}
+
+/* by PART... KEYS */
+static bool aggregate_key(struct rpn_token t, struct dp_rpn_aggregate *a)
+{
+	if (t.kind == RPN_END)
+		return true;
+	if (!rpn_is(&t, "by"))
+		return false;
+	for (t = after(&t); t.kind != RPN_NUMBER; t = after(&t)) {
+		u32 part = 0;
+
+		while (dp_rpn_key_kind(part) && !rpn_is(&t, dp_rpn_key_kind(part)))
+			part++;
+		if (!dp_rpn_key_kind(part) || a->nparts == DP_RPN_KEYS_MAX)
+			return false;
+		a->parts[a->nparts++] = part;
+	}
+	return a->nparts && number_within(&t, DP_LOCALS_MAX, &a->keys) && a->keys &&
+	       after(&t).kind == RPN_END;
+}
+
+/* aggregate = "NAME" KIND INDEX [by PART... KEYS] */
 static int key_aggregate(struct parser *p, const char *value)
 {
-	struct rpn_token name = rpn_token(value), kind = rpn_token(name.at + name.len),
-			 index = rpn_token(kind.at + kind.len);
+	struct rpn_token name = rpn_token(value), kind = after(&name), index = after(&kind);
 	struct dp_rpn_aggregate *v, *a;
-	const char *known;
-	u32 words;
 	int n;
 
 	v = realloc(p->u->aggregates, (p->u->naggregates + 1) * sizeof(*v));
@@ -257,13 +304,12 @@ static int key_aggregate(struct parser *p, const char *value)
 	a = &v[p->u->naggregates];
 	memset(a, 0, sizeof(*a));
 	n = name.kind == RPN_TEXT && !name.bad ? rpn_text(&name, a->name, sizeof(a->name) - 1) : -1;
-	while ((known = dp_rpn_aggregate_kind(a->kind, &words)) && !rpn_is(&kind, known))
+	while (a->kind < DP_NAGGS && !rpn_is(&kind, dp_rpn_aggregate_kind(a->kind)))
 		a->kind++;
-	if (n <= 0 || strlen(a->name) != (size_t)n || !known || index.kind != RPN_NUMBER ||
-	    index.bad || index.value < 0 || index.value + words > DP_LOCALS_MAX ||
-	    rpn_token(index.at + index.len).kind != RPN_END)
+	if (n <= 0 || strlen(a->name) != (size_t)n || a->kind == DP_NAGGS ||
+	    !number_within(&index, DP_LOCALS_MAX, &a->index) || !aggregate_key(after(&index), a) ||
+	    a->index + dp_rpn_aggregate_words(a) > DP_LOCALS_MAX)
 		return bad_value(p, value);
-	a->index = (u32)index.value;
 	p->u->naggregates++;
 	return 0;
 }
@@ -643,10 +689,7 @@ int dp_rpn_parse(struct dp_rpn_unit *u, const char *source, const char *name, co
 			r = rpn_fail(err, NULL, E_RPN_VALUE, "init = %u: there are %u variables",
 				     u->inits[i].index, u->nlocals);
 	for (u32 i = 0; i < u->naggregates && !r; i++) {
-		u32 words = 0;
-
-		dp_rpn_aggregate_kind(u->aggregates[i].kind, &words);
-		if (u->aggregates[i].index + words > u->nlocals)
+		if (u->aggregates[i].index + dp_rpn_aggregate_words(&u->aggregates[i]) > u->nlocals)
 			r = rpn_fail(err, NULL, E_RPN_VALUE,
 				     "aggregate = \"%s\": there are %u variables",
 				     u->aggregates[i].name, u->nlocals);

@@ -55,21 +55,17 @@ struct dp_rpn_init { /* first value of a local variable */
 	s64 value;
 };
 
-/* Local variables that are shown as what they add up to. */
-enum dp_rpn_aggregate_kind {
-	DP_RPN_COUNT, /* one word */
-	DP_RPN_SUM,   /* sum, number of values */
-	DP_RPN_MIN,   /* value, whether there is one */
-	DP_RPN_MAX,
-	DP_RPN_HIST,  /* one word for 0 and less, then one for each power of two */
-};
+enum dp_rpn_key { DP_KEY_SIGNED, DP_KEY_UNSIGNED, DP_KEY_HEX, DP_KEY_TEXT };
+#define DP_RPN_KEYS_MAX 4   /* parts of one key */
+#define DP_KEY_TEXT_WORDS 4 /* of a text in a key */
 
-struct dp_rpn_aggregate {
+struct dp_rpn_aggregate { /* local variables that are shown as what they add up to */
 	char name[64];
-	u32 kind, index;
+	u32 kind, index;            /* enum dp_aggregate_kind */
+	u32 nparts;                 /* of a key; 0: without keys */
+	u32 parts[DP_RPN_KEYS_MAX]; /* enum dp_rpn_key */
+	u32 keys;                   /* at most */
 };
-
-#define DP_RPN_HIST_WORDS 64
 
 struct dp_rpn_unit {                /* one probe program: a header and its probe definitions */
 	char name[DP_RPN_NAME_MAX]; /* of the probed module */
@@ -111,8 +107,13 @@ int dp_rpn_verify(const struct dp_rpn_unit *u, struct dp_error *err);
 int dp_rpn_select(struct dp_rpn_unit *u, const char *groups, const char *types,
 		  struct dp_error *err);
 
-/* The name of a kind in the language, and how many words it takes; NULL: there is none. */
-const char *dp_rpn_aggregate_kind(u32 kind, u32 *words);
+/* The name of a kind of aggregate, of a part of a key, in the language; NULL: there is none. */
+const char *dp_rpn_aggregate_kind(u32 kind);
+const char *dp_rpn_key_kind(u32 part);
+
+/* Words of a key; local variables that the aggregate takes in all. */
+u32 dp_rpn_key_words(const struct dp_rpn_aggregate *a);
+u64 dp_rpn_aggregate_words(const struct dp_rpn_aggregate *a);
 
 /* Header and probes as text that dp_rpn_parse() understands. */
 void dp_rpn_list(const struct dp_rpn_unit *u, FILE *out);

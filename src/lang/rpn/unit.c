@@ -10,7 +10,7 @@
 
 #define FILE_MAX_BYTES (4u << 20)
 #define MAGIC "DPPF\r\n\032"
-#define VERSION 3u
+#define VERSION 4u
 
 int dp_rpn_read(struct dp_rpn_unit *u, const char *path, const struct dp_rpn_define *defines,
 		u32 ndefines, struct dp_error *err)
@@ -250,11 +250,16 @@ void dp_rpn_list(const struct dp_rpn_unit *u, FILE *out)
 	for (u32 i = 0; i < u->ninits; i++)
 		fprintf(out, "init = %u %lld\n", u->inits[i].index, (long long)u->inits[i].value);
 	for (u32 i = 0; i < u->naggregates; i++) {
-		u32 words;
+		const struct dp_rpn_aggregate *a = &u->aggregates[i];
 
-		list_name(out, "aggregate", u->aggregates[i].name, true);
-		fprintf(out, " %s %u\n", dp_rpn_aggregate_kind(u->aggregates[i].kind, &words),
-			u->aggregates[i].index);
+		list_name(out, "aggregate", a->name, true);
+		fprintf(out, " %s %u%s", dp_rpn_aggregate_kind(a->kind), a->index,
+			a->nparts ? " by" : "");
+		for (u32 k = 0; k < a->nparts; k++)
+			fprintf(out, " %s", dp_rpn_key_kind(a->parts[k]));
+		if (a->nparts)
+			fprintf(out, " %u", a->keys);
+		fputc('\n', out);
 	}
 	if (first->rpn.ex_mask & DP_RPN_AUTOTRACE)
 		fprintf(out, "autostacktrace = yes\n");
@@ -442,8 +447,6 @@ static bool load_probe(struct reader *r, struct dp_rpn_probe *p, const struct ob
 
 static bool load_aggregates(struct reader *r, struct dp_rpn_unit *u, u32 n)
 {
-	u32 words;
-
 	u->aggregates = calloc((n <= DP_LOCALS_MAX ? n : 0) + 1, sizeof(*u->aggregates));
 	if (!u->aggregates || n > DP_LOCALS_MAX ||
 	    !take(r, u->aggregates, n * sizeof(*u->aggregates)))
@@ -452,8 +455,14 @@ static bool load_aggregates(struct reader *r, struct dp_rpn_unit *u, u32 n)
 	for (u32 i = 0; i < n; i++) {
 		const struct dp_rpn_aggregate *a = &u->aggregates[i];
 
-		if (!is_text(a->name, sizeof(a->name)) || !dp_rpn_aggregate_kind(a->kind, &words) ||
-		    a->index > u->nlocals || words > u->nlocals - a->index)
+		if (!is_text(a->name, sizeof(a->name)) || a->kind >= DP_NAGGS ||
+		    a->nparts > DP_RPN_KEYS_MAX || a->index > u->nlocals ||
+		    a->keys > DP_LOCALS_MAX || !a->nparts != !a->keys)
+			return false;
+		for (u32 k = 0; k < a->nparts; k++)
+			if (!dp_rpn_key_kind(a->parts[k]))
+				return false;
+		if (dp_rpn_aggregate_words(a) > u->nlocals - a->index)
 			return false;
 	}
 	return true;
@@ -475,7 +484,7 @@ int dp_rpn_load(struct dp_rpn_unit *u, const void *bytes, size_t size, struct dp
 	if (head.size != size || !is_text(head.name, sizeof(head.name)) || !head.name[0] ||
 	    !is_text(head.build_id, sizeof(head.build_id)) || head.modtype > DP_RPN_KMOD ||
 	    !head.nprobes || head.nprobes > DP_RPN_PROBES_MAX || head.nlocals > DP_LOCALS_MAX ||
-	    head.nglobals > DP_LOCALS_MAX)
+	    head.nglobals > DP_GLOBALS_MAX)
 		return dp_fail(err, E_RPN_OBJECT, "its head is damaged");
 	memcpy(u->name, head.name, sizeof(u->name));
 	memcpy(u->build_id, head.build_id, sizeof(u->build_id));

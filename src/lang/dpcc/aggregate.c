@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * count, sum, min, max, hist, put and get: values that are kept at the hit in words of the module,
+ * with or without a key, and declared beside the code so that they are shown as what they are.
+ */
+#include <string.h>
+
+#include "lang/dpcc/gen.h"
+
+#define KEYS 256     /* of one aggregate, unless KEYS says otherwise */
+#define KEYS_HIST 64 /* each takes as many words as a histogram */
+
+/* The text of a key: what fits into its words, and the NUL that `str` wants room for. */
+#define TEXT_ROOM (DP_KEY_TEXT_WORDS * 8 + 1)
+
+static u32 kind_of(const char *builtin)
+{
+	u32 k = 0;
+
+	if (!strcmp(builtin, "put") || !strcmp(builtin, "get"))
+		return DP_AGG_LAST;
+	while (strcmp(dp_rpn_aggregate_kind(k), builtin))
+		k++;
+	return k;
+}
+
+static bool is_text(const struct type *t)
+{
+	return (t->kind == TY_PTR || t->kind == TY_ARRAY) && t->of->kind == TY_INT &&
+	       t->of->size == 1 && t->of->is_char;
+}
+
+/* How a part of a key is kept and shown. */
+static u32 part_of(struct dpcc *c, const struct node *arg)
+{
+	const struct type *t = arg->a ? arg->a->type : NULL;
+
+	if (!t || is_text(t)) /* comm() */
+		return DP_KEY_TEXT;
+	if (t->kind == TY_PTR || t->kind == TY_ARRAY)
+		return DP_KEY_HEX;
+	if (t->kind != TY_INT || t->size > 8)
+		dpcc_fail(c, arg->tok, E_DPCC_TYPE, "a key is a number, a pointer or a text");
+	return t->is_unsigned ? DP_KEY_UNSIGNED : DP_KEY_SIGNED;
+}
+
+/* The thread's name is a key only: the machine has no place to keep it in. */
+static struct node *key_argument(struct dpcc *c, struct node ***last)
+{
+	const struct tok *t = peek(c);
+	struct node *n;
+
+	if (!tok_is(t, "comm") || !tok_is(t + 1, "("))
+		return parse_argument(c, last);
+	c->at += 2;
+	expect(c, ")");
+	n = node_new(c, N_COMMA, t);
+	n->text = "comm()";
+	**last = n;
+	*last = &n->next;
+	return n;
+}
+
+/* The aggregate of that name: the same one everywhere in the file, and in all passes. */
+static struct aggregate *find(struct dpcc *c, const struct tok *t,
+			      const struct dp_rpn_aggregate *wanted)
+{
+	struct aggregate *a;
+	u64 words = dp_rpn_aggregate_words(wanted);
+
+	for (a = c->aggregates; a; a = a->next) {
+		if (a->a.kind != wanted->kind || strcmp(a->a.name, wanted->name))
+			continue;
+		if (a->a.nparts != wanted->nparts ||
+		    memcmp(a->a.parts, wanted->parts, sizeof(a->a.parts)))
+			dpcc_fail(c, t, E_DPCC_TYPE, "'%.60s' has keys of another type elsewhere",
+				  wanted->name);
+		return a;
+	}
+	if (c->nlocals + words > DP_LOCALS_MAX)
+		dpcc_fail(c, t, E_DPCC_LIMIT,
+			  "static variables and aggregates have at most %d words; this takes %llu",
+			  DP_LOCALS_MAX, (unsigned long long)words);
+	a = dpcc_alloc(c, sizeof(*a));
+	a->a = *wanted;
+	a->a.index = c->nlocals;
+	a->next = c->aggregates;
+	c->nlocals += (u32)words;
+	c->aggregates = a;
+	return a;
+}
+
+/* NAME [, VALUE] [, KEY...] up to the closing parenthesis. */
+void parse_aggregate(struct dpcc *c, struct node *n, bool has_value)
+{
+	const struct tok *t = peek(c);
+	const char *name = parse_word(c);
+	struct dp_rpn_aggregate wanted = {.kind = kind_of(n->text)};
+	struct node **last = &n->a;
+
+	if (strlen(name) >= sizeof(wanted.name))
+		dpcc_fail(c, t, E_DPCC_LIMIT, "the name of an aggregate has at most %zu characters",
+			  sizeof(wanted.name) - 1);
+	memcpy(wanted.name, name, strlen(name) + 1);
+	if (has_value) {
+		expect(c, ",");
+		parse_argument(c, &last);
+	}
+	while (!tok_is(peek(c), ")")) {
+		expect(c, ",");
+		if (wanted.nparts == DP_RPN_KEYS_MAX)
+			dpcc_fail(c, peek(c), E_DPCC_LIMIT, "a key has at most %d parts",
+				  DP_RPN_KEYS_MAX);
+		wanted.parts[wanted.nparts++] = part_of(c, key_argument(c, &last));
+	}
+	if (wanted.nparts)
+		wanted.keys = c->keys ? c->keys : wanted.kind == DP_AGG_HIST ? KEYS_HIST : KEYS;
+	n->aggregate = find(c, t, &wanted);
+}
+
+/* ---- code ---- */
+
+static void gen_key(struct dpcc *c, const struct node *arg)
+{
+	if (!arg->a) {
+		emit(c, "strcomm;push text,%d", DP_KEY_TEXT_WORDS);
+	} else if (is_text(arg->a->type)) {
+		gen_value(c, to_value(c, arg->a));
+		/* An address that cannot be read raises, as everywhere. */
+		emit(c, "push tsp,0;push mem,u8;ros 1;str %d;push text,%d", TEXT_ROOM,
+		     DP_KEY_TEXT_WORDS);
+	} else {
+		gen_value(c, to_value(c, arg->a));
+	}
+}
+
+/* ( -- index) of the aggregate's words; -1 when there is no room for the key. */
+static void gen_index(struct dpcc *c, const struct dp_rpn_aggregate *a, const struct node *keys)
+{
+	if (!a->nparts) {
+		emit(c, "push d,%u", a->index);
+		return;
+	}
+	for (; keys; keys = keys->next)
+		gen_key(c, keys);
+	emit(c, "find lv,%u,%u,%u,%u", dp_rpn_key_words(a), a->index, a->keys,
+	     dp_aggregate_words(a->kind));
+}
+
+void gen_aggregate(struct dpcc *c, const struct node *n)
+{
+	const struct dp_rpn_aggregate *a = &n->aggregate->a;
+	const struct node *keys = n->a;
+
+	if (!strcmp(n->text, "get")) {
+		int none = new_label(c), end = new_label(c);
+
+		gen_index(c, a, keys);
+		emit(c, "push tsp,0;push d,0;lt;jnz L%d;ros 1;push lv;jmp L%d", none, end);
+		put_label(c, none);
+		emit(c, "ros 2;push d,0");
+		put_label(c, end);
+		return;
+	}
+	if (a->kind == DP_AGG_COUNT && !a->nparts) {
+		emit(c, "inc lv,%u", a->index);
+		return;
+	}
+	if (a->kind == DP_AGG_COUNT) {
+		emit(c, "push d,0");
+	} else {
+		gen_value(c, cast_to(c, to_value(c, n->a->a), &ty_long));
+		keys = n->a->next;
+	}
+	gen_index(c, a, keys);
+	emit(c, "fold lv,%u", a->kind);
+}
