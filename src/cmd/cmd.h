@@ -18,6 +18,9 @@
 
 /* Each takes its own name as argv[0] and returns the exit status. */
 int cmd_trace(int argc, char **argv);
+/* Whether its -f names a probe program, not a list of events; then: that. */
+bool cmd_traces_program(int argc, char **argv);
+int cmd_trace_program(int argc, char **argv);
 int cmd_funcs(int argc, char **argv);
 int cmd_lines(int argc, char **argv);
 int cmd_coverage(int argc, char **argv);
@@ -85,6 +88,9 @@ void cmd_args_init(struct cmd_args *a, const struct cmd_spec *spec, int argc, ch
 /* The next option's id, or one of the above. Options and operands may be mixed; --help is built in.
  */
 int cmd_args_next(struct cmd_args *a);
+
+/* "---- 12:34:56": begins what is shown again and again. */
+void ui_time_line(void);
 
 /* Values of options. False: told already. */
 bool cmd_parse_pid(const char *text, pid_t *pid);

@@ -26,6 +26,7 @@ enum {
 	O_INDEX,
 	O_PID,
 	O_LIST,
+	O_INTERVAL,
 	O_HELP,
 	O_NOTHING,
 	O_FLAG = 0x10000, /* and above: sets a flag of the driver */
@@ -67,6 +68,7 @@ static const struct option {
     {"local", 0, V(VARS), O_FLAG | DP_DRIVER_LOCAL, NULL, "only local variables"},
     {"global", 0, V(VARS), O_FLAG | DP_DRIVER_GLOBAL, NULL, "only global variables"},
     {"reset", 0, V(VARS), O_FLAG | DP_DRIVER_RESET, NULL, "set them to zero instead"},
+    {"interval", 0, V(VARS), O_INTERVAL, "SEC", "again and again, until Ctrl-C"},
     {"help", 'h', ~0u, O_HELP, NULL, "show this"},
 };
 
@@ -281,6 +283,8 @@ static int take(struct parser *p, const struct option *o)
 		return take_index(p, v);
 	case O_PID:
 		return cmd_parse_pid(v, &a->pid) ? 0 : CMD_USAGE;
+	case O_INTERVAL:
+		return cmd_parse_seconds(v, &a->interval) ? 0 : CMD_USAGE;
 	case O_LIST:
 		a->list = true;
 		return 0;

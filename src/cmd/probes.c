@@ -7,8 +7,10 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cmd/probes.h"
@@ -306,6 +308,33 @@ static int build(const struct probes_args *a)
 	return good ? CMD_OK : CMD_FAILED;
 }
 
+static volatile sig_atomic_t stop;
+
+static void on_signal(int sig)
+{
+	stop = sig;
+}
+
+static int show_vars(const struct probes_args *a, const char *name)
+{
+	struct sigaction sa = {.sa_handler = on_signal};
+	struct timespec pause = {(time_t)a->interval,
+				 (long)((a->interval - (double)(time_t)a->interval) * 1e9)};
+	int status = CMD_OK;
+
+	if (!a->interval)
+		return ask(a, DP_DRIVER_VARS, name, NULL, 0, false);
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	while (!stop && status == CMD_OK && !ferror(stdout)) {
+		ui_time_line();
+		status = ask(a, DP_DRIVER_VARS, name, NULL, 0, false);
+		fflush(stdout);
+		nanosleep(&pause, NULL);
+	}
+	return status;
+}
+
 static int run(struct probes_args *a)
 {
 	const char *name = a->name ? a->name : "";
@@ -319,7 +348,7 @@ static int run(struct probes_args *a)
 	case PROBES_QUERY:
 		return ask(a, DP_DRIVER_QUERY, name, NULL, 0, false);
 	case PROBES_VARS:
-		return ask(a, DP_DRIVER_VARS, name, NULL, 0, false);
+		return show_vars(a, name);
 	case PROBES_BUILD:
 		return build(a);
 	default:

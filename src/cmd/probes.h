@@ -28,6 +28,7 @@ struct probes_args {
 	u32 fields;
 	u32 lo, hi;
 	pid_t pid;
+	double interval; /* seconds; 0: once */
 	bool list;
 	bool help;
 };

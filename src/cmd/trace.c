@@ -25,7 +25,7 @@ static const struct cmd_option options[] = {
     {"json", OPT_JSON, NULL, "events as JSON, one object a line"},
     {"duration", OPT_DURATION, "SEC", "end after so many seconds"},
     {"event", 'e', "EVENT", "an event, as the arguments are"},
-    {"file", 'f', "FILE", "events from FILE, one a line (-: standard input)"},
+    {"file", 'f', "FILE", "events from FILE, one a line (-: standard input); or a probe program"},
     {"interpret", OPT_INTERPRET, NULL, "run programs by the interpreter, do not compile them"},
     {"allow-trap", OPT_ALLOW_TRAP, NULL,
      "use breakpoints where no jump fits (see doc/process-host.md)"},
@@ -35,7 +35,8 @@ static const struct cmd_option options[] = {
 
 static const struct cmd_spec spec = {
     .name = "trace",
-    .synopsis = "-p PID [OPTIONS] EVENT...\n[OPTIONS] EVENT... -- COMMAND [ARGS]",
+    .synopsis = "-p PID [OPTIONS] EVENT...\n[OPTIONS] EVENT... -- COMMAND [ARGS]\n-f FILE.dpc [-p "
+		"PID] [OPTIONS]",
     .about = "Probe a running process, or a program that is started, and show the events.\n"
 	     "Ctrl-C ends it; the probes are always removed.",
     .options = options,
@@ -130,7 +131,8 @@ static int take_option(struct trace *t, int id, const char *value)
 	switch (id) {
 	case 'p':
 		if (t->pid)
-			return ui_fail(E_CMD_EXTRA, "trace one process at a time", "-p is given twice");
+			return ui_fail(E_CMD_EXTRA, "trace one process at a time",
+				       "-p is given twice");
 		return cmd_parse_pid(value, &t->pid) ? 0 : CMD_USAGE;
 	case 'o':
 		t->out_path = value;
@@ -340,7 +342,8 @@ static void print_summary(struct trace *t)
 	dp_free(rows);
 }
 
-/* Our own exit status tells how the trace went, so how the started program ended is told in words. */
+/* Our own exit status tells how the trace went, so how the started program ended is told in words.
+ */
 static void tell_end(struct trace *t)
 {
 	int status;
@@ -430,6 +433,8 @@ int cmd_trace(int argc, char **argv)
 	bool done = false;
 	int r = 0;
 
+	if (cmd_traces_program(argc, argv))
+		return cmd_trace_program(argc, argv);
 	t.status = parse(&t, argc, argv, &done);
 	if (t.status != CMD_OK || done) {
 		event_lines_free(&t.lines);

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <strings.h>
 #include <unistd.h>
 
@@ -171,4 +172,15 @@ const char *ui_nearest(const char *word, const char *(*next)(int i, void *arg), 
 		}
 	}
 	return nearest;
+}
+
+void ui_time_line(void)
+{
+	time_t now = time(NULL);
+	struct tm tm;
+	char text[32];
+
+	localtime_r(&now, &tm);
+	strftime(text, sizeof(text), "%H:%M:%S", &tm);
+	printf("%s---- %s%s\n", ui_style(stdout, UI_DIM), text, ui_style(stdout, UI_PLAIN));
 }

@@ -135,6 +135,11 @@ static u32 read_table(const struct dp_rpn_aggregate *a, volatile u64 *table, str
 	return n;
 }
 
+static void show_head(const struct dp_rpn_aggregate *a, FILE *out)
+{
+	fprintf(out, "  %-5s %-16s ", dp_rpn_aggregate_kind(a->kind), a->name);
+}
+
 static void show_table(const struct dp_rpn_aggregate *a, volatile u64 *table, FILE *out)
 {
 	struct entry *v = calloc(a->keys, sizeof(*v));
@@ -143,7 +148,10 @@ static void show_table(const struct dp_rpn_aggregate *a, volatile u64 *table, FI
 	size_t width = 8;
 	char key[256];
 
-	fprintf(out, "\n");
+	if (n || a->kind != DP_AGG_LAST) { /* what handlers keep for themselves is mostly empty */
+		show_head(a, out);
+		fprintf(out, "%s\n", n ? "" : "-");
+	}
 	for (u32 i = 0; i < n; i++) {
 		key_text(a, v[i].key, key, sizeof(key));
 		width = DP_MAX(width, strlen(key));
@@ -175,11 +183,11 @@ void drv_show_aggregates(const struct dp_rpn_unit *u, volatile u64 *words, FILE 
 		const struct dp_rpn_aggregate *a = &u->aggregates[i];
 		u64 v[DP_HIST_WORDS];
 
-		fprintf(out, "  %-5s %-16s ", dp_rpn_aggregate_kind(a->kind), a->name);
 		if (a->nparts) {
 			show_table(a, words + a->index, out);
 			continue;
 		}
+		show_head(a, out);
 		for (u32 k = 0; k < dp_aggregate_words(a->kind); k++)
 			v[k] = words[a->index + k];
 		if (a->kind != DP_AGG_HIST)

@@ -14,6 +14,9 @@
 
 #define DP_DRIVER_DIR_ENV "DPROBES_DIR" /* overrides where the socket and the log are */
 
+/* A driver with this set ends, with its probes, when this process has ended. */
+#define DP_DRIVER_OWNER_ENV "DPROBES_OWNER"
+
 enum dp_driver_op { DP_DRIVER_INSERT = 1, DP_DRIVER_REMOVE, DP_DRIVER_QUERY, DP_DRIVER_VARS };
 
 enum dp_driver_flags {
@@ -30,6 +33,7 @@ enum dp_driver_flags {
 	DP_DRIVER_JSON = 0x200,
 	DP_DRIVER_SYSLOG = 0x400,
 	DP_DRIVER_AGGREGATES = 0x800, /* variables: only these */
+	DP_DRIVER_LATER = 0x1000,     /* insert: the process will map the module */
 };
 
 struct dp_driver_request {

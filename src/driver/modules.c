@@ -120,7 +120,7 @@ static int apply(struct driver *d, struct drv_module *m, FILE *out, struct dp_er
 	m->left_out = 0;
 	drv_scan(d, true);
 	n = drv_count_targets(d, m);
-	if (!n && (m->left_out || m->pid)) {
+	if (!n && (m->left_out || (m->pid && !(m->flags & DP_DRIVER_LATER)))) {
 		if (!m->left_out)
 			return dp_fail(err, E_MOD_NONE, "%.80s is not mapped by process %d",
 				       m->unit.name, (int)m->pid);

@@ -170,6 +170,8 @@ static void show_locals(const struct dp_rpn_unit *u, volatile u64 *v,
 static void show_module(const struct dp_rpn_unit *u, volatile u64 *v, pid_t pid, const char *state,
 			const struct dp_driver_request *rq, FILE *out)
 {
+	if (rq->flags & DP_DRIVER_AGGREGATES && !u->naggregates)
+		return;
 	if (!(rq->flags & DP_DRIVER_RESET)) {
 		fprintf(out, "process %d%s, %s:\n", (int)pid, state, u->name);
 		drv_show_aggregates(u, v, out);

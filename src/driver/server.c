@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -152,15 +153,30 @@ static void drain_all(struct driver *d)
 	drv_log_flush(d);
 }
 
+/* -1: nobody's. The descriptor becomes readable when the owner has ended. */
+static int watch_owner(void)
+{
+	const char *owner = getenv(DP_DRIVER_OWNER_ENV);
+	int fd = owner ? (int)syscall(SYS_pidfd_open, atoi(owner), 0) : -1;
+
+	if (owner && fd < 0)
+		stop = SIGTERM; /* it has ended already */
+	return fd;
+}
+
 static void loop(struct driver *d, int listener)
 {
 	u64 idle_since = drv_now_ns();
+	int owner = watch_owner();
 
 	while (!stop) {
-		struct pollfd p[2] = {{listener, POLLIN, 0}, {d->watch_wake, POLLIN, 0}};
+		struct pollfd p[3] = {
+		    {listener, POLLIN, 0}, {d->watch_wake, POLLIN, 0}, {owner, POLLIN, 0}};
 		int fd;
 
-		poll(p, 2, d->targets ? 20 : 200);
+		poll(p, 3, d->targets ? 20 : 200);
+		if (p[2].revents)
+			break;
 		drv_catch(d);
 		if (p[0].revents & POLLIN) {
 			fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);

@@ -38,6 +38,7 @@ static struct held *waiting;
 static u32 nwaiting;
 static pid_t busy_with;
 static int wake = -1; /* eventfd */
+static pid_t expected; /* 0: none. Atomic */
 
 static void answer(void *arg)
 {
@@ -73,6 +74,12 @@ static bool is_ours(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 	n = readlink(path, exe, sizeof(exe));
 	return n > 0 && n == k && !memcmp(exe, own, (size_t)n);
+}
+
+/* A copy of the command that is about to become the program whose probes it has asked for. */
+static bool is_expected(const struct held *h)
+{
+	return h->in_exec && h->pid == __atomic_load_n(&expected, __ATOMIC_RELAXED);
 }
 
 /* False: it is to go on at once. */
@@ -147,7 +154,7 @@ static bool take_events(void)
 		struct held h = {m->fd, m->pid, process_of(m->pid), m->mask & FAN_OPEN_EXEC_PERM,
 				 drv_now_ns()};
 
-		if (m->fd >= 0 && (!h.pid || is_ours(h.pid) || !enqueue(&h)))
+		if (m->fd >= 0 && (!h.pid || (is_ours(h.pid) && !is_expected(&h)) || !enqueue(&h)))
 			answer(&h);
 	}
 	return true;
@@ -217,10 +224,12 @@ void drv_watch_file(struct driver *d, struct drv_module *m, const char *path)
 	u64 what;
 	int fd;
 
-	if (m->watched || m->pid || d->no_watch)
+	if (m->watched || (m->pid && !(m->flags & DP_DRIVER_LATER)) || d->no_watch)
 		return;
 	if (watch < 0)
 		open_watch(d);
+	if (m->flags & DP_DRIVER_LATER)
+		__atomic_store_n(&expected, m->pid, __ATOMIC_RELAXED);
 	fd = d->no_watch ? -1 : open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;

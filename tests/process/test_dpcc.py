@@ -356,6 +356,103 @@ def examples():
     assert "lv " not in text
 
 
+KEYS = """#include <stdio.h>
+#include <unistd.h>
+__attribute__((noinline)) int serve(const char *name, int size)
+{
+	asm volatile("" : "+r"(size));
+	usleep(10);
+	return size * 2;
+}
+int main(void)
+{
+	char line[64];
+	puts("ready"); fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		for (int i = 0; i < 30; i++)
+			serve(i % 3 ? "alpha" : "beta", i % 5);
+		puts("served"); fflush(stdout);
+	}
+	return 0;
+}
+"""
+KEYS_DPC = """#pragma MODNAME("%s")
+#pragma MODTYPE(user)
+#pragma PROBEPOINT_LOCATION("serve")
+#pragma PROBEPOINT_HANDLER("enter")
+#pragma PROBEPOINT_LOCATION("serve%%return")
+#pragma PROBEPOINT_HANDLER("leave")
+void enter()
+{
+	count(calls, $name, $size);
+	put(began, timestamp(), tid());
+	if ($size == 4)
+		printf("%%s is %%d in %%d", $name, $size, tid() == pid());
+}
+void leave()
+{
+	long t = timestamp() - get(began, tid());
+
+	if (t > 10000 && t < 1000000000)
+		count(plausible);
+}
+"""
+
+
+@alone
+def traced_programs():
+    """`dprobes trace -f FILE.dpc`: started programs and running ones, records, tables, nothing left after kill -9"""
+    need("gcc")
+    path, prog = os.path.join(DIR, "keys"), os.path.join(DIR, "keys.dpc")
+    with open(path + ".c", "w") as f:
+        f.write(KEYS)
+    with open(prog, "w") as f:
+        f.write(KEYS_DPC % path)
+    subprocess.run(["gcc", "-O2", "-g", "-o", path, path + ".c"], check=True)
+
+    def judge(text, turns):
+        assert text.count("alpha is 4 in 1") + text.count("beta is 4 in 1") == 6 * turns, text
+        table = re.search(r"  count calls *\n((?:    .*\n)*)", "  " + text[text.rindex("count calls"):])
+        rows = {tuple(line.split("|")[0].split()) for line in table.group(1).splitlines()}
+        assert {("beta,", str(k), str(2 * turns)) for k in range(5)} <= rows and len(rows) == 10, (rows, text)
+        assert re.search(r"count plausible +%d\n" % (30 * turns), text), text
+        assert text.count("bytes:") == 6 * turns, text  # nothing for hits that have not logged
+
+    if os.geteuid() == 0:
+        r = subprocess.run([DPROBES, "trace", "-f", prog, "--", path], input="x\n" * 3, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True, timeout=60)
+        assert not r.returncode and not r.stderr, (r.returncode, r.stderr)
+        judge(r.stdout, 3)
+    p = start([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline() == "ready\n"
+
+    def turn():
+        p.stdin.write("x\n")
+        p.stdin.flush()
+        assert p.stdout.readline() == "served\n"
+
+    t = trace_start("-f", prog, "-p", p.pid, "--interval", "0.3")
+    wait_for(lambda: "inserted" in text_of(t.err_path), what="the probes")
+    turn()
+    turn()
+    wait_for(lambda: text_of(t.out_path).count("----") >= 3, what="two intervals")
+    stop(t, signal.SIGINT)
+    assert t.returncode == 0, text_of(t.err_path)
+    judge(text_of(t.out_path), 2)
+    assert not our_mappings(p.pid) and not code_differs(p.pid)
+    t = trace_start("-f", prog, "-p", p.pid)
+    wait_for(lambda: "inserted" in text_of(t.err_path), what="the probes")
+    t.kill()
+    wait_for(lambda: not our_mappings(p.pid) and not code_differs(p.pid), what="the end of the driver")
+    turn()
+    p.stdin.close()
+    assert p.wait(10) == 0
+    r = dprobes("trace", "-f", prog, "--", "/no/such/program")
+    assert r.returncode and "E-FILE-OPEN" in r.stderr, r.stderr
+    r = dprobes("trace", "-f", prog, "-p", "1", "--", "true")
+    assert r.returncode == 2 and "E-CMD-EXTRA" in r.stderr, r.stderr
+
+
 @test
 def hostile():
     """damaged debug information gives an error or another value, never a crash"""

@@ -65,10 +65,10 @@ static struct node *key_argument(struct dpcc *c, struct node ***last)
 static struct aggregate *find(struct dpcc *c, const struct tok *t,
 			      const struct dp_rpn_aggregate *wanted)
 {
-	struct aggregate *a;
+	struct aggregate *a, **last = &c->aggregates;
 	u64 words = dp_rpn_aggregate_words(wanted);
 
-	for (a = c->aggregates; a; a = a->next) {
+	for (; (a = *last); last = &a->next) {
 		if (a->a.kind != wanted->kind || strcmp(a->a.name, wanted->name))
 			continue;
 		if (a->a.nparts != wanted->nparts ||
@@ -82,11 +82,10 @@ static struct aggregate *find(struct dpcc *c, const struct tok *t,
 			  "static variables and aggregates have at most %d words; this takes %llu",
 			  DP_LOCALS_MAX, (unsigned long long)words);
 	a = dpcc_alloc(c, sizeof(*a));
-	a->a = *wanted;
+	*a = (struct aggregate){.a = *wanted};
 	a->a.index = c->nlocals;
-	a->next = c->aggregates;
 	c->nlocals += (u32)words;
-	c->aggregates = a;
+	*last = a;
 	return a;
 }
 

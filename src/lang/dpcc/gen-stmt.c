@@ -369,7 +369,16 @@ void gen_program(struct dpcc *c, struct function *handler)
 	gen_helpers(c);
 	c->code = &start;
 	gen_literals(c);
-	emit(c, "push d,0;call F_%s;exit", handler->name);
+	emit(c, "push d,0;call F_%s", handler->name);
+	if (c->nfields) { /* a handler that could have logged and has not: no empty record */
+		int drop = new_label(c);
+
+		emit(c, "push lp;jz L%d;exit", drop);
+		put_label(c, drop);
+		emit(c, "abort");
+	} else {
+		emit(c, "exit");
+	}
 	for (u32 i = 0; i < c->nfields; i++)
 		buf_put(c, &c->all, "field = %s\n", c->fields[i]);
 	buf_add(c, &c->all, start.s, start.n);
