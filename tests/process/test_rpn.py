@@ -438,12 +438,13 @@ def brief():
 @alone
 def brief_killed():
     """the driver is killed while programs are being caught: all of them go on"""
-    for i in range(4):
+    for i in range(8):
         watched()
         running = [start([BRIEF]) for _ in range(12)]
-        time.sleep(0.02 * i)
+        time.sleep(0.005 * i)
         os.kill(drivers()[0], 9)
-        assert [p.wait(60) for p in running] == [0] * 12
+        ended = [p.wait(60) for p in running]
+        assert ended == [0] * 12, ended
         clean()
 
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Processes that wait at their entry point, without a tracer, until probes are in place. Should
- * nobody come for them any more they go on by themselves after a few seconds.
+ * nobody come for them any more they go on by themselves after a few seconds, and whoever brings
+ * them there may be killed at any moment: nothing that needs a tracer is left in their code.
  */
 #include <elf.h>
 #include <errno.h>
@@ -12,15 +13,37 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "arch/x86_64/relocate.h"
 #include "host/process/process-priv.h"
 
-/* mov $2^27, %ecx; 1: pause; loop 1b; jmp *0(%rip); and the address of the entry point */
-static const u8 waiting[DP_PARK_SIZE] = {0xb9, 0, 0, 0, 8, 0xf3, 0x90, 0xe2, 0xfc, 0xff, 0x25};
-#define ENTRY_AT (DP_PARK_SIZE - 8)
+#define PAGE 4096ull
+#define ARRIVAL_US 50 /* between looks at a process on its way to its entry point */
+
+/* mov $2^27, %ecx; 1: pause; loop 1b. Nobody needs rcx at an entry point. */
+static const u8 waiting[] = {0xb9, 0, 0, 0, 8, 0xf3, 0x90, 0xe2, 0xfc};
+#define JUMP 5 /* bytes of a jump */
 
 static int gone(pid_t pid, struct dp_error *err)
 {
 	return dp_fail(err, E_TARGET_GONE, "process %d", (int)pid);
+}
+
+/*
+ * The next report of the thread, as waitpid() has it. A stop for a signal is only looked at: one that
+ * was waited for takes the signal along if we die. 0; -EAGAIN (WNOHANG) nothing yet; -ESRCH it ended.
+ */
+static int look(pid_t tid, int options, int *status)
+{
+	siginfo_t si = {0};
+
+	if (waitid(P_PID, (id_t)tid, &si, WEXITED | WNOWAIT | __WALL | options))
+		return -ESRCH;
+	if (!si.si_pid)
+		return -EAGAIN;
+	*status = si.si_status << 8 | 0x7f;
+	if (si.si_code == CLD_TRAPPED && !(si.si_status >> 8))
+		return 0;
+	return waitpid(tid, status, __WALL) == tid && WIFSTOPPED(*status) ? 0 : -ESRCH;
 }
 
 /* The next stop of the thread, at the latest after that many milliseconds. 0; -ESRCH it ended,
@@ -28,13 +51,11 @@ static int gone(pid_t pid, struct dp_error *err)
 static int wait_stop(pid_t tid, u32 ms, int *status)
 {
 	u64 end = dp_now_ns() + ms * 1000000ull;
-	pid_t r;
+	int r;
 
-	while ((r = waitpid(tid, status, __WALL | WNOHANG)) == 0 && dp_now_ns() < end)
+	while ((r = look(tid, WNOHANG, status)) == -EAGAIN && dp_now_ns() < end)
 		usleep(20);
-	if (r == 0)
-		return -ETIMEDOUT;
-	return r == tid && WIFSTOPPED(*status) ? 0 : -ESRCH;
+	return r == -EAGAIN ? -ETIMEDOUT : r;
 }
 
 static int signal_of(int status)
@@ -47,8 +68,7 @@ static void let_go(pid_t tid)
 {
 	int status;
 
-	if (!ptrace(PTRACE_INTERRUPT, tid, 0, 0) && waitpid(tid, &status, __WALL) == tid &&
-	    WIFSTOPPED(status))
+	if (!ptrace(PTRACE_INTERRUPT, tid, 0, 0) && !look(tid, 0, &status))
 		ptrace(PTRACE_DETACH, tid, 0, (long)signal_of(status));
 }
 
@@ -69,36 +89,10 @@ static u64 entry_point(pid_t pid)
 	return entry;
 }
 
-/* From a stop before it to the first instruction of the program, where its libraries are loaded. */
-static int run_to_entry(pid_t pid, const struct dp_mem *mem, u64 entry, struct dp_error *err)
+/* Where the process is going to wait: behind a code segment's end, as much as is left of the page. */
+static int find_place(struct dp_parking *p, const struct dp_mem *mem, size_t *room,
+		      struct dp_error *err)
 {
-	struct user_regs_struct regs;
-	u8 saved, brk = 0xcc;
-	int status, r = dp_mem_read(mem, entry, &saved, 1, err);
-	long sig = 0;
-
-	if (!r)
-		r = dp_mem_write(mem, entry, &brk, 1, err);
-	if (r)
-		return r;
-	for (;;) {
-		if (ptrace(PTRACE_CONT, pid, 0, sig) || waitpid(pid, &status, __WALL) != pid ||
-		    !WIFSTOPPED(status) || ptrace(PTRACE_GETREGS, pid, 0, &regs))
-			return gone(pid, err);
-		sig = signal_of(status);
-		if (sig == SIGTRAP && regs.rip == entry + 1)
-			break;
-	}
-	regs.rip = entry;
-	if (ptrace(PTRACE_SETREGS, pid, 0, &regs))
-		return gone(pid, err);
-	return dp_mem_write(mem, entry, &saved, 1, err);
-}
-
-static int park(struct dp_parking *p, const struct dp_mem *mem, struct dp_error *err)
-{
-	struct user_regs_struct regs;
-	u8 code[DP_PARK_SIZE];
 	struct dp_maps maps;
 	int r = dp_maps_read(&maps, p->pid, err);
 
@@ -109,18 +103,89 @@ static int park(struct dp_parking *p, const struct dp_mem *mem, struct dp_error 
 	if (!p->at)
 		return dp_fail(err, E_TARGET_NOROOM, "process %d", (int)p->pid);
 	p->at += DP_SLACK_PARK;
-	memcpy(code, waiting, sizeof(code));
-	memcpy(code + ENTRY_AT, &p->entry, 8);
-	r = dp_mem_read(mem, p->at, p->saved, sizeof(p->saved), err);
+	*room = DP_MIN(PAGE - (p->at & (PAGE - 1)), (u64)DP_PARK_MAX);
+	return 0;
+}
+
+/* The waiting code, and behind it the program's first instructions and the way to those that follow. */
+static int make_code(const struct dp_parking *p, const u8 *first, size_t avail, struct dp_emit *e,
+		     struct dp_error *err)
+{
+	u32 done = 0;
+	int r;
+
+	dp_emit_bytes(e, waiting, sizeof(waiting));
+	while (done < JUMP) {
+		struct dp_insn in;
+
+		r = dp_insn_decode(&in, first + done, avail - done) < 0
+			? dp_fail(err, E_TARGET_NOROOM, "process %d", (int)p->pid)
+			: dp_relocate(e, &in, first + done, p->entry + done, err);
+		if (r)
+			return r;
+		done += in.len;
+		if (!dp_insn_falls_through(&in))
+			break; /* the whole program is one jump */
+	}
+	r = done < JUMP ? dp_fail(err, E_TARGET_NOROOM, "process %d", (int)p->pid)
+			: dp_emit_jmp(e, p->entry + done, err);
+	if (!r && e->overflow)
+		r = dp_fail(err, E_TARGET_NOROOM, "process %d", (int)p->pid);
+	return r;
+}
+
+/* Until the thread is in the waiting code: looked at again and again, since a tracer that waits for a
+ * trap there would leave the trap behind when it is killed. */
+static int await_arrival(const struct dp_parking *p, struct dp_error *err)
+{
+	struct user_regs_struct regs;
+	long sig = 0;
+	int status;
+
+	for (;;) {
+		if (ptrace(PTRACE_CONT, p->pid, 0, sig))
+			return gone(p->pid, err);
+		usleep(ARRIVAL_US);
+		ptrace(PTRACE_INTERRUPT, p->pid, 0, 0);
+		if (look(p->pid, 0, &status) || ptrace(PTRACE_GETREGS, p->pid, 0, &regs))
+			return gone(p->pid, err);
+		sig = signal_of(status);
+		if (!sig && regs.rip - p->at < p->size)
+			return 0;
+	}
+}
+
+/*
+ * From a stop before the first instruction of the program, where its libraries are loaded, to the
+ * waiting code in its place. The code is complete before the jump to it stands there.
+ */
+static int divert(struct dp_parking *p, const struct dp_mem *mem, struct dp_error *err)
+{
+	u8 code[DP_PARK_MAX], first[JUMP + 16] = {0}, jump[JUMP];
+	size_t avail = DP_MIN(sizeof(first), PAGE - (p->entry & (PAGE - 1))), room = 0;
+	struct dp_emit e, j;
+	int r = find_place(p, mem, &room, err);
+
 	if (!r)
-		r = dp_mem_write(mem, p->at, code, sizeof(code), err);
+		r = dp_mem_read(mem, p->entry, first, avail, err);
 	if (r)
 		return r;
-	if (ptrace(PTRACE_GETREGS, p->pid, 0, &regs))
-		return gone(p->pid, err);
-	p->cx = regs.rcx;
-	regs.rip = p->at;
-	return ptrace(PTRACE_SETREGS, p->pid, 0, &regs) ? gone(p->pid, err) : 0;
+	dp_emit_init(&e, code, room, p->at);
+	dp_emit_init(&j, jump, sizeof(jump), p->entry);
+	r = make_code(p, first, avail, &e, err);
+	if (!r)
+		r = dp_emit_jmp(&j, p->at, err);
+	p->size = (u32)e.len;
+	if (!r)
+		r = dp_mem_read(mem, p->at, p->saved, p->size, err);
+	if (!r)
+		r = dp_mem_write(mem, p->at, code, p->size, err);
+	if (!r)
+		r = dp_mem_write(mem, p->entry, jump, JUMP, err);
+	if (!r)
+		r = await_arrival(p, err);
+	/* From here on the waiting code does not need the jump. */
+	return r ? r : dp_mem_write(mem, p->entry, first, JUMP, err);
 }
 
 int dp_park(struct dp_parking *p, pid_t pid, struct dp_error *err)
@@ -133,9 +198,7 @@ int dp_park(struct dp_parking *p, pid_t pid, struct dp_error *err)
 	memset(p, 0, sizeof(*p));
 	p->pid = pid;
 	p->entry = entry_point(pid);
-	r = run_to_entry(pid, &mem, p->entry, err);
-	if (!r)
-		r = park(p, &mem, err);
+	r = divert(p, &mem, err);
 	dp_mem_close(&mem);
 	ptrace(PTRACE_DETACH, pid, 0, 0);
 	return r;
@@ -148,17 +211,15 @@ int dp_unpark(struct dp_parking *p, struct dp_error *err)
 	int status = 0, r;
 
 	if (ptrace(PTRACE_SEIZE, p->pid, 0, 0) || ptrace(PTRACE_INTERRUPT, p->pid, 0, 0) ||
-	    waitpid(p->pid, &status, __WALL) != p->pid || !WIFSTOPPED(status) ||
-	    ptrace(PTRACE_GETREGS, p->pid, 0, &regs))
+	    look(p->pid, 0, &status) || ptrace(PTRACE_GETREGS, p->pid, 0, &regs))
 		return gone(p->pid, err);
-	if (regs.rip - p->at < DP_PARK_SIZE) {
+	if (regs.rip - p->at < p->size) {
 		regs.rip = p->entry;
-		regs.rcx = p->cx;
 		ptrace(PTRACE_SETREGS, p->pid, 0, &regs);
 	}
 	r = dp_mem_open(&mem, p->pid, err);
 	if (!r) {
-		r = dp_mem_write(&mem, p->at, p->saved, sizeof(p->saved), err);
+		r = dp_mem_write(&mem, p->at, p->saved, p->size, err);
 		dp_mem_close(&mem);
 	}
 	ptrace(PTRACE_DETACH, p->pid, 0, (long)signal_of(status));

@@ -65,15 +65,15 @@ int dp_session_spawn(struct dp_session **s, char *const argv[], const struct dp_
 
 /* ---- programs that others start (park.c) ---- */
 
-#define DP_PARK_SIZE 23
+#define DP_PARK_MAX 64 /* bytes of code that a waiting process runs */
 #define DP_CATCH_MS 500 /* how long an execve may take */
 
 struct dp_parking { /* a process that waits at its entry point */
 	pid_t pid;
 	u64 entry;
 	u64 at; /* where it waits */
-	u64 cx; /* register that this costs */
-	u8 saved[DP_PARK_SIZE];
+	u32 size;
+	u8 saved[DP_PARK_MAX];
 };
 
 /*
