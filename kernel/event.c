@@ -4,7 +4,6 @@
  * end as in a process, and a probe that runs it.
  */
 #include <linux/ctype.h>
-#include <linux/percpu.h>
 #include <linux/slab.h>
 
 #include "event.h"
@@ -13,44 +12,16 @@
 DEFINE_MUTEX(dp_k_events_lock);
 LIST_HEAD(dp_k_events);
 
-static DEFINE_PER_CPU(struct dp_vm *, vm); /* hits do not nest */
 static u32 next_id = 1;
 
 /* ---- the hit ---- */
 
-#define COMM_SIZE 16 /* behind each payload: names of tasks that are gone cannot be asked for */
-
-static HIT void run(struct dp_k_event *e, struct pt_regs *regs, u64 ret_addr)
+static __always_inline void run(struct dp_k_event *e, struct pt_regs *regs, u64 ret_addr)
 {
-	struct dp_vm *m = __this_cpu_read(vm);
-	struct dp_hit h = {
-	    .regs = (struct dp_regs *)regs, .vm = m, .prog = &e->rt, .tid = current->pid};
-	struct dp_counts *counts = this_cpu_ptr(e->counts);
-	struct dp_record *rec = (struct dp_record *)m->record;
-	u8 *payload = (u8 *)(rec + 1);
-	enum dp_run_result r;
-
-	if (!READ_ONCE(dp_k_tracing)) {
-		counts->v[DP_COUNT_PASSED]++;
-		return;
-	}
-	r = dp_vm_run(&h);
-	counts->v[DP_COUNT_FAULTS] += h.faults;
-	counts->v[DP_COUNT_EXCEPTIONS] += h.exceptions;
-	if (r != DP_RUN_LOG) {
-		counts->v[DP_COUNT_FILTERED]++;
-		return;
-	}
-	if (e->ev.prog.layout.has_ret_addr)
-		memcpy(payload + 8 * e->ev.prog.layout.has_faultmask, &ret_addr, 8);
-	memset(payload + h.log_len, 0, -h.log_len & 7);
-	h.log_len = DP_ALIGN_UP(h.log_len, 8);
-	memcpy(payload + h.log_len, current->comm, COMM_SIZE);
-	rec->len = (u16)(sizeof(*rec) + h.log_len + COMM_SIZE);
-	rec->flags = (u16)h.rec_flags;
-	rec->event = e->id;
-	rec->tid = current->pid;
-	counts->v[dp_k_commit(rec) ? DP_COUNT_RECORDED : DP_COUNT_LOST]++;
+	if (likely(READ_ONCE(dp_k_tracing)))
+		dp_k_run(&e->run, regs, ret_addr);
+	else
+		e->counts[raw_smp_processor_id()].v[DP_COUNT_PASSED]++;
 }
 
 static HIT int on_probe(struct dp_kprobe *kp, struct pt_regs *regs)
@@ -64,6 +35,12 @@ static HIT int on_return(struct dp_kretprobe_instance *ri, struct pt_regs *regs)
 	regs->orig_ax = (unsigned long)ri->ret_addr; /* for `rp`; not used otherwise */
 	run(container_of(ri->rp, struct dp_k_event, rp), regs, (u64)ri->ret_addr);
 	return 0;
+}
+
+bool dp_k_is_event(const struct dp_probe *s)
+{
+	return s->type == 'r' ? container_of(s->kp, struct dp_kretprobe, kp)->handler == on_return
+			      : s->kp->pre_handler == on_probe;
 }
 
 /* ---- places ---- */
@@ -134,7 +111,7 @@ static void free_event(struct dp_k_event *e)
 {
 	dp_event_free(&e->ev);
 	dp_program_free(&e->filtered);
-	free_percpu(e->counts);
+	kfree(e->counts);
 	dp_free(e->text);
 	kfree(e->filter);
 	kfree(e);
@@ -142,12 +119,11 @@ static void free_event(struct dp_k_event *e)
 
 static void set_code(struct dp_k_event *e, const struct dp_program *p)
 {
-	struct dp_code_rt rt;
-
-	dp_program_to_rt(p, &rt);
-	rt.code = (u64)p->code;
-	rt.logmax = min_t(u32, rt.logmax, DP_LOGMAX - COMM_SIZE);
-	e->rt = rt;
+	dp_k_prog_init(&e->run, p);
+	e->run.sinks = dp_k_sinks;
+	e->run.counts = (u8 *)e->counts;
+	e->run.counts_stride = sizeof(*e->counts);
+	e->run.event = e->id;
 }
 
 /* Whether an argument begins with NAME= */
@@ -211,7 +187,7 @@ struct dp_k_event *dp_k_event_find(const char *group, const char *name)
 
 static int put_in_place(struct dp_k_event *e)
 {
-	e->rp.kp.flags = e->plain ? 0 : DP_KPROBE_FLAG_DISABLED;
+	e->rp.kp.flags = DP_KPROBE_FLAG_AGAIN | (e->plain ? 0 : DP_KPROBE_FLAG_DISABLED);
 	if (e->ev.is_return) {
 		e->rp.handler = on_return;
 		e->rp.maxactive = e->ev.maxactive;
@@ -238,14 +214,15 @@ int dp_k_event_define(const char *line, bool plain, struct dp_error *err)
 	if (!e)
 		return -ENOMEM;
 	e->plain = plain;
-	e->counts = alloc_percpu(struct dp_counts);
+	e->id = next_id++;
+	e->counts = kcalloc(nr_cpu_ids, sizeof(*e->counts), GFP_KERNEL);
 	e->text = canonical(line, plain);
 	r = e->counts && e->text ? dp_event_compile(&e->ev, line, &env, err) : -ENOMEM;
 	if (!r && word > 1 && line[word - 1] == ':')
 		r = dp_fail(err, E_EVENT_NAME, "there is none behind the :");
 	if (!r)
 		r = place(e, err);
-	if (!r && e->ev.prog.layout.fixed_size > DP_LOGMAX - COMM_SIZE)
+	if (!r && e->ev.prog.layout.fixed_size > DP_LOGMAX - DP_COMM_SIZE)
 		r = dp_fail(err, E_EVENT_BIG, "%u bytes", e->ev.prog.layout.fixed_size);
 	if (!r) {
 		if (!has_group(line))
@@ -273,7 +250,6 @@ int dp_k_event_define(const char *line, bool plain, struct dp_error *err)
 		return r;
 	}
 	e->on = plain;
-	e->id = next_id++;
 	list_add_tail(&e->list, &dp_k_events);
 	dp_k_event_make_dir(e);
 	return 0;
@@ -352,22 +328,12 @@ u64 dp_k_event_count(const struct dp_k_event *e, enum dp_count what)
 	u64 sum = what == DP_COUNT_MISSED ? e->rp.kp.nmissed + (u64)e->rp.nmissed : 0;
 	int cpu;
 
-	for_each_possible_cpu(cpu) sum += per_cpu_ptr(e->counts, cpu)->v[what];
+	for_each_possible_cpu(cpu) sum += e->counts[cpu].v[what];
 	return sum;
 }
 
 int dp_k_events_init(void)
 {
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-	{
-		per_cpu(vm, cpu) = kvzalloc(sizeof(struct dp_vm), GFP_KERNEL);
-		if (!per_cpu(vm, cpu)) {
-			dp_k_events_exit();
-			return -ENOMEM;
-		}
-	}
 	return dp_k_event_files_init();
 }
 
@@ -375,12 +341,10 @@ void dp_k_events_exit(void)
 {
 	LIST_HEAD(gone);
 	struct dp_k_event *e, *next;
-	int cpu;
 
 	mutex_lock(&dp_k_events_lock);
 	list_for_each_entry_safe(e, next, &dp_k_events, list) dp_k_event_remove(e, &gone);
 	mutex_unlock(&dp_k_events_lock);
 	dp_k_events_bury(&gone);
 	dp_k_event_files_exit();
-	for_each_possible_cpu(cpu) kvfree(per_cpu(vm, cpu));
 }

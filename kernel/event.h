@@ -9,9 +9,8 @@
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
-#include "kernel-priv.h"
+#include "run.h"
 #include "lang/event/event.h"
-#include "hit/vm.h"
 #include "log/line.h"
 
 #define DP_K_LINE_MAX 8192
@@ -27,11 +26,11 @@ struct dp_k_event {
 		       layout */
 	bool on;
 	struct dp_event ev;
-	struct dp_code_rt rt;
+	struct dp_k_prog run;
 	struct dp_program
 	    filtered; /* ev.prog with the filter as a condition; its code NULL: no filter */
 	struct dp_kretprobe rp; /* rp.kp alone for a probe */
-	struct dp_counts __percpu *counts;
+	struct dp_counts *counts; /* by processor */
 	struct dentry *dir;
 };
 
@@ -50,6 +49,7 @@ void dp_k_event_remove(struct dp_k_event *e, struct list_head *gone);
 void dp_k_events_bury(
     struct list_head *gone); /* frees them and their directories; without the lock */
 struct dp_k_event *dp_k_event_find(const char *group, const char *name);
+bool dp_k_is_event(const struct dp_probe *s); /* of the event files */
 u64 dp_k_event_count(const struct dp_k_event *e, enum dp_count what);
 
 /* event-files.c */
@@ -66,13 +66,14 @@ struct dp_k_log { /* a copy of what is in the rings */
 	u8 **buf; /* by processor */
 	u64 *at, *end, *from;
 	u64 entries_written;
+	u64 ns, stamp; /* when it was read, by both clocks */
 };
 extern bool dp_k_tracing;
+extern struct dp_k_sink *dp_k_sinks;
 int dp_k_ring_init(void);
 void dp_k_ring_exit(void);
-bool dp_k_commit(struct dp_record *rec); /* hit path */
 int dp_k_log_read(struct dp_k_log *log, u64 max);
-const struct dp_record *dp_k_log_next(struct dp_k_log *log);
+struct dp_record *dp_k_log_next(struct dp_k_log *log);
 void dp_k_log_taken(struct dp_k_log *log);
 void dp_k_log_free(struct dp_k_log *log);
 void dp_k_take_begin(void);

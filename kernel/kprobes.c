@@ -10,6 +10,7 @@
 #include <linux/workqueue.h>
 
 #include "kernel-priv.h"
+#include "engine/manager-priv.h"
 
 #define LATER (HZ / 20) /* until jumps are made: a batch in the making shall be one */
 
@@ -23,7 +24,7 @@ static struct dp_mgr_host host;
 static void make_jumps(struct work_struct *w);
 static DECLARE_DELAYED_WORK(jumps, make_jumps);
 
-#define USER_FLAGS DP_KPROBE_FLAG_DISABLED
+#define USER_FLAGS (DP_KPROBE_FLAG_DISABLED | DP_KPROBE_FLAG_AGAIN)
 
 static int refuse(struct dp_kprobe *kp, const struct dp_error *err, int r)
 {
@@ -33,7 +34,7 @@ static int refuse(struct dp_kprobe *kp, const struct dp_error *err, int r)
 	return r;
 }
 
-static struct dp_probe *probe_of(const struct dp_kprobe *kp)
+struct dp_probe *dp_k_probe_of(const struct dp_kprobe *kp)
 {
 	struct dp_probe *s;
 
@@ -176,21 +177,69 @@ static int attach_at(struct dp_probe *s, u64 addr, struct dp_error *err)
 }
 
 /* Its module shall not go away between the look at its code and the note of the point. */
+static int hold_module(u64 addr, struct module **mod, struct dp_error *err)
+{
+	int r = 0;
+
+	rcu_read_lock_sched();
+	*mod = dp_k_sym.module_text(addr);
+	if (*mod && !try_module_get(*mod))
+		r = dp_fail(err, E_SITE_NOTEXT, "its module is being unloaded");
+	rcu_read_unlock_sched();
+	return r;
+}
+
 static int attach(struct dp_probe *s, u64 addr, struct dp_error *err)
 {
 	struct module *mod;
-	int r;
+	int r = hold_module(addr, &mod, err);
 
-	rcu_read_lock_sched();
-	mod = dp_k_sym.module_text(addr);
-	if (mod && !try_module_get(mod)) {
-		rcu_read_unlock_sched();
-		return dp_fail(err, E_SITE_NOTEXT, "its module is being unloaded");
-	}
-	rcu_read_unlock_sched();
+	if (r)
+		return r;
 	r = attach_at(s, addr, err);
 	if (mod)
 		module_put(mod);
+	return r;
+}
+
+static int judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, struct dp_error *err)
+{
+	struct dp_error ignored = {0};
+	struct dp_window win;
+	struct dp_site site;
+	struct dp_locus l;
+	int r = behind_ftrace(addr, err);
+
+	if (!r)
+		r = dp_k_locate(NULL, *addr, &l, err);
+	if (!r)
+		r = dp_site_judge(l.text, *addr - l.bias, &site, err);
+	if (!r)
+		r = mgr_unchanged(&dp_k_manager, &l, *addr, 1, err);
+	if (r)
+		return r;
+	*how = dp_window_build(l.text, *addr - l.bias, *addr - l.bias, &win, &ignored)
+		   ? DP_OUTCOME_TRAP
+		   : DP_OUTCOME_JUMP;
+	*why = ignored.code;
+	return 0;
+}
+
+int dp_k_judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, struct dp_error *err)
+{
+	struct module *mod;
+	int r = dp_k_text_cross() ? dp_fail(err, E_ARM_NOMEM, "the kernel's code") : 0;
+
+	if (r)
+		return r;
+	mutex_lock(&dp_k_lock);
+	r = hold_module(*addr, &mod, err);
+	if (!r) {
+		r = judge(addr, how, why, err);
+		if (mod)
+			module_put(mod);
+	}
+	mutex_unlock(&dp_k_lock);
 	return r;
 }
 
@@ -200,9 +249,11 @@ static int add_probe(struct dp_kprobe *kp, char type, struct dp_error *err)
 	u64 addr;
 	int r;
 
-	if (probe_of(kp))
+	if (dp_k_probe_of(kp))
 		return dp_fail(err, E_KPROBE_ARGUMENT, "it is registered already");
 	kp->nmissed = 0;
+	if (type == 'r')
+		((struct dp_kretprobe *)kp)->nmissed = 0;
 	kp->flags &= USER_FLAGS;
 	r = resolve(kp, &addr, err);
 	if (r < 0)
@@ -253,7 +304,7 @@ static void unregister_all(struct dp_kprobe **kps, int num)
 	struct dp_probe *s, *next;
 
 	for (int i = 0; i < num; i++) {
-		s = probe_of(kps[i]);
+		s = dp_k_probe_of(kps[i]);
 		if (!s) {
 			kps[i]->addr = NULL;
 			continue;
@@ -278,7 +329,7 @@ static void unregister_all(struct dp_kprobe **kps, int num)
 	}
 }
 
-int dp_k_register(struct dp_kprobe **kps, int num, char type)
+int dp_k_register(struct dp_kprobe **kps, int num, char type, struct dp_error *out)
 {
 	struct dp_error err = {0};
 	int r = 0, i;
@@ -296,6 +347,8 @@ int dp_k_register(struct dp_kprobe **kps, int num, char type)
 	if (r)
 		unregister_all(kps, i);
 	mutex_unlock(&dp_k_lock);
+	if (r && out)
+		*out = err;
 	return r;
 }
 
@@ -313,7 +366,7 @@ static int set_disabled(struct dp_kprobe *kp, bool disabled)
 	int r = 0;
 
 	mutex_lock(&dp_k_lock);
-	s = probe_of(kp);
+	s = dp_k_probe_of(kp);
 	if (!s || (s->k.point && s->k.point->gone)) {
 		r = dp_fail(&err, E_KPROBE_UNKNOWN, "%s",
 			    s ? "its module is gone" : "no such probe");
@@ -332,7 +385,7 @@ static int set_disabled(struct dp_kprobe *kp, bool disabled)
 
 int dp_register_kprobes(struct dp_kprobe **kps, int num)
 {
-	return num > 0 ? dp_k_register(kps, num, 'k') : -EINVAL;
+	return num > 0 ? dp_k_register(kps, num, 'k', NULL) : -EINVAL;
 }
 EXPORT_SYMBOL_GPL(dp_register_kprobes);
 
@@ -345,7 +398,7 @@ EXPORT_SYMBOL_GPL(dp_unregister_kprobes);
 
 int dp_register_kprobe(struct dp_kprobe *p)
 {
-	return dp_k_register(&p, 1, 'k');
+	return dp_k_register(&p, 1, 'k', NULL);
 }
 EXPORT_SYMBOL_GPL(dp_register_kprobe);
 
@@ -432,17 +485,42 @@ void dp_k_try_pending(struct module *mod)
 	mutex_unlock(&dp_k_lock);
 }
 
+/* It waits for its module once more. */
+static void wait_again(struct dp_probe *s)
+{
+	dp_mgr_detach(&dp_k_manager, &s->k);
+	s->k.point = NULL;
+	s->pending = true;
+	s->kp->addr = NULL;
+	s->kp->flags |= DP_KPROBE_FLAG_PENDING;
+	if (s->type == 'r')
+		dp_k_return_detach((struct dp_kretprobe *)s->kp);
+}
+
 void dp_k_gone(u64 lo, u64 hi, struct module *mod)
 {
+	struct dp_error err;
 	struct dp_probe *s;
+	u32 n = 0;
 
 	mutex_lock(&dp_k_lock);
 	dp_mgr_gone(&dp_k_manager, lo, hi);
 	dp_k_text_gone(lo, hi, mod);
-	list_for_each_entry(s, &dp_k_probes, list) if (s->k.point && s->k.point->gone)
+	list_for_each_entry(s, &dp_k_probes, list)
 	{
-		s->kp->flags |= DP_KPROBE_FLAG_GONE;
+		if (!s->k.point || !s->k.point->gone)
+			continue;
 		s->kp->flags &= ~DP_KPROBE_FLAG_OPTIMIZED;
+		if (s->kp->flags & DP_KPROBE_FLAG_AGAIN && s->kp->symbol_name &&
+		    strchr(s->kp->symbol_name, ':'))
+			wait_again(s);
+		else
+			s->kp->flags |= DP_KPROBE_FLAG_GONE;
+		n++;
+	}
+	if (n) {
+		apply(&err); /* what was replaced is freed after its grace period */
+		dp_k_later();
 	}
 	mutex_unlock(&dp_k_lock);
 }

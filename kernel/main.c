@@ -3,6 +3,7 @@
 #include <linux/module.h>
 
 #include "event.h"
+#include "session.h"
 
 static unsigned long lookup;
 module_param(lookup, ulong, 0400);
@@ -20,9 +21,11 @@ static const struct part {
     {NULL, dp_k_kprobes_quiet},
     {dp_k_modules_init, dp_k_modules_exit},
     {dp_k_debugfs_init, dp_k_debugfs_exit},
+    {dp_k_run_init, dp_k_run_exit},
     {dp_k_ring_init, dp_k_ring_exit},
     {dp_k_events_init, dp_k_events_exit},
     {dp_k_trace_init, dp_k_trace_exit},
+    {dp_k_device_init, dp_k_device_exit},
 };
 
 static void take_down(u32 n)

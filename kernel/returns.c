@@ -197,7 +197,6 @@ int dp_k_return_attach(struct dp_kretprobe *rp, struct dp_error *err)
 	if (n > 4096)
 		return dp_fail(err, E_KPROBE_ARGUMENT, "maxactive %u", n);
 	rp->maxactive = n;
-	rp->nmissed = 0;
 	h = kvzalloc(struct_size(h, v, n), GFP_KERNEL);
 	if (!h)
 		return dp_fail(err, E_ARM_NOMEM, "instances of a return probe");
@@ -344,7 +343,7 @@ void dp_k_returns_exit(void)
 
 int dp_register_kretprobes(struct dp_kretprobe **rps, int num)
 {
-	return num > 0 ? dp_k_register((struct dp_kprobe **)rps, num, 'r') : -EINVAL;
+	return num > 0 ? dp_k_register((struct dp_kprobe **)rps, num, 'r', NULL) : -EINVAL;
 }
 EXPORT_SYMBOL_GPL(dp_register_kretprobes);
 
@@ -381,7 +380,7 @@ EXPORT_SYMBOL_GPL(dp_enable_kretprobe);
 
 int dp_register_jprobes(struct dp_jprobe **jps, int num)
 {
-	return num > 0 ? dp_k_register((struct dp_kprobe **)jps, num, 'j') : -EINVAL;
+	return num > 0 ? dp_k_register((struct dp_kprobe **)jps, num, 'j', NULL) : -EINVAL;
 }
 EXPORT_SYMBOL_GPL(dp_register_jprobes);
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The log: one ring for each processor, in the layout of the process host's. Hits do not nest, so
- * each has one producer. A full ring gives up its oldest records, unless a reader takes them
- * (trace_pipe): then the new one is lost.
+ * The log of the event files: one ring for each processor (run.h). A full ring gives up its oldest
+ * records, unless a reader takes them (trace_pipe): then the new one is lost.
  */
 #include <linux/cpumask.h>
 #include <linux/trace_clock.h>
@@ -11,75 +10,48 @@
 
 #include "event.h"
 
+#include <asm/msr.h>
+#include <asm/tsc.h>
+
 static unsigned int buffer_kb = 1024;
 module_param(buffer_kb, uint, 0400);
 MODULE_PARM_DESC(buffer_kb, "log of each processor in KiB, a power of two");
 
 static u64 ring_size;
-static DEFINE_PER_CPU(struct dp_ring *, ring);
-static DEFINE_PER_CPU(u64, overwritten); /* records */
-static int takers;                       /* readers that take records */
+struct dp_k_sink *dp_k_sinks; /* by processor */
 bool dp_k_tracing = true;
 
-static __always_inline u8 *data_of(struct dp_ring *r)
+static __always_inline struct dp_record *record_at(const struct dp_k_sink *s, u64 at)
 {
-	return (u8 *)r + PAGE_SIZE;
+	return (struct dp_record *)(s->data + (at & s->mask));
 }
 
-static __always_inline struct dp_record *record_at(struct dp_ring *r, u64 at)
+static void copy_bytes(const struct dp_k_sink *s, u64 at, u8 *to, u64 n)
 {
-	return (struct dp_record *)(data_of(r) + (at & (ring_size - 1)));
-}
+	u64 first = min(n, ring_size - (at & s->mask));
 
-HIT bool dp_k_commit(struct dp_record *rec)
-{
-	struct dp_ring *r = __this_cpu_read(ring);
-	u64 head = r->head, tail = READ_ONCE(r->tail), mask = ring_size - 1;
-	const u64 *words = (const u64 *)rec;
-
-	rec->cpu = raw_smp_processor_id();
-	rec->tsc = trace_clock_local();
-	while (unlikely(head - tail + rec->len > ring_size)) {
-		if (READ_ONCE(takers))
-			return false;
-		tail += record_at(r, tail)->len;
-		__this_cpu_inc(overwritten);
-		/* Known to be gone before it is written over: pairs with the barrier in copy_out().
-		 */
-		WRITE_ONCE(r->tail, tail);
-		smp_wmb();
-	}
-	for (u32 i = 0; i < rec->len; i += 8)
-		*(u64 *)(data_of(r) + ((head + i) & mask)) = words[i / 8];
-	smp_store_release(&r->head, head + rec->len); /* pairs with the acquire in copy_out() */
-	return true;
-}
-
-static void copy_bytes(struct dp_ring *r, u64 at, u8 *to, u64 n)
-{
-	u64 first = min(n, ring_size - (at & (ring_size - 1)));
-
-	memcpy(to, record_at(r, at), first);
-	memcpy(to + first, data_of(r), n - first);
+	memcpy(to, record_at(s, at), first);
+	memcpy(to + first, s->data, n - first);
 }
 
 /* All records of a processor, or those that fit into max bytes. */
-static int copy_out(struct dp_ring *r, struct dp_k_log *log, int cpu, u64 max)
+static int copy_out(struct dp_k_sink *s, struct dp_k_log *log, int cpu, u64 max)
 {
+	struct dp_ring *r = s->ring;
 	u64 head = smp_load_acquire(&r->head), tail = READ_ONCE(r->tail), n = min(head - tail, max),
 	    now;
 	u8 *buf = kvmalloc(n ? n : 1, GFP_KERNEL);
 
 	if (!buf)
 		return -ENOMEM;
-	copy_bytes(r, tail, buf, n);
-	smp_rmb();
+	copy_bytes(s, tail, buf, n);
+	smp_rmb(); /* pairs with the barrier in give_up() */
 	now = READ_ONCE(r->tail); /* what was written over meanwhile was copied in pieces */
 	log->buf[cpu] = buf;
 	log->at[cpu] = now - tail > n ? n : now - tail;
 	log->end[cpu] = n;
 	log->from[cpu] = tail;
-	log->entries_written += per_cpu(overwritten, cpu);
+	log->entries_written += READ_ONCE(s->overwritten);
 	return 0;
 }
 
@@ -94,21 +66,32 @@ int dp_k_log_read(struct dp_k_log *log, u64 max)
 	log->at = (u64 *)log->buf + nr_cpu_ids;
 	log->end = log->at + nr_cpu_ids;
 	log->from = log->end + nr_cpu_ids;
-	for_each_possible_cpu(cpu) if (!r) r = copy_out(per_cpu(ring, cpu), log, cpu, max);
+	for_each_possible_cpu(cpu) if (!r) r = copy_out(&dp_k_sinks[cpu], log, cpu, max);
+	log->ns = trace_clock_local();
+	log->stamp = rdtsc_ordered();
 	if (r)
 		dp_k_log_free(log);
 	return r;
 }
 
-/* The oldest record that was not shown yet; one that is not whole ends its processor's. */
-const struct dp_record *dp_k_log_next(struct dp_k_log *log)
+/* Stamps are converted by what both clocks showed when the log was read. */
+static u64 local_ns(const struct dp_k_log *log, u64 stamp)
 {
-	const struct dp_record *best = NULL;
+	u64 ago = log->stamp > stamp ? log->stamp - stamp : 0;
+
+	ago = mul_u64_u32_div(ago, 1000000, tsc_khz ? tsc_khz : 1);
+	return log->ns > ago ? log->ns - ago : 0;
+}
+
+/* The oldest record that was not shown yet; one that is not whole ends its processor's. */
+struct dp_record *dp_k_log_next(struct dp_k_log *log)
+{
+	struct dp_record *best = NULL;
 	int cpu, of = 0;
 
 	for_each_possible_cpu(cpu)
 	{
-		const struct dp_record *rec = (const void *)(log->buf[cpu] + log->at[cpu]);
+		struct dp_record *rec = (void *)(log->buf[cpu] + log->at[cpu]);
 		u64 left = log->end[cpu] - log->at[cpu];
 
 		if (left < sizeof(*rec) || rec->len < sizeof(*rec) || rec->len > left)
@@ -118,8 +101,10 @@ const struct dp_record *dp_k_log_next(struct dp_k_log *log)
 			of = cpu;
 		}
 	}
-	if (best)
+	if (best) {
 		log->at[of] += best->len;
+		best->tsc = local_ns(log, best->tsc);
+	}
 	return best;
 }
 
@@ -129,7 +114,7 @@ void dp_k_log_taken(struct dp_k_log *log)
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-	    smp_store_release(&per_cpu(ring, cpu)->tail, log->from[cpu] + log->at[cpu]);
+	    smp_store_release(&dp_k_sinks[cpu].ring->tail, log->from[cpu] + log->at[cpu]);
 }
 
 void dp_k_log_free(struct dp_k_log *log)
@@ -141,23 +126,30 @@ void dp_k_log_free(struct dp_k_log *log)
 	log->buf = NULL;
 }
 
+static void set_overwrite(bool on)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) WRITE_ONCE(dp_k_sinks[cpu].overwrite, on);
+}
+
 void dp_k_take_begin(void)
 {
-	WRITE_ONCE(takers, 1);
+	set_overwrite(false);
 	synchronize_rcu(); /* producers that may still move the tail are through */
 }
 
 void dp_k_take_end(void)
 {
-	WRITE_ONCE(takers, 0);
+	set_overwrite(true);
 }
 
 static void clear_this(void *arg)
 {
-	struct dp_ring *r = __this_cpu_read(ring);
+	struct dp_k_sink *s = &dp_k_sinks[raw_smp_processor_id()];
 
-	r->tail = r->head;
-	__this_cpu_write(overwritten, 0);
+	s->ring->tail = s->head;
+	s->overwritten = 0;
 }
 
 void dp_k_log_clear(void)
@@ -170,13 +162,21 @@ int dp_k_ring_init(void)
 	int cpu;
 
 	ring_size = roundup_pow_of_two(clamp(buffer_kb, 8u, 1u << 18)) * 1024ull;
+	dp_k_sinks = kcalloc(nr_cpu_ids, sizeof(*dp_k_sinks), GFP_KERNEL);
+	if (!dp_k_sinks)
+		return -ENOMEM;
 	for_each_possible_cpu(cpu)
 	{
-		per_cpu(ring, cpu) = vmalloc_user(PAGE_SIZE + ring_size);
-		if (!per_cpu(ring, cpu)) {
+		struct dp_k_sink *s = &dp_k_sinks[cpu];
+
+		s->ring = vzalloc(PAGE_SIZE + ring_size);
+		if (!s->ring) {
 			dp_k_ring_exit();
 			return -ENOMEM;
 		}
+		s->data = (u8 *)s->ring + PAGE_SIZE;
+		s->mask = ring_size - 1;
+		s->overwrite = true;
 	}
 	return 0;
 }
@@ -185,5 +185,6 @@ void dp_k_ring_exit(void)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu) vfree(per_cpu(ring, cpu));
+	for_each_possible_cpu(cpu) vfree(dp_k_sinks[cpu].ring);
+	kfree(dp_k_sinks);
 }

@@ -12,7 +12,6 @@
 #include "log/view.h"
 
 #define PIPE_PIECE 16384 /* bytes of each ring that are formatted at once */
-#define COMM_SIZE 16
 
 struct opened {
 	struct dp_line text;
@@ -34,64 +33,23 @@ static void put_address(struct dp_line *l, u64 addr, bool offset)
 	dp_line_str(l, buf);
 }
 
-static void put_element(struct dp_line *l, const struct dp_view *v, u32 i, u32 at)
+static void put_symbol(struct dp_line *l, u64 addr, void *arg)
 {
-	const struct dp_field *f = &v->layout->fields[i];
-	struct dp_value value = dp_view_value(v, i, at);
-
-	if (value.state != DP_VALUE_OK) {
-		dp_line_str(l, value.state == DP_VALUE_FAULT ? "(fault)" : "(cut)");
-	} else if (f->type == DP_FIELD_STRING) {
-		dp_line_c_string(l, value.text, value.len, '"');
-	} else if (f->type == DP_FIELD_CHAR) {
-		char c = (char)value.bits;
-
-		dp_line_c_string(l, &c, 1, '\'');
-	} else if (f->type == DP_FIELD_SYMBOL) {
-		put_address(l, value.bits, true);
-	} else if ((f->type >= DP_FIELD_X8 && f->type <= DP_FIELD_X64) || !f->name[0]) {
-		dp_line_hex(l, f->size < 8 ? value.bits & ((1ull << 8 * f->size) - 1) : value.bits);
-	} else if (f->type >= DP_FIELD_S8 && f->type <= DP_FIELD_S64) {
-		dp_line_signed(l, (s64)value.bits);
-	} else {
-		dp_line_dec(l, value.bits, 0, ' ');
-	}
-}
-
-static void put_fields(struct dp_line *l, const struct dp_view *v)
-{
-	for (u32 i = 0; i < v->layout->nfields; i++) {
-		const struct dp_field *f = &v->layout->fields[i];
-
-		dp_line_char(l, ' ');
-		if (f->name[0]) {
-			dp_line_str(l, f->name);
-			dp_line_char(l, '=');
-		}
-		if (f->count)
-			dp_line_char(l, '{');
-		for (u32 k = 0; k < max_t(u32, f->count, 1); k++) {
-			if (k)
-				dp_line_char(l, ',');
-			put_element(l, v, i, k);
-		}
-		if (f->count)
-			dp_line_char(l, '}');
-	}
+	put_address(l, addr, true);
 }
 
 static void put_head(struct dp_line *l, const struct dp_record *rec)
 {
-	const char *comm = (const char *)rec + rec->len - COMM_SIZE;
-	size_t before = l->n, n = strnlen(comm, COMM_SIZE);
+	const char *comm = dp_view_comm(rec);
+	size_t before = l->n, n = comm ? strnlen(comm, DP_COMM_SIZE) : 0;
 
-	for (size_t i = n; i < COMM_SIZE; i++)
+	for (size_t i = n; i < DP_COMM_SIZE; i++)
 		dp_line_char(l, ' ');
 	for (size_t i = 0; i < n; i++)
 		dp_line_char(l, comm[i] < ' ' || comm[i] > '~' ? '?' : comm[i]);
 	dp_line_char(l, '-');
 	dp_line_dec(l, rec->tid, 0, ' ');
-	while (l->n < before + COMM_SIZE + 8 && !l->broken)
+	while (l->n < before + DP_COMM_SIZE + 8 && !l->broken)
 		dp_line_char(l, ' ');
 	dp_line_str(l, "[");
 	dp_line_dec(l, rec->cpu, 3, '0');
@@ -138,6 +96,7 @@ static void put_today(struct dp_line *l, const struct dp_k_event *e, u64 ret)
 
 static void put_record(struct dp_line *l, struct dp_record *rec)
 {
+	struct dp_put put = {l, put_symbol, NULL, "", ""};
 	struct dp_k_event *e, *found = NULL;
 	struct dp_view v;
 	u64 ret = 0;
@@ -149,10 +108,9 @@ static void put_record(struct dp_line *l, struct dp_record *rec)
 		return;
 	}
 	dp_view_init(&v, rec, &found->ev.prog.layout);
-	v.size -= COMM_SIZE;
 	dp_view_ret_addr(&v, &ret);
 	(found->plain ? put_first : put_today)(l, found, ret);
-	put_fields(l, &v);
+	dp_put_fields(&put, &v);
 	if (rec->flags & DP_REC_TRUNCATED)
 		dp_line_str(l, " (shortened)");
 	dp_line_char(l, '\n');
@@ -165,7 +123,7 @@ static const char head[] = "#           TASK-PID    CPU#    TIMESTAMP  FUNCTION\
 
 static int trace_open(struct inode *inode, struct file *f)
 {
-	const struct dp_record *rec;
+	struct dp_record *rec;
 	struct dp_k_log log;
 	struct dp_line body = {};
 	struct opened *o;
@@ -186,7 +144,7 @@ static int trace_open(struct inode *inode, struct file *f)
 	if (!r) {
 		mutex_lock(&dp_k_events_lock);
 		for (; (rec = dp_k_log_next(&log)); n++)
-			put_record(&body, (struct dp_record *)rec);
+			put_record(&body, rec);
 		mutex_unlock(&dp_k_events_lock);
 		snprintf(
 		    first, sizeof(first),
@@ -250,7 +208,7 @@ static int pipe_open(struct inode *inode, struct file *f)
 
 static int pipe_fill(struct opened *o)
 {
-	const struct dp_record *rec;
+	struct dp_record *rec;
 	struct dp_k_log log;
 	int r = dp_k_log_read(&log, PIPE_PIECE);
 
@@ -260,7 +218,7 @@ static int pipe_fill(struct opened *o)
 	o->at = 0;
 	mutex_lock(&dp_k_events_lock);
 	while ((rec = dp_k_log_next(&log)))
-		put_record(&o->text, (struct dp_record *)rec);
+		put_record(&o->text, rec);
 	mutex_unlock(&dp_k_events_lock);
 	dp_k_log_taken(&log);
 	dp_k_log_free(&log);

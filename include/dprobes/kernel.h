@@ -47,7 +47,8 @@ typedef int (*dp_fault_handler_t)(struct dp_kprobe *p, struct pt_regs *regs, int
 #define DP_KPROBE_FLAG_GONE 1 /* read only: its module was unloaded, or all probes were removed */
 #define DP_KPROBE_FLAG_DISABLED 2  /* register it disabled; dp_enable_kprobe() clears the flag */
 #define DP_KPROBE_FLAG_OPTIMIZED 4 /* read only: a jump stands for the breakpoint */
-#define DP_KPROBE_FLAG_PENDING 16  /* read only: its module is not loaded yet */
+#define DP_KPROBE_FLAG_PENDING 16  /* read only: its module is not loaded */
+#define DP_KPROBE_FLAG_AGAIN 32    /* a symbol of a named module: armed again whenever it is loaded */
 
 /* Zero what is not used. The structure must stay where it is until it is unregistered. */
 struct dp_kprobe {
@@ -72,7 +73,8 @@ struct dp_kprobe {
  * Errors: -EINVAL (both symbol_name and addr, or neither; already registered; code that may not be
  * probed), -ENOENT (no such symbol), -EILSEQ (not the start of an instruction), -EEXIST (somebody
  * else's breakpoint), -EBUSY (bytes that the kernel changes itself), -EOPNOTSUPP, -ENOMEM. A symbol
- * of a named module that is not loaded is no error: the probe waits for it.
+ * of a named module that is not loaded is no error: the probe waits for it. When the module goes, the
+ * probe is gone with it, or waits again with DP_KPROBE_FLAG_AGAIN.
  */
 int dp_register_kprobe(struct dp_kprobe *p);
 /* When it returns no handler of the probe runs any more. An unregistered probe gets addr = NULL. */

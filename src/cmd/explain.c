@@ -5,16 +5,18 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cmd/ask-kernel.h"
 #include "cmd/cmd.h"
 
 static const struct cmd_option options[] = {{NULL}};
 
 static const struct cmd_spec spec = {
     .name = "explain",
-    .synopsis = "[CODE...]",
-    .about = "Tell what an error code means and what can be done. Without a code: list all.",
+    .synopsis = "[CODE|kernel:FUNCTION|kmod(MODULE):FUNCTION...]",
+    .about = "Tell what an error code means and what can be done, or what a probe in the kernel would be and why.\n"
+	     "Without a code: list all.",
     .options = options,
-    .more = "Example:\n  dprobes explain E-SITE-MIDINSN",
+    .more = "Examples:\n  dprobes explain E-SITE-MIDINSN\n  dprobes explain kernel:schedule",
 };
 
 /* Break the text at blanks; lines begin with two blanks. */
@@ -101,6 +103,10 @@ int cmd_explain(int argc, char **argv)
 		code = dp_error_by_name(args.value);
 		if (told++)
 			putchar('\n');
+		if (kernel_word(args.value)) {
+			status = explain_kernel(args.value);
+			continue;
+		}
 		if (code != DP_OK)
 			print_code(dp_error_info(code));
 		else

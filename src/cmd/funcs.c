@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/ask-kernel.h"
 #include "cmd/cmd.h"
 #include "symbols/symbols.h"
 
@@ -19,7 +20,7 @@ static const struct cmd_option options[] = {
 
 static const struct cmd_spec spec = {
     .name = "funcs",
-    .synopsis = "-p PID [MODULE:][PATTERN]\nFILE [PATTERN]",
+    .synopsis = "-p PID [MODULE:][PATTERN]\nFILE [PATTERN]\nkernel:PATTERN|kmod(MODULE):PATTERN",
     .about =
 	"Show what can be probed: the outcome that a probe on each function would get, and why.",
     .options = options,
@@ -29,7 +30,8 @@ static const struct cmd_spec spec = {
 	"Examples:\n"
 	"  dprobes funcs -p 1234 'SSL_*'\n"
 	"  dprobes funcs -p 1234 'libc:mem*'\n"
-	"  dprobes funcs /usr/bin/redis-server '*Command'",
+	"  dprobes funcs /usr/bin/redis-server '*Command'\n"
+	"  dprobes funcs 'kernel:vfs_*'",
 };
 
 struct listing {
@@ -203,6 +205,8 @@ int cmd_funcs(int argc, char **argv)
 	most = pid ? 1 : 2;
 	if (n > most)
 		return ui_fail(E_CMD_EXTRA, "put the pattern in quotes", "%s", operands[most]);
+	if (!pid && n == 1 && kernel_word(operands[0]))
+		return funcs_kernel(operands[0], l.not_jump_only);
 	if (pid)
 		return list_process(&l, pid, operands[0]);
 	if (!n)

@@ -10,8 +10,10 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "cmd/ask-kernel.h"
 #include "cmd/cmd.h"
 #include "cmd/symbolize.h"
+#include "host/kernel/device.h"
 #include "host/process/process.h"
 #include "host/self/registry.h"
 #include "host/self/self-priv.h"
@@ -24,8 +26,8 @@ static const struct cmd_option options[] = {{"pid", 'p', "PID", "the process"}, 
 
 static const struct cmd_spec spec = {
     .name = "list",
-    .synopsis = "-p PID",
-    .about = "Show all probes in a process: those that it has set in itself through libdprobes "
+    .synopsis = "[-p PID]",
+    .about = "Show all probes in the kernel (without -p), or in a process: those that it has set in itself through libdprobes "
 	     "(kprobes k,\n"
 	     "jprobes j, return probes r; newest first), then those of a dprobes trace (p, and r "
 	     "with a line\n"
@@ -288,8 +290,10 @@ int cmd_list(int argc, char **argv)
 		if (!cmd_parse_pid(args.value, &pid))
 			return CMD_USAGE;
 	}
-	if (!pid)
+	if (!pid && access(DP_DEV_PATH, F_OK))
 		return ui_fail(E_CMD_MISSING, "`dprobes list --help` shows how it is used",
 			       "-p PID");
+	if (!pid)
+		return list_kernel();
 	return list(pid);
 }

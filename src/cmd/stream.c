@@ -61,14 +61,14 @@ int stream_run(struct stream *s, struct dp_error *err)
 
 	while (!*s->stop && now < end) {
 		bool alive =
-		    dp_session_alive(s->session); /* before the drain: its last records count */
+		    tracee_alive(s->tracee); /* before the drain: its last records count */
 
 		r = drain(s, false, err, &n);
 		if (r || !alive)
 			break;
 		now = now_ns();
 		if (now - tended > TEND_NS) {
-			dp_session_tend(s->session);
+			tracee_tend(s->tracee);
 			tended = now;
 		}
 		sleep = next_sleep(s, sleep, n);

@@ -4,12 +4,12 @@
 #define DP_STREAM_H
 
 #include "cmd/output.h"
-#include "host/process/process.h"
+#include "cmd/tracee.h"
 #include "log/format.h"
 #include "log/reader.h"
 
 struct stream {
-	struct dp_session *session;
+	struct tracee *tracee;
 	struct dp_reader *reader;
 	struct dp_formatter *formatter;
 	struct output *out;

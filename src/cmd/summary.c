@@ -20,6 +20,8 @@ const char *summary_via(const struct dp_probe_info *info)
 {
 	bool trap = info->outcome == DP_OUTCOME_TRAP;
 
+	if (info->via)
+		return info->via;
 	if (info->outcome == DP_OUTCOME_REFUSED)
 		return "left-out"; /* one of a pattern's that could not be armed */
 	if (info->event->is_return)

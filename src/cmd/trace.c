@@ -35,19 +35,23 @@ static const struct cmd_option options[] = {
 
 static const struct cmd_spec spec = {
     .name = "trace",
-    .synopsis = "-p PID [OPTIONS] EVENT...\n[OPTIONS] EVENT... -- COMMAND [ARGS]\n-f FILE.dpc [-p "
-		"PID] [OPTIONS]",
-    .about = "Probe a running process, or a program that is started, and show the events.\n"
-	     "Ctrl-C ends it; the probes are always removed.",
+    .synopsis = "-p PID [OPTIONS] EVENT...\n[OPTIONS] EVENT... -- COMMAND [ARGS]\n"
+		"[OPTIONS] KERNEL-EVENT...\n-f FILE.dpc [-p PID] [OPTIONS]",
+    .about =
+	"Probe a running process, a program that is started, or the kernel, and show the events.\n"
+	"Ctrl-C ends it; the probes are always removed.",
     .options = options,
-    .more = "Without an EVENT, a started program is shown with its calls of libc that open,\n"
-	    "start and connect.\n\n"
-	    "Events (doc/event-language.md tells all):\n"
-	    "  'p libc:malloc bytes=%di'               entry of a function, with a register\n"
-	    "  'p:NAME do_work+0x12 +8(%di):u32'       an instruction, memory behind a pointer\n"
-	    "  'r lookupKey found=$retval'             return of a function\n"
-	    "  'p do_work arg=$arg1 if $arg1 > 4096'   only when a condition holds\n"
-	    "  'p redis-server:*Command'               every function that matches",
+    .more =
+	"Without an EVENT, a started program is shown with its calls of libc that open,\n"
+	"start and connect.\n\n"
+	"Events (doc/event-language.md tells all):\n"
+	"  'p libc:malloc bytes=%di'               entry of a function, with a register\n"
+	"  'p:NAME do_work+0x12 +8(%di):u32'       an instruction, memory behind a pointer\n"
+	"  'r lookupKey found=$retval'             return of a function\n"
+	"  'p do_work arg=$arg1 if $arg1 > 4096'   only when a condition holds\n"
+	"  'p redis-server:*Command'               every function that matches\n"
+	"  'p kernel:vfs_read n=$arg3'             a function of the kernel (dprobes kernel load)\n"
+	"  'r kmod(ext4):ext4_file_open'           and of one of its modules, loaded or not",
 };
 
 struct trace {
@@ -60,7 +64,7 @@ struct trace {
 	struct event_lines lines;
 	struct dp_session_options opt;
 
-	struct dp_session *session;
+	struct tracee tracee;
 	struct output out;
 	struct dp_event_info *infos;
 	struct symbolizer *symbolizer;
@@ -179,6 +183,15 @@ static int use_defaults(struct trace *t)
 	return CMD_OK;
 }
 
+static u32 kernel_events(const struct trace *t)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < t->lines.n; i++)
+		n += dp_kernel_is_event(t->lines.v[i].text);
+	return n;
+}
+
 /* Returns CMD_OK to go on, else the exit status; *done is set by --help. */
 static int parse(struct trace *t, int argc, char **argv, bool *done)
 {
@@ -205,6 +218,12 @@ static int parse(struct trace *t, int argc, char **argv, bool *done)
 		return ui_fail(E_CMD_MISSING, "give the program behind --", "no command");
 	if (t->pid && t->command)
 		return ui_fail(E_CMD_EXTRA, "leave out one of them", "both -p and a command");
+	if (kernel_events(t)) {
+		if (t->pid || t->command || kernel_events(t) < t->lines.n)
+			return ui_fail(E_KERNEL_WORLDS, NULL, "%u of %u events are of the kernel",
+				       kernel_events(t), t->lines.n);
+		return CMD_OK;
+	}
 	if (!t->pid && !t->command)
 		return ui_fail(E_CMD_MISSING, "give a process with -p, or a command behind --",
 			       "no process to probe");
@@ -246,13 +265,15 @@ static int begin_session(struct trace *t)
 	t->opt.note = t->quiet ? NULL : on_note;
 	t->opt.progress = t->quiet ? NULL : on_progress;
 	if (t->command)
-		r = dp_session_spawn(&t->session, t->command, &t->opt, &err);
+		r = dp_session_spawn(&t->tracee.process, t->command, &t->opt, &err);
+	else if (t->pid)
+		r = dp_session_new(&t->tracee.process, t->pid, &t->opt, &err);
 	else
-		r = dp_session_new(&t->session, t->pid, &t->opt, &err);
+		r = dp_kernel_open(&t->tracee.kernel, &t->opt, &err);
 	if (r)
 		return tell(t, &err, NULL);
 	for (u32 i = 0; i < t->lines.n; i++) {
-		r = dp_session_add(t->session, t->lines.v[i].text, &err);
+		r = tracee_add(&t->tracee, t->lines.v[i].text, &err);
 		if (r && t->lines.v[i].optional)
 			continue;
 		if (r)
@@ -263,7 +284,7 @@ static int begin_session(struct trace *t)
 
 static int begin_format(struct trace *t, struct dp_error *err)
 {
-	u32 n = dp_session_nprobes(t->session);
+	u32 n = tracee_nprobes(&t->tracee);
 	struct dp_format_env env = {.nevents = n, .symbolize = symbolize};
 
 	t->infos = dp_alloc(n * sizeof(*t->infos));
@@ -272,7 +293,7 @@ static int begin_format(struct trace *t, struct dp_error *err)
 	for (u32 i = 0; i < n; i++) {
 		struct dp_probe_info p;
 
-		dp_session_probe(t->session, i, &p);
+		tracee_probe(&t->tracee, i, &p);
 		t->infos[i] = (struct dp_event_info){
 		    .group = p.event->group,
 		    .name = p.event->is_named ? p.event->name : "",
@@ -282,10 +303,15 @@ static int begin_format(struct trace *t, struct dp_error *err)
 		    .layout = &p.event->prog.layout,
 		};
 	}
-	t->symbolizer = symbolizer_new(dp_session_process(t->session));
-	t->threads = threads_new(dp_session_pid(t->session));
 	env.events = t->infos;
-	env.arg = t->symbolizer;
+	if (t->tracee.kernel) {
+		env.symbolize = dp_kernel_symbolize;
+		env.arg = t->tracee.kernel;
+	} else {
+		t->symbolizer = symbolizer_new(dp_session_process(t->tracee.process));
+		t->threads = threads_new(dp_session_pid(t->tracee.process));
+		env.arg = t->symbolizer;
+	}
 	env.color = !t->out_path && ui_color(stdout);
 	if (t->threads) {
 		env.comm = threads_comm;
@@ -303,16 +329,16 @@ static int run(struct trace *t, struct dp_error *err)
 	struct stream *s = &t->stream;
 	int r;
 
-	s->session = t->session;
+	s->tracee = &t->tracee;
 	s->out = &t->out;
 	s->seconds = t->seconds;
 	s->stop = &stop;
-	r = dp_session_arm(t->session, err);
+	r = tracee_arm(&t->tracee, err);
 	ui_progress_end();
 	if (r)
 		return r;
 	t->armed = true;
-	r = dp_reader_open(&s->reader, dp_session_rings(t->session), err);
+	r = dp_reader_open(&s->reader, tracee_rings(&t->tracee), err);
 	if (r)
 		return r;
 	if (t->threads)
@@ -324,7 +350,7 @@ static int run(struct trace *t, struct dp_error *err)
 
 static void print_summary(struct trace *t)
 {
-	u32 n = dp_session_nprobes(t->session);
+	u32 n = tracee_nprobes(&t->tracee);
 	struct summary_row *rows = dp_alloc(n * sizeof(*rows));
 
 	if (!rows)
@@ -332,7 +358,7 @@ static void print_summary(struct trace *t)
 	for (u32 i = 0; i < n; i++) {
 		struct dp_probe_info p;
 
-		dp_session_probe(t->session, i, &p);
+		tracee_probe(&t->tracee, i, &p);
 		summary_name(&p, rows[i].name, sizeof(rows[i].name));
 		rows[i].via = summary_via(&p);
 		rows[i].compiled = p.ncompiled == p.nsites;
@@ -348,7 +374,7 @@ static void tell_end(struct trace *t)
 {
 	int status;
 
-	if (!dp_session_status(t->session, &status) || !status)
+	if (!t->tracee.process || !dp_session_status(t->tracee.process, &status) || !status)
 		return;
 	if (WIFSIGNALED(status))
 		ui_note("%s was ended by signal %d (%s)", t->command[0], WTERMSIG(status),
@@ -363,7 +389,7 @@ static void tell_losses(struct trace *t)
 	u64 lost = 0, recorded = 0, damaged;
 	struct dp_error err;
 
-	for (u32 i = 0; i < dp_session_nprobes(t->session); i++) {
+	for (u32 i = 0; i < tracee_nprobes(&t->tracee); i++) {
 		struct dp_counts c;
 
 		dp_reader_counts(t->stream.reader, i, &c);
@@ -386,7 +412,7 @@ static void finish(struct trace *t, int r, struct dp_error *err)
 	struct dp_error late = {0};
 
 	/* First of all the target: nothing below may keep the probes in place. */
-	if (t->session && dp_session_remove(t->session, &late))
+	if (tracee_remove(&t->tracee, &late))
 		tell(t, &late, NULL);
 	ui_progress_end();
 	if (t->stream.reader) {
@@ -415,13 +441,13 @@ static void finish(struct trace *t, int r, struct dp_error *err)
 static void release(struct trace *t)
 {
 	/* A program that was started for this and has not run an instruction of its own yet. */
-	if (t->session && t->command && !t->armed)
-		kill(dp_session_pid(t->session), SIGKILL);
+	if (t->tracee.process && t->command && !t->armed)
+		kill(dp_session_pid(t->tracee.process), SIGKILL);
 	dp_formatter_free(t->stream.formatter);
 	dp_reader_close(t->stream.reader);
 	threads_free(t->threads);
 	symbolizer_free(t->symbolizer);
-	dp_session_free(t->session);
+	tracee_free(&t->tracee);
 	dp_free(t->infos);
 	event_lines_free(&t->lines);
 }

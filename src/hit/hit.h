@@ -43,6 +43,9 @@ struct dp_record { /* 8-byte aligned in the ring; payload follows */
 #define DP_REC_RPN 0x8	     /* the payload begins with struct dp_rpn_head */
 #define DP_REC_TRACE 0x10    /* and then comes a stack trace */
 #define DP_REC_EXIT 0x20     /* the program asked for a core dump */
+#define DP_REC_COMM 0x40     /* the last DP_COMM_SIZE bytes are the task's name (the kernel host) */
+
+#define DP_COMM_SIZE 16
 
 struct dp_rpn_head { /* begins the payload of records that RPN programs log */
 	u16 major, minor;

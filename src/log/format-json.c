@@ -99,7 +99,7 @@ void dp_format_json(struct dp_formatter *f, const struct dp_record *rec, u64 ns,
 	dp_line_char(l, '.');
 	dp_line_dec(l, ns % 1000000000, 9, '0');
 	key(l, "task");
-	string(l, dp_task_name(f, rec->tid, ns));
+	string(l, dp_task_name(f, rec, ns));
 	key(l, "tid");
 	number(l, dp_task_id(f, rec->tid));
 	key(l, "cpu");

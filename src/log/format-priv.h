@@ -25,8 +25,8 @@ struct dp_formatter {
 	struct dp_task *tasks; /* by the low bits of the id */
 };
 
-/* The thread's name, or "<...>". */
-const char *dp_task_name(struct dp_formatter *f, u32 tid, u64 ns);
+/* The name of the record's thread, or "<...>". */
+const char *dp_task_name(struct dp_formatter *f, const struct dp_record *rec, u64 ns);
 u32 dp_task_id(struct dp_formatter *f, u32 tid); /* as we know it; after dp_task_name() */
 
 void dp_format_text(struct dp_formatter *f, const struct dp_record *rec, u64 ns,

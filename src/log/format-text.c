@@ -52,7 +52,7 @@ static void put_head(struct dp_formatter *f, const struct dp_record *rec, u64 ns
 	struct dp_line *l = &f->line;
 	size_t before;
 
-	put_task(l, dp_task_name(f, rec->tid, ns));
+	put_task(l, dp_task_name(f, rec, ns));
 	dp_line_char(l, '-');
 	before = l->n;
 	dp_line_dec(l, dp_task_id(f, rec->tid), 0, ' ');
@@ -105,85 +105,27 @@ static void put_where(struct dp_formatter *f, const struct dp_event_info *ev,
 		dp_line_char(l, '0');
 }
 
-static void put_symbol(struct dp_formatter *f, u64 addr)
+static void put_symbol(struct dp_line *l, u64 addr, void *arg)
 {
+	struct dp_formatter *f = arg;
 	char buf[512];
 
 	if (f->env.symbolize && f->env.symbolize(f->env.arg, addr, buf, sizeof(buf)))
-		dp_line_str(&f->line, buf);
+		dp_line_str(l, buf);
 	else
-		dp_line_hex(&f->line, addr);
-}
-
-static void put_number(struct dp_line *l, const struct dp_field *field, u64 bits)
-{
-	bool unnamed = !field->name[0];
-
-	if (dp_field_is_hex(field) || unnamed) {
-		/* A negative number in hexadecimal has the width of its type. */
-		if (field->size < 8)
-			bits &= ((u64)1 << 8 * field->size) - 1;
-		dp_line_hex(l, bits);
-	} else if (dp_field_is_signed(field)) {
-		dp_line_signed(l, (s64)bits);
-	} else {
-		dp_line_dec(l, bits, 0, ' ');
-	}
-}
-
-static void put_element(struct dp_formatter *f, const struct dp_view *v, unsigned i, unsigned at)
-{
-	const struct dp_field *field = &v->layout->fields[i];
-	struct dp_value value = dp_view_value(v, i, at);
-	char c = (char)value.bits;
-
-	if (value.state != DP_VALUE_OK)
-		dp_line_str(&f->line, value.state == DP_VALUE_FAULT ? "(fault)" : "(cut)");
-	else if (field->type == DP_FIELD_STRING)
-		dp_line_c_string(&f->line, value.text, value.len, '"');
-	else if (field->type == DP_FIELD_CHAR)
-		dp_line_c_string(&f->line, &c, 1, '\'');
-	else if (field->type == DP_FIELD_SYMBOL)
-		put_symbol(f, value.bits);
-	else
-		put_number(&f->line, field, value.bits);
-}
-
-static void put_field(struct dp_formatter *f, const struct dp_view *v, unsigned i)
-{
-	const struct dp_field *field = &v->layout->fields[i];
-	struct dp_line *l = &f->line;
-
-	dp_line_char(l, ' ');
-	if (field->name[0]) {
-		color(f, DIM);
-		dp_line_str(l, field->name);
-		dp_line_char(l, '=');
-		color(f, PLAIN);
-	}
-	if (!field->count) {
-		put_element(f, v, i, 0);
-		return;
-	}
-	dp_line_char(l, '{');
-	for (unsigned k = 0; k < field->count; k++) {
-		if (k)
-			dp_line_char(l, ',');
-		put_element(f, v, i, k);
-	}
-	dp_line_char(l, '}');
+		dp_line_hex(l, addr);
 }
 
 void dp_format_text(struct dp_formatter *f, const struct dp_record *rec, u64 ns,
 		    const struct dp_event_info *ev)
 {
+	struct dp_put put = {&f->line, put_symbol, f, f->env.color ? DIM : "", f->env.color ? PLAIN : ""};
 	struct dp_view v;
 
 	dp_view_init(&v, rec, ev->layout);
 	put_head(f, rec, ns);
 	put_where(f, ev, &v);
-	for (unsigned i = 0; i < ev->layout->nfields; i++)
-		put_field(f, &v, i);
+	dp_put_fields(&put, &v);
 	if (rec->flags & DP_REC_TRUNCATED) {
 		color(f, YELLOW);
 		dp_line_str(&f->line, " (shortened)");

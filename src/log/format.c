@@ -69,12 +69,18 @@ static struct dp_task *task_slot(struct dp_formatter *f, u32 tid)
 	return t;
 }
 
-const char *dp_task_name(struct dp_formatter *f, u32 tid, u64 ns)
+const char *dp_task_name(struct dp_formatter *f, const struct dp_record *rec, u64 ns)
 {
+	u32 tid = rec->tid, ours = tid;
 	struct dp_task *t = task_slot(f, tid);
-	u32 ours = tid;
+	const char *told = dp_view_comm(rec);
 	char comm[16];
 
+	if (told) {
+		memcpy(t->comm, told, sizeof(t->comm));
+		t->comm[sizeof(t->comm) - 1] = '\0';
+		return t->comm;
+	}
 	if (!t->looked_ns || ns - t->looked_ns > LOOK_AGAIN_NS) {
 		t->looked_ns = ns ? ns : 1;
 		/* The name of a thread that has ended stays, though it can no longer be looked up.

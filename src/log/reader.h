@@ -11,12 +11,9 @@
 
 #include "base/error.h"
 #include "hit/hit.h"
+#include "log/rings.h"
 
 struct dp_reader;
-
-/* Lay out an empty set of rings in fresh shared memory of dp_rings_size() bytes. */
-u64 dp_rings_size(u32 ncpus, u32 nrings, u32 nprobes, u64 ring_size);
-void dp_rings_init(struct dp_rings *rings, u32 ncpus, u32 nrings, u32 nprobes, u64 ring_size);
 
 /* Read from rings that are mapped here. The mapping stays the caller's. E_RING_LAYOUT,
  * E_RING_MEMORY. */

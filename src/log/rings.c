@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Where everything stands in the memory of the log rings. Computed from four numbers, never read
- * back. */
-#include "log/reader.h"
+ * back. Kernel-clean. */
+#include "log/rings.h"
 
 #define PAGE 4096u
 

@@ -222,7 +222,9 @@ bench() {
 }
 
 group=$(cat group)
-[ ! -e guest-events.sh ] || . ./guest-events.sh
+for more in guest-events.sh guest-command.sh; do
+	[ ! -e $more ] || . ./$more
+done
 [ "$group" != command ] || group=dprobes_command
 $group
 dmesg >>/tmp/log

@@ -18,6 +18,7 @@ ICOUNT = {"ACCEL": "-accel tcg -icount shift=0,sleep=off", "SMP": "1"}
 GROUPS = [
     ("conformance", 240, {}),
     ("command", 120, {}),
+    ("ktrace", 150, {}),
     ("modules", 120, {}),
     ("knobs", 120, {}),
     ("examples", 120, {}),
@@ -85,8 +86,9 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
         with open(os.path.join(work, "group"), "w") as f:
             f.write(group)
         argv = [os.path.join(HERE, "run.sh"), kernel, os.path.join(HERE, "guest.sh"),
-                os.path.join(HERE, "guest-events.sh"), os.path.join(work, "group"), *more, *modules(out)]
-        if group == "command":
+                os.path.join(HERE, "guest-events.sh"), os.path.join(HERE, "guest-command.sh"),
+                os.path.join(work, "group"), *more, *modules(out)]
+        if group in ("command", "ktrace"):
             argv.append(command(work))
         r = subprocess.run(argv, env=dict(os.environ, LIMIT=str(limit), **env), stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, text=True, errors="replace")

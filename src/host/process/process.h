@@ -47,6 +47,7 @@ struct dp_probe_info {
 	const char *reason; /* why not a jump; "" for jumps */
 	u32 nsites;	    /* 1, or the number of exits */
 	u32 ncompiled;	    /* of them, sites whose program runs as machine code; known once armed */
+	const char *via;    /* how a return is seen, or a probe that waits, in the kernel; NULL: by outcome */
 };
 
 /*

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * The character device: what its openers ask for is copied, checked and handed to sessions. Nothing
+ * that comes through here is trusted but that its sender is root; programs are verified again.
+ */
+#include <linux/kallsyms.h>
+#include <linux/miscdevice.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+
+#include "event.h"
+#include "session.h"
+#include "program/opcode.h"
+
+#define RING_MIN DP_RECORD_MAX
+#define RING_MAX (1ull << 30)
+#define WORDS_MAX (1u << 20)
+#define ROWS_MAX 256
+
+static void copy_name(char *to, size_t size, enum dp_code code)
+{
+	strscpy(to, code ? dp_error_info(code)->name : "", size);
+}
+
+/* Returns r; tells the sender why. */
+static int tell(u64 to, int r, const struct dp_error *err)
+{
+	struct dp_dev_error *e;
+
+	if (!r || !to)
+		return r;
+	e = kzalloc(sizeof(*e), GFP_KERNEL);
+	if (!e)
+		return r;
+	copy_name(e->code, sizeof(e->code), err->code);
+	e->column = err->column;
+	strscpy(e->detail, err->detail, sizeof(e->detail));
+	strscpy(e->hint, err->hint, sizeof(e->hint));
+	if (copy_to_user((void __user *)to, e, sizeof(*e)))
+		r = -EFAULT;
+	kfree(e);
+	return r;
+}
+
+/* ---- adding ---- */
+
+static void *copy_in(u64 from, u64 n)
+{
+	void *p = dp_alloc(n);
+
+	if (p && copy_from_user(p, (const void __user *)from, n)) {
+		dp_free(p);
+		return NULL;
+	}
+	return p;
+}
+
+static int read_program(struct dp_program *p, const struct dp_dev_probe *d, struct dp_error *err)
+{
+	if (d->len > DP_CODE_MAX || d->nfields > DP_FIELDS_MAX)
+		return dp_fail(err, E_PROG_LIMIT, "%u bytes of code, %u fields", d->len, d->nfields);
+	*p = (struct dp_program){.len = d->len,
+				 .jmpmax = d->jmpmax,
+				 .logmax = d->logmax,
+				 .nlocals = d->nlocals,
+				 .nglobals = d->nglobals,
+				 .layout = {.nfields = d->nfields,
+					    .fixed_size = d->fixed_size,
+					    .has_faultmask = d->has_faultmask,
+					    .has_ret_addr = d->has_ret_addr}};
+	p->code = copy_in(d->code, d->len);
+	p->layout.fields = copy_in(d->fields, d->nfields * sizeof(struct dp_field));
+	if (!p->code || !p->layout.fields)
+		return dp_fail(err, E_PROG_MEMORY, "a program");
+	if (d->ex_mask)
+		return dp_fail(err, E_PROG_WORLD, "a program of the Dynamic Probes language");
+	return dp_program_verify(p, d->flags & DP_DEV_RETURN, err);
+}
+
+/* The address, 0 when it is in a module that is not loaded. What cannot be probed is told now. */
+static int find_place(struct dp_k_session_probe *p, struct dp_dev_probe *d, struct dp_error *err)
+{
+	struct dp_kprobe *kp = &p->rp.kp;
+	enum dp_outcome how;
+	enum dp_code why;
+	int r = 0;
+	u64 at;
+
+	if (d->place[0]) {
+		strscpy(p->place, d->place, sizeof(p->place));
+		if (!strchr(p->place, ':') && dp_k_ambiguous(p->place))
+			return dp_fail(err, E_KERNEL_AMBIGUOUS, "%s", p->place);
+		r = dp_k_resolve(p->place, &d->addr, err);
+		if (r < 0)
+			return r;
+	}
+	if (d->offset > 1 << 20 || d->offset < -(1 << 20) || (r && d->offset < 0))
+		return dp_fail(err, E_SITE_NOFUNC, "%s%+lld", p->place, d->offset);
+	if (d->place[0] && d->offset >= 0) {
+		kp->symbol_name = p->place;
+		kp->offset = (u32)d->offset;
+	} else {
+		kp->addr = (void *)(d->addr + d->offset);
+	}
+	if (r) {
+		d->addr = 0;
+		return 0;
+	}
+	d->addr += d->offset;
+	at = d->addr;
+	return dp_k_judge(&at, &how, &why, err);
+}
+
+static int add(struct dp_k_session *s, struct dp_dev_probe __user *to)
+{
+	struct dp_dev_probe *d = memdup_user(to, sizeof(*d));
+	struct dp_k_session_probe *p;
+	struct dp_error err = {.column = -1};
+	int r;
+
+	if (IS_ERR(d))
+		return PTR_ERR(d);
+	p = kzalloc(sizeof(*p), GFP_KERNEL);
+	d->place[sizeof(d->place) - 1] = '\0';
+	r = p ? 0 : dp_fail(&err, E_ARM_NOMEM, "a probe");
+	if (!r && s->armed)
+		r = dp_fail(&err, E_KPROBE_ARGUMENT, "the session is armed already");
+	if (!r) {
+		p->is_return = d->flags & DP_DEV_RETURN;
+		p->rp.maxactive = d->maxactive;
+		r = read_program(&p->prog, d, &err);
+	}
+	if (!r)
+		r = find_place(p, d, &err);
+	d->index = s->nprobes;
+	if (!r && copy_to_user(to, d, sizeof(*d)))
+		r = -EFAULT;
+	if (!r && dp_k_session_add(s, p))
+		r = dp_fail(&err, E_ARM_NOMEM, "%u probes", s->nprobes);
+	if (r)
+		dp_k_session_probe_free(p);
+	r = tell(d->error, r, &err);
+	kfree(d);
+	return r;
+}
+
+/* ---- arming ---- */
+
+static int arm(struct dp_k_session *s, struct dp_dev_arm __user *to)
+{
+	struct dp_error err = {.column = -1};
+	struct dp_dev_arm a;
+	u64 *words;
+	int r = 0;
+
+	if (copy_from_user(&a, to, sizeof(a)))
+		return -EFAULT;
+	if (s->area || !s->nprobes || a.nwords > WORDS_MAX || !is_power_of_2(a.ring_size) ||
+	    a.ring_size < RING_MIN || a.ring_size > RING_MAX)
+		return -EINVAL;
+	for (u32 i = 0; i < s->nprobes; i++) {
+		const struct dp_k_session_probe *p = s->probes[i];
+
+		if (p->prog.rpn.ex_mask &&
+		    ((u64)p->locals + p->prog.nlocals > a.nwords ||
+		     (u64)p->globals + p->prog.nglobals > a.nwords || p->gate >= a.nwords))
+			return -EINVAL;
+	}
+	words = copy_in(a.words, a.nwords * sizeof(*words));
+	if (!words)
+		return -EFAULT;
+	r = dp_k_session_arm(s, &a, words, &err);
+	dp_free(words);
+	if (!r && copy_to_user(to, &a, sizeof(a)))
+		r = -EFAULT;
+	return tell(a.error, r, &err);
+}
+
+/* ---- questions ---- */
+
+static enum dp_dev_how how_of(const struct dp_probe *s)
+{
+	if (!s || s->kp->flags & DP_KPROBE_FLAG_GONE)
+		return s ? DP_DEV_GONE : DP_DEV_OFF;
+	if (s->pending)
+		return DP_DEV_PENDING;
+	return s->k.point->state == DP_POINT_JUMP   ? DP_DEV_JUMP
+	       : s->k.point->state == DP_POINT_TRAP ? DP_DEV_TRAP
+						    : DP_DEV_OFF;
+}
+
+static int state(struct dp_k_session *s, struct dp_dev_state __user *to)
+{
+	const struct dp_probe *p;
+	struct dp_dev_state d;
+
+	if (copy_from_user(&d, to, sizeof(d)))
+		return -EFAULT;
+	if (d.index >= s->nprobes)
+		return -EINVAL;
+	mutex_lock(&dp_k_lock);
+	p = dp_k_probe_of(&s->probes[d.index]->rp.kp);
+	d.how = how_of(p);
+	d.addr = (u64)s->probes[d.index]->rp.kp.addr;
+	copy_name(d.why, sizeof(d.why), d.how == DP_DEV_TRAP && p->k.point->no_jump ? p->k.point->why : DP_OK);
+	mutex_unlock(&dp_k_lock);
+	return copy_to_user(to, &d, sizeof(d)) ? -EFAULT : 0;
+}
+
+static int judge(struct dp_dev_judge __user *to)
+{
+	struct dp_error err = {.column = -1};
+	struct dp_dev_judge d;
+	unsigned long size = 0, offset;
+	enum dp_outcome how;
+	enum dp_code why;
+	int r;
+
+	if (copy_from_user(&d, to, sizeof(d)))
+		return -EFAULT;
+	dp_k_sym.size_offset(d.addr, &size, &offset);
+	d.size = size;
+	r = dp_k_judge(&d.addr, &how, &why, &err);
+	d.how = r ? DP_DEV_OFF : how == DP_OUTCOME_JUMP ? DP_DEV_JUMP : DP_DEV_TRAP;
+	copy_name(d.why, sizeof(d.why), r ? err.code : why);
+	if (copy_to_user(to, &d, sizeof(d)))
+		return -EFAULT;
+	return tell(d.error, r, &err);
+}
+
+static int symbol(struct dp_dev_symbol __user *to)
+{
+	struct dp_dev_symbol d = {};
+	char text[KSYM_SYMBOL_LEN];
+	unsigned long size, offset;
+
+	if (get_user(d.addr, &to->addr))
+		return -EFAULT;
+	if (dp_k_sym.size_offset(d.addr, &size, &offset)) {
+		sprint_symbol_no_offset(text, d.addr);
+		strscpy(d.name, text, sizeof(d.name));
+		d.offset = offset;
+	}
+	return copy_to_user(to, &d, sizeof(d)) ? -EFAULT : 0;
+}
+
+static void fill_row(struct dp_dev_row *row, const struct dp_probe *s)
+{
+	const struct dp_k_session *session = dp_k_session_of(s);
+	const struct dp_kprobe *kp = s->kp;
+	bool ours = session || dp_k_is_event(s);
+
+	memset(row, 0, sizeof(*row));
+	row->addr = s->pending ? 0 : (u64)kp->addr;
+	row->type = ours && s->type == 'k' ? 'p' : s->type;
+	row->how = how_of(s);
+	row->flags = kp->flags & DP_KPROBE_FLAG_DISABLED ? DP_DEV_LIST_DISABLED : 0;
+	row->pid = session ? session->pid : ours ? 0 : -1;
+	if (kp->symbol_name && (s->pending || row->how == DP_DEV_GONE))
+		snprintf(row->place, sizeof(row->place), "%s+0x%x", kp->symbol_name, kp->offset);
+	else
+		snprintf(row->place, sizeof(row->place), "%pS", kp->addr);
+}
+
+static int list(struct dp_dev_list __user *to)
+{
+	struct dp_probe *s;
+	struct dp_dev_row *rows;
+	struct dp_dev_list d;
+	u32 at = 0, n = 0;
+	int r = 0;
+
+	if (copy_from_user(&d, to, sizeof(d)))
+		return -EFAULT;
+	d.n = min_t(u32, d.n, ROWS_MAX);
+	rows = kvcalloc(d.n + 1, sizeof(*rows), GFP_KERNEL);
+	if (!rows)
+		return -ENOMEM;
+	mutex_lock(&dp_k_lock);
+	list_for_each_entry(s, &dp_k_probes, list)
+	{
+		if (n == d.n)
+			break;
+		if (at++ >= d.start)
+			fill_row(&rows[n++], s);
+	}
+	mutex_unlock(&dp_k_lock);
+	d.n = n;
+	if (copy_to_user((void __user *)d.rows, rows, n * sizeof(*rows)) || copy_to_user(to, &d, sizeof(d)))
+		r = -EFAULT;
+	kvfree(rows);
+	return r;
+}
+
+static int hello(struct dp_dev_hello __user *to)
+{
+	struct dp_dev_hello d = {DP_DEV_ABI, DP_ABI, nr_cpu_ids};
+
+	return copy_to_user(to, &d, sizeof(d)) ? -EFAULT : 0;
+}
+
+/* ---- the file ---- */
+
+static int device_open(struct inode *inode, struct file *f)
+{
+	struct dp_k_session *s;
+
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	s = kzalloc(sizeof(*s), GFP_KERNEL);
+	if (!s)
+		return -ENOMEM;
+	mutex_init(&s->lock);
+	s->pid = current->tgid;
+	f->private_data = s;
+	return nonseekable_open(inode, f);
+}
+
+static long device_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
+{
+	struct dp_k_session *s = f->private_data;
+	void __user *to = (void __user *)arg;
+	long r = 0;
+
+	mutex_lock(&s->lock);
+	switch (cmd) {
+	case DP_DEV_HELLO:
+		r = hello(to);
+		break;
+	case DP_DEV_ADD:
+		r = add(s, to);
+		break;
+	case DP_DEV_ARM:
+		r = arm(s, to);
+		break;
+	case DP_DEV_STATE:
+		r = state(s, to);
+		break;
+	case DP_DEV_JUDGE:
+		r = judge(to);
+		break;
+	case DP_DEV_SYMBOL:
+		r = symbol(to);
+		break;
+	case DP_DEV_LIST:
+		r = list(to);
+		break;
+	case DP_DEV_SYNC:
+		dp_k_session_sync(s);
+		break;
+	case DP_DEV_DISARM:
+		dp_k_session_disarm(s);
+		break;
+	default:
+		r = -ENOTTY;
+	}
+	mutex_unlock(&s->lock);
+	return r;
+}
+
+static int device_mmap(struct file *f, struct vm_area_struct *vma)
+{
+	struct dp_k_session *s = f->private_data;
+	int r = -EINVAL;
+
+	mutex_lock(&s->lock);
+	if (s->armed && !vma->vm_pgoff)
+		r = remap_vmalloc_range(vma, s->area, 0);
+	mutex_unlock(&s->lock);
+	return r;
+}
+
+/* The last descriptor and mapping are gone, whatever became of who had them. */
+static int device_release(struct inode *inode, struct file *f)
+{
+	dp_k_session_free(f->private_data);
+	return 0;
+}
+
+static const struct file_operations device_fops = {.owner = THIS_MODULE,
+						   .open = device_open,
+						   .unlocked_ioctl = device_ioctl,
+						   .mmap = device_mmap,
+						   .release = device_release,
+						   .llseek = no_llseek};
+
+static struct miscdevice device = {
+    .minor = MISC_DYNAMIC_MINOR, .name = "dprobes", .fops = &device_fops, .mode = 0600};
+
+int dp_k_device_init(void)
+{
+	return misc_register(&device);
+}
+
+void dp_k_device_exit(void)
+{
+	misc_deregister(&device);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Sessions of the device: the probes of one opener, their programs and the rings that he maps. What
+ * comes from user space is copied and checked in device.c; here it is armed and hit.
+ */
+#ifndef DP_KERNEL_SESSION_H
+#define DP_KERNEL_SESSION_H
+
+#include "run.h"
+#include "host/kernel/device.h"
+
+struct dp_k_session_probe {
+	struct dp_kretprobe rp; /* rp.kp alone for a probe */
+	struct dp_k_prog run;
+	struct dp_k_session *session;
+	struct dp_program prog;
+	char place[DP_DEV_PLACE_MAX];
+	bool is_return;
+	u32 locals, globals, gate; /* words */
+};
+
+struct dp_k_session {
+	struct mutex lock; /* before dp_k_lock */
+	pid_t pid;         /* of the opener */
+	struct dp_k_session_probe **probes;
+	u32 nprobes, cap;
+	bool armed, disarmed; /* each at most once */
+	void *area;           /* what is mapped: rings, then words */
+	u64 size;
+	struct dp_rings g; /* ours: the one in the area may be overwritten */
+	struct dp_k_sink *sinks;
+};
+
+/* All under the session's lock. */
+int dp_k_session_add(struct dp_k_session *s, struct dp_k_session_probe *p); /* takes p over when it succeeds */
+int dp_k_session_arm(struct dp_k_session *s, struct dp_dev_arm *arm, const u64 *words, struct dp_error *err);
+void dp_k_session_sync(struct dp_k_session *s);
+void dp_k_session_disarm(struct dp_k_session *s);
+void dp_k_session_free(struct dp_k_session *s);
+void dp_k_session_probe_free(struct dp_k_session_probe *p);
+
+/* The session that a registered probe belongs to, or NULL. */
+struct dp_k_session *dp_k_session_of(const struct dp_probe *s);
+
+/* device.c */
+int dp_k_device_init(void);
+void dp_k_device_exit(void);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* See ask-kernel.h. The module is asked what it would do; nothing is changed. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/ask-kernel.h"
+#include "cmd/cmd.h"
+#include "host/kernel/device.h"
+#include "host/kernel/kernel.h"
+#include "symbols/kallsyms.h"
+
+static int told(const struct dp_error *err)
+{
+	ui_error(err, NULL);
+	return ui_status(err->code);
+}
+
+bool kernel_word(const char *text)
+{
+	return !strncmp(text, "kernel:", 7) || !strncmp(text, "kmod(", 5);
+}
+
+/* Takes "kernel:NAME" and "kmod(MODULE):NAME" apart; the module is "" for the kernel. */
+static const char *split(const char *text, char *module, size_t size)
+{
+	const char *colon = strchr(text, ':');
+
+	snprintf(module, size, "%.*s", text[1] == 'm' ? (int)strcspn(text + 5, "):") : 0, text + 5);
+	return colon && colon[1] ? colon + 1 : "*";
+}
+
+/* ---- list ---- */
+
+static const char *const hows[] = {
+    [DP_DEV_OFF] = "-", [DP_DEV_TRAP] = "trap", [DP_DEV_JUMP] = "jump", [DP_DEV_PENDING] = "-", [DP_DEV_GONE] = "-"};
+
+static void print_row(const struct dp_dev_row *row, int wplace)
+{
+	char who[40] = "module";
+
+	if (row->pid > 0)
+		snprintf(who, sizeof(who), "dprobes %d", row->pid);
+	else if (!row->pid)
+		strcpy(who, "event files");
+	printf("%016llx  %-4c  %-*s  %-4s  %-16s%s%s%s\n", (unsigned long long)row->addr, row->type, wplace,
+	       row->place, row->how <= DP_DEV_GONE ? hows[row->how] : "?", who,
+	       row->how == DP_DEV_GONE ? "  [GONE]" : "", row->flags & DP_DEV_LIST_DISABLED ? "  [DISABLED]" : "",
+	       row->how == DP_DEV_PENDING ? "  [PENDING]" : "");
+}
+
+int list_kernel(void)
+{
+	struct dp_error err = {.column = -1};
+	struct dp_dev_row *rows = NULL;
+	struct dp_kernel *k;
+	int r = dp_kernel_open(&k, NULL, &err), wplace = 5;
+	u32 n = 0;
+
+	if (r)
+		return told(&err);
+	r = dp_kernel_list(k, &rows, &n, &err);
+	dp_kernel_close(k);
+	if (r)
+		return told(&err);
+	for (u32 i = 0; i < n; i++)
+		wplace = DP_MIN(DP_MAX(wplace, (int)strlen(rows[i].place)), 60);
+	if (n)
+		printf("%-16s  TYPE  %-*s  HOW   %-16s  STATE\n", "ADDRESS", wplace, "PLACE", "WHO");
+	for (u32 i = 0; i < n; i++)
+		print_row(&rows[i], wplace);
+	free(rows);
+	return CMD_OK;
+}
+
+/* ---- funcs ---- */
+
+struct listing {
+	struct dp_kernel *k;
+	const char *prefix;
+	bool not_jump_only;
+	u64 n, by_outcome[DP_OUTCOME_JUMP + 1];
+};
+
+static int print_func(const struct dp_ksym *sym, void *arg)
+{
+	struct dp_error err = {.column = -1};
+	struct listing *l = arg;
+	enum dp_outcome how;
+	enum dp_code why;
+	u64 size;
+
+	dp_kernel_judge(l->k, sym->addr, &size, &how, &why, &err);
+	l->n++;
+	l->by_outcome[how]++;
+	if (l->not_jump_only && how == DP_OUTCOME_JUMP)
+		return 0;
+	printf("%016llx %7llu %s%-7s%s %s%s", (unsigned long long)sym->addr, (unsigned long long)size,
+	       ui_style(stdout, how == DP_OUTCOME_JUMP   ? UI_GREEN
+				: how == DP_OUTCOME_TRAP ? UI_YELLOW
+							 : UI_RED),
+	       dp_outcome_name(how), ui_style(stdout, UI_PLAIN), l->prefix, sym->name);
+	if (how != DP_OUTCOME_JUMP)
+		printf("  %s: %s", dp_error_info(why)->name, dp_error_info(why)->sentence);
+	putchar('\n');
+	return ferror(stdout);
+}
+
+int funcs_kernel(const char *text, bool not_jump_only)
+{
+	struct listing l = {.not_jump_only = not_jump_only};
+	struct dp_error err = {.column = -1};
+	char module[64], prefix[80] = "kernel:";
+	const char *pattern = split(text, module, sizeof(module));
+	int r = dp_kernel_open(&l.k, NULL, &err);
+
+	if (r)
+		return told(&err);
+	if (*module)
+		snprintf(prefix, sizeof(prefix), "kmod(%s):", module);
+	l.prefix = prefix;
+	printf("%s%-16s %7s %-7s %s%s\n", ui_style(stdout, UI_BOLD), "ADDRESS", "SIZE", "OUTCOME", "FUNCTION  WHY",
+	       ui_style(stdout, UI_PLAIN));
+	r = dp_kallsyms_each(*module ? module : NULL, pattern, print_func, &l, &err);
+	dp_kernel_close(l.k);
+	if (r < 0)
+		return told(&err);
+	if (!l.n)
+		return ui_fail(E_CMD_NOMATCH, NULL, "'%s' in %s", pattern, *module ? module : "the kernel");
+	fflush(stdout);
+	fprintf(stderr, "%llu functions: %llu jump, %llu trap, %llu refused\n", (unsigned long long)l.n,
+		(unsigned long long)l.by_outcome[DP_OUTCOME_JUMP], (unsigned long long)l.by_outcome[DP_OUTCOME_TRAP],
+		(unsigned long long)l.by_outcome[DP_OUTCOME_REFUSED]);
+	return CMD_OK;
+}
+
+/* ---- explain ---- */
+
+int explain_kernel(const char *text)
+{
+	struct dp_error err = {.column = -1};
+	char module[64], name[DP_DEV_PLACE_MAX + 70], *end;
+	const char *symbol = split(text, module, sizeof(module)), *plus = strrchr(symbol, '+');
+	u64 addr, offset = plus ? strtoull(plus + 1, &end, 0) : 0, size;
+	const struct dp_error_info *info;
+	struct dp_kernel *k;
+	enum dp_outcome how;
+	enum dp_code why;
+
+	if (plus && (end == plus + 1 || *end))
+		return ui_fail(E_CMD_VALUE, "write FUNCTION+OFFSET", "%s", text);
+	snprintf(name, sizeof(name), "%s%s%.*s", module, *module ? ":" : "",
+		 plus ? (int)(plus - symbol) : (int)DP_DEV_PLACE_MAX, symbol);
+	if (dp_kernel_open(&k, NULL, &err))
+		return told(&err);
+	if (dp_kallsyms_find(name, &addr, &err)) {
+		dp_kernel_close(k);
+		return told(&err);
+	}
+	dp_kernel_judge(k, addr + offset, &size, &how, &why, &err);
+	dp_kernel_close(k);
+	printf("%s, 0x%llx: %s\n", text, (unsigned long long)(addr + offset), dp_outcome_name(how));
+	info = dp_error_info(why);
+	if (how != DP_OUTCOME_JUMP)
+		printf("%s: %s%s%s\n\n  %s\n", info->name, info->sentence, err.detail[0] ? ": " : "", err.detail,
+		       info->explanation);
+	return CMD_OK;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* `list`, `funcs` and `explain` for the kernel. Each returns the exit status. */
+#ifndef DP_ASK_KERNEL_H
+#define DP_ASK_KERNEL_H
+
+#include "base/base.h"
+
+/* Whether a word names something in the kernel: kernel:..., kmod(NAME):... */
+bool kernel_word(const char *text);
+
+int list_kernel(void);
+int funcs_kernel(const char *text, bool not_jump_only);
+int explain_kernel(const char *text); /* what a probe there would be */
+
+#endif

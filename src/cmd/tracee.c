@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Hands over to the host whose turn it is. Nothing else. */
+#include "cmd/tracee.h"
+
+int tracee_add(struct tracee *t, const char *text, struct dp_error *err)
+{
+	return t->kernel ? dp_kernel_add(t->kernel, text, err) : dp_session_add(t->process, text, err);
+}
+
+int tracee_arm(struct tracee *t, struct dp_error *err)
+{
+	return t->kernel ? dp_kernel_arm(t->kernel, err) : dp_session_arm(t->process, err);
+}
+
+int tracee_remove(struct tracee *t, struct dp_error *err)
+{
+	if (t->kernel)
+		return dp_kernel_remove(t->kernel, err);
+	return t->process ? dp_session_remove(t->process, err) : 0;
+}
+
+void tracee_free(struct tracee *t)
+{
+	dp_kernel_close(t->kernel);
+	dp_session_free(t->process);
+}
+
+u32 tracee_nprobes(const struct tracee *t)
+{
+	return t->kernel ? dp_kernel_nprobes(t->kernel) : dp_session_nprobes(t->process);
+}
+
+void tracee_probe(const struct tracee *t, u32 i, struct dp_probe_info *out)
+{
+	if (t->kernel)
+		dp_kernel_probe(t->kernel, i, out);
+	else
+		dp_session_probe(t->process, i, out);
+}
+
+struct dp_rings *tracee_rings(struct tracee *t)
+{
+	return t->kernel ? dp_kernel_rings(t->kernel) : dp_session_rings(t->process);
+}
+
+bool tracee_alive(struct tracee *t)
+{
+	return t->kernel || dp_session_alive(t->process);
+}
+
+void tracee_tend(struct tracee *t)
+{
+	if (t->kernel)
+		dp_kernel_tend(t->kernel);
+	else
+		dp_session_tend(t->process);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What is traced: a process or the kernel. One of the two is set. */
+#ifndef DP_TRACEE_H
+#define DP_TRACEE_H
+
+#include "host/kernel/kernel.h"
+#include "host/process/process.h"
+
+struct tracee {
+	struct dp_session *process;
+	struct dp_kernel *kernel;
+};
+
+static inline bool tracee_any(const struct tracee *t)
+{
+	return t->process || t->kernel;
+}
+
+/* The functions of both hosts, see process.h. Those that are called at the end may be called for none. */
+int tracee_add(struct tracee *t, const char *text, struct dp_error *err);
+int tracee_arm(struct tracee *t, struct dp_error *err);
+int tracee_remove(struct tracee *t, struct dp_error *err);
+void tracee_free(struct tracee *t);
+u32 tracee_nprobes(const struct tracee *t);
+void tracee_probe(const struct tracee *t, u32 i, struct dp_probe_info *out);
+struct dp_rings *tracee_rings(struct tracee *t);
+bool tracee_alive(struct tracee *t);
+void tracee_tend(struct tracee *t);
+
+#endif

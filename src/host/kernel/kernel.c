@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* See kernel.h. Everything is asked of the device; nothing is decided here but what a line means. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "host/kernel/device.h"
+#include "host/kernel/kernel.h"
+#include "symbols/kallsyms.h"
+
+#define RING_SIZE (1u << 20)
+#define ROWS 256
+#define CACHED 1024 /* symbols, a power of two */
+
+struct probe {
+	struct dp_event *event;
+	char symbol[DP_DEV_PLACE_MAX];
+	char reason[200];
+	u64 offset, addr;
+	u32 how; /* at the end */
+};
+
+struct known {
+	u64 addr, offset;
+	char *name; /* NULL: there is none */
+	bool used;
+};
+
+struct dp_kernel {
+	int fd;
+	struct dp_session_options opt;
+	struct probe *probes;
+	u32 nprobes, cap;
+	u64 *words; /* their first values */
+	u32 nwords;
+	u64 words_off, size;
+	struct dp_rings *rings;
+	bool removed;
+	struct known cache[CACHED];
+};
+
+/* ---- life ---- */
+
+/* The device's refusal becomes an error of ours. */
+static int refused(const struct dp_dev_error *e, int number, struct dp_error *err)
+{
+	enum dp_code code = e->code[0] ? dp_error_by_name(e->code) : DP_OK;
+
+	if (!code)
+		return dp_fail(err, E_KERNEL_DEVICE, "%s", strerror(number));
+	dp_fail(err, code, "%s", e->detail);
+	if (e->hint[0])
+		dp_error_hint(err, "%s", e->hint);
+	return -dp_error_info(code)->number;
+}
+
+static int ask(struct dp_kernel *k, unsigned long request, void *arg, const struct dp_dev_error *e,
+	       struct dp_error *err)
+{
+	static const struct dp_dev_error none;
+
+	return ioctl(k->fd, request, arg) ? refused(e ? e : &none, errno, err) : 0;
+}
+
+int dp_kernel_open(struct dp_kernel **out, const struct dp_session_options *opt, struct dp_error *err)
+{
+	struct dp_kernel *k = calloc(1, sizeof(*k));
+	struct dp_dev_hello hello = {0};
+	int r = 0;
+
+	if (!k)
+		return dp_fail(err, E_ARM_NOMEM, "session");
+	if (opt)
+		k->opt = *opt;
+	k->fd = open(DP_DEV_PATH, O_RDWR | O_CLOEXEC);
+	if (k->fd < 0)
+		r = dp_fail(err, E_KERNEL_DEVICE, "%s: %s", DP_DEV_PATH, strerror(errno));
+	else if (ioctl(k->fd, DP_DEV_HELLO, &hello) || hello.abi != DP_DEV_ABI || hello.rings_abi != DP_ABI)
+		r = dp_fail(err, E_KERNEL_ABI, "its interface is %u.%u, this is %u.%u", hello.abi,
+			    hello.rings_abi, DP_DEV_ABI, DP_ABI);
+	if (r) {
+		dp_kernel_close(k);
+		return r;
+	}
+	*out = k;
+	return 0;
+}
+
+void dp_kernel_close(struct dp_kernel *k)
+{
+	if (!k)
+		return;
+	if (k->rings)
+		munmap(k->rings, k->size);
+	if (k->fd >= 0)
+		close(k->fd);
+	for (u32 i = 0; i < k->nprobes; i++) {
+		dp_event_free(k->probes[i].event);
+		free(k->probes[i].event);
+	}
+	for (u32 i = 0; i < CACHED; i++)
+		free(k->cache[i].name);
+	free(k->probes);
+	free(k->words);
+	free(k);
+}
+
+/* ---- places ---- */
+
+bool dp_kernel_is_place(const struct dp_location *loc)
+{
+	return !strcmp(loc->module, "kernel") || !strncmp(loc->module, "kmod(", 5);
+}
+
+bool dp_kernel_is_event(const char *text)
+{
+	struct dp_event ev = {0};
+	bool is = !dp_event_parse(&ev, text, NULL) && dp_kernel_is_place(&ev.loc);
+
+	dp_event_free(&ev);
+	return is;
+}
+
+/* The name of the module, "" for the kernel itself. */
+static void module_of(const struct dp_location *loc, char *buf, size_t size)
+{
+	const char *p = strncmp(loc->module, "kmod(", 5) ? "" : loc->module + 5;
+
+	snprintf(buf, size, "%.*s", (int)strcspn(p, ")"), p);
+}
+
+static int symbol(void *arg, const struct dp_location *probe, const char *name, u64 offset, u64 *addr,
+		  struct dp_error *err)
+{
+	(void)arg;
+	(void)probe;
+	if (!name)
+		return dp_fail(err, E_KERNEL_PLACE, "an offset in a file");
+	*addr = 0;
+	if (!strncmp(name, "kernel:", 7))
+		name += 7;
+	if (dp_kallsyms_find(name, addr, err))
+		return -ENOENT;
+	*addr += offset;
+	return 0;
+}
+
+/* ---- adding ---- */
+
+static void put_program(struct dp_dev_probe *d, const struct dp_program *p)
+{
+	d->code = (u64)p->code;
+	d->fields = (u64)p->layout.fields;
+	d->len = p->len;
+	d->jmpmax = p->jmpmax;
+	d->logmax = p->logmax;
+	d->nfields = p->layout.nfields;
+	d->fixed_size = p->layout.fixed_size;
+	d->nlocals = p->nlocals;
+	d->nglobals = p->nglobals;
+	d->has_faultmask = p->layout.has_faultmask;
+	d->has_ret_addr = p->layout.has_ret_addr;
+	d->ex_mask = p->rpn.ex_mask;
+	d->heap = p->rpn.heap;
+	d->ex_logmax = p->rpn.ex_logmax;
+	d->major = p->rpn.major;
+	d->minor = p->rpn.minor;
+	d->pass = p->rpn.pass;
+	d->max = p->rpn.max;
+}
+
+/* Where the location says, into what the device wants to know; the name that is shown into p. */
+static int put_place(struct dp_kernel *k, const struct dp_location *loc, struct dp_dev_probe *d, struct probe *p,
+		     struct dp_error *err)
+{
+	char module[64], text[DP_DEV_PLACE_MAX];
+	struct dp_dev_symbol sym;
+	bool address = loc->kind == DP_LOC_ADDRESS ||
+		       (loc->kind == DP_LOC_FILE_OFFSET && !strcmp(loc->module, "kernel"));
+
+	module_of(loc, module, sizeof(module));
+	if (address) {
+		d->addr = loc->kind == DP_LOC_ADDRESS ? loc->address : (u64)loc->offset;
+		sym = (struct dp_dev_symbol){.addr = d->addr};
+		if (ioctl(k->fd, DP_DEV_SYMBOL, &sym) || !sym.name[0])
+			return dp_fail(err, E_SITE_NOFUNC, "0x%llx", (unsigned long long)d->addr);
+		snprintf(p->symbol, sizeof(p->symbol), "%.*s", (int)strcspn(sym.name, " "), sym.name);
+		p->offset = sym.offset;
+		return 0;
+	}
+	if (loc->kind != DP_LOC_SYMBOL)
+		return dp_fail(err, E_KERNEL_PLACE, "%.200s", loc->symbol);
+	snprintf(p->symbol, sizeof(p->symbol), "%.300s", loc->symbol);
+	if (snprintf(text, sizeof(text), "%s%s%.240s", module, *module ? ":" : "", loc->symbol) >=
+	    (int)sizeof(d->place))
+		return dp_fail(err, E_KERNEL_SYMBOL, "%.200s: too long", loc->symbol);
+	memcpy(d->place, text, sizeof(d->place));
+	d->offset = loc->offset;
+	p->offset = (u64)loc->offset;
+	return 0;
+}
+
+static struct probe *room(struct dp_kernel *k)
+{
+	if (k->nprobes == k->cap) {
+		u32 cap = k->cap ? k->cap * 2 : 64;
+		struct probe *v = realloc(k->probes, cap * sizeof(*v));
+
+		if (!v)
+			return NULL;
+		k->probes = v;
+		k->cap = cap;
+	}
+	memset(&k->probes[k->nprobes], 0, sizeof(*k->probes));
+	return &k->probes[k->nprobes];
+}
+
+/* The event is the session's from now on, or freed. addr: not 0 instead of the location's place. */
+static int add_event(struct dp_kernel *k, struct dp_event *ev, u64 addr, const struct dp_session_program *words,
+		     struct dp_error *err)
+{
+	struct dp_dev_error told = {.column = -1};
+	struct dp_dev_probe d = {.error = (u64)&told, .opcode = -1};
+	struct probe *p = room(k);
+	int r = p ? 0 : dp_fail(err, E_ARM_NOMEM, "probe");
+
+	if (!r)
+		r = put_place(k, &ev->loc, &d, p, err);
+	if (!r) {
+		if (addr) {
+			d.place[0] = '\0';
+			d.addr = addr;
+		}
+		d.flags = ev->is_return ? DP_DEV_RETURN : 0;
+		d.maxactive = (u32)ev->maxactive;
+		put_program(&d, &ev->prog);
+		if (words) {
+			d.locals = words->locals;
+			d.globals = words->globals;
+			d.gate = words->gate;
+			d.opcode = words->opcode;
+		}
+		r = ask(k, DP_DEV_ADD, &d, &told, err);
+	}
+	if (r) {
+		dp_event_free(ev);
+		free(ev);
+		return r;
+	}
+	p->event = ev;
+	p->addr = d.addr;
+	k->nprobes++;
+	return 0;
+}
+
+static int add_line(struct dp_kernel *k, const char *text, const struct dp_ksym *match, struct dp_error *err)
+{
+	struct dp_event_env env = {symbol, k, true};
+	struct dp_event *ev = calloc(1, sizeof(*ev));
+	int r = ev ? dp_event_compile(ev, text, &env, err) : dp_fail(err, E_ARM_NOMEM, "event");
+
+	if (r) {
+		free(ev);
+		return r;
+	}
+	if (match) {
+		ev->loc.kind = DP_LOC_SYMBOL;
+		snprintf(ev->loc.symbol, sizeof(ev->loc.symbol), "%s", match->name);
+		snprintf(ev->name, sizeof(ev->name), "%.*s", DP_NAME_MAX - 1, match->name);
+	}
+	return add_event(k, ev, match ? match->addr : 0, NULL, err);
+}
+
+struct matches {
+	struct dp_kernel *k;
+	const char *text;
+	u32 taken, left_out;
+	struct dp_error why;
+};
+
+static int add_match(const struct dp_ksym *sym, void *arg)
+{
+	struct matches *m = arg;
+	struct dp_error err = {0};
+	int r = add_line(m->k, m->text, sym, &err);
+
+	if (r == -ENOMEM)
+		return r;
+	if (r) {
+		m->left_out++;
+		m->why = err;
+	} else {
+		m->taken++;
+	}
+	return 0;
+}
+
+static void say(struct dp_kernel *k, const char *text)
+{
+	if (k->opt.note)
+		k->opt.note(k->opt.arg, text);
+}
+
+static int add_pattern(struct dp_kernel *k, const char *text, const struct dp_location *loc, struct dp_error *err)
+{
+	struct matches m = {.k = k, .text = text};
+	char module[64], note[600];
+	int r;
+
+	module_of(loc, module, sizeof(module));
+	r = dp_kallsyms_each(*module ? module : NULL, loc->symbol, add_match, &m, err);
+	if (r)
+		return r;
+	if (!m.taken && m.left_out) {
+		*err = m.why;
+		return -dp_error_info(m.why.code)->number;
+	}
+	if (!m.taken)
+		return dp_fail(err, E_KERNEL_SYMBOL, "no function matches %.200s", loc->symbol);
+	snprintf(note, sizeof(note), "%.200s: %u functions, %u left out (the last one: %s: %.200s)", loc->symbol,
+		 m.taken, m.left_out, dp_error_info(m.why.code)->name, m.why.detail);
+	if (m.left_out)
+		say(k, note);
+	return 0;
+}
+
+int dp_kernel_add(struct dp_kernel *k, const char *text, struct dp_error *err)
+{
+	struct dp_event ev = {0};
+	int r = dp_event_parse(&ev, text, err);
+
+	if (r)
+		return r;
+	r = ev.loc.kind == DP_LOC_PATTERN ? add_pattern(k, text, &ev.loc, err) : add_line(k, text, NULL, err);
+	if (r && err->column < 0)
+		err->column = ev.loc.column;
+	dp_event_free(&ev);
+	return r;
+}
+
+int dp_kernel_add_program(struct dp_kernel *k, const struct dp_session_program *program, struct dp_error *err)
+{
+	struct dp_event *ev = calloc(1, sizeof(*ev));
+
+	if (ev) {
+		ev->loc = program->loc;
+		ev->is_return = program->is_return;
+		ev->prog = *program->prog;
+		ev->prog.layout = (struct dp_layout){0};
+		ev->prog.code = dp_alloc(program->prog->len);
+	}
+	if (!ev || !ev->prog.code) {
+		free(ev);
+		return dp_fail(err, E_ARM_NOMEM, "probe");
+	}
+	memcpy(ev->prog.code, program->prog->code, program->prog->len);
+	return add_event(k, ev, 0, program, err);
+}
+
+int dp_kernel_set_words(struct dp_kernel *k, const u64 *values, u32 n, struct dp_error *err)
+{
+	u64 *v = calloc(n + 1, sizeof(*v));
+
+	if (!v)
+		return dp_fail(err, E_ARM_NOMEM, "%u words", n);
+	memcpy(v, values, n * sizeof(*v));
+	free(k->words);
+	k->words = v;
+	k->nwords = n;
+	return 0;
+}
+
+volatile u64 *dp_kernel_words(struct dp_kernel *k)
+{
+	return k->rings ? (volatile u64 *)((char *)k->rings + k->words_off) : NULL;
+}
+
+/* ---- armed ---- */
+
+int dp_kernel_arm(struct dp_kernel *k, struct dp_error *err)
+{
+	struct dp_dev_error told = {.column = -1};
+	struct dp_dev_arm arm = {.error = (u64)&told,
+				 .ring_size = k->opt.ring_size ? k->opt.ring_size : RING_SIZE,
+				 .words = (u64)k->words,
+				 .nwords = k->nwords};
+	void *at;
+	int r = k->nprobes ? 0 : dp_fail(err, E_ARM_NONE, "the kernel");
+
+	if (!r)
+		r = ask(k, DP_DEV_ARM, &arm, &told, err);
+	if (r)
+		return r;
+	at = mmap(NULL, arm.size, PROT_READ | PROT_WRITE, MAP_SHARED, k->fd, 0);
+	if (at == MAP_FAILED)
+		return dp_fail(err, E_KERNEL_DEVICE, "its log cannot be mapped: %s", strerror(errno));
+	k->rings = at;
+	k->size = arm.size;
+	k->words_off = arm.words_off;
+	return 0;
+}
+
+/* Where a probe is and how; at its end, as it was then. */
+static u32 state_of(const struct dp_kernel *k, u32 i, u64 *addr)
+{
+	struct dp_dev_state state = {.index = i};
+
+	*addr = k->probes[i].addr;
+	if (k->removed || ioctl(k->fd, DP_DEV_STATE, &state))
+		return k->probes[i].how;
+	if (state.addr)
+		*addr = state.addr;
+	return state.how;
+}
+
+int dp_kernel_remove(struct dp_kernel *k, struct dp_error *err)
+{
+	for (u32 i = 0; k->rings && !k->removed && i < k->nprobes; i++)
+		k->probes[i].how = state_of(k, i, &k->probes[i].addr);
+	k->removed = k->rings;
+	return k->rings ? ask(k, DP_DEV_DISARM, NULL, NULL, err) : 0;
+}
+
+void dp_kernel_tend(struct dp_kernel *k)
+{
+	ioctl(k->fd, DP_DEV_SYNC, NULL);
+}
+
+u32 dp_kernel_nprobes(const struct dp_kernel *k)
+{
+	return k->nprobes;
+}
+
+static const char *via(const struct dp_event *ev, u32 how)
+{
+	if (how == DP_DEV_PENDING)
+		return "waits";
+	if (how == DP_DEV_GONE)
+		return "gone";
+	return !ev->is_return ? NULL : how == DP_DEV_TRAP ? "return+trap" : "return";
+}
+
+void dp_kernel_probe(const struct dp_kernel *k, u32 i, struct dp_probe_info *out)
+{
+	const struct probe *p = &k->probes[i];
+	u64 addr;
+	u32 how = state_of(k, i, &addr);
+
+	*out = (struct dp_probe_info){.event = p->event,
+				      .symbol = p->symbol,
+				      .offset = p->offset,
+				      .addr = addr,
+				      .module = p->event->loc.module,
+				      .outcome = how == DP_DEV_TRAP ? DP_OUTCOME_TRAP : DP_OUTCOME_JUMP,
+				      .reason = "",
+				      .nsites = 1,
+				      .via = via(p->event, how)};
+}
+
+struct dp_rings *dp_kernel_rings(struct dp_kernel *k)
+{
+	return k->rings;
+}
+
+bool dp_kernel_symbolize(void *arg, u64 addr, char *buf, size_t size)
+{
+	struct dp_kernel *k = arg;
+	struct known *c = &k->cache[(addr ^ addr >> 12) % CACHED];
+	struct dp_dev_symbol sym = {.addr = addr};
+
+	if (!c->used || c->addr != addr) {
+		free(c->name);
+		*c = (struct known){.addr = addr, .used = true};
+		if (!ioctl(k->fd, DP_DEV_SYMBOL, &sym) && sym.name[0]) {
+			c->name = strndup(sym.name, strcspn(sym.name, " "));
+			c->offset = sym.offset;
+		}
+	}
+	if (!c->name)
+		return false;
+	snprintf(buf, size, "%s+0x%llx", c->name, (unsigned long long)c->offset);
+	return true;
+}
+
+/* ---- questions ---- */
+
+int dp_kernel_judge(struct dp_kernel *k, u64 addr, u64 *size, enum dp_outcome *how, enum dp_code *why,
+		    struct dp_error *err)
+{
+	struct dp_dev_error told = {.column = -1};
+	struct dp_dev_judge d = {.error = (u64)&told, .addr = addr};
+	int r = ask(k, DP_DEV_JUDGE, &d, &told, err);
+
+	*size = d.size;
+	*how = r ? DP_OUTCOME_REFUSED : d.how == DP_DEV_JUMP ? DP_OUTCOME_JUMP : DP_OUTCOME_TRAP;
+	*why = d.why[0] ? dp_error_by_name(d.why) : DP_OK;
+	return r;
+}
+
+int dp_kernel_list(struct dp_kernel *k, struct dp_dev_row **out, u32 *n, struct dp_error *err)
+{
+	struct dp_dev_row *rows = NULL, *v;
+	struct dp_dev_list d;
+	int r;
+
+	*n = 0;
+	do {
+		v = realloc(rows, (*n + ROWS) * sizeof(*v));
+		if (!v) {
+			free(rows);
+			return dp_fail(err, E_ARM_NOMEM, "the list");
+		}
+		rows = v;
+		d = (struct dp_dev_list){(u64)(rows + *n), *n, ROWS};
+		r = ask(k, DP_DEV_LIST, &d, NULL, err);
+		*n += r ? 0 : d.n;
+	} while (!r && d.n == ROWS);
+	if (r)
+		free(rows);
+	else
+		*out = rows;
+	return r;
+}

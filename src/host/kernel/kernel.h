@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The kernel as a host, from the command's side: a session of /dev/dprobes with events that are
+ * compiled here, verified and armed there, and rings that are mapped. Closing it, also by dying, takes
+ * its probes out. doc/kernel-host.md
+ */
+#ifndef DP_KERNEL_HOST_H
+#define DP_KERNEL_HOST_H
+
+#include "host/process/process.h"
+
+struct dp_kernel;
+
+/* Of opt only ring_size, note and arg count. E_KERNEL_DEVICE, E_KERNEL_ABI. */
+int dp_kernel_open(struct dp_kernel **k, const struct dp_session_options *opt, struct dp_error *err);
+void dp_kernel_close(struct dp_kernel *k);
+
+/* Whether a place is one of the kernel: kernel:FUNCTION, kmod(MODULE):FUNCTION. */
+bool dp_kernel_is_place(const struct dp_location *loc);
+/* The same of an event's text, or of a place alone; texts that cannot be parsed are not. */
+bool dp_kernel_is_event(const char *text);
+
+/* As dp_session_add() and its like. */
+int dp_kernel_add(struct dp_kernel *k, const char *text, struct dp_error *err);
+int dp_kernel_add_program(struct dp_kernel *k, const struct dp_session_program *p, struct dp_error *err);
+int dp_kernel_set_words(struct dp_kernel *k, const u64 *values, u32 n, struct dp_error *err);
+volatile u64 *dp_kernel_words(struct dp_kernel *k);
+int dp_kernel_arm(struct dp_kernel *k, struct dp_error *err);
+int dp_kernel_remove(struct dp_kernel *k, struct dp_error *err);
+u32 dp_kernel_nprobes(const struct dp_kernel *k);
+void dp_kernel_probe(const struct dp_kernel *k, u32 i, struct dp_probe_info *out);
+struct dp_rings *dp_kernel_rings(struct dp_kernel *k); /* after arm */
+
+/* Now and then, and before counts are read: the counts of missed hits come by this. */
+void dp_kernel_tend(struct dp_kernel *k);
+
+/* Write "symbol+0x12" for an address of the kernel; false when unknown. arg: the struct dp_kernel. */
+bool dp_kernel_symbolize(void *arg, u64 addr, char *buf, size_t size);
+
+/* ---- questions that need no probes ---- */
+
+/* What a probe at an address would be. A refusal is an error; why: what keeps it from being a jump. */
+int dp_kernel_judge(struct dp_kernel *k, u64 addr, u64 *size, enum dp_outcome *how, enum dp_code *why,
+		    struct dp_error *err);
+
+struct dp_dev_row;
+/* All probes in the kernel, newest last. The caller frees *rows. */
+int dp_kernel_list(struct dp_kernel *k, struct dp_dev_row **rows, u32 *n, struct dp_error *err);
+
+#endif

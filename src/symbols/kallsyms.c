@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Reads /proc/kallsyms, line by line: "ffffffff81000000 T name" and, in a module, a tab and "[module]". */
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols/kallsyms.h"
+
+/* Takes the line apart, which is changed. */
+static bool parse(char *line, struct dp_ksym *sym, char *type)
+{
+	char *end, *module;
+
+	sym->addr = strtoull(line, &end, 16);
+	if (end == line || *end != ' ' || !end[1] || end[2] != ' ')
+		return false;
+	*type = end[1];
+	sym->name = end + 3;
+	sym->module = "";
+	line = end + 3 + strcspn(end + 3, "\t\n");
+	module = *line == '\t' ? strchr(line, '[') : NULL;
+	*line = '\0';
+	if (module) {
+		module[strcspn(module, "]")] = '\0';
+		sym->module = module + 1;
+	}
+	return true;
+}
+
+static int each(int (*fn)(const struct dp_ksym *sym, char type, void *arg), void *arg, struct dp_error *err)
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	bool hidden = true;
+	char *line = NULL;
+	size_t room = 0;
+	int r = 0;
+
+	while (f && !r && getline(&line, &room, f) > 0) {
+		struct dp_ksym sym;
+		char type;
+
+		if (!parse(line, &sym, &type))
+			continue;
+		hidden &= !sym.addr;
+		r = fn(&sym, type, arg);
+	}
+	free(line);
+	if (f)
+		fclose(f);
+	if (!r && hidden)
+		return dp_fail(err, E_KERNEL_LOOKUP, "the addresses in /proc/kallsyms are hidden");
+	return r;
+}
+
+struct search {
+	const char *module, *pattern;
+	int (*fn)(const struct dp_ksym *sym, void *arg);
+	void *arg;
+};
+
+static int try_function(const struct dp_ksym *sym, char type, void *arg)
+{
+	const struct search *s = arg;
+
+	if (!strchr("tTwW", type) || strcmp(sym->module, s->module ? s->module : "") ||
+	    fnmatch(s->pattern, sym->name, 0))
+		return 0;
+	return s->fn(sym, s->arg);
+}
+
+int dp_kallsyms_each(const char *module, const char *pattern,
+		     int (*fn)(const struct dp_ksym *sym, void *arg), void *arg, struct dp_error *err)
+{
+	struct search s = {module, pattern, fn, arg};
+
+	return each(try_function, &s, err);
+}
+
+struct wanted {
+	const char *name;
+	char module[64];
+	u64 addr;
+};
+
+static int try_name(const struct dp_ksym *sym, char type, void *arg)
+{
+	struct wanted *w = arg;
+
+	if (strcmp(sym->name, w->name) || (w->module[0] && strcmp(sym->module, w->module)))
+		return 0;
+	w->addr = sym->addr;
+	return 1;
+}
+
+int dp_kallsyms_find(const char *name, u64 *addr, struct dp_error *err)
+{
+	const char *colon = strchr(name, ':');
+	struct wanted w = {.name = colon ? colon + 1 : name};
+	int r;
+
+	if (colon)
+		snprintf(w.module, sizeof(w.module), "%.*s", (int)(colon - name), name);
+	r = each(try_name, &w, err);
+	if (r < 0)
+		return r;
+	*addr = w.addr;
+	return r ? 0 : dp_fail(err, E_KERNEL_SYMBOL, "%s", name);
+}

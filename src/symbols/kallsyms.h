@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The running kernel's symbols, as /proc/kallsyms shows them to root. */
+#ifndef DP_KALLSYMS_H
+#define DP_KALLSYMS_H
+
+#include "base/error.h"
+
+struct dp_ksym {
+	u64 addr;
+	const char *name;
+	const char *module; /* "" for the kernel itself */
+};
+
+/*
+ * Every function whose name matches a pattern of the shell, in the kernel itself (module NULL) or in a
+ * module, in the file's order; until fn returns something else than 0, which is then returned.
+ * E_KERNEL_LOOKUP when the addresses are hidden.
+ */
+int dp_kallsyms_each(const char *module, const char *pattern,
+		     int (*fn)(const struct dp_ksym *sym, void *arg), void *arg, struct dp_error *err);
+
+/* Any symbol, of the kernel itself rather than of a module; "module:name" of that one. E_KERNEL_SYMBOL. */
+int dp_kallsyms_find(const char *name, u64 *addr, struct dp_error *err);
+
+#endif
