@@ -29,6 +29,8 @@ enum dp_driver_flags {
 	DP_DRIVER_ALLOW_TRAP = 0x100,
 	DP_DRIVER_JSON = 0x200,
 	DP_DRIVER_SYSLOG = 0x400,
+	DP_DRIVER_JIT_ON = 0x800, /* insert: compile whatever can be; neither of these: where it pays */
+	DP_DRIVER_JIT_OFF = 0x1000,
 };
 
 struct dp_driver_request {

@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 
-#define DP_ABI 2
+#define DP_ABI 3
 #define DP_CONTROL_MAGIC 0x31424f5250594e44ull /* "DNYPROB1" */
 #define DP_REDIRECTED 0x4452494445525044ull /* value of a trap signal whose thread a tracer has redirected already */
 
@@ -119,6 +119,7 @@ struct dp_code_rt {  /* one verified program, as the interpreter wants it */
 	u32 ex_logmax;
 	u16 major, minor;
 	u32 pad;
+	u64 compiled; /* address of the program as machine code, 0: none (arch/x86_64/rpn-jit.h) */
 };
 
 /* In ex_mask, above the exceptions. */

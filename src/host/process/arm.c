@@ -276,6 +276,7 @@ static void fill_probes(struct arming *a, struct dp_probe_rt *rt, u64 *code_addr
 		rt[n].prog.locals = words + 8ull * p->locals;
 		rt[n].prog.globals = words + 8ull * p->globals;
 		rt[n].prog.gate = prog->rpn.ex_mask ? words + 8ull * p->gate : 0;
+		rt[n].prog.compiled = p->compiled;
 		rt[n].event = sp->owner;
 		rt[n].flags = DP_PROBE_ENABLED | (p->event->is_return ? DP_PROBE_RETURN : 0);
 		rt[n].addr = sp->addr;
