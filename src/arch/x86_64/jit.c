@@ -12,11 +12,10 @@
  * abort address, and one store commits it. Nothing has an effect before the record's commit, so up to there the code
  * can leave everything to the general entry.
  */
+#include "arch/x86_64/encode.h"
 #include "arch/x86_64/jit.h"
 #include "hit/offsets.h"
 #include "program/code.h"
-
-enum reg { AX, CX, DX, BX, SP, BP, SI, DI, R8, R9, R10, R11, R12, R13, R14, R15 };
 
 #define STORES_MAX 64
 #define FIXUPS_MAX 64
@@ -83,58 +82,13 @@ static void bytes(struct jit *j, const char *b, size_t n)
 }
 #define BYTES(j, s) bytes(j, s, sizeof(s) - 1)
 
-/* ModRM for reg, disp32(base), behind an opcode. */
-static void mem_operand(struct jit *j, u8 reg, u8 base, s32 disp)
-{
-	dp_emit_u8(j->e, (u8)(0x80 | (reg & 7) << 3 | (base & 7)));
-	if ((base & 7) == SP)
-		dp_emit_u8(j->e, 0x24);
-	dp_emit_u32(j->e, (u32)disp);
-}
-
-/* OP reg, disp(base) or disp(base), reg; wide: 64 bits. A REX prefix always, so that sil and its like are meant. */
-static void op_mem(struct jit *j, bool wide, u8 op, u8 reg, u8 base, s32 disp)
-{
-	dp_emit_u8(j->e, (u8)(0x40 | wide << 3 | (reg >> 3) << 2 | base >> 3));
-	dp_emit_u8(j->e, op);
-	mem_operand(j, reg, base, disp);
-}
-
-static void op_reg(struct jit *j, bool wide, u8 op, u8 reg, u8 rm)
-{
-	dp_emit_u8(j->e, (u8)(0x40 | wide << 3 | (reg >> 3) << 2 | rm >> 3));
-	dp_emit_u8(j->e, op);
-	dp_emit_u8(j->e, (u8)(0xc0 | (reg & 7) << 3 | (rm & 7)));
-}
-
-#define LOAD(j, reg, base, disp) op_mem(j, true, 0x8b, reg, base, disp)
-#define LOAD32(j, reg, base, disp) op_mem(j, false, 0x8b, reg, base, disp)
-#define STORE(j, base, disp, reg) op_mem(j, true, 0x89, reg, base, disp)
-#define STORE32(j, base, disp, reg) op_mem(j, false, 0x89, reg, base, disp)
-#define LEA(j, reg, base, disp) op_mem(j, true, 0x8d, reg, base, disp)
-#define MOVE(j, to, from) op_reg(j, true, 0x89, from, to)
-#define ADD(j, to, from) op_reg(j, true, 0x01, from, to)
-
-/* movq/movl $imm, disp(base) */
-static void store_imm(struct jit *j, bool wide, u8 base, s32 disp, u32 imm)
-{
-	op_mem(j, wide, 0xc7, 0, base, disp);
-	dp_emit_u32(j->e, imm);
-}
-
-/* ALU operation /n with an immediate of 32 bits (0 add, 4 and, 5 sub, 7 cmp) */
-static void alu_imm(struct jit *j, bool wide, u8 n, u8 reg, u32 imm)
-{
-	op_reg(j, wide, 0x81, n, reg);
-	dp_emit_u32(j->e, imm);
-}
-
-static void move_imm(struct jit *j, u8 reg, u64 imm)
-{
-	dp_emit_u8(j->e, (u8)(0x48 | reg >> 3));
-	dp_emit_u8(j->e, (u8)(0xb8 | (reg & 7)));
-	dp_emit_u64(j->e, imm);
-}
+#define LOAD(j, reg, base, disp) load((j)->e, reg, AT(base, disp))
+#define LOAD32(j, reg, base, disp) load32((j)->e, reg, AT(base, disp))
+#define STORE(j, base, disp, reg) store((j)->e, AT(base, disp), reg)
+#define STORE32(j, base, disp, reg) store32((j)->e, AT(base, disp), reg)
+#define LEA(j, reg, base, disp) lea((j)->e, true, reg, AT(base, disp))
+#define MOVE(j, to, from) move((j)->e, to, from)
+#define STORE_IMM(j, wide, base, disp, imm) store_imm((j)->e, wide, AT(base, disp), imm)
 
 /* lea target(%rip), reg */
 static void lea_rip(struct jit *j, u8 reg, u64 target)
@@ -146,20 +100,6 @@ static void lea_rip(struct jit *j, u8 reg, u64 target)
 	dp_emit_u8(j->e, 0x8d);
 	dp_emit_u8(j->e, (u8)(0x05 | (reg & 7) << 3));
 	dp_emit_u32(j->e, (u32)rel);
-}
-
-static void push(struct jit *j, u8 reg)
-{
-	if (reg >= 8)
-		dp_emit_u8(j->e, 0x41);
-	dp_emit_u8(j->e, (u8)(0x50 | (reg & 7)));
-}
-
-static void pop(struct jit *j, u8 reg)
-{
-	if (reg >= 8)
-		dp_emit_u8(j->e, 0x41);
-	dp_emit_u8(j->e, (u8)(0x58 | (reg & 7)));
 }
 
 /* A jump on condition cc (0-15; 16: always). */
@@ -184,8 +124,6 @@ static void jump(struct jit *j, u8 cc, enum target to)
 	dp_emit_u32(j->e, 0);
 }
 
-enum { CC_B = 2, CC_AE = 3, CC_E = 4, CC_NE = 5, CC_A = 7, CC_L = 12, CC_GE = 13, CC_ALWAYS = 16 };
-
 /* Let the jumps to `to` come here. */
 static void land(struct jit *j, enum target to)
 {
@@ -202,7 +140,7 @@ static void land(struct jit *j, enum target to)
 
 static void save(struct jit *j, u8 reg)
 {
-	push(j, reg);
+	push(j->e, reg);
 	j->saved[j->nsaved++] = reg;
 }
 
@@ -214,7 +152,7 @@ static void enter(struct jit *j)
 	save(j, AX);
 	if (j->in->flags) {
 		BYTES(j, "\x9f\x0f\x90\xc0"); /* lahf; seto %al */
-		push(j, AX);
+		push(j->e, AX);
 		j->saved[j->nsaved++] = NONE; /* a word, and no register's */
 	}
 	for (u32 i = 0; i < (j->never ? 1 : DP_ARRAY_SIZE(more)); i++)
@@ -228,7 +166,7 @@ static void leave(struct jit *j)
 		if (j->saved[i] == NONE)
 			BYTES(j, "\x58\x04\x7f\x9e"); /* pop %rax; add $127,%al; sahf */
 		else
-			pop(j, j->saved[i]);
+			pop(j->e, j->saved[i]);
 	}
 }
 
@@ -258,7 +196,7 @@ static u8 fetch(struct jit *j, u8 slot, u8 scratch)
 	} else if (slot == SLOT_SP) {
 		LEA(j, scratch, SP, stack_pointer(j));
 	} else if (slot == SLOT_IP) {
-		move_imm(j, scratch, j->in->addr);
+		move_address(j->e, scratch, j->in->addr);
 	} else {
 		at = saved_at(j, slot_reg[slot]);
 		if (at < 0)
@@ -312,10 +250,10 @@ static void need(struct jit *j, const struct value *v, u8 cc, u64 c)
 		reg = DI;
 	}
 	if ((s64)c == (s32)c) {
-		alu_imm(j, true, 7, reg, (u32)c);
+		op_imm(j->e, true, ALU_CMP, reg, (u32)c);
 	} else {
-		move_imm(j, CX, c);
-		op_reg(j, true, 0x39, CX, reg);
+		move_address(j->e, CX, c);
+		op_reg(j->e, true, 0x39, CX, reg);
 	}
 	jump(j, cc ^ 1, FILTERED); /* the opposite condition */
 }
@@ -341,7 +279,7 @@ static void begin(struct jit *j, struct sequence *q, u8 tp, u8 scratch)
 static void commit(struct jit *j, struct sequence *q, u8 tp)
 {
 	q->end = dp_emit_here(j->e);
-	store_imm(j, true, tp, j->in->ctl->rseq_off + 8, 0);
+	STORE_IMM(j, true, tp, j->in->ctl->rseq_off + 8, 0);
 }
 
 /* The description goes in front of the code, the way back behind it. */
@@ -372,9 +310,9 @@ static void thread_pointer(struct jit *j, u8 reg)
 {
 	BYTES(j, "\xf3\x48\x0f\xae"); /* rdfsbase */
 	dp_emit_u8(j->e, (u8)(0xc0 | reg));
-	alu_imm(j, true, 7, reg, 0x10000);
+	op_imm(j->e, true, ALU_CMP, reg, 0x10000);
 	jump(j, CC_B, GIVE_UP);
-	op_mem(j, true, 0x3b, reg, reg, 0);
+	op_mem(j->e, true, 0x3b, reg, AT(reg, 0));
 	jump(j, CC_NE, GIVE_UP);
 }
 
@@ -385,7 +323,7 @@ static void count(struct jit *j, struct sequence *q, u8 tp, enum dp_count what, 
 
 	begin(j, q, tp, AX);
 	LOAD32(j, AX, tp, ctl->rseq_off + 4);
-	alu_imm(j, false, 7, AX, ctl->ncpus);
+	op_imm(j->e, false, ALU_CMP, AX, ctl->ncpus);
 	jump(j, CC_AE, otherwise);
 	dp_emit_bytes(j->e, "\x48\x69\xc0", 3); /* imul $stride, %rax, %rax */
 	dp_emit_u32(j->e, (u32)ctl->counts_stride);
@@ -401,7 +339,7 @@ static void store_field(struct jit *j, const struct store *s)
 
 	if (s->size == 2)
 		dp_emit_u8(j->e, 0x66);
-	op_mem(j, s->size == 8, s->size == 1 ? 0x88 : 0x89, reg, R8, off);
+	op_mem(j->e, s->size == 8, s->size == 1 ? 0x88 : 0x89, reg, AT(R8, off));
 }
 
 /*
@@ -416,43 +354,43 @@ static void record(struct jit *j, struct sequence *q)
 	thread_pointer(j, SI);
 	BYTES(j, "\x0f\x31\x48\xc1\xe2\x20\x48\x09\xd0"); /* rdtsc; shl $32,%rdx; or %rdx,%rax */
 	BYTES(j, "\xf3\x0f\xc7\xff");			   /* rdpid %rdi */
-	alu_imm(j, false, 4, DI, 0xfff);
-	alu_imm(j, false, 7, DI, ctl->ncpus);
+	op_imm(j->e, false, ALU_AND, DI, 0xfff);
+	op_imm(j->e, false, ALU_CMP, DI, ctl->ncpus);
 	jump(j, CC_AE, GIVE_UP);
 	begin(j, q, SI, CX);
 	/* In a child of vfork the area is its parent's, and may tell another processor: see commit() in hit.c. */
-	op_mem(j, false, 0x3b, DI, SI, ctl->rseq_off + 4);
+	op_mem(j->e, false, 0x3b, DI, AT(SI, ctl->rseq_off + 4));
 	jump(j, CC_NE, BAIL_OUT);
 	dp_emit_bytes(j->e, "\x48\x69\xcf", 3); /* imul $stride, %rdi, %rcx */
 	dp_emit_u32(j->e, (u32)ctl->ring_stride);
 	lea_rip(j, DX, ctl->ring0);
-	ADD(j, DX, CX);
+	op_regs(j->e, true, ALU_ADD, DX, CX);
 	LOAD(j, CX, DX, RING_HEAD);
 	MOVE(j, R8, CX);
-	op_mem(j, true, 0x2b, R8, DX, RING_TAIL); /* pairs with the reader's release of tail */
-	alu_imm(j, true, 7, R8, (u32)ctl->ring_size - size);
+	op_mem(j->e, true, 0x2b, R8, AT(DX, RING_TAIL)); /* pairs with the reader's release of tail */
+	op_imm(j->e, true, ALU_CMP, R8, (u32)ctl->ring_size - size);
 	jump(j, CC_A, BAIL_OUT);
 	MOVE(j, R8, CX);
-	alu_imm(j, false, 4, R8, (u32)ctl->ring_size - 1);
-	alu_imm(j, false, 7, R8, (u32)ctl->ring_size - size);
+	op_imm(j->e, false, ALU_AND, R8, (u32)ctl->ring_size - 1);
+	op_imm(j->e, false, ALU_CMP, R8, (u32)ctl->ring_size - size);
 	jump(j, CC_A, BAIL_OUT);
 	BYTES(j, "\x4e\x8d\x84\x02"); /* lea 4096(%rdx,%r8),%r8 */
 	dp_emit_u32(j->e, 4096);
 	BYTES(j, "\x41\x0f\x0d\x88"); /* prefetchw PREFETCH(%r8) */
 	dp_emit_u32(j->e, PREFETCH);
-	store_imm(j, false, R8, 0, size);
-	store_imm(j, false, R8, 4, j->in->event);
+	STORE_IMM(j, false, R8, 0, size);
+	STORE_IMM(j, false, R8, 4, j->in->event);
 	LOAD32(j, R9, SI, ctl->tid_off);
 	STORE32(j, R8, 8, R9);
 	STORE32(j, R8, 12, DI);
 	STORE(j, R8, 16, AX);
 	if (j->size % 8)
-		store_imm(j, true, R8, (s32)size - 8, 0);
+		STORE_IMM(j, true, R8, (s32)size - 8, 0);
 	if (j->mask)
-		store_imm(j, true, R8, sizeof(struct dp_record), 0);
+		STORE_IMM(j, true, R8, sizeof(struct dp_record), 0);
 	for (u32 i = 0; i < j->nstores; i++)
 		store_field(j, &j->stores[i]);
-	alu_imm(j, true, 0, CX, size);
+	op_imm(j->e, true, ALU_ADD, CX, size);
 	STORE(j, DX, RING_HEAD, CX); /* commit; stores are seen in order, pairs with the reader's acquire */
 	commit(j, q, SI);
 }
@@ -583,7 +521,7 @@ static void emit_filtered(struct jit *j, struct sequence *q)
 	BYTES(j, "\xc3"); /* ret */
 	describe(j, q);
 	land(j, UNCOUNTED);
-	store_imm(j, true, CX, j->in->ctl->rseq_off + 8, 0);
+	STORE_IMM(j, true, CX, j->in->ctl->rseq_off + 8, 0);
 	jump(j, CC_ALWAYS, GIVE_UP);
 }
 
@@ -601,12 +539,12 @@ static void emit_record(struct jit *j, struct sequence *commits, struct sequence
 	describe(j, commits);
 	describe(j, counts);
 	land(j, SHARED);
-	store_imm(j, true, SI, ctl->rseq_off + 8, 0);
+	STORE_IMM(j, true, SI, ctl->rseq_off + 8, 0);
 	lea_rip(j, DI, shared);
 	BYTES(j, "\xf0\x48\xff\x07"); /* lock incq (%rdi) */
 	jump(j, CC_ALWAYS, FINISH);
 	land(j, BAIL_OUT);
-	store_imm(j, true, SI, ctl->rseq_off + 8, 0);
+	STORE_IMM(j, true, SI, ctl->rseq_off + 8, 0);
 	jump(j, CC_ALWAYS, GIVE_UP);
 }
 
