@@ -12,8 +12,7 @@
  * abort address, and one store commits it. Nothing has an effect before the record's commit, so up to there the code
  * can leave everything to the general entry.
  */
-#include "arch/x86_64/encode.h"
-#include "arch/x86_64/jit.h"
+#include "arch/x86_64/jit-priv.h"
 #include "hit/offsets.h"
 #include "program/code.h"
 
@@ -28,21 +27,6 @@ enum target {
 	UNCOUNTED, /* the same, out of the sequence behind FILTERED */
 	SHARED,	   /* count the record, which is committed, where threads without a sequence count */
 	FINISH,
-};
-
-struct store { /* one field of the record */
-	u16 off;
-	u8 size;
-	u8 slot; /* of struct dp_regs; SLOT_RETURN */
-};
-#define SLOT_RETURN 0xff
-
-struct value { /* on the machine's stack, at compile time */
-	bool constant;
-	u64 c;
-	u8 slot;
-	u8 size; /* bytes of the register that count */
-	bool is_signed;
 };
 
 struct jit {
@@ -64,6 +48,8 @@ struct jit {
 	bool never; /* a condition that never holds: there will be no record */
 	struct value stack[4];
 	u32 depth;
+	bool is_plain; /* of the Dynamic Probes language */
+	struct plain plain;
 	bool failed, far;
 };
 
@@ -206,7 +192,7 @@ static u8 fetch(struct jit *j, u8 slot, u8 scratch)
 	return scratch;
 }
 
-static bool known_slot(s64 slot)
+bool dp_jit_slot(s64 slot)
 {
 	return slot == SLOT_IP || ((u64)slot < DP_ARRAY_SIZE(slot_reg) && slot_reg[slot] != NONE);
 }
@@ -220,9 +206,51 @@ static bool holds(u8 cc, u64 a, u64 b)
 	case CC_NE: return a != b;
 	case CC_L: return (s64)a < (s64)b;
 	case CC_GE: return (s64)a >= (s64)b;
+	case CC_LE: return (s64)a <= (s64)b;
+	case CC_G: return (s64)a > (s64)b;
 	case CC_B: return a < b;
+	case CC_BE: return a <= b;
+	case CC_A: return a > b;
 	default: return a >= b;
 	}
+}
+
+static void do_op(struct jit *j, u8 reg, const struct value_op *op)
+{
+	switch (op->kind) {
+	case OP_ALU:
+		op_imm(j->e, true, (enum alu)op->n, reg, op->by);
+		break;
+	case OP_SHIFT:
+		op_reg(j->e, true, 0xc1, op->n, reg);
+		dp_emit_u8(j->e, (u8)op->by);
+		break;
+	case OP_ONE:
+		op_reg(j->e, true, 0xf7, op->n, reg);
+		break;
+	default:
+		move_part(j->e, reg, reg, op->n, op->is_signed);
+	}
+}
+
+/* What is no constant, in a register: the program's own, or scratch. */
+static u8 eval(struct jit *j, const struct value *v, u8 scratch)
+{
+	u8 reg;
+
+	if (v->slot == SLOT_PID) {
+		lea_rip(j, scratch, j->in->ctl->tids + 4ull * j->in->ctl->nslots);
+		LOAD32(j, scratch, scratch, 0);
+		return scratch;
+	}
+	reg = fetch(j, v->slot, scratch);
+	if (v->size < 8)
+		move_part(j->e, scratch, reg, v->size, v->is_signed);
+	else if (v->nops && reg != scratch)
+		MOVE(j, scratch, reg);
+	for (u32 i = 0; i < v->nops; i++)
+		do_op(j, scratch, &v->ops[i]);
+	return v->size < 8 || v->nops ? scratch : reg;
 }
 
 /* Go on only if `v cc c`. */
@@ -234,21 +262,7 @@ static void need(struct jit *j, const struct value *v, u8 cc, u64 c)
 		j->never |= !holds(cc, v->c, c);
 		return;
 	}
-	reg = fetch(j, v->slot, DI);
-	if (v->size < 8) {
-		/* movzx, movsx, mov, movsxd: into rdi */
-		u8 rex = (u8)(0x40 | (v->is_signed ? 8 : 0) | reg >> 3);
-
-		dp_emit_u8(j->e, rex);
-		if (v->size < 4) {
-			dp_emit_u8(j->e, 0x0f);
-			dp_emit_u8(j->e, (u8)((v->is_signed ? 0xbe : 0xb6) | (v->size == 2)));
-		} else {
-			dp_emit_u8(j->e, v->is_signed ? 0x63 : 0x8b);
-		}
-		dp_emit_u8(j->e, (u8)(0xc0 | DI << 3 | (reg & 7)));
-		reg = DI;
-	}
+	reg = eval(j, v, DI);
 	if ((s64)c == (s32)c) {
 		op_imm(j->e, true, ALU_CMP, reg, (u32)c);
 	} else {
@@ -332,14 +346,52 @@ static void count(struct jit *j, struct sequence *q, u8 tp, enum dp_count what, 
 	commit(j, q, tp);
 }
 
+static void store_const(struct jit *j, struct mem to, u8 size, u64 c)
+{
+	if (size == 1) {
+		store_imm8(j->e, to, (u8)c);
+	} else if (size == 2) {
+		store_imm16(j->e, to, (u16)c);
+	} else {
+		store_imm(j->e, false, to, (u32)c);
+		to.disp += 4;
+		if (size == 8)
+			store_imm(j->e, false, to, (u32)(c >> 32));
+	}
+}
+
 static void store_field(struct jit *j, const struct store *s)
 {
-	u8 reg = fetch(j, s->slot, R9);
-	s32 off = (s32)sizeof(struct dp_record) + s->off;
+	struct mem to = AT(R8, sizeof(struct dp_record) + s->off);
+	u8 reg;
 
+	if (s->v.constant) {
+		store_const(j, to, s->size, s->v.c);
+		return;
+	}
+	reg = eval(j, &s->v, R9);
 	if (s->size == 2)
 		dp_emit_u8(j->e, 0x66);
-	op_mem(j->e, s->size == 8, s->size == 1 ? 0x88 : 0x89, reg, AT(R8, off));
+	op_mem(j->e, s->size == 8, s->size == 1 ? 0x88 : 0x89, reg, to);
+}
+
+/* The first n changes of variables: the hit is committed. */
+static void effects(struct jit *j, u32 n)
+{
+	for (u32 i = 0; i < n; i++) {
+		move_address(j->e, DI, j->plain.effects[i].addr);
+		dp_emit_u8(j->e, 0xf0); /* lock */
+		op_mem(j->e, true, 0xff, j->plain.effects[i].down, AT(DI, 0));
+	}
+}
+
+/* The process's id is noted by its first hit; a forked child's is not yet. */
+static void need_pid(struct jit *j)
+{
+	lea_rip(j, R9, j->in->ctl->tids + 4ull * j->in->ctl->nslots);
+	op_mem(j->e, false, 0x81, ALU_CMP, AT(R9, 0));
+	dp_emit_u32(j->e, 0);
+	jump(j, CC_E, GIVE_UP);
 }
 
 /*
@@ -357,6 +409,8 @@ static void record(struct jit *j, struct sequence *q)
 	op_imm(j->e, false, ALU_AND, DI, 0xfff);
 	op_imm(j->e, false, ALU_CMP, DI, ctl->ncpus);
 	jump(j, CC_AE, GIVE_UP);
+	if (j->is_plain)
+		need_pid(j);
 	begin(j, q, SI, CX);
 	/* In a child of vfork the area is its parent's, and may tell another processor: see commit() in hit.c. */
 	op_mem(j->e, false, 0x3b, DI, AT(SI, ctl->rseq_off + 4));
@@ -378,7 +432,7 @@ static void record(struct jit *j, struct sequence *q)
 	dp_emit_u32(j->e, 4096);
 	BYTES(j, "\x41\x0f\x0d\x88"); /* prefetchw PREFETCH(%r8) */
 	dp_emit_u32(j->e, PREFETCH);
-	STORE_IMM(j, false, R8, 0, size);
+	STORE_IMM(j, false, R8, 0, size | (j->is_plain ? DP_REC_RPN << 16 : 0));
 	STORE_IMM(j, false, R8, 4, j->in->event);
 	LOAD32(j, R9, SI, ctl->tid_off);
 	STORE32(j, R8, 8, R9);
@@ -399,7 +453,7 @@ static void record(struct jit *j, struct sequence *q)
 
 static void push_value(struct jit *j, struct value v)
 {
-	if (j->depth == DP_ARRAY_SIZE(j->stack) || (!v.constant && !known_slot(v.slot)))
+	if (j->depth == DP_ARRAY_SIZE(j->stack) || (!v.constant && !dp_jit_slot(v.slot)))
 		j->failed = true;
 	else
 		j->stack[j->depth++] = v;
@@ -415,10 +469,10 @@ static void need_top(struct jit *j, u8 cc, u64 c)
 
 static void add_store(struct jit *j, s64 slot, s64 off, u8 size)
 {
-	if (j->nstores == STORES_MAX || (slot != SLOT_RETURN && !known_slot(slot)))
+	if (j->nstores == STORES_MAX || (slot != SLOT_RETURN && !dp_jit_slot(slot)))
 		j->failed = true;
 	else
-		j->stores[j->nstores++] = (struct store){(u16)off, size, (u8)slot};
+		j->stores[j->nstores++] = (struct store){(u16)off, size, {.slot = (u8)slot, .size = 8}};
 }
 
 /* Returns whether the program goes on behind this instruction. */
@@ -517,6 +571,7 @@ static void emit_filtered(struct jit *j, struct sequence *q)
 	land(j, FILTERED);
 	thread_pointer(j, CX);
 	count(j, q, CX, DP_COUNT_FILTERED, UNCOUNTED);
+	effects(j, j->plain.early);
 	leave(j);
 	BYTES(j, "\xc3"); /* ret */
 	describe(j, q);
@@ -534,6 +589,7 @@ static void emit_record(struct jit *j, struct sequence *commits, struct sequence
 	record(j, commits);
 	count(j, counts, SI, DP_COUNT_RECORDED, SHARED);
 	land(j, FINISH);
+	effects(j, j->plain.neffects);
 	leave(j);
 	BYTES(j, "\xc3");
 	describe(j, commits);
@@ -548,6 +604,28 @@ static void emit_record(struct jit *j, struct sequence *commits, struct sequence
 	jump(j, CC_ALWAYS, GIVE_UP);
 }
 
+static void plain_needs(struct jit *j)
+{
+	for (u32 i = 0; i < j->plain.nneeds; i++)
+		need(j, &j->plain.needs[i].v, j->plain.needs[i].cc, j->plain.needs[i].c);
+}
+
+/* What walk() does for the other kind. */
+static void scan_plain(struct jit *j, const u8 *code)
+{
+	struct plain *p = &j->plain;
+
+	j->is_plain = true;
+	j->failed = !dp_jit_plain(p, code, j->in->rt) || p->nstores > STORES_MAX;
+	if (j->failed)
+		return;
+	plain_needs(j);
+	memcpy(j->stores, p->stores, p->nstores * sizeof(*p->stores));
+	j->nstores = p->nstores;
+	j->size = p->size;
+	j->record = true;
+}
+
 static void emit_all(struct jit *j, const u8 *code, u32 len)
 {
 	struct sequence commits, counts, filtered;
@@ -556,7 +634,10 @@ static void emit_all(struct jit *j, const u8 *code, u32 len)
 	reserve(j, &counts);
 	reserve(j, &filtered);
 	enter(j);
-	walk(j, code, len, false);
+	if (j->is_plain)
+		plain_needs(j);
+	else
+		walk(j, code, len, false);
 	if (!j->never)
 		emit_record(j, &commits, &counts);
 	if (j->never || reaches(j, FILTERED))
@@ -576,7 +657,10 @@ int dp_jit_compile(struct dp_emit *e, const u8 *code, u32 len, const struct dp_j
 
 	/* First without output: what is saved depends on whether there is a record, and on what is in it. */
 	dp_emit_init(&dry, nowhere, 0, 0);
-	walk(&j, code, len, true);
+	if (jit->rt && jit->rt->ex_mask)
+		scan_plain(&j, code);
+	else
+		walk(&j, code, len, true);
 	if (j.failed)
 		return -EOPNOTSUPP;
 	j.e = e;

@@ -14,15 +14,26 @@
 #include "host/process/process-priv.h"
 #include "host/process/session-priv.h"
 
+static void addresses(const struct dp_session *s, const struct dp_probe *p, struct dp_code_rt *rt)
+{
+	u64 words = s->region + s->rings_off + s->words_off;
+
+	dp_program_to_rt(&p->event->prog, rt);
+	rt->locals = words + 8ull * p->locals;
+	rt->globals = words + 8ull * p->globals;
+}
+
 /* Compile the spot's program to run at addr. */
 static int compile(const struct dp_session *s, const struct dp_spot *sp, const struct dp_control *ctl, u64 entry,
 		   u64 addr, u8 *buf, struct dp_emit *e)
 {
 	const struct dp_program *prog = &s->probes[sp->owner].event->prog;
+	struct dp_code_rt rt;
 	struct dp_jit jit = {.ctl = ctl, .entry = entry, .point = sp->point, .event = sp->owner, .addr = sp->addr,
 			     .flags = dp_entry_for(&sp->site) & DP_ENTRY_FLAGS,
-			     .zone = dp_entry_for(&sp->site) & DP_ENTRY_ZONE};
+			     .zone = dp_entry_for(&sp->site) & DP_ENTRY_ZONE, .rt = &rt};
 
+	addresses(s, &s->probes[sp->owner], &rt);
 	dp_emit_init(e, buf, DP_JIT_MAX, addr);
 	return dp_jit_compile(e, prog->code, prog->len, &jit);
 }
@@ -35,15 +46,13 @@ static int compile_rpn(const struct dp_session *s, const struct dp_probe *p, str
 #include "hit/services.def"
 	};
 	const struct dp_program *prog = &p->event->prog;
-	u64 services[DP_NSERVICES], words = s->region + s->rings_off + s->words_off;
+	u64 services[DP_NSERVICES];
 	struct dp_code_rt rt;
 	struct dp_rpn_jit jit = {.code = prog->code, .rt = &rt, .services = services, .always = p->jit == DP_JIT_ON};
 
 	for (u32 i = 0; i < DP_NSERVICES; i++)
 		services[i] = s->region + *(const u32 *)(dp_blob + at[i]);
-	dp_program_to_rt(prog, &rt);
-	rt.locals = words + 8ull * p->locals;
-	rt.globals = words + 8ull * p->globals;
+	addresses(s, p, &rt);
 	return dp_rpn_jit_compile(e, &jit);
 }
 
@@ -79,7 +88,7 @@ u64 dp_compile_lay_out(struct dp_session *s)
 
 	for (u32 i = 0; i < s->nspots; i++) {
 		s->spots[i].direct = 0;
-		if (s->opt.interpret || s->spots[i].site.outcome == DP_OUTCOME_REFUSED)
+		if (s->opt.interpret || s->probes[s->spots[i].owner].jit == DP_JIT_OFF || s->spots[i].site.outcome == DP_OUTCOME_REFUSED)
 			continue;
 		if (compile(s, &s->spots[i], &nothing, 0, 0, buf, &e))
 			continue;
