@@ -7,6 +7,7 @@
 
 #include "bench.h"
 #include "host/process/process.h"
+#include "lang/rpn/rpn.h"
 #include "log/reader.h"
 
 struct ours {
@@ -45,6 +46,32 @@ static int add_events(struct dp_session *session, const char *text, const struct
 	return r;
 }
 
+/* text: the instructions of a probe program, behind a word that says how it is to run. */
+static int add_program(struct dp_session *session, const char *text, const struct bench_place *p, struct dp_error *err)
+{
+	struct dp_session_program sp = {.opcode = -1, .locals = 0, .gate = 4};
+	const char *body = strchr(text, ' ') + 1;
+	struct dp_rpn_unit unit;
+	const u64 words[5] = {0};
+	char source[1024];
+	int r;
+
+	snprintf(source, sizeof(source), "name = x\nlogmax = 100\nvars = 4\njmpmax = 100\noffset = f\n%s", body);
+	r = dp_rpn_parse(&unit, source, "bench", ".", NULL, 0, err);
+	if (r)
+		return r;
+	sp.jit = text[0] == 'c' ? DP_JIT_ON : DP_JIT_OFF;
+	snprintf(sp.loc.module, sizeof(sp.loc.module), "%s", p->module);
+	snprintf(sp.loc.symbol, sizeof(sp.loc.symbol), "%s", p->symbol);
+	sp.loc.kind = DP_LOC_SYMBOL;
+	sp.prog = &unit.probes[0].prog;
+	r = dp_session_add_program(session, &sp, err);
+	if (!r)
+		r = dp_session_set_words(session, words, DP_ARRAY_SIZE(words), err);
+	dp_rpn_free(&unit);
+	return r;
+}
+
 static int attach(struct bench_contender *c, const struct bench_target *t, const struct bench_place *p,
 		  char *why)
 {
@@ -55,7 +82,7 @@ static int attach(struct bench_contender *c, const struct bench_target *t, const
 	c->state = s;
 	r = dp_session_new(&s->session, t->pid, NULL, &err);
 	if (!r)
-		r = add_events(s->session, c->text, p, &err);
+		r = (strchr(c->text, '@') ? add_events : add_program)(s->session, c->text, p, &err);
 	if (!r)
 		r = dp_session_arm(s->session, &err);
 	if (!r)
@@ -115,6 +142,11 @@ static bench_u64 lost(struct bench_contender *c)
 #define OURS                                                                                       \
 	.ours = true, .attach = attach, .detach = detach, .drain = drain, .hits = hits, .lost = lost
 
+#define EMPTY "abort"
+#define FALSE_CONDITION "push r, rdi; push d, 0x7fffffffffff; gt; jnz yes; abort; yes: exit"
+/* Ten instructions, four arguments. */
+#define RECORD "inc lv, 0; push r, rdi; push r, rsi; push r, rdx; push r, rcx; push d, 4; add; log 4; ros 0; exit"
+
 struct bench_contender bench_dprobes[] = {
     {.name = "dprobes, empty probe", .job = JOB_HIT, OURS, .text = "p @ if 0", .hits_per_call = 1},
     {.name = "dprobes, false filter", .job = JOB_FILTER, OURS, .text = "p @ a=%di if $arg1 > 0x7fffffffffff",
@@ -125,6 +157,13 @@ struct bench_contender bench_dprobes[] = {
      .hits_per_call = 1, .places = 1 << FUNC_NOP5 | 1 << FUNC_PUSH},
     {.name = "dprobes, string on the heap", .job = JOB_STRING, OURS, .text = "p @ s=+0(%si):string",
      .hits_per_call = 1, .places = 1 << FUNC_NOP5 | 1 << FUNC_PUSH},
+    {.name = "dprobes -i, empty program", .job = JOB_HIT, OURS, .text = "compiled " EMPTY, .hits_per_call = 1},
+    {.name = "dprobes -i, the same interpreted", .job = JOB_HIT, OURS, .text = "interpreted " EMPTY, .hits_per_call = 1},
+    {.name = "dprobes -i, false predicate", .job = JOB_FILTER, OURS, .text = "compiled " FALSE_CONDITION, .hits_per_call = 1},
+    {.name = "dprobes -i, the same interpreted", .job = JOB_FILTER, OURS, .text = "interpreted " FALSE_CONDITION,
+     .hits_per_call = 1},
+    {.name = "dprobes -i, 10 instructions, 4 arguments", .job = JOB_RECORD, OURS, .text = "compiled " RECORD, .hits_per_call = 1},
+    {.name = "dprobes -i, the same interpreted", .job = JOB_RECORD, OURS, .text = "interpreted " RECORD, .hits_per_call = 1},
     {.name = "dprobes, entry + exit", .job = JOB_PAIR, OURS, .text = "p @\nr @", .hits_per_call = 2},
 };
 const size_t bench_dprobes_n = sizeof(bench_dprobes) / sizeof(bench_dprobes[0]);

@@ -27,6 +27,7 @@ enum {
 	O_PID,
 	O_LIST,
 	O_INTERVAL,
+	O_JIT,
 	O_HELP,
 	O_NOTHING,
 	O_FLAG = 0x10000, /* and above: sets a flag of the driver */
@@ -55,6 +56,7 @@ static const struct option {
      "log the data as bare hex"},
     {"json", 0, LOADS, O_FLAG | DP_DRIVER_JSON, NULL, "log as JSON, one object a line"},
     {"pid", 'p', LOADS, O_PID, "PID", "only in this process"},
+    {"jit", 0, LOADS, O_JIT, "on|off|auto", "compile programs to machine code; auto, the default: where it pays"},
     {"allow-trap", 0, LOADS, O_FLAG | DP_DRIVER_ALLOW_TRAP, NULL,
      "use breakpoints where no jump fits"},
     {"outfile", 'o', V(BUILD), O_OUTFILE, "FILE",
@@ -224,6 +226,18 @@ static int take_target(struct parser *p, const char *text)
 		       "--log-target %s is not available to probes in processes", text);
 }
 
+static int take_jit(struct parser *p, const char *text)
+{
+	p->a->flags &= ~(u32)(DP_DRIVER_JIT_ON | DP_DRIVER_JIT_OFF);
+	if (!strcmp(text, "on"))
+		p->a->flags |= DP_DRIVER_JIT_ON;
+	else if (!strcmp(text, "off"))
+		p->a->flags |= DP_DRIVER_JIT_OFF;
+	else if (strcmp(text, "auto"))
+		return ui_fail(E_CMD_VALUE, "give on, off or auto", "--jit %s", text);
+	return 0;
+}
+
 static int take_index(struct parser *p, const char *text)
 {
 	char *end;
@@ -285,6 +299,8 @@ static int take(struct parser *p, const struct option *o)
 		return cmd_parse_pid(v, &a->pid) ? 0 : CMD_USAGE;
 	case O_INTERVAL:
 		return cmd_parse_seconds(v, &a->interval) ? 0 : CMD_USAGE;
+	case O_JIT:
+		return take_jit(p, v);
 	case O_LIST:
 		a->list = true;
 		return 0;
@@ -347,7 +363,8 @@ static int letters(struct parser *p, const char *arg)
 int probes_parse(struct probes_args *a, int argc, char **argv)
 {
 	struct parser p = {a, argv, argc, 0, NULL};
-	int r = 0;
+	const char *jit = getenv("DPROBES_JIT"); /* what holds without --jit */
+	int r = jit && *jit ? take_jit(&p, jit) : 0;
 
 	a->hi = ~0u;
 	while (p.next < argc && !r) {

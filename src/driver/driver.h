@@ -34,6 +34,8 @@ enum dp_driver_flags {
 	DP_DRIVER_SYSLOG = 0x400,
 	DP_DRIVER_AGGREGATES = 0x800, /* variables: only these */
 	DP_DRIVER_LATER = 0x1000,     /* insert: the process will map the module */
+	DP_DRIVER_JIT_ON = 0x2000, /* insert: compile whatever can be; neither of these: where it pays */
+	DP_DRIVER_JIT_OFF = 0x4000,
 };
 
 struct dp_driver_request {

@@ -75,19 +75,23 @@ static void query_target(struct drv_target *t, const struct drv_slot *slot, FILE
 	for (u32 i = 0; i < t->nprobes; i++) {
 		static const char *const via[] = {"refused", "trap", "jump"};
 		struct dp_probe_info info;
+		struct dp_counts c;
 		u64 gate;
 
 		if (t->probes[i].m != slot->m)
 			continue;
 		dp_session_probe(t->session, i, &info);
+		dp_reader_counts(t->reader, i, &c);
 		gate = words[slot->gates + t->probes[i].index];
-		fprintf(out, "    probe %u: %s, %llu counted, at 0x%llx (%s+0x%llx) by %s\n",
+		fprintf(out, "    probe %u: %s, %llu counted, at 0x%llx (%s+0x%llx) by %s, %s\n",
 			t->probes[i].index, status(&slot->m->unit.probes[t->probes[i].index], gate),
-			(unsigned long long)(gate & ~DP_GATE_REMOVED),
+			(unsigned long long)(c.v[DP_COUNT_RECORDED] + c.v[DP_COUNT_PASSED] + c.v[DP_COUNT_FILTERED] +
+					     c.v[DP_COUNT_LOST]),
 			(unsigned long long)info.addr, info.symbol, (unsigned long long)info.offset,
 			info.outcome == DP_OUTCOME_JUMP   ? via[2]
 			: info.outcome == DP_OUTCOME_TRAP ? via[1]
-							  : via[0]);
+							  : via[0],
+			info.ncompiled ? "compiled" : "interpreted");
 	}
 	for (u32 i = 0; i < slot->m->unit.nlocals; i++)
 		fprintf(out, "    lv %u = %llu\n", i, (unsigned long long)words[slot->locals + i]);

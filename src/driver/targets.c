@@ -190,7 +190,10 @@ static int add_probe(struct dp_session *s, const struct drv_slot *slot, u32 inde
 					.prog = &p->prog,
 					.locals = slot->locals,
 					.globals = 0,
-					.gate = slot->gates + index};
+					.gate = slot->gates + index,
+					.jit = slot->m->flags & DP_DRIVER_JIT_ON	? DP_JIT_ON
+					       : slot->m->flags & DP_DRIVER_JIT_OFF ? DP_JIT_OFF
+										    : DP_JIT_AUTO};
 	struct dp_program copy = p->prog;
 	int r;
 

@@ -14,6 +14,9 @@ struct dp_blob_head { /* at the blob's start; offsets count from there */
 	u64 ctl, slots, mask; /* filled in by the control side */
 	u32 entry_plain, entry_flags, entry_zone, entry_zone_flags;
 	u32 signal_entry, restorer, service, service_end, end, pad;
+	/* Functions that compiled programs call, in the order of services.def. */
+#define DP_SERVICE(name) u32 name;
+#include "hit/services.def"
 };
 
 #endif

@@ -30,6 +30,8 @@ dp_mask: .quad	0		/* nslots - 1 */
 	.long	dp_service_end - dp_head
 	.long	dp_blob_end - dp_head
 	.long	0
+#define DP_SERVICE(name) .long name - dp_head;
+#include "hit/services.def"
 
 	.text
 

@@ -197,10 +197,6 @@ static void run_probe(struct dp_hit *h, struct dp_slot_head *slot, const struct 
 
 	h->prog = &probe->prog;
 	h->flags = probe->flags;
-	h->log_len = 0;
-	h->rec_flags = 0;
-	h->faults = 0;
-	h->exceptions = 0;
 	result = dp_vm_run(h);
 	if (result == DP_RUN_LOG)
 		outcome = commit(h, slot, probe->event);

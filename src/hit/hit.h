@@ -115,19 +115,21 @@ struct dp_code_rt {  /* one verified program, as the interpreter wants it */
 	u32 nglobals;
 	u32 ex_mask;
 	/* RPN programs only, those with an ex_mask: */
-	u64 gate;    /* address of the count of hits, shared; 0: none */
+	u64 gate;    /* address of the count of hits, shared; 0: none. Counted only where pass or max want to know */
 	u64 pass;    /* hits to pass over first, then */
 	u64 max;     /* hits that may run */
 	u32 heap;    /* bytes allocated at one time */
 	u32 ex_logmax;
 	u16 major, minor;
 	u32 pad;
+	u64 compiled; /* address of the program as machine code, 0: none (arch/x86_64/rpn-jit.h) */
 };
 
 /* In ex_mask, above the exceptions. */
 #define DP_RPN 0x80000000u	    /* always set in RPN programs */
 #define DP_RPN_AUTOTRACE 0x40000000u /* a stack trace at every exception */
 
+#define DP_NO_LIMIT (~0ull) /* of hits that may run */
 #define DP_GATE_REMOVED (1ull << 63) /* in the count of hits: the program has removed its probe */
 
 #define DP_PROBE_ENABLED 0x1
@@ -231,7 +233,7 @@ struct dp_control {
 	u32 ncpus;	/* rings that are committed by restartable sequences */
 	u32 nrings;
 	u64 slots;	/* address of the first slot */
-	u64 tids;	/* u32 per slot, on pages that are wiped in a forked child; 0: none */
+	u64 tids;	/* u32 per slot, then that of the process, on pages that are wiped in a forked child; 0: none */
 	u32 nslots;	/* power of two */
 	s32 rseq_off;
 	s32 tid_off;

@@ -12,6 +12,7 @@
 #define SYS_WAIT4 61
 #define SYS_KILL 62
 #define SYS_GETPID 39
+#define SYS_GETTID 186
 #define SYS_RT_SIGACTION 13
 #define SYS_FUTEX 202
 #define SYS_EXIT_GROUP 231
@@ -183,9 +184,17 @@ bool dp_hit_writable(struct dp_hit *h, u64 addr)
 /* A child that inherited its probes has another id than the control block says. */
 u32 dp_hit_pid(struct dp_hit *h)
 {
+	u32 *known = (u32 *)h->ctl->tids + h->ctl->nslots, pid; /* wiped in a child */
+
 	if (h->tid == h->ctl->pid || !(h->ctl->caps & DP_CAP_GETTID))
 		return h->ctl->pid;
-	return (u32)dp_syscall(SYS_GETPID, 0, 0, 0, 0, 0, 0);
+	if (*known)
+		return *known;
+	pid = (u32)dp_syscall(SYS_GETPID, 0, 0, 0, 0, 0, 0);
+	/* A child of vfork, which does not know that it is one, writes to its parent's memory: it must not note its id. */
+	if ((u32)dp_syscall(SYS_GETTID, 0, 0, 0, 0, 0, 0) == h->tid)
+		*known = pid;
+	return pid;
 }
 
 u32 dp_hit_cpu(struct dp_hit *h)

@@ -5,8 +5,8 @@
  * budgets) is checked here. Freestanding: no calls but the services of vm.h, no writable data, no
  * absolute addresses (the dispatch table holds distances between labels).
  *
- * One block for each line of opcodes.def, in its order; the stack index wraps, so that no depth of
- * the stack can leave it.
+ * One block for each line of opcodes.def, in its order; the stack index counts down, is masked at each use, and so
+ * wraps: no depth of the stack can leave it.
  */
 #include "hit/rpn.h"
 
@@ -104,7 +104,7 @@ static DP_NOINLINE void log_text(struct dp_hit *h, const u8 *text, u32 len, u32 
 	end_text(h, at, len);
 }
 
-static DP_NOINLINE void load_comm(struct dp_hit *h)
+void dp_vm_comm(struct dp_hit *h)
 {
 	char *s = (char *)h->vm->scratch;
 
@@ -117,13 +117,13 @@ static DP_NOINLINE void log_comm(struct dp_hit *h, u32 at, u32 keep)
 	const u8 *name = (const u8 *)h->vm->scratch;
 	u32 len = 0;
 
-	load_comm(h);
+	dp_vm_comm(h);
 	while (name[len])
 		len++;
 	log_text(h, name, len, at, keep);
 }
 
-static DP_NOINLINE bool load_scratch(struct dp_hit *h, u64 addr, u32 size)
+DP_NOINLINE bool dp_vm_text(struct dp_hit *h, u64 addr, u32 size)
 {
 	char *s = (char *)h->vm->scratch;
 	int n = -EFAULT;
@@ -134,12 +134,10 @@ static DP_NOINLINE bool load_scratch(struct dp_hit *h, u64 addr, u32 size)
 		n = 1;
 	if (n <= 0 || size < 2)
 		s[0] = 0;
-	if (n <= 0)
-		h->faults++;
 	return n > 0;
 }
 
-static DP_NOINLINE bool same_text(const u8 *s, const u8 *text, u32 len)
+DP_NOINLINE bool dp_vm_same(const u8 *s, const u8 *text, u32 len)
 {
 	for (u32 i = 0; i < len; i++)
 		if (s[i] != text[i])
@@ -176,7 +174,7 @@ static bool in_set(const u8 *pat, u32 len, u32 *p, u8 c)
 
 /* Shell pattern with *, ?, [set] and backslash; goes back to the last star only, so it is bounded.
  */
-static DP_NOINLINE bool match(const u8 *s, const u8 *pat, u32 len)
+DP_NOINLINE bool dp_vm_match(const u8 *s, const u8 *pat, u32 len)
 {
 	u32 p = 0, i = 0, star = ~0u, star_i = 0;
 
@@ -495,7 +493,7 @@ __attribute__((__noinline__))
 #else
 __attribute__((__noinline__, __noclone__))
 #endif
-enum dp_run_result dp_vm_run(struct dp_hit *h)
+enum dp_run_result dp_vm_go(struct dp_hit *h, const u8 *pc, u32 sp, u32 jumps, u32 raise)
 {
 	static const s32 labels[256] = {
 #define DP_OPCODE(number, id, ...) [number] = (s32)(&&op_##id - &&op_ILLEGAL),
@@ -512,18 +510,15 @@ enum dp_run_result dp_vm_run(struct dp_hit *h)
 #define DP_REGISTER(number, member, ...) [number] = DP_SLOT(member),
 #include "program/registers.def"
 	};
-	const u8 *pc = (const u8 *)h->prog->code;
 	u8 *const payload = payload_of(h);
 	u64 *const stack = h->vm->stack;
 	u64 *const r = (u64 *)h->regs;
-	u32 sp = DP_VM_STACK; /* counts down; masked at each use */
-	u32 jumps = 0;
 	bool mark = false; /* a load failed and no store has taken note of it */
 
-	h->log_len = 0;
-	h->rec_flags = 0;
-	h->faults = 0;
-	h->exceptions = 0;
+	if (DP_UNLIKELY(raise)) {
+		h->vm->rpn.code = raise;
+		goto exception;
+	}
 	NEXT;
 
 op_PREFIX:
@@ -835,17 +830,19 @@ op_PREFIX:
 	OP(STR)
 	if (mark)
 		h->vm->scratch[0] = 0;
-	else if (!load_scratch(h, TOP(0), a->n))
+	else if (!dp_vm_text(h, TOP(0), a->n)) {
+		h->faults++;
 		mark = true;
+	}
 	DROP(1);
 	END
-	OP(STRCOMM) load_comm(h); END
+	OP(STRCOMM) dp_vm_comm(h); END
 	OP(STREQ)
-	PUSH(same_text((const u8 *)h->vm->scratch, pc, a->t_len));
+	PUSH(dp_vm_same((const u8 *)h->vm->scratch, pc, a->t_len));
 	pc += a->t_len;
 	END
 	OP(STRGLOB)
-	PUSH(match((const u8 *)h->vm->scratch, pc, a->t_len));
+	PUSH(dp_vm_match((const u8 *)h->vm->scratch, pc, a->t_len));
 	pc += a->t_len;
 	END
 	OP(LOGTEXT)

@@ -71,13 +71,42 @@ enum dp_run_result {
  * Run a verified program. The payload goes to vm->record behind the header. Registers in
  * h->regs may be changed. Never faults, loops at most prog->jmpmax times.
  */
-enum dp_run_result dp_vm_run(struct dp_hit *h);
+static inline enum dp_run_result dp_vm_run(struct dp_hit *h);
+
+/*
+ * The same from any instruction on: with the stack's index (DP_VM_STACK at first), the jumps done so far, and the code of
+ * an exception that the instruction before pc has just raised (0: none), whose parameters are in the state.
+ */
+enum dp_run_result dp_vm_go(struct dp_hit *h, const u8 *pc, u32 sp, u32 jumps, u32 raise);
+
+/* What a program became that was compiled (prog->compiled); does what dp_vm_go() does from the first instruction on. */
+typedef enum dp_run_result dp_vm_compiled(struct dp_hit *h);
+
+static inline enum dp_run_result dp_vm_run(struct dp_hit *h)
+{
+	h->log_len = 0;
+	h->rec_flags = 0;
+	h->faults = 0;
+	h->exceptions = 0;
+	if (h->prog->compiled)
+		return ((dp_vm_compiled *)h->prog->compiled)(h);
+	return dp_vm_go(h, (const u8 *)h->prog->code, DP_VM_STACK, 0, 0);
+}
 
 /*
  * After a run: put the stack trace, if the program made one, in the place of the record. False when there is none.
  * The record must have been committed before.
  */
 bool dp_vm_trace(struct dp_hit *h);
+
+/*
+ * Texts in the scratch memory: read one there (false: nothing could be read, it is empty then), put the thread's name there, compare
+ * what is there with a text, or with a shell pattern.
+ */
+bool dp_vm_text(struct dp_hit *h, u64 addr, u32 size);
+void dp_vm_comm(struct dp_hit *h);
+bool dp_vm_same(const u8 *s, const u8 *text, u32 len);
+bool dp_vm_match(const u8 *s, const u8 *pat, u32 len);
 
 /*
  * Guarded access to the probed program's memory; each host brings its own. dp_hit_read and

@@ -33,5 +33,5 @@ void dp_program_to_rt(const struct dp_program *p, struct dp_code_rt *rt)
 	rt->major = rpn->major;
 	rt->minor = rpn->minor;
 	rt->pass = rpn->pass;
-	rt->max = rpn->max;
+	rt->max = rpn->max == DP_MAXHITS_NONE ? DP_NO_LIMIT : rpn->max;
 }

@@ -63,6 +63,8 @@ struct dp_rpn_params {
 	u64 max;       /* hits after which the probe is disabled */
 };
 
+#define DP_MAXHITS_NONE 0x7fffffff /* max hits: stands for no limit */
+
 struct dp_program {
 	u8 *code;
 	u32 len;

@@ -14,9 +14,11 @@ void ref_begin(struct ref *r)
 	struct machine *m = r->m;
 	struct dp_rpn_head head = {.major = r->p->rpn.major, .minor = r->p->rpn.minor, .cs = (u16)m->regs.cs,
 				   .ss = (u16)m->regs.ss, .pid = m->ctl.pid, .ip = m->regs.ip, .sp = m->regs.sp};
-	u64 hit = m->gate++;
+	u64 max = r->p->rpn.max == DP_MAXHITS_NONE ? ~0ull : r->p->rpn.max, hit = m->gate;
 
-	if (hit >> 63 || hit < r->p->rpn.pass || hit - r->p->rpn.pass >= r->p->rpn.max) {
+	if (r->p->rpn.pass || max != ~0ull)
+		m->gate++;
+	if (hit >> 63 || hit < r->p->rpn.pass || (max != ~0ull && hit - r->p->rpn.pass >= max)) {
 		r->passed = r->stop = true;
 		return;
 	}

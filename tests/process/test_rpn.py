@@ -436,6 +436,27 @@ def brief():
 
 
 @alone
+def compiled():
+    """programs as machine code: on, off and by the environment, with the same results; `query` tells which"""
+    code = "push d, 10; turn: push r, edi; push lv, 0; add; pop lv, 0; loop turn; push lv, 0; push d, 1; log; push d, 0; push d, 0; div; exit"
+    lines = []
+    for args, word in ((["--jit", "off"], "interpreted"), (["--jit=on"], "compiled"), (["--jit", "auto"], "compiled"), ([], "interpreted")):
+        o = Obey()
+        os.environ["DPROBES_JIT"] = "off"
+        dprobes("insert", program("sum.rpn", body(code)), *args, check=0)
+        del os.environ["DPROBES_JIT"]
+        assert [o("add %d 1" % n) for n in range(1, 4)] == ["2", "3", "4"]
+        text = wait_for(lambda: (lambda t: t if hits(t) == 3 else None)(dprobes("-q", check=0).stdout), what="3 hits")
+        assert " by jump, %s\n" % word in text and "lv 0 = 60" in text and "exceptions 3" in text, text
+        dprobes("-r", "-a", check=0)
+        lines.append([line.split("  ")[1] for line in log().splitlines() if line.startswith("0000")])
+        dprobes("log", "--clear", check=0)
+        assert o.end() == 0
+    assert len(lines[0]) == 3 and lines.count(lines[0]) == 4, lines
+    assert "on, off or auto" in dprobes("insert", program("sum.rpn", body(code)), "--jit", "maybe", check=2).stderr
+
+
+@alone
 def brief_killed():
     """the driver is killed while programs are being caught: all of them go on"""
     for i in range(8):

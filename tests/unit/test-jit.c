@@ -132,16 +132,23 @@ static bool make_world(void)
 	ctl.ring_stride = stride;
 	ctl.ring_size = RING_SIZE;
 	ctl.ncpus = NCPUS;
+	ctl.tids = (u64)all + CODE_SIZE - 64;
+	ctl.pid = *(u32 *)ctl.tids = 4711;
 	return dp_jit_usable(&ctl);
 }
 
+static u64 compiled_locals[8];
+
 static int compile(const struct dp_program *p, bool flags, bool zone)
 {
+	struct dp_code_rt rt;
 	struct dp_jit jit = {.ctl = &ctl, .entry = (u64)jit_entry, .point = POINT, .event = 1, .addr = HIT_ADDR,
-			     .flags = flags, .zone = zone};
+			     .flags = flags, .zone = zone, .rt = &rt};
 	struct dp_emit e;
 
 	jit_target = (u64)code + DP_JIT_ENTRY;
+	dp_program_to_rt(p, &rt);
+	rt.locals = (u64)compiled_locals;
 	dp_emit_init(&e, code, DP_JIT_MAX, (u64)code);
 	return dp_jit_compile(&e, p->code, p->len, &jit);
 }
@@ -198,6 +205,104 @@ static void make_program(struct dp_program *p, bool in_return)
 	*p = (struct dp_program){.code = c.bytes, .len = c.len, .logmax = 512};
 }
 
+/* ---- programs of the Dynamic Probes language ---- */
+
+#define PUT(c, op, ...) dp_asm_put(c, op, (s64[]){__VA_ARGS__ __VA_OPT__(,) 0}, NULL)
+
+static void put_word(struct dp_asm *c)
+{
+	static const u16 ops[] = {DP_OP_ADD, DP_OP_SUB, DP_OP_AND, DP_OP_OR, DP_OP_XOR}, alone[] = {DP_OP_NEG, DP_OP_NOT,
+		DP_OP_ZX8, DP_OP_ZX16, DP_OP_ZX32, DP_OP_SX8, DP_OP_SX16, DP_OP_SX32, DP_OP_SHL, DP_OP_SHR};
+	bool is_const = below(4) == 0;
+
+	if (is_const)
+		PUT(c, DP_OP_PUSH_D, (s64)any_value());
+	else
+		PUT(c, DP_OP_PUSHR + below(7), any_slot(true));
+	for (u32 n = below(3); n > 0; n--) {
+		if (below(2)) {
+			PUT(c, alone[below(DP_ARRAY_SIZE(alone))], below(64));
+			continue;
+		}
+		PUT(c, DP_OP_PUSH_D, (s64)(s32)any_value());
+		if (!is_const && below(4) == 0) { /* the constant below */
+			PUT(c, DP_OP_XCHG);
+			PUT(c, ops[below(DP_ARRAY_SIZE(ops))]);
+		} else {
+			PUT(c, ops[below(DP_ARRAY_SIZE(ops))]);
+		}
+	}
+}
+
+/* Go on by a condition, else abort. */
+static void put_gate(struct dp_asm *c)
+{
+	u32 jump, over;
+
+	put_word(c);
+	switch (below(3)) {
+	case 0:
+		PUT(c, DP_OP_PUSH_D, (s64)any_value());
+		PUT(c, DP_OP_EQ + below(10));
+		if (below(3) == 0)
+			PUT(c, below(2) ? DP_OP_LNOT : DP_OP_BOOL);
+		jump = PUT(c, below(2) ? DP_OP_JZ : DP_OP_JNZ, c->len);
+		break;
+	case 1:
+		PUT(c, below(2) ? DP_OP_LNOT : DP_OP_BOOL);
+		jump = PUT(c, below(2) ? DP_OP_JZ : DP_OP_JNZ, c->len);
+		break;
+	default:
+		jump = PUT(c, DP_OP_JLT + below(6), c->len);
+	}
+	if (below(2)) { /* jump over the abort, or to it */
+		PUT(c, DP_OP_ROS, below(2));
+		PUT(c, DP_OP_ABORT);
+		dp_asm_land(c, jump);
+	} else {
+		over = PUT(c, DP_OP_JMP, c->len);
+		dp_asm_land(c, jump);
+		PUT(c, DP_OP_ABORT);
+		dp_asm_land(c, over);
+	}
+}
+
+static void make_plain(struct dp_program *p)
+{
+	struct dp_asm c = {0};
+	u32 effects = below(3), n;
+
+	PUT(&c, DP_OP_BEGIN);
+	while (effects-- > 0)
+		PUT(&c, below(2) ? DP_OP_INC_LV : DP_OP_DEC_LV, below(8));
+	for (n = below(4); n > 0; n--)
+		put_gate(&c);
+	if (below(3) == 0)
+		PUT(&c, DP_OP_INC_LV, below(8));
+	if (below(3) == 0)
+		PUT(&c, DP_OP_SETMIN, below(65536));
+	for (u32 items = below(3); items > 0; items--) {
+		n = below(5);
+		for (u32 i = 0; i < n; i++)
+			put_word(&c);
+		if (below(2)) {
+			PUT(&c, DP_OP_LOG, n);
+		} else {
+			PUT(&c, DP_OP_PUSH_D, n);
+			PUT(&c, DP_OP_LOG_S);
+		}
+	}
+	PUT(&c, below(20) ? DP_OP_EXIT : DP_OP_ABORT);
+	*p = (struct dp_program){.code = c.bytes, .len = c.len, .logmax = below(10) ? 200 : 0, .jmpmax = below(10) ? 20 : below(3),
+				 .nlocals = 8, .rpn = {.ex_mask = DP_RPN | DP_EX_DEFAULT, .max = DP_MAXHITS_NONE,
+						       .major = (u16)below(9), .minor = (u16)below(9)}};
+}
+
+static bool is_rpn(const struct dp_program *p)
+{
+	return p->rpn.ex_mask;
+}
+
 /* Bytes of the payload that the program writes; the others are whatever was there. */
 static void mark_written(const struct dp_program *p, u8 *mask)
 {
@@ -245,10 +350,14 @@ static bool same_record(const struct machine *m, const struct dp_program *p)
 	const struct dp_record *rec = take_record();
 	u8 mask[512] = {0};
 
-	if (!rec || rec->len != DP_ALIGN_UP(sizeof(*rec) + m->hit.log_len, 8) || rec->event != 1 || rec->flags ||
+	if (!rec || rec->len != DP_ALIGN_UP(sizeof(*rec) + m->hit.log_len, 8) || rec->event != 1 ||
+	    rec->flags != m->hit.rec_flags ||
 	    rec->tid != (u32)gettid())
 		return false;
-	mark_written(p, mask);
+	if (is_rpn(p))
+		memset(mask, 1, sizeof(mask));
+	else
+		mark_written(p, mask);
 	for (u32 i = 0; i < m->hit.log_len; i++)
 		if (mask[i] && ((const u8 *)(rec + 1))[i] != machine_payload(m)[i])
 			return false;
@@ -261,8 +370,10 @@ static void empty_rings(u64 at)
 		ring_of(c)->head = ring_of(c)->tail = at;
 }
 
+static u32 ncompiled;
+
 /* One program, compiled and interpreted. Returns what went wrong, NULL for nothing. */
-static const char *compare(bool in_return)
+static const char *compare(bool in_return, bool plain)
 {
 	bool flags = below(2), zone = below(2), log;
 	struct dp_regs in, out;
@@ -271,10 +382,18 @@ static const char *compare(bool in_return)
 	struct machine m;
 	u64 before[2] = {counted(1, DP_COUNT_RECORDED), counted(1, DP_COUNT_FILTERED)}, fallbacks = jit_fallbacks;
 
-	make_program(&p, in_return);
+	if (plain)
+		make_plain(&p);
+	else
+		make_program(&p, in_return);
+	if (plain && dp_program_verify(&p, false, NULL)) {
+		free(p.code);
+		return "not verified";
+	}
+	memset(compiled_locals, 0, sizeof(compiled_locals));
 	if (compile(&p, flags, zone)) {
 		free(p.code);
-		return "not compiled";
+		return plain ? NULL : "not compiled";
 	}
 	machine_init(&m);
 	for (u32 i = 0; i < 15; i++)
@@ -283,7 +402,12 @@ static const char *compare(bool in_return)
 	jit_return_to = next_random(&state);
 	memcpy(m.stack, &jit_return_to, 8);
 	(zone ? hit_zone : hit_plain)(&in, &out);
+	ncompiled++;
 	m.regs = in;
+	m.regs.cs = 0x33;
+	m.regs.ss = 0x2b;
+	m.regs.flags = 0;
+	m.gate = 0;
 	m.regs.ip = HIT_ADDR;
 	m.regs.sp = in_return ? STACK_BASE : out.sp;
 	m.hit.flags = in_return ? DP_PROBE_RETURN : 0;
@@ -296,6 +420,8 @@ static const char *compare(bool in_return)
 	} else if (counted(1, DP_COUNT_RECORDED) - before[0] != log ||
 		   counted(1, DP_COUNT_FILTERED) - before[1] != !log) {
 		wrong = "counts";
+	} else if (memcmp(compiled_locals, m.locals, sizeof(compiled_locals))) {
+		wrong = "variables";
 	} else if (log ? !same_record(&m, &p) : take_record() != NULL) {
 		wrong = "record";
 	}
@@ -315,8 +441,14 @@ static void test_random(void)
 	u32 bad = 0, n = 200000;
 
 	for (u32 i = 0; i < n && bad < 3; i++)
-		bad += compare(i % 3 == 0) != NULL;
+		bad += compare(i % 3 == 0, false) != NULL;
 	ok(!bad, "%u random programs do the same compiled and interpreted", n);
+	ncompiled = 0;
+	for (u32 i = 0; i < n && bad < 3; i++)
+		bad += compare(false, true) != NULL;
+	ok(!bad, "%u random plain programs of the Dynamic Probes language, too", n);
+	ok(ncompiled > n / 2, "most of these need no slot");
+	printf("# figure: %u of %u plain programs were compiled\n", ncompiled, n);
 	printf("# figure: %llu of %u compiled programs were left to the entry, for want of room before the ring's end\n",
 	       (unsigned long long)jit_fallbacks, n);
 }

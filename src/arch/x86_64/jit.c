@@ -12,11 +12,9 @@
  * abort address, and one store commits it. Nothing has an effect before the record's commit, so up to there the code
  * can leave everything to the general entry.
  */
-#include "arch/x86_64/jit.h"
+#include "arch/x86_64/jit-priv.h"
 #include "hit/offsets.h"
 #include "program/code.h"
-
-enum reg { AX, CX, DX, BX, SP, BP, SI, DI, R8, R9, R10, R11, R12, R13, R14, R15 };
 
 #define STORES_MAX 64
 #define FIXUPS_MAX 64
@@ -29,21 +27,6 @@ enum target {
 	UNCOUNTED, /* the same, out of the sequence behind FILTERED */
 	SHARED,	   /* count the record, which is committed, where threads without a sequence count */
 	FINISH,
-};
-
-struct store { /* one field of the record */
-	u16 off;
-	u8 size;
-	u8 slot; /* of struct dp_regs; SLOT_RETURN */
-};
-#define SLOT_RETURN 0xff
-
-struct value { /* on the machine's stack, at compile time */
-	bool constant;
-	u64 c;
-	u8 slot;
-	u8 size; /* bytes of the register that count */
-	bool is_signed;
 };
 
 struct jit {
@@ -65,6 +48,8 @@ struct jit {
 	bool never; /* a condition that never holds: there will be no record */
 	struct value stack[4];
 	u32 depth;
+	bool is_plain; /* of the Dynamic Probes language */
+	struct plain plain;
 	bool failed, far;
 };
 
@@ -83,58 +68,13 @@ static void bytes(struct jit *j, const char *b, size_t n)
 }
 #define BYTES(j, s) bytes(j, s, sizeof(s) - 1)
 
-/* ModRM for reg, disp32(base), behind an opcode. */
-static void mem_operand(struct jit *j, u8 reg, u8 base, s32 disp)
-{
-	dp_emit_u8(j->e, (u8)(0x80 | (reg & 7) << 3 | (base & 7)));
-	if ((base & 7) == SP)
-		dp_emit_u8(j->e, 0x24);
-	dp_emit_u32(j->e, (u32)disp);
-}
-
-/* OP reg, disp(base) or disp(base), reg; wide: 64 bits. A REX prefix always, so that sil and its like are meant. */
-static void op_mem(struct jit *j, bool wide, u8 op, u8 reg, u8 base, s32 disp)
-{
-	dp_emit_u8(j->e, (u8)(0x40 | wide << 3 | (reg >> 3) << 2 | base >> 3));
-	dp_emit_u8(j->e, op);
-	mem_operand(j, reg, base, disp);
-}
-
-static void op_reg(struct jit *j, bool wide, u8 op, u8 reg, u8 rm)
-{
-	dp_emit_u8(j->e, (u8)(0x40 | wide << 3 | (reg >> 3) << 2 | rm >> 3));
-	dp_emit_u8(j->e, op);
-	dp_emit_u8(j->e, (u8)(0xc0 | (reg & 7) << 3 | (rm & 7)));
-}
-
-#define LOAD(j, reg, base, disp) op_mem(j, true, 0x8b, reg, base, disp)
-#define LOAD32(j, reg, base, disp) op_mem(j, false, 0x8b, reg, base, disp)
-#define STORE(j, base, disp, reg) op_mem(j, true, 0x89, reg, base, disp)
-#define STORE32(j, base, disp, reg) op_mem(j, false, 0x89, reg, base, disp)
-#define LEA(j, reg, base, disp) op_mem(j, true, 0x8d, reg, base, disp)
-#define MOVE(j, to, from) op_reg(j, true, 0x89, from, to)
-#define ADD(j, to, from) op_reg(j, true, 0x01, from, to)
-
-/* movq/movl $imm, disp(base) */
-static void store_imm(struct jit *j, bool wide, u8 base, s32 disp, u32 imm)
-{
-	op_mem(j, wide, 0xc7, 0, base, disp);
-	dp_emit_u32(j->e, imm);
-}
-
-/* ALU operation /n with an immediate of 32 bits (0 add, 4 and, 5 sub, 7 cmp) */
-static void alu_imm(struct jit *j, bool wide, u8 n, u8 reg, u32 imm)
-{
-	op_reg(j, wide, 0x81, n, reg);
-	dp_emit_u32(j->e, imm);
-}
-
-static void move_imm(struct jit *j, u8 reg, u64 imm)
-{
-	dp_emit_u8(j->e, (u8)(0x48 | reg >> 3));
-	dp_emit_u8(j->e, (u8)(0xb8 | (reg & 7)));
-	dp_emit_u64(j->e, imm);
-}
+#define LOAD(j, reg, base, disp) load((j)->e, reg, AT(base, disp))
+#define LOAD32(j, reg, base, disp) load32((j)->e, reg, AT(base, disp))
+#define STORE(j, base, disp, reg) store((j)->e, AT(base, disp), reg)
+#define STORE32(j, base, disp, reg) store32((j)->e, AT(base, disp), reg)
+#define LEA(j, reg, base, disp) lea((j)->e, true, reg, AT(base, disp))
+#define MOVE(j, to, from) move((j)->e, to, from)
+#define STORE_IMM(j, wide, base, disp, imm) store_imm((j)->e, wide, AT(base, disp), imm)
 
 /* lea target(%rip), reg */
 static void lea_rip(struct jit *j, u8 reg, u64 target)
@@ -146,20 +86,6 @@ static void lea_rip(struct jit *j, u8 reg, u64 target)
 	dp_emit_u8(j->e, 0x8d);
 	dp_emit_u8(j->e, (u8)(0x05 | (reg & 7) << 3));
 	dp_emit_u32(j->e, (u32)rel);
-}
-
-static void push(struct jit *j, u8 reg)
-{
-	if (reg >= 8)
-		dp_emit_u8(j->e, 0x41);
-	dp_emit_u8(j->e, (u8)(0x50 | (reg & 7)));
-}
-
-static void pop(struct jit *j, u8 reg)
-{
-	if (reg >= 8)
-		dp_emit_u8(j->e, 0x41);
-	dp_emit_u8(j->e, (u8)(0x58 | (reg & 7)));
 }
 
 /* A jump on condition cc (0-15; 16: always). */
@@ -184,8 +110,6 @@ static void jump(struct jit *j, u8 cc, enum target to)
 	dp_emit_u32(j->e, 0);
 }
 
-enum { CC_B = 2, CC_AE = 3, CC_E = 4, CC_NE = 5, CC_A = 7, CC_L = 12, CC_GE = 13, CC_ALWAYS = 16 };
-
 /* Let the jumps to `to` come here. */
 static void land(struct jit *j, enum target to)
 {
@@ -202,7 +126,7 @@ static void land(struct jit *j, enum target to)
 
 static void save(struct jit *j, u8 reg)
 {
-	push(j, reg);
+	push(j->e, reg);
 	j->saved[j->nsaved++] = reg;
 }
 
@@ -214,7 +138,7 @@ static void enter(struct jit *j)
 	save(j, AX);
 	if (j->in->flags) {
 		BYTES(j, "\x9f\x0f\x90\xc0"); /* lahf; seto %al */
-		push(j, AX);
+		push(j->e, AX);
 		j->saved[j->nsaved++] = NONE; /* a word, and no register's */
 	}
 	for (u32 i = 0; i < (j->never ? 1 : DP_ARRAY_SIZE(more)); i++)
@@ -228,7 +152,7 @@ static void leave(struct jit *j)
 		if (j->saved[i] == NONE)
 			BYTES(j, "\x58\x04\x7f\x9e"); /* pop %rax; add $127,%al; sahf */
 		else
-			pop(j, j->saved[i]);
+			pop(j->e, j->saved[i]);
 	}
 }
 
@@ -258,7 +182,7 @@ static u8 fetch(struct jit *j, u8 slot, u8 scratch)
 	} else if (slot == SLOT_SP) {
 		LEA(j, scratch, SP, stack_pointer(j));
 	} else if (slot == SLOT_IP) {
-		move_imm(j, scratch, j->in->addr);
+		move_address(j->e, scratch, j->in->addr);
 	} else {
 		at = saved_at(j, slot_reg[slot]);
 		if (at < 0)
@@ -268,7 +192,7 @@ static u8 fetch(struct jit *j, u8 slot, u8 scratch)
 	return scratch;
 }
 
-static bool known_slot(s64 slot)
+bool dp_jit_slot(s64 slot)
 {
 	return slot == SLOT_IP || ((u64)slot < DP_ARRAY_SIZE(slot_reg) && slot_reg[slot] != NONE);
 }
@@ -282,9 +206,51 @@ static bool holds(u8 cc, u64 a, u64 b)
 	case CC_NE: return a != b;
 	case CC_L: return (s64)a < (s64)b;
 	case CC_GE: return (s64)a >= (s64)b;
+	case CC_LE: return (s64)a <= (s64)b;
+	case CC_G: return (s64)a > (s64)b;
 	case CC_B: return a < b;
+	case CC_BE: return a <= b;
+	case CC_A: return a > b;
 	default: return a >= b;
 	}
+}
+
+static void do_op(struct jit *j, u8 reg, const struct value_op *op)
+{
+	switch (op->kind) {
+	case OP_ALU:
+		op_imm(j->e, true, (enum alu)op->n, reg, op->by);
+		break;
+	case OP_SHIFT:
+		op_reg(j->e, true, 0xc1, op->n, reg);
+		dp_emit_u8(j->e, (u8)op->by);
+		break;
+	case OP_ONE:
+		op_reg(j->e, true, 0xf7, op->n, reg);
+		break;
+	default:
+		move_part(j->e, reg, reg, op->n, op->is_signed);
+	}
+}
+
+/* What is no constant, in a register: the program's own, or scratch. */
+static u8 eval(struct jit *j, const struct value *v, u8 scratch)
+{
+	u8 reg;
+
+	if (v->slot == SLOT_PID) {
+		lea_rip(j, scratch, j->in->ctl->tids + 4ull * j->in->ctl->nslots);
+		LOAD32(j, scratch, scratch, 0);
+		return scratch;
+	}
+	reg = fetch(j, v->slot, scratch);
+	if (v->size < 8)
+		move_part(j->e, scratch, reg, v->size, v->is_signed);
+	else if (v->nops && reg != scratch)
+		MOVE(j, scratch, reg);
+	for (u32 i = 0; i < v->nops; i++)
+		do_op(j, scratch, &v->ops[i]);
+	return v->size < 8 || v->nops ? scratch : reg;
 }
 
 /* Go on only if `v cc c`. */
@@ -296,26 +262,12 @@ static void need(struct jit *j, const struct value *v, u8 cc, u64 c)
 		j->never |= !holds(cc, v->c, c);
 		return;
 	}
-	reg = fetch(j, v->slot, DI);
-	if (v->size < 8) {
-		/* movzx, movsx, mov, movsxd: into rdi */
-		u8 rex = (u8)(0x40 | (v->is_signed ? 8 : 0) | reg >> 3);
-
-		dp_emit_u8(j->e, rex);
-		if (v->size < 4) {
-			dp_emit_u8(j->e, 0x0f);
-			dp_emit_u8(j->e, (u8)((v->is_signed ? 0xbe : 0xb6) | (v->size == 2)));
-		} else {
-			dp_emit_u8(j->e, v->is_signed ? 0x63 : 0x8b);
-		}
-		dp_emit_u8(j->e, (u8)(0xc0 | DI << 3 | (reg & 7)));
-		reg = DI;
-	}
+	reg = eval(j, v, DI);
 	if ((s64)c == (s32)c) {
-		alu_imm(j, true, 7, reg, (u32)c);
+		op_imm(j->e, true, ALU_CMP, reg, (u32)c);
 	} else {
-		move_imm(j, CX, c);
-		op_reg(j, true, 0x39, CX, reg);
+		move_address(j->e, CX, c);
+		op_reg(j->e, true, 0x39, CX, reg);
 	}
 	jump(j, cc ^ 1, FILTERED); /* the opposite condition */
 }
@@ -341,7 +293,7 @@ static void begin(struct jit *j, struct sequence *q, u8 tp, u8 scratch)
 static void commit(struct jit *j, struct sequence *q, u8 tp)
 {
 	q->end = dp_emit_here(j->e);
-	store_imm(j, true, tp, j->in->ctl->rseq_off + 8, 0);
+	STORE_IMM(j, true, tp, j->in->ctl->rseq_off + 8, 0);
 }
 
 /* The description goes in front of the code, the way back behind it. */
@@ -372,9 +324,9 @@ static void thread_pointer(struct jit *j, u8 reg)
 {
 	BYTES(j, "\xf3\x48\x0f\xae"); /* rdfsbase */
 	dp_emit_u8(j->e, (u8)(0xc0 | reg));
-	alu_imm(j, true, 7, reg, 0x10000);
+	op_imm(j->e, true, ALU_CMP, reg, 0x10000);
 	jump(j, CC_B, GIVE_UP);
-	op_mem(j, true, 0x3b, reg, reg, 0);
+	op_mem(j->e, true, 0x3b, reg, AT(reg, 0));
 	jump(j, CC_NE, GIVE_UP);
 }
 
@@ -385,7 +337,7 @@ static void count(struct jit *j, struct sequence *q, u8 tp, enum dp_count what, 
 
 	begin(j, q, tp, AX);
 	LOAD32(j, AX, tp, ctl->rseq_off + 4);
-	alu_imm(j, false, 7, AX, ctl->ncpus);
+	op_imm(j->e, false, ALU_CMP, AX, ctl->ncpus);
 	jump(j, CC_AE, otherwise);
 	dp_emit_bytes(j->e, "\x48\x69\xc0", 3); /* imul $stride, %rax, %rax */
 	dp_emit_u32(j->e, (u32)ctl->counts_stride);
@@ -394,14 +346,52 @@ static void count(struct jit *j, struct sequence *q, u8 tp, enum dp_count what, 
 	commit(j, q, tp);
 }
 
+static void store_const(struct jit *j, struct mem to, u8 size, u64 c)
+{
+	if (size == 1) {
+		store_imm8(j->e, to, (u8)c);
+	} else if (size == 2) {
+		store_imm16(j->e, to, (u16)c);
+	} else {
+		store_imm(j->e, false, to, (u32)c);
+		to.disp += 4;
+		if (size == 8)
+			store_imm(j->e, false, to, (u32)(c >> 32));
+	}
+}
+
 static void store_field(struct jit *j, const struct store *s)
 {
-	u8 reg = fetch(j, s->slot, R9);
-	s32 off = (s32)sizeof(struct dp_record) + s->off;
+	struct mem to = AT(R8, sizeof(struct dp_record) + s->off);
+	u8 reg;
 
+	if (s->v.constant) {
+		store_const(j, to, s->size, s->v.c);
+		return;
+	}
+	reg = eval(j, &s->v, R9);
 	if (s->size == 2)
 		dp_emit_u8(j->e, 0x66);
-	op_mem(j, s->size == 8, s->size == 1 ? 0x88 : 0x89, reg, R8, off);
+	op_mem(j->e, s->size == 8, s->size == 1 ? 0x88 : 0x89, reg, to);
+}
+
+/* The first n changes of variables: the hit is committed. */
+static void effects(struct jit *j, u32 n)
+{
+	for (u32 i = 0; i < n; i++) {
+		move_address(j->e, DI, j->plain.effects[i].addr);
+		dp_emit_u8(j->e, 0xf0); /* lock */
+		op_mem(j->e, true, 0xff, j->plain.effects[i].down, AT(DI, 0));
+	}
+}
+
+/* The process's id is noted by its first hit; a forked child's is not yet. */
+static void need_pid(struct jit *j)
+{
+	lea_rip(j, R9, j->in->ctl->tids + 4ull * j->in->ctl->nslots);
+	op_mem(j->e, false, 0x81, ALU_CMP, AT(R9, 0));
+	dp_emit_u32(j->e, 0);
+	jump(j, CC_E, GIVE_UP);
 }
 
 /*
@@ -416,43 +406,45 @@ static void record(struct jit *j, struct sequence *q)
 	thread_pointer(j, SI);
 	BYTES(j, "\x0f\x31\x48\xc1\xe2\x20\x48\x09\xd0"); /* rdtsc; shl $32,%rdx; or %rdx,%rax */
 	BYTES(j, "\xf3\x0f\xc7\xff");			   /* rdpid %rdi */
-	alu_imm(j, false, 4, DI, 0xfff);
-	alu_imm(j, false, 7, DI, ctl->ncpus);
+	op_imm(j->e, false, ALU_AND, DI, 0xfff);
+	op_imm(j->e, false, ALU_CMP, DI, ctl->ncpus);
 	jump(j, CC_AE, GIVE_UP);
+	if (j->is_plain)
+		need_pid(j);
 	begin(j, q, SI, CX);
 	/* In a child of vfork the area is its parent's, and may tell another processor: see commit() in hit.c. */
-	op_mem(j, false, 0x3b, DI, SI, ctl->rseq_off + 4);
+	op_mem(j->e, false, 0x3b, DI, AT(SI, ctl->rseq_off + 4));
 	jump(j, CC_NE, BAIL_OUT);
 	dp_emit_bytes(j->e, "\x48\x69\xcf", 3); /* imul $stride, %rdi, %rcx */
 	dp_emit_u32(j->e, (u32)ctl->ring_stride);
 	lea_rip(j, DX, ctl->ring0);
-	ADD(j, DX, CX);
+	op_regs(j->e, true, ALU_ADD, DX, CX);
 	LOAD(j, CX, DX, RING_HEAD);
 	MOVE(j, R8, CX);
-	op_mem(j, true, 0x2b, R8, DX, RING_TAIL); /* pairs with the reader's release of tail */
-	alu_imm(j, true, 7, R8, (u32)ctl->ring_size - size);
+	op_mem(j->e, true, 0x2b, R8, AT(DX, RING_TAIL)); /* pairs with the reader's release of tail */
+	op_imm(j->e, true, ALU_CMP, R8, (u32)ctl->ring_size - size);
 	jump(j, CC_A, BAIL_OUT);
 	MOVE(j, R8, CX);
-	alu_imm(j, false, 4, R8, (u32)ctl->ring_size - 1);
-	alu_imm(j, false, 7, R8, (u32)ctl->ring_size - size);
+	op_imm(j->e, false, ALU_AND, R8, (u32)ctl->ring_size - 1);
+	op_imm(j->e, false, ALU_CMP, R8, (u32)ctl->ring_size - size);
 	jump(j, CC_A, BAIL_OUT);
 	BYTES(j, "\x4e\x8d\x84\x02"); /* lea 4096(%rdx,%r8),%r8 */
 	dp_emit_u32(j->e, 4096);
 	BYTES(j, "\x41\x0f\x0d\x88"); /* prefetchw PREFETCH(%r8) */
 	dp_emit_u32(j->e, PREFETCH);
-	store_imm(j, false, R8, 0, size);
-	store_imm(j, false, R8, 4, j->in->event);
+	STORE_IMM(j, false, R8, 0, size | (j->is_plain ? DP_REC_RPN << 16 : 0));
+	STORE_IMM(j, false, R8, 4, j->in->event);
 	LOAD32(j, R9, SI, ctl->tid_off);
 	STORE32(j, R8, 8, R9);
 	STORE32(j, R8, 12, DI);
 	STORE(j, R8, 16, AX);
 	if (j->size % 8)
-		store_imm(j, true, R8, (s32)size - 8, 0);
+		STORE_IMM(j, true, R8, (s32)size - 8, 0);
 	if (j->mask)
-		store_imm(j, true, R8, sizeof(struct dp_record), 0);
+		STORE_IMM(j, true, R8, sizeof(struct dp_record), 0);
 	for (u32 i = 0; i < j->nstores; i++)
 		store_field(j, &j->stores[i]);
-	alu_imm(j, true, 0, CX, size);
+	op_imm(j->e, true, ALU_ADD, CX, size);
 	STORE(j, DX, RING_HEAD, CX); /* commit; stores are seen in order, pairs with the reader's acquire */
 	commit(j, q, SI);
 }
@@ -461,7 +453,7 @@ static void record(struct jit *j, struct sequence *q)
 
 static void push_value(struct jit *j, struct value v)
 {
-	if (j->depth == DP_ARRAY_SIZE(j->stack) || (!v.constant && !known_slot(v.slot)))
+	if (j->depth == DP_ARRAY_SIZE(j->stack) || (!v.constant && !dp_jit_slot(v.slot)))
 		j->failed = true;
 	else
 		j->stack[j->depth++] = v;
@@ -477,10 +469,10 @@ static void need_top(struct jit *j, u8 cc, u64 c)
 
 static void add_store(struct jit *j, s64 slot, s64 off, u8 size)
 {
-	if (j->nstores == STORES_MAX || (slot != SLOT_RETURN && !known_slot(slot)))
+	if (j->nstores == STORES_MAX || (slot != SLOT_RETURN && !dp_jit_slot(slot)))
 		j->failed = true;
 	else
-		j->stores[j->nstores++] = (struct store){(u16)off, size, (u8)slot};
+		j->stores[j->nstores++] = (struct store){(u16)off, size, {.slot = (u8)slot, .size = 8}};
 }
 
 /* Returns whether the program goes on behind this instruction. */
@@ -579,11 +571,12 @@ static void emit_filtered(struct jit *j, struct sequence *q)
 	land(j, FILTERED);
 	thread_pointer(j, CX);
 	count(j, q, CX, DP_COUNT_FILTERED, UNCOUNTED);
+	effects(j, j->plain.early);
 	leave(j);
 	BYTES(j, "\xc3"); /* ret */
 	describe(j, q);
 	land(j, UNCOUNTED);
-	store_imm(j, true, CX, j->in->ctl->rseq_off + 8, 0);
+	STORE_IMM(j, true, CX, j->in->ctl->rseq_off + 8, 0);
 	jump(j, CC_ALWAYS, GIVE_UP);
 }
 
@@ -596,18 +589,41 @@ static void emit_record(struct jit *j, struct sequence *commits, struct sequence
 	record(j, commits);
 	count(j, counts, SI, DP_COUNT_RECORDED, SHARED);
 	land(j, FINISH);
+	effects(j, j->plain.neffects);
 	leave(j);
 	BYTES(j, "\xc3");
 	describe(j, commits);
 	describe(j, counts);
 	land(j, SHARED);
-	store_imm(j, true, SI, ctl->rseq_off + 8, 0);
+	STORE_IMM(j, true, SI, ctl->rseq_off + 8, 0);
 	lea_rip(j, DI, shared);
 	BYTES(j, "\xf0\x48\xff\x07"); /* lock incq (%rdi) */
 	jump(j, CC_ALWAYS, FINISH);
 	land(j, BAIL_OUT);
-	store_imm(j, true, SI, ctl->rseq_off + 8, 0);
+	STORE_IMM(j, true, SI, ctl->rseq_off + 8, 0);
 	jump(j, CC_ALWAYS, GIVE_UP);
+}
+
+static void plain_needs(struct jit *j)
+{
+	for (u32 i = 0; i < j->plain.nneeds; i++)
+		need(j, &j->plain.needs[i].v, j->plain.needs[i].cc, j->plain.needs[i].c);
+}
+
+/* What walk() does for the other kind. */
+static void scan_plain(struct jit *j, const u8 *code)
+{
+	struct plain *p = &j->plain;
+
+	j->is_plain = true;
+	j->failed = !dp_jit_plain(p, code, j->in->rt) || p->nstores > STORES_MAX;
+	if (j->failed)
+		return;
+	plain_needs(j);
+	memcpy(j->stores, p->stores, p->nstores * sizeof(*p->stores));
+	j->nstores = p->nstores;
+	j->size = p->size;
+	j->record = true;
 }
 
 static void emit_all(struct jit *j, const u8 *code, u32 len)
@@ -618,7 +634,10 @@ static void emit_all(struct jit *j, const u8 *code, u32 len)
 	reserve(j, &counts);
 	reserve(j, &filtered);
 	enter(j);
-	walk(j, code, len, false);
+	if (j->is_plain)
+		plain_needs(j);
+	else
+		walk(j, code, len, false);
 	if (!j->never)
 		emit_record(j, &commits, &counts);
 	if (j->never || reaches(j, FILTERED))
@@ -638,7 +657,10 @@ int dp_jit_compile(struct dp_emit *e, const u8 *code, u32 len, const struct dp_j
 
 	/* First without output: what is saved depends on whether there is a record, and on what is in it. */
 	dp_emit_init(&dry, nowhere, 0, 0);
-	walk(&j, code, len, true);
+	if (jit->rt && jit->rt->ex_mask)
+		scan_plain(&j, code);
+	else
+		walk(&j, code, len, true);
 	if (j.failed)
 		return -EOPNOTSUPP;
 	j.e = e;

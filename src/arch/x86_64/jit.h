@@ -15,9 +15,10 @@ struct dp_jit {
 	u64 addr;   /* of the probed instruction */
 	bool flags; /* arithmetic flags are live */
 	bool zone;  /* the detour has stepped over the red zone */
+	const struct dp_code_rt *rt; /* of a program of the Dynamic Probes language, with its addresses; else NULL */
 };
 
-#define DP_JIT_MAX 1024	 /* most bytes that one program may become */
+#define DP_JIT_MAX 2048	 /* most bytes that one program may become */
 #define DP_JIT_ALIGN 32u /* of e->addr */
 #define DP_JIT_ENTRY 96u /* where the code begins; descriptions of its sequences stand before it */
 

@@ -89,7 +89,7 @@ static void make_layout(struct dp_session *s, struct layout *l)
 			       (2 * DP_WINDOW_INSNS + 1) * sizeof(struct dp_redirect) + sizeof(struct dp_range));
 	l->table = DP_ALIGN_UP(dp_blob_size, PAGE);
 	l->tids = l->table + PAGE;
-	l->slots = l->tids + DP_ALIGN_UP(l->nslots * 4ull, PAGE);
+	l->slots = l->tids + DP_ALIGN_UP((l->nslots + 1) * 4ull, PAGE);
 	l->control = l->slots + (u64)l->nslots * DP_SLOT_SIZE;
 	l->jit = DP_ALIGN_UP(l->control + l->control_size, PAGE);
 	l->jit_end = l->jit + dp_compile_lay_out(s);
@@ -279,6 +279,7 @@ static void fill_probes(struct arming *a, struct dp_probe_rt *rt, u64 *code_addr
 		rt[n].prog.locals = words + 8ull * p->locals;
 		rt[n].prog.globals = words + 8ull * p->globals;
 		rt[n].prog.gate = prog->rpn.ex_mask ? words + 8ull * p->gate : 0;
+		rt[n].prog.compiled = p->compiled;
 		rt[n].event = sp->owner;
 		rt[n].flags = DP_PROBE_ENABLED | (p->event->is_return ? DP_PROBE_RETURN : 0);
 		rt[n].addr = sp->addr;
@@ -628,6 +629,8 @@ static int fill_region(struct arming *a, struct dp_error *err)
 	a->ctl->tid_off = a->caps.tid_off;
 	set_clock(a);
 	r = map_region(a, err);
+	if (!r)
+		r = dp_mem_write(&a->mem, a->ctl->tids + a->ctl->nslots * 4ull, &a->ctl->pid, 4, err);
 	if (!r)
 		r = map_rings(a, err);
 	/* All tables, before there is anything that a successor or the first signal looks up in them. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Compiled programs of a session: which spots get one, where it will lie, and the code itself. The place is chosen
+ * Compiled programs of a session: which spots or probes get one, where it will lie, and the code itself. The place is chosen
  * before the target is touched, the code is made when the target's capabilities are known; should they not do, each
  * place just leads to the general entry.
  */
@@ -9,20 +9,74 @@
 #include <string.h>
 
 #include "arch/x86_64/jit.h"
+#include "arch/x86_64/rpn-jit.h"
+#include "hit/blob.h"
 #include "host/process/process-priv.h"
 #include "host/process/session-priv.h"
+
+static void addresses(const struct dp_session *s, const struct dp_probe *p, struct dp_code_rt *rt)
+{
+	u64 words = s->region + s->rings_off + s->words_off;
+
+	dp_program_to_rt(&p->event->prog, rt);
+	rt->locals = words + 8ull * p->locals;
+	rt->globals = words + 8ull * p->globals;
+}
 
 /* Compile the spot's program to run at addr. */
 static int compile(const struct dp_session *s, const struct dp_spot *sp, const struct dp_control *ctl, u64 entry,
 		   u64 addr, u8 *buf, struct dp_emit *e)
 {
 	const struct dp_program *prog = &s->probes[sp->owner].event->prog;
+	struct dp_code_rt rt;
 	struct dp_jit jit = {.ctl = ctl, .entry = entry, .point = sp->point, .event = sp->owner, .addr = sp->addr,
 			     .flags = dp_entry_for(&sp->site) & DP_ENTRY_FLAGS,
-			     .zone = dp_entry_for(&sp->site) & DP_ENTRY_ZONE};
+			     .zone = dp_entry_for(&sp->site) & DP_ENTRY_ZONE, .rt = &rt};
 
+	addresses(s, &s->probes[sp->owner], &rt);
 	dp_emit_init(e, buf, DP_JIT_MAX, addr);
 	return dp_jit_compile(e, prog->code, prog->len, &jit);
+}
+
+/* Compile the program of a probe, which is a function that the hit path calls (and no spot of its own). */
+static int compile_rpn(const struct dp_session *s, const struct dp_probe *p, struct dp_emit *e)
+{
+	static const u32 at[] = {
+#define DP_SERVICE(name) offsetof(struct dp_blob_head, name),
+#include "hit/services.def"
+	};
+	const struct dp_program *prog = &p->event->prog;
+	u64 services[DP_NSERVICES];
+	struct dp_code_rt rt;
+	struct dp_rpn_jit jit = {.code = prog->code, .rt = &rt, .services = services, .always = p->jit == DP_JIT_ON};
+
+	for (u32 i = 0; i < DP_NSERVICES; i++)
+		services[i] = s->region + *(const u32 *)(dp_blob + at[i]);
+	addresses(s, p, &rt);
+	return dp_rpn_jit_compile(e, &jit);
+}
+
+static u64 lay_out_rpn(struct dp_session *s, u64 size)
+{
+	for (u32 i = 0; i < s->nprobes; i++) {
+		struct dp_probe *p = &s->probes[i];
+		size_t room = dp_rpn_jit_room(p->event->prog.len);
+		struct dp_emit e;
+		u8 *buf;
+
+		p->compiled = 0;
+		if (!p->event->prog.rpn.ex_mask || p->jit == DP_JIT_OFF || s->opt.interpret)
+			continue;
+		buf = malloc(room);
+		dp_emit_init(&e, buf, room, 0);
+		if (buf && !compile_rpn(s, p, &e)) {
+			size = DP_ALIGN_UP(size, 64) + 64; /* an address of 0 would mean: none */
+			p->compiled = size;
+			size += e.len;
+		}
+		free(buf);
+	}
+	return size;
 }
 
 u64 dp_compile_lay_out(struct dp_session *s)
@@ -34,14 +88,14 @@ u64 dp_compile_lay_out(struct dp_session *s)
 
 	for (u32 i = 0; i < s->nspots; i++) {
 		s->spots[i].direct = 0;
-		if (s->opt.interpret || s->spots[i].site.outcome == DP_OUTCOME_REFUSED)
+		if (s->opt.interpret || s->probes[s->spots[i].owner].jit == DP_JIT_OFF || s->spots[i].site.outcome == DP_OUTCOME_REFUSED)
 			continue;
 		if (compile(s, &s->spots[i], &nothing, 0, 0, buf, &e))
 			continue;
 		s->spots[i].direct = size + DP_JIT_ENTRY;
 		size += DP_ALIGN_UP(e.len, DP_JIT_ALIGN);
 	}
-	return size;
+	return lay_out_rpn(s, size);
 }
 
 void dp_compile_place(struct dp_session *s, u64 base)
@@ -49,6 +103,25 @@ void dp_compile_place(struct dp_session *s, u64 base)
 	for (u32 i = 0; i < s->nspots; i++)
 		if (s->spots[i].direct)
 			s->spots[i].direct += base;
+	for (u32 i = 0; i < s->nprobes; i++)
+		if (s->probes[i].compiled)
+			s->probes[i].compiled += base;
+}
+
+static int write_rpn(struct dp_session *s, u64 lo, u64 hi, u8 *all, struct dp_error *err)
+{
+	for (u32 i = 0; i < s->nprobes; i++) {
+		struct dp_probe *p = &s->probes[i];
+		struct dp_emit e;
+
+		if (!p->compiled)
+			continue;
+		dp_emit_init(&e, all + (p->compiled - lo), hi - p->compiled, p->compiled);
+		if (compile_rpn(s, p, &e)) /* it went well when the place was chosen */
+			return dp_fail(err, E_ARM_NOMEM, "compiled programs");
+		p->ncompiled = p->nsites;
+	}
+	return 0;
 }
 
 int dp_compile_write(struct dp_session *s, const struct dp_control *ctl, const u64 entries[DP_NENTRIES],
@@ -78,6 +151,8 @@ int dp_compile_write(struct dp_session *s, const struct dp_control *ctl, const u
 		dp_emit_init(&e, all + (sp->direct - ctl->jit_lo), DP_JIT_MAX, sp->direct);
 		r = dp_emit_jmp(&e, entry, err);
 	}
+	if (!r)
+		r = write_rpn(s, ctl->jit_lo, ctl->jit_hi, all, err);
 	if (!r && size)
 		r = dp_mem_write(mem, ctl->jit_lo, all, size, err);
 	free(all);

@@ -90,6 +90,9 @@ int dp_unpark(struct dp_parking *p, struct dp_error *err);
  * (and a note about the others). On error nothing is added. */
 int dp_session_add(struct dp_session *s, const char *text, struct dp_error *err);
 
+/* Whether programs of the Dynamic Probes language become machine code. */
+enum dp_jit_choice { DP_JIT_AUTO, /* where most of it can */ DP_JIT_ON, /* where any of it can */ DP_JIT_OFF };
+
 /* A verified program for a place, with words of memory that it shares with the others of the session. */
 struct dp_session_program {
 	struct dp_location loc;
@@ -97,6 +100,7 @@ struct dp_session_program {
 	int opcode;	/* first byte that must stand there, -1: any */
 	const struct dp_program *prog;
 	u32 locals, globals, gate; /* where its variables and its count of hits begin, in words */
+	enum dp_jit_choice jit;
 };
 
 /* Copies the program. E_RPN_OPCODE besides the errors of dp_session_add(). */

@@ -426,5 +426,6 @@ int dp_session_add_program(struct dp_session *s, const struct dp_session_program
 	p->locals = program->locals;
 	p->globals = program->globals;
 	p->gate = program->gate;
+	p->jit = program->jit;
 	return 0;
 }

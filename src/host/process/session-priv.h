@@ -18,6 +18,8 @@ struct dp_probe { /* one event, at one function entry, one address, or all exits
 	bool from_pattern; /* may be left out when it cannot be armed */
 	bool dropped;
 	u32 locals, globals, gate; /* words of the session, see dp_session_program */
+	enum dp_jit_choice jit;
+	u64 compiled; /* address of the program as a function, 0: interpreted */
 };
 
 struct dp_session {

@@ -373,7 +373,7 @@ static int key_maxhits(struct parser *p, const char *value)
 
 	/* 0: as many as can be. Less: never. */
 	if (!r)
-		p->probe->prog.rpn.max = v > 0 ? (u64)v : v ? 0 : 0x7fffffff;
+		p->probe->prog.rpn.max = v > 0 ? (u64)v : v ? 0 : DP_MAXHITS_NONE;
 	return r;
 }
 
@@ -584,7 +584,7 @@ static int begin_probe(struct parser *p, const char *value, bool absolute)
 	memset(p->probe, 0, sizeof(*p->probe));
 	p->probe->line = p->line->line;
 	p->probe->prog.rpn.ex_mask = DP_RPN | DP_EX_DEFAULT;
-	p->probe->prog.rpn.max = 0x7fffffff;
+	p->probe->prog.rpn.max = DP_MAXHITS_NONE;
 	p->probe->prog.rpn.heap = DP_HEAP_MAX;
 	p->probe->described = p->layouts ? strdup(p->layouts) : NULL;
 	p->as = rpn_asm_new();

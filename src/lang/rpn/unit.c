@@ -216,7 +216,7 @@ static void list_probe(const struct dp_rpn_unit *u, const struct dp_rpn_probe *p
 		fprintf(out, "type = %u\n", p->type);
 	if (r->pass)
 		fprintf(out, "ignore = %llu\n", (unsigned long long)r->pass);
-	if (r->max != 0x7fffffff)
+	if (r->max != DP_MAXHITS_NONE)
 		fprintf(out, "maxhits = %lld\n", r->max ? (long long)r->max : -1);
 	if (p->logonfault)
 		fprintf(out, "logonfault = yes\n");
