@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Where the symbol table of a stripped file is: a separate file under /usr/lib/debug, found by
- * build-id or by name, or the compressed copy inside the file (.gnu_debugdata). Never the network.
+ * build-id or by name, the compressed copy inside the file (.gnu_debugdata), or, for debug
+ * information and if the user has set DEBUGINFOD_URLS, what a server has.
  */
+#include <dlfcn.h>
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
@@ -13,6 +15,23 @@
 #include "symbols/module-priv.h"
 
 #define DEBUG_ROOT "/usr/lib/debug"
+#define DEBUG_PATH_ENV "DPROBES_DEBUG_PATH" /* further directories, separated by colons, first */
+#define DEBUGINFOD "libdebuginfod.so.1"
+
+bool mod_debug_path(u32 i, const char *name, char *buf, size_t size)
+{
+	const char *dirs = getenv(DEBUG_PATH_ENV), *end;
+
+	for (; dirs && *dirs; dirs = end + !!*end) {
+		end = dirs + strcspn(dirs, ":");
+		if (end > dirs && !i--) {
+			dp_format(buf, size, "%.*s%s", (int)(end - dirs), dirs, name);
+			return true;
+		}
+	}
+	dp_format(buf, size, DEBUG_ROOT "%s", name);
+	return !i;
+}
 
 static u32 crc_of(const u8 *p, size_t n)
 {
@@ -62,9 +81,19 @@ static bool try_file(struct dp_module *m, const char *path, const GElf_Word *crc
 	return false;
 }
 
+static bool try_roots(struct dp_module *m, const char *name, const GElf_Word *crc)
+{
+	char path[8192];
+
+	for (u32 i = 0; mod_debug_path(i, name, path, sizeof(path)); i++)
+		if (try_file(m, path, crc))
+			return true;
+	return false;
+}
+
 static bool try_debuglink(struct dp_module *m)
 {
-	static const char *const forms[] = {"%s/%s", "%s/.debug/%s", DEBUG_ROOT "%s/%s"};
+	static const char *const forms[] = {"%s/%s", "%s/.debug/%s"};
 	GElf_Word crc;
 	const char *name = dwelf_elf_gnu_debuglink(m->elf, &crc);
 	char *dir, *slash, path[4096];
@@ -82,21 +111,54 @@ static bool try_debuglink(struct dp_module *m)
 		dp_format(path, sizeof(path), forms[i], dir, name);
 		found = try_file(m, path, &crc);
 	}
+	dp_format(path, sizeof(path), "%s/%s", dir, name);
+	found = found || try_roots(m, path, &crc);
 	free(dir);
 	return found;
 }
 
 bool mod_open_debug(struct dp_module *m)
 {
-	char path[256];
+	char name[128];
 
 	if (strlen(m->build_id) > 2) {
-		dp_format(path, sizeof(path), DEBUG_ROOT "/.build-id/%.2s/%s.debug", m->build_id,
+		dp_format(name, sizeof(name), "/.build-id/%.2s/%s.debug", m->build_id,
 			  m->build_id + 2);
-		if (try_file(m, path, NULL))
+		if (try_roots(m, name, NULL))
 			return true;
 	}
 	return try_debuglink(m);
+}
+
+/*
+ * Ask the servers of DEBUGINFOD_URLS, through the library that other tools ask through, so that
+ * what one of them has fetched is there for all. The library is optional.
+ */
+bool mod_fetch_debug(struct dp_module *m)
+{
+	const char *urls = getenv("DEBUGINFOD_URLS");
+	void *lib = urls && *urls && m->build_id[0] ? dlopen(DEBUGINFOD, RTLD_NOW) : NULL;
+	void *(*begin)(void) = lib ? (void *(*)(void))dlsym(lib, "debuginfod_begin") : NULL;
+	void (*end)(void *) = lib ? (void (*)(void *))dlsym(lib, "debuginfod_end") : NULL;
+	int (*find)(void *, const unsigned char *, int, char **) =
+	    lib ? (int (*)(void *, const unsigned char *, int, char **))dlsym(
+		      lib, "debuginfod_find_debuginfo")
+		: NULL;
+	void *client = begin && end && find ? begin() : NULL;
+	char *path = NULL;
+	bool found = false;
+	int fd;
+
+	/* Length 0: the id is text. */
+	fd = client ? find(client, (const unsigned char *)m->build_id, 0, &path) : -1;
+	if (fd >= 0) {
+		close(fd);
+		found = try_file(m, path, NULL);
+	}
+	free(path);
+	if (client)
+		end(client);
+	return found; /* the library stays: it may have threads */
 }
 
 void mod_close_debug(struct dp_module *m)

@@ -14,20 +14,33 @@
 
 #define DEBUG_ROOT "/usr/lib/debug"
 
+/* The first of these files that is there. */
+static int open_below_roots(const char *name)
+{
+	char path[8192];
+	int fd = -1;
+
+	for (u32 i = 0; fd < 0 && mod_debug_path(i, name, path, sizeof(path)); i++)
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd;
+}
+
 /* What dwz moved out of the debug file: without it names and types of many entries are missing. */
 static void open_alt(struct dp_module *m)
 {
 	const char *name;
 	const void *id;
 	ssize_t n = dwelf_dwarf_gnu_debugaltlink(m->dw.main, &name, &id);
-	char hex[2 * 64 + 1] = "", path[4096];
+	char hex[2 * 64 + 1] = "", path[256];
 
 	if (n <= 2 || n > 64)
 		return;
 	for (ssize_t i = 0; i < n; i++)
 		dp_format(hex + 2 * i, 3, "%02x", ((const u8 *)id)[i]);
-	dp_format(path, sizeof(path), DEBUG_ROOT "/.build-id/%.2s/%s.debug", hex, hex + 2);
-	m->dw.alt_fd = open(path, O_RDONLY | O_CLOEXEC);
+	dp_format(path, sizeof(path), "/.build-id/%.2s/%s.debug", hex, hex + 2);
+	m->dw.alt_fd = open_below_roots(path);
+	if (m->dw.alt_fd < 0 && !strncmp(name, DEBUG_ROOT "/", strlen(DEBUG_ROOT) + 1))
+		m->dw.alt_fd = open_below_roots(name + strlen(DEBUG_ROOT));
 	if (m->dw.alt_fd < 0 && *name == '/')
 		m->dw.alt_fd = open(name, O_RDONLY | O_CLOEXEC);
 	if (m->dw.alt_fd < 0)
@@ -56,7 +69,7 @@ Dwarf *mod_dwarf(struct dp_module *m)
 	if (m->dw.main)
 		dwarf_end(m->dw.main);
 	m->dw.main = NULL;
-	if (!m->debug.elf && !mod_open_debug(m))
+	if (!m->debug.elf && !mod_open_debug(m) && !mod_fetch_debug(m))
 		return NULL;
 	m->dw.main = dwarf_begin_elf(m->debug.elf, DWARF_C_READ, NULL);
 	if (has_info(m->dw.main)) {

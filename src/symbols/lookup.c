@@ -107,6 +107,20 @@ static void find_exact(const struct dp_module *m, const char *name, struct match
 	}
 }
 
+/* What link-time optimisation has renamed, so that files' own functions stay apart: NAME.lto_priv.N. */
+static void find_renamed(const struct dp_module *m, const char *name, struct matches *f)
+{
+	size_t n = strlen(name);
+
+	for (size_t i = 0; i < m->syms.n; i++) {
+		const char *s = m->syms.v[i].name;
+
+		if (!strncmp(s, name, n) && !strncmp(s + n, ".lto_priv.", 10) &&
+		    strspn(s + n + 10, "0123456789") == strlen(s + n + 10))
+			consider(f, &m->syms.v[i]);
+	}
+}
+
 const char *mod_sym_demangled(struct dp_module *m, size_t i)
 {
 	struct mod_syms *s = &m->syms;
@@ -198,6 +212,8 @@ int dp_module_symbol(struct dp_module *m, const char *name, struct dp_symbol *ou
 	find_exact(m, name, &f);
 	if (!f.best)
 		find_demangled(m, name, &f);
+	if (!f.best)
+		find_renamed(m, name, &f);
 	if (!f.best)
 		return none(m, name, err);
 	if (f.places > 1) {

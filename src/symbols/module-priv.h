@@ -180,7 +180,10 @@ void mod_near_try(struct mod_near *near, const char *wanted, const char *candida
 void mod_near_text(const struct mod_near *near, char *buf, size_t size);
 
 /* debugfile.c */
+/* The i-th place of a file below the directories of debug files; false: there are no more. */
+bool mod_debug_path(u32 i, const char *name, char *buf, size_t size);
 bool mod_open_debug(struct dp_module *m);
+bool mod_fetch_debug(struct dp_module *m);
 bool mod_read_mini(struct dp_module *m); /* adds the symbols of .gnu_debugdata */
 void mod_close_debug(struct dp_module *m);
 

@@ -93,8 +93,8 @@ def forget(t):
 class Redis:
     """A redis-server of one's own on a unix socket in a fresh directory."""
 
-    def __init__(self):
-        server, = need("redis-server")
+    def __init__(self, server="redis-server"):
+        server, = need(server)
         self.dir = tempfile.mkdtemp(prefix="dp-redis-")
         self.path = os.path.join(self.dir, "s")
         self.log = os.path.join(self.dir, "log")

@@ -57,7 +57,7 @@ struct dp_rpn_init { /* first value of a local variable */
 
 enum dp_rpn_key { DP_KEY_SIGNED, DP_KEY_UNSIGNED, DP_KEY_HEX, DP_KEY_TEXT };
 #define DP_RPN_KEYS_MAX 4   /* parts of one key */
-#define DP_KEY_TEXT_WORDS 4 /* of a text in a key */
+#define DP_KEY_TEXT_WORDS 8 /* of a text in a key */
 
 struct dp_rpn_aggregate { /* local variables that are shown as what they add up to */
 	char name[64];
