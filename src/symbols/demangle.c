@@ -10,6 +10,16 @@
 
 typedef char *demangler(const char *name, char *buf, size_t *size, int *status);
 
+/* Rust's names of the older kind end in "::h" and sixteen digits that nobody writes. */
+static void strip_hash(char *text)
+{
+	size_t n = strlen(text);
+
+	if (n > 19 && !strncmp(text + n - 19, "::h", 3) &&
+	    strspn(text + n - 16, "0123456789abcdef") == 16)
+		text[n - 19] = '\0';
+}
+
 char *mod_demangle(const char *name)
 {
 	static demangler *fn;
@@ -17,6 +27,7 @@ char *mod_demangle(const char *name)
 	char plain[1024];
 	size_t len = strcspn(name, "@");
 	int status = 0;
+	char *text;
 
 	if (strncmp(name, "_Z", 2) || len >= sizeof(plain))
 		return NULL;
@@ -31,5 +42,8 @@ char *mod_demangle(const char *name)
 		return NULL;
 	memcpy(plain, name, len);
 	plain[len] = '\0';
-	return fn(plain, NULL, NULL, &status);
+	text = fn(plain, NULL, NULL, &status);
+	if (text)
+		strip_hash(text);
+	return text;
 }

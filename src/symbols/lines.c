@@ -105,12 +105,87 @@ static void search_unit(struct search *s, Dwarf_Die *cu)
 	}
 }
 
+#define NESTED_MAX 32
+
+/* The function whose code holds addr, below namespaces and the like. */
+static bool function_below(Dwarf_Die *die, u64 addr, u32 depth, Dwarf_Die *func)
+{
+	Dwarf_Die d;
+
+	if (depth > NESTED_MAX || dwarf_child(die, &d))
+		return false;
+	do {
+		switch (dwarf_tag(&d)) {
+		case DW_TAG_subprogram:
+			if (dwarf_haspc(&d, addr) > 0) {
+				*func = d;
+				return true;
+			}
+			break;
+		case DW_TAG_namespace:
+		case DW_TAG_module:
+		case DW_TAG_structure_type:
+		case DW_TAG_class_type:
+		case DW_TAG_enumeration_type:
+		case DW_TAG_union_type:
+			if (function_below(&d, addr, depth + 1, func))
+				return true;
+			break;
+		default:
+			break;
+		}
+	} while (!dwarf_siblingof(&d, &d));
+	return false;
+}
+
+/* The block or inlined copy inside of *die that holds addr becomes *die; false: none does. */
+static bool step_inside(Dwarf_Die *die, u64 addr)
+{
+	Dwarf_Die d;
+
+	if (dwarf_child(die, &d))
+		return false;
+	do {
+		int tag = dwarf_tag(&d);
+
+		if ((tag == DW_TAG_lexical_block || tag == DW_TAG_inlined_subroutine) &&
+		    dwarf_haspc(&d, addr) > 0) {
+			*die = d;
+			return true;
+		}
+	} while (!dwarf_siblingof(&d, &d));
+	return false;
+}
+
+/*
+ * libdw looks for scopes in what has addresses, and not in namespaces. Rust's functions are there:
+ * they are walked into here.
+ */
+int mod_scopes(Dwarf_Die *cu, u64 addr, Dwarf_Die **scopes)
+{
+	Dwarf_Die chain[NESTED_MAX];
+	int n = dwarf_getscopes(cu, addr, scopes), depth = 1;
+
+	if (n > 0 || !function_below(cu, addr, 0, &chain[0]))
+		return n;
+	while (depth < NESTED_MAX) {
+		chain[depth] = chain[depth - 1];
+		if (!step_inside(&chain[depth], addr))
+			break;
+		depth++;
+	}
+	*scopes = calloc((size_t)depth, sizeof(**scopes));
+	for (int i = 0; *scopes && i < depth; i++)
+		(*scopes)[i] = chain[depth - 1 - i];
+	return *scopes ? depth : -1;
+}
+
 /* The innermost function or inlined copy that addr belongs to, and the function that holds its
  * code; false: none is known. */
 bool mod_function_of(Dwarf_Die *cu, u64 addr, Dwarf_Die *func, Dwarf_Die *outer)
 {
 	Dwarf_Die *scopes = NULL, *parents = NULL;
-	int n = dwarf_getscopes(cu, addr, &scopes), np = 0;
+	int n = mod_scopes(cu, addr, &scopes), np = 0;
 	bool found = false, whole = false;
 
 	for (int i = 0; i < n && !found; i++) {

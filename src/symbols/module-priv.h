@@ -193,6 +193,8 @@ void mod_close_dwarf(struct dp_module *m);
 
 /* lines.c */
 bool mod_unit_at(struct dp_module *m, u64 addr, Dwarf_Die *cu);
+/* As dwarf_getscopes(). */
+int mod_scopes(Dwarf_Die *cu, u64 addr, Dwarf_Die **scopes);
 bool mod_function_of(Dwarf_Die *cu, u64 addr, Dwarf_Die *func, Dwarf_Die *outer);
 /* Whether the function keeps its variables in its frame all the time. */
 bool mod_is_unoptimised(Dwarf_Die *func);

@@ -299,7 +299,7 @@ static bool next_unit(Dwarf *dw, Dwarf_CU **cu, Dwarf_Die *unit)
 static int scopes_of(struct var_place *p, Dwarf_Die *v)
 {
 	Dwarf_Die *scopes = NULL;
-	int found = dwarf_getscopes(&p->cu, p->pc, &scopes), n = 0;
+	int found = mod_scopes(&p->cu, p->pc, &scopes), n = 0;
 	bool has_own = false;
 	Dwarf_Addr low;
 

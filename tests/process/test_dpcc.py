@@ -453,6 +453,93 @@ def traced_programs():
     assert r.returncode == 2 and "E-CMD-EXTRA" in r.stderr, r.stderr
 
 
+LANGUAGES = {
+    "cc": ("g++", """#include <cstdio>
+#include <string>
+namespace bank {
+class Account {
+public:
+	Account(const std::string &n, long b) : name(n), balance(b) {}
+	__attribute__((noinline)) long deposit(const long &amount) { asm volatile("" ::: "memory"); return balance += amount; }
+	std::string name;
+	long balance;
+};
+template <typename T> __attribute__((noinline)) T twice(T v) { asm volatile("" ::: "memory"); return v + v; }
+}
+int main()
+{
+	bank::Account a("anna", 5);
+	char line[9];
+	while (fgets(line, sizeof(line), stdin)) {
+		printf("%ld %d\\n", a.deposit(7), bank::twice(21));
+		fflush(stdout);
+	}
+}
+""", ["g++", "-O2", "-g", "-o", "%o", "%s"], "bank::Account::deposit",
+           'log($amount, $this->balance); printf("%s", $this->name._M_dataplus._M_p);',
+           ["$amount = 7", "$this->balance = 5", "anna"], "12 42"),
+    "rs": ("rustc", """use std::io::BufRead;
+struct Point { x: i64, y: i64 }
+#[inline(never)]
+fn dist(p: &Point, name: &str, n: u32) -> i64 {
+    std::hint::black_box((p, name, n));
+    p.x * p.x + p.y * p.y + n as i64 + name.len() as i64
+}
+fn main() {
+    for line in std::io::stdin().lock().lines() {
+        let p = Point { x: std::hint::black_box(1), y: 2 };
+        println!("{}", dist(&p, &line.unwrap(), std::hint::black_box(7)));
+    }
+}
+""", ["rustc", "-O", "-g", "-o", "%o", "%s"], "lang::dist",
+           "log($p->x, $p->y, $n, $name.length); log_str($name.data_ptr, $name.length);",
+           ["$p->x = 1", "$p->y = 2", "$n = 7", "$name.length = 5", '$name.data_ptr = "hello"'], "17"),
+    "go": ("go", """package main
+import ("bufio"; "fmt"; "os")
+type Point struct { X, Y int }
+//go:noinline
+func dist(p *Point, name string, n int) int { return p.X*p.X + p.Y*p.Y + n + len(name) }
+func main() {
+	s := bufio.NewScanner(os.Stdin)
+	for s.Scan() { fmt.Println(dist(&Point{1, 2}, s.Text(), 7)) }
+}
+""", ["go", "build", "-o", "%o", "%s"], "main.dist",
+           "log($p->X, $n, $name.len); log_str($name.str, $name.len);",
+           ["$p->X = 1", "$n = 7", "$name.len = 5", '$name.str = "hello"'], "17"),
+}
+
+
+@alone
+def languages():
+    """C++, Rust and Go: methods, references, templates, strings, pointers, integers by the names of the source"""
+    if os.geteuid() != 0:
+        raise Skip("programs can be held at their start by root only")
+    left_out = []
+    for suffix, (compiler, source, build_it, place, handler, wanted, answer) in LANGUAGES.items():
+        if not shutil.which(compiler):
+            left_out.append(compiler)
+            continue
+        src, out, prog = (os.path.join(DIR, name + suffix) for name in ("lang.", "lang-", "lang-dpc."))
+        prog += ".dpc"
+        with open(src, "w") as f:
+            f.write(source)
+        subprocess.run([{"%s": src, "%o": out}.get(word, word) for word in build_it], check=True, cwd=DIR,
+                       env=dict(os.environ, GO111MODULE="off", GOCACHE=os.path.join(DIR, "gocache")),
+                       stdout=subprocess.DEVNULL)
+        with open(prog, "w") as f:
+            f.write('#pragma MODNAME("%s")\n#pragma MODTYPE(user)\n#pragma PROBEPOINT_LOCATION("%s")\n'
+                    '#pragma PROBEPOINT_HANDLER("h")\nvoid h() { %s }\n' % (out, place, handler))
+        r = subprocess.run([DPROBES, "trace", "-f", prog, "--", out], input="hello\n", stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True, timeout=60)
+        assert not r.returncode and answer in r.stdout, (suffix, r.stdout, r.stderr)
+        logged = [line.strip() for line in r.stdout.splitlines()]
+        assert all(w in logged for w in wanted), (suffix, r.stdout, r.stderr)
+        shown = dprobes("lines", out, place, check=0)
+        assert re.search(r"lang\.(cc|rs|go):\d+ ", shown.stdout), shown.stdout
+    if left_out:
+        raise Skip("without " + ", ".join(left_out))
+
+
 @test
 def hostile():
     """damaged debug information gives an error or another value, never a crash"""
