@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Opcodes to machine code: those that work with the parts of the hit path, memory, log, frames, texts, heap. Before a call all words
- * are written out, behind it they are in memory. A function that fails has changed nothing that matters, so the interpreter does the
- * instruction again (WAY_AGAIN); log items and frames are the exception, which it raises at once (WAY_RAISE).
+ * Opcodes to machine code: those that work with the parts of the hit path, memory, log, frames,
+ * texts, heap. Before a call all words are written out, behind it they are in memory. A function
+ * that fails has changed nothing that matters, so the interpreter does the instruction again
+ * (WAY_AGAIN); log items and frames are the exception, which it raises at once (WAY_RAISE).
  */
 #include "arch/x86_64/rpn-ops.h"
 
@@ -115,8 +116,9 @@ static void o_handler(struct compiler *c, const struct dp_op_view *op, u32 set)
 	op_reg(c->e, true, 0x69, R10, R10); /* imul $size */
 	dp_emit_u32(c->e, sizeof(struct dp_frame));
 	store_imm(c->e, false,
-		  (struct mem){VM, R10, 1, offsetof(struct dp_vm, rpn) + offsetof(struct dp_rpn_state, frames) +
-						offsetof(struct dp_frame, handler)},
+		  (struct mem){VM, R10, 1,
+			       offsetof(struct dp_vm, rpn) + offsetof(struct dp_rpn_state, frames) +
+				   offsetof(struct dp_frame, handler)},
 		  set ? (u32)op->v[0] + 1 : 0);
 }
 
@@ -237,7 +239,8 @@ static void o_log_vars(struct compiler *c, const struct dp_op_view *op, u32 toke
 	need_zero(c, WAY_RAISE);
 }
 
-/* n words from the i-th on, behind `prefix` bytes; what does not fit is the interpreter's. Returns the register with their place. */
+/* n words from the i-th on, behind `prefix` bytes; what does not fit is the interpreter's. Returns
+ * the register with their place. */
 static u8 log_words(struct compiler *c, int i, u32 n, u32 prefix)
 {
 	u32 bytes = prefix + 8 * n;
@@ -399,6 +402,7 @@ static void o_pop_heap(struct compiler *c, const struct dp_op_view *op, u32 byte
 
 #define HEAD_OF(field) offsetof(struct dp_rpn_head, field)
 
+/* clang-format off */
 const struct o_row o_calls[] = {
     {DP_OP_BEGIN, o_begin, 0}, {DP_OP_CALL, o_call, 0}, {DP_OP_RET, o_ret, 0}, {DP_OP_SX, o_handler, 1},
     {DP_OP_UX, o_handler, 0}, {DP_OP_PUSH_X, o_push_x, 0},
@@ -421,4 +425,5 @@ const struct o_row o_calls[] = {
     {DP_OP_POP_HEAP8, o_pop_heap, 1}, {DP_OP_POP_HEAP16, o_pop_heap, 2}, {DP_OP_POP_HEAP32, o_pop_heap, 4},
     {DP_OP_POP_HEAP64, o_pop_heap, 8},
 };
+/* clang-format on */
 const u32 o_ncalls = DP_ARRAY_SIZE(o_calls);
