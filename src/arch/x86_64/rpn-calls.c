@@ -329,6 +329,68 @@ static void o_ask(struct compiler *c, const struct dp_op_view *op, u32 service)
 	push_result(c);
 }
 
+static void o_tid(struct compiler *c, const struct dp_op_view *op, u32 arg)
+{
+	u8 r = v_alloc(c);
+
+	load32(c->e, r, HIT_AT(tid));
+	o_push(c, r);
+}
+
+static void o_time(struct compiler *c, const struct dp_op_view *op, u32 arg)
+{
+	v_sync(c);
+	call(c, DP_SERVICE_dp_hit_ns);
+	c->locked |= 1u << AX;
+	o_push(c, AX);
+}
+
+/* ---- tables and aggregates ---- */
+
+static void o_push_text(struct compiler *c, const struct dp_op_view *op, u32 arg)
+{
+	u32 n = (u32)op->v[0];
+
+	if (n > INSN_REACH) {
+		j_leave(c);
+		return;
+	}
+	v_sync(c);
+	v_top(c, SI);
+	move_imm32(c->e, DX, n);
+	call(c, DP_SERVICE_dp_rpn_push_text);
+	v_forget_all(c); /* it writes to the stack's memory */
+	c->cur = (s16)(c->cur - (s32)n);
+}
+
+static void o_find(struct compiler *c, const struct dp_op_view *op, u32 arg)
+{
+	v_sync(c);
+	v_top(c, SI);
+	move_imm32(c->e, DX, (u32)op->v[0]);
+	move_imm32(c->e, CX, (u32)op->v[1]);
+	move_imm32(c->e, R8, (u32)op->v[2]);
+	move_imm32(c->e, R9, (u32)op->v[3]);
+	call(c, DP_SERVICE_dp_rpn_find);
+	c->cur = (s16)(c->cur + op->v[0]);
+	c->locked |= 1u << AX;
+	o_push(c, AX);
+}
+
+static void o_fold(struct compiler *c, const struct dp_op_view *op, u32 arg)
+{
+	u8 value = v_load(c, 1), index = v_load(c, 0);
+
+	v_sync(c);
+	move(c->e, R10, value);
+	move(c->e, DX, index);
+	move(c->e, CX, R10);
+	move_imm32(c->e, SI, (u32)op->v[0]);
+	call(c, DP_SERVICE_dp_rpn_fold);
+	need_zero(c, WAY_AGAIN);
+	c->cur = (s16)(c->cur + 2);
+}
+
 /* ---- heap ---- */
 
 static void o_malloc(struct compiler *c, const struct dp_op_view *op, u32 arg)
@@ -419,6 +481,8 @@ const struct o_row o_calls[] = {
     {DP_OP_VFY_R, o_verify, 0},
     {DP_OP_STR, o_str, 0}, {DP_OP_STRCOMM, o_comm, 0}, {DP_OP_STREQ, o_text, DP_SERVICE_dp_vm_same},
     {DP_OP_STRGLOB, o_text, DP_SERVICE_dp_vm_match},
+    {DP_OP_PUSH_TID, o_tid, 0}, {DP_OP_PUSH_NS, o_time, 0}, {DP_OP_PUSH_TEXT, o_push_text, 0}, {DP_OP_FIND_LV, o_find, 0},
+    {DP_OP_FOLD_LV, o_fold, 0},
     {DP_OP_MALLOC, o_malloc, 0}, {DP_OP_FREE, o_free, 0},
     {DP_OP_PUSH_HEAP8, o_push_heap, 1}, {DP_OP_PUSH_HEAP16, o_push_heap, 2}, {DP_OP_PUSH_HEAP32, o_push_heap, 4},
     {DP_OP_PUSH_HEAP64, o_push_heap, 8},

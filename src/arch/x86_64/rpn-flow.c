@@ -87,9 +87,11 @@ static bool moves(const struct compiler *c, const struct dp_op_view *op, u32 *by
 		*by = op->info->pops - count;
 		break;
 	case DP_RULE_RPN_POPN:
+	case DP_RULE_RPN_FIND:
 		*by += num;
 		break;
 	case DP_RULE_RPN_PUSHN:
+	case DP_RULE_RPN_TEXT:
 		*by -= num;
 		break;
 	case DP_RULE_RPN_ANY:
