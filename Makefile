@@ -39,6 +39,7 @@ bench:
 	@packaging/install-deps.sh check
 	@$(MAKE) --no-print-directory -s build
 	@$(BUILD)/bench/bench-hits -w $(BUILD)/bench $(BUILD)/bench/bench-target
+	@$(BUILD)/bench/bench-rpn
 	@$(BUILD)/bench/bench-arm $(BUILD)/bench/bench-many
 
 kernel:

@@ -145,7 +145,10 @@ static bench_u64 lost(struct bench_contender *c)
 #define EMPTY "abort"
 #define FALSE_CONDITION "push r, rdi; push d, 0x7fffffffffff; gt; jnz yes; abort; yes: exit"
 /* Ten instructions, four arguments. */
-#define RECORD "inc lv, 0; push r, rdi; push r, rsi; push r, rdx; push r, rcx; push d, 4; add; log 4; ros 0; exit"
+#define RECORD                                                                                     \
+	"push r, rdi; push d, 0x7fffffffffff; le; jz no; push r, rcx; push r, rdx; push r, rsi; "  \
+	"push r, rdi; log 4; exit; no: abort"
+#define COUNTED "inc lv, 0; push r, rdi; push r, rsi; push r, rdx; push d, 3; and; push r, rcx; ros 0; log 4; exit"
 
 struct bench_contender bench_dprobes[] = {
     {.name = "dprobes, empty probe", .job = JOB_HIT, OURS, .text = "p @ if 0", .hits_per_call = 1},
@@ -164,6 +167,7 @@ struct bench_contender bench_dprobes[] = {
      .hits_per_call = 1},
     {.name = "dprobes -i, 10 instructions, 4 arguments", .job = JOB_RECORD, OURS, .text = "compiled " RECORD, .hits_per_call = 1},
     {.name = "dprobes -i, the same interpreted", .job = JOB_RECORD, OURS, .text = "interpreted " RECORD, .hits_per_call = 1},
+    {.name = "dprobes -i, the same with a counter", .job = JOB_RECORD, OURS, .text = "compiled " COUNTED, .hits_per_call = 1},
     {.name = "dprobes, entry + exit", .job = JOB_PAIR, OURS, .text = "p @\nr @", .hits_per_call = 2},
 };
 const size_t bench_dprobes_n = sizeof(bench_dprobes) / sizeof(bench_dprobes[0]);

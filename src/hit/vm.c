@@ -756,7 +756,8 @@ op_PREFIX:
 	if (DP_UNLIKELY(mark)) {
 		for (u32 i = 0; i < a->n; i++)
 			((volatile u8 *)payload)[a->at + i] = 0;
-		MOVE_MARK(a->f);
+		mark_field(h, a->f);
+		mark = false;
 	} else if (!fetch(h, payload + a->at, addr, a->n)) {
 		mark_field(h, a->f);
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Random programs of the Dynamic Probes language, compiled and interpreted from equal states: both must leave the same behind, the
- * whole of the machine: stack, frames, exceptions, heap, record, traces; registers, variables, memory and counts.
- * Usage: fuzz-jit [SECONDS [SEED]]; 0 seconds = endless. With DP_SHORT_RUN it is a test that lasts seconds.
+ * Random programs of the Dynamic Probes language, compiled and interpreted from equal states: both
+ * must leave the same behind, the whole of the machine: stack, frames, exceptions, heap, record,
+ * traces; registers, variables, memory and counts. Usage: fuzz-jit [SECONDS [SEED]]; 0 seconds =
+ * endless. With DP_SHORT_RUN it is a test that lasts seconds.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +32,7 @@ static enum dp_run_result go(struct dp_hit *h, const u8 *pc, u32 sp, u32 jumps, 
 static bool compile(struct dp_rpn_jit *jit)
 {
 	static const u64 functions[] = {
-#define DP_SERVICE(name) (u64)name,
+#define DP_SERVICE(name) (u64) name,
 #include "hit/services.def"
 	};
 	static u64 services[DP_NSERVICES];
@@ -53,7 +54,8 @@ static bool compile(struct dp_rpn_jit *jit)
 }
 
 /* Run it, interpreted or compiled. */
-static enum dp_run_result run(struct machine *m, const struct dp_program *p, bool by_jit, bool whole, bool *done)
+static enum dp_run_result run(struct machine *m, const struct dp_program *p, bool by_jit,
+			      bool whole, bool *done)
 {
 	enum dp_run_result result;
 	struct dp_rpn_jit jit = {.code = p->code, .rt = &m->rt, .whole = whole};
@@ -83,18 +85,20 @@ static const char *compare(const struct machine *a, const struct machine *b, boo
 		return "registers differ";
 	if (a->gate != b->gate || a->dumps != b->dumps)
 		return "counts of hits differ";
-	if (memcmp(a->locals, b->locals, sizeof(a->locals)) || memcmp(a->globals, b->globals, sizeof(a->globals)))
+	if (memcmp(a->locals, b->locals, sizeof(a->locals)) ||
+	    memcmp(a->globals, b->globals, sizeof(a->globals)))
 		return "variables differ";
 	if (memcmp(a->memory, b->memory, MEMORY_SIZE) || memcmp(a->stack, b->stack, STACK_SIZE))
 		return "memory differs";
-	if (a->hit.log_len != b->hit.log_len || a->hit.rec_flags != b->hit.rec_flags || a->hit.faults != b->hit.faults ||
-	    a->hit.exceptions != b->hit.exceptions)
+	if (a->hit.log_len != b->hit.log_len || a->hit.rec_flags != b->hit.rec_flags ||
+	    a->hit.faults != b->hit.faults || a->hit.exceptions != b->hit.exceptions)
 		return "lengths, flags or counts differ";
 	if (memcmp(a->vm->record, b->vm->record, sizeof(a->vm->record)))
 		return "records differ";
 	for (u32 i = 0; i < DP_VM_STACK && whole; i++)
 		if (a->vm->stack[i] != b->vm->stack[i]) {
-			printf("# word %u: 0x%llx interpreted, 0x%llx compiled\n", i, (unsigned long long)a->vm->stack[i],
+			printf("# word %u: 0x%llx interpreted, 0x%llx compiled\n", i,
+			       (unsigned long long)a->vm->stack[i],
 			       (unsigned long long)b->vm->stack[i]);
 			return "stacks differ";
 		}
@@ -145,8 +149,8 @@ static bool round_of(u64 seed)
 	}
 	if (what) {
 		dp_program_disasm(&p, text, sizeof(text));
-		printf("# %s, seed 0x%llx, jmpmax %u, logmax %u\n# %s\n", what, (unsigned long long)seed, p.jmpmax, p.logmax,
-		       text);
+		printf("# %s, seed 0x%llx, jmpmax %u, logmax %u\n# %s\n", what,
+		       (unsigned long long)seed, p.jmpmax, p.logmax, text);
 	}
 	p.layout.fields = NULL;
 	dp_program_free(&p);
@@ -160,7 +164,8 @@ int main(int argc, char **argv)
 #else
 	long seconds = argc > 1 ? atol(argv[1]) : 10;
 #endif
-	u64 seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (u64)time(NULL) * 0x9e3779b97f4a7c15ull | 1;
+	u64 seed =
+	    argc > 2 ? strtoull(argv[2], NULL, 0) : (u64)time(NULL) * 0x9e3779b97f4a7c15ull | 1;
 	time_t end = time(NULL) + seconds;
 	u64 master = seed;
 	int fd = memfd_create("jit", MFD_CLOEXEC);
@@ -176,11 +181,13 @@ int main(int argc, char **argv)
 	while (good && (!seconds || time(NULL) < end))
 		for (u32 k = 0; k < 500 && good; k++)
 			good = round_of(next_random(&master) | 1);
-	printf("# %llu programs, %llu verified, %llu compiled (%.1f bytes for one); %llu runs: %llu logged, %llu with exceptions, %llu left "
+	printf("# %llu programs, %llu verified, %llu compiled (%.1f bytes for one); %llu runs: "
+	       "%llu logged, %llu with exceptions, %llu left "
 	       "for the interpreter on the way\n",
 	       (unsigned long long)made, (unsigned long long)passed, (unsigned long long)compiled,
-	       size_in ? (double)size_out / (double)size_in : 0, (unsigned long long)runs, (unsigned long long)logged,
-	       (unsigned long long)raised, (unsigned long long)came_back);
+	       size_in ? (double)size_out / (double)size_in : 0, (unsigned long long)runs,
+	       (unsigned long long)logged, (unsigned long long)raised,
+	       (unsigned long long)came_back);
 	ok(good, "verified random programs do the same compiled and interpreted");
 	ok(compiled > 1000, "enough of them were compiled");
 	return done();

@@ -2,7 +2,7 @@
 /*
  * Random programs. Those that the verifier lets pass run on the interpreter and on the reference; both must
  * end, leave the same registers, memory, variables and record behind, and touch nothing else.
- * Usage: fuzz-vm [SECONDS [SEED]]; 0 seconds = endless. With DP_SHORT_RUN it is a test that lasts seconds.
+ * Usage: fuzz-vm [SECONDS [SEED [PROGRAMS]]]; 0 seconds = endless. With DP_SHORT_RUN it is a test that lasts seconds.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,10 +127,10 @@ int main(int argc, char **argv)
 	u64 seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (u64)time(NULL) * 0x9e3779b97f4a7c15ull | 1;
 	time_t end = time(NULL) + seconds;
 	bool good = argc <= 2 || round_of(seed); /* a given seed is tried by itself first */
-	u64 master = seed;
+	u64 master = seed, most = argc > 3 ? strtoull(argv[3], NULL, 0) : 0;
 	u32 i = 0, opcode, missing = 0;
 
-	while (good && (!seconds || time(NULL) < end))
+	while (good && (most ? made < most : !seconds || time(NULL) < end))
 		for (u32 k = 0; k < 500 && good; k++)
 			good = round_of(next_random(&master) | 1);
 	while (dp_opcode_next(&i, &opcode))

@@ -154,7 +154,7 @@ static bool is_calm(u32 opcode)
 	case DP_OP_LOG_STR: case DP_OP_LOG_MRF: case DP_OP_LOG_S: case DP_OP_LOG_LV: case DP_OP_LOG_GV: case DP_OP_POP_LP:
 	case DP_OP_MOVE_GV_S: case DP_OP_INC_GV_S: case DP_OP_DEC_GV_S: case DP_OP_PUSH_LV_S: case DP_OP_POP_LV_S:
 	case DP_OP_MOVE_LV_S: case DP_OP_INC_LV_S: case DP_OP_DEC_LV_S: case DP_OP_RET: case DP_OP_RX:
-	case DP_OP_PBL_S: case DP_OP_PBR_S: case DP_OP_PZL_S: case DP_OP_PZR_S: case DP_OP_DIV: case DP_OP_IDIV:
+	case DP_OP_PBL_S: case DP_OP_PBR_S: case DP_OP_PZL_S: case DP_OP_PZR_S:
 	case DP_OP_DUP_S: case DP_OP_RESTORE_TSP: case DP_OP_PUSH_TSP_S: case DP_OP_POP_TSP_S: case DP_OP_COPY_TSP_S:
 	case DP_OP_PUSH_SBP_S: case DP_OP_POP_SBP_S: case DP_OP_COPY_SBP_S: case DP_OP_TRACE_LV: case DP_OP_TRACE_GV:
 	case DP_OP_LOG_ST: case DP_OP_PURGE_ST: case DP_OP_TRACE_PV: case DP_OP_PUSH_STP: case DP_OP_POP_STP: case DP_OP_STR:

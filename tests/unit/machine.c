@@ -81,7 +81,7 @@ bool dp_hit_writable(struct dp_hit *h, u64 addr)
 {
 	u64 room;
 
-	return reach(machine_of(h), addr, &room);
+	return reach(machine_of(h), addr, &room) && !machine_of(h)->read_only;
 }
 
 u32 dp_hit_pid(struct dp_hit *h)

@@ -26,6 +26,7 @@ struct machine {
 	u64 gate;
 	u32 reads; /* calls of the memory services */
 	u32 dumps;
+	bool read_only; /* memory */
 	const char *comm;
 };
 

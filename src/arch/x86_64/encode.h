@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The processor's instructions as the compilers write them: one function for each form, no meanings. Memory operands always carry
- * a displacement of 32 bits and operations a REX prefix, so that lengths do not depend on values.
+ * The processor's instructions as the compilers write them: one function for each form, no
+ * meanings. Memory operands always carry a displacement of 32 bits and operations a REX prefix, so
+ * that lengths do not depend on values.
  */
 #ifndef DP_ENCODE_H
 #define DP_ENCODE_H
@@ -11,11 +12,22 @@
 enum reg { AX, CX, DX, BX, SP, BP, SI, DI, R8, R9, R10, R11, R12, R13, R14, R15 };
 
 enum {
-	CC_B = 2, CC_AE = 3, CC_E = 4, CC_NE = 5, CC_BE = 6, CC_A = 7, CC_S = 8, CC_L = 12, CC_GE = 13, CC_LE = 14, CC_G = 15,
+	CC_B = 2,
+	CC_AE = 3,
+	CC_E = 4,
+	CC_NE = 5,
+	CC_BE = 6,
+	CC_A = 7,
+	CC_S = 8,
+	CC_L = 12,
+	CC_GE = 13,
+	CC_LE = 14,
+	CC_G = 15,
 	CC_ALWAYS = 16
 };
 
-/* n of the operations that have an immediate (op_imm), and of those that do not (8 * n + 1: to memory or register). */
+/* n of the operations that have an immediate (op_imm), and of those that do not (8 * n + 1: to
+ * memory or register). */
 enum alu { ALU_ADD, ALU_OR, ALU_AND = 4, ALU_SUB, ALU_XOR, ALU_CMP };
 
 /* n of the shifts. */
@@ -79,7 +91,8 @@ static inline void load_part(struct dp_emit *e, u8 to, struct mem m, u32 bytes, 
 	else if (bytes == 4)
 		op_mem(e, is_signed, is_signed ? 0x63 : 0x8b, to, m);
 	else
-		op_mem(e, is_signed, (bytes == 1 ? 0xb60fu : 0xb70fu) + (is_signed ? 0x800 : 0), to, m);
+		op_mem(e, is_signed, (bytes == 1 ? 0xb60fu : 0xb70fu) + (is_signed ? 0x800 : 0), to,
+		       m);
 }
 
 /* The low bytes of a register, extended to the whole of another. */
@@ -88,7 +101,8 @@ static inline void move_part(struct dp_emit *e, u8 to, u8 from, u32 bytes, bool 
 	if (bytes == 4)
 		op_reg(e, is_signed, is_signed ? 0x63 : 0x8b, to, from);
 	else
-		op_reg(e, is_signed, (bytes == 1 ? 0xb60fu : 0xb70fu) + (is_signed ? 0x800 : 0), to, from);
+		op_reg(e, is_signed, (bytes == 1 ? 0xb60fu : 0xb70fu) + (is_signed ? 0x800 : 0), to,
+		       from);
 }
 
 static inline void store(struct dp_emit *e, struct mem m, u8 from)
@@ -183,7 +197,8 @@ static inline void pop(struct dp_emit *e, u8 reg)
 	dp_emit_u8(e, (u8)(0x58 | (reg & 7)));
 }
 
-/* setcc of the low byte, which is extended then; the register must not be one that is compared behind it. */
+/* setcc of the low byte, which is extended then; the register must not be one that is compared
+ * behind it. */
 static inline void set_if(struct dp_emit *e, u8 cc, u8 reg)
 {
 	op_reg(e, false, 0x900fu + ((u32)cc << 8), 0, reg);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What jit.c compiles, and jit-rpn.c makes of programs of the Dynamic Probes language that are plain enough. */
+/* What jit.c compiles, and jit-rpn.c makes of programs of the Dynamic Probes language that are
+ * plain enough. */
 #ifndef DP_JIT_PRIV_H
 #define DP_JIT_PRIV_H
 
@@ -46,8 +47,9 @@ struct need { /* a condition without which nothing is logged */
 #define PLAIN_EFFECTS 8
 
 /*
- * A program that looks at registers, decides, and logs or does not: conditions, then a record. Effects on variables can wait until the
- * outcome is committed, since nothing in the program looks at them.
+ * A program that looks at registers, decides, and logs or does not: conditions, then a record.
+ * Effects on variables can wait until the outcome is committed, since nothing in the program looks
+ * at them.
  */
 struct plain {
 	struct need needs[PLAIN_NEEDS];
@@ -59,7 +61,7 @@ struct plain {
 	u32 nneeds, nstores, neffects;
 	u32 early; /* effects that happen when a condition does not hold, too */
 	bool record;
-	u32 size;  /* of the payload */
+	u32 size; /* of the payload */
 };
 
 /* False: not such a program. */

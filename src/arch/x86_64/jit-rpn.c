@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Programs of the Dynamic Probes language that are as plain as an event: they look at registers, stop or go on by conditions, count,
- * and log words. For these jit.c makes code that needs no slot. The whole run is followed here, ahead of time; whatever could raise
- * an exception, loop, look at memory or at what it has changed makes the program an ordinary one (rpn-jit.c).
+ * Programs of the Dynamic Probes language that are as plain as an event: they look at registers,
+ * stop or go on by conditions, count, and log words. For these jit.c makes code that needs no slot.
+ * The whole run is followed here, ahead of time; whatever could raise an exception, loop, look at
+ * memory or at what it has changed makes the program an ordinary one (rpn-jit.c).
  */
 #include "arch/x86_64/jit-priv.h"
 #include "hit/rpn.h"
@@ -132,15 +133,24 @@ static void binary(struct walk *w, enum alu n)
 static u8 turned(u8 cc) /* the condition with its sides exchanged */
 {
 	switch (cc) {
-	case CC_L: return CC_G;
-	case CC_LE: return CC_GE;
-	case CC_G: return CC_L;
-	case CC_GE: return CC_LE;
-	case CC_B: return CC_A;
-	case CC_BE: return CC_AE;
-	case CC_A: return CC_B;
-	case CC_AE: return CC_BE;
-	default: return cc;
+	case CC_L:
+		return CC_G;
+	case CC_LE:
+		return CC_GE;
+	case CC_G:
+		return CC_L;
+	case CC_GE:
+		return CC_LE;
+	case CC_B:
+		return CC_A;
+	case CC_BE:
+		return CC_AE;
+	case CC_A:
+		return CC_B;
+	case CC_AE:
+		return CC_BE;
+	default:
+		return cc;
 	}
 }
 
@@ -204,7 +214,8 @@ static bool aborts(const struct walk *w, u32 at)
 			return false;
 		if (op.opcode == DP_OP_ABORT || (op.opcode == DP_OP_EXIT && !w->rt->logmax))
 			return true;
-		if (op.opcode != DP_OP_ROS && op.opcode != DP_OP_NOP && op.opcode != DP_OP_XCHG && op.opcode != DP_OP_PUSH_D)
+		if (op.opcode != DP_OP_ROS && op.opcode != DP_OP_NOP && op.opcode != DP_OP_XCHG &&
+		    op.opcode != DP_OP_PUSH_D)
 			return false;
 	}
 	return false;
@@ -304,6 +315,8 @@ static void finish(struct walk *w)
 
 /* ---- instructions ---- */
 
+/* One line for each instruction. */
+/* clang-format off */
 static void step_value(struct walk *w, const struct dp_op_view *op)
 {
 	const s64 *v = op->v;
@@ -404,10 +417,15 @@ static void step(struct walk *w, const struct dp_op_view *op)
 	default: step_value(w, op);
 	}
 }
+/* clang-format on */
 
 bool dp_jit_plain(struct plain *p, const u8 *code, const struct dp_code_rt *rt)
 {
-	struct walk w = {.p = p, .code = code, .rt = rt, .major = rt->major, .minor = rt->minor,
+	struct walk w = {.p = p,
+			 .code = code,
+			 .rt = rt,
+			 .major = rt->major,
+			 .minor = rt->minor,
 			 .len = rt->logmax < HEAD ? 0 : HEAD};
 	struct dp_op_view op;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Opcodes to machine code: those that work with the parts of the hit path, memory, log, frames, texts, heap. Before a call all words
- * are written out, behind it they are in memory. A function that fails has changed nothing that matters, so the interpreter does the
- * instruction again (WAY_AGAIN); log items and frames are the exception, which it raises at once (WAY_RAISE).
+ * Opcodes to machine code: those that work with the parts of the hit path, memory, log, frames,
+ * texts, heap. Before a call all words are written out, behind it they are in memory. A function
+ * that fails has changed nothing that matters, so the interpreter does the instruction again
+ * (WAY_AGAIN); log items and frames are the exception, which it raises at once (WAY_RAISE).
  */
 #include "arch/x86_64/rpn-ops.h"
 
@@ -115,8 +116,9 @@ static void o_handler(struct compiler *c, const struct dp_op_view *op, u32 set)
 	op_reg(c->e, true, 0x69, R10, R10); /* imul $size */
 	dp_emit_u32(c->e, sizeof(struct dp_frame));
 	store_imm(c->e, false,
-		  (struct mem){VM, R10, 1, offsetof(struct dp_vm, rpn) + offsetof(struct dp_rpn_state, frames) +
-						offsetof(struct dp_frame, handler)},
+		  (struct mem){VM, R10, 1,
+			       offsetof(struct dp_vm, rpn) + offsetof(struct dp_rpn_state, frames) +
+				   offsetof(struct dp_frame, handler)},
 		  set ? (u32)op->v[0] + 1 : 0);
 }
 
@@ -237,7 +239,8 @@ static void o_log_vars(struct compiler *c, const struct dp_op_view *op, u32 toke
 	need_zero(c, WAY_RAISE);
 }
 
-/* n words from the i-th on, behind `prefix` bytes; what does not fit is the interpreter's. Returns the register with their place. */
+/* n words from the i-th on, behind `prefix` bytes; what does not fit is the interpreter's. Returns
+ * the register with their place. */
 static u8 log_words(struct compiler *c, int i, u32 n, u32 prefix)
 {
 	u32 bytes = prefix + 8 * n;
@@ -326,6 +329,68 @@ static void o_ask(struct compiler *c, const struct dp_op_view *op, u32 service)
 	push_result(c);
 }
 
+static void o_tid(struct compiler *c, const struct dp_op_view *op, u32 arg)
+{
+	u8 r = v_alloc(c);
+
+	load32(c->e, r, HIT_AT(tid));
+	o_push(c, r);
+}
+
+static void o_time(struct compiler *c, const struct dp_op_view *op, u32 arg)
+{
+	v_sync(c);
+	call(c, DP_SERVICE_dp_hit_ns);
+	c->locked |= 1u << AX;
+	o_push(c, AX);
+}
+
+/* ---- tables and aggregates ---- */
+
+static void o_push_text(struct compiler *c, const struct dp_op_view *op, u32 arg)
+{
+	u32 n = (u32)op->v[0];
+
+	if (n > INSN_REACH) {
+		j_leave(c);
+		return;
+	}
+	v_sync(c);
+	v_top(c, SI);
+	move_imm32(c->e, DX, n);
+	call(c, DP_SERVICE_dp_rpn_push_text);
+	v_forget_all(c); /* it writes to the stack's memory */
+	c->cur = (s16)(c->cur - (s32)n);
+}
+
+static void o_find(struct compiler *c, const struct dp_op_view *op, u32 arg)
+{
+	v_sync(c);
+	v_top(c, SI);
+	move_imm32(c->e, DX, (u32)op->v[0]);
+	move_imm32(c->e, CX, (u32)op->v[1]);
+	move_imm32(c->e, R8, (u32)op->v[2]);
+	move_imm32(c->e, R9, (u32)op->v[3]);
+	call(c, DP_SERVICE_dp_rpn_find);
+	c->cur = (s16)(c->cur + op->v[0]);
+	c->locked |= 1u << AX;
+	o_push(c, AX);
+}
+
+static void o_fold(struct compiler *c, const struct dp_op_view *op, u32 arg)
+{
+	u8 value = v_load(c, 1), index = v_load(c, 0);
+
+	v_sync(c);
+	move(c->e, R10, value);
+	move(c->e, DX, index);
+	move(c->e, CX, R10);
+	move_imm32(c->e, SI, (u32)op->v[0]);
+	call(c, DP_SERVICE_dp_rpn_fold);
+	need_zero(c, WAY_AGAIN);
+	c->cur = (s16)(c->cur + 2);
+}
+
 /* ---- heap ---- */
 
 static void o_malloc(struct compiler *c, const struct dp_op_view *op, u32 arg)
@@ -399,6 +464,7 @@ static void o_pop_heap(struct compiler *c, const struct dp_op_view *op, u32 byte
 
 #define HEAD_OF(field) offsetof(struct dp_rpn_head, field)
 
+/* clang-format off */
 const struct o_row o_calls[] = {
     {DP_OP_BEGIN, o_begin, 0}, {DP_OP_CALL, o_call, 0}, {DP_OP_RET, o_ret, 0}, {DP_OP_SX, o_handler, 1},
     {DP_OP_UX, o_handler, 0}, {DP_OP_PUSH_X, o_push_x, 0},
@@ -415,10 +481,13 @@ const struct o_row o_calls[] = {
     {DP_OP_VFY_R, o_verify, 0},
     {DP_OP_STR, o_str, 0}, {DP_OP_STRCOMM, o_comm, 0}, {DP_OP_STREQ, o_text, DP_SERVICE_dp_vm_same},
     {DP_OP_STRGLOB, o_text, DP_SERVICE_dp_vm_match},
+    {DP_OP_PUSH_TID, o_tid, 0}, {DP_OP_PUSH_NS, o_time, 0}, {DP_OP_PUSH_TEXT, o_push_text, 0}, {DP_OP_FIND_LV, o_find, 0},
+    {DP_OP_FOLD_LV, o_fold, 0},
     {DP_OP_MALLOC, o_malloc, 0}, {DP_OP_FREE, o_free, 0},
     {DP_OP_PUSH_HEAP8, o_push_heap, 1}, {DP_OP_PUSH_HEAP16, o_push_heap, 2}, {DP_OP_PUSH_HEAP32, o_push_heap, 4},
     {DP_OP_PUSH_HEAP64, o_push_heap, 8},
     {DP_OP_POP_HEAP8, o_pop_heap, 1}, {DP_OP_POP_HEAP16, o_pop_heap, 2}, {DP_OP_POP_HEAP32, o_pop_heap, 4},
     {DP_OP_POP_HEAP64, o_pop_heap, 8},
 };
+/* clang-format on */
 const u32 o_ncalls = DP_ARRAY_SIZE(o_calls);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Where blocks begin, what can be reached without an exception, and the index of the stack's top wherever all paths agree on
- * it. What comes behind an exception is the interpreter's, so handlers are not followed.
+ * Where blocks begin, what can be reached without an exception, and the index of the stack's top
+ * wherever all paths agree on it. What comes behind an exception is the interpreter's, so handlers
+ * are not followed.
  */
 #include "arch/x86_64/rpn-jit-priv.h"
 
@@ -31,7 +32,8 @@ static int mark(struct compiler *c)
 		if (branches(op.info->rule)) {
 			s64 to = dp_op_operand(&op, DP_KIND_JUMP);
 
-			if (to >= 0 && to < len) /* nobody looked at a jump that cannot be reached */
+			if (to >= 0 &&
+			    to < len) /* nobody looked at a jump that cannot be reached */
 				c->places[to].is_leader = 1;
 			c->places[at + op.len].is_leader = 1;
 		}
@@ -72,15 +74,26 @@ static void reach(struct compiler *c, u32 at, u32 top, bool any_top)
 /* How far the top moves; false: into the unknown. */
 static bool moves(const struct compiler *c, const struct dp_op_view *op, u32 *by)
 {
-	u32 count = (u32)dp_op_operand(op, DP_KIND_COUNT), num = (u32)dp_op_operand(op, DP_KIND_NUM);
+	u32 count = (u32)dp_op_operand(op, DP_KIND_COUNT),
+	    num = (u32)dp_op_operand(op, DP_KIND_NUM);
 	u64 n;
 
 	*by = (u32)op->info->pops - op->info->pushes;
 	switch (op->info->rule) {
-	case DP_RULE_DROP: *by = count; break;
-	case DP_RULE_COPY: *by = op->info->pops - count; break;
-	case DP_RULE_RPN_POPN: *by += num; break;
-	case DP_RULE_RPN_PUSHN: *by -= num; break;
+	case DP_RULE_DROP:
+		*by = count;
+		break;
+	case DP_RULE_COPY:
+		*by = op->info->pops - count;
+		break;
+	case DP_RULE_RPN_POPN:
+	case DP_RULE_RPN_FIND:
+		*by += num;
+		break;
+	case DP_RULE_RPN_PUSHN:
+	case DP_RULE_RPN_TEXT:
+		*by -= num;
+		break;
 	case DP_RULE_RPN_ANY:
 		n = dp_flow_count_before(c, op->at);
 		*by = 1 + (u32)n;
@@ -137,5 +150,6 @@ int dp_flow_find(struct compiler *c)
 		c->in->nleft += !o_known(op.opcode);
 	}
 	/* What is worth it: most of the program runs as machine code. */
-	return (2 * known >= c->in->ninsns && known > 2) || (c->in->always && known) ? 0 : -EOPNOTSUPP;
+	return (2 * known >= c->in->ninsns && known > 2) || (c->in->always && known) ? 0
+										     : -EOPNOTSUPP;
 }

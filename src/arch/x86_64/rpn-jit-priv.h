@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What the parts of the compiler share: flow (rpn-flow.c), stack in registers (rpn-values.c), opcodes (rpn-ops.c). */
+/* What the parts of the compiler share: flow (rpn-flow.c), stack in registers (rpn-values.c),
+ * opcodes (rpn-ops.c). */
 #ifndef DP_RPN_JIT_PRIV_H
 #define DP_RPN_JIT_PRIV_H
 
@@ -9,12 +10,12 @@
 #include "program/code.h"
 
 /*
- * Registers of compiled programs. The others of the caller's (AX, CX, DX, SI, DI, R8, R9) hold words of the stack; R10 and R11 are
- * for single steps. [rsp] has two words of scratch memory.
+ * Registers of compiled programs. The others of the caller's (AX, CX, DX, SI, DI, R8, R9) hold
+ * words of the stack; R10 and R11 are for single steps. [rsp] has two words of scratch memory.
  */
-#define HIT BX	 /* struct dp_hit */
-#define VM BP	 /* struct dp_vm, which begins with the stack */
-#define TOP R12	 /* index of the stack's top at the block's begin, where that is not known ahead */
+#define HIT BX   /* struct dp_hit */
+#define VM BP    /* struct dp_vm, which begins with the stack */
+#define TOP R12  /* index of the stack's top at the block's begin, where that is not known ahead */
 #define REGS R13 /* struct dp_regs */
 #define LEFT R14 /* jumps that are left of the budget */
 #define VARS R15 /* local variables */
@@ -26,9 +27,9 @@
 
 /* ---- flow ---- */
 
-struct place { /* one byte of code */
-	u32 top;     /* index of the stack's top before the instruction, if it is known */
-	u32 start;   /* of the block in the machine code; 0: none yet */
+struct place {     /* one byte of code */
+	u32 top;   /* index of the stack's top before the instruction, if it is known */
+	u32 start; /* of the block in the machine code; 0: none yet */
 	u8 is_insn : 1, is_leader : 1, is_reached : 1, is_queued : 1;
 	u8 any_top : 1; /* paths come here with several tops */
 };
@@ -50,12 +51,16 @@ struct saved { /* a word to be written out by a way to the interpreter */
 	struct word w;
 };
 
-enum way { WAY_AGAIN, /* do the instruction there */ WAY_RAISE, /* eax: the exception */ WAY_BUDGET };
+enum way {
+	WAY_AGAIN,
+	/* do the instruction there */ WAY_RAISE,
+	/* eax: the exception */ WAY_BUDGET
+};
 
 struct leave {
 	size_t hole;
-	u32 at;	     /* offset in the bytecode */
-	u32 top;     /* of the block */
+	u32 at;  /* offset in the bytecode */
+	u32 top; /* of the block */
 	bool any_top;
 	s16 cur;
 	u8 way;
@@ -95,26 +100,29 @@ struct compiler {
 
 /* rpn-flow.c: blocks, and the stack's top where it is known. 0 or -errno. */
 int dp_flow_find(struct compiler *c);
-/* The constant that the instruction before pushes, for `log` with its count on the stack; ~0: none. */
+/* The constant that the instruction before pushes, for `log` with its count on the stack; ~0: none.
+ */
 u64 dp_flow_count_before(const struct compiler *c, u32 at);
 
 /* rpn-values.c */
 void v_begin(struct compiler *c, u32 at);
 struct word *v_word(struct compiler *c, int i); /* i-th from the top */
-u8 v_alloc(struct compiler *c);			/* a register for this instruction */
-void v_evict(struct compiler *c, u8 reg);	/* let nothing stand in that register, and take it */
-u8 v_load(struct compiler *c, int i);		/* the word in a register, which must not be changed */
-u8 v_take(struct compiler *c, int i);		/* the word in a register that may be changed; the word is to be set then */
+u8 v_alloc(struct compiler *c);                 /* a register for this instruction */
+void v_evict(struct compiler *c, u8 reg); /* let nothing stand in that register, and take it */
+u8 v_load(struct compiler *c, int i);     /* the word in a register, which must not be changed */
+u8 v_take(struct compiler *c,
+	  int i); /* the word in a register that may be changed; the word is to be set then */
 void v_set(struct compiler *c, int i, u8 reg);
 void v_set_const(struct compiler *c, int i, u64 v);
 void v_copy(struct compiler *c, int to, int from);
 bool v_is_const(struct compiler *c, int i, u64 *v);
-void v_sync(struct compiler *c);   /* write out what is dirty; keeps the flags only where tops are known */
-void v_forget(struct compiler *c); /* after v_sync: registers are lost */
+void v_sync(
+    struct compiler *c); /* write out what is dirty; keeps the flags only where tops are known */
+void v_forget(struct compiler *c);     /* after v_sync: registers are lost */
 void v_forget_all(struct compiler *c); /* the memory may have changed too */
 void v_rebase(struct compiler *c);
 struct mem v_place(struct compiler *c, int i); /* where the word lies; may use r11, and flags */
-void v_top(struct compiler *c, u8 reg);	       /* the index of the top */
+void v_top(struct compiler *c, u8 reg);        /* the index of the top */
 void v_save(struct compiler *c, struct leave *l);
 void v_restore(struct compiler *c, const struct leave *l);
 
@@ -124,7 +132,8 @@ void j_leave(struct compiler *c);
 void j_call(struct compiler *c, enum dp_service s);
 void j_finish(struct compiler *c, u8 cc, enum dp_run_result result);
 void j_goto(struct compiler *c, u8 cc, u32 at);
-void j_settle(struct compiler *c, u32 a, u32 b); /* before jumps: what the blocks at a and b expect */
+void j_settle(struct compiler *c, u32 a,
+	      u32 b); /* before jumps: what the blocks at a and b expect */
 
 /* rpn-ops.c; whether the opcode is one that is compiled, and compile it */
 bool o_known(u32 opcode);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * See rpn-jit.h. A compiled program is: the registers of its caller saved; blocks in the order of the bytecode; the ends; the ways
- * to the interpreter, out of the way of the rest. Between blocks all words of the stack are in memory; inside, only the words that are
- * needed at such a way are written there, on the way.
+ * See rpn-jit.h. A compiled program is: the registers of its caller saved; blocks in the order of
+ * the bytecode; the ends; the ways to the interpreter, out of the way of the rest. Between blocks
+ * all words of the stack are in memory; inside, only the words that are needed at such a way are
+ * written there, on the way.
  */
 #include "arch/x86_64/rpn-jit-priv.h"
 
@@ -32,7 +33,12 @@ static void add_fixup(struct compiler *c, size_t hole, u32 at)
 
 static void add_leave(struct compiler *c, u8 cc, enum way way, u32 at)
 {
-	struct leave l = {.hole = jump_hole(c->e, cc), .at = at, .top = c->top, .any_top = c->any_top, .cur = c->cur, .way = way};
+	struct leave l = {.hole = jump_hole(c->e, cc),
+			  .at = at,
+			  .top = c->top,
+			  .any_top = c->any_top,
+			  .cur = c->cur,
+			  .way = way};
 
 	v_save(c, &l);
 	c->leaves = grown(c, c->leaves, c->nleaves, &c->cap_leaves, sizeof(*c->leaves));
@@ -190,7 +196,8 @@ static void emit_ends(struct compiler *c)
 	}
 }
 
-/* esi: offset in the bytecode, edx: top, r8d: exception to raise. Goes on in dp_vm_go(h, pc, top, jumps, exception). */
+/* esi: offset in the bytecode, edx: top, r8d: exception to raise. Goes on in dp_vm_go(h, pc, top,
+ * jumps, exception). */
 static size_t emit_way(struct compiler *c)
 {
 	struct dp_emit *e = c->e;
@@ -223,7 +230,8 @@ static void emit_leaves(struct compiler *c)
 		else
 			op_regs(e, false, ALU_XOR, R8, R8);
 		if (l->way == WAY_BUDGET)
-			op_regs(e, false, ALU_XOR, LEFT, LEFT); /* the jump that was too many went below */
+			op_regs(e, false, ALU_XOR, LEFT,
+				LEFT); /* the jump that was too many went below */
 		move_imm32(e, SI, l->at);
 		if (l->any_top)
 			lea(e, false, DX, AT(TOP, l->cur));

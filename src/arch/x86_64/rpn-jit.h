@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The compiler from verified programs of the Dynamic Probes language to machine code. A compiled program is a function that
- * does at a hit what dp_vm_run() does. Where it comes to something that it does not know, or that fails, it writes the whole state of
- * the machine out and goes on in the interpreter (dp_vm_go) at that very instruction, for the rest of the run.
+ * The compiler from verified programs of the Dynamic Probes language to machine code. A compiled
+ * program is a function that does at a hit what dp_vm_run() does. Where it comes to something that
+ * it does not know, or that fails, it writes the whole state of the machine out and goes on in the
+ * interpreter (dp_vm_go) at that very instruction, for the rest of the run.
  */
 #ifndef DP_RPN_JIT_H
 #define DP_RPN_JIT_H
@@ -18,12 +19,14 @@ enum dp_service {
 };
 
 struct dp_rpn_jit {
-	const u8 *code;		     /* the bytecode, here */
-	const struct dp_code_rt *rt; /* as in the probed world, its addresses too; rt->code is looked up when the program runs */
-	const u64 *services;	     /* run addresses, DP_NSERVICES of them */
-	bool always; /* even if most of the program is left to the interpreter */
+	const u8 *code;              /* the bytecode, here */
+	const struct dp_code_rt *rt; /* as in the probed world, its addresses too; rt->code is
+					looked up when the program runs */
+	const u64 *services;         /* run addresses, DP_NSERVICES of them */
+	bool always;                 /* even if most of the program is left to the interpreter */
 	bool whole; /* write the stack out at the end of a run, too: for comparisons */
-	/* output: instructions that may be reached, and those of them that lead to the interpreter for good */
+	/* output: instructions that may be reached, and those of them that lead to the interpreter
+	 * for good */
 	u32 ninsns, nleft;
 };
 
@@ -34,8 +37,8 @@ static inline size_t dp_rpn_jit_room(u32 len)
 }
 
 /*
- * Compile into e, to run at e->addr. The length depends on the program alone, not on addresses. Returns 0; -EOPNOTSUPP: nothing is
- * gained; -ENOMEM; -ERANGE: it does not fit.
+ * Compile into e, to run at e->addr. The length depends on the program alone, not on addresses.
+ * Returns 0; -EOPNOTSUPP: nothing is gained; -ENOMEM; -ERANGE: it does not fit.
  */
 int dp_rpn_jit_compile(struct dp_emit *e, struct dp_rpn_jit *in);
 

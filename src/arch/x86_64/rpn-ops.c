@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Opcodes to machine code: words, flow and variables (those that call functions of the hit path are in rpn-calls.c). Each does what the
- * block of that name in hit/vm.c does. Registers are taken first, then flags are set and looked at: taking one may spoil flags.
+ * Opcodes to machine code: words, flow and variables (those that call functions of the hit path are
+ * in rpn-calls.c). Each does what the block of that name in hit/vm.c does. Registers are taken
+ * first, then flags are set and looked at: taking one may spoil flags.
  */
 #include "arch/x86_64/rpn-ops.h"
 
@@ -51,12 +52,18 @@ static u32 slot_of(s64 number)
 static u64 fold(u32 n, u64 a, u64 b)
 {
 	switch (n) {
-	case ALU_ADD: return a + b;
-	case ALU_SUB: return a - b;
-	case ALU_AND: return a & b;
-	case ALU_OR: return a | b;
-	case ALU_XOR: return a ^ b;
-	default: return a * b;
+	case ALU_ADD:
+		return a + b;
+	case ALU_SUB:
+		return a - b;
+	case ALU_AND:
+		return a & b;
+	case ALU_OR:
+		return a | b;
+	case ALU_XOR:
+		return a ^ b;
+	default:
+		return a * b;
 	}
 }
 
@@ -569,13 +576,21 @@ static void o_needr(struct compiler *c, const struct dp_op_view *op, u32 cc)
 
 /* ---- the table ---- */
 
-#define VARIABLES(kind, arg)                                                                                               \
-	{DP_OP_PUSH_##kind, o_var, VAR_PUSH | (arg)}, {DP_OP_PUSH_##kind##_S, o_var_by, VAR_PUSH | (arg)},                 \
-	    {DP_OP_POP_##kind, o_var, VAR_POP | (arg)}, {DP_OP_POP_##kind##_S, o_var_by, VAR_POP | (arg)},                 \
-	    {DP_OP_MOVE_##kind, o_var, VAR_MOVE | (arg)}, {DP_OP_MOVE_##kind##_S, o_var_by, VAR_MOVE | (arg)},             \
-	    {DP_OP_INC_##kind, o_var, VAR_INC | (arg)}, {DP_OP_INC_##kind##_S, o_var_by, VAR_INC | (arg)},                 \
-	    {DP_OP_DEC_##kind, o_var, VAR_DEC | (arg)}, {DP_OP_DEC_##kind##_S, o_var_by, VAR_DEC | (arg)}
+#define VARIABLES(kind, arg)                                                                       \
+	{DP_OP_PUSH_##kind, o_var, VAR_PUSH | (arg)},                                              \
+	    {DP_OP_PUSH_##kind##_S, o_var_by, VAR_PUSH | (arg)},                                   \
+	    {DP_OP_POP_##kind, o_var, VAR_POP | (arg)},                                            \
+	    {DP_OP_POP_##kind##_S, o_var_by, VAR_POP | (arg)},                                     \
+	    {DP_OP_MOVE_##kind, o_var, VAR_MOVE | (arg)},                                          \
+	    {DP_OP_MOVE_##kind##_S, o_var_by, VAR_MOVE | (arg)},                                   \
+	    {DP_OP_INC_##kind, o_var, VAR_INC | (arg)},                                            \
+	    {DP_OP_INC_##kind##_S, o_var_by, VAR_INC | (arg)},                                     \
+	    {DP_OP_DEC_##kind, o_var, VAR_DEC | (arg)},                                            \
+	{                                                                                          \
+		DP_OP_DEC_##kind##_S, o_var_by, VAR_DEC | (arg)                                    \
+	}
 
+/* clang-format off */
 static const struct o_row rows[] = {
     {DP_OP_NOP, o_nop, 0}, {DP_OP_JMP, o_jump, 0}, {DP_OP_JLT, o_branch, CC_L}, {DP_OP_JLE, o_branch, CC_LE},
     {DP_OP_JGT, o_branch, CC_G}, {DP_OP_JGE, o_branch, CC_GE}, {DP_OP_JZ, o_branch, CC_E}, {DP_OP_JNZ, o_branch, CC_NE},
@@ -611,6 +626,7 @@ static const struct o_row rows[] = {
     {DP_OP_ZX8, o_extend, 1}, {DP_OP_ZX16, o_extend, 2}, {DP_OP_ZX32, o_extend, 4}, {DP_OP_SX8, o_extend, 1 | SIGNED},
     {DP_OP_SX16, o_extend, 2 | SIGNED}, {DP_OP_SX32, o_extend, 4 | SIGNED}, {DP_OP_BITS, o_bits, 0},
 };
+/* clang-format on */
 
 static const struct o_row *find(const struct o_row *v, u32 n, u32 opcode)
 {

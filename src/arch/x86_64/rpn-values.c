@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The machine's stack while a block is compiled: words that were pushed stay constants or registers as long as they can. Words that
- * were popped count as well: their memory can be looked at, so the last value of each is written out in the end like that of the others.
- * What a later push replaces is never written.
+ * The machine's stack while a block is compiled: words that were pushed stay constants or registers
+ * as long as they can. Words that were popped count as well: their memory can be looked at, so the
+ * last value of each is written out in the end like that of the others. What a later push replaces
+ * is never written.
  */
 #include "arch/x86_64/rpn-jit-priv.h"
 
@@ -241,7 +242,8 @@ void v_save(struct compiler *c, struct leave *l)
 			continue;
 		if (c->nsaved == c->cap_saved) {
 			u32 cap = c->cap_saved ? 2 * c->cap_saved : 256;
-			void *p = dp_resize(c->saved, c->cap_saved * sizeof(*c->saved), cap * sizeof(*c->saved));
+			void *p = dp_resize(c->saved, c->cap_saved * sizeof(*c->saved),
+					    cap * sizeof(*c->saved));
 
 			if (!p) {
 				c->failed = true;

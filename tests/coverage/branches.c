@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Everything that judges the interpreter, in one program, for the coverage of its branches (test_branches.py): the tests of
+ * opcodes, the golden programs, random programs against the reference, and what only the cases here come to.
+ */
+#include <string.h>
+
+#include "../unit/machine.h"
+#include "hit/rpn.h"
+
+int vm_main(int argc, char **argv);
+int golden_main(int argc, char **argv);
+int fuzz_main(int argc, char **argv);
+
+static u64 variables[256];
+
+/* Run a program on a machine that was prepared; variables are those above. */
+static enum dp_run_result run(struct machine *m, struct dp_program *p, const char *text)
+{
+	enum dp_run_result result;
+
+	if (!assemble(p, text)) {
+		ok(false, "assembles: %s", text);
+		return DP_RUN_FILTERED;
+	}
+	dp_program_to_rt(p, &m->rt);
+	m->rt.code = (u64)p->code;
+	m->rt.locals = (u64)variables;
+	m->rt.gate = 0; /* a program whose hits nobody counts */
+	result = dp_vm_run(&m->hit);
+	dp_program_free(p);
+	return result;
+}
+
+static struct dp_program rpn(u32 logmax)
+{
+	return (struct dp_program){.jmpmax = 10,
+				   .logmax = logmax,
+				   .nlocals = DP_ARRAY_SIZE(variables),
+				   .rpn = {.ex_mask = DP_RPN | DP_EX_DEFAULT, .heap = 4096, .max = DP_MAXHITS_NONE}};
+}
+
+#define LV0 variables[0]
+
+static void test_texts(struct machine *m)
+{
+	struct dp_program p = {.logmax = 12, .layout = {.fixed_size = 12, .has_faultmask = 1}};
+
+	ok(run(m, &p, "recm 12; push d, 0; ld64 0; logstr 0, @8, 0; exit") == DP_RUN_LOG &&
+	       m->hit.rec_flags == DP_REC_FAULTED,
+	   "a text at an address that could not be read, without room: a fault, not a short text");
+	memcpy(m->memory, "a\\", 3);
+	p = rpn(0);
+	run(m, &p, "begin; push d, 0x10000; str 9; strglob \"a\\\\\"; pop lv, 0; exit");
+	ok(LV0 == 1, "a backslash at the end of a pattern means itself");
+	p = rpn(400);
+	memset(m->memory + MEMORY_SIZE - 255, 'x', 255);
+	run(m, &p, "begin; push d, 300; push d, 0x10f01; log str; push lp; pop lv, 0; exit");
+	ok(LV0 == 258, "a text that ends where memory ends is logged up to there");
+}
+
+static void test_raise(struct machine *m)
+{
+	struct dp_program p = rpn(0);
+
+	run(m, &p, "begin; sx L; push d, 1; push d, 0; div; exit; L: pop lv, 0; exit");
+	ok(LV0 == DP_EX_DIV_BY_ZERO, "an exception goes to its handler");
+	p = rpn(0);
+	assemble(&p, "nop; pop lv, 0; exit");
+	dp_program_to_rt(&p, &m->rt);
+	m->rt.code = (u64)p.code;
+	m->hit.exceptions = 0;
+	m->vm->rpn.depth = 0;
+	m->vm->rpn.handled = 0;
+	m->vm->rpn.frames[0].handler = 0;
+	ok(dp_vm_go(&m->hit, p.code, DP_VM_STACK, 0, DP_EX_INVALID_ADDR) == DP_RUN_FILTERED && m->hit.exceptions == 1 &&
+	       m->vm->rpn.code == DP_EX_INVALID_ADDR,
+	   "a compiled program hands over an exception");
+	dp_program_free(&p);
+}
+
+static void test_gate(struct machine *m)
+{
+	struct dp_program p = rpn(0);
+	u64 gate = DP_GATE_REMOVED;
+
+	ok(run(m, &p, "begin; remove") == DP_RUN_FILTERED, "remove, where nobody counts");
+	p = rpn(0);
+	p.rpn.pass = 1;
+	ok(run(m, &p, "begin; exit") == DP_RUN_FILTERED, "pass count, where nobody counts");
+	p = rpn(0);
+	p.rpn.max = 5;
+	assemble(&p, "begin; exit");
+	dp_program_to_rt(&p, &m->rt);
+	m->rt.code = (u64)p.code;
+	m->rt.gate = (u64)&gate;
+	ok(dp_vm_run(&m->hit) == DP_RUN_PASSED, "a probe that was removed, with a limit");
+	dp_program_free(&p);
+}
+
+static void test_memory(struct machine *m)
+{
+	struct dp_program p = rpn(0);
+
+	m->read_only = true;
+	run(m, &p, "begin; push d, 0x10000; vfy rw; pop lv, 0; exit");
+	m->read_only = false;
+	ok(LV0 == 1, "memory that can only be read");
+	p = rpn(0);
+	run(m, &p, "begin; sx L; push d, 64; malloc; push d, 8; add; free; exit; L: pop lv, 0; exit");
+	ok(LV0 == DP_EX_HEAP_INVALID_HANDLE, "a handle in the middle of a block");
+	p = rpn(0);
+	run(m, &p, "begin; push d, 16; malloc; push d, 16; malloc; xchg; free; push d, 64; malloc; pop lv, 0; exit");
+	ok(LV0 == 56, "a hole that is too small is passed over");
+}
+
+static void test_tables(struct machine *m)
+{
+	struct dp_program p = rpn(0);
+
+	memset(variables, 0, sizeof(variables));
+	for (u32 at = 2; at < 2 + 40 * 3; at += 3) /* 40 keys, all taken by others */
+		variables[at] = DP_TABLE_VALID;
+	run(m, &p, "begin; push d, 77; find lv, 1, 1, 40, 1; pop lv, 0; exit");
+	ok(LV0 == ~0ull && variables[1] == 1, "a table without room");
+	variables[1] = 0;
+	for (u32 at = 2; at < 2 + 40 * 3; at += 3)
+		variables[at] = DP_TABLE_BUSY;
+	p = rpn(0);
+	run(m, &p, "begin; push d, 77; find lv, 1, 1, 40, 1; pop lv, 0; exit");
+	ok(LV0 == ~0ull && variables[1] == 1, "a table whose places are all being written");
+	memset(variables, 0, sizeof(variables));
+	p = rpn(0);
+	run(m, &p,
+	    "begin; push d, 5; push d, 10; fold lv, 4; push d, 0; push d, 10; fold lv, 4; push d, -3; push d, 10; fold lv, 4; exit");
+	ok(variables[10] == 2 && variables[13] == 1, "a histogram: 0 and less, and 4 to 7");
+}
+
+static void test_more(struct machine *m)
+{
+	struct dp_program p = rpn(5);
+
+	ok(run(m, &p, "begin; push d, 4; push d, 16; log mrf; exit") == DP_RUN_LOG && m->hit.faults == 1 &&
+	       m->hit.log_len == sizeof(struct dp_rpn_head),
+	   "a bad address, and no room to log it");
+	p = rpn(0);
+	run(m, &p, "begin; push d, 8; malloc; sx L; push d, 4; free; exit; L: pop lv, 0; sx K; push d, -8; free; exit; K: pop lv, 1; exit");
+	ok(LV0 == DP_EX_HEAP_INVALID_HANDLE && variables[1] == DP_EX_HEAP_INVALID_HANDLE, "handles outside of the heap");
+	p = rpn(0);
+	p.jmpmax = 2000;
+	p.rpn.heap = DP_HEAP_MAX;
+	run(m, &p, "begin; sx K; push d, 1600; L: push d, 1; malloc; ros 1; loop L; exit; K: pop lv, 0; exit");
+	ok(LV0 == DP_EX_HEAP_NOMEM, "a heap full of small blocks");
+	variables[10] = 5; /* as when another thread has set the first value, and not said so yet */
+	variables[11] = 0;
+	p = rpn(0);
+	run(m, &p, "begin; push d, 3; push d, 10; fold lv, 2; exit");
+	ok(variables[10] == 3 && variables[11] == 1, "the least value, while another thread sets the first one");
+}
+
+int main(int argc, char **argv)
+{
+	char *fuzz[] = {"fuzz-vm", "0", "1234567", "40000", NULL};
+	struct machine m;
+
+	machine_init(&m);
+	test_texts(&m);
+	test_raise(&m);
+	test_gate(&m);
+	test_memory(&m);
+	test_tables(&m);
+	test_more(&m);
+	machine_free(&m);
+	vm_main(1, fuzz);
+	golden_main(1, fuzz);
+	return fuzz_main(4, fuzz);
+}

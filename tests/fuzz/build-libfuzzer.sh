@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+# Build the harnesses of libfuzzer.c with clang, and what they begin with. Run one for ten minutes:
+#	tests/fuzz/build-libfuzzer.sh build/libfuzzer
+#	build/libfuzzer/fuzz-text -max_total_time=600 build/libfuzzer/text
+# Usage: build-libfuzzer.sh OUT_DIR
+set -eu
+src=$(cd "$(dirname "$0")/../.." && pwd)
+out=$1
+flags="-std=gnu17 -O1 -g -D_GNU_SOURCE -fno-strict-aliasing -w -I$src/src -I$src/include -fsanitize=address,undefined -fno-sanitize=function"
+mkdir -p "$out/obj" "$out/text" "$out/object" "$out/code" "$out/log"
+objects=
+for f in base/error base/services-user program/code program/program program/verify program/disasm lang/rpn/asm lang/rpn/fields \
+	lang/rpn/parse lang/rpn/pre lang/rpn/token lang/rpn/unit log/clock log/fields log/line log/reader log/rings log/rpn hit/vm hit/rpn \
+	arch/x86_64/emit arch/x86_64/rpn-calls arch/x86_64/rpn-flow arch/x86_64/rpn-jit arch/x86_64/rpn-ops arch/x86_64/rpn-values; do
+	o=$out/obj/$(echo $f | tr / -).o
+	clang $flags -fsanitize=fuzzer-no-link -c "$src/src/$f.c" -o "$o"
+	objects="$objects $o"
+done
+clang $flags -c "$src/tests/unit/machine.c" -o "$out/obj/machine.o"
+for kind in text object code log; do
+	clang $flags -fsanitize=fuzzer "-DFUZZ_$(echo $kind | tr a-z A-Z)" "$src/tests/fuzz/libfuzzer.c" $objects "$out/obj/machine.o" \
+		-o "$out/fuzz-$kind"
+done
+clang $flags -fsanitize=fuzzer-no-link -DFUZZ_SEEDS "$src/tests/fuzz/libfuzzer.c" $objects "$out/obj/machine.o" -o "$out/seeds"
+cp "$src"/tests/golden/*.rpn "$src"/tests/golden/errors/*.rpn "$src"/examples/rpn/*.rpn "$out/text/"
+"$out/seeds" "$src"/tests/golden/*.rpn "$src"/examples/rpn/*.rpn "$out"
+head -c 400 /dev/zero > "$out/log/zeros"
