@@ -66,6 +66,14 @@ static int read_program(struct dp_program *p, const struct dp_dev_probe *d, stru
 				 .logmax = d->logmax,
 				 .nlocals = d->nlocals,
 				 .nglobals = d->nglobals,
+				 .in_kernel = true,
+				 .rpn = {.ex_mask = d->ex_mask,
+					 .heap = d->heap,
+					 .ex_logmax = d->ex_logmax,
+					 .major = d->major,
+					 .minor = d->minor,
+					 .pass = d->pass,
+					 .max = d->max},
 				 .layout = {.nfields = d->nfields,
 					    .fixed_size = d->fixed_size,
 					    .has_faultmask = d->has_faultmask,
@@ -74,8 +82,6 @@ static int read_program(struct dp_program *p, const struct dp_dev_probe *d, stru
 	p->layout.fields = copy_in(d->fields, d->nfields * sizeof(struct dp_field));
 	if (!p->code || !p->layout.fields)
 		return dp_fail(err, E_PROG_MEMORY, "a program");
-	if (d->ex_mask)
-		return dp_fail(err, E_PROG_WORLD, "a program of the Dynamic Probes language");
 	return dp_program_verify(p, d->flags & DP_DEV_RETURN, err);
 }
 
@@ -85,6 +91,7 @@ static int find_place(struct dp_k_session_probe *p, struct dp_dev_probe *d, stru
 	struct dp_kprobe *kp = &p->rp.kp;
 	enum dp_outcome how;
 	enum dp_code why;
+	u8 opcode;
 	int r = 0;
 	u64 at;
 
@@ -110,7 +117,10 @@ static int find_place(struct dp_k_session_probe *p, struct dp_dev_probe *d, stru
 	}
 	d->addr += d->offset;
 	at = d->addr;
-	return dp_k_judge(&at, &how, &why, err);
+	r = dp_k_judge(&at, &how, &why, &opcode, err);
+	if (!r && d->opcode >= 0 && d->opcode != opcode)
+		r = dp_fail(err, E_RPN_OPCODE, "0x%02x, expected 0x%02x", opcode, d->opcode);
+	return r;
 }
 
 static int add(struct dp_k_session *s, struct dp_dev_probe __user *to)
@@ -130,6 +140,9 @@ static int add(struct dp_k_session *s, struct dp_dev_probe __user *to)
 	if (!r) {
 		p->is_return = d->flags & DP_DEV_RETURN;
 		p->rp.maxactive = d->maxactive;
+		p->locals = d->locals;
+		p->globals = d->globals;
+		p->gate = d->gate;
 		r = read_program(&p->prog, d, &err);
 	}
 	if (!r)
@@ -216,13 +229,14 @@ static int judge(struct dp_dev_judge __user *to)
 	unsigned long size = 0, offset;
 	enum dp_outcome how;
 	enum dp_code why;
+	u8 opcode;
 	int r;
 
 	if (copy_from_user(&d, to, sizeof(d)))
 		return -EFAULT;
 	dp_k_sym.size_offset(d.addr, &size, &offset);
 	d.size = size;
-	r = dp_k_judge(&d.addr, &how, &why, &err);
+	r = dp_k_judge(&d.addr, &how, &why, &opcode, &err);
 	d.how = r ? DP_DEV_OFF : how == DP_OUTCOME_JUMP ? DP_DEV_JUMP : DP_DEV_TRAP;
 	copy_name(d.why, sizeof(d.why), r ? err.code : why);
 	if (copy_to_user(to, &d, sizeof(d)))

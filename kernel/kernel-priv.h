@@ -142,9 +142,9 @@ void dp_k_later(void); /* there is something to bury */
 int dp_k_register(struct dp_kprobe **kps, int num, char type, struct dp_error *err); /* err may be NULL */
 /*
  * What a probe at *addr would be: DP_OUTCOME_JUMP, or TRAP with the reason in *why; a refusal is an
- * error. *addr becomes the instruction that would be probed. Takes the lock.
+ * error. *addr becomes the instruction that would be probed, *opcode its first byte. Takes the lock.
  */
-int dp_k_judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, struct dp_error *err);
+int dp_k_judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, u8 *opcode, struct dp_error *err);
 struct dp_probe *dp_k_probe_of(const struct dp_kprobe *kp); /* NULL: not registered. Under the lock */
 void dp_k_unregister(struct dp_kprobe **kps, int num);
 int dp_k_knobs(bool armed, bool optimise); /* takes the lock */

@@ -202,7 +202,7 @@ static int attach(struct dp_probe *s, u64 addr, struct dp_error *err)
 	return r;
 }
 
-static int judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, struct dp_error *err)
+static int judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, u8 *opcode, struct dp_error *err)
 {
 	struct dp_error ignored = {0};
 	struct dp_window win;
@@ -222,10 +222,11 @@ static int judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, struct dp_e
 		   ? DP_OUTCOME_TRAP
 		   : DP_OUTCOME_JUMP;
 	*why = ignored.code;
+	*opcode = l.text->bytes[*addr - l.bias - l.text->lo];
 	return 0;
 }
 
-int dp_k_judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, struct dp_error *err)
+int dp_k_judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, u8 *opcode, struct dp_error *err)
 {
 	struct module *mod;
 	int r = dp_k_text_cross() ? dp_fail(err, E_ARM_NOMEM, "the kernel's code") : 0;
@@ -235,7 +236,7 @@ int dp_k_judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, struct dp_err
 	mutex_lock(&dp_k_lock);
 	r = hold_module(*addr, &mod, err);
 	if (!r) {
-		r = judge(addr, how, why, err);
+		r = judge(addr, how, why, opcode, err);
 		if (mod)
 			module_put(mod);
 	}

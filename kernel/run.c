@@ -60,11 +60,9 @@ static __always_inline bool commit(const struct dp_k_prog *p, struct dp_hit *h, 
 
 	if (n != h->log_len)
 		memset(payload + h->log_len, 0, n - h->log_len);
-	if (!(flags & DP_REC_RPN)) { /* names of tasks that are gone cannot be asked for */
-		memcpy(payload + n, current->comm, DP_COMM_SIZE);
-		n += DP_COMM_SIZE;
-		flags |= DP_REC_COMM;
-	}
+	memcpy(payload + n, current->comm, DP_COMM_SIZE); /* tasks that are gone cannot be asked */
+	n += DP_COMM_SIZE;
+	flags |= DP_REC_COMM;
 	rec->len = (u16)(sizeof(*rec) + n);
 	rec->flags = (u16)flags;
 	rec->event = p->event;
@@ -110,8 +108,7 @@ void dp_k_prog_init(struct dp_k_prog *p, const struct dp_program *prog)
 {
 	dp_program_to_rt(prog, &p->rt);
 	p->rt.code = (u64)prog->code;
-	if (!p->rt.ex_mask)
-		p->rt.logmax = min_t(u32, p->rt.logmax, DP_LOGMAX - DP_COMM_SIZE);
+	p->rt.logmax = min_t(u32, p->rt.logmax, DP_LOGMAX - DP_COMM_SIZE);
 	p->ret_at = prog->layout.has_ret_addr ? 8 * prog->layout.has_faultmask : -1;
 }
 

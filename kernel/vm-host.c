@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* What the machine of ../src/hit asks of its host, in a kernel. Hit path: nothing here sleeps or
  * faults. */
+#include <linux/io.h>
 #include <linux/sched.h>
+#include <linux/sched/task_stack.h>
 #include <linux/uaccess.h>
 
 #include "kernel-priv.h"
@@ -102,6 +104,34 @@ HIT void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4])
 HIT u32 dp_hit_cpu(struct dp_hit *h)
 {
 	return raw_smp_processor_id();
+}
+
+HIT struct dp_regs *dp_hit_user(struct dp_hit *h)
+{
+	if (current->mm && !(current->flags & PF_KTHREAD))
+		return (struct dp_regs *)task_pt_regs(current);
+	memset(h->vm->scratch, 0, sizeof(struct dp_regs));
+	return (struct dp_regs *)h->vm->scratch;
+}
+
+HIT u64 dp_hit_task(struct dp_hit *h)
+{
+	return (u64)current;
+}
+
+HIT u64 dp_hit_in(u16 port, u32 bytes)
+{
+	return bytes == 1 ? inb(port) : bytes == 2 ? inw(port) : inl(port);
+}
+
+HIT void dp_hit_out(u16 port, u32 bytes, u64 v)
+{
+	if (bytes == 1)
+		outb((u8)v, port);
+	else if (bytes == 2)
+		outw((u16)v, port);
+	else
+		outl((u32)v, port);
 }
 
 HIT void dp_hit_dump(struct dp_hit *h)

@@ -139,10 +139,12 @@ bool probes_resolve(const struct probes_args *a, struct dp_rpn_unit *u)
 	struct dp_error err = {0};
 	int r;
 
-	if (u->modtype != DP_RPN_USER) {
-		dp_fail(&err, E_RPN_WORLD, "%.150s", u->name);
+	if (u->modtype != DP_RPN_USER && a->sym) {
+		dp_fail(&err, E_RPN_WORLD, "--sym for %.150s", u->name);
 		return told(&err);
 	}
+	if (u->modtype != DP_RPN_USER)
+		return true; /* the running kernel knows its symbols */
 	if (!a->sym && path[0] != '/') {
 		ui_fail(E_CMD_MISSING,
 			"write name = with the whole path, or give the module with --sym",
@@ -198,10 +200,7 @@ static int insert(const struct probes_args *a)
 
 	if (!probes_read(a, &u))
 		return CMD_FAILED;
-	if (u.modtype != DP_RPN_USER) {
-		dp_fail(&err, E_RPN_WORLD, "%.150s has another modtype", u.name);
-		ui_error(&err, NULL);
-	} else if (!a->sym || probes_resolve(a, &u)) {
+	if (!a->sym || probes_resolve(a, &u)) {
 		if (dp_rpn_save(&u, &bytes, &size, &err))
 			ui_error(&err, NULL);
 		else

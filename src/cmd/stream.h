@@ -4,7 +4,7 @@
 #define DP_STREAM_H
 
 #include "cmd/output.h"
-#include "cmd/tracee.h"
+#include "host/kernel/tracee.h"
 #include "log/format.h"
 #include "log/reader.h"
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "driver/driver.h"
-#include "host/process/process.h"
+#include "host/kernel/tracee.h"
 #include "lang/rpn/rpn.h"
 #include "log/reader.h"
 #include "log/rpn.h"
@@ -52,9 +52,9 @@ struct drv_probe {
 
 struct drv_target {
 	struct drv_target *next;
-	pid_t pid;
+	pid_t pid;                  /* 0: the kernel */
 	u64 started;                /* so that an id that is used again is noticed */
-	struct dp_session *session; /* NULL: could not be probed, or not any more */
+	struct tracee *session;     /* NULL: could not be probed, or not any more */
 	struct dp_reader *reader;
 	struct drv_slot *slots;
 	u32 nslots;
@@ -78,6 +78,11 @@ struct driver {
 	bool no_watch;	 /* this system or user cannot hold programs at their start */
 	int watch_wake;	 /* readable when some wait; -1: nothing is watched */
 };
+
+static inline bool drv_in_kernel(const struct drv_module *m)
+{
+	return m->unit.modtype != DP_RPN_USER;
+}
 
 /* modules.c */
 struct drv_module *drv_module_find(struct driver *d, const char *name);

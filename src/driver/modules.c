@@ -104,7 +104,7 @@ static struct drv_module *make_module(const struct dp_driver_request *rq, struct
 	m->flags = rq->flags;
 	m->fields = rq->fields;
 	m->pid = rq->pid;
-	if (m->unit.name[0] == '/' && !stat(m->unit.name, &st)) {
+	if (!drv_in_kernel(m) && m->unit.name[0] == '/' && !stat(m->unit.name, &st)) {
 		m->file_inode = st.st_ino;
 		m->file_dev_major = major(st.st_dev);
 		m->file_dev_minor = minor(st.st_dev);
@@ -127,8 +127,11 @@ static int apply(struct driver *d, struct drv_module *m, FILE *out, struct dp_er
 		*err = m->last;
 		return -dp_error_info(err->code)->number;
 	}
-	fprintf(out, "%s: %u probe%s inserted in %u process%s", m->unit.name, m->unit.nprobes,
-		m->unit.nprobes == 1 ? "" : "s", n, n == 1 ? "" : "es");
+	fprintf(out, "%s: %u probe%s inserted in ", m->unit.name, m->unit.nprobes, m->unit.nprobes == 1 ? "" : "s");
+	if (drv_in_kernel(m))
+		fprintf(out, "the kernel");
+	else
+		fprintf(out, "%u process%s", n, n == 1 ? "" : "es");
 	if (m->left_out)
 		fprintf(out, ", %u left out (%s: %s)", m->left_out,
 			dp_error_info(m->last.code)->name, m->last.detail);
@@ -161,7 +164,7 @@ static int insert_unit(struct driver *d, const struct dp_driver_request *rq, str
 	if (!m)
 		return dp_fail(err, E_RPN_MEMORY, "module");
 	link_last(d, m);
-	if (m->unit.name[0] == '/')
+	if (!drv_in_kernel(m) && m->unit.name[0] == '/')
 		drv_watch_file(d, m, m->unit.name);
 	r = apply(d, m, out, err);
 	if (r)
@@ -177,8 +180,8 @@ int drv_insert(struct driver *d, const struct dp_driver_request *rq, const void 
 
 	if (r)
 		return r;
-	r = u.modtype == DP_RPN_USER ? insert_unit(d, rq, &u, out, err)
-				     : dp_fail(err, E_RPN_WORLD, "%.150s", u.name);
+	r = u.modtype == DP_RPN_USER || !rq->pid ? insert_unit(d, rq, &u, out, err)
+						 : dp_fail(err, E_RPN_WORLD, "--pid %d for %.150s", rq->pid, u.name);
 	dp_rpn_free(&u);
 	return r;
 }

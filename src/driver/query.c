@@ -12,6 +12,12 @@ static const struct drv_slot *slot_of(const struct drv_target *t, const struct d
 	return NULL;
 }
 
+static const char *target_name(pid_t pid, char *buf, size_t size)
+{
+	snprintf(buf, size, pid ? "process %d" : "the kernel", (int)pid);
+	return buf;
+}
+
 /* ---- query ---- */
 
 static void sum_counts(struct driver *d, const struct drv_module *m, u32 index,
@@ -69,9 +75,10 @@ static void query_probe(struct driver *d, const struct drv_module *m, u32 i, FIL
 
 static void query_target(struct drv_target *t, const struct drv_slot *slot, FILE *out)
 {
-	volatile u64 *words = dp_session_words(t->session);
+	volatile u64 *words = tracee_words(t->session);
+	char name[32];
 
-	fprintf(out, "  process %d:\n", (int)t->pid);
+	fprintf(out, "  %s:\n", target_name(t->pid, name, sizeof(name)));
 	for (u32 i = 0; i < t->nprobes; i++) {
 		static const char *const via[] = {"refused", "trap", "jump"};
 		struct dp_probe_info info;
@@ -80,7 +87,7 @@ static void query_target(struct drv_target *t, const struct drv_slot *slot, FILE
 
 		if (t->probes[i].m != slot->m)
 			continue;
-		dp_session_probe(t->session, i, &info);
+		tracee_probe(t->session, i, &info);
 		dp_reader_counts(t->reader, i, &c);
 		gate = words[slot->gates + t->probes[i].index];
 		fprintf(out, "    probe %u: %s, %llu counted, at 0x%llx (%s+0x%llx) by %s, %s\n",
@@ -99,8 +106,14 @@ static void query_target(struct drv_target *t, const struct drv_slot *slot, FILE
 
 static void query_module(struct driver *d, struct drv_module *m, bool extended, FILE *out)
 {
-	fprintf(out, "%s: user, id %u, %u probes, %u variables, in %u processes\n", m->unit.name,
-		m->unit.id, m->unit.nprobes, m->unit.nlocals, drv_count_targets(d, m));
+	static const char *const types[] = {"user", "kernel", "kmod"};
+
+	fprintf(out, "%s: %s, id %u, %u probes, %u variables", m->unit.name, types[m->unit.modtype], m->unit.id,
+		m->unit.nprobes, m->unit.nlocals);
+	if (drv_in_kernel(m))
+		fprintf(out, "\n");
+	else
+		fprintf(out, ", in %u processes\n", drv_count_targets(d, m));
 	for (u32 i = 0; i < m->unit.nprobes; i++)
 		query_probe(d, m, i, out);
 	if (m->last.code)
@@ -174,10 +187,12 @@ static void show_locals(const struct dp_rpn_unit *u, volatile u64 *v,
 static void show_module(const struct dp_rpn_unit *u, volatile u64 *v, pid_t pid, const char *state,
 			const struct dp_driver_request *rq, FILE *out)
 {
+	char at[32];
+
 	if (rq->flags & DP_DRIVER_AGGREGATES && !u->naggregates)
 		return;
 	if (!(rq->flags & DP_DRIVER_RESET)) {
-		fprintf(out, "process %d%s, %s:\n", (int)pid, state, u->name);
+		fprintf(out, "%s%s, %s:\n", target_name(pid, at, sizeof(at)), state, u->name);
 		drv_show_aggregates(u, v, out);
 	}
 	if (!(rq->flags & DP_DRIVER_AGGREGATES))
@@ -188,11 +203,12 @@ static void show_target(const struct drv_target *t, const struct dp_driver_reque
 			const char *name, FILE *out)
 {
 	bool local = rq->flags & DP_DRIVER_LOCAL, global = rq->flags & DP_DRIVER_GLOBAL;
-	volatile u64 *words = dp_session_words(t->session);
+	volatile u64 *words = tracee_words(t->session);
+	char at[32];
 
 	if ((global || !local) && nglobals(t) && !(rq->flags & DP_DRIVER_AGGREGATES)) {
 		if (!(rq->flags & DP_DRIVER_RESET))
-			fprintf(out, "process %d, global:\n", (int)t->pid);
+			fprintf(out, "%s, global:\n", target_name(t->pid, at, sizeof(at)));
 		show_words(words, nglobals(t), rq, "gv", out);
 	}
 	for (u32 i = 0; i < t->nslots && (local || !global); i++) {

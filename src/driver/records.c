@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "driver/driver-priv.h"
+#include "log/view.h"
 
 #define LOG_MAX_BYTES (64ull << 20) /* then it is renamed and begun anew */
 
@@ -103,15 +104,20 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 	if (rec->event >= a->t->nprobes)
 		return;
 	p = &a->t->probes[rec->event];
-	dp_session_probe(a->t->session, rec->event, &info);
+	tracee_probe(a->t->session, rec->event, &info);
 	c.module = p->m->unit.name;
 	c.fields = p->m->fields;
 	c.id = p->m->unit.id;
 	c.offset = info.offset;
 	c.rf = p->m->unit.probes[p->index].rf;
 	c.realtime_ns = ns + (u64)d->realtime_offset;
-	c.comm = thread_name(rec->tid, comm, sizeof(comm));
-	c.uid = c.fields & DP_RPN_LOG_UID ? owner_of(a->t->pid) : 0;
+	if (dp_view_comm(rec)) {
+		snprintf(comm, sizeof(comm), "%.16s", dp_view_comm(rec));
+		c.comm = comm;
+	} else {
+		c.comm = thread_name(rec->tid, comm, sizeof(comm));
+	}
+	c.uid = c.fields & DP_RPN_LOG_UID ? owner_of(a->t->pid ? a->t->pid : (pid_t)rec->tid) : 0;
 	dp_line_reset(&d->line);
 	good = p->m->flags & DP_DRIVER_JSON ? dp_rpn_log_json(&d->line, rec, &c)
 					    : dp_rpn_log_text(&d->line, rec, &c);

@@ -146,7 +146,7 @@ static void drain_all(struct driver *d)
 			continue;
 		drv_drain(d, t, false);
 		if (now - t->tended_ns > TEND_NS) {
-			dp_session_tend(t->session);
+			tracee_tend(t->session);
 			t->tended_ns = now;
 		}
 	}

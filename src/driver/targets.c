@@ -104,11 +104,12 @@ static void end_session(struct driver *d, struct drv_target *t)
 {
 	if (!t->session)
 		return;
-	dp_session_remove(t->session, NULL);
+	tracee_remove(t->session, NULL);
 	drv_drain(d, t, true);
 	add_counts(t);
 	dp_reader_close(t->reader);
-	dp_session_free(t->session);
+	tracee_free(t->session);
+	free(t->session);
 	free(t->probes);
 	t->reader = NULL;
 	t->session = NULL;
@@ -124,7 +125,7 @@ void drv_target_end(struct driver *d, struct drv_target *t)
 
 	for (u32 i = 0; t->session && i < t->nslots; i++)
 		drv_keep_ended(t->slots[i].m, t->pid,
-			       dp_session_words(t->session) + t->slots[i].locals);
+			       tracee_words(t->session) + t->slots[i].locals);
 	end_session(d, t);
 	drv_busy_with(before);
 	while (*p && *p != t)
@@ -137,14 +138,13 @@ void drv_target_end(struct driver *d, struct drv_target *t)
 
 /* ---- a new session ---- */
 
-static u64 rings_inode(const struct dp_session *s, const void *rings)
+static u64 rings_inode(const struct tracee *s, const void *rings)
 {
 	struct dp_maps maps;
 	const struct dp_map *m;
 	u64 inode = 0;
 
-	(void)s;
-	if (!dp_maps_read(&maps, getpid(), NULL)) {
+	if (!s->kernel && !dp_maps_read(&maps, getpid(), NULL)) {
 		m = dp_maps_at(&maps, (u64)rings);
 		inode = m ? m->inode : 0;
 		dp_maps_free(&maps);
@@ -153,16 +153,19 @@ static u64 rings_inode(const struct dp_session *s, const void *rings)
 }
 
 /* ".base": what is added to addresses of the module's file to get those in the process. */
-static int module_base(struct dp_session *s, const char *module, u64 *addr, struct dp_error *err)
+static int module_base(struct tracee *s, const char *module, u64 *addr, struct dp_error *err)
 {
-	struct dp_image *im = dp_process_image(dp_session_process(s), module, err);
+	struct dp_image *im;
 
+	if (s->kernel)
+		return dp_fail(err, E_KERNEL_PLACE, "an address in the file of %.150s", module);
+	im = dp_process_image(dp_session_process(s->process), module, err);
 	if (im)
 		*addr = im->bias;
 	return im ? 0 : -ENOENT;
 }
 
-static int relocate(struct dp_session *s, const char *module, const struct dp_rpn_probe *p,
+static int relocate(struct tracee *s, const char *module, const struct dp_rpn_probe *p,
 		    u8 *code, struct dp_error *err)
 {
 	int r = 0;
@@ -173,7 +176,7 @@ static int relocate(struct dp_session *s, const char *module, const struct dp_rp
 		if (!strcmp(p->relocs[i].symbol, ".base"))
 			r = module_base(s, module, &addr, err);
 		else
-			r = dp_session_symbol(s, p->relocs[i].symbol, &addr, err);
+			r = tracee_symbol(s, p->relocs[i].symbol, &addr, err);
 		addr += (u64)p->relocs[i].addend;
 		if (!r)
 			memcpy(code + p->relocs[i].at, &addr, 8);
@@ -181,7 +184,33 @@ static int relocate(struct dp_session *s, const char *module, const struct dp_rp
 	return r;
 }
 
-static int add_probe(struct dp_session *s, const struct drv_slot *slot, u32 index,
+/* What a probe definition says, as a place of the process or of the kernel. */
+static int find_place(struct tracee *s, const struct dp_rpn_unit *u, const struct dp_rpn_probe *p,
+		      struct dp_location *loc, struct dp_error *err)
+{
+	u64 start = 0;
+	int r = 0;
+
+	snprintf(loc->module, sizeof(loc->module), u->modtype == DP_RPN_KMOD ? "kmod(%.240s)" : "%.255s",
+		 u->modtype == DP_RPN_KERNEL ? "kernel" : u->name);
+	snprintf(loc->symbol, sizeof(loc->symbol), "%s", p->symbol);
+	loc->offset = p->offset;
+	loc->address = (u64)p->offset;
+	loc->kind = p->place == DP_RPN_SYMBOL   ? DP_LOC_SYMBOL
+		    : p->place == DP_RPN_LINE   ? DP_LOC_LINE
+		    : p->place == DP_RPN_OFFSET ? DP_LOC_FILE_OFFSET
+						: DP_LOC_ADDRESS;
+	if (!s->kernel || p->place != DP_RPN_OFFSET)
+		return 0;
+	if (u->modtype == DP_RPN_KMOD)
+		return dp_fail(err, E_KERNEL_PLACE, "an offset in %.150s", u->name);
+	r = tracee_symbol(s, "_text", &start, err); /* the kernel's start */
+	loc->kind = DP_LOC_ADDRESS;
+	loc->address = start + (u64)p->offset;
+	return r;
+}
+
+static int add_probe(struct tracee *s, const struct drv_slot *slot, u32 index,
 		     struct dp_error *err)
 {
 	const struct dp_rpn_probe *p = &slot->m->unit.probes[index];
@@ -199,14 +228,9 @@ static int add_probe(struct dp_session *s, const struct drv_slot *slot, u32 inde
 
 	if (p->has_opcode && !(slot->m->flags & DP_DRIVER_NO_OPCODES))
 		sp.opcode = p->opcode;
-	snprintf(sp.loc.module, sizeof(sp.loc.module), "%.255s", slot->m->unit.name);
-	snprintf(sp.loc.symbol, sizeof(sp.loc.symbol), "%s", p->symbol);
-	sp.loc.offset = p->offset;
-	sp.loc.address = (u64)p->offset;
-	sp.loc.kind = p->place == DP_RPN_SYMBOL   ? DP_LOC_SYMBOL
-		      : p->place == DP_RPN_LINE   ? DP_LOC_LINE
-		      : p->place == DP_RPN_OFFSET ? DP_LOC_FILE_OFFSET
-						  : DP_LOC_ADDRESS;
+	r = find_place(s, &slot->m->unit, p, &sp.loc, err);
+	if (r)
+		return r;
 	copy.code = malloc(p->prog.len);
 	if (!copy.code)
 		return dp_fail(err, E_RPN_MEMORY, "probe");
@@ -214,20 +238,20 @@ static int add_probe(struct dp_session *s, const struct drv_slot *slot, u32 inde
 	sp.prog = &copy;
 	r = relocate(s, slot->m->unit.name, p, copy.code, err);
 	if (!r)
-		r = dp_session_add_program(s, &sp, err);
+		r = tracee_add_program(s, &sp, err);
 	free(copy.code);
 	return r;
 }
 
 /* The module in the process is that for which an object was built. */
-static int check_build(struct dp_session *s, const struct dp_rpn_unit *u, struct dp_error *err)
+static int check_build(struct tracee *s, const struct dp_rpn_unit *u, struct dp_error *err)
 {
 	struct dp_image *im;
 	const char *id;
 
-	if (!u->build_id[0])
+	if (!u->build_id[0] || s->kernel)
 		return 0;
-	im = dp_process_image(dp_session_process(s), u->name, err);
+	im = dp_process_image(dp_session_process(s->process), u->name, err);
 	if (!im)
 		return -ENOENT;
 	id = dp_module_build_id(im->mod);
@@ -238,7 +262,7 @@ static int check_build(struct dp_session *s, const struct dp_rpn_unit *u, struct
 }
 
 /* All probes of a module or none. */
-static int add_module(struct drv_target *t, struct dp_session *s, const struct drv_slot *slot,
+static int add_module(struct drv_target *t, struct tracee *s, const struct drv_slot *slot,
 		      struct dp_error *err)
 {
 	int r = check_build(s, &slot->m->unit, err);
@@ -303,7 +327,7 @@ static int build_session(struct drv_target *t, const struct wanted *w, const u64
 			 const struct drv_slot *slots, u32 nslots, struct dp_error *err)
 {
 	struct dp_session_options opt = {.ring_size = 1 << 18};
-	struct dp_session *s = NULL;
+	struct tracee *s;
 	u32 nwords, nprobes;
 	u64 *words;
 	int r;
@@ -314,8 +338,10 @@ static int build_session(struct drv_target *t, const struct wanted *w, const u64
 		opt.allow_trap |= !!(w->v[i]->flags & DP_DRIVER_ALLOW_TRAP);
 	words = calloc(nwords, sizeof(*words));
 	t->probes = calloc(nprobes + 1, sizeof(*t->probes));
-	if (!words || !t->probes) {
+	s = calloc(1, sizeof(*s));
+	if (!words || !t->probes || !s) {
 		free(words);
+		free(s);
 		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
 	}
 	for (u32 i = 0; i < t->nslots; i++)
@@ -323,25 +349,26 @@ static int build_session(struct drv_target *t, const struct wanted *w, const u64
 			words[t->slots[i].locals + t->slots[i].m->unit.inits[k].index] =
 			    (u64)t->slots[i].m->unit.inits[k].value;
 	carry_over(old, slots, nslots, t, words);
-	r = dp_session_new(&s, t->pid, &opt, err);
+	r = t->pid ? dp_session_new(&s->process, t->pid, &opt, err) : dp_kernel_open(&s->kernel, &opt, err);
 	for (u32 i = 0; i < t->nslots && !r; i++)
 		r = add_module(t, s, &t->slots[i], err);
 	if (!r)
-		r = dp_session_set_words(s, words, nwords, err);
+		r = tracee_set_words(s, words, nwords, err);
 	if (!r)
-		r = dp_session_arm(s, err);
+		r = tracee_arm(s, err);
 	if (!r)
-		r = dp_reader_open(&t->reader, dp_session_rings(s), err);
+		r = dp_reader_open(&t->reader, tracee_rings(s), err);
 	free(words);
 	if (r) {
-		dp_session_free(s);
+		tracee_free(s);
+		free(s);
 		free(t->probes);
 		t->probes = NULL;
 		t->nprobes = 0;
 		return r;
 	}
 	t->session = s;
-	t->rings_inode = rings_inode(s, dp_session_rings(s));
+	t->rings_inode = rings_inode(s, tracee_rings(s));
 	return 0;
 }
 
@@ -358,9 +385,9 @@ static void rearm(struct driver *d, struct drv_target *t, const struct wanted *w
 		nold += slots[i].nlocals + slots[i].ngates;
 	if (t->session) {
 		old = calloc(nold, sizeof(*old));
-		dp_session_remove(t->session, NULL); /* from now on the words stand still */
+		tracee_remove(t->session, NULL); /* from now on the words stand still */
 		for (u32 i = 0; old && i < nold; i++)
-			old[i] = dp_session_words(t->session)[i];
+			old[i] = tracee_words(t->session)[i];
 		end_session(d, t);
 	}
 	t->slots = NULL;
@@ -429,7 +456,8 @@ static void look_at(struct driver *d, pid_t pid, bool force)
 		return;
 	inherited = note_rings(d, &maps, pid);
 	for (struct drv_module *m = d->modules; m && w.n < WANTED_MAX; m = m->next) {
-		const struct dp_map *map = !m->pid || m->pid == pid ? find_module(&maps, m) : NULL;
+		bool here = !drv_in_kernel(m) && (!m->pid || m->pid == pid);
+		const struct dp_map *map = here ? find_module(&maps, m) : NULL;
 
 		if (!map)
 			continue;
@@ -452,11 +480,29 @@ static void look_at(struct driver *d, pid_t pid, bool force)
 	if (!t)
 		return;
 	t->seen = true;
-	if (t->session && !dp_session_alive(t->session)) { /* it runs another program now */
+	if (t->session && !tracee_alive(t->session)) { /* it runs another program now */
 		struct wanted none = {.n = 0};
 
 		rearm(d, t, &none);
 	}
+	if (!as_wanted(t, &w) || (force && !t->session && w.n))
+		rearm(d, t, &w);
+}
+
+/* The kernel is one target more, which is always there. */
+static void look_at_kernel(struct driver *d, bool force)
+{
+	struct drv_target *t = find_target(d, 0);
+	struct wanted w = {.n = 0};
+
+	for (struct drv_module *m = d->modules; m && w.n < WANTED_MAX; m = m->next)
+		if (drv_in_kernel(m))
+			w.v[w.n++] = m;
+	if (!t && w.n)
+		t = new_target(d, 0, 0);
+	if (!t)
+		return;
+	t->seen = true;
 	if (!as_wanted(t, &w) || (force && !t->session && w.n))
 		rearm(d, t, &w);
 }
@@ -479,6 +525,7 @@ void drv_scan(struct driver *d, bool force)
 			look_at(d, (pid_t)atoi(e->d_name), force);
 	if (dir)
 		closedir(dir);
+	look_at_kernel(d, force);
 	/* Gone, and no child of theirs goes on with the probes; or nothing is wanted there any
 	 * more. */
 	for (struct drv_target *t = d->targets; t; t = next) {

@@ -355,7 +355,12 @@ static inline u64 new_value(u32 slot, u64 old, u64 v)
 	END
 
 /* What only the host in the kernel has; the verifier lets none of these pass elsewhere. */
-#define KERNEL_ONLY(id) OP(id) goto op_ILLEGAL; }
+#define NO_HOST(id) OP(id) goto op_ILLEGAL; }
+#if DP_RING0
+#define KERNEL_ONLY(id, ...) OP(id) __VA_ARGS__ END
+#else
+#define KERNEL_ONLY(id, ...) NO_HOST(id)
+#endif
 
 #define OFFSET_HERE ((u32)(pc - (const u8 *)h->prog->code))
 
@@ -659,14 +664,15 @@ op_PREFIX:
 	r[slot] = new_value(slot, r[slot], TOP(0));
 	DROP(1);
 	END
-	OP(PUSH_U) PUSH(r[slot_of[a->reg]]); END
+	OP(PUSH_U) PUSH(((const u64 *)dp_hit_user(h))[slot_of[a->reg]]); END
 	OP(POP_U)
 	u32 slot = slot_of[a->reg];
-	r[slot] = new_value(slot, r[slot], TOP(0));
+	u64 *u = (u64 *)dp_hit_user(h);
+	u[slot] = new_value(slot, u[slot], TOP(0));
 	DROP(1);
 	END
 	OP(PUSH_D) PUSH(a->c); END
-	KERNEL_ONLY(PUSH_TASK)
+	KERNEL_ONLY(PUSH_TASK, PUSH(dp_hit_task(h));)
 	OP(PUSH_PID) PUSH(dp_hit_pid(h)); END
 	OP(PUSH_PROCID) PUSH(dp_hit_cpu(h)); END
 	OP(PUSH_WID) PUSH(-64ull); END
@@ -688,14 +694,14 @@ op_PREFIX:
 	u8 byte;
 	TOP(0) = dp_hit_read(h, &byte, TOP(0), 1) != 0 || !dp_hit_writable(h, TOP(0));
 	END
-	KERNEL_ONLY(SEG2LIN)
-	KERNEL_ONLY(PUSH_IO8)
-	KERNEL_ONLY(PUSH_IO16)
-	KERNEL_ONLY(PUSH_IO32)
-	KERNEL_ONLY(POP_IO8)
-	KERNEL_ONLY(POP_IO16)
-	KERNEL_ONLY(POP_IO32)
-	KERNEL_ONLY(CALL_KMOD)
+	NO_HOST(SEG2LIN)
+	KERNEL_ONLY(PUSH_IO8, TOP(0) = dp_hit_in((u16)TOP(0), 1);)
+	KERNEL_ONLY(PUSH_IO16, TOP(0) = dp_hit_in((u16)TOP(0), 2);)
+	KERNEL_ONLY(PUSH_IO32, TOP(0) = dp_hit_in((u16)TOP(0), 4);)
+	KERNEL_ONLY(POP_IO8, dp_hit_out((u16)TOP(1), 1, TOP(0)); DROP(2);)
+	KERNEL_ONLY(POP_IO16, dp_hit_out((u16)TOP(1), 2, TOP(0)); DROP(2);)
+	KERNEL_ONLY(POP_IO32, dp_hit_out((u16)TOP(1), 4, TOP(0)); DROP(2);)
+	NO_HOST(CALL_KMOD)
 
 	/* ---- exceptions and stack traces ---- */
 	OP(SX)

@@ -139,6 +139,19 @@ void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4]);
 /* The processor at this moment. */
 u32 dp_hit_cpu(struct dp_hit *h);
 
+/* The registers of user mode: in a kernel those that the task will return with (a thread of the kernel has none: zeroes). */
+#if DP_RING0
+struct dp_regs *dp_hit_user(struct dp_hit *h);
+u64 dp_hit_task(struct dp_hit *h);
+u64 dp_hit_in(u16 port, u32 bytes);
+void dp_hit_out(u16 port, u32 bytes, u64 v);
+#else
+static inline struct dp_regs *dp_hit_user(struct dp_hit *h)
+{
+	return h->regs;
+}
+#endif
+
 /* Make a core dump of the probed process, which goes on; for programs that exit to it. */
 void dp_hit_dump(struct dp_hit *h);
 

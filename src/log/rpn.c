@@ -3,6 +3,7 @@
 #include "log/rpn.h"
 
 #include "log/fields.h"
+#include "log/view.h"
 #include "program/opcode.h"
 
 #define ROW 16
@@ -41,6 +42,11 @@ static bool open_record(const struct dp_record *rec, struct dp_rpn_head *head, c
 	memcpy(head, rec + 1, sizeof(*head));
 	*data = (const u8 *)(rec + 1) + sizeof(*head);
 	*n = rec->len - sizeof(*rec) - sizeof(*head);
+	if (dp_view_comm(rec)) {
+		if (*n < DP_COMM_SIZE)
+			return false;
+		*n -= DP_COMM_SIZE;
+	}
 	/* Lengths in the ring are rounded up to words; how much of the last one counts stands in
 	 * the head. */
 	if (head->pad & 7 && *n >= (head->pad & 7))

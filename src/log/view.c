@@ -12,13 +12,6 @@ void dp_view_init(struct dp_view *v, const struct dp_record *rec, const struct d
 		v->size -= DP_COMM_SIZE;
 }
 
-const char *dp_view_comm(const struct dp_record *rec)
-{
-	bool has = rec->flags & DP_REC_COMM && rec->len >= sizeof(*rec) + DP_COMM_SIZE;
-
-	return has ? (const char *)rec + rec->len - DP_COMM_SIZE : NULL;
-}
-
 static bool faulted(const struct dp_view *v, unsigned i)
 {
 	u64 mask;

@@ -37,7 +37,12 @@ void dp_view_init(struct dp_view *v, const struct dp_record *rec, const struct d
 struct dp_value dp_view_value(const struct dp_view *v, unsigned i, unsigned at);
 
 /* The name of the task that the record brings along: DP_COMM_SIZE bytes, perhaps without a NUL. NULL: none. */
-const char *dp_view_comm(const struct dp_record *rec);
+static inline const char *dp_view_comm(const struct dp_record *rec)
+{
+	bool has = rec->flags & DP_REC_COMM && rec->len >= sizeof(*rec) + DP_COMM_SIZE;
+
+	return has ? (const char *)rec + rec->len - DP_COMM_SIZE : NULL;
+}
 
 /* The return address of a return event. */
 bool dp_view_ret_addr(const struct dp_view *v, u64 *addr);

@@ -73,6 +73,7 @@ struct dp_program {
 	struct dp_rpn_params rpn;
 	u16 nlocals;
 	u16 nglobals;
+	bool in_kernel; /* where it will run: what the verifier lets pass */
 	struct dp_layout layout;
 };
 

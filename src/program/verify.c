@@ -134,6 +134,8 @@ static int check_operand(struct verifier *v, const struct dp_op_view *insn, u32 
 		reg = dp_register_by_number((u32)x);
 		return reg && reg->writable ? 0 : bad(v, insn, E_PROG_REG, x);
 	case DP_KIND_STATE:
+		if (v->p->in_kernel)
+			return bad(v, insn, E_PROG_KERNEL, x);
 		state = dp_cpustate_by_number((u32)x);
 		return state && state->words == insn->info->pushes ? 0 : bad(v, insn, E_PROG_REG, x);
 	case DP_KIND_LOCAL:
@@ -149,6 +151,8 @@ static int check_operand(struct verifier *v, const struct dp_op_view *insn, u32 
 	case DP_KIND_LEN:
 		return x >= 0 && x <= (s64)DP_LOGMAX ? 0 : bad(v, insn, E_PROG_OPERAND, x);
 	case DP_KIND_EXITTO:
+		if (v->p->in_kernel)
+			return bad(v, insn, E_PROG_KERNEL, x);
 		if (x == DP_EXIT_KDB || x == DP_EXIT_CRASHDUMP)
 			return bad(v, insn, E_PROG_WORLD, x);
 		return x == DP_EXIT_COREDUMP ? 0 : bad(v, insn, E_PROG_OPERAND, x);
@@ -199,11 +203,13 @@ static int check_rule(struct verifier *v, const struct dp_op_view *insn)
 	s64 len = dp_op_operand(insn, DP_KIND_LEN);
 	u8 rule = insn->info->rule;
 
-	if (rule == DP_RULE_KERNEL)
+	if (rule == DP_RULE_KERNEL && !v->p->in_kernel)
 		return bad(v, insn, E_PROG_WORLD, insn->opcode);
+	if (insn->opcode == DP_OP_SEG2LIN || insn->opcode == DP_OP_CALL_KMOD)
+		return bad(v, insn, E_PROG_KERNEL, insn->opcode);
 	/* A record of fixed layout, or items behind a head: a program makes one of them. */
 	if (v->p->rpn.ex_mask ? needs_open(rule) || rule == DP_RULE_OPEN || rule == DP_RULE_OPENMASK
-			      : rule >= DP_RULE_BEGIN)
+			      : rule >= DP_RULE_BEGIN || rule == DP_RULE_KERNEL)
 		return bad(v, insn, E_PROG_MACHINE, insn->opcode);
 	if (v->p->rpn.ex_mask && (insn->at == 0) != (rule == DP_RULE_BEGIN))
 		return bad(v, insn, E_PROG_MACHINE, insn->opcode);

@@ -158,7 +158,7 @@ trace_under_load() {
 }
 
 ktrace() {
-	dprobes="/t/lib/ld-linux-x86-64.so.2 --library-path /t/lib /t/lib/dprobes"
+	own_libraries
 	$dprobes trace --duration 1 'p kernel:vfs_read' 2>/tmp/err
 	[ $? != 0 ] && grep -q 'E-KERNEL-DEVICE' /tmp/err
 	say $? "without the module a trace is refused"

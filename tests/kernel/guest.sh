@@ -59,9 +59,16 @@ conformance() {
 	say $? "it unloads"
 }
 
-# The dprobes command, with its own libraries.
+# The guest has no C library: the command brings its own. Programs that it starts find it there too.
+own_libraries() {
+	mkdir -p /lib64
+	ln -sf /t/lib/ld-linux-x86-64.so.2 /lib64/
+	export LD_LIBRARY_PATH=/t/lib
+	dprobes=/t/lib/dprobes
+}
+
 dprobes_command() {
-	dprobes="lib/ld-linux-x86-64.so.2 --library-path lib lib/dprobes"
+	own_libraries
 	$dprobes kernel load dprobes.ko
 	say $? "dprobes kernel load"
 	[ "$(lsmod | grep -c '^dprobes ')" = 1 ]
@@ -222,7 +229,7 @@ bench() {
 }
 
 group=$(cat group)
-for more in guest-events.sh guest-command.sh; do
+for more in guest-events.sh guest-command.sh guest-rpn.sh; do
 	[ ! -e $more ] || . ./$more
 done
 [ "$group" != command ] || group=dprobes_command

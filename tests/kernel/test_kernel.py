@@ -19,6 +19,7 @@ GROUPS = [
     ("conformance", 240, {}),
     ("command", 120, {}),
     ("ktrace", 150, {}),
+    ("krpn", 150, {}),
     ("modules", 120, {}),
     ("knobs", 120, {}),
     ("examples", 120, {}),
@@ -87,8 +88,8 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
             f.write(group)
         argv = [os.path.join(HERE, "run.sh"), kernel, os.path.join(HERE, "guest.sh"),
                 os.path.join(HERE, "guest-events.sh"), os.path.join(HERE, "guest-command.sh"),
-                os.path.join(work, "group"), *more, *modules(out)]
-        if group in ("command", "ktrace"):
+                os.path.join(HERE, "guest-rpn.sh"), os.path.join(work, "group"), *more, *modules(out)]
+        if group in ("command", "ktrace", "krpn"):
             argv.append(command(work))
         r = subprocess.run(argv, env=dict(os.environ, LIMIT=str(limit), **env), stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, text=True, errors="replace")

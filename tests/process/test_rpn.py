@@ -340,7 +340,10 @@ def refusals():
     refused(body("nop\npush lv, 9\nexit"), "E-PROG-VAR", where="no.rpn:9: ")
     refused(body("exit", offset="no_such_function"), "E-SYM-NONE")
     refused(body("exit", more="opcode = 0xcc"), "E-RPN-OPCODE")
-    refused(body("exit", header="modtype = kernel"), "E-RPN-WORLD")
+    refused(body("exit", header="modtype = kernel"), "E-RPN-WORLD", "-p", o.pid)
+    if not os.path.exists("/dev/dprobes"):
+        refused(body("exit", header="modtype = kernel"), "E-KERNEL-DEVICE")
+    refused(body("push r, xmm0; exit", header="modtype = kernel"), "E-PROG-KERNEL")
     refused(body("push task; exit"), "E-PROG-WORLD")
     refused(body("exit", more="group = 3"), "E-RPN-NONE", "--group", "=", "1,4-9")
     refused(body("exit", name="/no/such/module"), "E-MOD-NONE", "-p", o.pid)

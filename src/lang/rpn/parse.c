@@ -552,8 +552,8 @@ static int end_probe(struct parser *p)
 		prog->rpn.major = p->u->major;
 	if (p->autotrace)
 		prog->rpn.ex_mask |= DP_RPN_AUTOTRACE;
-	r = p->u->modtype == DP_RPN_USER ? dp_program_verify_at(prog, probe->at_return, &at, &why)
-					 : 0;
+	prog->in_kernel = p->u->modtype != DP_RPN_USER;
+	r = dp_program_verify_at(prog, probe->at_return, &at, &why);
 	if (r) {
 		const struct rpn_line *line = rpn_asm_line(p->as, at);
 

@@ -52,7 +52,7 @@ int dp_rpn_verify(const struct dp_rpn_unit *u, struct dp_error *err)
 {
 	int r = 0;
 
-	for (u32 i = 0; i < u->nprobes && !r && u->modtype == DP_RPN_USER; i++)
+	for (u32 i = 0; i < u->nprobes && !r; i++)
 		r = dp_program_verify(&u->probes[i].prog, u->probes[i].at_return, err);
 	return r;
 }
@@ -504,6 +504,7 @@ int dp_rpn_load(struct dp_rpn_unit *u, const void *bytes, size_t size, struct dp
 	for (u32 i = 0; i < head.nprobes && good; i++) {
 		u->nprobes++;
 		good = load_probe(&r, &u->probes[i], &head);
+		u->probes[i].prog.in_kernel = u->modtype != DP_RPN_USER;
 	}
 	ret = good && !r.left ? dp_rpn_verify(u, err)
 			      : dp_fail(err, E_RPN_OBJECT, "a probe of it is damaged");

@@ -18,6 +18,10 @@ static inline bool tracee_any(const struct tracee *t)
 
 /* The functions of both hosts, see process.h. Those that are called at the end may be called for none. */
 int tracee_add(struct tracee *t, const char *text, struct dp_error *err);
+int tracee_add_program(struct tracee *t, const struct dp_session_program *p, struct dp_error *err);
+int tracee_symbol(struct tracee *t, const char *symbol, u64 *addr, struct dp_error *err);
+int tracee_set_words(struct tracee *t, const u64 *values, u32 n, struct dp_error *err);
+volatile u64 *tracee_words(struct tracee *t);
 int tracee_arm(struct tracee *t, struct dp_error *err);
 int tracee_remove(struct tracee *t, struct dp_error *err);
 void tracee_free(struct tracee *t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Hands over to the host whose turn it is. Nothing else. */
-#include "cmd/tracee.h"
+#include "host/kernel/tracee.h"
+#include "symbols/kallsyms.h"
 
 int tracee_add(struct tracee *t, const char *text, struct dp_error *err)
 {
@@ -17,6 +18,27 @@ int tracee_remove(struct tracee *t, struct dp_error *err)
 	if (t->kernel)
 		return dp_kernel_remove(t->kernel, err);
 	return t->process ? dp_session_remove(t->process, err) : 0;
+}
+
+int tracee_add_program(struct tracee *t, const struct dp_session_program *p, struct dp_error *err)
+{
+	return t->kernel ? dp_kernel_add_program(t->kernel, p, err) : dp_session_add_program(t->process, p, err);
+}
+
+int tracee_symbol(struct tracee *t, const char *symbol, u64 *addr, struct dp_error *err)
+{
+	return t->kernel ? dp_kallsyms_find(symbol, addr, err) : dp_session_symbol(t->process, symbol, addr, err);
+}
+
+int tracee_set_words(struct tracee *t, const u64 *values, u32 n, struct dp_error *err)
+{
+	return t->kernel ? dp_kernel_set_words(t->kernel, values, n, err)
+			 : dp_session_set_words(t->process, values, n, err);
+}
+
+volatile u64 *tracee_words(struct tracee *t)
+{
+	return t->kernel ? dp_kernel_words(t->kernel) : dp_session_words(t->process);
 }
 
 void tracee_free(struct tracee *t)

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+# Probe programs in the kernel, in the guest; read by guest.sh, which brings say, load and soon.
+
+insert() { # name, text
+	cat >/tmp/"$1"
+	$dprobes -i /tmp/"$1" --log=PROCNAME,CPU >/tmp/out 2>/tmp/err
+}
+
+logged() {
+	soon "$dprobes log | grep -q '$1'"
+}
+
+# The program of the slides, for today's name of the function.
+slides() {
+	insert slides.rpn <<'END'
+name = bzImage
+modtype = kernel
+major = 1
+jmpmax = 32
+logmax = 100
+vars = 1
+offset = do_sys_openat2
+minor = 1
+ignore = 0
+maxhits = 1000
+inc lv,0
+push d, 16
+push r, rsp
+log mrf
+exit
+END
+	say $? "dprobes -i: the program of the slides"
+	grep -q '^bzImage: 1 probe inserted in the kernel$' /tmp/out
+	say $? "it is inserted in the kernel"
+	cat /proc/version >/dev/null
+	logged '"cat"\|cat'
+	say $? "it logs, with the task's name"
+	$dprobes -q >/tmp/out
+	grep -q '^bzImage: kernel, ' /tmp/out && grep -q '  the kernel:' /tmp/out &&
+		grep -q 'probe 0: active, [1-9][0-9]* counted, at 0xffffffff[0-9a-f]* (do_sys_openat2+0x0) by' /tmp/out
+	say $? "-q shows where it is and what it counted"
+	$dprobes -q -x -a | grep -q 'lv 0 = [1-9]'
+	say $? "and its variable"
+	$dprobes --getvars --local >/tmp/out
+	grep -q 'the kernel, bzImage:' /tmp/out && grep -q 'lv 0 = [1-9]' /tmp/out
+	say $? "--getvars too"
+	$dprobes list | grep -q "p     do_sys_openat2+0x5/.*dprobes "
+	say $? "list shows the driver's probe"
+	$dprobes -i /tmp/slides.rpn 2>/tmp/err
+	[ $? != 0 ] && grep -q E-RPN-EXISTS /tmp/err
+	say $? "the same once more is refused"
+	$dprobes -r /tmp/slides.rpn | grep -q 'bzImage: removed'
+	say $? "-r removes it"
+	[ -z "$($dprobes list)" ]
+	say $? "and its probe"
+}
+
+# What only the kernel can do: the task, the processor, registers of user mode, its own memory; and altering.
+kernel_only() {
+	insert only.rpn <<'END'
+name = vmlinux
+modtype = kernel
+logmax = 64
+jmpmax = 4
+vars = 3
+gvars = 1
+offset = __x64_sys_getuid
+	push task; log 1
+	push procid; log 1
+	push u, rax; log 1
+	push u, rip; log 1
+	push r, cs; log 1
+	push d, jiffies; push mem u64; log 1
+	push d, 0; push mem u8; log 1
+	exit
+
+offset = __x64_sys_getuid
+at = return
+	push d, 4711; pop r, rax
+	inc gv, 0
+	abort
+END
+	say $? "a program with registers of user mode, task and processor"
+	[ "$(id -ru)" = 4711 ]
+	say $? "a return value is altered"
+	soon '$dprobes vars --global | grep -q "gv 0 = [1-9]"'
+	say $? "a global variable"
+	$dprobes -q | grep -q 'exceptions [1-9]'
+	say $? "memory that is not there is an exception, not a fault"
+	$dprobes -r -a
+	[ "$(id -ru)" = 0 ]
+	say $? "and not any more"
+	! insert bad.rpn <<'END'
+name = vmlinux
+modtype = kernel
+offset = vfs_read
+	push r, xmm0
+	exit
+END
+	grep -q 'E-PROG-KERNEL' /tmp/err
+	say $? "vector registers are refused"
+	! insert bad.rpn <<'END'
+name = vmlinux
+modtype = kernel
+offset = vfs_read
+opcode = 0xcc
+	exit
+END
+	grep -q 'E-RPN-OPCODE' /tmp/err
+	say $? "another first byte than the expected one is refused"
+	! insert bad.rpn <<'END'
+name = vmlinux
+modtype = kernel
+offset = __rcu_read_lock
+	exit
+END
+	grep -q 'E-SITE-TRAPPATH' /tmp/err
+	say $? "what must not be probed is refused"
+	[ -z "$($dprobes list)" ]
+	say $? "nothing is left of them"
+}
+
+# modtype kmod: before the module is there; an object; what is inserted together shares a session.
+of_modules() {
+	insert victim.rpn <<'END'
+name = dpvictim
+modtype = kmod
+logmax = 32
+vars = 2
+offset = victim_once
+	inc lv, 0; push d, 1; log 1; exit
+offset = victim_work
+	inc lv, 1; push r, rdi; log 1; exit
+END
+	say $? "probes of a module that is not loaded"
+	insmod dpvictim.ko
+	rmmod dpvictim
+	insmod dpvictim.ko
+	rmmod dpvictim
+	$dprobes vars --local | grep -q 'lv 0 = 2'
+	say $? "its init was seen each time it was loaded"
+	cat >/tmp/count.rpn <<'END'
+name = vmlinux
+modtype = kernel
+vars = 1
+offset = vfs_read
+	inc lv, 0; abort
+END
+	$dprobes build /tmp/count.rpn -o /tmp/count.ppdf >/dev/null && $dprobes apply /tmp/count.ppdf >/dev/null
+	say $? "an object is built and applied"
+	cat /proc/version >/dev/null
+	$dprobes vars --local >/tmp/out
+	grep -q 'lv 0 = 2' /tmp/out && grep -A 1 'the kernel, vmlinux:' /tmp/out | grep -q 'lv 0 = [1-9]'
+	say $? "variables of the other program stay as they are"
+	driver=$(pidof dprobesd)
+	kill -KILL "$driver"
+	soon '[ -z "$($dprobes list)" ]'
+	say $? "a killed driver leaves no probes"
+	$dprobes -r -a
+	say $? "and nothing to remove"
+}
+
+krpn() {
+	own_libraries
+	mkdir -p /run
+	insert bad.rpn <<'END'
+name = vmlinux
+modtype = kernel
+offset = vfs_read
+	exit
+END
+	grep -q E-KERNEL-DEVICE /tmp/err
+	say $? "without the module a program is refused"
+	$dprobes kernel load dprobes.ko
+	slides
+	kernel_only
+	of_modules
+	soon 'rmmod dprobes 2>/dev/null'
+	say $? "it unloads"
+}
