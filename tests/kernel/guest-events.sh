@@ -63,6 +63,13 @@ todays_tracer() {
 	dd if=/dev/zero of=/tmp/w bs=777 count=50 2>/dev/null
 	dd if=/dev/zero of=/tmp/w bs=778 count=50 2>/dev/null
 	echo 0 >events/enable
+	echo 'p:text vfs_write k=@linux_proc_banner:string u=@linux_proc_banner:ustring v=+u0($stack):u64 w=+0($stack):u64' >>kprobe_events
+	echo 1 >events/kprobes/text/enable
+	echo x >/tmp/w
+	echo 0 >events/kprobes/text/enable
+	grep -q ' text: .* k="%s version %s.*" u=(fault) v=(fault) w=[0-9]*$' trace
+	say $? "ustring and +u read user memory only"
+	echo '-:text' >>kprobe_events
 	[ "$(grep -c ' w: ' trace)" = 50 ] && grep -q ' w: (vfs_write+0x0/0x[0-9a-f]*) n=777 nul=(fault) from=ksys_write+0x[0-9a-fx/]* pair={0x[0-9a-f]*,0x[0-9a-f]*}$' trace
 	say $? "a condition; memory that is not there; a symbol; an array"
 	awk '$1 == "w" { good = $2 == 50 && $4 >= 50 && $5 == 0 && $6 == 0 } END { exit !good }' profile

@@ -28,6 +28,7 @@ struct ev_type {
 	u8 bit_shift;
 	bool is_signed;
 	bool is_given; /* written by the user */
+	bool is_user;  /* ustring: of user memory only */
 };
 
 enum ev_base {
@@ -47,6 +48,7 @@ struct ev_fetch {
 	bool in_memory; /* the user named a place in memory: texts and arrays may stand there */
 	u64 value;
 	u16 text, text_len; /* in the line's pool */
+	u16 user; /* bit i: deref[i] reads user memory only */
 	s32 deref[EV_DEREF_MAX];
 	struct ev_type type;
 	u32 column, end; /* where it is written */
@@ -155,6 +157,7 @@ int ev_parse_line(struct ev_line *l);
 /* ---- gen.c, gen-condition.c ---- */
 
 void ev_gen_address(struct ev_line *l, const struct ev_fetch *f); /* all but the last offset */
+s64 ev_gen_last(struct ev_line *l, const struct ev_fetch *f); /* what of that one is left for the access */
 void ev_gen_value(struct ev_line *l, const struct ev_fetch *f);
 /* keep: bytes that stay free for the texts of later fields; share: for each later one of this field. */
 void ev_gen_field(struct ev_line *l, const struct ev_arg *arg, const struct dp_field *field, u32 index,

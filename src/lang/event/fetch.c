@@ -48,6 +48,7 @@ static void set_type(struct ev_type *t, u32 i)
 	t->field = types[i].field;
 	t->size = types[i].size;
 	t->is_signed = types[i].is_signed;
+	t->is_user = types[i].name[0] == 'u' && types[i].field == DP_FIELD_STRING;
 }
 
 static u32 small_number(const char **p)
@@ -454,18 +455,18 @@ static int parse_constant(struct ev_line *l, struct ev_fetch *f)
 
 static int parse_base(struct ev_line *l, struct ev_fetch *f, u32 depth);
 
-/* +OFFSET(ARG), -uOFFSET(ARG); the u says user memory, which the address itself tells on this
- * machine. */
+/* +OFFSET(ARG), -uOFFSET(ARG); the u says user memory, and only that. */
 static int parse_access(struct ev_line *l, struct ev_fetch *f, u32 depth)
 {
-	bool negative = l->text[l->pos] == '-';
+	bool negative = l->text[l->pos] == '-', user;
 	u32 start = l->pos++, open;
 	u64 offset;
 	int ret;
 
 	if (depth == EV_DEREF_MAX)
 		return ev_fail(l, start, E_EVENT_DEREF, "more than %u", EV_DEREF_MAX);
-	l->pos += l->text[l->pos] == 'u';
+	user = l->text[l->pos] == 'u';
+	l->pos += user;
 	ret = ev_number(l, false, &offset);
 	if (ret)
 		return ret;
@@ -487,7 +488,10 @@ static int parse_access(struct ev_line *l, struct ev_fetch *f, u32 depth)
 			       ") is missing here, for the ( at column %u", open + 1);
 	l->pos++;
 	f->in_memory = true;
-	return follow(l, f, negative ? -(s64)offset : (s64)offset, start);
+	ret = follow(l, f, negative ? -(s64)offset : (s64)offset, start);
+	if (!ret && user)
+		f->user |= (u16)(1u << (f->nderef - 1));
+	return ret;
 }
 
 /* A word that is no argument; perhaps only its % or $ is missing. */

@@ -31,9 +31,12 @@ static void gen_compare_text(struct ev_line *l, const struct ev_node *n)
 	if (f->base == EV_COMM) {
 		put(l, DP_OP_STRCOMM);
 	} else {
+		s64 last;
+
 		ev_gen_address(l, f);
-		if (f->deref[f->nderef - 1]) {
-			put_1(l, DP_OP_PUSH_D, f->deref[f->nderef - 1]);
+		last = ev_gen_last(l, f);
+		if (last) {
+			put_1(l, DP_OP_PUSH_D, last);
 			put(l, DP_OP_ADD);
 		}
 		put_1(l, DP_OP_STR, size);

@@ -30,16 +30,48 @@ static void gen_base(struct ev_line *l, const struct ev_fetch *f)
 	}
 }
 
+/* In the kernel: an address that is not one of user memory becomes one that nobody can read. */
+static void gen_user(struct ev_line *l)
+{
+	put(l, DP_OP_DUP, 2, 0);
+	put(l, DP_OP_SHR, 63, 0);
+	put(l, DP_OP_NEG, 0, 0);
+	put(l, DP_OP_OR, 0, 0);
+}
+
+/* In a process all memory is user memory. */
+static bool is_user(const struct ev_line *l, const struct ev_fetch *f, u32 i)
+{
+	bool text = ev_is_string(f) && !f->type.count && i + 1 == f->nderef;
+
+	return l->env && l->env->is_kernel && (f->user >> i & 1 || (text && f->type.is_user));
+}
+
+static s64 gen_offset(struct ev_line *l, const struct ev_fetch *f, u32 i)
+{
+	if (!is_user(l, f, i))
+		return f->deref[i];
+	if (f->deref[i]) {
+		put(l, DP_OP_PUSH_D, f->deref[i], 0);
+		put(l, DP_OP_ADD, 0, 0);
+	}
+	gen_user(l);
+	return 0;
+}
+
 void ev_gen_address(struct ev_line *l, const struct ev_fetch *f)
 {
 	gen_base(l, f);
-	for (u32 i = 0; i + 1 < f->nderef; i++)
-		put(l, DP_OP_LD64, f->deref[i], 0);
+	for (u32 i = 0; i + 1 < f->nderef; i++) {
+		s64 offset = gen_offset(l, f, i);
+
+		put(l, DP_OP_LD64, offset, 0);
+	}
 }
 
-static s64 last_offset(const struct ev_fetch *f)
+s64 ev_gen_last(struct ev_line *l, const struct ev_fetch *f)
 {
-	return f->nderef ? f->deref[f->nderef - 1] : 0;
+	return f->nderef ? gen_offset(l, f, f->nderef - 1) : 0;
 }
 
 static enum dp_opcode load_op(u32 size)
@@ -100,10 +132,12 @@ static void gen_narrow(struct ev_line *l, const struct ev_type *t, u32 from)
 void ev_gen_value(struct ev_line *l, const struct ev_fetch *f)
 {
 	const struct ev_type *t = &f->type;
+	s64 last;
 
 	if (f->nderef) {
 		ev_gen_address(l, f);
-		put(l, load_op(t->size), last_offset(f), 0);
+		last = ev_gen_last(l, f);
+		put(l, load_op(t->size), last, 0);
 		gen_narrow(l, t, t->size);
 	} else if (is_whole_register(f)) {
 		put(l, push_register_op(t), f->slot, 0);
@@ -125,11 +159,14 @@ static void gen_text(struct ev_line *l, const struct ev_fetch *f, u32 at, u32 ke
 		put(l, DP_OP_LOGCOMM, at, keep);
 	} else if (f->base == EV_TEXT) {
 		dp_asm_put(&l->code, DP_OP_LOGTEXT, text, l->pool + f->text);
-	} else if (f->nderef == 1 && is_whole_register(f)) {
+	} else if (f->nderef == 1 && is_whole_register(f) && !is_user(l, f, 0)) {
 		DP_PUT(&l->code, LOGSTR, f->slot, f->deref[0], at, keep);
 	} else {
+		s64 last;
+
 		ev_gen_address(l, f);
-		DP_PUT(&l->code, LOGSTR_S, last_offset(f), at, keep);
+		last = ev_gen_last(l, f);
+		DP_PUT(&l->code, LOGSTR_S, last, at, keep);
 	}
 }
 
@@ -137,11 +174,15 @@ static void gen_text(struct ev_line *l, const struct ev_fetch *f, u32 at, u32 ke
 static void gen_texts(struct ev_line *l, const struct ev_fetch *f, u32 at, u32 keep, u32 share)
 {
 	u32 n = f->type.count;
+	s64 last;
 
 	ev_gen_address(l, f);
+	last = ev_gen_last(l, f);
 	for (u32 i = 0; i < n; i++) {
 		put(l, DP_OP_DUP, 2, 0);
-		put(l, DP_OP_LD64, last_offset(f) + 8 * i, 0);
+		put(l, DP_OP_LD64, last + 8 * i, 0);
+		if (f->type.is_user && l->env && l->env->is_kernel)
+			gen_user(l);
 		DP_PUT(&l->code, LOGSTR_S, 0, at + 4 * i, keep + share * (n - 1 - i));
 	}
 	put(l, DP_OP_ROS, 1, 0);
@@ -151,11 +192,13 @@ static void gen_texts(struct ev_line *l, const struct ev_fetch *f, u32 at, u32 k
 static void gen_bitfields(struct ev_line *l, const struct ev_fetch *f, u32 at, u32 mark)
 {
 	const struct ev_type *t = &f->type;
+	s64 last;
 
 	ev_gen_address(l, f);
+	last = ev_gen_last(l, f);
 	for (u32 i = 0; i < t->count; i++) {
 		put(l, DP_OP_DUP, 2, 0);
-		put(l, load_op(t->size), last_offset(f) + t->size * i, 0);
+		put(l, load_op(t->size), last + t->size * i, 0);
 		put(l, DP_OP_BITS, t->bit_shift, t->bit_width);
 		put(l, store_op(t->size), at + t->size * i, mark);
 	}
@@ -181,11 +224,14 @@ void ev_gen_field(struct ev_line *l, const struct ev_arg *arg, const struct dp_f
 			ev_gen_value(l, f);
 			put(l, store_op(f->type.size), at, mark);
 		}
-	} else if (f->nderef == 1 && is_whole_register(f)) {
+	} else if (f->nderef == 1 && is_whole_register(f) && !is_user(l, f, 0)) {
 		DP_PUT(&l->code, LOGM, f->slot, f->deref[0], bytes, at, mark);
 	} else if (f->nderef) {
+		s64 last;
+
 		ev_gen_address(l, f);
-		DP_PUT(&l->code, LOGM_S, last_offset(f), bytes, at, mark);
+		last = ev_gen_last(l, f);
+		DP_PUT(&l->code, LOGM_S, last, bytes, at, mark);
 	} else if (f->base == EV_REG && !f->shift && f->width >= 8u * f->type.size) {
 		put(l, log_register_op(f->type.size), f->slot, at);
 	} else {
