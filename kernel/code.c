@@ -206,6 +206,8 @@ int dp_k_code_init(struct dp_mgr_host *host)
 	    .grace = dp_k_grace,
 	    .settle = dp_k_settle,
 	    .entry = (u64)dp_k_entry,
+	    .entry_tagged = (u64)dp_k_entry_tagged,
+	    .many = &dp_k_many,
 	    .near = true,
 	};
 	return clear_pool();

@@ -59,13 +59,7 @@
 	pop	%rdi
 .endm
 
-/*
- * Called by a slot: the return address lies where pt_regs has sp, the point above it where pt_regs has ss.
- */
-	.globl	dp_k_entry
-	.type	dp_k_entry, @function
-	.balign	64
-dp_k_entry:
+.macro begin_hit
 	pushf
 	save_registers
 	cld
@@ -74,35 +68,33 @@ dp_k_entry:
 	mov	SP(%rsp), %r12
 	lea	SS+8(%rsp), %r13
 	mov	%r13, SP(%rsp)
+.endm
+
+/*
+ * Called by a slot: the return address lies where pt_regs has sp, the point above it where pt_regs has ss.
+ */
+	.globl	dp_k_entry
+	.type	dp_k_entry, @function
+	.balign	64
+dp_k_entry:
+	begin_hit
 	/*
-	 * What dp_k_hit() does, for one probe with a pre handler and outside of any other hit: everything
-	 * is saved already, which C could not know.
+	 * What dp_k_hit() does, outside of any other hit: everything is saved already, which C could not
+	 * know. The point has the one probe to be called, or dp_k_many.
 	 */
-	test	$3, %bpl
-	jnz	.Lall
 	incl	%gs:__preempt_count(%rip)
-	cmpl	$0, %gs:dp_cpu(%rip)
-	jne	.Lpreemption_back
-	movl	$1, %gs:dp_cpu(%rip)
-	mov	DP_K_POINT_LIST(%rbp), %r14
-	test	%r14, %r14
-	jz	.Lleave
-	cmpl	$1, DP_K_LIST_N(%r14)
-	jne	.Ldepth_back
+	btsl	$0, %gs:dp_cpu(%rip)
+	jc	.Lpreemption_back
 	mov	(%rbp), %rax
 	mov	%rax, IP(%rsp)
-	mov	DP_K_LIST_V(%r14), %rdi
-	mov	DP_K_PROBE_OWNER(%rdi), %rdi
+	mov	DP_K_POINT_LONE(%rbp), %rdi
 	mov	DP_K_KPROBE_PRE(%rdi), %rax
-	test	%rax, %rax
-	jz	.Lleave
 	mov	%rsp, %rsi
 	call	__x86_indirect_thunk_rax
 	test	%eax, %eax
 	jnz	.Lelsewhere
 	cmp	%r13, SP(%rsp)
 	jne	.Lother_stack
-.Lleave:
 	movl	$0, %gs:dp_cpu(%rip)
 	decl	%gs:__preempt_count(%rip)
 	jz	.Lresched
@@ -132,8 +124,12 @@ dp_k_entry:
 	lea	8(%rsp), %rsp
 	iretq
 
-.Ldepth_back:
-	movl	$0, %gs:dp_cpu(%rip)
+	/* The same with a tag in the point: after the instruction. */
+	.globl	dp_k_entry_tagged
+dp_k_entry_tagged:
+	begin_hit
+	jmp	.Lall
+
 .Lpreemption_back:
 	decl	%gs:__preempt_count(%rip)	/* dp_k_hit() will look whether somebody waits */
 .Lall:

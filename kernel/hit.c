@@ -68,10 +68,7 @@ static HIT int hit_post(struct dp_kpoint *p, const struct dp_hitlist *list, stru
 }
 
 static_assert(offsetof(struct dp_kpoint, addr) == 0);
-static_assert(offsetof(struct dp_kpoint, list) == DP_K_POINT_LIST);
-static_assert(offsetof(struct dp_hitlist, n) == DP_K_LIST_N);
-static_assert(offsetof(struct dp_hitlist, v) == DP_K_LIST_V);
-static_assert(offsetof(struct dp_mgr_probe, owner) == DP_K_PROBE_OWNER);
+static_assert(offsetof(struct dp_kpoint, lone) == DP_K_POINT_LONE);
 static_assert(offsetof(struct dp_kprobe, pre_handler) == DP_K_KPROBE_PRE);
 static_assert(offsetof(struct dp_cpu, depth) == 0);
 
@@ -111,6 +108,17 @@ HIT int dp_k_hit(struct pt_regs *regs, unsigned long tagged, unsigned long back)
 	return r;
 }
 
+/* For entry.S, which leaves the point where pt_regs has ss. */
+static HIT int many(struct dp_kprobe *unused, struct pt_regs *regs)
+{
+	const struct dp_kpoint *p = (const struct dp_kpoint *)regs->ss;
+	struct dp_hitlist *list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE); /* pairs with relist() */
+
+	return list ? run_pre(list, regs) : 0;
+}
+
+struct dp_kprobe dp_k_many = {.pre_handler = many};
+
 /* The instruction without anything around it. */
 static __always_inline u64 alone(const struct dp_kpoint *p, const struct dp_slot *s)
 {
@@ -119,17 +127,34 @@ static __always_inline u64 alone(const struct dp_kpoint *p, const struct dp_slot
 	return s->addr + s->copy[0];
 }
 
+/* Where a point goes on that has a post handler: in the slot that comes back, or, a branch, at once. */
+static HIT u64 before_post(struct dp_kpoint *p, const struct dp_slot *s, struct pt_regs *regs)
+{
+	struct dp_hitlist *list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE); /* pairs with relist() */
+
+	if (!list)
+		return alone(p, s);
+	if (s->ninsns)
+		return s->addr + s->copy[0];
+	regs->ip = p->addr;
+	if (!dp_emulate(&p->insn, p->addr, regs))
+		return alone(p, s);
+	run_post(list, regs);
+	return regs->ip;
+}
+
 /* A breakpoint of ours: regs are those of the exception. */
 static __always_inline void trapped(struct dp_kpoint *p, struct pt_regs *regs)
 {
 	struct dp_hitlist *list;
+	struct dp_kprobe *kp;
+	int r;
 	/*
 	 * Once it is to be a jump, all that the jump will cover is executed elsewhere: nobody comes
 	 * back into the middle of it. Pairs with the release in aim().
 	 */
 	const struct dp_slot *s = __atomic_load_n(&p->aim, __ATOMIC_ACQUIRE);
 
-	regs->ip = p->addr;
 	/* Interrupts are off: nobody else comes in between but an exception that leaves it as it
 	 * was. */
 	if (unlikely(__this_cpu_read(dp_cpu.depth))) {
@@ -138,18 +163,16 @@ static __always_inline void trapped(struct dp_kpoint *p, struct pt_regs *regs)
 		return;
 	}
 	__this_cpu_write(dp_cpu.depth, 1);
-	list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE); /* pairs with the release in relist() */
-	if (!list) {
-		regs->ip = alone(p, s);
-	} else if (!run_pre(list, regs)) {
-		regs->ip = p->addr;
-		if (s != &p->post || s->ninsns)
-			regs->ip = s->addr + s->copy[0];
-		else if (dp_emulate(&p->insn, p->addr, regs)) /* a branch */
-			run_post(list, regs);
-		else
-			regs->ip = p->plain.addr + p->plain.copy[0];
+	regs->ip = p->addr;
+	kp = __atomic_load_n(&p->lone, __ATOMIC_ACQUIRE); /* both pair with the releases in relist() */
+	if (likely(kp != &dp_k_many)) {
+		r = kp->pre_handler(kp, regs);
+	} else {
+		list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE);
+		r = list ? run_pre(list, regs) : 0;
 	}
+	if (likely(!r))
+		regs->ip = likely(s != &p->post) ? s->addr + s->copy[0] : before_post(p, s, regs);
 	__this_cpu_write(dp_cpu.depth, 0);
 }
 

@@ -16,7 +16,13 @@
 #include "engine/manager.h"
 
 /* Code that runs on behalf of a hit. The kernel's own kprobes stay out of this section, too. */
-#define HIT noinline notrace __section(".kprobes.text")
+#define HIT noinline notrace HIT_PLAIN __section(".kprobes.text")
+/* No function of the hit path has arrays on the stack that a canary could guard. */
+#if __has_attribute(__no_stack_protector__)
+#define HIT_PLAIN __attribute__((__no_stack_protector__))
+#else
+#define HIT_PLAIN
+#endif
 
 /* ---- the hit path ---- */
 
@@ -28,6 +34,8 @@ DECLARE_PER_CPU(struct dp_cpu, dp_cpu);
 
 /* entry.S */
 void dp_k_entry(void);
+void dp_k_entry_tagged(void);
+extern struct dp_kprobe dp_k_many; /* stands for the whole list of a point, with its pre handler */
 extern char dp_k_pool[], dp_k_pool_end[]; /* room for slots, in reach of all code */
 extern char dp_k_landings[], dp_k_landings_end[];
 void dp_k_call_jprobe(struct pt_regs *regs, void *entry, void **sp);

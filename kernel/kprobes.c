@@ -45,7 +45,8 @@ struct dp_probe *dp_k_probe_of(const struct dp_kprobe *kp)
 static u32 flags_of(const struct dp_probe *s)
 {
 	return (s->kp->flags & DP_KPROBE_FLAG_DISABLED ? DP_KPROBE_DISABLED : 0) |
-	       DP_KPROBE_GENERAL | (s->kp->post_handler ? DP_KPROBE_POST : 0) |
+	       DP_KPROBE_GENERAL | (s->kp->pre_handler ? DP_KPROBE_PRE : 0) |
+	       (s->kp->post_handler ? DP_KPROBE_POST : 0) |
 	       (s->type == 'j' ? DP_KPROBE_BREAK : 0);
 }
 

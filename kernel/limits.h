@@ -7,10 +7,7 @@
 #define DP_K_POOL (6 * 1024 * 1024) /* bytes for slots: about 100 for a probed address */
 
 /* Offsets that entry.S uses; hit.c checks them. */
-#define DP_K_POINT_LIST 24
-#define DP_K_LIST_N 12
-#define DP_K_LIST_V 16
-#define DP_K_PROBE_OWNER 24
+#define DP_K_POINT_LONE 32
 #define DP_K_KPROBE_PRE 24
 #define DP_K_SLOT_LEA 5 /* bytes of the slot's "lea 8(%rsp),%rsp", to which a hit returns */
 

@@ -14,6 +14,7 @@
 #include <asm/asm.h>
 
 #include "kernel-priv.h"
+#include "engine/freelist.h"
 #include "limits.h"
 
 enum { FREE, RUNNING };
@@ -24,14 +25,15 @@ struct instance {                        /* one call under way */
 	unsigned long back; /* what stood in the return address's place. Atomic */
 	unsigned long loc;  /* that place */
 	u32 number;         /* of the landing */
-	u32 next;           /* on the free list: index + 1 */
+	u32 next;           /* on the free list */
+	u32 index;          /* in the holder */
 	int state;          /* atomic: RUNNING from when the landing stands on the stack */
 };
 
 struct holder { /* the instances of a return probe; outlives it until nobody can return to them */
 	struct holder *next;
 	struct dp_kretprobe *rp; /* NULL: unregistered. Atomic */
-	u64 free;                /* changes << 32 | index + 1 of the first free instance. Atomic */
+	dp_freelist free;        /* by index + 1 */
 	u32 n;
 	char *data;
 	struct instance v[];
@@ -57,34 +59,17 @@ static __always_inline struct instance *instance_at(unsigned long addr)
 	return __atomic_load_n(&instances[off / 16], __ATOMIC_ACQUIRE); /* pairs with bind() */
 }
 
-/* The changes in the upper half keep a list that was changed and changed back from looking the
- * same. */
 static __always_inline struct instance *take(struct holder *h)
 {
-	u64 old = __atomic_load_n(&h->free, __ATOMIC_ACQUIRE), new;
-	struct instance *i;
+	u32 number = dp_freelist_take(&h->free, &h->v[0].next, sizeof(h->v[0]));
 
-	do {
-		if (!(u32)old)
-			return NULL;
-		i = &h->v[(u32)old - 1];
-		new = ((old >> 32) + 1) << 32 | __atomic_load_n(&i->next, __ATOMIC_RELAXED);
-	} while (!__atomic_compare_exchange_n(&h->free, &old, new, true, __ATOMIC_ACQ_REL,
-					      __ATOMIC_ACQUIRE));
-	return i;
+	return number ? &h->v[number - 1] : NULL;
 }
 
 static __always_inline void give_back(struct instance *i)
 {
-	struct holder *h = i->holder;
-	u64 old = __atomic_load_n(&h->free, __ATOMIC_RELAXED), new;
-
 	__atomic_store_n(&i->state, FREE, __ATOMIC_RELAXED);
-	do {
-		__atomic_store_n(&i->next, (u32)old, __ATOMIC_RELAXED);
-		new = ((old >> 32) + 1) << 32 | (u32)(i - h->v + 1);
-	} while (!__atomic_compare_exchange_n(&h->free, &old, new, true, __ATOMIC_RELEASE,
-					      __ATOMIC_RELAXED));
+	dp_freelist_give(&i->holder->free, &i->next, i->index + 1);
 }
 
 /* At the function's entry: the return address is on top of the stack. */
@@ -210,6 +195,7 @@ int dp_k_return_attach(struct dp_kretprobe *rp, struct dp_error *err)
 	}
 	for (u32 k = 0; k < n; k++) {
 		h->v[k].holder = h;
+		h->v[k].index = k;
 		h->v[k].ri.rp = rp;
 		h->v[k].ri.data = h->data + k * size;
 		give_back(&h->v[k]);

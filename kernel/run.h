@@ -7,9 +7,13 @@
 #ifndef DP_KERNEL_RUN_H
 #define DP_KERNEL_RUN_H
 
+#include <linux/sched.h>
+
 #include "kernel-priv.h"
 #include "hit/vm.h"
 #include "program/program.h"
+
+#include <asm/msr.h>
 
 struct dp_k_sink { /* one processor's end of a log */
 	struct dp_ring *ring; /* a reader may map it: only its tail is read, and not believed */
@@ -36,12 +40,71 @@ void dp_k_run_exit(void);
 /* By the program: what it needs at the hit, but for the log. */
 void dp_k_prog_init(struct dp_k_prog *p, const struct dp_program *prog);
 
-/* Hit path, preemption off. Runs it, logs, counts. */
-void dp_k_run(const struct dp_k_prog *p, struct pt_regs *regs, u64 ret_addr);
-
 static __always_inline struct dp_counts *dp_k_counts(const struct dp_k_prog *p, u32 cpu)
 {
 	return (struct dp_counts *)(p->counts + cpu * p->counts_stride);
+}
+
+/* ---- the hit path, preemption off ---- */
+
+DECLARE_PER_CPU(struct dp_vm *, dp_k_vm);
+extern const struct dp_control dp_k_control;
+
+/* Into a ring that is nearly full, or across its end. */
+bool dp_k_put_slowly(struct dp_k_sink *s, const u64 *head, const u64 *payload, u32 n);
+void dp_k_unusual(const struct dp_k_prog *p, struct dp_hit *h, struct dp_counts *counts, u32 cpu, bool passed);
+
+/* What the program has put together, with the task's name: tasks that are gone cannot be asked. */
+static __always_inline bool dp_k_put(const struct dp_k_prog *p, struct dp_hit *h, u32 cpu)
+{
+	struct dp_k_sink *s = &p->sinks[cpu];
+	u64 *payload = h->vm->record + sizeof(struct dp_record) / 8, *to, at = s->head, off = at & s->mask;
+	u32 words = (h->log_len + 7) / 8, n = (u32)sizeof(struct dp_record) + 8 * words + DP_COMM_SIZE;
+	u64 head[3] = {n | (u64)(h->rec_flags | DP_REC_COMM) << 16 | (u64)p->event << 32,
+		       h->tid | (u64)cpu << 32, rdtsc()};
+
+	static_assert(sizeof(struct dp_record) == 24 && DP_COMM_SIZE == TASK_COMM_LEN);
+	if (unlikely(h->log_len & 7))
+		memset((u8 *)payload + h->log_len, 0, 8 * words - h->log_len);
+	/* The room was read before it is written again: pairs with the reader's release. */
+	if (unlikely(at - smp_load_acquire(&s->ring->tail) > s->mask + 1 - n || off + n > s->mask + 1))
+		return dp_k_put_slowly(s, head, payload, n);
+	to = (u64 *)(s->data + off);
+	to[0] = head[0];
+	to[1] = head[1];
+	to[2] = head[2];
+	for (to += 3; words; words--)
+		*to++ = *payload++;
+	memcpy(to, current->comm, DP_COMM_SIZE);
+	s->head = at + n;
+	smp_store_release(&s->ring->head, at + n); /* pairs with the reader's acquire */
+	return true;
+}
+
+/* Runs it, logs, counts. */
+static __always_inline void dp_k_run(const struct dp_k_prog *p, struct pt_regs *regs, u64 ret_addr)
+{
+	u32 cpu = raw_smp_processor_id();
+	struct dp_counts *counts = dp_k_counts(p, cpu);
+	enum dp_run_result r;
+	struct dp_hit h; /* what is missing below, dp_vm_run() sets */
+
+	h.regs = (struct dp_regs *)regs;
+	h.vm = __this_cpu_read(dp_k_vm);
+	h.ctl = &dp_k_control;
+	h.prog = &p->rt;
+	h.tid = current->pid;
+	h.flags = p->probe_flags;
+	r = dp_vm_run(&h);
+	if (likely(r == DP_RUN_LOG)) {
+		if (p->ret_at >= 0)
+			memcpy((u8 *)h.vm->record + sizeof(struct dp_record) + p->ret_at, &ret_addr, 8);
+		counts->v[dp_k_put(p, &h, cpu) ? DP_COUNT_RECORDED : DP_COUNT_LOST]++;
+	} else {
+		counts->v[r == DP_RUN_PASSED ? DP_COUNT_PASSED : DP_COUNT_FILTERED]++;
+	}
+	if (unlikely(h.faults | h.exceptions | p->rt.ex_mask))
+		dp_k_unusual(p, &h, counts, cpu, r == DP_RUN_PASSED);
 }
 
 #endif

@@ -14,7 +14,7 @@ int mgr_unchanged(struct dp_manager *m, const struct dp_locus *l, u64 addr, u32 
 void mgr_touch(struct dp_manager *m, struct dp_kpoint *p);
 void mgr_touch_region(struct dp_manager *m, struct dp_kpoint *p);
 
-void mgr_drop_from_list(struct dp_kpoint *p, struct dp_mgr_probe *k);
+void mgr_drop_from_list(struct dp_manager *m, struct dp_kpoint *p, struct dp_mgr_probe *k);
 
 /* Note a new state and keep the sums right. */
 void mgr_count(struct dp_manager *m, struct dp_kpoint *p, enum dp_state_now state);

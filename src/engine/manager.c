@@ -7,11 +7,6 @@
  */
 #include "engine/manager-priv.h"
 
-static u32 bucket(u64 addr)
-{
-	return (u32)((addr * 0x9e3779b97f4a7c15ull) >> 40) % DP_MGR_HASH;
-}
-
 int dp_mgr_init(struct dp_manager *m, const struct dp_mgr_host *host)
 {
 	memset(m, 0, sizeof(*m));
@@ -37,16 +32,6 @@ void dp_mgr_free(struct dp_manager *m)
 	mgr_free_retired(m);
 	dp_space_free(&m->space);
 	memset(m, 0, sizeof(*m));
-}
-
-struct dp_kpoint *dp_mgr_point(struct dp_manager *m, u64 addr)
-{
-	/* Pairs with the release in new_point(): a trap may look while points come and go. */
-	struct dp_kpoint *p = __atomic_load_n(&m->hash[bucket(addr)], __ATOMIC_ACQUIRE);
-
-	while (p && p->addr != addr)
-		p = __atomic_load_n(&p->hash_next, __ATOMIC_ACQUIRE);
-	return p;
 }
 
 /* What stands in memory at addr, given the file's bytes and our own patches. */
@@ -97,6 +82,7 @@ static int new_point(struct dp_manager *m, u64 addr, struct dp_kpoint **out, str
 				.reach_lo = l.reach_lo,
 				.reach_hi = l.reach_hi,
 				.module = l.module,
+				.lone = m->host->many,
 				.vectors = 1};
 	u64 avail = l.text->hi - (addr - l.bias);
 	const u8 *code = l.text->bytes + (addr - l.bias - l.text->lo);
@@ -112,8 +98,8 @@ static int new_point(struct dp_manager *m, u64 addr, struct dp_kpoint **out, str
 	p->trap_patch =
 	    (struct dp_patch){.addr = addr, .len = 1, .orig = {code[0]}, .jump = {0xcc}};
 	p->next = m->points;
-	p->hash_next = m->hash[bucket(addr)];
-	__atomic_store_n(&m->hash[bucket(addr)], p, __ATOMIC_RELEASE); /* pairs with dp_mgr_point() */
+	p->hash_next = m->hash[dp_mgr_bucket(addr)];
+	__atomic_store_n(&m->hash[dp_mgr_bucket(addr)], p, __ATOMIC_RELEASE); /* pairs with dp_mgr_point() */
 	__atomic_store_n(&m->points, p,
 			 __ATOMIC_RELEASE); /* pairs with the acquire in dp_mgr_home() */
 	m->npoints++;
@@ -165,6 +151,10 @@ static int relist(struct dp_manager *m, struct dp_kpoint *p)
 	__atomic_store_n(&p->lean, list && list->lean, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->list, list,
 			 __ATOMIC_RELEASE); /* pairs with the acquire in the hit path */
+	/* Who finds the old one has begun before the grace period that ends its life. */
+	__atomic_store_n(&p->lone,
+			 n == 1 && list->v[0]->flags & DP_KPROBE_PRE ? list->v[0]->owner : m->host->many,
+			 __ATOMIC_RELEASE); /* pairs with the loads in the hit path */
 	if (old) {
 		old->old = m->retired;
 		m->retired = old;
@@ -229,7 +219,7 @@ void dp_mgr_detach(struct dp_manager *m, struct dp_mgr_probe *k)
 		at = &(*at)->next;
 	*at = k->next;
 	if (relist(m, p)) {
-		mgr_drop_from_list(p, k);
+		mgr_drop_from_list(m, p, k);
 		m->stale = true;
 	}
 	mgr_touch_region(m, p);
@@ -237,10 +227,11 @@ void dp_mgr_detach(struct dp_manager *m, struct dp_mgr_probe *k)
 
 /* Without memory for a shorter list: the entry is overwritten by another of the same list, or the
  * list emptied. */
-void mgr_drop_from_list(struct dp_kpoint *p, struct dp_mgr_probe *k)
+void mgr_drop_from_list(struct dp_manager *m, struct dp_kpoint *p, struct dp_mgr_probe *k)
 {
 	struct dp_hitlist *list = p->list;
 
+	__atomic_store_n(&p->lone, m->host->many, __ATOMIC_RELEASE);
 	for (u32 i = 0; list && i < list->n; i++)
 		if (list->v[i] == k) {
 			__atomic_store_n(&list->v[i], list->v[list->n - 1], __ATOMIC_RELEASE);
@@ -276,7 +267,7 @@ int dp_mgr_knobs(struct dp_manager *m, bool disarmed, bool no_optimise)
 void dp_mgr_gone(struct dp_manager *m, u64 lo, u64 hi)
 {
 	for (struct dp_kpoint *p = m->points; p; p = p->next) {
-		struct dp_kpoint **at = &m->hash[bucket(p->addr)];
+		struct dp_kpoint **at = &m->hash[dp_mgr_bucket(p->addr)];
 
 		if (p->gone || p->addr < lo || p->addr >= hi)
 			continue;

@@ -21,6 +21,7 @@
 #define DP_KPROBE_ALWAYS                                                                           \
 	0x10 /* the host's own: called inside handlers too, whatever the knobs say */
 #define DP_KPROBE_GENERAL 0x8 /* its handlers touch general registers only */
+#define DP_KPROBE_PRE 0x40    /* it has a pre handler */
 #define DP_KPROBE_LEAN 0x20   /* it has no handler that looks at registers: the host's shorter way \
 			       */
 
@@ -65,6 +66,8 @@ struct dp_kpoint {
 	u8 state;                /* enum dp_state_now */
 	bool no_jump;            /* its region is not safe for one: why */
 	struct dp_hitlist *list; /* atomic; NULL: nobody is to be called */
+	void *lone;              /* atomic: the owner of the only probe to be called, when it has a pre
+				    handler; else the host's `many`, which looks at the list */
 	struct dp_mgr_probe *probes;
 	const struct dp_text *text;
 	u64 bias, reach_lo, reach_hi;
@@ -111,6 +114,8 @@ struct dp_mgr_host {
 	 * where to come back to and jump to it, and it comes back by a jump.
 	 */
 	u64 entry;
+	u64 entry_tagged; /* 0, or what slots call with a tagged point; only where near */
+	void *many;       /* see struct dp_kpoint */
 	bool entry_jumps;
 	u32 zone;  /* bytes below the stack pointer that slots must leave alone */
 	bool near; /* the entry is in reach of a direct call from every slot; not with entry_jumps */
@@ -161,8 +166,21 @@ int dp_mgr_knobs(struct dp_manager *m, bool disarmed, bool no_optimise);
 /* The code in [lo, hi) is no more: its points are [GONE] and nothing is written there any more. */
 void dp_mgr_gone(struct dp_manager *m, u64 lo, u64 hi);
 
+static inline u32 dp_mgr_bucket(u64 addr)
+{
+	return (u32)((addr * 0x9e3779b97f4a7c15ull) >> 40) % DP_MGR_HASH;
+}
+
 /* Any time: the point at an address, or NULL. */
-struct dp_kpoint *dp_mgr_point(struct dp_manager *m, u64 addr);
+static inline struct dp_kpoint *dp_mgr_point(struct dp_manager *m, u64 addr)
+{
+	/* Pairs with the release in new_point(): a trap may look while points come and go. */
+	struct dp_kpoint *p = __atomic_load_n(&m->hash[dp_mgr_bucket(addr)], __ATOMIC_ACQUIRE);
+
+	while (p && p->addr != addr)
+		p = __atomic_load_n(&p->hash_next, __ATOMIC_ACQUIRE);
+	return p;
+}
 
 /* Any time, also in a signal handler: where a trap at pc goes on; 0: not ours. */
 u64 dp_mgr_redirect(struct dp_manager *m, u64 pc);

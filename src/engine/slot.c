@@ -32,11 +32,13 @@ static size_t emit_indirect(struct dp_emit *e, const char opcode[2])
 }
 
 /* Where the entry is near, by a direct call: kernels would rather not have it predicted. */
-static void emit_call_entry(struct dp_emit *e, struct holes *h, const struct dp_mgr_host *host)
+static void emit_call_entry(struct dp_emit *e, struct holes *h, u8 tag, const struct dp_mgr_host *host)
 {
 	if (host->near) {
+		u64 entry = tag && host->entry_tagged ? host->entry_tagged : host->entry;
+
 		dp_emit_u8(e, 0xe8);
-		dp_emit_u32(e, (u32)(host->entry - (dp_emit_here(e) + 4)));
+		dp_emit_u32(e, (u32)(entry - (dp_emit_here(e) + 4)));
 		return;
 	}
 	h->entry[h->n] = emit_indirect(
@@ -55,7 +57,7 @@ static void emit_hit(struct dp_emit *e, struct holes *h, u8 tag, const struct dp
 	h->point[h->n] = emit_indirect(e, "\xff\x35"); /* push point(%rip) */
 	if (host->entry_jumps)
 		h->back[h->n] = emit_indirect(e, "\xff\x35"); /* push back(%rip) */
-	emit_call_entry(e, h, host);
+	emit_call_entry(e, h, tag, host);
 	h->back_addr[h->n] = dp_emit_here(e);
 	emit_lea_rsp(e, (s32)host->zone + 8);
 	h->tag[h->n++] = tag;

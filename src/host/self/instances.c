@@ -8,39 +8,25 @@
 #include <errno.h>
 #include <sys/syscall.h>
 
+#include "engine/freelist.h"
 #include "host/self/store.h"
 #include "host/self/trap.h"
 
 #define SYNC_CORE 32 /* of membarrier: the one that this process is registered for */
 #define PATIENCE 200 /* times to wait for a thread that is stopped between two instructions */
 
-/* The changes in the upper half keep a list that was changed and changed back from looking the
- * same. */
 static HIT struct self_instance *take_shared(struct self_holder *h)
 {
-	u64 old = __atomic_load_n(&h->free, __ATOMIC_ACQUIRE), new;
-	struct self_instance *i;
+	u32 number = dp_freelist_take(&h->free, &h->v[0].next, sizeof(h->v[0]));
 
-	do {
-		if (!(u32)old)
-			return NULL;
-		i = &h->v[(u32)old - 1];
-		new = ((old >> 32) + 1) << 32 | __atomic_load_n(&i->next, __ATOMIC_RELAXED);
-	} while (!__atomic_compare_exchange_n(&h->free, &old, new, true, __ATOMIC_ACQ_REL,
-					      __ATOMIC_ACQUIRE));
-	return i;
+	return number ? &h->v[number - 1] : NULL;
 }
 
 HIT void self_give_shared(struct self_instance *i)
 {
 	struct self_holder *h = i->holder;
-	u64 old = __atomic_load_n(&h->free, __ATOMIC_RELAXED), new;
 
-	do {
-		__atomic_store_n(&i->next, (u32)old, __ATOMIC_RELAXED);
-		new = ((old >> 32) + 1) << 32 | (u32)(i - h->v + 1);
-	} while (!__atomic_compare_exchange_n(&h->free, &old, new, true, __ATOMIC_RELEASE,
-					      __ATOMIC_RELAXED));
+	dp_freelist_give(&h->free, &i->next, (u32)(i - h->v + 1));
 }
 
 /* The store is ours until shut is 0 again. */
