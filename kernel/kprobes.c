@@ -21,6 +21,8 @@ LIST_HEAD(dp_k_probes);
 static DEFINE_HASHTABLE(by_kp, 12);
 static struct dp_mgr_host host;
 
+static bool reap; /* there are points that are gone */
+
 static void make_jumps(struct work_struct *w);
 static DECLARE_DELAYED_WORK(jumps, make_jumps);
 
@@ -92,6 +94,11 @@ static void make_jumps(struct work_struct *w)
 		dp_k_manager.hold = true;
 	}
 	dp_k_returns_bury();
+	if (reap) {
+		reap = false;
+		dp_k_settle(NULL);
+		dp_mgr_reap(&dp_k_manager);
+	}
 	mutex_unlock(&dp_k_lock);
 }
 
@@ -311,6 +318,10 @@ static void unregister_all(struct dp_kprobe **kps, int num)
 			kps[i]->addr = NULL;
 			continue;
 		}
+		if (s->k.point && s->k.point->gone) {
+			reap = true;
+			dp_k_later();
+		}
 		if (s->k.point)
 			dp_mgr_detach(&dp_k_manager, &s->k);
 		hash_del(&s->node);
@@ -521,6 +532,7 @@ void dp_k_gone(u64 lo, u64 hi, struct module *mod)
 		n++;
 	}
 	if (n) {
+		reap = true;
 		apply(&err); /* what was replaced is freed after its grace period */
 		dp_k_later();
 	}

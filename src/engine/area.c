@@ -268,3 +268,19 @@ int dp_space_place(struct dp_space *s, const struct dp_place *want, u64 *addr, s
 	return dp_fail(err, E_SITE_REACH, "no free memory for the detour of 0x%llx",
 		       (unsigned long long)(want->next - 5));
 }
+
+void dp_space_give(struct dp_space *s, u64 addr, u32 size)
+{
+	for (u32 k = 0; k < s->nareas; k++) {
+		struct dp_area *a = &s->areas[k];
+		u64 off = addr - a->lo;
+
+		if (addr < a->lo || addr >= a->hi)
+			continue;
+		for (u64 i = off; i < off + size; i++)
+			a->used[i >> 3] &= (u8)~(1 << (i & 7));
+		a->hint = DP_MIN(a->hint, addr);
+		for (u32 b = 0; b < 256; b++)
+			a->low_hint[b] = DP_MIN(a->low_hint[b], (u32)off);
+	}
+}

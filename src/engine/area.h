@@ -37,4 +37,7 @@ struct dp_place {
 /* 0 and *addr, or -ERANGE (E_SITE_REACH). */
 int dp_space_place(struct dp_space *s, const struct dp_place *want, u64 *addr, struct dp_error *err);
 
+/* What dp_space_place() has given is free again; nobody executes it any more. */
+void dp_space_give(struct dp_space *s, u64 addr, u32 size);
+
 #endif

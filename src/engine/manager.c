@@ -282,3 +282,42 @@ void dp_mgr_gone(struct dp_manager *m, u64 lo, u64 hi)
 		p->gone = true;
 	}
 }
+
+static void give_slot(struct dp_manager *m, struct dp_slot *s)
+{
+	u8 trap[64];
+
+	if (!s->addr)
+		return;
+	memset(trap, 0xcc, sizeof(trap));
+	for (u32 i = 0; i < s->len; i += (u32)sizeof(trap))
+		m->host->fill(m->host->arg, s->addr + i, trap, DP_MIN(s->len - i, (u32)sizeof(trap)), NULL);
+	dp_space_give(&m->space, s->addr, DP_ALIGN_UP(s->len, 8u));
+}
+
+void dp_mgr_reap(struct dp_manager *m)
+{
+	struct dp_kpoint **at = &m->points, *p, *gone = NULL;
+
+	while ((p = *at)) {
+		if (!p->gone || p->probes || p->dirty) {
+			at = &p->next;
+			continue;
+		}
+		/* p->next stays: dp_mgr_home() may be looking at p. Pairs with its acquire. */
+		__atomic_store_n(at, p->next, __ATOMIC_RELEASE);
+		p->work_next = gone;
+		gone = p;
+	}
+	if (gone)
+		m->host->grace(m->host->arg);
+	while ((p = gone)) {
+		gone = p->work_next;
+		give_slot(m, &p->plain);
+		give_slot(m, &p->post);
+		give_slot(m, &p->jump);
+		dp_free(p->list);
+		dp_free(p);
+		m->npoints--;
+	}
+}

@@ -182,6 +182,12 @@ static inline struct dp_kpoint *dp_mgr_point(struct dp_manager *m, u64 addr)
 	return p;
 }
 
+/*
+ * The host has settled since dp_mgr_gone(): nobody is in a slot of those points. What has no probes any more is
+ * forgotten, and its slots are filled with breakpoints and given back.
+ */
+void dp_mgr_reap(struct dp_manager *m);
+
 /* Any time, also in a signal handler: where a trap at pc goes on; 0: not ours. */
 u64 dp_mgr_redirect(struct dp_manager *m, u64 pc);
 

@@ -209,6 +209,56 @@ torture() {
 	run many "what=jumps seconds=3"
 	run many "what=inside seconds=6"
 	run many "what=returns seconds=6"
+	rmmod dprobes
+	say $? "it unloads"
+	[ ! -s torture-seconds ] || for_long "$(cat torture-seconds)"
+	kill $worker
+}
+
+now() {
+	cut -d. -f1 /proc/uptime
+}
+
+# The same again and again, with traces of the command and modules that come and go, for so many seconds.
+for_long() {
+	own_libraries
+	end=$(($(now) + $1))
+	rounds=0
+	while [ "$(now)" -lt "$end" ]; do
+		load || break
+		for what in inside returns jumps; do
+			run many "what=$what seconds=4"
+		done
+		for _ in 1 2 3; do
+			$dprobes trace -q -o /tmp/out --duration 2 'p kernel:vfs_* c=$comm' 'r kernel:kmem_cache_alloc p=$retval' \
+				'p kernel:kfree p=$arg1 s=+0($arg1):x64 if $arg1 != 0' 'p kmod(dpvictim):victim_work' 2>/tmp/err &
+			tracer=$!
+			sleep 1
+			insmod dpvictim.ko && rmmod dpvictim || break 2
+			wait $tracer || break 2
+		done
+		rmmod dprobes || break
+		rounds=$((rounds + 1))
+	done
+	[ "$(now)" -ge "$end" ]
+	say $? "$rounds rounds in $1 seconds${tracer:+$(head -c 200 /tmp/err)}"
+}
+
+# Code is written while all processors stand still.
+stopped() {
+	load stop_machine=1
+	[ "$(cat /sys/module/dprobes/parameters/stop_machine)" = Y ]
+	say $? "stop_machine is on"
+	run kprobes
+	run returns
+	work &
+	worker=$!
+	insmod dptest.ko lookup="$lookup" group=hold what=hot
+	results
+	soon '[ "$(grep -c OPTIMIZED $debug/list)" -gt 8 ]'
+	say $? "probes of busy functions become jumps"
+	rmmod dptest
+	results
 	kill $worker
 	rmmod dprobes
 	say $? "it unloads"

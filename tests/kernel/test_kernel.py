@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """The kernel host: builds the module for a stock Debian kernel, boots that in an emulator, and runs the
 groups of guest.sh there, one boot for each. What is missing (emulator, packages) is one named skip.
-DP_KERNEL_FLAVOURS: cloud-amd64 (the default), amd64, or both with a comma."""
+DP_KERNEL_FLAVOURS: cloud-amd64 (the default), amd64, or both with a comma. DP_ONLY: one group.
+DP_TORTURE_SECONDS: so much longer is the group torture."""
 import os
 import re
 import shutil
@@ -25,6 +26,7 @@ GROUPS = [
     ("examples", 120, {}),
     ("unload", 240, {}),
     ("torture", 420, {}),
+    ("stopped", 240, {}),
     ("events", 240, {}),
     ("bench", 240, ICOUNT),
 ]
@@ -86,10 +88,15 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
     with tempfile.TemporaryDirectory() as work:
         with open(os.path.join(work, "group"), "w") as f:
             f.write(group)
+        seconds = os.environ.get("DP_TORTURE_SECONDS", "") if group == "torture" else ""
+        with open(os.path.join(work, "torture-seconds"), "w") as f:
+            f.write(seconds)
+        limit += 2 * int(seconds or 0)
         argv = [os.path.join(HERE, "run.sh"), kernel, os.path.join(HERE, "guest.sh"),
                 os.path.join(HERE, "guest-events.sh"), os.path.join(HERE, "guest-command.sh"),
-                os.path.join(HERE, "guest-rpn.sh"), os.path.join(work, "group"), *more, *modules(out)]
-        if group in ("command", "ktrace", "krpn"):
+                os.path.join(HERE, "guest-rpn.sh"), os.path.join(work, "group"), os.path.join(work, "torture-seconds"),
+                *more, *modules(out)]
+        if group in ("command", "ktrace", "krpn", "torture"):
             argv.append(command(work))
         r = subprocess.run(argv, env=dict(os.environ, LIMIT=str(limit), **env), stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, text=True, errors="replace")

@@ -90,6 +90,35 @@ static void test_places(u64 base, u64 text, u32 n, bool low, const char *name)
 	free(v);
 }
 
+/* A small pool, as a kernel module has one: full it gives nothing, and what is given back is there again. */
+static void test_given_back(void)
+{
+	const u64 pool = 0x100000000, size = 65536;
+	struct dp_space space = {0};
+	u64 v[4096], addr, again;
+	bool right = true;
+	u32 n = 0;
+
+	dp_space_busy(&space, 0, pool);
+	dp_space_busy(&space, pool + size, ~0ull);
+	for (; n < 4096; n++) {
+		struct dp_place want = {pool + (1 << 20), 0, 64, pool, pool + size};
+
+		if (dp_space_place(&space, &want, &v[n], NULL))
+			break;
+	}
+	report(n == size / 64, "a pool is used up");
+	for (u32 i = 0; i < n; i += 3) {
+		struct dp_place want = {pool + (1 << 20), 0, 64, pool, pool + size};
+
+		dp_space_give(&space, v[i], 64);
+		right &= !dp_space_place(&space, &want, &again, NULL) && again == v[i];
+		right &= !!dp_space_place(&space, &want, &addr, NULL);
+	}
+	report(right, "what is given back is placed again, once");
+	dp_space_free(&space);
+}
+
 /* ---- the protocol ---- */
 
 struct model {
@@ -209,6 +238,7 @@ int main(void)
 	test_places(0x7f1234560000, 2 << 20, 5000, false, "places near a shared object");
 	test_places(0x555555554000, 1 << 20, 5000, false, "places near a position-independent executable");
 	test_places(0x400000, 6 << 20, 5000, true, "places near an executable at a low address");
+	test_given_back();
 	test_protocol();
 	test_breakpoint();
 	printf("1..%d\n", tests);
