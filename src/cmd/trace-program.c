@@ -238,9 +238,11 @@ static int insert(struct program *p)
 	p->args.verb = PROBES_INSERT;
 	if (!probes_read(&p->args, &u))
 		return CMD_FAILED;
-	if (u.modtype != DP_RPN_USER)
-		status = ui_fail(E_RPN_WORLD, NULL, "%.150s has another modtype", u.name);
-	else if (dp_rpn_save(&u, &bytes, &size, &err))
+	if (u.modtype != DP_RPN_USER && p->child > 0) { /* the kernel, while the command runs */
+		p->args.pid = 0;
+		p->args.flags &= ~(u32)DP_DRIVER_LATER;
+	}
+	if (dp_rpn_save(&u, &bytes, &size, &err))
 		ui_error(&err, NULL);
 	else
 		status = ask(p, DP_DRIVER_INSERT, p->args.flags, u.name, bytes, size,

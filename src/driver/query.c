@@ -101,7 +101,11 @@ static void query_target(struct drv_target *t, const struct drv_slot *slot, FILE
 			info.ncompiled ? "compiled" : "interpreted");
 	}
 	for (u32 i = 0; i < slot->m->unit.nlocals; i++)
-		fprintf(out, "    lv %u = %llu\n", i, (unsigned long long)words[slot->locals + i]);
+		if (drv_aggregate_at(&slot->m->unit, i)) /* `dprobes vars` shows it as a whole */
+			i += drv_aggregate_at(&slot->m->unit, i) - 1;
+		else
+			fprintf(out, "    lv %u = %llu\n", i,
+				(unsigned long long)words[slot->locals + i]);
 }
 
 static void query_module(struct driver *d, struct drv_module *m, bool extended, FILE *out)
