@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Branch coverage of the interpreter: every branch of vm.c and rpn.c goes both ways, but for those that are explained here."""
+"""Branch coverage of the interpreter: every branch of vm.c, rpn.c and text.c goes both ways, but for those that are explained here."""
 import os
 import re
 import shutil
@@ -15,8 +15,8 @@ NOTES = os.path.join(BUILD, "tests", "coverage", "libbranches-hit.a.p")
 
 # Source text of lines with branches that no test can take at will: two threads must meet within a few instructions.
 RACES = [r"__atomic_compare_exchange_n", r"state == DP_TABLE_BUSY && n < WAITS"]
-# Lines that do not run: the verifier lets none of these instructions pass in a process.
-KERNEL = [r"KERNEL_ONLY\("]
+# Lines that do not run in a process: the verifier lets these instructions pass in the kernel alone, or nowhere.
+KERNEL = [r"^NO_HOST\(", r"^KERNEL_ONLY\("]
 
 
 def gcov(work, name):
@@ -42,7 +42,7 @@ def branches():
     work = tempfile.mkdtemp(prefix="dp-gcov-")
     try:
         notes = sorted(n for n in os.listdir(NOTES) if n.endswith(".gcno"))
-        assert len(notes) == 2, notes
+        assert len(notes) == 3, notes
         for note in notes:
             shutil.copy(os.path.join(NOTES, note), work)
         env = dict(os.environ, GCOV_PREFIX=work, GCOV_PREFIX_STRIP="99")

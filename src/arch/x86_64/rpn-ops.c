@@ -174,27 +174,27 @@ static void o_shift(struct compiler *c, const struct dp_op_view *op, u32 n)
 /* (n a -- a by n): the processor looks at six bits of n; what more bits mean is the machine's. */
 static void o_shift_by(struct compiler *c, const struct dp_op_view *op, u32 n)
 {
-	u8 by, x;
+	u8 by, x, r;
 
 	v_evict(c, CX);
 	by = v_load(c, 1);
 	x = v_load(c, 0);
+	r = v_alloc(c);
 	move(c->e, CX, by);
-	by = v_alloc(c);
-	move(c->e, by, x);
+	move(c->e, r, x);
 	if (n == SHIFT_SAR) {
 		move_imm32(c->e, R10, 63);
 		op_regs(c->e, true, ALU_CMP, CX, R10);
 		op_reg(c->e, true, 0x470f, CX, R10); /* cmova */
 	}
-	op_reg(c->e, true, 0xd3, (u8)n, by);
+	op_reg(c->e, true, 0xd3, (u8)n, r);
 	if (n == SHIFT_SHL || n == SHIFT_SHR) {
 		move_imm32(c->e, R10, 0);
 		op_imm(c->e, true, ALU_CMP, CX, 63);
-		op_reg(c->e, true, 0x470f, by, R10);
+		op_reg(c->e, true, 0x470f, r, R10);
 	}
 	c->cur++;
-	v_set(c, 0, by);
+	v_set(c, 0, r);
 }
 
 enum { SPREAD_UP, SPREAD_DOWN, CLEAR_UP, CLEAR_DOWN };
@@ -532,7 +532,6 @@ static void o_loop(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	c->ended = true;
 }
 
-/* n: 1 where the run ends without a record. */
 static void o_exit(struct compiler *c, const struct dp_op_view *op, u32 arg)
 {
 	if (c->in->whole)

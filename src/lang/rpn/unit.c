@@ -174,32 +174,48 @@ static bool begins_word(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
+static void list_text(FILE *out, const char *text)
+{
+	for (; *text; text++)
+		if (*text == '"' || *text == '\\')
+			fprintf(out, "\\%c", *text);
+		else if (*text < ' ' || *text > '~')
+			fprintf(out, "\\x%02x", (u8)*text);
+		else
+			fputc(*text, out);
+}
+
 static void list_name(FILE *out, const char *key, const char *name, bool quoted)
 {
 	fprintf(out, "%s = %s", key, quoted ? "\"" : "");
-	for (; *name; name++)
-		if (*name == '"' || *name == '\\')
-			fprintf(out, "\\%c", *name);
-		else if (*name < ' ' || *name > '~')
-			fprintf(out, "\\x%02x", (u8)*name);
-		else
-			fputc(*name, out);
+	list_text(out, name);
 	if (quoted)
 		fputc('"', out);
+}
+
+/* Names that may stand without quotes: nothing in them is escaped, or means something else. */
+static bool is_plain(const char *name)
+{
+	for (const char *p = name; *p; p++)
+		if (*p <= ' ' || *p > '~' || strchr("+-;'\"\\", *p))
+			return false;
+	return begins_word(name[0]);
 }
 
 static void list_probe(const struct dp_rpn_unit *u, const struct dp_rpn_probe *p, FILE *out)
 {
 	const struct dp_rpn_params *r = &p->prog.rpn;
 
-	if (p->place == DP_RPN_SYMBOL)
-		list_name(out, "\noffset", p->symbol,
-			  strpbrk(p->symbol, " \t+-;'\"\\") || !begins_word(p->symbol[0]));
-	else if (p->place == DP_RPN_LINE)
-		fprintf(out, "\noffset = \"%s:%lld\"", p->symbol, (long long)p->offset);
-	else
+	if (p->place == DP_RPN_SYMBOL) {
+		list_name(out, "\noffset", p->symbol, !is_plain(p->symbol));
+	} else if (p->place == DP_RPN_LINE) {
+		fprintf(out, "\noffset = \"");
+		list_text(out, p->symbol);
+		fprintf(out, ":%lld\"", (long long)p->offset);
+	} else {
 		fprintf(out, "\n%s = 0x%llx", p->place == DP_RPN_OFFSET ? "offset" : "address",
 			(unsigned long long)p->offset);
+	}
 	if (p->place == DP_RPN_SYMBOL && p->offset)
 		fprintf(out, "%+lld", (long long)p->offset);
 	fputc('\n', out);
