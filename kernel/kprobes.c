@@ -121,7 +121,7 @@ static int behind_ftrace(u64 *addr, struct dp_error *err)
 		return 0;
 	r = dp_k_locate(NULL, at + MCOUNT_INSN_SIZE, &l, err);
 	if (!r && dp_k_text_is_target(l.text, at + MCOUNT_INSN_SIZE))
-		r = dp_fail(err, E_SITE_FTRACE, "%pS is the head of a loop", (void *)*addr);
+		r = dp_fail(err, E_SITE_LOOP, "%pS", (void *)*addr);
 	*addr = at + MCOUNT_INSN_SIZE;
 	return r;
 }
