@@ -230,6 +230,9 @@ static int judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, u8 *opcode,
 		   ? DP_OUTCOME_TRAP
 		   : DP_OUTCOME_JUMP;
 	*why = ignored.code;
+	/* The judge knows guarded places of processes only: here it is something else. */
+	if (*why == E_SITE_RSEQ)
+		*why = dp_k_guard_at(*addr, DP_JUMP_LEN - 1 + DP_INSN_MAX);
 	*opcode = l.text->bytes[*addr - l.bias - l.text->lo];
 	return 0;
 }
