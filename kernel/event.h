@@ -22,6 +22,7 @@ struct dp_k_event {
 	char *filter;     /* NULL: none */
 	char symbol[256]; /* of the place, as it is shown */
 	u64 at; /* the place; the breakpoint may be behind what the function tracer owns there */
+	void *at_for; /* where the breakpoint was when that was found: modules come back elsewhere */
 	bool plain; /* defined in kprobe_probes: in force at once, shown in the first tracer's
 		       layout */
 	bool on;

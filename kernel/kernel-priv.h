@@ -129,6 +129,8 @@ int dp_k_forbid(u64 addr); /* the function at addr */
 int dp_k_text_init(void);
 void dp_k_text_exit(void);
 int dp_k_locate(void *arg, u64 addr, struct dp_locus *l, struct dp_error *err);
+/* What stands in [addr, addr + len) that no jump may cover: its code, or DP_OK. */
+enum dp_code dp_k_guard_at(u64 addr, u32 len);
 void dp_k_text_gone(u64 lo, u64 hi, struct module *mod); /* what is known of these addresses is void */
 int dp_k_text_cross(void); /* find jumps between functions: before the first jump of ours. Takes the lock */
 bool dp_k_text_is_target(const struct dp_text *t, u64 addr);

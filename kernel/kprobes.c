@@ -121,7 +121,7 @@ static int behind_ftrace(u64 *addr, struct dp_error *err)
 		return 0;
 	r = dp_k_locate(NULL, at + MCOUNT_INSN_SIZE, &l, err);
 	if (!r && dp_k_text_is_target(l.text, at + MCOUNT_INSN_SIZE))
-		r = dp_fail(err, E_SITE_FTRACE, "%pS is the head of a loop", (void *)*addr);
+		r = dp_fail(err, E_SITE_LOOP, "%pS", (void *)*addr);
 	*addr = at + MCOUNT_INSN_SIZE;
 	return r;
 }
@@ -230,6 +230,9 @@ static int judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, u8 *opcode,
 		   ? DP_OUTCOME_TRAP
 		   : DP_OUTCOME_JUMP;
 	*why = ignored.code;
+	/* The judge knows guarded places of processes only: here it is something else. */
+	if (*why == E_SITE_RSEQ)
+		*why = dp_k_guard_at(*addr, DP_JUMP_LEN - 1 + DP_INSN_MAX);
 	*opcode = l.text->bytes[*addr - l.bias - l.text->lo];
 	return 0;
 }

@@ -389,6 +389,16 @@ int dp_k_locate(void *arg, u64 addr, struct dp_locus *l, struct dp_error *err)
 	return 0;
 }
 
+enum dp_code dp_k_guard_at(u64 addr, u32 len)
+{
+	struct dp_error err = {0};
+	struct kfunc *f;
+
+	if (!text_at(addr, &f, &err))
+		dp_k_marked(&f->owner->marks, addr, len, &err);
+	return err.code;
+}
+
 /* Functions stay in memory: points refer to them, and traps may still. They are found no more. */
 void dp_k_text_gone(u64 lo, u64 hi, struct module *mod)
 {

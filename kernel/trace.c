@@ -79,8 +79,20 @@ static void put_first(struct dp_line *l, const struct dp_k_event *e, u64 ret)
 		dp_line_char(l, '0');
 }
 
+static u64 place_of(struct dp_k_event *e)
+{
+	u64 addr;
+
+	if (e->rp.kp.symbol_name && e->rp.kp.addr && e->at_for != e->rp.kp.addr &&
+	    !dp_k_resolve(e->symbol, &addr, NULL)) {
+		e->at = addr + e->rp.kp.offset;
+		e->at_for = e->rp.kp.addr;
+	}
+	return e->at;
+}
+
 /* "name: (vfs_read+0x0/0x120) arg1=1" and "name: (ksys_read+0x5c/0xd0 <- vfs_read) arg1=1" */
-static void put_today(struct dp_line *l, const struct dp_k_event *e, u64 ret)
+static void put_today(struct dp_line *l, struct dp_k_event *e, u64 ret)
 {
 	dp_line_str(l, e->ev.name);
 	dp_line_str(l, ": (");
@@ -89,7 +101,7 @@ static void put_today(struct dp_line *l, const struct dp_k_event *e, u64 ret)
 		dp_line_str(l, " <- ");
 		put_address(l, (u64)e->rp.kp.addr, false);
 	} else {
-		put_address(l, e->at, true);
+		put_address(l, place_of(e), true);
 	}
 	dp_line_char(l, ')');
 }
@@ -109,7 +121,10 @@ static void put_record(struct dp_line *l, struct dp_record *rec)
 	}
 	dp_view_init(&v, rec, &found->ev.prog.layout);
 	dp_view_ret_addr(&v, &ret);
-	(found->plain ? put_first : put_today)(l, found, ret);
+	if (found->plain)
+		put_first(l, found, ret);
+	else
+		put_today(l, found, ret);
 	dp_put_fields(&put, &v);
 	if (rec->flags & DP_REC_TRUNCATED)
 		dp_line_str(l, " (shortened)");

@@ -78,6 +78,7 @@ trace_patterns() {
 	trace_refused E-KERNEL-SYMBOL 'p kernel:no_such_function_here'
 	trace_refused E-KERNEL-AMBIGUOUS 'p kernel:name_show'
 	trace_refused E-SITE-TRAPPATH 'p kernel:__rcu_read_lock'
+	trace_refused E-SITE-LOOP 'p kernel:hrtimer_active'
 	trace_refused E-SITE-FTRACE 'p kernel:vfs_read+1'
 	trace_refused E-SITE-MIDINSN 'p kernel:vfs_read+6'
 	trace_refused E-KERNEL-PLACE 'p kernel:read_write.c:12'

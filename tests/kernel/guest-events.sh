@@ -86,6 +86,27 @@ todays_tracer() {
 	say $? "what is not is"
 }
 
+# An event of a module comes back with it.
+modules_again() {
+	cd $top
+	echo >trace
+	echo 'p:v dpvictim:victim_work n=$arg1' >>kprobe_events
+	echo 'r:vr kmod(dpvictim):victim_work' >>kprobe_events
+	echo 1 >events/enable
+	for _ in 1 2 3; do
+		insmod /t/dpvictim.ko
+		cat trace >/tmp/while
+		rmmod dpvictim
+	done
+	grep -q ' v: (victim_work+0x0/0x[0-9a-f]* \[dpvictim\]) n=' /tmp/while
+	say $? "an event in a module that was loaded for the third time"
+	[ "$(grep -c ' v: ' trace)" = "$(grep -c ' vr: ' trace)" ] && [ "$(grep -c ' v: ' trace)" -ge 6 ]
+	say $? "each time it was recorded, and its return"
+	echo 0 >events/enable
+	echo '-:v' >>kprobe_events && echo '-:vr' >>kprobe_events
+	say $? "they are deleted while the module is not there"
+}
+
 mistakes() {
 	cd $top
 	refused kprobe_events 'p vfs_read x=%zz' E-EVENT-REG
@@ -168,6 +189,7 @@ events() {
 	load
 	first_tracer
 	todays_tracer
+	modules_again
 	mistakes
 	reading
 	restless

@@ -286,6 +286,7 @@ done
 $group
 dmesg >>/tmp/log
 trouble=$(grep -v -i 'command line' /tmp/log | grep -E 'WARN|BUG|Oops|lockup|stall|ftrace bug|refcount|general protection')
+[ -z "$trouble" ] || grep -v -i 'command line' /tmp/log | grep -m 1 -A 40 -F "$(echo "$trouble" | head -n 1)" | sed 's/^/tap: # log: /'
 [ -z "$trouble" ]
 say $? "no trouble in the kernel's log${trouble:+: $trouble}"
 echo "tap: done"

@@ -106,7 +106,7 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
         m = re.match(r"tap: (not )?ok - (.*)", line)
         if m:
             report(not m.group(1), "%s: %s: %s" % (flavour, group, m.group(2)))
-        elif line.startswith("tap: # figure:"):
+        elif line.startswith(("tap: # figure:", "tap: # log:")):
             print(line[5:], flush=True)
         elif line == "tap: done":
             done = True
