@@ -118,6 +118,10 @@ static int find_place(struct dp_k_session_probe *p, struct dp_dev_probe *d, stru
 	d->addr += d->offset;
 	at = d->addr;
 	r = dp_k_judge(&at, &how, &why, &opcode, err);
+	if (r && d->place[0] && dp_k_resolve(d->place, &at, NULL) > 0) { /* it began to go meanwhile */
+		d->addr = 0;
+		return 0;
+	}
 	if (!r && d->opcode >= 0 && d->opcode != opcode)
 		r = dp_fail(err, E_RPN_OPCODE, "0x%02x, expected 0x%02x", opcode, d->opcode);
 	return r;

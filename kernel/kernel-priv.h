@@ -99,7 +99,7 @@ extern struct dp_symbols dp_k_sym;
 
 int dp_k_symbols_init(unsigned long lookup);
 unsigned long dp_k_lookup(const char *name); /* 0: none */
-/* "function" or "module:function"; E_KERNEL_SYMBOL, or 1 when the named module is not loaded. */
+/* "function" or "module:function"; E_KERNEL_SYMBOL, or 1 when the named module is not loaded, or going. */
 int dp_k_resolve(const char *name, u64 *addr, struct dp_error *err);
 bool dp_k_ambiguous(const char *name); /* several symbols of the kernel have it */
 u64 dp_k_ftrace_entry(u64 addr); /* the bytes of the function tracer that contain addr, or 0 */

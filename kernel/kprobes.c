@@ -279,6 +279,11 @@ static int add_probe(struct dp_kprobe *kp, char type, struct dp_error *err)
 	if (r)
 		kp->flags |= DP_KPROBE_FLAG_PENDING;
 	r = r ? 0 : attach(s, addr, err);
+	if (r && kp->symbol_name && dp_k_resolve(kp->symbol_name, &addr, NULL) > 0) {
+		s->pending = true; /* it began to go meanwhile: wait until it comes back */
+		kp->flags |= DP_KPROBE_FLAG_PENDING;
+		r = 0;
+	}
 	if (r) {
 		kfree(s);
 		return r;

@@ -88,13 +88,26 @@ static int module_is_missing(const char *name, size_t len)
 	return !there;
 }
 
+/* Its exit has begun: what is in there will not be called any more. */
+static bool is_going(u64 addr)
+{
+	struct module *mod;
+	bool going;
+
+	rcu_read_lock_sched();
+	mod = dp_k_sym.module_text(addr);
+	going = mod && mod->state == MODULE_STATE_GOING;
+	rcu_read_unlock_sched();
+	return going;
+}
+
 int dp_k_resolve(const char *name, u64 *addr, struct dp_error *err)
 {
 	const char *colon = strchr(name, ':');
 
 	*addr = lookup_name(name);
 	if (*addr)
-		return 0;
+		return colon && is_going(*addr);
 	if (colon && module_is_missing(name, colon - name))
 		return 1;
 	return dp_fail(err, E_KERNEL_SYMBOL, "%s", name);

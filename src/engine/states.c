@@ -228,6 +228,8 @@ int dp_mgr_apply(struct dp_manager *m, struct dp_error *err)
 			continue;
 		v[k] = p;
 		goal[k++] = wanted(m, p);
+		if (!(k & 63) && m->host->code.breathe) /* tens of thousands take a while */
+			m->host->code.breathe(m->host->code.arg);
 	}
 	m->work = NULL;
 	r = k ? carry_out(m, v, goal, k, &b, err) : 0;
