@@ -19,7 +19,27 @@ struct entry {
 	u64 key[DP_KEY_WORDS_MAX];
 };
 
-static void show_hist(const u64 *v, const char *indent, FILE *out)
+static bool is_hist(u32 kind)
+{
+	return dp_aggregate_words(kind) == DP_HIST_WORDS;
+}
+
+/* What the values in a bar's word are: "0 and less", "4 .. 7". */
+static void show_range(const struct dp_rpn_aggregate *a, u32 i, FILE *out)
+{
+	u64 lo = a->kind == DP_AGG_HIST ? 1ull << (i - 1) : (u64)(i - 1) * a->step,
+	    hi = a->kind == DP_AGG_HIST ? lo * 2 - 1 : lo + a->step - 1;
+
+	if (!i)
+		fprintf(out, "%20s    %-20s", "",
+			a->kind == DP_AGG_HIST ? "0 and less" : "less than 0");
+	else if (a->kind == DP_AGG_LINEAR && i == DP_HIST_WORDS - 1)
+		fprintf(out, "%20llu and more%12s", (unsigned long long)lo, "");
+	else
+		fprintf(out, "%20llu .. %-20llu", (unsigned long long)lo, (unsigned long long)hi);
+}
+
+static void show_hist(const struct dp_rpn_aggregate *a, const u64 *v, const char *indent, FILE *out)
 {
 	u32 lo = DP_HIST_WORDS, hi = 0;
 	u64 most = 1;
@@ -32,14 +52,10 @@ static void show_hist(const u64 *v, const char *indent, FILE *out)
 		most = DP_MAX(most, v[i]);
 	}
 	for (u32 i = lo; i <= hi && lo < DP_HIST_WORDS; i++) {
-		int n = (int)((double)v[i] / (double)most * BAR + 0.5);
-
-		if (i)
-			fprintf(out, "%s%20llu .. %-20llu %10llu |%.*s\n", indent, 1ull << (i - 1),
-				(1ull << (i - 1)) * 2 - 1, (unsigned long long)v[i], n, bar);
-		else
-			fprintf(out, "%s%20s    %-20s %10llu |%.*s\n", indent, "", "0 and less",
-				(unsigned long long)v[i], n, bar);
+		fputs(indent, out);
+		show_range(a, i, out);
+		fprintf(out, " %10llu |%.*s\n", (unsigned long long)v[i],
+			(int)((double)v[i] / (double)most * BAR + 0.5), bar);
 	}
 }
 
@@ -50,7 +66,7 @@ static double weight(u32 kind, const u64 *v)
 
 	if (kind == DP_AGG_COUNT)
 		return (double)v[0];
-	if (kind != DP_AGG_HIST)
+	if (!is_hist(kind))
 		return (double)(s64)v[0];
 	for (u32 i = 0; i < DP_HIST_WORDS; i++)
 		sum += (double)v[i];
@@ -158,9 +174,9 @@ static void show_table(const struct dp_rpn_aggregate *a, volatile u64 *table, FI
 	}
 	for (u32 i = 0; i < n; i++) {
 		key_text(a, v[i].key, key, sizeof(key));
-		if (a->kind == DP_AGG_HIST) {
+		if (is_hist(a->kind)) {
 			fprintf(out, "    %s\n", key);
-			show_hist(v[i].v, "    ", out);
+			show_hist(a, v[i].v, "    ", out);
 		} else if (a->kind == DP_AGG_COUNT) {
 			fprintf(out, "    %-*s %10llu |%.*s\n", (int)width, key,
 				(unsigned long long)v[i].v[0],
@@ -190,11 +206,11 @@ void drv_show_aggregates(const struct dp_rpn_unit *u, volatile u64 *words, FILE 
 		show_head(a, out);
 		for (u32 k = 0; k < dp_aggregate_words(a->kind); k++)
 			v[k] = words[a->index + k];
-		if (a->kind != DP_AGG_HIST)
+		if (!is_hist(a->kind))
 			show_value(a->kind, v, out);
 		fprintf(out, "\n");
-		if (a->kind == DP_AGG_HIST)
-			show_hist(v, "    ", out);
+		if (is_hist(a->kind))
+			show_hist(a, v, "    ", out);
 	}
 }
 

@@ -96,6 +96,7 @@ enum dp_aggregate_kind {
 	DP_AGG_MAX,
 	DP_AGG_HIST,  /* one word for 0 and less, then one for each power of two */
 	DP_AGG_LAST,  /* the last value */
+	DP_AGG_LINEAR, /* one word for negative numbers, then one for each from 0 to 61, and one for all above */
 	DP_NAGGS
 };
 
@@ -103,7 +104,9 @@ enum dp_aggregate_kind {
 
 static inline u32 dp_aggregate_words(u32 kind)
 {
-	return kind == DP_AGG_HIST ? DP_HIST_WORDS : kind == DP_AGG_COUNT || kind == DP_AGG_LAST ? 1 : 2;
+	if (kind == DP_AGG_HIST || kind == DP_AGG_LINEAR)
+		return DP_HIST_WORDS;
+	return kind == DP_AGG_COUNT || kind == DP_AGG_LAST ? 1 : 2;
 }
 
 /*

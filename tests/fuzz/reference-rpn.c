@@ -506,6 +506,8 @@ static void fold(struct ref *r, u32 kind)
 		v[1]++;
 	} else if (kind == DP_AGG_LAST) {
 		*v = value;
+	} else if (kind == DP_AGG_LINEAR) {
+		++v[number < 0 ? 0 : number > 61 ? 63 : number + 1];
 	} else if (kind == DP_AGG_HIST) {
 		while (number > 0) {
 			v++;

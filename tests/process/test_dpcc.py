@@ -325,6 +325,8 @@ def examples():
     for line in (r"count orders +4", r"sum +prices +17, 4 values, 4\.25 on average", r"min +cheapest +1", r"max +dearest +7",
                  r"hist +distribution *\n +1 \.\. 1 +1 \|#+\n +2 \.\. 3 +0 \|\n +4 \.\. 7 +3 \|#{40}\n"):
         assert re.search(line, text), (line, text)
+    bars = re.search(r"lhist by_three *\n((?:    .*\n)*)", text).group(1).splitlines()
+    assert [bar.split("|")[0].split() for bar in bars] == [["0", "..", "2", "1"], ["3", "..", "5", "2"], ["6", "..", "8", "1"]], text
     insert("list.dpc")
     order("dora thing 9")
     lines = [f["text"] for f in records(1)[0]["fields"]]

@@ -17,7 +17,7 @@ def tables(text):
     """Aggregates as they are shown: {(kind, name): {key: value or its words}}; the key "" has what stands in the head."""
     found, rows = {}, {}
     for line in text.splitlines():
-        m = re.match(r"  (count|sum|min|max|hist|last) +(\w+) *(.*)$", line)
+        m = re.match(r"  (count|sum|min|max|hist|lhist|last) +(\w+) *(.*)$", line)
         if m:
             rows = found.setdefault((m.group(1), m.group(2)), {})
             rows[""] = m.group(3)

@@ -71,6 +71,9 @@ static struct aggregate *find(struct dpcc *c, const struct tok *t,
 	for (; (a = *last); last = &a->next) {
 		if (a->a.kind != wanted->kind || strcmp(a->a.name, wanted->name))
 			continue;
+		if (a->a.step != wanted->step)
+			dpcc_fail(c, t, E_DPCC_TYPE, "'%.60s' has another step elsewhere",
+				  wanted->name);
 		if (a->a.nparts != wanted->nparts ||
 		    memcmp(a->a.parts, wanted->parts, sizeof(a->a.parts)))
 			dpcc_fail(c, t, E_DPCC_TYPE, "'%.60s' has keys of another type elsewhere",
@@ -89,12 +92,26 @@ static struct aggregate *find(struct dpcc *c, const struct tok *t,
 	return a;
 }
 
-/* NAME [, VALUE] [, KEY...] up to the closing parenthesis. */
+static u32 parse_step(struct dpcc *c)
+{
+	struct node *n, **last = &n;
+	const struct tok *t;
+	s64 v;
+
+	expect(c, ",");
+	t = peek(c);
+	parse_argument(c, &last);
+	if (!fold(n->a, &v) || v < 1 || v > 1 << 30)
+		dpcc_fail(c, t, E_DPCC_TYPE, "a step is a constant, at least 1");
+	return (u32)v;
+}
+
+/* NAME [, VALUE [, STEP of lhist]] [, KEY...] up to the closing parenthesis. */
 void parse_aggregate(struct dpcc *c, struct node *n, bool has_value)
 {
 	const struct tok *t = peek(c);
 	const char *name = parse_word(c);
-	struct dp_rpn_aggregate wanted = {.kind = kind_of(n->text)};
+	struct dp_rpn_aggregate wanted = {.kind = kind_of(n->text), .step = 1};
 	struct node **last = &n->a;
 
 	if (strlen(name) >= sizeof(wanted.name))
@@ -105,6 +122,8 @@ void parse_aggregate(struct dpcc *c, struct node *n, bool has_value)
 		expect(c, ",");
 		parse_argument(c, &last);
 	}
+	if (wanted.kind == DP_AGG_LINEAR)
+		wanted.step = parse_step(c);
 	while (!tok_is(peek(c), ")")) {
 		expect(c, ",");
 		if (wanted.nparts == DP_RPN_KEYS_MAX)
@@ -113,7 +132,9 @@ void parse_aggregate(struct dpcc *c, struct node *n, bool has_value)
 		wanted.parts[wanted.nparts++] = part_of(c, key_argument(c, &last));
 	}
 	if (wanted.nparts)
-		wanted.keys = c->keys ? c->keys : wanted.kind == DP_AGG_HIST ? KEYS_HIST : KEYS;
+		wanted.keys = c->keys                                            ? c->keys
+			      : dp_aggregate_words(wanted.kind) == DP_HIST_WORDS ? KEYS_HIST
+										 : KEYS;
 	n->aggregate = find(c, t, &wanted);
 }
 
@@ -170,6 +191,15 @@ void gen_aggregate(struct dpcc *c, const struct node *n)
 	} else {
 		gen_value(c, cast_to(c, to_value(c, n->a->a), &ty_long));
 		keys = n->a->next;
+	}
+	if (a->kind == DP_AGG_LINEAR) { /* which bar; all that is negative is one */
+		int negative = new_label(c), end = new_label(c);
+
+		emit(c, "push tsp,0;push d,0;lt;jnz L%d;ros 1;push d,%u;idiv;xchg;ros 1;jmp L%d",
+		     negative, a->step, end);
+		put_label(c, negative);
+		emit(c, "ros 2;push d,-1");
+		put_label(c, end);
 	}
 	gen_index(c, a, keys);
 	emit(c, "fold lv,%u", a->kind);

@@ -27,6 +27,7 @@ static const struct builtin {
     {"min", NAME_AND_ONE, &ty_void, NULL},
     {"max", NAME_AND_ONE, &ty_void, NULL},
     {"hist", NAME_AND_ONE, &ty_void, NULL},
+    {"lhist", NAME_AND_ONE, &ty_void, NULL},
     {"put", NAME_AND_ONE, &ty_void, NULL},
     {"get", NAME_ONLY, &ty_long, NULL},
     {"log_mem", TWO, &ty_void, NULL},

@@ -585,8 +585,12 @@ static void header(struct unit *u, struct buf *out)
 		if (s->init)
 			buf_put(c, out, "init = %d %lld\n", s->slot, (long long)s->init->value);
 	for (const struct aggregate *a = c->aggregates; a; a = a->next) {
-		buf_put(c, out, "aggregate = \"%s\" %s %u%s", a->a.name,
-			dp_rpn_aggregate_kind(a->a.kind), a->a.index, a->a.nparts ? " by" : "");
+		buf_put(c, out, "aggregate = \"%s\" %s %u", a->a.name,
+			dp_rpn_aggregate_kind(a->a.kind), a->a.index);
+		if (a->a.kind == DP_AGG_LINEAR)
+			buf_put(c, out, " %u", a->a.step);
+		if (a->a.nparts)
+			buf_put(c, out, " by");
 		for (u32 i = 0; i < a->a.nparts; i++)
 			buf_put(c, out, " %s", dp_rpn_key_kind(a->a.parts[i]));
 		if (a->a.nparts)

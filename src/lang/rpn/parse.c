@@ -229,7 +229,8 @@ static int key_init(struct parser *p, const char *value)
 
 const char *dp_rpn_aggregate_kind(u32 kind)
 {
-	static const char *const kinds[DP_NAGGS] = {"count", "sum", "min", "max", "hist", "last"};
+	static const char *const kinds[DP_NAGGS] = {"count", "sum",  "min",  "max",
+						    "hist",  "last", "lhist"};
 
 	return kind < DP_NAGGS ? kinds[kind] : NULL;
 }
@@ -290,10 +291,11 @@ static bool aggregate_key(struct rpn_token t, struct dp_rpn_aggregate *a)
 	       after(&t).kind == RPN_END;
 }
 
-/* aggregate = "NAME" KIND INDEX [by PART... KEYS] */
+/* aggregate = "NAME" KIND INDEX [STEP, of lhist] [by PART... KEYS] */
 static int key_aggregate(struct parser *p, const char *value)
 {
-	struct rpn_token name = rpn_token(value), kind = after(&name), index = after(&kind);
+	struct rpn_token name = rpn_token(value), kind = after(&name), index = after(&kind),
+			 step = after(&index);
 	struct dp_rpn_aggregate *v, *a;
 	int n;
 
@@ -303,11 +305,14 @@ static int key_aggregate(struct parser *p, const char *value)
 	p->u->aggregates = v;
 	a = &v[p->u->naggregates];
 	memset(a, 0, sizeof(*a));
+	a->step = 1;
 	n = name.kind == RPN_TEXT && !name.bad ? rpn_text(&name, a->name, sizeof(a->name) - 1) : -1;
 	while (a->kind < DP_NAGGS && !rpn_is(&kind, dp_rpn_aggregate_kind(a->kind)))
 		a->kind++;
 	if (n <= 0 || strlen(a->name) != (size_t)n || a->kind == DP_NAGGS ||
-	    !number_within(&index, DP_LOCALS_MAX, &a->index) || !aggregate_key(after(&index), a) ||
+	    !number_within(&index, DP_LOCALS_MAX, &a->index) ||
+	    (a->kind == DP_AGG_LINEAR && !number_within(&step, 1u << 30, &a->step)) || !a->step ||
+	    !aggregate_key(a->kind == DP_AGG_LINEAR ? after(&step) : step, a) ||
 	    a->index + dp_rpn_aggregate_words(a) > DP_LOCALS_MAX)
 		return bad_value(p, value);
 	p->u->naggregates++;

@@ -65,6 +65,7 @@ struct dp_rpn_aggregate { /* local variables that are shown as what they add up 
 	u32 nparts;                 /* of a key; 0: without keys */
 	u32 parts[DP_RPN_KEYS_MAX]; /* enum dp_rpn_key */
 	u32 keys;                   /* at most */
+	u32 step; /* of a linear histogram: width of a bar */
 };
 
 struct dp_rpn_unit {                /* one probe program: a header and its probe definitions */

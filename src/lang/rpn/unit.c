@@ -10,7 +10,7 @@
 
 #define FILE_MAX_BYTES (4u << 20)
 #define MAGIC "DPPF\r\n\032"
-#define VERSION 4u
+#define VERSION 5u
 
 int dp_rpn_read(struct dp_rpn_unit *u, const char *path, const struct dp_rpn_define *defines,
 		u32 ndefines, struct dp_error *err)
@@ -269,8 +269,11 @@ void dp_rpn_list(const struct dp_rpn_unit *u, FILE *out)
 		const struct dp_rpn_aggregate *a = &u->aggregates[i];
 
 		list_name(out, "aggregate", a->name, true);
-		fprintf(out, " %s %u%s", dp_rpn_aggregate_kind(a->kind), a->index,
-			a->nparts ? " by" : "");
+		fprintf(out, " %s %u", dp_rpn_aggregate_kind(a->kind), a->index);
+		if (a->kind == DP_AGG_LINEAR)
+			fprintf(out, " %u", a->step);
+		if (a->nparts)
+			fputs(" by", out);
 		for (u32 k = 0; k < a->nparts; k++)
 			fprintf(out, " %s", dp_rpn_key_kind(a->parts[k]));
 		if (a->nparts)
@@ -471,7 +474,7 @@ static bool load_aggregates(struct reader *r, struct dp_rpn_unit *u, u32 n)
 	for (u32 i = 0; i < n; i++) {
 		const struct dp_rpn_aggregate *a = &u->aggregates[i];
 
-		if (!is_text(a->name, sizeof(a->name)) || a->kind >= DP_NAGGS ||
+		if (!is_text(a->name, sizeof(a->name)) || a->kind >= DP_NAGGS || !a->step ||
 		    a->nparts > DP_RPN_KEYS_MAX || a->index > u->nlocals ||
 		    a->keys > DP_LOCALS_MAX || !a->nparts != !a->keys)
 			return false;
