@@ -55,6 +55,28 @@ END
 	say $? "and its probe"
 }
 
+# For as long as a command runs.
+traced() {
+	cat >/tmp/traced.rpn <<'END'
+name = bzImage
+modtype = kernel
+jmpmax = 32
+logmax = 100
+vars = 1
+aggregate = "opened" count 0
+offset = do_sys_openat2
+inc lv,0
+push d, 7; log 1
+exit
+END
+	$dprobes trace -f /tmp/traced.rpn -- cat /proc/version >/tmp/out 2>/tmp/err
+	say $? "trace -f runs a program in the kernel while a command runs"
+	grep -q '^Linux version' /tmp/out && grep -q '(1,0)' /tmp/out && grep -q 'count opened *[1-9]' /tmp/out
+	say $? "its records and its aggregates are shown"
+	[ -z "$($dprobes list)" ]
+	say $? "and its probe is gone"
+}
+
 # What only the kernel can do: the task, the processor, registers of user mode, its own memory; and altering.
 kernel_only() {
 	insert only.rpn <<'END'
@@ -173,6 +195,7 @@ END
 	say $? "without the module a program is refused"
 	$dprobes kernel load dprobes.ko
 	slides
+	traced
 	kernel_only
 	of_modules
 	soon 'rmmod dprobes 2>/dev/null'
