@@ -141,8 +141,10 @@ void dp_k_grace(void *arg)
 	int cpu;
 
 	cpus_read_lock();
-	for_each_online_cpu(cpu) queue_work_on(cpu, system_wq, per_cpu_ptr(&turn, cpu));
-	for_each_online_cpu(cpu) flush_work(per_cpu_ptr(&turn, cpu));
+	for_each_online_cpu(cpu)
+		queue_work_on(cpu, system_wq, per_cpu_ptr(&turn, cpu));
+	for_each_online_cpu(cpu)
+		flush_work(per_cpu_ptr(&turn, cpu));
 	cpus_read_unlock();
 }
 
@@ -195,7 +197,8 @@ int dp_k_code_init(struct dp_mgr_host *host)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu) INIT_WORK(per_cpu_ptr(&turn, cpu), nothing);
+	for_each_possible_cpu(cpu)
+		INIT_WORK(per_cpu_ptr(&turn, cpu), nothing);
 	*host = (struct dp_mgr_host){
 	    .code = {write_code, serialise, breathe, NULL},
 	    .locate = dp_k_locate,

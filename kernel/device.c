@@ -60,7 +60,8 @@ static void *copy_in(u64 from, u64 n)
 static int read_program(struct dp_program *p, const struct dp_dev_probe *d, struct dp_error *err)
 {
 	if (d->len > DP_CODE_MAX || d->nfields > DP_FIELDS_MAX)
-		return dp_fail(err, E_PROG_LIMIT, "%u bytes of code, %u fields", d->len, d->nfields);
+		return dp_fail(err, E_PROG_LIMIT, "%u bytes of code, %u fields", d->len,
+			       d->nfields);
 	*p = (struct dp_program){.len = d->len,
 				 .jmpmax = d->jmpmax,
 				 .logmax = d->logmax,
@@ -118,7 +119,8 @@ static int find_place(struct dp_k_session_probe *p, struct dp_dev_probe *d, stru
 	d->addr += d->offset;
 	at = d->addr;
 	r = dp_k_judge(&at, &how, &why, &opcode, err);
-	if (r && d->place[0] && dp_k_resolve(d->place, &at, NULL) > 0) { /* it began to go meanwhile */
+	if (r && d->place[0] &&
+	    dp_k_resolve(d->place, &at, NULL) > 0) { /* it began to go meanwhile */
 		d->addr = 0;
 		return 0;
 	}
@@ -221,7 +223,8 @@ static int state(struct dp_k_session *s, struct dp_dev_state __user *to)
 	p = dp_k_probe_of(&s->probes[d.index]->rp.kp);
 	d.how = how_of(p);
 	d.addr = (u64)s->probes[d.index]->rp.kp.addr;
-	copy_name(d.why, sizeof(d.why), d.how == DP_DEV_TRAP && p->k.point->no_jump ? p->k.point->why : DP_OK);
+	copy_name(d.why, sizeof(d.why),
+		  d.how == DP_DEV_TRAP && p->k.point->no_jump ? p->k.point->why : DP_OK);
 	mutex_unlock(&dp_k_lock);
 	return copy_to_user(to, &d, sizeof(d)) ? -EFAULT : 0;
 }
@@ -297,8 +300,7 @@ static int list(struct dp_dev_list __user *to)
 	if (!rows)
 		return -ENOMEM;
 	mutex_lock(&dp_k_lock);
-	list_for_each_entry(s, &dp_k_probes, list)
-	{
+	list_for_each_entry(s, &dp_k_probes, list) {
 		if (n == d.n)
 			break;
 		if (at++ >= d.start)
@@ -306,7 +308,8 @@ static int list(struct dp_dev_list __user *to)
 	}
 	mutex_unlock(&dp_k_lock);
 	d.n = n;
-	if (copy_to_user((void __user *)d.rows, rows, n * sizeof(*rows)) || copy_to_user(to, &d, sizeof(d)))
+	if (copy_to_user((void __user *)d.rows, rows, n * sizeof(*rows)) ||
+	    copy_to_user(to, &d, sizeof(d)))
 		r = -EFAULT;
 	kvfree(rows);
 	return r;

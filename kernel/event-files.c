@@ -88,7 +88,9 @@ static int definitions_show(struct seq_file *m, void *v)
 	struct dp_k_event *e;
 
 	mutex_lock(&dp_k_events_lock);
-	list_for_each_entry(e, &dp_k_events, list) if (e->plain == plain) dp_k_event_show(m, e);
+	list_for_each_entry(e, &dp_k_events, list)
+		if (e->plain == plain)
+			dp_k_event_show(m, e);
 	mutex_unlock(&dp_k_events_lock);
 	return 0;
 }
@@ -102,10 +104,12 @@ int dp_k_events_clear(bool plain)
 	int r = 0;
 
 	mutex_lock(&dp_k_events_lock);
-	list_for_each_entry(e, &dp_k_events, list) if (e->plain == plain && e->on && !plain) r =
-	    -EBUSY;
-	list_for_each_entry_safe(e, next, &dp_k_events, list) if (!r && e->plain == plain)
-	    dp_k_event_remove(e, &gone);
+	list_for_each_entry(e, &dp_k_events, list)
+		if (e->plain == plain && e->on && !plain)
+			r = -EBUSY;
+	list_for_each_entry_safe(e, next, &dp_k_events, list)
+		if (!r && e->plain == plain)
+			dp_k_event_remove(e, &gone);
 	mutex_unlock(&dp_k_events_lock);
 	dp_k_events_bury(&gone);
 	return r;
@@ -137,8 +141,7 @@ static int delete (char *line, bool plain)
 	}
 	mutex_lock(&dp_k_events_lock);
 	for (int pass = 0; pass < 2; pass++)
-		list_for_each_entry_safe(e, next, &dp_k_events, list)
-		{
+		list_for_each_entry_safe(e, next, &dp_k_events, list) {
 			if (e->plain != plain || (group && strcmp(group, e->ev.group)) ||
 			    (*name && strcmp(name, e->ev.name)) || r == -EBUSY)
 				continue;
@@ -226,10 +229,11 @@ static int profile_show(struct seq_file *m, void *v)
 
 	mutex_lock(&dp_k_events_lock);
 	list_for_each_entry(e, &dp_k_events, list)
-	    seq_printf(m, "  %-44s %15llu %15llu\n", e->ev.name,
-		       dp_k_event_count(e, DP_COUNT_RECORDED) + dp_k_event_count(e, DP_COUNT_LOST) +
-			   dp_k_event_count(e, DP_COUNT_FILTERED),
-		       dp_k_event_count(e, DP_COUNT_MISSED));
+		seq_printf(m, "  %-44s %15llu %15llu\n", e->ev.name,
+			   dp_k_event_count(e, DP_COUNT_RECORDED) +
+			       dp_k_event_count(e, DP_COUNT_LOST) +
+			       dp_k_event_count(e, DP_COUNT_FILTERED),
+			   dp_k_event_count(e, DP_COUNT_MISSED));
 	mutex_unlock(&dp_k_events_lock);
 	return 0;
 }
@@ -244,10 +248,11 @@ static int counts_show(struct seq_file *m, void *v)
 		   "FILTERED", "MISSED", "LOST", "FAULTS");
 	mutex_lock(&dp_k_events_lock);
 	list_for_each_entry(e, &dp_k_events, list)
-	    seq_printf(m, "%-32s %12llu %12llu %12llu %12llu %12llu %8llu\n", e->ev.name,
-		       dp_k_event_count(e, DP_COUNT_RECORDED), dp_k_event_count(e, DP_COUNT_PASSED),
-		       dp_k_event_count(e, DP_COUNT_FILTERED), dp_k_event_count(e, DP_COUNT_MISSED),
-		       dp_k_event_count(e, DP_COUNT_LOST), dp_k_event_count(e, DP_COUNT_FAULTS));
+		seq_printf(
+		    m, "%-32s %12llu %12llu %12llu %12llu %12llu %8llu\n", e->ev.name,
+		    dp_k_event_count(e, DP_COUNT_RECORDED), dp_k_event_count(e, DP_COUNT_PASSED),
+		    dp_k_event_count(e, DP_COUNT_FILTERED), dp_k_event_count(e, DP_COUNT_MISSED),
+		    dp_k_event_count(e, DP_COUNT_LOST), dp_k_event_count(e, DP_COUNT_FAULTS));
 	mutex_unlock(&dp_k_events_lock);
 	return 0;
 }
@@ -296,7 +301,9 @@ static ssize_t all_read(struct file *f, char __user *buf, size_t n, loff_t *pos)
 	struct dp_k_event *e;
 
 	mutex_lock(&dp_k_events_lock);
-	list_for_each_entry(e, &dp_k_events, list) if (in_group(e, group)) e->on ? on++ : off++;
+	list_for_each_entry(e, &dp_k_events, list)
+		if (in_group(e, group))
+			e->on ? on++ : off++;
 	mutex_unlock(&dp_k_events_lock);
 	return say(buf, n, pos, on && off ? "X\n" : on ? "1\n" : "0\n");
 }
@@ -309,8 +316,9 @@ static ssize_t all_write(struct file *f, const char __user *buf, size_t n, loff_
 	int r = kstrtobool_from_user(buf, n, &on);
 
 	mutex_lock(&dp_k_events_lock);
-	list_for_each_entry(e, &dp_k_events, list) if (!r && in_group(e, group)) r =
-	    dp_k_event_switch(e, on);
+	list_for_each_entry(e, &dp_k_events, list)
+		if (!r && in_group(e, group))
+			r = dp_k_event_switch(e, on);
 	mutex_unlock(&dp_k_events_lock);
 	return r ? r : n;
 }
@@ -491,11 +499,11 @@ static struct group *get_group(const char *name)
 {
 	struct group *g;
 
-	list_for_each_entry(g, &groups, list) if (!strcmp(g->name, name))
-	{
-		g->n++;
-		return g;
-	}
+	list_for_each_entry(g, &groups, list)
+		if (!strcmp(g->name, name)) {
+			g->n++;
+			return g;
+		}
 	g = kzalloc(sizeof(*g), GFP_KERNEL);
 	if (!g)
 		return NULL;
@@ -511,15 +519,15 @@ static void put_group(const char *name)
 {
 	struct group *g;
 
-	list_for_each_entry(g, &groups, list) if (!strcmp(g->name, name))
-	{
-		if (--g->n)
+	list_for_each_entry(g, &groups, list)
+		if (!strcmp(g->name, name)) {
+			if (--g->n)
+				return;
+			debugfs_remove_recursive(g->dir);
+			list_del(&g->list);
+			kfree(g);
 			return;
-		debugfs_remove_recursive(g->dir);
-		list_del(&g->list);
-		kfree(g);
-		return;
-	}
+		}
 }
 
 int dp_k_event_make_dir(struct dp_k_event *e)

@@ -179,9 +179,9 @@ struct dp_k_event *dp_k_event_find(const char *group, const char *name)
 {
 	struct dp_k_event *e;
 
-	list_for_each_entry(e, &dp_k_events,
-			    list) if (!strcmp(e->ev.name, name) &&
-				      (!group || !strcmp(e->ev.group, group))) return e;
+	list_for_each_entry(e, &dp_k_events, list)
+		if (!strcmp(e->ev.name, name) && (!group || !strcmp(e->ev.group, group)))
+			return e;
 	return NULL;
 }
 
@@ -315,8 +315,7 @@ void dp_k_events_bury(struct list_head *gone)
 {
 	struct dp_k_event *e, *next;
 
-	list_for_each_entry_safe(e, next, gone, list)
-	{
+	list_for_each_entry_safe(e, next, gone, list) {
 		list_del(&e->list);
 		dp_k_event_remove_dir(e);
 		free_event(e);
@@ -328,7 +327,8 @@ u64 dp_k_event_count(const struct dp_k_event *e, enum dp_count what)
 	u64 sum = what == DP_COUNT_MISSED ? e->rp.kp.nmissed + (u64)e->rp.nmissed : 0;
 	int cpu;
 
-	for_each_possible_cpu(cpu) sum += e->counts[cpu].v[what];
+	for_each_possible_cpu(cpu)
+		sum += e->counts[cpu].v[what];
 	return sum;
 }
 
@@ -343,7 +343,8 @@ void dp_k_events_exit(void)
 	struct dp_k_event *e, *next;
 
 	mutex_lock(&dp_k_events_lock);
-	list_for_each_entry_safe(e, next, &dp_k_events, list) dp_k_event_remove(e, &gone);
+	list_for_each_entry_safe(e, next, &dp_k_events, list)
+		dp_k_event_remove(e, &gone);
 	mutex_unlock(&dp_k_events_lock);
 	dp_k_events_bury(&gone);
 	dp_k_event_files_exit();

@@ -40,7 +40,9 @@ struct dp_probe *dp_k_probe_of(const struct dp_kprobe *kp)
 {
 	struct dp_probe *s;
 
-	hash_for_each_possible(by_kp, s, node, (unsigned long)kp) if (s->kp == kp) return s;
+	hash_for_each_possible(by_kp, s, node, (unsigned long)kp)
+		if (s->kp == kp)
+			return s;
 	return NULL;
 }
 
@@ -48,8 +50,7 @@ static u32 flags_of(const struct dp_probe *s)
 {
 	return (s->kp->flags & DP_KPROBE_FLAG_DISABLED ? DP_KPROBE_DISABLED : 0) |
 	       DP_KPROBE_GENERAL | (s->kp->pre_handler ? DP_KPROBE_PRE : 0) |
-	       (s->kp->post_handler ? DP_KPROBE_POST : 0) |
-	       (s->type == 'j' ? DP_KPROBE_BREAK : 0);
+	       (s->kp->post_handler ? DP_KPROBE_POST : 0) | (s->type == 'j' ? DP_KPROBE_BREAK : 0);
 }
 
 static void show_state(void *arg, struct dp_kpoint *p)
@@ -210,7 +211,8 @@ static int attach(struct dp_probe *s, u64 addr, struct dp_error *err)
 	return r;
 }
 
-static int judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, u8 *opcode, struct dp_error *err)
+static int judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, u8 *opcode,
+		 struct dp_error *err)
 {
 	struct dp_error ignored = {0};
 	struct dp_window win;
@@ -302,12 +304,11 @@ static void detach_returns(struct list_head *list)
 	struct dp_probe *s;
 	u32 n = 0;
 
-	list_for_each_entry(s, list,
-			    list) if (s->type == 'r' && ((struct dp_kretprobe *)s->kp)->dp_private)
-	{
-		dp_k_return_detach((struct dp_kretprobe *)s->kp);
-		n++;
-	}
+	list_for_each_entry(s, list, list)
+		if (s->type == 'r' && ((struct dp_kretprobe *)s->kp)->dp_private) {
+			dp_k_return_detach((struct dp_kretprobe *)s->kp);
+			n++;
+		}
 	if (n) {
 		dp_k_grace(NULL);
 		dp_k_later();
@@ -337,8 +338,7 @@ static void unregister_all(struct dp_kprobe **kps, int num)
 	}
 	apply(&err); /* after its grace period nobody sees them any more */
 	detach_returns(&gone);
-	list_for_each_entry_safe(s, next, &gone, list)
-	{
+	list_for_each_entry_safe(s, next, &gone, list) {
 		struct dp_kprobe *kp = s->kp;
 
 		if (s->type != 'k')
@@ -469,8 +469,7 @@ void dp_k_remove_all(void)
 	struct dp_probe *s;
 
 	mutex_lock(&dp_k_lock);
-	list_for_each_entry(s, &dp_k_probes, list)
-	{
+	list_for_each_entry(s, &dp_k_probes, list) {
 		if (s->k.point)
 			dp_mgr_detach(&dp_k_manager, &s->k);
 		s->k.point = NULL;
@@ -491,8 +490,7 @@ void dp_k_try_pending(struct module *mod)
 	u32 n = 0;
 
 	mutex_lock(&dp_k_lock);
-	list_for_each_entry(s, &dp_k_probes, list)
-	{
+	list_for_each_entry(s, &dp_k_probes, list) {
 		const char *name = s->kp->symbol_name;
 
 		if (!s->pending || strncmp(name, mod->name, len) || name[len] != ':')
@@ -527,8 +525,7 @@ void dp_k_gone(u64 lo, u64 hi, struct module *mod)
 	mutex_lock(&dp_k_lock);
 	dp_mgr_gone(&dp_k_manager, lo, hi);
 	dp_k_text_gone(lo, hi, mod);
-	list_for_each_entry(s, &dp_k_probes, list)
-	{
+	list_for_each_entry(s, &dp_k_probes, list) {
 		if (!s->k.point || !s->k.point->gone)
 			continue;
 		s->kp->flags &= ~DP_KPROBE_FLAG_OPTIMIZED;

@@ -45,7 +45,7 @@ static int copy_out(struct dp_k_sink *s, struct dp_k_log *log, int cpu, u64 max)
 	if (!buf)
 		return -ENOMEM;
 	copy_bytes(s, tail, buf, n);
-	smp_rmb(); /* pairs with the barrier in give_up() */
+	smp_rmb();                /* pairs with the barrier in give_up() */
 	now = READ_ONCE(r->tail); /* what was written over meanwhile was copied in pieces */
 	log->buf[cpu] = buf;
 	log->at[cpu] = now - tail > n ? n : now - tail;
@@ -66,7 +66,9 @@ int dp_k_log_read(struct dp_k_log *log, u64 max)
 	log->at = (u64 *)log->buf + nr_cpu_ids;
 	log->end = log->at + nr_cpu_ids;
 	log->from = log->end + nr_cpu_ids;
-	for_each_possible_cpu(cpu) if (!r) r = copy_out(&dp_k_sinks[cpu], log, cpu, max);
+	for_each_possible_cpu(cpu)
+		if (!r)
+			r = copy_out(&dp_k_sinks[cpu], log, cpu, max);
 	log->ns = trace_clock_local();
 	log->stamp = rdtsc_ordered();
 	if (r)
@@ -89,8 +91,7 @@ struct dp_record *dp_k_log_next(struct dp_k_log *log)
 	struct dp_record *best = NULL;
 	int cpu, of = 0;
 
-	for_each_possible_cpu(cpu)
-	{
+	for_each_possible_cpu(cpu) {
 		struct dp_record *rec = (void *)(log->buf[cpu] + log->at[cpu]);
 		u64 left = log->end[cpu] - log->at[cpu];
 
@@ -114,14 +115,15 @@ void dp_k_log_taken(struct dp_k_log *log)
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-	    smp_store_release(&dp_k_sinks[cpu].ring->tail, log->from[cpu] + log->at[cpu]);
+		smp_store_release(&dp_k_sinks[cpu].ring->tail, log->from[cpu] + log->at[cpu]);
 }
 
 void dp_k_log_free(struct dp_k_log *log)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu) kvfree(log->buf ? log->buf[cpu] : NULL);
+	for_each_possible_cpu(cpu)
+		kvfree(log->buf ? log->buf[cpu] : NULL);
 	kfree(log->buf);
 	log->buf = NULL;
 }
@@ -130,7 +132,8 @@ static void set_overwrite(bool on)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu) WRITE_ONCE(dp_k_sinks[cpu].overwrite, on);
+	for_each_possible_cpu(cpu)
+		WRITE_ONCE(dp_k_sinks[cpu].overwrite, on);
 }
 
 void dp_k_take_begin(void)
@@ -165,8 +168,7 @@ int dp_k_ring_init(void)
 	dp_k_sinks = kcalloc(nr_cpu_ids, sizeof(*dp_k_sinks), GFP_KERNEL);
 	if (!dp_k_sinks)
 		return -ENOMEM;
-	for_each_possible_cpu(cpu)
-	{
+	for_each_possible_cpu(cpu) {
 		struct dp_k_sink *s = &dp_k_sinks[cpu];
 
 		s->ring = vzalloc(PAGE_SIZE + ring_size);
@@ -185,6 +187,7 @@ void dp_k_ring_exit(void)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu) vfree(dp_k_sinks[cpu].ring);
+	for_each_possible_cpu(cpu)
+		vfree(dp_k_sinks[cpu].ring);
 	kfree(dp_k_sinks);
 }

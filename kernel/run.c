@@ -36,15 +36,16 @@ HIT bool dp_k_put_slowly(struct dp_k_sink *s, const u64 *head, const u64 *payloa
 		give_up(s, at - used, n);
 	}
 	for (u32 i = 0; i < n / 8; i++, at += 8)
-		*(u64 *)record_at(s, at) = i < 3	     ? head[i]
+		*(u64 *)record_at(s, at) = i < 3           ? head[i]
 					   : i < n / 8 - 2 ? payload[i - 3]
-							     : comm[i - (n / 8 - 2)];
+							   : comm[i - (n / 8 - 2)];
 	s->head = at;
 	smp_store_release(&s->ring->head, at); /* pairs with the reader's acquire */
 	return true;
 }
 
-HIT void dp_k_unusual(const struct dp_k_prog *p, struct dp_hit *h, struct dp_counts *counts, u32 cpu, bool passed)
+HIT void dp_k_unusual(const struct dp_k_prog *p, struct dp_hit *h, struct dp_counts *counts,
+		      u32 cpu, bool passed)
 {
 	counts->v[DP_COUNT_FAULTS] += h->faults;
 	counts->v[DP_COUNT_EXCEPTIONS] += h->exceptions;
@@ -67,8 +68,7 @@ int dp_k_run_init(void)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu)
-	{
+	for_each_possible_cpu(cpu) {
 		per_cpu(dp_k_vm, cpu) = kvzalloc(sizeof(struct dp_vm), GFP_KERNEL);
 		if (!per_cpu(dp_k_vm, cpu)) {
 			dp_k_run_exit();
@@ -82,5 +82,6 @@ void dp_k_run_exit(void)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu) kvfree(per_cpu(dp_k_vm, cpu));
+	for_each_possible_cpu(cpu)
+		kvfree(per_cpu(dp_k_vm, cpu));
 }

@@ -22,7 +22,8 @@ static HIT int on_probe(struct dp_kprobe *kp, struct pt_regs *regs)
 static HIT int on_return(struct dp_kretprobe_instance *ri, struct pt_regs *regs)
 {
 	regs->orig_ax = (unsigned long)ri->ret_addr; /* for `rp`; not used otherwise */
-	dp_k_run(&container_of(ri->rp, struct dp_k_session_probe, rp)->run, regs, (u64)ri->ret_addr);
+	dp_k_run(&container_of(ri->rp, struct dp_k_session_probe, rp)->run, regs,
+		 (u64)ri->ret_addr);
 	return 0;
 }
 
@@ -42,7 +43,7 @@ int dp_k_session_add(struct dp_k_session *s, struct dp_k_session_probe *p)
 	if (s->nprobes == s->cap) {
 		u32 cap = max(64u, s->cap * 2);
 		void *v = s->cap < MOST_PROBES ? dp_resize(s->probes, s->cap * sizeof(*s->probes),
-							  cap * sizeof(*s->probes))
+							   cap * sizeof(*s->probes))
 					       : NULL;
 
 		if (!v)
@@ -81,8 +82,7 @@ static int make_area(struct dp_k_session *s, u64 ring_size, u32 nwords, const u6
 	memcpy(s->area, &s->g, sizeof(s->g));
 	if (nwords)
 		memcpy(s->area + words_off, words, nwords * sizeof(*words));
-	for_each_possible_cpu(cpu)
-	{
+	for_each_possible_cpu(cpu) {
 		struct dp_k_sink *k = &s->sinks[cpu];
 
 		k->ring = s->area + s->g.rings_off + cpu * s->g.ring_stride;
@@ -126,7 +126,8 @@ static int collect(struct dp_k_session *s, bool is_return, struct dp_kprobe **v)
 	return n;
 }
 
-int dp_k_session_arm(struct dp_k_session *s, struct dp_dev_arm *arm, const u64 *words, struct dp_error *err)
+int dp_k_session_arm(struct dp_k_session *s, struct dp_dev_arm *arm, const u64 *words,
+		     struct dp_error *err)
 {
 	struct dp_kprobe **v = dp_alloc(s->nprobes * sizeof(*v));
 	int n, r = v ? make_area(s, arm->ring_size, arm->nwords, words) : -ENOMEM;

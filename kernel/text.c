@@ -354,11 +354,11 @@ static int text_at(u64 addr, struct kfunc **out, struct dp_error *err)
 
 	if (!dp_k_sym.size_offset(addr, &size, &off) || !size || size > FUNC_MAX)
 		return dp_fail(err, E_SITE_NOFUNC, "0x%llx", addr);
-	hash_for_each_possible(funcs, f, node, addr - off) if (f->text.lo == addr - off)
-	{
-		*out = f;
-		return 0;
-	}
+	hash_for_each_possible(funcs, f, node, addr - off)
+		if (f->text.lo == addr - off) {
+			*out = f;
+			return 0;
+		}
 	o = owner_of(mod);
 	*out = o ? make(o, addr - off, addr - off + size) : NULL;
 	return *out ? 0 : dp_fail(err, E_ARM_NOMEM, "the function at 0x%llx", addr - off);

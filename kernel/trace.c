@@ -113,7 +113,9 @@ static void put_record(struct dp_line *l, struct dp_record *rec)
 	struct dp_view v;
 	u64 ret = 0;
 
-	list_for_each_entry(e, &dp_k_events, list) if (e->id == rec->event) found = e;
+	list_for_each_entry(e, &dp_k_events, list)
+		if (e->id == rec->event)
+			found = e;
 	put_head(l, rec);
 	if (!found) {
 		dp_line_str(l, "(an event that was deleted)\n");
