@@ -20,6 +20,21 @@ void *dp_resize(void *old, size_t old_size, size_t new_size)
 	return p;
 }
 
+bool dp_grow(void **v, size_t *cap, size_t n, size_t elem)
+{
+	size_t want = *cap ? *cap * 2 : 64;
+	void *p;
+
+	if (n < *cap)
+		return true;
+	p = reallocarray(*v, want, elem);
+	if (!p)
+		return false;
+	*v = p;
+	*cap = want;
+	return true;
+}
+
 void dp_free(void *p)
 {
 	free(p);

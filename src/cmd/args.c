@@ -154,6 +154,56 @@ int cmd_args_next(struct cmd_args *a)
 	return CMD_OPT_OPERAND;
 }
 
+int cmd_options(const struct cmd_spec *spec, int argc, char **argv,
+		int (*take)(void *arg, int id, const char *value), void *arg, char ***command,
+		bool *done)
+{
+	struct cmd_args args;
+	int id, r;
+
+	cmd_args_init(&args, spec, argc, argv);
+	while ((id = cmd_args_next(&args)) != CMD_OPT_END) {
+		if (id == CMD_OPT_HELP) {
+			*done = true;
+			return CMD_OK;
+		}
+		if (id == CMD_OPT_ERROR)
+			return CMD_USAGE;
+		if (id == CMD_OPT_REST) {
+			*command = argv + args.next;
+			if (!**command)
+				return ui_fail(E_CMD_MISSING, "give the program behind --",
+					       "no command");
+			break;
+		}
+		r = take(arg, id, args.value);
+		if (r)
+			return r;
+	}
+	return CMD_OK;
+}
+
+volatile sig_atomic_t cmd_stop;
+
+static void on_signal(int sig)
+{
+	cmd_stop = sig;
+}
+
+void cmd_catch_signals(void)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+	for (size_t i = 0; i < DP_ARRAY_SIZE(signals); i++) {
+		struct sigaction old;
+
+		/* What the parent had ignored (nohup) stays ignored. */
+		if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
+			sigaction(signals[i], &sa, NULL);
+	}
+}
+
 bool cmd_parse_pid(const char *text, pid_t *pid)
 {
 	char *end;

@@ -80,7 +80,7 @@ struct listing {
 	struct dp_kernel *k;
 	const char *prefix;
 	bool not_jump_only;
-	u64 n, by_outcome[DP_OUTCOME_JUMP + 1];
+	struct cmd_outcomes count;
 };
 
 static int print_func(const struct dp_ksym *sym, void *arg)
@@ -92,14 +92,11 @@ static int print_func(const struct dp_ksym *sym, void *arg)
 	u64 size;
 
 	dp_kernel_judge(l->k, sym->addr, &size, &how, &why, &err);
-	l->n++;
-	l->by_outcome[how]++;
+	cmd_count_outcome(&l->count, how);
 	if (l->not_jump_only && how == DP_OUTCOME_JUMP)
 		return 0;
 	printf("%016llx %7llu %s%-7s%s %s%s", (unsigned long long)sym->addr, (unsigned long long)size,
-	       ui_style(stdout, how == DP_OUTCOME_JUMP   ? UI_GREEN
-				: how == DP_OUTCOME_TRAP ? UI_YELLOW
-							 : UI_RED),
+	       cmd_outcome_style(how),
 	       dp_outcome_name(how), ui_style(stdout, UI_PLAIN), l->prefix, sym->name);
 	if (how != DP_OUTCOME_JUMP)
 		printf("  %s: %s", dp_error_info(why)->name, dp_error_info(why)->sentence);
@@ -120,18 +117,14 @@ int funcs_kernel(const char *text, bool not_jump_only)
 	if (*module)
 		snprintf(prefix, sizeof(prefix), "kmod(%s):", module);
 	l.prefix = prefix;
-	printf("%s%-16s %7s %-7s %s%s\n", ui_style(stdout, UI_BOLD), "ADDRESS", "SIZE", "OUTCOME", "FUNCTION  WHY",
-	       ui_style(stdout, UI_PLAIN));
+	cmd_print_funcs_head();
 	r = dp_kallsyms_each(*module ? module : NULL, pattern, print_func, &l, &err);
 	dp_kernel_close(l.k);
 	if (r < 0)
 		return told(&err);
-	if (!l.n)
+	if (!l.count.n)
 		return ui_fail(E_CMD_NOMATCH, NULL, "'%s' in %s", pattern, *module ? module : "the kernel");
-	fflush(stdout);
-	fprintf(stderr, "%llu functions: %llu jump, %llu trap, %llu refused\n", (unsigned long long)l.n,
-		(unsigned long long)l.by_outcome[DP_OUTCOME_JUMP], (unsigned long long)l.by_outcome[DP_OUTCOME_TRAP],
-		(unsigned long long)l.by_outcome[DP_OUTCOME_REFUSED]);
+	cmd_print_outcomes(&l.count, "functions");
 	return CMD_OK;
 }
 

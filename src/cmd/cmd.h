@@ -6,6 +6,7 @@
 #ifndef DP_CMD_H
 #define DP_CMD_H
 
+#include <signal.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -49,6 +50,18 @@ int cmd_source_vars(int argc, char **argv);
 enum dp_outcome cmd_judge(struct dp_module *mod, u64 addr, struct dp_error *err);
 const char *cmd_outcome_style(enum dp_outcome o);
 
+/* How many of what there were of each outcome; the heading of a list of functions. */
+struct cmd_outcomes {
+	u64 n, by_outcome[DP_OUTCOME_JUMP + 1];
+};
+void cmd_count_outcome(struct cmd_outcomes *c, enum dp_outcome o);
+void cmd_print_outcomes(const struct cmd_outcomes *c, const char *what);
+void cmd_print_funcs_head(void);
+
+/* "libc:mem*" names a module, which is cut off and returned in *module; the colons of "std::sort"
+ * and "file.c:12" do not. Returns the rest. */
+char *cmd_split_module(char *text, char **module);
+
 /* ---- options ---- */
 
 struct cmd_option {
@@ -91,6 +104,21 @@ int cmd_args_next(struct cmd_args *a);
 
 /* "---- 12:34:56": begins what is shown again and again. */
 void ui_time_line(void);
+
+/*
+ * All options and operands one after the other: take returns CMD_OK or the exit status. command:
+ * what stands behind "--", NULL without it. Returns CMD_OK to go on, else the exit status; *done is
+ * set by
+ * --help.
+ */
+int cmd_options(const struct cmd_spec *spec, int argc, char **argv,
+		int (*take)(void *arg, int id, const char *value), void *arg, char ***command,
+		bool *done);
+
+/* From now on signals that end a program set it instead, but for those that the parent had ignored.
+ */
+extern volatile sig_atomic_t cmd_stop;
+void cmd_catch_signals(void);
 
 /* Values of options. False: told already. */
 bool cmd_parse_pid(const char *text, pid_t *pid);

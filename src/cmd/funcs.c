@@ -9,7 +9,7 @@
 
 #include "cmd/ask-kernel.h"
 #include "cmd/cmd.h"
-#include "symbols/symbols.h"
+#include "symbols/lines.h"
 
 enum { OPT_REFUSED = 256 };
 
@@ -39,7 +39,7 @@ struct listing {
 	u64 bias;
 	const char *prefix; /* "libc.so.6:" or "" */
 	bool not_jump_only;
-	u64 n, by_outcome[DP_OUTCOME_JUMP + 1];
+	struct cmd_outcomes count;
 };
 
 enum dp_outcome cmd_judge(struct dp_module *mod, u64 addr, struct dp_error *err)
@@ -69,8 +69,7 @@ static int print_func(const struct dp_symbol *sym, void *arg)
 	const struct dp_error_info *why = dp_error_info(err.code);
 	const char *text = err.detail[0] ? err.detail : why->sentence;
 
-	l->n++;
-	l->by_outcome[o]++;
+	cmd_count_outcome(&l->count, o);
 	if (l->not_jump_only && o == DP_OUTCOME_JUMP)
 		return 0;
 	printf("%016llx %7llu %s%-7s%s %s%s", (unsigned long long)(sym->addr + l->bias),
@@ -84,7 +83,22 @@ static int print_func(const struct dp_symbol *sym, void *arg)
 	return ferror(stdout); /* `| head` has seen enough */
 }
 
-static void print_head(void)
+void cmd_count_outcome(struct cmd_outcomes *c, enum dp_outcome o)
+{
+	c->n++;
+	c->by_outcome[o]++;
+}
+
+void cmd_print_outcomes(const struct cmd_outcomes *c, const char *what)
+{
+	fflush(stdout);
+	fprintf(stderr, "%llu %s: %llu jump, %llu trap, %llu refused\n", (unsigned long long)c->n,
+		what, (unsigned long long)c->by_outcome[DP_OUTCOME_JUMP],
+		(unsigned long long)c->by_outcome[DP_OUTCOME_TRAP],
+		(unsigned long long)c->by_outcome[DP_OUTCOME_REFUSED]);
+}
+
+void cmd_print_funcs_head(void)
 {
 	printf("%s%-16s %7s %-7s %s%s\n", ui_style(stdout, UI_BOLD), "ADDRESS", "SIZE", "OUTCOME",
 	       "FUNCTION  WHY", ui_style(stdout, UI_PLAIN));
@@ -92,13 +106,9 @@ static void print_head(void)
 
 static int finish(const struct listing *l, const char *pattern, const char *where)
 {
-	if (!l->n && pattern)
+	if (!l->count.n && pattern)
 		return ui_fail(E_CMD_NOMATCH, NULL, "'%s' in %s", pattern, where);
-	fflush(stdout);
-	fprintf(stderr, "%llu functions: %llu jump, %llu trap, %llu refused\n",
-		(unsigned long long)l->n, (unsigned long long)l->by_outcome[DP_OUTCOME_JUMP],
-		(unsigned long long)l->by_outcome[DP_OUTCOME_TRAP],
-		(unsigned long long)l->by_outcome[DP_OUTCOME_REFUSED]);
+	cmd_print_outcomes(&l->count, "functions");
 	return CMD_OK;
 }
 
@@ -112,26 +122,24 @@ static int list_file(struct listing *l, const char *path, const char *pattern)
 		return CMD_FAILED;
 	}
 	l->prefix = "";
-	print_head();
+	cmd_print_funcs_head();
 	dp_module_each_func(l->mod, pattern, print_func, l);
 	status = finish(l, pattern, path);
 	dp_module_close(l->mod);
 	return status;
 }
 
-/* "libc:mem*" names a module; the colons of "std::*" do not. Returns the pattern, or NULL for all.
- */
-static const char *split_pattern(char *text, char **module)
+char *cmd_split_module(char *text, char **module)
 {
 	char *colon = strchr(text, ':');
+	u32 len, line;
 
 	*module = NULL;
-	if (colon && colon[1] != ':') {
-		*colon = '\0';
-		*module = text;
-		text = colon + 1;
-	}
-	return *text ? text : NULL;
+	if (!colon || colon[1] == ':' || dp_line_parse(text, &len, &line))
+		return text;
+	*colon = '\0';
+	*module = text;
+	return colon + 1;
 }
 
 /* The module is shown by the name that the user gave it, if any: files may have several. */
@@ -161,14 +169,16 @@ static int list_process(struct listing *l, pid_t pid, char *text)
 		return CMD_FAILED;
 	}
 	if (text)
-		pattern = split_pattern(text, &module);
+		pattern = cmd_split_module(text, &module);
+	if (pattern && !*pattern)
+		pattern = NULL;
 	if (module)
 		only = dp_process_image(&process, module, &err);
 	if (module && !only) {
 		ui_error(&err, NULL);
 		goto out;
 	}
-	print_head();
+	cmd_print_funcs_head();
 	for (size_t i = 0; i < process.nimages && !ferror(stdout); i++)
 		if (!only || only == &process.images[i])
 			list_image(l, &process.images[i], module, pattern);

@@ -47,20 +47,6 @@ struct subject {
 	bool is_process;
 };
 
-/* "libc:malloc" names a module; the colons of "std::sort" and "file.c:12" do not. */
-static char *split_module(char *text, char **module)
-{
-	char *colon = strchr(text, ':');
-	u32 len, line;
-
-	*module = NULL;
-	if (!colon || colon[1] == ':' || dp_line_parse(text, &len, &line))
-		return text;
-	*colon = '\0';
-	*module = text;
-	return colon + 1;
-}
-
 static int open_process(struct subject *s, pid_t pid, char *text)
 {
 	struct dp_error err = {0};
@@ -72,7 +58,7 @@ static int open_process(struct subject *s, pid_t pid, char *text)
 		return CMD_FAILED;
 	}
 	s->is_process = true;
-	s->name = split_module(text, &module);
+	s->name = cmd_split_module(text, &module);
 	image = dp_process_image(&s->process, module ? module : "exe", &err);
 	if (!image) {
 		ui_error(&err, NULL);
@@ -134,7 +120,7 @@ static int parse(struct subject *s, const struct cmd_spec *spec, int argc, char 
 
 struct lines {
 	struct dp_module *mod;
-	u64 n, by_outcome[DP_OUTCOME_JUMP + 1];
+	struct cmd_outcomes count;
 };
 
 static int print_line(const struct dp_module_row *row, void *arg)
@@ -145,11 +131,10 @@ static int print_line(const struct dp_module_row *row, void *arg)
 	const char *slash = strrchr(row->file, '/');
 	char where[300];
 
-	if (!l->n)
+	if (!l->count.n)
 		printf("%s%-28s %-16s %-7s %s%s\n", ui_style(stdout, UI_BOLD), "LINE", "ADDRESS",
 		       "OUTCOME", "INLINED FROM  WHY", ui_style(stdout, UI_PLAIN));
-	l->n++;
-	l->by_outcome[o]++;
+	cmd_count_outcome(&l->count, o);
 	snprintf(where, sizeof(where), "%s:%u", slash ? slash + 1 : row->file, row->line);
 	printf("%-28s %016llx %s%s%s", where, (unsigned long long)row->addr, cmd_outcome_style(o),
 	       dp_outcome_name(o), ui_style(stdout, UI_PLAIN));
@@ -181,11 +166,7 @@ int cmd_lines(int argc, char **argv)
 		status = ui_status(err.code);
 		goto out;
 	}
-	fflush(stdout);
-	fprintf(stderr, "%llu lines: %llu jump, %llu trap, %llu refused\n", (unsigned long long)l.n,
-		(unsigned long long)l.by_outcome[DP_OUTCOME_JUMP],
-		(unsigned long long)l.by_outcome[DP_OUTCOME_TRAP],
-		(unsigned long long)l.by_outcome[DP_OUTCOME_REFUSED]);
+	cmd_print_outcomes(&l.count, "lines");
 out:
 	subject_close(&s);
 	return status;

@@ -27,7 +27,8 @@ static const struct cmd_option options[] = {{"pid", 'p', "PID", "the process"}, 
 static const struct cmd_spec spec = {
     .name = "list",
     .synopsis = "[-p PID]",
-    .about = "Show all probes in the kernel (without -p), or in a process: those that it has set in itself through libdprobes "
+    .about = "Show all probes in the kernel (without -p), or in a process: those that it has set "
+	     "in itself through libdprobes "
 	     "(kprobes k,\n"
 	     "jprobes j, return probes r; newest first), then those of a dprobes trace (p, and r "
 	     "with a line\n"
@@ -95,15 +96,8 @@ struct rows {
 /* A new row at the end, its place still to be filled in; NULL: no memory. */
 static struct row *add_row(struct rows *rows, const char *place)
 {
-	if (rows->n == rows->cap) {
-		size_t cap = rows->cap ? rows->cap * 2 : 64;
-		struct row *v = realloc(rows->v, cap * sizeof(*v));
-
-		if (!v)
-			return NULL;
-		rows->v = v;
-		rows->cap = cap;
-	}
+	if (!dp_grow((void **)&rows->v, &rows->cap, rows->n, sizeof(*rows->v)))
+		return NULL;
 	rows->v[rows->n] = (struct row){.place = strdup(place)};
 	return rows->v[rows->n].place ? &rows->v[rows->n++] : NULL;
 }

@@ -56,7 +56,8 @@ static const struct option {
      "log the data as bare hex"},
     {"json", 0, LOADS, O_FLAG | DP_DRIVER_JSON, NULL, "log as JSON, one object a line"},
     {"pid", 'p', LOADS, O_PID, "PID", "only in this process"},
-    {"jit", 0, LOADS, O_JIT, "on|off|auto", "compile programs to machine code; auto, the default: where it pays"},
+    {"jit", 0, LOADS, O_JIT, "on|off|auto",
+     "compile programs to machine code; auto, the default: where it pays"},
     {"allow-trap", 0, LOADS, O_FLAG | DP_DRIVER_ALLOW_TRAP, NULL,
      "use breakpoints where no jump fits"},
     {"outfile", 'o', V(BUILD), O_OUTFILE, "FILE",
@@ -149,30 +150,36 @@ static const char *value_of(struct parser *p)
 	return *v == '=' ? v + 1 : v;
 }
 
-/* KEY=VALUE, or KEY = VALUE in words of their own. */
-static int take_define(struct parser *p, const char *text)
+int probes_define(struct probes_args *a, const char *text)
 {
-	struct probes_args *a = p->a;
 	struct dp_rpn_define *v = realloc(a->defines, (a->ndefines + 1) * sizeof(*v));
-	char *eq, *key = strdup(text);
+	char *key = strdup(text), *eq = key ? strchr(key, '=') : NULL;
 
+	if (v)
+		a->defines = v;
 	if (!v || !key) {
 		free(key);
 		return ui_fail(E_RPN_MEMORY, NULL, "-D");
 	}
-	a->defines = v;
-	eq = strchr(key, '=');
-	v[a->ndefines++] = (struct dp_rpn_define){key, "1"};
-	if (eq) {
-		*eq = '\0';
-		v[a->ndefines - 1].value = eq + 1;
-	} else if (p->next < p->argc && p->argv[p->next][0] == '=') {
-		v[a->ndefines - 1].value = p->argv[p->next][1] ? p->argv[p->next] + 1 : NULL;
-		p->next++;
-		if (!v[a->ndefines - 1].value)
-			v[a->ndefines - 1].value = p->next < p->argc ? p->argv[p->next++] : "";
-	}
+	if (eq)
+		*eq++ = '\0';
+	v[a->ndefines++] = (struct dp_rpn_define){key, eq ? eq : "1"};
 	return *key ? 0 : ui_fail(E_CMD_VALUE, "write -D KEY=VALUE", "-D without a name");
+}
+
+/* KEY=VALUE, or KEY = VALUE in words of their own. */
+static int take_define(struct parser *p, const char *text)
+{
+	struct probes_args *a = p->a;
+	int r = probes_define(a, text);
+	const char **value = r ? NULL : &a->defines[a->ndefines - 1].value;
+
+	if (r || strchr(text, '=') || p->next >= p->argc || p->argv[p->next][0] != '=')
+		return r;
+	*value = p->argv[p->next++] + 1;
+	if (!**value)
+		*value = p->next < p->argc ? p->argv[p->next++] : "";
+	return 0;
 }
 
 /* The words behind --log, as long as they are some. */

@@ -36,6 +36,8 @@ struct probes_args {
 /* Parse what follows the program's name, or the subcommand's. Returns CMD_OK, or the exit status
  * (told already). */
 int probes_parse(struct probes_args *a, int argc, char **argv);
+/* -D KEY=VALUE, or KEY alone: 1. CMD_OK or the exit status (told already). */
+int probes_define(struct probes_args *a, const char *text);
 void probes_args_free(struct probes_args *a);
 void probes_help(enum probes_verb verb);
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cmd/probes.h"
+#include "host/process/process.h"
 
 #define TURN_NS 50000000
 
@@ -54,21 +55,6 @@ struct program {
 	int go, result; /* pipes to and from it */
 };
 
-static volatile sig_atomic_t stop;
-
-static void on_signal(int sig)
-{
-	stop = sig;
-}
-
-static u64 now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000000000u + (u64)ts.tv_nsec;
-}
-
 /* ---- the command line ---- */
 
 /* Whether a file is a program and not a list of events. */
@@ -96,25 +82,10 @@ bool cmd_traces_program(int argc, char **argv)
 	return false;
 }
 
-static int define(struct probes_args *a, const char *text)
+static int take_option(void *arg, int id, const char *value)
 {
-	struct dp_rpn_define *v = realloc(a->defines, (a->ndefines + 1) * sizeof(*v));
-	char *key = strdup(text), *eq = key ? strchr(key, '=') : NULL;
+	struct program *p = arg;
 
-	if (v)
-		a->defines = v;
-	if (!v || !key) {
-		free(key);
-		return ui_fail(E_RPN_MEMORY, NULL, "-D");
-	}
-	if (eq)
-		*eq++ = '\0';
-	v[a->ndefines++] = (struct dp_rpn_define){key, eq ? eq : "1"};
-	return *key ? 0 : ui_fail(E_CMD_VALUE, "write -D KEY=VALUE", "-D without a name");
-}
-
-static int take_option(struct program *p, int id, const char *value)
-{
 	switch (id) {
 	case 'f':
 		if (p->args.file)
@@ -124,7 +95,7 @@ static int take_option(struct program *p, int id, const char *value)
 	case 'p':
 		return cmd_parse_pid(value, &p->args.pid) ? 0 : CMD_USAGE;
 	case 'D':
-		return define(&p->args, value);
+		return probes_define(&p->args, value);
 	case 'o':
 		p->out_path = value;
 		return 0;
@@ -149,27 +120,10 @@ static int take_option(struct program *p, int id, const char *value)
 
 static int parse(struct program *p, int argc, char **argv, bool *done)
 {
-	struct cmd_args args;
-	int id, r;
+	int r = cmd_options(&spec, argc, argv, take_option, p, &p->command, done);
 
-	cmd_args_init(&args, &spec, argc, argv);
-	while ((id = cmd_args_next(&args)) != CMD_OPT_END) {
-		if (id == CMD_OPT_HELP) {
-			*done = true;
-			return CMD_OK;
-		}
-		if (id == CMD_OPT_ERROR)
-			return CMD_USAGE;
-		if (id == CMD_OPT_REST) {
-			p->command = argv + args.next;
-			break;
-		}
-		r = take_option(p, id, args.value);
-		if (r)
-			return r;
-	}
-	if (p->command && !p->command[0])
-		return ui_fail(E_CMD_MISSING, "give the program behind --", "no command");
+	if (r || *done)
+		return r;
 	if (p->command && p->args.pid)
 		return ui_fail(E_CMD_EXTRA, "leave out one of them", "both -p and a command");
 	return CMD_OK;
@@ -334,7 +288,7 @@ static int release_command(struct program *p)
 
 static bool is_over(struct program *p)
 {
-	if (stop)
+	if (cmd_stop)
 		return true;
 	if (p->child > 0)
 		return waitpid(p->child, NULL, WNOHANG) != 0;
@@ -343,10 +297,10 @@ static bool is_over(struct program *p)
 
 static int follow(struct program *p)
 {
-	u64 begin = now_ns(), shown = begin;
+	u64 begin = dp_now_ns(), shown = begin;
 
 	while (!is_over(p)) {
-		u64 now = now_ns();
+		u64 now = dp_now_ns();
 
 		if (!copy_log(p))
 			return ui_fail(E_OUT_WRITE, NULL, "%s: %s",
@@ -363,24 +317,11 @@ static int follow(struct program *p)
 	return CMD_OK;
 }
 
-static void catch_signals(void)
-{
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-	struct sigaction sa = {.sa_handler = on_signal};
-
-	for (size_t i = 0; i < DP_ARRAY_SIZE(signals); i++) {
-		struct sigaction old;
-
-		if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
-			sigaction(signals[i], &sa, NULL);
-	}
-}
-
 static int run(struct program *p)
 {
 	int status = begin_driver(p);
 
-	catch_signals();
+	cmd_catch_signals();
 	p->out = stdout;
 	if (!status && p->out_path && !(p->out = fopen(p->out_path, "we")))
 		status = ui_fail(E_OUT_OPEN, NULL, "%s: %s", p->out_path, strerror(errno));

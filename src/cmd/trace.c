@@ -74,29 +74,13 @@ struct trace {
 	int status;
 };
 
-static volatile sig_atomic_t stop;
-
-static void on_signal(int sig)
-{
-	stop = sig;
-}
-
 static void on_failed_write(int sig)
 {
 }
 
 static void catch_signals(void)
 {
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-
-	for (size_t i = 0; i < DP_ARRAY_SIZE(signals); i++) {
-		struct sigaction old;
-
-		/* What the parent had ignored (nohup) stays ignored. */
-		if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
-			sigaction(signals[i], &sa, NULL);
-	}
+	cmd_catch_signals();
 	/* A file that grows past its limit is a failed write, not the end before the probes are
 	 * removed. */
 	signal(SIGXFSZ, on_failed_write);
@@ -128,8 +112,9 @@ static bool parse_size(const char *text, u64 *size)
 }
 
 /* Returns 0, or CMD_USAGE when the value was wrong (told already). */
-static int take_option(struct trace *t, int id, const char *value)
+static int take_option(void *arg, int id, const char *value)
 {
+	struct trace *t = arg;
 	struct dp_error err;
 
 	switch (id) {
@@ -195,27 +180,10 @@ static u32 kernel_events(const struct trace *t)
 /* Returns CMD_OK to go on, else the exit status; *done is set by --help. */
 static int parse(struct trace *t, int argc, char **argv, bool *done)
 {
-	struct cmd_args args;
-	int id, r;
+	int r = cmd_options(&spec, argc, argv, take_option, t, &t->command, done);
 
-	cmd_args_init(&args, &spec, argc, argv);
-	while ((id = cmd_args_next(&args)) != CMD_OPT_END) {
-		if (id == CMD_OPT_HELP) {
-			*done = true;
-			return CMD_OK;
-		}
-		if (id == CMD_OPT_ERROR)
-			return CMD_USAGE;
-		if (id == CMD_OPT_REST) {
-			t->command = argv + args.next;
-			break;
-		}
-		r = take_option(t, id, args.value);
-		if (r)
-			return r;
-	}
-	if (t->command && !t->command[0])
-		return ui_fail(E_CMD_MISSING, "give the program behind --", "no command");
+	if (r || *done)
+		return r;
 	if (t->pid && t->command)
 		return ui_fail(E_CMD_EXTRA, "leave out one of them", "both -p and a command");
 	if (kernel_events(t)) {
@@ -332,7 +300,7 @@ static int run(struct trace *t, struct dp_error *err)
 	s->tracee = &t->tracee;
 	s->out = &t->out;
 	s->seconds = t->seconds;
-	s->stop = &stop;
+	s->stop = &cmd_stop;
 	r = tracee_arm(&t->tracee, err);
 	ui_progress_end();
 	if (r)
@@ -467,7 +435,7 @@ int cmd_trace(int argc, char **argv)
 		return t.status;
 	}
 	catch_signals();
-	r = output_open(&t.out, t.out_path, &stop, &err);
+	r = output_open(&t.out, t.out_path, &cmd_stop, &err);
 	if (r)
 		tell(&t, &err, NULL);
 	if (!r && !begin_session(&t)) {

@@ -27,13 +27,13 @@ static bool is_hist(u32 kind)
 /* What the values in a bar's word are: "0 and less", "4 .. 7". */
 static void show_range(const struct dp_rpn_aggregate *a, u32 i, FILE *out)
 {
-	u64 lo = a->kind == DP_AGG_HIST ? 1ull << (i - 1) : (u64)(i - 1) * a->step,
-	    hi = a->kind == DP_AGG_HIST ? lo * 2 - 1 : lo + a->step - 1;
+	bool powers = a->kind == DP_AGG_HIST;
+	u64 lo = powers ? 1ull << (i ? i - 1 : 0) : (u64)i * a->step - a->step,
+	    hi = powers ? lo * 2 - 1 : lo + a->step - 1;
 
 	if (!i)
-		fprintf(out, "%20s    %-20s", "",
-			a->kind == DP_AGG_HIST ? "0 and less" : "less than 0");
-	else if (a->kind == DP_AGG_LINEAR && i == DP_HIST_WORDS - 1)
+		fprintf(out, "%20s    %-20s", "", powers ? "0 and less" : "less than 0");
+	else if (!powers && i == DP_HIST_WORDS - 1)
 		fprintf(out, "%20llu and more%12s", (unsigned long long)lo, "");
 	else
 		fprintf(out, "%20llu .. %-20llu", (unsigned long long)lo, (unsigned long long)hi);

@@ -131,6 +131,4 @@ int drv_log_open(struct driver *d, const char *dir, struct dp_error *err);
 void drv_drain(struct driver *d, struct drv_target *t, bool final);
 void drv_log_flush(struct driver *d);
 
-u64 drv_now_ns(void);
-
 #endif

@@ -92,28 +92,31 @@ static void query_target(struct drv_target *t, const struct drv_slot *slot, FILE
 		gate = words[slot->gates + t->probes[i].index];
 		fprintf(out, "    probe %u: %s, %llu counted, at 0x%llx (%s+0x%llx) by %s, %s\n",
 			t->probes[i].index, status(&slot->m->unit.probes[t->probes[i].index], gate),
-			(unsigned long long)(c.v[DP_COUNT_RECORDED] + c.v[DP_COUNT_PASSED] + c.v[DP_COUNT_FILTERED] +
-					     c.v[DP_COUNT_LOST]),
+			(unsigned long long)(c.v[DP_COUNT_RECORDED] + c.v[DP_COUNT_PASSED] +
+					     c.v[DP_COUNT_FILTERED] + c.v[DP_COUNT_LOST]),
 			(unsigned long long)info.addr, info.symbol, (unsigned long long)info.offset,
 			info.outcome == DP_OUTCOME_JUMP   ? via[2]
 			: info.outcome == DP_OUTCOME_TRAP ? via[1]
 							  : via[0],
 			info.ncompiled ? "compiled" : "interpreted");
 	}
-	for (u32 i = 0; i < slot->m->unit.nlocals; i++)
-		if (drv_aggregate_at(&slot->m->unit, i)) /* `dprobes vars` shows it as a whole */
-			i += drv_aggregate_at(&slot->m->unit, i) - 1;
+	for (u32 i = 0; i < slot->m->unit.nlocals; i++) {
+		u32 whole = drv_aggregate_at(&slot->m->unit, i); /* `dprobes vars` shows it */
+
+		if (whole)
+			i += whole - 1;
 		else
 			fprintf(out, "    lv %u = %llu\n", i,
 				(unsigned long long)words[slot->locals + i]);
+	}
 }
 
 static void query_module(struct driver *d, struct drv_module *m, bool extended, FILE *out)
 {
 	static const char *const types[] = {"user", "kernel", "kmod"};
 
-	fprintf(out, "%s: %s, id %u, %u probes, %u variables", m->unit.name, types[m->unit.modtype], m->unit.id,
-		m->unit.nprobes, m->unit.nlocals);
+	fprintf(out, "%s: %s, id %u, %u probes, %u variables", m->unit.name, types[m->unit.modtype],
+		m->unit.id, m->unit.nprobes, m->unit.nlocals);
 	if (drv_in_kernel(m))
 		fprintf(out, "\n");
 	else

@@ -28,14 +28,6 @@ static void on_signal(int sig)
 	stop = sig;
 }
 
-u64 drv_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000000000u + (u64)ts.tv_nsec;
-}
-
 static bool receive_all(int fd, void *p, size_t n)
 {
 	while (n) {
@@ -139,7 +131,7 @@ static void serve(struct driver *d, int fd)
 
 static void drain_all(struct driver *d)
 {
-	u64 now = drv_now_ns();
+	u64 now = dp_now_ns();
 
 	for (struct drv_target *t = d->targets; t; t = t->next) {
 		if (!t->session)
@@ -166,7 +158,7 @@ static int watch_owner(void)
 
 static void loop(struct driver *d, int listener)
 {
-	u64 idle_since = drv_now_ns();
+	u64 idle_since = dp_now_ns();
 	int owner = watch_owner();
 
 	while (!stop) {
@@ -184,14 +176,14 @@ static void loop(struct driver *d, int listener)
 				serve(d, fd);
 				close(fd);
 			}
-			idle_since = drv_now_ns();
+			idle_since = dp_now_ns();
 		}
 		drain_all(d);
-		if (d->modules && drv_now_ns() - d->scanned_ns > SCAN_NS)
+		if (d->modules && dp_now_ns() - d->scanned_ns > SCAN_NS)
 			drv_scan(d, false);
 		if (d->modules)
-			idle_since = drv_now_ns();
-		else if (drv_now_ns() - idle_since > LINGER_NS)
+			idle_since = dp_now_ns();
+		else if (dp_now_ns() - idle_since > LINGER_NS)
 			break;
 	}
 }

@@ -533,7 +533,7 @@ void drv_scan(struct driver *d, bool force)
 		if ((!t->seen && !t->in_use) || (t->seen && !t->nslots))
 			drv_target_end(d, t);
 	}
-	d->scanned_ns = drv_now_ns();
+	d->scanned_ns = dp_now_ns();
 }
 
 void drv_forget(struct driver *d, struct drv_module *m)

@@ -152,7 +152,7 @@ static bool take_events(void)
 	for (struct fanotify_event_metadata *m = &buf.m; FAN_EVENT_OK(m, n);
 	     m = FAN_EVENT_NEXT(m, n)) {
 		struct held h = {m->fd, m->pid, process_of(m->pid), m->mask & FAN_OPEN_EXEC_PERM,
-				 drv_now_ns()};
+				 dp_now_ns()};
 
 		if (m->fd >= 0 && (!h.pid || (is_ours(h.pid) && !is_expected(&h)) || !enqueue(&h)))
 			answer(&h);
@@ -169,7 +169,7 @@ static void *listen(void *arg)
 			break;
 		p.revents = 0;
 		pthread_mutex_lock(&lock);
-		let_on(-1, drv_now_ns() - HELD_MOST_NS);
+		let_on(-1, dp_now_ns() - HELD_MOST_NS);
 		pthread_mutex_unlock(&lock);
 	}
 	return arg;

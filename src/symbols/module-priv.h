@@ -131,10 +131,8 @@ struct dp_module {
 	struct mod_addrs taken; /* sorted: code addresses that occur in data */
 };
 
-/* Make room for one more element; false when memory is short. */
-bool mod_grow(void **v, size_t *cap, size_t n, size_t elem);
 #define MOD_PUSH(vec, ...)                                                                         \
-	(mod_grow((void **)&(vec)->v, &(vec)->cap, (vec)->n, sizeof(*(vec)->v))                    \
+	(dp_grow((void **)&(vec)->v, &(vec)->cap, (vec)->n, sizeof(*(vec)->v))                    \
 	     ? ((vec)->v[(vec)->n++] = (__typeof__(*(vec)->v))__VA_ARGS__, true)                   \
 	     : false)
 

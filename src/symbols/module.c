@@ -12,21 +12,6 @@
 
 #include "symbols/module-priv.h"
 
-bool mod_grow(void **v, size_t *cap, size_t n, size_t elem)
-{
-	size_t want = *cap ? *cap * 2 : 64;
-	void *p;
-
-	if (n < *cap)
-		return true;
-	p = reallocarray(*v, want, elem);
-	if (!p)
-		return false;
-	*v = p;
-	*cap = want;
-	return true;
-}
-
 const u8 *mod_at(const struct dp_module *m, u64 addr, u64 need, u64 *avail)
 {
 	for (size_t i = 0; i < m->nsegs; i++) {
@@ -116,7 +101,7 @@ static bool read_sections(struct dp_module *m)
 		    sh.sh_size > m->file_size - sh.sh_offset)
 			continue;
 		name = elf_strptr(m->elf, names, sh.sh_name);
-		if (!mod_grow((void **)&m->secs, &cap, m->nsecs, sizeof(*m->secs)))
+		if (!dp_grow((void **)&m->secs, &cap, m->nsecs, sizeof(*m->secs)))
 			return false;
 		m->secs[m->nsecs++] = (struct mod_sec){name ? name : "",
 						       sh.sh_addr,

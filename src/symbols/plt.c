@@ -65,7 +65,7 @@ static bool add_stub(struct dp_module *m, u64 addr, u64 size, const char *name)
 	size_t len = strlen(name) + sizeof("@plt");
 	char *made = malloc(len);
 
-	if (!made || !mod_grow((void **)&m->names, &m->names_cap, m->nnames, sizeof(char *))) {
+	if (!made || !dp_grow((void **)&m->names, &m->names_cap, m->nnames, sizeof(char *))) {
 		free(made);
 		return false;
 	}

@@ -35,7 +35,8 @@ struct dp_kernel {
 	int fd;
 	struct dp_session_options opt;
 	struct probe *probes;
-	u32 nprobes, cap;
+	u32 nprobes;
+	size_t cap;
 	u64 *words; /* their first values */
 	u32 nwords;
 	u64 words_off, size;
@@ -207,15 +208,8 @@ static int put_place(struct dp_kernel *k, const struct dp_location *loc, struct 
 
 static struct probe *room(struct dp_kernel *k)
 {
-	if (k->nprobes == k->cap) {
-		u32 cap = k->cap ? k->cap * 2 : 64;
-		struct probe *v = realloc(k->probes, cap * sizeof(*v));
-
-		if (!v)
-			return NULL;
-		k->probes = v;
-		k->cap = cap;
-	}
+	if (!dp_grow((void **)&k->probes, &k->cap, k->nprobes, sizeof(*k->probes)))
+		return NULL;
 	memset(&k->probes[k->nprobes], 0, sizeof(*k->probes));
 	return &k->probes[k->nprobes];
 }

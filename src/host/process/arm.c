@@ -303,7 +303,7 @@ static bool asks_for_time(const struct dp_program *p)
 {
 	struct dp_op_view insn;
 
-	for (u32 at = 0; at < p->len && !dp_op_decode(p->code, p->len, at, &insn); at += insn.len)
+	for (u32 at = 0; p->rpn.ex_mask && at < p->len && !dp_op_decode(p->code, p->len, at, &insn); at += insn.len)
 		if (insn.opcode == DP_OP_PUSH_NS)
 			return true;
 	return false;

@@ -46,7 +46,8 @@ struct dp_thread {
 struct dp_tracer {
 	pid_t pid;
 	struct dp_thread *v;
-	u32 n, cap;
+	u32 n;
+	size_t cap;
 	bool execed, dead;
 	int exit_status; /* when dead: as waitpid gave it */
 	pid_t other;	 /* holds threads of the process, so that we cannot */
@@ -61,7 +62,6 @@ struct dp_tracer {
 
 #define SIGNAL_BIT(sig) (1ull << ((sig) - 1)) /* in masks as /proc and ptrace show them */
 
-u64 dp_now_ns(void);
 
 /* Seize every thread, those being born included. Nothing is stopped. */
 int dp_tracer_attach(struct dp_tracer *t, pid_t pid, struct dp_error *err);

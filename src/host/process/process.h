@@ -163,4 +163,7 @@ struct dp_standing { /* one probe at one address; a return probe has one for eac
  */
 int dp_standing_read(pid_t pid, struct dp_standing **v, u32 *n, struct dp_error *err);
 
+/* CLOCK_MONOTONIC. */
+u64 dp_now_ns(void);
+
 #endif

@@ -154,15 +154,8 @@ static int env_symbol(void *arg, const struct dp_location *probe, const char *sy
 
 static struct dp_probe *add_probe(struct dp_session *s)
 {
-	if (s->nprobes == s->cap_probes) {
-		u32 cap = s->cap_probes ? s->cap_probes * 2 : 64;
-		struct dp_probe *v = realloc(s->probes, cap * sizeof(*v));
-
-		if (!v)
-			return NULL;
-		s->probes = v;
-		s->cap_probes = cap;
-	}
+	if (!dp_grow((void **)&s->probes, &s->cap_probes, s->nprobes, sizeof(*s->probes)))
+		return NULL;
 	memset(&s->probes[s->nprobes], 0, sizeof(*s->probes));
 	return &s->probes[s->nprobes++];
 }

@@ -27,7 +27,8 @@ struct dp_session {
 	struct dp_session_options opt;
 	struct dp_process proc;
 	struct dp_probe *probes;
-	u32 nprobes, cap_probes;
+	u32 nprobes;
+	size_t cap_probes;
 	struct dp_spot *spots;
 	u32 nspots, cap_spots;
 	struct dp_plan plan;

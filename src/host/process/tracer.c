@@ -51,15 +51,8 @@ static u64 signal_mask(pid_t tid, const char *name)
 
 static struct dp_thread *add(struct dp_tracer *t, pid_t tid)
 {
-	if (t->n == t->cap) {
-		u32 cap = t->cap ? t->cap * 2 : 64;
-		struct dp_thread *v = realloc(t->v, cap * sizeof(*v));
-
-		if (!v)
-			return NULL;
-		t->v = v;
-		t->cap = cap;
-	}
+	if (!dp_grow((void **)&t->v, &t->cap, t->n, sizeof(*t->v)))
+		return NULL;
 	memset(&t->v[t->n], 0, sizeof(t->v[0]));
 	t->v[t->n].tid = tid;
 	t->v[t->n].running = true;
