@@ -8,7 +8,7 @@
 
 #include "cmd/trace.h"
 #include "symbols/lines.h"
-#include "symbols/unwind.h"
+#include "symbols/callers.h"
 
 #define CALLERS_MAX 12
 #define STACK_PARTS 4
@@ -48,7 +48,7 @@ struct watch {
 	struct trace t; /* first */
 	char line[4096];
 	u32 callers;
-	struct dp_unwinder *unwinder;
+	struct dp_callers *unwinder;
 	struct dp_layout shown; /* what the formatter sees */
 };
 
@@ -164,8 +164,8 @@ static void show_callers(const struct dp_record *rec, void *arg)
 	else
 		print_place(w, m.ip, false);
 	if (!w->unwinder)
-		w->unwinder = dp_unwinder_new(w->t.pid ? w->t.pid : dp_session_pid(w->t.tracee.process));
-	n = w->unwinder && w->callers ? dp_unwind(w->unwinder, &m, pcs, w->callers) : 0;
+		w->unwinder = dp_callers_new(w->t.pid ? w->t.pid : dp_session_pid(w->t.tracee.process));
+	n = w->unwinder && w->callers ? dp_callers_find(w->unwinder, &m, pcs, w->callers) : 0;
 	for (u32 i = 0; i < n; i++)
 		print_place(w, pcs[i], true);
 }
@@ -279,6 +279,6 @@ int cmd_watch(int argc, char **argv)
 		event_lines_free(&w.t.lines);
 	else
 		r = trace_run(&w.t);
-	dp_unwinder_free(w.unwinder);
+	dp_callers_free(w.unwinder);
 	return r;
 }

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbols/unwind.h"
+#include "symbols/callers.h"
 
-struct dp_unwinder {
+struct dp_callers {
 	Dwfl *dwfl;
 	pid_t pid;
 	const struct dp_moment *at;
@@ -24,7 +24,7 @@ static int no_debug_file(Dwfl_Module *mod, void **user, const char *name, Dwarf_
 
 static pid_t next_thread(Dwfl *dwfl, void *arg, void **thread_arg)
 {
-	struct dp_unwinder *u = arg;
+	struct dp_callers *u = arg;
 
 	if (*thread_arg)
 		return 0;
@@ -40,7 +40,7 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **thread_arg)
 
 static bool read_word(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *out, void *arg)
 {
-	const struct dp_unwinder *u = arg;
+	const struct dp_callers *u = arg;
 	u64 at = addr - u->at->sp;
 
 	if (addr < u->at->sp || at > u->at->n || u->at->n - at < 8)
@@ -51,7 +51,7 @@ static bool read_word(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *out, void *arg)
 
 static bool set_registers(Dwfl_Thread *thread, void *arg)
 {
-	const struct dp_moment *m = ((struct dp_unwinder *)arg)->at;
+	const struct dp_moment *m = ((struct dp_callers *)arg)->at;
 	/* By their DWARF numbers: ax dx cx bx si di bp sp r8 .. r15 ip. */
 	Dwarf_Word r[17] = {[3] = m->bx, [6] = m->bp, [7] = m->sp, [12] = m->r12, [13] = m->r13, [14] = m->r14,
 			    [15] = m->r15, [16] = m->ip};
@@ -61,7 +61,7 @@ static bool set_registers(Dwfl_Thread *thread, void *arg)
 
 static int take_frame(Dwfl_Frame *frame, void *arg)
 {
-	struct dp_unwinder *u = arg;
+	struct dp_callers *u = arg;
 	Dwarf_Addr pc;
 
 	if (!dwfl_frame_pc(frame, &pc, NULL) || !pc)
@@ -70,14 +70,14 @@ static int take_frame(Dwfl_Frame *frame, void *arg)
 	return u->n < u->max ? DWARF_CB_OK : DWARF_CB_ABORT;
 }
 
-struct dp_unwinder *dp_unwinder_new(pid_t pid)
+struct dp_callers *dp_callers_new(pid_t pid)
 {
 	static const Dwfl_Callbacks files = {.find_elf = dwfl_linux_proc_find_elf, .find_debuginfo = no_debug_file};
 	static const Dwfl_Thread_Callbacks threads = {.next_thread = next_thread,
 						      .get_thread = get_thread,
 						      .memory_read = read_word,
 						      .set_initial_registers = set_registers};
-	struct dp_unwinder *u = calloc(1, sizeof(*u));
+	struct dp_callers *u = calloc(1, sizeof(*u));
 
 	if (!u)
 		return NULL;
@@ -86,11 +86,11 @@ struct dp_unwinder *dp_unwinder_new(pid_t pid)
 	if (u->dwfl && !dwfl_linux_proc_report(u->dwfl, pid) && !dwfl_report_end(u->dwfl, NULL, NULL) &&
 	    dwfl_attach_state(u->dwfl, NULL, pid, &threads, u))
 		return u;
-	dp_unwinder_free(u);
+	dp_callers_free(u);
 	return NULL;
 }
 
-void dp_unwinder_free(struct dp_unwinder *u)
+void dp_callers_free(struct dp_callers *u)
 {
 	if (!u)
 		return;
@@ -98,7 +98,7 @@ void dp_unwinder_free(struct dp_unwinder *u)
 	free(u);
 }
 
-u32 dp_unwind(struct dp_unwinder *u, const struct dp_moment *m, u64 *pcs, u32 max)
+u32 dp_callers_find(struct dp_callers *u, const struct dp_moment *m, u64 *pcs, u32 max)
 {
 	u64 all[65];
 
