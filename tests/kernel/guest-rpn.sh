@@ -190,6 +190,7 @@ in_c() {
 #pragma PROBEPOINT_LOCATION("vfs_open") PROBEPOINT_HANDLER("opened")
 #pragma PROBEPOINT_LOCATION("do_sys_openat2%return") PROBEPOINT_HANDLER("returned")
 #pragma PROBEPOINT_LOCATION("do_sys_openat2+5") PROBEPOINT_HANDLER("inside")
+#pragma PROBEPOINT_LOCATION("vfs_read") PROBEPOINT_HANDLER("backtrace")
 void received() { log($skb->len, $skb->protocol == 8); remove(); }
 void opened() {
 	if (strcmp($path->dentry->d_name.name, "version"))
@@ -199,6 +200,7 @@ void opened() {
 	count(opens, $current->comm);
 }
 void returned() { if ($retval != -2) abort(); log($retval); }
+void backtrace() { log_backtrace(6); remove(); }
 void inside() { if (@defined($filename)) log($filename); abort(); }
 END
 	$dprobes trace -f /tmp/kernel.dpc -- sh -c \
@@ -214,6 +216,8 @@ END
 	say $? "and what a function returns"
 	grep -q 'opens' /tmp/out && grep -q 'cat *1' /tmp/out
 	say $? "an aggregate with a key"
+	grep -q 'backtrace = {vfs_read+0x[05], ksys_read+0x[0-9a-f]*, .*do_syscall_64' /tmp/out
+	say $? "a call chain"
 	cat >/tmp/gone.dpc <<'END'
 #pragma MODNAME("vmlinux") MODTYPE(kernel) PROBEPOINT_LOCATION("vfs_open+1") PROBEPOINT_HANDLER("h")
 void h() { log($path); }
