@@ -557,10 +557,6 @@ bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *ne
 		return true;
 	case DP_OP_PUSH_TID: ref_push(r, r->m->hit.tid); return true;
 	case DP_OP_PUSH_NS: ref_push(r, 1000000); return true;
-	case DP_OP_PUSH_FRAMES:
-		for (u32 i = (u32)op->v[0]; i-- > 0;)
-			ref_push(r, i < DP_MIN(((u32)op->v[0] + 1) / 2, 5u) ? r->m->regs.ip + 0x100 * i : 0);
-		return true;
 	case DP_OP_PUSH_TEXT: {
 		char words[DP_SCRATCH_SIZE] = "";
 		u64 word;
