@@ -319,9 +319,11 @@ static void __attribute__((destructor, used)) dp_hook_module_goes(void)
 			break;                                                                     \
 	}
 #define HOOK_CALL_FIRST_(name, list, ...)                                                          \
-	struct hook_rec *rec_ = __atomic_load_n(&(list)->exits, __ATOMIC_ACQUIRE);                 \
-	if (rec_)                                                                                  \
-	r_ = HOOK_CALL_ONE_(name, rec_, __VA_ARGS__)
+	do {                                                                                       \
+		struct hook_rec *rec_ = __atomic_load_n(&(list)->exits, __ATOMIC_ACQUIRE);         \
+		if (rec_)                                                                          \
+			r_ = HOOK_CALL_ONE_(name, rec_, __VA_ARGS__);                              \
+	} while (0)
 
 #define HOOK_DEFINE_(name, call, kind, method, ...)                                                \
 	HOOK_USE_(name, call, __VA_ARGS__);                                                        \
