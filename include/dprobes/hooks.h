@@ -269,31 +269,36 @@ static void __attribute__((destructor, used)) dp_hook_module_goes(void)
 
 /* Whether the place where this stands is armed: "test $x, %eax" falls through, the jump that differs
  * from it in one bit does not. */
+#ifdef __clang__
+#define HOOK_COLD_LABEL_
+#else
+#define HOOK_COLD_LABEL_ __attribute__((cold))
+#endif
 #define HOOK_TRY_(name, is, armed, out)                                                            \
 	HOOK_SITE_(name, armed);                                                                   \
 	goto out;                                                                                  \
-	armed:                                                                                     \
+	armed: HOOK_COLD_LABEL_;                                                                   \
 	is = 1;                                                                                    \
 	out:;
 #if defined(__clang__) && defined(__cplusplus)
 /* Clang takes every label for a target of every asm goto of a function: one function for each. */
 #define HOOK_ARMED_HERE_(name)                                                                     \
-	__builtin_expect([]() __attribute__((always_inline)) {                                     \
+	[]() __attribute__((always_inline)) {                                                      \
 		int is_ = 0;                                                                       \
 		HOOK_TRY_(name, is_, armed_, out_)                                                 \
 		return is_;                                                                        \
-	}(), 0)
+	}()
 #else
 #define HOOK_ARMED_HERE_(name)                                                                     \
 	({                                                                                         \
 		__label__ armed_, out_;                                                            \
 		int is_ = 0;                                                                       \
 		HOOK_TRY_(name, is_, armed_, out_)                                                 \
-		__builtin_expect(is_, 0);                                                          \
+		is_;                                                                               \
 	})
 #endif
 #define HOOK_ACTIVE_(name)                                                                         \
-	__builtin_expect((__atomic_load_n(&(name).flags, __ATOMIC_RELAXED) & HOOK_ACTIVE) != 0, 0)
+	((__atomic_load_n(&(name).flags, __ATOMIC_RELAXED) & HOOK_ACTIVE) != 0)
 
 /*
  * May be repeated: USE_ and DECLARE_ of one hook meet where the latter is. The function that calls
@@ -348,22 +353,22 @@ static void __attribute__((destructor, used)) dp_hook_module_goes(void)
  * declared is an error.) */
 #define HOOK_RETURN_IF_(active, name, call, ...)                                                   \
 	do {                                                                                       \
-		if (active) {                                                                      \
+		if (__builtin_expect(active, 0)) {                                                 \
 			__typeof__(*(name##_first_t)0) rc_;                                        \
 			__builtin_memset((void *)&rc_, 0, sizeof(rc_));                            \
-			if ((&name##call)(&name, &rc_ __VA_OPT__(, ) __VA_ARGS__) == HOOK_RETURN)     \
+			if ((&name##call)(&name, &rc_ __VA_OPT__(, ) __VA_ARGS__) == HOOK_RETURN)  \
 				return rc_;                                                        \
 		}                                                                                  \
 	} while (0)
 #define HOOK_LEAVE_IF_(active, name, call, ...)                                                    \
 	do {                                                                                       \
-		if ((active) && (&name##call)(&name __VA_OPT__(, ) __VA_ARGS__) == HOOK_RETURN)       \
+		if (__builtin_expect(active, 0) && (&name##call)(&name __VA_OPT__(, ) __VA_ARGS__) == HOOK_RETURN) \
 			return;                                                                    \
 	} while (0)
 #define HOOK_PASS_(active, name, call, ...)                                                        \
 	do {                                                                                       \
-		if (active)                                                                        \
-			(void)(&name##call)(&name __VA_OPT__(, ) __VA_ARGS__);                        \
+		if (__builtin_expect(active, 0))                                                   \
+			(void)(&name##call)(&name __VA_OPT__(, ) __VA_ARGS__);                     \
 	} while (0)
 
 /* ---- declaring hooks, at file scope ---- */

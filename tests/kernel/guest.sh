@@ -319,6 +319,7 @@ bench() {
 	echo 1 >/proc/sys/debug/kprobes-optimization
 	echo 1 >/proc/sys/debug/dprobes-optimization
 	run bench what=jumps
+	run bench what=hooks
 	bench_events
 	rmmod dprobes
 }
