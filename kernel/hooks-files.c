@@ -126,12 +126,13 @@ static u32 places_of(const struct hook *h)
 	return n;
 }
 
-/* HOOK ACTIVE KIND PLACES, and a line that begins with a blank for each exit: EXIT ARMED WRITABLE POSITION. */
+/* HOOK STATE KIND PLACES (1 active, 2 open, as a sum), and a line that begins with a blank for each exit: EXIT ARMED WRITABLE POSITION. */
 static int hook_list_show(struct seq_file *m, void *v)
 {
 	mutex_lock(&dp_k_hooks_lock);
 	for (const struct hook *h = dp_k_hooks.heads; h; h = h->next) {
-		seq_printf(m, "%s %d %s %u\n", h->name, !!(h->flags & HOOK_ACTIVE),
+		seq_printf(m, "%s %d %s %u\n", h->name,
+			   !!(h->flags & HOOK_ACTIVE) + 2 * !!(h->flags & HOOK_OPEN),
 			   h->hit                      ? "dynamic"
 			   : h->flags & HOOK_EXCLUSIVE ? "exclusive"
 			   : h->flags & HOOK_ASM       ? "hook"
@@ -146,12 +147,37 @@ static int hook_list_show(struct seq_file *m, void *v)
 	mutex_unlock(&dp_k_hooks_lock);
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(hook_list);
+
+static int hook_list_open(struct inode *inode, struct file *f)
+{
+	return single_open(f, hook_list_show, NULL);
+}
+
+/* "+HOOK" opens one: its places lead to HOOK_hook_call, for probes. "-HOOK" closes it. */
+static ssize_t hook_list_write(struct file *f, const char __user *buf, size_t n, loff_t *pos)
+{
+	char *text = n < 256 ? memdup_user_nul(buf, n) : ERR_PTR(-EINVAL);
+	int r = -EINVAL;
+
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+	if (text[0] == '+' || text[0] == '-')
+		r = dp_k_hook_open(strim(text + 1), text[0] == '+');
+	kfree(text);
+	return r ? r : n;
+}
+
+static const struct file_operations hook_list_fops = {.owner = THIS_MODULE,
+						      .open = hook_list_open,
+						      .read = seq_read,
+						      .write = hook_list_write,
+						      .llseek = seq_lseek,
+						      .release = single_release};
 
 int dp_k_hook_files_init(void)
 {
 	top = debugfs_create_dir("hooks", dp_k_top);
-	debugfs_create_file("hook_list", 0400, dp_k_top, NULL, &hook_list_fops);
+	debugfs_create_file("hook_list", 0600, dp_k_top, NULL, &hook_list_fops);
 	return 0;
 }
 

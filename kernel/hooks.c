@@ -272,6 +272,21 @@ int hook_exit_disarm(struct hook_rec *rec)
 }
 EXPORT_SYMBOL_GPL(hook_exit_disarm);
 
+int dp_k_hook_open(const char *name, bool on)
+{
+	struct dp_error err = {0};
+	struct hook *h;
+	int r;
+
+	mutex_lock(&dp_k_hooks_lock);
+	h = dp_k_hooks.heads;
+	while (h && strcmp(h->name, name))
+		h = h->next;
+	r = h ? dp_hooks_open(&dp_k_hooks, h, on, &err) : -ENOENT;
+	mutex_unlock(&dp_k_hooks_lock);
+	return told(&err, r);
+}
+
 /* ---- dynamic hooks ---- */
 
 static int on_hit(struct dp_kprobe *kp, struct pt_regs *regs)

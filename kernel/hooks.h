@@ -15,6 +15,7 @@ void dp_k_hooks_exit(void);
 /* A module comes; only its init code goes, or all of it. */
 void dp_k_hooks_come(struct module *mod);
 void dp_k_hooks_gone(struct module *mod, bool init_only);
+int dp_k_hook_open(const char *name, bool on);
 
 /* hooks-files.c: a file for each exit. Without the lock: they wait for who is at a file. */
 int dp_k_hook_files_init(void);

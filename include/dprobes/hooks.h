@@ -58,6 +58,7 @@ extern "C" {
 #define HOOK_ACTIVE 0x80000000u    /* an exit is armed */
 #define HOOK_ASM 0x40000000u       /* its places are instructions that are changed, not memory that is tested */
 #define HOOK_EXCLUSIVE 0x20000000u /* it takes one exit */
+#define HOOK_OPEN 0x10000000u      /* active without an exit: `dprobes hooks --arm HOOK` */
 
 /* Errors of hook_exit_register() besides negative errnos, as negative numbers. */
 #define HOOK_EPRIORITY 1       /* the hook is exclusive and has an exit */

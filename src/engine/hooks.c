@@ -13,7 +13,7 @@ bool dp_hook_wanted(const struct hook *hook)
 	/* Exits clear their flags themselves, at any time. */
 	while (r && !(__atomic_load_n(&r->flags, __ATOMIC_RELAXED) & HOOK_ARMED))
 		r = r->next;
-	return r;
+	return r || hook->flags & HOOK_OPEN;
 }
 
 /* ---- what there is ---- */
@@ -258,5 +258,21 @@ int dp_hooks_arm(struct dp_hooks *k, struct hook_rec **recs, int n, bool on, str
 	}
 	if (r)
 		dp_hooks_apply(k, NULL);
+	return on ? r : 0;
+}
+
+int dp_hooks_open(struct dp_hooks *k, struct hook *hook, bool on, struct dp_error *err)
+{
+	u32 flags = hook->flags & ~HOOK_OPEN;
+	int r;
+
+	if (hook->hit)
+		return dp_fail(err, E_HOOK_DYNAMIC, "%s has no places of its own", hook->name);
+	__atomic_store_n(&hook->flags, on ? flags | HOOK_OPEN : flags, __ATOMIC_RELAXED);
+	r = dp_hooks_apply(k, err);
+	if (r && on) {
+		__atomic_store_n(&hook->flags, hook->flags & ~HOOK_OPEN, __ATOMIC_RELAXED);
+		dp_hooks_apply(k, NULL);
+	}
 	return on ? r : 0;
 }

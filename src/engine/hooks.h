@@ -45,6 +45,9 @@ int dp_hooks_insert(struct dp_hooks *k, struct hook *hook, struct hook_rec *rec,
 int dp_hooks_take_out(struct dp_hooks *k, struct hook_rec *rec, struct dp_error *err);
 int dp_hooks_arm(struct dp_hooks *k, struct hook_rec **recs, int n, bool on, struct dp_error *err);
 
+/* Active without an exit, or not: what is passed can be seen by probes. E_HOOK_DYNAMIC. */
+int dp_hooks_open(struct dp_hooks *k, struct hook *hook, bool on, struct dp_error *err);
+
 /* Bring every place into the state that its hook's exits ask for. E_HOOK_SITE. */
 int dp_hooks_apply(struct dp_hooks *k, struct dp_error *err);
 

@@ -86,10 +86,46 @@ dprobes_command() {
 	results
 	rmmod dptest
 	results
+	hooks_command
 	$dprobes kernel unload
 	say $? "dprobes kernel unload"
 	[ "$(lsmod | grep -c '^dprobes ')" = 0 ]
 	say $? "the module is gone"
+}
+
+# dprobes hooks without -p.
+hooks_command() {
+	number=/sys/module/hooks_example/parameters/number
+	insmod hooks-example.ko && insmod audit-example.ko
+	$dprobes hooks >/tmp/list
+	grep -q '^number_set *hook *1  -$' /tmp/list && grep -q '^  1  audit *writable *-$' /tmp/list
+	say $? "dprobes hooks shows the hooks of modules"
+	$dprobes hooks --arm number_set:audit && ! echo -5 >$number 2>/dev/null
+	say $? "and arms an exit"
+	$dprobes hooks --json | grep -q '"hook":"number_set","kind":"hook","places":1,"active":true,"open":false,"exits":\[{"exit":"audit","position":1,"armed":true,"writable":true}\]}'
+	say $? "JSON"
+	$dprobes hooks --disarm number_set:audit && echo -5 >$number
+	say $? "and disarms it"
+	$dprobes hooks --arm nothing:audit 2>/tmp/why
+	[ $? != 0 ] && grep -q E-HOOK-NONE /tmp/why
+	say $? "an exit that is not there"
+	$dprobes hooks --arm file_opening 2>/tmp/why
+	[ $? != 0 ] && grep -q E-HOOK-DYNAMIC /tmp/why
+	say $? "a dynamic hook is not opened"
+	$dprobes hooks --arm number_set && $dprobes hooks | grep -q '^number_set *hook *1  open$'
+	say $? "a hook is opened for probes"
+	$dprobes trace -o /tmp/out 'p kmod(hooks_example):number_set_hook_call n=+0($arg3):s32' 2>/tmp/err &
+	tracer=$!
+	soon '$dprobes list | grep -q number_set_hook_call'
+	echo 77 >$number
+	$dprobes hooks --disarm number_set
+	echo 78 >$number
+	kill -TERM $tracer
+	wait $tracer
+	[ "$(grep -c 'number_set_hook_call: .* n=' /tmp/out)" = 1 ] && grep -q ' n=77$' /tmp/out
+	say $? "a probe sees what is passed while it is open"
+	rmmod audit-example && rmmod hooks-example
+	say $? "the modules go"
 }
 
 modules() {
