@@ -52,6 +52,10 @@ struct dp_session {
 /* resolve.c */
 int dp_resolve_event(struct dp_session *s, const char *text, struct dp_error *err);
 
+/* session.c: the file behind the rings that are mapped at this address; 0 when there are none. */
+u64 dp_rings_inode(pid_t pid, u64 at);
+bool dp_owner_lives(u32 pid); /* that of a control block: another dprobes that runs */
+
 /* arm.c */
 int dp_arm(struct dp_session *s, struct dp_error *err);
 

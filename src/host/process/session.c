@@ -32,8 +32,7 @@ void dp_session_say(struct dp_session *s, const char *fmt, ...)
 	s->opt.note(s->opt.arg, text);
 }
 
-/* The file behind the rings that are mapped at this address; 0 when there are none. */
-static u64 rings_inode(pid_t pid, u64 at)
+u64 dp_rings_inode(pid_t pid, u64 at)
 {
 	struct dp_maps maps;
 	const struct dp_map *m;
@@ -67,7 +66,7 @@ static u32 withdraw_others(struct dp_session *s, u64 control, u64 rings_at, u64 
 		struct dp_withdrawn wd;
 		pid_t pid = (pid_t)atoi(de->d_name);
 
-		if (pid <= 0 || pid == getpid() || pid == s->pid || rings_inode(pid, rings_at) != inode)
+		if (pid <= 0 || pid == getpid() || pid == s->pid || dp_rings_inode(pid, rings_at) != inode)
 			continue;
 		/* Born in the middle of a step, perhaps. */
 		if (!dp_withdraw_process(pid, control, true, &wd, NULL)) {
@@ -87,6 +86,17 @@ static void withdraw_all_others(struct dp_session *s, u64 control, u64 rings_at,
 		;
 }
 
+bool dp_owner_lives(u32 pid)
+{
+	char exe[256], path[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
+	n = readlink(path, exe, sizeof(exe) - 1);
+	exe[n > 0 ? n : 0] = '\0';
+	return n > 0 && pid != (u32)getpid() && strstr(exe, "dprobes");
+}
+
 /* A predecessor's probes: its own business while it lives, ours to clean when it does not. */
 static int settle_predecessor(struct dp_session *s, struct dp_error *err)
 {
@@ -94,8 +104,6 @@ static int settle_predecessor(struct dp_session *s, struct dp_error *err)
 	struct dp_withdrawn wd;
 	struct dp_control ctl;
 	struct dp_mem mem;
-	char exe[256], path[64];
-	ssize_t n;
 	u64 inode;
 	int r;
 
@@ -108,13 +116,10 @@ static int settle_predecessor(struct dp_session *s, struct dp_error *err)
 	dp_mem_close(&mem);
 	if (r) /* a predecessor's last call may just have taken it away */
 		return dp_find_control(s->pid) ? r : 0;
-	snprintf(path, sizeof(path), "/proc/%u/exe", ctl.owner_pid);
-	n = readlink(path, exe, sizeof(exe) - 1);
-	exe[n > 0 ? n : 0] = '\0';
-	if (n > 0 && ctl.owner_pid != (u32)getpid() && strstr(exe, "dprobes"))
+	if (dp_owner_lives(ctl.owner_pid))
 		return dp_fail(err, E_TARGET_BUSY, "process %d belongs to dprobes process %u", (int)s->pid,
 			       ctl.owner_pid);
-	inode = rings_inode(s->pid, ctl.rings);
+	inode = dp_rings_inode(s->pid, ctl.rings);
 	r = dp_withdraw_process(s->pid, addr, true, &wd, err);
 	if (!r && inode)
 		withdraw_all_others(s, addr, ctl.rings, inode);
@@ -139,7 +144,7 @@ int dp_session_new(struct dp_session **out, pid_t pid, const struct dp_session_o
 	if (opt)
 		s->opt = *opt;
 	r = dp_process_read(&s->proc, pid, err);
-	if (!r)
+	if (!r && !s->opt.adopt)
 		r = settle_predecessor(s, err);
 	if (r) {
 		dp_process_free(&s->proc);
@@ -196,9 +201,9 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 	if (!s->armed)
 		return 0;
 	s->armed = false;
-	inode = rings_inode(getpid(), (u64)s->rings);
+	inode = dp_rings_inode(getpid(), (u64)s->rings);
 	rings_at = s->region + (u64)s->rings_off;
-	if (inode && rings_inode(s->pid, rings_at) == inode) {
+	if (inode && dp_rings_inode(s->pid, rings_at) == inode) {
 		r = withdraw_patiently(s, &wd, err);
 		if (!r)
 			add_withdrawn(s, &wd);
