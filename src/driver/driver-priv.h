@@ -89,6 +89,8 @@ struct driver {
 	char state[4096]; /* directory; "": this driver leaves nothing behind */
 	u32 numbers;      /* of modules given so far */
 	struct drv_journal *journal; /* NULL: none */
+	int globals_fd;              /* of the global variables that all processes share, */
+	volatile u64 *globals;       /* and here; NULL: there are none yet. The kernel has its own */
 	struct drv_heir *heirs;
 	u64 old_epoch; /* in which their driver was killed */
 	struct drv_target *targets;
@@ -160,6 +162,9 @@ int drv_log_open(struct driver *d, const char *dir, struct dp_error *err);
 void drv_drain(struct driver *d, struct drv_target *t, bool final);
 /* What was shown is in the log from now on, whatever happens to us. */
 void drv_log_commit(struct driver *d);
+
+/* globals.c: the global variables of all processes; false: no memory. */
+bool drv_open_globals(struct driver *d);
 
 /* state.c: what a successor needs when we are killed. All of it does nothing in a driver that leaves nothing behind. */
 bool drv_state_exists(const char *dir);

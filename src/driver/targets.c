@@ -378,8 +378,13 @@ static int build_session(struct driver *d, struct drv_target *t, const struct wa
 
 	if (set_slots(t, w, &nwords, &nprobes))
 		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
-	for (u32 i = 0; i < w->n; i++)
+	for (u32 i = 0; i < w->n; i++) {
 		opt.allow_trap |= !!(w->v[i]->flags & DP_DRIVER_ALLOW_TRAP);
+		opt.share_globals |= t->pid && w->v[i]->unit.nglobals;
+	}
+	if (opt.share_globals && !drv_open_globals(d))
+		return dp_fail(err, E_RPN_MEMORY, "global variables");
+	opt.globals_fd = d->globals_fd;
 	words = calloc(nwords, sizeof(*words));
 	t->probes = calloc(nprobes + 1, sizeof(*t->probes));
 	s = calloc(1, sizeof(*s));

@@ -158,6 +158,36 @@ def system_wide():
 
 
 @alone
+def global_variables():
+    """one set for all processes and programs: increments from several at once are all there, and all see them"""
+    simple = target("simple")
+    o = Obey()
+    for jit in ("on", "off"):
+        running = [start([simple, "2", "0"]) for _ in range(3)]
+        dprobes("insert", program("g1.rpn", body("inc gv, 1; abort", name=simple, offset="work", header="gvars = 2")), "--jit", jit, check=0)
+        dprobes("insert", program("g2.rpn", body("push gv, 1; log 1; inc gv, 0; exit", header="logmax = 8\ngvars = 2")), "--json", check=0)
+        assert len({line.split()[4] for p in running for line in open("/proc/%d/maps" % p.pid) if "/state/globals" in line}) == 1
+        wait_for(lambda: hits(dprobes("query", "--name", simple, check=0).stdout) > 100000, what="many hits")
+        assert all(stop(p) == 0 for p in running)
+        text = wait_for(lambda: (lambda t: t if "in 0 processes" in t else None)(dprobes("query", "--name", simple, check=0).stdout),
+                        what="their end")
+        n = hits(text)
+        assert "gv 1 = %d\n" % n in dprobes("vars", "--all", "--global", check=0).stdout
+        assert o("add 1 2") == "3" and o("fork 1 2") == "3"
+        wait_for(lambda: len(json_lines(log())) == 2, what="records")
+        assert [int.from_bytes(bytes.fromhex(r["data"]), "little") for r in json_lines(log())] == [n, n]
+        text = dprobes("vars", "--all", check=0).stdout
+        assert "all processes, global:\n  gv 0 = 2\n  gv 1 = %d\n" % n in text, text
+        dprobes("vars", "--all", "--global", "--reset", check=0)
+        assert "gv 0 = 0\n  gv 1 = 0\n" in dprobes("vars", "--all", check=0).stdout
+        clean()
+    with open("/proc/%d/maps" % o.pid) as f:
+        assert "/state/globals" not in f.read()
+    assert not any("socket:" in os.readlink(os.path.join("/proc/%d/fd" % o.pid, fd)) for fd in os.listdir("/proc/%d/fd" % o.pid))
+    assert o.end() == 0
+
+
+@alone
 def altering():
     """a program changes an argument, a result, a variable of the process"""
     o = Obey()

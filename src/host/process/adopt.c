@@ -70,7 +70,7 @@ static bool same_program(struct dp_session *s, const struct dp_mem *mem, const s
 	want.code = rt->prog.code;
 	want.compiled = rt->prog.compiled;
 	want.locals = words + 8ull * p->locals;
-	want.globals = words + 8ull * p->globals;
+	want.globals = dp_session_globals(s, p);
 	want.gate = prog->rpn.ex_mask ? words + 8ull * p->gate : 0;
 	if (rt->addr != sp->addr || rt->event != sp->owner || memcmp(&want, &rt->prog, sizeof(want)))
 		return false;
@@ -107,6 +107,11 @@ static bool same_probes(struct dp_session *s, const struct dp_tables *t, const s
 {
 	u64 words = t->ctl.rings + s->words_off;
 
+	s->region = t->ctl.region_lo;
+	s->rings_off = t->ctl.rings - s->region;
+	s->globals_off = s->opt.share_globals ? t->ctl.rings_hi - s->region : 0;
+	if (s->globals_off && !dp_is_shared_at(s->pid, s->opt.globals_fd, t->ctl.rings_hi))
+		return false;
 	if (t->ctl.nprobes != s->nspots || t->ctl.jit_hi - t->ctl.jit_lo != dp_compile_lay_out(s))
 		return false;
 	for (u32 i = 0; i < s->nprobes; i++)
@@ -148,8 +153,6 @@ static void sign(struct dp_session *s, const struct dp_control *c)
 static void take_over(struct dp_session *s, const struct dp_control *c)
 {
 	s->control = c->self;
-	s->region = c->region_lo;
-	s->rings_off = c->rings - c->region_lo;
 	s->slots_off = c->slots - c->region_lo;
 	s->tids_off = c->tids - c->region_lo;
 	s->nslots = c->nslots;

@@ -17,6 +17,8 @@ struct dp_session;
 struct dp_session_options {
 	bool allow_trap;   /* breakpoints may be used where no jump fits */
 	bool interpret;	   /* do not compile programs */
+	bool share_globals; /* global variables are the first page of: */
+	int globals_fd;	   /* a file that other sessions use as well; programs' `globals` is not looked at then */
 	bool adopt;	   /* leave a dead predecessor's probes where they are, for dp_session_adopt() */
 	u64 ring_size;	   /* bytes of one log ring, power of two; 0: 1 MiB */
 	u32 max_probes;	   /* capacity; 0: made from the events added before arming */
