@@ -165,6 +165,7 @@ void drv_log_commit(struct driver *d);
 
 /* globals.c: the global variables of all processes; false: no memory. */
 bool drv_open_globals(struct driver *d);
+void drv_close_globals(struct driver *d); /* nobody uses them any more: their values go */
 
 /* state.c: what a successor needs when we are killed. All of it does nothing in a driver that leaves nothing behind. */
 bool drv_state_exists(const char *dir);

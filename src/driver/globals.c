@@ -23,6 +23,20 @@ static bool fill(int fd)
 	return !fstat(fd, &st) && (st.st_size == SIZE || pwrite(fd, zeros, SIZE, 0) == SIZE);
 }
 
+void drv_close_globals(struct driver *d)
+{
+	char path[4200];
+
+	snprintf(path, sizeof(path), "%s/globals", d->state);
+	if (*d->state)
+		unlink(path);
+	if (!d->globals)
+		return;
+	munmap((void *)d->globals, SIZE);
+	close(d->globals_fd);
+	d->globals = NULL;
+}
+
 bool drv_open_globals(struct driver *d)
 {
 	char path[4200];

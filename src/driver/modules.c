@@ -197,19 +197,16 @@ int drv_insert(struct driver *d, const struct dp_driver_request *rq, const void 
 int drv_remove(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
 	       struct dp_error *err)
 {
-	struct drv_module *m;
+	bool all = rq->flags & DP_DRIVER_ALL;
+	struct drv_module *m = all ? d->modules : drv_module_find(d, name);
 
-	if (!(rq->flags & DP_DRIVER_ALL)) {
-		m = drv_module_find(d, name);
-		if (!m)
-			return dp_fail(err, E_RPN_NOTIN, "%.150s", name);
+	if (!m && !all)
+		return dp_fail(err, E_RPN_NOTIN, "%.150s", name);
+	for (; m; m = all ? d->modules : NULL) {
 		fprintf(out, "%s: removed\n", m->unit.name);
 		drv_drop(d, m);
-		return 0;
 	}
-	while (d->modules) {
-		fprintf(out, "%s: removed\n", d->modules->unit.name);
-		drv_drop(d, d->modules);
-	}
+	if (!d->modules)
+		drv_close_globals(d);
 	return 0;
 }

@@ -389,7 +389,7 @@ void drv_state_open(struct driver *d, const char *dir)
 	}
 	each(d, "module-", sizeof(struct saved_module), module_of);
 	if (!d->modules)
-		drop(d, "globals"); /* nobody's any more */
+		drv_close_globals(d); /* nobody's any more */
 	each(d, "target-", sizeof(struct saved_target), heir_of);
 	open_journal(d);
 }
