@@ -192,6 +192,15 @@ static int withdraw_patiently(struct dp_session *s, struct dp_withdrawn *wd, str
 	}
 }
 
+/* After an exec the memory is another program's, and nothing of ours is in it. */
+static bool carries_probes(const struct dp_session *s)
+{
+	u64 magic = 0;
+	struct iovec here = {&magic, 8}, there = {(void *)s->control, 8};
+
+	return process_vm_readv(dp_memory_tid(s->pid), &here, 1, &there, 1, 0) == 8 && magic == DP_CONTROL_MAGIC;
+}
+
 int dp_session_remove(struct dp_session *s, struct dp_error *err)
 {
 	u64 begin = dp_now_ns(), inode, rings_at;
@@ -217,7 +226,8 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 		else if (!r && wd.kept_bytes)
 			dp_session_say(s, "%llu KiB stay mapped in process %d: somebody else changed bytes there",
 				       (unsigned long long)wd.kept_bytes / 1024, (int)s->pid);
-		if (r && !dp_session_alive(s))
+		/* It ended, or an execve has taken everything away since we looked. */
+		if (r && (!dp_session_alive(s) || (r == -dp_error_info(E_TARGET_MEM)->number && !carries_probes(s))))
 			r = 0;
 	}
 	withdraw_all_others(s, s->control, rings_at, inode);
@@ -300,15 +310,6 @@ struct dp_process *dp_session_process(struct dp_session *s)
 pid_t dp_session_pid(const struct dp_session *s)
 {
 	return s->pid;
-}
-
-/* After an exec the memory is another program's, and nothing of ours is in it. */
-static bool carries_probes(const struct dp_session *s)
-{
-	u64 magic = 0;
-	struct iovec here = {&magic, 8}, there = {(void *)s->control, 8};
-
-	return process_vm_readv(dp_memory_tid(s->pid), &here, 1, &there, 1, 0) == 8 && magic == DP_CONTROL_MAGIC;
 }
 
 bool dp_session_alive(struct dp_session *s)
