@@ -76,7 +76,8 @@ struct dp_ring { /* one page, then the data */
 	u64 head;	  /* bytes ever written; written by producers only */
 	u64 pad0[7];
 	u64 tail;	  /* bytes ever consumed; written by the reader only */
-	u64 pad1[7];
+	u64 next, epoch;  /* of the reader: where tail goes once the log has reached that epoch (log/reader.h) */
+	u64 pad1[5];
 	u32 owner;	  /* locked rings: tid of the producer inside, 0 free */
 	u32 pad2[15];
 };

@@ -33,7 +33,7 @@
 #define SA_FLAGS (0x4 | 0x04000000 | 0x08000000 | 0x40000000)
 
 struct layout { /* offsets from the region's start */
-	u64 table, tids, slots, control, jit, jit_end, rings, end;
+	u64 table, tids, slots, control, jit, jit_end, rings, rings_end, end;
 	u32 nslots;
 	u64 control_size;
 	u32 ncpus;
@@ -96,7 +96,10 @@ static void make_layout(struct dp_session *s, struct layout *l)
 	l->jit_end = l->jit + dp_compile_lay_out(s);
 	l->rings = DP_ALIGN_UP(l->jit_end, PAGE);
 	s->words_off = DP_ALIGN_UP(dp_rings_size(l->ncpus, l->ncpus * 2, s->nprobes, l->ring_size), PAGE);
-	l->end = DP_ALIGN_UP(l->rings + s->words_off + s->nwords * 8ull, PAGE);
+	l->rings_end = l->end = DP_ALIGN_UP(l->rings + s->words_off + s->nwords * 8ull, PAGE);
+	s->globals_off = s->opt.share_globals ? l->rings_end : 0;
+	if (s->opt.share_globals)
+		l->end += PAGE;
 }
 
 /* Everything that is in use or that the program may grow into. */
@@ -278,7 +281,7 @@ static void fill_probes(struct arming *a, struct dp_probe_rt *rt, u64 *code_addr
 		dp_program_to_rt(prog, &rt[n].prog);
 		rt[n].prog.code = code_addr[sp->owner];
 		rt[n].prog.locals = words + 8ull * p->locals;
-		rt[n].prog.globals = words + 8ull * p->globals;
+		rt[n].prog.globals = dp_session_globals(s, p);
 		rt[n].prog.gate = prog->rpn.ex_mask ? words + 8ull * p->gate : 0;
 		rt[n].prog.compiled = p->compiled;
 		rt[n].event = sp->owner;
@@ -503,7 +506,7 @@ static int map_region(struct arming *a, struct dp_error *err)
 static int map_rings(struct arming *a, struct dp_error *err)
 {
 	struct dp_session *s = a->s;
-	u64 addr = s->region + a->lay.rings, size = a->lay.end - a->lay.rings;
+	u64 addr = s->region + a->lay.rings, size = a->lay.rings_end - a->lay.rings;
 	u64 scratch = a->remote.table + 3072;
 	struct dp_call make = {SYS_memfd_create, {scratch, MFD_CLOEXEC}, 0};
 	char path[64];
@@ -622,6 +625,8 @@ static int fill_region(struct arming *a, struct dp_error *err)
 		r = dp_mem_write(&a->mem, a->ctl->tids + a->ctl->nslots * 4ull, &a->ctl->pid, 4, err);
 	if (!r)
 		r = map_rings(a, err);
+	if (!r && s->globals_off)
+		r = dp_share_file(&a->remote, s->pidfd, s->opt.globals_fd, s->region + s->globals_off, PAGE, err);
 	/* All tables, before there is anything that a successor or the first signal looks up in them. */
 	if (!r)
 		r = dp_mem_write(&a->mem, s->control, a->ctl, a->ctl->size, err);

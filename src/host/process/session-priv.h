@@ -46,6 +46,7 @@ struct dp_session {
 	u64 words_off; /* of the words in the mapping of the rings */
 	u64 *words;    /* their first values */
 	u32 nwords;
+	u64 globals_off; /* from the region: of the words that processes share; 0: globals are the session's own words */
 	u64 rings_off, slots_off, tids_off; /* from the region */
 	u32 nslots;
 	bool armed, reaped;
@@ -59,6 +60,15 @@ struct dp_session {
 
 /* resolve.c */
 int dp_resolve_event(struct dp_session *s, const char *text, struct dp_error *err);
+
+/* session.c: the file behind the rings that are mapped at this address; 0 when there are none. */
+u64 dp_rings_inode(pid_t pid, u64 at);
+bool dp_owner_lives(u32 pid); /* that of a control block: another dprobes that runs */
+
+/* shared.c */
+/* Map size bytes of our file fd at addr in the process, shared. E_TARGET_SHARE besides the errors of calls. */
+int dp_share_file(struct dp_remote *r, int pidfd, int fd, u64 addr, u64 size, struct dp_error *err);
+bool dp_is_shared_at(pid_t pid, int fd, u64 addr);
 
 /* arm.c */
 int dp_arm(struct dp_session *s, struct dp_error *err);
@@ -75,6 +85,12 @@ void dp_unwind_free(struct dp_unwind_tables *t);
 u64 dp_unwind_size(const struct dp_unwind_tables *t); /* bytes of the control block, at most */
 /* Write them into the image of the control block at *at, which is at `origin` in the process; returns the offset. */
 u64 dp_unwind_place(const struct dp_unwind_tables *t, u8 *image, u64 *at, u64 origin);
+
+/* Address of a probe's global variables in the target. */
+static inline u64 dp_session_globals(const struct dp_session *s, const struct dp_probe *p)
+{
+	return s->globals_off ? s->region + s->globals_off : s->region + s->rings_off + s->words_off + 8ull * p->globals;
+}
 
 void dp_session_say(struct dp_session *s, const char *fmt, ...) DP_PRINTF(2, 3);
 
