@@ -6,7 +6,7 @@
 #include "cmd/cmd.h"
 #include "cmd/events.h"
 #include "cmd/stream.h"
-#include "cmd/symbolize.h"
+#include "symbols/symbolize.h"
 #include "cmd/threads.h"
 
 struct trace {

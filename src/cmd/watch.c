@@ -8,13 +8,9 @@
 
 #include "cmd/trace.h"
 #include "symbols/lines.h"
-#include "symbols/callers.h"
 
-#define CALLERS_MAX 12
-#define STACK_PARTS 4
-#define PART_BYTES 512
-/* Fields in front of those that only we look at: old, new. The hidden ones stand at the end. */
-#define HIDDEN (8 + STACK_PARTS)
+#define CALLERS_USUAL 12
+#define CALLERS_MAX 63
 
 enum { OPT_CALLERS = 512 };
 
@@ -48,7 +44,6 @@ struct watch {
 	struct trace t; /* first */
 	char line[4096];
 	u32 callers;
-	struct dp_callers *unwinder;
 	struct dp_layout shown; /* what the formatter sees */
 };
 
@@ -109,74 +104,34 @@ static bool find_access(struct watch *w, u64 ip, u64 *access)
 
 /* ---- one hit ---- */
 
-static const u8 *field_at(const struct dp_layout *l, u32 back, const struct dp_record *rec)
-{
-	const struct dp_field *f = &l->fields[l->nfields - back];
-
-	if (sizeof(*rec) + f->offset + f->size * DP_MAX(f->count, 1u) > rec->len)
-		return NULL;
-	return (const u8 *)(rec + 1) + f->offset;
-}
-
-static u64 word_at(const struct dp_layout *l, u32 back, const struct dp_record *rec)
-{
-	const u8 *at = field_at(l, back, rec);
-	u64 v = 0;
-
-	if (at)
-		memcpy(&v, at, 8);
-	return v;
-}
-
+/* The last field: where the thread stood, and where its callers go on; ends with 0. */
 static void show_callers(const struct dp_record *rec, void *arg)
 {
 	struct watch *w = arg;
 	struct dp_probe_info p;
-	const struct dp_layout *l;
-	u64 pcs[64], access, mask;
-	u8 stack[STACK_PARTS * PART_BYTES];
-	struct dp_moment m = {.stack = stack};
-	u32 n;
+	const struct dp_field *f;
+	u64 pcs[CALLERS_MAX + 1], access;
 
 	if (w->t.format != DP_FORMAT_TEXT || rec->event)
 		return;
 	dp_session_probe(w->t.tracee.process, 0, &p);
-	l = &p.event->prog.layout;
-	m.ip = word_at(l, HIDDEN, rec);
-	m.sp = word_at(l, HIDDEN - 1, rec);
-	m.bp = word_at(l, HIDDEN - 2, rec);
-	m.bx = word_at(l, HIDDEN - 3, rec);
-	m.r12 = word_at(l, HIDDEN - 4, rec);
-	m.r13 = word_at(l, HIDDEN - 5, rec);
-	m.r14 = word_at(l, HIDDEN - 6, rec);
-	m.r15 = word_at(l, HIDDEN - 7, rec);
-	memcpy(&mask, rec + 1, 8); /* of fields that could not be read */
-	for (u32 i = 0; i < STACK_PARTS; i++) {
-		const u8 *part = field_at(l, STACK_PARTS - i, rec);
-
-		if (!part || mask >> DP_MIN(l->nfields - STACK_PARTS + i, 63u) & 1)
-			break;
-		memcpy(stack + m.n, part, PART_BYTES);
-		m.n += PART_BYTES;
-	}
-	if (p.event->watch_type != DP_WATCH_X && find_access(w, m.ip, &access))
-		print_place(w, access, false);
-	else
-		print_place(w, m.ip, false);
-	if (!w->unwinder)
-		w->unwinder = dp_callers_new(w->t.pid ? w->t.pid : dp_session_pid(w->t.tracee.process));
-	n = w->unwinder && w->callers ? dp_callers_find(w->unwinder, &m, pcs, w->callers) : 0;
-	for (u32 i = 0; i < n; i++)
-		print_place(w, pcs[i], true);
+	f = &p.event->prog.layout.fields[p.event->prog.layout.nfields - 1];
+	if (f->count > DP_ARRAY_SIZE(pcs) || sizeof(*rec) + f->offset + f->count * 8u > rec->len)
+		return; /* the program has written over its log */
+	memcpy(pcs, (const u8 *)(rec + 1) + f->offset, f->count * 8u);
+	if (p.event->watch_type != DP_WATCH_X && find_access(w, pcs[0], &access))
+		pcs[0] = access;
+	for (u32 i = 0; i < f->count && pcs[i]; i++)
+		print_place(w, pcs[i], i > 0);
 }
 
 /* Called before anything is shown: what only we look at is not for the formatter. */
-static void hide_fields(struct trace *t)
+static void hide_callers(struct trace *t)
 {
 	struct watch *w = (struct watch *)t;
 
 	w->shown = *t->infos[0].layout;
-	w->shown.nfields -= HIDDEN;
+	w->shown.nfields--;
 	t->infos[0].layout = &w->shown;
 	t->stream.more = show_callers;
 	t->stream.more_arg = w;
@@ -210,7 +165,7 @@ static int take_option(void *arg, int id, const char *value)
 		return 0;
 	case OPT_CALLERS:
 		words->w->callers = (u32)strtoul(value, &end, 10);
-		if (end == value || *end || words->w->callers > 63)
+		if (end == value || *end || words->w->callers > CALLERS_MAX)
 			return ui_fail(E_CMD_VALUE, "give a number up to 63", "'%s' callers", value);
 		return 0;
 	default:
@@ -230,11 +185,11 @@ static const char *find_if(const char *text)
 /* One event line: the variable, old and new, the user's arguments, ours, the condition. */
 static int make_line(struct watch *w, const struct words *words)
 {
-	static const char hidden[] = "_ip=%ip _sp=%sp _bp=%bp _bx=%bx _r12=%r12 _r13=%r13 _r14=%r14 _r15=%r15 "
-				     "_s0=+0(%sp):x64[64] _s1=+512(%sp):x64[64] _s2=+1024(%sp):x64[64] _s3=+1536(%sp):x64[64]";
+	char hidden[64];
 	bool in_condition = false, good;
 	struct dp_error err;
 
+	snprintf(hidden, sizeof(hidden), "_callers=$backtrace:symbol[%u]", w->callers + 1);
 	snprintf(w->line, sizeof(w->line), "w %s old=$old new=$new", words->v[0]);
 	good = true;
 	for (u32 i = 1; i < words->n; i++) {
@@ -262,7 +217,7 @@ static int make_line(struct watch *w, const struct words *words)
 
 int cmd_watch(int argc, char **argv)
 {
-	struct watch w = {.t = {.status = CMD_OK, .adapt = hide_fields}, .callers = CALLERS_MAX};
+	struct watch w = {.t = {.status = CMD_OK, .adapt = hide_callers}, .callers = CALLERS_USUAL};
 	struct words words = {.w = &w};
 	bool done = false;
 	int r = cmd_options(&spec, argc, argv, take_option, &words, &w.t.command, &done);
@@ -279,6 +234,5 @@ int cmd_watch(int argc, char **argv)
 		event_lines_free(&w.t.lines);
 	else
 		r = trace_run(&w.t);
-	dp_callers_free(w.unwinder);
 	return r;
 }

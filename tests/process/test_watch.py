@@ -272,7 +272,7 @@ def watch_command():
     rows, out = finish(t)
     assert rows["counter"]["hits"] == 4 and rows["counter"]["recorded"] == 2, rows
     main, thread = re.split(r"\n(?=\S* *watched|.*<\.\.\.>)", out)[-2:]
-    assert 'old=2 new=3 who="watched"' in main and "_r12" not in out and "_s0" not in out, out
+    assert 'old=2 new=3 who="watched"' in main and "_callers" not in out, out
     lines = re.findall(r"^ {8}(\w+)\+0x[0-9a-f]+ \((.*)\)$", main, re.M)
     assert [x[0] for x in lines[:3]] == ["increment", "work", "main"], out
     source = open(os.path.join(os.path.dirname(__file__), "targets", "watched.c")).read().splitlines()
