@@ -36,6 +36,8 @@ struct dp_watched { /* one piece of memory that an event watches */
 struct dp_watch_event { /* of one thread, and of the threads that it starts from then on */
 	int fd;
 	u32 group;
+};
+
 struct dp_unwind_tables { /* by which call chains are walked; n 0: no program does */
 	struct dp_unwind_module *modules; /* sorted; rows are not placed yet */
 	struct dp_unwind_row **rows;
