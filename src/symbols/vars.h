@@ -11,7 +11,7 @@
 #include "symbols/symbols.h"
 
 #define DP_VAR_PIECES 16
-#define DP_PIECE_CODE 1024
+#define DP_PIECE_CODE 4096
 
 enum dp_piece_kind {
 	DP_PIECE_MEMORY,   /* code pushes the address */
