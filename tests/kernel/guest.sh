@@ -55,6 +55,7 @@ conformance() {
 	run kprobes
 	run returns
 	run refused
+	run ftrace
 	rmmod dprobes
 	say $? "it unloads"
 }
