@@ -59,7 +59,9 @@ static HIT void on_entry(unsigned long ip, unsigned long parent, struct ftrace_o
 	struct dp_fentry *f;
 
 	preempt_disable_notrace(); /* pairs with dp_k_grace() before anything is freed */
-	hash_for_each_possible_rcu_notrace(entries, f, node, ip) if (f->addr == ip) break;
+	hash_for_each_possible_rcu_notrace(entries, f, node, ip)
+		if (f->addr == ip)
+			break;
 	if (f && regs)
 		list = __atomic_load_n(&f->list, __ATOMIC_ACQUIRE); /* pairs with relist() */
 	if (unlikely(list && __this_cpu_read(dp_cpu.depth))) {
@@ -133,8 +135,9 @@ void dp_k_fentry_gone(u64 lo, u64 hi)
 	struct dp_fentry *f;
 	int bucket;
 
-	hash_for_each(entries, bucket, f, node) if (f->addr >= lo && f->addr < hi) f->gone = dirty =
-	    true;
+	hash_for_each(entries, bucket, f, node)
+		if (f->addr >= lo && f->addr < hi)
+			f->gone = dirty = true;
 }
 
 bool dp_k_fentry_is_gone(const struct dp_probe *s)
@@ -175,8 +178,9 @@ static u32 changed(unsigned long *ips, bool arm)
 	int bucket;
 	u32 n = 0;
 
-	hash_for_each(entries, bucket, f, node) if (!f->list == f->armed && f->armed != arm)
-	    ips[n++] = f->addr;
+	hash_for_each(entries, bucket, f, node)
+		if (!f->list == f->armed && f->armed != arm)
+			ips[n++] = f->addr;
 	return n;
 }
 
@@ -209,12 +213,15 @@ static int arm_and_disarm(struct dp_error *err)
 	u32 n = 0;
 	int bucket, r;
 
-	hash_for_each(entries, bucket, f, node) n++;
+	hash_for_each(entries, bucket, f, node)
+		n++;
 	ips = kvmalloc_array(n + 1, sizeof(*ips), GFP_KERNEL | __GFP_NOFAIL);
 	r = change(ips, changed(ips, true), true);
-	hash_for_each(entries, bucket, f, node) f->armed |= f->list && !r;
+	hash_for_each(entries, bucket, f, node)
+		f->armed |= f->list && !r;
 	change(ips, changed(ips, false), false);
-	hash_for_each(entries, bucket, f, node) f->armed &= !!f->list;
+	hash_for_each(entries, bucket, f, node)
+		f->armed &= !!f->list;
 	kvfree(ips);
 	return r ? dp_fail(err, E_SITE_FTRACE, "the function tracer refuses (%d)", r) : 0;
 }
@@ -236,8 +243,7 @@ static void drop_unused(struct dp_fentry **unused)
 	struct hlist_node *next;
 	int bucket;
 
-	hash_for_each_safe(entries, bucket, next, f, node)
-	{
+	hash_for_each_safe(entries, bucket, next, f, node) {
 		if (f->probes)
 			continue;
 		hash_del_rcu(&f->node);
@@ -255,7 +261,8 @@ int dp_k_fentry_apply(struct dp_error *err)
 	if (!dirty)
 		return 0;
 	dirty = false;
-	hash_for_each(entries, bucket, f, node) relist(f, &retired);
+	hash_for_each(entries, bucket, f, node)
+		relist(f, &retired);
 	r = arm_and_disarm(err);
 	drop_unused(&unused);
 	if (retired || unused)

@@ -96,6 +96,8 @@ struct dp_symbols {
 	unsigned long (*recover)(u8 *buf, unsigned long addr);   /* an instruction under a kprobe; may be NULL */
 	int (*each_symbol)(int (*fn)(void *arg, const char *name, struct module *mod, unsigned long addr), void *arg);
 	long (*copy_to_kernel)(void *dst, const void *src, size_t size); /* may be NULL */
+	unsigned int (*save_trace)(struct pt_regs *regs, unsigned long *to, unsigned int n,
+				   unsigned int skip); /* may be NULL */
 	unsigned long stext, etext;
 };
 extern struct dp_symbols dp_k_sym;

@@ -36,6 +36,7 @@ static const struct {
     SYMBOL("recover_probed_instruction", recover, false),
     SYMBOL("kallsyms_on_each_symbol", each_symbol, false),
     SYMBOL("copy_to_kernel_nofault", copy_to_kernel, false),
+    SYMBOL("stack_trace_save_regs", save_trace, false),
 #undef SYMBOL
 };
 

@@ -117,6 +117,18 @@ HIT void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4])
 	cpuid_count(leaf, 0, &abcd[0], &abcd[1], &abcd[2], &abcd[3]);
 }
 
+/* The kernel's own unwinder, from the registers at the hit. */
+HIT u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n)
+{
+	u32 found = 0;
+
+	if (dp_k_sym.save_trace)
+		found = dp_k_sym.save_trace((struct pt_regs *)h->regs, (unsigned long *)ips, n, 0);
+	if (!found)
+		ips[found++] = h->regs->ip;
+	return found;
+}
+
 HIT u32 dp_hit_cpu(struct dp_hit *h)
 {
 	return raw_smp_processor_id();

@@ -84,13 +84,7 @@ static bool put_cfa(struct out *o)
 	size_t n;
 	bool good;
 
-	if (!m->dw.cfi_tried) {
-		m->dw.cfi_tried = true;
-		m->dw.eh = dwarf_getcfi_elf(m->elf);
-		m->dw.frame = dwarf_getcfi(m->dw.main); /* belongs to the Dwarf */
-	}
-	if ((!m->dw.eh || dwarf_cfi_addrframe(m->dw.eh, o->p->pc, &frame)) &&
-	    (!m->dw.frame || dwarf_cfi_addrframe(m->dw.frame, o->p->pc, &frame)))
+	if (!mod_frame_at(m, o->p->pc, &frame))
 		return fail(o, "the unwind tables do not know the frame here");
 	if (dwarf_frame_cfa(frame, &ops, &n) || !n)
 		good = fail(o, "the unwind tables do not know the frame here");
