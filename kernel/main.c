@@ -3,6 +3,7 @@
 #include <linux/module.h>
 
 #include "event.h"
+#include "hooks.h"
 #include "session.h"
 
 static unsigned long lookup;
@@ -21,6 +22,7 @@ static const struct part {
     {NULL, dp_k_kprobes_quiet},
     {dp_k_modules_init, dp_k_modules_exit},
     {dp_k_debugfs_init, dp_k_debugfs_exit},
+    {dp_k_hooks_init, dp_k_hooks_exit},
     {dp_k_run_init, dp_k_run_exit},
     {dp_k_ring_init, dp_k_ring_exit},
     {dp_k_events_init, dp_k_events_exit},

@@ -3,6 +3,7 @@
 #include <linux/module.h>
 #include <linux/notifier.h>
 
+#include "hooks.h"
 #include "kernel-priv.h"
 
 static void gone(const struct module_layout *l, struct module *mod)
@@ -21,11 +22,14 @@ static int on_module(struct notifier_block *nb, unsigned long state, void *data)
 	switch (state) {
 	case MODULE_STATE_COMING:
 		dp_k_try_pending(mod);
+		dp_k_hooks_come(mod);
 		break;
 	case MODULE_STATE_LIVE:
 		gone(&mod->init_layout, NULL);
+		dp_k_hooks_gone(mod, true);
 		break;
 	case MODULE_STATE_GOING:
+		dp_k_hooks_gone(mod, false);
 		gone(&mod->init_layout, NULL);
 		gone(&mod->core_layout, mod);
 		break;

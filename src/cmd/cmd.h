@@ -37,6 +37,7 @@ int cmd_vars(int argc, char **argv);
 int cmd_build(int argc, char **argv);
 int cmd_apply(int argc, char **argv);
 int cmd_kernel(int argc, char **argv);
+int cmd_hooks(int argc, char **argv);
 int cmd_log(int argc, char **argv);
 int cmd_driver(int argc, char **argv);
 
@@ -133,6 +134,9 @@ void ui_error(const struct dp_error *err, const char *text);
 /* Make up an error and tell it; returns the exit status that fits the code. */
 int ui_fail(enum dp_code code, const char *hint, const char *fmt, ...) DP_PRINTF(3, 4);
 int ui_status(enum dp_code code);
+
+/* On standard output, in quotes. */
+void ui_json_string(const char *s);
 
 void ui_note(const char *fmt, ...) DP_PRINTF(1, 2);
 

@@ -159,27 +159,12 @@ static void json_tally(const char *name, const struct tally *t)
 	       t->total, t->jump, t->trap, t->refused);
 }
 
-static void json_string(const char *s)
-{
-	putchar('"');
-	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			printf("\\%c", *s);
-		else if ((unsigned char)*s < 0x20)
-			printf("\\u%04x", *s);
-		else
-			putchar(*s);
-	}
-	putchar('"');
-}
-
-/* One object on each line. */
 static void print_json(const struct coverage *c, const char *path)
 {
 	bool first = true;
 
 	printf("{\"file\":");
-	json_string(path);
+	ui_json_string(path);
 	putchar(',');
 	json_tally("functions", &c->entries);
 	putchar(',');

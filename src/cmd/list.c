@@ -8,11 +8,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #include "cmd/ask-kernel.h"
 #include "cmd/cmd.h"
-#include "cmd/symbolize.h"
+#include "symbols/symbolize.h"
 #include "host/kernel/device.h"
 #include "host/process/process.h"
 #include "host/self/registry.h"
@@ -38,42 +37,21 @@ static const struct cmd_spec spec = {
     .options = options,
 };
 
-static bool read_at(pid_t pid, u64 addr, void *buf, size_t n)
-{
-	struct iovec to = {buf, n}, from = {(void *)addr, n};
-
-	return process_vm_readv(pid, &to, 1, &from, 1, 0) == (ssize_t)n;
-}
-
-/* A name that may end close to memory that is not there. */
-static void read_name(pid_t pid, u64 addr, char *buf, size_t size)
-{
-	size_t n = 0;
-
-	while (addr && n + 1 < size && read_at(pid, addr + n, buf + n, 1) && buf[n])
-		n++;
-	buf[n] = '\0';
-}
-
 /* The address of the pointer to the newest probe; 0: the process does not use the library. */
 static int find_head(struct dp_process *proc, u64 *head)
 {
 	struct self_registry reg;
-	struct dp_symbol sym;
+	struct dp_error err;
+	bool found;
 
 	*head = 0;
-	for (size_t i = 0; i < proc->nimages; i++) {
-		struct dp_image *im = &proc->images[i];
-
-		if (dp_module_symbol(im->mod, "dp_self_registry", &sym, NULL))
-			continue;
-		if (!read_at(proc->pid, sym.addr + im->bias, &reg, sizeof(reg)))
-			return ui_fail(E_TARGET_PERM, NULL, "%d: %s", (int)proc->pid,
-				       strerror(errno));
-		if (reg.magic != SELF_REGISTRY_MAGIC || reg.version != SELF_REGISTRY_VERSION)
-			return ui_fail(E_CMD_LIST, NULL, "%s", dp_module_path(im->mod));
-		*head = reg.probes;
+	if (dp_process_registry(proc, "dp_self_registry", SELF_REGISTRY_MAGIC, SELF_REGISTRY_VERSION, &reg,
+				sizeof(reg), &found, &err)) {
+		ui_error(&err, NULL);
+		return ui_status(err.code);
 	}
+	if (found)
+		*head = reg.probes;
 	return CMD_OK;
 }
 
@@ -121,7 +99,7 @@ static const char *library_how(struct dp_process *proc, const struct kprobe *kp)
 
 	if (kp->flags & KPROBE_FLAG_OPTIMIZED)
 		return "jump";
-	return read_at(proc->pid, (u64)kp->addr, &first, 1) && first == 0xcc ? "trap" : "-";
+	return dp_process_peek(proc->pid, (u64)kp->addr, &first, 1) && first == 0xcc ? "trap" : "-";
 }
 
 static int add_own(struct rows *rows, const struct self_probe *s)
@@ -131,12 +109,12 @@ static int add_own(struct rows *rows, const struct self_probe *s)
 	struct row *row;
 	bool gone;
 
-	if (!read_at(rows->proc->pid, (u64)s->kp, &kp, sizeof(kp)))
+	if (!dp_process_peek(rows->proc->pid, (u64)s->kp, &kp, sizeof(kp)))
 		return 0; /* unregistered a moment ago */
 	gone = kp.flags & KPROBE_FLAG_GONE;
 	if ((s->pending || gone || !find_place(rows, (u64)kp.addr, place, sizeof(place))) &&
 	    kp.symbol_name) {
-		read_name(rows->proc->pid, (u64)kp.symbol_name, place, sizeof(place) - 20);
+		dp_process_peek_name(rows->proc->pid, (u64)kp.symbol_name, place, sizeof(place) - 20);
 		snprintf(place + strlen(place), 20, "+0x%x", kp.offset);
 	}
 	row = add_row(rows, place);
@@ -217,9 +195,9 @@ static int collect_own(struct rows *rows)
 	u64 at = 0;
 	int r = find_head(rows->proc, &at);
 
-	if (at && !read_at(pid, at, &at, sizeof(at)))
+	if (at && !dp_process_peek(pid, at, &at, sizeof(at)))
 		at = 0;
-	for (u32 n = 0; !r && at && n < MOST && read_at(pid, at, &s, sizeof(s));
+	for (u32 n = 0; !r && at && n < MOST && dp_process_peek(pid, at, &s, sizeof(s));
 	     n++, at = (u64)s.next)
 		if (add_own(rows, &s))
 			return ui_fail(E_ARM_NOMEM, NULL, "the list");

@@ -18,6 +18,7 @@ static const struct subcommand {
     {"coverage", cmd_coverage, "count how many functions and instructions of a file can be probed"},
     {"verify", cmd_verify, "compare the code of a process with its files"},
     {"list", cmd_list, "show all probes in a process, whoever set them"},
+    {"hooks", cmd_hooks, "show the hooks of a process or of the kernel, arm and disarm their exits"},
     {"load", cmd_load, "start a program with a probe module in it, or load one into a process"},
     {"unload", cmd_unload, "take a probe module out of a process"},
     {"insert", cmd_insert, "put the probes of a probe program (.rpn) in place, and keep them there"},

@@ -184,3 +184,19 @@ void ui_time_line(void)
 	strftime(text, sizeof(text), "%H:%M:%S", &tm);
 	printf("%s---- %s%s\n", ui_style(stdout, UI_DIM), text, ui_style(stdout, UI_PLAIN));
 }
+
+void ui_json_string(const char *s)
+{
+	putchar('"');
+	for (; *s; s++) {
+		if (*s == '"' || *s == '\\')
+			printf("\\%c", *s);
+		else if ((unsigned char)*s < 0x20)
+			printf("\\u%04x", *s);
+		else
+			putchar(*s);
+	}
+	putchar('"');
+}
+
+/* One object on each line. */

@@ -12,6 +12,7 @@
 #include "log/reader.h"
 #include "log/rpn.h"
 #include "program/opcode.h"
+#include "symbols/symbolize.h"
 
 #define DRV_GLOBALS DP_GLOBALS_MAX /* words that begin the words of each target */
 
@@ -58,6 +59,7 @@ struct drv_target {
 	u64 started;                /* so that an id that is used again is noticed */
 	struct tracee *session;     /* NULL: could not be probed, or not any more */
 	struct dp_reader *reader;
+	struct symbolizer *names; /* made when a record has addresses; NULL */
 	struct drv_slot *slots;
 	u32 nslots;
 	struct drv_probe *probes; /* by the session's index */

@@ -111,6 +111,17 @@ struct drain {
 	struct drv_target *t;
 };
 
+static bool symbol_of(void *arg, u64 addr, char *buf, size_t size)
+{
+	struct drv_target *t = arg;
+
+	if (t->session->kernel)
+		return dp_kernel_symbolize(t->session->kernel, addr, buf, size);
+	if (!t->names)
+		t->names = symbolizer_new(dp_session_process(t->session->process));
+	return symbolize(t->names, addr, buf, size);
+}
+
 static void show(const struct dp_record *rec, u64 ns, void *arg)
 {
 	struct drain *a = arg;
@@ -130,6 +141,8 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 	c.fields = p->m->fields;
 	c.id = p->m->unit.id;
 	c.offset = info.offset;
+	c.symbolize = symbol_of;
+	c.symbolize_arg = a->t;
 	c.rf = p->m->unit.probes[p->index].rf;
 	c.realtime_ns = ns + (u64)d->realtime_offset;
 	if (dp_view_comm(rec)) {

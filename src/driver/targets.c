@@ -120,6 +120,8 @@ static void end_session(struct driver *d, struct drv_target *t)
 	free(t->session);
 	free(t->probes);
 	t->reader = NULL;
+	symbolizer_free(t->names);
+	t->names = NULL;
 	t->session = NULL;
 	t->probes = NULL;
 	t->nprobes = 0;

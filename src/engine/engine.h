@@ -95,4 +95,7 @@ int dp_withdraw(const struct dp_host *host, const struct dp_patch *v, u32 n, str
 /* Turn published jumps back into breakpoints on their first bytes; all other bytes are original again. */
 int dp_unjump(const struct dp_host *host, const struct dp_patch *v, u32 n, struct dp_error *err);
 
+/* Change the first byte of an instruction to that of another one which differs in nothing else. */
+int dp_flip(const struct dp_host *host, u64 addr, u8 first, struct dp_error *err);
+
 #endif

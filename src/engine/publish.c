@@ -21,6 +21,10 @@
  * because the bytes behind it were restored a step earlier.
  *
  * A patch of one byte (a breakpoint that stays) is steps 1 and 2 alone.
+ *
+ * Flip: two instructions of the same length that differ in their first byte only need no breakpoint between them: that byte is
+ * one store, nobody is in the middle of an instruction's bytes, and a processor sees one or the other. The caller
+ * serialises, once for all that it flips.
  */
 #include "engine/engine.h"
 
@@ -128,4 +132,9 @@ int dp_publish(const struct dp_host *host, const struct dp_patch *v, u32 n, stru
 		}
 	}
 	return 0;
+}
+
+int dp_flip(const struct dp_host *host, u64 addr, u8 first, struct dp_error *err)
+{
+	return host->write_code(host->arg, addr, &first, 1, err);
 }

@@ -164,17 +164,10 @@ static void mark_places(struct dp_module *m)
  * Restartable sequences: struct rseq_cs { u32 version, flags; u64 start, length, abort; }. The
  * signature in front of the abort handler must stay as well, and control arrives at the handler.
  */
-static bool read_rseq(struct dp_module *m)
+static u32 read_rseq(struct dp_module *m, const struct mod_sec *sec, struct dp_span *v)
 {
-	const struct mod_sec *sec = mod_section(m, "__rseq_cs");
-	struct dp_span *v;
 	u32 n = 0;
 
-	if (!sec || sec->size < 32)
-		return true;
-	v = dp_alloc(sec->size / 32 * 2 * sizeof(*v));
-	if (!v)
-		return false;
 	for (u64 off = 0; off + 32 <= sec->size; off += 32) {
 		const u8 *p = m->file + sec->offset + off;
 		const struct mod_reloc *start = mod_reloc_at(m, sec->addr + off + 8);
@@ -187,11 +180,42 @@ static bool read_rseq(struct dp_module *m)
 		v[n++] = (struct dp_span){lo, lo + mod_load64(p + 16)};
 		v[n++] = (struct dp_span){handler - 4, handler};
 	}
-	for (u32 i = 0; i < m->an.ntexts; i++) {
-		m->an.texts[i].t.guards = v;
-		m->an.texts[i].t.nguards = n;
+	return n;
+}
+
+/* Places where hooks are passed (struct hook_site): an instruction that may become a jump. */
+static u32 read_hooks(struct dp_module *m, const struct mod_sec *sec, struct dp_span *v)
+{
+	u32 n = 0;
+
+	for (u64 off = 0; off + 16 <= sec->size; off += 16) {
+		u64 at = sec->addr + off, both = mod_load64(m->file + sec->offset + off);
+		u64 code = at + (u64)(s64)(s32)both, armed = at + 4 + (u64)((s64)both >> 32);
+
+		dp_code_mark(&m->an, armed);
+		v[n++] = (struct dp_span){code, code + 5};
 	}
-	m->guards = v;
+	return n;
+}
+
+static bool read_guards(struct dp_module *m)
+{
+	const struct mod_sec *rseq = mod_section(m, "__rseq_cs"), *hooks = mod_section(m, "dprobes_hooks");
+	u64 most = (rseq ? rseq->size / 16 : 0) + (hooks ? hooks->size / 16 : 0);
+	u32 n, first_hook;
+
+	if (!most)
+		return true;
+	m->guards = dp_alloc(most * sizeof(*m->guards));
+	if (!m->guards)
+		return false;
+	n = first_hook = rseq ? read_rseq(m, rseq, m->guards) : 0;
+	n += hooks ? read_hooks(m, hooks, m->guards + n) : 0;
+	for (u32 i = 0; i < m->an.ntexts; i++) {
+		m->an.texts[i].t.guards = m->guards;
+		m->an.texts[i].t.nguards = n;
+		m->an.texts[i].t.nhooks = n - first_hook;
+	}
 	return true;
 }
 
@@ -218,7 +242,7 @@ int mod_analyse(struct dp_module *m, struct dp_error *err)
 		return rc;
 	m->analysed = true;
 	m->an.absolute = !m->dyn;
-	if (!collect_pieces(m) || !take_data(m) || !read_rseq(m)) {
+	if (!collect_pieces(m) || !take_data(m) || !read_guards(m)) {
 		m->analyse_rc = -ENOMEM;
 	} else {
 		mark_places(m);

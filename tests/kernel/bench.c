@@ -6,6 +6,7 @@
 #include <linux/kprobes.h>
 #include <linux/ktime.h>
 
+#include "dprobes/hooks.h"
 #include "test.h"
 
 #define CALLS 2000
@@ -64,12 +65,6 @@ static u64 figure(const char *what, int registered)
 		ok(0, "%s: not registered (%d)", what, registered);
 	pr_info("tap: # figure: kernel, %s: %llu\n", what, n);
 	return n;
-}
-
-static void settle(void)
-{
-	((void (*)(void))find("wait_for_kprobe_optimizer"))();
-	dp_wait_for_kprobe_optimizer();
 }
 
 static void compare(const char *what, u64 ours, u64 theirs)
@@ -160,10 +155,84 @@ static void bench_loop(void)
 	pr_info("tap: # loop: %llu\n", best / CALLS);
 }
 
+/* ---- hooks ---- */
+
+DECLARE_HOOK(b_hook, long);
+static DEFINE_STATIC_KEY_FALSE(b_key);
+
+static noinline __attribute__((noipa)) int b_work(struct hook *h, long x)
+{
+	barrier();
+	return HOOK_CONTINUE;
+}
+
+static noinline long b_nothing(long x)
+{
+	barrier();
+	return x + 1;
+}
+
+static noinline long b_keyed(long x)
+{
+	if (static_branch_unlikely(&b_key))
+		b_work(NULL, x);
+	return x + 1;
+}
+
+static noinline long b_hooked(long x)
+{
+	HOOK(b_hook, x);
+	return x + 1;
+}
+
+static long loop_of(long (*f)(long))
+{
+	u64 best = ~0ull;
+
+	for (int r = 0; r < ROUNDS; r++) {
+		u64 t = ktime_get_ns();
+
+		for (int i = 0; i < CALLS; i++)
+			f(i);
+		best = min(best, ktime_get_ns() - t);
+	}
+	return best;
+}
+
+static long over_nothing(const char *what, long (*f)(long))
+{
+	long n = (loop_of(f) - loop_of(b_nothing) + CALLS / 2) / CALLS;
+
+	pr_info("tap: # figure: kernel, %s: %ld\n", what, n);
+	return n;
+}
+
+static void bench_hooks(void)
+{
+	struct hook_rec rec = HOOK_EXIT(b_hook, b_work);
+	long key, hook, armed_key, armed_hook;
+	int r = hook_exit_register(&b_hook, &rec);
+
+	key = over_nothing("static key, off", b_keyed);
+	hook = over_nothing("hook, idle", b_hooked);
+	static_branch_enable(&b_key);
+	r = r ?: hook_exit_arm(&rec);
+	armed_key = over_nothing("static key, on, a direct call", b_keyed);
+	armed_hook = over_nothing("hook, one exit armed", b_hooked);
+	static_branch_disable(&b_key);
+	hook_exit_deregister(&rec);
+	ok(!r && hook <= key, "an idle hook takes no more than a static key (%ld, %ld)", hook, key);
+	ok(armed_hook > armed_key && armed_hook < armed_key + 60, "an armed hook calls its exit (%ld, %ld)", armed_hook, armed_key);
+}
+
 void bench(const char *what)
 {
 	if (!strcmp(what, "loop")) {
 		bench_loop();
+		return;
+	}
+	if (!strcmp(what, "hooks")) {
+		bench_hooks();
 		return;
 	}
 	base = loop();

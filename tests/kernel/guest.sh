@@ -55,6 +55,7 @@ conformance() {
 	run kprobes
 	run returns
 	run refused
+	run hooks
 	rmmod dprobes
 	say $? "it unloads"
 }
@@ -85,10 +86,46 @@ dprobes_command() {
 	results
 	rmmod dptest
 	results
+	hooks_command
 	$dprobes kernel unload
 	say $? "dprobes kernel unload"
 	[ "$(lsmod | grep -c '^dprobes ')" = 0 ]
 	say $? "the module is gone"
+}
+
+# dprobes hooks without -p.
+hooks_command() {
+	number=/sys/module/hooks_example/parameters/number
+	insmod hooks-example.ko && insmod audit-example.ko
+	$dprobes hooks >/tmp/list
+	grep -q '^number_set *hook *1  -$' /tmp/list && grep -q '^  1  audit *writable *-$' /tmp/list
+	say $? "dprobes hooks shows the hooks of modules"
+	$dprobes hooks --arm number_set:audit && ! echo -5 >$number 2>/dev/null
+	say $? "and arms an exit"
+	$dprobes hooks --json | grep -q '"hook":"number_set","kind":"hook","places":1,"active":true,"open":false,"exits":\[{"exit":"audit","position":1,"armed":true,"writable":true}\]}'
+	say $? "JSON"
+	$dprobes hooks --disarm number_set:audit && echo -5 >$number
+	say $? "and disarms it"
+	$dprobes hooks --arm nothing:audit 2>/tmp/why
+	[ $? != 0 ] && grep -q E-HOOK-NONE /tmp/why
+	say $? "an exit that is not there"
+	$dprobes hooks --arm file_opening 2>/tmp/why
+	[ $? != 0 ] && grep -q E-HOOK-DYNAMIC /tmp/why
+	say $? "a dynamic hook is not opened"
+	$dprobes hooks --arm number_set && $dprobes hooks | grep -q '^number_set *hook *1  open$'
+	say $? "a hook is opened for probes"
+	$dprobes trace -o /tmp/out 'p kmod(hooks_example):number_set_hook_call n=+0($arg3):s32' 2>/tmp/err &
+	tracer=$!
+	soon '$dprobes list | grep -q number_set_hook_call'
+	echo 77 >$number
+	$dprobes hooks --disarm number_set
+	echo 78 >$number
+	kill -TERM $tracer
+	wait $tracer
+	[ "$(grep -c 'number_set_hook_call: .* n=' /tmp/out)" = 1 ] && grep -q ' n=77$' /tmp/out
+	say $? "a probe sees what is passed while it is open"
+	rmmod audit-example && rmmod hooks-example
+	say $? "the modules go"
 }
 
 modules() {
@@ -173,8 +210,52 @@ examples() {
 	say $((!$?)) "a place that must not be probed is refused"
 	dmesg | grep '__rcu_read_lock cannot be probed: E-SITE-TRAPPATH'
 	say $? "and the reason told"
+	examples_hooks
 	rmmod dprobes
 	say $? "it unloads"
+}
+
+# A program without hooks of its own (the kernel) and one with, an audit and a tracer on the same hooks.
+examples_hooks() {
+	hooks=/sys/kernel/debug/dprobes/hooks
+	number=/sys/module/hooks_example/parameters/number
+	mkdir /tmp/secret
+	echo word >/tmp/secret/file
+	insmod hooks-example.ko && insmod audit-example.ko && insmod tracer-example.ko
+	say $? "hooks: three modules"
+	[ "$(cat $hooks/*/* | tr -d '\n')" = 0000 ] && [ -e $hooks/file_opening/audit ] && [ -e $hooks/number_set/tracer ]
+	say $? "hooks: a file for each exit"
+	cat /tmp/secret/file && echo -5 >$number
+	say $? "hooks: idle, everything goes"
+	echo 1 >$hooks/file_opening/audit
+	echo 1 >$hooks/number_set/audit
+	say $? "hooks: the audit is armed by its files"
+	! cat /tmp/secret/file 2>/dev/null && cat /proc/version >/dev/null
+	say $? "hooks: what it refuses cannot be opened"
+	! echo -7 >$number 2>/dev/null && echo 7 >$number && [ "$(cat $number)" = 7 ]
+	say $? "hooks: nor set"
+	grep -q '^file_opening 1 dynamic 1$' $hooks/../hook_list && grep -q '^ audit 1 1 1$' $hooks/../hook_list &&
+		grep -q '^number_set 1 hook 1$' $hooks/../hook_list && grep -q '^ tracer 0 0 2$' $hooks/../hook_list
+	say $? "hooks: the list"
+	! echo 1 >$hooks/number_set/tracer 2>/dev/null
+	say $? "hooks: an exit that allows no arming from outside"
+	echo 1 >/sys/module/tracer_example/parameters/on
+	echo 9 >$number
+	[ "$(cat $number)" = 8 ] && dmesg | grep -q 'tracer_example: number_set: number 9'
+	say $? "hooks: the tracer sees and changes what the audit lets through"
+	! echo -7 >$number 2>/dev/null && ! dmesg | grep -q 'number_set: number -7'
+	say $? "hooks: and nothing else"
+	echo 0 >$hooks/file_opening/audit
+	cat /tmp/secret/file >/dev/null
+	say $? "hooks: the audit is disarmed live"
+	rmmod audit-example && rmmod tracer-example && [ -z "$(ls $hooks)" ]
+	say $? "hooks: their modules go, and their files"
+	dmesg | grep -q 'audit_example: [23] refused'
+	say $? "hooks: the audit has counted"
+	echo -9 >$number && [ "$(cat $number)" = -9 ]
+	say $? "hooks: idle again"
+	rmmod hooks-example
+	say $? "hooks: all unloaded"
 }
 
 # Probes come and go, and the module with them, while everything is used and tasks sleep inside.
@@ -274,6 +355,7 @@ bench() {
 	echo 1 >/proc/sys/debug/kprobes-optimization
 	echo 1 >/proc/sys/debug/dprobes-optimization
 	run bench what=jumps
+	run bench what=hooks
 	bench_events
 	rmmod dprobes
 }

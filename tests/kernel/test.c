@@ -13,6 +13,12 @@ module_param(lookup, ulong, 0400);
 
 atomic_t hits;
 
+void settle(void)
+{
+	((void (*)(void))find("wait_for_kprobe_optimizer"))();
+	dp_wait_for_kprobe_optimizer();
+}
+
 int count_hit(struct dp_kprobe *p, struct pt_regs *regs)
 {
 	atomic_inc(&hits);
@@ -40,6 +46,8 @@ static int __init test_init(void)
 		test_kprobes();
 	else if (!strcmp(group, "returns"))
 		test_returns();
+	else if (!strcmp(group, "hooks"))
+		test_hooks();
 	else if (!strcmp(group, "refused"))
 		test_refused();
 	else if (!strcmp(group, "many"))

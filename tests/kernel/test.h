@@ -34,6 +34,7 @@ extern const long t_branchy_len;
 
 void test_kprobes(void);
 void test_returns(void);
+void test_hooks(void);
 void test_refused(void);
 void test_many(int seconds, const char *what);
 void test_hold(const char *what, bool begin);
@@ -41,6 +42,9 @@ void bench(const char *what);
 
 /* The address of a symbol, through a parameter of the module. */
 unsigned long find(const char *name);
+
+/* Wait until kprobes, the kernel's and ours, are jumps or what else they will be. */
+void settle(void);
 
 /* A hit counter for handlers. */
 extern atomic_t hits;

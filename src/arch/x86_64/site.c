@@ -40,12 +40,13 @@ const struct dp_func *dp_text_func(const struct dp_text *t, u64 addr)
 	return &t->funcs[lo - 1];
 }
 
-static bool guarded(const struct dp_text *t, u64 lo, u64 hi)
+/* What must not be displaced there: DP_OK nothing. */
+static enum dp_code guarded(const struct dp_text *t, u64 lo, u64 hi)
 {
 	for (u32 i = 0; i < t->nguards; i++)
 		if (lo < t->guards[i].hi && hi > t->guards[i].lo)
-			return true;
-	return false;
+			return i < t->nguards - t->nhooks ? E_SITE_RSEQ : E_SITE_HOOK;
+	return DP_OK;
 }
 
 static int decode(const struct dp_text *t, u64 addr, u64 end, struct dp_insn *in)
@@ -157,6 +158,8 @@ static bool is_padding(const struct dp_text *t, const struct dp_func *f, u64 fro
 /* May this instruction be displaced? It stands for itself: what follows is judged separately. */
 static int displaceable(const struct dp_text *t, const struct dp_insn *in, u64 addr, struct dp_error *err)
 {
+	enum dp_code guard;
+
 	switch (in->cls) {
 	case DP_INSN_INT3:
 	case DP_INSN_UD:
@@ -166,8 +169,9 @@ static int displaceable(const struct dp_text *t, const struct dp_insn *in, u64 a
 		if (!DP_RING0)
 			return dp_fail(err, E_SITE_INSN, "0x%llx", (ull)addr);
 	}
-	if (guarded(t, addr, addr + in->len))
-		return dp_fail(err, E_SITE_RSEQ, "0x%llx", (ull)addr);
+	guard = guarded(t, addr, addr + in->len);
+	if (guard)
+		return dp_fail(err, guard, "0x%llx", (ull)addr);
 	if (!dp_can_relocate(in, t->bytes + (addr - t->lo)))
 		return dp_fail(err, E_RELOC_INSN, "0x%llx", (ull)addr);
 	return 0;

@@ -50,6 +50,7 @@ struct dp_text {
 	u32 nfuncs;
 	u32 nguards;
 	const struct dp_span *guards; /* restartable sequences and the like: nothing inside is displaced */
+	u32 nhooks;		      /* the last so many of them are places of hooks */
 	const u8 *starts; /* bit (a - lo): an instruction of a function starts at a; NULL: decode to find out */
 };
 

@@ -86,7 +86,8 @@ static void make_layout(struct dp_session *s, struct layout *l)
 	l->control_size = sizeof(struct dp_control) + code +
 			  n * (sizeof(struct dp_point) + sizeof(struct dp_probe_rt) + sizeof(struct dp_patch) +
 			       5 * sizeof(struct dp_redirect) +
-			       (2 * DP_WINDOW_INSNS + 1) * sizeof(struct dp_redirect) + sizeof(struct dp_range));
+			       (2 * DP_WINDOW_INSNS + 1) * sizeof(struct dp_redirect) + sizeof(struct dp_range)) +
+			  dp_unwind_size(&s->unwind);
 	l->table = DP_ALIGN_UP(dp_blob_size, PAGE);
 	l->tids = l->table + PAGE;
 	l->slots = l->tids + DP_ALIGN_UP((l->nslots + 1) * 4ull, PAGE);
@@ -302,25 +303,12 @@ static u32 inner_pid(pid_t pid)
 	return (u32)atoi(last ? last + 1 : ids);
 }
 
-static bool asks_for_time(const struct dp_program *p)
-{
-	struct dp_op_view insn;
-
-	for (u32 at = 0; p->rpn.ex_mask && at < p->len && !dp_op_decode(p->code, p->len, at, &insn); at += insn.len)
-		if (insn.opcode == DP_OP_PUSH_NS)
-			return true;
-	return false;
-}
-
 /* `push ns`: a line through two moments by both clocks. Taken once, so that it never runs backwards. */
 static void set_clock(struct arming *a)
 {
 	static struct dp_clock clock;
-	bool asked = false;
 
-	for (u32 i = 0; i < a->s->nprobes && !asked; i++)
-		asked = asks_for_time(&a->s->probes[i].event->prog);
-	if (!asked)
+	if (!dp_session_uses(a->s, DP_OP_PUSH_NS))
 		return;
 	if (!clock.n) {
 		dp_clock_start(&clock);
@@ -361,6 +349,7 @@ static int build_control(struct arming *a, struct dp_error *err)
 	c->redirects = put(base, &at, origin, plan->redirects, plan->nredirects * sizeof(*plan->redirects));
 	c->homes = put(base, &at, origin, plan->homes, plan->nhomes * sizeof(*plan->homes));
 	c->patches = put(base, &at, origin, patches, plan->npatches * sizeof(*patches));
+	c->unwind = s->unwind.n ? origin + dp_unwind_place(&s->unwind, base, &at, origin) : 0;
 	c->areas = put(base, &at, origin, a->areas, a->nareas * sizeof(*a->areas));
 	c->npoints = plan->npoints;
 	c->nredirects = plan->nredirects;
@@ -750,6 +739,8 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 	u64 begin = dp_now_ns(), attached;
 	int r = dp_maps_read(&a.now, s->pid, err);
 
+	if (!r)
+		r = dp_unwind_build(s, err);
 	if (!r)
 		r = make_plan(&a, err);
 	if (!r)

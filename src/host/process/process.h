@@ -179,4 +179,12 @@ int dp_standing_read(pid_t pid, struct dp_standing **v, u32 *n, struct dp_error 
 /* CLOCK_MONOTONIC. */
 u64 dp_now_ns(void);
 
+/* Memory of a process that is neither stopped nor attached to. */
+bool dp_process_peek(pid_t pid, u64 addr, void *buf, size_t n);
+void dp_process_peek_name(pid_t pid, u64 addr, char *buf, size_t size);
+
+/* What a library keeps for us under this name, and begins with these two words. E_CMD_LIST, E_TARGET_PERM. */
+int dp_process_registry(struct dp_process *proc, const char *name, u64 magic, u32 version, void *buf, size_t size,
+			bool *found, struct dp_error *err);
+
 #endif

@@ -4,6 +4,7 @@
 #define DP_SESSION_PRIV_H
 
 #include "host/process/process-priv.h"
+#include "program/code.h"
 
 struct dp_probe { /* one event, at one function entry, one address, or all exits of a function */
 	struct dp_event *event;
@@ -20,6 +21,12 @@ struct dp_probe { /* one event, at one function entry, one address, or all exits
 	u32 locals, globals, gate; /* words of the session, see dp_session_program */
 	enum dp_jit_choice jit;
 	u64 compiled; /* address of the program as a function, 0: interpreted */
+};
+
+struct dp_unwind_tables { /* by which call chains are walked; n 0: no program does */
+	struct dp_unwind_module *modules; /* sorted; rows are not placed yet */
+	struct dp_unwind_row **rows;
+	u32 n;
 };
 
 struct dp_session {
@@ -48,6 +55,7 @@ struct dp_session {
 	bool spawned;	 /* the program was started by us */
 	struct dp_parking parking; /* where it waits until the probes are armed; pid 0: it does not */
 	struct dp_session_stats stats;
+	struct dp_unwind_tables unwind;
 };
 
 /* resolve.c */
@@ -68,6 +76,15 @@ int dp_arm(struct dp_session *s, struct dp_error *err);
 /* compile.c */
 u64 dp_compile_lay_out(struct dp_session *s); /* bytes of compiled programs; spots know their place in them */
 void dp_compile_place(struct dp_session *s, u64 base);
+
+/* unwind.c */
+bool dp_session_uses(const struct dp_session *s, enum dp_opcode opcode); /* in any of its programs */
+/* The tables of all modules, when a program walks call chains. E_ARM_NOMEM. */
+int dp_unwind_build(struct dp_session *s, struct dp_error *err);
+void dp_unwind_free(struct dp_unwind_tables *t);
+u64 dp_unwind_size(const struct dp_unwind_tables *t); /* bytes of the control block, at most */
+/* Write them into the image of the control block at *at, which is at `origin` in the process; returns the offset. */
+u64 dp_unwind_place(const struct dp_unwind_tables *t, u8 *image, u64 *at, u64 origin);
 
 /* Address of a probe's global variables in the target. */
 static inline u64 dp_session_globals(const struct dp_session *s, const struct dp_probe *p)

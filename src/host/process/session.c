@@ -248,6 +248,7 @@ void dp_session_free(struct dp_session *s)
 	free(s->words);
 	free(s->spots);
 	dp_plan_free(&s->plan);
+	dp_unwind_free(&s->unwind);
 	if (s->rings)
 		munmap(s->rings, s->rings_size);
 	if (s->pidfd >= 0)

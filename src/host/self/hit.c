@@ -29,6 +29,7 @@ static HIT bool claim(struct self_thread *t, int old, int tid)
 					 __ATOMIC_RELAXED))
 		return false;
 	t->depth = 0;
+	t->hook.depth = 0;
 	t->kp = NULL;
 	t->jprobe = NULL;
 	t->task =

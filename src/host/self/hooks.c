@@ -125,12 +125,12 @@ static int on_linker(struct kprobe *kp, struct pt_regs *regs)
 
 #define OURS (DP_KPROBE_ALWAYS | DP_KPROBE_GENERAL)
 
-static struct hook {
+static struct own_probe {
 	const char *name, *or_name;
 	u32 flags;
 	struct kprobe kp;
 	struct dp_mgr_probe k;
-} hooks[] = {
+} own_probes[] = {
     /* The inner one is what posix_spawn() and system() call. */
     {"libc:__libc_sigaction", "libc:sigaction", OURS, {.pre_handler = on_sigaction}},
     {"libc:pthread_sigmask", NULL, OURS, {.pre_handler = on_sigmask}},
@@ -143,7 +143,7 @@ static struct hook {
     {NULL, NULL, 0, {.pre_handler = on_linker}},
 };
 
-static void attach(struct hook *h)
+static void attach(struct own_probe *h)
 {
 	struct dp_error why;
 	u64 addr = 0;
@@ -179,8 +179,8 @@ int self_hooks_init(struct dp_error *err)
 	r = self_wait_unblocked(err);
 	if (r)
 		return r;
-	for (u32 i = 0; i < DP_ARRAY_SIZE(hooks); i++)
-		attach(&hooks[i]);
+	for (u32 i = 0; i < DP_ARRAY_SIZE(own_probes); i++)
+		attach(&own_probes[i]);
 	r = dp_mgr_apply(&self_manager, err);
 	return r ? r : self_wait_unblocked(err);
 }

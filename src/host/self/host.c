@@ -38,17 +38,24 @@ static int mem_fd = -1;
 
 extern const char __start_dprobes_text[], __stop_dprobes_text[];
 
-static int write_code(void *arg, u64 addr, const void *bytes, u32 n, struct dp_error *err)
+/* arg: a descriptor that is opened when it is needed. */
+int self_write_code(void *arg, u64 addr, const void *bytes, u32 n, struct dp_error *err)
 {
+	int *fd = arg;
 	ssize_t r;
 
-	if (mem_fd < 0)
-		mem_fd = open("/proc/thread-self/mem", O_RDWR | O_CLOEXEC);
-	r = mem_fd < 0 ? -1 : pwrite(mem_fd, bytes, n, (off_t)addr);
+	if (*fd < 0)
+		*fd = open("/proc/thread-self/mem", O_RDWR | O_CLOEXEC);
+	r = *fd < 0 ? -1 : pwrite(*fd, bytes, n, (off_t)addr);
 	if (r == (ssize_t)n)
 		return 0;
 	return dp_fail(err, E_TARGET_MEM, "writing %u bytes at 0x%llx: %s", n,
 		       (unsigned long long)addr, r < 0 ? strerror(errno) : "not all were written");
+}
+
+static int write_code(void *arg, u64 addr, const void *bytes, u32 n, struct dp_error *err)
+{
+	return self_write_code(&mem_fd, addr, bytes, n, err);
 }
 
 void self_host_close(void)
@@ -59,7 +66,7 @@ void self_host_close(void)
 }
 
 /* A child made by fork is not registered on every kernel: registering again costs nothing. */
-static int serialise(void *arg, struct dp_error *err)
+int self_serialise(void *arg, struct dp_error *err)
 {
 	if (!syscall(SYS_membarrier, SYNC_CORE, 0, 0))
 		return 0;
@@ -75,7 +82,7 @@ void self_host_forked(void)
 	syscall(SYS_membarrier, REGISTER_SYNC_CORE, 0, 0);
 }
 
-static void breathe(void *arg)
+void self_breathe(void *arg)
 {
 }
 
@@ -159,7 +166,7 @@ static int map(void *arg, u64 lo, u64 hi, struct dp_error *err)
 		       strerror(errno));
 }
 
-static int peek(void *arg, u64 addr, void *bytes, u32 n)
+int self_peek(void *arg, u64 addr, void *bytes, u32 n)
 {
 	return self_read(addr, bytes, n) ? 0 : -EFAULT;
 }
@@ -175,29 +182,48 @@ static bool is_alive(int tid)
  * it is enough to wait for those that are seen inside now. Our own thread's hit, when a handler
  * asks, cannot be waited for.
  */
-void self_grace(void *arg)
+static void wait_out(int tid, const u32 *depth, const u64 *seq)
 {
 	const struct timespec nap = {0, 50000};
+	u64 now = __atomic_load_n(seq, __ATOMIC_RELAXED);
+
+	for (u32 n = 0; __atomic_load_n(depth, __ATOMIC_ACQUIRE) && /* pairs with self_leave() */
+			__atomic_load_n(seq, __ATOMIC_RELAXED) == now;
+	     n++) {
+		if (n % 64 == 63 && !is_alive(tid))
+			break;
+		nanosleep(&nap, NULL);
+	}
+}
+
+static void grace(bool hooks)
+{
 	u32 used = DP_MIN(__atomic_load_n(&self_threads_used, __ATOMIC_ACQUIRE), (u32)SELF_THREADS);
 	struct self_thread *me = self_thread();
 
-	serialise(NULL, NULL);
+	self_serialise(NULL, NULL);
 	for (u32 i = 0; i < used; i++) {
 		struct self_thread *t = &self_threads[i];
 		int tid = __atomic_load_n(&t->tid, __ATOMIC_ACQUIRE);
-		u64 seq = __atomic_load_n(&t->seq, __ATOMIC_RELAXED);
 
 		if (!tid || t == me)
 			continue;
-		for (u32 n = 0;
-		     __atomic_load_n(&t->depth, __ATOMIC_ACQUIRE) && /* pairs with self_leave() */
-		     __atomic_load_n(&t->seq, __ATOMIC_RELAXED) == seq;
-		     n++) {
-			if (n % 64 == 63 && !is_alive(tid))
-				break;
-			nanosleep(&nap, NULL);
-		}
+		if (hooks)
+			wait_out(tid, &t->hook.depth, &t->hook.seq);
+		else
+			wait_out(tid, &t->depth, &t->seq);
 	}
+}
+
+void self_grace(void *arg)
+{
+	grace(false);
+}
+
+/* The same for exits of hooks. */
+void self_hooks_grace(void)
+{
+	grace(true);
 }
 
 /* Give the records of ended threads back. A thread that is just being made has its number already.
@@ -282,12 +308,12 @@ static void find_vectors(void)
 }
 
 static const struct dp_mgr_host host = {
-    .code = {write_code, serialise, breathe, NULL},
+    .code = {write_code, self_serialise, self_breathe, NULL},
     .locate = locate,
     .refresh = refresh,
     .map = map,
     .fill = write_code,
-    .peek = peek,
+    .peek = self_peek,
     .grace = self_grace,
     .zone = 128,
 };

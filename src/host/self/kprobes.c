@@ -42,12 +42,14 @@ int self_fail(const struct dp_error *err, int r)
 
 static void before_fork(void)
 {
+	self_hooks_lock();
 	pthread_mutex_lock(&lock);
 }
 
 static void after_fork_parent(void)
 {
 	pthread_mutex_unlock(&lock);
+	self_hooks_unlock();
 }
 
 /* Only this thread lives on. Its record keeps its state; the others' owners do not exist here. */
@@ -61,6 +63,7 @@ static void after_fork_child(void)
 		if (&self_threads[i] != me) {
 			self_threads[i].tid = 0;
 			self_threads[i].depth = 0;
+			self_threads[i].hook.depth = 0;
 		}
 	}
 	if (me) {
@@ -69,7 +72,15 @@ static void after_fork_child(void)
 		me->task.tgid = getpid();
 	}
 	self_pid = getpid();
-	pthread_mutex_unlock(&lock);
+	after_fork_parent();
+}
+
+void self_survive_forks(void)
+{
+	static int done; /* atomic: the two locks do not exclude each other */
+
+	if (!__atomic_exchange_n(&done, 1, __ATOMIC_RELAXED))
+		pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
 
 static int set_up(struct dp_error *err)
@@ -85,7 +96,7 @@ static int set_up(struct dp_error *err)
 	if (!r)
 		r = self_hooks_init(err);
 	if (!r)
-		pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+		self_survive_forks();
 	return r;
 }
 
@@ -242,8 +253,7 @@ static bool returns_twice(u64 addr)
 	return false;
 }
 
-/* Return probes and jprobes stand at the first instruction of a function. */
-static int check_entry(const struct self_probe *s, u64 addr, struct dp_error *err)
+static int find_entry(u64 addr, bool *is_entry, struct dp_error *err)
 {
 	const struct dp_func *f;
 	struct dp_locus l;
@@ -252,7 +262,30 @@ static int check_entry(const struct self_probe *s, u64 addr, struct dp_error *er
 	if (r)
 		return r;
 	f = dp_text_func(l.text, addr - l.bias);
-	if (!f || f->lo != addr - l.bias)
+	*is_entry = f && f->lo == addr - l.bias;
+	return 0;
+}
+
+bool self_is_entry(u64 addr)
+{
+	bool is_entry = false;
+
+	if (self_lock())
+		return false;
+	find_entry(addr, &is_entry, NULL);
+	self_unlock();
+	return is_entry;
+}
+
+/* Return probes and jprobes stand at the first instruction of a function. */
+static int check_entry(const struct self_probe *s, u64 addr, struct dp_error *err)
+{
+	bool is_entry;
+	int r = find_entry(addr, &is_entry, err);
+
+	if (r)
+		return r;
+	if (!is_entry)
 		return dp_fail(err, E_KPROBE_ARGUMENT, "0x%llx is not the start of a function",
 			       (unsigned long long)addr);
 	if (s->type == 'r' && !(s->kp->flags & KPROBE_FLAG_RET_EXITS) && returns_twice(addr))

@@ -14,4 +14,14 @@ struct self_registry {
 	u64 probes; /* address of the pointer to the newest struct self_probe */
 };
 
+/* The same for hooks, by the name dp_self_hooks. */
+#define SELF_HOOKS_VERSION 1 /* of struct dp_hooks, dp_hook_place, hook and hook_rec */
+
+struct self_hooks_registry {
+	u64 magic;
+	u32 version, lock_size;
+	u64 hooks; /* address of the struct dp_hooks */
+	u64 lock;  /* of the mutex, whose first word is 0 while nobody changes anything */
+};
+
 #endif

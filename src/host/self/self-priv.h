@@ -9,7 +9,7 @@
 
 #include <sys/types.h>
 
-#include "dprobes/kprobes.h"
+#include "engine/hooks.h"
 #include "engine/manager.h"
 
 /* Code that runs on behalf of a hit. Never probed: see self_is_own(). */
@@ -37,6 +37,7 @@ struct self_thread {
 	u32 mask;
 	u32 through;    /* a return is to be probed: number of its stub, else 0 */
 	u32 open, shut; /* of the store (instances.c): its owner is at it; a thief is. Atomic */
+	struct hook_thread hook; /* in exits of hooks (hook-exits.c) */
 	struct task_struct task;
 	struct self_shelf store[SELF_SHELVES]; /* by the rest of the holder's number */
 } __attribute__((aligned(64)));
@@ -126,10 +127,15 @@ void dp_self_leave_jprobe(void *sp) __attribute__((noreturn));
 
 extern struct dp_manager self_manager;
 
-/* One lock for everything; taking it sets up the library at first. Returns 0 or a negative errno.
+/* One lock for everything about probes; taking it sets up the library at first. Returns 0 or a negative errno.
  */
 int self_lock(void);
 void self_unlock(void);
+/* The lock of hooks (hook-exits.c), which is taken before that one. */
+void self_hooks_lock(void);
+void self_hooks_unlock(void);
+void self_survive_forks(void); /* kprobes.c: from now on; either lock is held */
+bool self_is_entry(u64 addr);  /* kprobes.c: the first instruction of a function. Takes the lock */
 int self_fail(const struct dp_error *err, int r); /* remember the reason for dp_kprobe_error() */
 
 int self_host_init(struct dp_error *err);
