@@ -151,4 +151,41 @@ int dp_disable_jprobe(struct dp_jprobe *jp);
 int dp_enable_jprobe(struct dp_jprobe *jp);
 void dp_jprobe_return(void);
 
+/* ---- watchpoints ---- */
+
+struct dp_kwatch;
+
+/*
+ * regs may be changed. For DP_KWATCH_EXECUTE regs->ip is the instruction, which has not run yet; else the one behind the
+ * instruction that made the access. Runs in the debug exception, interrupts off: no lock, nothing that sleeps.
+ */
+typedef void (*dp_kwatch_handler_t)(struct dp_kwatch *w, struct pt_regs *regs, void *addr);
+
+/* The numbers are those of the processor. */
+#define DP_KWATCH_EXECUTE 0 /* len 1 */
+#define DP_KWATCH_WRITE 1
+#define DP_KWATCH_IO 2 /* I/O ports: -EOPNOTSUPP, the kernel keeps the processor's debug extension off */
+#define DP_KWATCH_RW 3 /* reads and writes; the processor cannot watch reads alone */
+
+/* Memory of the kernel, watched on all processors. Zero what is not used; it must stay until it is unregistered. */
+struct dp_kwatch {
+	void *addr;              /* what is watched; or */
+	const char *symbol_name; /* a variable or function of the kernel, "variable" or "module:variable" */
+	unsigned int offset;     /* added to either */
+	unsigned int len;        /* 1, 2, 4 or 8; the address is a multiple of it */
+	int type;                /* DP_KWATCH_* */
+	dp_kwatch_handler_t handler;
+	unsigned long nmissed; /* accesses inside a hit of a probe, which ran no handler */
+	const char *refusal;   /* after an error: its code, as `dprobes explain` knows it; else NULL */
+	void *dp_private;
+};
+
+/*
+ * Errors: -EINVAL (length, alignment, type, both symbol_name and addr or neither, an address of user memory, already
+ * registered), -ENOENT (no such symbol), -EBUSY (no debug register is free on some processor), -EOPNOTSUPP.
+ */
+int dp_register_kwatch(struct dp_kwatch *w);
+/* When it returns no handler of the watchpoint runs any more. */
+void dp_unregister_kwatch(struct dp_kwatch *w);
+
 #endif

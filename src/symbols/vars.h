@@ -44,6 +44,9 @@ struct dp_var {
 int dp_var_find(struct dp_module *m, u64 pc, const char *name, struct dp_var *v,
 		struct dp_error *err);
 
+/* A global or static variable of any unit. Errors: E_LINE_NODEBUG, E_VAR_NONE, E_VAR_GONE. */
+int dp_var_global(struct dp_module *m, const char *name, struct dp_var *v, struct dp_error *err);
+
 /* Call fn for each variable and parameter in scope at pc, innermost first, globals left out. r:
  * what dp_var_find() says of it. */
 int dp_var_each(struct dp_module *m, u64 pc,

@@ -424,7 +424,10 @@ int dp_kernel_add(struct dp_kernel *k, const char *text, struct dp_error *err)
 
 	if (r)
 		return r;
-	r = ev.loc.kind == DP_LOC_PATTERN ? add_pattern(k, text, &ev.loc, err) : add_line(k, text, NULL, err);
+	if (ev.is_watch)
+		r = dp_fail(err, E_WATCH_KERNEL, "%s", ev.loc.symbol);
+	else
+		r = ev.loc.kind == DP_LOC_PATTERN ? add_pattern(k, text, &ev.loc, err) : add_line(k, text, NULL, err);
 	if (r && err->column < 0)
 		err->column = ev.loc.column;
 	dp_event_free(&ev);
