@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 # The door to the Meson build: make, make demo, make check, make bench, make install, make clean.
 # make kernel builds the module for the running kernel, or for the headers in KDIR; make check-kernel
-# tests it in an emulator.
+# tests it in an emulator; make check-kernel-debug does so on a kernel that watches its locks and memory,
+# which it builds first.
 
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -9,7 +10,7 @@ PYTHON ?= python3
 KDIR ?= /lib/modules/$(shell uname -r)/build
 SETUP ?= # more arguments of meson setup
 
-.PHONY: all build deps demo check bench kernel check-kernel install uninstall clean
+.PHONY: all build deps demo check bench kernel check-kernel check-kernel-debug install uninstall clean
 
 all: deps build
 
@@ -52,6 +53,11 @@ check-kernel:
 	@packaging/install-deps.sh check
 	@$(MAKE) --no-print-directory -s build
 	@$(PYTHON) tests/run.py $(BUILD) tests/kernel
+
+check-kernel-debug:
+	@packaging/install-deps.sh check
+	@$(MAKE) --no-print-directory -s build
+	@DP_BUILD=$(BUILD) DPROBES=$(BUILD)/src/cmd/dprobes DP_KERNEL_FLAVOURS=debug $(PYTHON) tests/kernel/test_kernel.py
 
 install: $(BUILD)/build.ninja
 	@meson configure $(BUILD) --prefix $(PREFIX)

@@ -124,11 +124,12 @@ static bool is_in(const struct region *v, u32 n, u64 addr, enum dp_code *why)
 
 int dp_k_allowed(u64 addr, struct dp_error *err)
 {
+	struct module *mod = dp_k_module_of(addr);
 	enum dp_code why = DP_OK;
 
-	if (dp_k_sym.module_text(addr) == THIS_MODULE)
+	if (mod == THIS_MODULE)
 		why = E_SITE_OWN;
-	else if (!dp_k_sym.core_text(addr) && !dp_k_sym.module_text(addr))
+	else if (!mod && !dp_k_sym.core_text(addr))
 		why = E_SITE_NOTEXT;
 	else if (!is_in(regions, DP_ARRAY_SIZE(regions), addr, &why) &&
 		 !is_in(found, nfound, addr, &why) && dp_k_sym.kprobe_blacklist &&
@@ -284,13 +285,13 @@ static const enum dp_code code_of[] = {
 int dp_k_marked(const struct dp_marks *m, u64 addr, u32 len, struct dp_error *err)
 {
 	u32 i = first_mark(m, addr);
-	void *lo = (void *)(unsigned long)addr;
+	enum dp_code why = DP_OK;
 
 	if (i < m->n && m->v[i].addr < addr + len)
-		return dp_fail(err, code_of[m->v[i].kind], "%pS", lo);
-	if (dp_k_sym.alternatives_reserved && dp_k_sym.alternatives_reserved(lo, lo + len - 1))
-		return dp_fail(err, E_SITE_ALTERNATIVE, "%pS", lo);
-	return 0;
+		why = code_of[m->v[i].kind];
+	else if (dp_k_is_alternative(addr, len))
+		why = E_SITE_ALTERNATIVE;
+	return why ? dp_fail(err, why, "%pS", (void *)(unsigned long)addr) : 0;
 }
 
 int dp_k_blacklist_init(void)

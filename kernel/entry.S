@@ -144,7 +144,8 @@ dp_k_entry_tagged:
 
 /*
  * A landing has pushed its number where the return address was; pt_regs goes below that, with two words of its own
- * for ss and sp.
+ * for ss and sp. The usual way is here, because everything is saved already. What it reads of the instance and its holder pairs
+ * with the releases in returns.c: loads are not reordered on this processor.
  */
 	.type	landed, @function
 landed:
@@ -155,16 +156,61 @@ landed:
 	cld
 	ASM_CLAC
 	addq	$16, SP(%rsp)		/* as the function's caller will see it */
-	mov	%rsp, %rdi
-	mov	SS+8(%rsp), %rsi
-	call	dp_k_returned
-	mov	%rax, SS+8(%rsp)
+	mov	SS+8(%rsp), %rax
+	mov	dp_k_instances(%rip), %rbx
+	mov	(%rbx,%rax,8), %rbx
+	mov	DP_K_CALL_ADDR(%rbx), %r12	/* of the function's caller */
+	mov	DP_K_CALL_BACK(%rbx), %rbp	/* that, or another probe's landing */
+	mov	%r12, IP(%rsp)
+	incl	%gs:__preempt_count(%rip)
+	btsl	$0, %gs:dp_cpu(%rip)
+	jc	.Lmissed
+	mov	DP_K_CALL_HOLDER(%rbx), %rax
+	mov	DP_K_HOLDER_PROBE(%rax), %rdi
+	test	%rdi, %rdi
+	jz	.Lno_handler
+	mov	DP_K_RETURN_HANDLER(%rdi), %rax
+	test	%rax, %rax
+	jz	.Lno_handler
+	testb	$DP_K_DISABLED, DP_K_KPROBE_FLAGS(%rdi)
+	jnz	.Lno_handler
+	mov	%rbx, %rdi
+	mov	%rsp, %rsi
+	call	__x86_indirect_thunk_rax
+	cmp	%r12, IP(%rsp)
+	cmovne	IP(%rsp), %rbp			/* the handler wants it elsewhere */
+.Lno_handler:
+	movl	$0, %gs:dp_cpu(%rip)
+.Lhandled:
+	decl	%gs:__preempt_count(%rip)
+	jz	.Lresched_landed
+.Lgive_back:
+	movl	$0, DP_K_CALL_STATE(%rbx)
+	mov	DP_K_CALL_HOLDER(%rbx), %rax
+	mov	DP_K_HOLDER_SPARE(%rax), %rax
+	add	%gs:this_cpu_off(%rip), %rax	/* the spare of whichever processor */
+	xchg	%rbx, (%rax)
+	test	%rbx, %rbx
+	jnz	.Lto_list
+.Lgiven:
+	mov	%rbp, SS+8(%rsp)
 	restore_registers
 	lea	24(%rsp), %rsp
 	popf
 	lea	16(%rsp), %rsp
 	ret
 	int3
+.Lto_list:
+	mov	%rbx, %rdi
+	call	dp_k_give_to_list
+	jmp	.Lgiven
+.Lresched_landed:
+	call	dp_k_resched
+	jmp	.Lgive_back
+.Lmissed:
+	mov	%rbx, %rdi
+	call	dp_k_return_missed
+	jmp	.Lhandled
 	.size	landed, . - landed
 
 /* rdi: registers, rsi: function, rdx: where to keep the stack pointer. With its own copy of 64 bytes of arguments. */

@@ -376,7 +376,7 @@ static const char *const type_names[] = {
     [DP_FIELD_X8] = "u8",      [DP_FIELD_X16] = "u16",
     [DP_FIELD_X32] = "u32",    [DP_FIELD_X64] = "u64",
     [DP_FIELD_CHAR] = "char",  [DP_FIELD_STRING] = "__data_loc char[]",
-    [DP_FIELD_SYMBOL] = "u64",
+    [DP_FIELD_SYMBOL] = "u64", [DP_FIELD_FRAME] = "u64",
 };
 static const char *const type_formats[] = {
     [DP_FIELD_U8] = "%u",      [DP_FIELD_U16] = "%u",
@@ -386,7 +386,7 @@ static const char *const type_formats[] = {
     [DP_FIELD_X8] = "0x%x",    [DP_FIELD_X16] = "0x%x",
     [DP_FIELD_X32] = "0x%x",   [DP_FIELD_X64] = "0x%Lx",
     [DP_FIELD_CHAR] = "'%c'",  [DP_FIELD_STRING] = "\\\"%s\\\"",
-    [DP_FIELD_SYMBOL] = "%pS",
+    [DP_FIELD_SYMBOL] = "%pS", [DP_FIELD_FRAME] = "%pS",
 };
 
 static void field_line(struct seq_file *m, const char *type, const char *name, u32 count, u32 at,

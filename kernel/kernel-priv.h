@@ -43,9 +43,11 @@ void dp_k_leave_jprobe(void *sp); /* does not return */
 
 /* Called by entry.S. 0: go on in the slot; 1: go on at regs->ip with all registers. */
 int dp_k_hit(struct pt_regs *regs, unsigned long tagged, unsigned long back);
-/* The address at which the caller of a probed function goes on. */
 void dp_k_resched(void);
-unsigned long dp_k_returned(struct pt_regs *regs, unsigned long number);
+/* For a call whose return is probed (returns.c): not called back; free, where this processor has a spare already. */
+struct instance;
+void dp_k_return_missed(struct instance *i);
+void dp_k_give_to_list(struct instance *i);
 
 /* Begin and end of handlers on this processor. False: inside a hit already. */
 static __always_inline bool dp_k_enter(void)
@@ -90,9 +92,12 @@ struct dp_symbols {
 	bool (*kprobe_blacklist)(unsigned long addr);            /* NULL without CONFIG_KPROBES */
 	unsigned long (*ftrace_location)(unsigned long addr);    /* NULL without function tracing */
 	int (*alternatives_reserved)(void *lo, void *hi);        /* may be NULL */
+	struct mutex *text_mutex;                                /* may be NULL */
 	unsigned long (*recover)(u8 *buf, unsigned long addr);   /* an instruction under a kprobe; may be NULL */
 	int (*each_symbol)(int (*fn)(void *arg, const char *name, struct module *mod, unsigned long addr), void *arg);
 	long (*copy_to_kernel)(void *dst, const void *src, size_t size); /* may be NULL */
+	unsigned int (*save_trace)(struct pt_regs *regs, unsigned long *to, unsigned int n,
+				   unsigned int skip); /* may be NULL */
 	unsigned long stext, etext;
 };
 extern struct dp_symbols dp_k_sym;
@@ -102,6 +107,8 @@ unsigned long dp_k_lookup(const char *name); /* 0: none */
 /* "function" or "module:function"; E_KERNEL_SYMBOL, or 1 when the named module is not loaded, or going. */
 int dp_k_resolve(const char *name, u64 *addr, struct dp_error *err);
 bool dp_k_ambiguous(const char *name); /* several symbols of the kernel have it */
+struct module *dp_k_module_of(u64 addr); /* NULL: none */
+bool dp_k_is_alternative(u64 addr, u32 len);
 u64 dp_k_ftrace_entry(u64 addr); /* the bytes of the function tracer that contain addr, or 0 */
 
 /* blacklist.c */
@@ -139,6 +146,7 @@ bool dp_k_text_is_target(const struct dp_text *t, u64 addr);
 struct dp_probe { /* what stands behind a registered probe */
 	struct dp_mgr_probe k;
 	struct dp_kprobe *kp;
+	struct dp_fentry *fentry; /* it is hit through the function tracer, and has no point */
 	struct list_head list;
 	struct hlist_node node;
 	char type;    /* of the list: k, r, j */
@@ -151,7 +159,7 @@ void dp_k_kprobes_exit(void);
 void dp_k_later(void); /* there is something to bury */
 int dp_k_register(struct dp_kprobe **kps, int num, char type, struct dp_error *err); /* err may be NULL */
 /*
- * What a probe at *addr would be: DP_OUTCOME_JUMP, or TRAP with the reason in *why; a refusal is an
+ * What a probe at *addr would be: DP_OUTCOME_JUMP, or TRAP or FTRACE with the reason in *why; a refusal is an
  * error. *addr becomes the instruction that would be probed, *opcode its first byte. Takes the lock.
  */
 int dp_k_judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, u8 *opcode, struct dp_error *err);
@@ -161,6 +169,14 @@ int dp_k_knobs(bool armed, bool optimise); /* takes the lock */
 void dp_k_remove_all(void);                /* takes the lock */
 void dp_k_try_pending(struct module *mod);                /* these two as well */
 void dp_k_gone(u64 lo, u64 hi, struct module *mod);
+
+/* ftrace.c: entries hit through the kernel's function tracer, addr being its bytes. All under the lock. */
+int dp_k_fentry_attach(struct dp_probe *s, u64 addr, struct dp_error *err); /* E_KPROBE_JPROBE */
+void dp_k_fentry_detach(struct dp_probe *s);
+void dp_k_fentry_touch(void); /* flags of probes, or the knobs, have changed */
+void dp_k_fentry_gone(u64 lo, u64 hi);
+bool dp_k_fentry_is_gone(const struct dp_probe *s);
+int dp_k_fentry_apply(struct dp_error *err); /* carries out what has changed; waits until no hit sees the old */
 
 /* returns.c */
 int dp_k_returns_init(void);

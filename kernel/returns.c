@@ -22,9 +22,9 @@ enum { FREE, RUNNING };
 struct instance {                        /* one call under way */
 	struct dp_kretprobe_instance ri; /* first */
 	struct holder *holder;
-	unsigned long back; /* what stood in the return address's place. Atomic */
-	unsigned long loc;  /* that place */
-	u32 number;         /* of the landing */
+	unsigned long back;    /* what stood in the return address's place. Atomic */
+	unsigned long loc;     /* that place */
+	unsigned long landing; /* its own, as an address */
 	u32 next;           /* on the free list */
 	u32 index;          /* in the holder */
 	int state;          /* atomic: RUNNING from when the landing stands on the stack */
@@ -34,21 +34,28 @@ struct holder { /* the instances of a return probe; outlives it until nobody can
 	struct holder *next;
 	struct dp_kretprobe *rp; /* NULL: unregistered. Atomic */
 	dp_freelist free;        /* by index + 1 */
+	/* One free instance of each processor's own, or NULL; taken and put by xchg(), from anywhere. */
+	struct instance *__percpu *spare;
 	u32 n;
 	char *data;
 	struct instance v[];
 };
 
-static struct instance **instances; /* by number */
+struct instance **dp_k_instances; /* by number */
 static u32 hint;
 static struct holder *holders, *dying; /* the first is read at any time: see on_free() */
 
-/* ---- the hit path ---- */
+static_assert(offsetof(struct dp_kprobe, flags) == DP_K_KPROBE_FLAGS);
+static_assert(offsetof(struct dp_kretprobe, handler) == DP_K_RETURN_HANDLER);
+static_assert(offsetof(struct instance, ri.ret_addr) == DP_K_CALL_ADDR);
+static_assert(offsetof(struct instance, holder) == DP_K_CALL_HOLDER);
+static_assert(offsetof(struct instance, back) == DP_K_CALL_BACK);
+static_assert(offsetof(struct instance, state) == DP_K_CALL_STATE);
+static_assert(offsetof(struct holder, rp) == DP_K_HOLDER_PROBE);
+static_assert(offsetof(struct holder, spare) == DP_K_HOLDER_SPARE);
+static_assert(DP_KPROBE_FLAG_DISABLED == DP_K_DISABLED && FREE == 0);
 
-static __always_inline unsigned long landing_of(const struct instance *i)
-{
-	return (unsigned long)dp_k_landings + i->number * 16ul;
-}
+/* ---- the hit path ---- */
 
 static __always_inline struct instance *instance_at(unsigned long addr)
 {
@@ -56,20 +63,69 @@ static __always_inline struct instance *instance_at(unsigned long addr)
 
 	if (off >= DP_K_LANDINGS * 16ul || off & 15)
 		return NULL;
-	return __atomic_load_n(&instances[off / 16], __ATOMIC_ACQUIRE); /* pairs with bind() */
+	return __atomic_load_n(&dp_k_instances[off / 16], __ATOMIC_ACQUIRE); /* pairs with bind() */
 }
 
-static __always_inline struct instance *take(struct holder *h)
+/* The spare of this processor is taken: one of the list, or another processor's spare. */
+static HIT struct instance *take_slowly(struct holder *h)
 {
 	u32 number = dp_freelist_take(&h->free, &h->v[0].next, sizeof(h->v[0]));
+	struct instance *i = number ? &h->v[number - 1] : NULL;
+	int cpu;
 
-	return number ? &h->v[number - 1] : NULL;
+	for_each_possible_cpu(cpu) {
+		if (i)
+			break;
+		i = xchg(per_cpu_ptr(h->spare, cpu), NULL);
+	}
+	return i;
+}
+
+/* There was a spare already: the list gets that. */
+HIT void dp_k_give_to_list(struct instance *i)
+{
+	dp_freelist_give(&i->holder->free, &i->next, i->index + 1);
 }
 
 static __always_inline void give_back(struct instance *i)
 {
+	struct instance *old;
+
 	__atomic_store_n(&i->state, FREE, __ATOMIC_RELAXED);
-	dp_freelist_give(&i->holder->free, &i->next, i->index + 1);
+	/* On whatever processor: it is one's spare then. What was written is seen by who takes it. */
+	old = xchg(raw_cpu_ptr(i->holder->spare), i);
+	if (unlikely(old))
+		dp_k_give_to_list(old);
+}
+
+/* The caller finds the landing where its address was. Whoever sees RUNNING sees back and loc: pairs with restore(). */
+static __always_inline void redirect(struct instance *i, unsigned long *top)
+{
+	__atomic_store_n(&i->state, RUNNING, __ATOMIC_RELEASE);
+	WRITE_ONCE(*top, i->landing);
+}
+
+/* All but the usual. i: an instance, if there is one already. */
+static HIT int return_pre_slowly(struct dp_kretprobe *rp, struct pt_regs *regs, struct instance *i)
+{
+	unsigned long *top = (unsigned long *)regs->sp;
+	struct instance *outer;
+
+	i = i ? i : take_slowly(rp->dp_private);
+	if (!i) {
+		__atomic_fetch_add(&rp->nmissed, 1, __ATOMIC_RELAXED);
+		return 0;
+	}
+	i->back = *top;
+	i->loc = regs->sp;
+	outer = instance_at(i->back);
+	i->ri.ret_addr = outer ? outer->ri.ret_addr : (void *)i->back;
+	i->ri.task = current;
+	if (rp->entry_handler && rp->entry_handler(&i->ri, regs))
+		give_back(i);
+	else
+		redirect(i, top);
+	return 0;
 }
 
 /* At the function's entry: the return address is on top of the stack. */
@@ -77,53 +133,27 @@ static HIT int return_pre(struct dp_kprobe *kp, struct pt_regs *regs)
 {
 	struct dp_kretprobe *rp = (struct dp_kretprobe *)kp;
 	struct holder *h = rp->dp_private;
-	unsigned long *top = (unsigned long *)regs->sp;
-	struct instance *i = take(h), *outer;
+	unsigned long *top = (unsigned long *)regs->sp, back = *top;
+	struct instance *i = xchg(raw_cpu_ptr(h->spare), NULL);
 
-	if (unlikely(!i)) {
-		__atomic_fetch_add(&rp->nmissed, 1, __ATOMIC_RELAXED);
-		return 0;
-	}
-	i->back = *top;
-	i->loc = regs->sp;
-	outer = instance_at(i->back);
-	i->ri.ret_addr = unlikely(outer) ? outer->ri.ret_addr : (void *)i->back;
+	/* A landing there is another return probe's on the same call. */
+	if (unlikely(!i || rp->entry_handler || back - (unsigned long)dp_k_landings < DP_K_LANDINGS * 16ul))
+		return return_pre_slowly(rp, regs, i);
+	i->back = back;
+	i->loc = (unsigned long)top;
+	i->ri.ret_addr = (void *)back;
 	i->ri.task = current;
-	if (rp->entry_handler && rp->entry_handler(&i->ri, regs)) {
-		give_back(i);
-		return 0;
-	}
-	/* Whoever sees RUNNING sees back and loc: pairs with the acquire in restore(). */
-	__atomic_store_n(&i->state, RUNNING, __ATOMIC_RELEASE);
-	WRITE_ONCE(*top, landing_of(i));
+	redirect(i, top);
 	return 0;
 }
 
-HIT unsigned long dp_k_returned(struct pt_regs *regs, unsigned long number)
+/* A return inside a hit. The outer hit keeps this processor, but does not say so: preemption is off meanwhile. */
+HIT void dp_k_return_missed(struct instance *i)
 {
-	struct instance *i = instances[number];
-	unsigned long back = __atomic_load_n(&i->back, __ATOMIC_RELAXED);
-	struct dp_kretprobe *rp;
+	struct dp_kretprobe *rp = __atomic_load_n(&i->holder->rp, __ATOMIC_ACQUIRE); /* pairs with detach */
 
-	regs->ip = (unsigned long)i->ri.ret_addr;
-	if (likely(dp_k_enter())) {
-		rp = __atomic_load_n(&i->holder->rp, __ATOMIC_ACQUIRE); /* pairs with detach */
-		if (rp && rp->handler && !(rp->kp.flags & DP_KPROBE_FLAG_DISABLED)) {
-			rp->handler(&i->ri, regs);
-			if (unlikely(regs->ip != (unsigned long)i->ri.ret_addr))
-				back = regs->ip;
-		}
-		dp_k_leave();
-	} else {
-		preempt_disable_notrace(); /* the outer hit keeps this processor, but does not say
-					      so */
-		rp = __atomic_load_n(&i->holder->rp, __ATOMIC_ACQUIRE);
-		if (rp)
-			__atomic_fetch_add(&rp->nmissed, 1, __ATOMIC_RELAXED);
-		preempt_enable_notrace();
-	}
-	give_back(i);
-	return back;
+	if (rp)
+		__atomic_fetch_add(&rp->nmissed, 1, __ATOMIC_RELAXED);
 }
 
 HIT int dp_k_jprobe_pre(struct dp_kprobe *kp, struct pt_regs *regs)
@@ -144,6 +174,13 @@ EXPORT_SYMBOL_GPL(dp_jprobe_return);
 
 /* ---- the control side ---- */
 
+/* Give the landings of the first k instances back. */
+static void unbind(struct holder *h, u32 k)
+{
+	while (k--)
+		dp_k_instances[(h->v[k].landing - (unsigned long)dp_k_landings) / 16] = NULL;
+}
+
 /* Landings for all instances; false when there are not enough. */
 static bool bind(struct holder *h)
 {
@@ -152,23 +189,21 @@ static bool bind(struct holder *h)
 	for (u32 tries = 0; tries < DP_K_LANDINGS && k < h->n; tries++) {
 		u32 number = hint++ % DP_K_LANDINGS;
 
-		if (instances[number])
+		if (dp_k_instances[number])
 			continue;
-		h->v[k].number = number;
+		h->v[k].landing = (unsigned long)dp_k_landings + number * 16ul;
 		/* Pairs with the acquire in instance_at(). */
-		__atomic_store_n(&instances[number], &h->v[k++], __ATOMIC_RELEASE);
+		__atomic_store_n(&dp_k_instances[number], &h->v[k++], __ATOMIC_RELEASE);
 	}
 	if (k == h->n)
 		return true;
-	while (k--)
-		instances[h->v[k].number] = NULL;
+	unbind(h, k);
 	return false;
 }
 
 static void free_holder(struct holder *h)
 {
-	for (u32 k = 0; k < h->n; k++)
-		instances[h->v[k].number] = NULL;
+	free_percpu(h->spare);
 	kvfree(h->data);
 	kvfree(h);
 }
@@ -188,9 +223,9 @@ int dp_k_return_attach(struct dp_kretprobe *rp, struct dp_error *err)
 	h->n = n;
 	h->rp = rp;
 	h->data = kvzalloc(size * n + 8, GFP_KERNEL);
-	if (!h->data || !bind(h)) {
-		kvfree(h->data);
-		kvfree(h);
+	h->spare = alloc_percpu(struct instance *);
+	if (!h->data || !h->spare || !bind(h)) {
+		free_holder(h);
 		return dp_fail(err, E_ARM_NOMEM, "landings of a return probe");
 	}
 	for (u32 k = 0; k < n; k++) {
@@ -234,15 +269,13 @@ static bool is_mapped(unsigned long loc)
  */
 static void restore(struct instance *i)
 {
-	unsigned long landing = landing_of(i);
-
-	if (__atomic_load_n(&i->state, __ATOMIC_ACQUIRE) != RUNNING) /* pairs with return_pre() */
+	if (__atomic_load_n(&i->state, __ATOMIC_ACQUIRE) != RUNNING) /* pairs with redirect() */
 		return;
-	if (is_mapped(i->loc) && replace(i->loc, landing, i->back))
+	if (is_mapped(i->loc) && replace(i->loc, i->landing, i->back))
 		return;
 	for (u32 k = 0; k < DP_K_LANDINGS; k++) {
-		struct instance *j = instances[k];
-		unsigned long old = landing;
+		struct instance *j = dp_k_instances[k];
+		unsigned long old = i->landing;
 
 		if (j && j != i && j->loc == i->loc)
 			__atomic_compare_exchange_n(&j->back, &old, i->back, false,
@@ -260,7 +293,7 @@ void dp_k_return_detach(struct dp_kretprobe *rp)
 		at = &(*at)->next;
 	*at = h->next;
 	rp->dp_private = NULL;
-	__atomic_store_n(&h->rp, NULL, __ATOMIC_RELEASE); /* pairs with dp_k_returned() */
+	__atomic_store_n(&h->rp, NULL, __ATOMIC_RELEASE); /* pairs with entry.S and dp_k_return_missed() */
 	for (u32 k = 0; k < h->n; k++)
 		restore(&h->v[k]);
 	h->next = dying; /* on_free() may be reading it: a cut or mixed list does it no harm */
@@ -279,6 +312,7 @@ void dp_k_returns_bury(void)
 	while (h) {
 		struct holder *next = h->next;
 
+		unbind(h, h->n);
 		free_holder(h);
 		h = next;
 	}
@@ -306,8 +340,8 @@ static void look_for_tracepoint(struct tracepoint *tp, void *data)
 
 int dp_k_returns_init(void)
 {
-	instances = vzalloc(DP_K_LANDINGS * sizeof(*instances));
-	if (!instances)
+	dp_k_instances = vzalloc(DP_K_LANDINGS * sizeof(*dp_k_instances));
+	if (!dp_k_instances)
 		return -ENOMEM;
 	for_each_kernel_tracepoint(look_for_tracepoint, NULL);
 	if (task_free && tracepoint_probe_register(task_free, on_free, NULL))
@@ -322,7 +356,7 @@ void dp_k_returns_exit(void)
 		tracepoint_synchronize_unregister();
 	}
 	dp_k_returns_bury();
-	vfree(instances);
+	vfree(dp_k_instances);
 }
 
 /* ---- the calls ---- */

@@ -13,10 +13,15 @@ static __always_inline struct dp_record *record_at(struct dp_k_sink *s, u64 at)
 	return (struct dp_record *)(s->data + (at & s->mask));
 }
 
-/* Room for n bytes by giving up the oldest records. Only where nobody maps the ring. */
+/*
+ * Room for n bytes by giving up the oldest records, a sixteenth of the ring at a time: the next ones then find room
+ * without coming here. Only where nobody maps the ring.
+ */
 static HIT void give_up(struct dp_k_sink *s, u64 tail, u32 n)
 {
-	while (s->head - tail + n > s->mask + 1) {
+	u64 most = (s->mask + 1) / 16 * 15;
+
+	while (tail != s->head && s->head - tail + n > most) {
 		tail += record_at(s, tail)->len;
 		s->overwritten++;
 	}

@@ -32,9 +32,11 @@ static const struct {
     SYMBOL("within_kprobe_blacklist", kprobe_blacklist, false),
     SYMBOL("ftrace_location", ftrace_location, false),
     SYMBOL("alternatives_text_reserved", alternatives_reserved, false),
+    SYMBOL("text_mutex", text_mutex, false),
     SYMBOL("recover_probed_instruction", recover, false),
     SYMBOL("kallsyms_on_each_symbol", each_symbol, false),
     SYMBOL("copy_to_kernel_nofault", copy_to_kernel, false),
+    SYMBOL("stack_trace_save_regs", save_trace, false),
 #undef SYMBOL
 };
 
@@ -60,6 +62,33 @@ int dp_k_symbols_init(unsigned long lookup)
 		*(unsigned long *)((char *)&dp_k_sym + wanted[i].at) = v;
 	}
 	return 0;
+}
+
+/* It may go at any time unless something else keeps it: the pointer is to be compared, or as a name of what is known of it. */
+struct module *dp_k_module_of(u64 addr)
+{
+	struct module *mod;
+
+	rcu_read_lock_sched();
+	mod = dp_k_sym.module_text(addr);
+	rcu_read_unlock_sched();
+	return mod;
+}
+
+/* Kernels change the list of these with their modules, under this lock. */
+bool dp_k_is_alternative(u64 addr, u32 len)
+{
+	void *lo = (void *)(unsigned long)addr;
+	bool is;
+
+	if (!dp_k_sym.alternatives_reserved)
+		return false;
+	if (dp_k_sym.text_mutex)
+		mutex_lock(dp_k_sym.text_mutex);
+	is = dp_k_sym.alternatives_reserved(lo, lo + len - 1);
+	if (dp_k_sym.text_mutex)
+		mutex_unlock(dp_k_sym.text_mutex);
+	return is;
 }
 
 u64 dp_k_ftrace_entry(u64 addr)

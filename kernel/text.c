@@ -347,7 +347,7 @@ static struct owner *owner_of(struct module *mod)
 
 static int text_at(u64 addr, struct kfunc **out, struct dp_error *err)
 {
-	struct module *mod = dp_k_sym.module_text(addr);
+	struct module *mod = dp_k_module_of(addr);
 	unsigned long size, off;
 	struct owner *o;
 	struct kfunc *f;

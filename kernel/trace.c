@@ -33,9 +33,16 @@ static void put_address(struct dp_line *l, u64 addr, bool offset)
 	dp_line_str(l, buf);
 }
 
-static void put_symbol(struct dp_line *l, u64 addr, void *arg)
+static void put_symbol(struct dp_line *l, u64 addr, bool behind_call, void *arg)
 {
-	put_address(l, addr, true);
+	char buf[KSYM_SYMBOL_LEN];
+
+	if (behind_call) {
+		snprintf(buf, sizeof(buf), "%pB", (void *)(unsigned long)addr);
+		dp_line_str(l, buf);
+	} else {
+		put_address(l, addr, true);
+	}
 }
 
 static void put_head(struct dp_line *l, const struct dp_record *rec)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* What the machine of ../src/hit asks of its host, in a kernel. Hit path: nothing here sleeps or
  * faults. */
+#include <linux/compiler.h>
 #include <linux/io.h>
 #include <linux/sched.h>
 #include <linux/sched/task_stack.h>
@@ -18,10 +19,25 @@ static __always_inline bool is_user(u64 addr)
 	return addr < TASK_SIZE_MAX;
 }
 
+/*
+ * The saved registers lie on the stack that is in use: from there to the end of that page nothing can fault. Words
+ * of the stack are what programs of the kernel read most, and the kernel's guarded copy takes its time.
+ */
+static __always_inline bool is_near_stack(const struct dp_hit *h, u64 addr)
+{
+	u64 regs = (u64)h->regs;
+
+	return addr >= regs && ((addr + 7) ^ regs) < PAGE_SIZE;
+}
+
 HIT int dp_hit_read(struct dp_hit *h, void *dst, u64 src, u32 len)
 {
 	long r;
 
+	if (likely(len == 8 && is_near_stack(h, src))) {
+		*(u64 *)dst = READ_ONCE_NOCHECK(*(const unsigned long *)src);
+		return 0;
+	}
 	if (is_user(src))
 		r = current->mm ? copy_from_user_nofault(dst, (const void __user *)src, len)
 				: -EFAULT;
@@ -99,6 +115,18 @@ HIT u64 dp_hit_segment(struct dp_hit *h, u32 which)
 HIT void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4])
 {
 	cpuid_count(leaf, 0, &abcd[0], &abcd[1], &abcd[2], &abcd[3]);
+}
+
+/* The kernel's own unwinder, from the registers at the hit. */
+HIT u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n)
+{
+	u32 found = 0;
+
+	if (dp_k_sym.save_trace)
+		found = dp_k_sym.save_trace((struct pt_regs *)h->regs, (unsigned long *)ips, n, 0);
+	if (!found)
+		ips[found++] = h->regs->ip;
+	return found;
 }
 
 HIT u32 dp_hit_cpu(struct dp_hit *h)

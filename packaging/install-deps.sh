@@ -7,7 +7,7 @@
 # Usage: install-deps.sh build|demo|check
 set -eu
 
-build="gcc make meson ninja-build pkg-config libc6-dev libelf-dev libdw-dev"
+build="gcc make meson ninja-build pkg-config libc6-dev libelf-dev libdw-dev libbpf-dev"
 demo="redis-server redis-tools python3"
 tests="libcmocka-dev libzydis-dev nginx-light golang-go musl-tools gdb libllvm14 g++ git sqlite3
        openssl binutils procps qemu-system-x86 busybox-static cpio kmod tcl"

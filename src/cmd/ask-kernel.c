@@ -22,8 +22,7 @@ bool kernel_word(const char *text)
 	return !strncmp(text, "kernel:", 7) || !strncmp(text, "kmod(", 5);
 }
 
-/* Takes "kernel:NAME" and "kmod(MODULE):NAME" apart; the module is "" for the kernel. */
-static const char *split(const char *text, char *module, size_t size)
+const char *kernel_split(const char *text, char *module, size_t size)
 {
 	const char *colon = strchr(text, ':');
 
@@ -109,7 +108,7 @@ int funcs_kernel(const char *text, bool not_jump_only)
 	struct listing l = {.not_jump_only = not_jump_only};
 	struct dp_error err = {.column = -1};
 	char module[64], prefix[80] = "kernel:";
-	const char *pattern = split(text, module, sizeof(module));
+	const char *pattern = kernel_split(text, module, sizeof(module));
 	int r = dp_kernel_open(&l.k, NULL, &err);
 
 	if (r)
@@ -134,7 +133,7 @@ int explain_kernel(const char *text)
 {
 	struct dp_error err = {.column = -1};
 	char module[64], name[DP_DEV_PLACE_MAX + 70], *end;
-	const char *symbol = split(text, module, sizeof(module)), *plus = strrchr(symbol, '+');
+	const char *symbol = kernel_split(text, module, sizeof(module)), *plus = strrchr(symbol, '+');
 	u64 addr, offset = plus ? strtoull(plus + 1, &end, 0) : 0, size;
 	const struct dp_error_info *info;
 	struct dp_kernel *k;

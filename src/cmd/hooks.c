@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
-#include "cmd/symbolize.h"
+#include "symbols/symbolize.h"
 #include "host/process/hooks.h"
 
 #define FILES "/sys/kernel/debug/dprobes/"

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/ask-kernel.h"
 #include "cmd/cmd.h"
 #include "lang/dpcc/dpcc.h"
 #include "symbols/lines.h"
@@ -28,14 +29,15 @@ static const struct cmd_spec lines_spec = {
 
 static const struct cmd_spec vars_spec = {
     .name = "vars",
-    .synopsis = "FILE PLACE\n-p PID [MODULE:]PLACE",
+    .synopsis = "FILE PLACE\n-p PID [MODULE:]PLACE\nkernel:FUNCTION|kmod(MODULE):FUNCTION",
     .about = "Show which variables of a program can be read at a place, and why not others.",
     .options = options,
     .more = "PLACE: FUNCTION, FUNCTION+N, FUNCTION%return, FILE.c:LINE. Without FILE and -p the\n"
 	    "variables of inserted programs are shown: `dprobes --getvars --help`.\n\n"
 	    "Examples:\n"
 	    "  dprobes vars ./shop orders.c:120\n"
-	    "  dprobes vars -p 1234 processCommand",
+	    "  dprobes vars -p 1234 processCommand\n"
+	    "  dprobes vars kernel:vfs_open",
 };
 
 /* ---- which file, and what in it ---- */
@@ -45,6 +47,8 @@ struct subject {
 	const char *name;
 	struct dp_process process; /* with a PID */
 	bool is_process;
+	bool is_kernel;
+	char kmod[64]; /* of the kernel; "" for itself */
 };
 
 static int open_process(struct subject *s, pid_t pid, char *text)
@@ -105,6 +109,11 @@ static int parse(struct subject *s, const struct cmd_spec *spec, int argc, char 
 			return ui_fail(E_CMD_EXTRA, NULL, "%s", args.value);
 		if (id == CMD_OPT_OPERAND)
 			operands[n++] = (char *)args.value;
+	}
+	s->is_kernel = !pid && n == 1 && spec == &vars_spec && kernel_word(operands[0]);
+	if (s->is_kernel) {
+		s->name = kernel_split(operands[0], s->kmod, sizeof(s->kmod));
+		return -1;
 	}
 	most = pid ? 1 : 2;
 	if (n > most)
@@ -185,8 +194,9 @@ int cmd_source_vars(int argc, char **argv)
 	if (status >= 0)
 		goto out;
 	opt.vars_at = s.name;
+	opt.vars_of = !s.is_kernel ? DP_RPN_USER : *s.kmod ? DP_RPN_KMOD : DP_RPN_KERNEL;
 	status = CMD_OK;
-	if (dpcc_compile(dp_module_path(s.mod), &opt, &res, &err)) {
+	if (dpcc_compile(s.is_kernel ? s.kmod : dp_module_path(s.mod), &opt, &res, &err)) {
 		ui_error(&err, NULL);
 		status = ui_status(err.code);
 	} else {

@@ -11,7 +11,7 @@
 
 #include "cmd/ask-kernel.h"
 #include "cmd/cmd.h"
-#include "cmd/symbolize.h"
+#include "symbols/symbolize.h"
 #include "host/kernel/device.h"
 #include "host/process/process.h"
 #include "host/self/registry.h"

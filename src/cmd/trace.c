@@ -14,7 +14,7 @@
 #include "cmd/events.h"
 #include "cmd/stream.h"
 #include "cmd/summary.h"
-#include "cmd/symbolize.h"
+#include "symbols/symbolize.h"
 #include "cmd/threads.h"
 
 enum { OPT_JSON = 256, OPT_DURATION, OPT_ALLOW_TRAP, OPT_BUFFER, OPT_INTERPRET };

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
-#include "cmd/symbolize.h"
+#include "symbols/symbolize.h"
 #include "symbols/symbols.h"
 
 #define CHUNK 65536u

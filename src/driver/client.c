@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "driver/driver.h"
+#include "driver/driver-priv.h"
 
 #define TRIES 50
 #define TEXT_MAX (64u << 20)
@@ -182,7 +182,7 @@ int dp_driver_ask(const struct dp_driver_request *rq, const char *name, const ch
 			if (r != -EAGAIN)
 				return r;
 			r = 0;
-		} else if (!start) {
+		} else if (!start && !drv_state_exists(dir)) {
 			return dp_fail(err, E_DRV_NONE, "%s", dir);
 		} else {
 			r = start_driver(dir, err);

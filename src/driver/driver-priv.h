@@ -12,6 +12,7 @@
 #include "log/reader.h"
 #include "log/rpn.h"
 #include "program/opcode.h"
+#include "symbols/symbolize.h"
 
 #define DRV_GLOBALS DP_GLOBALS_MAX /* words that begin the words of each target */
 
@@ -27,6 +28,8 @@ struct drv_module {
 	u32 flags, fields;
 	u32 generation; /* changes with its probes */
 	pid_t pid;
+	u64 pid_started;                    /* see drv_start_time() */
+	u32 number;                         /* in the order of insertion; of its file in the state's directory */
 	u32 file_dev_major, file_dev_minor; /* of the file that the name is a path of */
 	u64 file_inode;                     /* 0: the name is no path */
 	struct dp_counts *done;             /* for each probe: counts in processes that are gone */
@@ -56,6 +59,7 @@ struct drv_target {
 	u64 started;                /* so that an id that is used again is noticed */
 	struct tracee *session;     /* NULL: could not be probed, or not any more */
 	struct dp_reader *reader;
+	struct symbolizer *names; /* made when a record has addresses; NULL */
 	struct drv_slot *slots;
 	u32 nslots;
 	struct drv_probe *probes; /* by the session's index */
@@ -65,8 +69,32 @@ struct drv_target {
 	u64 tended_ns;
 };
 
+struct drv_heir { /* a target that a driver had which was killed */
+	struct drv_heir *next;
+	pid_t pid;
+	u64 started, inode; /* of the rings; 0: it did not come to note it */
+	struct drv_slot *slots;
+	u32 nslots, nwords;
+	u64 *words; /* when it was armed, or disarmed */
+};
+
+/*
+ * How far the log goes, in the state's directory: size[epoch & 1] bytes. Rings say for an epoch how far they are read
+ * (log/reader.h), so that one store moves both on. What is behind that in the log a successor takes off and reads again.
+ */
+struct drv_journal {
+	u64 epoch, size[2];
+};
+
 struct driver {
 	struct drv_module *modules;
+	char state[4096]; /* directory; "": this driver leaves nothing behind */
+	u32 numbers;      /* of modules given so far */
+	struct drv_journal *journal; /* NULL: none */
+	int globals_fd;              /* of the global variables that all processes share, */
+	volatile u64 *globals;       /* and here; NULL: there are none yet. The kernel has its own */
+	struct drv_heir *heirs;
+	u64 old_epoch; /* in which their driver was killed */
 	struct drv_target *targets;
 	FILE *log;
 	char log_path[4096];
@@ -86,6 +114,8 @@ static inline bool drv_in_kernel(const struct drv_module *m)
 
 /* modules.c */
 struct drv_module *drv_module_find(struct driver *d, const char *name);
+/* Takes the unit; the module is the last one from now on. NULL: no memory. */
+struct drv_module *drv_module_new(struct driver *d, struct dp_rpn_unit *u);
 int drv_insert(struct driver *d, const struct dp_driver_request *rq, const void *object, FILE *out,
 	       struct dp_error *err);
 void drv_drop(struct driver *d, struct drv_module *m); /* its probes and itself */
@@ -112,6 +142,9 @@ void drv_scan(struct driver *d, bool force);
 /* A module is about to go: take its probes out everywhere. */
 void drv_forget(struct driver *d, struct drv_module *m);
 void drv_target_end(struct driver *d, struct drv_target *t);
+u64 drv_start_time(pid_t pid); /* of a process, in clock ticks; 0 when it is gone */
+/* Go on with what a killed driver had: its targets, or the processes that have inherited their probes. */
+void drv_adopt(struct driver *d);
 u32 drv_count_targets(const struct driver *d, const struct drv_module *m);
 
 /* Look at one process, which has just been started. */
@@ -129,6 +162,21 @@ void drv_catch(struct driver *d);
 /* records.c */
 int drv_log_open(struct driver *d, const char *dir, struct dp_error *err);
 void drv_drain(struct driver *d, struct drv_target *t, bool final);
-void drv_log_flush(struct driver *d);
+/* What was shown is in the log from now on, whatever happens to us. */
+void drv_log_commit(struct driver *d);
+
+/* globals.c: the global variables of all processes; false: no memory. */
+bool drv_open_globals(struct driver *d);
+void drv_close_globals(struct driver *d); /* nobody uses them any more: their values go */
+
+/* state.c: what a successor needs when we are killed. All of it does nothing in a driver that leaves nothing behind. */
+bool drv_state_exists(const char *dir);
+void drv_state_open(struct driver *d, const char *dir); /* reads what a predecessor left: modules and heirs */
+void drv_save_module(struct driver *d, const struct drv_module *m);
+void drv_unsave_module(struct driver *d, const struct drv_module *m);
+void drv_save_target(struct driver *d, const struct drv_target *t, const struct drv_slot *slots, u32 nslots,
+		     volatile const u64 *words, u32 nwords);
+void drv_unsave_target(struct driver *d, const struct drv_target *t);
+void drv_free_heir(struct drv_heir *h);
 
 #endif

@@ -88,7 +88,7 @@ static int merge(struct drv_module *m, struct dp_rpn_unit *add, struct dp_error 
 	return 0;
 }
 
-static struct drv_module *make_module(const struct dp_driver_request *rq, struct dp_rpn_unit *u)
+struct drv_module *drv_module_new(struct driver *d, struct dp_rpn_unit *u)
 {
 	struct drv_module *m = calloc(1, sizeof(*m));
 	struct stat st;
@@ -101,14 +101,12 @@ static struct drv_module *make_module(const struct dp_driver_request *rq, struct
 	}
 	m->unit = *u;
 	memset(u, 0, sizeof(*u));
-	m->flags = rq->flags;
-	m->fields = rq->fields;
-	m->pid = rq->pid;
 	if (!drv_in_kernel(m) && m->unit.name[0] == '/' && !stat(m->unit.name, &st)) {
 		m->file_inode = st.st_ino;
 		m->file_dev_major = major(st.st_dev);
 		m->file_dev_minor = minor(st.st_dev);
 	}
+	link_last(d, m);
 	return m;
 }
 
@@ -142,6 +140,7 @@ static int apply(struct driver *d, struct drv_module *m, FILE *out, struct dp_er
 void drv_drop(struct driver *d, struct drv_module *m)
 {
 	drv_forget(d, m);
+	drv_unsave_module(d, m);
 	unlink_module(d, m);
 	free_module(m);
 }
@@ -154,18 +153,25 @@ static int insert_unit(struct driver *d, const struct dp_driver_request *rq, str
 
 	if (m && rq->flags & DP_DRIVER_MERGE) {
 		r = merge(m, u, err);
+		drv_save_module(d, m);
 		return r ? r : apply(d, m, out, err);
 	}
 	if (m && !(rq->flags & DP_DRIVER_REPLACE))
 		return dp_fail(err, E_RPN_EXISTS, "%.150s", u->name);
 	if (m)
 		drv_drop(d, m);
-	m = make_module(rq, u);
+	m = drv_module_new(d, u);
 	if (!m)
 		return dp_fail(err, E_RPN_MEMORY, "module");
-	link_last(d, m);
+	m->flags = rq->flags;
+	m->fields = rq->fields;
+	m->pid = rq->pid;
+	m->pid_started = drv_start_time(m->pid);
+	m->number = ++d->numbers;
 	if (!drv_in_kernel(m) && m->unit.name[0] == '/')
 		drv_watch_file(d, m, m->unit.name);
+	/* Before the first process has its probes: who is killed in between must not leave any that nobody knows. */
+	drv_save_module(d, m);
 	r = apply(d, m, out, err);
 	if (r)
 		drv_drop(d, m);
@@ -191,19 +197,16 @@ int drv_insert(struct driver *d, const struct dp_driver_request *rq, const void 
 int drv_remove(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
 	       struct dp_error *err)
 {
-	struct drv_module *m;
+	bool all = rq->flags & DP_DRIVER_ALL;
+	struct drv_module *m = all ? d->modules : drv_module_find(d, name);
 
-	if (!(rq->flags & DP_DRIVER_ALL)) {
-		m = drv_module_find(d, name);
-		if (!m)
-			return dp_fail(err, E_RPN_NOTIN, "%.150s", name);
+	if (!m && !all)
+		return dp_fail(err, E_RPN_NOTIN, "%.150s", name);
+	for (; m; m = all ? d->modules : NULL) {
 		fprintf(out, "%s: removed\n", m->unit.name);
 		drv_drop(d, m);
-		return 0;
 	}
-	while (d->modules) {
-		fprintf(out, "%s: removed\n", d->modules->unit.name);
-		drv_drop(d, d->modules);
-	}
+	if (!d->modules)
+		drv_close_globals(d);
 	return 0;
 }

@@ -166,13 +166,24 @@ static void show_words(volatile u64 *v, u32 n, const struct dp_driver_request *r
 	}
 }
 
-static u32 nglobals(const struct drv_target *t)
+/* How many global variables the programs for processes, or those for the kernel, have. */
+static u32 nglobals(const struct driver *d, bool in_kernel)
 {
 	u32 n = 0;
 
-	for (u32 i = 0; i < t->nslots; i++)
-		n = DP_MAX(n, t->slots[i].m->unit.nglobals);
+	for (const struct drv_module *m = d->modules; m; m = m->next)
+		if (drv_in_kernel(m) == in_kernel)
+			n = DP_MAX(n, m->unit.nglobals);
 	return n;
+}
+
+static void show_globals(volatile u64 *v, u32 n, const char *whose, const struct dp_driver_request *rq, FILE *out)
+{
+	if (!n || !v)
+		return;
+	if (!(rq->flags & DP_DRIVER_RESET))
+		fprintf(out, "%s, global:\n", whose);
+	show_words(v, n, rq, "gv", out);
 }
 
 /* Words of local variables; those of aggregates are shown as what they are. */
@@ -209,16 +220,9 @@ static void show_module(const struct dp_rpn_unit *u, volatile u64 *v, pid_t pid,
 static void show_target(const struct drv_target *t, const struct dp_driver_request *rq,
 			const char *name, FILE *out)
 {
-	bool local = rq->flags & DP_DRIVER_LOCAL, global = rq->flags & DP_DRIVER_GLOBAL;
 	volatile u64 *words = tracee_words(t->session);
-	char at[32];
 
-	if ((global || !local) && nglobals(t) && !(rq->flags & DP_DRIVER_AGGREGATES)) {
-		if (!(rq->flags & DP_DRIVER_RESET))
-			fprintf(out, "%s, global:\n", target_name(t->pid, at, sizeof(at)));
-		show_words(words, nglobals(t), rq, "gv", out);
-	}
-	for (u32 i = 0; i < t->nslots && (local || !global); i++) {
+	for (u32 i = 0; i < t->nslots; i++) {
 		const struct dp_rpn_unit *u = &t->slots[i].m->unit;
 
 		if ((!*name || !strcmp(u->name, name)) && u->nlocals)
@@ -229,10 +233,18 @@ static void show_target(const struct drv_target *t, const struct dp_driver_reque
 int drv_vars(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
 	     struct dp_error *err)
 {
+	bool local = rq->flags & DP_DRIVER_LOCAL, global = rq->flags & DP_DRIVER_GLOBAL;
+
 	if (*name && !drv_module_find(d, name))
 		return dp_fail(err, E_RPN_NOTIN, "%.150s", name);
+	if ((global || !local) && !(rq->flags & DP_DRIVER_AGGREGATES)) {
+		show_globals(d->globals, nglobals(d, false), "all processes", rq, out);
+		for (struct drv_target *t = d->targets; t; t = t->next)
+			if (t->session && !t->pid)
+				show_globals(tracee_words(t->session), nglobals(d, true), "the kernel", rq, out);
+	}
 	for (struct drv_target *t = d->targets; t; t = t->next)
-		if (t->session)
+		if (t->session && (local || !global))
 			show_target(t, rq, name, out);
 	for (struct drv_module *m = d->modules; m; m = m->next) {
 		if ((*name && strcmp(m->unit.name, name)) || rq->flags & DP_DRIVER_GLOBAL)

@@ -29,7 +29,7 @@ int drv_log_open(struct driver *d, const char *dir, struct dp_error *err)
 	return 0;
 }
 
-void drv_log_flush(struct driver *d)
+static void flush(struct driver *d)
 {
 	char old[4200];
 	FILE *f;
@@ -46,6 +46,26 @@ void drv_log_flush(struct driver *d)
 	fclose(d->log);
 	d->log = f;
 	d->log_bytes = 0;
+}
+
+void drv_log_commit(struct driver *d)
+{
+	struct stat st;
+	u64 epoch;
+
+	flush(d);
+	if (!d->journal || fstat(fileno(d->log), &st))
+		return;
+	epoch = d->journal->epoch + 1;
+	for (struct drv_target *t = d->targets; t; t = t->next)
+		if (t->reader)
+			dp_reader_propose(t->reader, epoch);
+	d->journal->size[epoch & 1] = (u64)st.st_size;
+	/* The moment at which all of it has happened, for whoever finds this file after our death. */
+	__atomic_store_n(&d->journal->epoch, epoch, __ATOMIC_RELEASE);
+	for (struct drv_target *t = d->targets; t; t = t->next)
+		if (t->reader)
+			dp_reader_release(t->reader);
 }
 
 static const char *thread_name(u32 tid, char *buf, size_t size)
@@ -91,24 +111,38 @@ struct drain {
 	struct drv_target *t;
 };
 
+static bool symbol_of(void *arg, u64 addr, char *buf, size_t size)
+{
+	struct drv_target *t = arg;
+
+	if (t->session->kernel)
+		return dp_kernel_symbolize(t->session->kernel, addr, buf, size);
+	if (!t->names)
+		t->names = symbolizer_new(dp_session_process(t->session->process));
+	return symbolize(t->names, addr, buf, size);
+}
+
 static void show(const struct dp_record *rec, u64 ns, void *arg)
 {
 	struct drain *a = arg;
 	struct driver *d = a->d;
 	const struct drv_probe *p;
 	struct dp_rpn_context c = {0};
-	struct dp_probe_info info;
+	struct dp_probe_info info = {.offset = 0};
 	char comm[32];
 	bool good;
 
 	if (rec->event >= a->t->nprobes)
 		return;
 	p = &a->t->probes[rec->event];
-	tracee_probe(a->t->session, rec->event, &info);
+	if (a->t->session) /* else these are the rings of one that was killed */
+		tracee_probe(a->t->session, rec->event, &info);
 	c.module = p->m->unit.name;
 	c.fields = p->m->fields;
 	c.id = p->m->unit.id;
 	c.offset = info.offset;
+	c.symbolize = symbol_of;
+	c.symbolize_arg = a->t;
 	c.rf = p->m->unit.probes[p->index].rf;
 	c.realtime_ns = ns + (u64)d->realtime_offset;
 	if (dp_view_comm(rec)) {

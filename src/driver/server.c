@@ -142,7 +142,7 @@ static void drain_all(struct driver *d)
 			t->tended_ns = now;
 		}
 	}
-	drv_log_flush(d);
+	drv_log_commit(d);
 }
 
 /* -1: nobody's. The descriptor becomes readable when the owner has ended. */
@@ -202,6 +202,10 @@ int dp_driver_main(int listener, const char *dir)
 	fcntl(listener, F_SETFD, FD_CLOEXEC);
 	if (drv_log_open(&d, dir, NULL))
 		return 1;
+	if (!getenv(DP_DRIVER_OWNER_ENV)) {
+		drv_state_open(&d, dir);
+		drv_adopt(&d);
+	}
 	loop(&d, listener);
 	/* Asked to end, it takes its probes along. */
 	snprintf(path, sizeof(path), "%s/socket", dir);
@@ -210,6 +214,6 @@ int dp_driver_main(int listener, const char *dir)
 		drv_drop(&d, d.modules);
 	while (d.targets)
 		drv_target_end(&d, d.targets);
-	drv_log_flush(&d);
+	drv_log_commit(&d);
 	return 0;
 }

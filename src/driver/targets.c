@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "driver/driver-priv.h"
@@ -22,8 +23,7 @@ struct wanted {
 
 /* ---- processes ---- */
 
-/* When the process was started, in clock ticks; 0 when it is gone. */
-static u64 start_time(pid_t pid)
+u64 drv_start_time(pid_t pid)
 {
 	char path[64], text[1024];
 	const char *p;
@@ -98,6 +98,12 @@ static void add_counts(struct drv_target *t)
 	}
 }
 
+static void save_modules(struct driver *d, const struct drv_slot *slots, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		drv_save_module(d, slots[i].m);
+}
+
 /* Take the probes out, show what is left, keep the counts. The slots stay, for whoever carries the
  * variables over. */
 static void end_session(struct driver *d, struct drv_target *t)
@@ -107,11 +113,15 @@ static void end_session(struct driver *d, struct drv_target *t)
 	tracee_remove(t->session, NULL);
 	drv_drain(d, t, true);
 	add_counts(t);
+	drv_log_commit(d);
+	save_modules(d, t->slots, t->nslots);
 	dp_reader_close(t->reader);
 	tracee_free(t->session);
 	free(t->session);
 	free(t->probes);
 	t->reader = NULL;
+	symbolizer_free(t->names);
+	t->names = NULL;
 	t->session = NULL;
 	t->probes = NULL;
 	t->nprobes = 0;
@@ -132,6 +142,7 @@ void drv_target_end(struct driver *d, struct drv_target *t)
 		p = &(*p)->next;
 	if (*p)
 		*p = t->next;
+	drv_unsave_target(d, t);
 	free(t->slots);
 	free(t);
 }
@@ -323,10 +334,45 @@ static void carry_over(const u64 *old, const struct drv_slot *slots, u32 n,
 		}
 }
 
-static int build_session(struct drv_target *t, const struct wanted *w, const u64 *old,
-			 const struct drv_slot *slots, u32 nslots, struct dp_error *err)
+/* Their first values, or those that they had in the session before. */
+static void fill_words(const struct drv_target *t, const u64 *old, const struct drv_slot *slots, u32 nslots, u64 *words)
 {
-	struct dp_session_options opt = {.ring_size = 1 << 18};
+	for (u32 i = 0; i < t->nslots; i++)
+		for (u32 k = 0; k < t->slots[i].m->unit.ninits; k++)
+			words[t->slots[i].locals + t->slots[i].m->unit.inits[k].index] =
+			    (u64)t->slots[i].m->unit.inits[k].value;
+	carry_over(old, slots, nslots, t, words);
+}
+
+/* Set the probes, or (adopt) go on with those that a killed driver has set. */
+static int start_session(struct driver *d, struct drv_target *t, struct tracee *s, const u64 *words, u32 nwords,
+			 bool adopt, struct dp_error *err)
+{
+	int r = tracee_set_words(s, words, nwords, err);
+
+	if (!r && !adopt) {
+		drv_save_target(d, t, t->slots, t->nslots, words, nwords);
+		r = tracee_arm(s, err);
+	} else if (!r && !dp_session_adopt(s->process)) {
+		r = -ENOENT;
+	}
+	if (!r && adopt)
+		dp_reader_settle(tracee_rings(s), d->old_epoch);
+	if (!r)
+		r = dp_reader_open(&t->reader, tracee_rings(s), err);
+	if (r)
+		return r;
+	if (d->journal)
+		dp_reader_keep(t->reader);
+	t->rings_inode = rings_inode(s, tracee_rings(s));
+	drv_save_target(d, t, t->slots, t->nslots, tracee_words(s), nwords);
+	return 0;
+}
+
+static int build_session(struct driver *d, struct drv_target *t, const struct wanted *w, const u64 *old,
+			 const struct drv_slot *slots, u32 nslots, bool adopt, struct dp_error *err)
+{
+	struct dp_session_options opt = {.ring_size = 1 << 20, .adopt = adopt};
 	struct tracee *s;
 	u32 nwords, nprobes;
 	u64 *words;
@@ -334,8 +380,13 @@ static int build_session(struct drv_target *t, const struct wanted *w, const u64
 
 	if (set_slots(t, w, &nwords, &nprobes))
 		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
-	for (u32 i = 0; i < w->n; i++)
+	for (u32 i = 0; i < w->n; i++) {
 		opt.allow_trap |= !!(w->v[i]->flags & DP_DRIVER_ALLOW_TRAP);
+		opt.share_globals |= t->pid && w->v[i]->unit.nglobals;
+	}
+	if (opt.share_globals && !drv_open_globals(d))
+		return dp_fail(err, E_RPN_MEMORY, "global variables");
+	opt.globals_fd = d->globals_fd;
 	words = calloc(nwords, sizeof(*words));
 	t->probes = calloc(nprobes + 1, sizeof(*t->probes));
 	s = calloc(1, sizeof(*s));
@@ -344,20 +395,12 @@ static int build_session(struct drv_target *t, const struct wanted *w, const u64
 		free(s);
 		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
 	}
-	for (u32 i = 0; i < t->nslots; i++)
-		for (u32 k = 0; k < t->slots[i].m->unit.ninits; k++)
-			words[t->slots[i].locals + t->slots[i].m->unit.inits[k].index] =
-			    (u64)t->slots[i].m->unit.inits[k].value;
-	carry_over(old, slots, nslots, t, words);
+	fill_words(t, old, slots, nslots, words);
 	r = t->pid ? dp_session_new(&s->process, t->pid, &opt, err) : dp_kernel_open(&s->kernel, &opt, err);
 	for (u32 i = 0; i < t->nslots && !r; i++)
 		r = add_module(t, s, &t->slots[i], err);
 	if (!r)
-		r = tracee_set_words(s, words, nwords, err);
-	if (!r)
-		r = tracee_arm(s, err);
-	if (!r)
-		r = dp_reader_open(&t->reader, tracee_rings(s), err);
+		r = start_session(d, t, s, words, nwords, adopt, err);
 	free(words);
 	if (r) {
 		tracee_free(s);
@@ -368,8 +411,22 @@ static int build_session(struct drv_target *t, const struct wanted *w, const u64
 		return r;
 	}
 	t->session = s;
-	t->rings_inode = rings_inode(s, tracee_rings(s));
 	return 0;
+}
+
+/* A target without a session gets one; words from the one before. */
+static void renew(struct driver *d, struct drv_target *t, const struct wanted *w, const u64 *old,
+		  const struct drv_slot *slots, u32 nslots)
+{
+	struct dp_error err = {0};
+
+	if (!w->n || !build_session(d, t, w, old, slots, nslots, false, &err))
+		return;
+	for (u32 i = 0; i < w->n; i++) {
+		w->v[i]->last = err;
+		w->v[i]->left_out++;
+	}
+	drv_unsave_target(d, t);
 }
 
 /* Give the process exactly these modules' probes. */
@@ -378,7 +435,6 @@ static void rearm(struct driver *d, struct drv_target *t, const struct wanted *w
 	struct drv_slot *slots = t->slots;
 	u32 nslots = t->nslots, nold = DRV_GLOBALS;
 	pid_t before = drv_busy_with(t->pid);
-	struct dp_error err = {0};
 	u64 *old = NULL;
 
 	for (u32 i = 0; i < nslots; i++)
@@ -388,15 +444,13 @@ static void rearm(struct driver *d, struct drv_target *t, const struct wanted *w
 		tracee_remove(t->session, NULL); /* from now on the words stand still */
 		for (u32 i = 0; old && i < nold; i++)
 			old[i] = tracee_words(t->session)[i];
+		if (old)
+			drv_save_target(d, t, slots, nslots, old, nold);
 		end_session(d, t);
 	}
 	t->slots = NULL;
 	t->nslots = 0;
-	if (w->n && build_session(t, w, old, slots, nslots, &err))
-		for (u32 i = 0; i < w->n; i++) {
-			w->v[i]->last = err;
-			w->v[i]->left_out++;
-		}
+	renew(d, t, w, old, slots, nslots);
 	free(old);
 	free(slots);
 	drv_busy_with(before);
@@ -444,6 +498,19 @@ static bool note_rings(struct driver *d, const struct dp_maps *maps, pid_t pid)
 	return inherited;
 }
 
+static void find_wanted(struct driver *d, const struct dp_maps *maps, pid_t pid, struct wanted *w)
+{
+	for (struct drv_module *m = d->modules; m && w->n < WANTED_MAX; m = m->next) {
+		bool here = !drv_in_kernel(m) && (!m->pid || m->pid == pid);
+		const struct dp_map *map = here ? find_module(maps, m) : NULL;
+
+		if (!map)
+			continue;
+		watch(d, m, pid, map);
+		w->v[w->n++] = m;
+	}
+}
+
 static void look_at(struct driver *d, pid_t pid, bool force)
 {
 	struct wanted w = {.n = 0};
@@ -455,20 +522,12 @@ static void look_at(struct driver *d, pid_t pid, bool force)
 	if (dp_maps_read(&maps, pid, NULL))
 		return;
 	inherited = note_rings(d, &maps, pid);
-	for (struct drv_module *m = d->modules; m && w.n < WANTED_MAX; m = m->next) {
-		bool here = !drv_in_kernel(m) && (!m->pid || m->pid == pid);
-		const struct dp_map *map = here ? find_module(&maps, m) : NULL;
-
-		if (!map)
-			continue;
-		watch(d, m, pid, map);
-		w.v[w.n++] = m;
-	}
+	find_wanted(d, &maps, pid, &w);
 	dp_maps_free(&maps);
 	t = find_target(d, pid);
 	if (!w.n && !t)
 		return;
-	started = start_time(pid);
+	started = drv_start_time(pid);
 	if (t && t->started != started) { /* another process with the same id */
 		drv_target_end(d, t);
 		t = NULL;
@@ -489,15 +548,20 @@ static void look_at(struct driver *d, pid_t pid, bool force)
 		rearm(d, t, &w);
 }
 
+static void find_wanted_in_kernel(struct driver *d, struct wanted *w)
+{
+	for (struct drv_module *m = d->modules; m && w->n < WANTED_MAX; m = m->next)
+		if (drv_in_kernel(m))
+			w->v[w->n++] = m;
+}
+
 /* The kernel is one target more, which is always there. */
 static void look_at_kernel(struct driver *d, bool force)
 {
 	struct drv_target *t = find_target(d, 0);
 	struct wanted w = {.n = 0};
 
-	for (struct drv_module *m = d->modules; m && w.n < WANTED_MAX; m = m->next)
-		if (drv_in_kernel(m))
-			w.v[w.n++] = m;
+	find_wanted_in_kernel(d, &w);
 	if (!t && w.n)
 		t = new_target(d, 0, 0);
 	if (!t)
@@ -567,4 +631,117 @@ u32 drv_count_targets(const struct driver *d, const struct drv_module *m)
 		for (u32 i = 0; i < t->nslots; i++)
 			n += t->session && t->slots[i].m == m;
 	return n;
+}
+
+/* ---- going on with what a killed driver had ---- */
+
+/* Somebody who maps the rings: the target itself, or else a child that has inherited its probes. 0: nobody is left. */
+static pid_t find_heir(const struct drv_heir *h)
+{
+	DIR *dir;
+	struct dirent *e;
+	pid_t found = 0;
+
+	if (!h->pid || drv_start_time(h->pid) == h->started)
+		return h->pid;
+	dir = h->inode ? opendir("/proc") : NULL;
+	while (dir && !found && (e = readdir(dir))) {
+		pid_t pid = (pid_t)atoi(e->d_name);
+		struct dp_maps maps;
+
+		if (pid <= 0 || dp_maps_read(&maps, pid, NULL))
+			continue;
+		for (size_t i = 0; i < maps.n; i++)
+			if (maps.v[i].inode == h->inode && strstr(maps.v[i].path, "dprobes-rings"))
+				found = pid;
+		dp_maps_free(&maps);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/*
+ * The session cannot be gone on with: log what its rings hold, add up its counts, and take its variables. Its probes are taken
+ * out when the next session is made.
+ */
+static void inherit(struct driver *d, struct drv_target *t, struct drv_heir *h)
+{
+	u64 size = 0, at;
+	struct dp_rings *copy = t->pid ? dp_rings_copy(t->pid, &size) : NULL;
+	u32 n = 0;
+
+	for (u32 i = 0; i < h->nslots; i++)
+		n += h->slots[i].ngates;
+	t->probes = calloc(n + 1, sizeof(*t->probes));
+	for (u32 i = 0; t->probes && i < h->nslots; i++) {
+		const struct drv_slot *s = &h->slots[i];
+
+		for (u32 k = 0; s->generation == s->m->generation && k < s->ngates; k++)
+			t->probes[t->nprobes++] = (struct drv_probe){s->m, k};
+	}
+	if (copy && t->nprobes == n && copy->nprobes == n) {
+		dp_reader_settle(copy, d->old_epoch);
+		at = DP_ALIGN_UP(copy->size, 4096);
+		if (!dp_reader_open(&t->reader, copy, NULL) && at + h->nwords * 8ull <= size) {
+			drv_drain(d, t, true);
+			add_counts(t);
+			memcpy(h->words, (u8 *)copy + at, h->nwords * sizeof(u64));
+			drv_log_commit(d);
+			save_modules(d, h->slots, h->nslots);
+		}
+		dp_reader_close(t->reader);
+		t->reader = NULL;
+	}
+	if (copy)
+		munmap(copy, size);
+	free(t->probes);
+	t->probes = NULL;
+	t->nprobes = 0;
+}
+
+static void adopt_target(struct driver *d, struct drv_heir *h, pid_t pid)
+{
+	struct drv_target *t = new_target(d, pid, pid ? drv_start_time(pid) : 0);
+	struct wanted w = {.n = 0};
+	struct dp_error err = {0};
+	struct dp_maps maps;
+	pid_t before;
+
+	if (!t)
+		return;
+	if (!pid) {
+		find_wanted_in_kernel(d, &w);
+	} else if (!dp_maps_read(&maps, pid, NULL)) {
+		find_wanted(d, &maps, pid, &w);
+		dp_maps_free(&maps);
+	}
+	before = drv_busy_with(pid);
+	if (pid && d->journal && w.n == h->nslots && !build_session(d, t, &w, h->words, h->slots, h->nslots, true, &err)) {
+		drv_busy_with(before);
+		return;
+	}
+	free(t->slots);
+	t->slots = NULL;
+	t->nslots = 0;
+	inherit(d, t, h);
+	renew(d, t, &w, h->words, h->slots, h->nslots);
+	drv_busy_with(before);
+}
+
+void drv_adopt(struct driver *d)
+{
+	struct drv_heir *h;
+
+	while ((h = d->heirs)) {
+		struct drv_target gone = {.pid = h->pid};
+		pid_t pid = find_heir(h);
+
+		if (pid || !h->pid)
+			adopt_target(d, h, pid);
+		if (pid != h->pid)
+			drv_unsave_target(d, &gone);
+		d->heirs = h->next;
+		drv_free_heir(h);
+	}
 }

@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 
-#define DP_ABI 3
+#define DP_ABI 4
 #define DP_CONTROL_MAGIC 0x31424f5250594e44ull /* "DNYPROB1" */
 #define DP_REDIRECTED 0x4452494445525044ull /* value of a trap signal whose thread a tracer has redirected already */
 
@@ -76,7 +76,8 @@ struct dp_ring { /* one page, then the data */
 	u64 head;	  /* bytes ever written; written by producers only */
 	u64 pad0[7];
 	u64 tail;	  /* bytes ever consumed; written by the reader only */
-	u64 pad1[7];
+	u64 next, epoch;  /* of the reader: where tail goes once the log has reached that epoch (log/reader.h) */
+	u64 pad1[5];
 	u32 owner;	  /* locked rings: tid of the producer inside, 0 free */
 	u32 pad2[15];
 };
@@ -165,6 +166,7 @@ struct dp_redirect { /* where a program counter found on a patched byte belongs;
 #define DP_SLOT_ABANDONED (~0ull)    /* owner of a slot whose hit never ended: the key of no thread */
 #define DP_SLOT_PROBES 16	    /* slots that a thread may try before its hit is missed */
 #define DP_VM_STACK 1024
+#define DP_FRAMES_MAX 64 /* of a call chain */
 #define DP_VM_CALLS 32
 #define DP_VM_CALLS_TOTAL 65535	  /* calls in one run: what bounds recursion that branches */
 #define DP_VM_HANDLED 256	  /* exceptions that handlers may take in one run */
@@ -207,6 +209,38 @@ struct dp_slot_head { /* at DP_SLOT_HEAD from the slot's start */
 
 struct dp_range {
 	u64 lo, hi;
+};
+
+/* ---- who called: one row for each stretch of code in which the frame is laid out alike ---- */
+
+enum dp_unwind_kind { /* where the frame's upper end is, the place behind the return address */
+	DP_UNWIND_END,	   /* nobody called, or it is not known */
+	DP_UNWIND_SP,	   /* sp + 8 * cfa */
+	DP_UNWIND_BP,	   /* bp + 8 * cfa */
+	DP_UNWIND_R10,	   /* r10 + 8 * cfa; known at the hit only, as functions that align their stack begin and end */
+	DP_UNWIND_BP_WORD, /* the word at bp + 8 * cfa */
+	DP_UNWIND_PLT,	   /* sp + 8, and 8 more from byte cfa on of each 16 */
+	DP_UNWIND_SIGNAL,  /* a signal frame */
+};
+
+#define DP_UNWIND_AT_BP 1 /* the caller's bp is where bp points */
+
+struct dp_unwind_row {
+	u32 pc;	      /* where it begins, from the module's lo */
+	s32 cfa : 20; /* in words */
+	s32 bp : 8;   /* the caller's bp is that many words from the upper end; 0: it has not changed; DP_UNWIND_AT_BP */
+	u32 kind : 4; /* enum dp_unwind_kind */
+};
+
+struct dp_unwind_module {
+	u64 lo, hi;
+	u64 rows; /* struct dp_unwind_row[], sorted */
+	u64 n;
+};
+
+struct dp_unwind {
+	u64 n;
+	struct dp_unwind_module modules[]; /* sorted, not overlapping */
 };
 
 #define DP_MAX_RANGES 64
@@ -257,6 +291,7 @@ struct dp_control {
 	u32 segv_taken, pad2; /* a handler of ours stands for SIGSEGV too */
 	u64 clock_tsc, clock_ns; /* a moment by both clocks */
 	u64 clock_mult;	/* nanoseconds per tick, 32.32 fixed point; 0: no program asks */
+	u64 unwind;	/* struct dp_unwind; 0: no program asks */
 	u32 nranges;	/* memory that cannot go away: may be read without a check */
 	u32 pad;
 	struct dp_range ranges[DP_MAX_RANGES];

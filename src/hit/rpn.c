@@ -590,6 +590,18 @@ u8 *dp_rpn_heap(struct dp_hit *h, u64 handle, u64 offset, u64 bytes)
 	return (u8 *)(word + 1) + offset;
 }
 
+u32 dp_rpn_push_frames(struct dp_hit *h, u32 sp, u32 n)
+{
+	u64 ips[DP_FRAMES_MAX];
+	u32 found = dp_hit_frames(h, ips, n);
+
+	for (u32 i = n; i-- > 0;) {
+		sp--;
+		h->vm->stack[sp % DP_VM_STACK] = i < found ? ips[i] : 0;
+	}
+	return sp;
+}
+
 /* ---- tables and aggregates in local variables ---- */
 
 #define TRIES 32  /* places looked at for a key */

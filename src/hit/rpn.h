@@ -51,6 +51,9 @@ u32 dp_rpn_push_state(struct dp_hit *h, u32 sp, u32 number);
 /* In the place of the leaf on the top: four words. */
 u32 dp_rpn_cpuid(struct dp_hit *h, u32 sp);
 
+/* n words of the call chain, the hit on top; returns the new top. */
+u32 dp_rpn_push_frames(struct dp_hit *h, u32 sp, u32 n);
+
 /* n words of the text in scratch; returns the new top. */
 u32 dp_rpn_push_text(struct dp_hit *h, u32 sp, u32 n);
 /* Index of the words that belong to the key in the k words on the stack, ~0: the table at lv[first] has no room. */

@@ -763,6 +763,7 @@ op_PREFIX:
 	OP(PUSH_CPUID) sp = dp_rpn_cpuid(h, sp); END
 	OP(PUSH_TID) PUSH(h->tid); END
 	OP(PUSH_NS) PUSH(dp_hit_ns(h)); END
+	OP(PUSH_FRAMES) sp = dp_rpn_push_frames(h, sp, a->n); END
 	OP(PUSH_TEXT) sp = dp_rpn_push_text(h, sp, a->n); END
 	OP(FIND_LV)
 	u64 at = dp_rpn_find(h, sp, a->k, a->i, a->keys, a->words);

@@ -136,6 +136,12 @@ void dp_hit_fxsave(struct dp_hit *h, void *area512);
 u64 dp_hit_segment(struct dp_hit *h, u32 which);
 void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4]);
 
+/*
+ * The call chain at the hit: the probed instruction, then where each caller goes on, outwards, at most n. Returns their
+ * number; fewer where the chain ends or is not known further.
+ */
+u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n);
+
 /* The processor at this moment. */
 u32 dp_hit_cpu(struct dp_hit *h);
 

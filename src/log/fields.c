@@ -18,6 +18,7 @@ struct show {
 	struct dp_line *l;
 	const struct dp_rf *rf;
 	bool json;
+	const struct dp_rpn_context *c;
 };
 
 static void put(struct dp_line *l, const char *fmt, ...) DP_PRINTF(2, 3);
@@ -157,6 +158,23 @@ static void members(struct show *s, const struct dp_rf_layout *l, const u8 *p, s
 	dp_line_char(s->l, '}');
 }
 
+/* Who called: up to the end of the chain. */
+static void frames(struct show *s, const u8 *p, size_t n)
+{
+	char buf[512];
+
+	dp_line_char(s->l, s->json ? '[' : '{');
+	for (size_t i = 0; 8 * i + 8 <= n && (!i || word_at(p + 8 * i, 8)); i++) {
+		dp_symbol_text(s->c->symbolize, s->c->symbolize_arg, word_at(p + 8 * i, 8), i > 0, buf, sizeof(buf));
+		dp_line_str(s->l, !i ? "" : s->json ? "," : ", ");
+		if (s->json)
+			dp_line_json_string(s->l, buf, strlen(buf));
+		else
+			dp_line_str(s->l, buf);
+	}
+	dp_line_char(s->l, s->json ? ']' : '}');
+}
+
 static void elements(struct show *s, const struct dp_rf_type *t, u32 ndims, const u8 *p, size_t n,
 		     u32 depth)
 {
@@ -187,6 +205,8 @@ static void value(struct show *s, const struct dp_rf_type *t, u32 ndims, const u
 
 	if (depth > DEPTH_MAX || s->l->n > OUTPUT_MAX || !n) {
 		dp_line_str(s->l, s->json ? "null" : "...");
+	} else if (t->kind == DP_RF_FRAME) {
+		frames(s, p, n);
 	} else if (ndims == 1 && t->kind == DP_RF_CHAR) {
 		text(s, p, DP_MIN(n, (size_t)t->dims[0]));
 	} else if (ndims) {
@@ -416,9 +436,9 @@ static bool show_all(struct show *s, const u8 *p, size_t n)
 	return !r;
 }
 
-static bool show(struct dp_line *l, const struct dp_rf *rf, const u8 *p, size_t n, bool json)
+static bool show(struct dp_line *l, const struct dp_rpn_context *c, const u8 *p, size_t n, bool json)
 {
-	struct show s = {l, rf, json};
+	struct show s = {l, c->rf, json, c};
 	size_t start = l->n;
 
 	if (json)
@@ -432,12 +452,12 @@ static bool show(struct dp_line *l, const struct dp_rf *rf, const u8 *p, size_t 
 	return true;
 }
 
-bool dp_fields_text(struct dp_line *l, const struct dp_rf *rf, const u8 *items, size_t n)
+bool dp_fields_text(struct dp_line *l, const struct dp_rpn_context *c, const u8 *items, size_t n)
 {
-	return show(l, rf, items, n, false);
+	return show(l, c, items, n, false);
 }
 
-bool dp_fields_json(struct dp_line *l, const struct dp_rf *rf, const u8 *items, size_t n)
+bool dp_fields_json(struct dp_line *l, const struct dp_rpn_context *c, const u8 *items, size_t n)
 {
-	return show(l, rf, items, n, true);
+	return show(l, c, items, n, true);
 }

@@ -24,12 +24,11 @@ static void number(struct dp_line *l, u64 v)
 	dp_line_dec(l, v, 0, ' ');
 }
 
-static void put_symbol(struct dp_formatter *f, u64 addr)
+static void put_symbol(struct dp_formatter *f, u64 addr, bool behind_call)
 {
 	char buf[512];
 
-	if (!f->env.symbolize || !f->env.symbolize(f->env.arg, addr, buf, sizeof(buf)))
-		dp_format(buf, sizeof(buf), "0x%llx", (unsigned long long)addr);
+	dp_symbol_text(f->env.symbolize, f->env.arg, addr, behind_call, buf, sizeof(buf));
 	string(&f->line, buf);
 }
 
@@ -46,7 +45,9 @@ static void put_element(struct dp_formatter *f, const struct dp_view *v, unsigne
 	else if (field->type == DP_FIELD_CHAR)
 		dp_line_json_string(&f->line, &c, 1);
 	else if (field->type == DP_FIELD_SYMBOL)
-		put_symbol(f, value.bits);
+		put_symbol(f, value.bits, false);
+	else if (field->type == DP_FIELD_FRAME)
+		put_symbol(f, value.bits, at > 0);
 	else if (dp_field_is_signed(field))
 		dp_line_signed(&f->line, (s64)value.bits);
 	else
@@ -69,7 +70,7 @@ static void put_field(struct dp_formatter *f, const struct dp_view *v, unsigned 
 		return;
 	}
 	dp_line_char(l, '[');
-	for (unsigned k = 0; k < field->count; k++) {
+	for (unsigned k = 0; k < dp_view_count(v, i); k++) {
 		if (k)
 			dp_line_char(l, ',');
 		put_element(f, v, i, k);
@@ -84,7 +85,7 @@ static void put_caller(struct dp_formatter *f, const struct dp_view *v)
 	if (!dp_view_ret_addr(v, &addr))
 		return;
 	key(&f->line, "caller");
-	put_symbol(f, addr);
+	put_symbol(f, addr, true);
 }
 
 void dp_format_json(struct dp_formatter *f, const struct dp_record *rec, u64 ns,

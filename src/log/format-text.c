@@ -105,15 +105,13 @@ static void put_where(struct dp_formatter *f, const struct dp_event_info *ev,
 		dp_line_char(l, '0');
 }
 
-static void put_symbol(struct dp_line *l, u64 addr, void *arg)
+static void put_symbol(struct dp_line *l, u64 addr, bool behind_call, void *arg)
 {
 	struct dp_formatter *f = arg;
 	char buf[512];
 
-	if (f->env.symbolize && f->env.symbolize(f->env.arg, addr, buf, sizeof(buf)))
-		dp_line_str(l, buf);
-	else
-		dp_line_hex(l, addr);
+	dp_symbol_text(f->env.symbolize, f->env.arg, addr, behind_call, buf, sizeof(buf));
+	dp_line_str(l, buf);
 }
 
 void dp_format_text(struct dp_formatter *f, const struct dp_record *rec, u64 ns,

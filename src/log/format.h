@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "hit/hit.h"
+#include "log/symbol.h"
 #include "program/program.h"
 
 enum dp_format {
@@ -31,8 +32,7 @@ struct dp_event_info {
 struct dp_format_env {
 	const struct dp_event_info *events;
 	u32 nevents;
-	/* Write "symbol+0x12" for a run-time address; returns false when unknown. May be NULL. */
-	bool (*symbolize)(void *arg, u64 addr, char *buf, size_t size);
+	dp_symbolize_fn *symbolize; /* may be NULL */
 	/* Find a thread's name by the id that the target knows, and turn that into the id by which we
 	 * know it; false when it is gone. NULL: /proc/TID/comm. */
 	bool (*comm)(void *arg, u32 *tid, char buf[16]);

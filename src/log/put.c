@@ -31,7 +31,9 @@ static void put_element(const struct dp_put *p, const struct dp_view *v, unsigne
 	else if (field->type == DP_FIELD_CHAR)
 		dp_line_c_string(p->line, &c, 1, '\'');
 	else if (field->type == DP_FIELD_SYMBOL)
-		p->symbol(p->line, value.bits, p->arg);
+		p->symbol(p->line, value.bits, false, p->arg);
+	else if (field->type == DP_FIELD_FRAME)
+		p->symbol(p->line, value.bits, at > 0, p->arg);
 	else
 		put_number(p->line, field, value.bits);
 }
@@ -53,7 +55,7 @@ static void put_field(const struct dp_put *p, const struct dp_view *v, unsigned 
 		return;
 	}
 	dp_line_char(l, '{');
-	for (unsigned k = 0; k < field->count; k++) {
+	for (unsigned k = 0; k < dp_view_count(v, i); k++) {
 		if (k)
 			dp_line_char(l, ',');
 		put_element(p, v, i, k);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Drains the log rings. Each drain copies what every ring holds into private memory, gives the room
- * back at once, sorts by stamp and hands out what is old enough. Must not believe anything that it
- * reads from the rings, and must never write to them except for tail and owner.
+ * back at once (or when the caller says so), sorts by stamp and hands out what is old enough. Must not
+ * believe anything that it reads from the rings, and must never write to them except for tail, next and owner.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,12 +22,16 @@ struct source {
 	struct dp_ring *ring;
 	const u8 *data;
 	u64 tail; /* ours; the one in the ring is for the producers */
+	u64 given; /* the one in the ring */
+	u64 next;  /* the first record that was not handed out, as of dp_reader_propose() */
 	bool locked;
 };
 
 struct entry { /* one record in the batch */
 	u64 tsc;
 	u64 off;
+	u64 pos; /* in its ring, */
+	u32 src; /* which is this one */
 };
 
 /* Records that were copied out and wait, one behind the other, with an index that is sorted. */
@@ -46,6 +50,7 @@ struct dp_reader {
 	struct batch batch, spare;
 	struct dp_clock clock;
 	u64 damaged;
+	bool keep; /* room is given back by dp_reader_release() */
 	u64 horizon; /* stamps may be this many ticks ahead of now */
 	unsigned pressure;
 	bool (*alive)(u32 tid, void *arg);
@@ -119,7 +124,7 @@ int dp_reader_open(struct dp_reader **out, struct dp_rings *rings, struct dp_err
 
 		s->ring = (struct dp_ring *)((u8 *)rings + g.rings_off + i * g.ring_stride);
 		s->data = (const u8 *)s->ring + PAGE;
-		s->tail = __atomic_load_n(&s->ring->tail, __ATOMIC_RELAXED);
+		s->tail = s->given = s->next = __atomic_load_n(&s->ring->tail, __ATOMIC_RELAXED);
 		s->locked = i >= g.ncpus;
 	}
 	dp_clock_start(&r->clock);
@@ -169,7 +174,7 @@ static bool grow(void **p, u64 *room, u64 unit, u64 want)
 }
 
 /* Room for one more record of len bytes, or NULL. */
-static u8 *batch_put(struct batch *b, u64 len, u64 tsc)
+static u8 *batch_put(struct batch *b, u64 len, u64 tsc, u64 pos, u32 src)
 {
 	u8 *at;
 
@@ -177,7 +182,7 @@ static u8 *batch_put(struct batch *b, u64 len, u64 tsc)
 	    !grow((void **)&b->index, &b->index_room, sizeof(*b->index), b->n + 1))
 		return NULL;
 	at = b->bytes + b->used;
-	b->index[b->n++] = (struct entry){tsc, b->used};
+	b->index[b->n++] = (struct entry){tsc, b->used, pos, src};
 	b->used += len;
 	return at;
 }
@@ -246,13 +251,21 @@ static bool take(struct dp_reader *r, struct source *s, u64 head, u64 now)
 		s->tail = head;
 		return true;
 	}
-	dst = batch_put(&r->batch, h.len, h.tsc);
+	dst = batch_put(&r->batch, h.len, h.tsc, s->tail, (u32)(s - r->src));
 	if (!dst)
 		return false;
 	memcpy(dst, &h, sizeof(h));
 	copy_words(r, s, s->tail + sizeof(h), dst + sizeof(h), h.len - sizeof(h));
 	s->tail += h.len;
 	return true;
+}
+
+static void give(struct source *s, u64 tail)
+{
+	/* Pairs with the producer's acquire of tail: our reads come before its writes to that room.
+	 */
+	__atomic_store_n(&s->ring->tail, tail, __ATOMIC_RELEASE);
+	s->given = tail;
 }
 
 /*
@@ -265,7 +278,7 @@ static u64 empty(struct dp_reader *r, struct source *s, u64 share, u64 now)
 	u64 head = __atomic_load_n(&s->ring->head, __ATOMIC_ACQUIRE);
 	u64 avail = head - s->tail, start = s->tail, known = now;
 
-	if (__atomic_load_n(&s->ring->tail, __ATOMIC_RELAXED) != s->tail)
+	if (__atomic_load_n(&s->ring->tail, __ATOMIC_RELAXED) != s->given)
 		r->damaged += 8; /* overwritten; mended below */
 	if (avail > r->g.ring_size || (head | s->tail) & 7) {
 		r->damaged += DP_MIN(avail, r->g.ring_size);
@@ -278,9 +291,8 @@ static u64 empty(struct dp_reader *r, struct source *s, u64 share, u64 now)
 			break;
 		}
 	}
-	/* Pairs with the producer's acquire of tail: our reads come before its writes to that room.
-	 */
-	__atomic_store_n(&s->ring->tail, s->tail, __ATOMIC_RELEASE);
+	if (!r->keep)
+		give(s, s->tail);
 	return known;
 }
 
@@ -380,7 +392,7 @@ static void make_room(struct dp_reader *r)
 	for (u64 i = b->first; i < b->n; i++) {
 		const struct dp_record *rec =
 		    (const struct dp_record *)(b->bytes + b->index[i].off);
-		u8 *dst = batch_put(spare, rec->len, rec->tsc);
+		u8 *dst = batch_put(spare, rec->len, rec->tsc, b->index[i].pos, b->index[i].src);
 
 		if (!dst) {
 			r->damaged += rec->len; /* no memory: told with the other losses */
@@ -420,6 +432,56 @@ int dp_reader_drain(struct dp_reader *r, bool final,
 	done = b->first - from;
 	make_room(r);
 	return (int)done;
+}
+
+/* ---- a reader that may be killed ---- */
+
+void dp_reader_keep(struct dp_reader *r)
+{
+	r->keep = true;
+}
+
+void dp_reader_propose(struct dp_reader *r, u64 epoch)
+{
+	const struct batch *b = &r->batch;
+
+	for (u32 i = 0; i < r->g.nrings; i++)
+		r->src[i].next = r->src[i].tail;
+	for (u64 i = b->first; i < b->n; i++) {
+		struct source *s = &r->src[b->index[i].src];
+
+		/* The oldest of those that wait: positions only grow, and lie within a ring's size. */
+		if (s->tail - b->index[i].pos > s->tail - s->next)
+			s->next = b->index[i].pos;
+	}
+	for (u32 i = 0; i < r->g.nrings; i++) {
+		struct dp_ring *ring = r->src[i].ring;
+
+		__atomic_store_n(&ring->next, r->src[i].next, __ATOMIC_RELAXED);
+		/* A successor that reads this epoch sees that position: it comes after our death. */
+		__atomic_store_n(&ring->epoch, epoch, __ATOMIC_RELEASE);
+	}
+}
+
+void dp_reader_release(struct dp_reader *r)
+{
+	for (u32 i = 0; i < r->g.nrings; i++)
+		give(&r->src[i], r->src[i].next);
+}
+
+void dp_reader_settle(struct dp_rings *rings, u64 epoch)
+{
+	struct dp_rings told = *rings, g;
+
+	if (!layout_ok(&told))
+		return;
+	dp_rings_init(&g, told.ncpus, told.nrings, told.nprobes, told.ring_size);
+	for (u32 i = 0; i < g.nrings && g.size == told.size; i++) {
+		struct dp_ring *ring = (struct dp_ring *)((u8 *)rings + g.rings_off + i * g.ring_stride);
+
+		if (ring->epoch == epoch)
+			ring->tail = ring->next;
+	}
 }
 
 /* ---- figures ---- */

@@ -32,6 +32,17 @@ void dp_reader_close(struct dp_reader *r);
 int dp_reader_drain(struct dp_reader *r, bool final,
 		    void (*fn)(const struct dp_record *rec, u64 ns, void *arg), void *arg);
 
+/*
+ * For a reader that may be killed, and whose successor is to log each record once: from now on room in the rings is given back
+ * by dp_reader_release() only. propose: note in the rings that all records which were handed out are logged when the log
+ * has reached this epoch (not 0). release: it has. settle: what the successor does, with the epoch that the log is in, before
+ * it opens a reader.
+ */
+void dp_reader_keep(struct dp_reader *r);
+void dp_reader_propose(struct dp_reader *r, u64 epoch);
+void dp_reader_release(struct dp_reader *r);
+void dp_reader_settle(struct dp_rings *rings, u64 epoch);
+
 /* How full the fullest ring was at the last drain, in percent: what a caller adapts its pace to. */
 unsigned dp_reader_pressure(const struct dp_reader *r);
 

@@ -127,7 +127,7 @@ bool dp_rpn_log_text(struct dp_line *l, const struct dp_record *rec, const struc
 		dp_line_char(l, '\n');
 	} else {
 		dp_line_str(l, n ? ":\n" : "\n");
-		if (rec->flags & DP_REC_TRACE || !c->rf || !dp_fields_text(l, c->rf, data, n))
+		if (rec->flags & DP_REC_TRACE || !c->rf || !dp_fields_text(l, c, data, n))
 			rows(l, data, n);
 	}
 	return true;
@@ -310,7 +310,7 @@ bool dp_rpn_log_json(struct dp_line *l, const struct dp_record *rec, const struc
 			dp_line_str(l, "null");
 		if (c->rf) {
 			dp_line_str(l, ",\"fields\":");
-			if (!dp_fields_json(l, c->rf, data, n))
+			if (!dp_fields_json(l, c, data, n))
 				dp_line_str(l, "null");
 		}
 	}

@@ -9,6 +9,7 @@
 
 #include "hit/hit.h"
 #include "log/line.h"
+#include "log/symbol.h"
 
 /* Which fields the first line shows (--log). */
 enum dp_rpn_log_fields {
@@ -32,6 +33,8 @@ struct dp_rpn_context { /* what is known of a record beside its bytes */
 	u32 uid;
 	u64 offset; /* of the probe in its module */
 	u64 realtime_ns;
+	dp_symbolize_fn *symbolize; /* NULL: addresses stay numbers */
+	void *symbolize_arg;
 	const struct dp_rf *rf; /* the program's own description of its records; NULL: none */
 };
 

@@ -49,6 +49,18 @@ static struct dp_value string_value(const struct dp_view *v, u32 descriptor)
 	return out;
 }
 
+unsigned dp_view_count(const struct dp_view *v, unsigned i)
+{
+	const struct dp_field *field = &v->layout->fields[i];
+	unsigned n = 0;
+
+	if (field->type != DP_FIELD_FRAME)
+		return field->count;
+	while (n < field->count && (!n || dp_view_value(v, i, n).bits))
+		n++;
+	return n;
+}
+
 struct dp_value dp_view_value(const struct dp_view *v, unsigned i, unsigned at)
 {
 	const struct dp_field *field = &v->layout->fields[i];

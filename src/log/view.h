@@ -34,6 +34,9 @@ struct dp_view {
 void dp_view_init(struct dp_view *v, const struct dp_record *rec, const struct dp_layout *layout);
 
 /* Element `at` of field `i`; 0 for what is not an array. */
+/* Elements of an array to show: those of a call chain end where it ends. */
+unsigned dp_view_count(const struct dp_view *v, unsigned i);
+
 struct dp_value dp_view_value(const struct dp_view *v, unsigned i, unsigned at);
 
 /* The name of the task that the record brings along: DP_COMM_SIZE bytes, perhaps without a NUL. NULL: none. */
@@ -50,7 +53,7 @@ bool dp_view_ret_addr(const struct dp_view *v, u64 *addr);
 /* How a record's fields become text: " name=value other={1,2}". put.c */
 struct dp_put {
 	struct dp_line *line;
-	void (*symbol)(struct dp_line *l, u64 addr, void *arg);
+	void (*symbol)(struct dp_line *l, u64 addr, bool behind_call, void *arg);
 	void *arg;
 	const char *dim, *plain; /* around names: colours */
 };

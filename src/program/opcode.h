@@ -32,6 +32,7 @@ enum dp_rule {
 	DP_RULE_END,	  /* ... nowhere */
 	DP_RULE_COPY,	  /* also pushes as many words as its COUNT says */
 	DP_RULE_DROP,	  /* pops as many words as its COUNT says */
+	DP_RULE_PUSHN,	  /* also pushes as many words as its NUM says, at most DP_FRAMES_MAX */
 	DP_RULE_ANY,	  /* pushes a number of words that only the hit knows */
 	DP_RULE_OPEN,	  /* opens the record; LEN is its fixed size */
 	DP_RULE_OPENMASK, /* the same with a fault mask */

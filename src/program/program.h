@@ -16,6 +16,7 @@ enum dp_field_type {
 	DP_FIELD_CHAR,	 /* u8 shown as a character */
 	DP_FIELD_STRING, /* u32 descriptor of the text, see struct dp_field */
 	DP_FIELD_SYMBOL, /* u64 address shown as symbol+offset */
+	DP_FIELD_FRAME,	 /* arrays only: u64 addresses of a call chain, the hit first, zeros behind its end */
 };
 
 #define DP_NAME_MAX 64

@@ -86,6 +86,7 @@ static u32 type_size(u8 type)
 	case DP_FIELD_S64:
 	case DP_FIELD_X64:
 	case DP_FIELD_SYMBOL:
+	case DP_FIELD_FRAME:
 		return 8;
 	default:
 		return 0;
@@ -239,6 +240,9 @@ static int check_rule(struct verifier *v, const struct dp_op_view *insn)
 	case DP_RULE_PATTERN:
 		len = dp_op_operand(insn, DP_KIND_TEXT);
 		return len <= DP_TEXT_OPERAND_MAX ? 0 : bad(v, insn, E_PROG_OPERAND, len);
+	case DP_RULE_PUSHN:
+		len = dp_op_operand(insn, DP_KIND_NUM);
+		return len >= 1 && len <= DP_FRAMES_MAX ? 0 : bad(v, insn, E_PROG_OPERAND, len);
 	case DP_RULE_RPN_TEXT:
 		len = dp_op_operand(insn, DP_KIND_NUM);
 		return len * 8 <= DP_SCRATCH_SIZE ? 0 : bad(v, insn, E_PROG_OPERAND, len);
@@ -290,7 +294,7 @@ static void stack_effect(const struct dp_op_view *insn, u32 *pops, u32 *pushes)
 	*pushes = insn->info->rule == DP_RULE_COPY ? count : insn->info->pushes;
 	if (insn->info->rule == DP_RULE_RPN_POPN || insn->info->rule == DP_RULE_RPN_FIND)
 		*pops += num;
-	if (insn->info->rule == DP_RULE_RPN_PUSHN || insn->info->rule == DP_RULE_RPN_TEXT)
+	if (insn->info->rule == DP_RULE_PUSHN || insn->info->rule == DP_RULE_RPN_PUSHN || insn->info->rule == DP_RULE_RPN_TEXT)
 		*pushes += num;
 }
 

@@ -81,6 +81,17 @@ Dwarf *mod_dwarf(struct dp_module *m)
 	return m->dw.main = NULL;
 }
 
+bool mod_frame_at(struct dp_module *m, u64 addr, Dwarf_Frame **frame)
+{
+	if (!m->dw.cfi_tried) {
+		m->dw.cfi_tried = true;
+		m->dw.eh = dwarf_getcfi_elf(m->elf);
+		m->dw.frame = mod_dwarf(m) ? dwarf_getcfi(m->dw.main) : NULL; /* belongs to the Dwarf */
+	}
+	return (m->dw.eh && !dwarf_cfi_addrframe(m->dw.eh, addr, frame)) ||
+	       (m->dw.frame && !dwarf_cfi_addrframe(m->dw.frame, addr, frame));
+}
+
 void mod_close_dwarf(struct dp_module *m)
 {
 	if (m->dw.eh)

@@ -84,13 +84,7 @@ static bool put_cfa(struct out *o)
 	size_t n;
 	bool good;
 
-	if (!m->dw.cfi_tried) {
-		m->dw.cfi_tried = true;
-		m->dw.eh = dwarf_getcfi_elf(m->elf);
-		m->dw.frame = dwarf_getcfi(m->dw.main); /* belongs to the Dwarf */
-	}
-	if ((!m->dw.eh || dwarf_cfi_addrframe(m->dw.eh, o->p->pc, &frame)) &&
-	    (!m->dw.frame || dwarf_cfi_addrframe(m->dw.frame, o->p->pc, &frame)))
+	if (!mod_frame_at(m, o->p->pc, &frame))
 		return fail(o, "the unwind tables do not know the frame here");
 	if (dwarf_frame_cfa(frame, &ops, &n) || !n)
 		good = fail(o, "the unwind tables do not know the frame here");
@@ -115,27 +109,12 @@ static bool put_frame_base(struct out *o)
 	return expression(o, &attr, ops, n);
 }
 
-/* ---- thread-local variables: the executable's lie right below the thread pointer ---- */
-
 static bool put_tls(struct out *o)
 {
-	struct dp_module *m = o->p->m;
-	bool is_exe = !m->dyn;
-	GElf_Phdr ph, tls = {0};
-	size_t n = 0;
+	char code[200];
+	const char *why = mod_tls_code(o->p->m, code, sizeof(code));
 
-	elf_getphdrnum(m->elf, &n);
-	for (size_t i = 0; i < n; i++) {
-		if (!gelf_getphdr(m->elf, (int)i, &ph))
-			continue;
-		is_exe |= ph.p_type == PT_INTERP;
-		if (ph.p_type == PT_TLS)
-			tls = ph;
-	}
-	if (!is_exe || !tls.p_memsz)
-		return fail(o, "it is a thread-local variable of a library");
-	return put(o, "push r,fs_base;add;push d,%lld;sub",
-		   (long long)DP_ALIGN_UP(tls.p_memsz, DP_MAX(tls.p_align, (u64)1)));
+	return why ? fail(o, why) : put(o, "%s", code);
 }
 
 /* ---- operators ---- */

@@ -187,6 +187,8 @@ void mod_close_debug(struct dp_module *m);
 
 /* dwarf.c: NULL when there is no debug information */
 Dwarf *mod_dwarf(struct dp_module *m);
+/* The frame at an instruction by the unwind tables; free() it. */
+bool mod_frame_at(struct dp_module *m, u64 addr, Dwarf_Frame **frame);
 void mod_close_dwarf(struct dp_module *m);
 
 /* lines.c */

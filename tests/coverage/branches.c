@@ -98,6 +98,34 @@ static void test_gate(struct machine *m)
 	dp_program_free(&p);
 }
 
+/* Values that could not be read: their field is marked, and a condition on them does not hold. */
+static void test_marks(struct machine *m)
+{
+	static const char *const conditions[] = {"eq", "ne", "lt", "ge", "ltu", "geu"};
+	static const char *const sizes[] = {"8", "16", "32", "64"};
+	struct dp_program p;
+	char text[96];
+	u32 good = 0;
+
+	for (u32 i = 0; i < DP_ARRAY_SIZE(conditions); i++) {
+		p = (struct dp_program){.logmax = 8, .layout = {.fixed_size = 8}};
+		dp_format(text, sizeof(text), "rec 8; push d, 0; ld64 0; need,%s 0; exit", conditions[i]);
+		good += run(m, &p, text) == DP_RUN_FILTERED;
+	}
+	ok(good == DP_ARRAY_SIZE(conditions), "no condition holds for what could not be read");
+	good = 0;
+	for (u32 i = 0; i < DP_ARRAY_SIZE(sizes); i++) {
+		p = (struct dp_program){.logmax = 16, .layout = {.fixed_size = 16, .has_faultmask = 1}};
+		dp_format(text, sizeof(text), "recm 16; push d, 0; ld64 0; log%s @8, #0; push d, 1; log%s @8, #0; exit", sizes[i],
+			  sizes[i]);
+		good += run(m, &p, text) == DP_RUN_LOG && *(u8 *)machine_payload(m) == 1;
+	}
+	ok(good == DP_ARRAY_SIZE(sizes), "a field that could not be read is marked");
+	p = rpn(0);
+	run(m, &p, "begin; push d, 16; str 1; push d, 0x10000; str 1; streq \"\"; pop lv, 0; exit");
+	ok(LV0 == 1, "a text with room for its end only");
+}
+
 static void test_memory(struct machine *m)
 {
 	struct dp_program p = rpn(0);
@@ -167,6 +195,7 @@ int main(int argc, char **argv)
 	test_texts(&m);
 	test_raise(&m);
 	test_gate(&m);
+	test_marks(&m);
 	test_memory(&m);
 	test_tables(&m);
 	test_more(&m);

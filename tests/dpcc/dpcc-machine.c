@@ -19,6 +19,7 @@ static void run(struct machine *m, const struct dp_rpn_probe *p, bool json)
 	enum dp_run_result r = machine_run(m, &p->prog);
 	static const struct dp_rf none;
 	const struct dp_rf *rf = p->rf ? p->rf : &none;
+	struct dp_rpn_context context = {.rf = rf};
 	u32 n;
 
 	if (m->hit.exceptions)
@@ -27,7 +28,7 @@ static void run(struct machine *m, const struct dp_rpn_probe *p, bool json)
 	if (r != DP_RUN_LOG)
 		return;
 	n = m->hit.log_len - (u32)sizeof(struct dp_rpn_head);
-	if (json ? dp_fields_json(&line, rf, items, n) : dp_fields_text(&line, rf, items, n))
+	if (json ? dp_fields_json(&line, &context, items, n) : dp_fields_text(&line, &context, items, n))
 		printf("%.*s%s", (int)line.n, line.text ? line.text : "", json ? "\n" : "");
 	else
 		printf("  cannot be read\n");

@@ -195,6 +195,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	if (dp_reader_open(&r, rings, &err))
 		complain("rings are refused");
 	dp_reader_set_alive(r, alive, NULL);
+	if (size & 1)
+		dp_reader_keep(r);
 	/* Each ring's first words, then what it holds: one half of the input each; the second half comes between two drains. */
 	for (u32 i = 0; i < RINGS; i++) {
 		u8 *ring = (u8 *)rings + rings->rings_off + i * rings->ring_stride;
@@ -209,6 +211,12 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		if (n > head)
 			memcpy(ring + 4096, part + head, n - head < RING ? n - head : RING);
 		dp_reader_drain(r, i == RINGS - 1, take, NULL);
+		if (size & 1) {
+			dp_reader_propose(r, 1 + i);
+			if (size & 2)
+				dp_reader_settle(rings, 1 + i);
+			dp_reader_release(r);
+		}
 	}
 	dp_reader_counts(r, 0, &counts);
 	dp_reader_close(r);

@@ -607,6 +607,10 @@ static void other(struct ref *r, const struct dp_op_view *op, u32 *next)
 	case DP_OP_PUSH_WID:
 		ref_push(r, -64ull);
 		return;
+	case DP_OP_PUSH_FRAMES:
+		for (u32 i = (u32)op->v[0]; i-- > 0;)
+			ref_push(r, i < DP_MIN(((u32)op->v[0] + 1) / 2, 5u) ? regs[DP_SLOT(ip)] + 0x100 * i : 0);
+		return;
 	case DP_OP_PUSHR:
 		ref_push(r, regs[op->v[0]]);
 		return;

@@ -67,12 +67,6 @@ static u64 figure(const char *what, int registered)
 	return n;
 }
 
-static void settle(void)
-{
-	((void (*)(void))find("wait_for_kprobe_optimizer"))();
-	dp_wait_for_kprobe_optimizer();
-}
-
 static void compare(const char *what, u64 ours, u64 theirs)
 {
 	ok(ours && theirs && ours < theirs, "%s takes less than the kernel's (%llu, %llu)", what,

@@ -49,11 +49,11 @@ trace_kernel() {
 	say $? "as many records as were counted"
 	[ "$($dprobes list | grep -c "dprobes $tracer")" = 0 ]
 	say $? "its probes are gone"
-	begin --json 'p:o kernel:do_sys_openat2 name=+0($arg2):ustring mode=+16($arg3):u64' 'r:r kernel:do_sys_openat2 $retval:s64'
+	begin --json 'p:o kernel:do_sys_openat2 name=+0($arg2):ustring mode=+16($arg3):u64 bt=$backtrace:symbol[4]' 'r:r kernel:do_sys_openat2 $retval:s64'
 	cat /proc/version >/dev/null
 	finish
-	grep -q '^{"ts":[0-9]*\.[0-9]*,"task":"cat","tid":[0-9]*,"cpu":[01],"event":"o","group":"dprobes","symbol":"do_sys_openat2","offset":0,"return":false,"args":{"name":"/proc/version","mode":0}}$' /tmp/out
-	say $? "JSON"
+	grep -q '^{"ts":[0-9]*\.[0-9]*,"task":"cat","tid":[0-9]*,"cpu":[01],"event":"o","group":"dprobes","symbol":"do_sys_openat2","offset":0,"return":false,"args":{"name":"/proc/version","mode":0,"bt":\["do_sys_openat2+0x[05]","__x64_sys_openat+0x[0-9a-f]*","do_syscall_64+0x[0-9a-f]*","entry_SYSCALL_64_after_hwframe+0x[0-9a-f]*"\]}}$' /tmp/out
+	say $? "JSON, with a call chain"
 	grep -q '"event":"r",.*"return":true,"caller":"__x64_sys_openat+0x[0-9a-f]*","args":{"arg1":3}}$' /tmp/out
 	say $? "JSON of a return, with its caller"
 }

@@ -182,6 +182,69 @@ END
 	say $? "and nothing to remove"
 }
 
+# Handlers in C: types and parameters by the kernel's BTF, and by that of a module.
+in_c() {
+	cat >/tmp/kernel.dpc <<'END'
+#pragma MODNAME("vmlinux") MODTYPE(kernel)
+#pragma PROBEPOINT_LOCATION("tcp_v4_rcv") PROBEPOINT_HANDLER("received")
+#pragma PROBEPOINT_LOCATION("vfs_open") PROBEPOINT_HANDLER("opened")
+#pragma PROBEPOINT_LOCATION("do_sys_openat2%return") PROBEPOINT_HANDLER("returned")
+#pragma PROBEPOINT_LOCATION("do_sys_openat2+5") PROBEPOINT_HANDLER("inside")
+#pragma PROBEPOINT_LOCATION("vfs_read") PROBEPOINT_HANDLER("backtrace")
+void received() { log($skb->len, $skb->protocol == 8); remove(); }
+void opened() {
+	if (strcmp($path->dentry->d_name.name, "version"))
+		abort();
+	log_str($path->dentry->d_name.name);
+	log($path->dentry->d_name.len, $file->f_flags, $current->comm, $current->tgid == pid());
+	count(opens, $current->comm);
+}
+void returned() { if ($retval != -2) abort(); log($retval); }
+void backtrace() { log_backtrace(6); remove(); }
+void inside() { if (@defined($filename)) log($filename); abort(); }
+END
+	$dprobes trace -f /tmp/kernel.dpc -- sh -c \
+		'cat /proc/version; cat /no/such; nc -l -p 99 >/dev/null & sleep 1; echo 12345 | nc 127.0.0.1 99' \
+		>/tmp/out 2>/tmp/err
+	say $? "handlers in C run in the kernel"
+	grep -q 'd_name.name = "version"' /tmp/out && grep -q 'd_name.len = 7' /tmp/out &&
+		grep -q 'current->comm = "cat"' /tmp/out && grep -q 'tgid == pid() = 1' /tmp/out
+	say $? "they read structures by their names, and the task's"
+	grep -q 'skb->len = [1-9][0-9]*' /tmp/out && grep -q 'protocol == 8 = 1' /tmp/out
+	say $? "a packet is read where it is received"
+	grep -q 'retval = -2' /tmp/out
+	say $? "and what a function returns"
+	grep -q 'opens' /tmp/out && grep -q 'cat *1' /tmp/out
+	say $? "an aggregate with a key"
+	grep -q 'backtrace = {vfs_read+0x[05], ksys_read+0x[0-9a-f]*, .*do_syscall_64' /tmp/out
+	say $? "a call chain"
+	cat >/tmp/gone.dpc <<'END'
+#pragma MODNAME("vmlinux") MODTYPE(kernel) PROBEPOINT_LOCATION("vfs_open+1") PROBEPOINT_HANDLER("h")
+void h() { log($path); }
+END
+	! $dprobes -i /tmp/gone.dpc 2>/tmp/err
+	[ $? = 0 ] && grep -q 'E-VAR-GONE.*gone.dpc:2:16' /tmp/err
+	say $? "a parameter behind the first instruction is refused"
+	$dprobes vars kernel:vfs_open >/tmp/out
+	grep -q '\$path *struct path \*, rdi' /tmp/out && grep -q '\$file *struct file \*, rsi' /tmp/out
+	say $? "vars shows the parameters of a function"
+	cat >/tmp/dummy.dpc <<'END'
+#pragma MODNAME("dummy") MODTYPE(kmod) PROBEPOINT_LOCATION("dummy_xmit") PROBEPOINT_HANDLER("h")
+void h() { log($skb->len, $dev->name); }
+END
+	insmod dummy.ko
+	$dprobes -i /tmp/dummy.dpc
+	say $? "a handler in C for a module"
+	ifconfig dummy0 10.1.1.1 netmask 255.255.255.0 up
+	ping -c 1 -W 1 10.1.1.2 >/dev/null
+	logged 'dev->name = "dummy0"'
+	say $? "it reads the module's arguments"
+	$dprobes -r -a
+	ifconfig dummy0 down
+	soon 'rmmod dummy 2>/dev/null'
+	say $? "which can be unloaded again"
+}
+
 krpn() {
 	own_libraries
 	mkdir -p /run
@@ -198,6 +261,7 @@ END
 	traced
 	kernel_only
 	of_modules
+	in_c
 	soon 'rmmod dprobes 2>/dev/null'
 	say $? "it unloads"
 }

@@ -13,6 +13,12 @@ module_param(lookup, ulong, 0400);
 
 atomic_t hits;
 
+void settle(void)
+{
+	((void (*)(void))find("wait_for_kprobe_optimizer"))();
+	dp_wait_for_kprobe_optimizer();
+}
+
 int count_hit(struct dp_kprobe *p, struct pt_regs *regs)
 {
 	atomic_inc(&hits);

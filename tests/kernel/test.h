@@ -43,6 +43,9 @@ void bench(const char *what);
 /* The address of a symbol, through a parameter of the module. */
 unsigned long find(const char *name);
 
+/* Wait until kprobes, the kernel's and ours, are jumps or what else they will be. */
+void settle(void);
+
 /* A hit counter for handlers. */
 extern atomic_t hits;
 int count_hit(struct dp_kprobe *p, struct pt_regs *regs);

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """The kernel host: builds the module for a stock Debian kernel, boots that in an emulator, and runs the
 groups of guest.sh there, one boot for each. What is missing (emulator, packages) is one named skip.
-DP_KERNEL_FLAVOURS: cloud-amd64 (the default), amd64, or both with a comma. DP_ONLY: one group.
+DP_KERNEL_FLAVOURS: cloud-amd64 (the default), amd64, debug (debug-kernel.sh), or several with commas. DP_ONLY: one group.
 DP_TORTURE_SECONDS: so much longer is the group torture."""
+import glob
 import os
 import re
 import shutil
@@ -20,7 +21,7 @@ GROUPS = [
     ("conformance", 240, {}),
     ("command", 120, {}),
     ("ktrace", 150, {}),
-    ("krpn", 150, {}),
+    ("krpn", 240, {}),
     ("modules", 120, {}),
     ("knobs", 120, {}),
     ("examples", 120, {}),
@@ -44,7 +45,8 @@ def report(good, name, why=()):
 
 def build(flavour):
     """The directory of the kernel and the modules, or a reason to skip."""
-    get = subprocess.run([os.path.join(HERE, "get.sh"), BUILD, flavour], stdout=subprocess.PIPE,
+    script = ["debug-kernel.sh", BUILD] if flavour == "debug" else ["get.sh", BUILD, flavour]
+    get = subprocess.run([os.path.join(HERE, script[0]), *script[1:]], stdout=subprocess.PIPE,
                          stderr=subprocess.PIPE, text=True)
     if get.returncode:
         return None, None, get.stderr.strip().splitlines()[-1] if get.stderr.strip() else "no kernel"
@@ -84,6 +86,11 @@ def command(work):
     return lib
 
 
+def dummy(kernel):
+    """A module of the kernel's own, which has BTF."""
+    return glob.glob(os.path.join(kernel, "root/lib/modules/*/kernel/drivers/net/dummy.ko"))
+
+
 def boot(flavour, kernel, out, group, limit, env, more=()):
     with tempfile.TemporaryDirectory() as work:
         with open(os.path.join(work, "group"), "w") as f:
@@ -92,6 +99,9 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
         with open(os.path.join(work, "torture-seconds"), "w") as f:
             f.write(seconds)
         limit += 2 * int(seconds or 0)
+        if flavour == "debug":  # it checks every access to memory and every lock
+            limit *= 5
+            env = dict(env, MEM="1536", APPEND="printk.time=1")
         argv = [os.path.join(HERE, "run.sh"), kernel, os.path.join(HERE, "guest.sh"),
                 os.path.join(HERE, "guest-events.sh"), os.path.join(HERE, "guest-command.sh"),
                 os.path.join(HERE, "guest-rpn.sh"), os.path.join(work, "group"), os.path.join(work, "torture-seconds"),
@@ -124,8 +134,8 @@ def main():
             count += 1
             print("ok %d - %s: all tests # SKIP %s" % (count, flavour, why))
         for group, limit, env in GROUPS if kernel else ():
-            if only in group:
-                boot(flavour, kernel, out, group, limit, env)
+            if only in group and (flavour, group) != ("debug", "bench"):
+                boot(flavour, kernel, out, group, limit, env, dummy(kernel) if group == "krpn" else ())
     print("1..%d" % count)
     sys.exit(1 if failed else 0)
 

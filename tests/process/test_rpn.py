@@ -2,6 +2,7 @@
 """Probe programs in live processes: the command in both forms, the driver, variables, log, objects, altering."""
 import functools
 import os
+import random
 import re
 import resource
 import shutil
@@ -154,6 +155,36 @@ def system_wide():
     dprobes("-r", "-a", check=0)
     assert not our_mappings(a.pid) and not our_mappings(b.pid)
     assert a("add 1 1") == "2" and a.end() == 0 and b.end() == 0
+
+
+@alone
+def global_variables():
+    """one set for all processes and programs: increments from several at once are all there, and all see them"""
+    simple = target("simple")
+    o = Obey()
+    for jit in ("on", "off"):
+        running = [start([simple, "2", "0"]) for _ in range(3)]
+        dprobes("insert", program("g1.rpn", body("inc gv, 1; abort", name=simple, offset="work", header="gvars = 2")), "--jit", jit, check=0)
+        dprobes("insert", program("g2.rpn", body("push gv, 1; log 1; inc gv, 0; exit", header="logmax = 8\ngvars = 2")), "--json", check=0)
+        assert len({line.split()[4] for p in running for line in open("/proc/%d/maps" % p.pid) if "/state/globals" in line}) == 1
+        wait_for(lambda: hits(dprobes("query", "--name", simple, check=0).stdout) > 100000, what="many hits")
+        assert all(stop(p) == 0 for p in running)
+        text = wait_for(lambda: (lambda t: t if "in 0 processes" in t else None)(dprobes("query", "--name", simple, check=0).stdout),
+                        what="their end")
+        n = hits(text)
+        assert "gv 1 = %d\n" % n in dprobes("vars", "--all", "--global", check=0).stdout
+        assert o("add 1 2") == "3" and o("fork 1 2") == "3"
+        wait_for(lambda: len(json_lines(log())) == 2, what="records")
+        assert [int.from_bytes(bytes.fromhex(r["data"]), "little") for r in json_lines(log())] == [n, n]
+        text = dprobes("vars", "--all", check=0).stdout
+        assert "all processes, global:\n  gv 0 = 2\n  gv 1 = %d\n" % n in text, text
+        dprobes("vars", "--all", "--global", "--reset", check=0)
+        assert "gv 0 = 0\n  gv 1 = 0\n" in dprobes("vars", "--all", check=0).stdout
+        clean()
+    with open("/proc/%d/maps" % o.pid) as f:
+        assert "/state/globals" not in f.read()
+    assert not any("socket:" in os.readlink(os.path.join("/proc/%d/fd" % o.pid, fd)) for fd in os.listdir("/proc/%d/fd" % o.pid))
+    assert o.end() == 0
 
 
 @alone
@@ -389,28 +420,141 @@ def drivers():
     return found
 
 
+def kill_driver():
+    os.kill(drivers()[0], 9)
+    wait_for(lambda: not drivers(), what="the driver's death")
+
+
 @alone
 def driver():
-    """the driver ends after the last removal; killed, it leaves a process that the next removal cleans"""
+    """the driver ends after the last removal; asked to end, it takes its probes along; a killed one's are removed, too"""
     o = Obey()
     f = program("d.rpn", body("inc lv, 0; abort"))
+    state = os.path.join(os.environ["DPROBES_DIR"], "state")
     dprobes("insert", f, check=0)
     pids = drivers()
     assert len(pids) == 1, pids
     dprobes("-r", "-a", check=0)
     wait_for(lambda: not drivers(), what="the driver's end")
+    assert os.listdir(state) == ["journal"], os.listdir(state)
+    assert dprobes("-q", "-a", check=0).stdout == "" and not drivers(), drivers()
     dprobes("insert", f, check=0)
-    pid = drivers()[0]
-    os.kill(pid, 9)
-    wait_for(lambda: not drivers(), what="the driver's death")
+    kill_driver()
     assert o("add 2 3") == "5" and our_mappings(o.pid)
-    assert dprobes("-q", "-a", check=0).stdout == ""
     dprobes("-r", "-a", check=0)
     assert not our_mappings(o.pid) and not code_differs(o.pid)
     dprobes("insert", f, check=0)
-    os.kill(drivers()[0], 15)  # asked to end, it takes the probes along
+    os.kill(drivers()[0], 15)
     wait_for(lambda: not drivers(), what="the driver's end")
     assert not our_mappings(o.pid) and o("add 2 3") == "5" and o.end() == 0
+
+
+def adopted(root=True):
+    """Kill the driver again and again while a process runs into its probes: what is counted and logged is what happened."""
+    o, other = Obey(), Obey()
+    code = "inc lv, 0; inc gv, 0; push r, rdi; log 1; exit"
+    dprobes("insert", program("a.rpn", body(code, header="logmax = 100\nvars = 4\ngvars = 1", more="ignore = 10")), "--json", check=0)
+    before, n, rings = our_mappings(o.pid), 0, []
+    for i in range(6):
+        for _ in range(40):
+            assert o("add %d 1" % n) == str(n + 1)
+            n += 1
+        if i == 2:
+            assert other.end() == 0  # while nobody is there to see it
+        kill_driver()
+        rings.append(our_mappings(o.pid))
+        for _ in range(40):
+            assert o("add %d 1" % n) == str(n + 1)
+            n += 1
+        text = dprobes("query", check=0).stdout
+        assert "hits %d:" % n in text, (n, text)
+    if root:
+        assert rings == [before] * 6 and our_mappings(o.pid) == before, "the probes were set anew"
+    text = dprobes("vars", "--all", check=0).stdout
+    assert "lv 0 = %d" % (n - 10) in text and "gv 0 = %d" % (n - 10) in text, text
+    wait_for(lambda: len(json_lines(log())) >= n - 10, what="all records")
+    seen = [int.from_bytes(bytes.fromhex(r["data"]), "little") for r in json_lines(log())]
+    assert seen == list(range(10, n)), (len(seen), seen[:20])
+    dprobes("-r", "-a", check=0)
+    assert not our_mappings(o.pid) and not code_differs(o.pid) and o.end() == 0
+
+
+@alone
+def adoption():
+    """a killed driver's successor goes on with its probes: each hit is counted, each record is logged once"""
+    adopted()
+
+
+@alone
+def adoption_at_random():
+    """drivers killed at random instants, while they begin, drain and answer: still each hit once, each record once"""
+    if os.geteuid() != 0:
+        raise Skip("for root, who may open the rings")
+    o, n, chance = Obey(), 0, random.Random(1)
+    dprobes("insert", program("r.rpn", body("inc lv, 0; push r, rdi; log 1; exit")), "--json", check=0)
+    for _ in range(25):
+        q = start([DPROBES, "query"])
+        end = time.monotonic() + chance.random() * 0.15
+        while time.monotonic() < end:
+            assert o("add %d 1" % n) == str(n + 1)
+            n += 1
+            time.sleep(0.0001)
+        for pid in drivers():
+            os.kill(pid, 9)
+        q.wait(30)
+    text = dprobes("query", check=0).stdout
+    recorded, lost = (int(re.search(r"\b%s (\d+)" % what, text).group(1)) for what in ("recorded", "lost"))
+    assert hits(text) == n == recorded + lost and "lv 0 = %d" % n in text, (n, text)
+    wait_for(lambda: len(json_lines(log())) >= recorded, what="all records")
+    seen = [int.from_bytes(bytes.fromhex(r["data"]), "little") for r in json_lines(log())]
+    assert len(seen) == recorded and seen == sorted(set(seen)), (n, recorded, len(seen), len(set(seen)))
+    assert o.end() == 0
+
+
+@alone
+def adoption_by_copy():
+    """the same where the kernel does not let the rings be opened: they are read, and the probes set anew"""
+    need("capsh")
+    if os.geteuid() != 0:
+        raise Skip("only root can drop what this needs")
+    with_all = dprobes.__globals__["DPROBES"]
+    less = program("less", "#!/bin/sh\nexec capsh --drop=cap_checkpoint_restore,cap_sys_admin -- -c 'exec \"$0\" \"$@\"' %s \"$@\"\n" % with_all)
+    os.chmod(less, 0o755)
+    dprobes.__globals__["DPROBES"] = less
+    try:
+        adopted(root=False)
+    finally:
+        clean()
+        dprobes.__globals__["DPROBES"] = with_all
+
+
+@alone
+def adoption_changes():
+    """killed between all steps: with children, a parent that is gone, another program, a half-done change"""
+    o = Obey()
+    f = program("c1.rpn", body("inc lv, 0; abort"))
+    dprobes("insert", f, check=0)
+    child = subprocess.Popen([OBEY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    wait_for(lambda: our_mappings(child.pid), what="probes in the second process")
+    assert o("fork 1 2") == "3"
+    kill_driver()
+    assert o("fork 1 2") == "3" and o("add 1 2") == "3"
+    child.kill()
+    child.wait()
+    late = Obey()  # begins while no driver is there
+    text = wait_for(lambda: (lambda t: t if "in 2 processes" in t else None)(dprobes("query", check=0).stdout), what="two processes")
+    assert "lv 0 = 3" in text, text
+    wait_for(lambda: our_mappings(late.pid), what="probes in the late process")
+    assert late("add 1 2") == "3"
+    kill_driver()
+    dprobes("insert", program("c2.rpn", body("inc lv, 1; abort", more="at = return")), "--merge", check=0)
+    assert o("add 1 2") == "3"
+    text = dprobes("vars", "--all", check=0).stdout
+    assert "lv 0 = 4" in text and "lv 1 = 1" in text and "lv 0 = 1" in text, text
+    kill_driver()
+    dprobes("remove", "--name", OBEY, check=0)
+    assert not our_mappings(o.pid) and not our_mappings(late.pid) and not code_differs(o.pid)
+    assert o.end() == 0 and late.end() == 0
 
 
 BRIEF, LIBRIEF = target("brief"), target("libbrief.so")

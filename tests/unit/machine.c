@@ -112,6 +112,16 @@ void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4])
 		abcd[i] = leaf + i;
 }
 
+/* Half of what is asked for, at most five. */
+u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n)
+{
+	u32 found = DP_MIN((n + 1) / 2, 5u);
+
+	for (u32 i = 0; i < found; i++)
+		ips[i] = h->regs->ip + 0x100 * i;
+	return found;
+}
+
 u32 dp_hit_cpu(struct dp_hit *h)
 {
 	return 3;

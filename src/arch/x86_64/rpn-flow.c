@@ -90,6 +90,7 @@ static bool moves(const struct compiler *c, const struct dp_op_view *op, u32 *by
 	case DP_RULE_RPN_FIND:
 		*by += num;
 		break;
+	case DP_RULE_PUSHN:
 	case DP_RULE_RPN_PUSHN:
 	case DP_RULE_RPN_TEXT:
 		*by -= num;

@@ -33,7 +33,7 @@
 #define SA_FLAGS (0x4 | 0x04000000 | 0x08000000 | 0x40000000)
 
 struct layout { /* offsets from the region's start */
-	u64 table, tids, slots, control, jit, jit_end, rings, end;
+	u64 table, tids, slots, control, jit, jit_end, rings, rings_end, end;
 	u32 nslots;
 	u64 control_size;
 	u32 ncpus;
@@ -86,7 +86,8 @@ static void make_layout(struct dp_session *s, struct layout *l)
 	l->control_size = sizeof(struct dp_control) + code +
 			  n * (sizeof(struct dp_point) + sizeof(struct dp_probe_rt) + sizeof(struct dp_patch) +
 			       5 * sizeof(struct dp_redirect) +
-			       (2 * DP_WINDOW_INSNS + 1) * sizeof(struct dp_redirect) + sizeof(struct dp_range));
+			       (2 * DP_WINDOW_INSNS + 1) * sizeof(struct dp_redirect) + sizeof(struct dp_range)) +
+			  dp_unwind_size(&s->unwind);
 	l->table = DP_ALIGN_UP(dp_blob_size, PAGE);
 	l->tids = l->table + PAGE;
 	l->slots = l->tids + DP_ALIGN_UP((l->nslots + 1) * 4ull, PAGE);
@@ -95,7 +96,10 @@ static void make_layout(struct dp_session *s, struct layout *l)
 	l->jit_end = l->jit + dp_compile_lay_out(s);
 	l->rings = DP_ALIGN_UP(l->jit_end, PAGE);
 	s->words_off = DP_ALIGN_UP(dp_rings_size(l->ncpus, l->ncpus * 2, s->nprobes, l->ring_size), PAGE);
-	l->end = DP_ALIGN_UP(l->rings + s->words_off + s->nwords * 8ull, PAGE);
+	l->rings_end = l->end = DP_ALIGN_UP(l->rings + s->words_off + s->nwords * 8ull, PAGE);
+	s->globals_off = s->opt.share_globals ? l->rings_end : 0;
+	if (s->opt.share_globals)
+		l->end += PAGE;
 }
 
 /* Everything that is in use or that the program may grow into. */
@@ -277,7 +281,7 @@ static void fill_probes(struct arming *a, struct dp_probe_rt *rt, u64 *code_addr
 		dp_program_to_rt(prog, &rt[n].prog);
 		rt[n].prog.code = code_addr[sp->owner];
 		rt[n].prog.locals = words + 8ull * p->locals;
-		rt[n].prog.globals = words + 8ull * p->globals;
+		rt[n].prog.globals = dp_session_globals(s, p);
 		rt[n].prog.gate = prog->rpn.ex_mask ? words + 8ull * p->gate : 0;
 		rt[n].prog.compiled = p->compiled;
 		rt[n].event = sp->owner;
@@ -299,25 +303,12 @@ static u32 inner_pid(pid_t pid)
 	return (u32)atoi(last ? last + 1 : ids);
 }
 
-static bool asks_for_time(const struct dp_program *p)
-{
-	struct dp_op_view insn;
-
-	for (u32 at = 0; p->rpn.ex_mask && at < p->len && !dp_op_decode(p->code, p->len, at, &insn); at += insn.len)
-		if (insn.opcode == DP_OP_PUSH_NS)
-			return true;
-	return false;
-}
-
 /* `push ns`: a line through two moments by both clocks. Taken once, so that it never runs backwards. */
 static void set_clock(struct arming *a)
 {
 	static struct dp_clock clock;
-	bool asked = false;
 
-	for (u32 i = 0; i < a->s->nprobes && !asked; i++)
-		asked = asks_for_time(&a->s->probes[i].event->prog);
-	if (!asked)
+	if (!dp_session_uses(a->s, DP_OP_PUSH_NS))
 		return;
 	if (!clock.n) {
 		dp_clock_start(&clock);
@@ -358,6 +349,7 @@ static int build_control(struct arming *a, struct dp_error *err)
 	c->redirects = put(base, &at, origin, plan->redirects, plan->nredirects * sizeof(*plan->redirects));
 	c->homes = put(base, &at, origin, plan->homes, plan->nhomes * sizeof(*plan->homes));
 	c->patches = put(base, &at, origin, patches, plan->npatches * sizeof(*patches));
+	c->unwind = s->unwind.n ? origin + dp_unwind_place(&s->unwind, base, &at, origin) : 0;
 	c->areas = put(base, &at, origin, a->areas, a->nareas * sizeof(*a->areas));
 	c->npoints = plan->npoints;
 	c->nredirects = plan->nredirects;
@@ -514,7 +506,7 @@ static int map_region(struct arming *a, struct dp_error *err)
 static int map_rings(struct arming *a, struct dp_error *err)
 {
 	struct dp_session *s = a->s;
-	u64 addr = s->region + a->lay.rings, size = a->lay.end - a->lay.rings;
+	u64 addr = s->region + a->lay.rings, size = a->lay.rings_end - a->lay.rings;
 	u64 scratch = a->remote.table + 3072;
 	struct dp_call make = {SYS_memfd_create, {scratch, MFD_CLOEXEC}, 0};
 	char path[64];
@@ -633,6 +625,8 @@ static int fill_region(struct arming *a, struct dp_error *err)
 		r = dp_mem_write(&a->mem, a->ctl->tids + a->ctl->nslots * 4ull, &a->ctl->pid, 4, err);
 	if (!r)
 		r = map_rings(a, err);
+	if (!r && s->globals_off)
+		r = dp_share_file(&a->remote, s->pidfd, s->opt.globals_fd, s->region + s->globals_off, PAGE, err);
 	/* All tables, before there is anything that a successor or the first signal looks up in them. */
 	if (!r)
 		r = dp_mem_write(&a->mem, s->control, a->ctl, a->ctl->size, err);
@@ -745,6 +739,8 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 	u64 begin = dp_now_ns(), attached;
 	int r = dp_maps_read(&a.now, s->pid, err);
 
+	if (!r)
+		r = dp_unwind_build(s, err);
 	if (!r)
 		r = make_plan(&a, err);
 	if (!r)

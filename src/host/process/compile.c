@@ -20,7 +20,7 @@ static void addresses(const struct dp_session *s, const struct dp_probe *p, stru
 
 	dp_program_to_rt(&p->event->prog, rt);
 	rt->locals = words + 8ull * p->locals;
-	rt->globals = words + 8ull * p->globals;
+	rt->globals = dp_session_globals(s, p);
 }
 
 /* Compile the spot's program to run at addr. */

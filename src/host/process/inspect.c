@@ -11,13 +11,6 @@
 
 #define MOST (1u << 24) /* a block that goes away while it is read may hold anything */
 
-struct tables {
-	struct dp_control ctl;
-	struct dp_point *points;
-	struct dp_probe_rt *probes;
-	struct dp_patch *patches;
-};
-
 static int by_patch_address(const void *a, const void *b)
 {
 	const struct dp_patch *p = a, *q = b;
@@ -48,7 +41,7 @@ static void *read_table(const struct dp_mem *mem, u64 addr, u32 n, size_t size,
 	return v;
 }
 
-static int read_tables(struct tables *t, const struct dp_mem *mem, u64 addr, struct dp_error *err)
+int dp_tables_read(struct dp_tables *t, const struct dp_mem *mem, u64 addr, struct dp_error *err)
 {
 	int r = dp_mem_read(mem, addr, &t->ctl, sizeof(t->ctl), err);
 
@@ -63,9 +56,16 @@ static int read_tables(struct tables *t, const struct dp_mem *mem, u64 addr, str
 	return 0;
 }
 
+void dp_tables_free(struct dp_tables *t)
+{
+	free(t->points);
+	free(t->probes);
+	free(t->patches);
+}
+
 /* Patches do not overlap, and each displaces the instructions from its start on: the last one that
  * begins before. */
-static const struct dp_patch *patch_of(const struct tables *t, u64 addr)
+const struct dp_patch *dp_tables_patch(const struct dp_tables *t, u64 addr)
 {
 	u32 lo = 0, hi = t->ctl.npatches;
 
@@ -80,7 +80,7 @@ static const struct dp_patch *patch_of(const struct tables *t, u64 addr)
 	return lo ? &t->patches[lo - 1] : NULL;
 }
 
-static enum dp_standing_state state_of(const struct tables *t, const struct dp_patch *p,
+static enum dp_standing_state state_of(const struct dp_tables *t, const struct dp_patch *p,
 				       const struct dp_mem *mem)
 {
 	u8 now[sizeof(p->orig)];
@@ -94,14 +94,14 @@ static enum dp_standing_state state_of(const struct tables *t, const struct dp_p
 	return memcmp(now, p->orig, p->len) ? DP_STANDING_ALTERED : DP_STANDING_GONE;
 }
 
-static u32 collect(const struct tables *t, const struct dp_mem *mem, struct dp_standing *v)
+static u32 collect(const struct dp_tables *t, const struct dp_mem *mem, struct dp_standing *v)
 {
 	const struct dp_control *c = &t->ctl;
 	u32 n = 0;
 
 	for (u32 i = 0; i < c->npoints; i++) {
 		const struct dp_point *pt = &t->points[i];
-		const struct dp_patch *patch = patch_of(t, pt->addr);
+		const struct dp_patch *patch = dp_tables_patch(t, pt->addr);
 
 		for (u32 k = pt->first;
 		     patch && k - pt->first < pt->n && k < c->nprobes && n < c->nprobes; k++) {
@@ -119,7 +119,7 @@ static u32 collect(const struct tables *t, const struct dp_mem *mem, struct dp_s
 
 int dp_standing_read(pid_t pid, struct dp_standing **out, u32 *n, struct dp_error *err)
 {
-	struct tables t = {.points = NULL};
+	struct dp_tables t = {.points = NULL};
 	struct dp_mem mem;
 	u64 addr;
 	int r;
@@ -131,7 +131,7 @@ int dp_standing_read(pid_t pid, struct dp_standing **out, u32 *n, struct dp_erro
 		return r;
 	addr = dp_find_control(pid);
 	if (addr) {
-		r = read_tables(&t, &mem, addr, err);
+		r = dp_tables_read(&t, &mem, addr, err);
 		if (!r && t.ctl.state != DP_STATE_EMPTY) {
 			*out = calloc((size_t)t.ctl.nprobes + 1, sizeof(**out));
 			if (*out)
@@ -142,9 +142,7 @@ int dp_standing_read(pid_t pid, struct dp_standing **out, u32 *n, struct dp_erro
 			r = 0; /* its dprobes has just removed them */
 		}
 	}
-	free(t.points);
-	free(t.probes);
-	free(t.patches);
+	dp_tables_free(&t);
 	dp_mem_close(&mem);
 	return r;
 }

@@ -213,6 +213,22 @@ struct dp_withdrawn {
  */
 int dp_withdraw_process(pid_t pid, u64 ctl_addr, bool crashed, struct dp_withdrawn *out, struct dp_error *err);
 
+/* ---- the tables of a control block (inspect.c) ---- */
+
+struct dp_tables {
+	struct dp_control ctl;
+	struct dp_point *points;
+	struct dp_probe_rt *probes;
+	struct dp_patch *patches; /* by address */
+};
+
+/* Of a block that was never armed only ctl is read. Free in any case. */
+int dp_tables_read(struct dp_tables *t, const struct dp_mem *mem, u64 addr, struct dp_error *err);
+void dp_tables_free(struct dp_tables *t);
+
+/* The patch that displaces the instruction at addr; NULL: none begins before it. */
+const struct dp_patch *dp_tables_patch(const struct dp_tables *t, u64 addr);
+
 /* Address of a control block in pid, 0 when there is none. */
 u64 dp_find_control(pid_t pid);
 

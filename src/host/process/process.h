@@ -17,6 +17,9 @@ struct dp_session;
 struct dp_session_options {
 	bool allow_trap;   /* breakpoints may be used where no jump fits */
 	bool interpret;	   /* do not compile programs */
+	bool share_globals; /* global variables are the first page of: */
+	int globals_fd;	   /* a file that other sessions use as well; programs' `globals` is not looked at then */
+	bool adopt;	   /* leave a dead predecessor's probes where they are, for dp_session_adopt() */
 	u64 ring_size;	   /* bytes of one log ring, power of two; 0: 1 MiB */
 	u32 max_probes;	   /* capacity; 0: made from the events added before arming */
 	u32 nslots;	   /* threads that can be in a hit at once; 0: from the number of threads */
@@ -118,6 +121,16 @@ volatile u64 *dp_session_words(struct dp_session *s);
 
 /* Attach, map, arm all added probes, let go. All or nothing. */
 int dp_session_arm(struct dp_session *s, struct dp_error *err);
+
+/*
+ * Instead of arming: take over the probes that a dprobes which was killed has left in the process, with its rings, counts and words.
+ * False, and nothing has changed, unless they are the same probes and programs, added in the same order, and
+ * the kernel lets us open the rings (for that it wants CAP_CHECKPOINT_RESTORE). Afterwards as after dp_session_arm().
+ */
+bool dp_session_adopt(struct dp_session *s);
+
+/* What stands in the rings that such a dprobes has left in the process, as it is now, words and all. NULL: nothing. munmap() it. */
+struct dp_rings *dp_rings_copy(pid_t pid, u64 *size);
 
 /* Restore every byte, unmap after the grace period; also in children that inherited the probes. Safe to
  * call when the process is gone, and more than once. */

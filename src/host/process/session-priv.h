@@ -4,6 +4,7 @@
 #define DP_SESSION_PRIV_H
 
 #include "host/process/process-priv.h"
+#include "program/code.h"
 
 struct dp_probe { /* one event, at one function entry, one address, or all exits of a function */
 	struct dp_event *event;
@@ -20,6 +21,12 @@ struct dp_probe { /* one event, at one function entry, one address, or all exits
 	u32 locals, globals, gate; /* words of the session, see dp_session_program */
 	enum dp_jit_choice jit;
 	u64 compiled; /* address of the program as a function, 0: interpreted */
+};
+
+struct dp_unwind_tables { /* by which call chains are walked; n 0: no program does */
+	struct dp_unwind_module *modules; /* sorted; rows are not placed yet */
+	struct dp_unwind_row **rows;
+	u32 n;
 };
 
 struct dp_session {
@@ -39,6 +46,7 @@ struct dp_session {
 	u64 words_off; /* of the words in the mapping of the rings */
 	u64 *words;    /* their first values */
 	u32 nwords;
+	u64 globals_off; /* from the region: of the words that processes share; 0: globals are the session's own words */
 	u64 rings_off, slots_off, tids_off; /* from the region */
 	u32 nslots;
 	bool armed, reaped;
@@ -47,10 +55,20 @@ struct dp_session {
 	bool spawned;	 /* the program was started by us */
 	struct dp_parking parking; /* where it waits until the probes are armed; pid 0: it does not */
 	struct dp_session_stats stats;
+	struct dp_unwind_tables unwind;
 };
 
 /* resolve.c */
 int dp_resolve_event(struct dp_session *s, const char *text, struct dp_error *err);
+
+/* session.c: the file behind the rings that are mapped at this address; 0 when there are none. */
+u64 dp_rings_inode(pid_t pid, u64 at);
+bool dp_owner_lives(u32 pid); /* that of a control block: another dprobes that runs */
+
+/* shared.c */
+/* Map size bytes of our file fd at addr in the process, shared. E_TARGET_SHARE besides the errors of calls. */
+int dp_share_file(struct dp_remote *r, int pidfd, int fd, u64 addr, u64 size, struct dp_error *err);
+bool dp_is_shared_at(pid_t pid, int fd, u64 addr);
 
 /* arm.c */
 int dp_arm(struct dp_session *s, struct dp_error *err);
@@ -58,6 +76,21 @@ int dp_arm(struct dp_session *s, struct dp_error *err);
 /* compile.c */
 u64 dp_compile_lay_out(struct dp_session *s); /* bytes of compiled programs; spots know their place in them */
 void dp_compile_place(struct dp_session *s, u64 base);
+
+/* unwind.c */
+bool dp_session_uses(const struct dp_session *s, enum dp_opcode opcode); /* in any of its programs */
+/* The tables of all modules, when a program walks call chains. E_ARM_NOMEM. */
+int dp_unwind_build(struct dp_session *s, struct dp_error *err);
+void dp_unwind_free(struct dp_unwind_tables *t);
+u64 dp_unwind_size(const struct dp_unwind_tables *t); /* bytes of the control block, at most */
+/* Write them into the image of the control block at *at, which is at `origin` in the process; returns the offset. */
+u64 dp_unwind_place(const struct dp_unwind_tables *t, u8 *image, u64 *at, u64 origin);
+
+/* Address of a probe's global variables in the target. */
+static inline u64 dp_session_globals(const struct dp_session *s, const struct dp_probe *p)
+{
+	return s->globals_off ? s->region + s->globals_off : s->region + s->rings_off + s->words_off + 8ull * p->globals;
+}
 
 void dp_session_say(struct dp_session *s, const char *fmt, ...) DP_PRINTF(2, 3);
 

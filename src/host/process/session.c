@@ -32,8 +32,7 @@ void dp_session_say(struct dp_session *s, const char *fmt, ...)
 	s->opt.note(s->opt.arg, text);
 }
 
-/* The file behind the rings that are mapped at this address; 0 when there are none. */
-static u64 rings_inode(pid_t pid, u64 at)
+u64 dp_rings_inode(pid_t pid, u64 at)
 {
 	struct dp_maps maps;
 	const struct dp_map *m;
@@ -67,7 +66,7 @@ static u32 withdraw_others(struct dp_session *s, u64 control, u64 rings_at, u64 
 		struct dp_withdrawn wd;
 		pid_t pid = (pid_t)atoi(de->d_name);
 
-		if (pid <= 0 || pid == getpid() || pid == s->pid || rings_inode(pid, rings_at) != inode)
+		if (pid <= 0 || pid == getpid() || pid == s->pid || dp_rings_inode(pid, rings_at) != inode)
 			continue;
 		/* Born in the middle of a step, perhaps. */
 		if (!dp_withdraw_process(pid, control, true, &wd, NULL)) {
@@ -87,6 +86,17 @@ static void withdraw_all_others(struct dp_session *s, u64 control, u64 rings_at,
 		;
 }
 
+bool dp_owner_lives(u32 pid)
+{
+	char exe[256], path[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
+	n = readlink(path, exe, sizeof(exe) - 1);
+	exe[n > 0 ? n : 0] = '\0';
+	return n > 0 && pid != (u32)getpid() && strstr(exe, "dprobes");
+}
+
 /* A predecessor's probes: its own business while it lives, ours to clean when it does not. */
 static int settle_predecessor(struct dp_session *s, struct dp_error *err)
 {
@@ -94,8 +104,6 @@ static int settle_predecessor(struct dp_session *s, struct dp_error *err)
 	struct dp_withdrawn wd;
 	struct dp_control ctl;
 	struct dp_mem mem;
-	char exe[256], path[64];
-	ssize_t n;
 	u64 inode;
 	int r;
 
@@ -108,13 +116,10 @@ static int settle_predecessor(struct dp_session *s, struct dp_error *err)
 	dp_mem_close(&mem);
 	if (r) /* a predecessor's last call may just have taken it away */
 		return dp_find_control(s->pid) ? r : 0;
-	snprintf(path, sizeof(path), "/proc/%u/exe", ctl.owner_pid);
-	n = readlink(path, exe, sizeof(exe) - 1);
-	exe[n > 0 ? n : 0] = '\0';
-	if (n > 0 && ctl.owner_pid != (u32)getpid() && strstr(exe, "dprobes"))
+	if (dp_owner_lives(ctl.owner_pid))
 		return dp_fail(err, E_TARGET_BUSY, "process %d belongs to dprobes process %u", (int)s->pid,
 			       ctl.owner_pid);
-	inode = rings_inode(s->pid, ctl.rings);
+	inode = dp_rings_inode(s->pid, ctl.rings);
 	r = dp_withdraw_process(s->pid, addr, true, &wd, err);
 	if (!r && inode)
 		withdraw_all_others(s, addr, ctl.rings, inode);
@@ -139,7 +144,7 @@ int dp_session_new(struct dp_session **out, pid_t pid, const struct dp_session_o
 	if (opt)
 		s->opt = *opt;
 	r = dp_process_read(&s->proc, pid, err);
-	if (!r)
+	if (!r && !s->opt.adopt)
 		r = settle_predecessor(s, err);
 	if (r) {
 		dp_process_free(&s->proc);
@@ -187,6 +192,15 @@ static int withdraw_patiently(struct dp_session *s, struct dp_withdrawn *wd, str
 	}
 }
 
+/* After an exec the memory is another program's, and nothing of ours is in it. */
+static bool carries_probes(const struct dp_session *s)
+{
+	u64 magic = 0;
+	struct iovec here = {&magic, 8}, there = {(void *)s->control, 8};
+
+	return process_vm_readv(dp_memory_tid(s->pid), &here, 1, &there, 1, 0) == 8 && magic == DP_CONTROL_MAGIC;
+}
+
 int dp_session_remove(struct dp_session *s, struct dp_error *err)
 {
 	u64 begin = dp_now_ns(), inode, rings_at;
@@ -196,9 +210,9 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 	if (!s->armed)
 		return 0;
 	s->armed = false;
-	inode = rings_inode(getpid(), (u64)s->rings);
+	inode = dp_rings_inode(getpid(), (u64)s->rings);
 	rings_at = s->region + (u64)s->rings_off;
-	if (inode && rings_inode(s->pid, rings_at) == inode) {
+	if (inode && dp_rings_inode(s->pid, rings_at) == inode) {
 		r = withdraw_patiently(s, &wd, err);
 		if (!r)
 			add_withdrawn(s, &wd);
@@ -212,7 +226,8 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 		else if (!r && wd.kept_bytes)
 			dp_session_say(s, "%llu KiB stay mapped in process %d: somebody else changed bytes there",
 				       (unsigned long long)wd.kept_bytes / 1024, (int)s->pid);
-		if (r && !dp_session_alive(s))
+		/* It ended, or an execve has taken everything away since we looked. */
+		if (r && (!dp_session_alive(s) || (r == -dp_error_info(E_TARGET_MEM)->number && !carries_probes(s))))
 			r = 0;
 	}
 	withdraw_all_others(s, s->control, rings_at, inode);
@@ -233,6 +248,7 @@ void dp_session_free(struct dp_session *s)
 	free(s->words);
 	free(s->spots);
 	dp_plan_free(&s->plan);
+	dp_unwind_free(&s->unwind);
 	if (s->rings)
 		munmap(s->rings, s->rings_size);
 	if (s->pidfd >= 0)
@@ -295,15 +311,6 @@ struct dp_process *dp_session_process(struct dp_session *s)
 pid_t dp_session_pid(const struct dp_session *s)
 {
 	return s->pid;
-}
-
-/* After an exec the memory is another program's, and nothing of ours is in it. */
-static bool carries_probes(const struct dp_session *s)
-{
-	u64 magic = 0;
-	struct iovec here = {&magic, 8}, there = {(void *)s->control, 8};
-
-	return process_vm_readv(dp_memory_tid(s->pid), &here, 1, &there, 1, 0) == 8 && magic == DP_CONTROL_MAGIC;
 }
 
 bool dp_session_alive(struct dp_session *s)

@@ -280,7 +280,7 @@ static int close_rings(struct work *w, struct dp_error *err)
 		ssize_t n = readlinkat(dirfd(dir), de->d_name, link, sizeof(link) - 1);
 
 		link[n > 0 ? n : 0] = '\0';
-		if (!strncmp(link, "/memfd:dprobes-rings", 20))
+		if (!strncmp(link, "/memfd:dprobes-", 15))
 			r = dp_remote_calls(&w->remote, &call, 1, err);
 	}
 	if (dir)

@@ -10,6 +10,8 @@
 
 #define STRING_MAX_BYTES 256 /* of one text in a record */
 
+#define FRAMES_USUAL 16 /* of a call chain */
+
 enum argument { NONE, ONE, TWO, TEXT_ONLY, TEXT_AND_ONE, ANY, NAME_ONLY, NAME_AND_ONE };
 
 static const struct builtin {
@@ -31,6 +33,7 @@ static const struct builtin {
     {"put", NAME_AND_ONE, &ty_void, NULL},
     {"get", NAME_ONLY, &ty_long, NULL},
     {"log_mem", TWO, &ty_void, NULL},
+    {"log_backtrace", ANY, &ty_void, NULL},
     {"log_stack", NONE, &ty_void, "log st"},
     {"pid", NONE, &ty_int, "push pid"},
     {"tid", NONE, &ty_int, "push tid"},
@@ -411,6 +414,19 @@ static void gen_log_str(struct dpcc *c, struct node *n)
 	emit(c, "log str");
 }
 
+/* Who called, up to that many functions. */
+static void gen_log_backtrace(struct dpcc *c, struct node *n)
+{
+	s64 depth = FRAMES_USUAL;
+	u64 mark;
+
+	if (n->a && (n->a->next || !fold(n->a->a, &depth) || depth < 1 || depth > DP_FRAMES_MAX))
+		dpcc_fail(c, n->tok, E_DPCC_TYPE, "log_backtrace takes a constant from 1 to %d", DP_FRAMES_MAX);
+	mark = new_field(c, n->tok, dpcc_format(c, "\"backtrace\" frame[%lld]", (long long)depth));
+	emit(c, "push frames,%lld;push d,0x%llx;push d,%lld;log", (long long)depth, (unsigned long long)mark,
+	     (long long)depth + 1);
+}
+
 static void need_register(struct dpcc *c, const struct node *n)
 {
 	struct dp_register_part part;
@@ -439,6 +455,8 @@ static void special(struct dpcc *c, struct node *n)
 		gen_value(c, to_value(c, n->a->next->a));
 		gen_value(c, to_value(c, n->a->a));
 		emit(c, "log mrf");
+	} else if (!strcmp(name, "log_backtrace")) {
+		gen_log_backtrace(c, n);
 	} else if (!strcmp(name, "comm_is")) {
 		if (strlen(n->op) > 15)
 			dpcc_fail(c, n->tok, E_DPCC_TYPE,

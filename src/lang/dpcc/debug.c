@@ -213,6 +213,10 @@ void debug_complete(struct dpcc *c, struct type *t)
 	Dwarf_Attribute attr;
 	u32 n = 0;
 
+	if (t->btf) {
+		btf_complete(c, t);
+		return;
+	}
 	t->lazy = false;
 	if (dwarf_attr(&die, DW_AT_declaration, &attr) && !same_whole(c, &t->die, &die))
 		return;
@@ -244,6 +248,8 @@ struct type *debug_named(struct dpcc *c, int tag, const char *name)
 {
 	Dwarf_Die die;
 
+	if (c->btf)
+		return btf_named(c, tag, name);
 	if (!c->mod || !dp_var_type(c->mod, c->target.pc, tag, name, &die))
 		return NULL;
 	return convert(c, &die, 0);

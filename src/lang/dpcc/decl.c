@@ -53,7 +53,7 @@ static struct type *debug_alias(struct dpcc *c, const struct tok *t)
 	const char *name;
 	struct type *type;
 
-	if (t->kind != TOK_WORD || find_var(c, t) || !c->mod)
+	if (t->kind != TOK_WORD || find_var(c, t) || (!c->mod && !c->btf))
 		return NULL;
 	if (t[1].kind != TOK_WORD && !tok_is(&t[1], "*") && !tok_is(&t[1], ")"))
 		return NULL;

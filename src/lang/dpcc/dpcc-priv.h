@@ -12,6 +12,7 @@
 
 #include "lang/dpcc/dpcc.h"
 #include "lang/rpn/rpn-priv.h"
+#include "symbols/kallsyms.h"
 #include "symbols/vars.h"
 
 #define DPCC_TAG_HEAP                                                                              \
@@ -45,7 +46,8 @@ struct type {
 	const char *name;
 	struct member *members;
 	struct enumerator *enums; /* of an integer type that is an enumeration */
-	Dwarf_Die die;            /* lazy: members are still to be read from here */
+	Dwarf_Die die;            /* lazy: members are still to be read from here, */
+	u32 btf;                  /* or from this type of the kernel's */
 	u32 number;               /* of its declaration in the generated text, 0: none yet */
 	struct type *next;        /* all types that came from debug information */
 };
@@ -177,7 +179,8 @@ struct scope {
 };
 
 struct target { /* one probed instruction */
-	u64 pc;
+	u64 pc;           /* in the module; without one the offset in func */
+	const char *func; /* of the kernel; else NULL */
 	bool is_return;
 };
 
@@ -193,7 +196,9 @@ struct dpcc {
 	u32 ntoks, at, prelude_end;
 
 	/* the module and the instruction that code is made for */
-	struct dp_module *mod;
+	struct dp_module *mod;       /* with debug information; NULL: btf has the types */
+	struct btf *btf, *btf_base; /* of the probed module of the kernel, and of the kernel */
+	bool by_name;                /* addresses are not known yet: symbols stand for them */
 	struct target target;
 	bool bare; /* words without $ may be variables of the program: in log_probe_expr */
 
@@ -260,6 +265,26 @@ struct type *debug_type(struct dpcc *c, Dwarf_Die *die);
 void debug_complete(struct dpcc *c, struct type *t);
 struct type *debug_named(struct dpcc *c, int tag, const char *name);
 
+/* ---- btf.c: the same for the kernel ---- */
+/* Open what is known of a module ("": of the kernel itself). E_KERNEL_BTF. */
+void btf_open(struct dpcc *c, const char *module);
+void btf_close(struct dpcc *c);
+void btf_complete(struct dpcc *c, struct type *t);
+struct type *btf_named(struct dpcc *c, int tag, const char *name);
+bool btf_enumerator(struct dpcc *c, const char *name, s64 *value);
+/* A parameter, function or global variable as the target sees it. E_VAR_NONE, E_VAR_GONE. */
+int btf_variable(struct dpcc *c, const char *name, struct dp_var *v, struct type **type,
+		 struct dp_error *err);
+struct type *btf_return_type(struct dpcc *c); /* NULL: not known */
+void btf_each_parameter(struct dpcc *c, void (*fn)(struct dpcc *c, const char *name));
+/* Names of functions that match the pattern, at most max. */
+u32 btf_functions(struct dpcc *c, const char *pattern, const char **names, u32 max);
+
+/* ---- probed.c ---- */
+/* A variable of the probed program; NULL when there is none and it need not be. */
+struct node *probed(struct dpcc *c, const struct tok *t, const char *name, bool needed);
+bool probed_enumerator(struct dpcc *c, const char *name, s64 *value);
+
 /* ---- decl.c ---- */
 /* static, typedef, global(N) and the like are told by *storage; N + 1 by *index. */
 struct type *parse_specifiers(struct dpcc *c, const char **storage, u32 *index);
@@ -274,6 +299,7 @@ struct tok *peek(struct dpcc *c);
 bool accept(struct dpcc *c, const char *text);
 struct tok *expect(struct dpcc *c, const char *text);
 struct node *node_new(struct dpcc *c, enum node_kind kind, const struct tok *t);
+struct node *node_number(struct dpcc *c, const struct tok *t, s64 v, struct type *type);
 bool begins_type(struct dpcc *c);
 struct type *parse_type_name(struct dpcc *c);
 struct var *find_var(struct dpcc *c, const struct tok *t);

@@ -23,6 +23,7 @@ struct dpcc_options {
 	/* Show which variables are known at this place of the module, in the place of compiling;
 	 * NULL */
 	const char *vars_at;
+	enum dp_rpn_modtype vars_of; /* which kind of module that is */
 	FILE *notes; /* remarks, one a line; NULL: none */
 };
 

@@ -7,7 +7,7 @@
 
 static struct node *unary(struct dpcc *c);
 
-static struct node *number(struct dpcc *c, const struct tok *t, s64 v, struct type *type)
+struct node *node_number(struct dpcc *c, const struct tok *t, s64 v, struct type *type)
 {
 	struct node *n = node_new(c, N_NUM, t);
 
@@ -115,71 +115,6 @@ static struct node *variable(struct dpcc *c, const struct tok *t, struct var *v)
 	return n;
 }
 
-/* A variable of the probed program; NULL when there is none and it need not be. */
-static struct node *probed(struct dpcc *c, const struct tok *t, const char *name, bool needed)
-{
-	struct dp_var *v = dpcc_alloc(c, sizeof(*v));
-	struct dp_error err = {0};
-	struct node *n;
-	s64 value;
-
-	if (!c->mod) {
-		if (needed)
-			dpcc_fail(
-			    c, t, E_DPCC_NAME,
-			    "variables of the program can be used in handlers of a probe only");
-		return NULL;
-	}
-	n = node_new(c, N_PROBE, t);
-	n->probe = v;
-	n->text = name;
-	if (!strcmp(name, "retval")) {
-		Dwarf_Die type;
-
-		if (!c->target.is_return) {
-			if (needed)
-				dpcc_fail(c, t, E_DPCC_NAME,
-					  "$retval is known where a function returns only");
-			return NULL;
-		}
-		n->type = dp_var_return_type(c->mod, c->target.pc, &type) ? debug_type(c, &type)
-									  : &ty_long;
-		if (!type_is_scalar(n->type))
-			n->type = &ty_ulong;
-		v->npieces = 1;
-		v->pieces[0].kind = DP_PIECE_REGISTER;
-		dp_format(v->pieces[0].code, DP_PIECE_CODE, "rax");
-		return n;
-	}
-	if (dp_var_find(c->mod, c->target.pc, name, v, &err)) {
-		if (err.code == E_VAR_NONE && dp_var_enumerator(c->mod, c->target.pc, name, &value))
-			return number(c, t, value, value == (s32)value ? &ty_int : &ty_long);
-		if (needed)
-			dpcc_refail(c, t, &err);
-		return NULL;
-	}
-	if (v->has_type)
-		n->type = debug_type(c, &v->type);
-	else
-		n->type = v->pieces[0].kind == DP_PIECE_VALUE ? type_ptr(c, &ty_void) : &ty_long;
-	if (n->type->lazy)
-		debug_complete(c, n->type);
-	n->in_target = true;
-	/* A reference is what it refers to. */
-	if (v->has_type && (dwarf_tag(&v->type) == DW_TAG_reference_type ||
-			    dwarf_tag(&v->type) == DW_TAG_rvalue_reference_type)) {
-		struct node *d = node_new(c, N_DEREF, t);
-
-		d->a = n;
-		d->type = n->type->of;
-		d->in_target = true;
-		if (d->type->lazy)
-			debug_complete(c, d->type);
-		return d;
-	}
-	return n;
-}
-
 static struct node *call(struct dpcc *c, const struct tok *t, struct function *f)
 {
 	struct node *n = node_new(c, N_CALL, t), **last = &n->a;
@@ -225,7 +160,7 @@ static struct node *defined(struct dpcc *c, const struct tok *t)
 				 word->len - (word->kind == TOK_PROBE)),
 		       false) != NULL;
 	expect(c, ")");
-	n = number(c, t, found, &ty_int);
+	n = node_number(c, t, found, &ty_int);
 	n->is_defined = true;
 	return n;
 }
@@ -247,7 +182,7 @@ static struct node *named(struct dpcc *c, const struct tok *t)
 	if (v)
 		return variable(c, t, v);
 	if (find_constant(c, t, &value))
-		return number(c, t, value, value == (s32)value ? &ty_int : &ty_long);
+		return node_number(c, t, value, value == (s32)value ? &ty_int : &ty_long);
 	if (is_call) {
 		c->at++;
 		f = find_func(c, name);
@@ -258,8 +193,8 @@ static struct node *named(struct dpcc *c, const struct tok *t)
 			return n;
 		dpcc_fail(c, t, E_DPCC_NAME, "there is no function '%s'", name);
 	}
-	if (c->mod && dp_var_enumerator(c->mod, c->target.pc, name, &value))
-		return number(c, t, value, value == (s32)value ? &ty_int : &ty_long);
+	if (probed_enumerator(c, name, &value))
+		return node_number(c, t, value, value == (s32)value ? &ty_int : &ty_long);
 	dpcc_fail(c, t, E_DPCC_NAME,
 		  "there is no variable '%s' here; those of the program are written $%s", name,
 		  name);
@@ -275,7 +210,7 @@ static struct node *primary(struct dpcc *c)
 	c->at++;
 	switch (t->kind) {
 	case TOK_NUM:
-		return number(c, t, (s64)t->value,
+		return node_number(c, t, (s64)t->value,
 			      t->is_long       ? (t->is_unsigned ? &ty_ulong : &ty_long)
 			      : t->is_unsigned ? &ty_uint
 					       : &ty_int);
@@ -480,7 +415,7 @@ known:
 		debug_complete(c, type);
 	if (!type->complete)
 		dpcc_fail(c, t, E_DPCC_TYPE, "the size of %s is not known", type_name(c, type));
-	return number(c, t, (s64)type->size, &ty_ulong);
+	return node_number(c, t, (s64)type->size, &ty_ulong);
 }
 
 static struct node *simple_unary(struct dpcc *c, enum node_kind kind, const struct tok *t)
@@ -569,7 +504,7 @@ static struct node *scaled(struct dpcc *c, struct node *i, struct type *of, cons
 		return i;
 	n->op = "*";
 	n->a = i;
-	n->b = number(c, t, (s64)of->size, &ty_long);
+	n->b = node_number(c, t, (s64)of->size, &ty_long);
 	n->type = &ty_long;
 	return n;
 }
@@ -587,7 +522,7 @@ static struct node *pointer_sum(struct dpcc *c, const struct tok *t, struct node
 		p = node_new(c, N_BINARY, t);
 		p->op = "/";
 		p->a = n;
-		p->b = number(c, t, (s64)size, &ty_long);
+		p->b = node_number(c, t, (s64)size, &ty_long);
 		p->type = &ty_long;
 		return p;
 	}
@@ -666,7 +601,7 @@ static bool dead_operand(struct dpcc *c, const struct tok *t, const char *op, st
 	    !v != is_and)
 		return false;
 	skip_expression(c, is_and ? behind_and : behind_or);
-	found = number(c, t, !is_and, &ty_int);
+	found = node_number(c, t, !is_and, &ty_int);
 	found->is_defined = asks_defined(*a);
 	*a = found;
 	return true;
@@ -757,7 +692,7 @@ static struct node *copy_struct(struct dpcc *c, const struct tok *t, struct node
 				struct node *from)
 {
 	struct node *n = node_new(c, N_CALL, t),
-		    *size = number(c, t, (s64)to->type->size, &ty_ulong);
+		    *size = node_number(c, t, (s64)to->type->size, &ty_ulong);
 	struct node *args[3] = {NULL, NULL, size}, **last = &n->a;
 
 	if (!type_same(to->type, from->type))

@@ -4,6 +4,7 @@
  * are in registers or in pieces. Loads and stores through pointers that may be of either kind go
  * through small routines, which are made when they are needed.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "lang/dpcc/gen.h"
@@ -109,12 +110,31 @@ void gen_helpers(struct dpcc *c)
 
 /* ---- pieces ---- */
 
+#define KERNEL_LOWEST 0xffffffff80000000ull /* where the kernel is linked to; below are offsets of per-processor variables */
+
+/* An address of the kernel's debug file, as the symbol that is there wherever the kernel was put. */
+static void put_symbol(struct dpcc *c, u64 addr)
+{
+	struct dp_symbol sym;
+
+	if (addr < KERNEL_LOWEST)
+		dpcc_fail(c, NULL, E_VAR_GONE, "$ of a variable that each processor has its own of");
+	if (!dp_module_symbol_at(c->mod, addr, &sym) || !*sym.name)
+		dpcc_fail(c, NULL, E_SYM_NONE, "the kernel's debug file has no symbol at 0x%llx", (unsigned long long)addr);
+	buf_put(c, c->code, "\tpush d,%s+%llu\n", sym.name, (unsigned long long)(addr - sym.addr));
+}
+
 static void put_code(struct dpcc *c, const char *code)
 {
+	static const char base[] = "push d,.base+";
+
 	for (const char *p = code; *p;) {
 		size_t n = strcspn(p, ";");
 
-		buf_put(c, c->code, "\t%.*s\n", (int)n, p);
+		if (c->by_name && !strncmp(p, base, sizeof(base) - 1))
+			put_symbol(c, strtoull(p + sizeof(base) - 1, NULL, 0));
+		else
+			buf_put(c, c->code, "\t%.*s\n", (int)n, p);
 		p += n + (p[n] == ';');
 	}
 }

@@ -1,35 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Whole files: pragmas say which handler runs where; each place becomes one or more instructions of
- * the module, and each of these a probe definition of its own, because a variable is somewhere else
- * at each.
+ * Whole files: pragmas say which handler runs where; place.c makes probe definitions of it.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lang/dpcc/gen.h"
-#include "symbols/lines.h"
+#include "lang/dpcc/unit.h"
 
 #define FILE_MAX_BYTES (1u << 20)
-#define PLACES_MAX 256
-
-struct place_def { /* one PROBEPOINT_LOCATION */
-	struct place_def *next;
-	const char *location, *handler;
-	const struct rpn_line *line;
-	const char *options; /* lines of the probe definition */
-};
-
-struct unit {
-	struct dpcc c;
-	const char *modname, *options;
-	enum dp_rpn_modtype modtype;
-	u64 major, jmpmax, logmax;
-	bool base_used;
-	struct place_def *places;
-	u32 nprobes;
-};
 
 /* The simulated C run-time library, in the language itself. */
 static const char prelude[] =
@@ -85,7 +64,7 @@ bool dpcc_is_source(const char *path)
 
 /* ---- pragmas ---- */
 
-static struct tok pragma_token(const struct rpn_line *line, const char *at)
+struct tok pragma_token(const struct rpn_line *line, const char *at)
 {
 	return (struct tok){.kind = TOK_WORD, .at = at, .len = 1, .line = line};
 }
@@ -233,290 +212,6 @@ static void pragmas(struct unit *u)
 	}
 }
 
-/* ---- one probed instruction ---- */
-
-static void start_pass(struct unit *u, u64 pc, bool is_return)
-{
-	struct dpcc *c = &u->c;
-
-	c->target = (struct target){pc, is_return};
-	c->scope = NULL;
-	c->funcs = NULL;
-	c->func = NULL;
-	c->debug_types = NULL;
-	c->literals = NULL;
-	c->literal_bytes = 0;
-	c->nfields = 0;
-	c->label = c->depth = 0;
-	c->at = 0;
-	memset(c->helper, 0, sizeof(c->helper));
-}
-
-static struct function *parse_all(struct unit *u, const struct place_def *d)
-{
-	struct dpcc *c = &u->c;
-	struct tok where = pragma_token(d->line, d->line->text);
-	struct function *handler;
-	bool more = true;
-
-	dpcc_parse(c);
-	handler = find_func(c, d->handler);
-	if (!handler || !handler->defined || handler->is_prelude)
-		dpcc_fail(c, &where, E_DPCC_NAME, "there is no handler '%.60s'", d->handler);
-	if (handler->nparams)
-		dpcc_fail(c, &where, E_DPCC_TYPE, "the handler '%.60s' must take no parameters",
-			  d->handler);
-	handler->used = true;
-	while (more) {
-		more = false;
-		for (struct function *f = c->funcs; f; f = f->next) {
-			if (!f->used || f->body)
-				continue;
-			if (!f->defined)
-				dpcc_fail(c, &where, E_DPCC_NAME,
-					  "the function '%.60s' is declared, but not defined",
-					  f->name);
-			dpcc_parse_body(c, f);
-			more = true;
-		}
-	}
-	return handler;
-}
-
-/* ---- what is known at a place ---- */
-
-static const char *where_it_is(const struct dp_var *v)
-{
-	if (v->npieces != 1)
-		return "in pieces";
-	switch (v->pieces[0].kind) {
-	case DP_PIECE_MEMORY:
-		return "in memory";
-	case DP_PIECE_REGISTER:
-		return v->pieces[0].code;
-	default:
-		return "a value";
-	}
-}
-
-static int show_var(const char *name, int r, const struct dp_var *v, const struct dp_error *err,
-		    void *arg)
-{
-	struct dpcc *c = arg;
-	Dwarf_Die type = v->type;
-	const char *why = strstr(err->detail, ": ");
-
-	buf_put(c, &c->all, "  $%-16s ", name);
-	if (r)
-		buf_put(c, &c->all, "not available: %s%s%s\n", why ? why + 2 : err->detail,
-			err->hint[0] ? "; " : "", err->hint);
-	else
-		buf_put(c, &c->all, "%s, %s\n",
-			v->has_type ? type_name(c, debug_type(c, &type)) : "of unknown type",
-			where_it_is(v));
-	return 0;
-}
-
-static void show_vars(struct unit *u, u64 addr)
-{
-	struct dpcc *c = &u->c;
-	struct dp_symbol sym = {.name = ""};
-	const char *file;
-	u32 line;
-
-	dp_module_symbol_at(c->mod, addr, &sym);
-	buf_put(c, &c->all, "%s+0x%llx", sym.name, (unsigned long long)(addr - sym.addr));
-	if (dp_module_line_at(c->mod, addr, &file, &line))
-		buf_put(c, &c->all, " (%s:%u)", strrchr(file, '/') ? strrchr(file, '/') + 1 : file,
-			line);
-	buf_put(c, &c->all, "\n");
-	if (dp_var_each(c->mod, addr, show_var, c) < 0)
-		dpcc_fail(c, NULL, E_LINE_NODEBUG, "%.150s", dp_module_base(c->mod));
-}
-
-static void one_probe(struct unit *u, const struct place_def *d, u64 addr, const char *offset,
-		      bool at_return, bool is_return)
-{
-	struct dpcc *c = &u->c;
-	struct dp_symbol sym;
-	struct function *handler;
-
-	start_pass(u, addr, is_return);
-	if (c->opt->vars_at) {
-		show_vars(u, addr);
-		return;
-	}
-	handler = parse_all(u, d);
-	if (c->opt->tree) {
-		dpcc_tree(c);
-		u->nprobes++;
-		return;
-	}
-	if (dp_module_symbol_at(c->mod, addr, &sym) && *sym.name)
-		buf_put(c, &c->all, "\n// %s at %s+0x%llx\n", d->location, sym.name,
-			(unsigned long long)(addr - sym.addr));
-	else
-		buf_put(c, &c->all, "\n// %s\n", d->location);
-	buf_put(c, &c->all, "offset = %s\n%s", offset, at_return ? "at = return\n" : "");
-	if (!strstr(d->options, "minor = "))
-		buf_put(c, &c->all, "minor = %u\n", u->nprobes + 1);
-	buf_put(c, &c->all, "%s", d->options);
-	gen_program(c, handler);
-	u->nprobes++;
-}
-
-static void probe_at(struct unit *u, const struct place_def *d, u64 addr, bool is_return)
-{
-	struct tok where = pragma_token(d->line, d->line->text);
-	char text[32];
-	u64 offset;
-
-	if (!dp_module_addr_to_offset(u->c.mod, addr, &offset))
-		dpcc_fail(&u->c, &where, E_SITE_NOTEXT, "0x%llx is in no segment of the module",
-			  (unsigned long long)addr);
-	dp_format(text, sizeof(text), "0x%llx", (unsigned long long)offset);
-	one_probe(u, d, addr, text, false, is_return);
-}
-
-/* ---- places ---- */
-
-static void note(struct unit *u, const char *fmt, ...) DP_PRINTF(2, 3);
-
-static void note(struct unit *u, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (!u->c.opt->notes)
-		return;
-	va_start(ap, fmt);
-	vfprintf(u->c.opt->notes, fmt, ap);
-	va_end(ap);
-	fputc('\n', u->c.opt->notes);
-}
-
-struct matches {
-	u64 v[PLACES_MAX];
-	u32 n;
-};
-
-static int add_match(const struct dp_symbol *sym, void *arg)
-{
-	struct matches *m = arg;
-
-	if (m->n < PLACES_MAX && !sym->is_ifunc)
-		m->v[m->n++] = sym->addr;
-	return 0;
-}
-
-static void lines_place(struct unit *u, const struct place_def *d, const struct tok *where,
-			u32 file_len, u32 line)
-{
-	const char *file = dpcc_text(&u->c, d->location, file_len);
-	u64 addrs[DP_LINE_COPIES_MAX];
-	struct dp_error err = {0};
-	u32 used;
-	int n = dp_module_line(u->c.mod, file, line, addrs, DP_LINE_COPIES_MAX, &used, &err);
-
-	if (n < 0)
-		dpcc_refail(&u->c, where, &err);
-	if (used != line)
-		note(u, "%s has no code: line %u is taken", d->location, used);
-	if (n > 1)
-		note(u, "%s has %d places", d->location, n);
-	for (int i = 0; i < n; i++)
-		probe_at(u, d, addrs[i], false);
-}
-
-static void returns_place(struct unit *u, const struct place_def *d, const struct tok *where,
-			  const char *name)
-{
-	struct dp_error err = {0};
-	struct dp_symbol sym;
-	u64 exits[PLACES_MAX];
-	int n;
-
-	if (dp_module_symbol(u->c.mod, name, &sym, &err))
-		dpcc_refail(&u->c, where, &err);
-	n = dp_module_exits(u->c.mod, sym.addr, exits, PLACES_MAX, &err);
-	if (n < 0)
-		dpcc_refail(&u->c, where, &err);
-	if (!n)
-		dpcc_fail(&u->c, where, E_FUNC_EXITS, "%s never returns", name);
-	for (int i = 0; i < n; i++)
-		probe_at(u, d, exits[i], true);
-}
-
-/* NAME, NAME+N: the function itself and, for the name alone, its inlined copies. */
-static void function_place(struct unit *u, const struct place_def *d, const struct tok *where,
-			   const char *name, u64 offset)
-{
-	struct dp_error err = {0};
-	struct dp_symbol sym;
-	u64 copies[PLACES_MAX];
-	int n = offset ? 0 : dp_var_copies(u->c.mod, name, copies, PLACES_MAX);
-
-	if (n < 1) {
-		if (dp_module_symbol(u->c.mod, name, &sym, &err))
-			dpcc_refail(&u->c, where, &err);
-		copies[0] = sym.addr + offset;
-		n = 1;
-	}
-	if (n > 1)
-		note(u, "%s has %d places, inlined copies among them", name, n);
-	for (int i = 0; i < n; i++)
-		probe_at(u, d, copies[i], false);
-}
-
-static void resolve(struct unit *u, const struct place_def *d)
-{
-	struct tok where = pragma_token(d->line, d->line->text);
-	char *name = dpcc_text(&u->c, d->location, strlen(d->location)), *end, *sign;
-	u32 file_len, line;
-	u64 offset = 0;
-
-	if (!d->handler)
-		dpcc_fail(&u->c, &where, E_DPCC_PRAGMA, "a PROBEPOINT_HANDLER for %.60s is missing",
-			  d->location);
-	if (dp_line_parse(name, &file_len, &line)) {
-		lines_place(u, d, &where, file_len, line);
-		return;
-	}
-	end = strchr(name, '%');
-	if (end && !strcmp(end, "%return")) {
-		*end = '\0';
-		returns_place(u, d, &where, name);
-		return;
-	}
-	if (strpbrk(name, "*?[")) {
-		struct matches m = {.n = 0};
-
-		dp_module_each_func(u->c.mod, name, add_match, &m);
-		if (!m.n)
-			dpcc_fail(&u->c, &where, E_SYM_NONE, "no function matches %s", name);
-		note(u, "%s matches %u functions", name, m.n);
-		for (u32 i = 0; i < m.n; i++)
-			probe_at(u, d, m.v[i], false);
-		return;
-	}
-	sign = strrchr(name, '+');
-	if (sign && sign != name) {
-		offset = strtoull(sign + 1, &end, 0);
-		if (!*end && end != sign + 1)
-			*sign = '\0';
-		else
-			offset = 0;
-	}
-	if (*name >= '0' && *name <= '9') { /* an offset in the file */
-		offset = strtoull(name, &end, 0);
-		if (*end || !dp_module_offset_to_addr(u->c.mod, offset, &offset))
-			dpcc_fail(&u->c, &where, E_DPCC_PRAGMA, "%s is no place in the module",
-				  name);
-		probe_at(u, d, offset, false);
-		return;
-	}
-	function_place(u, d, &where, name, offset);
-}
-
 /* ---- the file ---- */
 
 static char *read_all(struct dpcc *c, const char *path)
@@ -569,7 +264,7 @@ static void header(struct unit *u, struct buf *out)
 {
 	static const char *const types[] = {"user", "kernel", "kmod"};
 	struct dpcc *c = &u->c;
-	const char *id = dp_module_build_id(c->mod);
+	const char *id = c->mod && !c->by_name ? dp_module_build_id(c->mod) : "";
 
 	buf_put(c, out, "name = \"%s\"\nmodtype = %s\n", u->modname, types[u->modtype]);
 	if (*id)
@@ -601,17 +296,31 @@ static void header(struct unit *u, struct buf *out)
 		buf_add(c, out, c->decls.s, c->decls.n);
 }
 
+/* What tells of the probed code: the module, a debug file of the kernel, or BTF. */
+static void open_subject(struct unit *u)
+{
+	struct dpcc *c = &u->c;
+	struct dp_error err = {0};
+
+	c->by_name = u->modtype != DP_RPN_USER;
+	if (u->modtype == DP_RPN_KMOD || (u->modtype == DP_RPN_KERNEL && !c->opt->module)) {
+		btf_open(c, u->modtype == DP_RPN_KMOD ? u->modname : "");
+		return;
+	}
+	if (dp_module_open(&c->mod, c->opt->module ? c->opt->module : u->modname, &err))
+		dpcc_refail(c, NULL, &err);
+}
+
 static void compile(struct unit *u, const char *path)
 {
 	struct dpcc *c = &u->c;
 	struct buf out = {0};
-	struct dp_error err = {0};
-	const char *file;
 
 	if (c->opt->vars_at) {
 		static const struct rpn_line none = {(char *)"", "PLACE", 1};
 
 		u->modname = path;
+		u->modtype = c->opt->vars_of;
 		add_place(u, c->opt->vars_at, &none);
 		u->places->handler = "";
 	} else {
@@ -624,11 +333,9 @@ static void compile(struct unit *u, const char *path)
 	if (!u->places)
 		dpcc_fail(c, NULL, E_DPCC_PRAGMA,
 			  "%.100s: #pragma PROBEPOINT_LOCATION(\"PLACE\") is missing", path);
-	file = c->opt->module ? c->opt->module : u->modname;
-	if (dp_module_open(&c->mod, file, &err))
-		dpcc_refail(c, NULL, &err);
+	open_subject(u);
 	for (const struct place_def *d = u->places; d; d = d->next)
-		resolve(u, d);
+		unit_place(u, d);
 	if (c->opt->tree || c->opt->vars_at) {
 		buf_add(c, &out, c->all.s ? c->all.s : "", c->all.n);
 	} else {
@@ -665,6 +372,7 @@ int dpcc_compile(const char *path, const struct dpcc_options *opt, struct dpcc_r
 	rpn_source_free(&u->c.src);
 	rpn_source_free(&u->c.prelude);
 	dp_module_close(u->c.mod);
+	btf_close(&u->c);
 	for (chunk = (struct chunk *)u->c.chunks; chunk; chunk = after) {
 		after = chunk->next;
 		free(chunk);

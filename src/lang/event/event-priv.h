@@ -18,6 +18,7 @@
 #define EV_MAXACTIVE_MAX 4096
 #define EV_ARGN_MAX 128
 #define EV_STACKN_MAX 4095
+#define EV_FRAMES_USUAL 16 /* of a call chain, unless the user says how many */
 #define EV_REG_ARGS 6 /* function arguments that travel in registers */
 
 struct ev_type {
@@ -38,6 +39,7 @@ enum ev_base {
 	EV_FILE,   /* address of file offset value in the probed module */
 	EV_TEXT,   /* constant text */
 	EV_COMM,   /* name of the thread */
+	EV_FRAMES, /* who called; always an array */
 };
 
 /* A fetch argument: start with the base, then follow pointers, innermost first. */

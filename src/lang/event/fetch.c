@@ -137,6 +137,9 @@ static void default_type(struct ev_fetch *f)
 	if (f->base == EV_TEXT || f->base == EV_COMM) {
 		t->size = 4;
 		t->field = DP_FIELD_STRING;
+	} else if (f->base == EV_FRAMES) {
+		t->field = DP_FIELD_FRAME;
+		t->count = EV_FRAMES_USUAL;
 	} else if (f->base == EV_REG && !f->nderef && f->width < 64) {
 		t->size = f->width / 8;
 		t->field = t->size == 4 ? DP_FIELD_X32 : t->size == 2 ? DP_FIELD_X16 : DP_FIELD_X8;
@@ -149,6 +152,11 @@ static int check_type(struct ev_line *l, const struct ev_fetch *f, u32 column)
 	bool is_text = f->base == EV_TEXT || f->base == EV_COMM;
 	int ret;
 
+	if (f->base == EV_FRAMES) {
+		if (f->type.field != DP_FIELD_SYMBOL || !f->type.count)
+			return ev_fail(l, column, E_EVENT_FRAMES, "`%.*s`", (int)(l->pos - f->column), l->text + f->column);
+		return 0;
+	}
 	if (is_text && (!ev_is_string(f) || f->type.count))
 		return ev_fail(l, column, E_EVENT_COMM, "`%.*s`", (int)(l->pos - f->column),
 			       l->text + f->column);
@@ -258,7 +266,7 @@ static bool word_is(const char *p, u32 len, const char *prefix, bool numbered)
 
 static int parse_variable(struct ev_line *l, struct ev_fetch *f)
 {
-	static const char *const known[] = {"arg1", "retval", "stack", "stack0", "comm"};
+	static const char *const known[] = {"arg1", "retval", "stack", "stack0", "comm", "backtrace"};
 	const char *p = l->text + ++l->pos, *digits;
 	u32 len = 0;
 	struct ev_nearest near;
@@ -283,6 +291,10 @@ static int parse_variable(struct ev_line *l, struct ev_fetch *f)
 		return return_value(l, f);
 	if (word_is(p, len, "comm", false)) {
 		f->base = EV_COMM;
+		return 0;
+	}
+	if (word_is(p, len, "backtrace", false)) {
+		f->base = EV_FRAMES;
 		return 0;
 	}
 	if (word_is(p, len, "arg", false))
@@ -483,6 +495,8 @@ static int parse_access(struct ev_line *l, struct ev_fetch *f, u32 depth)
 	ev_skip_blanks(l);
 	if (f->base == EV_TEXT || f->base == EV_COMM)
 		return ev_fail(l, open + 1, E_EVENT_COMM, "a text is no address");
+	if (f->base == EV_FRAMES)
+		return ev_fail(l, open + 1, E_EVENT_FRAMES, "it is no address");
 	if (l->text[l->pos] != ')')
 		return ev_fail(l, l->pos, E_EVENT_PAREN,
 			       ") is missing here, for the ( at column %u", open + 1);
@@ -503,7 +517,7 @@ static int bare_word(struct ev_line *l, const char *p, u32 len)
 	if (dp_register_find(p, len, &part))
 		dp_error_hint(l->err, "did you mean %%%.*s?", (int)len, p);
 	else if (word_is(p, len, "arg", true) || word_is(p, len, "stack", true) ||
-		 word_is(p, len, "retval", false) || word_is(p, len, "comm", false))
+		 word_is(p, len, "retval", false) || word_is(p, len, "comm", false) || word_is(p, len, "backtrace", false))
 		dp_error_hint(l->err, "did you mean $%.*s?", (int)len, p);
 	return ret;
 }
@@ -550,6 +564,8 @@ int ev_parse_fetch(struct ev_line *l, struct ev_fetch *f)
 		ret = parse_type(l, &f->type);
 		if (!ret)
 			ret = check_type(l, f, colon + 1);
+		if (!ret && f->base == EV_FRAMES)
+			f->type.field = DP_FIELD_FRAME;
 	}
 	f->end = l->pos;
 	return ret;

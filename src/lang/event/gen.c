@@ -212,7 +212,11 @@ void ev_gen_field(struct ev_line *l, const struct ev_arg *arg, const struct dp_f
 	u32 at = field->offset, count = DP_MAX(f->type.count, 1);
 	u32 bytes = f->type.size * count, mark = field->can_fault ? index : NO_FIELD;
 
-	if (ev_is_string(f)) {
+	if (f->base == EV_FRAMES) {
+		put(l, DP_OP_PUSH_FRAMES, (s64)count, 0);
+		for (u32 i = 0; i < count; i++)
+			put(l, DP_OP_LOG64, at + 8 * i, NO_FIELD);
+	} else if (ev_is_string(f)) {
 		if (f->type.count)
 			gen_texts(l, f, at, keep, share);
 		else

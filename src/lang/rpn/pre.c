@@ -1,341 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The C preprocessor of the Dynamic Probes language: comments, #include, macros with and without
- * parameters, conditions. Its own, so that inserting a probe needs no compiler. # and ## in macros
- * are not known.
+ * The C preprocessor of the Dynamic Probes language: comments, #include, conditions, __FILE__ and
+ * __LINE__; macros are in macro.c. Its own, so that inserting a probe needs no compiler.
  */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lang/rpn/rpn-priv.h"
-
-#define DEPTH_MAX 32 /* files, conditions */
-#define PARAMS_MAX 16
-#define LINE_MAX_BYTES (64 * 1024) /* of one line after expansion */
-#define FILE_MAX_BYTES (4 << 20)
-#define LINES_MAX 200000
-#define EXPANSIONS_MAX 100000
-
-struct macro {
-	char *name, *body;
-	char *params[PARAMS_MAX];
-	int nparams; /* -1: takes none */
-	bool busy;   /* being expanded */
-};
-
-struct condition {
-	bool active, taken, outer, in_else;
-};
-
-struct pre {
-	struct rpn_source *out;
-	struct macro *macros;
-	u32 nmacros, capmacros;
-	struct condition conds[DEPTH_MAX];
-	u32 nconds, depth;
-	u32 expansions;
-	struct rpn_line here;
-	const struct rpn_pre_options *opt;
-	struct dp_error *err;
-};
-
-struct text {
-	char *s;
-	size_t n, cap;
-	bool failed;
-};
-
-static void add(struct text *t, const char *s, size_t n)
-{
-	if (t->n + n + 1 > t->cap && !t->failed) {
-		size_t cap = DP_MAX(t->cap * 2, t->n + n + 64);
-		char *bigger = cap > LINE_MAX_BYTES ? NULL : realloc(t->s, cap);
-
-		t->failed = !bigger;
-		if (bigger) {
-			t->s = bigger;
-			t->cap = cap;
-		}
-	}
-	if (t->failed)
-		return;
-	memcpy(t->s + t->n, s, n);
-	t->n += n;
-	t->s[t->n] = '\0';
-}
-
-static bool is_name(char c, bool first)
-{
-	return c == '_' || (first ? isalpha((unsigned char)c) : isalnum((unsigned char)c));
-}
-
-static size_t name_length(const char *p)
-{
-	size_t n = 0;
-
-	while (is_name(p[n], !n))
-		n++;
-	return n;
-}
-
-static const char *skip(const char *p)
-{
-	while (*p == ' ' || *p == '\t')
-		p++;
-	return p;
-}
-
-/* The end of the quoted text that begins at p. */
-static const char *quoted_end(const char *p)
-{
-	char quote = *p++;
-
-	while (*p && *p != quote)
-		p += *p == '\\' && p[1] ? 2 : 1;
-	return *p ? p + 1 : p;
-}
-
-/* ---- macros ---- */
-
-static struct macro *find(struct pre *c, const char *name, size_t n)
-{
-	for (u32 i = 0; i < c->nmacros; i++)
-		if (strlen(c->macros[i].name) == n && !memcmp(c->macros[i].name, name, n))
-			return &c->macros[i];
-	return NULL;
-}
-
-static void drop(struct macro *m)
-{
-	free(m->name);
-	free(m->body);
-	for (int i = 0; i < m->nparams; i++)
-		free(m->params[i]);
-}
-
-static void undefine(struct pre *c, const char *name, size_t n)
-{
-	struct macro *m = find(c, name, n);
-
-	if (!m)
-		return;
-	drop(m);
-	*m = c->macros[--c->nmacros];
-}
-
-static int out_of_memory(struct pre *c)
-{
-	return rpn_fail(c->err, &c->here, E_RPN_MEMORY, "the line");
-}
-
-static int put_macro(struct pre *c, struct macro *m)
-{
-	if (c->nmacros == c->capmacros) {
-		u32 cap = c->capmacros ? c->capmacros * 2 : 32;
-		struct macro *v = realloc(c->macros, cap * sizeof(*v));
-
-		if (!v) {
-			drop(m);
-			return out_of_memory(c);
-		}
-		c->macros = v;
-		c->capmacros = cap;
-	}
-	c->macros[c->nmacros++] = *m;
-	return 0;
-}
-
-static int define(struct pre *c, const char *p)
-{
-	struct macro m = {.nparams = -1};
-	size_t n = name_length(p);
-
-	if (!n)
-		return rpn_fail(c->err, &c->here, E_RPN_PRE, "#define needs a name");
-	undefine(c, p, n);
-	m.name = strndup(p, n);
-	p += n;
-	if (*p == '(') {
-		m.nparams = 0;
-		for (p = skip(p + 1); *p != ')'; p = skip(p)) {
-			n = name_length(p);
-			if (!n || m.nparams == PARAMS_MAX) {
-				drop(&m);
-				return rpn_fail(c->err, &c->here, E_RPN_PRE,
-						"bad parameter of a macro");
-			}
-			m.params[m.nparams++] = strndup(p, n);
-			p = skip(p + n);
-			if (*p == ',')
-				p++;
-			else if (*p != ')')
-				p = "";
-		}
-		p++;
-	}
-	p = skip(p);
-	n = strlen(p);
-	while (n && (p[n - 1] == ' ' || p[n - 1] == '\t'))
-		n--;
-	m.body = strndup(p, n);
-	return put_macro(c, &m);
-}
-
-static bool expand(struct pre *c, struct text *out, const char *p);
-
-/* The arguments of a macro's use at p, behind its "("; returns the end, NULL when they do not fit.
- */
-static const char *arguments(struct macro *m, const char *p, const char **arg, size_t *len)
-{
-	int n = 0, depth = 0;
-
-	p = skip(p);
-	if (m->nparams == 0)
-		return *p == ')' ? p + 1 : NULL;
-	arg[0] = p;
-	while (*p) {
-		if (*p == '"' || *p == '\'') {
-			p = quoted_end(p);
-			continue;
-		}
-		if ((*p == ',' || *p == ')') && !depth) {
-			if (n == m->nparams)
-				return NULL;
-			len[n] = (size_t)(p - arg[n]);
-			n++;
-			if (*p == ')')
-				return n == m->nparams ? p + 1 : NULL;
-			p = skip(p + 1);
-			if (n < m->nparams)
-				arg[n] = p;
-			continue;
-		}
-		depth += *p == '(';
-		depth -= *p == ')';
-		p++;
-	}
-	return NULL;
-}
-
-/* The macro's body with its parameters replaced. */
-static void fill(struct text *out, const struct macro *m, const char **arg, const size_t *len)
-{
-	for (const char *p = m->body; *p;) {
-		size_t n = name_length(p);
-		int k = -1;
-
-		if (*p == '"' || *p == '\'') {
-			n = (size_t)(quoted_end(p) - p);
-		} else if (n) {
-			for (int i = 0; i < m->nparams; i++)
-				if (strlen(m->params[i]) == n && !memcmp(m->params[i], p, n))
-					k = i;
-		} else {
-			n = 1;
-		}
-		if (k >= 0)
-			add(out, arg[k], len[k]);
-		else
-			add(out, p, n);
-		p += n;
-	}
-}
-
-/* Arguments are expanded by themselves first: SUM(SUM(1, 2), 3). */
-static bool expand_arguments(struct pre *c, const struct macro *m, const char **arg, size_t *len,
-			     char **own)
-{
-	for (int i = 0; i < m->nparams; i++) {
-		struct text t = {0};
-		char *plain = strndup(arg[i], len[i]);
-		bool good = plain && expand(c, &t, plain);
-
-		free(plain);
-		own[i] = t.s;
-		if (!good)
-			return false;
-		arg[i] = t.s ? t.s : "";
-		len[i] = t.n;
-	}
-	return true;
-}
-
-/* One use of a macro; returns where the line goes on. */
-static const char *use(struct pre *c, struct text *out, u32 index, const char *p, size_t n,
-		       bool *good)
-{
-	struct macro *m = &c->macros[index];
-	const char *arg[PARAMS_MAX + 1] = {0}, *end = p + n;
-	size_t len[PARAMS_MAX + 1] = {0};
-	struct text body = {0};
-	char *own[PARAMS_MAX + 1] = {0};
-
-	if (m->nparams >= 0) {
-		end = skip(end);
-		if (*end != '(') { /* only the name */
-			add(out, p, n);
-			return p + n;
-		}
-		end = arguments(m, end + 1, arg, len);
-		if (!end) {
-			rpn_fail(c->err, &c->here, E_RPN_PRE, "wrong arguments for macro %s",
-				 m->name);
-			*good = false;
-			return p + n;
-		}
-	}
-	*good = expand_arguments(c, m, arg, len, own);
-	if (*good) {
-		fill(&body, m, arg, len);
-		m->busy = true;
-		*good = !body.failed && (!body.s || expand(c, out, body.s));
-		c->macros[index].busy = false;
-	}
-	free(body.s);
-	for (int i = 0; i < m->nparams; i++)
-		free(own[i]);
-	return end;
-}
-
-static bool expand(struct pre *c, struct text *out, const char *p)
-{
-	bool good = true;
-
-	while (*p && good) {
-		size_t n = name_length(p);
-		struct macro *m;
-
-		if (*p == '"' || *p == '\'') {
-			n = (size_t)(quoted_end(p) - p);
-			add(out, p, n);
-			p += n;
-			continue;
-		}
-		if (!n) { /* numbers are one piece, so that 0xDEAD is not searched for names */
-			n = 1;
-			if (isdigit((unsigned char)*p))
-				while (isalnum((unsigned char)p[n]) || p[n] == '_')
-					n++;
-			add(out, p, n);
-			p += n;
-			continue;
-		}
-		m = find(c, p, n);
-		if (!m || m->busy) {
-			add(out, p, n);
-			p += n;
-			continue;
-		}
-		if (++c->expansions > EXPANSIONS_MAX) {
-			rpn_fail(c->err, &c->here, E_RPN_PRE, "macros expand without end");
-			return false;
-		}
-		p = use(c, out, (u32)(m - c->macros), p, n, &good);
-	}
-	return good && !out->failed;
-}
+#include "lang/rpn/pre-priv.h"
 
 /* ---- conditions ---- */
 
@@ -360,25 +33,25 @@ static int evaluate(struct pre *c, const char *p, bool *result)
 	bool good;
 
 	while (*p) { /* defined NAME, defined(NAME), before names are replaced */
-		size_t n = name_length(p);
+		size_t n = pre_name(p);
 
 		if (n == 7 && !memcmp(p, "defined", 7)) {
 			bool paren;
 
-			p = skip(p + n);
+			p = pre_skip(p + n);
 			paren = *p == '(';
-			p = skip(p + paren);
-			n = name_length(p);
-			add(&plain, n && find(c, p, n) ? " 1 " : " 0 ", 3);
-			p = skip(p + n);
+			p = pre_skip(p + paren);
+			n = pre_name(p);
+			pre_add(&plain, n && pre_defined(c, p, n) ? " 1 " : " 0 ", 3);
+			p = pre_skip(p + n);
 			p += paren && *p == ')';
 			continue;
 		}
 		n = n ? n : 1;
-		add(&plain, p, n);
+		pre_add(&plain, p, n);
 		p += n;
 	}
-	good = plain.s && expand(c, &expanded, plain.s) && expanded.s;
+	good = plain.s && pre_expand(c, &expanded, plain.s) && expanded.s;
 	if (good) {
 		q = expanded.s;
 		good = rpn_expression(&q, &v, zero, NULL) && rpn_token(q).kind == RPN_END;
@@ -420,7 +93,7 @@ static int conditional(struct pre *c, const char *word, size_t n, const char *p,
 	if (!*known)
 		return 0;
 	if (ifdef || ifndef)
-		return begin_condition(c, !!find(c, p, name_length(p)) == ifdef);
+		return begin_condition(c, pre_defined(c, p, pre_name(p)) == ifdef);
 	if (is_if) {
 		if (active(c))
 			r = evaluate(c, p, &holds);
@@ -467,7 +140,7 @@ static char *read_file(FILE *f)
 	return all;
 }
 
-static int include(struct pre *c, const char *p, const char *dir)
+static int include_file(struct pre *c, const char *p, const char *dir)
 {
 	char path[4096], sub[4096], *text, *slash;
 	const char *end = *p ? p + 1 : p;
@@ -497,7 +170,7 @@ static int include(struct pre *c, const char *p, const char *dir)
 	text = read_file(f);
 	fclose(f);
 	if (!text)
-		return out_of_memory(c);
+		return pre_out_of_memory(c);
 	snprintf(sub, sizeof(sub), "%s", path);
 	slash = strrchr(sub, '/');
 	if (slash)
@@ -508,23 +181,39 @@ static int include(struct pre *c, const char *p, const char *dir)
 	return r;
 }
 
+static int include(struct pre *c, const char *p, const char *dir)
+{
+	struct text name = {0};
+	int r;
+
+	if (*p == '"' || *p == '<')
+		return include_file(c, p, dir);
+	r = pre_expand(c, &name, p) ? 0 : -EINVAL; /* a macro may say which */
+	if (!r)
+		r = include_file(c, name.s ? pre_skip(name.s) : "", dir);
+	else if (name.failed)
+		r = pre_out_of_memory(c);
+	free(name.s);
+	return r;
+}
+
 static int put_line(struct pre *c, const char *text);
 
 static int directive(struct pre *c, const char *p, const char *dir)
 {
-	const char *word = p = skip(p);
-	size_t n = name_length(p);
+	const char *word = p = pre_skip(p);
+	size_t n = pre_name(p);
 	bool known;
 	int r;
 
-	p = skip(p + n);
+	p = pre_skip(p + n);
 	r = conditional(c, word, n, p, &known);
 	if (known || !active(c) || !n)
 		return r;
 	if (n == 6 && !memcmp(word, "define", n))
-		return define(c, p);
+		return pre_define(c, p);
 	if (n == 5 && !memcmp(word, "undef", n)) {
-		undefine(c, p, name_length(p));
+		pre_undefine(c, p, pre_name(p));
 		return 0;
 	}
 	if (n == 7 && !memcmp(word, "include", n))
@@ -537,7 +226,8 @@ static int directive(struct pre *c, const char *p, const char *dir)
 		snprintf(line, sizeof(line), "#pragma %s", p);
 		return put_line(c, line);
 	}
-	if ((n == 6 && !memcmp(word, "pragma", n)) || (n == 4 && !memcmp(word, "line", n)))
+	if ((n == 6 && !memcmp(word, "pragma", n)) || (n == 4 && !memcmp(word, "line", n)) ||
+	    (n == 7 && !memcmp(word, "warning", n)))
 		return 0;
 	return rpn_fail(c->err, &c->here, E_RPN_PRE, "unknown directive #%.*s", (int)n, word);
 }
@@ -547,11 +237,11 @@ static int put_line(struct pre *c, const char *text)
 	struct rpn_source *s = c->out;
 	struct text t = {0};
 
-	if (!expand(c, &t, text)) {
+	if (!pre_expand(c, &t, text)) {
 		bool memory = t.failed;
 
 		free(t.s);
-		return memory   ? out_of_memory(c)
+		return memory   ? pre_out_of_memory(c)
 		       : c->err ? -dp_error_info(c->err->code)->number
 				: -EINVAL;
 	}
@@ -565,7 +255,7 @@ static int put_line(struct pre *c, const char *text)
 
 		if (!v) {
 			free(t.s);
-			return out_of_memory(c);
+			return pre_out_of_memory(c);
 		}
 		s->lines = v;
 		s->cap = cap;
@@ -591,13 +281,13 @@ static const char *logical_line(const char *p, struct text *t, u32 *lines, bool 
 		} else if (*in_comment) {
 			if (p[0] == '*' && p[1] == '/') {
 				*in_comment = false;
-				add(t, " ", 1);
+				pre_add(t, " ", 1);
 				p++;
 			}
 		} else if (quote) {
-			add(t, p, 1);
+			pre_add(t, p, 1);
 			if (*p == '\\' && p[1] && p[1] != '\n')
-				add(t, ++p, 1);
+				pre_add(t, ++p, 1);
 			else if (*p == quote)
 				quote = 0;
 		} else if (p[0] == '/' && p[1] == '*') {
@@ -608,7 +298,7 @@ static const char *logical_line(const char *p, struct text *t, u32 *lines, bool 
 				p++;
 		} else if (*p != '\r') {
 			quote = *p == '"' || *p == '\'' ? *p : 0;
-			add(t, p, 1);
+			pre_add(t, p, 1);
 		}
 	}
 	return p;
@@ -634,11 +324,11 @@ static int process(struct pre *c, const char *text, const char *name, const char
 	int r = 0;
 
 	if (!files)
-		return out_of_memory(c);
+		return pre_out_of_memory(c);
 	s->files = files;
 	mine = files[s->nfiles++] = strdup(name);
 	if (!mine)
-		return out_of_memory(c);
+		return pre_out_of_memory(c);
 	c->depth++;
 	while (*text && !r) {
 		struct text t = {0};
@@ -647,9 +337,9 @@ static int process(struct pre *c, const char *text, const char *name, const char
 		text = logical_line(text, &t, &lines, &in_comment);
 		c->here = (struct rpn_line){NULL, mine, line};
 		line += lines;
-		p = t.s ? skip(t.s) : "";
+		p = t.s ? pre_skip(t.s) : "";
 		if (t.failed)
-			r = out_of_memory(c);
+			r = pre_out_of_memory(c);
 		else if (*p == '#')
 			r = lenient(c, directive(c, p + 1, dir));
 		else if (*p && active(c))
@@ -685,13 +375,11 @@ int rpn_preprocess_with(struct rpn_source *s, const char *text, const char *name
 
 		snprintf(line, sizeof(line), "%s %s", defines[i].key,
 			 defines[i].value ? defines[i].value : "1");
-		r = define(&c, line);
+		r = pre_define(&c, line);
 	}
 	if (!r)
 		r = process(&c, text, name, dir);
-	for (u32 i = 0; i < c.nmacros; i++)
-		drop(&c.macros[i]);
-	free(c.macros);
+	pre_free_macros(&c);
 	if (r)
 		rpn_source_free(s);
 	return r;

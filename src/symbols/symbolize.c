@@ -2,7 +2,7 @@
 /* Run-time addresses to names, through the images of one process. */
 #include <string.h>
 
-#include "cmd/symbolize.h"
+#include "symbols/symbolize.h"
 
 #define CACHED 1024 /* a power of two */
 

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Places: each becomes one or more instructions of the module, and each of these a probe definition of
+ * its own, because a variable is somewhere else at each. In the kernel they stay names, with an offset.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lang/dpcc/unit.h"
+#include "symbols/lines.h"
+
+#define PLACES_MAX 256
+
+/* ---- one probed instruction ---- */
+
+static void start_pass(struct unit *u, struct target target)
+{
+	struct dpcc *c = &u->c;
+
+	c->target = target;
+	c->scope = NULL;
+	c->funcs = NULL;
+	c->func = NULL;
+	c->debug_types = NULL;
+	c->literals = NULL;
+	c->literal_bytes = 0;
+	c->nfields = 0;
+	c->label = c->depth = 0;
+	c->at = 0;
+	memset(c->helper, 0, sizeof(c->helper));
+}
+
+static struct function *parse_all(struct unit *u, const struct place_def *d)
+{
+	struct dpcc *c = &u->c;
+	struct tok where = pragma_token(d->line, d->line->text);
+	struct function *handler;
+	bool more = true;
+
+	dpcc_parse(c);
+	handler = find_func(c, d->handler);
+	if (!handler || !handler->defined || handler->is_prelude)
+		dpcc_fail(c, &where, E_DPCC_NAME, "there is no handler '%.60s'", d->handler);
+	if (handler->nparams)
+		dpcc_fail(c, &where, E_DPCC_TYPE, "the handler '%.60s' must take no parameters",
+			  d->handler);
+	handler->used = true;
+	while (more) {
+		more = false;
+		for (struct function *f = c->funcs; f; f = f->next) {
+			if (!f->used || f->body)
+				continue;
+			if (!f->defined)
+				dpcc_fail(c, &where, E_DPCC_NAME,
+					  "the function '%.60s' is declared, but not defined",
+					  f->name);
+			dpcc_parse_body(c, f);
+			more = true;
+		}
+	}
+	return handler;
+}
+
+/* ---- what is known at a place ---- */
+
+static const char *where_it_is(const struct dp_var *v)
+{
+	if (v->npieces != 1)
+		return "in pieces";
+	switch (v->pieces[0].kind) {
+	case DP_PIECE_MEMORY:
+		return "in memory";
+	case DP_PIECE_REGISTER:
+		return v->pieces[0].code;
+	default:
+		return "a value";
+	}
+}
+
+static void show_var(struct dpcc *c, const char *name, int r, const struct dp_var *v, struct type *type,
+		     const struct dp_error *err)
+{
+	const char *why = strstr(err->detail, ": ");
+
+	buf_put(c, &c->all, "  $%-16s ", name);
+	if (r)
+		buf_put(c, &c->all, "not available: %s%s%s\n", why ? why + 2 : err->detail,
+			err->hint[0] ? "; " : "", err->hint);
+	else
+		buf_put(c, &c->all, "%s, %s\n", type ? type_name(c, type) : "of unknown type",
+			where_it_is(v));
+}
+
+static int show_module_var(const char *name, int r, const struct dp_var *v, const struct dp_error *err,
+			   void *arg)
+{
+	struct dpcc *c = arg;
+	Dwarf_Die type = v->type;
+
+	show_var(c, name, r, v, !r && v->has_type ? debug_type(c, &type) : NULL, err);
+	return 0;
+}
+
+static void show_parameter(struct dpcc *c, const char *name)
+{
+	struct dp_error err = {0};
+	struct type *type = NULL;
+	struct dp_var v;
+	int r = btf_variable(c, name, &v, &type, &err);
+
+	show_var(c, name, r, &v, type, &err);
+}
+
+static void show_vars(struct unit *u)
+{
+	struct dpcc *c = &u->c;
+	u64 addr = c->target.pc;
+	struct dp_symbol sym = {.name = ""};
+	const char *file;
+	u32 line;
+
+	if (!c->mod) {
+		buf_put(c, &c->all, "%s+0x%llx\n", c->target.func, (unsigned long long)addr);
+		btf_each_parameter(c, show_parameter);
+		return;
+	}
+	dp_module_symbol_at(c->mod, addr, &sym);
+	buf_put(c, &c->all, "%s+0x%llx", sym.name, (unsigned long long)(addr - sym.addr));
+	if (dp_module_line_at(c->mod, addr, &file, &line))
+		buf_put(c, &c->all, " (%s:%u)", strrchr(file, '/') ? strrchr(file, '/') + 1 : file,
+			line);
+	buf_put(c, &c->all, "\n");
+	if (dp_var_each(c->mod, addr, show_module_var, c) < 0)
+		dpcc_fail(c, NULL, E_LINE_NODEBUG, "%.150s", dp_module_base(c->mod));
+}
+
+/* The comment says where this is; offset is how the program says it. */
+static void one_probe(struct unit *u, const struct place_def *d, struct target target, const char *where,
+		      const char *offset)
+{
+	struct dpcc *c = &u->c;
+	struct function *handler;
+
+	start_pass(u, target);
+	if (c->opt->vars_at) {
+		show_vars(u);
+		return;
+	}
+	handler = parse_all(u, d);
+	if (c->opt->tree) {
+		dpcc_tree(c);
+		u->nprobes++;
+		return;
+	}
+	/* Exits of a module's function are instructions of their own; the kernel host finds them itself. */
+	buf_put(c, &c->all, "\n// %s%s%s\noffset = %s\n%s", d->location, *where ? " at " : "", where, offset,
+		target.func && target.is_return ? "at = return\n" : "");
+	if (!strstr(d->options, "minor = "))
+		buf_put(c, &c->all, "minor = %u\n", u->nprobes + 1);
+	buf_put(c, &c->all, "%s", d->options);
+	gen_program(c, handler);
+	u->nprobes++;
+}
+
+static void probe_at(struct unit *u, const struct place_def *d, u64 addr, bool is_return)
+{
+	struct tok token = pragma_token(d->line, d->line->text);
+	char where[300] = "", text[32];
+	struct dp_symbol sym;
+	u64 offset;
+
+	if (dp_module_symbol_at(u->c.mod, addr, &sym) && *sym.name)
+		dp_format(where, sizeof(where), "%s+0x%llx", sym.name,
+			  (unsigned long long)(addr - sym.addr));
+	else if (u->c.by_name)
+		dpcc_fail(&u->c, &token, E_SYM_NONE, "no symbol of the kernel is at 0x%llx",
+			  (unsigned long long)addr);
+	if (!dp_module_addr_to_offset(u->c.mod, addr, &offset))
+		dpcc_fail(&u->c, &token, E_SITE_NOTEXT, "0x%llx is in no segment of the module",
+			  (unsigned long long)addr);
+	dp_format(text, sizeof(text), "0x%llx", (unsigned long long)offset);
+	one_probe(u, d, (struct target){.pc = addr, .is_return = is_return}, where,
+		  u->c.by_name ? where : text);
+}
+
+/* ---- places ---- */
+
+static void note(struct unit *u, const char *fmt, ...) DP_PRINTF(2, 3);
+
+static void note(struct unit *u, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!u->c.opt->notes)
+		return;
+	va_start(ap, fmt);
+	vfprintf(u->c.opt->notes, fmt, ap);
+	va_end(ap);
+	fputc('\n', u->c.opt->notes);
+}
+
+struct matches {
+	u64 v[PLACES_MAX];
+	u32 n;
+};
+
+static int add_match(const struct dp_symbol *sym, void *arg)
+{
+	struct matches *m = arg;
+
+	if (m->n < PLACES_MAX && !sym->is_ifunc)
+		m->v[m->n++] = sym->addr;
+	return 0;
+}
+
+static void lines_place(struct unit *u, const struct place_def *d, const struct tok *where,
+			u32 file_len, u32 line)
+{
+	const char *file = dpcc_text(&u->c, d->location, file_len);
+	u64 addrs[DP_LINE_COPIES_MAX];
+	struct dp_error err = {0};
+	u32 used;
+	int n = dp_module_line(u->c.mod, file, line, addrs, DP_LINE_COPIES_MAX, &used, &err);
+
+	if (n < 0)
+		dpcc_refail(&u->c, where, &err);
+	if (used != line)
+		note(u, "%s has no code: line %u is taken", d->location, used);
+	if (n > 1)
+		note(u, "%s has %d places", d->location, n);
+	for (int i = 0; i < n; i++)
+		probe_at(u, d, addrs[i], false);
+}
+
+static void returns_place(struct unit *u, const struct place_def *d, const struct tok *where,
+			  const char *name)
+{
+	struct dp_error err = {0};
+	struct dp_symbol sym;
+	u64 exits[PLACES_MAX];
+	int n;
+
+	if (dp_module_symbol(u->c.mod, name, &sym, &err))
+		dpcc_refail(&u->c, where, &err);
+	n = dp_module_exits(u->c.mod, sym.addr, exits, PLACES_MAX, &err);
+	if (n < 0)
+		dpcc_refail(&u->c, where, &err);
+	if (!n)
+		dpcc_fail(&u->c, where, E_FUNC_EXITS, "%s never returns", name);
+	for (int i = 0; i < n; i++)
+		probe_at(u, d, exits[i], true);
+}
+
+/* NAME, NAME+N: the function itself and, for the name alone, its inlined copies. */
+static void function_place(struct unit *u, const struct place_def *d, const struct tok *where,
+			   const char *name, u64 offset)
+{
+	struct dp_error err = {0};
+	struct dp_symbol sym;
+	u64 copies[PLACES_MAX];
+	int n = offset ? 0 : dp_var_copies(u->c.mod, name, copies, PLACES_MAX);
+
+	if (n < 1) {
+		if (dp_module_symbol(u->c.mod, name, &sym, &err))
+			dpcc_refail(&u->c, where, &err);
+		copies[0] = sym.addr + offset;
+		n = 1;
+	}
+	if (n > 1)
+		note(u, "%s has %d places, inlined copies among them", name, n);
+	for (int i = 0; i < n; i++)
+		probe_at(u, d, copies[i], false);
+}
+
+/* FUNCTION, FUNCTION+N, FUNCTION%return, PATTERN in a kernel of which only BTF is known. */
+static void kernel_place(struct unit *u, const struct place_def *d, const struct tok *where, char *name,
+			 u64 offset, bool is_return)
+{
+	const char *names[PLACES_MAX] = {name};
+	u32 n = 1;
+
+	if (strpbrk(name, "*?[")) {
+		n = btf_functions(&u->c, name, names, PLACES_MAX);
+		if (!n)
+			dpcc_fail(&u->c, where, E_SYM_NONE, "no function matches %s", name);
+		note(u, "%s matches %u functions", name, n);
+	}
+	for (u32 i = 0; i < n; i++) {
+		struct target target = {.pc = offset, .is_return = is_return, .func = names[i]};
+		const char *text = offset ? dpcc_format(&u->c, "%s+0x%llx", names[i], (unsigned long long)offset)
+					  : names[i];
+
+		one_probe(u, d, target, "", text);
+	}
+}
+
+static void patterns_place(struct unit *u, const struct place_def *d, const struct tok *where,
+			   const char *name)
+{
+	struct matches m = {.n = 0};
+
+	dp_module_each_func(u->c.mod, name, add_match, &m);
+	if (!m.n)
+		dpcc_fail(&u->c, where, E_SYM_NONE, "no function matches %s", name);
+	note(u, "%s matches %u functions", name, m.n);
+	for (u32 i = 0; i < m.n; i++)
+		probe_at(u, d, m.v[i], false);
+}
+
+void unit_place(struct unit *u, const struct place_def *d)
+{
+	struct tok where = pragma_token(d->line, d->line->text);
+	char *name = dpcc_text(&u->c, d->location, strlen(d->location)), *end, *sign;
+	u32 file_len, line;
+	bool is_return;
+	u64 offset = 0;
+
+	if (!d->handler)
+		dpcc_fail(&u->c, &where, E_DPCC_PRAGMA, "a PROBEPOINT_HANDLER for %.60s is missing",
+			  d->location);
+	if (dp_line_parse(name, &file_len, &line)) {
+		if (!u->c.mod)
+			dpcc_fail(&u->c, &where, E_LINE_NODEBUG, "the kernel's BTF has no lines: give a debug file, dpcc -m vmlinux");
+		lines_place(u, d, &where, file_len, line);
+		return;
+	}
+	end = strchr(name, '%');
+	is_return = end && !strcmp(end, "%return");
+	if (is_return)
+		*end = '\0';
+	sign = strrchr(name, '+');
+	if (sign && sign != name && !is_return) {
+		offset = strtoull(sign + 1, &end, 0);
+		if (!*end && end != sign + 1)
+			*sign = '\0';
+		else
+			offset = 0;
+	}
+	if (!u->c.mod) {
+		kernel_place(u, d, &where, name, offset, is_return);
+	} else if (is_return) {
+		returns_place(u, d, &where, name);
+	} else if (strpbrk(name, "*?[")) {
+		patterns_place(u, d, &where, name);
+	} else if (*name >= '0' && *name <= '9') { /* an offset in the file */
+		offset = strtoull(name, &end, 0);
+		if (*end || !dp_module_offset_to_addr(u->c.mod, offset, &offset))
+			dpcc_fail(&u->c, &where, E_DPCC_PRAGMA, "%s is no place in the module",
+				  name);
+		probe_at(u, d, offset, false);
+	} else {
+		function_place(u, d, &where, name, offset);
+	}
+}

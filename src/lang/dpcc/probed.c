@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Variables of the probed program or kernel, in expressions: $name, and $retval where a function returns.
+ * By debug information of the module, or, in a kernel without it, by BTF.
+ */
+#include <dwarf.h>
+#include <string.h>
+
+#include "lang/dpcc/dpcc-priv.h"
+
+bool probed_enumerator(struct dpcc *c, const char *name, s64 *value)
+{
+	if (c->mod)
+		return dp_var_enumerator(c->mod, c->target.pc, name, value);
+	return c->btf && btf_enumerator(c, name, value);
+}
+
+static struct type *return_type(struct dpcc *c)
+{
+	struct type *t = NULL;
+	Dwarf_Die die;
+
+	if (!c->mod)
+		t = btf_return_type(c);
+	else if (dp_var_return_type(c->mod, c->target.pc, &die))
+		t = debug_type(c, &die);
+	if (!t)
+		return &ty_long;
+	return type_is_scalar(t) ? t : &ty_ulong;
+}
+
+static struct node *returned(struct dpcc *c, struct node *n)
+{
+	n->type = return_type(c);
+	n->probe->npieces = 1;
+	n->probe->pieces[0].kind = DP_PIECE_REGISTER;
+	dp_format(n->probe->pieces[0].code, DP_PIECE_CODE, "rax");
+	return n;
+}
+
+static int find(struct dpcc *c, struct node *n, const char *name, struct dp_error *err)
+{
+	struct dp_var *v = n->probe;
+	int r;
+
+	if (!c->mod)
+		return btf_variable(c, name, v, &n->type, err);
+	r = dp_var_find(c->mod, c->target.pc, name, v, err);
+	if (!r && v->has_type)
+		n->type = debug_type(c, &v->type);
+	else if (!r)
+		n->type = v->pieces[0].kind == DP_PIECE_VALUE ? type_ptr(c, &ty_void) : &ty_long;
+	return r;
+}
+
+static bool is_reference(const struct dpcc *c, struct dp_var *v)
+{
+	int tag = c->mod && v->has_type ? dwarf_tag(&v->type) : 0;
+
+	return tag == DW_TAG_reference_type || tag == DW_TAG_rvalue_reference_type;
+}
+
+struct node *probed(struct dpcc *c, const struct tok *t, const char *name, bool needed)
+{
+	struct dp_error err = {0};
+	struct node *n, *d;
+	s64 value;
+
+	if (!c->mod && !c->btf) {
+		if (needed)
+			dpcc_fail(c, t, E_DPCC_NAME, "variables of the program can be used in handlers of a probe only");
+		return NULL;
+	}
+	n = node_new(c, N_PROBE, t);
+	n->probe = dpcc_alloc(c, sizeof(*n->probe));
+	n->text = name;
+	if (!strcmp(name, "retval")) {
+		if (c->target.is_return)
+			return returned(c, n);
+		if (needed)
+			dpcc_fail(c, t, E_DPCC_NAME, "$retval is known where a function returns only");
+		return NULL;
+	}
+	if (find(c, n, name, &err)) {
+		if (err.code == E_VAR_NONE && probed_enumerator(c, name, &value))
+			return node_number(c, t, value, value == (s32)value ? &ty_int : &ty_long);
+		if (needed)
+			dpcc_refail(c, t, &err);
+		return NULL;
+	}
+	if (n->type->lazy)
+		debug_complete(c, n->type);
+	n->in_target = true;
+	if (!is_reference(c, n->probe))
+		return n;
+	/* A reference is what it refers to. */
+	d = node_new(c, N_DEREF, t);
+	d->a = n;
+	d->type = n->type->of;
+	d->in_target = true;
+	if (d->type->lazy)
+		debug_complete(c, d->type);
+	return d;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Between unit.c, which reads pragmas, and place.c, which finds the instructions that they name. */
+#ifndef DPCC_UNIT_H
+#define DPCC_UNIT_H
+
+#include "lang/dpcc/gen.h"
+
+struct place_def { /* one PROBEPOINT_LOCATION */
+	struct place_def *next;
+	const char *location, *handler;
+	const struct rpn_line *line;
+	const char *options; /* lines of the probe definition */
+};
+
+struct unit {
+	struct dpcc c;
+	const char *modname, *options;
+	enum dp_rpn_modtype modtype;
+	u64 major, jmpmax, logmax;
+	struct place_def *places;
+	u32 nprobes;
+};
+
+/* A token for messages about a line of the source that is no C. */
+struct tok pragma_token(const struct rpn_line *line, const char *at);
+
+/* Make code for every instruction that the place names. Leaves by dpcc_fail(). */
+void unit_place(struct unit *u, const struct place_def *d);
+
+#endif
