@@ -66,6 +66,9 @@ bool dp_var_type(struct dp_module *m, u64 pc, int tag, const char *name, Dwarf_D
 /* The value of an enumerator of the unit at pc or another one. */
 bool dp_var_enumerator(struct dp_module *m, u64 pc, const char *name, s64 *value);
 
+/* Bytes of debug information, in the file or apart from it; 0: there is none. Opens it. */
+u64 dp_module_debug_bytes(struct dp_module *m);
+
 /* Inlined copies of a function and itself: link-time addresses; at most max. Returns their number.
  */
 int dp_var_copies(struct dp_module *m, const char *name, u64 *addrs, int max);
