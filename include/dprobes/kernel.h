@@ -47,6 +47,7 @@ typedef int (*dp_fault_handler_t)(struct dp_kprobe *p, struct pt_regs *regs, int
 #define DP_KPROBE_FLAG_GONE 1 /* read only: its module was unloaded, or all probes were removed */
 #define DP_KPROBE_FLAG_DISABLED 2  /* register it disabled; dp_enable_kprobe() clears the flag */
 #define DP_KPROBE_FLAG_OPTIMIZED 4 /* read only: a jump stands for the breakpoint */
+#define DP_KPROBE_FLAG_FTRACE 8    /* read only: it is hit through the kernel's function tracer */
 #define DP_KPROBE_FLAG_PENDING 16  /* read only: its module is not loaded */
 #define DP_KPROBE_FLAG_AGAIN 32    /* a symbol of a named module: armed again whenever it is loaded */
 
@@ -68,7 +69,9 @@ struct dp_kprobe {
 /*
  * Put a probe in place. The start of a traceable function means the instruction behind the bytes of
  * the function tracer: addr is set to where the probe really is. A breakpoint comes at once, the
- * jump that replaces it where possible within a second.
+ * jump that replaces it where possible within a second. Where no probe can stand there (the function
+ * loops to there, for one) the function tracer itself is used, and addr is the function's start; such
+ * handlers run with preemption off, may set regs->ip, but not regs->sp.
  *
  * Errors: -EINVAL (both symbol_name and addr, or neither; already registered; code that may not be
  * probed), -ENOENT (no such symbol), -EILSEQ (not the start of an instruction), -EEXIST (somebody

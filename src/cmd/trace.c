@@ -46,7 +46,8 @@ static const struct cmd_spec spec = {
 	"  'p do_work arg=$arg1 if $arg1 > 4096'   only when a condition holds\n"
 	"  'p redis-server:*Command'               every function that matches\n"
 	"  'p kernel:vfs_read n=$arg3'             a function of the kernel (dprobes kernel load)\n"
-	"  'r kmod(ext4):ext4_file_open'           and of one of its modules, loaded or not",
+	"  'r kmod(ext4):ext4_file_open'           and of one of its modules, loaded or not\n"
+	"  'p user(/bin/bash):readline'            in all processes that run a file, through the kernel",
 };
 
 static void on_failed_write(int sig)

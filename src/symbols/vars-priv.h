@@ -19,6 +19,12 @@ struct var_place { /* the instruction from which a variable is looked at */
 bool var_locate(struct var_place *p, Dwarf_Attribute *attr, Dwarf_Op *ops, size_t n,
 		struct dp_var *v);
 
+/*
+ * Code that turns a variable's place in the module's thread-local block, which is on the stack, into its address in the
+ * running thread; NULL, or why there is none.
+ */
+const char *mod_tls_code(struct dp_module *m, char *buf, size_t size);
+
 /* The DWARF number's name in the Dynamic Probes language; NULL: none. *is_vector: two words. */
 const char *var_register(u64 number, bool *is_vector);
 

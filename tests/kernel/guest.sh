@@ -55,6 +55,7 @@ conformance() {
 	run kprobes
 	run returns
 	run refused
+	run ftrace
 	run hooks
 	rmmod dprobes
 	say $? "it unloads"

@@ -542,6 +542,119 @@ def languages():
         raise Skip("without " + ", ".join(left_out))
 
 
+ENTRY_VALUES = """
+#include <stdlib.h>
+__attribute__((noinline)) int callee(int x, long y)
+{
+	int r = x * 3;
+	__asm__ volatile("" : "+r"(r) : : "rdi", "rsi", "memory");
+	return r; /* here */
+}
+__attribute__((noinline)) int by_register(int n)
+{
+	int r = 0;
+	for (int i = 0; i < n; i++)
+		r += callee(i * 2 + 1, n);
+	return r;
+}
+int main(int argc, char **argv)
+{
+	int (*volatile unknown)(int, long) = callee;
+	int r = by_register(3);
+	r += callee(77, -1);
+	r += unknown(5, 6);
+	return r == 0;
+}
+"""
+
+
+@test
+def entry_values():
+    """arguments whose registers are used for something else: by what the callers gave, or a fault where that is unknown"""
+    if os.geteuid() != 0:
+        raise Skip("programs can be held at their start by root only")
+    need("gcc")
+    path, prog = os.path.join(DIR, "entry"), os.path.join(DIR, "entry.dpc")
+    with open(path + ".c", "w") as f:
+        f.write(ENTRY_VALUES)
+    with open(prog, "w") as f:
+        f.write('#pragma MODNAME("%s") PROBEPOINT_LOCATION("entry.c:7") PROBEPOINT_HANDLER("h")\n'
+                'void h() { try { log($x, $y); } catch { log(-1); } }\n' % path)
+    for flags in (["-O2"], ["-O1", "-gdwarf-4"], ["-O2", "-fno-pie", "-no-pie", "-fno-omit-frame-pointer"]):
+        subprocess.run(["gcc", "-g", *flags, "-o", path, path + ".c"], check=True)
+        r = dprobes("trace", "--json", "--allow-trap", "-f", prog, "--", path, check=0)
+        seen = [list(fields(e).values()) for e in json_lines(r.stdout)]
+        assert seen == [[1, 3], [3, 3], [5, 3], [77, -1], [-1]], (flags, seen, r.stderr)
+
+
+TLS_LIBRARY = """
+static __thread long first = 5;
+%s __thread int calls = 100;
+static __thread volatile char word[8] = "word";
+int use(int n)
+{
+	calls += n;
+	first += calls;
+	__asm__ volatile("" ::: "memory");
+	return calls + word[0];
+}
+"""
+TLS_MAIN = """
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+int (*use)(int);
+/* The first use in a thread makes the variables. */
+static void *thread(void *arg) { use(0); use((int)(long)arg); use((int)(long)arg); return 0; }
+int main(int argc, char **argv)
+{
+	pthread_t t;
+	void *lib = dlopen(argv[1], RTLD_NOW);
+	use = (int (*)(int))dlsym(lib, "use");
+	puts("ready");
+	fflush(stdout);
+	getchar();
+	use(0);
+	pthread_create(&t, 0, thread, (void *)10);
+	pthread_join(t, 0);
+	use(2);
+	return 0;
+}
+"""
+
+
+@test
+def thread_local():
+    """thread-local variables of a library, in each thread: of every model that compilers use"""
+    if os.geteuid() != 0:
+        raise Skip("programs can be held at their start by root only")
+    need("gcc")
+    main, prog = os.path.join(DIR, "tls-main"), os.path.join(DIR, "tls.dpc")
+    with open(main + ".c", "w") as f:
+        f.write(TLS_MAIN)
+    subprocess.run(["gcc", "-O1", "-o", main, main + ".c", "-pthread", "-ldl"], check=True)
+    for name, flags, scope in (("dynamic", [], "static"), ("initial", ["-ftls-model=initial-exec"], "static"),
+                               ("hidden", [], "__attribute__((visibility(\"hidden\")))"),
+                               ("older", ["-gdwarf-4"], "static")):
+        lib = os.path.join(DIR, "libtls-%s.so" % name)
+        with open(lib + ".c", "w") as f:
+            f.write(TLS_LIBRARY % scope)
+        subprocess.run(["gcc", "-g", "-O1", "-fPIC", "-shared", *flags, "-o", lib, lib + ".c"], check=True)
+        with open(prog, "w") as f:
+            f.write('#pragma MODNAME("%s") PROBEPOINT_LOCATION("use") PROBEPOINT_HANDLER("h")\n'
+                    'void h() { if (!$n) abort(); log($n, $calls, $first, $word); $calls += 1000; }\n' % lib)
+        p = start([main, lib], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert p.stdout.readline() == "ready\n"
+        t = trace_start("--json", "-f", prog, "-p", p.pid)
+        wait_for(lambda: "inserted" in text_of(t.err_path), what="the probe")
+        p.stdin.close()
+        assert p.wait(10) == 0
+        stop(t, signal.SIGINT)
+        seen = [tuple(fields(e).values()) for e in json_lines(text_of(t.out_path))]
+        # What was added at one call is there at the next, in the same thread only.
+        assert seen == [(10, 100, 105, "word"), (10, 1110, 1215, "word"), (2, 100, 105, "word")], (name, seen)
+
+
 @test
 def hostile():
     """damaged debug information gives an error or another value, never a crash"""

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Source lines as probepoints: the places that FILE:LINE means, in programs compiled when the test runs."""
+import http.server
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from tap import *  # noqa: E402,F403
@@ -104,6 +106,46 @@ def separate_file():
     subprocess.run(["strip", path], check=True)
     subprocess.run(["objcopy", "--add-gnu-debuglink=" + path + ".debug", path], check=True)
     assert trace(path, "lines.c:14") == 3
+
+
+@test
+def from_a_server():
+    """debug information from a debuginfod server, by build-id; nothing is asked without DEBUGINFOD_URLS"""
+    need("objcopy", "strip", "readelf")
+    if not any(os.path.exists(os.path.join(d, "libdebuginfod.so.1")) for d in ("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu")):
+        raise Skip("libdebuginfod is not installed")
+    path = build("remote", "-O2", "-g", "-Wl,--build-id")
+    notes = subprocess.run(["readelf", "-n", path], stdout=subprocess.PIPE, text=True, check=True).stdout
+    build_id = re.search("Build ID: ([0-9a-f]+)", notes).group(1)
+    served = os.path.join(DIR, "served")
+    os.makedirs(os.path.join(served, "buildid", build_id))
+    subprocess.run(["objcopy", "--only-keep-debug", path, os.path.join(served, "buildid", build_id, "debuginfo")], check=True)
+    subprocess.run(["strip", path], check=True)
+    asked = []
+
+    class Server(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *args):
+            super().__init__(*args, directory=served)
+
+        def log_message(self, fmt, *args):
+            asked.append(self.path)
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    env = dict(os.environ, DEBUGINFOD_CACHE_PATH=os.path.join(DIR, "fetched"))
+    env.pop("DEBUGINFOD_URLS", None)
+    try:
+        r = dprobes("vars", path, "lines.c:14", env=env)
+        assert r.returncode and "E-LINE-NODEBUG" in r.stderr and not asked, (r.stderr, asked)
+        env["DEBUGINFOD_URLS"] = "http://127.0.0.1:%d" % server.server_port
+        r = dprobes("vars", path, "lines.c:14", env=env, check=0)
+        assert re.search(r"\$c +int", r.stdout), r.stdout
+        assert "/buildid/%s/debuginfo" % build_id in asked, asked
+    finally:
+        server.shutdown()
+    # What was fetched is kept.
+    r = dprobes("vars", path, "lines.c:14", env=env, check=0)
+    assert re.search(r"\$c +int", r.stdout), r.stdout
 
 
 @test
