@@ -67,6 +67,7 @@ static int read_program(struct dp_program *p, const struct dp_dev_probe *d, stru
 				 .logmax = d->logmax,
 				 .nlocals = d->nlocals,
 				 .nglobals = d->nglobals,
+				 .is_watch = d->flags & DP_DEV_WATCH,
 				 .in_kernel = true,
 				 .rpn = {.ex_mask = d->ex_mask,
 					 .heap = d->heap,
@@ -134,6 +135,23 @@ static int find_place(struct dp_k_session_probe *p, struct dp_dev_probe *d, stru
 	return r;
 }
 
+/* Memory that is to be watched: what can be known of it before the registers are asked for. */
+static int find_memory(struct dp_k_session_probe *p, struct dp_dev_probe *d, struct dp_error *err)
+{
+	if (d->place[0]) {
+		strscpy(p->place, d->place, sizeof(p->place));
+		if (dp_k_resolve(p->place, &d->addr, err))
+			return dp_fail(err, E_KERNEL_SYMBOL, "%s", p->place);
+	}
+	if (!d->watch_len || d->watch_len > 8)
+		return dp_fail(err, E_WATCH_ARGUMENT, "%u bytes", d->watch_len);
+	d->addr += d->offset;
+	p->watch.addr = (void *)d->addr;
+	p->watch.len = d->watch_len;
+	p->watch.type = d->watch_type;
+	return 0;
+}
+
 static int add(struct dp_k_session *s, struct dp_dev_probe __user *to)
 {
 	struct dp_dev_probe *d = memdup_user(to, sizeof(*d));
@@ -157,7 +175,7 @@ static int add(struct dp_k_session *s, struct dp_dev_probe __user *to)
 		r = read_program(&p->prog, d, &err);
 	}
 	if (!r)
-		r = find_place(p, d, &err);
+		r = d->flags & DP_DEV_WATCH ? find_memory(p, d, &err) : find_place(p, d, &err);
 	d->index = s->nprobes;
 	if (!r && copy_to_user(to, d, sizeof(*d)))
 		r = -EFAULT;
@@ -230,6 +248,12 @@ static int state(struct dp_k_session *s, struct dp_dev_state __user *to)
 		d.how = s->probes[d.index]->user_armed ? DP_DEV_UPROBE : DP_DEV_OFF;
 		d.addr = s->probes[d.index]->offset;
 		copy_name(d.why, sizeof(d.why), DP_OK);
+		return copy_to_user(to, &d, sizeof(d)) ? -EFAULT : 0;
+	}
+	if (s->probes[d.index]->watch.len) {
+		d.how = s->armed && !s->disarmed ? DP_DEV_JUMP : DP_DEV_OFF;
+		d.addr = (u64)s->probes[d.index]->watch.addr;
+		d.why[0] = '\0';
 		return copy_to_user(to, &d, sizeof(d)) ? -EFAULT : 0;
 	}
 	mutex_lock(&dp_k_lock);

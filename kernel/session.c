@@ -2,6 +2,7 @@
 /* See session.h. */
 #include <linux/mm.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
 #include "session.h"
@@ -25,6 +26,19 @@ static HIT int on_return(struct dp_kretprobe_instance *ri, struct pt_regs *regs)
 	dp_k_run(&container_of(ri->rp, struct dp_k_session_probe, rp)->run, regs,
 		 (u64)ri->ret_addr);
 	return 0;
+}
+
+/* The old value goes to one hit only, whichever processors write at once. */
+static HIT void on_watch(struct dp_kwatch *w, struct pt_regs *regs, void *addr)
+{
+	struct dp_k_session_probe *p = container_of(w, struct dp_k_session_probe, watch);
+	struct dp_watch_regs r = {.regs = *(struct dp_regs *)regs, .addr = (u64)addr};
+
+	/* The address may have been unmapped (a module's variable): the reading must not fault. */
+	if (w->type != DP_KWATCH_EXECUTE && !copy_from_kernel_nofault(&r.now, addr, w->len))
+		r.old = xchg(&p->last, r.now);
+	dp_k_run(&p->run, (struct pt_regs *)&r, 0);
+	*(struct dp_regs *)regs = r.regs;
 }
 
 struct dp_k_session *dp_k_session_of(const struct dp_probe *s)
@@ -123,9 +137,33 @@ static int collect(struct dp_k_session *s, bool is_return, struct dp_kprobe **v)
 	int n = 0;
 
 	for (u32 i = 0; i < s->nprobes; i++)
-		if (s->probes[i]->is_return == is_return && !s->probes[i]->inode)
+		if (s->probes[i]->is_return == is_return && !s->probes[i]->inode && !s->probes[i]->watch.len)
 			v[n++] = &s->probes[i]->rp.kp;
 	return n;
+}
+
+static void unwatch(struct dp_k_session *s)
+{
+	for (u32 i = 0; i < s->nprobes; i++)
+		dp_unregister_kwatch(&s->probes[i]->watch);
+}
+
+static int watch(struct dp_k_session *s, struct dp_error *err)
+{
+	for (u32 i = 0; i < s->nprobes; i++) {
+		struct dp_k_session_probe *p = s->probes[i];
+
+		if (!p->watch.len)
+			continue;
+		p->watch.handler = on_watch;
+		if (copy_from_kernel_nofault(&p->last, p->watch.addr, p->watch.len))
+			p->last = 0;
+		if (dp_register_kwatch(&p->watch)) {
+			unwatch(s);
+			return dp_fail(err, dp_error_by_name(p->watch.refusal), "%s at %px", p->place, p->watch.addr);
+		}
+	}
+	return 0;
 }
 
 int dp_k_session_arm(struct dp_k_session *s, struct dp_dev_arm *arm, const u64 *words,
@@ -151,6 +189,8 @@ int dp_k_session_arm(struct dp_k_session *s, struct dp_dev_arm *arm, const u64 *
 	for (u32 i = 0; i < s->nprobes && !r; i++)
 		if (s->probes[i]->inode)
 			r = dp_k_user_arm(s->probes[i], err);
+	if (!r)
+		r = watch(s, err);
 	dp_free(v);
 	s->armed = true;
 	if (r) {
@@ -166,6 +206,10 @@ void dp_k_session_sync(struct dp_k_session *s)
 	for (u32 i = 0; s->armed && i < s->nprobes; i++) {
 		const struct dp_kretprobe *rp = &s->probes[i]->rp;
 
+		if (s->probes[i]->watch.len) {
+			dp_k_counts(&s->probes[i]->run, 0)->v[DP_COUNT_MISSED] = s->probes[i]->watch.nmissed;
+			continue;
+		}
 		dp_k_counts(&s->probes[i]->run, 0)->v[DP_COUNT_MISSED] =
 		    rp->kp.nmissed + (s->probes[i]->is_return ? (u32)rp->nmissed : 0);
 	}
@@ -180,6 +224,7 @@ void dp_k_session_disarm(struct dp_k_session *s)
 	s->disarmed = true;
 	for (u32 i = 0; i < s->nprobes; i++)
 		dp_k_user_disarm(s->probes[i]);
+	unwatch(s);
 	v = dp_alloc(s->nprobes * sizeof(*v));
 	for (u32 i = 0; !v && i < s->nprobes; i++) { /* slower, but without memory */
 		struct dp_kprobe *kp = &s->probes[i]->rp.kp;

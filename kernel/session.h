@@ -18,6 +18,8 @@ struct dp_k_session_probe {
 	struct dp_program prog;
 	char place[DP_DEV_PLACE_MAX];
 	bool is_return;
+	struct dp_kwatch watch; /* handler set: this, not rp */
+	u64 last;		/* the watched value at the last hit */
 	u32 locals, globals, gate; /* words */
 	/* In user code (user.c): inode is not NULL, and rp holds no more than the count of missed hits. */
 	struct inode *inode;

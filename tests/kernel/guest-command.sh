@@ -58,6 +58,25 @@ trace_kernel() {
 	say $? "JSON of a return, with its caller"
 }
 
+trace_watch() {
+	begin 'w:timeout kernel:panic_timeout:4 old=$old new=$new:s32 by=$backtrace:symbol[3]' 'w:oops kernel:panic_on_oops:4 if $new == 1' \
+		'p:other kernel:ksys_sync'
+	say $? "watchpoints in the kernel, and a probe"
+	was=$(cat /proc/sys/kernel/panic_on_oops)
+	for n in 5 6 7; do echo $n >/proc/sys/kernel/panic; done
+	for n in 0 1 0 $was; do echo $n >/proc/sys/kernel/panic_on_oops; done
+	finish
+	say $? "it ends well"
+	echo 0 >/proc/sys/kernel/panic
+	[ "$(grep -c ': timeout: @panic_timeout+0 old=0x[0-9a-f]* new=[567] by={.*int.*}$' /tmp/out)" = 3 ] &&
+		grep -q 'old=0x5 new=6 ' /tmp/out
+	say $? "who writes a variable of the kernel, and both values"
+	[ "$(summary timeout)" = "watch 3 0" ]
+	say $? "each write is counted once"
+	[ "$(summary oops)" = "watch $((1 + was)) 0" ] && grep -q '^oops *watch *4 ' /tmp/err
+	say $? "a condition"
+}
+
 trace_refused() { # code event
 	$dprobes trace --duration 1 "$2" >/dev/null 2>/tmp/err
 	[ $? != 0 ] && grep -q "$1" /tmp/err
@@ -76,6 +95,8 @@ trace_patterns() {
 	grep -q 'vfs_\*: [0-9]* functions' /tmp/err || ! grep -q 'left out' /tmp/err
 	say $? "those that were left out are told"
 	trace_refused E-KERNEL-SYMBOL 'p kernel:no_such_function_here'
+	trace_refused E-KERNEL-SYMBOL 'w kernel:no_such_variable:4'
+	trace_refused E-WATCH-SIZE 'w kernel:panic_timeout'
 	trace_refused E-KERNEL-AMBIGUOUS 'p kernel:name_show'
 	trace_refused E-SITE-TRAPPATH 'p kernel:__rcu_read_lock'
 	begin 'p kernel:hrtimer_active'
@@ -209,6 +230,7 @@ ktrace() {
 	say $? "without the module a trace is refused"
 	$dprobes kernel load dprobes.ko
 	trace_kernel
+	trace_watch
 	trace_patterns
 	questions
 	trace_modules

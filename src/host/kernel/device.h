@@ -10,7 +10,7 @@
 #include "base/base.h"
 
 #define DP_DEV_PATH "/dev/dprobes"
-#define DP_DEV_ABI 2 /* change it with anything here or in hit/hit.h */
+#define DP_DEV_ABI 3 /* change it with anything here or in hit/hit.h */
 
 #define DP_DEV_PLACE_MAX 320 /* "function", "module:function" */
 
@@ -31,6 +31,7 @@ struct dp_dev_hello {
 #define DP_DEV_RETURN 0x1 /* at the function's return */
 /* In user code: at a file's offset, in all processes that map it; the place is for listings. Opcodes are not checked. */
 #define DP_DEV_USER 0x2
+#define DP_DEV_WATCH 0x4  /* at accesses to memory */
 
 /* One probe with its program. The program is verified again, whatever the sender says of it. */
 struct dp_dev_probe {
@@ -51,6 +52,8 @@ struct dp_dev_probe {
 	u64 pass, max;
 	u32 locals, globals, gate;
 	s32 fd; /* DP_DEV_USER: of the file, open for reading */
+	u16 watch_len, watch_type; /* bytes, enum dp_watch_type */
+	u32 pad;
 };
 
 struct dp_dev_arm {

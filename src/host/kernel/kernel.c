@@ -301,7 +301,9 @@ static int add_event(struct dp_kernel *k, struct dp_event *ev, u64 addr, const s
 			d.place[0] = '\0';
 			d.addr = addr;
 		}
-		d.flags |= ev->is_return ? DP_DEV_RETURN : 0;
+		d.flags |= (ev->is_watch ? DP_DEV_WATCH : 0) | (ev->is_return ? DP_DEV_RETURN : 0);
+		d.watch_len = (u16)ev->watch_len;
+		d.watch_type = (u16)ev->watch_type;
 		d.maxactive = (u32)ev->maxactive;
 		put_program(&d, &ev->prog);
 		if (words) {
@@ -424,8 +426,8 @@ int dp_kernel_add(struct dp_kernel *k, const char *text, struct dp_error *err)
 
 	if (r)
 		return r;
-	if (ev.is_watch)
-		r = dp_fail(err, E_WATCH_KERNEL, "%s", ev.loc.symbol);
+	if (ev.is_watch && (!ev.watch_len || ev.loc.kind == DP_LOC_PATTERN))
+		r = dp_fail(err, E_WATCH_SIZE, "%s", ev.loc.symbol);
 	else
 		r = ev.loc.kind == DP_LOC_PATTERN ? add_pattern(k, text, &ev.loc, err) : add_line(k, text, NULL, err);
 	if (r && err->column < 0)
@@ -533,6 +535,8 @@ static const char *via(const struct dp_event *ev, u32 how)
 		return "waits";
 	if (how == DP_DEV_GONE)
 		return "gone";
+	if (ev->is_watch)
+		return "watch";
 	if (!ev->is_return)
 		return how == DP_DEV_FTRACE ? "ftrace" : how == DP_DEV_UPROBE ? "uprobe" : NULL;
 	if (how == DP_DEV_UPROBE)
