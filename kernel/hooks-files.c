@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * debugfs dprobes/hooks/HOOK/EXIT: one file for each registered exit, which shows whether it is
- * armed, and takes 0 and 1 where its record allows that; and dprobes/hook_list, the same as a table.
+ * armed, and takes 0 and 1 where its record allows that; and dprobes/hook_list, the same as a
+ * table.
  */
 #include <linux/debugfs.h>
 #include <linux/list.h>
@@ -82,9 +83,11 @@ void dp_k_hook_file_add(struct hook *hook, struct hook_rec *rec)
 		kfree(e);
 		return;
 	}
-	snprintf(name, sizeof(name), rec->name ? "%s" : "%ps", rec->name ?: (const char *)rec->exit);
+	snprintf(name, sizeof(name), rec->name ? "%s" : "%ps",
+		 rec->name ?: (const char *)rec->exit);
 	e->rec = rec;
-	e->file = debugfs_create_file(name, rec->writable ? 0600 : 0400, e->dir->dir, rec, &armed_fops);
+	e->file =
+	    debugfs_create_file(name, rec->writable ? 0600 : 0400, e->dir->dir, rec, &armed_fops);
 	e->dir->files++;
 	list_add_tail(&e->list, &files);
 	mutex_unlock(&lock);
@@ -126,7 +129,8 @@ static u32 places_of(const struct hook *h)
 	return n;
 }
 
-/* HOOK STATE KIND PLACES (1 active, 2 open, as a sum), and a line that begins with a blank for each exit: EXIT ARMED WRITABLE POSITION. */
+/* HOOK STATE KIND PLACES (1 active, 2 open, as a sum), and a line that begins with a blank for each
+ * exit: EXIT ARMED WRITABLE POSITION. */
 static int hook_list_show(struct seq_file *m, void *v)
 {
 	mutex_lock(&dp_k_hooks_lock);

@@ -8,7 +8,7 @@
 #include "hooks.h"
 #include "kernel-priv.h"
 
-struct place { /* where a dynamic hook is bound */
+struct place {               /* where a dynamic hook is bound */
 	struct dp_kprobe kp; /* first */
 	struct hook *hook;
 	bool entry;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Hooks in the kernel: hooks.c has the calls and the places, hooks-files.c what root sees of them. */
+/* Hooks in the kernel: hooks.c has the calls and the places, hooks-files.c what root sees of them.
+ */
 #ifndef DP_KERNEL_HOOKS_H
 #define DP_KERNEL_HOOKS_H
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A small security audit: refuses requests for what lies under /proc, and hides every file whose name ends in
- * ".secret", whoever opens it. Its exits are asked first; `dprobes hooks -p PID --arm request:audit` arms them.
+ * A small security audit: refuses requests for what lies under /proc, and hides every file whose
+ * name ends in
+ * ".secret", whoever opens it. Its exits are asked first; `dprobes hooks -p PID --arm
+ * request:audit` arms them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -28,8 +30,10 @@ static int audit_opening(struct hook *h, struct pt_regs *regs, const char *path,
 	return HOOK_RETURN;
 }
 
-static struct hook_rec requests = HOOK_EXIT(request, audit_request, .name = "audit", .flags = HOOK_PRIORITY_FIRST, .writable = 1);
-static struct hook_rec openings = HOOK_EXIT(file_opening, audit_opening, .name = "audit", .flags = HOOK_PRIORITY_FIRST, .writable = 1);
+static struct hook_rec requests =
+    HOOK_EXIT(request, audit_request, .name = "audit", .flags = HOOK_PRIORITY_FIRST, .writable = 1);
+static struct hook_rec openings = HOOK_EXIT(file_opening, audit_opening, .name = "audit",
+					    .flags = HOOK_PRIORITY_FIRST, .writable = 1);
 
 __attribute__((constructor)) static void audit_init(void)
 {

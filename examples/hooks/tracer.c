@@ -16,13 +16,15 @@ static int trace_opening(struct hook *h, struct pt_regs *regs, const char *path,
 	return HOOK_CONTINUE;
 }
 
-static struct hook_rec requests = HOOK_EXIT(request, trace_request, .name = "tracer", .writable = 1);
+static struct hook_rec requests =
+    HOOK_EXIT(request, trace_request, .name = "tracer", .writable = 1);
 static struct hook_rec openings = HOOK_EXIT(file_opening, trace_opening, .name = "tracer");
 static struct hook_rec *group[] = {&requests, &openings};
 
 __attribute__((constructor)) static void tracer_init(void)
 {
-	if (hook_exit_register(&request, &requests) || hook_exit_register(&file_opening, &openings) || hook_exits_arm(group, 2))
+	if (hook_exit_register(&request, &requests) ||
+	    hook_exit_register(&file_opening, &openings) || hook_exits_arm(group, 2))
 		fprintf(stderr, "tracer: %s\n", dp_kprobe_error());
 }
 

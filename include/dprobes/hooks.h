@@ -4,19 +4,25 @@
  * cost one 5-byte instruction while no exit is armed. The same header is for programs (link with
  * -ldprobes) and for kernel modules (dprobes.ko); doc/hooks.md tells how it works.
  *
- * The module that is hooked:				The module that brings an exit:
+ * In the module that is hooked:
  *
- *	DECLARE_HOOK(file_open, const char *, int *);	USE_HOOK(file_open, const char *, int *);
+ *	DECLARE_HOOK(file_open, const char *, int *);
+ *	...
+ *	int flags = O_RDONLY;
+ *	HOOK(file_open, path, &flags);
  *
- *	int flags = O_RDONLY;				static int audit(struct hook *h, const char *path, int *flags)
- *	HOOK(file_open, path, &flags);			{
- *								*flags |= O_CLOEXEC;
- *								return HOOK_CONTINUE;
- *							}
- *							static struct hook_rec rec = HOOK_EXIT(file_open, audit, .name = "audit");
+ * In the module that brings an exit:
  *
- *							hook_exit_register(&file_open, &rec);
- *							hook_exit_arm(&rec);
+ *	USE_HOOK(file_open, const char *, int *);
+ *	static int audit(struct hook *h, const char *path, int *flags)
+ *	{
+ *		*flags |= O_CLOEXEC;
+ *		return HOOK_CONTINUE;
+ *	}
+ *	static struct hook_rec rec = HOOK_EXIT(file_open, audit, .name = "audit");
+ *
+ *	hook_exit_register(&file_open, &rec);
+ *	hook_exit_arm(&rec);
  *
  * What follows a hook's name are the types of its arguments (at most eight, types only). Everything
  * is checked against them by the compiler: the arguments of HOOK(), and the exit that HOOK_EXIT()
@@ -46,17 +52,19 @@ extern "C" {
 /* What an exit returns. */
 #define HOOK_CONTINUE 0  /* the next exit is called */
 #define HOOK_TERMINATE 1 /* no more exits are called; the hooked code goes on */
-#define HOOK_RETURN (-1) /* no more exits are called; the hooked function returns, see HOOK_RET() */
+#define HOOK_RETURN (-1) /* the same, and the hooked function returns: see HOOK_RET() */
 
-/* Of an exit's record. Only one exit of a hook can be first, and only one last; between them they
- * stand in the order in which they came, with QUEUE_LIFO ahead of those that are there. */
-#define HOOK_ARMED 0x1u /* set and cleared by the calls below; an exit may clear it to disarm itself */
+/*
+ * Of an exit's record. Only one exit of a hook can be first, and only one last; between them they
+ * stand in the order in which they came, with QUEUE_LIFO ahead of those that are there.
+ */
+#define HOOK_ARMED 0x1u /* read only, but an exit may clear it to disarm itself */
 #define HOOK_PRIORITY_FIRST 0x4u
 #define HOOK_PRIORITY_LAST 0x8u
 #define HOOK_QUEUE_LIFO 0x10u
 /* Of a hook. */
 #define HOOK_ACTIVE 0x80000000u    /* an exit is armed */
-#define HOOK_ASM 0x40000000u       /* its places are instructions that are changed, not memory that is tested */
+#define HOOK_ASM 0x40000000u       /* its places are changed, they do not test memory */
 #define HOOK_EXCLUSIVE 0x20000000u /* it takes one exit */
 #define HOOK_OPEN 0x10000000u      /* active without an exit: `dprobes hooks --arm HOOK` */
 
@@ -100,8 +108,8 @@ struct hook { /* read only */
  * a program dp_kprobe_error() tells the reason in words.
  */
 int hook_exit_register(struct hook *hook, struct hook_rec *rec);
-/* Disarm it and take it away. When it returns the exit does not run any more, and rec may go. -EINVAL
- * when it is not registered. */
+/* Disarm it and take it away. When this returns the exit does not run any more, and rec may go.
+ * -EINVAL when it is not registered. */
 int hook_exit_deregister(struct hook_rec *rec);
 /*
  * Let it be called. -EINVAL when it is not registered; -EBUSY when the code of one of the hook's
@@ -139,7 +147,8 @@ struct hook_site { /* one place where a hook is passed, in the section dprobes_h
 #define HOOK_COUNT_(...) HOOK_9TH_(0 __VA_OPT__(, ) __VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define HOOK_FIRST_(first, ...) first
 /* m(type, number) for each type, with commas between. */
-#define HOOK_MAP_(m, ...) HOOK_CAT_(HOOK_MAP_, HOOK_COUNT_(__VA_ARGS__))(m __VA_OPT__(, ) __VA_ARGS__)
+#define HOOK_MAP_(m, ...)                                                                          \
+	HOOK_CAT_(HOOK_MAP_, HOOK_COUNT_(__VA_ARGS__))(m __VA_OPT__(, ) __VA_ARGS__)
 #define HOOK_MAP_0(m)
 #define HOOK_MAP_1(m, a) m(a, 0)
 #define HOOK_MAP_2(m, a, b) m(a, 0), m(b, 1)
@@ -203,7 +212,7 @@ struct hook_site { /* one place where a hook is passed, in the section dprobes_h
 /* The calling thread, as those see it who wait until an exit does not run any more. */
 struct hook_thread {
 	unsigned int depth; /* >0: in exits. Atomic */
-	unsigned long seq; /* times it went in. Atomic */
+	unsigned long seq;  /* times it went in. Atomic */
 };
 extern __thread struct hook_thread *dp_hook_me __attribute__((tls_model("initial-exec")));
 struct hook_thread *dp_hook_thread(void); /* the first time; NULL: no room */
@@ -211,14 +220,16 @@ struct hook_thread *dp_hook_thread(void); /* the first time; NULL: no room */
 static inline struct hook_thread *dp_hook_enter(void)
 {
 	struct hook_thread *t = dp_hook_me;
+	unsigned int depth;
 
 	if (__builtin_expect(!t, 0) && !(t = dp_hook_thread()))
 		return t;
-	if (!t->depth)
+	depth = t->depth;
+	if (__builtin_expect(!depth, 1))
 		__atomic_store_n(&t->seq, t->seq + 1, __ATOMIC_RELAXED);
 	/* The processor may still read the list first: who waits has a membarrier raised before it
 	 * looks. */
-	__atomic_store_n(&t->depth, t->depth + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&t->depth, depth + 1, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return t;
 }
@@ -268,8 +279,8 @@ static void __attribute__((destructor, used)) dp_hook_module_goes(void)
 #endif
 #endif
 
-/* Whether the place where this stands is armed: "test $x, %eax" falls through, the jump that differs
- * from it in one bit does not. */
+/* Whether the place where this stands is armed: "test $x, %eax" falls through, the jump that
+ * differs from it in one bit does not. */
 #ifdef __clang__
 #define HOOK_COLD_LABEL_
 #else
@@ -312,11 +323,10 @@ static void __attribute__((destructor, used)) dp_hook_module_goes(void)
 	HOOK_EXTERN_ HOOK_PUBLIC_ struct hook name
 
 #define HOOK_CALL_ONE_(name, rec, ...)                                                             \
-	(__atomic_load_n(&(rec)->flags, __ATOMIC_RELAXED) & HOOK_ARMED                             \
+	(__builtin_expect(__atomic_load_n(&(rec)->flags, __ATOMIC_RELAXED) & HOOK_ARMED, 1)        \
 	     ? ((name##_exit_t *)(rec)->exit)(__VA_ARGS__)                                         \
 	     : HOOK_CONTINUE)
-/* The arguments behind the last one of these are those of the exits. Pairs with the release by which
- * a record comes into the list. */
+/* Pairs with the release by which a record comes into the list. */
 #define HOOK_CALL_ALL_(name, list, ...)                                                            \
 	for (struct hook_rec *rec_ = __atomic_load_n(&(list)->exits, __ATOMIC_ACQUIRE); rec_;      \
 	     rec_ = __atomic_load_n(&rec_->next, __ATOMIC_ACQUIRE)) {                              \
@@ -327,7 +337,7 @@ static void __attribute__((destructor, used)) dp_hook_module_goes(void)
 #define HOOK_CALL_FIRST_(name, list, ...)                                                          \
 	do {                                                                                       \
 		struct hook_rec *rec_ = __atomic_load_n(&(list)->exits, __ATOMIC_ACQUIRE);         \
-		if (rec_)                                                                          \
+		if (__builtin_expect(!!rec_, 1))                                                   \
 			r_ = HOOK_CALL_ONE_(name, rec_, __VA_ARGS__);                              \
 	} while (0)
 
@@ -375,13 +385,14 @@ static void __attribute__((destructor, used)) dp_hook_module_goes(void)
 /* ---- declaring hooks, at file scope ---- */
 
 /* Define a hook; all other modules may use it. */
-#define DECLARE_HOOK(name, ...) HOOK_DEFINE_(name, _hook_call, HOOK_ASM, HOOK_CALL_ALL_, __VA_ARGS__)
+#define DECLARE_HOOK(name, ...)                                                                    \
+	HOOK_DEFINE_(name, _hook_call, HOOK_ASM, HOOK_CALL_ALL_, __VA_ARGS__)
 /* One that takes one exit, and calls it faster. */
 #define DECLARE_EXCLUSIVE_HOOK(name, ...)                                                          \
 	HOOK_DEFINE_(name, _exclusive_call, HOOK_ASM | HOOK_EXCLUSIVE, HOOK_CALL_FIRST_,           \
 		     __VA_ARGS__)
-/* One whose places test memory instead of being changed: for compilers without asm goto, code that
- * must not be changed, or places that are copied at run time. */
+/* One whose places test memory instead of being changed: for compilers without asm goto, code
+ * that must not be changed, or that is copied at run time. */
 #define DECLARE_GENERIC_HOOK(name, ...)                                                            \
 	HOOK_DEFINE_(name, _generic_call, 0, HOOK_CALL_ALL_, __VA_ARGS__)
 
@@ -427,7 +438,8 @@ static void __attribute__((destructor, used)) dp_hook_module_goes(void)
  * the hook's first type is a pointer to what the function returns; it is not among the arguments
  * here, exits get it ahead of them, and what they store there is returned (else 0).
  */
-#define HOOK_RET(name, ...) HOOK_RETURN_IF_(HOOK_ARMED_HERE_(name), name, _hook_call, __VA_ARGS__)
+#define HOOK_RET(name, ...)                                                                        \
+	HOOK_RETURN_IF_(HOOK_ARMED_HERE_(name), name, _hook_call, __VA_ARGS__)
 #define HOOK_RET_NORC(name, ...)                                                                   \
 	HOOK_LEAVE_IF_(HOOK_ARMED_HERE_(name), name, _hook_call, __VA_ARGS__)
 #define EXCLUSIVE_HOOK(name, ...)                                                                  \
@@ -442,8 +454,10 @@ static void __attribute__((destructor, used)) dp_hook_module_goes(void)
 #define GENERIC_HOOK_RET_NORC(name, ...)                                                           \
 	HOOK_LEAVE_IF_(HOOK_ACTIVE_(name), name, _generic_call, __VA_ARGS__)
 
-/* The contents of a record for an exit of a hook; what follows are more members of struct hook_rec.
- * The exit must have the hook's type, or it does not compile. */
+/*
+ * The contents of a record for an exit of a hook; what follows are more members of struct hook_rec.
+ * The exit must have the hook's type, or it does not compile.
+ */
 #define HOOK_EXIT(name, fn, ...)                                                                   \
 	{                                                                                          \
 		.exit = HOOK_CHECKED_(name, fn), .of = &(name)__VA_OPT__(, ) __VA_ARGS__           \

@@ -27,9 +27,12 @@ static const struct cmd_option options[] = {
 static const struct cmd_spec spec = {
     .name = "hooks",
     .synopsis = "[-p PID] [--json]\n[-p PID] --arm HOOK[:EXIT]... --disarm HOOK[:EXIT]...",
-    .about = "Show the hooks (<dprobes/hooks.h>) of a process or of the kernel's modules, with their exits in the\n"
-	     "order of calls; or arm and disarm exits whose records allow that. A hook without exits can be opened:\n"
-	     "its places then call the function HOOK_hook_call, where probes and probe programs find its\n"
+    .about = "Show the hooks (<dprobes/hooks.h>) of a process or of the kernel's modules, with "
+	     "their exits in the\n"
+	     "order of calls; or arm and disarm exits whose records allow that. A hook without "
+	     "exits can be opened:\n"
+	     "its places then call the function HOOK_hook_call, where probes and probe programs "
+	     "find its\n"
 	     "arguments (%si, %dx, ...).",
     .options = options,
     .more = "Examples:\n"
@@ -92,13 +95,15 @@ static void show_json(const struct dp_hook_info *h)
 {
 	printf("{\"hook\":");
 	ui_json_string(h->name);
-	printf(",\"kind\":\"%s\",\"places\":%u,\"active\":%s,\"open\":%s,\"exits\":[", kind_of(h), h->nplaces,
-	       h->flags & HOOK_ACTIVE ? "true" : "false", h->flags & HOOK_OPEN ? "true" : "false");
+	printf(",\"kind\":\"%s\",\"places\":%u,\"active\":%s,\"open\":%s,\"exits\":[", kind_of(h),
+	       h->nplaces, h->flags & HOOK_ACTIVE ? "true" : "false",
+	       h->flags & HOOK_OPEN ? "true" : "false");
 	for (u32 i = 0; i < h->nexits; i++) {
 		printf("%s{\"exit\":", i ? "," : "");
 		ui_json_string(h->exits[i].name);
 		printf(",\"position\":%d,\"armed\":%s,\"writable\":%s}", h->exits[i].position,
-		       h->exits[i].armed ? "true" : "false", h->exits[i].writable ? "true" : "false");
+		       h->exits[i].armed ? "true" : "false",
+		       h->exits[i].writable ? "true" : "false");
 	}
 	printf("]}\n");
 }
@@ -155,7 +160,8 @@ static void name_exits(struct dp_process *proc, struct dp_hook_info *v, u32 n)
 			if (e->name[0])
 				continue;
 			if (!names || !symbolize(names, e->exit, e->name, sizeof(e->name)))
-				snprintf(e->name, sizeof(e->name), "0x%llx", (unsigned long long)e->exit);
+				snprintf(e->name, sizeof(e->name), "0x%llx",
+					 (unsigned long long)e->exit);
 			plus = strrchr(e->name, '+');
 			if (plus && !strcmp(plus, "+0x0"))
 				*plus = '\0';
@@ -171,7 +177,8 @@ static const struct dp_hook_info *find_hook(const struct dp_hook_info *v, u32 n,
 	return NULL;
 }
 
-static int carry_out(struct dp_process *proc, const struct dp_hook_info *v, u32 n, const struct order *o)
+static int carry_out(struct dp_process *proc, const struct dp_hook_info *v, u32 n,
+		     const struct order *o)
 {
 	const struct dp_hook_info *h = find_hook(v, n, o->hook);
 	const struct dp_hook_exit *e = NULL;
@@ -181,7 +188,8 @@ static int carry_out(struct dp_process *proc, const struct dp_hook_info *v, u32 
 		if (!strcmp(h->exits[k].name, o->exit))
 			e = &h->exits[k];
 	if (!h || (o->exit && !e))
-		return ui_fail(E_HOOK_NONE, NULL, "%s%s%s", o->hook, o->exit ? ":" : "", o->exit ? o->exit : "");
+		return ui_fail(E_HOOK_NONE, NULL, "%s%s%s", o->hook, o->exit ? ":" : "",
+			       o->exit ? o->exit : "");
 	if (e && !e->writable)
 		return ui_fail(E_HOOK_CLOSED, NULL, "%s:%s", o->hook, o->exit);
 	return dp_hooks_set(proc, h, e, o->on, &err) ? told(&err) : CMD_OK;
@@ -225,12 +233,14 @@ static int read_kernel(struct dp_hook_info **v, u32 *n)
 	while (fgets(line, sizeof(line), f)) {
 		struct dp_hook_info *h = *n ? &(*v)[*n - 1] : NULL;
 
-		if (line[0] != ' ' && sscanf(line, "%127s %d %15s %d", name, &state, kind, &a) == 4) {
+		if (line[0] != ' ' &&
+		    sscanf(line, "%127s %d %15s %d", name, &state, kind, &a) == 4) {
 			if (!dp_grow((void **)v, &cap, *n, sizeof(**v)))
 				break;
 			h = &(*v)[(*n)++];
 			ecap = 0;
-			*h = (struct dp_hook_info){.nplaces = (u32)a, .dynamic = !strcmp(kind, "dynamic")};
+			*h = (struct dp_hook_info){.nplaces = (u32)a,
+						   .dynamic = !strcmp(kind, "dynamic")};
 			h->flags = (state & 1 ? HOOK_ACTIVE : 0) | (state & 2 ? HOOK_OPEN : 0) |
 				   (!strcmp(kind, "exclusive") ? HOOK_EXCLUSIVE | HOOK_ASM : 0) |
 				   (!strcmp(kind, "hook") ? HOOK_ASM : 0);
@@ -238,7 +248,8 @@ static int read_kernel(struct dp_hook_info **v, u32 *n)
 		} else if (h && sscanf(line, " %127s %d %d %d", name, &a, &b, &c) == 4) {
 			if (!dp_grow((void **)&h->exits, &ecap, h->nexits, sizeof(*h->exits)))
 				break;
-			h->exits[h->nexits] = (struct dp_hook_exit){.armed = a, .writable = b, .position = c};
+			h->exits[h->nexits] =
+			    (struct dp_hook_exit){.armed = a, .writable = b, .position = c};
 			strcpy(h->exits[h->nexits++].name, name);
 		}
 	}
@@ -256,11 +267,16 @@ static int write_kernel(const struct order *o)
 		snprintf(path, sizeof(path), FILES "hooks/%s/%s", o->hook, o->exit);
 	else
 		snprintf(path, sizeof(path), FILES "hook_list");
-	snprintf(text, sizeof(text), "%s%s", o->exit ? "" : o->on ? "+" : "-",
+	snprintf(text, sizeof(text), "%s%s",
+		 o->exit ? ""
+		 : o->on ? "+"
+			 : "-",
 		 !o->exit ? o->hook
 		 : o->on  ? "1"
 			  : "0");
-	fd = strchr(o->hook, '/') || (o->exit && strchr(o->exit, '/')) ? -1 : open(path, O_WRONLY | O_CLOEXEC);
+	fd = strchr(o->hook, '/') || (o->exit && strchr(o->exit, '/'))
+		 ? -1
+		 : open(path, O_WRONLY | O_CLOEXEC);
 	if (fd >= 0)
 		n = write(fd, text, strlen(text));
 	if (n < 0)
@@ -269,7 +285,8 @@ static int write_kernel(const struct order *o)
 			: errno == EBUSY      ? E_HOOK_SITE
 			: errno == EOPNOTSUPP ? E_HOOK_DYNAMIC
 					      : E_KERNEL_DEVICE,
-			NULL, "%s%s%s: %s", o->hook, o->exit ? ":" : "", o->exit ? o->exit : "", strerror(errno));
+			NULL, "%s%s%s: %s", o->hook, o->exit ? ":" : "", o->exit ? o->exit : "",
+			strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	return n < 0 ? CMD_FAILED : CMD_OK;

@@ -124,7 +124,8 @@ static int check(const struct hook *hook, const struct hook_rec *rec, struct dp_
 	return 0;
 }
 
-int dp_hooks_insert(struct dp_hooks *k, struct hook *hook, struct hook_rec *rec, struct dp_error *err)
+int dp_hooks_insert(struct dp_hooks *k, struct hook *hook, struct hook_rec *rec,
+		    struct dp_error *err)
 {
 	struct hook_rec **at;
 	int r = check(hook, rec, err);
@@ -188,8 +189,8 @@ static int apply_places(struct dp_hooks *k, struct dp_error *err)
 		u8 want = on ? ARMED : IDLE, now = look(k, p);
 
 		if (!now && p->on != on && on)
-			r = dp_fail(err, E_HOOK_SITE, "0x%llx, hook %s", (unsigned long long)p->code,
-				    p->hook->name);
+			r = dp_fail(err, E_HOOK_SITE, "0x%llx, hook %s",
+				    (unsigned long long)p->code, p->hook->name);
 		if (!now)
 			continue;
 		if (now != want) {

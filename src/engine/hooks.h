@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The exits of hooks (<dprobes/hooks.h>) and the places where hooks are passed: order, arming, which
- * instructions have to change. Kernel-clean; the hosts bring locks, waiting and the places. One
- * thread at a time; exits are called meanwhile.
+ * The exits of hooks (<dprobes/hooks.h>) and the places where hooks are passed: order, arming,
+ * which instructions have to change. Kernel-clean; the hosts bring locks, waiting and the places.
+ * One thread at a time; exits are called meanwhile.
  */
 #ifndef DP_ENGINE_HOOKS_H
 #define DP_ENGINE_HOOKS_H
@@ -41,7 +41,8 @@ void dp_hooks_forget(struct dp_hooks *k, struct hook *hook);
 void dp_hooks_forget_places(struct dp_hooks *k, const void *owner);
 
 /* As the calls of the header. After taking out a grace period is due. */
-int dp_hooks_insert(struct dp_hooks *k, struct hook *hook, struct hook_rec *rec, struct dp_error *err);
+int dp_hooks_insert(struct dp_hooks *k, struct hook *hook, struct hook_rec *rec,
+		    struct dp_error *err);
 int dp_hooks_take_out(struct dp_hooks *k, struct hook_rec *rec, struct dp_error *err);
 int dp_hooks_arm(struct dp_hooks *k, struct hook_rec **recs, int n, bool on, struct dp_error *err);
 

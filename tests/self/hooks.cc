@@ -61,7 +61,8 @@ extern "C" PROBED int unprepared(int n, const char *s)
 int main()
 {
 	static struct hook_rec r1 = HOOK_EXIT(shared, twice, .name = "twice");
-	static struct hook_rec r2 = HOOK_EXIT(shared, throws), r3 = HOOK_EXIT(asked, says), r4 = HOOK_EXIT(entering, sees);
+	static struct hook_rec r2 = HOOK_EXIT(shared, throws), r3 = HOOK_EXIT(asked, says),
+			       r4 = HOOK_EXIT(entering, sees);
 	bool caught = false;
 
 	hook_exit_register(&shared, &r1);
@@ -69,7 +70,8 @@ int main()
 	hook_exit_register(&asked, &r3);
 	ok(shared_inline(5) == 5 && other_file(5) == 5 && with_hook(2.0) == 2.0, "idle");
 	hook_exit_arm(&r1);
-	ok(shared_inline(5) == 10 && other_file(5) == 10 && with_hook(2.0) == 4.0 && with_hook('a') == static_cast<char>('a' * 2),
+	ok(shared_inline(5) == 10 && other_file(5) == 10 && with_hook(2.0) == 4.0 &&
+	       with_hook('a') == static_cast<char>('a' * 2),
 	   "inline functions and templates");
 	hook_exit_arm(&r2);
 	try {
@@ -78,12 +80,13 @@ int main()
 		caught = true;
 	}
 	ok(caught, "an exception comes out of an exit");
-	ok(!hook_exit_deregister(&r2) && !hook_exit_deregister(&r1), "and nobody waits for it for ever");
+	ok(!hook_exit_deregister(&r2) && !hook_exit_deregister(&r1),
+	   "and nobody waits for it for ever");
 	ok(!hook_exit_arm(&r3) && !std::strcmp(ask(1), "yes"), "a value of another type");
 	hook_exit_deregister(&r3);
 	ok(!std::strcmp(ask(1), "nobody"), "idle again");
-	ok(!hook_bind(&entering, "exe:unprepared", 0) && !hook_exit_register(&entering, &r4) && !hook_exit_arm(&r4) &&
-	       unprepared(4, "text") && seen,
+	ok(!hook_bind(&entering, "exe:unprepared", 0) && !hook_exit_register(&entering, &r4) &&
+	       !hook_exit_arm(&r4) && unprepared(4, "text") && seen,
 	   "a dynamic hook");
 	hook_exit_deregister(&r4);
 	return tap_done();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Threads pass hooks while exits are registered, armed, disarmed and taken away, and their memory with them. */
+/* Threads pass hooks while exits are registered, armed, disarmed and taken away, and their memory
+ * with them. */
 #include <pthread.h>
 #include <string.h>
 
@@ -38,9 +39,18 @@ static int work_of(int slot, long *x)
 	return HOOK_CONTINUE;
 }
 
-static int e0(struct hook *h, long *x) { return work_of(0, x); }
-static int e1(struct hook *h, long *x) { return work_of(1, x); }
-static int e2(struct hook *h, long *x) { return work_of(2, x); }
+static int e0(struct hook *h, long *x)
+{
+	return work_of(0, x);
+}
+static int e1(struct hook *h, long *x)
+{
+	return work_of(1, x);
+}
+static int e2(struct hook *h, long *x)
+{
+	return work_of(2, x);
+}
 
 static int on_entry(struct hook *h, struct pt_regs *regs, long x)
 {
@@ -84,7 +94,8 @@ static void *short_lived(void *arg)
 
 static struct exit_memory *make(int slot)
 {
-	static const struct hook_rec recs[] = {HOOK_EXIT(busy, e0), HOOK_EXIT(lone, e1), HOOK_EXIT(plain, e2)};
+	static const struct hook_rec recs[] = {HOOK_EXIT(busy, e0), HOOK_EXIT(lone, e1),
+					       HOOK_EXIT(plain, e2)};
 	struct exit_memory *m = calloc(1, sizeof(*m));
 
 	m->rec = recs[slot];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Hooks in a program: order, return codes, arming of places, groups, dynamic hooks, shared objects. */
+/* Hooks in a program: order, return codes, arming of places, groups, dynamic hooks, shared objects.
+ */
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
@@ -32,10 +33,22 @@ static int mark(char c, int r)
 	return r;
 }
 
-static int a(struct hook *h, int x, long *y) { return mark('a', HOOK_CONTINUE); }
-static int b(struct hook *h, int x, long *y) { return mark('b', HOOK_CONTINUE); }
-static int c(struct hook *h, int x, long *y) { return mark('c', HOOK_CONTINUE); }
-static int stops(struct hook *h, int x, long *y) { return mark('s', HOOK_TERMINATE); }
+static int a(struct hook *h, int x, long *y)
+{
+	return mark('a', HOOK_CONTINUE);
+}
+static int b(struct hook *h, int x, long *y)
+{
+	return mark('b', HOOK_CONTINUE);
+}
+static int c(struct hook *h, int x, long *y)
+{
+	return mark('c', HOOK_CONTINUE);
+}
+static int stops(struct hook *h, int x, long *y)
+{
+	return mark('s', HOOK_TERMINATE);
+}
 static int changes(struct hook *h, int x, long *y)
 {
 	*y += x;
@@ -57,15 +70,17 @@ static const char *passed(void)
 	return trail;
 }
 
-static struct hook_rec ra = HOOK_EXIT(passing, a, .name = "a"), rb = HOOK_EXIT(passing, b, .name = "b"),
-		       rc = HOOK_EXIT(passing, c), rs = HOOK_EXIT(passing, stops);
+static struct hook_rec ra = HOOK_EXIT(passing, a, .name = "a"),
+		       rb = HOOK_EXIT(passing, b, .name = "b"), rc = HOOK_EXIT(passing, c),
+		       rs = HOOK_EXIT(passing, stops);
 
 static void order(void)
 {
 	struct hook_rec f1 = HOOK_EXIT(passing, a, .flags = HOOK_PRIORITY_FIRST), f2 = f1;
 	struct hook_rec l1 = HOOK_EXIT(passing, c, .flags = HOOK_PRIORITY_LAST), l2 = l1;
 	struct hook_rec lifo = HOOK_EXIT(passing, changes, .flags = HOOK_QUEUE_LIFO);
-	struct hook_rec both = HOOK_EXIT(passing, a, .flags = HOOK_PRIORITY_FIRST | HOOK_PRIORITY_LAST);
+	struct hook_rec both =
+	    HOOK_EXIT(passing, a, .flags = HOOK_PRIORITY_FIRST | HOOK_PRIORITY_LAST);
 	struct hook_rec *all[] = {&f1, &l1, &lifo, &rb, &rs};
 
 	ok(!hook_exit_register(&passing, &l1) && !hook_exit_register(&passing, &rb) &&
@@ -80,19 +95,26 @@ static void order(void)
 	ok(hook_exit_register(&passing, &both) == -EINVAL, "none is both");
 	ok(!strcmp(passed(), ""), "registered is not armed");
 	hook_exit_register(&passing, &rs);
-	ok(!hook_exits_arm(all, 5) && !strcmp(passed(), "ahbs"), "a group is armed; one exit ends the calls: %s", trail);
-	ok(passing.flags & HOOK_ACTIVE && pass(7) == 107, "a parameter is changed through a pointer");
+	ok(!hook_exits_arm(all, 5) && !strcmp(passed(), "ahbs"),
+	   "a group is armed; one exit ends the calls: %s", trail);
+	ok(passing.flags & HOOK_ACTIVE && pass(7) == 107,
+	   "a parameter is changed through a pointer");
 	rs.flags &= ~HOOK_ARMED;
 	ok(!strcmp(passed(), "ahbc"), "clearing its flag disarms an exit");
-	ok(!hook_exit_disarm(&lifo) && !strcmp(passed(), "abc") && pass(7) == 100, "one is disarmed");
-	ok(!hook_exit_deregister(&f1) && rb.position == 2 && !strcmp(passed(), "bc"), "one is taken away");
-	ok(!hook_exits_disarm(all + 1, 4) && !(passing.flags & HOOK_ACTIVE) && !strcmp(passed(), ""), "the last one goes: inactive");
+	ok(!hook_exit_disarm(&lifo) && !strcmp(passed(), "abc") && pass(7) == 100,
+	   "one is disarmed");
+	ok(!hook_exit_deregister(&f1) && rb.position == 2 && !strcmp(passed(), "bc"),
+	   "one is taken away");
+	ok(!hook_exits_disarm(all + 1, 4) && !(passing.flags & HOOK_ACTIVE) &&
+	       !strcmp(passed(), ""),
+	   "the last one goes: inactive");
 	hook_exit_deregister(&l1);
 	hook_exit_deregister(&lifo);
 	hook_exit_deregister(&rb);
 	hook_exit_deregister(&rs);
 	ok(!passing.exits, "all are gone");
-	ok(hook_exit_arm(&rb) == -EINVAL && hook_exit_deregister(&rb) == -EINVAL && strstr(dp_kprobe_error(), "E-HOOK-UNKNOWN"),
+	ok(hook_exit_arm(&rb) == -EINVAL && hook_exit_deregister(&rb) == -EINVAL &&
+	       strstr(dp_kprobe_error(), "E-HOOK-UNKNOWN"),
 	   "what is not registered cannot be armed");
 }
 
@@ -102,9 +124,11 @@ static void group(void)
 
 	hook_exit_register(&passing, &ra);
 	hook_exit_register(&passing, &rb);
-	ok(hook_exits_arm(v, 3) == -EINVAL && !strcmp(passed(), ""), "a group with one that is not registered: none is armed");
+	ok(hook_exits_arm(v, 3) == -EINVAL && !strcmp(passed(), ""),
+	   "a group with one that is not registered: none is armed");
 	ok(hook_exit_register(&passing, &ra) == -EINVAL, "none is registered twice");
-	ok(hook_exit_register(&nothing, &rc) == -EINVAL && strstr(dp_kprobe_error(), "was made for hook passing, not for nothing"),
+	ok(hook_exit_register(&nothing, &rc) == -EINVAL &&
+	       strstr(dp_kprobe_error(), "was made for hook passing, not for nothing"),
 	   "nor with another hook: %s", dp_kprobe_error());
 	hook_exit_deregister(&ra);
 	hook_exit_deregister(&rb);
@@ -144,7 +168,8 @@ PROBED static void leave_early(int x)
 
 static void values(void)
 {
-	struct hook_rec r1 = HOOK_EXIT(asking, answers), r2 = HOOK_EXIT(leaving, leaves), r3 = HOOK_EXIT(nothing, counts);
+	struct hook_rec r1 = HOOK_EXIT(asking, answers), r2 = HOOK_EXIT(leaving, leaves),
+			r3 = HOOK_EXIT(nothing, counts);
 
 	ok(ask("four") == -1, "a hook that may return does not while it is idle");
 	hook_exit_register(&asking, &r1);
@@ -166,9 +191,11 @@ static void values(void)
 	ok(ask("four") == -1, "deregistered is disarmed");
 }
 
-static int sees_all(struct hook *h, double d, long l, short s, const char *t, unsigned char u, float f, long long ll, void *p)
+static int sees_all(struct hook *h, double d, long l, short s, const char *t, unsigned char u,
+		    float f, long long ll, void *p)
 {
-	count = d == 1.5 && l == -2 && s == -3 && !strcmp(t, "t") && u == 200 && f == 2.5f && ll == 1ll << 40 && p == (void *)trail;
+	count = d == 1.5 && l == -2 && s == -3 && !strcmp(t, "t") && u == 200 && f == 2.5f &&
+		ll == 1ll << 40 && p == (void *)trail;
 	return HOOK_CONTINUE;
 }
 
@@ -195,7 +222,8 @@ PROBED static int variants(int x)
 
 static void kinds(void)
 {
-	struct hook_rec w = HOOK_EXIT(wide, sees_all), e = HOOK_EXIT(alone, adds), e2 = e, g = HOOK_EXIT(plainly, adds);
+	struct hook_rec w = HOOK_EXIT(wide, sees_all), e = HOOK_EXIT(alone, adds), e2 = e,
+			g = HOOK_EXIT(plainly, adds);
 
 	hook_exit_register(&wide, &w);
 	hook_exit_arm(&w);
@@ -204,9 +232,11 @@ static void kinds(void)
 	ok(count == 1, "eight arguments of all kinds");
 	hook_exit_deregister(&w);
 	ok(variants(5) == 1, "idle: exclusive and generic");
-	ok(!hook_exit_register(&alone, &e) && hook_exit_register(&alone, &e2) == -HOOK_EPRIORITY, "an exclusive hook takes one exit");
+	ok(!hook_exit_register(&alone, &e) && hook_exit_register(&alone, &e2) == -HOOK_EPRIORITY,
+	   "an exclusive hook takes one exit");
 	ok(!hook_exit_arm(&e) && variants(5) == 6 && variants(101) == 101, "it is called");
-	ok(!hook_exit_register(&plainly, &g) && !hook_exit_arm(&g) && variants(5) == 11, "a generic one, too");
+	ok(!hook_exit_register(&plainly, &g) && !hook_exit_arm(&g) && variants(5) == 11,
+	   "a generic one, too");
 	hook_exit_deregister(&e);
 	ok(variants(101) == 101 && variants(5) == 6, "and returns");
 	hook_exit_deregister(&g);
@@ -228,7 +258,8 @@ static void altered(void)
 	fseek(f, (long)(p + i), SEEK_SET);
 	fwrite(&cc, 1, 1, f);
 	hook_exit_register(&passing, &ra);
-	ok(hook_exit_arm(&ra) == -EBUSY && strstr(dp_kprobe_error(), "E-HOOK-SITE"), "a place with a breakpoint of somebody: %s", dp_kprobe_error());
+	ok(hook_exit_arm(&ra) == -EBUSY && strstr(dp_kprobe_error(), "E-HOOK-SITE"),
+	   "a place with a breakpoint of somebody: %s", dp_kprobe_error());
 	fseek(f, (long)(p + i), SEEK_SET);
 	fwrite(&was, 1, 1, f);
 	fclose(f);
@@ -237,7 +268,8 @@ static void altered(void)
 	{
 		struct kprobe kp = {.addr = p + i};
 
-		ok(register_kprobe(&kp) == -EBUSY && strstr(dp_kprobe_error(), "E-SITE-HOOK"), "a place is not probed: %s", dp_kprobe_error());
+		ok(register_kprobe(&kp) == -EBUSY && strstr(dp_kprobe_error(), "E-SITE-HOOK"),
+		   "a place is not probed: %s", dp_kprobe_error());
 	}
 	hook_exit_deregister(&ra);
 	ok(p[i] == 0xa9, "the place is as it was");
@@ -294,24 +326,33 @@ static void dynamic(void)
 {
 	static const int numbers[] = {10, 20, 30};
 	const int *const volatile from = numbers, *v = from; /* so that it is really passed */
-	struct hook_rec r1 = HOOK_EXIT(entering, sees, .flags = HOOK_PRIORITY_LAST), r2 = HOOK_EXIT(entering, refuses), r3 = HOOK_EXIT(anywhere, any);
+	struct hook_rec r1 = HOOK_EXIT(entering, sees, .flags = HOOK_PRIORITY_LAST),
+			r2 = HOOK_EXIT(entering, refuses), r3 = HOOK_EXIT(anywhere, any);
 
 	ok(hook_bind(&passing, "exe:unprepared", 0) == -EINVAL, "only dynamic hooks are bound");
-	ok(hook_bind(&entering, "exe:no_such_function", 0) == -ENOENT && strstr(dp_kprobe_error(), "E-SYM-NONE"), "a place that is not there: %s", dp_kprobe_error());
-	ok(!hook_exit_register(&entering, &r1) && !hook_exit_register(&entering, &r2) && !hook_exit_arm(&r1), "exits may come before the place");
+	ok(hook_bind(&entering, "exe:no_such_function", 0) == -ENOENT &&
+	       strstr(dp_kprobe_error(), "E-SYM-NONE"),
+	   "a place that is not there: %s", dp_kprobe_error());
+	ok(!hook_exit_register(&entering, &r1) && !hook_exit_register(&entering, &r2) &&
+	       !hook_exit_arm(&r1),
+	   "exits may come before the place");
 	ok(unprepared(3, v) == 60, "and are not called yet");
 	ok(!hook_bind(&entering, "exe:unprepared", 0), "bound: %s", dp_kprobe_error());
-	ok(hook_bind(&entering, "exe:unprepared", 0) == -EBUSY && hook_unbind(&entering) == -EBUSY, "once; and not away while exits are armed");
+	ok(hook_bind(&entering, "exe:unprepared", 0) == -EBUSY && hook_unbind(&entering) == -EBUSY,
+	   "once; and not away while exits are armed");
 	count = 0;
 	ok(unprepared(3, v) == 30 && count == 1, "an exit sees the arguments and changes one");
-	ok(!hook_exit_arm(&r2) && unprepared(101, v) == -EPERM && unprepared(3, v) == 30 && count == 2, "another one returns from the function");
+	ok(!hook_exit_arm(&r2) && unprepared(101, v) == -EPERM && unprepared(3, v) == 30 &&
+	       count == 2,
+	   "another one returns from the function");
 	hook_exit_deregister(&r1);
 	hook_exit_deregister(&r2);
 	ok(unprepared(3, v) == 60 && !hook_unbind(&entering), "disarmed and unbound");
 	ok(hook_unbind(&entering) == -EINVAL, "once");
 	hook_exit_register(&anywhere, &r3);
 	count = 0;
-	ok(!hook_bind(&anywhere, NULL, (unsigned long)unprepared) && !hook_exit_arm(&r3), "by address");
+	ok(!hook_bind(&anywhere, NULL, (unsigned long)unprepared) && !hook_exit_arm(&r3),
+	   "by address");
 	unprepared(3, v);
 	ok(count == 1, "an exit that gets registers only");
 	hook_exit_deregister(&r3);
@@ -339,9 +380,11 @@ static void libraries(const char *path)
 			return;
 		}
 		ok(f(1) == 10, "a hook in a library");
-		ok(!hook_exit_register(h, &r) && !hook_exit_arm(&r) && f(1) == 13, "is armed, at all its places");
+		ok(!hook_exit_register(h, &r) && !hook_exit_arm(&r) && f(1) == 13,
+		   "is armed, at all its places");
 		dlclose(lib);
-		ok(!r.hook && hook_exit_disarm(&r) == -EINVAL, "when the library goes its exits are registered nowhere");
+		ok(!r.hook && hook_exit_disarm(&r) == -EINVAL,
+		   "when the library goes its exits are registered nowhere");
 	}
 }
 
@@ -368,7 +411,8 @@ int main(int argc, char **argv)
 {
 	char path[4096];
 
-	snprintf(path, sizeof(path), "%.*s/hook-plugin.so", (int)(strrchr(argv[0], '/') - argv[0]), argv[0]);
+	snprintf(path, sizeof(path), "%.*s/hook-plugin.so", (int)(strrchr(argv[0], '/') - argv[0]),
+		 argv[0]);
 	order();
 	group();
 	values();

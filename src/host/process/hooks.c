@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * See hooks.h. What is written is what the library itself would write: a flag of the exit, one of the hook, one byte at
- * each place, in this order. Whoever stops in between leaves a list that is right and places that the library's next
- * call brings in line; an exit that is not armed is not called whatever the places say.
+ * See hooks.h. What is written is what the library itself would write: a flag of the exit, one of
+ * the hook, one byte at each place, in this order. Whoever stops in between leaves a list that is
+ * right and places that the library's next call brings in line; an exit that is not armed is not
+ * called whatever the places say.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +18,11 @@
 #define IDLE 0xa9 /* engine/hooks.c */
 #define ARMED 0xe9
 
-static int find(struct dp_process *proc, struct self_hooks_registry *reg, bool *found, struct dp_error *err)
+static int find(struct dp_process *proc, struct self_hooks_registry *reg, bool *found,
+		struct dp_error *err)
 {
-	return dp_process_registry(proc, "dp_self_hooks", SELF_REGISTRY_MAGIC, SELF_HOOKS_VERSION, reg, sizeof(*reg),
-				   found, err);
+	return dp_process_registry(proc, "dp_self_hooks", SELF_REGISTRY_MAGIC, SELF_HOOKS_VERSION,
+				   reg, sizeof(*reg), found, err);
 }
 
 /* ---- reading ---- */
@@ -40,7 +42,8 @@ static bool read_exits(pid_t pid, struct dp_hook_info *info, u64 at)
 	struct hook_rec rec;
 	size_t cap = 0;
 
-	for (; at && info->nexits < MOST && dp_process_peek(pid, at, &rec, sizeof(rec)); at = (u64)rec.next) {
+	for (; at && info->nexits < MOST && dp_process_peek(pid, at, &rec, sizeof(rec));
+	     at = (u64)rec.next) {
 		struct dp_hook_exit *e;
 
 		if (!dp_grow((void **)&info->exits, &cap, info->nexits, sizeof(*e)))
@@ -56,19 +59,21 @@ static bool read_exits(pid_t pid, struct dp_hook_info *info, u64 at)
 	return true;
 }
 
-static int read_all(pid_t pid, const struct dp_hooks *k, const struct dp_hook_place *places, struct dp_hook_info **v,
-		    u32 *n)
+static int read_all(pid_t pid, const struct dp_hooks *k, const struct dp_hook_place *places,
+		    struct dp_hook_info **v, u32 *n)
 {
 	struct hook h;
 	size_t cap = 0;
 
-	for (u64 at = (u64)k->heads; at && *n < MOST && dp_process_peek(pid, at, &h, sizeof(h)); at = (u64)h.next) {
+	for (u64 at = (u64)k->heads; at && *n < MOST && dp_process_peek(pid, at, &h, sizeof(h));
+	     at = (u64)h.next) {
 		struct dp_hook_info *info;
 
 		if (!dp_grow((void **)v, &cap, *n, sizeof(*info)))
 			return -ENOMEM;
 		info = &(*v)[(*n)++];
-		*info = (struct dp_hook_info){.addr = at, .flags = h.flags, .dynamic = h.hit, .nplaces = h.hit && h.place};
+		*info = (struct dp_hook_info){
+		    .addr = at, .flags = h.flags, .dynamic = h.hit, .nplaces = h.hit && h.place};
 		dp_process_peek_name(pid, (u64)h.name, info->name, sizeof(info->name));
 		for (u32 i = 0; i < k->n && i < MOST; i++)
 			info->nplaces += (u64)places[i].hook == at;
@@ -201,7 +206,8 @@ static int change(struct change *c, struct dp_error *err)
 		return r;
 	if (c->rec)
 		r = write_flags(c, c->rec + offsetof(struct hook_rec, flags),
-				c->on ? c->exit.flags | HOOK_ARMED : c->exit.flags & ~HOOK_ARMED, err);
+				c->on ? c->exit.flags | HOOK_ARMED : c->exit.flags & ~HOOK_ARMED,
+				err);
 	else
 		flags = c->on ? flags | HOOK_OPEN : flags & ~HOOK_OPEN;
 	if (c->head.hit) /* its probe is the library's: it goes with the next call there */
@@ -213,8 +219,8 @@ static int change(struct change *c, struct dp_error *err)
 }
 
 /*
- * A thread that does not stop within the time is inside the kernel, with the interruption waiting for it: it does not
- * come back to user mode before us.
+ * A thread that does not stop within the time is inside the kernel, with the interruption waiting
+ * for it: it does not come back to user mode before us.
  */
 static void stop_all(struct dp_tracer *t)
 {
@@ -224,7 +230,8 @@ static void stop_all(struct dp_tracer *t)
 }
 
 /* 1: the library is at its lists at this moment. */
-static int try_once(pid_t pid, const struct self_hooks_registry *reg, struct change *c, struct dp_error *err)
+static int try_once(pid_t pid, const struct self_hooks_registry *reg, struct change *c,
+		    struct dp_error *err)
 {
 	struct dp_tracer t;
 	struct dp_mem mem;
@@ -251,8 +258,8 @@ static int try_once(pid_t pid, const struct self_hooks_registry *reg, struct cha
 	return r;
 }
 
-int dp_hooks_set(struct dp_process *proc, const struct dp_hook_info *hook, const struct dp_hook_exit *exit, bool on,
-		 struct dp_error *err)
+int dp_hooks_set(struct dp_process *proc, const struct dp_hook_info *hook,
+		 const struct dp_hook_exit *exit, bool on, struct dp_error *err)
 {
 	struct change c = {.hook = hook->addr, .rec = exit ? exit->addr : 0, .on = on};
 	struct self_hooks_registry reg;

@@ -9,7 +9,7 @@
 #define DP_HOOK_NAME 128
 
 struct dp_hook_exit {
-	u64 addr; /* of its record */
+	u64 addr;                /* of its record */
 	char name[DP_HOOK_NAME]; /* "": has none */
 	u64 exit;
 	bool armed, writable;
@@ -30,11 +30,12 @@ int dp_hooks_read(struct dp_process *proc, struct dp_hook_info **v, u32 *n, stru
 void dp_hooks_free(struct dp_hook_info *v, u32 n);
 
 /*
- * Arm or disarm an exit, or with exit NULL open the hook itself, so that its places lead to the function which calls
- * the exits and can be probed. All threads stand still meanwhile; each write leaves a state that the library copes with.
- * E_HOOK_NONE, E_HOOK_SITE, E_HOOK_BUSY, E_HOOK_DYNAMIC, those of attaching.
+ * Arm or disarm an exit, or with exit NULL open the hook itself, so that its places lead to the
+ * function which calls the exits and can be probed. All threads stand still meanwhile; each write
+ * leaves a state that the library copes with. E_HOOK_NONE, E_HOOK_SITE, E_HOOK_BUSY,
+ * E_HOOK_DYNAMIC, those of attaching.
  */
-int dp_hooks_set(struct dp_process *proc, const struct dp_hook_info *hook, const struct dp_hook_exit *exit, bool on,
-		 struct dp_error *err);
+int dp_hooks_set(struct dp_process *proc, const struct dp_hook_info *hook,
+		 const struct dp_hook_exit *exit, bool on, struct dp_error *err);
 
 #endif

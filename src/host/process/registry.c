@@ -23,8 +23,8 @@ void dp_process_peek_name(pid_t pid, u64 addr, char *buf, size_t size)
 	buf[n] = '\0';
 }
 
-int dp_process_registry(struct dp_process *proc, const char *name, u64 magic, u32 version, void *buf,
-			size_t size, bool *found, struct dp_error *err)
+int dp_process_registry(struct dp_process *proc, const char *name, u64 magic, u32 version,
+			void *buf, size_t size, bool *found, struct dp_error *err)
 {
 	struct dp_symbol sym;
 	u64 is_magic;
@@ -37,7 +37,8 @@ int dp_process_registry(struct dp_process *proc, const char *name, u64 magic, u3
 		if (dp_module_symbol(im->mod, name, &sym, NULL))
 			continue;
 		if (!dp_process_peek(proc->pid, sym.addr + im->bias, buf, size))
-			return dp_fail(err, E_TARGET_PERM, "%d: %s", (int)proc->pid, strerror(errno));
+			return dp_fail(err, E_TARGET_PERM, "%d: %s", (int)proc->pid,
+				       strerror(errno));
 		memcpy(&is_magic, buf, sizeof(is_magic));
 		memcpy(&is_version, (char *)buf + sizeof(is_magic), sizeof(is_version));
 		if (is_magic != magic || is_version != version)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The calls of <dprobes/hooks.h> in a process. They do without what probes need (signal handlers,
- * probes on the C library), but for dynamic hooks, which are kprobes. One lock; waiting for exits is
- * done outside of it, so that what they wait for may use hooks.
+ * probes on the C library), but for dynamic hooks, which are kprobes. One lock; waiting for exits
+ * is done outside of it, so that what they wait for may use hooks.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@
 
 EXPORT __thread struct hook_thread *dp_hook_me __attribute__((tls_model("initial-exec")));
 
-struct place { /* where a dynamic hook is bound */
+struct place {            /* where a dynamic hook is bound */
 	struct kprobe kp; /* first */
 	struct hook *hook;
 	bool ready; /* registered */
@@ -37,8 +37,8 @@ static struct dp_hooks hooks = {.host = &host};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* For whoever looks from outside (src/cmd/hooks.c). */
-EXPORT const struct self_hooks_registry dp_self_hooks = {
-    SELF_REGISTRY_MAGIC, SELF_HOOKS_VERSION, sizeof(lock), (u64)&hooks, (u64)&lock};
+EXPORT const struct self_hooks_registry dp_self_hooks = {SELF_REGISTRY_MAGIC, SELF_HOOKS_VERSION,
+							 sizeof(lock), (u64)&hooks, (u64)&lock};
 
 EXPORT struct hook_thread *dp_hook_thread(void)
 {
@@ -222,7 +222,8 @@ EXPORT int hook_bind(struct hook *hook, const char *symbol, unsigned long offset
 	p->kp.flags = KPROBE_FLAG_DISABLED;
 	hook->place = p;
 	dp_hooks_know(&hooks, hook);
-	self_hooks_unlock(); /* a lookup may wait for the dynamic linker, which may wait for us (dp_hook_module) */
+	self_hooks_unlock(); /* a lookup may wait for the dynamic linker, which may wait for us
+				(dp_hook_module) */
 	r = register_kprobe(&p->kp);
 	if (r)
 		return bind_failed(p, r);
@@ -242,7 +243,8 @@ EXPORT int hook_unbind(struct hook *hook)
 		return self_fail(&err, r);
 	p = hook->place;
 	if (!p || !p->ready || dp_hook_wanted(hook))
-		return leave(&err, dp_fail(&err, p ? E_HOOK_BOUND : E_HOOK_ARGUMENT, "%s", hook->name));
+		return leave(&err,
+			     dp_fail(&err, p ? E_HOOK_BOUND : E_HOOK_ARGUMENT, "%s", hook->name));
 	hook->place = NULL;
 	unregister_kprobe(&p->kp);
 	free(p);
