@@ -96,8 +96,13 @@ static int find_place(struct dp_k_session_probe *p, struct dp_dev_probe *d, stru
 	int r = 0;
 	u64 at;
 
-	if (d->place[0]) {
+	if (d->place[0])
 		strscpy(p->place, d->place, sizeof(p->place));
+	if (d->flags & DP_DEV_USER) {
+		d->addr = d->offset;
+		return dp_k_user_open(p, d->fd, d->offset, err);
+	}
+	if (d->place[0]) {
 		if (!strchr(p->place, ':') && dp_k_ambiguous(p->place))
 			return dp_fail(err, E_KERNEL_AMBIGUOUS, "%s", p->place);
 		r = dp_k_resolve(p->place, &d->addr, err);
@@ -205,6 +210,8 @@ static enum dp_dev_how how_of(const struct dp_probe *s)
 		return s ? DP_DEV_GONE : DP_DEV_OFF;
 	if (s->pending)
 		return DP_DEV_PENDING;
+	if (s->fentry)
+		return DP_DEV_FTRACE;
 	return s->k.point->state == DP_POINT_JUMP   ? DP_DEV_JUMP
 	       : s->k.point->state == DP_POINT_TRAP ? DP_DEV_TRAP
 						    : DP_DEV_OFF;
@@ -219,6 +226,12 @@ static int state(struct dp_k_session *s, struct dp_dev_state __user *to)
 		return -EFAULT;
 	if (d.index >= s->nprobes)
 		return -EINVAL;
+	if (s->probes[d.index]->inode) {
+		d.how = s->probes[d.index]->user_armed ? DP_DEV_UPROBE : DP_DEV_OFF;
+		d.addr = s->probes[d.index]->offset;
+		copy_name(d.why, sizeof(d.why), DP_OK);
+		return copy_to_user(to, &d, sizeof(d)) ? -EFAULT : 0;
+	}
 	mutex_lock(&dp_k_lock);
 	p = dp_k_probe_of(&s->probes[d.index]->rp.kp);
 	d.how = how_of(p);
@@ -244,7 +257,8 @@ static int judge(struct dp_dev_judge __user *to)
 	dp_k_sym.size_offset(d.addr, &size, &offset);
 	d.size = size;
 	r = dp_k_judge(&d.addr, &how, &why, &opcode, &err);
-	d.how = r ? DP_DEV_OFF : how == DP_OUTCOME_JUMP ? DP_DEV_JUMP : DP_DEV_TRAP;
+	d.how = r ? DP_DEV_OFF : how == DP_OUTCOME_JUMP ? DP_DEV_JUMP
+		: how == DP_OUTCOME_FTRACE ? DP_DEV_FTRACE : DP_DEV_TRAP;
 	copy_name(d.why, sizeof(d.why), r ? err.code : why);
 	if (copy_to_user(to, &d, sizeof(d)))
 		return -EFAULT;
@@ -285,8 +299,16 @@ static void fill_row(struct dp_dev_row *row, const struct dp_probe *s)
 		snprintf(row->place, sizeof(row->place), "%pS", kp->addr);
 }
 
+static void fill_user_row(struct dp_dev_row *row, const struct dp_k_session_probe *p)
+{
+	*row = (struct dp_dev_row){
+	    .addr = p->offset, .type = p->is_return ? 'r' : 'p', .how = DP_DEV_UPROBE, .pid = p->session->pid};
+	strscpy(row->place, p->place, sizeof(row->place));
+}
+
 static int list(struct dp_dev_list __user *to)
 {
+	const struct dp_k_session_probe *p;
 	struct dp_probe *s;
 	struct dp_dev_row *rows;
 	struct dp_dev_list d;
@@ -305,6 +327,12 @@ static int list(struct dp_dev_list __user *to)
 			break;
 		if (at++ >= d.start)
 			fill_row(&rows[n++], s);
+	}
+	list_for_each_entry(p, &dp_k_user_probes, user_list) {
+		if (n == d.n)
+			break;
+		if (at++ >= d.start)
+			fill_user_row(&rows[n++], p);
 	}
 	mutex_unlock(&dp_k_lock);
 	d.n = n;

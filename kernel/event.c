@@ -218,6 +218,8 @@ int dp_k_event_define(const char *line, bool plain, struct dp_error *err)
 	e->counts = kcalloc(nr_cpu_ids, sizeof(*e->counts), GFP_KERNEL);
 	e->text = canonical(line, plain);
 	r = e->counts && e->text ? dp_event_compile(&e->ev, line, &env, err) : -ENOMEM;
+	if (!r && e->ev.is_watch)
+		r = dp_fail(err, E_WATCH_KERNEL, "%s", e->ev.loc.symbol);
 	if (!r && word > 1 && line[word - 1] == ':')
 		r = dp_fail(err, E_EVENT_NAME, "there is none behind the :");
 	if (!r)

@@ -78,7 +78,7 @@ static int apply(struct dp_error *err)
 	r = dp_mgr_apply(&dp_k_manager, err);
 	if (dp_k_manager.work)
 		dp_k_later();
-	return r;
+	return r ? r : dp_k_fentry_apply(err);
 }
 
 static void make_jumps(struct work_struct *w)
@@ -107,19 +107,21 @@ static void make_jumps(struct work_struct *w)
 
 /*
  * The start of a traceable function means the instruction behind the tracer's bytes: nothing has
- * happened before it, unless the function loops to there.
+ * happened before it, unless the function loops to there. *tracer: those bytes, or 0.
  */
-static int behind_ftrace(u64 *addr, struct dp_error *err)
+static int behind_ftrace(u64 *addr, u64 *tracer, struct dp_error *err)
 {
 	unsigned long size, off, at;
 	struct dp_locus l;
 	int r;
 
+	*tracer = 0;
 	if (!dp_k_sym.ftrace_location || !dp_k_sym.size_offset(*addr, &size, &off))
 		return 0;
 	at = dp_k_sym.ftrace_location(*addr - off);
 	if (!at || (*addr != at && off) || at - (*addr - off) > 4) /* endbr64 may come first */
 		return 0;
+	*tracer = at;
 	r = dp_k_locate(NULL, at + MCOUNT_INSN_SIZE, &l, err);
 	if (!r && dp_k_text_is_target(l.text, at + MCOUNT_INSN_SIZE))
 		r = dp_fail(err, E_SITE_LOOP, "%pS", (void *)*addr);
@@ -159,12 +161,31 @@ static int check_entry(const struct dp_probe *s, u64 addr, struct dp_error *err)
 	return 0;
 }
 
+/* Why nothing can stand behind the tracer's bytes, while the function as such may be probed. */
+static bool is_for_tracer(u64 tracer, const struct dp_error *err)
+{
+	switch (tracer ? err->code : DP_OK) {
+	case E_SITE_LOOP:
+	case E_SITE_JUMPLABEL:
+	case E_SITE_STATICCALL:
+	case E_SITE_ALTERNATIVE:
+	case E_SITE_EXTABLE:
+	case E_SITE_FOREIGN:
+	case E_SITE_INSN:
+	case E_SITE_BADINSN:
+	case E_RELOC_INSN:
+	case E_RELOC_RANGE:
+		return IS_ENABLED(CONFIG_DYNAMIC_FTRACE_WITH_REGS);
+	default:
+		return false;
+	}
+}
+
 static int attach_at(struct dp_probe *s, u64 addr, struct dp_error *err)
 {
 	int r = s->type == 'k' ? 0 : check_entry(s, addr, err);
+	u64 tracer;
 
-	if (!r)
-		r = behind_ftrace(&addr, err);
 	if (!r && s->type == 'r')
 		r = dp_k_return_attach((struct dp_kretprobe *)s->kp, err);
 	if (r)
@@ -173,7 +194,13 @@ static int attach_at(struct dp_probe *s, u64 addr, struct dp_error *err)
 		s->kp->pre_handler = dp_k_jprobe_pre;
 	s->k.owner = s->kp;
 	s->k.flags = flags_of(s);
-	r = dp_mgr_attach(&dp_k_manager, addr, &s->k, err);
+	r = behind_ftrace(&addr, &tracer, err);
+	if (!r)
+		r = dp_mgr_attach(&dp_k_manager, addr, &s->k, err);
+	if (r && is_for_tracer(tracer, err)) {
+		addr = tracer;
+		r = dp_k_fentry_attach(s, addr, err);
+	}
 	if (r) {
 		if (s->type == 'r')
 			dp_k_return_detach((struct dp_kretprobe *)s->kp);
@@ -218,7 +245,8 @@ static int judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, u8 *opcode,
 	struct dp_window win;
 	struct dp_site site;
 	struct dp_locus l;
-	int r = behind_ftrace(addr, err);
+	u64 tracer;
+	int r = behind_ftrace(addr, &tracer, err);
 
 	if (!r)
 		r = dp_k_locate(NULL, *addr, &l, err);
@@ -226,6 +254,13 @@ static int judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, u8 *opcode,
 		r = dp_site_judge(l.text, *addr - l.bias, &site, err);
 	if (!r)
 		r = mgr_unchanged(&dp_k_manager, &l, *addr, 1, err);
+	if (r && is_for_tracer(tracer, err)) {
+		*how = DP_OUTCOME_FTRACE;
+		*why = err->code;
+		r = copy_from_kernel_nofault(opcode, (void *)(unsigned long)(tracer + MCOUNT_INSN_SIZE), 1);
+		*addr = tracer;
+		return r ? dp_fail(err, E_SITE_NOTEXT, "0x%llx", tracer) : 0;
+	}
 	if (r)
 		return r;
 	*how = dp_window_build(l.text, *addr - l.bias, *addr - l.bias, &win, &ignored)
@@ -298,6 +333,20 @@ static int add_probe(struct dp_kprobe *kp, char type, struct dp_error *err)
 
 /* ---- registering ---- */
 
+static void detach(struct dp_probe *s)
+{
+	if (s->k.point)
+		dp_mgr_detach(&dp_k_manager, &s->k);
+	if (s->fentry)
+		dp_k_fentry_detach(s);
+	s->k.point = NULL;
+}
+
+static bool is_gone(const struct dp_probe *s)
+{
+	return s->k.point ? s->k.point->gone : dp_k_fentry_is_gone(s);
+}
+
 /* Calls that are under way return without us; return handlers that run come to an end. */
 static void detach_returns(struct list_head *list)
 {
@@ -331,8 +380,7 @@ static void unregister_all(struct dp_kprobe **kps, int num)
 			reap = true;
 			dp_k_later();
 		}
-		if (s->k.point)
-			dp_mgr_detach(&dp_k_manager, &s->k);
+		detach(s);
 		hash_del(&s->node);
 		list_move(&s->list, &gone);
 	}
@@ -388,7 +436,7 @@ static int set_disabled(struct dp_kprobe *kp, bool disabled)
 
 	mutex_lock(&dp_k_lock);
 	s = dp_k_probe_of(kp);
-	if (!s || (s->k.point && s->k.point->gone)) {
+	if (!s || is_gone(s)) {
 		r = dp_fail(&err, E_KPROBE_UNKNOWN, "%s",
 			    s ? "its module is gone" : "no such probe");
 	} else {
@@ -396,6 +444,10 @@ static int set_disabled(struct dp_kprobe *kp, bool disabled)
 				     : kp->flags & ~DP_KPROBE_FLAG_DISABLED;
 		if (s->k.point)
 			r = dp_mgr_flags(&dp_k_manager, &s->k, flags_of(s));
+		if (s->fentry) {
+			s->k.flags = flags_of(s);
+			dp_k_fentry_touch();
+		}
 		if (!r)
 			r = apply(&err);
 	}
@@ -456,6 +508,7 @@ int dp_k_knobs(bool armed, bool optimise)
 
 	mutex_lock(&dp_k_lock);
 	r = dp_mgr_knobs(&dp_k_manager, !armed, !optimise);
+	dp_k_fentry_touch();
 	if (!r)
 		r = apply(&err);
 	mutex_unlock(&dp_k_lock);
@@ -470,9 +523,7 @@ void dp_k_remove_all(void)
 
 	mutex_lock(&dp_k_lock);
 	list_for_each_entry(s, &dp_k_probes, list) {
-		if (s->k.point)
-			dp_mgr_detach(&dp_k_manager, &s->k);
-		s->k.point = NULL;
+		detach(s);
 		s->pending = false;
 		s->kp->flags |= DP_KPROBE_FLAG_GONE;
 	}
@@ -507,8 +558,7 @@ void dp_k_try_pending(struct module *mod)
 /* It waits for its module once more. */
 static void wait_again(struct dp_probe *s)
 {
-	dp_mgr_detach(&dp_k_manager, &s->k);
-	s->k.point = NULL;
+	detach(s);
 	s->pending = true;
 	s->kp->addr = NULL;
 	s->kp->flags |= DP_KPROBE_FLAG_PENDING;
@@ -525,8 +575,9 @@ void dp_k_gone(u64 lo, u64 hi, struct module *mod)
 	mutex_lock(&dp_k_lock);
 	dp_mgr_gone(&dp_k_manager, lo, hi);
 	dp_k_text_gone(lo, hi, mod);
+	dp_k_fentry_gone(lo, hi);
 	list_for_each_entry(s, &dp_k_probes, list) {
-		if (!s->k.point || !s->k.point->gone)
+		if (!is_gone(s))
 			continue;
 		s->kp->flags &= ~DP_KPROBE_FLAG_OPTIMIZED;
 		if (s->kp->flags & DP_KPROBE_FLAG_AGAIN && s->kp->symbol_name &&

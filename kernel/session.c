@@ -58,8 +58,10 @@ int dp_k_session_add(struct dp_k_session *s, struct dp_k_session_probe *p)
 
 void dp_k_session_probe_free(struct dp_k_session_probe *p)
 {
-	if (p)
-		dp_program_free(&p->prog);
+	if (!p)
+		return;
+	dp_k_user_close(p);
+	dp_program_free(&p->prog);
 	kfree(p);
 }
 
@@ -115,13 +117,13 @@ static void make_ready(struct dp_k_session *s, u32 i, u64 words)
 	p->rp.kp.flags = DP_KPROBE_FLAG_AGAIN;
 }
 
-/* The probes of a kind, one behind the other. */
+/* The kernel's probes of a kind, one behind the other. */
 static int collect(struct dp_k_session *s, bool is_return, struct dp_kprobe **v)
 {
 	int n = 0;
 
 	for (u32 i = 0; i < s->nprobes; i++)
-		if (s->probes[i]->is_return == is_return)
+		if (s->probes[i]->is_return == is_return && !s->probes[i]->inode)
 			v[n++] = &s->probes[i]->rp.kp;
 	return n;
 }
@@ -145,13 +147,16 @@ int dp_k_session_arm(struct dp_k_session *s, struct dp_dev_arm *arm, const u64 *
 	if (!r) {
 		n = collect(s, true, v);
 		r = n ? dp_k_register(v, n, 'r', err) : 0;
-		if (r) {
-			n = collect(s, false, v);
-			dp_k_unregister(v, n);
-		}
 	}
+	for (u32 i = 0; i < s->nprobes && !r; i++)
+		if (s->probes[i]->inode)
+			r = dp_k_user_arm(s->probes[i], err);
 	dp_free(v);
-	s->armed = !r;
+	s->armed = true;
+	if (r) {
+		dp_k_session_disarm(s); /* those that are not there do no harm */
+		s->armed = false;
+	}
 	return r;
 }
 
@@ -173,11 +178,14 @@ void dp_k_session_disarm(struct dp_k_session *s)
 	if (!s->armed || s->disarmed)
 		return;
 	s->disarmed = true;
+	for (u32 i = 0; i < s->nprobes; i++)
+		dp_k_user_disarm(s->probes[i]);
 	v = dp_alloc(s->nprobes * sizeof(*v));
 	for (u32 i = 0; !v && i < s->nprobes; i++) { /* slower, but without memory */
 		struct dp_kprobe *kp = &s->probes[i]->rp.kp;
 
-		dp_k_unregister(&kp, 1);
+		if (!s->probes[i]->inode)
+			dp_k_unregister(&kp, 1);
 	}
 	if (v)
 		dp_k_unregister(v, collect(s, false, v));

@@ -6,6 +6,8 @@
 #ifndef DP_KERNEL_SESSION_H
 #define DP_KERNEL_SESSION_H
 
+#include <linux/uprobes.h>
+
 #include "run.h"
 #include "host/kernel/device.h"
 
@@ -17,6 +19,12 @@ struct dp_k_session_probe {
 	char place[DP_DEV_PLACE_MAX];
 	bool is_return;
 	u32 locals, globals, gate; /* words */
+	/* In user code (user.c): inode is not NULL, and rp holds no more than the count of missed hits. */
+	struct inode *inode;
+	loff_t offset;
+	struct uprobe_consumer user;
+	bool user_armed;
+	struct list_head user_list;
 };
 
 struct dp_k_session {
@@ -41,6 +49,13 @@ void dp_k_session_probe_free(struct dp_k_session_probe *p);
 
 /* The session that a registered probe belongs to, or NULL. */
 struct dp_k_session *dp_k_session_of(const struct dp_probe *s);
+
+/* user.c. E_KERNEL_UPROBE. */
+extern struct list_head dp_k_user_probes; /* armed ones, by user_list; under dp_k_lock */
+int dp_k_user_open(struct dp_k_session_probe *p, int fd, s64 offset, struct dp_error *err);
+int dp_k_user_arm(struct dp_k_session_probe *p, struct dp_error *err);
+void dp_k_user_disarm(struct dp_k_session_probe *p); /* when it returns no program of it runs any more */
+void dp_k_user_close(struct dp_k_session_probe *p);
 
 /* device.c */
 int dp_k_device_init(void);

@@ -18,7 +18,7 @@ struct opened {
 	size_t at;
 };
 
-static DEFINE_MUTEX(pipe_lock);
+static atomic_t pipe_taken; /* by one reader at a time, from open to release */
 
 /* ---- one record ---- */
 
@@ -218,11 +218,11 @@ static int pipe_open(struct inode *inode, struct file *f)
 {
 	struct opened *o;
 
-	if (!mutex_trylock(&pipe_lock))
+	if (atomic_cmpxchg_acquire(&pipe_taken, 0, 1)) /* pairs with the releases */
 		return -EBUSY;
 	o = kzalloc(sizeof(*o), GFP_KERNEL);
 	if (!o) {
-		mutex_unlock(&pipe_lock);
+		atomic_set_release(&pipe_taken, 0);
 		return -ENOMEM;
 	}
 	dp_k_take_begin();
@@ -280,7 +280,7 @@ static int pipe_release(struct inode *inode, struct file *f)
 	dp_k_take_end();
 	dp_line_free(&o->text);
 	kfree(o);
-	mutex_unlock(&pipe_lock);
+	atomic_set_release(&pipe_taken, 0);
 	return 0;
 }
 

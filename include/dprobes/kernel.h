@@ -47,6 +47,7 @@ typedef int (*dp_fault_handler_t)(struct dp_kprobe *p, struct pt_regs *regs, int
 #define DP_KPROBE_FLAG_GONE 1 /* read only: its module was unloaded, or all probes were removed */
 #define DP_KPROBE_FLAG_DISABLED 2  /* register it disabled; dp_enable_kprobe() clears the flag */
 #define DP_KPROBE_FLAG_OPTIMIZED 4 /* read only: a jump stands for the breakpoint */
+#define DP_KPROBE_FLAG_FTRACE 8    /* read only: it is hit through the kernel's function tracer */
 #define DP_KPROBE_FLAG_PENDING 16  /* read only: its module is not loaded */
 #define DP_KPROBE_FLAG_AGAIN 32    /* a symbol of a named module: armed again whenever it is loaded */
 
@@ -68,7 +69,9 @@ struct dp_kprobe {
 /*
  * Put a probe in place. The start of a traceable function means the instruction behind the bytes of
  * the function tracer: addr is set to where the probe really is. A breakpoint comes at once, the
- * jump that replaces it where possible within a second.
+ * jump that replaces it where possible within a second. Where no probe can stand there (the function
+ * loops to there, for one) the function tracer itself is used, and addr is the function's start; such
+ * handlers run with preemption off, may set regs->ip, but not regs->sp.
  *
  * Errors: -EINVAL (both symbol_name and addr, or neither; already registered; code that may not be
  * probed), -ENOENT (no such symbol), -EILSEQ (not the start of an instruction), -EEXIST (somebody
@@ -147,5 +150,42 @@ void dp_unregister_jprobes(struct dp_jprobe **jps, int num);
 int dp_disable_jprobe(struct dp_jprobe *jp);
 int dp_enable_jprobe(struct dp_jprobe *jp);
 void dp_jprobe_return(void);
+
+/* ---- watchpoints ---- */
+
+struct dp_kwatch;
+
+/*
+ * regs may be changed. For DP_KWATCH_EXECUTE regs->ip is the instruction, which has not run yet; else the one behind the
+ * instruction that made the access. Runs in the debug exception, interrupts off: no lock, nothing that sleeps.
+ */
+typedef void (*dp_kwatch_handler_t)(struct dp_kwatch *w, struct pt_regs *regs, void *addr);
+
+/* The numbers are those of the processor. */
+#define DP_KWATCH_EXECUTE 0 /* len 1 */
+#define DP_KWATCH_WRITE 1
+#define DP_KWATCH_IO 2 /* I/O ports: -EOPNOTSUPP, the kernel keeps the processor's debug extension off */
+#define DP_KWATCH_RW 3 /* reads and writes; the processor cannot watch reads alone */
+
+/* Memory of the kernel, watched on all processors. Zero what is not used; it must stay until it is unregistered. */
+struct dp_kwatch {
+	void *addr;              /* what is watched; or */
+	const char *symbol_name; /* a variable or function of the kernel, "variable" or "module:variable" */
+	unsigned int offset;     /* added to either */
+	unsigned int len;        /* 1, 2, 4 or 8; the address is a multiple of it */
+	int type;                /* DP_KWATCH_* */
+	dp_kwatch_handler_t handler;
+	unsigned long nmissed; /* accesses inside a hit of a probe, which ran no handler */
+	const char *refusal;   /* after an error: its code, as `dprobes explain` knows it; else NULL */
+	void *dp_private;
+};
+
+/*
+ * Errors: -EINVAL (length, alignment, type, both symbol_name and addr or neither, an address of user memory, already
+ * registered), -ENOENT (no such symbol), -EBUSY (no debug register is free on some processor), -EOPNOTSUPP.
+ */
+int dp_register_kwatch(struct dp_kwatch *w);
+/* When it returns no handler of the watchpoint runs any more. */
+void dp_unregister_kwatch(struct dp_kwatch *w);
 
 #endif

@@ -33,7 +33,8 @@ const char *kernel_split(const char *text, char *module, size_t size)
 /* ---- list ---- */
 
 static const char *const hows[] = {
-    [DP_DEV_OFF] = "-", [DP_DEV_TRAP] = "trap", [DP_DEV_JUMP] = "jump", [DP_DEV_PENDING] = "-", [DP_DEV_GONE] = "-"};
+    [DP_DEV_OFF] = "-", [DP_DEV_TRAP] = "trap", [DP_DEV_JUMP] = "jump", [DP_DEV_PENDING] = "-", [DP_DEV_GONE] = "-",
+    [DP_DEV_FTRACE] = "ftrace", [DP_DEV_UPROBE] = "uprobe"};
 
 static void print_row(const struct dp_dev_row *row, int wplace)
 {
@@ -44,7 +45,7 @@ static void print_row(const struct dp_dev_row *row, int wplace)
 	else if (!row->pid)
 		strcpy(who, "event files");
 	printf("%016llx  %-4c  %-*s  %-4s  %-16s%s%s%s\n", (unsigned long long)row->addr, row->type, wplace,
-	       row->place, row->how <= DP_DEV_GONE ? hows[row->how] : "?", who,
+	       row->place, row->how < DP_ARRAY_SIZE(hows) ? hows[row->how] : "?", who,
 	       row->how == DP_DEV_GONE ? "  [GONE]" : "", row->flags & DP_DEV_LIST_DISABLED ? "  [DISABLED]" : "",
 	       row->how == DP_DEV_PENDING ? "  [PENDING]" : "");
 }

@@ -22,6 +22,7 @@ int cmd_trace(int argc, char **argv);
 /* Whether its -f names a probe program, not a list of events; then: that. */
 bool cmd_traces_program(int argc, char **argv);
 int cmd_trace_program(int argc, char **argv);
+int cmd_watch(int argc, char **argv);
 int cmd_funcs(int argc, char **argv);
 int cmd_lines(int argc, char **argv);
 int cmd_coverage(int argc, char **argv);

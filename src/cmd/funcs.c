@@ -57,7 +57,7 @@ enum dp_outcome cmd_judge(struct dp_module *mod, u64 addr, struct dp_error *err)
 const char *cmd_outcome_style(enum dp_outcome o)
 {
 	return ui_style(stdout, o == DP_OUTCOME_JUMP   ? UI_GREEN
-				: o == DP_OUTCOME_TRAP ? UI_YELLOW
+				: o != DP_OUTCOME_REFUSED ? UI_YELLOW
 						       : UI_RED);
 }
 
@@ -92,10 +92,12 @@ void cmd_count_outcome(struct cmd_outcomes *c, enum dp_outcome o)
 void cmd_print_outcomes(const struct cmd_outcomes *c, const char *what)
 {
 	fflush(stdout);
-	fprintf(stderr, "%llu %s: %llu jump, %llu trap, %llu refused\n", (unsigned long long)c->n,
-		what, (unsigned long long)c->by_outcome[DP_OUTCOME_JUMP],
-		(unsigned long long)c->by_outcome[DP_OUTCOME_TRAP],
-		(unsigned long long)c->by_outcome[DP_OUTCOME_REFUSED]);
+	fprintf(stderr, "%llu %s: %llu jump, %llu trap, ", (unsigned long long)c->n, what,
+		(unsigned long long)c->by_outcome[DP_OUTCOME_JUMP],
+		(unsigned long long)c->by_outcome[DP_OUTCOME_TRAP]);
+	if (c->by_outcome[DP_OUTCOME_FTRACE])
+		fprintf(stderr, "%llu ftrace, ", (unsigned long long)c->by_outcome[DP_OUTCOME_FTRACE]);
+	fprintf(stderr, "%llu refused\n", (unsigned long long)c->by_outcome[DP_OUTCOME_REFUSED]);
 }
 
 void cmd_print_funcs_head(void)

@@ -13,6 +13,7 @@ static const struct subcommand {
 } subcommands[] = {
     {"trace", cmd_trace,
      "probe a running process, or a program that is started, and show the events"},
+    {"watch", cmd_watch, "show who writes to a variable, with old and new value and the callers"},
     {"funcs", cmd_funcs, "show what can be probed, how, and why not"},
     {"lines", cmd_lines, "show which source lines of a function can be probed"},
     {"coverage", cmd_coverage, "count how many functions and instructions of a file can be probed"},

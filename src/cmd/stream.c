@@ -31,6 +31,8 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 	if (ferror(s->out->f))
 		return;
 	dp_formatter_record(s->formatter, rec, ns);
+	if (s->more)
+		s->more(rec, s->more_arg);
 	output_line_done(s->out);
 }
 

@@ -12,6 +12,9 @@ struct stream {
 	struct tracee *tracee;
 	struct dp_reader *reader;
 	struct dp_formatter *formatter;
+	/* What is shown behind a record; may be NULL. */
+	void (*more)(const struct dp_record *rec, void *arg);
+	void *more_arg;
 	struct output *out;
 	double seconds; /* 0: no limit */
 	volatile sig_atomic_t *stop;

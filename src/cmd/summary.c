@@ -15,6 +15,7 @@
 #define COST_HIT_INTERPRETED 18
 #define COST_RECORD_INTERPRETED 50
 #define COST_TRAP 1500
+#define COST_WATCH 4000 /* 20000 in a virtual machine: a debug exception leaves it */
 
 const char *summary_via(const struct dp_probe_info *info)
 {
@@ -55,6 +56,8 @@ static double cost_ns(const struct summary_row *row)
 	ns += (double)row->counts.v[DP_COUNT_RECORDED] * (row->compiled ? COST_RECORD : COST_RECORD_INTERPRETED);
 	if (strstr(row->via, "trap"))
 		ns += (double)hits * COST_TRAP;
+	if (strstr(row->via, "watch"))
+		ns += (double)hits * COST_WATCH;
 	return ns;
 }
 

@@ -11,25 +11,20 @@
 #include <sys/wait.h>
 
 #include "cmd/cmd.h"
-#include "cmd/events.h"
-#include "cmd/stream.h"
 #include "cmd/summary.h"
-#include "symbols/symbolize.h"
-#include "cmd/threads.h"
-
-enum { OPT_JSON = 256, OPT_DURATION, OPT_ALLOW_TRAP, OPT_BUFFER, OPT_INTERPRET };
+#include "cmd/trace.h"
 
 static const struct cmd_option options[] = {
     {"pid", 'p', "PID", "the process to probe"},
     {"output", 'o', "FILE", "write the events to FILE"},
-    {"json", OPT_JSON, NULL, "events as JSON, one object a line"},
-    {"duration", OPT_DURATION, "SEC", "end after so many seconds"},
+    {"json", TRACE_OPT_JSON, NULL, "events as JSON, one object a line"},
+    {"duration", TRACE_OPT_DURATION, "SEC", "end after so many seconds"},
     {"event", 'e', "EVENT", "an event, as the arguments are"},
     {"file", 'f', "FILE", "events from FILE, one a line (-: standard input); or a probe program"},
-    {"interpret", OPT_INTERPRET, NULL, "run programs by the interpreter, do not compile them"},
-    {"allow-trap", OPT_ALLOW_TRAP, NULL,
+    {"interpret", TRACE_OPT_INTERPRET, NULL, "run programs by the interpreter, do not compile them"},
+    {"allow-trap", TRACE_OPT_ALLOW_TRAP, NULL,
      "use breakpoints where no jump fits (see doc/process-host.md)"},
-    {"buffer", OPT_BUFFER, "SIZE", "bytes of one processor's log ring, such as 4M (default 1M)"},
+    {"buffer", TRACE_OPT_BUFFER, "SIZE", "bytes of one processor's log ring, such as 4M (default 1M)"},
     {"quiet", 'q', NULL, "no notes and no summary; errors and losses are still told"},
     {NULL}};
 
@@ -51,27 +46,8 @@ static const struct cmd_spec spec = {
 	"  'p do_work arg=$arg1 if $arg1 > 4096'   only when a condition holds\n"
 	"  'p redis-server:*Command'               every function that matches\n"
 	"  'p kernel:vfs_read n=$arg3'             a function of the kernel (dprobes kernel load)\n"
-	"  'r kmod(ext4):ext4_file_open'           and of one of its modules, loaded or not",
-};
-
-struct trace {
-	pid_t pid;
-	const char *out_path;
-	char **command;
-	enum dp_format format;
-	bool quiet;
-	double seconds;
-	struct event_lines lines;
-	struct dp_session_options opt;
-
-	struct tracee tracee;
-	struct output out;
-	struct dp_event_info *infos;
-	struct symbolizer *symbolizer;
-	struct threads *threads;
-	struct stream stream;
-	bool armed;
-	int status;
+	"  'r kmod(ext4):ext4_file_open'           and of one of its modules, loaded or not\n"
+	"  'p user(/bin/bash):readline'            in all processes that run a file, through the kernel",
 };
 
 static void on_failed_write(int sig)
@@ -112,11 +88,8 @@ static bool parse_size(const char *text, u64 *size)
 }
 
 /* Returns 0, or CMD_USAGE when the value was wrong (told already). */
-static int take_option(void *arg, int id, const char *value)
+int trace_option(struct trace *t, int id, const char *value)
 {
-	struct trace *t = arg;
-	struct dp_error err;
-
 	switch (id) {
 	case 'p':
 		if (t->pid)
@@ -126,29 +99,42 @@ static int take_option(void *arg, int id, const char *value)
 	case 'o':
 		t->out_path = value;
 		return 0;
-	case OPT_JSON:
+	case TRACE_OPT_JSON:
 		t->format = DP_FORMAT_JSON;
 		return 0;
-	case OPT_DURATION:
+	case TRACE_OPT_DURATION:
 		return cmd_parse_seconds(value, &t->seconds) ? 0 : CMD_USAGE;
-	case OPT_ALLOW_TRAP:
+	case TRACE_OPT_ALLOW_TRAP:
 		t->opt.allow_trap = true;
 		return 0;
-	case OPT_INTERPRET:
+	case TRACE_OPT_INTERPRET:
 		t->opt.interpret = true;
 		return 0;
-	case OPT_BUFFER:
+	case TRACE_OPT_BUFFER:
 		return parse_size(value, &t->opt.ring_size) ? 0 : CMD_USAGE;
-	case 'q':
+	default: /* 'q' */
 		t->quiet = true;
 		return 0;
+	}
+}
+
+static int take_option(void *arg, int id, const char *value)
+{
+	struct trace *t = arg;
+	struct dp_error err;
+
+	switch (id) {
 	case 'f':
 		if (!event_lines_read(&t->lines, value, &err))
 			return 0;
 		break;
-	default: /* 'e' and operands */
+	case 'e':
+	case CMD_OPT_OPERAND:
 		if (!event_lines_add(&t->lines, value, "", &err))
 			return 0;
+		break;
+	default:
+		return trace_option(t, id, value);
 	}
 	ui_error(&err, NULL);
 	return CMD_FAILED;
@@ -271,6 +257,8 @@ static int begin_format(struct trace *t, struct dp_error *err)
 		    .layout = &p.event->prog.layout,
 		};
 	}
+	if (t->adapt)
+		t->adapt(t);
 	env.events = t->infos;
 	if (t->tracee.kernel) {
 		env.symbolize = dp_kernel_symbolize;
@@ -420,12 +408,31 @@ static void release(struct trace *t)
 	event_lines_free(&t->lines);
 }
 
+int trace_run(struct trace *t)
+{
+	struct dp_error err = {0};
+	int r;
+
+	catch_signals();
+	r = output_open(&t->out, t->out_path, &cmd_stop, &err);
+	if (r)
+		tell(t, &err, NULL);
+	if (!r && !begin_session(t)) {
+		r = begin_format(t, &err);
+		if (!r)
+			r = run(t, &err);
+		finish(t, r, &err);
+	} else if (t->out.f) {
+		output_close(&t->out, &err);
+	}
+	release(t);
+	return t->status;
+}
+
 int cmd_trace(int argc, char **argv)
 {
 	struct trace t = {.status = CMD_OK};
-	struct dp_error err = {0};
 	bool done = false;
-	int r = 0;
 
 	if (cmd_traces_program(argc, argv))
 		return cmd_trace_program(argc, argv);
@@ -434,18 +441,5 @@ int cmd_trace(int argc, char **argv)
 		event_lines_free(&t.lines);
 		return t.status;
 	}
-	catch_signals();
-	r = output_open(&t.out, t.out_path, &cmd_stop, &err);
-	if (r)
-		tell(&t, &err, NULL);
-	if (!r && !begin_session(&t)) {
-		r = begin_format(&t, &err);
-		if (!r)
-			r = run(&t, &err);
-		finish(&t, r, &err);
-	} else if (t.out.f) {
-		output_close(&t.out, &err);
-	}
-	release(&t);
-	return t.status;
+	return trace_run(&t);
 }

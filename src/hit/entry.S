@@ -384,6 +384,16 @@ dp_signal_entry:
 	mov	dp_ctl(%rip), %rcx
 	jmp	dp_on_signal		/* (signal, siginfo, ucontext, ctl) */
 
+	.globl	dp_watch_call
+dp_watch_call:
+	push	%rbp
+	mov	%rsp, %rbp
+	mov	%rdi, %rsp
+	call	dp_watch_hit		/* (regs, watch, slot, ctl) */
+	mov	%rbp, %rsp
+	pop	%rbp
+	ret
+
 	.globl	dp_restorer
 dp_restorer:
 	mov	$15, %eax		/* rt_sigreturn */

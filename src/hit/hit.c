@@ -76,7 +76,7 @@ static u64 rseq_area(const struct dp_control *ctl)
 	return *(volatile s32 *)(area + 4) >= 0 ? area : 0;
 }
 
-static void prepare(struct dp_slot_head *slot, const struct dp_control *ctl)
+void dp_hit_prepare(struct dp_slot_head *slot, const struct dp_control *ctl)
 {
 	slot->index = (u32)(((u64)slot - DP_SLOT_HEAD - ctl->slots) >> DP_SLOT_SHIFT);
 	slot->tcb = has_tcb();
@@ -212,25 +212,32 @@ static void run_probe(struct dp_hit *h, struct dp_slot_head *slot, const struct 
 		commit(h, slot, probe->event);
 }
 
+void dp_hit_probes(struct dp_hit *h, struct dp_slot_head *slot, u32 first, u32 n)
+{
+	const struct dp_probe_rt *probe = (const struct dp_probe_rt *)h->ctl->probes + first;
+
+	for (u32 i = 0; i < n; i++)
+		if (probe[i].flags & DP_PROBE_ENABLED)
+			run_probe(h, slot, &probe[i]);
+}
+
 /* Returns whether the frame must be left through ip and sp. */
 u32 dp_hit(struct dp_regs *regs, u32 index, void *slot_base, const struct dp_control *ctl)
 {
 	struct dp_slot_head *slot = (struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD);
 	const struct dp_point *point = (const struct dp_point *)ctl->points + index;
-	const struct dp_probe_rt *probe = (const struct dp_probe_rt *)ctl->probes + point->first;
 	u64 sp = regs->sp;
 	struct dp_hit h;
 
 	if (__builtin_expect(!slot->ready, 0))
-		prepare(slot, ctl);
+		dp_hit_prepare(slot, ctl);
 	regs->ip = point->addr;
 	h.regs = regs;
 	h.vm = (struct dp_vm *)((u8 *)slot_base + DP_SLOT_VM);
 	h.ctl = ctl;
 	h.tid = dp_hit_tid(slot, ctl);
-	for (u32 i = 0; i < point->n; i++)
-		if (probe[i].flags & DP_PROBE_ENABLED)
-			run_probe(&h, slot, &probe[i]);
+	h.aside = false;
+	dp_hit_probes(&h, slot, point->first, point->n);
 	if (__builtin_expect(regs->ip == point->addr && regs->sp == sp, 1))
 		return 0;
 	if (regs->ip == point->addr)
@@ -258,18 +265,24 @@ static void abandon_stale(struct dp_slot_head *slot, const struct dp_control *ct
 		slot->owner = DP_SLOT_ABANDONED;
 }
 
+void dp_hit_passed_by(const struct dp_control *ctl, u32 first, u32 n, enum dp_count what)
+{
+	const struct dp_probe_rt *probe = (const struct dp_probe_rt *)ctl->probes + first;
+	u64 base = ctl->counts + (u64)ctl->ncpus * ctl->counts_stride;
+
+	for (u32 i = 0; i < n; i++) {
+		struct dp_counts *c = (struct dp_counts *)(base + (u64)probe[i].event * sizeof(*c));
+
+		if (probe[i].flags & DP_PROBE_ENABLED)
+			__atomic_fetch_add(&c->v[what], 1, __ATOMIC_RELAXED);
+	}
+}
+
 /* A hit that cannot run: recursion, or every slot in reach is taken. May run on any stack. */
 void dp_missed(u32 index, const struct dp_control *ctl, void *slot_base)
 {
 	const struct dp_point *point = (const struct dp_point *)ctl->points + index;
-	const struct dp_probe_rt *probe = (const struct dp_probe_rt *)ctl->probes + point->first;
-	u64 base = ctl->counts + (u64)ctl->ncpus * ctl->counts_stride;
 
-	for (u32 i = 0; i < point->n; i++) {
-		struct dp_counts *c = (struct dp_counts *)(base + (u64)probe[i].event * sizeof(*c));
-
-		if (probe[i].flags & DP_PROBE_ENABLED)
-			__atomic_fetch_add(&c->v[DP_COUNT_MISSED], 1, __ATOMIC_RELAXED);
-	}
+	dp_hit_passed_by(ctl, point->first, point->n, DP_COUNT_MISSED);
 	abandon_stale((struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD), ctl);
 }

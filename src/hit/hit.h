@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 
-#define DP_ABI 4
+#define DP_ABI 5
 #define DP_CONTROL_MAGIC 0x31424f5250594e44ull /* "DNYPROB1" */
 #define DP_REDIRECTED 0x4452494445525044ull /* value of a trap signal whose thread a tracer has redirected already */
 
@@ -21,6 +21,21 @@
 struct dp_regs {
 	u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di;
 	u64 orig_ax, ip, cs, flags, sp, ss;
+};
+
+/* What a memory access leads to. The numbers are those of Dynamic Probes and of the processor. */
+enum dp_watch_type {
+	DP_WATCH_X,  /* execution: the hit comes before the instruction */
+	DP_WATCH_W,  /* a store: the hit comes behind it */
+	DP_WATCH_IO, /* an access to an I/O port */
+	DP_WATCH_RW, /* a load or a store: the hit comes behind it */
+};
+
+/* Registers at a hit of a watchpoint; what stands behind them can be read like a register. */
+struct dp_watch_regs {
+	struct dp_regs regs;
+	u64 addr;     /* of the watched memory */
+	u64 old, now; /* what stood there at the last hit, and what stands there; zero-extended */
 };
 
 /* ---- the log ring (memfd, shared by the target, its children and the reader) ---- */
@@ -64,7 +79,7 @@ enum dp_count {
 	DP_COUNT_LOST,	   /* no room in the ring */
 	DP_COUNT_FAULTS,
 	DP_COUNT_EXCEPTIONS,
-	DP_COUNT_RESERVED,
+	DP_COUNT_OWN, /* watched memory was read by a program of ours: no hit */
 	DP_NCOUNTS
 };
 
@@ -150,6 +165,20 @@ struct dp_point {   /* what one detour calls: all probes at one address */
 	u32 n;
 	u64 pad;
 };
+
+struct dp_watch_rt { /* one watched piece of memory: at most 8 bytes */
+	u64 addr;
+	u32 len;
+	u32 type;  /* enum dp_watch_type */
+	u32 first; /* first probe, index into probes[] */
+	u32 n;
+	u64 last;  /* address of the word that holds its value at the last hit */
+};
+
+/* In the data of the signal that a hit raises: above the index into watches[]. */
+#define DP_WATCH_MAGIC 0x44505741ull
+#define DP_TRAP_PERF 6 /* si_code of that signal */
+#define DP_WATCH_CHUNK 8
 
 struct dp_redirect { /* where a program counter found on a patched byte belongs; sorted by pc */
 	u64 pc;	     /* an address at which a trapping byte stands */
@@ -276,7 +305,9 @@ struct dp_control {
 	u64 probes;	/* struct dp_probe_rt[] */
 	u64 redirects;	/* struct dp_redirect[], sorted */
 	u64 homes;	/* struct dp_redirect[], sorted: place in a detour -> original address */
+	u64 watches;	/* struct dp_watch_rt[] */
 	u32 npoints, nprobes, nredirects, nhomes;
+	u32 nwatches, pad3;
 	u32 state;	/* enum dp_state */
 	u32 owner_pid;	/* the dprobes that armed this; 0 when it let go of it for good */
 	u64 region_lo, region_hi; /* the main mapping: code, control block, slots, rings */

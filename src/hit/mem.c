@@ -31,6 +31,8 @@ static bool known(const struct dp_hit *h, u64 addr, u32 len)
 	const struct dp_control *ctl = h->ctl;
 	u64 page = h->regs->sp & ~(PAGE - 1);
 
+	if (h->aside)
+		return false;
 	if (addr - page < PAGE && addr + len - page <= PAGE)
 		return true;
 	for (u32 i = 0; i < ctl->nranges; i++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The second net: a thread that arrives at a trapping byte is sent on to the copy of the
- * instruction that stood there. Every other signal goes to the program's own handler.
+ * instruction that stood there. Signals of our watchpoints go to watch.c, every other one to the
+ * program's own handler.
  */
 #include "hit/hit-priv.h"
 
@@ -14,15 +15,6 @@
 #define SA_RESETHAND_BIT 0x80000000u
 #define SI_KERNEL_CODE 128
 #define SI_QUEUE_CODE (-1)
-
-/* Word offsets in struct ucontext of x86-64: the general registers begin behind flags, link and stack. */
-#define UC_RIP (5 + 16)
-
-struct siginfo_rt {
-	s32 signo, err, code;
-	s32 pad, pid, uid;
-	u64 value;
-};
 
 static u64 find(const struct dp_control *ctl, u64 pc)
 {
@@ -43,7 +35,7 @@ static u64 find(const struct dp_control *ctl, u64 pc)
 }
 
 /* Give the signal the fate that it would have had without us. */
-static void chain(int sig, struct siginfo_rt *info, u64 *uc, const u64 *old)
+static void chain(int sig, struct dp_siginfo *info, u64 *uc, const u64 *old)
 {
 	typedef void (*handler_fn)(int, void *, void *);
 
@@ -56,7 +48,7 @@ static void chain(int sig, struct siginfo_rt *info, u64 *uc, const u64 *old)
 	/* Default: put it back and let the cause strike again. */
 	dp_syscall(SYS_RT_SIGACTION, (u64)sig, (u64)old, 0, 8, 0, 0);
 	if (sig == SIGTRAP_NR && info->code == SI_KERNEL_CODE)
-		uc[UC_RIP]--;
+		uc[DP_UC_IP]--;
 	else if (info->code <= 0 || sig == SIGTRAP_NR)
 		dp_syscall(SYS_TGKILL, (u64)dp_syscall(SYS_GETPID, 0, 0, 0, 0, 0, 0),
 			   (u64)dp_syscall(SYS_GETTID, 0, 0, 0, 0, 0, 0), (u64)sig, 0, 0, 0);
@@ -65,14 +57,18 @@ static void chain(int sig, struct siginfo_rt *info, u64 *uc, const u64 *old)
 void dp_on_signal(int sig, void *info, void *ucontext, const struct dp_control *ctl)
 {
 	u64 *uc = ucontext;
-	struct siginfo_rt *si = info;
-	bool marked = si->code == SI_QUEUE_CODE && si->value == DP_REDIRECTED;
+	struct dp_siginfo *si = info;
+	bool marked = si->code == SI_QUEUE_CODE && si->sent.value == DP_REDIRECTED;
 	u64 to = 0;
 
+	if (si->code == DP_TRAP_PERF && sig == SIGTRAP_NR && si->perf.data >> 32 == DP_WATCH_MAGIC) {
+		dp_on_watch(si, uc, ctl);
+		return;
+	}
 	if (si->code == SI_KERNEL_CODE || marked) /* raised by an instruction */
-		to = find(ctl, uc[UC_RIP] - (sig == SIGTRAP_NR));
+		to = find(ctl, uc[DP_UC_IP] - (sig == SIGTRAP_NR));
 	if (to)
-		uc[UC_RIP] = to;
+		uc[DP_UC_IP] = to;
 	else if (!marked)
 		chain(sig, si, uc, sig == SIGTRAP_NR ? ctl->old_trap : ctl->old_segv);
 }

@@ -59,6 +59,7 @@ struct dp_hit {
 	u32 exceptions;
 	u32 tid;
 	u32 flags;     /* DP_PROBE_* of the probe */
+	bool aside;    /* reads must not be seen by debug registers */
 };
 
 enum dp_run_result {

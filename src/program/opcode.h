@@ -166,4 +166,8 @@ enum dp_cpustate_source { DP_CPUSTATE_FX, DP_CPUSTATE_SEGMENT };
 #define DP_NSLOTS (sizeof(struct dp_regs) / 8)
 #define DP_SLOT(member) (offsetof(struct dp_regs, member) / 8)
 
+/* Programs of watchpoints have more to read: words of struct dp_watch_regs. */
+#define DP_NSLOTS_WATCH (sizeof(struct dp_watch_regs) / 8)
+#define DP_WATCH_SLOT(member) (offsetof(struct dp_watch_regs, member) / 8)
+
 #endif

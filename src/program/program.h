@@ -74,6 +74,7 @@ struct dp_program {
 	struct dp_rpn_params rpn;
 	u16 nlocals;
 	u16 nglobals;
+	bool is_watch; /* it runs at hits of a watchpoint only, and may read what struct dp_watch_regs has */
 	bool in_kernel; /* where it will run: what the verifier lets pass */
 	struct dp_layout layout;
 };

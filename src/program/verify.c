@@ -128,7 +128,7 @@ static int check_operand(struct verifier *v, const struct dp_op_view *insn, u32 
 
 	switch (insn->info->operands[i]) {
 	case DP_KIND_SLOT:
-		return x < (s64)DP_NSLOTS ? 0 : bad(v, insn, E_PROG_REG, x);
+		return x < (s64)(v->p->is_watch ? DP_NSLOTS_WATCH : DP_NSLOTS) ? 0 : bad(v, insn, E_PROG_REG, x);
 	case DP_KIND_REG:
 		return dp_register_by_number((u32)x) ? 0 : bad(v, insn, E_PROG_REG, x);
 	case DP_KIND_REGW:

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "symbols/module-priv.h"
+#include "symbols/vars.h"
 
 #define DEBUG_ROOT "/usr/lib/debug"
 
@@ -79,6 +80,24 @@ Dwarf *mod_dwarf(struct dp_module *m)
 	if (m->dw.main)
 		dwarf_end(m->dw.main);
 	return m->dw.main = NULL;
+}
+
+u64 dp_module_debug_bytes(struct dp_module *m)
+{
+	Elf *elf = mod_dwarf(m) ? dwarf_getelf(m->dw.main) : NULL;
+	Elf_Scn *scn = NULL;
+	size_t names;
+	GElf_Shdr sh;
+	u64 n = 0;
+
+	if (!elf || elf_getshdrstrndx(elf, &names))
+		return 0;
+	while ((scn = elf_nextscn(elf, scn))) {
+		const char *name = gelf_getshdr(scn, &sh) ? elf_strptr(elf, names, sh.sh_name) : NULL;
+
+		n += name && !strncmp(name, ".debug_", 7) ? sh.sh_size : 0;
+	}
+	return n;
 }
 
 bool mod_frame_at(struct dp_module *m, u64 addr, Dwarf_Frame **frame)

@@ -10,27 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbols/vars-priv.h"
+#include "symbols/locations-priv.h"
 
-#define NESTING_MAX 4
-
-struct out {
-	struct var_place *p;
-	char *text;
-	size_t n, size;
-	u32 nesting;
-};
-
-static bool fail(struct out *o, const char *why)
+bool loc_fail(struct out *o, const char *why)
 {
 	if (!o->p->why)
 		o->p->why = why;
 	return false;
 }
 
-static bool put(struct out *o, const char *fmt, ...) DP_PRINTF(2, 3);
-
-static bool put(struct out *o, const char *fmt, ...)
+bool loc_put(struct out *o, const char *fmt, ...)
 {
 	va_list ap;
 	int n;
@@ -39,7 +28,7 @@ static bool put(struct out *o, const char *fmt, ...)
 	n = vsnprintf(o->text + o->n, o->size - o->n, fmt, ap);
 	va_end(ap);
 	if (n < 0 || (size_t)n + 2 > o->size - o->n)
-		return fail(o, "its location is too complicated");
+		return loc_fail(o, "its location is too complicated");
 	o->n += (size_t)n;
 	o->text[o->n++] = ';';
 	o->text[o->n] = '\0';
@@ -66,13 +55,13 @@ static bool put_register(struct out *o, u64 number, s64 offset)
 	bool is_vector;
 	const char *name = var_register(number, &is_vector);
 
+	if (o->caller_pc)
+		return loc_caller_register(o, number, offset);
 	if (!name || is_vector)
-		return fail(o, "it depends on a register that programs cannot read");
-	return put(o, "push r,%s", name) &&
-	       (!offset || put(o, "push d,%lld;add", (long long)offset));
+		return loc_fail(o, "it depends on a register that programs cannot read");
+	return loc_put(o, "push r,%s", name) &&
+	       (!offset || loc_put(o, "push d,%lld;add", (long long)offset));
 }
-
-static bool expression(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *ops, size_t n);
 
 /* ---- the frame ---- */
 
@@ -84,29 +73,42 @@ static bool put_cfa(struct out *o)
 	size_t n;
 	bool good;
 
-	if (!mod_frame_at(m, o->p->pc, &frame))
-		return fail(o, "the unwind tables do not know the frame here");
+	/* The call is under way in the caller, not over. */
+	if (!mod_frame_at(m, o->caller_pc ? o->caller_pc - 1 : o->p->pc, &frame))
+		return loc_fail(o, "the unwind tables do not know the frame here");
 	if (dwarf_frame_cfa(frame, &ops, &n) || !n)
-		good = fail(o, "the unwind tables do not know the frame here");
+		good = loc_fail(o, "the unwind tables do not know the frame here");
 	else
-		good = expression(o, NULL, ops, n);
+		good = loc_expression(o, NULL, ops, n);
 	free(frame);
+	return good;
+}
+
+bool loc_frame(struct out *o)
+{
+	u64 caller_pc = o->caller_pc;
+	bool good;
+
+	o->caller_pc = 0;
+	good = put_cfa(o);
+	o->caller_pc = caller_pc;
 	return good;
 }
 
 static bool put_frame_base(struct out *o)
 {
+	Dwarf_Die *func = o->caller_pc ? &o->caller : &o->p->func;
 	Dwarf_Attribute attr;
 	Dwarf_Op *ops;
 	size_t n;
 
-	if (!o->p->has_func || !dwarf_attr_integrate(&o->p->func, DW_AT_frame_base, &attr))
-		return fail(o, "the function's frame base is not known");
-	if (dwarf_getlocation_addr(&attr, o->p->pc, &ops, &n, 1) != 1 || !n)
-		return fail(o, "the function's frame base is not known here");
+	if (!o->p->has_func || !dwarf_attr_integrate(func, DW_AT_frame_base, &attr))
+		return loc_fail(o, "the function's frame base is not known");
+	if (dwarf_getlocation_addr(&attr, o->caller_pc ? o->caller_pc - 1 : o->p->pc, &ops, &n, 1) != 1 || !n)
+		return loc_fail(o, "the function's frame base is not known here");
 	if (n == 1 && ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31)
 		return put_register(o, ops[0].atom - DW_OP_reg0, 0);
-	return expression(o, &attr, ops, n);
+	return loc_expression(o, &attr, ops, n);
 }
 
 static bool put_tls(struct out *o)
@@ -114,7 +116,7 @@ static bool put_tls(struct out *o)
 	char code[200];
 	const char *why = mod_tls_code(o->p->m, code, sizeof(code));
 
-	return why ? fail(o, why) : put(o, "%s", code);
+	return why ? loc_fail(o, why) : loc_put(o, "%s", code);
 }
 
 /* ---- operators ---- */
@@ -126,9 +128,9 @@ static bool put_deref(struct out *o, u64 size)
 	case 2:
 	case 4:
 	case 8:
-		return put(o, "push mem,u%llu", (unsigned long long)size * 8);
+		return loc_put(o, "push mem,u%llu", (unsigned long long)size * 8);
 	default:
-		return fail(o, "its location is read from memory in an unusual width");
+		return loc_fail(o, "its location is read from memory in an unusual width");
 	}
 }
 
@@ -171,35 +173,33 @@ static bool put_indexed(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *op
 	Dwarf_Word word;
 
 	if (!attr || dwarf_getlocation_attr(attr, op, &value))
-		return fail(o, "its location cannot be read");
+		return loc_fail(o, "its location cannot be read");
 	if (op->atom == DW_OP_addrx || op->atom == DW_OP_GNU_addr_index)
-		return dwarf_formaddr(&value, &addr) ? fail(o, "its address cannot be read")
-						     : put(o, "push d,.base+%lld", (long long)addr);
+		return dwarf_formaddr(&value, &addr) ? loc_fail(o, "its address cannot be read")
+						     : loc_put(o, "push d,.base+%lld", (long long)addr);
 	if (dwarf_formudata(&value, &word))
-		return fail(o, "its location cannot be read");
-	return put(o, "push d,%lld", (long long)word);
+		return loc_fail(o, "its location cannot be read");
+	return loc_put(o, "push d,%lld", (long long)word);
 }
 
-/*
- * The value of something when the function was entered is known at the entry only: afterwards the
- * register may hold anything.
- */
+/* The value of something when the function was entered: there, or by what its callers knew. */
 static bool put_entry_value(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *op)
 {
 	Dwarf_Attribute block;
+	bool is_register;
 	Dwarf_Op *ops;
 	Dwarf_Addr low;
 	size_t n;
 
-	if (!o->p->has_func || dwarf_lowpc(&o->p->func, &low) || low != o->p->pc)
-		return fail(o, "it is computed from a value at the function's entry that nothing "
-			       "keeps");
 	if (!attr || dwarf_getlocation_attr(attr, op, &block) ||
 	    dwarf_getlocation(&block, &ops, &n) || !n)
-		return fail(o, "its location cannot be read");
-	if (n == 1 && ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31)
-		return put_register(o, ops[0].atom - DW_OP_reg0, 0);
-	return expression(o, attr, ops, n);
+		return loc_fail(o, "its location cannot be read");
+	is_register = n == 1 && ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31;
+	if (o->p->has_func && !o->caller_pc && !dwarf_lowpc(&o->p->func, &low) && low == o->p->pc)
+		return is_register ? put_register(o, ops[0].atom - DW_OP_reg0, 0) : loc_expression(o, attr, ops, n);
+	if (!o->p->has_func || !is_register)
+		return loc_fail(o, "it is computed from a value at the function's entry that nothing keeps");
+	return loc_entry_value(o, ops[0].atom - DW_OP_reg0);
 }
 
 static bool operator(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *op)
@@ -207,15 +207,15 @@ static bool operator(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *op)
 	u8 a = op->atom;
 
 	if (a >= DW_OP_lit0 && a <= DW_OP_lit31)
-		return put(o, "push d,%d", a - DW_OP_lit0);
+		return loc_put(o, "push d,%d", a - DW_OP_lit0);
 	if (a >= DW_OP_breg0 && a <= DW_OP_breg31)
 		return put_register(o, a - DW_OP_breg0, (s64)op->number);
 	for (size_t i = 0; i < DP_ARRAY_SIZE(simple); i++)
 		if (simple[i].atom == a)
-			return put(o, "%s", simple[i].code);
+			return loc_put(o, "%s", simple[i].code);
 	switch (a) {
 	case DW_OP_addr:
-		return put(o, "push d,.base+%lld", (long long)op->number);
+		return loc_put(o, "push d,.base+%lld", (long long)op->number);
 	case DW_OP_const1u:
 	case DW_OP_const1s:
 	case DW_OP_const2u:
@@ -226,15 +226,15 @@ static bool operator(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *op)
 	case DW_OP_const8s:
 	case DW_OP_constu:
 	case DW_OP_consts:
-		return put(o, "push d,%lld", (long long)op->number);
+		return loc_put(o, "push d,%lld", (long long)op->number);
 	case DW_OP_plus_uconst:
-		return put(o, "push d,%lld;add", (long long)op->number);
+		return loc_put(o, "push d,%lld;add", (long long)op->number);
 	case DW_OP_pick:
-		return put(o, "push tsp,%u", (u32)op->number & 0xff);
+		return loc_put(o, "push tsp,%u", (u32)op->number & 0xff);
 	case DW_OP_bregx:
 		return put_register(o, op->number, (s64)op->number2);
 	case DW_OP_fbreg:
-		return put_frame_base(o) && put(o, "push d,%lld;add", (long long)op->number);
+		return put_frame_base(o) && loc_put(o, "push d,%lld;add", (long long)op->number);
 	case DW_OP_call_frame_cfa:
 		return put_cfa(o);
 	case DW_OP_deref:
@@ -254,15 +254,15 @@ static bool operator(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *op)
 		return put_entry_value(o, attr, op);
 	case DW_OP_implicit_pointer:
 	case DW_OP_GNU_implicit_pointer:
-		return fail(o, "it points to something that the compiler has removed");
+		return loc_fail(o, "it points to something that the compiler has removed");
 	default:
-		return fail(o, "its location uses an operator that is not known here");
+		return loc_fail(o, "its location uses an operator that is not known here");
 	}
 }
 
-static bool expression(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *ops, size_t n)
+bool loc_expression(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *ops, size_t n)
 {
-	bool good = o->nesting < NESTING_MAX || fail(o, "its location is too complicated");
+	bool good = o->nesting < NESTING_MAX || loc_fail(o, "its location is too complicated");
 
 	o->nesting++;
 	for (size_t i = 0; i < n && good; i++)
@@ -367,7 +367,7 @@ static bool one_piece(struct var_place *p, Dwarf_Attribute *attr, Dwarf_Op *ops,
 	o.text = piece->code;
 	o.size = sizeof(piece->code);
 	/* A lone entry value is a value, whatever follows it or not. */
-	return expression(&o, attr, ops, is_value ? n - 1 : n);
+	return loc_expression(&o, attr, ops, is_value ? n - 1 : n);
 }
 
 bool var_locate(struct var_place *p, Dwarf_Attribute *attr, Dwarf_Op *ops, size_t n,

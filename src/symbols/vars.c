@@ -371,6 +371,28 @@ int dp_var_find(struct dp_module *m, u64 pc, const char *name, struct dp_var *v,
 	return r;
 }
 
+int dp_var_global(struct dp_module *m, const char *name, struct dp_var *v, struct dp_error *err)
+{
+	struct wanted w = {.name = name};
+	struct var_place p = {.m = m};
+	Dwarf *dw = mod_dwarf(m);
+	Dwarf_CU *cu = NULL;
+	char near[128];
+	int r;
+
+	memset(v, 0, sizeof(*v));
+	if (!dw)
+		return dp_fail(err, E_LINE_NODEBUG, "%.150s", m->base);
+	while (next_unit(dw, &cu, &p.cu))
+		if (among(&w, &p.cu, true))
+			return locate(&p, &w.die, name, v, err);
+	r = dp_fail(err, E_VAR_NONE, "%.60s", name);
+	mod_near_text(&w.near, near, sizeof(near));
+	if (*near)
+		dp_error_hint(err, "did you mean %s?", near);
+	return r;
+}
+
 int dp_var_each(struct dp_module *m, u64 pc,
 		int (*fn)(const char *name, int r, const struct dp_var *v,
 			  const struct dp_error *err, void *arg),

@@ -11,7 +11,7 @@
 #include "symbols/symbols.h"
 
 #define DP_VAR_PIECES 16
-#define DP_PIECE_CODE 1024
+#define DP_PIECE_CODE 4096
 
 enum dp_piece_kind {
 	DP_PIECE_MEMORY,   /* code pushes the address */
@@ -44,6 +44,9 @@ struct dp_var {
 int dp_var_find(struct dp_module *m, u64 pc, const char *name, struct dp_var *v,
 		struct dp_error *err);
 
+/* A global or static variable of any unit. Errors: E_LINE_NODEBUG, E_VAR_NONE, E_VAR_GONE. */
+int dp_var_global(struct dp_module *m, const char *name, struct dp_var *v, struct dp_error *err);
+
 /* Call fn for each variable and parameter in scope at pc, innermost first, globals left out. r:
  * what dp_var_find() says of it. */
 int dp_var_each(struct dp_module *m, u64 pc,
@@ -62,6 +65,9 @@ bool dp_var_type(struct dp_module *m, u64 pc, int tag, const char *name, Dwarf_D
 
 /* The value of an enumerator of the unit at pc or another one. */
 bool dp_var_enumerator(struct dp_module *m, u64 pc, const char *name, s64 *value);
+
+/* Bytes of debug information, in the file or apart from it; 0: there is none. Opens it. */
+u64 dp_module_debug_bytes(struct dp_module *m);
 
 /* Inlined copies of a function and itself: link-time addresses; at most max. Returns their number.
  */

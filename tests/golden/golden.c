@@ -14,6 +14,7 @@
 #include "log/rpn.h"
 
 static u8 seen[65536];
+static u8 noticed[65536]; /* some program here does something else when this instruction does nothing */
 
 static char *slurp(const char *path)
 {
@@ -129,7 +130,30 @@ static bool survives(const struct dp_rpn_unit *u)
 	return good;
 }
 
-static void run_unit(const char *name, const struct dp_rpn_unit *u, const char *want)
+/* The same program, but each instruction with this opcode does nothing; one that ends it, ends it otherwise. */
+static struct dp_program broken(const struct dp_program *p, u32 opcode)
+{
+	struct dp_program copy = *p;
+	struct dp_op_view op;
+
+	copy.code = malloc(p->len + 16);
+	memcpy(copy.code, p->code, p->len);
+	memset(copy.code + p->len, DP_OP_EXIT, 16); /* for whoever goes on behind the last one */
+	for (u32 at = 0; at < p->len && !dp_op_decode(p->code, p->len, at, &op); at += op.len) {
+		if (op.opcode != opcode)
+			continue;
+		memset(copy.code + at, DP_OP_NOP, op.len);
+		if (opcode == DP_OP_EXIT)
+			copy.code[at] = DP_OP_ABORT;
+		else if (dp_opcode_info(opcode)->rule == DP_RULE_END || dp_opcode_info(opcode)->rule == DP_RULE_RPN_END)
+			copy.code[at] = DP_OP_EXIT;
+	}
+	copy.len += 16;
+	return copy;
+}
+
+/* What the unit leaves behind, with one opcode broken (0: none; that is the number of `nop`). free() it. */
+static char *run_unit(const struct dp_rpn_unit *u, u32 opcode)
 {
 	static struct machine m;
 	char *got = NULL;
@@ -143,18 +167,38 @@ static void run_unit(const char *name, const struct dp_rpn_unit *u, const char *
 		m.globals[i] = 200 + i;
 	}
 	for (u32 i = 0; i < u->nprobes; i++) {
-		note(&u->probes[i].prog);
+		struct dp_program p = broken(&u->probes[i].prog, opcode);
+
 		/* Probes at one place count together: a file shows pass counts by repeating a probe. */
 		if (!i || strcmp(u->probes[i].symbol, u->probes[i - 1].symbol))
 			m.gate = 0;
 		m.dumps = 0;
-		show(out, &m, machine_run(&m, &u->probes[i].prog));
+		show(out, &m, machine_run(&m, &p));
+		free(p.code);
 	}
 	fclose(out);
+	machine_free(&m);
+	return got;
+}
+
+static void check_unit(const char *name, const struct dp_rpn_unit *u, const char *want)
+{
+	char *got = run_unit(u, DP_OP_NOP);
+	u32 i = 0, opcode;
+
 	if (!ok(!strcmp(got, want), "%s", name))
 		printf("# --- wanted\n%s# --- got\n%s", want, got);
 	free(got);
-	machine_free(&m);
+	memset(seen, 0, sizeof(seen));
+	for (u32 k = 0; k < u->nprobes; k++)
+		note(&u->probes[k].prog);
+	while (dp_opcode_next(&i, &opcode)) {
+		if (!seen[opcode] || noticed[opcode] || dp_opcode_info(opcode)->rule == DP_RULE_BEGIN)
+			continue; /* without `begin` there is no machine */
+		got = run_unit(u, opcode);
+		noticed[opcode] = strcmp(got, want) != 0;
+		free(got);
+	}
 }
 
 static void golden(const char *dir, const char *name)
@@ -181,7 +225,7 @@ static void golden(const char *dir, const char *name)
 		printf("# %s: %s\n", dp_error_info(err.code)->name, err.detail);
 	} else {
 		if (want[0])
-			run_unit(name, &u, want);
+			check_unit(name, &u, want);
 		ok(survives(&u), "%s can be listed, saved and loaded", name);
 	}
 	dp_rpn_free(&u);
@@ -195,6 +239,14 @@ static int is_program(const struct dirent *e)
 	return dot && !strcmp(dot, ".rpn");
 }
 
+/* Instructions that fill the records of event lines, and their conditions: tests/unit/test-vm.c has those. */
+static bool of_events(u32 opcode)
+{
+	u32 rule = dp_opcode_info(opcode)->rule;
+
+	return (rule >= DP_RULE_OPEN && rule <= DP_RULE_SPAN) || (opcode >= DP_OP_LD8 && opcode <= DP_OP_NEED_GEU);
+}
+
 static void coverage(void)
 {
 	u32 i = 0, opcode, missing = 0;
@@ -202,12 +254,14 @@ static void coverage(void)
 	while (dp_opcode_next(&i, &opcode)) {
 		const struct dp_opcode_info *info = dp_opcode_info(opcode);
 
-		if (info->rule < DP_RULE_BEGIN || info->rule == DP_RULE_KERNEL || seen[opcode])
+		if (info->rule == DP_RULE_BEGIN || info->rule == DP_RULE_KERNEL || opcode == DP_OP_NOP || noticed[opcode])
 			continue;
-		printf("# never run: %s (0x%x)\n", info->text, opcode);
+		if (of_events(opcode))
+			continue;
+		printf("# nothing here would notice if it did nothing: %s (0x%x)\n", info->text, opcode);
 		missing++;
 	}
-	ok(!missing, "every instruction of the language alone was run");
+	ok(!missing, "of every instruction of the language some program here notices when it is broken");
 }
 
 /* The reference page lists every instruction by its number and name, with the meaning that the table has. */
@@ -236,6 +290,100 @@ static void reference_page(void)
 	ok(!missing, "doc/dprobes.lang.md lists every instruction");
 }
 
+/* The text without the lines that give this keyword a value; NULL: there is none. */
+static char *without(const char *text, const char *keyword, size_t n)
+{
+	char *copy = calloc(1, strlen(text) + 1), *to = copy;
+	bool found = false;
+
+	for (const char *line = text, *next; *line; line = next) {
+		size_t len = strcspn(line, "\n");
+
+		next = line + len + (line[len] == '\n');
+		if (!strncmp(line, keyword, n) && line[n + strspn(line + n, " ")] == '=') {
+			found = true;
+			*to++ = '\n'; /* so that the other lines keep their numbers */
+		} else {
+			memcpy(to, line, (size_t)(next - line));
+			to += next - line;
+		}
+	}
+	if (!found)
+		free(copy);
+	return found ? copy : NULL;
+}
+
+static bool changes_something(const char *text, const char *less)
+{
+	struct dp_rpn_define d[] = {{"DEFINED", "7"}};
+	struct dp_rpn_unit a = {0}, b = {0};
+	struct dp_error err;
+	bool differs = true;
+
+	if (dp_rpn_parse(&a, text, "a", GOLDEN, d, 1, &err))
+		return false;
+	if (!dp_rpn_parse(&b, less, "b", GOLDEN, d, 1, &err)) {
+		char *la = listing(&a), *lb = listing(&b);
+
+		differs = strcmp(la, lb) != 0;
+		free(la);
+		free(lb);
+		dp_rpn_free(&b);
+	}
+	dp_rpn_free(&a);
+	return differs;
+}
+
+/* Of each keyword in the reference page some program here is another one without it. */
+static bool keyword_matters(const char *keyword, size_t n)
+{
+	struct dirent **v;
+	bool matters = false;
+	int files = scandir(GOLDEN, &v, is_program, alphasort);
+
+	for (int i = 0; i < files; i++) {
+		char path[4096], *text, *less;
+
+		snprintf(path, sizeof(path), "%s/%s", GOLDEN, v[i]->d_name);
+		text = slurp(path);
+		less = without(text, keyword, n);
+		matters |= less && changes_something(text, less);
+		free(less);
+		free(text);
+		free(v[i]);
+	}
+	if (files >= 0)
+		free(v);
+	return matters;
+}
+
+static void keywords(void)
+{
+	static char page[1 << 18];
+	FILE *f = fopen(GOLDEN "/../../doc/dprobes.lang.md", "re");
+	u32 missing = 0, n = 0;
+	const char *p, *end;
+
+	if (f) {
+		page[fread(page, 1, sizeof(page) - 1, f)] = '\0';
+		fclose(f);
+	}
+	p = strstr(page, "### The header");
+	end = strstr(page, "## The machine");
+	for (; p && end && p < end; p = strchr(p, '\n') + 1)
+		for (const char *k = strncmp(p, "| `", 3) ? "" : p + 2; *k == '`'; n++) { /* `one`, `other` | */
+			size_t len = strcspn(++k, "`");
+
+			if (!keyword_matters(k, len)) {
+				printf("# nothing here would notice without the keyword %.*s\n", (int)len, k);
+				missing++;
+			}
+			k += len + 1;
+			k += strncmp(k, ", ", 2) ? 0 : 2;
+		}
+	ok(n > 20 && !missing, "of each keyword in doc/dprobes.lang.md some program here notices when it is not there");
+}
+
 int main(void)
 {
 	static const char *const dirs[] = {GOLDEN, GOLDEN "/errors"};
@@ -253,6 +401,7 @@ int main(void)
 		ok(n > 0, "%s has programs", strrchr(dirs[d], '/') + 1);
 	}
 	coverage();
+	keywords();
 	reference_page();
 	return done();
 }

@@ -78,7 +78,12 @@ trace_patterns() {
 	trace_refused E-KERNEL-SYMBOL 'p kernel:no_such_function_here'
 	trace_refused E-KERNEL-AMBIGUOUS 'p kernel:name_show'
 	trace_refused E-SITE-TRAPPATH 'p kernel:__rcu_read_lock'
-	trace_refused E-SITE-LOOP 'p kernel:hrtimer_active'
+	begin 'p kernel:hrtimer_active'
+	$dprobes list | grep -q ' p  *hrtimer_active+0x0/[^ ]* *ftrace '
+	say $? "an entry that is a loop's is hit through the function tracer"
+	finish
+	$dprobes explain kernel:hrtimer_active | grep -q ': ftrace$'
+	say $? "and explained"
 	trace_refused E-SITE-FTRACE 'p kernel:vfs_read+1'
 	trace_refused E-SITE-MIDINSN 'p kernel:vfs_read+6'
 	trace_refused E-KERNEL-PLACE 'p kernel:read_write.c:12'
@@ -120,6 +125,45 @@ trace_modules() {
 	say $? "its init was seen each time"
 	[ "$(grep -c ': work: @victim_work+0 n=' /tmp/out)" -ge 3 ] && [ "$(grep -c ': work: ' /tmp/out)" = "$(grep -c ': done: ' /tmp/out)" ]
 	say $? "calls and their returns"
+}
+
+# Code of processes, those that run already and those that come: all that map the C library of this command.
+trace_user() {
+	libc=/t/lib/libc.so.6
+	$dprobes trace -o /tmp/waits 'p kernel:vfs_fsync' 2>/dev/null &
+	earlier=$!
+	soon '$dprobes list | grep -q " vfs_fsync"'
+	begin "p:open user($libc):fopen name=+0(%di):ustring tid=\$comm" "r:opened user($libc):fopen f=\$retval" \
+		"p:inside user($libc):fopen+0 if +0(%di):ustring == \"/proc/no-such-file\"" "p user($libc):*clock_nanosleep" \
+		"p:other user($libc):poll" "p kernel:vfs_read"
+	say $? "probes in a file that processes map"
+	$dprobes list | grep -q "^[0-9a-f]*  p  *$libc:fopen+0x0  *uprobe  dprobes $tracer"
+	say $? "list shows them"
+	$dprobes explain kernel:vfs_read >/dev/null
+	$dprobes explain kernel:vfs_write >/dev/null
+	sleep 1
+	finish
+	[ "$(grep -c ': open: @fopen+0 name="/proc/kallsyms" tid="dprobes"' /tmp/out)" -ge 2 ]
+	say $? "processes that came later"
+	[ "$(grep ': open: ' /tmp/out | sed 's/.*-\([0-9]*\) .*/\1/' | sort -u | wc -l)" -ge 2 ]
+	say $? "several of them"
+	grep -q -- "-$earlier .*: \(clock_nanosleep\|other\): @" /tmp/out
+	say $? "and one that ran already"
+	[ "$(grep -c ': open: ' /tmp/out)" = "$(grep -c ': opened: <-fopen+0 f=0x[0-9a-f]*$' /tmp/out)" ]
+	say $? "each return with its value"
+	grep -q ': vfs_read: @vfs_read+0$' /tmp/out
+	say $? "and the kernel's own in the same trace"
+	[ "$(summary open | cut -d' ' -f3)" = 0 ] && grep -q '^opened *uretprobe ' /tmp/err
+	say $? "the summary tells how they were hit"
+	[ "$(summary inside | cut -d' ' -f2)" = 0 ]
+	say $? "a condition over the process's memory"
+	kill -TERM $earlier
+	wait $earlier
+	[ -z "$($dprobes list)" ]
+	say $? "none is left"
+	trace_refused E-SITE-MIDINSN "p user($libc):fopen+1"
+	trace_refused E-SYM-NONE "p user($libc):no_such_function_here"
+	trace_refused E-FILE-OPEN 'p user(/no/such/file):main'
 }
 
 # Whatever kills the command, its probes go.
@@ -168,6 +212,7 @@ ktrace() {
 	trace_patterns
 	questions
 	trace_modules
+	trace_user
 	trace_killed
 	trace_under_load
 	$dprobes kernel unload

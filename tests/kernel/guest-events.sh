@@ -19,7 +19,7 @@ first_tracer() {
 r do_sys_openat2 rv rp" ]
 	say $? "kprobe_probes shows both"
 	cat /proc/version >/dev/null
-	grep -q ' cat-[0-9]* *\[00[01]\] *[0-9]*\.[0-9]\{6\}: do_sys_openat2: @do_sys_openat2+0 0xffffff9c 0x[0-9a-f]* 0x[0-9a-f]* 0x8000$' trace
+	grep -q ' cat-[0-9]* *\[00[01]\] *[0-9]*\.[0-9]\{6\}: do_sys_openat2: @do_sys_openat2+0 0xffffff9c 0x[0-9a-f]* 0x[0-9a-f]* 0x[0-9a-f]*$' trace
 	say $? "trace shows the hit as the first tracer did"
 	grep -q ' __x64_sys_openat: <-do_sys_openat2+0 0x3 0xffffffff[0-9a-f]\{8\}$' trace
 	say $? "and the return, with the function that is returned to"

@@ -55,6 +55,7 @@ conformance() {
 	run kprobes
 	run returns
 	run refused
+	run ftrace
 	run hooks
 	rmmod dprobes
 	say $? "it unloads"
@@ -209,6 +210,18 @@ examples() {
 	insmod kprobe-example.ko symbol=__rcu_read_lock 2>/dev/null
 	say $((!$?)) "a place that must not be probed is refused"
 	dmesg | grep '__rcu_read_lock cannot be probed: E-SITE-TRAPPATH'
+	say $? "and the reason told"
+	insmod kwatch-example.ko
+	say $? "kwatch-example is loaded"
+	for n in 3 4 5; do echo $n >/proc/sys/kernel/panic; done
+	cat /proc/sys/kernel/panic >/dev/null
+	rmmod kwatch-example
+	echo 0 >/proc/sys/kernel/panic
+	dmesg | grep -E '_example: panic_timeout was written 3 times, last before .*int.*, 0 hits were missed'
+	say $? "kwatch-example has seen who writes a variable of the kernel"
+	insmod kwatch-example.ko symbol=no_such_variable 2>/dev/null
+	say $((!$?)) "a variable that does not exist is refused"
+	dmesg | grep 'no_such_variable cannot be watched: E-SYM-NONE'
 	say $? "and the reason told"
 	examples_hooks
 	rmmod dprobes

@@ -50,6 +50,8 @@ static int __init test_init(void)
 		test_hooks();
 	else if (!strcmp(group, "refused"))
 		test_refused();
+	else if (!strcmp(group, "ftrace"))
+		test_ftrace();
 	else if (!strcmp(group, "many"))
 		test_many(seconds, what);
 	else if (!strcmp(group, "hold"))

@@ -36,6 +36,7 @@ void test_kprobes(void);
 void test_returns(void);
 void test_hooks(void);
 void test_refused(void);
+void test_ftrace(void);
 void test_many(int seconds, const char *what);
 void test_hold(const char *what, bool begin);
 void bench(const char *what);

@@ -542,6 +542,51 @@ def languages():
         raise Skip("without " + ", ".join(left_out))
 
 
+ENTRY_VALUES = """
+#include <stdlib.h>
+__attribute__((noinline)) int callee(int x, long y)
+{
+	int r = x * 3;
+	__asm__ volatile("" : "+r"(r) : : "rdi", "rsi", "memory");
+	return r; /* here */
+}
+__attribute__((noinline)) int by_register(int n)
+{
+	int r = 0;
+	for (int i = 0; i < n; i++)
+		r += callee(i * 2 + 1, n);
+	return r;
+}
+int main(int argc, char **argv)
+{
+	int (*volatile unknown)(int, long) = callee;
+	int r = by_register(3);
+	r += callee(77, -1);
+	r += unknown(5, 6);
+	return r == 0;
+}
+"""
+
+
+@test
+def entry_values():
+    """arguments whose registers are used for something else: by what the callers gave, or a fault where that is unknown"""
+    if os.geteuid() != 0:
+        raise Skip("programs can be held at their start by root only")
+    need("gcc")
+    path, prog = os.path.join(DIR, "entry"), os.path.join(DIR, "entry.dpc")
+    with open(path + ".c", "w") as f:
+        f.write(ENTRY_VALUES)
+    with open(prog, "w") as f:
+        f.write('#pragma MODNAME("%s") PROBEPOINT_LOCATION("entry.c:7") PROBEPOINT_HANDLER("h")\n'
+                'void h() { try { log($x, $y); } catch { log(-1); } }\n' % path)
+    for flags in (["-O2"], ["-O1", "-gdwarf-4"], ["-O2", "-fno-pie", "-no-pie", "-fno-omit-frame-pointer"]):
+        subprocess.run(["gcc", "-g", *flags, "-o", path, path + ".c"], check=True)
+        r = dprobes("trace", "--json", "--allow-trap", "-f", prog, "--", path, check=0)
+        seen = [list(fields(e).values()) for e in json_lines(r.stdout)]
+        assert seen == [[1, 3], [3, 3], [5, 3], [77, -1], [-1]], (flags, seen, r.stderr)
+
+
 TLS_LIBRARY = """
 static __thread long first = 5;
 %s __thread int calls = 100;

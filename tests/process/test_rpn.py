@@ -390,6 +390,47 @@ def refusals():
 
 
 @alone
+def options():
+    """the options that the other tests leave out, by their long names"""
+    bare = os.path.join(DIR, "bare")
+    subprocess.run(["strip", "--strip-all", "-o", bare, OBEY], check=True)
+    o = Obey([bare])
+    text = body("push r, rdi; log 1; exit", name=bare, more="type = 2\nminor = 7") + "offset = main\ntype = 3\nexit\n"
+    f = program("options.rpn", text)
+    r = dprobes("insert", f, "--sym", OBEY, "--type", "2", "--unformatted-output", "--log-target", "KLOG", check=0)
+    assert "1 probe inserted in 1 process" in r.stdout, r.stdout
+    with open(os.path.join(DIR, "followed"), "w") as followed:
+        p = start([DPROBES, "log", "--follow"], stdout=followed)
+    assert o("add 258 1") == "259"
+    wait_for(lambda: "0201000000000000\n" in text_of(followed.name), what="the record")
+    assert text_of(followed.name) == log() and "  " not in log(), log()
+    stop(p)
+    assert "push r, di\n" in dprobes("query", "--extended", check=0).stdout
+    assert "E-CMD" in dprobes("insert", f, "--log-target", "COM1", check=2).stderr
+    out = os.path.join(DIR, "options.ppdf")
+    clean()
+    dprobes("build", f, "--sym", OBEY, "--outfile", out, check=0)
+    dprobes("apply", out, "--type", "2", "--unformatted-output", "--log-target", "KLOG", check=0)
+    assert o("add 3 1") == "4"
+    logged(r"0300000000000000\n")
+    assert o.end() == 0
+
+
+@test
+def options_listed():
+    """of each command, each option in its help is used by a test"""
+    tests = ""
+    for where in (HERE, os.path.join(HERE, "..", "cmd"), os.path.join(HERE, "..", "kernel")):
+        for name in filter(re.compile(r"\.(py|sh)$").search, os.listdir(where)):
+            with open(os.path.join(where, name)) as g:
+                tests += g.read()
+    for verb in ("insert", "remove", "query", "vars", "build", "apply", "log", "trace", "list", "funcs", "verify", "coverage"):
+        text = dprobes(verb, "--help", check=0).stdout
+        for short, option in re.findall(r"^ +(?:(-\w), )?(--[a-z-]+)", text, re.M):
+            assert re.search(r"[\"' ](%s|%s)[=\"' ,]" % (option, short or option), tests), "%s %s" % (verb, option)
+
+
+@alone
 def merging():
     """--merge adds probes and keeps the variables"""
     o = Obey()

@@ -17,7 +17,7 @@ const char *dp_outcome_name(enum dp_outcome o)
 {
 	static const char *const names[] = {
 	    [DP_OUTCOME_REFUSED] = "refused", [DP_OUTCOME_TRAP] = "trap", [DP_OUTCOME_PUN] = "pun",
-	    [DP_OUTCOME_HOP] = "hop",	      [DP_OUTCOME_JUMP] = "jump",
+	    [DP_OUTCOME_HOP] = "hop",	      [DP_OUTCOME_FTRACE] = "ftrace", [DP_OUTCOME_JUMP] = "jump",
 	};
 
 	return (unsigned)o < DP_ARRAY_SIZE(names) ? names[o] : "?";

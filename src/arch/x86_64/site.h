@@ -18,6 +18,7 @@ enum dp_outcome {
 	DP_OUTCOME_TRAP,
 	DP_OUTCOME_PUN, /* reserved: overlapping displacement bytes */
 	DP_OUTCOME_HOP, /* reserved: two-byte jump to a jump in reach */
+	DP_OUTCOME_FTRACE, /* the kernel's function entries only: by its function tracer */
 	DP_OUTCOME_JUMP,
 };
 

@@ -10,7 +10,7 @@
 #include "base/base.h"
 
 #define DP_DEV_PATH "/dev/dprobes"
-#define DP_DEV_ABI 1 /* change it with anything here or in hit/hit.h */
+#define DP_DEV_ABI 2 /* change it with anything here or in hit/hit.h */
 
 #define DP_DEV_PLACE_MAX 320 /* "function", "module:function" */
 
@@ -29,6 +29,8 @@ struct dp_dev_hello {
 };
 
 #define DP_DEV_RETURN 0x1 /* at the function's return */
+/* In user code: at a file's offset, in all processes that map it; the place is for listings. Opcodes are not checked. */
+#define DP_DEV_USER 0x2
 
 /* One probe with its program. The program is verified again, whatever the sender says of it. */
 struct dp_dev_probe {
@@ -47,7 +49,8 @@ struct dp_dev_probe {
 	u32 ex_mask, heap, ex_logmax;
 	u16 major, minor;
 	u64 pass, max;
-	u32 locals, globals, gate, pad;
+	u32 locals, globals, gate;
+	s32 fd; /* DP_DEV_USER: of the file, open for reading */
 };
 
 struct dp_dev_arm {
@@ -59,7 +62,7 @@ struct dp_dev_arm {
 	u64 words_off; /* out: where the words are in it */
 };
 
-enum dp_dev_how { DP_DEV_OFF, DP_DEV_TRAP, DP_DEV_JUMP, DP_DEV_PENDING, DP_DEV_GONE };
+enum dp_dev_how { DP_DEV_OFF, DP_DEV_TRAP, DP_DEV_JUMP, DP_DEV_PENDING, DP_DEV_GONE, DP_DEV_FTRACE, DP_DEV_UPROBE };
 
 struct dp_dev_state {
 	u32 index;
@@ -72,7 +75,7 @@ struct dp_dev_judge { /* what a probe at an address would be; -errno with its er
 	u64 error;
 	u64 addr; /* out: the instruction that would be probed */
 	u64 size; /* out: of its function */
-	u32 how;  /* out: DP_DEV_TRAP or DP_DEV_JUMP */
+	u32 how;  /* out: DP_DEV_TRAP, DP_DEV_JUMP or DP_DEV_FTRACE */
 	u32 pad;
 	char why[40];
 };

@@ -11,7 +11,9 @@
 
 #include "host/kernel/device.h"
 #include "host/kernel/kernel.h"
+#include "arch/x86_64/site.h"
 #include "symbols/kallsyms.h"
+#include "symbols/symbols.h"
 
 #define RING_SIZE (1u << 20)
 #define ROWS 256
@@ -113,9 +115,25 @@ void dp_kernel_close(struct dp_kernel *k)
 
 /* ---- places ---- */
 
+/* user(FILE): code of processes, through the kernel. */
+static bool is_user(const struct dp_location *loc)
+{
+	size_t n = strlen(loc->module);
+
+	return n > 6 && !strncmp(loc->module, "user(", 5) && loc->module[n - 1] == ')';
+}
+
+static int open_user(const struct dp_location *loc, struct dp_module **m, struct dp_error *err)
+{
+	char path[sizeof(loc->module)];
+
+	snprintf(path, sizeof(path), "%.*s", (int)strlen(loc->module) - 6, loc->module + 5);
+	return dp_module_open(m, path, err);
+}
+
 bool dp_kernel_is_place(const struct dp_location *loc)
 {
-	return !strcmp(loc->module, "kernel") || !strncmp(loc->module, "kmod(", 5);
+	return !strcmp(loc->module, "kernel") || !strncmp(loc->module, "kmod(", 5) || is_user(loc);
 }
 
 bool dp_kernel_is_event(const char *text)
@@ -139,12 +157,13 @@ static int symbol(void *arg, const struct dp_location *probe, const char *name, 
 		  struct dp_error *err)
 {
 	(void)arg;
-	(void)probe;
 	if (!name)
 		return dp_fail(err, E_KERNEL_PLACE, "an offset in a file");
 	*addr = 0;
 	if (!strncmp(name, "kernel:", 7))
 		name += 7;
+	if (is_user(probe))
+		return dp_fail(err, E_KERNEL_PLACE, "@%.200s: the variable's address differs between processes", name);
 	if (dp_kallsyms_find(name, addr, err))
 		return -ENOENT;
 	*addr += offset;
@@ -175,6 +194,56 @@ static void put_program(struct dp_dev_probe *d, const struct dp_program *p)
 	d->max = p->rpn.max;
 }
 
+/* The offset in the file, of an instruction that begins there. */
+static int user_offset(struct dp_module *m, const struct dp_location *loc, s64 *offset, struct dp_error *err)
+{
+	const struct dp_text *text;
+	struct dp_symbol sym = {0};
+	struct dp_site site;
+	u64 addr, at;
+	int r = 0;
+
+	if (loc->kind == DP_LOC_FILE_OFFSET) {
+		if (!dp_module_offset_to_addr(m, (u64)loc->offset, &addr))
+			return dp_fail(err, E_SITE_NOTEXT, "0x%llx", (unsigned long long)loc->offset);
+	} else if (loc->kind == DP_LOC_SYMBOL) {
+		r = dp_module_symbol(m, loc->symbol, &sym, err);
+		addr = sym.addr + (u64)loc->offset;
+	} else {
+		return dp_fail(err, E_KERNEL_PLACE, "%.200s", loc->symbol);
+	}
+	if (!r)
+		r = dp_module_text(m, addr, &text, err);
+	if (!r && dp_site_judge(text, addr, &site, err) && err->code == E_SITE_MIDINSN)
+		r = -dp_error_info(err->code)->number;
+	if (!r && !dp_module_addr_to_offset(m, addr, &at))
+		r = dp_fail(err, E_SITE_NOTEXT, "0x%llx", (unsigned long long)addr);
+	*offset = r ? 0 : (s64)at;
+	return r;
+}
+
+static int put_user_place(const struct dp_location *loc, struct dp_dev_probe *d, struct probe *p, struct dp_error *err)
+{
+	struct dp_module *m;
+	int r = open_user(loc, &m, err);
+
+	if (r)
+		return r;
+	r = user_offset(m, loc, &d->offset, err);
+	d->flags |= DP_DEV_USER;
+	snprintf(p->symbol, sizeof(p->symbol), "%.300s", loc->kind == DP_LOC_SYMBOL ? loc->symbol : dp_module_base(m));
+	p->offset = (u64)loc->offset;
+	snprintf(d->place, sizeof(d->place), "%.150s:%.150s+0x%llx", dp_module_path(m), p->symbol,
+		 (unsigned long long)p->offset);
+	if (!r) {
+		d->fd = open(dp_module_path(m), O_RDONLY | O_CLOEXEC);
+		if (d->fd < 0)
+			r = dp_fail(err, E_FILE_OPEN, "%s: %s", dp_module_path(m), strerror(errno));
+	}
+	dp_module_close(m);
+	return r;
+}
+
 /* Where the location says, into what the device wants to know; the name that is shown into p. */
 static int put_place(struct dp_kernel *k, const struct dp_location *loc, struct dp_dev_probe *d, struct probe *p,
 		     struct dp_error *err)
@@ -184,6 +253,8 @@ static int put_place(struct dp_kernel *k, const struct dp_location *loc, struct 
 	bool address = loc->kind == DP_LOC_ADDRESS ||
 		       (loc->kind == DP_LOC_FILE_OFFSET && !strcmp(loc->module, "kernel"));
 
+	if (is_user(loc))
+		return put_user_place(loc, d, p, err);
 	module_of(loc, module, sizeof(module));
 	if (address) {
 		d->addr = loc->kind == DP_LOC_ADDRESS ? loc->address : (u64)loc->offset;
@@ -219,7 +290,7 @@ static int add_event(struct dp_kernel *k, struct dp_event *ev, u64 addr, const s
 		     struct dp_error *err)
 {
 	struct dp_dev_error told = {.column = -1};
-	struct dp_dev_probe d = {.error = (u64)&told, .opcode = -1};
+	struct dp_dev_probe d = {.error = (u64)&told, .opcode = -1, .fd = -1};
 	struct probe *p = room(k);
 	int r = p ? 0 : dp_fail(err, E_ARM_NOMEM, "probe");
 
@@ -230,7 +301,7 @@ static int add_event(struct dp_kernel *k, struct dp_event *ev, u64 addr, const s
 			d.place[0] = '\0';
 			d.addr = addr;
 		}
-		d.flags = ev->is_return ? DP_DEV_RETURN : 0;
+		d.flags |= ev->is_return ? DP_DEV_RETURN : 0;
 		d.maxactive = (u32)ev->maxactive;
 		put_program(&d, &ev->prog);
 		if (words) {
@@ -241,6 +312,8 @@ static int add_event(struct dp_kernel *k, struct dp_event *ev, u64 addr, const s
 		}
 		r = ask(k, DP_DEV_ADD, &d, &told, err);
 	}
+	if (d.fd >= 0)
+		close(d.fd);
 	if (r) {
 		dp_event_free(ev);
 		free(ev);
@@ -294,6 +367,29 @@ static int add_match(const struct dp_ksym *sym, void *arg)
 	return 0;
 }
 
+static int add_user_match(const struct dp_symbol *sym, void *arg)
+{
+	return add_match(&(struct dp_ksym){.name = sym->name}, arg);
+}
+
+static int each_match(const struct dp_location *loc, struct matches *m, struct dp_error *err)
+{
+	char module[64];
+	struct dp_module *file;
+	int r;
+
+	if (is_user(loc)) {
+		r = open_user(loc, &file, err);
+		if (!r) {
+			r = dp_module_each_func(file, loc->symbol, add_user_match, m);
+			dp_module_close(file);
+		}
+		return r;
+	}
+	module_of(loc, module, sizeof(module));
+	return dp_kallsyms_each(*module ? module : NULL, loc->symbol, add_match, m, err);
+}
+
 static void say(struct dp_kernel *k, const char *text)
 {
 	if (k->opt.note)
@@ -303,11 +399,9 @@ static void say(struct dp_kernel *k, const char *text)
 static int add_pattern(struct dp_kernel *k, const char *text, const struct dp_location *loc, struct dp_error *err)
 {
 	struct matches m = {.k = k, .text = text};
-	char module[64], note[600];
-	int r;
+	char note[600];
+	int r = each_match(loc, &m, err);
 
-	module_of(loc, module, sizeof(module));
-	r = dp_kallsyms_each(*module ? module : NULL, loc->symbol, add_match, &m, err);
 	if (r)
 		return r;
 	if (!m.taken && m.left_out) {
@@ -330,7 +424,10 @@ int dp_kernel_add(struct dp_kernel *k, const char *text, struct dp_error *err)
 
 	if (r)
 		return r;
-	r = ev.loc.kind == DP_LOC_PATTERN ? add_pattern(k, text, &ev.loc, err) : add_line(k, text, NULL, err);
+	if (ev.is_watch)
+		r = dp_fail(err, E_WATCH_KERNEL, "%s", ev.loc.symbol);
+	else
+		r = ev.loc.kind == DP_LOC_PATTERN ? add_pattern(k, text, &ev.loc, err) : add_line(k, text, NULL, err);
 	if (r && err->column < 0)
 		err->column = ev.loc.column;
 	dp_event_free(&ev);
@@ -436,7 +533,16 @@ static const char *via(const struct dp_event *ev, u32 how)
 		return "waits";
 	if (how == DP_DEV_GONE)
 		return "gone";
-	return !ev->is_return ? NULL : how == DP_DEV_TRAP ? "return+trap" : "return";
+	if (!ev->is_return)
+		return how == DP_DEV_FTRACE ? "ftrace" : how == DP_DEV_UPROBE ? "uprobe" : NULL;
+	if (how == DP_DEV_UPROBE)
+		return "uretprobe";
+	return how == DP_DEV_TRAP ? "return+trap" : how == DP_DEV_FTRACE ? "return+ftrace" : "return";
+}
+
+static enum dp_outcome outcome_of(u32 how)
+{
+	return how == DP_DEV_TRAP ? DP_OUTCOME_TRAP : how == DP_DEV_FTRACE ? DP_OUTCOME_FTRACE : DP_OUTCOME_JUMP;
 }
 
 void dp_kernel_probe(const struct dp_kernel *k, u32 i, struct dp_probe_info *out)
@@ -450,7 +556,7 @@ void dp_kernel_probe(const struct dp_kernel *k, u32 i, struct dp_probe_info *out
 				      .offset = p->offset,
 				      .addr = addr,
 				      .module = p->event->loc.module,
-				      .outcome = how == DP_DEV_TRAP ? DP_OUTCOME_TRAP : DP_OUTCOME_JUMP,
+				      .outcome = outcome_of(how),
 				      .reason = "",
 				      .nsites = 1,
 				      .via = via(p->event, how)};
@@ -491,7 +597,7 @@ int dp_kernel_judge(struct dp_kernel *k, u64 addr, u64 *size, enum dp_outcome *h
 	int r = ask(k, DP_DEV_JUDGE, &d, &told, err);
 
 	*size = d.size;
-	*how = r ? DP_OUTCOME_REFUSED : d.how == DP_DEV_JUMP ? DP_OUTCOME_JUMP : DP_OUTCOME_TRAP;
+	*how = r ? DP_OUTCOME_REFUSED : outcome_of(d.how);
 	*why = d.why[0] ? dp_error_by_name(d.why) : DP_OK;
 	return r;
 }

@@ -15,7 +15,7 @@ struct dp_kernel;
 int dp_kernel_open(struct dp_kernel **k, const struct dp_session_options *opt, struct dp_error *err);
 void dp_kernel_close(struct dp_kernel *k);
 
-/* Whether a place is one of the kernel: kernel:FUNCTION, kmod(MODULE):FUNCTION. */
+/* Whether a place is one of the kernel: kernel:FUNCTION, kmod(MODULE):FUNCTION, user(FILE):FUNCTION. */
 bool dp_kernel_is_place(const struct dp_location *loc);
 /* The same of an event's text, or of a place alone; texts that cannot be parsed are not. */
 bool dp_kernel_is_event(const char *text);

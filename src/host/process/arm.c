@@ -33,7 +33,7 @@
 #define SA_FLAGS (0x4 | 0x04000000 | 0x08000000 | 0x40000000)
 
 struct layout { /* offsets from the region's start */
-	u64 table, tids, slots, control, jit, jit_end, rings, rings_end, end;
+	u64 table, tids, cells, slots, control, jit, jit_end, rings, rings_end, end;
 	u32 nslots;
 	u64 control_size;
 	u32 ncpus;
@@ -79,6 +79,7 @@ static void make_layout(struct dp_session *s, struct layout *l)
 
 	for (u32 i = 0; i < s->nprobes; i++)
 		code += DP_ALIGN_UP(s->probes[i].event->prog.len, 16) + 16;
+	code += s->nwatched * (sizeof(struct dp_probe_rt) + sizeof(struct dp_watch_rt)) + 64;
 	l->ncpus = (u32)sysconf(_SC_NPROCESSORS_CONF);
 	l->ring_size = s->opt.ring_size ? s->opt.ring_size : l->ncpus <= 8 ? 4 * MiB : MiB;
 	l->nslots = s->opt.nslots ? power_of_two(s->opt.nslots)
@@ -90,7 +91,8 @@ static void make_layout(struct dp_session *s, struct layout *l)
 			  dp_unwind_size(&s->unwind);
 	l->table = DP_ALIGN_UP(dp_blob_size, PAGE);
 	l->tids = l->table + PAGE;
-	l->slots = l->tids + DP_ALIGN_UP((l->nslots + 1) * 4ull, PAGE);
+	l->cells = l->tids + DP_ALIGN_UP((l->nslots + 1) * 4ull, PAGE);
+	l->slots = l->cells + DP_ALIGN_UP(s->ngroups * 8ull, PAGE);
 	l->control = l->slots + (u64)l->nslots * DP_SLOT_SIZE;
 	l->jit = DP_ALIGN_UP(l->control + l->control_size, PAGE);
 	l->jit_end = l->jit + dp_compile_lay_out(s);
@@ -155,6 +157,7 @@ static int make_plan(struct arming *a, struct dp_error *err)
 	s->rings_off = a->lay.rings;
 	s->slots_off = a->lay.slots;
 	s->tids_off = a->lay.tids;
+	s->cells_off = a->lay.cells;
 	s->nslots = a->lay.nslots;
 	dp_compile_place(s, s->region + a->lay.jit);
 	dp_space_busy(&s->plan.space, s->region, s->region + a->lay.end);
@@ -259,35 +262,40 @@ static u64 put(u8 *base, u64 *at, u64 origin, const void *data, u64 size)
 	return origin + where;
 }
 
+void dp_fill_probe(const struct dp_session *s, struct dp_probe_rt *rt, u32 owner, u64 addr, u64 code)
+{
+	const struct dp_probe *p = &s->probes[owner];
+	const struct dp_program *prog = &p->event->prog;
+	u64 words = s->region + s->rings_off + s->words_off;
+
+	dp_program_to_rt(prog, &rt->prog);
+	rt->prog.code = code;
+	rt->prog.locals = words + 8ull * p->locals;
+	rt->prog.globals = dp_session_globals(s, p);
+	rt->prog.gate = prog->rpn.ex_mask ? words + 8ull * p->gate : 0;
+	rt->prog.compiled = p->compiled;
+	rt->event = owner;
+	rt->flags = DP_PROBE_ENABLED | (p->event->is_return ? DP_PROBE_RETURN : 0);
+	rt->addr = addr;
+}
+
 static void fill_probes(struct arming *a, struct dp_probe_rt *rt, u64 *code_addr)
 {
 	struct dp_session *s = a->s;
 	struct dp_plan *plan = &s->plan;
-	u64 words = s->region + a->lay.rings + s->words_off;
 	u32 n = 0;
 
 	for (u32 i = 0; i < s->nspots; i++) {
 		const struct dp_spot *sp = &s->spots[i];
-		const struct dp_probe *p = &s->probes[sp->owner];
-		const struct dp_program *prog = &p->event->prog;
 		struct dp_point *pt;
 
-		if (sp->outcome == DP_OUTCOME_REFUSED || p->dropped)
+		if (sp->outcome == DP_OUTCOME_REFUSED || s->probes[sp->owner].dropped)
 			continue;
 		pt = &plan->points[sp->point];
 		if (!pt->n)
 			pt->first = n;
 		pt->n++;
-		dp_program_to_rt(prog, &rt[n].prog);
-		rt[n].prog.code = code_addr[sp->owner];
-		rt[n].prog.locals = words + 8ull * p->locals;
-		rt[n].prog.globals = dp_session_globals(s, p);
-		rt[n].prog.gate = prog->rpn.ex_mask ? words + 8ull * p->gate : 0;
-		rt[n].prog.compiled = p->compiled;
-		rt[n].event = sp->owner;
-		rt[n].flags = DP_PROBE_ENABLED | (p->event->is_return ? DP_PROBE_RETURN : 0);
-		rt[n].addr = sp->addr;
-		n++;
+		dp_fill_probe(s, &rt[n++], sp->owner, sp->addr, code_addr[sp->owner]);
 	}
 	a->ctl->nprobes = n;
 }
@@ -326,15 +334,17 @@ static int build_control(struct arming *a, struct dp_error *err)
 	struct dp_plan *plan = &s->plan;
 	u8 *base = calloc(1, a->lay.control_size);
 	u64 *code_addr = calloc(s->nprobes, sizeof(*code_addr));
-	struct dp_probe_rt *rt = calloc(s->nspots + 1, sizeof(*rt));
+	struct dp_probe_rt *rt = calloc(s->nspots + s->nwatched + 1, sizeof(*rt));
+	struct dp_watch_rt *watches = calloc(s->ngroups + 1, sizeof(*watches));
 	struct dp_patch *patches = calloc(plan->npatches + 1, sizeof(*patches));
 	struct dp_control *c = (struct dp_control *)base;
 	u64 at = sizeof(*c), origin = s->control;
 
-	if (!base || !code_addr || !rt || !patches || merge_areas(a)) {
+	if (!base || !code_addr || !rt || !watches || !patches || merge_areas(a)) {
 		free(base);
 		free(code_addr);
 		free(rt);
+		free(watches);
 		free(patches);
 		return dp_fail(err, E_ARM_NOMEM, "control block");
 	}
@@ -344,6 +354,7 @@ static int build_control(struct arming *a, struct dp_error *err)
 	for (u32 i = 0; i < plan->npatches; i++)
 		patches[i] = plan->patches[i].patch;
 	fill_probes(a, rt, code_addr);
+	dp_watch_fill(s, c, rt, watches, code_addr);
 	c->points = put(base, &at, origin, plan->points, plan->npoints * sizeof(*plan->points));
 	c->probes = put(base, &at, origin, rt, c->nprobes * sizeof(*rt));
 	c->redirects = put(base, &at, origin, plan->redirects, plan->nredirects * sizeof(*plan->redirects));
@@ -351,6 +362,8 @@ static int build_control(struct arming *a, struct dp_error *err)
 	c->patches = put(base, &at, origin, patches, plan->npatches * sizeof(*patches));
 	c->unwind = s->unwind.n ? origin + dp_unwind_place(&s->unwind, base, &at, origin) : 0;
 	c->areas = put(base, &at, origin, a->areas, a->nareas * sizeof(*a->areas));
+	c->watches = put(base, &at, origin, watches, s->ngroups * sizeof(*watches));
+	c->nwatches = s->ngroups;
 	c->npoints = plan->npoints;
 	c->nredirects = plan->nredirects;
 	c->nhomes = plan->nhomes;
@@ -378,6 +391,7 @@ static int build_control(struct arming *a, struct dp_error *err)
 	permanent_ranges(a, c);
 	free(code_addr);
 	free(rt);
+	free(watches);
 	free(patches);
 	return 0;
 }
@@ -494,7 +508,7 @@ static int map_region(struct arming *a, struct dp_error *err)
 	struct dp_call calls[] = {
 	    {SYS_mprotect, {s->region + a->lay.table, a->lay.control - a->lay.table, PROT_READ | PROT_WRITE}, 0},
 	    {SYS_mprotect, {s->control, a->lay.jit - a->lay.control, PROT_READ}, 0},
-	    {SYS_madvise, {s->region + a->lay.tids, a->lay.slots - a->lay.tids, 18 /* MADV_WIPEONFORK */}, 0},
+	    {SYS_madvise, {s->region + a->lay.tids, a->lay.cells - a->lay.tids, 18 /* MADV_WIPEONFORK */}, 0},
 	    {SYS_madvise, {s->region + a->lay.slots, a->lay.control - a->lay.slots, 15 /* MADV_NOHUGEPAGE */}, 0},
 	};
 	r = checked_calls(a, calls, 2, "opening the main mapping", err);
@@ -638,6 +652,8 @@ static int fill_region(struct arming *a, struct dp_error *err)
 		r = take_signal(a, SIGTRAP, a->ctl->old_trap, err);
 	if (!r && a->ctl->segv_taken)
 		r = take_signal(a, SIGSEGV, a->ctl->old_segv, err);
+	if (!r)
+		r = dp_watch_values(s, &a->mem, err);
 	return r;
 }
 
@@ -669,21 +685,33 @@ static void finish_children(struct arming *a)
 	}
 }
 
-/* Each thread is stopped once and moved if it stands on a displaced instruction, then let go. */
-static void last_round(struct arming *a)
+/*
+ * Each thread is stopped once and moved if it stands on a displaced instruction, then let go. Its watches are set while it is
+ * stopped: threads that it started before are in our table, those that it starts later inherit them. So each gets them once.
+ */
+static int last_round(struct arming *a, struct dp_error *err)
 {
 	struct dp_tracer *t = &a->tracer;
 	struct dp_moves mv = {.map = a->s->plan.redirects, .nmap = a->s->plan.nredirects};
+	int r = 0;
 
-	for (u32 i = 0; i < t->n; i++) {
+	for (u32 i = 0; i < t->n && !r; i++) {
 		struct dp_thread *th = &t->v[i];
 
-		if (th->foreign || !dp_tracer_stop(t, th, 500000000))
-			continue; /* stuck in the kernel: the second net stays */
+		if (th->foreign || !dp_tracer_stop(t, th, 500000000)) {
+			/* Stuck in the kernel: the second net stays. */
+			if (!t->v[i].foreign && !t->v[i].sharer && !t->v[i].gone && !t->v[i].released)
+				r = dp_watch_thread(a->s, t->v[i].tid, err);
+			continue;
+		}
 		dp_move_thread(&t->v[i], &a->mem, &a->now, &mv);
-		dp_tracer_release(t, &t->v[i]);
+		if (!t->v[i].sharer)
+			r = dp_watch_thread(a->s, t->v[i].tid, err);
+		if (!r)
+			dp_tracer_release(t, &t->v[i]);
 	}
 	a->s->stats.moved += mv.moved;
+	return r;
 }
 
 static int publish(struct arming *a, struct dp_error *err)
@@ -753,6 +781,8 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 		r = check_bytes(&a, err);
 	if (!r)
 		r = dp_tracer_attach(&a.tracer, s->pid, err);
+	if (!r)
+		r = dp_watch_try(s, a.tracer.v[0].tid, err);
 	attached = dp_now_ns();
 	if (!r)
 		r = dp_remote_init(&a.remote, &a.tracer, &a.mem, &a.now, err);
@@ -763,10 +793,12 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 	if (!r)
 		r = publish(&a, err);
 	if (!r) {
-		last_round(&a);
+		r = last_round(&a, err);
 		finish_children(&a);
-		s->armed = true;
+		s->armed = !r;
 	}
+	if (r)
+		dp_watch_end(s);
 	dp_remote_end(&a.remote);
 	collect_stats(&a);
 	dp_tracer_detach(&a.tracer);

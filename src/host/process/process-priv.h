@@ -52,6 +52,7 @@ struct dp_tracer {
 	int exit_status; /* when dead: as waitpid gave it */
 	pid_t other;	 /* holds threads of the process, so that we cannot */
 	u64 handled;	 /* signals whose actions are to be kept, as a mask */
+	bool drops_watches; /* signals of watchpoints that are under way are of the past: nobody gets them */
 	u64 lost;	 /* of these: the kernel has set the default action, see note_reset() */
 	int old_nice, old_policy; /* our own */
 	const struct dp_redirect *redirects; /* traps at these go on elsewhere */

@@ -152,7 +152,7 @@ static int env_symbol(void *arg, const struct dp_location *probe, const char *sy
 	return r;
 }
 
-static struct dp_probe *add_probe(struct dp_session *s)
+struct dp_probe *dp_add_probe(struct dp_session *s)
 {
 	if (!dp_grow((void **)&s->probes, &s->cap_probes, s->nprobes, sizeof(*s->probes)))
 		return NULL;
@@ -235,28 +235,44 @@ static int add_sites(struct dp_session *s, const struct found *f, struct dp_prob
 static int add_compiled(struct dp_session *s, struct dp_event *ev, const struct found *f, bool from_pattern,
 			struct dp_error *err);
 
-static int add_event(struct dp_session *s, const char *text, const struct found *f, bool from_pattern,
-		     struct dp_error *err)
+int dp_event_new(struct dp_session *s, const char *text, const char *watch_type, struct dp_event **out,
+		 struct dp_error *err)
 {
-	struct dp_event_env env = {env_symbol, s, false};
+	struct dp_event_env env = {env_symbol, s, false, watch_type};
 	struct dp_event *ev = calloc(1, sizeof(*ev));
 	int r;
 
 	if (!ev)
 		return dp_fail(err, E_ARM_NOMEM, "event");
 	r = dp_event_compile(ev, text, &env, err);
-	if (r) {
+	if (r)
 		free(ev);
-		return r;
-	}
-	return add_compiled(s, ev, f, from_pattern, err);
+	else
+		*out = ev;
+	return r;
+}
+
+static int add_event(struct dp_session *s, const char *text, const struct found *f, bool from_pattern,
+		     struct dp_error *err)
+{
+	struct dp_event *ev;
+	int r = dp_event_new(s, text, NULL, &ev, err);
+
+	return r ? r : add_compiled(s, ev, f, from_pattern, err);
+}
+
+struct dp_image *dp_image_of_symbol(struct dp_session *s, const char *name, struct dp_error *err)
+{
+	struct found f = {0};
+
+	return find_anywhere(s, name, &f, err) ? NULL : f.im;
 }
 
 /* The event is the session's from now on, or freed. */
 static int add_compiled(struct dp_session *s, struct dp_event *ev, const struct found *f, bool from_pattern,
 			struct dp_error *err)
 {
-	struct dp_probe *p = add_probe(s);
+	struct dp_probe *p = dp_add_probe(s);
 	int r;
 
 	if (!p) {
@@ -355,7 +371,9 @@ int dp_resolve_event(struct dp_session *s, const char *text, struct dp_error *er
 
 	if (r)
 		return r;
-	if (ev.loc.kind == DP_LOC_PATTERN) {
+	if (ev.is_watch) {
+		r = dp_watch_resolve(s, text, &ev, err);
+	} else if (ev.loc.kind == DP_LOC_PATTERN) {
 		r = add_pattern(s, text, &ev.loc, err);
 	} else {
 		r = find_location(s, &ev.loc, &f, err);

@@ -23,6 +23,21 @@ struct dp_probe { /* one event, at one function entry, one address, or all exits
 	u64 compiled; /* address of the program as a function, 0: interpreted */
 };
 
+#define DP_WATCH_REGISTERS 4
+
+struct dp_watched { /* one piece of memory that an event watches */
+	u64 addr;
+	u32 len;    /* 1, 2, 4 or 8, aligned */
+	enum dp_watch_type type;
+	u32 owner;  /* index of its probe */
+	u32 group;  /* those with the same piece and type share a register: index into watches[] of the control block */
+};
+
+struct dp_watch_event { /* of one thread, and of the threads that it starts from then on */
+	int fd;
+	u32 group;
+};
+
 struct dp_unwind_tables { /* by which call chains are walked; n 0: no program does */
 	struct dp_unwind_module *modules; /* sorted; rows are not placed yet */
 	struct dp_unwind_row **rows;
@@ -38,6 +53,12 @@ struct dp_session {
 	size_t cap_probes;
 	struct dp_spot *spots;
 	u32 nspots, cap_spots;
+	struct dp_watched *watched; /* sorted: groups stand together */
+	u32 nwatched, ngroups;
+	size_t cap_watched;
+	struct dp_watch_event *watch_events; /* while armed */
+	size_t nwatch_events, cap_watch_events;
+	u64 watch_hits[DP_WATCH_REGISTERS]; /* by the kernel's count, of each group */
 	struct dp_plan plan;
 	u64 region; /* address of the main mapping */
 	u64 control;
@@ -46,6 +67,7 @@ struct dp_session {
 	u64 words_off; /* of the words in the mapping of the rings */
 	u64 *words;    /* their first values */
 	u32 nwords;
+	u64 cells_off; /* of the words that hold the watched values, from the region */
 	u64 globals_off; /* from the region: of the words that processes share; 0: globals are the session's own words */
 	u64 rings_off, slots_off, tids_off; /* from the region */
 	u32 nslots;
@@ -61,6 +83,26 @@ struct dp_session {
 /* resolve.c */
 int dp_resolve_event(struct dp_session *s, const char *text, struct dp_error *err);
 
+/* resolve.c, for watch.c */
+struct dp_probe *dp_add_probe(struct dp_session *s);
+int dp_event_new(struct dp_session *s, const char *text, const char *watch_type, struct dp_event **ev,
+		 struct dp_error *err);
+struct dp_image *dp_image_of_symbol(struct dp_session *s, const char *name, struct dp_error *err);
+
+/* watch.c */
+int dp_watch_resolve(struct dp_session *s, const char *text, const struct dp_event *parsed, struct dp_error *err);
+/* The groups, and their probes behind those of sites. */
+void dp_watch_fill(const struct dp_session *s, struct dp_control *ctl, struct dp_probe_rt *rt, struct dp_watch_rt *watches,
+		   const u64 *code_addr);
+/* Into the mapped region: the values before the first hit. */
+int dp_watch_values(struct dp_session *s, const struct dp_mem *mem, struct dp_error *err);
+/* Whether the kernel gives the registers, tried with one thread. */
+int dp_watch_try(struct dp_session *s, pid_t tid, struct dp_error *err);
+/* All watches on one thread, which is stopped and not watched yet. */
+int dp_watch_thread(struct dp_session *s, pid_t tid, struct dp_error *err);
+/* Nothing is watched from then on. Hits of which no program knows are counted as missed. */
+void dp_watch_end(struct dp_session *s);
+void dp_watch_count(struct dp_session *s);
 /* session.c: the file behind the rings that are mapped at this address; 0 when there are none. */
 u64 dp_rings_inode(pid_t pid, u64 at);
 bool dp_owner_lives(u32 pid); /* that of a control block: another dprobes that runs */
@@ -72,6 +114,7 @@ bool dp_is_shared_at(pid_t pid, int fd, u64 addr);
 
 /* arm.c */
 int dp_arm(struct dp_session *s, struct dp_error *err);
+void dp_fill_probe(const struct dp_session *s, struct dp_probe_rt *rt, u32 owner, u64 addr, u64 code);
 
 /* compile.c */
 u64 dp_compile_lay_out(struct dp_session *s); /* bytes of compiled programs; spots know their place in them */

@@ -210,6 +210,7 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 	if (!s->armed)
 		return 0;
 	s->armed = false;
+	dp_watch_end(s);
 	inode = dp_rings_inode(getpid(), (u64)s->rings);
 	rings_at = s->region + (u64)s->rings_off;
 	if (inode && dp_rings_inode(s->pid, rings_at) == inode) {
@@ -231,6 +232,7 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 			r = 0;
 	}
 	withdraw_all_others(s, s->control, rings_at, inode);
+	dp_watch_count(s);
 	s->stats.remove_ns = dp_now_ns() - begin;
 	return r;
 }
@@ -247,6 +249,8 @@ void dp_session_free(struct dp_session *s)
 	free(s->probes);
 	free(s->words);
 	free(s->spots);
+	free(s->watched);
+	free(s->watch_events);
 	dp_plan_free(&s->plan);
 	dp_unwind_free(&s->unwind);
 	if (s->rings)
@@ -295,6 +299,7 @@ void dp_session_probe(const struct dp_session *s, u32 i, struct dp_probe_info *o
 	    .reason = p->reason,
 	    .nsites = p->nsites,
 	    .ncompiled = p->ncompiled,
+	    .via = p->event->is_watch ? "watch" : NULL,
 	};
 }
 

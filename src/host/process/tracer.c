@@ -373,6 +373,18 @@ static bool postpone(const struct dp_tracer *t, struct dp_thread *th, int sig)
 	return !ptrace(PTRACE_SETREGS, th->tid, 0, &regs);
 }
 
+/* A watchpoint was hit, and what watched it is gone. */
+static bool is_late_watch(const struct dp_tracer *t, pid_t tid, int sig)
+{
+	siginfo_t si;
+	u64 data;
+
+	if (!t->drops_watches || sig != SIGTRAP || ptrace(PTRACE_GETSIGINFO, tid, 0, &si) || si.si_code != DP_TRAP_PERF)
+		return false;
+	memcpy(&data, (const u8 *)&si + 24, 8); /* si_perf_data */
+	return data >> 32 == DP_WATCH_MAGIC;
+}
+
 /* Newly born. A process with a copy of the memory is held, so that its bytes can be put right. */
 static void on_child(struct dp_tracer *t, struct dp_thread *th)
 {
@@ -438,7 +450,7 @@ static void on_stop(struct dp_tracer *t, struct dp_thread *th, int status)
 		t->execed = true;
 		break;
 	case 0:
-		if (!redirect(t, th, sig) && !postpone(t, th, sig)) {
+		if (!redirect(t, th, sig) && !postpone(t, th, sig) && !is_late_watch(t, th->tid, sig)) {
 			th->signal = sig;
 			mend_call(th, sig);
 		}

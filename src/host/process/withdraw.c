@@ -223,7 +223,15 @@ static int restore_signal(struct work *w, int sig, const u64 old[4])
 		return r;
 	if (now[0] < w->ctl.region_lo || now[0] >= w->ctl.region_hi)
 		return 0;
-	r = dp_mem_write(&w->mem, scratch, old, sizeof(now), NULL);
+	/* A signal of a watchpoint that a thread blocks waits until it does no more: ignoring a signal throws such away. */
+	if (sig == SIGTRAP && w->ctl.nwatches) {
+		now[0] = 1;
+		r = dp_mem_write(&w->mem, scratch, now, sizeof(now), NULL);
+		if (!r)
+			r = dp_remote_calls(&w->remote, &put, 1, NULL);
+	}
+	if (!r)
+		r = dp_mem_write(&w->mem, scratch, old, sizeof(now), NULL);
 	return r ? r : dp_remote_calls(&w->remote, &put, 1, NULL);
 }
 
@@ -288,6 +296,15 @@ static int close_rings(struct work *w, struct dp_error *err)
 	return r;
 }
 
+static u64 mapped_bytes(const struct work *w)
+{
+	u64 sum = w->ctl.region_hi - w->ctl.region_lo;
+
+	for (u32 i = 0; i < w->ctl.nareas; i++)
+		sum += w->areas[i].hi - w->areas[i].lo;
+	return sum;
+}
+
 static int unmap(struct work *w, bool crashed, struct dp_error *err)
 {
 	u64 region[6] = {w->ctl.region_lo, w->ctl.region_hi - w->ctl.region_lo};
@@ -296,12 +313,18 @@ static int unmap(struct work *w, bool crashed, struct dp_error *err)
 	if (!w->opened)
 		return dp_remote_stub(&w->remote, SYS_munmap, region, region_gone, w, err);
 	renew_actions(w);
+	w->tracer.drops_watches = true;
 	if (crashed)
 		r = close_rings(w, err);
 	if (!r && w->ctl.old_trap[2] != ~0ull)
 		r = restore_signal(w, SIGTRAP, w->ctl.old_trap);
 	if (!r && w->ctl.segv_taken)
 		r = restore_signal(w, SIGSEGV, w->ctl.old_segv);
+	/* A thread that was out may have taken a watchpoint's signal since. No other will. */
+	if (!r && w->ctl.nwatches && !all_threads_out(w)) {
+		w->out->kept_bytes = mapped_bytes(w);
+		return 0;
+	}
 	if (!r)
 		r = unmap_areas(w, err);
 	if (!r)
@@ -331,15 +354,6 @@ static bool restore_stopped(struct work *w)
 			dp_tracer_resume(t, &t->v[i]);
 		}
 	return good;
-}
-
-static u64 mapped_bytes(const struct work *w)
-{
-	u64 sum = w->ctl.region_hi - w->ctl.region_lo;
-
-	for (u32 i = 0; i < w->ctl.nareas; i++)
-		sum += w->areas[i].hi - w->areas[i].lo;
-	return sum;
 }
 
 /*

@@ -11,6 +11,7 @@
 #include "host/self/host.h"
 #include "host/self/hooks.h"
 #include "host/self/trap.h"
+#include "host/self/watch.h"
 #include "symbols/symbols.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -58,6 +59,7 @@ static void after_fork_child(void)
 	struct self_thread *me = self_thread();
 
 	self_host_forked();
+	self_watch_forked();
 	for (u32 i = 0; i < SELF_THREADS && i < self_threads_used; i++) {
 		self_threads[i].open = self_threads[i].shut = 0;
 		if (&self_threads[i] != me) {

@@ -11,8 +11,10 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "hit/hit.h"
 #include "host/self/inside.h"
 #include "host/self/trap.h"
+#include "host/self/watch.h"
 
 #define SA_RESTORER_FLAG 0x04000000
 
@@ -203,6 +205,46 @@ static HIT bool fault_in_handler(ucontext_t *uc)
 	return r;
 }
 
+/* What the kernel tells of a performance event's signal, behind the address; older headers lack it. */
+struct perf_part {
+	u64 data;
+	u32 type, flags;
+};
+
+#define PERF_FLAG_ASYNC 1 /* SIGTRAP was blocked at the access */
+
+/* A watchpoint's signal. False: somebody else's. */
+static HIT bool watch_hit(const siginfo_t *info, ucontext_t *uc)
+{
+	const struct perf_part *perf = (const struct perf_part *)((const u8 *)info + 24);
+	struct self_thread *t;
+	struct watchpoint *w;
+	struct pt_regs regs;
+	bool inside;
+	u32 slot;
+
+	if (info->si_code != DP_TRAP_PERF || perf->data >> 32 != SELF_WATCH_MAGIC)
+		return false;
+	slot = (u32)perf->data;
+	t = self_thread();
+	if (slot >= SELF_WATCHES || !t)
+		return true;
+	/* If not here, this thread is inside a hit already: the grace period waits for it in both cases. */
+	inside = self_enter(t, (u64)uc->uc_mcontext.gregs[REG_RSP]);
+	/* Pairs with the release in watch.c. */
+	w = __atomic_load_n(&self_watched[slot], __ATOMIC_ACQUIRE);
+	if (w && inside && !(perf->flags & PERF_FLAG_ASYNC)) {
+		from_context(uc, &regs);
+		w->handler(w, &regs, w->addr);
+		to_context(&regs, uc);
+	} else if (w) {
+		__atomic_fetch_add(&w->nmissed, 1, __ATOMIC_RELAXED);
+	}
+	if (inside)
+		self_leave(t);
+	return true;
+}
+
 static HIT void on_signal(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;
@@ -214,6 +256,10 @@ static HIT void on_signal(int sig, siginfo_t *info, void *context)
 	if (redirect(sig, uc))
 		return;
 	saved = errno;
+	if (sig == SIGTRAP && watch_hit(info, uc)) {
+		errno = saved;
+		return;
+	}
 	if (info->si_code > 0 && sig != SIGTRAP) {
 		home = dp_mgr_home(&self_manager, (u64)uc->uc_mcontext.gregs[REG_RIP], &p, &index);
 		if (home) {

@@ -185,9 +185,7 @@ static void probe_at(struct unit *u, const struct place_def *d, u64 addr, bool i
 
 /* ---- places ---- */
 
-static void note(struct unit *u, const char *fmt, ...) DP_PRINTF(2, 3);
-
-static void note(struct unit *u, const char *fmt, ...)
+void unit_note(struct unit *u, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -225,9 +223,9 @@ static void lines_place(struct unit *u, const struct place_def *d, const struct 
 	if (n < 0)
 		dpcc_refail(&u->c, where, &err);
 	if (used != line)
-		note(u, "%s has no code: line %u is taken", d->location, used);
+		unit_note(u, "%s has no code: line %u is taken", d->location, used);
 	if (n > 1)
-		note(u, "%s has %d places", d->location, n);
+		unit_note(u, "%s has %d places", d->location, n);
 	for (int i = 0; i < n; i++)
 		probe_at(u, d, addrs[i], false);
 }
@@ -267,7 +265,7 @@ static void function_place(struct unit *u, const struct place_def *d, const stru
 		n = 1;
 	}
 	if (n > 1)
-		note(u, "%s has %d places, inlined copies among them", name, n);
+		unit_note(u, "%s has %d places, inlined copies among them", name, n);
 	for (int i = 0; i < n; i++)
 		probe_at(u, d, copies[i], false);
 }
@@ -283,7 +281,7 @@ static void kernel_place(struct unit *u, const struct place_def *d, const struct
 		n = btf_functions(&u->c, name, names, PLACES_MAX);
 		if (!n)
 			dpcc_fail(&u->c, where, E_SYM_NONE, "no function matches %s", name);
-		note(u, "%s matches %u functions", name, n);
+		unit_note(u, "%s matches %u functions", name, n);
 	}
 	for (u32 i = 0; i < n; i++) {
 		struct target target = {.pc = offset, .is_return = is_return, .func = names[i]};
@@ -302,7 +300,7 @@ static void patterns_place(struct unit *u, const struct place_def *d, const stru
 	dp_module_each_func(u->c.mod, name, add_match, &m);
 	if (!m.n)
 		dpcc_fail(&u->c, where, E_SYM_NONE, "no function matches %s", name);
-	note(u, "%s matches %u functions", name, m.n);
+	unit_note(u, "%s matches %u functions", name, m.n);
 	for (u32 i = 0; i < m.n; i++)
 		probe_at(u, d, m.v[i], false);
 }

@@ -9,6 +9,7 @@
 #include "lang/dpcc/unit.h"
 
 #define FILE_MAX_BYTES (1u << 20)
+#define MUCH_BYTES (128ull << 20)
 
 /* The simulated C run-time library, in the language itself. */
 static const char prelude[] =
@@ -301,6 +302,7 @@ static void open_subject(struct unit *u)
 {
 	struct dpcc *c = &u->c;
 	struct dp_error err = {0};
+	u64 bytes;
 
 	c->by_name = u->modtype != DP_RPN_USER;
 	if (u->modtype == DP_RPN_KMOD || (u->modtype == DP_RPN_KERNEL && !c->opt->module)) {
@@ -309,6 +311,9 @@ static void open_subject(struct unit *u)
 	}
 	if (dp_module_open(&c->mod, c->opt->module ? c->opt->module : u->modname, &err))
 		dpcc_refail(c, NULL, &err);
+	bytes = c->opt->notes ? dp_module_debug_bytes(c->mod) : 0;
+	if (bytes >= MUCH_BYTES) /* a second or more */
+		unit_note(u, "reading %llu MB of debug information of %s", (unsigned long long)(bytes >> 20), dp_module_base(c->mod));
 }
 
 static void compile(struct unit *u, const char *path)

@@ -24,6 +24,9 @@ struct unit {
 /* A token for messages about a line of the source that is no C. */
 struct tok pragma_token(const struct rpn_line *line, const char *at);
 
+/* A remark, for whoever wants them. */
+void unit_note(struct unit *u, const char *fmt, ...) DP_PRINTF(2, 3);
+
 /* Make code for every instruction that the place names. Leaves by dpcc_fail(). */
 void unit_place(struct unit *u, const struct place_def *d);
 

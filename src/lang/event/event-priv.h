@@ -17,6 +17,7 @@
 #define EV_DEPTH_MAX 32
 #define EV_MAXACTIVE_MAX 4096
 #define EV_ARGN_MAX 128
+#define EV_WATCH_MAX (1u << 20) /* bytes that one event can watch */
 #define EV_STACKN_MAX 4095
 #define EV_FRAMES_USUAL 16 /* of a call chain, unless the user says how many */
 #define EV_REG_ARGS 6 /* function arguments that travel in registers */
@@ -47,6 +48,7 @@ struct ev_fetch {
 	enum ev_base base;
 	u8 slot, width, shift; /* of the register; bits */
 	u8 nderef;
+	bool is_watched; /* $old or $new */
 	bool in_memory; /* the user named a place in memory: texts and arrays may stand there */
 	u64 value;
 	u16 text, text_len; /* in the line's pool */

@@ -7,6 +7,7 @@
 #ifndef DP_EVENT_H
 #define DP_EVENT_H
 
+#include "hit/hit.h"
 #include "program/program.h"
 
 enum dp_location_kind {
@@ -34,6 +35,9 @@ struct dp_event {
 	char name[DP_NAME_MAX];	 /* default made from the symbol */
 	bool is_named;		 /* the line gives the name */
 	bool is_return;		 /* r, or %return */
+	bool is_watch;		 /* w: loc names memory */
+	u32 watch_len;		 /* bytes; 0: not given */
+	enum dp_watch_type watch_type;
 	int maxactive;		 /* 0: not given */
 	struct dp_location loc;
 	struct dp_program prog;
@@ -49,6 +53,7 @@ struct dp_event_env {
 		      struct dp_error *err);
 	void *arg;
 	bool is_kernel; /* string means kernel memory there */
+	const char *watch_type; /* w: type of the watched variable ("s32"); NULL: not known */
 };
 
 /*

@@ -127,9 +127,10 @@ static int parse_type(struct ev_line *l, struct ev_type *t)
 	return l->text[l->pos] == '[' ? parse_array(l, t) : 0;
 }
 
-static void default_type(struct ev_fetch *f)
+static void default_type(const struct ev_line *l, struct ev_fetch *f)
 {
 	struct ev_type *t = &f->type;
+	u32 size = l->ev->watch_len;
 
 	memset(t, 0, sizeof(*t));
 	t->size = 8;
@@ -144,6 +145,13 @@ static void default_type(struct ev_fetch *f)
 		t->size = f->width / 8;
 		t->field = t->size == 4 ? DP_FIELD_X32 : t->size == 2 ? DP_FIELD_X16 : DP_FIELD_X8;
 	}
+	if (!f->is_watched || f->nderef)
+		return;
+	/* What is watched has the type that the host knows, else is a number as wide as it. */
+	if (l->env && l->env->watch_type)
+		set_type(t, (u32)DP_MAX(find_type(l->env->watch_type, (u32)strlen(l->env->watch_type)), 0));
+	else if (size == 1 || size == 2 || size == 4)
+		set_type(t, size == 1 ? DP_FIELD_X8 : size == 2 ? DP_FIELD_X16 : DP_FIELD_X32);
 }
 
 /* A type that does not fit what it is applied to. */
@@ -208,6 +216,8 @@ static int function_argument(struct ev_line *l, struct ev_fetch *f, u64 n)
 
 	if (l->ev->is_return)
 		return ev_fail(l, f->start, E_EVENT_RETARG, "argument %llu", (unsigned long long)n);
+	if (l->ev->is_watch && l->ev->watch_type != DP_WATCH_X)
+		return ev_fail(l, f->start, E_EVENT_WATCHARG, "argument %llu", (unsigned long long)n);
 	if (!n || n > EV_ARGN_MAX)
 		return ev_fail(l, f->start, E_EVENT_ARGN, "%llu", (unsigned long long)n);
 	if (n > EV_REG_ARGS)
@@ -221,6 +231,16 @@ static int return_value(struct ev_line *l, struct ev_fetch *f)
 	if (!l->ev->is_return)
 		return ev_fail(l, f->start, E_EVENT_RETVAL, "this is an entry probe");
 	set_register(f, DP_SLOT(ax));
+	return 0;
+}
+
+/* What only a watchpoint knows. Values are as wide as what is watched. */
+static int watch_word(struct ev_line *l, struct ev_fetch *f, u32 slot)
+{
+	if (!l->ev->is_watch)
+		return ev_fail(l, f->start, E_EVENT_WATCHVAR, "this event begins with %c", l->ev->is_return ? 'r' : 'p');
+	set_register(f, slot);
+	f->is_watched = slot != DP_WATCH_SLOT(addr);
 	return 0;
 }
 
@@ -266,7 +286,7 @@ static bool word_is(const char *p, u32 len, const char *prefix, bool numbered)
 
 static int parse_variable(struct ev_line *l, struct ev_fetch *f)
 {
-	static const char *const known[] = {"arg1", "retval", "stack", "stack0", "comm", "backtrace"};
+	static const char *const known[] = {"arg1", "retval", "stack", "stack0", "comm", "backtrace", "addr", "old", "new"};
 	const char *p = l->text + ++l->pos, *digits;
 	u32 len = 0;
 	struct ev_nearest near;
@@ -293,6 +313,12 @@ static int parse_variable(struct ev_line *l, struct ev_fetch *f)
 		f->base = EV_COMM;
 		return 0;
 	}
+	if (word_is(p, len, "addr", false))
+		return watch_word(l, f, DP_WATCH_SLOT(addr));
+	if (word_is(p, len, "old", false))
+		return watch_word(l, f, DP_WATCH_SLOT(old));
+	if (word_is(p, len, "new", false))
+		return watch_word(l, f, DP_WATCH_SLOT(now));
 	if (word_is(p, len, "backtrace", false)) {
 		f->base = EV_FRAMES;
 		return 0;
@@ -558,7 +584,7 @@ int ev_parse_fetch(struct ev_line *l, struct ev_fetch *f)
 	ret = parse_base(l, f, 0);
 	if (ret)
 		return ret;
-	default_type(f);
+	default_type(l, f);
 	if (l->text[l->pos] == ':' && ev_is_word(l->text[l->pos + 1])) {
 		colon = l->pos++;
 		ret = parse_type(l, &f->type);

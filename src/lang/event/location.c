@@ -143,7 +143,7 @@ static bool is_offset(const char *text, u32 at)
 		return false;
 	while (ev_is_word(*p))
 		p++;
-	return ev_is_blank(*p) || *p == '%';
+	return ev_is_blank(*p) || *p == '%' || (*p == ':' && p[1] != ':');
 }
 
 /* Copy [from, to) without surrounding quotes. */
@@ -264,10 +264,49 @@ static bool parse_line(struct ev_line *l, u32 end)
 	return true;
 }
 
+/* What stands behind the last colon before end, when it is `want`. */
+static bool ends_in(const struct ev_line *l, u32 end, const char *want)
+{
+	u32 n = (u32)strlen(want);
+
+	return end > l->pos + n && l->text[end - n - 1] == ':' && !memcmp(l->text + end - n, want, n);
+}
+
+/* Behind watched memory: [:LEN][:w|rw|x|io]. *end goes back to where the place itself ends. */
+static int parse_watch(struct ev_line *l, u32 *end)
+{
+	static const char *const types[] = {
+	    [DP_WATCH_X] = "x", [DP_WATCH_W] = "w", [DP_WATCH_IO] = "io", [DP_WATCH_RW] = "rw"};
+	u32 at, pos = l->pos;
+	u64 len;
+	int ret;
+
+	l->ev->watch_type = DP_WATCH_W;
+	for (u32 i = 0; i < DP_ARRAY_SIZE(types); i++)
+		if (ends_in(l, *end, types[i])) {
+			l->ev->watch_type = (enum dp_watch_type)i;
+			*end -= (u32)strlen(types[i]) + 1;
+			break;
+		}
+	for (at = *end; at > pos && ev_is_word(l->text[at - 1]);)
+		at--;
+	if (at == *end || at <= pos + 1 || l->text[at - 1] != ':' || l->text[at - 2] == ':' ||
+	    !ev_is_digit(l->text[at]) || (l->text[at] == '0' && l->text[at + 1] == 'x'))
+		return 0; /* no length; a 0x number behind a colon is an offset in a file */
+	l->pos = at;
+	ret = ev_number(l, false, &len);
+	if (!ret && (l->pos != *end || !len || len > EV_WATCH_MAX))
+		ret = ev_fail(l, at, E_EVENT_WATCHLEN, "`%.*s`", (int)(*end - at), l->text + at);
+	l->pos = pos;
+	l->ev->watch_len = (u32)len;
+	*end = at - 1;
+	return ret;
+}
+
 int ev_parse_location(struct ev_line *l)
 {
 	struct dp_location *loc = &l->ev->loc;
-	u32 end = l->pos, colon, suffix;
+	u32 end = l->pos, behind, colon, suffix;
 	int ret;
 
 	loc->column = (int)l->pos;
@@ -276,6 +315,12 @@ int ev_parse_location(struct ev_line *l)
 		return ret;
 	if (end == l->pos)
 		return ev_fail(l, l->pos, E_EVENT_LOCATION, "there is none");
+	behind = end;
+	if (l->ev->is_watch) {
+		ret = parse_watch(l, &end);
+		if (ret)
+			return ret;
+	}
 	suffix = find(l->text, l->pos, end, true, is_percent);
 	if (suffix < end)
 		ret = parse_suffix(l, suffix, end);
@@ -284,12 +329,12 @@ int ev_parse_location(struct ev_line *l)
 		ret = copy(l, loc->module, sizeof(loc->module), l->pos, colon);
 		l->pos = colon + 1;
 	}
-	if (!ret && !parse_line(l, suffix))
+	if (!ret && (l->ev->is_watch || !parse_line(l, suffix)))
 		ret = ev_is_digit(l->text[l->pos]) ? parse_number(l, suffix)
 						   : parse_symbol(l, suffix);
 	if (!ret && l->ev->is_return && loc->offset && loc->kind != DP_LOC_FILE_OFFSET)
 		ret = ev_fail(l, (u32)loc->column, E_EVENT_RETOFFSET, "`%.*s`",
 			      (int)(end - (u32)loc->column), l->text + loc->column);
-	l->pos = end;
+	l->pos = behind;
 	return ret;
 }

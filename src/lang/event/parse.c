@@ -12,7 +12,7 @@ static int parse_kind(struct ev_line *l)
 	u64 n;
 	int ret;
 
-	if (*p != 'p' && *p != 'r') {
+	if (*p != 'p' && *p != 'r' && *p != 'w') {
 		ret = *p ? ev_fail(l, start, E_EVENT_KIND, "this one begins with `%c`", *p)
 			 : ev_fail(l, start, E_EVENT_KIND, "this one is empty");
 		if (*p == '-' && p[1] == ':')
@@ -21,12 +21,13 @@ static int parse_kind(struct ev_line *l)
 		return ret;
 	}
 	l->ev->is_return = *p == 'r';
+	l->ev->is_watch = l->ev->prog.is_watch = *p == 'w';
 	l->pos++;
 	if (ev_is_digit(p[1])) {
 		while (ev_is_digit(l->text[l->pos]))
 			l->pos++;
-		if (*p == 'p')
-			return ev_fail(l, start + 1, E_EVENT_MAXACTIVE, "p takes no number");
+		if (*p != 'r')
+			return ev_fail(l, start + 1, E_EVENT_MAXACTIVE, "%c takes no number", *p);
 		l->pos = start + 1;
 		ret = ev_number(l, false, &n);
 		if (ret || !n || n > EV_MAXACTIVE_MAX)
@@ -86,7 +87,7 @@ static void make_name(struct dp_event *ev)
 {
 	const struct dp_location *loc = &ev->loc;
 	const char *base = loc->module;
-	char kind = ev->is_return ? 'r' : 'p';
+	char kind = ev->is_watch ? 'w' : ev->is_return ? 'r' : 'p';
 
 	for (const char *p = loc->module; *p; p++)
 		if (*p == '/' && p[1])

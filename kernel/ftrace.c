@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Function entries that have no place for a probe of our own: the function loops back to behind the
+ * function tracer's bytes, or what stands there must stay as it is. They are hit through the
+ * kernel's function tracer, at those bytes themselves, which stay its own. Slower than a jump,
+ * faster than a breakpoint.
+ */
+#include <linux/ftrace.h>
+#include <linux/hashtable.h>
+#include <linux/slab.h>
+
+#include "kernel-priv.h"
+
+#ifdef CONFIG_DYNAMIC_FTRACE_WITH_REGS
+
+struct dp_fentry { /* an address with its probes */
+	struct hlist_node node;
+	struct dp_fentry *next; /* to be freed */
+	u64 addr;
+	struct dp_mgr_probe *probes; /* oldest first */
+	struct dp_hitlist *list;     /* atomic; NULL: nobody is to be called */
+	bool armed, gone;
+};
+
+static DEFINE_HASHTABLE(entries,
+			8); /* read at any time with preemption off; changed under dp_k_lock */
+static u32 narmed;
+static bool dirty;
+
+/* ---- the hit path ---- */
+
+static __always_inline void run(const struct dp_hitlist *list, struct pt_regs *regs,
+				unsigned long ip)
+{
+	unsigned long next = regs->ip;
+	u32 i;
+
+	regs->ip = ip;
+	for (i = 0; i < list->n; i++) {
+		struct dp_kprobe *kp = list->v[i]->owner;
+
+		if (kp->pre_handler && kp->pre_handler(kp, regs))
+			return;
+	}
+	regs->ip = next;
+	for (i = 0; list->post && i < list->n; i++) {
+		struct dp_kprobe *kp = list->v[i]->owner;
+
+		if (kp->post_handler)
+			kp->post_handler(kp, regs, 0);
+	}
+}
+
+static HIT void on_entry(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
+			 struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct dp_hitlist *list = NULL;
+	struct dp_fentry *f;
+
+	preempt_disable_notrace(); /* pairs with dp_k_grace() before anything is freed */
+	hash_for_each_possible_rcu_notrace(entries, f, node, ip)
+		if (f->addr == ip)
+			break;
+	if (f && regs)
+		list = __atomic_load_n(&f->list, __ATOMIC_ACQUIRE); /* pairs with relist() */
+	if (unlikely(list && __this_cpu_read(dp_cpu.depth))) {
+		for (u32 i = 0; i < list->n; i++)
+			__atomic_fetch_add(&((struct dp_kprobe *)list->v[i]->owner)->nmissed, 1,
+					   __ATOMIC_RELAXED);
+	} else if (list) {
+		__this_cpu_write(dp_cpu.depth, 1);
+		run(list, regs, ip);
+		__this_cpu_write(dp_cpu.depth, 0);
+	}
+	preempt_enable_notrace();
+}
+
+static struct ftrace_ops ops = {.func = on_entry, .flags = FTRACE_OPS_FL_SAVE_REGS};
+
+/* ---- the control side ---- */
+
+static struct dp_fentry *find_entry(u64 addr)
+{
+	struct dp_fentry *f;
+
+	hash_for_each_possible(entries, f, node, addr)
+		if (f->addr == addr && !f->gone)
+			return f;
+	return NULL;
+}
+
+int dp_k_fentry_attach(struct dp_probe *s, u64 addr, struct dp_error *err)
+{
+	struct dp_fentry *f = find_entry(addr);
+	struct dp_mgr_probe **end;
+
+	if (!f) {
+		f = kzalloc(sizeof(*f), GFP_KERNEL);
+		if (!f)
+			return dp_fail(err, E_ARM_NOMEM, "a function's entry");
+		f->addr = addr;
+		hash_add_rcu(entries, &f->node, addr);
+	}
+	for (end = &f->probes; *end; end = &(*end)->next)
+		if (s->k.flags & (*end)->flags & DP_KPROBE_BREAK)
+			return dp_fail(err, E_KPROBE_JPROBE, "%pS", (void *)(unsigned long)addr);
+	s->k.next = NULL;
+	*end = &s->k;
+	s->fentry = f;
+	s->kp->flags |= DP_KPROBE_FLAG_FTRACE;
+	dirty = true;
+	return 0;
+}
+
+void dp_k_fentry_detach(struct dp_probe *s)
+{
+	struct dp_mgr_probe **at = &s->fentry->probes;
+
+	while (*at != &s->k)
+		at = &(*at)->next;
+	*at = s->k.next;
+	s->fentry = NULL;
+	s->kp->flags &= ~DP_KPROBE_FLAG_FTRACE;
+	dirty = true;
+}
+
+void dp_k_fentry_touch(void)
+{
+	dirty = true;
+}
+
+void dp_k_fentry_gone(u64 lo, u64 hi)
+{
+	struct dp_fentry *f;
+	int bucket;
+
+	hash_for_each(entries, bucket, f, node)
+		if (f->addr >= lo && f->addr < hi)
+			f->gone = dirty = true;
+}
+
+bool dp_k_fentry_is_gone(const struct dp_probe *s)
+{
+	return s->fentry && s->fentry->gone;
+}
+
+/* The list of those to be called; the old one joins *retired. */
+static void relist(struct dp_fentry *f, struct dp_hitlist **retired)
+{
+	struct dp_hitlist *list = NULL, *old = f->list;
+	bool none = f->gone || dp_k_manager.disarmed;
+	u32 n = 0;
+
+	for (struct dp_mgr_probe *k = none ? NULL : f->probes; k; k = k->next)
+		n += !(k->flags & DP_KPROBE_DISABLED);
+	if (n) {
+		list = kzalloc(struct_size(list, v, n),
+			       GFP_KERNEL | __GFP_NOFAIL); /* a probe may be leaving */
+		for (struct dp_mgr_probe *k = f->probes; k; k = k->next)
+			if (!(k->flags & DP_KPROBE_DISABLED)) {
+				list->v[list->n++] = k;
+				list->post |= !!(k->flags & DP_KPROBE_POST);
+			}
+	}
+	__atomic_store_n(&f->list, list, __ATOMIC_RELEASE); /* pairs with on_entry() */
+	if (old) {
+		old->old = *retired;
+		*retired = old;
+	}
+}
+
+/* Addresses whose probes come or go, all at once: the tracer looks through the whole kernel for
+ * each change. */
+static u32 changed(unsigned long *ips, bool arm)
+{
+	struct dp_fentry *f;
+	int bucket;
+	u32 n = 0;
+
+	hash_for_each(entries, bucket, f, node)
+		if (!f->list == f->armed && f->armed != arm)
+			ips[n++] = f->addr;
+	return n;
+}
+
+/* The tracer traces everything when its filter is empty: it begins after the first address and ends
+ * before the last goes. */
+static int change(unsigned long *ips, u32 n, bool arm)
+{
+	int r = 0;
+
+	if (!n)
+		return 0;
+	if (!arm && narmed == n)
+		unregister_ftrace_function(&ops);
+	r = ftrace_set_filter_ips(&ops, ips, n, !arm, 0);
+	if (arm && !r && !narmed) {
+		r = register_ftrace_function(&ops);
+		if (r)
+			ftrace_set_filter_ips(&ops, ips, n, 1, 0);
+	}
+	if (arm && r)
+		return r;
+	narmed += arm ? n : -n;
+	return 0;
+}
+
+static int arm_and_disarm(struct dp_error *err)
+{
+	struct dp_fentry *f;
+	unsigned long *ips;
+	u32 n = 0;
+	int bucket, r;
+
+	hash_for_each(entries, bucket, f, node)
+		n++;
+	ips = kvmalloc_array(n + 1, sizeof(*ips), GFP_KERNEL | __GFP_NOFAIL);
+	r = change(ips, changed(ips, true), true);
+	hash_for_each(entries, bucket, f, node)
+		f->armed |= f->list && !r;
+	change(ips, changed(ips, false), false);
+	hash_for_each(entries, bucket, f, node)
+		f->armed &= !!f->list;
+	kvfree(ips);
+	return r ? dp_fail(err, E_SITE_FTRACE, "the function tracer refuses (%d)", r) : 0;
+}
+
+static void free_retired(struct dp_hitlist *retired)
+{
+	while (retired) {
+		struct dp_hitlist *old = retired->old;
+
+		kfree(retired);
+		retired = old;
+	}
+}
+
+/* Entries without probes are found no more; they wait in *unused. */
+static void drop_unused(struct dp_fentry **unused)
+{
+	struct dp_fentry *f;
+	struct hlist_node *next;
+	int bucket;
+
+	hash_for_each_safe(entries, bucket, next, f, node) {
+		if (f->probes)
+			continue;
+		hash_del_rcu(&f->node);
+		f->next = *unused;
+		*unused = f;
+	}
+}
+
+int dp_k_fentry_apply(struct dp_error *err)
+{
+	struct dp_fentry *f, *unused = NULL;
+	struct dp_hitlist *retired = NULL;
+	int bucket, r;
+
+	if (!dirty)
+		return 0;
+	dirty = false;
+	hash_for_each(entries, bucket, f, node)
+		relist(f, &retired);
+	r = arm_and_disarm(err);
+	drop_unused(&unused);
+	if (retired || unused)
+		dp_k_grace(NULL);
+	free_retired(retired);
+	while (unused) {
+		f = unused->next;
+		kfree(unused);
+		unused = f;
+	}
+	return r;
+}
+
+#else
+
+int dp_k_fentry_attach(struct dp_probe *s, u64 addr, struct dp_error *err)
+{
+	return -EOPNOTSUPP; /* with what kept the probe from its place in *err */
+}
+
+void dp_k_fentry_detach(struct dp_probe *s)
+{
+}
+
+void dp_k_fentry_touch(void)
+{
+}
+
+void dp_k_fentry_gone(u64 lo, u64 hi)
+{
+}
+
+bool dp_k_fentry_is_gone(const struct dp_probe *s)
+{
+	return false;
+}
+
+int dp_k_fentry_apply(struct dp_error *err)
+{
+	return 0;
+}
+
+#endif

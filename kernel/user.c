@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Probes of the device's sessions in user code: a file and an offset in it, in all processes that
+ * map it, now and later. The kernel's uprobes stand below, since they know all mappings; the
+ * programs are those of every probe. They run in the process's own context, with preemption off,
+ * and read what is in memory.
+ */
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/uprobes.h>
+
+#include "session.h"
+
+LIST_HEAD(dp_k_user_probes); /* armed ones; under dp_k_lock */
+
+#ifdef CONFIG_UPROBES
+
+/* ---- the hit ---- */
+
+static void run(struct dp_k_session_probe *p, struct pt_regs *regs, unsigned long ret_addr)
+{
+	unsigned long ip = regs->ip, orig_ax = regs->orig_ax;
+
+	if (!dp_k_enter()) {
+		__atomic_fetch_add(&p->rp.kp.nmissed, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	if (p->is_return)
+		regs->orig_ax = ret_addr; /* for `rp` */
+	dp_k_run(&p->run, regs, ret_addr);
+	dp_k_leave();
+	/* The kernel still has the probed instruction to execute, and looks whether a system call
+	 * is to be restarted. */
+	regs->ip = ip;
+	regs->orig_ax = orig_ax;
+}
+
+static int on_entry(struct uprobe_consumer *uc, struct pt_regs *regs)
+{
+	run(container_of(uc, struct dp_k_session_probe, user), regs, 0);
+	return 0;
+}
+
+static int on_return(struct uprobe_consumer *uc, unsigned long func, struct pt_regs *regs)
+{
+	run(container_of(uc, struct dp_k_session_probe, user), regs, regs->ip);
+	return 0;
+}
+
+/* ---- the control side ---- */
+
+int dp_k_user_open(struct dp_k_session_probe *p, int fd, s64 offset, struct dp_error *err)
+{
+	struct fd f = fdget(fd);
+	int r = 0;
+
+	if (!f.file || !S_ISREG(file_inode(f.file)->i_mode) || offset < 0 ||
+	    offset >= i_size_read(file_inode(f.file)))
+		r = dp_fail(err, E_KERNEL_UPROBE, "%s: no such place in a file", p->place);
+	else
+		p->inode = igrab(file_inode(f.file));
+	fdput(f);
+	p->offset = offset;
+	return r;
+}
+
+int dp_k_user_arm(struct dp_k_session_probe *p, struct dp_error *err)
+{
+	int r;
+
+	if (p->is_return)
+		p->user.ret_handler = on_return;
+	else
+		p->user.handler = on_entry;
+	r = uprobe_register(p->inode, p->offset, &p->user);
+	if (r)
+		return dp_fail(err, E_KERNEL_UPROBE, "%s (%d)", p->place, r);
+	p->user_armed = true;
+	mutex_lock(&dp_k_lock);
+	list_add_tail(&p->user_list, &dp_k_user_probes);
+	mutex_unlock(&dp_k_lock);
+	return 0;
+}
+
+void dp_k_user_disarm(struct dp_k_session_probe *p)
+{
+	if (!p->user_armed)
+		return;
+	mutex_lock(&dp_k_lock);
+	list_del(&p->user_list);
+	mutex_unlock(&dp_k_lock);
+	uprobe_unregister(p->inode, p->offset, &p->user); /* waits for handlers that run */
+	p->user_armed = false;
+}
+
+#else
+
+int dp_k_user_open(struct dp_k_session_probe *p, int fd, s64 offset, struct dp_error *err)
+{
+	return dp_fail(err, E_KERNEL_UPROBE, "this kernel has no uprobes");
+}
+
+int dp_k_user_arm(struct dp_k_session_probe *p, struct dp_error *err)
+{
+	return -EOPNOTSUPP;
+}
+
+void dp_k_user_disarm(struct dp_k_session_probe *p)
+{
+}
+
+#endif
+
+void dp_k_user_close(struct dp_k_session_probe *p)
+{
+	iput(p->inode);
+}

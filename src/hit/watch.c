@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * A hit of a watchpoint in a process: a SIGTRAP that the kernel raises for an access to watched memory. The programs
+ * run on the thread's slot as at any other hit; what they change in the registers takes effect when the handler returns.
+ */
+#include "hit/hit-priv.h"
+#include "program/opcode.h"
+
+#define FLAG_ASYNC 1 /* the signal was blocked at the access: the registers are those of a later moment */
+
+static const u8 where[] = { /* words of struct dp_regs in the ucontext */
+	[DP_SLOT(r15)] = DP_UC_R15, [DP_SLOT(r14)] = DP_UC_R14, [DP_SLOT(r13)] = DP_UC_R13, [DP_SLOT(r12)] = DP_UC_R12,
+	[DP_SLOT(bp)] = DP_UC_BP, [DP_SLOT(bx)] = DP_UC_BX, [DP_SLOT(r11)] = DP_UC_R11, [DP_SLOT(r10)] = DP_UC_R10,
+	[DP_SLOT(r9)] = DP_UC_R9, [DP_SLOT(r8)] = DP_UC_R8, [DP_SLOT(ax)] = DP_UC_AX, [DP_SLOT(cx)] = DP_UC_CX,
+	[DP_SLOT(dx)] = DP_UC_DX, [DP_SLOT(si)] = DP_UC_SI, [DP_SLOT(di)] = DP_UC_DI, [DP_SLOT(ip)] = DP_UC_IP,
+	[DP_SLOT(flags)] = DP_UC_FLAGS, [DP_SLOT(sp)] = DP_UC_SP,
+};
+
+/* The thread's slot, as the entries of entry.S find it; NULL when every one in reach is taken. */
+static u8 *find_slot(const struct dp_control *ctl)
+{
+	u64 key, at;
+
+	__asm__("rdfsbase %0" : "=r"(key));
+	key |= 1;
+	at = key * 0x5851f42d >> 16 & (ctl->nslots - 1);
+	for (u32 tries = 0; tries < DP_SLOT_PROBES; tries++, at = (at + 1) & (ctl->nslots - 1)) {
+		u8 *base = (u8 *)ctl->slots + (at << DP_SLOT_SHIFT);
+		u64 *owner = &((struct dp_slot_head *)(base + DP_SLOT_HEAD))->owner, nobody = 0;
+
+		/* Only this thread puts its key there, so a plain look is enough to find its own. */
+		if (__atomic_load_n(owner, __ATOMIC_RELAXED) == key ||
+		    __atomic_compare_exchange_n(owner, &nobody, key, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return base;
+	}
+	return NULL;
+}
+
+void dp_watch_hit(struct dp_watch_regs *regs, const struct dp_watch_rt *w, void *slot_base, const struct dp_control *ctl)
+{
+	struct dp_slot_head *slot = (struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD);
+	struct dp_hit h;
+
+	if (!slot->ready)
+		dp_hit_prepare(slot, ctl);
+	h.regs = &regs->regs;
+	h.vm = (struct dp_vm *)((u8 *)slot_base + DP_SLOT_VM);
+	h.ctl = ctl;
+	h.tid = dp_hit_tid(slot, ctl);
+	h.faults = 0;
+	h.aside = w->type == DP_WATCH_RW;
+	regs->addr = w->addr;
+	regs->old = regs->now = 0;
+	if (w->type != DP_WATCH_X && !dp_hit_read(&h, &regs->now, w->addr, w->len))
+		/* Each value is told once as the new one, and once as the old one, whoever comes between. */
+		regs->old = __atomic_exchange_n((u64 *)w->last, regs->now, __ATOMIC_RELAXED);
+	dp_hit_probes(&h, slot, w->first, w->n);
+}
+
+static void run(u8 *slot_base, const struct dp_watch_rt *w, u64 *uc, const struct dp_control *ctl)
+{
+	struct dp_watch_regs *regs = (struct dp_watch_regs *)(slot_base + DP_SLOT_STACK_TOP - 256);
+	u64 *r = (u64 *)&regs->regs;
+
+	_Static_assert(sizeof(*regs) <= 256, "room for the registers");
+	for (u32 i = 0; i < sizeof(where); i++)
+		if (where[i])
+			r[i] = uc[where[i]];
+	regs->regs.orig_ax = ~0ull;
+	regs->regs.cs = 0x33;
+	regs->regs.ss = 0x2b;
+	dp_watch_call(regs, w, slot_base, ctl);
+	for (u32 i = 0; i < sizeof(where); i++)
+		if (where[i] && i != DP_SLOT(flags))
+			uc[where[i]] = r[i];
+	/* The arithmetic ones only: the others (resume, trap) belong to whoever set them. */
+	uc[DP_UC_FLAGS] = (uc[DP_UC_FLAGS] & ~0x8d5ull) | (r[DP_SLOT(flags)] & 0x8d5);
+}
+
+void dp_on_watch(const struct dp_siginfo *si, u64 *uc, const struct dp_control *ctl)
+{
+	u32 index = (u32)si->perf.data;
+	const struct dp_watch_rt *w = (const struct dp_watch_rt *)ctl->watches + index;
+	struct dp_slot_head *slot;
+	u8 *base;
+
+	if (index >= ctl->nwatches)
+		return;
+	/* By a program of ours that cannot read memory in a way that debug registers do not see. */
+	if (uc[DP_UC_IP] >= ctl->region_lo && uc[DP_UC_IP] < ctl->region_hi) {
+		dp_hit_passed_by(ctl, w->first, w->n, DP_COUNT_OWN);
+		return;
+	}
+	base = si->perf.flags & FLAG_ASYNC ? NULL : find_slot(ctl);
+	slot = (struct dp_slot_head *)(base + DP_SLOT_HEAD);
+	if (!base || slot->busy) {
+		dp_hit_passed_by(ctl, w->first, w->n, DP_COUNT_MISSED);
+		return;
+	}
+	/* As in entry.S: a hit from a signal handler that interrupts this one is missed. */
+	*(volatile u32 *)&slot->busy = 1;
+	run(base, w, uc, ctl);
+	*(volatile u32 *)&slot->busy = 0;
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Watchpoints in a process: debug registers, which the kernel sets for each thread through performance events. The
+ * descriptors stay here, so when dprobes ends in whatever way nothing is watched any more. The kernel raises a SIGTRAP in the
+ * thread that made the access; hit/watch.c takes it.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "host/process/session-priv.h"
+#include "symbols/variable.h"
+
+#define USER_END (1ull << 47)
+
+/* ---- from a name to pieces ---- */
+
+static bool read_memory(void *arg, u64 addr, void *buf, u32 len)
+{
+	struct dp_session *s = arg;
+	struct iovec here = {buf, len}, there = {(void *)addr, len};
+
+	return process_vm_readv(dp_memory_tid(s->pid), &here, 1, &there, 1, 0) == (ssize_t)len;
+}
+
+/* The image that has the variable with which the name begins. */
+static struct dp_image *image_of(struct dp_session *s, const struct dp_location *loc, struct dp_error *err)
+{
+	char name[DP_SYMBOL_MAX];
+	size_t n = strcspn(loc->symbol, ".-[");
+
+	if (loc->module[0])
+		return dp_process_image(&s->proc, loc->module, err);
+	snprintf(name, sizeof(name), "%.*s", (int)n, loc->symbol);
+	return dp_image_of_symbol(s, name, err);
+}
+
+static int find_place(struct dp_session *s, const struct dp_location *loc, struct dp_variable *out,
+		      struct dp_image **im, struct dp_error *err)
+{
+	int r;
+
+	*out = (struct dp_variable){0};
+	*im = NULL;
+	switch (loc->kind) {
+	case DP_LOC_ADDRESS:
+		out->addr = loc->address;
+		*im = dp_process_image_at(&s->proc, loc->address);
+		return 0;
+	case DP_LOC_FILE_OFFSET:
+		*im = dp_process_image(&s->proc, loc->module, err);
+		if (!*im)
+			return -dp_error_info(E_MOD_NONE)->number;
+		if (!dp_module_offset_to_addr((*im)->mod, (u64)loc->offset, &out->addr))
+			return dp_fail(err, E_SITE_NOTEXT, "offset 0x%llx is in no segment of %s", (unsigned long long)loc->offset,
+				       dp_module_base((*im)->mod));
+		out->addr += (*im)->bias;
+		return 0;
+	case DP_LOC_SYMBOL:
+		*im = image_of(s, loc, err);
+		if (!*im)
+			return -ENOENT;
+		r = dp_variable_find(*im, loc->symbol, read_memory, s, out, err);
+		if (r || !loc->offset)
+			return r;
+		out->addr += (u64)loc->offset;
+		out->size = 0;
+		out->type = NULL;
+		return 0;
+	default:
+		return dp_fail(err, E_EVENT_LOCATION, "a watchpoint needs one place, not a pattern");
+	}
+}
+
+static bool before(const struct dp_watched *a, const struct dp_watched *b)
+{
+	if (a->addr != b->addr)
+		return a->addr < b->addr;
+	return a->len != b->len ? a->len < b->len : a->type < b->type;
+}
+
+static void number_groups(struct dp_session *s)
+{
+	s->ngroups = 0;
+	for (u32 i = 0; i < s->nwatched; i++) {
+		if (!i || before(&s->watched[i - 1], &s->watched[i]))
+			s->ngroups++;
+		s->watched[i].group = s->ngroups - 1;
+	}
+}
+
+static bool add_piece(struct dp_session *s, struct dp_watched piece)
+{
+	u32 i;
+
+	if (!dp_grow((void **)&s->watched, &s->cap_watched, s->nwatched, sizeof(*s->watched)))
+		return false;
+	for (i = s->nwatched++; i && before(&piece, &s->watched[i - 1]); i--)
+		s->watched[i] = s->watched[i - 1];
+	s->watched[i] = piece;
+	return true;
+}
+
+static void drop_pieces(struct dp_session *s, u32 owner)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < s->nwatched; i++)
+		if (s->watched[i].owner != owner)
+			s->watched[n++] = s->watched[i];
+	s->nwatched = n;
+	number_groups(s);
+}
+
+/* Aligned pieces of at most 8 bytes, as the registers want them. */
+static int add_pieces(struct dp_session *s, u64 addr, u64 len, enum dp_watch_type type, u32 owner, struct dp_error *err)
+{
+	for (u64 end = addr + len; addr < end;) {
+		u32 size = type == DP_WATCH_X ? 1 : DP_WATCH_CHUNK;
+
+		while (addr % size || addr + size > end)
+			size /= 2;
+		if (!add_piece(s, (struct dp_watched){addr, size, type, owner, 0}))
+			return dp_fail(err, E_ARM_NOMEM, "watchpoint");
+		addr += size;
+		number_groups(s);
+		if (s->ngroups > DP_WATCH_REGISTERS)
+			return dp_fail(err, E_WATCH_MANY, "%u pieces of memory, of at most %u", s->ngroups, DP_WATCH_REGISTERS);
+	}
+	return 0;
+}
+
+static int choose_length(const struct dp_event *ev, struct dp_variable *place, struct dp_error *err)
+{
+	if (ev->watch_type == DP_WATCH_X) {
+		place->size = 1;
+	} else if (ev->watch_len) {
+		if (place->size != ev->watch_len)
+			place->type = NULL;
+		place->size = ev->watch_len;
+	} else if (!place->size && ev->loc.kind == DP_LOC_ADDRESS) {
+		place->size = place->addr % 8 == 0 ? 8 : place->addr % 4 == 0 ? 4 : place->addr % 2 == 0 ? 2 : 1;
+	}
+	if (!place->size)
+		return dp_fail(err, E_WATCH_SIZE, "%s", ev->loc.symbol);
+	if (place->addr >= USER_END || place->size > USER_END - place->addr)
+		return dp_fail(err, E_SITE_NOTEXT, "0x%llx is no address of a process", (unsigned long long)place->addr);
+	return 0;
+}
+
+/* The type of $old and $new in the event line. */
+static const char *value_type(const struct dp_variable *place)
+{
+	if (place->type)
+		return place->type;
+	return place->size == 1 ? "x8" : place->size == 2 ? "x16" : place->size == 4 ? "x32" : "x64";
+}
+
+static void name_probe(struct dp_probe *p, const struct dp_event *ev, const struct dp_image *im, const struct dp_variable *place)
+{
+	p->module = im ? dp_module_base(im->mod) : "";
+	p->addr = place->addr;
+	p->outcome = DP_OUTCOME_JUMP;
+	p->nsites = 1;
+	if (ev->loc.kind == DP_LOC_SYMBOL) {
+		snprintf(p->symbol, sizeof(p->symbol), "%s", ev->loc.symbol);
+		p->offset = (u64)ev->loc.offset;
+	} else {
+		snprintf(p->symbol, sizeof(p->symbol), "0x%llx", (unsigned long long)place->addr);
+	}
+}
+
+int dp_watch_resolve(struct dp_session *s, const char *text, const struct dp_event *parsed, struct dp_error *err)
+{
+	struct dp_variable place;
+	struct dp_image *im;
+	struct dp_event *ev;
+	struct dp_probe *p;
+	int r;
+
+	if (parsed->watch_type == DP_WATCH_IO)
+		return dp_fail(err, E_WATCH_TYPE, "io");
+	r = find_place(s, &parsed->loc, &place, &im, err);
+	if (!r)
+		r = choose_length(parsed, &place, err);
+	if (!r)
+		r = dp_event_new(s, text, value_type(&place), &ev, err);
+	if (r)
+		return r;
+	p = dp_add_probe(s);
+	if (p) {
+		p->event = ev;
+		name_probe(p, ev, im, &place);
+		r = add_pieces(s, place.addr, place.size, ev->watch_type, s->nprobes - 1, err);
+		if (!r)
+			return 0;
+		s->nprobes--;
+		drop_pieces(s, s->nprobes);
+	} else {
+		r = dp_fail(err, E_ARM_NOMEM, "probe");
+	}
+	dp_event_free(ev);
+	free(ev);
+	return r;
+}
+
+void dp_watch_fill(const struct dp_session *s, struct dp_control *ctl, struct dp_probe_rt *rt, struct dp_watch_rt *watches,
+		   const u64 *code_addr)
+{
+	for (u32 i = 0; i < s->nwatched; i++) {
+		const struct dp_watched *w = &s->watched[i];
+		struct dp_watch_rt *out = &watches[w->group];
+
+		if (!out->n)
+			*out = (struct dp_watch_rt){.addr = w->addr,
+						    .len = w->len,
+						    .type = w->type,
+						    .first = ctl->nprobes,
+						    .last = s->region + s->cells_off + 8ull * w->group};
+		out->n++;
+		dp_fill_probe(s, &rt[ctl->nprobes++], w->owner, w->addr, code_addr[w->owner]);
+	}
+}
+
+int dp_watch_values(struct dp_session *s, const struct dp_mem *mem, struct dp_error *err)
+{
+	int r = 0;
+
+	for (u32 i = 0; i < s->nwatched && !r; i++) {
+		const struct dp_watched *w = &s->watched[i];
+		u64 v = 0;
+
+		if (w->type != DP_WATCH_X && !dp_mem_read(mem, w->addr, &v, w->len, NULL))
+			r = dp_mem_write(mem, s->region + s->cells_off + 8ull * w->group, &v, 8, err);
+	}
+	return r;
+}
+
+/* ---- events of the kernel ---- */
+
+static int open_event(const struct dp_watched *w, pid_t tid)
+{
+	struct perf_event_attr a = {
+	    .type = PERF_TYPE_BREAKPOINT,
+	    .size = sizeof(a),
+	    .sample_period = 1,
+	    .bp_addr = w->addr,
+	    .bp_len = w->type == DP_WATCH_X ? sizeof(long) : w->len,
+	    .bp_type = w->type == DP_WATCH_X ? HW_BREAKPOINT_X : w->type == DP_WATCH_W ? HW_BREAKPOINT_W : HW_BREAKPOINT_RW,
+	    .exclude_kernel = 1,
+	    .exclude_hv = 1,
+	    .sigtrap = 1,
+	    .remove_on_exec = 1, /* the addresses mean nothing to the next program, and the handler is gone */
+	    .inherit = 1,
+	    .inherit_thread = 1, /* threads to come; not children, which may have no handler any more (posix_spawn) */
+	    .sig_data = DP_WATCH_MAGIC << 32 | w->group,
+	};
+
+	return (int)syscall(SYS_perf_event_open, &a, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* Names of processes that may hold debug registers: they have performance events open, or trace the target. */
+static void name_holders(pid_t target, char *buf, size_t size)
+{
+	DIR *proc = opendir("/proc"), *fds;
+	struct dirent *de, *fd;
+	char path[64], link[64], comm[32];
+	size_t used = 0;
+
+	*buf = '\0';
+	while (proc && (de = readdir(proc))) {
+		pid_t pid = (pid_t)atoi(de->d_name);
+		bool holds = false;
+
+		snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+		fds = pid > 0 && pid != getpid() && pid != target ? opendir(path) : NULL;
+		while (fds && !holds && (fd = readdir(fds))) {
+			ssize_t n = readlinkat(dirfd(fds), fd->d_name, link, sizeof(link) - 1);
+
+			link[n > 0 ? n : 0] = '\0';
+			holds = !strcmp(link, "anon_inode:[perf_event]");
+		}
+		if (fds)
+			closedir(fds);
+		if (!holds || used + 48 > size)
+			continue;
+		if (dp_status_field(pid, pid, "Name", comm, sizeof(comm)))
+			snprintf(comm, sizeof(comm), "?");
+		used += (size_t)snprintf(buf + used, size - used, "%s%s (process %d)", used ? ", " : "", comm, (int)pid);
+	}
+	if (proc)
+		closedir(proc);
+}
+
+static int fail_event(const struct dp_session *s, const struct dp_watched *w, int e, struct dp_error *err)
+{
+	unsigned long long addr = w->addr;
+	char holders[192];
+
+	switch (e) {
+	case ENOSPC:
+		name_holders(s->pid, holders, sizeof(holders));
+		return dp_fail(err, E_WATCH_BUSY, "for 0x%llx; %s%s", addr,
+			       *holders ? "performance events are open in " : "nobody is seen who holds one", holders);
+	case EACCES:
+	case EPERM:
+		return dp_fail(err, E_WATCH_PERM, "for 0x%llx: %s", addr, strerror(e));
+	case EMFILE:
+	case ENFILE:
+		return dp_fail(err, E_WATCH_FILES, "%zu are open", s->nwatch_events);
+	default:
+		return dp_fail(err, E_WATCH_NONE, "for 0x%llx: %s", addr, strerror(e));
+	}
+}
+
+static void close_events(struct dp_session *s, size_t from)
+{
+	for (size_t i = from; i < s->nwatch_events; i++)
+		close(s->watch_events[i].fd);
+	s->nwatch_events = from;
+}
+
+int dp_watch_thread(struct dp_session *s, pid_t tid, struct dp_error *err)
+{
+	size_t before_this = s->nwatch_events;
+
+	for (u32 i = 0; i < s->nwatched; i++) {
+		const struct dp_watched *w = &s->watched[i];
+		int fd;
+
+		if (i && s->watched[i - 1].group == w->group)
+			continue;
+		if (!dp_grow((void **)&s->watch_events, &s->cap_watch_events, s->nwatch_events, sizeof(*s->watch_events)))
+			return dp_fail(err, E_ARM_NOMEM, "watchpoint");
+		fd = open_event(w, tid);
+		if (fd < 0) {
+			int e = errno;
+
+			close_events(s, before_this);
+			return e == ESRCH ? 0 : fail_event(s, w, e, err);
+		}
+		s->watch_events[s->nwatch_events++] = (struct dp_watch_event){fd, w->group};
+	}
+	return 0;
+}
+
+int dp_watch_try(struct dp_session *s, pid_t tid, struct dp_error *err)
+{
+	struct rlimit lim;
+	int r;
+
+	if (!s->nwatched)
+		return 0;
+	/* One descriptor for each thread and piece. */
+	if (!getrlimit(RLIMIT_NOFILE, &lim) && lim.rlim_cur < lim.rlim_max) {
+		lim.rlim_cur = lim.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &lim);
+	}
+	r = dp_watch_thread(s, tid, err);
+	close_events(s, 0);
+	return r;
+}
+
+void dp_watch_end(struct dp_session *s)
+{
+	for (size_t i = 0; i < s->nwatch_events; i++)
+		ioctl(s->watch_events[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+	/* The kernel's own count, with that of the threads that inherited. */
+	for (size_t i = 0; i < s->nwatch_events; i++) {
+		u64 hits;
+
+		if (read(s->watch_events[i].fd, &hits, 8) == 8)
+			s->watch_hits[s->watch_events[i].group] += hits;
+	}
+	close_events(s, 0);
+}
+
+void dp_watch_count(struct dp_session *s)
+{
+	u8 *counts = s->rings ? (u8 *)s->rings + s->rings->counts_off : NULL;
+
+	for (u32 p = 0; p < s->nprobes && counts; p++) {
+		u64 hits = 0, known = 0;
+
+		if (!s->probes[p].event->is_watch)
+			continue;
+		for (u32 i = 0; i < s->nwatched; i++)
+			if (s->watched[i].owner == p)
+				hits += s->watch_hits[s->watched[i].group];
+		for (u32 ring = 0; ring < s->rings->nrings; ring++) {
+			const struct dp_counts *c = (const struct dp_counts *)(counts + ring * s->rings->counts_stride) + p;
+
+			for (u32 k = DP_COUNT_RECORDED; k <= DP_COUNT_LOST; k++)
+				known += c->v[k];
+			known += c->v[DP_COUNT_OWN];
+		}
+		if (hits > known)
+			((struct dp_counts *)counts + p)->v[DP_COUNT_MISSED] += hits - known;
+	}
+	memset(s->watch_hits, 0, sizeof(s->watch_hits));
+}
