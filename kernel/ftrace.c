@@ -59,11 +59,15 @@ static HIT void on_entry(unsigned long ip, unsigned long parent, struct ftrace_o
 	struct dp_fentry *f;
 
 	preempt_disable_notrace(); /* pairs with dp_k_grace() before anything is freed */
+	/* One that is gone with its module has no list; another may have come to its address. */
 	hash_for_each_possible_rcu_notrace(entries, f, node, ip)
-		if (f->addr == ip)
-			break;
-	if (f && regs)
-		list = __atomic_load_n(&f->list, __ATOMIC_ACQUIRE); /* pairs with relist() */
+		if (f->addr == ip) {
+			list = __atomic_load_n(&f->list, __ATOMIC_ACQUIRE); /* pairs with relist() */
+			if (list)
+				break;
+		}
+	if (!regs)
+		list = NULL;
 	if (unlikely(list && __this_cpu_read(dp_cpu.depth))) {
 		for (u32 i = 0; i < list->n; i++)
 			__atomic_fetch_add(&((struct dp_kprobe *)list->v[i]->owner)->nmissed, 1,

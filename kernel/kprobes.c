@@ -53,8 +53,10 @@ static u32 flags_of(const struct dp_probe *s)
 	       (s->kp->post_handler ? DP_KPROBE_POST : 0) | (s->type == 'j' ? DP_KPROBE_BREAK : 0);
 }
 
+/* Called for each point that a change has looked at, and there may be tens of thousands. */
 static void show_state(void *arg, struct dp_kpoint *p)
 {
+	cond_resched();
 	for (struct dp_mgr_probe *k = p->probes; k; k = k->next) {
 		struct dp_kprobe *kp = k->owner;
 
@@ -371,6 +373,8 @@ static void unregister_all(struct dp_kprobe **kps, int num)
 	struct dp_probe *s, *next;
 
 	for (int i = 0; i < num; i++) {
+		if (!(i & 63))
+			cond_resched();
 		s = dp_k_probe_of(kps[i]);
 		if (!s) {
 			kps[i]->addr = NULL;

@@ -373,6 +373,7 @@ bench() {
 	rmmod dprobes
 }
 
+dmesg -c >/dev/null # what the kernel had to say before us is its own
 group=$(cat group)
 for more in guest-events.sh guest-command.sh guest-rpn.sh; do
 	[ ! -e $more ] || . ./$more

@@ -59,18 +59,25 @@ static void report_module(void)
 	ok(atomic_read(&nreturned) == 4, "and its returns (%d)", atomic_read(&nreturned));
 }
 
+static int refused(const struct dp_kprobe *kp, int r)
+{
+	if (r)
+		pr_info("tap: # log: %s: %s\n", kp->symbol_name, kp->refusal ? kp->refusal : "");
+	return r != 0;
+}
+
 static void hold_hot(void)
 {
 	int bad = 0;
 
 	for (int i = 0; i < ARRAY_SIZE(hot); i++) {
 		hot[i].pre_handler = count_entry;
-		bad += !!dp_register_kprobe(&hot[i]);
+		bad += refused(&hot[i], dp_register_kprobe(&hot[i]));
 	}
 	for (int i = 0; i < ARRAY_SIZE(sleepy); i++) {
 		sleepy[i].handler = on_return;
 		sleepy[i].maxactive = 256;
-		bad += !!dp_register_kretprobe(&sleepy[i]);
+		bad += refused(&sleepy[i].kp, dp_register_kretprobe(&sleepy[i]));
 	}
 	ok(!bad, "probes in hot functions, and where tasks sleep (%d refused)", bad);
 }

@@ -43,6 +43,7 @@ struct dp_kernel {
 	u32 nwords;
 	u64 words_off, size;
 	struct dp_rings *rings;
+	struct dp_module *file; /* the last one of user(FILE), NULL: none */
 	bool removed;
 	struct known cache[CACHED];
 };
@@ -108,6 +109,8 @@ void dp_kernel_close(struct dp_kernel *k)
 	}
 	for (u32 i = 0; i < CACHED; i++)
 		free(k->cache[i].name);
+	if (k->file)
+		dp_module_close(k->file);
 	free(k->probes);
 	free(k->words);
 	free(k);
@@ -123,12 +126,23 @@ static bool is_user(const struct dp_location *loc)
 	return n > 6 && !strncmp(loc->module, "user(", 5) && loc->module[n - 1] == ')';
 }
 
-static int open_user(const struct dp_location *loc, struct dp_module **m, struct dp_error *err)
+/* The file stays the session's: a pattern names it once for each function. */
+static int open_user(struct dp_kernel *k, const struct dp_location *loc, struct dp_error *err)
 {
 	char path[sizeof(loc->module)];
+	struct dp_module *m;
+	int r;
 
 	snprintf(path, sizeof(path), "%.*s", (int)strlen(loc->module) - 6, loc->module + 5);
-	return dp_module_open(m, path, err);
+	if (k->file && !strcmp(dp_module_path(k->file), path))
+		return 0;
+	if (k->file)
+		dp_module_close(k->file);
+	k->file = NULL;
+	r = dp_module_open(&m, path, err);
+	if (!r)
+		k->file = m;
+	return r;
 }
 
 bool dp_kernel_is_place(const struct dp_location *loc)
@@ -222,10 +236,11 @@ static int user_offset(struct dp_module *m, const struct dp_location *loc, s64 *
 	return r;
 }
 
-static int put_user_place(const struct dp_location *loc, struct dp_dev_probe *d, struct probe *p, struct dp_error *err)
+static int put_user_place(struct dp_kernel *k, const struct dp_location *loc, struct dp_dev_probe *d, struct probe *p,
+			  struct dp_error *err)
 {
-	struct dp_module *m;
-	int r = open_user(loc, &m, err);
+	int r = open_user(k, loc, err);
+	struct dp_module *m = k->file;
 
 	if (r)
 		return r;
@@ -240,7 +255,6 @@ static int put_user_place(const struct dp_location *loc, struct dp_dev_probe *d,
 		if (d->fd < 0)
 			r = dp_fail(err, E_FILE_OPEN, "%s: %s", dp_module_path(m), strerror(errno));
 	}
-	dp_module_close(m);
 	return r;
 }
 
@@ -254,7 +268,7 @@ static int put_place(struct dp_kernel *k, const struct dp_location *loc, struct 
 		       (loc->kind == DP_LOC_FILE_OFFSET && !strcmp(loc->module, "kernel"));
 
 	if (is_user(loc))
-		return put_user_place(loc, d, p, err);
+		return put_user_place(k, loc, d, p, err);
 	module_of(loc, module, sizeof(module));
 	if (address) {
 		d->addr = loc->kind == DP_LOC_ADDRESS ? loc->address : (u64)loc->offset;
@@ -375,16 +389,11 @@ static int add_user_match(const struct dp_symbol *sym, void *arg)
 static int each_match(const struct dp_location *loc, struct matches *m, struct dp_error *err)
 {
 	char module[64];
-	struct dp_module *file;
 	int r;
 
 	if (is_user(loc)) {
-		r = open_user(loc, &file, err);
-		if (!r) {
-			r = dp_module_each_func(file, loc->symbol, add_user_match, m);
-			dp_module_close(file);
-		}
-		return r;
+		r = open_user(m->k, loc, err);
+		return r ? r : dp_module_each_func(m->k->file, loc->symbol, add_user_match, m);
 	}
 	module_of(loc, module, sizeof(module));
 	return dp_kallsyms_each(*module ? module : NULL, loc->symbol, add_match, m, err);
