@@ -105,7 +105,7 @@ void dp_k_hooks_come(struct module *mod)
 {
 	mutex_lock(&dp_k_hooks_lock);
 	come(mod);
-	dp_hooks_apply(&dp_k_hooks, NULL); /* hooks of other modules may be active already */
+	dp_hooks_apply_places(&dp_k_hooks, NULL); /* others' hooks may be active already */
 	mutex_unlock(&dp_k_hooks_lock);
 }
 

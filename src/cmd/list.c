@@ -148,8 +148,8 @@ static int add_standing(struct rows *rows, const struct dp_standing *s)
 	if (!row)
 		return -ENOMEM;
 	row->addr = s->addr;
-	row->type = s->is_return ? 'r' : 'p';
-	row->how = s->outcome == DP_OUTCOME_TRAP ? "trap" : "jump";
+	row->type = s->is_watch ? 'w' : s->is_return ? 'r' : 'p';
+	row->how = s->is_watch ? "watch" : s->outcome == DP_OUTCOME_TRAP ? "trap" : "jump";
 	if (s->owner)
 		snprintf(row->who, sizeof(row->who), "dprobes %d%s", (int)s->owner,
 			 kill(s->owner, 0) && errno == ESRCH ? " (ended)" : "");
@@ -174,7 +174,7 @@ static void print_rows(const struct rows *rows)
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct row *row = &rows->v[i];
 
-		printf("%016llx  %-4c  %-*s  %-4s  %-*s%s\n", (unsigned long long)row->addr,
+		printf("%016llx  %-4c  %-*s  %-5s %-*s%s\n", (unsigned long long)row->addr,
 		       row->type, wplace, row->place[0] ? row->place : "-", row->how,
 		       row->state[0] ? wwho : 0, row->who, row->state);
 	}

@@ -2,9 +2,9 @@
 /* See hooks.h. Lists are changed by single stores, since exits are called from them meanwhile. */
 #include "engine/hooks.h"
 
-#define IDLE 0xa9  /* test $imm32, %eax */
-#define ARMED 0xe9 /* jmp rel32 */
-#define NEW 0x100u /* in a record's flags, while a group is armed: it was not armed before */
+/* In a record's flags, while a group is armed: it was not armed before. In a hook's: it is this one
+ * whose errors are to be told. */
+#define NEW 0x100u
 
 bool dp_hook_wanted(const struct hook *hook)
 {
@@ -161,23 +161,20 @@ int dp_hooks_take_out(struct dp_hooks *k, struct hook_rec *rec, struct dp_error 
 	number(rec->hook);
 	rec->hook = NULL;
 	rec->position = 0;
-	return dp_hooks_apply(k, NULL);
+	dp_hooks_apply(k, NULL);
+	return 0;
 }
 
 /* ---- arming ---- */
 
-/* What stands there: IDLE, ARMED, or something else. */
 static u8 look(const struct dp_hooks *k, const struct dp_hook_place *p)
 {
-	u64 distance = p->armed - (p->code + 5);
-	u8 b[5] = {0};
+	u8 b[DP_HOOK_LEN];
 
-	if (k->host->peek(k->host->code.arg, p->code, b, sizeof(b)) || memcmp(b + 1, &distance, 4))
-		return 0;
-	return b[0] == IDLE || b[0] == ARMED ? b[0] : 0;
+	return k->host->peek(k->host->code.arg, p->code, b, sizeof(b)) ? 0 : dp_hook_now(p, b);
 }
 
-static int apply_places(struct dp_hooks *k, struct dp_error *err)
+int dp_hooks_apply_places(struct dp_hooks *k, struct dp_error *err)
 {
 	const struct dp_host *code = &k->host->code;
 	bool any = false;
@@ -186,9 +183,9 @@ static int apply_places(struct dp_hooks *k, struct dp_error *err)
 	for (u32 i = 0; i < k->n; i++) {
 		struct dp_hook_place *p = &k->places[i];
 		bool on = p->hook->flags & HOOK_ACTIVE;
-		u8 want = on ? ARMED : IDLE, now = look(k, p);
+		u8 want = on ? DP_HOOK_ARMED : DP_HOOK_IDLE, now = look(k, p);
 
-		if (!now && p->on != on && on)
+		if (!now && on && !p->on && p->hook->flags & NEW)
 			r = dp_fail(err, E_HOOK_SITE, "0x%llx, hook %s",
 				    (unsigned long long)p->code, p->hook->name);
 		if (!now)
@@ -221,15 +218,15 @@ int dp_hooks_apply(struct dp_hooks *k, struct dp_error *err)
 
 		if (on == was)
 			continue;
-		e = h->hit ? k->host->enable(h, on, err) : 0;
+		e = h->hit ? k->host->enable(h, on, h->flags & NEW ? err : NULL) : 0;
 		if (e && on) {
-			r = e;
+			r = h->flags & NEW ? e : r;
 			continue;
 		}
 		__atomic_store_n(&h->flags, on ? h->flags | HOOK_ACTIVE : h->flags & ~HOOK_ACTIVE,
 				 __ATOMIC_RELAXED);
 	}
-	e = apply_places(k, err);
+	e = dp_hooks_apply_places(k, err);
 	return r ? r : e;
 }
 
@@ -249,10 +246,13 @@ int dp_hooks_arm(struct dp_hooks *k, struct hook_rec **recs, int n, bool on, str
 		if (!recs[i]->hook)
 			return dp_fail(err, E_HOOK_UNKNOWN, "%s",
 				       recs[i]->name ? recs[i]->name : "no name");
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		set_flags(recs[i], on);
+		recs[i]->hook->flags |= NEW;
+	}
 	r = dp_hooks_apply(k, err);
 	for (int i = 0; i < n; i++) {
+		recs[i]->hook->flags &= ~NEW;
 		if (r && recs[i]->flags & NEW)
 			set_flags(recs[i], false);
 		__atomic_fetch_and(&recs[i]->flags, ~NEW, __ATOMIC_RELAXED);
@@ -269,8 +269,9 @@ int dp_hooks_open(struct dp_hooks *k, struct hook *hook, bool on, struct dp_erro
 
 	if (hook->hit)
 		return dp_fail(err, E_HOOK_DYNAMIC, "%s has no places of its own", hook->name);
-	__atomic_store_n(&hook->flags, on ? flags | HOOK_OPEN : flags, __ATOMIC_RELAXED);
+	__atomic_store_n(&hook->flags, (on ? flags | HOOK_OPEN : flags) | NEW, __ATOMIC_RELAXED);
 	r = dp_hooks_apply(k, err);
+	__atomic_store_n(&hook->flags, hook->flags & ~NEW, __ATOMIC_RELAXED);
 	if (r && on) {
 		__atomic_store_n(&hook->flags, hook->flags & ~HOOK_OPEN, __ATOMIC_RELAXED);
 		dp_hooks_apply(k, NULL);

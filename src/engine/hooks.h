@@ -18,6 +18,20 @@ struct dp_hook_place {
 	bool on;
 };
 
+#define DP_HOOK_LEN 5
+#define DP_HOOK_IDLE 0xa9  /* test $imm32, %eax */
+#define DP_HOOK_ARMED 0xe9 /* jmp rel32 */
+
+/* What these bytes at the place are: DP_HOOK_IDLE, DP_HOOK_ARMED, or 0: something else. */
+static inline u8 dp_hook_now(const struct dp_hook_place *p, const u8 bytes[DP_HOOK_LEN])
+{
+	u64 distance = p->armed - (p->code + DP_HOOK_LEN);
+
+	if (memcmp(bytes + 1, &distance, 4))
+		return 0;
+	return bytes[0] == DP_HOOK_IDLE || bytes[0] == DP_HOOK_ARMED ? bytes[0] : 0;
+}
+
 struct dp_hook_host {
 	struct dp_host code;
 	/* Read code as it is in memory. */
@@ -51,6 +65,8 @@ int dp_hooks_open(struct dp_hooks *k, struct hook *hook, bool on, struct dp_erro
 
 /* Bring every place into the state that its hook's exits ask for. E_HOOK_SITE. */
 int dp_hooks_apply(struct dp_hooks *k, struct dp_error *err);
+/* The same for what dp_hooks_apply() has found out: new places of hooks that are active already. */
+int dp_hooks_apply_places(struct dp_hooks *k, struct dp_error *err);
 
 /* Is an exit of the hook armed? */
 bool dp_hook_wanted(const struct hook *hook);

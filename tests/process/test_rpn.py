@@ -446,6 +446,27 @@ def merging():
     assert o.end() == 0
 
 
+@alone
+def killed_in_changes():
+    """drivers killed at random instants while programs come and go: the process goes on, and in the end nothing is left in it"""
+    o, chance = Obey(), random.Random(2)
+    one = program("k1.rpn", body("inc lv, 0; inc gv, 0; push r, rdi; log 1; exit", header="logmax = 9\nvars = 1\ngvars = 1"))
+    two = program("k2.rpn", body("inc lv, 0; abort", header="vars = 1", more="at = return"))
+    for i in range(25):
+        p = start([DPROBES, *chance.choice([["insert", one, "--replace"], ["insert", two, "--merge"], ["remove", one]])])
+        end = time.monotonic() + chance.random() * 0.1
+        while time.monotonic() < end:
+            assert o("add 1 1") == "2" and o("fork 2 2") == "4"
+        for pid in drivers():
+            os.kill(pid, 9)
+        p.wait(60)
+    dprobes("-r", "-a", check=0)
+    assert o("add 1 1") == "2" and not our_mappings(o.pid) and not code_differs(o.pid)
+    left = [os.readlink("/proc/%d/fd/%s" % (o.pid, fd)) for fd in os.listdir("/proc/%d/fd" % o.pid)]
+    assert not [name for name in left if "dprobes" in name or "globals" in name], left
+    assert o.end() == 0
+
+
 def drivers():
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):

@@ -104,6 +104,8 @@ def kinds():
     """reads, executions, conditions; two events for one variable share a register"""
     w = Watched()
     t = begin(w, "w:rw counter:rw now=$new")
+    listed = dprobes("list", "-p", w.pid, check=0).stdout
+    assert re.search(r"^[0-9a-f]{16}  w +exe:counter.* watch dprobes %d$" % t.pid, listed, re.M), listed
     w.do("inc 5", "read 4")
     rows, out = finish(t)
     assert rows["rw"]["recorded"] == 9, rows

@@ -8,27 +8,11 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from report import finish, ok, run, skip  # noqa: E402
+
 BUILD = os.environ["DP_BUILD"]
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-count = failed = 0
-
-
-def ok(good, name):
-    global count, failed
-    count += 1
-    failed += not good
-    print("%sok %d - %s" % ("" if good else "not ", count, name), flush=True)
-
-
-def skip(name, why):
-    global count
-    count += 1
-    print("ok %d - %s # SKIP %s" % (count, name, why), flush=True)
-
-
-def run(*argv, **kw):
-    p = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, **kw)
-    return p.returncode, p.stdout
 
 
 def example(name):
@@ -143,5 +127,4 @@ test_modules()
 test_debugger()
 test_llvm()
 test_installed()
-print("1..%d" % count)
-sys.exit(1 if failed else 0)
+finish()

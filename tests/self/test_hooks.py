@@ -11,31 +11,14 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from report import finish, ok, run, skip  # noqa: E402
+
 BUILD = os.environ["DP_BUILD"]
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 LIB = os.path.join(BUILD, "src", "host", "self")
 LINK = ["-L" + LIB, "-ldprobes", "-Wl,-rpath," + LIB]
-count = failed = 0
-
-
-def ok(good, name):
-    global count, failed
-    count += 1
-    failed += not good
-    print("%sok %d - %s" % ("" if good else "not ", count, name), flush=True)
-
-
-def skip(name, why):
-    global count
-    count += 1
-    print("ok %d - %s # SKIP %s" % (count, name, why), flush=True)
-
-
-def run(*argv, **kw):
-    p = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, **kw)
-    return p.returncode, p.stdout
-
 
 PRELUDE = """#include <dprobes/hooks.h>
 DECLARE_HOOK(opened, int *, const char *);
@@ -264,8 +247,7 @@ def main():
         test_bench()
     finally:
         shutil.rmtree(work)
-    print("1..%d" % count)
-    sys.exit(1 if failed else 0)
+    finish()
 
 
 main()

@@ -15,8 +15,6 @@
 
 #define MOST 65536u /* lists that change while they are read may lead anywhere */
 #define STOP_TIMEOUT 500000000ull
-#define IDLE 0xa9 /* engine/hooks.c */
-#define ARMED 0xe9
 
 static int find(struct dp_process *proc, struct self_hooks_registry *reg, bool *found,
 		struct dp_error *err)
@@ -158,24 +156,22 @@ static int look_up(struct change *c, struct dp_error *err)
 /* first: only look whether all are as they should be. */
 static int set_places(const struct change *c, bool active, bool first, struct dp_error *err)
 {
-	u8 want = active ? ARMED : IDLE, now[5];
+	u8 want = active ? DP_HOOK_ARMED : DP_HOOK_IDLE, bytes[DP_HOOK_LEN], now;
 	struct dp_hook_place p;
 	int r = 0;
 
 	for (u32 i = 0; i < c->k.n && i < MOST && !r; i++) {
-		u64 distance;
-
 		r = dp_mem_read(c->mem, (u64)&c->k.places[i], &p, sizeof(p), err);
 		if (r || (u64)p.hook != c->hook)
 			continue;
-		r = dp_mem_read(c->mem, p.code, now, sizeof(now), err);
+		r = dp_mem_read(c->mem, p.code, bytes, sizeof(bytes), err);
 		if (r)
 			break;
-		distance = p.armed - (p.code + sizeof(now));
-		if (memcmp(now + 1, &distance, 4) || (now[0] != IDLE && now[0] != ARMED)) {
+		now = dp_hook_now(&p, bytes);
+		if (!now) {
 			if (active && first)
 				r = dp_fail(err, E_HOOK_SITE, "0x%llx", (unsigned long long)p.code);
-		} else if (!first && now[0] != want) {
+		} else if (!first && now != want) {
 			r = dp_mem_write(c->mem, p.code, &want, 1, err);
 		}
 	}
@@ -233,7 +229,7 @@ static void stop_all(struct dp_tracer *t)
 static int try_once(pid_t pid, const struct self_hooks_registry *reg, struct change *c,
 		    struct dp_error *err)
 {
-	struct dp_tracer t;
+	struct dp_tracer t = {.drops_watches = false};
 	struct dp_mem mem;
 	int lock, r = dp_mem_open(&mem, pid, err);
 

@@ -4,6 +4,7 @@
  * looks: the process is neither stopped nor attached to, and its probes may come and go meanwhile.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,6 +113,19 @@ static u32 collect(const struct dp_tables *t, const struct dp_mem *mem, struct d
 			v[n].owner = (pid_t)c->owner_pid;
 			n++;
 		}
+	}
+	/* Nothing is watched any more when the owner has ended. */
+	for (u32 i = 0; i < c->nwatches && (kill((pid_t)c->owner_pid, 0) == 0 || errno == EPERM); i++) {
+		struct dp_watch_rt w;
+
+		if (dp_mem_read(mem, c->watches + i * sizeof(w), &w, sizeof(w), NULL))
+			break;
+		for (u32 k = 0; k < w.n && n < c->nprobes; k++)
+			v[n++] = (struct dp_standing){.addr = w.addr,
+						      .is_watch = true,
+						      .outcome = DP_OUTCOME_JUMP,
+						      .state = DP_STANDING_ARMED,
+						      .owner = (pid_t)c->owner_pid};
 	}
 	qsort(v, n, sizeof(*v), by_address);
 	return n;

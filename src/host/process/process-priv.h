@@ -52,7 +52,7 @@ struct dp_tracer {
 	int exit_status; /* when dead: as waitpid gave it */
 	pid_t other;	 /* holds threads of the process, so that we cannot */
 	u64 handled;	 /* signals whose actions are to be kept, as a mask */
-	bool drops_watches; /* signals of watchpoints that are under way are of the past: nobody gets them */
+	bool drops_watches; /* set before attaching: signals of watchpoints are of the past, nobody gets them */
 	u64 lost;	 /* of these: the kernel has set the default action, see note_reset() */
 	int old_nice, old_policy; /* our own */
 	const struct dp_redirect *redirects; /* traps at these go on elsewhere */
@@ -64,7 +64,7 @@ struct dp_tracer {
 #define SIGNAL_BIT(sig) (1ull << ((sig) - 1)) /* in masks as /proc and ptrace show them */
 
 
-/* Seize every thread, those being born included. Nothing is stopped. */
+/* Seize every thread, those being born included. Nothing is stopped. *t is zeroed but for drops_watches. */
 int dp_tracer_attach(struct dp_tracer *t, pid_t pid, struct dp_error *err);
 
 /* Handle all pending stops: new threads, signals on their way, traps at patched bytes. Never blocks. */

@@ -163,7 +163,7 @@ enum dp_standing_state {
 
 struct dp_standing { /* one probe at one address; a return probe has one for each exit */
 	u64 addr;
-	bool is_return;
+	bool is_return, is_watch;
 	enum dp_outcome outcome;
 	enum dp_standing_state state;
 	pid_t owner; /* the dprobes that set it, which may have ended; 0: it let go of it for good */

@@ -244,10 +244,12 @@ static void pass_forks(struct dp_tracer *t)
 
 int dp_tracer_attach(struct dp_tracer *t, pid_t pid, struct dp_error *err)
 {
+	bool drops = t->drops_watches;
 	int r;
 
 	memset(t, 0, sizeof(*t));
 	t->pid = pid;
+	t->drops_watches = drops;
 	be_first(t);
 	/*
 	 * Until a look finds nobody new: threads that are born of a seized thread are attached by the kernel, those of

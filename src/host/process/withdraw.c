@@ -313,7 +313,6 @@ static int unmap(struct work *w, bool crashed, struct dp_error *err)
 	if (!w->opened)
 		return dp_remote_stub(&w->remote, SYS_munmap, region, region_gone, w, err);
 	renew_actions(w);
-	w->tracer.drops_watches = true;
 	if (crashed)
 		r = close_rings(w, err);
 	if (!r && w->ctl.old_trap[2] != ~0ull)
@@ -399,6 +398,11 @@ static int prepare(struct work *w, u64 ctl_addr, bool crashed, struct dp_error *
 
 	if (!r)
 		r = read_maps(w, err);
+	/*
+	 * From the first moment on: a thread that gets such a signal from us, but does not run at once, looks up its action when it
+	 * runs, and that may be the default one by then.
+	 */
+	w->tracer.drops_watches = true;
 	if (!r)
 		r = dp_tracer_attach(&w->tracer, w->pid, err);
 	if (!r)

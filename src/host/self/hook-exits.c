@@ -90,7 +90,7 @@ static void come(struct hook_site *first, struct hook_site *end, struct hook **h
 
 		dp_hooks_add_place(&hooks, &p);
 	}
-	dp_hooks_apply(&hooks, NULL); /* hooks of other modules may be active already */
+	dp_hooks_apply_places(&hooks, NULL); /* others' hooks may be active already */
 }
 
 EXPORT void dp_hook_module(struct hook_site *first, struct hook_site *end, struct hook **heads,
