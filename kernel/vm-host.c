@@ -11,6 +11,11 @@
 #include "hit/vm.h"
 
 #include <asm/cpuid.h>
+#include <asm/debugreg.h>
+#include <asm/desc.h>
+#include <asm/fpu/api.h>
+#include <asm/fpu/types.h>
+#include <asm/msr.h>
 #include <asm/processor.h>
 
 /* User memory is below, the kernel's above; neither is ever paged in. */
@@ -102,14 +107,97 @@ HIT u64 dp_hit_ns(struct dp_hit *h)
 	return ktime_get_mono_fast_ns();
 }
 
+/* Of user mode: in the processor still, or where the kernel has put them; what was never used is not written there. */
 HIT void dp_hit_fxsave(struct dp_hit *h, void *area512)
 {
-	memset(area512, 0, 512); /* the verifier lets no program of the kernel ask for it */
+	const struct fpstate *f = current->thread.fpu.fpstate;
+	struct fxregs_state *fx = area512;
+	u64 used;
+
+	if (current->flags & PF_KTHREAD || !f || !boot_cpu_has(X86_FEATURE_FXSR)) {
+		memset(fx, 0, sizeof(*fx));
+		return;
+	}
+	if (!test_thread_flag(TIF_NEED_FPU_LOAD)) {
+		asm volatile("fxsaveq %0" : "=m"(*fx));
+		return;
+	}
+	memcpy(fx, &f->regs.fxsave, sizeof(*fx));
+	used = boot_cpu_has(X86_FEATURE_XSAVE) ? f->regs.xsave.header.xfeatures : ~0ull;
+	if (!(used & XFEATURE_MASK_FP)) {
+		memset(fx, 0, offsetof(struct fxregs_state, mxcsr));
+		memset(fx->st_space, 0, sizeof(fx->st_space));
+		fx->cwd = 0x37f;
+	}
+	if (!(used & XFEATURE_MASK_SSE))
+		memset(fx->xmm_space, 0, sizeof(fx->xmm_space));
 }
 
+static __always_inline u64 read_dr(u32 which)
+{
+	unsigned long v;
+
+	switch (which) {
+	case 0: get_debugreg(v, 0); break;
+	case 1: get_debugreg(v, 1); break;
+	case 2: get_debugreg(v, 2); break;
+	case 3: get_debugreg(v, 3); break;
+	case 4: get_debugreg(v, 6); break;
+	default: get_debugreg(v, 7);
+	}
+	return v;
+}
+
+static __always_inline u64 read_table(u32 which)
+{
+	struct desc_ptr gdt, idt;
+
+	native_store_gdt(&gdt);
+	store_idt(&idt);
+	return which == 0 ? gdt.address : which == 1 ? gdt.size : which == 2 ? idt.address : idt.size;
+}
+
+/* Selectors are those of now; the bases those of user mode. */
 HIT u64 dp_hit_segment(struct dp_hit *h, u32 which)
 {
-	return 0; /* likewise */
+	u16 v = 0;
+	u64 base;
+
+	switch (which) {
+	case 0: savesegment(ds, v); return v;
+	case 1: savesegment(es, v); return v;
+	case 2: savesegment(fs, v); return v;
+	case 3: savesegment(gs, v); return v;
+	case 4: rdmsrl(MSR_FS_BASE, base); return base;
+	case 5: rdmsrl(MSR_KERNEL_GS_BASE, base); return base;
+	case 6: asm("str %0" : "=r"(v)); return v;
+	case 7: asm("sldt %0" : "=r"(v)); return v;
+	case 8: case 9: case 10: case 11: return read_table(which - 8);
+	case 12: return read_cr0();
+	case 13: return read_cr2();
+	case 14: return __read_cr3();
+	case 15: return __read_cr4();
+	default: return read_dr(which - 16);
+	}
+}
+
+HIT u64 dp_hit_msr(struct dp_hit *h, u32 number)
+{
+	u64 v;
+
+	return rdmsrl_safe(number, &v) ? 0 : v;
+}
+
+/* Of the processor's own table; tasks with a local one are not served. */
+HIT bool dp_hit_segment_base(struct dp_hit *h, u64 selector, u64 *base)
+{
+	const struct desc_struct *d = get_current_gdt_ro();
+	u64 i = selector >> 3;
+
+	if (!i || i >= GDT_ENTRIES || selector & 4 || selector >> 16 || !d[i].p || !d[i].s)
+		return false;
+	*base = get_desc_base(&d[i]);
+	return true;
 }
 
 HIT void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4])

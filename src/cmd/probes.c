@@ -16,6 +16,7 @@
 #include "cmd/probes.h"
 #include "host/process/process.h"
 #include "lang/dpcc/dpcc.h"
+#include "symbols/kallsyms.h"
 #include "symbols/lines.h"
 
 static bool told(const struct dp_error *err)
@@ -143,8 +144,11 @@ bool probes_resolve(const struct probes_args *a, struct dp_rpn_unit *u)
 		dp_fail(&err, E_RPN_WORLD, "--sym for %.150s", u->name);
 		return told(&err);
 	}
-	if (u->modtype != DP_RPN_USER)
-		return true; /* the running kernel knows its symbols */
+	if (u->modtype != DP_RPN_USER) { /* the running kernel knows its symbols */
+		if (!dp_kernel_build_id(u->modtype == DP_RPN_KMOD ? u->name : NULL, u->build_id, sizeof(u->build_id)))
+			u->build_id[0] = '\0';
+		return true;
+	}
 	if (!a->sym && path[0] != '/') {
 		ui_fail(E_CMD_MISSING,
 			"write name = with the whole path, or give the module with --sym",

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "driver/driver-priv.h"
+#include "symbols/kallsyms.h"
 
 #define WANTED_MAX 64
 
@@ -254,14 +255,21 @@ static int add_probe(struct tracee *s, const struct drv_slot *slot, u32 index,
 	return r;
 }
 
-/* The module in the process is that for which an object was built. */
+/* The module in the process, or the kernel, is that for which an object was built; one that is not loaded cannot be told. */
 static int check_build(struct tracee *s, const struct dp_rpn_unit *u, struct dp_error *err)
 {
+	char kernel[DP_RPN_BUILD_ID_MAX];
 	struct dp_image *im;
 	const char *id;
 
-	if (!u->build_id[0] || s->kernel)
+	if (!u->build_id[0])
 		return 0;
+	if (s->kernel) {
+		if (!dp_kernel_build_id(u->modtype == DP_RPN_KMOD ? u->name : NULL, kernel, sizeof(kernel)) ||
+		    !strcmp(kernel, u->build_id))
+			return 0;
+		return dp_fail(err, E_RPN_BUILD, "%.80s has %.40s, the object is for %.40s", u->name, kernel, u->build_id);
+	}
 	im = dp_process_image(dp_session_process(s->process), u->name, err);
 	if (!im)
 		return -ENOENT;

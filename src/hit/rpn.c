@@ -462,8 +462,10 @@ u32 dp_rpn_push_state(struct dp_hit *h, u32 sp, u32 number)
 	u32 at = states[number].at, bytes = at % 8;
 	u64 v;
 
-	if (states[number].source == DP_CPUSTATE_SEGMENT) {
+	if (states[number].source != DP_CPUSTATE_FX) {
 		push(h, &sp, dp_hit_segment(h, at));
+		if (states[number].words == 2)
+			push(h, &sp, dp_hit_segment(h, at + 1));
 		return sp;
 	}
 	if (!s->fx_ready)

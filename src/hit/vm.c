@@ -596,7 +596,8 @@ op_PREFIX:
 	u8 byte;
 	TOP(0) = dp_hit_read(h, &byte, TOP(0), 1) != 0 || !dp_hit_writable(h, TOP(0));
 	END
-	NO_HOST(SEG2LIN)
+	KERNEL_ONLY(SEG2LIN, u64 base; if (!dp_hit_segment_base(h, TOP(1), &base)) RAISE(DP_EX_SEG_FAULT, TOP(1), 0);
+		    base += TOP(0); DROP(1); TOP(0) = base;)
 	KERNEL_ONLY(PUSH_IO8, TOP(0) = dp_hit_in((u16)TOP(0), 1);)
 	KERNEL_ONLY(PUSH_IO16, TOP(0) = dp_hit_in((u16)TOP(0), 2);)
 	KERNEL_ONLY(PUSH_IO32, TOP(0) = dp_hit_in((u16)TOP(0), 4);)
@@ -759,6 +760,7 @@ op_PREFIX:
 	pc += a->t_len;
 	END
 	OP(PUSH_STATE) sp = dp_rpn_push_state(h, sp, a->reg); END
+	KERNEL_ONLY(PUSH_MSR, u64 v = dp_hit_msr(h, (u32)TOP(0)); TOP(0) = v >> 32; PUSH((u32)v);)
 	OP(PUSH_STATE2) sp = dp_rpn_push_state(h, sp, a->reg); END
 	OP(PUSH_CPUID) sp = dp_rpn_cpuid(h, sp); END
 	OP(PUSH_TID) PUSH(h->tid); END

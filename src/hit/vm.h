@@ -133,7 +133,10 @@ u64 dp_hit_ns(struct dp_hit *h);
 
 /* The area that fxsave writes, with the program's floating point and vector registers. */
 void dp_hit_fxsave(struct dp_hit *h, void *area512);
-/* Selectors of ds, es, fs, gs, then the bases of fs and gs. */
+/*
+ * Selectors of ds, es, fs, gs, then the bases of fs and gs; in a kernel also tr, ldtr, gdtr (base, limit), idtr, cr0, cr2, cr3, cr4,
+ * dr0 to dr3, dr6, dr7.
+ */
 u64 dp_hit_segment(struct dp_hit *h, u32 which);
 void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4]);
 
@@ -152,6 +155,8 @@ struct dp_regs *dp_hit_user(struct dp_hit *h);
 u64 dp_hit_task(struct dp_hit *h);
 u64 dp_hit_in(u16 port, u32 bytes);
 void dp_hit_out(u16 port, u32 bytes, u64 v);
+u64 dp_hit_msr(struct dp_hit *h, u32 number);			     /* 0: there is none */
+bool dp_hit_segment_base(struct dp_hit *h, u64 selector, u64 *base); /* false: no such segment */
 #else
 static inline struct dp_regs *dp_hit_user(struct dp_hit *h)
 {

@@ -48,7 +48,7 @@ static const struct dp_register registers[] = {
 };
 
 static const struct dp_cpustate states[] = {
-#define DP_CPUSTATE(number, name, words, ...) {number, words, name},
+#define DP_CPUSTATE(number, name, words, source, at) {number, words, DP_CPUSTATE_##source, name},
 #include "program/cpustates.def"
 };
 

@@ -90,7 +90,7 @@ bool dp_register_find(const char *name, size_t len, struct dp_register_part *out
 
 struct dp_cpustate {
 	u16 number;
-	u8 words;
+	u8 words, source; /* source: enum dp_cpustate_source */
 	const char *name;
 };
 

@@ -160,7 +160,7 @@ enum dp_token {
 #define DP_EXIT_COREDUMP 3
 
 /* Where a state of cpustates.def comes from. */
-enum dp_cpustate_source { DP_CPUSTATE_FX, DP_CPUSTATE_SEGMENT };
+enum dp_cpustate_source { DP_CPUSTATE_FX, DP_CPUSTATE_SEGMENT, DP_CPUSTATE_KERNEL };
 
 /* Registers: words of struct dp_regs. */
 #define DP_NSLOTS (sizeof(struct dp_regs) / 8)

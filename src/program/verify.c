@@ -135,9 +135,9 @@ static int check_operand(struct verifier *v, const struct dp_op_view *insn, u32 
 		reg = dp_register_by_number((u32)x);
 		return reg && reg->writable ? 0 : bad(v, insn, E_PROG_REG, x);
 	case DP_KIND_STATE:
-		if (v->p->in_kernel)
-			return bad(v, insn, E_PROG_KERNEL, x);
 		state = dp_cpustate_by_number((u32)x);
+		if (state && state->source == DP_CPUSTATE_KERNEL && !v->p->in_kernel)
+			return bad(v, insn, E_PROG_WORLD, x);
 		return state && state->words == insn->info->pushes ? 0 : bad(v, insn, E_PROG_REG, x);
 	case DP_KIND_LOCAL:
 		return x < v->p->nlocals ? 0 : bad(v, insn, E_PROG_VAR, x);
@@ -206,7 +206,7 @@ static int check_rule(struct verifier *v, const struct dp_op_view *insn)
 
 	if (rule == DP_RULE_KERNEL && !v->p->in_kernel)
 		return bad(v, insn, E_PROG_WORLD, insn->opcode);
-	if (insn->opcode == DP_OP_SEG2LIN || insn->opcode == DP_OP_CALL_KMOD)
+	if (insn->opcode == DP_OP_CALL_KMOD)
 		return bad(v, insn, E_PROG_KERNEL, insn->opcode);
 	/* A record of fixed layout, or items behind a head: a program makes one of them. */
 	if (v->p->rpn.ex_mask ? needs_open(rule) || rule == DP_RULE_OPEN || rule == DP_RULE_OPENMASK

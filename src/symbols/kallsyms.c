@@ -108,3 +108,47 @@ int dp_kallsyms_find(const char *name, u64 *addr, struct dp_error *err)
 	*addr = w.addr;
 	return r ? 0 : dp_fail(err, E_KERNEL_SYMBOL, "%s", name);
 }
+
+/* ---- build-ids ---- */
+
+/* The notes are those of an ELF file, one behind the other; names and contents are padded to four bytes. */
+static bool find_build_id(const u8 *p, size_t n, char *hex, size_t size)
+{
+	u32 head[3]; /* bytes of the name, of the content, type */
+
+	while (n >= sizeof(head)) {
+		size_t name, content;
+
+		memcpy(head, p, sizeof(head));
+		name = DP_ALIGN_UP((size_t)head[0], 4);
+		content = DP_ALIGN_UP((size_t)head[1], 4);
+		p += sizeof(head);
+		n -= sizeof(head);
+		if (name > n || content > n - name)
+			return false;
+		if (head[2] == 3 && head[0] == 4 && !memcmp(p, "GNU", 4) && 2 * (size_t)head[1] < size) {
+			for (u32 i = 0; i < head[1]; i++)
+				snprintf(hex + 2 * i, 3, "%02x", p[name + i]);
+			return head[1] != 0;
+		}
+		p += name + content;
+		n -= name + content;
+	}
+	return false;
+}
+
+bool dp_kernel_build_id(const char *module, char *hex, size_t size)
+{
+	char path[320];
+	u8 notes[4096];
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), module ? "/sys/module/%.200s/notes/.note.gnu.build-id" : "/sys/kernel/notes", module);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	n = fread(notes, 1, sizeof(notes), f);
+	fclose(f);
+	return find_build_id(notes, n, hex, size);
+}

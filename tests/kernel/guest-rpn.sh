@@ -116,11 +116,11 @@ END
 name = vmlinux
 modtype = kernel
 offset = vfs_read
-	push r, xmm0
+	call_kmod
 	exit
 END
 	grep -q 'E-PROG-KERNEL' /tmp/err
-	say $? "vector registers are refused"
+	say $? "call_kmod is refused"
 	! insert bad.rpn <<'END'
 name = vmlinux
 modtype = kernel
@@ -138,8 +138,68 @@ offset = __rcu_read_lock
 END
 	grep -q 'E-SITE-TRAPPATH' /tmp/err
 	say $? "what must not be probed is refused"
+	! insert other.rpn <<'END'
+name = vmlinux
+modtype = kernel
+build_id = 00112233445566778899aabbccddeeff00112233
+offset = vfs_write
+	exit
+END
+	grep -q E-RPN-BUILD /tmp/err
+	say $? "a program for another build of the kernel is refused"
 	[ -z "$($dprobes list)" ]
 	say $? "nothing is left of them"
+}
+
+# The processor's own registers, each as the reference kernel has it on this machine: nothing is logged where one differs.
+processor() {
+	cat >/tmp/cpu.rpn <<'END'
+name = vmlinux
+modtype = kernel
+logmax = 64
+jmpmax = 40
+vars = 1
+offset = __x64_sys_getuid
+	push r, cr0; push d, 0x80000001; and; push d, 0x80000001; sub; jnz wrong
+	push r, cr3; jz wrong
+	push r, cr4; push d, 0x20; and; jz wrong
+	push r, dr7; push d, 0x400; sub; jnz wrong
+	push r, dr0; push r, dr1; or; push r, dr2; or; push r, dr3; or; jnz wrong
+	push r, dr6; push d, 0xffff0000; and; jz wrong
+	push r, gdtr; push d, 127; sub; jnz wrong; ros 1
+	jz wrong
+	push r, idtr; push d, 4095; sub; jnz wrong; ros 1
+	jz wrong
+	push r, tr; push d, 0x40; sub; jnz wrong
+	push r, ldtr; jnz wrong
+	push r, fs_base; jz wrong
+	push u, mxcsr; push d, 0x1f80; sub; jnz wrong
+	push u, fcw; push d, 0x37f; sub; jnz wrong
+	push d, 0xc0000080; push r, msr; push d, 0xd01; and; push d, 0xd01; sub; jnz wrong
+	push d, 0x12345678; push r, msr; or; jnz wrong
+	push d, 0x18; push d, 4660; seg2lin; push d, 4660; sub; jnz wrong
+	push d, 47; log 1
+	push d, 0x61; push io u8; push d, 0x61; xchg; pop io u8
+	push d, 48; log 1
+	exit
+wrong:	push d, 666; log 1
+	exit
+
+offset = __x64_sys_getgid
+	push d, 0xfff8; push d, 0; seg2lin
+	exit
+END
+	$dprobes insert /tmp/cpu.rpn --json >/tmp/out 2>/tmp/err
+	say $? "a program with control, debug, table, segment, vector and model specific registers, and ports"
+	id -ru >/dev/null
+	soon '$dprobes log | grep -q "2f000000000000003000000000000000"'
+	say $? "each as it must be"
+	! $dprobes log | grep -q '"9a02000000000000"'
+	say $? "and none as it must not be"
+	id -rg >/dev/null
+	soon '$dprobes -q | grep -q "exceptions [1-9]"'
+	say $? "seg2lin of a segment that is not there is an exception"
+	$dprobes -r -a
 }
 
 # modtype kmod: before the module is there; an object; what is inserted together shares a session.
@@ -168,8 +228,10 @@ vars = 1
 offset = vfs_read
 	inc lv, 0; abort
 END
-	$dprobes build /tmp/count.rpn -o /tmp/count.ppdf >/dev/null && $dprobes apply /tmp/count.ppdf >/dev/null
+	$dprobes build /tmp/count.rpn -o /tmp/count.ppdf >/tmp/out && $dprobes apply /tmp/count.ppdf >/dev/null
 	say $? "an object is built and applied"
+	grep -q 'for build [0-9a-f]\{40\}$' /tmp/out
+	say $? "it has the build-id of the kernel"
 	cat /proc/version >/dev/null
 	$dprobes vars --local >/tmp/out
 	grep -q 'lv 0 = 2' /tmp/out && grep -A 1 'the kernel, vmlinux:' /tmp/out | grep -q 'lv 0 = [1-9]'
@@ -263,6 +325,7 @@ END
 	slides
 	traced
 	kernel_only
+	processor
 	of_modules
 	in_c
 	soon 'rmmod dprobes 2>/dev/null'

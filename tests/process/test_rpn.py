@@ -374,7 +374,7 @@ def refusals():
     refused(body("exit", header="modtype = kernel"), "E-RPN-WORLD", "-p", o.pid)
     if not os.path.exists("/dev/dprobes"):
         refused(body("exit", header="modtype = kernel"), "E-KERNEL-DEVICE")
-    refused(body("push r, xmm0; exit", header="modtype = kernel"), "E-PROG-KERNEL")
+    refused(body("call_kmod; exit", header="modtype = kernel"), "E-PROG-KERNEL")
     refused(body("push task; exit"), "E-PROG-WORLD")
     refused(body("exit", more="group = 3"), "E-RPN-NONE", "--group", "=", "1,4-9")
     refused(body("exit", name="/no/such/module"), "E-MOD-NONE", "-p", o.pid)

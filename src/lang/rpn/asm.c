@@ -379,9 +379,9 @@ static const char *state_push(const char *p, char *buf, size_t size)
 	if (state)
 		snprintf(buf, size, "push state%s, %s%.200s", state->words == 2 ? "2" : "",
 			 state->name, t.at + t.len);
-	else if (rpn_is(&t, "cpuid"))
-		snprintf(buf, size, "push cpuid%.200s", t.at + t.len);
-	return state || rpn_is(&t, "cpuid") ? buf : p;
+	else if (rpn_is(&t, "cpuid") || rpn_is(&t, "msr"))
+		snprintf(buf, size, "push %.5s%.200s", rpn_is(&t, "msr") ? "msr" : "cpuid", t.at + t.len);
+	return state || rpn_is(&t, "cpuid") || rpn_is(&t, "msr") ? buf : p;
 }
 
 static int instruction(struct rpn_asm *a, const char *text)
