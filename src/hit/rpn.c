@@ -464,7 +464,7 @@ u32 dp_rpn_push_state(struct dp_hit *h, u32 sp, u32 number)
 
 	if (states[number].source != DP_CPUSTATE_FX) {
 		push(h, &sp, dp_hit_segment(h, at));
-		if (states[number].words == 2)
+		if (DP_RING0 && states[number].words == 2) /* the tables' registers */
 			push(h, &sp, dp_hit_segment(h, at + 1));
 		return sp;
 	}

@@ -12,9 +12,19 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 OUT = os.path.join(BUILD, "libfuzzer")
 
 
+def has_libfuzzer():
+    os.makedirs(OUT, exist_ok=True)
+    if not shutil.which("clang"):
+        return False
+    empty = "int LLVMFuzzerTestOneInput(const unsigned char *p, unsigned long n) { return 0; }"
+    return subprocess.run(["clang", "-fsanitize=fuzzer", "-x", "c", "-", "-o", os.path.join(OUT, "empty")], input=empty, text=True,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
 def fuzz(kind, runs):
-    if not os.path.exists(os.path.join(OUT, "fuzz-" + kind)):
+    if built is None:
         raise Skip("clang with libFuzzer is not there")
+    assert built.returncode == 0, built.stdout[-2000:]
     seeds = os.path.join(OUT, kind)
     r = subprocess.run([os.path.join(OUT, "fuzz-" + kind), "-runs=%d" % runs, "-seed=1", "-timeout=30", "-rss_limit_mb=2048",
                         "-artifact_prefix=" + OUT + "/", os.path.join(OUT, "new"), seeds],
@@ -46,8 +56,9 @@ def log():
     fuzz("log", 3000)
 
 
-if shutil.which("clang"):
-    subprocess.run([os.path.join(HERE, "build-libfuzzer.sh"), OUT], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+built = None
+if has_libfuzzer():
+    built = subprocess.run([os.path.join(HERE, "build-libfuzzer.sh"), OUT], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     shutil.rmtree(os.path.join(OUT, "new"), ignore_errors=True)
     os.makedirs(os.path.join(OUT, "new"), exist_ok=True)
 run()
