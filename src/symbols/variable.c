@@ -59,21 +59,6 @@ static bool peel(struct walk *w)
 	return true;
 }
 
-static bool type_of(Dwarf_Die *die, Dwarf_Die *type)
-{
-	Dwarf_Attribute attr;
-
-	return dwarf_attr_integrate(die, DW_AT_type, &attr) && dwarf_formref_die(&attr, type);
-}
-
-static u64 number_of(Dwarf_Die *die, unsigned name, u64 other)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Word v;
-
-	return dwarf_attr_integrate(die, name, &attr) && !dwarf_formudata(&attr, &v) ? v : other;
-}
-
 /* A field by its name; those of unnamed members and of base classes count as the structure's own. */
 static bool find_field(Dwarf_Die *structure, const char *name, u32 depth, Dwarf_Die *field, u64 *offset)
 {
@@ -84,7 +69,7 @@ static bool find_field(Dwarf_Die *structure, const char *name, u32 depth, Dwarf_
 	do {
 		const char *own = dwarf_diename(&d);
 		int tag = dwarf_tag(&d);
-		u64 at = number_of(&d, DW_AT_data_member_location, 0);
+		u64 at = dp_die_number(&d, DW_AT_data_member_location, 0);
 
 		if (tag != DW_TAG_member && tag != DW_TAG_inheritance)
 			continue;
@@ -93,7 +78,7 @@ static bool find_field(Dwarf_Die *structure, const char *name, u32 depth, Dwarf_
 			*offset += at;
 			return true;
 		}
-		if ((!own || tag == DW_TAG_inheritance) && type_of(&d, &inner) && !dwarf_peel_type(&inner, &inner)) {
+		if ((!own || tag == DW_TAG_inheritance) && dp_die_type(&d, &inner) && !dwarf_peel_type(&inner, &inner)) {
 			u64 below = *offset + at;
 
 			if (find_field(&inner, name, depth + 1, field, &below)) {
@@ -120,10 +105,10 @@ static int take_field(struct walk *w)
 	if (!find_field(&w->type, name, 0, &field, &offset))
 		return dp_fail(w->err, E_PLACE_FIELD, "%.100s: %.60s has no field %.60s", w->text,
 			       dwarf_diename(&w->type) ? dwarf_diename(&w->type) : "the structure", name);
-	if (number_of(&field, DW_AT_bit_size, 0))
+	if (dp_die_number(&field, DW_AT_bit_size, 0))
 		return dp_fail(w->err, E_PLACE_FIELD, "%.100s: %.60s is a bit field", w->text, name);
 	w->addr += offset;
-	w->typed = type_of(&field, &w->type);
+	w->typed = dp_die_type(&field, &w->type);
 	return 0;
 }
 
@@ -137,7 +122,7 @@ static int follow(struct walk *w)
 		return dp_fail(w->err, E_PLACE_POINTER, "%.150s: the pointer before %.20s is null or cannot be read", w->text,
 			       w->at);
 	w->addr = to;
-	w->typed = type_of(&w->type, &w->type);
+	w->typed = dp_die_type(&w->type, &w->type);
 	return 0;
 }
 
@@ -151,7 +136,7 @@ static int take_index(struct walk *w)
 	if (end == w->at + 1 || *end != ']')
 		return dp_fail(w->err, E_PLACE_SYNTAX, "%.150s: a number and ] are expected behind [", w->text);
 	if (peel(w) && dwarf_tag(&w->type) == DW_TAG_array_type) {
-		w->typed = type_of(&w->type, &w->type);
+		w->typed = dp_die_type(&w->type, &w->type);
 	} else {
 		r = follow(w);
 		if (r)
@@ -212,7 +197,7 @@ static const char *type_name(struct walk *w, u64 size)
 		return NULL;
 	switch (dwarf_tag(&w->type)) {
 	case DW_TAG_base_type:
-		encoding = number_of(&w->type, DW_AT_encoding, 0);
+		encoding = dp_die_number(&w->type, DW_AT_encoding, 0);
 		if (encoding == DW_ATE_signed || encoding == DW_ATE_signed_char)
 			kind = 1;
 		else if (encoding != DW_ATE_float)

@@ -48,11 +48,19 @@ static bool peel(Dwarf_Die *type)
 	return true;
 }
 
-static bool type_of(Dwarf_Die *die, Dwarf_Die *type)
+bool dp_die_type(Dwarf_Die *die, Dwarf_Die *type)
 {
 	Dwarf_Attribute attr;
 
 	return dwarf_attr_integrate(die, DW_AT_type, &attr) && dwarf_formref_die(&attr, type);
+}
+
+u64 dp_die_number(Dwarf_Die *die, unsigned name, u64 other)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word v;
+
+	return dwarf_attr_integrate(die, name, &attr) && !dwarf_formudata(&attr, &v) ? v : other;
 }
 
 /* Words in general registers that an argument of this type takes; 0: a vector register; -1: none,
@@ -63,7 +71,7 @@ static int argument_class(Dwarf_Die *param)
 	Dwarf_Word size, encoding;
 	Dwarf_Attribute attr;
 
-	if (!type_of(param, &type) || !peel(&type))
+	if (!dp_die_type(param, &type) || !peel(&type))
 		return -2;
 	switch (dwarf_tag(&type)) {
 	case DW_TAG_pointer_type:
@@ -203,7 +211,7 @@ static int locate(struct var_place *p, Dwarf_Die *die, const char *name, struct 
 
 	v->die = *die;
 	v->npieces = 0;
-	v->has_type = type_of(die, &v->type);
+	v->has_type = dp_die_type(die, &v->type);
 	if (!dwarf_attr_integrate(die, DW_AT_location, &attr))
 		return constant(die, v) ? 0 : gone(p, name, "the compiler has removed it", "", err);
 	if (p->has_func && !dwarf_lowpc(&p->func, &low) && p->pc >= low &&
@@ -427,7 +435,7 @@ bool dp_var_return_type(struct dp_module *m, u64 pc, Dwarf_Die *type)
 {
 	struct var_place p;
 
-	return place_at(m, pc, &p, NULL) && p.has_func && type_of(&p.func, type);
+	return place_at(m, pc, &p, NULL) && p.has_func && dp_die_type(&p.func, type);
 }
 
 /* ---- types ---- */

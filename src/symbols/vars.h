@@ -54,6 +54,11 @@ int dp_var_each(struct dp_module *m, u64 pc,
 			  const struct dp_error *err, void *arg),
 		void *arg);
 
+/* The type that a variable, member, pointer or array has; false: none. */
+bool dp_die_type(Dwarf_Die *die, Dwarf_Die *type);
+/* An attribute that is a number, or what to take without it. */
+u64 dp_die_number(Dwarf_Die *die, unsigned name, u64 other);
+
 /* The type of the value that the function at pc returns; false: none, or not known. */
 bool dp_var_return_type(struct dp_module *m, u64 pc, Dwarf_Die *type);
 

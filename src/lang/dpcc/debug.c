@@ -13,14 +13,6 @@
 
 static struct type *convert(struct dpcc *c, Dwarf_Die *die, u32 depth);
 
-static u64 number_of(Dwarf_Die *die, unsigned name, u64 other)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Word v;
-
-	return dwarf_attr_integrate(die, name, &attr) && !dwarf_formudata(&attr, &v) ? v : other;
-}
-
 static struct type *type_at(struct dpcc *c, Dwarf_Die *die, u32 depth)
 {
 	Dwarf_Attribute attr;
@@ -33,7 +25,7 @@ static struct type *type_at(struct dpcc *c, Dwarf_Die *die, u32 depth)
 
 static struct type *base(struct dpcc *c, Dwarf_Die *die)
 {
-	u64 size = number_of(die, DW_AT_byte_size, 0), encoding = number_of(die, DW_AT_encoding, 0);
+	u64 size = dp_die_number(die, DW_AT_byte_size, 0), encoding = dp_die_number(die, DW_AT_encoding, 0);
 	struct type *t = dpcc_alloc(c, sizeof(*t));
 
 	*t = (struct type){
@@ -63,7 +55,7 @@ static struct type *enumeration(struct dpcc *c, Dwarf_Die *die)
 	u32 n = 0;
 
 	*t = (struct type){.kind = TY_INT,
-			   .size = number_of(die, DW_AT_byte_size, 4),
+			   .size = dp_die_number(die, DW_AT_byte_size, 4),
 			   .complete = true,
 			   .is_unsigned = true};
 	t->align = (u32)t->size;
@@ -95,9 +87,9 @@ static struct type *array(struct dpcc *c, Dwarf_Die *die, u32 depth)
 		do {
 			if (dwarf_tag(&d) != DW_TAG_subrange_type || dims == 8)
 				continue;
-			n[dims] = number_of(&d, DW_AT_count, ~0ull);
+			n[dims] = dp_die_number(&d, DW_AT_count, ~0ull);
 			if (n[dims] == ~0ull)
-				n[dims] = number_of(&d, DW_AT_upper_bound, ~0ull) + 1;
+				n[dims] = dp_die_number(&d, DW_AT_upper_bound, ~0ull) + 1;
 			dims++;
 		} while (!dwarf_siblingof(&d, &d));
 	if (!dims)
@@ -117,7 +109,7 @@ static struct type *structure(struct dpcc *c, Dwarf_Die *die)
 	t = dpcc_alloc(c, sizeof(*t));
 	*t = (struct type){.kind = TY_STRUCT,
 			   .lazy = true,
-			   .size = number_of(die, DW_AT_byte_size, 0),
+			   .size = dp_die_number(die, DW_AT_byte_size, 0),
 			   .align = 1};
 	t->is_union = dwarf_tag(die) == DW_TAG_union_type;
 	t->name = dwarf_diename(die);
@@ -179,13 +171,13 @@ struct type *debug_type(struct dpcc *c, Dwarf_Die *die)
  * container from its upper end (2, 3). */
 static void bitfield(Dwarf_Die *die, struct member *m)
 {
-	u64 bits = number_of(die, DW_AT_bit_size, 0),
-	    at = number_of(die, DW_AT_data_bit_offset, ~0ull), size = m->type->size;
+	u64 bits = dp_die_number(die, DW_AT_bit_size, 0),
+	    at = dp_die_number(die, DW_AT_data_bit_offset, ~0ull), size = m->type->size;
 
 	if (!bits || !size)
 		return;
 	if (at == ~0ull)
-		at = m->offset * 8 + size * 8 - number_of(die, DW_AT_bit_offset, 0) - bits;
+		at = m->offset * 8 + size * 8 - dp_die_number(die, DW_AT_bit_offset, 0) - bits;
 	m->bits = (u32)bits;
 	m->offset = at / (size * 8) * size;
 	m->shift = (u32)(at - m->offset * 8);
@@ -220,7 +212,7 @@ void debug_complete(struct dpcc *c, struct type *t)
 	t->lazy = false;
 	if (dwarf_attr(&die, DW_AT_declaration, &attr) && !same_whole(c, &t->die, &die))
 		return;
-	t->size = number_of(&die, DW_AT_byte_size, t->size);
+	t->size = dp_die_number(&die, DW_AT_byte_size, t->size);
 	t->complete = true;
 	if (dwarf_child(&die, &d))
 		return;
@@ -235,7 +227,7 @@ void debug_complete(struct dpcc *c, struct type *t)
 		m = dpcc_alloc(c, sizeof(*m));
 		m->name = tag == DW_TAG_member && dwarf_diename(&d) ? dwarf_diename(&d) : "";
 		m->type = type_at(c, &d, 0);
-		m->offset = number_of(&d, DW_AT_data_member_location, 0);
+		m->offset = dp_die_number(&d, DW_AT_data_member_location, 0);
 		bitfield(&d, m);
 		if (m->type == t)
 			continue;
