@@ -110,8 +110,7 @@ void ui_time_line(void);
 /*
  * All options and operands one after the other: take returns CMD_OK or the exit status. command:
  * what stands behind "--", NULL without it. Returns CMD_OK to go on, else the exit status; *done is
- * set by
- * --help.
+ * set by --help.
  */
 int cmd_options(const struct cmd_spec *spec, int argc, char **argv,
 		int (*take)(void *arg, int id, const char *value), void *arg, char ***command,

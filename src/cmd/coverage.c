@@ -159,6 +159,7 @@ static void json_tally(const char *name, const struct tally *t)
 	       t->total, t->jump, t->trap, t->refused);
 }
 
+/* One object on each line. */
 static void print_json(const struct coverage *c, const char *path)
 {
 	bool first = true;

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
-#include "symbols/symbolize.h"
 #include "host/process/hooks.h"
+#include "symbols/symbolize.h"
 
 #define FILES "/sys/kernel/debug/dprobes/"
 

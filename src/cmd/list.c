@@ -11,10 +11,10 @@
 
 #include "cmd/ask-kernel.h"
 #include "cmd/cmd.h"
-#include "symbols/symbolize.h"
 #include "host/kernel/device.h"
 #include "host/process/process.h"
 #include "host/self/registry.h"
+#include "symbols/symbolize.h"
 #include "host/self/self-priv.h"
 #include "symbols/symbols.h"
 

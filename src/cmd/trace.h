@@ -6,8 +6,8 @@
 #include "cmd/cmd.h"
 #include "cmd/events.h"
 #include "cmd/stream.h"
-#include "symbols/symbolize.h"
 #include "cmd/threads.h"
+#include "symbols/symbolize.h"
 
 struct trace {
 	pid_t pid;

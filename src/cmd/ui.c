@@ -198,5 +198,3 @@ void ui_json_string(const char *s)
 	}
 	putchar('"');
 }
-
-/* One object on each line. */

@@ -59,8 +59,7 @@ static void print_place(struct watch *w, u64 pc, bool is_return)
 	char name[512];
 	u32 line;
 
-	if (!symbolize(w->t.symbolizer, pc, name, sizeof(name)))
-		snprintf(name, sizeof(name), "0x%llx", (unsigned long long)pc);
+	dp_symbol_text(symbolize, w->t.symbolizer, pc, is_return, name, sizeof(name));
 	fprintf(w->t.out.f, "        %s", name);
 	if (im && dp_module_line_at(im->mod, at - im->bias, &file, &line)) {
 		base = strrchr(file, '/');
