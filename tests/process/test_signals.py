@@ -264,6 +264,50 @@ def trap_sites_beside_own_breakpoints():
     assert own["traps"] == own["calls"] // 500 and own["wrong"] == 0, own
 
 
+READ, NANOSLEEP = (0,), (230, 219)  # numbers of system calls; a sleep that was interrupted is restart_syscall
+
+
+def behind_call(pid, numbers):
+    """Where the thread goes on when the system call ends in which it sleeps. A process that has just begun
+    may sleep in other calls before it gets to this one."""
+    def look():
+        with open("/proc/%d/syscall" % pid) as f:
+            words = f.read().split()
+        return len(words) == 9 and int(words[0]) in numbers and int(words[8], 16)
+
+    return wait_for(look, what="sleep in a system call")
+
+
+def echoes(cat):
+    """cat still does what it is for."""
+    cat.stdin.write(b"line\n")
+    cat.stdin.flush()
+    return cat.stdout.readline() == b"line\n"
+
+
+@test
+def behind_system_calls():
+    """a thread sleeps in a system call, and the probes are at the call, behind it, or at both: the call goes on"""
+    cat = start([*need("cat")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert echoes(cat)  # the loader's own reads are over
+    for p, numbers in ((cat, READ), (start([*need("sleep"), "1000"]), NANOSLEEP)):
+        pc = behind_call(p.pid, numbers)
+        for places in ((pc,), (pc - 2,), (pc - 2, pc), (pc,)):
+            t = trace_start("-p", p.pid, *("p:at%d 0x%x" % (i, place) for i, place in enumerate(places)))
+            wait_for(lambda: t.poll() is not None or code_differs(p.pid), what="the probes")
+            assert t.poll() is None, text_of(t.err_path)
+            if p is cat:
+                wait_for(lambda: echoes(p) and all(
+                    text_of(t.out_path).count("at%d" % i) >= 3 for i in range(len(places))), what="hits")
+            got = end(t)
+            assert p.poll() is None, (places, p.returncode)
+            assert behind_call(p.pid, numbers) == pc, places
+            clean(p.pid)
+            assert len(got) == len(places), got
+    cat.stdin.close()
+    assert cat.wait(10) == 0
+
+
 @test
 def debugger_attached():
     """a process under a debugger: E-TARGET-TRACED, nothing changed"""
