@@ -12,6 +12,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 BUILD = sys.argv[1]
@@ -93,24 +94,27 @@ class Dprobes(Nobody):
 
 
 class Gdb(Nobody):
-    def __init__(self, name, hits, misses, *setup):
+    def __init__(self, name, hits, misses, *setup, silent=True):
         self.name, self.hits, self.misses, self.setup = name, hits, misses, setup
+        self.commands = "silent\n" if silent else ""  # else it prints the old and the new value
 
     def attach(self, t):
         script = tempfile.NamedTemporaryFile("w", suffix=".gdb", delete=False)
-        script.write("set pagination off\nset confirm off\nset debuginfod enabled off\nattach %d\n%s\ncommands\nsilent\ncontinue\nend\n"
-                     "break leave\ncontinue\ndelete\ndetach\nquit\n" % (t.pid, "\n".join(self.setup)))
+        script.write("set pagination off\nset confirm off\nset debuginfod enabled off\nattach %d\n%s\ncommands\n%scontinue\nend\n"
+                     "break leave\ncontinue\ndelete\ndetach\nquit\n" % (t.pid, "\n".join(self.setup), self.commands))
         script.close()
         self.p = subprocess.Popen(["gdb", "-q", "-nx", "-batch", "-x", script.name, os.path.join(BUILD, "bench", "bench-watched")],
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for line in self.p.stdout:
             if line.startswith("Breakpoint"):
                 break
+        # What it prints is read, so that it does not wait for us.
+        threading.Thread(target=self.p.stdout.read, daemon=True).start()
         time.sleep(0.2)
 
     def detach(self, t):
         t.do("leave")
-        self.p.communicate()
+        self.p.wait()
         assert not t.traced()
 
 
@@ -125,7 +129,8 @@ def main():
                   Dprobes("dprobes, old and new recorded", "w watched old=$old new=$new"),
                   Dprobes("dprobes, condition that fails", "w watched if $new == 1")]
     if shutil.which("gdb"):
-        contenders += [Gdb("gdb watch", 200, 100000, "watch watched"), Gdb("gdb awatch", 200, 100000, "awatch watched"),
+        contenders += [Gdb("gdb watch, values printed", 200, 100000, "watch watched", silent=False),
+                       Gdb("gdb watch, silent", 200, 100000, "watch watched"), Gdb("gdb awatch", 200, 100000, "awatch watched"),
                        Gdb("gdb watch, no registers", 20, 20, "set can-use-hw-watchpoints 0", "watch watched")]
     t = Target()
     hit = {c.name: [] for c in contenders}

@@ -40,11 +40,14 @@ static struct region regions[] = {
     {"fixup_bad_iret", NULL, E_SITE_TRAPPATH},
     {"sync_regs", NULL, E_SITE_TRAPPATH},
     {"do_user_addr_fault", NULL, E_SITE_TRAPPATH},
-    {"lock_acquire", NULL, E_SITE_TRAPPATH},
-    {"lock_release", NULL, E_SITE_TRAPPATH},
     {"rcu_lockdep_current_cpu_online", NULL, E_SITE_TRAPPATH},
     {"debug_lockdep_rcu_enabled", NULL, E_SITE_TRAPPATH},
     {"rcu_is_watching", NULL, E_SITE_TRAPPATH},
+    {"rcu_read_lock_held", NULL, E_SITE_TRAPPATH},
+    {"rcu_read_lock_any_held", NULL, E_SITE_TRAPPATH},
+    {"rcu_read_lock_sched_held", NULL, E_SITE_TRAPPATH},
+    {"__traceiter_lock_acquire", NULL, E_SITE_TRAPPATH},
+    {"__traceiter_lock_release", NULL, E_SITE_TRAPPATH},
     {"trace_hardirqs_off_finish", NULL, E_SITE_TRAPPATH},
     {"trace_hardirqs_on_prepare", NULL, E_SITE_TRAPPATH},
     {"kmsan_unpoison_entry_regs", NULL, E_SITE_TRAPPATH},
@@ -68,7 +71,23 @@ static struct region regions[] = {
     {"return_to_handler", NULL, E_SITE_FTRACE},
 };
 
-/* Handlers of the chain that come before ours, and what modules ask for. */
+/*
+ * What watches a kernel's own locks and memory, where it does, runs before our handler as well, and calls functions of
+ * its files of which not all have names that would tell. A file's functions lie together: from the first of these names to the last.
+ */
+#define NAMES 12
+static const char *const watchers[][NAMES] = {
+    {"noop_count", "find_held_lock", "__bfs", "hlock_class", "mark_lock", "__lock_acquire", "lock_acquire", "lock_release", "lockdep_free_key_range",
+     "lockdep_sys_exit"},
+    {"kasan_enable_current", "__kasan_kmalloc", "__kasan_slab_free", "__kasan_check_byte", "__kasan_unpoison_vmap_areas"},
+    {"__asan_unregister_globals", "__asan_load1", "__asan_store8", "kasan_check_range", "kasan_byte_accessible",
+     "kasan_save_alloc_info", "kasan_save_free_info"},
+    {"__kasan_check_read", "__kasan_check_write", "kasan_poison", "kasan_unpoison", "__kasan_poison_vmalloc"},
+    {"check_preemption_disabled", "debug_smp_processor_id", "__this_cpu_preempt_check"},
+};
+#define WATCHER_MAX (256 * 1024) /* bytes of such a file; more: one of the names is elsewhere */
+
+/* Handlers of the chain that come before ours, what watches, and what modules ask for. */
 #define MOST 64
 static struct region found[MOST];
 static u32 nfound;
@@ -110,6 +129,24 @@ static void forbid_chain(void)
 		if (nb->priority == INT_MAX)
 			dp_k_forbid((unsigned long)nb->notifier_call);
 	rcu_read_unlock();
+}
+
+static void forbid_watchers(void)
+{
+	for (u32 i = 0; i < DP_ARRAY_SIZE(watchers); i++) {
+		struct region r = {.lo = ~0ull, .why = E_SITE_TRAPPATH};
+
+		for (u32 k = 0; k < NAMES && watchers[i][k]; k++) {
+			u64 at = dp_k_lookup(watchers[i][k]);
+
+			if (at) {
+				r.lo = min(r.lo, at);
+				r.hi = max(r.hi, end_of(at));
+			}
+		}
+		if (r.hi && r.hi - r.lo < WATCHER_MAX && nfound < MOST)
+			found[nfound++] = r;
+	}
 }
 
 static bool is_in(const struct region *v, u32 n, u64 addr, enum dp_code *why)
@@ -304,6 +341,7 @@ int dp_k_blacklist_init(void)
 			r->hi = r->last ? dp_k_lookup(r->last) : end_of(r->lo);
 	}
 	forbid_chain();
+	forbid_watchers();
 	return 0;
 }
 

@@ -175,6 +175,11 @@ static int fill(void *arg, u64 addr, const void *bytes, u32 n, struct dp_error *
 	return dp_k_fill(addr, bytes, n) ? dp_fail(err, E_ARM_NOMEM, "a mapping of a slot") : 0;
 }
 
+static bool is_covered(void *arg, u64 addr)
+{
+	return dp_k_kprobe_covers(addr);
+}
+
 static int peek(void *arg, u64 addr, void *bytes, u32 n)
 {
 	return copy_from_kernel_nofault(bytes, (const void *)(unsigned long)addr, n);
@@ -206,6 +211,7 @@ int dp_k_code_init(struct dp_mgr_host *host)
 	    .map = map,
 	    .fill = fill,
 	    .peek = peek,
+	    .is_covered = is_covered,
 	    .grace = dp_k_grace,
 	    .settle = dp_k_settle,
 	    .entry = (u64)dp_k_entry,

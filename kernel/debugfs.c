@@ -119,6 +119,8 @@ static struct ctl_table table[] = {{.procname = "dprobes-optimization",
 static void remove_all(struct work_struct *w)
 {
 	dp_k_remove_all();
+	dp_k_user_remove_all();
+	dp_k_watches_remove_all();
 	pr_info("dprobes: all probes are removed\n");
 }
 

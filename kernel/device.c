@@ -44,6 +44,10 @@ static int tell(u64 to, int r, const struct dp_error *err)
 	return r;
 }
 
+static bool allow_crash;
+module_param(allow_crash, bool, 0444);
+MODULE_PARM_DESC(allow_crash, "programs may make the kernel panic (exit 2)");
+
 /* ---- adding ---- */
 
 static void *copy_in(u64 from, u64 n)
@@ -84,7 +88,11 @@ static int read_program(struct dp_program *p, const struct dp_dev_probe *d, stru
 	p->layout.fields = copy_in(d->fields, d->nfields * sizeof(struct dp_field));
 	if (!p->code || !p->layout.fields)
 		return dp_fail(err, E_PROG_MEMORY, "a program");
-	return dp_program_verify(p, d->flags & DP_DEV_RETURN, err);
+	if (dp_program_verify(p, d->flags & DP_DEV_RETURN, err))
+		return -dp_error_info(err->code)->number;
+	if (!allow_crash && dp_program_uses(p, DP_OP_EXIT_TO))
+		return dp_fail(err, E_KERNEL_CRASH, "exit %u", DP_EXIT_CRASHDUMP);
+	return 0;
 }
 
 /* The address, 0 when it is in a module that is not loaded. What cannot be probed is told now. */

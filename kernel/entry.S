@@ -4,6 +4,7 @@
  * Runs wherever the probed instruction runs; leaves all registers as they were or as handlers set them.
  */
 #include <linux/linkage.h>
+#include <asm/asm.h>
 #include <asm/segment.h>
 #include <asm/smap.h>
 
@@ -185,7 +186,7 @@ landed:
 	decl	%gs:__preempt_count(%rip)
 	jz	.Lresched_landed
 .Lgive_back:
-	movl	$0, DP_K_CALL_STATE(%rbx)
+	movq	$0, DP_K_CALL_RUNS(%rbx)
 	mov	DP_K_CALL_HOLDER(%rbx), %rax
 	mov	DP_K_HOLDER_SPARE(%rax), %rax
 	add	%gs:this_cpu_off(%rip), %rax	/* the spare of whichever processor */
@@ -228,9 +229,13 @@ dp_k_call_jprobe:
 	mov	%rsi, %r11
 	mov	%rdi, %rax
 	mov	SP(%rax), %r10		/* the return address, then arguments */
+	/* A function that is called first on an interrupt's stack has nothing above it, not even memory. */
+	xor	%ebx, %ebx
 	i = 64
 	.rept	8
-	pushq	i(%r10)
+1:	mov	i(%r10), %rbx
+2:	push	%rbx
+	_ASM_EXTABLE(1b, 2b)
 	i = i - 8
 	.endr
 	mov	DI(%rax), %rdi

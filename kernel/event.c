@@ -187,7 +187,7 @@ struct dp_k_event *dp_k_event_find(const char *group, const char *name)
 
 static int put_in_place(struct dp_k_event *e)
 {
-	e->rp.kp.flags = DP_KPROBE_FLAG_AGAIN | (e->plain ? 0 : DP_KPROBE_FLAG_DISABLED);
+	e->rp.kp.flags = DP_KPROBE_FLAG_AGAIN | DP_KPROBE_FLAG_STAYS | (e->plain ? 0 : DP_KPROBE_FLAG_DISABLED);
 	if (e->ev.is_return) {
 		e->rp.handler = on_return;
 		e->rp.maxactive = e->ev.maxactive;

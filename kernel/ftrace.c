@@ -3,7 +3,8 @@
  * Function entries that have no place for a probe of our own: the function loops back to behind the
  * function tracer's bytes, or what stands there must stay as it is. They are hit through the
  * kernel's function tracer, at those bytes themselves, which stay its own. Slower than a jump,
- * faster than a breakpoint.
+ * faster than a breakpoint. Who may send control elsewhere says so to the tracer, which lets only one do
+ * that to a function: live patching is another.
  */
 #include <linux/ftrace.h>
 #include <linux/hashtable.h>
@@ -13,18 +14,22 @@
 
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_REGS
 
+enum { STAYS, MOVES, WAYS }; /* may a handler change ip? */
+
 struct dp_fentry { /* an address with its probes */
 	struct hlist_node node;
 	struct dp_fentry *next; /* to be freed */
 	u64 addr;
 	struct dp_mgr_probe *probes; /* oldest first */
 	struct dp_hitlist *list;     /* atomic; NULL: nobody is to be called */
-	bool armed, gone;
+	struct ftrace_ops *by;       /* atomic; whose calls count, when it is changed from one to the other */
+	bool armed[WAYS], gone;
+	u8 way; /* as its probes need it */
 };
 
 static DEFINE_HASHTABLE(entries,
 			8); /* read at any time with preemption off; changed under dp_k_lock */
-static u32 narmed;
+static u32 narmed[WAYS];
 static bool dirty;
 
 /* ---- the hit path ---- */
@@ -61,7 +66,7 @@ static HIT void on_entry(unsigned long ip, unsigned long parent, struct ftrace_o
 	preempt_disable_notrace(); /* pairs with dp_k_grace() before anything is freed */
 	/* One that is gone with its module has no list; another may have come to its address. */
 	hash_for_each_possible_rcu_notrace(entries, f, node, ip)
-		if (f->addr == ip) {
+		if (f->addr == ip && __atomic_load_n(&f->by, __ATOMIC_RELAXED) == op) {
 			list = __atomic_load_n(&f->list, __ATOMIC_ACQUIRE); /* pairs with relist() */
 			if (list)
 				break;
@@ -80,7 +85,10 @@ static HIT void on_entry(unsigned long ip, unsigned long parent, struct ftrace_o
 	preempt_enable_notrace();
 }
 
-static struct ftrace_ops ops = {.func = on_entry, .flags = FTRACE_OPS_FL_SAVE_REGS};
+static struct ftrace_ops ops[WAYS] = {
+    [STAYS] = {.func = on_entry, .flags = FTRACE_OPS_FL_SAVE_REGS},
+    [MOVES] = {.func = on_entry, .flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY},
+};
 
 /* ---- the control side ---- */
 
@@ -161,10 +169,13 @@ static void relist(struct dp_fentry *f, struct dp_hitlist **retired)
 	if (n) {
 		list = kzalloc(struct_size(list, v, n),
 			       GFP_KERNEL | __GFP_NOFAIL); /* a probe may be leaving */
+		f->way = STAYS;
 		for (struct dp_mgr_probe *k = f->probes; k; k = k->next)
 			if (!(k->flags & DP_KPROBE_DISABLED)) {
 				list->v[list->n++] = k;
 				list->post |= !!(k->flags & DP_KPROBE_POST);
+				if (dp_k_may_move(container_of(k, struct dp_probe, k)))
+					f->way = MOVES;
 			}
 	}
 	__atomic_store_n(&f->list, list, __ATOMIC_RELEASE); /* pairs with on_entry() */
@@ -175,38 +186,39 @@ static void relist(struct dp_fentry *f, struct dp_hitlist **retired)
 }
 
 /* Addresses whose probes come or go, all at once: the tracer looks through the whole kernel for
- * each change. */
-static u32 changed(unsigned long *ips, bool arm)
+ * each change. What cannot get the new way keeps the old one. */
+static u32 changed(unsigned long *ips, int way, bool arm)
 {
 	struct dp_fentry *f;
 	int bucket;
 	u32 n = 0;
 
 	hash_for_each(entries, bucket, f, node)
-		if (!f->list == f->armed && f->armed != arm)
+		if (arm ? f->list && f->way == way && !f->armed[way]
+			: f->armed[way] && (!f->list || (f->way != way && f->armed[f->way])))
 			ips[n++] = f->addr;
 	return n;
 }
 
 /* The tracer traces everything when its filter is empty: it begins after the first address and ends
  * before the last goes. */
-static int change(unsigned long *ips, u32 n, bool arm)
+static int change(unsigned long *ips, u32 n, int way, bool arm)
 {
 	int r = 0;
 
 	if (!n)
 		return 0;
-	if (!arm && narmed == n)
-		unregister_ftrace_function(&ops);
-	r = ftrace_set_filter_ips(&ops, ips, n, !arm, 0);
-	if (arm && !r && !narmed) {
-		r = register_ftrace_function(&ops);
+	if (!arm && narmed[way] == n)
+		unregister_ftrace_function(&ops[way]);
+	r = ftrace_set_filter_ips(&ops[way], ips, n, !arm, 0);
+	if (arm && !r && !narmed[way]) {
+		r = register_ftrace_function(&ops[way]);
 		if (r)
-			ftrace_set_filter_ips(&ops, ips, n, 1, 0);
+			ftrace_set_filter_ips(&ops[way], ips, n, 1, 0);
 	}
 	if (arm && r)
 		return r;
-	narmed += arm ? n : -n;
+	narmed[way] += arm ? n : -n;
 	return 0;
 }
 
@@ -214,19 +226,34 @@ static int arm_and_disarm(struct dp_error *err)
 {
 	struct dp_fentry *f;
 	unsigned long *ips;
+	int bucket, r = 0;
 	u32 n = 0;
-	int bucket, r;
 
 	hash_for_each(entries, bucket, f, node)
 		n++;
 	ips = kvmalloc_array(n + 1, sizeof(*ips), GFP_KERNEL | __GFP_NOFAIL);
-	r = change(ips, changed(ips, true), true);
-	hash_for_each(entries, bucket, f, node)
-		f->armed |= f->list && !r;
-	change(ips, changed(ips, false), false);
-	hash_for_each(entries, bucket, f, node)
-		f->armed &= !!f->list;
+	for (int way = 0; way < WAYS; way++) {
+		int e;
+
+		hash_for_each(entries, bucket, f, node)
+			if (f->way == way && !f->armed[!way])
+				__atomic_store_n(&f->by, &ops[way], __ATOMIC_RELAXED);
+		e = change(ips, changed(ips, way, true), way, true);
+		r = r ? r : e;
+		hash_for_each(entries, bucket, f, node)
+			if (!e && f->list && f->way == way) {
+				f->armed[way] = true;
+				__atomic_store_n(&f->by, &ops[way], __ATOMIC_RELAXED);
+			}
+	}
+	for (int way = 0; way < WAYS; way++) {
+		change(ips, changed(ips, way, false), way, false);
+		hash_for_each(entries, bucket, f, node)
+			f->armed[way] &= f->list && !(f->way != way && f->armed[f->way]);
+	}
 	kvfree(ips);
+	if (r == -EBUSY)
+		return dp_fail(err, E_SITE_IPMODIFY, "the function tracer says so of one of the entries");
 	return r ? dp_fail(err, E_SITE_FTRACE, "the function tracer refuses (%d)", r) : 0;
 }
 

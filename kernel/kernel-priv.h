@@ -94,6 +94,7 @@ struct dp_symbols {
 	int (*alternatives_reserved)(void *lo, void *hi);        /* may be NULL */
 	struct mutex *text_mutex;                                /* may be NULL */
 	unsigned long (*recover)(u8 *buf, unsigned long addr);   /* an instruction under a kprobe; may be NULL */
+	struct kprobe *(*get_kprobe)(void *addr);                /* may be NULL */
 	int (*each_symbol)(int (*fn)(void *arg, const char *name, struct module *mod, unsigned long addr), void *arg);
 	long (*copy_to_kernel)(void *dst, const void *src, size_t size); /* may be NULL */
 	unsigned int (*save_trace)(struct pt_regs *regs, unsigned long *to, unsigned int n,
@@ -109,6 +110,7 @@ int dp_k_resolve(const char *name, u64 *addr, struct dp_error *err);
 bool dp_k_ambiguous(const char *name); /* several symbols of the kernel have it */
 struct module *dp_k_module_of(u64 addr); /* NULL: none */
 bool dp_k_is_alternative(u64 addr, u32 len);
+bool dp_k_kprobe_covers(u64 addr); /* a kprobe of the kernel before it has a jump over it, or may get one */
 u64 dp_k_ftrace_entry(u64 addr); /* the bytes of the function tracer that contain addr, or 0 */
 
 /* blacklist.c */
@@ -164,6 +166,7 @@ int dp_k_register(struct dp_kprobe **kps, int num, char type, struct dp_error *e
  */
 int dp_k_judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, u8 *opcode, struct dp_error *err);
 struct dp_probe *dp_k_probe_of(const struct dp_kprobe *kp); /* NULL: not registered. Under the lock */
+bool dp_k_may_move(const struct dp_probe *s);		    /* its handler may send control elsewhere */
 void dp_k_unregister(struct dp_kprobe **kps, int num);
 int dp_k_knobs(bool armed, bool optimise); /* takes the lock */
 void dp_k_remove_all(void);                /* takes the lock */
@@ -185,6 +188,13 @@ int dp_k_return_attach(struct dp_kretprobe *rp, struct dp_error *err);
 void dp_k_return_detach(struct dp_kretprobe *rp); /* no entry is probed any more */
 void dp_k_returns_bury(void);                     /* free what nobody can return to any more; waits */
 int dp_k_jprobe_pre(struct dp_kprobe *kp, struct pt_regs *regs);
+
+/* watch.c, user.c: theirs, as dp_k_remove_all(). */
+void dp_k_watches_remove_all(void);
+void dp_k_user_remove_all(void);
+
+/* watch.c: "symbol for handler, ...", what the module watches; or "nothing" */
+const char *dp_k_watch_holders(char *buf, size_t size);
 
 /* modules.c, debugfs.c */
 int dp_k_modules_init(void);

@@ -26,7 +26,7 @@ static bool reap; /* there are points that are gone */
 static void make_jumps(struct work_struct *w);
 static DECLARE_DELAYED_WORK(jumps, make_jumps);
 
-#define USER_FLAGS (DP_KPROBE_FLAG_DISABLED | DP_KPROBE_FLAG_AGAIN)
+#define USER_FLAGS (DP_KPROBE_FLAG_DISABLED | DP_KPROBE_FLAG_AGAIN | DP_KPROBE_FLAG_STAYS)
 
 static int refuse(struct dp_kprobe *kp, const struct dp_error *err, int r)
 {
@@ -44,6 +44,11 @@ struct dp_probe *dp_k_probe_of(const struct dp_kprobe *kp)
 		if (s->kp == kp)
 			return s;
 	return NULL;
+}
+
+bool dp_k_may_move(const struct dp_probe *s)
+{
+	return s->type == 'k' && s->kp->pre_handler && !(s->kp->flags & DP_KPROBE_FLAG_STAYS);
 }
 
 static u32 flags_of(const struct dp_probe *s)
@@ -417,8 +422,12 @@ int dp_k_register(struct dp_kprobe **kps, int num, char type, struct dp_error *o
 		i--; /* the bad one is not registered */
 	else
 		r = apply(&err);
-	if (r)
+	if (r) {
 		unregister_all(kps, i);
+		if (i == num) /* all of them were good until they were to be armed */
+			for (int k = 0; k < num; k++)
+				refuse(kps[k], &err, r);
+	}
 	mutex_unlock(&dp_k_lock);
 	if (r && out)
 		*out = err;
@@ -432,11 +441,27 @@ void dp_k_unregister(struct dp_kprobe **kps, int num)
 	mutex_unlock(&dp_k_lock);
 }
 
+static int change_flags(struct dp_probe *s, bool disabled, struct dp_error *err)
+{
+	struct dp_kprobe *kp = s->kp;
+	int r = 0;
+
+	kp->flags = disabled ? kp->flags | DP_KPROBE_FLAG_DISABLED
+			     : kp->flags & ~DP_KPROBE_FLAG_DISABLED;
+	if (s->k.point)
+		r = dp_mgr_flags(&dp_k_manager, &s->k, flags_of(s));
+	if (s->fentry) {
+		s->k.flags = flags_of(s);
+		dp_k_fentry_touch();
+	}
+	return r ? r : apply(err);
+}
+
 static int set_disabled(struct dp_kprobe *kp, bool disabled)
 {
-	struct dp_error err = {0};
+	struct dp_error err = {0}, ignored;
 	struct dp_probe *s;
-	int r = 0;
+	int r;
 
 	mutex_lock(&dp_k_lock);
 	s = dp_k_probe_of(kp);
@@ -444,16 +469,9 @@ static int set_disabled(struct dp_kprobe *kp, bool disabled)
 		r = dp_fail(&err, E_KPROBE_UNKNOWN, "%s",
 			    s ? "its module is gone" : "no such probe");
 	} else {
-		kp->flags = disabled ? kp->flags | DP_KPROBE_FLAG_DISABLED
-				     : kp->flags & ~DP_KPROBE_FLAG_DISABLED;
-		if (s->k.point)
-			r = dp_mgr_flags(&dp_k_manager, &s->k, flags_of(s));
-		if (s->fentry) {
-			s->k.flags = flags_of(s);
-			dp_k_fentry_touch();
-		}
-		if (!r)
-			r = apply(&err);
+		r = change_flags(s, disabled, &err);
+		if (r && !disabled)
+			change_flags(s, true, &ignored); /* what cannot be armed stays off */
 	}
 	refuse(kp, &err, r);
 	mutex_unlock(&dp_k_lock);
@@ -577,7 +595,10 @@ void dp_k_gone(u64 lo, u64 hi, struct module *mod)
 	u32 n = 0;
 
 	mutex_lock(&dp_k_lock);
-	dp_mgr_gone(&dp_k_manager, lo, hi);
+	if (dp_mgr_gone(&dp_k_manager, lo, hi)) {
+		reap = true; /* also what nobody probes any more */
+		dp_k_later();
+	}
 	dp_k_text_gone(lo, hi, mod);
 	dp_k_fentry_gone(lo, hi);
 	list_for_each_entry(s, &dp_k_probes, list) {
@@ -592,9 +613,8 @@ void dp_k_gone(u64 lo, u64 hi, struct module *mod)
 		n++;
 	}
 	if (n) {
-		reap = true;
 		apply(&err); /* what was replaced is freed after its grace period */
-		dp_k_later();
+		dp_k_later(); /* for return probes, too */
 	}
 	mutex_unlock(&dp_k_lock);
 }

@@ -17,8 +17,6 @@
 #include "engine/freelist.h"
 #include "limits.h"
 
-enum { FREE, RUNNING };
-
 struct instance {                        /* one call under way */
 	struct dp_kretprobe_instance ri; /* first */
 	struct holder *holder;
@@ -27,7 +25,7 @@ struct instance {                        /* one call under way */
 	unsigned long landing; /* its own, as an address */
 	u32 next;           /* on the free list */
 	u32 index;          /* in the holder */
-	int state;          /* atomic: RUNNING from when the landing stands on the stack */
+	struct task_struct *runs; /* atomic: whose call it is, from when the landing stands on the stack. NULL: free */
 };
 
 struct holder { /* the instances of a return probe; outlives it until nobody can return to them */
@@ -50,10 +48,10 @@ static_assert(offsetof(struct dp_kretprobe, handler) == DP_K_RETURN_HANDLER);
 static_assert(offsetof(struct instance, ri.ret_addr) == DP_K_CALL_ADDR);
 static_assert(offsetof(struct instance, holder) == DP_K_CALL_HOLDER);
 static_assert(offsetof(struct instance, back) == DP_K_CALL_BACK);
-static_assert(offsetof(struct instance, state) == DP_K_CALL_STATE);
+static_assert(offsetof(struct instance, runs) == DP_K_CALL_RUNS);
 static_assert(offsetof(struct holder, rp) == DP_K_HOLDER_PROBE);
 static_assert(offsetof(struct holder, spare) == DP_K_HOLDER_SPARE);
-static_assert(DP_KPROBE_FLAG_DISABLED == DP_K_DISABLED && FREE == 0);
+static_assert(DP_KPROBE_FLAG_DISABLED == DP_K_DISABLED);
 
 /* ---- the hit path ---- */
 
@@ -91,17 +89,17 @@ static __always_inline void give_back(struct instance *i)
 {
 	struct instance *old;
 
-	__atomic_store_n(&i->state, FREE, __ATOMIC_RELAXED);
+	__atomic_store_n(&i->runs, NULL, __ATOMIC_RELAXED);
 	/* On whatever processor: it is one's spare then. What was written is seen by who takes it. */
 	old = xchg(raw_cpu_ptr(i->holder->spare), i);
 	if (unlikely(old))
 		dp_k_give_to_list(old);
 }
 
-/* The caller finds the landing where its address was. Whoever sees RUNNING sees back and loc: pairs with restore(). */
+/* The caller finds the landing where its address was. Whoever sees that it runs sees back and loc: pairs with restore(). */
 static __always_inline void redirect(struct instance *i, unsigned long *top)
 {
-	__atomic_store_n(&i->state, RUNNING, __ATOMIC_RELEASE);
+	__atomic_store_n(&i->runs, current, __ATOMIC_RELEASE);
 	WRITE_ONCE(*top, i->landing);
 }
 
@@ -269,7 +267,7 @@ static bool is_mapped(unsigned long loc)
  */
 static void restore(struct instance *i)
 {
-	if (__atomic_load_n(&i->state, __ATOMIC_ACQUIRE) != RUNNING) /* pairs with redirect() */
+	if (!__atomic_load_n(&i->runs, __ATOMIC_ACQUIRE)) /* pairs with redirect() */
 		return;
 	if (is_mapped(i->loc) && replace(i->loc, i->landing, i->back))
 		return;
@@ -318,15 +316,17 @@ void dp_k_returns_bury(void)
 	}
 }
 
-/* A task has gone that may have calls under way: do_exit() and what it calls never return. */
+/*
+ * A task has gone that may have calls under way: do_exit() and what it calls never return. Nobody else gives back
+ * what runs for it, and what was taken for others meanwhile does not run for it.
+ */
 static void on_free(void *data, struct task_struct *p)
 {
 	struct holder *h = __atomic_load_n(&holders, __ATOMIC_ACQUIRE);
 
 	for (; h; h = READ_ONCE(h->next))
 		for (u32 k = 0; k < h->n; k++)
-			if (h->v[k].ri.task == p &&
-			    cmpxchg(&h->v[k].state, RUNNING, FREE) == RUNNING)
+			if (READ_ONCE(h->v[k].runs) == p && cmpxchg(&h->v[k].runs, p, NULL) == p)
 				give_back(&h->v[k]);
 }
 

@@ -7,6 +7,7 @@
 
 #include "session.h"
 #include "log/rings.h"
+#include "program/code.h"
 
 #define MOST_PROBES 65536
 
@@ -108,6 +109,22 @@ static int make_area(struct dp_k_session *s, u64 ring_size, u32 nwords, const u6
 	return 0;
 }
 
+/* A program may send control elsewhere: it sets ip. */
+static bool sets_ip(const struct dp_program *prog)
+{
+	struct dp_op_view op;
+
+	for (u32 at = 0; at < prog->len && !dp_op_decode(prog->code, prog->len, at, &op); at += op.len) {
+		const struct dp_register *reg = op.opcode == DP_OP_POP_R
+						    ? dp_register_by_number((u32)dp_op_operand(&op, DP_KIND_REGW))
+						    : NULL;
+
+		if (reg && reg->slot == offsetof(struct dp_regs, ip) / 8)
+			return true;
+	}
+	return false;
+}
+
 static void make_ready(struct dp_k_session *s, u32 i, u64 words)
 {
 	struct dp_k_session_probe *p = s->probes[i];
@@ -128,7 +145,7 @@ static void make_ready(struct dp_k_session *s, u32 i, u64 words)
 		p->rp.handler = on_return;
 	else
 		p->rp.kp.pre_handler = on_probe;
-	p->rp.kp.flags = DP_KPROBE_FLAG_AGAIN;
+	p->rp.kp.flags = DP_KPROBE_FLAG_AGAIN | (sets_ip(&p->prog) ? 0 : DP_KPROBE_FLAG_STAYS);
 }
 
 /* The kernel's probes of a kind, one behind the other. */
@@ -159,8 +176,12 @@ static int watch(struct dp_k_session *s, struct dp_error *err)
 		if (copy_from_kernel_nofault(&p->last, p->watch.addr, p->watch.len))
 			p->last = 0;
 		if (dp_register_kwatch(&p->watch)) {
+			char held[160];
+
+			dp_fail(err, dp_error_by_name(p->watch.refusal), "%s at %px; this module watches %s", p->place,
+				(void *)p->watch.addr, dp_k_watch_holders(held, sizeof(held)));
 			unwatch(s);
-			return dp_fail(err, dp_error_by_name(p->watch.refusal), "%s at %px", p->place, p->watch.addr);
+			return -dp_error_info(err->code)->number;
 		}
 	}
 	return 0;

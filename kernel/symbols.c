@@ -5,6 +5,7 @@
  */
 #include <linux/ftrace.h>
 #include <linux/kallsyms.h>
+#include <linux/kprobes.h>
 
 #include "kernel-priv.h"
 
@@ -34,6 +35,7 @@ static const struct {
     SYMBOL("alternatives_text_reserved", alternatives_reserved, false),
     SYMBOL("text_mutex", text_mutex, false),
     SYMBOL("recover_probed_instruction", recover, false),
+    SYMBOL("get_kprobe", get_kprobe, false),
     SYMBOL("kallsyms_on_each_symbol", each_symbol, false),
     SYMBOL("copy_to_kernel_nofault", copy_to_kernel, false),
     SYMBOL("stack_trace_save_regs", save_trace, false),
@@ -90,6 +92,45 @@ bool dp_k_is_alternative(u64 addr, u32 len)
 		mutex_unlock(dp_k_sym.text_mutex);
 	return is;
 }
+
+#ifdef CONFIG_OPTPROBES
+#define KPROBE_JUMP_LEN 5
+
+static bool covers(const struct kprobe *kp, u32 distance)
+{
+	const struct optimized_kprobe *op = container_of(kp, struct optimized_kprobe, kp);
+
+	if (kprobe_ftrace((struct kprobe *)kp))
+		return false;
+	return distance < KPROBE_JUMP_LEN ||
+	       (kp->flags & KPROBE_FLAG_OPTIMIZED && op->optinsn.size > distance);
+}
+
+/*
+ * Such a jump is written over whatever stands behind the kprobe by then, from a copy of what stood there when the kprobe
+ * came; a breakpoint there would be lost, and taking it back would change where the jump leads to.
+ */
+bool dp_k_kprobe_covers(u64 addr)
+{
+	bool is = false;
+
+	if (!dp_k_sym.get_kprobe)
+		return false;
+	preempt_disable(); /* what get_kprobe() asks for */
+	for (u32 i = 1; i < MAX_OPTIMIZED_LENGTH && !is; i++) {
+		const struct kprobe *kp = dp_k_sym.get_kprobe((void *)(unsigned long)(addr - i));
+
+		is = kp && covers(kp, i);
+	}
+	preempt_enable();
+	return is;
+}
+#else
+bool dp_k_kprobe_covers(u64 addr)
+{
+	return false;
+}
+#endif
 
 u64 dp_k_ftrace_entry(u64 addr)
 {

@@ -57,14 +57,20 @@ bool dp_k_text_is_target(const struct dp_text *t, u64 addr)
  * are looked at. Two breakpoints in a row are padding. */
 static int original(u64 addr, u8 *buf, size_t avail, struct dp_insn *in)
 {
+	enum { BEFORE = DP_JUMP_LEN - 1 };
+	u8 around[BEFORE + DP_INSN_MAX] = {0};
 	u8 spare[DP_INSN_MAX + 1]; /* as long as the kernel takes it to be */
 	const struct dp_kpoint *p;
 	unsigned long from;
 	size_t n = min_t(size_t, avail, DP_INSN_MAX);
 
-	if (copy_from_kernel_nofault(buf, (void *)(unsigned long)addr, n))
+	if (copy_from_kernel_nofault(around, (void *)(unsigned long)(addr - BEFORE), BEFORE + n) &&
+	    copy_from_kernel_nofault(around + BEFORE, (void *)(unsigned long)addr, n))
 		return -EFAULT;
-	if ((buf[0] != 0xcc && buf[0] != 0xe9) || (n > 1 && buf[0] == 0xcc && buf[1] == 0xcc))
+	memcpy(buf, around + BEFORE, n);
+	/* It may also be the distance of a jump that a kprobe before it was turned into. */
+	if (((buf[0] != 0xcc && buf[0] != 0xe9) || (n > 1 && buf[0] == 0xcc && buf[1] == 0xcc)) &&
+	    !memchr(around, 0xe9, BEFORE))
 		return dp_insn_decode(in, buf, n);
 	p = dp_mgr_point(&dp_k_manager, addr);
 	if (p) {
@@ -245,6 +251,8 @@ static int cross_of(struct owner *o, u64 lo, u64 hi)
 	int n, r;
 
 	for (u64 a = lo; a < hi; a += n) {
+		if (!(a & 255))
+			cond_resched(); /* what lies behind the last function looks like a very long one */
 		n = original(a, code, hi - a, &in);
 		if (n < 0)
 			n = 1;

@@ -64,6 +64,9 @@ int dp_k_user_open(struct dp_k_session_probe *p, int fd, s64 offset, struct dp_e
 	return r;
 }
 
+/* Not dp_k_lock: the uprobes take locks of the memory manager. */
+static DEFINE_MUTEX(arming);
+
 int dp_k_user_arm(struct dp_k_session_probe *p, struct dp_error *err)
 {
 	int r;
@@ -72,25 +75,44 @@ int dp_k_user_arm(struct dp_k_session_probe *p, struct dp_error *err)
 		p->user.ret_handler = on_return;
 	else
 		p->user.handler = on_entry;
+	mutex_lock(&arming);
 	r = uprobe_register(p->inode, p->offset, &p->user);
-	if (r)
-		return dp_fail(err, E_KERNEL_UPROBE, "%s (%d)", p->place, r);
-	p->user_armed = true;
-	mutex_lock(&dp_k_lock);
-	list_add_tail(&p->user_list, &dp_k_user_probes);
-	mutex_unlock(&dp_k_lock);
-	return 0;
+	if (!r) {
+		p->user_armed = true;
+		mutex_lock(&dp_k_lock);
+		list_add_tail(&p->user_list, &dp_k_user_probes);
+		mutex_unlock(&dp_k_lock);
+	}
+	mutex_unlock(&arming);
+	return r ? dp_fail(err, E_KERNEL_UPROBE, "%s (%d)", p->place, r) : 0;
 }
 
-void dp_k_user_disarm(struct dp_k_session_probe *p)
+static void take_out(struct dp_k_session_probe *p)
 {
-	if (!p->user_armed)
-		return;
 	mutex_lock(&dp_k_lock);
 	list_del(&p->user_list);
 	mutex_unlock(&dp_k_lock);
 	uprobe_unregister(p->inode, p->offset, &p->user); /* waits for handlers that run */
 	p->user_armed = false;
+}
+
+void dp_k_user_disarm(struct dp_k_session_probe *p)
+{
+	mutex_lock(&arming);
+	if (p->user_armed)
+		take_out(p);
+	mutex_unlock(&arming);
+}
+
+/* Probes come onto the list and leave it with the lock that is held here. */
+void dp_k_user_remove_all(void)
+{
+	struct dp_k_session_probe *p, *next;
+
+	mutex_lock(&arming);
+	list_for_each_entry_safe(p, next, &dp_k_user_probes, user_list)
+		take_out(p);
+	mutex_unlock(&arming);
 }
 
 #else
@@ -106,6 +128,10 @@ int dp_k_user_arm(struct dp_k_session_probe *p, struct dp_error *err)
 }
 
 void dp_k_user_disarm(struct dp_k_session_probe *p)
+{
+}
+
+void dp_k_user_remove_all(void)
 {
 }
 

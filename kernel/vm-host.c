@@ -250,6 +250,8 @@ HIT void dp_hit_out(u16 port, u32 bytes, u64 v)
 		outl((u32)v, port);
 }
 
-HIT void dp_hit_dump(struct dp_hit *h)
+/* Only crash dumps get here, and only where the module was told to allow them. */
+HIT void dp_hit_exit(struct dp_hit *h, u32 facility)
 {
+	panic("dprobes: exit %u of a program at %pS", facility, (void *)h->regs->ip);
 }

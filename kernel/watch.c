@@ -6,8 +6,18 @@
 #include <linux/hw_breakpoint.h>
 #include <linux/kallsyms.h>
 #include <linux/perf_event.h>
+#include <linux/slab.h>
 
 #include "kernel-priv.h"
+
+struct watch { /* what stands behind a registered one */
+	struct list_head list;
+	const struct dp_kwatch *w;
+	struct perf_event *__percpu *events; /* NULL: removed with all others */
+};
+
+static LIST_HEAD(watches);
+static DEFINE_MUTEX(watches_lock); /* protects the list and what is in it */
 
 static int refuse(struct dp_kwatch *w, enum dp_code code, int r)
 {
@@ -35,6 +45,7 @@ int dp_register_kwatch(struct dp_kwatch *w)
 	struct perf_event_attr attr;
 	struct perf_event *__percpu *events;
 	u64 at = (u64)w->addr;
+	struct watch *s;
 	int r = 0;
 
 	w->refusal = NULL;
@@ -58,27 +69,75 @@ int dp_register_kwatch(struct dp_kwatch *w)
 	attr.bp_type = w->type == DP_KWATCH_EXECUTE ? HW_BREAKPOINT_X
 		       : w->type == DP_KWATCH_WRITE ? HW_BREAKPOINT_W
 						    : HW_BREAKPOINT_RW;
+	s = kzalloc(sizeof(*s), GFP_KERNEL);
+	if (!s)
+		return refuse(w, E_ARM_NOMEM, -ENOMEM);
+	mutex_lock(&watches_lock);
 	events = register_wide_hw_breakpoint(&attr, on_access, w);
+	if (!IS_ERR((void __force *)events)) {
+		s->events = events;
+		s->w = w;
+		list_add(&s->list, &watches);
+		w->dp_private = s;
+	}
+	mutex_unlock(&watches_lock);
 	if (IS_ERR((void __force *)events)) {
 		r = (int)PTR_ERR((void __force *)events);
+		kfree(s);
 		if (w->symbol_name)
 			w->addr = NULL;
 		return r == -ENOSPC ? refuse(w, E_WATCH_BUSY, -EBUSY) : refuse(w, E_WATCH_NONE, r);
 	}
-	w->dp_private = (void __force *)events;
 	return 0;
 }
 EXPORT_SYMBOL_GPL(dp_register_kwatch);
 
-void dp_unregister_kwatch(struct dp_kwatch *w)
+static void take_out(struct watch *s)
 {
-	if (!w->dp_private)
+	if (!s->events)
 		return;
 	/* Returns when no processor has the event any more; the exception itself runs with interrupts off. */
-	unregister_wide_hw_breakpoint((struct perf_event *__percpu __force *)w->dp_private);
+	unregister_wide_hw_breakpoint(s->events);
 	synchronize_rcu();
+	s->events = NULL;
+}
+
+void dp_unregister_kwatch(struct dp_kwatch *w)
+{
+	struct watch *s = w->dp_private;
+
+	if (!s)
+		return;
+	mutex_lock(&watches_lock);
+	take_out(s);
+	list_del(&s->list);
+	mutex_unlock(&watches_lock);
+	kfree(s);
 	w->dp_private = NULL;
 	if (w->symbol_name)
 		w->addr = NULL;
 }
 EXPORT_SYMBOL_GPL(dp_unregister_kwatch);
+
+void dp_k_watches_remove_all(void)
+{
+	struct watch *s;
+
+	mutex_lock(&watches_lock);
+	list_for_each_entry(s, &watches, list)
+		take_out(s);
+	mutex_unlock(&watches_lock);
+}
+
+const char *dp_k_watch_holders(char *buf, size_t size)
+{
+	const struct watch *s;
+	size_t n = 0;
+
+	mutex_lock(&watches_lock);
+	list_for_each_entry(s, &watches, list)
+		if (s->events)
+			n += scnprintf(buf + n, size - n, "%s%ps for %ps", n ? ", " : "", s->w->addr, s->w->handler);
+	mutex_unlock(&watches_lock);
+	return n ? buf : "nothing";
+}

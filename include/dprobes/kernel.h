@@ -50,6 +50,7 @@ typedef int (*dp_fault_handler_t)(struct dp_kprobe *p, struct pt_regs *regs, int
 #define DP_KPROBE_FLAG_FTRACE 8    /* read only: it is hit through the kernel's function tracer */
 #define DP_KPROBE_FLAG_PENDING 16  /* read only: its module is not loaded */
 #define DP_KPROBE_FLAG_AGAIN 32    /* a symbol of a named module: armed again whenever it is loaded */
+#define DP_KPROBE_FLAG_STAYS 64    /* the pre handler never changes regs->ip */
 
 /* Zero what is not used. The structure must stay where it is until it is unregistered. */
 struct dp_kprobe {
@@ -71,7 +72,9 @@ struct dp_kprobe {
  * the function tracer: addr is set to where the probe really is. A breakpoint comes at once, the
  * jump that replaces it where possible within a second. Where no probe can stand there (the function
  * loops to there, for one) the function tracer itself is used, and addr is the function's start; such
- * handlers run with preemption off, may set regs->ip, but not regs->sp.
+ * handlers run with preemption off, may set regs->ip, but not regs->sp. Only one may set ip at a function's entry: a pre
+ * handler without DP_KPROBE_FLAG_STAYS is refused there (-EBUSY, E-SITE-IPMODIFY) where the function is live patched, and live
+ * patching is refused where there is such a handler.
  *
  * Errors: -EINVAL (both symbol_name and addr, or neither; already registered; code that may not be
  * probed), -ENOENT (no such symbol), -EILSEQ (not the start of an instruction), -EEXIST (somebody

@@ -10,11 +10,12 @@
 
 #include "cmd/cmd.h"
 
-static const struct cmd_option options[] = {{0}};
+static const struct cmd_option options[] = {
+    {"allow-crash", 1, NULL, "programs may make the kernel panic, for a crash dump (`exit 2`)"}, {0}};
 
 static const struct cmd_spec spec = {
     .name = "kernel",
-    .synopsis = "load [FILE.ko]\nunload",
+    .synopsis = "load [--allow-crash] [FILE.ko]\nunload",
     .about = "Load the kernel module, or take it out of the kernel.",
     .options = options,
     .more = "Without FILE.ko the module of the running kernel is taken, where DKMS installs it.\n"
@@ -39,7 +40,7 @@ static unsigned long long find_lookup(void)
 	return addr;
 }
 
-static int load(const char *path)
+static int load(const char *path, bool allow_crash)
 {
 	char installed[512], arguments[64];
 	unsigned long long lookup = find_lookup();
@@ -59,7 +60,7 @@ static int load(const char *path)
 	if (fd < 0)
 		return ui_fail(E_FILE_OPEN, "`make kernel` builds the module", "%s: %s", path,
 			       strerror(errno));
-	snprintf(arguments, sizeof(arguments), "lookup=0x%llx", lookup);
+	snprintf(arguments, sizeof(arguments), "lookup=0x%llx%s", lookup, allow_crash ? " allow_crash=1" : "");
 	r = (int)syscall(SYS_finit_module, fd, arguments, 0);
 	close(fd);
 	if (r)
@@ -80,12 +81,17 @@ int cmd_kernel(int argc, char **argv)
 {
 	const char *words[2] = {NULL, NULL};
 	struct cmd_args args;
+	bool allow_crash = false;
 	int id, n = 0;
 
 	cmd_args_init(&args, &spec, argc, argv);
 	while ((id = cmd_args_next(&args)) != CMD_OPT_END) {
 		if (id == CMD_OPT_HELP)
 			return CMD_OK;
+		if (id == 1) {
+			allow_crash = true;
+			continue;
+		}
 		if (id != CMD_OPT_OPERAND)
 			return CMD_USAGE;
 		if (n == 2)
@@ -95,8 +101,8 @@ int cmd_kernel(int argc, char **argv)
 	if (!n)
 		return ui_fail(E_CMD_MISSING, "load or unload", "what to do");
 	if (!strcmp(words[0], "load"))
-		return load(words[1]);
-	if (!strcmp(words[0], "unload") && !words[1])
+		return load(words[1], allow_crash);
+	if (!strcmp(words[0], "unload") && !words[1] && !allow_crash)
 		return unload();
 	return ui_fail(E_CMD_VALUE, "load or unload", "%s", words[0]);
 }

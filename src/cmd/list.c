@@ -14,8 +14,8 @@
 #include "host/kernel/device.h"
 #include "host/process/process.h"
 #include "host/self/registry.h"
-#include "symbols/symbolize.h"
 #include "host/self/self-priv.h"
+#include "symbols/symbolize.h"
 #include "symbols/symbols.h"
 
 #define MOST 1000000 /* a list that is changed while it is read may lead anywhere */

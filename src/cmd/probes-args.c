@@ -40,7 +40,7 @@ static const struct option {
 	int id;
 	const char *value, *about;
 } options[] = {
-    {"define", 'D', SOURCE, O_DEFINE, "KEY=VALUE", "define a macro of the preprocessor"},
+    {"define", 'D', SOURCE | V(REMOVE), O_DEFINE, "KEY=VALUE", "define a macro of the preprocessor"},
     {"sym", 's', SOURCE, O_SYM, "FILE", "take symbols from FILE instead of the module"},
     {"group", 'u', LOADS, O_GROUP, "LIST", "only probes of these groups, such as 1,3-5"},
     {"type", 't', LOADS, O_TYPE, "LIST", "only probes of these types"},
@@ -51,13 +51,16 @@ static const struct option {
      "do not compare opcode = with the code"},
     {"stop-cpus", 0, LOADS, O_NOTHING, NULL, "accepted; nothing needs to be stopped"},
     {"log", 'l', LOADS, O_LOG, "WORDS", "PROCNAME PID UID SSESP CSEIP TSC CPU, or ALL"},
-    {"log-target", 0, LOADS, O_TARGET, "TARGET", "KLOG: to the system log too"},
+    {"log-target", 0, LOADS, O_TARGET, "TARGET", "KLOG: to the system log too; CONSOLE, COM1, COM2"},
     {"unformatted-output", 'f', LOADS, O_FLAG | DP_RPN_LOG_UNFORMATTED, NULL,
      "log the data as bare hex"},
     {"json", 0, LOADS, O_FLAG | DP_DRIVER_JSON, NULL, "log as JSON, one object a line"},
+    {"json", 0, V(VARS), O_FLAG | DP_DRIVER_JSON, NULL, "only aggregates, as JSON, one object a line"},
     {"pid", 'p', LOADS, O_PID, "PID", "only in this process"},
     {"jit", 0, LOADS, O_JIT, "on|off|auto",
      "compile programs to machine code; auto, the default: where it pays"},
+    {"uprobes", 0, LOADS, O_FLAG | DP_DRIVER_UPROBES, NULL,
+     "by the kernel's module: all processes that map the file, now and later"},
     {"allow-trap", 0, LOADS, O_FLAG | DP_DRIVER_ALLOW_TRAP, NULL,
      "use breakpoints where no jump fits"},
     {"outfile", 'o', V(BUILD), O_OUTFILE, "FILE",
@@ -224,13 +227,22 @@ static int take_log(struct parser *p, const char *first)
 
 static int take_target(struct parser *p, const char *text)
 {
-	if (!strcmp(text, "KLOG")) {
-		p->a->flags |= DP_DRIVER_SYSLOG;
-		return 0;
-	}
+	static const struct {
+		const char *name;
+		u32 flag;
+	} targets[] = {{"KLOG", DP_DRIVER_SYSLOG},
+		       {"CONSOLE", DP_DRIVER_CONSOLE},
+		       {"COM1", DP_DRIVER_SERIAL1},
+		       {"COM2", DP_DRIVER_SERIAL2}};
+
+	for (size_t i = 0; i < DP_ARRAY_SIZE(targets); i++)
+		if (!strcmp(text, targets[i].name)) {
+			p->a->flags |= targets[i].flag;
+			return 0;
+		}
 	return ui_fail(E_CMD_VALUE,
-		       "give KLOG, or leave --log-target out: `dprobes log` shows the driver's log",
-		       "--log-target %s is not available to probes in processes", text);
+		       "give KLOG, CONSOLE, COM1 or COM2, or leave --log-target out: `dprobes log` shows the driver's log",
+		       "--log-target %s does not exist any more", text);
 }
 
 static int take_jit(struct parser *p, const char *text)

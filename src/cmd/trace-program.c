@@ -25,7 +25,7 @@ static const struct cmd_option options[] = {
     {"pid", 'p', "PID", "only in this process; the end of it ends the trace"},
     {"define", 'D', "KEY=VALUE", "define a macro of the preprocessor"},
     {"output", 'o', "FILE", "write the records to FILE"},
-    {"json", OPT_JSON, NULL, "records as JSON, one object a line"},
+    {"json", OPT_JSON, NULL, "records and aggregates as JSON, one object a line"},
     {"duration", OPT_DURATION, "SEC", "end after so many seconds"},
     {"interval", OPT_INTERVAL, "SEC", "show the aggregates every so many seconds"},
     {"allow-trap", OPT_ALLOW_TRAP, NULL, "use breakpoints where no jump fits"},
@@ -227,9 +227,11 @@ static bool copy_log(struct program *p)
 
 static void show_aggregates(struct program *p)
 {
-	if (p->interval)
+	u32 json = p->args.flags & DP_DRIVER_JSON;
+
+	if (p->interval && !json)
 		ui_time_line();
-	ask(p, DP_DRIVER_VARS, DP_DRIVER_AGGREGATES, "", NULL, 0, stdout);
+	ask(p, DP_DRIVER_VARS, DP_DRIVER_AGGREGATES | json, "", NULL, 0, stdout);
 	fflush(stdout);
 }
 

@@ -21,6 +21,7 @@ static const struct cmd_option options[] = {
     {"duration", TRACE_OPT_DURATION, "SEC", "end after so many seconds"},
     {"event", 'e', "EVENT", "an event, as the arguments are"},
     {"file", 'f', "FILE", "events from FILE, one a line (-: standard input); or a probe program"},
+    {"children", TRACE_OPT_CHILDREN, NULL, "watchpoints: also in processes that it forks"},
     {"interpret", TRACE_OPT_INTERPRET, NULL, "run programs by the interpreter, do not compile them"},
     {"allow-trap", TRACE_OPT_ALLOW_TRAP, NULL,
      "use breakpoints where no jump fits (see doc/process-host.md)"},
@@ -109,6 +110,9 @@ int trace_option(struct trace *t, int id, const char *value)
 		return 0;
 	case TRACE_OPT_INTERPRET:
 		t->opt.interpret = true;
+		return 0;
+	case TRACE_OPT_CHILDREN:
+		t->opt.children = true;
 		return 0;
 	case TRACE_OPT_BUFFER:
 		return parse_size(value, &t->opt.ring_size) ? 0 : CMD_USAGE;

@@ -11,6 +11,7 @@
 
 #define CALLERS_USUAL 12
 #define CALLERS_MAX 63
+#define FLAG_DF 0x400
 
 enum { OPT_CALLERS = 512 };
 
@@ -19,6 +20,7 @@ static const struct cmd_option options[] = {
     {"output", 'o', "FILE", "write what is seen to FILE"},
     {"json", TRACE_OPT_JSON, NULL, "as JSON, one object a line, without callers"},
     {"duration", TRACE_OPT_DURATION, "SEC", "end after so many seconds"},
+    {"children", TRACE_OPT_CHILDREN, NULL, "also in processes that it forks"},
     {"callers", OPT_CALLERS, "N", "show at most N callers (default 12)"},
     {"buffer", TRACE_OPT_BUFFER, "SIZE", "bytes of one processor's log ring, such as 4M (default 1M)"},
     {"quiet", 'q', NULL, "no notes and no summary; errors and losses are still told"},
@@ -33,10 +35,12 @@ static const struct cmd_spec spec = {
     .options = options,
     .more = "VARIABLE is a global or static variable, [MODULE:]NAME, with .FIELD, ->FIELD and [INDEX]\n"
 	    "behind it where debug information tells the type; or an address. w: writes (the default),\n"
-	    "rw: reads and writes, x: execution of a function. Pointers are followed when the watch begins.\n\n"
+	    "rw: reads and writes, x: execution of a function. Pointers are followed when the watch begins.\n"
+	    "FUNCTION($ARGUMENT->FIELD) is what an argument leads to, watched until that call returns.\n\n"
 	    "Examples:\n"
 	    "  dprobes watch -p 1234 redis-server:server.dirty 'if new > 100'\n"
 	    "  dprobes watch -p 1234 'list->head->refs:rw'\n"
+	    "  dprobes watch -p 1234 'release($obj->refcount)'\n"
 	    "  dprobes watch -p 1234 0x55d0c0ffee00:4 'who=$comm if old == 0'",
 };
 
@@ -70,11 +74,36 @@ static void print_place(struct watch *w, u64 pc, bool is_return)
 	putc('\n', w->t.out.f);
 }
 
+/* What a hit's record has for us alone, behind what is shown. */
+enum { HIDDEN_DI, HIDDEN_SI, HIDDEN_FLAGS, HIDDEN_CALLERS, HIDDEN };
+
+static bool is_repeated(const struct dp_insn *in)
+{
+	return in->prefixes & (DP_PFX_F2 | DP_PFX_F3) && in->map == 0 && (in->opcode | 15) == 0xaf && (in->opcode | 1) != 0xa9;
+}
+
+/* Whether a repeated instruction with these pointers has just gone over one of the len bytes at addr. */
+static bool went_over(u64 addr, u64 len, const struct dp_insn *in, const u64 hidden[HIDDEN_CALLERS])
+{
+	u64 size = !(in->opcode & 1) ? 1 : in->prefixes & DP_PFX_66 ? 2 : in->rex & 8 ? 8 : 4;
+	u32 kind = in->opcode & 0xfe; /* movs a4, cmps a6, stos aa, lods ac, scas ae */
+
+	for (u32 i = HIDDEN_DI; i <= HIDDEN_SI; i++) {
+		bool used = i == HIDDEN_DI ? kind != 0xac : kind <= 0xa6 || kind == 0xac;
+		u64 last = hidden[HIDDEN_FLAGS] & FLAG_DF ? hidden[i] + size : hidden[i] - size;
+
+		if (used && last < addr + len && addr < last + size)
+			return true;
+	}
+	return false;
+}
+
 /*
  * The instruction that made the access: it ends where the thread stood when it was told. A repeated one that is not
- * through stands there itself. False when control came there in another way (a call that wrote to the stack, say).
+ * through stands there itself, with its pointers (rdi, rsi) behind the watched memory. False when control came there in another way (a call
+ * that wrote to the stack, say).
  */
-static bool find_access(struct watch *w, u64 ip, u64 *access)
+static bool find_access(struct watch *w, const struct dp_probe_info *p, const u64 hidden[HIDDEN_CALLERS], u64 ip, u64 *access)
 {
 	struct dp_image *im = dp_process_image_at(dp_session_process(w->t.tracee.process), ip - 1);
 	const struct dp_text *text;
@@ -84,8 +113,8 @@ static bool find_access(struct watch *w, u64 ip, u64 *access)
 	if (!im || dp_module_text(im->mod, ip - 1 - im->bias, &text, NULL) || !text->starts)
 		return false;
 	link = ip - im->bias;
-	if (link < text->hi && dp_insn_decode(&in, text->bytes + (link - text->lo), text->hi - link) > 0 &&
-	    in.prefixes & (DP_PFX_F2 | DP_PFX_F3) && in.map == 0 && (in.opcode | 15) == 0xaf && (in.opcode | 1) != 0xa9) {
+	if (link < text->hi && dp_insn_decode(&in, text->bytes + (link - text->lo), text->hi - link) > 0 && is_repeated(&in) &&
+	    went_over(p->addr, p->event->watch_len, &in, hidden)) {
 		*access = ip;
 		return true;
 	}
@@ -103,24 +132,37 @@ static bool find_access(struct watch *w, u64 ip, u64 *access)
 
 /* ---- one hit ---- */
 
-/* The last field: where the thread stood, and where its callers go on; ends with 0. */
+/* Copies a hidden field of at most n words; false: the program has written over its log. */
+static bool hidden_words(const struct dp_record *rec, const struct dp_field *f, u64 *v, u32 n)
+{
+	u32 words = f->count ? f->count : 1;
+
+	if (words > n || sizeof(*rec) + f->offset + words * 8u > rec->len)
+		return false;
+	memcpy(v, (const u8 *)(rec + 1) + f->offset, words * 8u);
+	return true;
+}
+
+/* The callers: where the thread stood, and where its callers go on; ends with 0. */
 static void show_callers(const struct dp_record *rec, void *arg)
 {
 	struct watch *w = arg;
 	struct dp_probe_info p;
 	const struct dp_field *f;
-	u64 pcs[CALLERS_MAX + 1], access;
+	u64 pcs[CALLERS_MAX + 1], hidden[HIDDEN_CALLERS], access;
 
 	if (w->t.format != DP_FORMAT_TEXT || rec->event)
 		return;
 	dp_session_probe(w->t.tracee.process, 0, &p);
-	f = &p.event->prog.layout.fields[p.event->prog.layout.nfields - 1];
-	if (f->count > DP_ARRAY_SIZE(pcs) || sizeof(*rec) + f->offset + f->count * 8u > rec->len)
-		return; /* the program has written over its log */
-	memcpy(pcs, (const u8 *)(rec + 1) + f->offset, f->count * 8u);
-	if (p.event->watch_type != DP_WATCH_X && find_access(w, pcs[0], &access))
+	f = p.event->prog.layout.fields + p.event->prog.layout.nfields - HIDDEN;
+	for (u32 i = 0; i < HIDDEN_CALLERS; i++)
+		if (!hidden_words(rec, &f[i], &hidden[i], 1))
+			return;
+	if (!hidden_words(rec, &f[HIDDEN_CALLERS], pcs, DP_ARRAY_SIZE(pcs)))
+		return;
+	if (p.event->watch_type != DP_WATCH_X && find_access(w, &p, hidden, pcs[0], &access))
 		pcs[0] = access;
-	for (u32 i = 0; i < f->count && pcs[i]; i++)
+	for (u32 i = 0; i < f[HIDDEN_CALLERS].count && pcs[i]; i++)
 		print_place(w, pcs[i], i > 0);
 }
 
@@ -130,7 +172,7 @@ static void hide_callers(struct trace *t)
 	struct watch *w = (struct watch *)t;
 
 	w->shown = *t->infos[0].layout;
-	w->shown.nfields--;
+	w->shown.nfields -= HIDDEN;
 	t->infos[0].layout = &w->shown;
 	t->stream.more = show_callers;
 	t->stream.more_arg = w;
@@ -188,8 +230,9 @@ static int make_line(struct watch *w, const struct words *words)
 	bool in_condition = false, good;
 	struct dp_error err;
 
-	snprintf(hidden, sizeof(hidden), "_callers=$backtrace:symbol[%u]", w->callers + 1);
-	snprintf(w->line, sizeof(w->line), "w %s old=$old new=$new", words->v[0]);
+	snprintf(hidden, sizeof(hidden), "_di=%%di _si=%%si _flags=%%flags _callers=$backtrace:symbol[%u]", w->callers + 1);
+	/* What belongs to a call is somewhere else each time. */
+	snprintf(w->line, sizeof(w->line), "w %s%s old=$old new=$new", words->v[0], strchr(words->v[0], '(') ? " at=$addr" : "");
 	good = true;
 	for (u32 i = 1; i < words->n; i++) {
 		const char *text = words->v[i], *cond = in_condition ? NULL : find_if(text);

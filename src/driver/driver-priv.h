@@ -16,9 +16,16 @@
 
 #define DRV_GLOBALS DP_GLOBALS_MAX /* words that begin the words of each target */
 
+struct drv_name { /* of an address in a process that has ended */
+	u64 addr;
+	char text[248];
+};
+
 struct drv_ended { /* what a module's words came to in a process that has ended */
 	struct drv_ended *next;
 	pid_t pid;
+	struct drv_name *names; /* by address, */
+	u32 nnames;             /* that occur in keys */
 	u64 words[];
 };
 
@@ -46,6 +53,16 @@ struct drv_slot { /* a module's words in a target */
 	struct drv_module *m;
 	u32 generation; /* of the module when its probes were put in */
 	u32 locals, gates, nlocals, ngates;
+	bool left_out; /* its probes are not in: the process refused them */
+	bool stale; /* its file has been mapped anew since: the probes are not there */
+};
+
+struct drv_kept { /* the words of a module that a target has unmapped, and may map again */
+	struct drv_kept *next;
+	struct drv_module *m;
+	u32 generation;
+	struct drv_ended *locals;
+	u64 gates[];
 };
 
 struct drv_probe {
@@ -62,6 +79,7 @@ struct drv_target {
 	struct symbolizer *names; /* made when a record has addresses; NULL */
 	struct drv_slot *slots;
 	u32 nslots;
+	struct drv_kept *kept;
 	struct drv_probe *probes; /* by the session's index */
 	u32 nprobes;
 	u64 rings_inode;
@@ -86,6 +104,8 @@ struct drv_journal {
 	u64 epoch, size[2];
 };
 
+#define DRV_SINKS 3 /* DP_DRIVER_CONSOLE and those that follow */
+
 struct driver {
 	struct drv_module *modules;
 	char state[4096]; /* directory; "": this driver leaves nothing behind */
@@ -102,14 +122,15 @@ struct driver {
 	struct dp_line line;
 	u64 scanned_ns;
 	s64 realtime_offset;
-	u64 lost;
+	int sinks[DRV_SINKS]; /* descriptors of the log targets in use, plus 1; 0: not open */
 	bool no_watch;	 /* this system or user cannot hold programs at their start */
 	int watch_wake;	 /* readable when some wait; -1: nothing is watched */
 };
 
+/* Its probes are set through the kernel's module. */
 static inline bool drv_in_kernel(const struct drv_module *m)
 {
-	return m->unit.modtype != DP_RPN_USER;
+	return m->unit.modtype != DP_RPN_USER || m->flags & DP_DRIVER_UPROBES;
 }
 
 /* modules.c */
@@ -128,12 +149,28 @@ int drv_query(struct driver *d, const struct dp_driver_request *rq, const char *
 int drv_vars(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
 	     struct dp_error *err);
 
-/* aggregates.c */
-void drv_show_aggregates(const struct dp_rpn_unit *u, volatile u64 *words, FILE *out);
+/* aggregates.c: whose words they are, and what names the addresses in keys */
+struct drv_view {
+	pid_t pid; /* 0: the kernel */
+	bool ended;
+	dp_symbolize_fn *symbolize;
+	void *arg;
+};
+void drv_show_aggregates(const struct dp_rpn_unit *u, volatile u64 *words, const struct drv_view *view, FILE *out);
+void drv_json_aggregates(const struct dp_rpn_unit *u, volatile u64 *words, const struct drv_view *view, FILE *out);
 /* Words from local variable i to the end of the aggregate that it belongs to; 0: to none. */
 u32 drv_aggregate_at(const struct dp_rpn_unit *u, u32 i);
-void drv_keep_ended(struct drv_module *m, pid_t pid, volatile u64 *words);
+/* A copy of a module's words, with the names of addresses in keys as the view has them now. NULL: no memory. */
+struct drv_ended *drv_ended_new(const struct drv_module *m, volatile const u64 *words, const struct drv_view *view);
+void drv_keep_ended(struct drv_module *m, struct drv_ended *e); /* takes it; NULL does nothing */
+bool drv_name_of_ended(void *ended, u64 addr, char *buf, size_t size); /* a dp_symbolize_fn */
+void drv_free_ended(struct drv_ended *e);
 void drv_forget_ended(struct drv_module *m);
+
+/* places.c: to a session that is not armed yet. The slot's words have their place. */
+int drv_add_probe(struct tracee *s, const struct drv_slot *slot, u32 index, struct dp_error *err);
+/* The module in the process, or the kernel, is that for which an object was built; one that is not loaded cannot be told. */
+int drv_check_build(struct tracee *s, const struct dp_rpn_unit *u, struct dp_error *err);
 
 /* targets.c */
 /* Look at all processes; those that map a module get its probes. force: those that could not be
@@ -147,8 +184,10 @@ u64 drv_start_time(pid_t pid); /* of a process, in clock ticks; 0 when it is gon
 void drv_adopt(struct driver *d);
 u32 drv_count_targets(const struct driver *d, const struct drv_module *m);
 
-/* Look at one process, which has just been started. */
+/* Look at one process, which has just been started or has loaded a library. */
 void drv_look_at(struct driver *d, pid_t pid);
+/* What the process had mapped of the module's file is not what it has now. */
+void drv_mapped_anew(struct driver *d, const struct drv_module *m, pid_t pid);
 
 /* watch.c */
 /* From now on programs are caught at their start when they are, or load, the file at path; once for each module. */
@@ -161,7 +200,9 @@ void drv_catch(struct driver *d);
 
 /* records.c */
 int drv_log_open(struct driver *d, const char *dir, struct dp_error *err);
+int drv_open_sinks(struct driver *d, u32 flags, struct dp_error *err); /* E_DRV_TARGET */
 void drv_drain(struct driver *d, struct drv_target *t, bool final);
+bool drv_symbol_of(void *target, u64 addr, char *buf, size_t size); /* a dp_symbolize_fn */
 /* What was shown is in the log from now on, whatever happens to us. */
 void drv_log_commit(struct driver *d);
 

@@ -36,6 +36,10 @@ enum dp_driver_flags {
 	DP_DRIVER_LATER = 0x1000,     /* insert: the process will map the module */
 	DP_DRIVER_JIT_ON = 0x2000, /* insert: compile whatever can be; neither of these: where it pays */
 	DP_DRIVER_JIT_OFF = 0x4000,
+	DP_DRIVER_UPROBES = 0x8000,   /* insert: probes of a file, in all processes, by the kernel's uprobes */
+	DP_DRIVER_CONSOLE = 0x10000,  /* insert: records go to the kernel's log and its console, too; */
+	DP_DRIVER_SERIAL1 = 0x20000,  /* to the first serial port; */
+	DP_DRIVER_SERIAL2 = 0x40000,  /* to the second one */
 };
 
 struct dp_driver_request {

@@ -186,6 +186,13 @@ int drv_insert(struct driver *d, const struct dp_driver_request *rq, const void 
 
 	if (r)
 		return r;
+	r = drv_open_sinks(d, rq->flags, err);
+	if (!r && rq->flags & DP_DRIVER_UPROBES && (u.modtype != DP_RPN_USER || rq->pid))
+		r = dp_fail(err, E_RPN_WORLD, "--uprobes for %.150s", rq->pid ? "one process" : u.name);
+	if (r) {
+		dp_rpn_free(&u);
+		return r;
+	}
 	r = u.modtype == DP_RPN_USER || !rq->pid ? insert_unit(d, rq, &u, out, err)
 						 : dp_fail(err, E_RPN_WORLD, "--pid %d for %.150s", rq->pid, u.name);
 	dp_rpn_free(&u);

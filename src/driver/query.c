@@ -7,7 +7,7 @@
 static const struct drv_slot *slot_of(const struct drv_target *t, const struct drv_module *m)
 {
 	for (u32 i = 0; t->session && i < t->nslots; i++)
-		if (t->slots[i].m == m)
+		if (t->slots[i].m == m && !t->slots[i].left_out)
 			return &t->slots[i];
 	return NULL;
 }
@@ -56,7 +56,9 @@ static void query_probe(struct driver *d, const struct drv_module *m, u32 i, FIL
 	hits = c.v[DP_COUNT_RECORDED] + c.v[DP_COUNT_PASSED] + c.v[DP_COUNT_FILTERED] +
 	       c.v[DP_COUNT_MISSED] + c.v[DP_COUNT_LOST];
 	fprintf(out, "  probe %u: ", i);
-	if (p->place == DP_RPN_SYMBOL)
+	if (p->place == DP_RPN_WATCH)
+		fprintf(out, "watch %s", p->symbol);
+	else if (p->place == DP_RPN_SYMBOL)
 		fprintf(out, "%s%s%llx", p->symbol, p->offset < 0 ? "-0x" : "+0x",
 			(unsigned long long)(p->offset < 0 ? -p->offset : p->offset));
 	else
@@ -95,7 +97,8 @@ static void query_target(struct drv_target *t, const struct drv_slot *slot, FILE
 			(unsigned long long)(c.v[DP_COUNT_RECORDED] + c.v[DP_COUNT_PASSED] +
 					     c.v[DP_COUNT_FILTERED] + c.v[DP_COUNT_LOST]),
 			(unsigned long long)info.addr, info.symbol, (unsigned long long)info.offset,
-			info.outcome == DP_OUTCOME_JUMP   ? via[2]
+			info.event->is_watch ? "watch"
+			: info.outcome == DP_OUTCOME_JUMP   ? via[2]
 			: info.outcome == DP_OUTCOME_TRAP ? via[1]
 							  : via[0],
 			info.ncompiled ? "compiled" : "interpreted");
@@ -115,7 +118,8 @@ static void query_module(struct driver *d, struct drv_module *m, bool extended, 
 {
 	static const char *const types[] = {"user", "kernel", "kmod"};
 
-	fprintf(out, "%s: %s, id %u, %u probes, %u variables", m->unit.name, types[m->unit.modtype],
+	fprintf(out, "%s: %s%s, id %u, %u probes, %u variables", m->unit.name, types[m->unit.modtype],
+		m->flags & DP_DRIVER_UPROBES ? " by uprobes" : "",
 		m->unit.id, m->unit.nprobes, m->unit.nlocals);
 	if (drv_in_kernel(m))
 		fprintf(out, "\n");
@@ -202,31 +206,40 @@ static void show_locals(const struct dp_rpn_unit *u, volatile u64 *v,
 	}
 }
 
-static void show_module(const struct dp_rpn_unit *u, volatile u64 *v, pid_t pid, const char *state,
+static void show_module(const struct dp_rpn_unit *u, volatile u64 *v, const struct drv_view *view,
 			const struct dp_driver_request *rq, FILE *out)
 {
 	char at[32];
 
+	if (rq->flags & DP_DRIVER_JSON) {
+		drv_json_aggregates(u, v, view, out);
+		return;
+	}
 	if (rq->flags & DP_DRIVER_AGGREGATES && !u->naggregates)
 		return;
 	if (!(rq->flags & DP_DRIVER_RESET)) {
-		fprintf(out, "%s%s, %s:\n", target_name(pid, at, sizeof(at)), state, u->name);
-		drv_show_aggregates(u, v, out);
+		fprintf(out, "%s%s, %s:\n", target_name(view->pid, at, sizeof(at)), view->ended ? " (ended)" : "", u->name);
+		drv_show_aggregates(u, v, view, out);
 	}
 	if (!(rq->flags & DP_DRIVER_AGGREGATES))
 		show_locals(u, v, rq, out);
 }
 
-static void show_target(const struct drv_target *t, const struct dp_driver_request *rq,
+static void show_target(struct drv_target *t, const struct dp_driver_request *rq,
 			const char *name, FILE *out)
 {
-	volatile u64 *words = tracee_words(t->session);
+	const struct drv_view view = {t->pid, false, drv_symbol_of, t};
+	volatile u64 *words = t->session ? tracee_words(t->session) : NULL;
 
-	for (u32 i = 0; i < t->nslots; i++) {
+	for (struct drv_kept *k = t->kept; k; k = k->next) /* of libraries that are unloaded at the moment */
+		if ((!*name || !strcmp(k->m->unit.name, name)) && k->locals && k->generation == k->m->generation)
+			show_module(&k->m->unit, k->locals->words,
+				    &(struct drv_view){t->pid, false, drv_name_of_ended, k->locals}, rq, out);
+	for (u32 i = 0; words && i < t->nslots; i++) {
 		const struct dp_rpn_unit *u = &t->slots[i].m->unit;
 
-		if ((!*name || !strcmp(u->name, name)) && u->nlocals)
-			show_module(u, words + t->slots[i].locals, t->pid, "", rq, out);
+		if (!t->slots[i].left_out && (!*name || !strcmp(u->name, name)) && u->nlocals)
+			show_module(u, words + t->slots[i].locals, &view, rq, out);
 	}
 }
 
@@ -237,14 +250,14 @@ int drv_vars(struct driver *d, const struct dp_driver_request *rq, const char *n
 
 	if (*name && !drv_module_find(d, name))
 		return dp_fail(err, E_RPN_NOTIN, "%.150s", name);
-	if ((global || !local) && !(rq->flags & DP_DRIVER_AGGREGATES)) {
+	if ((global || !local) && !(rq->flags & (DP_DRIVER_AGGREGATES | DP_DRIVER_JSON))) {
 		show_globals(d->globals, nglobals(d, false), "all processes", rq, out);
 		for (struct drv_target *t = d->targets; t; t = t->next)
 			if (t->session && !t->pid)
 				show_globals(tracee_words(t->session), nglobals(d, true), "the kernel", rq, out);
 	}
 	for (struct drv_target *t = d->targets; t; t = t->next)
-		if (t->session && (local || !global))
+		if (local || !global)
 			show_target(t, rq, name, out);
 	for (struct drv_module *m = d->modules; m; m = m->next) {
 		if ((*name && strcmp(m->unit.name, name)) || rq->flags & DP_DRIVER_GLOBAL)
@@ -252,7 +265,7 @@ int drv_vars(struct driver *d, const struct dp_driver_request *rq, const char *n
 		if (rq->flags & DP_DRIVER_RESET)
 			drv_forget_ended(m);
 		for (struct drv_ended *e = m->ended; e; e = e->next)
-			show_module(&m->unit, e->words, e->pid, " (ended)", rq, out);
+			show_module(&m->unit, e->words, &(struct drv_view){e->pid, true, drv_name_of_ended, e}, rq, out);
 	}
 	return 0;
 }

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* From the rings of the targets to the driver's log and the system's. */
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio_ext.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <syslog.h>
+#include <termios.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "driver/driver-priv.h"
 #include "log/view.h"
@@ -106,15 +110,79 @@ static void to_syslog(const struct dp_line *l)
 	}
 }
 
+/* ---- console and serial ports ---- */
+
+static const char *const sinks[DRV_SINKS] = {"/dev/kmsg", "/dev/ttyS0", "/dev/ttyS1"};
+
+static u32 sink_flag(u32 i)
+{
+	return (u32)DP_DRIVER_CONSOLE << i;
+}
+
+int drv_open_sinks(struct driver *d, u32 flags, struct dp_error *err)
+{
+	struct termios settings;
+
+	for (u32 i = 0; i < DRV_SINKS; i++) {
+		if (!(flags & sink_flag(i)) || d->sinks[i])
+			continue;
+		d->sinks[i] = open(sinks[i], O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC) + 1;
+		/* A port that is not there can be opened all the same. */
+		if (!d->sinks[i] || (i && tcgetattr(d->sinks[i] - 1, &settings))) {
+			int why = errno;
+
+			if (d->sinks[i])
+				close(d->sinks[i] - 1);
+			d->sinks[i] = 0;
+			return dp_fail(err, E_DRV_TARGET, "%s: %s", sinks[i], strerror(why));
+		}
+	}
+	return 0;
+}
+
+/* A port that does not take a line within a second loses the rest of it: processes must not wait for it. */
+static void write_sink(int fd, const char *p, size_t n)
+{
+	while (n) {
+		struct pollfd ready = {fd, POLLOUT, 0};
+		ssize_t w = write(fd, p, n);
+
+		if (w > 0) {
+			p += w;
+			n -= (size_t)w;
+		} else if (w == 0 || errno != EAGAIN || poll(&ready, 1, 1000) <= 0) {
+			return;
+		}
+	}
+}
+
+/* Line by line: each is a message of its own in the kernel's log, and ends as on a terminal on a port. */
+static void to_sinks(struct driver *d, u32 flags)
+{
+	char line[1024];
+
+	for (u32 i = 0; i < DRV_SINKS; i++)
+		for (size_t at = 0, n; flags & sink_flag(i) && d->sinks[i] && at < d->line.n; at += n + 1) {
+			const char *text = d->line.text + at, *end = memchr(text, '\n', d->line.n - at);
+			int len;
+
+			n = end ? (size_t)(end - text) : d->line.n - at;
+			len = snprintf(line, sizeof(line), i ? "%.*s\r\n" : "<4>%.*s\n", (int)DP_MIN(n, sizeof(line) - 8), text);
+			write_sink(d->sinks[i] - 1, line, (size_t)len);
+		}
+}
+
 struct drain {
 	struct driver *d;
 	struct drv_target *t;
 };
 
-static bool symbol_of(void *arg, u64 addr, char *buf, size_t size)
+bool drv_symbol_of(void *arg, u64 addr, char *buf, size_t size)
 {
 	struct drv_target *t = arg;
 
+	if (!t->session)
+		return false;
 	if (t->session->kernel)
 		return dp_kernel_symbolize(t->session->kernel, addr, buf, size);
 	if (!t->names)
@@ -141,7 +209,7 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 	c.fields = p->m->fields;
 	c.id = p->m->unit.id;
 	c.offset = info.offset;
-	c.symbolize = symbol_of;
+	c.symbolize = drv_symbol_of;
 	c.symbolize_arg = a->t;
 	c.rf = p->m->unit.probes[p->index].rf;
 	c.realtime_ns = ns + (u64)d->realtime_offset;
@@ -164,6 +232,8 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 	d->log_bytes += d->line.n;
 	if (p->m->flags & DP_DRIVER_SYSLOG)
 		to_syslog(&d->line);
+	if (p->m->flags & (DP_DRIVER_CONSOLE | DP_DRIVER_SERIAL1 | DP_DRIVER_SERIAL2))
+		to_sinks(d, p->m->flags);
 }
 
 void drv_drain(struct driver *d, struct drv_target *t, bool final)

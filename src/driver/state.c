@@ -30,7 +30,7 @@ struct saved_module {
 	u32 nended;
 	u64 pid_started;
 	u64 object;
-	/* then the object, the counts of each probe, and for each process that has ended its id and words */
+	/* then the object, the counts of each probe, and for each process that has ended its id, names and words */
 };
 
 struct saved_target {
@@ -129,6 +129,9 @@ void drv_save_module(struct driver *d, const struct drv_module *m)
 		fwrite(m->done, sizeof(*m->done), m->unit.nprobes, f);
 		for (const struct drv_ended *e = m->ended; e; e = e->next) {
 			fwrite(&e->pid, sizeof(e->pid), 1, f);
+			fwrite(&e->nnames, sizeof(e->nnames), 1, f);
+			if (e->nnames)
+				fwrite(e->names, sizeof(*e->names), e->nnames, f);
 			fwrite(e->words, sizeof(u64), m->unit.nlocals, f);
 		}
 		commit(d, f, module_file(m, name, sizeof(name)), &bytes, &n);
@@ -223,6 +226,21 @@ static bool read_input(const struct driver *d, const char *name, struct input *i
 	       !memcmp(h.boot, boot, sizeof(boot));
 }
 
+static bool get_names(struct drv_ended *e, struct input *in)
+{
+	const struct drv_name *names = get(in, &e->nnames, sizeof(e->nnames)) ? take(in, e->nnames * sizeof(*names)) : NULL;
+
+	if (!names)
+		return false;
+	e->names = calloc(e->nnames + 1ull, sizeof(*names));
+	if (!e->names)
+		return false;
+	memcpy(e->names, names, e->nnames * sizeof(*names));
+	for (u32 i = 0; i < e->nnames; i++)
+		e->names[i].text[sizeof(names->text) - 1] = '\0';
+	return true;
+}
+
 static bool read_ended(struct drv_module *m, struct input *in, u32 n)
 {
 	struct drv_ended **end = &m->ended;
@@ -230,8 +248,9 @@ static bool read_ended(struct drv_module *m, struct input *in, u32 n)
 	for (u32 i = 0; i < n; i++) {
 		struct drv_ended *e = calloc(1, sizeof(*e) + m->unit.nlocals * sizeof(u64));
 
-		if (!e || !get(in, &e->pid, sizeof(e->pid)) || !get(in, e->words, m->unit.nlocals * sizeof(u64))) {
-			free(e);
+		if (!e || !get(in, &e->pid, sizeof(e->pid)) || !get_names(e, in) ||
+		    !get(in, e->words, m->unit.nlocals * sizeof(u64))) {
+			drv_free_ended(e);
 			return false;
 		}
 		*end = e;

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "driver/driver-priv.h"
-#include "symbols/kallsyms.h"
 
 #define WANTED_MAX 64
 
@@ -129,14 +128,48 @@ static void end_session(struct driver *d, struct drv_target *t)
 	t->rings_inode = 0;
 }
 
+/* Take what is kept of a module, the first if m is NULL; NULL: nothing is. */
+static struct drv_kept *take_kept(struct drv_target *t, const struct drv_module *m)
+{
+	struct drv_kept *k, **p = &t->kept;
+
+	while (*p && m && (*p)->m != m)
+		p = &(*p)->next;
+	k = *p;
+	if (k)
+		*p = k->next;
+	return k;
+}
+
+static void forget_kept(struct drv_target *t, const struct drv_module *m)
+{
+	struct drv_kept *k = take_kept(t, m);
+
+	if (k)
+		drv_free_ended(k->locals);
+	free(k);
+}
+
+/* The process has ended, or become another program. */
+static void end_kept(struct drv_target *t)
+{
+	for (struct drv_kept *k; (k = take_kept(t, NULL)); free(k))
+		if (k->generation == k->m->generation)
+			drv_keep_ended(k->m, k->locals);
+		else
+			drv_free_ended(k->locals);
+}
+
 void drv_target_end(struct driver *d, struct drv_target *t)
 {
 	struct drv_target **p = &d->targets;
 	pid_t before = drv_busy_with(t->pid);
 
 	for (u32 i = 0; t->session && i < t->nslots; i++)
-		drv_keep_ended(t->slots[i].m, t->pid,
-			       tracee_words(t->session) + t->slots[i].locals);
+		if (!t->slots[i].left_out)
+			drv_keep_ended(t->slots[i].m, drv_ended_new(t->slots[i].m, tracee_words(t->session) + t->slots[i].locals,
+								    &(struct drv_view){t->pid, true, drv_symbol_of, t}));
+	end_kept(t);
 	end_session(d, t);
 	drv_busy_with(before);
 	while (*p && *p != t)
@@ -164,144 +197,27 @@ static u64 rings_inode(const struct tracee *s, const void *rings)
 	return inode;
 }
 
-/* ".base": what is added to addresses of the module's file to get those in the process. */
-static int module_base(struct tracee *s, const char *module, u64 *addr, struct dp_error *err)
-{
-	struct dp_image *im;
-
-	if (s->kernel)
-		return dp_fail(err, E_KERNEL_PLACE, "an address in the file of %.150s", module);
-	im = dp_process_image(dp_session_process(s->process), module, err);
-	if (im)
-		*addr = im->bias;
-	return im ? 0 : -ENOENT;
-}
-
-static int relocate(struct tracee *s, const char *module, const struct dp_rpn_probe *p,
-		    u8 *code, struct dp_error *err)
-{
-	int r = 0;
-
-	for (u32 i = 0; i < p->nrelocs && !r; i++) {
-		u64 addr = 0;
-
-		if (!strcmp(p->relocs[i].symbol, ".base"))
-			r = module_base(s, module, &addr, err);
-		else
-			r = tracee_symbol(s, p->relocs[i].symbol, &addr, err);
-		addr += (u64)p->relocs[i].addend;
-		if (!r)
-			memcpy(code + p->relocs[i].at, &addr, 8);
-	}
-	return r;
-}
-
-/* What a probe definition says, as a place of the process or of the kernel. */
-static int find_place(struct tracee *s, const struct dp_rpn_unit *u, const struct dp_rpn_probe *p,
-		      struct dp_location *loc, struct dp_error *err)
-{
-	u64 start = 0;
-	int r = 0;
-
-	snprintf(loc->module, sizeof(loc->module), u->modtype == DP_RPN_KMOD ? "kmod(%.240s)" : "%.255s",
-		 u->modtype == DP_RPN_KERNEL ? "kernel" : u->name);
-	snprintf(loc->symbol, sizeof(loc->symbol), "%s", p->symbol);
-	loc->offset = p->offset;
-	loc->address = (u64)p->offset;
-	loc->kind = p->place == DP_RPN_SYMBOL   ? DP_LOC_SYMBOL
-		    : p->place == DP_RPN_LINE   ? DP_LOC_LINE
-		    : p->place == DP_RPN_OFFSET ? DP_LOC_FILE_OFFSET
-						: DP_LOC_ADDRESS;
-	if (!s->kernel || p->place != DP_RPN_OFFSET)
-		return 0;
-	if (u->modtype == DP_RPN_KMOD)
-		return dp_fail(err, E_KERNEL_PLACE, "an offset in %.150s", u->name);
-	r = tracee_symbol(s, "_text", &start, err); /* the kernel's start */
-	loc->kind = DP_LOC_ADDRESS;
-	loc->address = start + (u64)p->offset;
-	return r;
-}
-
-static int add_probe(struct tracee *s, const struct drv_slot *slot, u32 index,
-		     struct dp_error *err)
-{
-	const struct dp_rpn_probe *p = &slot->m->unit.probes[index];
-	struct dp_session_program sp = {.is_return = p->at_return,
-					.opcode = -1,
-					.prog = &p->prog,
-					.locals = slot->locals,
-					.globals = 0,
-					.gate = slot->gates + index,
-					.jit = slot->m->flags & DP_DRIVER_JIT_ON	? DP_JIT_ON
-					       : slot->m->flags & DP_DRIVER_JIT_OFF ? DP_JIT_OFF
-										    : DP_JIT_AUTO};
-	struct dp_program copy = p->prog;
-	int r;
-
-	if (p->has_opcode && !(slot->m->flags & DP_DRIVER_NO_OPCODES))
-		sp.opcode = p->opcode;
-	r = find_place(s, &slot->m->unit, p, &sp.loc, err);
-	if (r)
-		return r;
-	copy.code = malloc(p->prog.len);
-	if (!copy.code)
-		return dp_fail(err, E_RPN_MEMORY, "probe");
-	memcpy(copy.code, p->prog.code, p->prog.len);
-	sp.prog = &copy;
-	r = relocate(s, slot->m->unit.name, p, copy.code, err);
-	if (!r)
-		r = tracee_add_program(s, &sp, err);
-	free(copy.code);
-	return r;
-}
-
-/* The module in the process, or the kernel, is that for which an object was built; one that is not loaded cannot be told. */
-static int check_build(struct tracee *s, const struct dp_rpn_unit *u, struct dp_error *err)
-{
-	char kernel[DP_RPN_BUILD_ID_MAX];
-	struct dp_image *im;
-	const char *id;
-
-	if (!u->build_id[0])
-		return 0;
-	if (s->kernel) {
-		if (!dp_kernel_build_id(u->modtype == DP_RPN_KMOD ? u->name : NULL, kernel, sizeof(kernel)) ||
-		    !strcmp(kernel, u->build_id))
-			return 0;
-		return dp_fail(err, E_RPN_BUILD, "%.80s has %.40s, the object is for %.40s", u->name, kernel, u->build_id);
-	}
-	im = dp_process_image(dp_session_process(s->process), u->name, err);
-	if (!im)
-		return -ENOENT;
-	id = dp_module_build_id(im->mod);
-	return !strcmp(id, u->build_id)
-		   ? 0
-		   : dp_fail(err, E_RPN_BUILD, "%.80s has %.40s, the object is for %.40s", u->name,
-			     id, u->build_id);
-}
-
-/* All probes of a module or none. */
+/* All probes of a module; when one is refused, the session is of no use. */
 static int add_module(struct drv_target *t, struct tracee *s, const struct drv_slot *slot,
 		      struct dp_error *err)
 {
-	int r = check_build(s, &slot->m->unit, err);
+	int r = drv_check_build(s, &slot->m->unit, err);
 
 	for (u32 i = 0; i < slot->m->unit.nprobes && !r; i++) {
-		r = add_probe(s, slot, i, err);
+		r = drv_add_probe(s, slot, i, err);
 		if (!r)
 			t->probes[t->nprobes++] = (struct drv_probe){slot->m, i};
 	}
 	return r;
 }
 
-static int set_slots(struct drv_target *t, const struct wanted *w, u32 *nwords, u32 *nprobes)
+static int set_slots(struct drv_target *t, const struct wanted *w, u32 *nwords)
 {
 	struct drv_slot *v = calloc(w->n + 1, sizeof(*v));
 
 	if (!v)
 		return -ENOMEM;
 	*nwords = DRV_GLOBALS;
-	*nprobes = 0;
 	for (u32 i = 0; i < w->n; i++) {
 		struct drv_module *m = w->v[i];
 
@@ -312,7 +228,6 @@ static int set_slots(struct drv_target *t, const struct wanted *w, u32 *nwords, 
 					 m->unit.nlocals,
 					 m->unit.nprobes};
 		*nwords += m->unit.nlocals + m->unit.nprobes;
-		*nprobes += m->unit.nprobes;
 	}
 	free(t->slots);
 	t->slots = v;
@@ -342,6 +257,41 @@ static void carry_over(const u64 *old, const struct drv_slot *slots, u32 n,
 		}
 }
 
+static bool is_among(const struct wanted *w, const struct drv_module *m)
+{
+	for (u32 i = 0; i < w->n; i++)
+		if (w->v[i] == m)
+			return true;
+	return false;
+}
+
+/* Modules that the target has no more leave their words behind; without memory for them they begin anew. */
+static void keep_words(struct drv_target *t, const u64 *old, const struct drv_slot *slots, u32 n, const struct wanted *w)
+{
+	const struct drv_view view = {t->pid, true, drv_symbol_of, t};
+
+	for (u32 i = 0; old && i < n; i++) {
+		const struct drv_slot *s = &slots[i];
+		struct drv_kept *k = is_among(w, s->m) ? NULL : calloc(1, sizeof(*k) + s->ngates * sizeof(u64));
+		if (!k)
+			continue;
+		*k = (struct drv_kept){t->kept, s->m, s->generation, drv_ended_new(s->m, old + s->locals, &view)};
+		memcpy(k->gates, old + s->gates, s->ngates * sizeof(u64));
+		t->kept = k;
+	}
+}
+
+/* A module that the target had before goes on with its words. */
+static void bring_back(const struct drv_target *t, const struct drv_slot *to, u64 *words)
+{
+	for (const struct drv_kept *k = t->kept; k; k = k->next) {
+		if (k->m != to->m || k->generation != to->generation || !k->locals)
+			continue;
+		memcpy(words + to->locals, k->locals->words, to->nlocals * sizeof(*words));
+		memcpy(words + to->gates, k->gates, to->ngates * sizeof(*words));
+	}
+}
+
 /* Their first values, or those that they had in the session before. */
 static void fill_words(const struct drv_target *t, const u64 *old, const struct drv_slot *slots, u32 nslots, u64 *words)
 {
@@ -350,6 +300,8 @@ static void fill_words(const struct drv_target *t, const u64 *old, const struct 
 			words[t->slots[i].locals + t->slots[i].m->unit.inits[k].index] =
 			    (u64)t->slots[i].m->unit.inits[k].value;
 	carry_over(old, slots, nslots, t, words);
+	for (u32 i = 0; i < t->nslots; i++)
+		bring_back(t, &t->slots[i], words);
 }
 
 /* Set the probes, or (adopt) go on with those that a killed driver has set. */
@@ -377,16 +329,100 @@ static int start_session(struct driver *d, struct drv_target *t, struct tracee *
 	return 0;
 }
 
+static void drop_session(struct drv_target *t, struct tracee *s)
+{
+	tracee_free(s);
+	free(s);
+	free(t->probes);
+	t->probes = NULL;
+	t->nprobes = 0;
+}
+
+/* The module's own probes are why there is no session: the others can do without it. */
+static void leave_out(struct drv_slot *slot, const struct dp_error *err)
+{
+	slot->left_out = true;
+	slot->m->last = *err;
+	slot->m->left_out++;
+}
+
+static bool any_left_in(const struct drv_target *t)
+{
+	for (u32 i = 0; i < t->nslots; i++)
+		if (!t->slots[i].left_out)
+			return true;
+	return false;
+}
+
+/* The programs that are not left out, added and armed. refused: the slot whose program is why it failed; NULL: nobody says. */
+static int try_session(struct driver *d, struct drv_target *t, const struct dp_session_options *opt, const u64 *words,
+		       u32 nwords, struct drv_slot **refused, struct dp_error *err)
+{
+	struct tracee *s = calloc(1, sizeof(*s));
+	u32 n = 0;
+	int r;
+
+	*refused = NULL;
+	for (u32 i = 0; i < t->nslots; i++)
+		n += t->slots[i].ngates;
+	t->probes = calloc(n + 1, sizeof(*t->probes));
+	if (!s || !t->probes) {
+		free(s);
+		free(t->probes);
+		t->probes = NULL;
+		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
+	}
+	r = t->pid ? dp_session_new(&s->process, t->pid, opt, err) : dp_kernel_open(&s->kernel, opt, err);
+	for (u32 i = 0; i < t->nslots && !r; i++) {
+		if (t->slots[i].left_out)
+			continue;
+		*refused = &t->slots[i];
+		r = add_module(t, s, &t->slots[i], err);
+	}
+	if (!r) {
+		*refused = NULL;
+		r = start_session(d, t, s, words, nwords, opt->adopt, err);
+	}
+	if (r)
+		drop_session(t, s);
+	else
+		t->session = s;
+	return r;
+}
+
+/* All were added, but the probes cannot be set together. Whose fault is it? Without one of them, the newest first, it may go. */
+static int try_without_one(struct driver *d, struct drv_target *t, const struct dp_session_options *opt, const u64 *words,
+			   u32 nwords, const struct dp_error *why)
+{
+	struct drv_slot *refused;
+	struct dp_error err;
+
+	/* Errors of the process hold for any probes. */
+	if (strncmp(dp_error_info(why->code)->name, "E-SITE", 6) && strncmp(dp_error_info(why->code)->name, "E-ARM", 5))
+		return -ENOENT;
+	for (u32 i = t->nslots; i-- > 0;) {
+		if (t->slots[i].left_out)
+			continue;
+		t->slots[i].left_out = true;
+		if (any_left_in(t) && !try_session(d, t, opt, words, nwords, &refused, &err)) {
+			leave_out(&t->slots[i], why);
+			return 0;
+		}
+		t->slots[i].left_out = false;
+	}
+	return -ENOENT;
+}
+
 static int build_session(struct driver *d, struct drv_target *t, const struct wanted *w, const u64 *old,
 			 const struct drv_slot *slots, u32 nslots, bool adopt, struct dp_error *err)
 {
 	struct dp_session_options opt = {.ring_size = 1 << 20, .adopt = adopt};
-	struct tracee *s;
-	u32 nwords, nprobes;
+	struct drv_slot *refused;
+	u32 nwords;
 	u64 *words;
 	int r;
 
-	if (set_slots(t, w, &nwords, &nprobes))
+	if (set_slots(t, w, &nwords))
 		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
 	for (u32 i = 0; i < w->n; i++) {
 		opt.allow_trap |= !!(w->v[i]->flags & DP_DRIVER_ALLOW_TRAP);
@@ -396,30 +432,18 @@ static int build_session(struct driver *d, struct drv_target *t, const struct wa
 		return dp_fail(err, E_RPN_MEMORY, "global variables");
 	opt.globals_fd = d->globals_fd;
 	words = calloc(nwords, sizeof(*words));
-	t->probes = calloc(nprobes + 1, sizeof(*t->probes));
-	s = calloc(1, sizeof(*s));
-	if (!words || !t->probes || !s) {
-		free(words);
-		free(s);
+	if (!words)
 		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
-	}
 	fill_words(t, old, slots, nslots, words);
-	r = t->pid ? dp_session_new(&s->process, t->pid, &opt, err) : dp_kernel_open(&s->kernel, &opt, err);
-	for (u32 i = 0; i < t->nslots && !r; i++)
-		r = add_module(t, s, &t->slots[i], err);
-	if (!r)
-		r = start_session(d, t, s, words, nwords, adopt, err);
-	free(words);
-	if (r) {
-		tracee_free(s);
-		free(s);
-		free(t->probes);
-		t->probes = NULL;
-		t->nprobes = 0;
-		return r;
+	while ((r = try_session(d, t, &opt, words, nwords, &refused, err)) && refused) {
+		leave_out(refused, err);
+		if (!any_left_in(t))
+			break;
 	}
-	t->session = s;
-	return 0;
+	if (r && !refused && !adopt && !try_without_one(d, t, &opt, words, nwords, err))
+		r = 0;
+	free(words);
+	return r;
 }
 
 /* A target without a session gets one; words from the one before. */
@@ -430,10 +454,9 @@ static void renew(struct driver *d, struct drv_target *t, const struct wanted *w
 
 	if (!w->n || !build_session(d, t, w, old, slots, nslots, false, &err))
 		return;
-	for (u32 i = 0; i < w->n; i++) {
-		w->v[i]->last = err;
-		w->v[i]->left_out++;
-	}
+	for (u32 i = 0; i < t->nslots; i++)
+		if (!t->slots[i].left_out)
+			leave_out(&t->slots[i], &err);
 	drv_unsave_target(d, t);
 }
 
@@ -454,11 +477,14 @@ static void rearm(struct driver *d, struct drv_target *t, const struct wanted *w
 			old[i] = tracee_words(t->session)[i];
 		if (old)
 			drv_save_target(d, t, slots, nslots, old, nold);
+		keep_words(t, old, slots, nslots, w);
 		end_session(d, t);
 	}
 	t->slots = NULL;
 	t->nslots = 0;
 	renew(d, t, w, old, slots, nslots);
+	for (u32 i = 0; t->session && i < t->nslots; i++)
+		forget_kept(t, t->slots[i].m);
 	free(old);
 	free(slots);
 	drv_busy_with(before);
@@ -466,14 +492,24 @@ static void rearm(struct driver *d, struct drv_target *t, const struct wanted *w
 
 /* ---- looking around ---- */
 
-static bool as_wanted(const struct drv_target *t, const struct wanted *w)
+/*
+ * A module that is unmapped keeps its part of the session, so that the process, which may be about to load it again, is left
+ * alone now; then its probes are set anew.
+ */
+static bool as_wanted(struct drv_target *t, const struct wanted *w)
 {
-	if (t->nslots != w->n)
-		return false;
-	for (u32 i = 0; i < w->n; i++)
-		if (t->slots[i].m != w->v[i] || t->slots[i].generation != w->v[i]->generation)
+	u32 n = 0;
+
+	for (u32 i = 0; i < t->nslots; i++) {
+		struct drv_slot *s = &t->slots[i];
+		bool here = is_among(w, s->m);
+
+		if (s->generation != s->m->generation || (here && s->stale))
 			return false;
-	return true;
+		s->stale |= !here;
+		n += here;
+	}
+	return n == w->n;
 }
 
 static struct drv_target *new_target(struct driver *d, pid_t pid, u64 started)
@@ -551,6 +587,7 @@ static void look_at(struct driver *d, pid_t pid, bool force)
 		struct wanted none = {.n = 0};
 
 		rearm(d, t, &none);
+		end_kept(t);
 	}
 	if (!as_wanted(t, &w) || (force && !t->session && w.n))
 		rearm(d, t, &w);
@@ -579,6 +616,14 @@ static void look_at_kernel(struct driver *d, bool force)
 		rearm(d, t, &w);
 }
 
+void drv_mapped_anew(struct driver *d, const struct drv_module *m, pid_t pid)
+{
+	struct drv_target *t = find_target(d, pid);
+
+	for (u32 i = 0; t && i < t->nslots; i++)
+		t->slots[i].stale |= t->slots[i].m == m;
+}
+
 void drv_look_at(struct driver *d, pid_t pid)
 {
 	look_at(d, pid, true);
@@ -602,7 +647,7 @@ void drv_scan(struct driver *d, bool force)
 	 * more. */
 	for (struct drv_target *t = d->targets; t; t = next) {
 		next = t->next;
-		if ((!t->seen && !t->in_use) || (t->seen && !t->nslots))
+		if ((!t->seen && !t->in_use) || (t->seen && !t->nslots && !t->kept))
 			drv_target_end(d, t);
 	}
 	d->scanned_ns = dp_now_ns();
@@ -622,12 +667,13 @@ void drv_forget(struct driver *d, struct drv_module *m)
 			if (t->slots[i].m != m)
 				w.v[w.n++] = t->slots[i].m;
 		}
-		if (!has)
-			continue;
-		if (w.n)
-			rearm(d, t, &w);
-		else
+		if (has && !w.n) {
 			drv_target_end(d, t);
+			continue;
+		}
+		if (has)
+			rearm(d, t, &w);
+		forget_kept(t, m);
 	}
 }
 
@@ -637,7 +683,7 @@ u32 drv_count_targets(const struct driver *d, const struct drv_module *m)
 
 	for (const struct drv_target *t = d->targets; t; t = t->next)
 		for (u32 i = 0; i < t->nslots; i++)
-			n += t->session && t->slots[i].m == m;
+			n += t->session && t->slots[i].m == m && !t->slots[i].left_out;
 	return n;
 }
 

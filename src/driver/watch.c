@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Programs that are started while probes for them are inserted: the kernel holds their execve, or
- * the linker's open of a probed library, until we have caught them, so that not even the shortest
+ * Programs that are started, and libraries that are loaded, while probes for them are inserted: the kernel holds the
+ * execve, or the linker's open of a probed library, until we have caught them, so that not even the shortest
  * process runs without its probes. A thread of its own answers for ourselves, who open these files
  * as well; all others are for the driver's loop, since ptrace is bound to it. Should the driver
  * die, the kernel lets everybody go on.
@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/fanotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "driver/driver-priv.h"
@@ -252,8 +253,26 @@ void drv_unwatch(struct drv_module *m)
 	m->watched = false;
 }
 
+/* Whether probes for the file are wanted in the process. anew: it maps the file now, whatever it had mapped before. */
+static bool is_wanted(struct driver *d, const struct stat *file, pid_t pid, bool anew)
+{
+	bool wanted = false;
+	struct stat st;
+
+	for (struct drv_module *m = d->modules; m; m = m->next) {
+		if (!m->watched || (m->pid && m->pid != pid) || fstat(m->watched_fd, &st) || st.st_ino != file->st_ino ||
+		    st.st_dev != file->st_dev)
+			continue;
+		wanted = true;
+		if (anew)
+			drv_mapped_anew(d, m, pid);
+	}
+	return wanted;
+}
+
 void drv_catch(struct driver *d)
 {
+	struct stat file;
 	struct held h;
 	u64 n;
 
@@ -262,8 +281,13 @@ void drv_catch(struct driver *d)
 	while (dequeue(&h)) {
 		struct dp_parking p;
 
+		if (fstat(h.fd, &file) || !is_wanted(d, &file, h.pid, false)) {
+			answer(&h);
+			continue;
+		}
 		drv_busy_with(h.pid); /* it may open more of our files on its way */
 		if (!dp_catch(&p, h.tid, h.pid, h.in_exec, answer, &h, NULL)) {
+			is_wanted(d, &file, h.pid, !h.in_exec);
 			drv_look_at(d, h.pid);
 			dp_unpark(&p, NULL);
 		}

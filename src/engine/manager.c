@@ -57,7 +57,8 @@ int mgr_unchanged(struct dp_manager *m, const struct dp_locus *l, u64 addr, u32 
 	u8 want[DP_INSN_MAX + DP_JUMP_LEN], have[DP_INSN_MAX + DP_JUMP_LEN];
 
 	expected(m, l, addr, want, n);
-	if (m->host->peek(m->host->arg, addr, have, n) || memcmp(want, have, n))
+	if (m->host->peek(m->host->arg, addr, have, n) || memcmp(want, have, n) ||
+	    (m->host->is_covered && m->host->is_covered(m->host->arg, addr)))
 		return dp_fail(err, E_SITE_FOREIGN, "0x%llx", (unsigned long long)addr);
 	return 0;
 }
@@ -83,6 +84,7 @@ static int new_point(struct dp_manager *m, u64 addr, struct dp_kpoint **out, str
 				.reach_hi = l.reach_hi,
 				.module = l.module,
 				.lone = m->host->many,
+				.fresh = true,
 				.vectors = 1};
 	u64 avail = l.text->hi - (addr - l.bias);
 	const u8 *code = l.text->bytes + (addr - l.bias - l.text->lo);
@@ -264,8 +266,10 @@ int dp_mgr_knobs(struct dp_manager *m, bool disarmed, bool no_optimise)
 	return r;
 }
 
-void dp_mgr_gone(struct dp_manager *m, u64 lo, u64 hi)
+u32 dp_mgr_gone(struct dp_manager *m, u64 lo, u64 hi)
 {
+	u32 n = 0;
+
 	for (struct dp_kpoint *p = m->points; p; p = p->next) {
 		struct dp_kpoint **at = &m->hash[dp_mgr_bucket(p->addr)];
 
@@ -280,7 +284,9 @@ void dp_mgr_gone(struct dp_manager *m, u64 lo, u64 hi)
 				dp_traps_set(m, p->addr + i, 0);
 		mgr_count(m, p, DP_POINT_OFF);
 		p->gone = true;
+		n++;
 	}
+	return n;
 }
 
 static void give_slot(struct dp_manager *m, struct dp_slot *s)

@@ -63,6 +63,7 @@ struct dp_kpoint {
 	bool gone;               /* the module was unloaded */
 	bool dirty;              /* on the manager's list of points to look at */
 	bool held;               /* it may become a jump, but not now */
+	bool fresh;              /* made since the last apply: nobody else has changed its bytes */
 	u8 state;                /* enum dp_state_now */
 	bool no_jump;            /* its region is not safe for one: why */
 	struct dp_hitlist *list; /* atomic; NULL: nobody is to be called */
@@ -100,6 +101,8 @@ struct dp_mgr_host {
 	int (*fill)(void *arg, u64 addr, const void *bytes, u32 n, struct dp_error *err);
 	/* Read code as it is in memory. */
 	int (*peek)(void *arg, u64 addr, void *bytes, u32 n);
+	/* NULL, or: has somebody else a patch over the address that begins before it, or may he get one? */
+	bool (*is_covered)(void *arg, u64 addr);
 	/* Returns when every hit that had begun before has ended. */
 	void (*grace)(void *arg);
 	/*
@@ -163,8 +166,8 @@ int dp_mgr_apply(struct dp_manager *m, struct dp_error *err);
 
 int dp_mgr_knobs(struct dp_manager *m, bool disarmed, bool no_optimise);
 
-/* The code in [lo, hi) is no more: its points are [GONE] and nothing is written there any more. */
-void dp_mgr_gone(struct dp_manager *m, u64 lo, u64 hi);
+/* The code in [lo, hi) is no more: its points are [GONE] and nothing is written there any more. How many they are. */
+u32 dp_mgr_gone(struct dp_manager *m, u64 lo, u64 hi);
 
 static inline u32 dp_mgr_bucket(u64 addr)
 {

@@ -180,6 +180,7 @@ static int add_spot(struct dp_plan *plan, struct dp_spot *spot, bool allow_trap)
 		return 0;
 	}
 	spot->outcome = p->flags & DP_PATCH_TRAP ? DP_OUTCOME_TRAP : DP_OUTCOME_JUMP;
+	p->detour.confirm[i] |= spot->confirm;
 	if (spot->outcome == DP_OUTCOME_JUMP)
 		spot->why = DP_OK;
 	if (p->detour.point[i] != DP_NO_POINT) {
@@ -284,13 +285,19 @@ static u64 behind_syscall(const struct dp_planned *p, u8 k)
 	return p->detour_addr + p->detour.copy[k] + (u64)len;
 }
 
+/* Where the instruction behind the k-th displaced one stands. */
+static u64 home_after(const struct dp_planned *p, u8 k)
+{
+	return p->start + (k + 1 < p->win.ninsns ? p->win.off[k + 1] : p->win.len);
+}
+
 static int build_tables(struct dp_plan *plan)
 {
 	u32 nr = 0, nh = 0;
 
 	for (u32 i = 0; i < plan->npatches; i++) {
 		nr += 5;
-		nh += plan->patches[i].win.ninsns * 3u + 1;
+		nh += plan->patches[i].win.ninsns * 4u + 1;
 	}
 	plan->redirects = dp_alloc(nr * sizeof(*plan->redirects));
 	plan->homes = dp_alloc(nh * sizeof(*plan->homes));
@@ -314,6 +321,9 @@ static int build_tables(struct dp_plan *plan)
 			plan->homes[plan->nhomes++] = (struct dp_redirect){arrive, home};
 			if (copy != arrive)
 				plan->homes[plan->nhomes++] = (struct dp_redirect){copy, home};
+			if (p->detour.after[k])
+				plan->homes[plan->nhomes++] = (struct dp_redirect){p->detour_addr + p->detour.after[k],
+										   home_after(p, k)};
 			if (p->detour.point[k] != DP_NO_POINT)
 				plan->points[p->detour.point[k]].resume = copy;
 		}

@@ -75,9 +75,16 @@ static bool region_safe(struct dp_manager *m, struct dp_kpoint *p)
 	return true;
 }
 
-static enum dp_state_now wanted(struct dp_manager *m, struct dp_kpoint *p)
+/* E_SITE_FOREIGN when somebody else has changed the first n bytes, or may do so soon. */
+static int check(struct dp_manager *m, const struct dp_kpoint *p, u32 n, struct dp_error *err)
 {
 	struct dp_locus l = {.text = p->text, .bias = p->bias};
+
+	return mgr_unchanged(m, &l, p->addr, n, err);
+}
+
+static enum dp_state_now wanted(struct dp_manager *m, struct dp_kpoint *p)
+{
 	bool may_jump = !m->no_optimise;
 
 	if (!p->list)
@@ -96,7 +103,7 @@ static enum dp_state_now wanted(struct dp_manager *m, struct dp_kpoint *p)
 	if (!region_safe(m, p) || others_in_region(m, p))
 		return DP_POINT_TRAP;
 	/* Somebody else may have put a breakpoint into the region since. */
-	if (p->state != DP_POINT_JUMP && mgr_unchanged(m, &l, p->addr, DP_JUMP_LEN, NULL))
+	if (p->state != DP_POINT_JUMP && check(m, p, DP_JUMP_LEN, NULL))
 		return DP_POINT_TRAP;
 	return DP_POINT_JUMP;
 }
@@ -143,6 +150,27 @@ static void done(struct dp_manager *m, struct batch *b, enum dp_state_now state)
 	b->n = 0;
 }
 
+/* Those in whose region somebody else has put something stay breakpoints. */
+static void drop_changed(struct dp_manager *m, struct batch *b)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < b->n; i++)
+		if (!check(m, b->p[i], DP_JUMP_LEN, NULL)) {
+			b->v[n] = b->v[i];
+			b->p[n++] = b->p[i];
+		}
+	b->n = n;
+}
+
+/* Who has overwritten our breakpoint meanwhile, has the byte now: putting another there would break what is his. */
+static bool is_ours(struct dp_manager *m, const struct dp_kpoint *p)
+{
+	u8 byte;
+
+	return m->host->peek(m->host->arg, p->addr, &byte, 1) || byte == p->trap_patch.jump[0];
+}
+
 /* The steps in their order: no two patches overlap at any time. */
 static int carry_out(struct dp_manager *m, struct dp_kpoint **v, const u8 *goal, u32 n,
 		     struct batch *b, struct dp_error *err)
@@ -168,8 +196,12 @@ static int carry_out(struct dp_manager *m, struct dp_kpoint **v, const u8 *goal,
 		}
 	/* 3. Breakpoints that must go, */
 	for (u32 i = 0; i < n; i++)
-		if (v[i]->state == DP_POINT_TRAP && goal[i] == DP_POINT_OFF)
-			add(b, v[i], &v[i]->trap_patch);
+		if (v[i]->state == DP_POINT_TRAP && goal[i] == DP_POINT_OFF) {
+			if (is_ours(m, v[i]))
+				add(b, v[i], &v[i]->trap_patch);
+			else
+				mgr_count(m, v[i], DP_POINT_OFF);
+		}
 	r = b->n ? dp_withdraw(code, b->v, b->n, err) : 0;
 	if (r)
 		return r;
@@ -186,8 +218,10 @@ static int carry_out(struct dp_manager *m, struct dp_kpoint **v, const u8 *goal,
 	for (u32 i = 0; i < n; i++)
 		if (v[i]->state == DP_POINT_TRAP && goal[i] == DP_POINT_JUMP)
 			add(b, v[i], &v[i]->jump_patch);
-	if (b->n && m->host->settle)
+	if (b->n && m->host->settle) {
 		m->host->settle(m->host->arg);
+		drop_changed(m, b); /* that took a while */
+	}
 	r = b->n ? dp_publish(code, b->v, b->n, err) : 0;
 	if (!r)
 		done(m, b, DP_POINT_JUMP);
@@ -209,7 +243,7 @@ int dp_mgr_apply(struct dp_manager *m, struct dp_error *err)
 	struct dp_kpoint **v, *p;
 	struct batch b = {0};
 	u32 n = 0, k = 0;
-	int r = -ENOMEM;
+	int r = -ENOMEM, changed, foreign = 0;
 	u8 *goal;
 
 	for (p = m->work; p; p = p->work_next)
@@ -227,12 +261,23 @@ int dp_mgr_apply(struct dp_manager *m, struct dp_error *err)
 		if (p->gone)
 			continue;
 		v[k] = p;
-		goal[k++] = wanted(m, p);
+		goal[k] = wanted(m, p);
+		/* A point that was there before: somebody else may have come in between. */
+		changed = p->state == DP_POINT_OFF && goal[k] != DP_POINT_OFF && !p->fresh
+			      ? check(m, p, p->insn.len, err)
+			      : 0;
+		if (changed) {
+			goal[k] = DP_POINT_OFF;
+			foreign = changed;
+		}
+		p->fresh = false;
+		k++;
 		if (!(k & 63) && m->host->code.breathe) /* tens of thousands take a while */
 			m->host->code.breathe(m->host->code.arg);
 	}
 	m->work = NULL;
 	r = k ? carry_out(m, v, goal, k, &b, err) : 0;
+	r = r ? r : foreign;
 	for (u32 i = 0; i < k && m->host->looked_at; i++)
 		m->host->looked_at(m->host->arg, v[i]);
 	for (u32 i = 0; i < k; i++)

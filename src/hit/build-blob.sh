@@ -11,7 +11,7 @@ flags="-std=gnu17 -O2 -g -ffreestanding -fPIE -mgeneral-regs-only -mno-red-zone 
 	-fvisibility=hidden -fno-strict-aliasing -fno-builtin -Wall -Wextra -Werror -Wno-unused-parameter
 	-Wstack-usage=1024 -I$src -I$src/../include"
 objects=
-for f in entry.S hit.c mem.c rpn.c signal.c string.c text.c unwind.c vm.c watch.c; do
+for f in calls.c entry.S hit.c mem.c rpn.c signal.c string.c text.c unwind.c vm.c watch.c; do
 	$cc $flags -c "$src/hit/$f" -o "$work/$f.o"
 	objects="$objects $work/$f.o"
 done

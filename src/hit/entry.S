@@ -401,10 +401,10 @@ dp_restorer:
 
 /*
  * The service loop: the control side sends a stopped thread here to make system calls for it. rsp
- * points at { table, rax, rcx, rdx, rbx, rsi, rdi, r8..r12, flags, rip } below the thread's red
+ * points at { table, signal mask, rax, rcx, rdx, rbx, rsi, rdi, r8..r12, flags, rip } below the thread's red
  * zone. Each entry of the table is { number, six arguments, result }, ended by number -1, then a
- * word that is set when all are done. The thread restores itself and goes on: no tracer is needed for that, so
- * a tracer that dies leaves nothing behind.
+ * word that is set when all are done. The thread comes with its signals blocked, since a handler may jump out of here; it
+ * restores its mask and itself and goes on: no tracer is needed for that, so a tracer that dies leaves nothing behind.
  */
 	.globl	dp_service
 dp_service:
@@ -423,6 +423,13 @@ dp_service:
 	add	$64, %rbx
 	jmp	1b
 2:	movq	$1, 8(%rbx)
+	mov	$14, %eax		/* rt_sigprocmask */
+	mov	$2, %edi		/* SIG_SETMASK */
+	mov	%rsp, %rsi
+	xor	%edx, %edx
+	mov	$8, %r10d
+	syscall
+	pop	%rax			/* the mask */
 	pop	%rax
 	pop	%rcx
 	pop	%rdx

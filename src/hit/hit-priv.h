@@ -6,6 +6,18 @@
 #include "hit/hit.h"
 #include "hit/vm.h"
 
+/*
+ * Records of a hit whose instruction may fault: they come into the ring when it has been carried out. When it faults
+ * nobody asks for them, and the thread's next hit of this kind takes their place. In the slot, behind the machine.
+ */
+struct dp_pending {
+	u64 addr; /* of the probepoint; 0: nothing waits */
+	u64 bytes;
+	u64 data[2 * DP_RECORD_MAX / 8];
+};
+
+#define DP_SLOT_PENDING (DP_SLOT_VM + DP_ALIGN_UP(sizeof(struct dp_vm), 64ul))
+
 /* entry.S */
 int dp_commit(struct dp_slot_head *slot, const struct dp_control *ctl, u64 *record, u64 bytes);
 int dp_count_cpu(struct dp_slot_head *slot, const struct dp_control *ctl, u64 offset);
@@ -21,6 +33,12 @@ void dp_hit_probes(struct dp_hit *h, struct dp_slot_head *slot, u32 first, u32 n
 /* Count one hit that ran no program: DP_COUNT_MISSED, or DP_COUNT_OWN. */
 void dp_hit_passed_by(const struct dp_control *ctl, u32 first, u32 n, enum dp_count what);
 void dp_hit_prepare(struct dp_slot_head *slot, const struct dp_control *ctl);
+
+/* calls.c: a probe with DP_PROBE_WATCH_BEGIN or _END */
+enum dp_count dp_call_probe(struct dp_hit *h, struct dp_slot_head *slot, const struct dp_probe_rt *probe);
+
+/* mem.c: the process stands still until somebody continues it. */
+void dp_hit_stop(void);
 
 /* watch.c */
 struct dp_siginfo;

@@ -30,7 +30,7 @@ SAME(RING_TAIL, struct dp_ring, tail);
 _Static_assert(offsetof(struct dp_record, event) == 4 && offsetof(struct dp_record, cpu) == 12, "struct dp_record");
 _Static_assert(sizeof(struct dp_regs) == R_SIZE, "struct dp_regs");
 _Static_assert(DP_SLOT_SIZE == 1 << DP_SLOT_SHIFT, "slot size");
-_Static_assert(DP_SLOT_VM + sizeof(struct dp_vm) + 65536 < DP_SLOT_SIZE, "room for a stack");
+_Static_assert(DP_SLOT_PENDING + sizeof(struct dp_pending) + 65536 < DP_SLOT_SIZE, "room for a stack");
 
 static u64 thread_pointer(void)
 {
@@ -166,28 +166,113 @@ static u32 touch(const struct dp_slot_head *slot, const struct dp_control *ctl, 
 	return cpu;
 }
 
-static enum dp_count commit(struct dp_hit *h, struct dp_slot_head *slot, u32 event)
+static u64 record_bytes(const struct dp_hit *h)
 {
-	const struct dp_control *ctl = h->ctl;
-	struct dp_record *rec = (struct dp_record *)h->vm->record;
-	u64 bytes = DP_ALIGN_UP(sizeof(*rec) + h->log_len, 8);
+	return DP_ALIGN_UP(sizeof(struct dp_record) + h->log_len, 8);
+}
+
+/* The first word of a record. Whole words: parts could not be forwarded to the loads of the copy, which comes at once. */
+static u64 first_word(const struct dp_hit *h, u32 event)
+{
+	return record_bytes(h) | (u64)(u16)h->rec_flags << 16 | (u64)event << 32;
+}
+
+static inline __attribute__((always_inline)) enum dp_count put(struct dp_slot_head *slot, const struct dp_control *ctl,
+							       u64 *words, u64 first, u64 bytes, u32 tid)
+{
 	u32 here, told = slot->rseq ? touch(slot, ctl, bytes) : ~0u;
 	int r = 2;
 
-	rec->tsc = timestamp(ctl, &here);
-	/* Whole words: parts could not be forwarded to the loads of the copy, which comes at once. */
-	h->vm->record[0] = bytes | (u64)(u16)h->rec_flags << 16 | (u64)event << 32;
-	h->vm->record[1] = h->tid | (u64)here << 32;
+	((struct dp_record *)words)->tsc = timestamp(ctl, &here);
+	words[0] = first;
+	words[1] = tid | (u64)here << 32;
 	/*
 	 * A child of vfork runs with its parent's thread area, but the kernel does not keep that area for it: neither is
 	 * the processor right, nor is a sequence restarted. It must not write to the ring of the processor where its
 	 * parent was. (On that very one it may, unless it is switched away in the middle, for which there is hardly time.)
 	 */
 	if (told == here)
-		r = dp_commit(slot, ctl, h->vm->record, bytes);
+		r = dp_commit(slot, ctl, words, bytes);
 	if (r == 2)
-		r = !commit_locked(slot, ctl, h->vm->record, bytes, h->tid);
+		r = !commit_locked(slot, ctl, words, bytes, tid);
 	return r ? DP_COUNT_LOST : DP_COUNT_RECORDED;
+}
+
+static enum dp_count commit(struct dp_hit *h, struct dp_slot_head *slot, u32 event)
+{
+	return put(slot, h->ctl, h->vm->record, first_word(h, event), record_bytes(h), h->tid);
+}
+
+/* ---- records that wait for their instruction ---- */
+
+static struct dp_pending *pending_of(struct dp_slot_head *slot)
+{
+	return (struct dp_pending *)((u8 *)slot - DP_SLOT_HEAD + DP_SLOT_PENDING);
+}
+
+/* What waited before is of an instruction that faulted. */
+static void begin_waiting(struct dp_hit *h, struct dp_slot_head *slot, u64 addr)
+{
+	struct dp_pending *p = pending_of(slot);
+
+	if (h->held)
+		return; /* by another probe of this hit */
+	h->held = true;
+	p->addr = addr;
+	p->bytes = 0;
+}
+
+/* False: there is no room. */
+static bool hold(struct dp_hit *h, struct dp_slot_head *slot, u32 event)
+{
+	struct dp_pending *p = pending_of(slot);
+	u64 bytes = record_bytes(h), *to = p->data + p->bytes / 8;
+
+	if (p->bytes + bytes > sizeof(p->data))
+		return false;
+	to[0] = first_word(h, event);
+	for (u64 i = 1; i < bytes / 8; i++)
+		((volatile u64 *)to)[i] = h->vm->record[i];
+	p->bytes += bytes;
+	return true;
+}
+
+/* The instruction has been carried out, or a program has sent control elsewhere in its place. */
+static void release(struct dp_slot_head *slot, const struct dp_control *ctl)
+{
+	struct dp_pending *p = pending_of(slot);
+	u32 tid = dp_hit_tid(slot, ctl);
+
+	for (u64 at = 0, n; at < p->bytes; at += n) {
+		u64 *words = p->data + at / 8, first = words[0];
+		const struct dp_record *rec = (const struct dp_record *)words;
+		enum dp_count outcome;
+
+		n = rec->len;
+		outcome = put(slot, ctl, words, first, n, tid);
+		if (!(rec->flags & DP_REC_TRACE))
+			count(slot, ctl, rec->event, outcome);
+	}
+	p->addr = 0;
+}
+
+/* The second hit at a point. Hits in a handler that mended the fault may have taken the place of what waited here. */
+static void confirm(struct dp_slot_head *slot, const struct dp_control *ctl, const struct dp_point *point)
+{
+	const struct dp_probe_rt *probe = (const struct dp_probe_rt *)ctl->probes + point->first;
+
+	if (pending_of(slot)->addr == point->addr) {
+		release(slot, ctl);
+		return;
+	}
+	for (u32 i = 0; i < point->n; i++)
+		if (probe[i].flags & DP_PROBE_WAITS)
+			count(slot, ctl, probe[i].event, DP_COUNT_LOST);
+}
+
+static bool waits(struct dp_hit *h, struct dp_slot_head *slot, const struct dp_probe_rt *probe)
+{
+	return __builtin_expect(probe->flags & DP_PROBE_WAITS, 0) && hold(h, slot, probe->event);
 }
 
 static void run_probe(struct dp_hit *h, struct dp_slot_head *slot, const struct dp_probe_rt *probe)
@@ -197,40 +282,63 @@ static void run_probe(struct dp_hit *h, struct dp_slot_head *slot, const struct 
 
 	h->prog = &probe->prog;
 	h->flags = probe->flags;
+	if (__builtin_expect(probe->flags & DP_PROBE_WAITS, 0))
+		begin_waiting(h, slot, probe->addr);
 	result = dp_vm_run(h);
 	if (result == DP_RUN_LOG)
-		outcome = commit(h, slot, probe->event);
+		outcome = waits(h, slot, probe) ? DP_NCOUNTS : commit(h, slot, probe->event);
 	else if (result == DP_RUN_PASSED)
 		outcome = DP_COUNT_PASSED;
-	count(slot, h->ctl, probe->event, outcome);
+	if (__builtin_expect(outcome != DP_NCOUNTS, 1)) /* else it is counted when it is known */
+		count(slot, h->ctl, probe->event, outcome);
 	if (__builtin_expect(h->faults, 0))
 		count(slot, h->ctl, probe->event, DP_COUNT_FAULTS);
 	if (__builtin_expect(h->exceptions, 0))
 		count(slot, h->ctl, probe->event, DP_COUNT_EXCEPTIONS);
 	/* A record beside the one that counts. */
-	if (__builtin_expect(h->prog->ex_mask, 0) && result != DP_RUN_PASSED && dp_vm_trace(h))
-		commit(h, slot, probe->event);
+	if (__builtin_expect(h->prog->ex_mask, 0) && result != DP_RUN_PASSED) {
+		h->stop |= h->rec_flags & DP_REC_STOP;
+		if (dp_vm_trace(h) && !waits(h, slot, probe))
+			commit(h, slot, probe->event);
+	}
 }
 
 void dp_hit_probes(struct dp_hit *h, struct dp_slot_head *slot, u32 first, u32 n)
 {
 	const struct dp_probe_rt *probe = (const struct dp_probe_rt *)h->ctl->probes + first;
 
-	for (u32 i = 0; i < n; i++)
-		if (probe[i].flags & DP_PROBE_ENABLED)
+	h->held = false;
+	h->stop = 0;
+	for (u32 i = 0; i < n; i++) {
+		if (!(probe[i].flags & DP_PROBE_ENABLED))
+			continue;
+		if (__builtin_expect(probe[i].flags & (DP_PROBE_WATCH_BEGIN | DP_PROBE_WATCH_END), 0))
+			count(slot, h->ctl, probe[i].event, dp_call_probe(h, slot, &probe[i]));
+		else
 			run_probe(h, slot, &probe[i]);
+	}
+	if (__builtin_expect(!h->stop, 1))
+		return;
+	if (h->held)
+		release(slot, h->ctl);
+	h->held = false;
+	dp_hit_stop();
 }
 
 /* Returns whether the frame must be left through ip and sp. */
 u32 dp_hit(struct dp_regs *regs, u32 index, void *slot_base, const struct dp_control *ctl)
 {
 	struct dp_slot_head *slot = (struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD);
-	const struct dp_point *point = (const struct dp_point *)ctl->points + index;
+	const struct dp_point *point = (const struct dp_point *)ctl->points + (index & ~DP_HIT_AFTER);
 	u64 sp = regs->sp;
 	struct dp_hit h;
 
 	if (__builtin_expect(!slot->ready, 0))
 		dp_hit_prepare(slot, ctl);
+	if (__builtin_expect(index & DP_HIT_AFTER, 0)) {
+		confirm(slot, ctl, point);
+		return 0;
+	}
 	regs->ip = point->addr;
 	h.regs = regs;
 	h.vm = (struct dp_vm *)((u8 *)slot_base + DP_SLOT_VM);
@@ -242,6 +350,8 @@ u32 dp_hit(struct dp_regs *regs, u32 index, void *slot_base, const struct dp_con
 		return 0;
 	if (regs->ip == point->addr)
 		regs->ip = point->resume;
+	else if (h.held)
+		release(slot, ctl);
 	return 1;
 }
 
@@ -283,6 +393,8 @@ void dp_missed(u32 index, const struct dp_control *ctl, void *slot_base)
 {
 	const struct dp_point *point = (const struct dp_point *)ctl->points + index;
 
+	if (index & DP_HIT_AFTER)
+		return; /* so was its first hit: nothing waits */
 	dp_hit_passed_by(ctl, point->first, point->n, DP_COUNT_MISSED);
 	abandon_stale((struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD), ctl);
 }

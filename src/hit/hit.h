@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 
-#define DP_ABI 5
+#define DP_ABI 6
 #define DP_CONTROL_MAGIC 0x31424f5250594e44ull /* "DNYPROB1" */
 #define DP_REDIRECTED 0x4452494445525044ull /* value of a trap signal whose thread a tracer has redirected already */
 
@@ -57,8 +57,9 @@ struct dp_record { /* 8-byte aligned in the ring; payload follows */
 #define DP_REC_PAD 0x4	     /* filler, no record */
 #define DP_REC_RPN 0x8	     /* the payload begins with struct dp_rpn_head */
 #define DP_REC_TRACE 0x10    /* and then comes a stack trace */
-#define DP_REC_EXIT 0x20     /* the program asked for a core dump */
+#define DP_REC_EXIT 0x20     /* the program handed over to a facility */
 #define DP_REC_COMM 0x40     /* the last DP_COMM_SIZE bytes are the task's name (the kernel host) */
+#define DP_REC_STOP 0x80     /* the process stopped for a debugger behind this record */
 
 #define DP_COMM_SIZE 16
 
@@ -150,6 +151,12 @@ struct dp_code_rt {  /* one verified program, as the interpreter wants it */
 
 #define DP_PROBE_ENABLED 0x1
 #define DP_PROBE_RETURN 0x2 /* at a function's exit: the return address is at the stack pointer */
+#define DP_PROBE_WAITS 0x4  /* its records wait until the probed instruction has been carried out */
+#define DP_PROBE_WATCH_BEGIN 0x8 /* instead of a program code is a struct dp_chase: that memory is watched */
+#define DP_PROBE_WATCH_END 0x10	 /* until here */
+
+/* In the number of a point that a detour calls with: this is the second hit, behind the instruction. */
+#define DP_HIT_AFTER 0x80000000u
 
 struct dp_probe_rt {
 	struct dp_code_rt prog;
@@ -167,7 +174,7 @@ struct dp_point {   /* what one detour calls: all probes at one address */
 };
 
 struct dp_watch_rt { /* one watched piece of memory: at most 8 bytes */
-	u64 addr;
+	u64 addr;  /* 0: that of the call which the thread is in, see struct dp_slot_head */
 	u32 len;
 	u32 type;  /* enum dp_watch_type */
 	u32 first; /* first probe, index into probes[] */
@@ -179,6 +186,37 @@ struct dp_watch_rt { /* one watched piece of memory: at most 8 bytes */
 #define DP_WATCH_MAGIC 0x44505741ull
 #define DP_TRAP_PERF 6 /* si_code of that signal */
 #define DP_WATCH_CHUNK 8
+
+/* From a register along pointers: each offset but the last leads to a word that is the next pointer. */
+#define DP_CHASE_MAX 8
+
+struct dp_chase {
+	u32 watch; /* index into watches[] */
+	u8 slot;   /* the register: word of struct dp_regs */
+	u8 n;	   /* offsets */
+	u16 pad;
+	u64 offsets[DP_CHASE_MAX];
+};
+
+/* Behind the words in the mapping of the rings: threads that want memory to be watched, or no longer. */
+#define DP_ASKS 64
+
+enum dp_ask_state { DP_ASK_FREE, DP_ASK_TAKEN, DP_ASK_ASKED, DP_ASK_DONE, DP_ASK_REFUSED };
+
+struct dp_ask {
+	u32 state; /* the thread waits on it (futex) */
+	u32 tid;   /* as the process knows it */
+	u32 watch; /* index into watches[] */
+	u32 pad;
+	u64 addr;  /* 0: watched no more */
+};
+
+struct dp_asks {
+	u32 serving; /* somebody answers */
+	u32 bell;    /* counts questions; who answers waits on it */
+	u32 pad[14];
+	struct dp_ask v[DP_ASKS];
+};
 
 struct dp_redirect { /* where a program counter found on a patched byte belongs; sorted by pc */
 	u64 pc;	     /* an address at which a trapping byte stands */
@@ -196,6 +234,7 @@ struct dp_redirect { /* where a program counter found on a patched byte belongs;
 #define DP_SLOT_PROBES 16	    /* slots that a thread may try before its hit is missed */
 #define DP_VM_STACK 1024
 #define DP_FRAMES_MAX 64 /* of a call chain */
+#define DP_FRAMES_USUAL 16 /* of one whose length the user does not say */
 #define DP_VM_CALLS 32
 #define DP_VM_CALLS_TOTAL 65535	  /* calls in one run: what bounds recursion that branches */
 #define DP_VM_HANDLED 256	  /* exceptions that handlers may take in one run */
@@ -221,7 +260,9 @@ struct dp_slot_head { /* at DP_SLOT_HEAD from the slot's start */
 	u64 rseq;	/* address of the thread's restartable-sequence area, 0 none */
 	u32 index;	/* of this slot */
 	u32 tcb;	/* the thread pointer points at a control block of the usual kind */
-	u64 pad[4];
+	u64 call_sp;	/* stack pointer at the entry of the call for which memory is watched; 0: none */
+	u64 call_addr, call_last; /* that memory, and its value at the last hit */
+	u32 call_watch, pad;
 	struct dp_rseq_cs cs_commit;
 	struct dp_rseq_cs cs_count;
 };
@@ -235,6 +276,7 @@ struct dp_slot_head { /* at DP_SLOT_HEAD from the slot's start */
 #define DP_CAP_TIDOFF 0x20  /* the thread id stands at thread pointer + tid_off */
 #define DP_CAP_PROBE_READ 0x40 /* rt_sigprocmask may be used to test whether memory is readable */
 #define DP_CAP_DUMP 0x80       /* no filter of system calls is in force */
+#define DP_CAP_FUTEX 0x100     /* futex is allowed: a thread can wait for an answer */
 
 struct dp_range {
 	u64 lo, hi;
@@ -323,6 +365,7 @@ struct dp_control {
 	u64 clock_tsc, clock_ns; /* a moment by both clocks */
 	u64 clock_mult;	/* nanoseconds per tick, 32.32 fixed point; 0: no program asks */
 	u64 unwind;	/* struct dp_unwind; 0: no program asks */
+	u64 asks;	/* struct dp_asks; 0: nobody does */
 	u32 nranges;	/* memory that cannot go away: may be read without a check */
 	u32 pad;
 	struct dp_range ranges[DP_MAX_RANGES];

@@ -5,6 +5,7 @@
  * call that returns an error instead of faulting.
  */
 #include "hit/hit-priv.h"
+#include "program/opcode.h"
 
 #define SYS_RT_SIGPROCMASK 14
 #define SYS_PRCTL 157
@@ -282,15 +283,28 @@ static void die_with_core(void)
  * A copy of the process dies for it. The copy ends without a signal to the program, and only a wait for children of that kind
  * sees it. The thread stands still until the core is written.
  */
-void dp_hit_dump(struct dp_hit *h)
+static void dump(void)
 {
 	s64 pid;
 
-	if (!(h->ctl->caps & DP_CAP_DUMP))
-		return;
 	pid = dp_syscall(SYS_CLONE, 0, 0, 0, 0, 0, 0);
 	if (pid == 0)
 		die_with_core();
 	while (pid > 0 && dp_syscall(SYS_WAIT4, (u64)pid, 0, 0x40000000 /* __WALL */, 0, 0, 0) == -EINTR)
 		;
+}
+
+void dp_hit_exit(struct dp_hit *h, u32 facility)
+{
+	if (!(h->ctl->caps & DP_CAP_DUMP))
+		return;
+	if (facility == DP_EXIT_COREDUMP)
+		dump();
+	else
+		h->rec_flags |= DP_REC_STOP;
+}
+
+void dp_hit_stop(void)
+{
+	dp_syscall(SYS_KILL, (u64)dp_syscall(SYS_GETPID, 0, 0, 0, 0, 0, 0), 19 /* SIGSTOP */, 0, 0, 0, 0);
 }

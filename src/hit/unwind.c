@@ -38,36 +38,33 @@ static bool word_at(struct walk *w, u64 addr, u64 *v)
 	return true;
 }
 
+/* How many of n entries begin with a number that is at most v: they are sorted by it. */
+#define BELOW(entries, n, member, v)                                                                                   \
+	({                                                                                                             \
+		u32 lo_ = 0, hi_ = (n);                                                                                \
+		while (lo_ < hi_) {                                                                                    \
+			u32 mid_ = (lo_ + hi_) / 2;                                                                    \
+			if ((entries)[mid_].member <= (v))                                                             \
+				lo_ = mid_ + 1;                                                                        \
+			else                                                                                           \
+				hi_ = mid_;                                                                            \
+		}                                                                                                      \
+		lo_;                                                                                                   \
+	})
+
 static const struct dp_unwind_row *row_at(const struct dp_control *ctl, u64 ip)
 {
 	const struct dp_unwind *u = (const struct dp_unwind *)ctl->unwind;
+	const struct dp_unwind_module *m;
 	const struct dp_unwind_row *rows;
-	u32 lo = 0, hi = u ? u->n : 0;
-	u32 pc;
+	u32 n = u ? BELOW(u->modules, u->n, lo, ip) : 0;
 
-	while (lo < hi) { /* the last module that begins at or below ip */
-		u32 mid = (lo + hi) / 2;
-
-		if (u->modules[mid].lo <= ip)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (!lo || ip >= u->modules[lo - 1].hi)
+	if (!n || ip >= u->modules[n - 1].hi)
 		return (void *)0;
-	pc = (u32)(ip - u->modules[lo - 1].lo);
-	rows = (const struct dp_unwind_row *)u->modules[lo - 1].rows;
-	hi = u->modules[lo - 1].n;
-	lo = 0;
-	while (lo < hi) {
-		u32 mid = (lo + hi) / 2;
-
-		if (rows[mid].pc <= pc)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo ? &rows[lo - 1] : (void *)0;
+	m = &u->modules[n - 1];
+	rows = (const struct dp_unwind_row *)m->rows;
+	n = BELOW(rows, m->n, pc, (u32)(ip - m->lo));
+	return n ? &rows[n - 1] : (void *)0;
 }
 
 /* Out of a signal handler, to what it interrupted. */

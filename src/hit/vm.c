@@ -462,7 +462,7 @@ op_PREFIX:
 	OP(EXIT) goto stop; }
 	OP(EXIT_TO)
 	h->rec_flags |= DP_REC_EXIT;
-	dp_hit_dump(h);
+	dp_hit_exit(h, a->n);
 	goto stop;
 	}
 

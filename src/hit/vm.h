@@ -60,6 +60,8 @@ struct dp_hit {
 	u32 tid;
 	u32 flags;     /* DP_PROBE_* of the probe */
 	bool aside;    /* reads must not be seen by debug registers */
+	u32 stop;      /* not 0: a program asks that the process stops behind this hit */
+	bool held;     /* records of this hit wait (struct dp_pending) */
 };
 
 enum dp_run_result {
@@ -89,8 +91,10 @@ static inline enum dp_run_result dp_vm_run(struct dp_hit *h)
 	h->rec_flags = 0;
 	h->faults = 0;
 	h->exceptions = 0;
+#ifndef __KERNEL__ /* nothing is compiled there */
 	if (h->prog->compiled)
 		return ((dp_vm_compiled *)h->prog->compiled)(h);
+#endif
 	return dp_vm_go(h, (const u8 *)h->prog->code, DP_VM_STACK, 0, 0);
 }
 
@@ -164,7 +168,10 @@ static inline struct dp_regs *dp_hit_user(struct dp_hit *h)
 }
 #endif
 
-/* Make a core dump of the probed process, which goes on; for programs that exit to it. */
-void dp_hit_dump(struct dp_hit *h);
+/*
+ * What `exit N` hands over to (DP_EXIT_*). In a process: a core dump is made and the process goes on, or it stops once
+ * the hit's records are written (rec_flags). In a kernel that allows it: a panic, from which one does not come back.
+ */
+void dp_hit_exit(struct dp_hit *h, u32 facility);
 
 #endif

@@ -40,6 +40,7 @@ void dp_watch_hit(struct dp_watch_regs *regs, const struct dp_watch_rt *w, void 
 {
 	struct dp_slot_head *slot = (struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD);
 	struct dp_hit h;
+	u64 *last;
 
 	if (!slot->ready)
 		dp_hit_prepare(slot, ctl);
@@ -49,11 +50,12 @@ void dp_watch_hit(struct dp_watch_regs *regs, const struct dp_watch_rt *w, void 
 	h.tid = dp_hit_tid(slot, ctl);
 	h.faults = 0;
 	h.aside = w->type == DP_WATCH_RW;
-	regs->addr = w->addr;
+	last = w->addr ? (u64 *)w->last : &slot->call_last;
+	regs->addr = w->addr ? w->addr : slot->call_addr;
 	regs->old = regs->now = 0;
-	if (w->type != DP_WATCH_X && !dp_hit_read(&h, &regs->now, w->addr, w->len))
+	if (w->type != DP_WATCH_X && !dp_hit_read(&h, &regs->now, regs->addr, w->len))
 		/* Each value is told once as the new one, and once as the old one, whoever comes between. */
-		regs->old = __atomic_exchange_n((u64 *)w->last, regs->now, __ATOMIC_RELAXED);
+		regs->old = __atomic_exchange_n(last, regs->now, __ATOMIC_RELAXED);
 	dp_hit_probes(&h, slot, w->first, w->n);
 }
 
@@ -93,7 +95,7 @@ void dp_on_watch(const struct dp_siginfo *si, u64 *uc, const struct dp_control *
 	}
 	base = si->perf.flags & FLAG_ASYNC ? NULL : find_slot(ctl);
 	slot = (struct dp_slot_head *)(base + DP_SLOT_HEAD);
-	if (!base || slot->busy) {
+	if (!base || slot->busy || (!w->addr && !slot->call_sp)) {
 		dp_hit_passed_by(ctl, w->first, w->n, DP_COUNT_MISSED);
 		return;
 	}

@@ -113,6 +113,15 @@ static void enumerator(struct show *s, const struct dp_rf_layout *e, u64 v)
 	put(s->l, "%lld", (long long)extended(v, e->size * 8));
 }
 
+static void code_pointer(struct show *s, u64 v)
+{
+	char buf[512];
+
+	put(s->l, "0x%llx", (unsigned long long)v);
+	if (s->c->symbolize && s->c->symbolize(s->c->symbolize_arg, v, buf, sizeof(buf)))
+		put(s->l, " <%.380s>", buf);
+}
+
 static void scalar(struct show *s, const struct dp_rf_type *t, u64 v, u32 bits)
 {
 	if (t->kind == DP_RF_LAYOUT)
@@ -125,6 +134,8 @@ static void scalar(struct show *s, const struct dp_rf_type *t, u64 v, u32 bits)
 		real(s, v, t->size);
 	else if (t->kind == DP_RF_SIGNED)
 		put(s->l, "%lld", (long long)extended(v, bits));
+	else if (t->kind == DP_RF_CODE && !s->json)
+		code_pointer(s, v);
 	else if ((t->kind == DP_RF_HEX || t->kind == DP_RF_POINTER) && !s->json)
 		put(s->l, "0x%llx", (unsigned long long)v);
 	else

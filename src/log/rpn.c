@@ -130,6 +130,9 @@ bool dp_rpn_log_text(struct dp_line *l, const struct dp_record *rec, const struc
 		if (rec->flags & DP_REC_TRACE || !c->rf || !dp_fields_text(l, c, data, n))
 			rows(l, data, n);
 	}
+	if (rec->flags & DP_REC_STOP)
+		put(l, "dprobes(%u,%u) process %u is stopped: gdb -p %u, or kill -CONT %u\n", head.major, head.minor, head.pid,
+		    head.pid, head.pid);
 	return true;
 }
 
@@ -314,6 +317,6 @@ bool dp_rpn_log_json(struct dp_line *l, const struct dp_record *rec, const struc
 				dp_line_str(l, "null");
 		}
 	}
-	dp_line_str(l, "}\n");
+	dp_line_str(l, rec->flags & DP_REC_STOP ? ",\"stopped\":true}\n" : "}\n");
 	return true;
 }

@@ -4,6 +4,7 @@
  * interpreter. Both walk the operand letters of the table. Checks nothing but sizes.
  */
 #include "program/code.h"
+#include "program/program.h"
 
 /* Operand letters: SLOT(reg) OFF(at) becomes "s" "o". */
 #define SLOT(name) "s"
@@ -254,6 +255,22 @@ const struct dp_register *dp_register_by_slot(u32 slot)
 	return NULL;
 }
 
+static const char *const watch_words[DP_NSLOTS_WATCH] = {
+    [DP_WATCH_SLOT(addr)] = "addr", [DP_WATCH_SLOT(old)] = "old", [DP_WATCH_SLOT(now)] = "new"};
+
+u32 dp_watch_word_find(const char *name, size_t len)
+{
+	for (u32 i = DP_NSLOTS; i < DP_NSLOTS_WATCH; i++)
+		if (strlen(watch_words[i]) == len && !memcmp(watch_words[i], name, len))
+			return i;
+	return 0;
+}
+
+const char *dp_watch_word_name(u32 slot)
+{
+	return slot < DP_NSLOTS_WATCH ? watch_words[slot] : NULL;
+}
+
 bool dp_register_find(const char *name, size_t len, struct dp_register_part *out)
 {
 	static const u8 width[6] = {64, 64, 32, 16, 8, 8};
@@ -269,5 +286,15 @@ bool dp_register_find(const char *name, size_t len, struct dp_register_part *out
 			out->shift = k == 5 ? 8 : 0;
 			return true;
 		}
+	return false;
+}
+
+bool dp_program_uses(const struct dp_program *p, u32 opcode)
+{
+	struct dp_op_view insn;
+
+	for (u32 at = 0; at < p->len && !dp_op_decode(p->code, p->len, at, &insn); at += insn.len)
+		if (insn.opcode == opcode)
+			return true;
 	return false;
 }

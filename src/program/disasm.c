@@ -50,7 +50,10 @@ static void put_operand(struct text *t, const struct dp_op_view *insn, u32 i)
 
 	switch (insn->info->operands[i]) {
 	case DP_KIND_SLOT:
-		put_register(t, dp_register_by_slot((u32)v), v);
+		if (dp_watch_word_name((u32)v))
+			put(t, "%s", dp_watch_word_name((u32)v));
+		else
+			put_register(t, dp_register_by_slot((u32)v), v);
 		break;
 	case DP_KIND_REG:
 	case DP_KIND_REGW:

@@ -13,7 +13,7 @@
 #define DP_JMPMAX 65535	      /* largest jump budget */
 #define DP_LOCALS_MAX 32768
 #define DP_GLOBALS_MAX 256
-#define DP_KEY_WORDS_MAX 32   /* of a table */
+#define DP_KEY_WORDS_MAX 96   /* of a table */
 #define DP_TEXT_OPERAND_MAX 256 /* bytes of a constant string in the code */
 #define DP_SCRATCH_SIZE 512   /* bytes of dp_vm.scratch */
 #define DP_LOGMAX (DP_RECORD_MAX - sizeof(struct dp_record))

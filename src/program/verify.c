@@ -152,11 +152,11 @@ static int check_operand(struct verifier *v, const struct dp_op_view *insn, u32 
 	case DP_KIND_LEN:
 		return x >= 0 && x <= (s64)DP_LOGMAX ? 0 : bad(v, insn, E_PROG_OPERAND, x);
 	case DP_KIND_EXITTO:
+		if (x < DP_EXIT_KDB || x > DP_EXIT_COREDUMP)
+			return bad(v, insn, E_PROG_OPERAND, x);
 		if (v->p->in_kernel)
-			return bad(v, insn, E_PROG_KERNEL, x);
-		if (x == DP_EXIT_KDB || x == DP_EXIT_CRASHDUMP)
-			return bad(v, insn, E_PROG_WORLD, x);
-		return x == DP_EXIT_COREDUMP ? 0 : bad(v, insn, E_PROG_OPERAND, x);
+			return x == DP_EXIT_CRASHDUMP ? 0 : bad(v, insn, E_PROG_KERNEL, x);
+		return x == DP_EXIT_CRASHDUMP ? bad(v, insn, E_PROG_WORLD, x) : 0;
 	case DP_KIND_TEXT:
 		return x <= (s64)DP_LOGMAX ? 0 : bad(v, insn, E_PROG_OPERAND, x);
 	case DP_KIND_FIELD:

@@ -101,6 +101,33 @@ static bool argument(struct search *s, Dwarf_Die *site, Dwarf_Attribute *value)
 	return false;
 }
 
+/*
+ * An argument. Values with a type are taken as they are, as the whole of it or read from memory at its end; nothing is
+ * computed with them.
+ */
+static bool put_value(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *ops, size_t n)
+{
+	const Dwarf_Op *last = &ops[n - 1];
+	Dwarf_Attribute constant;
+	Dwarf_Block bytes;
+	u64 v = 0;
+
+	switch (last->atom) {
+	case DW_OP_const_type:
+	case DW_OP_GNU_const_type:
+		if (n != 1 || dwarf_getlocation_attr(attr, last, &constant) || dwarf_formblock(&constant, &bytes) ||
+		    bytes.length > 8)
+			return loc_fail(o, "it is computed from a constant of the caller that has no plain type");
+		memcpy(&v, bytes.data, bytes.length);
+		return loc_put(o, "push d,%lld", (long long)v);
+	case DW_OP_deref_type:
+	case DW_OP_GNU_deref_type:
+		return n > 1 && loc_expression(o, attr, ops, n - 1) && loc_put_deref(o, last->number);
+	default:
+		return loc_expression(o, attr, ops, n);
+	}
+}
+
 /* (return value-so-far found -- the same), with this call looked at. */
 static bool put_site(struct out *o, u64 addr, Dwarf_Attribute *value, Dwarf_Die *caller)
 {
@@ -113,7 +140,7 @@ static bool put_site(struct out *o, u64 addr, Dwarf_Attribute *value, Dwarf_Die 
 		return false;
 	o->caller_pc = addr;
 	o->caller = *caller;
-	good = loc_expression(o, value, ops, n);
+	good = put_value(o, value, ops, n);
 	o->caller_pc = 0;
 	return good && loc_put(o, "mul;push tsp,3;add;pop tsp,2;add");
 }

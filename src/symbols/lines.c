@@ -157,6 +157,22 @@ static bool step_inside(Dwarf_Die *die, u64 addr)
 	return false;
 }
 
+/* The function that holds addr, and what inside of it does, outermost first; 0: none is known. */
+static int chain_at(Dwarf_Die *cu, u64 addr, Dwarf_Die chain[NESTED_MAX])
+{
+	int depth = 1;
+
+	if (!function_below(cu, addr, 0, &chain[0]))
+		return 0;
+	while (depth < NESTED_MAX) {
+		chain[depth] = chain[depth - 1];
+		if (!step_inside(&chain[depth], addr))
+			break;
+		depth++;
+	}
+	return depth;
+}
+
 /*
  * libdw looks for scopes in what has addresses, and not in namespaces. Rust's functions are there:
  * they are walked into here.
@@ -164,16 +180,13 @@ static bool step_inside(Dwarf_Die *die, u64 addr)
 int mod_scopes(Dwarf_Die *cu, u64 addr, Dwarf_Die **scopes)
 {
 	Dwarf_Die chain[NESTED_MAX];
-	int n = dwarf_getscopes(cu, addr, scopes), depth = 1;
+	int n = dwarf_getscopes(cu, addr, scopes), depth;
 
-	if (n > 0 || !function_below(cu, addr, 0, &chain[0]))
+	if (n > 0)
 		return n;
-	while (depth < NESTED_MAX) {
-		chain[depth] = chain[depth - 1];
-		if (!step_inside(&chain[depth], addr))
-			break;
-		depth++;
-	}
+	depth = chain_at(cu, addr, chain);
+	if (!depth)
+		return n;
 	*scopes = calloc((size_t)depth, sizeof(**scopes));
 	for (int i = 0; *scopes && i < depth; i++)
 		(*scopes)[i] = chain[depth - 1 - i];
@@ -184,10 +197,18 @@ int mod_scopes(Dwarf_Die *cu, u64 addr, Dwarf_Die **scopes)
  * code; false: none is known. */
 bool mod_function_of(Dwarf_Die *cu, u64 addr, Dwarf_Die *func, Dwarf_Die *outer)
 {
-	Dwarf_Die *scopes = NULL, *parents = NULL;
-	int n = mod_scopes(cu, addr, &scopes), np = 0;
+	Dwarf_Die chain[NESTED_MAX], *scopes = NULL, *parents = NULL;
+	int n = chain_at(cu, addr, chain), np = 0;
 	bool found = false, whole = false;
 
+	if (n) {
+		*outer = chain[0];
+		while (dwarf_tag(&chain[n - 1]) == DW_TAG_lexical_block)
+			n--;
+		*func = chain[n - 1];
+		return true;
+	}
+	n = mod_scopes(cu, addr, &scopes); /* a function inside of another one */
 	for (int i = 0; i < n && !found; i++) {
 		int tag = dwarf_tag(&scopes[i]);
 

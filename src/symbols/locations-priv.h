@@ -5,7 +5,7 @@
 
 #include "symbols/vars-priv.h"
 
-#define NESTING_MAX 4
+#define NESTING_MAX 8 /* the most that is needed: an entry value, by a call, by its frame base, by its frame, by ours */
 
 struct out {
 	struct var_place *p;
@@ -19,6 +19,7 @@ struct out {
 /* Sets the reason, unless there is one. Returns false. */
 bool loc_fail(struct out *o, const char *why);
 bool loc_put(struct out *o, const char *fmt, ...) DP_PRINTF(2, 3);
+bool loc_put_deref(struct out *o, u64 size); /* (address -- value) */
 bool loc_expression(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *ops, size_t n);
 
 /* Pushes the canonical address of the probed function's frame, whoever asks. */

@@ -121,7 +121,7 @@ static bool put_tls(struct out *o)
 
 /* ---- operators ---- */
 
-static bool put_deref(struct out *o, u64 size)
+bool loc_put_deref(struct out *o, u64 size)
 {
 	switch (size) {
 	case 1:
@@ -182,24 +182,37 @@ static bool put_indexed(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *op
 	return loc_put(o, "push d,%lld", (long long)word);
 }
 
+/* The whole register, also by the operators that tell of its type: of a vector register the low word is meant. */
+static bool lone_register(const Dwarf_Op *op, u64 *number)
+{
+	bool numbered = op->atom >= DW_OP_reg0 && op->atom <= DW_OP_reg31;
+
+	*number = numbered ? (u64)op->atom - DW_OP_reg0 : op->number;
+	return numbered || op->atom == DW_OP_regx || op->atom == DW_OP_regval_type || op->atom == DW_OP_GNU_regval_type;
+}
+
 /* The value of something when the function was entered: there, or by what its callers knew. */
 static bool put_entry_value(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *op)
 {
 	Dwarf_Attribute block;
-	bool is_register;
+	bool is_register, is_vector;
 	Dwarf_Op *ops;
+	u64 number = 0;
 	Dwarf_Addr low;
 	size_t n;
 
 	if (!attr || dwarf_getlocation_attr(attr, op, &block) ||
 	    dwarf_getlocation(&block, &ops, &n) || !n)
 		return loc_fail(o, "its location cannot be read");
-	is_register = n == 1 && ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31;
-	if (o->p->has_func && !o->caller_pc && !dwarf_lowpc(&o->p->func, &low) && low == o->p->pc)
-		return is_register ? put_register(o, ops[0].atom - DW_OP_reg0, 0) : loc_expression(o, attr, ops, n);
+	is_register = n == 1 && lone_register(&ops[0], &number);
+	if (o->p->has_func && !o->caller_pc && !dwarf_lowpc(&o->p->func, &low) && low == o->p->pc) {
+		if (is_register && var_register(number, &is_vector) && is_vector)
+			return loc_put(o, "push r,%s;xchg;ros 1", var_register(number, &is_vector));
+		return is_register ? put_register(o, number, 0) : loc_expression(o, attr, ops, n);
+	}
 	if (!o->p->has_func || !is_register)
 		return loc_fail(o, "it is computed from a value at the function's entry that nothing keeps");
-	return loc_entry_value(o, ops[0].atom - DW_OP_reg0);
+	return loc_entry_value(o, number);
 }
 
 static bool operator(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *op)
@@ -238,9 +251,9 @@ static bool operator(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *op)
 	case DW_OP_call_frame_cfa:
 		return put_cfa(o);
 	case DW_OP_deref:
-		return put_deref(o, 8);
+		return loc_put_deref(o, 8);
 	case DW_OP_deref_size:
-		return put_deref(o, op->number);
+		return loc_put_deref(o, op->number);
 	case DW_OP_form_tls_address:
 	case DW_OP_GNU_push_tls_address:
 		return put_tls(o);

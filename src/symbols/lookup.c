@@ -162,8 +162,7 @@ static size_t without_params(const char *d)
 	return strlen(d);
 }
 
-/* The whole demangled name, or without parameters, or also without a leading return type. */
-static bool demangled_agrees(const char *d, const char *wanted)
+bool mod_demangled_agrees(const char *d, const char *wanted)
 {
 	size_t n = without_params(d), w = strlen(wanted);
 
@@ -179,7 +178,7 @@ static void find_demangled(struct dp_module *m, const char *name, struct matches
 	for (size_t i = 0; i < m->syms.n; i++) {
 		const char *d = mod_sym_demangled(m, i);
 
-		if (d && demangled_agrees(d, name))
+		if (d && mod_demangled_agrees(d, name))
 			consider(f, &m->syms.v[i]);
 	}
 }

@@ -203,6 +203,9 @@ u64 mod_after_prologue(Dwarf_Die *cu, u64 low);
 /* plt.c */
 bool mod_add_plt(struct dp_module *m);
 
+/* Whether it is the whole demangled name, or without parameters, or also without a leading return type. */
+bool mod_demangled_agrees(const char *demangled, const char *wanted);
+
 /* demangle.c: NULL when there is no demangler or the name is not mangled; free() the result. */
 char *mod_demangle(const char *name);
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -144,6 +145,24 @@ static void read_build_id(struct dp_module *m)
 	}
 }
 
+/*
+ * Shared, unlike libelf's own mapping: the kernel writes the breakpoints of uprobes into every private mapping that could
+ * become executable, so that we would see them in the place of the file's bytes.
+ */
+static void map_file(struct dp_module *m)
+{
+	struct stat st;
+	void *p;
+
+	if (fstat(m->fd, &st) || st.st_size <= 0)
+		return;
+	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, m->fd, 0);
+	if (p == MAP_FAILED)
+		return;
+	m->file = p;
+	m->file_size = (size_t)st.st_size;
+}
+
 static int read_headers(struct dp_module *m, struct dp_error *err)
 {
 	GElf_Ehdr eh;
@@ -158,7 +177,7 @@ static int read_headers(struct dp_module *m, struct dp_error *err)
 	if (eh.e_type != ET_EXEC && eh.e_type != ET_DYN)
 		return dp_fail(err, E_ELF_BAD, "%s is neither an executable nor a shared object",
 			       m->path);
-	m->file = (const u8 *)elf_rawfile(m->elf, &m->file_size);
+	map_file(m);
 	m->dyn = eh.e_type == ET_DYN;
 	m->entry = eh.e_entry;
 	if (!m->file || !read_segments(m) || !read_sections(m))
@@ -228,6 +247,8 @@ void dp_module_close(struct dp_module *m)
 	free(m->secs);
 	if (m->elf)
 		elf_end(m->elf);
+	if (m->file)
+		munmap((void *)m->file, m->file_size);
 	if (m->fd >= 0)
 		close(m->fd);
 	free(m->path);

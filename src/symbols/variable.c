@@ -215,39 +215,121 @@ static const char *type_name(struct walk *w, u64 size)
 	return names[kind][size];
 }
 
+/* The variable, then its parts. The symbol is filled in when there is one. */
+static int walk(struct walk *w, struct dp_symbol *sym)
+{
+	struct dp_module *m = w->im->mod;
+	struct dp_error none = {0}, why = {0};
+	struct dp_var v;
+	char name[256];
+	bool has_symbol, has_var;
+
+	if (!take_word(w, name, sizeof(name)))
+		return dp_fail(w->err, E_PLACE_SYNTAX, "%.150s", w->text);
+	has_symbol = !dp_module_symbol(m, name, sym, &none) && !sym->is_ifunc;
+	has_var = !dp_var_global(m, name, &v, &why) && fixed_address(&v, &w->addr);
+	if (!has_symbol && !has_var) {
+		*w->err = why.code == E_VAR_GONE ? why : none;
+		return -dp_error_info(w->err->code)->number;
+	}
+	if (!has_var)
+		w->addr = sym->addr;
+	w->addr += w->im->bias;
+	w->typed = has_var && v.has_type;
+	if (w->typed)
+		w->type = v.type;
+	if (*w->at && !w->typed) {
+		*w->err = why;
+		return has_var ? dp_fail(w->err, E_PLACE_FIELD, "%.150s: the type is not known", w->text)
+			       : -dp_error_info(w->err->code)->number;
+	}
+	return take_parts(w);
+}
+
+/* Instead of a process's memory: pointers lead somewhere. */
+static bool anything(void *arg, u64 addr, void *buf, u32 len)
+{
+	(void)arg;
+	(void)addr;
+	memset(buf, 1, len);
+	return true;
+}
+
+int dp_variable_type(struct dp_module *m, const char *text, bool *typed, Dwarf_Die *type, u64 *size, struct dp_error *err)
+{
+	struct dp_image im = {.mod = m};
+	struct walk w = {.im = &im, .text = text, .at = text, .read = anything, .err = err};
+	struct dp_symbol sym = {0};
+	Dwarf_Word bytes;
+	int r = walk(&w, &sym);
+
+	if (r)
+		return r;
+	*typed = peel(&w);
+	*type = w.type;
+	*size = *typed && !dwarf_aggregate_size(&w.type, &bytes) ? bytes : sym.is_func ? 0 : sym.size;
+	return 0;
+}
+
+#define WAY_BASE (1ull << 46) /* where each pointer leads, so that offsets can be told */
+
+/* Instead of a process's memory: the first pointer is in the register, the others are where the way has come. */
+static bool note_way(void *arg, u64 addr, void *buf, u32 len)
+{
+	struct dp_way *way = arg;
+	u64 base = WAY_BASE;
+
+	if (way->n == DP_WAY_MAX || (!way->n && addr))
+		return false;
+	if (way->n)
+		way->offsets[way->n - 1] = addr - WAY_BASE;
+	way->n++;
+	memcpy(buf, &base, len);
+	return true;
+}
+
+int dp_variable_way(struct dp_module *m, u64 pc, const char *text, struct dp_way *way, struct dp_error *err)
+{
+	struct dp_image im = {.mod = m};
+	struct walk w = {.im = &im, .text = text, .at = text, .read = note_way, .arg = way, .err = err};
+	struct dp_var v;
+	char name[256];
+	Dwarf_Word size = 0;
+	int r;
+
+	*way = (struct dp_way){.n = 0};
+	if (!take_word(&w, name, sizeof(name)))
+		return dp_fail(err, E_PLACE_SYNTAX, "%.150s", text);
+	r = dp_var_find(m, pc, name, &v, err);
+	if (r)
+		return r;
+	if (v.npieces != 1 || v.pieces[0].kind != DP_PIECE_REGISTER || strlen(v.pieces[0].code) >= sizeof(way->reg))
+		return dp_fail(err, E_VAR_GONE, "%.150s: only arguments in registers can be followed", name);
+	strcpy(way->reg, v.pieces[0].code);
+	w.typed = v.has_type;
+	w.type = v.type;
+	r = take_parts(&w);
+	if (r)
+		return r;
+	if (!way->n)
+		return dp_fail(err, E_PLACE_FIELD, "%.150s is in a register: name memory that it points to", name);
+	way->offsets[way->n - 1] = w.addr - WAY_BASE;
+	if (w.typed && !dwarf_aggregate_size(&w.type, &size))
+		way->type = type_name(&w, size);
+	way->size = size;
+	return 0;
+}
+
 int dp_variable_find(struct dp_image *im, const char *text, bool (*read)(void *arg, u64 addr, void *buf, u32 len),
 		  void *arg, struct dp_variable *out, struct dp_error *err)
 {
 	struct walk w = {.im = im, .text = text, .at = text, .read = read, .arg = arg, .err = err};
 	struct dp_symbol sym = {0};
-	struct dp_error none = {0}, why = {0};
-	struct dp_var v;
-	char name[256];
 	Dwarf_Word size = 0;
-	bool has_symbol, has_var;
 	int r;
 
 	*out = (struct dp_variable){0};
-	if (!take_word(&w, name, sizeof(name)))
-		return dp_fail(err, E_PLACE_SYNTAX, "%.150s", text);
-	has_symbol = !dp_module_symbol(im->mod, name, &sym, &none) && !sym.is_ifunc;
-	has_var = !dp_var_global(im->mod, name, &v, &why) && fixed_address(&v, &w.addr);
-	if (!has_symbol && !has_var) {
-		*err = why.code == E_VAR_GONE ? why : none;
-		return -dp_error_info(err->code)->number;
-	}
-	if (!has_var)
-		w.addr = sym.addr;
-	w.addr += im->bias;
-	w.typed = has_var && v.has_type;
-	if (w.typed)
-		w.type = v.type;
-	if (*w.at && !w.typed) {
-		*err = why;
-		return has_var ? dp_fail(err, E_PLACE_FIELD, "%.150s: the type is not known", text)
-			       : -dp_error_info(err->code)->number;
-	}
-	r = take_parts(&w);
+	r = walk(&w, &sym);
 	if (r)
 		return r;
 	out->addr = w.addr;

@@ -18,8 +18,25 @@ static bool is_variable(Dwarf_Die *die)
 	return tag == DW_TAG_variable || tag == DW_TAG_formal_parameter;
 }
 
+/* The file with the rest of a unit's debug information, when it was not found; NULL: nothing is missing. */
+static const char *missing_split(Dwarf_Die *unit)
+{
+	Dwarf_Attribute attr;
+	const char *name;
+	u8 type;
+
+	/* What was found stands in the skeleton's place. */
+	if (dwarf_cu_info(unit->cu, NULL, &type, NULL, NULL, NULL, NULL, NULL) || type != DW_UT_skeleton)
+		return NULL;
+	if (!dwarf_attr(unit, DW_AT_dwo_name, &attr) && !dwarf_attr(unit, DW_AT_GNU_dwo_name, &attr))
+		return "?";
+	name = dwarf_formstring(&attr);
+	return name ? name : "?";
+}
+
 static bool place_at(struct dp_module *m, u64 pc, struct var_place *p, struct dp_error *err)
 {
+	const char *split;
 	Dwarf_Die inner;
 
 	*p = (struct var_place){.m = m, .pc = pc};
@@ -30,6 +47,12 @@ static bool place_at(struct dp_module *m, u64 pc, struct var_place *p, struct dp
 	if (!mod_unit_at(m, pc, &p->cu)) {
 		dp_fail(err, E_LINE_NODEBUG, "the part of %.100s that contains 0x%llx", m->base,
 			(unsigned long long)pc);
+		return false;
+	}
+	split = missing_split(&p->cu);
+	if (split) {
+		dp_fail(err, E_LINE_NODEBUG, "the part of %.100s in %.80s", m->base, split);
+		dp_error_hint(err, "put that file where it was compiled, or beside the program");
 		return false;
 	}
 	p->has_func = mod_function_of(&p->cu, pc, &inner, &p->func);
@@ -95,11 +118,13 @@ static int argument_class(Dwarf_Die *param)
 	}
 }
 
+#define STACKED_MAX 64 /* words of arguments on the stack; then their places are not known any more */
+
 /* By the calling convention, at the function's first instruction. */
 static bool entry_register(struct var_place *p, Dwarf_Die *wanted, struct dp_var *v)
 {
 	static const char *const regs[] = {"rdi", "rsi", "rdx", "rcx", "r8", "r9"};
-	u32 used = 0, vectors = 0;
+	u32 used = 0, vectors = 0, stacked = 0;
 	Dwarf_Die d;
 	int c;
 
@@ -114,6 +139,12 @@ static bool entry_register(struct var_place *p, Dwarf_Die *wanted, struct dp_var
 		if (dwarf_dieoffset(&d) == dwarf_dieoffset(wanted)) {
 			bool fits = c == 1 ? used < 6 : c == 0 && vectors < 8;
 
+			if (c >= 0 && c < 2 && !fits && stacked < STACKED_MAX) { /* above the return address */
+				v->npieces = 1;
+				v->pieces[0] = (struct dp_piece){.kind = DP_PIECE_MEMORY};
+				dp_format(v->pieces[0].code, DP_PIECE_CODE, "push r,rsp;push d,%u;add;", 8 + 8 * stacked);
+				return true;
+			}
 			v->npieces = fits;
 			v->pieces[0] = (struct dp_piece){
 			    .kind = c ? DP_PIECE_REGISTER : DP_PIECE_VALUE, .size = c ? 0 : 8};
@@ -124,8 +155,12 @@ static bool entry_register(struct var_place *p, Dwarf_Die *wanted, struct dp_var
 					  "push r,xmm%u;xchg;ros 1;", vectors);
 			return fits;
 		}
+		if (c < 0 || c == 2) /* what lies behind it on the stack is not looked for */
+			stacked = c == 2 && used + 2 <= 6 ? stacked : STACKED_MAX;
+		else if (stacked < STACKED_MAX && (c == 1 ? used == 6 : vectors == 8))
+			stacked++;
 		used += c > 0 && used + (u32)c <= 6 ? (u32)c : 0;
-		vectors += c == 0;
+		vectors += c == 0 && vectors < 8;
 	} while (!dwarf_siblingof(&d, &d));
 	return false;
 }
@@ -404,15 +439,15 @@ int dp_var_global(struct dp_module *m, const char *name, struct dp_var *v, struc
 int dp_var_each(struct dp_module *m, u64 pc,
 		int (*fn)(const char *name, int r, const struct dp_var *v,
 			  const struct dp_error *err, void *arg),
-		void *arg)
+		void *arg, struct dp_error *err)
 {
-	struct dp_error err = {0};
+	struct dp_error why = {0};
 	struct var_place p;
 	Dwarf_Die scopes[SCOPES_MAX], d;
 	struct dp_var v;
 	int n, r = 0;
 
-	if (!place_at(m, pc, &p, &err))
+	if (!place_at(m, pc, &p, err))
 		return -ENOENT;
 	n = scopes_of(&p, scopes);
 	for (int i = 0; i < n && !r; i++) {
@@ -422,9 +457,9 @@ int dp_var_each(struct dp_module *m, u64 pc,
 			const char *name = is_variable(&d) ? dwarf_diename(&d) : NULL;
 
 			if (name) {
-				int rc = locate(&p, &d, name, &v, &err);
+				int rc = locate(&p, &d, name, &v, &why);
 
-				r = fn(name, rc, &v, &err, arg);
+				r = fn(name, rc, &v, &why, arg);
 			}
 		} while (!r && !dwarf_siblingof(&d, &d));
 	}
@@ -539,24 +574,73 @@ static int add_copy(Dwarf_Die *instance, void *arg)
 }
 
 struct named {
-	const char *name;
+	const char *name, *last; /* as the user wrote it; its last part, behind "::" */
 	struct copies *copies;
 };
 
-static int inlined_ones(Dwarf_Die *func, void *arg)
+/* What stands behind the last "::" that is not in a template's arguments. */
+static const char *last_part(const char *name)
 {
-	struct named *want = arg;
-	const char *name = dwarf_diename(func);
+	const char *last = name;
+	int depth = 0;
 
-	if (name && !strcmp(name, want->name) && dwarf_func_inline(func))
-		dwarf_func_inline_instances(func, add_copy, want->copies);
-	return DWARF_CB_OK;
+	for (const char *p = name; *p; p++) {
+		depth += (*p == '<') - (*p == '>');
+		if (!depth && p[0] == ':' && p[1] == ':')
+			last = p + 2;
+	}
+	return last;
+}
+
+/* A name with "::" is compared with what the linker's name means. */
+static bool is_named(Dwarf_Die *func, const struct named *want)
+{
+	const char *name = dwarf_diename(func);
+	Dwarf_Attribute attr;
+	bool same;
+	char *d;
+
+	if (!name || strcmp(name, want->last))
+		return false;
+	if (want->last == want->name)
+		return true;
+	if (!dwarf_attr_integrate(func, DW_AT_linkage_name, &attr) || !dwarf_formstring(&attr))
+		return false;
+	d = mod_demangle(dwarf_formstring(&attr));
+	same = d && mod_demangled_agrees(d, want->name);
+	free(d);
+	return same;
+}
+
+/* dwarf_getfuncs() looks inside of functions, too, which takes most of its time. */
+static void inlined_below(Dwarf_Die *die, u32 depth, const struct named *want)
+{
+	Dwarf_Die d;
+
+	if (depth > 32 || dwarf_child(die, &d))
+		return;
+	do {
+		switch (dwarf_tag(&d)) {
+		case DW_TAG_subprogram:
+			if (is_named(&d, want) && dwarf_func_inline(&d))
+				dwarf_func_inline_instances(&d, add_copy, want->copies);
+			break;
+		case DW_TAG_namespace:
+		case DW_TAG_module:
+		case DW_TAG_class_type:
+		case DW_TAG_structure_type:
+			inlined_below(&d, depth + 1, want);
+			break;
+		default:
+			break;
+		}
+	} while (!dwarf_siblingof(&d, &d));
 }
 
 int dp_var_copies(struct dp_module *m, const char *name, u64 *addrs, int max)
 {
 	struct copies c = {addrs, 0, max};
-	struct named want = {name, &c};
+	struct named want = {name, last_part(name), &c};
 	Dwarf *dw = mod_dwarf(m);
 	struct dp_symbol sym;
 	Dwarf_CU *cu = NULL;
@@ -565,6 +649,6 @@ int dp_var_copies(struct dp_module *m, const char *name, u64 *addrs, int max)
 	if (max > 0 && !dp_module_symbol(m, name, &sym, NULL) && sym.is_func)
 		addrs[c.n++] = sym.addr;
 	while (dw && next_unit(dw, &cu, &unit))
-		dwarf_getfuncs(&unit, inlined_ones, &want, 0);
+		inlined_below(&unit, 0, &want);
 	return c.n;
 }

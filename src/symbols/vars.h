@@ -48,11 +48,11 @@ int dp_var_find(struct dp_module *m, u64 pc, const char *name, struct dp_var *v,
 int dp_var_global(struct dp_module *m, const char *name, struct dp_var *v, struct dp_error *err);
 
 /* Call fn for each variable and parameter in scope at pc, innermost first, globals left out. r:
- * what dp_var_find() says of it. */
+ * what dp_var_find() says of it. Errors: E_LINE_NODEBUG. */
 int dp_var_each(struct dp_module *m, u64 pc,
 		int (*fn)(const char *name, int r, const struct dp_var *v,
 			  const struct dp_error *err, void *arg),
-		void *arg);
+		void *arg, struct dp_error *err);
 
 /* The type that a variable, member, pointer or array has; false: none. */
 bool dp_die_type(Dwarf_Die *die, Dwarf_Die *type);

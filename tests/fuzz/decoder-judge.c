@@ -366,6 +366,27 @@ static const char *compare_general(const struct dp_insn *in, const ZydisDecodedI
 		   : NULL;
 }
 
+/* What the decoder says cannot fault touches no memory but the stack's, divides nothing and needs no privilege. */
+static const char *compare_fault(const struct dp_insn *in, const ZydisDecodedInstruction *z, const ZydisDecoderContext *c)
+{
+	ZydisDecodedOperand v[ZYDIS_MAX_OPERAND_COUNT];
+
+	if (in->cls != DP_INSN_PLAIN || dp_insn_may_fault(in))
+		return NULL;
+	if (z->mnemonic == ZYDIS_MNEMONIC_DIV || z->mnemonic == ZYDIS_MNEMONIC_IDIV || z->attributes & ZYDIS_ATTRIB_IS_PRIVILEGED)
+		return "may fault: what it does";
+	if (z->meta.category == ZYDIS_CATEGORY_NOP || z->meta.category == ZYDIS_CATEGORY_WIDENOP ||
+	    z->meta.category == ZYDIS_CATEGORY_PREFETCH || z->mnemonic == ZYDIS_MNEMONIC_PREFETCHWT1)
+		return NULL;
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeOperands(decoder(), c, z, v, z->operand_count)))
+		return "may fault: the judge knows no operands";
+	for (unsigned int i = 0; i < z->operand_count; i++)
+		if (v[i].type == ZYDIS_OPERAND_TYPE_MEMORY && v[i].mem.type == ZYDIS_MEMOP_TYPE_MEM &&
+		    (v[i].mem.index != ZYDIS_REGISTER_NONE || v[i].mem.base != ZYDIS_REGISTER_RSP))
+			return "may fault: memory";
+	return NULL;
+}
+
 const char *judge_decode(const u8 *code, size_t avail, unsigned int *len)
 {
 	ZydisDecodedInstruction z;
@@ -387,7 +408,9 @@ const char *judge_decode(const u8 *code, size_t avail, unsigned int *len)
 	}
 	if (rc > 0) {
 		wrong = compare(&in, &z);
-		return wrong ? wrong : compare_general(&in, &z, &c);
+		if (!wrong)
+			wrong = compare_general(&in, &z, &c);
+		return wrong ? wrong : compare_fault(&in, &z, &c);
 	}
 	if (is_knights_corner(&z)) {
 		judge_category_counts[JUDGE_KNC]++;

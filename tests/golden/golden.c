@@ -99,7 +99,8 @@ static bool same_programs(const struct dp_rpn_unit *a, const struct dp_rpn_unit 
 		same = p->prog.len == q->prog.len && !memcmp(p->prog.code, q->prog.code, p->prog.len) &&
 		       !memcmp(&p->prog.rpn, &q->prog.rpn, sizeof(p->prog.rpn)) && p->nrelocs == q->nrelocs &&
 		       p->prog.jmpmax == q->prog.jmpmax && p->prog.logmax == q->prog.logmax && p->offset == q->offset &&
-		       !strcmp(p->symbol, q->symbol) && p->at_return == q->at_return && p->group == q->group;
+		       !strcmp(p->symbol, q->symbol) && p->place == q->place && p->prog.is_watch == q->prog.is_watch &&
+		       p->at_return == q->at_return && p->group == q->group;
 	}
 	return same;
 }

@@ -178,6 +178,11 @@ trace_user() {
 	say $? "the summary tells how they were hit"
 	[ "$(summary inside | cut -d' ' -f2)" = 0 ]
 	say $? "a condition over the process's memory"
+	begin "p user($libc):fopen"
+	echo v >/proc/sysrq-trigger
+	soon '! $dprobes list | grep -q uprobe'
+	say $? "the magic key removes these, too"
+	finish
 	kill -TERM $earlier
 	wait $earlier
 	[ -z "$($dprobes list)" ]

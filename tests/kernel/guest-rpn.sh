@@ -77,6 +77,79 @@ END
 	say $? "and its probe is gone"
 }
 
+# Memory of the kernel is watched, beside a probe.
+watched() {
+	insert nolen.rpn <<'END'
+name = vmlinux
+modtype = kernel
+watchpoint = panic_timeout
+	exit
+END
+	[ $? != 0 ] && grep -q E-WATCH-SIZE /tmp/err
+	say $? "a watchpoint in the kernel needs a length"
+	insert watched.rpn <<'END'
+name = vmlinux
+modtype = kernel
+logmax = 64
+vars = 2
+watchpoint = panic_timeout
+length = 4
+access = write
+minor = 3
+	inc lv, 0
+	push r, old; push r, new; log 2
+	exit
+offset = ksys_sync
+	inc lv, 1
+	abort
+END
+	say $? "a program at a watchpoint"
+	was=$(cat /proc/sys/kernel/panic)
+	for n in 5 6 $was; do echo $n >/proc/sys/kernel/panic; done
+	sync
+	$dprobes -q >/tmp/out
+	grep -q 'probe 0: watch panic_timeout:4:w, .*hits 3: recorded 3' /tmp/out && grep -q 'by watch, ' /tmp/out &&
+		grep -q 'lv 0 = 3' /tmp/out && grep -q 'lv 1 = 1' /tmp/out
+	say $? "it counts each write"
+	logged '(1,3)' && logged '0600000000000000 *0500000000000000\|06000000.00000000.05000000.00000000'
+	say $? "and logs both values"
+	$dprobes -r -a >/dev/null
+	echo 9 >/proc/sys/kernel/panic; echo $was >/proc/sys/kernel/panic
+	[ -z "$($dprobes list)" ]
+	say $? "it is removed"
+	$dprobes log --clear
+	insert watched.dpc <<'END'
+#pragma MODNAME("vmlinux") MODTYPE(kernel)
+#pragma PROBEPOINT_LOCATION("w panic_timeout:4") PROBEPOINT_HANDLER("changed")
+void changed() { if ($new != $old) printf("from %d to %d", (int)$old, (int)$new); count(writers, here()); }
+END
+	say $? "a handler in C at a watchpoint"
+	echo -7 >/proc/sys/kernel/panic; echo $was >/proc/sys/kernel/panic
+	logged "from $was to -7" && logged "from -7 to $was"
+	say $? "it logs both values"
+	$dprobes vars | grep -q '^    [a-z_]*int[a-z_]*+0x[0-9a-f]* *2 |#'
+	say $? "it counts by the instruction that wrote"
+	insert many.rpn <<'END'
+name = many
+modtype = kernel
+watchpoint = panic_on_oops
+length = 4
+	exit
+watchpoint = panic_on_warn
+length = 4
+	exit
+watchpoint = system_state
+length = 4
+	exit
+watchpoint = nr_cpu_ids
+length = 4
+	exit
+END
+	grep -q 'E-WATCH-BUSY.*panic_timeout' /tmp/err
+	say $? "when no register is free, those that this module has are named"
+	$dprobes -r -a >/dev/null
+}
+
 # What only the kernel can do: the task, the processor, registers of user mode, its own memory; and altering.
 kernel_only() {
 	insert only.rpn <<'END'
@@ -121,6 +194,11 @@ offset = vfs_read
 END
 	grep -q 'E-PROG-KERNEL' /tmp/err
 	say $? "call_kmod is refused"
+	for n in 1 2 3; do
+		printf 'name = vmlinux\nmodtype = kernel\noffset = vfs_read\nexit %d\n' $n >/tmp/bad.rpn
+		! $dprobes -i /tmp/bad.rpn 2>/tmp/err && grep -q "E-PROG-KERNEL\|E-KERNEL-CRASH" /tmp/err
+		say $? "exit $n is refused"
+	done
 	! insert bad.rpn <<'END'
 name = vmlinux
 modtype = kernel
@@ -310,6 +388,103 @@ END
 	say $? "which can be unloaded again"
 }
 
+# Probes of a file in all processes that map it, those that run and those that come: the programs of processes, by uprobes.
+by_uprobes() {
+	libc=/t/lib/libc.so.6
+	cat >/tmp/all.rpn <<END
+name = $libc
+modtype = user
+logmax = 80
+vars = 1
+offset = fopen
+	inc lv, 0; push d, 60; push r, rdi; log str
+	exit
+offset = fopen
+at = return
+minor = 2
+	push r, rax; log 1
+	exit
+END
+	$dprobes insert /tmp/all.rpn --uprobes --log=PROCNAME >/tmp/out 2>/tmp/err
+	say $? "a program of processes by the kernel's uprobes"
+	grep -q "^$libc: 2 probes inserted in the kernel$" /tmp/out && $dprobes list | grep -q " $libc:fopen+0x0  *uprobe "
+	say $? "it is in the kernel"
+	$dprobes explain kernel:vfs_read >/dev/null
+	logged '/proc/kallsym'
+	say $? "a process that comes later"
+	logged 'dprobes(1,0) name=dprobesd' && logged 'dprobes(1,2) name=dprobes$'
+	say $? "one that ran already, and returns"
+	$dprobes -q >/tmp/out
+	grep -q "^$libc: user by uprobes, " /tmp/out && grep -q 'probe 0: active, [1-9][0-9]* counted' /tmp/out && grep -q 'lv 0 = [1-9]' /tmp/out
+	say $? "-q shows its counts and its variable"
+	kill -KILL "$(pidof dprobesd)"
+	$dprobes vars --local | grep -q 'lv 0 = [1-9]' && $dprobes list | grep -q " $libc:fopen+0x0  *uprobe "
+	say $? "a killed driver's successor goes on with it"
+	$dprobes build /tmp/all.rpn -o /tmp/all.ppdf >/dev/null && $dprobes apply /tmp/all.ppdf --uprobes --replace >/dev/null
+	say $? "an object"
+	$dprobes -r /tmp/all.rpn >/dev/null && [ -z "$($dprobes list)" ]
+	say $? "-r removes it"
+	for what in 'name = libc.so.6' 'push d, environ' 'opcode = 0xcc'; do
+		printf 'name = %s\n%s\noffset = fopen\n%s\n%s\nexit\n' $libc "$(echo "$what" | grep name)" "$(echo "$what" | grep opcode)" \
+			"$(echo "$what" | grep push)" >/tmp/bad.rpn
+		! $dprobes insert /tmp/bad.rpn --uprobes 2>/tmp/err && grep -q 'E-KERNEL-UPROBE\|E-RPN-OPCODE' /tmp/err
+		say $? "refused: $what"
+	done
+}
+
+# What the console and the serial port have shown, test_kernel.py looks at.
+targets() {
+	for target in CONSOLE COM1; do
+		insert target.rpn <<END
+name = vmlinux
+modtype = kernel
+major = $([ $target = COM1 ] && echo 8 || echo 7)
+logmax = 32
+offset = __x64_sys_getuid
+	push d, 4711; log 1; exit
+END
+		$dprobes -r -a
+		echo 7 >/proc/sys/kernel/printk
+		$dprobes insert /tmp/target.rpn --log=PROCNAME --log-target $target >/dev/null
+		say $? "log target $target"
+		id -ru >/dev/null
+		logged 'name=id'
+		sleep 1
+		$dprobes -r -a
+		echo 1 >/proc/sys/kernel/printk
+	done
+	dmesg | grep -q 'dprobes(7,0) name=id'
+	say $? "what goes to the console is in the kernel's log"
+	! $dprobes insert /tmp/target.rpn --log-target COM2 2>/tmp/err && grep -q E-DRV-TARGET /tmp/err
+	say $? "a port that is not there is refused"
+}
+
+# This kernel does not live on: test_kernel.py sees what it says at its end.
+crash() {
+	own_libraries
+	mkdir -p /run
+	$dprobes kernel load --allow-crash dprobes.ko
+	say $? "the module is loaded so that programs may crash the kernel"
+	insert crash.rpn <<'END'
+name = vmlinux
+modtype = kernel
+jmpmax = 1
+offset = __x64_sys_getgid
+	push d, 0; jz out
+	exit 2
+out:	abort
+offset = __x64_sys_sync
+	exit 2
+END
+	say $? "exit 2 is accepted"
+	id -rg >/dev/null
+	say $? "it is not reached"
+	echo "tap: done"
+	sleep 1
+	sync
+	say 1 "the kernel should not have come here"
+}
+
 krpn() {
 	own_libraries
 	mkdir -p /run
@@ -326,8 +501,11 @@ END
 	traced
 	kernel_only
 	processor
+	watched # behind it: a debug register keeps its address
 	of_modules
 	in_c
+	by_uprobes
+	targets
 	soon 'rmmod dprobes 2>/dev/null'
 	say $? "it unloads"
 }

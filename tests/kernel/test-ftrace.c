@@ -4,6 +4,7 @@
  * its probe would stand. hrtimer_active() is one in the reference kernel; where it is none there is
  * nothing to test.
  */
+#include <linux/ftrace.h>
 #include <linux/hrtimer.h>
 #include <linux/kprobes.h>
 
@@ -135,6 +136,45 @@ static void test_kinds(void)
 	dp_unregister_jprobe(&jp);
 }
 
+/* ---- who may change ip ---- */
+
+static void let_pass(unsigned long ip, unsigned long parent, struct ftrace_ops *op, struct ftrace_regs *fregs)
+{
+}
+
+/* What live patching does: the tracer lets only one have a function. */
+static struct ftrace_ops patching = {.func = let_pass, .flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY};
+
+static void test_one_moves(void)
+{
+	struct dp_kprobe away = {.addr = (void *)hrtimer_active, .pre_handler = go_elsewhere};
+	struct dp_kprobe stays = {.addr = (void *)hrtimer_active, .pre_handler = on_entry, .flags = DP_KPROBE_FLAG_STAYS};
+	int r;
+
+	if (ftrace_set_filter_ip(&patching, (unsigned long)hrtimer_active, 0, 0)) {
+		ok(0, "the tracer's filter");
+		return;
+	}
+	ok(!dp_register_kprobe(&away), "a handler that may change ip");
+	ok(register_ftrace_function(&patching) == -EBUSY, "keeps live patching off");
+	ok(!dp_register_kprobe(&stays) && calls(10) == 0 && hrtimer_active(&timer), "but not others of ours");
+	dp_unregister_kprobe(&away);
+	ok(calls(10) == 10, "which stay");
+	ok(!register_ftrace_function(&patching) && calls(10) == 10, "live patching beside those");
+	away.addr = (void *)hrtimer_active;
+	r = dp_register_kprobe(&away);
+	ok(r == -EBUSY && away.refusal && !strcmp(away.refusal, "E-SITE-IPMODIFY"),
+	   "it keeps off what may change ip: %s", away.refusal ? away.refusal : "");
+	ok(calls(10) == 10, "and no other");
+	unregister_ftrace_function(&patching);
+	away.addr = (void *)hrtimer_active;
+	ok(!dp_register_kprobe(&away) && hrtimer_active(&timer), "until it is gone");
+	dp_unregister_kprobe(&away);
+	dp_unregister_kprobe(&stays);
+	ok(calls(10) == 0 && !hrtimer_active(&timer), "all as before");
+	ftrace_free_filter(&patching);
+}
+
 void test_ftrace(void)
 {
 	struct dp_kprobe kp = {.symbol_name = "hrtimer_active", .pre_handler = on_entry};
@@ -152,4 +192,5 @@ void test_ftrace(void)
 	}
 	test_handlers();
 	test_kinds();
+	test_one_moves();
 }

@@ -133,7 +133,7 @@ static void test_kprobes_of_kernel(void)
 {
 	struct kprobe theirs = {.addr = (void *)t_wide, .pre_handler = nothing};
 	struct dp_kprobe ours = {.addr = t_wide, .pre_handler = count_hit};
-	struct dp_kprobe behind = {.addr = t_short + 0, .pre_handler = count_hit};
+	struct dp_kprobe behind = {.addr = t_short, .offset = 9, .pre_handler = count_hit};
 	struct kprobe before = {.addr = (void *)t_short, .pre_handler = nothing};
 
 	ok(!register_kprobe(&theirs), "a kprobe of the kernel");
@@ -146,14 +146,46 @@ static void test_kprobes_of_kernel(void)
 	dp_unregister_kprobe(&ours);
 
 	ok(!register_kprobe(&before), "a kprobe in front");
-	behind.addr = (void *)t_short + 1; /* under its jump, should it get one */
-	ok(!dp_register_kprobe(&behind) || !strcmp(behind.refusal, "E-SITE-FOREIGN"),
-	   "the instruction behind it is known, though a breakpoint stands before it");
+	ok(refused(t_short, NULL, 1, "E-SITE-FOREIGN"), "what its jump will cover: E-SITE-FOREIGN");
+	settle(); /* its jump is there */
+	ok(refused(t_short, NULL, 1, "E-SITE-FOREIGN") && refused(t_short, NULL, 4, "E-SITE-FOREIGN"),
+	   "what its jump covers: E-SITE-FOREIGN");
+	ok(!dp_register_kprobe(&behind), "behind that: %s", behind.refusal ? behind.refusal : "");
 	atomic_set(&hits, 0);
-	ok(t_short(20, 3) == 23, "the function works");
+	ok(t_short(20, 3) == 23 && atomic_read(&hits) == 1, "the function works");
 	dp_unregister_kprobe(&behind);
 	unregister_kprobe(&before);
+	settle();
 	ok(t_short(20, 3) == 23, "and without");
+}
+
+/* What was probed once is looked at again when it is to be probed once more. */
+static void test_kprobes_between(void)
+{
+	struct dp_kprobe first = {.addr = t_short, .pre_handler = count_hit};
+	struct dp_kprobe second = {.addr = t_short, .offset = 1, .pre_handler = count_hit};
+	struct kprobe theirs = {.addr = (void *)t_short, .pre_handler = nothing};
+
+	ok(!dp_register_kprobe(&first) && !dp_register_kprobe(&second), "two of ours");
+	ok(!dp_disable_kprobe(&first) && !dp_disable_kprobe(&second), "are disabled");
+	ok(!register_kprobe(&theirs), "and a kprobe comes");
+	for (int i = 0; i < 2; i++) {
+		int r1 = dp_enable_kprobe(&first), r2 = dp_enable_kprobe(&second);
+
+		ok(r1 == -EEXIST && r2 == -EEXIST && !strcmp(first.refusal, "E-SITE-FOREIGN") &&
+		       first.flags & second.flags & DP_KPROBE_FLAG_DISABLED && t_short(20, 3) == 23,
+		   "they are not enabled over its %s (%d %d)", i ? "jump" : "breakpoint", r1, r2);
+		settle();
+	}
+	dp_unregister_kprobe(&second);
+	dp_unregister_kprobe(&first);
+	ok(t_short(20, 3) == 23, "nor is anything restored over it");
+	unregister_kprobe(&theirs);
+	settle();
+	first.addr = t_short;
+	ok(!dp_register_kprobe(&first), "until it is gone");
+	dp_unregister_kprobe(&first);
+	ok(t_short(20, 3) == 23, "all as before");
 }
 
 /* ---- places ---- */
@@ -208,5 +240,6 @@ void test_refused(void)
 	test_changed();
 	test_extable();
 	test_kprobes_of_kernel();
+	test_kprobes_between();
 	test_returns_refused();
 }

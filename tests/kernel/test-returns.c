@@ -212,6 +212,58 @@ static void test_exits(void)
 	dp_unregister_kretprobe(&rp);
 }
 
+/*
+ * Return probes come and go on functions that sleep, that never return and that every task passes when it ends, while
+ * tasks begin, sleep and end: stacks go away under calls, and instances change hands.
+ */
+static atomic_t lived;
+
+static int short_life(void *unused)
+{
+	msleep(1 + atomic_inc_return(&lived) % 7);
+	return 0;
+}
+
+void test_exits_for(int seconds)
+{
+	static const char *const names[] = {"do_exit",      "exit_mm",	    "exit_files",   "schedule",
+					    "schedule_timeout", "msleep",   "kthread_exit", "do_task_dead",
+					    "do_group_exit", "kernel_wait4", "do_nanosleep", "kernel_clone"};
+	struct dp_kretprobe *rps = kcalloc(ARRAY_SIZE(names), sizeof(*rps), GFP_KERNEL), *v[ARRAY_SIZE(names)];
+	unsigned long end = jiffies + seconds * HZ;
+	int rounds = 0, started = 0, bad = 0;
+	u32 n = 0;
+
+	for (u32 i = 0; rps && i < ARRAY_SIZE(names); i++) {
+		v[n] = &rps[n];
+		rps[n].kp.symbol_name = names[i];
+		n += !!find(names[i]);
+	}
+	returns = 0;
+	while (rps && time_before(jiffies, end)) {
+		for (u32 i = 0; i < n; i++)
+			rps[i] = (struct dp_kretprobe){
+			    .kp.symbol_name = rps[i].kp.symbol_name, .handler = on_return, .maxactive = 8 + rounds % 40};
+		bad += dp_register_kretprobes(v, n) != 0;
+		for (int i = 0; i < 20; i++)
+			started += !IS_ERR(kthread_run(short_life, NULL, "dptest"));
+		if (rounds & 1)
+			dp_wait_for_kprobe_optimizer();
+		else
+			msleep(3);
+		dp_unregister_kretprobes(v, n);
+		rounds++;
+	}
+	dp_wait_for_kprobe_optimizer();
+	for (int i = 0; i < 200 && atomic_read(&lived) < started; i++)
+		msleep(10);
+	msleep(50); /* until they have left this module's code */
+	ok(rounds > 1 && n > 8 && !bad && returns > 100 && atomic_read(&lived) == started,
+	   "return probes where tasks sleep and end: %d rounds of %u, %d tasks, %d returns (%d)", rounds, n, started,
+	   returns, bad);
+	kfree(rps);
+}
+
 /* ---- jprobes ---- */
 
 static long jsum;
@@ -236,6 +288,7 @@ static void test_jprobes(void)
 	struct dp_jprobe jp = {.kp.addr = t_many, .entry = j_many};
 	struct dp_jprobe two = {.kp.addr = t_many, .entry = j_many};
 	struct dp_jprobe plain = {.kp.addr = t_wide, .entry = j_wide};
+	struct dp_jprobe first = {.kp.symbol_name = "irq_enter_rcu", .entry = j_wide};
 	struct dp_jprobe mid = {.kp.addr = T_WIDE_2ND, .entry = j_wide};
 	struct dp_jprobe named = {.kp.symbol_name = "no_such_function_at_all", .entry = j_wide};
 	long r;
@@ -260,6 +313,13 @@ static void test_jprobes(void)
 	r = t_wide(1, 2);
 	ok(r == 0x1003 && jsum == 198, "arguments that it changes do not reach the function");
 	dp_unregister_jprobe(&plain);
+	/* Above its return address the stack of interrupts ends. */
+	jcalls = 0;
+	ok(!dp_register_jprobe(&first), "one of the first function on a stack: %s", first.kp.refusal ? first.kp.refusal : "");
+	for (int i = 0; i < 50 && !jcalls; i++)
+		msleep(20);
+	ok(jcalls > 0, "is called");
+	dp_unregister_jprobe(&first);
 	ok(dp_register_jprobe(&mid) == -EINVAL, "not at a function's start: -EINVAL");
 	ok(dp_register_jprobe(&named) == -ENOENT, "an unknown symbol: -ENOENT");
 }

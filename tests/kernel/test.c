@@ -46,6 +46,8 @@ static int __init test_init(void)
 		test_kprobes();
 	else if (!strcmp(group, "returns"))
 		test_returns();
+	else if (!strcmp(group, "exits"))
+		test_exits_for(seconds);
 	else if (!strcmp(group, "hooks"))
 		test_hooks();
 	else if (!strcmp(group, "refused"))

@@ -34,6 +34,7 @@ extern const long t_branchy_len;
 
 void test_kprobes(void);
 void test_returns(void);
+void test_exits_for(int seconds);
 void test_hooks(void);
 void test_refused(void);
 void test_ftrace(void);

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """The kernel host: builds the module for a stock Debian kernel, boots that in an emulator, and runs the
 groups of guest.sh there, one boot for each. What is missing (emulator, packages) is one named skip.
-DP_KERNEL_FLAVOURS: cloud-amd64 (the default), amd64, debug (debug-kernel.sh), or several with commas. DP_ONLY: one group.
+DP_KERNEL_FLAVOURS: cloud-amd64, amd64, debug (debug-kernel.sh), or several with commas, each with all groups; without it
+cloud-amd64 with all of them and amd64 with a few. DP_ONLY: one group.
 DP_TORTURE_SECONDS: so much longer is the group torture."""
 import glob
 import os
@@ -19,9 +20,11 @@ ICOUNT = {"ACCEL": "-accel tcg -icount shift=0,sleep=off", "SMP": "1"}
 # Name, seconds until it is taken for hung, what is different.
 GROUPS = [
     ("conformance", 240, {}),
+    ("refusals", 120, {}),
     ("command", 120, {}),
     ("ktrace", 150, {}),
     ("krpn", 240, {}),
+    ("crash", 60, {}),
     ("modules", 120, {}),
     ("knobs", 120, {}),
     ("examples", 120, {}),
@@ -31,6 +34,15 @@ GROUPS = [
     ("events", 240, {}),
     ("bench", 240, ICOUNT),
 ]
+# By default; an empty list stands for all groups.
+FLAVOURS = {"cloud-amd64": (), "amd64": ("conformance", "refusals", "ktrace", "unload")}
+# What the guest's serial console must show.
+SHOWN = {
+    "krpn": [("log target CONSOLE shows on the console", r"\[ *[\d.]+\] dprobes\(7,0\) name=id$"),
+             ("log target COM1 shows on the serial port", r"dprobes\(8,0\) name=id$")],
+    "crash": [("exit 2 ends in a panic that names the place",
+               r"\[ *[\d.]+\] Kernel panic - not syncing: dprobes: exit 2 of a program at \S*sys_sync")],
+}
 count = failed = 0
 
 
@@ -91,6 +103,15 @@ def for_handlers(kernel):
     return [os.path.join(ROOT, "examples", "dpcc", "kernel-open.dpc")] + glob.glob(os.path.join(kernel, "root/lib/modules/*/kernel/drivers/net/dummy.ko"))
 
 
+def end_of(lines, out, group):
+    """How a guest died: from the kernel's first word of it on. All of its log is kept beside the modules."""
+    kept = os.path.join(out, group + ".log")
+    with open(kept, "w") as f:
+        f.write("\n".join(lines) + "\n")
+    first = next((i for i, line in enumerate(lines) if re.search(r"BUG:|Oops|anic|general protection|lockup", line)), len(lines) - 80)
+    return ["all of it: " + kept] + lines[max(first - 5, 0):][:150]
+
+
 def boot(flavour, kernel, out, group, limit, env, more=()):
     with tempfile.TemporaryDirectory() as work:
         with open(os.path.join(work, "group"), "w") as f:
@@ -106,7 +127,7 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
                 os.path.join(HERE, "guest-events.sh"), os.path.join(HERE, "guest-command.sh"),
                 os.path.join(HERE, "guest-rpn.sh"), os.path.join(work, "group"), os.path.join(work, "torture-seconds"),
                 *more, *modules(out)]
-        if group in ("command", "ktrace", "krpn", "torture"):
+        if group in ("command", "ktrace", "krpn", "crash", "torture"):
             argv.append(command(work))
         r = subprocess.run(argv, env=dict(os.environ, LIMIT=str(limit), **env), stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, text=True, errors="replace")
@@ -120,21 +141,24 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
             print(line[5:], flush=True)
         elif line == "tap: done":
             done = True
-    report(done, "%s: %s: the guest came to its end" % (flavour, group), () if done else lines[-80:])
+    for name, pattern in SHOWN.get(group, ()):
+        report(any(re.match(pattern, line) for line in lines), "%s: %s: %s" % (flavour, group, name), lines[-80:])
+    report(done, "%s: %s: the guest came to its end" % (flavour, group), () if done else end_of(lines, out, group))
     return lines
 
 
 def main():
     missing = [p for p in ("qemu-system-x86_64", "busybox", "cpio") if not shutil.which(p)]
     only = os.environ.get("DP_ONLY", "")
-    for flavour in os.environ.get("DP_KERNEL_FLAVOURS", "cloud-amd64").split(","):
+    asked = os.environ.get("DP_KERNEL_FLAVOURS")
+    for flavour, groups in ({name: () for name in asked.split(",")} if asked else FLAVOURS).items():
         kernel, out, why = (None, None, "%s is not installed" % missing[0]) if missing else build(flavour)
         if why:
             global count
             count += 1
             print("ok %d - %s: all tests # SKIP %s" % (count, flavour, why))
         for group, limit, env in GROUPS if kernel else ():
-            if only in group and (flavour, group) != ("debug", "bench"):
+            if only in group and group in (groups or [group]) and (flavour, group) != ("debug", "bench"):
                 boot(flavour, kernel, out, group, limit, env, for_handlers(kernel) if group == "krpn" else ())
     print("1..%d" % count)
     sys.exit(1 if failed else 0)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Source lines as probepoints: the places that FILE:LINE means, in programs compiled when the test runs."""
+import glob
 import http.server
 import os
 import re
@@ -11,6 +12,7 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from tap import *  # noqa: E402,F403
+from live import *  # noqa: E402,F403
 
 DIR = tempfile.mkdtemp(prefix="dp-lines-")
 os.environ["DPROBES_DIR"] = os.path.join(DIR, "driver")
@@ -54,18 +56,6 @@ def build(name, *flags, cc="gcc"):
     return out
 
 
-class Live:
-    def __init__(self, path):
-        self.p = start([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self.p.stdout.readline() == "ready\n"
-        self.pid = self.p.pid
-
-    def turn(self):
-        self.p.stdin.write("x\n")
-        self.p.stdin.flush()
-        return self.p.stdout.readline()
-
-
 def trace(path, place, turns=3):
     """Hits of an event while the program makes some turns."""
     live = Live(path)
@@ -76,7 +66,7 @@ def trace(path, place, turns=3):
     # The first patched byte is not the last one: the tracer lets go when all are in place.
     wait_for(lambda: code_differs(live.pid) and "TracerPid:\t0" in text_of("/proc/%d/status" % live.pid), what="the jump")
     for _ in range(turns):
-        live.turn()
+        live("x")
     stop(t, signal.SIGINT)
     live.p.stdin.close()
     assert live.p.wait(10) == 0
@@ -106,6 +96,20 @@ def separate_file():
     subprocess.run(["strip", path], check=True)
     subprocess.run(["objcopy", "--add-gnu-debuglink=" + path + ".debug", path], check=True)
     assert trace(path, "lines.c:14") == 3
+
+
+@test
+def split_file():
+    """debug information in a .dwo file; when that is missing, its name is told"""
+    need("gcc")
+    for version in ("4", "5"):
+        path = build("split" + version, "-O1", "-g", "-gdwarf-" + version, "-gsplit-dwarf", "-dumpdir", DIR + "/")
+        (dwo,) = glob.glob(os.path.join(DIR, "*.dwo"))
+        found = dprobes("vars", path, "work").stdout
+        assert re.search(r"\$a +int, rdi", found), found
+        os.unlink(dwo)
+        r = dprobes("vars", path, "work")
+        assert r.returncode and "E-LINE-NODEBUG" in r.stderr and os.path.basename(dwo) in r.stderr, r
 
 
 @test
@@ -160,7 +164,7 @@ def program_lines():
     try:
         dprobes("insert", prog, check=0)
         for _ in range(5):
-            live.turn()
+            live("x")
         text = dprobes("vars", "--all", check=0).stdout
         assert "lv 0 = 10" in text and "lv 1 = 5" in text, text
         assert "lines.c:4" in dprobes("build", "--list", prog, check=0).stdout

@@ -6,6 +6,7 @@ import random
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from tap import *  # noqa: E402,F403
+from live import *  # noqa: E402,F403
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(HERE, "..", "..", "examples", "rpn")
@@ -40,22 +42,11 @@ exit
 """
 
 
-class Obey:
+class Obey(Live):
     """A target that answers."""
 
     def __init__(self, argv=None, **kw):
-        self.p = start(argv or [OBEY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **kw)
-        assert self.p.stdout.readline() == "ready\n"
-        self.pid = self.p.pid
-
-    def __call__(self, line):
-        self.p.stdin.write(line + "\n")
-        self.p.stdin.flush()
-        return self.p.stdout.readline().strip()
-
-    def end(self):
-        self.p.stdin.close()
-        return self.p.wait(10)
+        super().__init__(argv or OBEY, **kw)
 
 
 def program(name, text):
@@ -72,23 +63,6 @@ def log():
 def logged(pattern):
     """Wait for the log to hold it: the driver drains the rings a little later."""
     return wait_for(lambda: re.search(pattern, log()), what="log with " + pattern)
-
-
-def clean():
-    dprobes("-r", "-a", check=0)
-    dprobes("log", "--clear", check=0)
-
-
-def alone(fn):
-    """A test that begins and ends without probes and with an empty log."""
-    @functools.wraps(fn)
-    def wrapped():
-        clean()
-        try:
-            fn()
-        finally:
-            clean()
-    return test(wrapped)
 
 
 def body(code, name=OBEY, header="logmax = 100\nvars = 4\njmpmax = 20\n", offset="add_numbers", more=""):
@@ -286,6 +260,46 @@ def exceptions():
 
 
 @alone
+def faulting():
+    """what was logged is kept when the probed instruction has been carried out, or with logonfault"""
+    o = Obey([target("faults")])
+    probes = "minor = 1\npush r, rdi; log 1; exit\noffset = divide + 5\nminor = 2\npush r, rsi; log 1; exit\n" + \
+        "offset = add_numbers\nminor = 3\npush r, rdi; log 1; exit\n"
+
+    def counted():
+        return [hits(dprobes("query", check=0).stdout, i) for i in range(3)]
+
+    def run():
+        assert [o(w) for w in ("load", "bad", "div 6 2", "div 6 0", "add 1 2", "mend", "bad", "load")] == \
+            ["7", "fault", "3", "fault", "3", "0 7", "fault", "7"]
+
+    for jit in ("on", "off"):
+        f = program("fault.rpn", body(probes, name=target("faults"), offset="load_word"))
+        dprobes("insert", f, "--log=CSEIP", "--jit", jit, check=0)
+        run()
+        # load_word of good memory three times, once in the handler that mends; the record that waited then gave way.
+        assert counted() == [4, 1, 1], counted()
+        assert "recorded 3, passed over 0, not logged 0, missed 0, lost 1;" in dprobes("query", check=0).stdout
+        logged(r"(?s)(\(1,1\).*){6}")
+        assert len(re.findall(r"\(1,1\) cs", log())) == 3 and len(re.findall(r"\(1,2\) cs", log())) == 1, log()
+        dprobes("remove", f, check=0)
+        dprobes("log", "--clear", check=0)
+    kept = probes.replace("minor", "logonfault = yes\nminor")
+    dprobes("insert", program("kept.rpn", body(kept, name=target("faults"), offset="load_word")), check=0)
+    run()
+    assert counted() == [6, 2, 1], counted()
+    dprobes("-r", "-a", check=0)
+    # In the place of the instruction: what was logged stays.
+    inplace = body("push d, 9; pop r, rax; push r, rip; push d, 3; add; pop r, rip; push r, rdi; log 1; exit",
+                   name=target("faults"), offset="load_word")
+    dprobes("insert", program("inplace.rpn", inplace), check=0)
+    assert o("load") == "9" and o("bad") == "9"
+    assert "recorded 2," in dprobes("query", check=0).stdout
+    dprobes("-r", "-a", check=0)
+    assert not our_mappings(o.pid) and not code_differs(o.pid) and o.end() == 0
+
+
+@alone
 def processor():
     """registers that are fetched on demand: control words, selectors, bases"""
     o = Obey()
@@ -328,6 +342,26 @@ def core():
         found += 1
         os.unlink(path)
     assert found == 1, found
+
+
+@alone
+def debugger():
+    """exit 1 stops the process for a debugger, behind its record"""
+    o = Obey()
+    dprobes("insert", program("stop.rpn", body("push r, rdi; log 1; exit 1", more="maxhits = 1")), check=0)
+    o.p.stdin.write("add 4711 1\n")
+    o.p.stdin.flush()
+
+    def state():
+        with open("/proc/%d/stat" % o.pid) as f:
+            return f.read().split()[2]
+
+    wait_for(lambda: state() == "T", what="a stopped process")
+    logged(r"dprobes\(1,0\) process %d is stopped: gdb -p %d" % (o.pid, o.pid))
+    os.kill(o.pid, signal.SIGCONT)
+    assert o.p.stdout.readline() == "4712\n" and o("add 1 2") == "3"
+    dprobes("-r", "-a", check=0)
+    assert not our_mappings(o.pid) and not code_differs(o.pid) and o.end() == 0
 
 
 @alone
@@ -390,6 +424,41 @@ def refusals():
 
 
 @alone
+def refused_beside_others():
+    """a process that refuses one program goes on with the others and their variables"""
+    name = "obey%d" % os.getpid()  # nobody else's
+    bare, whole = os.path.join(DIR, "refusing", name), os.path.join(DIR, name)
+    os.mkdir(os.path.dirname(bare))
+    subprocess.run(["strip", "-o", bare, OBEY], check=True)
+    shutil.copy(OBEY, whole)
+    o, other = Obey([bare]), Obey([whole])
+    dprobes("insert", program("good.rpn", body("inc lv, 0; exit", name=bare)), "--sym", OBEY, check=0)
+    assert o("add 1 1") == "2"
+    bad = program("bad.rpn", body("inc lv, 1; exit", name=name, offset="write_to"))
+    r = dprobes("insert", bad, "-p", o.pid)
+    assert r.returncode != 0 and "E-SYM-NONE" in r.stderr, r.stderr
+    assert o("add 1 1") == "2" and "lv 0 = 2" in dprobes("vars", "--all", check=0).stdout
+    # Another process takes it, so it stays.
+    r = dprobes("insert", bad, check=0)
+    assert "in 1 process, 1 left out (E-SYM-NONE" in r.stdout, r.stdout
+    assert o("add 1 1") == "2" and other("add 1 1") == "2"
+
+    def shown(mine):
+        text = dprobes("query", check=0).stdout
+        assert "lv 0 = %d" % mine in text and "recorded %d," % mine in text, text
+        assert text.count("(write_to+0x0)") == 1 and "last process left out: E-SYM-NONE" in text, text
+
+    shown(3)
+    kill_driver()
+    shown(3)
+    assert o("add 1 1") == "2"
+    shown(4)
+    dprobes("-r", "-a", check=0)
+    for p in (o, other):
+        assert not our_mappings(p.pid) and not code_differs(p.pid) and p.end() == 0
+
+
+@alone
 def options():
     """the options that the other tests leave out, by their long names"""
     bare = os.path.join(DIR, "bare")
@@ -406,13 +475,17 @@ def options():
     assert text_of(followed.name) == log() and "  " not in log(), log()
     stop(p)
     assert "push r, di\n" in dprobes("query", "--extended", check=0).stdout
-    assert "E-CMD" in dprobes("insert", f, "--log-target", "COM1", check=2).stderr
+    assert "E-CMD" in dprobes("insert", f, "--log-target", "EVL", check=2).stderr
     out = os.path.join(DIR, "options.ppdf")
     clean()
     dprobes("build", f, "--sym", OBEY, "--outfile", out, check=0)
     dprobes("apply", out, "--type", "2", "--unformatted-output", "--log-target", "KLOG", check=0)
     assert o("add 3 1") == "4"
     logged(r"0300000000000000\n")
+    clean()
+    f = program("defined.rpn", body("exit", more="minor = VALUE"))
+    dprobes("insert", f, "-D", "VALUE=4", check=0)
+    assert dprobes("remove", f).returncode != 0 and "removed" in dprobes("remove", f, "-D", "VALUE=5", check=0).stdout
     assert o.end() == 0
 
 

@@ -52,7 +52,7 @@ class Traced:
 
 @test
 def redis():
-    """redis: commands, latencies, who touches a key, misses"""
+    """redis: commands, latencies, who touches a key, misses, who writes a variable"""
     server = sources.redis_server()
     r = Redis(server)
 
@@ -87,6 +87,15 @@ def redis():
         r("EXISTS", "nowhere")
     assert t.tables[("count", "missing")] == {"": "", "nothing": 5, "nowhere": 1}, t.text
     assert int(t.tables[("count", "lookups")][""]) >= 7, t.text
+    with traced("redis-dirty.dpc") as t:
+        for i in range(7):
+            r("INCR", "n")
+        r("SADD", "set", *range(50))
+        r("SAVE")
+    writers, steps = t.tables[("count", "writers")], t.tables[("sum", "changes")]
+    by = {name.split("+")[0]: (n, steps[name]) for name, n in writers.items() if name}
+    assert by["incrDecrCommand"] == (7, 7) and by["saddCommand"] == (1, 50) and by["rdbSave"][1] < 0, t.text
+    assert re.search(r"server.dirty: \d+ -> \d+\n  backtrace = \{saddCommand\+", t.text), t.text
     r.end()
 
 
@@ -103,8 +112,8 @@ def sqlite():
         lines = iter(p.stdout.readline, "done\n")
         return [line.strip() for line in lines]
 
-    def traced(script):
-        return Traced(script, shell, p.pid)
+    def traced(script, *more):
+        return Traced(script, shell, p.pid, *more)
 
     with traced("sqlite-statements.dpc") as t:
         ask("create table t (a integer primary key, b text);")
@@ -120,6 +129,14 @@ def sqlite():
     written = t.tables[("sum", "written")]
     assert any(name.endswith("data.db") and n >= 4096 for name, n in written.items() if name), t.text
     assert any(name.endswith("data.db-journal") for name in written), t.text
+    with traced("malloc-callers.dpc", "--json") as t:
+        ask("select count(*) from t where b like '%9%' order by a;")
+    found = {a["aggregate"]: a["entries"] for a in json_lines(t.text)}
+    chains = [[f.split("+")[0] for f in e["key"][0]] for e in found["bytes"]]
+    assert chains and all(c[0] in ("malloc", "__libc_malloc") for c in chains), t.text
+    assert any("sqlite3_step" in c and c[-1] == "_start" and "main" in c for c in chains), t.text
+    assert sum(e["values"] for e in found["bytes"]) == sum(e["value"] for e in found["calls"]) >= 2, t.text
+    assert "sqlite3MemMalloc" in {e["key"][0].split("+")[0] for e in found["calls"]}, t.text
     p.stdin.close()
     assert p.wait(10) == 0
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Watchpoints in a process: exact counts, values, threads, and a target that lives whatever it does with SIGTRAP."""
 import ctypes
+import json
 import os
 import re
+import shutil
 import struct
 import sys
 
@@ -46,12 +48,16 @@ def watching(t, pid):
         except OSError:
             return ""
 
+    return any("perf_event" in link(fd) for fd in os.listdir("/proc/%d/fd" % t.pid)) and runs_free(pid)
+
+
+def runs_free(pid):
+    """No thread is traced."""
     def is_free(tid):
         with open("/proc/%d/task/%s/status" % (pid, tid)) as f:
             return "TracerPid:\t0\n" in f.read()
 
-    return any("perf_event" in link(fd) for fd in os.listdir("/proc/%d/fd" % t.pid)) and \
-        all(is_free(tid) for tid in os.listdir("/proc/%d/task" % pid))
+    return all(is_free(tid) for tid in os.listdir("/proc/%d/task" % pid))
 
 
 def begin(w, *args, cmd="trace"):
@@ -285,6 +291,243 @@ def watch_command():
     assert re.search(r"^ {8}work\+.*\n(.*\n)* {8}(start_thread|clone3?)\+", thread, re.M), thread
     w.end()
 
+
+@test
+def repeated():
+    """the instruction that wrote: a store before one that repeats elsewhere, and one that repeats over the place"""
+    for place, name in (("counter", r"store_then_repeat\+0x5"), ("watched:area+96:8", r"repeat_over\+0xa")):
+        w = Watched()
+        t = begin(w, place, cmd="watch")
+        w.do("rep")
+        rows, out = finish(t)
+        found = re.findall(r"^.*: @.*\n {8}(\S+)", out, re.M)
+        assert found and all(re.match(name + "$", x) for x in found), out
+        w.end()
+
+
+def begin_call(w, *args):
+    """Nothing is watched before the first call: wait for the probe at its entry."""
+    t = trace_start("-p", w.pid, *args)
+    wait_for(lambda: t.poll() is not None or " jump  dprobes" in dprobes("list", "-p", w.pid, check=0).stdout and runs_free(w.pid),
+             what="the probes")
+    if t.poll() is not None:
+        text = text_of(t.err_path)
+        assert "E-WATCH-NONE" in text or "E-WATCH-PERM" in text, text
+        raise Skip("no watchpoints here")
+    return t
+
+
+@test
+def calls():
+    """memory that a function's arguments lead to, until the call returns: each thread its own, not between, not in calls inside"""
+    w = Watched()
+    w.do("change 1 1")
+    t = begin_call(w, "w:c change($p->pair[0]) at=$addr old=$old new=$new")
+    w.do("change 2 1", "change 1 3", "changers 3 5")
+    rows, out = finish(t)
+    assert rows["c"]["hits"] == rows["c"]["recorded"] == 2 * 2 + 6 + 3 * 5 * 2, rows
+    assert rows["change"]["hits"] == 2 + 3 + 15 and rows["change"]["missed"] == 2, rows
+    assert re.findall(r"old=(\d+) new=(\d+)", out)[:5] == [("10", "11"), ("11", "12"), ("10", "11"), ("11", "12"), ("10", "11")], out
+    assert len(set(re.findall(r"at=0x[0-9a-f]+", out))) >= 2, out
+    t = begin_call(w, "w:c change($p->next->pair[0]):rw if $new == 30")
+    w.do("change 3 1")
+    rows, out = finish(t)
+    assert rows["change"]["passed"] == 3 and rows["c"]["hits"] == 0, rows  # first.next is null
+    for line, code in (("w change($q->id)", "E-VAR-NONE"), ("w change($depth)", "E-PLACE-FIELD"), ("w change($p->pair)", "E-WATCH-SIZE"),
+                       ("w change($p->id):x", "E-WATCH-TYPE"), ("w change(p->id)", "E-PLACE-SYNTAX"), ("w nobody($p->id)", "E-SYM-NONE")):
+        r = dprobes("trace", "-p", w.pid, line)
+        assert r.returncode and code in r.stderr, (line, r.stderr)
+    w.end()
+
+
+@test
+def calls_killed():
+    """dprobes is killed while threads are in watched calls: they go on, and the next one can watch"""
+    w = Watched()
+    t = begin_call(w, "w:c change($p->pair[0])")
+    w.p.stdin.write("changers 4 300\n")
+    w.p.stdin.flush()
+    time.sleep(0.01)
+    t.kill()
+    t.wait()
+    assert w.p.stdout.readline() == "ok\n"
+    t = begin_call(w, "w:c change($p->pair[0])")
+    w.do("change 2 1")
+    rows, out = finish(t)
+    assert rows["c"]["hits"] == 4, rows
+    w.end()
+
+
+@test
+def inherited():
+    """with --children a forked child is watched like its parent, until it ends or runs another program"""
+    w = Watched()
+    t = begin(w, "--children", "w:c counter n=$new")
+    w.do("inc 2", "fork 4", "vfork 1", "inc 2")
+    rows, out = finish(t)
+    assert rows["c"]["hits"] == 9 and rows["c"]["recorded"] == 9, rows
+    assert re.findall(r"n=(\d)", out) == list("123456345"), out
+    assert len(set(re.findall(r"-(\d+) ", out))) == 2, out  # a child of vfork bears the id of its parent
+    w.do("fork 3")
+    assert w.end()[0] == 5
+
+
+@test
+def debugger():
+    """gdb with a hardware watchpoint of its own beside ours: it sees the signals of our hits, and what it keeps is missed"""
+    if not shutil.which("gdb"):
+        raise Skip("no gdb")
+    w = Watched()
+    t = begin(w, "w:c counter n=$new")
+    w.do("inc 2")
+    with tempfile.NamedTemporaryFile("w", suffix=".gdb") as f:
+        f.write("set pagination off\nset confirm off\nset debuginfod enabled off\nattach %d\nwatch neighbour\ncontinue\ncontinue\n"
+                "delete\ndetach\n" % w.pid)
+        f.flush()
+        g = start(["gdb", "-q", "-nx", "-batch", "-x", f.name, target("watched")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        lines = iter(g.stdout.readline, "")
+        assert any("Hardware watchpoint" in line for line in lines)
+        w.p.stdin.write("inc 3\n")
+        w.p.stdin.flush()
+        text = g.communicate(timeout=60)[0]
+    assert w.p.stdout.readline() == "ok\n"
+    assert "received signal SIGTRAP" in text and "Old value = 2" in text and "New value = 3" in text, text
+    w.do("inc 4")
+    rows, out = finish(t)
+    assert rows["c"]["hits"] == 9 and rows["c"]["missed"] == 1, rows
+    assert w.end() == (9, 0)
+
+
+PROGRAM = """
+name = watched
+logmax = 100
+jmpmax = 4
+vars = 3
+watchpoint = counter
+minor = 7
+	inc lv,0
+	push r, new; push d, 3; sub; jge late
+	push r, rip; push r, addr; push r, old; push r, new; log 4
+late:	exit
+watchpoint = list->sign
+minor = 8
+length = 1
+access = read or write
+maxhits = 2
+	push u, old; push u, new; log 2
+	exit
+watchpoint = touch
+access = execute
+	push r, old; push r, rdi; add; push lv,1; add; pop lv,1
+	abort
+offset = increment
+	inc lv,2
+	abort
+"""
+
+
+def words():
+    """The minor number and the words of each record that has some."""
+    found = [json.loads(line) for line in dprobes("log", check=0).stdout.splitlines()]
+    return [(r["minor"], *struct.unpack("<%dQ" % (len(r["data"]) // 16), bytes.fromhex(r["data"]))) for r in found if r["data"]]
+
+
+def driver_of(pid):
+    return int(re.search(r" dprobes (\d+) *$", dprobes("list", "-p", pid, check=0).stdout, re.M).group(1))
+
+
+@test
+def programs():
+    """probe programs at watchpoints: old, new, addr; with the commands of other probes, beside a probe, when the driver is killed"""
+    with tempfile.TemporaryDirectory(prefix="dp-watch-") as d:
+        os.environ["DPROBES_DIR"] = os.path.join(d, "driver")
+        path = os.path.join(d, "watch.rpn")
+        with open(path, "w") as f:
+            f.write(PROGRAM)
+        w = Watched()
+        try:
+            inserted(w, path)
+        finally:
+            dprobes("-r", "-a", check=0)
+            del os.environ["DPROBES_DIR"]
+        assert w.end()[0] == 14
+
+
+def inserted(w, path):
+    r = dprobes("-i", path, "--json", "--pid", w.pid, check=0)
+    if "E-WATCH-NONE" in r.stderr or "E-WATCH-PERM" in r.stderr:
+        raise Skip("no watchpoints here")
+    assert "4 probes inserted in 1 process" in r.stdout, r.stdout + r.stderr
+    addr = int(re.search(r"([0-9a-f]{16})  w +exe:counter", dprobes("list", "-p", w.pid, check=0).stdout).group(1), 16)
+    w.do("inc 3", "parts", "parts", "parts", "call 3", "threads 1 4")
+    q = dprobes("-q", "-a", check=0).stdout
+    assert re.search(r"probe 0: watch counter, major 1, minor 7, hits 7: recorded 7,", q), q
+    assert re.search(r"probe 1: watch list->sign:1:rw, .*hits 3: recorded 2, passed over 1,", q), q
+    assert re.search(r"probe 0: active, 7 counted, at 0x%x \(counter\+0x0\) by watch" % addr, q), q
+    assert re.search(r"lv 0 = 7\n +lv 1 = 3\n +lv 2 = 7\n", q), q
+    got = wait_for(lambda: (lambda v: v if len(v) >= 4 else None)(words()), what="records")
+    assert [r[1:4] for r in got if r[0] == 7] == [(1, 0, addr), (2, 1, addr)], got
+    assert [r[1:] for r in got if r[0] == 8] == [(0xfb, 0xfc), (0xfa, 0xfb)], got
+    os.kill(driver_of(w.pid), signal.SIGKILL)
+    wait_for(lambda: "4 probes" in dprobes("-q", "-a", check=0).stdout, what="the successor")
+    w.do("inc 2")
+    q = dprobes("-q", "-a", check=0).stdout
+    assert "lv 0 = 9\n" in q and re.search(r"probe 0: watch counter, .*hits 9:", q), q
+    dprobes("-r", path, check=0)
+    w.do("inc 4")
+    assert not our_mappings(w.pid)
+    t = trace_start("-f", path, "-p", w.pid)
+    wait_for(lambda: "inserted" in text_of(t.err_path), what="the program")
+    w.do("parts", "inc 1")
+    assert stop(t, signal.SIGINT, 30) == 0 and re.search(r"dprobes\(1,8\) \d+ bytes:\n0000  f[0-9a-f]0*\b", text_of(t.out_path))
+
+
+HANDLERS = """
+#pragma MODNAME(PROGRAM)
+#pragma PROBEPOINT_LOCATION("w list->sign") PROBEPOINT_HANDLER("sign")
+#pragma PROBEPOINT_LOCATION("w signed_one:rw") PROBEPOINT_HANDLER("one")
+#pragma PROBEPOINT_LOCATION("w touch:x") PROBEPOINT_HANDLER("touched")
+#pragma PROBEPOINT_LOCATION("w counter") PROBEPOINT_HANDLER("counted")
+void sign() { if ($new < 0 && $new - $old == -1) printf("sign %d %d %d", $old, $new, *$addr); }
+void one() { printf("one %d %d %d", $old, $new, $signed_one); }
+void touched() { sum(touched, $n); }
+void counted() { count(writers, here(), caller()); if ($new == 3) log_backtrace(3); }
+"""
+
+
+@test
+def handlers():
+    """handlers in C: the variable's type, the program's other variables, counts by writer and caller, also behind its end"""
+    w = Watched()
+    with tempfile.NamedTemporaryFile("w", suffix=".dpc") as f:
+        def trace():
+            return trace_start("-f", f.name, "-D", 'PROGRAM="%s"' % target("watched"), "-p", w.pid)
+
+        for text, code in (("w nobody", "E-SYM-NONE"), ("w list->nothing", "E-PLACE-FIELD"), ("w counter:0", "E-EVENT-WATCHLEN"), ("w counter", "E-DPCC")):
+            f.seek(0)
+            f.truncate()
+            f.write('#pragma MODNAME(PROGRAM)\n#pragma PROBEPOINT_LOCATION("%s")\n#pragma PROBEPOINT_HANDLER("h")\nvoid h() { $old = 1; }\n' % text)
+            f.flush()
+            t = trace()
+            assert t.wait(30) and code in text_of(t.err_path), (text, text_of(t.err_path))
+        f.seek(0)
+        f.truncate()
+        f.write(HANDLERS)
+        f.flush()
+        t = trace()
+        wait_for(lambda: t.poll() is not None or "inserted" in text_of(t.err_path), what="the program")
+        if t.poll() is not None:
+            text = text_of(t.err_path)
+            assert "E-WATCH-NONE" in text or "E-WATCH-PERM" in text, text
+            raise Skip("no watchpoints here")
+        w.do("inc 3", "parts", "call 3", "threads 1 4")
+        w.end()
+        assert t.wait(30) == 0
+        out = text_of(t.out_path)
+    assert "sign -4 -5 -5" in out and "one -5 -5 -5" in out and "one -5 -6 -6" in out, out
+    assert re.search(r"sum +touched +3, 3 values", out), out
+    assert re.search(r"^ +increment\+0x\w+, work\+0x\w+ +7 \|#+$", out, re.M), out
+    assert re.search(r"backtrace = \{increment\+0x\w+, work\+0x\w+, main\+", out), out
 
 
 run()

@@ -133,6 +133,7 @@ static void errors(void)
 {
 	struct watchpoint w = {.addr = (void *)&value, .len = 3, .type = WATCH_WRITE, .handler = on_hit};
 	struct watchpoint five[5];
+	char want[64];
 	int r = 0, n = 0;
 
 	ok(register_watchpoint(&w) == -EINVAL, "a length of 3 is refused");
@@ -152,6 +153,8 @@ static void errors(void)
 		r = register_watchpoint(&five[n]);
 	}
 	ok(r == -EBUSY && n == 5, "the fifth one is refused: no register is free (%d, %d)", r, n);
+	snprintf(want, sizeof(want), "%p for the handler", (void *)&small[3]);
+	ok(strstr(dp_kprobe_error(), want) != NULL, "the message names what has them: %s", dp_kprobe_error());
 	for (int i = 0; i < 4; i++)
 		unregister_watchpoint(&five[i]);
 }

@@ -127,7 +127,7 @@ u32 dp_hit_cpu(struct dp_hit *h)
 	return 3;
 }
 
-void dp_hit_dump(struct dp_hit *h)
+void dp_hit_exit(struct dp_hit *h, u32 facility)
 {
 	machine_of(h)->dumps++;
 }

@@ -4,6 +4,7 @@
  * the jump back. Touches neither memory of the target nor any allocator.
  */
 #include "arch/x86_64/detour.h"
+#include "hit/hit.h"
 
 #define ZONE 128
 
@@ -63,10 +64,12 @@ static void point_here(struct dp_emit *e, size_t hole)
 		memcpy(e->buf + hole, &disp, 4);
 }
 
-/* The addresses to call, as constants behind the code; each entry is there once. */
-static void emit_pointers(struct dp_emit *e, const struct dp_detour *d, const size_t *holes,
+/* The addresses to call, as constants behind the code; each entry is there once, and once more for second hits. */
+static void emit_pointers(struct dp_emit *e, const struct dp_detour *d, const size_t *holes, const size_t *after,
 			  const u64 entries[DP_NENTRIES])
 {
+	bool any = false;
+
 	for (int k = 0; k < DP_NENTRIES; k++) {
 		bool used = false;
 
@@ -84,12 +87,19 @@ static void emit_pointers(struct dp_emit *e, const struct dp_detour *d, const si
 			point_here(e, holes[i]);
 			dp_emit_u64(e, d->direct[i]);
 		}
+	for (u8 i = 0; i < d->win->ninsns; i++)
+		if (d->after[i]) {
+			point_here(e, after[i]);
+			any = true;
+		}
+	if (any)
+		dp_emit_u64(e, entries[DP_ENTRY_ZONE_FLAGS]);
 }
 
 int dp_detour_emit(struct dp_emit *e, struct dp_detour *d, const u64 entries[DP_NENTRIES],
 		   struct dp_error *err)
 {
-	size_t holes[DP_WINDOW_INSNS] = {0};
+	size_t holes[DP_WINDOW_INSNS] = {0}, after[DP_WINDOW_INSNS] = {0};
 	int r;
 
 	for (u8 i = 0; i < d->win->ninsns; i++) {
@@ -100,6 +110,10 @@ int dp_detour_emit(struct dp_emit *e, struct dp_detour *d, const u64 entries[DP_
 		r = emit_copy(e, d, i, err);
 		if (r)
 			return r;
+		/* Nothing is known of flags and red zone behind it. */
+		d->after[i] = d->confirm[i] ? (u16)e->len : 0;
+		if (d->confirm[i])
+			after[i] = emit_hit(e, d->point[i] | DP_HIT_AFTER, true);
 	}
 	d->back = 0;
 	if (d->win->falls) {
@@ -108,6 +122,6 @@ int dp_detour_emit(struct dp_emit *e, struct dp_detour *d, const u64 entries[DP_
 		if (r)
 			return r;
 	}
-	emit_pointers(e, d, holes, entries);
+	emit_pointers(e, d, holes, after, entries);
 	return e->overflow ? dp_fail(err, E_RELOC_RANGE, "the detour is too long") : 0;
 }

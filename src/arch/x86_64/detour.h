@@ -25,9 +25,11 @@ struct dp_detour {
 	u32 point[DP_WINDOW_INSNS];  /* hit before the copy of instruction i, or DP_NO_POINT */
 	u8 entry[DP_WINDOW_INSNS];   /* enum dp_entry */
 	u64 direct[DP_WINDOW_INSNS]; /* code of its own that the hit goes to instead; 0 none */
+	bool confirm[DP_WINDOW_INSNS]; /* a second hit behind the copy, which says that it was carried out */
 	/* output: offsets in the emitted code */
 	u16 arrive[DP_WINDOW_INSNS]; /* where control meant for instruction i goes: its hit, else its copy */
 	u16 copy[DP_WINDOW_INSNS];   /* the copy itself */
+	u16 after[DP_WINDOW_INSNS];  /* the second hit; 0: there is none */
 	u16 back;		     /* the jump back; 0 when control never falls out of the window */
 };
 
@@ -38,6 +40,6 @@ struct dp_detour {
 int dp_detour_emit(struct dp_emit *e, struct dp_detour *d, const u64 entries[DP_NENTRIES],
 		   struct dp_error *err);
 
-#define DP_DETOUR_MAX (DP_WINDOW_INSNS * (DP_RELOC_MAX + 24 + 8) + 40)
+#define DP_DETOUR_MAX (DP_WINDOW_INSNS * (DP_RELOC_MAX + 2 * 26 + 8) + 48)
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Does an instruction leave vector, mask, MMX and x87 registers and their control words alone?
- * A list of those that do; whatever is not on it counts as touching them.
+ * Does an instruction leave vector, mask, MMX and x87 registers and their control words alone? May it fault?
+ * Lists of those that do leave them alone, and that cannot fault; for whatever is not on them the other is assumed.
  */
 #include "arch/x86_64/insn.h"
 
@@ -68,4 +68,52 @@ bool dp_insn_is_general(const struct dp_insn *in)
 	default:
 		return false;
 	}
+}
+
+/* Memory at rsp plus a constant. */
+static bool on_own_stack(const struct dp_insn *in)
+{
+	return in->has_sib && (in->sib & 7) == 4 && !(in->rex & DP_REX_B) && (in->sib >> 3 & 7) == 4 &&
+	       !(in->rex & DP_REX_X) && !(in->prefixes & (DP_PFX_FS | DP_PFX_GS | DP_PFX_67));
+}
+
+/* Those without a modrm byte: memory through rsi, rdi, rbx or an address of their own, and what user mode may not do. */
+static bool bare_may_fault(const struct dp_insn *in)
+{
+	if (in->map == DP_MAP_0F) /* bswap; push and pop of fs and gs */
+		return !(in->opcode >= 0xc8 && in->opcode <= 0xcf) && (in->opcode & 0xf6) != 0xa0;
+	switch (in->opcode) {
+	case 0x6c ... 0x6f: /* ins, outs */
+	case 0xa0 ... 0xa7: /* mov at an address, movs, cmps */
+	case 0xaa ... 0xaf: /* stos, lods, scas */
+	case 0xc8 ... 0xc9: /* enter, leave: by rbp */
+	case 0xd7:	    /* xlat */
+	case 0xe4 ... 0xe7: /* in, out */
+	case 0xec ... 0xef:
+	case 0xfa ... 0xfb: /* cli, sti */
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool dp_insn_may_fault(const struct dp_insn *in)
+{
+	if (in->cls == DP_INSN_UD || in->cls == DP_INSN_HLT)
+		return true;
+	if (in->cls != DP_INSN_PLAIN)
+		return false;
+	if (!dp_insn_is_general(in) || in->enc != DP_ENC_LEGACY || in->map > DP_MAP_0F)
+		return true; /* those that compute may raise exceptions of their own */
+	if (!in->has_modrm)
+		return bare_may_fault(in);
+	if (in->map == DP_MAP_ONE && in->opcode == 0x8d) /* lea */
+		return false;
+	if (in->map == DP_MAP_ONE && (in->opcode == 0xf6 || in->opcode == 0xf7) && (in->modrm >> 3 & 7) >= 6)
+		return true; /* div, idiv */
+	if (in->map == DP_MAP_0F && (in->opcode == 0x1f || in->opcode == 0x1e || in->opcode == 0x18 || in->opcode == 0x0d))
+		return false; /* nop, endbr64, prefetch */
+	if (in->map == DP_MAP_0F && (in->opcode <= 0x0f || (in->opcode >= 0x20 && in->opcode <= 0x3f)))
+		return true; /* of the system */
+	return in->modrm < 0xc0 && !on_own_stack(in);
 }

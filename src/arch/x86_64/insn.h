@@ -128,6 +128,12 @@ bool dp_insn_target(const struct dp_insn *in, u64 addr, u64 *target);
 bool dp_insn_is_nop(const struct dp_insn *in, const u8 *code);
 
 /*
+ * False when nothing can keep it from being carried out: it works on registers, constants and the thread's own
+ * stack. Branches, calls and system calls count as such: what faults then is what comes next. Where in doubt true.
+ */
+bool dp_insn_may_fault(const struct dp_insn *in);
+
+/*
  * True when it leaves vector, mask, MMX and x87 registers and their control words alone (what code
  * compiled with -mgeneral-regs-only consists of). Where in doubt false: VEX-encoded ones all are.
  */

@@ -236,6 +236,18 @@ static int user_offset(struct dp_module *m, const struct dp_location *loc, s64 *
 	return r;
 }
 
+static int check_opcode(struct dp_module *m, const struct dp_dev_probe *d, struct dp_error *err)
+{
+	const struct dp_text *text;
+	u64 addr = 0;
+	u8 there;
+
+	if (!dp_module_offset_to_addr(m, (u64)d->offset, &addr) || dp_module_text(m, addr, &text, err))
+		return dp_fail(err, E_SITE_NOTEXT, "0x%llx", (unsigned long long)addr);
+	there = text->bytes[addr - text->lo];
+	return there == d->opcode ? 0 : dp_fail(err, E_RPN_OPCODE, "0x%02x, expected 0x%02x", there, (u32)d->opcode);
+}
+
 static int put_user_place(struct dp_kernel *k, const struct dp_location *loc, struct dp_dev_probe *d, struct probe *p,
 			  struct dp_error *err)
 {
@@ -245,6 +257,8 @@ static int put_user_place(struct dp_kernel *k, const struct dp_location *loc, st
 	if (r)
 		return r;
 	r = user_offset(m, loc, &d->offset, err);
+	if (!r && d->opcode >= 0)
+		r = check_opcode(m, d, err);
 	d->flags |= DP_DEV_USER;
 	snprintf(p->symbol, sizeof(p->symbol), "%.300s", loc->kind == DP_LOC_SYMBOL ? loc->symbol : dp_module_base(m));
 	p->offset = (u64)loc->offset;
@@ -308,6 +322,8 @@ static int add_event(struct dp_kernel *k, struct dp_event *ev, u64 addr, const s
 	struct probe *p = room(k);
 	int r = p ? 0 : dp_fail(err, E_ARM_NOMEM, "probe");
 
+	if (words)
+		d.opcode = words->opcode;
 	if (!r)
 		r = put_place(k, &ev->loc, &d, p, err);
 	if (!r) {
@@ -324,7 +340,6 @@ static int add_event(struct dp_kernel *k, struct dp_event *ev, u64 addr, const s
 			d.locals = words->locals;
 			d.globals = words->globals;
 			d.gate = words->gate;
-			d.opcode = words->opcode;
 		}
 		r = ask(k, DP_DEV_ADD, &d, &told, err);
 	}
@@ -447,20 +462,13 @@ int dp_kernel_add(struct dp_kernel *k, const char *text, struct dp_error *err)
 
 int dp_kernel_add_program(struct dp_kernel *k, const struct dp_session_program *program, struct dp_error *err)
 {
-	struct dp_event *ev = calloc(1, sizeof(*ev));
+	struct dp_event *ev;
 
-	if (ev) {
-		ev->loc = program->loc;
-		ev->is_return = program->is_return;
-		ev->prog = *program->prog;
-		ev->prog.layout = (struct dp_layout){0};
-		ev->prog.code = dp_alloc(program->prog->len);
-	}
-	if (!ev || !ev->prog.code) {
-		free(ev);
+	if (program->is_watch && !program->watch_len)
+		return dp_fail(err, E_WATCH_SIZE, "%s", program->loc.symbol);
+	ev = dp_event_of_program(program);
+	if (!ev)
 		return dp_fail(err, E_ARM_NOMEM, "probe");
-	}
-	memcpy(ev->prog.code, program->prog->code, program->prog->len);
 	return add_event(k, ev, 0, program, err);
 }
 

@@ -72,7 +72,8 @@ static bool same_program(struct dp_session *s, const struct dp_mem *mem, const s
 	want.locals = words + 8ull * p->locals;
 	want.globals = dp_session_globals(s, p);
 	want.gate = prog->rpn.ex_mask ? words + 8ull * p->gate : 0;
-	if (rt->addr != sp->addr || rt->event != sp->owner || memcmp(&want, &rt->prog, sizeof(want)))
+	if (rt->addr != sp->addr || rt->event != sp->owner || sp->confirm != !!(rt->flags & DP_PROBE_WAITS) ||
+	    memcmp(&want, &rt->prog, sizeof(want)))
 		return false;
 	code = malloc(prog->len);
 	same = code && !dp_mem_read(mem, rt->prog.code, code, prog->len, NULL) && !memcmp(code, prog->code, prog->len);

@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/process/arm-priv.h"
 #include "host/process/publish-host.h"
-#include "host/process/session-priv.h"
 #include "log/clock.h"
 #include "log/reader.h"
 #include "program/code.h"
@@ -31,29 +31,6 @@
  * program may interrupt ours and run into a patched byte itself; a blocked SIGTRAP would be fatal then.
  */
 #define SA_FLAGS (0x4 | 0x04000000 | 0x08000000 | 0x40000000)
-
-struct layout { /* offsets from the region's start */
-	u64 table, tids, cells, slots, control, jit, jit_end, rings, rings_end, end;
-	u32 nslots;
-	u64 control_size;
-	u32 ncpus;
-	u64 ring_size;
-};
-
-struct arming {
-	struct dp_session *s;
-	struct layout lay;
-	struct dp_mem mem;
-	struct dp_tracer tracer;
-	struct dp_remote remote;
-	struct dp_maps now; /* as they are at arming */
-	struct dp_caps caps;
-	struct dp_control *ctl; /* image of the control block and its tables */
-	struct dp_range *areas; /* merged */
-	u32 nareas;
-	bool mapped;
-	u64 entries[DP_NENTRIES]; /* run addresses */
-};
 
 static u32 count_threads(pid_t pid)
 {
@@ -98,7 +75,8 @@ static void make_layout(struct dp_session *s, struct layout *l)
 	l->jit_end = l->jit + dp_compile_lay_out(s);
 	l->rings = DP_ALIGN_UP(l->jit_end, PAGE);
 	s->words_off = DP_ALIGN_UP(dp_rings_size(l->ncpus, l->ncpus * 2, s->nprobes, l->ring_size), PAGE);
-	l->rings_end = l->end = DP_ALIGN_UP(l->rings + s->words_off + s->nwords * 8ull, PAGE);
+	s->asks_off = DP_ALIGN_UP(s->words_off + s->nwords * 8ull, 64);
+	l->rings_end = l->end = DP_ALIGN_UP(l->rings + s->asks_off + (s->has_call ? sizeof(struct dp_asks) : 0), PAGE);
 	s->globals_off = s->opt.share_globals ? l->rings_end : 0;
 	if (s->opt.share_globals)
 		l->end += PAGE;
@@ -207,110 +185,6 @@ static int settle_probes(struct arming *a, struct dp_error *err)
 	return left ? 0 : dp_fail(err, E_ARM_NONE, "process %d", (int)s->pid);
 }
 
-static int merge_areas(struct arming *a)
-{
-	struct dp_space *sp = &a->s->plan.space;
-
-	a->areas = calloc(sp->nareas + 1, sizeof(*a->areas));
-	if (!a->areas)
-		return -ENOMEM;
-	for (u32 i = 0; i < sp->nareas; i++) {
-		u32 k = a->nareas;
-
-		/* Insert in order, then join neighbours. */
-		while (k && a->areas[k - 1].lo > sp->areas[i].lo) {
-			a->areas[k] = a->areas[k - 1];
-			k--;
-		}
-		a->areas[k] = (struct dp_range){sp->areas[i].lo, sp->areas[i].hi};
-		a->nareas++;
-	}
-	u32 n = 0;
-	for (u32 i = 0; i < a->nareas; i++) {
-		if (n && a->areas[n - 1].hi == a->areas[i].lo)
-			a->areas[n - 1].hi = a->areas[i].hi;
-		else
-			a->areas[n++] = a->areas[i];
-	}
-	a->nareas = n;
-	return 0;
-}
-
-/* Segments that stay mapped as long as the process lives: the executable's and its first libraries'. */
-static void permanent_ranges(struct arming *a, struct dp_control *c)
-{
-	for (int pass = 0; pass < 2; pass++)
-		for (size_t i = 0; i < a->now.n && c->nranges < DP_MAX_RANGES; i++) {
-			const struct dp_map *m = &a->now.v[i];
-			const struct dp_image *im = dp_process_image_at(&a->s->proc, m->lo);
-			const char *base = im ? dp_module_base(im->mod) : "";
-			bool libc = !strncmp(base, "libc.so", 7) || !strncmp(base, "ld-", 3);
-
-			if (!im || !m->r || (pass == 0 ? !im->is_exe : !libc) || !m->inode)
-				continue;
-			c->ranges[c->nranges++] = (struct dp_range){m->lo, m->hi};
-		}
-}
-
-static u64 put(u8 *base, u64 *at, u64 origin, const void *data, u64 size)
-{
-	u64 where = DP_ALIGN_UP(*at, 16);
-
-	if (size)
-		memcpy(base + where, data, size);
-	*at = where + size;
-	return origin + where;
-}
-
-void dp_fill_probe(const struct dp_session *s, struct dp_probe_rt *rt, u32 owner, u64 addr, u64 code)
-{
-	const struct dp_probe *p = &s->probes[owner];
-	const struct dp_program *prog = &p->event->prog;
-	u64 words = s->region + s->rings_off + s->words_off;
-
-	dp_program_to_rt(prog, &rt->prog);
-	rt->prog.code = code;
-	rt->prog.locals = words + 8ull * p->locals;
-	rt->prog.globals = dp_session_globals(s, p);
-	rt->prog.gate = prog->rpn.ex_mask ? words + 8ull * p->gate : 0;
-	rt->prog.compiled = p->compiled;
-	rt->event = owner;
-	rt->flags = DP_PROBE_ENABLED | (p->event->is_return ? DP_PROBE_RETURN : 0);
-	rt->addr = addr;
-}
-
-static void fill_probes(struct arming *a, struct dp_probe_rt *rt, u64 *code_addr)
-{
-	struct dp_session *s = a->s;
-	struct dp_plan *plan = &s->plan;
-	u32 n = 0;
-
-	for (u32 i = 0; i < s->nspots; i++) {
-		const struct dp_spot *sp = &s->spots[i];
-		struct dp_point *pt;
-
-		if (sp->outcome == DP_OUTCOME_REFUSED || s->probes[sp->owner].dropped)
-			continue;
-		pt = &plan->points[sp->point];
-		if (!pt->n)
-			pt->first = n;
-		pt->n++;
-		dp_fill_probe(s, &rt[n++], sp->owner, sp->addr, code_addr[sp->owner]);
-	}
-	a->ctl->nprobes = n;
-}
-
-/* The process's id as it knows it itself. */
-static u32 inner_pid(pid_t pid)
-{
-	char ids[128] = "";
-	const char *last;
-
-	dp_status_field(pid, pid, "NSpid", ids, sizeof(ids));
-	last = strrchr(ids, '\t');
-	return (u32)atoi(last ? last + 1 : ids);
-}
-
 /* `push ns`: a line through two moments by both clocks. Taken once, so that it never runs backwards. */
 static void set_clock(struct arming *a)
 {
@@ -326,74 +200,6 @@ static void set_clock(struct arming *a)
 	a->ctl->clock_tsc = clock.pair[0].tsc;
 	a->ctl->clock_ns = clock.pair[0].ns;
 	a->ctl->clock_mult = clock.mult;
-}
-
-static int build_control(struct arming *a, struct dp_error *err)
-{
-	struct dp_session *s = a->s;
-	struct dp_plan *plan = &s->plan;
-	u8 *base = calloc(1, a->lay.control_size);
-	u64 *code_addr = calloc(s->nprobes, sizeof(*code_addr));
-	struct dp_probe_rt *rt = calloc(s->nspots + s->nwatched + 1, sizeof(*rt));
-	struct dp_watch_rt *watches = calloc(s->ngroups + 1, sizeof(*watches));
-	struct dp_patch *patches = calloc(plan->npatches + 1, sizeof(*patches));
-	struct dp_control *c = (struct dp_control *)base;
-	u64 at = sizeof(*c), origin = s->control;
-
-	if (!base || !code_addr || !rt || !watches || !patches || merge_areas(a)) {
-		free(base);
-		free(code_addr);
-		free(rt);
-		free(watches);
-		free(patches);
-		return dp_fail(err, E_ARM_NOMEM, "control block");
-	}
-	a->ctl = c;
-	for (u32 i = 0; i < s->nprobes; i++)
-		code_addr[i] = put(base, &at, origin, s->probes[i].event->prog.code, s->probes[i].event->prog.len);
-	for (u32 i = 0; i < plan->npatches; i++)
-		patches[i] = plan->patches[i].patch;
-	fill_probes(a, rt, code_addr);
-	dp_watch_fill(s, c, rt, watches, code_addr);
-	c->points = put(base, &at, origin, plan->points, plan->npoints * sizeof(*plan->points));
-	c->probes = put(base, &at, origin, rt, c->nprobes * sizeof(*rt));
-	c->redirects = put(base, &at, origin, plan->redirects, plan->nredirects * sizeof(*plan->redirects));
-	c->homes = put(base, &at, origin, plan->homes, plan->nhomes * sizeof(*plan->homes));
-	c->patches = put(base, &at, origin, patches, plan->npatches * sizeof(*patches));
-	c->unwind = s->unwind.n ? origin + dp_unwind_place(&s->unwind, base, &at, origin) : 0;
-	c->areas = put(base, &at, origin, a->areas, a->nareas * sizeof(*a->areas));
-	c->watches = put(base, &at, origin, watches, s->ngroups * sizeof(*watches));
-	c->nwatches = s->ngroups;
-	c->npoints = plan->npoints;
-	c->nredirects = plan->nredirects;
-	c->nhomes = plan->nhomes;
-	c->npatches = plan->npatches;
-	c->nareas = a->nareas;
-	c->magic = DP_CONTROL_MAGIC;
-	c->abi = DP_ABI;
-	c->self = origin;
-	c->size = at;
-	c->slots = s->region + a->lay.slots;
-	c->nslots = a->lay.nslots;
-	c->tids = s->region + a->lay.tids;
-	c->jit_lo = s->region + a->lay.jit;
-	c->jit_hi = s->region + a->lay.jit_end;
-	c->region_lo = s->region;
-	c->region_hi = s->region + a->lay.end;
-	c->owner_pid = (u32)getpid();
-	c->pid = inner_pid(s->pid);
-	c->old_trap[2] = ~0ull;
-	for (u32 i = 0; i < plan->npatches; i++) {
-		const struct dp_patch *t = &patches[i];
-
-		c->segv_taken |= t->len == 5 && (t->bounds & 0x10) && t->jump[4] != 0xcc;
-	}
-	permanent_ranges(a, c);
-	free(code_addr);
-	free(rt);
-	free(watches);
-	free(patches);
-	return 0;
 }
 
 /* The code in memory must be the file's code: somebody else's patch cannot be combined with ours. */
@@ -564,6 +370,7 @@ static int map_rings(struct arming *a, struct dp_error *err)
 	a->ctl->ring_size = s->rings->ring_size;
 	a->ctl->counts = addr + s->rings->counts_off;
 	a->ctl->counts_stride = s->rings->counts_stride;
+	a->ctl->asks = s->has_call ? addr + s->asks_off : 0;
 	a->ctl->ncpus = s->rings->ncpus;
 	a->ctl->nrings = s->rings->nrings;
 	return 0;
@@ -629,6 +436,8 @@ static int fill_region(struct arming *a, struct dp_error *err)
 
 	if (r)
 		return r;
+	if (s->has_call && !(a->caps.caps & DP_CAP_FUTEX))
+		return dp_fail(err, E_WATCH_CALL, "process %d", (int)s->pid);
 	a->remote.seccomp = a->caps.seccomp;
 	a->ctl->caps = a->caps.caps;
 	a->ctl->rseq_off = a->caps.rseq_off;
@@ -776,7 +585,7 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 	if (!r)
 		r = dp_mem_open(&a.mem, s->pid, err);
 	if (!r)
-		r = build_control(&a, err);
+		r = dp_build_control(&a, err);
 	if (!r)
 		r = check_bytes(&a, err);
 	if (!r)
@@ -792,13 +601,17 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 		r = fill_region(&a, err);
 	if (!r)
 		r = publish(&a, err);
+	if (!r)
+		r = dp_calls_begin(s, err);
 	if (!r) {
 		r = last_round(&a, err);
 		finish_children(&a);
 		s->armed = !r;
 	}
-	if (r)
+	if (r) {
+		dp_calls_end(s);
 		dp_watch_end(s);
+	}
 	dp_remote_end(&a.remote);
 	collect_stats(&a);
 	dp_tracer_detach(&a.tracer);

@@ -44,6 +44,16 @@ int dp_status_field(pid_t pid, pid_t tid, const char *name, char *buf, size_t si
 	return r;
 }
 
+pid_t dp_inner_tid(pid_t pid, pid_t tid)
+{
+	char ids[128] = "";
+	const char *last;
+
+	dp_status_field(pid, tid, "NSpid", ids, sizeof(ids));
+	last = strrchr(ids, '\t');
+	return (pid_t)atoi(last ? last + 1 : ids);
+}
+
 /* Run one classic filter program on a system call number with all arguments zero. */
 static u32 run_filter(const struct sock_filter *f, unsigned len, u32 nr)
 {
@@ -137,6 +147,7 @@ static u32 syscall_caps(struct dp_caps *c, pid_t pid, pid_t tid)
 		u32 cap, nr;
 	} calls[] = {
 	    {DP_CAP_PVR, 310}, {DP_CAP_GETTID, 186}, {DP_CAP_PROBE_READ, 14}, {DP_CAP_SIGALTSTACK, 131},
+	    {DP_CAP_FUTEX, 202},
 	};
 	char mode[16] = "0";
 	u32 caps = 0;

@@ -88,7 +88,8 @@ u64 dp_compile_lay_out(struct dp_session *s)
 
 	for (u32 i = 0; i < s->nspots; i++) {
 		s->spots[i].direct = 0;
-		if (s->opt.interpret || s->probes[s->spots[i].owner].jit == DP_JIT_OFF || s->spots[i].site.outcome == DP_OUTCOME_REFUSED)
+		if (s->opt.interpret || s->probes[s->spots[i].owner].jit == DP_JIT_OFF || s->spots[i].confirm ||
+		    s->spots[i].site.outcome == DP_OUTCOME_REFUSED)
 			continue;
 		if (compile(s, &s->spots[i], &nothing, 0, 0, buf, &e))
 			continue;

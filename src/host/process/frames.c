@@ -132,22 +132,36 @@ static int each_frame(const struct dp_mem *mem, u64 lo, u64 hi, bool (*fn)(void 
 	return 0;
 }
 
+static bool is_syscall(const struct dp_mem *mem, u64 at)
+{
+	u8 code[2];
+
+	return !dp_mem_read(mem, at, code, 2, NULL) && code[0] == 0x0f && code[1] == 0x05;
+}
+
 bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct dp_maps *maps,
 		    struct dp_moves *mv)
 {
 	struct scan s = {.mem = mem, .maps = maps, .mv = mv, .clear = true};
 	struct user_regs_struct regs;
-	u64 to;
+	u64 to, again;
 
 	if (ptrace(PTRACE_GETREGS, th->tid, 0, &regs))
 		return th->gone;
 	dp_fix_restart(th->tid, &regs, false);
 	to = dp_redirect_find(mv->map, mv->nmap, regs.rip);
-	if (!to && (s64)regs.orig_rax >= 0 && dp_redirect_find(mv->map, mv->nmap, regs.rip - 2) &&
-	    !dp_signal_pending(th->tid)) {
-		/* To be made again from a byte that traps now: spare the thread the trap. */
-		dp_fix_restart(th->tid, &regs, true);
-		to = dp_redirect_find(mv->map, mv->nmap, regs.rip);
+	/*
+	 * The kernel steps back over the system call when the thread goes on. That must lead to the call, so where its copy does
+	 * not stand just in front the step is made here; and a byte that traps now is spared the thread by the way. With a
+	 * signal on its way the call may end instead: then the thread stays, and the trap brings it on.
+	 */
+	again = dp_will_restart(&regs) ? dp_redirect_find(mv->map, mv->nmap, regs.rip - 2) : 0;
+	if (to ? dp_will_restart(&regs) && !is_syscall(mem, to - 2) : again != 0) {
+		to = 0;
+		if (!dp_signal_pending(th->tid)) {
+			dp_fix_restart(th->tid, &regs, true);
+			to = again;
+		}
 	}
 	if (to) {
 		regs.rip = to;

@@ -120,7 +120,7 @@ static u32 collect(const struct dp_tables *t, const struct dp_mem *mem, struct d
 
 		if (dp_mem_read(mem, c->watches + i * sizeof(w), &w, sizeof(w), NULL))
 			break;
-		for (u32 k = 0; k < w.n && n < c->nprobes; k++)
+		for (u32 k = 0; w.addr && k < w.n && n < c->nprobes; k++)
 			v[n++] = (struct dp_standing){.addr = w.addr,
 						      .is_watch = true,
 						      .outcome = DP_OUTCOME_JUMP,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Processes that wait at their entry point, without a tracer, until probes are in place. Should
- * nobody come for them any more they go on by themselves after a few seconds, and whoever brings
+ * Processes that wait at their entry point, or where a thread has loaded a library, without a tracer, until probes are in
+ * place. Should nobody come for them any more they go on by themselves after a few seconds, and whoever brings
  * them there may be killed at any moment: nothing that needs a tracer is left in their code.
  */
 #include <elf.h>
@@ -9,7 +9,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,8 +20,10 @@
 
 #define PAGE 4096ull
 #define ARRIVAL_US 50 /* between looks at a process on its way to its entry point */
+#define CALLS_MOST 40 /* system calls in which a linker loads a library; it takes a dozen */
+#define SYSCALL_STOP (SIGTRAP | 0x80)
 
-/* mov $2^27, %ecx; 1: pause; loop 1b. Nobody needs rcx at an entry point. */
+/* mov $2^27, %ecx; 1: pause; loop 1b. Nobody needs rcx at an entry point, nor behind a system call. */
 static const u8 waiting[] = {0xb9, 0, 0, 0, 8, 0xf3, 0x90, 0xe2, 0xfc};
 #define JUMP 5 /* bytes of a jump */
 
@@ -60,7 +64,7 @@ static int wait_stop(pid_t tid, u32 ms, int *status)
 
 static int signal_of(int status)
 {
-	return status >> 16 ? 0 : WSTOPSIG(status);
+	return status >> 16 || WSTOPSIG(status) == SYSCALL_STOP ? 0 : WSTOPSIG(status);
 }
 
 /* Let a thread go that may be running. */
@@ -196,7 +200,7 @@ int dp_park(struct dp_parking *p, pid_t pid, struct dp_error *err)
 	if (r)
 		return r;
 	memset(p, 0, sizeof(*p));
-	p->pid = pid;
+	p->pid = p->tid = pid;
 	p->entry = entry_point(pid);
 	r = divert(p, &mem, err);
 	dp_mem_close(&mem);
@@ -210,19 +214,19 @@ int dp_unpark(struct dp_parking *p, struct dp_error *err)
 	struct dp_mem mem;
 	int status = 0, r;
 
-	if (ptrace(PTRACE_SEIZE, p->pid, 0, 0) || ptrace(PTRACE_INTERRUPT, p->pid, 0, 0) ||
-	    look(p->pid, 0, &status) || ptrace(PTRACE_GETREGS, p->pid, 0, &regs))
+	if (ptrace(PTRACE_SEIZE, p->tid, 0, 0) || ptrace(PTRACE_INTERRUPT, p->tid, 0, 0) ||
+	    look(p->tid, 0, &status) || ptrace(PTRACE_GETREGS, p->tid, 0, &regs))
 		return gone(p->pid, err);
 	if (regs.rip - p->at < p->size) {
 		regs.rip = p->entry;
-		ptrace(PTRACE_SETREGS, p->pid, 0, &regs);
+		ptrace(PTRACE_SETREGS, p->tid, 0, &regs);
 	}
 	r = dp_mem_open(&mem, p->pid, err);
 	if (!r) {
 		r = dp_mem_write(&mem, p->at, p->saved, p->size, err);
 		dp_mem_close(&mem);
 	}
-	ptrace(PTRACE_DETACH, p->pid, 0, (long)signal_of(status));
+	ptrace(PTRACE_DETACH, p->tid, 0, (long)signal_of(status));
 	return r;
 }
 
@@ -255,12 +259,104 @@ static bool is_loading(pid_t pid)
 	return !ptrace(PTRACE_GETREGS, pid, 0, &regs) && !regs.fs_base;
 }
 
+/* ---- libraries that a running program loads ---- */
+
+/* The descriptor that the stopped thread has just got by opening a file; -1: it has not. */
+static int just_opened(pid_t tid)
+{
+	struct user_regs_struct regs;
+
+	if (ptrace(PTRACE_GETREGS, tid, 0, &regs) || regs.rax > 1 << 24)
+		return -1;
+	return regs.orig_rax == SYS_openat || regs.orig_rax == SYS_open || regs.orig_rax == SYS_openat2 ? (int)regs.rax : -1;
+}
+
+/*
+ * Until the thread has closed the file again, by which time a linker has mapped all of it, but calls nothing in it yet. 0: it
+ * is stopped there, and has mapped code. Stops at system calls leave nothing behind if we are killed.
+ */
+static int await_mapped(pid_t tid, pid_t pid, int fd, struct dp_error *err)
+{
+	struct __ptrace_syscall_info info, entry = {.op = PTRACE_SYSCALL_INFO_NONE};
+	bool mapped = false;
+	long sig = 0;
+	int status, r;
+
+	for (u32 i = 0; fd >= 0 && i < 2 * CALLS_MOST; i++) {
+		if (ptrace(PTRACE_SYSCALL, tid, 0, sig))
+			return gone(pid, err);
+		r = wait_stop(tid, DP_CATCH_MS, &status);
+		if (r == -ETIMEDOUT)
+			let_go(tid);
+		if (r)
+			return gone(pid, err);
+		sig = signal_of(status);
+		if (status >> 16 || WSTOPSIG(status) != SYSCALL_STOP)
+			continue;
+		if (ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof(info), &info) < (long)sizeof(info.op))
+			break;
+		if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
+			entry = info;
+			continue;
+		}
+		if (entry.op != PTRACE_SYSCALL_INFO_ENTRY || info.exit.is_error)
+			continue;
+		if (entry.entry.nr == SYS_mmap && (int)entry.entry.args[4] == fd)
+			mapped |= entry.entry.args[2] & PROT_EXEC;
+		if (entry.entry.nr == SYS_close && (int)entry.entry.args[0] == fd) {
+			if (mapped)
+				return 0;
+			break;
+		}
+	}
+	ptrace(PTRACE_DETACH, tid, 0, sig);
+	return dp_fail(err, E_TARGET_GONE, "process %d loads no library", (int)pid);
+}
+
+/* From the end of a system call to the waiting code, and back behind the call. */
+static int park_here(struct dp_parking *p, pid_t tid, pid_t pid, struct dp_error *err)
+{
+	struct user_regs_struct regs;
+	u8 code[DP_PARK_MAX];
+	struct dp_emit e;
+	struct dp_mem mem;
+	size_t room = 0;
+	int r = dp_mem_open(&mem, pid, err);
+
+	*p = (struct dp_parking){.pid = pid, .tid = tid};
+	if (r)
+		goto out;
+	r = ptrace(PTRACE_GETREGS, tid, 0, &regs) ? gone(pid, err) : find_place(p, &mem, &room, err);
+	if (r)
+		goto close;
+	p->entry = regs.rip;
+	dp_emit_init(&e, code, room, p->at);
+	dp_emit_bytes(&e, waiting, sizeof(waiting));
+	dp_emit_bytes(&e, "\xff\x25\0\0\0\0", 6); /* jmp *0(%rip): the linker may be far away */
+	dp_emit_u64(&e, p->entry);
+	p->size = (u32)e.len;
+	r = e.overflow ? dp_fail(err, E_TARGET_NOROOM, "process %d", (int)pid)
+		       : dp_mem_read(&mem, p->at, p->saved, p->size, err);
+	if (!r)
+		r = dp_mem_write(&mem, p->at, code, p->size, err);
+	if (!r) {
+		regs.rip = p->at;
+		regs.orig_rax = (u64)-1; /* no call is under way that could be begun anew */
+		r = ptrace(PTRACE_SETREGS, tid, 0, &regs) ? gone(pid, err) : 0;
+	}
+close:
+	dp_mem_close(&mem);
+out:
+	ptrace(PTRACE_DETACH, tid, 0, 0);
+	return r;
+}
+
 int dp_catch(struct dp_parking *p, pid_t tid, pid_t pid, bool in_exec, void (*go)(void *arg),
 	     void *arg, struct dp_error *err)
 {
 	int status, r = 0;
 
-	if (ptrace(PTRACE_SEIZE, tid, 0, in_exec ? PTRACE_O_TRACEEXEC : 0)) {
+	if (ptrace(PTRACE_SEIZE, tid, 0, in_exec ? PTRACE_O_TRACEEXEC : PTRACE_O_TRACESYSGOOD)) {
 		go(arg);
 		return dp_fail(err, E_TARGET_PERM, "process %d: %s", (int)pid, strerror(errno));
 	}
@@ -276,6 +372,9 @@ int dp_catch(struct dp_parking *p, pid_t tid, pid_t pid, bool in_exec, void (*go
 		return gone(pid, err);
 	if (tid == pid && is_loading(pid) && !signal_of(status))
 		return dp_park(p, pid, err);
-	ptrace(PTRACE_DETACH, tid, 0, (long)signal_of(status));
-	return dp_fail(err, E_TARGET_GONE, "process %d is not being started", (int)pid);
+	if (signal_of(status)) { /* its handler comes first; the library is found later */
+		ptrace(PTRACE_DETACH, tid, 0, (long)signal_of(status));
+		return gone(pid, err);
+	}
+	return await_mapped(tid, pid, just_opened(tid), err) ?: park_here(p, tid, pid, err);
 }

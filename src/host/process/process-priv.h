@@ -132,6 +132,9 @@ int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], bool (*done)(v
 /* Up to 32 calls through the service loop, results in v[].ret. */
 int dp_remote_calls(struct dp_remote *r, struct dp_call *v, u32 n, struct dp_error *err);
 
+/* Close those descriptors of the process for which which() is true; path: below /proc. */
+int dp_remote_close(struct dp_remote *r, bool (*which)(const char *path, void *arg), void *arg, struct dp_error *err);
+
 /*
  * Send a stopped thread to code with { data, rbp, rbx, rax, rcx, rdx, rsi, rdi, r8..r11, flags, rip } on its stack below the
  * red zone; the code must bring it back. done() tells when it has done its work; dp_remote_leave() waits for its return.
@@ -143,6 +146,8 @@ bool dp_signal_pending(pid_t tid); /* one that it does not block */
 
 /* Let the kernel's view of an interrupted system call stand: repair results that only our interruption caused. */
 void dp_fix_restart(pid_t tid, struct user_regs_struct *regs, bool by_hand);
+/* Stopped in a system call that the kernel makes again, from two bytes before, unless a handler is to run first. */
+bool dp_will_restart(const struct user_regs_struct *regs);
 
 /* The thread will not go on where it is: if that is inside a restartable sequence, abort it as the kernel would. */
 void dp_fix_rseq(pid_t tid, const struct dp_mem *mem, struct user_regs_struct *regs);
@@ -174,6 +179,7 @@ struct dp_caps {
 
 int dp_caps_find(struct dp_caps *c, struct dp_tracer *t, const struct dp_mem *mem, struct dp_error *err);
 int dp_status_field(pid_t pid, pid_t tid, const char *name, char *buf, size_t size);
+pid_t dp_inner_tid(pid_t pid, pid_t tid); /* the thread's id as it knows it itself; 0: it is gone */
 
 /* ---- program counters of stopped threads (frames.c) ---- */
 
@@ -205,6 +211,7 @@ struct dp_withdrawn {
 	u64 kept_bytes; /* still mapped because a thread may be inside */
 	pid_t inside;	/* that thread, and where it or a signal frame of it stands; 0: the bytes are not ours */
 	u64 where;
+	struct dp_error halted; /* why all threads had to be stopped to write the bytes; its code is DP_OK otherwise */
 	u64 longest_stop_ns, stops, moved, rescued;
 };
 

@@ -19,6 +19,7 @@ struct dp_session_options {
 	bool interpret;	   /* do not compile programs */
 	bool share_globals; /* global variables are the first page of: */
 	int globals_fd;	   /* a file that other sessions use as well; programs' `globals` is not looked at then */
+	bool children;	   /* watchpoints are inherited by the children of forks, too */
 	bool adopt;	   /* leave a dead predecessor's probes where they are, for dp_session_adopt() */
 	u64 ring_size;	   /* bytes of one log ring, power of two; 0: 1 MiB */
 	u32 max_probes;	   /* capacity; 0: made from the events added before arming */
@@ -72,8 +73,8 @@ int dp_session_spawn(struct dp_session **s, char *const argv[], const struct dp_
 #define DP_PARK_MAX 64 /* bytes of code that a waiting process runs */
 #define DP_CATCH_MS 500 /* how long an execve may take */
 
-struct dp_parking { /* a process that waits at its entry point */
-	pid_t pid;
+struct dp_parking { /* a process that waits at its entry point, or where it has loaded a library */
+	pid_t pid, tid;
 	u64 entry;
 	u64 at; /* where it waits */
 	u32 size;
@@ -81,9 +82,10 @@ struct dp_parking { /* a process that waits at its entry point */
 };
 
 /*
- * Catch a program at its start: thread tid of process pid is held in an open, by execve (in_exec) or by its dynamic linker, until
- * go(arg), which is called once in any case. The process then waits at its entry point for dp_unpark(), which must be called by the
- * same thread as arming; if that does not come it goes on by itself after some seconds. E_TARGET_GONE when this is no start.
+ * Catch a program at its start, or a thread that loads a library: thread tid of process pid is held in an open, by execve
+ * (in_exec) or by its dynamic linker, until go(arg), which is called once in any case. The process then waits at its entry point,
+ * or the thread where the library is mapped, for dp_unpark(), which must be called by the same thread as arming; if that does not
+ * come it goes on by itself after some seconds. E_TARGET_GONE when it opens the file for something else.
  */
 int dp_catch(struct dp_parking *p, pid_t tid, pid_t pid, bool in_exec, void (*go)(void *arg), void *arg,
 	     struct dp_error *err);
@@ -100,13 +102,20 @@ enum dp_jit_choice { DP_JIT_AUTO, /* where most of it can */ DP_JIT_ON, /* where
 struct dp_session_program {
 	struct dp_location loc;
 	bool is_return; /* at the exits of the function */
+	bool is_watch;  /* at accesses to the memory that loc names */
+	u32 watch_len;  /* bytes; 0: as many as the variable has */
+	enum dp_watch_type watch_type;
 	int opcode;	/* first byte that must stand there, -1: any */
 	const struct dp_program *prog;
 	u32 locals, globals, gate; /* where its variables and its count of hits begin, in words */
 	enum dp_jit_choice jit;
+	bool log_on_fault; /* its records do not wait until the probed instruction has been carried out */
 };
 
-/* Copies the program. E_RPN_OPCODE besides the errors of dp_session_add(). */
+/* The program as an event, with a copy of its code; NULL: no memory. */
+struct dp_event *dp_event_of_program(const struct dp_session_program *program);
+
+/* Copies the program. E_RPN_OPCODE and E_WATCH_* besides the errors of dp_session_add(). */
 int dp_session_add_program(struct dp_session *s, const struct dp_session_program *p, struct dp_error *err);
 
 /* The run-time address of [MODULE:]SYMBOL in the process. */

@@ -4,6 +4,7 @@
  * all that it needs to find back on its own stack, below the red zone: if we die in the middle, it finishes
  * and goes on as if nothing had been.
  */
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,12 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "host/process/process-priv.h"
 
 #define STOP_TIMEOUT 2000000000ull /* a busy machine may take long to run a thread */
 #define CALL_TIMEOUT 20000000000ull
+#define JUMP_TIMEOUT 200000000ull /* by then a signal handler may have jumped out of a call */
+#define JUMPS 16
 #define PAGE 4096ull
 
 /* syscall; pop rcx,rax,rdx,rsi,rdi,r8,r9,r10,r11; popfq; ret $128 */
@@ -148,6 +152,19 @@ static bool gives_up(u64 nr)
 	}
 }
 
+#define ERESTARTSYS 512
+#define ERESTARTNOINTR 513
+#define ERESTARTNOHAND 514
+#define ERESTART_RESTARTBLOCK 516
+
+bool dp_will_restart(const struct user_regs_struct *regs)
+{
+	s64 ret = (s64)regs->rax;
+
+	return (s64)regs->orig_rax >= 0 && (ret == -ERESTARTSYS || ret == -ERESTARTNOINTR || ret == -ERESTARTNOHAND ||
+					    ret == -ERESTART_RESTARTBLOCK);
+}
+
 void dp_fix_restart(pid_t tid, struct user_regs_struct *regs, bool by_hand)
 {
 	s64 ret = (s64)regs->rax;
@@ -162,17 +179,9 @@ void dp_fix_restart(pid_t tid, struct user_regs_struct *regs, bool by_hand)
 	}
 	if (!by_hand)
 		return; /* the kernel does the rest when the thread leaves the stop */
-	switch (ret) {
-	case -512: /* ERESTARTSYS */
-	case -513: /* ERESTARTNOINTR */
-	case -514: /* ERESTARTNOHAND */
-		regs->rax = regs->orig_rax;
+	if (dp_will_restart(regs)) {
+		regs->rax = ret == -ERESTART_RESTARTBLOCK ? 219 /* restart_syscall */ : regs->orig_rax;
 		regs->rip -= 2;
-		break;
-	case -516: /* ERESTART_RESTARTBLOCK */
-		regs->rax = 219; /* restart_syscall */
-		regs->rip -= 2;
-		break;
 	}
 	regs->orig_rax = (u64)-1;
 }
@@ -231,10 +240,11 @@ static int lift_seccomp(const struct dp_remote *r, struct dp_thread *th, struct 
 	return 0;
 }
 
-/* Send the stopped thread to `code` with these words on its stack; it comes back by itself. */
+/* Send the stopped thread to `code` with these words on its stack, signals blocked if asked; it comes back by itself. */
 static int launch(struct dp_remote *r, struct dp_thread *th, struct user_regs_struct *regs, u64 code,
-		  const u64 *words, size_t n, struct dp_error *err)
+		  const u64 *words, size_t n, bool block, struct dp_error *err)
 {
+	static const u64 all = ~0ull;
 	u64 sp = (regs->rsp - 128 - n * 8);
 	int e = dp_mem_write(r->mem, sp, words, n * 8, err);
 
@@ -243,13 +253,14 @@ static int launch(struct dp_remote *r, struct dp_thread *th, struct user_regs_st
 	regs->rsp = sp;
 	regs->rip = code;
 	regs->orig_rax = (u64)-1;
-	if (ptrace(PTRACE_SETREGS, th->tid, 0, regs))
+	/* In this order: should we die between the two, it goes there and restores what has not changed. */
+	if (ptrace(PTRACE_SETREGS, th->tid, 0, regs) || (block && ptrace(PTRACE_SETSIGMASK, th->tid, sizeof(all), &all)))
 		return dp_fail(err, E_TARGET_GONE, "thread %d: %s", (int)th->tid, strerror(errno));
 	dp_tracer_resume(r->tracer, th);
 	return 0;
 }
 
-static int wait_done(struct dp_remote *r, bool (*done)(void *arg), void *arg, struct dp_error *err)
+static int wait_done(struct dp_remote *r, u64 timeout, bool (*done)(void *arg), void *arg, struct dp_error *err)
 {
 	u64 begin = dp_now_ns();
 
@@ -257,7 +268,7 @@ static int wait_done(struct dp_remote *r, bool (*done)(void *arg), void *arg, st
 		dp_tracer_pump(r->tracer);
 		if (r->tracer->dead)
 			return dp_fail(err, E_TARGET_GONE, "process %d", (int)r->tracer->pid);
-		if (dp_now_ns() - begin > CALL_TIMEOUT)
+		if (dp_now_ns() - begin > timeout)
 			return dp_fail(err, E_TARGET_STUCK, "a call inside process %d does not end",
 				       (int)r->tracer->pid);
 		dp_tracer_rest(dp_now_ns() - begin);
@@ -349,15 +360,12 @@ static int get_worker(struct dp_remote *r, struct dp_thread **th, struct user_re
 	return lift_seccomp(r, *th, err);
 }
 
-int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], bool (*done)(void *arg), void *arg2,
-		   struct dp_error *err)
+static int launch_stub(struct dp_remote *r, s64 nr, const u64 arg[6], struct dp_error *err)
 {
 	struct user_regs_struct regs;
 	struct dp_thread *th;
-	int e = put_stub(r, arg[0], err);
+	int e = get_worker(r, &th, &regs, err);
 
-	if (!e)
-		e = get_worker(r, &th, &regs, err);
 	if (e)
 		return e;
 	u64 words[] = {regs.rcx, regs.rax, regs.rdx, regs.rsi, regs.rdi, regs.r8,
@@ -369,10 +377,25 @@ int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], bool (*done)(v
 	regs.r10 = arg[3];
 	regs.r8 = arg[4];
 	regs.r9 = arg[5];
-	e = launch(r, th, &regs, r->stub, words, DP_ARRAY_SIZE(words), err);
-	if (!e)
-		e = wait_done(r, done, arg2, err);
-	return e ? e : dp_remote_leave(r, err);
+	return launch(r, th, &regs, r->stub, words, DP_ARRAY_SIZE(words), false, err);
+}
+
+/* The borrowed bytes have no room for blocking signals: when a handler has jumped out of them (siglongjmp), the call is made again. */
+int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], bool (*done)(void *arg), void *arg2,
+		   struct dp_error *err)
+{
+	int e = put_stub(r, arg[0], err);
+
+	for (int i = 0; !e && i < JUMPS; i++) {
+		e = launch_stub(r, nr, arg, err);
+		if (!e) {
+			wait_done(r, JUMP_TIMEOUT, done, arg2, NULL);
+			e = dp_remote_leave(r, err);
+		}
+		if (!e && done(arg2))
+			return 0;
+	}
+	return e ? e : dp_fail(err, E_TARGET_STUCK, "signal handlers of process %d jump out of calls", (int)r->tracer->pid);
 }
 
 int dp_remote_run(struct dp_remote *r, struct dp_thread *th, u64 code, u64 data, bool (*done)(void *arg), void *arg,
@@ -388,8 +411,8 @@ int dp_remote_run(struct dp_remote *r, struct dp_thread *th, u64 code, u64 data,
 	th->worked = true;
 	u64 words[] = {data,	 regs.rbp, regs.rbx, regs.rax, regs.rcx, regs.rdx,    regs.rsi,
 		       regs.rdi, regs.r8,  regs.r9,  regs.r10, regs.r11, regs.eflags, regs.rip};
-	e = launch(r, th, &regs, code, words, DP_ARRAY_SIZE(words), err);
-	return e ? e : wait_done(r, done, arg, err);
+	e = launch(r, th, &regs, code, words, DP_ARRAY_SIZE(words), false, err);
+	return e ? e : wait_done(r, CALL_TIMEOUT, done, arg, err);
 }
 
 struct table_wait {
@@ -411,6 +434,7 @@ int dp_remote_calls(struct dp_remote *r, struct dp_call *v, u32 n, struct dp_err
 	struct user_regs_struct regs;
 	struct dp_thread *th;
 	struct table_wait wait = {r->mem, r->table + n * sizeof(*v) + 8};
+	u64 mask;
 	int e;
 
 	_Static_assert(sizeof(struct dp_call) == 64, "the service loop steps by 64 bytes");
@@ -424,12 +448,35 @@ int dp_remote_calls(struct dp_remote *r, struct dp_call *v, u32 n, struct dp_err
 		e = get_worker(r, &th, &regs, err);
 	if (e)
 		return e;
-	u64 words[] = {r->table, regs.rax, regs.rcx, regs.rdx, regs.rbx, regs.rsi,    regs.rdi,
-		       regs.r8,	 regs.r9,  regs.r10, regs.r11, regs.r12, regs.eflags, regs.rip};
-	e = launch(r, th, &regs, r->service, words, DP_ARRAY_SIZE(words), err);
+	if (ptrace(PTRACE_GETSIGMASK, th->tid, sizeof(mask), &mask))
+		return dp_fail(err, E_TARGET_GONE, "thread %d: %s", (int)th->tid, strerror(errno));
+	u64 words[] = {r->table, mask,	  regs.rax, regs.rcx, regs.rdx, regs.rbx,    regs.rsi, regs.rdi,
+		       regs.r8,	 regs.r9, regs.r10, regs.r11, regs.r12, regs.eflags, regs.rip};
+	e = launch(r, th, &regs, r->service, words, DP_ARRAY_SIZE(words), true, err);
 	if (!e)
-		e = wait_done(r, table_done, &wait, err);
+		e = wait_done(r, CALL_TIMEOUT, table_done, &wait, err);
 	if (!e)
 		e = dp_mem_read(r->mem, r->table, v, n * sizeof(*v), err);
+	return e;
+}
+
+int dp_remote_close(struct dp_remote *r, bool (*which)(const char *path, void *arg), void *arg, struct dp_error *err)
+{
+	char path[300];
+	struct dirent *de;
+	DIR *dir;
+	int e = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)r->tracer->pid);
+	dir = opendir(path);
+	while (dir && !e && (de = readdir(dir))) {
+		struct dp_call c = {SYS_close, {(u64)atoi(de->d_name)}, 0};
+
+		snprintf(path, sizeof(path), "/proc/%d/fd/%s", (int)r->tracer->pid, de->d_name);
+		if (which(path, arg))
+			e = dp_remote_calls(r, &c, 1, err);
+	}
+	if (dir)
+		closedir(dir);
 	return e;
 }

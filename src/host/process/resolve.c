@@ -403,34 +403,71 @@ static int check_opcode(const struct found *f, int opcode, struct dp_error *err)
 	return dp_fail(err, E_RPN_OPCODE, "0x%02x, expected 0x%02x", text->bytes[f->link - text->lo], (u32)opcode);
 }
 
+struct dp_event *dp_event_of_program(const struct dp_session_program *program)
+{
+	struct dp_event *ev = calloc(1, sizeof(*ev));
+	u8 *code = dp_alloc(program->prog->len);
+
+	if (!ev || !code) {
+		free(ev);
+		dp_free(code);
+		return NULL;
+	}
+	ev->loc = program->loc;
+	ev->is_return = program->is_return;
+	ev->is_watch = program->is_watch;
+	ev->watch_len = program->watch_len;
+	ev->watch_type = program->watch_type;
+	snprintf(ev->group, sizeof(ev->group), "dprobes");
+	ev->prog = *program->prog;
+	ev->prog.layout = (struct dp_layout){0};
+	ev->prog.code = code;
+	memcpy(code, program->prog->code, program->prog->len);
+	return ev;
+}
+
+/* The event is the session's from now on, or freed. */
+int dp_add_at_code(struct dp_session *s, struct dp_event *ev, int opcode, struct dp_error *err)
+{
+	struct found f;
+	int r = find_location(s, &ev->loc, &f, err);
+
+	if (!r)
+		r = check_opcode(&f, opcode, err);
+	if (!r) {
+		r = add_compiled(s, ev, &f, false, err);
+	} else {
+		dp_event_free(ev);
+		free(ev);
+	}
+	free(f.copies);
+	return r;
+}
+
+/* The records of the last probe stand for instructions that were carried out: they wait for those that may fault. */
+static void confirm_spots(struct dp_session *s)
+{
+	struct dp_insn in;
+
+	for (u32 i = s->nspots; i-- > 0 && s->spots[i].owner == s->nprobes - 1;) {
+		struct dp_spot *sp = &s->spots[i];
+		u64 left = sp->text->hi - sp->site.addr;
+
+		sp->confirm = dp_insn_decode(&in, sp->text->bytes + (sp->site.addr - sp->text->lo), left) > 0 &&
+			      dp_insn_may_fault(&in);
+	}
+}
+
 int dp_session_add_program(struct dp_session *s, const struct dp_session_program *program, struct dp_error *err)
 {
 	struct dp_event *ev;
 	struct dp_probe *p;
-	struct found f;
-	int r = find_location(s, &program->loc, &f, err);
+	int r;
 
-	if (!r)
-		r = check_opcode(&f, program->opcode, err);
-	ev = r ? NULL : calloc(1, sizeof(*ev));
-	if (!ev) {
-		free(f.copies);
-		return r ? r : dp_fail(err, E_ARM_NOMEM, "probe");
-	}
-	ev->loc = program->loc;
-	ev->is_return = program->is_return;
-	snprintf(ev->group, sizeof(ev->group), "dprobes");
-	ev->prog = *program->prog;
-	ev->prog.layout = (struct dp_layout){0};
-	ev->prog.code = dp_alloc(program->prog->len);
-	if (!ev->prog.code) {
-		free(ev);
-		free(f.copies);
+	ev = dp_event_of_program(program);
+	if (!ev)
 		return dp_fail(err, E_ARM_NOMEM, "probe");
-	}
-	memcpy(ev->prog.code, program->prog->code, program->prog->len);
-	r = add_compiled(s, ev, &f, false, err);
-	free(f.copies);
+	r = program->is_watch ? dp_watch_add(s, ev, err) : dp_add_at_code(s, ev, program->opcode, err);
 	if (r)
 		return r;
 	p = &s->probes[s->nprobes - 1];
@@ -438,5 +475,7 @@ int dp_session_add_program(struct dp_session *s, const struct dp_session_program
 	p->globals = program->globals;
 	p->gate = program->gate;
 	p->jit = program->jit;
+	if (!program->log_on_fault && (ev->prog.logmax || ev->prog.rpn.ex_logmax))
+		confirm_spots(s);
 	return 0;
 }

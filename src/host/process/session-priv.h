@@ -19,6 +19,7 @@ struct dp_probe { /* one event, at one function entry, one address, or all exits
 	bool from_pattern; /* may be left out when it cannot be armed */
 	bool dropped;
 	u32 locals, globals, gate; /* words of the session, see dp_session_program */
+	u32 call_flags; /* DP_PROBE_WATCH_*, of a probe without a program */
 	enum dp_jit_choice jit;
 	u64 compiled; /* address of the program as a function, 0: interpreted */
 };
@@ -67,6 +68,9 @@ struct dp_session {
 	u64 words_off; /* of the words in the mapping of the rings */
 	u64 *words;    /* their first values */
 	u32 nwords;
+	bool has_call; /* watched[0] is memory of a call, see calls.c */
+	struct dp_calls *calls;
+	u64 asks_off; /* in the mapping of the rings */
 	u64 cells_off; /* of the words that hold the watched values, from the region */
 	u64 globals_off; /* from the region: of the words that processes share; 0: globals are the session's own words */
 	u64 rings_off, slots_off, tids_off; /* from the region */
@@ -87,10 +91,13 @@ int dp_resolve_event(struct dp_session *s, const char *text, struct dp_error *er
 struct dp_probe *dp_add_probe(struct dp_session *s);
 int dp_event_new(struct dp_session *s, const char *text, const char *watch_type, struct dp_event **ev,
 		 struct dp_error *err);
+int dp_add_at_code(struct dp_session *s, struct dp_event *ev, int opcode, struct dp_error *err);
 struct dp_image *dp_image_of_symbol(struct dp_session *s, const char *name, struct dp_error *err);
 
 /* watch.c */
 int dp_watch_resolve(struct dp_session *s, const char *text, const struct dp_event *parsed, struct dp_error *err);
+/* An event whose program is there already: it is the session's from now on, or freed. */
+int dp_watch_add(struct dp_session *s, struct dp_event *ev, struct dp_error *err);
 /* The groups, and their probes behind those of sites. */
 void dp_watch_fill(const struct dp_session *s, struct dp_control *ctl, struct dp_probe_rt *rt, struct dp_watch_rt *watches,
 		   const u64 *code_addr);
@@ -103,6 +110,16 @@ int dp_watch_thread(struct dp_session *s, pid_t tid, struct dp_error *err);
 /* Nothing is watched from then on. Hits of which no program knows are counted as missed. */
 void dp_watch_end(struct dp_session *s);
 void dp_watch_count(struct dp_session *s);
+enum dp_watch_inherit { DP_INHERIT_NONE, DP_INHERIT_THREADS, DP_INHERIT_ALL };
+/* An event of the kernel; -1: errno. Its index is that of the group. */
+int dp_watch_open(const struct dp_watched *w, pid_t tid, enum dp_watch_inherit inherit);
+/* The watchpoint of an event line whose memory is found at each call. type: NULL: a hexadecimal number */
+int dp_watch_of_call(struct dp_session *s, const char *text, const char *type, u32 len, struct dp_error *err);
+
+/* calls.c */
+int dp_call_resolve(struct dp_session *s, const char *text, const struct dp_event *parsed, struct dp_error *err);
+int dp_calls_begin(struct dp_session *s, struct dp_error *err); /* with the first hits that may come */
+void dp_calls_end(struct dp_session *s);
 /* session.c: the file behind the rings that are mapped at this address; 0 when there are none. */
 u64 dp_rings_inode(pid_t pid, u64 at);
 bool dp_owner_lives(u32 pid); /* that of a control block: another dprobes that runs */

@@ -210,6 +210,7 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 	if (!s->armed)
 		return 0;
 	s->armed = false;
+	dp_calls_end(s);
 	dp_watch_end(s);
 	inode = dp_rings_inode(getpid(), (u64)s->rings);
 	rings_at = s->region + (u64)s->rings_off;
@@ -220,7 +221,11 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 		if (!r && wd.skipped)
 			dp_session_say(s, "%u places were changed by somebody else meanwhile and left alone",
 				       wd.skipped);
-		if (!r && wd.kept_bytes && wd.inside)
+		if (!r && wd.kept_bytes && wd.halted.code)
+			dp_session_say(s, "%llu KiB stay mapped in process %d: it was stopped to restore its code, since %s: %s",
+				       (unsigned long long)wd.kept_bytes / 1024, (int)s->pid,
+				       dp_error_info(wd.halted.code)->sentence, wd.halted.detail);
+		else if (!r && wd.kept_bytes && wd.inside)
 			dp_session_say(s, "%llu KiB stay mapped in process %d: thread %d may still be inside, at %#llx",
 				       (unsigned long long)wd.kept_bytes / 1024, (int)s->pid, (int)wd.inside,
 				       (unsigned long long)wd.where);

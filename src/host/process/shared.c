@@ -2,7 +2,8 @@
 /*
  * Words that several processes share: a file of ours, mapped into the target. It gets the descriptor through a pair of sockets of
  * which we take one end, so it need neither see our files nor be allowed to open them. It keeps none of the
- * three descriptors; only a dprobes that is killed in these microseconds leaves the sockets open there.
+ * three descriptors; only a dprobes that is killed in these microseconds leaves them open there: the sockets for good,
+ * the file until the next one shares it.
  */
 #include <errno.h>
 #include <string.h>
@@ -80,13 +81,24 @@ static s64 receive(struct dp_remote *r, u64 at, int theirs, struct dp_error *err
 	return fd;
 }
 
+static bool is_file(const char *path, void *arg)
+{
+	const struct stat *file = arg;
+	struct stat st;
+
+	return !stat(path, &st) && st.st_ino == file->st_ino && st.st_dev == file->st_dev && S_ISREG(st.st_mode);
+}
+
 int dp_share_file(struct dp_remote *r, int pidfd, int fd, u64 addr, u64 size, struct dp_error *err)
 {
 	u64 scratch = r->table + 3072;
+	struct stat file;
 	int ends[2];
 	s64 e, there;
 
 	_Static_assert(sizeof(struct message) <= 1024, "scratch space");
+	if (!fstat(fd, &file))
+		dp_remote_close(r, is_file, &file, NULL); /* left there by somebody who was killed */
 	e = call(r, (struct dp_call){SYS_socketpair, {AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, scratch}, 0}, "socketpair", err);
 	if (!e)
 		e = dp_mem_read(r->mem, scratch, ends, sizeof(ends), err);

@@ -4,23 +4,12 @@
 #include <string.h>
 
 #include "host/process/session-priv.h"
-#include "program/code.h"
 #include "symbols/unwind.h"
-
-static bool uses(const struct dp_program *p, enum dp_opcode opcode)
-{
-	struct dp_op_view insn;
-
-	for (u32 at = 0; at < p->len && !dp_op_decode(p->code, p->len, at, &insn); at += insn.len)
-		if (insn.opcode == opcode)
-			return true;
-	return false;
-}
 
 bool dp_session_uses(const struct dp_session *s, enum dp_opcode opcode)
 {
 	for (u32 i = 0; i < s->nprobes; i++)
-		if (uses(&s->probes[i].event->prog, opcode))
+		if (dp_program_uses(&s->probes[i].event->prog, opcode))
 			return true;
 	return false;
 }

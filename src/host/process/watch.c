@@ -172,6 +172,7 @@ static void name_probe(struct dp_probe *p, const struct dp_event *ev, const stru
 	p->addr = place->addr;
 	p->outcome = DP_OUTCOME_JUMP;
 	p->nsites = 1;
+	p->event->watch_len = (u32)place->size;
 	if (ev->loc.kind == DP_LOC_SYMBOL) {
 		snprintf(p->symbol, sizeof(p->symbol), "%s", ev->loc.symbol);
 		p->offset = (u64)ev->loc.offset;
@@ -180,28 +181,29 @@ static void name_probe(struct dp_probe *p, const struct dp_event *ev, const stru
 	}
 }
 
-int dp_watch_resolve(struct dp_session *s, const char *text, const struct dp_event *parsed, struct dp_error *err)
+/* What is to be watched: where, how much, in which image (NULL: in none). */
+static int find_memory(struct dp_session *s, const struct dp_event *ev, struct dp_variable *place, struct dp_image **im,
+		       struct dp_error *err)
 {
-	struct dp_variable place;
-	struct dp_image *im;
-	struct dp_event *ev;
-	struct dp_probe *p;
 	int r;
 
-	if (parsed->watch_type == DP_WATCH_IO)
+	if (ev->watch_type == DP_WATCH_IO)
 		return dp_fail(err, E_WATCH_TYPE, "io");
-	r = find_place(s, &parsed->loc, &place, &im, err);
-	if (!r)
-		r = choose_length(parsed, &place, err);
-	if (!r)
-		r = dp_event_new(s, text, value_type(&place), &ev, err);
-	if (r)
-		return r;
-	p = dp_add_probe(s);
+	r = find_place(s, &ev->loc, place, im, err);
+	return r ? r : choose_length(ev, place, err);
+}
+
+/* The event is the session's from now on, or freed. */
+static int add_probe(struct dp_session *s, struct dp_event *ev, const struct dp_image *im, const struct dp_variable *place,
+		     struct dp_error *err)
+{
+	struct dp_probe *p = dp_add_probe(s);
+	int r;
+
 	if (p) {
 		p->event = ev;
-		name_probe(p, ev, im, &place);
-		r = add_pieces(s, place.addr, place.size, ev->watch_type, s->nprobes - 1, err);
+		name_probe(p, ev, im, place);
+		r = add_pieces(s, place->addr, place->size, ev->watch_type, s->nprobes - 1, err);
 		if (!r)
 			return 0;
 		s->nprobes--;
@@ -209,6 +211,43 @@ int dp_watch_resolve(struct dp_session *s, const char *text, const struct dp_eve
 	} else {
 		r = dp_fail(err, E_ARM_NOMEM, "probe");
 	}
+	dp_event_free(ev);
+	free(ev);
+	return r;
+}
+
+int dp_watch_of_call(struct dp_session *s, const char *text, const char *type, u32 len, struct dp_error *err)
+{
+	struct dp_variable place = {.addr = 0, .size = len, .type = type};
+	struct dp_event *ev;
+	int r = dp_event_new(s, text, value_type(&place), &ev, err);
+
+	return r ? r : add_probe(s, ev, NULL, &place, err);
+}
+
+int dp_watch_resolve(struct dp_session *s, const char *text, const struct dp_event *parsed, struct dp_error *err)
+{
+	struct dp_variable place;
+	struct dp_image *im;
+	struct dp_event *ev;
+	int r;
+
+	if (parsed->loc.kind == DP_LOC_SYMBOL && strchr(parsed->loc.symbol, '('))
+		return dp_call_resolve(s, text, parsed, err);
+	r = find_memory(s, parsed, &place, &im, err);
+	if (!r)
+		r = dp_event_new(s, text, value_type(&place), &ev, err);
+	return r ? r : add_probe(s, ev, im, &place, err);
+}
+
+int dp_watch_add(struct dp_session *s, struct dp_event *ev, struct dp_error *err)
+{
+	struct dp_variable place;
+	struct dp_image *im;
+	int r = find_memory(s, ev, &place, &im, err);
+
+	if (!r)
+		return add_probe(s, ev, im, &place, err);
 	dp_event_free(ev);
 	free(ev);
 	return r;
@@ -240,7 +279,7 @@ int dp_watch_values(struct dp_session *s, const struct dp_mem *mem, struct dp_er
 		const struct dp_watched *w = &s->watched[i];
 		u64 v = 0;
 
-		if (w->type != DP_WATCH_X && !dp_mem_read(mem, w->addr, &v, w->len, NULL))
+		if (w->addr && w->type != DP_WATCH_X && !dp_mem_read(mem, w->addr, &v, w->len, NULL))
 			r = dp_mem_write(mem, s->region + s->cells_off + 8ull * w->group, &v, 8, err);
 	}
 	return r;
@@ -248,7 +287,7 @@ int dp_watch_values(struct dp_session *s, const struct dp_mem *mem, struct dp_er
 
 /* ---- events of the kernel ---- */
 
-static int open_event(const struct dp_watched *w, pid_t tid)
+int dp_watch_open(const struct dp_watched *w, pid_t tid, enum dp_watch_inherit inherit)
 {
 	struct perf_event_attr a = {
 	    .type = PERF_TYPE_BREAKPOINT,
@@ -261,8 +300,9 @@ static int open_event(const struct dp_watched *w, pid_t tid)
 	    .exclude_hv = 1,
 	    .sigtrap = 1,
 	    .remove_on_exec = 1, /* the addresses mean nothing to the next program, and the handler is gone */
-	    .inherit = 1,
-	    .inherit_thread = 1, /* threads to come; not children, which may have no handler any more (posix_spawn) */
+	    .inherit = inherit != DP_INHERIT_NONE,
+	    /* Threads to come; children only when they are asked for: one of posix_spawn has no handler any more. */
+	    .inherit_thread = inherit == DP_INHERIT_THREADS,
 	    .sig_data = DP_WATCH_MAGIC << 32 | w->group,
 	};
 
@@ -338,11 +378,11 @@ int dp_watch_thread(struct dp_session *s, pid_t tid, struct dp_error *err)
 		const struct dp_watched *w = &s->watched[i];
 		int fd;
 
-		if (i && s->watched[i - 1].group == w->group)
+		if (!w->addr || (i && s->watched[i - 1].group == w->group))
 			continue;
 		if (!dp_grow((void **)&s->watch_events, &s->cap_watch_events, s->nwatch_events, sizeof(*s->watch_events)))
 			return dp_fail(err, E_ARM_NOMEM, "watchpoint");
-		fd = open_event(w, tid);
+		fd = dp_watch_open(w, tid, s->opt.children ? DP_INHERIT_ALL : DP_INHERIT_THREADS);
 		if (fd < 0) {
 			int e = errno;
 
@@ -367,6 +407,16 @@ int dp_watch_try(struct dp_session *s, pid_t tid, struct dp_error *err)
 		setrlimit(RLIMIT_NOFILE, &lim);
 	}
 	r = dp_watch_thread(s, tid, err);
+	if (!r && s->has_call) {
+		struct dp_watched w = s->watched[0];
+		int fd;
+
+		w.addr = 4096; /* any place */
+		fd = dp_watch_open(&w, tid, DP_INHERIT_NONE);
+		r = fd < 0 && errno != ESRCH ? fail_event(s, &w, errno, err) : 0;
+		if (fd >= 0)
+			close(fd);
+	}
 	close_events(s, 0);
 	return r;
 }

@@ -3,7 +3,6 @@
  * Taking probes out of a process. All that is needed stands in the control block inside the target, so this
  * serves the session that armed them, forked children, and what a killed predecessor left behind.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -274,26 +273,14 @@ static int unmap_areas(struct work *w, struct dp_error *err)
 }
 
 /* A predecessor that was killed between making the rings and mapping them left their descriptor open. */
-static int close_rings(struct work *w, struct dp_error *err)
+static bool is_rings(const char *path, void *arg)
 {
-	char path[64], link[64];
-	struct dirent *de;
-	DIR *dir;
-	int r = 0;
+	char link[64];
+	ssize_t n = readlink(path, link, sizeof(link) - 1);
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)w->pid);
-	dir = opendir(path);
-	while (dir && !r && (de = readdir(dir))) {
-		struct dp_call call = {SYS_close, {(u64)atoi(de->d_name)}, 0};
-		ssize_t n = readlinkat(dirfd(dir), de->d_name, link, sizeof(link) - 1);
-
-		link[n > 0 ? n : 0] = '\0';
-		if (!strncmp(link, "/memfd:dprobes-", 15))
-			r = dp_remote_calls(&w->remote, &call, 1, err);
-	}
-	if (dir)
-		closedir(dir);
-	return r;
+	(void)arg;
+	link[n > 0 ? n : 0] = '\0';
+	return !strncmp(link, "/memfd:dprobes-", 15);
 }
 
 static u64 mapped_bytes(const struct work *w)
@@ -314,7 +301,7 @@ static int unmap(struct work *w, bool crashed, struct dp_error *err)
 		return dp_remote_stub(&w->remote, SYS_munmap, region, region_gone, w, err);
 	renew_actions(w);
 	if (crashed)
-		r = close_rings(w, err);
+		r = dp_remote_close(&w->remote, is_rings, NULL, err);
 	if (!r && w->ctl.old_trap[2] != ~0ull)
 		r = restore_signal(w, SIGTRAP, w->ctl.old_trap);
 	if (!r && w->ctl.segv_taken)
@@ -460,13 +447,15 @@ int dp_withdraw_process(pid_t pid, u64 ctl_addr, bool crashed, struct dp_withdra
 	dp_publish_host_init(&ph, &w.tracer, &w.mem, &w.remote);
 	if (w.npatches) {
 		note_actions(&w);
-		r = dp_withdraw(&ph.host, w.patches, w.npatches, err);
+		r = dp_withdraw(&ph.host, w.patches, w.npatches, &out->halted);
 		renew_actions(&w);
 	}
 	if (r && !w.tracer.dead && !w.tracer.execed && restore_stopped(&w)) {
 		w.keep = true;
 		r = 0;
 	}
+	if (r && err)
+		*err = out->halted;
 	if (!r) {
 		out->restored = w.npatches;
 		if (w.keep || !all_threads_out(&w))

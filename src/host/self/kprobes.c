@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "host/self/host.h"
-#include "host/self/hooks.h"
+#include "host/self/own-probes.h"
 #include "host/self/trap.h"
 #include "host/self/watch.h"
 #include "symbols/symbols.h"
@@ -96,7 +96,7 @@ static int set_up(struct dp_error *err)
 	if (!r)
 		r = self_trap_init(err);
 	if (!r)
-		r = self_hooks_init(err);
+		r = self_own_probes_init(err);
 	if (!r)
 		self_survive_forks();
 	return r;

@@ -11,7 +11,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "host/self/hooks.h"
+#include "host/self/own-probes.h"
 #include "symbols/symbols.h"
 
 #define MAX_PLACES 32

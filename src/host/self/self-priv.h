@@ -141,7 +141,7 @@ int self_fail(const struct dp_error *err, int r); /* remember the reason for dp_
 int self_host_init(struct dp_error *err);
 bool self_is_own(u64 addr);
 int self_trap_init(struct dp_error *err);
-int self_hooks_init(struct dp_error *err);
+int self_own_probes_init(struct dp_error *err);
 void self_after_fork(void);
 
 /* images.c */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -50,13 +51,27 @@ static int open_event(const struct watchpoint *w, u32 slot, int tid)
 	return (int)syscall(SYS_perf_event_open, &a, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
+/* Who has the registers, as far as it is us: others can only be guessed. */
+static int fail_busy(const struct watchpoint *w, struct dp_error *err)
+{
+	char ours[192] = "nothing";
+	size_t n = 0;
+
+	for (u32 i = 0; i < SELF_WATCHES; i++)
+		if (self_watched[i] && self_watched[i] != w && n < sizeof(ours))
+			n += (size_t)snprintf(ours + n, sizeof(ours) - n, "%s%p for the handler %p", n ? ", " : "", self_watched[i]->addr,
+					      (void *)self_watched[i]->handler);
+	return dp_fail(err, E_WATCH_BUSY, "for %p; this library watches %s", w->addr, ours);
+}
+
 static int fail_event(const struct watchpoint *w, int e, struct dp_error *err)
 {
-	enum dp_code code = e == ENOSPC			  ? E_WATCH_BUSY
-			    : e == EACCES || e == EPERM	  ? E_WATCH_PERM
+	enum dp_code code = e == EACCES || e == EPERM	 ? E_WATCH_PERM
 			    : e == EMFILE || e == ENFILE ? E_WATCH_FILES
-							  : E_WATCH_NONE;
+							 : E_WATCH_NONE;
 
+	if (e == ENOSPC)
+		return fail_busy(w, err);
 	return dp_fail(err, code, "for %p: %s", w->addr, strerror(e));
 }
 
@@ -150,7 +165,7 @@ static int add(struct watchpoint *w, struct dp_error *err)
 	if (r)
 		return r;
 	if (slot == SELF_WATCHES)
-		return dp_fail(err, E_WATCH_BUSY, "all %u are ours", SELF_WATCHES);
+		return fail_busy(w, err);
 	ev = calloc(1, sizeof(*ev));
 	if (!ev)
 		return dp_fail(err, E_ARM_NOMEM, "watchpoint");

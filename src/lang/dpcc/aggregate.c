@@ -35,8 +35,12 @@ static u32 part_of(struct dpcc *c, const struct node *arg)
 {
 	const struct type *t = arg->a ? arg->a->type : NULL;
 
-	if (!t || is_text(t)) /* comm() */
+	if (!t)
+		return arg->value ? DP_KEY_STACK : DP_KEY_TEXT;
+	if (is_text(t))
 		return DP_KEY_TEXT;
+	if (t->kind == TY_FUNC || (t->kind == TY_PTR && t->of->kind == TY_FUNC))
+		return DP_KEY_CODE;
 	if (t->kind == TY_PTR || t->kind == TY_ARRAY)
 		return DP_KEY_HEX;
 	if (t->kind != TY_INT || t->size > 8)
@@ -44,21 +48,44 @@ static u32 part_of(struct dpcc *c, const struct node *arg)
 	return t->is_unsigned ? DP_KEY_UNSIGNED : DP_KEY_SIGNED;
 }
 
-/* The thread's name is a key only: the machine has no place to keep it in. */
+/*
+ * The thread's name and a call chain are keys only: there is no type to keep them in. Both have no expression; the chain's
+ * length is its value.
+ */
 static struct node *key_argument(struct dpcc *c, struct node ***last)
+{
+	const struct tok *t = peek(c);
+	bool chain = tok_is(t, "backtrace");
+	struct node *n, *args = NULL, **last_arg = &args;
+
+	if ((!chain && !tok_is(t, "comm")) || !tok_is(t + 1, "("))
+		return parse_argument(c, last);
+	c->at += 2;
+	if (chain && !tok_is(peek(c), ")"))
+		parse_argument(c, &last_arg);
+	expect(c, ")");
+	n = node_new(c, N_COMMA, t);
+	n->text = chain ? "backtrace()" : "comm()";
+	n->value = chain ? frames_wanted(c, t, args) : 0;
+	**last = n;
+	*last = &n->next;
+	return n;
+}
+
+static void add_part(struct dpcc *c, struct dp_rpn_aggregate *wanted, struct node ***last)
 {
 	const struct tok *t = peek(c);
 	struct node *n;
 
-	if (!tok_is(t, "comm") || !tok_is(t + 1, "("))
-		return parse_argument(c, last);
-	c->at += 2;
-	expect(c, ")");
-	n = node_new(c, N_COMMA, t);
-	n->text = "comm()";
-	**last = n;
-	*last = &n->next;
-	return n;
+	if (wanted->nparts == DP_RPN_KEYS_MAX)
+		dpcc_fail(c, t, E_DPCC_LIMIT, "a key has at most %d parts", DP_RPN_KEYS_MAX);
+	n = key_argument(c, last);
+	wanted->parts[wanted->nparts] = part_of(c, n);
+	if (wanted->parts[wanted->nparts++] != DP_KEY_STACK)
+		return;
+	if (wanted->frames)
+		dpcc_fail(c, t, E_DPCC_TYPE, "a key has at most one call chain");
+	wanted->frames = (u32)n->value;
 }
 
 /* The aggregate of that name: the same one everywhere in the file, and in all passes. */
@@ -74,7 +101,7 @@ static struct aggregate *find(struct dpcc *c, const struct tok *t,
 		if (a->a.step != wanted->step)
 			dpcc_fail(c, t, E_DPCC_TYPE, "'%.60s' has another step elsewhere",
 				  wanted->name);
-		if (a->a.nparts != wanted->nparts ||
+		if (a->a.nparts != wanted->nparts || a->a.frames != wanted->frames ||
 		    memcmp(a->a.parts, wanted->parts, sizeof(a->a.parts)))
 			dpcc_fail(c, t, E_DPCC_TYPE, "'%.60s' has keys of another type elsewhere",
 				  wanted->name);
@@ -126,10 +153,7 @@ void parse_aggregate(struct dpcc *c, struct node *n, bool has_value)
 		wanted.step = parse_step(c);
 	while (!tok_is(peek(c), ")")) {
 		expect(c, ",");
-		if (wanted.nparts == DP_RPN_KEYS_MAX)
-			dpcc_fail(c, peek(c), E_DPCC_LIMIT, "a key has at most %d parts",
-				  DP_RPN_KEYS_MAX);
-		wanted.parts[wanted.nparts++] = part_of(c, key_argument(c, &last));
+		add_part(c, &wanted, &last);
 	}
 	if (wanted.nparts)
 		wanted.keys = c->keys                                            ? c->keys
@@ -142,7 +166,9 @@ void parse_aggregate(struct dpcc *c, struct node *n, bool has_value)
 
 static void gen_key(struct dpcc *c, const struct node *arg)
 {
-	if (!arg->a) {
+	if (!arg->a && arg->value) {
+		emit(c, "push frames,%llu", (unsigned long long)arg->value);
+	} else if (!arg->a) {
 		emit(c, "strcomm;push text,%d", DP_KEY_TEXT_WORDS);
 	} else if (is_text(arg->a->type)) {
 		gen_value(c, to_value(c, arg->a));
@@ -172,6 +198,7 @@ void gen_aggregate(struct dpcc *c, const struct node *n)
 	const struct dp_rpn_aggregate *a = &n->aggregate->a;
 	const struct node *keys = n->a;
 
+	c->counts = true;
 	if (!strcmp(n->text, "get")) {
 		int none = new_label(c), end = new_label(c);
 

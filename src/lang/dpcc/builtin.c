@@ -10,8 +10,6 @@
 
 #define STRING_MAX_BYTES 256 /* of one text in a record */
 
-#define FRAMES_USUAL 16 /* of a call chain */
-
 enum argument { NONE, ONE, TWO, TEXT_ONLY, TEXT_AND_ONE, ANY, NAME_ONLY, NAME_AND_ONE };
 
 static const struct builtin {
@@ -39,7 +37,9 @@ static const struct builtin {
     {"tid", NONE, &ty_int, "push tid"},
     {"timestamp", NONE, &ty_ulong, "push ns"},
     {"cpu", NONE, &ty_int, "push procid"},
+    {"here", NONE, &ty_code, "push r,rip"},
     {"comm_is", TEXT_ONLY, &ty_int, NULL},
+    {"caller", NONE, &ty_code, "push frames,2;ros 1"},
     {"readable", ONE, &ty_int, "vfy r;lnot"},
     {"writable", ONE, &ty_int, "vfy rw;lnot"},
     {"reg", TEXT_ONLY, &ty_ulong, NULL},
@@ -414,17 +414,22 @@ static void gen_log_str(struct dpcc *c, struct node *n)
 	emit(c, "log str");
 }
 
+u32 frames_wanted(struct dpcc *c, const struct tok *t, const struct node *args)
+{
+	s64 n = DP_FRAMES_USUAL;
+
+	if (args && (args->next || !fold(args->a, &n) || n < 1 || n > DP_FRAMES_MAX))
+		dpcc_fail(c, t, E_DPCC_TYPE, "%.*s takes a constant from 1 to %d", (int)t->len, t->at, DP_FRAMES_MAX);
+	return (u32)n;
+}
+
 /* Who called, up to that many functions. */
 static void gen_log_backtrace(struct dpcc *c, struct node *n)
 {
-	s64 depth = FRAMES_USUAL;
-	u64 mark;
+	u32 depth = frames_wanted(c, n->tok, n->a);
+	u64 mark = new_field(c, n->tok, dpcc_format(c, "\"backtrace\" frame[%u]", depth));
 
-	if (n->a && (n->a->next || !fold(n->a->a, &depth) || depth < 1 || depth > DP_FRAMES_MAX))
-		dpcc_fail(c, n->tok, E_DPCC_TYPE, "log_backtrace takes a constant from 1 to %d", DP_FRAMES_MAX);
-	mark = new_field(c, n->tok, dpcc_format(c, "\"backtrace\" frame[%lld]", (long long)depth));
-	emit(c, "push frames,%lld;push d,0x%llx;push d,%lld;log", (long long)depth, (unsigned long long)mark,
-	     (long long)depth + 1);
+	emit(c, "push frames,%u;push d,0x%llx;push d,%u;log", depth, (unsigned long long)mark, depth + 1);
 }
 
 static void need_register(struct dpcc *c, const struct node *n)
@@ -486,7 +491,8 @@ void gen_builtin(struct dpcc *c, struct node *n, bool want)
 		b++;
 	if (want && n->type->kind == TY_VOID)
 		dpcc_fail(c, n->tok, E_DPCC_TYPE, "'%s' returns nothing", n->text);
-	c->logs |= !strcmp(n->text, "log_stack");
+	c->traces |= !strcmp(n->text, "log_stack");
+	c->logs |= c->traces;
 	if (b->code) {
 		if (n->a)
 			gen_value(c, to_value(c, n->a->a));

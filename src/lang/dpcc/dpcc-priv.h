@@ -182,6 +182,8 @@ struct target { /* one probed instruction */
 	u64 pc;           /* in the module; without one the offset in func */
 	const char *func; /* of the kernel; else NULL */
 	bool is_return;
+	u64 watched;            /* bytes of memory; it runs at accesses to them. 0: it is an instruction */
+	const char *watched_as; /* the variable that they are; NULL: none whose type is known */
 };
 
 struct dpcc {
@@ -226,6 +228,7 @@ struct dpcc {
 	} * aggregates;
 	u32 keys; /* of each from here on; 0: the usual number */
 	bool logs; /* some handler makes a record */
+	bool counts, traces; /* the one in the making has aggregates, stack traces */
 	struct literal {
 		struct literal *next;
 		const char *s;
@@ -249,7 +252,7 @@ void buf_put(struct dpcc *c, struct buf *b, const char *fmt, ...) DP_PRINTF(3, 4
 
 /* ---- type.c ---- */
 extern struct type ty_void, ty_bool, ty_char, ty_schar, ty_uchar, ty_short, ty_ushort, ty_int,
-    ty_uint, ty_long, ty_ulong, ty_float, ty_double;
+    ty_uint, ty_long, ty_ulong, ty_float, ty_double, ty_code /* void (*)() */;
 struct type *type_ptr(struct dpcc *c, struct type *of);
 struct type *type_array(struct dpcc *c, struct type *of, u64 n);
 bool type_is_scalar(const struct type *t);
@@ -289,6 +292,10 @@ bool probed_enumerator(struct dpcc *c, const char *name, s64 *value);
 /* static, typedef, global(N) and the like are told by *storage; N + 1 by *index. */
 struct type *parse_specifiers(struct dpcc *c, const char **storage, u32 *index);
 struct type *parse_declarator(struct dpcc *c, struct type *base, const struct tok **name);
+
+/* ---- init.c ---- */
+/* What follows "=" behind a variable of a function, as statements; it may give an array its size. */
+struct node *parse_initialiser(struct dpcc *c, struct var *v, const struct tok *t);
 
 /* ---- parse.c: variables, statements, functions; expr.c ---- */
 struct tok *next_tok(struct dpcc *c);

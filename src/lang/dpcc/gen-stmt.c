@@ -377,7 +377,7 @@ void gen_program(struct dpcc *c, struct function *handler)
 		put_label(c, drop);
 		emit(c, "abort");
 	} else {
-		emit(c, "exit");
+		emit(c, c->counts && !c->traces ? "abort" : "exit");
 	}
 	for (u32 i = 0; i < c->nfields; i++)
 		buf_put(c, &c->all, "field = %s\n", c->fields[i]);

@@ -27,6 +27,8 @@ void place_load(struct dpcc *c, const struct place *p);
 void place_store(struct dpcc *c, const struct place *p, const struct tok *t);
 
 /* builtin.c, aggregate.c */
+/* How long a call chain is to be: what stands in parentheses, or the usual. */
+u32 frames_wanted(struct dpcc *c, const struct tok *t, const struct node *args);
 struct node *parse_argument(struct dpcc *c, struct node ***last);
 void parse_aggregate(struct dpcc *c, struct node *n, bool has_value);
 void gen_aggregate(struct dpcc *c, const struct node *n);

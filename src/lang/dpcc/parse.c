@@ -169,107 +169,6 @@ static void init_static(struct dpcc *c, struct var *v, const struct tok *name)
 			s->init = n->value ? n : NULL;
 }
 
-static struct node *assign_to(struct dpcc *c, struct node *to, struct node *value,
-			      const struct tok *t)
-{
-	struct node *n = node_new(c, N_ASSIGN, t);
-
-	n->op = "";
-	n->a = to;
-	n->b = cast_to(c, to_value(c, value), to->type);
-	n->type = to->type;
-	return n;
-}
-
-/* { 1, 2, { 3 } } for arrays and structures, as assignments; what is not named is zero, as the
- * memory is. */
-static void init_list(struct dpcc *c, struct node *to, struct node ***last)
-{
-	struct member *m = to->type->kind == TY_STRUCT ? to->type->members : NULL;
-	const struct tok *t = expect(c, "{");
-	u64 i = 0;
-
-	while (!tok_is(peek(c), "}")) {
-		struct node *part = node_new(c, to->type->kind == TY_ARRAY ? N_DEREF : N_MEMBER, t);
-
-		if (accept(c, ".")) {
-			const struct tok *name = peek(c);
-
-			parse_word(c);
-			for (m = to->type->members; m && !tok_is(name, m->name); m = m->next)
-				;
-			expect(c, "=");
-		}
-		if (to->type->kind == TY_ARRAY ? i >= to->type->n : !m)
-			dpcc_fail(c, peek(c), E_DPCC_TYPE, "there is nothing left to initialise");
-		if (to->type->kind == TY_ARRAY) {
-			struct node *sum = node_new(c, N_BINARY, t), *index = node_new(c, N_NUM, t);
-
-			index->type = &ty_long;
-			index->value = i++ * to->type->of->size;
-			sum->op = "+";
-			sum->a = to_value(c, to);
-			sum->b = index;
-			sum->type = sum->a->type;
-			part->a = sum;
-			part->type = to->type->of;
-		} else {
-			part->a = to;
-			part->member = m;
-			part->type = m->type;
-			m = m->next;
-		}
-		if (tok_is(peek(c), "{")) {
-			init_list(c, part, last);
-		} else {
-			struct node *e = node_new(c, N_EXPR, t);
-
-			e->a = assign_to(c, part, parse_assign(c), t);
-			**last = e;
-			*last = &e->next;
-		}
-		if (!accept(c, ","))
-			break;
-	}
-	expect(c, "}");
-}
-
-static struct node *initialise(struct dpcc *c, struct var *v, const struct tok *t)
-{
-	struct node *block = node_new(c, N_BLOCK, t), **last = &block->a,
-		    *to = node_new(c, N_VAR, t);
-
-	to->var = v;
-	to->type = v->type;
-	if (tok_is(peek(c), "{") && !type_is_scalar(v->type)) {
-		struct node *clear = node_new(c, N_INIT, t);
-
-		clear->var = v;
-		*last = clear;
-		last = &clear->next;
-		init_list(c, to, &last);
-	} else if (v->type->kind == TY_ARRAY && v->type->of->size == 1 &&
-		   peek(c)->kind == TOK_STR) {
-		struct tok *s = next_tok(c);
-		struct node *clear = node_new(c, N_INIT, t);
-
-		if (!v->type->n)
-			v->type = to->type = type_array(c, v->type->of, s->str_len + 1);
-		if (s->str_len > v->type->n)
-			dpcc_fail(c, s, E_DPCC_TYPE, "the text is too long");
-		clear->var = v;
-		clear->text = s->str;
-		clear->len = s->str_len;
-		*last = clear;
-	} else {
-		struct node *e = node_new(c, N_EXPR, t);
-
-		e->a = assign_to(c, to, parse_assign(c), t);
-		*last = e;
-	}
-	return block;
-}
-
 static void add_local(struct dpcc *c, struct var *v)
 {
 	struct var **last = &c->func->locals;
@@ -315,7 +214,7 @@ static struct node *local_declaration(struct dpcc *c)
 		v->in_memory = !type_is_scalar(type);
 		add_local(c, v);
 		if (accept(c, "=")) {
-			*last = initialise(c, v, name);
+			*last = parse_initialiser(c, v, name);
 			last = &(*last)->next;
 		}
 		if (v->type->kind == TY_ARRAY && !v->type->n)

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "lang/dpcc/unit.h"
+#include "lang/event/event.h"
 #include "symbols/lines.h"
+#include "symbols/variable.h"
 
 #define PLACES_MAX 256
 
@@ -25,6 +27,7 @@ static void start_pass(struct unit *u, struct target target)
 	c->literals = NULL;
 	c->literal_bytes = 0;
 	c->nfields = 0;
+	c->counts = c->traces = false;
 	c->label = c->depth = 0;
 	c->at = 0;
 	memset(c->helper, 0, sizeof(c->helper));
@@ -116,6 +119,7 @@ static void show_vars(struct unit *u)
 	struct dpcc *c = &u->c;
 	u64 addr = c->target.pc;
 	struct dp_symbol sym = {.name = ""};
+	struct dp_error why;
 	const char *file;
 	u32 line;
 
@@ -130,8 +134,14 @@ static void show_vars(struct unit *u)
 		buf_put(c, &c->all, " (%s:%u)", strrchr(file, '/') ? strrchr(file, '/') + 1 : file,
 			line);
 	buf_put(c, &c->all, "\n");
-	if (dp_var_each(c->mod, addr, show_module_var, c) < 0)
-		dpcc_fail(c, NULL, E_LINE_NODEBUG, "%.150s", dp_module_base(c->mod));
+	if (dp_var_each(c->mod, addr, show_module_var, c, &why) < 0)
+		dpcc_refail(c, NULL, &why);
+}
+
+/* w VARIABLE[:LEN][:w|rw|x], as in event lines. */
+static bool is_watch(const struct place_def *d)
+{
+	return d->location[0] == 'w' && d->location[1] == ' ';
 }
 
 /* The comment says where this is; offset is how the program says it. */
@@ -153,8 +163,8 @@ static void one_probe(struct unit *u, const struct place_def *d, struct target t
 		return;
 	}
 	/* Exits of a module's function are instructions of their own; the kernel host finds them itself. */
-	buf_put(c, &c->all, "\n// %s%s%s\noffset = %s\n%s", d->location, *where ? " at " : "", where, offset,
-		target.func && target.is_return ? "at = return\n" : "");
+	buf_put(c, &c->all, "\n// %s%s%s\n%s = %s\n%s", d->location, *where ? " at " : "", where,
+		is_watch(d) ? "watchpoint" : "offset", offset, target.func && target.is_return ? "at = return\n" : "");
 	if (!strstr(d->options, "minor = "))
 		buf_put(c, &c->all, "minor = %u\n", u->nprobes + 1);
 	buf_put(c, &c->all, "%s", d->options);
@@ -305,6 +315,36 @@ static void patterns_place(struct unit *u, const struct place_def *d, const stru
 		probe_at(u, d, m.v[i], false);
 }
 
+static void watch_place(struct unit *u, const struct place_def *d, const struct tok *where)
+{
+	struct dpcc *c = &u->c;
+	struct target target = {.func = c->mod ? NULL : ""};
+	struct dp_event ev = {0};
+	struct dp_error err = {0};
+	struct dp_symbol sym;
+	Dwarf_Die type;
+	bool typed, plain;
+	u64 size = 0;
+	int r = dp_event_parse(&ev, d->location, &err);
+
+	dp_event_free(&ev);
+	if (r)
+		dpcc_refail(c, where, &err);
+	plain = c->mod && ev.loc.kind == DP_LOC_SYMBOL && !ev.loc.module[0];
+	if (ev.watch_type == DP_WATCH_X) {
+		if (plain && !dp_module_symbol(c->mod, ev.loc.symbol, &sym, NULL))
+			target.pc = sym.addr + (u64)ev.loc.offset;
+	} else if (c->by_name && !ev.watch_len) {
+		dpcc_fail(c, where, E_WATCH_SIZE, "%.100s", d->location + 2);
+	} else {
+		if (plain && dp_variable_type(c->mod, ev.loc.symbol, &typed, &type, &size, &err))
+			dpcc_refail(c, where, &err);
+		target.watched_as = plain && !ev.loc.offset ? dpcc_text(c, ev.loc.symbol, strlen(ev.loc.symbol)) : NULL;
+		target.watched = ev.watch_len ? ev.watch_len : target.watched_as && size ? size : 8;
+	}
+	one_probe(u, d, target, "", d->location + 2);
+}
+
 void unit_place(struct unit *u, const struct place_def *d)
 {
 	struct tok where = pragma_token(d->line, d->line->text);
@@ -316,6 +356,10 @@ void unit_place(struct unit *u, const struct place_def *d)
 	if (!d->handler)
 		dpcc_fail(&u->c, &where, E_DPCC_PRAGMA, "a PROBEPOINT_HANDLER for %.60s is missing",
 			  d->location);
+	if (is_watch(d)) {
+		watch_place(u, d, &where);
+		return;
+	}
 	if (dp_line_parse(name, &file_len, &line)) {
 		if (!u->c.mod)
 			dpcc_fail(&u->c, &where, E_LINE_NODEBUG, "the kernel's BTF has no lines: give a debug file, dpcc -m vmlinux");

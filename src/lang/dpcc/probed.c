@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lang/dpcc/dpcc-priv.h"
+#include "symbols/variable.h"
 
 bool probed_enumerator(struct dpcc *c, const char *name, s64 *value)
 {
@@ -38,6 +39,36 @@ static struct node *returned(struct dpcc *c, struct node *n)
 	return n;
 }
 
+static struct type *watched_type(struct dpcc *c)
+{
+	static struct type *const integers[9] = {[1] = &ty_uchar, [2] = &ty_ushort, [4] = &ty_uint};
+	u64 size = c->target.watched, known;
+	struct dp_error none = {0}; /* asked before: it can be found */
+	struct type *t = NULL;
+	bool typed = false;
+	Dwarf_Die die;
+
+	if (c->target.watched_as && !dp_variable_type(c->mod, c->target.watched_as, &typed, &die, &known, &none) && typed)
+		t = debug_type(c, &die);
+	if (t && type_is_scalar(t) && t->size == size)
+		return t;
+	return size < DP_ARRAY_SIZE(integers) && integers[size] ? integers[size] : &ty_ulong;
+}
+
+/* What programs of watchpoints have: $old and $new of the variable's type, $addr where it is. */
+static bool watch_word(struct dpcc *c, struct node *n, const char *name)
+{
+	bool is_addr = !strcmp(name, "addr");
+
+	if (!c->target.watched || (!is_addr && strcmp(name, "old") && strcmp(name, "new")))
+		return false;
+	n->type = is_addr ? type_ptr(c, watched_type(c)) : watched_type(c);
+	n->probe->npieces = 1;
+	n->probe->pieces[0].kind = DP_PIECE_VALUE;
+	dp_format(n->probe->pieces[0].code, DP_PIECE_CODE, "push r,%s;", name);
+	return true;
+}
+
 static int find(struct dpcc *c, struct node *n, const char *name, struct dp_error *err)
 {
 	struct dp_var *v = n->probe;
@@ -45,7 +76,8 @@ static int find(struct dpcc *c, struct node *n, const char *name, struct dp_erro
 
 	if (!c->mod)
 		return btf_variable(c, name, v, &n->type, err);
-	r = dp_var_find(c->mod, c->target.pc, name, v, err);
+	/* An access to memory may come from anywhere: what is known is what is known everywhere. */
+	r = c->target.watched ? dp_var_global(c->mod, name, v, err) : dp_var_find(c->mod, c->target.pc, name, v, err);
 	if (!r && v->has_type)
 		n->type = debug_type(c, &v->type);
 	else if (!r)
@@ -80,6 +112,10 @@ struct node *probed(struct dpcc *c, const struct tok *t, const char *name, bool 
 		if (needed)
 			dpcc_fail(c, t, E_DPCC_NAME, "$retval is known where a function returns only");
 		return NULL;
+	}
+	if (watch_word(c, n, name)) {
+		n->in_target = true;
+		return n;
 	}
 	if (find(c, n, name, &err)) {
 		if (err.code == E_VAR_NONE && probed_enumerator(c, name, &value))

@@ -25,6 +25,9 @@ struct type ty_float = {.kind = TY_FLOAT, .name = "float", .size = 4, .align = 4
 struct type ty_double = {
     .kind = TY_FLOAT, .name = "double", .size = 8, .align = 8, .complete = true};
 
+static struct type ty_function = {.kind = TY_FUNC, .size = 1, .align = 1, .complete = true};
+struct type ty_code = {.kind = TY_PTR, .size = 8, .align = 8, .of = &ty_function, .complete = true, .is_unsigned = true};
+
 struct type *type_ptr(struct dpcc *c, struct type *of)
 {
 	struct type *t = dpcc_alloc(c, sizeof(*t));
@@ -166,7 +169,7 @@ const char *type_field(struct dpcc *c, struct type *t, const struct tok *at)
 		debug_complete(c, t);
 	switch (t->kind) {
 	case TY_PTR:
-		return "ptr";
+		return t->of->kind == TY_FUNC ? "code" : "ptr";
 	case TY_FLOAT:
 		return t->size == 4   ? "f32"
 		       : t->size == 8 ? "f64"

@@ -281,17 +281,10 @@ static void header(struct unit *u, struct buf *out)
 		if (s->init)
 			buf_put(c, out, "init = %d %lld\n", s->slot, (long long)s->init->value);
 	for (const struct aggregate *a = c->aggregates; a; a = a->next) {
-		buf_put(c, out, "aggregate = \"%s\" %s %u", a->a.name,
-			dp_rpn_aggregate_kind(a->a.kind), a->a.index);
-		if (a->a.kind == DP_AGG_LINEAR)
-			buf_put(c, out, " %u", a->a.step);
-		if (a->a.nparts)
-			buf_put(c, out, " by");
-		for (u32 i = 0; i < a->a.nparts; i++)
-			buf_put(c, out, " %s", dp_rpn_key_kind(a->a.parts[i]));
-		if (a->a.nparts)
-			buf_put(c, out, " %u", a->a.keys);
-		buf_put(c, out, "\n");
+		char text[160];
+
+		dp_rpn_aggregate_text(&a->a, text, sizeof(text));
+		buf_put(c, out, "aggregate = \"%s\" %s\n", a->a.name, text);
 	}
 	if (c->decls.n)
 		buf_add(c, out, c->decls.s, c->decls.n);

@@ -19,7 +19,6 @@
 #define EV_ARGN_MAX 128
 #define EV_WATCH_MAX (1u << 20) /* bytes that one event can watch */
 #define EV_STACKN_MAX 4095
-#define EV_FRAMES_USUAL 16 /* of a call chain, unless the user says how many */
 #define EV_REG_ARGS 6 /* function arguments that travel in registers */
 
 struct ev_type {

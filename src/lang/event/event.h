@@ -36,7 +36,7 @@ struct dp_event {
 	bool is_named;		 /* the line gives the name */
 	bool is_return;		 /* r, or %return */
 	bool is_watch;		 /* w: loc names memory */
-	u32 watch_len;		 /* bytes; 0: not given */
+	u32 watch_len;		 /* bytes; 0: not given. Of a probe in a process: how many there are */
 	enum dp_watch_type watch_type;
 	int maxactive;		 /* 0: not given */
 	struct dp_location loc;

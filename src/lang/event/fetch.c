@@ -140,7 +140,7 @@ static void default_type(const struct ev_line *l, struct ev_fetch *f)
 		t->field = DP_FIELD_STRING;
 	} else if (f->base == EV_FRAMES) {
 		t->field = DP_FIELD_FRAME;
-		t->count = EV_FRAMES_USUAL;
+		t->count = DP_FRAMES_USUAL;
 	} else if (f->base == EV_REG && !f->nderef && f->width < 64) {
 		t->size = f->width / 8;
 		t->field = t->size == 4 ? DP_FIELD_X32 : t->size == 2 ? DP_FIELD_X16 : DP_FIELD_X8;

@@ -33,6 +33,8 @@ struct rpn_asm {
 		struct rpn_line line;
 	} * lines;
 	u32 nlabels, nfixups, nrelocs, nlines;
+	int suspended; /* the variable that says so; -1: nothing suspends */
+	u32 gate;      /* where the program ends when it is set */
 	const struct rpn_line *line;
 	struct dp_error *err;
 };
@@ -45,12 +47,28 @@ struct operands {
 	char symbol[DP_RPN_NAME_MAX]; /* of a WORD that is an address */
 };
 
-struct rpn_asm *rpn_asm_new(void)
+/* Programs that are suspended end here; the one that resumes them goes on, see put_switch(). */
+static void put_gate(struct rpn_asm *a)
+{
+	u32 go_on;
+
+	DP_PUT(&a->code, PUSH_LV, a->suspended);
+	go_on = DP_PUT(&a->code, JZ, 0);
+	a->gate = DP_PUT(&a->code, ABORT);
+	dp_asm_land(&a->code, go_on);
+	DP_PUT(&a->code, ROS, 1);
+}
+
+struct rpn_asm *rpn_asm_new(int suspended)
 {
 	struct rpn_asm *a = calloc(1, sizeof(*a));
 
-	if (a)
-		DP_PUT(&a->code, BEGIN);
+	if (!a)
+		return NULL;
+	a->suspended = suspended;
+	DP_PUT(&a->code, BEGIN);
+	if (suspended >= 0)
+		put_gate(a);
 	return a;
 }
 
@@ -244,6 +262,10 @@ static int operand(struct rpn_asm *a, struct operands *o, u32 i, char kind, cons
 
 	switch (kind) {
 	case DP_KIND_SLOT:
+		o->v[i] = t.kind == RPN_WORD ? dp_watch_word_find(t.at, t.len) : 0;
+		if (o->v[i])
+			break;
+		/* fall through */
 	case DP_KIND_REG:
 	case DP_KIND_REGW:
 		if (t.kind != RPN_WORD || !dp_register_find(t.at, t.len, &o->reg))
@@ -376,12 +398,40 @@ static const char *state_push(const char *p, char *buf, size_t size)
 	if (t.kind != RPN_WORD || dp_register_find(t.at, t.len, &part))
 		return p;
 	state = dp_cpustate_find(t.at, t.len);
+	if (dp_watch_word_find(t.at, t.len)) {
+		snprintf(buf, size, "pushr %.200s", t.at);
+		return buf;
+	}
 	if (state)
 		snprintf(buf, size, "push state%s, %s%.200s", state->words == 2 ? "2" : "",
 			 state->name, t.at + t.len);
 	else if (rpn_is(&t, "cpuid") || rpn_is(&t, "msr"))
 		snprintf(buf, size, "push %.5s%.200s", rpn_is(&t, "msr") ? "msr" : "cpuid", t.at + t.len);
 	return state || rpn_is(&t, "cpuid") || rpn_is(&t, "msr") ? buf : p;
+}
+
+/* `suspend` and `resume` set the variable that all programs of the unit look at first. */
+static bool put_switch(struct rpn_asm *a, const char *text)
+{
+	const char *end;
+	bool suspend = begins(text, "suspend", &end), known = suspend || begins(text, "resume", &end);
+
+	if (!known || a->suspended < 0 || rpn_token(end).kind != RPN_END)
+		return false;
+	DP_PUT(&a->code, PUSH_D, suspend);
+	DP_PUT(&a->code, POP_LV, a->suspended);
+	if (!suspend)
+		a->code.bytes[a->gate] = DP_OP_NOP;
+	return true;
+}
+
+static int note_line(struct rpn_asm *a)
+{
+	if (!ONE_MORE(a, lines, nlines))
+		return rpn_fail(a->err, a->line, E_RPN_MEMORY, "the program");
+	a->lines[a->nlines].at = a->code.len;
+	a->lines[a->nlines++].line = *a->line;
+	return 0;
 }
 
 static int instruction(struct rpn_asm *a, const char *text)
@@ -400,6 +450,9 @@ static int instruction(struct rpn_asm *a, const char *text)
 			p = replaced;
 			break;
 		}
+	r = note_line(a);
+	if (r || put_switch(a, p))
+		return r;
 	p = state_push(p, replaced, sizeof(replaced));
 	opcode = find_opcode(p, &end, &named);
 	if (opcode == ~0u)
@@ -408,10 +461,6 @@ static int instruction(struct rpn_asm *a, const char *text)
 	r = all_operands(a, info, &o, end);
 	if (r)
 		return r;
-	if (!ONE_MORE(a, lines, nlines))
-		return rpn_fail(a->err, a->line, E_RPN_MEMORY, "the program");
-	a->lines[a->nlines].at = a->code.len;
-	a->lines[a->nlines++].line = *a->line;
 	is_part = o.reg.reg && strpbrk(info->operands, "rR") && !is_whole(&o);
 	if (is_part && (opcode == DP_OP_POP_R || opcode == DP_OP_POP_U))
 		make_whole(a, &o.reg);

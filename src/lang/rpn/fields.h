@@ -27,6 +27,7 @@ enum dp_rf_kind {
 	DP_RF_BYTES,  /* the item as it is */
 	DP_RF_PRINTF, /* name is the format of the items that follow */
 	DP_RF_LAYOUT,
+	DP_RF_CODE,  /* a pointer to a function: its name stands beside it */
 	DP_RF_FRAME, /* addresses of a call chain, the hit first, zeros behind its end */
 };
 

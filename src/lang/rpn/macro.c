@@ -24,7 +24,8 @@ void pre_add(struct text *t, const char *s, size_t n)
 	}
 	if (t->failed)
 		return;
-	memcpy(t->s + t->n, s, n);
+	if (n)
+		memcpy(t->s + t->n, s, n);
 	t->n += n;
 	t->s[t->n] = '\0';
 }
@@ -95,16 +96,9 @@ int pre_out_of_memory(struct pre *c)
 
 static int put_macro(struct pre *c, struct macro *m)
 {
-	if (c->nmacros == c->capmacros) {
-		u32 cap = c->capmacros ? c->capmacros * 2 : 32;
-		struct macro *v = realloc(c->macros, cap * sizeof(*v));
-
-		if (!v) {
-			drop(m);
-			return pre_out_of_memory(c);
-		}
-		c->macros = v;
-		c->capmacros = cap;
+	if (!dp_grow((void **)&c->macros, &c->capmacros, c->nmacros, sizeof(*m))) {
+		drop(m);
+		return pre_out_of_memory(c);
 	}
 	c->macros[c->nmacros++] = *m;
 	return 0;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Header and probe definitions: "key = value" lines by two tables, everything else is for the
- * assembler. The first offset, address or point ends the header; each begins a probe.
+ * assembler. The first offset, address or watchpoint ends the header; each begins a probe.
  */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lang/event/event.h"
 #include "lang/rpn/fields.h"
 #include "lang/rpn/rpn-priv.h"
 
@@ -18,7 +19,10 @@ struct parser {
 	const struct rpn_line *line;
 	struct dp_error *err;
 	u32 jmpmax, logmax, ex_logmax, heapmax;
-	bool autotrace, has_jmpmax, has_vars;
+	u32 watch_len;      /* of the probe: length =, 0: not given */
+	const char *access; /* and access =, as event lines name it; NULL */
+	bool autotrace, has_jmpmax, has_vars, may_suspend;
+	int suspended; /* the variable of `suspend` and `resume`, behind the program's own; -1: none */
 	char *layouts; /* of the header: each probe has them */
 };
 
@@ -227,93 +231,15 @@ static int key_init(struct parser *p, const char *value)
 	return 0;
 }
 
-const char *dp_rpn_aggregate_kind(u32 kind)
-{
-	static const char *const kinds[DP_NAGGS] = {"count", "sum",  "min",  "max",
-						    "hist",  "last", "lhist"};
-
-	return kind < DP_NAGGS ? kinds[kind] : NULL;
-}
-
-const char *dp_rpn_key_kind(u32 part)
-{
-	static const char *const parts[] = {"signed", "unsigned", "hex", "text"};
-
-	return part < DP_ARRAY_SIZE(parts) ? parts[part] : NULL;
-}
-
-u32 dp_rpn_key_words(const struct dp_rpn_aggregate *a)
-{
-	u32 n = 0;
-
-	for (u32 i = 0; i < a->nparts; i++)
-		n += a->parts[i] == DP_KEY_TEXT ? DP_KEY_TEXT_WORDS : 1;
-	return n;
-}
-
-u64 dp_rpn_aggregate_words(const struct dp_rpn_aggregate *a)
-{
-	u32 words = dp_aggregate_words(a->kind);
-
-	return a->nparts ? dp_table_words(dp_rpn_key_words(a), a->keys, words) : words;
-}
-
-static struct rpn_token after(const struct rpn_token *t)
-{
-	return rpn_token(t->at + t->len);
-}
-
-static bool number_within(const struct rpn_token *t, u32 most, u32 *v)
-{
-	if (t->kind != RPN_NUMBER || t->bad || t->value < 0 || t->value > (s64)most)
-		return false;
-	*v = (u32)t->value;
-	return true;
-}
-
-/* by PART... KEYS */
-static bool aggregate_key(struct rpn_token t, struct dp_rpn_aggregate *a)
-{
-	if (t.kind == RPN_END)
-		return true;
-	if (!rpn_is(&t, "by"))
-		return false;
-	for (t = after(&t); t.kind != RPN_NUMBER; t = after(&t)) {
-		u32 part = 0;
-
-		while (dp_rpn_key_kind(part) && !rpn_is(&t, dp_rpn_key_kind(part)))
-			part++;
-		if (!dp_rpn_key_kind(part) || a->nparts == DP_RPN_KEYS_MAX)
-			return false;
-		a->parts[a->nparts++] = part;
-	}
-	return a->nparts && number_within(&t, DP_LOCALS_MAX, &a->keys) && a->keys &&
-	       after(&t).kind == RPN_END;
-}
-
 /* aggregate = "NAME" KIND INDEX [STEP, of lhist] [by PART... KEYS] */
 static int key_aggregate(struct parser *p, const char *value)
 {
-	struct rpn_token name = rpn_token(value), kind = after(&name), index = after(&kind),
-			 step = after(&index);
-	struct dp_rpn_aggregate *v, *a;
-	int n;
+	struct dp_rpn_aggregate *v = realloc(p->u->aggregates, (p->u->naggregates + 1) * sizeof(*v));
 
-	v = realloc(p->u->aggregates, (p->u->naggregates + 1) * sizeof(*v));
 	if (!v)
 		return rpn_fail(p->err, p->line, E_RPN_MEMORY, "aggregates");
 	p->u->aggregates = v;
-	a = &v[p->u->naggregates];
-	memset(a, 0, sizeof(*a));
-	a->step = 1;
-	n = name.kind == RPN_TEXT && !name.bad ? rpn_text(&name, a->name, sizeof(a->name) - 1) : -1;
-	while (a->kind < DP_NAGGS && !rpn_is(&kind, dp_rpn_aggregate_kind(a->kind)))
-		a->kind++;
-	if (n <= 0 || strlen(a->name) != (size_t)n || a->kind == DP_NAGGS ||
-	    !number_within(&index, DP_LOCALS_MAX, &a->index) ||
-	    (a->kind == DP_AGG_LINEAR && !number_within(&step, 1u << 30, &a->step)) || !a->step ||
-	    !aggregate_key(a->kind == DP_AGG_LINEAR ? after(&step) : step, a) ||
-	    a->index + dp_rpn_aggregate_words(a) > DP_LOCALS_MAX)
+	if (!rpn_aggregate(value, &v[p->u->naggregates]))
 		return bad_value(p, value);
 	p->u->naggregates++;
 	return 0;
@@ -408,6 +334,29 @@ static int key_at(struct parser *p, const char *value)
 	return p->probe->at_return || !strcmp(value, "entry") ? 0 : bad_value(p, value);
 }
 
+static int key_length(struct parser *p, const char *value)
+{
+	s64 v;
+	int r = number(p, value, 1, DP_RPN_WATCH_MAX, &v);
+
+	if (!r)
+		p->watch_len = (u32)v;
+	return r;
+}
+
+/* The kinds of access as Dynamic Probes lists them, and as event lines name them. */
+static int key_access(struct parser *p, const char *value)
+{
+	static const char *const kinds[][2] = {{"execute", "x"}, {"write", "w"}, {"read or write", "rw"}, {"io", "io"}};
+
+	for (u32 i = 0; i < DP_ARRAY_SIZE(kinds); i++)
+		if (!strcmp(value, kinds[i][0]) || !strcmp(value, kinds[i][1])) {
+			p->access = kinds[i][1];
+			return 0;
+		}
+	return bad_value(p, value);
+}
+
 static const struct keyword {
 	const char *name;
 	int (*take)(struct parser *p, const char *value);
@@ -436,6 +385,8 @@ static const struct keyword {
     {"ex_mask", key_ex_mask, false, true},
     {"heap", key_heap, false, true},
     {"at", key_at, false, true},
+    {"length", key_length, false, true},
+    {"access", key_access, false, true},
     {"layout", key_layout, true, true},
     {"field", key_field, false, true},
     {"init", key_init, true, false},
@@ -515,6 +466,51 @@ static int set_place(struct parser *p, const char *value, bool absolute)
 	return 0;
 }
 
+/* [MODULE:]VARIABLE, SYMBOL+N or an address; what may stand behind it is put there at the definition's end. */
+static int set_memory(struct parser *p, const char *value)
+{
+	char *to = p->probe->symbol;
+	int r = text(p, value, to, sizeof(p->probe->symbol));
+
+	for (const char *from = to; !r && *from; from++)
+		if (*from != ' ' && *from != '\t')
+			*to++ = *from;
+	*to = '\0';
+	p->probe->place = DP_RPN_WATCH;
+	return r;
+}
+
+/* The place with its length and access, in the language of event lines. */
+static int end_watch(struct parser *p)
+{
+	struct dp_rpn_probe *probe = p->probe;
+	char line[DP_RPN_NAME_MAX + 32], len[16] = "";
+	struct dp_event ev = {0};
+	struct dp_error why = {0};
+	int r;
+
+	if (probe->place != DP_RPN_WATCH)
+		return p->watch_len || p->access
+			   ? rpn_fail(p->err, p->line, E_RPN_PLACE, "length and access belong to a watchpoint")
+			   : 0;
+	if (probe->at_return || probe->has_opcode)
+		return rpn_fail(p->err, p->line, E_RPN_PLACE, "memory has no return and no opcode");
+	if (p->watch_len)
+		snprintf(len, sizeof(len), ":%u", p->watch_len);
+	snprintf(line, sizeof(line), "w %s%s%s%s", probe->symbol, len, p->access ? ":" : "", p->access ? p->access : "");
+	if (strlen(line + 2) >= sizeof(probe->symbol))
+		return bad_value(p, probe->symbol);
+	r = dp_event_parse(&ev, line, &why);
+	dp_event_free(&ev);
+	if (r)
+		return rpn_fail(p->err, p->line, why.code, "%.180s", why.detail);
+	strcpy(probe->symbol, line + 2);
+	probe->prog.is_watch = true;
+	p->watch_len = 0;
+	p->access = NULL;
+	return 0;
+}
+
 static int describe(struct parser *p, struct dp_rpn_probe *probe)
 {
 	const char *bad;
@@ -540,6 +536,9 @@ static int end_probe(struct parser *p)
 		return 0;
 	if (probe->place == DP_RPN_LINE && probe->at_return)
 		return rpn_fail(p->err, p->line, E_RPN_VALUE, "a line has no return");
+	r = end_watch(p);
+	if (r)
+		return r;
 	if (rpn_asm_empty(p->as))
 		return rpn_fail(p->err, p->line, E_RPN_NOCODE, "the probe of line %u", probe->line);
 	r = rpn_asm_finish(p->as, probe, p->err);
@@ -547,7 +546,7 @@ static int end_probe(struct parser *p)
 		r = describe(p, probe);
 	if (r)
 		return r;
-	prog->jmpmax = p->jmpmax;
+	prog->jmpmax = p->jmpmax + (p->suspended >= 0 && p->jmpmax < DP_JMPMAX); /* one is the gate's */
 	prog->logmax = p->logmax;
 	prog->nlocals = (u16)p->u->nlocals;
 	prog->nglobals = (u16)p->u->nglobals;
@@ -570,7 +569,8 @@ static int end_probe(struct parser *p)
 	return r;
 }
 
-static int begin_probe(struct parser *p, const char *value, bool absolute)
+/* key: offset, address or watchpoint. */
+static int begin_probe(struct parser *p, const struct rpn_token *key, const char *value)
 {
 	struct dp_rpn_unit *u = p->u;
 	struct dp_rpn_probe *v;
@@ -578,6 +578,11 @@ static int begin_probe(struct parser *p, const char *value, bool absolute)
 
 	if (r)
 		return r;
+	if (!u->nprobes && p->may_suspend) {
+		if (u->nlocals == DP_LOCALS_MAX)
+			return rpn_fail(p->err, p->line, E_RPN_VALUE, "no variable is left for suspend and resume");
+		p->suspended = (int)u->nlocals++;
+	}
 	if (u->nprobes == DP_RPN_PROBES_MAX)
 		return rpn_fail(p->err, p->line, E_RPN_VALUE, "more than %u probes",
 				DP_RPN_PROBES_MAX);
@@ -592,10 +597,10 @@ static int begin_probe(struct parser *p, const char *value, bool absolute)
 	p->probe->prog.rpn.max = DP_MAXHITS_NONE;
 	p->probe->prog.rpn.heap = DP_HEAP_MAX;
 	p->probe->described = p->layouts ? strdup(p->layouts) : NULL;
-	p->as = rpn_asm_new();
+	p->as = rpn_asm_new(p->suspended);
 	if (!p->as || (p->layouts && !p->probe->described))
 		return rpn_fail(p->err, p->line, E_RPN_MEMORY, "probe");
-	return set_place(p, value, absolute);
+	return rpn_is(key, "watchpoint") ? set_memory(p, value) : set_place(p, value, rpn_is(key, "address"));
 }
 
 static int key_value(struct parser *p, const struct rpn_token *key, char *value)
@@ -606,8 +611,8 @@ static int key_value(struct parser *p, const struct rpn_token *key, char *value)
 		value++;
 	for (n = strlen(value); n && (value[n - 1] == ' ' || value[n - 1] == '\t');)
 		value[--n] = '\0';
-	if (rpn_is(key, "offset") || rpn_is(key, "address"))
-		return begin_probe(p, value, rpn_is(key, "address"));
+	if (rpn_is(key, "offset") || rpn_is(key, "address") || rpn_is(key, "watchpoint"))
+		return begin_probe(p, key, value);
 	for (size_t i = 0; i < DP_ARRAY_SIZE(keywords); i++) {
 		if (!rpn_is(key, keywords[i].name))
 			continue;
@@ -657,12 +662,30 @@ static int take_line(struct parser *p, char *s)
 	return r;
 }
 
+/* Does a statement of the line suspend or resume? */
+static bool suspends(const char *text)
+{
+	bool first = true;
+
+	for (struct rpn_token t = rpn_token(text); t.kind != RPN_END; t = rpn_token(t.at + t.len)) {
+		struct rpn_token next = rpn_token(t.at + t.len);
+
+		if (first && (rpn_is(&t, "suspend") || rpn_is(&t, "resume")) && (next.kind == RPN_END || rpn_is(&next, ";")))
+			return true;
+		first = rpn_is(&t, ";") || rpn_is(&t, ":");
+	}
+	return false;
+}
+
 static int parse_lines(struct parser *p, struct rpn_source *src)
 {
 	struct rpn_line none = {NULL, src->nfiles ? src->files[0] : "", 1};
 	int r = 0;
 
 	p->line = &none;
+	p->suspended = -1;
+	for (u32 i = 0; i < src->n; i++)
+		p->may_suspend |= suspends(src->lines[i].text);
 	for (u32 i = 0; i < src->n && !r; i++) {
 		p->line = &src->lines[i];
 		r = take_line(p, src->lines[i].text);

@@ -27,7 +27,8 @@ struct condition {
 struct pre {
 	struct rpn_source *out;
 	struct macro *macros;
-	u32 nmacros, capmacros;
+	u32 nmacros;
+	size_t capmacros;
 	struct condition conds[DEPTH_MAX];
 	u32 nconds, depth;
 	u32 expansions;

@@ -71,7 +71,8 @@ int rpn_text(const struct rpn_token *t, char *buf, u32 size);
 
 struct rpn_asm; /* one probe's program in the making */
 
-struct rpn_asm *rpn_asm_new(void);
+/* suspended: the local variable of the unit's `suspend` and `resume`, -1 when it has none of them. */
+struct rpn_asm *rpn_asm_new(int suspended);
 void rpn_asm_free(struct rpn_asm *a);
 /* One statement: [LABEL:] [INSTRUCTION]. */
 int rpn_asm_statement(struct rpn_asm *a, const char *text, const struct rpn_line *line,
@@ -81,6 +82,9 @@ int rpn_asm_finish(struct rpn_asm *a, struct dp_rpn_probe *probe, struct dp_erro
 /* The line an instruction came from. */
 const struct rpn_line *rpn_asm_line(const struct rpn_asm *a, u32 at);
 bool rpn_asm_empty(const struct rpn_asm *a);
+
+/* "NAME" KIND INDEX [STEP] [by PART... KEYS]; false: it is not that (aggregate.c). */
+bool rpn_aggregate(const char *value, struct dp_rpn_aggregate *a);
 
 /* "FILE:LINE: " and the rest. */
 int rpn_fail(struct dp_error *err, const struct rpn_line *line, enum dp_code code, const char *fmt,

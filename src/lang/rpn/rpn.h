@@ -15,6 +15,7 @@
 #define DP_RPN_PROBES_MAX 4096
 #define DP_RPN_LOGMAX 1024 /* as Dynamic Probes has it; what is above becomes this */
 #define DP_RPN_BUILD_ID_MAX 64
+#define DP_RPN_WATCH_MAX (1 << 20) /* bytes of memory that one probe can watch */
 
 enum dp_rpn_modtype { DP_RPN_USER, DP_RPN_KERNEL, DP_RPN_KMOD };
 
@@ -23,6 +24,7 @@ enum dp_rpn_place {
 	DP_RPN_OFFSET,  /* offset = N: of the file; in the kernel from its start */
 	DP_RPN_ADDRESS, /* address = N: run-time address */
 	DP_RPN_LINE,    /* offset = FILE:LINE; the file in symbol, the line in offset */
+	DP_RPN_WATCH,   /* watchpoint = PLACE: memory; symbol is what an event line has behind its w */
 };
 
 /* A word of the code that is the address of a symbol of the probed program: known when it is
@@ -55,7 +57,14 @@ struct dp_rpn_init { /* first value of a local variable */
 	s64 value;
 };
 
-enum dp_rpn_key { DP_KEY_SIGNED, DP_KEY_UNSIGNED, DP_KEY_HEX, DP_KEY_TEXT };
+enum dp_rpn_key {
+	DP_KEY_SIGNED,
+	DP_KEY_UNSIGNED,
+	DP_KEY_HEX,
+	DP_KEY_TEXT,
+	DP_KEY_CODE,  /* an address of code, shown by name */
+	DP_KEY_STACK, /* a call chain as `push frames` leaves it: its words are those of the stack, the hit last */
+};
 #define DP_RPN_KEYS_MAX 4   /* parts of one key */
 #define DP_KEY_TEXT_WORDS 8 /* of a text in a key */
 
@@ -65,6 +74,7 @@ struct dp_rpn_aggregate { /* local variables that are shown as what they add up 
 	u32 nparts;                 /* of a key; 0: without keys */
 	u32 parts[DP_RPN_KEYS_MAX]; /* enum dp_rpn_key */
 	u32 keys;                   /* at most */
+	u32 frames;                 /* of a call chain in the key, of which it has one at most; 0: none */
 	u32 step; /* of a linear histogram: width of a bar */
 };
 
@@ -112,9 +122,13 @@ int dp_rpn_select(struct dp_rpn_unit *u, const char *groups, const char *types,
 const char *dp_rpn_aggregate_kind(u32 kind);
 const char *dp_rpn_key_kind(u32 part);
 
-/* Words of a key; local variables that the aggregate takes in all. */
+/* Words of part i of a key; of a whole key; local variables that the aggregate takes in all. */
+u32 dp_rpn_key_part_words(const struct dp_rpn_aggregate *a, u32 i);
 u32 dp_rpn_key_words(const struct dp_rpn_aggregate *a);
 u64 dp_rpn_aggregate_words(const struct dp_rpn_aggregate *a);
+
+/* What stands behind its name in "aggregate ="; 160 bytes are enough. */
+void dp_rpn_aggregate_text(const struct dp_rpn_aggregate *a, char *buf, size_t size);
 
 /* Header and probes as text that dp_rpn_parse() understands. */
 void dp_rpn_list(const struct dp_rpn_unit *u, FILE *out);

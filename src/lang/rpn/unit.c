@@ -10,7 +10,7 @@
 
 #define FILE_MAX_BYTES (4u << 20)
 #define MAGIC "DPPF\r\n\032"
-#define VERSION 5u
+#define VERSION 6u
 
 int dp_rpn_read(struct dp_rpn_unit *u, const char *path, const struct dp_rpn_define *defines,
 		u32 ndefines, struct dp_error *err)
@@ -212,6 +212,8 @@ static void list_probe(const struct dp_rpn_unit *u, const struct dp_rpn_probe *p
 		fprintf(out, "\noffset = \"");
 		list_text(out, p->symbol);
 		fprintf(out, ":%lld\"", (long long)p->offset);
+	} else if (p->place == DP_RPN_WATCH) {
+		list_name(out, "\nwatchpoint", p->symbol, true);
 	} else {
 		fprintf(out, "\n%s = 0x%llx", p->place == DP_RPN_OFFSET ? "offset" : "address",
 			(unsigned long long)p->offset);
@@ -267,18 +269,11 @@ void dp_rpn_list(const struct dp_rpn_unit *u, FILE *out)
 		fprintf(out, "init = %u %lld\n", u->inits[i].index, (long long)u->inits[i].value);
 	for (u32 i = 0; i < u->naggregates; i++) {
 		const struct dp_rpn_aggregate *a = &u->aggregates[i];
+		char text[160];
 
 		list_name(out, "aggregate", a->name, true);
-		fprintf(out, " %s %u", dp_rpn_aggregate_kind(a->kind), a->index);
-		if (a->kind == DP_AGG_LINEAR)
-			fprintf(out, " %u", a->step);
-		if (a->nparts)
-			fputs(" by", out);
-		for (u32 k = 0; k < a->nparts; k++)
-			fprintf(out, " %s", dp_rpn_key_kind(a->parts[k]));
-		if (a->nparts)
-			fprintf(out, " %u", a->keys);
-		fputc('\n', out);
+		dp_rpn_aggregate_text(a, text, sizeof(text));
+		fprintf(out, " %s\n", text);
 	}
 	if (first->rpn.ex_mask & DP_RPN_AUTOTRACE)
 		fprintf(out, "autostacktrace = yes\n");
@@ -420,7 +415,7 @@ static bool load_probe(struct reader *r, struct dp_rpn_probe *p, const struct ob
 	struct object_probe o;
 
 	if (!take(r, &o, sizeof(o)) || !is_text(o.symbol, sizeof(o.symbol)) || !o.len ||
-	    o.len > DP_CODE_MAX || o.nrelocs > o.len || o.place > DP_RPN_LINE ||
+	    o.len > DP_CODE_MAX || o.nrelocs > o.len || o.place > DP_RPN_WATCH ||
 	    r->left < o.len + o.nrelocs * sizeof(*p->relocs))
 		return false;
 	memcpy(p->symbol, o.symbol, sizeof(p->symbol));
@@ -438,6 +433,7 @@ static bool load_probe(struct reader *r, struct dp_rpn_probe *p, const struct ob
 				      .logmax = head->logmax,
 				      .nlocals = (u16)head->nlocals,
 				      .nglobals = (u16)head->nglobals,
+				      .is_watch = o.place == DP_RPN_WATCH,
 				      .rpn = {.ex_mask = o.ex_mask | DP_RPN,
 					      .heap = o.heap,
 					      .ex_logmax = o.ex_logmax,
@@ -478,9 +474,14 @@ static bool load_aggregates(struct reader *r, struct dp_rpn_unit *u, u32 n)
 		    a->nparts > DP_RPN_KEYS_MAX || a->index > u->nlocals ||
 		    a->keys > DP_LOCALS_MAX || !a->nparts != !a->keys)
 			return false;
-		for (u32 k = 0; k < a->nparts; k++)
-			if (!dp_rpn_key_kind(a->parts[k]))
+		for (u32 k = 0; k < a->nparts; k++) {
+			bool stack = a->parts[k] == DP_KEY_STACK;
+
+			if (!dp_rpn_key_kind(a->parts[k]) || (stack && (!a->frames || a->frames > DP_FRAMES_MAX)))
 				return false;
+		}
+		if (dp_rpn_key_words(a) > DP_KEY_WORDS_MAX)
+			return false;
 		if (dp_rpn_aggregate_words(a) > u->nlocals - a->index)
 			return false;
 	}

@@ -8,6 +8,9 @@
  *	read N		looks at counter, N times
  *	call N		calls touch(), N times
  *	spin, rest	the two threads work until then, and take back what they added
+ *	change N D	change() on a part, N times, D calls deep, and writes to it behind each
+ *	changers T N	T new threads, each N times on a part of its own
+ *	rep		store_then_repeat(), repeat_over()
  *	parts		writes every other variable
  *	fork N, vfork N	the same as inc in a child
  *	end		prints what it counted itself
@@ -54,6 +57,42 @@ __attribute__((noinline)) void touch(long n)
 	__asm__ volatile("" ::"r"(n) : "memory");
 }
 
+/* Two writes to what p points to, and two more in each of the calls inside. */
+__attribute__((noinline)) long change(struct part *p, long depth)
+{
+	long r = 1;
+
+	p->pair[0]++;
+	touch(depth);
+	if (depth > 1)
+		r += change(p, depth - 1);
+	p->pair[0]++;
+	return r;
+}
+
+static void *changes(void *arg)
+{
+	struct part mine = {0};
+
+	for (long n = (long)arg; n > 0; n--) {
+		change(&mine, 1);
+		mine.pair[0] = 0;
+	}
+	return NULL;
+}
+
+/* A store to counter before an instruction that repeats elsewhere, and one that repeats over bytes. */
+void store_then_repeat(void *p);
+void repeat_over(volatile void *p);
+__asm__(".text\n"
+	".globl store_then_repeat; .type store_then_repeat, @function\n"
+	"store_then_repeat: mov $200, %ecx; movq $77, counter(%rip); rep stosb; ret\n"
+	".size store_then_repeat, . - store_then_repeat\n"
+	".globl repeat_over; .type repeat_over, @function\n"
+	"repeat_over: mov $200, %ecx; mov $3, %eax; rep stosb; ret\n"
+	".size repeat_over, . - repeat_over\n");
+static char area[256], elsewhere[256];
+
 static void *work(void *arg)
 {
 	for (long n = (long)arg; n > 0; n--)
@@ -76,12 +115,12 @@ static void *wait_and_work(void *arg)
 	return NULL;
 }
 
-static void threads(long t, long n)
+static void threads(long t, void *(*what)(void *), long n)
 {
 	pthread_t v[64];
 
 	for (long i = 0; i < t && i < 64; i++)
-		pthread_create(&v[i], NULL, work, (void *)n);
+		pthread_create(&v[i], NULL, what, (void *)n);
 	for (long i = 0; i < t && i < 64; i++)
 		pthread_join(v[i], NULL);
 }
@@ -152,7 +191,7 @@ int main(int argc, char **argv)
 		if (!strcmp(word, "inc")) {
 			work((void *)a);
 		} else if (!strcmp(word, "threads")) {
-			threads(a, b);
+			threads(a, work, b);
 		} else if (!strcmp(word, "pool")) {
 			pool_times = a;
 			for (int i = 0; i < 2; i++)
@@ -174,6 +213,16 @@ int main(int argc, char **argv)
 		} else if (!strcmp(word, "call")) {
 			while (a-- > 0)
 				touch(a);
+		} else if (!strcmp(word, "change")) {
+			for (; a > 0; a--) {
+				change(&first, b);
+				first.pair[0] = 10;
+			}
+		} else if (!strcmp(word, "changers")) {
+			threads(a, changes, b);
+		} else if (!strcmp(word, "rep")) {
+			store_then_repeat(elsewhere + 32);
+			repeat_over(area);
 		} else if (!strcmp(word, "parts")) {
 			parts();
 		} else if (!strcmp(word, "fork")) {

@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <sys/syscall.h>
 
-#include "host/self/hooks.h"
+#include "host/self/own-probes.h"
 #include "host/self/host.h"
 #include "host/self/trap.h"
 
@@ -167,7 +167,7 @@ static void attach(struct own_probe *h)
  * comes into such a moment with SIGTRAP blocked any more. Then the functions by which the program
  * itself blocks signals; from then on no thread does that had not done before.
  */
-int self_hooks_init(struct dp_error *err)
+int self_own_probes_init(struct dp_error *err)
 {
 	int r;
 

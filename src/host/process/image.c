@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The control block and its tables as they are going to stand in the target: made here as a whole, from the plan, before
+ * anything is mapped there.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/process/arm-priv.h"
+
+static int merge_areas(struct arming *a)
+{
+	struct dp_space *sp = &a->s->plan.space;
+
+	a->areas = calloc(sp->nareas + 1, sizeof(*a->areas));
+	if (!a->areas)
+		return -ENOMEM;
+	for (u32 i = 0; i < sp->nareas; i++) {
+		u32 k = a->nareas;
+
+		/* Insert in order, then join neighbours. */
+		while (k && a->areas[k - 1].lo > sp->areas[i].lo) {
+			a->areas[k] = a->areas[k - 1];
+			k--;
+		}
+		a->areas[k] = (struct dp_range){sp->areas[i].lo, sp->areas[i].hi};
+		a->nareas++;
+	}
+	u32 n = 0;
+	for (u32 i = 0; i < a->nareas; i++) {
+		if (n && a->areas[n - 1].hi == a->areas[i].lo)
+			a->areas[n - 1].hi = a->areas[i].hi;
+		else
+			a->areas[n++] = a->areas[i];
+	}
+	a->nareas = n;
+	return 0;
+}
+
+/* Segments that stay mapped as long as the process lives: the executable's and its first libraries'. */
+static void permanent_ranges(struct arming *a, struct dp_control *c)
+{
+	for (int pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < a->now.n && c->nranges < DP_MAX_RANGES; i++) {
+			const struct dp_map *m = &a->now.v[i];
+			const struct dp_image *im = dp_process_image_at(&a->s->proc, m->lo);
+			const char *base = im ? dp_module_base(im->mod) : "";
+			bool libc = !strncmp(base, "libc.so", 7) || !strncmp(base, "ld-", 3);
+
+			if (!im || !m->r || (pass == 0 ? !im->is_exe : !libc) || !m->inode)
+				continue;
+			c->ranges[c->nranges++] = (struct dp_range){m->lo, m->hi};
+		}
+}
+
+static u64 put(u8 *base, u64 *at, u64 origin, const void *data, u64 size)
+{
+	u64 where = DP_ALIGN_UP(*at, 16);
+
+	if (size)
+		memcpy(base + where, data, size);
+	*at = where + size;
+	return origin + where;
+}
+
+void dp_fill_probe(const struct dp_session *s, struct dp_probe_rt *rt, u32 owner, u64 addr, u64 code)
+{
+	const struct dp_probe *p = &s->probes[owner];
+	const struct dp_program *prog = &p->event->prog;
+	u64 words = s->region + s->rings_off + s->words_off;
+
+	dp_program_to_rt(prog, &rt->prog);
+	rt->prog.code = code;
+	rt->prog.locals = words + 8ull * p->locals;
+	rt->prog.globals = dp_session_globals(s, p);
+	rt->prog.gate = prog->rpn.ex_mask ? words + 8ull * p->gate : 0;
+	rt->prog.compiled = p->compiled;
+	rt->event = owner;
+	rt->flags = DP_PROBE_ENABLED | p->call_flags | (p->event->is_return ? DP_PROBE_RETURN : 0);
+	rt->addr = addr;
+}
+
+static void fill_probes(struct arming *a, struct dp_probe_rt *rt, u64 *code_addr)
+{
+	struct dp_session *s = a->s;
+	struct dp_plan *plan = &s->plan;
+	u32 n = 0;
+
+	for (u32 i = 0; i < s->nspots; i++) {
+		const struct dp_spot *sp = &s->spots[i];
+		struct dp_point *pt;
+
+		if (sp->outcome == DP_OUTCOME_REFUSED || s->probes[sp->owner].dropped)
+			continue;
+		pt = &plan->points[sp->point];
+		if (!pt->n)
+			pt->first = n;
+		pt->n++;
+		dp_fill_probe(s, &rt[n], sp->owner, sp->addr, code_addr[sp->owner]);
+		rt[n++].flags |= sp->confirm ? DP_PROBE_WAITS : 0;
+	}
+	a->ctl->nprobes = n;
+}
+
+int dp_build_control(struct arming *a, struct dp_error *err)
+{
+	struct dp_session *s = a->s;
+	struct dp_plan *plan = &s->plan;
+	u8 *base = calloc(1, a->lay.control_size);
+	u64 *code_addr = calloc(s->nprobes, sizeof(*code_addr));
+	struct dp_probe_rt *rt = calloc(s->nspots + s->nwatched + 1, sizeof(*rt));
+	struct dp_watch_rt *watches = calloc(s->ngroups + 1, sizeof(*watches));
+	struct dp_patch *patches = calloc(plan->npatches + 1, sizeof(*patches));
+	struct dp_control *c = (struct dp_control *)base;
+	u64 at = sizeof(*c), origin = s->control;
+
+	if (!base || !code_addr || !rt || !watches || !patches || merge_areas(a)) {
+		free(base);
+		free(code_addr);
+		free(rt);
+		free(watches);
+		free(patches);
+		return dp_fail(err, E_ARM_NOMEM, "control block");
+	}
+	a->ctl = c;
+	for (u32 i = 0; i < s->nprobes; i++)
+		code_addr[i] = put(base, &at, origin, s->probes[i].event->prog.code, s->probes[i].event->prog.len);
+	for (u32 i = 0; i < plan->npatches; i++)
+		patches[i] = plan->patches[i].patch;
+	fill_probes(a, rt, code_addr);
+	dp_watch_fill(s, c, rt, watches, code_addr);
+	c->points = put(base, &at, origin, plan->points, plan->npoints * sizeof(*plan->points));
+	c->probes = put(base, &at, origin, rt, c->nprobes * sizeof(*rt));
+	c->redirects = put(base, &at, origin, plan->redirects, plan->nredirects * sizeof(*plan->redirects));
+	c->homes = put(base, &at, origin, plan->homes, plan->nhomes * sizeof(*plan->homes));
+	c->patches = put(base, &at, origin, patches, plan->npatches * sizeof(*patches));
+	c->unwind = s->unwind.n ? origin + dp_unwind_place(&s->unwind, base, &at, origin) : 0;
+	c->areas = put(base, &at, origin, a->areas, a->nareas * sizeof(*a->areas));
+	c->watches = put(base, &at, origin, watches, s->ngroups * sizeof(*watches));
+	c->nwatches = s->ngroups;
+	c->npoints = plan->npoints;
+	c->nredirects = plan->nredirects;
+	c->nhomes = plan->nhomes;
+	c->npatches = plan->npatches;
+	c->nareas = a->nareas;
+	c->magic = DP_CONTROL_MAGIC;
+	c->abi = DP_ABI;
+	c->self = origin;
+	c->size = at;
+	c->slots = s->region + a->lay.slots;
+	c->nslots = a->lay.nslots;
+	c->tids = s->region + a->lay.tids;
+	c->jit_lo = s->region + a->lay.jit;
+	c->jit_hi = s->region + a->lay.jit_end;
+	c->region_lo = s->region;
+	c->region_hi = s->region + a->lay.end;
+	c->owner_pid = (u32)getpid();
+	c->pid = (u32)dp_inner_tid(s->pid, s->pid);
+	c->old_trap[2] = ~0ull;
+	for (u32 i = 0; i < plan->npatches; i++) {
+		const struct dp_patch *t = &patches[i];
+
+		c->segv_taken |= t->len == 5 && (t->bounds & 0x10) && t->jump[4] != 0xcc;
+	}
+	permanent_ranges(a, c);
+	free(code_addr);
+	free(rt);
+	free(watches);
+	free(patches);
+	return 0;
+}
