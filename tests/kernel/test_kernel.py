@@ -98,9 +98,10 @@ def command(work):
     return lib
 
 
-def for_handlers(kernel):
-    """An example, and a module of the kernel's own, which has BTF."""
-    return [os.path.join(ROOT, "examples", "dpcc", "kernel-open.dpc")] + glob.glob(os.path.join(kernel, "root/lib/modules/*/kernel/drivers/net/dummy.ko"))
+def for_programs(kernel):
+    """An example, a program whose instructions fault, and a module of the kernel's own, which has BTF."""
+    return [os.path.join(ROOT, "examples", "dpcc", "kernel-open.dpc"),
+            os.path.join(BUILD, "tests", "process", "targets", "faults")] + glob.glob(os.path.join(kernel, "root/lib/modules/*/kernel/drivers/net/dummy.ko"))
 
 
 def end_of(lines, out, group):
@@ -159,7 +160,7 @@ def main():
             print("ok %d - %s: all tests # SKIP %s" % (count, flavour, why))
         for group, limit, env in GROUPS if kernel else ():
             if only in group and group in (groups or [group]) and (flavour, group) != ("debug", "bench"):
-                boot(flavour, kernel, out, group, limit, env, for_handlers(kernel) if group == "krpn" else ())
+                boot(flavour, kernel, out, group, limit, env, for_programs(kernel) if group == "krpn" else ())
     print("1..%d" % count)
     sys.exit(1 if failed else 0)
 
