@@ -8,6 +8,7 @@
  * kernel could not even begin, something is left over. It gives way at the task's next step.
  */
 #include <linux/hash.h>
+#include <linux/llist.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/uprobes.h>
@@ -20,6 +21,7 @@
 
 struct dp_k_waiting {
 	struct dp_k_waiting *next;
+	struct llist_node spent;
 	const struct task_struct *task; /* compared only */
 	struct dp_k_session_probe *p;
 	unsigned long addr; /* of the instruction */
@@ -28,21 +30,49 @@ struct dp_k_waiting {
 };
 
 static struct { /* by task */
-	spinlock_t lock; /* taken in tasks' own context only; protects first, and the list behind it */
+	/*
+	 * Protects first, and the list behind it. Taken on behalf of the running task only, never inside itself. The probe of a
+	 * kernel function may be a breakpoint, which counts as not maskable: nothing there may use what others lock.
+	 */
+	arch_spinlock_t lock;
 	struct dp_k_waiting *first;
 } buckets[1 << BUCKETS_BITS];
+
+static LLIST_HEAD(spent); /* to be freed, where that may be done */
+
+static void lock(u32 bucket)
+{
+	preempt_disable_notrace();
+	arch_spin_lock(&buckets[bucket].lock);
+}
+
+static void unlock(u32 bucket)
+{
+	arch_spin_unlock(&buckets[bucket].lock);
+	preempt_enable_notrace();
+}
 
 static u64 *payload_of(const struct dp_hit *h)
 {
 	return h->vm->record + sizeof(struct dp_record) / 8;
 }
 
+static void free_spent(void)
+{
+	struct dp_k_waiting *w, *next;
+
+	llist_for_each_entry_safe(w, next, llist_del_all(&spent), spent)
+		kfree(w);
+}
+
 struct dp_k_waiting *dp_k_waiting_new(struct dp_k_session_probe *p)
 {
 	u32 trace = p->run.rt.ex_logmax ? sizeof(struct dp_rpn_head) + p->run.rt.ex_logmax : 0;
-	struct dp_k_waiting *w =
-	    kmalloc(sizeof(*w) + ALIGN(p->run.rt.logmax, 8) + ALIGN(trace, 8) + 64, GFP_KERNEL | __GFP_NOWARN);
+	struct dp_k_waiting *w;
 
+	if (!llist_empty(&spent))
+		free_spent();
+	w = kmalloc(sizeof(*w) + ALIGN(p->run.rt.logmax, 8) + ALIGN(trace, 8) + 64, GFP_KERNEL | __GFP_NOWARN);
 	if (w)
 		*w = (struct dp_k_waiting){.p = p, .task = current};
 	return w;
@@ -63,7 +93,7 @@ static struct dp_k_waiting *take(u32 bucket, const struct task_struct *task, con
 {
 	struct dp_k_waiting *taken = NULL, **at, *w;
 
-	spin_lock(&buckets[bucket].lock);
+	lock(bucket);
 	for (at = &buckets[bucket].first; (w = *at);) {
 		if (task ? w->task != task : w->p != p) {
 			at = &w->next;
@@ -73,16 +103,16 @@ static struct dp_k_waiting *take(u32 bucket, const struct task_struct *task, con
 		w->next = taken;
 		taken = w;
 	}
-	spin_unlock(&buckets[bucket].lock);
+	unlock(bucket);
 	return taken;
 }
 
-static void free_all(struct dp_k_waiting *w)
+static void spend(struct dp_k_waiting *w)
 {
 	while (w) {
-		struct dp_k_waiting *next = w->next;
+		struct dp_k_waiting *next = w->next; /* once added it may be freed at any time */
 
-		kfree(w);
+		llist_add(&w->spent, &spent);
 		w = next;
 	}
 }
@@ -98,7 +128,7 @@ void dp_k_waiting_add(struct dp_k_waiting *w, unsigned long addr)
 		return;
 	}
 	w->addr = addr;
-	spin_lock(&buckets[bucket].lock);
+	lock(bucket);
 	for (at = &buckets[bucket].first; *at; at = &(*at)->next) {
 		if ((*at)->task != w->task || (*at)->p != w->p)
 			continue;
@@ -108,7 +138,7 @@ void dp_k_waiting_add(struct dp_k_waiting *w, unsigned long addr)
 	}
 	w->next = buckets[bucket].first;
 	buckets[bucket].first = w;
-	spin_unlock(&buckets[bucket].lock);
+	unlock(bucket);
 	kfree(old);
 }
 
@@ -142,13 +172,13 @@ static int on_done(struct dp_kprobe *kp, struct pt_regs *regs)
 	for (const struct dp_k_waiting *w = all; w; w = w->next)
 		if (current->utask && w->addr == current->utask->vaddr)
 			put(w);
-	free_all(all);
+	spend(all);
 	return 0;
 }
 
 static int on_fault(struct dp_kprobe *kp, struct pt_regs *regs)
 {
-	free_all(take(hash_ptr(current, BUCKETS_BITS), current, NULL));
+	spend(take(hash_ptr(current, BUCKETS_BITS), current, NULL));
 	return 0;
 }
 
@@ -164,8 +194,6 @@ int dp_k_waiting_begin(struct dp_error *err)
 
 	if (users++)
 		return 0;
-	for (u32 i = 0; i < ARRAY_SIZE(buckets); i++)
-		spin_lock_init(&buckets[i].lock);
 	done = (struct dp_kprobe){.symbol_name = "arch_uprobe_post_xol", .pre_handler = on_done, .flags = DP_KPROBE_FLAG_STAYS};
 	fault = (struct dp_kprobe){.symbol_name = "arch_uprobe_abort_xol", .pre_handler = on_fault, .flags = DP_KPROBE_FLAG_STAYS};
 	r = dp_k_register(both, ARRAY_SIZE(both), 'k', err);
@@ -181,11 +209,12 @@ void dp_k_waiting_end(struct dp_k_session_probe *p)
 	struct dp_kprobe *both[] = {&done, &fault};
 
 	for (u32 i = 0; i < ARRAY_SIZE(buckets); i++)
-		free_all(take(i, NULL, p));
+		spend(take(i, NULL, p));
 	if (!--users)
 		dp_k_unregister(both, ARRAY_SIZE(both)); /* waits for their handlers */
 	else
 		synchronize_rcu();
+	free_spent();
 }
 
 #endif
