@@ -313,6 +313,7 @@ static void log_number(struct dpcc *c, struct node *arg, char conv)
 	if (!type_is_scalar(n->type))
 		dpcc_fail(c, arg->tok, E_DPCC_TYPE, "%%%c takes a number, not %s", conv,
 			  type_name(c, n->type));
+	need_word(c, n);
 	gen_value(c, n);
 	if (n->type->kind == TY_INT && n->type->size <= 4)
 		emit(c, strchr("xXou", conv) ? "zx32" : "sx32");
