@@ -180,7 +180,7 @@ static u64 new_field(struct dpcc *c, const struct tok *t, const char *declaratio
 			return DP_FIELD_MARK | i;
 	if (c->nfields == DP_ARRAY_SIZE(c->fields))
 		dpcc_fail(c, t, E_DPCC_LIMIT, "a handler can log at most 256 different things");
-	if (strlen(declaration) > 3000)
+	if (strlen(declaration) > 1900) /* lines of programs end */
 		dpcc_fail(c, t, E_DPCC_LIMIT, "the text is too long");
 	c->fields[c->nfields] = declaration;
 	return DP_FIELD_MARK | c->nfields++;
