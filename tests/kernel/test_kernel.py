@@ -113,9 +113,10 @@ def command(work):
     return lib
 
 
-def for_handlers(kernel):
-    """An example, and a module of the kernel's own, which has BTF."""
-    return [os.path.join(ROOT, "examples", "dpcc", "kernel-open.dpc")] + glob.glob(os.path.join(kernel, "root/lib/modules/*/kernel/drivers/net/dummy.ko"))
+def for_programs(kernel):
+    """An example, a program whose instructions fault, and a module of the kernel's own, which has BTF."""
+    return [os.path.join(ROOT, "examples", "dpcc", "kernel-open.dpc"),
+            os.path.join(BUILD, "tests", "process", "targets", "faults")] + glob.glob(os.path.join(kernel, "root/lib/modules/*/kernel/drivers/net/dummy.ko"))
 
 
 def end_of(lines, out, group):
@@ -162,7 +163,7 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
         if group in ("command", "ktrace", "krpn", "crash", "torture"):
             argv.append(command(work))
         if group == "krpn":
-            argv += for_handlers(kernel)
+            argv += for_programs(kernel)
         began = time.time()
         r = subprocess.run(argv, env=dict(os.environ, LIMIT=str(limit), **env), stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, text=True, errors="replace")
