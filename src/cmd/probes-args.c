@@ -61,6 +61,8 @@ static const struct option {
      "compile programs to machine code; auto, the default: where it pays"},
     {"uprobes", 0, LOADS, O_FLAG | DP_DRIVER_UPROBES, NULL,
      "by the kernel's module: all processes that map the file, now and later"},
+    {"children", 0, LOADS, O_FLAG | DP_DRIVER_CHILDREN, NULL,
+     "watchpoints: also in processes that are forked"},
     {"allow-trap", 0, LOADS, O_FLAG | DP_DRIVER_ALLOW_TRAP, NULL,
      "use breakpoints where no jump fits"},
     {"outfile", 'o', V(BUILD), O_OUTFILE, "FILE",

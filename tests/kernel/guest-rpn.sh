@@ -358,6 +358,20 @@ END
 	say $? "an aggregate with a key"
 	grep -q 'backtrace = {vfs_read+0x[05], ksys_read+0x[0-9a-f]*, .*do_syscall_64' /tmp/out
 	say $? "a call chain"
+	cat >/tmp/chains.dpc <<'END'
+#pragma MODNAME("vmlinux") MODTYPE(kernel)
+#pragma PROBEPOINT_LOCATION("vfs_read") PROBEPOINT_HANDLER("h")
+void h() { count(chains, backtrace(4)); count(callers, caller()); count(places, here()); sum(bytes, $count, backtrace(3), comm()); }
+END
+	$dprobes trace -f /tmp/chains.dpc -- sh -c 'cat /proc/version /proc/uptime >/dev/null' >/tmp/out 2>/tmp/err
+	say $? "call chains as keys of tables"
+	grep -A 4 '^ *vfs_read+0x[05]  *[1-9]' /tmp/out | tr -d '\n' |
+		grep -q 'vfs_read+0x[05] *[1-9][0-9]* *|#*  *ksys_read+0x[0-9a-f]*  *.*do_syscall_64+0x[0-9a-f]*  *entry_SYSCALL_64'
+	say $? "a chain has the names of the kernel's functions"
+	grep -q '^ *ksys_read+0x[0-9a-f]*  *[1-9][0-9]* |#' /tmp/out
+	say $? "and the caller, and the place"
+	grep -A 1 '^ *vfs_read+0x[05], dprobes' /tmp/out | grep -q '^ *ksys_read+0x'
+	say $? "a chain beside another part of a key"
 	$dprobes trace -f kernel-open.dpc -- cat /proc/version /proc/cpuinfo >/tmp/out 2>/tmp/err
 	grep -q 'cat, proc  *[2-9] |' /tmp/out && grep -q 'hist *bytes' /tmp/out
 	say $? "the example: who opens what"

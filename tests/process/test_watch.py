@@ -497,6 +497,52 @@ def inserted(w, path):
     assert stop(t, signal.SIGINT, 30) == 0 and re.search(r"dprobes\(1,8\) \d+ bytes:\n0000  f[0-9a-f]0*\b", text_of(t.out_path))
 
 
+CHILDREN = """
+name = watched
+logmax = 100
+vars = 1
+watchpoint = counter
+	inc lv,0
+	push r, new; log 1
+	exit
+"""
+
+
+@test
+def programs_in_children():
+    """insert --children: programs at watchpoints run in forked children as well, also when the driver was killed"""
+    with tempfile.TemporaryDirectory(prefix="dp-watch-") as d:
+        os.environ["DPROBES_DIR"] = os.path.join(d, "driver")
+        path = os.path.join(d, "watch.rpn")
+        with open(path, "w") as f:
+            f.write(CHILDREN)
+        w = Watched()
+        try:
+            r = dprobes("-i", path, "--json", "--children", "--pid", w.pid, check=0)
+            if "E-WATCH-NONE" in r.stderr or "E-WATCH-PERM" in r.stderr:
+                raise Skip("no watchpoints here")
+            assert "1 probe inserted in 1 process" in r.stdout, r.stdout + r.stderr
+            w.do("inc 2", "fork 4", "vfork 1", "inc 2")
+            q = dprobes("-q", "-a", check=0).stdout
+            assert "lv 0 = 9\n" in q and re.search(r"probe 0: watch counter, .*hits 9: recorded 9,", q), q
+            got = wait_for(lambda: (lambda v: v if len(v) >= 9 else None)(words()), what="records")
+            assert [r[1] for r in got] == [1, 2, 3, 4, 5, 6, 3, 4, 5], got
+            os.kill(driver_of(w.pid), signal.SIGKILL)
+            wait_for(lambda: "1 probe" in dprobes("-q", "-a", check=0).stdout, what="the successor")
+            w.do("fork 3")
+            q = dprobes("-q", "-a", check=0).stdout
+            assert "lv 0 = 12\n" in q, q
+            dprobes("-r", path, check=0)
+            dprobes("-i", path, "--pid", w.pid)
+            w.do("fork 3", "inc 1")
+            q = dprobes("-q", "-a", check=0).stdout
+            assert "lv 0 = 1\n" in q, q
+        finally:
+            dprobes("-r", "-a", check=0)
+            del os.environ["DPROBES_DIR"]
+        assert w.end()[0] == 6
+
+
 HANDLERS = """
 #pragma MODNAME(PROGRAM)
 #pragma PROBEPOINT_LOCATION("w list->sign") PROBEPOINT_HANDLER("sign")
