@@ -109,13 +109,13 @@ static int find_place(struct dp_k_session_probe *p, struct dp_dev_probe *d, stru
 		strscpy(p->place, d->place, sizeof(p->place));
 	if (d->flags & DP_DEV_USER) {
 		d->addr = d->offset;
+		p->waits = d->flags & DP_DEV_WAITS && !p->is_return;
 		return dp_k_user_open(p, d->fd, d->offset, err);
 	}
 	if (d->place[0]) {
 		if (!strchr(p->place, ':') && dp_k_ambiguous(p->place))
 			return dp_fail(err, E_KERNEL_AMBIGUOUS, "%s", p->place);
 		r = dp_k_resolve(p->place, &d->addr, err);
-		p->waits = d->flags & DP_DEV_WAITS && !p->is_return;
 		if (r < 0)
 			return r;
 	}
