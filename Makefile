@@ -55,7 +55,7 @@ check-kernel:
 	@$(PYTHON) tests/run.py $(BUILD) tests/kernel
 
 check-kernel-debug:
-	@packaging/install-deps.sh check
+	@packaging/install-deps.sh check-debug
 	@$(MAKE) --no-print-directory -s build
 	@DP_BUILD=$(BUILD) DPROBES=$(BUILD)/src/cmd/dprobes DP_KERNEL_FLAVOURS=debug $(PYTHON) tests/kernel/test_kernel.py
 

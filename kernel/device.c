@@ -90,9 +90,15 @@ static int read_program(struct dp_program *p, const struct dp_dev_probe *d, stru
 		return dp_fail(err, E_PROG_MEMORY, "a program");
 	if (dp_program_verify(p, d->flags & DP_DEV_RETURN, err))
 		return -dp_error_info(err->code)->number;
-	if (!allow_crash && dp_program_uses(p, DP_OP_EXIT_TO))
+	if (!allow_crash && dp_program_exits_to(p, DP_EXIT_CRASHDUMP))
 		return dp_fail(err, E_KERNEL_CRASH, "exit %u", DP_EXIT_CRASHDUMP);
-	return 0;
+	if (!dp_program_exits_to(p, DP_EXIT_KDB))
+		return 0;
+	if (!(d->flags & DP_DEV_USER))
+		return dp_k_debugger_check(err);
+	dp_fail(err, E_PROG_KERNEL, "exit %u, in code of processes", DP_EXIT_KDB);
+	dp_error_hint(err, "insert it without --uprobes: there it stops the process for gdb");
+	return -dp_error_info(E_PROG_KERNEL)->number;
 }
 
 /* The address, 0 when it is in a module that is not loaded. What cannot be probed is told now. */

@@ -99,6 +99,10 @@ struct dp_symbols {
 	long (*copy_to_kernel)(void *dst, const void *src, size_t size); /* may be NULL */
 	unsigned int (*save_trace)(struct pt_regs *regs, unsigned long *to, unsigned int n,
 				   unsigned int skip); /* may be NULL */
+	int (*kgdb_enter)(int vector, int signo, int code, struct pt_regs *regs); /* this and the next: NULL without kgdb */
+	int *kgdb_connected, *kdb_mode; /* gdb has connected; kdb would ask, where the kernel has it */
+	unsigned long kdb;              /* not 0: it has */
+	void **kgdb_line;               /* what the debugger talks through, or NULL */
 	unsigned long stext, etext;
 };
 extern struct dp_symbols dp_k_sym;
@@ -195,6 +199,10 @@ void dp_k_user_remove_all(void);
 
 /* watch.c: "symbol for handler, ...", what the module watches; or "nothing" */
 const char *dp_k_watch_holders(char *buf, size_t size);
+
+/* debugger.c */
+int dp_k_debugger_check(struct dp_error *err); /* E_KERNEL_DEBUGGER: programs may not enter it, or could not */
+void dp_k_debugger_enter(struct pt_regs *regs); /* at a hit; comes back at once when nobody is there any more */
 
 /* modules.c, debugfs.c */
 int dp_k_modules_init(void);

@@ -52,6 +52,8 @@ HIT bool dp_k_put_slowly(struct dp_k_sink *s, const u64 *head, const u64 *payloa
 HIT void dp_k_unusual(const struct dp_k_prog *p, struct dp_hit *h, struct dp_counts *counts,
 		      u32 cpu, bool passed, struct dp_k_waiting *w)
 {
+	bool exits = h->rec_flags & DP_REC_EXIT;
+
 	counts->v[DP_COUNT_FAULTS] += h->faults;
 	counts->v[DP_COUNT_EXCEPTIONS] += h->exceptions;
 	/* A record beside the one that counts. */
@@ -61,6 +63,8 @@ HIT void dp_k_unusual(const struct dp_k_prog *p, struct dp_hit *h, struct dp_cou
 		else
 			dp_k_put(p, h, cpu);
 	}
+	if (unlikely(exits))
+		dp_k_debugger_enter((struct pt_regs *)h->regs);
 }
 
 /* ---- the control side ---- */

@@ -109,11 +109,13 @@ static int make_area(struct dp_k_session *s, u64 ring_size, u32 nwords, const u6
 	return 0;
 }
 
-/* A program may send control elsewhere: it sets ip. */
+/* A program may send control elsewhere: it sets ip, or lets a debugger set it. */
 static bool sets_ip(const struct dp_program *prog)
 {
 	struct dp_op_view op;
 
+	if (dp_program_exits_to(prog, DP_EXIT_KDB))
+		return true;
 	for (u32 at = 0; at < prog->len && !dp_op_decode(prog->code, prog->len, at, &op); at += op.len) {
 		const struct dp_register *reg = op.opcode == DP_OP_POP_R
 						    ? dp_register_by_number((u32)dp_op_operand(&op, DP_KIND_REGW))

@@ -9,6 +9,7 @@
 
 #include "kernel-priv.h"
 #include "hit/vm.h"
+#include "program/opcode.h"
 
 #include <asm/cpuid.h>
 #include <asm/debugreg.h>
@@ -250,8 +251,9 @@ HIT void dp_hit_out(u16 port, u32 bytes, u64 v)
 		outl((u32)v, port);
 }
 
-/* Only crash dumps get here, and only where the module was told to allow them. */
+/* Each only where the module was told to allow it. The debugger is entered behind the record (dp_k_unusual()). */
 HIT void dp_hit_exit(struct dp_hit *h, u32 facility)
 {
-	panic("dprobes: exit %u of a program at %pS", facility, (void *)h->regs->ip);
+	if (facility == DP_EXIT_CRASHDUMP)
+		panic("dprobes: exit %u of a program at %pS", facility, (void *)h->regs->ip);
 }

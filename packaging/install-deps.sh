@@ -4,7 +4,7 @@
 # Install the Debian packages that are missing, and only those: quietly, without questions, and
 # without starting any service that a package brings along.
 #
-# Usage: install-deps.sh build|demo|check
+# Usage: install-deps.sh build|demo|check|check-debug
 set -eu
 
 build="gcc make meson ninja-build pkg-config libc6-dev libelf-dev libdw-dev libbpf-dev"
@@ -12,14 +12,16 @@ demo="redis-server redis-tools python3"
 tests="libcmocka-dev libzydis-dev nginx-light golang-go musl-tools gdb libllvm14 g++ git sqlite3
        openssl binutils procps qemu-system-x86 busybox-static cpio kmod dkms tcl"
 optional="rustc"
+kernel="flex bison bc libssl-dev" # besides, to build a kernel
 services="redis-server nginx"
 
 case "${1:-build}" in
 build) wanted=$build optional= ;;
 demo) wanted="$build $demo" optional= ;;
 check) wanted="$build $demo $tests" ;;
+check-debug) wanted="$build $demo $tests $kernel" ;;
 *)
-	echo "usage: install-deps.sh build|demo|check" >&2
+	echo "usage: install-deps.sh build|demo|check|check-debug" >&2
 	exit 2
 	;;
 esac

@@ -11,11 +11,12 @@
 #include "cmd/cmd.h"
 
 static const struct cmd_option options[] = {
-    {"allow-crash", 1, NULL, "programs may make the kernel panic, for a crash dump (`exit 2`)"}, {0}};
+    {"allow-crash", 1, NULL, "programs may make the kernel panic, for a crash dump (`exit 2`)"},
+    {"allow-debugger", 2, NULL, "programs may enter the kernel's debugger (`exit 1`)"}, {0}};
 
 static const struct cmd_spec spec = {
     .name = "kernel",
-    .synopsis = "load [--allow-crash] [FILE.ko]\nunload",
+    .synopsis = "load [--allow-crash] [--allow-debugger] [FILE.ko]\nunload",
     .about = "Load the kernel module, or take it out of the kernel.",
     .options = options,
     .more = "Without FILE.ko the module of the running kernel is taken, where DKMS installs it.\n"
@@ -40,9 +41,10 @@ static unsigned long long find_lookup(void)
 	return addr;
 }
 
-static int load(const char *path, bool allow_crash)
+/* allow: parameters of the module, each behind a blank. */
+static int load(const char *path, const char *allow)
 {
-	char installed[512], arguments[64];
+	char installed[512], arguments[128];
 	unsigned long long lookup = find_lookup();
 	struct utsname u;
 	int fd, r;
@@ -60,7 +62,7 @@ static int load(const char *path, bool allow_crash)
 	if (fd < 0)
 		return ui_fail(E_FILE_OPEN, "`make kernel` builds the module", "%s: %s", path,
 			       strerror(errno));
-	snprintf(arguments, sizeof(arguments), "lookup=0x%llx%s", lookup, allow_crash ? " allow_crash=1" : "");
+	snprintf(arguments, sizeof(arguments), "lookup=0x%llx%s", lookup, allow);
 	r = (int)syscall(SYS_finit_module, fd, arguments, 0);
 	close(fd);
 	if (r)
@@ -81,17 +83,18 @@ int cmd_kernel(int argc, char **argv)
 {
 	const char *words[2] = {NULL, NULL};
 	struct cmd_args args;
-	bool allow_crash = false;
+	bool allow_crash = false, allow_debugger = false;
+	char allow[64];
 	int id, n = 0;
 
 	cmd_args_init(&args, &spec, argc, argv);
 	while ((id = cmd_args_next(&args)) != CMD_OPT_END) {
 		if (id == CMD_OPT_HELP)
 			return CMD_OK;
-		if (id == 1) {
-			allow_crash = true;
+		allow_crash |= id == 1;
+		allow_debugger |= id == 2;
+		if (id == 1 || id == 2)
 			continue;
-		}
 		if (id != CMD_OPT_OPERAND)
 			return CMD_USAGE;
 		if (n == 2)
@@ -100,9 +103,10 @@ int cmd_kernel(int argc, char **argv)
 	}
 	if (!n)
 		return ui_fail(E_CMD_MISSING, "load or unload", "what to do");
+	snprintf(allow, sizeof(allow), "%s%s", allow_crash ? " allow_crash=1" : "", allow_debugger ? " allow_debugger=1" : "");
 	if (!strcmp(words[0], "load"))
-		return load(words[1], allow_crash);
-	if (!strcmp(words[0], "unload") && !words[1] && !allow_crash)
+		return load(words[1], allow);
+	if (!strcmp(words[0], "unload") && !words[1] && !*allow)
 		return unload();
 	return ui_fail(E_CMD_VALUE, "load or unload", "%s", words[0]);
 }

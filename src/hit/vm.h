@@ -170,7 +170,8 @@ static inline struct dp_regs *dp_hit_user(struct dp_hit *h)
 
 /*
  * What `exit N` hands over to (DP_EXIT_*). In a process: a core dump is made and the process goes on, or it stops once
- * the hit's records are written (rec_flags). In a kernel that allows it: a panic, from which one does not come back.
+ * the hit's records are written (rec_flags). In a kernel that allows it: a panic, from which one does not
+ * come back, or its debugger, behind the hit's records.
  */
 void dp_hit_exit(struct dp_hit *h, u32 facility);
 

@@ -298,3 +298,13 @@ bool dp_program_uses(const struct dp_program *p, u32 opcode)
 			return true;
 	return false;
 }
+
+bool dp_program_exits_to(const struct dp_program *p, u32 facility)
+{
+	struct dp_op_view insn;
+
+	for (u32 at = 0; at < p->len && !dp_op_decode(p->code, p->len, at, &insn); at += insn.len)
+		if (insn.opcode == DP_OP_EXIT_TO && dp_op_operand(&insn, DP_KIND_EXITTO) == facility)
+			return true;
+	return false;
+}

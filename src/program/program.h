@@ -84,6 +84,9 @@ void dp_program_free(struct dp_program *p);
 /* Whether the instruction (DP_OP_*) is in a verified program. */
 bool dp_program_uses(const struct dp_program *p, u32 opcode);
 
+/* Whether a verified program hands over to the facility (DP_EXIT_*). */
+bool dp_program_exits_to(const struct dp_program *p, u32 facility);
+
 /* What the interpreter wants to know of a program, but for addresses: those are the host's to fill in. */
 struct dp_code_rt;
 void dp_program_to_rt(const struct dp_program *p, struct dp_code_rt *rt);

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 #
 # Build a small kernel that watches its own locks and memory (lockdep, KASAN, checks for sleeping where
-# that is forbidden) from Debian's source package, installing nothing. It takes 20 minutes on two processors.
-# What is there already is not built again. `make check-kernel-debug` runs the guest's tests on it.
+# that is forbidden) and has a debugger (kgdb, kdb), from Debian's source package, installing nothing. It takes 20 minutes on two processors.
+# What is there already is not built again, unless the list of options below has changed. `make check-kernel-debug` runs the guest's tests on it.
 #
 # Usage: debug-kernel.sh BUILD_DIR      prints the directory, which is laid out as that of get.sh
 # Environment: DP_KERNEL_CACHE, DP_MAKE (the make to use)
@@ -18,26 +18,12 @@ die() {
 	exit 1
 }
 
-if [ -s "$dir/kver" ]; then
-	cd "$dir" && pwd
-	exit 0
-fi
-for tool in apt-get dpkg flex bison bc; do
-	command -v $tool >/dev/null || die "$tool is not installed"
-done
 mkdir -p "$dir"
 cd "$dir"
 here=$(pwd)
-if [ ! -s source/Makefile ]; then
-	apt-get -qq download $package >log 2>&1 || die "the package $package cannot be had"
-	dpkg -x $package*.deb unpacked
-	mkdir -p source
-	tar xf unpacked/usr/src/$package.tar.xz -C source --strip-components=1
-	rm -rf $package*.deb unpacked
-fi
 
 # Over the smallest configuration there is: what the guest needs, what is probed, what watches.
-cat >wanted <<'CONFIG'
+cat >wanted.new <<'CONFIG'
 CONFIG_64BIT=y
 CONFIG_SMP=y
 CONFIG_NR_CPUS=8
@@ -128,7 +114,27 @@ CONFIG_KASAN=y
 CONFIG_KASAN_GENERIC=y
 CONFIG_KASAN_OUTLINE=y
 CONFIG_KASAN_VMALLOC=y
+CONFIG_VT=y
+CONFIG_KGDB=y
+CONFIG_KGDB_SERIAL_CONSOLE=y
+CONFIG_KGDB_KDB=y
 CONFIG
+if [ -s kver ] && cmp -s wanted.new wanted; then
+	echo "$here"
+	exit 0
+fi
+rm -f kver
+mv wanted.new wanted
+for tool in apt-get dpkg flex bison bc; do
+	command -v $tool >/dev/null || die "$tool is not installed"
+done
+if [ ! -s source/Makefile ]; then
+	apt-get -qq download $package >log 2>&1 || die "the package $package cannot be had"
+	dpkg -x $package*.deb unpacked
+	mkdir -p source
+	tar xf unpacked/usr/src/$package.tar.xz -C source --strip-components=1
+	rm -rf $package*.deb unpacked
+fi
 make=${DP_MAKE:-make -j2}
 mkdir -p build
 # shellcheck disable=SC2086 # words
@@ -141,7 +147,7 @@ mkdir -p build
 	tail -n 20 log >&2
 	die "the kernel could not be built: see $here/log"
 }
-for option in PROVE_LOCKING KASAN KASAN_VMALLOC DEBUG_ATOMIC_SLEEP KPROBES DYNAMIC_FTRACE; do
+for option in PROVE_LOCKING KASAN KASAN_VMALLOC DEBUG_ATOMIC_SLEEP KPROBES DYNAMIC_FTRACE KGDB_SERIAL_CONSOLE KGDB_KDB; do
 	grep -q "^CONFIG_$option=y" build/.config || die "CONFIG_$option is not in the configuration"
 done
 ln -sfn build/arch/x86/boot/bzImage vmlinuz

@@ -196,7 +196,7 @@ END
 	say $? "call_kmod is refused"
 	for n in 1 2 3; do
 		printf 'name = vmlinux\nmodtype = kernel\noffset = vfs_read\nexit %d\n' $n >/tmp/bad.rpn
-		! $dprobes -i /tmp/bad.rpn 2>/tmp/err && grep -q "E-PROG-KERNEL\|E-KERNEL-CRASH" /tmp/err
+		! $dprobes -i /tmp/bad.rpn 2>/tmp/err && grep -q "E-KERNEL-DEBUGGER\|E-KERNEL-CRASH\|E-PROG-KERNEL" /tmp/err
 		say $? "exit $n is refused"
 	done
 	! insert bad.rpn <<'END'
@@ -520,8 +520,11 @@ END
 crash() {
 	own_libraries
 	mkdir -p /run
-	$dprobes kernel load --allow-crash dprobes.ko
+	$dprobes kernel load --allow-crash --allow-debugger dprobes.ko
 	say $? "the module is loaded so that programs may crash the kernel"
+	printf 'name = vmlinux\nmodtype = kernel\noffset = vfs_read\nexit 1\n' >/tmp/bad.rpn
+	! $dprobes -i /tmp/bad.rpn 2>/tmp/err && grep -q 'E-KERNEL-DEBUGGER.*this kernel has none\|E-KERNEL-DEBUGGER.*no debugger is connected' /tmp/err
+	say $? "exit 1 is refused where no debugger is"
 	insert crash.rpn <<'END'
 name = vmlinux
 modtype = kernel
@@ -540,6 +543,63 @@ END
 	sleep 1
 	sync
 	say 1 "the kernel should not have come here"
+}
+
+# A kernel with a debugger; test_kernel.py sits at its second serial line, at kdb first, then with gdb.
+debugger() {
+	own_libraries
+	mkdir -p /run
+	sed -n 's/^\([0-9a-f]*\) [tT] \(__x64_sys_sync\|do_mkdirat\)$/debugger: \1 \2/p' /proc/kallsyms
+	cat >/tmp/kdb.rpn <<'END'
+name = vmlinux
+modtype = kernel
+logmax = 32
+offset = __x64_sys_sync
+	push d, 4711; log 1
+	exit 1
+END
+	$dprobes kernel load dprobes.ko
+	! $dprobes insert /tmp/kdb.rpn 2>/tmp/err && grep -q 'E-KERNEL-DEBUGGER' /tmp/err && grep -q 'allow-debugger' /tmp/err
+	say $? "exit 1 is refused where the module does not allow it"
+	soon 'rmmod dprobes 2>/dev/null'
+	$dprobes kernel load --allow-debugger dprobes.ko
+	say $? "the module is loaded so that programs may enter the debugger"
+	! $dprobes insert /tmp/kdb.rpn 2>/tmp/err && grep -q 'E-KERNEL-DEBUGGER.*no debugger is connected' /tmp/err
+	say $? "exit 1 is refused while no debugger has a line"
+	echo ttyS1 >/sys/module/kgdboc/parameters/kgdboc
+	$dprobes insert /tmp/kdb.rpn >/dev/null
+	say $? "with kdb on a line it is accepted"
+	sync
+	say $? "what entered kdb goes on"
+	logged '67120000 00000000\|6712000000000000'
+	say $? "its record is written"
+	$dprobes -q | grep -q 'hits 1: recorded 1,'
+	say $? "and counted"
+	$dprobes -r -a >/dev/null
+	cat >/tmp/gdb.rpn <<'END'
+name = vmlinux
+modtype = kernel
+offset = do_mkdirat
+maxhits = 2
+	exit 1
+offset = do_mkdirat
+at = return
+maxhits = 1
+	exit 1
+END
+	echo 1 >/proc/sys/kernel/sysrq
+	echo g >/proc/sysrq-trigger
+	$dprobes insert /tmp/gdb.rpn >/dev/null
+	say $? "with gdb connected it is accepted"
+	! mkdir /tmp/refused 2>/tmp/err && grep -q 'No space left' /tmp/err && [ -d /tmp/refused ]
+	say $? "what gdb writes to a register counts"
+	mkdir /tmp/two
+	say $? "without gdb nobody waits for it"
+	$dprobes -r -a >/dev/null
+	! $dprobes insert /tmp/gdb.rpn 2>/tmp/err && grep -q 'E-KERNEL-DEBUGGER.*no debugger is connected' /tmp/err
+	say $? "when gdb has gone exit 1 is refused again"
+	soon 'rmmod dprobes 2>/dev/null'
+	say $? "it unloads"
 }
 
 krpn() {

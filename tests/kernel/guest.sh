@@ -422,8 +422,8 @@ done
 [ "$group" != command ] || group=dprobes_command
 $group
 dmesg >>/tmp/log
-trouble=$(grep -v -i 'command line' /tmp/log | grep -E 'WARN|BUG|Oops|lockup|stall|ftrace bug|refcount|general protection')
-[ -z "$trouble" ] || grep -v -i 'command line' /tmp/log | grep -m 1 -A 40 -F "$(echo "$trouble" | head -n 1)" | sed 's/^/tap: # log: /'
+trouble=$(grep -v -i -e 'command line' -e 'sysrq: DEBUG' /tmp/log | grep -E 'WARN|BUG|Oops|lockup|stall|ftrace bug|refcount|general protection')
+[ -z "$trouble" ] || grep -v -i -e 'command line' -e 'sysrq: DEBUG' /tmp/log | grep -m 1 -A 40 -F "$(echo "$trouble" | head -n 1)" | sed 's/^/tap: # log: /'
 [ -z "$trouble" ]
 say $? "no trouble in the kernel's log${trouble:+: $trouble}"
 echo "tap: done"

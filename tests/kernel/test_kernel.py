@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import ftracetest  # noqa: E402
+import kgdb  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("DP_BUILD", os.path.join(ROOT, "build"))
@@ -32,6 +33,7 @@ GROUPS = [
     ("ktrace", 150, {}),
     ("krpn", 240, {}),
     ("crash", 60, {}),
+    ("debugger", 60, {}),
     ("modules", 120, {}),
     ("knobs", 120, {}),
     ("examples", 120, {}),
@@ -44,7 +46,8 @@ GROUPS = [
 ]
 # By default; an empty list stands for all groups.
 FLAVOURS = {"cloud-amd64": (), "amd64": ("conformance", "refusals", "ktrace", "unload")}
-LEFT_OUT = [("debug", "bench"), ("debug", "ftracetest"), ("amd64", "ftracetest")]
+LEFT_OUT = [("debug", "bench"), ("debug", "ftracetest"), ("amd64", "ftracetest"),
+            ("cloud-amd64", "debugger"), ("amd64", "debugger")]
 # What the guest's serial console must show.
 SHOWN = {
     "krpn": [("log target CONSOLE shows on the console", r"\[ *[\d.]+\] dprobes\(7,0\) name=id$"),
@@ -160,15 +163,21 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
                 os.path.join(HERE, "guest-events.sh"), os.path.join(HERE, "guest-command.sh"),
                 os.path.join(HERE, "guest-rpn.sh"), os.path.join(work, "group"), os.path.join(work, "torture-seconds"),
                 *more, *modules(out)]
-        if group in ("command", "ktrace", "krpn", "crash", "torture"):
+        if group in ("command", "ktrace", "krpn", "crash", "debugger", "torture"):
             argv.append(command(work))
         if group == "krpn":
             argv += for_programs(kernel)
+        operator = kgdb.Operator(os.path.join(work, "line"), limit) if group == "debugger" else None
+        if operator:
+            env = dict(env, QEMU_ARGS="-serial unix:%s,server=on,wait=off" % operator.path)
+            operator.start()
         began = time.time()
         r = subprocess.run(argv, env=dict(os.environ, LIMIT=str(limit), **env), stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, text=True, errors="replace")
     lines = r.stdout.splitlines()
     with telling:
+        if operator:
+            operator.judge(lines, lambda good, name, why: report(good, "%s: %s: %s" % (flavour, group, name), why))
         tell(flavour, out, group, lines, time.time() - began)
     return lines
 
