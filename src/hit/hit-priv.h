@@ -50,6 +50,12 @@ u8 *dp_find_slot(const struct dp_control *ctl);
 /* dp_watch_hit() on the slot, with the registers of the signal's context; what changes in them goes back there. */
 void dp_watch_run(u8 *slot_base, const struct dp_watch_rt *w, u64 *uc, const struct dp_control *ctl);
 
+/*
+ * A probed instruction runs in its detour: the program counter that the program would have without probes. Behind an
+ * access that is the next place of the detour that has an original address; a copy is never longer than that.
+ */
+u64 dp_home_of(const struct dp_control *ctl, u64 ip);
+
 /* page.c */
 void dp_on_page(const struct dp_siginfo *si, u64 *uc, const struct dp_control *ctl);
 /* Behind a copy's store; called as dp_hit(). */

@@ -260,7 +260,7 @@ u32 dp_page_stored(struct dp_watch_regs *regs, u32 index, void *slot_base, const
 	u64 sp = regs->regs.sp, next, left;
 	u32 element;
 
-	next = dp_copy_next(ctl, index, &element);
+	next = dp_home_of(ctl, dp_copy_next(ctl, index, &element));
 	regs->regs.ip = next;
 	if (slot->page_copy == index + 1)
 		tell_store(regs, element, slot_base, ctl);
