@@ -18,7 +18,7 @@
 
 #define TURN_NS 50000000
 
-enum { OPT_JSON = 256, OPT_DURATION, OPT_INTERVAL, OPT_ALLOW_TRAP };
+enum { OPT_JSON = 256, OPT_DURATION, OPT_INTERVAL, OPT_ALLOW_TRAP, OPT_CHILDREN };
 
 static const struct cmd_option options[] = {
     {"file", 'f', "FILE", "the program: .dpc, .rpn or .ppdf"},
@@ -29,6 +29,7 @@ static const struct cmd_option options[] = {
     {"duration", OPT_DURATION, "SEC", "end after so many seconds"},
     {"interval", OPT_INTERVAL, "SEC", "show the aggregates every so many seconds"},
     {"allow-trap", OPT_ALLOW_TRAP, NULL, "use breakpoints where no jump fits"},
+    {"children", OPT_CHILDREN, NULL, "watchpoints: also in processes that are forked"},
     {"quiet", 'q', NULL, "no notes"},
     {NULL}};
 
@@ -104,6 +105,9 @@ static int take_option(void *arg, int id, const char *value)
 		return 0;
 	case OPT_ALLOW_TRAP:
 		p->args.flags |= DP_DRIVER_ALLOW_TRAP;
+		return 0;
+	case OPT_CHILDREN:
+		p->args.flags |= DP_DRIVER_CHILDREN;
 		return 0;
 	case OPT_DURATION:
 		return cmd_parse_seconds(value, &p->seconds) ? 0 : CMD_USAGE;

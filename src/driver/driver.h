@@ -40,6 +40,7 @@ enum dp_driver_flags {
 	DP_DRIVER_CONSOLE = 0x10000,  /* insert: records go to the kernel's log and its console, too; */
 	DP_DRIVER_SERIAL1 = 0x20000,  /* to the first serial port; */
 	DP_DRIVER_SERIAL2 = 0x40000,  /* to the second one */
+	DP_DRIVER_CHILDREN = 0x80000, /* insert: watchpoints are inherited by forked processes, too */
 };
 
 struct dp_driver_request {

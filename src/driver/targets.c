@@ -426,6 +426,7 @@ static int build_session(struct driver *d, struct drv_target *t, const struct wa
 		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
 	for (u32 i = 0; i < w->n; i++) {
 		opt.allow_trap |= !!(w->v[i]->flags & DP_DRIVER_ALLOW_TRAP);
+		opt.children |= !!(w->v[i]->flags & DP_DRIVER_CHILDREN);
 		opt.share_globals |= t->pid && w->v[i]->unit.nglobals;
 	}
 	if (opt.share_globals && !drv_open_globals(d))

@@ -5,6 +5,12 @@
 
 #include "engine/manager.h"
 
+#define MGR_REGION_MAX (DP_JUMP_LEN - 1 + DP_INSN_MAX) /* most bytes that a window displaces */
+#define MGR_WALL 0xcc
+
+/* How many bytes of the point's jump stand behind it as breakpoints that nobody meets (states.c). */
+u32 mgr_wall(const struct dp_manager *m, const struct dp_kpoint *p);
+
 /* The bytes at addr are the file's, or our own patches; E_SITE_FOREIGN otherwise. */
 int mgr_unchanged(struct dp_manager *m, const struct dp_locus *l, u64 addr, u32 n,
 		  struct dp_error *err);

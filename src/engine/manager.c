@@ -38,16 +38,16 @@ void dp_mgr_free(struct dp_manager *m)
 static void expected(struct dp_manager *m, const struct dp_locus *l, u64 addr, u8 *bytes, u32 n)
 {
 	memcpy(bytes, l->text->bytes + (addr - l->bias - l->text->lo), n);
-	for (u64 a = addr - DP_JUMP_LEN + 1; a < addr + n; a++) {
+	for (u64 a = addr - MGR_REGION_MAX + 1; a < addr + n; a++) {
 		struct dp_kpoint *p = dp_mgr_point(m, a);
 		const struct dp_patch *patch;
 
 		if (!p || p->state == DP_POINT_OFF)
 			continue;
 		patch = p->state == DP_POINT_JUMP ? &p->jump_patch : &p->trap_patch;
-		for (u32 i = 0; i < patch->len; i++)
+		for (u32 i = 0; i < patch->len + mgr_wall(m, p); i++)
 			if (a + i >= addr && a + i < addr + n)
-				bytes[a + i - addr] = patch->jump[i];
+				bytes[a + i - addr] = i < patch->len ? patch->jump[i] : MGR_WALL;
 	}
 }
 

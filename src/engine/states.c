@@ -8,8 +8,6 @@
  */
 #include "engine/manager-priv.h"
 
-#define REGION_MAX (DP_JUMP_LEN - 1 + DP_INSN_MAX) /* most bytes that a window displaces */
-
 void mgr_count(struct dp_manager *m, struct dp_kpoint *p, enum dp_state_now state)
 {
 	m->narmed += (state != DP_POINT_OFF) - (p->state != DP_POINT_OFF);
@@ -20,7 +18,7 @@ void mgr_count(struct dp_manager *m, struct dp_kpoint *p, enum dp_state_now stat
 /* A point that comes or goes changes what those before it may be. */
 void mgr_touch_region(struct dp_manager *m, struct dp_kpoint *p)
 {
-	for (u64 a = p->addr - REGION_MAX; a < p->addr; a++) {
+	for (u64 a = p->addr - MGR_REGION_MAX; a < p->addr; a++) {
 		struct dp_kpoint *before = dp_mgr_point(m, a);
 
 		if (before && before->probes)
@@ -28,11 +26,15 @@ void mgr_touch_region(struct dp_manager *m, struct dp_kpoint *p)
 	}
 }
 
+/* Bytes that a jump covers. */
+static u32 region(const struct dp_kpoint *p)
+{
+	return DP_MAX(p->win.len, DP_JUMP_LEN);
+}
+
 static bool others_in_region(struct dp_manager *m, const struct dp_kpoint *p)
 {
-	u32 n = DP_MAX(p->win.len, DP_JUMP_LEN);
-
-	for (u32 i = 1; i < n; i++) {
+	for (u32 i = 1; i < region(p); i++) {
 		struct dp_kpoint *q = dp_mgr_point(m, p->addr + i);
 
 		if (q && q->probes)
@@ -103,7 +105,7 @@ static enum dp_state_now wanted(struct dp_manager *m, struct dp_kpoint *p)
 	if (!region_safe(m, p) || others_in_region(m, p))
 		return DP_POINT_TRAP;
 	/* Somebody else may have put a breakpoint into the region since. */
-	if (p->state != DP_POINT_JUMP && check(m, p, DP_JUMP_LEN, NULL))
+	if (p->state != DP_POINT_JUMP && check(m, p, region(p), NULL))
 		return DP_POINT_TRAP;
 	return DP_POINT_JUMP;
 }
@@ -156,7 +158,7 @@ static void drop_changed(struct dp_manager *m, struct batch *b)
 	u32 n = 0;
 
 	for (u32 i = 0; i < b->n; i++)
-		if (!check(m, b->p[i], DP_JUMP_LEN, NULL)) {
+		if (!check(m, b->p[i], region(b->p[i]), NULL)) {
 			b->v[n] = b->v[i];
 			b->p[n++] = b->p[i];
 		}
@@ -171,6 +173,35 @@ static bool is_ours(struct dp_manager *m, const struct dp_kpoint *p)
 	return m->host->peek(m->host->arg, p->addr, &byte, 1) || byte == p->trap_patch.jump[0];
 }
 
+u32 mgr_wall(const struct dp_manager *m, const struct dp_kpoint *p)
+{
+	return m->host->settle && p->state == DP_POINT_JUMP ? region(p) - DP_JUMP_LEN : 0;
+}
+
+/*
+ * What a jump covers behind its own bytes. It is the end of an instruction whose beginning is gone, and others who decode the
+ * function would take it for instructions, and put their breakpoints there. Breakpoints of ours keep them out, and bring their
+ * decoding in step again with what follows. Written only while traps on the point lead to the jump's slot and nobody stands in the
+ * region; what is published next serialises.
+ */
+static int set_walls(struct dp_manager *m, const struct batch *b, bool up, struct dp_error *err)
+{
+	const struct dp_host *code = &m->host->code;
+	u8 wall[MGR_REGION_MAX];
+	int r = 0;
+
+	memset(wall, MGR_WALL, sizeof(wall));
+	for (u32 i = 0; i < b->n && !r && m->host->settle; i++) {
+		const struct dp_kpoint *p = b->p[i];
+		const u8 *orig = p->text->bytes + (p->addr - p->bias - p->text->lo);
+
+		if (region(p) > DP_JUMP_LEN)
+			r = code->write_code(code->arg, p->addr + DP_JUMP_LEN, up ? wall : orig + DP_JUMP_LEN,
+					     region(p) - DP_JUMP_LEN, err);
+	}
+	return r;
+}
+
 /* The steps in their order: no two patches overlap at any time. */
 static int carry_out(struct dp_manager *m, struct dp_kpoint **v, const u8 *goal, u32 n,
 		     struct batch *b, struct dp_error *err)
@@ -182,7 +213,8 @@ static int carry_out(struct dp_manager *m, struct dp_kpoint **v, const u8 *goal,
 	for (u32 i = 0; i < n; i++)
 		if (v[i]->state == DP_POINT_JUMP && goal[i] != DP_POINT_JUMP)
 			add(b, v[i], &v[i]->jump_patch);
-	r = b->n ? dp_unjump(code, b->v, b->n, err) : 0;
+	r = set_walls(m, b, false, err);
+	r = b->n && !r ? dp_unjump(code, b->v, b->n, err) : r;
 	if (r)
 		return r;
 	done(m, b, DP_POINT_TRAP);
@@ -222,9 +254,12 @@ static int carry_out(struct dp_manager *m, struct dp_kpoint **v, const u8 *goal,
 		m->host->settle(m->host->arg);
 		drop_changed(m, b); /* that took a while */
 	}
-	r = b->n ? dp_publish(code, b->v, b->n, err) : 0;
+	r = set_walls(m, b, true, err);
+	r = b->n && !r ? dp_publish(code, b->v, b->n, err) : r;
 	if (!r)
 		done(m, b, DP_POINT_JUMP);
+	else
+		set_walls(m, b, false, NULL);
 	return r;
 }
 

@@ -222,6 +222,8 @@ bool mod_demangled_agrees(const char *demangled, const char *wanted);
 
 /* demangle.c: NULL when there is no demangler or the name is not mangled; free() the result. */
 char *mod_demangle(const char *name);
+/* Length of a demangled name without its parameters: up to the '(' that stands outside of <>. */
+size_t mod_without_params(const char *demangled);
 
 /* ehframe.c: adds to m->ranges and m->pads */
 bool mod_read_eh_frame(struct dp_module *m);

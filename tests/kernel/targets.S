@@ -33,6 +33,16 @@ FUNC t_short
 	ret
 	.size	t_short, . - t_short
 
+/* The third instruction ends in what looks like one: lea (%rbx,%rsi), %eax */
+FUNC t_region
+	push	%rbx
+	mov	%rdi, %rbx
+	lea	(%rbx,%rsi), %rax
+	add	$1, %rax
+	pop	%rbx
+	ret
+	.size	t_region, . - t_region
+
 FUNC t_loop
 	xor	%eax, %eax
 	test	%rdi, %rdi

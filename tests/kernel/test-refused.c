@@ -188,6 +188,48 @@ static void test_kprobes_between(void)
 	ok(t_short(20, 3) == 23, "all as before");
 }
 
+static int theirs_hit;
+
+static int count_theirs(struct kprobe *p, struct pt_regs *regs)
+{
+	theirs_hit++;
+	return 0;
+}
+
+/* The kernel looks for instructions in the code as it stands, with our jumps, which cover more than they write. */
+static void test_kprobes_inside(void)
+{
+	struct dp_kprobe ours = {.addr = t_region, .pre_handler = count_hit};
+	struct kprobe theirs = {.addr = T_REGION_INSIDE, .pre_handler = count_theirs};
+	unsigned char before[16];
+	int r;
+
+	memcpy(before, t_region, sizeof(before));
+	dp_register_kprobe(&ours);
+	dp_wait_for_kprobe_optimizer();
+	ok(ours.flags & DP_KPROBE_FLAG_OPTIMIZED, "a jump that covers eight bytes");
+	r = register_kprobe(&theirs);
+	ok(r < 0, "no kprobe comes inside (%d)", r);
+	if (!r)
+		unregister_kprobe(&theirs);
+	theirs = (struct kprobe){.addr = T_REGION_BEHIND, .pre_handler = count_theirs};
+	r = register_kprobe(&theirs);
+	atomic_set(&hits, 0);
+	ok(!r && t_region(20, 3) == 24 && theirs_hit == 1 && atomic_read(&hits) == 1, "one behind it does, and both are hit (%d, %d)", r,
+	   theirs_hit);
+	dp_disable_kprobe(&ours);
+	ok(t_region(20, 3) == 24 && theirs_hit == 2 && atomic_read(&hits) == 1, "without ours theirs is hit");
+	dp_enable_kprobe(&ours);
+	dp_wait_for_kprobe_optimizer();
+	ok(t_region(20, 3) == 24 && theirs_hit == 3 && atomic_read(&hits) == 2 && ours.flags & DP_KPROBE_FLAG_OPTIMIZED,
+	   "and with it again");
+	if (!r)
+		unregister_kprobe(&theirs);
+	settle();
+	dp_unregister_kprobe(&ours);
+	ok(!memcmp(before, t_region, sizeof(before)) && t_region(20, 3) == 24, "every byte is restored");
+}
+
 /* ---- places ---- */
 
 static void test_named(void)
@@ -241,5 +283,6 @@ void test_refused(void)
 	test_extable();
 	test_kprobes_of_kernel();
 	test_kprobes_between();
+	test_kprobes_inside();
 	test_returns_refused();
 }

@@ -16,6 +16,7 @@
 long t_add(long a, long b);   /* lea (%rdi,%rsi),%rax; ret */
 long t_wide(long a, long b);  /* begins with an instruction of 7 bytes */
 long t_short(long a, long b); /* begins with three short ones */
+long t_region(long a, long b); /* a + b + 1; a jump at its start covers 8 bytes */
 long t_loop(long n);          /* the sum of 1..n; its third instruction is a branch target */
 long t_calls(long a);         /* t_add(a, a) + 1 by a direct call */
 long t_indirect(long a);      /* the same through memory */
@@ -26,6 +27,8 @@ long t_gpf(u64 addr);         /* reads an address; faults when it is not canonic
 long t_many(long, long, long, long, long, long, long, long, long, long); /* weighted sum */
 /* Places in them: a name of their own would make them functions. */
 #define T_WIDE_2ND ((char *)t_wide + 10)
+#define T_REGION_INSIDE ((char *)t_region + 5) /* of its third instruction */
+#define T_REGION_BEHIND ((char *)t_region + 8)
 #define T_FAULT_INSN ((char *)t_fault + 5)
 #define T_GPF_INSN ((char *)t_gpf + 5)
 #define T_GPF_END ((char *)t_gpf + 9)
@@ -38,6 +41,7 @@ void test_exits_for(int seconds);
 void test_hooks(void);
 void test_refused(void);
 void test_ftrace(void);
+void test_watch(void);
 void test_many(int seconds, const char *what);
 void test_hold(const char *what, bool begin);
 void bench(const char *what);

@@ -305,6 +305,21 @@ def repeated():
         w.end()
 
 
+@test
+def displaced():
+    """an access by an instruction that a probe has displaced: the address that it has in the program, and the callers"""
+    w = Watched()
+    seen = []
+    for probes in ((), ("p increment",)):
+        t = begin(w, "w:c counter by=%ip:symbol from=$backtrace:symbol[3]", *probes)
+        w.do("inc 2")
+        rows, out = finish(t)
+        assert rows["c"]["recorded"] == 2 and (not probes or rows["increment"]["hits"] == 2), rows
+        seen.append(re.findall(r"by=\S+ from=\S+", out))
+    assert seen[0] == seen[1] and re.search(r"from=\{increment\+0x[0-9a-f]+,work\+", seen[0][0]), seen
+    w.end()
+
+
 def begin_call(w, *args):
     """Nothing is watched before the first call: wait for the probe at its entry."""
     t = trace_start("-p", w.pid, *args)
@@ -480,6 +495,52 @@ def inserted(w, path):
     wait_for(lambda: "inserted" in text_of(t.err_path), what="the program")
     w.do("parts", "inc 1")
     assert stop(t, signal.SIGINT, 30) == 0 and re.search(r"dprobes\(1,8\) \d+ bytes:\n0000  f[0-9a-f]0*\b", text_of(t.out_path))
+
+
+CHILDREN = """
+name = watched
+logmax = 100
+vars = 1
+watchpoint = counter
+	inc lv,0
+	push r, new; log 1
+	exit
+"""
+
+
+@test
+def programs_in_children():
+    """insert --children: programs at watchpoints run in forked children as well, also when the driver was killed"""
+    with tempfile.TemporaryDirectory(prefix="dp-watch-") as d:
+        os.environ["DPROBES_DIR"] = os.path.join(d, "driver")
+        path = os.path.join(d, "watch.rpn")
+        with open(path, "w") as f:
+            f.write(CHILDREN)
+        w = Watched()
+        try:
+            r = dprobes("-i", path, "--json", "--children", "--pid", w.pid, check=0)
+            if "E-WATCH-NONE" in r.stderr or "E-WATCH-PERM" in r.stderr:
+                raise Skip("no watchpoints here")
+            assert "1 probe inserted in 1 process" in r.stdout, r.stdout + r.stderr
+            w.do("inc 2", "fork 4", "vfork 1", "inc 2")
+            q = dprobes("-q", "-a", check=0).stdout
+            assert "lv 0 = 9\n" in q and re.search(r"probe 0: watch counter, .*hits 9: recorded 9,", q), q
+            got = wait_for(lambda: (lambda v: v if len(v) >= 9 else None)(words()), what="records")
+            assert [r[1] for r in got] == [1, 2, 3, 4, 5, 6, 3, 4, 5], got
+            os.kill(driver_of(w.pid), signal.SIGKILL)
+            wait_for(lambda: "1 probe" in dprobes("-q", "-a", check=0).stdout, what="the successor")
+            w.do("fork 3")
+            q = dprobes("-q", "-a", check=0).stdout
+            assert "lv 0 = 12\n" in q, q
+            dprobes("-r", path, check=0)
+            dprobes("-i", path, "--pid", w.pid)
+            w.do("fork 3", "inc 1")
+            q = dprobes("-q", "-a", check=0).stdout
+            assert "lv 0 = 1\n" in q, q
+        finally:
+            dprobes("-r", "-a", check=0)
+            del os.environ["DPROBES_DIR"]
+        assert w.end()[0] == 6
 
 
 HANDLERS = """
