@@ -115,6 +115,7 @@ static int find_place(struct dp_k_session_probe *p, struct dp_dev_probe *d, stru
 		if (!strchr(p->place, ':') && dp_k_ambiguous(p->place))
 			return dp_fail(err, E_KERNEL_AMBIGUOUS, "%s", p->place);
 		r = dp_k_resolve(p->place, &d->addr, err);
+		p->waits = d->flags & DP_DEV_WAITS && !p->is_return;
 		if (r < 0)
 			return r;
 	}

@@ -50,13 +50,17 @@ HIT bool dp_k_put_slowly(struct dp_k_sink *s, const u64 *head, const u64 *payloa
 }
 
 HIT void dp_k_unusual(const struct dp_k_prog *p, struct dp_hit *h, struct dp_counts *counts,
-		      u32 cpu, bool passed)
+		      u32 cpu, bool passed, struct dp_k_waiting *w)
 {
 	counts->v[DP_COUNT_FAULTS] += h->faults;
 	counts->v[DP_COUNT_EXCEPTIONS] += h->exceptions;
 	/* A record beside the one that counts. */
-	if (p->rt.ex_mask && !passed && dp_vm_trace(h))
-		dp_k_put(p, h, cpu);
+	if (p->rt.ex_mask && !passed && dp_vm_trace(h)) {
+		if (w)
+			dp_k_waiting_hold(w, h);
+		else
+			dp_k_put(p, h, cpu);
+	}
 }
 
 /* ---- the control side ---- */

@@ -51,9 +51,14 @@ static __always_inline struct dp_counts *dp_k_counts(const struct dp_k_prog *p, 
 DECLARE_PER_CPU(struct dp_vm *, dp_k_vm);
 extern const struct dp_control dp_k_control;
 
+/* user-wait.c: keeps a record until its instruction has been carried out; it is counted then. */
+struct dp_k_waiting;
+void dp_k_waiting_hold(struct dp_k_waiting *w, const struct dp_hit *h);
+
 /* Into a ring that is nearly full, or across its end. */
 bool dp_k_put_slowly(struct dp_k_sink *s, const u64 *head, const u64 *payload, u32 n);
-void dp_k_unusual(const struct dp_k_prog *p, struct dp_hit *h, struct dp_counts *counts, u32 cpu, bool passed);
+void dp_k_unusual(const struct dp_k_prog *p, struct dp_hit *h, struct dp_counts *counts, u32 cpu, bool passed,
+		  struct dp_k_waiting *w);
 
 /* What the program has put together, with the task's name: tasks that are gone cannot be asked. */
 static __always_inline bool dp_k_put(const struct dp_k_prog *p, struct dp_hit *h, u32 cpu)
@@ -82,8 +87,9 @@ static __always_inline bool dp_k_put(const struct dp_k_prog *p, struct dp_hit *h
 	return true;
 }
 
-/* Runs it, logs, counts. */
-static __always_inline void dp_k_run(const struct dp_k_prog *p, struct pt_regs *regs, u64 ret_addr)
+/* Runs it, logs, counts. w: NULL, or what its records wait in. */
+static __always_inline void dp_k_run_waiting(const struct dp_k_prog *p, struct pt_regs *regs, u64 ret_addr,
+					     struct dp_k_waiting *w)
 {
 	u32 cpu = raw_smp_processor_id();
 	struct dp_counts *counts = dp_k_counts(p, cpu);
@@ -100,12 +106,20 @@ static __always_inline void dp_k_run(const struct dp_k_prog *p, struct pt_regs *
 	if (likely(r == DP_RUN_LOG)) {
 		if (p->ret_at >= 0)
 			memcpy((u8 *)h.vm->record + sizeof(struct dp_record) + p->ret_at, &ret_addr, 8);
-		counts->v[dp_k_put(p, &h, cpu) ? DP_COUNT_RECORDED : DP_COUNT_LOST]++;
+		if (w)
+			dp_k_waiting_hold(w, &h);
+		else
+			counts->v[dp_k_put(p, &h, cpu) ? DP_COUNT_RECORDED : DP_COUNT_LOST]++;
 	} else {
 		counts->v[r == DP_RUN_PASSED ? DP_COUNT_PASSED : DP_COUNT_FILTERED]++;
 	}
 	if (unlikely(h.faults | h.exceptions | p->rt.ex_mask))
-		dp_k_unusual(p, &h, counts, cpu, r == DP_RUN_PASSED);
+		dp_k_unusual(p, &h, counts, cpu, r == DP_RUN_PASSED, w);
+}
+
+static __always_inline void dp_k_run(const struct dp_k_prog *p, struct pt_regs *regs, u64 ret_addr)
+{
+	dp_k_run_waiting(p, regs, ret_addr, NULL);
 }
 
 /* The same at a watchpoint. The old value, in *last, goes to one hit only, whichever processors write at once. */

@@ -26,6 +26,7 @@ struct dp_k_session_probe {
 	loff_t offset;
 	struct uprobe_consumer user;
 	bool user_armed;
+	bool waits; /* its records, until the instruction has been carried out (user-wait.c) */
 	struct list_head user_list;
 };
 
@@ -60,6 +61,16 @@ int dp_k_user_open(struct dp_k_session_probe *p, int fd, s64 offset, struct dp_e
 int dp_k_user_arm(struct dp_k_session_probe *p, struct dp_error *err);
 void dp_k_user_disarm(struct dp_k_session_probe *p); /* when it returns no program of it runs any more */
 void dp_k_user_close(struct dp_k_session_probe *p);
+
+/*
+ * user-wait.c. At a hit, in the order: room for the records, which dp_k_run_waiting() fills (NULL: no memory; may sleep);
+ * then it is given to those that wait, of the instruction at addr, or freed when it is empty.
+ */
+struct dp_k_waiting *dp_k_waiting_new(struct dp_k_session_probe *p);
+void dp_k_waiting_add(struct dp_k_waiting *w, unsigned long addr);
+/* Before the first hit of a probe that waits, and behind its last one. One at a time. */
+int dp_k_waiting_begin(struct dp_error *err);
+void dp_k_waiting_end(struct dp_k_session_probe *p);
 
 /* device.c */
 int dp_k_device_init(void);

@@ -7,6 +7,7 @@
  */
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/slab.h>
 #include <linux/uprobes.h>
 
 #include "session.h"
@@ -19,16 +20,20 @@ LIST_HEAD(dp_k_user_probes); /* armed ones; under dp_k_lock */
 
 static void run(struct dp_k_session_probe *p, struct pt_regs *regs, unsigned long ret_addr)
 {
+	struct dp_k_waiting *w = p->waits ? dp_k_waiting_new(p) : NULL;
 	unsigned long ip = regs->ip, orig_ax = regs->orig_ax;
 
-	if (!dp_k_enter()) {
+	if ((p->waits && !w) || !dp_k_enter()) {
 		__atomic_fetch_add(&p->rp.kp.nmissed, 1, __ATOMIC_RELAXED);
+		kfree(w);
 		return;
 	}
 	if (p->is_return)
 		regs->orig_ax = ret_addr; /* for `rp` */
-	dp_k_run(&p->run, regs, ret_addr);
+	dp_k_run_waiting(&p->run, regs, ret_addr, w);
 	dp_k_leave();
+	if (w)
+		dp_k_waiting_add(w, ip);
 	/* The kernel still has the probed instruction to execute, and looks whether a system call
 	 * is to be restarted. */
 	regs->ip = ip;
@@ -76,7 +81,13 @@ int dp_k_user_arm(struct dp_k_session_probe *p, struct dp_error *err)
 	else
 		p->user.handler = on_entry;
 	mutex_lock(&arming);
+	if (p->waits && dp_k_waiting_begin(err)) {
+		mutex_unlock(&arming);
+		return -dp_error_info(err->code)->number;
+	}
 	r = uprobe_register(p->inode, p->offset, &p->user);
+	if (r && p->waits)
+		dp_k_waiting_end(p);
 	if (!r) {
 		p->user_armed = true;
 		mutex_lock(&dp_k_lock);
@@ -93,6 +104,8 @@ static void take_out(struct dp_k_session_probe *p)
 	list_del(&p->user_list);
 	mutex_unlock(&dp_k_lock);
 	uprobe_unregister(p->inode, p->offset, &p->user); /* waits for handlers that run */
+	if (p->waits)
+		dp_k_waiting_end(p);
 	p->user_armed = false;
 }
 

@@ -16,7 +16,7 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-LIMIT = int(os.environ.get("DP_TEST_LIMIT", "900"))  # seconds for one test program
+LIMIT = int(os.environ.get("DP_TEST_LIMIT", "1200"))  # seconds for one test program
 LINE = re.compile(r"^(not )?ok\b\s*\d*\s*-?\s*(.*)$")
 
 

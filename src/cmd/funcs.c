@@ -68,13 +68,14 @@ static int print_func(const struct dp_symbol *sym, void *arg)
 	enum dp_outcome o = cmd_judge(l->mod, sym->addr, &err);
 	const struct dp_error_info *why = dp_error_info(err.code);
 	const char *text = err.detail[0] ? err.detail : why->sentence;
+	char name[2 * DP_SHOWN_MAX];
 
 	cmd_count_outcome(&l->count, o);
 	if (l->not_jump_only && o == DP_OUTCOME_JUMP)
 		return 0;
 	printf("%016llx %7llu %s%-7s%s %s%s", (unsigned long long)(sym->addr + l->bias),
 	       (unsigned long long)sym->size, cmd_outcome_style(o), dp_outcome_name(o),
-	       ui_style(stdout, UI_PLAIN), l->prefix, sym->name[0] ? sym->name : "?");
+	       ui_style(stdout, UI_PLAIN), l->prefix, sym->name[0] ? dp_symbol_shown(sym->name, true, name, sizeof(name)) : "?");
 	if (sym->is_ifunc)
 		fputs("  (chooses an implementation at start)", stdout);
 	if (o != DP_OUTCOME_JUMP)

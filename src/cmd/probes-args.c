@@ -201,6 +201,7 @@ static int take_log(struct parser *p, const char *first)
 	    {"TSC", DP_RPN_LOG_TSC},           {"CPU", DP_RPN_LOG_CPU},
 	    {"ALL", DP_RPN_LOG_ALL},
 	};
+	const char *word = first; /* of the command line; text is in it */
 	bool any = false;
 
 	for (const char *text = first; text;) {
@@ -210,7 +211,7 @@ static int take_log(struct parser *p, const char *first)
 		for (size_t i = 0; i < DP_ARRAY_SIZE(words); i++)
 			if (strlen(words[i].name) == n && !strncmp(words[i].name, text, n))
 				bits = words[i].bits;
-		if (!bits && (text == first || text[n]))
+		if (!bits && (word == first || text != word || text[n]))
 			return ui_fail(E_CMD_VALUE,
 				       "give PROCNAME, PID, UID, SSESP, CSEIP, TSC, CPU or ALL",
 				       "--log %s", text);
@@ -222,7 +223,7 @@ static int take_log(struct parser *p, const char *first)
 		p->a->fields |= bits;
 		text += n + strspn(text + n, ", ");
 		if (!*text)
-			text = p->next < p->argc ? p->argv[p->next] : NULL;
+			text = word = p->next < p->argc ? p->argv[p->next] : NULL;
 	}
 	return 0;
 }
@@ -244,7 +245,9 @@ static int take_target(struct parser *p, const char *text)
 		}
 	return ui_fail(E_CMD_VALUE,
 		       "give KLOG, CONSOLE, COM1 or COM2, or leave --log-target out: `dprobes log` shows the driver's log",
-		       "--log-target %s does not exist any more", text);
+		       !strcmp(text, "LTT") || !strcmp(text, "EVL") ? "--log-target %s does not exist any more"
+								    : "--log-target %s: no such target",
+		       text);
 }
 
 static int take_jit(struct parser *p, const char *text)
@@ -259,8 +262,9 @@ static int take_jit(struct parser *p, const char *text)
 	return 0;
 }
 
-static int take_index(struct parser *p, const char *text)
+static int take_index(struct parser *p, const char *whole)
 {
+	const char *text = whole;
 	char *end;
 
 	p->a->lo = (u32)strtoul(text, &end, 0);
@@ -270,7 +274,7 @@ static int take_index(struct parser *p, const char *text)
 		p->a->hi = (u32)strtoul(text, &end, 0);
 	}
 	if (end == text || *end || p->a->hi < p->a->lo)
-		return ui_fail(E_CMD_VALUE, "write I or I1-I2", "--index %s", text);
+		return ui_fail(E_CMD_VALUE, "write I or I1-I2", "--index %s", whole);
 	return 0;
 }
 
@@ -396,7 +400,7 @@ int probes_parse(struct probes_args *a, int argc, char **argv)
 		else if (arg[0] == '-' && arg[1])
 			r = letters(&p, arg + 1);
 		else if (a->file)
-			r = ui_fail(E_CMD_EXTRA, NULL, "%s", arg);
+			r = ui_fail(E_CMD_EXTRA, "give one file at a time", "%s", arg);
 		else
 			a->file = arg;
 	}
@@ -404,7 +408,12 @@ int probes_parse(struct probes_args *a, int argc, char **argv)
 		return r;
 	if (!a->file && a->verb != PROBES_QUERY && a->verb != PROBES_VARS &&
 	    !(a->verb == PROBES_REMOVE && (a->name || a->flags & DP_DRIVER_ALL)))
-		return ui_fail(E_CMD_MISSING, "give the file of a probe program", "no file");
+		return ui_fail(E_CMD_MISSING,
+			       a->verb == PROBES_REMOVE ? "give the file of a probe program, --name MODULE, or --all"
+							: "give the file of a probe program",
+			       "no file");
+	if (a->verb == PROBES_REMOVE && !!a->file + !!a->name + !!(a->flags & DP_DRIVER_ALL) > 1)
+		return ui_fail(E_CMD_EXTRA, "leave all but one of them out", "a file, --name and --all together");
 	if (a->file && (a->verb == PROBES_QUERY || a->verb == PROBES_VARS))
 		return ui_fail(E_CMD_EXTRA, "name the module with --name", "%s", a->file);
 	if (a->flags & DP_DRIVER_MERGE && a->flags & DP_DRIVER_REPLACE)

@@ -183,13 +183,17 @@ static int ask(const struct probes_args *a, u32 op, const char *name, const void
 
 	if (text)
 		fputs(text, stdout);
+	if (!r && (op == DP_DRIVER_QUERY || op == DP_DRIVER_REMOVE) && (!text || !*text)) /* the driver lingers on */
+		ui_note("nothing is inserted");
 	free(text);
 	if (!r)
 		return CMD_OK;
 	/* Nothing is inserted: there is nothing to show or to remove, which is what --all wanted.
 	 */
-	if (err.code == E_DRV_NONE && !*name)
+	if (err.code == E_DRV_NONE && !*name) {
+		ui_note("nothing is inserted");
 		return CMD_OK;
+	}
 	ui_error(&err, NULL);
 	return ui_status(err.code);
 }
@@ -304,8 +308,8 @@ static int build(const struct probes_args *a)
 			good = write_file(a->outfile ? a->outfile : path, bytes, size);
 	}
 	if (good)
-		printf("%s: %u probes for build %s\n", a->outfile ? a->outfile : path, u.nprobes,
-		       u.build_id[0] ? u.build_id : "(the module has no build-id)");
+		printf("%s: %u probe%s for build %s\n", a->outfile ? a->outfile : path, u.nprobes,
+		       u.nprobes == 1 ? "" : "s", u.build_id[0] ? u.build_id : "(the module has no build-id)");
 	free(bytes);
 	dp_rpn_free(&u);
 	return good ? CMD_OK : CMD_FAILED;

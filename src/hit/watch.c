@@ -7,6 +7,7 @@
 #include "program/opcode.h"
 
 #define FLAG_ASYNC 1 /* the signal was blocked at the access: the registers are those of a later moment */
+#define COPY_MAX 48 /* bytes of a displaced instruction's copy: DP_RELOC_MAX */
 
 static const u8 where[] = { /* words of struct dp_regs in the ucontext */
 	[DP_SLOT(r15)] = DP_UC_R15, [DP_SLOT(r14)] = DP_UC_R14, [DP_SLOT(r13)] = DP_UC_R13, [DP_SLOT(r12)] = DP_UC_R12,
@@ -59,19 +60,44 @@ void dp_watch_hit(struct dp_watch_regs *regs, const struct dp_watch_rt *w, void 
 	dp_hit_probes(&h, slot, w->first, w->n);
 }
 
+/*
+ * A probed instruction runs in its detour: the program counter that the program would have without probes. Behind an
+ * access that is the next place of the detour that has an original address; a copy is never longer than that.
+ */
+static u64 home_of(const struct dp_control *ctl, u64 ip)
+{
+	const struct dp_redirect *r = (const struct dp_redirect *)ctl->homes;
+	u32 lo = 0, hi = ctl->nhomes;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (r[mid].pc < ip)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < ctl->nhomes && r[lo].pc - ip < COPY_MAX ? r[lo].to : ip;
+}
+
 static void run(u8 *slot_base, const struct dp_watch_rt *w, u64 *uc, const struct dp_control *ctl)
 {
 	struct dp_watch_regs *regs = (struct dp_watch_regs *)(slot_base + DP_SLOT_STACK_TOP - 256);
 	u64 *r = (u64 *)&regs->regs;
 
+	u64 home = home_of(ctl, uc[DP_UC_IP]);
+
 	_Static_assert(sizeof(*regs) <= 256, "room for the registers");
 	for (u32 i = 0; i < sizeof(where); i++)
 		if (where[i])
 			r[i] = uc[where[i]];
+	regs->regs.ip = home;
 	regs->regs.orig_ax = ~0ull;
 	regs->regs.cs = 0x33;
 	regs->regs.ss = 0x2b;
 	dp_watch_call(regs, w, slot_base, ctl);
+	if (regs->regs.ip == home) /* goes on where it was, in the detour */
+		regs->regs.ip = uc[DP_UC_IP];
 	for (u32 i = 0; i < sizeof(where); i++)
 		if (where[i] && i != DP_SLOT(flags))
 			uc[where[i]] = r[i];

@@ -78,20 +78,57 @@ static void character(struct show *s, u8 c)
 		put(s->l, "%d", (s8)c);
 }
 
-static void real(struct show *s, u64 v, u32 size)
+/* size: 4, 8, or 16, of which the processor's extended format takes 10. */
+static void real(struct show *s, const u8 *p, u32 size)
 {
+	long double x = 0;
 	double d;
 	float f;
 	char buf[64];
 
-	memcpy(&f, &v, sizeof(f));
-	memcpy(&d, &v, sizeof(d));
-	snprintf(buf, sizeof(buf), size == 4 ? "%.9g" : "%.17g", size == 4 ? (double)f : d);
+	if (size == 4) {
+		memcpy(&f, p, 4);
+		snprintf(buf, sizeof(buf), "%.9g", (double)f);
+	} else if (size == 8) {
+		memcpy(&d, p, 8);
+		snprintf(buf, sizeof(buf), "%.17g", d);
+	} else {
+		memcpy(&x, p, 10);
+		snprintf(buf, sizeof(buf), "%.21Lg", x);
+	}
 	/* JSON has no infinities. */
 	if (s->json && strpbrk(buf, "in"))
 		put(s->l, "\"%s\"", buf);
 	else
 		dp_line_str(s->l, buf);
+}
+
+static void complex(struct show *s, const u8 *p, u32 size)
+{
+	dp_line_str(s->l, s->json ? "[" : "");
+	real(s, p, size / 2);
+	dp_line_str(s->l, s->json ? "," : " + ");
+	real(s, p + size / 2, size / 2);
+	dp_line_str(s->l, s->json ? "]" : "i");
+}
+
+/* An integer of 128 bits, in decimal digits. */
+static void wide(struct show *s, const u8 *p, bool is_signed)
+{
+	unsigned __int128 v;
+	char digits[40];
+	size_t n = sizeof(digits) - 1;
+
+	memcpy(&v, p, sizeof(v));
+	is_signed = is_signed && v >> 127;
+	if (is_signed)
+		v = -v;
+	digits[n] = '\0';
+	do {
+		digits[--n] = (char)('0' + (unsigned)(v % 10));
+		v /= 10;
+	} while (v);
+	put(s->l, "%s%s", is_signed ? "-" : "", digits + n);
 }
 
 static s64 extended(u64 v, u32 bits)
@@ -130,8 +167,8 @@ static void scalar(struct show *s, const struct dp_rf_type *t, u64 v, u32 bits)
 		character(s, (u8)v);
 	else if (t->kind == DP_RF_BOOL)
 		dp_line_str(s->l, v ? "true" : "false");
-	else if (t->kind == DP_RF_FLOAT)
-		real(s, v, t->size);
+	else if (t->kind == DP_RF_FLOAT && t->size <= sizeof(v))
+		real(s, (const u8 *)&v, t->size);
 	else if (t->kind == DP_RF_SIGNED)
 		put(s->l, "%lld", (long long)extended(v, bits));
 	else if (t->kind == DP_RF_CODE && !s->json)
@@ -230,6 +267,12 @@ static void value(struct show *s, const struct dp_rf_type *t, u32 ndims, const u
 		members(s, &s->rf->layouts[t->layout], p, n, depth);
 	} else if (n < size) {
 		dp_line_str(s->l, s->json ? "null" : "..."); /* the record ended */
+	} else if (t->kind == DP_RF_COMPLEX) {
+		complex(s, p, size);
+	} else if (size == 16 && t->kind == DP_RF_FLOAT) {
+		real(s, p, size);
+	} else if (size == 16) {
+		wide(s, p, t->kind == DP_RF_SIGNED);
 	} else {
 		scalar(s, t, word_at(p, size), size * 8);
 	}

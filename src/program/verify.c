@@ -204,10 +204,10 @@ static int check_rule(struct verifier *v, const struct dp_op_view *insn)
 	s64 len = dp_op_operand(insn, DP_KIND_LEN);
 	u8 rule = insn->info->rule;
 
+	if (insn->opcode == DP_OP_CALL_KMOD) /* by no host */
+		return bad(v, insn, E_PROG_KERNEL, insn->opcode);
 	if (rule == DP_RULE_KERNEL && !v->p->in_kernel)
 		return bad(v, insn, E_PROG_WORLD, insn->opcode);
-	if (insn->opcode == DP_OP_CALL_KMOD)
-		return bad(v, insn, E_PROG_KERNEL, insn->opcode);
 	/* A record of fixed layout, or items behind a head: a program makes one of them. */
 	if (v->p->rpn.ex_mask ? needs_open(rule) || rule == DP_RULE_OPEN || rule == DP_RULE_OPENMASK
 			      : rule >= DP_RULE_BEGIN || rule == DP_RULE_KERNEL)

@@ -193,15 +193,11 @@ static void walk(struct search *s, Dwarf_Die *die, Dwarf_Die *caller, u32 depth)
 static void walk_others(struct search *s)
 {
 	Dwarf_CU *cu = NULL;
-	Dwarf_Die unit, split;
-	u8 type;
+	Dwarf_Die unit;
 
-	while (!s->too_many && !dwarf_get_units(mod_dwarf(s->o->p->m), cu, &cu, NULL, &type, &unit, &split)) {
-		if (type == DW_UT_skeleton && dwarf_tag(&split))
-			unit = split;
-		if (unit.cu != s->o->p->cu.cu && (type == DW_UT_compile || type == DW_UT_skeleton))
+	while (!s->too_many && mod_next_unit(s->o->p->m, &cu, &unit))
+		if (unit.cu != s->o->p->cu.cu)
 			walk(s, &unit, NULL, 0);
-	}
 }
 
 bool loc_entry_value(struct out *o, u64 number)

@@ -4,6 +4,7 @@
  * first need and never required; without it C++ functions are known by their mangled names.
  */
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "symbols/module-priv.h"
@@ -46,4 +47,79 @@ char *mod_demangle(const char *name)
 	if (text)
 		strip_hash(text);
 	return text;
+}
+
+size_t mod_without_params(const char *d)
+{
+	int depth = 0;
+
+	for (const char *p = d; *p; p++) {
+		if (!strncmp(p, "operator", 8)) { /* its symbols are no brackets */
+			p += 8;
+			if (!strncmp(p, "()", 2))
+				p += 2;
+			p += strspn(p, "<>-=");
+			if (!*p)
+				break;
+		}
+		if (*p == '<')
+			depth++;
+		else if (*p == '>')
+			depth--;
+		else if (!strncmp(p, "(anonymous namespace)", 21))
+			p += 20;
+		else if (*p == '(' && depth <= 0)
+			return (size_t)(p - d);
+	}
+	return strlen(d);
+}
+
+bool mod_demangled_agrees(const char *d, const char *wanted)
+{
+	size_t n = mod_without_params(d), w = strlen(wanted);
+
+	if (!strcmp(d, wanted))
+		return true;
+	if (n < w || memcmp(d + n - w, wanted, w))
+		return false;
+	return n == w || d[n - w - 1] == ' ';
+}
+
+/* A template's name begins with what it returns: where the name itself begins, of n bytes without parameters. */
+static size_t return_type(const char *d, size_t n)
+{
+	size_t begin = 0;
+	int depth = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!strncmp(d + i, "operator", 8))
+			break;
+		if (!strncmp(d + i, "(anonymous namespace)", 21))
+			i += 20;
+		else if (d[i] == '<' || d[i] == '(')
+			depth++;
+		else if (d[i] == '>' || d[i] == ')')
+			depth--;
+		else if (d[i] == ' ' && !depth)
+			begin = i + 1;
+	}
+	return begin;
+}
+
+const char *dp_symbol_shown(const char *name, bool params, char *buf, size_t size)
+{
+	char *d = mod_demangle(name);
+	const char *part = strchr(name, '.'); /* .cold, .part.0 */
+	size_t n, begin;
+
+	if (!d)
+		return name;
+	n = mod_without_params(d);
+	begin = params ? 0 : return_type(d, n);
+	if (params)
+		dp_format(buf, size, "%s", d);
+	else
+		dp_format(buf, size, "%.*s%s", (int)(n - begin), d + begin, part ? part : "");
+	free(d);
+	return buf;
 }

@@ -66,7 +66,7 @@ Dwarf *mod_dwarf(struct dp_module *m)
 	m->dw.alt_fd = -1;
 	m->dw.main = dwarf_begin_elf(m->elf, DWARF_C_READ, NULL);
 	if (has_info(m->dw.main))
-		return m->dw.main;
+		return m->dw.main = mod_dwp_open(m, m->dw.main);
 	if (m->dw.main)
 		dwarf_end(m->dw.main);
 	m->dw.main = NULL;
@@ -74,6 +74,7 @@ Dwarf *mod_dwarf(struct dp_module *m)
 		return NULL;
 	m->dw.main = dwarf_begin_elf(m->debug.elf, DWARF_C_READ, NULL);
 	if (has_info(m->dw.main)) {
+		m->dw.main = mod_dwp_open(m, m->dw.main);
 		open_alt(m);
 		return m->dw.main;
 	}
@@ -121,4 +122,6 @@ void mod_close_dwarf(struct dp_module *m)
 		dwarf_end(m->dw.alt);
 		close(m->dw.alt_fd);
 	}
+	mod_dwp_close(m);
+	free(m->dw.dwp_path);
 }

@@ -330,8 +330,7 @@ int dp_module_line(struct dp_module *m, const char *file, u32 line, u64 *addrs, 
 	struct search s = {.m = m, .file = file, .line = line};
 	Dwarf *dw = mod_dwarf(m);
 	Dwarf_CU *cu = NULL;
-	Dwarf_Die die, split;
-	u8 type;
+	Dwarf_Die die;
 	u32 n;
 	int r;
 
@@ -340,10 +339,8 @@ int dp_module_line(struct dp_module *m, const char *file, u32 line, u64 *addrs, 
 	s.rows = calloc(ROWS_MAX, sizeof(*s.rows));
 	if (!s.rows)
 		return dp_fail(err, E_FILE_MEMORY, "%.150s", m->base);
-	while (!dwarf_get_units(dw, cu, &cu, NULL, &type, &die, &split))
-		if (type == DW_UT_compile || type == DW_UT_skeleton)
-			search_unit(&s,
-				    type == DW_UT_skeleton && dwarf_tag(&split) ? &split : &die);
+	while (mod_next_unit(m, &cu, &die))
+		search_unit(&s, &die);
 	n = choose(&s, addrs, max);
 	*used = s.best;
 	free(s.rows);
@@ -387,18 +384,16 @@ bool mod_unit_at(struct dp_module *m, u64 addr, Dwarf_Die *out)
 	if (!dw)
 		return false;
 	if (dwarf_addrdie(dw, addr, &die) && dwarf_haspc(&die, addr) > 0) {
-		if (!dwarf_get_units(dw, NULL, &cu, NULL, &type, NULL, NULL) &&
-		    !dwarf_cu_info(die.cu, NULL, &type, NULL, &split, NULL, NULL, NULL) &&
-		    type == DW_UT_skeleton && dwarf_tag(&split))
-			die = split;
-		*out = die;
+		/* The first unit must have been seen for this. */
+		dwarf_get_units(dw, NULL, &cu, NULL, NULL, NULL, NULL);
+		*out = mod_split_of(m, die.cu, &split) ? split : die;
 		return true;
 	}
 	cu = NULL;
-	while (!dwarf_get_units(dw, cu, &cu, NULL, &type, &die, &split))
+	while (!dwarf_get_units(dw, cu, &cu, NULL, &type, &die, NULL))
 		if ((type == DW_UT_compile || type == DW_UT_skeleton) &&
 		    dwarf_haspc(&die, addr) > 0) {
-			*out = type == DW_UT_skeleton && dwarf_tag(&split) ? split : die;
+			*out = mod_split_of(m, cu, &split) ? split : die;
 			return true;
 		}
 	return false;

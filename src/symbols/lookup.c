@@ -136,43 +136,6 @@ const char *mod_sym_demangled(struct dp_module *m, size_t i)
 	return s->demangled[i];
 }
 
-/* Length of a demangled name without its parameters: up to the '(' that stands outside of <>. */
-static size_t without_params(const char *d)
-{
-	int depth = 0;
-
-	for (const char *p = d; *p; p++) {
-		if (!strncmp(p, "operator", 8)) { /* its symbols are no brackets */
-			p += 8;
-			if (!strncmp(p, "()", 2))
-				p += 2;
-			p += strspn(p, "<>-=");
-			if (!*p)
-				break;
-		}
-		if (*p == '<')
-			depth++;
-		else if (*p == '>')
-			depth--;
-		else if (!strncmp(p, "(anonymous namespace)", 21))
-			p += 20;
-		else if (*p == '(' && depth <= 0)
-			return (size_t)(p - d);
-	}
-	return strlen(d);
-}
-
-bool mod_demangled_agrees(const char *d, const char *wanted)
-{
-	size_t n = without_params(d), w = strlen(wanted);
-
-	if (!strcmp(d, wanted))
-		return true;
-	if (n < w || memcmp(d + n - w, wanted, w))
-		return false;
-	return n == w || d[n - w - 1] == ' ';
-}
-
 static void find_demangled(struct dp_module *m, const char *name, struct matches *f)
 {
 	for (size_t i = 0; i < m->syms.n; i++) {
@@ -297,7 +260,7 @@ static bool pattern_matches(struct dp_module *m, size_t i, const char *pattern)
 		return false;
 	if (!fnmatch(pattern, d, 0))
 		return true;
-	len = without_params(d);
+	len = mod_without_params(d);
 	if (len >= sizeof(buf))
 		return false;
 	memcpy(buf, d, len);

@@ -88,6 +88,9 @@ struct mod_dwarf { /* debug information, opened when it is asked for */
 	int alt_fd;
 	Dwarf_CFI *eh, *frame;
 	bool cfi_tried;
+	struct dwp *dwp;     /* the package of split debug information, if main is from one */
+	char *dwp_path;      /* its name, also when it is of no use, */
+	const char *dwp_why; /* because of this; NULL: it is good */
 };
 
 struct dp_module {
@@ -191,6 +194,17 @@ Dwarf *mod_dwarf(struct dp_module *m);
 bool mod_frame_at(struct dp_module *m, u64 addr, Dwarf_Frame **frame);
 void mod_close_dwarf(struct dp_module *m);
 
+/*
+ * dwp.c. What is to be used in the place of dw, the module's debug information: with the split parts
+ * of a package (.dwp), when there is one.
+ */
+Dwarf *mod_dwp_open(struct dp_module *m, Dwarf *dw);
+void mod_dwp_close(struct dp_module *m); /* behind dwarf_end() */
+/* What stands in the place of a unit whose debug information is split. Nothing else may ask libdw for it. */
+bool mod_split_of(struct dp_module *m, Dwarf_CU *cu, Dwarf_Die *split);
+/* The next unit with code of its own, behind *cu (NULL: the first); the split part where there is one. */
+bool mod_next_unit(struct dp_module *m, Dwarf_CU **cu, Dwarf_Die *unit);
+
 /* lines.c */
 bool mod_unit_at(struct dp_module *m, u64 addr, Dwarf_Die *cu);
 /* As dwarf_getscopes(). */
@@ -208,6 +222,8 @@ bool mod_demangled_agrees(const char *demangled, const char *wanted);
 
 /* demangle.c: NULL when there is no demangler or the name is not mangled; free() the result. */
 char *mod_demangle(const char *name);
+/* Length of a demangled name without its parameters: up to the '(' that stands outside of <>. */
+size_t mod_without_params(const char *demangled);
 
 /* ehframe.c: adds to m->ranges and m->pads */
 bool mod_read_eh_frame(struct dp_module *m);

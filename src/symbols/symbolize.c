@@ -39,15 +39,18 @@ void symbolizer_free(struct symbolizer *s)
 static void look_up(struct symbolizer *s, struct known *k, u64 addr)
 {
 	struct dp_image *image = dp_process_image_at(s->process, addr);
+	char text[DP_SHOWN_MAX];
 	struct dp_symbol sym;
+	const char *shown;
 
 	dp_free(k->name);
 	*k = (struct known){.addr = addr, .used = true};
 	if (!image || !dp_module_symbol_at(image->mod, addr - image->bias, &sym) || !sym.name[0])
 		return;
-	k->name = dp_alloc(strlen(sym.name) + 1);
+	shown = dp_symbol_shown(sym.name, false, text, sizeof(text));
+	k->name = dp_alloc(strlen(shown) + 1);
 	if (k->name)
-		strcpy(k->name, sym.name);
+		strcpy(k->name, shown);
 	k->offset = addr - image->bias - sym.addr;
 }
 

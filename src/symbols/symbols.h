@@ -22,6 +22,14 @@ struct dp_symbol {
 	bool is_data;
 };
 
+/*
+ * A symbol's name as people read it: of C++ and older Rust as the source has it, with its parameters or without
+ * (NAMESPACE::CLASS::FUNCTION, which the other functions take as well); else the name. In buf, or name itself; what is longer
+ * than size is cut. Any thread.
+ */
+#define DP_SHOWN_MAX 512
+const char *dp_symbol_shown(const char *name, bool params, char *buf, size_t size);
+
 struct dp_module; /* one ELF file, opened */
 
 /*

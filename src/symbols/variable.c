@@ -52,6 +52,7 @@ static bool peel(struct walk *w)
 
 	if (!w->typed || dwarf_peel_type(&w->type, &t))
 		return false;
+	dp_die_whole(&t);
 	w->type = t;
 	if (dwarf_attr(&t, DW_AT_declaration, &attr) && !dwarf_formflag(&attr, &flag) && flag && dwarf_diename(&t) &&
 	    dp_var_type(w->im->mod, 0, dwarf_tag(&t), dwarf_diename(&t), &whole))

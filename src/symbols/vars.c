@@ -50,9 +50,14 @@ static bool place_at(struct dp_module *m, u64 pc, struct var_place *p, struct dp
 		return false;
 	}
 	split = missing_split(&p->cu);
+	if (split && m->dw.dwp_why) {
+		dp_fail(err, E_LINE_PACKAGE, "%.150s: %.100s", m->dw.dwp_path, m->dw.dwp_why);
+		return false;
+	}
 	if (split) {
 		dp_fail(err, E_LINE_NODEBUG, "the part of %.100s in %.80s", m->base, split);
-		dp_error_hint(err, "put that file where it was compiled, or beside the program");
+		dp_error_hint(err, "put that file where it was compiled, or beside the program, or all of them, by dwp, into %.60s.dwp",
+			      m->base);
 		return false;
 	}
 	p->has_func = mod_function_of(&p->cu, pc, &inner, &p->func);
@@ -71,11 +76,25 @@ static bool peel(Dwarf_Die *type)
 	return true;
 }
 
+void dp_die_whole(Dwarf_Die *type)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Die whole;
+
+	/* Units of their own have this attribute, too, but as a number. */
+	if (dwarf_attr(type, DW_AT_signature, &attr) && dwarf_whatform(&attr) == DW_FORM_ref_sig8 &&
+	    dwarf_formref_die(&attr, &whole))
+		*type = whole;
+}
+
 bool dp_die_type(Dwarf_Die *die, Dwarf_Die *type)
 {
 	Dwarf_Attribute attr;
 
-	return dwarf_attr_integrate(die, DW_AT_type, &attr) && dwarf_formref_die(&attr, type);
+	if (!dwarf_attr_integrate(die, DW_AT_type, &attr) || !dwarf_formref_die(&attr, type))
+		return false;
+	dp_die_whole(type);
+	return true;
 }
 
 u64 dp_die_number(Dwarf_Die *die, unsigned name, u64 other)
@@ -225,14 +244,33 @@ static bool constant(Dwarf_Die *die, struct dp_var *v)
 	if (!dwarf_attr_integrate(die, DW_AT_const_value, &attr))
 		return false;
 	if (dwarf_formsdata(&attr, &value)) {
-		if (dwarf_formblock(&attr, &block) || block.length > 8)
+		if (dwarf_formblock(&attr, &block) || block.length > 8 * DP_VAR_PIECES)
 			return false;
-		memcpy(&value, block.data, block.length);
+		for (u64 at = 0; at < block.length; at += 8) {
+			struct dp_piece *piece = &v->pieces[v->npieces++];
+
+			value = 0;
+			memcpy(&value, block.data + at, DP_MIN(block.length - at, (u64)8));
+			*piece = (struct dp_piece){.kind = DP_PIECE_VALUE, .offset = (u32)at};
+			piece->size = block.length > 8 ? (u32)DP_MIN(block.length - at, (u64)8) : 0;
+			dp_format(piece->code, DP_PIECE_CODE, "push d,%lld;", (long long)value);
+		}
+		return v->npieces > 0;
 	}
 	v->npieces = 1;
 	v->pieces[0] = (struct dp_piece){.kind = DP_PIECE_VALUE};
 	dp_format(v->pieces[0].code, DP_PIECE_CODE, "push d,%lld;", (long long)value);
 	return true;
+}
+
+/* A register or a computed value has 64 bits: more is known by pieces, or not at all. */
+static bool is_whole_value(const struct dp_var *v)
+{
+	Dwarf_Die type = v->type;
+	Dwarf_Word size;
+
+	return !v->npieces || v->pieces[0].kind == DP_PIECE_MEMORY || v->pieces[0].size || !v->has_type ||
+	       dwarf_aggregate_size(&type, &size) || size <= 8;
 }
 
 static int locate(struct var_place *p, Dwarf_Die *die, const char *name, struct dp_var *v,
@@ -268,8 +306,10 @@ static int locate(struct var_place *p, Dwarf_Die *die, const char *name, struct 
 		nearest_lines(p, &attr, lines, sizeof(lines));
 		return gone(p, name, "it has no place at this instruction", lines, err);
 	}
-	if (var_locate(p, &attr, ops, n, v))
+	if (var_locate(p, &attr, ops, n, v) && is_whole_value(v))
 		return 0;
+	if (v->npieces)
+		p->why = p->why ? p->why : "only a part of it is known here";
 	nearest_lines(p, &attr, lines, sizeof(lines));
 	return gone(p, name, p->why, lines, err);
 }
@@ -317,21 +357,6 @@ static bool among(struct wanted *w, Dwarf_Die *scope, bool need_place)
 	return found;
 }
 
-/* The next unit with code of its own. */
-static bool next_unit(Dwarf *dw, Dwarf_CU **cu, Dwarf_Die *unit)
-{
-	Dwarf_Die split;
-	u8 type;
-
-	while (!dwarf_get_units(dw, *cu, cu, NULL, &type, unit, &split)) {
-		if (type == DW_UT_skeleton && dwarf_tag(&split))
-			*unit = split;
-		if (type == DW_UT_compile || type == DW_UT_skeleton)
-			return true;
-	}
-	return false;
-}
-
 #define SCOPES_MAX 64
 
 /*
@@ -373,7 +398,7 @@ static bool find_die(struct var_place *p, struct wanted *w)
 	for (int i = 0; i < n && !found; i++)
 		found = among(w, &scopes[i], false);
 	found = found || among(w, &p->cu, true);
-	while (!found && next_unit(mod_dwarf(p->m), &cu, &unit))
+	while (!found && mod_next_unit(p->m, &cu, &unit))
 		found = among(w, &unit, true);
 	return found;
 }
@@ -426,7 +451,7 @@ int dp_var_global(struct dp_module *m, const char *name, struct dp_var *v, struc
 	memset(v, 0, sizeof(*v));
 	if (!dw)
 		return dp_fail(err, E_LINE_NODEBUG, "%.150s", m->base);
-	while (next_unit(dw, &cu, &p.cu))
+	while (mod_next_unit(m, &cu, &p.cu))
 		if (among(&w, &p.cu, true))
 			return locate(&p, &w.die, name, v, err);
 	r = dp_fail(err, E_VAR_NONE, "%.60s", name);
@@ -510,7 +535,7 @@ bool dp_var_type(struct dp_module *m, u64 pc, int tag, const char *name, Dwarf_D
 		return false;
 	if (mod_unit_at(m, pc, &unit) && type_among(&unit, tag, name, type))
 		return true;
-	while (next_unit(dw, &cu, &unit))
+	while (mod_next_unit(m, &cu, &unit))
 		if (type_among(&unit, tag, name, type))
 			return true;
 	return false;
@@ -550,7 +575,7 @@ bool dp_var_enumerator(struct dp_module *m, u64 pc, const char *name, s64 *value
 		return false;
 	if (mod_unit_at(m, pc, &unit) && enumerator_among(&unit, name, value))
 		return true;
-	while (next_unit(dw, &cu, &unit))
+	while (mod_next_unit(m, &cu, &unit))
 		if (enumerator_among(&unit, name, value))
 			return true;
 	return false;
@@ -641,14 +666,13 @@ int dp_var_copies(struct dp_module *m, const char *name, u64 *addrs, int max)
 {
 	struct copies c = {addrs, 0, max};
 	struct named want = {name, last_part(name), &c};
-	Dwarf *dw = mod_dwarf(m);
 	struct dp_symbol sym;
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die unit;
 
 	if (max > 0 && !dp_module_symbol(m, name, &sym, NULL) && sym.is_func)
 		addrs[c.n++] = sym.addr;
-	while (dw && next_unit(dw, &cu, &unit))
+	while (mod_next_unit(m, &cu, &unit))
 		inlined_below(&unit, 0, &want);
 	return c.n;
 }

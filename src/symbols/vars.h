@@ -54,6 +54,8 @@ int dp_var_each(struct dp_module *m, u64 pc,
 			  const struct dp_error *err, void *arg),
 		void *arg, struct dp_error *err);
 
+/* What stands for a type that is a unit of its own becomes that type (-fdebug-types-section). */
+void dp_die_whole(Dwarf_Die *type);
 /* The type that a variable, member, pointer or array has; false: none. */
 bool dp_die_type(Dwarf_Die *die, Dwarf_Die *type);
 /* An attribute that is a number, or what to take without it. */

@@ -11,6 +11,8 @@ from tap import *  # noqa: E402,F403
 
 MACHINE = os.path.join(BUILD, "tests", "dpcc", "dpcc-machine")
 CASES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases")
+ERROR_FILES = os.path.join(os.path.dirname(CASES), "errors")
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(CASES)))
 OBEY = target("obey")
 
 HEAD = '#pragma MODNAME("obey")\n#pragma PROBEPOINT_LOCATION("add_numbers")\n#pragma PROBEPOINT_HANDLER("h")\n'
@@ -72,6 +74,72 @@ def errors():
         elif place and code.startswith("E-DPCC") and "|" + " " * (int(place.split(":")[1] or 1) - 1) + "^" not in r.stdout \
                 and not place.endswith(":"):
             wrong.append("%s: no caret\n%s" % (source, r.stdout))
+    assert not wrong, "\n".join(wrong)
+
+# Diagnostics that no file of its own can show.
+WITHOUT_CASE = {
+    "/sys/kernel/btf/vmlinux: %s": "a kernel without BTF",
+    "the kernel's BTF has no function %.60s": "tests/dpcc/test_kernel_types.py: it is asked for first",
+    "the kernel's BTF has no lines: give a debug file, dpcc -m vmlinux": "tests/dpcc/test_kernel_types.py",
+    "$ of a variable that each processor has its own of": "needs a debug file of the kernel",
+    "the kernel's debug file has no symbol at 0x%llx": "needs a debug file of the kernel",
+    "no symbol of the kernel is at 0x%llx": "needs a debug file of the kernel",
+    "the debug information has a type that contains itself": "tests/process/test_dpcc_values.py, damaged files",
+    "$%s is in pieces of unusual sizes": "what compilers make of a variable differs from version to version",
+    "this part of $%s is not available here": "what compilers make of a variable differs from version to version",
+    "this bitfield is spread too far": "no compiler lays a bitfield over more than 64 bits",
+    "numbers of more than 64 bits cannot be computed with": "the conversion of a result: it has at most 64 bits",
+    "the compiler": "memory is short",
+    "the program is too large": "a text of a million words",
+    "a } is missing at the end": "bodies are looked through for it first",
+    "variables of the program can be used in handlers of a probe only": "the module is open whenever a body is read",
+}
+
+
+def diagnostics():
+    """The formats of the compiler's own messages, as its source has them."""
+    found = set()
+    source = os.path.join(ROOT, "src", "lang", "dpcc")
+    for name in sorted(os.listdir(source)):
+        if name.endswith(".c"):
+            for call in re.findall(r"dpcc_fail\(([^;]*?)\);", text_of(os.path.join(source, name)), re.S):
+                texts = re.findall(r'"((?:[^"\\]|\\.)*)"', call[call.find("E_"):])
+                if texts:
+                    found.add(texts[0].replace('\\"', '"'))
+    return found
+
+
+def as_pattern(fmt):
+    parts = re.split(r"%(?:\.\*|\.\d+)?(?:ll|z)?[sdux](?![a-z])|%c", fmt.replace("%%", "\0"))
+    return ".*".join(re.escape(p) for p in parts).replace("\0", "%")
+
+
+@test
+def error_files():
+    """each file of tests/dpcc/errors gives the error of its first line; each diagnostic of the compiler has one"""
+    need("gcc")
+    work = tempfile.mkdtemp(prefix="dp-case-")
+    probed_ = os.path.join(work, "probed")
+    subprocess.run(["gcc", "-g", "-O2", "-o", probed_, os.path.join(ERROR_FILES, "probed.c")], check=True)
+    wrong, seen = [], []
+    for name in sorted(os.listdir(ERROR_FILES)):
+        path = os.path.join(ERROR_FILES, name)
+        if not name.endswith(".dpc"):
+            continue
+        m = re.match(r"//! (probed )?(E-\S+) (?:(\d+:\d+) )?(.*)", text_of(path).partition("\n")[0])
+        assert m, name
+        module, code, place, text = m.groups()
+        r = subprocess.run([MACHINE, probed_ if module else OBEY, path], stdout=subprocess.PIPE, text=True, errors="replace", timeout=60)
+        first = r.stdout.partition("\n")[0]
+        want = "%s %s%s" % (code, "%s:%s: " % (path, place) if place else "", text.replace("FILE", path))
+        if r.returncode != 1 or first.replace(path, "FILE") != want.replace(path, "FILE"):
+            wrong.append("%s\n  wanted %s\n  got    %s" % (name, want, first))
+        seen.append(text)
+    known = diagnostics()
+    assert len(known) > 80, len(known)
+    bare = [d for d in sorted(known) if d not in WITHOUT_CASE and not any(re.fullmatch(".*" + as_pattern(d), s) for s in seen)]
+    wrong += ["no file shows: " + d for d in bare]
+    wrong += ["not in the source any more: " + d for d in WITHOUT_CASE if d not in known]
     assert not wrong, "\n".join(wrong)
 
 

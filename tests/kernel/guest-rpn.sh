@@ -358,6 +358,20 @@ END
 	say $? "an aggregate with a key"
 	grep -q 'backtrace = {vfs_read+0x[05], ksys_read+0x[0-9a-f]*, .*do_syscall_64' /tmp/out
 	say $? "a call chain"
+	cat >/tmp/chains.dpc <<'END'
+#pragma MODNAME("vmlinux") MODTYPE(kernel)
+#pragma PROBEPOINT_LOCATION("vfs_read") PROBEPOINT_HANDLER("h")
+void h() { count(chains, backtrace(4)); count(callers, caller()); count(places, here()); sum(bytes, $count, backtrace(3), comm()); }
+END
+	$dprobes trace -f /tmp/chains.dpc -- sh -c 'cat /proc/version /proc/uptime >/dev/null' >/tmp/out 2>/tmp/err
+	say $? "call chains as keys of tables"
+	grep -A 4 '^ *vfs_read+0x[05]  *[1-9]' /tmp/out | tr -d '\n' |
+		grep -q 'vfs_read+0x[05] *[1-9][0-9]* *|#*  *ksys_read+0x[0-9a-f]*  *.*do_syscall_64+0x[0-9a-f]*  *entry_SYSCALL_64'
+	say $? "a chain has the names of the kernel's functions"
+	grep -q '^ *ksys_read+0x[0-9a-f]*  *[1-9][0-9]* |#' /tmp/out
+	say $? "and the caller, and the place"
+	grep -A 1 '^ *vfs_read+0x[05], dprobes' /tmp/out | grep -q '^ *ksys_read+0x'
+	say $? "a chain beside another part of a key"
 	$dprobes trace -f kernel-open.dpc -- cat /proc/version /proc/cpuinfo >/tmp/out 2>/tmp/err
 	grep -q 'cat, proc  *[2-9] |' /tmp/out && grep -q 'hist *bytes' /tmp/out
 	say $? "the example: who opens what"
@@ -429,6 +443,49 @@ END
 			"$(echo "$what" | grep push)" >/tmp/bad.rpn
 		! $dprobes insert /tmp/bad.rpn --uprobes 2>/tmp/err && grep -q 'E-KERNEL-UPROBE\|E-RPN-OPCODE' /tmp/err
 		say $? "refused: $what"
+	done
+}
+
+# What is logged at an instruction that faults: kept when that has been carried out, or with logonfault.
+by_uprobes_faulting() {
+	cat >/tmp/fault.rpn <<'END'
+name = /t/faults
+modtype = user
+logmax = 64
+ex_logmax = 200
+vars = 1
+offset = load_word
+minor = 1
+	inc lv, 0; push r, rdi; log 1; log st; exit
+offset = divide + 5
+minor = 2
+	push r, rsi; log 1; exit
+offset = add_numbers
+minor = 3
+	push r, rdi; log 1; exit
+END
+	words="load bad div_6_2 div_6_0 add_1_2 mend bad load"
+	for kept in no yes; do
+		sed "s/^minor/logonfault = $kept\nminor/" /tmp/fault.rpn >/tmp/fault-$kept.rpn
+		$dprobes log --clear
+		$dprobes insert /tmp/fault-$kept.rpn --uprobes >/dev/null 2>/tmp/err
+		say $? "instructions that may fault, logonfault = $kept"
+		for word in $words; do echo "$word" | tr _ ' '; done | ./faults | tr '\n' ' ' >/tmp/out
+		[ "$(cat /tmp/out)" = "ready 7 fault 3 fault 3 0 7 fault 7 " ]
+		say $? "the program does what it does without probes"
+		$dprobes -q >/tmp/query
+		[ $kept = no ] && load=4 divide=1 || load=7 divide=2
+		grep -q "load_word+0x0, .* hits $load: recorded $load,.* lost 0;" /tmp/query &&
+			grep -q "divide+0x5, .* hits $divide: recorded $divide," /tmp/query && grep -q "add_numbers+0x0, .* hits 1: recorded 1," /tmp/query
+		say $? "the records are those of instructions that were carried out, or of all"
+		grep -q 'lv 0 = 7' /tmp/query
+		say $? "the program ran at each"
+		soon '[ "$($dprobes log | grep -c "^dprobes(1,1) .*bytes:")" = '$load' ] && [ "$($dprobes log | grep -c "^dprobes(1,2) .*bytes:")" = '$divide' ]'
+		say $? "and so are those in the log"
+		[ "$($dprobes log | grep -c '^dprobes(0,0) stack trace of "/t/faults"+0x')" = $load ]
+		say $? "and the stack traces"
+		$dprobes -r -a >/dev/null && [ -z "$($dprobes list)" ]
+		say $? "nothing is left"
 	done
 }
 
@@ -509,3 +566,4 @@ END
 	soon 'rmmod dprobes 2>/dev/null'
 	say $? "it unloads"
 }
+	by_uprobes_faulting

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """The kernel host: builds the module for a stock Debian kernel, boots that in an emulator, and runs the
-groups of guest.sh there, one boot for each. What is missing (emulator, packages) is one named skip.
+groups of guest.sh there, one boot for each, as many at a time as there are processors (an emulator uses one), two at most. What is
+missing (emulator, packages) is one named skip.
 DP_KERNEL_FLAVOURS: cloud-amd64, amd64, debug (debug-kernel.sh), or several with commas, each with all groups; without it
 cloud-amd64 with all of them and amd64 with a few. DP_ONLY: one group.
 DP_TORTURE_SECONDS: so much longer is the group torture."""
@@ -12,8 +13,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import ftracetest  # noqa: E402
+
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("DP_BUILD", os.path.join(ROOT, "build"))
 ICOUNT = {"ACCEL": "-accel tcg -icount shift=0,sleep=off", "SMP": "1"}
@@ -32,10 +39,12 @@ GROUPS = [
     ("torture", 420, {}),
     ("stopped", 240, {}),
     ("events", 240, {}),
+    ("ftracetest", 300, {}),
     ("bench", 240, ICOUNT),
 ]
 # By default; an empty list stands for all groups.
 FLAVOURS = {"cloud-amd64": (), "amd64": ("conformance", "refusals", "ktrace", "unload")}
+LEFT_OUT = [("debug", "bench"), ("debug", "ftracetest"), ("amd64", "ftracetest")]
 # What the guest's serial console must show.
 SHOWN = {
     "krpn": [("log target CONSOLE shows on the console", r"\[ *[\d.]+\] dprobes\(7,0\) name=id$"),
@@ -44,15 +53,21 @@ SHOWN = {
                r"\[ *[\d.]+\] Kernel panic - not syncing: dprobes: exit 2 of a program at \S*sys_sync")],
 }
 count = failed = 0
+telling = threading.RLock()  # what one guest has done is told in one piece
 
 
 def report(good, name, why=()):
     global count, failed
-    count += 1
-    failed += not good
-    print("%sok %d - %s" % ("" if good else "not ", count, name), flush=True)
-    for line in () if good else why:
-        print("# " + line)
+    with telling:
+        count += 1
+        failed += not good
+        print("%sok %d - %s" % ("" if good else "not ", count, name), flush=True)
+        for line in () if good else why:
+            print("# " + line)
+
+
+def skip(name, why):
+    report(True, "%s # SKIP %s" % (name, why))
 
 
 def build(flavour):
@@ -98,9 +113,10 @@ def command(work):
     return lib
 
 
-def for_handlers(kernel):
-    """An example, and a module of the kernel's own, which has BTF."""
-    return [os.path.join(ROOT, "examples", "dpcc", "kernel-open.dpc")] + glob.glob(os.path.join(kernel, "root/lib/modules/*/kernel/drivers/net/dummy.ko"))
+def for_programs(kernel):
+    """An example, a program whose instructions fault, and a module of the kernel's own, which has BTF."""
+    return [os.path.join(ROOT, "examples", "dpcc", "kernel-open.dpc"),
+            os.path.join(BUILD, "tests", "process", "targets", "faults")] + glob.glob(os.path.join(kernel, "root/lib/modules/*/kernel/drivers/net/dummy.ko"))
 
 
 def end_of(lines, out, group):
@@ -110,6 +126,23 @@ def end_of(lines, out, group):
         f.write("\n".join(lines) + "\n")
     first = next((i for i, line in enumerate(lines) if re.search(r"BUG:|Oops|anic|general protection|lockup", line)), len(lines) - 80)
     return ["all of it: " + kept] + lines[max(first - 5, 0):][:150]
+
+
+def tell(flavour, out, group, lines, seconds):
+    """Report what a guest's console says of its tests."""
+    done = False
+    for line in lines:
+        m = re.match(r"tap: (not )?ok - (.*)", line)
+        if m:
+            report(not m.group(1), "%s: %s: %s" % (flavour, group, m.group(2)))
+        elif line.startswith(("tap: # figure:", "tap: # log:")):
+            print(line[5:], flush=True)
+        elif line == "tap: done":
+            done = True
+    for name, pattern in SHOWN.get(group, ()):
+        report(any(re.match(pattern, line) for line in lines), "%s: %s: %s" % (flavour, group, name), lines[-80:])
+    report(done, "%s: %s: the guest came to its end" % (flavour, group), () if done else end_of(lines, out, group))
+    print("# %s: %s: %.1f s" % (flavour, group, seconds), flush=True)
 
 
 def boot(flavour, kernel, out, group, limit, env, more=()):
@@ -129,37 +162,42 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
                 *more, *modules(out)]
         if group in ("command", "ktrace", "krpn", "crash", "torture"):
             argv.append(command(work))
+        if group == "krpn":
+            argv += for_programs(kernel)
+        began = time.time()
         r = subprocess.run(argv, env=dict(os.environ, LIMIT=str(limit), **env), stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, text=True, errors="replace")
-    done = False
     lines = r.stdout.splitlines()
-    for line in lines:
-        m = re.match(r"tap: (not )?ok - (.*)", line)
-        if m:
-            report(not m.group(1), "%s: %s: %s" % (flavour, group, m.group(2)))
-        elif line.startswith(("tap: # figure:", "tap: # log:")):
-            print(line[5:], flush=True)
-        elif line == "tap: done":
-            done = True
-    for name, pattern in SHOWN.get(group, ()):
-        report(any(re.match(pattern, line) for line in lines), "%s: %s: %s" % (flavour, group, name), lines[-80:])
-    report(done, "%s: %s: the guest came to its end" % (flavour, group), () if done else end_of(lines, out, group))
+    with telling:
+        tell(flavour, out, group, lines, time.time() - began)
     return lines
+
+
+def boot_ftracetest(flavour, kernel, out, group, limit, env):
+    tests, why = ftracetest.selftests(BUILD)
+    if why:
+        skip("the kernel's own tests of its events", why)
+        return
+    ftracetest.compare(tests, lambda more: boot(flavour, kernel, out, group, limit, env, more),
+                       lambda good, name, why=(): report(good, "%s: %s: %s" % (flavour, group, name), why))
 
 
 def main():
     missing = [p for p in ("qemu-system-x86_64", "busybox", "cpio") if not shutil.which(p)]
     only = os.environ.get("DP_ONLY", "")
+    boots = []
     asked = os.environ.get("DP_KERNEL_FLAVOURS")
     for flavour, groups in ({name: () for name in asked.split(",")} if asked else FLAVOURS).items():
         kernel, out, why = (None, None, "%s is not installed" % missing[0]) if missing else build(flavour)
         if why:
-            global count
-            count += 1
-            print("ok %d - %s: all tests # SKIP %s" % (count, flavour, why))
+            skip("%s: all tests" % flavour, why)
         for group, limit, env in GROUPS if kernel else ():
-            if only in group and group in (groups or [group]) and (flavour, group) != ("debug", "bench"):
-                boot(flavour, kernel, out, group, limit, env, for_handlers(kernel) if group == "krpn" else ())
+            if only in group and group in (groups or [group]) and (flavour, group) not in LEFT_OUT:
+                boots.append((boot_ftracetest if group == "ftracetest" else boot, flavour, kernel, out, group, limit, env))
+    boots.sort(key=lambda b: -b[5])  # the longest first
+    with ThreadPoolExecutor(min(os.cpu_count(), 2)) as pool:
+        for end in [pool.submit(*b) for b in boots]:
+            end.result()
     print("1..%d" % count)
     sys.exit(1 if failed else 0)
 

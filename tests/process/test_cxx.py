@@ -66,6 +66,22 @@ def attached():
 
 
 @test
+def named():
+    """functions go by their names in the source: in lists, records, call chains, summaries"""
+    p = start([target("throws")], stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline().startswith("ready")
+    t = trace_start("-p", p.pid, "p libstdc++:std::runtime_error::runtime_error*", "p throws:deep from=$backtrace:symbol[3]")
+    armed(t, p)
+    time.sleep(0.3)
+    err = finish(t, p)
+    rows, out = rows_of(err), text_of(t.out_path)
+    assert rows["std::runtime_error::runtime_error"]["hits"] and "_Z" not in out + err, (out[:2000], err)
+    assert re.search(r": deep: @deep\+0 from=\{deep\+0x0,(attempt|deep)\+0x", out), out[:2000]
+    assert "std::terminate()\n" in dprobes("funcs", "-p", p.pid, "libstdc++:std::terminate*").stdout
+    stop(p)
+
+
+@test
 def started():
     """the same from the program's start to its end; each call of a thrower is counted"""
     counted = ["p:thrown libstdc++:__cxa_throw " + NEVER, "p:caught libstdc++:__cxa_begin_catch " + NEVER,

@@ -370,7 +370,7 @@ def objects():
     mine = os.path.join(DIR, "mine")
     shutil.copy(OBEY, mine)
     f = program("object.rpn", SEED % mine)
-    assert "1 probes for build" in dprobes("--build-ppdf", f, "-o", os.path.join(DIR, "o.ppdf"), check=0).stdout
+    assert "1 probe for build" in dprobes("--build-ppdf", f, "-o", os.path.join(DIR, "o.ppdf"), check=0).stdout
     bare = mine + ".bare"
     subprocess.run(["strip", "--strip-all", "-o", bare, mine], check=True)
     os.rename(bare, mine)
@@ -409,7 +409,11 @@ def refusals():
     if not os.path.exists("/dev/dprobes"):
         refused(body("exit", header="modtype = kernel"), "E-KERNEL-DEVICE")
     refused(body("call_kmod; exit", header="modtype = kernel"), "E-PROG-KERNEL")
+    refused(body("call_kmod; exit"), "E-PROG-KERNEL", where="'call_kmod'")
     refused(body("push task; exit"), "E-PROG-WORLD")
+    refused(body("nop; out: push r, cr0 ; exit"), "E-PROG-WORLD", where="no.rpn:8: 'push r, cr0' (")
+    refused(body("exit", more="maxhits = many"), "E-RPN-VALUE", where="maxhits = 'many'")
+    refused(body("exit", more="minor = 65536"), "E-RPN-VALUE", where="hint: give a number from 0 to 65535")
     refused(body("exit", more="group = 3"), "E-RPN-NONE", "--group", "=", "1,4-9")
     refused(body("exit", name="/no/such/module"), "E-MOD-NONE", "-p", o.pid)
     assert not our_mappings(o.pid) and dprobes("-q", "-a", check=0).stdout == ""
@@ -487,6 +491,24 @@ def options():
     dprobes("insert", f, "-D", "VALUE=4", check=0)
     assert dprobes("remove", f).returncode != 0 and "removed" in dprobes("remove", f, "-D", "VALUE=5", check=0).stdout
     assert o.end() == 0
+
+
+@alone
+def wrong_options():
+    """what is wrong on the command line is refused as a whole, and named"""
+    f = program("wrong.rpn", body("exit"))
+    for words, says in ((("insert", f, "--log=PID,XX"), "--log XX"), (("insert", f, "--log", "XX"), "--log XX"),
+                        (("insert", f, "--log-target", "LTT"), "LTT does not exist any more"),
+                        (("insert", f, "--log-target", "NONE"), "NONE: no such target"),
+                        (("-g", "-i", "2-1"), "--index 2-1"), (("-r", "--name", "x", "-a"), "--name and --all together"),
+                        (("-r", f, "-a"), "together"), (("-r",), "--name MODULE, or --all"), (("-i", f, f), "one file at a time")):
+        r = dprobes(*words, check=2)
+        assert says in r.stderr and "hint: " in r.stderr, r.stderr
+    r = dprobes("insert", f, "-u", "1", "-t", "2-x", check=1)
+    assert "E-RPN-VALUE" in r.stderr and "--type 2-x" in r.stderr, r.stderr
+    for words in (("-q",), ("-r", "-a")):
+        r = dprobes(*words, check=0)
+        assert not r.stdout and "nothing is inserted" in r.stderr, (words, r)
 
 
 @test

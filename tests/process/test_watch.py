@@ -305,6 +305,21 @@ def repeated():
         w.end()
 
 
+@test
+def displaced():
+    """an access by an instruction that a probe has displaced: the address that it has in the program, and the callers"""
+    w = Watched()
+    seen = []
+    for probes in ((), ("p increment",)):
+        t = begin(w, "w:c counter by=%ip:symbol from=$backtrace:symbol[3]", *probes)
+        w.do("inc 2")
+        rows, out = finish(t)
+        assert rows["c"]["recorded"] == 2 and (not probes or rows["increment"]["hits"] == 2), rows
+        seen.append(re.findall(r"by=\S+ from=\S+", out))
+    assert seen[0] == seen[1] and re.search(r"from=\{increment\+0x[0-9a-f]+,work\+", seen[0][0]), seen
+    w.end()
+
+
 def begin_call(w, *args):
     """Nothing is watched before the first call: wait for the probe at its entry."""
     t = trace_start("-p", w.pid, *args)

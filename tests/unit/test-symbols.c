@@ -371,6 +371,30 @@ static void test_go(void)
 	go_variant("-buildmode=pie -ldflags=-s\\ -w", "stripped position-independent Go", 0);
 }
 
+static void shown(const char *name, bool params, const char *wanted)
+{
+	char buf[DP_SHOWN_MAX];
+	const char *got = dp_symbol_shown(name, params, buf, sizeof(buf));
+
+	ok(!strcmp(got, wanted), "%s is shown as %s (%s)", name, wanted, got);
+}
+
+static void test_shown(void)
+{
+	shown("_ZSt9terminatev", false, "std::terminate");
+	shown("_ZSt9terminatev", true, "std::terminate()");
+	shown("_ZN3foo3barIiEEvT_", false, "foo::bar<int>");
+	shown("_ZN3foo3barIiEEvT_", true, "void foo::bar<int>(int)");
+	shown("_ZN3fooclEi", false, "foo::operator()");
+	shown("_ZN3fooltERKS_", false, "foo::operator<");
+	shown("_ZN3foocvlEv", false, "foo::operator long");
+	shown("_ZN12_GLOBAL__N_13barEv", false, "(anonymous namespace)::bar");
+	shown("_ZN3foo3barEv.cold", false, "foo::bar.cold");
+	shown("_ZN4core3fmt5Write9write_str17h0123456789abcdefE", false, "core::fmt::Write::write_str");
+	shown("main", false, "main");
+	shown("_Zap", true, "_Zap");
+}
+
 static void test_demangled(void)
 {
 	struct dp_error err = {0};
@@ -382,6 +406,7 @@ static void test_demangled(void)
 		skip("C++ names", "no libstdc++");
 		return;
 	}
+	test_shown();
 	ok(!dp_module_symbol(m, "_ZSt9terminatev", &a, &err) &&
 	       !dp_module_symbol(m, "std::terminate()", &b, &err) && a.addr == b.addr,
 	   "std::terminate()");

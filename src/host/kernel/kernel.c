@@ -11,6 +11,7 @@
 
 #include "host/kernel/device.h"
 #include "host/kernel/kernel.h"
+#include "arch/x86_64/insn.h"
 #include "arch/x86_64/site.h"
 #include "symbols/kallsyms.h"
 #include "symbols/symbols.h"
@@ -248,6 +249,18 @@ static int check_opcode(struct dp_module *m, const struct dp_dev_probe *d, struc
 	return there == d->opcode ? 0 : dp_fail(err, E_RPN_OPCODE, "0x%02x, expected 0x%02x", there, (u32)d->opcode);
 }
 
+/* The probed instruction may fault: what is logged waits until it has been carried out. */
+static bool may_fault(struct dp_module *m, s64 offset)
+{
+	const struct dp_text *text;
+	struct dp_error ignored;
+	struct dp_insn in;
+	u64 addr;
+
+	return dp_module_offset_to_addr(m, (u64)offset, &addr) && !dp_module_text(m, addr, &text, &ignored) &&
+	       dp_insn_decode(&in, text->bytes + (addr - text->lo), text->hi - addr) > 0 && dp_insn_may_fault(&in);
+}
+
 static int put_user_place(struct dp_kernel *k, const struct dp_location *loc, struct dp_dev_probe *d, struct probe *p,
 			  struct dp_error *err)
 {
@@ -336,6 +349,9 @@ static int add_event(struct dp_kernel *k, struct dp_event *ev, u64 addr, const s
 		d.watch_type = (u16)ev->watch_type;
 		d.maxactive = (u32)ev->maxactive;
 		put_program(&d, &ev->prog);
+		if (words && d.flags & DP_DEV_USER && !ev->is_return && !words->log_on_fault &&
+		    (d.logmax || d.ex_logmax) && may_fault(k->file, d.offset))
+			d.flags |= DP_DEV_WAITS;
 		if (words) {
 			d.locals = words->locals;
 			d.globals = words->globals;

@@ -285,7 +285,9 @@ static int add_compiled(struct dp_session *s, struct dp_event *ev, const struct 
 	p->module = dp_module_base(f->im->mod);
 	p->addr = f->link + f->im->bias;
 	if (f->sym.name[0]) {
-		snprintf(p->symbol, sizeof(p->symbol), "%s", f->sym.name);
+		char text[sizeof(p->symbol)];
+
+		snprintf(p->symbol, sizeof(p->symbol), "%s", dp_symbol_shown(f->sym.name, false, text, sizeof(text)));
 		p->offset = f->link - f->sym.addr;
 	} else {
 		snprintf(p->symbol, sizeof(p->symbol), "%s", p->module);

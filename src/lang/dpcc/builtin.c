@@ -180,7 +180,7 @@ static u64 new_field(struct dpcc *c, const struct tok *t, const char *declaratio
 			return DP_FIELD_MARK | i;
 	if (c->nfields == DP_ARRAY_SIZE(c->fields))
 		dpcc_fail(c, t, E_DPCC_LIMIT, "a handler can log at most 256 different things");
-	if (strlen(declaration) > 3000)
+	if (strlen(declaration) > 1900) /* lines of programs end */
 		dpcc_fail(c, t, E_DPCC_LIMIT, "the text is too long");
 	c->fields[c->nfields] = declaration;
 	return DP_FIELD_MARK | c->nfields++;
@@ -313,6 +313,7 @@ static void log_number(struct dpcc *c, struct node *arg, char conv)
 	if (!type_is_scalar(n->type))
 		dpcc_fail(c, arg->tok, E_DPCC_TYPE, "%%%c takes a number, not %s", conv,
 			  type_name(c, n->type));
+	need_word(c, n);
 	gen_value(c, n);
 	if (n->type->kind == TY_INT && n->type->size <= 4)
 		emit(c, strchr("xXou", conv) ? "zx32" : "sx32");

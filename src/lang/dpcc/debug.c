@@ -15,12 +15,9 @@ static struct type *convert(struct dpcc *c, Dwarf_Die *die, u32 depth);
 
 static struct type *type_at(struct dpcc *c, Dwarf_Die *die, u32 depth)
 {
-	Dwarf_Attribute attr;
 	Dwarf_Die type;
 
-	if (!dwarf_attr_integrate(die, DW_AT_type, &attr) || !dwarf_formref_die(&attr, &type))
-		return &ty_void;
-	return convert(c, &type, depth + 1);
+	return dp_die_type(die, &type) ? convert(c, &type, depth + 1) : &ty_void;
 }
 
 static struct type *base(struct dpcc *c, Dwarf_Die *die)
@@ -39,6 +36,14 @@ static struct type *base(struct dpcc *c, Dwarf_Die *die)
 			 encoding == DW_ATE_address;
 	if (encoding == DW_ATE_float || encoding == DW_ATE_complex_float)
 		t->kind = TY_FLOAT;
+	t->is_complex = encoding == DW_ATE_complex_float;
+	if (encoding == DW_ATE_lo_user && t->name && strstr(t->name, "complex")) { /* two integers */
+		t->size /= 2;
+		t->align = (u32)DP_MAX(t->size, (u64)1);
+		t->is_unsigned = strstr(t->name, "unsigned") != NULL;
+		t->is_char = false;
+		return type_array(c, t, 2);
+	}
 	/* `unsigned char` is how programs write bytes. */
 	if (t->is_char && t->name && strstr(t->name, "unsigned"))
 		t->is_char = false;
@@ -131,17 +136,10 @@ static struct type *convert(struct dpcc *c, Dwarf_Die *die, u32 depth)
 		return enumeration(c, die);
 	case DW_TAG_pointer_type:
 	case DW_TAG_reference_type:
-	case DW_TAG_rvalue_reference_type: {
-		Dwarf_Attribute attr;
-		Dwarf_Die type;
-
+	case DW_TAG_rvalue_reference_type:
 		/* Pointers break all cycles, so what they point to may be as deep again; a pointer
 		 * to itself may not. */
-		if (!dwarf_attr_integrate(die, DW_AT_type, &attr) ||
-		    !dwarf_formref_die(&attr, &type))
-			return type_ptr(c, &ty_void);
-		return type_ptr(c, convert(c, &type, depth + 1));
-	}
+		return type_ptr(c, type_at(c, die, depth));
 	case DW_TAG_array_type:
 		return array(c, die, depth);
 	case DW_TAG_structure_type:

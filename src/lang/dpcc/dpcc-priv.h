@@ -38,7 +38,7 @@ enum type_kind { TY_VOID, TY_INT, TY_FLOAT, TY_PTR, TY_ARRAY, TY_STRUCT, TY_FUNC
 
 struct type {
 	enum type_kind kind;
-	bool is_unsigned, is_char, is_bool, is_union, complete, lazy;
+	bool is_unsigned, is_char, is_bool, is_union, is_complex, complete, lazy;
 	u64 size;
 	u32 align;
 	struct type *of;
@@ -318,6 +318,8 @@ struct node *parse_assign(struct dpcc *c);
 s64 parse_constant(struct dpcc *c);
 bool fold(const struct node *n, s64 *v);
 struct node *to_value(struct dpcc *c, struct node *n);
+/* Fails for integers that do not fit into a word of the machine. */
+void need_word(struct dpcc *c, const struct node *n);
 struct node *cast_to(struct dpcc *c, struct node *n, struct type *t);
 
 /* ---- builtin.c ---- */

@@ -61,14 +61,19 @@ struct node *cast_to(struct dpcc *c, struct node *n, struct type *t)
 	return k;
 }
 
+void need_word(struct dpcc *c, const struct node *n)
+{
+	if (n->type->size > 8)
+		dpcc_fail(c, n->tok, E_DPCC_TYPE,
+			  "numbers of more than 64 bits cannot be computed with: log it, or take (long) of it, its lower half");
+}
+
 static void need_scalar(struct dpcc *c, const struct node *n)
 {
 	if (!type_is_scalar(n->type))
 		dpcc_fail(c, n->tok, E_DPCC_TYPE, "a number or a pointer is needed here, not %s",
 			  type_name(c, n->type));
-	if (n->type->size > 8)
-		dpcc_fail(c, n->tok, E_DPCC_TYPE,
-			  "numbers of more than 64 bits cannot be computed with");
+	need_word(c, n);
 }
 
 static void need_integer(struct dpcc *c, const struct node *n)

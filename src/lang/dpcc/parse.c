@@ -238,6 +238,7 @@ static struct node *condition(struct dpcc *c)
 		dpcc_fail(c, n->tok, E_DPCC_TYPE,
 			  "a condition must be a number or a pointer, not %s",
 			  type_name(c, n->type));
+	need_word(c, n);
 	expect(c, ")");
 	return n;
 }

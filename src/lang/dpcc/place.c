@@ -119,6 +119,7 @@ static void show_vars(struct unit *u)
 	struct dpcc *c = &u->c;
 	u64 addr = c->target.pc;
 	struct dp_symbol sym = {.name = ""};
+	char text[DP_SHOWN_MAX];
 	struct dp_error why;
 	const char *file;
 	u32 line;
@@ -129,7 +130,7 @@ static void show_vars(struct unit *u)
 		return;
 	}
 	dp_module_symbol_at(c->mod, addr, &sym);
-	buf_put(c, &c->all, "%s+0x%llx", sym.name, (unsigned long long)(addr - sym.addr));
+	buf_put(c, &c->all, "%s+0x%llx", dp_symbol_shown(sym.name, false, text, sizeof(text)), (unsigned long long)(addr - sym.addr));
 	if (dp_module_line_at(c->mod, addr, &file, &line))
 		buf_put(c, &c->all, " (%s:%u)", strrchr(file, '/') ? strrchr(file, '/') + 1 : file,
 			line);

@@ -161,6 +161,18 @@ static void put_members(struct dpcc *c, struct buf *b, struct type *t, const str
 	}
 }
 
+/* Of the formats of 16 bytes only the processor's own is shown as a number. */
+static const char *real_field(struct dpcc *c, const struct type *t)
+{
+	u64 one = t->is_complex ? t->size / 2 : t->size;
+
+	if (one != 4 && one != 8 && (one != 16 || !t->name || strstr(t->name, "128")))
+		return dpcc_format(c, "x8[%llu]", (unsigned long long)t->size);
+	if (t->is_complex)
+		return dpcc_format(c, "c%llu", (unsigned long long)t->size * 8);
+	return one == 16 ? "f80" : one == 8 ? "f64" : "f32";
+}
+
 const char *type_field(struct dpcc *c, struct type *t, const struct tok *at)
 {
 	struct buf b = {0};
@@ -171,9 +183,7 @@ const char *type_field(struct dpcc *c, struct type *t, const struct tok *at)
 	case TY_PTR:
 		return t->of->kind == TY_FUNC ? "code" : "ptr";
 	case TY_FLOAT:
-		return t->size == 4   ? "f32"
-		       : t->size == 8 ? "f64"
-				      : dpcc_format(c, "x8[%llu]", (unsigned long long)t->size);
+		return real_field(c, t);
 	case TY_ARRAY:
 		return dpcc_format(c, "%s[%llu]", type_field(c, t->of, at),
 				   (unsigned long long)t->n);
@@ -181,8 +191,8 @@ const char *type_field(struct dpcc *c, struct type *t, const struct tok *at)
 		if (!t->enums)
 			return t->is_bool   ? "bool"
 			       : t->is_char ? "char"
-			       : t->size == 16
-				   ? "x8[16]"
+			       : t->size > 16 || t->size & (t->size - 1)
+				   ? dpcc_format(c, "x8[%llu]", (unsigned long long)t->size)
 				   : dpcc_format(c, "%c%llu", t->is_unsigned ? 'u' : 's',
 						 (unsigned long long)t->size * 8);
 		if (t->number)

@@ -31,11 +31,13 @@ struct rpn_asm {
 	struct {
 		u32 at;
 		struct rpn_line line;
+		const char *text; /* the instruction, as it is written there */
 	} * lines;
 	u32 nlabels, nfixups, nrelocs, nlines;
 	int suspended; /* the variable that says so; -1: nothing suspends */
 	u32 gate;      /* where the program ends when it is set */
 	const struct rpn_line *line;
+	const char *text; /* the instruction that is assembled; lives as long as its line */
 	struct dp_error *err;
 };
 
@@ -430,6 +432,7 @@ static int note_line(struct rpn_asm *a)
 	if (!ONE_MORE(a, lines, nlines))
 		return rpn_fail(a->err, a->line, E_RPN_MEMORY, "the program");
 	a->lines[a->nlines].at = a->code.len;
+	a->lines[a->nlines].text = a->text;
 	a->lines[a->nlines++].line = *a->line;
 	return 0;
 }
@@ -450,6 +453,7 @@ static int instruction(struct rpn_asm *a, const char *text)
 			p = replaced;
 			break;
 		}
+	a->text = text;
 	r = note_line(a);
 	if (r || put_switch(a, p))
 		return r;
@@ -540,12 +544,15 @@ int rpn_asm_finish(struct rpn_asm *a, struct dp_rpn_probe *probe, struct dp_erro
 	return 0;
 }
 
-const struct rpn_line *rpn_asm_line(const struct rpn_asm *a, u32 at)
+const struct rpn_line *rpn_asm_line(const struct rpn_asm *a, u32 at, const char **text)
 {
 	const struct rpn_line *line = NULL;
 
-	for (u32 i = 0; i < a->nlines && a->lines[i].at <= at; i++)
+	*text = NULL;
+	for (u32 i = 0; i < a->nlines && a->lines[i].at <= at; i++) {
 		line = &a->lines[i].line;
+		*text = a->lines[i].text;
+	}
 	return line;
 }
 

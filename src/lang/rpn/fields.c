@@ -103,6 +103,8 @@ static bool type(struct reader *r, struct dp_rf_type *t)
 	    {"x16", DP_RF_HEX, 2},      {"x32", DP_RF_HEX, 4},      {"x64", DP_RF_HEX, 8},
 	    {"char", DP_RF_CHAR, 1},    {"bool", DP_RF_BOOL, 1},    {"f32", DP_RF_FLOAT, 4},
 	    {"f64", DP_RF_FLOAT, 8},    {"ptr", DP_RF_POINTER, 8},  {"string", DP_RF_STRING, 1},
+	    {"u128", DP_RF_UNSIGNED, 16}, {"s128", DP_RF_SIGNED, 16}, {"f80", DP_RF_FLOAT, 16},
+	    {"c64", DP_RF_COMPLEX, 8},  {"c128", DP_RF_COMPLEX, 16}, {"c256", DP_RF_COMPLEX, 32},
 	    {"bytes", DP_RF_BYTES, 1},  {"frame", DP_RF_FRAME, 8},  {"code", DP_RF_CODE, 8},
 	};
 	struct rpn_token w = rpn_token(r->p);

@@ -22,6 +22,7 @@ enum dp_rf_kind {
 	DP_RF_CHAR,
 	DP_RF_BOOL,
 	DP_RF_FLOAT,
+	DP_RF_COMPLEX, /* two of the former, each half the size */
 	DP_RF_POINTER,
 	DP_RF_STRING, /* text up to a NUL or the item's end */
 	DP_RF_BYTES,  /* the item as it is */

@@ -17,6 +17,7 @@ struct parser {
 	struct dp_rpn_probe *probe; /* NULL in the header */
 	struct rpn_asm *as;         /* its program */
 	const struct rpn_line *line;
+	const char *key; /* the keyword whose value is read */
 	struct dp_error *err;
 	u32 jmpmax, logmax, ex_logmax, heapmax;
 	u32 watch_len;      /* of the probe: length =, 0: not given */
@@ -41,7 +42,7 @@ int rpn_fail(struct dp_error *err, const struct rpn_line *line, enum dp_code cod
 
 static int bad_value(struct parser *p, const char *value)
 {
-	return rpn_fail(p->err, p->line, E_RPN_VALUE, "'%.100s'", value);
+	return rpn_fail(p->err, p->line, E_RPN_VALUE, "%s = '%.100s'", p->key, value);
 }
 
 /* ---- values ---- */
@@ -50,9 +51,11 @@ static int number(struct parser *p, const char *value, s64 lo, s64 hi, s64 *v)
 {
 	const char *q = value;
 
-	if (!rpn_expression(&q, v, NULL, NULL) || rpn_token(q).kind != RPN_END || *v < lo ||
-	    *v > hi)
-		return bad_value(p, value);
+	if (!rpn_expression(&q, v, NULL, NULL) || rpn_token(q).kind != RPN_END || *v < lo || *v > hi) {
+		bad_value(p, value);
+		dp_error_hint(p->err, "give a number from %lld to %lld", (long long)lo, (long long)hi);
+		return -dp_error_info(E_RPN_VALUE)->number;
+	}
 	return 0;
 }
 
@@ -559,9 +562,16 @@ static int end_probe(struct parser *p)
 	prog->in_kernel = p->u->modtype != DP_RPN_USER;
 	r = dp_program_verify_at(prog, probe->at_return, &at, &why);
 	if (r) {
-		const struct rpn_line *line = rpn_asm_line(p->as, at);
+		const char *text;
+		const struct rpn_line *line = rpn_asm_line(p->as, at, &text);
+		int n = text ? (int)strcspn(text, "\n") : 0;
 
-		rpn_fail(p->err, line ? line : p->line, why.code, "%.180s", why.detail);
+		while (n && (text[n - 1] == ' ' || text[n - 1] == '\t'))
+			n--;
+		if (line && n && at != ~0u)
+			rpn_fail(p->err, line, why.code, "'%.*s' (%.120s)", DP_MIN(n, 50), text, why.detail);
+		else
+			rpn_fail(p->err, line ? line : p->line, why.code, "%.180s", why.detail);
 	}
 	rpn_asm_free(p->as);
 	p->as = NULL;
@@ -611,14 +621,17 @@ static int key_value(struct parser *p, const struct rpn_token *key, char *value)
 		value++;
 	for (n = strlen(value); n && (value[n - 1] == ' ' || value[n - 1] == '\t');)
 		value[--n] = '\0';
-	if (rpn_is(key, "offset") || rpn_is(key, "address") || rpn_is(key, "watchpoint"))
+	if (rpn_is(key, "offset") || rpn_is(key, "address") || rpn_is(key, "watchpoint")) {
+		p->key = rpn_is(key, "offset") ? "offset" : rpn_is(key, "address") ? "address" : "watchpoint";
 		return begin_probe(p, key, value);
+	}
 	for (size_t i = 0; i < DP_ARRAY_SIZE(keywords); i++) {
 		if (!rpn_is(key, keywords[i].name))
 			continue;
 		if (!(p->probe ? keywords[i].probe : keywords[i].header))
 			return rpn_fail(p->err, p->line, E_RPN_PLACE, "'%s' %s", keywords[i].name,
 					p->probe ? "belongs to the header" : "belongs to a probe");
+		p->key = keywords[i].name;
 		return keywords[i].take(p, value);
 	}
 	return rpn_fail(p->err, p->line, E_RPN_KEYWORD, "'%.*s'", (int)DP_MIN(key->len, 100u),

@@ -79,8 +79,8 @@ int rpn_asm_statement(struct rpn_asm *a, const char *text, const struct rpn_line
 		      struct dp_error *err);
 /* Resolve the labels, hand the code over. */
 int rpn_asm_finish(struct rpn_asm *a, struct dp_rpn_probe *probe, struct dp_error *err);
-/* The line an instruction came from. */
-const struct rpn_line *rpn_asm_line(const struct rpn_asm *a, u32 at);
+/* The line an instruction came from, and the instruction as it is written there (NULL: none is); while the source lives. */
+const struct rpn_line *rpn_asm_line(const struct rpn_asm *a, u32 at, const char **text);
 bool rpn_asm_empty(const struct rpn_asm *a);
 
 /* "NAME" KIND INDEX [STEP] [by PART... KEYS]; false: it is not that (aggregate.c). */

@@ -90,13 +90,13 @@ static bool in_list(const char *list, u32 v, bool *good)
 int dp_rpn_select(struct dp_rpn_unit *u, const char *groups, const char *types,
 		  struct dp_error *err)
 {
-	bool good = true;
+	bool good_groups = true, good_types = true;
 	u32 kept = 0;
 
 	for (u32 i = 0; i < u->nprobes; i++) {
 		struct dp_rpn_probe *p = &u->probes[i];
-		bool keep = (!groups || in_list(groups, p->group, &good)) &
-			    (!types || in_list(types, p->type, &good));
+		bool keep = (!groups || in_list(groups, p->group, &good_groups)) &
+			    (!types || in_list(types, p->type, &good_types));
 
 		if (!keep) {
 			dp_rpn_probe_free(p);
@@ -107,9 +107,11 @@ int dp_rpn_select(struct dp_rpn_unit *u, const char *groups, const char *types,
 		kept++;
 	}
 	u->nprobes = kept;
-	if (!good)
-		return dp_fail(err, E_RPN_VALUE, "'%.60s' or '%.60s' is not a list",
-			       groups ? groups : "", types ? types : "");
+	if (!good_groups || !good_types) {
+		dp_fail(err, E_RPN_VALUE, "--%s %.60s", good_groups ? "type" : "group", good_groups ? types : groups);
+		dp_error_hint(err, "write a list of numbers and ranges, such as 1,3-5");
+		return -dp_error_info(E_RPN_VALUE)->number;
+	}
 	return kept ? 0 : dp_fail(err, E_RPN_NONE, "%.100s", u->name);
 }
 
