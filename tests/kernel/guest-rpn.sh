@@ -562,8 +562,8 @@ END
 	of_modules
 	in_c
 	by_uprobes
+	by_uprobes_faulting
 	targets
 	soon 'rmmod dprobes 2>/dev/null'
 	say $? "it unloads"
 }
-	by_uprobes_faulting
