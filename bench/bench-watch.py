@@ -93,6 +93,10 @@ class Dprobes(Nobody):
         assert row and int(row.group(1)) == self.hits, err
 
 
+class Pages(Dprobes):
+    misses = 2000  # a store beside the watched bytes faults as well
+
+
 class Gdb(Nobody):
     def __init__(self, name, hits, misses, *setup, silent=True):
         self.name, self.hits, self.misses, self.setup = name, hits, misses, setup
@@ -127,7 +131,8 @@ def best(t, what, n):
 def main():
     contenders = [Nobody(), Event("performance event, counting", "count"), Event("performance event, signal", "signal"),
                   Dprobes("dprobes, old and new recorded", "w watched old=$old new=$new"),
-                  Dprobes("dprobes, condition that fails", "w watched if $new == 1")]
+                  Dprobes("dprobes, condition that fails", "w watched if $new == 1"),
+                  Pages("dprobes, by its page, recorded", "--pages", "w watched old=$old new=$new")]
     if shutil.which("gdb"):
         contenders += [Gdb("gdb watch, values printed", 200, 100000, "watch watched", silent=False),
                        Gdb("gdb watch, silent", 200, 100000, "watch watched"), Gdb("gdb awatch", 200, 100000, "awatch watched"),

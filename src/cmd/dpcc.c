@@ -8,6 +8,7 @@
 
 #include "cmd/cmd.h"
 #include "lang/dpcc/dpcc.h"
+#include "symbols/symbols.h"
 
 #define DEFINES_MAX 256
 #define DIRS_MAX 64
@@ -125,6 +126,11 @@ static int write_result(const struct args *a, const char *text)
 			      strerror(errno));
 }
 
+static void slow(const char *what)
+{
+	fprintf(stderr, "dpcc: %s\n", what);
+}
+
 int main(int argc, char **argv)
 {
 	struct args *a = calloc(1, sizeof(*a));
@@ -135,6 +141,7 @@ int main(int argc, char **argv)
 	if (!a)
 		return CMD_FAILED;
 	a->opt.notes = stderr;
+	dp_module_slow = slow;
 	a->opt.defines = a->defines;
 	a->opt.dirs = a->dirs;
 	status = parse(a, argc, argv);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd/cmd.h"
+#include "symbols/symbols.h"
 
 static const struct subcommand {
 	const char *name;
@@ -77,8 +78,14 @@ static int finish(int status)
 	return ui_fail(E_OUT_WRITE, NULL, "standard output: %s", strerror(errno ? errno : EIO));
 }
 
+static void slow(const char *what)
+{
+	fprintf(stderr, "dprobes: %s\n", what);
+}
+
 int main(int argc, char **argv)
 {
+	dp_module_slow = slow;
 	/*
 	 * A reader that goes away (`| head`) is told by EPIPE, so that probes are removed first. A
 	 * handler, not SIG_IGN: programs that are started must not inherit this.

@@ -22,6 +22,7 @@ static const struct cmd_option options[] = {
     {"event", 'e', "EVENT", "an event, as the arguments are"},
     {"file", 'f', "FILE", "events from FILE, one a line (-: standard input); or a probe program"},
     {"children", TRACE_OPT_CHILDREN, NULL, "watchpoints: also in processes that it forks"},
+    {"pages", TRACE_OPT_PAGES, NULL, "watchpoints: any number of bytes, by page protection"},
     {"interpret", TRACE_OPT_INTERPRET, NULL, "run programs by the interpreter, do not compile them"},
     {"allow-trap", TRACE_OPT_ALLOW_TRAP, NULL,
      "use breakpoints where no jump fits (see doc/process-host.md)"},
@@ -113,6 +114,9 @@ int trace_option(struct trace *t, int id, const char *value)
 		return 0;
 	case TRACE_OPT_CHILDREN:
 		t->opt.children = true;
+		return 0;
+	case TRACE_OPT_PAGES:
+		t->opt.pages = true;
 		return 0;
 	case TRACE_OPT_BUFFER:
 		return parse_size(value, &t->opt.ring_size) ? 0 : CMD_USAGE;

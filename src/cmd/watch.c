@@ -21,6 +21,7 @@ static const struct cmd_option options[] = {
     {"json", TRACE_OPT_JSON, NULL, "as JSON, one object a line, without callers"},
     {"duration", TRACE_OPT_DURATION, "SEC", "end after so many seconds"},
     {"children", TRACE_OPT_CHILDREN, NULL, "also in processes that it forks"},
+    {"pages", TRACE_OPT_PAGES, NULL, "any number of bytes, by page protection (writes only)"},
     {"callers", OPT_CALLERS, "N", "show at most N callers (default 12)"},
     {"buffer", TRACE_OPT_BUFFER, "SIZE", "bytes of one processor's log ring, such as 4M (default 1M)"},
     {"quiet", 'q', NULL, "no notes and no summary; errors and losses are still told"},
@@ -41,6 +42,7 @@ static const struct cmd_spec spec = {
 	    "  dprobes watch -p 1234 redis-server:server.dirty 'if new > 100'\n"
 	    "  dprobes watch -p 1234 'list->head->refs:rw'\n"
 	    "  dprobes watch -p 1234 'release($obj->refcount)'\n"
+	    "  dprobes watch -p 1234 --pages redis-server:server\n"
 	    "  dprobes watch -p 1234 0x55d0c0ffee00:4 'who=$comm if old == 0'",
 };
 
@@ -231,8 +233,9 @@ static int make_line(struct watch *w, const struct words *words)
 	struct dp_error err;
 
 	snprintf(hidden, sizeof(hidden), "_di=%%di _si=%%si _flags=%%flags _callers=$backtrace:symbol[%u]", w->callers + 1);
-	/* What belongs to a call is somewhere else each time. */
-	snprintf(w->line, sizeof(w->line), "w %s%s old=$old new=$new", words->v[0], strchr(words->v[0], '(') ? " at=$addr" : "");
+	/* What belongs to a call is somewhere else each time, and of many bytes some are written. */
+	snprintf(w->line, sizeof(w->line), "w %s%s old=$old new=$new", words->v[0],
+		 strchr(words->v[0], '(') || w->t.opt.pages ? " at=$addr" : "");
 	good = true;
 	for (u32 i = 1; i < words->n; i++) {
 		const char *text = words->v[i], *cond = in_condition ? NULL : find_if(text);

@@ -45,6 +45,36 @@ struct dp_siginfo;
 void dp_on_watch(const struct dp_siginfo *si, u64 *uc, const struct dp_control *ctl);
 void dp_watch_hit(struct dp_watch_regs *regs, const struct dp_watch_rt *w, void *slot_base, const struct dp_control *ctl);
 
+/* The thread's slot, as the entries of entry.S find it; NULL when every one in reach is taken. */
+u8 *dp_find_slot(const struct dp_control *ctl);
+/* dp_watch_hit() on the slot, with the registers of the signal's context; what changes in them goes back there. */
+void dp_watch_run(u8 *slot_base, const struct dp_watch_rt *w, u64 *uc, const struct dp_control *ctl);
+
+/*
+ * A probed instruction runs in its detour: the program counter that the program would have without probes. Behind an
+ * access that is the next place of the detour that has an original address; a copy is never longer than that.
+ */
+u64 dp_home_of(const struct dp_control *ctl, u64 ip);
+
+/* page.c */
+void dp_on_page(const struct dp_siginfo *si, u64 *uc, const struct dp_control *ctl);
+/* Behind a copy's store; called as dp_hit(). */
+u32 dp_page_stored(struct dp_watch_regs *regs, u32 index, void *slot_base, const struct dp_control *ctl);
+/* Behind a system call that may have stored to any of the pages. */
+void dp_page_swept(struct dp_watch_regs *regs, void *slot_base, const struct dp_control *ctl);
+
+/* copy.c: what an instruction stores, and a copy of it that can run elsewhere */
+struct dp_store {
+	u64 addr;  /* where its memory operand begins */
+	u64 ip;	   /* of the instruction behind it */
+	u32 len;   /* bytes that it stores there; 0: not known */
+	u32 index; /* of the copy */
+};
+/* False: the fault at addr is not of this instruction's operand, or it cannot run elsewhere. */
+bool dp_copy_find(const struct dp_control *ctl, const u64 *uc, u64 addr, struct dp_store *out);
+/* The copy's original: address of the instruction behind it, and whether it is a string instruction, with its element's bytes. */
+u64 dp_copy_next(const struct dp_control *ctl, u32 index, u32 *element);
+
 /* entry.S: dp_watch_hit(), with the stack pointer at regs. */
 void dp_watch_call(struct dp_watch_regs *regs, const struct dp_watch_rt *w, void *slot_base,
 		   const struct dp_control *ctl);

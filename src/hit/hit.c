@@ -329,12 +329,14 @@ void dp_hit_probes(struct dp_hit *h, struct dp_slot_head *slot, u32 first, u32 n
 u32 dp_hit(struct dp_regs *regs, u32 index, void *slot_base, const struct dp_control *ctl)
 {
 	struct dp_slot_head *slot = (struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD);
-	const struct dp_point *point = (const struct dp_point *)ctl->points + (index & ~DP_HIT_AFTER);
+	const struct dp_point *point = (const struct dp_point *)ctl->points + (index & ~(DP_HIT_AFTER | DP_HIT_PAGE));
 	u64 sp = regs->sp;
 	struct dp_hit h;
 
 	if (__builtin_expect(!slot->ready, 0))
 		dp_hit_prepare(slot, ctl);
+	if (__builtin_expect(index & DP_HIT_PAGE, 0)) /* entry.S leaves room behind the registers */
+		return dp_page_stored((struct dp_watch_regs *)regs, index & ~DP_HIT_PAGE, slot_base, ctl);
 	if (__builtin_expect(index & DP_HIT_AFTER, 0)) {
 		confirm(slot, ctl, point);
 		return 0;
@@ -393,8 +395,8 @@ void dp_missed(u32 index, const struct dp_control *ctl, void *slot_base)
 {
 	const struct dp_point *point = (const struct dp_point *)ctl->points + index;
 
-	if (index & DP_HIT_AFTER)
-		return; /* so was its first hit: nothing waits */
+	if (index & (DP_HIT_AFTER | DP_HIT_PAGE))
+		return; /* so was its first hit: nothing waits. Of pages: nobody is sent to a copy without a slot */
 	dp_hit_passed_by(ctl, point->first, point->n, DP_COUNT_MISSED);
 	abandon_stale((struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD), ctl);
 }

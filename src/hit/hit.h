@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 
-#define DP_ABI 6
+#define DP_ABI 7
 #define DP_CONTROL_MAGIC 0x31424f5250594e44ull /* "DNYPROB1" */
 #define DP_REDIRECTED 0x4452494445525044ull /* value of a trap signal whose thread a tracer has redirected already */
 
@@ -157,6 +157,8 @@ struct dp_code_rt {  /* one verified program, as the interpreter wants it */
 
 /* In the number of a point that a detour calls with: this is the second hit, behind the instruction. */
 #define DP_HIT_AFTER 0x80000000u
+/* Instead of a point: a copy of an instruction has stored to watched pages. */
+#define DP_HIT_PAGE 0x40000000u
 
 struct dp_probe_rt {
 	struct dp_code_rt prog;
@@ -173,13 +175,35 @@ struct dp_point {   /* what one detour calls: all probes at one address */
 	u64 pad;
 };
 
-struct dp_watch_rt { /* one watched piece of memory: at most 8 bytes */
+struct dp_watch_rt { /* one watched piece of memory: at most 8 bytes, or any number where its pages are watched */
 	u64 addr;  /* 0: that of the call which the thread is in, see struct dp_slot_head */
 	u32 len;
 	u32 type;  /* enum dp_watch_type */
 	u32 first; /* first probe, index into probes[] */
 	u32 n;
-	u64 last;  /* address of the word that holds its value at the last hit */
+	u64 last;  /* address of the word that holds its value at the last hit; of pages: of a copy of all len bytes */
+	u32 paged; /* by its pages, not by a register */
+	u32 pad;
+};
+
+/* ---- memory that is watched by its pages (page.c, copy.c) ---- */
+
+/* In the data of the signal of a page fault, as DP_WATCH_MAGIC; below it: */
+#define DP_PAGE_MAGIC 0x44505047ull
+#define DP_PAGE_BY_CALL 1 /* the kernel faulted, on behalf of the program */
+
+#define DP_COPIES 4096	     /* instructions that may be known, power of two */
+#define DP_COPY_CODE 128     /* bytes of code of one of them */
+#define DP_PAGES_RANGES 64   /* stretches of pages */
+#define DP_PAGES_MAX 65536   /* pages in all */
+
+enum dp_copy_state { DP_COPY_FREE, DP_COPY_BUSY, DP_COPY_READY, DP_COPY_NONE };
+
+struct dp_copy {   /* an instruction that stores to watched pages; its code is a copy of it, a hit, and the way back */
+	u64 ip;	   /* where it stands in the program */
+	u32 state; /* enum dp_copy_state */
+	u32 pad;
+	u64 body[14]; /* copy.c's own */
 };
 
 /* In the data of the signal that a hit raises: above the index into watches[]. */
@@ -265,6 +289,10 @@ struct dp_slot_head { /* at DP_SLOT_HEAD from the slot's start */
 	u32 call_watch, pad;
 	struct dp_rseq_cs cs_commit;
 	struct dp_rseq_cs cs_count;
+	u64 page_addr; /* where the store begins that page_copy makes */
+	u64 page_left; /* in a page that is to be closed again at the end of the hit; 0: none */
+	u32 page_copy; /* the copy that the thread was sent to, index + 1; 0: none */
+	u32 page_len;  /* bytes that it stores; 0: not known */
 };
 
 /* Capabilities that the control side found out for this target. */
@@ -366,6 +394,11 @@ struct dp_control {
 	u64 clock_mult;	/* nanoseconds per tick, 32.32 fixed point; 0: no program asks */
 	u64 unwind;	/* struct dp_unwind; 0: no program asks */
 	u64 asks;	/* struct dp_asks; 0: nobody does */
+	u64 pages;	/* struct dp_range[]: whole pages that are watched, sorted, not overlapping */
+	u64 copies;	/* struct dp_copy[DP_COPIES] */
+	u64 copies_lo, copies_hi; /* their code; a copy's begins at copies_lo + index * DP_COPY_CODE */
+	u32 npages;	/* ranges; 0: no pages are watched */
+	s32 pagemap;	/* the process's descriptor of its own /proc/self/pagemap, opened for us */
 	u32 nranges;	/* memory that cannot go away: may be read without a check */
 	u32 pad;
 	struct dp_range ranges[DP_MAX_RANGES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The second net: a thread that arrives at a trapping byte is sent on to the copy of the
- * instruction that stood there. Signals of our watchpoints go to watch.c, every other one to the
+ * instruction that stood there. Signals of our watchpoints go to watch.c and page.c, every other one to the
  * program's own handler.
  */
 #include "hit/hit-priv.h"
@@ -63,6 +63,10 @@ void dp_on_signal(int sig, void *info, void *ucontext, const struct dp_control *
 
 	if (si->code == DP_TRAP_PERF && sig == SIGTRAP_NR && si->perf.data >> 32 == DP_WATCH_MAGIC) {
 		dp_on_watch(si, uc, ctl);
+		return;
+	}
+	if (si->code == DP_TRAP_PERF && sig == SIGTRAP_NR && si->perf.data >> 32 == DP_PAGE_MAGIC) {
+		dp_on_page(si, uc, ctl);
 		return;
 	}
 	if (si->code == SI_KERNEL_CODE || marked) /* raised by an instruction */

@@ -17,8 +17,7 @@ static const u8 where[] = { /* words of struct dp_regs in the ucontext */
 	[DP_SLOT(flags)] = DP_UC_FLAGS, [DP_SLOT(sp)] = DP_UC_SP,
 };
 
-/* The thread's slot, as the entries of entry.S find it; NULL when every one in reach is taken. */
-static u8 *find_slot(const struct dp_control *ctl)
+u8 *dp_find_slot(const struct dp_control *ctl)
 {
 	u64 key, at;
 
@@ -43,6 +42,10 @@ void dp_watch_hit(struct dp_watch_regs *regs, const struct dp_watch_rt *w, void 
 	struct dp_hit h;
 	u64 *last;
 
+	if (!w) {
+		dp_page_swept(regs, slot_base, ctl);
+		return;
+	}
 	if (!slot->ready)
 		dp_hit_prepare(slot, ctl);
 	h.regs = &regs->regs;
@@ -60,11 +63,7 @@ void dp_watch_hit(struct dp_watch_regs *regs, const struct dp_watch_rt *w, void 
 	dp_hit_probes(&h, slot, w->first, w->n);
 }
 
-/*
- * A probed instruction runs in its detour: the program counter that the program would have without probes. Behind an
- * access that is the next place of the detour that has an original address; a copy is never longer than that.
- */
-static u64 home_of(const struct dp_control *ctl, u64 ip)
+u64 dp_home_of(const struct dp_control *ctl, u64 ip)
 {
 	const struct dp_redirect *r = (const struct dp_redirect *)ctl->homes;
 	u32 lo = 0, hi = ctl->nhomes;
@@ -80,12 +79,12 @@ static u64 home_of(const struct dp_control *ctl, u64 ip)
 	return lo < ctl->nhomes && r[lo].pc - ip < COPY_MAX ? r[lo].to : ip;
 }
 
-static void run(u8 *slot_base, const struct dp_watch_rt *w, u64 *uc, const struct dp_control *ctl)
+void dp_watch_run(u8 *slot_base, const struct dp_watch_rt *w, u64 *uc, const struct dp_control *ctl)
 {
 	struct dp_watch_regs *regs = (struct dp_watch_regs *)(slot_base + DP_SLOT_STACK_TOP - 256);
 	u64 *r = (u64 *)&regs->regs;
 
-	u64 home = home_of(ctl, uc[DP_UC_IP]);
+	u64 home = dp_home_of(ctl, uc[DP_UC_IP]);
 
 	_Static_assert(sizeof(*regs) <= 256, "room for the registers");
 	for (u32 i = 0; i < sizeof(where); i++)
@@ -110,16 +109,20 @@ void dp_on_watch(const struct dp_siginfo *si, u64 *uc, const struct dp_control *
 	u32 index = (u32)si->perf.data;
 	const struct dp_watch_rt *w = (const struct dp_watch_rt *)ctl->watches + index;
 	struct dp_slot_head *slot;
+	u64 ip = uc[DP_UC_IP], next = ip;
+	u32 element;
 	u8 *base;
 
 	if (index >= ctl->nwatches)
 		return;
-	/* By a program of ours that cannot read memory in a way that debug registers do not see. */
-	if (uc[DP_UC_IP] >= ctl->region_lo && uc[DP_UC_IP] < ctl->region_hi) {
+	if (ip >= ctl->copies_lo && ip < ctl->copies_hi) { /* by an instruction of the program, in a copy (page.c) */
+		next = dp_copy_next(ctl, (u32)((ip - ctl->copies_lo) / DP_COPY_CODE), &element);
+	} else if (ip >= ctl->region_lo && ip < ctl->region_hi) {
+		/* By a program of ours that cannot read memory in a way that debug registers do not see. */
 		dp_hit_passed_by(ctl, w->first, w->n, DP_COUNT_OWN);
 		return;
 	}
-	base = si->perf.flags & FLAG_ASYNC ? NULL : find_slot(ctl);
+	base = si->perf.flags & FLAG_ASYNC ? NULL : dp_find_slot(ctl);
 	slot = (struct dp_slot_head *)(base + DP_SLOT_HEAD);
 	if (!base || slot->busy || (!w->addr && !slot->call_sp)) {
 		dp_hit_passed_by(ctl, w->first, w->n, DP_COUNT_MISSED);
@@ -127,6 +130,9 @@ void dp_on_watch(const struct dp_siginfo *si, u64 *uc, const struct dp_control *
 	}
 	/* As in entry.S: a hit from a signal handler that interrupts this one is missed. */
 	*(volatile u32 *)&slot->busy = 1;
-	run(base, w, uc, ctl);
+	uc[DP_UC_IP] = next;
+	dp_watch_run(base, w, uc, ctl);
+	if (uc[DP_UC_IP] == next)
+		uc[DP_UC_IP] = ip;
 	*(volatile u32 *)&slot->busy = 0;
 }

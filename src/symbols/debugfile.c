@@ -7,9 +7,11 @@
 #include <dlfcn.h>
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "symbols/module-priv.h"
@@ -75,6 +77,8 @@ static bool try_file(struct dp_module *m, const char *path, const GElf_Word *crc
 		m->debug = (struct mod_debug){fd, elf};
 		return true;
 	}
+	dp_format(m->debug_why, sizeof(m->debug_why), "%.100s %s", path,
+		  elf && elf_kind(elf) == ELF_K_ELF ? "belongs to another build" : "is no ELF file");
 	if (elf)
 		elf_end(elf);
 	close(fd);
@@ -130,6 +134,35 @@ bool mod_open_debug(struct dp_module *m)
 	return try_debuglink(m);
 }
 
+static struct {
+	const char *name; /* of the module; NULL: the user knows */
+	time_t since; /* seconds of the monotonic clock */
+} fetching;
+
+void (*dp_module_slow)(const char *what);
+
+static time_t seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
+}
+
+/* The library calls this while it waits: a moment later the user is told for what. */
+static int waiting(void *client, long a, long b)
+{
+	if (fetching.name && seconds() - fetching.since > 1) {
+		char what[200];
+
+		dp_format(what, sizeof(what), "fetching debug information of %.100s (DEBUGINFOD_URLS)", fetching.name);
+		fetching.name = NULL;
+		if (dp_module_slow)
+			dp_module_slow(what);
+	}
+	return 0;
+}
+
 /*
  * Ask the servers of DEBUGINFOD_URLS, through the library that other tools ask through, so that
  * what one of them has fetched is there for all. The library is optional.
@@ -144,21 +177,42 @@ bool mod_fetch_debug(struct dp_module *m)
 	    lib ? (int (*)(void *, const unsigned char *, int, char **))dlsym(
 		      lib, "debuginfod_find_debuginfo")
 		: NULL;
+	void (*progress)(void *, int (*)(void *, long, long)) =
+	    lib ? (void (*)(void *, int (*)(void *, long, long)))dlsym(lib, "debuginfod_set_progressfn") : NULL;
 	void *client = begin && end && find ? begin() : NULL;
 	char *path = NULL;
 	bool found = false;
 	int fd;
 
+	if (urls && *urls && m->build_id[0] && !client)
+		dp_format(m->debug_why, sizeof(m->debug_why), "DEBUGINFOD_URLS is set, but " DEBUGINFOD " is not installed");
+	fetching.name = m->base;
+	fetching.since = seconds();
+	if (client && progress)
+		progress(client, waiting);
 	/* Length 0: the id is text. */
 	fd = client ? find(client, (const unsigned char *)m->build_id, 0, &path) : -1;
 	if (fd >= 0) {
 		close(fd);
 		found = try_file(m, path, NULL);
+	} else if (client) {
+		dp_format(m->debug_why, sizeof(m->debug_why), "the servers of DEBUGINFOD_URLS: %s",
+			  fd == -ENOENT ? "they do not have it" : strerror(-fd));
 	}
 	free(path);
 	if (client)
 		end(client);
 	return found; /* the library stays: it may have threads */
+}
+
+int mod_no_debug(const struct dp_module *m, struct dp_error *err)
+{
+	int r = dp_fail(err, E_LINE_NODEBUG, m->debug_why[0] ? "%.80s: %.150s" : "%.80s%s", m->base, m->debug_why);
+
+	if (!m->debug_why[0] && m->build_id[0] && m->build_id[1] && m->build_id[2])
+		dp_error_hint(err, "compile it with -g, or install its debug symbols: " DEBUG_ROOT "/.build-id/%.2s/%s.debug is not there",
+			      m->build_id, m->build_id + 2);
+	return r;
 }
 
 void mod_close_debug(struct dp_module *m)

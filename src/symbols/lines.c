@@ -335,7 +335,7 @@ int dp_module_line(struct dp_module *m, const char *file, u32 line, u64 *addrs, 
 	int r;
 
 	if (!dw)
-		return dp_fail(err, E_LINE_NODEBUG, "%.150s", m->base);
+		return mod_no_debug(m, err);
 	s.rows = calloc(ROWS_MAX, sizeof(*s.rows));
 	if (!s.rows)
 		return dp_fail(err, E_FILE_MEMORY, "%.150s", m->base);
@@ -454,7 +454,7 @@ int dp_module_each_line(struct dp_module *m, u64 lo, u64 hi,
 	int r = 0;
 
 	if (!mod_unit_at(m, lo, &cu) || dwarf_getsrclines(&cu, &lines, &n))
-		return dp_fail(err, E_LINE_NODEBUG, "%.150s", m->base);
+		return mod_no_debug(m, err);
 	v = calloc(ROWS_MAX, sizeof(*v));
 	if (!v)
 		return dp_fail(err, E_FILE_MEMORY, "%.150s", m->base);

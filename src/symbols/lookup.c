@@ -159,6 +159,8 @@ static int none(struct dp_module *m, const char *name, struct dp_error *err)
 	mod_near_text(&near, text, sizeof(text));
 	if (*text)
 		dp_error_hint(err, "did you mean %s?", text);
+	else if (!m->has_symtab && m->debug_why[0])
+		dp_error_hint(err, "give it its debug symbols: %s", m->debug_why);
 	return rc;
 }
 

@@ -114,6 +114,7 @@ struct dp_module {
 	u64 go_addr;
 	struct mod_syms syms;
 	struct mod_debug debug;
+	char debug_why[160]; /* why there is no separate file; "": nothing is known */
 	struct mod_dwarf dw;
 	void *mini;   /* Dwfl of .gnu_debugdata */
 	char **names; /* made-up names (sym@plt) */
@@ -185,6 +186,8 @@ void mod_near_text(const struct mod_near *near, char *buf, size_t size);
 bool mod_debug_path(u32 i, const char *name, char *buf, size_t size);
 bool mod_open_debug(struct dp_module *m);
 bool mod_fetch_debug(struct dp_module *m);
+/* E_LINE_NODEBUG, with what is known about it. */
+int mod_no_debug(const struct dp_module *m, struct dp_error *err);
 bool mod_read_mini(struct dp_module *m); /* adds the symbols of .gnu_debugdata */
 void mod_close_debug(struct dp_module *m);
 

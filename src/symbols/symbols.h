@@ -153,4 +153,7 @@ void dp_process_free(struct dp_process *p);
 struct dp_image *dp_process_image(struct dp_process *p, const char *name, struct dp_error *err);
 struct dp_image *dp_process_image_at(struct dp_process *p, u64 addr);
 
+/* What is called, when it is set, with a few words on what takes longer than a second, so that the user can be told. */
+extern void (*dp_module_slow)(const char *what);
+
 #endif

@@ -41,7 +41,7 @@ static bool place_at(struct dp_module *m, u64 pc, struct var_place *p, struct dp
 
 	*p = (struct var_place){.m = m, .pc = pc};
 	if (!mod_dwarf(m)) {
-		dp_fail(err, E_LINE_NODEBUG, "%.150s", m->base);
+		mod_no_debug(m, err);
 		return false;
 	}
 	if (!mod_unit_at(m, pc, &p->cu)) {
@@ -450,7 +450,7 @@ int dp_var_global(struct dp_module *m, const char *name, struct dp_var *v, struc
 
 	memset(v, 0, sizeof(*v));
 	if (!dw)
-		return dp_fail(err, E_LINE_NODEBUG, "%.150s", m->base);
+		return mod_no_debug(m, err);
 	while (mod_next_unit(m, &cu, &p.cu))
 		if (among(&w, &p.cu, true))
 			return locate(&p, &w.die, name, v, err);

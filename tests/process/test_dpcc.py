@@ -520,6 +520,21 @@ func main() {
 
 
 @alone
+def starts():
+    """programs that are started with their probes, several at a time: each runs to its end and is seen"""
+    if os.geteuid() != 0:
+        raise Skip("programs can be held at their start by root only")
+    path = build("starts", "-O2", "-g")
+    file = handlers("starts.dpc", path, [("work", "\tlog($n);")])
+    for turn in range(20):
+        runs = [subprocess.Popen([DPROBES, "trace", "--allow-trap", "-f", file, "--", path], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+        for i, p in enumerate(runs):
+            out, err = p.communicate("%d\n" % (i + 1), timeout=60)
+            assert p.returncode == 0 and out.startswith("ready\n") and "$n = %d\n" % (i + 1) in out, (turn, i, p.returncode, out, err)
+
+
+@alone
 def languages():
     """C++, Rust and Go: methods, references, templates, strings, pointers, integers by the names of the source"""
     if os.geteuid() != 0:

@@ -246,6 +246,9 @@ def stopped(event):
         values = {}
         for v in %(vars)r:
             try:
+                # The C library has variables, too.
+                if not gdb.lookup_symbol(v.split("-")[0].split(".")[0])[0].symtab.filename.endswith("vars.c"):
+                    continue
                 x = gdb.parse_and_eval(v)
                 if not x.is_optimized_out:
                     values[v] = str(int(x)) if x.type.strip_typedefs().code != gdb.TYPE_CODE_FLT else repr(float(x))
@@ -337,7 +340,9 @@ def gdb_judges():
     need("gdb")
     total = missing = 0
     for i, (cc, *flags) in enumerate([("gcc", "-O0"), ("gcc", "-O1", "-no-pie", "-fno-pie"), ("gcc", "-O2"), ("gcc", "-O3", "-gdwarf-4"),
-                                      ("clang", "-O0"), ("clang", "-O2"), ("gcc", "-O2", "-gsplit-dwarf")]):
+                                      ("clang", "-O0"), ("clang", "-O2"), ("gcc", "-O2", "-gsplit-dwarf"), ("clang", "-O3"),
+                                      ("clang", "-O1", "-no-pie", "-fno-pie"), ("g++", "-O2"), ("g++", "-O0", "-no-pie"),
+                                      ("clang++", "-O3")]):
         n, only = judged("judged%d" % i, cc, *flags)
         assert n >= 20, (cc, flags, n)
         total += n

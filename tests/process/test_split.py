@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Split debug information: .dwo files, packages of them (.dwp), types in units of their own; damaged packages."""
+import http.server
 import os
 import random
 import re
@@ -7,6 +8,8 @@ import shutil
 import struct
 import subprocess
 import sys
+import threading
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from tap import *  # noqa: E402,F403
@@ -215,6 +218,54 @@ def places():
     pack(path + ".dwp", [os.path.join(later, n) for n in ("vars.dwo", "two.dwo")])
     r = dprobes("vars", path, "work", check=1)
     assert "E-LINE-PACKAGE" in r.stderr and "another build" in r.stderr, r.stderr
+
+
+@test
+def elsewhere():
+    """debug files of another build, and of a server: what is said when they cannot be used, and while one is waited for"""
+    where, path = make("elsewhere", "gcc", "-Wl,--build-id")
+    subprocess.run(["objcopy", "--only-keep-debug", "prog", "prog.debug"], check=True, cwd=where)
+    subprocess.run(["strip", "prog"], check=True, cwd=where)
+    subprocess.run(["objcopy", "--add-gnu-debuglink=prog.debug", "prog"], check=True, cwd=where)
+    env = {k: v for k, v in os.environ.items() if k not in ("DEBUGINFOD_URLS", "DPROBES_DEBUG_PATH")}
+    assert "struct node *, rdi" in dprobes("vars", path, "work", env=env).stdout
+    with open(os.path.join(where, "prog.debug"), "rb") as f:
+        good = f.read()
+    other = make("elsewhere-else", "gcc", "-Wl,--build-id", "-O1")[1]
+    subprocess.run(["objcopy", "--only-keep-debug", other, os.path.join(where, "prog.debug")], check=True)
+    r = dprobes("vars", path, "work", env=env, check=1)
+    assert "E-SYM-NONE" in r.stderr and "prog.debug belongs to another build" in r.stderr, r.stderr
+    os.unlink(os.path.join(where, "prog.debug"))
+    dprobes("vars", path, "0x1370", env=env, check=1)
+    if not any(os.path.exists(d + "/libdebuginfod.so.1") for d in ("/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64")):
+        raise Skip("libdebuginfod1 is not installed")
+
+    class Server(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            if ident not in self.path or not self.path.endswith("/debuginfo"):
+                self.send_error(404)
+                return
+            time.sleep(2.5)
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(good)))
+            self.end_headers()
+            self.wfile.write(good)
+
+        def log_message(self, *args):
+            pass
+    ident = re.search(r"Build ID: (\w+)", subprocess.run(["readelf", "-n", path], stdout=subprocess.PIPE, text=True).stdout).group(1)
+    server = http.server.HTTPServer(("127.0.0.1", 0), Server)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    env.update(DEBUGINFOD_URLS="http://127.0.0.1:%d/" % server.server_port, DEBUGINFOD_CACHE_PATH=os.path.join(where, "cache"))
+    r = dprobes("vars", path, "work", env=env)
+    assert "struct node *, rdi" in r.stdout and "fetching debug information of prog" in r.stderr, (r.stdout, r.stderr)
+    r = dprobes("vars", path, "work", env=env)
+    assert "struct node *, rdi" in r.stdout and not r.stderr, (r.stdout, r.stderr)
+    ident = "nothing"
+    shutil.rmtree(os.path.join(where, "cache"))
+    r = dprobes("vars", path, "work", env=env, check=1)
+    assert "DEBUGINFOD_URLS: they do not have it" in r.stderr, r.stderr
+    server.shutdown()
 
 
 @test

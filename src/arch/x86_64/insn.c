@@ -333,25 +333,50 @@ static int take_evex(struct cursor *c, struct dp_insn *in, struct payload *x)
 	return 0;
 }
 
+/* Chosen by code, not from tables of addresses: the hit path must not need relocations. */
+static const u8 (*vex_map(u8 map))[8]
+{
+	return map == DP_MAP_0F ? dp_vex_0f : map == DP_MAP_0F38 ? dp_vex_0f38 : map == DP_MAP_0F3A ? dp_vex_0f3a : NULL;
+}
+
+static const u8 (*evex_map(u8 map))[8]
+{
+	switch (map) {
+	case DP_MAP_0F:
+		return dp_evex_0f;
+	case DP_MAP_0F38:
+		return dp_evex_0f38;
+	case DP_MAP_0F3A:
+		return dp_evex_0f3a;
+	case DP_MAP_5:
+		return dp_evex_5;
+	case DP_MAP_6:
+		return dp_evex_6;
+	default:
+		return NULL;
+	}
+}
+
+static const u8 (*xop_map(u8 map))[2]
+{
+	return map == DP_MAP_XOP8 ? dp_xop8 : map == DP_MAP_XOP9 ? dp_xop9 : dp_xopa;
+}
+
 /* The operand form of an opcode; index 0 of dp_forms where there is none. */
 static const struct dp_form *find_form(const struct dp_insn *in, const struct payload *x)
 {
-	static const u8(*const vex[4])[8] = {NULL, dp_vex_0f, dp_vex_0f38, dp_vex_0f3a};
-	static const u8(*const evex[8])[8] = {NULL, dp_evex_0f, dp_evex_0f38, dp_evex_0f3a,
-					      NULL, dp_evex_5,  dp_evex_6,    NULL};
-	static const u8(*const xop[3])[2] = {dp_xop8, dp_xop9, dp_xopa};
 	unsigned int w = in->rex & DP_REX_W ? 1 : 0, column = x->pp * 2u + w;
 	const u8(*map)[8] = NULL;
 
 	if (in->enc == DP_ENC_XOP) {
 		if (in->map > DP_MAP_XOPA || x->pp)
 			return &dp_forms[DP_FORM_INVALID];
-		return &dp_forms[xop[in->map - DP_MAP_XOP8][in->opcode][w]];
+		return &dp_forms[xop_map(in->map)[in->opcode][w]];
 	}
 	if (in->enc == DP_ENC_EVEX)
-		map = evex[in->map & 7];
-	else if (in->map < 4)
-		map = vex[in->map];
+		map = evex_map(in->map & 7);
+	else
+		map = vex_map(in->map);
 	return &dp_forms[map ? map[in->opcode][column] : DP_FORM_INVALID];
 }
 

@@ -70,6 +70,12 @@ bool tracee_alive(struct tracee *t)
 	return t->kernel || dp_session_alive(t->process);
 }
 
+void tracee_close_pages(struct tracee *t)
+{
+	if (!t->kernel)
+		dp_session_close_pages(t->process);
+}
+
 void tracee_tend(struct tracee *t)
 {
 	if (t->kernel)

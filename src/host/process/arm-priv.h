@@ -6,7 +6,7 @@
 #include "host/process/session-priv.h"
 
 struct layout { /* offsets from the region's start */
-	u64 table, tids, cells, slots, control, jit, jit_end, rings, rings_end, end;
+	u64 table, tids, cells, copies, shadows, slots, control, jit, jit_end, copy_code, rings, rings_end, end;
 	u32 nslots;
 	u64 control_size;
 	u32 ncpus;
@@ -30,5 +30,8 @@ struct arming {
 
 /* Makes a->ctl and a->areas, from the plan and the layout. E_ARM_NOMEM. */
 int dp_build_control(struct arming *a, struct dp_error *err);
+
+/* pagepoint.c: what is needed from the process to mark its pages; marks them. E_WATCH_PAGES */
+int dp_pages_open(struct arming *a, struct dp_error *err);
 
 #endif

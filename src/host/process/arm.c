@@ -53,10 +53,12 @@ static void make_layout(struct dp_session *s, struct layout *l)
 {
 	u64 code = 0;
 	u32 n = s->nspots;
+	bool pages = dp_pages_any(s);
 
 	for (u32 i = 0; i < s->nprobes; i++)
 		code += DP_ALIGN_UP(s->probes[i].event->prog.len, 16) + 16;
 	code += s->nwatched * (sizeof(struct dp_probe_rt) + sizeof(struct dp_watch_rt)) + 64;
+	code += pages ? DP_PAGES_RANGES * sizeof(struct dp_range) : 0;
 	l->ncpus = (u32)sysconf(_SC_NPROCESSORS_CONF);
 	l->ring_size = s->opt.ring_size ? s->opt.ring_size : l->ncpus <= 8 ? 4 * MiB : MiB;
 	l->nslots = s->opt.nslots ? power_of_two(s->opt.nslots)
@@ -69,11 +71,14 @@ static void make_layout(struct dp_session *s, struct layout *l)
 	l->table = DP_ALIGN_UP(dp_blob_size, PAGE);
 	l->tids = l->table + PAGE;
 	l->cells = l->tids + DP_ALIGN_UP((l->nslots + 1) * 4ull, PAGE);
-	l->slots = l->cells + DP_ALIGN_UP(s->ngroups * 8ull, PAGE);
+	l->copies = l->cells + DP_ALIGN_UP(s->ngroups * 8ull, PAGE);
+	l->shadows = l->copies + (pages ? DP_COPIES * sizeof(struct dp_copy) : 0);
+	l->slots = l->shadows + DP_ALIGN_UP(dp_pages_shadows(s), PAGE);
 	l->control = l->slots + (u64)l->nslots * DP_SLOT_SIZE;
 	l->jit = DP_ALIGN_UP(l->control + l->control_size, PAGE);
 	l->jit_end = l->jit + dp_compile_lay_out(s);
-	l->rings = DP_ALIGN_UP(l->jit_end, PAGE);
+	l->copy_code = DP_ALIGN_UP(l->jit_end, PAGE);
+	l->rings = l->copy_code + (pages ? DP_COPIES * DP_COPY_CODE : 0);
 	s->words_off = DP_ALIGN_UP(dp_rings_size(l->ncpus, l->ncpus * 2, s->nprobes, l->ring_size), PAGE);
 	s->asks_off = DP_ALIGN_UP(s->words_off + s->nwords * 8ull, 64);
 	l->rings_end = l->end = DP_ALIGN_UP(l->rings + s->asks_off + (s->has_call ? sizeof(struct dp_asks) : 0), PAGE);
@@ -136,6 +141,7 @@ static int make_plan(struct arming *a, struct dp_error *err)
 	s->slots_off = a->lay.slots;
 	s->tids_off = a->lay.tids;
 	s->cells_off = a->lay.cells;
+	s->shadows_off = a->lay.shadows;
 	s->nslots = a->lay.nslots;
 	dp_compile_place(s, s->region + a->lay.jit);
 	dp_space_busy(&s->plan.space, s->region, s->region + a->lay.end);
@@ -450,6 +456,8 @@ static int fill_region(struct arming *a, struct dp_error *err)
 		r = map_rings(a, err);
 	if (!r && s->globals_off)
 		r = dp_share_file(&a->remote, s->pidfd, s->opt.globals_fd, s->region + s->globals_off, PAGE, err);
+	if (!r)
+		r = dp_pages_open(a, err);
 	/* All tables, before there is anything that a successor or the first signal looks up in them. */
 	if (!r)
 		r = dp_mem_write(&a->mem, s->control, a->ctl, a->ctl->size, err);
@@ -463,6 +471,8 @@ static int fill_region(struct arming *a, struct dp_error *err)
 		r = take_signal(a, SIGSEGV, a->ctl->old_segv, err);
 	if (!r)
 		r = dp_watch_values(s, &a->mem, err);
+	if (!r)
+		r = dp_pages_values(s, &a->mem, err);
 	return r;
 }
 
@@ -589,6 +599,8 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 	if (!r)
 		r = check_bytes(&a, err);
 	if (!r)
+		r = dp_pages_try(s, &a.now, err);
+	if (!r)
 		r = dp_tracer_attach(&a.tracer, s->pid, err);
 	if (!r)
 		r = dp_watch_try(s, a.tracer.v[0].tid, err);
@@ -605,6 +617,8 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 		r = dp_calls_begin(s, err);
 	if (!r) {
 		r = last_round(&a, err);
+		if (!r)
+			r = dp_pages_begin(s, &a.mem, err);
 		finish_children(&a);
 		s->armed = !r;
 	}

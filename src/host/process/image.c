@@ -114,6 +114,7 @@ int dp_build_control(struct arming *a, struct dp_error *err)
 	struct dp_patch *patches = calloc(plan->npatches + 1, sizeof(*patches));
 	struct dp_control *c = (struct dp_control *)base;
 	u64 at = sizeof(*c), origin = s->control;
+	struct dp_range pages[DP_PAGES_RANGES];
 
 	if (!base || !code_addr || !rt || !watches || !patches || merge_areas(a)) {
 		free(base);
@@ -139,6 +140,12 @@ int dp_build_control(struct arming *a, struct dp_error *err)
 	c->areas = put(base, &at, origin, a->areas, a->nareas * sizeof(*a->areas));
 	c->watches = put(base, &at, origin, watches, s->ngroups * sizeof(*watches));
 	c->nwatches = s->ngroups;
+	c->npages = dp_pages_ranges(s, pages);
+	c->pages = put(base, &at, origin, pages, c->npages * sizeof(*pages));
+	c->pagemap = -1;
+	c->copies = s->region + a->lay.copies;
+	c->copies_lo = s->region + a->lay.copy_code;
+	c->copies_hi = s->region + a->lay.rings;
 	c->npoints = plan->npoints;
 	c->nredirects = plan->nredirects;
 	c->nhomes = plan->nhomes;

@@ -20,6 +20,7 @@
 
 #define PAGE 4096ull
 #define ARRIVAL_US 50 /* between looks at a process on its way to its entry point */
+#define RETURN_LOOKS 1000 /* at a thread that is on its way back to where it waits */
 #define CALLS_MOST 40 /* system calls in which a linker loads a library; it takes a dozen */
 #define SYSCALL_STOP (SIGTRAP | 0x80)
 
@@ -212,19 +213,31 @@ int dp_unpark(struct dp_parking *p, struct dp_error *err)
 {
 	struct user_regs_struct regs;
 	struct dp_mem mem;
-	int status = 0, r;
+	bool waits = false;
+	int status = 0, r = 0;
 
-	if (ptrace(PTRACE_SEIZE, p->tid, 0, 0) || ptrace(PTRACE_INTERRUPT, p->tid, 0, 0) ||
-	    look(p->tid, 0, &status) || ptrace(PTRACE_GETREGS, p->tid, 0, &regs))
+	if (ptrace(PTRACE_SEIZE, p->tid, 0, 0))
 		return gone(p->pid, err);
-	if (regs.rip - p->at < p->size) {
-		regs.rip = p->entry;
-		ptrace(PTRACE_SETREGS, p->tid, 0, &regs);
+	/* Arming may have sent the thread into code of ours, from which it comes back by itself: to the waiting code, which must
+	 * still be there then. One that does not come has gone on with the program, or is slow; the code stays for it. */
+	for (u32 i = 0;; i++) {
+		if (ptrace(PTRACE_INTERRUPT, p->tid, 0, 0) || look(p->tid, 0, &status) ||
+		    ptrace(PTRACE_GETREGS, p->tid, 0, &regs))
+			return gone(p->pid, err);
+		waits = regs.rip - p->at < p->size;
+		if (waits || i == RETURN_LOOKS)
+			break;
+		if (ptrace(PTRACE_CONT, p->tid, 0, (long)signal_of(status)))
+			return gone(p->pid, err);
+		usleep(ARRIVAL_US);
 	}
-	r = dp_mem_open(&mem, p->pid, err);
-	if (!r) {
-		r = dp_mem_write(&mem, p->at, p->saved, p->size, err);
-		dp_mem_close(&mem);
+	if (waits) {
+		regs.rip = p->entry;
+		r = ptrace(PTRACE_SETREGS, p->tid, 0, &regs) ? gone(p->pid, err) : dp_mem_open(&mem, p->pid, err);
+		if (!r) {
+			r = dp_mem_write(&mem, p->at, p->saved, p->size, err);
+			dp_mem_close(&mem);
+		}
 	}
 	ptrace(PTRACE_DETACH, p->tid, 0, (long)signal_of(status));
 	return r;

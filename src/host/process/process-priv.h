@@ -221,6 +221,9 @@ struct dp_withdrawn {
  */
 int dp_withdraw_process(pid_t pid, u64 ctl_addr, bool crashed, struct dp_withdrawn *out, struct dp_error *err);
 
+/* By which a descriptor of ours for /proc/self/pagemap is known: flags that mean nothing there. */
+#define DP_PAGEMAP_FLAGS (O_APPEND | O_NONBLOCK | O_DSYNC | O_CLOEXEC)
+
 /* ---- the tables of a control block (inspect.c) ---- */
 
 struct dp_tables {

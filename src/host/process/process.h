@@ -20,6 +20,7 @@ struct dp_session_options {
 	bool share_globals; /* global variables are the first page of: */
 	int globals_fd;	   /* a file that other sessions use as well; programs' `globals` is not looked at then */
 	bool children;	   /* watchpoints are inherited by the children of forks, too */
+	bool pages;	   /* writes are watched by page protection instead of registers: any number of bytes */
 	bool adopt;	   /* leave a dead predecessor's probes where they are, for dp_session_adopt() */
 	u64 ring_size;	   /* bytes of one log ring, power of two; 0: 1 MiB */
 	u32 max_probes;	   /* capacity; 0: made from the events added before arming */
@@ -157,6 +158,12 @@ void dp_session_stats(const struct dp_session *s, struct dp_session_stats *out);
 
 /* What can be done now and then while armed: frees the slots of threads that are gone. */
 void dp_session_tend(struct dp_session *s);
+
+/*
+ * While armed with `pages`, as often as can be: a page that was left open (by a thread that was not told, or could not tell) is watched
+ * again. Costs some microseconds, and some 10 ns for each page.
+ */
+void dp_session_close_pages(struct dp_session *s);
 
 /* Remove what a dead predecessor left in pid. Returns the number of places restored, or an error. */
 int dp_session_cleanup(pid_t pid, struct dp_error *err);

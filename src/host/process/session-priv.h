@@ -28,11 +28,15 @@ struct dp_probe { /* one event, at one function entry, one address, or all exits
 
 struct dp_watched { /* one piece of memory that an event watches */
 	u64 addr;
-	u32 len;    /* 1, 2, 4 or 8, aligned */
+	u32 len;    /* 1, 2, 4 or 8, aligned; any where it is watched by its pages */
 	enum dp_watch_type type;
 	u32 owner;  /* index of its probe */
 	u32 group;  /* those with the same piece and type share a register: index into watches[] of the control block */
+	bool paged; /* by its pages, not by a register */
+	u64 shadow; /* of pages: offset of what was seen last from session.shadows_off */
 };
+
+#define DP_NO_GROUP (~0u) /* events of page faults: not of one piece of memory, and their count says nothing */
 
 struct dp_watch_event { /* of one thread, and of the threads that it starts from then on */
 	int fd;
@@ -59,7 +63,7 @@ struct dp_session {
 	size_t cap_watched;
 	struct dp_watch_event *watch_events; /* while armed */
 	size_t nwatch_events, cap_watch_events;
-	u64 watch_hits[DP_WATCH_REGISTERS]; /* by the kernel's count, of each group */
+	u64 watch_hits[DP_WATCH_REGISTERS + DP_PAGES_RANGES]; /* by the kernel's count, of each group */
 	struct dp_plan plan;
 	u64 region; /* address of the main mapping */
 	u64 control;
@@ -68,6 +72,9 @@ struct dp_session {
 	u64 words_off; /* of the words in the mapping of the rings */
 	u64 *words;    /* their first values */
 	u32 nwords;
+	u64 shadows_off; /* of what was seen last in watched pages, from the region */
+	int page_marks, page_map, page_filter; /* descriptors, see pagepoint.c; 0: none */
+	bool no_calls; /* what system calls store in watched pages cannot be told */
 	bool has_call; /* watched[0] is memory of a call, see calls.c */
 	struct dp_calls *calls;
 	u64 asks_off; /* in the mapping of the rings */
@@ -115,6 +122,23 @@ enum dp_watch_inherit { DP_INHERIT_NONE, DP_INHERIT_THREADS, DP_INHERIT_ALL };
 int dp_watch_open(const struct dp_watched *w, pid_t tid, enum dp_watch_inherit inherit);
 /* The watchpoint of an event line whose memory is found at each call. type: NULL: a hexadecimal number */
 int dp_watch_of_call(struct dp_session *s, const char *text, const char *type, u32 len, struct dp_error *err);
+
+/* pagepoint.c */
+bool dp_pages_any(const struct dp_session *s);
+/* Places what was seen last for each piece; returns the bytes that they take. */
+u64 dp_pages_shadows(struct dp_session *s);
+/* The pages that are watched, sorted, not overlapping; returns their number. */
+u32 dp_pages_ranges(const struct dp_session *s, struct dp_range v[DP_PAGES_RANGES]);
+/* Whether this much can be watched at all: E_WATCH_PAGES. */
+int dp_pages_check(const struct dp_session *s, struct dp_error *err);
+/* Whether the memory can be, and the kernel has what it takes; before anything is put into the process. */
+int dp_pages_try(struct dp_session *s, const struct dp_maps *maps, struct dp_error *err);
+/* The events of one thread, which is stopped and has none yet. */
+int dp_pages_thread(struct dp_session *s, pid_t tid, struct dp_error *err);
+/* The values before the first hit; then, with all events there, the last look at them and the first hits. */
+int dp_pages_values(struct dp_session *s, const struct dp_mem *mem, struct dp_error *err);
+int dp_pages_begin(struct dp_session *s, const struct dp_mem *mem, struct dp_error *err);
+void dp_pages_end(struct dp_session *s); /* the events are closed before */
 
 /* calls.c */
 int dp_call_resolve(struct dp_session *s, const char *text, const struct dp_event *parsed, struct dp_error *err);

@@ -384,7 +384,7 @@ static bool is_late_watch(const struct dp_tracer *t, pid_t tid, int sig)
 	if (!t->drops_watches || sig != SIGTRAP || ptrace(PTRACE_GETSIGINFO, tid, 0, &si) || si.si_code != DP_TRAP_PERF)
 		return false;
 	memcpy(&data, (const u8 *)&si + 24, 8); /* si_perf_data */
-	return data >> 32 == DP_WATCH_MAGIC;
+	return data >> 32 == DP_WATCH_MAGIC || data >> 32 == DP_PAGE_MAGIC;
 }
 
 /* Newly born. A process with a copy of the memory is held, so that its bytes can be put right. */

@@ -86,7 +86,9 @@ static bool before(const struct dp_watched *a, const struct dp_watched *b)
 {
 	if (a->addr != b->addr)
 		return a->addr < b->addr;
-	return a->len != b->len ? a->len < b->len : a->type < b->type;
+	if (a->len != b->len)
+		return a->len < b->len;
+	return a->type != b->type ? a->type < b->type : a->paged < b->paged;
 }
 
 static void number_groups(struct dp_session *s)
@@ -122,6 +124,25 @@ static void drop_pieces(struct dp_session *s, u32 owner)
 	number_groups(s);
 }
 
+static u32 count_registers(const struct dp_session *s)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < s->nwatched; i++)
+		n += !s->watched[i].paged && (!i || s->watched[i].group != s->watched[i - 1].group);
+	return n;
+}
+
+static int add_pages(struct dp_session *s, u64 addr, u64 len, u32 owner, struct dp_error *err)
+{
+	if (len > DP_PAGES_MAX * 4096ull)
+		return dp_fail(err, E_WATCH_PAGES, "%llu bytes, of at most %llu", (unsigned long long)len, DP_PAGES_MAX * 4096ull);
+	if (!add_piece(s, (struct dp_watched){addr, (u32)len, DP_WATCH_W, owner, 0, true, 0}))
+		return dp_fail(err, E_ARM_NOMEM, "watchpoint");
+	number_groups(s);
+	return dp_pages_check(s, err);
+}
+
 /* Aligned pieces of at most 8 bytes, as the registers want them. */
 static int add_pieces(struct dp_session *s, u64 addr, u64 len, enum dp_watch_type type, u32 owner, struct dp_error *err)
 {
@@ -130,12 +151,12 @@ static int add_pieces(struct dp_session *s, u64 addr, u64 len, enum dp_watch_typ
 
 		while (addr % size || addr + size > end)
 			size /= 2;
-		if (!add_piece(s, (struct dp_watched){addr, size, type, owner, 0}))
+		if (!add_piece(s, (struct dp_watched){addr, size, type, owner, 0, false, 0}))
 			return dp_fail(err, E_ARM_NOMEM, "watchpoint");
 		addr += size;
 		number_groups(s);
-		if (s->ngroups > DP_WATCH_REGISTERS)
-			return dp_fail(err, E_WATCH_MANY, "%u pieces of memory, of at most %u", s->ngroups, DP_WATCH_REGISTERS);
+		if (count_registers(s) > DP_WATCH_REGISTERS)
+			return dp_fail(err, E_WATCH_MANY, "%u pieces of memory, of at most %u", count_registers(s), DP_WATCH_REGISTERS);
 	}
 	return 0;
 }
@@ -203,7 +224,10 @@ static int add_probe(struct dp_session *s, struct dp_event *ev, const struct dp_
 	if (p) {
 		p->event = ev;
 		name_probe(p, ev, im, place);
-		r = add_pieces(s, place->addr, place->size, ev->watch_type, s->nprobes - 1, err);
+		if (s->opt.pages && ev->watch_type == DP_WATCH_W && place->addr)
+			r = add_pages(s, place->addr, place->size, s->nprobes - 1, err);
+		else
+			r = add_pieces(s, place->addr, place->size, ev->watch_type, s->nprobes - 1, err);
 		if (!r)
 			return 0;
 		s->nprobes--;
@@ -265,7 +289,9 @@ void dp_watch_fill(const struct dp_session *s, struct dp_control *ctl, struct dp
 						    .len = w->len,
 						    .type = w->type,
 						    .first = ctl->nprobes,
-						    .last = s->region + s->cells_off + 8ull * w->group};
+						    .last = w->paged ? s->region + s->shadows_off + w->shadow
+								     : s->region + s->cells_off + 8ull * w->group,
+						    .paged = w->paged};
 		out->n++;
 		dp_fill_probe(s, &rt[ctl->nprobes++], w->owner, w->addr, code_addr[w->owner]);
 	}
@@ -279,7 +305,7 @@ int dp_watch_values(struct dp_session *s, const struct dp_mem *mem, struct dp_er
 		const struct dp_watched *w = &s->watched[i];
 		u64 v = 0;
 
-		if (w->addr && w->type != DP_WATCH_X && !dp_mem_read(mem, w->addr, &v, w->len, NULL))
+		if (w->addr && !w->paged && w->type != DP_WATCH_X && !dp_mem_read(mem, w->addr, &v, w->len, NULL))
 			r = dp_mem_write(mem, s->region + s->cells_off + 8ull * w->group, &v, 8, err);
 	}
 	return r;
@@ -378,7 +404,7 @@ int dp_watch_thread(struct dp_session *s, pid_t tid, struct dp_error *err)
 		const struct dp_watched *w = &s->watched[i];
 		int fd;
 
-		if (!w->addr || (i && s->watched[i - 1].group == w->group))
+		if (!w->addr || w->paged || (i && s->watched[i - 1].group == w->group))
 			continue;
 		if (!dp_grow((void **)&s->watch_events, &s->cap_watch_events, s->nwatch_events, sizeof(*s->watch_events)))
 			return dp_fail(err, E_ARM_NOMEM, "watchpoint");
@@ -391,7 +417,7 @@ int dp_watch_thread(struct dp_session *s, pid_t tid, struct dp_error *err)
 		}
 		s->watch_events[s->nwatch_events++] = (struct dp_watch_event){fd, w->group};
 	}
-	return 0;
+	return dp_pages_thread(s, tid, err);
 }
 
 int dp_watch_try(struct dp_session *s, pid_t tid, struct dp_error *err)
@@ -429,10 +455,11 @@ void dp_watch_end(struct dp_session *s)
 	for (size_t i = 0; i < s->nwatch_events; i++) {
 		u64 hits;
 
-		if (read(s->watch_events[i].fd, &hits, 8) == 8)
+		if (s->watch_events[i].group != DP_NO_GROUP && read(s->watch_events[i].fd, &hits, 8) == 8)
 			s->watch_hits[s->watch_events[i].group] += hits;
 	}
 	close_events(s, 0);
+	dp_pages_end(s);
 }
 
 void dp_watch_count(struct dp_session *s)

@@ -4,6 +4,7 @@
  * serves the session that armed them, forked children, and what a killed predecessor left behind.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +56,7 @@ struct work {
 	struct dp_patch *patches; /* those to be taken back */
 	u32 npatches;
 	struct dp_redirect *redirects, *homes;
-	struct dp_range *areas;	  /* and the two pieces of code in the main mapping behind them */
+	struct dp_range *areas;	  /* and the three pieces of code in the main mapping behind them */
 	bool keep;		  /* something must stay mapped */
 	bool opened;		  /* the main mapping got as far as calls through its service loop */
 	u64 actions[2][4];	  /* of trap_signals, as they were when we came */
@@ -84,7 +85,7 @@ static int read_control(struct work *w, u64 ctl_addr, struct dp_error *err)
 	w->patches = read_table(w, w->ctl.patches, w->ctl.npatches, sizeof(*w->patches), 0, err);
 	w->redirects = read_table(w, w->ctl.redirects, w->ctl.nredirects, sizeof(*w->redirects), 0, err);
 	w->homes = read_table(w, w->ctl.homes, w->ctl.nhomes, sizeof(*w->homes), 0, err);
-	w->areas = read_table(w, w->ctl.areas, w->ctl.nareas, sizeof(*w->areas), 2, err);
+	w->areas = read_table(w, w->ctl.areas, w->ctl.nareas, sizeof(*w->areas), 3, err);
 	if (!w->patches || !w->redirects || !w->homes || !w->areas)
 		return -ENOMEM;
 	w->npatches = w->ctl.npatches;
@@ -141,7 +142,7 @@ static bool all_threads_out(struct work *w)
 {
 	struct dp_tracer *t = &w->tracer;
 	u64 begin = dp_now_ns();
-	struct dp_moves mv = {.map = w->homes, .nmap = w->ctl.nhomes, .avoid = w->areas, .navoid = w->ctl.nareas + 2,
+	struct dp_moves mv = {.map = w->homes, .nmap = w->ctl.nhomes, .avoid = w->areas, .navoid = w->ctl.nareas + 3,
 			      .slots = w->ctl.slots, .slots_hi = w->ctl.slots + (u64)w->ctl.nslots * DP_SLOT_SIZE};
 	u32 ms = 0;
 	bool all;
@@ -149,6 +150,7 @@ static bool all_threads_out(struct work *w)
 	w->areas[w->ctl.nareas].lo = w->ctl.region_lo;
 	w->areas[w->ctl.nareas].hi = w->ctl.region_lo + DP_ALIGN_UP(dp_blob_size, 4096);
 	w->areas[w->ctl.nareas + 1] = (struct dp_range){w->ctl.jit_lo, w->ctl.jit_hi};
+	w->areas[w->ctl.nareas + 2] = (struct dp_range){w->ctl.copies_lo, w->ctl.copies_hi};
 	for (u32 i = 0; i < t->n; i++)
 		t->v[i].done = false;
 	do {
@@ -283,6 +285,35 @@ static bool is_rings(const char *path, void *arg)
 	return !strncmp(link, "/memfd:dprobes-", 15);
 }
 
+/*
+ * Descriptors that pagepoints put into the process (pagepoint.c): the view of its pages, by its flags; and the one of marks that a
+ * predecessor was killed before it took over, which nobody has used.
+ */
+static bool is_for_pages(const char *path, void *arg)
+{
+	char link[64], info[300], line[128], *fd;
+	ssize_t n = readlink(path, link, sizeof(link) - 1);
+	bool pagemap, marks, ours = false;
+	unsigned long long v;
+	FILE *f;
+
+	(void)arg;
+	link[n > 0 ? n : 0] = '\0';
+	pagemap = n > 8 && !strcmp(link + n - 8, "/pagemap");
+	marks = !strcmp(link, "anon_inode:[userfaultfd]");
+	fd = strstr(path, "/fd/");
+	if (!fd || (!pagemap && !marks))
+		return false;
+	snprintf(info, sizeof(info), "%.*s/fdinfo/%s", (int)(fd - path), path, fd + 4);
+	f = fopen(info, "re");
+	while (f && fgets(line, sizeof(line), f))
+		ours |= pagemap ? sscanf(line, "flags: %llo", &v) == 1 && (v & DP_PAGEMAP_FLAGS) == DP_PAGEMAP_FLAGS
+				: sscanf(line, "API: %*x:%llx", &v) == 1 && !v;
+	if (f)
+		fclose(f);
+	return ours;
+}
+
 static u64 mapped_bytes(const struct work *w)
 {
 	u64 sum = w->ctl.region_hi - w->ctl.region_lo;
@@ -302,6 +333,8 @@ static int unmap(struct work *w, bool crashed, struct dp_error *err)
 	renew_actions(w);
 	if (crashed)
 		r = dp_remote_close(&w->remote, is_rings, NULL, err);
+	if (!r && w->ctl.npages)
+		r = dp_remote_close(&w->remote, is_for_pages, NULL, err);
 	if (!r && w->ctl.old_trap[2] != ~0ull)
 		r = restore_signal(w, SIGTRAP, w->ctl.old_trap);
 	if (!r && w->ctl.segv_taken)

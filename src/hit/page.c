@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * A hit of a pagepoint. The kernel marks the pages: a store there faults, the kernel opens the page, and tells us by a SIGTRAP before
+ * the store is made again. The thread is sent to a copy of its instruction (copy.c), which stores and leads back here; then the
+ * page is closed, and the programs run for what was stored. Whoever is in between when others fault, end or are
+ * killed leaves an open page: never a thread that cannot go on.
+ */
+#include "hit/hit-priv.h"
+
+#define PAGE 4096ull
+#define SYS_OPEN 2
+#define SYS_CLOSE 3
+#define SYS_IOCTL 16
+#define O_CLOEXEC_BIT 02000000
+#define FLAG_ASYNC 1 /* as in watch.c */
+#define FLAG_DF 0x400
+#define UNKNOWN_SPAN 8192 /* as in copy.c */
+#define ENOTTY_NR 25
+#define EBADF_NR 9
+
+/* ---- the kernel's marks on pages ---- */
+
+#define PAGEMAP_SCAN 0xc0606610u /* _IOWR('f', 16, struct scan) */
+#define SCAN_CLOSES 1		 /* what matches is marked again */
+#define SCAN_CHECKS 2		 /* fail where the kernel would not open pages by itself */
+#define PAGE_IS_WRITTEN 2	 /* a page that was opened since */
+
+struct scan { /* struct pm_scan_arg */
+	u64 size, flags, start, end, walk_end, vec, vec_len, max_pages, inverted, mask, anyof, result;
+};
+
+struct stretch { /* struct page_region */
+	u64 start, end, categories;
+};
+
+/* Close the pages of [lo, hi) that are open; returns how many stretches of them v has (at most n), negative on error. *end: how far. */
+static s64 close_pages(const struct dp_control *ctl, u64 lo, u64 hi, struct stretch *v, u32 n, u64 *end)
+{
+	static const char name[] = "/proc/self/pagemap";
+	struct scan s;
+	s64 r, fd;
+
+	memset(&s, 0, sizeof(s));
+	s.size = sizeof(s);
+	s.flags = SCAN_CLOSES | SCAN_CHECKS;
+	s.start = lo;
+	s.end = hi;
+	s.vec = (u64)v;
+	s.vec_len = n;
+	s.mask = s.result = PAGE_IS_WRITTEN;
+	r = dp_syscall(SYS_IOCTL, (u64)(s64)ctl->pagemap, PAGEMAP_SCAN, (u64)&s, 0, 0, 0);
+	if (r == -EBADF_NR || r == -ENOTTY_NR) { /* the program has closed it */
+		fd = dp_syscall(SYS_OPEN, (u64)name, O_CLOEXEC_BIT, 0, 0, 0, 0);
+		if (fd < 0)
+			return fd;
+		r = dp_syscall(SYS_IOCTL, (u64)fd, PAGEMAP_SCAN, (u64)&s, 0, 0, 0);
+		dp_syscall(SYS_CLOSE, (u64)fd, 0, 0, 0, 0, 0);
+	}
+	*end = s.walk_end;
+	return r;
+}
+
+static const struct dp_range *range_of(const struct dp_control *ctl, u64 addr)
+{
+	const struct dp_range *v = (const struct dp_range *)ctl->pages;
+	u32 lo = 0, hi = ctl->npages;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (addr >= v[mid].hi)
+			lo = mid + 1;
+		else if (addr < v[mid].lo)
+			hi = mid;
+		else
+			return &v[mid];
+	}
+	return NULL;
+}
+
+/* Close what is watched of the pages of [lo, hi); whether any was open. */
+static bool close_around(const struct dp_control *ctl, u64 lo, u64 hi)
+{
+	const struct dp_range *v = (const struct dp_range *)ctl->pages;
+	struct stretch found;
+	bool any = false;
+	u64 end;
+
+	lo &= ~(PAGE - 1);
+	hi = (hi + PAGE - 1) & ~(PAGE - 1);
+	for (u32 i = 0; i < ctl->npages && v[i].lo < hi; i++) {
+		u64 from = DP_MAX(lo, v[i].lo), to = DP_MIN(hi, v[i].hi);
+
+		/* Stretch by stretch: the kernel stops where it has no more room to tell. */
+		while (from < to && close_pages(ctl, from, to, &found, 1, &end) > 0) {
+			any = true;
+			from = DP_MAX(end, from + PAGE);
+		}
+	}
+	return any;
+}
+
+/* ---- telling ---- */
+
+static void begin(struct dp_hit *h, struct dp_watch_regs *regs, u8 *slot_base, const struct dp_control *ctl)
+{
+	struct dp_slot_head *slot = (struct dp_slot_head *)(slot_base + DP_SLOT_HEAD);
+
+	if (!slot->ready)
+		dp_hit_prepare(slot, ctl);
+	h->regs = &regs->regs;
+	h->vm = (struct dp_vm *)(slot_base + DP_SLOT_VM);
+	h->ctl = ctl;
+	h->tid = dp_hit_tid(slot, ctl);
+	h->faults = 0;
+	h->aside = false;
+}
+
+/* Put what stands in n bytes now in the place of what was seen last, which is returned. */
+static u64 exchange(u64 seen, u64 now, u32 n)
+{
+	u64 old = 0;
+
+	/* Each value is told once as the new one, and once as the old one, whoever comes between. */
+	if (n == 8 && !(seen & 7))
+		return __atomic_exchange_n((u64 *)seen, now, __ATOMIC_RELAXED);
+	if (n == 4 && !(seen & 3))
+		return __atomic_exchange_n((u32 *)seen, (u32)now, __ATOMIC_RELAXED);
+	memcpy(&old, (const void *)seen, n);
+	memcpy((void *)seen, &now, n);
+	return old;
+}
+
+/* The programs of w, for what is in [lo, hi) now, of which all is watched. */
+static void tell(struct dp_hit *h, struct dp_slot_head *slot, const struct dp_watch_rt *w, u64 lo, u64 hi)
+{
+	struct dp_watch_regs *regs = (struct dp_watch_regs *)h->regs;
+	u32 n = (u32)DP_MIN(hi - lo, 8ull);
+
+	regs->addr = lo;
+	regs->old = regs->now = 0;
+	if (!dp_hit_read(h, &regs->now, lo, n)) {
+		regs->old = exchange(w->last + (lo - w->addr), regs->now, n);
+		if (hi - lo > n)
+			dp_hit_read(h, (void *)(w->last + (lo - w->addr) + n), lo + n, (u32)(hi - lo - n));
+	}
+	dp_hit_probes(h, slot, w->first, w->n);
+}
+
+/* The first and the last of the watched bytes in [lo, hi) that differ from what was seen last. */
+static bool find_changes(struct dp_hit *h, const struct dp_watch_rt *w, u64 lo, u64 hi, u64 *first, u64 *last)
+{
+	u8 now[256];
+	bool any = false;
+
+	for (u64 at = lo; at < hi; at += sizeof(now)) {
+		u32 n = (u32)DP_MIN(hi - at, (u64)sizeof(now));
+		const u8 *seen = (const u8 *)(w->last + (at - w->addr));
+
+		if (dp_hit_read(h, now, at, n))
+			break;
+		for (u32 i = 0; i < n; i++) {
+			if (now[i] == seen[i])
+				continue;
+			if (!any)
+				*first = at + i;
+			*last = at + i;
+			any = true;
+		}
+	}
+	return any;
+}
+
+/* What has changed in [lo, hi), as one hit of each watch; where nothing has, the byte at `else_at` if it is watched (0: none). */
+static void tell_changes(struct dp_hit *h, struct dp_slot_head *slot, u64 lo, u64 hi, u64 else_at)
+{
+	const struct dp_watch_rt *w = (const struct dp_watch_rt *)h->ctl->watches;
+
+	for (u32 i = 0; i < h->ctl->nwatches; i++, w++) {
+		u64 from = DP_MAX(lo, w->addr), to = DP_MIN(hi, w->addr + w->len), first, last;
+
+		if (!w->paged || from >= to)
+			continue;
+		if (find_changes(h, w, from, to, &first, &last)) {
+			first = DP_MAX(first & ~7ull, w->addr); /* the word that it is in, rather */
+			last = DP_MIN(last | 7, w->addr + w->len - 1);
+			tell(h, slot, w, first, last + 1);
+		} else if (else_at - w->addr < w->len && else_at) {
+			tell(h, slot, w, else_at, DP_MIN(else_at + 8, w->addr + w->len));
+		}
+	}
+}
+
+/* ---- hits ---- */
+
+/* What a string instruction has gone over since its pointer was at `from`. */
+static void span_of_string(const struct dp_watch_regs *regs, u64 from, u32 element, u64 *lo, u64 *hi)
+{
+	u64 now = regs->regs.di;
+
+	*lo = from;
+	*hi = now;
+	if (regs->regs.flags & FLAG_DF || now < from) {
+		*lo = now + element;
+		*hi = from + element;
+	}
+}
+
+void dp_page_swept(struct dp_watch_regs *regs, void *slot_base, const struct dp_control *ctl)
+{
+	const struct dp_range *v = (const struct dp_range *)ctl->pages;
+	struct stretch found[16];
+	struct dp_hit h;
+
+	begin(&h, regs, slot_base, ctl);
+	for (u32 i = 0; i < ctl->npages; i++) {
+		u64 from = v[i].lo, end;
+		s64 n;
+
+		while (from < v[i].hi && (n = close_pages(ctl, from, v[i].hi, found, DP_ARRAY_SIZE(found), &end)) > 0) {
+			for (s64 k = 0; k < n; k++)
+				for (u64 page = found[k].start; page < found[k].end; page += PAGE)
+					tell_changes(&h, (struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD), page, page + PAGE, 0);
+			from = DP_MAX(end, from + PAGE);
+		}
+	}
+}
+
+static void tell_store(struct dp_watch_regs *regs, u32 element, void *slot_base, const struct dp_control *ctl)
+{
+	struct dp_slot_head *slot = (struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD);
+	const struct dp_watch_rt *w = (const struct dp_watch_rt *)ctl->watches;
+	u64 lo = slot->page_addr, hi = lo + (slot->page_len ? slot->page_len : UNKNOWN_SPAN);
+	struct dp_hit h;
+	bool opened;
+
+	if (element)
+		span_of_string(regs, slot->page_addr, element, &lo, &hi);
+	/*
+	 * Where the bytes are not known it may have been a load, which opens nothing. Then only changes count: the control side may have
+	 * closed the page before us.
+	 */
+	opened = close_around(ctl, lo, hi);
+	begin(&h, regs, slot_base, ctl);
+	if (!slot->page_len) {
+		tell_changes(&h, slot, lo, hi, opened ? lo : 0);
+		return;
+	}
+	for (u32 i = 0; i < ctl->nwatches; i++, w++) {
+		u64 from = DP_MAX(lo, w->addr), to = DP_MIN(hi, w->addr + w->len);
+
+		if (w->paged && from < to)
+			tell(&h, slot, w, from, to);
+	}
+}
+
+u32 dp_page_stored(struct dp_watch_regs *regs, u32 index, void *slot_base, const struct dp_control *ctl)
+{
+	struct dp_slot_head *slot = (struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD);
+	u64 sp = regs->regs.sp, next, left;
+	u32 element;
+
+	next = dp_home_of(ctl, dp_copy_next(ctl, index, &element));
+	regs->regs.ip = next;
+	if (slot->page_copy == index + 1)
+		tell_store(regs, element, slot_base, ctl);
+	else /* a signal handler that came between has had a hit of its own: what we knew is lost */
+		dp_page_swept(regs, slot_base, ctl);
+	slot->page_copy = 0;
+	left = slot->page_left;
+	slot->page_left = 0;
+	if (left)
+		close_around(ctl, left, left + 1);
+	return regs->regs.ip != next || regs->regs.sp != sp;
+}
+
+static void miss(const struct dp_control *ctl, u64 addr)
+{
+	const struct dp_watch_rt *w = (const struct dp_watch_rt *)ctl->watches;
+
+	for (u32 i = 0; i < ctl->nwatches; i++, w++)
+		if (w->paged && addr - w->addr < w->len)
+			dp_hit_passed_by(ctl, w->first, w->n, DP_COUNT_MISSED);
+}
+
+void dp_on_page(const struct dp_siginfo *si, u64 *uc, const struct dp_control *ctl)
+{
+	u64 addr = si->perf.addr, ip = uc[DP_UC_IP];
+	struct dp_slot_head *slot;
+	struct dp_store store;
+	u8 *base;
+
+	if (!range_of(ctl, addr))
+		return;
+	/* By a copy, which goes on: a further page of its store, or one that was closed again before it came. Or by code of ours. */
+	if (ip >= ctl->region_lo && ip < ctl->region_hi)
+		return;
+	base = dp_find_slot(ctl);
+	slot = (struct dp_slot_head *)(base + DP_SLOT_HEAD);
+	if (!base || slot->busy || si->perf.flags & FLAG_ASYNC) {
+		miss(ctl, addr);
+		/* From a signal handler that interrupts a hit: that hit closes the page when it ends. */
+		if (base && slot->busy)
+			slot->page_left = addr;
+		return;
+	}
+	*(volatile u32 *)&slot->busy = 1;
+	if (si->perf.data & DP_PAGE_BY_CALL) {
+		dp_watch_run(base, NULL, uc, ctl);
+	} else if (dp_copy_find(ctl, uc, addr, &store)) {
+		slot->page_addr = store.addr;
+		slot->page_len = store.len;
+		slot->page_copy = store.index + 1;
+		uc[DP_UC_IP] = ctl->copies_lo + (u64)store.index * DP_COPY_CODE;
+	} else {
+		/*
+		 * Not this instruction's: a restartable sequence was aborted by the signal, say, and would be again, for ever. The page
+		 * stays open until the control side comes by.
+		 */
+		miss(ctl, addr);
+	}
+	*(volatile u32 *)&slot->busy = 0;
+}

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Memory that is watched by its pages, any number of bytes. The kernel marks them (userfaultfd in its asynchronous write-protect mode):
+ * the first store to a page faults, and the kernel opens the page by itself, for whoever stores, system calls too. Performance
+ * events of page faults raise a SIGTRAP in the thread, filtered by a BPF program to the watched pages; hit/page.c takes it and closes the
+ * page again. The marks and the events are bound to descriptors of ours: when we end in whatever way, nothing is watched any more, and
+ * no store can fail at any time.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <linux/userfaultfd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host/process/arm-priv.h"
+
+#define PAGE 4096ull
+#define STACK_SPAN (1024 * 1024ull) /* around a stack pointer, within its mapping */
+
+/* Newer than the headers of some systems. */
+#define USER_MODE_ONLY 1		   /* userfaultfd(): what an ordinary process may ask for; marks do not depend on it */
+#define FEATURE_WP_UNPOPULATED (1ull << 13) /* pages that are not there yet, too */
+#define FEATURE_WP_ASYNC (1ull << 15)
+#define PAGEMAP_SCAN_CALL _IOWR('f', 16, struct scan)
+#define SCAN_CLOSES 1
+#define SCAN_CHECKS 2
+#define PAGE_IS_WRITTEN 2
+
+struct scan { /* struct pm_scan_arg */
+	u64 size, flags, start, end, walk_end, vec, vec_len, max_pages, inverted, mask, anyof, result;
+};
+
+struct stretch { /* struct page_region */
+	u64 start, end, categories;
+};
+
+/* ---- what is to be watched ---- */
+
+bool dp_pages_any(const struct dp_session *s)
+{
+	for (u32 i = 0; i < s->nwatched; i++)
+		if (s->watched[i].paged)
+			return true;
+	return false;
+}
+
+u64 dp_pages_shadows(struct dp_session *s)
+{
+	u64 at = 0;
+
+	for (u32 i = 0; i < s->nwatched; i++) {
+		struct dp_watched *w = &s->watched[i];
+
+		if (!w->paged)
+			continue;
+		if (i && s->watched[i - 1].group == w->group) {
+			w->shadow = s->watched[i - 1].shadow;
+			continue;
+		}
+		/* Words lie in the copy as they do in the memory. */
+		w->shadow = at + (w->addr & 7);
+		at = DP_ALIGN_UP(w->shadow + w->len, 64);
+	}
+	return at;
+}
+
+u32 dp_pages_ranges(const struct dp_session *s, struct dp_range v[DP_PAGES_RANGES])
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < s->nwatched; i++) {
+		const struct dp_watched *w = &s->watched[i];
+		u64 lo = DP_ALIGN_DOWN(w->addr, PAGE), hi = DP_ALIGN_UP(w->addr + w->len, PAGE);
+
+		if (!w->paged)
+			continue;
+		if (n && lo <= v[n - 1].hi)
+			v[n - 1].hi = DP_MAX(v[n - 1].hi, hi);
+		else if (n < DP_PAGES_RANGES)
+			v[n++] = (struct dp_range){lo, hi};
+	}
+	return n;
+}
+
+static int refuse(struct dp_error *err, const char *hint, const char *what, u64 addr)
+{
+	int r = dp_fail(err, E_WATCH_PAGES, "%s, at 0x%llx", what, (unsigned long long)addr);
+
+	dp_error_hint(err, "%s", hint);
+	return r;
+}
+
+int dp_pages_check(const struct dp_session *s, struct dp_error *err)
+{
+	struct dp_range v[DP_PAGES_RANGES];
+	u32 n = dp_pages_ranges(s, v), registers = 0;
+	u64 pages = 0;
+
+	for (u32 i = 0; i < s->nwatched; i++)
+		registers += !s->watched[i].paged;
+	for (u32 i = 0; i < n; i++)
+		pages += (v[i].hi - v[i].lo) / PAGE;
+	if (n && s->opt.children)
+		return dp_fail(err, E_WATCH_PAGES, "the children of forks");
+	if (pages > DP_PAGES_MAX || s->ngroups - DP_MIN(registers, s->ngroups) >= DP_PAGES_RANGES)
+		return refuse(err, "watch at most 64 pieces of memory, of 256 MiB in all", "too much is to be watched", n ? v[0].lo : 0);
+	return 0;
+}
+
+/* The mappings as they are now. */
+static int check_maps(const struct dp_maps *maps, const struct dp_range *v, u32 n, struct dp_error *err)
+{
+	for (u32 i = 0; i < n; i++) {
+		for (u64 at = v[i].lo; at < v[i].hi;) {
+			const struct dp_map *m = dp_maps_at(maps, at);
+
+			if (!m)
+				return refuse(err, "look at /proc/PID/maps", "no memory is mapped", at);
+			if (!m->w || m->x)
+				return refuse(err, "watch data", m->x ? "memory with code is there" : "nobody can write there", at);
+			if (m->shared)
+				return refuse(err, "watch up to four words of it by registers, without --pages",
+					      "the memory is shared with other processes or a file", at);
+			if (!strcmp(m->path, "[stack]"))
+				return refuse(err, "watch variables that are not on a stack", "a stack is there", at);
+			at = m->hi;
+		}
+	}
+	return 0;
+}
+
+/* A thread's stack, and the words that the kernel and the C library keep for it. */
+static int check_thread(const struct dp_session *s, pid_t tid, const struct dp_range *v, u32 n, struct dp_error *err)
+{
+	struct user_regs_struct regs;
+	struct dp_maps maps;
+	const struct dp_map *m;
+	u64 lo, hi;
+	int r = 0;
+
+	if (ptrace(PTRACE_GETREGS, tid, 0, &regs) || dp_maps_read(&maps, s->pid, NULL))
+		return 0; /* it is not stopped: another look comes, or it has ended */
+	m = dp_maps_at(&maps, regs.rsp);
+	lo = m ? DP_MAX(m->lo, regs.rsp - STACK_SPAN) : 0;
+	hi = m ? DP_MIN(m->hi, regs.rsp + STACK_SPAN) : 0;
+	for (u32 i = 0; i < n && !r; i++) {
+		if (v[i].lo < hi && lo < v[i].hi)
+			r = refuse(err, "watch variables that are not on a stack", "the stack of a thread is there", regs.rsp);
+		else if (v[i].lo < regs.fs_base + PAGE && regs.fs_base - PAGE < v[i].hi)
+			r = refuse(err, "watch other memory", "the C library's words of a thread are there", regs.fs_base);
+	}
+	dp_maps_free(&maps);
+	return r;
+}
+
+/* ---- events of the kernel ---- */
+
+#define INSN(c, d, s, o, i) {.code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (s32)(i)}
+
+/* A program that lets a page fault count when it is in one of the ranges. */
+static int load_filter(const struct dp_range *v, u32 n)
+{
+	struct bpf_insn code[DP_PAGES_RANGES * 5 + 8];
+	union bpf_attr a = {.prog_type = BPF_PROG_TYPE_PERF_EVENT};
+	u32 len = 0;
+	/* struct bpf_perf_event_data: the registers, the period, the address */
+	const s16 where = 21 * 8 + 8;
+
+	code[len++] = (struct bpf_insn)INSN(BPF_LDX | BPF_MEM | BPF_DW, 2, 1, where, 0);
+	code[len++] = (struct bpf_insn)INSN(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 1);
+	for (u32 i = 0; i < n; i++) {
+		code[len++] = (struct bpf_insn)INSN(BPF_ALU64 | BPF_MOV | BPF_X, 3, 2, 0, 0);
+		code[len++] = (struct bpf_insn)INSN(BPF_LD | BPF_IMM | BPF_DW, 4, 0, 0, v[i].lo);
+		code[len++] = (struct bpf_insn)INSN(0, 0, 0, 0, v[i].lo >> 32);
+		code[len++] = (struct bpf_insn)INSN(BPF_ALU64 | BPF_SUB | BPF_X, 3, 4, 0, 0);
+		code[len++] = (struct bpf_insn)INSN(BPF_JMP | BPF_JLT | BPF_K, 3, 0, (n - 1 - i) * 5 + 1, v[i].hi - v[i].lo);
+	}
+	code[len++] = (struct bpf_insn)INSN(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 0);
+	code[len++] = (struct bpf_insn)INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
+	a.insns = (u64)code;
+	a.insn_cnt = len;
+	a.license = (u64) "Dual MIT/GPL";
+	return (int)syscall(SYS_bpf, BPF_PROG_LOAD, &a, sizeof(a));
+}
+
+/* -1: errno. */
+static int open_event(pid_t tid, int filter, bool by_call)
+{
+	struct perf_event_attr a = {
+	    .type = PERF_TYPE_SOFTWARE,
+	    .config = PERF_COUNT_SW_PAGE_FAULTS,
+	    .size = sizeof(a),
+	    .sample_period = 1,
+	    .sample_type = PERF_SAMPLE_ADDR,
+	    .exclude_kernel = !by_call,
+	    .exclude_user = by_call,
+	    .exclude_hv = 1,
+	    .disabled = 1,
+	    .sigtrap = 1,
+	    .remove_on_exec = 1,
+	    .inherit = 1,
+	    .inherit_thread = 1,
+	    .sig_data = DP_PAGE_MAGIC << 32 | (by_call ? DP_PAGE_BY_CALL : 0),
+	};
+	int fd = (int)syscall(SYS_perf_event_open, &a, tid, -1, -1, PERF_FLAG_FD_CLOEXEC), e;
+
+	if (fd >= 0 && (ioctl(fd, PERF_EVENT_IOC_SET_BPF, filter) || ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))) {
+		e = errno;
+		close(fd);
+		errno = e;
+		return -1;
+	}
+	return fd;
+}
+
+static int fail_event(const char *what, struct dp_error *err)
+{
+	int e = errno, r = dp_fail(err, E_WATCH_PAGES, "%s: %s", what, strerror(e));
+
+	if (e == EACCES || e == EPERM)
+		dp_error_hint(err, "run as root");
+	return r;
+}
+
+/* Whether a filter keeps signals back, tried on ourselves: kernels before 6.10 send them all the same, for every page fault. */
+static int try_filter(struct dp_error *err)
+{
+	sigset_t traps, before;
+	int filter = load_filter(NULL, 0), fd = -1, r = 0;
+	void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (filter < 0)
+		r = fail_event("the filter of page faults", err);
+	sigemptyset(&traps);
+	sigaddset(&traps, SIGTRAP);
+	pthread_sigmask(SIG_BLOCK, &traps, &before);
+	if (!r)
+		fd = open_event(0, filter, false);
+	if (!r && fd < 0)
+		r = fail_event("events of page faults", err);
+	if (!r && page != MAP_FAILED)
+		*(volatile char *)page = 1;
+	if (fd >= 0)
+		close(fd);
+	if (sigtimedwait(&traps, NULL, &(struct timespec){0, 0}) == SIGTRAP && !r)
+		r = refuse(err, "use Linux 6.10 or later", "signals of page faults cannot be filtered", (u64)page);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (filter >= 0)
+		close(filter);
+	if (page != MAP_FAILED)
+		munmap(page, PAGE);
+	return r;
+}
+
+int dp_pages_thread(struct dp_session *s, pid_t tid, struct dp_error *err)
+{
+	struct dp_range v[DP_PAGES_RANGES];
+	u32 n = dp_pages_ranges(s, v);
+	int r;
+
+	if (!n)
+		return 0;
+	r = check_thread(s, tid, v, n, err);
+	for (int by_call = 0; by_call < 2 && !r; by_call++) {
+		int fd;
+
+		if (by_call && s->no_calls)
+			break;
+		if (!dp_grow((void **)&s->watch_events, &s->cap_watch_events, s->nwatch_events, sizeof(*s->watch_events)))
+			return dp_fail(err, E_ARM_NOMEM, "watchpoint");
+		fd = open_event(tid, s->page_filter, by_call);
+		if (fd < 0 && errno == ESRCH)
+			return 0;
+		if (fd < 0 && by_call && (errno == EACCES || errno == EPERM)) {
+			s->no_calls = true;
+			dp_session_say(s, "what system calls store is not told: that takes root, or kernel.perf_event_paranoid below 2");
+			break;
+		}
+		if (fd < 0)
+			return fail_event("events of page faults", err);
+		s->watch_events[s->nwatch_events++] = (struct dp_watch_event){fd, DP_NO_GROUP};
+	}
+	return r;
+}
+
+int dp_pages_try(struct dp_session *s, const struct dp_maps *maps, struct dp_error *err)
+{
+	struct dp_range v[DP_PAGES_RANGES];
+	u32 n = dp_pages_ranges(s, v);
+	int r;
+
+	if (!n)
+		return 0;
+	r = check_maps(maps, v, n, err);
+	if (!r)
+		r = try_filter(err);
+	if (r)
+		return r;
+	dp_pages_end(s);
+	s->page_filter = load_filter(v, n);
+	return s->page_filter < 0 ? fail_event("the filter of page faults", err) : 0;
+}
+
+/* ---- the marks ---- */
+
+/* Close the pages of r that are open, telling at most n stretches of them; how far: *end. -1: errno. */
+static int close_some(const struct dp_session *s, u64 lo, u64 hi, struct stretch *v, u32 n, u64 *end)
+{
+	struct scan a = {.size = sizeof(a), .flags = SCAN_CLOSES | SCAN_CHECKS, .start = lo, .end = hi, .vec = (u64)v,
+			 .vec_len = n, .mask = PAGE_IS_WRITTEN, .result = PAGE_IS_WRITTEN};
+	int found = ioctl(s->page_map, PAGEMAP_SCAN_CALL, &a);
+
+	*end = a.walk_end;
+	return found;
+}
+
+static int mark(struct dp_session *s, const struct dp_range *v, u32 n, struct dp_error *err)
+{
+	struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | FEATURE_WP_UNPOPULATED | FEATURE_WP_ASYNC};
+	char path[64];
+	u64 end;
+
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)dp_memory_tid(s->pid));
+	s->page_map = open(path, O_RDONLY | O_CLOEXEC);
+	if (s->page_map < 0)
+		return fail_event(path, err);
+	if (ioctl(s->page_marks, UFFDIO_API, &api))
+		return refuse(err, "use Linux 6.10 or later", "the kernel does not open marked pages by itself", v[0].lo);
+	for (u32 i = 0; i < n; i++) {
+		struct uffdio_register reg = {.range = {v[i].lo, v[i].hi - v[i].lo}, .mode = UFFDIO_REGISTER_MODE_WP};
+
+		if (ioctl(s->page_marks, UFFDIO_REGISTER, &reg) || close_some(s, v[i].lo, v[i].hi, NULL, 0, &end))
+			return refuse(err, "watch other memory, or look whether the program uses userfaultfd on it",
+				      strerror(errno), v[i].lo);
+	}
+	return 0;
+}
+
+/* Two descriptors: marks belong to the process that asks for them, so it asks, and hands over; and its own view of them it keeps. */
+static int borrow(struct arming *a, struct dp_error *err)
+{
+	static const char name[] = "/proc/self/pagemap";
+	struct dp_session *s = a->s;
+	u64 scratch = a->remote.table + 3072;
+	struct dp_call calls[] = {
+	    {SYS_open, {scratch, O_RDONLY | DP_PAGEMAP_FLAGS}, 0},
+	    {SYS_userfaultfd, {O_CLOEXEC | O_NONBLOCK | USER_MODE_ONLY}, 0},
+	};
+	struct dp_call give_back = {SYS_close, {0}, 0};
+	int r = dp_mem_write(&a->mem, scratch, name, sizeof(name), err);
+
+	if (!r)
+		r = dp_remote_calls(&a->remote, calls, 2, err);
+	if (r)
+		return r;
+	a->ctl->pagemap = calls[0].ret >= 0 ? (s32)calls[0].ret : -1;
+	if (calls[1].ret >= 0) {
+		s->page_marks = (int)syscall(SYS_pidfd_getfd, s->pidfd, (int)calls[1].ret, 0);
+		if (s->page_marks < 0)
+			r = fail_event("pidfd_getfd", err);
+		give_back.arg[0] = (u64)calls[1].ret;
+		dp_remote_calls(&a->remote, &give_back, 1, NULL);
+	}
+	for (u32 i = 0; i < 2 && !r; i++) {
+		errno = (int)-calls[i].ret;
+		if (calls[i].ret < 0)
+			r = fail_event(i ? "userfaultfd" : name, err);
+	}
+	return r;
+}
+
+int dp_pages_open(struct arming *a, struct dp_error *err)
+{
+	struct dp_range v[DP_PAGES_RANGES];
+	u32 n = dp_pages_ranges(a->s, v);
+	int r;
+
+	a->ctl->pagemap = -1;
+	if (!n)
+		return 0;
+	if (a->caps.seccomp)
+		return dp_fail(err, E_WATCH_PAGES, "process %d has a filter of system calls, which a hit would meet", (int)a->s->pid);
+	r = borrow(a, err);
+	return r ? r : mark(a->s, v, n, err);
+}
+
+/* What stands in [lo, hi) now, as what was seen last. */
+static int see(struct dp_session *s, const struct dp_mem *mem, u64 lo, u64 hi, struct dp_error *err)
+{
+	u8 buf[16384];
+
+	for (u32 i = 0; i < s->nwatched; i++) {
+		const struct dp_watched *w = &s->watched[i];
+		u64 from = DP_MAX(lo, w->addr), to = DP_MIN(hi, w->addr + w->len);
+		u64 shadow = s->region + s->shadows_off + w->shadow;
+
+		if (!w->paged || (i && s->watched[i - 1].group == w->group))
+			continue;
+		for (u64 n; from < to; from += n) {
+			int r;
+
+			n = DP_MIN(to - from, (u64)sizeof(buf));
+			r = dp_mem_read(mem, from, buf, n, err);
+			if (!r)
+				r = dp_mem_write(mem, shadow + (from - w->addr), buf, n, err);
+			if (r)
+				return r;
+		}
+	}
+	return 0;
+}
+
+int dp_pages_values(struct dp_session *s, const struct dp_mem *mem, struct dp_error *err)
+{
+	return dp_pages_any(s) ? see(s, mem, 0, ~0ull, err) : 0;
+}
+
+int dp_pages_begin(struct dp_session *s, const struct dp_mem *mem, struct dp_error *err)
+{
+	struct dp_range v[DP_PAGES_RANGES];
+	struct stretch found[64];
+	u32 n = dp_pages_ranges(s, v);
+	int r = 0;
+
+	for (u32 i = 0; i < n && !r; i++) {
+		u64 at = v[i].lo, end;
+		int k;
+
+		while (!r && at < v[i].hi && (k = close_some(s, at, v[i].hi, found, DP_ARRAY_SIZE(found), &end)) > 0) {
+			for (int j = 0; j < k && !r; j++)
+				r = see(s, mem, found[j].start, found[j].end, err);
+			at = DP_MAX(end, at + PAGE);
+		}
+	}
+	return r;
+}
+
+void dp_session_close_pages(struct dp_session *s)
+{
+	struct dp_range v[DP_PAGES_RANGES];
+	u32 n = s->armed && s->page_map > 0 ? dp_pages_ranges(s, v) : 0;
+	u64 end;
+
+	for (u32 i = 0; i < n; i++)
+		close_some(s, v[i].lo, v[i].hi, NULL, 0, &end);
+}
+
+void dp_pages_end(struct dp_session *s)
+{
+	/* The kernel opens all pages when the last descriptor of the marks is closed. */
+	int *fds[] = {&s->page_marks, &s->page_map, &s->page_filter};
+
+	for (u32 i = 0; i < DP_ARRAY_SIZE(fds); i++) {
+		if (*fds[i] > 0)
+			close(*fds[i]);
+		*fds[i] = 0;
+	}
+}
