@@ -47,6 +47,7 @@ kernel:
 	@[ -e $(KDIR)/Makefile ] || { echo "no kernel headers in $(KDIR): install linux-headers, or give KDIR=" >&2; exit 1; }
 	@mkdir -p $(BUILD)
 	@kernel/build.sh $(KDIR) $(BUILD)/kernel/local
+	@kernel/build.sh $(KDIR) $(BUILD)/kernel/local examples/kernel
 	@echo $(BUILD)/kernel/local/kernel/dprobes.ko
 
 check-kernel:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * What root sees and switches: debugfs dprobes/kprobes/{list,enabled,blacklist}, the sysctl
+ * What root sees and switches: debugfs dprobes/kprobes/{list,enabled,blacklist} and debug_registers, the sysctl
  * debug.dprobes-optimization, and the magic key that removes every probe.
  */
 #include <linux/debugfs.h>
@@ -69,6 +69,14 @@ static int blacklist_show(struct seq_file *m, void *v)
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(blacklist);
+
+static int registers_open(struct inode *inode, struct file *f)
+{
+	return single_open(f, dp_k_watches_show, NULL);
+}
+
+static const struct file_operations registers_fops = {
+    .owner = THIS_MODULE, .open = registers_open, .read = seq_read, .llseek = seq_lseek, .release = single_release};
 
 /* ---- enabled ---- */
 
@@ -143,6 +151,7 @@ int dp_k_debugfs_init(void)
 	debugfs_create_file("list", 0400, dir, NULL, &list_fops);
 	debugfs_create_file("blacklist", 0400, dir, NULL, &blacklist_fops);
 	debugfs_create_file("enabled", 0600, dir, NULL, &enabled_fops);
+	debugfs_create_file("debug_registers", 0400, dp_k_top, NULL, &registers_fops);
 	sysctls = register_sysctl("debug", table);
 	have_key = !register_sysrq_key(KEY, &key_op);
 	return 0;

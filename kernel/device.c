@@ -266,7 +266,9 @@ static int state(struct dp_k_session *s, struct dp_dev_state __user *to)
 		return copy_to_user(to, &d, sizeof(d)) ? -EFAULT : 0;
 	}
 	if (s->probes[d.index]->watch.len) {
-		d.how = s->armed && !s->disarmed ? DP_DEV_JUMP : DP_DEV_OFF;
+		d.how = !s->armed || s->disarmed			       ? DP_DEV_OFF
+			: s->probes[d.index]->watch.flags & DP_KWATCH_FLAG_GONE ? DP_DEV_GONE
+										: DP_DEV_JUMP;
 		d.addr = (u64)s->probes[d.index]->watch.addr;
 		d.why[0] = '\0';
 		return copy_to_user(to, &d, sizeof(d)) ? -EFAULT : 0;
@@ -345,12 +347,34 @@ static void fill_user_row(struct dp_dev_row *row, const struct dp_k_session_prob
 	strscpy(row->place, p->place, sizeof(row->place));
 }
 
+struct rows {
+	struct dp_dev_row *v;
+	u32 at, start, n, most;
+};
+
+static void fill_watch_row(void *arg, const struct dp_kwatch *w)
+{
+	const struct dp_k_session *session = dp_k_session_of_watch(w);
+	struct dp_dev_row *row;
+	struct rows *to = arg;
+
+	if (to->n == to->most || to->at++ < to->start)
+		return;
+	row = &to->v[to->n++];
+	*row = (struct dp_dev_row){.addr = (u64)w->addr,
+				   .type = 'w',
+				   .how = DP_DEV_WATCHES,
+				   .pid = session ? session->pid : dp_k_is_event_watch(w) ? 0 : -1};
+	snprintf(row->place, sizeof(row->place), "%pS", w->addr);
+}
+
 static int list(struct dp_dev_list __user *to)
 {
 	const struct dp_k_session_probe *p;
 	struct dp_probe *s;
 	struct dp_dev_row *rows;
 	struct dp_dev_list d;
+	struct rows all;
 	u32 at = 0, n = 0;
 	int r = 0;
 
@@ -374,7 +398,9 @@ static int list(struct dp_dev_list __user *to)
 			fill_user_row(&rows[n++], p);
 	}
 	mutex_unlock(&dp_k_lock);
-	d.n = n;
+	all = (struct rows){rows, at, d.start, n, d.n};
+	dp_k_watches_each(fill_watch_row, &all);
+	n = d.n = all.n;
 	if (copy_to_user((void __user *)d.rows, rows, n * sizeof(*rows)) ||
 	    copy_to_user(to, &d, sizeof(d)))
 		r = -EFAULT;

@@ -74,7 +74,7 @@ static const struct file_operations error_log_fops = {.owner = THIS_MODULE,
 
 void dp_k_event_show(struct seq_file *m, const struct dp_k_event *e)
 {
-	seq_putc(m, e->ev.is_return ? 'r' : 'p');
+	seq_putc(m, dp_k_event_type(e));
 	if (e->ev.is_return && e->ev.maxactive)
 		seq_printf(m, "%d", e->ev.maxactive);
 	if (!e->plain || e->ev.is_named)
@@ -445,12 +445,15 @@ static const char readme[] =
     "Events at kernel functions and instructions. Write to kprobe_events (or dynamic_events):\n\n"
     "\t p[:[<group>/][<name>]] <place> [<args>] [if <condition>]\tprobe\n"
     "\t r[maxactive][:[<group>/][<name>]] <place> [<args>] [if <condition>]\treturn probe\n"
+    "\t w[:[<group>/][<name>]] <memory>:<length>[:w|rw|x] [<args>] [if <condition>]\twatchpoint\n"
     "\t -:[<group>/][<name>]\tdelete\n\n"
     "\t place: [<module>:]<symbol>[+<offset>]|<memaddr>\n"
     "\t place (kretprobe): [<module>:]<symbol>[+<offset>]%return|<memaddr>\n"
+    "\t memory: [<module>:]<variable>[+<offset>]|<memaddr>, 1, 2, 4 or 8 aligned bytes\n"
     "\t args: <name>=fetcharg[:type]\n"
     "\t fetcharg: "
     "(%<register>|$arg<N>|$retval|$stack<N>|$stack|$comm|@<address>|@<symbol>[+|-<offset>]),\n"
+    "\t           $addr|$old|$new (watchpoint),\n"
     "\t           +|-[u]<offset>(<fetcharg>), \\imm-value, \\\"imm-string\"\n"
     "\t type: s8/16/32/64, u8/16/32/64, x8/16/32/64, char, string, ustring, symbol,\n"
     "\t       b<bit-width>@<bit-offset>/<container-size>, <type>[<array-size>]\n"

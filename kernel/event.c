@@ -37,10 +37,25 @@ static HIT int on_return(struct dp_kretprobe_instance *ri, struct pt_regs *regs)
 	return 0;
 }
 
+static HIT void on_watch(struct dp_kwatch *w, struct pt_regs *regs, void *addr)
+{
+	struct dp_k_event *e = container_of(w, struct dp_k_event, watch);
+
+	if (likely(READ_ONCE(dp_k_tracing)))
+		dp_k_run_watch(&e->run, w, &e->last, regs);
+	else
+		e->counts[raw_smp_processor_id()].v[DP_COUNT_PASSED]++;
+}
+
 bool dp_k_is_event(const struct dp_probe *s)
 {
 	return s->type == 'r' ? container_of(s->kp, struct dp_kretprobe, kp)->handler == on_return
 			      : s->kp->pre_handler == on_probe;
+}
+
+bool dp_k_is_event_watch(const struct dp_kwatch *w)
+{
+	return w->handler == on_watch;
 }
 
 /* ---- places ---- */
@@ -58,7 +73,7 @@ static int symbol(void *arg, const struct dp_location *probe, const char *name, 
 
 static const struct dp_event_env env = {.symbol = symbol, .is_kernel = true};
 
-/* "kernel", "", "kmod(NAME)", "NAME": the name that dp_kprobe wants. */
+/* "kernel", "", "kmod(NAME)", "NAME": the name that dp_kprobe and dp_kwatch want. */
 static int place(struct dp_k_event *e, struct dp_error *err)
 {
 	const struct dp_location *loc = &e->ev.loc;
@@ -72,7 +87,8 @@ static int place(struct dp_k_event *e, struct dp_error *err)
 		return 0;
 	}
 	if (loc->kind != DP_LOC_SYMBOL)
-		return dp_fail(err, E_KERNEL_SYMBOL, "functions and addresses can be probed here");
+		return dp_fail(err, E_KERNEL_SYMBOL, e->ev.is_watch ? "variables and addresses can be watched here"
+								     : "functions and addresses can be probed here");
 	if (!strncmp(mod, "kmod(", 5) && len > 6 && mod[len - 1] == ')') {
 		mod += 5;
 		len -= 6;
@@ -95,6 +111,25 @@ static int place(struct dp_k_event *e, struct dp_error *err)
 	kp->symbol_name = e->symbol;
 	kp->offset = (u32)loc->offset;
 	return 0;
+}
+
+/* Memory to be watched. No register is taken before the event is switched on. */
+static int watch_place(struct dp_k_event *e, struct dp_error *err)
+{
+	struct dp_kwatch *w = &e->watch;
+	enum dp_code why;
+	int r;
+
+	w->addr = e->rp.kp.addr;
+	w->symbol_name = e->rp.kp.symbol_name;
+	w->offset = e->rp.kp.offset;
+	w->len = e->ev.watch_len;
+	w->type = e->ev.watch_type;
+	w->handler = on_watch;
+	if (!w->len)
+		return dp_fail(err, E_WATCH_SIZE, "%s", e->symbol);
+	r = dp_k_watch_check(w, &e->at, &why);
+	return r ? dp_fail(err, why, "%u bytes at %s", w->len, e->symbol) : 0;
 }
 
 /* ---- life ---- */
@@ -185,8 +220,31 @@ struct dp_k_event *dp_k_event_find(const char *group, const char *name)
 	return NULL;
 }
 
-static int put_in_place(struct dp_k_event *e)
+static int watch_on(struct dp_k_event *e, struct dp_error *err)
 {
+	enum dp_code why = E_WATCH_ARGUMENT;
+	struct dp_kwatch *w = &e->watch;
+	char held[160];
+	int r = dp_k_watch_check(w, &e->at, &why);
+
+	if (!r) {
+		/* Before the first hit; what happens meanwhile is not seen. */
+		e->last = 0;
+		if (w->type != DP_KWATCH_EXECUTE && copy_from_kernel_nofault(&e->last, (void *)e->at, w->len))
+			e->last = 0;
+		r = dp_register_kwatch(w);
+		why = r ? dp_error_by_name(w->refusal) : DP_OK;
+	}
+	if (r)
+		dp_fail(err, why, "%s%s%s", e->symbol, why == E_WATCH_BUSY ? "; this module watches " : "",
+			why == E_WATCH_BUSY ? dp_k_watch_holders(held, sizeof(held)) : "");
+	return r;
+}
+
+static int put_in_place(struct dp_k_event *e, struct dp_error *err)
+{
+	if (e->ev.is_watch)
+		return e->plain ? watch_on(e, err) : 0;
 	e->rp.kp.flags = DP_KPROBE_FLAG_AGAIN | DP_KPROBE_FLAG_STAYS | (e->plain ? 0 : DP_KPROBE_FLAG_DISABLED);
 	if (e->ev.is_return) {
 		e->rp.handler = on_return;
@@ -199,10 +257,19 @@ static int put_in_place(struct dp_k_event *e)
 
 static void take_out(struct dp_k_event *e)
 {
-	if (e->ev.is_return)
+	if (e->ev.is_watch)
+		dp_unregister_kwatch(&e->watch);
+	else if (e->ev.is_return)
 		dp_unregister_kretprobe(&e->rp);
 	else
 		dp_unregister_kprobe(&e->rp.kp);
+}
+
+static void tell_refusal(const struct dp_k_event *e, enum dp_code otherwise, struct dp_error *err)
+{
+	enum dp_code code = e->rp.kp.refusal ? dp_error_by_name(e->rp.kp.refusal) : DP_OK;
+
+	dp_fail(err, code ? code : otherwise, "%s", e->symbol);
 }
 
 int dp_k_event_define(const char *line, bool plain, struct dp_error *err)
@@ -218,12 +285,15 @@ int dp_k_event_define(const char *line, bool plain, struct dp_error *err)
 	e->counts = kcalloc(nr_cpu_ids, sizeof(*e->counts), GFP_KERNEL);
 	e->text = canonical(line, plain);
 	r = e->counts && e->text ? dp_event_compile(&e->ev, line, &env, err) : -ENOMEM;
-	if (!r && e->ev.is_watch)
-		r = dp_fail(err, E_WATCH_KERNEL, "%s", e->ev.loc.symbol);
 	if (!r && word > 1 && line[word - 1] == ':')
 		r = dp_fail(err, E_EVENT_NAME, "there is none behind the :");
-	if (!r)
+	if (!r) {
 		r = place(e, err);
+		if (!r && e->ev.is_watch)
+			r = watch_place(e, err);
+		if (r)
+			dp_error_column(err, e->ev.loc.column);
+	}
 	if (!r && e->ev.prog.layout.fixed_size > DP_LOGMAX - DP_COMM_SIZE)
 		r = dp_fail(err, E_EVENT_BIG, "%u bytes", e->ev.prog.layout.fixed_size);
 	if (!r) {
@@ -236,16 +306,13 @@ int dp_k_event_define(const char *line, bool plain, struct dp_error *err)
 	if (!r && e->rp.kp.symbol_name && !dp_k_resolve(e->symbol, &e->at, NULL))
 		e->at += e->rp.kp.offset;
 	if (!r) {
-		r = put_in_place(e);
+		r = put_in_place(e, err);
 		if (!e->at)
 			e->at = (u64)e->rp.kp.addr;
-		if (r) {
-			enum dp_code code =
-			    e->rp.kp.refusal ? dp_error_by_name(e->rp.kp.refusal) : DP_OK;
-
-			dp_fail(err, code ? code : E_KERNEL_SYMBOL, "%s", e->symbol);
+		if (r && !e->ev.is_watch)
+			tell_refusal(e, E_KERNEL_SYMBOL, err);
+		if (r)
 			dp_error_column(err, e->ev.loc.column);
-		}
 	}
 	if (r) {
 		free_event(e);
@@ -257,13 +324,40 @@ int dp_k_event_define(const char *line, bool plain, struct dp_error *err)
 	return 0;
 }
 
+static int switch_watch(struct dp_k_event *e, bool on, struct dp_error *err)
+{
+	if (on)
+		return watch_on(e, err);
+	dp_unregister_kwatch(&e->watch);
+	return 0;
+}
+
+/* As the definition is written. */
+static void log_switch(const struct dp_k_event *e, const struct dp_error *err)
+{
+	char line[256], text[256];
+
+	snprintf(line, sizeof(line), "%c:%s/%s %s", dp_k_event_type(e), e->ev.group, e->ev.name, e->text);
+	snprintf(text, sizeof(text), "%s: %s: %s", dp_error_info(err->code)->name, dp_error_info(err->code)->sentence,
+		 err->detail);
+	dp_k_error_log(line, -1, text);
+}
+
+char dp_k_event_type(const struct dp_k_event *e)
+{
+	return e->ev.is_watch ? 'w' : e->ev.is_return ? 'r' : 'p';
+}
+
 int dp_k_event_switch(struct dp_k_event *e, bool on)
 {
+	struct dp_error err = {.column = -1};
 	int r;
 
 	if (e->on == on)
 		return 0;
-	if (e->ev.is_return)
+	if (e->ev.is_watch)
+		r = switch_watch(e, on, &err);
+	else if (e->ev.is_return)
 		r = on ? dp_enable_kretprobe(&e->rp) : dp_disable_kretprobe(&e->rp);
 	else
 		r = on ? dp_enable_kprobe(&e->rp.kp) : dp_disable_kprobe(&e->rp.kp);
@@ -271,6 +365,10 @@ int dp_k_event_switch(struct dp_k_event *e, bool on)
 		r = 0; /* with its module */
 	if (!r)
 		e->on = on;
+	else if (!e->ev.is_watch)
+		tell_refusal(e, E_KPROBE_UNKNOWN, &err);
+	if (r)
+		log_switch(e, &err);
 	return r;
 }
 
@@ -284,11 +382,9 @@ int dp_k_event_filter(struct dp_k_event *e, const char *text, struct dp_error *e
 
 	if (!none) {
 		filter = kstrdup(text, GFP_KERNEL);
-		line = own ? kasprintf(GFP_KERNEL, "%c %.*s if (%s) && (%s)",
-				       e->ev.is_return ? 'r' : 'p', (int)(own - e->text), e->text,
-				       own + 4, text)
-			   : kasprintf(GFP_KERNEL, "%c %s if %s", e->ev.is_return ? 'r' : 'p',
-				       e->text, text);
+		line = own ? kasprintf(GFP_KERNEL, "%c %.*s if (%s) && (%s)", dp_k_event_type(e),
+				       (int)(own - e->text), e->text, own + 4, text)
+			   : kasprintf(GFP_KERNEL, "%c %s if %s", dp_k_event_type(e), e->text, text);
 		r = line && filter ? dp_event_compile(&ev, line, &env, err) : -ENOMEM;
 		kfree(line);
 	}
@@ -326,7 +422,7 @@ void dp_k_events_bury(struct list_head *gone)
 
 u64 dp_k_event_count(const struct dp_k_event *e, enum dp_count what)
 {
-	u64 sum = what == DP_COUNT_MISSED ? e->rp.kp.nmissed + (u64)e->rp.nmissed : 0;
+	u64 sum = what == DP_COUNT_MISSED ? e->rp.kp.nmissed + (u64)e->rp.nmissed + e->watch.nmissed : 0;
 	int cpu;
 
 	for_each_possible_cpu(cpu)

@@ -31,6 +31,8 @@ struct dp_k_event {
 	struct dp_program
 	    filtered; /* ev.prog with the filter as a condition; its code NULL: no filter */
 	struct dp_kretprobe rp; /* rp.kp alone for a probe */
+	struct dp_kwatch watch; /* w: this instead, of the same place; registered while it is on */
+	u64 last;               /* the watched value at the last hit */
 	struct dp_counts *counts; /* by processor */
 	struct dentry *dir;
 };
@@ -42,7 +44,8 @@ extern struct list_head dp_k_events;
 int dp_k_events_init(void);
 void dp_k_events_exit(void);
 int dp_k_event_define(const char *line, bool plain, struct dp_error *err);
-int dp_k_event_switch(struct dp_k_event *e, bool on);
+int dp_k_event_switch(struct dp_k_event *e, bool on); /* a failure is in the log of errors */
+char dp_k_event_type(const struct dp_k_event *e); /* p, r, w */
 /* text "" or "0": no filter any more */
 int dp_k_event_filter(struct dp_k_event *e, const char *text, struct dp_error *err);
 /* Out of the kernel, and from the list into *gone. */
@@ -51,6 +54,7 @@ void dp_k_events_bury(
     struct list_head *gone); /* frees them and their directories; without the lock */
 struct dp_k_event *dp_k_event_find(const char *group, const char *name);
 bool dp_k_is_event(const struct dp_probe *s); /* of the event files */
+bool dp_k_is_event_watch(const struct dp_kwatch *w);
 u64 dp_k_event_count(const struct dp_k_event *e, enum dp_count what);
 
 /* event-files.c */

@@ -197,8 +197,12 @@ int dp_k_jprobe_pre(struct dp_kprobe *kp, struct pt_regs *regs);
 void dp_k_watches_remove_all(void);
 void dp_k_user_remove_all(void);
 
-/* watch.c: "symbol for handler, ...", what the module watches; or "nothing" */
-const char *dp_k_watch_holders(char *buf, size_t size);
+/* watch.c */
+int dp_k_watch_check(struct dp_kwatch *w, u64 *at, enum dp_code *why); /* what is wrong with it but for a missing handler */
+void dp_k_watches_gone(u64 lo, u64 hi);			    /* memory that goes away */
+const char *dp_k_watch_holders(char *buf, size_t size); /* "symbol for handler, ..."; or "nothing" */
+void dp_k_watches_each(void (*fn)(void *arg, const struct dp_kwatch *w), void *arg); /* those that watch; under its lock */
+int dp_k_watches_show(struct seq_file *m, void *v);
 
 /* debugger.c */
 int dp_k_debugger_check(struct dp_error *err); /* E_KERNEL_DEBUGGER: programs may not enter it, or could not */

@@ -8,8 +8,10 @@
 
 static void gone(const struct module_layout *l, struct module *mod)
 {
-	if (l->size)
-		dp_k_gone((u64)l->base, (u64)l->base + l->size, mod);
+	if (!l->size)
+		return;
+	dp_k_gone((u64)l->base, (u64)l->base + l->size, mod);
+	dp_k_watches_gone((u64)l->base, (u64)l->base + l->size);
 }
 
 /* COMING: its code is complete, its init has not run. LIVE: init's code is about to be freed. */

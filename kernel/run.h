@@ -8,6 +8,7 @@
 #define DP_KERNEL_RUN_H
 
 #include <linux/sched.h>
+#include <linux/uaccess.h>
 
 #include "kernel-priv.h"
 #include "hit/vm.h"
@@ -119,6 +120,19 @@ static __always_inline void dp_k_run_waiting(const struct dp_k_prog *p, struct p
 static __always_inline void dp_k_run(const struct dp_k_prog *p, struct pt_regs *regs, u64 ret_addr)
 {
 	dp_k_run_waiting(p, regs, ret_addr, NULL);
+}
+
+/* The same at a watchpoint. The old value, in *last, goes to one hit only, whichever processors write at once. */
+static __always_inline void dp_k_run_watch(const struct dp_k_prog *p, const struct dp_kwatch *w, u64 *last,
+					   struct pt_regs *regs)
+{
+	struct dp_watch_regs r = {.regs = *(struct dp_regs *)regs, .addr = (u64)w->addr};
+
+	/* The address may have been unmapped (a module's variable): the reading must not fault. */
+	if (w->type != DP_KWATCH_EXECUTE && !copy_from_kernel_nofault(&r.now, w->addr, w->len))
+		r.old = xchg(last, r.now);
+	dp_k_run(p, (struct pt_regs *)&r, 0);
+	*(struct dp_regs *)regs = r.regs;
 }
 
 #endif

@@ -29,17 +29,11 @@ static HIT int on_return(struct dp_kretprobe_instance *ri, struct pt_regs *regs)
 	return 0;
 }
 
-/* The old value goes to one hit only, whichever processors write at once. */
 static HIT void on_watch(struct dp_kwatch *w, struct pt_regs *regs, void *addr)
 {
 	struct dp_k_session_probe *p = container_of(w, struct dp_k_session_probe, watch);
-	struct dp_watch_regs r = {.regs = *(struct dp_regs *)regs, .addr = (u64)addr};
 
-	/* The address may have been unmapped (a module's variable): the reading must not fault. */
-	if (w->type != DP_KWATCH_EXECUTE && !copy_from_kernel_nofault(&r.now, addr, w->len))
-		r.old = xchg(&p->last, r.now);
-	dp_k_run(&p->run, (struct pt_regs *)&r, 0);
-	*(struct dp_regs *)regs = r.regs;
+	dp_k_run_watch(&p->run, w, &p->last, regs);
 }
 
 struct dp_k_session *dp_k_session_of(const struct dp_probe *s)
@@ -49,6 +43,11 @@ struct dp_k_session *dp_k_session_of(const struct dp_probe *s)
 	if (s->type == 'r' ? rp->handler != on_return : s->kp->pre_handler != on_probe)
 		return NULL;
 	return container_of(rp, struct dp_k_session_probe, rp)->session;
+}
+
+struct dp_k_session *dp_k_session_of_watch(const struct dp_kwatch *w)
+{
+	return w->handler == on_watch ? container_of(w, struct dp_k_session_probe, watch)->session : NULL;
 }
 
 /* ---- adding ---- */

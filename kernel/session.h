@@ -53,6 +53,8 @@ void dp_k_session_probe_free(struct dp_k_session_probe *p);
 /* The session that a registered probe belongs to, or NULL. */
 struct dp_k_session *dp_k_session_of(const struct dp_probe *s);
 
+struct dp_k_session *dp_k_session_of_watch(const struct dp_kwatch *w);
+
 /* user.c. E_KERNEL_UPROBE. */
 extern struct list_head dp_k_user_probes; /* armed ones, by user_list; under dp_k_lock */
 int dp_k_user_open(struct dp_k_session_probe *p, int fd, s64 offset, struct dp_error *err);

@@ -170,6 +170,9 @@ typedef void (*dp_kwatch_handler_t)(struct dp_kwatch *w, struct pt_regs *regs, v
 #define DP_KWATCH_IO 2 /* I/O ports: -EOPNOTSUPP, the kernel keeps the processor's debug extension off */
 #define DP_KWATCH_RW 3 /* reads and writes; the processor cannot watch reads alone */
 
+#define DP_KWATCH_FLAG_DR 1   /* dr is a register that dp_dr_alloc() has set aside: registering cannot fail for want of one */
+#define DP_KWATCH_FLAG_GONE 2 /* read only: its module was unloaded, or all probes were removed */
+
 /* Memory of the kernel, watched on all processors. Zero what is not used; it must stay until it is unregistered. */
 struct dp_kwatch {
 	void *addr;              /* what is watched; or */
@@ -177,6 +180,8 @@ struct dp_kwatch {
 	unsigned int offset;     /* added to either */
 	unsigned int len;        /* 1, 2, 4 or 8; the address is a multiple of it */
 	int type;                /* DP_KWATCH_* */
+	unsigned int flags;      /* DP_KWATCH_FLAG_* */
+	int dr;                  /* the arbiter's number of its register, 0 to 3: given with DP_KWATCH_FLAG_DR, else told */
 	dp_kwatch_handler_t handler;
 	unsigned long nmissed; /* accesses inside a hit of a probe, which ran no handler */
 	const char *refusal;   /* after an error: its code, as `dprobes explain` knows it; else NULL */
@@ -185,10 +190,39 @@ struct dp_kwatch {
 
 /*
  * Errors: -EINVAL (length, alignment, type, both symbol_name and addr or neither, an address of user memory, already
- * registered), -ENOENT (no such symbol), -EBUSY (no debug register is free on some processor), -EOPNOTSUPP.
+ * registered; DP_KWATCH_FLAG_DR with a register that was not set aside, or watches something already), -ENOENT (no such
+ * symbol), -EBUSY (no debug register is free on some processor), -EOPNOTSUPP. When the watched memory is a module's, and goes
+ * with that, nothing is watched any more.
  */
 int dp_register_kwatch(struct dp_kwatch *w);
 /* When it returns no handler of the watchpoint runs any more. */
 void dp_unregister_kwatch(struct dp_kwatch *w);
+
+/* ---- debug registers ---- */
+
+#define DP_DR_ANY (-1)
+#define DP_DR_GLOBAL 0 /* for one owner, on all processors */
+#define DP_DR_LOCAL 1  /* for tasks, that is their debuggers; any number of users share one */
+
+/*
+ * The arbiter of debug registers: number (0 to 3, or DP_DR_ANY) is set aside until dp_dr_free(). Returns the number.
+ *
+ * DP_DR_GLOBAL: from now on nobody else gets this register on any processor, neither other modules nor debuggers nor perf. Watch
+ * something with it by DP_KWATCH_FLAG_DR, one thing after the other; between them nothing is watched and the register stays yours.
+ * DP_DR_ANY takes the highest number that is unused.
+ *
+ * DP_DR_LOCAL: dprobes leaves one register to tasks: watchpoints of the kernel (and DP_DR_GLOBAL) do not take it. The kernel
+ * gives it to whatever debugger or perf event of a task asks first. DP_DR_ANY takes one that is shared already, else the lowest
+ * that is unused.
+ *
+ * The numbers are the arbiter's. The kernel may keep one in another register of the processor, so do not write to debug registers
+ * yourself: the kernel would overwrite what you write.
+ *
+ * Errors: -EINVAL (number or kind out of range), -EBUSY (in use, in the other kind, or the kernel has given the processor's registers to
+ * others), -EOPNOTSUPP, -ENOMEM.
+ */
+int dp_dr_alloc(int number, int kind);
+/* Gives it back; a shared one becomes unused with its last user. -EINVAL: it was not set aside; -EBUSY: it watches something. */
+int dp_dr_free(int number);
 
 #endif

@@ -34,7 +34,8 @@ const char *kernel_split(const char *text, char *module, size_t size)
 
 static const char *const hows[] = {
     [DP_DEV_OFF] = "-", [DP_DEV_TRAP] = "trap", [DP_DEV_JUMP] = "jump", [DP_DEV_PENDING] = "-", [DP_DEV_GONE] = "-",
-    [DP_DEV_FTRACE] = "ftrace", [DP_DEV_UPROBE] = "uprobe"};
+    [DP_DEV_FTRACE] = "ftrace", [DP_DEV_UPROBE] = "uprobe",
+    [DP_DEV_WATCHES] = "watch"};
 
 static void print_row(const struct dp_dev_row *row, int wplace)
 {
@@ -44,7 +45,7 @@ static void print_row(const struct dp_dev_row *row, int wplace)
 		snprintf(who, sizeof(who), "dprobes %d", row->pid);
 	else if (!row->pid)
 		strcpy(who, "event files");
-	printf("%016llx  %-4c  %-*s  %-4s  %-16s%s%s%s\n", (unsigned long long)row->addr, row->type, wplace,
+	printf("%016llx  %-4c  %-*s  %-6s  %-16s%s%s%s\n", (unsigned long long)row->addr, row->type, wplace,
 	       row->place, row->how < DP_ARRAY_SIZE(hows) ? hows[row->how] : "?", who,
 	       row->how == DP_DEV_GONE ? "  [GONE]" : "", row->flags & DP_DEV_LIST_DISABLED ? "  [DISABLED]" : "",
 	       row->how == DP_DEV_PENDING ? "  [PENDING]" : "");
@@ -67,7 +68,7 @@ int list_kernel(void)
 	for (u32 i = 0; i < n; i++)
 		wplace = DP_MIN(DP_MAX(wplace, (int)strlen(rows[i].place)), 60);
 	if (n)
-		printf("%-16s  TYPE  %-*s  HOW   %-16s  STATE\n", "ADDRESS", wplace, "PLACE", "WHO");
+		printf("%-16s  TYPE  %-*s  HOW     %-16s  STATE\n", "ADDRESS", wplace, "PLACE", "WHO");
 	for (u32 i = 0; i < n; i++)
 		print_row(&rows[i], wplace);
 	free(rows);

@@ -65,6 +65,12 @@ trace_watch() {
 	was=$(cat /proc/sys/kernel/panic_on_oops)
 	for n in 5 6 7; do echo $n >/proc/sys/kernel/panic; done
 	for n in 0 1 0 $was; do echo $n >/proc/sys/kernel/panic_on_oops; done
+	insmod kwatch-example.ko symbol=panic_on_warn
+	$dprobes list >/tmp/list
+	rmmod kwatch-example
+	grep -q "^[0-9a-f]*  w     panic_timeout+0x0/[^ ]*  *watch   dprobes $tracer *\$" /tmp/list &&
+		grep -q '^[0-9a-f]*  w     panic_on_warn+0x0/[^ ]*  *watch   module *$' /tmp/list && [ "$(grep -c '  w  ' /tmp/list)" = 3 ]
+	say $? "list shows watchpoints and whose they are"
 	finish
 	say $? "it ends well"
 	echo 0 >/proc/sys/kernel/panic

@@ -121,6 +121,106 @@ mistakes() {
 	say $? "the log of errors points at the place"
 }
 
+# Memory of the kernel is watched: panic_timeout, an int, written by root.
+watched_memory() {
+	cd $top
+	echo >trace
+	was=$(cat /proc/sys/kernel/panic)
+	echo 'w:timeout panic_timeout:4 at=$addr old=$old:s32 new=$new:s32 by=%ip:symbol c=$comm if $new != 13' >>kprobe_events
+	say $? "a watchpoint"
+	echo 'w:mine/seen kernel:panic_on_oops+0:4:rw $new' >>kprobe_events
+	[ "$(tail -n 2 kprobe_events)" = 'w:kprobes/timeout panic_timeout:4 at=$addr old=$old:s32 new=$new:s32 by=%ip:symbol c=$comm if $new != 13
+w:mine/seen kernel:panic_on_oops+0:4:rw arg1=$new' ]
+	say $? "watchpoints are shown as they were defined"
+	[ ! -s debug_registers ]
+	say $? "which takes no register"
+	echo 6 >/proc/sys/kernel/panic
+	! grep -q timeout trace
+	say $? "watchpoints are off at first"
+	echo 1 >events/kprobes/timeout/enable && echo 1 >events/mine/enable
+	say $? "watchpoints are switched on"
+	grep -q '^3  w  *0x[0-9a-f]*  4  panic_timeout+0x0/0x[0-9a-f]*  on_watch' debug_registers && [ "$(grep -c . debug_registers)" = 2 ]
+	say $? "debug_registers shows who has which"
+	for n in 7 13 8; do echo $n >/proc/sys/kernel/panic; done
+	at=$(sed -n 's/.* timeout: .* at=0x\([0-9a-f]*\) .*/\1/p' trace | head -n 1)
+	grep -q "$at . panic_timeout\$" /proc/kallsyms
+	say $? "\$addr is what is watched"
+	sed -n 's/.* \.script-.* timeout: (panic_timeout+0x0\/0x[0-9a-f]*) at=0x[0-9a-f]* \(old=.* new=.*\) by=.*int.*+0x[0-9a-f/x]* c=".script"$/\1/p' trace >/tmp/w
+	[ "$(cat /tmp/w)" = "old=6 new=7
+old=13 new=8" ]
+	say $? "old and new values, the writer, a condition"
+	cat /proc/sys/kernel/panic_on_oops >/tmp/oops
+	grep -q " seen: (panic_on_oops+0x0/0x[0-9a-f]*) arg1=0x$(cat /tmp/oops)\$" trace
+	say $? "reads are seen where they are asked for"
+	awk '$1 == "timeout" { good = $2 == 2 && $4 == 1 && !$5 && !$6 } END { exit !good }' profile &&
+		grep -q '^  timeout  *3  *0$' kprobe_profile
+	say $? "profile counts what was written"
+	echo 'new == 9 && c == ".script"' >events/kprobes/timeout/filter
+	echo >trace
+	for n in 8 9 10; do echo $n >/proc/sys/kernel/panic; done
+	[ "$(grep -c ' timeout: ' trace)" = 1 ] && grep -q ' timeout: .* new=9 ' trace
+	say $? "a filter over what was watched"
+	echo 0 >tracing_on && echo 9 >/proc/sys/kernel/panic && echo 1 >tracing_on
+	[ "$(grep -c ' timeout: ' trace)" = 1 ] && [ "$(awk '$1 == "timeout" { print $3 }' profile)" = 1 ]
+	say $? "tracing_on 0 passes watchpoints over"
+	! echo '-:timeout' 2>/dev/null >>kprobe_events
+	say $? "a watchpoint in use is not deleted"
+	echo 0 >events/enable && [ ! -s debug_registers ]
+	say $? "switched off, its register is free"
+	echo '-:timeout' >>kprobe_events && echo '-:mine/seen' >>kprobe_events && [ ! -s kprobe_events ]
+	say $? "watchpoints are deleted"
+	for n in 1 2 3 4 5; do echo "w:w$n panic_on_oops:4" >>kprobe_events; done
+	! echo 1 2>/dev/null >events/enable && [ "$(cat events/enable)" = X ] && [ "$(cat events/kprobes/w5/enable)" = 0 ]
+	say $? "there are four registers"
+	tail -n 3 error_log | grep -q 'E-WATCH-BUSY: .*panic_on_oops; this module watches panic_on_oops for ' &&
+		[ "$(tail -n 1 error_log)" = '  Command: w:kprobes/w5 panic_on_oops:4' ]
+	say $? "the log of errors tells who has them"
+	echo 0 >events/kprobes/w2/enable && echo 1 >events/kprobes/w5/enable
+	say $? "a free one goes to the next"
+	echo 0 >events/enable && echo >kprobe_events
+	say $? "all watchpoints are cleared"
+	echo 'w panic_timeout:4 $old $new' >kprobe_probes && echo 11 >/proc/sys/kernel/panic
+	grep -q ' panic_timeout: @panic_timeout+0 arg1=0x9 arg2=0xb$' trace
+	say $? "kprobe_probes: a watchpoint is in force at once"
+	echo >kprobe_probes && [ ! -s debug_registers ]
+	say $? "and cleared"
+	echo "w:byaddress 0x$at:4:w new=\$new:s32" >>kprobe_events && echo 1 >events/enable && echo 12 >/proc/sys/kernel/panic
+	grep -q ' byaddress: (panic_timeout+0x0/0x[0-9a-f]*) new=12$' trace
+	say $? "a watchpoint at an address"
+	echo 0 >events/enable && echo >kprobe_events
+	echo "$was" >/proc/sys/kernel/panic
+	refused kprobe_events 'w panic_timeout' E-WATCH-SIZE
+	refused kprobe_events 'w panic_timeout:3' E-WATCH-ARGUMENT
+	refused kprobe_events 'w panic_timeout+1:4' E-WATCH-ARGUMENT
+	refused kprobe_events 'w panic_timeout:16' E-WATCH-ARGUMENT
+	refused kprobe_events 'w panic_timeout:0' E-EVENT-WATCHLEN
+	refused kprobe_events 'w panic_timeout:1:io' E-WATCH-TYPE
+	refused kprobe_events 'w 0x1000:4' E-WATCH-ARGUMENT
+	refused kprobe_events 'w no_such_variable:4' E-SYM-NONE
+	refused kprobe_events 'w panic_timeout%return:4' E-EVENT-SUFFIX
+	refused kprobe_events 'w panic_timeout:4 a=$arg1' E-EVENT-WATCHARG
+	refused kprobe_events 'p vfs_read old=$old' E-EVENT-WATCHVAR
+}
+
+# Memory of a module is watched as long as it is there.
+watched_module() {
+	cd $top
+	echo >trace
+	insmod /t/dpvictim.ko
+	echo 'w:v dpvictim:victim_calls:4 old=$old:s32 new=$new:s32' >>kprobe_events && echo 1 >events/kprobes/v/enable
+	say $? "a module's variable is watched"
+	echo 1 >/sys/module/dpvictim/parameters/work
+	grep -q ' v: (victim_calls+0x0/0x[0-9a-f]* \[dpvictim\]) old=[0-9]* new=[0-9]*$' trace
+	say $? "and its writes are seen"
+	rmmod dpvictim
+	[ ! -s debug_registers ]
+	say $? "its register is free when the module has gone"
+	echo 0 >events/enable && ! echo 1 2>/dev/null >events/enable
+	say $? "without the module it is not switched on"
+	echo >kprobe_events
+	say $? "and deleted"
+}
+
 reading() {
 	cd $top
 	echo >trace
@@ -191,6 +291,8 @@ events() {
 	todays_tracer
 	modules_again
 	mistakes
+	watched_memory
+	watched_module
 	reading
 	restless
 }

@@ -56,6 +56,7 @@ conformance() {
 	run returns
 	run ftrace
 	run hooks
+	run watch
 	rmmod dprobes
 	say $? "it unloads"
 }

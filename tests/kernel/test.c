@@ -54,6 +54,8 @@ static int __init test_init(void)
 		test_refused();
 	else if (!strcmp(group, "ftrace"))
 		test_ftrace();
+	else if (!strcmp(group, "watch"))
+		test_watch();
 	else if (!strcmp(group, "many"))
 		test_many(seconds, what);
 	else if (!strcmp(group, "hold"))

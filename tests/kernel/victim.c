@@ -6,6 +6,9 @@
 static int runs = 3;
 module_param(runs, int, 0400);
 
+int victim_calls; /* to be watched: echo 1 >/sys/module/dpvictim/parameters/work writes it */
+module_param_named(work, victim_calls, int, 0200);
+
 noinline __attribute__((noipa)) long victim_work(long n)
 {
 	barrier();

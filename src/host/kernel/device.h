@@ -66,7 +66,7 @@ struct dp_dev_arm {
 	u64 words_off; /* out: where the words are in it */
 };
 
-enum dp_dev_how { DP_DEV_OFF, DP_DEV_TRAP, DP_DEV_JUMP, DP_DEV_PENDING, DP_DEV_GONE, DP_DEV_FTRACE, DP_DEV_UPROBE };
+enum dp_dev_how { DP_DEV_OFF, DP_DEV_TRAP, DP_DEV_JUMP, DP_DEV_PENDING, DP_DEV_GONE, DP_DEV_FTRACE, DP_DEV_UPROBE, DP_DEV_WATCHES };
 
 struct dp_dev_state {
 	u32 index;
@@ -94,7 +94,7 @@ struct dp_dev_symbol { /* "function+0x12 [module]" of an address */
 
 struct dp_dev_row {
 	u64 addr;
-	char type; /* k r j of modules; p r of events and sessions */
+	char type; /* k r j w of modules; p r w of events and sessions */
 	u8 how;    /* enum dp_dev_how */
 	u8 flags;
 	u8 pad;

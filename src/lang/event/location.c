@@ -240,6 +240,12 @@ static int parse_suffix(struct ev_line *l, u32 at, u32 end)
 		dp_error_hint(l->err, "did you mean %%return? Arguments need a blank before them");
 		return ret;
 	}
+	if (l->ev->is_watch) {
+		int ret = ev_fail(l, at, E_EVENT_SUFFIX, "memory does not return");
+
+		dp_error_hint(l->err, "watch with w, probe returns with r");
+		return ret;
+	}
 	l->ev->is_return = true;
 	return 0;
 }
