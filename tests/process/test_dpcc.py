@@ -551,6 +551,9 @@ def languages():
         subprocess.run([{"%s": src, "%o": out}.get(word, word) for word in build_it], check=True, cwd=DIR,
                        env=dict(os.environ, GO111MODULE="off", GOCACHE=os.path.join(DIR, "gocache")),
                        stdout=subprocess.DEVNULL)
+        if suffix == "cc":
+            shown = dprobes("vars", out, place).stdout
+            assert re.search(r"^bank::Account::deposit\+0x0 ", shown) and re.search(r"\$amount +long int &, ", shown), shown
         with open(prog, "w") as f:
             f.write('#pragma MODNAME("%s")\n#pragma MODTYPE(user)\n#pragma PROBEPOINT_LOCATION("%s")\n'
                     '#pragma PROBEPOINT_HANDLER("h")\nvoid h() { %s }\n' % (out, place, handler))

@@ -286,6 +286,7 @@ u32 btf_functions(struct dpcc *c, const char *pattern, const char **names, u32 m
 /* ---- probed.c ---- */
 /* A variable of the probed program; NULL when there is none and it need not be. */
 struct node *probed(struct dpcc *c, const struct tok *t, const char *name, bool needed);
+bool probed_is_reference(const struct dpcc *c, const struct dp_var *v); /* of C++: a pointer that is followed by itself */
 bool probed_enumerator(struct dpcc *c, const char *name, s64 *value);
 
 /* ---- decl.c ---- */

@@ -84,14 +84,15 @@ static void show_var(struct dpcc *c, const char *name, int r, const struct dp_va
 		     const struct dp_error *err)
 {
 	const char *why = strstr(err->detail, ": ");
+	bool reference = !r && type && probed_is_reference(c, v);
 
 	buf_put(c, &c->all, "  $%-16s ", name);
 	if (r)
 		buf_put(c, &c->all, "not available: %s%s%s\n", why ? why + 2 : err->detail,
 			err->hint[0] ? "; " : "", err->hint);
 	else
-		buf_put(c, &c->all, "%s, %s\n", type ? type_name(c, type) : "of unknown type",
-			where_it_is(v));
+		buf_put(c, &c->all, "%s%s, %s\n", type ? type_name(c, reference ? type->of : type) : "of unknown type",
+			reference ? " &" : "", where_it_is(v));
 }
 
 static int show_module_var(const char *name, int r, const struct dp_var *v, const struct dp_error *err,

@@ -85,9 +85,10 @@ static int find(struct dpcc *c, struct node *n, const char *name, struct dp_erro
 	return r;
 }
 
-static bool is_reference(const struct dpcc *c, struct dp_var *v)
+bool probed_is_reference(const struct dpcc *c, const struct dp_var *v)
 {
-	int tag = c->mod && v->has_type ? dwarf_tag(&v->type) : 0;
+	Dwarf_Die type = v->type;
+	int tag = c->mod && v->has_type ? dwarf_tag(&type) : 0;
 
 	return tag == DW_TAG_reference_type || tag == DW_TAG_rvalue_reference_type;
 }
@@ -127,7 +128,7 @@ struct node *probed(struct dpcc *c, const struct tok *t, const char *name, bool 
 	if (n->type->lazy)
 		debug_complete(c, n->type);
 	n->in_target = true;
-	if (!is_reference(c, n->probe))
+	if (!probed_is_reference(c, n->probe))
 		return n;
 	/* A reference is what it refers to. */
 	d = node_new(c, N_DEREF, t);
