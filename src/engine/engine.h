@@ -82,9 +82,6 @@ void dp_plan_free(struct dp_plan *plan);
 /* How the detour of a hit at this site enters the hit path. */
 enum dp_entry dp_entry_for(const struct dp_site *site);
 
-/* Where a program counter found at pc belongs; 0 when it may stay. */
-u64 dp_redirect_find(const struct dp_redirect *v, u32 n, u64 pc);
-
 /*
  * Publish all patches, or take them back. Every thread may run meanwhile. A trap at a patched byte
  * must be redirected (redirects) from before the first call until after the last. On error in dp_publish, what was

@@ -387,20 +387,3 @@ void dp_plan_free(struct dp_plan *plan)
 	dp_space_free(&plan->space);
 	memset(plan, 0, sizeof(*plan));
 }
-
-u64 dp_redirect_find(const struct dp_redirect *v, u32 n, u64 pc)
-{
-	u32 lo = 0, hi = n;
-
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (v[mid].pc == pc)
-			return v[mid].to;
-		if (v[mid].pc < pc)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return 0;
-}

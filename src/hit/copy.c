@@ -15,7 +15,6 @@
 #define O_WRONLY_CLOEXEC 02000001
 #define TRIES 16	 /* places in the table for one instruction */
 #define PATIENCE 100	 /* turns that another thread may take to make a copy */
-#define UNKNOWN_SPAN 8192 /* no instruction stores more behind where its operand begins */
 
 enum operand { BY_MODRM, BY_DI, BY_STACK, BY_OFFSET };
 
@@ -461,7 +460,7 @@ bool dp_copy_find(const struct dp_control *ctl, const u64 *uc, u64 addr, struct 
 	out->ip = ip + b->in.len;
 	out->len = b->size;
 	out->addr = find_address(b, uc, out->ip);
-	return addr - out->addr < (b->size ? b->size : UNKNOWN_SPAN);
+	return addr - out->addr < (b->size ? b->size : DP_STORE_MAX);
 }
 
 u64 dp_copy_next(const struct dp_control *ctl, u32 index, u32 *element)

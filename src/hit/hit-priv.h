@@ -47,6 +47,8 @@ void dp_watch_hit(struct dp_watch_regs *regs, const struct dp_watch_rt *w, void 
 
 /* The thread's slot, as the entries of entry.S find it; NULL when every one in reach is taken. */
 u8 *dp_find_slot(const struct dp_control *ctl);
+/* What programs run with, of a thread in a signal's handler; the slot is taken. */
+void dp_watch_begin(struct dp_hit *h, struct dp_watch_regs *regs, void *slot_base, const struct dp_control *ctl);
 /* dp_watch_hit() on the slot, with the registers of the signal's context; what changes in them goes back there. */
 void dp_watch_run(u8 *slot_base, const struct dp_watch_rt *w, u64 *uc, const struct dp_control *ctl);
 
@@ -64,6 +66,8 @@ u32 dp_page_stored(struct dp_watch_regs *regs, u32 index, void *slot_base, const
 void dp_page_swept(struct dp_watch_regs *regs, void *slot_base, const struct dp_control *ctl);
 
 /* copy.c: what an instruction stores, and a copy of it that can run elsewhere */
+#define DP_STORE_MAX 8192 /* no instruction stores more behind where its operand begins */
+
 struct dp_store {
 	u64 addr;  /* where its memory operand begins */
 	u64 ip;	   /* of the instruction behind it */
@@ -93,6 +97,8 @@ struct dp_siginfo {
 		} perf;
 	};
 };
+
+#define DP_PERF_ASYNC 1 /* flags: the signal was blocked at the access, and the registers are those of a later moment */
 
 /* Words of struct ucontext of x86-64: the general registers begin behind flags, link and stack. */
 enum dp_uc {

@@ -247,6 +247,30 @@ struct dp_redirect { /* where a program counter found on a patched byte belongs;
 	u64 to;	     /* where execution goes on */
 };
 
+/* How many of n such entries are of addresses below pc: the index of its own, if it has one, else of the next. */
+static inline u32 dp_redirects_below(const struct dp_redirect *v, u32 n, u64 pc)
+{
+	u32 lo = 0, hi = n;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (v[mid].pc < pc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Where a program counter found at pc belongs; 0 when it may stay. */
+static inline u64 dp_redirect_find(const struct dp_redirect *v, u32 n, u64 pc)
+{
+	u32 i = dp_redirects_below(v, n, pc);
+
+	return i < n && v[i].pc == pc ? v[i].to : 0;
+}
+
 /* ---- per-thread slots, writable in the target ---- */
 
 #define DP_SLOT_SIZE (256 * 1024)

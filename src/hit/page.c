@@ -6,54 +6,40 @@
  * killed leaves an open page: never a thread that cannot go on.
  */
 #include "hit/hit-priv.h"
+#include "hit/pagemap.h"
 
 #define PAGE 4096ull
 #define SYS_OPEN 2
 #define SYS_CLOSE 3
 #define SYS_IOCTL 16
 #define O_CLOEXEC_BIT 02000000
-#define FLAG_ASYNC 1 /* as in watch.c */
 #define FLAG_DF 0x400
-#define UNKNOWN_SPAN 8192 /* as in copy.c */
 #define ENOTTY_NR 25
 #define EBADF_NR 9
 
 /* ---- the kernel's marks on pages ---- */
 
-#define PAGEMAP_SCAN 0xc0606610u /* _IOWR('f', 16, struct scan) */
-#define SCAN_CLOSES 1		 /* what matches is marked again */
-#define SCAN_CHECKS 2		 /* fail where the kernel would not open pages by itself */
-#define PAGE_IS_WRITTEN 2	 /* a page that was opened since */
-
-struct scan { /* struct pm_scan_arg */
-	u64 size, flags, start, end, walk_end, vec, vec_len, max_pages, inverted, mask, anyof, result;
-};
-
-struct stretch { /* struct page_region */
-	u64 start, end, categories;
-};
-
 /* Close the pages of [lo, hi) that are open; returns how many stretches of them v has (at most n), negative on error. *end: how far. */
-static s64 close_pages(const struct dp_control *ctl, u64 lo, u64 hi, struct stretch *v, u32 n, u64 *end)
+static s64 close_pages(const struct dp_control *ctl, u64 lo, u64 hi, struct dp_stretch *v, u32 n, u64 *end)
 {
 	static const char name[] = "/proc/self/pagemap";
-	struct scan s;
+	struct dp_scan s;
 	s64 r, fd;
 
 	memset(&s, 0, sizeof(s));
 	s.size = sizeof(s);
-	s.flags = SCAN_CLOSES | SCAN_CHECKS;
+	s.flags = DP_SCAN_CLOSES | DP_SCAN_CHECKS;
 	s.start = lo;
 	s.end = hi;
 	s.vec = (u64)v;
 	s.vec_len = n;
-	s.mask = s.result = PAGE_IS_WRITTEN;
-	r = dp_syscall(SYS_IOCTL, (u64)(s64)ctl->pagemap, PAGEMAP_SCAN, (u64)&s, 0, 0, 0);
+	s.mask = s.result = DP_PAGE_WRITTEN;
+	r = dp_syscall(SYS_IOCTL, (u64)(s64)ctl->pagemap, DP_PAGEMAP_SCAN, (u64)&s, 0, 0, 0);
 	if (r == -EBADF_NR || r == -ENOTTY_NR) { /* the program has closed it */
 		fd = dp_syscall(SYS_OPEN, (u64)name, O_CLOEXEC_BIT, 0, 0, 0, 0);
 		if (fd < 0)
 			return fd;
-		r = dp_syscall(SYS_IOCTL, (u64)fd, PAGEMAP_SCAN, (u64)&s, 0, 0, 0);
+		r = dp_syscall(SYS_IOCTL, (u64)fd, DP_PAGEMAP_SCAN, (u64)&s, 0, 0, 0);
 		dp_syscall(SYS_CLOSE, (u64)fd, 0, 0, 0, 0, 0);
 	}
 	*end = s.walk_end;
@@ -82,7 +68,7 @@ static const struct dp_range *range_of(const struct dp_control *ctl, u64 addr)
 static bool close_around(const struct dp_control *ctl, u64 lo, u64 hi)
 {
 	const struct dp_range *v = (const struct dp_range *)ctl->pages;
-	struct stretch found;
+	struct dp_stretch found;
 	bool any = false;
 	u64 end;
 
@@ -101,20 +87,6 @@ static bool close_around(const struct dp_control *ctl, u64 lo, u64 hi)
 }
 
 /* ---- telling ---- */
-
-static void begin(struct dp_hit *h, struct dp_watch_regs *regs, u8 *slot_base, const struct dp_control *ctl)
-{
-	struct dp_slot_head *slot = (struct dp_slot_head *)(slot_base + DP_SLOT_HEAD);
-
-	if (!slot->ready)
-		dp_hit_prepare(slot, ctl);
-	h->regs = &regs->regs;
-	h->vm = (struct dp_vm *)(slot_base + DP_SLOT_VM);
-	h->ctl = ctl;
-	h->tid = dp_hit_tid(slot, ctl);
-	h->faults = 0;
-	h->aside = false;
-}
 
 /* Put what stands in n bytes now in the place of what was seen last, which is returned. */
 static u64 exchange(u64 seen, u64 now, u32 n)
@@ -209,10 +181,10 @@ static void span_of_string(const struct dp_watch_regs *regs, u64 from, u32 eleme
 void dp_page_swept(struct dp_watch_regs *regs, void *slot_base, const struct dp_control *ctl)
 {
 	const struct dp_range *v = (const struct dp_range *)ctl->pages;
-	struct stretch found[16];
+	struct dp_stretch found[16];
 	struct dp_hit h;
 
-	begin(&h, regs, slot_base, ctl);
+	dp_watch_begin(&h, regs, slot_base, ctl);
 	for (u32 i = 0; i < ctl->npages; i++) {
 		u64 from = v[i].lo, end;
 		s64 n;
@@ -230,7 +202,7 @@ static void tell_store(struct dp_watch_regs *regs, u32 element, void *slot_base,
 {
 	struct dp_slot_head *slot = (struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD);
 	const struct dp_watch_rt *w = (const struct dp_watch_rt *)ctl->watches;
-	u64 lo = slot->page_addr, hi = lo + (slot->page_len ? slot->page_len : UNKNOWN_SPAN);
+	u64 lo = slot->page_addr, hi = lo + (slot->page_len ? slot->page_len : DP_STORE_MAX);
 	struct dp_hit h;
 	bool opened;
 
@@ -241,7 +213,7 @@ static void tell_store(struct dp_watch_regs *regs, u32 element, void *slot_base,
 	 * closed the page before us.
 	 */
 	opened = close_around(ctl, lo, hi);
-	begin(&h, regs, slot_base, ctl);
+	dp_watch_begin(&h, regs, slot_base, ctl);
 	if (!slot->page_len) {
 		tell_changes(&h, slot, lo, hi, opened ? lo : 0);
 		return;
@@ -297,7 +269,7 @@ void dp_on_page(const struct dp_siginfo *si, u64 *uc, const struct dp_control *c
 		return;
 	base = dp_find_slot(ctl);
 	slot = (struct dp_slot_head *)(base + DP_SLOT_HEAD);
-	if (!base || slot->busy || si->perf.flags & FLAG_ASYNC) {
+	if (!base || slot->busy || si->perf.flags & DP_PERF_ASYNC) {
 		miss(ctl, addr);
 		/* From a signal handler that interrupts a hit: that hit closes the page when it ends. */
 		if (base && slot->busy)

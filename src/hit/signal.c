@@ -16,24 +16,6 @@
 #define SI_KERNEL_CODE 128
 #define SI_QUEUE_CODE (-1)
 
-static u64 find(const struct dp_control *ctl, u64 pc)
-{
-	const struct dp_redirect *r = (const struct dp_redirect *)ctl->redirects;
-	u32 lo = 0, hi = ctl->nredirects;
-
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (r[mid].pc == pc)
-			return r[mid].to;
-		if (r[mid].pc < pc)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return 0;
-}
-
 /* Give the signal the fate that it would have had without us. */
 static void chain(int sig, struct dp_siginfo *info, u64 *uc, const u64 *old)
 {
@@ -70,7 +52,7 @@ void dp_on_signal(int sig, void *info, void *ucontext, const struct dp_control *
 		return;
 	}
 	if (si->code == SI_KERNEL_CODE || marked) /* raised by an instruction */
-		to = find(ctl, uc[DP_UC_IP] - (sig == SIGTRAP_NR));
+		to = dp_redirect_find((const struct dp_redirect *)ctl->redirects, ctl->nredirects, uc[DP_UC_IP] - (sig == SIGTRAP_NR));
 	if (to)
 		uc[DP_UC_IP] = to;
 	else if (!marked)

@@ -3,11 +3,9 @@
  * A hit of a watchpoint in a process: a SIGTRAP that the kernel raises for an access to watched memory. The programs
  * run on the thread's slot as at any other hit; what they change in the registers takes effect when the handler returns.
  */
+#include "arch/x86_64/relocate.h"
 #include "hit/hit-priv.h"
 #include "program/opcode.h"
-
-#define FLAG_ASYNC 1 /* the signal was blocked at the access: the registers are those of a later moment */
-#define COPY_MAX 48 /* bytes of a displaced instruction's copy: DP_RELOC_MAX */
 
 static const u8 where[] = { /* words of struct dp_regs in the ucontext */
 	[DP_SLOT(r15)] = DP_UC_R15, [DP_SLOT(r14)] = DP_UC_R14, [DP_SLOT(r13)] = DP_UC_R13, [DP_SLOT(r12)] = DP_UC_R12,
@@ -36,6 +34,20 @@ u8 *dp_find_slot(const struct dp_control *ctl)
 	return NULL;
 }
 
+void dp_watch_begin(struct dp_hit *h, struct dp_watch_regs *regs, void *slot_base, const struct dp_control *ctl)
+{
+	struct dp_slot_head *slot = (struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD);
+
+	if (!slot->ready)
+		dp_hit_prepare(slot, ctl);
+	h->regs = &regs->regs;
+	h->vm = (struct dp_vm *)((u8 *)slot_base + DP_SLOT_VM);
+	h->ctl = ctl;
+	h->tid = dp_hit_tid(slot, ctl);
+	h->faults = 0;
+	h->aside = false;
+}
+
 void dp_watch_hit(struct dp_watch_regs *regs, const struct dp_watch_rt *w, void *slot_base, const struct dp_control *ctl)
 {
 	struct dp_slot_head *slot = (struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD);
@@ -46,13 +58,7 @@ void dp_watch_hit(struct dp_watch_regs *regs, const struct dp_watch_rt *w, void 
 		dp_page_swept(regs, slot_base, ctl);
 		return;
 	}
-	if (!slot->ready)
-		dp_hit_prepare(slot, ctl);
-	h.regs = &regs->regs;
-	h.vm = (struct dp_vm *)((u8 *)slot_base + DP_SLOT_VM);
-	h.ctl = ctl;
-	h.tid = dp_hit_tid(slot, ctl);
-	h.faults = 0;
+	dp_watch_begin(&h, regs, slot_base, ctl);
 	h.aside = w->type == DP_WATCH_RW;
 	last = w->addr ? (u64 *)w->last : &slot->call_last;
 	regs->addr = w->addr ? w->addr : slot->call_addr;
@@ -66,25 +72,15 @@ void dp_watch_hit(struct dp_watch_regs *regs, const struct dp_watch_rt *w, void 
 u64 dp_home_of(const struct dp_control *ctl, u64 ip)
 {
 	const struct dp_redirect *r = (const struct dp_redirect *)ctl->homes;
-	u32 lo = 0, hi = ctl->nhomes;
+	u32 i = dp_redirects_below(r, ctl->nhomes, ip);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (r[mid].pc < ip)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < ctl->nhomes && r[lo].pc - ip < COPY_MAX ? r[lo].to : ip;
+	return i < ctl->nhomes && r[i].pc - ip < DP_RELOC_MAX ? r[i].to : ip;
 }
 
 void dp_watch_run(u8 *slot_base, const struct dp_watch_rt *w, u64 *uc, const struct dp_control *ctl)
 {
 	struct dp_watch_regs *regs = (struct dp_watch_regs *)(slot_base + DP_SLOT_STACK_TOP - 256);
-	u64 *r = (u64 *)&regs->regs;
-
-	u64 home = dp_home_of(ctl, uc[DP_UC_IP]);
+	u64 *r = (u64 *)&regs->regs, home = dp_home_of(ctl, uc[DP_UC_IP]);
 
 	_Static_assert(sizeof(*regs) <= 256, "room for the registers");
 	for (u32 i = 0; i < sizeof(where); i++)
@@ -122,7 +118,7 @@ void dp_on_watch(const struct dp_siginfo *si, u64 *uc, const struct dp_control *
 		dp_hit_passed_by(ctl, w->first, w->n, DP_COUNT_OWN);
 		return;
 	}
-	base = si->perf.flags & FLAG_ASYNC ? NULL : dp_find_slot(ctl);
+	base = si->perf.flags & DP_PERF_ASYNC ? NULL : dp_find_slot(ctl);
 	slot = (struct dp_slot_head *)(base + DP_SLOT_HEAD);
 	if (!base || slot->busy || (!w->addr && !slot->call_sp)) {
 		dp_hit_passed_by(ctl, w->first, w->n, DP_COUNT_MISSED);

@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "hit/pagemap.h"
 #include "host/process/arm-priv.h"
 
 #define PAGE 4096ull
@@ -32,18 +33,6 @@
 #define USER_MODE_ONLY 1		   /* userfaultfd(): what an ordinary process may ask for; marks do not depend on it */
 #define FEATURE_WP_UNPOPULATED (1ull << 13) /* pages that are not there yet, too */
 #define FEATURE_WP_ASYNC (1ull << 15)
-#define PAGEMAP_SCAN_CALL _IOWR('f', 16, struct scan)
-#define SCAN_CLOSES 1
-#define SCAN_CHECKS 2
-#define PAGE_IS_WRITTEN 2
-
-struct scan { /* struct pm_scan_arg */
-	u64 size, flags, start, end, walk_end, vec, vec_len, max_pages, inverted, mask, anyof, result;
-};
-
-struct stretch { /* struct page_region */
-	u64 start, end, categories;
-};
 
 /* ---- what is to be watched ---- */
 
@@ -315,11 +304,11 @@ int dp_pages_try(struct dp_session *s, const struct dp_maps *maps, struct dp_err
 /* ---- the marks ---- */
 
 /* Close the pages of r that are open, telling at most n stretches of them; how far: *end. -1: errno. */
-static int close_some(const struct dp_session *s, u64 lo, u64 hi, struct stretch *v, u32 n, u64 *end)
+static int close_some(const struct dp_session *s, u64 lo, u64 hi, struct dp_stretch *v, u32 n, u64 *end)
 {
-	struct scan a = {.size = sizeof(a), .flags = SCAN_CLOSES | SCAN_CHECKS, .start = lo, .end = hi, .vec = (u64)v,
-			 .vec_len = n, .mask = PAGE_IS_WRITTEN, .result = PAGE_IS_WRITTEN};
-	int found = ioctl(s->page_map, PAGEMAP_SCAN_CALL, &a);
+	struct dp_scan a = {.size = sizeof(a), .flags = DP_SCAN_CLOSES | DP_SCAN_CHECKS, .start = lo, .end = hi, .vec = (u64)v,
+			 .vec_len = n, .mask = DP_PAGE_WRITTEN, .result = DP_PAGE_WRITTEN};
+	int found = ioctl(s->page_map, DP_PAGEMAP_SCAN, &a);
 
 	*end = a.walk_end;
 	return found;
@@ -429,7 +418,7 @@ int dp_pages_values(struct dp_session *s, const struct dp_mem *mem, struct dp_er
 int dp_pages_begin(struct dp_session *s, const struct dp_mem *mem, struct dp_error *err)
 {
 	struct dp_range v[DP_PAGES_RANGES];
-	struct stretch found[64];
+	struct dp_stretch found[64];
 	u32 n = dp_pages_ranges(s, v);
 	int r = 0;
 
