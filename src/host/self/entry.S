@@ -586,19 +586,11 @@ dp_self_landing:
 	.type	dp_self_call_jprobe, @function
 dp_self_call_jprobe:
 	.cfi_startproc
-	push	%rbx
-	push	%rbp
-	push	%r12
-	push	%r13
-	push	%r14
-	push	%r15
-	.cfi_def_cfa_offset 56
-	.cfi_offset rbx, -16
-	.cfi_offset rbp, -24
-	.cfi_offset r12, -32
-	.cfi_offset r13, -40
-	.cfi_offset r14, -48
-	.cfi_offset r15, -56
+	.irp	r, rbx, rbp, r12, r13, r14, r15
+	push	%\r
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset \r, 0
+	.endr
 	mov	%rsp, (%r8)
 	mov	%rsp, %rbp
 	.cfi_def_cfa_register rbp
@@ -630,8 +622,8 @@ dp_self_call_jprobe:
 	mov	R10(%rbx), %r10
 	mov	RAX(%rbx), %rax
 	call	*%r11
-	mov	%rbp, %rsp
 .Lleave_jprobe:
+	mov	%rbp, %rsp
 	pop	%r15
 	pop	%r14
 	pop	%r13
@@ -648,8 +640,18 @@ dp_self_call_jprobe:
 	.hidden	dp_self_leave_jprobe
 	.type	dp_self_leave_jprobe, @function
 dp_self_leave_jprobe:
-	mov	%rdi, %rsp
+	.cfi_startproc
+	/* Seen by an unwinder, this is dp_self_call_jprobe already: entry and what it called are left. */
+	.cfi_def_cfa rdi, 56
+	.cfi_offset rbx, -16
+	.cfi_offset rbp, -24
+	.cfi_offset r12, -32
+	.cfi_offset r13, -40
+	.cfi_offset r14, -48
+	.cfi_offset r15, -56
+	mov	%rdi, %rbp
 	jmp	.Lleave_jprobe
+	.cfi_endproc
 	.size	dp_self_leave_jprobe, . - dp_self_leave_jprobe
 
 	.section .note.GNU-stack, "", @progbits
