@@ -69,7 +69,7 @@ int stream_run(struct stream *s, struct dp_error *err)
 		if (r || !alive)
 			break;
 		now = now_ns();
-		tracee_close_pages(s->tracee);
+		tracee_tend_pages(s->tracee);
 		if (now - tended > TEND_NS) {
 			tracee_tend(s->tracee);
 			tended = now;

@@ -435,12 +435,17 @@ static struct dp_copy *entry_of(const struct dp_control *ctl, u64 ip, u32 *index
 /* True when the copy can be used. */
 static bool ready(struct dp_copy *c, const struct dp_control *ctl, u32 index)
 {
+	struct dp_copy *end = (struct dp_copy *)ctl->copies + DP_COPIES;
 	u32 first = DP_COPY_FREE;
 
 	if (__atomic_load_n(&c->state, __ATOMIC_RELAXED) == DP_COPY_FREE &&
-	    __atomic_compare_exchange_n(&c->state, &first, DP_COPY_BUSY, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	    __atomic_compare_exchange_n(&c->state, &first, DP_COPY_BUSY, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+		bool made = make(c, ctl, index);
+
 		/* Pairs with the acquire of whoever uses it. */
-		__atomic_store_n(&c->state, make(c, ctl, index) ? DP_COPY_READY : DP_COPY_NONE, __ATOMIC_RELEASE);
+		__atomic_store_n(&c->state, made ? DP_COPY_READY : DP_COPY_NONE, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&end->ip, made, __ATOMIC_RELAXED);
+	}
 	for (u32 i = 0; i < PATIENCE && __atomic_load_n(&c->state, __ATOMIC_RELAXED) == DP_COPY_BUSY; i++)
 		dp_syscall(SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0);
 	return __atomic_load_n(&c->state, __ATOMIC_ACQUIRE) == DP_COPY_READY;
@@ -457,10 +462,30 @@ bool dp_copy_find(const struct dp_control *ctl, const u64 *uc, u64 addr, struct 
 	b = body_of(c);
 	if (memcmp((const void *)ip, b->bytes, b->in.len))
 		return false; /* other code stands there now */
-	out->ip = ip + b->in.len;
+	dp_copy_expect(ctl, out->index, uc, out);
+	return addr - out->addr < (out->len ? out->len : DP_STORE_MAX);
+}
+
+static bool is_string(const struct body *b)
+{
+	return b->kind == BY_DI && b->in.map == DP_MAP_ONE;
+}
+
+void dp_copy_expect(const struct dp_control *ctl, u32 index, const u64 *uc, struct dp_store *out)
+{
+	struct dp_copy *c = (struct dp_copy *)ctl->copies + index;
+	const struct body *b = body_of(c);
+
+	out->ip = c->ip + b->in.len;
+	out->index = index;
 	out->len = b->size;
-	out->addr = find_address(b, uc, out->ip);
-	return addr - out->addr < (b->size ? b->size : DP_STORE_MAX);
+	out->addr = out->lo = find_address(b, uc, out->ip);
+	out->hi = out->lo + (b->size ? b->size : DP_STORE_MAX);
+	/* Upward or downward: a detour does not tell. */
+	if (is_string(b) && b->in.prefixes & (DP_PFX_F3 | DP_PFX_F2)) {
+		out->lo -= uc[DP_UC_CX] * b->size;
+		out->hi += uc[DP_UC_CX] * b->size;
+	}
 }
 
 u64 dp_copy_next(const struct dp_control *ctl, u32 index, u32 *element)
@@ -468,6 +493,6 @@ u64 dp_copy_next(const struct dp_control *ctl, u32 index, u32 *element)
 	struct dp_copy *c = (struct dp_copy *)ctl->copies + index;
 	const struct body *b = body_of(c);
 
-	*element = b->kind == BY_DI && b->in.map == DP_MAP_ONE ? b->size : 0;
+	*element = is_string(b) ? b->size : 0;
 	return c->ip + b->in.len;
 }

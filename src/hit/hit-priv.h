@@ -62,6 +62,9 @@ u64 dp_home_of(const struct dp_control *ctl, u64 ip);
 void dp_on_page(const struct dp_siginfo *si, u64 *uc, const struct dp_control *ctl);
 /* Behind a copy's store; called as dp_hit(). */
 u32 dp_page_stored(struct dp_watch_regs *regs, u32 index, void *slot_base, const struct dp_control *ctl);
+/* A point whose instruction may store to the pages: before it, and behind it; the latter called as dp_hit(). */
+void dp_page_expect(const struct dp_regs *regs, u32 index, struct dp_slot_head *slot, const struct dp_control *ctl);
+u32 dp_page_passed(struct dp_watch_regs *regs, u32 index, void *slot_base, const struct dp_control *ctl);
 /* Behind a system call that may have stored to any of the pages. */
 void dp_page_swept(struct dp_watch_regs *regs, void *slot_base, const struct dp_control *ctl);
 
@@ -71,11 +74,14 @@ void dp_page_swept(struct dp_watch_regs *regs, void *slot_base, const struct dp_
 struct dp_store {
 	u64 addr;  /* where its memory operand begins */
 	u64 ip;	   /* of the instruction behind it */
-	u32 len;   /* bytes that it stores there; 0: not known */
+	u32 len;   /* bytes that it stores there, of a string by each element; 0: not known */
 	u32 index; /* of the copy */
+	u64 lo, hi; /* all that it may store to */
 };
 /* False: the fault at addr is not of this instruction's operand, or it cannot run elsewhere. */
 bool dp_copy_find(const struct dp_control *ctl, const u64 *uc, u64 addr, struct dp_store *out);
+/* What the instruction of a copy that is ready is about to store, with these registers. */
+void dp_copy_expect(const struct dp_control *ctl, u32 index, const u64 *uc, struct dp_store *out);
 /* The copy's original: address of the instruction behind it, and whether it is a string instruction, with its element's bytes. */
 u64 dp_copy_next(const struct dp_control *ctl, u32 index, u32 *element);
 
@@ -104,7 +110,11 @@ struct dp_siginfo {
 enum dp_uc {
 	DP_UC_R8 = 5, DP_UC_R9, DP_UC_R10, DP_UC_R11, DP_UC_R12, DP_UC_R13, DP_UC_R14, DP_UC_R15, DP_UC_DI, DP_UC_SI,
 	DP_UC_BP, DP_UC_BX, DP_UC_DX, DP_UC_AX, DP_UC_CX, DP_UC_SP, DP_UC_IP, DP_UC_FLAGS,
+	DP_UC_WORDS
 };
+
+/* watch.c: these words, of the registers at a hit. */
+void dp_context_of(const struct dp_regs *regs, u64 uc[DP_UC_WORDS]);
 
 /* signal.c; called from entry.S */
 void dp_on_signal(int sig, void *info, void *ucontext, const struct dp_control *ctl);

@@ -338,7 +338,13 @@ u32 dp_hit(struct dp_regs *regs, u32 index, void *slot_base, const struct dp_con
 	if (__builtin_expect(index & DP_HIT_PAGE, 0)) /* entry.S leaves room behind the registers */
 		return dp_page_stored((struct dp_watch_regs *)regs, index & ~DP_HIT_PAGE, slot_base, ctl);
 	if (__builtin_expect(index & DP_HIT_AFTER, 0)) {
+		if (point->store)
+			return dp_page_passed((struct dp_watch_regs *)regs, index & ~DP_HIT_AFTER, slot_base, ctl);
 		confirm(slot, ctl, point);
+		return 0;
+	}
+	if (__builtin_expect(point->store, 0)) {
+		dp_page_expect(regs, index, slot, ctl);
 		return 0;
 	}
 	regs->ip = point->addr;

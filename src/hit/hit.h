@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 
-#define DP_ABI 7
+#define DP_ABI 8
 #define DP_CONTROL_MAGIC 0x31424f5250594e44ull /* "DNYPROB1" */
 #define DP_REDIRECTED 0x4452494445525044ull /* value of a trap signal whose thread a tracer has redirected already */
 
@@ -172,7 +172,7 @@ struct dp_point {   /* what one detour calls: all probes at one address */
 	u64 resume; /* address of its copy in the detour: where execution goes on */
 	u32 first;  /* first probe, index into probes[] */
 	u32 n;
-	u64 pad;
+	u64 store;  /* no probes, but an instruction that stores to watched pages: its index into copies[], + 1; 0: probes */
 };
 
 struct dp_watch_rt { /* one watched piece of memory: at most 8 bytes, or any number where its pages are watched */
@@ -199,7 +199,11 @@ struct dp_watch_rt { /* one watched piece of memory: at most 8 bytes, or any num
 
 enum dp_copy_state { DP_COPY_FREE, DP_COPY_BUSY, DP_COPY_READY, DP_COPY_NONE };
 
-struct dp_copy {   /* an instruction that stores to watched pages; its code is a copy of it, a hit, and the way back */
+/*
+ * An instruction that stores to watched pages; its code is a copy of it, a hit, and the way back. Behind the last one stands one
+ * more, whose ip counts those that are ready.
+ */
+struct dp_copy {
 	u64 ip;	   /* where it stands in the program */
 	u32 state; /* enum dp_copy_state */
 	u32 pad;
@@ -315,8 +319,9 @@ struct dp_slot_head { /* at DP_SLOT_HEAD from the slot's start */
 	struct dp_rseq_cs cs_count;
 	u64 page_addr; /* where the store begins that page_copy makes */
 	u64 page_left; /* in a page that is to be closed again at the end of the hit; 0: none */
-	u32 page_copy; /* the copy that the thread was sent to, index + 1; 0: none */
+	u32 page_copy; /* the copy that the thread was sent to, index + 1, or DP_HIT_AFTER and its point, index + 1; 0: none */
 	u32 page_len;  /* bytes that it stores; 0: not known */
+	u32 page_lost, pad2; /* page_copy was set when it was set again: by a signal handler that came between */
 };
 
 /* Capabilities that the control side found out for this target. */

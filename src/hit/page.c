@@ -5,6 +5,7 @@
  * page is closed, and the programs run for what was stored. Whoever is in between when others fault, end or are
  * killed leaves an open page: never a thread that cannot go on.
  */
+#include "arch/x86_64/relocate.h"
 #include "hit/hit-priv.h"
 #include "hit/pagemap.h"
 
@@ -226,24 +227,91 @@ static void tell_store(struct dp_watch_regs *regs, u32 element, void *slot_base,
 	}
 }
 
-u32 dp_page_stored(struct dp_watch_regs *regs, u32 index, void *slot_base, const struct dp_control *ctl)
+/* The instruction of a copy has stored; known: what it stores stands in the slot. */
+static u32 stored(struct dp_watch_regs *regs, u32 copy, bool known, void *slot_base, const struct dp_control *ctl)
 {
 	struct dp_slot_head *slot = (struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD);
 	u64 sp = regs->regs.sp, next, left;
 	u32 element;
 
-	next = dp_home_of(ctl, dp_copy_next(ctl, index, &element));
+	next = dp_home_of(ctl, dp_copy_next(ctl, copy, &element));
 	regs->regs.ip = next;
-	if (slot->page_copy == index + 1)
+	if (known)
 		tell_store(regs, element, slot_base, ctl);
-	else /* a signal handler that came between has had a hit of its own: what we knew is lost */
+	else /* a signal handler that came between has had a hit of its own */
 		dp_page_swept(regs, slot_base, ctl);
 	slot->page_copy = 0;
+	slot->page_lost &= known;
 	left = slot->page_left;
 	slot->page_left = 0;
 	if (left)
 		close_around(ctl, left, left + 1);
 	return regs->regs.ip != next || regs->regs.sp != sp;
+}
+
+u32 dp_page_stored(struct dp_watch_regs *regs, u32 index, void *slot_base, const struct dp_control *ctl)
+{
+	const struct dp_slot_head *slot = (const struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD);
+
+	return stored(regs, index, slot->page_copy == index + 1, slot_base, ctl);
+}
+
+static void expect(struct dp_slot_head *slot, const struct dp_store *store, u32 what)
+{
+	slot->page_lost |= slot->page_copy != 0;
+	slot->page_addr = store->addr;
+	slot->page_len = store->len;
+	slot->page_copy = what;
+}
+
+void dp_page_expect(const struct dp_regs *regs, u32 index, struct dp_slot_head *slot, const struct dp_control *ctl)
+{
+	const struct dp_point *point = (const struct dp_point *)ctl->points + index;
+	const struct dp_range *v = (const struct dp_range *)ctl->pages;
+	struct dp_store store;
+	u64 uc[DP_UC_WORDS];
+
+	/* In the child of a fork that word is wiped; its pages are its own, and not watched. */
+	if (((const u32 *)ctl->tids)[ctl->nslots] != ctl->pid)
+		return;
+	dp_context_of(regs, uc);
+	dp_copy_expect(ctl, (u32)point->store - 1, uc, &store);
+	for (u32 i = 0; i < ctl->npages; i++)
+		if (store.lo < v[i].hi && v[i].lo < store.hi) {
+			expect(slot, &store, (index + 1) | DP_HIT_AFTER);
+			break;
+		}
+}
+
+u32 dp_page_passed(struct dp_watch_regs *regs, u32 index, void *slot_base, const struct dp_control *ctl)
+{
+	const struct dp_slot_head *slot = (const struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD);
+	const struct dp_point *point = (const struct dp_point *)ctl->points + index;
+	bool known = slot->page_copy == ((index + 1) | DP_HIT_AFTER);
+
+	if (!known && (slot->page_copy || !slot->page_lost))
+		return 0; /* not to the pages */
+	return stored(regs, (u32)point->store - 1, known, slot_base, ctl);
+}
+
+/* Whether the thread is at a point that has been told of the store, and will be told when it is made. */
+static bool is_expected(const struct dp_slot_head *slot, u64 ip, const struct dp_control *ctl)
+{
+	const struct dp_point *v = (const struct dp_point *)ctl->points;
+	u32 index = (slot->page_copy & ~DP_HIT_AFTER) - 1;
+
+	return slot->page_copy & DP_HIT_AFTER && index < ctl->npoints && ip - v[index].resume < DP_RELOC_MAX;
+}
+
+/* Whether the instruction has a point of its own by now, by which it is going to be made. */
+static bool has_point(u64 ip, const struct dp_control *ctl)
+{
+	const struct dp_point *v = (const struct dp_point *)ctl->points;
+
+	for (u32 i = 0; i < ctl->npoints; i++)
+		if (v[i].store && v[i].addr == ip)
+			return true;
+	return false;
 }
 
 static void miss(const struct dp_control *ctl, u64 addr)
@@ -257,7 +325,7 @@ static void miss(const struct dp_control *ctl, u64 addr)
 
 void dp_on_page(const struct dp_siginfo *si, u64 *uc, const struct dp_control *ctl)
 {
-	u64 addr = si->perf.addr, ip = uc[DP_UC_IP];
+	u64 addr = si->perf.addr, ip = uc[DP_UC_IP], home = dp_home_of(ctl, ip);
 	struct dp_slot_head *slot;
 	struct dp_store store;
 	u8 *base;
@@ -269,6 +337,9 @@ void dp_on_page(const struct dp_siginfo *si, u64 *uc, const struct dp_control *c
 		return;
 	base = dp_find_slot(ctl);
 	slot = (struct dp_slot_head *)(base + DP_SLOT_HEAD);
+	/* In its detour, or moved there since it faulted. */
+	if (base && !slot->busy && (is_expected(slot, ip, ctl) || (home != ip && has_point(home, ctl))))
+		return;
 	if (!base || slot->busy || si->perf.flags & DP_PERF_ASYNC) {
 		miss(ctl, addr);
 		/* From a signal handler that interrupts a hit: that hit closes the page when it ends. */
@@ -280,11 +351,9 @@ void dp_on_page(const struct dp_siginfo *si, u64 *uc, const struct dp_control *c
 	if (si->perf.data & DP_PAGE_BY_CALL) {
 		dp_watch_run(base, NULL, uc, ctl);
 	} else if (dp_copy_find(ctl, uc, addr, &store)) {
-		slot->page_addr = store.addr;
-		slot->page_len = store.len;
-		slot->page_copy = store.index + 1;
+		expect(slot, &store, store.index + 1);
 		uc[DP_UC_IP] = ctl->copies_lo + (u64)store.index * DP_COPY_CODE;
-	} else {
+	} else if (!has_point(ip, ctl)) {
 		/*
 		 * Not this instruction's: a restartable sequence was aborted by the signal, say, and would be again, for ever. The page
 		 * stays open until the control side comes by.

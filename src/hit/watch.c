@@ -15,6 +15,13 @@ static const u8 where[] = { /* words of struct dp_regs in the ucontext */
 	[DP_SLOT(flags)] = DP_UC_FLAGS, [DP_SLOT(sp)] = DP_UC_SP,
 };
 
+void dp_context_of(const struct dp_regs *regs, u64 uc[DP_UC_WORDS])
+{
+	for (u32 i = 0; i < sizeof(where); i++)
+		if (where[i])
+			uc[where[i]] = ((const u64 *)regs)[i];
+}
+
 u8 *dp_find_slot(const struct dp_control *ctl)
 {
 	u64 key, at;

@@ -6,53 +6,19 @@ import re
 import sys
 from collections import Counter
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from tap import *  # noqa: E402,F403
+sys.path.insert(0, os.path.dirname(__file__))
+from watching import *  # noqa: E402,F403
 from real import Redis  # noqa: E402
 
 WORDS = 4096
 EVENT = "w:t all.table at=$addr old=$old:s64 new=$new:s64 ip=%ip:symbol"
 
 
-class Paged:
-    """The target: it does what it is told, and sums up its table at the end."""
+class Paged(Obedient):
+    """It sums up its table at the end."""
 
     def __init__(self, mode="plain"):
-        self.p = start([target("paged"), mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.pid = self.p.pid
-        assert self.p.stdout.readline() == "ready\n"
-
-    def send(self, command):
-        self.p.stdin.write(command + "\n")
-        self.p.stdin.flush()
-
-    def answer(self):
-        told, line = "", self.p.stdout.readline()
-        while line and line != "ok\n":
-            told += line
-            line = self.p.stdout.readline()
-        assert line == "ok\n", (told, self.p.poll())
-        return told
-
-    def do(self, *commands):
-        for c in commands:
-            self.send(c)
-            told = self.answer()
-            assert not told, (c, told)
-
-    def end(self):
-        self.send("end")
-        m = re.match(r"sum (-?\d+) traps (\d+)$", self.p.stdout.readline())
-        assert m and self.p.wait(10) == 0
-        return int(m.group(1)), int(m.group(2))
-
-
-def links(pid):
-    for fd in os.listdir("/proc/%d/fd" % pid):
-        try:
-            yield os.readlink("/proc/%d/fd/%s" % (pid, fd))
-        except OSError:
-            pass
+        super().__init__("paged", mode)
 
 
 def marked(pid):
@@ -66,50 +32,19 @@ def mappings(pid):
         return [line for line in f if "[stack]" not in line]
 
 
-def free(pid):
-    def is_free(tid):
-        with open("/proc/%d/task/%s/status" % (pid, tid)) as f:
-            return "TracerPid:\t0\n" in f.read()
-
-    return all(is_free(tid) for tid in os.listdir("/proc/%d/task" % pid))
-
-
-def begin(pid, *args, cmd="trace", ready=None):
-    out = tempfile.NamedTemporaryFile("w+", prefix="dp-out-", delete=False)
-    err = tempfile.NamedTemporaryFile("w+", prefix="dp-err-", delete=False)
-    t = start([DPROBES, cmd, "--pages", "-p", str(pid), *args], stdout=out, stderr=err)
-    t.out_path, t.err_path = out.name, err.name
-    if ready is False:
-        return t
-
-    def watches():
-        return t.poll() is not None or any("perf_event" in x for x in links(t.pid)) and marked(pid) and free(pid)
-
-    wait_for(watches, timeout=60, what="the pagepoint")
-    if t.poll() is not None:
-        text = text_of(t.err_path)
-        if "Linux 6.10" in text or "Operation not permitted" in text:
-            raise Skip("no pagepoints here")
-        raise AssertionError(text)
+def begin(pid, *args, cmd="trace"):
+    t = launch(pid, "--pages", *args, cmd=cmd)
+    settle(t, lambda: watches(t, pid) and marked(pid), "Linux 6.10|Operation not permitted")
     # The last look at the pages comes behind the last thread.
     time.sleep(0.05)
     return t
 
 
-def finish(t, pid=None):
-    assert stop(t, signal.SIGINT, 60) == 0, text_of(t.err_path)
-    head, rows = None, {}
-    for line in text_of(t.err_path).splitlines():
-        words = line.split()
-        if "HITS" in words:
-            head = [x.lower() for x in words]
-        elif head and len(words) == len(head):
-            rows[words[0]] = {k: int(v) if v.isdigit() else v for k, v in zip(head, words)}
-    for row in rows.values():
-        assert row["hits"] == sum(row[k] for k in ("recorded", "filtered", "missed", "lost", "passed")), row
+def end(t, pid=None):
+    rows, out = finish(t)
     if pid:
         unharmed(pid)
-    return rows, text_of(t.out_path)
+    return rows, out
 
 
 def unharmed(pid):
@@ -128,7 +63,7 @@ def counts():
     before = mappings(w.pid)
     t = begin(w.pid, EVENT)
     w.do("add 7 300", "beside 50", "add 4095 20", "add 0 1", "far 2")
-    rows, out = finish(t, w.pid)
+    rows, out = end(t, w.pid)
     assert rows["t"]["via"] == "watch" and rows["t"]["missed"] == 0 and rows["t"]["lost"] == 0, rows
     assert rows["t"]["hits"] == 300 + 20 + 1 + 2 * 4, rows
     seen = values(out)
@@ -150,12 +85,12 @@ def threads():
     w = Paged()
     t = begin(w.pid, EVENT)
     w.do("apart 7 700", "apart 4 300")
-    rows, out = finish(t)
+    rows, out = end(t)
     assert rows["t"]["hits"] == 7 * 700 + 4 * 300 and rows["t"]["missed"] == 0, rows
     assert len(set(re.findall(r"-(\d+) +\[", out))) == 11, out[:500]
     t = begin(w.pid, EVENT)
     w.do("same 4 2000")
-    rows, out = finish(t, w.pid)
+    rows, out = end(t, w.pid)
     assert 8000 >= rows["t"]["hits"] > 0, rows
     # Each value is told once as the new one and once as the old one, but for the first and the last.
     olds, news = (Counter(v[i] for v in values(out)) for i in (1, 2))
@@ -164,12 +99,46 @@ def threads():
 
 
 @test
+def same_page():
+    """instructions that have been met before tell every store, also while other threads store to the same words"""
+    w = Paged()
+    t = begin(w.pid, EVENT)
+    w.do("spin", "mixed 2 200")
+    wait_for(lambda: code_differs(w.pid), what="points of their own")
+    w.do("mixed 2 200")
+    time.sleep(0.5)
+    w.do("rest", "clear", "add 4000 1", "mixed 4 3000", "same 3 4000", "apart 3 300", "fork 50", "add 4001 1")
+    rows, out = end(t, w.pid)
+    seen = [(a, n) for a, _, n in values(out)]
+    base = min(a for a, _ in seen)
+    words = [(a - base) // 8 for a, _ in seen]
+    words = Counter(words[words.index(4000) + 1:words.index(4001)])
+    want = {0: 12000 + 12000 + 300, 512: 300, 1024: 300, 4095: 3 * 12000, 4094: 12000}
+    want.update({8 + 3 * i: 3000 for i in range(4)})
+    assert words == want and rows["t"]["lost"] == 0, (words, rows)
+    w.do("clear", "add 0 5")
+    assert w.end() == (5, 0)
+
+
+@test
+def descriptor():
+    """the program closes the descriptor that dprobes has opened in it"""
+    w = Paged()
+    t = begin(w.pid, EVENT)
+    w.do("add 1 3", "close 5", "add 1 3", "get 100 8")
+    assert not any("pagemap" in x for x in links(w.pid))
+    rows, out = end(t, w.pid)
+    assert rows["t"]["hits"] == 3 + 5 + 3 + 1 and rows["t"]["missed"] == 0, rows
+    assert w.end()[0] == (3 + 5 + 3 + 0x7878787878787878)
+
+
+@test
 def kinds():
     """stores of every kind: of all widths, locked, vectors, strings, a push, a whole state of the processor; with what they stored"""
     w = Paged()
     t = begin(w.pid, EVENT)
     w.do("kinds")
-    rows, out = finish(t, w.pid)
+    rows, out = end(t, w.pid)
     seen = values(out)
     base = seen[0][0]
     assert [(a - base) // 64 for a, _, _ in seen] == list(range(14)) + [13] + [14, 15, 16, 16] + list(range(17, 25)), seen
@@ -187,7 +156,7 @@ def calls():
     w = Paged()
     t = begin(w.pid, EVENT)
     w.do("get 100 8", "get 100 8", "get 600 6000", "gets 2000 4200", "add 100 1")
-    rows, out = finish(t, w.pid)
+    rows, out = end(t, w.pid)
     seen = values(out)
     x = 0x7878787878787878
     assert seen[0][1:] == (0, x), seen
@@ -209,7 +178,7 @@ def signals():
         w = Paged(mode)
         t = begin(w.pid, EVENT)
         w.do("add 1 5", "get 50 100", *(["raise"] if mode != "plain" else []), "apart 2 5")
-        rows, out = finish(t, w.pid)
+        rows, out = end(t, w.pid)
         if mode == "blocked":
             assert rows["t"]["recorded"] == 0, rows
         else:
@@ -227,7 +196,7 @@ def handlers():
     w.send("alarms 4000")
     fired = int(w.answer().split()[1])
     w.do("abort 100")
-    rows, out = finish(t, w.pid)
+    rows, out = end(t, w.pid)
     assert values(out)[:60] == [v for i in range(30) for v in ((values(out)[0][0], i, i + 1), (values(out)[0][0] + 8, i, i + 1))], out
     assert w.end()[0] == 60 + 4000 + fired + 100
 
@@ -240,7 +209,7 @@ def children():
     w.do("add 3 2", "fork 4", "add 3 2", "vary", "add 2 1", "vfork 4")
     time.sleep(0.2)  # a page that the child of vfork opened is watched again
     w.do("add 2 1")
-    rows, out = finish(t, w.pid)
+    rows, out = end(t, w.pid)
     own = [v for v in values(out) if v[2] in (1, 2, 3, 4) and v[1] == v[2] - 1]
     assert len(own) == 6, out
     w.do("clear", "add 1 1")
@@ -262,8 +231,8 @@ def killed():
     rng = random.Random(5)
     w = Paged()
     want = 0
-    for i in range(60):
-        t = begin(w.pid, EVENT, ready=False)
+    for i in range(15):
+        t = launch(w.pid, "--pages", EVENT)
         if i % 3 == 0:
             wait_for(lambda: marked(w.pid) or t.poll() is not None, timeout=60, what="marks")
         w.send("apart 5 400")
@@ -276,7 +245,7 @@ def killed():
     assert not marked(w.pid)
     t = begin(w.pid, EVENT)
     w.do("add 1 7")
-    rows, out = finish(t, w.pid)
+    rows, out = end(t, w.pid)
     assert rows["t"]["hits"] == 7, rows
     total = (want + 7 + 8 * 0x7878787878787878) % (1 << 64)
     assert w.end()[0] % (1 << 64) == total
@@ -290,7 +259,7 @@ def come_and_go():
     for i in range(8):
         t = begin(w.pid, EVENT + " if $new == 1")
         time.sleep(0.1)
-        rows, out = finish(t, w.pid)
+        rows, out = end(t, w.pid)
         assert rows["t"]["hits"] > 100, rows
     w.do("rest")
     assert w.end()[0] == 0
@@ -302,7 +271,7 @@ def both():
     w = Paged()
     t = begin(w.pid, "w:a all.table+64:24 at=$addr", "w:b all.table+80:4000 new=$new", "w:r all.table:8:rw", "p:p bump")
     w.do("add 8 2", "add 9 2", "add 10 3", "add 11 4", "add 0 1", "add 600 1")
-    rows, out = finish(t, w.pid)
+    rows, out = end(t, w.pid)
     assert rows["a"]["hits"] == 7 and rows["b"]["hits"] == 7 and rows["r"]["hits"] == 1 and rows["p"]["hits"] == 13, rows
     assert w.end()[0] == 13
 
@@ -333,7 +302,7 @@ def watch_command():
     w = Paged()
     t = begin(w.pid, "all.table", cmd="watch")
     w.do("add 5 2")
-    rows, out = finish(t, w.pid)
+    rows, out = end(t, w.pid)
     assert re.search(r"at=0x[0-9a-f]+ old=0x0 new=0x1\n {8}bump\+0x[0-9a-f]+ \(paged.c:\d+\)\n {8}work\+", out), out
     w.end()
 
@@ -348,11 +317,56 @@ def redis():
     t = begin(r.p.pid, "w:s redis-server:server%s at=$addr" % length)
     r.check_replies(4)
     r.bench("-n", 3000, "-c", 10, "-t", "set,get,incr,lpush", "-q")
-    rows, out = finish(t, r.p.pid)
+    rows, out = end(t, r.p.pid)
     assert rows["s"]["hits"] > 3000, rows
     assert len(set(re.findall(r"at=(\S+)", out))) > 10, out[:1000]
     r.check_replies(2)
     r.end()
+
+
+PYTHON = '''
+import hashlib, json, threading
+keep = [{"k%d" % i: [i, str(i)] for i in range(40)} for _ in range(40)]
+print(hex(id(keep[20])), flush=True)
+input()
+digests = [None] * 4
+def work(n):
+    h = hashlib.sha256()
+    for i in range(15):
+        keep[10 * n + i % 10] = json.loads(json.dumps(keep[10 * n + i % 10]))
+        keep[10 * n + i % 10]["n"] = [i] * 10
+        h.update(json.dumps(keep[10 * n + i % 10]).encode())
+    digests[n] = h.hexdigest()
+for turn in range(2):
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    print(digests, flush=True)
+input()
+'''
+
+
+@test
+def python():
+    """a quarter of a megabyte of the heap of a python3 with four threads: the same results, many instructions, unharmed"""
+    told = []
+    for watched in (False, True):
+        p = start(["python3", "-c", PYTHON], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        at = int(p.stdout.readline(), 16)
+        if watched:
+            lo, hi = next((lo, hi) for lo, hi in ((int(x, 16) for x in line.split()[0].split("-")) for line in mappings(p.pid)) if lo <= at < hi)
+            lo = max(lo, (at & ~4095) - 0x20000)
+            t = begin(p.pid, "w:h 0x%x:%d ip=%%ip:symbol" % (lo, min(0x40000, hi - lo)))
+        p.stdin.write("go\n")
+        p.stdin.flush()
+        told.append([p.stdout.readline() for _ in range(2)])
+        if watched:
+            rows, out = end(t, p.pid)
+            assert rows["h"]["hits"] > 1000 and len(set(re.findall(r"ip=(\w+)", out))) > 10, (rows, out[:500])
+        p.stdin.write("end\n")
+        p.stdin.close()
+        assert p.wait(20) == 0
+    assert told[0] == told[1]
 
 
 run()

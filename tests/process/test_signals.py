@@ -5,8 +5,8 @@ import re
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from tap import *  # noqa: E402,F403
+sys.path.insert(0, os.path.dirname(__file__))
+from watching import *  # noqa: E402,F403
 
 SIGTRAP = 1 << (signal.SIGTRAP - 1)
 
@@ -43,18 +43,6 @@ def counts_of(p):
     return {k: int(v) for k, v in re.findall(r"(\w+) (\d+)", text)}
 
 
-def rows(err):
-    """The summary: name -> via, hits, recorded, missed, lost and so on."""
-    head, out = None, {}
-    for line in err.splitlines():
-        words = line.split()
-        if "HITS" in words:
-            head = [w.lower() for w in words]
-        elif head and len(words) == len(head):
-            out[words[0]] = {k: int(v) if v.isdigit() else v for k, v in zip(head, words)}
-    return out
-
-
 def armed(p, *events, want="armed"):
     """Start tracing; returns when the probes are in."""
     t = trace_start("-p", p.pid, *events)
@@ -67,12 +55,12 @@ def armed(p, *events, want="armed"):
 
 def end(t):
     assert stop(t, signal.SIGINT, 30) == 0, text_of(t.err_path)
-    return rows(text_of(t.err_path))
+    return summary(text_of(t.err_path))
 
 
 def trace_for(p, seconds, *events, **kw):
     r = dprobes("trace", "-p", p.pid, "-o", "/dev/null", "--duration", seconds, *events, check=0, **kw)
-    return rows(r.stderr), r
+    return summary(r.stderr), r
 
 
 def sums(row):

@@ -8,84 +8,25 @@ import shutil
 import struct
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from tap import *  # noqa: E402,F403
+sys.path.insert(0, os.path.dirname(__file__))
+from watching import *  # noqa: E402,F403
 
 
-class Watched:
-    """The target: it does what it is told, and counts itself."""
+class Watched(Obedient):
+    """It counts itself."""
 
     def __init__(self, mode="plain"):
-        self.p = start([target("watched"), mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.pid = self.p.pid
-        assert self.p.stdout.readline() == "ready\n"
-
-    def do(self, *commands):
-        for c in commands:
-            self.p.stdin.write(c + "\n")
-            self.p.stdin.flush()
-            line = self.p.stdout.readline()
-            assert line == "ok\n", (c, line)
+        super().__init__("watched", mode)
 
     def end(self):
-        self.p.stdin.write("end\n")
-        self.p.stdin.flush()
-        m = re.match(r"counter (\d+) traps (\d+)$", self.p.stdout.readline())
-        assert m and self.p.wait(10) == 0
-        assert not our_mappings_of_dead(self.pid)
-        return int(m.group(1)), int(m.group(2))
-
-
-def our_mappings_of_dead(pid):
-    return os.path.exists("/proc/%d/maps" % pid) and our_mappings(pid)
-
-
-def watching(t, pid):
-    """Whether dprobes holds performance events, and the threads run free again."""
-    def link(fd):
-        try:
-            return os.readlink("/proc/%d/fd/%s" % (t.pid, fd))
-        except OSError:
-            return ""
-
-    return any("perf_event" in link(fd) for fd in os.listdir("/proc/%d/fd" % t.pid)) and runs_free(pid)
-
-
-def runs_free(pid):
-    """No thread is traced."""
-    def is_free(tid):
-        with open("/proc/%d/task/%s/status" % (pid, tid)) as f:
-            return "TracerPid:\t0\n" in f.read()
-
-    return all(is_free(tid) for tid in os.listdir("/proc/%d/task" % pid))
+        told = super().end()
+        assert not os.path.exists("/proc/%d/maps" % self.pid)
+        return told
 
 
 def begin(w, *args, cmd="trace"):
-    out = tempfile.NamedTemporaryFile("w+", prefix="dp-out-", delete=False)
-    err = tempfile.NamedTemporaryFile("w+", prefix="dp-err-", delete=False)
-    t = start([DPROBES, cmd, "-p", str(w.pid), *args], stdout=out, stderr=err)
-    t.out_path, t.err_path = out.name, err.name
-    wait_for(lambda: t.poll() is not None or watching(t, w.pid), what="the watchpoint")
-    if t.poll() is not None:
-        text = text_of(t.err_path)
-        if "E-WATCH-NONE" in text or "E-WATCH-PERM" in text:
-            raise Skip("no watchpoints here")
-        raise AssertionError(text)
-    return t
-
-
-def finish(t):
-    assert stop(t, signal.SIGINT, 30) == 0, text_of(t.err_path)
-    head, rows = None, {}
-    for line in text_of(t.err_path).splitlines():
-        words = line.split()
-        if "HITS" in words:
-            head = [x.lower() for x in words]
-        elif head and len(words) == len(head):
-            rows[words[0]] = {k: int(v) if v.isdigit() else v for k, v in zip(head, words)}
-    for row in rows.values():
-        assert row["hits"] == sum(row[k] for k in ("recorded", "filtered", "missed", "lost", "passed")), row
-    return rows, text_of(t.out_path)
+    t = launch(w.pid, *args, cmd=cmd)
+    return settle(t, lambda: watches(t, w.pid), "E-WATCH-NONE|E-WATCH-PERM")
 
 
 @test

@@ -70,10 +70,10 @@ bool tracee_alive(struct tracee *t)
 	return t->kernel || dp_session_alive(t->process);
 }
 
-void tracee_close_pages(struct tracee *t)
+void tracee_tend_pages(struct tracee *t)
 {
 	if (!t->kernel)
-		dp_session_close_pages(t->process);
+		dp_session_tend_pages(t->process);
 }
 
 void tracee_tend(struct tracee *t)

@@ -30,6 +30,6 @@ void tracee_probe(const struct tracee *t, u32 i, struct dp_probe_info *out);
 struct dp_rings *tracee_rings(struct tracee *t);
 bool tracee_alive(struct tracee *t);
 void tracee_tend(struct tracee *t);
-void tracee_close_pages(struct tracee *t); /* dp_session_close_pages(); of the kernel, nothing */
+void tracee_tend_pages(struct tracee *t); /* dp_session_tend_pages(); of the kernel, nothing */
 
 #endif

@@ -6,7 +6,7 @@
 #include "host/process/session-priv.h"
 
 struct layout { /* offsets from the region's start */
-	u64 table, tids, cells, copies, shadows, slots, control, jit, jit_end, copy_code, rings, rings_end, end;
+	u64 table, tids, cells, copies, shadows, slots, control, late, jit, jit_end, copy_code, rings, rings_end, end;
 	u32 nslots;
 	u64 control_size;
 	u32 ncpus;
@@ -15,6 +15,7 @@ struct layout { /* offsets from the region's start */
 
 struct arming {
 	struct dp_session *s;
+	struct dp_plan *plan; /* what is new: the session's, or of extend.c */
 	struct layout lay;
 	struct dp_mem mem;
 	struct dp_tracer tracer;
@@ -30,6 +31,29 @@ struct arming {
 
 /* Makes a->ctl and a->areas, from the plan and the layout. E_ARM_NOMEM. */
 int dp_build_control(struct arming *a, struct dp_error *err);
+/*
+ * A control block in the place of the one that is in force, with the session's points, redirects, homes, patches and areas as they
+ * are in plan; all else remains where it is. To stand at origin in the process; a->ctl. E_ARM_NOMEM.
+ */
+int dp_rebuild_control(struct arming *a, const struct dp_plan *plan, u64 origin, struct dp_error *err);
+/* The space's areas from the first-th on, sorted and joined; free() it. NULL: no memory. */
+struct dp_range *dp_merge_areas(const struct dp_space *sp, u32 first, u32 *n);
+/* Bytes that its tables take, at most, for so many spots. */
+u64 dp_control_tables(u64 nspots);
+
+/* arm.c, the steps that extend.c takes as well */
+int dp_arm_mark_busy(struct dp_space *space, const struct dp_maps *maps, const struct dp_process *proc);
+void dp_arm_entries(struct arming *a); /* a->entries, of the mapped region */
+int dp_arm_check_bytes(struct arming *a, struct dp_error *err);
+/* Map a->areas and write the plan's detours. */
+int dp_arm_map_areas(struct arming *a, struct dp_error *err);
+int dp_arm_take_signal(struct arming *a, int sig, u64 old[4], struct dp_error *err);
+int dp_arm_publish(struct arming *a, struct dp_error *err);
+int dp_arm_last_round(struct arming *a, bool watch, struct dp_error *err); /* watch: what is watched is, from then on */
+void dp_arm_finish_children(struct arming *a);
+
+/* extend.c: bytes that control blocks to come take in the region; 0 where none will come. */
+u64 dp_extend_room(struct dp_session *s);
 
 /* pagepoint.c: what is needed from the process to mark its pages; marks them. E_WATCH_PAGES */
 int dp_pages_open(struct arming *a, struct dp_error *err);

@@ -64,18 +64,16 @@ static void make_layout(struct dp_session *s, struct layout *l)
 	l->nslots = s->opt.nslots ? power_of_two(s->opt.nslots)
 				  : power_of_two(DP_MIN(DP_MAX(64u, count_threads(s->pid) * 4), 4096u));
 	l->control_size = sizeof(struct dp_control) + code +
-			  n * (sizeof(struct dp_point) + sizeof(struct dp_probe_rt) + sizeof(struct dp_patch) +
-			       5 * sizeof(struct dp_redirect) +
-			       (2 * DP_WINDOW_INSNS + 1) * sizeof(struct dp_redirect) + sizeof(struct dp_range)) +
-			  dp_unwind_size(&s->unwind);
+			  n * sizeof(struct dp_probe_rt) + dp_control_tables(n) + dp_unwind_size(&s->unwind);
 	l->table = DP_ALIGN_UP(dp_blob_size, PAGE);
 	l->tids = l->table + PAGE;
 	l->cells = l->tids + DP_ALIGN_UP((l->nslots + 1) * 4ull, PAGE);
 	l->copies = l->cells + DP_ALIGN_UP(s->ngroups * 8ull, PAGE);
-	l->shadows = l->copies + (pages ? DP_COPIES * sizeof(struct dp_copy) : 0);
+	l->shadows = l->copies + (pages ? DP_ALIGN_UP((DP_COPIES + 1) * sizeof(struct dp_copy), PAGE) : 0);
 	l->slots = l->shadows + DP_ALIGN_UP(dp_pages_shadows(s), PAGE);
 	l->control = l->slots + (u64)l->nslots * DP_SLOT_SIZE;
-	l->jit = DP_ALIGN_UP(l->control + l->control_size, PAGE);
+	l->late = DP_ALIGN_UP(l->control + l->control_size, PAGE);
+	l->jit = DP_ALIGN_UP(l->late + dp_extend_room(s), PAGE);
 	l->jit_end = l->jit + dp_compile_lay_out(s);
 	l->copy_code = DP_ALIGN_UP(l->jit_end, PAGE);
 	l->rings = l->copy_code + (pages ? DP_COPIES * DP_COPY_CODE : 0);
@@ -88,10 +86,14 @@ static void make_layout(struct dp_session *s, struct layout *l)
 }
 
 /* Everything that is in use or that the program may grow into. */
-static int mark_busy(struct dp_space *space, const struct dp_maps *maps, u64 exe_hi)
+int dp_arm_mark_busy(struct dp_space *space, const struct dp_maps *maps, const struct dp_process *proc)
 {
 	int r = dp_space_busy(space, 0, 65536);
+	u64 exe_hi = 0;
 
+	for (size_t i = 0; i < proc->nimages; i++)
+		if (proc->images[i].is_exe)
+			exe_hi = proc->images[i].hi;
 	for (size_t i = 0; i < maps->n && !r; i++) {
 		const struct dp_map *m = &maps->v[i];
 		u64 lo = m->lo, hi = m->hi;
@@ -118,19 +120,25 @@ static u64 choose_region(const struct dp_space *space, u64 size)
 	return 0;
 }
 
+void dp_arm_entries(struct arming *a)
+{
+	const struct dp_blob_head *head = (const struct dp_blob_head *)dp_blob;
+	u64 region = a->s->region;
+
+	a->entries[DP_ENTRY_PLAIN] = region + head->entry_plain;
+	a->entries[DP_ENTRY_FLAGS] = region + head->entry_flags;
+	a->entries[DP_ENTRY_ZONE] = region + head->entry_zone;
+	a->entries[DP_ENTRY_ZONE_FLAGS] = region + head->entry_zone_flags;
+}
+
 static int make_plan(struct arming *a, struct dp_error *err)
 {
 	struct dp_session *s = a->s;
-	const struct dp_blob_head *head = (const struct dp_blob_head *)dp_blob;
-	u64 exe_hi = 0, begin = dp_now_ns();
-	u64 *entries = a->entries;
+	u64 begin = dp_now_ns();
 
-	for (size_t i = 0; i < s->proc.nimages; i++)
-		if (s->proc.images[i].is_exe)
-			exe_hi = s->proc.images[i].hi;
 	dp_plan_free(&s->plan);
 	make_layout(s, &a->lay);
-	if (mark_busy(&s->plan.space, &a->now, exe_hi))
+	if (dp_arm_mark_busy(&s->plan.space, &a->now, &s->proc))
 		return dp_fail(err, E_ARM_NOMEM, "plan");
 	s->region = choose_region(&s->plan.space, a->lay.end);
 	if (!s->region)
@@ -142,14 +150,13 @@ static int make_plan(struct arming *a, struct dp_error *err)
 	s->tids_off = a->lay.tids;
 	s->cells_off = a->lay.cells;
 	s->shadows_off = a->lay.shadows;
+	s->copies_off = a->lay.copies;
+	s->late_off = a->lay.late;
 	s->nslots = a->lay.nslots;
 	dp_compile_place(s, s->region + a->lay.jit);
 	dp_space_busy(&s->plan.space, s->region, s->region + a->lay.end);
-	entries[DP_ENTRY_PLAIN] = s->region + head->entry_plain;
-	entries[DP_ENTRY_FLAGS] = s->region + head->entry_flags;
-	entries[DP_ENTRY_ZONE] = s->region + head->entry_zone;
-	entries[DP_ENTRY_ZONE_FLAGS] = s->region + head->entry_zone_flags;
-	if (dp_plan_build(&s->plan, s->spots, s->nspots, entries, s->opt.allow_trap))
+	dp_arm_entries(a);
+	if (dp_plan_build(&s->plan, s->spots, s->nspots, a->entries, s->opt.allow_trap))
 		return dp_fail(err, E_ARM_NOMEM, "plan");
 	s->stats.plan_ns = dp_now_ns() - begin;
 	return 0;
@@ -209,9 +216,9 @@ static void set_clock(struct arming *a)
 }
 
 /* The code in memory must be the file's code: somebody else's patch cannot be combined with ours. */
-static int check_bytes(struct arming *a, struct dp_error *err)
+int dp_arm_check_bytes(struct arming *a, struct dp_error *err)
 {
-	const struct dp_plan *plan = &a->s->plan;
+	const struct dp_plan *plan = a->plan;
 
 	for (u32 i = 0; i < plan->npatches; i++) {
 		const struct dp_planned *p = &plan->patches[i];
@@ -382,9 +389,9 @@ static int map_rings(struct arming *a, struct dp_error *err)
 	return 0;
 }
 
-static int map_areas(struct arming *a, struct dp_error *err)
+int dp_arm_map_areas(struct arming *a, struct dp_error *err)
 {
-	struct dp_plan *plan = &a->s->plan;
+	struct dp_plan *plan = a->plan;
 	struct dp_call calls[32];
 	int r = 0;
 
@@ -410,7 +417,7 @@ static int map_areas(struct arming *a, struct dp_error *err)
 }
 
 /* The second net: our handler before the program's own, whose action is remembered. */
-static int take_signal(struct arming *a, int sig, u64 old[4], struct dp_error *err)
+int dp_arm_take_signal(struct arming *a, int sig, u64 old[4], struct dp_error *err)
 {
 	const struct dp_blob_head *head = (const struct dp_blob_head *)dp_blob;
 	u64 scratch = a->remote.table + 3072, base = a->s->region;
@@ -462,13 +469,13 @@ static int fill_region(struct arming *a, struct dp_error *err)
 	if (!r)
 		r = dp_mem_write(&a->mem, s->control, a->ctl, a->ctl->size, err);
 	if (!r)
-		r = map_areas(a, err);
+		r = dp_arm_map_areas(a, err);
 	if (!r)
 		r = dp_compile_write(s, a->ctl, a->entries, &a->mem, &a->tracer, err);
 	if (!r)
-		r = take_signal(a, SIGTRAP, a->ctl->old_trap, err);
+		r = dp_arm_take_signal(a, SIGTRAP, a->ctl->old_trap, err);
 	if (!r && a->ctl->segv_taken)
-		r = take_signal(a, SIGSEGV, a->ctl->old_segv, err);
+		r = dp_arm_take_signal(a, SIGSEGV, a->ctl->old_segv, err);
 	if (!r)
 		r = dp_watch_values(s, &a->mem, err);
 	if (!r)
@@ -480,7 +487,7 @@ static int fill_region(struct arming *a, struct dp_error *err)
  * Forked children that were held: their copies of the code may be in any step. Make them complete,
  * unless they were born before the first byte changed: those may lack the detours.
  */
-static void finish_children(struct arming *a)
+void dp_arm_finish_children(struct arming *a)
 {
 	for (u32 i = 0; i < a->tracer.n; i++) {
 		struct dp_thread *th = &a->tracer.v[i];
@@ -493,8 +500,8 @@ static void finish_children(struct arming *a)
 			bool begun = !dp_mem_read(&mem, a->s->control, &ctl, sizeof(ctl), NULL) &&
 				     ctl.magic == DP_CONTROL_MAGIC && ctl.state != DP_STATE_EMPTY;
 
-			for (u32 k = 0; begun && k < a->ctl->npatches; k++) {
-				const struct dp_patch *p = &a->s->plan.patches[k].patch;
+			for (u32 k = 0; begun && k < a->plan->npatches; k++) {
+				const struct dp_patch *p = &a->plan->patches[k].patch;
 
 				dp_mem_write(&mem, p->addr, p->jump, p->len, NULL);
 			}
@@ -506,12 +513,12 @@ static void finish_children(struct arming *a)
 
 /*
  * Each thread is stopped once and moved if it stands on a displaced instruction, then let go. Its watches are set while it is
- * stopped: threads that it started before are in our table, those that it starts later inherit them. So each gets them once.
+ * stopped (watch): threads that it started before are in our table, those that it starts later inherit them. So each gets them once.
  */
-static int last_round(struct arming *a, struct dp_error *err)
+int dp_arm_last_round(struct arming *a, bool watch, struct dp_error *err)
 {
 	struct dp_tracer *t = &a->tracer;
-	struct dp_moves mv = {.map = a->s->plan.redirects, .nmap = a->s->plan.nredirects};
+	struct dp_moves mv = {.map = a->plan->redirects, .nmap = a->plan->nredirects};
 	int r = 0;
 
 	for (u32 i = 0; i < t->n && !r; i++) {
@@ -519,12 +526,12 @@ static int last_round(struct arming *a, struct dp_error *err)
 
 		if (th->foreign || !dp_tracer_stop(t, th, 500000000)) {
 			/* Stuck in the kernel: the second net stays. */
-			if (!t->v[i].foreign && !t->v[i].sharer && !t->v[i].gone && !t->v[i].released)
+			if (watch && !t->v[i].foreign && !t->v[i].sharer && !t->v[i].gone && !t->v[i].released)
 				r = dp_watch_thread(a->s, t->v[i].tid, err);
 			continue;
 		}
 		dp_move_thread(&t->v[i], &a->mem, &a->now, &mv);
-		if (!t->v[i].sharer)
+		if (watch && !t->v[i].sharer)
 			r = dp_watch_thread(a->s, t->v[i].tid, err);
 		if (!r)
 			dp_tracer_release(t, &t->v[i]);
@@ -533,11 +540,12 @@ static int last_round(struct arming *a, struct dp_error *err)
 	return r;
 }
 
-static int publish(struct arming *a, struct dp_error *err)
+int dp_arm_publish(struct arming *a, struct dp_error *err)
 {
 	struct dp_session *s = a->s;
+	const struct dp_plan *plan = a->plan;
 	struct dp_publish_host ph;
-	struct dp_patch *v = calloc(s->plan.npatches + 1, sizeof(*v));
+	struct dp_patch *v = calloc(plan->npatches + 1, sizeof(*v));
 	u32 state = DP_STATE_ARMING;
 	u64 at = s->control + offsetof(struct dp_control, state);
 	u64 ignore[4];
@@ -545,19 +553,19 @@ static int publish(struct arming *a, struct dp_error *err)
 
 	if (!v)
 		return dp_fail(err, E_ARM_NOMEM, "patches");
-	for (u32 i = 0; i < s->plan.npatches; i++)
-		v[i] = s->plan.patches[i].patch;
-	a->tracer.redirects = s->plan.redirects;
-	a->tracer.nredirects = s->plan.nredirects;
+	for (u32 i = 0; i < plan->npatches; i++)
+		v[i] = plan->patches[i].patch;
+	a->tracer.redirects = plan->redirects;
+	a->tracer.nredirects = plan->nredirects;
 	dp_publish_host_init(&ph, &a->tracer, &a->mem, &a->remote);
 	r = dp_mem_write(&a->mem, at, &state, 4, err);
 	if (!r)
-		r = dp_publish(&ph.host, v, s->plan.npatches, err);
+		r = dp_publish(&ph.host, v, plan->npatches, err);
 	/* A trap in a thread that blocks the signal makes the kernel reset the action: set it again. */
 	if (!r && a->tracer.lost & SIGNAL_BIT(SIGTRAP))
-		r = take_signal(a, SIGTRAP, ignore, err);
+		r = dp_arm_take_signal(a, SIGTRAP, ignore, err);
 	if (!r && a->tracer.lost & SIGNAL_BIT(SIGSEGV))
-		r = take_signal(a, SIGSEGV, ignore, err);
+		r = dp_arm_take_signal(a, SIGSEGV, ignore, err);
 	state = DP_STATE_ARMED;
 	if (!r)
 		r = dp_mem_write(&a->mem, at, &state, 4, err);
@@ -581,7 +589,7 @@ static void collect_stats(struct arming *a)
 
 int dp_arm(struct dp_session *s, struct dp_error *err)
 {
-	struct arming a = {.s = s, .mem = {s->pid, -1}};
+	struct arming a = {.s = s, .plan = &s->plan, .mem = {s->pid, -1}};
 	struct dp_withdrawn wd;
 	u64 begin = dp_now_ns(), attached;
 	int r = dp_maps_read(&a.now, s->pid, err);
@@ -597,7 +605,7 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 	if (!r)
 		r = dp_build_control(&a, err);
 	if (!r)
-		r = check_bytes(&a, err);
+		r = dp_arm_check_bytes(&a, err);
 	if (!r)
 		r = dp_pages_try(s, &a.now, err);
 	if (!r)
@@ -612,14 +620,14 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 	if (!r)
 		r = fill_region(&a, err);
 	if (!r)
-		r = publish(&a, err);
+		r = dp_arm_publish(&a, err);
 	if (!r)
 		r = dp_calls_begin(s, err);
 	if (!r) {
-		r = last_round(&a, err);
+		r = dp_arm_last_round(&a, true, err);
 		if (!r)
 			r = dp_pages_begin(s, &a.mem, err);
-		finish_children(&a);
+		dp_arm_finish_children(&a);
 		s->armed = !r;
 	}
 	if (r) {

@@ -9,33 +9,30 @@
 
 #include "host/process/arm-priv.h"
 
-static int merge_areas(struct arming *a)
+/* The space's areas from the first-th on, sorted and joined; NULL: no memory. */
+struct dp_range *dp_merge_areas(const struct dp_space *sp, u32 first, u32 *n)
 {
-	struct dp_space *sp = &a->s->plan.space;
+	struct dp_range *v = calloc(sp->nareas + 1, sizeof(*v));
+	u32 all = 0;
 
-	a->areas = calloc(sp->nareas + 1, sizeof(*a->areas));
-	if (!a->areas)
-		return -ENOMEM;
-	for (u32 i = 0; i < sp->nareas; i++) {
-		u32 k = a->nareas;
+	*n = 0;
+	for (u32 i = first; v && i < sp->nareas; i++) {
+		u32 k = all++;
 
 		/* Insert in order, then join neighbours. */
-		while (k && a->areas[k - 1].lo > sp->areas[i].lo) {
-			a->areas[k] = a->areas[k - 1];
+		while (k && v[k - 1].lo > sp->areas[i].lo) {
+			v[k] = v[k - 1];
 			k--;
 		}
-		a->areas[k] = (struct dp_range){sp->areas[i].lo, sp->areas[i].hi};
-		a->nareas++;
+		v[k] = (struct dp_range){sp->areas[i].lo, sp->areas[i].hi};
 	}
-	u32 n = 0;
-	for (u32 i = 0; i < a->nareas; i++) {
-		if (n && a->areas[n - 1].hi == a->areas[i].lo)
-			a->areas[n - 1].hi = a->areas[i].hi;
+	for (u32 i = 0; i < all; i++) {
+		if (*n && v[*n - 1].hi == v[i].lo)
+			v[*n - 1].hi = v[i].hi;
 		else
-			a->areas[n++] = a->areas[i];
+			v[(*n)++] = v[i];
 	}
-	a->nareas = n;
-	return 0;
+	return v;
 }
 
 /* Segments that stay mapped as long as the process lives: the executable's and its first libraries'. */
@@ -116,7 +113,8 @@ int dp_build_control(struct arming *a, struct dp_error *err)
 	u64 at = sizeof(*c), origin = s->control;
 	struct dp_range pages[DP_PAGES_RANGES];
 
-	if (!base || !code_addr || !rt || !watches || !patches || merge_areas(a)) {
+	a->areas = dp_merge_areas(&plan->space, 0, &a->nareas);
+	if (!base || !code_addr || !rt || !watches || !patches || !a->areas) {
 		free(base);
 		free(code_addr);
 		free(rt);
@@ -176,4 +174,46 @@ int dp_build_control(struct arming *a, struct dp_error *err)
 	free(watches);
 	free(patches);
 	return 0;
+}
+
+u64 dp_control_tables(u64 nspots)
+{
+	return nspots * (sizeof(struct dp_point) + sizeof(struct dp_patch) + sizeof(struct dp_range) +
+			 (5 + 2 * DP_WINDOW_INSNS + 1) * sizeof(struct dp_redirect));
+}
+
+int dp_rebuild_control(struct arming *a, const struct dp_plan *plan, u64 origin, struct dp_error *err)
+{
+	u8 *base = calloc(1, a->s->late_size);
+	struct dp_patch *patches = calloc(plan->npatches + 1, sizeof(*patches));
+	struct dp_control *c = (struct dp_control *)base;
+	u32 nareas = 0;
+	struct dp_range *areas = dp_merge_areas(&plan->space, 0, &nareas);
+	u64 at = sizeof(*c), size = at + plan->npoints * sizeof(*plan->points) + plan->npatches * sizeof(*patches) + nareas * sizeof(*areas) +
+				    ((u64)plan->nredirects + plan->nhomes) * sizeof(*plan->homes) + 5 * 16;
+	int r = base && patches && areas && size <= a->s->late_size ? dp_mem_read(&a->mem, a->s->control, c, sizeof(*c), err)
+								    : dp_fail(err, E_ARM_NOMEM, "control block");
+
+	if (!r) {
+		for (u32 i = 0; i < plan->npatches; i++)
+			patches[i] = plan->patches[i].patch;
+		c->points = put(base, &at, origin, plan->points, plan->npoints * sizeof(*plan->points));
+		c->redirects = put(base, &at, origin, plan->redirects, plan->nredirects * sizeof(*plan->redirects));
+		c->homes = put(base, &at, origin, plan->homes, plan->nhomes * sizeof(*plan->homes));
+		c->patches = put(base, &at, origin, patches, plan->npatches * sizeof(*patches));
+		c->areas = put(base, &at, origin, areas, nareas * sizeof(*areas));
+		c->npoints = plan->npoints;
+		c->nredirects = plan->nredirects;
+		c->nhomes = plan->nhomes;
+		c->npatches = plan->npatches;
+		c->nareas = nareas;
+		c->self = origin;
+		c->size = at;
+		a->ctl = c;
+		base = NULL;
+	}
+	free(base);
+	free(patches);
+	free(areas);
+	return r;
 }

@@ -435,7 +435,7 @@ int dp_pages_begin(struct dp_session *s, const struct dp_mem *mem, struct dp_err
 	return r;
 }
 
-void dp_session_close_pages(struct dp_session *s)
+void dp_session_tend_pages(struct dp_session *s)
 {
 	struct dp_range v[DP_PAGES_RANGES];
 	u32 n = s->armed && s->page_map > 0 ? dp_pages_ranges(s, v) : 0;
@@ -443,6 +443,8 @@ void dp_session_close_pages(struct dp_session *s)
 
 	for (u32 i = 0; i < n; i++)
 		close_some(s, v[i].lo, v[i].hi, NULL, 0, &end);
+	if (n)
+		dp_pages_learn(s);
 }
 
 void dp_pages_end(struct dp_session *s)

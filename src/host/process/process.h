@@ -161,9 +161,10 @@ void dp_session_tend(struct dp_session *s);
 
 /*
  * While armed with `pages`, as often as can be: a page that was left open (by a thread that was not told, or could not tell) is watched
- * again. Costs some microseconds, and some 10 ns for each page.
+ * again, and instructions that have stored there get points of their own where there are several threads (extend.c). Costs some
+ * microseconds, and some 10 ns for each page; with such instructions what arming costs.
  */
-void dp_session_close_pages(struct dp_session *s);
+void dp_session_tend_pages(struct dp_session *s);
 
 /* Remove what a dead predecessor left in pid. Returns the number of places restored, or an error. */
 int dp_session_cleanup(pid_t pid, struct dp_error *err);

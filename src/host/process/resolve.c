@@ -160,14 +160,30 @@ struct dp_probe *dp_add_probe(struct dp_session *s)
 	return &s->probes[s->nprobes++];
 }
 
-static int add_spot(struct dp_session *s, struct dp_image *im, u64 link, u32 owner, struct dp_error *err)
+int dp_spot_at(struct dp_spot *spot, const struct dp_image *im, u64 link, u32 owner, struct dp_error *err)
 {
 	const struct dp_text *text;
-	struct dp_spot *spot;
 	int r = dp_module_text(im->mod, link, &text, err);
 
+	memset(spot, 0, sizeof(*spot));
+	if (!r)
+		r = dp_site_judge(text, link, &spot->site, err);
 	if (r)
 		return r;
+	spot->text = text;
+	spot->bias = im->bias;
+	spot->addr = link + im->bias;
+	spot->owner = owner;
+	spot->reach_lo = im->hi > REACH ? im->hi - REACH : 65536;
+	spot->reach_hi = im->lo + REACH;
+	return 0;
+}
+
+static int add_spot(struct dp_session *s, struct dp_image *im, u64 link, u32 owner, struct dp_error *err)
+{
+	struct dp_spot *spot;
+	int r;
+
 	if (s->nspots == s->cap_spots) {
 		u32 cap = s->cap_spots ? s->cap_spots * 2 : 128;
 		struct dp_spot *v = realloc(s->spots, cap * sizeof(*v));
@@ -178,8 +194,7 @@ static int add_spot(struct dp_session *s, struct dp_image *im, u64 link, u32 own
 		s->cap_spots = cap;
 	}
 	spot = &s->spots[s->nspots];
-	memset(spot, 0, sizeof(*spot));
-	r = dp_site_judge(text, link, &spot->site, err);
+	r = dp_spot_at(spot, im, link, owner, err);
 	if (r)
 		return r;
 	if (spot->site.outcome == DP_OUTCOME_TRAP && !s->opt.allow_trap) {
@@ -189,12 +204,6 @@ static int add_spot(struct dp_session *s, struct dp_image *im, u64 link, u32 own
 			    (unsigned long long)link, dp_error_info(why)->sentence);
 		return r;
 	}
-	spot->text = text;
-	spot->bias = im->bias;
-	spot->addr = link + im->bias;
-	spot->owner = owner;
-	spot->reach_lo = im->hi > REACH ? im->hi - REACH : 65536;
-	spot->reach_hi = im->lo + REACH;
 	s->nspots++;
 	return 0;
 }

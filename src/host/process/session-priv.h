@@ -74,6 +74,10 @@ struct dp_session {
 	u32 nwords;
 	u64 shadows_off; /* of what was seen last in watched pages, from the region */
 	int page_marks, page_map, page_filter; /* descriptors, see pagepoint.c; 0: none */
+	u64 copies_off, late_off, late_size; /* from the region: see extend.c */
+	u32 nlate, nlate_spots;
+	u64 late_known, late_at;
+	u8 *tried; /* of each of the DP_COPIES */
 	bool no_calls; /* what system calls store in watched pages cannot be told */
 	bool has_call; /* watched[0] is memory of a call, see calls.c */
 	struct dp_calls *calls;
@@ -92,6 +96,8 @@ struct dp_session {
 };
 
 /* resolve.c */
+/* A spot at a link-time address of the image, judged. */
+int dp_spot_at(struct dp_spot *spot, const struct dp_image *im, u64 link, u32 owner, struct dp_error *err);
 int dp_resolve_event(struct dp_session *s, const char *text, struct dp_error *err);
 
 /* resolve.c, for watch.c */
@@ -139,6 +145,9 @@ int dp_pages_thread(struct dp_session *s, pid_t tid, struct dp_error *err);
 int dp_pages_values(struct dp_session *s, const struct dp_mem *mem, struct dp_error *err);
 int dp_pages_begin(struct dp_session *s, const struct dp_mem *mem, struct dp_error *err);
 void dp_pages_end(struct dp_session *s); /* the events are closed before */
+
+/* extend.c: instructions that were met get points of their own, where there are several threads; now and then while armed. */
+void dp_pages_learn(struct dp_session *s);
 
 /* calls.c */
 int dp_call_resolve(struct dp_session *s, const char *text, const struct dp_event *parsed, struct dp_error *err);

@@ -65,11 +65,13 @@ static u32 withdraw_others(struct dp_session *s, u64 control, u64 rings_at, u64 
 	while (dir && (de = readdir(dir))) {
 		struct dp_withdrawn wd;
 		pid_t pid = (pid_t)atoi(de->d_name);
+		u64 at;
 
 		if (pid <= 0 || pid == getpid() || pid == s->pid || dp_rings_inode(pid, rings_at) != inode)
 			continue;
+		at = dp_find_control(pid); /* one of ours, though not always the last one */
 		/* Born in the middle of a step, perhaps. */
-		if (!dp_withdraw_process(pid, control, true, &wd, NULL)) {
+		if (!dp_withdraw_process(pid, at ? at : control, true, &wd, NULL)) {
 			add_withdrawn(s, &wd);
 			n += !wd.kept_bytes;
 		}
@@ -256,6 +258,7 @@ void dp_session_free(struct dp_session *s)
 	free(s->spots);
 	free(s->watched);
 	free(s->watch_events);
+	free(s->tried);
 	dp_plan_free(&s->plan);
 	dp_unwind_free(&s->unwind);
 	if (s->rings)

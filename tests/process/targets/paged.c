@@ -5,6 +5,8 @@
  *	add I N		table[I] += 1, N times, in this thread
  *	apart T N	T new threads, N times each, each on a page of its own: table[512 * thread]
  *	same T N	T new threads, N times each, all on table[0], by locked additions
+ *	mixed T N	T new threads, N times each: a locked addition to table[0], the four stores of far, a string over 24 bytes
+ *	close N		closes the descriptors of /proc/self/pagemap, then table[6] += 1, N times
  *	kinds		stores of every kind, one after the other, to kinds_at on
  *	get I N		read() of N bytes into table[I]; gets I N: by readv in two pieces, the second one first in memory
  *	beside N	before[] and after[], N times: neighbours on the same pages
@@ -32,6 +34,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "traps.h"
+
 #define WORDS 4096
 
 struct {
@@ -41,7 +45,7 @@ struct {
 } all __attribute__((aligned(4096)));
 
 static sigjmp_buf back;
-static volatile sig_atomic_t traps, alarms, spinning;
+static volatile sig_atomic_t alarms, spinning;
 static pthread_t spinners[2];
 
 struct job {
@@ -69,14 +73,14 @@ static void *spin(void *arg)
 	return NULL;
 }
 
-static void threads(long n, long times, long step)
+static void threads(void *(*fn)(void *), long n, long times, long step)
 {
 	struct job jobs[64];
 	pthread_t v[64];
 
 	for (long i = 0; i < n && i < 64; i++) {
 		jobs[i] = (struct job){i * step, times};
-		pthread_create(&v[i], NULL, work, &jobs[i]);
+		pthread_create(&v[i], NULL, fn, &jobs[i]);
 	}
 	for (long i = 0; i < n && i < 64; i++)
 		pthread_join(v[i], NULL);
@@ -121,6 +125,34 @@ __asm__(".text\n"
 	"movsd %xmm0, all+36848(%rip); ret\n"
 	".size store_far, . - store_far\n");
 void store_far(void);
+
+static void *mix(void *arg)
+{
+	struct job *j = arg;
+
+	for (long i = 0; i < j->times; i++) {
+		long *to = (long *)&all.table[8 + j->at * 3], n = 3;
+
+		bump(&all.table[0]);
+		store_far();
+		__asm__ volatile("rep stosq" : "+D"(to), "+c"(n) : "a"(i) : "memory");
+	}
+	return NULL;
+}
+
+static void close_pagemap(void)
+{
+	char path[64], link[64];
+
+	for (int fd = 3; fd < 64; fd++) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		n = readlink(path, link, sizeof(link));
+		if (n > 8 && !memcmp(link + n - 8, "/pagemap", 8))
+			close(fd);
+	}
+}
 
 static void read_into(long at, long n, int pieces)
 {
@@ -232,27 +264,6 @@ static void vary(void)
 	*(volatile char *)at = 0;
 }
 
-static void on_trap(int sig)
-{
-	(void)sig;
-	traps++;
-}
-
-static void set_mode(const char *mode)
-{
-	sigset_t set;
-
-	if (!strcmp(mode, "blocked")) {
-		sigemptyset(&set);
-		sigaddset(&set, SIGTRAP);
-		sigprocmask(SIG_BLOCK, &set, NULL);
-	} else if (!strcmp(mode, "ignored")) {
-		signal(SIGTRAP, SIG_IGN);
-	} else if (!strcmp(mode, "handled")) {
-		signal(SIGTRAP, on_trap);
-	}
-}
-
 static void start_spinning(void)
 {
 	spinning = 1;
@@ -275,7 +286,7 @@ int main(int argc, char **argv)
 	volatile long sum = 0;
 	long a, b;
 
-	set_mode(argc > 1 ? argv[1] : "plain");
+	set_traps(argc > 1 ? argv[1] : "plain");
 	setvbuf(stdout, NULL, _IONBF, 0);
 	printf("ready\n");
 	while (fgets(line, sizeof(line), stdin)) {
@@ -286,9 +297,13 @@ int main(int argc, char **argv)
 		if (!strcmp(word, "add"))
 			work(&j);
 		else if (!strcmp(word, "apart"))
-			threads(a, b, 512);
+			threads(work, a, b, 512);
 		else if (!strcmp(word, "same"))
-			threads(a, b, 0);
+			threads(work, a, b, 0);
+		else if (!strcmp(word, "mixed"))
+			threads(mix, a, b, 1);
+		else if (!strcmp(word, "close"))
+			close_pagemap(), j = (struct job){6, a}, work(&j);
 		else if (!strcmp(word, "kinds"))
 			store_kinds(&all.table[512], from);
 		else if (!strcmp(word, "get"))

@@ -13,8 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "traps.h"
+
 static volatile sig_atomic_t stop, go_late;
-static volatile long traps, ticks, jumps;
+static volatile long ticks, jumps;
 static sigjmp_buf out;
 static int jump_mode;
 
@@ -38,12 +40,6 @@ __attribute__((noinline)) void on_tick(int sig)
 	}
 }
 
-static void on_trap(int sig)
-{
-	(void)sig;
-	traps++;
-}
-
 static void on_usr1(int sig)
 {
 	(void)sig;
@@ -63,20 +59,11 @@ int main(int argc, char **argv)
 	struct sigaction sa = {.sa_handler = on_tick};
 	static char stack[65536];
 	volatile long calls = 0, wrong = 0;
-	sigset_t set;
 	volatile int own;
 
 	signal(SIGTERM, on_term);
 	signal(SIGUSR1, on_usr1);
-	if (!strcmp(mode, "blocked")) {
-		sigemptyset(&set);
-		sigaddset(&set, SIGTRAP);
-		sigprocmask(SIG_BLOCK, &set, NULL);
-	} else if (!strcmp(mode, "ignored")) {
-		signal(SIGTRAP, SIG_IGN);
-	} else if (!strcmp(mode, "handled") || !strcmp(mode, "own-trap")) {
-		signal(SIGTRAP, on_trap);
-	}
+	set_traps(strcmp(mode, "own-trap") ? mode : "handled");
 	if (!strcmp(mode, "altstack")) {
 		stack_t ss = {.ss_sp = stack, .ss_size = sizeof(stack)};
 
@@ -105,6 +92,6 @@ int main(int argc, char **argv)
 		if (!jump_mode)
 			nanosleep(&(struct timespec){0, 300000}, NULL);
 	}
-	printf("calls %ld traps %ld ticks %ld jumps %ld wrong %ld\n", calls, traps, ticks, jumps, wrong);
+	printf("calls %ld traps %ld ticks %ld jumps %ld wrong %ld\n", calls, (long)traps, ticks, jumps, wrong);
 	return wrong != 0;
 }

@@ -24,6 +24,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "traps.h"
+
 struct part {
 	int id;
 	short level;
@@ -39,7 +41,6 @@ volatile unsigned char bytes[16];
 static struct part first = {1, 2, -3, NULL, {10, 20}}, second = {2, 3, -4, &first, {30, 40}};
 struct part *volatile list = &second;
 static volatile int hidden;
-static volatile sig_atomic_t traps;
 
 static pthread_t pool[2];
 static sem_t go[2], done;
@@ -149,34 +150,13 @@ static void child(long n, pid_t pid)
 		printf("child ended with %#x ", status);
 }
 
-static void on_trap(int sig)
-{
-	(void)sig;
-	traps++;
-}
-
-static void set_mode(const char *mode)
-{
-	sigset_t set;
-
-	if (!strcmp(mode, "blocked")) {
-		sigemptyset(&set);
-		sigaddset(&set, SIGTRAP);
-		sigprocmask(SIG_BLOCK, &set, NULL);
-	} else if (!strcmp(mode, "ignored")) {
-		signal(SIGTRAP, SIG_IGN);
-	} else if (!strcmp(mode, "handled")) {
-		signal(SIGTRAP, on_trap);
-	}
-}
-
 int main(int argc, char **argv)
 {
 	char line[128], word[32];
 	volatile long sum = 0;
 	long a, b;
 
-	set_mode(argc > 1 ? argv[1] : "plain");
+	set_traps(argc > 1 ? argv[1] : "plain");
 	setvbuf(stdout, NULL, _IONBF, 0);
 	sem_init(&done, 0, 0);
 	for (long i = 0; i < 2; i++) {

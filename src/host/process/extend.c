@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * While a process with several threads is watched by its pages: a page is open for all of them while one makes a store of which its fault
+ * has told. So instructions that have been met there get a point of their own each, which tells of every store by them
+ * whether the page is open or not. Points come in batches: a further plan, beside the one that is armed; then a control block that knows
+ * both takes the place of the old one by one store to the head of the blob, and the new bytes are published.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host/process/arm-priv.h"
+
+#define BATCHES 16u
+#define SITES 256u /* in all of them */
+#define WAIT_NS 2000000ull /* before the second batch, then twice as long each time */
+#define PAGE 4096ull
+
+u64 dp_extend_room(struct dp_session *s)
+{
+	s->late_size = dp_pages_any(s) ? DP_ALIGN_UP(sizeof(struct dp_control) + dp_control_tables(s->nspots + SITES) + 128, PAGE) : 0;
+	return s->late_size * BATCHES;
+}
+
+static bool has_threads(pid_t pid)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	return !stat(path, &st) && st.st_nlink > 3;
+}
+
+/* ---- which instructions ---- */
+
+static u64 end_of(const struct dp_planned *p)
+{
+	return p->start + (p->flags & DP_PATCH_TRAP ? p->win.len : DP_MAX(p->win.len, DP_JUMP_LEN));
+}
+
+static bool is_taken(const struct dp_plan *plan, u64 lo, u64 hi)
+{
+	for (u32 i = 0; i < plan->npatches; i++)
+		if (plan->patches[i].start < hi && lo < end_of(&plan->patches[i]))
+			return true;
+	return false;
+}
+
+/* Instructions that were met since the last time and can have a jump; the owner of a spot is its index into copies[]. */
+static u32 find_spots(struct dp_session *s, const struct dp_mem *mem, struct dp_spot *spots, u32 most)
+{
+	struct dp_copy *v = malloc(DP_COPIES * sizeof(*v));
+	u32 n = 0;
+
+	if (!v || dp_mem_read(mem, s->region + s->copies_off, v, DP_COPIES * sizeof(*v), NULL))
+		most = 0;
+	for (u32 i = 0; i < DP_COPIES && n < most; i++) {
+		const struct dp_image *im;
+		struct dp_spot *sp = &spots[n];
+
+		if (v[i].state != DP_COPY_READY || s->tried[i])
+			continue;
+		s->tried[i] = 1;
+		im = dp_process_image_at(&s->proc, v[i].ip);
+		if (!im || dp_spot_at(sp, im, v[i].ip - im->bias, i, NULL) || sp->site.outcome != DP_OUTCOME_JUMP ||
+		    is_taken(&s->plan, sp->site.win.start + sp->bias,
+			     sp->site.win.start + sp->bias + DP_MAX(sp->site.win.len, DP_JUMP_LEN)))
+			continue;
+		sp->confirm = true;
+		n++;
+	}
+	free(v);
+	return n;
+}
+
+/* ---- the plan ---- */
+
+static int by_pc(const void *a, const void *b)
+{
+	const struct dp_redirect *x = a, *y = b;
+
+	return x->pc < y->pc ? -1 : x->pc > y->pc;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct dp_planned *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* Both, in memory of its own. */
+static void *join(const void *a, u32 na, const void *b, u32 nb, size_t size, int (*order)(const void *, const void *))
+{
+	u8 *v = dp_alloc((na + nb + 1) * size);
+
+	if (!v)
+		return NULL;
+	if (na)
+		memcpy(v, a, na * size);
+	if (nb)
+		memcpy(v + na * size, b, nb * size);
+	qsort(v, na + nb, size, order);
+	return v;
+}
+
+/* The numbers of points go on where those of the session's end, and detours lie in its areas if there is room. */
+static int plan_more(struct arming *a, struct dp_plan *more, struct dp_spot *spots, u32 n)
+{
+	struct dp_plan *plan = &a->s->plan;
+
+	more->points = dp_alloc((plan->npoints + n) * sizeof(*more->points));
+	if (!more->points)
+		return -ENOMEM;
+	if (plan->npoints)
+		memcpy(more->points, plan->points, plan->npoints * sizeof(*more->points));
+	more->npoints = plan->npoints;
+	more->cap_points = plan->npoints + n;
+	if (dp_arm_mark_busy(&more->space, &a->now, &a->s->proc) || dp_plan_build(more, spots, n, a->entries, false))
+		return -ENOMEM;
+	for (u32 i = 0; i < n; i++)
+		if (spots[i].outcome == DP_OUTCOME_JUMP)
+			more->points[spots[i].point].store = spots[i].owner + 1;
+	for (u32 i = 0; i < more->npatches; i++)
+		if (is_taken(plan, more->patches[i].start, end_of(&more->patches[i])))
+			return -EBUSY;
+	return more->npatches ? 0 : -ENOENT;
+}
+
+/* Both, as the control block is to have them; the space stays where it is. */
+static int plan_both(const struct dp_plan *plan, const struct dp_plan *more, struct dp_plan *both)
+{
+	both->points = more->points;
+	both->npoints = more->npoints;
+	both->cap_points = more->cap_points;
+	both->nredirects = plan->nredirects + more->nredirects;
+	both->nhomes = plan->nhomes + more->nhomes;
+	both->npatches = both->cap_patches = plan->npatches + more->npatches;
+	both->redirects = join(plan->redirects, plan->nredirects, more->redirects, more->nredirects, sizeof(*plan->redirects), by_pc);
+	both->homes = join(plan->homes, plan->nhomes, more->homes, more->nhomes, sizeof(*plan->homes), by_pc);
+	both->patches = join(plan->patches, plan->npatches, more->patches, more->npatches, sizeof(*plan->patches), by_start);
+	return both->redirects && both->homes && both->patches ? 0 : -ENOMEM;
+}
+
+/* ---- into the process ---- */
+
+static int begin(struct arming *a, struct dp_error *err)
+{
+	const struct dp_blob_head *head = (const struct dp_blob_head *)dp_blob;
+	struct dp_session *s = a->s;
+	int r = dp_tracer_attach(&a->tracer, s->pid, err);
+
+	a->tracer.handled |= SIGNAL_BIT(SIGTRAP);
+	if (!r)
+		r = dp_remote_init(&a->remote, &a->tracer, &a->mem, &a->now, err);
+	a->remote.service = s->region + head->service;
+	a->remote.table = s->region + DP_ALIGN_UP(dp_blob_size, PAGE);
+	return r;
+}
+
+static bool needs_segv(const struct dp_plan *plan)
+{
+	for (u32 i = 0; i < plan->npatches; i++)
+		if (plan->patches[i].patch.bounds & 0x10 && plan->patches[i].patch.jump[4] != 0xcc)
+			return true;
+	return false;
+}
+
+/* In this order a successor finds everything at any moment, and whoever meets a new byte finds where it belongs. */
+static int arm_more(struct arming *a, struct dp_plan *both, struct dp_error *err)
+{
+	struct dp_session *s = a->s;
+	u64 origin = s->region + s->late_off + s->nlate * s->late_size;
+	bool had_segv;
+	int r = dp_rebuild_control(a, both, origin, err);
+
+	if (!r)
+		r = dp_mem_write(&a->mem, origin, a->ctl, a->ctl->size, err);
+	if (!r)
+		r = dp_mem_write(&a->mem, s->region + offsetof(struct dp_blob_head, ctl), &origin, 8, err);
+	if (r)
+		return r;
+	s->control = origin;
+	s->nlate++;
+	had_segv = a->ctl->segv_taken;
+	a->tracer.handled |= had_segv ? SIGNAL_BIT(SIGSEGV) : 0;
+	r = dp_arm_map_areas(a, err);
+	if (!r && !had_segv && needs_segv(a->plan)) {
+		a->ctl->segv_taken = 1;
+		r = dp_arm_take_signal(a, SIGSEGV, a->ctl->old_segv, err);
+	}
+	if (!r)
+		r = dp_arm_publish(a, err);
+	if (!r)
+		r = dp_arm_last_round(a, false, err);
+	dp_arm_finish_children(a);
+	return r;
+}
+
+/* From both's tables on the session knows what stands in the process. */
+static void adopt_plan(struct dp_session *s, struct dp_plan *more, struct dp_plan *both)
+{
+	struct dp_plan old = s->plan;
+
+	more->points = NULL; /* both's */
+	both->space = more->space;
+	both->code = old.code;
+	both->code_len = old.code_len;
+	both->cap_code = old.cap_code;
+	memset(&more->space, 0, sizeof(more->space));
+	s->plan = *both;
+	memset(both, 0, sizeof(*both));
+	old.code = NULL;
+	memset(&old.space, 0, sizeof(old.space));
+	dp_plan_free(&old);
+}
+
+static int extend(struct dp_session *s, struct dp_spot *spots, u32 n, const struct dp_mem *mem, struct dp_error *err)
+{
+	struct dp_plan more = {.space = s->plan.space}, both = {0};
+	struct arming a = {.s = s, .plan = &more, .mem = *mem};
+	u32 nareas = s->plan.space.nareas, before = s->nlate;
+	int r = dp_maps_read(&a.now, s->pid, err);
+
+	memset(&s->plan.space, 0, sizeof(s->plan.space));
+	dp_arm_entries(&a);
+	if (!r)
+		r = plan_more(&a, &more, spots, n);
+	if (!r)
+		r = plan_both(&s->plan, &more, &both);
+	if (!r)
+		r = dp_arm_check_bytes(&a, err);
+	if (!r && !(a.areas = dp_merge_areas(&more.space, nareas, &a.nareas)))
+		r = -ENOMEM;
+	both.space = more.space;
+	if (!r) {
+		r = begin(&a, err);
+		if (!r)
+			r = arm_more(&a, &both, err);
+		dp_remote_end(&a.remote);
+		s->stats.longest_stop_ns = DP_MAX(s->stats.longest_stop_ns, a.tracer.longest_stop_ns);
+		s->stats.stops += a.tracer.stops;
+		dp_tracer_detach(&a.tracer);
+	}
+	if (s->nlate != before) {
+		s->nlate_spots += n;
+		adopt_plan(s, &more, &both);
+	} else { /* nothing has changed */
+		s->plan.space = more.space;
+		memset(&more.space, 0, sizeof(more.space));
+	}
+	memset(&both.space, 0, sizeof(both.space));
+	if (both.points == more.points)
+		both.points = NULL;
+	dp_plan_free(&both);
+	dp_plan_free(&more);
+	dp_maps_free(&a.now);
+	free(a.areas);
+	free(a.ctl);
+	return r;
+}
+
+void dp_pages_learn(struct dp_session *s)
+{
+	u64 known = 0, now = dp_now_ns();
+	struct dp_spot *spots;
+	struct dp_mem mem;
+	u32 n;
+
+	if (!s->armed || !s->late_size || s->nlate == BATCHES || s->nlate_spots >= SITES || now < s->late_at ||
+	    !dp_process_peek(s->pid, s->region + s->copies_off + DP_COPIES * sizeof(struct dp_copy), &known, 8) ||
+	    known == s->late_known || !has_threads(s->pid))
+		return;
+	if (!s->tried)
+		s->tried = calloc(DP_COPIES, 1);
+	spots = calloc(SITES, sizeof(*spots));
+	if (spots && s->tried && !dp_mem_open(&mem, s->pid, NULL)) {
+		struct dp_error err = {0};
+
+		n = find_spots(s, &mem, spots, SITES - s->nlate_spots);
+		if (n && extend(s, spots, n, &mem, &err) && err.code)
+			dp_session_say(s, "%u instructions are not told exactly while other threads store: %s: %s", n,
+				       dp_error_info(err.code)->sentence, err.detail);
+		s->late_known = known;
+		s->late_at = dp_now_ns() + (WAIT_NS << s->nlate);
+		dp_mem_close(&mem);
+	}
+	free(spots);
+}

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""What the tests of watchpoints share: a target that does what it is told, dprobes beside it, and its summary."""
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from tap import *  # noqa: E402,F403
+
+
+class Obedient:
+    """A target that reads commands and answers "ok"; targets/paged.c and watched.c."""
+    ends_with = ""
+
+    def __init__(self, name, mode="plain"):
+        self.p = start([target(name), mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.pid = self.p.pid
+        assert self.p.stdout.readline() == "ready\n"
+
+    def send(self, command):
+        self.p.stdin.write(command + "\n")
+        self.p.stdin.flush()
+
+    def answer(self):
+        told, line = "", self.p.stdout.readline()
+        while line and line != "ok\n":
+            told += line
+            line = self.p.stdout.readline()
+        assert line == "ok\n", (told, self.p.poll())
+        return told
+
+    def do(self, *commands):
+        for c in commands:
+            self.send(c)
+            told = self.answer()
+            assert not told, (c, told)
+
+    def end(self):
+        """The number that it has counted itself, and how many traps its own handler got."""
+        self.send("end")
+        m = re.match(r"\w+ (-?\d+) traps (\d+)$", self.p.stdout.readline())
+        assert m and self.p.wait(10) == 0
+        return int(m.group(1)), int(m.group(2))
+
+
+def links(pid):
+    """What the descriptors of a process are."""
+    for fd in os.listdir("/proc/%d/fd" % pid):
+        try:
+            yield os.readlink("/proc/%d/fd/%s" % (pid, fd))
+        except OSError:
+            pass
+
+
+def runs_free(pid):
+    """No thread is traced."""
+    def is_free(tid):
+        with open("/proc/%d/task/%s/status" % (pid, tid)) as f:
+            return "TracerPid:\t0\n" in f.read()
+
+    return all(is_free(tid) for tid in os.listdir("/proc/%d/task" % pid))
+
+
+def watches(t, pid):
+    """Whether dprobes holds performance events, and the threads run free again."""
+    return any("perf_event" in x for x in links(t.pid)) and runs_free(pid)
+
+
+def launch(pid, *args, cmd="trace"):
+    """dprobes with its output in files."""
+    out = tempfile.NamedTemporaryFile("w+", prefix="dp-out-", delete=False)
+    err = tempfile.NamedTemporaryFile("w+", prefix="dp-err-", delete=False)
+    t = start([DPROBES, cmd, "-p", str(pid), *args], stdout=out, stderr=err)
+    t.out_path, t.err_path = out.name, err.name
+    return t
+
+
+def settle(t, ready, missing):
+    """Wait until ready(); skipped where the messages tell that this machine has none of it."""
+    wait_for(lambda: t.poll() is not None or ready(), timeout=60, what="the watchpoint")
+    if t.poll() is not None:
+        text = text_of(t.err_path)
+        if re.search(missing, text):
+            raise Skip("no watchpoints of this kind here")
+        raise AssertionError(text)
+    return t
+
+
+def summary(err):
+    """Name -> via, hits, recorded, missed, lost and so on."""
+    head, rows = None, {}
+    for line in err.splitlines():
+        words = line.split()
+        if "HITS" in words:
+            head = [x.lower() for x in words]
+        elif head and len(words) == len(head):
+            rows[words[0]] = {k: int(v) if v.isdigit() else v for k, v in zip(head, words)}
+    for row in rows.values():
+        assert row["hits"] == sum(row[k] for k in ("recorded", "filtered", "missed", "lost", "passed")), row
+    return rows
+
+
+def finish(t):
+    """Stop it: the summary's rows, and the records."""
+    assert stop(t, signal.SIGINT, 60) == 0, text_of(t.err_path)
+    return summary(text_of(t.err_path)), text_of(t.out_path)
