@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A profiler in the program: at any instruction of a hit, of a stub or of a return a signal arrives
- * whose handler unwinds the stack. It must come through, or stop early, and never go astray.
+ * A profiler in the program: a signal whose handler unwinds the stack. Each probed call is made instruction by instruction, under
+ * ptrace, and the signal arrives before each of them: in a hit, in a stub, in a return. It must come through, or stop early, and
+ * never go astray.
  */
 #include <execinfo.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/time.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "dprobes/kprobes.h"
 #include "tap.h"
 
-#define TRACES 300
+#define MOST 20000 /* instructions of one call */
+#define TF 0x100ull
+#define SYSCALL 0x050f
 
 PROBED long work(long x)
 {
@@ -19,18 +28,19 @@ PROBED long work(long x)
 }
 
 static volatile long traces, with_caller;
-static volatile int go_on;
 
-PROBED long caller(void)
+PROBED long caller(long x)
 {
-	long bad = 0;
-
-	for (long i = 0; go_on; i++)
-		bad += work(i) != i * 3 + 1;
-	return bad;
+	return work(x) + 1;
 }
 
-static void on_alarm(int sig)
+/* Tell the tracer. raise() would block signals meanwhile. */
+static void tell(int sig)
+{
+	syscall(SYS_tgkill, getpid(), gettid(), sig);
+}
+
+static void on_signal(int sig)
 {
 	void *v[64];
 	int n = backtrace(v, 64);
@@ -40,7 +50,8 @@ static void on_alarm(int sig)
 			with_caller++;
 			break;
 		}
-	go_on = ++traces < TRACES;
+	traces++;
+	tell(SIGSTOP); /* the tracer steps on from here */
 }
 
 static int pre(struct kprobe *p, struct pt_regs *regs)
@@ -106,9 +117,8 @@ static void test_kind(size_t k)
 			       .handler = kinds[k].ret,
 			       .entry_handler = kinds[k].entry};
 	struct jprobe jp = {.kp.symbol_name = "work", .entry = (void *)jwork};
-	const struct itimerval often = {{0, 300}, {0, 300}}, never = {0};
-	long bad;
 	int r = 0;
+	long got;
 
 	dp_kprobes_optimization(!kinds[k].breakpoints);
 	if (kinds[k].pre)
@@ -118,11 +128,10 @@ static void test_kind(size_t k)
 	if (kinds[k].jprobe)
 		r |= register_jprobe(&jp);
 	traces = with_caller = 0;
-	go_on = 1;
-	setitimer(ITIMER_REAL, &often, NULL);
-	bad = caller();
-	setitimer(ITIMER_REAL, &never, NULL);
-	ok(!r && !bad && with_caller, "%s, unwound at any moment: %ld of %ld reach the caller",
+	tell(SIGUSR2);
+	got = caller(5);
+	tell(SIGUSR2);
+	ok(!r && got == 17 && traces > 10 && with_caller > traces / 2, "%s, unwound before each instruction: %ld of %ld reach the caller",
 	   kinds[k].name, with_caller, traces);
 	if (kinds[k].pre)
 		unregister_kprobe(&kp);
@@ -132,14 +141,98 @@ static void test_kind(size_t k)
 		unregister_jprobe(&jp);
 }
 
-int main(void)
+static int traced(void)
 {
-	struct sigaction sa = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
 	void *v[4];
 
 	backtrace(v, 4); /* loads the unwinder */
-	sigaction(SIGALRM, &sa, NULL);
+	signal(SIGUSR1, on_signal);
+	ptrace(PTRACE_TRACEME, 0, 0, 0);
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
 		test_kind(k);
 	return tap_done();
+}
+
+/* ---- the tracer ---- */
+
+/* The signal that it stops for; 0: a step. -1: it has ended, *status tells how. */
+static int step(pid_t pid, int how, int sig, int *status)
+{
+	siginfo_t si;
+
+	if (ptrace(how, pid, 0, (void *)(long)sig) || waitpid(pid, status, 0) != pid || !WIFSTOPPED(*status))
+		return -1;
+	if (WSTOPSIG(*status) == SIGTRAP && !ptrace(PTRACE_GETSIGINFO, pid, 0, &si) && si.si_code != SI_KERNEL)
+		return 0;
+	return WSTOPSIG(*status);
+}
+
+/* A signal's handler runs to its SIGSTOP and then step by step back to where the signal came. As step(); nothing where the signal is blocked. */
+static int interrupt(pid_t pid, int *status)
+{
+	struct user_regs_struct before, now;
+	int sig;
+
+	ptrace(PTRACE_GETREGS, pid, 0, &before);
+	sig = step(pid, PTRACE_SINGLESTEP, SIGUSR1, status);
+	ptrace(PTRACE_GETREGS, pid, 0, &now);
+	if (sig || now.rip != (unsigned long)on_signal)
+		return sig;
+	/* A popf in the code that is stepped through sets the trap flag, for good. */
+	now.eflags &= ~TF;
+	ptrace(PTRACE_SETREGS, pid, 0, &now);
+	sig = step(pid, PTRACE_CONT, 0, status);
+	for (int i = 0; (sig == SIGSTOP || !sig) && i < MOST; i++) {
+		bool back = now.rax == SYS_rt_sigreturn && (ptrace(PTRACE_PEEKTEXT, pid, now.rip, 0) & 0xffff) == SYSCALL;
+
+		sig = step(pid, PTRACE_SINGLESTEP, 0, status);
+		ptrace(PTRACE_GETREGS, pid, 0, &now);
+		if (back)
+			return sig;
+	}
+	return sig ? sig : -1;
+}
+
+/* What the tracer sends stays with it; what breakpoints raise the program gets. */
+static int to_pass(int sig)
+{
+	return sig == SIGSTOP || sig == SIGUSR1 || sig == SIGUSR2 ? 0 : sig;
+}
+
+/* From the SIGUSR2 before the call to the one behind it. */
+static int step_through(pid_t pid, int *status)
+{
+	int sig = 0;
+
+	for (int i = 0; i < MOST && sig >= 0; i++) {
+		if (!sig)
+			sig = interrupt(pid, status);
+		if (sig == SIGUSR2)
+			return 0;
+		if (sig >= 0)
+			sig = step(pid, PTRACE_SINGLESTEP, to_pass(sig), status);
+	}
+	return -1;
+}
+
+int main(void)
+{
+	int status = 0, sig;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		_exit(traced());
+	waitpid(pid, &status, 0);
+	while (WIFSTOPPED(status) && WSTOPSIG(status) == SIGUSR2 && !step_through(pid, &status)) {
+		/* To the next call. */
+		for (sig = 0; sig >= 0 && sig != SIGUSR2;)
+			sig = step(pid, PTRACE_CONT, to_pass(sig), &status);
+	}
+	if (WIFSTOPPED(status))
+		printf("# stopped by signal %d\n", WSTOPSIG(status));
+	else if (WIFSIGNALED(status))
+		printf("# ended by signal %d\n", WTERMSIG(status));
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }

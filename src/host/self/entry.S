@@ -119,6 +119,13 @@
 	.cfi_offset rip, RIP - OUTER
 .endm
 
+/* The program's registers are back, and their copies may lie where a signal's frame overwrites them. */
+.macro cfi_regs_back
+	.irp	r, r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi
+	.cfi_same_value \r
+	.endr
+.endm
+
 .macro each_xmm op, n=0
 	.irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
 	\op	\i
@@ -381,18 +388,23 @@ dp_self_entry:
 	simple_flags
 	load_but_rax_rsp
 	mov	RAX(%rsp), %rax
+	cfi_regs_back
 	lea	184(%rsp), %rsp
 	.cfi_def_cfa rsp, 136
 	jmp	*-8(%rsp)		/* what lies 128 bytes below the stack pointer is safe from signal handlers */
+	.cfi_restore_state
+	.cfi_remember_state
 6:	.cfi_def_cfa rsp, OUTER
 	mov	%rax, PUSHED(%rsp)
 	load_but_rax_rsp
 	mov	RAX(%rsp), %rax
+	cfi_regs_back
 	lea	PUSHED(%rsp), %rsp
 	.cfi_def_cfa rsp, OUTER - PUSHED
 	popfq
+	.cfi_adjust_cfa_offset -8
 	lea	8(%rsp), %rsp
-	.cfi_def_cfa rsp, 136
+	.cfi_adjust_cfa_offset -8
 	jmp	*-8(%rsp)
 	.cfi_restore_state
 
@@ -434,22 +446,28 @@ dp_self_entry:
 	simple_flags
 	load_but_rax_rsp
 	mov	RAX(%rsp), %rax
-	lea	OUTER+8(%rsp), %rsp
 	.cfi_remember_state
-	.cfi_def_cfa rsp, 0		/* as if the function had been entered: its caller, or the landing */
+	cfi_regs_back
+	/* As if the function had been entered: its caller, or the landing. */
+	.cfi_def_cfa rsp, OUTER+8
 	.cfi_offset rip, -8
+	lea	OUTER+8(%rsp), %rsp
+	.cfi_def_cfa rsp, 0
 	jmp	*-16(%rsp)
 	.cfi_restore_state
 7:	.cfi_def_cfa rsp, OUTER
 	mov	%rax, OUTER-16(%rsp)
 	load_but_rax_rsp
 	mov	RAX(%rsp), %rax
-	lea	OUTER-16(%rsp), %rsp
-	.cfi_def_cfa rsp, 16
-	popfq
-	lea	16(%rsp), %rsp
-	.cfi_def_cfa rsp, 0
+	cfi_regs_back
+	.cfi_def_cfa rsp, OUTER+8
 	.cfi_offset rip, -8
+	lea	OUTER-16(%rsp), %rsp
+	.cfi_def_cfa rsp, 24
+	popfq
+	.cfi_adjust_cfa_offset -8
+	lea	16(%rsp), %rsp
+	.cfi_adjust_cfa_offset -16
 	jmp	*-16(%rsp)
 	.cfi_endproc
 	.size	dp_self_entry, . - dp_self_entry
@@ -554,19 +572,21 @@ dp_self_landing:
 	simple_flags
 	load_but_rax_rsp
 	mov	RAX(%rsp), %rax
-	lea	OUTER-8(%rsp), %rsp
 	.cfi_remember_state
-	.cfi_def_cfa rsp, 8
+	cfi_regs_back
 	.cfi_offset rip, -8
+	lea	OUTER-8(%rsp), %rsp
+	.cfi_def_cfa rsp, 8
 	ret
 	.cfi_restore_state
 3:	.cfi_def_cfa rsp, OUTER
 	mov	%rax, OUTER-16(%rsp)
 	load_but_rax_rsp
 	mov	RAX(%rsp), %rax
+	cfi_regs_back
+	.cfi_offset rip, -8
 	lea	OUTER-16(%rsp), %rsp
 	.cfi_def_cfa rsp, 16
-	.cfi_offset rip, -8
 	popfq
 	.cfi_def_cfa rsp, 8
 	ret
