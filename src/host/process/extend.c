@@ -282,7 +282,7 @@ void dp_pages_learn(struct dp_session *s)
 		struct dp_error err = {0};
 
 		n = find_spots(s, &mem, spots, SITES - s->nlate_spots);
-		if (n && extend(s, spots, n, &mem, &err) && err.code)
+		if (n && extend(s, spots, n, &mem, &err) && err.code && dp_session_alive(s))
 			dp_session_say(s, "%u instructions are not told exactly while other threads store: %s: %s", n,
 				       dp_error_info(err.code)->sentence, err.detail);
 		s->late_known = known;
