@@ -75,13 +75,8 @@ int stream_run(struct stream *s, struct dp_error *err)
 			tended = now;
 		}
 		sleep = next_sleep(s, sleep, n);
-		if (sleep && now < end) {
-			u64 ns = DP_MIN(sleep, end - now);
-
-			nanosleep(&(struct timespec){(time_t)(ns / 1000000000u),
-						     (long)(ns % 1000000000u)},
-				  NULL);
-		}
+		if (sleep && now < end)
+			tracee_rest(s->tracee, DP_MIN(sleep, end - now));
 		now = now_ns();
 	}
 	s->lasted = (double)(now_ns() - start) / 1e9;

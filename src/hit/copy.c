@@ -11,10 +11,11 @@
 #define SYS_CLOSE 3
 #define SYS_PWRITE64 18
 #define SYS_SCHED_YIELD 24
+#define SYS_NANOSLEEP 35
 #define SYS_OPEN 2
 #define O_WRONLY_CLOEXEC 02000001
 #define TRIES 16	 /* places in the table for one instruction */
-#define PATIENCE 100	 /* turns that another thread may take to make a copy */
+#define PATIENCE 100	 /* turns that another thread may take to make a copy, then as many milliseconds */
 
 enum operand { BY_MODRM, BY_DI, BY_STACK, BY_OFFSET };
 
@@ -399,27 +400,38 @@ static int decode(struct dp_insn *in, u8 *code, u64 ip)
 	return r;
 }
 
-static bool make(struct dp_copy *c, const struct dp_control *ctl, u32 index)
+/* The instruction at c->ip. False: it stores nothing, or cannot run elsewhere. */
+static bool read_insn(struct dp_copy *c)
 {
 	struct body *b = body_of(c);
-	struct code code = {.n = 0};
 
 	if (decode(&b->in, b->bytes, c->ip) < 0 || b->in.cls != DP_INSN_PLAIN || !find_operand(&b->in, &b->kind))
 		return false;
 	b->size = size_of_store(&b->in, b->bytes);
-	if (b->kind == BY_STACK && !b->size)
-		return false;
+	return b->kind != BY_STACK || b->size;
+}
+
+static bool make(struct dp_copy *c, const struct dp_control *ctl, u32 index)
+{
+	const struct body *b = body_of(c);
+	struct code code = {.n = 0};
+
 	return put_code(&code, ctl, &b->in, b->bytes, c->ip + b->in.len, index) &&
 	       write_code(ctl->copies_lo + (u64)index * DP_COPY_CODE, &code);
+}
+
+static u64 place_of(u64 ip)
+{
+	_Static_assert(DP_COPIES == 1 << 12, "12 bits of the product");
+	return ip * 0x9e3779b97f4a7c15ull >> 52;
 }
 
 /* The entry of the instruction at ip, claimed if it is the first time; NULL: there is no room. */
 static struct dp_copy *entry_of(const struct dp_control *ctl, u64 ip, u32 *index)
 {
 	struct dp_copy *v = (struct dp_copy *)ctl->copies;
-	u64 at = ip * 0x9e3779b97f4a7c15ull >> 52;
+	u64 at = place_of(ip);
 
-	_Static_assert(DP_COPIES == 1 << 12, "12 bits of the product");
 	for (u32 i = 0; i < TRIES; i++, at = (at + 1) % DP_COPIES) {
 		u64 nobody = 0;
 
@@ -432,38 +444,66 @@ static struct dp_copy *entry_of(const struct dp_control *ctl, u64 ip, u32 *index
 	return NULL;
 }
 
-/* True when the copy can be used. */
-static bool ready(struct dp_copy *c, const struct dp_control *ctl, u32 index)
+bool dp_copy_answered(const struct dp_control *ctl, u64 ip)
 {
-	struct dp_copy *end = (struct dp_copy *)ctl->copies + DP_COPIES;
-	u32 first = DP_COPY_FREE;
+	const struct dp_copy *v = (const struct dp_copy *)ctl->copies;
+	u64 at = place_of(ip);
 
-	if (__atomic_load_n(&c->state, __ATOMIC_RELAXED) == DP_COPY_FREE &&
-	    __atomic_compare_exchange_n(&c->state, &first, DP_COPY_BUSY, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-		bool made = make(c, ctl, index);
-
-		/* Pairs with the acquire of whoever uses it. */
-		__atomic_store_n(&c->state, made ? DP_COPY_READY : DP_COPY_NONE, __ATOMIC_RELEASE);
-		__atomic_fetch_add(&end->ip, made, __ATOMIC_RELAXED);
-	}
-	for (u32 i = 0; i < PATIENCE && __atomic_load_n(&c->state, __ATOMIC_RELAXED) == DP_COPY_BUSY; i++)
-		dp_syscall(SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0);
-	return __atomic_load_n(&c->state, __ATOMIC_ACQUIRE) == DP_COPY_READY;
+	for (u32 i = 0; i < TRIES; i++, at = (at + 1) % DP_COPIES)
+		if (__atomic_load_n(&v[at].ip, __ATOMIC_RELAXED) == ip)
+			return __atomic_load_n(&v[at].asked, __ATOMIC_RELAXED) == DP_COPY_ANSWERED;
+	return false;
 }
 
-bool dp_copy_find(const struct dp_control *ctl, const u64 *uc, u64 addr, struct dp_store *out)
+/* Whether it is at addr that the instruction stores, with these registers. */
+static bool stores_at(const struct dp_control *ctl, u32 index, const u64 *uc, u64 addr, struct dp_store *out)
 {
+	dp_copy_expect(ctl, index, uc, out);
+	return addr - out->addr < (out->len ? out->len : DP_STORE_MAX);
+}
+
+/* Until another thread has made the copy; if it is kept from that for long, without it. */
+static void await(const struct dp_copy *c)
+{
+	static const s64 ms[2] = {0, 1000000};
+
+	for (u32 i = 0; i < 2 * PATIENCE && __atomic_load_n(&c->state, __ATOMIC_RELAXED) == DP_COPY_BUSY; i++) {
+		if (i < PATIENCE)
+			dp_syscall(SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0);
+		else
+			dp_syscall(SYS_NANOSLEEP, (u64)ms, 0, 0, 0, 0, 0);
+	}
+}
+
+bool dp_copy_find(const struct dp_control *ctl, const u64 *uc, u64 addr, void (*met)(const struct dp_control *ctl, u64 addr),
+		  struct dp_store *out)
+{
+	struct dp_copies *all = (struct dp_copies *)ctl->copies;
 	u64 ip = uc[DP_UC_IP];
 	struct dp_copy *c = entry_of(ctl, ip, &out->index);
-	const struct body *b;
+	u32 first = DP_COPY_FREE, index = out->index;
 
-	if (!c || !ready(c, ctl, out->index))
+	if (!c)
 		return false;
-	b = body_of(c);
-	if (memcmp((const void *)ip, b->bytes, b->in.len))
+	if (__atomic_load_n(&c->state, __ATOMIC_RELAXED) == DP_COPY_FREE &&
+	    __atomic_compare_exchange_n(&c->state, &first, DP_COPY_BUSY, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+		bool made = read_insn(c);
+
+		if (made && met && stores_at(ctl, index, uc, addr, out))
+			met(ctl, addr);
+		made = made && make(c, ctl, index);
+		/* Pairs with the acquire of whoever uses it. */
+		__atomic_store_n(&c->state, made ? DP_COPY_READY : DP_COPY_NONE, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&all->nready, made, __ATOMIC_RELAXED);
+	} else if (met && __atomic_load_n(&c->state, __ATOMIC_RELAXED) == DP_COPY_BUSY) {
+		met(ctl, addr);
+	}
+	await(c);
+	if (__atomic_load_n(&c->state, __ATOMIC_ACQUIRE) != DP_COPY_READY)
+		return false;
+	if (memcmp((const void *)ip, body_of(c)->bytes, body_of(c)->in.len))
 		return false; /* other code stands there now */
-	dp_copy_expect(ctl, out->index, uc, out);
-	return addr - out->addr < (out->len ? out->len : DP_STORE_MAX);
+	return stores_at(ctl, index, uc, addr, out);
 }
 
 static bool is_string(const struct body *b)

@@ -60,6 +60,8 @@ u64 dp_home_of(const struct dp_control *ctl, u64 ip);
 
 /* page.c */
 void dp_on_page(const struct dp_siginfo *si, u64 *uc, const struct dp_control *ctl);
+/* Whoever stores to the page of addr from then on faults. */
+void dp_page_close(const struct dp_control *ctl, u64 addr);
 /* Behind a copy's store; called as dp_hit(). */
 u32 dp_page_stored(struct dp_watch_regs *regs, u32 index, void *slot_base, const struct dp_control *ctl);
 /* A point whose instruction may store to the pages: before it, and behind it; the latter called as dp_hit(). */
@@ -78,10 +80,16 @@ struct dp_store {
 	u32 index; /* of the copy */
 	u64 lo, hi; /* all that it may store to */
 };
-/* False: the fault at addr is not of this instruction's operand, or it cannot run elsewhere. */
-bool dp_copy_find(const struct dp_control *ctl, const u64 *uc, u64 addr, struct dp_store *out);
+/*
+ * False: the fault at addr is not of this instruction's operand, or it cannot run elsewhere. met: called with addr when the instruction is
+ * met for the first time, before its copy is made, which takes long; may be NULL.
+ */
+bool dp_copy_find(const struct dp_control *ctl, const u64 *uc, u64 addr, void (*met)(const struct dp_control *ctl, u64 addr),
+		  struct dp_store *out);
 /* What the instruction of a copy that is ready is about to store, with these registers. */
 void dp_copy_expect(const struct dp_control *ctl, u32 index, const u64 *uc, struct dp_store *out);
+/* Whether it is known of the instruction at ip whether it can have a point of its own. */
+bool dp_copy_answered(const struct dp_control *ctl, u64 ip);
 /* The copy's original: address of the instruction behind it, and whether it is a string instruction, with its element's bytes. */
 u64 dp_copy_next(const struct dp_control *ctl, u32 index, u32 *element);
 

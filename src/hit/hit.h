@@ -116,6 +116,8 @@ struct dp_rings {
 	u64 ring_stride;
 	u64 size;	  /* of the whole mapping */
 	u32 owner_pid;	  /* the dprobes that reads; 0 none */
+	u32 bell;	  /* counts questions of threads that store to watched pages (copies); who reads waits on it */
+	u32 answered;	  /* counts the answers; they wait on it */
 	u32 pad;
 };
 
@@ -199,16 +201,26 @@ struct dp_watch_rt { /* one watched piece of memory: at most 8 bytes, or any num
 
 enum dp_copy_state { DP_COPY_FREE, DP_COPY_BUSY, DP_COPY_READY, DP_COPY_NONE };
 
-/*
- * An instruction that stores to watched pages; its code is a copy of it, a hit, and the way back. Behind the last one stands one
- * more, whose ip counts those that are ready.
- */
-struct dp_copy {
+enum dp_copy_asked {
+	DP_COPY_UNASKED,
+	DP_COPY_ASKED,	  /* threads wait until it has a point of its own, or cannot have one */
+	DP_COPY_ANSWERED,
+};
+
+struct dp_copy {   /* an instruction that stores to watched pages; its code is a copy of it, a hit, and the way back */
 	u64 ip;	   /* where it stands in the program */
 	u32 state; /* enum dp_copy_state */
-	u32 pad;
+	u32 asked; /* enum dp_copy_asked */
 	u64 body[14]; /* copy.c's own */
 };
+
+struct dp_copies {
+	struct dp_copy v[DP_COPIES];
+	u64 nready;
+	u64 nasked; /* for how many of them threads have waited, up to DP_COPY_ASKS; then nobody waits any more */
+};
+
+#define DP_COPY_ASKS 64
 
 /* In the data of the signal that a hit raises: above the index into watches[]. */
 #define DP_WATCH_MAGIC 0x44505741ull
@@ -424,7 +436,8 @@ struct dp_control {
 	u64 unwind;	/* struct dp_unwind; 0: no program asks */
 	u64 asks;	/* struct dp_asks; 0: nobody does */
 	u64 pages;	/* struct dp_range[]: whole pages that are watched, sorted, not overlapping */
-	u64 copies;	/* struct dp_copy[DP_COPIES] */
+	u64 copies;	/* struct dp_copies */
+	u64 single;	/* address of the byte by which the C library knows that there is one thread only; 0: not known */
 	u64 copies_lo, copies_hi; /* their code; a copy's begins at copies_lo + index * DP_COPY_CODE */
 	u32 npages;	/* ranges; 0: no pages are watched */
 	s32 pagemap;	/* the process's descriptor of its own /proc/self/pagemap, opened for us */

@@ -6,6 +6,7 @@
  * killed leaves an open page: never a thread that cannot go on.
  */
 #include "arch/x86_64/relocate.h"
+#include "hit/blob.h"
 #include "hit/hit-priv.h"
 #include "hit/pagemap.h"
 
@@ -13,10 +14,14 @@
 #define SYS_OPEN 2
 #define SYS_CLOSE 3
 #define SYS_IOCTL 16
+#define SYS_FUTEX 202
+#define FUTEX_WAIT 0
+#define FUTEX_WAKE 1
 #define O_CLOEXEC_BIT 02000000
 #define FLAG_DF 0x400
 #define ENOTTY_NR 25
 #define EBADF_NR 9
+#define ASK_MS 100
 
 /* ---- the kernel's marks on pages ---- */
 
@@ -85,6 +90,11 @@ static bool close_around(const struct dp_control *ctl, u64 lo, u64 hi)
 		}
 	}
 	return any;
+}
+
+void dp_page_close(const struct dp_control *ctl, u64 addr)
+{
+	close_around(ctl, addr, addr + 1);
 }
 
 /* ---- telling ---- */
@@ -245,7 +255,7 @@ static u32 stored(struct dp_watch_regs *regs, u32 copy, bool known, void *slot_b
 	left = slot->page_left;
 	slot->page_left = 0;
 	if (left)
-		close_around(ctl, left, left + 1);
+		dp_page_close(ctl, left);
 	return regs->regs.ip != next || regs->regs.sp != sp;
 }
 
@@ -303,13 +313,58 @@ static bool is_expected(const struct dp_slot_head *slot, u64 ip, const struct dp
 	return slot->page_copy & DP_HIT_AFTER && index < ctl->npoints && ip - v[index].resume < DP_RELOC_MAX;
 }
 
-/* Whether the instruction has a point of its own by now, by which it is going to be made. */
-static bool has_point(u64 ip, const struct dp_control *ctl)
-{
-	const struct dp_point *v = (const struct dp_point *)ctl->points;
+/* ---- instructions that are to have a point of their own (host/process/extend.c) ---- */
 
-	for (u32 i = 0; i < ctl->npoints; i++)
-		if (v[i].store && v[i].addr == ip)
+/* Whether other threads may store to the pages in the time that the instruction at ip takes, and it may still get a point. */
+static bool should_ask(u64 ip, const struct dp_control *ctl)
+{
+	const struct dp_copies *all = (const struct dp_copies *)ctl->copies;
+
+	return !(ctl->single && *(const volatile u8 *)ctl->single) &&
+	       __atomic_load_n(&all->nasked, __ATOMIC_RELAXED) < DP_COPY_ASKS && !dp_copy_answered(ctl, ip);
+}
+
+/*
+ * Wait, with the page closed, until the control side has given the instruction of a copy a point or knows that it cannot have one: ASK_MS at most;
+ * if that is not enough nobody waits again. The thread goes to the instruction once more then.
+ */
+static void ask_for_point(u32 copy, u64 addr, const struct dp_control *ctl)
+{
+	struct dp_copies *all = (struct dp_copies *)ctl->copies;
+	struct dp_rings *g = (struct dp_rings *)ctl->rings;
+	struct dp_copy *c = &all->v[copy];
+	u32 nobody = DP_COPY_UNASKED, seen;
+	const s64 ms[2] = {0, 1000000};
+
+	dp_page_close(ctl, addr);
+	if (__atomic_compare_exchange_n(&c->asked, &nobody, DP_COPY_ASKED, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+		__atomic_fetch_add(&all->nasked, 1, __ATOMIC_RELAXED);
+		/* Pairs with the acquire of who reads it, and looks for what is asked then. */
+		__atomic_fetch_add(&g->bell, 1, __ATOMIC_RELEASE);
+		dp_syscall(SYS_FUTEX, (u64)&g->bell, FUTEX_WAKE, 1, 0, 0, 0);
+	}
+	for (u32 i = 0; i < ASK_MS; i++) {
+		seen = __atomic_load_n(&g->answered, __ATOMIC_ACQUIRE);
+		if (__atomic_load_n(&c->asked, __ATOMIC_RELAXED) == DP_COPY_ANSWERED)
+			return;
+		dp_syscall(SYS_FUTEX, (u64)&g->answered, FUTEX_WAIT, seen, (u64)ms, 0, 0);
+	}
+	__atomic_store_n(&all->nasked, DP_COPY_ASKS, __ATOMIC_RELAXED);
+}
+
+/*
+ * Whether what stands at ip is, or is going to be, carried out by a point of its own: the thread has come to its detour, has been moved
+ * there, or finds other bytes by now. By the control block that is in force: the caller's may be the one before.
+ */
+static bool is_led_on(u64 ip, const struct dp_control *ctl)
+{
+	const struct dp_blob_head *head = (const struct dp_blob_head *)ctl->region_lo;
+	const struct dp_control *now = (const struct dp_control *)__atomic_load_n(&head->ctl, __ATOMIC_ACQUIRE);
+	const struct dp_point *v = (const struct dp_point *)now->points;
+	u64 home = dp_home_of(now, ip);
+
+	for (u32 i = 0; i < now->npoints; i++)
+		if (v[i].store && v[i].addr == home)
 			return true;
 	return false;
 }
@@ -325,9 +380,11 @@ static void miss(const struct dp_control *ctl, u64 addr)
 
 void dp_on_page(const struct dp_siginfo *si, u64 *uc, const struct dp_control *ctl)
 {
-	u64 addr = si->perf.addr, ip = uc[DP_UC_IP], home = dp_home_of(ctl, ip);
+	u64 addr = si->perf.addr, ip = uc[DP_UC_IP];
+	bool by_call = si->perf.data & DP_PAGE_BY_CALL;
 	struct dp_slot_head *slot;
 	struct dp_store store;
+	bool asks;
 	u8 *base;
 
 	if (!range_of(ctl, addr))
@@ -337,8 +394,7 @@ void dp_on_page(const struct dp_siginfo *si, u64 *uc, const struct dp_control *c
 		return;
 	base = dp_find_slot(ctl);
 	slot = (struct dp_slot_head *)(base + DP_SLOT_HEAD);
-	/* In its detour, or moved there since it faulted. */
-	if (base && !slot->busy && (is_expected(slot, ip, ctl) || (home != ip && has_point(home, ctl))))
+	if (base && !slot->busy && (is_expected(slot, ip, ctl) || (dp_home_of(ctl, ip) != ip && is_led_on(ip, ctl))) && !by_call)
 		return;
 	if (!base || slot->busy || si->perf.flags & DP_PERF_ASYNC) {
 		miss(ctl, addr);
@@ -348,12 +404,18 @@ void dp_on_page(const struct dp_siginfo *si, u64 *uc, const struct dp_control *c
 		return;
 	}
 	*(volatile u32 *)&slot->busy = 1;
-	if (si->perf.data & DP_PAGE_BY_CALL) {
+	asks = !by_call && should_ask(ip, ctl);
+	if (by_call) {
 		dp_watch_run(base, NULL, uc, ctl);
-	} else if (dp_copy_find(ctl, uc, addr, &store)) {
+	} else if (dp_copy_find(ctl, uc, addr, asks ? dp_page_close : NULL, &store)) {
+		if (asks) {
+			*(volatile u32 *)&slot->busy = 0;
+			ask_for_point(store.index, addr, ctl);
+			return;
+		}
 		expect(slot, &store, store.index + 1);
 		uc[DP_UC_IP] = ctl->copies_lo + (u64)store.index * DP_COPY_CODE;
-	} else if (!has_point(ip, ctl)) {
+	} else if (!is_led_on(ip, ctl)) {
 		/*
 		 * Not this instruction's: a restartable sequence was aborted by the signal, say, and would be again, for ever. The page
 		 * stays open until the control side comes by.

@@ -60,6 +60,7 @@ def values(out):
 def counts():
     """every store of one thread is told once, with address and both values; those beside the watched bytes are not"""
     w = Paged()
+    w.do("beside 0")  # its C library has a heap from then on
     before = mappings(w.pid)
     t = begin(w.pid, EVENT)
     w.do("add 7 300", "beside 50", "add 4095 20", "add 0 1", "far 2")
@@ -199,6 +200,15 @@ def handlers():
     rows, out = end(t, w.pid)
     assert values(out)[:60] == [v for i in range(30) for v in ((values(out)[0][0], i, i + 1), (values(out)[0][0] + 8, i, i + 1))], out
     assert w.end()[0] == 60 + 4000 + fired + 100
+    # The same beside threads that store there, so that instructions get points of their own.
+    w = Paged()
+    t = begin(w.pid, EVENT + " if $addr != 0")
+    w.do("spin", "jumps 30")
+    w.send("alarms 2000")
+    fired = int(w.answer().split()[1])
+    w.do("abort 50", "get 4000 8", "rest")
+    rows, out = end(t, w.pid)
+    assert w.end()[0] == 60 + 2000 + fired + 50 + 0x7878787878787878
 
 
 @test

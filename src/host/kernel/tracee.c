@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Hands over to the host whose turn it is. Nothing else. */
+#include <time.h>
+
 #include "host/kernel/tracee.h"
 #include "symbols/kallsyms.h"
 
@@ -74,6 +76,14 @@ void tracee_tend_pages(struct tracee *t)
 {
 	if (!t->kernel)
 		dp_session_tend_pages(t->process);
+}
+
+void tracee_rest(struct tracee *t, u64 ns)
+{
+	if (t->kernel)
+		nanosleep(&(struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)}, NULL);
+	else
+		dp_session_rest(t->process, ns);
 }
 
 void tracee_tend(struct tracee *t)

@@ -31,5 +31,6 @@ struct dp_rings *tracee_rings(struct tracee *t);
 bool tracee_alive(struct tracee *t);
 void tracee_tend(struct tracee *t);
 void tracee_tend_pages(struct tracee *t); /* dp_session_tend_pages(); of the kernel, nothing */
+void tracee_rest(struct tracee *t, u64 ns); /* dp_session_rest(); of the kernel, a sleep */
 
 #endif

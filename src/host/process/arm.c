@@ -69,7 +69,7 @@ static void make_layout(struct dp_session *s, struct layout *l)
 	l->tids = l->table + PAGE;
 	l->cells = l->tids + DP_ALIGN_UP((l->nslots + 1) * 4ull, PAGE);
 	l->copies = l->cells + DP_ALIGN_UP(s->ngroups * 8ull, PAGE);
-	l->shadows = l->copies + (pages ? DP_ALIGN_UP((DP_COPIES + 1) * sizeof(struct dp_copy), PAGE) : 0);
+	l->shadows = l->copies + (pages ? DP_ALIGN_UP(sizeof(struct dp_copies), PAGE) : 0);
 	l->slots = l->shadows + DP_ALIGN_UP(dp_pages_shadows(s), PAGE);
 	l->control = l->slots + (u64)l->nslots * DP_SLOT_SIZE;
 	l->late = DP_ALIGN_UP(l->control + l->control_size, PAGE);

@@ -2,22 +2,26 @@
 /*
  * While a process with several threads is watched by its pages: a page is open for all of them while one makes a store of which its fault
  * has told. So instructions that have been met there get a point of their own each, which tells of every store by them
- * whether the page is open or not. Points come in batches: a further plan, beside the one that is armed; then a control block that knows
+ * whether the page is open or not; threads that meet such an instruction wait for it (hit/page.c). Points come in batches: a further plan, beside the one that is armed; then a control block that knows
  * both takes the place of the old one by one store to the head of the blob, and the new bytes are published.
  */
 #include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "host/process/arm-priv.h"
 
-#define BATCHES 16u
+#define BATCHES (DP_COPY_ASKS + 16u)
 #define SITES 256u /* in all of them */
-#define WAIT_NS 2000000ull /* before the second batch, then twice as long each time */
+#define WAIT_NS 4000000ull /* between batches that nobody has asked for: before the second, then twice as long each time */
 #define PAGE 4096ull
 
 u64 dp_extend_room(struct dp_session *s)
@@ -51,13 +55,10 @@ static bool is_taken(const struct dp_plan *plan, u64 lo, u64 hi)
 }
 
 /* Instructions that were met since the last time and can have a jump; the owner of a spot is its index into copies[]. */
-static u32 find_spots(struct dp_session *s, const struct dp_mem *mem, struct dp_spot *spots, u32 most)
+static u32 find_spots(struct dp_session *s, const struct dp_copy *v, struct dp_spot *spots, u32 most)
 {
-	struct dp_copy *v = malloc(DP_COPIES * sizeof(*v));
 	u32 n = 0;
 
-	if (!v || dp_mem_read(mem, s->region + s->copies_off, v, DP_COPIES * sizeof(*v), NULL))
-		most = 0;
 	for (u32 i = 0; i < DP_COPIES && n < most; i++) {
 		const struct dp_image *im;
 		struct dp_spot *sp = &spots[n];
@@ -73,7 +74,6 @@ static u32 find_spots(struct dp_session *s, const struct dp_mem *mem, struct dp_
 		sp->confirm = true;
 		n++;
 	}
-	free(v);
 	return n;
 }
 
@@ -264,30 +264,71 @@ static int extend(struct dp_session *s, struct dp_spot *spots, u32 n, const stru
 	return r;
 }
 
-void dp_pages_learn(struct dp_session *s)
+/* Threads that wait for what is to become of an instruction go on; those that have asked since then ring once more. */
+static void answer(struct dp_session *s, const struct dp_mem *mem, const struct dp_copy *v)
 {
-	u64 known = 0, now = dp_now_ns();
-	struct dp_spot *spots;
-	struct dp_mem mem;
-	u32 n;
+	const u32 answered = DP_COPY_ANSWERED;
 
-	if (!s->armed || !s->late_size || s->nlate == BATCHES || s->nlate_spots >= SITES || now < s->late_at ||
-	    !dp_process_peek(s->pid, s->region + s->copies_off + DP_COPIES * sizeof(struct dp_copy), &known, 8) ||
-	    known == s->late_known || !has_threads(s->pid))
-		return;
+	for (u32 i = 0; i < DP_COPIES; i++)
+		if (v[i].asked == DP_COPY_ASKED)
+			dp_mem_write(mem, s->region + s->copies_off + i * sizeof(*v) + offsetof(struct dp_copy, asked), &answered, 4, NULL);
+	/* Pairs with the acquire of those who wait. */
+	__atomic_fetch_add(&s->rings->answered, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &s->rings->answered, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void learn(struct dp_session *s, const struct dp_mem *mem, bool asked)
+{
+	struct dp_copy *v = malloc(DP_COPIES * sizeof(*v));
+	struct dp_spot *spots = calloc(SITES, sizeof(*spots));
+	struct dp_error err = {0};
+	u32 n = 0;
+
 	if (!s->tried)
 		s->tried = calloc(DP_COPIES, 1);
-	spots = calloc(SITES, sizeof(*spots));
-	if (spots && s->tried && !dp_mem_open(&mem, s->pid, NULL)) {
-		struct dp_error err = {0};
-
-		n = find_spots(s, &mem, spots, SITES - s->nlate_spots);
-		if (n && extend(s, spots, n, &mem, &err) && err.code && dp_session_alive(s))
+	if (v && spots && s->tried && !dp_mem_read(mem, s->region + s->copies_off, v, DP_COPIES * sizeof(*v), NULL)) {
+		if (s->nlate < BATCHES)
+			n = find_spots(s, v, spots, SITES - s->nlate_spots);
+		if (n && extend(s, spots, n, mem, &err) && err.code && dp_session_alive(s))
 			dp_session_say(s, "%u instructions are not told exactly while other threads store: %s: %s", n,
 				       dp_error_info(err.code)->sentence, err.detail);
-		s->late_known = known;
-		s->late_at = dp_now_ns() + (WAIT_NS << s->nlate);
+		if (asked)
+			answer(s, mem, v);
+	}
+	free(v);
+	free(spots);
+}
+
+void dp_pages_learn(struct dp_session *s)
+{
+	u64 known = 0, all = s->region + s->copies_off;
+	bool asked;
+	struct dp_mem mem;
+	u32 bell;
+
+	if (!s->armed || !s->late_size)
+		return;
+	bell = __atomic_load_n(&s->rings->bell, __ATOMIC_ACQUIRE);
+	asked = bell != s->bell;
+	if (!asked && (dp_now_ns() < s->late_at || s->nlate == BATCHES || s->nlate_spots == SITES ||
+		       !dp_process_peek(s->pid, all + offsetof(struct dp_copies, nready), &known, 8) || known == s->late_known ||
+		       !has_threads(s->pid)))
+		return;
+	s->bell = bell;
+	s->late_known = known;
+	if (!dp_mem_open(&mem, s->pid, NULL)) {
+		learn(s, &mem, asked);
 		dp_mem_close(&mem);
 	}
-	free(spots);
+	s->late_at = dp_now_ns() + (WAIT_NS << DP_MIN(s->nlate, 20u));
+}
+
+void dp_session_rest(struct dp_session *s, u64 ns)
+{
+	struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+
+	if (s->armed && s->late_size)
+		syscall(SYS_futex, &s->rings->bell, FUTEX_WAIT, s->bell, &t, NULL, 0);
+	else
+		nanosleep(&t, NULL);
 }

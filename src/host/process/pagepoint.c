@@ -380,6 +380,8 @@ int dp_pages_open(struct arming *a, struct dp_error *err)
 		return 0;
 	if (a->caps.seccomp)
 		return dp_fail(err, E_WATCH_PAGES, "process %d has a filter of system calls, which a hit would meet", (int)a->s->pid);
+	if (dp_session_symbol(a->s, "__libc_single_threaded", &a->ctl->single, NULL))
+		a->ctl->single = 0;
 	r = borrow(a, err);
 	return r ? r : mark(a->s, v, n, err);
 }

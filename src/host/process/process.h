@@ -165,6 +165,8 @@ void dp_session_tend(struct dp_session *s);
  * microseconds, and some 10 ns for each page; with such instructions what arming costs.
  */
 void dp_session_tend_pages(struct dp_session *s);
+/* Sleep between two such looks, or until the process has something for dp_session_tend_pages(). */
+void dp_session_rest(struct dp_session *s, u64 ns);
 
 /* Remove what a dead predecessor left in pid. Returns the number of places restored, or an error. */
 int dp_session_cleanup(pid_t pid, struct dp_error *err);

@@ -77,6 +77,7 @@ struct dp_session {
 	u64 copies_off, late_off, late_size; /* from the region: see extend.c */
 	u32 nlate, nlate_spots;
 	u64 late_known, late_at;
+	u32 bell;  /* of the rings: asked up to then */
 	u8 *tried; /* of each of the DP_COPIES */
 	bool no_calls; /* what system calls store in watched pages cannot be told */
 	bool has_call; /* watched[0] is memory of a call, see calls.c */
