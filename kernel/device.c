@@ -474,16 +474,15 @@ static long device_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
 	return r;
 }
 
+/* Without the session's lock, under which ioctl touches memory of the caller, whose mappings are locked here. */
 static int device_mmap(struct file *f, struct vm_area_struct *vma)
 {
-	struct dp_k_session *s = f->private_data;
-	int r = -EINVAL;
+	const struct dp_k_session *s = f->private_data;
 
-	mutex_lock(&s->lock);
-	if (s->armed && !vma->vm_pgoff)
-		r = remap_vmalloc_range(vma, s->area, 0);
-	mutex_unlock(&s->lock);
-	return r;
+	/* Pairs with the release in dp_k_session_arm(). What is there then goes with the session, which the mapping keeps. */
+	if (!smp_load_acquire(&s->armed) || vma->vm_pgoff)
+		return -EINVAL;
+	return remap_vmalloc_range(vma, s->area, 0);
 }
 
 /* The last descriptor and mapping are gone, whatever became of who had them. */

@@ -77,6 +77,44 @@ END
 	say $? "and its probe is gone"
 }
 
+# Types of the kernel, without which there is nothing to be said in C.
+has_btf() {
+	[ -r /sys/kernel/btf/vmlinux ] || { echo "tap: ok - $1 # SKIP the kernel has no BTF"; false; }
+}
+
+watched_in_c() {
+	insert watched.dpc <<'END'
+#pragma MODNAME("vmlinux") MODTYPE(kernel)
+#pragma PROBEPOINT_LOCATION("w panic_timeout:4") PROBEPOINT_HANDLER("changed")
+void changed() { if ($new != $old) printf("from %d to %d", (int)$old, (int)$new); count(writers, here()); }
+END
+	say $? "a handler in C at a watchpoint"
+	echo -7 >/proc/sys/kernel/panic; echo $was >/proc/sys/kernel/panic
+	logged "from $was to -7" && logged "from -7 to $was"
+	say $? "it logs both values"
+	$dprobes vars | grep -q '^    [a-z_]*int[a-z_]*+0x[0-9a-f]* *2 |#'
+	say $? "it counts by the instruction that wrote"
+	insert many.rpn <<'END'
+name = many
+modtype = kernel
+watchpoint = panic_on_oops
+length = 4
+	exit
+watchpoint = panic_on_warn
+length = 4
+	exit
+watchpoint = system_state
+length = 4
+	exit
+watchpoint = nr_cpu_ids
+length = 4
+	exit
+END
+	grep -q 'E-WATCH-BUSY.*panic_timeout' /tmp/err
+	say $? "when no register is free, those that this module has are named"
+	$dprobes -r -a >/dev/null
+}
+
 # Memory of the kernel is watched, beside a probe.
 watched() {
 	insert nolen.rpn <<'END'
@@ -118,36 +156,7 @@ END
 	[ -z "$($dprobes list)" ]
 	say $? "it is removed"
 	$dprobes log --clear
-	insert watched.dpc <<'END'
-#pragma MODNAME("vmlinux") MODTYPE(kernel)
-#pragma PROBEPOINT_LOCATION("w panic_timeout:4") PROBEPOINT_HANDLER("changed")
-void changed() { if ($new != $old) printf("from %d to %d", (int)$old, (int)$new); count(writers, here()); }
-END
-	say $? "a handler in C at a watchpoint"
-	echo -7 >/proc/sys/kernel/panic; echo $was >/proc/sys/kernel/panic
-	logged "from $was to -7" && logged "from -7 to $was"
-	say $? "it logs both values"
-	$dprobes vars | grep -q '^    [a-z_]*int[a-z_]*+0x[0-9a-f]* *2 |#'
-	say $? "it counts by the instruction that wrote"
-	insert many.rpn <<'END'
-name = many
-modtype = kernel
-watchpoint = panic_on_oops
-length = 4
-	exit
-watchpoint = panic_on_warn
-length = 4
-	exit
-watchpoint = system_state
-length = 4
-	exit
-watchpoint = nr_cpu_ids
-length = 4
-	exit
-END
-	grep -q 'E-WATCH-BUSY.*panic_timeout' /tmp/err
-	say $? "when no register is free, those that this module has are named"
-	$dprobes -r -a >/dev/null
+	has_btf "a handler in C at a watchpoint" && watched_in_c
 }
 
 # What only the kernel can do: the task, the processor, registers of user mode, its own memory; and altering.
@@ -324,6 +333,7 @@ END
 
 # Handlers in C: types and parameters by the kernel's BTF, and by that of a module.
 in_c() {
+	has_btf "handlers in C" || return
 	cat >/tmp/kernel.dpc <<'END'
 #pragma MODNAME("vmlinux") MODTYPE(kernel)
 #pragma PROBEPOINT_LOCATION("tcp_v4_rcv") PROBEPOINT_HANDLER("received")
