@@ -34,6 +34,20 @@ def discover(build):
     return found
 
 
+def explained(lines):
+    """The failures of a test's output with the comments that follow them, without the middle of long ones."""
+    shown, why, failed = [], [], False
+    for line in lines + ["ok"]:
+        if failed and line.startswith("#"):
+            why.append(line)
+            continue
+        shown += why if len(why) < 100 else why[:60] + why[-40:]
+        why, failed = [], line.startswith("not ok")
+        if failed:
+            shown.append(line)
+    return shown
+
+
 def run(argv, env):
     """Run one test program; returns (passed, failed, skips, failures)."""
     label = os.path.relpath(argv[-1], os.path.dirname(HERE))
@@ -73,7 +87,7 @@ def run(argv, env):
     if failures:
         for name in failures:
             print("     not ok: " + name)
-        print("     " + "\n     ".join(out.splitlines()[-60:]))
+        print("     " + "\n     ".join(explained(out.splitlines()) or out.splitlines()[-60:]))
     sys.stdout.flush()
     return passed, len(failures), len(skips)
 
