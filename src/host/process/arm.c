@@ -558,6 +558,7 @@ int dp_arm_publish(struct arming *a, struct dp_error *err)
 	a->tracer.redirects = plan->redirects;
 	a->tracer.nredirects = plan->nredirects;
 	dp_publish_host_init(&ph, &a->tracer, &a->mem, &a->remote);
+	dp_tracer_pass_forks(&a->tracer);
 	r = dp_mem_write(&a->mem, at, &state, 4, err);
 	if (!r)
 		r = dp_publish(&ph.host, v, plan->npatches, err);

@@ -67,6 +67,13 @@ struct dp_tracer {
 /* Seize every thread, those being born included. Nothing is stopped. *t is zeroed but for drops_watches. */
 int dp_tracer_attach(struct dp_tracer *t, pid_t pid, struct dp_error *err);
 
+/*
+ * A child gets the signal actions first and the memory later. One that is made meanwhile could have breakpoints without the
+ * handler for them, or the handler's address without the handler, and die of it should nobody look after it. So every thread is
+ * seen outside of a fork that it began before: between a change of the actions and the change of memory that belongs to it.
+ */
+void dp_tracer_pass_forks(struct dp_tracer *t);
+
 /* Handle all pending stops: new threads, signals on their way, traps at patched bytes. Never blocks. */
 void dp_tracer_pump(struct dp_tracer *t);
 

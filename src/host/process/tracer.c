@@ -226,12 +226,7 @@ static bool may_fork_unseen(pid_t pid, pid_t tid)
 	return nr == SYS_fork || ((nr == SYS_clone || nr == SYS_clone3) && !(flags & CLONE_VM));
 }
 
-/*
- * A child gets the signal actions first and the memory later. One that is made while breakpoints and the handler for them
- * come in could have the breakpoints only, and die of them. So every thread must be seen outside of such a fork before
- * anything changes.
- */
-static void pass_forks(struct dp_tracer *t)
+void dp_tracer_pass_forks(struct dp_tracer *t)
 {
 	for (u32 i = 0; i < t->n; i++) {
 		struct dp_thread *th = &t->v[i];
@@ -265,7 +260,6 @@ int dp_tracer_attach(struct dp_tracer *t, pid_t pid, struct dp_error *err)
 		return r;
 	}
 	seize_sharers(t);
-	pass_forks(t);
 	return 0;
 }
 

@@ -339,6 +339,7 @@ static int unmap(struct work *w, bool crashed, struct dp_error *err)
 		r = restore_signal(w, SIGTRAP, w->ctl.old_trap);
 	if (!r && w->ctl.segv_taken)
 		r = restore_signal(w, SIGSEGV, w->ctl.old_segv);
+	dp_tracer_pass_forks(&w->tracer);
 	/* A thread that was out may have taken a watchpoint's signal since. No other will. */
 	if (!r && w->ctl.nwatches && !all_threads_out(w)) {
 		w->out->kept_bytes = mapped_bytes(w);
@@ -480,6 +481,7 @@ int dp_withdraw_process(pid_t pid, u64 ctl_addr, bool crashed, struct dp_withdra
 	dp_publish_host_init(&ph, &w.tracer, &w.mem, &w.remote);
 	if (w.npatches) {
 		note_actions(&w);
+		dp_tracer_pass_forks(&w.tracer);
 		r = dp_withdraw(&ph.host, w.patches, w.npatches, &out->halted);
 		renew_actions(&w);
 	}
