@@ -55,6 +55,12 @@ struct dp_planned {
 	struct dp_patch patch;
 };
 
+/* Bytes from its start that nobody else may patch: the jump's, and what it displaces. */
+static inline u32 dp_planned_len(const struct dp_planned *p)
+{
+	return p->flags & DP_PATCH_TRAP ? p->win.len : DP_MAX((u32)p->win.len, (u32)DP_JUMP_LEN);
+}
+
 struct dp_plan {
 	struct dp_planned *patches; /* sorted by start */
 	u32 npatches, cap_patches;

@@ -72,9 +72,7 @@ static int insn_at(const struct dp_window *w, u64 a)
 
 static u64 end_of(const struct dp_planned *p)
 {
-	if (p->flags & DP_PATCH_TRAP)
-		return p->win.start + p->win.len;
-	return p->win.start + DP_MAX(p->win.len, DP_JUMP_LEN);
+	return p->win.start + dp_planned_len(p);
 }
 
 /* Replace a window by a longer one with the same start, keeping the points of its instructions. */

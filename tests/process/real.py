@@ -13,14 +13,14 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from tap import *  # noqa: E402,F403
 
 COLUMNS = ("hits", "recorded", "filtered", "passed", "missed", "lost", "faults")
-ROW = re.compile(r"^(.*?)\s+(?:(jump|trap|exits|exits\+trap|left-out)\s+)?(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+"
+ROW = re.compile(r"^(.*?)\s+(?:([a-z]\S*)\s+)?(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+"
                  r"(\d+)\s+\S+$")
 NEVER = "if $arg1 == 0x123456789abcd"  # a condition that does not hold: the hit counts as filtered
 NEVER_R = "if $retval == 0x123456789abcd"
 
 
 def rows_of(err):
-    """The summary's rows, name -> counts; the row "total" among them where there is one."""
+    """The summary's rows, name -> counts, and how it is probed ("via"); the row "total" among them where there is one."""
     rows, inside = {}, False
     for line in err.splitlines():
         if line.startswith("PROBE "):
@@ -28,7 +28,7 @@ def rows_of(err):
         elif inside:
             m = ROW.match(line)
             if m:
-                rows[m.group(1)] = dict(zip(COLUMNS, map(int, m.groups()[2:])))
+                rows[m.group(1)] = dict(zip(COLUMNS, map(int, m.groups()[2:])), via=m.group(2))
     assert rows, err[-3000:]
     for name, r in rows.items():
         assert r["hits"] == r["recorded"] + r["filtered"] + r["passed"] + r["missed"] + r["lost"], (name, r)

@@ -6,6 +6,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from real import rows_of  # noqa: E402
 from tap import *  # noqa: E402,F403
 
 
@@ -14,23 +15,6 @@ def ready(argv):
     line = p.stdout.readline()
     assert line.startswith("ready"), line
     return p
-
-
-def summary_counts(err):
-    """The summary's rows: name -> dict of counts."""
-    rows, head = {}, None
-    for line in err.splitlines():
-        words = line.split()
-        if "HITS" in line:
-            head = [w.lower() for w in words]
-        elif head and len(words) >= len(head):
-            row = dict(zip(head, words))
-            try:
-                rows[row[head[0]]] = {k: int(v.replace(",", "")) for k, v in row.items() if
-                                      k in ("hits", "recorded", "filtered", "missed", "lost", "passed")}
-            except ValueError:
-                pass
-    return rows
 
 
 def trace_and_check(argv, min_events=50):
@@ -125,7 +109,7 @@ def exact_counts():
     """every call of a started program is counted, none twice"""
     r = dprobes("trace", "--json", "-o", "/dev/null", "p work", "p:never work if $arg1:s64 < 0", "r:back work",
                 "p:odd work n=%di if $arg1 & 1", "--", target("simple"), "4", "50000", check=0)
-    rows = summary_counts(r.stderr)
+    rows = rows_of(r.stderr)
     assert "calls 200000 bad 0" in r.stdout + r.stderr, r.stderr
     for name, recorded in (("work", 200000), ("never", 0), ("back", 200000), ("odd", 100000)):
         row = next((v for k, v in rows.items() if k.split(":")[-1].split("/")[-1] in (name, "p_" + name + "_0")), None)

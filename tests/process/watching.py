@@ -5,6 +5,7 @@ import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from real import rows_of  # noqa: E402
 from tap import *  # noqa: E402,F403
 
 
@@ -86,21 +87,7 @@ def settle(t, ready, missing):
     return t
 
 
-def summary(err):
-    """Name -> via, hits, recorded, missed, lost and so on."""
-    head, rows = None, {}
-    for line in err.splitlines():
-        words = line.split()
-        if "HITS" in words:
-            head = [x.lower() for x in words]
-        elif head and len(words) == len(head):
-            rows[words[0]] = {k: int(v) if v.isdigit() else v for k, v in zip(head, words)}
-    for row in rows.values():
-        assert row["hits"] == sum(row[k] for k in ("recorded", "filtered", "missed", "lost", "passed")), row
-    return rows
-
-
 def finish(t):
     """Stop it: the summary's rows, and the records."""
     assert stop(t, signal.SIGINT, 60) == 0, text_of(t.err_path)
-    return summary(text_of(t.err_path)), text_of(t.out_path)
+    return rows_of(text_of(t.err_path)), text_of(t.out_path)

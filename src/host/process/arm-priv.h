@@ -38,6 +38,10 @@ int dp_build_control(struct arming *a, struct dp_error *err);
 int dp_rebuild_control(struct arming *a, const struct dp_plan *plan, u64 origin, struct dp_error *err);
 /* The space's areas from the first-th on, sorted and joined; free() it. NULL: no memory. */
 struct dp_range *dp_merge_areas(const struct dp_space *sp, u32 first, u32 *n);
+/* The plan's patches alone; free() it. NULL: no memory. */
+struct dp_patch *dp_plan_patches(const struct dp_plan *plan);
+/* Whether a patch has a trapping byte that raises SIGSEGV. */
+bool dp_plan_needs_segv(const struct dp_plan *plan);
 /* Bytes that its tables take, at most, for so many spots. */
 u64 dp_control_tables(u64 nspots);
 

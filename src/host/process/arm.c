@@ -545,7 +545,7 @@ int dp_arm_publish(struct arming *a, struct dp_error *err)
 	struct dp_session *s = a->s;
 	const struct dp_plan *plan = a->plan;
 	struct dp_publish_host ph;
-	struct dp_patch *v = calloc(plan->npatches + 1, sizeof(*v));
+	struct dp_patch *v = dp_plan_patches(plan);
 	u32 state = DP_STATE_ARMING;
 	u64 at = s->control + offsetof(struct dp_control, state);
 	u64 ignore[4];
@@ -553,8 +553,6 @@ int dp_arm_publish(struct arming *a, struct dp_error *err)
 
 	if (!v)
 		return dp_fail(err, E_ARM_NOMEM, "patches");
-	for (u32 i = 0; i < plan->npatches; i++)
-		v[i] = plan->patches[i].patch;
 	a->tracer.redirects = plan->redirects;
 	a->tracer.nredirects = plan->nredirects;
 	dp_publish_host_init(&ph, &a->tracer, &a->mem, &a->remote);

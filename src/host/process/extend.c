@@ -41,15 +41,10 @@ static bool has_threads(pid_t pid)
 
 /* ---- which instructions ---- */
 
-static u64 end_of(const struct dp_planned *p)
-{
-	return p->start + (p->flags & DP_PATCH_TRAP ? p->win.len : DP_MAX(p->win.len, DP_JUMP_LEN));
-}
-
 static bool is_taken(const struct dp_plan *plan, u64 lo, u64 hi)
 {
 	for (u32 i = 0; i < plan->npatches; i++)
-		if (plan->patches[i].start < hi && lo < end_of(&plan->patches[i]))
+		if (plan->patches[i].start < hi && lo < plan->patches[i].start + dp_planned_len(&plan->patches[i]))
 			return true;
 	return false;
 }
@@ -126,7 +121,7 @@ static int plan_more(struct arming *a, struct dp_plan *more, struct dp_spot *spo
 		if (spots[i].outcome == DP_OUTCOME_JUMP)
 			more->points[spots[i].point].store = spots[i].owner + 1;
 	for (u32 i = 0; i < more->npatches; i++)
-		if (is_taken(plan, more->patches[i].start, end_of(&more->patches[i])))
+		if (is_taken(plan, more->patches[i].start, more->patches[i].start + dp_planned_len(&more->patches[i])))
 			return -EBUSY;
 	return more->npatches ? 0 : -ENOENT;
 }
@@ -162,14 +157,6 @@ static int begin(struct arming *a, struct dp_error *err)
 	return r;
 }
 
-static bool needs_segv(const struct dp_plan *plan)
-{
-	for (u32 i = 0; i < plan->npatches; i++)
-		if (plan->patches[i].patch.bounds & 0x10 && plan->patches[i].patch.jump[4] != 0xcc)
-			return true;
-	return false;
-}
-
 /* In this order a successor finds everything at any moment, and whoever meets a new byte finds where it belongs. */
 static int arm_more(struct arming *a, struct dp_plan *both, struct dp_error *err)
 {
@@ -189,7 +176,7 @@ static int arm_more(struct arming *a, struct dp_plan *both, struct dp_error *err
 	had_segv = a->ctl->segv_taken;
 	a->tracer.handled |= had_segv ? SIGNAL_BIT(SIGSEGV) : 0;
 	r = dp_arm_map_areas(a, err);
-	if (!r && !had_segv && needs_segv(a->plan)) {
+	if (!r && !had_segv && dp_plan_needs_segv(a->plan)) {
 		a->ctl->segv_taken = 1;
 		r = dp_arm_take_signal(a, SIGSEGV, a->ctl->old_segv, err);
 	}

@@ -61,6 +61,44 @@ static u64 put(u8 *base, u64 *at, u64 origin, const void *data, u64 size)
 	return origin + where;
 }
 
+struct dp_patch *dp_plan_patches(const struct dp_plan *plan)
+{
+	struct dp_patch *v = calloc(plan->npatches + 1, sizeof(*v));
+
+	for (u32 i = 0; v && i < plan->npatches; i++)
+		v[i] = plan->patches[i].patch;
+	return v;
+}
+
+/* All of the plan that a control block holds. */
+static void put_plan(struct dp_control *c, const struct dp_plan *plan, const struct dp_patch *patches, const struct dp_range *areas,
+		     u32 nareas, u64 *at, u64 origin)
+{
+	u8 *base = (u8 *)c;
+
+	c->points = put(base, at, origin, plan->points, plan->npoints * sizeof(*plan->points));
+	c->redirects = put(base, at, origin, plan->redirects, plan->nredirects * sizeof(*plan->redirects));
+	c->homes = put(base, at, origin, plan->homes, plan->nhomes * sizeof(*plan->homes));
+	c->patches = put(base, at, origin, patches, plan->npatches * sizeof(*patches));
+	c->areas = put(base, at, origin, areas, nareas * sizeof(*areas));
+	c->npoints = plan->npoints;
+	c->nredirects = plan->nredirects;
+	c->nhomes = plan->nhomes;
+	c->npatches = plan->npatches;
+	c->nareas = nareas;
+}
+
+bool dp_plan_needs_segv(const struct dp_plan *plan)
+{
+	for (u32 i = 0; i < plan->npatches; i++) {
+		const struct dp_patch *t = &plan->patches[i].patch;
+
+		if (t->len == 5 && t->bounds & 0x10 && t->jump[4] != 0xcc)
+			return true;
+	}
+	return false;
+}
+
 void dp_fill_probe(const struct dp_session *s, struct dp_probe_rt *rt, u32 owner, u64 addr, u64 code)
 {
 	const struct dp_probe *p = &s->probes[owner];
@@ -108,7 +146,7 @@ int dp_build_control(struct arming *a, struct dp_error *err)
 	u64 *code_addr = calloc(s->nprobes, sizeof(*code_addr));
 	struct dp_probe_rt *rt = calloc(s->nspots + s->nwatched + 1, sizeof(*rt));
 	struct dp_watch_rt *watches = calloc(s->ngroups + 1, sizeof(*watches));
-	struct dp_patch *patches = calloc(plan->npatches + 1, sizeof(*patches));
+	struct dp_patch *patches = dp_plan_patches(plan);
 	struct dp_control *c = (struct dp_control *)base;
 	u64 at = sizeof(*c), origin = s->control;
 	struct dp_range pages[DP_PAGES_RANGES];
@@ -125,17 +163,11 @@ int dp_build_control(struct arming *a, struct dp_error *err)
 	a->ctl = c;
 	for (u32 i = 0; i < s->nprobes; i++)
 		code_addr[i] = put(base, &at, origin, s->probes[i].event->prog.code, s->probes[i].event->prog.len);
-	for (u32 i = 0; i < plan->npatches; i++)
-		patches[i] = plan->patches[i].patch;
 	fill_probes(a, rt, code_addr);
 	dp_watch_fill(s, c, rt, watches, code_addr);
-	c->points = put(base, &at, origin, plan->points, plan->npoints * sizeof(*plan->points));
+	put_plan(c, plan, patches, a->areas, a->nareas, &at, origin);
 	c->probes = put(base, &at, origin, rt, c->nprobes * sizeof(*rt));
-	c->redirects = put(base, &at, origin, plan->redirects, plan->nredirects * sizeof(*plan->redirects));
-	c->homes = put(base, &at, origin, plan->homes, plan->nhomes * sizeof(*plan->homes));
-	c->patches = put(base, &at, origin, patches, plan->npatches * sizeof(*patches));
 	c->unwind = s->unwind.n ? origin + dp_unwind_place(&s->unwind, base, &at, origin) : 0;
-	c->areas = put(base, &at, origin, a->areas, a->nareas * sizeof(*a->areas));
 	c->watches = put(base, &at, origin, watches, s->ngroups * sizeof(*watches));
 	c->nwatches = s->ngroups;
 	c->npages = dp_pages_ranges(s, pages);
@@ -144,11 +176,6 @@ int dp_build_control(struct arming *a, struct dp_error *err)
 	c->copies = s->region + a->lay.copies;
 	c->copies_lo = s->region + a->lay.copy_code;
 	c->copies_hi = s->region + a->lay.rings;
-	c->npoints = plan->npoints;
-	c->nredirects = plan->nredirects;
-	c->nhomes = plan->nhomes;
-	c->npatches = plan->npatches;
-	c->nareas = a->nareas;
 	c->magic = DP_CONTROL_MAGIC;
 	c->abi = DP_ABI;
 	c->self = origin;
@@ -163,11 +190,7 @@ int dp_build_control(struct arming *a, struct dp_error *err)
 	c->owner_pid = (u32)getpid();
 	c->pid = (u32)dp_inner_tid(s->pid, s->pid);
 	c->old_trap[2] = ~0ull;
-	for (u32 i = 0; i < plan->npatches; i++) {
-		const struct dp_patch *t = &patches[i];
-
-		c->segv_taken |= t->len == 5 && (t->bounds & 0x10) && t->jump[4] != 0xcc;
-	}
+	c->segv_taken = dp_plan_needs_segv(plan);
 	permanent_ranges(a, c);
 	free(code_addr);
 	free(rt);
@@ -185,7 +208,7 @@ u64 dp_control_tables(u64 nspots)
 int dp_rebuild_control(struct arming *a, const struct dp_plan *plan, u64 origin, struct dp_error *err)
 {
 	u8 *base = calloc(1, a->s->late_size);
-	struct dp_patch *patches = calloc(plan->npatches + 1, sizeof(*patches));
+	struct dp_patch *patches = dp_plan_patches(plan);
 	struct dp_control *c = (struct dp_control *)base;
 	u32 nareas = 0;
 	struct dp_range *areas = dp_merge_areas(&plan->space, 0, &nareas);
@@ -195,18 +218,7 @@ int dp_rebuild_control(struct arming *a, const struct dp_plan *plan, u64 origin,
 								    : dp_fail(err, E_ARM_NOMEM, "control block");
 
 	if (!r) {
-		for (u32 i = 0; i < plan->npatches; i++)
-			patches[i] = plan->patches[i].patch;
-		c->points = put(base, &at, origin, plan->points, plan->npoints * sizeof(*plan->points));
-		c->redirects = put(base, &at, origin, plan->redirects, plan->nredirects * sizeof(*plan->redirects));
-		c->homes = put(base, &at, origin, plan->homes, plan->nhomes * sizeof(*plan->homes));
-		c->patches = put(base, &at, origin, patches, plan->npatches * sizeof(*patches));
-		c->areas = put(base, &at, origin, areas, nareas * sizeof(*areas));
-		c->npoints = plan->npoints;
-		c->nredirects = plan->nredirects;
-		c->nhomes = plan->nhomes;
-		c->npatches = plan->npatches;
-		c->nareas = nareas;
+		put_plan(c, plan, patches, areas, nareas, &at, origin);
 		c->self = origin;
 		c->size = at;
 		a->ctl = c;
