@@ -14,9 +14,12 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT = int(os.environ.get("DP_TEST_LIMIT", "1200"))  # seconds for one test program
+# Tests that do nothing but compute: first, as many at a time as there are processors, two at most.
+COMPUTING = re.compile(r"/tests/(unit|fuzz|golden|dpcc|coverage)/[^/]*$")
 LINE = re.compile(r"^(not )?ok\b\s*\d*\s*-?\s*(.*)$")
 
 
@@ -77,18 +80,14 @@ def run(argv, env):
     if passed + len(failures) + len(skips) == 0:
         failures.append("%s reported no test" % label)
     word = "FAIL" if failures else "ok"
-    print("%-4s %-52s %4d passed %3d failed %3d skipped %7.1f s"
-          % (word, label, passed, len(failures), len(skips), time.time() - started), flush=True)
-    for line in out.splitlines():
-        if line.startswith("# figure:"):
-            print("     " + line[2:])
-    for reason in skips:
-        print("     skipped: " + reason)
+    lines = ["%-4s %-52s %4d passed %3d failed %3d skipped %7.1f s"
+             % (word, label, passed, len(failures), len(skips), time.time() - started)]
+    lines += ["     " + line[2:] for line in out.splitlines() if line.startswith("# figure:")]
+    lines += ["     skipped: " + reason for reason in skips]
     if failures:
-        for name in failures:
-            print("     not ok: " + name)
-        print("     " + "\n     ".join(explained(out.splitlines()) or out.splitlines()[-60:]))
-    sys.stdout.flush()
+        lines += ["     not ok: " + name for name in failures]
+        lines += ["     " + line for line in explained(out.splitlines()) or out.splitlines()[-60:]]
+    print("\n".join(lines), flush=True)
     return passed, len(failures), len(skips)
 
 
@@ -100,12 +99,14 @@ def main():
     patterns = sys.argv[2:]
     env = dict(os.environ, DP_BUILD=build, DPROBES=os.path.join(build, "src", "cmd", "dprobes"),
                CMOCKA_MESSAGE_OUTPUT="TAP")
-    total = [0, 0, 0]
-    for argv in discover(build):
-        if patterns and not any(fnmatch.fnmatch(argv[-1], "*" + p + "*") for p in patterns):
-            continue
-        for i, n in enumerate(run(argv, env)):
-            total[i] += n
+    tests = [argv for argv in discover(build)
+             if not patterns or any(fnmatch.fnmatch(argv[-1], "*" + p + "*") for p in patterns)]
+    with ThreadPoolExecutor(min(os.cpu_count(), 2)) as pool:
+        computing = [argv for argv in tests if COMPUTING.search(argv[-1])]
+        computing.sort(key=len, reverse=True)  # scripts first: they take longest
+        counts = list(pool.map(lambda argv: run(argv, env), computing))
+    counts += [run(argv, env) for argv in tests if not COMPUTING.search(argv[-1])]
+    total = [sum(column) for column in zip(*counts)] or [0, 0, 0]
     print("%d passed, %d failed, %d skipped" % tuple(total))
     return 1 if total[1] or total[0] == 0 else 0
 
