@@ -118,11 +118,11 @@ def against_gdb():
     for command, module, place in cases:
         if not os.path.exists(command[0]):
             continue
-        script = ["set confirm off", "set pagination off", "set startup-with-shell off", "set disable-randomization on",
-                  "set breakpoint pending on", "break " + place, "run > /dev/null", "bt -frame-info short-location 40"]
+        script = ["set confirm off", "set pagination off", "set disable-randomization on",
+                  "set breakpoint pending on", "break " + place, "run", "bt -frame-info short-location 40"]
         argv = [gdb, "-q", "-nx", "-batch"] + [a for s in script for a in ("-ex", s)] + ["--args"] + command
         r = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace", timeout=120,
-                           env=dict(os.environ, DEBUGINFOD_URLS=""))
+                           env=dict(os.environ, DEBUGINFOD_URLS="", SHELL="/bin/sh"))
         names = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?([^ ]+)", r.stdout, re.M)
         if len(names) < 3:
             continue
@@ -137,7 +137,7 @@ def against_gdb():
         assert len(differ) <= len(same) // 3, (names, ours)
         assert ours[0] == names[0], (names, ours)
         tried += 1
-    assert tried, "none of the programs is there"
+    assert tried == sum(os.path.exists(command[0]) for command, _, _ in cases) > 0, tried
 
 
 @test
