@@ -489,7 +489,7 @@ static int fill_region(struct arming *a, struct dp_error *err)
  */
 void dp_arm_finish_children(struct arming *a)
 {
-	for (u32 i = 0; i < a->tracer.n; i++) {
+	for (u32 i = 0; a->tracer.held && i < a->tracer.n; i++) {
 		struct dp_thread *th = &a->tracer.v[i];
 		struct dp_control ctl;
 		struct dp_mem mem;
@@ -524,6 +524,7 @@ int dp_arm_last_round(struct arming *a, bool watch, struct dp_error *err)
 	for (u32 i = 0; i < t->n && !r; i++) {
 		struct dp_thread *th = &t->v[i];
 
+		dp_arm_finish_children(a); /* which do not wait for all the others */
 		if (th->foreign || !dp_tracer_stop(t, th, 500000000)) {
 			/* Stuck in the kernel: the second net stays. */
 			if (watch && !t->v[i].foreign && !t->v[i].sharer && !t->v[i].gone && !t->v[i].released)
@@ -557,6 +558,7 @@ int dp_arm_publish(struct arming *a, struct dp_error *err)
 	a->tracer.nredirects = plan->nredirects;
 	dp_publish_host_init(&ph, &a->tracer, &a->mem, &a->remote);
 	dp_tracer_pass_forks(&a->tracer);
+	a->tracer.holds = true;
 	r = dp_mem_write(&a->mem, at, &state, 4, err);
 	if (!r)
 		r = dp_publish(&ph.host, v, plan->npatches, err);

@@ -35,7 +35,7 @@ struct dp_thread {
 	bool trap_due;	  /* it goes on to report a trap: not to be interrupted before */
 	bool done;	  /* for passes of the caller: through with it */
 	bool worked;	  /* was sent to make calls, and not yet seen to be back */
-	bool foreign;	  /* belongs to a forked child, held until the end */
+	bool foreign;	  /* belongs to a forked child, held until its bytes are right */
 	bool sharer;	  /* belongs to another process in the same memory: a child of vfork before its exec */
 	int signal;	  /* to be delivered when it goes on */
 	u64 blocked;	  /* signals that it blocked when it was attached */
@@ -57,6 +57,8 @@ struct dp_tracer {
 	int old_nice, old_policy; /* our own */
 	const struct dp_redirect *redirects; /* traps at these go on elsewhere */
 	u32 nredirects;
+	bool holds; /* bytes are in some step: forked children wait until theirs are right. Else they go on at once */
+	u32 held;   /* those that wait */
 	u64 longest_stop_ns, stops, rescued;
 	u64 pumps; /* calls of dp_tracer_pump so far */
 };

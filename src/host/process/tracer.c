@@ -301,6 +301,7 @@ void dp_tracer_release(struct dp_tracer *t, struct dp_thread *th)
 	ptrace(PTRACE_DETACH, th->tid, 0, (long)th->signal);
 	th->signal = 0;
 	th->released = true;
+	t->held -= th->foreign;
 	mark_running(t, th);
 }
 
@@ -381,7 +382,7 @@ static bool is_late_watch(const struct dp_tracer *t, pid_t tid, int sig)
 	return data >> 32 == DP_WATCH_MAGIC || data >> 32 == DP_PAGE_MAGIC;
 }
 
-/* Newly born. A process with a copy of the memory is held, so that its bytes can be put right. */
+/* Newly born. A process with a copy of the memory is held while bytes change, so that its own can be put right. */
 static void on_child(struct dp_tracer *t, struct dp_thread *th)
 {
 	char tgid[32] = "0";
@@ -391,6 +392,9 @@ static void on_child(struct dp_tracer *t, struct dp_thread *th)
 		/* One in the same memory (vfork, posix_spawn) meets the same bytes and goes on under our eyes. */
 		th->sharer = shares_memory(dp_memory_tid(t->pid), th->tid);
 		th->foreign = !th->sharer;
+		t->held += th->foreign;
+		if (th->foreign && !t->holds)
+			dp_tracer_release(t, th);
 	}
 	th->due = !th->foreign;
 }

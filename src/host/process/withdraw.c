@@ -135,6 +135,33 @@ static void select_patches(struct work *w, bool crashed)
 }
 
 /*
+ * Forked children that were held since their birth: their copies of the code may be in any step, and the signal action may
+ * have been lost just then, so that a breakpoint would kill them. Their only thread comes from the call that made it, and
+ * so stands on no byte that changes here.
+ */
+static void restore_children(struct work *w)
+{
+	for (u32 i = 0; w->tracer.held && i < w->tracer.n; i++) {
+		struct dp_thread *th = &w->tracer.v[i];
+		struct dp_mem mem;
+
+		if (!th->foreign || th->gone || th->released)
+			continue;
+		if (!dp_mem_open(&mem, th->tid, NULL)) {
+			for (u32 k = 0; k < w->npatches; k++) {
+				const struct dp_patch *p = &w->patches[k];
+				u8 now[5];
+
+				if (!dp_mem_read(&mem, p->addr, now, p->len, NULL) && is_ours(p, now, true))
+					dp_mem_write(&mem, p->addr, p->orig, p->len, NULL);
+			}
+			dp_mem_close(&mem);
+		}
+		dp_tracer_release(&w->tracer, th);
+	}
+}
+
+/*
  * The grace period: every thread is seen once outside of everything that is ours. The original
  * bytes are back, so nobody who was outside comes in again.
  */
@@ -158,6 +185,7 @@ static bool all_threads_out(struct work *w)
 		for (u32 i = 0; i < t->n; i++) {
 			struct dp_thread *th = &t->v[i];
 
+			restore_children(w); /* which do not wait for all the others */
 			if (th->done || th->gone || th->released || th->foreign)
 				continue;
 			if (dp_tracer_stop(t, th, 20000000)) {
@@ -376,30 +404,6 @@ static bool restore_stopped(struct work *w)
 	return good;
 }
 
-/*
- * Forked children that were held since their birth: their copies of the code may be in any step, and the signal action may
- * have been lost just then, so that a breakpoint would kill them. Their only thread comes from the call that made it, and
- * so stands on no byte that changes here.
- */
-static void restore_children(struct work *w)
-{
-	for (u32 i = 0; i < w->tracer.n; i++) {
-		const struct dp_thread *th = &w->tracer.v[i];
-		struct dp_mem mem;
-
-		if (!th->foreign || th->gone || th->released || dp_mem_open(&mem, th->tid, NULL))
-			continue;
-		for (u32 k = 0; k < w->npatches; k++) {
-			const struct dp_patch *p = &w->patches[k];
-			u8 now[5];
-
-			if (!dp_mem_read(&mem, p->addr, now, p->len, NULL) && is_ours(p, now, true))
-				dp_mem_write(&mem, p->addr, p->orig, p->len, NULL);
-		}
-		dp_mem_close(&mem);
-	}
-}
-
 static int read_maps(struct work *w, struct dp_error *err)
 {
 	dp_maps_free(&w->maps);
@@ -482,6 +486,7 @@ int dp_withdraw_process(pid_t pid, u64 ctl_addr, bool crashed, struct dp_withdra
 	if (w.npatches) {
 		note_actions(&w);
 		dp_tracer_pass_forks(&w.tracer);
+		w.tracer.holds = true;
 		r = dp_withdraw(&ph.host, w.patches, w.npatches, &out->halted);
 		renew_actions(&w);
 	}
