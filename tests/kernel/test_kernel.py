@@ -46,7 +46,7 @@ GROUPS = [
     ("bench", 240, ICOUNT),
 ]
 # By default; an empty list stands for all groups.
-FLAVOURS = {"cloud-amd64": (), "amd64": ("conformance", "refusals", "ktrace", "unload")}
+FLAVOURS = {"cloud-amd64": (), "amd64": ("conformance", "refusals", "ktrace")}
 LEFT_OUT = [("debug", "bench"), ("debug", "ftracetest"), ("amd64", "ftracetest"),
             ("cloud-amd64", "debugger"), ("amd64", "debugger")]
 # What the guest's serial console must show.
