@@ -87,6 +87,13 @@ struct drv_target {
 	u64 tended_ns;
 };
 
+#define DRV_WANTED_MAX 64
+
+struct drv_wanted { /* the modules whose probes a target is to have */
+	struct drv_module *v[DRV_WANTED_MAX];
+	u32 n;
+};
+
 struct drv_heir { /* a target that a driver had which was killed */
 	struct drv_heir *next;
 	pid_t pid;
@@ -171,6 +178,15 @@ void drv_forget_ended(struct drv_module *m);
 int drv_add_probe(struct tracee *s, const struct drv_slot *slot, u32 index, struct dp_error *err);
 /* The module in the process, or the kernel, is that for which an object was built; one that is not loaded cannot be told. */
 int drv_check_build(struct tracee *s, const struct dp_rpn_unit *u, struct dp_error *err);
+
+/* words.c: variables and gates. old: those of the session before, with its slots; NULL: there are none */
+bool drv_is_among(const struct drv_wanted *w, const struct drv_module *m);
+/* Modules that the target has no more leave their words behind; without memory for them they begin anew. */
+void drv_keep_words(struct drv_target *t, const u64 *old, const struct drv_slot *slots, u32 n, const struct drv_wanted *w);
+/* For the target's slots as they are now: first values, or those from before. */
+void drv_fill_words(const struct drv_target *t, const u64 *old, const struct drv_slot *slots, u32 nslots, u64 *words);
+void drv_forget_kept(struct drv_target *t, const struct drv_module *m);
+void drv_end_kept(struct drv_target *t); /* the process has ended, or become another program */
 
 /* targets.c */
 /* Look at all processes; those that map a module get its probes. force: those that could not be

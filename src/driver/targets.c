@@ -14,13 +14,6 @@
 
 #include "driver/driver-priv.h"
 
-#define WANTED_MAX 64
-
-struct wanted {
-	struct drv_module *v[WANTED_MAX];
-	u32 n;
-};
-
 /* ---- processes ---- */
 
 u64 drv_start_time(pid_t pid)
@@ -128,38 +121,6 @@ static void end_session(struct driver *d, struct drv_target *t)
 	t->rings_inode = 0;
 }
 
-/* Take what is kept of a module, the first if m is NULL; NULL: nothing is. */
-static struct drv_kept *take_kept(struct drv_target *t, const struct drv_module *m)
-{
-	struct drv_kept *k, **p = &t->kept;
-
-	while (*p && m && (*p)->m != m)
-		p = &(*p)->next;
-	k = *p;
-	if (k)
-		*p = k->next;
-	return k;
-}
-
-static void forget_kept(struct drv_target *t, const struct drv_module *m)
-{
-	struct drv_kept *k = take_kept(t, m);
-
-	if (k)
-		drv_free_ended(k->locals);
-	free(k);
-}
-
-/* The process has ended, or become another program. */
-static void end_kept(struct drv_target *t)
-{
-	for (struct drv_kept *k; (k = take_kept(t, NULL)); free(k))
-		if (k->generation == k->m->generation)
-			drv_keep_ended(k->m, k->locals);
-		else
-			drv_free_ended(k->locals);
-}
-
 void drv_target_end(struct driver *d, struct drv_target *t)
 {
 	struct drv_target **p = &d->targets;
@@ -169,7 +130,7 @@ void drv_target_end(struct driver *d, struct drv_target *t)
 		if (!t->slots[i].left_out)
 			drv_keep_ended(t->slots[i].m, drv_ended_new(t->slots[i].m, tracee_words(t->session) + t->slots[i].locals,
 								    &(struct drv_view){t->pid, true, drv_symbol_of, t}));
-	end_kept(t);
+	drv_end_kept(t);
 	end_session(d, t);
 	drv_busy_with(before);
 	while (*p && *p != t)
@@ -211,7 +172,7 @@ static int add_module(struct drv_target *t, struct tracee *s, const struct drv_s
 	return r;
 }
 
-static int set_slots(struct drv_target *t, const struct wanted *w, u32 *nwords)
+static int set_slots(struct drv_target *t, const struct drv_wanted *w, u32 *nwords)
 {
 	struct drv_slot *v = calloc(w->n + 1, sizeof(*v));
 
@@ -233,75 +194,6 @@ static int set_slots(struct drv_target *t, const struct wanted *w, u32 *nwords)
 	t->slots = v;
 	t->nslots = w->n;
 	return 0;
-}
-
-/* Words that a module had in the session before stay with it, as long as its probes are the same.
- */
-static void carry_over(const u64 *old, const struct drv_slot *slots, u32 n,
-		       const struct drv_target *t, u64 *words)
-{
-	if (!old)
-		return;
-	memcpy(words, old, DRV_GLOBALS * sizeof(*words));
-	for (u32 i = 0; i < n; i++)
-		for (u32 k = 0; k < t->nslots; k++) {
-			const struct drv_slot *from = &slots[i], *to = &t->slots[k];
-
-			if (from->m != to->m)
-				continue;
-			memcpy(words + to->locals, old + from->locals,
-			       DP_MIN(from->nlocals, to->nlocals) * sizeof(*words));
-			if (from->generation == to->generation)
-				memcpy(words + to->gates, old + from->gates,
-				       to->ngates * sizeof(*words));
-		}
-}
-
-static bool is_among(const struct wanted *w, const struct drv_module *m)
-{
-	for (u32 i = 0; i < w->n; i++)
-		if (w->v[i] == m)
-			return true;
-	return false;
-}
-
-/* Modules that the target has no more leave their words behind; without memory for them they begin anew. */
-static void keep_words(struct drv_target *t, const u64 *old, const struct drv_slot *slots, u32 n, const struct wanted *w)
-{
-	const struct drv_view view = {t->pid, true, drv_symbol_of, t};
-
-	for (u32 i = 0; old && i < n; i++) {
-		const struct drv_slot *s = &slots[i];
-		struct drv_kept *k = is_among(w, s->m) ? NULL : calloc(1, sizeof(*k) + s->ngates * sizeof(u64));
-		if (!k)
-			continue;
-		*k = (struct drv_kept){t->kept, s->m, s->generation, drv_ended_new(s->m, old + s->locals, &view)};
-		memcpy(k->gates, old + s->gates, s->ngates * sizeof(u64));
-		t->kept = k;
-	}
-}
-
-/* A module that the target had before goes on with its words. */
-static void bring_back(const struct drv_target *t, const struct drv_slot *to, u64 *words)
-{
-	for (const struct drv_kept *k = t->kept; k; k = k->next) {
-		if (k->m != to->m || k->generation != to->generation || !k->locals)
-			continue;
-		memcpy(words + to->locals, k->locals->words, to->nlocals * sizeof(*words));
-		memcpy(words + to->gates, k->gates, to->ngates * sizeof(*words));
-	}
-}
-
-/* Their first values, or those that they had in the session before. */
-static void fill_words(const struct drv_target *t, const u64 *old, const struct drv_slot *slots, u32 nslots, u64 *words)
-{
-	for (u32 i = 0; i < t->nslots; i++)
-		for (u32 k = 0; k < t->slots[i].m->unit.ninits; k++)
-			words[t->slots[i].locals + t->slots[i].m->unit.inits[k].index] =
-			    (u64)t->slots[i].m->unit.inits[k].value;
-	carry_over(old, slots, nslots, t, words);
-	for (u32 i = 0; i < t->nslots; i++)
-		bring_back(t, &t->slots[i], words);
 }
 
 /* Set the probes, or (adopt) go on with those that a killed driver has set. */
@@ -413,7 +305,7 @@ static int try_without_one(struct driver *d, struct drv_target *t, const struct 
 	return -ENOENT;
 }
 
-static int build_session(struct driver *d, struct drv_target *t, const struct wanted *w, const u64 *old,
+static int build_session(struct driver *d, struct drv_target *t, const struct drv_wanted *w, const u64 *old,
 			 const struct drv_slot *slots, u32 nslots, bool adopt, struct dp_error *err)
 {
 	struct dp_session_options opt = {.ring_size = 1 << 20, .adopt = adopt};
@@ -435,7 +327,7 @@ static int build_session(struct driver *d, struct drv_target *t, const struct wa
 	words = calloc(nwords, sizeof(*words));
 	if (!words)
 		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
-	fill_words(t, old, slots, nslots, words);
+	drv_fill_words(t, old, slots, nslots, words);
 	while ((r = try_session(d, t, &opt, words, nwords, &refused, err)) && refused) {
 		leave_out(refused, err);
 		if (!any_left_in(t))
@@ -448,7 +340,7 @@ static int build_session(struct driver *d, struct drv_target *t, const struct wa
 }
 
 /* A target without a session gets one; words from the one before. */
-static void renew(struct driver *d, struct drv_target *t, const struct wanted *w, const u64 *old,
+static void renew(struct driver *d, struct drv_target *t, const struct drv_wanted *w, const u64 *old,
 		  const struct drv_slot *slots, u32 nslots)
 {
 	struct dp_error err = {0};
@@ -462,7 +354,7 @@ static void renew(struct driver *d, struct drv_target *t, const struct wanted *w
 }
 
 /* Give the process exactly these modules' probes. */
-static void rearm(struct driver *d, struct drv_target *t, const struct wanted *w)
+static void rearm(struct driver *d, struct drv_target *t, const struct drv_wanted *w)
 {
 	struct drv_slot *slots = t->slots;
 	u32 nslots = t->nslots, nold = DRV_GLOBALS;
@@ -478,14 +370,14 @@ static void rearm(struct driver *d, struct drv_target *t, const struct wanted *w
 			old[i] = tracee_words(t->session)[i];
 		if (old)
 			drv_save_target(d, t, slots, nslots, old, nold);
-		keep_words(t, old, slots, nslots, w);
+		drv_keep_words(t, old, slots, nslots, w);
 		end_session(d, t);
 	}
 	t->slots = NULL;
 	t->nslots = 0;
 	renew(d, t, w, old, slots, nslots);
 	for (u32 i = 0; t->session && i < t->nslots; i++)
-		forget_kept(t, t->slots[i].m);
+		drv_forget_kept(t, t->slots[i].m);
 	free(old);
 	free(slots);
 	drv_busy_with(before);
@@ -497,13 +389,13 @@ static void rearm(struct driver *d, struct drv_target *t, const struct wanted *w
  * A module that is unmapped keeps its part of the session, so that the process, which may be about to load it again, is left
  * alone now; then its probes are set anew.
  */
-static bool as_wanted(struct drv_target *t, const struct wanted *w)
+static bool as_wanted(struct drv_target *t, const struct drv_wanted *w)
 {
 	u32 n = 0;
 
 	for (u32 i = 0; i < t->nslots; i++) {
 		struct drv_slot *s = &t->slots[i];
-		bool here = is_among(w, s->m);
+		bool here = drv_is_among(w, s->m);
 
 		if (s->generation != s->m->generation || (here && s->stale))
 			return false;
@@ -543,9 +435,9 @@ static bool note_rings(struct driver *d, const struct dp_maps *maps, pid_t pid)
 	return inherited;
 }
 
-static void find_wanted(struct driver *d, const struct dp_maps *maps, pid_t pid, struct wanted *w)
+static void find_wanted(struct driver *d, const struct dp_maps *maps, pid_t pid, struct drv_wanted *w)
 {
-	for (struct drv_module *m = d->modules; m && w->n < WANTED_MAX; m = m->next) {
+	for (struct drv_module *m = d->modules; m && w->n < DRV_WANTED_MAX; m = m->next) {
 		bool here = !drv_in_kernel(m) && (!m->pid || m->pid == pid);
 		const struct dp_map *map = here ? find_module(maps, m) : NULL;
 
@@ -558,7 +450,7 @@ static void find_wanted(struct driver *d, const struct dp_maps *maps, pid_t pid,
 
 static void look_at(struct driver *d, pid_t pid, bool force)
 {
-	struct wanted w = {.n = 0};
+	struct drv_wanted w = {.n = 0};
 	struct drv_target *t;
 	struct dp_maps maps;
 	bool inherited;
@@ -585,18 +477,18 @@ static void look_at(struct driver *d, pid_t pid, bool force)
 		return;
 	t->seen = true;
 	if (t->session && !tracee_alive(t->session)) { /* it runs another program now */
-		struct wanted none = {.n = 0};
+		struct drv_wanted none = {.n = 0};
 
 		rearm(d, t, &none);
-		end_kept(t);
+		drv_end_kept(t);
 	}
 	if (!as_wanted(t, &w) || (force && !t->session && w.n))
 		rearm(d, t, &w);
 }
 
-static void find_wanted_in_kernel(struct driver *d, struct wanted *w)
+static void find_wanted_in_kernel(struct driver *d, struct drv_wanted *w)
 {
-	for (struct drv_module *m = d->modules; m && w->n < WANTED_MAX; m = m->next)
+	for (struct drv_module *m = d->modules; m && w->n < DRV_WANTED_MAX; m = m->next)
 		if (drv_in_kernel(m))
 			w->v[w->n++] = m;
 }
@@ -605,7 +497,7 @@ static void find_wanted_in_kernel(struct driver *d, struct wanted *w)
 static void look_at_kernel(struct driver *d, bool force)
 {
 	struct drv_target *t = find_target(d, 0);
-	struct wanted w = {.n = 0};
+	struct drv_wanted w = {.n = 0};
 
 	find_wanted_in_kernel(d, &w);
 	if (!t && w.n)
@@ -659,7 +551,7 @@ void drv_forget(struct driver *d, struct drv_module *m)
 	struct drv_target *next;
 
 	for (struct drv_target *t = d->targets; t; t = next) {
-		struct wanted w = {.n = 0};
+		struct drv_wanted w = {.n = 0};
 		bool has = false;
 
 		next = t->next;
@@ -674,7 +566,7 @@ void drv_forget(struct driver *d, struct drv_module *m)
 		}
 		if (has)
 			rearm(d, t, &w);
-		forget_kept(t, m);
+		drv_forget_kept(t, m);
 	}
 }
 
@@ -758,7 +650,7 @@ static void inherit(struct driver *d, struct drv_target *t, struct drv_heir *h)
 static void adopt_target(struct driver *d, struct drv_heir *h, pid_t pid)
 {
 	struct drv_target *t = new_target(d, pid, pid ? drv_start_time(pid) : 0);
-	struct wanted w = {.n = 0};
+	struct drv_wanted w = {.n = 0};
 	struct dp_error err = {0};
 	struct dp_maps maps;
 	pid_t before;
