@@ -55,10 +55,10 @@ struct dp_planned {
 	struct dp_patch patch;
 };
 
-/* Bytes from its start that nobody else may patch: the jump's, and what it displaces. */
-static inline u32 dp_planned_len(const struct dp_planned *p)
+/* As dp_window_reach(); a breakpoint takes nothing behind its instruction. */
+static inline u32 dp_planned_reach(const struct dp_planned *p)
 {
-	return p->flags & DP_PATCH_TRAP ? p->win.len : DP_MAX((u32)p->win.len, (u32)DP_JUMP_LEN);
+	return p->flags & DP_PATCH_TRAP ? p->win.len : dp_window_reach(&p->win);
 }
 
 struct dp_plan {

@@ -72,7 +72,7 @@ static int insn_at(const struct dp_window *w, u64 a)
 
 static u64 end_of(const struct dp_planned *p)
 {
-	return p->win.start + dp_planned_len(p);
+	return p->win.start + dp_planned_reach(p);
 }
 
 /* Replace a window by a longer one with the same start, keeping the points of its instructions. */

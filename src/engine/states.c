@@ -29,7 +29,7 @@ void mgr_touch_region(struct dp_manager *m, struct dp_kpoint *p)
 /* Bytes that a jump covers. */
 static u32 region(const struct dp_kpoint *p)
 {
-	return DP_MAX(p->win.len, DP_JUMP_LEN);
+	return dp_window_reach(&p->win);
 }
 
 static bool others_in_region(struct dp_manager *m, const struct dp_kpoint *p)

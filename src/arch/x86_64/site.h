@@ -69,6 +69,12 @@ struct dp_window {
 	u8 falls;		    /* control may fall through behind the last displaced instruction */
 };
 
+/* Bytes from its start that nobody else may patch: the jump's, and what it displaces. */
+static inline u32 dp_window_reach(const struct dp_window *w)
+{
+	return w->len > DP_JUMP_LEN ? w->len : DP_JUMP_LEN;
+}
+
 struct dp_site {
 	u64 addr;
 	enum dp_outcome outcome;

@@ -223,7 +223,7 @@ int dp_arm_check_bytes(struct arming *a, struct dp_error *err)
 	for (u32 i = 0; i < plan->npatches; i++) {
 		const struct dp_planned *p = &plan->patches[i];
 		const u8 *want = p->text->bytes + (p->win.start - p->text->lo);
-		u32 n = p->patch.len == 1 ? 1 : DP_MAX(p->win.len, DP_JUMP_LEN);
+		u32 n = p->patch.len == 1 ? 1 : dp_window_reach(&p->win);
 		u8 now[256];
 		int r = dp_mem_read(&a->mem, p->start, now, n, err);
 

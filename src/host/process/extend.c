@@ -41,10 +41,10 @@ static bool has_threads(pid_t pid)
 
 /* ---- which instructions ---- */
 
-static bool is_taken(const struct dp_plan *plan, u64 lo, u64 hi)
+static bool is_taken(const struct dp_plan *plan, u64 at, u32 len)
 {
 	for (u32 i = 0; i < plan->npatches; i++)
-		if (plan->patches[i].start < hi && lo < plan->patches[i].start + dp_planned_len(&plan->patches[i]))
+		if (plan->patches[i].start < at + len && at < plan->patches[i].start + dp_planned_reach(&plan->patches[i]))
 			return true;
 	return false;
 }
@@ -63,8 +63,7 @@ static u32 find_spots(struct dp_session *s, const struct dp_copy *v, struct dp_s
 		s->tried[i] = 1;
 		im = dp_process_image_at(&s->proc, v[i].ip);
 		if (!im || dp_spot_at(sp, im, v[i].ip - im->bias, i, NULL) || sp->site.outcome != DP_OUTCOME_JUMP ||
-		    is_taken(&s->plan, sp->site.win.start + sp->bias,
-			     sp->site.win.start + sp->bias + DP_MAX(sp->site.win.len, DP_JUMP_LEN)))
+		    is_taken(&s->plan, sp->site.win.start + sp->bias, dp_window_reach(&sp->site.win)))
 			continue;
 		sp->confirm = true;
 		n++;
@@ -121,7 +120,7 @@ static int plan_more(struct arming *a, struct dp_plan *more, struct dp_spot *spo
 		if (spots[i].outcome == DP_OUTCOME_JUMP)
 			more->points[spots[i].point].store = spots[i].owner + 1;
 	for (u32 i = 0; i < more->npatches; i++)
-		if (is_taken(plan, more->patches[i].start, more->patches[i].start + dp_planned_len(&more->patches[i])))
+		if (is_taken(plan, more->patches[i].start, dp_planned_reach(&more->patches[i])))
 			return -EBUSY;
 	return more->npatches ? 0 : -ENOENT;
 }
