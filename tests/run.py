@@ -103,7 +103,7 @@ def main():
              if not patterns or any(fnmatch.fnmatch(argv[-1], "*" + p + "*") for p in patterns)]
     with ThreadPoolExecutor(min(os.cpu_count(), 2)) as pool:
         computing = [argv for argv in tests if COMPUTING.search(argv[-1])]
-        computing.sort(key=len, reverse=True)  # scripts first: they take longest
+        computing.sort(key=lambda argv: not argv[-1].endswith(".py"))  # scripts first: they take longest
         counts = list(pool.map(lambda argv: run(argv, env), computing))
     counts += [run(argv, env) for argv in tests if not COMPUTING.search(argv[-1])]
     total = [sum(column) for column in zip(*counts)] or [0, 0, 0]

@@ -123,6 +123,12 @@ def for_programs(kernel):
             os.path.join(BUILD, "tests", "process", "targets", "faults")] + glob.glob(os.path.join(kernel, "root/lib/modules/*/kernel/drivers/net/dummy.ko"))
 
 
+def ended_by(lines, late):
+    """Why a guest did not come to its end, in a few words."""
+    last = next((line for line in reversed(lines) if line.startswith("tap:")), "nothing")
+    return "%s after: %s" % ("out of time" if late else "it died", last)
+
+
 def end_of(lines, out, group):
     """How a guest died: from the kernel's first word of it on. All of its log is kept beside the modules."""
     kept = os.path.join(out, group + ".log")
@@ -145,8 +151,7 @@ def tell(flavour, out, group, lines, seconds, limit):
             done = True
     for name, pattern in SHOWN.get(group, ()):
         report(any(re.match(pattern, line) for line in lines), "%s: %s: %s" % (flavour, group, name), lines[-80:])
-    why = "" if done else " (%s after: %s)" % ("no end within %d s," % limit if seconds >= limit else "it died",
-                                                 next((line for line in reversed(lines) if line.startswith("tap:")), "nothing"))
+    why = "" if done else " (%s)" % ended_by(lines, seconds >= limit)
     report(done, "%s: %s: the guest came to its end%s" % (flavour, group, why), () if done else end_of(lines, out, group))
     print("# %s: %s: %.1f s" % (flavour, group, seconds), flush=True)
 

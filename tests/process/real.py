@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from tap import *  # noqa: E402,F403
 
 COLUMNS = ("hits", "recorded", "filtered", "passed", "missed", "lost", "faults")
-ROW = re.compile(r"^(.*?)\s+(?:([a-z]\S*)\s+)?(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+"
+ROW = re.compile(r"^(.*?)\s+(?:(jump|trap|exits|exits\+trap|left-out|watch)\s+)?(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+"
                  r"(\d+)\s+\S+$")
 NEVER = "if $arg1 == 0x123456789abcd"  # a condition that does not hold: the hit counts as filtered
 NEVER_R = "if $retval == 0x123456789abcd"
