@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Small helpers of the end-to-end tests: TAP lines, targets, the command under test."""
 import atexit
+import ctypes
 import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -75,6 +77,32 @@ def need(*programs):
             raise Skip("%s is not installed" % name)
         found.append(path)
     return found
+
+
+_fires = {}
+
+
+def debug_registers(kind=2):
+    """Whether a watchpoint of our own (2: writes, 3: reads and writes) fires; None when the kernel does not let it be tried."""
+    if kind not in _fires:
+        word = (ctypes.c_uint64 * 2)()
+        addr = (ctypes.addressof(word) + 7) & ~7
+        # struct perf_event_attr: a breakpoint, which counts accesses in user mode
+        attr = ctypes.create_string_buffer(struct.pack("=IIQQQQQIIQQ", 5, 128, 0, 0, 0, 0, 1 << 5 | 1 << 6, 0, kind, addr, 8), 128)
+        fd = ctypes.CDLL(None, use_errno=True).syscall(298, attr, 0, -1, -1, 8)
+        if fd >= 0:
+            ctypes.c_uint64.from_address(addr).value = 1
+            _fires[kind] = struct.unpack("=Q", os.read(fd, 8))[0] > 0
+            os.close(fd)
+        else:
+            _fires[kind] = None
+    return _fires[kind]
+
+
+def need_registers():
+    """A named skip where debug registers can be set but never fire: nothing else is a reason for a watchpoint to be silent."""
+    if debug_registers() is False:
+        raise Skip("the debug registers of this machine never fire: one of our own was set and did not")
 
 
 def dprobes(*args, timeout=60, check=None, **kw):

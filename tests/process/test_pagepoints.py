@@ -278,6 +278,7 @@ def come_and_go():
 @test
 def both():
     """several pagepoints on one page, beside a register and a probe; any length at an address"""
+    need_registers()
     w = Paged()
     t = begin(w.pid, "w:a all.table+64:24 at=$addr", "w:b all.table+80:4000 new=$new", "w:r all.table:8:rw", "p:p bump")
     w.do("add 8 2", "add 9 2", "add 10 3", "add 11 4", "add 0 1", "add 600 1")

@@ -25,6 +25,7 @@ class Watched(Obedient):
 
 
 def begin(w, *args, cmd="trace"):
+    need_registers()
     t = launch(w.pid, *args, cmd=cmd)
     return settle(t, lambda: watches(t, w.pid), "E-WATCH-NONE|E-WATCH-PERM")
 
@@ -136,6 +137,7 @@ def children():
 @test
 def killed():
     """dprobes is killed in the middle of hits: the program goes on unwatched, and the next one can watch"""
+    need_registers()
     w = Watched()
     for i in range(6):
         t = begin(w, "w:c counter n=$new")
@@ -198,6 +200,7 @@ def take_register(pid, addr):
 @test
 def holders():
     """when no register is free the message names who has performance events open; a free one is used"""
+    need_registers()
     w = Watched()
     fds = [take_register(w.pid, 0x10000 + 8 * i) for i in range(4)]
     r = dprobes("trace", "-p", w.pid, "w counter")
@@ -263,6 +266,7 @@ def displaced():
 
 def begin_call(w, *args):
     """Nothing is watched before the first call: wait for the probe at its entry."""
+    need_registers()
     t = trace_start("-p", w.pid, *args)
     wait_for(lambda: t.poll() is not None or " jump  dprobes" in dprobes("list", "-p", w.pid, check=0).stdout and runs_free(w.pid),
              what="the probes")
@@ -395,6 +399,7 @@ def driver_of(pid):
 @test
 def programs():
     """probe programs at watchpoints: old, new, addr; with the commands of other probes, beside a probe, when the driver is killed"""
+    need_registers()
     with tempfile.TemporaryDirectory(prefix="dp-watch-") as d:
         os.environ["DPROBES_DIR"] = os.path.join(d, "driver")
         path = os.path.join(d, "watch.rpn")
@@ -452,6 +457,7 @@ watchpoint = counter
 @test
 def programs_in_children():
     """insert --children: programs at watchpoints run in forked children as well, also when the driver was killed"""
+    need_registers()
     with tempfile.TemporaryDirectory(prefix="dp-watch-") as d:
         os.environ["DPROBES_DIR"] = os.path.join(d, "driver")
         path = os.path.join(d, "watch.rpn")
@@ -500,6 +506,7 @@ void counted() { count(writers, here(), caller()); if ($new == 3) log_backtrace(
 @test
 def handlers():
     """handlers in C: the variable's type, the program's other variables, counts by writer and caller, also behind its end"""
+    need_registers()
     w = Watched()
     with tempfile.NamedTemporaryFile("w", suffix=".dpc") as f:
         def trace():
