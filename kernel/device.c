@@ -66,6 +66,8 @@ static int read_program(struct dp_program *p, const struct dp_dev_probe *d, stru
 	if (d->len > DP_CODE_MAX || d->nfields > DP_FIELDS_MAX)
 		return dp_fail(err, E_PROG_LIMIT, "%u bytes of code, %u fields", d->len,
 			       d->nfields);
+	if (d->fixed_size > DP_K_LOGMAX) /* records end with the task's name here */
+		return dp_fail(err, E_EVENT_BIG, "%u bytes, at most %u", d->fixed_size, (u32)DP_K_LOGMAX);
 	*p = (struct dp_program){.len = d->len,
 				 .jmpmax = d->jmpmax,
 				 .logmax = d->logmax,
@@ -220,9 +222,9 @@ static int arm(struct dp_k_session *s, struct dp_dev_arm __user *to)
 	for (u32 i = 0; i < s->nprobes; i++) {
 		const struct dp_k_session_probe *p = s->probes[i];
 
-		if (p->prog.rpn.ex_mask &&
-		    ((u64)p->locals + p->prog.nlocals > a.nwords ||
-		     (u64)p->globals + p->prog.nglobals > a.nwords || p->gate >= a.nwords))
+		if ((p->prog.nlocals && (u64)p->locals + p->prog.nlocals > a.nwords) ||
+		    (p->prog.nglobals && (u64)p->globals + p->prog.nglobals > a.nwords) ||
+		    (p->prog.rpn.ex_mask && p->gate >= a.nwords))
 			return -EINVAL;
 	}
 	words = copy_in(a.words, a.nwords * sizeof(*words));

@@ -294,8 +294,8 @@ int dp_k_event_define(const char *line, bool plain, struct dp_error *err)
 		if (r)
 			dp_error_column(err, e->ev.loc.column);
 	}
-	if (!r && e->ev.prog.layout.fixed_size > DP_LOGMAX - DP_COMM_SIZE)
-		r = dp_fail(err, E_EVENT_BIG, "%u bytes", e->ev.prog.layout.fixed_size);
+	if (!r && e->ev.prog.layout.fixed_size > DP_K_LOGMAX)
+		r = dp_fail(err, E_EVENT_BIG, "%u bytes, at most %u", e->ev.prog.layout.fixed_size, (u32)DP_K_LOGMAX);
 	if (!r) {
 		if (!has_group(line))
 			strscpy(e->ev.group, plain ? "probes" : "kprobes", sizeof(e->ev.group));

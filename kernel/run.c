@@ -73,7 +73,7 @@ void dp_k_prog_init(struct dp_k_prog *p, const struct dp_program *prog)
 {
 	dp_program_to_rt(prog, &p->rt);
 	p->rt.code = (u64)prog->code;
-	p->rt.logmax = min_t(u32, p->rt.logmax, DP_LOGMAX - DP_COMM_SIZE);
+	p->rt.logmax = min_t(u32, p->rt.logmax, DP_K_LOGMAX);
 	p->ret_at = prog->layout.has_ret_addr ? 8 * prog->layout.has_faultmask : -1;
 }
 

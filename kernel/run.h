@@ -12,6 +12,7 @@
 
 #include "kernel-priv.h"
 #include "hit/vm.h"
+#include "program/opcode.h"
 #include "program/program.h"
 
 #include <asm/msr.h>
@@ -24,6 +25,8 @@ struct dp_k_sink { /* one processor's end of a log */
 	u64 overwritten; /* records */
 	bool overwrite;  /* a full ring gives up its oldest records, not the new one */
 } ____cacheline_aligned;
+
+#define DP_K_LOGMAX (DP_LOGMAX - DP_COMM_SIZE) /* payload of a record, which the task's name ends */
 
 struct dp_k_prog {
 	struct dp_code_rt rt;

@@ -137,11 +137,10 @@ static void make_ready(struct dp_k_session *s, u32 i, u64 words)
 	run->sinks = s->sinks;
 	run->counts = s->area + s->g.counts_off + i * sizeof(struct dp_counts);
 	run->counts_stride = s->g.counts_stride;
-	if (run->rt.ex_mask) {
-		run->rt.locals = words + 8ull * p->locals;
-		run->rt.globals = words + 8ull * p->globals;
-		run->rt.gate = words + 8ull * p->gate;
-	}
+	/* Of every kind of program: the interpreter trusts that variables are where the verifier let it look. */
+	run->rt.locals = p->prog.nlocals ? words + 8ull * p->locals : 0;
+	run->rt.globals = p->prog.nglobals ? words + 8ull * p->globals : 0;
+	run->rt.gate = p->prog.rpn.ex_mask ? words + 8ull * p->gate : 0;
 	if (p->is_return)
 		p->rp.handler = on_return;
 	else

@@ -48,11 +48,12 @@ static DP_NOINLINE void mark_field(struct dp_hit *h, u32 f)
 
 /* ---- strings: the descriptor at `at`, the text behind what was logged so far ---- */
 
+/* A host may have lowered logmax below the fixed part: then there is no room, not much of it. */
 static u32 text_room(struct dp_hit *h, u32 keep)
 {
-	u32 room = h->prog->logmax - h->log_len;
+	u64 taken = (u64)h->log_len + keep;
 
-	return room > keep ? room - keep : 0;
+	return h->prog->logmax > taken ? (u32)(h->prog->logmax - taken) : 0;
 }
 
 static void end_text(struct dp_hit *h, u32 at, u32 len)

@@ -33,6 +33,7 @@ GROUPS = [
     ("command", 150, {}),
     ("ktrace", 400, {}),
     ("krpn", 300, {}),
+    ("limits", 150, {}),
     ("crash", 120, {}),
     ("debugger", 120, {}),
     ("modules", 150, {}),
@@ -169,12 +170,14 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
             env = dict(env, MEM="1536", APPEND="printk.time=1")
         argv = [os.path.join(HERE, "run.sh"), kernel, os.path.join(HERE, "guest.sh"),
                 os.path.join(HERE, "guest-events.sh"), os.path.join(HERE, "guest-command.sh"),
-                os.path.join(HERE, "guest-rpn.sh"), os.path.join(work, "group"), os.path.join(work, "torture-seconds"),
+                os.path.join(HERE, "guest-rpn.sh"), os.path.join(HERE, "guest-limits.sh"), os.path.join(work, "group"), os.path.join(work, "torture-seconds"),
                 *more, *modules(out)]
-        if group in ("command", "ktrace", "krpn", "crash", "debugger", "torture"):
+        if group in ("command", "ktrace", "krpn", "limits", "crash", "debugger", "torture"):
             argv.append(command(work))
         if group == "krpn":
             argv += for_programs(kernel)
+        if group == "limits":
+            argv.append(os.path.join(BUILD, "tests", "kernel", "raw"))
         operator = kgdb.Operator(os.path.join(work, "line"), limit) if group == "debugger" else None
         if operator:
             env = dict(env, QEMU_ARGS="-serial unix:%s,server=on,wait=off" % operator.path)

@@ -493,6 +493,27 @@ static void test_coverage(void)
 	ok(!missing, "every opcode was run (%u of them)", i);
 }
 
+/* A host may leave less room than the program was verified with (the kernel's records end with a name): texts see none, not 4 GiB. */
+static void test_lowered(void)
+{
+	struct dp_program p = {.jmpmax = 1, .logmax = 64, .layout.fixed_size = 60};
+	struct machine m;
+	u8 *end;
+
+	machine_init(&m);
+	ok(run(&m, &p, "rec 60; logcomm @0, 0; logtext @4, 0, \"some text\"; push d, 0x10100; logstr +0, @8, 0; exit", false) == DP_RUN_LOG,
+	   "texts in what is left of a record");
+	m.rt.code = (u64)p.code;
+	m.rt.logmax = 48;
+	end = (u8 *)m.vm->record + sizeof(struct dp_record) + 60;
+	memset(end, 0xa5, 200);
+	ok(dp_vm_run(&m.hit) == DP_RUN_LOG && m.hit.log_len == 60 && m.hit.rec_flags & DP_REC_TRUNCATED && end[0] == 0xa5 &&
+	       !memcmp(end, end + 1, 199),
+	   "with a budget below the fixed part there is room for none of them");
+	dp_program_free(&p);
+	machine_free(&m);
+}
+
 /* ---- speed ---- */
 
 static double now(void)
@@ -548,6 +569,7 @@ int main(void)
 	test_needs();
 	test_patterns();
 	test_round_trip();
+	test_lowered();
 	test_coverage();
 	measure();
 	return done();
