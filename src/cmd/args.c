@@ -190,6 +190,8 @@ static void on_signal(int sig)
 	cmd_stop = sig;
 }
 
+bool cmd_int_ignored;
+
 void cmd_catch_signals(void)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
@@ -198,9 +200,17 @@ void cmd_catch_signals(void)
 	for (size_t i = 0; i < DP_ARRAY_SIZE(signals); i++) {
 		struct sigaction old;
 
-		/* What the parent had ignored (nohup) stays ignored. */
-		if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
-			sigaction(signals[i], &sa, NULL);
+		if (sigaction(signals[i], NULL, &old))
+			continue;
+		/*
+		 * What the parent had ignored (nohup) stays ignored, but for SIGINT: shells ignore it for all that a script
+		 * runs in the background, and then nobody could end it but by SIGTERM.
+		 */
+		if (signals[i] == SIGINT)
+			cmd_int_ignored = old.sa_handler == SIG_IGN;
+		else if (old.sa_handler == SIG_IGN)
+			continue;
+		sigaction(signals[i], &sa, NULL);
 	}
 }
 

@@ -46,7 +46,7 @@ static void print_row(const struct dp_dev_row *row, int wplace)
 	else if (!row->pid)
 		strcpy(who, "event files");
 	printf("%016llx  %-4c  %-*s  %-6s  %-16s%s%s%s\n", (unsigned long long)row->addr, row->type, wplace,
-	       row->place, row->how < DP_ARRAY_SIZE(hows) ? hows[row->how] : "?", who,
+	       ui_clean(row->place), row->how < DP_ARRAY_SIZE(hows) ? hows[row->how] : "?", who,
 	       row->how == DP_DEV_GONE ? "  [GONE]" : "", row->flags & DP_DEV_LIST_DISABLED ? "  [DISABLED]" : "",
 	       row->how == DP_DEV_PENDING ? "  [PENDING]" : "");
 }
@@ -98,7 +98,7 @@ static int print_func(const struct dp_ksym *sym, void *arg)
 		return 0;
 	printf("%016llx %7llu %s%-7s%s %s%s", (unsigned long long)sym->addr, (unsigned long long)size,
 	       cmd_outcome_style(how),
-	       dp_outcome_name(how), ui_style(stdout, UI_PLAIN), l->prefix, sym->name);
+	       dp_outcome_name(how), ui_style(stdout, UI_PLAIN), ui_clean(l->prefix), ui_clean(sym->name));
 	if (how != DP_OUTCOME_JUMP)
 		printf("  %s: %s", dp_error_info(why)->name, dp_error_info(why)->sentence);
 	putchar('\n');

@@ -116,9 +116,9 @@ int cmd_options(const struct cmd_spec *spec, int argc, char **argv,
 		int (*take)(void *arg, int id, const char *value), void *arg, char ***command,
 		bool *done);
 
-/* From now on signals that end a program set it instead, but for those that the parent had ignored.
- */
+/* From now on signals that end a program set it instead, but for those other than SIGINT that the parent had ignored. */
 extern volatile sig_atomic_t cmd_stop;
+extern bool cmd_int_ignored; /* a program that is started shall inherit that */
 void cmd_catch_signals(void);
 
 /* Values of options. False: told already. */
@@ -134,6 +134,14 @@ void ui_error(const struct dp_error *err, const char *text);
 /* Make up an error and tell it; returns the exit status that fits the code. */
 int ui_fail(enum dp_code code, const char *hint, const char *fmt, ...) DP_PRINTF(3, 4);
 int ui_status(enum dp_code code);
+
+/*
+ * For every text on its way to a terminal that a file, a process or another user has chosen: what could drive the terminal is shown
+ * as \x1b. The result lasts for seven more calls.
+ */
+const char *ui_clean(const char *s);
+/* The same for a whole text of lines. */
+void ui_put_text(FILE *f, const char *s);
 
 /* On standard output, in quotes. */
 void ui_json_string(const char *s);

@@ -143,7 +143,7 @@ static void print_row(const struct coverage *c, const char *path, int width)
 	const struct tally *e = &c->entries, *i = &c->insns;
 	int top[TOP], n = top_reasons(c, top);
 
-	printf("%-*s %9llu %6.2f %6.2f %6.2f  %10llu %6.2f %6.2f %6.2f  ", width, base_of(path),
+	printf("%-*s %9llu %6.2f %6.2f %6.2f  %10llu %6.2f %6.2f %6.2f  ", width, ui_clean(base_of(path)),
 	       e->total, percent(e->jump, e->total), percent(e->trap, e->total),
 	       percent(e->refused, e->total), i->total, percent(i->jump, i->total),
 	       percent(i->trap, i->total), percent(i->refused, i->total));

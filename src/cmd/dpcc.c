@@ -128,7 +128,7 @@ static int write_result(const struct args *a, const char *text)
 
 static void slow(const char *what)
 {
-	fprintf(stderr, "dpcc: %s\n", what);
+	fprintf(stderr, "dpcc: %s\n", ui_clean(what));
 }
 
 int main(int argc, char **argv)

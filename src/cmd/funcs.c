@@ -75,11 +75,12 @@ static int print_func(const struct dp_symbol *sym, void *arg)
 		return 0;
 	printf("%016llx %7llu %s%-7s%s %s%s", (unsigned long long)(sym->addr + l->bias),
 	       (unsigned long long)sym->size, cmd_outcome_style(o), dp_outcome_name(o),
-	       ui_style(stdout, UI_PLAIN), l->prefix, sym->name[0] ? dp_symbol_shown(sym->name, true, name, sizeof(name)) : "?");
+	       ui_style(stdout, UI_PLAIN), ui_clean(l->prefix),
+	       sym->name[0] ? ui_clean(dp_symbol_shown(sym->name, true, name, sizeof(name))) : "?");
 	if (sym->is_ifunc)
 		fputs("  (chooses an implementation at start)", stdout);
 	if (o != DP_OUTCOME_JUMP)
-		printf("  %s: %s", why->name, text);
+		printf("  %s: %s", why->name, ui_clean(text));
 	putchar('\n');
 	return ferror(stdout); /* `| head` has seen enough */
 }
@@ -92,7 +93,8 @@ void cmd_count_outcome(struct cmd_outcomes *c, enum dp_outcome o)
 
 void cmd_print_outcomes(const struct cmd_outcomes *c, const char *what)
 {
-	fflush(stdout);
+	if (fflush(stdout) || ferror(stdout))
+		return; /* not all of them were looked at */
 	fprintf(stderr, "%llu %s: %llu jump, %llu trap, ", (unsigned long long)c->n, what,
 		(unsigned long long)c->by_outcome[DP_OUTCOME_JUMP],
 		(unsigned long long)c->by_outcome[DP_OUTCOME_TRAP]);

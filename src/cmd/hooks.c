@@ -120,13 +120,13 @@ static void show_text(const struct dp_hook_info *v, u32 n)
 	if (n)
 		printf("%-*s  %-9s  %6s  STATE\n", width, "HOOK", "KIND", "PLACES");
 	for (u32 i = 0; i < n; i++) {
-		printf("%-*s  %-9s  %6u  %s\n", width, v[i].name, kind_of(&v[i]), v[i].nplaces,
+		printf("%-*s  %-9s  %6u  %s\n", width, ui_clean(v[i].name), kind_of(&v[i]), v[i].nplaces,
 		       v[i].flags & HOOK_OPEN     ? "open"
 		       : v[i].flags & HOOK_ACTIVE ? "active"
 						  : "-");
 		for (u32 k = 0; k < v[i].nexits; k++)
 			printf("%3d  %-*s  %-9s  %6s  %s\n", v[i].exits[k].position, width - 5,
-			       v[i].exits[k].name, v[i].exits[k].writable ? "writable" : "", "",
+			       ui_clean(v[i].exits[k].name), v[i].exits[k].writable ? "writable" : "", "",
 			       v[i].exits[k].armed ? "armed" : "-");
 	}
 }

@@ -145,13 +145,13 @@ static int print_line(const struct dp_module_row *row, void *arg)
 		       "OUTCOME", "INLINED FROM  WHY", ui_style(stdout, UI_PLAIN));
 	cmd_count_outcome(&l->count, o);
 	snprintf(where, sizeof(where), "%s:%u", slash ? slash + 1 : row->file, row->line);
-	printf("%-28s %016llx %s%s%s", where, (unsigned long long)row->addr, cmd_outcome_style(o),
+	printf("%-28s %016llx %s%s%s", ui_clean(where), (unsigned long long)row->addr, cmd_outcome_style(o),
 	       dp_outcome_name(o), ui_style(stdout, UI_PLAIN));
 	if (*row->inlined)
-		printf("%*s %s", 7 - (int)strlen(dp_outcome_name(o)), "", row->inlined);
+		printf("%*s %s", 7 - (int)strlen(dp_outcome_name(o)), "", ui_clean(row->inlined));
 	if (o != DP_OUTCOME_JUMP)
 		printf("  %s: %s", dp_error_info(err.code)->name,
-		       err.detail[0] ? err.detail : dp_error_info(err.code)->sentence);
+		       err.detail[0] ? ui_clean(err.detail) : dp_error_info(err.code)->sentence);
 	putchar('\n');
 	return ferror(stdout);
 }
@@ -200,7 +200,7 @@ int cmd_source_vars(int argc, char **argv)
 		ui_error(&err, NULL);
 		status = ui_status(err.code);
 	} else {
-		fputs(res.text, stdout);
+		ui_put_text(stdout, res.text);
 		free(res.text);
 	}
 out:

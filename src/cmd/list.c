@@ -175,7 +175,7 @@ static void print_rows(const struct rows *rows)
 		const struct row *row = &rows->v[i];
 
 		printf("%016llx  %-4c  %-*s  %-5s %-*s%s\n", (unsigned long long)row->addr,
-		       row->type, wplace, row->place[0] ? row->place : "-", row->how,
+		       row->type, wplace, row->place[0] ? ui_clean(row->place) : "-", row->how,
 		       row->state[0] ? wwho : 0, row->who, row->state);
 	}
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* The `dprobes` command: finds the subcommand and hands over to it. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/cmd.h"
 #include "symbols/symbols.h"
@@ -11,15 +13,16 @@ static const struct subcommand {
 	const char *name;
 	int (*run)(int argc, char **argv);
 	const char *about;
+	bool shows; /* and nothing else: nothing is to be put back when it ends */
 } subcommands[] = {
     {"trace", cmd_trace,
      "probe a running process, or a program that is started, and show the events"},
     {"watch", cmd_watch, "show who writes to a variable, with old and new value and the callers"},
-    {"funcs", cmd_funcs, "show what can be probed, how, and why not"},
-    {"lines", cmd_lines, "show which source lines of a function can be probed"},
-    {"coverage", cmd_coverage, "count how many functions and instructions of a file can be probed"},
-    {"verify", cmd_verify, "compare the code of a process with its files"},
-    {"list", cmd_list, "show all probes in a process, whoever set them"},
+    {"funcs", cmd_funcs, "show what can be probed, how, and why not", true},
+    {"lines", cmd_lines, "show which source lines of a function can be probed", true},
+    {"coverage", cmd_coverage, "count how many functions and instructions of a file can be probed", true},
+    {"verify", cmd_verify, "compare the code of a process with its files", true},
+    {"list", cmd_list, "show all probes in a process, whoever set them", true},
     {"hooks", cmd_hooks, "show the hooks of a process or of the kernel, arm and disarm their exits"},
     {"load", cmd_load, "start a program with a probe module in it, or load one into a process"},
     {"unload", cmd_unload, "take a probe module out of a process"},
@@ -31,7 +34,7 @@ static const struct subcommand {
     {"build", cmd_build, "assemble a probe program into an object (.ppdf)"},
     {"apply", cmd_apply, "insert an object"},
     {"kernel", cmd_kernel, "load the kernel module, or take it out"},
-    {"explain", cmd_explain, "tell what an error code means"},
+    {"explain", cmd_explain, "tell what an error code means", true},
 };
 
 static void print_help(void)
@@ -63,8 +66,18 @@ static int unknown_subcommand(const char *name)
 		       near ? hint : "`dprobes --help` shows the subcommands", "%s", name);
 }
 
+static bool sigpipe_ignored; /* by our parent */
+
 static void ignore(int sig)
 {
+}
+
+/* A pipe whose other end is closed; the write that failed may have been long ago. */
+static bool nobody_reads(void)
+{
+	struct pollfd p = {.fd = STDOUT_FILENO};
+
+	return poll(&p, 1, 0) == 1 && p.revents & POLLERR;
 }
 
 /* Standard output that could not be written is a failure even when all else went well. */
@@ -73,14 +86,22 @@ static int finish(int status)
 	errno = 0;
 	if (!fflush(stdout) && !ferror(stdout))
 		return status;
-	if (errno == EPIPE || status != CMD_OK)
+	if (errno == EPIPE || status != CMD_OK || nobody_reads())
 		return status; /* `| head` has seen enough */
 	return ui_fail(E_OUT_WRITE, NULL, "standard output: %s", strerror(errno ? errno : EIO));
 }
 
+static int run(const struct subcommand *s, int argc, char **argv)
+{
+	/* It ends as every such tool does when its reader goes away (`| head`). */
+	if (s->shows && !sigpipe_ignored)
+		signal(SIGPIPE, SIG_DFL);
+	return finish(s->run(argc, argv));
+}
+
 static void slow(const char *what)
 {
-	fprintf(stderr, "dprobes: %s\n", what);
+	fprintf(stderr, "dprobes: %s\n", ui_clean(what));
 }
 
 int main(int argc, char **argv)
@@ -90,14 +111,14 @@ int main(int argc, char **argv)
 	 * A reader that goes away (`| head`) is told by EPIPE, so that probes are removed first. A
 	 * handler, not SIG_IGN: programs that are started must not inherit this.
 	 */
-	signal(SIGPIPE, ignore);
+	sigpipe_ignored = signal(SIGPIPE, ignore) == SIG_IGN;
 	if (argc < 2) {
 		print_help();
 		return CMD_USAGE;
 	}
 	for (size_t i = 0; i < DP_ARRAY_SIZE(subcommands); i++)
 		if (!strcmp(argv[1], subcommands[i].name))
-			return finish(subcommands[i].run(argc - 1, argv + 1));
+			return run(&subcommands[i], argc - 1, argv + 1);
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		if (argc > 2)
 			for (size_t i = 0; i < DP_ARRAY_SIZE(subcommands); i++)

@@ -182,7 +182,7 @@ static int ask(const struct probes_args *a, u32 op, const char *name, const void
 	int r = dp_driver_ask(&rq, name, a->file ? a->file : "", object, start, &text, &err);
 
 	if (text)
-		fputs(text, stdout);
+		a->flags & DP_DRIVER_JSON ? (void)fputs(text, stdout) : ui_put_text(stdout, text);
 	if (!r && (op == DP_DRIVER_QUERY || op == DP_DRIVER_REMOVE) && (!text || !*text)) /* the driver lingers on */
 		ui_note("nothing is inserted");
 	free(text);

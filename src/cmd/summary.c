@@ -89,7 +89,7 @@ static void print_row(FILE *to, const struct summary_row *row, int width, double
 						DP_COUNT_LOST,     DP_COUNT_FAULTS};
 	char buf[16];
 
-	fprintf(to, "%-*s %-10s %10llu", width, row->name, row->via,
+	fprintf(to, "%-*s %-10s %10llu", width, ui_clean(row->name), row->via,
 		(unsigned long long)summary_hits(&row->counts));
 	for (size_t i = 0; i < DP_ARRAY_SIZE(columns); i++) {
 		u64 v = row->counts.v[columns[i]];

@@ -145,7 +145,7 @@ static int ask(const struct program *p, u32 op, u32 flags, const char *name, con
 	int r = dp_driver_ask(&rq, name, p->args.file, object, op == DP_DRIVER_INSERT, &text, &err);
 
 	if (text && out)
-		fputs(text, out);
+		flags & DP_DRIVER_JSON ? (void)fputs(text, out) : ui_put_text(out, text);
 	free(text);
 	if (r)
 		ui_error(&err, NULL);
@@ -254,6 +254,8 @@ static void become_command(const struct program *p, int go, int result)
 	unsetenv(DP_DRIVER_DIR_ENV);
 	unsetenv(DP_DRIVER_OWNER_ENV);
 	signal(SIGPIPE, SIG_DFL);
+	if (cmd_int_ignored)
+		signal(SIGINT, SIG_IGN); /* as our parent wanted it */
 	execvp(p->command[0], p->command);
 	code = errno;
 	if (write(result, &code, sizeof(code)) < 0)

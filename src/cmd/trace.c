@@ -224,6 +224,7 @@ static int begin_session(struct trace *t)
 	struct dp_error err = {0};
 	int r;
 
+	t->opt.ignore_int = cmd_int_ignored;
 	t->opt.note = t->quiet ? NULL : on_note;
 	t->opt.progress = t->quiet ? NULL : on_progress;
 	if (t->command)

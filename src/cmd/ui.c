@@ -10,6 +10,29 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "log/line.h"
+
+const char *ui_clean(const char *s)
+{
+	static struct dp_line lines[8]; /* as many as one call of printf may show */
+	static unsigned next;
+	struct dp_line *l = &lines[next++ % DP_ARRAY_SIZE(lines)];
+
+	dp_line_reset(l);
+	dp_line_clean(l, s, strlen(s), "");
+	dp_line_char(l, '\0');
+	return l->broken ? "?" : l->text;
+}
+
+void ui_put_text(FILE *f, const char *s)
+{
+	struct dp_line l = {0};
+
+	dp_line_clean(&l, s, strlen(s), "\n\t");
+	if (!l.broken)
+		fwrite(l.text, 1, l.n, f);
+	dp_line_free(&l);
+}
 
 bool ui_color(FILE *f)
 {
@@ -39,7 +62,9 @@ static void print_caret(const char *text, int column)
 {
 	size_t len = strlen(text);
 
-	fprintf(stderr, "    %s\n    ", text);
+	fputs("    ", stderr);
+	ui_put_text(stderr, text);
+	fputs("\n    ", stderr);
 	for (size_t i = 0; i < (size_t)column && i < len; i++) {
 		if (text[i] == '\t')
 			fputc('\t', stderr);
@@ -57,11 +82,11 @@ void ui_error(const struct dp_error *err, const char *text)
 	ui_progress_end();
 	fprintf(stderr, "dprobes: %s%s%s: %s%s%s\n", ui_style(stderr, UI_RED), info->name,
 		ui_style(stderr, UI_PLAIN), info->sentence, err->detail[0] ? ": " : "",
-		err->detail);
+		ui_clean(err->detail));
 	if (text && err->column >= 0)
 		print_caret(text, err->column);
 	if (hint[0])
-		fprintf(stderr, "hint: %s\n", hint);
+		fprintf(stderr, "hint: %s\n", ui_clean(hint));
 	fprintf(stderr, "%s`dprobes explain %s` tells more%s\n", ui_style(stderr, UI_DIM),
 		info->name, ui_style(stderr, UI_PLAIN));
 }
@@ -96,13 +121,19 @@ int ui_fail(enum dp_code code, const char *hint, const char *fmt, ...)
 
 void ui_note(const char *fmt, ...)
 {
+	char *text;
 	va_list ap;
+	int n;
 
 	ui_progress_end();
 	fprintf(stderr, "%snote:%s ", ui_style(stderr, UI_CYAN), ui_style(stderr, UI_PLAIN));
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
+	if (n >= 0) {
+		ui_put_text(stderr, text);
+		free(text);
+	}
 	fputc('\n', stderr);
 }
 
@@ -112,7 +143,7 @@ void ui_progress(const char *what, unsigned long long done, unsigned long long t
 {
 	if (!ui_color(stderr))
 		return;
-	fprintf(stderr, "\r\033[K%s", what);
+	fprintf(stderr, "\r\033[K%s", ui_clean(what));
 	if (total)
 		fprintf(stderr, " %llu/%llu", done, total);
 	fflush(stderr);

@@ -41,7 +41,7 @@ static void tell_place(struct check *c, u64 addr, const u8 *mem, const u8 *file,
 		return;
 	if (!symbolize(c->symbolizer, addr, where, sizeof(where)))
 		where[0] = '\0';
-	printf("%016llx %s: ", (unsigned long long)addr, where);
+	printf("%016llx %s: ", (unsigned long long)addr, ui_clean(where));
 	for (u64 i = 0; i < n && i < 16; i++)
 		printf("%02x", file[i]);
 	printf(" in the file, ");

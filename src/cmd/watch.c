@@ -66,12 +66,12 @@ static void print_place(struct watch *w, u64 pc, bool is_return)
 	u32 line;
 
 	dp_symbol_text(symbolize, w->t.symbolizer, pc, is_return, name, sizeof(name));
-	fprintf(w->t.out.f, "        %s", name);
+	fprintf(w->t.out.f, "        %s", ui_clean(name));
 	if (im && dp_module_line_at(im->mod, at - im->bias, &file, &line)) {
 		base = strrchr(file, '/');
-		fprintf(w->t.out.f, " (%s:%u)", base ? base + 1 : file, line);
+		fprintf(w->t.out.f, " (%s:%u)", ui_clean(base ? base + 1 : file), line);
 	} else if (im) {
-		fprintf(w->t.out.f, " (%s)", dp_module_base(im->mod));
+		fprintf(w->t.out.f, " (%s)", ui_clean(dp_module_base(im->mod)));
 	}
 	putc('\n', w->t.out.f);
 }

@@ -34,6 +34,13 @@ static void put(struct dp_line *l, const char *fmt, ...)
 	dp_line_str(l, text);
 }
 
+/* Names come from the debug information. */
+static void label(struct dp_line *l, const char *name)
+{
+	dp_line_clean(l, name, DP_MIN(strlen(name), (size_t)300), "");
+	dp_line_str(l, " = ");
+}
+
 static u64 word_at(const u8 *p, size_t n)
 {
 	u64 v = 0;
@@ -144,7 +151,7 @@ static void enumerator(struct show *s, const struct dp_rf_layout *e, u64 v)
 				dp_line_json_string(s->l, e->members[i].name,
 						    strlen(e->members[i].name));
 			else
-				dp_line_str(s->l, e->members[i].name);
+				dp_line_clean(s->l, e->members[i].name, strlen(e->members[i].name), "");
 			return;
 		}
 	put(s->l, "%lld", (long long)extended(v, e->size * 8));
@@ -191,7 +198,7 @@ static void members(struct show *s, const struct dp_rf_layout *l, const u8 *p, s
 			dp_line_json_string(s->l, m->name, strlen(m->name));
 			dp_line_char(s->l, ':');
 		} else if (*m->name) {
-			put(s->l, "%s = ", m->name);
+			label(s->l, m->name);
 		}
 		if (m->bits && rest) {
 			u64 v = word_at(p + m->offset, rest) >> m->shift;
@@ -218,7 +225,7 @@ static void frames(struct show *s, const u8 *p, size_t n)
 		if (s->json)
 			dp_line_json_string(s->l, buf, strlen(buf));
 		else
-			dp_line_str(s->l, buf);
+			dp_line_clean(s->l, buf, strlen(buf), "");
 	}
 	dp_line_char(s->l, s->json ? ']' : '}');
 }
@@ -358,15 +365,13 @@ static void printf_line(struct show *s, const char *fmt, const struct arg *args,
 	if (s->json)
 		dp_line_json_string(s->l, out.text ? out.text : "", out.n);
 	else
-		for (size_t i = 0; i < out.n; i++) {
-			u8 c = (u8)out.text[i];
+		for (size_t i = 0, n; i < out.n; i += n + 1) {
+			const char *line = out.text + i, *end = memchr(line, '\n', out.n - i);
 
-			if (c == '\n')
+			n = end ? (size_t)(end - line) : out.n - i;
+			if (i)
 				dp_line_str(s->l, "\n  ");
-			else if (c < ' ' && c != '\t')
-				put(s->l, "\\x%02x", c);
-			else
-				dp_line_char(s->l, (char)c);
+			dp_line_clean(s->l, line, n, "\t");
 		}
 	dp_line_free(&out);
 }
@@ -413,7 +418,7 @@ static void begin(struct show *s, const char *name, bool first)
 	if (!s->json) {
 		dp_line_str(s->l, "  ");
 		if (name)
-			put(s->l, "%.300s = ", name);
+			label(s->l, name);
 		return;
 	}
 	dp_line_str(s->l, first ? "" : ",");

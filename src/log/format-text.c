@@ -14,6 +14,12 @@
 #define YELLOW "\033[33m"
 #define PLAIN "\033[0m"
 
+/* Symbols come from files that anybody may have made. */
+static void clean(struct dp_line *l, const char *text)
+{
+	dp_line_clean(l, text, strlen(text), "");
+}
+
 static void color(struct dp_formatter *f, const char *code)
 {
 	if (f->env.color)
@@ -23,27 +29,17 @@ static void color(struct dp_formatter *f, const char *code)
 /* Names of tasks are set by programs: nothing that could drive a terminal gets through. */
 static void put_task(struct dp_line *l, const char *comm)
 {
-	size_t n = strlen(comm), width = 0;
-	char clean[16 * 2];
-	size_t len = 0;
+	size_t at = l->n, width = 0, pad;
 
-	for (size_t i = 0; i < n && len < sizeof(clean) - 4;) {
-		u32 rune = 0;
-		unsigned k = dp_utf8(comm + i, n - i, &rune);
-
-		if (!k || rune < 0x20 || (rune >= 0x7f && rune < 0xa0)) {
-			clean[len++] = '?';
-			i += k ? k : 1;
-		} else {
-			memcpy(clean + len, comm + i, k);
-			len += k;
-			i += k;
-		}
-		width++;
-	}
-	for (; width < 16; width++)
-		dp_line_char(l, ' ');
-	dp_line_bytes(l, clean, len);
+	clean(l, comm);
+	for (size_t i = at; i < l->n; i++)
+		width += (l->text[i] & 0xc0) != 0x80;
+	pad = width < 16 ? 16 - width : 0;
+	if (!pad || !dp_line_reserve(l, pad))
+		return;
+	memmove(l->text + at + pad, l->text + at, l->n - at);
+	memset(l->text + at, ' ', pad);
+	l->n += pad;
 }
 
 /* "%16s-%-5d [%03u] %5u.%06u: " */
@@ -81,7 +77,7 @@ static bool put_caller(struct dp_formatter *f, const struct dp_view *v)
 			plus = p; /* the last: operators may have one in their names */
 	if (plus)
 		*plus = '\0';
-	dp_line_str(&f->line, buf);
+	clean(&f->line, buf);
 	return true;
 }
 
@@ -92,12 +88,12 @@ static void put_where(struct dp_formatter *f, const struct dp_event_info *ev,
 
 	color(f, CYAN);
 	if (ev->name && ev->name[0])
-		dp_line_str(l, ev->name);
+		clean(l, ev->name);
 	else if (!ev->is_return || !put_caller(f, v))
-		dp_line_str(l, ev->symbol);
+		clean(l, ev->symbol);
 	color(f, PLAIN);
 	dp_line_str(l, ev->is_return ? ": <-" : ": @");
-	dp_line_str(l, ev->symbol);
+	clean(l, ev->symbol);
 	dp_line_char(l, '+');
 	if (ev->offset)
 		dp_line_hex(l, ev->offset);
@@ -111,7 +107,7 @@ static void put_symbol(struct dp_line *l, u64 addr, bool behind_call, void *arg)
 	char buf[512];
 
 	dp_symbol_text(f->env.symbolize, f->env.arg, addr, behind_call, buf, sizeof(buf));
-	dp_line_str(l, buf);
+	clean(l, buf);
 }
 
 void dp_format_text(struct dp_formatter *f, const struct dp_record *rec, u64 ns,

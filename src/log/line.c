@@ -64,30 +64,6 @@ void dp_line_hex(struct dp_line *l, u64 v)
 	dp_line_bytes(l, buf + i, sizeof(buf) - (size_t)i);
 }
 
-unsigned dp_utf8(const char *s, size_t n, u32 *rune)
-{
-	static const u32 smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-	const u8 *p = (const u8 *)s;
-	unsigned len = p[0] < 0x80   ? 1
-		       : p[0] < 0xc2 ? 0
-		       : p[0] < 0xe0 ? 2
-		       : p[0] < 0xf0 ? 3
-		       : p[0] < 0xf5 ? 4
-				     : 0;
-
-	if (!len || len > n)
-		return 0;
-	*rune = len == 1 ? p[0] : p[0] & (0x7fu >> len);
-	for (unsigned i = 1; i < len; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		*rune = *rune << 6 | (p[i] & 0x3f);
-	}
-	if (*rune < smallest[len] || *rune > 0x10ffff || (*rune >= 0xd800 && *rune < 0xe000))
-		return 0;
-	return len;
-}
-
 /* Octal escapes end after three digits, so that what follows cannot become part of them. */
 static void octal(struct dp_line *l, u8 c)
 {
@@ -111,13 +87,6 @@ static char letter_escape(char c)
 	default:
 		return 0;
 	}
-}
-
-/* Control characters, of both blocks, and those that reorder or break lines. */
-static bool unprintable(u32 rune)
-{
-	return rune < 0x20 || (rune >= 0x7f && rune < 0xa0) || (rune >= 0x2028 && rune <= 0x202e) ||
-	       (rune >= 0x2066 && rune <= 0x2069);
 }
 
 /* How many bytes from s on need no escape in any of the formats. */
@@ -149,7 +118,7 @@ void dp_line_c_string(struct dp_line *l, const char *s, size_t n, char quote)
 			dp_line_char(l, '\\');
 			dp_line_char(l, escape);
 			i++;
-		} else if (!len || unprintable(rune)) {
+		} else if (!len || dp_unprintable(rune)) {
 			for (unsigned k = 0; k < (len ? len : 1); k++)
 				octal(l, (u8)s[i + k]);
 			i += len ? len : 1;
@@ -159,6 +128,12 @@ void dp_line_c_string(struct dp_line *l, const char *s, size_t n, char quote)
 		}
 	}
 	dp_line_char(l, quote);
+}
+
+void dp_line_clean(struct dp_line *l, const char *s, size_t n, const char *keep)
+{
+	if (dp_line_reserve(l, 4 * n + 1))
+		l->n += dp_clean(l->text + l->n, l->room - l->n, s, n, keep);
 }
 
 static void json_escape(struct dp_line *l, u32 rune)

@@ -6,7 +6,7 @@
 #ifndef DP_LINE_H
 #define DP_LINE_H
 
-#include "base/base.h"
+#include "base/text.h"
 
 struct dp_line {
 	char *text;
@@ -48,12 +48,11 @@ void dp_line_dec(struct dp_line *l, u64 v, int width, char fill); /* right-align
 void dp_line_signed(struct dp_line *l, s64 v);
 void dp_line_hex(struct dp_line *l, u64 v); /* with 0x */
 
-/* The length of the UTF-8 sequence at s (at most n bytes), 0 when it is not valid; *rune: its
- * value. */
-unsigned dp_utf8(const char *s, size_t n, u32 *rune);
-
 /* With the escapes of C, in quotes. Valid UTF-8 stays; what could drive a terminal does not. */
 void dp_line_c_string(struct dp_line *l, const char *s, size_t n, char quote);
+
+/* A text that somebody else has chosen, by dp_clean(). */
+void dp_line_clean(struct dp_line *l, const char *s, size_t n, const char *keep);
 
 /* With the escapes of JSON, in quotes. A byte that is not part of valid UTF-8 becomes \u00XX. */
 void dp_line_json_string(struct dp_line *l, const char *s, size_t n);

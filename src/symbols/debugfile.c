@@ -67,9 +67,11 @@ static bool belongs(const struct dp_module *m, Elf *elf, const GElf_Word *crc)
 
 static bool try_file(struct dp_module *m, const char *path, const GElf_Word *crc)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = dp_open_regular(path);
 	Elf *elf;
 
+	if (fd < 0 && errno == EINVAL)
+		dp_format(m->debug_why, sizeof(m->debug_why), "%.100s is no regular file", path);
 	if (fd < 0)
 		return false;
 	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
@@ -103,7 +105,8 @@ static bool try_debuglink(struct dp_module *m)
 	char *dir, *slash, path[4096];
 	bool found = false;
 
-	if (!name || !*name)
+	/* The name of a file, not a way to one: a file shall not make others be opened all over the machine. */
+	if (!name || !*name || strchr(name, '/'))
 		return false;
 	dir = realpath(m->path, NULL);
 	if (!dir)

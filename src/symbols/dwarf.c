@@ -4,6 +4,7 @@
  * debugfile.c finds; and the file that several packages' debug files share (dwz). Opened when it is
  * first asked for.
  */
+#include <dwarf.h>
 #include <elfutils/libdwelf.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -22,33 +23,82 @@ static int open_below_roots(const char *name)
 	int fd = -1;
 
 	for (u32 i = 0; fd < 0 && mod_debug_path(i, name, path, sizeof(path)); i++)
-		fd = open(path, O_RDONLY | O_CLOEXEC);
+		fd = dp_open_regular(path);
 	return fd;
 }
 
-/* What dwz moved out of the debug file: without it names and types of many entries are missing. */
-static void open_alt(struct dp_module *m)
+/* As libdw puts together where a file is that debug information names: beside it where the name is not absolute. */
+static void beside(int fd, const char *dir, const char *name, char *path, size_t size)
+{
+	char link[32], own[4096] = "";
+	ssize_t n;
+
+	if (*name == '/') {
+		dp_format(path, size, "%s", name);
+		return;
+	}
+	dp_format(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = dir && *dir == '/' ? 0 : readlink(link, own, sizeof(own) - 1);
+	own[n > 0 ? n : 0] = '\0';
+	*(strrchr(own, '/') ? strrchr(own, '/') : own) = '\0';
+	dp_format(path, size, "%s%s%s/%s", own, dir && *dir != '/' ? "/" : "", dir ? dir : "", name);
+}
+
+/*
+ * libdw opens the files with the split parts by itself, and would wait for ever for somebody who writes to a pipe. Whether one
+ * of them is no regular file is asked once, when the debug information is opened.
+ */
+static bool odd_split(Dwarf *dw, int fd)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die;
+	u8 type;
+
+	while (!dwarf_get_units(dw, cu, &cu, NULL, &type, &die, NULL)) {
+		Dwarf_Attribute attr;
+		const char *name, *dir;
+		char path[8300];
+
+		if (type != DW_UT_skeleton ||
+		    (!dwarf_attr(&die, DW_AT_dwo_name, &attr) && !dwarf_attr(&die, DW_AT_GNU_dwo_name, &attr)))
+			continue;
+		name = dwarf_formstring(&attr);
+		dir = dwarf_formstring(dwarf_attr(&die, DW_AT_comp_dir, &attr));
+		for (int i = 0; name && i < 2; i++) {
+			beside(fd, i ? dir : NULL, name, path, sizeof(path));
+			if (dp_is_odd_file(path))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* What dwz moved out of the debug file: without it names and types of many entries are missing. False: it is no regular file. */
+static bool open_alt(struct dp_module *m, int fd)
 {
 	const char *name;
 	const void *id;
 	ssize_t n = dwelf_dwarf_gnu_debugaltlink(m->dw.main, &name, &id);
-	char hex[2 * 64 + 1] = "", path[256];
+	char hex[2 * 64 + 1] = "", path[8300];
 
-	if (n <= 2 || n > 64)
-		return;
-	for (ssize_t i = 0; i < n; i++)
+	if (n <= 0 || !name)
+		return true;
+	for (ssize_t i = 0; i < DP_MIN(n, 64); i++)
 		dp_format(hex + 2 * i, 3, "%02x", ((const u8 *)id)[i]);
 	dp_format(path, sizeof(path), "/.build-id/%.2s/%s.debug", hex, hex + 2);
-	m->dw.alt_fd = open_below_roots(path);
+	if (n > 2 && n <= 64)
+		m->dw.alt_fd = open_below_roots(path);
 	if (m->dw.alt_fd < 0 && !strncmp(name, DEBUG_ROOT "/", strlen(DEBUG_ROOT) + 1))
 		m->dw.alt_fd = open_below_roots(name + strlen(DEBUG_ROOT));
-	if (m->dw.alt_fd < 0 && *name == '/')
-		m->dw.alt_fd = open(name, O_RDONLY | O_CLOEXEC);
+	beside(fd, NULL, name, path, sizeof(path));
 	if (m->dw.alt_fd < 0)
-		return;
+		m->dw.alt_fd = dp_open_regular(path);
+	if (m->dw.alt_fd < 0)
+		return !dp_is_odd_file(path);
 	m->dw.alt = dwarf_begin(m->dw.alt_fd, DWARF_C_READ);
 	if (m->dw.alt)
 		dwarf_setalt(m->dw.main, m->dw.alt);
+	return true;
 }
 
 static bool has_info(Dwarf *dw)
@@ -56,6 +106,24 @@ static bool has_info(Dwarf *dw)
 	Dwarf_CU *cu = NULL;
 
 	return dw && dwarf_get_units(dw, NULL, &cu, NULL, NULL, NULL, NULL) == 0;
+}
+
+/* Debug information that is there, in the file fd, with what belongs to it. NULL: it is not to be trusted. */
+static Dwarf *use(struct dp_module *m, int fd)
+{
+	/* First of all: libdw would look for the shared file by itself as soon as it meets a name that lies there. */
+	bool good = open_alt(m, fd) && !odd_split(m->dw.main, fd);
+	Dwarf *dw = m->dw.main;
+
+	if (!good) {
+		dp_format(m->debug_why, sizeof(m->debug_why), "its debug information names what is no regular file");
+		dwarf_end(dw);
+		return m->dw.main = NULL;
+	}
+	m->dw.main = mod_dwp_open(m, dw);
+	if (m->dw.main != dw && m->dw.alt)
+		dwarf_setalt(m->dw.main, m->dw.alt);
+	return m->dw.main;
 }
 
 Dwarf *mod_dwarf(struct dp_module *m)
@@ -66,18 +134,15 @@ Dwarf *mod_dwarf(struct dp_module *m)
 	m->dw.alt_fd = -1;
 	m->dw.main = dwarf_begin_elf(m->elf, DWARF_C_READ, NULL);
 	if (has_info(m->dw.main))
-		return m->dw.main = mod_dwp_open(m, m->dw.main);
+		return use(m, m->fd);
 	if (m->dw.main)
 		dwarf_end(m->dw.main);
 	m->dw.main = NULL;
 	if (!m->debug.elf && !mod_open_debug(m) && !mod_fetch_debug(m))
 		return NULL;
 	m->dw.main = dwarf_begin_elf(m->debug.elf, DWARF_C_READ, NULL);
-	if (has_info(m->dw.main)) {
-		m->dw.main = mod_dwp_open(m, m->dw.main);
-		open_alt(m);
-		return m->dw.main;
-	}
+	if (has_info(m->dw.main))
+		return use(m, m->debug.fd);
 	if (m->dw.main)
 		dwarf_end(m->dw.main);
 	return m->dw.main = NULL;

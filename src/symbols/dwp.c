@@ -135,7 +135,7 @@ static bool read_sections(struct dwp *d)
 
 static bool try_path(struct dp_module *m, const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = dp_open_regular(path);
 
 	if (fd < 0)
 		return false;

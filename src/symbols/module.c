@@ -220,10 +220,12 @@ int dp_module_open_fd(struct dp_module **out, int fd, const char *name, struct d
 
 int dp_module_open(struct dp_module **m, const char *path, struct dp_error *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = dp_open_regular(path);
 	int rc;
 
 	*m = NULL;
+	if (fd < 0 && errno == EINVAL)
+		return dp_fail(err, E_FILE_OPEN, "%s is not a file", path);
 	if (fd < 0)
 		return dp_fail(err, E_FILE_OPEN, "%s: %s", path, strerror(errno));
 	rc = dp_module_open_fd(m, fd, path, err);

@@ -90,11 +90,11 @@ static int open_mapped(pid_t pid, const struct dp_map *map)
 
 	dp_format(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid,
 		  (unsigned long long)map->lo, (unsigned long long)map->hi);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = dp_open_regular(path);
 	if (fd >= 0 || map->path[0] != '/')
 		return fd;
 	dp_format(path, sizeof(path), "/proc/%d/root%s", (int)pid, map->path);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = dp_open_regular(path);
 	if (fd >= 0 && same_file(fd, map))
 		return fd;
 	if (fd >= 0)

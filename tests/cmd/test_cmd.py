@@ -291,6 +291,34 @@ def limit_on_files():
 
 
 @test
+def lists_into_head():
+    """`| head` ends a list as it ends every such tool: no error, no count of what was not looked at; also where SIGPIPE is ignored"""
+    for before, status in (("", 128 + signal.SIGPIPE), ("trap '' PIPE; ", 0)):
+        r = subprocess.run(["bash", "-c", before + "'%s' funcs /bin/bash | head -n 1; echo ${PIPESTATUS[0]}" % DPROBES],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        assert r.stdout.startswith("ADDRESS") and r.stdout.splitlines()[1:] == [str(status)], (before, r)
+        assert not r.stderr, (before, r.stderr)
+
+
+@test
+def background_in_a_script():
+    """a trace that a script has put into the background, with SIGINT ignored, ends on SIGINT; its program still ignores it"""
+    out = tempfile.NamedTemporaryFile("r", prefix="dp-int-")
+    script = "'%s' trace -o /dev/null 'p libc:puts' -- sh -c 'grep SigIgn /proc/self/status > %s; exec >/dev/null 2>&1; while sleep 1; do :; done' & echo $!; wait"
+    p = start(["bash", "-c", script % (DPROBES, out.name)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pid = int(p.stdout.readline())
+    wait_for(lambda: text_of(out.name).endswith("\n"), what="the program")
+    assert int(text_of(out.name).split()[1], 16) >> signal.SIGINT - 1 & 1
+    (child,) = [int(x) for x in text_of("/proc/%d/task/%d/children" % (pid, pid)).split()]
+    os.kill(pid, signal.SIGINT)
+    try:
+        _, err = p.communicate(timeout=20)
+        assert "PROBE" in err, err
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+@test
 def a_reader_that_leaves():
     """`| head` ends the trace quietly, probes removed"""
     p = simple()

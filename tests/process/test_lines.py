@@ -88,6 +88,23 @@ def event_lines():
 
 
 @test
+def every_place_by_its_own():
+    """a line with several places: each hit shows where it was, and each place has a row in the summary"""
+    path = build("places", "-O2", "-g")
+    live = Live(path)
+    t = trace_start("-p", live.pid, "p places:lines.c:4")
+    wait_for(lambda: code_differs(live.pid) and "TracerPid:\t0" in text_of("/proc/%d/status" % live.pid), what="the jump")
+    for _ in range(3):
+        live("x")
+    stop(t, signal.SIGINT)
+    live.end()
+    shown = re.findall(r": (@work\+(?:0x)?[0-9a-f]+)", text_of(t.out_path))
+    assert len(shown) == 6 and len(set(shown)) == 2 and shown[:2] * 3 == shown, (shown, text_of(t.err_path))
+    for place in set(shown):
+        assert re.search(r"^%s +jump +3 +3 " % re.escape(place[1:].removesuffix("+0")), text_of(t.err_path), re.M), text_of(t.err_path)
+
+
+@test
 def separate_file():
     """debug information in a separate file by debuglink"""
     need("objcopy")

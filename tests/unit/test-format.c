@@ -351,7 +351,7 @@ static void wild_records_are_harmless(void **state)
 static void task_names_cannot_drive_a_terminal(void **state)
 {
 	begin("t", "f", 0, false);
-	expect("            a?[m-2376  [001]   262.389131: t: @f+0\n", TEXT("a\033[m"));
+	expect("         a\\x1b[m-2376  [001]   262.389131: t: @f+0\n", TEXT("a\033[m"));
 	begin("t", "f", 0, false);
 	record.rec.tid = 1234567;
 	record.rec.cpu = 1000;

@@ -21,6 +21,7 @@ struct dp_session_options {
 	int globals_fd;	   /* a file that other sessions use as well; programs' `globals` is not looked at then */
 	bool children;	   /* watchpoints are inherited by the children of forks, too */
 	bool pages;	   /* writes are watched by page protection instead of registers: any number of bytes */
+	bool ignore_int;   /* a program that is started ignores SIGINT: so our parent wanted it */
 	bool adopt;	   /* leave a dead predecessor's probes where they are, for dp_session_adopt() */
 	u64 ring_size;	   /* bytes of one log ring, power of two; 0: 1 MiB */
 	u32 max_probes;	   /* capacity; 0: made from the events added before arming */

@@ -313,6 +313,30 @@ static int add_compiled(struct dp_session *s, struct dp_event *ev, const struct 
 	return r;
 }
 
+/* Every place that a line means is a probe of its own: a hit shows where it was. */
+static int add_copies(struct dp_session *s, const char *text, const struct found *f, struct dp_error *err)
+{
+	u32 probes = s->nprobes, spots = s->nspots;
+	int r = 0;
+
+	for (u32 i = 0; i < f->ncopies && !r; i++) {
+		struct found one = {.im = f->im, .link = f->copies[i], .sym.name = ""};
+
+		dp_module_symbol_at(f->im->mod, one.link, &one.sym);
+		r = add_event(s, text, &one, false, err);
+	}
+	if (!r)
+		return 0;
+	while (s->nprobes > probes) {
+		struct dp_probe *p = &s->probes[--s->nprobes];
+
+		dp_event_free(p->event);
+		free(p->event);
+	}
+	s->nspots = spots;
+	return r;
+}
+
 struct matches {
 	struct dp_session *s;
 	struct dp_image *im;
@@ -389,7 +413,7 @@ int dp_resolve_event(struct dp_session *s, const char *text, struct dp_error *er
 	} else {
 		r = find_location(s, &ev.loc, &f, err);
 		if (!r)
-			r = add_event(s, text, &f, false, err);
+			r = f.ncopies > 1 && !ev.is_return ? add_copies(s, text, &f, err) : add_event(s, text, &f, false, err);
 		free(f.copies);
 	}
 	if (r && err && err->column < 0)

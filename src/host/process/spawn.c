@@ -16,11 +16,13 @@
 #include "host/process/session-priv.h"
 
 /* In the child: wait until the parent traces us, then become the program. */
-static void child(int go, int result, char *const argv[])
+static void child(int go, int result, char *const argv[], bool ignore_int)
 {
 	char c;
 	int e;
 
+	if (ignore_int)
+		signal(SIGINT, SIG_IGN);
 	while (read(go, &c, 1) < 0 && errno == EINTR)
 		;
 	execvp(argv[0], argv);
@@ -49,7 +51,7 @@ int dp_session_spawn(struct dp_session **out, char *const argv[], const struct d
 		return dp_fail(err, E_ARM_NOMEM, "pipe: %s", strerror(errno));
 	pid = fork();
 	if (pid == 0)
-		child(go[0], result[1], argv);
+		child(go[0], result[1], argv, opt && opt->ignore_int);
 	close(go[0]);
 	close(result[1]);
 	r = pid < 0 || ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACEEXEC) || write(go[1], "", 1) != 1

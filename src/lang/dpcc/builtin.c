@@ -175,6 +175,7 @@ static const char *quoted(struct dpcc *c, const char *s)
 static u64 new_field(struct dpcc *c, const struct tok *t, const char *declaration)
 {
 	c->logs = true;
+	declaration = dpcc_one_line(c, declaration); /* quoted texts have their escapes already */
 	for (u32 i = 0; i < c->nfields; i++)
 		if (!strcmp(c->fields[i], declaration))
 			return DP_FIELD_MARK | i;

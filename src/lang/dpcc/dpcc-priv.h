@@ -239,6 +239,8 @@ struct dpcc {
 
 /* ---- lex.c ---- */
 void *dpcc_alloc(struct dpcc *c, size_t n);
+/* Names from files stand in lines of our own, and some of those are a program: a name cannot end a line. */
+const char *dpcc_one_line(struct dpcc *c, const char *name);
 char *dpcc_text(struct dpcc *c, const char *s, size_t n);
 char *dpcc_format(struct dpcc *c, const char *fmt, ...) DP_PRINTF(2, 3);
 _Noreturn void dpcc_fail(struct dpcc *c, const struct tok *t, enum dp_code code, const char *fmt,

@@ -6,12 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "lang/dpcc/unit.h"
 #include "lang/event/event.h"
 #include "symbols/lines.h"
 #include "symbols/variable.h"
 
 #define PLACES_MAX 256
+
+const char *dpcc_one_line(struct dpcc *c, const char *name)
+{
+	size_t n = strlen(name);
+	char *text = dpcc_alloc(c, 4 * n + 1);
+
+	dp_clean(text, 4 * n + 1, name, n, "");
+	return text;
+}
 
 /* ---- one probed instruction ---- */
 
@@ -86,12 +96,12 @@ static void show_var(struct dpcc *c, const char *name, int r, const struct dp_va
 	const char *why = strstr(err->detail, ": ");
 	bool reference = !r && type && probed_is_reference(c, v);
 
-	buf_put(c, &c->all, "  $%-16s ", name);
+	buf_put(c, &c->all, "  $%-16s ", dpcc_one_line(c, name));
 	if (r)
 		buf_put(c, &c->all, "not available: %s%s%s\n", why ? why + 2 : err->detail,
 			err->hint[0] ? "; " : "", err->hint);
 	else
-		buf_put(c, &c->all, "%s%s, %s\n", type ? type_name(c, reference ? type->of : type) : "of unknown type",
+		buf_put(c, &c->all, "%s%s, %s\n", type ? dpcc_one_line(c, type_name(c, reference ? type->of : type)) : "of unknown type",
 			reference ? " &" : "", where_it_is(v));
 }
 
@@ -131,9 +141,9 @@ static void show_vars(struct unit *u)
 		return;
 	}
 	dp_module_symbol_at(c->mod, addr, &sym);
-	buf_put(c, &c->all, "%s+0x%llx", dp_symbol_shown(sym.name, false, text, sizeof(text)), (unsigned long long)(addr - sym.addr));
+	buf_put(c, &c->all, "%s+0x%llx", dpcc_one_line(c, dp_symbol_shown(sym.name, false, text, sizeof(text))), (unsigned long long)(addr - sym.addr));
 	if (dp_module_line_at(c->mod, addr, &file, &line))
-		buf_put(c, &c->all, " (%s:%u)", strrchr(file, '/') ? strrchr(file, '/') + 1 : file,
+		buf_put(c, &c->all, " (%s:%u)", dpcc_one_line(c, strrchr(file, '/') ? strrchr(file, '/') + 1 : file),
 			line);
 	buf_put(c, &c->all, "\n");
 	if (dp_var_each(c->mod, addr, show_module_var, c, &why) < 0)
@@ -182,7 +192,7 @@ static void probe_at(struct unit *u, const struct place_def *d, u64 addr, bool i
 	u64 offset;
 
 	if (dp_module_symbol_at(u->c.mod, addr, &sym) && *sym.name)
-		dp_format(where, sizeof(where), "%s+0x%llx", sym.name,
+		dp_format(where, sizeof(where), "%s+0x%llx", dpcc_one_line(&u->c, sym.name),
 			  (unsigned long long)(addr - sym.addr));
 	else if (u->c.by_name)
 		dpcc_fail(&u->c, &token, E_SYM_NONE, "no symbol of the kernel is at 0x%llx",
@@ -199,14 +209,19 @@ static void probe_at(struct unit *u, const struct place_def *d, u64 addr, bool i
 
 void unit_note(struct unit *u, const char *fmt, ...)
 {
+	char *text;
 	va_list ap;
+	int n;
 
 	if (!u->c.opt->notes)
 		return;
 	va_start(ap, fmt);
-	vfprintf(u->c.opt->notes, fmt, ap);
+	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
-	fputc('\n', u->c.opt->notes);
+	if (n < 0)
+		return;
+	fprintf(u->c.opt->notes, "%s\n", dpcc_one_line(&u->c, text));
+	free(text);
 }
 
 struct matches {
