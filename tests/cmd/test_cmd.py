@@ -285,7 +285,7 @@ def limit_on_files():
         r = subprocess.run("ulimit -f 20480; exec '%s' trace -p %d -o '%s/out' --duration 20 'p work n=%%di'"
                            % (DPROBES, p.pid, d), shell=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                            text=True, timeout=60)
-        assert r.returncode == 1 and code_of(r) in ("E-OUT-WRITE", "E-TARGET-CALL"), (r.returncode, r.stderr)
+        assert r.returncode == 1 and code_of(r) in ("E-OUT-WRITE", "E-TARGET-SHARE"), (r.returncode, r.stderr)
     assert not code_differs(p.pid) and not our_mappings(p.pid)
     assert stop(p) == 0
 

@@ -24,7 +24,7 @@ static int open_rings(pid_t pid, const struct dp_control *c)
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid, (unsigned long long)c->rings,
 		 (unsigned long long)c->rings_hi);
-	return open(path, O_RDWR | O_CLOEXEC);
+	return dp_memory_open(path, c->rings_hi - c->rings);
 }
 
 /* Where the words stand behind the rings; 0: these are not the rings of this session. */

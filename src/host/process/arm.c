@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,6 +26,8 @@
 #define MiB (1024 * 1024ull)
 #define HEAP_MARGIN (512 * MiB) /* room that the heap may grow into */
 #define STACK_MARGIN (256 * MiB)
+#define REGION_MARGIN (16 * MiB) /* between it and its neighbours */
+#define LOWEST (1ull << 32) /* of the region: what is below is for code that is near */
 
 /*
  * SA_SIGINFO, SA_RESTORER, SA_ONSTACK (goroutines have no room for a frame), SA_NODEFER: another handler of the
@@ -108,14 +111,26 @@ int dp_arm_mark_busy(struct dp_space *space, const struct dp_maps *maps, const s
 	return r ? r : dp_space_busy(space, (1ull << 47) - PAGE, ~0ull);
 }
 
-/* The highest gap that is large enough, a little below its top. */
+/* Anywhere: whoever knows where the program's other mappings are must not know where this one is. */
 static u64 choose_region(const struct dp_space *space, u64 size)
 {
-	for (u32 i = space->nbusy; i-- > 1;) {
-		u64 lo = space->busy[i - 1].hi, hi = space->busy[i].lo;
+	u64 room = 0, at;
 
-		if (hi > lo && hi - lo >= size + 32 * MiB)
-			return DP_ALIGN_DOWN(hi - size - 16 * MiB, PAGE);
+	for (u32 pass = 0; pass < 2; pass++) {
+		if (pass && (!room || getrandom(&at, sizeof(at), 0) != sizeof(at)))
+			return 0;
+		at = pass ? at % room : 0;
+		for (u32 i = 1; i < space->nbusy; i++) {
+			u64 lo = DP_MAX(space->busy[i - 1].hi, LOWEST), hi = space->busy[i].lo, free;
+
+			if (hi < lo || hi - lo < size + 2 * REGION_MARGIN)
+				continue;
+			free = (hi - lo - size - 2 * REGION_MARGIN) / PAGE + 1;
+			if (pass && at < free)
+				return lo + REGION_MARGIN + at * PAGE;
+			at -= pass ? free : 0;
+			room += pass ? 0 : free;
+		}
 	}
 	return 0;
 }
@@ -235,22 +250,6 @@ int dp_arm_check_bytes(struct arming *a, struct dp_error *err)
 	return 0;
 }
 
-static bool region_there(void *arg)
-{
-	struct arming *a = arg;
-	u64 word;
-
-	return !dp_mem_read(&a->mem, a->s->region, &word, 8, NULL);
-}
-
-static bool noted_gone(void *arg)
-{
-	struct arming *a = arg;
-	u64 word;
-
-	return dp_mem_read(&a->mem, a->remote.noted, &word, 8, NULL) != 0;
-}
-
 /*
  * A main mapping that a predecessor did not come to mark before it was killed: nothing was written that would
  * make it known, so no session finds it.
@@ -270,7 +269,7 @@ static int unmap_unmarked(struct arming *a, struct dp_error *err)
 	m = dp_maps_at(&maps, a->remote.noted);
 	if (m && m->lo == a->remote.noted && m->x && !m->w && !m->shared && !m->inode) {
 		args[1] = m->hi - m->lo;
-		r = dp_remote_stub(&a->remote, SYS_munmap, args, noted_gone, a, err);
+		r = dp_remote_stub(&a->remote, SYS_munmap, args, err);
 	}
 	dp_maps_free(&maps);
 	return r;
@@ -287,95 +286,101 @@ static int checked_calls(struct arming *a, struct dp_call *v, u32 n, const char 
 	return r;
 }
 
-/* The main mapping: everything read and execute only at first, filled from outside, then opened where needed. */
-static int map_region(struct arming *a, struct dp_error *err)
+/* The copy of the blob, and its head last, by which it is known: when it is whole. */
+static int write_blob(struct arming *a, struct dp_error *err)
 {
 	struct dp_session *s = a->s;
 	u8 *blob = malloc(dp_blob_size);
 	struct dp_blob_head *head = (struct dp_blob_head *)blob;
-	u64 args[6] = {s->region, a->lay.rings, PROT_READ | PROT_EXEC,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (u64)-1, 0};
 	int r;
 
 	if (!blob)
 		return dp_fail(err, E_ARM_NOMEM, "blob");
-	if (region_there(a)) {
-		free(blob);
-		return dp_fail(err, E_TARGET_CALL, "the address space changed meanwhile");
-	}
-	r = dp_remote_stub(&a->remote, SYS_mmap, args, region_there, a, err);
-	if (r) {
-		free(blob);
-		return r;
-	}
 	memcpy(blob, dp_blob, dp_blob_size);
 	head->ctl = s->control;
 	head->slots = s->region + a->lay.slots;
 	head->mask = a->lay.nslots - 1;
-	a->remote.service = s->region + head->service;
-	a->remote.table = s->region + a->lay.table;
-	/* The control block first: from then on a successor can clean up. */
-	r = dp_mem_write(&a->mem, s->control, a->ctl, sizeof(*a->ctl), err);
+	r = dp_mem_write(&a->mem, s->region + sizeof(*head), blob + sizeof(*head), dp_blob_size - sizeof(*head), err);
 	if (!r)
-		r = dp_mem_write(&a->mem, s->region + sizeof(*head), blob + sizeof(*head), dp_blob_size - sizeof(*head), err);
+		r = dp_mem_write(&a->mem, s->region, head, sizeof(*head), err);
 	if (!r)
-		r = dp_mem_write(&a->mem, s->region, head, sizeof(*head), err); /* by which it is known: when it is whole */
+		dp_remote_serve(&a->remote, s->region, head, true);
 	free(blob);
-	a->mapped = !r;
-	if (r)
-		return r;
+	return r;
+}
+
+/*
+ * The main mapping: everything read and execute only at first, filled from outside, then opened where needed; the table of the calls
+ * first, since a thread that makes them writes there.
+ */
+static int map_region(struct arming *a, struct dp_error *err)
+{
+	struct dp_session *s = a->s;
+	u64 args[6] = {s->region, a->lay.rings, PROT_READ | PROT_EXEC,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (u64)-1, 0};
+	u64 open_table[6] = {s->region + a->lay.table, PAGE, PROT_READ | PROT_WRITE};
 	struct dp_call calls[] = {
-	    {SYS_mprotect, {s->region + a->lay.table, a->lay.control - a->lay.table, PROT_READ | PROT_WRITE}, 0},
+	    {SYS_mprotect, {s->region + a->lay.tids, a->lay.control - a->lay.tids, PROT_READ | PROT_WRITE}, 0},
 	    {SYS_mprotect, {s->control, a->lay.jit - a->lay.control, PROT_READ}, 0},
 	    {SYS_madvise, {s->region + a->lay.tids, a->lay.cells - a->lay.tids, 18 /* MADV_WIPEONFORK */}, 0},
 	    {SYS_madvise, {s->region + a->lay.slots, a->lay.control - a->lay.slots, 15 /* MADV_NOHUGEPAGE */}, 0},
 	};
-	r = checked_calls(a, calls, 2, "opening the main mapping", err);
+	int r = dp_remote_stub(&a->remote, SYS_mmap, args, err);
+
+	if (r)
+		return r;
+	/* The control block first: from then on a successor can clean up. */
+	r = dp_mem_write(&a->mem, s->control, a->ctl, sizeof(*a->ctl), err);
+	if (!r)
+		r = write_blob(a, err);
+	a->mapped = !r;
+	if (!r)
+		r = dp_remote_stub(&a->remote, SYS_mprotect, open_table, err);
+	if (!r)
+		r = checked_calls(a, calls, 2, "opening the main mapping", err);
 	if (!r)
 		r = dp_remote_calls(&a->remote, calls + 2, 2, err); /* wishes */
 	return r;
+}
+
+/* The rings' file in both; the result is our descriptor of it. */
+static int share_rings(struct arming *a, u64 addr, u64 size, struct dp_error *err)
+{
+	int fd = dp_memory_file(size, err), r;
+
+	if (fd < 0)
+		return fd;
+	r = dp_share_file(&a->remote, a->s->pidfd, fd, addr, size, err);
+	if (r) {
+		close(fd);
+		fd = r == -dp_error_info(E_TARGET_SHARE)->number ? dp_share_theirs(&a->remote, addr, size, err) : -1;
+	}
+	return fd;
 }
 
 static int map_rings(struct arming *a, struct dp_error *err)
 {
 	struct dp_session *s = a->s;
 	u64 addr = s->region + a->lay.rings, size = a->lay.rings_end - a->lay.rings;
-	u64 scratch = a->remote.table + 3072;
-	struct dp_call make = {SYS_memfd_create, {scratch, MFD_CLOEXEC}, 0};
-	char path[64];
-	int fd, r;
+	int fd = share_rings(a, addr, size, err);
+	bool there;
 
-	r = dp_mem_write(&a->mem, scratch, "dprobes-rings", 14, err);
-	if (!r)
-		r = checked_calls(a, &make, 1, "memfd_create", err);
-	if (r)
-		return r;
-	snprintf(path, sizeof(path), "/proc/%d/fd/%lld", (int)dp_memory_tid(s->pid), (long long)make.ret);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0 || ftruncate(fd, (off_t)size) ||
-	    (s->rings = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED) {
+	if (fd < 0)
+		return -EIO;
+	there = dp_is_shared_at(s->pid, fd, addr);
+	s->rings = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (s->rings == MAP_FAILED) {
 		s->rings = NULL;
-		r = dp_fail(err, E_TARGET_CALL, "the log rings: %s", strerror(errno));
-	} else {
-		s->rings_size = size;
-		dp_rings_init(s->rings, a->lay.ncpus, a->lay.ncpus * 2, s->nprobes, a->lay.ring_size);
-		s->rings->owner_pid = (u32)getpid();
-		if (s->nwords)
-			memcpy((u8 *)s->rings + s->words_off, s->words, s->nwords * 8ull);
+		return dp_fail(err, E_ARM_NOMEM, "the log rings: %s", strerror(errno));
 	}
-	if (fd >= 0)
-		close(fd);
-	struct dp_call calls[] = {
-	    {SYS_mmap, {addr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, (u64)make.ret, 0}, 0},
-	    {SYS_close, {(u64)make.ret}, 0},
-	};
-	if (r) {
-		dp_remote_calls(&a->remote, calls + 1, 1, NULL);
-		return r;
-	}
-	r = checked_calls(a, calls, 2, "mapping the log rings", err);
-	if (r)
-		return r;
+	s->rings_size = size;
+	if (!there)
+		return dp_fail(err, E_TARGET_SHARE, "process %d maps something else", (int)s->pid);
+	dp_rings_init(s->rings, a->lay.ncpus, a->lay.ncpus * 2, s->nprobes, a->lay.ring_size);
+	s->rings->owner_pid = (u32)getpid();
+	if (s->nwords)
+		memcpy((u8 *)s->rings + s->words_off, s->words, s->nwords * 8ull);
 	a->ctl->rings = addr;
 	a->ctl->rings_hi = addr + size;
 	a->ctl->ring0 = addr + s->rings->rings_off;
@@ -451,7 +456,6 @@ static int fill_region(struct arming *a, struct dp_error *err)
 		return r;
 	if (s->has_call && !(a->caps.caps & DP_CAP_FUTEX))
 		return dp_fail(err, E_WATCH_CALL, "process %d", (int)s->pid);
-	a->remote.seccomp = a->caps.seccomp;
 	a->ctl->caps = a->caps.caps;
 	a->ctl->rseq_off = a->caps.rseq_off;
 	a->ctl->tid_off = a->caps.tid_off;
@@ -622,6 +626,8 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 		r = fill_region(&a, err);
 	if (!r)
 		r = dp_arm_publish(&a, err);
+	if (!r)
+		r = dp_remote_retire(&a.remote, err); /* nobody is sent to make calls any more */
 	if (!r)
 		r = dp_calls_begin(s, err);
 	if (!r) {

@@ -141,6 +141,17 @@ static bool allowed(pid_t tid, u32 nr)
 	return ok;
 }
 
+s64 dp_harmless_call(pid_t tid)
+{
+	static const u32 calls[] = {39 /* getpid */, 186 /* gettid */, 24 /* sched_yield */, 102 /* getuid */, 228 /* clock_gettime */,
+				    202 /* futex */, 1 /* write */, 0 /* read */};
+	u32 i = 0;
+
+	while (i + 1 < DP_ARRAY_SIZE(calls) && !allowed(tid, calls[i]))
+		i++;
+	return calls[i];
+}
+
 static u32 syscall_caps(struct dp_caps *c, pid_t pid, pid_t tid)
 {
 	static const struct {

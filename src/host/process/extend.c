@@ -151,8 +151,7 @@ static int begin(struct arming *a, struct dp_error *err)
 	a->tracer.handled |= SIGNAL_BIT(SIGTRAP);
 	if (!r)
 		r = dp_remote_init(&a->remote, &a->tracer, &a->mem, &a->now, err);
-	a->remote.service = s->region + head->service;
-	a->remote.table = s->region + DP_ALIGN_UP(dp_blob_size, PAGE);
+	dp_remote_serve(&a->remote, s->region, head, false);
 	return r;
 }
 
@@ -181,6 +180,8 @@ static int arm_more(struct arming *a, struct dp_plan *both, struct dp_error *err
 	}
 	if (!r)
 		r = dp_arm_publish(a, err);
+	if (!r)
+		r = dp_remote_retire(&a->remote, err);
 	if (!r)
 		r = dp_arm_last_round(a, false, err);
 	dp_arm_finish_children(a);

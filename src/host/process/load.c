@@ -54,7 +54,6 @@ struct load {
 	struct dp_remote remote;
 	struct load_data data;
 	u64 code, data_at, size; /* one page of code, the data behind it; size of all */
-	u64 probe;               /* address that an effect is looked for at */
 };
 
 /* Address of an exported function of the process's glibc. */
@@ -112,19 +111,6 @@ static int check_file(const struct load *l, struct dp_error *err)
 	return 0;
 }
 
-static bool mapped(void *arg)
-{
-	struct load *l = arg;
-	u64 word;
-
-	return !dp_mem_read(&l->mem, l->probe, &word, sizeof(word), NULL);
-}
-
-static bool unmapped(void *arg)
-{
-	return !mapped(arg);
-}
-
 /* The middle of a large gap: far from whatever grows. */
 static int choose_place(struct load *l, struct dp_error *err)
 {
@@ -151,8 +137,7 @@ static int map_one(struct load *l, u64 addr, u64 size, u64 prot, struct dp_error
 	u64 args[6] = {addr,    size, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
 		       (u64)-1, 0};
 
-	l->probe = addr;
-	return dp_remote_stub(&l->remote, SYS_mmap, args, mapped, l, err);
+	return dp_remote_stub(&l->remote, SYS_mmap, args, err);
 }
 
 static int map_all(struct load *l, struct dp_error *err)
@@ -301,8 +286,7 @@ static int unmap_all(struct load *l, struct dp_error *err)
 {
 	u64 args[6] = {l->code, l->size};
 
-	l->probe = l->data_at;
-	return dp_remote_stub(&l->remote, SYS_munmap, args, unmapped, l, err);
+	return dp_remote_stub(&l->remote, SYS_munmap, args, err);
 }
 
 /* Until the new thread runs: with all threads under our eyes. */

@@ -36,6 +36,7 @@ struct dp_thread {
 	bool done;	  /* for passes of the caller: through with it */
 	bool worked;	  /* was sent to make calls, and not yet seen to be back */
 	bool foreign;	  /* belongs to a forked child, held until its bytes are right */
+	bool followed;	  /* goes on to its next system call, of which on_call() is told */
 	bool sharer;	  /* belongs to another process in the same memory: a child of vfork before its exec */
 	int signal;	  /* to be delivered when it goes on */
 	u64 blocked;	  /* signals that it blocked when it was attached */
@@ -61,7 +62,13 @@ struct dp_tracer {
 	u32 held;   /* those that wait */
 	u64 longest_stop_ns, stops, rescued;
 	u64 pumps; /* calls of dp_tracer_pump so far */
+	void (*on_call)(void *arg, struct dp_thread *th); /* at the entry and the exit of system calls of threads that are followed */
+	void *on_call_arg;
 };
+
+/* Of every thread, at any time but inside calls that are made for us (follow.c). */
+#define DP_TRACE_OPTIONS                                                                                                               \
+	(PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD)
 
 #define SIGNAL_BIT(sig) (1ull << ((sig) - 1)) /* in masks as /proc and ptrace show them */
 
@@ -102,6 +109,22 @@ struct dp_call {
 	s64 ret;
 };
 
+/* ---- calls that are seen at their entry and exit (follow.c) ---- */
+
+struct dp_follow {
+	pid_t tid;	   /* of the thread */
+	struct dp_call *v; /* what it is to call, and the results */
+	u32 n, done;
+	u64 lo, hi;	   /* where the instructions stand that make the calls */
+	bool lifts;	   /* a filter is in force, and is suspended inside the calls */
+	bool inside;
+};
+
+/* The stopped thread is going to make these calls; its results are there when done. Only one thread at a time. */
+void dp_follow_begin(struct dp_follow *f, struct dp_tracer *t, struct dp_thread *th, struct dp_call *v, u32 n, u64 lo, u64 hi);
+bool dp_follow_done(void *follow);
+void dp_follow_end(struct dp_follow *f, struct dp_tracer *t);
+
 struct dp_remote {
 	struct dp_tracer *tracer;
 	struct dp_mem *mem;
@@ -110,8 +133,10 @@ struct dp_remote {
 	bool stub_in;
 	u64 noted;	  /* what a predecessor that was killed was mapping or unmapping last, 0 nothing */
 	u64 service;	  /* the blob's service loop, 0 before it is mapped */
+	u64 service_end;
+	bool service_in;  /* its code stands there; there are breakpoints otherwise */
 	u64 table;	  /* writable page for it */
-	bool seccomp;	  /* a filter must be suspended for each call */
+	struct dp_follow follow;
 	const struct dp_maps *maps;
 };
 
@@ -134,12 +159,21 @@ int dp_remote_leave(struct dp_remote *r, struct dp_error *err);
 /* Wait until no thread is in the service loop on behalf of a predecessor that was killed. */
 int dp_remote_settle(struct dp_remote *r, u64 service_size, struct dp_error *err);
 
-/* One call (mmap, munmap) through the borrowed bytes; its result is not known here (look at its effect). done() tells when it is through. */
-int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], bool (*done)(void *arg), void *arg2,
-		   struct dp_error *err);
+/* One call (mmap, munmap, mprotect) through the borrowed bytes; arg[0] is an address. E_TARGET_CALL when it is refused. */
+int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], struct dp_error *err);
+
+/* The service loop of the region that begins there; there: its code is known to stand in it. */
+struct dp_blob_head;
+void dp_remote_serve(struct dp_remote *r, u64 region, const struct dp_blob_head *head, bool there);
+
+/* When all calls are made: wait until nobody is in the service loop, and leave breakpoints in its place. The next call puts it back. */
+int dp_remote_retire(struct dp_remote *r, struct dp_error *err);
 
 /* Up to 32 calls through the service loop, results in v[].ret. */
 int dp_remote_calls(struct dp_remote *r, struct dp_call *v, u32 n, struct dp_error *err);
+
+/* What a predecessor that was killed in dp_share_file() left open in the process, as far as it can be told; before any other call. */
+void dp_share_clean(struct dp_remote *r);
 
 /* Close those descriptors of the process for which which() is true; path: below /proc. */
 int dp_remote_close(struct dp_remote *r, bool (*which)(const char *path, void *arg), void *arg, struct dp_error *err);
@@ -150,6 +184,9 @@ int dp_remote_close(struct dp_remote *r, bool (*which)(const char *path, void *a
  */
 int dp_remote_run(struct dp_remote *r, struct dp_thread *th, u64 code, u64 data, bool (*done)(void *arg), void *arg,
 		  struct dp_error *err);
+
+/* Tests: whether a call is to fail, with this error; 0: it is made. Asked before each. */
+extern int (*dp_remote_refuse)(const struct dp_call *c);
 
 bool dp_signal_pending(pid_t tid); /* one that it does not block */
 
@@ -185,6 +222,9 @@ struct dp_caps {
 	s32 rseq_off, tid_off;
 	bool seccomp; /* a filter or strict mode is in force */
 };
+
+/* The number of a call that does nothing with all arguments 0 and that the stopped thread's filters allow, if there is one. */
+s64 dp_harmless_call(pid_t tid);
 
 int dp_caps_find(struct dp_caps *c, struct dp_tracer *t, const struct dp_mem *mem, struct dp_error *err);
 int dp_status_field(pid_t pid, pid_t tid, const char *name, char *buf, size_t size);

@@ -114,6 +114,7 @@ static int put_stub(struct dp_remote *r, u64 noted, struct dp_error *err)
 
 void dp_remote_end(struct dp_remote *r)
 {
+	dp_remote_retire(r, NULL);
 	if (r->stub_in)
 		dp_mem_write(r->mem, r->stub, r->stub_saved, BORROWED, NULL);
 	r->stub_in = false;
@@ -229,13 +230,15 @@ static struct dp_thread *pick_worker(struct dp_remote *r)
 	return NULL;
 }
 
-static int lift_seccomp(const struct dp_remote *r, struct dp_thread *th, struct dp_error *err)
+/* Whether the stopped thread is under a filter, and the filter can be suspended: nothing runs meanwhile. */
+static int check_filter(struct dp_remote *r, const struct dp_thread *th, struct dp_error *err)
 {
-	long options = PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC;
+	char mode[16] = "0";
 
-	if (!r->seccomp)
-		return 0;
-	if (ptrace(PTRACE_SETOPTIONS, th->tid, 0, options | PTRACE_O_SUSPEND_SECCOMP))
+	dp_status_field(r->tracer->pid, th->tid, "Seccomp", mode, sizeof(mode));
+	r->follow.lifts = mode[0] != '0';
+	if (r->follow.lifts && (ptrace(PTRACE_SETOPTIONS, th->tid, 0, DP_TRACE_OPTIONS | PTRACE_O_SUSPEND_SECCOMP) ||
+				ptrace(PTRACE_SETOPTIONS, th->tid, 0, DP_TRACE_OPTIONS)))
 		return dp_fail(err, E_TARGET_SECCOMP, "thread %d: %s", (int)th->tid, strerror(errno));
 	return 0;
 }
@@ -245,7 +248,7 @@ static int launch(struct dp_remote *r, struct dp_thread *th, struct user_regs_st
 		  const u64 *words, size_t n, bool block, struct dp_error *err)
 {
 	static const u64 all = ~0ull;
-	u64 sp = (regs->rsp - 128 - n * 8);
+	u64 sp = regs->rsp - 128 - n * 8;
 	int e = dp_mem_write(r->mem, sp, words, n * 8, err);
 
 	if (e)
@@ -357,45 +360,71 @@ static int get_worker(struct dp_remote *r, struct dp_thread **th, struct user_re
 	dp_fix_restart((*th)->tid, regs, true);
 	dp_fix_rseq((*th)->tid, r->mem, regs);
 	(*th)->worked = true;
-	return lift_seccomp(r, *th, err);
+	return check_filter(r, *th, err);
 }
 
-static int launch_stub(struct dp_remote *r, s64 nr, const u64 arg[6], struct dp_error *err)
+/* Under a filter with a call that it allows, which becomes the one that is meant at its entry. */
+static int launch_stub(struct dp_remote *r, struct dp_call *c, struct dp_error *err)
 {
 	struct user_regs_struct regs;
 	struct dp_thread *th;
+	struct dp_call there = {0};
 	int e = get_worker(r, &th, &regs, err);
 
 	if (e)
 		return e;
 	u64 words[] = {regs.rcx, regs.rax, regs.rdx, regs.rsi, regs.rdi, regs.r8,
 		       regs.r9,	 regs.r10, regs.r11, regs.eflags, regs.rip};
-	regs.rax = (u64)nr;
-	regs.rdi = arg[0];
-	regs.rsi = arg[1];
-	regs.rdx = arg[2];
-	regs.r10 = arg[3];
-	regs.r8 = arg[4];
-	regs.r9 = arg[5];
+	if (r->follow.lifts)
+		there.nr = dp_harmless_call(th->tid);
+	else
+		there = *c;
+	regs.rax = (u64)there.nr;
+	regs.rdi = there.arg[0];
+	regs.rsi = there.arg[1];
+	regs.rdx = there.arg[2];
+	regs.r10 = there.arg[3];
+	regs.r8 = there.arg[4];
+	regs.r9 = there.arg[5];
+	dp_follow_begin(&r->follow, r->tracer, th, c, 1, r->stub, r->stub + sizeof(stub_code));
 	return launch(r, th, &regs, r->stub, words, DP_ARRAY_SIZE(words), false, err);
 }
 
-/* The borrowed bytes have no room for blocking signals: when a handler has jumped out of them (siglongjmp), the call is made again. */
-int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], bool (*done)(void *arg), void *arg2,
-		   struct dp_error *err)
-{
-	int e = put_stub(r, arg[0], err);
+int (*dp_remote_refuse)(const struct dp_call *c);
 
-	for (int i = 0; !e && i < JUMPS; i++) {
-		e = launch_stub(r, nr, arg, err);
+static int refused(const struct dp_call *c)
+{
+	return dp_remote_refuse ? dp_remote_refuse(c) : 0;
+}
+
+static const char *name_of(s64 nr)
+{
+	return nr == SYS_mmap ? "mmap" : nr == SYS_munmap ? "munmap" : nr == SYS_mprotect ? "mprotect" : "system call";
+}
+
+/* The borrowed bytes have no room for blocking signals: when a handler has jumped out of them (siglongjmp), the call is made again. */
+int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], struct dp_error *err)
+{
+	struct dp_call c = {nr, {arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]}, 0};
+	int no = refused(&c);
+	int e = no ? dp_fail(err, E_TARGET_CALL, "%s: %s", name_of(nr), strerror(no)) : put_stub(r, arg[0], err);
+	bool done = false;
+
+	for (int i = 0; !e && !done && i < JUMPS; i++) {
+		e = launch_stub(r, &c, err);
 		if (!e) {
-			wait_done(r, JUMP_TIMEOUT, done, arg2, NULL);
+			wait_done(r, JUMP_TIMEOUT, dp_follow_done, &r->follow, NULL);
 			e = dp_remote_leave(r, err);
 		}
-		if (!e && done(arg2))
-			return 0;
+		done = dp_follow_done(&r->follow);
+		dp_follow_end(&r->follow, r->tracer);
 	}
-	return e ? e : dp_fail(err, E_TARGET_STUCK, "signal handlers of process %d jump out of calls", (int)r->tracer->pid);
+	if (e)
+		return e;
+	if (!done)
+		return dp_fail(err, r->tracer->dead ? E_TARGET_GONE : E_TARGET_STUCK, "signal handlers of process %d jump out of calls",
+			       (int)r->tracer->pid);
+	return c.ret < 0 && c.ret > -4096 ? dp_fail(err, E_TARGET_CALL, "%s: %s", name_of(nr), strerror((int)-c.ret)) : 0;
 }
 
 int dp_remote_run(struct dp_remote *r, struct dp_thread *th, u64 code, u64 data, bool (*done)(void *arg), void *arg,
@@ -428,35 +457,109 @@ static bool table_done(void *arg)
 	return !dp_mem_read(w->mem, w->addr, &flag, 8, NULL) && flag == 1;
 }
 
+void dp_remote_serve(struct dp_remote *r, u64 region, const struct dp_blob_head *head, bool there)
+{
+	r->service = region + head->service;
+	r->service_end = region + head->service_end;
+	r->table = region + DP_ALIGN_UP(head->end, PAGE);
+	r->service_in = there;
+}
+
+static int open_service(struct dp_remote *r, struct dp_error *err)
+{
+	const struct dp_blob_head *own = (const struct dp_blob_head *)dp_blob;
+	int e;
+
+	if (r->service_in)
+		return 0;
+	if (r->service_end - r->service != own->service_end - own->service)
+		return dp_fail(err, E_TARGET_CALL, "process %d has probes of another version", (int)r->tracer->pid);
+	e = dp_mem_write(r->mem, r->service, dp_blob + own->service, own->service_end - own->service, err);
+	r->service_in = !e;
+	return e;
+}
+
+int dp_remote_retire(struct dp_remote *r, struct dp_error *err)
+{
+	u8 traps[512];
+	int e;
+
+	if (!r->service_in)
+		return 0;
+	e = dp_remote_leave(r, err);
+	memset(traps, 0xcc, sizeof(traps));
+	for (u64 at = r->service; !e && at < r->service_end; at += sizeof(traps))
+		e = dp_mem_write(r->mem, at, traps, DP_MIN(sizeof(traps), r->service_end - at), err);
+	r->service_in = e != 0;
+	return e;
+}
+
+/* The table as the thread finds it: under a filter with calls that it allows. Behind the last one the loop sets the signal mask. */
+static void fill_table(struct dp_remote *r, const struct dp_thread *th, struct dp_call *table, const struct dp_call *v, u32 n, const int *no)
+{
+	s64 harmless = r->follow.lifts ? dp_harmless_call(th->tid) : 0;
+
+	memset(table, 0, (n + 1) * sizeof(*table));
+	for (u32 i = 0; i < n; i++) {
+		if (no[i])
+			table[i].nr = SYS_getpid;
+		else if (r->follow.lifts)
+			table[i] = (struct dp_call){harmless, {0, 0, 0, 0, 0, v[i].arg[5]}, 0};
+		else
+			table[i] = v[i];
+	}
+	table[n].nr = -1;
+}
+
+static void follow_table(struct dp_remote *r, struct dp_thread *th, struct dp_call *own, const struct dp_call *v, u32 n, u64 sp, const int *no)
+{
+	memcpy(own, v, n * sizeof(*own));
+	for (u32 i = 0; i < n; i++)
+		if (no[i])
+			own[i] = (struct dp_call){SYS_getpid, {0}, 0};
+	own[n] = (struct dp_call){SYS_rt_sigprocmask, {SIG_SETMASK, sp + 8, 0, 8}, 0};
+	dp_follow_begin(&r->follow, r->tracer, th, own, n + 1, r->service, r->service_end);
+}
+
 int dp_remote_calls(struct dp_remote *r, struct dp_call *v, u32 n, struct dp_error *err)
 {
-	struct dp_call table[33 + 1];
+	struct dp_call table[33 + 1], own[33 + 1];
 	struct user_regs_struct regs;
 	struct dp_thread *th;
 	struct table_wait wait = {r->mem, r->table + n * sizeof(*v) + 8};
+	int e, no[32];
 	u64 mask;
-	int e;
 
 	_Static_assert(sizeof(struct dp_call) == 64, "the service loop steps by 64 bytes");
 	if (n > 32)
 		return dp_fail(err, E_TARGET_CALL, "too many calls at once");
-	memset(table, 0, sizeof(table));
-	memcpy(table, v, n * sizeof(*v));
-	table[n].nr = -1;
-	e = dp_mem_write(r->mem, r->table, table, (n + 1) * sizeof(*v), err);
+	e = open_service(r, err);
 	if (!e)
 		e = get_worker(r, &th, &regs, err);
+	if (e)
+		return e;
+	for (u32 i = 0; i < n; i++)
+		no[i] = refused(&v[i]);
+	fill_table(r, th, table, v, n, no);
+	e = dp_mem_write(r->mem, r->table, table, (n + 1) * sizeof(*v), err);
 	if (e)
 		return e;
 	if (ptrace(PTRACE_GETSIGMASK, th->tid, sizeof(mask), &mask))
 		return dp_fail(err, E_TARGET_GONE, "thread %d: %s", (int)th->tid, strerror(errno));
 	u64 words[] = {r->table, mask,	  regs.rax, regs.rcx, regs.rdx, regs.rbx,    regs.rsi, regs.rdi,
 		       regs.r8,	 regs.r9, regs.r10, regs.r11, regs.r12, regs.eflags, regs.rip};
+	if (r->follow.lifts)
+		follow_table(r, th, own, v, n, regs.rsp - 128 - sizeof(words), no);
 	e = launch(r, th, &regs, r->service, words, DP_ARRAY_SIZE(words), true, err);
 	if (!e)
-		e = wait_done(r, CALL_TIMEOUT, table_done, &wait, err);
-	if (!e)
-		e = dp_mem_read(r->mem, r->table, v, n * sizeof(*v), err);
+		e = r->follow.lifts ? wait_done(r, CALL_TIMEOUT, dp_follow_done, &r->follow, err)
+				    : wait_done(r, CALL_TIMEOUT, table_done, &wait, err);
+	if (!e && !r->follow.lifts)
+		e = dp_mem_read(r->mem, r->table, table, n * sizeof(*v), err);
+	for (u32 i = 0; !e && i < n; i++)
+		v[i].ret = no[i] ? -no[i] : r->follow.lifts ? own[i].ret : table[i].ret;
+	if (r->follow.lifts)
+		dp_follow_end(&r->follow, r->tracer);
 	return e;
 }
 

@@ -161,7 +161,20 @@ bool dp_owner_lives(u32 pid); /* that of a control block: another dprobes that r
 /* shared.c */
 /* Map size bytes of our file fd at addr in the process, shared. E_TARGET_SHARE besides the errors of calls. */
 int dp_share_file(struct dp_remote *r, int pidfd, int fd, u64 addr, u64 size, struct dp_error *err);
+/*
+ * The same with a memory file that the process makes, where no descriptor can be sent to it (one that has only one left, or whose first
+ * thread has ended, before Linux 6.9). The result is our descriptor of it, sealed.
+ */
+int dp_share_theirs(struct dp_remote *r, u64 addr, u64 size, struct dp_error *err);
 bool dp_is_shared_at(pid_t pid, int fd, u64 addr);
+
+/* memfile.c */
+/* A memory file of that size; its size cannot change any more. -1: E_TARGET_SHARE */
+int dp_memory_file(u64 size, struct dp_error *err);
+/* The one that a link in /proc leads to, if it is one and of that size, and sealed like ours; else -1. */
+int dp_memory_open(const char *link, u64 size);
+/* One that the process has just made, of that user: made ours. -1: E_TARGET_SHARE */
+int dp_memory_adopt(const char *link, uid_t owner, u64 size, struct dp_error *err);
 
 /* arm.c */
 int dp_arm(struct dp_session *s, struct dp_error *err);

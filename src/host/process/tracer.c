@@ -21,8 +21,6 @@
 
 #include "host/process/process-priv.h"
 
-#define OPTIONS (PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC)
-
 #define DETACH_NS 30000000000ull
 
 u64 dp_now_ns(void)
@@ -93,7 +91,7 @@ static bool each_child(struct dp_tracer *t, pid_t tid, bool (*fn)(struct dp_trac
 
 static bool seize_sharer(struct dp_tracer *t, pid_t child)
 {
-	if (find(t, child) || !shares_memory(dp_memory_tid(t->pid), child) || ptrace(PTRACE_SEIZE, child, 0, OPTIONS) ||
+	if (find(t, child) || !shares_memory(dp_memory_tid(t->pid), child) || ptrace(PTRACE_SEIZE, child, 0, DP_TRACE_OPTIONS) ||
 	    !add(t, child))
 		return false;
 	t->v[t->n - 1].sharer = true;
@@ -152,7 +150,7 @@ static int seize_new(struct dp_tracer *t)
 
 		if (tid <= 0 || find(t, tid))
 			continue;
-		if (ptrace(PTRACE_SEIZE, tid, 0, OPTIONS) == 0) {
+		if (ptrace(PTRACE_SEIZE, tid, 0, DP_TRACE_OPTIONS) == 0) {
 			if (!add(t, tid)) {
 				closedir(dir);
 				return -ENOMEM;
@@ -287,7 +285,7 @@ void dp_tracer_resume(struct dp_tracer *t, struct dp_thread *th)
 {
 	if (th->running || th->gone || th->released)
 		return;
-	if (ptrace(th->group_stop ? PTRACE_LISTEN : PTRACE_CONT, th->tid, 0,
+	if (ptrace(th->group_stop ? PTRACE_LISTEN : th->followed ? PTRACE_SYSCALL : PTRACE_CONT, th->tid, 0,
 		   th->group_stop ? 0 : (long)th->signal) < 0 && errno == ESRCH)
 		th->gone = true;
 	th->signal = 0;
@@ -450,6 +448,11 @@ static void on_stop(struct dp_tracer *t, struct dp_thread *th, int status)
 		t->execed = true;
 		break;
 	case 0:
+		if (sig == (SIGTRAP | 0x80)) {
+			if (t->on_call)
+				t->on_call(t->on_call_arg, th);
+			break;
+		}
 		if (!redirect(t, th, sig) && !postpone(t, th, sig) && !is_late_watch(t, th->tid, sig)) {
 			th->signal = sig;
 			mend_call(th, sig);

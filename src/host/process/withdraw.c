@@ -264,14 +264,6 @@ static int restore_signal(struct work *w, int sig, const u64 old[4])
 	return r ? r : dp_remote_calls(&w->remote, &put, 1, NULL);
 }
 
-static bool region_gone(void *arg)
-{
-	struct work *w = arg;
-	u64 magic;
-
-	return dp_mem_read(&w->mem, w->ctl.region_lo, &magic, 8, NULL) != 0;
-}
-
 /*
  * What is mapped in the areas: ours alone can be read, executed and not written without a file. A predecessor that was killed
  * may not have come to map it, or have unmapped it already, and the program may have taken the place.
@@ -357,7 +349,7 @@ static int unmap(struct work *w, bool crashed, struct dp_error *err)
 	int r = 0;
 
 	if (!w->opened)
-		return dp_remote_stub(&w->remote, SYS_munmap, region, region_gone, w, err);
+		return dp_remote_stub(&w->remote, SYS_munmap, region, err);
 	renew_actions(w);
 	if (crashed)
 		r = dp_remote_close(&w->remote, is_rings, NULL, err);
@@ -377,7 +369,8 @@ static int unmap(struct work *w, bool crashed, struct dp_error *err)
 		r = unmap_areas(w, err);
 	if (!r)
 		r = dp_remote_leave(&w->remote, err);
-	return r ? r : dp_remote_stub(&w->remote, SYS_munmap, region, region_gone, w, err);
+	w->remote.service_in &= r != 0; /* it goes with the rest */
+	return r ? r : dp_remote_stub(&w->remote, SYS_munmap, region, err);
 }
 
 /*
@@ -418,7 +411,6 @@ static int prepare(struct work *w, u64 ctl_addr, bool crashed, struct dp_error *
 {
 	struct dp_blob_head head;
 	const struct dp_map *table;
-	char mode[16] = "0";
 	int r = dp_mem_open(&w->mem, w->pid, err);
 
 	if (!r)
@@ -440,16 +432,15 @@ static int prepare(struct work *w, u64 ctl_addr, bool crashed, struct dp_error *
 		return r;
 	w->tracer.redirects = w->redirects;
 	w->tracer.nredirects = w->ctl.nredirects;
-	w->remote.service = w->ctl.region_lo + head.service;
-	w->remote.table = w->ctl.region_lo + DP_ALIGN_UP(head.end, 4096);
-	dp_status_field(w->pid, w->pid, "Seccomp", mode, sizeof(mode));
-	w->remote.seccomp = mode[0] != '0';
+	dp_remote_serve(&w->remote, w->ctl.region_lo, &head, false);
 	if (crashed)
 		r = dp_remote_settle(&w->remote, head.service_end - head.service, err);
 	if (!r)
 		r = read_maps(w, err);
 	table = dp_maps_at(&w->maps, w->remote.table);
 	w->opened = table && table->w;
+	if (!r && crashed && w->opened)
+		dp_share_clean(&w->remote);
 	return r;
 }
 

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""What arming may not do to a target: lift its filter for it, open what it names, die of its limits, leave code behind."""
+import errno
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from tap import *  # noqa: E402,F403
+
+VISIT = "p visit n=%di:s64 text=+0(%si):string"
+NOBODY = 65534
+
+
+def ready(*argv, user=None):
+    """The target `terms`, perhaps as another user, who needs a copy that he may read."""
+    path = target("terms")
+    kw = {}
+    if user:
+        path = shutil.copy(path, tempfile.tempdir)
+        kw = {"user": user, "group": user, "extra_groups": []}
+    p = start([path, *map(str, argv)], stdout=subprocess.PIPE, text=True, **kw)
+    line = p.stdout.readline()
+    assert line.startswith("ready"), (argv, line, p.poll())
+    return p
+
+
+def trace(p, seconds, *more, check=None):
+    r = dprobes("trace", "--json", "-p", p.pid, "--duration", seconds, *more, VISIT, check=check)
+    return r, json_lines(r.stdout)
+
+
+def unharmed(p):
+    assert p.poll() is None, p.returncode
+    assert not code_differs(p.pid), code_differs(p.pid)
+    assert not our_mappings(p.pid), our_mappings(p.pid)
+
+
+def finish(p):
+    unharmed(p)
+    assert stop(p) == 0, p.returncode
+    return p.stdout.read()
+
+
+def as_root():
+    if os.getuid():
+        raise Skip("only root can become somebody else")
+
+
+@test
+def forbidden_calls():
+    """a filter that forbids a call: no thread gets one through while probes come and go"""
+    p = ready("forbid")
+    for i in range(12):
+        r, ev = trace(p, 0.1)
+        if r.returncode and "E-TARGET-SECCOMP" in r.stderr:
+            unharmed(p)
+            raise Skip("this kernel or user cannot suspend filters")
+        assert r.returncode == 0 and len(ev) > 5, r.stderr
+    assert finish(p) == "got 0 of many\n"
+
+
+@test
+def swapped_descriptors():
+    """a program that puts root's file in the place of every new descriptor: the file stays as it is"""
+    as_root()
+    secret = os.path.join(tempfile.tempdir, "secret")
+    with open(secret, "w") as f:
+        f.write("nobody else's\n")
+    os.chmod(secret, 0o600)
+    p = ready("swap", secret, user=NOBODY)
+    for i in range(10):
+        r, ev = trace(p, 0.02)
+        assert p.poll() is None and (r.returncode == 0 or "E-TARGET-" in r.stderr), r.stderr
+        assert text_of(secret) == "nobody else's\n"
+    finish(p)
+
+
+@test
+def few_descriptors():
+    """two, one or no descriptor left: probed, or refused by name"""
+    for left in (2, 1, 0):
+        p = ready("few", left)
+        fds = sorted(os.listdir("/proc/%d/fd" % p.pid))
+        r, ev = trace(p, 0.2)
+        assert sorted(os.listdir("/proc/%d/fd" % p.pid)) == fds
+        if left:
+            assert r.returncode == 0 and len(ev) > 20, (left, r.stderr)
+        else:
+            assert r.returncode == 1 and "E-TARGET-" in r.stderr and "Too many open files" in r.stderr, r.stderr
+        finish(p)
+
+
+def rings_of(p):
+    line, = our_mappings(p.pid)
+    return line.split()[0], int(line.split()[4])
+
+
+@test
+def sealed_rings():
+    """the memory of the rings: its size is sealed, and it is dprobes' own file"""
+    p = ready("plain")
+    t = trace_start("-p", p.pid, VISIT)
+    try:
+        wait_for(lambda: our_mappings(p.pid) and "visit" in text_of(t.out_path), what="events")
+        span, inode = rings_of(p)
+        assert not [fd for fd in os.listdir("/proc/%d/fd" % p.pid) if "memfd" in os.readlink("/proc/%d/fd/%s" % (p.pid, fd))]
+        if os.getuid() == 0:
+            fd = os.open("/proc/%d/map_files/%s" % (p.pid, span), os.O_RDWR)
+            for length in (0, 1 << 30):
+                try:
+                    os.ftruncate(fd, length)
+                    raise AssertionError("the file can be made %d bytes long" % length)
+                except PermissionError:
+                    pass
+            os.close(fd)
+    finally:
+        assert stop(t, signal.SIGINT, 30) == 0, text_of(t.err_path)
+    finish(p)
+
+
+@test
+def limited_data():
+    """RLIMIT_DATA of 0 to 64 MB: probed, or refused with the call and the reason"""
+    for size in (0, 1 << 20, 3 << 20, 8 << 20, 64 << 20):
+        p = ready("data", size)
+        r, ev = trace(p, 0.2)
+        if r.returncode:
+            assert "E-TARGET-CALL" in r.stderr and "Cannot allocate memory" in r.stderr, (size, r.stderr)
+        assert r.returncode == (1 if size < 8 << 20 else 0) or size == 8 << 20, (size, r.stderr)
+        assert r.returncode or len(ev) > 20
+        finish(p)
+
+
+@test
+def locked_memory():
+    """all memory locked, and little of it allowed: refused with the call and the reason"""
+    as_root()
+    p = ready("locked", 1 << 20, user=NOBODY)
+    r, ev = trace(p, 0.2)
+    assert r.returncode == 1 and "E-TARGET-CALL" in r.stderr and "mmap: " in r.stderr, r.stderr
+    finish(p)
+
+
+@test
+def refused_calls():
+    """every call made inside the process is refused once: the process lives, and nothing stays"""
+    tool = os.path.join(BUILD, "tests", "process", "refuse")
+    for number in (errno.EACCES, errno.ENOMEM):
+        p = ready("plain")
+        r = subprocess.run([tool, str(p.pid), str(number), VISIT, "p libc:clock_nanosleep"], stdout=subprocess.PIPE, text=True, timeout=120)
+        assert p.poll() is None, (p.returncode, r.stdout)
+        assert r.returncode == 0, r.stdout
+        lines = r.stdout.splitlines()
+        assert len(lines) > 10 and lines[0].startswith("call 1: E-TARGET-CALL: mmap: "), r.stdout
+        assert all("armed" in line or os.strerror(number) in line for line in lines), r.stdout
+        r, ev = trace(p, 0.2, check=0)
+        assert len(ev) > 20
+        finish(p)
+
+
+def service_code():
+    """The bytes of the service loop as they are in the tool."""
+    out = subprocess.run(["nm", os.path.join(BUILD, "src", "hit", "blob.d", "blob.elf")], stdout=subprocess.PIPE, text=True).stdout
+    at = {name: int(value, 16) for value, _, name in (line.split() for line in out.splitlines() if len(line.split()) == 3)}
+    with open(os.path.join(BUILD, "src", "hit", "blob.bin"), "rb") as f:
+        blob = f.read()
+    return blob[at["dp_service"] - at["dp_head"]:at["dp_service_end"] - at["dp_head"]]
+
+
+def regions(pid):
+    """Executable memory without a file: (address, bytes)."""
+    found = []
+    with open("/proc/%d/maps" % pid) as f, open("/proc/%d/mem" % pid, "rb", 0) as mem:
+        for line in f:
+            part = line.split()
+            if "x" in part[1] and part[4] == "0" and len(part) < 6:
+                lo, hi = (int(x, 16) for x in part[0].split("-"))
+                mem.seek(lo)
+                found.append((lo, mem.read(min(hi - lo, 1 << 20))))
+    return found
+
+
+@test
+def code_for_calls_goes():
+    """the loop that makes system calls stands in the process while probes come and go only, and nobody can tell where the region is"""
+    code = service_code()
+    assert b"\x0f\x05" in code
+    bases = set()
+    p = ready("plain")
+    for i in range(4):
+        t = trace_start("-p", p.pid, VISIT)
+        try:
+            wait_for(lambda: "visit" in text_of(t.out_path), what="events")
+            found = regions(p.pid)
+            assert found
+            assert not [lo for lo, text in found if code[:32] in text]
+            bases.update(lo for lo, text in found if b"1BORPYND"[::-1] in text or len(text) > 16384)
+        finally:
+            assert stop(t, signal.SIGINT, 30) == 0, text_of(t.err_path)
+        unharmed(p)
+    assert len(bases) >= 4, bases
+    finish(p)
+
+
+run()
