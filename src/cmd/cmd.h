@@ -27,6 +27,7 @@ int cmd_funcs(int argc, char **argv);
 int cmd_lines(int argc, char **argv);
 int cmd_coverage(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_load(int argc, char **argv);

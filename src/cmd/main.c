@@ -34,6 +34,7 @@ static const struct subcommand {
     {"build", cmd_build, "assemble a probe program into an object (.ppdf)"},
     {"apply", cmd_apply, "insert an object"},
     {"kernel", cmd_kernel, "load the kernel module, or take it out"},
+    {"doctor", cmd_doctor, "show what this machine, a process and the kernel module can do for probes"},
     {"explain", cmd_explain, "tell what an error code means", true},
 };
 

@@ -221,15 +221,9 @@ static u64 reg(const u64 *uc, u32 number)
 	return uc[words[number & 15]];
 }
 
-static u64 segment(const struct dp_insn *in)
+static u64 segment(const struct dp_control *ctl, const struct dp_insn *in)
 {
-	u64 base = 0;
-
-	if (in->prefixes & DP_PFX_FS)
-		__asm__("rdfsbase %0" : "=r"(base));
-	else if (in->prefixes & DP_PFX_GS)
-		__asm__("rdgsbase %0" : "=r"(base));
-	return base;
+	return in->prefixes & (DP_PFX_FS | DP_PFX_GS) ? dp_segment_base(ctl, !(in->prefixes & DP_PFX_FS)) : 0;
 }
 
 /* bts, btr, btc with a register reach beyond their operand: the word that has the bit. */
@@ -244,7 +238,7 @@ static u64 bit_word(const struct dp_insn *in, const u64 *uc)
 	return (u64)bit * size;
 }
 
-static u64 by_modrm(const struct dp_insn *in, const u8 *code, const u64 *uc, u64 next)
+static u64 by_modrm(const struct dp_control *ctl, const struct dp_insn *in, const u8 *code, const u64 *uc, u64 next)
 {
 	u64 at = (u64)in->disp;
 	u32 base = in->modrm & 7;
@@ -268,20 +262,20 @@ static u64 by_modrm(const struct dp_insn *in, const u8 *code, const u64 *uc, u64
 	at += bit_word(in, uc);
 	if (in->prefixes & DP_PFX_67)
 		at = (u32)at;
-	return at + segment(in);
+	return at + segment(ctl, in);
 }
 
-static u64 find_address(const struct body *b, const u64 *uc, u64 next)
+static u64 find_address(const struct dp_control *ctl, const struct body *b, const u64 *uc, u64 next)
 {
 	switch (b->kind) {
 	case BY_MODRM:
-		return by_modrm(&b->in, b->bytes, uc, next);
+		return by_modrm(ctl, &b->in, b->bytes, uc, next);
 	case BY_DI:
 		return b->in.prefixes & DP_PFX_67 ? (u32)uc[DP_UC_DI] : uc[DP_UC_DI];
 	case BY_STACK:
 		return uc[DP_UC_SP] - b->size;
 	default:
-		return (u64)b->in.disp + segment(&b->in);
+		return (u64)b->in.disp + segment(ctl, &b->in);
 	}
 }
 
@@ -519,7 +513,7 @@ void dp_copy_expect(const struct dp_control *ctl, u32 index, const u64 *uc, stru
 	out->ip = c->ip + b->in.len;
 	out->index = index;
 	out->len = b->size;
-	out->addr = out->lo = find_address(b, uc, out->ip);
+	out->addr = out->lo = find_address(ctl, b, uc, out->ip);
 	out->hi = out->lo + (b->size ? b->size : DP_STORE_MAX);
 	/* Upward or downward: a detour does not tell. */
 	if (is_string(b) && b->in.prefixes & (DP_PFX_F3 | DP_PFX_F2)) {

@@ -29,7 +29,7 @@ dp_mask: .quad	0		/* nslots - 1 */
 	.long	dp_service - dp_head
 	.long	dp_service_end - dp_head
 	.long	dp_blob_end - dp_head
-	.long	0
+dp_thread_by: .long 0		/* 0 rdfsbase, 1 the word at the thread pointer, 2 arch_prctl */
 #define DP_SERVICE(name) .long name - dp_head;
 #include "hit/services.def"
 
@@ -80,8 +80,10 @@ dp_mask: .quad	0		/* nslots - 1 */
 	push	%rsi
 	push	%rcx
 	/* The slot of this thread: open addressing, keyed by the thread pointer. */
+	cmpl	$0, dp_thread_by(%rip)
+	jne	9f
 	rdfsbase %rsi
-	or	$1, %rsi
+6:	or	$1, %rsi
 	imul	$0x5851f42d, %rsi, %rcx
 	shr	$16, %rcx
 	and	dp_mask(%rip), %rcx
@@ -162,6 +164,14 @@ dp_mask: .quad	0		/* nslots - 1 */
 	pop	%rax
 	ret
 
+	/* The thread pointer on a machine without rdfsbase. */
+9:	cmpl	$1, dp_thread_by(%rip)
+	jne	5f
+	mov	%fs:0, %rsi
+	jmp	6b
+5:	call	dp_thread_by_call
+	jmp	6b
+
 	/* Not the first place: look on, or take a free slot. rsi: key, rcx: slot. */
 8:	push	%rdx
 	push	%r8
@@ -200,6 +210,22 @@ dp_mask: .quad	0		/* nslots - 1 */
 	ENTRY_STUB dp_entry_flags, 0, 1
 	ENTRY_STUB dp_entry_zone, 1, 0
 	ENTRY_STUB dp_entry_zone_flags, 1, 1
+
+/* The thread pointer into rsi, by a system call; rcx, which that changes, is saved already. */
+dp_thread_by_call:
+	push	%rax
+	push	%rdi
+	push	%r11
+	push	$0
+	mov	$158, %eax		/* arch_prctl */
+	mov	$0x1003, %edi		/* ARCH_GET_FS */
+	mov	%rsp, %rsi
+	syscall
+	pop	%rsi
+	pop	%r11
+	pop	%rdi
+	pop	%rax
+	ret
 
 /*
  * A hit inside a hit, or no slot: run nothing, count. On the program's stack; rax, rsi and rcx are

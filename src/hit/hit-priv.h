@@ -3,6 +3,7 @@
 #ifndef DP_HIT_PRIV_H
 #define DP_HIT_PRIV_H
 
+#include "arch/x86_64/machine.h"
 #include "hit/hit.h"
 #include "hit/vm.h"
 
@@ -139,6 +140,32 @@ static inline s64 dp_syscall(s64 nr, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
 			 : "rcx", "r11", "memory");
 	return ret;
+}
+
+static inline u32 dp_getcpu(void)
+{
+	u32 cpu = 0;
+
+	return dp_syscall(309, (u64)&cpu, 0, 0, 0, 0, 0) ? ~0u : cpu;
+}
+
+/* The base of fs or gs of the running thread. */
+static inline u64 dp_segment_base(const struct dp_control *ctl, bool gs)
+{
+	u64 v = 0;
+
+	if (__builtin_expect(ctl->caps & DP_CAP_RDFSBASE, 1))
+		return gs ? dp_rdgsbase() : dp_rdfsbase();
+	if (!gs && ctl->caps & DP_CAP_FS_WORD)
+		return dp_fs_word();
+	if (ctl->caps & DP_CAP_GET_FS)
+		dp_syscall(158 /* arch_prctl */, gs ? 0x1004 : 0x1003, (u64)&v, 0, 0, 0, 0);
+	return v;
+}
+
+static inline u64 dp_thread_pointer(const struct dp_control *ctl)
+{
+	return dp_segment_base(ctl, false);
 }
 
 #endif

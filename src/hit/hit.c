@@ -27,60 +27,40 @@ SAME(C_COUNTS, struct dp_control, counts);
 SAME(C_COUNTS_STRIDE, struct dp_control, counts_stride);
 SAME(C_NCPUS, struct dp_control, ncpus);
 SAME(RING_TAIL, struct dp_ring, tail);
+SAME(RING_BY, struct dp_ring, by);
+SAME(RING_AT, struct dp_ring, at);
 _Static_assert(offsetof(struct dp_record, event) == 4 && offsetof(struct dp_record, cpu) == 12, "struct dp_record");
 _Static_assert(sizeof(struct dp_regs) == R_SIZE, "struct dp_regs");
 _Static_assert(DP_SLOT_SIZE == 1 << DP_SLOT_SHIFT, "slot size");
 _Static_assert(DP_SLOT_PENDING + sizeof(struct dp_pending) + 65536 < DP_SLOT_SIZE, "room for a stack");
 
-static u64 thread_pointer(void)
-{
-	u64 fs;
-
-	__asm__("rdfsbase %0" : "=r"(fs));
-	return fs;
-}
-
-/* The time, and the processor at that time. */
-static u64 timestamp(const struct dp_control *ctl, u32 *cpu)
-{
-	u32 lo, hi, aux;
-	u64 id;
-
-	if (ctl->caps & DP_CAP_RDPID) { /* both together cost less than rdtscp, which waits */
-		__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
-		__asm__ volatile("rdpid %0" : "=r"(id));
-		*cpu = (u32)id & 0xfff;
-	} else {
-		__asm__ volatile("rdtscp" : "=a"(lo), "=d"(hi), "=c"(aux));
-		*cpu = aux & 0xfff;
-	}
-	return (u64)hi << 32 | lo;
-}
-
 /* By the ABI of threads a control block begins with its own address; other runtimes do as they like. */
-static bool has_tcb(void)
-{
-	u64 tp = thread_pointer();
-
-	return tp >= 0x10000 && *(volatile u64 *)tp == tp;
+static bool has_tcb(u64 tp)
+{	return tp >= 0x10000 && *(volatile u64 *)tp == tp;
 }
 
 /* The thread's restartable-sequence area, when it is registered right now; else 0. */
-static u64 rseq_area(const struct dp_control *ctl)
+static u64 rseq_area(const struct dp_control *ctl, u64 tp)
 {
 	u64 area;
 
-	if (!(ctl->caps & DP_CAP_RSEQ) || !has_tcb())
+	if (!(ctl->caps & DP_CAP_RSEQ) || !has_tcb(tp))
 		return 0;
-	area = thread_pointer() + (u64)(s64)ctl->rseq_off;
+	area = tp + (u64)(s64)ctl->rseq_off;
 	return *(volatile s32 *)(area + 4) >= 0 ? area : 0;
+}
+
+/* The thread pointer of the slot's owner. */
+static u64 owner_of(const struct dp_slot_head *slot)
+{
+	return slot->owner & ~1ull;
 }
 
 void dp_hit_prepare(struct dp_slot_head *slot, const struct dp_control *ctl)
 {
 	slot->index = (u32)(((u64)slot - DP_SLOT_HEAD - ctl->slots) >> DP_SLOT_SHIFT);
-	slot->tcb = has_tcb();
-	slot->rseq = rseq_area(ctl);
+	slot->tcb = has_tcb(owner_of(slot));
+	slot->rseq = rseq_area(ctl, owner_of(slot));
 	dp_init_cs(slot);
 	/* A thread is not registered yet while it is being born: look again at its next hit. */
 	slot->ready = slot->rseq || !slot->tcb || !(ctl->caps & DP_CAP_RSEQ);
@@ -91,7 +71,7 @@ u32 dp_hit_tid(struct dp_slot_head *slot, const struct dp_control *ctl)
 	u32 *cached;
 
 	if (slot->tcb && (ctl->caps & DP_CAP_TIDOFF))
-		return *(volatile u32 *)(thread_pointer() + (u64)(s64)ctl->tid_off);
+		return *(volatile u32 *)(owner_of(slot) + (u64)(s64)ctl->tid_off);
 	/* The page of these is wiped in a forked child, whose threads have other identities. */
 	cached = (u32 *)ctl->tids + slot->index;
 	if (!*cached && (ctl->caps & DP_CAP_GETTID))
@@ -177,22 +157,67 @@ static u64 first_word(const struct dp_hit *h, u32 event)
 	return record_bytes(h) | (u64)(u16)h->rec_flags << 16 | (u64)event << 32;
 }
 
+/*
+ * The processor at hand by a source that is no memory of the thread's, or ~0. Costs some ten nanoseconds, by getcpu more than a
+ * commit that is safe on any processor: `told` says that there is no need to go that far.
+ */
+static u32 processor(const struct dp_control *ctl, u32 told, u64 *stamp)
+{
+	u32 cpu = ~0u;
+
+	if (ctl->caps & DP_CAP_LSL)
+		return dp_cpu_by_limit();
+	if (ctl->caps & DP_CAP_RDTSCP)
+		*stamp = dp_rdtscp(&cpu);
+	else if (told >= ctl->ncpus && ctl->caps & DP_CAP_GETCPU)
+		cpu = dp_getcpu();
+	return cpu;
+}
+
+/*
+ * The time, and whether `told` is the processor at that time: a child of vfork runs with its parent's thread area, but the kernel does not
+ * keep that area for it: neither is the processor right, nor is a sequence restarted. It must not write to the ring
+ * of the processor where its parent was. (On that very one it may, unless it is switched away in the middle, for which
+ * there is hardly time.) Who has been found to be in the right place a moment ago is no such child.
+ */
+static inline __attribute__((always_inline)) bool here(const struct dp_slot_head *slot, const struct dp_control *ctl,
+						       u32 told, u32 *cpu, u64 *stamp)
+{
+	const struct dp_ring *ring = (const struct dp_ring *)(ctl->ring0 + told * ctl->ring_stride);
+
+	*stamp = dp_rdtsc();
+	*cpu = told;
+	if (ctl->caps & DP_CAP_RDPID) /* both together cost less than rdtscp, which waits */
+		*cpu = dp_rdpid();
+	else if (told >= ctl->ncpus || ring->by != owner_of(slot) || *stamp - ring->at >= DP_TRUST_TICKS)
+		*cpu = processor(ctl, told, stamp);
+	if (*cpu == told)
+		return true;
+	if (*cpu == ~0u)
+		*cpu = told < ctl->ncpus ? told : 0;
+	return false;
+}
+
 static inline __attribute__((always_inline)) enum dp_count put(struct dp_slot_head *slot, const struct dp_control *ctl,
 							       u64 *words, u64 first, u64 bytes, u32 tid)
 {
-	u32 here, told = slot->rseq ? touch(slot, ctl, bytes) : ~0u;
+	u32 cpu, told = slot->rseq ? touch(slot, ctl, bytes) : ~0u;
+	struct dp_ring *ring;
+	bool is_here;
+	u64 stamp;
 	int r = 2;
 
-	((struct dp_record *)words)->tsc = timestamp(ctl, &here);
+	is_here = here(slot, ctl, told, &cpu, &stamp);
+	((struct dp_record *)words)->tsc = stamp;
 	words[0] = first;
-	words[1] = tid | (u64)here << 32;
-	/*
-	 * A child of vfork runs with its parent's thread area, but the kernel does not keep that area for it: neither is
-	 * the processor right, nor is a sequence restarted. It must not write to the ring of the processor where its
-	 * parent was. (On that very one it may, unless it is switched away in the middle, for which there is hardly time.)
-	 */
-	if (told == here)
+	words[1] = tid | (u64)cpu << 32;
+	if (is_here)
 		r = dp_commit(slot, ctl, words, bytes);
+	if (r == 0 && !(ctl->caps & DP_CAP_RDPID)) {
+		ring = (struct dp_ring *)(ctl->ring0 + cpu * ctl->ring_stride);
+		*(volatile u64 *)&ring->by = owner_of(slot);
+		*(volatile u64 *)&ring->at = stamp;
+	}
 	if (r == 2)
 		r = !commit_locked(slot, ctl, words, bytes, tid);
 	return r ? DP_COUNT_LOST : DP_COUNT_RECORDED;
@@ -376,7 +401,7 @@ static void abandon_stale(struct dp_slot_head *slot, const struct dp_control *ct
 	u64 ss[3] = {0}; /* stack_t: address, flags, size */
 	u64 from = (u64)slot - DP_SLOT_HEAD;
 
-	if (slot->owner != (thread_pointer() | 1) || (u64)ss - from < DP_SLOT_SIZE ||
+	if (slot->owner != (dp_thread_pointer(ctl) | 1) || (u64)ss - from < DP_SLOT_SIZE ||
 	    !(ctl->caps & DP_CAP_SIGALTSTACK))
 		return;
 	if (dp_syscall(SYS_SIGALTSTACK, 0, (u64)ss, 0, 0, 0, 0) == 0 && !(ss[1] & SS_ONSTACK_BIT))

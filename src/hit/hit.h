@@ -90,7 +90,8 @@ struct dp_counts {
 
 struct dp_ring { /* one page, then the data */
 	u64 head;	  /* bytes ever written; written by producers only */
-	u64 pad0[7];
+	u64 by, at;	  /* thread pointer and stamp of a commit that was known to be made on this ring's processor */
+	u64 pad0[5];
 	u64 tail;	  /* bytes ever consumed; written by the reader only */
 	u64 next, epoch;  /* of the reader: where tail goes once the log has reached that epoch (log/reader.h) */
 	u64 pad1[5];
@@ -339,13 +340,25 @@ struct dp_slot_head { /* at DP_SLOT_HEAD from the slot's start */
 /* Capabilities that the control side found out for this target. */
 #define DP_CAP_RSEQ 0x1	    /* threads may have a restartable-sequence area at thread pointer + rseq_off */
 #define DP_CAP_PVR 0x2	    /* process_vm_readv on oneself is allowed */
-#define DP_CAP_RDPID 0x4    /* the processor has rdpid */
+#define DP_CAP_RDPID 0x4    /* rdpid gives the processor's number */
 #define DP_CAP_GETTID 0x8   /* gettid is allowed */
 #define DP_CAP_SIGALTSTACK 0x10
 #define DP_CAP_TIDOFF 0x20  /* the thread id stands at thread pointer + tid_off */
 #define DP_CAP_PROBE_READ 0x40 /* rt_sigprocmask may be used to test whether memory is readable */
 #define DP_CAP_DUMP 0x80       /* no filter of system calls is in force */
 #define DP_CAP_FUTEX 0x100     /* futex is allowed: a thread can wait for an answer */
+#define DP_CAP_RDTSCP 0x200    /* rdtscp gives the processor's number */
+#define DP_CAP_LSL 0x400       /* the limit of a segment does */
+#define DP_CAP_GETCPU 0x800    /* getcpu is allowed */
+#define DP_CAP_RDFSBASE 0x1000 /* the thread pointer by rdfsbase; rdgsbase works too */
+#define DP_CAP_FS_WORD 0x2000  /* else: every thread's control block begins with its own address */
+#define DP_CAP_GET_FS 0x4000   /* else: by arch_prctl, which is allowed */
+
+/*
+ * A thread that has committed to a ring and does so again within that many ticks cannot have become a child of vfork meanwhile: that takes
+ * several times as long. See put() in hit.c.
+ */
+#define DP_TRUST_TICKS 2048
 
 struct dp_range {
 	u64 lo, hi;

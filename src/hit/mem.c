@@ -202,24 +202,30 @@ u32 dp_hit_pid(struct dp_hit *h)
 
 u32 dp_hit_cpu(struct dp_hit *h)
 {
-	u32 lo, hi, aux;
-	u64 id;
+	const struct dp_control *ctl = h->ctl;
+	u32 cpu = ~0u;
+	u64 tp;
 
-	if (h->ctl->caps & DP_CAP_RDPID) {
-		__asm__ volatile("rdpid %0" : "=r"(id));
-		return (u32)id & 0xfff;
-	}
-	__asm__ volatile("rdtscp" : "=a"(lo), "=d"(hi), "=c"(aux));
-	return aux & 0xfff;
+	if (ctl->caps & DP_CAP_RDPID)
+		return dp_rdpid();
+	tp = ctl->caps & DP_CAP_RSEQ ? dp_thread_pointer(ctl) : 0;
+	if (tp >= 0x10000 && *(volatile u64 *)tp == tp) /* as in hit.c: the area is there */
+		cpu = *(volatile u32 *)(tp + (u64)(s64)ctl->rseq_off + 4);
+	if (cpu < ctl->ncpus)
+		return cpu;
+	if (ctl->caps & DP_CAP_LSL)
+		cpu = dp_cpu_by_limit();
+	else if (ctl->caps & DP_CAP_RDTSCP)
+		dp_rdtscp(&cpu);
+	else if (ctl->caps & DP_CAP_GETCPU)
+		cpu = dp_getcpu();
+	return cpu == ~0u ? 0 : cpu;
 }
 
 u64 dp_hit_ns(struct dp_hit *h)
 {
-	u32 lo, hi;
-	u64 ticks;
+	u64 ticks = dp_rdtsc() - h->ctl->clock_tsc;
 
-	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
-	ticks = ((u64)hi << 32 | lo) - h->ctl->clock_tsc;
 	return h->ctl->clock_ns + (u64)((unsigned __int128)ticks * h->ctl->clock_mult >> 32);
 }
 
@@ -234,7 +240,6 @@ u64 dp_hit_segment(struct dp_hit *h, u32 which)
 {
 	u64 v = 0;
 
-	(void)h;
 	switch (which) {
 	case 0:
 		__asm__("mov %%ds, %0" : "=r"(v));
@@ -248,13 +253,10 @@ u64 dp_hit_segment(struct dp_hit *h, u32 which)
 	case 3:
 		__asm__("mov %%gs, %0" : "=r"(v));
 		break;
-	case 4:
-		__asm__("rdfsbase %0" : "=r"(v));
-		break;
 	default:
-		__asm__("rdgsbase %0" : "=r"(v));
+		return dp_segment_base(h->ctl, which == 5);
 	}
-	return which < 4 ? v & 0xffff : v;
+	return v & 0xffff;
 }
 
 void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4])

@@ -54,6 +54,8 @@
 
 /* struct dp_ring */
 #define RING_HEAD 0
+#define RING_BY 8
+#define RING_AT 16
 #define RING_TAIL 64
 
 #endif

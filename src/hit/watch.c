@@ -24,10 +24,8 @@ void dp_context_of(const struct dp_regs *regs, u64 uc[DP_UC_WORDS])
 
 u8 *dp_find_slot(const struct dp_control *ctl)
 {
-	u64 key, at;
+	u64 key = dp_thread_pointer(ctl) | 1, at;
 
-	__asm__("rdfsbase %0" : "=r"(key));
-	key |= 1;
 	at = key * 0x5851f42d >> 16 & (ctl->nslots - 1);
 	for (u32 tries = 0; tries < DP_SLOT_PROBES; tries++, at = (at + 1) & (ctl->nslots - 1)) {
 		u8 *base = (u8 *)ctl->slots + (at << DP_SLOT_SHIFT);

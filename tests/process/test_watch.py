@@ -173,9 +173,11 @@ def refusals():
     """what cannot be watched is refused by name"""
     w = Watched()
     w.do("inc 1")
+    # Where registers are dead, pages take their place.
+    many = [] if debug_registers() is False else [(["w bytes:16", "w counter", "w neighbour", "w signed_one"], "E-WATCH-MANY")]
     for args, code in ((["w counter:io"], "E-WATCH-TYPE"), (["w counter.x"], "E-PLACE-FIELD"), (["w list->nothing"], "E-PLACE-FIELD"),
                        (["w list->next->next->id"], "E-PLACE-POINTER"), (["w nobody"], "E-SYM-NONE"), (["w list["], "E-PLACE-SYNTAX"),
-                       (["w bytes:16", "w counter", "w neighbour", "w signed_one"], "E-WATCH-MANY"), (["w counter:0"], "E-EVENT-WATCHLEN"),
+                       (["w counter:0"], "E-EVENT-WATCHLEN"), *many,
                        (["w counter $arg1"], "E-EVENT-WATCHARG"), (["p touch n=$new"], "E-EVENT-WATCHVAR"),
                        (["w 0xffffffff81000000:4"], "E-SITE-NOTEXT"), (["w counter* $new"], "E-EVENT-LOCATION")):
         r = dprobes("trace", "-p", w.pid, *args)

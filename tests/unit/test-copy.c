@@ -244,6 +244,7 @@ int main(void)
 	memory[2048] = 0xc3; /* the hit: nothing */
 	code = memory + 4096;
 	buffer = memory + 8 * 4096;
+	ctl.caps = DP_CAP_GET_FS; /* right on every machine */
 	ctl.region_lo = (u64)memory;
 	ctl.copies = (u64)calloc(1, sizeof(struct dp_copies));
 	ctl.copies_lo = (u64)far;

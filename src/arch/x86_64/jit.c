@@ -13,12 +13,16 @@
  * can leave everything to the general entry.
  */
 #include "arch/x86_64/jit-priv.h"
+#include "arch/x86_64/machine.h"
 #include "hit/offsets.h"
 #include "program/code.h"
 
 #define STORES_MAX 64
 #define FIXUPS_MAX 64
 #define PREFETCH 1024 /* bytes ahead in the ring: the reader had these lines */
+#define PROCESSOR_MAX 112 /* bytes of what finds the processor, in the longest way */
+#define SIGN_MAX 14
+#define THREAD_MAX 9	  /* of what finds the thread */
 
 enum target {
 	FILTERED,  /* a condition does not hold */
@@ -50,6 +54,7 @@ struct jit {
 	u32 depth;
 	bool is_plain; /* of the Dynamic Probes language */
 	struct plain plain;
+	u32 spare; /* bytes that other ways to the processor and the thread would have taken: the length is the same for all */
 	bool failed, far;
 };
 
@@ -322,8 +327,17 @@ static void describe(struct jit *j, const struct sequence *q)
 /* Thread pointer into reg; to GIVE_UP unless a control block of the usual kind is there. */
 static void thread_pointer(struct jit *j, u8 reg)
 {
-	BYTES(j, "\xf3\x48\x0f\xae"); /* rdfsbase */
-	dp_emit_u8(j->e, (u8)(0xc0 | reg));
+	size_t from = j->e->len;
+
+	if (j->in->ctl->caps & DP_CAP_RDFSBASE) {
+		BYTES(j, "\xf3\x48\x0f\xae"); /* rdfsbase */
+		dp_emit_u8(j->e, (u8)(0xc0 | reg));
+	} else {
+		BYTES(j, "\x64\x48\x8b"); /* mov %fs:0,%reg */
+		dp_emit_u8(j->e, (u8)(0x04 | reg << 3));
+		BYTES(j, "\x25\0\0\0\0");
+	}
+	j->spare += THREAD_MAX - (u32)(j->e->len - from);
 	op_imm(j->e, true, ALU_CMP, reg, 0x10000);
 	jump(j, CC_B, GIVE_UP);
 	op_mem(j->e, true, 0x3b, reg, AT(reg, 0));
@@ -394,6 +408,91 @@ static void need_pid(struct jit *j)
 	jump(j, CC_E, GIVE_UP);
 }
 
+/* A jump to a place that is near, and that place. */
+static size_t jump_short(struct jit *j, u8 cc)
+{
+	dp_emit_u8(j->e, (u8)(0x70 | cc));
+	dp_emit_u8(j->e, 0);
+	return j->e->len;
+}
+
+static void land_short(struct jit *j, size_t from)
+{
+	if (!j->e->overflow)
+		j->e->buf[from - 1] = (u8)(j->e->len - from);
+}
+
+/* The ring of processor rdi into rdx. Clobbers rcx. */
+static void ring(struct jit *j)
+{
+	dp_emit_bytes(j->e, "\x48\x69\xcf", 3); /* imul $stride, %rdi, %rcx */
+	dp_emit_u32(j->e, (u32)j->in->ctl->ring_stride);
+	lea_rip(j, DX, j->in->ctl->ring0);
+	op_regs(j->e, true, ALU_ADD, DX, CX);
+}
+
+/*
+ * The processor into rdi: as the thread's area tells it, if that is right. Who has committed to that processor's ring a moment
+ * ago is believed; see here() in hit.c. rax: the stamp. Clobbers rcx, rdx, r8.
+ */
+static void told_processor(struct jit *j)
+{
+	const struct dp_control *ctl = j->in->ctl;
+	size_t stranger, recent;
+
+	LOAD32(j, DI, SI, ctl->rseq_off + 4);
+	op_imm(j->e, false, ALU_CMP, DI, ctl->ncpus);
+	jump(j, CC_AE, GIVE_UP);
+	ring(j);
+	op_mem(j->e, true, 0x3b, SI, AT(DX, RING_BY));
+	stranger = jump_short(j, CC_NE);
+	MOVE(j, R8, AX);
+	op_mem(j->e, true, 0x2b, R8, AT(DX, RING_AT));
+	op_imm(j->e, true, ALU_CMP, R8, DP_TRUST_TICKS);
+	recent = jump_short(j, CC_B);
+	land_short(j, stranger);
+	if (ctl->caps & DP_CAP_LSL) {
+		BYTES(j, "\xb9"); /* mov $segment,%ecx */
+		dp_emit_u32(j->e, DP_CPU_SEGMENT);
+		BYTES(j, "\x0f\x03\xc9"); /* lsl %ecx,%ecx */
+		jump(j, CC_NE, GIVE_UP);
+	} else {
+		BYTES(j, "\x0f\x01\xf9\x48\xc1\xe2\x20\x48\x09\xd0"); /* rdtscp; shl $32,%rdx; or %rdx,%rax */
+	}
+	op_imm(j->e, false, ALU_AND, CX, DP_CPU_MASK);
+	op_regs(j->e, false, ALU_CMP, DI, CX);
+	jump(j, CC_NE, GIVE_UP);
+	land_short(j, recent);
+}
+
+static void processor(struct jit *j)
+{
+	size_t from = j->e->len;
+
+	if (j->in->ctl->caps & DP_CAP_RDPID) {
+		BYTES(j, "\xf3\x0f\xc7\xff"); /* rdpid %rdi */
+		op_imm(j->e, false, ALU_AND, DI, DP_CPU_MASK);
+		op_imm(j->e, false, ALU_CMP, DI, j->in->ctl->ncpus);
+		jump(j, CC_AE, GIVE_UP);
+	} else {
+		told_processor(j);
+	}
+	j->failed |= j->e->len - from > PROCESSOR_MAX;
+	j->spare += PROCESSOR_MAX - (u32)(j->e->len - from);
+}
+
+/* Who has committed here, and when: for processor(). rdx: ring. */
+static void sign(struct jit *j)
+{
+	size_t from = j->e->len;
+
+	if (!(j->in->ctl->caps & DP_CAP_RDPID)) {
+		STORE(j, DX, RING_BY, SI);
+		STORE(j, DX, RING_AT, AX);
+	}
+	j->spare += SIGN_MAX - (u32)(j->e->len - from);
+}
+
 /*
  * rsi: thread pointer, rax: stamp, rdi: processor, rdx: ring, rcx: its head, r8: where the record goes, r9: scratch.
  * Zero flag is not kept.
@@ -405,20 +504,14 @@ static void record(struct jit *j, struct sequence *q)
 
 	thread_pointer(j, SI);
 	BYTES(j, "\x0f\x31\x48\xc1\xe2\x20\x48\x09\xd0"); /* rdtsc; shl $32,%rdx; or %rdx,%rax */
-	BYTES(j, "\xf3\x0f\xc7\xff");			   /* rdpid %rdi */
-	op_imm(j->e, false, ALU_AND, DI, 0xfff);
-	op_imm(j->e, false, ALU_CMP, DI, ctl->ncpus);
-	jump(j, CC_AE, GIVE_UP);
+	processor(j);
 	if (j->is_plain)
 		need_pid(j);
 	begin(j, q, SI, CX);
 	/* In a child of vfork the area is its parent's, and may tell another processor: see commit() in hit.c. */
 	op_mem(j->e, false, 0x3b, DI, AT(SI, ctl->rseq_off + 4));
 	jump(j, CC_NE, BAIL_OUT);
-	dp_emit_bytes(j->e, "\x48\x69\xcf", 3); /* imul $stride, %rdi, %rcx */
-	dp_emit_u32(j->e, (u32)ctl->ring_stride);
-	lea_rip(j, DX, ctl->ring0);
-	op_regs(j->e, true, ALU_ADD, DX, CX);
+	ring(j);
 	LOAD(j, CX, DX, RING_HEAD);
 	MOVE(j, R8, CX);
 	op_mem(j->e, true, 0x2b, R8, AT(DX, RING_TAIL)); /* pairs with the reader's release of tail */
@@ -444,6 +537,7 @@ static void record(struct jit *j, struct sequence *q)
 		STORE_IMM(j, true, R8, sizeof(struct dp_record), 0);
 	for (u32 i = 0; i < j->nstores; i++)
 		store_field(j, &j->stores[i]);
+	sign(j);
 	op_imm(j->e, true, ALU_ADD, CX, size);
 	STORE(j, DX, RING_HEAD, CX); /* commit; stores are seen in order, pairs with the reader's acquire */
 	commit(j, q, SI);
@@ -551,9 +645,10 @@ static void walk(struct jit *j, const u8 *code, u32 len, bool scan)
 
 bool dp_jit_usable(const struct dp_control *ctl)
 {
-	u32 want = DP_CAP_RSEQ | DP_CAP_RDPID | DP_CAP_TIDOFF;
+	u32 want = DP_CAP_RSEQ | DP_CAP_TIDOFF;
 
-	return (ctl->caps & want) == want && ctl->ring_size <= 1u << 30 && ctl->ring_stride < 1u << 31 &&
+	return (ctl->caps & want) == want && ctl->caps & (DP_CAP_RDPID | DP_CAP_LSL | DP_CAP_RDTSCP) &&
+	       ctl->caps & (DP_CAP_RDFSBASE | DP_CAP_FS_WORD) && ctl->ring_size <= 1u << 30 && ctl->ring_stride < 1u << 31 &&
 	       ctl->counts_stride < 1u << 31;
 }
 
@@ -647,6 +742,8 @@ static void emit_all(struct jit *j, const u8 *code, u32 len)
 	BYTES(j, "\xbf"); /* mov $point,%edi */
 	dp_emit_u32(j->e, j->in->point);
 	j->far |= dp_emit_jmp(j->e, j->in->entry, NULL) != 0;
+	for (; j->spare; j->spare--)
+		dp_emit_u8(j->e, 0xcc);
 }
 
 int dp_jit_compile(struct dp_emit *e, const u8 *code, u32 len, const struct dp_jit *jit)
@@ -665,6 +762,7 @@ int dp_jit_compile(struct dp_emit *e, const u8 *code, u32 len, const struct dp_j
 		return -EOPNOTSUPP;
 	j.e = e;
 	j.nfixups = 0;
+	j.spare = 0;
 	j.far = false;
 	emit_all(&j, code, len);
 	if (j.failed)

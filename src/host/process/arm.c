@@ -300,6 +300,7 @@ static int write_blob(struct arming *a, struct dp_error *err)
 	head->ctl = s->control;
 	head->slots = s->region + a->lay.slots;
 	head->mask = a->lay.nslots - 1;
+	head->thread_by = a->ctl->caps & DP_CAP_RDFSBASE ? 0 : a->ctl->caps & DP_CAP_FS_WORD ? 1 : 2;
 	r = dp_mem_write(&a->mem, s->region + sizeof(*head), blob + sizeof(*head), dp_blob_size - sizeof(*head), err);
 	if (!r)
 		r = dp_mem_write(&a->mem, s->region, head, sizeof(*head), err);

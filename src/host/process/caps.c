@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/ptrace.h>
 
+#include "arch/x86_64/jit.h"
+#include "host/measure/measure.h"
 #include "host/process/process-priv.h"
 
 #ifndef PTRACE_SECCOMP_GET_FILTER
@@ -158,7 +160,7 @@ static u32 syscall_caps(struct dp_caps *c, pid_t pid, pid_t tid)
 		u32 cap, nr;
 	} calls[] = {
 	    {DP_CAP_PVR, 310}, {DP_CAP_GETTID, 186}, {DP_CAP_PROBE_READ, 14}, {DP_CAP_SIGALTSTACK, 131},
-	    {DP_CAP_FUTEX, 202},
+	    {DP_CAP_FUTEX, 202}, {DP_CAP_GETCPU, 309}, {DP_CAP_GET_FS, 158},
 	};
 	char mode[16] = "0";
 	u32 caps = 0;
@@ -200,19 +202,78 @@ static void find_tid_offset(struct dp_caps *c, const struct dp_mem *mem, u64 tp,
 	}
 }
 
-static bool cpu_has(u32 leaf, char reg, u32 bit)
+/* By the ABI of threads a control block begins with its own address; other runtimes do as they like. */
+static bool has_control_block(const struct dp_mem *mem, u64 tp)
 {
-	u32 a = leaf, b, c = 0, d;
+	u64 self = 0;
 
-	__asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-	return (reg == 'b' ? b : reg == 'c' ? c : d) >> bit & 1;
+	return tp && !dp_mem_read(mem, tp, &self, 8, NULL) && self == tp;
+}
+
+/* The same for every thread, and those to come are made by the same library. */
+static bool have_control_blocks(struct dp_tracer *t, const struct dp_mem *mem)
+{
+	struct user_regs_struct regs;
+	bool all = true;
+
+	for (u32 i = 0; i < t->n && all; i++) {
+		struct dp_thread *th = &t->v[i];
+
+		if (th->foreign || th->sharer)
+			continue;
+		if (!dp_tracer_stop(t, th, STOP_TIMEOUT)) {
+			all = t->v[i].gone;
+			continue;
+		}
+		th = &t->v[i];
+		all = !ptrace(PTRACE_GETREGS, th->tid, 0, &regs);
+		if (all) {
+			all = has_control_block(mem, regs.fs_base);
+			dp_fix_restart(th->tid, &regs, false);
+			ptrace(PTRACE_SETREGS, th->tid, 0, &regs);
+		}
+		dp_tracer_resume(t, th);
+	}
+	return all;
+}
+
+/* How the hit path finds the thread it runs in. */
+static int choose_thread(struct dp_caps *c, struct dp_tracer *t, const struct dp_mem *mem, struct dp_error *err)
+{
+	const struct dp_machine *m = dp_measure_machine();
+
+	if (m->caps & DP_CAP_RDFSBASE)
+		c->caps |= DP_CAP_RDFSBASE;
+	else if (have_control_blocks(t, mem))
+		c->caps |= DP_CAP_FS_WORD;
+	else if (m->fsbase_runs) /* though nobody says that it may */
+		c->caps |= DP_CAP_RDFSBASE;
+	else if (!(c->caps & DP_CAP_GET_FS))
+		return dp_fail(err, E_TARGET_CPU, "no rdfsbase here, no control block behind the thread pointer of process %d, and a filter of "
+						  "system calls", (int)t->pid);
+	return 0;
+}
+
+static void find_areas(struct dp_caps *c, struct dp_tracer *t, const struct dp_thread *th, const struct dp_mem *mem, u64 tp)
+{
+	struct dp_rseq_configuration rc = {0};
+	s64 off;
+
+	if (!has_control_block(mem, tp))
+		return;
+	find_tid_offset(c, mem, tp, inner_tid(t->pid, th->tid));
+	if (ptrace(DP_GET_RSEQ_CONFIGURATION, th->tid, sizeof(rc), &rc) < 0 || !rc.pointer)
+		return;
+	off = (s64)(rc.pointer - tp);
+	if (rc.signature == DP_RSEQ_SIG && off > -65536 && off < 65536 && dp_measure_machine()->caps & DP_CAP_RSEQ) {
+		c->rseq_off = (s32)off;
+		c->caps |= DP_CAP_RSEQ;
+	}
 }
 
 int dp_caps_find(struct dp_caps *c, struct dp_tracer *t, const struct dp_mem *mem, struct dp_error *err)
 {
-	struct dp_rseq_configuration rc = {0};
 	struct user_regs_struct regs;
-	u64 self = 0;
 
 	memset(c, 0, sizeof(*c));
 	for (u32 i = 0; i < t->n; i++) {
@@ -224,24 +285,42 @@ int dp_caps_find(struct dp_caps *c, struct dp_tracer *t, const struct dp_mem *me
 		if (ptrace(PTRACE_GETREGS, th->tid, 0, &regs))
 			continue;
 		c->caps = syscall_caps(c, t->pid, th->tid);
-		if (cpu_has(7, 'c', 22))
-			c->caps |= DP_CAP_RDPID;
-		if (regs.fs_base && !dp_mem_read(mem, regs.fs_base, &self, 8, NULL) && self == regs.fs_base) {
-			find_tid_offset(c, mem, regs.fs_base, inner_tid(t->pid, th->tid));
-			if (!ptrace(DP_GET_RSEQ_CONFIGURATION, th->tid, sizeof(rc), &rc) ||
-			    rc.pointer) {
-				s64 off = (s64)(rc.pointer - regs.fs_base);
-
-				if (rc.pointer && rc.signature == DP_RSEQ_SIG && off > -65536 && off < 65536) {
-					c->rseq_off = (s32)off;
-					c->caps |= DP_CAP_RSEQ;
-				}
-			}
-		}
+		c->caps |= dp_measure_machine()->caps & (DP_CAP_RDPID | DP_CAP_RDTSCP | DP_CAP_LSL);
+		find_areas(c, t, th, mem, regs.fs_base);
 		dp_fix_restart(th->tid, &regs, false);
 		ptrace(PTRACE_SETREGS, th->tid, 0, &regs);
 		dp_tracer_resume(t, th);
-		return 0;
+		return choose_thread(c, t, mem, err);
 	}
 	return dp_fail(err, t->dead ? E_TARGET_GONE : E_TARGET_STUCK, "process %d", (int)t->pid);
+}
+
+int dp_process_caps(pid_t pid, struct dp_process_caps *out, struct dp_error *err)
+{
+	struct dp_process proc;
+	struct dp_tracer t = {0};
+	struct dp_control ctl = {0};
+	struct dp_caps c = {0};
+	struct dp_mem mem;
+	int r = dp_process_read(&proc, pid, err);
+
+	*out = (struct dp_process_caps){0};
+	if (r)
+		return r;
+	dp_process_free(&proc);
+	r = dp_mem_open(&mem, pid, err);
+	if (r)
+		return r;
+	r = dp_tracer_attach(&t, pid, err);
+	if (!r) {
+		out->nthreads = t.n;
+		r = dp_caps_find(&c, &t, &mem, err);
+		dp_tracer_detach(&t);
+	}
+	dp_mem_close(&mem);
+	ctl.caps = out->caps = c.caps;
+	out->rseq_off = c.rseq_off;
+	out->seccomp = c.seccomp;
+	out->compiled = dp_jit_usable(&ctl);
+	return r;
 }

@@ -223,7 +223,7 @@ static int fail_event(const char *what, struct dp_error *err)
 }
 
 /* Whether a filter keeps signals back, tried on ourselves: kernels before 6.10 send them all the same, for every page fault. */
-static int try_filter(struct dp_error *err)
+int dp_pages_can(struct dp_error *err)
 {
 	sigset_t traps, before;
 	int filter = load_filter(NULL, 0), fd = -1, r = 0;
@@ -293,7 +293,7 @@ int dp_pages_try(struct dp_session *s, const struct dp_maps *maps, struct dp_err
 		return 0;
 	r = check_maps(maps, v, n, err);
 	if (!r)
-		r = try_filter(err);
+		r = dp_pages_can(err);
 	if (r)
 		return r;
 	dp_pages_end(s);
@@ -367,6 +367,11 @@ static int borrow(struct arming *a, struct dp_error *err)
 			r = fail_event(i ? "userfaultfd" : name, err);
 	}
 	return r;
+}
+
+int dp_session_can_watch_pages(struct dp_error *err)
+{
+	return dp_pages_can(err);
 }
 
 int dp_pages_open(struct arming *a, struct dp_error *err)

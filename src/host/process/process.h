@@ -63,6 +63,21 @@ struct dp_probe_info {
 int dp_session_new(struct dp_session **s, pid_t pid, const struct dp_session_options *opt,
 		   struct dp_error *err);
 
+/* What a process allows its threads to do at a hit. */
+struct dp_process_caps {
+	u32 caps; /* DP_CAP_* */
+	s32 rseq_off;
+	u32 nthreads;
+	bool seccomp;  /* a filter of system calls is in force */
+	bool compiled; /* programs can be machine code there */
+};
+
+/* Found out as for a session; one thread is stopped for some microseconds. E_PROC_*, E_TARGET_* */
+int dp_process_caps(pid_t pid, struct dp_process_caps *out, struct dp_error *err);
+
+/* Whether this kernel lets pages be watched, tried on ourselves: E_WATCH_PAGES. */
+int dp_session_can_watch_pages(struct dp_error *err);
+
 /*
  * Start a program, stopped before its first instruction in user mode; its shared libraries are
  * loaded by running it to its entry point first, so that probes in them resolve. It goes on at dp_session_arm().

@@ -136,6 +136,8 @@ bool dp_pages_any(const struct dp_session *s);
 u64 dp_pages_shadows(struct dp_session *s);
 /* The pages that are watched, sorted, not overlapping; returns their number. */
 u32 dp_pages_ranges(const struct dp_session *s, struct dp_range v[DP_PAGES_RANGES]);
+/* Whether this kernel has what it takes, tried on ourselves: E_WATCH_PAGES. */
+int dp_pages_can(struct dp_error *err);
 /* Whether this much can be watched at all: E_WATCH_PAGES. */
 int dp_pages_check(const struct dp_session *s, struct dp_error *err);
 /* Whether the memory can be, and the kernel has what it takes; before anything is put into the process. */

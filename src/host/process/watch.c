@@ -18,6 +18,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "host/measure/measure.h"
 #include "host/process/session-priv.h"
 #include "symbols/variable.h"
 
@@ -214,17 +215,35 @@ static int find_memory(struct dp_session *s, const struct dp_event *ev, struct d
 	return r ? r : choose_length(ev, place, err);
 }
 
+/* By pages where that is asked for, or where registers would never fire; what cannot be watched in either way is refused. */
+static int choose_way(struct dp_session *s, const struct dp_event *ev, const struct dp_variable *place, bool *by_pages,
+		      struct dp_error *err)
+{
+	bool could = ev->watch_type == DP_WATCH_W && place->addr;
+	int r;
+
+	*by_pages = s->opt.pages && could;
+	r = *by_pages ? 0 : dp_measure_watch_check(ev->watch_type, err);
+	if (!r || !could || s->opt.children || dp_pages_can(NULL))
+		return r;
+	*by_pages = true;
+	dp_session_say(s, "%s is watched by its pages: the debug registers of this machine never fire", ev->loc.symbol);
+	return 0;
+}
+
 /* The event is the session's from now on, or freed. */
 static int add_probe(struct dp_session *s, struct dp_event *ev, const struct dp_image *im, const struct dp_variable *place,
 		     struct dp_error *err)
 {
-	struct dp_probe *p = dp_add_probe(s);
-	int r;
+	struct dp_probe *p;
+	bool by_pages;
+	int r = choose_way(s, ev, place, &by_pages, err);
 
+	p = r ? NULL : dp_add_probe(s);
 	if (p) {
 		p->event = ev;
 		name_probe(p, ev, im, place);
-		if (s->opt.pages && ev->watch_type == DP_WATCH_W && place->addr)
+		if (by_pages)
 			r = add_pages(s, place->addr, place->size, s->nprobes - 1, err);
 		else
 			r = add_pieces(s, place->addr, place->size, ev->watch_type, s->nprobes - 1, err);
@@ -232,7 +251,7 @@ static int add_probe(struct dp_session *s, struct dp_event *ev, const struct dp_
 			return 0;
 		s->nprobes--;
 		drop_pieces(s, s->nprobes);
-	} else {
+	} else if (!r) {
 		r = dp_fail(err, E_ARM_NOMEM, "probe");
 	}
 	dp_event_free(ev);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "dprobes/watch.h"
+#include "host/measure/measure.h"
 #include "host/self/host.h"
 #include "host/self/watch.h"
 
@@ -151,7 +152,7 @@ static int check(const struct watchpoint *w, struct dp_error *err)
 	if (w->dp_private || !w->handler || w->type < WATCH_EXECUTE || w->type > WATCH_RW || !w->len || w->len > 8 ||
 	    w->len & (w->len - 1) || (u64)w->addr % w->len || (w->type == WATCH_EXECUTE && w->len != 1))
 		return dp_fail(err, E_WATCH_ARGUMENT, "%u bytes at %p, type %d", w->len, w->addr, w->type);
-	return 0;
+	return dp_measure_watch_check((enum dp_watch_type)w->type, err);
 }
 
 static int add(struct watchpoint *w, struct dp_error *err)

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * `dprobes doctor`: what this machine, a process and the kernel module allow, what was found by trying it, and what follows for probes. Nothing is
+ * changed; a process is stopped for some microseconds.
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/cmd.h"
+#include "cmd/doctor.h"
+#include "host/kernel/kernel.h"
+#include "host/process/process.h"
+
+static const struct cmd_option options[] = {
+    {"pid", 'p', "PID", "also what this process allows"}, {"json", 'j', NULL, "as one JSON object"}, {NULL}};
+
+static const struct cmd_spec spec = {
+    .name = "doctor",
+    .synopsis = "[-p PID] [--json]",
+    .about = "Show what this machine can do for probes: each capability, what was found by trying it, and what follows.",
+    .options = options,
+    .more = "Exit status 0: nothing keeps probes from working. Bug reports can quote it.\n"
+	    "Examples:\n"
+	    "  dprobes doctor\n"
+	    "  dprobes doctor -p 1234 --json\n",
+};
+
+void doctor_row(struct doctor *d, enum doctor_grade grade, const char *name, const char *follows, const char *fmt, ...)
+{
+	struct doctor_row *r;
+	va_list ap;
+
+	if (d->n == DP_ARRAY_SIZE(d->v))
+		return;
+	r = &d->v[d->n++];
+	*r = (struct doctor_row){.part = d->part, .name = name, .follows = follows, .grade = grade};
+	va_start(ap, fmt);
+	vsnprintf(r->found, sizeof(r->found), fmt, ap);
+	va_end(ap);
+}
+
+static const char *const grades[] = {[DOCTOR_GOOD] = "good", [DOCTOR_SLOW] = "slower", [DOCTOR_LESS] = "less", [DOCTOR_BAD] = "bad"};
+
+static void print_text(const struct doctor *d)
+{
+	static const enum ui_style styles[] = {[DOCTOR_GOOD] = UI_PLAIN, [DOCTOR_SLOW] = UI_YELLOW, [DOCTOR_LESS] = UI_YELLOW, [DOCTOR_BAD] = UI_RED};
+	int name = 0, found = 0;
+
+	for (u32 i = 0; i < d->n; i++) {
+		name = DP_MAX(name, (int)strlen(d->v[i].name));
+		found = DP_MAX(found, (int)strlen(d->v[i].found));
+	}
+	for (u32 i = 0; i < d->n; i++) {
+		const struct doctor_row *r = &d->v[i];
+
+		if (!i || strcmp(r->part, d->v[i - 1].part))
+			printf("%s%s%s%s\n", i ? "\n" : "", ui_style(stdout, UI_BOLD), r->part, ui_style(stdout, UI_PLAIN));
+		printf("  %-*s  %s%-*s%s%s%s\n", name, r->name, ui_style(stdout, styles[r->grade]), *r->follows ? found : 0, r->found,
+		       ui_style(stdout, UI_PLAIN), *r->follows ? "  " : "", r->follows);
+	}
+}
+
+static void print_json(const struct doctor *d)
+{
+	printf("{\"capabilities\":[");
+	for (u32 i = 0; i < d->n; i++) {
+		const char *fields[] = {"part", d->v[i].part, "name", d->v[i].name, "found", d->v[i].found, "grade", grades[d->v[i].grade],
+					"consequence", d->v[i].follows};
+
+		printf("%s{", i ? ",\n" : "\n");
+		for (u32 k = 0; k < DP_ARRAY_SIZE(fields); k += 2) {
+			printf("%s\"%s\":", k ? "," : "", fields[k]);
+			ui_json_string(fields[k + 1]);
+		}
+		printf("}");
+	}
+	printf("\n]}\n");
+}
+
+/* ---- a process ---- */
+
+#define ALLOWED(c, cap) ((c)->caps & (cap) ? "allowed" : "not allowed")
+
+static enum doctor_grade grade(bool good, enum doctor_grade otherwise)
+{
+	return good ? DOCTOR_GOOD : otherwise;
+}
+
+static int look_at_process(struct doctor *d, pid_t pid)
+{
+	static char title[64];
+	struct dp_process_caps c;
+	struct dp_error err = {0};
+
+	snprintf(title, sizeof(title), "process %d", (int)pid);
+	d->part = title;
+	if (dp_process_caps(pid, &c, &err)) {
+		doctor_row(d, DOCTOR_BAD, "probes", "none in this process", "%s: %.100s", dp_error_info(err.code)->name, err.detail);
+		return 0;
+	}
+	doctor_row(d, DOCTOR_GOOD, "attach", "probes can be put in", "allowed, %u thread%s", c.nthreads, c.nthreads == 1 ? "" : "s");
+	doctor_row(d, grade(!c.seccomp, DOCTOR_LESS), "filter of system calls", c.seccomp ? "no core dumps or stops by programs, no pagepoints" : "-",
+		   c.seccomp ? "in force" : "none");
+	if (c.caps & DP_CAP_RSEQ)
+		doctor_row(d, DOCTOR_GOOD, "restartable sequences", "records are committed to a ring of the processor's own", "an area of %d bytes from the thread pointer",
+			   c.rseq_off);
+	else
+		doctor_row(d, DOCTOR_SLOW, "restartable sequences", "records go by a locked ring, programs are interpreted", "none registered");
+	doctor_row(d, grade(c.caps & (DP_CAP_RDFSBASE | DP_CAP_FS_WORD), DOCTOR_SLOW), "the thread",
+		   c.caps & (DP_CAP_RDFSBASE | DP_CAP_FS_WORD) ? "-" : "each hit makes a system call",
+		   c.caps & DP_CAP_RDFSBASE  ? "by rdfsbase"
+		   : c.caps & DP_CAP_FS_WORD ? "by the word at the thread pointer"
+					     : "by arch_prctl");
+	doctor_row(d, grade(c.caps & DP_CAP_TIDOFF, DOCTOR_SLOW), "thread id",
+		   c.caps & DP_CAP_TIDOFF ? "-" : "asked for once in each thread; programs are interpreted",
+		   c.caps & DP_CAP_TIDOFF ? "in the thread's control block" : "not found in the control block; gettid is %s", ALLOWED(&c, DP_CAP_GETTID));
+	doctor_row(d, grade(c.compiled, DOCTOR_SLOW), "compiled programs", c.compiled ? "a hit needs no slot" : "programs are interpreted",
+		   c.compiled ? "yes" : "no");
+	doctor_row(d, grade(c.caps & DP_CAP_PVR, c.caps & DP_CAP_PROBE_READ ? DOCTOR_SLOW : DOCTOR_LESS), "reads of memory",
+		   c.caps & DP_CAP_PVR		? "bad pointers are told, never followed"
+		   : c.caps & DP_CAP_PROBE_READ ? "by rt_sigprocmask, page by page; programs cannot write"
+						: "only the stack's page and the files' segments",
+		   "process_vm_readv is %s", ALLOWED(&c, DP_CAP_PVR));
+	doctor_row(d, grade(c.caps & DP_CAP_FUTEX, DOCTOR_LESS), "waiting at a hit",
+		   c.caps & DP_CAP_FUTEX ? "-" : "no watchpoints behind arguments (E-WATCH-CALL)", "futex is %s", ALLOWED(&c, DP_CAP_FUTEX));
+	return 0;
+}
+
+/* ---- the kernel module ---- */
+
+static void look_at_module(struct doctor *d)
+{
+	struct dp_session_options opt = {0};
+	struct dp_error err = {0};
+	struct dp_kernel *k;
+
+	d->part = "kernel module";
+	if (dp_kernel_open(&k, &opt, &err)) {
+		doctor_row(d, DOCTOR_LESS, "dprobes.ko", "no probes in the kernel; processes need none of it", "%s: %.100s", dp_error_info(err.code)->name,
+			   err.detail[0] ? err.detail : dp_error_info(err.code)->sentence);
+		return;
+	}
+	doctor_row(d, DOCTOR_GOOD, "dprobes.ko", "probes in the kernel", "loaded, of this version");
+	dp_kernel_close(k);
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+	struct doctor *d = calloc(1, sizeof(*d));
+	bool json = false, bad = false;
+	struct cmd_args args;
+	pid_t pid = 0;
+	int id;
+
+	if (!d)
+		return CMD_FAILED;
+	cmd_args_init(&args, &spec, argc, argv);
+	while ((id = cmd_args_next(&args)) != CMD_OPT_END) {
+		json |= id == 'j';
+		if (id == 'j' || (id == 'p' && cmd_parse_pid(args.value, &pid)))
+			continue;
+		free(d);
+		if (id == CMD_OPT_OPERAND)
+			return ui_fail(E_CMD_EXTRA, NULL, "%s", args.value);
+		return id == CMD_OPT_HELP ? CMD_OK : CMD_USAGE;
+	}
+	doctor_machine(d);
+	if (pid)
+		look_at_process(d, pid);
+	look_at_module(d);
+	(json ? print_json : print_text)(d);
+	for (u32 i = 0; i < d->n; i++)
+		bad |= d->v[i].grade == DOCTOR_BAD;
+	free(d);
+	return bad ? CMD_FAILED : CMD_OK;
+}

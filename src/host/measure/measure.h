@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What this machine can do, found out by trying: documents of a processor, a kernel or a hypervisor say what should
+ * work, and some of it does not. Everything here is tried once in a process and remembered.
+ */
+#ifndef DP_MEASURE_H
+#define DP_MEASURE_H
+
+#include "base/error.h"
+#include "hit/hit.h"
+
+/* ---- debug registers (watch.c) ---- */
+
+enum dp_measured {
+	DP_UNKNOWN, /* it could not be tried: errno of the attempt in *e */
+	DP_WORKS,
+	DP_DEAD, /* the kernel took it, and nothing came of it */
+};
+
+/* A watchpoint of this kind on a word of our own, fired once. e may be NULL. */
+enum dp_measured dp_measure_watch(enum dp_watch_type type, int *e);
+
+/* E_WATCH_DEAD where a watchpoint of this kind would never fire, else 0. */
+int dp_measure_watch_check(enum dp_watch_type type, struct dp_error *err);
+
+/* ---- instructions (cpu.c) ---- */
+
+enum dp_trial {
+	DP_TRY_RSEQ,	 /* not an instruction: the processor's number in the thread's restartable-sequence area */
+	DP_TRY_RDPID,
+	DP_TRY_RDTSCP,
+	DP_TRY_LSL,
+	DP_TRY_RDFSBASE,
+	DP_TRY_RDGSBASE,
+	DP_TRY_FS_WORD,	 /* the word at the thread pointer is its own address */
+	DP_NTRIALS
+};
+
+struct dp_trial_result {
+	bool told;	/* processor and kernel say that it is there */
+	u32 ran, right; /* processors on which it ran, and gave what the kernel says */
+	u64 got, want;	/* of the last one where these differ */
+};
+
+struct dp_machine {
+	u32 tried; /* processors that we may run on */
+	struct dp_trial_result v[DP_NTRIALS];
+	u32 caps; /* DP_CAP_RDPID, _RDTSCP, _LSL, _RDFSBASE: told, and right on every processor; _RSEQ: not known to be wrong */
+	bool fsbase_runs; /* rdfsbase was right on every processor, whatever is told */
+};
+
+/*
+ * Tried in a child of our own, on every processor that we may run on. Takes about a tenth of a millisecond for each processor, the first time.
+ * Where no child can be made nothing but what is told is known, and caps says so.
+ */
+const struct dp_machine *dp_measure_machine(void);
+
+#endif
