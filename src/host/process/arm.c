@@ -230,6 +230,13 @@ static void set_clock(struct arming *a)
 	a->ctl->clock_mult = clock.mult;
 }
 
+static void hex(char *out, const u8 *v, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		sprintf(out + 3 * i, "%02x ", v[i]);
+	out[3 * n - 1] = '\0';
+}
+
 /* The code in memory must be the file's code: somebody else's patch cannot be combined with ours. */
 int dp_arm_check_bytes(struct arming *a, struct dp_error *err)
 {
@@ -244,8 +251,13 @@ int dp_arm_check_bytes(struct arming *a, struct dp_error *err)
 
 		if (r)
 			return r;
-		if (memcmp(now, want, n))
-			return dp_fail(err, E_SITE_FOREIGN, "at 0x%llx", (unsigned long long)p->start);
+		if (memcmp(now, want, n)) {
+			char is[3 * 8], was[3 * 8];
+
+			hex(is, now, DP_MIN(n, 8u));
+			hex(was, want, DP_MIN(n, 8u));
+			return dp_fail(err, E_SITE_FOREIGN, "at 0x%llx: %s there, %s in the file", (unsigned long long)p->start, is, was);
+		}
 	}
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,8 +25,24 @@
 #define CALLS_MOST 40 /* system calls in which a linker loads a library; it takes a dozen */
 #define SYSCALL_STOP (SIGTRAP | 0x80)
 
-/* mov $2^27, %ecx; 1: pause; loop 1b. Nobody needs rcx at an entry point, nor behind a system call. */
-static const u8 waiting[] = {0xb9, 0, 0, 0, 8, 0xf3, 0x90, 0xe2, 0xfc};
+/*
+ * Some seconds, and as many more as often as the word behind changes: whoever wants the process to wait goes on changing it. Nobody
+ * needs rcx and r11 at an entry point, nor behind a system call; flags are left alone.
+ */
+static const u8 waiting[] = {
+	0x44, 0x8b, 0x1d, 27, 0, 0, 0, /* 1: mov word(%rip), %r11d */
+	0xb9, 0, 0, 0, 8,	       /* mov $2^27, %ecx */
+	0xf3, 0x90, 0xe2, 0xfc,	       /* 2: pause; loop 2b */
+	0x8b, 0x0d, 12, 0, 0, 0,       /* mov word(%rip), %ecx */
+	0x49, 0xf7, 0xd3,	       /* not %r11 */
+	0x4a, 0x8d, 0x4c, 0x19, 1,     /* lea 1(%rcx,%r11), %rcx: the difference */
+	0xe3, 6,		       /* jrcxz behind the word */
+	0xeb, 0xde,		       /* jmp 1b */
+	0, 0, 0, 0,		       /* the word */
+};
+#define WORD (sizeof(waiting) - 4)
+/* Where there is no room for that. */
+static const u8 waiting_once[] = {0xb9, 0, 0, 0, 8, 0xf3, 0x90, 0xe2, 0xfc};
 #define JUMP 5 /* bytes of a jump */
 
 static int gone(pid_t pid, struct dp_error *err)
@@ -113,13 +130,13 @@ static int find_place(struct dp_parking *p, const struct dp_mem *mem, size_t *ro
 }
 
 /* The waiting code, and behind it the program's first instructions and the way to those that follow. */
-static int make_code(const struct dp_parking *p, const u8 *first, size_t avail, struct dp_emit *e,
-		     struct dp_error *err)
+static int make_code(struct dp_parking *p, const u8 *first, size_t avail, bool once, struct dp_emit *e, struct dp_error *err)
 {
 	u32 done = 0;
 	int r;
 
-	dp_emit_bytes(e, waiting, sizeof(waiting));
+	p->word = once ? 0 : p->at + WORD;
+	dp_emit_bytes(e, once ? waiting_once : waiting, once ? sizeof(waiting_once) : sizeof(waiting));
 	while (done < JUMP) {
 		struct dp_insn in;
 
@@ -177,7 +194,11 @@ static int divert(struct dp_parking *p, const struct dp_mem *mem, struct dp_erro
 		return r;
 	dp_emit_init(&e, code, room, p->at);
 	dp_emit_init(&j, jump, sizeof(jump), p->entry);
-	r = make_code(p, first, avail, &e, err);
+	r = make_code(p, first, avail, false, &e, err);
+	if (r) {
+		dp_emit_init(&e, code, room, p->at);
+		r = make_code(p, first, avail, true, &e, err);
+	}
 	if (!r)
 		r = dp_emit_jmp(&j, p->at, err);
 	p->size = (u32)e.len;
@@ -209,6 +230,40 @@ int dp_park(struct dp_parking *p, pid_t pid, struct dp_error *err)
 	return r;
 }
 
+/* ---- whoever waits longer ---- */
+
+static void *keep(void *arg)
+{
+	struct dp_parking *p = arg;
+	struct dp_mem mem;
+
+	if (dp_mem_open(&mem, p->pid, NULL))
+		return NULL;
+	for (u32 beat = 1; !__atomic_load_n(&p->kept, __ATOMIC_RELAXED); beat++) {
+		if (dp_mem_write(&mem, p->word, &beat, sizeof(beat), NULL))
+			break;
+		for (u32 i = 0; i < 20 && !__atomic_load_n(&p->kept, __ATOMIC_RELAXED); i++)
+			usleep(10000);
+	}
+	dp_mem_close(&mem);
+	return NULL;
+}
+
+void dp_park_keep(struct dp_parking *p)
+{
+	p->kept = false;
+	p->keeps = p->word && !pthread_create(&p->keeper, NULL, keep, p);
+}
+
+void dp_park_keep_end(struct dp_parking *p)
+{
+	if (!p->keeps)
+		return;
+	__atomic_store_n(&p->kept, true, __ATOMIC_RELAXED);
+	pthread_join(p->keeper, NULL);
+	p->keeps = false;
+}
+
 int dp_unpark(struct dp_parking *p, struct dp_error *err)
 {
 	struct user_regs_struct regs;
@@ -231,6 +286,7 @@ int dp_unpark(struct dp_parking *p, struct dp_error *err)
 			return gone(p->pid, err);
 		usleep(ARRIVAL_US);
 	}
+	p->left = !waits;
 	if (waits) {
 		regs.rip = p->entry;
 		r = ptrace(PTRACE_SETREGS, p->tid, 0, &regs) ? gone(p->pid, err) : dp_mem_open(&mem, p->pid, err);
@@ -344,7 +400,7 @@ static int park_here(struct dp_parking *p, pid_t tid, pid_t pid, struct dp_error
 		goto close;
 	p->entry = regs.rip;
 	dp_emit_init(&e, code, room, p->at);
-	dp_emit_bytes(&e, waiting, sizeof(waiting));
+	dp_emit_bytes(&e, waiting_once, sizeof(waiting_once));
 	dp_emit_bytes(&e, "\xff\x25\0\0\0\0", 6); /* jmp *0(%rip): the linker may be far away */
 	dp_emit_u64(&e, p->entry);
 	p->size = (u32)e.len;

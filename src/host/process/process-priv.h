@@ -209,6 +209,10 @@ struct dp_rseq_configuration {
 /* A process that we trace, stopped before its entry point: it waits there for dp_unpark(), and is traced no more. */
 int dp_park(struct dp_parking *p, pid_t pid, struct dp_error *err);
 
+/* It waits from now on, while we live, until the end of this; *p stays where it is. */
+void dp_park_keep(struct dp_parking *p);
+void dp_park_keep_end(struct dp_parking *p);
+
 /* ---- compiled programs (compile.c) ---- */
 
 /* Compile into [ctl->jit_lo, ctl->jit_hi); the plan is made, and ctl is complete but for its tables. */

@@ -87,7 +87,7 @@ int dp_session_spawn(struct dp_session **s, char *const argv[], const struct dp_
 
 /* ---- programs that others start (park.c) ---- */
 
-#define DP_PARK_MAX 64 /* bytes of code that a waiting process runs */
+#define DP_PARK_MAX 128 /* bytes of code that a waiting process runs */
 #define DP_CATCH_MS 500 /* how long an execve may take */
 
 struct dp_parking { /* a process that waits at its entry point, or where it has loaded a library */
@@ -95,6 +95,10 @@ struct dp_parking { /* a process that waits at its entry point, or where it has 
 	u64 entry;
 	u64 at; /* where it waits */
 	u32 size;
+	bool left; /* dp_unpark() found that it had gone on */
+	u64 word;  /* waits as long as this changes; 0: some seconds */
+	bool keeps, kept; /* a thread of ours changes it; it is to end */
+	pthread_t keeper;
 	u8 saved[DP_PARK_MAX];
 };
 

@@ -208,8 +208,53 @@ static int add_spot(struct dp_session *s, struct dp_image *im, u64 link, u32 own
 	return 0;
 }
 
-/* All sites of one probe; on error none of them stays. */
-static int add_sites(struct dp_session *s, const struct found *f, struct dp_probe *p, struct dp_error *err)
+/* Whether the image's file is mapped there, and can be executed. */
+static bool is_code_of(const struct dp_session *s, const struct dp_image *im, u64 addr)
+{
+	const struct dp_map *m = dp_maps_at(&s->proc.maps, addr);
+
+	return m && m->x && m->inode == im->inode && m->dev_major == im->dev_major && m->dev_minor == im->dev_minor;
+}
+
+/* The image of the file in which this code is mapped, if the one at hand lacks it. */
+static struct dp_image *image_with(struct dp_session *s, struct dp_image *im, u64 link)
+{
+	for (size_t i = 0; !is_code_of(s, im, link + im->bias) && i < s->proc.nimages; i++)
+		if (s->proc.images[i].mod == im->mod && is_code_of(s, &s->proc.images[i], link + s->proc.images[i].bias))
+			return &s->proc.images[i];
+	return im;
+}
+
+/*
+ * Programs may map their code, or a part of it, a second time, and run either copy: each is probed. One that cannot be is told, so
+ * that nobody takes the count for all.
+ */
+static int add_twins(struct dp_session *s, const struct dp_image *im, u32 first, u32 owner, struct dp_error *err)
+{
+	u32 last = s->nspots;
+
+	for (size_t i = 0; i < s->proc.nimages; i++) {
+		struct dp_image *twin = &s->proc.images[i];
+
+		if (twin == im || twin->mod != im->mod)
+			continue;
+		for (u32 k = first; k < last; k++) {
+			u64 link = s->spots[k].addr - im->bias;
+			struct dp_error e;
+			int r = is_code_of(s, twin, link + twin->bias) ? add_spot(s, twin, link, owner, &e) : 0;
+
+			if (r == -ENOMEM)
+				return dp_fail(err, E_ARM_NOMEM, "sites");
+			if (r)
+				dp_session_say(s, "%s is mapped again at 0x%llx, where it is not probed: %s", dp_module_base(im->mod),
+					       (unsigned long long)(link + twin->bias), dp_error_info(e.code)->sentence);
+		}
+	}
+	s->probes[owner].nsites += s->nspots - last;
+	return 0;
+}
+
+static int add_own_sites(struct dp_session *s, const struct found *f, struct dp_probe *p, struct dp_error *err)
 {
 	u32 before = s->nspots, owner = (u32)(p - s->probes);
 	u64 exits[MAX_EXITS];
@@ -236,6 +281,19 @@ static int add_sites(struct dp_session *s, const struct found *f, struct dp_prob
 	for (int i = 0; i < n && !r; i++)
 		r = add_spot(s, f->im, exits[i], owner, err);
 	p->nsites = (u32)n;
+	if (r)
+		s->nspots = before;
+	return r;
+}
+
+/* All sites of one probe; on error none of them stays. An address means that one place. */
+static int add_sites(struct dp_session *s, const struct found *f, struct dp_probe *p, struct dp_error *err)
+{
+	u32 before = s->nspots, owner = (u32)(p - s->probes);
+	int r = add_own_sites(s, f, p, err);
+
+	if (!r && p->event->loc.kind != DP_LOC_ADDRESS)
+		r = add_twins(s, f->im, before, owner, err);
 	if (r)
 		s->nspots = before;
 	return r;
@@ -282,6 +340,7 @@ static int add_compiled(struct dp_session *s, struct dp_event *ev, const struct 
 			struct dp_error *err)
 {
 	struct dp_probe *p = dp_add_probe(s);
+	struct found here = *f;
 	int r;
 
 	if (!p) {
@@ -289,6 +348,8 @@ static int add_compiled(struct dp_session *s, struct dp_event *ev, const struct 
 		free(ev);
 		return dp_fail(err, E_ARM_NOMEM, "probe");
 	}
+	here.im = image_with(s, f->im, f->link);
+	f = &here;
 	p->event = ev;
 	p->from_pattern = from_pattern;
 	p->module = dp_module_base(f->im->mod);
@@ -368,6 +429,15 @@ static int add_match(const struct dp_symbol *sym, void *arg)
 	return 0;
 }
 
+static bool is_twin(const struct dp_session *s, size_t i)
+{
+	size_t k = 0;
+
+	while (s->proc.images[k].mod != s->proc.images[i].mod)
+		k++;
+	return k < i;
+}
+
 static int add_pattern(struct dp_session *s, const char *text, const struct dp_location *loc,
 		       struct dp_error *err)
 {
@@ -381,6 +451,8 @@ static int add_pattern(struct dp_session *s, const char *text, const struct dp_l
 			if (!m.im)
 				return -ENOENT;
 			i = s->proc.nimages;
+		} else if (is_twin(s, i)) { /* together with the other one */
+			continue;
 		}
 		r = dp_module_each_func(m.im->mod, loc->symbol, add_match, &m);
 	}

@@ -175,8 +175,11 @@ int dp_session_arm(struct dp_session *s, struct dp_error *err)
 			break; /* that one: the address space changed under the plan, perhaps */
 	}
 	if (!r && s->parking.pid) {
+		dp_park_keep_end(&s->parking);
 		r = dp_unpark(&s->parking, err);
 		s->parking.pid = 0;
+		if (!r && s->parking.left)
+			dp_session_say(s, "the program did not wait until all probes were in place: its first events are missing");
 	}
 	return r;
 }
@@ -248,6 +251,7 @@ void dp_session_free(struct dp_session *s)
 {
 	if (!s)
 		return;
+	dp_park_keep_end(&s->parking);
 	dp_session_remove(s, NULL);
 	for (u32 i = 0; i < s->nprobes; i++) {
 		dp_event_free(s->probes[i].event);

@@ -71,6 +71,7 @@ int dp_session_spawn(struct dp_session **out, char *const argv[], const struct d
 	if (!r) {
 		(*out)->spawned = true;
 		(*out)->parking = parking;
+		dp_park_keep(&(*out)->parking);
 	}
 	if (r && pid > 0) {
 		kill(pid, SIGKILL);

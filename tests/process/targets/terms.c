@@ -6,7 +6,9 @@
  *   forbid         a filter forbids getppid; five threads try it all the time, one of which sleeps now and then
  *   swap FILE      puts a descriptor of FILE in the place of each new one that it finds
  *   few N          has N descriptors left
- * All call visit() until SIGTERM; then they print what they found.
+ *   twice          has its code mapped twice; at SIGUSR1 calls visit() a thousand times in each
+ *   brief N        calls visit() that many times, and ends
+ * All others call visit() until SIGTERM; then they print what they found.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t stop;
+static volatile sig_atomic_t stop, usr1;
 static volatile long got, tried;
 
 __attribute__((noinline)) long visit(long n, const char *text)
@@ -37,8 +39,10 @@ __attribute__((noinline)) long visit(long n, const char *text)
 
 static void on_signal(int sig)
 {
-	(void)sig;
-	stop = 1;
+	if (sig == SIGUSR1)
+		usr1 = 1;
+	else
+		stop = 1;
 }
 
 static int limit(int what, const char *bytes)
@@ -86,6 +90,35 @@ static void *swapper(void *file)
 	return NULL;
 }
 
+typedef long (*visit_fn)(long n, const char *text);
+
+/* The same function in another mapping of the file. */
+static visit_fn second_visit(void)
+{
+	unsigned long lo, hi, off, at = (unsigned long)visit;
+	int fd = open("/proc/self/exe", O_RDONLY);
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[512], *p = MAP_FAILED;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%lx-%lx %*s %lx", &lo, &hi, &off) == 3 && lo <= at && at < hi)
+			p = mmap(NULL, hi - lo, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, (off_t)off), at -= lo;
+	return p == MAP_FAILED ? NULL : (visit_fn)(p + at);
+}
+
+static void twice(const char *text)
+{
+	visit_fn again = second_visit();
+
+	while (!stop) {
+		usleep(1000);
+		for (long i = 0; usr1 && i < 1000; i++)
+			if (visit(i, text) != again(i, text))
+				_exit(98);
+		usr1 = 0;
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "", *arg = argc > 2 ? argv[2] : "0";
@@ -95,6 +128,7 @@ int main(int argc, char **argv)
 	int n = 0;
 
 	signal(SIGTERM, on_signal);
+	signal(SIGUSR1, on_signal);
 	if (!strcmp(mode, "data") && limit(RLIMIT_DATA, arg))
 		return 90;
 	if (!strcmp(mode, "locked") && (limit(RLIMIT_MEMLOCK, arg) || mlockall(MCL_FUTURE)))
@@ -119,7 +153,12 @@ int main(int argc, char **argv)
 	}
 	printf("ready %d\n", (int)getpid());
 	fflush(stdout);
-	for (long i = 0; !stop; i++) {
+	if (!strcmp(mode, "twice"))
+		twice(text);
+	if (!strcmp(mode, "brief"))
+		for (long i = 0; i < atol(arg); i++)
+			visit(i, text);
+	for (long i = 0; !stop && strcmp(mode, "brief"); i++) {
 		if (visit(i, text) != i * 2 + 't')
 			_exit(99);
 		if (forbids)
