@@ -2,7 +2,7 @@
 # The door to the Meson build: make, make demo, make check, make bench, make install, make clean.
 # make kernel builds the module for the running kernel, or for the headers in KDIR; make check-kernel
 # tests it in an emulator; make check-kernel-debug does so on a kernel that watches its locks and memory,
-# which it builds first.
+# which it builds first. make torture is for those who have an hour: long soaks of what the suite does in short.
 
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -10,7 +10,7 @@ PYTHON ?= python3
 KDIR ?= /lib/modules/$(shell uname -r)/build
 SETUP ?= # more arguments of meson setup
 
-.PHONY: all build deps demo check bench kernel check-kernel check-kernel-debug install uninstall clean
+.PHONY: all build deps demo check torture bench kernel check-kernel check-kernel-debug install uninstall clean
 
 all: deps build
 
@@ -35,6 +35,11 @@ check:
 	@packaging/install-deps.sh check
 	@$(MAKE) --no-print-directory -s build
 	@$(PYTHON) tests/run.py $(BUILD) $(TESTS)
+
+torture:
+	@packaging/install-deps.sh check
+	@$(MAKE) --no-print-directory -s build
+	@DP_ROUNDS=200 $(PYTHON) tests/run.py $(BUILD) tests/process/test_handling.py
 
 bench:
 	@packaging/install-deps.sh check

@@ -408,7 +408,15 @@ dp_init_cs:
 	.globl	dp_signal_entry
 dp_signal_entry:
 	mov	dp_ctl(%rip), %rcx
-	jmp	dp_on_signal		/* (signal, siginfo, ucontext, ctl) */
+	sub	$(DP_CONTEXT_SIZE + 8), %rsp
+	mov	%rsp, %r8
+	call	dp_on_signal		/* (signal, siginfo, ucontext, ctl, start) */
+	test	%al, %al
+	jz	1f
+	mov	$15, %eax		/* rt_sigreturn: into the program's own handler */
+	syscall
+1:	add	$(DP_CONTEXT_SIZE + 8), %rsp
+	ret
 
 	.globl	dp_watch_call
 dp_watch_call:

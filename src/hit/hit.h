@@ -439,6 +439,7 @@ struct dp_control {
 	u64 jit_lo, jit_hi; /* compiled programs */
 	u64 old_trap[4]; /* the program's own SIGTRAP action: handler, flags, restorer, mask */
 	u64 old_segv[4];
+	u64 signals;	/* address of a word: bit SIG - 1 is set when the program's handler was reset (SA_RESETHAND) */
 	u64 patches;	/* struct dp_patch[]: what a successor needs to restore the bytes */
 	u32 npatches;
 	u32 nareas;

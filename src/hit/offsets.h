@@ -52,6 +52,9 @@
 #define C_COUNTS_STRIDE 72
 #define C_NCPUS 80
 
+/* struct ucontext of the kernel */
+#define DP_CONTEXT_SIZE 304
+
 /* struct dp_ring */
 #define RING_HEAD 0
 #define RING_BY 8

@@ -30,10 +30,12 @@
 #define LOWEST (1ull << 32) /* of the region: what is below is for code that is near */
 
 /*
- * SA_SIGINFO, SA_RESTORER, SA_ONSTACK (goroutines have no room for a frame), SA_NODEFER: another handler of the
- * program may interrupt ours and run into a patched byte itself; a blocked SIGTRAP would be fatal then.
+ * SA_SIGINFO, SA_RESTORER, SA_ONSTACK (goroutines have no room for a frame), SA_NODEFER. While our handler runs no other one
+ * interrupts it: only what an instruction raises is not blocked, since that would be fatal.
  */
 #define SA_FLAGS (0x4 | 0x04000000 | 0x08000000 | 0x40000000)
+#define SA_MASK                                                                                                                            \
+	(~(SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGFPE) | SIGNAL_BIT(SIGSYS)))
 
 static u32 count_threads(pid_t pid)
 {
@@ -71,7 +73,7 @@ static void make_layout(struct dp_session *s, struct layout *l)
 	l->table = DP_ALIGN_UP(dp_blob_size, PAGE);
 	l->tids = l->table + PAGE;
 	l->cells = l->tids + DP_ALIGN_UP((l->nslots + 1) * 4ull, PAGE);
-	l->copies = l->cells + DP_ALIGN_UP(s->ngroups * 8ull, PAGE);
+	l->copies = l->cells + DP_ALIGN_UP(s->ngroups * 8ull + 8, PAGE);
 	l->shadows = l->copies + (pages ? DP_ALIGN_UP(sizeof(struct dp_copies), PAGE) : 0);
 	l->slots = l->shadows + DP_ALIGN_UP(dp_pages_shadows(s), PAGE);
 	l->control = l->slots + (u64)l->nslots * DP_SLOT_SIZE;
@@ -439,7 +441,8 @@ int dp_arm_take_signal(struct arming *a, int sig, u64 old[4], struct dp_error *e
 {
 	const struct dp_blob_head *head = (const struct dp_blob_head *)dp_blob;
 	u64 scratch = a->remote.table + 3072, base = a->s->region;
-	u64 ours[4] = {base + head->signal_entry, SA_FLAGS, base + head->restorer, 0};
+	u64 ours[4] = {base + head->signal_entry, SA_FLAGS, base + head->restorer, SA_MASK};
+	const u64 *own = sig == SIGTRAP ? a->ctl->old_trap : a->ctl->old_segv;
 	struct dp_call ask = {SYS_rt_sigaction, {(u64)sig, 0, scratch, 8}, 0};
 	struct dp_call put_ours = {SYS_rt_sigaction, {(u64)sig, scratch, 0, 8}, 0};
 	int r = checked_calls(a, &ask, 1, "rt_sigaction", err);
@@ -449,6 +452,8 @@ int dp_arm_take_signal(struct arming *a, int sig, u64 old[4], struct dp_error *e
 	/* Known to the handler before it can be called. */
 	if (!r)
 		r = dp_mem_write(&a->mem, a->s->control, a->ctl, sizeof(*a->ctl), err);
+	/* A system call that the signal interrupts goes on where it would have gone on without us. */
+	ours[1] |= own[0] <= 1 ? SA_RESTART : own[1] & SA_RESTART;
 	if (!r)
 		r = dp_mem_write(&a->mem, scratch, ours, sizeof(ours), err);
 	if (!r)

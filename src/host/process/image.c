@@ -190,6 +190,7 @@ int dp_build_control(struct arming *a, struct dp_error *err)
 	c->owner_pid = (u32)getpid();
 	c->pid = (u32)dp_inner_tid(s->pid, s->pid);
 	c->old_trap[2] = ~0ull;
+	c->signals = s->region + a->lay.cells + s->ngroups * 8ull;
 	c->segv_taken = dp_plan_needs_segv(plan);
 	permanent_ranges(a, c);
 	free(code_addr);

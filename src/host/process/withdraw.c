@@ -240,10 +240,10 @@ static void renew_actions(struct work *w)
 	}
 }
 
-/* Put a signal action back when the one in force is ours. */
+/* Put a signal action back when the one in force is ours; a handler that ran once only is the default action by now. */
 static int restore_signal(struct work *w, int sig, const u64 old[4])
 {
-	u64 scratch = w->remote.table + 3072, now[4];
+	u64 scratch = w->remote.table + 3072, now[4], reset = 0;
 	struct dp_call ask = {SYS_rt_sigaction, {(u64)sig, 0, scratch, 8, 0, 0}, 0};
 	struct dp_call put = {SYS_rt_sigaction, {(u64)sig, scratch, 0, 8, 0, 0}, 0};
 	int r = dp_remote_calls(&w->remote, &ask, 1, NULL);
@@ -259,9 +259,30 @@ static int restore_signal(struct work *w, int sig, const u64 old[4])
 		if (!r)
 			r = dp_remote_calls(&w->remote, &put, 1, NULL);
 	}
+	memcpy(now, old, sizeof(now));
+	if (!dp_mem_read(&w->mem, w->ctl.signals, &reset, 8, NULL) && reset & SIGNAL_BIT(sig))
+		now[0] = 0;
 	if (!r)
-		r = dp_mem_write(&w->mem, scratch, old, sizeof(now), NULL);
+		r = dp_mem_write(&w->mem, scratch, now, sizeof(now), NULL);
 	return r ? r : dp_remote_calls(&w->remote, &put, 1, NULL);
+}
+
+/*
+ * Before the grace period: whoever is seen out then does not come into our handler any more. Nobody needs it: no byte of ours
+ * stands in the code, and what traps meanwhile comes to us as the tracer.
+ */
+static int restore_signals(struct work *w)
+{
+	int r = 0;
+
+	if (!w->opened)
+		return 0;
+	renew_actions(w);
+	if (w->ctl.old_trap[2] != ~0ull)
+		r = restore_signal(w, SIGTRAP, w->ctl.old_trap);
+	if (!r && w->ctl.segv_taken)
+		r = restore_signal(w, SIGSEGV, w->ctl.old_segv);
+	return r;
 }
 
 /*
@@ -350,21 +371,10 @@ static int unmap(struct work *w, bool crashed, struct dp_error *err)
 
 	if (!w->opened)
 		return dp_remote_stub(&w->remote, SYS_munmap, region, err);
-	renew_actions(w);
 	if (crashed)
 		r = dp_remote_close(&w->remote, is_rings, NULL, err);
 	if (!r && w->ctl.npages)
 		r = dp_remote_close(&w->remote, is_for_pages, NULL, err);
-	if (!r && w->ctl.old_trap[2] != ~0ull)
-		r = restore_signal(w, SIGTRAP, w->ctl.old_trap);
-	if (!r && w->ctl.segv_taken)
-		r = restore_signal(w, SIGSEGV, w->ctl.old_segv);
-	dp_tracer_pass_forks(&w->tracer);
-	/* A thread that was out may have taken a watchpoint's signal since. No other will. */
-	if (!r && w->ctl.nwatches && !all_threads_out(w)) {
-		w->out->kept_bytes = mapped_bytes(w);
-		return 0;
-	}
 	if (!r)
 		r = unmap_areas(w, err);
 	if (!r)
@@ -489,9 +499,12 @@ int dp_withdraw_process(pid_t pid, u64 ctl_addr, bool crashed, struct dp_withdra
 		*err = out->halted;
 	if (!r) {
 		out->restored = w.npatches;
-		if (w.keep || !all_threads_out(&w))
+		if (!w.keep)
+			r = restore_signals(&w);
+		dp_tracer_pass_forks(&w.tracer);
+		if (w.keep || (!r && !all_threads_out(&w)))
 			out->kept_bytes = mapped_bytes(&w);
-		else
+		else if (!r)
 			r = unmap(&w, crashed, err);
 	}
 	if (w.tracer.dead || w.tracer.execed) {
