@@ -42,6 +42,7 @@ int cmd_kernel(int argc, char **argv);
 int cmd_hooks(int argc, char **argv);
 int cmd_log(int argc, char **argv);
 int cmd_driver(int argc, char **argv);
+int cmd_guard(int argc, char **argv);
 
 /* The command line of Dynamic Probes: argv[1] is an option. */
 int cmd_probes(int argc, char **argv);

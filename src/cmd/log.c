@@ -12,6 +12,7 @@
 
 #include "cmd/cmd.h"
 #include "driver/driver.h"
+#include "driver/guard.h"
 
 static const struct cmd_option options[] = {
     {"follow", 'f', NULL, "go on showing what is logged, until Ctrl-C"},
@@ -116,4 +117,14 @@ int cmd_driver(int argc, char **argv)
 		return ui_fail(E_CMD_UNKNOWN, "the driver is started by `dprobes insert`",
 			       "driver");
 	return dp_driver_main(fd, dir);
+}
+
+/* Only the driver starts this, with a socket; and only the guard its keeper, with a pipe. */
+int cmd_guard(int argc, char **argv)
+{
+	int fd = argc >= 2 ? atoi(argv[1]) : -1;
+
+	if (fd <= 2 || fcntl(fd, F_GETFD) < 0)
+		return ui_fail(E_CMD_UNKNOWN, "it is started by the driver", "%s", argv[0]);
+	return argc == 3 ? dp_guard_main(fd, atoi(argv[2])) : dp_keeper_main(fd);
 }

@@ -135,6 +135,8 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "driver"))
 		return cmd_driver(argc - 1, argv + 1);
+	if (!strcmp(argv[1], "guard") || !strcmp(argv[1], "keeper"))
+		return cmd_guard(argc - 1, argv + 1);
 	if (argv[1][0] == '-' && strspn(argv[1], "-") <= 2 && argv[1][strspn(argv[1], "-")])
 		return finish(cmd_probes(argc, argv));
 	return unknown_subcommand(argv[1]);

@@ -74,25 +74,10 @@ static void compare(struct check *c, u64 addr, const u8 *mem, const u8 *file, u6
 	}
 }
 
-/* The file as mapped, even when its name now belongs to another one. */
-static int open_mapped(pid_t pid, const struct dp_map *map)
-{
-	char path[4200];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid,
-		 (unsigned long long)map->lo, (unsigned long long)map->hi);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 || map->deleted)
-		return fd;
-	snprintf(path, sizeof(path), "/proc/%d/root%s", pid, map->path);
-	return open(path, O_RDONLY | O_CLOEXEC);
-}
-
 static void check_mapping(struct check *c, const struct dp_map *map)
 {
 	static u8 mem[CHUNK], file[CHUNK];
-	int fd = open_mapped(c->pid, map);
+	int fd = dp_map_open(c->pid, map);
 	bool readable = fd >= 0;
 
 	for (u64 at = map->lo; at < map->hi && readable; at += CHUNK) {

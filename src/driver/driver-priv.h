@@ -42,11 +42,11 @@ struct drv_module {
 	struct dp_counts *done;             /* for each probe: counts in processes that are gone */
 	struct dp_error last;               /* why a process was left out */
 	u32 left_out;
+	u64 let_go; /* processes that began, or loaded the file, without waiting for the probes */
 	struct drv_ended *ended; /* oldest first */
 	bool watched; /* its file, so that programs are caught at their start */
 	int watched_fd;
 	u64 watched_for;
-	char watched_as[32];
 };
 
 struct drv_slot { /* a module's words in a target */
@@ -130,7 +130,8 @@ struct driver {
 	u64 scanned_ns;
 	s64 realtime_offset;
 	int sinks[DRV_SINKS]; /* descriptors of the log targets in use, plus 1; 0: not open */
-	bool no_watch;	 /* this system or user cannot hold programs at their start */
+	bool no_watch;	 /* this system or user cannot hold anybody at an open */
+	char not_held[96]; /* why programs are not held at their start; "": they are */
 	int watch_wake;	 /* readable when some wait; -1: nothing is watched */
 };
 
@@ -196,6 +197,7 @@ void drv_scan(struct driver *d, bool force);
 void drv_forget(struct driver *d, struct drv_module *m);
 void drv_target_end(struct driver *d, struct drv_target *t);
 u64 drv_start_time(pid_t pid); /* of a process, in clock ticks; 0 when it is gone */
+bool drv_is_for(const struct drv_module *m, pid_t pid); /* whether it is inserted for that process, or for all */
 /* Go on with what a killed driver had: its targets, or the processes that have inherited their probes. */
 void drv_adopt(struct driver *d);
 u32 drv_count_targets(const struct driver *d, const struct drv_module *m);
@@ -206,11 +208,12 @@ void drv_look_at(struct driver *d, pid_t pid);
 void drv_mapped_anew(struct driver *d, const struct drv_module *m, pid_t pid);
 
 /* watch.c */
-/* From now on programs are caught at their start when they are, or load, the file at path; once for each module. */
-void drv_watch_file(struct driver *d, struct drv_module *m, const char *path);
-void drv_unwatch(struct drv_module *m);
+/* From now on programs are caught at their start when they are, or load, this file; once for each module. Takes the descriptor. */
+void drv_watch_file(struct driver *d, struct drv_module *m, int fd);
+void drv_unwatch(struct driver *d, struct drv_module *m);
 /* The loop works on this process (0: on none), which is not to be held meanwhile. Returns which it was before. */
 pid_t drv_busy_with(pid_t pid);
+bool drv_is_caught(pid_t pid); /* it is held, and waits for drv_catch() */
 /* Deal with those that were caught. */
 void drv_catch(struct driver *d);
 

@@ -15,9 +15,9 @@ struct drv_module *drv_module_find(struct driver *d, const char *name)
 	return NULL;
 }
 
-static void free_module(struct drv_module *m)
+static void free_module(struct driver *d, struct drv_module *m)
 {
-	drv_unwatch(m);
+	drv_unwatch(d, m);
 	dp_rpn_free(&m->unit);
 	drv_forget_ended(m);
 	free(m->done);
@@ -142,7 +142,7 @@ void drv_drop(struct driver *d, struct drv_module *m)
 	drv_forget(d, m);
 	drv_unsave_module(d, m);
 	unlink_module(d, m);
-	free_module(m);
+	free_module(d, m);
 }
 
 static int insert_unit(struct driver *d, const struct dp_driver_request *rq, struct dp_rpn_unit *u,
@@ -169,7 +169,7 @@ static int insert_unit(struct driver *d, const struct dp_driver_request *rq, str
 	m->pid_started = drv_start_time(m->pid);
 	m->number = ++d->numbers;
 	if (!drv_in_kernel(m) && m->unit.name[0] == '/')
-		drv_watch_file(d, m, m->unit.name);
+		drv_watch_file(d, m, dp_open_regular(m->unit.name));
 	/* Before the first process has its probes: who is killed in between must not leave any that nobody knows. */
 	drv_save_module(d, m);
 	r = apply(d, m, out, err);

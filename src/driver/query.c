@@ -127,6 +127,10 @@ static void query_module(struct driver *d, struct drv_module *m, bool extended, 
 		fprintf(out, ", in %u processes\n", drv_count_targets(d, m));
 	for (u32 i = 0; i < m->unit.nprobes; i++)
 		query_probe(d, m, i, out);
+	if (!drv_in_kernel(m) && !m->pid && *d->not_held)
+		fprintf(out, "  programs are not held at their start: %s\n", d->not_held);
+	if (m->let_go)
+		fprintf(out, "  %llu did not wait for the probes when they began or loaded the file\n", (unsigned long long)m->let_go);
 	if (m->last.code)
 		fprintf(out, "  last process left out: %s: %s\n", dp_error_info(m->last.code)->name,
 			m->last.detail);

@@ -287,7 +287,7 @@ static bool module_of(struct driver *d, struct input *in)
 	if (!get(in, m->done, m->unit.nprobes * sizeof(*m->done)) || !read_ended(m, in, sm.nended))
 		drv_forget_ended(m);
 	if (!drv_in_kernel(m) && m->unit.name[0] == '/')
-		drv_watch_file(d, m, m->unit.name);
+		drv_watch_file(d, m, dp_open_regular(m->unit.name));
 	return true;
 }
 

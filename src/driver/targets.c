@@ -36,6 +36,11 @@ u64 drv_start_time(pid_t pid)
 	return p ? strtoull(p, NULL, 10) : 0;
 }
 
+bool drv_is_for(const struct drv_module *m, pid_t pid)
+{
+	return !m->pid || (m->pid == pid && drv_start_time(pid) == m->pid_started);
+}
+
 static bool named(const struct drv_module *m, const char *path)
 {
 	const char *name = m->unit.name, *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
@@ -63,10 +68,8 @@ static const struct dp_map *find_module(const struct dp_maps *maps, const struct
 /* A module that was inserted by its name alone: now it is known which file that is. */
 static void watch(struct driver *d, struct drv_module *m, pid_t pid, const struct dp_map *map)
 {
-	char path[4400];
-
-	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, map->path);
-	drv_watch_file(d, m, path);
+	if (!m->watched && !d->no_watch && (!m->pid || m->flags & DP_DRIVER_LATER))
+		drv_watch_file(d, m, dp_map_open(pid, map));
 }
 
 static struct drv_target *find_target(struct driver *d, pid_t pid)
@@ -438,7 +441,7 @@ static bool note_rings(struct driver *d, const struct dp_maps *maps, pid_t pid)
 static void find_wanted(struct driver *d, const struct dp_maps *maps, pid_t pid, struct drv_wanted *w)
 {
 	for (struct drv_module *m = d->modules; m && w->n < DRV_WANTED_MAX; m = m->next) {
-		bool here = !drv_in_kernel(m) && (!m->pid || m->pid == pid);
+		bool here = !drv_in_kernel(m) && drv_is_for(m, pid);
 		const struct dp_map *map = here ? find_module(maps, m) : NULL;
 
 		if (!map)
@@ -448,7 +451,7 @@ static void find_wanted(struct driver *d, const struct dp_maps *maps, pid_t pid,
 	}
 }
 
-static void look_at(struct driver *d, pid_t pid, bool force)
+static void look_at(struct driver *d, pid_t pid, bool force, bool caught)
 {
 	struct drv_wanted w = {.n = 0};
 	struct drv_target *t;
@@ -471,6 +474,11 @@ static void look_at(struct driver *d, pid_t pid, bool force)
 	}
 	if (!t && (inherited || !w.n || !started))
 		return;
+	if (!caught && (!t || !t->session || !tracee_alive(t->session)) && drv_is_caught(pid)) { /* it is held: its turn comes */
+		if (t)
+			t->seen = true;
+		return;
+	}
 	if (!t)
 		t = new_target(d, pid, started);
 	if (!t)
@@ -519,7 +527,7 @@ void drv_mapped_anew(struct driver *d, const struct drv_module *m, pid_t pid)
 
 void drv_look_at(struct driver *d, pid_t pid)
 {
-	look_at(d, pid, true);
+	look_at(d, pid, true, true);
 }
 
 void drv_scan(struct driver *d, bool force)
@@ -532,7 +540,7 @@ void drv_scan(struct driver *d, bool force)
 		t->seen = t->in_use = false;
 	while (dir && (e = readdir(dir)))
 		if (isdigit((unsigned char)e->d_name[0]) && atoi(e->d_name) != (int)getpid())
-			look_at(d, (pid_t)atoi(e->d_name), force);
+			look_at(d, (pid_t)atoi(e->d_name), force, false);
 	if (dir)
 		closedir(dir);
 	look_at_kernel(d, force);

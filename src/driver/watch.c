@@ -1,180 +1,148 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Programs that are started, and libraries that are loaded, while probes for them are inserted: the kernel holds the
- * execve, or the linker's open of a probed library, until we have caught them, so that not even the shortest
- * process runs without its probes. A thread of its own answers for ourselves, who open these files
- * as well; all others are for the driver's loop, since ptrace is bound to it. Should the driver
- * die, the kernel lets everybody go on.
+ * Programs that are started, and libraries that are loaded, while probes for them are inserted: the kernel holds them until
+ * we have caught them, so that not even the shortest process runs without its probes. A process of its own, the guard (guard.h),
+ * answers the kernel and tells the driver's loop, which does what needs ptrace. Should we be too slow, the guard lets them go on; they
+ * are found then when the loop looks around, and counted.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
 #include <poll.h>
-#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/fanotify.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "driver/driver-priv.h"
+#include "driver/freezer.h"
+#include "driver/guard.h"
 
-#define HELD_MOST_NS                                                                               \
-	3000000000ull /* a driver that is busy for longer must not be in anybody's way */
-#define LOOK_MS 200
+#define PATIENCE_MS 5000 /* with the guard */
+#define RESTARTS 5	 /* of it, in that time: */
+#define RESTARTS_NS 10000000000ull
+#define COMES_MS 30 /* so long a program that is not held is waited for */
 
-struct held {
-	int fd; /* of the file; what is answered is told by it */
-	pid_t tid, pid;
-	bool in_exec;
-	u64 since;
-};
-
-static int watch = -1; /* fanotify */
-
-/* From the thread to the loop. What the loop works on must not be held: it would wait for it. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct held *waiting;
+static int control = -1;   /* to the guard */
+static int guard_fd = -1;  /* pidfd of it */
+static struct guard_message *waiting; /* what it has told, and what is not dealt with yet */
 static u32 nwaiting;
-static pid_t busy_with;
-static int wake = -1; /* eventfd */
-static pid_t expected; /* 0: none. Atomic */
+static pid_t busy_with, expected;
+static u64 current; /* the number of the one that is being dealt with */
+static u64 restarts, restarts_since;
 
-static void answer(void *arg)
+/* ---- the guard ---- */
+
+static void forget_guard(void)
 {
-	const struct held *h = arg;
-	struct fanotify_response r = {.fd = h->fd, .response = FAN_ALLOW};
-
-	if (write(watch, &r, sizeof(r)) < 0)
-		return; /* closed: all are let go */
-	close(h->fd);
-}
-
-static pid_t process_of(pid_t tid)
-{
-	char path[64], line[256];
-	int tgid = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
-	f = fopen(path, "re");
-	while (f && !tgid && fgets(line, sizeof(line), f))
-		sscanf(line, "Tgid: %d", &tgid);
-	if (f)
-		fclose(f);
-	return tgid;
-}
-
-/* The driver and its commands open what they look at: held, they would wait for themselves. */
-static bool is_ours(pid_t pid)
-{
-	char path[64], exe[4096], own[4096];
-	ssize_t n, k = readlink("/proc/self/exe", own, sizeof(own));
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	n = readlink(path, exe, sizeof(exe));
-	return n > 0 && n == k && !memcmp(exe, own, (size_t)n);
-}
-
-/* A copy of the command that is about to become the program whose probes it has asked for. */
-static bool is_expected(const struct held *h)
-{
-	return h->in_exec && h->pid == __atomic_load_n(&expected, __ATOMIC_RELAXED);
-}
-
-/* False: it is to go on at once. */
-static bool enqueue(const struct held *h)
-{
-	struct held *v = NULL;
-	u64 one = 1;
-
-	pthread_mutex_lock(&lock);
-	if (h->pid != busy_with)
-		v = realloc(waiting, (nwaiting + 1) * sizeof(*v));
-	if (v) {
-		waiting = v;
-		waiting[nwaiting++] = *h;
+	if (guard_fd >= 0) {
+		syscall(SYS_pidfd_send_signal, guard_fd, SIGKILL, NULL, 0); /* or it is dead already */
+		close(guard_fd);
 	}
-	pthread_mutex_unlock(&lock);
-	return v && write(wake, &one, sizeof(one)) == sizeof(one);
+	if (control >= 0)
+		close(control);
+	control = guard_fd = -1;
+	nwaiting = 0;
 }
 
-static bool dequeue(struct held *h)
+/* Not a child of ours: whoever waits for the processes that we trace must not meet it. */
+static pid_t become_guard(int fd)
 {
-	bool any;
+	char driver[16];
+	pid_t pid;
 
-	pthread_mutex_lock(&lock);
-	any = nwaiting > 0;
-	if (any) {
-		*h = waiting[0];
-		memmove(waiting, waiting + 1, --nwaiting * sizeof(*waiting));
-	}
-	pthread_mutex_unlock(&lock);
-	return any;
+	snprintf(driver, sizeof(driver), "%d", (int)getpid());
+	pid = fork();
+	if (pid)
+		return pid;
+	if (fork())
+		_exit(0);
+	setsid();
+	/* Its number is 3; everything else is the driver's, its lock among it. */
+	if (dup2(fd, 3) < 0)
+		_exit(1);
+	syscall(SYS_close_range, 4, ~0u, 0);
+	execl("/proc/self/exe", GUARD_NAME, "guard", "3", driver, (char *)NULL);
+	_exit(127);
 }
 
-/* Under the lock: let those go on that are of this process, or have been held since before then. */
-static void let_on(pid_t pid, u64 then)
+static void send_guard(const struct guard_message *m, int with)
 {
-	u32 n = 0;
+	if (control >= 0 && guard_send(control, m, with))
+		forget_guard(); /* it does not read any more */
+}
 
-	for (u32 i = 0; i < nwaiting; i++)
-		if (waiting[i].pid == pid || waiting[i].since < then)
-			answer(&waiting[i]);
+static void enqueue(const struct guard_message *m)
+{
+	struct guard_message *v = realloc(waiting, (nwaiting + 1) * sizeof(*v));
+
+	if (!v)
+		return; /* the guard lets him go on */
+	waiting = v;
+	waiting[nwaiting++] = *m;
+}
+
+/* Until the guard says that; false: it does not, and is given up. */
+static bool await(u32 op, struct guard_message *m)
+{
+	struct pollfd p = {control, POLLIN, 0};
+	u64 end = dp_now_ns() + PATIENCE_MS * 1000000ull;
+	int with, r = -EAGAIN;
+
+	while (control >= 0 && dp_now_ns() < end) {
+		r = guard_receive(control, m, &with);
+		if (with >= 0)
+			close(with);
+		if (!r && m->op == op)
+			return true;
+		if (!r)
+			enqueue(m);
+		else if (r != -EAGAIN)
+			break;
 		else
-			waiting[n++] = waiting[i];
-	nwaiting = n;
-}
-
-pid_t drv_busy_with(pid_t pid)
-{
-	pid_t before;
-
-	pthread_mutex_lock(&lock);
-	before = busy_with;
-	busy_with = pid;
-	let_on(pid, 0);
-	pthread_mutex_unlock(&lock);
-	return before;
-}
-
-/* False: the watch is closed. */
-static bool take_events(void)
-{
-	union {
-		struct fanotify_event_metadata m;
-		char bytes[4096];
-	} buf;
-	ssize_t n = read(watch, &buf, sizeof(buf));
-
-	if (n <= 0)
-		return n < 0 && errno == EINTR;
-	for (struct fanotify_event_metadata *m = &buf.m; FAN_EVENT_OK(m, n);
-	     m = FAN_EVENT_NEXT(m, n)) {
-		struct held h = {m->fd, m->pid, process_of(m->pid), m->mask & FAN_OPEN_EXEC_PERM,
-				 dp_now_ns()};
-
-		if (m->fd >= 0 && (!h.pid || (is_ours(h.pid) && !is_expected(&h)) || !enqueue(&h)))
-			answer(&h);
+			poll(&p, 1, 100);
 	}
+	forget_guard();
+	return false;
+}
+
+static bool start_guard(struct driver *d)
+{
+	struct guard_message hello;
+	int ends[2], status;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+		return false;
+	pid = become_guard(ends[1]);
+	close(ends[1]);
+	if (pid > 0)
+		waitpid(pid, &status, 0);
+	control = ends[0];
+	if (pid < 0 || !await(GUARD_HELLO, &hello))
+		return false;
+	if (hello.error) {
+		snprintf(d->not_held, sizeof(d->not_held), "fanotify: %s", strerror(-hello.error));
+		forget_guard();
+		return false;
+	}
+	snprintf(d->not_held, sizeof(d->not_held), "%s", hello.why);
+	guard_fd = (int)syscall(SYS_pidfd_open, hello.pid, 0);
 	return true;
 }
 
-static void *listen(void *arg)
+static void open_watch(struct driver *d)
 {
-	struct pollfd p = {watch, POLLIN, 0};
-
-	while (poll(&p, 1, LOOK_MS) >= 0 || errno == EINTR) {
-		if (p.revents && !take_events())
-			break;
-		p.revents = 0;
-		pthread_mutex_lock(&lock);
-		let_on(-1, dp_now_ns() - HELD_MOST_NS);
-		pthread_mutex_unlock(&lock);
-	}
-	return arg;
+	d->no_watch = !start_guard(d);
+	d->watch_wake = control;
 }
+
+/* ---- what is watched ---- */
 
 /* Whether the file is started by execve, rather than loaded by a linker. */
 static bool is_program(int fd)
@@ -201,96 +169,217 @@ static bool is_program(int fd)
 	return found;
 }
 
-static void open_watch(struct driver *d)
+static bool mark(struct drv_module *m)
 {
-	pthread_t t;
+	struct guard_message msg = {.op = GUARD_MARK, .events = m->watched_for};
 
-	d->no_watch = true; /* unless all of this works */
-	watch =
-	    fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC | FAN_REPORT_TID, O_RDONLY | O_CLOEXEC);
-	if (watch < 0)
-		return;
-	wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (wake < 0 || pthread_create(&t, NULL, listen, NULL)) {
-		close(watch);
-		return;
-	}
-	pthread_detach(t);
-	d->no_watch = false;
-	d->watch_wake = wake;
+	send_guard(&msg, m->watched_fd);
+	return await(GUARD_REPLY, &msg) && !msg.error;
 }
 
-void drv_watch_file(struct driver *d, struct drv_module *m, const char *path)
+void drv_watch_file(struct driver *d, struct drv_module *m, int fd)
 {
-	u64 what;
-	int fd;
-
-	if (m->watched || (m->pid && !(m->flags & DP_DRIVER_LATER)) || d->no_watch)
+	if (m->watched || (m->pid && !(m->flags & DP_DRIVER_LATER)) || d->no_watch || fd < 0) {
+		if (fd >= 0)
+			close(fd);
 		return;
-	if (watch < 0)
+	}
+	if (control < 0)
 		open_watch(d);
-	if (m->flags & DP_DRIVER_LATER)
-		__atomic_store_n(&expected, m->pid, __ATOMIC_RELAXED);
-	fd = d->no_watch ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	what = is_program(fd) ? FAN_OPEN_EXEC_PERM : FAN_OPEN_PERM;
-	/* By the descriptor: the path may be that of another mount namespace. */
-	snprintf(m->watched_as, sizeof(m->watched_as), "/proc/self/fd/%d", fd);
-	m->watched = !fanotify_mark(watch, FAN_MARK_ADD, what, AT_FDCWD, m->watched_as);
+	if (m->flags & DP_DRIVER_LATER) {
+		expected = m->pid;
+		send_guard(&(struct guard_message){.op = GUARD_EXPECT, .pid = expected}, -1);
+	}
 	m->watched_fd = fd;
-	m->watched_for = what;
+	/* An interpreter of programs is a library that is opened by execve. */
+	m->watched_for = is_program(fd) ? FAN_OPEN_EXEC_PERM : FAN_OPEN_PERM | FAN_OPEN_EXEC_PERM;
+	m->watched = !d->no_watch && mark(m);
 	if (!m->watched)
 		close(fd);
 }
 
-void drv_unwatch(struct drv_module *m)
+static bool same_file(int a, u64 dev, u64 ino)
 {
+	struct stat st;
+
+	return !fstat(a, &st) && st.st_dev == dev && st.st_ino == ino;
+}
+
+void drv_unwatch(struct driver *d, struct drv_module *m)
+{
+	struct guard_message msg = {.op = GUARD_UNMARK, .events = m->watched_for};
+	struct stat st;
+	bool others = false;
+
 	if (!m->watched)
 		return;
-	fanotify_mark(watch, FAN_MARK_REMOVE, m->watched_for, AT_FDCWD, m->watched_as);
-	close(m->watched_fd);
 	m->watched = false;
+	for (struct drv_module *o = d->modules; o && !fstat(m->watched_fd, &st); o = o->next)
+		others |= o->watched && same_file(o->watched_fd, st.st_dev, st.st_ino);
+	if (!others)
+		send_guard(&msg, m->watched_fd);
+	close(m->watched_fd);
+}
+
+/* One that is stopped is ended by its keeper, and one that was killed leaves nobody held: a new one goes on. */
+static void renew_guard(struct driver *d)
+{
+	u64 now = dp_now_ns();
+
+	if (now - restarts_since > RESTARTS_NS) {
+		restarts_since = now;
+		restarts = 0;
+	}
+	open_watch(d);
+	if (d->no_watch && !*d->not_held)
+		snprintf(d->not_held, sizeof(d->not_held), "the guard cannot be started");
+	if (++restarts > RESTARTS && !d->no_watch) {
+		snprintf(d->not_held, sizeof(d->not_held), "the guard was ended again and again");
+		forget_guard();
+		d->watch_wake = -1;
+		d->no_watch = true;
+	}
+	send_guard(&(struct guard_message){.op = GUARD_EXPECT, .pid = expected}, -1);
+	for (struct drv_module *m = d->modules; m; m = m->next)
+		if (m->watched && (d->no_watch || !mark(m))) {
+			close(m->watched_fd);
+			m->watched = false;
+		}
+}
+
+/* ---- who is caught ---- */
+
+pid_t drv_busy_with(pid_t pid)
+{
+	pid_t before = busy_with;
+
+	busy_with = pid;
+	if (before != pid)
+		send_guard(&(struct guard_message){.op = GUARD_BUSY, .pid = pid, .number = current}, -1);
+	return before;
+}
+
+/* What the guard has told meanwhile. */
+static void hear_guard(void)
+{
+	struct guard_message m;
+	int with, r;
+
+	while (control >= 0 && (r = guard_receive(control, &m, &with)) != -EAGAIN) {
+		if (with >= 0)
+			close(with);
+		if (r)
+			forget_guard();
+		else
+			enqueue(&m);
+	}
+}
+
+bool drv_is_caught(pid_t pid)
+{
+	hear_guard();
+	for (u32 i = 0; i < nwaiting; i++)
+		if (waiting[i].op == GUARD_CAUGHT && waiting[i].pid == pid)
+			return true;
+	return control >= 0 && drv_is_held(pid);
 }
 
 /* Whether probes for the file are wanted in the process. anew: it maps the file now, whatever it had mapped before. */
-static bool is_wanted(struct driver *d, const struct stat *file, pid_t pid, bool anew)
+static bool is_wanted(struct driver *d, const struct guard_message *c, bool anew)
 {
 	bool wanted = false;
-	struct stat st;
 
 	for (struct drv_module *m = d->modules; m; m = m->next) {
-		if (!m->watched || (m->pid && m->pid != pid) || fstat(m->watched_fd, &st) || st.st_ino != file->st_ino ||
-		    st.st_dev != file->st_dev)
+		if (!m->watched || !drv_is_for(m, c->pid) || !same_file(m->watched_fd, c->dev, c->ino))
 			continue;
 		wanted = true;
 		if (anew)
-			drv_mapped_anew(d, m, pid);
+			drv_mapped_anew(d, m, c->pid);
 	}
 	return wanted;
 }
 
+static void count_let_go(struct driver *d, const struct guard_message *c)
+{
+	for (struct drv_module *m = d->modules; m; m = m->next)
+		if (m->watched && drv_is_for(m, c->pid) && same_file(m->watched_fd, c->dev, c->ino))
+			m->let_go++;
+}
+
+/* The guard thaws it, or answers the kernel. */
+static void go_on(void *arg)
+{
+	const struct guard_message *c = arg;
+
+	send_guard(&(struct guard_message){.op = GUARD_DONE, .number = c->number}, -1);
+}
+
+/* A program that is not held is looked at no sooner than it is there: until then its execve may hang, and we with it. */
+static bool has_come(const struct guard_message *c)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)c->pid);
+	for (u32 i = 0; i < COMES_MS * 10; i++) {
+		if (stat(path, &st))
+			return false;
+		if (st.st_dev == c->dev && st.st_ino == c->ino)
+			return true;
+		usleep(100);
+	}
+	return false;
+}
+
+static void catch_one(struct driver *d, struct guard_message *c)
+{
+	struct dp_parking p;
+	bool gone;
+	int r = -EAGAIN;
+
+	if (!is_wanted(d, c, false)) {
+		go_on(c);
+		return;
+	}
+	current = c->number;
+	drv_busy_with(c->pid); /* it may open more of our files on its way */
+	if (!c->in_exec)
+		r = dp_catch_load(&p, c->tid, c->pid, go_on, c, NULL);
+	else if (c->frozen || has_come(c))
+		r = dp_catch_start(&p, c->pid, go_on, c, NULL);
+	else
+		go_on(c);
+	if (!r) {
+		is_wanted(d, c, !c->in_exec);
+		drv_look_at(d, c->pid);
+		dp_unpark(&p, NULL);
+	}
+	gone = r == -dp_error_info(E_TARGET_GONE)->number; /* or it was about something else */
+	if (c->in_exec && !gone && (r || !c->frozen)) {
+		count_let_go(d, c);
+		drv_look_at(d, c->pid);
+	}
+	drv_busy_with(0);
+	current = 0;
+}
+
 void drv_catch(struct driver *d)
 {
-	struct stat file;
-	struct held h;
-	u64 n;
+	struct guard_message m;
 
-	if (wake < 0 || read(wake, &n, sizeof(n)) != sizeof(n))
+	if (d->no_watch || (control < 0 && d->watch_wake < 0))
 		return;
-	while (dequeue(&h)) {
-		struct dp_parking p;
-
-		if (fstat(h.fd, &file) || !is_wanted(d, &file, h.pid, false)) {
-			answer(&h);
-			continue;
-		}
-		drv_busy_with(h.pid); /* it may open more of our files on its way */
-		if (!dp_catch(&p, h.tid, h.pid, h.in_exec, answer, &h, NULL)) {
-			is_wanted(d, &file, h.pid, !h.in_exec);
-			drv_look_at(d, h.pid);
-			dp_unpark(&p, NULL);
-		}
-		drv_busy_with(0);
+	dp_catch_settle();
+	hear_guard();
+	for (u32 i = 0; i < nwaiting; i++) { /* it may grow meanwhile */
+		m = waiting[i];
+		waiting[i].op = 0;
+		if (m.op == GUARD_CAUGHT)
+			catch_one(d, &m);
+		else if (m.op == GUARD_LET_GO)
+			count_let_go(d, &m);
 	}
+	nwaiting = 0;
+	if (control < 0)
+		renew_guard(d);
 }

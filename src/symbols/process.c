@@ -73,41 +73,6 @@ static int check_class(pid_t pid, struct dp_error *err)
 	return 0;
 }
 
-static bool same_file(int fd, const struct dp_map *map)
-{
-	struct stat st;
-
-	/* Device numbers in maps differ from stat's on btrfs and overlays: the inode must do. */
-	return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_ino == map->inode;
-}
-
-/* map_files is exact but privileged; the path may meanwhile name another file, so its inode is
- * compared. */
-static int open_mapped(pid_t pid, const struct dp_map *map)
-{
-	char path[PATH_MAX];
-	int fd;
-
-	dp_format(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid,
-		  (unsigned long long)map->lo, (unsigned long long)map->hi);
-	fd = dp_open_regular(path);
-	if (fd >= 0 || map->path[0] != '/')
-		return fd;
-	dp_format(path, sizeof(path), "/proc/%d/root%s", (int)pid, map->path);
-	fd = dp_open_regular(path);
-	if (fd >= 0 && same_file(fd, map))
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	dp_format(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 && same_file(fd, map))
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
 static bool is_module_map(const struct dp_map *map)
 {
 	return map->x && map->inode && map->path[0] == '/' && strncmp(map->path, "/dev/", 5) &&
@@ -148,7 +113,7 @@ static struct dp_module *module_of(struct dp_process *p, const struct dp_map *ma
 		img->mod->refs++;
 		return img->mod;
 	}
-	fd = open_mapped(p->pid, map);
+	fd = dp_map_open(p->pid, map);
 	if (fd < 0)
 		return NULL;
 	dp_module_open_fd(&m, fd, map->path, NULL);

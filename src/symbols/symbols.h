@@ -124,6 +124,9 @@ pid_t dp_memory_tid(pid_t pid);
 void dp_maps_free(struct dp_maps *maps);
 const struct dp_map *dp_maps_at(const struct dp_maps *maps, u64 addr);
 
+/* The file that is mapped there, whatever its name leads to by now: a descriptor, or -1 with errno. Never waits. */
+int dp_map_open(pid_t pid, const struct dp_map *map);
+
 struct dp_image { /* one module as mapped into one process */
 	struct dp_module *mod;
 	u64 bias;   /* run-time address = link-time address + bias */

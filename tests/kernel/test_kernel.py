@@ -34,6 +34,7 @@ GROUPS = [
     ("ktrace", 400, {}),
     ("krpn", 300, {}),
     ("limits", 150, {}),
+    ("starts", 400, {}),
     ("crash", 120, {}),
     ("debugger", 120, {}),
     ("modules", 150, {}),
@@ -172,12 +173,14 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
                 os.path.join(HERE, "guest-events.sh"), os.path.join(HERE, "guest-command.sh"),
                 os.path.join(HERE, "guest-rpn.sh"), os.path.join(HERE, "guest-limits.sh"), os.path.join(work, "group"), os.path.join(work, "torture-seconds"),
                 *more, *modules(out)]
-        if group in ("command", "ktrace", "krpn", "limits", "crash", "debugger", "torture"):
+        if group in ("command", "ktrace", "krpn", "limits", "starts", "crash", "debugger", "torture"):
             argv.append(command(work))
         if group == "krpn":
             argv += for_programs(kernel)
         if group == "limits":
             argv.append(os.path.join(BUILD, "tests", "kernel", "raw"))
+        if group == "starts":
+            argv += [os.path.join(BUILD, "tests", "process", "targets", name) for name in ("brief", "brief-static", "libbrief.so")]
         operator = kgdb.Operator(os.path.join(work, "line"), limit) if group == "debugger" else None
         if operator:
             env = dict(env, QEMU_ARGS="-serial unix:%s,server=on,wait=off" % operator.path)

@@ -21,6 +21,9 @@
 
 #define PAGE 4096ull
 #define ARRIVAL_US 50 /* between looks at a process on its way to its entry point */
+#define ARRIVAL_MS 2000 /* a library's initialiser may do whatever it likes on that way */
+#define LET_GO_MS 200 /* until a thread that is to be let go has stopped for it */
+#define OWED_MOST 64 /* such threads that did not */
 #define RETURN_LOOKS 1000 /* at a thread that is on its way back to where it waits */
 #define CALLS_MOST 40 /* system calls in which a linker loads a library; it takes a dozen */
 #define SYSCALL_STOP (SIGTRAP | 0x80)
@@ -48,6 +51,11 @@ static const u8 waiting_once[] = {0xb9, 0, 0, 0, 8, 0xf3, 0x90, 0xe2, 0xfc};
 static int gone(pid_t pid, struct dp_error *err)
 {
 	return dp_fail(err, E_TARGET_GONE, "process %d", (int)pid);
+}
+
+static int stuck(pid_t pid, struct dp_error *err)
+{
+	return dp_fail(err, E_TARGET_STUCK, "process %d on its way to its entry point", (int)pid);
 }
 
 /*
@@ -85,30 +93,53 @@ static int signal_of(int status)
 	return status >> 16 || WSTOPSIG(status) == SYSCALL_STOP ? 0 : WSTOPSIG(status);
 }
 
-/* Let a thread go that may be running. */
+static pid_t owed[OWED_MOST];
+
+/* Let a thread go that may be running. One that sleeps in the kernel for longer than we can wait is let go when it wakes. */
 static void let_go(pid_t tid)
 {
-	int status;
+	int status, r = ptrace(PTRACE_INTERRUPT, tid, 0, 0) ? -ESRCH : wait_stop(tid, LET_GO_MS, &status);
 
-	if (!ptrace(PTRACE_INTERRUPT, tid, 0, 0) && !look(tid, 0, &status))
+	if (!r)
 		ptrace(PTRACE_DETACH, tid, 0, (long)signal_of(status));
+	for (u32 i = 0; r == -ETIMEDOUT && i < OWED_MOST; i++)
+		if (!owed[i]) {
+			owed[i] = tid;
+			break;
+		}
 }
 
-static u64 entry_point(pid_t pid)
+void dp_catch_settle(void)
+{
+	int status, r;
+
+	for (u32 i = 0; i < OWED_MOST; i++) {
+		if (!owed[i])
+			continue;
+		r = look(owed[i], WNOHANG, &status);
+		if (!r)
+			ptrace(PTRACE_DETACH, owed[i], 0, (long)signal_of(status));
+		if (r != -EAGAIN)
+			owed[i] = 0;
+	}
+}
+
+/* A value that the kernel has passed to the program; 0: none. */
+static u64 passed(pid_t pid, u64 type)
 {
 	char path[64];
 	Elf64_auxv_t av;
-	u64 entry = 0;
+	u64 value = 0;
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	while (fd >= 0 && read(fd, &av, sizeof(av)) == sizeof(av))
-		if (av.a_type == AT_ENTRY)
-			entry = av.a_un.a_val;
+		if (av.a_type == type)
+			value = av.a_un.a_val;
 	if (fd >= 0)
 		close(fd);
-	return entry;
+	return value;
 }
 
 /* Where the process is going to wait: behind a code segment's end, as much as is left of the page. */
@@ -161,19 +192,27 @@ static int make_code(struct dp_parking *p, const u8 *first, size_t avail, bool o
 static int await_arrival(const struct dp_parking *p, struct dp_error *err)
 {
 	struct user_regs_struct regs;
+	u64 end = dp_now_ns() + ARRIVAL_MS * 1000000ull;
 	long sig = 0;
-	int status;
+	int status, r;
 
 	for (;;) {
 		if (ptrace(PTRACE_CONT, p->pid, 0, sig))
 			return gone(p->pid, err);
 		usleep(ARRIVAL_US);
 		ptrace(PTRACE_INTERRUPT, p->pid, 0, 0);
-		if (look(p->pid, 0, &status) || ptrace(PTRACE_GETREGS, p->pid, 0, &regs))
+		r = wait_stop(p->pid, ARRIVAL_MS, &status);
+		if (r == -ETIMEDOUT) {
+			let_go(p->pid);
+			return stuck(p->pid, err);
+		}
+		if (r || ptrace(PTRACE_GETREGS, p->pid, 0, &regs))
 			return gone(p->pid, err);
 		sig = signal_of(status);
 		if (!sig && regs.rip - p->at < p->size)
 			return 0;
+		if (!sig && dp_now_ns() > end)
+			return stuck(p->pid, err);
 	}
 }
 
@@ -208,10 +247,13 @@ static int divert(struct dp_parking *p, const struct dp_mem *mem, struct dp_erro
 		r = dp_mem_write(mem, p->at, code, p->size, err);
 	if (!r)
 		r = dp_mem_write(mem, p->entry, jump, JUMP, err);
-	if (!r)
-		r = await_arrival(p, err);
-	/* From here on the waiting code does not need the jump. */
-	return r ? r : dp_mem_write(mem, p->entry, first, JUMP, err);
+	if (r)
+		return r;
+	r = await_arrival(p, err);
+	if (r && r == -dp_error_info(E_TARGET_GONE)->number)
+		return r;
+	/* From here on the waiting code does not need the jump; and one that has not come by now never sees it. */
+	return dp_mem_write(mem, p->entry, first, JUMP, r ? NULL : err) ?: r;
 }
 
 int dp_park(struct dp_parking *p, pid_t pid, struct dp_error *err)
@@ -223,7 +265,7 @@ int dp_park(struct dp_parking *p, pid_t pid, struct dp_error *err)
 		return r;
 	memset(p, 0, sizeof(*p));
 	p->pid = p->tid = pid;
-	p->entry = entry_point(pid);
+	p->entry = passed(pid, AT_ENTRY);
 	r = divert(p, &mem, err);
 	dp_mem_close(&mem);
 	ptrace(PTRACE_DETACH, pid, 0, 0);
@@ -299,33 +341,15 @@ int dp_unpark(struct dp_parking *p, struct dp_error *err)
 	return r;
 }
 
-/* Until the thread runs another program; one whose execve fails goes on as it was. */
-static int await_exec(pid_t tid, pid_t pid, struct dp_error *err)
-{
-	int status, r;
+#define CS_64BIT 0x33
 
-	for (;;) {
-		r = wait_stop(tid, DP_CATCH_MS, &status);
-		if (r == -ESRCH && tid != pid) { /* it has become the process's first thread */
-			tid = pid;
-			continue;
-		}
-		if (r == -ETIMEDOUT)
-			let_go(tid);
-		if (r)
-			return gone(pid, err);
-		if (status >> 16 == PTRACE_EVENT_EXEC)
-			return 0;
-		ptrace(PTRACE_CONT, tid, 0, (long)signal_of(status));
-	}
-}
-
-/* Whether the stopped thread is still loading its program: it has no thread area yet. */
+/* Whether the stopped thread is still loading its program: it has no thread area yet. A program without a loader is at its entry. */
 static bool is_loading(pid_t pid)
 {
 	struct user_regs_struct regs;
 
-	return !ptrace(PTRACE_GETREGS, pid, 0, &regs) && !regs.fs_base;
+	return !ptrace(PTRACE_GETREGS, pid, 0, &regs) && regs.cs == CS_64BIT && !regs.fs_base &&
+	       (regs.rip == passed(pid, AT_ENTRY) || passed(pid, AT_BASE));
 }
 
 /* ---- libraries that a running program loads ---- */
@@ -420,20 +444,37 @@ out:
 	return r;
 }
 
-int dp_catch(struct dp_parking *p, pid_t tid, pid_t pid, bool in_exec, void (*go)(void *arg),
-	     void *arg, struct dp_error *err)
+int dp_catch_start(struct dp_parking *p, pid_t pid, void (*go)(void *arg), void *arg, struct dp_error *err)
 {
-	int status, r = 0;
+	int status, r;
 
-	if (ptrace(PTRACE_SEIZE, tid, 0, in_exec ? PTRACE_O_TRACEEXEC : PTRACE_O_TRACESYSGOOD)) {
+	if (ptrace(PTRACE_SEIZE, pid, 0, 0) || ptrace(PTRACE_INTERRUPT, pid, 0, 0)) {
 		go(arg);
 		return dp_fail(err, E_TARGET_PERM, "process %d: %s", (int)pid, strerror(errno));
 	}
-	if (!in_exec)
-		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+	/* A frozen one stops for us, too; it is the stop that holds it from now on. */
+	r = wait_stop(pid, DP_CATCH_MS, &status);
 	go(arg);
-	if (in_exec)
-		return await_exec(tid, pid, err) ?: dp_park(p, pid, err);
+	if (r == -ETIMEDOUT)
+		let_go(pid);
+	if (r)
+		return gone(pid, err);
+	if (!signal_of(status) && is_loading(pid))
+		return dp_park(p, pid, err);
+	ptrace(PTRACE_DETACH, pid, 0, (long)signal_of(status));
+	return dp_fail(err, E_TARGET_STUCK, "process %d has begun already", (int)pid);
+}
+
+int dp_catch_load(struct dp_parking *p, pid_t tid, pid_t pid, void (*go)(void *arg), void *arg, struct dp_error *err)
+{
+	int status, r;
+
+	if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD)) {
+		go(arg);
+		return dp_fail(err, E_TARGET_PERM, "process %d: %s", (int)pid, strerror(errno));
+	}
+	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+	go(arg);
 	r = wait_stop(tid, DP_CATCH_MS, &status);
 	if (r == -ETIMEDOUT)
 		let_go(tid);

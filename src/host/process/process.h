@@ -88,7 +88,7 @@ int dp_session_spawn(struct dp_session **s, char *const argv[], const struct dp_
 /* ---- programs that others start (park.c) ---- */
 
 #define DP_PARK_MAX 128 /* bytes of code that a waiting process runs */
-#define DP_CATCH_MS 500 /* how long an execve may take */
+#define DP_CATCH_MS 500 /* how long a thread may take to stop */
 
 struct dp_parking { /* a process that waits at its entry point, or where it has loaded a library */
 	pid_t pid, tid;
@@ -103,13 +103,16 @@ struct dp_parking { /* a process that waits at its entry point, or where it has 
 };
 
 /*
- * Catch a program at its start, or a thread that loads a library: thread tid of process pid is held in an open, by execve
- * (in_exec) or by its dynamic linker, until go(arg), which is called once in any case. The process then waits at its entry point,
- * or the thread where the library is mapped, for dp_unpark(), which must be called by the same thread as arming; if that does not
- * come it goes on by itself after some seconds. E_TARGET_GONE when it opens the file for something else.
+ * Catch a program at its start, or a thread that loads a library. start: the process has come out of execve and is kept from
+ * running its first instruction (or is not, and may be further). load: thread tid is held in an open by its dynamic linker. Both
+ * until go(arg), which is called once in any case. The process then waits at its entry point, or the thread where the library is
+ * mapped, for dp_unpark(), which must be called by the same thread as arming; if that does not come it goes on by itself after some
+ * seconds. E_TARGET_GONE when it has ended, or opens the file for something else; E_TARGET_STUCK when it cannot be stopped at
+ * its entry point, or is past that already.
  */
-int dp_catch(struct dp_parking *p, pid_t tid, pid_t pid, bool in_exec, void (*go)(void *arg), void *arg,
-	     struct dp_error *err);
+int dp_catch_start(struct dp_parking *p, pid_t pid, void (*go)(void *arg), void *arg, struct dp_error *err);
+int dp_catch_load(struct dp_parking *p, pid_t tid, pid_t pid, void (*go)(void *arg), void *arg, struct dp_error *err);
+void dp_catch_settle(void); /* now and then: let threads go that could not be stopped for it when their time was over */
 int dp_unpark(struct dp_parking *p, struct dp_error *err);
 
 /* Parse, resolve and compile one event line; a pattern adds a probe for every match that can be probed

@@ -77,15 +77,12 @@ u64 dp_find_slack(const struct dp_maps *maps, const struct dp_mem *mem)
 static void read_original(struct dp_remote *r)
 {
 	const struct dp_map *m = dp_maps_at(r->maps, r->stub);
-	char path[96];
 	int fd;
 
 	memset(r->stub_saved, 0, sizeof(r->stub_saved));
 	if (!m)
 		return;
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)r->mem->pid, (unsigned long long)m->lo,
-		 (unsigned long long)m->hi);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = dp_map_open(r->mem->pid, m);
 	if (fd < 0)
 		return;
 	if (pread(fd, r->stub_saved, sizeof(r->stub_saved), (off_t)(m->offset + (r->stub - m->lo))) < 0)

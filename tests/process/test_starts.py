@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Processes that are caught at their start, or while they load a library: they go on whatever happens to those who catch them."""
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from tap import *  # noqa: E402,F403
+from live import *  # noqa: E402,F403
+
+DIR = tempfile.mkdtemp(prefix="dp-starts-")
+os.environ["DPROBES_DIR"] = os.path.join(DIR, "driver")
+BRIEF, STATIC, LIBRARY, LATE = target("brief"), target("brief-static"), target("libbrief.so"), target("late")
+LONG = 120  # seconds in which anything ends; nothing here depends on how long it takes
+
+
+def insert(name, offset, check=0, using=dprobes):
+    path = os.path.join(DIR, offset + "-" + os.path.basename(name) + ".rpn")
+    with open(path, "w") as f:
+        f.write("name = %s\nvars = 1\noffset = %s\ninc lv, 0; abort\n" % (name, offset))
+    return using("insert", path, check=check)
+
+
+def query():
+    return dprobes("query", check=0).stdout
+
+
+def hits(text):
+    return [int(n) for n in re.findall(r"hits (\d+):", text)]
+
+
+def let_go(text):
+    return sum(int(n) for n in re.findall(r"(\d+) did not wait", text))
+
+
+def wait_for_hits(*want):
+    wait_for(lambda: hits(query()) == list(want), timeout=LONG, what="hits %s" % (want,))
+
+
+def ours(*names):
+    """The processes of our driver: itself, its guard, the guard's keeper."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cmdline" % pid, "rb") as f:
+                words = f.read().decode(errors="replace").split("\0")
+            with open("/proc/%s/environ" % pid, "rb") as f:
+                env = f.read().split(b"\0")
+        except OSError:
+            continue
+        if words[1:2] and words[1] in names and ("DPROBES_DIR=" + os.environ["DPROBES_DIR"]).encode() in env:
+            found.append(int(pid))
+    return found
+
+
+def send(sig, *names):
+    pids = ours(*names)
+    for pid in pids:
+        try:
+            os.kill(pid, sig)
+        except ProcessLookupError:
+            pass
+    return pids
+
+
+def held():
+    """Processes in frozen directories of ours, and those directories."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cgroup" % pid) as f:
+                found += [line for line in f if "dprobes-hold-" in line]
+        except OSError:
+            pass
+    return found
+
+
+def root():
+    if os.geteuid() != 0:
+        raise Skip("programs can be held at their start by root only")
+
+
+def both():
+    root()
+    insert(BRIEF, "brief_work")
+    insert(LIBRARY, "plugin_work")
+    insert(STATIC, "brief_work")
+
+
+@alone
+def counted():
+    """the shortest programs, with and without a loader, and their libraries: each hit is counted, or it is told who was let go"""
+    both()
+    for _ in range(3):
+        running = [start([path]) for path in (BRIEF, STATIC, BRIEF, STATIC)]
+        assert [p.wait(LONG) for p in running] == [0] * 4
+    wait_for(lambda: hits(query()) == [18, 12, 18] or let_go(query()), timeout=LONG, what="all hits")
+    assert not held(), held()
+
+
+@alone
+def failing():
+    """programs that cannot be executed, and processes with several threads that execute one, go on as without probes"""
+    both()
+    script = "import os, threading, time\n" \
+             "for _ in range(3): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n" \
+             "t = threading.Thread(target=os.execv, args=(%r, ['brief'])); t.start(); t.join(); time.sleep(60)" % BRIEF
+    assert start([sys.executable, "-c", script]).wait(LONG) == 0
+    wait_for(lambda: hits(query())[0] == 3 or let_go(query()), timeout=LONG, what="three hits")
+    script = "import os\ntry: os.execve(%r, ['brief'], {'X': 'x' * (1 << 20)})\nexcept OSError: os._exit(7)" % BRIEF
+    assert start([sys.executable, "-c", script]).wait(LONG) == 7
+    assert not held(), held()
+
+
+@alone
+def loader_probed():
+    """a program's loader, which its execve opens, is probed itself"""
+    root()
+    own = target("own-loader.so")
+    shutil.copy(os.path.realpath("/lib64/ld-linux-x86-64.so.2"), own)
+    insert(own, "__tls_get_addr")
+    for _ in range(3):
+        assert start([target("brief-loader")]).wait(LONG) == 0
+    insert(target("brief-loader"), "brief_work")
+    for _ in range(3):
+        assert start([target("brief-loader")]).wait(LONG) == 0
+    wait_for(lambda: hits(query())[1] == 9 or let_go(query()), timeout=LONG, what="nine hits")
+
+
+@alone
+def late():
+    """a program whose library's initialiser waits for others: the driver answers, the program goes on, its probes come later"""
+    root()
+    insert(LATE, "main_work")
+    p = start([LATE], stdin=subprocess.PIPE)
+    wait_for(lambda: let_go(query()) == 1, timeout=LONG, what="that it was let go")
+    wait_for(lambda: our_mappings(p.pid), timeout=LONG, what="probes")
+    p.stdin.write(b"\n")
+    p.stdin.close()
+    assert p.wait(LONG) == 0
+    wait_for_hits(1)
+
+
+@alone
+def driver_stopped():
+    """while the driver is stopped programs start and load their libraries, and it tells how many it has not seen"""
+    both()
+    pids = send(signal.SIGSTOP, "driver")
+    assert len(pids) == 1
+    running = [start([path]) for path in (BRIEF, STATIC, BRIEF)]
+    assert [p.wait(LONG) for p in running] == [0] * 3
+    with open("/proc/%d/stat" % pids[0]) as f:
+        assert f.read().rsplit(")", 1)[1].split()[0] == "T"
+    os.kill(pids[0], signal.SIGCONT)
+    wait_for(lambda: let_go(query()) >= 3, timeout=LONG, what="three that were let go")
+    assert start([BRIEF]).wait(LONG) == 0
+    assert not held(), held()
+
+
+@alone
+def guard_stopped():
+    """a stopped guard is replaced: programs start meanwhile, and are caught again"""
+    both()
+    before = send(signal.SIGSTOP, "guard")
+    assert len(before) == 1
+    assert start([BRIEF]).wait(LONG) == 0 and start([STATIC]).wait(LONG) == 0
+    wait_for(lambda: ours("guard") and ours("guard") != before, timeout=LONG, what="another guard")
+    query()
+    n = hits(query())
+    assert start([BRIEF]).wait(LONG) == 0 and start([STATIC]).wait(LONG) == 0
+    wait_for(lambda: [now - then for now, then in zip(hits(query()), n)] == [3, 2, 3] or let_go(query()), timeout=LONG, what="all hits")
+
+
+def killed(*names):
+    chance = random.Random(3)
+    for _ in range(3):
+        both()
+        running = [start([path]) for path in (BRIEF, STATIC, BRIEF)]
+        time.sleep(chance.random() * 0.15)
+        send(signal.SIGKILL, *names)
+        assert [p.wait(LONG) for p in running] == [0] * 3
+        clean()
+    wait_for(lambda: not held(), timeout=LONG, what="that nobody is held")
+
+
+@alone
+def driver_killed():
+    """the driver is killed while programs are being caught: all of them go on"""
+    killed("driver")
+
+
+@alone
+def guard_killed():
+    """its guard is killed"""
+    killed("guard")
+
+
+@alone
+def both_killed():
+    """both are killed at once: the keeper lets go whom they held"""
+    killed("driver", "guard")
+
+
+@alone
+def all_killed():
+    """all three are killed at once: the next command lets go whom they held"""
+    chance = random.Random(4)
+    for _ in range(3):
+        both()
+        running = [start([path]) for path in (BRIEF, STATIC, BRIEF)]
+        time.sleep(chance.random() * 0.15)
+        send(signal.SIGKILL, "driver", "guard", "keeper")
+        clean()
+        assert [p.wait(LONG) for p in running] == [0] * 3
+    assert not held(), held()
+
+
+@alone
+def not_held():
+    """a driver that does not see the control group of a process cannot hold it, and says so"""
+    root()
+    need("unshare")
+    groups = [line.split()[1] for line in open("/proc/mounts") if line.split()[2] == "cgroup2"]
+    if not groups:
+        raise Skip("no cgroup version 2 is mounted")
+    own = os.path.join(groups[0], "dp-test-%d" % os.getpid())
+    os.mkdir(own)
+    try:
+        script = "echo $$ >%s/cgroup.procs && exec unshare -C \"$0\" \"$@\"" % own
+        insert(BRIEF, "brief_work", using=lambda *args, check: subprocess.run(["sh", "-c", script, DPROBES, *args], check=True, stdout=subprocess.DEVNULL))
+        insert(STATIC, "brief_work")
+        for path in (BRIEF, STATIC) * 3:
+            assert start([path]).wait(LONG) == 0
+        wait_for(lambda: let_go(query()) == 6, timeout=LONG, what="six that were not held")
+    finally:
+        clean()
+        wait_for(lambda: not ours("driver", "guard", "keeper"), timeout=LONG, what="the driver's end")
+        os.rmdir(own)
+
+
+try:
+    run()
+finally:
+    subprocess.run([DPROBES, "-r", "-a"], stdout=subprocess.DEVNULL)
+    shutil.rmtree(DIR, ignore_errors=True)
