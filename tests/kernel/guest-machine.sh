@@ -81,7 +81,8 @@ other_runtimes() {
 		./gowork >/tmp/go.told 2>&1 &
 		pid=$!
 		sleep 1
-		$dprobes trace --json -o /tmp/out --duration 2 -p $pid 'p main.*' >/tmp/told 2>/tmp/err
+		$dprobes trace --json -o /tmp/out --duration 1 -p $pid 'p main.Words' >/tmp/told 2>/tmp/err
+		[ $? = 0 ] && [ "$(records)" -gt 0 ]
 		say $? "a Go program is traced"
 		kill -0 $pid
 		say $? "and lives"

@@ -17,7 +17,7 @@ from test_kernel import BUILD, command, report, skip, telling  # noqa: E402
 import test_kernel  # noqa: E402
 
 TARGETS = os.path.join(BUILD, "tests", "process", "targets")
-LIMIT = 300  # seconds until a guest is taken for hung
+LIMIT = 600  # seconds until a guest is taken for hung
 # Name, processor, processors, kernel arguments.
 MACHINES = [
     ("everything", "max", 4, ""),
