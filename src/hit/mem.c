@@ -116,10 +116,18 @@ int dp_hit_read(struct dp_hit *h, void *dst, u64 src, u32 len)
 	return read_some(h, dst, src, len) == len ? 0 : -EFAULT;
 }
 
-int dp_hit_write(struct dp_hit *h, u64 dst, const void *src, u32 len)
+static bool write_all(const struct dp_hit *h, u64 dst, const void *src, u32 len)
 {
 	struct iovec_rt here = {(u64)src, len};
 	struct iovec_rt there = {dst, len};
+
+	return dp_syscall(SYS_PROCESS_VM_WRITEV, h->tid, (u64)&here, 1, (u64)&there, 1, 0) == (s64)len;
+}
+
+int dp_hit_write(struct dp_hit *h, u64 dst, const void *src, u32 len)
+{
+	u32 first = (u32)DP_MIN((u64)len, PAGE - (dst & (PAGE - 1)));
+	u8 old[8];
 	u64 page = h->regs->sp & ~(PAGE - 1);
 
 	/* Our own memory is not the program's to write: slots, rings, the control block. */
@@ -131,9 +139,15 @@ int dp_hit_write(struct dp_hit *h, u64 dst, const void *src, u32 len)
 	}
 	if (!(h->ctl->caps & DP_CAP_PVR))
 		return -EFAULT;
-	return dp_syscall(SYS_PROCESS_VM_WRITEV, h->tid, (u64)&here, 1, (u64)&there, 1, 0) == (s64)len
-		   ? 0
-		   : -EFAULT;
+	if (first == len || len - first > sizeof(old))
+		return write_all(h, dst, src, len) ? 0 : -EFAULT;
+	/* Over the end of a page: all or nothing. The kernel would write the first part, and then fail at the second. */
+	if (dp_hit_read(h, old, dst + first, len - first) || !write_all(h, dst + first, (const u8 *)src + first, len - first))
+		return -EFAULT;
+	if (write_all(h, dst, src, first))
+		return 0;
+	write_all(h, dst + first, old, len - first);
+	return -EFAULT;
 }
 
 int dp_hit_read_str(struct dp_hit *h, char *dst, u64 src, u32 size)

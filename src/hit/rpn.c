@@ -146,6 +146,7 @@ u32 dp_rpn_log_str(struct dp_hit *h, u64 len, u64 addr)
 {
 	u8 chunk[256]; /* not the scratch memory, which may hold a text of the program */
 	u32 most, done = 0;
+	int more;
 
 	if (room(h) < PREFIX)
 		return overflow(h);
@@ -163,8 +164,12 @@ u32 dp_rpn_log_str(struct dp_hit *h, u64 len, u64 addr)
 		if ((u32)n - 1 < want)
 			break;
 	}
+	/* A text that ends where the room does is complete. */
+	more = done == most && most < len ? dp_hit_read_str(h, (char *)chunk, addr + done, 2) : 0;
+	if (more < 0 && !done)
+		return bad_address(h, addr);
 	end_item(h, DP_TOKEN_ASCII, done, done);
-	return done == most && most < len ? overflow(h) : 0;
+	return more > 1 ? overflow(h) : 0;
 }
 
 u32 dp_rpn_log_mrf(struct dp_hit *h, u64 len, u64 addr)

@@ -36,7 +36,7 @@ struct dp_rpn_state {
 	u64 code, parm1, parm2; /* the last exception */
 	struct dp_frame frames[DP_VM_CALLS + 1];
 	u64 trace[DP_EX_LOG_MAX / 8];
-	u64 heap[DP_HEAP_MAX / 8 + 1024]; /* blocks and what stands before each */
+	u64 heap[2 * DP_HEAP_MAX / 8]; /* blocks, and a word before each: they fit when they are of at least eight bytes */
 };
 
 /* Machine state; one per slot, lives in the slot's memory, never cleared between hits. */

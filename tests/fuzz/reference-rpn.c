@@ -153,8 +153,16 @@ static void log_str(struct ref *r, u64 len, u64 addr)
 			break;
 		text[n] = (u8)two[0];
 	}
+	two[0] = 0;
+	if (n == most && most < len && dp_hit_read_str(&r->m->hit, two, addr + n, 2) < 0) {
+		if (!n) {
+			bad_address(r, addr);
+			return;
+		}
+		two[0] = 0;
+	}
 	item(r, DP_TOKEN_ASCII, n, text, n);
-	if (n == most && most < len)
+	if (n == most && most < len && two[0]) /* a text that ends just there is whole */
 		overflow(r);
 }
 
@@ -325,7 +333,7 @@ static void set_trace(struct ref *r, u32 k)
 
 /* ---- heap: blocks in order of their places; a gap that is free needs room for its own word ---- */
 
-#define ARENA ((DP_HEAP_MAX / 8 + 1024) * 8)
+#define ARENA (2 * DP_HEAP_MAX)
 
 static s32 block_of(const struct ref *r, u64 handle)
 {

@@ -259,6 +259,40 @@ def exceptions():
     assert o.end() == 0
 
 
+def last_words(o):
+    """An address at which the process can write, and the end of what it can, behind which nothing is mapped."""
+    with open("/proc/%d/maps" % o.pid) as f:
+        maps = [line.split() for line in f]
+    spans = [[int(x, 16) for x in m[0].split("-")] + m[1:2] for m in maps]
+    for this, behind in zip(spans, spans[1:]):
+        if this[2] == "rw-p" and this[1] != behind[0]:
+            return this[1]
+    raise Skip("no memory of this process ends before a gap")
+
+
+@alone
+def corners():
+    """a store over the end of memory stores nothing; a text that just fits is whole; a heap of words holds as many as its bytes"""
+    o = Obey()
+    end = last_words(o)
+    with open("/proc/%d/mem" % o.pid, "r+b", 0) as mem:
+        mem.seek(end - 16)
+        mem.write(b"abcdefgh\x00" + b"234567\x00")
+        for code, logmax, more, exceptions in (
+                ("push r, rdi; push d, 0x1122334455667788; pop mem,u64; exit", 11, "", 1),
+                ("push d, 50; push r, rdi; push d, 12; sub; log str; exit", 11, "ex_mask = 0x1fff", 0),
+                ("push d, 50; push r, rdi; push d, 12; sub; log str; exit", 10, "ex_mask = 0x1fff", 1),
+                ("push d, 8; malloc; " * 1600 + "exit", 11, "heap = 16384", 0)):
+            dprobes("insert", program("corner.rpn", body(code, header="logmax = %d\njmpmax = 1\nheapmax = 16384" % logmax, more=more)), check=0)
+            assert o("add %d 0" % (end - 4)) == str(end - 4)
+            said = re.search(r"exceptions (\d+)", dprobes("query", check=0).stdout)
+            assert int(said.group(1)) == exceptions, (code[:60], logmax, said.group(0))
+            mem.seek(end - 4)
+            assert mem.read(4) == b"567\0"
+            dprobes("-r", "-a", check=0)
+    assert o.end() == 0
+
+
 @alone
 def faulting():
     """what was logged is kept when the probed instruction has been carried out, or with logonfault"""
