@@ -87,11 +87,11 @@ struct drv_target {
 	u64 tended_ns;
 };
 
-#define DRV_WANTED_MAX 64
+#define DRV_WANTED_MAX 4096 /* so many modules can be inserted */
 
 struct drv_wanted { /* the modules whose probes a target is to have */
-	struct drv_module *v[DRV_WANTED_MAX];
 	u32 n;
+	struct drv_module *v[DRV_WANTED_MAX]; /* not initialised behind n: it is long */
 };
 
 struct drv_heir { /* a target that a driver had which was killed */
@@ -111,6 +111,12 @@ struct drv_journal {
 	u64 epoch, size[2];
 };
 
+struct drv_unwritten { /* a record that goes into the log next */
+	struct drv_module *m;
+	u32 index;  /* of the probe */
+	size_t end; /* of its text */
+};
+
 #define DRV_SINKS 3 /* DP_DRIVER_CONSOLE and those that follow */
 
 struct driver {
@@ -123,7 +129,11 @@ struct driver {
 	struct drv_heir *heirs;
 	u64 old_epoch; /* in which their driver was killed */
 	struct drv_target *targets;
-	FILE *log;
+	FILE *log; /* its descriptor; what is written goes through: */
+	char *out; /* records that are not in the file yet, */
+	size_t out_n, out_room;
+	struct drv_unwritten *unwritten; /* and whose they are */
+	size_t nunwritten, unwritten_room;
 	char log_path[4096];
 	u64 log_bytes;
 	struct dp_line line;

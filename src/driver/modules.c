@@ -149,6 +149,7 @@ static int insert_unit(struct driver *d, const struct dp_driver_request *rq, str
 		       FILE *out, struct dp_error *err)
 {
 	struct drv_module *m = drv_module_find(d, u->name);
+	u32 n = 0;
 	int r;
 
 	if (m && rq->flags & DP_DRIVER_MERGE) {
@@ -160,9 +161,11 @@ static int insert_unit(struct driver *d, const struct dp_driver_request *rq, str
 		return dp_fail(err, E_RPN_EXISTS, "%.150s", u->name);
 	if (m)
 		drv_drop(d, m);
-	m = drv_module_new(d, u);
+	for (const struct drv_module *o = d->modules; o; o = o->next)
+		n++;
+	m = n < DRV_WANTED_MAX ? drv_module_new(d, u) : NULL;
 	if (!m)
-		return dp_fail(err, E_RPN_MEMORY, "module");
+		return dp_fail(err, E_RPN_MEMORY, "module %u", n + 1);
 	m->flags = rq->flags;
 	m->fields = rq->fields;
 	m->pid = rq->pid;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio_ext.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <syslog.h>
@@ -14,17 +14,13 @@
 #include "driver/driver-priv.h"
 #include "log/view.h"
 
+#define OUT_BYTES 65536 /* of records that are written at once */
 #define LOG_MAX_BYTES (64ull << 20) /* then it is renamed and begun anew */
 
 int drv_log_open(struct driver *d, const char *dir, struct dp_error *err)
 {
-	struct timespec mono, real;
 	struct stat st;
 
-	clock_gettime(CLOCK_MONOTONIC, &mono);
-	clock_gettime(CLOCK_REALTIME, &real);
-	d->realtime_offset =
-	    (real.tv_sec - mono.tv_sec) * 1000000000ll + real.tv_nsec - mono.tv_nsec;
 	snprintf(d->log_path, sizeof(d->log_path), "%s/log", dir);
 	d->log = fopen(d->log_path, "ae");
 	if (!d->log)
@@ -33,12 +29,80 @@ int drv_log_open(struct driver *d, const char *dir, struct dp_error *err)
 	return 0;
 }
 
+/*
+ * Records that do not fit on the disk any more are counted as lost, and the log ends with the last one that is whole. It is tried
+ * anew with the records that follow.
+ */
+static void write_out(struct driver *d)
+{
+	int fd = fileno(d->log);
+	size_t done = 0, good = 0;
+	struct stat st;
+
+	while (done < d->out_n) {
+		ssize_t n = write(fd, d->out + done, d->out_n - done);
+
+		if (n <= 0 && !(n < 0 && errno == EINTR))
+			break;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	for (size_t i = 0; i < d->nunwritten; i++) {
+		const struct drv_unwritten *u = &d->unwritten[i];
+
+		if (u->end <= done) {
+			good = u->end;
+			continue;
+		}
+		/* What the session has counted is added to these. */
+		u->m->done[u->index].v[DP_COUNT_RECORDED]--;
+		u->m->done[u->index].v[DP_COUNT_LOST]++;
+	}
+	if (done > good && !fstat(fd, &st) && ftruncate(fd, st.st_size - (off_t)(done - good)))
+		good = done;
+	d->log_bytes += good;
+	d->out_n = d->nunwritten = 0;
+}
+
+/* Whoever reads the log meanwhile sees whole records. */
+static void put(struct driver *d, struct drv_module *m, u32 index)
+{
+	if (d->out_n + d->line.n > OUT_BYTES)
+		write_out(d);
+	if (!dp_grow((void **)&d->unwritten, &d->unwritten_room, d->nunwritten, sizeof(*d->unwritten)))
+		goto lost;
+	if (d->out_room < d->out_n + d->line.n) {
+		size_t room = DP_MAX((size_t)OUT_BYTES, d->out_n + d->line.n);
+		char *bytes = realloc(d->out, room);
+
+		if (!bytes)
+			goto lost;
+		d->out = bytes;
+		d->out_room = room;
+	}
+	memcpy(d->out + d->out_n, d->line.text, d->line.n);
+	d->out_n += d->line.n;
+	d->unwritten[d->nunwritten++] = (struct drv_unwritten){m, index, d->out_n};
+	return;
+lost:
+	m->done[index].v[DP_COUNT_RECORDED]--;
+	m->done[index].v[DP_COUNT_LOST]++;
+}
+
+static void retake_clock(struct driver *d)
+{
+	struct timespec mono, real;
+
+	clock_gettime(CLOCK_MONOTONIC, &mono);
+	clock_gettime(CLOCK_REALTIME, &real);
+	d->realtime_offset = (real.tv_sec - mono.tv_sec) * 1000000000ll + real.tv_nsec - mono.tv_nsec;
+}
+
 static void flush(struct driver *d)
 {
 	char old[4200];
 	FILE *f;
 
-	fflush(d->log);
+	write_out(d);
 	if (d->log_bytes < LOG_MAX_BYTES)
 		return;
 	snprintf(old, sizeof(old), "%s.1", d->log_path);
@@ -225,11 +289,7 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 					    : dp_rpn_log_text(&d->line, rec, &c);
 	if (!good || d->line.broken)
 		return;
-	/* Whoever reads the log meanwhile sees whole records. */
-	if (__fpending(d->log) + d->line.n > __fbufsize(d->log))
-		fflush(d->log);
-	fwrite(d->line.text, 1, d->line.n, d->log);
-	d->log_bytes += d->line.n;
+	put(d, p->m, p->index);
 	if (p->m->flags & DP_DRIVER_SYSLOG)
 		to_syslog(&d->line);
 	if (p->m->flags & (DP_DRIVER_CONSOLE | DP_DRIVER_SERIAL1 | DP_DRIVER_SERIAL2))
@@ -240,6 +300,7 @@ void drv_drain(struct driver *d, struct drv_target *t, bool final)
 {
 	struct drain a = {d, t};
 
+	retake_clock(d); /* somebody may have set it */
 	if (t->reader)
 		dp_reader_drain(t->reader, final, show, &a);
 }

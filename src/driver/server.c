@@ -199,6 +199,7 @@ int dp_driver_main(int listener, const char *dir)
 	sigaction(SIGINT, &sa, NULL);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a log that may not grow is a full disk */
 	fcntl(listener, F_SETFD, FD_CLOEXEC);
 	if (drv_log_open(&d, dir, NULL))
 		return 1;

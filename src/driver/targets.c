@@ -453,12 +453,13 @@ static void find_wanted(struct driver *d, const struct dp_maps *maps, pid_t pid,
 
 static void look_at(struct driver *d, pid_t pid, bool force, bool caught)
 {
-	struct drv_wanted w = {.n = 0};
+	struct drv_wanted w;
 	struct drv_target *t;
 	struct dp_maps maps;
 	bool inherited;
 	u64 started;
 
+	w.n = 0;
 	if (dp_maps_read(&maps, pid, NULL))
 		return;
 	inherited = note_rings(d, &maps, pid);
@@ -485,8 +486,9 @@ static void look_at(struct driver *d, pid_t pid, bool force, bool caught)
 		return;
 	t->seen = true;
 	if (t->session && !tracee_alive(t->session)) { /* it runs another program now */
-		struct drv_wanted none = {.n = 0};
+		struct drv_wanted none;
 
+		none.n = 0;
 		rearm(d, t, &none);
 		drv_end_kept(t);
 	}
@@ -505,8 +507,9 @@ static void find_wanted_in_kernel(struct driver *d, struct drv_wanted *w)
 static void look_at_kernel(struct driver *d, bool force)
 {
 	struct drv_target *t = find_target(d, 0);
-	struct drv_wanted w = {.n = 0};
+	struct drv_wanted w;
 
+	w.n = 0;
 	find_wanted_in_kernel(d, &w);
 	if (!t && w.n)
 		t = new_target(d, 0, 0);
@@ -559,9 +562,10 @@ void drv_forget(struct driver *d, struct drv_module *m)
 	struct drv_target *next;
 
 	for (struct drv_target *t = d->targets; t; t = next) {
-		struct drv_wanted w = {.n = 0};
+		struct drv_wanted w;
 		bool has = false;
 
+		w.n = 0;
 		next = t->next;
 		for (u32 i = 0; i < t->nslots; i++) {
 			has |= t->slots[i].m == m;
@@ -658,11 +662,12 @@ static void inherit(struct driver *d, struct drv_target *t, struct drv_heir *h)
 static void adopt_target(struct driver *d, struct drv_heir *h, pid_t pid)
 {
 	struct drv_target *t = new_target(d, pid, pid ? drv_start_time(pid) : 0);
-	struct drv_wanted w = {.n = 0};
+	struct drv_wanted w;
 	struct dp_error err = {0};
 	struct dp_maps maps;
 	pid_t before;
 
+	w.n = 0;
 	if (!t)
 		return;
 	if (!pid) {
