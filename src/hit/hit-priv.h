@@ -120,6 +120,7 @@ enum dp_uc {
 	DP_UC_R8 = 5, DP_UC_R9, DP_UC_R10, DP_UC_R11, DP_UC_R12, DP_UC_R13, DP_UC_R14, DP_UC_R15, DP_UC_DI, DP_UC_SI,
 	DP_UC_BP, DP_UC_BX, DP_UC_DX, DP_UC_AX, DP_UC_CX, DP_UC_SP, DP_UC_IP, DP_UC_FLAGS,
 	DP_UC_ALT = 2, DP_UC_ALT_FLAGS, DP_UC_ALT_SIZE, /* the alternate stack, at the signal */
+	DP_UC_CS = 23,
 	DP_UC_FP = 28, /* address of the floating point state */
 	DP_UC_MASK = 37,
 	DP_UC_WORDS

@@ -16,7 +16,7 @@
 #define SYS_GETTID 186
 #define SYS_RT_SIGACTION 13
 #define SYS_FUTEX 202
-#define SYS_EXIT_GROUP 231
+#define SYS_SIGALTSTACK 131
 #define SYS_PRLIMIT64 302
 #define SYS_PROCESS_VM_READV 310
 #define SYS_PROCESS_VM_WRITEV 311
@@ -279,33 +279,54 @@ void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4])
 	__asm__ volatile("cpuid" : "=a"(abcd[0]), "=b"(abcd[1]), "=c"(abcd[2]), "=d"(abcd[3]) : "a"(leaf), "c"(0));
 }
 
-/* In the copy: die of SIGABRT, with a core as large as is allowed. Does not return. */
-static void die_with_core(void)
+/*
+ * Go to where the probe was hit, as rt_sigreturn does it, with nothing blocked: a signal that waits strikes there. Debuggers see the
+ * probed function, its registers and its callers, and nothing of ours.
+ */
+static void return_to_hit(struct dp_hit *h)
 {
-	u64 limits[2], by_default[4] = {0}, none = 0;
+	u64 uc[DP_UC_WORDS];
+	u8 fp[512] __attribute__((aligned(64)));
+
+	for (u32 i = 0; i < DP_UC_WORDS; i++)
+		((volatile u64 *)uc)[i] = 0;
+	dp_syscall(SYS_SIGALTSTACK, 0, (u64)&uc[DP_UC_ALT], 0, 0, 0, 0);
+	dp_context_of(h->regs, uc);
+	uc[DP_UC_CS] = 0x002b000000000033ull; /* and ss */
+	dp_hit_fxsave(h, fp);
+	for (u32 i = 464; i < sizeof(fp); i++)
+		((volatile u8 *)fp)[i] = 0; /* there is no more of the state than this */
+	uc[DP_UC_FP] = (u64)fp;
+	__asm__ volatile("mov %0, %%rsp\n\tmov $15, %%eax\n\tsyscall" : : "r"(uc) : "memory");
+	__builtin_unreachable();
+}
+
+/* In the copy: die of SIGABRT, with a core as large as is allowed. Does not return. */
+static void die_with_core(struct dp_hit *h)
+{
+	u64 limits[2], by_default[4] = {0}, all = ~0ull;
 
 	if (!dp_syscall(SYS_PRLIMIT64, 0, 4 /* RLIMIT_CORE */, 0, (u64)limits, 0, 0)) {
 		limits[0] = limits[1];
 		dp_syscall(SYS_PRLIMIT64, 0, 4, (u64)limits, 0, 0, 0);
 	}
 	dp_syscall(SYS_RT_SIGACTION, 6, (u64)by_default, 0, 8, 0, 0);
-	dp_syscall(SYS_RT_SIGPROCMASK, 2, (u64)&none, 0, 8, 0, 0);
+	dp_syscall(SYS_RT_SIGPROCMASK, 2, (u64)&all, 0, 8, 0, 0);
 	dp_syscall(SYS_KILL, (u64)dp_syscall(SYS_GETPID, 0, 0, 0, 0, 0, 0), 6, 0, 0, 0, 0);
-	for (;;)
-		dp_syscall(SYS_EXIT_GROUP, 1, 0, 0, 0, 0, 0);
+	return_to_hit(h);
 }
 
 /*
  * A copy of the process dies for it. The copy ends without a signal to the program, and only a wait for children of that kind
  * sees it. The thread stands still until the core is written.
  */
-static void dump(void)
+static void dump(struct dp_hit *h)
 {
 	s64 pid;
 
 	pid = dp_syscall(SYS_CLONE, 0, 0, 0, 0, 0, 0);
 	if (pid == 0)
-		die_with_core();
+		die_with_core(h);
 	while (pid > 0 && dp_syscall(SYS_WAIT4, (u64)pid, 0, 0x40000000 /* __WALL */, 0, 0, 0) == -EINTR)
 		;
 }
@@ -315,7 +336,7 @@ void dp_hit_exit(struct dp_hit *h, u32 facility)
 	if (!(h->ctl->caps & DP_CAP_DUMP))
 		return;
 	if (facility == DP_EXIT_COREDUMP)
-		dump();
+		dump(h);
 	else
 		h->rec_flags |= DP_REC_STOP;
 }

@@ -368,14 +368,23 @@ def core():
     if pattern.startswith("|") or "/" in pattern[1:] and "%" in where or resource.getrlimit(resource.RLIMIT_CORE)[1] == 0:
         raise Skip("cores do not go to a known directory here")
     found = 0
+    gdb = shutil.which("gdb")
     for name in set(os.listdir(where)) - before:
         path = os.path.join(where, name)
         with open(path, "rb") as f:
             if f.read(4) != b"\x7fELF" or OBEY.encode() not in f.read(1 << 20):
                 continue
         found += 1
+        if gdb:
+            said = subprocess.run([gdb, "-nx", "-batch", "-ex", "bt", "-ex", "p $rdi", "-ex", "p $rsi", OBEY, path], stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, timeout=60, env=dict(os.environ, DEBUGINFOD_URLS="")).stdout
+            assert re.search(r"#0 .* in add_numbers \(.*\n#1 .* in main \(", said), said
+            assert "$1 = 1\n$2 = 2\n" in said, said
+        assert os.stat(path).st_blocks * 512 < 16 << 20, os.stat(path)
         os.unlink(path)
     assert found == 1, found
+    if not gdb:
+        raise Skip("gdb is not installed: the core was not looked at")
 
 
 @alone
