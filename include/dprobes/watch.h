@@ -57,6 +57,7 @@ struct watchpoint {
 
 /*
  * Errors: -EINVAL (length, alignment, type, no handler; already registered), -EOPNOTSUPP (WATCH_IO; a kernel or machine without),
+ * -ENODEV (the debug registers of this machine can be set but never fire: one was tried),
  * -EBUSY (no debug register is free), -EACCES (kernel.perf_event_paranoid, a container's filter), -EMFILE, -ENOMEM.
  * Accesses of threads that run meanwhile may be seen or not.
  */
