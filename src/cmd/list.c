@@ -12,13 +12,12 @@
 #include "cmd/ask-kernel.h"
 #include "cmd/cmd.h"
 #include "host/kernel/device.h"
-#include "host/process/process.h"
+#include "host/process/untrusted.h"
 #include "host/self/registry.h"
 #include "host/self/self-priv.h"
 #include "symbols/symbolize.h"
 #include "symbols/symbols.h"
 
-#define MOST 1000000 /* a list that is changed while it is read may lead anywhere */
 #define WIDEST 72    /* of the places that are aligned: C++ names may be longer than any line */
 
 static const struct cmd_option options[] = {{"pid", 'p', "PID", "the process"}, {NULL}};
@@ -192,13 +191,15 @@ static int collect_own(struct rows *rows)
 {
 	pid_t pid = rows->proc->pid;
 	struct self_probe s;
+	struct dp_walk w;
+	u32 left = DP_WALK_STEPS;
 	u64 at = 0;
 	int r = find_head(rows->proc, &at);
 
 	if (at && !dp_process_peek(pid, at, &at, sizeof(at)))
 		at = 0;
-	for (u32 n = 0; !r && at && n < MOST && dp_process_peek(pid, at, &s, sizeof(s));
-	     n++, at = (u64)s.next)
+	dp_walk_begin(&w, &left);
+	for (; !r && dp_walk_to(&w, at) && dp_process_peek(pid, at, &s, sizeof(s)); at = (u64)s.next)
 		if (add_own(rows, &s))
 			return ui_fail(E_ARM_NOMEM, NULL, "the list");
 	return r;

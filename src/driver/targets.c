@@ -18,22 +18,7 @@
 
 u64 drv_start_time(pid_t pid)
 {
-	char path[64], text[1024];
-	const char *p;
-	size_t n = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	if (f) {
-		n = fread(text, 1, sizeof(text) - 1, f);
-		fclose(f);
-	}
-	text[n] = '\0';
-	p = strrchr(text, ')'); /* the name may hold anything */
-	for (int i = 0; p && i < 20; i++)
-		p = strchr(p + 1, ' ');
-	return p ? strtoull(p, NULL, 10) : 0;
+	return dp_process_started(pid);
 }
 
 bool drv_is_for(const struct drv_module *m, pid_t pid)
@@ -219,7 +204,7 @@ static int start_session(struct driver *d, struct drv_target *t, struct tracee *
 		return r;
 	if (d->journal)
 		dp_reader_keep(t->reader);
-	t->rings_inode = rings_inode(s, tracee_rings(s));
+	t->rings_inode = rings_inode(s, tracee_rings(s)->at);
 	drv_save_target(d, t, t->slots, t->nslots, tracee_words(s), nwords);
 	return 0;
 }
@@ -626,8 +611,8 @@ static pid_t find_heir(const struct drv_heir *h)
  */
 static void inherit(struct driver *d, struct drv_target *t, struct drv_heir *h)
 {
-	u64 size = 0, at;
-	struct dp_rings *copy = t->pid ? dp_rings_copy(t->pid, &size) : NULL;
+	struct dp_ring_map copy = {.at = NULL};
+	u64 *words;
 	u32 n = 0;
 
 	for (u32 i = 0; i < h->nslots; i++)
@@ -639,21 +624,20 @@ static void inherit(struct driver *d, struct drv_target *t, struct drv_heir *h)
 		for (u32 k = 0; s->generation == s->m->generation && k < s->ngates; k++)
 			t->probes[t->nprobes++] = (struct drv_probe){s->m, k};
 	}
-	if (copy && t->nprobes == n && copy->nprobes == n) {
-		dp_reader_settle(copy, d->old_epoch);
-		at = DP_ALIGN_UP(copy->size, 4096);
-		if (!dp_reader_open(&t->reader, copy, NULL) && at + h->nwords * 8ull <= size) {
+	if (t->pid && t->probes && t->nprobes == n && dp_rings_copy(t->pid, n, h->nwords, &copy, &words)) {
+		dp_reader_settle(&copy, d->old_epoch);
+		if (!dp_reader_open(&t->reader, &copy, NULL)) {
 			drv_drain(d, t, true);
 			add_counts(t);
-			memcpy(h->words, (u8 *)copy + at, h->nwords * sizeof(u64));
+			memcpy(h->words, words, h->nwords * sizeof(u64));
 			drv_log_commit(d);
 			save_modules(d, h->slots, h->nslots);
 		}
 		dp_reader_close(t->reader);
 		t->reader = NULL;
 	}
-	if (copy)
-		munmap(copy, size);
+	if (copy.at)
+		munmap(copy.at, copy.size);
 	free(t->probes);
 	t->probes = NULL;
 	t->nprobes = 0;

@@ -44,8 +44,8 @@ struct batch {
 };
 
 struct dp_reader {
-	struct dp_rings *shared;
-	struct dp_rings g; /* a copy: the shared one may be overwritten */
+	struct dp_ring_map map;
+	struct dp_rings g; /* its layout; the header in shared memory may be overwritten */
 	struct source *src;
 	struct batch batch, spare;
 	struct dp_clock clock;
@@ -81,34 +81,23 @@ static bool thread_alive(u32 tid, void *arg)
 	return !p || p[1] != ' ' || (p[2] != 'Z' && p[2] != 'X');
 }
 
-static bool layout_ok(const struct dp_rings *g)
+/* The layout is one that can be, as a whole: it comes from a caller who may have read it somewhere. */
+static bool layout_ok(const struct dp_ring_map *map)
 {
-	u64 size;
+	struct dp_ring_map again = {.at = map->at, .size = map->size};
 
-	if (g->magic != DP_RING_MAGIC || g->abi != DP_ABI)
-		return false;
-	if (!g->nrings || g->nrings > 1u << 20 || g->ncpus > g->nrings || g->nprobes > 1u << 26)
-		return false;
-	size = g->ring_size;
-	return size >= DP_RECORD_MAX && size <= (u64)1 << 36 && !(size & (size - 1));
+	return map->at && dp_ring_map_lay_out(&again, map->g.ncpus, map->g.nrings, map->g.nprobes, map->g.ring_size) &&
+	       !memcmp(&again.g, &map->g, offsetof(struct dp_rings, owner_pid));
 }
 
-int dp_reader_open(struct dp_reader **out, struct dp_rings *rings, struct dp_error *err)
+int dp_reader_open(struct dp_reader **out, const struct dp_ring_map *map, struct dp_error *err)
 {
-	struct dp_rings told = *rings, g;
+	const struct dp_rings g = map->g;
 	struct dp_reader *r;
 
-	if (!layout_ok(&told))
-		return dp_fail(err, E_RING_LAYOUT,
-			       "magic %#llx, version %u, %u rings of %#llx bytes",
-			       (unsigned long long)told.magic, told.abi, told.nrings,
-			       (unsigned long long)told.ring_size);
-	dp_rings_init(&g, told.ncpus, told.nrings, told.nprobes, told.ring_size);
-	if (g.counts_off != told.counts_off || g.counts_stride != told.counts_stride ||
-	    g.rings_off != told.rings_off || g.ring_stride != told.ring_stride ||
-	    g.size != told.size)
-		return dp_fail(err, E_RING_LAYOUT, "offsets do not fit %u rings and %u probes",
-			       g.nrings, g.nprobes);
+	if (!layout_ok(map))
+		return dp_fail(err, E_RING_LAYOUT, "%u rings of %#llx bytes and %u probes in %llu bytes", g.nrings,
+			       (unsigned long long)g.ring_size, g.nprobes, (unsigned long long)map->size);
 	r = dp_alloc(sizeof(*r));
 	if (r)
 		r->src = dp_alloc(g.nrings * sizeof(*r->src));
@@ -116,13 +105,13 @@ int dp_reader_open(struct dp_reader **out, struct dp_rings *rings, struct dp_err
 		dp_free(r);
 		return dp_fail(err, E_RING_MEMORY, "%u rings", g.nrings);
 	}
-	r->shared = rings;
+	r->map = *map;
 	r->g = g;
 	r->alive = thread_alive;
 	for (u32 i = 0; i < g.nrings; i++) {
 		struct source *s = &r->src[i];
 
-		s->ring = (struct dp_ring *)((u8 *)rings + g.rings_off + i * g.ring_stride);
+		s->ring = dp_ring_of(map, i);
 		s->data = (const u8 *)s->ring + PAGE;
 		s->tail = s->given = s->next = __atomic_load_n(&s->ring->tail, __ATOMIC_RELAXED);
 		s->locked = i >= g.ncpus;
@@ -469,18 +458,16 @@ void dp_reader_release(struct dp_reader *r)
 		give(&r->src[i], r->src[i].next);
 }
 
-void dp_reader_settle(struct dp_rings *rings, u64 epoch)
+/* A tail that the program has made up is none: it lies between the one that is there and the head. */
+void dp_reader_settle(const struct dp_ring_map *map, u64 epoch)
 {
-	struct dp_rings told = *rings, g;
+	for (u32 i = 0; layout_ok(map) && i < map->g.nrings; i++) {
+		struct dp_ring *ring = dp_ring_of(map, i);
+		u64 tail = __atomic_load_n(&ring->tail, __ATOMIC_RELAXED), next = __atomic_load_n(&ring->next, __ATOMIC_RELAXED);
+		u64 head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
 
-	if (!layout_ok(&told))
-		return;
-	dp_rings_init(&g, told.ncpus, told.nrings, told.nprobes, told.ring_size);
-	for (u32 i = 0; i < g.nrings && g.size == told.size; i++) {
-		struct dp_ring *ring = (struct dp_ring *)((u8 *)rings + g.rings_off + i * g.ring_stride);
-
-		if (ring->epoch == epoch)
-			ring->tail = ring->next;
+		if (__atomic_load_n(&ring->epoch, __ATOMIC_RELAXED) == epoch && next - tail <= head - tail && head - tail <= map->g.ring_size)
+			__atomic_store_n(&ring->tail, next, __ATOMIC_RELAXED);
 	}
 }
 
@@ -505,10 +492,7 @@ void dp_reader_counts(struct dp_reader *r, u32 probe, struct dp_counts *out)
 	if (probe >= r->g.nprobes)
 		return;
 	for (u32 i = 0; i < r->g.nrings; i++) {
-		const struct dp_counts *c =
-		    (const struct dp_counts *)((const u8 *)r->shared + r->g.counts_off +
-					       i * r->g.counts_stride) +
-		    probe;
+		const struct dp_counts *c = dp_ring_counts(&r->map, i) + probe;
 
 		/* Single words that only grow; a sum taken meanwhile is as good as one a moment
 		 * earlier. */

@@ -15,9 +15,11 @@
 
 struct dp_reader;
 
-/* Read from rings that are mapped here. The mapping stays the caller's. E_RING_LAYOUT,
- * E_RING_MEMORY. */
-int dp_reader_open(struct dp_reader **r, struct dp_rings *rings, struct dp_error *err);
+/*
+ * Read from rings that are mapped here, with a layout that the caller knows: nothing is read from their header. The mapping stays
+ * the caller's, and it must not become shorter (a file that is sealed, or log/guard.h). E_RING_LAYOUT, E_RING_MEMORY.
+ */
+int dp_reader_open(struct dp_reader **r, const struct dp_ring_map *map, struct dp_error *err);
 void dp_reader_close(struct dp_reader *r);
 
 /*
@@ -41,7 +43,7 @@ int dp_reader_drain(struct dp_reader *r, bool final,
 void dp_reader_keep(struct dp_reader *r);
 void dp_reader_propose(struct dp_reader *r, u64 epoch);
 void dp_reader_release(struct dp_reader *r);
-void dp_reader_settle(struct dp_rings *rings, u64 epoch);
+void dp_reader_settle(const struct dp_ring_map *map, u64 epoch);
 
 /* How full the fullest ring was at the last drain, in percent: what a caller adapts its pace to. */
 unsigned dp_reader_pressure(const struct dp_reader *r);

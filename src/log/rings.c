@@ -33,3 +33,20 @@ void dp_rings_init(struct dp_rings *rings, u32 ncpus, u32 nrings, u32 nprobes, u
 {
 	layout(rings, ncpus, nrings, nprobes, ring_size);
 }
+
+/* Limits under which no product of two numbers of a layout overflows. */
+static bool layout_can_be(u32 ncpus, u32 nrings, u32 nprobes, u64 ring_size)
+{
+	if (!nrings || nrings > 1u << 20 || ncpus > nrings || nprobes > 1u << 26)
+		return false;
+	return ring_size >= DP_RECORD_MAX && ring_size <= (u64)1 << 36 && !(ring_size & (ring_size - 1));
+}
+
+bool dp_ring_map_lay_out(struct dp_ring_map *map, u32 ncpus, u32 nrings, u32 nprobes, u64 ring_size)
+{
+	memset(&map->g, 0, sizeof(map->g));
+	if (!layout_can_be(ncpus, nrings, nprobes, ring_size))
+		return false;
+	layout(&map->g, ncpus, nrings, nprobes, ring_size);
+	return map->g.size <= map->size;
+}

@@ -37,6 +37,25 @@ static bool read_stat(pid_t pid, char *state, unsigned int *flags)
 	return p && sscanf(p + 1, " %c %*d %*d %*d %*d %*d %u", state, flags) == 2;
 }
 
+u64 dp_process_started(pid_t pid)
+{
+	char path[64], buf[1024], *p;
+	size_t n;
+	FILE *f;
+
+	dp_format(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	n = fread(buf, 1, sizeof(buf) - 1, f);
+	fclose(f);
+	buf[n] = '\0';
+	p = strrchr(buf, ')');
+	for (int i = 0; p && i < 20; i++)
+		p = strchr(p + 1, ' ');
+	return p ? strtoull(p, NULL, 10) : 0;
+}
+
 int proc_why(pid_t pid, int error, struct dp_error *err)
 {
 	unsigned int flags = 0;

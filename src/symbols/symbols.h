@@ -121,6 +121,9 @@ int dp_maps_read(struct dp_maps *maps, pid_t pid, struct dp_error *err);
  * has ended while others run. pid itself when there is none.
  */
 pid_t dp_memory_tid(pid_t pid);
+
+/* When a process was started, in clock ticks: with its id a name that is given once. 0: there is no such process. */
+u64 dp_process_started(pid_t pid);
 void dp_maps_free(struct dp_maps *maps);
 const struct dp_map *dp_maps_at(const struct dp_maps *maps, u64 addr);
 

@@ -183,6 +183,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
 	enum { RINGS = 2, RING = 4096 };
 	static struct dp_rings *rings;
+	static struct dp_ring_map map;
 	u64 whole = dp_rings_size(1, RINGS, 1, RING);
 	struct dp_reader *r;
 	struct dp_error err;
@@ -192,7 +193,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		rings = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	memset(rings, 0, whole);
 	dp_rings_init(rings, 1, RINGS, 1, RING);
-	if (dp_reader_open(&r, rings, &err))
+	map = (struct dp_ring_map){.at = rings, .size = whole};
+	if (!dp_ring_map_lay_out(&map, 1, RINGS, 1, RING) || dp_reader_open(&r, &map, &err))
 		complain("rings are refused");
 	dp_reader_set_alive(r, alive, NULL);
 	if (size & 1)
@@ -214,7 +216,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		if (size & 1) {
 			dp_reader_propose(r, 1 + i);
 			if (size & 2)
-				dp_reader_settle(rings, 1 + i);
+				dp_reader_settle(&map, 1 + i);
 			dp_reader_release(r);
 		}
 	}

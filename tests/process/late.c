@@ -26,7 +26,7 @@ int main(int argc, char **argv)
 	struct dp_session_options opt = {.note = note, .ring_size = 1 << 20};
 	struct dp_error err = {0};
 	struct dp_session *s;
-	struct dp_rings *g;
+	const struct dp_ring_map *rings;
 	unsigned long hits = 0;
 
 	if (argc < 4 || dp_session_spawn(&s, argv + 3, &opt, &err) || dp_session_add(s, argv[2], &err))
@@ -36,12 +36,9 @@ int main(int argc, char **argv)
 		return fail("arm", &err);
 	while (dp_session_alive(s))
 		usleep(10000);
-	g = dp_session_rings(s);
-	for (unsigned i = 0; i < g->nrings; i++) {
-		struct dp_counts *c = (struct dp_counts *)((char *)g + g->counts_off + i * g->counts_stride);
-
-		hits += c->v[DP_COUNT_RECORDED];
-	}
+	rings = dp_session_rings(s);
+	for (unsigned i = 0; i < rings->g.nrings; i++)
+		hits += dp_ring_counts(rings, i)->v[DP_COUNT_RECORDED];
 	printf("recorded %lu\n", hits);
 	dp_session_free(s);
 	return 0;

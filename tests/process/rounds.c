@@ -27,7 +27,7 @@ int main(int argc, char **argv)
 	for (int i = 0; argc > 3 && i < atoi(argv[2]); i++) {
 		struct dp_session *s;
 		struct dp_error err = {0};
-		struct dp_rings *rings;
+		const struct dp_ring_map *rings;
 
 		if (dp_session_new(&s, atoi(argv[1]), &opt, &err))
 			return fail("new", i, &err);
@@ -41,8 +41,8 @@ int main(int argc, char **argv)
 		if (dp_session_remove(s, &err))
 			return fail("remove", i, &err);
 		rings = dp_session_rings(s);
-		for (unsigned c = 0; c < rings->nrings; c++)
-			hits += ((struct dp_ring *)((char *)rings + rings->rings_off + c * rings->ring_stride))->head;
+		for (unsigned c = 0; c < rings->g.nrings; c++)
+			hits += dp_ring_of(rings, c)->head;
 		dp_session_stats(s, &st);
 		worst.longest_stop_ns = DP_MAX(worst.longest_stop_ns, st.longest_stop_ns);
 		worst.arm_ns += st.arm_ns;

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "log/clock.h"
+#include "log/guard.h"
 #include "log/reader.h"
 
 #define NCPUS 3u
@@ -98,6 +99,7 @@ static void collect(const struct dp_record *rec, u64 ns, void *arg)
 
 struct world {
 	struct dp_rings *g;
+	struct dp_ring_map map;
 	struct dp_reader *r;
 	u64 size;
 };
@@ -114,7 +116,9 @@ static int setup(void **state)
 	assert_int_equal(mprotect(p + 4096, w->size, PROT_READ | PROT_WRITE), 0);
 	w->g = (struct dp_rings *)(p + 4096);
 	dp_rings_init(w->g, NCPUS, NRINGS, NPROBES, RING_SIZE);
-	assert_int_equal(dp_reader_open(&w->r, w->g, NULL), 0);
+	w->map = (struct dp_ring_map){.at = w->g, .size = w->size};
+	assert_true(dp_ring_map_lay_out(&w->map, NCPUS, NRINGS, NPROBES, RING_SIZE));
+	assert_int_equal(dp_reader_open(&w->r, &w->map, NULL), 0);
 	*state = w;
 	return 0;
 }
@@ -401,35 +405,118 @@ static void counts_are_summed(void **state)
 	assert_int_equal(c.v[0], 0);
 }
 
-static void foreign_layouts_are_refused(void **state)
+static void wrong_layouts_are_refused(void **state)
 {
 	struct world *w = *state;
-	struct dp_rings good = *w->g;
 	struct dp_reader *r = NULL;
+	struct dp_ring_map map;
 	struct dp_error err;
 
 #define REFUSED(change)                                                                            \
 	do {                                                                                       \
-		*w->g = good;                                                                      \
-		w->g->change;                                                                      \
-		assert_true(dp_reader_open(&r, w->g, &err) < 0);                                   \
+		map = w->map;                                                                      \
+		map.change;                                                                        \
+		assert_true(dp_reader_open(&r, &map, &err) < 0);                                   \
 		assert_int_equal(err.code, E_RING_LAYOUT);                                         \
 	} while (0)
-	REFUSED(magic++);
-	REFUSED(abi++);
-	REFUSED(nrings = 0);
-	REFUSED(nrings = 0xffffffff);
-	REFUSED(ncpus = NRINGS + 1);
-	REFUSED(ring_size = 12288);
-	REFUSED(ring_size = 0);
-	REFUSED(ring_size = (u64)1 << 63);
-	REFUSED(rings_off += 8);
-	REFUSED(counts_off = 0);
-	REFUSED(counts_stride = 64);
-	REFUSED(ring_stride -= 4096);
-	REFUSED(nprobes = 1 << 20);
+	REFUSED(at = NULL);
+	REFUSED(size -= 4096);
+	REFUSED(size = 0);
+	REFUSED(g.nrings = 0);
+	REFUSED(g.nrings++);
+	REFUSED(g.nrings = 0xffffffff);
+	REFUSED(g.ncpus = NRINGS + 1);
+	REFUSED(g.ring_size = 12288);
+	REFUSED(g.ring_size = 0);
+	REFUSED(g.ring_size = (u64)1 << 63);
+	REFUSED(g.rings_off += 8);
+	REFUSED(g.counts_off = 0);
+	REFUSED(g.counts_stride = 64);
+	REFUSED(g.ring_stride -= 4096);
+	REFUSED(g.nprobes = 1 << 20);
 #undef REFUSED
+}
+
+/* The program can write over the header whenever it likes: nobody who reads looks at it. */
+static void headers_are_not_believed(void **state)
+{
+	struct world *w = *state;
+	struct dp_rings good = *w->g, bad = good;
+	struct dp_reader *r;
+	struct dp_counts c;
+	struct seen s = {0};
+
+	bad.nrings = 100000;
+	bad.nprobes = 1 << 26;
+	bad.counts_off = bad.rings_off = (u64)1 << 46;
+	bad.counts_stride = bad.ring_stride = (u64)1 << 40;
+	bad.ring_size = (u64)1 << 36;
+	bad.size = ~(u64)0;
+	bad.magic = 0;
+	put(w->g, 1, rdtsc(), 3, 77, 1);
+	*w->g = bad;
+	assert_int_equal(dp_reader_open(&r, &w->map, NULL), 0);
+	dp_reader_keep(r);
+	assert_int_equal(dp_reader_drain(r, true, collect, &s), 1);
+	assert_int_equal(s.values[0], 77);
+	dp_reader_propose(r, 5);
+	dp_reader_settle(&w->map, 5);
+	dp_reader_counts(r, NPROBES - 1, &c);
+	dp_reader_close(r);
 	*w->g = good;
+	assert_int_equal(ring_at(w->g, 1)->tail, ring_at(w->g, 1)->head);
+}
+
+/* A successor's tail is between the tail and the head, or stays. */
+static void made_up_tails_are_none(void **state)
+{
+	struct world *w = *state;
+	struct dp_ring *ring = ring_at(w->g, 0);
+
+	for (u32 i = 0; i < 4; i++)
+		put(w->g, 0, rdtsc(), 0, i, 1);
+	ring->epoch = 9;
+	ring->next = ring->head + 8;
+	dp_reader_settle(&w->map, 9);
+	assert_int_equal(ring->tail, 0);
+	ring->next = ~(u64)7;
+	dp_reader_settle(&w->map, 9);
+	assert_int_equal(ring->tail, 0);
+	ring->next = 64;
+	dp_reader_settle(&w->map, 8);
+	assert_int_equal(ring->tail, 0);
+	dp_reader_settle(&w->map, 9);
+	assert_int_equal(ring->tail, 64);
+}
+
+/* Its file becomes shorter than what is mapped: what was behind its end is empty from then on. */
+static void shortened_files_are_survived(void **state)
+{
+	u64 size = dp_rings_size(NCPUS, NRINGS, NPROBES, RING_SIZE);
+	int fd = memfd_create("rings", MFD_CLOEXEC);
+	struct dp_ring_map map = {.size = size};
+	struct dp_reader *r;
+	struct dp_counts c;
+	struct seen s = {0};
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	map.at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(map.at, MAP_FAILED);
+	dp_rings_init(map.at, NCPUS, NRINGS, NPROBES, RING_SIZE);
+	assert_true(dp_ring_map_lay_out(&map, NCPUS, NRINGS, NPROBES, RING_SIZE));
+	assert_true(dp_guard_add(map.at, size));
+	assert_int_equal(dp_reader_open(&r, &map, NULL), 0);
+	put(map.at, 0, rdtsc(), 0, 1, 1);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	dp_reader_drain(r, false, collect, &s);
+	dp_reader_drain(r, true, collect, &s);
+	for (u32 i = 0; i < NPROBES; i++)
+		dp_reader_counts(r, i, &c);
+	dp_reader_close(r);
+	dp_guard_drop(map.at);
+	munmap(map.at, size);
+	close(fd);
 }
 
 /* ---- time ---- */
@@ -618,7 +705,10 @@ int main(void)
 	    TEST(rings_of_the_dead_are_freed),
 	    TEST(liveness_can_be_asked_elsewhere),
 	    TEST(counts_are_summed),
-	    TEST(foreign_layouts_are_refused),
+	    TEST(wrong_layouts_are_refused),
+	    TEST(headers_are_not_believed),
+	    TEST(made_up_tails_are_none),
+	    TEST(shortened_files_are_survived),
 	    TEST(many_producers_lose_nothing_untold),
 	    cmocka_unit_test(stamps_agree_with_the_clock),
 	    cmocka_unit_test(time_never_runs_backwards),

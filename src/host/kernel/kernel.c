@@ -43,7 +43,7 @@ struct dp_kernel {
 	u64 *words; /* their first values */
 	u32 nwords;
 	u64 words_off, size;
-	struct dp_rings *rings;
+	struct dp_ring_map rings;
 	struct dp_module *file; /* the last one of user(FILE), NULL: none */
 	bool removed;
 	struct known cache[CACHED];
@@ -100,8 +100,8 @@ void dp_kernel_close(struct dp_kernel *k)
 {
 	if (!k)
 		return;
-	if (k->rings)
-		munmap(k->rings, k->size);
+	if (k->rings.at)
+		munmap(k->rings.at, k->size);
 	if (k->fd >= 0)
 		close(k->fd);
 	for (u32 i = 0; i < k->nprobes; i++) {
@@ -503,7 +503,7 @@ int dp_kernel_set_words(struct dp_kernel *k, const u64 *values, u32 n, struct dp
 
 volatile u64 *dp_kernel_words(struct dp_kernel *k)
 {
-	return k->rings ? (volatile u64 *)((char *)k->rings + k->words_off) : NULL;
+	return k->rings.at ? (volatile u64 *)((char *)k->rings.at + k->words_off) : NULL;
 }
 
 /* ---- armed ---- */
@@ -515,6 +515,7 @@ int dp_kernel_arm(struct dp_kernel *k, struct dp_error *err)
 				 .ring_size = k->opt.ring_size ? k->opt.ring_size : RING_SIZE,
 				 .words = (u64)k->words,
 				 .nwords = k->nwords};
+	const struct dp_rings *head;
 	void *at;
 	int r = k->nprobes ? 0 : dp_fail(err, E_ARM_NONE, "the kernel");
 
@@ -525,9 +526,12 @@ int dp_kernel_arm(struct dp_kernel *k, struct dp_error *err)
 	at = mmap(NULL, arm.size, PROT_READ | PROT_WRITE, MAP_SHARED, k->fd, 0);
 	if (at == MAP_FAILED)
 		return dp_fail(err, E_KERNEL_DEVICE, "its log cannot be mapped: %s", strerror(errno));
-	k->rings = at;
+	k->rings = (struct dp_ring_map){.at = at, .size = arm.size};
 	k->size = arm.size;
 	k->words_off = arm.words_off;
+	head = k->rings.at; /* nobody else maps them: the kernel has just written it */
+	if (!dp_ring_map_lay_out(&k->rings, head->ncpus, head->nrings, head->nprobes, head->ring_size))
+		return dp_fail(err, E_RING_LAYOUT, "%u rings and %u probes", head->nrings, head->nprobes);
 	return 0;
 }
 
@@ -546,10 +550,10 @@ static u32 state_of(const struct dp_kernel *k, u32 i, u64 *addr)
 
 int dp_kernel_remove(struct dp_kernel *k, struct dp_error *err)
 {
-	for (u32 i = 0; k->rings && !k->removed && i < k->nprobes; i++)
+	for (u32 i = 0; k->rings.at && !k->removed && i < k->nprobes; i++)
 		k->probes[i].how = state_of(k, i, &k->probes[i].addr);
-	k->removed = k->rings;
-	return k->rings ? ask(k, DP_DEV_DISARM, NULL, NULL, err) : 0;
+	k->removed = k->rings.at;
+	return k->rings.at ? ask(k, DP_DEV_DISARM, NULL, NULL, err) : 0;
 }
 
 void dp_kernel_tend(struct dp_kernel *k)
@@ -599,9 +603,9 @@ void dp_kernel_probe(const struct dp_kernel *k, u32 i, struct dp_probe_info *out
 				      .via = via(p->event, how)};
 }
 
-struct dp_rings *dp_kernel_rings(struct dp_kernel *k)
+const struct dp_ring_map *dp_kernel_rings(const struct dp_kernel *k)
 {
-	return k->rings;
+	return &k->rings;
 }
 
 bool dp_kernel_symbolize(void *arg, u64 addr, char *buf, size_t size)

@@ -29,7 +29,7 @@ int dp_kernel_arm(struct dp_kernel *k, struct dp_error *err);
 int dp_kernel_remove(struct dp_kernel *k, struct dp_error *err);
 u32 dp_kernel_nprobes(const struct dp_kernel *k);
 void dp_kernel_probe(const struct dp_kernel *k, u32 i, struct dp_probe_info *out);
-struct dp_rings *dp_kernel_rings(struct dp_kernel *k); /* after arm */
+const struct dp_ring_map *dp_kernel_rings(const struct dp_kernel *k); /* after arm */
 
 /* Now and then, and before counts are read: the counts of missed hits come by this. */
 void dp_kernel_tend(struct dp_kernel *k);

@@ -62,7 +62,7 @@ void tracee_probe(const struct tracee *t, u32 i, struct dp_probe_info *out)
 		dp_session_probe(t->process, i, out);
 }
 
-struct dp_rings *tracee_rings(struct tracee *t)
+const struct dp_ring_map *tracee_rings(const struct tracee *t)
 {
 	return t->kernel ? dp_kernel_rings(t->kernel) : dp_session_rings(t->process);
 }

@@ -27,7 +27,7 @@ int tracee_remove(struct tracee *t, struct dp_error *err);
 void tracee_free(struct tracee *t);
 u32 tracee_nprobes(const struct tracee *t);
 void tracee_probe(const struct tracee *t, u32 i, struct dp_probe_info *out);
-struct dp_rings *tracee_rings(struct tracee *t);
+const struct dp_ring_map *tracee_rings(const struct tracee *t); /* after arm */
 bool tracee_alive(struct tracee *t);
 void tracee_tend(struct tracee *t);
 void tracee_tend_pages(struct tracee *t); /* dp_session_tend_pages(); of the kernel, nothing */

@@ -4,8 +4,6 @@
  * what stands there is, to the byte, what this session would arm; else nothing is changed.
  */
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,41 +15,27 @@
 #include "log/rings.h"
 #include "program/program.h"
 
-/* The memory file behind the rings, which no name leads to. Following such a link takes CAP_CHECKPOINT_RESTORE. */
-static int open_rings(pid_t pid, const struct dp_control *c)
-{
-	char path[96];
-
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid, (unsigned long long)c->rings,
-		 (unsigned long long)c->rings_hi);
-	return dp_memory_open(path, c->rings_hi - c->rings);
-}
-
 /* Where the words stand behind the rings; 0: these are not the rings of this session. */
-static u64 check_rings(const struct dp_session *s, const struct dp_control *c, const struct dp_rings *g)
+static u64 words_behind(const struct dp_ring_map *map, u32 nprobes, u32 nwords)
 {
-	u64 size = c->rings_hi - c->rings, at;
+	u64 at = DP_ALIGN_UP(map->g.size, 4096ull);
 
-	if (g->magic != DP_RING_MAGIC || g->abi != DP_ABI || g->nprobes != s->nprobes || g->ncpus != c->ncpus ||
-	    g->nrings != c->nrings || g->ring_size != c->ring_size)
-		return 0;
-	at = DP_ALIGN_UP(dp_rings_size(c->ncpus, c->nrings, s->nprobes, c->ring_size), 4096);
-	return at + s->nwords * 8ull <= size ? at : 0;
+	return map->g.nprobes == nprobes && at <= map->size && nwords * 8ull <= map->size - at ? at : 0;
 }
 
-static bool map_rings(struct dp_session *s, const struct dp_control *c)
+/* The rings that were written down, and no other file. */
+static bool map_rings(struct dp_session *s, const struct dp_known *k)
 {
-	u64 size = c->rings_hi - c->rings;
-	int fd = open_rings(s->pid, c);
-	void *p = fd < 0 ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	const struct dp_control *c = &k->block.ctl;
+	int fd = k->file.inode && k->rings.size == c->rings_hi - c->rings
+		     ? dp_open_rings(s->pid, c->rings, c->rings_hi, k->file.dev, k->file.inode)
+		     : -1;
+	bool good = fd >= 0 && !dp_session_map_rings(s, fd, k->rings.size, NULL);
 
 	if (fd >= 0)
 		close(fd);
-	if (p == MAP_FAILED)
-		return false;
-	s->rings = p;
-	s->rings_size = size;
-	s->words_off = check_rings(s, c, p);
+	s->rings.g = k->rings.g;
+	s->words_off = good ? words_behind(&s->rings, s->nprobes, s->nwords) : 0;
 	return s->words_off != 0;
 }
 
@@ -81,7 +65,7 @@ static bool same_program(struct dp_session *s, const struct dp_mem *mem, const s
 	return same;
 }
 
-static bool alone_at_address(const struct dp_tables *t, u32 i)
+static bool alone_at_address(const struct dp_block *t, u32 i)
 {
 	for (u32 k = 0; k < t->ctl.nprobes; k++)
 		if (k != i && t->probes[k].addr == t->probes[i].addr)
@@ -90,10 +74,10 @@ static bool alone_at_address(const struct dp_tables *t, u32 i)
 }
 
 /* What arming finds out about a probe, for those who ask. */
-static void note_outcome(struct dp_session *s, const struct dp_tables *t, u32 i)
+static void note_outcome(struct dp_session *s, const struct dp_block *t, u32 i)
 {
 	const struct dp_spot *sp = &s->spots[i];
-	const struct dp_patch *patch = dp_tables_patch(t, sp->addr);
+	const struct dp_patch *patch = dp_block_patch(t, sp->addr);
 	struct dp_probe *p = &s->probes[sp->owner];
 
 	if (patch && patch->len == 1)
@@ -104,7 +88,7 @@ static void note_outcome(struct dp_session *s, const struct dp_tables *t, u32 i)
 		p->ncompiled++;
 }
 
-static bool same_probes(struct dp_session *s, const struct dp_tables *t, const struct dp_mem *mem)
+static bool same_probes(struct dp_session *s, const struct dp_block *t, const struct dp_mem *mem)
 {
 	u64 words = t->ctl.rings + s->words_off;
 
@@ -118,10 +102,10 @@ static bool same_probes(struct dp_session *s, const struct dp_tables *t, const s
 	for (u32 i = 0; i < s->nprobes; i++)
 		s->probes[i].outcome = DP_OUTCOME_JUMP;
 	for (u32 i = 0; i < s->nspots; i++) {
-		const struct dp_patch *patch = dp_tables_patch(t, s->spots[i].addr);
+		const struct dp_patch *patch = dp_block_patch(t, s->spots[i].addr);
 		u8 now[sizeof(patch->jump)];
 
-		if (!patch || patch->len > sizeof(now) || dp_mem_read(mem, patch->addr, now, patch->len, NULL) ||
+		if (!patch || dp_mem_read(mem, patch->addr, now, patch->len, NULL) ||
 		    memcmp(now, patch->jump, patch->len) || !same_program(s, mem, &t->probes[i], &s->spots[i], words))
 			return false;
 		note_outcome(s, t, i);
@@ -130,79 +114,94 @@ static bool same_probes(struct dp_session *s, const struct dp_tables *t, const s
 }
 
 /* In the process and in those that inherited the probes, so that nobody takes them for ownerless. */
-static void sign(struct dp_session *s, const struct dp_control *c)
+static void sign(struct dp_session *s)
 {
-	u64 at = s->control + offsetof(struct dp_control, owner_pid), inode = dp_rings_inode(s->pid, c->rings);
-	u32 own = (u32)getpid();
+	const u32 own = (u32)getpid();
 	DIR *dir = opendir("/proc");
 	struct dirent *de;
 
 	while (dir && (de = readdir(dir))) {
 		pid_t pid = (pid_t)atoi(de->d_name);
 		struct dp_mem mem;
+		u64 at;
 
-		if (pid <= 0 || pid == getpid() || dp_rings_inode(pid, c->rings) != inode || dp_mem_open(&mem, pid, NULL))
+		if (pid <= 0 || pid == getpid() || !dp_same_file(dp_rings_at(pid, s->block.ctl.rings), s->rings_file))
 			continue;
-		dp_mem_write(&mem, at, &own, sizeof(own), NULL);
+		at = dp_find_control(pid);
+		if (!at || dp_mem_open(&mem, pid, NULL))
+			continue;
+		dp_mem_write(&mem, at + offsetof(struct dp_control, owner_pid), &own, sizeof(own), NULL);
 		dp_mem_close(&mem);
 	}
 	if (dir)
 		closedir(dir);
-	s->rings->owner_pid = own;
+	s->rings.at->owner_pid = own;
 }
 
-static void take_over(struct dp_session *s, const struct dp_control *c)
+/* The block is the session's from now on. */
+static void take_over(struct dp_session *s, struct dp_known *k)
 {
+	struct dp_control *c = &k->block.ctl;
+
+	c->owner_pid = (u32)getpid();
 	s->control = c->self;
 	s->slots_off = c->slots - c->region_lo;
 	s->tids_off = c->tids - c->region_lo;
 	s->nslots = c->nslots;
 	s->armed = true;
-	sign(s, c);
+	s->block = k->block;
+	memset(&k->block, 0, sizeof(k->block));
+	dp_record_write(s);
+	if (k->pid != s->pid && dp_process_started(k->pid) != k->started)
+		dp_known_forget(k); /* its parent, which has ended */
+	sign(s);
 }
 
+/* Only what its predecessor has written down is gone on with. */
 bool dp_session_adopt(struct dp_session *s)
 {
-	u64 at = dp_find_control(s->pid);
-	struct dp_tables t = {.points = NULL};
+	struct dp_known k;
 	struct dp_mem mem;
 	bool good = false;
 
-	if (!at || dp_mem_open(&mem, s->pid, NULL))
+	if (!dp_record_find(&k, s->pid))
 		return false;
-	if (!dp_tables_read(&t, &mem, at, NULL) && t.ctl.state == DP_STATE_ARMED && !dp_owner_lives(t.ctl.owner_pid) &&
-	    map_rings(s, &t.ctl) && same_probes(s, &t, &mem)) {
-		take_over(s, &t.ctl);
-		good = true;
-	} else if (s->rings) {
-		munmap(s->rings, s->rings_size);
-		s->rings = NULL;
+	if (k.block.ctl.state == DP_STATE_ARMED && !dp_known_owner_lives(&k) && !dp_mem_open(&mem, s->pid, NULL)) {
+		good = map_rings(s, &k) && same_probes(s, &k.block, &mem);
+		if (good)
+			take_over(s, &k);
+		else
+			dp_session_unmap_rings(s);
+		dp_mem_close(&mem);
 	}
-	dp_tables_free(&t);
-	dp_mem_close(&mem);
+	dp_known_free(&k);
 	return good;
 }
 
-struct dp_rings *dp_rings_copy(pid_t pid, u64 *size)
+bool dp_rings_copy(pid_t pid, u32 nprobes, u32 nwords, struct dp_ring_map *map, u64 **words)
 {
-	struct dp_control c = {0};
+	struct dp_known k;
 	struct dp_mem mem;
-	u64 at = dp_find_control(pid);
-	void *copy = NULL;
+	u64 at = 0;
 
-	if (!at || dp_mem_open(&mem, pid, NULL))
-		return NULL;
-	if (!dp_mem_read(&mem, at, &c, sizeof(c), NULL) && !dp_owner_lives(c.owner_pid) && c.rings &&
-	    c.rings_hi > c.rings) {
-		*size = c.rings_hi - c.rings;
-		copy = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (copy == MAP_FAILED)
-			copy = NULL;
+	*map = (struct dp_ring_map){.at = NULL};
+	if (!dp_record_find(&k, pid))
+		return false;
+	if (k.file.inode && !dp_known_owner_lives(&k))
+		at = words_behind(&k.rings, nprobes, nwords);
+	*map = k.rings;
+	if (at && !dp_mem_open(&mem, pid, NULL)) {
+		map->at = mmap(NULL, map->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (map->at == MAP_FAILED)
+			map->at = NULL;
+		if (map->at && dp_mem_read(&mem, k.block.ctl.rings, map->at, map->size, NULL)) {
+			munmap(map->at, map->size);
+			map->at = NULL;
+		}
+		dp_mem_close(&mem);
 	}
-	if (copy && dp_mem_read(&mem, c.rings, copy, *size, NULL)) {
-		munmap(copy, *size);
-		copy = NULL;
-	}
-	dp_mem_close(&mem);
-	return copy;
+	if (map->at)
+		*words = (u64 *)((u8 *)map->at + at);
+	dp_known_free(&k);
+	return map->at;
 }

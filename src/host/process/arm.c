@@ -377,35 +377,35 @@ static int map_rings(struct arming *a, struct dp_error *err)
 {
 	struct dp_session *s = a->s;
 	u64 addr = s->region + a->lay.rings, size = a->lay.rings_end - a->lay.rings;
-	int fd = share_rings(a, addr, size, err);
+	int fd = share_rings(a, addr, size, err), r;
+	const struct dp_rings *g = &s->rings.g;
 	bool there;
 
 	if (fd < 0)
 		return -EIO;
 	there = dp_is_shared_at(s->pid, fd, addr);
-	s->rings = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	r = dp_session_map_rings(s, fd, size, err);
 	close(fd);
-	if (s->rings == MAP_FAILED) {
-		s->rings = NULL;
-		return dp_fail(err, E_ARM_NOMEM, "the log rings: %s", strerror(errno));
-	}
-	s->rings_size = size;
+	if (r)
+		return r;
 	if (!there)
 		return dp_fail(err, E_TARGET_SHARE, "process %d maps something else", (int)s->pid);
-	dp_rings_init(s->rings, a->lay.ncpus, a->lay.ncpus * 2, s->nprobes, a->lay.ring_size);
-	s->rings->owner_pid = (u32)getpid();
+	if (!dp_ring_map_lay_out(&s->rings, a->lay.ncpus, a->lay.ncpus * 2, s->nprobes, a->lay.ring_size))
+		return dp_fail(err, E_TARGET_CALL, "the log rings: %u of %llu bytes", a->lay.ncpus * 2, (unsigned long long)a->lay.ring_size);
+	*s->rings.at = *g;
+	s->rings.at->owner_pid = (u32)getpid();
 	if (s->nwords)
-		memcpy((u8 *)s->rings + s->words_off, s->words, s->nwords * 8ull);
+		memcpy((u8 *)s->rings.at + s->words_off, s->words, s->nwords * 8ull);
 	a->ctl->rings = addr;
 	a->ctl->rings_hi = addr + size;
-	a->ctl->ring0 = addr + s->rings->rings_off;
-	a->ctl->ring_stride = s->rings->ring_stride;
-	a->ctl->ring_size = s->rings->ring_size;
-	a->ctl->counts = addr + s->rings->counts_off;
-	a->ctl->counts_stride = s->rings->counts_stride;
+	a->ctl->ring0 = addr + g->rings_off;
+	a->ctl->ring_stride = g->ring_stride;
+	a->ctl->ring_size = g->ring_size;
+	a->ctl->counts = addr + g->counts_off;
+	a->ctl->counts_stride = g->counts_stride;
 	a->ctl->asks = s->has_call ? addr + s->asks_off : 0;
-	a->ctl->ncpus = s->rings->ncpus;
-	a->ctl->nrings = s->rings->nrings;
+	a->ctl->ncpus = g->ncpus;
+	a->ctl->nrings = g->nrings;
 	return 0;
 }
 
@@ -436,6 +436,14 @@ int dp_arm_map_areas(struct arming *a, struct dp_error *err)
 	return r;
 }
 
+/* The control block without its tables: for a successor, and into the process. */
+static int put_control(struct arming *a, struct dp_error *err)
+{
+	a->s->block.ctl = *a->ctl;
+	dp_record_update(a->s);
+	return dp_mem_write(&a->mem, a->s->control, a->ctl, sizeof(*a->ctl), err);
+}
+
 /* The second net: our handler before the program's own, whose action is remembered. */
 int dp_arm_take_signal(struct arming *a, int sig, u64 old[4], struct dp_error *err)
 {
@@ -449,9 +457,9 @@ int dp_arm_take_signal(struct arming *a, int sig, u64 old[4], struct dp_error *e
 
 	if (!r)
 		r = dp_mem_read(&a->mem, scratch, old, 4 * sizeof(*old), err);
-	/* Known to the handler before it can be called. */
+	/* Known to the handler before it can be called, and to a successor before it has to put it back. */
 	if (!r)
-		r = dp_mem_write(&a->mem, a->s->control, a->ctl, sizeof(*a->ctl), err);
+		r = put_control(a, err);
 	/* A system call that the signal interrupts goes on where it would have gone on without us. */
 	ours[1] |= own[0] <= 1 ? SA_RESTART : own[1] & SA_RESTART;
 	if (!r)
@@ -488,6 +496,10 @@ static int fill_region(struct arming *a, struct dp_error *err)
 	if (!r)
 		r = dp_pages_open(a, err);
 	/* All tables, before there is anything that a successor or the first signal looks up in them. */
+	if (!r) {
+		s->block.ctl = *a->ctl;
+		dp_record_write(s);
+	}
 	if (!r)
 		r = dp_mem_write(&a->mem, s->control, a->ctl, a->ctl->size, err);
 	if (!r)
@@ -513,14 +525,12 @@ void dp_arm_finish_children(struct arming *a)
 {
 	for (u32 i = 0; a->tracer.held && i < a->tracer.n; i++) {
 		struct dp_thread *th = &a->tracer.v[i];
-		struct dp_control ctl;
 		struct dp_mem mem;
 
 		if (!th->foreign || th->gone || th->released)
 			continue;
 		if (!dp_mem_open(&mem, th->tid, NULL)) {
-			bool begun = !dp_mem_read(&mem, a->s->control, &ctl, sizeof(ctl), NULL) &&
-				     ctl.magic == DP_CONTROL_MAGIC && ctl.state != DP_STATE_EMPTY;
+			bool begun = dp_block_begun(&mem, a->s->control);
 
 			for (u32 k = 0; begun && k < a->plan->npatches; k++) {
 				const struct dp_patch *p = &a->plan->patches[k].patch;
@@ -565,12 +575,9 @@ int dp_arm_last_round(struct arming *a, bool watch, struct dp_error *err)
 
 int dp_arm_publish(struct arming *a, struct dp_error *err)
 {
-	struct dp_session *s = a->s;
 	const struct dp_plan *plan = a->plan;
 	struct dp_publish_host ph;
 	struct dp_patch *v = dp_plan_patches(plan);
-	u32 state = DP_STATE_ARMING;
-	u64 at = s->control + offsetof(struct dp_control, state);
 	u64 ignore[4];
 	int r;
 
@@ -581,7 +588,8 @@ int dp_arm_publish(struct arming *a, struct dp_error *err)
 	dp_publish_host_init(&ph, &a->tracer, &a->mem, &a->remote);
 	dp_tracer_pass_forks(&a->tracer);
 	a->tracer.holds = true;
-	r = dp_mem_write(&a->mem, at, &state, 4, err);
+	a->ctl->state = DP_STATE_ARMING;
+	r = put_control(a, err);
 	if (!r)
 		r = dp_publish(&ph.host, v, plan->npatches, err);
 	/* A trap in a thread that blocks the signal makes the kernel reset the action: set it again. */
@@ -589,9 +597,9 @@ int dp_arm_publish(struct arming *a, struct dp_error *err)
 		r = dp_arm_take_signal(a, SIGTRAP, ignore, err);
 	if (!r && a->tracer.lost & SIGNAL_BIT(SIGSEGV))
 		r = dp_arm_take_signal(a, SIGSEGV, ignore, err);
-	state = DP_STATE_ARMED;
+	a->ctl->state = DP_STATE_ARMED;
 	if (!r)
-		r = dp_mem_write(&a->mem, at, &state, 4, err);
+		r = put_control(a, err);
 	free(v);
 	return r;
 }
@@ -610,10 +618,23 @@ static void collect_stats(struct arming *a)
 	st->resident_bytes += DP_ALIGN_UP(a->s->plan.code_len, PAGE);
 }
 
+/* What is about to stand in the process, in a place where it cannot be changed by the process. */
+static int remember(struct arming *a, struct dp_error *err)
+{
+	struct dp_session *s = a->s;
+	int r;
+
+	dp_block_free(&s->block);
+	r = dp_block_of_image(&s->block, a->ctl, a->ctl->size, s->control, (const struct dp_blob_head *)dp_blob, err);
+	if (!r)
+		dp_record_write(s);
+	return r;
+}
+
 int dp_arm(struct dp_session *s, struct dp_error *err)
 {
 	struct arming a = {.s = s, .plan = &s->plan, .mem = {s->pid, -1}};
-	struct dp_withdrawn wd;
+	struct dp_withdrawn wd = {.kept_bytes = 0};
 	u64 begin = dp_now_ns(), attached;
 	int r = dp_maps_read(&a.now, s->pid, err);
 
@@ -627,6 +648,8 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 		r = dp_mem_open(&a.mem, s->pid, err);
 	if (!r)
 		r = dp_build_control(&a, err);
+	if (!r)
+		r = remember(&a, err);
 	if (!r)
 		r = dp_arm_check_bytes(&a, err);
 	if (!r)
@@ -665,7 +688,9 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 	s->stats.attach_ns = attached - begin;
 	s->stats.arm_ns = dp_now_ns() - attached;
 	if (r && a.mapped) /* the bytes are back already: take the mappings away too */
-		dp_withdraw_process(s->pid, s->control, true, &wd, NULL);
+		dp_withdraw_process(s->pid, &s->block, s->control, true, &wd, NULL);
+	if (r)
+		dp_record_end(s, !wd.kept_bytes);
 	dp_mem_close(&a.mem);
 	dp_maps_free(&a.now);
 	free(a.areas);

@@ -4,7 +4,6 @@
  * made it. Probes at the entry and at the exits ask (hit/calls.c); a thread of ours answers, since the events of the kernel
  * are ours: when we end in whatever way, nothing is watched any more.
  */
-#include <dirent.h>
 #include <linux/futex.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
@@ -122,29 +121,6 @@ int dp_call_resolve(struct dp_session *s, const char *text, const struct dp_even
 
 /* ---- answers ---- */
 
-/* A thread of the process by the id that it has itself. */
-static pid_t outer_tid(const struct dp_session *s, pid_t inner)
-{
-	char path[64], ids[128];
-	pid_t found = inner;
-	struct dirent *de;
-	DIR *dir;
-
-	if (dp_status_field(s->pid, inner, "Tgid", ids, sizeof(ids)) == 0)
-		return inner; /* the same namespace, in all but the rarest cases: others are looked for */
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)s->pid);
-	dir = opendir(path);
-	while (dir && (de = readdir(dir))) {
-		pid_t tid = (pid_t)atoi(de->d_name);
-
-		if (tid > 0 && dp_inner_tid(s->pid, tid) == inner)
-			found = tid;
-	}
-	if (dir)
-		closedir(dir);
-	return found;
-}
-
 /* Its hits are known and missed together, see dp_watch_count(). */
 static void unwatch(struct dp_calls *c, size_t i)
 {
@@ -157,21 +133,29 @@ static void unwatch(struct dp_calls *c, size_t i)
 	c->open[i] = c->open[--c->n];
 }
 
-static bool answer(struct dp_calls *c, const struct dp_ask *a)
+static bool answer(struct dp_calls *c, const volatile struct dp_ask *a)
 {
 	struct dp_watched w = c->s->watched[0];
-	pid_t tid = outer_tid(c->s, (pid_t)a->tid);
+	struct dp_ask q = {.tid = a->tid, .addr = a->addr}; /* it may write over it meanwhile */
+	pid_t tid = dp_thread_of(c->s->pid, q.tid);
 	int fd;
 
+	if (!tid)
+		return false;
 	for (size_t i = c->n; i-- > 0;)
 		if (c->open[i].tid == tid)
 			unwatch(c, i);
-	if (!a->addr)
+	if (!q.addr)
 		return true;
-	w.addr = a->addr;
+	w.addr = q.addr;
 	if (!dp_grow((void **)&c->open, &c->cap, c->n, sizeof(*c->open)))
 		return false;
 	fd = dp_watch_open(&w, tid, DP_INHERIT_NONE);
+	/* A thread that has ended meanwhile may have left its id to another process's. */
+	if (fd >= 0 && !dp_thread_is_of(c->s->pid, tid)) {
+		close(fd);
+		fd = -1;
+	}
 	if (fd < 0)
 		return false;
 	c->open[c->n++] = (struct watched_call){tid, fd};
@@ -225,7 +209,7 @@ int dp_calls_begin(struct dp_session *s, struct dp_error *err)
 	if (!c)
 		return dp_fail(err, E_ARM_NOMEM, "watchpoint");
 	c->s = s;
-	c->asks = (struct dp_asks *)((u8 *)s->rings + s->asks_off);
+	c->asks = (struct dp_asks *)((u8 *)s->rings.at + s->asks_off);
 	sigfillset(&all); /* they are for the thread that waits for them */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	r = pthread_create(&c->thread, NULL, serve, c);

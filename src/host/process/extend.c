@@ -50,7 +50,7 @@ static bool is_taken(const struct dp_plan *plan, u64 at, u32 len)
 }
 
 /* Instructions that were met since the last time and can have a jump; the owner of a spot is its index into copies[]. */
-static u32 find_spots(struct dp_session *s, const struct dp_copy *v, struct dp_spot *spots, u32 most)
+static u32 find_spots(struct dp_session *s, const struct dp_copy_state_of *v, struct dp_spot *spots, u32 most)
 {
 	u32 n = 0;
 
@@ -58,7 +58,7 @@ static u32 find_spots(struct dp_session *s, const struct dp_copy *v, struct dp_s
 		const struct dp_image *im;
 		struct dp_spot *sp = &spots[n];
 
-		if (v[i].state != DP_COPY_READY || s->tried[i])
+		if (!v[i].ready || s->tried[i])
 			continue;
 		s->tried[i] = 1;
 		im = dp_process_image_at(&s->proc, v[i].ip);
@@ -164,7 +164,11 @@ static int arm_more(struct arming *a, struct dp_plan *both, struct dp_error *err
 	int r = dp_rebuild_control(a, both, origin, err);
 
 	if (!r)
+		r = dp_block_renew(&s->block, a->ctl, origin, err);
+	if (!r) {
+		dp_record_write(s);
 		r = dp_mem_write(&a->mem, origin, a->ctl, a->ctl->size, err);
+	}
 	if (!r)
 		r = dp_mem_write(&a->mem, s->region + offsetof(struct dp_blob_head, ctl), &origin, 8, err);
 	if (r)
@@ -252,28 +256,29 @@ static int extend(struct dp_session *s, struct dp_spot *spots, u32 n, const stru
 }
 
 /* Threads that wait for what is to become of an instruction go on; those that have asked since then ring once more. */
-static void answer(struct dp_session *s, const struct dp_mem *mem, const struct dp_copy *v)
+static void answer(struct dp_session *s, const struct dp_mem *mem, const struct dp_copy_state_of *v)
 {
 	const u32 answered = DP_COPY_ANSWERED;
 
 	for (u32 i = 0; i < DP_COPIES; i++)
-		if (v[i].asked == DP_COPY_ASKED)
-			dp_mem_write(mem, s->region + s->copies_off + i * sizeof(*v) + offsetof(struct dp_copy, asked), &answered, 4, NULL);
+		if (v[i].asked)
+			dp_mem_write(mem, s->region + s->copies_off + i * sizeof(struct dp_copy) + offsetof(struct dp_copy, asked), &answered, 4,
+				     NULL);
 	/* Pairs with the acquire of those who wait. */
-	__atomic_fetch_add(&s->rings->answered, 1, __ATOMIC_RELEASE);
-	syscall(SYS_futex, &s->rings->answered, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	__atomic_fetch_add(&s->rings.at->answered, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &s->rings.at->answered, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 static void learn(struct dp_session *s, const struct dp_mem *mem, bool asked)
 {
-	struct dp_copy *v = malloc(DP_COPIES * sizeof(*v));
+	struct dp_copy_state_of *v = malloc(DP_COPIES * sizeof(*v));
 	struct dp_spot *spots = calloc(SITES, sizeof(*spots));
 	struct dp_error err = {0};
 	u32 n = 0;
 
 	if (!s->tried)
 		s->tried = calloc(DP_COPIES, 1);
-	if (v && spots && s->tried && !dp_mem_read(mem, s->region + s->copies_off, v, DP_COPIES * sizeof(*v), NULL)) {
+	if (v && spots && s->tried && dp_copies_read(mem, s->region + s->copies_off, v)) {
 		if (s->nlate < BATCHES)
 			n = find_spots(s, v, spots, SITES - s->nlate_spots);
 		if (n && extend(s, spots, n, mem, &err) && err.code && dp_session_alive(s))
@@ -295,7 +300,7 @@ void dp_pages_learn(struct dp_session *s)
 
 	if (!s->armed || !s->late_size)
 		return;
-	bell = __atomic_load_n(&s->rings->bell, __ATOMIC_ACQUIRE);
+	bell = __atomic_load_n(&s->rings.at->bell, __ATOMIC_ACQUIRE);
 	asked = bell != s->bell;
 	if (!asked && (dp_now_ns() < s->late_at || s->nlate == BATCHES || s->nlate_spots == SITES ||
 		       !dp_process_peek(s->pid, all + offsetof(struct dp_copies, nready), &known, 8) || known == s->late_known ||
@@ -315,7 +320,7 @@ void dp_session_rest(struct dp_session *s, u64 ns)
 	struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 
 	if (s->armed && s->late_size)
-		syscall(SYS_futex, &s->rings->bell, FUTEX_WAIT, s->bell, &t, NULL, 0);
+		syscall(SYS_futex, &s->rings.at->bell, FUTEX_WAIT, s->bell, &t, NULL, 0);
 	else
 		nanosleep(&t, NULL);
 }

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "host/process/hooks.h"
-#include "host/process/process-priv.h"
+#include "host/process/untrusted.h"
 #include "host/self/registry.h"
 
-#define MOST 65536u /* lists that change while they are read may lead anywhere */
+#define MOST 65536u /* places */
 #define STOP_TIMEOUT 500000000ull
 
 static int find(struct dp_process *proc, struct self_hooks_registry *reg, bool *found,
@@ -35,13 +35,14 @@ static struct dp_hook_place *read_places(pid_t pid, const struct dp_hooks *k)
 	return v;
 }
 
-static bool read_exits(pid_t pid, struct dp_hook_info *info, u64 at)
+static bool read_exits(pid_t pid, struct dp_hook_info *info, u64 at, u32 *left)
 {
 	struct hook_rec rec;
+	struct dp_walk w;
 	size_t cap = 0;
 
-	for (; at && info->nexits < MOST && dp_process_peek(pid, at, &rec, sizeof(rec));
-	     at = (u64)rec.next) {
+	dp_walk_begin(&w, left);
+	for (; dp_walk_to(&w, at) && dp_process_peek(pid, at, &rec, sizeof(rec)); at = (u64)rec.next) {
 		struct dp_hook_exit *e;
 
 		if (!dp_grow((void **)&info->exits, &cap, info->nexits, sizeof(*e)))
@@ -60,11 +61,13 @@ static bool read_exits(pid_t pid, struct dp_hook_info *info, u64 at)
 static int read_all(pid_t pid, const struct dp_hooks *k, const struct dp_hook_place *places,
 		    struct dp_hook_info **v, u32 *n)
 {
+	u32 left = DP_WALK_STEPS;
 	struct hook h;
+	struct dp_walk w;
 	size_t cap = 0;
 
-	for (u64 at = (u64)k->heads; at && *n < MOST && dp_process_peek(pid, at, &h, sizeof(h));
-	     at = (u64)h.next) {
+	dp_walk_begin(&w, &left);
+	for (u64 at = (u64)k->heads; dp_walk_to(&w, at) && dp_process_peek(pid, at, &h, sizeof(h)); at = (u64)h.next) {
 		struct dp_hook_info *info;
 
 		if (!dp_grow((void **)v, &cap, *n, sizeof(*info)))
@@ -73,9 +76,9 @@ static int read_all(pid_t pid, const struct dp_hooks *k, const struct dp_hook_pl
 		*info = (struct dp_hook_info){
 		    .addr = at, .flags = h.flags, .dynamic = h.hit, .nplaces = h.hit && h.place};
 		dp_process_peek_name(pid, (u64)h.name, info->name, sizeof(info->name));
-		for (u32 i = 0; i < k->n && i < MOST; i++)
+		for (u32 i = 0; i < k->n && k->n <= MOST; i++)
 			info->nplaces += (u64)places[i].hook == at;
-		if (!read_exits(pid, info, (u64)h.exits))
+		if (!read_exits(pid, info, (u64)h.exits, &left))
 			return -ENOMEM;
 	}
 	return 0;
@@ -130,8 +133,11 @@ static int look_up(struct change *c, struct dp_error *err)
 	struct hook_rec r;
 	bool known = !c->rec;
 	u64 at = (u64)c->k.heads;
+	u32 left = DP_WALK_STEPS;
+	struct dp_walk w;
 
-	for (u32 n = 0; at && at != c->hook && n < MOST; n++) {
+	dp_walk_begin(&w, &left);
+	while (at != c->hook && dp_walk_to(&w, at)) {
 		if (dp_mem_read(c->mem, at, &c->head, sizeof(c->head), err))
 			return -EFAULT;
 		at = (u64)c->head.next;
@@ -139,8 +145,8 @@ static int look_up(struct change *c, struct dp_error *err)
 	if (at != c->hook || dp_mem_read(c->mem, at, &c->head, sizeof(c->head), err))
 		return dp_fail(err, E_HOOK_NONE, "it went away");
 	c->wanted = c->rec && c->head.flags & HOOK_OPEN;
-	at = (u64)c->head.exits;
-	for (u32 n = 0; at && n < MOST; at = (u64)r.next, n++) {
+	dp_walk_begin(&w, &left);
+	for (at = (u64)c->head.exits; dp_walk_to(&w, at); at = (u64)r.next) {
 		if (dp_mem_read(c->mem, at, &r, sizeof(r), err))
 			return -EFAULT;
 		if (at == c->rec) {

@@ -269,31 +269,14 @@ struct dp_withdrawn {
 };
 
 /*
- * Take every probe of the control block at ctl_addr out of process pid: restore bytes, wait for
- * the grace period, unmap, put the signal actions back. crashed: the bytes may be in any step.
+ * Take the probes of a control block out of process pid: restore bytes, wait for the grace period, unmap, put the signal actions
+ * back. known: the block as we have it ourselves, the process's or that of its parent, from which it inherited the probes. NULL: what the
+ * process says about itself at ctl_addr, checked (untrusted.h). crashed: the bytes may be in any step.
  */
-int dp_withdraw_process(pid_t pid, u64 ctl_addr, bool crashed, struct dp_withdrawn *out, struct dp_error *err);
+struct dp_block;
+int dp_withdraw_process(pid_t pid, const struct dp_block *known, u64 ctl_addr, bool crashed, struct dp_withdrawn *out, struct dp_error *err);
 
 /* By which a descriptor of ours for /proc/self/pagemap is known: flags that mean nothing there. */
 #define DP_PAGEMAP_FLAGS (O_APPEND | O_NONBLOCK | O_DSYNC | O_CLOEXEC)
-
-/* ---- the tables of a control block (inspect.c) ---- */
-
-struct dp_tables {
-	struct dp_control ctl;
-	struct dp_point *points;
-	struct dp_probe_rt *probes;
-	struct dp_patch *patches; /* by address */
-};
-
-/* Of a block that was never armed only ctl is read. Free in any case. */
-int dp_tables_read(struct dp_tables *t, const struct dp_mem *mem, u64 addr, struct dp_error *err);
-void dp_tables_free(struct dp_tables *t);
-
-/* The patch that displaces the instruction at addr; NULL: none begins before it. */
-const struct dp_patch *dp_tables_patch(const struct dp_tables *t, u64 addr);
-
-/* Address of a control block in pid, 0 when there is none. */
-u64 dp_find_control(pid_t pid);
 
 #endif

@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "hit/hit.h"
 #include "lang/event/event.h"
+#include "log/rings.h"
 #include "symbols/symbols.h"
 
 struct dp_session;
@@ -162,8 +163,11 @@ int dp_session_arm(struct dp_session *s, struct dp_error *err);
  */
 bool dp_session_adopt(struct dp_session *s);
 
-/* What stands in the rings that such a dprobes has left in the process, as it is now, words and all. NULL: nothing. munmap() it. */
-struct dp_rings *dp_rings_copy(pid_t pid, u64 *size);
+/*
+ * What stands in the rings that such a dprobes has left in the process, as it is now, with nwords words behind them, at *words. Their
+ * layout is as that dprobes has written it down, for nprobes probes. False: there is nothing. munmap(map->at, map->size).
+ */
+bool dp_rings_copy(pid_t pid, u32 nprobes, u32 nwords, struct dp_ring_map *map, u64 **words);
 
 /* Restore every byte, unmap after the grace period; also in children that inherited the probes. Safe to
  * call when the process is gone, and more than once. */
@@ -172,7 +176,7 @@ void dp_session_free(struct dp_session *s); /* removes first when still armed */
 
 u32 dp_session_nprobes(const struct dp_session *s);
 void dp_session_probe(const struct dp_session *s, u32 i, struct dp_probe_info *out);
-struct dp_rings *dp_session_rings(struct dp_session *s); /* after arm */
+const struct dp_ring_map *dp_session_rings(const struct dp_session *s); /* after arm; the session made the layout */
 struct dp_process *dp_session_process(struct dp_session *s);
 pid_t dp_session_pid(const struct dp_session *s);
 bool dp_session_alive(struct dp_session *s); /* the target (or, spawned, its exit status waits) */
@@ -190,9 +194,6 @@ void dp_session_tend(struct dp_session *s);
 void dp_session_tend_pages(struct dp_session *s);
 /* Sleep between two such looks, or until the process has something for dp_session_tend_pages(). */
 void dp_session_rest(struct dp_session *s, u64 ns);
-
-/* Remove what a dead predecessor left in pid. Returns the number of places restored, or an error. */
-int dp_session_cleanup(pid_t pid, struct dp_error *err);
 
 /* ---- what stands in a process, whichever session set it (inspect.c) ---- */
 

@@ -18,8 +18,16 @@ void dp_process_peek_name(pid_t pid, u64 addr, char *buf, size_t size)
 {
 	size_t n = 0;
 
-	while (addr && n + 1 < size && dp_process_peek(pid, addr + n, buf + n, 1) && buf[n])
-		n++;
+	/* Not beyond a page at a time: the next one may be missing. */
+	while (addr && n + 1 < size) {
+		size_t more = DP_MIN(size - 1 - n, (size_t)(4096 - ((addr + n) & 4095)));
+
+		if (!dp_process_peek(pid, addr + n, buf + n, more))
+			break;
+		if (memchr(buf + n, '\0', more))
+			return;
+		n += more;
+	}
 	buf[n] = '\0';
 }
 

@@ -4,6 +4,7 @@
 #define DP_SESSION_PRIV_H
 
 #include "host/process/process-priv.h"
+#include "host/process/record.h"
 #include "program/code.h"
 
 struct dp_probe { /* one event, at one function entry, one address, or all exits of a function */
@@ -67,8 +68,11 @@ struct dp_session {
 	struct dp_plan plan;
 	u64 region; /* address of the main mapping */
 	u64 control;
-	struct dp_rings *rings;
-	u64 rings_size;
+	struct dp_ring_map rings; /* shared with the process: only what stands in the layout is known */
+	struct dp_file_id rings_file;
+	struct dp_block block; /* what stands, or is going to stand, in the process */
+	int record_fd;	       /* where that is written down, */
+	bool recorded;	       /* if it is */
 	u64 words_off; /* of the words in the mapping of the rings */
 	u64 *words;    /* their first values */
 	u32 nwords;
@@ -156,9 +160,11 @@ void dp_pages_learn(struct dp_session *s);
 int dp_call_resolve(struct dp_session *s, const char *text, const struct dp_event *parsed, struct dp_error *err);
 int dp_calls_begin(struct dp_session *s, struct dp_error *err); /* with the first hits that may come */
 void dp_calls_end(struct dp_session *s);
-/* session.c: the file behind the rings that are mapped at this address; 0 when there are none. */
-u64 dp_rings_inode(pid_t pid, u64 at);
-bool dp_owner_lives(u32 pid); /* that of a control block: another dprobes that runs */
+/* session.c */
+/* The rings are in this memory file. E_TARGET_CALL */
+int dp_session_map_rings(struct dp_session *s, int fd, u64 size, struct dp_error *err);
+void dp_session_unmap_rings(struct dp_session *s);
+bool dp_owner_lives(u32 pid); /* as a control block has it that we did not write: another dprobes that runs */
 
 /* shared.c */
 /* Map size bytes of our file fd at addr in the process, shared. E_TARGET_SHARE besides the errors of calls. */

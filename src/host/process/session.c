@@ -8,12 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "host/process/session-priv.h"
+#include "log/guard.h"
 
 #define TRIES 3
 #define ROUNDS 50 /* looks for further processes that inherited probes */
@@ -32,18 +34,34 @@ void dp_session_say(struct dp_session *s, const char *fmt, ...)
 	s->opt.note(s->opt.arg, text);
 }
 
-u64 dp_rings_inode(pid_t pid, u64 at)
+int dp_session_map_rings(struct dp_session *s, int fd, u64 size, struct dp_error *err)
 {
-	struct dp_maps maps;
-	const struct dp_map *m;
-	u64 inode = 0;
+	struct stat st;
+	void *p;
 
-	if (!dp_maps_read(&maps, pid, NULL)) {
-		m = dp_maps_at(&maps, at);
-		inode = m && strstr(m->path, "dprobes-rings") ? m->inode : 0;
-		dp_maps_free(&maps);
+	dp_session_unmap_rings(s);
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED || fstat(fd, &st)) {
+		if (p != MAP_FAILED)
+			munmap(p, size);
+		return dp_fail(err, E_TARGET_CALL, "the log rings: %s", strerror(errno));
 	}
-	return inode;
+	s->rings = (struct dp_ring_map){.at = p, .size = size};
+	s->rings_file = (struct dp_file_id){st.st_dev, st.st_ino};
+	if (dp_guard_add(p, size))
+		return 0;
+	dp_session_unmap_rings(s);
+	return dp_fail(err, E_ARM_NOMEM, "the log rings");
+}
+
+void dp_session_unmap_rings(struct dp_session *s)
+{
+	if (!s->rings.at)
+		return;
+	dp_guard_drop(s->rings.at);
+	munmap(s->rings.at, s->rings.size);
+	s->rings = (struct dp_ring_map){.at = NULL};
+	s->rings_file = (struct dp_file_id){0, 0};
 }
 
 static void add_withdrawn(struct dp_session *s, const struct dp_withdrawn *wd)
@@ -55,8 +73,35 @@ static void add_withdrawn(struct dp_session *s, const struct dp_withdrawn *wd)
 	s->stats.kept_bytes += wd->kept_bytes;
 }
 
-/* One pass over all processes but the session's own that have inherited these probes; returns how many were freed of probes. */
-static u32 withdraw_others(struct dp_session *s, u64 control, u64 rings_at, u64 inode)
+/* Whose probes are to be taken out of processes. */
+struct heritage {
+	pid_t but; /* not of this one */
+	const struct dp_block *known; /* NULL: what each of them says counts */
+	u64 rings_at;
+	struct dp_file_id file;
+};
+
+/*
+ * A process that says itself whose probes it carries: those of somebody who lives are not touched, whatever the
+ * process that led us here says.
+ */
+static u64 ownerless(pid_t pid, u64 rings_at)
+{
+	u64 at = dp_find_control(pid);
+	struct dp_block b = {.points = NULL};
+	struct dp_mem mem;
+	bool good = false;
+
+	if (at && !dp_mem_open(&mem, pid, NULL)) {
+		good = !dp_block_read(&b, &mem, at, NULL) && b.ctl.rings == rings_at && !dp_owner_lives(b.ctl.owner_pid);
+		dp_mem_close(&mem);
+	}
+	dp_block_free(&b);
+	return good ? at : 0;
+}
+
+/* One pass over all processes that have inherited these probes; returns how many were freed of probes. */
+static u32 withdraw_others(struct dp_session *s, const struct heritage *h)
 {
 	DIR *dir = opendir("/proc");
 	struct dirent *de;
@@ -67,11 +112,11 @@ static u32 withdraw_others(struct dp_session *s, u64 control, u64 rings_at, u64 
 		pid_t pid = (pid_t)atoi(de->d_name);
 		u64 at;
 
-		if (pid <= 0 || pid == getpid() || pid == s->pid || dp_rings_inode(pid, rings_at) != inode)
+		if (pid <= 0 || pid == getpid() || pid == h->but || !dp_same_file(dp_rings_at(pid, h->rings_at), h->file))
 			continue;
-		at = dp_find_control(pid); /* one of ours, though not always the last one */
+		at = h->known ? h->known->ctl.self : ownerless(pid, h->rings_at);
 		/* Born in the middle of a step, perhaps. */
-		if (!dp_withdraw_process(pid, at ? at : control, true, &wd, NULL)) {
+		if (at && !dp_withdraw_process(pid, h->known, at, true, &wd, NULL)) {
 			add_withdrawn(s, &wd);
 			n += !wd.kept_bytes;
 		}
@@ -81,10 +126,10 @@ static u32 withdraw_others(struct dp_session *s, u64 control, u64 rings_at, u64 
 	return n;
 }
 
-/* inode: of the rings; 0: there were none yet, and so no probes that a child could have got. */
-static void withdraw_all_others(struct dp_session *s, u64 control, u64 rings_at, u64 inode)
+/* Without rings there were no probes yet that a child could have got. */
+static void withdraw_all_others(struct dp_session *s, const struct heritage *h)
 {
-	for (int i = 0; inode && i < ROUNDS && withdraw_others(s, control, rings_at, inode); i++)
+	for (int i = 0; h->file.inode && i < ROUNDS && withdraw_others(s, h); i++)
 		;
 }
 
@@ -99,14 +144,31 @@ bool dp_owner_lives(u32 pid)
 	return n > 0 && pid != (u32)getpid() && strstr(exe, "dprobes");
 }
 
-/* A predecessor's probes: its own business while it lives, ours to clean when it does not. */
-static int settle_predecessor(struct dp_session *s, struct dp_error *err)
+static int busy(const struct dp_session *s, u32 owner, struct dp_error *err)
+{
+	return dp_fail(err, E_TARGET_BUSY, "process %d belongs to dprobes process %u", (int)s->pid, owner);
+}
+
+static int clean_up(struct dp_session *s, const struct dp_block *known, u64 at, const struct heritage *h, struct dp_withdrawn *wd,
+		    struct dp_error *err)
+{
+	int r = dp_withdraw_process(s->pid, known, at, true, wd, err);
+
+	if (!r)
+		withdraw_all_others(s, h);
+	if (!r)
+		dp_session_say(s, "cleaned up after an earlier dprobes: %u places restored", wd->restored);
+	return r;
+}
+
+/* Nobody has written down what stands there: another user, another machine's files, a dprobes without a directory. */
+static int settle_claim(struct dp_session *s, struct dp_error *err)
 {
 	u64 addr = dp_find_control(s->pid);
+	struct heritage h = {.but = s->pid};
+	struct dp_block b = {.points = NULL};
 	struct dp_withdrawn wd;
-	struct dp_control ctl;
 	struct dp_mem mem;
-	u64 inode;
 	int r;
 
 	if (!addr)
@@ -114,19 +176,40 @@ static int settle_predecessor(struct dp_session *s, struct dp_error *err)
 	r = dp_mem_open(&mem, s->pid, err);
 	if (r)
 		return r;
-	r = dp_mem_read(&mem, addr, &ctl, sizeof(ctl), err);
+	r = dp_block_read(&b, &mem, addr, err);
 	dp_mem_close(&mem);
+	h.rings_at = b.ctl.rings;
 	if (r) /* a predecessor's last call may just have taken it away */
-		return dp_find_control(s->pid) ? r : 0;
-	if (dp_owner_lives(ctl.owner_pid))
-		return dp_fail(err, E_TARGET_BUSY, "process %d belongs to dprobes process %u", (int)s->pid,
-			       ctl.owner_pid);
-	inode = dp_rings_inode(s->pid, ctl.rings);
-	r = dp_withdraw_process(s->pid, addr, true, &wd, err);
-	if (!r && inode)
-		withdraw_all_others(s, addr, ctl.rings, inode);
-	if (!r)
-		dp_session_say(s, "cleaned up after an earlier dprobes: %u places restored", wd.restored);
+		r = dp_find_control(s->pid) ? r : 0;
+	else if (dp_owner_lives(b.ctl.owner_pid))
+		r = busy(s, b.ctl.owner_pid, err);
+	else {
+		h.file = dp_rings_at(s->pid, h.rings_at);
+		r = clean_up(s, NULL, addr, &h, &wd, err);
+	}
+	dp_block_free(&b);
+	return r;
+}
+
+/* A predecessor's probes: its own business while it lives, ours to clean when it does not. */
+static int settle_predecessor(struct dp_session *s, struct dp_error *err)
+{
+	struct dp_withdrawn wd = {.kept_bytes = 0};
+	struct dp_known k;
+	int r;
+
+	if (!dp_record_find(&k, s->pid))
+		return settle_claim(s, err);
+	if (dp_known_owner_lives(&k)) {
+		r = busy(s, (u32)k.owner, err);
+	} else {
+		struct heritage h = {s->pid, &k.block, k.block.ctl.rings, k.file};
+
+		r = clean_up(s, &k.block, k.block.ctl.self, &h, &wd, err);
+		if (!r && !wd.kept_bytes)
+			dp_known_forget(&k);
+	}
+	dp_known_free(&k);
 	return r;
 }
 
@@ -190,26 +273,18 @@ static int withdraw_patiently(struct dp_session *s, struct dp_withdrawn *wd, str
 	int r;
 
 	for (int i = 0;; i++) {
-		r = dp_withdraw_process(s->pid, s->control, false, wd, err);
+		r = dp_withdraw_process(s->pid, &s->block, s->control, false, wd, err);
 		if (r != -dp_error_info(E_TARGET_TRACED)->number || i == TRACED_PATIENCE)
 			return r;
 		usleep(10000);
 	}
 }
 
-/* After an exec the memory is another program's, and nothing of ours is in it. */
-static bool carries_probes(const struct dp_session *s)
-{
-	u64 magic = 0;
-	struct iovec here = {&magic, 8}, there = {(void *)s->control, 8};
-
-	return process_vm_readv(dp_memory_tid(s->pid), &here, 1, &there, 1, 0) == 8 && magic == DP_CONTROL_MAGIC;
-}
-
 int dp_session_remove(struct dp_session *s, struct dp_error *err)
 {
-	u64 begin = dp_now_ns(), inode, rings_at;
-	struct dp_withdrawn wd;
+	struct heritage h = {s->pid, &s->block, s->region + (u64)s->rings_off, s->rings_file};
+	struct dp_withdrawn wd = {.kept_bytes = 0};
+	u64 begin = dp_now_ns();
 	int r = 0;
 
 	if (!s->armed)
@@ -217,9 +292,7 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 	s->armed = false;
 	dp_calls_end(s);
 	dp_watch_end(s);
-	inode = dp_rings_inode(getpid(), (u64)s->rings);
-	rings_at = s->region + (u64)s->rings_off;
-	if (inode && dp_rings_inode(s->pid, rings_at) == inode) {
+	if (dp_same_file(dp_rings_at(s->pid, h.rings_at), h.file)) {
 		r = withdraw_patiently(s, &wd, err);
 		if (!r)
 			add_withdrawn(s, &wd);
@@ -238,10 +311,11 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 			dp_session_say(s, "%llu KiB stay mapped in process %d: somebody else changed bytes there",
 				       (unsigned long long)wd.kept_bytes / 1024, (int)s->pid);
 		/* It ended, or an execve has taken everything away since we looked. */
-		if (r && (!dp_session_alive(s) || (r == -dp_error_info(E_TARGET_MEM)->number && !carries_probes(s))))
+		if (r && (!dp_session_alive(s) || (r == -dp_error_info(E_TARGET_MEM)->number && !dp_block_there(s->pid, s->control))))
 			r = 0;
 	}
-	withdraw_all_others(s, s->control, rings_at, inode);
+	withdraw_all_others(s, &h);
+	dp_record_end(s, !r && !wd.kept_bytes);
 	dp_watch_count(s);
 	s->stats.remove_ns = dp_now_ns() - begin;
 	return r;
@@ -265,8 +339,9 @@ void dp_session_free(struct dp_session *s)
 	free(s->tried);
 	dp_plan_free(&s->plan);
 	dp_unwind_free(&s->unwind);
-	if (s->rings)
-		munmap(s->rings, s->rings_size);
+	dp_record_end(s, false);
+	dp_block_free(&s->block);
+	dp_session_unmap_rings(s);
 	if (s->pidfd >= 0)
 		close(s->pidfd);
 	dp_process_free(&s->proc);
@@ -289,7 +364,7 @@ int dp_session_set_words(struct dp_session *s, const u64 *values, u32 n, struct 
 
 volatile u64 *dp_session_words(struct dp_session *s)
 {
-	return s->rings ? (volatile u64 *)((u8 *)s->rings + s->words_off) : NULL;
+	return s->rings.at ? (volatile u64 *)((u8 *)s->rings.at + s->words_off) : NULL;
 }
 
 u32 dp_session_nprobes(const struct dp_session *s)
@@ -315,9 +390,9 @@ void dp_session_probe(const struct dp_session *s, u32 i, struct dp_probe_info *o
 	};
 }
 
-struct dp_rings *dp_session_rings(struct dp_session *s)
+const struct dp_ring_map *dp_session_rings(const struct dp_session *s)
 {
-	return s->rings;
+	return &s->rings;
 }
 
 struct dp_process *dp_session_process(struct dp_session *s)
@@ -343,7 +418,7 @@ bool dp_session_alive(struct dp_session *s)
 		return false;
 	}
 	/* A program that was started for this is waited for, whatever it becomes. */
-	if (s->armed && !s->spawned && !carries_probes(s))
+	if (s->armed && !s->spawned && !dp_block_there(s->pid, s->control))
 		return false;
 	if (s->pidfd >= 0)
 		return poll(&p, 1, 0) == 0;
@@ -370,35 +445,16 @@ void dp_session_tend(struct dp_session *s)
 
 	for (u32 i = 0; i < s->nslots; i++) {
 		u64 at = slots + (u64)i * DP_SLOT_SIZE + DP_SLOT_HEAD, zero = 0;
-		struct dp_slot_head head;
-		struct iovec here = {&head, 24}, there = {(void *)at, 24};
-		u32 tid;
-		struct iovec tid_here = {&tid, 4};
-		struct iovec tid_there = {(void *)(s->region + s->tids_off + i * 4ull), 4};
-		char path[64];
+		struct dp_slot_state slot;
+		struct iovec here, there;
 
-		if (process_vm_readv(via, &here, 1, &there, 1, 0) != 24 || !head.owner || head.busy)
-			continue;
-		if (process_vm_readv(via, &tid_here, 1, &tid_there, 1, 0) != 4 || !tid)
+		if (!dp_slot_read(via, at, s->region + s->tids_off + i * 4ull, &slot) || !slot.idle || !slot.tid)
 			continue; /* its id is read from the thread itself: a successor takes the slot over */
-		snprintf(path, sizeof(path), "/proc/%d/task/%u", (int)s->pid, tid);
-		if (access(path, F_OK) == 0)
+		if (dp_thread_is_of(s->pid, (pid_t)slot.tid))
 			continue;
 		here = (struct iovec){&zero, 8};
 		there = (struct iovec){(void *)at, 8};
 		if (process_vm_writev(via, &here, 1, &there, 1, 0) != 8)
 			return;
 	}
-}
-
-int dp_session_cleanup(pid_t pid, struct dp_error *err)
-{
-	u64 addr = dp_find_control(pid);
-	struct dp_withdrawn wd;
-	int r;
-
-	if (!addr)
-		return 0;
-	r = dp_withdraw_process(pid, addr, true, &wd, err);
-	return r ? r : (int)wd.restored;
 }

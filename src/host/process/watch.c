@@ -483,9 +483,7 @@ void dp_watch_end(struct dp_session *s)
 
 void dp_watch_count(struct dp_session *s)
 {
-	u8 *counts = s->rings ? (u8 *)s->rings + s->rings->counts_off : NULL;
-
-	for (u32 p = 0; p < s->nprobes && counts; p++) {
+	for (u32 p = 0; p < s->nprobes && s->rings.at; p++) {
 		u64 hits = 0, known = 0;
 
 		if (!s->probes[p].event->is_watch)
@@ -493,15 +491,15 @@ void dp_watch_count(struct dp_session *s)
 		for (u32 i = 0; i < s->nwatched; i++)
 			if (s->watched[i].owner == p)
 				hits += s->watch_hits[s->watched[i].group];
-		for (u32 ring = 0; ring < s->rings->nrings; ring++) {
-			const struct dp_counts *c = (const struct dp_counts *)(counts + ring * s->rings->counts_stride) + p;
+		for (u32 ring = 0; ring < s->rings.g.nrings; ring++) {
+			const struct dp_counts *c = dp_ring_counts(&s->rings, ring) + p;
 
 			for (u32 k = DP_COUNT_RECORDED; k <= DP_COUNT_LOST; k++)
 				known += c->v[k];
 			known += c->v[DP_COUNT_OWN];
 		}
 		if (hits > known)
-			((struct dp_counts *)counts + p)->v[DP_COUNT_MISSED] += hits - known;
+			dp_ring_counts(&s->rings, 0)[p].v[DP_COUNT_MISSED] += hits - known;
 	}
 	memset(s->watch_hits, 0, sizeof(s->watch_hits));
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Taking probes out of a process. All that is needed stands in the control block inside the target, so this
- * serves the session that armed them, forked children, and what a killed predecessor left behind.
+ * Taking probes out of a process. All that is needed stands in a control block, so this serves the session that armed them,
+ * forked children, and what a killed predecessor left behind. The session and its successors have a copy of their own; where nobody has
+ * one, what stands in the process must do, checked: false, it leads to harm in that process alone.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,36 +16,9 @@
 #include <unistd.h>
 
 #include "host/process/publish-host.h"
-#include "host/process/process-priv.h"
+#include "host/process/untrusted.h"
 
 #define GRACE_NS 20000000000ull
-
-u64 dp_find_control(pid_t pid)
-{
-	struct dp_maps maps;
-	struct dp_mem mem;
-	u64 found = 0;
-
-	if (dp_maps_read(&maps, pid, NULL))
-		return 0;
-	if (!dp_mem_open(&mem, pid, NULL)) {
-		for (size_t i = 0; i < maps.n && !found; i++) {
-			struct dp_blob_head head;
-			struct dp_control ctl;
-
-			if (!maps.v[i].x || maps.v[i].w || maps.v[i].inode ||
-			    dp_mem_read(&mem, maps.v[i].lo, &head, sizeof(head), NULL) ||
-			    head.magic != DP_BLOB_MAGIC || !head.ctl ||
-			    dp_mem_read(&mem, head.ctl, &ctl, sizeof(ctl), NULL))
-				continue;
-			if (ctl.magic == DP_CONTROL_MAGIC && ctl.self == head.ctl && ctl.abi == DP_ABI)
-				found = head.ctl;
-		}
-		dp_mem_close(&mem);
-	}
-	dp_maps_free(&maps);
-	return found;
-}
 
 struct work {
 	pid_t pid;
@@ -53,6 +27,7 @@ struct work {
 	struct dp_remote remote;
 	struct dp_maps maps;
 	struct dp_control ctl;
+	struct dp_blob_head head;
 	struct dp_patch *patches; /* those to be taken back */
 	u32 npatches;
 	struct dp_redirect *redirects, *homes;
@@ -63,33 +38,25 @@ struct work {
 	struct dp_withdrawn *out;
 };
 
-static void *read_table(struct work *w, u64 addr, u32 n, size_t size, u32 extra, struct dp_error *err)
+/* What we know, or else what the process says. The arrays are ours to change. */
+static int take_block(struct work *w, const struct dp_block *known, u64 ctl_addr, struct dp_error *err)
 {
-	void *v = calloc((size_t)n + extra + 1, size);
+	struct dp_block b;
+	int r = known ? dp_block_copy(&b, known, err) : dp_block_read(&b, &w->mem, ctl_addr, err);
 
-	if (v && n && dp_mem_read(&w->mem, addr, v, n * size, err)) {
-		free(v);
-		return NULL;
-	}
-	return v;
-}
-
-static int read_control(struct work *w, u64 ctl_addr, struct dp_error *err)
-{
-	int r = dp_mem_read(&w->mem, ctl_addr, &w->ctl, sizeof(w->ctl), err);
-
-	if (r)
-		return r;
-	if (w->ctl.magic != DP_CONTROL_MAGIC || w->ctl.self != ctl_addr || w->ctl.abi != DP_ABI)
-		return dp_fail(err, E_ARM_EXEC, "process %d carries no probes any more", (int)w->pid);
-	w->patches = read_table(w, w->ctl.patches, w->ctl.npatches, sizeof(*w->patches), 0, err);
-	w->redirects = read_table(w, w->ctl.redirects, w->ctl.nredirects, sizeof(*w->redirects), 0, err);
-	w->homes = read_table(w, w->ctl.homes, w->ctl.nhomes, sizeof(*w->homes), 0, err);
-	w->areas = read_table(w, w->ctl.areas, w->ctl.nareas, sizeof(*w->areas), 3, err);
-	if (!w->patches || !w->redirects || !w->homes || !w->areas)
-		return -ENOMEM;
-	w->npatches = w->ctl.npatches;
-	return 0;
+	w->head = b.head;
+	w->ctl = b.ctl;
+	w->patches = b.patches;
+	w->redirects = b.redirects;
+	w->homes = b.homes;
+	w->npatches = b.ctl.npatches;
+	w->areas = r ? NULL : calloc((size_t)b.ctl.nareas + 3, sizeof(*w->areas));
+	if (w->areas && b.ctl.nareas)
+		memcpy(w->areas, b.areas, b.ctl.nareas * sizeof(*w->areas));
+	b.patches = NULL;
+	b.redirects = b.homes = NULL;
+	dp_block_free(&b);
+	return r || w->areas ? r : dp_fail(err, E_ARM_NOMEM, "process %d", (int)w->pid);
 }
 
 /* Bytes that are in some step of the protocol, and so ours to restore. */
@@ -118,7 +85,7 @@ static void select_patches(struct work *w, bool crashed)
 	for (u32 i = 0; i < w->npatches; i++) {
 		const struct dp_patch *p = &w->patches[i];
 		const struct dp_map *map = dp_maps_at(&w->maps, p->addr);
-		u8 now[5];
+		u8 now[sizeof(p->orig)];
 
 		if (!map || !map->x || dp_mem_read(&w->mem, p->addr, now, p->len, NULL) ||
 		    !memcmp(now, p->orig, p->len))
@@ -150,7 +117,7 @@ static void restore_children(struct work *w)
 		if (!dp_mem_open(&mem, th->tid, NULL)) {
 			for (u32 k = 0; k < w->npatches; k++) {
 				const struct dp_patch *p = &w->patches[k];
-				u8 now[5];
+				u8 now[sizeof(p->orig)];
 
 				if (!dp_mem_read(&mem, p->addr, now, p->len, NULL) && is_ours(p, now, true))
 					dp_mem_write(&mem, p->addr, p->orig, p->len, NULL);
@@ -417,10 +384,10 @@ static int read_maps(struct work *w, struct dp_error *err)
  * What a predecessor that was killed had a thread do last may still be under way: mapping, unmapping. Only when that
  * is through it is known what there is.
  */
-static int prepare(struct work *w, u64 ctl_addr, bool crashed, struct dp_error *err)
+static int prepare(struct work *w, const struct dp_block *known, u64 ctl_addr, bool crashed, struct dp_error *err)
 {
-	struct dp_blob_head head;
 	const struct dp_map *table;
+	u64 magic = 0;
 	int r = dp_mem_open(&w->mem, w->pid, err);
 
 	if (!r)
@@ -435,16 +402,18 @@ static int prepare(struct work *w, u64 ctl_addr, bool crashed, struct dp_error *
 	if (!r)
 		r = dp_remote_init(&w->remote, &w->tracer, &w->mem, &w->maps, err);
 	if (!r)
-		r = read_control(w, ctl_addr, err);
+		r = take_block(w, known, ctl_addr, err);
 	if (!r)
-		r = dp_mem_read(&w->mem, w->ctl.region_lo, &head, sizeof(head), err);
+		r = dp_mem_read(&w->mem, w->ctl.region_lo, &magic, sizeof(magic), err);
+	if (!r && magic != DP_BLOB_MAGIC)
+		r = dp_fail(err, E_ARM_EXEC, "process %d carries no probes any more", (int)w->pid);
 	if (r)
 		return r;
 	w->tracer.redirects = w->redirects;
 	w->tracer.nredirects = w->ctl.nredirects;
-	dp_remote_serve(&w->remote, w->ctl.region_lo, &head, false);
+	dp_remote_serve(&w->remote, w->ctl.region_lo, &w->head, false);
 	if (crashed)
-		r = dp_remote_settle(&w->remote, head.service_end - head.service, err);
+		r = dp_remote_settle(&w->remote, w->head.service_end - w->head.service, err);
 	if (!r)
 		r = read_maps(w, err);
 	table = dp_maps_at(&w->maps, w->remote.table);
@@ -469,14 +438,14 @@ static void finish(struct work *w)
 	free(w->areas);
 }
 
-int dp_withdraw_process(pid_t pid, u64 ctl_addr, bool crashed, struct dp_withdrawn *out, struct dp_error *err)
+int dp_withdraw_process(pid_t pid, const struct dp_block *known, u64 ctl_addr, bool crashed, struct dp_withdrawn *out, struct dp_error *err)
 {
 	struct work w = {.pid = pid, .out = out, .mem = {pid, -1}};
 	struct dp_publish_host ph;
 	int r;
 
 	memset(out, 0, sizeof(*out));
-	r = prepare(&w, ctl_addr, crashed, err);
+	r = prepare(&w, known, ctl_addr, crashed, err);
 	if (r) {
 		finish(&w);
 		/* A predecessor's last call took everything away. */

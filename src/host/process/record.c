@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* See record.h. A file is: a page with the head, a page with the control block, and then the tables. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "host/process/record.h"
+#include "host/process/session-priv.h"
+
+#define MAGIC 0x3143455254535044ull
+#define PAGE 4096u
+#define KEPT 64 /* records of processes that have ended: their children may live on with the probes */
+
+struct head {
+	u64 magic;
+	u32 abi, size;
+	char boot[40];
+	u64 pid_namespace;
+	s32 pid, owner;
+	u64 started, owner_started;
+	struct dp_file_id file;
+	u64 rings_size, ring_size, words_off;
+	u32 ncpus, nrings, nprobes, pad;
+	struct dp_blob_head blob;
+};
+
+_Static_assert(sizeof(struct head) <= PAGE && sizeof(struct dp_control) <= PAGE, "a page each: written as a whole or not at all");
+
+/* ---- where ---- */
+
+/* A directory that nobody else can write to. */
+static bool own_dir(const char *path)
+{
+	struct stat st;
+
+	mkdir(path, 0700);
+	return !lstat(path, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022);
+}
+
+static bool find_dir(char *buf, size_t size)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+
+	if (geteuid() == 0)
+		snprintf(buf, size, "/run/dprobes");
+	else if (runtime && *runtime == '/' && strlen(runtime) < 64)
+		snprintf(buf, size, "%s/dprobes", runtime);
+	else
+		snprintf(buf, size, "/tmp/dprobes-%u", (unsigned)geteuid());
+	if (!own_dir(buf))
+		return false;
+	snprintf(buf + strlen(buf), size - strlen(buf), "/sessions");
+	return own_dir(buf);
+}
+
+static void boot_id(char out[40])
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+	memset(out, 0, 40);
+	if (fd >= 0 && read(fd, out, 36) < 0)
+		out[0] = '\0';
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Process ids mean something in their namespace only. */
+static u64 pid_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino;
+}
+
+struct dp_file_id dp_rings_at(pid_t pid, u64 addr)
+{
+	struct dp_file_id id = {0, 0};
+	const struct dp_map *m;
+	struct dp_maps maps;
+
+	if (dp_maps_read(&maps, pid, NULL))
+		return id;
+	m = dp_maps_at(&maps, addr);
+	if (m && m->shared && !strncmp(m->path, "/memfd:dprobes-rings", 20))
+		id = (struct dp_file_id){makedev(m->dev_major, m->dev_minor), m->inode};
+	dp_maps_free(&maps);
+	return id;
+}
+
+/* ---- writing ---- */
+
+static void fill_head(const struct dp_session *s, struct head *h)
+{
+	*h = (struct head){.magic = MAGIC,
+			   .abi = DP_ABI,
+			   .size = sizeof(*h),
+			   .pid_namespace = pid_namespace(),
+			   .pid = s->pid,
+			   .owner = getpid(),
+			   .started = dp_process_started(s->pid),
+			   .owner_started = dp_process_started(getpid()),
+			   .file = s->rings_file,
+			   .rings_size = s->rings.size,
+			   .ring_size = s->rings.g.ring_size,
+			   .words_off = s->words_off,
+			   .ncpus = s->rings.g.ncpus,
+			   .nrings = s->rings.g.nrings,
+			   .nprobes = s->rings.g.nprobes,
+			   .blob = s->block.head};
+	boot_id(h->boot);
+}
+
+static bool put(int fd, const void *p, u64 n, u64 at)
+{
+	for (u64 done = 0; done < n;) {
+		ssize_t r = pwrite(fd, (const u8 *)p + done, n - done, (off_t)(at + done));
+
+		if (r <= 0)
+			return false;
+		done += (u64)r;
+	}
+	return true;
+}
+
+static bool put_all(int fd, struct dp_session *s)
+{
+	struct dp_block_table t[DP_BLOCK_TABLES];
+	struct head h;
+	u64 at = 2 * PAGE;
+	bool good;
+
+	fill_head(s, &h);
+	good = h.started && put(fd, &h, sizeof(h), 0) && put(fd, &s->block.ctl, sizeof(s->block.ctl), PAGE);
+	dp_block_tables(&s->block, t);
+	for (u32 i = 0; i < DP_BLOCK_TABLES && good; i++) {
+		good = put(fd, *t[i].v, (u64)t[i].n * t[i].size, at);
+		at += (u64)t[i].n * t[i].size;
+	}
+	return good;
+}
+
+static bool is_dead(const struct head *h)
+{
+	return dp_process_started(h->pid) != h->started && dp_process_started(h->owner) != h->owner_started;
+}
+
+static bool get(int fd, void *p, u64 n, u64 at)
+{
+	for (u64 done = 0; done < n;) {
+		ssize_t r = pread(fd, (u8 *)p + done, n - done, (off_t)(at + done));
+
+		if (r <= 0)
+			return false;
+		done += (u64)r;
+	}
+	return true;
+}
+
+/* A record of this boot, version and namespace; -1: it is none. */
+static int open_record(const char *path, struct head *h)
+{
+	char boot[40];
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	boot_id(boot);
+	if (fd >= 0 && (!get(fd, h, sizeof(*h), 0) || h->magic != MAGIC || h->abi != DP_ABI || h->size != sizeof(*h) ||
+			memcmp(h->boot, boot, sizeof(boot)) || h->pid_namespace != pid_namespace())) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Call fn for the records, until it returns true. Their number. */
+static u32 each_record(const char *dir, bool (*fn)(const char *path, void *arg), void *arg)
+{
+	DIR *d = opendir(dir);
+	struct dirent *de;
+	char path[300];
+	bool done = false;
+	u32 n = 0;
+
+	while (d && !done && (de = readdir(d))) {
+		if (de->d_name[0] == '.')
+			continue;
+		n++;
+		snprintf(path, sizeof(path), "%.99s/%.60s", dir, de->d_name);
+		done = fn && fn(path, arg);
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static bool sweep_one(const char *path, void *arg)
+{
+	struct head h;
+	int fd = open_record(path, &h);
+
+	(void)arg;
+	if (fd < 0 || is_dead(&h))
+		unlink(path);
+	if (fd >= 0)
+		close(fd);
+	return false;
+}
+
+void dp_record_write(struct dp_session *s)
+{
+	char dir[100], path[160], new[160];
+	int fd;
+
+	if (!find_dir(dir, sizeof(dir)))
+		return;
+	if (!s->recorded && each_record(dir, NULL, NULL) > KEPT)
+		each_record(dir, sweep_one, NULL);
+	snprintf(path, sizeof(path), "%s/%d-%llu", dir, (int)s->pid, (unsigned long long)dp_process_started(s->pid));
+	snprintf(new, sizeof(new), "%s/.%d", dir, (int)s->pid);
+	fd = open(new, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd >= 0 && (!put_all(fd, s) || rename(new, path))) {
+		close(fd);
+		unlink(new);
+		fd = -1;
+	}
+	if (s->recorded)
+		close(s->record_fd);
+	if (fd < 0)
+		unlink(path); /* rather none than an old one */
+	s->recorded = fd >= 0;
+	s->record_fd = fd;
+}
+
+void dp_record_update(struct dp_session *s)
+{
+	if (s->recorded && !put(s->record_fd, &s->block.ctl, sizeof(s->block.ctl), PAGE))
+		dp_record_end(s, true);
+}
+
+void dp_record_end(struct dp_session *s, bool forget)
+{
+	char dir[100], path[160];
+	struct head h = {.pid = 0};
+
+	if (!s->recorded)
+		return;
+	s->recorded = false;
+	if (forget && find_dir(dir, sizeof(dir)) && get(s->record_fd, &h, sizeof(h), 0)) {
+		snprintf(path, sizeof(path), "%s/%d-%llu", dir, (int)h.pid, (unsigned long long)h.started);
+		unlink(path);
+	}
+	close(s->record_fd);
+}
+
+/* ---- reading ---- */
+
+static bool read_tables(int fd, struct dp_block *b)
+{
+	struct dp_block_table t[DP_BLOCK_TABLES];
+	u64 at = 2 * PAGE;
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return false;
+	dp_block_tables(b, t);
+	for (u32 i = 0; i < DP_BLOCK_TABLES; i++) {
+		u64 bytes = (u64)t[i].n * t[i].size;
+
+		*t[i].v = at + bytes <= (u64)st.st_size ? calloc((size_t)t[i].n + 1, t[i].size) : NULL;
+		if (!*t[i].v || !get(fd, *t[i].v, bytes, at))
+			return false;
+		at += bytes;
+	}
+	return true;
+}
+
+static bool read_known(struct dp_known *k, int fd, const struct head *h, const char *path)
+{
+	struct dp_block *b = &k->block;
+
+	*k = (struct dp_known){.pid = h->pid,
+			       .owner = h->owner,
+			       .started = h->started,
+			       .owner_started = h->owner_started,
+			       .file = h->file,
+			       .words_off = h->words_off};
+	k->rings.size = h->rings_size;
+	snprintf(k->path, sizeof(k->path), "%.159s", path);
+	b->head = h->blob;
+	if (!get(fd, &b->ctl, sizeof(b->ctl), PAGE)) {
+		b->ctl = (struct dp_control){0};
+		return false;
+	}
+	if (h->file.inode && !dp_ring_map_lay_out(&k->rings, h->ncpus, h->nrings, h->nprobes, h->ring_size))
+		return false;
+	if (!read_tables(fd, b))
+		return false;
+	if (b->ctl.state == DP_STATE_EMPTY) /* nothing was patched yet */
+		b->ctl.npatches = 0;
+	return !dp_block_check(b, NULL);
+}
+
+struct search {
+	pid_t pid;
+	struct dp_known *k;
+	struct dp_maps maps;
+	bool found;
+};
+
+/* What this record is about stands in the process. */
+static bool stands_there(const struct search *s, const struct head *h, u64 region)
+{
+	const struct dp_map *m = dp_maps_at(&s->maps, region);
+	u64 magic = 0;
+
+	if (!m || m->lo != region || !m->x || m->inode || !dp_process_peek(dp_memory_tid(s->pid), region, &magic, 8) || magic != DP_BLOB_MAGIC)
+		return false;
+	return h->pid == s->pid || h->file.inode;
+}
+
+static bool maps_file(const struct dp_maps *maps, u64 at, struct dp_file_id id)
+{
+	const struct dp_map *m = dp_maps_at(maps, at);
+
+	return m && m->shared && id.inode && m->inode == id.inode && makedev(m->dev_major, m->dev_minor) == id.dev;
+}
+
+static bool look_at(const char *path, void *arg)
+{
+	struct search *s = arg;
+	struct dp_control c;
+	struct head h;
+	int fd = open_record(path, &h);
+	bool its_own = fd >= 0 && h.pid == s->pid && h.started == dp_process_started(s->pid);
+
+	if (fd >= 0 && get(fd, &c, sizeof(c), PAGE) && (its_own || maps_file(&s->maps, c.rings, h.file)) &&
+	    stands_there(s, &h, c.region_lo)) {
+		s->found = read_known(s->k, fd, &h, path);
+		if (!s->found)
+			dp_block_free(&s->k->block);
+	}
+	if (fd >= 0)
+		close(fd);
+	return s->found;
+}
+
+bool dp_record_find(struct dp_known *k, pid_t pid)
+{
+	struct search s = {.pid = pid, .k = k};
+	char dir[100], path[160];
+
+	*k = (struct dp_known){.pid = 0};
+	if (!find_dir(dir, sizeof(dir)) || dp_maps_read(&s.maps, pid, NULL))
+		return false;
+	snprintf(path, sizeof(path), "%s/%d-%llu", dir, (int)pid, (unsigned long long)dp_process_started(pid));
+	if (!look_at(path, &s))
+		for (size_t i = 0; i < s.maps.n; i++)
+			if (!strncmp(s.maps.v[i].path, "/memfd:dprobes-rings", 20)) { /* inherited, perhaps */
+				each_record(dir, look_at, &s);
+				break;
+			}
+	dp_maps_free(&s.maps);
+	return s.found;
+}
+
+void dp_known_free(struct dp_known *k)
+{
+	dp_block_free(&k->block);
+}
+
+void dp_known_forget(const struct dp_known *k)
+{
+	if (k->path[0])
+		unlink(k->path);
+}
+
+/* One that was killed but not waited for has its start time still, and no program. */
+bool dp_known_owner_lives(const struct dp_known *k)
+{
+	char path[64], exe[8];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)k->owner);
+	return k->owner != getpid() && dp_process_started(k->owner) == k->owner_started && readlink(path, exe, sizeof(exe)) > 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What a dprobes writes down about the processes that it probes, where none of them can write: in a directory of the user's
+ * alone, one file for each, by process id and start time. It is there before the process is changed, so whoever comes after a dprobes that was
+ * killed knows from it what to restore, and need not believe what stands in the process. Without a directory nothing is written,
+ * and what stands in the process must do (untrusted.h).
+ */
+#ifndef DP_RECORD_H
+#define DP_RECORD_H
+
+#include "host/process/untrusted.h"
+#include "log/rings.h"
+
+struct dp_session;
+
+struct dp_file_id { /* 0, 0: none */
+	u64 dev, inode;
+};
+
+/* ---- the session's own ---- */
+
+/* Write all of it, as the session is now. */
+void dp_record_write(struct dp_session *s);
+/* The control block has changed, but not its tables. Before the process is. */
+void dp_record_update(struct dp_session *s);
+/* The process carries nothing any more (forget), or what it carries is left to a successor. */
+void dp_record_end(struct dp_session *s, bool forget);
+
+/* ---- what was written ---- */
+
+struct dp_known {
+	struct dp_block block;
+	pid_t pid; /* for which it was written: this process, or one from which it inherited the probes */
+	pid_t owner;
+	u64 started, owner_started;
+	struct dp_file_id file; /* behind the rings */
+	struct dp_ring_map rings; /* their layout; at is NULL */
+	u64 words_off;
+	char path[160];
+};
+
+/* What is known about the probes that stand in pid. False: nothing. Free it. */
+bool dp_record_find(struct dp_known *k, pid_t pid);
+void dp_known_free(struct dp_known *k);
+void dp_known_forget(const struct dp_known *k); /* nobody carries these probes any more */
+bool dp_known_owner_lives(const struct dp_known *k); /* and is another process than this one */
+
+/* The memory file that pid has mapped at this address under the name of log rings; 0, 0 when there is none. */
+struct dp_file_id dp_rings_at(pid_t pid, u64 addr);
+static inline bool dp_same_file(struct dp_file_id a, struct dp_file_id b)
+{
+	return a.inode && a.inode == b.inode && a.dev == b.dev;
+}
+
+#endif

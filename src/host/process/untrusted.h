@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The trust border of the process host. Whatever a target can write is a claim: its control block and the tables in it, its slots,
+ * its copies of instructions, its questions, the lists of its libraries. It is read here and nowhere else, and handed on as a copy
+ * that is sound: sizes within limits, addresses within the region, lengths that exist. A false claim that is sound
+ * leads to reads and writes of the same process's memory at most.
+ */
+#ifndef DP_UNTRUSTED_H
+#define DP_UNTRUSTED_H
+
+#include "hit/blob.h"
+#include "hit/hit.h"
+#include "host/process/process-priv.h"
+
+/* ---- control blocks ---- */
+
+/*
+ * A control block with its tables. Of one that says that nothing was patched yet only the areas are there: all other
+ * counts are 0.
+ */
+struct dp_block {
+	struct dp_control ctl; /* its addresses of tables mean nothing: the tables are */
+	struct dp_blob_head head;
+	struct dp_point *points;
+	struct dp_probe_rt *probes;
+	struct dp_patch *patches;	/* by address */
+	struct dp_redirect *redirects;	/* by pc */
+	struct dp_redirect *homes;	/* by pc */
+	struct dp_range *areas;
+	struct dp_watch_rt *watches;
+};
+
+/* The address of a control block that the process says it has, 0: it has none. */
+u64 dp_find_control(pid_t pid);
+
+/* Read and check it. E_TARGET_DAMAGED, E_TARGET_MEM, E_TARGET_GONE, E_ARM_NOMEM. Free in any case. */
+int dp_block_read(struct dp_block *b, const struct dp_mem *mem, u64 addr, struct dp_error *err);
+/* The same from an image that was made here: size bytes that are to stand at addr. */
+int dp_block_of_image(struct dp_block *b, const void *image, u64 size, u64 addr, const struct dp_blob_head *head, struct dp_error *err);
+/* What has come from elsewhere, with as many entries in its tables as its counts say: sorted, and checked as above. */
+int dp_block_check(struct dp_block *b, struct dp_error *err);
+/* What an extension changes of it: the control block, and the tables that stand in this image. The others stay. */
+int dp_block_renew(struct dp_block *b, const struct dp_control *image, u64 addr, struct dp_error *err);
+int dp_block_copy(struct dp_block *to, const struct dp_block *from, struct dp_error *err);
+void dp_block_free(struct dp_block *b);
+
+/* The seven tables: where each is in a block, how many entries it has, of what size. */
+#define DP_BLOCK_TABLES 7
+struct dp_block_table {
+	void **v;
+	u32 n;
+	u32 size;
+	u64 addr; /* as the control block has it */
+};
+void dp_block_tables(struct dp_block *b, struct dp_block_table t[DP_BLOCK_TABLES]);
+
+/* The patch that displaces the instruction at addr; NULL: none begins before it. */
+const struct dp_patch *dp_block_patch(const struct dp_block *b, u64 addr);
+
+/* Whether a control block that has got as far as changing bytes stands at addr. */
+bool dp_block_begun(const struct dp_mem *mem, u64 addr);
+/* Whether the process still has the block there: after an exec the memory is another program's. */
+bool dp_block_there(pid_t pid, u64 addr);
+
+/* ---- slots, copies, questions ---- */
+
+struct dp_slot_state {
+	bool idle; /* owned, and in no hit */
+	u32 tid;   /* of the thread, as the process knows it; 0: it has not told */
+};
+bool dp_slot_read(pid_t via, u64 slot, u64 tid_at, struct dp_slot_state *out);
+
+/* Which instructions store to watched pages; all DP_COPIES of them. */
+struct dp_copy_state_of {
+	u64 ip;
+	bool ready, asked;
+};
+bool dp_copies_read(const struct dp_mem *mem, u64 addr, struct dp_copy_state_of v[DP_COPIES]);
+
+/*
+ * A thread of process pid by the id that it has itself; 0: the process has no such thread. It may end, and its id be given to
+ * another process: ask dp_thread_is_of() again when something was bound to the id.
+ */
+pid_t dp_thread_of(pid_t pid, u32 inner);
+bool dp_thread_is_of(pid_t pid, pid_t tid);
+
+/* ---- lists that a program keeps ---- */
+
+#define DP_WALK_STEPS 65536 /* in all lists together that are read for one answer */
+
+/* Walk along a list that may lead anywhere, or in a circle: ends in either case. */
+struct dp_walk {
+	u32 *left; /* steps that are still allowed, to this walk and others */
+	u64 mark;  /* an address that was passed */
+	u32 steps, lap;
+};
+void dp_walk_begin(struct dp_walk *w, u32 *left);
+/* The next entry is at `at`: may it be looked at? */
+bool dp_walk_to(struct dp_walk *w, u64 at);
+
+/* ---- memory files ---- */
+
+/*
+ * The file that pid has mapped at [lo, hi), open for reading and writing, provided that it is a memory file which nobody can make shorter
+ * than that, and, if inode is not 0, the one with this inode and device. Following such a link takes
+ * CAP_CHECKPOINT_RESTORE. -1: it is not, or cannot be opened.
+ */
+int dp_open_rings(pid_t pid, u64 lo, u64 hi, u64 dev, u64 inode);
+
+#endif
