@@ -227,4 +227,20 @@ def waits_for_the_last_probe():
     assert r.returncode == 0 and r.stdout.endswith("recorded 1000\n") and "note:" not in r.stdout, r.stdout
 
 
+@test
+def shadow_stack():
+    """a program with a shadow stack is refused by name"""
+    os.environ["GLIBC_TUNABLES"] = "glibc.cpu.x86_shstk=on:glibc.cpu.hwcaps=SHSTK"
+    try:
+        p = ready("plain")
+    finally:
+        del os.environ["GLIBC_TUNABLES"]
+    features = re.search(r"^x86_Thread_features:(.*)$", text_of("/proc/%d/status" % p.pid), re.M)
+    if not features or "shstk" not in features.group(1):
+        raise Skip("no program gets a shadow stack here: /proc/PID/status says %r" % (features and features.group(0)))
+    r, ev = trace(p, 0.2)
+    assert r.returncode == 1 and "E-TARGET-SHSTK" in r.stderr, r.stderr
+    finish(p)
+
+
 run()

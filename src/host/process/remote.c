@@ -332,6 +332,15 @@ static int await_predecessor(struct dp_remote *r, struct dp_error *err)
 	return wait_outside(r, &code, 1, false, err);
 }
 
+/* The ways back from calls, and out of hits that move a thread, are returns without a call. */
+static int check_shadow_stack(const struct dp_tracer *t, struct dp_error *err)
+{
+	char features[128] = "";
+
+	dp_status_field(t->pid, dp_memory_tid(t->pid), "x86_Thread_features", features, sizeof(features));
+	return strstr(features, "shstk") ? dp_fail(err, E_TARGET_SHSTK, "process %d: %s", (int)t->pid, features) : 0;
+}
+
 int dp_remote_init(struct dp_remote *r, struct dp_tracer *t, struct dp_mem *mem, const struct dp_maps *maps,
 		   struct dp_error *err)
 {
@@ -339,6 +348,8 @@ int dp_remote_init(struct dp_remote *r, struct dp_tracer *t, struct dp_mem *mem,
 	r->tracer = t;
 	r->mem = mem;
 	r->maps = maps;
+	if (check_shadow_stack(t, err))
+		return -dp_error_info(E_TARGET_SHSTK)->number;
 	r->stub = dp_find_slack(maps, mem);
 	if (!r->stub)
 		return dp_fail(err, E_TARGET_NOROOM, "process %d", (int)t->pid);
