@@ -175,9 +175,9 @@ static int fill(void *arg, u64 addr, const void *bytes, u32 n, struct dp_error *
 	return dp_k_fill(addr, bytes, n) ? dp_fail(err, E_ARM_NOMEM, "a mapping of a slot") : 0;
 }
 
-static bool is_covered(void *arg, u64 addr)
+static bool is_covered(void *arg, u64 addr, u32 n)
 {
-	return dp_k_kprobe_covers(addr);
+	return dp_k_kprobe_covers(addr, n);
 }
 
 static int peek(void *arg, u64 addr, void *bytes, u32 n)

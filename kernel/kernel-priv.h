@@ -95,6 +95,8 @@ struct dp_symbols {
 	struct mutex *text_mutex;                                /* may be NULL */
 	unsigned long (*recover)(u8 *buf, unsigned long addr);   /* an instruction under a kprobe; may be NULL */
 	struct kprobe *(*get_kprobe)(void *addr);                /* may be NULL */
+	int (*locked_down)(int reason); /* enum lockdown_reason; NULL: this kernel has no such thing */
+	struct mutex *kprobe_mutex; /* with it no kprobe comes, goes or becomes a jump; may be NULL */
 	int (*each_symbol)(int (*fn)(void *arg, const char *name, struct module *mod, unsigned long addr), void *arg);
 	long (*copy_to_kernel)(void *dst, const void *src, size_t size); /* may be NULL */
 	unsigned int (*save_trace)(struct pt_regs *regs, unsigned long *to, unsigned int n,
@@ -114,8 +116,15 @@ int dp_k_resolve(const char *name, u64 *addr, struct dp_error *err);
 bool dp_k_ambiguous(const char *name); /* several symbols of the kernel have it */
 struct module *dp_k_module_of(u64 addr); /* NULL: none */
 bool dp_k_is_alternative(u64 addr, u32 len);
-bool dp_k_kprobe_covers(u64 addr); /* a kprobe of the kernel before it has a jump over it, or may get one */
+/* A kprobe of the kernel is registered in [addr, addr + n), or one before has a jump over addr, or may get one. */
+bool dp_k_kprobe_covers(u64 addr, u32 n);
 u64 dp_k_ftrace_entry(u64 addr); /* the bytes of the function tracer that contain addr, or 0 */
+
+/* reserve.c: while it is reserved, Kprobes refuses the instruction of the point. */
+void dp_k_reserve(struct dp_kpoint *p);
+void dp_k_unreserve(struct dp_kpoint *p);
+void dp_k_reserve_init(void);
+void dp_k_reserve_exit(void);
 
 /* blacklist.c */
 enum dp_mark_kind { MARK_EXTABLE, MARK_JUMPLABEL, MARK_STATICCALL };

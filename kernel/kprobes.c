@@ -3,6 +3,7 @@
  * The calls of <dprobes/kernel.h>, the registered probes behind them, and the work that turns
  * breakpoints into jumps a little later.
  */
+#include <linux/delay.h>
 #include <linux/ftrace.h>
 #include <linux/hashtable.h>
 #include <linux/kallsyms.h>
@@ -62,6 +63,8 @@ static u32 flags_of(const struct dp_probe *s)
 static void show_state(void *arg, struct dp_kpoint *p)
 {
 	cond_resched();
+	if (p->state == DP_POINT_OFF)
+		dp_k_unreserve(p);
 	for (struct dp_mgr_probe *k = p->probes; k; k = k->next) {
 		struct dp_kprobe *kp = k->owner;
 
@@ -76,13 +79,29 @@ void dp_k_later(void)
 	mod_delayed_work(system_unbound_wq, &jumps, LATER);
 }
 
-/* Breakpoints now; jumps when things have calmed down. */
-static int apply(struct dp_error *err)
+/* Kprobes does nothing meanwhile, and from now on nothing to the instructions of these points. */
+static int carry_out(bool hold, struct dp_error *err)
 {
 	int r;
 
-	dp_k_manager.hold = true;
+	if (dp_k_sym.kprobe_mutex)
+		mutex_lock(dp_k_sym.kprobe_mutex);
+	for (struct dp_kpoint *p = dp_k_manager.work; p; p = p->work_next)
+		if (p->list && !p->gone)
+			dp_k_reserve(p);
+	dp_k_manager.hold = hold;
 	r = dp_mgr_apply(&dp_k_manager, err);
+	dp_k_manager.hold = true;
+	if (dp_k_sym.kprobe_mutex)
+		mutex_unlock(dp_k_sym.kprobe_mutex);
+	return r;
+}
+
+/* Breakpoints now; jumps when things have calmed down. */
+static int apply(struct dp_error *err)
+{
+	int r = carry_out(true, err);
+
 	if (dp_k_manager.work)
 		dp_k_later();
 	return r ? r : dp_k_fentry_apply(err);
@@ -96,10 +115,10 @@ static void make_jumps(struct work_struct *w)
 
 	mutex_lock(&dp_k_lock);
 	if (dp_k_manager.work && ready) {
-		dp_k_manager.hold = false;
-		if (dp_mgr_apply(&dp_k_manager, &err))
+		if (carry_out(false, &err))
 			pr_warn("dprobes: %s: %s\n", dp_error_info(err.code)->name, err.detail);
-		dp_k_manager.hold = true;
+		if (dp_k_manager.nstuck)
+			dp_k_later();
 	}
 	dp_k_returns_bury();
 	if (reap) {
@@ -141,6 +160,8 @@ static int resolve(struct dp_kprobe *kp, u64 *addr, struct dp_error *err)
 {
 	int r = 0;
 
+	if (kp->symbol_name && kp->addr == kp->dp_private) /* left from the last time */
+		kp->addr = NULL;
 	if (!kp->symbol_name == !kp->addr)
 		return dp_fail(err, E_KPROBE_ARGUMENT, "%s",
 			       kp->addr ? "both symbol_name and addr" : "no place");
@@ -307,6 +328,8 @@ static int add_probe(struct dp_kprobe *kp, char type, struct dp_error *err)
 
 	if (dp_k_probe_of(kp))
 		return dp_fail(err, E_KPROBE_ARGUMENT, "it is registered already");
+	if (type == 'j' && !((struct dp_jprobe *)kp)->entry)
+		return dp_fail(err, E_KPROBE_ARGUMENT, "a jprobe without an entry");
 	kp->nmissed = 0;
 	if (type == 'r')
 		((struct dp_kretprobe *)kp)->nmissed = 0;
@@ -400,9 +423,11 @@ static void unregister_all(struct dp_kprobe **kps, int num)
 
 		if (s->type != 'k')
 			kp->pre_handler = NULL;
-		kp->addr = NULL;
 		kp->flags &= USER_FLAGS;
-		kp->dp_private = NULL;
+		/* Registered again as it is, it stands where it stood: see resolve(). */
+		kp->dp_private = kp->symbol_name ? kp->addr : NULL;
+		if (!kp->symbol_name)
+			kp->addr -= kp->offset;
 		kfree(s);
 	}
 }
@@ -547,6 +572,7 @@ void dp_k_remove_all(void)
 	list_for_each_entry(s, &dp_k_probes, list) {
 		detach(s);
 		s->pending = false;
+		s->kp->flags &= ~DP_KPROBE_FLAG_OPTIMIZED;
 		s->kp->flags |= DP_KPROBE_FLAG_GONE;
 	}
 	apply(&err);
@@ -596,6 +622,9 @@ void dp_k_gone(u64 lo, u64 hi, struct module *mod)
 
 	mutex_lock(&dp_k_lock);
 	if (dp_mgr_gone(&dp_k_manager, lo, hi)) {
+		for (struct dp_kpoint *p = dp_k_manager.points; p; p = p->next)
+			if (p->gone)
+				dp_k_unreserve(p);
 		reap = true; /* also what nobody probes any more */
 		dp_k_later();
 	}
@@ -625,15 +654,36 @@ int dp_k_kprobes_init(void)
 
 	host.looked_at = show_state;
 	r = r ? r : dp_mgr_init(&dp_k_manager, &host);
-	if (!r)
+	if (!r) {
+		dp_k_reserve_init();
 		dp_k_later(); /* the kernel's code is read in the background */
+	}
 	return r;
+}
+
+/* Somebody's probe stands on a jump of ours, and leads through it: until it is gone, so must the slot be there. */
+static void wait_for_neighbours(void)
+{
+	struct dp_error err;
+	u32 rounds = 0, n;
+
+	do {
+		mutex_lock(&dp_k_lock);
+		apply(&err);
+		n = dp_k_manager.nstuck;
+		mutex_unlock(&dp_k_lock);
+		if (n && rounds++ % 100 == 0)
+			pr_warn("dprobes: E-SITE-FOREIGN: %u jumps carry somebody else's probe: waiting until it is removed\n", n);
+		if (n)
+			msleep(100);
+	} while (n);
 }
 
 /* No more probes, everything restored, and nobody inside anything of ours. */
 void dp_k_kprobes_quiet(void)
 {
 	dp_k_remove_all();
+	wait_for_neighbours();
 	cancel_delayed_work_sync(&jumps);
 	dp_k_settle(NULL);
 }
@@ -641,5 +691,6 @@ void dp_k_kprobes_quiet(void)
 void dp_k_kprobes_exit(void)
 {
 	dp_mgr_free(&dp_k_manager);
+	dp_k_reserve_exit();
 	dp_k_code_exit();
 }

@@ -36,6 +36,8 @@ static const struct {
     SYMBOL("text_mutex", text_mutex, false),
     SYMBOL("recover_probed_instruction", recover, false),
     SYMBOL("get_kprobe", get_kprobe, false),
+    SYMBOL("kprobe_mutex", kprobe_mutex, false),
+    SYMBOL("security_locked_down", locked_down, false),
     SYMBOL("kallsyms_on_each_symbol", each_symbol, false),
     SYMBOL("copy_to_kernel_nofault", copy_to_kernel, false),
     SYMBOL("stack_trace_save_regs", save_trace, false),
@@ -110,12 +112,21 @@ static bool covers(const struct kprobe *kp, u32 distance)
 	return distance < KPROBE_JUMP_LEN ||
 	       (kp->flags & KPROBE_FLAG_OPTIMIZED && op->optinsn.size > distance);
 }
+#else
+#define MAX_OPTIMIZED_LENGTH 1
+
+static bool covers(const struct kprobe *kp, u32 distance)
+{
+	return false;
+}
+#endif
 
 /*
  * Such a jump is written over whatever stands behind the kprobe by then, from a copy of what stood there when the kprobe
- * came; a breakpoint there would be lost, and taking it back would change where the jump leads to.
+ * came; a breakpoint there would be lost, and taking it back would change where the jump leads to. One that is registered and
+ * disabled has its copy, too, and no byte in the code that shows it.
  */
-bool dp_k_kprobe_covers(u64 addr)
+bool dp_k_kprobe_covers(u64 addr, u32 n)
 {
 	bool is = false;
 
@@ -127,15 +138,11 @@ bool dp_k_kprobe_covers(u64 addr)
 
 		is = kp && covers(kp, i);
 	}
+	for (u32 i = 0; i < n && !is; i++)
+		is = dp_k_sym.get_kprobe((void *)(unsigned long)(addr + i));
 	preempt_enable();
 	return is;
 }
-#else
-bool dp_k_kprobe_covers(u64 addr)
-{
-	return false;
-}
-#endif
 
 u64 dp_k_ftrace_entry(u64 addr)
 {

@@ -58,7 +58,7 @@ int mgr_unchanged(struct dp_manager *m, const struct dp_locus *l, u64 addr, u32 
 
 	expected(m, l, addr, want, n);
 	if (m->host->peek(m->host->arg, addr, have, n) || memcmp(want, have, n) ||
-	    (m->host->is_covered && m->host->is_covered(m->host->arg, addr)))
+	    (m->host->is_covered && m->host->is_covered(m->host->arg, addr, n)))
 		return dp_fail(err, E_SITE_FOREIGN, "0x%llx", (unsigned long long)addr);
 	return 0;
 }

@@ -73,6 +73,7 @@ struct dp_kpoint {
 	const struct dp_text *text;
 	u64 bias, reach_lo, reach_hi;
 	void *module; /* the host's */
+	u32 reserved; /* the host's */
 	struct dp_insn insn;
 	u8 bytes[DP_INSN_MAX];
 	struct dp_slot plain, post, jump;
@@ -101,8 +102,8 @@ struct dp_mgr_host {
 	int (*fill)(void *arg, u64 addr, const void *bytes, u32 n, struct dp_error *err);
 	/* Read code as it is in memory. */
 	int (*peek)(void *arg, u64 addr, void *bytes, u32 n);
-	/* NULL, or: has somebody else a patch over the address that begins before it, or may he get one? */
-	bool (*is_covered)(void *arg, u64 addr);
+	/* NULL, or: has somebody else a patch in [addr, addr + n), or one over addr that begins before it, or may he get one? */
+	bool (*is_covered)(void *arg, u64 addr, u32 n);
 	/* Returns when every hit that had begun before has ended. */
 	void (*grace)(void *arg);
 	/*
@@ -145,6 +146,7 @@ struct dp_manager {
 	bool disarmed, no_optimise; /* the two global knobs, as "off" */
 	bool hold;                  /* breakpoints only for now: jumps wait for a later apply */
 	u32 npoints, narmed, noptimised;
+	u32 nstuck; /* jumps that stay for now, because somebody else has changed their bytes */
 };
 
 int dp_mgr_init(struct dp_manager *m, const struct dp_mgr_host *host);

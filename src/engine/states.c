@@ -173,6 +173,23 @@ static bool is_ours(struct dp_manager *m, const struct dp_kpoint *p)
 	return m->host->peek(m->host->arg, p->addr, &byte, 1) || byte == p->trap_patch.jump[0];
 }
 
+/*
+ * Has somebody put something on our jump? Then no byte of it may change: what he has copied, and will write back, is the jump.
+ * The jump stays until he is gone, and leads nowhere but through its slot when nobody is to be called.
+ */
+static bool jump_is_ours(struct dp_manager *m, const struct dp_kpoint *p)
+{
+	u8 have[DP_JUMP_LEN + MGR_REGION_MAX];
+	u32 n = DP_JUMP_LEN + mgr_wall(m, p);
+
+	if (m->host->peek(m->host->arg, p->addr, have, n))
+		return true;
+	for (u32 i = 0; i < n; i++)
+		if (have[i] != (i < DP_JUMP_LEN ? p->jump_patch.jump[i] : MGR_WALL))
+			return false;
+	return true;
+}
+
 u32 mgr_wall(const struct dp_manager *m, const struct dp_kpoint *p)
 {
 	return m->host->settle && p->state == DP_POINT_JUMP ? region(p) - DP_JUMP_LEN : 0;
@@ -291,6 +308,7 @@ int dp_mgr_apply(struct dp_manager *m, struct dp_error *err)
 		dp_fail(err, E_ARM_NOMEM, "a batch of %u points", n);
 		goto out;
 	}
+	m->nstuck = 0;
 	for (p = m->work; p; p = p->work_next) {
 		p->dirty = false;
 		if (p->gone)
@@ -306,6 +324,11 @@ int dp_mgr_apply(struct dp_manager *m, struct dp_error *err)
 			foreign = changed;
 		}
 		p->fresh = false;
+		if (p->state == DP_POINT_JUMP && goal[k] != DP_POINT_JUMP && !jump_is_ours(m, p)) {
+			goal[k] = DP_POINT_JUMP;
+			p->held = true; /* to be looked at again */
+			m->nstuck++;
+		}
 		k++;
 		if (!(k & 63) && m->host->code.breathe) /* tens of thousands take a while */
 			m->host->code.breathe(m->host->code.arg);

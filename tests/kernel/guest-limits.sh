@@ -33,12 +33,150 @@ big_records() {
 	say $bad "so they are in the event files"
 }
 
+# The mount of a probed file stays as long as the probe.
+mounts() {
+	mkdir -p /tmp/mounted
+	mount -t tmpfs none /tmp/mounted && cp /t/lib/libc.so.6 /tmp/mounted/
+	begin 'p:open user(/tmp/mounted/libc.so.6):fopen'
+	say $? "a probe in a file of another mount"
+	! umount /tmp/mounted 2>/dev/null
+	say $? "which is busy as long as the probe is there"
+	LD_LIBRARY_PATH=/tmp/mounted:/t/lib $dprobes explain kernel:vfs_read >/dev/null
+	finish
+	grep -q ': open: @fopen+0' /tmp/out
+	say $? "and hit"
+	umount /tmp/mounted
+	say $? "and can go behind it"
+	mount -t tmpfs none /tmp/mounted && cp /t/lib/libc.so.6 /tmp/mounted/
+	begin 'p:open user(/tmp/mounted/libc.so.6):fopen'
+	umount -l /tmp/mounted
+	kill -9 $tracer
+	wait $tracer
+	say 0 "a lazy unmount and a killed trace"
+}
+
+# Raised while the module is loaded: a kernel that boots so loads only modules that are signed.
+lockdown() {
+	mount -t securityfs none /sys/kernel/security
+	if ! echo integrity 2>/dev/null >/sys/kernel/security/lockdown; then
+		say 0 "lockdown # SKIP this kernel cannot be locked down"
+		return
+	fi
+	./raw lockdown integrity
+	begin 'p kernel:ksys_sync'
+	say $? "locked down for integrity, a trace is allowed"
+	finish
+	echo 'p:seen ksys_sync' >/sys/kernel/debug/dprobes/kprobe_events 2>/dev/null
+	echo confidentiality >/sys/kernel/security/lockdown
+	./raw lockdown confidentiality
+	$dprobes trace --duration 1 'p kernel:ksys_sync' 2>/tmp/why
+	[ $? != 0 ] && grep -q E-KERNEL-LOCKDOWN /tmp/why
+	say $? "locked down for confidentiality, a trace is refused by name"
+	$dprobes trace --duration 1 'w kernel:panic_timeout:4' 2>/tmp/why
+	[ $? != 0 ] && grep -q E-KERNEL-LOCKDOWN /tmp/why
+	say $? "and a watchpoint"
+	! echo 'p:more vfs_read' 2>/dev/null >/sys/kernel/debug/dprobes/kprobe_events
+	say $? "and an event"
+}
+
 limits() {
 	own_libraries
 	$dprobes kernel load dprobes.ko
 	./raw variables
 	./raw layouts
+	./raw touches
 	big_records
+	mounts
+	lockdown
 	$dprobes kernel unload
 	say $? "it unloads"
+}
+
+# ---- probes of the kernel's own on the same instructions ----
+
+theirs=/sys/kernel/tracing
+ours=/sys/kernel/debug/dprobes
+
+read_some() {
+	cat /proc/version /proc/uptime /proc/loadavg >/dev/null
+}
+
+our_event() {
+	echo 'p:o vfs_read' >$ours/kprobe_events && echo 1 >$ours/events/kprobes/o/enable && soon 'grep -q OPTIMIZED $debug/list'
+}
+
+# In each of these ways ours goes from being a jump.
+no_event() { echo 0 >$ours/events/kprobes/o/enable; }
+no_definition() { no_event; echo >$ours/kprobe_events; }
+no_optimisation() { echo 0 >/proc/sys/debug/dprobes-optimization; }
+none_enabled() { echo 0 >$debug/enabled; }
+no_module() { rmmod dprobes; }
+magic_key() { echo v >/proc/sysrq-trigger; soon '! grep -q OPTIMIZED $debug/list'; }
+
+put_back() {
+	case $1 in
+	no_module) load ;;
+	*)
+		echo 1 >/proc/sys/debug/dprobes-optimization
+		echo 1 >$debug/enabled
+		echo 0 >$ours/events/kprobes/o/enable
+		echo >$ours/kprobe_events
+		;;
+	esac
+} 2>/dev/null
+
+# $1: how ours goes; $2: the place of theirs, which comes behind our jump.
+second() {
+	our_event || return 1
+	before=$(dmesg | grep -c .)
+	echo "p:t $2" >$theirs/kprobe_events 2>/dev/null && echo 1 >$theirs/events/kprobes/t/enable
+	read_some
+	$1
+	read_some
+	echo 0 >$theirs/events/kprobes/t/enable
+	read_some
+	echo >$theirs/kprobe_events
+	read_some
+	put_back "$1"
+	read_some
+} 2>/dev/null
+
+first() {
+	echo "p:t $2" >$theirs/kprobe_events && echo 1 >$theirs/events/kprobes/t/enable
+	sleep 0.3 # its jump comes
+	{ echo 'p:o vfs_read' >$ours/kprobe_events && echo 1 >$ours/events/kprobes/o/enable; } 2>/dev/null
+	sleep 0.3
+	read_some
+	$1
+	read_some
+	echo 0 >$theirs/events/kprobes/t/enable
+	echo >$theirs/kprobe_events
+	sleep 0.3
+	read_some
+	put_back "$1"
+	read_some
+} 2>/dev/null
+
+neighbours() {
+	load
+	run neighbours
+	for way in no_event no_definition no_optimisation none_enabled magic_key no_module; do
+		for place in vfs_read vfs_read+5 vfs_read+6 vfs_read+7 vfs_read+9; do
+			second $way $place
+			first $way $place
+		done
+		say $? "a kprobe of the kernel in vfs_read before and behind ours, which goes by $way"
+	done
+	our_event
+	say $? "ours becomes a jump again"
+	! echo 'p:t vfs_read+5' 2>/dev/null >$theirs/kprobe_events
+	say $? "where our jump begins the kernel's is refused"
+	put_back no_event
+	rmmod dprobes
+	say $? "it unloads"
+	echo 'p:t vfs_read+5' >$theirs/kprobe_events && echo 1 >$theirs/events/kprobes/t/enable && read_some
+	say $? "and then it is accepted"
+	echo 0 >$theirs/events/kprobes/t/enable
+	echo >$theirs/kprobe_events
+	read_some
 }

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,6 +138,78 @@ static void layouts(void)
 	ok(refused == DP_COMM_SIZE && taken == 2, "a fixed part that leaves no room for the task's name is refused, a byte less is not");
 }
 
+/* Whether memory can be written is tried without a store that could undo somebody else's. */
+static u8 shared;
+static volatile bool stopping;
+static u64 added;
+
+static void *add_on(void *arg)
+{
+	for (; !stopping; added++)
+		__atomic_fetch_add(&shared, 1, __ATOMIC_RELAXED);
+	return arg;
+}
+
+static void touches(void)
+{
+	struct dp_dev_probe d = {.ex_mask = DP_RPN, .jmpmax = 50, .nlocals = 3, .max = DP_MAXHITS_NONE};
+	struct dp_asm code = {0};
+	pthread_t thread;
+	struct run r;
+	u32 loop;
+	int ret;
+
+	DP_PUT(&code, BEGIN);
+	DP_PUT(&code, PUSH_D, (s64)touches);
+	DP_PUT(&code, VFY_RW);
+	DP_PUT(&code, POP_LV, 1); /* code: not writable */
+	DP_PUT(&code, PUSH_D, 50);
+	loop = DP_PUT(&code, PUSH_D, (s64)&shared);
+	DP_PUT(&code, VFY_RW);
+	DP_PUT(&code, POP_LV, 0);
+	DP_PUT(&code, LOOP, loop);
+	DP_PUT(&code, INC_LV, 2);
+	DP_PUT(&code, EXIT);
+	ret = begin(&r, &d, &code, 8);
+	pthread_create(&thread, NULL, add_on, NULL);
+	for (u32 i = 0; i < 20000 && !ret; i++)
+		sync();
+	stopping = true;
+	pthread_join(thread, NULL);
+	ok(!ret && !word(&r, 0) && word(&r, 1) == 1 && word(&r, 2), "vfy rw tells what can be written");
+	ok(shared == (u8)added, "and undoes nobody's store");
+	end(&r);
+	free(code.bytes);
+}
+
+/* What is refused depends on what the program does. */
+static void lockdown(const char *how)
+{
+	bool all = !strcmp(how, "confidentiality");
+	struct dp_asm code = {0};
+	struct run r;
+	int ret;
+
+	for (u32 i = 0; i < 2; i++) {
+		struct dp_dev_probe d = {0};
+
+		code.len = 0;
+		if (i)
+			DP_PUT(&code, PUSH_D, 0);
+		if (i)
+			DP_PUT(&code, POP_R, 6);
+		DP_PUT(&code, EXIT);
+		ret = begin(&r, &d, &code, 0);
+		end(&r);
+		if (i || all)
+			ok(ret == -EPERM && !strcmp(error.code, "E-KERNEL-LOCKDOWN"),
+			   i ? "a program that changes a register is refused by name" : "and so is one that only looks");
+		else
+			ok(!ret, "a program that only looks is allowed");
+	}
+	free(code.bytes);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -145,6 +218,10 @@ int main(int argc, char **argv)
 		variables();
 	else if (!strcmp(what, "layouts"))
 		layouts();
+	else if (!strcmp(what, "touches"))
+		touches();
+	else if (!strcmp(what, "lockdown"))
+		lockdown(argc > 2 ? argv[2] : "");
 	else
 		return 2;
 	return 0;

@@ -220,7 +220,7 @@ static void test_batch(void)
 	pre_hits = 0;
 	t_add(1, 2);
 	t_wide(1, 2);
-	ok(!pre_hits && !a.addr && !b.addr, "a batch is unregistered");
+	ok(!pre_hits && a.addr && b.addr, "a batch is unregistered");
 	ok(dp_register_kprobes(good, 0) == -EINVAL, "an empty batch is -EINVAL");
 }
 
@@ -479,8 +479,37 @@ static void test_context(void)
 	dp_unregister_kprobe(&kp);
 }
 
+/* Unregistered and registered again as it is, a probe stands where it stood; only a bad one loses its address. */
+static void test_again(void)
+{
+	struct dp_kprobe kp = {.addr = (char *)T_WIDE_2ND - 10, .offset = 10, .pre_handler = count_hit}, bad = {.addr = t_wide};
+	struct dp_kprobe named = {.symbol_name = "ksys_sync", .pre_handler = count_hit};
+	struct dp_kprobe *both[] = {&bad, &kp};
+	struct dp_jprobe bare = {.kp.addr = t_wide};
+	void *was = NULL;
+	int wrong = 0;
+
+	for (int i = 0; i < 3; i++) {
+		atomic_set(&hits, 0);
+		wrong += dp_register_kprobe(&kp) != 0;
+		wrong += kp.addr != (void *)T_WIDE_2ND || t_wide(1, 2) != 0x1003 || atomic_read(&hits) != 1;
+		if (i < 2)
+			dp_unregister_kprobe(&kp);
+		wrong += dp_register_kprobe(&named) != 0 || (i && named.addr != was);
+		was = named.addr;
+		dp_unregister_kprobe(&named);
+		wrong += named.addr != was;
+	}
+	ok(!wrong, "addr and offset, or a symbol: registered again as they are, they stand at the same place (%d wrong)", wrong);
+	dp_unregister_kprobes(both, 2);
+	ok(!bad.addr && kp.addr == (void *)t_wide, "unregistering clears the address of the one that was not registered only");
+	ok(dp_register_jprobe(&bare) == -EINVAL && bare.kp.refusal && !strcmp(bare.kp.refusal, "E-KPROBE-ARGUMENT"),
+	   "a jprobe without an entry is refused");
+}
+
 void test_kprobes(void)
 {
+	test_again();
 	test_places();
 	test_post();
 	change("a breakpoint", false);

@@ -52,6 +52,8 @@ static int __init test_init(void)
 		test_hooks();
 	else if (!strcmp(group, "refused"))
 		test_refused();
+	else if (!strcmp(group, "neighbours"))
+		test_neighbours();
 	else if (!strcmp(group, "ftrace"))
 		test_ftrace();
 	else if (!strcmp(group, "watch"))

@@ -40,6 +40,7 @@ void test_returns(void);
 void test_exits_for(int seconds);
 void test_hooks(void);
 void test_refused(void);
+void test_neighbours(void);
 void test_ftrace(void);
 void test_watch(void);
 void test_many(int seconds, const char *what);

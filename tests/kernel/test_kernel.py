@@ -35,6 +35,7 @@ GROUPS = [
     ("krpn", 300, {}),
     ("limits", 150, {}),
     ("starts", 400, {}),
+    ("neighbours", 240, {}),
     ("crash", 120, {}),
     ("debugger", 120, {}),
     ("modules", 150, {}),
