@@ -54,6 +54,43 @@ static int on_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 	return 0;
 }
 
+/* What is wrong with a probe is told, whoever finds it. */
+static void test_arguments(void)
+{
+	struct kretprobe big = {.kp.symbol_name = "add", .handler = on_return, .data_size = (1 << 20) + 1};
+	struct kretprobe many = {.kp.symbol_name = "add", .handler = on_return, .maxactive = 4097};
+	struct kretprobe good = {.kp.symbol_name = "add", .handler = on_return}, *twice[] = {&good, &good};
+	struct jprobe bare = {.kp.symbol_name = "add"}, *jps[] = {&bare};
+	struct kprobe *none[] = {NULL};
+
+	ok(register_kretprobe(&big) == -EINVAL && strstr(dp_kprobe_error(), "E-KPROBE-ARGUMENT") && strstr(dp_kprobe_error(), "data_size"),
+	   "data_size over a mebibyte: %s", dp_kprobe_error());
+	ok(register_kretprobe(&many) == -EINVAL && strstr(dp_kprobe_error(), "maxactive 4097"), "maxactive 4097: %s", dp_kprobe_error());
+	ok(register_jprobes(jps, 1) == -EINVAL && strstr(dp_kprobe_error(), "without an entry"), "a jprobe without entry: %s", dp_kprobe_error());
+	ok(register_kretprobes(twice, 2) == -EINVAL && strstr(dp_kprobe_error(), "twice"), "the same one twice: %s", dp_kprobe_error());
+	ok(register_kprobes(none, 0) == -EINVAL && strstr(dp_kprobe_error(), "none"), "none: %s", dp_kprobe_error());
+	hits = 0;
+	ok(!register_kretprobe(&good) && add(1, 2) == 3 && hits == 1, "and the good one is registered");
+	unregister_kretprobe(&good);
+}
+
+/* By an address and an offset, again and again as it is. */
+static void test_again(void)
+{
+	static int n;
+	unsigned long place = (unsigned long)add - 3;
+	struct kretprobe rp = {.kp.addr = (kprobe_opcode_t *)place, .kp.offset = 3, .handler = on_return};
+	int wrong = 0;
+
+	for (n = 0; n < 3; n++) {
+		hits = 0;
+		wrong += register_kretprobe(&rp) != 0;
+		wrong += (unsigned long)rp.kp.addr != place + 3 || add(4, 5) != 9 || hits != 1;
+		unregister_kretprobe(&rp);
+	}
+	ok(!wrong, "addr and offset: registered three times as it is, it stands at the same place");
+}
+
 static void test_values(void)
 {
 	struct kretprobe rp = {.kp.symbol_name = "add", .handler = on_return};
@@ -541,6 +578,8 @@ static void test_list(void)
 
 int main(void)
 {
+	test_arguments();
+	test_again();
 	test_values();
 	test_instances();
 	test_together();

@@ -358,7 +358,7 @@ static int add_probe(struct kprobe *kp, char type, struct dp_error *err)
 }
 
 /* Out of all lists; the memory that hits may still see goes after self_apply(). */
-static struct self_probe *take_out(struct kprobe *kp)
+static struct self_probe *take_out(struct kprobe *kp) /* NULL: it was not registered */
 {
 	struct self_probe **at = &self_probes, *s;
 
@@ -386,9 +386,10 @@ void self_unregister_all(struct kprobe **kps, int num)
 		if (!s)
 			continue;
 		kps[i]->flags &= SELF_USER_FLAGS;
-		/* Registered again as it is, it gives its symbol's address no matter what this was.
-		 */
+		/* Registered again as it is, it stands where it stood: its symbol counts, no matter what this was, or the address that was given. */
 		kps[i]->dp_private = kps[i]->symbol_name ? kps[i]->addr : NULL;
+		if (!kps[i]->symbol_name)
+			kps[i]->addr -= kps[i]->offset;
 		s->next = gone;
 		gone = s;
 	}
@@ -435,9 +436,16 @@ int self_register_all(struct kprobe **kps, int num, char type)
 	return r;
 }
 
+int self_refuse(const char *why)
+{
+	struct dp_error err = {0};
+
+	return self_fail(&err, dp_fail(&err, E_KPROBE_ARGUMENT, "%s", why));
+}
+
 EXPORT int register_kprobes(struct kprobe **kps, int num)
 {
-	return num > 0 ? self_register_all(kps, num, 'k') : -EINVAL;
+	return num > 0 ? self_register_all(kps, num, 'k') : self_refuse("a batch of none");
 }
 
 EXPORT int register_kprobe(struct kprobe *kp)

@@ -75,8 +75,13 @@ static int make_holder(struct kretprobe *rp)
 
 	if (rp->maxactive <= 0)
 		rp->maxactive = (int)DP_MAX(10l, 2 * cpus);
-	if (rp->maxactive > MAXACTIVE || rp->data_size > 1 << 20)
-		return -EINVAL;
+	if (rp->maxactive > MAXACTIVE || rp->data_size > 1 << 20) {
+		struct dp_error err = {0};
+
+		return self_fail(&err, rp->maxactive > MAXACTIVE
+					   ? dp_fail(&err, E_KPROBE_ARGUMENT, "maxactive %d, at most %d", rp->maxactive, MAXACTIVE)
+					   : dp_fail(&err, E_KPROBE_ARGUMENT, "data_size %zu, at most 1048576", rp->data_size));
+	}
 	h = calloc(1, sizeof(*h) + (size_t)rp->maxactive * sizeof(h->v[0]));
 	if (!h)
 		return -ENOMEM;
@@ -148,13 +153,38 @@ void self_returns_forked(int old, int now)
 		renumber(h, old, now);
 }
 
+static int by_address(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The same probe twice in a batch. No memory: it is found out later, at the second one's registration. */
+static bool has_twins(struct kretprobe **rps, int num)
+{
+	struct kretprobe **v = calloc((size_t)num, sizeof(*v));
+	bool found = false;
+
+	if (!v)
+		return false;
+	memcpy(v, rps, (size_t)num * sizeof(*v));
+	qsort(v, (size_t)num, sizeof(*v), by_address);
+	for (int i = 1; i < num; i++)
+		found |= v[i] == v[i - 1];
+	free(v);
+	return found;
+}
+
 static int make_all(struct kretprobe **rps, int num, struct kprobe **kps)
 {
 	int r;
 
+	if (has_twins(rps, num))
+		return self_refuse("the same return probe twice");
 	for (int i = 0; i < num; i++) {
 		if (rps[i]->kp.dp_private && rps[i]->dp_private)
-			return -EINVAL; /* registered already */
+			return self_refuse("it is registered already");
 		r = make_holder(rps[i]);
 		if (r) {
 			while (i--)
@@ -183,7 +213,7 @@ EXPORT int register_kretprobes(struct kretprobe **rps, int num)
 	int r;
 
 	if (num <= 0)
-		return -EINVAL;
+		return self_refuse("a batch of none");
 	kps = calloc((size_t)num, sizeof(*kps));
 	if (!kps)
 		return -ENOMEM;
@@ -299,11 +329,11 @@ EXPORT int register_jprobes(struct jprobe **jps, int num)
 	int r;
 
 	if (!kps)
-		return num > 0 ? -ENOMEM : -EINVAL;
+		return num > 0 ? -ENOMEM : self_refuse("a batch of none");
 	for (int i = 0; i < num; i++) {
 		if (!jps[i]->entry) {
 			free(kps);
-			return -EINVAL;
+			return self_refuse("a jprobe without an entry");
 		}
 		kps[i]->pre_handler = self_jprobe_pre;
 		kps[i]->post_handler = NULL;

@@ -136,6 +136,7 @@ void self_hooks_lock(void);
 void self_hooks_unlock(void);
 void self_survive_forks(void); /* kprobes.c: from now on; either lock is held */
 bool self_is_entry(u64 addr);  /* kprobes.c: the first instruction of a function. Takes the lock */
+int self_refuse(const char *why); /* E_KPROBE_ARGUMENT */
 int self_fail(const struct dp_error *err, int r); /* remember the reason for dp_kprobe_error() */
 
 int self_host_init(struct dp_error *err);
