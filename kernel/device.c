@@ -92,6 +92,8 @@ static int read_program(struct dp_program *p, const struct dp_dev_probe *d, stru
 		return dp_fail(err, E_PROG_MEMORY, "a program");
 	if (dp_program_verify(p, d->flags & DP_DEV_RETURN, err))
 		return -dp_error_info(err->code)->number;
+	if (dp_k_locked_down(p, err))
+		return -dp_error_info(E_KERNEL_LOCKDOWN)->number;
 	if (!allow_crash && dp_program_exits_to(p, DP_EXIT_CRASHDUMP))
 		return dp_fail(err, E_KERNEL_CRASH, "exit %u", DP_EXIT_CRASHDUMP);
 	if (!dp_program_exits_to(p, DP_EXIT_KDB))

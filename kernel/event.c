@@ -287,6 +287,8 @@ int dp_k_event_define(const char *line, bool plain, struct dp_error *err)
 	r = e->counts && e->text ? dp_event_compile(&e->ev, line, &env, err) : -ENOMEM;
 	if (!r && word > 1 && line[word - 1] == ':')
 		r = dp_fail(err, E_EVENT_NAME, "there is none behind the :");
+	if (!r)
+		r = dp_k_locked_down(&e->ev.prog, err);
 	if (!r) {
 		r = place(e, err);
 		if (!r && e->ev.is_watch)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* What of run.h is rare at a hit, and what goes before. */
+#include <linux/security.h>
 #include <linux/slab.h>
 
 #include "run.h"
+#include "program/code.h"
 #include "program/opcode.h"
 
 DEFINE_PER_CPU(struct dp_vm *, dp_k_vm);
@@ -75,6 +77,44 @@ void dp_k_prog_init(struct dp_k_prog *p, const struct dp_program *prog)
 	p->rt.code = (u64)prog->code;
 	p->rt.logmax = min_t(u32, p->rt.logmax, DP_K_LOGMAX);
 	p->ret_at = prog->layout.has_ret_addr ? 8 * prog->layout.has_faultmask : -1;
+}
+
+/* Changes the kernel or a process, or talks to hardware; its own variables and records are neither. */
+static bool changes(const struct dp_program *prog)
+{
+	struct dp_op_view op;
+
+	for (u32 at = 0; at < prog->len && !dp_op_decode(prog->code, prog->len, at, &op); at += op.len)
+		switch (op.opcode) {
+		case DP_OP_POP_R:
+		case DP_OP_POP_U:
+		case DP_OP_POP_MEM8:
+		case DP_OP_POP_MEM16:
+		case DP_OP_POP_MEM32:
+		case DP_OP_POP_MEM64:
+		case DP_OP_PUSH_IO8:
+		case DP_OP_PUSH_IO16:
+		case DP_OP_PUSH_IO32:
+		case DP_OP_POP_IO8:
+		case DP_OP_POP_IO16:
+		case DP_OP_POP_IO32:
+		case DP_OP_PUSH_MSR:
+		case DP_OP_EXIT_TO:
+			return true;
+		}
+	return false;
+}
+
+int dp_k_locked_down(const struct dp_program *prog, struct dp_error *err)
+{
+	if (!dp_k_sym.locked_down)
+		return 0;
+	if (dp_k_sym.locked_down(LOCKDOWN_KPROBES))
+		return dp_fail(err, E_KERNEL_LOCKDOWN, "for confidentiality: it allows no probes");
+	/* Who may write through /dev/mem may do this. */
+	if (changes(prog) && dp_k_sym.locked_down(LOCKDOWN_DEV_MEM))
+		return dp_fail(err, E_KERNEL_LOCKDOWN, "for integrity: the program changes registers or memory, or talks to hardware");
+	return 0;
 }
 
 int dp_k_run_init(void)

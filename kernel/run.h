@@ -44,6 +44,9 @@ void dp_k_run_exit(void);
 /* By the program: what it needs at the hit, but for the log. */
 void dp_k_prog_init(struct dp_k_prog *p, const struct dp_program *prog);
 
+/* Whether a kernel that is locked down allows a probe with that program. E_KERNEL_LOCKDOWN. */
+int dp_k_locked_down(const struct dp_program *prog, struct dp_error *err);
+
 static __always_inline struct dp_counts *dp_k_counts(const struct dp_k_prog *p, u32 cpu)
 {
 	return (struct dp_counts *)(p->counts + cpu * p->counts_stride);

@@ -6,6 +6,7 @@
 #ifndef DP_KERNEL_SESSION_H
 #define DP_KERNEL_SESSION_H
 
+#include <linux/path.h>
 #include <linux/uprobes.h>
 
 #include "run.h"
@@ -22,6 +23,7 @@ struct dp_k_session_probe {
 	u64 last;		/* the watched value at the last hit */
 	u32 locals, globals, gate; /* words */
 	/* In user code (user.c): inode is not NULL, and rp holds no more than the count of missed hits. */
+	struct path path; /* holds the inode and its mount */
 	struct inode *inode;
 	loff_t offset;
 	struct uprobe_consumer user;

@@ -7,6 +7,7 @@
  */
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/path.h>
 #include <linux/slab.h>
 #include <linux/uprobes.h>
 
@@ -57,13 +58,17 @@ static int on_return(struct uprobe_consumer *uc, unsigned long func, struct pt_r
 int dp_k_user_open(struct dp_k_session_probe *p, int fd, s64 offset, struct dp_error *err)
 {
 	struct fd f = fdget(fd);
+	struct inode *inode = f.file ? d_real_inode(f.file->f_path.dentry) : NULL;
 	int r = 0;
 
-	if (!f.file || !S_ISREG(file_inode(f.file)->i_mode) || offset < 0 ||
-	    offset >= i_size_read(file_inode(f.file)))
+	if (!inode || !S_ISREG(inode->i_mode) || offset < 0 || offset >= i_size_read(inode)) {
 		r = dp_fail(err, E_KERNEL_UPROBE, "%s: no such place in a file", p->place);
-	else
-		p->inode = igrab(file_inode(f.file));
+	} else {
+		/* The inode alone would not do: the kernel's uprobes keep it, and a mount that goes before them leaves it behind. */
+		p->path = f.file->f_path;
+		path_get(&p->path);
+		p->inode = inode;
+	}
 	fdput(f);
 	p->offset = offset;
 	return r;
@@ -152,5 +157,6 @@ void dp_k_user_remove_all(void)
 
 void dp_k_user_close(struct dp_k_session_probe *p)
 {
-	iput(p->inode);
+	if (p->inode)
+		path_put(&p->path);
 }

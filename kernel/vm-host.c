@@ -11,6 +11,7 @@
 #include "hit/vm.h"
 #include "program/opcode.h"
 
+#include <asm/asm.h>
 #include <asm/cpuid.h>
 #include <asm/debugreg.h>
 #include <asm/desc.h>
@@ -18,6 +19,7 @@
 #include <asm/fpu/types.h>
 #include <asm/msr.h>
 #include <asm/processor.h>
+#include <asm/smap.h>
 
 /* User memory is below, the kernel's above; neither is ever paged in. */
 static __always_inline bool is_user(u64 addr)
@@ -91,11 +93,30 @@ HIT void dp_hit_comm(struct dp_hit *h, char *dst16)
 	memcpy(dst16, current->comm, TASK_COMM_LEN);
 }
 
+/* A store that changes nothing, whoever stores there at the same time. */
+static __always_inline bool touch(u8 *p)
+{
+	asm goto("1: lock; orb $0, %0\n" _ASM_EXTABLE(1b, %l[fault]) : : "m"(*p) : "memory", "cc" : fault);
+	return true;
+fault:
+	return false;
+}
+
 HIT bool dp_hit_writable(struct dp_hit *h, u64 addr)
 {
 	u8 byte;
+	bool is;
 
-	return !dp_hit_read(h, &byte, addr, 1) && !dp_hit_write(h, addr, &byte, 1);
+	if (dp_hit_read(h, &byte, addr, 1)) /* it knows which addresses may be touched at all */
+		return false;
+	if (!is_user(addr))
+		return touch((u8 *)addr);
+	pagefault_disable();
+	stac();
+	is = touch((u8 *)addr);
+	clac();
+	pagefault_enable();
+	return is;
 }
 
 HIT u32 dp_hit_pid(struct dp_hit *h)
