@@ -221,7 +221,8 @@ def driver():
 @test
 def remembered():
     """what a killed trace has left is known, whatever the program writes over it"""
-    liar = Liar("")
+    liar = Liar("where")
+    begin, end = map(int, liar.p.stdout.readline().split())
     t = trace_start("-p", liar.pid, "-o", "/dev/null", "p exe:work")
     wait_for(lambda: our_mappings(liar.pid) and code_differs(liar.pid), what="the trace to arm")
     stop(t, signal.SIGKILL)
@@ -240,8 +241,8 @@ def remembered():
                     if int.from_bytes(mem.read(8), "little") == region:
                         break
         assert region, "no control block"
-        mem.seek(region + 24)
-        mem.write(b"\xff" * 512)  # all but its name
+        mem.seek(region + begin)
+        mem.write(b"\xff" * (end - begin))  # what hits use stays
     trace(liar.pid, "p exe:touch")
     assert not code_differs(liar.pid) and not our_mappings(liar.pid)
     assert "sink 0" in liar.end()
