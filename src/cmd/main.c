@@ -23,6 +23,7 @@ static const struct subcommand {
     {"coverage", cmd_coverage, "count how many functions and instructions of a file can be probed", true},
     {"verify", cmd_verify, "compare the code of a process with its files", true},
     {"list", cmd_list, "show all probes in a process, whoever set them", true},
+    {"clean", cmd_clean, "take away what a dprobes that was killed has left in processes"},
     {"hooks", cmd_hooks, "show the hooks of a process or of the kernel, arm and disarm their exits"},
     {"load", cmd_load, "start a program with a probe module in it, or load one into a process"},
     {"unload", cmd_unload, "take a probe module out of a process"},

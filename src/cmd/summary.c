@@ -7,6 +7,7 @@
 #include "cmd/summary.h"
 
 #define SHOWN 40 /* rows; more than a screen helps nobody */
+#define QUIET_SHOWN 8 /* rows of probes that were never hit: of more only the number is shown */
 
 /* Rough times of one hit in nanoseconds, for the column COST only; `make bench` measures real ones.
  */
@@ -104,7 +105,7 @@ static void print_row(FILE *to, const struct summary_row *row, int width, double
 void summary_print(FILE *to, struct summary_row *rows, u32 n, double seconds)
 {
 	struct summary_row total = {.name = "total", .via = ""};
-	double ns = 0, total_ns = 0;
+	double ns = 0, total_ns = 0, percent;
 	u32 quiet = 0, shown = n;
 	int width = 12;
 
@@ -124,13 +125,17 @@ void summary_print(FILE *to, struct summary_row *rows, u32 n, double seconds)
 		width, "PROBE", "VIA", "HITS", "RECORDED", "FILTERED", "PASSED", "MISSED", "LOST",
 		"FAULTS", "COST~", ui_style(to, UI_PLAIN));
 	for (u32 i = 0; i < shown; i++) {
+		if (quiet > QUIET_SHOWN && !summary_hits(&rows[i].counts))
+			continue;
 		ns = cost_ns(&rows[i]);
 		print_row(to, &rows[i], width, ns);
 	}
-	if (shown < n)
-		fprintf(to, "... and %u more probes\n", n - shown);
+	if (shown < n && n - shown > quiet)
+		fprintf(to, "... and %u more probes\n", n - shown - (quiet > QUIET_SHOWN ? quiet : 0));
 	if (n > 1)
 		print_row(to, &total, width, total_ns);
-	fprintf(to, "%u probe%s, %u never hit; %.1f s; about %.3g %% of one processor\n", n,
-		n == 1 ? "" : "s", quiet, seconds, seconds > 0 ? total_ns / seconds / 1e7 : 0);
+	percent = seconds > 0 ? total_ns / seconds / 1e7 : 0;
+	fprintf(to, "%u probe%s, %u never hit%s; %.1f s; %s %.*f %% of one processor\n", n, n == 1 ? "" : "s", quiet,
+		quiet > QUIET_SHOWN ? " (not shown)" : "", seconds, percent < 0.01 ? "less than" : "about", percent < 10 ? 2 : 0,
+		DP_MAX(percent, 0.01));
 }

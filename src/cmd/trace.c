@@ -284,6 +284,19 @@ static int begin_format(struct trace *t, struct dp_error *err)
 	}
 	if (dp_formatter_new(&t->stream.formatter, t->format, t->out.f, &env))
 		return dp_fail(err, E_RING_MEMORY, "%u events", n);
+	if (t->command) { /* it may have ended before anybody looks */
+		char path[40], comm[16] = "";
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%d/comm", dp_session_pid(t->tracee.process));
+		f = fopen(path, "re");
+		if (f && fgets(comm, sizeof(comm), f)) {
+			comm[strcspn(comm, "\n")] = '\0';
+			dp_formatter_learn(t->stream.formatter, dp_session_pid(t->tracee.process), comm);
+		}
+		if (f)
+			fclose(f);
+	}
 	/* The head goes out before anything is armed: a full disk is best noticed here. */
 	dp_formatter_head(t->stream.formatter);
 	return output_flush(&t->out, err);

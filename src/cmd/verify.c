@@ -5,10 +5,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "host/process/process.h"
 #include "symbols/symbolize.h"
 #include "symbols/symbols.h"
 
@@ -30,13 +33,30 @@ struct check {
 	pid_t pid;
 	bool quiet;
 	struct symbolizer *symbolizer;
-	u64 bytes, differing, places, mappings, unreadable;
+	u64 bytes, differing, places, mappings, unreadable, vanished;
+	struct dp_standing *ours; /* probes of a dprobes: see whose */
+	u32 nours;
+	u64 known; /* of the places: those of these probes */
 };
+
+/* A jump begins at most this far before the instruction that is probed, and ends this far behind it. */
+#define REACH 16
+
+static bool is_ours(const struct check *c, u64 addr, u64 n)
+{
+	for (u32 i = 0; i < c->nours; i++)
+		if (!c->ours[i].is_watch && addr < c->ours[i].addr + REACH && addr + n + REACH > c->ours[i].addr)
+			return true;
+	return false;
+}
 
 static void tell_place(struct check *c, u64 addr, const u8 *mem, const u8 *file, u64 n)
 {
 	char where[300];
 
+	bool known = is_ours(c, addr, n);
+
+	c->known += known;
 	if (c->places++ >= SHOWN || c->quiet)
 		return;
 	if (!symbolize(c->symbolizer, addr, where, sizeof(where)))
@@ -47,7 +67,7 @@ static void tell_place(struct check *c, u64 addr, const u8 *mem, const u8 *file,
 	printf(" in the file, ");
 	for (u64 i = 0; i < n && i < 16; i++)
 		printf("%02x", mem[i]);
-	printf(" in memory%s\n", n > 16 ? " ..." : "");
+	printf(" in memory%s%s\n", n > 16 ? " ..." : "", known ? " (a probe of dprobes)" : "");
 }
 
 /* Places less than four bytes apart are shown as one. */
@@ -74,10 +94,27 @@ static void compare(struct check *c, u64 addr, const u8 *mem, const u8 *file, u6
 	}
 }
 
+/* The program may unmap a library while we look. */
+static bool is_there(const struct check *c, const struct dp_map *map)
+{
+	struct dp_error err;
+	struct dp_maps now;
+	const struct dp_map *m;
+	bool same;
+
+	if (dp_maps_read(&now, c->pid, &err))
+		return false;
+	m = dp_maps_at(&now, map->lo);
+	same = m && m->x && m->inode == map->inode && m->lo <= map->lo && m->hi >= map->hi && m->offset + (map->lo - m->lo) == map->offset;
+	dp_maps_free(&now);
+	return same;
+}
+
 static void check_mapping(struct check *c, const struct dp_map *map)
 {
 	static u8 mem[CHUNK], file[CHUNK];
-	int fd = dp_map_open(c->pid, map);
+	u64 differing = c->differing, places = c->places, known = c->known;
+	int fd = dp_map_open(c->pid, map), error = errno;
 	bool readable = fd >= 0;
 
 	for (u64 at = map->lo; at < map->hi && readable; at += CHUNK) {
@@ -85,6 +122,7 @@ static void check_mapping(struct check *c, const struct dp_map *map)
 		ssize_t got = pread(c->mem, mem, n, (off_t)at);
 		ssize_t want = pread(fd, file, n, (off_t)(map->offset + (at - map->lo)));
 
+		error = errno;
 		readable = got > 0 && want >= 0;
 		if (!readable)
 			break;
@@ -96,23 +134,43 @@ static void check_mapping(struct check *c, const struct dp_map *map)
 		if ((u64)want < n)
 			break;
 	}
-	if (readable) {
+	if ((!readable || c->differing > differing) && !is_there(c, map)) {
+		/* What was compared may have been somebody else's bytes. */
+		c->vanished++;
+		c->differing = differing;
+		c->places = places;
+		c->known = known;
+	} else if (readable) {
 		c->mappings++;
 	} else {
 		c->unreadable++;
 		if (!c->quiet)
 			ui_note("%s at %llx cannot be read: %s", map->path,
-				(unsigned long long)map->lo, strerror(errno));
+				(unsigned long long)map->lo, strerror(error));
 	}
 	if (fd >= 0)
 		close(fd);
+}
+
+/* Whose the differences are, when they are all those of one dprobes. */
+static void hint(const struct check *c, char *buf, size_t size)
+{
+	pid_t owner = c->nours ? c->ours[0].owner : 0;
+
+	*buf = '\0';
+	if (!c->places || c->known < c->places || !owner)
+		return;
+	if (kill(owner, 0) && errno == ESRCH)
+		snprintf(buf, size, "they are the probes of dprobes process %d, which was killed: `dprobes clean -p %d` takes them away", owner, c->pid);
+	else
+		snprintf(buf, size, "they are the probes of dprobes process %d, which runs", owner);
 }
 
 static int check_process(struct check *c)
 {
 	struct dp_process process;
 	struct dp_error err = {0};
-	char path[64];
+	char path[64], whose[200];
 
 	if (dp_process_read(&process, c->pid, &err)) {
 		ui_error(&err, NULL);
@@ -126,6 +184,8 @@ static int check_process(struct check *c)
 			       path, strerror(errno));
 	}
 	c->symbolizer = symbolizer_new(&process);
+	if (dp_standing_read(c->pid, &c->ours, &c->nours, &err))
+		c->nours = 0;
 	for (size_t i = 0; i < process.maps.n; i++) {
 		const struct dp_map *map = &process.maps.v[i];
 
@@ -135,10 +195,14 @@ static int check_process(struct check *c)
 	symbolizer_free(c->symbolizer);
 	close(c->mem);
 	dp_process_free(&process);
+	hint(c, whose, sizeof(whose));
+	free(c->ours);
+	if (c->vanished && !c->quiet)
+		ui_note("%llu mappings went away meanwhile", (unsigned long long)c->vanished);
 	if (c->differing || c->unreadable)
 		return c->quiet
 			   ? CMD_FAILED
-			   : ui_fail(E_CMD_VERIFY, NULL,
+			   : ui_fail(E_CMD_VERIFY, *whose ? whose : NULL,
 				     "%llu bytes in %llu places; %llu mappings could not be read",
 				     (unsigned long long)c->differing,
 				     (unsigned long long)c->places,

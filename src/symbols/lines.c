@@ -399,6 +399,21 @@ bool mod_unit_at(struct dp_module *m, u64 addr, Dwarf_Die *out)
 	return false;
 }
 
+/* dwarf_decl_file() ends the process where the table of files is damaged. */
+static const char *decl_file(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Files *files;
+	Dwarf_Word index;
+	Dwarf_Die unit;
+	size_t n;
+
+	if (!dwarf_attr_integrate(die, DW_AT_decl_file, &attr) || dwarf_formudata(&attr, &index) ||
+	    !dwarf_cu_die(attr.cu, &unit, NULL, NULL, NULL, NULL, NULL, NULL) || dwarf_getsrcfiles(&unit, &files, &n) || index >= n)
+		return NULL;
+	return dwarf_filesrc(files, index, NULL, NULL);
+}
+
 /* ---- the lines of a function ---- */
 
 struct line_of { /* a line in one function or inlined copy */
@@ -421,7 +436,7 @@ static bool scope_of_line(Dwarf_Die *cu, u64 addr, const struct line_of *l, Dwar
 	n = dwarf_getscopes_die(&inner, &parents);
 	for (int i = 0; i < n; i++) {
 		int tag = dwarf_tag(&parents[i]);
-		const char *file = dwarf_decl_file(&parents[i]);
+		const char *file = decl_file(&parents[i]);
 
 		if ((tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine) || !file ||
 		    strcmp(file, l->file) || dwarf_decl_line(&parents[i], &decl) ||

@@ -498,6 +498,15 @@ bool dp_var_return_type(struct dp_module *m, u64 pc, Dwarf_Die *type)
 	return place_at(m, pc, &p, NULL) && p.has_func && dp_die_type(&p.func, type);
 }
 
+bool dp_var_returns_nothing(struct dp_module *m, u64 pc)
+{
+	struct dp_error err;
+	struct var_place p;
+	Dwarf_Die type;
+
+	return place_at(m, pc, &p, &err) && p.has_func && !dp_die_type(&p.func, &type);
+}
+
 /* ---- types ---- */
 
 static bool is_whole(Dwarf_Die *die)

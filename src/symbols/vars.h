@@ -63,6 +63,7 @@ u64 dp_die_number(Dwarf_Die *die, unsigned name, u64 other);
 
 /* The type of the value that the function at pc returns; false: none, or not known. */
 bool dp_var_return_type(struct dp_module *m, u64 pc, Dwarf_Die *type);
+bool dp_var_returns_nothing(struct dp_module *m, u64 pc); /* false also where that is not known */
 
 /*
  * A type by its name: tag DW_TAG_structure_type, _union_type, _enumeration_type, _typedef or

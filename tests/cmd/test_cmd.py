@@ -301,6 +301,29 @@ def lists_into_head():
 
 
 @test
+def leftovers():
+    """what a killed trace has left: verify says whose it is, clean takes it away, but not what belongs to one that runs"""
+    p = simple("1")
+    for kill in (True, False):
+        t = trace_start("-p", p.pid, "p work n=%di")
+        wait_for(lambda: code_differs(p.pid) and "TracerPid:\t0" in text_of("/proc/%d/status" % p.pid), what="the jump")
+        if kill:
+            stop(t, signal.SIGKILL)
+        told = fails("E-CMD-VERIFY", 1, "verify", "-p", p.pid)
+        assert "(a probe of dprobes)" in told.stdout and "process %d, which %s" % (t.pid, "was killed" if kill else "runs") in told.stderr, told
+        if kill:
+            assert "clean again" in dprobes("clean", "-p", p.pid, check=0).stdout
+            assert "no probes are left" in dprobes("clean", "-p", p.pid, check=0).stdout
+            assert not code_differs(p.pid)
+            dprobes("verify", "-p", p.pid, check=0)
+        else:
+            fails("E-TARGET-BUSY", 1, "clean", "-p", p.pid)
+            assert stop(t, signal.SIGINT) == 0
+    fails("E-CMD-MISSING", 2, "clean")
+    stop(p)
+
+
+@test
 def background_in_a_script():
     """a trace that a script has put into the background, with SIGINT ignored, ends on SIGINT; its program still ignores it"""
     out = tempfile.NamedTemporaryFile("r", prefix="dp-int-")

@@ -116,7 +116,8 @@ def same_page():
     words = Counter(words[words.index(4000) + 1:words.index(4001)])
     want = {0: 12000 + 12000 + 300, 512: 300, 1024: 300, 4095: 3 * 12000, 4094: 12000}
     want.update({8 + 3 * i: 3000 for i in range(4)})
-    assert words == want and rows["t"]["lost"] == 0, (words, rows)
+    # A full log is told: what is missing is what was lost, and nothing is there twice.
+    assert not words - Counter(want) and (Counter(want) - words).total() <= rows["t"]["lost"], (words, rows)
     w.do("clear", "add 0 5")
     assert w.end() == (5, 0)
 

@@ -16,7 +16,12 @@ bool probed_enumerator(struct dpcc *c, const char *name, s64 *value)
 	return c->btf && btf_enumerator(c, name, value);
 }
 
-static struct type *return_type(struct dpcc *c)
+static bool is_struct(const struct type *t)
+{
+	return t->kind == TY_STRUCT || t->kind == TY_ARRAY;
+}
+
+static struct type *return_type(struct dpcc *c, const struct tok *where)
 {
 	struct type *t = NULL;
 	Dwarf_Die die;
@@ -25,15 +30,33 @@ static struct type *return_type(struct dpcc *c)
 		t = btf_return_type(c);
 	else if (dp_var_return_type(c->mod, c->target.pc, &die))
 		t = debug_type(c, &die);
+	if (t == &ty_void || (!t && c->mod && dp_var_returns_nothing(c->mod, c->target.pc)))
+		dpcc_fail(c, where, E_DPCC_TYPE, "the function returns nothing: there is no $retval");
 	if (!t)
 		return &ty_long;
-	return type_is_scalar(t) ? t : &ty_ulong;
+	if (t->lazy)
+		debug_complete(c, t);
+	/* Never a wrong number: what the function leaves in rax is not what it returns. */
+	if (t->kind == TY_FLOAT)
+		dpcc_fail(c, where, E_DPCC_TYPE, "the function returns %.80s in a vector register, which programs cannot read", type_name(c, t));
+	if (!type_is_scalar(t) && (!is_struct(t) || t->size <= 16))
+		dpcc_fail(c, where, E_DPCC_TYPE, "the function returns %.80s in registers: $retval is known for numbers, pointers and what is returned in memory",
+			  type_name(c, t));
+	if (type_is_scalar(t) && t->size > 8)
+		dpcc_fail(c, where, E_DPCC_TYPE, "the function returns %.80s in several registers", type_name(c, t));
+	return t;
 }
 
-static struct node *returned(struct dpcc *c, struct node *n)
+static struct node *returned(struct dpcc *c, struct node *n, const struct tok *where)
 {
-	n->type = return_type(c);
+	n->type = return_type(c, where);
 	n->probe->npieces = 1;
+	if (is_struct(n->type)) { /* larger than two registers: rax says where */
+		n->probe->pieces[0].kind = DP_PIECE_MEMORY;
+		dp_format(n->probe->pieces[0].code, DP_PIECE_CODE, "push r,rax;");
+		n->in_target = true;
+		return n;
+	}
 	n->probe->pieces[0].kind = DP_PIECE_REGISTER;
 	dp_format(n->probe->pieces[0].code, DP_PIECE_CODE, "rax");
 	return n;
@@ -109,7 +132,7 @@ struct node *probed(struct dpcc *c, const struct tok *t, const char *name, bool 
 	n->text = name;
 	if (!strcmp(name, "retval")) {
 		if (c->target.is_return)
-			return returned(c, n);
+			return returned(c, n, t);
 		if (needed)
 			dpcc_fail(c, t, E_DPCC_NAME, "$retval is known where a function returns only");
 		return NULL;

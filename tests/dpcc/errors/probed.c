@@ -17,6 +17,12 @@ __attribute__((noipa)) long work(int n, struct pair p, char *text, void *v, stru
 	return n + p.a + p.b + (v != 0) + s.c[1];
 }
 __attribute__((noipa)) void nothing(void) { out = 2; }
+struct big { long v[5]; int last; };
+__attribute__((noipa)) double gives_double(int n) { return n + 0.5; }
+__attribute__((noipa)) float gives_float(int n) { return (float)n + 0.5f; }
+__attribute__((noipa)) struct pair gives_pair(int n) { return (struct pair){n, 7}; }
+__attribute__((noipa)) struct big gives_big(int n) { return (struct big){{n, 2, 3, 4, 5}, 77}; }
+__attribute__((noipa)) __int128 gives_wide(int n) { return (__int128)n << 70; }
 int main(int argc, char **argv)
 {
 	struct pair p = {argc, 2};
@@ -26,5 +32,8 @@ int main(int argc, char **argv)
 	if (argc > 100)
 		never();
 	nothing();
+	real += gives_double(argc) + gives_float(argc);
+	number += gives_pair(argc).b + gives_big(argc).last;
+	wide += gives_wide(argc);
 	return (int)work(argc, p, argv[0], far, (struct small){{1}}) + (int)wide + (int)real + number;
 }
