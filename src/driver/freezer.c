@@ -231,13 +231,12 @@ void drv_thaw(struct drv_hold *h)
 
 /* ---- what the dead have left ---- */
 
-/* It may be another process with the same id by now. */
-static bool is_alive(pid_t holder)
+bool drv_is_ours(pid_t pid)
 {
 	char path[64], exe[4096], own[4096];
 	ssize_t n, k = readlink("/proc/self/exe", own, sizeof(own));
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)holder);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 	n = readlink(path, exe, sizeof(exe));
 	return n > 0 && n == k && !memcmp(exe, own, (size_t)n);
 }
@@ -255,7 +254,7 @@ static u32 look_through(int parent, u32 depth)
 		if (e->d_type != DT_DIR || e->d_name[0] == '.')
 			continue;
 		if (sscanf(e->d_name, NAME "%d-%d", &holder, &pid) == 2) {
-			if (is_alive(holder))
+			if (drv_is_ours(holder)) /* else another process has its id by now */
 				continue;
 			empty(parent, e->d_name);
 			found++;

@@ -27,6 +27,7 @@ enum drv_hold_state { DRV_HOLD_MOVING, DRV_HOLD_FROZEN, DRV_HOLD_EMPTY };
 enum drv_hold_state drv_hold_state(const struct drv_hold *h);
 /* Back to where it was; it goes on there. */
 void drv_thaw(struct drv_hold *h);
+bool drv_is_ours(pid_t pid); /* it runs this program: a driver, a guard or a command */
 /* Those that were held by somebody who is dead. Returns how many directories that were. */
 u32 drv_thaw_all(void);
 

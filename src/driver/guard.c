@@ -206,17 +206,6 @@ static pid_t process_of(pid_t tid, pid_t *tracer)
 	return tgid;
 }
 
-/* The driver and its commands open what they look at: held, they would wait for themselves. */
-static bool is_ours(pid_t pid)
-{
-	char path[64], exe[4096], own[4096];
-	ssize_t n, k = readlink("/proc/self/exe", own, sizeof(own));
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	n = readlink(path, exe, sizeof(exe));
-	return n > 0 && n == k && !memcmp(exe, own, (size_t)n);
-}
-
 /* The interpreter of a program is opened by its execve. */
 static bool is_in_exec(pid_t pid)
 {
@@ -234,7 +223,7 @@ static void on_event(const struct fanotify_event_metadata *m)
 	struct stat st;
 
 	h.pid = process_of(h.tid, &tracer);
-	if (!h.pid || tracer || h.pid == busy_with || fstat(h.fd, &st) || (is_ours(h.pid) && !(h.in_exec && h.pid == expected)) ||
+	if (!h.pid || tracer || h.pid == busy_with || fstat(h.fd, &st) || (drv_is_ours(h.pid) && !(h.in_exec && h.pid == expected)) ||
 	    is_in_exec(h.pid)) {
 		answer(&h);
 		return;

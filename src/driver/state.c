@@ -45,17 +45,6 @@ struct saved_slot {
 	u32 module, generation, locals, gates, nlocals, ngates;
 };
 
-static void boot_id(char out[40])
-{
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-
-	memset(out, 0, 40);
-	if (fd >= 0 && read(fd, out, 36) < 0)
-		out[0] = '\0';
-	if (fd >= 0)
-		close(fd);
-}
-
 /* ---- writing ---- */
 
 static FILE *begin(const struct driver *d, char **bytes, size_t *n, u32 size)
@@ -63,7 +52,7 @@ static FILE *begin(const struct driver *d, char **bytes, size_t *n, u32 size)
 	struct head h = {.magic = STATE_MAGIC, .abi = DP_ABI, .size = size};
 	FILE *f = *d->state ? open_memstream(bytes, n) : NULL;
 
-	boot_id(h.boot);
+	dp_boot_id(h.boot);
 	if (f)
 		fwrite(&h, sizeof(h), 1, f);
 	return f;
@@ -221,7 +210,7 @@ static bool read_input(const struct driver *d, const char *name, struct input *i
 	}
 	if (f)
 		fclose(f);
-	boot_id(boot);
+	dp_boot_id(boot);
 	return in->bytes && get(in, &h, sizeof(h)) && h.magic == STATE_MAGIC && h.abi == DP_ABI && h.size == size &&
 	       !memcmp(h.boot, boot, sizeof(boot));
 }

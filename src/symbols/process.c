@@ -56,6 +56,17 @@ u64 dp_process_started(pid_t pid)
 	return p ? strtoull(p, NULL, 10) : 0;
 }
 
+void dp_boot_id(char out[40])
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+	memset(out, 0, 40);
+	if (fd >= 0 && read(fd, out, 36) < 0)
+		out[0] = '\0';
+	if (fd >= 0)
+		close(fd);
+}
+
 int proc_why(pid_t pid, int error, struct dp_error *err)
 {
 	unsigned int flags = 0;

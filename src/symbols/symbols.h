@@ -124,6 +124,8 @@ pid_t dp_memory_tid(pid_t pid);
 
 /* When a process was started, in clock ticks: with its id a name that is given once. 0: there is no such process. */
 u64 dp_process_started(pid_t pid);
+/* What such names hold within: the kernel's id of this boot, 36 characters; empty when it cannot be read. */
+void dp_boot_id(char out[40]);
 void dp_maps_free(struct dp_maps *maps);
 const struct dp_map *dp_maps_at(const struct dp_maps *maps, u64 addr);
 

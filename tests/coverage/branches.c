@@ -57,6 +57,9 @@ static void test_texts(struct machine *m)
 	memset(m->memory + MEMORY_SIZE - 255, 'x', 255);
 	run(m, &p, "begin; push d, 300; push d, 0x10f01; log str; push lp; pop lv, 0; exit");
 	ok(LV0 == 258, "a text that ends where memory ends is logged up to there");
+	p = rpn(258);
+	ok(run(m, &p, "begin; push d, 300; push d, 0x10f01; log str; push lp; pop lv, 0; exit") == DP_RUN_LOG && LV0 == 258 && !m->hit.faults,
+	   "also where the room ends there too");
 }
 
 static void test_raise(struct machine *m)
@@ -171,13 +174,17 @@ static void test_more(struct machine *m)
 	ok(run(m, &p, "begin; push d, 4; push d, 16; log mrf; exit") == DP_RUN_LOG && m->hit.faults == 1 &&
 	       m->hit.log_len == sizeof(struct dp_rpn_head),
 	   "a bad address, and no room to log it");
+	p = rpn(3);
+	ok(run(m, &p, "begin; push d, 4; push d, 16; log str; exit") == DP_RUN_LOG && m->hit.faults == 1 &&
+	       m->hit.log_len == sizeof(struct dp_rpn_head),
+	   "a text at a bad address, and room for none");
 	p = rpn(0);
 	run(m, &p, "begin; push d, 8; malloc; sx L; push d, 4; free; exit; L: pop lv, 0; sx K; push d, -8; free; exit; K: pop lv, 1; exit");
 	ok(LV0 == DP_EX_HEAP_INVALID_HANDLE && variables[1] == DP_EX_HEAP_INVALID_HANDLE, "handles outside of the heap");
 	p = rpn(0);
-	p.jmpmax = 2000;
+	p.jmpmax = 3000;
 	p.rpn.heap = DP_HEAP_MAX;
-	run(m, &p, "begin; sx K; push d, 1600; L: push d, 1; malloc; ros 1; loop L; exit; K: pop lv, 0; exit");
+	run(m, &p, "begin; sx K; push d, 2100; L: push d, 1; malloc; ros 1; loop L; exit; K: pop lv, 0; exit");
 	ok(LV0 == DP_EX_HEAP_NOMEM, "a heap full of small blocks");
 	variables[10] = 5; /* as when another thread has set the first value, and not said so yet */
 	variables[11] = 0;

@@ -10,9 +10,9 @@ out=$1
 flags="-std=gnu17 -O1 -g -D_GNU_SOURCE -fno-strict-aliasing -w -I$src/src -I$src/include -fsanitize=address,undefined -fno-sanitize=function"
 mkdir -p "$out/obj" "$out/text" "$out/object" "$out/code" "$out/log"
 objects=
-for f in base/error base/services-user lang/event/lexer lang/event/parse lang/event/location lang/event/fetch lang/event/condition lang/event/gen \
+for f in base/error base/services-user base/text lang/event/lexer lang/event/parse lang/event/location lang/event/fetch lang/event/condition lang/event/gen \
 	lang/event/gen-condition lang/event/compile program/code program/program program/verify program/disasm lang/rpn/aggregate lang/rpn/asm lang/rpn/fields lang/rpn/macro \
-	lang/rpn/parse lang/rpn/pre lang/rpn/token lang/rpn/unit log/clock log/fields log/line log/reader log/rings log/rpn log/symbol hit/vm hit/rpn hit/text \
+	lang/rpn/parse lang/rpn/pre lang/rpn/token lang/rpn/unit log/clock log/fields log/guard log/line log/reader log/rings log/rpn log/symbol hit/vm hit/rpn hit/text \
 	arch/x86_64/emit arch/x86_64/rpn-calls arch/x86_64/rpn-flow arch/x86_64/rpn-jit arch/x86_64/rpn-ops arch/x86_64/rpn-values; do
 	o=$out/obj/$(echo $f | tr / -).o
 	clang $flags -fsanitize=fuzzer-no-link -c "$src/src/$f.c" -o "$o"

@@ -147,14 +147,14 @@ static void scribble(const struct dp_ring_map *m)
 
 /* ---- one life of a reader ---- */
 
-static volatile bool running;
+static int running; /* atomic */
 
 static void *meanwhile(void *arg)
 {
 	const struct dp_ring_map *m = arg;
 	u64 x = 88172645463325252ull;
 
-	while (running) {
+	while (__atomic_load_n(&running, __ATOMIC_RELAXED)) {
 		x ^= x << 13;
 		x ^= x >> 7;
 		x ^= x << 17;
@@ -187,7 +187,9 @@ static void life(void)
 	dp_reader_set_alive(r, alive, NULL);
 	if (keep)
 		dp_reader_keep(r);
-	running = thread && !pthread_create(&t, NULL, meanwhile, &m);
+	__atomic_store_n(&running, 1, __ATOMIC_RELAXED);
+	if (thread && pthread_create(&t, NULL, meanwhile, &m))
+		exit(1);
 	for (u32 k = 1 + below(6); k; k--) {
 		for (u32 i = below(12); i; i--)
 			put_record(&m);
@@ -202,10 +204,9 @@ static void life(void)
 		}
 		dp_reader_counts(r, below(NPROBES + 1), &counts);
 	}
-	if (running) {
-		running = false;
+	__atomic_store_n(&running, 0, __ATOMIC_RELAXED);
+	if (thread)
 		pthread_join(t, NULL);
-	}
 	dp_reader_close(r);
 	dp_guard_drop(m.at);
 	munmap(m.at, m.size);

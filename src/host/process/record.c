@@ -59,17 +59,6 @@ static bool find_dir(char *buf, size_t size)
 	return own_dir(buf);
 }
 
-static void boot_id(char out[40])
-{
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-
-	memset(out, 0, 40);
-	if (fd >= 0 && read(fd, out, 36) < 0)
-		out[0] = '\0';
-	if (fd >= 0)
-		close(fd);
-}
-
 /* Process ids mean something in their namespace only. */
 static u64 pid_namespace(void)
 {
@@ -113,7 +102,7 @@ static void fill_head(const struct dp_session *s, struct head *h)
 			   .nrings = s->rings.g.nrings,
 			   .nprobes = s->rings.g.nprobes,
 			   .blob = s->block.head};
-	boot_id(h->boot);
+	dp_boot_id(h->boot);
 }
 
 static bool put(int fd, const void *p, u64 n, u64 at)
@@ -168,7 +157,7 @@ static int open_record(const char *path, struct head *h)
 	char boot[40];
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
-	boot_id(boot);
+	dp_boot_id(boot);
 	if (fd >= 0 && (!get(fd, h, sizeof(*h), 0) || h->magic != MAGIC || h->abi != DP_ABI || h->size != sizeof(*h) ||
 			memcmp(h->boot, boot, sizeof(boot)) || h->pid_namespace != pid_namespace())) {
 		close(fd);
