@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "cmd/cmd.h"
+#include "driver/freezer.h"
 #include "host/process/process.h"
 
 static const struct cmd_option options[] = {
@@ -74,9 +75,14 @@ static int clean_all(struct cleaning *c)
 {
 	DIR *dir = opendir("/proc");
 	struct dirent *e;
+	u32 held;
 
 	if (!dir)
 		return ui_fail(E_PROC_PERM, NULL, "/proc");
+	held = drv_thaw_all();
+	if (held)
+		printf("%u process%s held at the start by a dead driver now run%s\n", held, held == 1 ? "" : "es", held == 1 ? "s" : "");
+	c->cleaned += held;
 	while ((e = readdir(dir)))
 		if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
 			clean(c, (pid_t)atol(e->d_name));
