@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-# The door to the Meson build: make, make demo, make check, make bench, make install, make clean.
+# Short names for the Meson build: make, make demo, make check, make bench, make install, make clean.
 # make kernel builds the module for the running kernel, or for the headers in KDIR; make check-kernel
 # tests it in an emulator; make check-kernel-debug does so on a kernel that watches its locks and memory,
 # which it builds first. make torture is for those who have an hour: long soaks of what the suite does in short.

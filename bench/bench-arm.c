@@ -32,12 +32,12 @@ static const struct {
 enum figure {
 	PREPARE_MS, /* looking at the process, symbols, judging, compiling */
 	PLAN_MS,    /* until attached */
-	ARM_MS,	    /* attached until let go */
+	ARM_MS,     /* attached until let go */
 	REMOVE_MS,
-	STOP_US,    /* longest stop of a thread */
+	STOP_US, /* longest stop of a thread */
 	STOPS,
 	MAPPED_KB,  /* address space */
-	RSS_KB,	    /* resident memory of the target, after some hits */
+	RSS_KB,     /* resident memory of the target, after some hits */
 	PRIVATE_KB, /* of it, shared with nobody */
 	NFIGURES
 };
@@ -169,8 +169,8 @@ static void row(const char *what, struct outcome *o)
 	}
 	for (int k = 0; k < NFIGURES; k++)
 		m[k] = bench_median(o->v[k], o->n);
-	printf("| %-14s | %6u | %8.1f | %8.1f | %8.1f | %8.1f | %6.0f | %6.0f | %5.0f | %9.0f | %7.0f | %7.0f |\n", what,
-	       o->probes, m[PREPARE_MS], m[PLAN_MS], m[ARM_MS], m[REMOVE_MS], m[STOP_US], worst, m[STOPS],
+	printf("| %-14s | %6u | %8.1f | %8.1f | %8.1f | %8.1f | %6.0f | %6.0f | %5.0f | %9.0f | %7.0f | %7.0f |\n",
+	       what, o->probes, m[PREPARE_MS], m[PLAN_MS], m[ARM_MS], m[REMOVE_MS], m[STOP_US], worst, m[STOPS],
 	       m[MAPPED_KB], m[RSS_KB], m[PRIVATE_KB]);
 	if (o->failed[0])
 		printf("| %-14s | one or more rounds failed: %s\n", what, o->failed);
@@ -196,7 +196,8 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	printf("\n## Arming and removing\n\nA program of 10,000 functions that " THREADS
-	       " threads keep calling; medians of %d rounds, in turn.\n\n", repetitions);
+	       " threads keep calling; medians of %d rounds, in turn.\n\n",
+	       repetitions);
 	fflush(stdout);
 	for (int k = 0; k < repetitions; k++)
 		for (size_t i = 0; i < n; i++)
@@ -206,9 +207,10 @@ int main(int argc, char **argv)
 	printf("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
 	for (size_t i = 0; i < n; i++)
 		row(cases[i].what, &results[i]);
-	printf("\n\"look\": process, symbols, judging, compiling; nothing is stopped. \"stop\": longest stop of one thread in "
-	       "microseconds, median\nand worst. \"mapped\": address space; \"rss\", \"private\": memory that the target got, "
-	       "rings and own pages.\n");
+	printf(
+	    "\n\"look\": process, symbols, judging, compiling; nothing is stopped. \"stop\": longest stop of one thread in "
+	    "microseconds, median\nand worst. \"mapped\": address space; \"rss\", \"private\": memory that the target got, "
+	    "rings and own pages.\n");
 	if (waitpid(pid, &status, WNOHANG) == pid)
 		printf("\nThe target DIED: status 0x%x\n", status);
 	kill(pid, SIGKILL);

@@ -17,11 +17,11 @@
 
 #include "bench.h"
 
-#define MAX_CALLS 10000	  /* of one round: their records fit into a 1 MiB ring */
-#define ROUND_NS 500000   /* about how long a round shall take: short enough to be seldom preempted */
-#define SLOW_NS 5000	  /* contenders above this get fewer rounds */
+#define MAX_CALLS 10000 /* of one round: their records fit into a 1 MiB ring */
+#define ROUND_NS 500000 /* about how long a round shall take: short enough to be seldom preempted */
+#define SLOW_NS 5000    /* contenders above this get fewer rounds */
 #define TRIAL_CALLS 64
-#define WARM_ROUNDS 12	  /* rounds that are not counted: the log ring's pages are touched for the first time */
+#define WARM_ROUNDS 12 /* rounds that are not counted: the log ring's pages are touched for the first time */
 
 static struct {
 	unsigned repetitions, rounds;
@@ -37,8 +37,8 @@ static void on_signal(int sig)
 	stop = 1;
 }
 
-static int attach_nothing(struct bench_contender *c, const struct bench_target *t,
-			  const struct bench_place *p, char *why)
+static int attach_nothing(struct bench_contender *c, const struct bench_target *t, const struct bench_place *p,
+			  char *why)
 {
 	(void)c, (void)t, (void)p, (void)why;
 	return 0;
@@ -127,8 +127,11 @@ static size_t collect(struct bench_contender **all)
 	struct {
 		struct bench_contender *v;
 		size_t n;
-	} sets[] = {{bench_dprobes, bench_dprobes_n}, {bench_perf, bench_perf_n}, {bench_bpf, bench_bpf_n},
-		    {bench_tracefs, bench_tracefs_n}, {bench_gdb, bench_gdb_n}};
+	} sets[] = {{bench_dprobes, bench_dprobes_n},
+		    {bench_perf, bench_perf_n},
+		    {bench_bpf, bench_bpf_n},
+		    {bench_tracefs, bench_tracefs_n},
+		    {bench_gdb, bench_gdb_n}};
 	size_t n = 0;
 
 	all[n++] = &unprobed;
@@ -144,12 +147,23 @@ static int parse(int argc, char **argv)
 
 	while ((c = getopt(argc, argv, "r:n:c:p:w:")) != -1)
 		switch (c) {
-		case 'r': opt.repetitions = (unsigned)atoi(optarg); break;
-		case 'n': opt.rounds = (unsigned)atoi(optarg); break;
-		case 'c': opt.only = optarg; break;
-		case 'p': opt.place = optarg; break;
-		case 'w': opt.work_dir = optarg; break;
-		default: return -1;
+		case 'r':
+			opt.repetitions = (unsigned)atoi(optarg);
+			break;
+		case 'n':
+			opt.rounds = (unsigned)atoi(optarg);
+			break;
+		case 'c':
+			opt.only = optarg;
+			break;
+		case 'p':
+			opt.place = optarg;
+			break;
+		case 'w':
+			opt.work_dir = optarg;
+			break;
+		default:
+			return -1;
 		}
 	opt.program = argv[optind];
 	return opt.program ? 0 : -1;
@@ -165,7 +179,8 @@ int main(int argc, char **argv)
 	struct utsname un;
 
 	if (parse(argc, argv)) {
-		fprintf(stderr, "usage: bench-hits [-r repetitions] [-n rounds] [-c contender] [-p place] [-w dir] TARGET\n");
+		fprintf(stderr,
+			"usage: bench-hits [-r repetitions] [-n rounds] [-c contender] [-p place] [-w dir] TARGET\n");
 		return 2;
 	}
 	sigaction(SIGINT, &sa, NULL);

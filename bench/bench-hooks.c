@@ -40,26 +40,24 @@ ALONE static int work(struct hook *h, long x)
 	return HOOK_CONTINUE;
 }
 
-__attribute__((target("general-regs-only"))) ALONE static int
-dynamic_work(struct hook *h, struct pt_regs *regs, long x)
+__attribute__((target("general-regs-only"))) ALONE static int dynamic_work(struct hook *h, struct pt_regs *regs, long x)
 {
 	return HOOK_CONTINUE;
 }
 
 static int (*pointer)(struct hook *h, long x);
 
-#define FUNCTION(name, what)                                                                       \
-	ALONE static long name(long x)                                                             \
-	{                                                                                          \
-		what;                                                                              \
-		return x + 1;                                                                      \
+#define FUNCTION(name, what)           \
+	ALONE static long name(long x) \
+	{                              \
+		what;                  \
+		return x + 1;          \
 	}
 
 FUNCTION(f_nothing, (void)0)
 FUNCTION(f_again, (void)0) /* the same: what a difference of nothing looks like */
 FUNCTION(f_direct, work(NULL, x))
-FUNCTION(f_pointer, if (__builtin_expect(__atomic_load_n(&pointer, __ATOMIC_RELAXED) != NULL, 0))
-			pointer(NULL, x))
+FUNCTION(f_pointer, if (__builtin_expect(__atomic_load_n(&pointer, __ATOMIC_RELAXED) != NULL, 0)) pointer(NULL, x))
 FUNCTION(f_hook, HOOK(b_hook, x))
 FUNCTION(f_exclusive, EXCLUSIVE_HOOK(b_exclusive, x))
 FUNCTION(f_generic, GENERIC_HOOK(b_generic, x))
@@ -75,8 +73,7 @@ static void ust_work(void *data, long x)
 	work(data, x);
 }
 
-static struct lttng_ust_tracepoint_probe ust_probes[] = {{.func = (void (*)(void))ust_work},
-							 {.func = NULL}};
+static struct lttng_ust_tracepoint_probe ust_probes[] = {{.func = (void (*)(void))ust_work}, {.func = NULL}};
 
 /* What its own session daemon does, without the record. */
 static void ust_arm(bool on)
@@ -87,8 +84,7 @@ static void ust_arm(bool on)
 #endif
 
 static struct hook_rec r_hook = HOOK_EXIT(b_hook, work), r_exclusive = HOOK_EXIT(b_exclusive, work),
-		       r_generic = HOOK_EXIT(b_generic, work),
-		       r_dynamic = HOOK_EXIT(b_dynamic, dynamic_work);
+		       r_generic = HOOK_EXIT(b_generic, work), r_dynamic = HOOK_EXIT(b_dynamic, dynamic_work);
 
 static void arm_pointer(bool on)
 {
@@ -179,10 +175,8 @@ int main(int argc, char **argv)
 	int rounds = argc > 1 ? atoi(argv[1]) : ROUNDS;
 
 	rounds = rounds > 0 && rounds <= ROUNDS ? rounds : ROUNDS;
-	if (hook_exit_register(&b_hook, &r_hook) ||
-	    hook_exit_register(&b_exclusive, &r_exclusive) ||
-	    hook_exit_register(&b_generic, &r_generic) ||
-	    hook_exit_register(&b_dynamic, &r_dynamic) ||
+	if (hook_exit_register(&b_hook, &r_hook) || hook_exit_register(&b_exclusive, &r_exclusive) ||
+	    hook_exit_register(&b_generic, &r_generic) || hook_exit_register(&b_dynamic, &r_dynamic) ||
 	    hook_bind(&b_dynamic, NULL, (unsigned long)f_dynamic)) {
 		fprintf(stderr, "%s\n", dp_kprobe_error());
 		return 1;

@@ -20,7 +20,7 @@
 #include "bench.h"
 #include "dprobes/kprobes.h"
 
-#define ROUNDS 9 /* at most */
+#define ROUNDS 9     /* at most */
 #define NEAR 2000000 /* calls in a round, for what takes nanoseconds */
 #define FAR 20000    /* for what traps */
 #define SLICES 100
@@ -105,13 +105,11 @@ struct kind {
 };
 
 static const struct kind kinds[] = {
-    {"k", "kprobe: breakpoint, pre and post handler", "0.49  0.99", .k = true, .k_post = true,
-     .far = true},
+    {"k", "kprobe: breakpoint, pre and post handler", "0.49  0.99", .k = true, .k_post = true, .far = true},
     {"b", "kprobe: breakpoint, boosted", "      0.43", .k = true, .far = true},
     {"o", "kprobe: optimised", "      0.06", .k = true, .jump = true},
     {"ov", "the same, vector registers saved", "", .k = true, .k_vectors = true, .jump = true},
-    {"r", "return probe, entry with a post handler", "0.80  1.24", .k = true, .k_post = true,
-     .r = true, .far = true},
+    {"r", "return probe, entry with a post handler", "0.80  1.24", .k = true, .k_post = true, .r = true, .far = true},
     {"rb", "return probe: breakpoint, boosted", "      0.68", .r = true, .far = true},
     {"ro", "return probe: optimised", "      0.30", .r = true, .jump = true},
     {"j", "jprobe", "0.76      ", .j = true, .far = true},
@@ -147,8 +145,7 @@ static int open_uprobe(long (*f)(long), bool is_return)
 	FILE *file = fopen("/sys/bus/event_source/devices/uprobe/type", "r");
 	int type = -1;
 
-	if (!file || fscanf(file, "%d", &type) != 1 ||
-	    readlink("/proc/self/exe", exe, sizeof(exe) - 1) < 0)
+	if (!file || fscanf(file, "%d", &type) != 1 || readlink("/proc/self/exe", exe, sizeof(exe) - 1) < 0)
 		type = -1;
 	if (file)
 		fclose(file);

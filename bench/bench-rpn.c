@@ -13,9 +13,9 @@
 #include <time.h>
 
 #include "../tests/unit/machine.h"
-#include "arch/x86_64/rpn-jit.h"
+#include "arch/x86_64/rpn-compile.h"
 #include "bench.h"
-#include "hit/rpn.h"
+#include "hit/hit-rpn.h"
 
 #define CODE_SIZE (1 << 20)
 #define RUNS 2000
@@ -23,7 +23,7 @@
 
 static const struct program {
 	const char *name, *text;
-	unsigned ops; /* that the row is divided by: instructions that run beyond those of the empty
+	unsigned ops;  /* that the row is divided by: instructions that run beyond those of the empty
 			 program; 0: the whole run */
 	unsigned base; /* program to subtract */
 } programs[] = {
@@ -42,10 +42,9 @@ static const struct program {
      "begin; push d, 1000; L: push lv, 0; push lv, 1; add; pop lv, 0; push d, 5; pop lv, 2; nop; "
      "loop L; exit",
      8001, 0},
-    {"false predicate: push, push, compare, jump, abort",
-     "begin; push r, di; push d, 5; eq; jnz L; abort; L: exit", 0, 0},
-    {"calls: loop of call, ret, loop", "begin; push d, 1000; L: call F; loop L; exit; F: ret", 3001,
+    {"false predicate: push, push, compare, jump, abort", "begin; push r, di; push d, 5; eq; jnz L; abort; L: exit", 0,
      0},
+    {"calls: loop of call, ret, loop", "begin; push d, 1000; L: call F; loop L; exit; F: ret", 3001, 0},
     {"4 words logged (10 instructions)",
      "begin; inc lv, 0; push r, di; push r, si; push r, dx; push r, cx; push d, 4; add; log 4; "
      "exit",
@@ -69,7 +68,7 @@ static bool prepare(unsigned i)
 {
 	static const u64 services[] = {
 #define DP_SERVICE(name) (u64) name,
-#include "hit/services.def"
+#include "abi/services.def"
 	};
 	struct machine *m = &machines[i];
 	struct dp_program p = {.jmpmax = 65535,
@@ -118,8 +117,7 @@ int main(int argc, char **argv)
 	double v[N][2];
 
 	rounds = rounds < 1 ? 1 : rounds > MAX_ROUNDS ? MAX_ROUNDS : rounds;
-	at = mmap(NULL, CODE_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
-		  -1, 0);
+	at = mmap(NULL, CODE_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (at == MAP_FAILED)
 		return 1;
 	for (unsigned i = 0; i < N; i++)
@@ -138,8 +136,8 @@ int main(int argc, char **argv)
 				v[i][c] = (v[i][c] - v[programs[i].base][c]) / programs[i].ops;
 		}
 		printf("| %-50s | %8.2f%s | %8.2f%s | %.1f |\n", programs[i].name, v[i][0],
-		       programs[i].ops ? " an instr." : "", v[i][1],
-		       programs[i].ops ? " an instr." : "", v[i][0] / v[i][1]);
+		       programs[i].ops ? " an instr." : "", v[i][1], programs[i].ops ? " an instr." : "",
+		       v[i][0] / v[i][1]);
 	}
 	return 0;
 }

@@ -16,10 +16,10 @@ typedef uint64_t bench_u64;
 /* ---- the target: a process that calls one function many times and says how long it took ---- */
 
 enum bench_func {
-	FUNC_NOP5,  /* a 5-byte no-operation first: what the kernel patches best */
-	FUNC_PUSH,  /* push %rbp; mov %rsp,%rbp: the ordinary entry, which the kernel emulates */
-	FUNC_SUB,   /* sub $16,%rsp first: the kernel single-steps it */
-	FUNC_ENDBR, /* endbr64 first: single-stepped too */
+	FUNC_NOP5,   /* a 5-byte no-operation first: what the kernel patches best */
+	FUNC_PUSH,   /* push %rbp; mov %rsp,%rbp: the ordinary entry, which the kernel emulates */
+	FUNC_SUB,    /* sub $16,%rsp first: the kernel single-steps it */
+	FUNC_ENDBR,  /* endbr64 first: single-stepped too */
 	FUNC_MALLOC, /* libc's malloc; a round calls malloc and free */
 	NFUNCS
 };
@@ -29,14 +29,14 @@ enum bench_op {
 	OP_LEAVE, /* call bench_leave(), where a debugger waits to be told that it is over */
 };
 
-struct bench_shm { /* one page, shared by harness and target */
+struct bench_shm {      /* one page, shared by harness and target */
 	uint32_t asked; /* number of the last order; a futex */
-	uint32_t done;	/* number of the last order that was carried out; a futex */
+	uint32_t done;  /* number of the last order that was carried out; a futex */
 	uint32_t op, func;
 	uint64_t calls;
 	uint64_t ns;
 	uint64_t addr[NFUNCS]; /* run-time addresses of the functions */
-	uint64_t leave;	       /* of bench_leave() */
+	uint64_t leave;        /* of bench_leave() */
 };
 
 struct bench_target {
@@ -48,11 +48,11 @@ struct bench_target {
 struct bench_place {
 	enum bench_func func;
 	const char *name;
-	char module[64];   /* for event lines: "bench-target", "libc.so.6" */
+	char module[64]; /* for event lines: "bench-target", "libc.so.6" */
 	char symbol[64];
-	char path[512];	   /* of the file that holds the function */
-	bench_u64 addr;	   /* run-time */
-	bench_u64 offset;  /* in the file */
+	char path[512];   /* of the file that holds the function */
+	bench_u64 addr;   /* run-time */
+	bench_u64 offset; /* in the file */
 };
 
 /*
@@ -71,14 +71,14 @@ bool bench_target_wait(struct bench_target *t, int timeout_ms);
 
 /* ---- contenders ---- */
 
-enum bench_job { /* contenders with the same job are compared with each other */
-	JOB_NONE,   /* unprobed */
-	JOB_HIT,    /* come by and count, log nothing */
-	JOB_FILTER, /* look at an argument, do not log */
-	JOB_RECORD, /* four arguments, thread, time stamp into a ring */
-	JOB_STRING, /* one string argument, thread, time stamp into a ring */
-	JOB_PAIR,   /* a record at entry, another at return */
-	NJOBS
+enum bench_job {             /* contenders with the same job are compared with each other */
+		 JOB_NONE,   /* unprobed */
+		 JOB_HIT,    /* come by and count, log nothing */
+		 JOB_FILTER, /* look at an argument, do not log */
+		 JOB_RECORD, /* four arguments, thread, time stamp into a ring */
+		 JOB_STRING, /* one string argument, thread, time stamp into a ring */
+		 JOB_PAIR,   /* a record at entry, another at return */
+		 NJOBS
 };
 
 #define WHY_SIZE 240
@@ -88,13 +88,12 @@ struct bench_contender {
 	enum bench_job job;
 	bool ours;
 	/* Put the probe in place. Returns 0, or -1 with the reason in why. */
-	int (*attach)(struct bench_contender *c, const struct bench_target *t,
-		      const struct bench_place *p, char *why);
+	int (*attach)(struct bench_contender *c, const struct bench_target *t, const struct bench_place *p, char *why);
 	void (*detach)(struct bench_contender *c);
 	void (*drain)(struct bench_contender *c);     /* empty the ring; NULL: has none */
 	bench_u64 (*hits)(struct bench_contender *c); /* seen since attach; NULL: cannot tell */
 	bench_u64 (*lost)(struct bench_contender *c); /* of them, not in the ring for want of room */
-	const char *text;    /* the contender's own: program, definition */
+	const char *text;                             /* the contender's own: program, definition */
 	unsigned hits_per_call;
 	unsigned max_attach; /* attach in so many repetitions only; 0: all */
 	bench_u64 places;    /* bit mask of enum bench_func; 0: all */
@@ -124,7 +123,6 @@ double bench_median(double *v, size_t n); /* sorts v; 0 when empty */
 double bench_min(const double *v, size_t n);
 
 /* results[place][contender] */
-void bench_report(const struct bench_place *places, size_t nplaces,
-		  struct bench_result *results, size_t ncontenders);
+void bench_report(const struct bench_place *places, size_t nplaces, struct bench_result *results, size_t ncontenders);
 
 #endif

@@ -25,35 +25,66 @@ enum { R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, FP };
 /* struct pt_regs */
 enum { CTX_CX = 88, CTX_DX = 96, CTX_SI = 104, CTX_DI = 112 };
 
-#define LOAD(dst, src, o) {BPF_LDX | BPF_MEM | BPF_DW, dst, src, o, 0}
-#define STORE(dst, o, src) {BPF_STX | BPF_MEM | BPF_DW, dst, src, o, 0}
-#define MOVE(dst, src) {BPF_ALU64 | BPF_MOV | BPF_X, dst, src, 0, 0}
-#define MOVE_K(dst, k) {BPF_ALU64 | BPF_MOV | BPF_K, dst, 0, 0, k}
-#define CALL(f) {BPF_JMP | BPF_CALL, 0, 0, 0, f}
-#define JEQ_K(dst, k, o) {BPF_JMP | BPF_JEQ | BPF_K, dst, 0, o, k}
-#define JLE(dst, src, o) {BPF_JMP | BPF_JLE | BPF_X, dst, src, o, 0}
-#define ADD_K(dst, k) {BPF_ALU64 | BPF_ADD | BPF_K, dst, 0, 0, k}
-#define LOAD_K64(dst, k) {BPF_LD | BPF_DW | BPF_IMM, dst, 0, 0, (int)(k)}, {0, 0, 0, 0, (int)((k) >> 32)}
-#define EXIT {BPF_JMP | BPF_EXIT, 0, 0, 0, 0}
+#define LOAD(dst, src, o)                                  \
+	{                                                  \
+		BPF_LDX | BPF_MEM | BPF_DW, dst, src, o, 0 \
+	}
+#define STORE(dst, o, src)                                 \
+	{                                                  \
+		BPF_STX | BPF_MEM | BPF_DW, dst, src, o, 0 \
+	}
+#define MOVE(dst, src)                                      \
+	{                                                   \
+		BPF_ALU64 | BPF_MOV | BPF_X, dst, src, 0, 0 \
+	}
+#define MOVE_K(dst, k)                                    \
+	{                                                 \
+		BPF_ALU64 | BPF_MOV | BPF_K, dst, 0, 0, k \
+	}
+#define CALL(f)                                \
+	{                                      \
+		BPF_JMP | BPF_CALL, 0, 0, 0, f \
+	}
+#define JEQ_K(dst, k, o)                                \
+	{                                               \
+		BPF_JMP | BPF_JEQ | BPF_K, dst, 0, o, k \
+	}
+#define JLE(dst, src, o)                                  \
+	{                                                 \
+		BPF_JMP | BPF_JLE | BPF_X, dst, src, o, 0 \
+	}
+#define ADD_K(dst, k)                                     \
+	{                                                 \
+		BPF_ALU64 | BPF_ADD | BPF_K, dst, 0, 0, k \
+	}
+#define LOAD_K64(dst, k)                                  \
+	{BPF_LD | BPF_DW | BPF_IMM, dst, 0, 0, (int)(k)}, \
+	{                                                 \
+		0, 0, 0, 0, (int)((k) >> 32)              \
+	}
+#define EXIT                                   \
+	{                                      \
+		BPF_JMP | BPF_EXIT, 0, 0, 0, 0 \
+	}
 
 /* Time, thread, processor and four registers into the ring: 56 bytes. */
-#define RECORD                                                                                     \
-	CALL(BPF_FUNC_ktime_get_ns), MOVE(R7, R0), CALL(BPF_FUNC_get_current_pid_tgid), MOVE(R8, R0),      \
-	    {BPF_LD | BPF_DW | BPF_IMM, R1, BPF_PSEUDO_MAP_FD, 0, 0}, {0, 0, 0, 0, 0}, MOVE_K(R2, 56), \
-	    MOVE_K(R3, 0), CALL(BPF_FUNC_ringbuf_reserve), JEQ_K(R0, 0, 16), MOVE(R9, R0),                \
-	    STORE(R9, 0, R7), STORE(R9, 8, R8), CALL(BPF_FUNC_get_smp_processor_id), STORE(R9, 16, R0),  \
-	    LOAD(R1, R6, CTX_DI), STORE(R9, 24, R1), LOAD(R1, R6, CTX_SI), STORE(R9, 32, R1),            \
-	    LOAD(R1, R6, CTX_DX), STORE(R9, 40, R1), LOAD(R1, R6, CTX_CX), STORE(R9, 48, R1),            \
-	    MOVE(R1, R9), MOVE_K(R2, BPF_RB_NO_WAKEUP), CALL(BPF_FUNC_ringbuf_submit), MOVE_K(R0, 0), EXIT
+#define RECORD                                                                                                        \
+	CALL(BPF_FUNC_ktime_get_ns), MOVE(R7, R0), CALL(BPF_FUNC_get_current_pid_tgid), MOVE(R8, R0),                 \
+	    {BPF_LD | BPF_DW | BPF_IMM, R1, BPF_PSEUDO_MAP_FD, 0, 0}, {0, 0, 0, 0, 0}, MOVE_K(R2, 56), MOVE_K(R3, 0), \
+	    CALL(BPF_FUNC_ringbuf_reserve), JEQ_K(R0, 0, 16), MOVE(R9, R0), STORE(R9, 0, R7), STORE(R9, 8, R8),       \
+	    CALL(BPF_FUNC_get_smp_processor_id), STORE(R9, 16, R0), LOAD(R1, R6, CTX_DI), STORE(R9, 24, R1),          \
+	    LOAD(R1, R6, CTX_SI), STORE(R9, 32, R1), LOAD(R1, R6, CTX_DX), STORE(R9, 40, R1), LOAD(R1, R6, CTX_CX),   \
+	    STORE(R9, 48, R1), MOVE(R1, R9), MOVE_K(R2, BPF_RB_NO_WAKEUP), CALL(BPF_FUNC_ringbuf_submit),             \
+	    MOVE_K(R0, 0), EXIT
 
 static const struct bpf_insn record_code[] = {MOVE(R6, R1), RECORD};
-static const struct bpf_insn filter_code[] = {
-    MOVE(R6, R1), LOAD(R1, R6, CTX_DI), LOAD_K64(R2, 0x7fffffffffffull), JLE(R1, R2, 26), RECORD};
+static const struct bpf_insn filter_code[] = {MOVE(R6, R1), LOAD(R1, R6, CTX_DI), LOAD_K64(R2, 0x7fffffffffffull),
+					      JLE(R1, R2, 26), RECORD};
 static const struct bpf_insn empty_code[] = {MOVE_K(R0, 0), EXIT};
 
 struct bpf {
 	int map, prog[2], event[2], n;
-	unsigned long *consumer; /* one page, ours to write */
+	unsigned long *consumer;       /* one page, ours to write */
 	const unsigned long *producer; /* one page, then the data twice */
 	bench_u64 records;
 };
@@ -156,8 +187,7 @@ static int add(struct bpf *s, const struct bpf_insn *code, size_t n, const struc
 }
 
 /* text: 0 nothing, f a false filter, e record at entry, r record at return. */
-static int attach(struct bench_contender *c, const struct bench_target *t, const struct bench_place *p,
-		  char *why)
+static int attach(struct bench_contender *c, const struct bench_target *t, const struct bench_place *p, char *why)
 {
 	struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
 	struct bpf *s = calloc(1, sizeof(*s));
@@ -209,13 +239,33 @@ static bench_u64 hits(struct bench_contender *c)
 }
 
 struct bench_contender bench_bpf[] = {
-    {.name = "uprobe, empty BPF program", .job = JOB_HIT, .attach = attach, .detach = detach, .text = "0",
+    {.name = "uprobe, empty BPF program",
+     .job = JOB_HIT,
+     .attach = attach,
+     .detach = detach,
+     .text = "0",
      .hits_per_call = 1},
-    {.name = "uprobe, BPF false filter", .job = JOB_FILTER, .attach = attach, .detach = detach, .text = "f",
+    {.name = "uprobe, BPF false filter",
+     .job = JOB_FILTER,
+     .attach = attach,
+     .detach = detach,
+     .text = "f",
      .hits_per_call = 1},
-    {.name = "uprobe, BPF ring buffer, 4 arguments", .job = JOB_RECORD, .attach = attach, .detach = detach,
-     .drain = drain, .hits = hits, .text = "e", .hits_per_call = 1},
-    {.name = "uprobe + uretprobe, BPF ring buffer", .job = JOB_PAIR, .attach = attach, .detach = detach,
-     .drain = drain, .hits = hits, .text = "er", .hits_per_call = 2},
+    {.name = "uprobe, BPF ring buffer, 4 arguments",
+     .job = JOB_RECORD,
+     .attach = attach,
+     .detach = detach,
+     .drain = drain,
+     .hits = hits,
+     .text = "e",
+     .hits_per_call = 1},
+    {.name = "uprobe + uretprobe, BPF ring buffer",
+     .job = JOB_PAIR,
+     .attach = attach,
+     .detach = detach,
+     .drain = drain,
+     .hits = hits,
+     .text = "er",
+     .hits_per_call = 2},
 };
 const size_t bench_bpf_n = sizeof(bench_bpf) / sizeof(bench_bpf[0]);

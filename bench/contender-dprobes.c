@@ -30,8 +30,7 @@ static void detach(struct bench_contender *c)
 }
 
 /* text: event lines, '@' stands for the place. */
-static int add_events(struct dp_session *session, const char *text, const struct bench_place *p,
-		      struct dp_error *err)
+static int add_events(struct dp_session *session, const char *text, const struct bench_place *p, struct dp_error *err)
 {
 	char lines[512], event[1024], *save, *def;
 	int r = 0;
@@ -49,7 +48,7 @@ static int add_events(struct dp_session *session, const char *text, const struct
 /* text: the instructions of a probe program, behind a word that says how it is to run. */
 static int add_program(struct dp_session *session, const char *text, const struct bench_place *p, struct dp_error *err)
 {
-	struct dp_session_program sp = {.opcode = -1, .locals = 0, .gate = 4};
+	struct dp_probe_spec sp = {.opcode = -1, .locals = 0, .gate = 4};
 	const char *body = strchr(text, ' ') + 1;
 	struct dp_rpn_unit unit;
 	const u64 words[5] = {0};
@@ -61,19 +60,18 @@ static int add_program(struct dp_session *session, const char *text, const struc
 	if (r)
 		return r;
 	sp.jit = text[0] == 'c' ? DP_JIT_ON : DP_JIT_OFF;
-	snprintf(sp.loc.module, sizeof(sp.loc.module), "%s", p->module);
-	snprintf(sp.loc.symbol, sizeof(sp.loc.symbol), "%s", p->symbol);
-	sp.loc.kind = DP_LOC_SYMBOL;
-	sp.prog = &unit.probes[0].prog;
-	r = dp_session_add_program(session, &sp, err);
+	snprintf(sp.place.module, sizeof(sp.place.module), "%s", p->module);
+	snprintf(sp.place.symbol, sizeof(sp.place.symbol), "%s", p->symbol);
+	sp.place.kind = DP_LOC_SYMBOL;
+	sp.program = &unit.probes[0].prog;
+	r = dp_session_add_spec(session, &sp, err);
 	if (!r)
 		r = dp_session_set_words(session, words, DP_ARRAY_SIZE(words), err);
 	dp_rpn_free(&unit);
 	return r;
 }
 
-static int attach(struct bench_contender *c, const struct bench_target *t, const struct bench_place *p,
-		  char *why)
+static int attach(struct bench_contender *c, const struct bench_target *t, const struct bench_place *p, char *why)
 {
 	struct ours *s = calloc(1, sizeof(*s));
 	struct dp_error err = {0};
@@ -139,35 +137,71 @@ static bench_u64 lost(struct bench_contender *c)
 	return missing;
 }
 
-#define OURS                                                                                       \
-	.ours = true, .attach = attach, .detach = detach, .drain = drain, .hits = hits, .lost = lost
+#define OURS .ours = true, .attach = attach, .detach = detach, .drain = drain, .hits = hits, .lost = lost
 
 #define EMPTY "abort"
 #define FALSE_CONDITION "push r, rdi; push d, 0x7fffffffffff; gt; jnz yes; abort; yes: exit"
 /* Ten instructions, four arguments. */
-#define RECORD                                                                                     \
-	"push r, rdi; push d, 0x7fffffffffff; le; jz no; push r, rcx; push r, rdx; push r, rsi; "  \
+#define RECORD                                                                                    \
+	"push r, rdi; push d, 0x7fffffffffff; le; jz no; push r, rcx; push r, rdx; push r, rsi; " \
 	"push r, rdi; log 4; exit; no: abort"
 #define COUNTED "inc lv, 0; push r, rdi; push r, rsi; push r, rdx; push d, 3; and; push r, rcx; ros 0; log 4; exit"
 
 struct bench_contender bench_dprobes[] = {
     {.name = "dprobes, empty probe", .job = JOB_HIT, OURS, .text = "p @ if 0", .hits_per_call = 1},
-    {.name = "dprobes, false filter", .job = JOB_FILTER, OURS, .text = "p @ a=%di if $arg1 > 0x7fffffffffff",
+    {.name = "dprobes, false filter",
+     .job = JOB_FILTER,
+     OURS,
+     .text = "p @ a=%di if $arg1 > 0x7fffffffffff",
      .hits_per_call = 1},
-    {.name = "dprobes, 4 arguments", .job = JOB_RECORD, OURS, .text = "p @ a=%di b=%si c=%dx d=%cx",
+    {.name = "dprobes, 4 arguments",
+     .job = JOB_RECORD,
+     OURS,
+     .text = "p @ a=%di b=%si c=%dx d=%cx",
      .hits_per_call = 1},
-    {.name = "dprobes, string in the program's data", .job = JOB_STRING, OURS, .text = "p @ s=+0(%di):string",
-     .hits_per_call = 1, .places = 1 << FUNC_NOP5 | 1 << FUNC_PUSH},
-    {.name = "dprobes, string on the heap", .job = JOB_STRING, OURS, .text = "p @ s=+0(%si):string",
-     .hits_per_call = 1, .places = 1 << FUNC_NOP5 | 1 << FUNC_PUSH},
+    {.name = "dprobes, string in the program's data",
+     .job = JOB_STRING,
+     OURS,
+     .text = "p @ s=+0(%di):string",
+     .hits_per_call = 1,
+     .places = 1 << FUNC_NOP5 | 1 << FUNC_PUSH},
+    {.name = "dprobes, string on the heap",
+     .job = JOB_STRING,
+     OURS,
+     .text = "p @ s=+0(%si):string",
+     .hits_per_call = 1,
+     .places = 1 << FUNC_NOP5 | 1 << FUNC_PUSH},
     {.name = "dprobes -i, empty program", .job = JOB_HIT, OURS, .text = "compiled " EMPTY, .hits_per_call = 1},
-    {.name = "dprobes -i, the same interpreted", .job = JOB_HIT, OURS, .text = "interpreted " EMPTY, .hits_per_call = 1},
-    {.name = "dprobes -i, false predicate", .job = JOB_FILTER, OURS, .text = "compiled " FALSE_CONDITION, .hits_per_call = 1},
-    {.name = "dprobes -i, the same interpreted", .job = JOB_FILTER, OURS, .text = "interpreted " FALSE_CONDITION,
+    {.name = "dprobes -i, the same interpreted",
+     .job = JOB_HIT,
+     OURS,
+     .text = "interpreted " EMPTY,
      .hits_per_call = 1},
-    {.name = "dprobes -i, 10 instructions, 4 arguments", .job = JOB_RECORD, OURS, .text = "compiled " RECORD, .hits_per_call = 1},
-    {.name = "dprobes -i, the same interpreted", .job = JOB_RECORD, OURS, .text = "interpreted " RECORD, .hits_per_call = 1},
-    {.name = "dprobes -i, the same with a counter", .job = JOB_RECORD, OURS, .text = "compiled " COUNTED, .hits_per_call = 1},
+    {.name = "dprobes -i, false predicate",
+     .job = JOB_FILTER,
+     OURS,
+     .text = "compiled " FALSE_CONDITION,
+     .hits_per_call = 1},
+    {.name = "dprobes -i, the same interpreted",
+     .job = JOB_FILTER,
+     OURS,
+     .text = "interpreted " FALSE_CONDITION,
+     .hits_per_call = 1},
+    {.name = "dprobes -i, 10 instructions, 4 arguments",
+     .job = JOB_RECORD,
+     OURS,
+     .text = "compiled " RECORD,
+     .hits_per_call = 1},
+    {.name = "dprobes -i, the same interpreted",
+     .job = JOB_RECORD,
+     OURS,
+     .text = "interpreted " RECORD,
+     .hits_per_call = 1},
+    {.name = "dprobes -i, the same with a counter",
+     .job = JOB_RECORD,
+     OURS,
+     .text = "compiled " COUNTED,
+     .hits_per_call = 1},
     {.name = "dprobes, entry + exit", .job = JOB_PAIR, OURS, .text = "p @\nr @", .hits_per_call = 2},
 };
 const size_t bench_dprobes_n = sizeof(bench_dprobes) / sizeof(bench_dprobes[0]);

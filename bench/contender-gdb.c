@@ -66,8 +66,7 @@ static void detach(struct bench_contender *c)
 	c->state = NULL;
 }
 
-static int attach(struct bench_contender *c, const struct bench_target *t, const struct bench_place *p,
-		  char *why)
+static int attach(struct bench_contender *c, const struct bench_target *t, const struct bench_place *p, char *why)
 {
 	struct gdb *s;
 	FILE *f;
@@ -117,7 +116,12 @@ static int attach(struct bench_contender *c, const struct bench_target *t, const
 }
 
 struct bench_contender bench_gdb[] = {
-    {.name = "gdb breakpoint, silent, continue", .job = JOB_HIT, .attach = attach, .detach = detach,
-     .hits_per_call = 1, .max_attach = 1, .places = 1 << FUNC_PUSH},
+    {.name = "gdb breakpoint, silent, continue",
+     .job = JOB_HIT,
+     .attach = attach,
+     .detach = detach,
+     .hits_per_call = 1,
+     .max_attach = 1,
+     .places = 1 << FUNC_PUSH},
 };
 const size_t bench_gdb_n = sizeof(bench_gdb) / sizeof(bench_gdb[0]);

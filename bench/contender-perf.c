@@ -65,8 +65,7 @@ static void detach(struct bench_contender *c)
 }
 
 /* text: a letter for each event, e for the entry, r for the return. */
-static int attach_count(struct bench_contender *c, const struct bench_target *t, const struct bench_place *p,
-			char *why)
+static int attach_count(struct bench_contender *c, const struct bench_target *t, const struct bench_place *p, char *why)
 {
 	struct perf *s = calloc(1, sizeof(*s));
 
@@ -95,8 +94,7 @@ static bench_u64 count_hits(struct bench_contender *c)
 	return sum;
 }
 
-static int attach_ring(struct bench_contender *c, const struct bench_target *t, const struct bench_place *p,
-		       char *why)
+static int attach_ring(struct bench_contender *c, const struct bench_target *t, const struct bench_place *p, char *why)
 {
 	struct perf *s = calloc(1, sizeof(*s));
 	struct perf_event_attr attr = {
@@ -135,8 +133,7 @@ static void drain_ring(struct bench_contender *c)
 	const char *data = (const char *)s->ring + s->ring->data_offset;
 
 	while (tail < head) {
-		const struct perf_event_header *h =
-		    (const void *)(data + (tail & (s->ring->data_size - 1)));
+		const struct perf_event_header *h = (const void *)(data + (tail & (s->ring->data_size - 1)));
 		bench_u64 lost;
 
 		if (h->type == PERF_RECORD_SAMPLE) {
@@ -166,13 +163,37 @@ static bench_u64 ring_lost(struct bench_contender *c)
 }
 
 struct bench_contender bench_perf[] = {
-    {.name = "uprobe, perf count", .job = JOB_HIT, .attach = attach_count, .detach = detach, .hits = count_hits,
-     .text = "e", .hits_per_call = 1},
-    {.name = "uretprobe, perf count", .job = JOB_PAIR, .attach = attach_count, .detach = detach, .hits = count_hits,
-     .text = "r", .hits_per_call = 1},
-    {.name = "uprobe, perf ring (no arguments)", .job = JOB_RECORD, .attach = attach_ring, .detach = detach,
-     .drain = drain_ring, .hits = ring_hits, .lost = ring_lost, .text = "", .hits_per_call = 1},
-    {.name = "uprobe, perf ring, 4 registers", .job = JOB_RECORD, .attach = attach_ring, .detach = detach,
-     .drain = drain_ring, .hits = ring_hits, .lost = ring_lost, .text = "a", .hits_per_call = 1},
+    {.name = "uprobe, perf count",
+     .job = JOB_HIT,
+     .attach = attach_count,
+     .detach = detach,
+     .hits = count_hits,
+     .text = "e",
+     .hits_per_call = 1},
+    {.name = "uretprobe, perf count",
+     .job = JOB_PAIR,
+     .attach = attach_count,
+     .detach = detach,
+     .hits = count_hits,
+     .text = "r",
+     .hits_per_call = 1},
+    {.name = "uprobe, perf ring (no arguments)",
+     .job = JOB_RECORD,
+     .attach = attach_ring,
+     .detach = detach,
+     .drain = drain_ring,
+     .hits = ring_hits,
+     .lost = ring_lost,
+     .text = "",
+     .hits_per_call = 1},
+    {.name = "uprobe, perf ring, 4 registers",
+     .job = JOB_RECORD,
+     .attach = attach_ring,
+     .detach = detach,
+     .drain = drain_ring,
+     .hits = ring_hits,
+     .lost = ring_lost,
+     .text = "a",
+     .hits_per_call = 1},
 };
 const size_t bench_perf_n = sizeof(bench_perf) / sizeof(bench_perf[0]);

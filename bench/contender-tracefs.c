@@ -16,7 +16,7 @@
 
 #define BUFFER_KB "1024" /* per processor, as ours */
 
-static char root[64];	  /* "" when not there */
+static char root[64]; /* "" when not there */
 static char instance[128];
 static bool mounted;
 
@@ -112,8 +112,7 @@ static void detach(struct bench_contender *c)
 }
 
 /* text: the definitions' letter and arguments, one a line; "|filter" behind the last sets a filter on it. */
-static int attach(struct bench_contender *c, const struct bench_target *t, const struct bench_place *p,
-		  char *why)
+static int attach(struct bench_contender *c, const struct bench_target *t, const struct bench_place *p, char *why)
 {
 	struct tracefs *s;
 	char text[512], path[256], line[1024], *filter, *save, *def;
@@ -170,14 +169,36 @@ static bench_u64 hits(struct bench_contender *c)
 #define FOUR " a=%di b=%si c=%dx d=%cx"
 
 struct bench_contender bench_tracefs[] = {
-    {.name = "uprobe, tracefs false filter", .job = JOB_FILTER, .attach = attach, .detach = detach, .hits = hits,
-     .text = "p a=%di:u64|a > 140737488355327", .hits_per_call = 1},
-    {.name = "uprobe, tracefs event, 4 arguments", .job = JOB_RECORD, .attach = attach, .detach = detach,
-     .hits = hits, .text = "p" FOUR, .hits_per_call = 1},
-    {.name = "uprobe, tracefs event, string", .job = JOB_STRING, .attach = attach, .detach = detach,
-     .hits = hits, .text = "p s=+0(%di):string", .hits_per_call = 1,
+    {.name = "uprobe, tracefs false filter",
+     .job = JOB_FILTER,
+     .attach = attach,
+     .detach = detach,
+     .hits = hits,
+     .text = "p a=%di:u64|a > 140737488355327",
+     .hits_per_call = 1},
+    {.name = "uprobe, tracefs event, 4 arguments",
+     .job = JOB_RECORD,
+     .attach = attach,
+     .detach = detach,
+     .hits = hits,
+     .text = "p" FOUR,
+     .hits_per_call = 1},
+    {.name = "uprobe, tracefs event, string",
+     .job = JOB_STRING,
+     .attach = attach,
+     .detach = detach,
+     .hits = hits,
+     .text = "p s=+0(%di):string",
+     .hits_per_call = 1,
      .places = 1 << FUNC_NOP5 | 1 << FUNC_PUSH},
-    {.name = "uprobe + uretprobe, tracefs events", .job = JOB_PAIR, .attach = attach, .detach = detach,
-     .hits = hits, .text = "p" "\n" "r", .hits_per_call = 2},
+    {.name = "uprobe + uretprobe, tracefs events",
+     .job = JOB_PAIR,
+     .attach = attach,
+     .detach = detach,
+     .hits = hits,
+     .text = "p"
+	     "\n"
+	     "r",
+     .hits_per_call = 2},
 };
 const size_t bench_tracefs_n = sizeof(bench_tracefs) / sizeof(bench_tracefs[0]);

@@ -81,8 +81,8 @@ static void expect(const char *what, double value, const char *unit, double limi
 	       met ? "met" : "NOT MET");
 }
 
-static void expect_ns(const struct bench_place *p, const struct bench_result *results, size_t n,
-		      enum bench_job job, const char *name, double limit)
+static void expect_ns(const struct bench_place *p, const struct bench_result *results, size_t n, enum bench_job job,
+		      const char *name, double limit)
 {
 	int mine = cheapest(results, n, job, true);
 	char what[160];
@@ -94,8 +94,7 @@ static void expect_ns(const struct bench_place *p, const struct bench_result *re
 		printf("| %-66s | not measured |  | |\n", what);
 }
 
-static void expect_ratio(const struct bench_place *p, const struct bench_result *results, size_t n,
-			 double limit)
+static void expect_ratio(const struct bench_place *p, const struct bench_result *results, size_t n, double limit)
 {
 	int mine = cheapest(results, n, JOB_RECORD, true), rival = cheapest(results, n, JOB_RECORD, false);
 	char what[160];
@@ -108,8 +107,7 @@ static void expect_ratio(const struct bench_place *p, const struct bench_result 
 	expect(what, net(results, (size_t)rival) / net(results, (size_t)mine), "times", limit, false);
 }
 
-void bench_report(const struct bench_place *places, size_t nplaces, struct bench_result *results,
-		  size_t ncontenders)
+void bench_report(const struct bench_place *places, size_t nplaces, struct bench_result *results, size_t ncontenders)
 {
 	for (size_t i = 0; i < nplaces; i++)
 		table(&places[i], results + i * ncontenders, ncontenders);

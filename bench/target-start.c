@@ -21,10 +21,8 @@
 static const struct {
 	const char *name, *symbol;
 } funcs[NFUNCS] = {
-    [FUNC_NOP5] = {"5-byte nop", "entry_nop5"},
-    [FUNC_PUSH] = {"push %rbp; mov", "entry_push"},
-    [FUNC_SUB] = {"sub $16,%rsp", "entry_sub"},
-    [FUNC_ENDBR] = {"endbr64; push", "entry_endbr"},
+    [FUNC_NOP5] = {"5-byte nop", "entry_nop5"},         [FUNC_PUSH] = {"push %rbp; mov", "entry_push"},
+    [FUNC_SUB] = {"sub $16,%rsp", "entry_sub"},         [FUNC_ENDBR] = {"endbr64; push", "entry_endbr"},
     [FUNC_MALLOC] = {"libc malloc (+ free)", "malloc"},
 };
 
@@ -108,7 +106,7 @@ int bench_target_start(struct bench_target *t, const char *program, const char *
 			CPU_SET(t->cpu, &one);
 			sched_setaffinity(0, sizeof(one), &one);
 		}
-		setpriority(PRIO_PROCESS, 0, -20); /* a wish; the same for all contenders */
+		setpriority(PRIO_PROCESS, 0, -20); /* may fail; the same for all contenders */
 		setenv("LD_LIBRARY_PATH", work_dir, 1);
 		execl(program, program, arg, (char *)NULL);
 		_exit(127);

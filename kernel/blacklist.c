@@ -77,9 +77,10 @@ static struct region regions[] = {
  */
 #define NAMES 12
 static const char *const watchers[][NAMES] = {
-    {"noop_count", "find_held_lock", "__bfs", "hlock_class", "mark_lock", "__lock_acquire", "lock_acquire", "lock_release", "lockdep_free_key_range",
-     "lockdep_sys_exit"},
-    {"kasan_enable_current", "__kasan_kmalloc", "__kasan_slab_free", "__kasan_check_byte", "__kasan_unpoison_vmap_areas"},
+    {"noop_count", "find_held_lock", "__bfs", "hlock_class", "mark_lock", "__lock_acquire", "lock_acquire",
+     "lock_release", "lockdep_free_key_range", "lockdep_sys_exit"},
+    {"kasan_enable_current", "__kasan_kmalloc", "__kasan_slab_free", "__kasan_check_byte",
+     "__kasan_unpoison_vmap_areas"},
     {"__asan_unregister_globals", "__asan_load1", "__asan_store8", "kasan_check_range", "kasan_byte_accessible",
      "kasan_save_alloc_info", "kasan_save_free_info"},
     {"__kasan_check_read", "__kasan_check_write", "kasan_poison", "kasan_unpoison", "__kasan_poison_vmalloc"},
@@ -110,8 +111,7 @@ int dp_k_forbid(u64 addr)
 {
 	if (nfound == MOST)
 		return -ENOSPC;
-	found[nfound++] =
-	    (struct region){.lo = start_of(addr), .hi = end_of(addr), .why = E_SITE_TRAPPATH};
+	found[nfound++] = (struct region){.lo = start_of(addr), .hi = end_of(addr), .why = E_SITE_TRAPPATH};
 	return 0;
 }
 
@@ -168,9 +168,8 @@ int dp_k_allowed(u64 addr, struct dp_error *err)
 		why = E_SITE_OWN;
 	else if (!mod && !dp_k_sym.core_text(addr))
 		why = E_SITE_NOTEXT;
-	else if (!is_in(regions, DP_ARRAY_SIZE(regions), addr, &why) &&
-		 !is_in(found, nfound, addr, &why) && dp_k_sym.kprobe_blacklist &&
-		 dp_k_sym.kprobe_blacklist(addr))
+	else if (!is_in(regions, DP_ARRAY_SIZE(regions), addr, &why) && !is_in(found, nfound, addr, &why) &&
+		 dp_k_sym.kprobe_blacklist && dp_k_sym.kprobe_blacklist(addr))
 		why = E_KPROBE_BLACKLIST;
 	return why ? dp_fail(err, why, "%pS", (void *)(unsigned long)addr) : 0;
 }
@@ -178,9 +177,8 @@ int dp_k_allowed(u64 addr, struct dp_error *err)
 static void show_region(struct seq_file *s, const struct region *r)
 {
 	if (r->lo)
-		seq_printf(s, "0x%px-0x%px\t%ps\t%s\n", (void *)(unsigned long)r->lo,
-			   (void *)(unsigned long)r->hi, (void *)(unsigned long)r->lo,
-			   dp_error_info(r->why)->name);
+		seq_printf(s, "0x%px-0x%px\t%ps\t%s\n", (void *)(unsigned long)r->lo, (void *)(unsigned long)r->hi,
+			   (void *)(unsigned long)r->lo, dp_error_info(r->why)->name);
 }
 
 void dp_k_blacklist_show(struct seq_file *s)
@@ -243,8 +241,7 @@ static void find_tables(struct module *mod, struct tables *t)
 	}
 	t->ex = table("__start___ex_table", "__stop___ex_table", sizeof(*t->ex), &t->nex);
 	t->jump = table("__start___jump_table", "__stop___jump_table", sizeof(*t->jump), &t->njump);
-	t->call = table("__start_static_call_sites", "__stop_static_call_sites", sizeof(*t->call),
-			&t->ncall);
+	t->call = table("__start_static_call_sites", "__stop_static_call_sites", sizeof(*t->call), &t->ncall);
 }
 
 /* Entries of these tables are distances from the place where they stand. */
@@ -256,15 +253,12 @@ static u64 far(const int *field)
 static void fill_marks(struct dp_marks *m, const struct tables *t)
 {
 	for (u32 i = 0; i < t->nex; i++)
-		m->v[m->n++] =
-		    (struct dp_mark){far(&t->ex[i].insn), far(&t->ex[i].fixup), MARK_EXTABLE};
+		m->v[m->n++] = (struct dp_mark){far(&t->ex[i].insn), far(&t->ex[i].fixup), MARK_EXTABLE};
 	for (u32 i = 0; i < t->njump; i++)
-		m->v[m->n++] =
-		    (struct dp_mark){far((const int *)&t->jump[i].code),
-				     far((const int *)&t->jump[i].target), MARK_JUMPLABEL};
+		m->v[m->n++] = (struct dp_mark){far((const int *)&t->jump[i].code),
+						far((const int *)&t->jump[i].target), MARK_JUMPLABEL};
 	for (u32 i = 0; i < t->ncall; i++)
-		m->v[m->n++] =
-		    (struct dp_mark){far((const int *)&t->call[i].addr), 0, MARK_STATICCALL};
+		m->v[m->n++] = (struct dp_mark){far((const int *)&t->call[i].addr), 0, MARK_STATICCALL};
 	for (u32 i = 0; i < m->n; i++)
 		if (m->v[i].target)
 			m->targets[m->ntargets++] = m->v[i].target;

@@ -15,7 +15,7 @@ out=$(cd "$out" && pwd)
 
 # New files appear, removed ones go; objects stay for the next time.
 find "$out" -xtype l -delete
-for dir in kernel src include examples/kernel tests/kernel; do
+for dir in kernel src include examples/kernel tests/kernel tests/conform; do
 	[ ! -d "$root/$dir" ] || (cd "$root" && find "$dir" -name '*.[chS]' -o -name '*.def' -o -name Kbuild) |
 		while read -r file; do
 			mkdir -p "$out/${file%/*}"

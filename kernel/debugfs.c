@@ -20,7 +20,7 @@ static bool have_key;
 
 /* ---- list ---- */
 
-static void show_probe(struct seq_file *m, const struct dp_probe *s)
+static void show_probe(struct seq_file *m, const struct dp_registered *s)
 {
 	const struct dp_kprobe *kp = s->kp;
 
@@ -33,19 +33,24 @@ static void show_probe(struct seq_file *m, const struct dp_probe *s)
 	seq_printf(m, "%s%s%s%s%s\n", kp->flags & DP_KPROBE_FLAG_GONE ? "  [GONE]" : "",
 		   kp->flags & DP_KPROBE_FLAG_DISABLED ? "  [DISABLED]" : "",
 		   kp->flags & DP_KPROBE_FLAG_OPTIMIZED ? "  [OPTIMIZED]" : "",
-		   kp->flags & DP_KPROBE_FLAG_FTRACE ? "  [FTRACE]" : "",
-		   s->pending ? "  [PENDING]" : "");
+		   kp->flags & DP_KPROBE_FLAG_FTRACE ? "  [FTRACE]" : "", s->pending ? "  [PENDING]" : "");
 }
 
 static void *list_start(struct seq_file *m, loff_t *pos)
 {
+	struct dp_registered *s;
+
 	mutex_lock(&dp_k_lock);
-	return seq_list_start(&dp_k_probes, *pos);
+	s = dp_k_kprobes.first;
+	for (loff_t n = *pos; s && n; n--)
+		s = s->next;
+	return s;
 }
 
 static void *list_next(struct seq_file *m, void *v, loff_t *pos)
 {
-	return seq_list_next(v, &dp_k_probes, pos);
+	++*pos;
+	return ((struct dp_registered *)v)->next;
 }
 
 static void list_stop(struct seq_file *m, void *v)
@@ -55,7 +60,7 @@ static void list_stop(struct seq_file *m, void *v)
 
 static int list_show(struct seq_file *m, void *v)
 {
-	show_probe(m, list_entry(v, struct dp_probe, list));
+	show_probe(m, v);
 	return 0;
 }
 
@@ -90,10 +95,10 @@ static ssize_t enabled_read(struct file *f, char __user *buf, size_t n, loff_t *
 static ssize_t enabled_write(struct file *f, const char __user *buf, size_t n, loff_t *pos)
 {
 	bool on;
-	int r = kstrtobool_from_user(buf, n, &on);
+	int was, r = kstrtobool_from_user(buf, n, &on);
 
 	if (!r)
-		r = dp_k_knobs(on, !dp_k_manager.no_optimise);
+		r = dp_kprobes_knob(&dp_k_kprobes, false, on, &was);
 	return r ? r : n;
 }
 
@@ -104,13 +109,13 @@ static const struct file_operations enabled_fops = {
 
 static int optimise(struct ctl_table *table, int write, void *buf, size_t *len, loff_t *pos)
 {
-	int on = !dp_k_manager.no_optimise, r;
+	int on = !dp_k_manager.no_optimise, was, r;
 	struct ctl_table t = *table;
 
 	t.data = &on;
 	r = proc_dointvec_minmax(&t, write, buf, len, pos);
 	if (!r && write)
-		r = dp_k_knobs(!dp_k_manager.disarmed, on);
+		r = dp_kprobes_knob(&dp_k_kprobes, true, on, &was);
 	return r;
 }
 

@@ -15,9 +15,8 @@ MODULE_PARM_DESC(allow_debugger, "programs may enter the kernel's debugger (exit
 /* A line to a debugger is set up, and gdb is connected to it, or kdb asks there. */
 static __always_inline bool is_ready(void)
 {
-	return READ_ONCE(*dp_k_sym.kgdb_line) &&
-	       (READ_ONCE(*dp_k_sym.kgdb_connected) ||
-		(dp_k_sym.kdb && dp_k_sym.kdb_mode && READ_ONCE(*dp_k_sym.kdb_mode)));
+	return READ_ONCE(*dp_k_sym.kgdb_line) && (READ_ONCE(*dp_k_sym.kgdb_connected) ||
+						  (dp_k_sym.kdb && dp_k_sym.kdb_mode && READ_ONCE(*dp_k_sym.kdb_mode)));
 }
 
 int dp_k_debugger_check(struct dp_error *err)
@@ -29,7 +28,9 @@ int dp_k_debugger_check(struct dp_error *err)
 		dp_error_hint(err, "boot a kernel that was built with CONFIG_KGDB and CONFIG_KALLSYMS_ALL");
 	} else if (!is_ready()) {
 		dp_fail(err, E_KERNEL_DEBUGGER, "exit 1: no debugger is connected");
-		dp_error_hint(err, "name its line in /sys/module/kgdboc/parameters/kgdboc, enter it once (SysRq g), let gdb connect and continue");
+		dp_error_hint(
+		    err,
+		    "name its line in /sys/module/kgdboc/parameters/kgdboc, enter it once (SysRq g), let gdb connect and continue");
 	} else {
 		return 0;
 	}
@@ -47,7 +48,7 @@ HIT void dp_k_debugger_enter(struct pt_regs *regs)
 	if (!is_ready())
 		return;
 	if (!user_mode(regs))
-		regs->ss = __KERNEL_DS; /* a jump's slot keeps its point there */
+		regs->ss = __KERNEL_DS;           /* a jump's slot keeps its point there */
 	dp_k_sym.kgdb_enter(0, SIGTRAP, 0, regs); /* as after a step: none of its own breakpoints */
 	regs->ss = ss;
 }

@@ -7,7 +7,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "event.h"
+#include "k-event.h"
 
 #define ERRORS_KEPT 8
 
@@ -18,18 +18,22 @@ static struct dentry *events_dir;
 static struct {
 	u64 ns;
 	int column;
-	char line[256], text[256];
+	char *line, *text; /* NULL: there was no memory */
 } errors[ERRORS_KEPT];
 static u32 nerrors; /* ever */
 
-void dp_k_error_log(const char *line, int column, const char *text)
+void dp_k_error_log(const char *line, const struct dp_error *err)
 {
+	const struct dp_error_info *info = dp_error_info(err->code);
 	u32 i = nerrors++ % ERRORS_KEPT;
 
+	kfree(errors[i].line);
+	kfree(errors[i].text);
 	errors[i].ns = ktime_get_ns();
-	errors[i].column = column;
-	strscpy(errors[i].line, line, sizeof(errors[i].line));
-	strscpy(errors[i].text, text, sizeof(errors[i].text));
+	errors[i].column = err->column;
+	errors[i].line = kstrdup(line, GFP_KERNEL);
+	errors[i].text = kasprintf(GFP_KERNEL, "%s: %s%s%s", info->name, info->sentence, err->detail[0] ? ": " : "",
+				   err->detail);
 }
 
 static int error_log_show(struct seq_file *m, void *v)
@@ -38,9 +42,8 @@ static int error_log_show(struct seq_file *m, void *v)
 	for (u32 i = nerrors > ERRORS_KEPT ? nerrors - ERRORS_KEPT : 0; i < nerrors; i++) {
 		u32 k = i % ERRORS_KEPT;
 
-		seq_printf(m, "[%5llu.%06llu] trace_kprobe: error: %s\n  Command: %s\n",
-			   errors[k].ns / 1000000000, errors[k].ns / 1000 % 1000000, errors[k].text,
-			   errors[k].line);
+		seq_printf(m, "[%5llu.%06llu] trace_kprobe: error: %s\n  Command: %s\n", errors[k].ns / 1000000000,
+			   errors[k].ns / 1000 % 1000000, errors[k].text ?: "", errors[k].line ?: "");
 		if (errors[k].column >= 0)
 			seq_printf(m, "%*s\n", 12 + errors[k].column, "^");
 	}
@@ -111,7 +114,7 @@ int dp_k_events_clear(bool plain)
 		if (!r && e->plain == plain)
 			dp_k_event_remove(e, &gone);
 	mutex_unlock(&dp_k_events_lock);
-	dp_k_events_bury(&gone);
+	dp_k_events_reap(&gone);
 	return r;
 }
 
@@ -150,7 +153,7 @@ static int delete (char *line, bool plain)
 				dp_k_event_remove(e, &gone);
 		}
 	mutex_unlock(&dp_k_events_lock);
-	dp_k_events_bury(&gone);
+	dp_k_events_reap(&gone);
 	return r;
 }
 
@@ -175,7 +178,6 @@ static int column_of(const char *line, const struct dp_error *err)
 static int do_line(char *line, bool plain)
 {
 	struct dp_error err = {.column = -1};
-	char text[256];
 	int r;
 
 	line = strim(line);
@@ -187,9 +189,7 @@ static int do_line(char *line, bool plain)
 	r = dp_k_event_define(line, plain, &err);
 	if (r && err.code) {
 		err.column = column_of(line, &err);
-		snprintf(text, sizeof(text), "%s: %s%s%s", dp_error_info(err.code)->name,
-			 dp_error_info(err.code)->sentence, err.detail[0] ? ": " : "", err.detail);
-		dp_k_error_log(line, err.column, text);
+		dp_k_error_log(line, &err);
 	}
 	mutex_unlock(&dp_k_events_lock);
 	return r;
@@ -230,8 +230,7 @@ static int profile_show(struct seq_file *m, void *v)
 	mutex_lock(&dp_k_events_lock);
 	list_for_each_entry(e, &dp_k_events, list)
 		seq_printf(m, "  %-44s %15llu %15llu\n", e->ev.name,
-			   dp_k_event_count(e, DP_COUNT_RECORDED) +
-			       dp_k_event_count(e, DP_COUNT_LOST) +
+			   dp_k_event_count(e, DP_COUNT_RECORDED) + dp_k_event_count(e, DP_COUNT_LOST) +
 			       dp_k_event_count(e, DP_COUNT_FILTERED),
 			   dp_k_event_count(e, DP_COUNT_MISSED));
 	mutex_unlock(&dp_k_events_lock);
@@ -244,15 +243,14 @@ static int counts_show(struct seq_file *m, void *v)
 {
 	struct dp_k_event *e;
 
-	seq_printf(m, "%-32s %12s %12s %12s %12s %12s %8s\n", "EVENT", "RECORDED", "PASSED",
-		   "FILTERED", "MISSED", "LOST", "FAULTS");
+	seq_printf(m, "%-32s %12s %12s %12s %12s %12s %8s\n", "EVENT", "RECORDED", "PASSED", "FILTERED", "MISSED",
+		   "LOST", "FAULTS");
 	mutex_lock(&dp_k_events_lock);
 	list_for_each_entry(e, &dp_k_events, list)
-		seq_printf(
-		    m, "%-32s %12llu %12llu %12llu %12llu %12llu %8llu\n", e->ev.name,
-		    dp_k_event_count(e, DP_COUNT_RECORDED), dp_k_event_count(e, DP_COUNT_PASSED),
-		    dp_k_event_count(e, DP_COUNT_FILTERED), dp_k_event_count(e, DP_COUNT_MISSED),
-		    dp_k_event_count(e, DP_COUNT_LOST), dp_k_event_count(e, DP_COUNT_FAULTS));
+		seq_printf(m, "%-32s %12llu %12llu %12llu %12llu %12llu %8llu\n", e->ev.name,
+			   dp_k_event_count(e, DP_COUNT_RECORDED), dp_k_event_count(e, DP_COUNT_PASSED),
+			   dp_k_event_count(e, DP_COUNT_FILTERED), dp_k_event_count(e, DP_COUNT_MISSED),
+			   dp_k_event_count(e, DP_COUNT_LOST), dp_k_event_count(e, DP_COUNT_FAULTS));
 	mutex_unlock(&dp_k_events_lock);
 	return 0;
 }
@@ -359,7 +357,7 @@ static ssize_t filter_write(struct file *f, const char __user *buf, size_t n, lo
 	mutex_lock(&dp_k_events_lock);
 	r = dp_k_event_filter(e, strim(text), &err);
 	if (r && err.code)
-		dp_k_error_log(strim(text), -1, dp_error_info(err.code)->sentence);
+		dp_k_error_log(strim(text), &err);
 	mutex_unlock(&dp_k_events_lock);
 	kfree(text);
 	return r ? r : n;
@@ -389,13 +387,34 @@ static const char *const type_formats[] = {
     [DP_FIELD_SYMBOL] = "%pS", [DP_FIELD_FRAME] = "%pS",
 };
 
-static void field_line(struct seq_file *m, const char *type, const char *name, u32 count, u32 at,
-		       u32 size, bool sign)
+static void field_line(struct seq_file *m, const char *type, const char *name, u32 count, u32 at, u32 size, bool sign)
 {
 	seq_printf(m, "\tfield:%s %s", type, name);
 	if (count)
 		seq_printf(m, "[%u]", count);
 	seq_printf(m, ";\toffset:%u;\tsize:%u;\tsigned:%d;\n", at, size, sign);
+}
+
+/* The conversions of a field: as many as it has elements. */
+static void put_conversions(struct seq_file *m, const struct dp_field *f)
+{
+	seq_printf(m, " %s=%s", f->name, f->count ? "{" : "");
+	for (u32 i = 0; i < max_t(u32, f->count, 1); i++)
+		seq_printf(m, "%s%s", i ? "," : "", type_formats[f->type]);
+	seq_puts(m, f->count ? "}" : "");
+}
+
+/* What they show. */
+static void put_arguments(struct seq_file *m, const struct dp_field *f)
+{
+	bool text = f->type == DP_FIELD_STRING;
+
+	for (u32 i = 0; i < max_t(u32, f->count, 1); i++) {
+		seq_printf(m, ", %s%s", text ? "__get_str(" : "REC->", f->name);
+		if (f->count)
+			seq_printf(m, "[%u]", i);
+		seq_puts(m, text ? ")" : "");
+	}
 }
 
 static int format_show(struct seq_file *m, void *v)
@@ -412,20 +431,24 @@ static int format_show(struct seq_file *m, void *v)
 	field_line(m, "unsigned int", "common_cpu", 0, 12, 4, false);
 	field_line(m, "u64", "common_time", 0, 16, 8, false);
 	seq_putc(m, '\n');
+	/* Not logged: it is the same in all records of the event, and belongs behind what they have in common. */
+	field_line(m, "unsigned long", l->has_ret_addr ? "__probe_func" : "__probe_ip", 0, base + l->fixed_size, 8,
+		   false);
 	if (l->has_ret_addr)
-		field_line(m, "unsigned long", "__probe_ret_ip", 0, base + 8 * l->has_faultmask, 8,
-			   false);
+		field_line(m, "unsigned long", "__probe_ret_ip", 0, base + 8 * l->has_faultmask, 8, false);
 	for (u32 i = 0; i < l->nfields; i++) {
 		const struct dp_field *f = &l->fields[i];
 
 		field_line(m, type_names[f->type], f->name, f->count, base + f->offset,
-			   f->size * max_t(u32, f->count, 1),
-			   f->type >= DP_FIELD_S8 && f->type <= DP_FIELD_S64);
+			   f->size * max_t(u32, f->count, 1), f->type >= DP_FIELD_S8 && f->type <= DP_FIELD_S64);
 	}
 	seq_printf(m, "\nprint fmt: \"%s", l->has_ret_addr ? "(%lx <- %lx)" : "(%lx)");
 	for (u32 i = 0; i < l->nfields; i++)
-		seq_printf(m, " %s=%s", l->fields[i].name, type_formats[l->fields[i].type]);
-	seq_puts(m, "\"\n");
+		put_conversions(m, &l->fields[i]);
+	seq_printf(m, "\", %s", l->has_ret_addr ? "REC->__probe_func, REC->__probe_ret_ip" : "REC->__probe_ip");
+	for (u32 i = 0; i < l->nfields; i++)
+		put_arguments(m, &l->fields[i]);
+	seq_putc(m, '\n');
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(format);
@@ -466,8 +489,7 @@ static ssize_t readme_read(struct file *f, char __user *buf, size_t n, loff_t *p
 	return say(buf, n, pos, readme);
 }
 
-static const struct file_operations readme_fops = {
-    .owner = THIS_MODULE, .read = readme_read, .llseek = default_llseek};
+static const struct file_operations readme_fops = {.owner = THIS_MODULE, .read = readme_read, .llseek = default_llseek};
 
 static ssize_t tracer_read(struct file *f, char __user *buf, size_t n, loff_t *pos)
 {
@@ -578,5 +600,9 @@ int dp_k_event_files_init(void)
 
 void dp_k_event_files_exit(void)
 {
+	for (u32 i = 0; i < ERRORS_KEPT; i++) {
+		kfree(errors[i].line);
+		kfree(errors[i].text);
+	}
 	debugfs_remove_recursive(events_dir);
 }

@@ -27,27 +27,25 @@ struct dp_fentry { /* an address with its probes */
 	u8 way; /* as its probes need it */
 };
 
-static DEFINE_HASHTABLE(entries,
-			8); /* read at any time with preemption off; changed under dp_k_lock */
+static DEFINE_HASHTABLE(entries, 8); /* read at any time with preemption off; changed under dp_k_lock */
 static u32 narmed[WAYS];
 static bool dirty;
 
 /* ---- the hit path ---- */
 
-static __always_inline void run(const struct dp_hitlist *list, struct pt_regs *regs,
-				unsigned long ip)
+static __always_inline void run(const struct dp_hitlist *list, struct pt_regs *regs, unsigned long ip)
 {
-	unsigned long next = regs->ip;
+	unsigned long next = dp_regs_ip(regs);
 	u32 i;
 
-	regs->ip = ip;
+	dp_regs_ip(regs) = ip;
 	for (i = 0; i < list->n; i++) {
 		struct dp_kprobe *kp = list->v[i]->owner;
 
 		if (kp->pre_handler && kp->pre_handler(kp, regs))
 			return;
 	}
-	regs->ip = next;
+	dp_regs_ip(regs) = next;
 	for (i = 0; list->post && i < list->n; i++) {
 		struct dp_kprobe *kp = list->v[i]->owner;
 
@@ -56,8 +54,7 @@ static __always_inline void run(const struct dp_hitlist *list, struct pt_regs *r
 	}
 }
 
-static HIT void on_entry(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
-			 struct ftrace_regs *fregs)
+static HIT void on_entry(unsigned long ip, unsigned long parent, struct ftrace_ops *op, struct ftrace_regs *fregs)
 {
 	struct pt_regs *regs = ftrace_get_regs(fregs);
 	struct dp_hitlist *list = NULL;
@@ -75,8 +72,7 @@ static HIT void on_entry(unsigned long ip, unsigned long parent, struct ftrace_o
 		list = NULL;
 	if (unlikely(list && __this_cpu_read(dp_cpu.depth))) {
 		for (u32 i = 0; i < list->n; i++)
-			__atomic_fetch_add(&((struct dp_kprobe *)list->v[i]->owner)->nmissed, 1,
-					   __ATOMIC_RELAXED);
+			__atomic_fetch_add(&((struct dp_kprobe *)list->v[i]->owner)->nmissed, 1, __ATOMIC_RELAXED);
 	} else if (list) {
 		__this_cpu_write(dp_cpu.depth, 1);
 		run(list, regs, ip);
@@ -102,7 +98,7 @@ static struct dp_fentry *find_entry(u64 addr)
 	return NULL;
 }
 
-int dp_k_fentry_attach(struct dp_probe *s, u64 addr, struct dp_error *err)
+int dp_k_fentry_attach(struct dp_registered *s, u64 addr, struct dp_error *err)
 {
 	struct dp_fentry *f = find_entry(addr);
 	struct dp_mgr_probe **end;
@@ -115,24 +111,24 @@ int dp_k_fentry_attach(struct dp_probe *s, u64 addr, struct dp_error *err)
 		hash_add_rcu(entries, &f->node, addr);
 	}
 	for (end = &f->probes; *end; end = &(*end)->next)
-		if (s->k.flags & (*end)->flags & DP_KPROBE_BREAK)
+		if (s->k.flags & (*end)->flags & DP_MGR_BREAK)
 			return dp_fail(err, E_KPROBE_JPROBE, "%pS", (void *)(unsigned long)addr);
 	s->k.next = NULL;
 	*end = &s->k;
-	s->fentry = f;
+	s->own = f;
 	s->kp->flags |= DP_KPROBE_FLAG_FTRACE;
 	dirty = true;
 	return 0;
 }
 
-void dp_k_fentry_detach(struct dp_probe *s)
+void dp_k_fentry_detach(struct dp_registered *s)
 {
-	struct dp_mgr_probe **at = &s->fentry->probes;
+	struct dp_mgr_probe **at = &((struct dp_fentry *)s->own)->probes;
 
 	while (*at != &s->k)
 		at = &(*at)->next;
 	*at = s->k.next;
-	s->fentry = NULL;
+	s->own = NULL;
 	s->kp->flags &= ~DP_KPROBE_FLAG_FTRACE;
 	dirty = true;
 }
@@ -152,9 +148,9 @@ void dp_k_fentry_gone(u64 lo, u64 hi)
 			f->gone = dirty = true;
 }
 
-bool dp_k_fentry_is_gone(const struct dp_probe *s)
+bool dp_k_fentry_is_gone(const struct dp_registered *s)
 {
-	return s->fentry && s->fentry->gone;
+	return s->own && ((struct dp_fentry *)s->own)->gone;
 }
 
 /* The list of those to be called; the old one joins *retired. */
@@ -165,16 +161,15 @@ static void relist(struct dp_fentry *f, struct dp_hitlist **retired)
 	u32 n = 0;
 
 	for (struct dp_mgr_probe *k = none ? NULL : f->probes; k; k = k->next)
-		n += !(k->flags & DP_KPROBE_DISABLED);
+		n += !(k->flags & DP_MGR_DISABLED);
 	if (n) {
-		list = kzalloc(struct_size(list, v, n),
-			       GFP_KERNEL | __GFP_NOFAIL); /* a probe may be leaving */
+		list = kzalloc(struct_size(list, v, n), GFP_KERNEL | __GFP_NOFAIL); /* a probe may be leaving */
 		f->way = STAYS;
 		for (struct dp_mgr_probe *k = f->probes; k; k = k->next)
-			if (!(k->flags & DP_KPROBE_DISABLED)) {
+			if (!(k->flags & DP_MGR_DISABLED)) {
 				list->v[list->n++] = k;
-				list->post |= !!(k->flags & DP_KPROBE_POST);
-				if (dp_k_may_move(container_of(k, struct dp_probe, k)))
+				list->post |= !!(k->flags & DP_MGR_POST);
+				if (dp_k_may_move(container_of(k, struct dp_registered, k)))
 					f->way = MOVES;
 			}
 	}
@@ -309,12 +304,12 @@ int dp_k_fentry_apply(struct dp_error *err)
 
 #else
 
-int dp_k_fentry_attach(struct dp_probe *s, u64 addr, struct dp_error *err)
+int dp_k_fentry_attach(struct dp_registered *s, u64 addr, struct dp_error *err)
 {
 	return -EOPNOTSUPP; /* with what kept the probe from its place in *err */
 }
 
-void dp_k_fentry_detach(struct dp_probe *s)
+void dp_k_fentry_detach(struct dp_registered *s)
 {
 }
 
@@ -326,7 +321,7 @@ void dp_k_fentry_gone(u64 lo, u64 hi)
 {
 }
 
-bool dp_k_fentry_is_gone(const struct dp_probe *s)
+bool dp_k_fentry_is_gone(const struct dp_registered *s)
 {
 	return false;
 }

@@ -9,7 +9,7 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-#include "hooks.h"
+#include "k-hooks.h"
 #include "kernel-priv.h"
 
 struct hook_dir {
@@ -83,11 +83,9 @@ void dp_k_hook_file_add(struct hook *hook, struct hook_rec *rec)
 		kfree(e);
 		return;
 	}
-	snprintf(name, sizeof(name), rec->name ? "%s" : "%ps",
-		 rec->name ?: (const char *)rec->exit);
+	snprintf(name, sizeof(name), rec->name ? "%s" : "%ps", rec->name ?: (const char *)rec->exit);
 	e->rec = rec;
-	e->file =
-	    debugfs_create_file(name, rec->writable ? 0600 : 0400, e->dir->dir, rec, &armed_fops);
+	e->file = debugfs_create_file(name, rec->writable ? 0600 : 0400, e->dir->dir, rec, &armed_fops);
 	e->dir->files++;
 	list_add_tail(&e->list, &files);
 	mutex_unlock(&lock);
@@ -135,8 +133,7 @@ static int hook_list_show(struct seq_file *m, void *v)
 {
 	mutex_lock(&dp_k_hooks_lock);
 	for (const struct hook *h = dp_k_hooks.heads; h; h = h->next) {
-		seq_printf(m, "%s %d %s %u\n", h->name,
-			   !!(h->flags & HOOK_ACTIVE) + 2 * !!(h->flags & HOOK_OPEN),
+		seq_printf(m, "%s %d %s %u\n", h->name, !!(h->flags & HOOK_ACTIVE) + 2 * !!(h->flags & HOOK_OPEN),
 			   h->hit                      ? "dynamic"
 			   : h->flags & HOOK_EXCLUSIVE ? "exclusive"
 			   : h->flags & HOOK_ASM       ? "hook"
@@ -144,8 +141,7 @@ static int hook_list_show(struct seq_file *m, void *v)
 			   places_of(h));
 		for (const struct hook_rec *r = h->exits; r; r = r->next) {
 			seq_printf(m, r->name ? " %s" : " %ps", r->name ?: (const char *)r->exit);
-			seq_printf(m, " %d %d %d\n", !!(r->flags & HOOK_ARMED), !!r->writable,
-				   r->position);
+			seq_printf(m, " %d %d %d\n", !!(r->flags & HOOK_ARMED), !!r->writable, r->position);
 		}
 	}
 	mutex_unlock(&dp_k_hooks_lock);

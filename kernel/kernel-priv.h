@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the files of the kernel host share. Two halves, as everywhere: the hit path (hit.c, entry.S,
+ * What the files of the kernel host share. Two halves, as everywhere: the hit path (hit.c, k-entry.S,
  * the HIT functions of returns.c) takes no lock, allocates nothing and calls nothing of the kernel
  * that could be probed before a breakpoint is handled; the rest is the control side, under one mutex.
  */
@@ -13,7 +13,7 @@
 #include <linux/ptrace.h>
 
 #include "dprobes/kernel.h"
-#include "engine/manager.h"
+#include "engine/kprobes.h"
 
 /* Code that runs on behalf of a hit. The kernel's own kprobes stay out of this section, too. */
 #define HIT noinline notrace HIT_PLAIN __section(".kprobes.text")
@@ -26,28 +26,27 @@
 
 /* ---- the hit path ---- */
 
-struct dp_cpu { /* of each processor; only touched by it, with preemption off */
-	u32 depth;    /* >0: inside a hit. First: entry.S knows it */
+struct dp_cpu {       /* of each processor; only touched by it, with preemption off */
+	u32 depth;    /* >0: inside a hit. First: k-entry.S knows it */
 	void *jprobe; /* stack pointer to return to: a jprobe's handler is running */
 };
 DECLARE_PER_CPU(struct dp_cpu, dp_cpu);
 
-/* entry.S */
+/* k-entry.S */
 void dp_k_entry(void);
 void dp_k_entry_tagged(void);
-extern struct dp_kprobe dp_k_many; /* stands for the whole list of a point, with its pre handler */
+extern struct dp_kprobe dp_k_whole_list;  /* stands for the whole list of a point, with its pre handler */
 extern char dp_k_pool[], dp_k_pool_end[]; /* room for slots, in reach of all code */
 extern char dp_k_landings[], dp_k_landings_end[];
 void dp_k_call_jprobe(struct pt_regs *regs, void *entry, void **sp);
 void dp_k_leave_jprobe(void *sp); /* does not return */
 
-/* Called by entry.S. 0: go on in the slot; 1: go on at regs->ip with all registers. */
+/* Called by k-entry.S. 0: go on in the slot; 1: go on at regs->ip with all registers. */
 int dp_k_hit(struct pt_regs *regs, unsigned long tagged, unsigned long back);
 void dp_k_resched(void);
 /* For a call whose return is probed (returns.c): not called back; free, where this processor has a spare already. */
-struct instance;
-void dp_k_return_missed(struct instance *i);
-void dp_k_give_to_list(struct instance *i);
+void dp_k_return_missed(struct dp_instance *i);
+void dp_k_give_to_list(struct dp_instance *i);
 
 /* Begin and end of handlers on this processor. False: inside a hit already. */
 static __always_inline bool dp_k_enter(void)
@@ -83,28 +82,29 @@ void dp_k_grace(void *arg);
 void dp_k_settle(void *arg);
 int dp_k_fill(u64 addr, const void *bytes, u32 n); /* code that nobody executes yet */
 
-/* symbols.c: what the kernel does not offer to modules. */
+/* k-symbols.c: what the kernel does not offer to modules. */
 struct dp_symbols {
 	int (*size_offset)(unsigned long addr, unsigned long *size, unsigned long *offset);
 	int (*core_text)(unsigned long addr);
 	struct module *(*module_text)(unsigned long addr);
 	struct module *(*find_module)(const char *name);
-	bool (*kprobe_blacklist)(unsigned long addr);            /* NULL without CONFIG_KPROBES */
-	unsigned long (*ftrace_location)(unsigned long addr);    /* NULL without function tracing */
-	int (*alternatives_reserved)(void *lo, void *hi);        /* may be NULL */
-	struct mutex *text_mutex;                                /* may be NULL */
-	unsigned long (*recover)(u8 *buf, unsigned long addr);   /* an instruction under a kprobe; may be NULL */
-	struct kprobe *(*get_kprobe)(void *addr);                /* may be NULL */
+	bool (*kprobe_blacklist)(unsigned long addr);          /* NULL without CONFIG_KPROBES */
+	unsigned long (*ftrace_location)(unsigned long addr);  /* NULL without function tracing */
+	int (*alternatives_reserved)(void *lo, void *hi);      /* may be NULL */
+	struct mutex *text_mutex;                              /* may be NULL */
+	unsigned long (*recover)(u8 *buf, unsigned long addr); /* an instruction under a kprobe; may be NULL */
+	struct kprobe *(*get_kprobe)(void *addr);              /* may be NULL */
 	int (*locked_down)(int reason); /* enum lockdown_reason; NULL: this kernel has no such thing */
-	struct mutex *kprobe_mutex; /* with it no kprobe comes, goes or becomes a jump; may be NULL */
+	struct mutex *kprobe_mutex;     /* with it no kprobe comes, goes or becomes a jump; may be NULL */
 	int (*each_symbol)(int (*fn)(void *arg, const char *name, struct module *mod, unsigned long addr), void *arg);
 	long (*copy_to_kernel)(void *dst, const void *src, size_t size); /* may be NULL */
 	unsigned int (*save_trace)(struct pt_regs *regs, unsigned long *to, unsigned int n,
 				   unsigned int skip); /* may be NULL */
-	int (*kgdb_enter)(int vector, int signo, int code, struct pt_regs *regs); /* this and the next: NULL without kgdb */
-	int *kgdb_connected, *kdb_mode; /* gdb has connected; kdb would ask, where the kernel has it */
-	unsigned long kdb;              /* not 0: it has */
-	void **kgdb_line;               /* what the debugger talks through, or NULL */
+	int (*kgdb_enter)(int vector, int signo, int code,
+			  struct pt_regs *regs); /* this and the next: NULL without kgdb */
+	int *kgdb_connected, *kdb_mode;          /* gdb has connected; kdb would ask, where the kernel has it */
+	unsigned long kdb;                       /* not 0: it has */
+	void **kgdb_line;                        /* what the debugger talks through, or NULL */
 	unsigned long stext, etext;
 };
 extern struct dp_symbols dp_k_sym;
@@ -113,7 +113,7 @@ int dp_k_symbols_init(unsigned long lookup);
 unsigned long dp_k_lookup(const char *name); /* 0: none */
 /* "function" or "module:function"; E_KERNEL_SYMBOL, or 1 when the named module is not loaded, or going. */
 int dp_k_resolve(const char *name, u64 *addr, struct dp_error *err);
-bool dp_k_ambiguous(const char *name); /* several symbols of the kernel have it */
+bool dp_k_ambiguous(const char *name);   /* several symbols of the kernel have it */
 struct module *dp_k_module_of(u64 addr); /* NULL: none */
 bool dp_k_is_alternative(u64 addr, u32 len);
 /* A kprobe of the kernel is registered in [addr, addr + n), or one before has a jump over addr, or may get one. */
@@ -128,7 +128,7 @@ void dp_k_reserve_exit(void);
 
 /* blacklist.c */
 enum dp_mark_kind { MARK_EXTABLE, MARK_JUMPLABEL, MARK_STATICCALL };
-struct dp_mark { /* an instruction that the kernel knows by its address */
+struct dp_mark {          /* an instruction that the kernel knows by its address */
 	u64 addr, target; /* target: where control may arrive because of it, or 0 */
 	u32 kind;
 };
@@ -140,7 +140,7 @@ struct dp_marks {
 };
 int dp_k_blacklist_init(void);
 void dp_k_blacklist_exit(void);
-int dp_k_allowed(u64 addr, struct dp_error *err);  /* by where it is: E_SITE_*, E_KPROBE_BLACKLIST */
+int dp_k_allowed(u64 addr, struct dp_error *err); /* by where it is: E_SITE_*, E_KPROBE_BLACKLIST */
 int dp_k_marked(const struct dp_marks *m, u64 addr, u32 len, struct dp_error *err);
 int dp_k_marks_of(struct module *mod, struct dp_marks *m); /* NULL: the kernel itself */
 void dp_k_marks_free(struct dp_marks *m);
@@ -158,66 +158,57 @@ int dp_k_text_cross(void); /* find jumps between functions: before the first jum
 bool dp_k_text_is_target(const struct dp_text *t, u64 addr);
 
 /* kprobes.c */
-struct dp_probe { /* what stands behind a registered probe */
-	struct dp_mgr_probe k;
-	struct dp_kprobe *kp;
-	struct dp_fentry *fentry; /* it is hit through the function tracer, and has no point */
-	struct list_head list;
-	struct hlist_node node;
-	char type;    /* of the list: k, r, j */
-	bool pending; /* its module is not loaded */
-};
-extern struct list_head dp_k_probes;
+extern struct dp_kprobes dp_k_kprobes;
 int dp_k_kprobes_init(void);
 void dp_k_kprobes_quiet(void);
 void dp_k_kprobes_exit(void);
-void dp_k_later(void); /* there is something to bury */
+void dp_k_later(void);                                                               /* there is something to reap */
 int dp_k_register(struct dp_kprobe **kps, int num, char type, struct dp_error *err); /* err may be NULL */
 /*
  * What a probe at *addr would be: DP_OUTCOME_JUMP, or TRAP or FTRACE with the reason in *why; a refusal is an
  * error. *addr becomes the instruction that would be probed, *opcode its first byte. Takes the lock.
  */
 int dp_k_judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, u8 *opcode, struct dp_error *err);
-struct dp_probe *dp_k_probe_of(const struct dp_kprobe *kp); /* NULL: not registered. Under the lock */
-bool dp_k_may_move(const struct dp_probe *s);		    /* its handler may send control elsewhere */
+bool dp_k_may_move(const struct dp_registered *s); /* its handler may send control elsewhere */
 void dp_k_unregister(struct dp_kprobe **kps, int num);
-int dp_k_knobs(bool armed, bool optimise); /* takes the lock */
 void dp_k_remove_all(void);                /* takes the lock */
-void dp_k_try_pending(struct module *mod);                /* these two as well */
+void dp_k_try_pending(struct module *mod); /* these two as well */
 void dp_k_gone(u64 lo, u64 hi, struct module *mod);
 
 /* ftrace.c: entries hit through the kernel's function tracer, addr being its bytes. All under the lock. */
-int dp_k_fentry_attach(struct dp_probe *s, u64 addr, struct dp_error *err); /* E_KPROBE_JPROBE */
-void dp_k_fentry_detach(struct dp_probe *s);
+int dp_k_fentry_attach(struct dp_registered *s, u64 addr, struct dp_error *err); /* E_KPROBE_JPROBE */
+void dp_k_fentry_detach(struct dp_registered *s);
 void dp_k_fentry_touch(void); /* flags of probes, or the knobs, have changed */
 void dp_k_fentry_gone(u64 lo, u64 hi);
-bool dp_k_fentry_is_gone(const struct dp_probe *s);
+bool dp_k_fentry_is_gone(const struct dp_registered *s);
 int dp_k_fentry_apply(struct dp_error *err); /* carries out what has changed; waits until no hit sees the old */
 
 /* returns.c */
 int dp_k_returns_init(void);
 void dp_k_returns_exit(void);
-int dp_k_return_attach(struct dp_kretprobe *rp, struct dp_error *err);
-void dp_k_return_detach(struct dp_kretprobe *rp); /* no entry is probed any more */
-void dp_k_returns_bury(void);                     /* free what nobody can return to any more; waits */
+extern struct dp_returns dp_k_returns;
+void dp_k_returns_reap(void); /* free what nobody can return to any more; waits */
+int dp_k_return_pre(struct dp_kprobe *kp, struct pt_regs *regs);
 int dp_k_jprobe_pre(struct dp_kprobe *kp, struct pt_regs *regs);
 
-/* watch.c, user.c: theirs, as dp_k_remove_all(). */
+/* k-watch.c, user.c: theirs, as dp_k_remove_all(). */
 void dp_k_watches_remove_all(void);
 void dp_k_user_remove_all(void);
 
-/* watch.c */
-int dp_k_watch_check(struct dp_kwatch *w, u64 *at, enum dp_code *why); /* what is wrong with it but for a missing handler */
-void dp_k_watches_gone(u64 lo, u64 hi);			    /* memory that goes away */
+/* k-watch.c */
+int dp_k_watch_check(struct dp_kwatch *w, u64 *at,
+		     enum dp_code *why);                /* what is wrong with it but for a missing handler */
+void dp_k_watches_gone(u64 lo, u64 hi);                 /* memory that goes away */
 const char *dp_k_watch_holders(char *buf, size_t size); /* "symbol for handler, ..."; or "nothing" */
-void dp_k_watches_each(void (*fn)(void *arg, const struct dp_kwatch *w), void *arg); /* those that watch; under its lock */
+void dp_k_watches_each(void (*fn)(void *arg, const struct dp_kwatch *w),
+		       void *arg); /* those that watch; under its lock */
 int dp_k_watches_show(struct seq_file *m, void *v);
 
 /* debugger.c */
-int dp_k_debugger_check(struct dp_error *err); /* E_KERNEL_DEBUGGER: programs may not enter it, or could not */
+int dp_k_debugger_check(struct dp_error *err);  /* E_KERNEL_DEBUGGER: programs may not enter it, or could not */
 void dp_k_debugger_enter(struct pt_regs *regs); /* at a hit; comes back at once when nobody is there any more */
 
-/* modules.c, debugfs.c */
+/* k-modules.c, debugfs.c */
 int dp_k_modules_init(void);
 void dp_k_modules_exit(void);
 extern struct dentry *dp_k_top; /* debugfs dprobes/ */

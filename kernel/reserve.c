@@ -12,12 +12,13 @@
 
 #if defined(CONFIG_GENERIC_BUG) && defined(CONFIG_GENERIC_BUG_RELATIVE_POINTERS)
 
-#define ENTRIES 65536 /* near the code, since places are distances; where they do not suffice, states.c still looks before it writes */
+#define ENTRIES \
+	65536 /* near the code, since places are distances; where they do not suffice, states.c still looks before it writes */
 
 static struct bug_entry table[ENTRIES], *before;
 static u32 nbefore, used;
-static u32 next[ENTRIES];           /* of the free pieces of one length; 0: the last */
-static u32 first[DP_INSN_MAX + 1];  /* by length */
+static u32 next[ENTRIES];          /* of the free pieces of one length; 0: the last */
+static u32 first[DP_INSN_MAX + 1]; /* by length */
 
 static void set(u32 i, u64 addr)
 {

@@ -8,7 +8,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "event.h"
+#include "k-event.h"
 
 #include <asm/msr.h>
 #include <asm/tsc.h>
@@ -38,8 +38,7 @@ static void copy_bytes(const struct dp_k_sink *s, u64 at, u8 *to, u64 n)
 static int copy_out(struct dp_k_sink *s, struct dp_k_log *log, int cpu, u64 max)
 {
 	struct dp_ring *r = s->ring;
-	u64 head = smp_load_acquire(&r->head), tail = READ_ONCE(r->tail), n = min(head - tail, max),
-	    now;
+	u64 head = smp_load_acquire(&r->head), tail = READ_ONCE(r->tail), n = min(head - tail, max), now;
 	u8 *buf = kvmalloc(n ? n : 1, GFP_KERNEL);
 
 	if (!buf)

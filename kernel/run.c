@@ -43,16 +43,14 @@ HIT bool dp_k_put_slowly(struct dp_k_sink *s, const u64 *head, const u64 *payloa
 		give_up(s, at - used, n);
 	}
 	for (u32 i = 0; i < n / 8; i++, at += 8)
-		*(u64 *)record_at(s, at) = i < 3           ? head[i]
-					   : i < n / 8 - 2 ? payload[i - 3]
-							   : comm[i - (n / 8 - 2)];
+		*(u64 *)record_at(s, at) = i < 3 ? head[i] : i < n / 8 - 2 ? payload[i - 3] : comm[i - (n / 8 - 2)];
 	s->head = at;
 	smp_store_release(&s->ring->head, at); /* pairs with the reader's acquire */
 	return true;
 }
 
-HIT void dp_k_unusual(const struct dp_k_prog *p, struct dp_hit *h, struct dp_counts *counts,
-		      u32 cpu, bool passed, struct dp_k_waiting *w)
+HIT void dp_k_unusual(const struct dp_k_prog *p, struct dp_hit *h, struct dp_counts *counts, u32 cpu, bool passed,
+		      struct dp_k_waiting *w)
 {
 	bool exits = h->rec_flags & DP_REC_EXIT;
 
@@ -113,7 +111,8 @@ int dp_k_locked_down(const struct dp_program *prog, struct dp_error *err)
 		return dp_fail(err, E_KERNEL_LOCKDOWN, "for confidentiality: it allows no probes");
 	/* Who may write through /dev/mem may do this. */
 	if (changes(prog) && dp_k_sym.locked_down(LOCKDOWN_DEV_MEM))
-		return dp_fail(err, E_KERNEL_LOCKDOWN, "for integrity: the program changes registers or memory, or talks to hardware");
+		return dp_fail(err, E_KERNEL_LOCKDOWN,
+			       "for integrity: the program changes registers or memory, or talks to hardware");
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A verified program at a hit, for everything that has programs: the event files (event.c) and the
+ * A verified program at a hit, for everything that has programs: the event files (k-event.c) and the
  * sessions of the device (session.c). Hits on one processor do not nest, so each processor has one
  * machine and, in each log, one ring with one producer.
  */
@@ -10,6 +10,12 @@
 #include <linux/sched.h>
 #include <linux/uaccess.h>
 
+#include "abi/abi-control.h"
+#include "abi/abi-machine.h"
+#include "abi/abi-program.h"
+#include "abi/abi-record.h"
+#include "abi/abi-regs.h"
+#include "abi/abi-ring.h"
 #include "kernel-priv.h"
 #include "hit/vm.h"
 #include "program/opcode.h"
@@ -17,7 +23,7 @@
 
 #include <asm/msr.h>
 
-struct dp_k_sink { /* one processor's end of a log */
+struct dp_k_sink {            /* one processor's end of a log */
 	struct dp_ring *ring; /* a reader may map it: only its tail is read, and not believed */
 	u8 *data;
 	u64 mask; /* of the data's size */
@@ -30,12 +36,12 @@ struct dp_k_sink { /* one processor's end of a log */
 
 struct dp_k_prog {
 	struct dp_code_rt rt;
-	u32 event;                /* in records */
-	u32 probe_flags;          /* DP_PROBE_* */
-	s16 ret_at;               /* where the return address belongs in the payload, -1: nowhere */
-	struct dp_k_sink *sinks;  /* by processor */
-	u8 *counts;               /* struct dp_counts of the first processor */
-	u64 counts_stride;        /* bytes to the next one's */
+	u32 event;               /* in records */
+	u32 probe_flags;         /* DP_PROBE_* */
+	s16 ret_at;              /* where the return address belongs in the payload, -1: nowhere */
+	struct dp_k_sink *sinks; /* by processor */
+	u8 *counts;              /* struct dp_counts of the first processor */
+	u64 counts_stride;       /* bytes to the next one's */
 };
 
 int dp_k_run_init(void);
@@ -72,8 +78,8 @@ static __always_inline bool dp_k_put(const struct dp_k_prog *p, struct dp_hit *h
 	struct dp_k_sink *s = &p->sinks[cpu];
 	u64 *payload = h->vm->record + sizeof(struct dp_record) / 8, *to, at = s->head, off = at & s->mask;
 	u32 words = (h->log_len + 7) / 8, n = (u32)sizeof(struct dp_record) + 8 * words + DP_COMM_SIZE;
-	u64 head[3] = {n | (u64)(h->rec_flags | DP_REC_COMM) << 16 | (u64)p->event << 32,
-		       h->tid | (u64)cpu << 32, rdtsc()};
+	u64 head[3] = {n | (u64)(h->rec_flags | DP_REC_COMM) << 16 | (u64)p->event << 32, h->tid | (u64)cpu << 32,
+		       rdtsc()};
 
 	static_assert(sizeof(struct dp_record) == 24 && DP_COMM_SIZE == TASK_COMM_LEN);
 	if (unlikely(h->log_len & 7))

@@ -13,7 +13,7 @@
 #include <linux/slab.h>
 #include <linux/uprobes.h>
 
-#include "session.h"
+#include "k-session.h"
 
 #ifdef CONFIG_UPROBES
 
@@ -24,7 +24,7 @@ struct dp_k_waiting {
 	struct llist_node spent;
 	const struct task_struct *task; /* compared only */
 	struct dp_k_session_probe *p;
-	unsigned long addr; /* of the instruction */
+	unsigned long addr;   /* of the instruction */
 	u32 len[2], flags[2]; /* of the record's payload, and of the stack trace's; 0: none */
 	u64 data[];
 };
@@ -61,8 +61,7 @@ static void free_spent(void)
 {
 	struct dp_k_waiting *w, *next;
 
-	llist_for_each_entry_safe(w, next, llist_del_all(&spent), spent)
-		kfree(w);
+	llist_for_each_entry_safe(w, next, llist_del_all(&spent), spent) kfree(w);
 }
 
 struct dp_k_waiting *dp_k_waiting_new(struct dp_k_session_probe *p)
@@ -194,8 +193,10 @@ int dp_k_waiting_begin(struct dp_error *err)
 
 	if (users++)
 		return 0;
-	done = (struct dp_kprobe){.symbol_name = "arch_uprobe_post_xol", .pre_handler = on_done, .flags = DP_KPROBE_FLAG_STAYS};
-	fault = (struct dp_kprobe){.symbol_name = "arch_uprobe_abort_xol", .pre_handler = on_fault, .flags = DP_KPROBE_FLAG_STAYS};
+	done = (struct dp_kprobe){
+	    .symbol_name = "arch_uprobe_post_xol", .pre_handler = on_done, .flags = DP_KPROBE_FLAG_STAYS};
+	fault = (struct dp_kprobe){
+	    .symbol_name = "arch_uprobe_abort_xol", .pre_handler = on_fault, .flags = DP_KPROBE_FLAG_STAYS};
 	r = dp_k_register(both, ARRAY_SIZE(both), 'k', err);
 	if (r) {
 		users--;

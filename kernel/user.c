@@ -11,7 +11,7 @@
 #include <linux/slab.h>
 #include <linux/uprobes.h>
 
-#include "session.h"
+#include "k-session.h"
 
 LIST_HEAD(dp_k_user_probes); /* armed ones; under dp_k_lock */
 
@@ -22,7 +22,7 @@ LIST_HEAD(dp_k_user_probes); /* armed ones; under dp_k_lock */
 static void run(struct dp_k_session_probe *p, struct pt_regs *regs, unsigned long ret_addr)
 {
 	struct dp_k_waiting *w = p->waits ? dp_k_waiting_new(p) : NULL;
-	unsigned long ip = regs->ip, orig_ax = regs->orig_ax;
+	unsigned long ip = dp_regs_ip(regs), spare = dp_regs_spare(regs);
 
 	if ((p->waits && !w) || !dp_k_enter()) {
 		__atomic_fetch_add(&p->rp.kp.nmissed, 1, __ATOMIC_RELAXED);
@@ -30,15 +30,15 @@ static void run(struct dp_k_session_probe *p, struct pt_regs *regs, unsigned lon
 		return;
 	}
 	if (p->is_return)
-		regs->orig_ax = ret_addr; /* for `rp` */
+		dp_regs_spare(regs) = ret_addr; /* for `rp` */
 	dp_k_run_waiting(&p->run, regs, ret_addr, w);
 	dp_k_leave();
 	if (w)
 		dp_k_waiting_add(w, ip);
 	/* The kernel still has the probed instruction to execute, and looks whether a system call
 	 * is to be restarted. */
-	regs->ip = ip;
-	regs->orig_ax = orig_ax;
+	dp_regs_ip(regs) = ip;
+	dp_regs_spare(regs) = spare;
 }
 
 static int on_entry(struct uprobe_consumer *uc, struct pt_regs *regs)
@@ -49,7 +49,7 @@ static int on_entry(struct uprobe_consumer *uc, struct pt_regs *regs)
 
 static int on_return(struct uprobe_consumer *uc, unsigned long func, struct pt_regs *regs)
 {
-	run(container_of(uc, struct dp_k_session_probe, user), regs, regs->ip);
+	run(container_of(uc, struct dp_k_session_probe, user), regs, dp_regs_ip(regs));
 	return 0;
 }
 

@@ -47,8 +47,7 @@ HIT int dp_hit_read(struct dp_hit *h, void *dst, u64 src, u32 len)
 		return 0;
 	}
 	if (is_user(src))
-		r = current->mm ? copy_from_user_nofault(dst, (const void __user *)src, len)
-				: -EFAULT;
+		r = current->mm ? copy_from_user_nofault(dst, (const void __user *)src, len) : -EFAULT;
 	else
 		r = copy_from_kernel_nofault(dst, (const void *)src, len);
 	return r ? -EFAULT : 0;
@@ -62,8 +61,7 @@ HIT int dp_hit_write(struct dp_hit *h, u64 dst, const void *src, u32 len)
 	if (is_user(dst))
 		r = current->mm ? copy_to_user_nofault((void __user *)dst, src, len) : -EFAULT;
 	else
-		r = dp_k_sym.copy_to_kernel ? dp_k_sym.copy_to_kernel((void *)dst, src, len)
-					    : -EFAULT;
+		r = dp_k_sym.copy_to_kernel ? dp_k_sym.copy_to_kernel((void *)dst, src, len) : -EFAULT;
 	return r ? -EFAULT : 0;
 }
 
@@ -96,7 +94,9 @@ HIT void dp_hit_comm(struct dp_hit *h, char *dst16)
 /* A store that changes nothing, whoever stores there at the same time. */
 static __always_inline bool touch(u8 *p)
 {
+	/* clang-format off */
 	asm goto("1: lock; orb $0, %0\n" _ASM_EXTABLE(1b, %l[fault]) : : "m"(*p) : "memory", "cc" : fault);
+	/* clang-format on */
 	return true;
 fault:
 	return false;
@@ -141,7 +141,7 @@ HIT void dp_hit_fxsave(struct dp_hit *h, void *area512)
 		return;
 	}
 	if (!test_thread_flag(TIF_NEED_FPU_LOAD)) {
-		asm volatile("fxsaveq %0" : "=m"(*fx));
+		dp_fxsave(fx);
 		return;
 	}
 	memcpy(fx, &f->regs.fxsave, sizeof(*fx));
@@ -160,12 +160,23 @@ static __always_inline u64 read_dr(u32 which)
 	unsigned long v;
 
 	switch (which) {
-	case 0: get_debugreg(v, 0); break;
-	case 1: get_debugreg(v, 1); break;
-	case 2: get_debugreg(v, 2); break;
-	case 3: get_debugreg(v, 3); break;
-	case 4: get_debugreg(v, 6); break;
-	default: get_debugreg(v, 7);
+	case 0:
+		get_debugreg(v, 0);
+		break;
+	case 1:
+		get_debugreg(v, 1);
+		break;
+	case 2:
+		get_debugreg(v, 2);
+		break;
+	case 3:
+		get_debugreg(v, 3);
+		break;
+	case 4:
+		get_debugreg(v, 6);
+		break;
+	default:
+		get_debugreg(v, 7);
 	}
 	return v;
 }
@@ -186,20 +197,43 @@ HIT u64 dp_hit_segment(struct dp_hit *h, u32 which)
 	u64 base;
 
 	switch (which) {
-	case 0: savesegment(ds, v); return v;
-	case 1: savesegment(es, v); return v;
-	case 2: savesegment(fs, v); return v;
-	case 3: savesegment(gs, v); return v;
-	case 4: rdmsrl(MSR_FS_BASE, base); return base;
-	case 5: rdmsrl(MSR_KERNEL_GS_BASE, base); return base;
-	case 6: asm("str %0" : "=r"(v)); return v;
-	case 7: asm("sldt %0" : "=r"(v)); return v;
-	case 8: case 9: case 10: case 11: return read_table(which - 8);
-	case 12: return read_cr0();
-	case 13: return read_cr2();
-	case 14: return __read_cr3();
-	case 15: return __read_cr4();
-	default: return read_dr(which - 16);
+	case 0:
+		savesegment(ds, v);
+		return v;
+	case 1:
+		savesegment(es, v);
+		return v;
+	case 2:
+		savesegment(fs, v);
+		return v;
+	case 3:
+		savesegment(gs, v);
+		return v;
+	case 4:
+		rdmsrl(MSR_FS_BASE, base);
+		return base;
+	case 5:
+		rdmsrl(MSR_KERNEL_GS_BASE, base);
+		return base;
+	case 6:
+		return dp_task_selector();
+	case 7:
+		return dp_local_selector();
+	case 8:
+	case 9:
+	case 10:
+	case 11:
+		return read_table(which - 8);
+	case 12:
+		return read_cr0();
+	case 13:
+		return read_cr2();
+	case 14:
+		return __read_cr3();
+	case 15:
+		return __read_cr4();
+	default:
+		return read_dr(which - 16);
 	}
 }
 
@@ -235,7 +269,7 @@ HIT u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n)
 	if (dp_k_sym.save_trace)
 		found = dp_k_sym.save_trace((struct pt_regs *)h->regs, (unsigned long *)ips, n, 0);
 	if (!found)
-		ips[found++] = h->regs->ip;
+		ips[found++] = dp_regs_ip(h->regs);
 	return found;
 }
 
@@ -276,5 +310,5 @@ HIT void dp_hit_out(u16 port, u32 bytes, u64 v)
 HIT void dp_hit_exit(struct dp_hit *h, u32 facility)
 {
 	if (facility == DP_EXIT_CRASHDUMP)
-		panic("dprobes: exit %u of a program at %pS", facility, (void *)h->regs->ip);
+		panic("dprobes: exit %u of a program at %pS", facility, (void *)dp_regs_ip(h->regs));
 }

@@ -5,7 +5,7 @@
 A test is an executable build/tests/**/test-* or a script tests/**/test_*.py. Each speaks TAP on
 its standard output ("ok N - name", "not ok N - name", "ok N - name # SKIP reason"). Each test gets the
 environment variable DPROBES (the command under test) and DP_BUILD (the build directory).
-The last line printed is "N passed, N failed, N skipped". Usage: run.py BUILD_DIR [PATTERN...]
+The last lines printed are how many were skipped, and "N passed, N failed". Usage: run.py BUILD_DIR [PATTERN...]
 """
 import fnmatch
 import os
@@ -107,7 +107,9 @@ def main():
         counts = list(pool.map(lambda argv: run(argv, env), computing))
     counts += [run(argv, env) for argv in tests if not COMPUTING.search(argv[-1])]
     total = [sum(column) for column in zip(*counts)] or [0, 0, 0]
-    print("%d passed, %d failed, %d skipped" % tuple(total))
+    if total[2]:
+        print("%d skipped, each named above with its reason" % total[2])
+    print("%d passed, %d failed" % tuple(total[:2]))
     return 1 if total[1] or total[0] == 0 else 0
 
 

@@ -44,7 +44,7 @@ typedef void (*dp_post_handler_t)(struct dp_kprobe *p, struct pt_regs *regs, uns
  */
 typedef int (*dp_fault_handler_t)(struct dp_kprobe *p, struct pt_regs *regs, int trapnr);
 
-#define DP_KPROBE_FLAG_GONE 1 /* read only: its module was unloaded, or all probes were removed */
+#define DP_KPROBE_FLAG_GONE 1      /* read only: its module was unloaded, or all probes were removed */
 #define DP_KPROBE_FLAG_DISABLED 2  /* register it disabled; dp_enable_kprobe() clears the flag */
 #define DP_KPROBE_FLAG_OPTIMIZED 4 /* read only: a jump stands for the breakpoint */
 #define DP_KPROBE_FLAG_FTRACE 8    /* read only: it is hit through the kernel's function tracer */
@@ -62,8 +62,7 @@ struct dp_kprobe {
 	dp_post_handler_t post_handler;
 	dp_fault_handler_t fault_handler;
 	unsigned long nmissed; /* hits that ran no handlers */
-	const char
-	    *refusal; /* after an error: its code, as `dprobes explain` knows it; else NULL */
+	const char *refusal;   /* after an error: its code, as `dprobes explain` knows it; else NULL */
 	void *dp_private;
 };
 
@@ -83,12 +82,15 @@ struct dp_kprobe {
  * probe is gone with it, or waits again with DP_KPROBE_FLAG_AGAIN.
  */
 int dp_register_kprobe(struct dp_kprobe *p);
-/* When it returns no handler of the probe runs any more. An unregistered probe gets addr = NULL. */
+/*
+ * When it returns no handler of the probe runs any more. It may be registered again as it is. A probe that is not registered gets
+ * addr = NULL.
+ */
 void dp_unregister_kprobe(struct dp_kprobe *p);
 /* All of them or none. Batches of any size take little longer than one. */
 int dp_register_kprobes(struct dp_kprobe **kps, int num);
 void dp_unregister_kprobes(struct dp_kprobe **kps, int num);
-/* -EINVAL when it is not registered or its module is gone. */
+/* -EINVAL when it is not registered or its module is gone. An error changes nothing. */
 int dp_disable_kprobe(struct dp_kprobe *p);
 int dp_enable_kprobe(struct dp_kprobe *p);
 
@@ -110,8 +112,8 @@ typedef int (*dp_kretprobe_handler_t)(struct dp_kretprobe_instance *ri, struct p
  * Calls handler when the function returns; its result is ignored. entry_handler, if any, is called
  * at the entry: when it returns non-zero, this call's return is not probed. maxactive: calls that
  * may be under way at the same time; 0 or less means twice the number of processors, at least 10;
- * at most 4096. When all are in use the call is not probed and nmissed is counted. kp.symbol_name
- * or kp.addr names the function; the handlers of kp are not used.
+ * at most 4096. When all are in use the call is not probed and nmissed is counted. data_size is at most
+ * 1 MiB. kp.symbol_name or kp.addr names the function; the handlers of kp are not used.
  *
  * The return address on the stack is replaced meanwhile: stack traces end there.
  */
@@ -125,8 +127,7 @@ struct dp_kretprobe {
 	void *dp_private;
 };
 
-int dp_register_kretprobe(
-    struct dp_kretprobe *rp); /* -EINVAL also for what is not the start of a function */
+int dp_register_kretprobe(struct dp_kretprobe *rp); /* -EINVAL also for what is not the start of a function */
 int dp_register_kretprobes(struct dp_kretprobe **rps, int num);
 void dp_unregister_kretprobe(struct dp_kretprobe *rp);
 void dp_unregister_kretprobes(struct dp_kretprobe **rps, int num);
@@ -170,7 +171,8 @@ typedef void (*dp_kwatch_handler_t)(struct dp_kwatch *w, struct pt_regs *regs, v
 #define DP_KWATCH_IO 2 /* I/O ports: -EOPNOTSUPP, the kernel keeps the processor's debug extension off */
 #define DP_KWATCH_RW 3 /* reads and writes; the processor cannot watch reads alone */
 
-#define DP_KWATCH_FLAG_DR 1   /* dr is a register that dp_dr_alloc() has set aside: registering cannot fail for want of one */
+#define DP_KWATCH_FLAG_DR \
+	1 /* dr is a register that dp_dr_alloc() has set aside: registering cannot fail for want of one */
 #define DP_KWATCH_FLAG_GONE 2 /* read only: its module was unloaded, or all probes were removed */
 
 /* Memory of the kernel, watched on all processors. Zero what is not used; it must stay until it is unregistered. */
@@ -181,7 +183,7 @@ struct dp_kwatch {
 	unsigned int len;        /* 1, 2, 4 or 8; the address is a multiple of it */
 	int type;                /* DP_KWATCH_* */
 	unsigned int flags;      /* DP_KWATCH_FLAG_* */
-	int dr;                  /* the arbiter's number of its register, 0 to 3: given with DP_KWATCH_FLAG_DR, else told */
+	int dr; /* the arbiter's number of its register, 0 to 3: given with DP_KWATCH_FLAG_DR, else told */
 	dp_kwatch_handler_t handler;
 	unsigned long nmissed; /* accesses inside a hit of a probe, which ran no handler */
 	const char *refusal;   /* after an error: its code, as `dprobes explain` knows it; else NULL */

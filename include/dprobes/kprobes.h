@@ -170,7 +170,7 @@ void unregister_kprobe(struct kprobe *p);
 /* All of them or none: an error unregisters what had been registered. */
 int register_kprobes(struct kprobe **kps, int num);
 void unregister_kprobes(struct kprobe **kps, int num);
-/* -EINVAL when it is not registered or its module is gone. */
+/* -EINVAL when it is not registered or its module is gone. An error changes nothing. */
 int disable_kprobe(struct kprobe *p);
 int enable_kprobe(struct kprobe *p);
 
@@ -207,7 +207,7 @@ typedef int (*kretprobe_handler_t)(struct kretprobe_instance *ri, struct pt_regs
  * maxactive: how many calls may be under way at the same time (recursion, threads); 0 or less:
  * twice the number of processors, at least 10; at most 4096. When all are in use the call is not
  * probed and nmissed is counted. Calls that never return (exceptions, longjmp, pthread_exit) give
- * their instance back when it is needed.
+ * their instance back when it is needed. data_size is at most 1 MiB.
  *
  * The function is called on its behalf, so that it returns to the library first. Unwinders see
  * through that: exceptions, backtrace(), cancellation and debuggers work; backtrace() shows one
@@ -265,11 +265,11 @@ void jprobe_return(void);
 const char *dp_kprobe_error(void);
 
 /* Mark a function as not to be probed: registration fails with -EINVAL. At file scope. */
-#define NOKPROBE_SYMBOL(function)                                                                  \
-	static void __attribute__((constructor, used)) _dp_nokprobe_##function(void)               \
-	{                                                                                          \
-		dp_kprobe_blacklist((const void *)(function));                                     \
-	}                                                                                          \
+#define NOKPROBE_SYMBOL(function)                                                    \
+	static void __attribute__((constructor, used)) _dp_nokprobe_##function(void) \
+	{                                                                            \
+		dp_kprobe_blacklist((const void *)(function));                       \
+	}                                                                            \
 	struct _dp_nokprobe_end
 /* The same at run time, for the function that contains addr. */
 void dp_kprobe_blacklist(const void *addr);

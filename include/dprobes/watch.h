@@ -42,14 +42,14 @@ typedef void (*watch_handler_t)(struct watchpoint *w, struct pt_regs *regs, void
 /* The numbers are those of the processor. */
 #define WATCH_EXECUTE 0 /* len 1 */
 #define WATCH_WRITE 1
-#define WATCH_IO 2	/* I/O ports: -EOPNOTSUPP, Linux offers nothing of the kind */
-#define WATCH_RW 3	/* reads and writes; the processor cannot watch reads alone */
+#define WATCH_IO 2 /* I/O ports: -EOPNOTSUPP, Linux offers nothing of the kind */
+#define WATCH_RW 3 /* reads and writes; the processor cannot watch reads alone */
 
 /* Zero what is not used. The structure must stay where it is until it is unregistered. */
 struct watchpoint {
 	void *addr;
 	unsigned int len; /* 1, 2, 4 or 8; addr is a multiple of it */
-	int type;	  /* WATCH_* */
+	int type;         /* WATCH_* */
 	watch_handler_t handler;
 	unsigned long nmissed; /* accesses that called no handler, as far as they were seen */
 	void *dp_private;

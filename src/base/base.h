@@ -42,9 +42,13 @@ int strncmp(const char *a, const char *b, size_t n);
 #define DP_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define DP_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define DP_MAX(a, b) ((a) > (b) ? (a) : (b))
-#define DP_ALIGN_UP(x, n) (((x) + (n) - 1) & ~((__typeof__(x))(n) - 1))
-#define DP_ALIGN_DOWN(x, n) ((x) & ~((__typeof__(x))(n) - 1))
+#define DP_ALIGN_UP(x, n) (((x) + (n)-1) & ~((__typeof__(x))(n)-1))
+#define DP_ALIGN_DOWN(x, n) ((x) & ~((__typeof__(x))(n)-1))
 #define DP_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+struct dp_range { /* addresses from lo to below hi */
+	u64 lo, hi;
+};
 
 /*
  * Services that each host provides to the control side (never to the hit path).

@@ -4,8 +4,7 @@
 
 static const struct dp_error_info table[DP_NCODES] = {
     [DP_OK] = {"OK", 0, "no error", "", ""},
-#define DP_ERROR(id, name, number, sentence, hint, explanation)                                    \
-	[id] = {name, number, sentence, hint, explanation},
+#define DP_ERROR(id, name, number, sentence, hint, explanation) [id] = {name, number, sentence, hint, explanation},
 #include "base/errors.def"
 #undef DP_ERROR
 };

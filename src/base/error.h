@@ -18,14 +18,14 @@ enum dp_code {
 
 struct dp_error {
 	enum dp_code code;
-	int column;	  /* 0-based offset in the text that was parsed, or -1 */
+	int column;       /* 0-based offset in the text that was parsed, or -1 */
 	char detail[256]; /* place and reason of this occurrence */
-	char hint[160];	  /* suggestion of this occurrence; empty: the table's */
+	char hint[160];   /* suggestion of this occurrence; empty: the table's */
 };
 
 struct dp_error_info {
 	const char *name; /* "E-SITE-MIDINSN" */
-	int number;	  /* errno, positive */
+	int number;       /* errno, positive */
 	const char *sentence;
 	const char *hint;
 	const char *explanation;

@@ -6,12 +6,7 @@ unsigned dp_utf8(const char *s, size_t n, u32 *rune)
 {
 	static const u32 smallest[] = {0, 0, 0x80, 0x800, 0x10000};
 	const u8 *p = (const u8 *)s;
-	unsigned len = p[0] < 0x80   ? 1
-		       : p[0] < 0xc2 ? 0
-		       : p[0] < 0xe0 ? 2
-		       : p[0] < 0xf0 ? 3
-		       : p[0] < 0xf5 ? 4
-				     : 0;
+	unsigned len = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
 
 	if (!len || len > n)
 		return 0;
@@ -39,7 +34,8 @@ size_t dp_clean(char *to, size_t room, const char *s, size_t n, const char *keep
 	for (size_t i = 0, end; i < n; i = end) {
 		u32 rune = 0;
 		unsigned len = dp_utf8(s + i, n - i, &rune);
-		bool stays = len && (!dp_unprintable(rune) || (len == 1 && (*keep == s[i] || (*keep && keep[1] == s[i]))));
+		bool stays = len &&
+			     (!dp_unprintable(rune) || (len == 1 && (*keep == s[i] || (*keep && keep[1] == s[i]))));
 
 		end = i + (len ? len : 1);
 		if (out + (stays ? len : 4 * (end - i)) >= room)

@@ -8,7 +8,7 @@
 
 #include "cmd/cmd.h"
 
-void cmd_args_init(struct cmd_args *a, const struct cmd_spec *spec, int argc, char **argv)
+void dp_cmd_args_init(struct cmd_args *a, const struct cmd_spec *spec, int argc, char **argv)
 {
 	*a = (struct cmd_args){.spec = spec, .argc = argc, .argv = argv, .next = 1};
 }
@@ -42,8 +42,8 @@ static void print_help(const struct cmd_spec *spec)
 		int n = has_letter(o) ? snprintf(left, sizeof(left), "-%c, ", o->id)
 				      : snprintf(left, sizeof(left), "    ");
 
-		snprintf(left + n, sizeof(left) - (size_t)n, "--%s%s%s", o->name,
-			 o->value ? " " : "", o->value ? o->value : "");
+		snprintf(left + n, sizeof(left) - (size_t)n, "--%s%s%s", o->name, o->value ? " " : "",
+			 o->value ? o->value : "");
 		printf("  %-24s %s\n", left, o->help);
 	}
 	printf("  %-24s %s\n", "    --help", "show this help");
@@ -64,15 +64,14 @@ static const char *option_name(int i, void *arg)
 
 static int unknown_option(struct cmd_args *a, const char *shown, const char *name)
 {
-	const char *near = name[1] ? ui_nearest(name, option_name, (void *)a->spec) : NULL;
+	const char *near = name[1] ? dp_ui_nearest(name, option_name, (void *)a->spec) : NULL;
 	char hint[128];
 
 	if (near)
 		snprintf(hint, sizeof(hint), "did you mean --%s?", near);
 	else
-		snprintf(hint, sizeof(hint), "`dprobes %s --help` shows the options",
-			 a->spec->name);
-	ui_fail(E_CMD_OPTION, hint, "%s", shown);
+		snprintf(hint, sizeof(hint), "`dprobes %s --help` shows the options", a->spec->name);
+	dp_ui_fail(E_CMD_OPTION, hint, "%s", shown);
 	return CMD_OPT_ERROR;
 }
 
@@ -81,12 +80,12 @@ static int finish(struct cmd_args *a, const struct cmd_option *o, const char *gl
 {
 	a->value = glued;
 	if (!o->value && glued) {
-		ui_fail(E_CMD_VALUE, NULL, "--%s takes no value, got '%s'", o->name, glued);
+		dp_ui_fail(E_CMD_VALUE, NULL, "--%s takes no value, got '%s'", o->name, glued);
 		return CMD_OPT_ERROR;
 	}
 	if (o->value && !glued) {
 		if (a->next >= a->argc) {
-			ui_fail(E_CMD_MISSING, NULL, "--%s needs %s", o->name, o->value);
+			dp_ui_fail(E_CMD_MISSING, NULL, "--%s needs %s", o->name, o->value);
 			return CMD_OPT_ERROR;
 		}
 		a->value = a->argv[a->next++];
@@ -133,7 +132,7 @@ static int short_option(struct cmd_args *a)
 	return unknown_option(a, shown, name);
 }
 
-int cmd_args_next(struct cmd_args *a)
+int dp_cmd_args_next(struct cmd_args *a)
 {
 	const char *arg;
 
@@ -154,15 +153,14 @@ int cmd_args_next(struct cmd_args *a)
 	return CMD_OPT_OPERAND;
 }
 
-int cmd_options(const struct cmd_spec *spec, int argc, char **argv,
-		int (*take)(void *arg, int id, const char *value), void *arg, char ***command,
-		bool *done)
+int dp_cmd_options(const struct cmd_spec *spec, int argc, char **argv,
+		   int (*take)(void *arg, int id, const char *value), void *arg, char ***command, bool *done)
 {
 	struct cmd_args args;
 	int id, r;
 
-	cmd_args_init(&args, spec, argc, argv);
-	while ((id = cmd_args_next(&args)) != CMD_OPT_END) {
+	dp_cmd_args_init(&args, spec, argc, argv);
+	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
 		if (id == CMD_OPT_HELP) {
 			*done = true;
 			return CMD_OK;
@@ -172,8 +170,7 @@ int cmd_options(const struct cmd_spec *spec, int argc, char **argv,
 		if (id == CMD_OPT_REST) {
 			*command = argv + args.next;
 			if (!**command)
-				return ui_fail(E_CMD_MISSING, "give the program behind --",
-					       "no command");
+				return dp_ui_fail(E_CMD_MISSING, "give the program behind --", "no command");
 			break;
 		}
 		r = take(arg, id, args.value);
@@ -183,16 +180,16 @@ int cmd_options(const struct cmd_spec *spec, int argc, char **argv,
 	return CMD_OK;
 }
 
-volatile sig_atomic_t cmd_stop;
+volatile sig_atomic_t dp_cmd_stop;
 
 static void on_signal(int sig)
 {
-	cmd_stop = sig;
+	dp_cmd_stop = sig;
 }
 
-bool cmd_int_ignored;
+bool dp_cmd_int_ignored;
 
-void cmd_catch_signals(void)
+void dp_cmd_catch_signals(void)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
@@ -207,14 +204,14 @@ void cmd_catch_signals(void)
 		 * runs in the background, and then nobody could end it but by SIGTERM.
 		 */
 		if (signals[i] == SIGINT)
-			cmd_int_ignored = old.sa_handler == SIG_IGN;
+			dp_cmd_int_ignored = old.sa_handler == SIG_IGN;
 		else if (old.sa_handler == SIG_IGN)
 			continue;
 		sigaction(signals[i], &sa, NULL);
 	}
 }
 
-bool cmd_parse_pid(const char *text, pid_t *pid)
+bool dp_cmd_parse_pid(const char *text, pid_t *pid)
 {
 	char *end;
 	long v;
@@ -222,15 +219,15 @@ bool cmd_parse_pid(const char *text, pid_t *pid)
 	errno = 0;
 	v = strtol(text, &end, 10);
 	if (errno || end == text || *end || v <= 0 || v > 0x7fffffff) {
-		ui_fail(E_CMD_VALUE, "`pidof NAME` shows the ids of a program's processes",
-			"'%s' is not a process id", text);
+		dp_ui_fail(E_CMD_VALUE, "`pidof NAME` shows the ids of a program's processes",
+			   "'%s' is not a process id", text);
 		return false;
 	}
 	*pid = (pid_t)v;
 	return true;
 }
 
-bool cmd_parse_seconds(const char *text, double *seconds)
+bool dp_cmd_parse_seconds(const char *text, double *seconds)
 {
 	char *end;
 
@@ -240,11 +237,20 @@ bool cmd_parse_seconds(const char *text, double *seconds)
 		end++;
 	else if (!strcmp(end, "m") && ++end)
 		*seconds *= 60;
-	if (errno || end == text || *end || !isfinite(*seconds) || *seconds <= 0 ||
-	    *seconds > 1e9) {
-		ui_fail(E_CMD_VALUE, "give seconds, such as 10 or 0.5", "'%s' is not a duration",
-			text);
+	if (errno || end == text || *end || !isfinite(*seconds) || *seconds <= 0 || *seconds > 1e9) {
+		dp_ui_fail(E_CMD_VALUE, "give seconds, such as 10 or 0.5", "'%s' is not a duration", text);
 		return false;
 	}
 	return true;
+}
+
+bool dp_cmd_parse_format(const char *text, enum dp_format *format)
+{
+	char hint[160];
+
+	if (dp_format_find(text, format))
+		return true;
+	snprintf(hint, sizeof(hint), "there are %s", dp_format_names());
+	dp_ui_fail(E_CMD_VALUE, hint, "'%s' is no output format", text);
+	return false;
 }

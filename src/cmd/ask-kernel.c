@@ -7,22 +7,22 @@
 
 #include "cmd/ask-kernel.h"
 #include "cmd/cmd.h"
-#include "host/kernel/device.h"
+#include "abi/abi-device.h"
 #include "host/kernel/kernel.h"
 #include "symbols/kallsyms.h"
 
 static int told(const struct dp_error *err)
 {
-	ui_error(err, NULL);
-	return ui_status(err->code);
+	dp_ui_error(err, NULL);
+	return dp_ui_status(err->code);
 }
 
-bool kernel_word(const char *text)
+bool dp_cmd_kernel_word(const char *text)
 {
 	return !strncmp(text, "kernel:", 7) || !strncmp(text, "kmod(", 5);
 }
 
-const char *kernel_split(const char *text, char *module, size_t size)
+const char *dp_cmd_kernel_split(const char *text, char *module, size_t size)
 {
 	const char *colon = strchr(text, ':');
 
@@ -33,9 +33,8 @@ const char *kernel_split(const char *text, char *module, size_t size)
 /* ---- list ---- */
 
 static const char *const hows[] = {
-    [DP_DEV_OFF] = "-", [DP_DEV_TRAP] = "trap", [DP_DEV_JUMP] = "jump", [DP_DEV_PENDING] = "-", [DP_DEV_GONE] = "-",
-    [DP_DEV_FTRACE] = "ftrace", [DP_DEV_UPROBE] = "uprobe",
-    [DP_DEV_WATCHES] = "watch"};
+    [DP_DEV_OFF] = "-",  [DP_DEV_TRAP] = "trap",     [DP_DEV_JUMP] = "jump",     [DP_DEV_PENDING] = "-",
+    [DP_DEV_GONE] = "-", [DP_DEV_FTRACE] = "ftrace", [DP_DEV_UPROBE] = "uprobe", [DP_DEV_WATCHES] = "watch"};
 
 static void print_row(const struct dp_dev_row *row, int wplace)
 {
@@ -46,12 +45,12 @@ static void print_row(const struct dp_dev_row *row, int wplace)
 	else if (!row->pid)
 		strcpy(who, "event files");
 	printf("%016llx  %-4c  %-*s  %-6s  %-16s%s%s%s\n", (unsigned long long)row->addr, row->type, wplace,
-	       ui_clean(row->place), row->how < DP_ARRAY_SIZE(hows) ? hows[row->how] : "?", who,
+	       dp_ui_clean(row->place), row->how < DP_ARRAY_SIZE(hows) ? hows[row->how] : "?", who,
 	       row->how == DP_DEV_GONE ? "  [GONE]" : "", row->flags & DP_DEV_LIST_DISABLED ? "  [DISABLED]" : "",
 	       row->how == DP_DEV_PENDING ? "  [PENDING]" : "");
 }
 
-int list_kernel(void)
+int dp_cmd_list_kernel(void)
 {
 	struct dp_error err = {.column = -1};
 	struct dp_dev_row *rows = NULL;
@@ -93,24 +92,24 @@ static int print_func(const struct dp_ksym *sym, void *arg)
 	u64 size;
 
 	dp_kernel_judge(l->k, sym->addr, &size, &how, &why, &err);
-	cmd_count_outcome(&l->count, how);
+	dp_cmd_count_outcome(&l->count, how);
 	if (l->not_jump_only && how == DP_OUTCOME_JUMP)
 		return 0;
 	printf("%016llx %7llu %s%-7s%s %s%s", (unsigned long long)sym->addr, (unsigned long long)size,
-	       cmd_outcome_style(how),
-	       dp_outcome_name(how), ui_style(stdout, UI_PLAIN), ui_clean(l->prefix), ui_clean(sym->name));
+	       dp_cmd_outcome_style(how), dp_outcome_name(how), dp_ui_style(stdout, UI_PLAIN), dp_ui_clean(l->prefix),
+	       dp_ui_clean(sym->name));
 	if (how != DP_OUTCOME_JUMP)
 		printf("  %s: %s", dp_error_info(why)->name, dp_error_info(why)->sentence);
 	putchar('\n');
 	return ferror(stdout);
 }
 
-int funcs_kernel(const char *text, bool not_jump_only)
+int dp_cmd_funcs_kernel(const char *text, bool not_jump_only)
 {
 	struct listing l = {.not_jump_only = not_jump_only};
 	struct dp_error err = {.column = -1};
 	char module[64], prefix[80] = "kernel:";
-	const char *pattern = kernel_split(text, module, sizeof(module));
+	const char *pattern = dp_cmd_kernel_split(text, module, sizeof(module));
 	int r = dp_kernel_open(&l.k, NULL, &err);
 
 	if (r)
@@ -118,24 +117,24 @@ int funcs_kernel(const char *text, bool not_jump_only)
 	if (*module)
 		snprintf(prefix, sizeof(prefix), "kmod(%s):", module);
 	l.prefix = prefix;
-	cmd_print_funcs_head();
+	dp_cmd_print_funcs_head();
 	r = dp_kallsyms_each(*module ? module : NULL, pattern, print_func, &l, &err);
 	dp_kernel_close(l.k);
 	if (r < 0)
 		return told(&err);
 	if (!l.count.n)
-		return ui_fail(E_CMD_NOMATCH, NULL, "'%s' in %s", pattern, *module ? module : "the kernel");
-	cmd_print_outcomes(&l.count, "functions");
+		return dp_ui_fail(E_CMD_NOMATCH, NULL, "'%s' in %s", pattern, *module ? module : "the kernel");
+	dp_cmd_print_outcomes(&l.count, "functions");
 	return CMD_OK;
 }
 
 /* ---- explain ---- */
 
-int explain_kernel(const char *text)
+int dp_cmd_explain_kernel(const char *text)
 {
 	struct dp_error err = {.column = -1};
 	char module[64], name[DP_DEV_PLACE_MAX + 70], *end;
-	const char *symbol = kernel_split(text, module, sizeof(module)), *plus = strrchr(symbol, '+');
+	const char *symbol = dp_cmd_kernel_split(text, module, sizeof(module)), *plus = strrchr(symbol, '+');
 	u64 addr, offset = plus ? strtoull(plus + 1, &end, 0) : 0, size;
 	const struct dp_error_info *info;
 	struct dp_kernel *k;
@@ -143,7 +142,7 @@ int explain_kernel(const char *text)
 	enum dp_code why;
 
 	if (plus && (end == plus + 1 || *end))
-		return ui_fail(E_CMD_VALUE, "write FUNCTION+OFFSET", "%s", text);
+		return dp_ui_fail(E_CMD_VALUE, "write FUNCTION+OFFSET", "%s", text);
 	snprintf(name, sizeof(name), "%s%s%.*s", module, *module ? ":" : "",
 		 plus ? (int)(plus - symbol) : (int)DP_DEV_PLACE_MAX, symbol);
 	if (dp_kernel_open(&k, NULL, &err))

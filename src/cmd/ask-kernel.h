@@ -6,13 +6,13 @@
 #include "base/base.h"
 
 /* Whether a word names something in the kernel: kernel:..., kmod(NAME):... */
-bool kernel_word(const char *text);
+bool dp_cmd_kernel_word(const char *text);
 
 /* Takes such a word apart and returns NAME, "*" when it is empty; the module is "" for the kernel itself. */
-const char *kernel_split(const char *text, char *module, size_t size);
+const char *dp_cmd_kernel_split(const char *text, char *module, size_t size);
 
-int list_kernel(void);
-int funcs_kernel(const char *text, bool not_jump_only);
-int explain_kernel(const char *text); /* what a probe there would be */
+int dp_cmd_list_kernel(void);
+int dp_cmd_funcs_kernel(const char *text, bool not_jump_only);
+int dp_cmd_explain_kernel(const char *text); /* what a probe there would be */
 
 #endif

@@ -5,11 +5,16 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "cmd/cmd.h"
-#include "driver/freezer.h"
+#include "run/run-freezer.h"
 #include "host/process/process.h"
 
 static const struct cmd_option options[] = {
@@ -18,12 +23,14 @@ static const struct cmd_option options[] = {
 static const struct cmd_spec spec = {
     .name = "clean",
     .synopsis = "-p PID\n--all",
-    .about = "Take away the probes that a dprobes which was killed has left in a process, or in all; those of one that runs stay.",
+    .about =
+	"Take away the probes that a dprobes which was killed has left in a process, or in all; those of one that runs stay.",
     .options = options,
 };
 
 struct cleaning {
 	bool all;
+	pid_t of; /* only what this dprobes has left, without a word; 0: all */
 	u32 cleaned;
 	int status;
 };
@@ -35,37 +42,39 @@ static bool lives(pid_t owner)
 
 static void on_note(void *arg, const char *text)
 {
-	ui_note("%s", text);
+	dp_ui_note("%s", text);
 }
 
 /* A new session takes away what a dead one has left; it is not used further. */
 static void clean(struct cleaning *c, pid_t pid)
 {
-	struct dp_session_options opt = {.note = on_note};
+	struct dp_session_options opt = {.note = c->of ? NULL : on_note};
 	struct dp_standing *v = NULL;
 	struct dp_session *s;
 	struct dp_error err = {0};
 	u32 n = 0;
 	int r = dp_standing_read(pid, &v, &n, &err);
 
-	if (!r && c->all && (!n || lives(v[0].owner))) {
+	if (!r && c->all && (!n || (c->of ? v[0].owner != c->of : lives(v[0].owner)))) {
 		free(v);
 		return;
 	}
 	if (r && c->all) /* it has ended, or may not be looked at */
 		return;
-	if (!r && n && lives(v[0].owner))
-		c->status = ui_fail(E_TARGET_BUSY, "end that dprobes, or take its programs out with `dprobes remove`",
-				    "the probes in process %d belong to dprobes process %d", pid, v[0].owner);
+	if (!r && n && !c->of && lives(v[0].owner))
+		c->status = dp_ui_fail(E_TARGET_BUSY,
+				       "end that dprobes, or take its programs out with `dprobes remove`",
+				       "the probes in process %d belong to dprobes process %d", pid, v[0].owner);
 	else if (!r)
 		r = dp_session_new(&s, pid, &opt, &err);
 	if (!r && c->status == CMD_OK) {
 		dp_session_free(s);
-		printf("process %d: %s\n", pid, n ? "clean again" : "no probes are left in it");
+		if (!c->of)
+			printf("process %d: %s\n", pid, n ? "clean again" : "no probes are left in it");
 		c->cleaned += n > 0;
 	}
 	if (r) {
-		ui_error(&err, NULL);
+		dp_ui_error(&err, NULL);
 		c->status = CMD_FAILED;
 	}
 	free(v);
@@ -78,44 +87,106 @@ static int clean_all(struct cleaning *c)
 	u32 held;
 
 	if (!dir)
-		return ui_fail(E_PROC_PERM, NULL, "/proc");
-	held = drv_thaw_all();
-	if (held)
-		printf("%u process%s held at the start by a dead driver now run%s\n", held, held == 1 ? "" : "es", held == 1 ? "s" : "");
+		return dp_ui_fail(E_PROC_PERM, NULL, "/proc");
+	held = dp_drv_thaw_all();
+	if (held && !c->of)
+		printf("%u process%s held at the start by a dead driver now run%s\n", held, held == 1 ? "" : "es",
+		       held == 1 ? "s" : "");
 	c->cleaned += held;
 	while ((e = readdir(dir)))
 		if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
 			clean(c, (pid_t)atol(e->d_name));
 	closedir(dir);
-	if (!c->cleaned && c->status == CMD_OK)
+	if (!c->cleaned && c->status == CMD_OK && !c->of)
 		printf("no probes are left in any process\n");
 	return c->status;
 }
 
-int cmd_clean(int argc, char **argv)
+int dp_cmd_clean(int argc, char **argv)
 {
 	struct cleaning c = {.status = CMD_OK};
 	struct cmd_args args;
 	pid_t pid = 0;
 	int id;
 
-	cmd_args_init(&args, &spec, argc, argv);
-	while ((id = cmd_args_next(&args)) != CMD_OPT_END) {
+	dp_cmd_args_init(&args, &spec, argc, argv);
+	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
 		if (id == CMD_OPT_HELP)
 			return CMD_OK;
 		if (id == CMD_OPT_ERROR)
 			return CMD_USAGE;
-		if (id == 'p' && !cmd_parse_pid(args.value, &pid))
+		if (id == 'p' && !dp_cmd_parse_pid(args.value, &pid))
 			return CMD_USAGE;
 		if (id == 'a')
 			c.all = true;
 		if (id == CMD_OPT_OPERAND || id == CMD_OPT_REST)
-			return ui_fail(E_CMD_EXTRA, NULL, "%s", id == CMD_OPT_REST ? "--" : args.value);
+			return dp_ui_fail(E_CMD_EXTRA, NULL, "%s", id == CMD_OPT_REST ? "--" : args.value);
 	}
 	if (!pid == !c.all)
-		return ui_fail(pid ? E_CMD_EXTRA : E_CMD_MISSING, NULL, "give one of -p PID and --all");
+		return dp_ui_fail(pid ? E_CMD_EXTRA : E_CMD_MISSING, NULL, "give one of -p PID and --all");
 	if (c.all)
 		return clean_all(&c);
 	clean(&c, pid);
 	return c.status;
+}
+
+/* ---- after a trace that is killed ---- */
+
+#define CLEANER "dprobes-clean"
+
+int dp_cmd_start_cleaner(void)
+{
+	int ends[2];
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		char of[16];
+
+		/* Not a child of ours: whoever waits for the processes that we trace must not meet it. */
+		snprintf(of, sizeof(of), "%d", (int)getppid());
+		if (fork())
+			_exit(0);
+		setsid();
+		if (dup2(ends[0], 3) < 0 || fcntl(3, F_SETFD, 0))
+			_exit(1);
+		syscall(SYS_close_range, 4, ~0u, 0);
+		execl("/proc/self/exe", CLEANER, "cleaner", "3", of, (char *)NULL);
+		_exit(127);
+	}
+	close(ends[0]);
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	return ends[1];
+}
+
+void dp_cmd_end_cleaner(int fd)
+{
+	if (fd < 0)
+		return;
+	if (write(fd, "", 1) < 0) {
+		/* It was killed: there is nobody to tell. */
+	}
+	close(fd);
+}
+
+/* Only a trace starts this, with a pipe: a byte in it says that nothing is left to do. */
+int dp_cmd_cleaner(int argc, char **argv)
+{
+	struct cleaning c = {.all = true, .of = argc == 3 ? atoi(argv[2]) : 0};
+	int fd = argc == 3 ? atoi(argv[1]) : -1;
+	char byte;
+	ssize_t n;
+
+	if (fd <= 2 || c.of <= 0 || fcntl(fd, F_GETFD) < 0)
+		return dp_ui_fail(E_CMD_UNKNOWN, "it is started by `dprobes trace`", "%s", argv[0]);
+	prctl(PR_SET_NAME, CLEANER);
+	signal(SIGPIPE, SIG_IGN);
+	for (int i = 0, null = open("/dev/null", O_RDWR); i < 3 && null >= 0; i++)
+		dup2(null, i); /* whoever reads our trace's output waits for its end, not for ours */
+	while ((n = read(fd, &byte, 1)) < 0 && errno == EINTR)
+		;
+	return n ? CMD_OK : clean_all(&c);
 }

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "log/format.h"
+#include "log/json.h"
 #include "symbols/symbols.h"
 
 /* Exit statuses. */
@@ -18,54 +20,59 @@
 #define CMD_USAGE 2
 
 /* Each takes its own name as argv[0] and returns the exit status. */
-int cmd_trace(int argc, char **argv);
+int dp_cmd_trace(int argc, char **argv);
 /* Whether its -f names a probe program, not a list of events; then: that. */
-bool cmd_traces_program(int argc, char **argv);
-int cmd_trace_program(int argc, char **argv);
-int cmd_watch(int argc, char **argv);
-int cmd_funcs(int argc, char **argv);
-int cmd_lines(int argc, char **argv);
-int cmd_coverage(int argc, char **argv);
-int cmd_verify(int argc, char **argv);
-int cmd_doctor(int argc, char **argv);
-int cmd_explain(int argc, char **argv);
-int cmd_list(int argc, char **argv);
-int cmd_clean(int argc, char **argv);
-int cmd_load(int argc, char **argv);
-int cmd_unload(int argc, char **argv);
-int cmd_insert(int argc, char **argv);
-int cmd_remove(int argc, char **argv);
-int cmd_query(int argc, char **argv);
-int cmd_vars(int argc, char **argv);
-int cmd_build(int argc, char **argv);
-int cmd_apply(int argc, char **argv);
-int cmd_kernel(int argc, char **argv);
-int cmd_hooks(int argc, char **argv);
-int cmd_log(int argc, char **argv);
-int cmd_driver(int argc, char **argv);
-int cmd_guard(int argc, char **argv);
+bool dp_cmd_traces_program(int argc, char **argv);
+int dp_cmd_trace_program(int argc, char **argv);
+int dp_cmd_watch(int argc, char **argv);
+int dp_cmd_funcs(int argc, char **argv);
+int dp_cmd_lines(int argc, char **argv);
+int dp_cmd_coverage(int argc, char **argv);
+int dp_cmd_verify(int argc, char **argv);
+int dp_cmd_doctor(int argc, char **argv);
+int dp_cmd_explain(int argc, char **argv);
+int dp_cmd_list(int argc, char **argv);
+int dp_cmd_clean(int argc, char **argv);
+int dp_cmd_load(int argc, char **argv);
+int dp_cmd_unload(int argc, char **argv);
+int dp_cmd_insert(int argc, char **argv);
+int dp_cmd_remove(int argc, char **argv);
+int dp_cmd_query(int argc, char **argv);
+int dp_cmd_vars(int argc, char **argv);
+int dp_cmd_build(int argc, char **argv);
+int dp_cmd_apply(int argc, char **argv);
+int dp_cmd_kernel(int argc, char **argv);
+int dp_cmd_hooks(int argc, char **argv);
+int dp_cmd_log(int argc, char **argv);
+int dp_cmd_driver(int argc, char **argv);
+int dp_cmd_guard(int argc, char **argv);
+int dp_cmd_cleaner(int argc, char **argv);
+
+/* A process that takes out the probes of this one should it be killed; returns what to end it by, or -1. */
+int dp_cmd_start_cleaner(void);
+void dp_cmd_end_cleaner(int fd);
 
 /* The command line of Dynamic Probes: argv[1] is an option. */
-int cmd_probes(int argc, char **argv);
+int dp_cmd_probes(int argc, char **argv);
 
 /* `dprobes vars` with a file or a process: variables of the probed program. */
-int cmd_source_vars(int argc, char **argv);
+int dp_cmd_source_vars(int argc, char **argv);
 
 /* The outcome that a probe at this link-time address would get; err tells why it is not a jump. */
-enum dp_outcome cmd_judge(struct dp_module *mod, u64 addr, struct dp_error *err);
-const char *cmd_outcome_style(enum dp_outcome o);
+enum dp_outcome dp_cmd_judge(struct dp_module *mod, u64 addr, struct dp_error *err);
+const char *dp_cmd_outcome_style(enum dp_outcome o);
 
 /* How many of what there were of each outcome; the heading of a list of functions. */
 struct cmd_outcomes {
 	u64 n, by_outcome[DP_OUTCOME_JUMP + 1];
 };
-void cmd_count_outcome(struct cmd_outcomes *c, enum dp_outcome o);
-void cmd_print_outcomes(const struct cmd_outcomes *c, const char *what);
-void cmd_print_funcs_head(void);
+void dp_cmd_count_outcome(struct cmd_outcomes *c, enum dp_outcome o);
+void dp_cmd_print_outcomes(const struct cmd_outcomes *c, const char *what);
+void dp_cmd_print_funcs_head(void);
 
 /* "libc:mem*" names a module, which is cut off and returned in *module; the colons of "std::sort"
  * and "file.c:12" do not. Returns the rest. */
-char *cmd_split_module(char *text, char **module);
+char *dp_cmd_split_module(char *text, char **module);
 
 /* ---- options ---- */
 
@@ -101,72 +108,72 @@ struct cmd_args {
 	const char *value; /* of the option or operand just returned */
 };
 
-void cmd_args_init(struct cmd_args *a, const struct cmd_spec *spec, int argc, char **argv);
+void dp_cmd_args_init(struct cmd_args *a, const struct cmd_spec *spec, int argc, char **argv);
 
 /* The next option's id, or one of the above. Options and operands may be mixed; --help is built in.
  */
-int cmd_args_next(struct cmd_args *a);
+int dp_cmd_args_next(struct cmd_args *a);
 
 /* "---- 12:34:56": begins what is shown again and again. */
-void ui_time_line(void);
+void dp_ui_time_line(void);
 
 /*
  * All options and operands one after the other: take returns CMD_OK or the exit status. command:
  * what stands behind "--", NULL without it. Returns CMD_OK to go on, else the exit status; *done is
  * set by --help.
  */
-int cmd_options(const struct cmd_spec *spec, int argc, char **argv,
-		int (*take)(void *arg, int id, const char *value), void *arg, char ***command,
-		bool *done);
+int dp_cmd_options(const struct cmd_spec *spec, int argc, char **argv,
+		   int (*take)(void *arg, int id, const char *value), void *arg, char ***command, bool *done);
 
 /* From now on signals that end a program set it instead, but for those other than SIGINT that the parent had ignored. */
-extern volatile sig_atomic_t cmd_stop;
-extern bool cmd_int_ignored; /* a program that is started shall inherit that */
-void cmd_catch_signals(void);
+extern volatile sig_atomic_t dp_cmd_stop;
+extern bool dp_cmd_int_ignored; /* a program that is started shall inherit that */
+void dp_cmd_catch_signals(void);
 
 /* Values of options. False: told already. */
-bool cmd_parse_pid(const char *text, pid_t *pid);
-bool cmd_parse_seconds(const char *text, double *seconds);
+bool dp_cmd_parse_pid(const char *text, pid_t *pid);
+bool dp_cmd_parse_seconds(const char *text, double *seconds);
+bool dp_cmd_parse_format(const char *text, enum dp_format *format);
 
 /* ---- messages ---- */
 
 /* Tell an error on standard error: code, sentence, place; the text with a caret (text may be NULL);
  * hint. */
-void ui_error(const struct dp_error *err, const char *text);
+void dp_ui_error(const struct dp_error *err, const char *text);
 
 /* Make up an error and tell it; returns the exit status that fits the code. */
-int ui_fail(enum dp_code code, const char *hint, const char *fmt, ...) DP_PRINTF(3, 4);
-int ui_status(enum dp_code code);
+int dp_ui_fail(enum dp_code code, const char *hint, const char *fmt, ...) DP_PRINTF(3, 4);
+int dp_ui_status(enum dp_code code);
 
 /*
  * For every text on its way to a terminal that a file, a process or another user has chosen: what could drive the terminal is shown
  * as \x1b. The result lasts for seven more calls.
  */
-const char *ui_clean(const char *s);
+const char *dp_ui_clean(const char *s);
 /* The same for a whole text of lines. */
-void ui_put_text(FILE *f, const char *s);
+void dp_ui_put_text(FILE *f, const char *s);
 
-/* On standard output, in quotes. */
-void ui_json_string(const char *s);
+/* Ends the line of JSON and writes it to standard output. */
+void dp_ui_json_end(struct dp_json *j);
 
-void ui_note(const char *fmt, ...) DP_PRINTF(1, 2);
+void dp_ui_note(const char *fmt, ...) DP_PRINTF(1, 2);
 
 /* A line that is overwritten while something takes long; shown on a terminal only. */
-void ui_progress(const char *what, unsigned long long done, unsigned long long total);
-void ui_progress_end(void);
+void dp_ui_progress(const char *what, unsigned long long done, unsigned long long total);
+void dp_ui_progress_end(void);
 
 /* Whether f is a terminal on which colours are wanted (NO_COLOR, TERM=dumb). */
-bool ui_color(FILE *f);
+bool dp_ui_color(FILE *f);
 
 enum ui_style { UI_PLAIN, UI_BOLD, UI_DIM, UI_RED, UI_GREEN, UI_YELLOW, UI_CYAN };
 
 /* The escape sequence that begins a style on f, or "" when f gets no colours. UI_PLAIN ends it. */
-const char *ui_style(FILE *f, enum ui_style style);
+const char *dp_ui_style(FILE *f, enum ui_style style);
 
 /*
  * The candidate that is nearest to word, when it is near enough to be worth a suggestion; else
  * NULL. next returns the candidates by index and ends with NULL.
  */
-const char *ui_nearest(const char *word, const char *(*next)(int i, void *arg), void *arg);
+const char *dp_ui_nearest(const char *word, const char *(*next)(int i, void *arg), void *arg);
 
 #endif

@@ -88,11 +88,11 @@ static int cover(struct coverage *c, const char *path)
 	for (int i = 0; !c->rc && i < c->ntexts; i++) {
 		for (u32 k = 0; k < c->texts[i]->nfuncs; k++) {
 			if (!(k & 1023))
-				ui_progress(path, k, c->texts[i]->nfuncs);
+				dp_ui_progress(path, k, c->texts[i]->nfuncs);
 			see_function(c, c->texts[i], &c->texts[i]->funcs[k]);
 		}
 	}
-	ui_progress_end();
+	dp_ui_progress_end();
 	dp_module_close(c->m);
 	return c->rc;
 }
@@ -133,9 +133,9 @@ static const char *base_of(const char *path)
 
 static void print_head(int width)
 {
-	printf("%s%-*s %9s %6s %6s %6s  %10s %6s %6s %6s  %s%s\n", ui_style(stdout, UI_BOLD), width,
-	       "FILE", "FUNCTIONS", "JUMP%", "TRAP%", "REF%", "INSNS", "JUMP%", "TRAP%", "REF%",
-	       "WHY NOT", ui_style(stdout, UI_PLAIN));
+	printf("%s%-*s %9s %6s %6s %6s  %10s %6s %6s %6s  %s%s\n", dp_ui_style(stdout, UI_BOLD), width, "FILE",
+	       "FUNCTIONS", "JUMP%", "TRAP%", "REF%", "INSNS", "JUMP%", "TRAP%", "REF%", "WHY NOT",
+	       dp_ui_style(stdout, UI_PLAIN));
 }
 
 static void print_row(const struct coverage *c, const char *path, int width)
@@ -143,42 +143,53 @@ static void print_row(const struct coverage *c, const char *path, int width)
 	const struct tally *e = &c->entries, *i = &c->insns;
 	int top[TOP], n = top_reasons(c, top);
 
-	printf("%-*s %9llu %6.2f %6.2f %6.2f  %10llu %6.2f %6.2f %6.2f  ", width, ui_clean(base_of(path)),
-	       e->total, percent(e->jump, e->total), percent(e->trap, e->total),
-	       percent(e->refused, e->total), i->total, percent(i->jump, i->total),
-	       percent(i->trap, i->total), percent(i->refused, i->total));
+	printf("%-*s %9llu %6.2f %6.2f %6.2f  %10llu %6.2f %6.2f %6.2f  ", width, dp_ui_clean(base_of(path)), e->total,
+	       percent(e->jump, e->total), percent(e->trap, e->total), percent(e->refused, e->total), i->total,
+	       percent(i->jump, i->total), percent(i->trap, i->total), percent(i->refused, i->total));
 	for (int k = 0; k < n; k++)
 		printf("%s%s %.2f", k ? ", " : "", dp_error_info((enum dp_code)top[k])->name,
 		       percent(c->reasons[top[k]], i->total));
 	putchar('\n');
 }
 
-static void json_tally(const char *name, const struct tally *t)
+static void json_tally(struct dp_json *j, const char *name, const struct tally *t)
 {
-	printf("\"%s\":{\"total\":%llu,\"jump\":%llu,\"trap\":%llu,\"refused\":%llu}", name,
-	       t->total, t->jump, t->trap, t->refused);
+	const struct {
+		const char *name;
+		unsigned long long n;
+	} members[] = {{"total", t->total}, {"jump", t->jump}, {"trap", t->trap}, {"refused", t->refused}};
+
+	dp_json_key(j, name);
+	dp_json_open(j, '{');
+	for (u32 i = 0; i < DP_ARRAY_SIZE(members); i++) {
+		dp_json_key(j, members[i].name);
+		dp_json_unsigned(j, members[i].n);
+	}
+	dp_json_close(j, '}');
 }
 
 /* One object on each line. */
 static void print_json(const struct coverage *c, const char *path)
 {
-	bool first = true;
+	struct dp_line line = {0};
+	struct dp_json j = {.line = &line};
 
-	printf("{\"file\":");
-	ui_json_string(path);
-	putchar(',');
-	json_tally("functions", &c->entries);
-	putchar(',');
-	json_tally("instructions", &c->insns);
-	printf(",\"reasons\":{");
+	dp_json_open(&j, '{');
+	dp_json_key(&j, "file");
+	dp_json_string(&j, path);
+	json_tally(&j, "functions", &c->entries);
+	json_tally(&j, "instructions", &c->insns);
+	dp_json_key(&j, "reasons");
+	dp_json_open(&j, '{');
 	for (int code = 1; code < DP_NCODES; code++) {
 		if (!c->reasons[code])
 			continue;
-		printf("%s\"%s\":%llu", first ? "" : ",", dp_error_info((enum dp_code)code)->name,
-		       c->reasons[code]);
-		first = false;
+		dp_json_key(&j, dp_error_info((enum dp_code)code)->name);
+		dp_json_unsigned(&j, c->reasons[code]);
 	}
-	printf("}}\n");
+	dp_json_close(&j, '}');
+	dp_json_close(&j, '}');
+	dp_ui_json_end(&j);
 }
 
 static const struct cmd_option options[] = {
@@ -189,14 +200,13 @@ static const struct cmd_option options[] = {
 static const struct cmd_spec spec = {
     .name = "coverage",
     .synopsis = "[--json] FILE...",
-    .about =
-	"Count how many functions and instructions of files can be probed by a jump, only by a\n"
-	"breakpoint (trap), or not at all (ref), and the most frequent reasons.",
+    .about = "Count how many functions and instructions of files can be probed by a jump, only by a\n"
+	     "breakpoint (trap), or not at all (ref), and the most frequent reasons.",
     .options = options,
     .more = "Example:\n  dprobes coverage /usr/bin/redis-server",
 };
 
-int cmd_coverage(int argc, char **argv)
+int dp_cmd_coverage(int argc, char **argv)
 {
 	struct cmd_args args;
 	struct coverage c;
@@ -205,9 +215,9 @@ int cmd_coverage(int argc, char **argv)
 	bool json = false;
 
 	if (!files)
-		return ui_fail(E_FILE_MEMORY, NULL, "coverage");
-	cmd_args_init(&args, &spec, argc, argv);
-	while ((id = cmd_args_next(&args)) != CMD_OPT_END && id != CMD_OPT_REST) {
+		return dp_ui_fail(E_FILE_MEMORY, NULL, "coverage");
+	dp_cmd_args_init(&args, &spec, argc, argv);
+	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END && id != CMD_OPT_REST) {
 		if (id == CMD_OPT_ERROR || id == CMD_OPT_HELP) {
 			free(files);
 			return id == CMD_OPT_HELP ? CMD_OK : CMD_USAGE;
@@ -221,7 +231,7 @@ int cmd_coverage(int argc, char **argv)
 		files[nfiles++] = argv[args.next++];
 	if (!nfiles) {
 		free(files);
-		return ui_fail(E_CMD_MISSING, NULL, "the file to look at");
+		return dp_ui_fail(E_CMD_MISSING, NULL, "the file to look at");
 	}
 	for (int i = 0; i < nfiles; i++)
 		width = DP_MAX(width, (int)strlen(base_of(files[i])));
@@ -229,8 +239,8 @@ int cmd_coverage(int argc, char **argv)
 		print_head(width);
 	for (int i = 0; i < nfiles; i++) {
 		if (cover(&c, files[i])) {
-			ui_error(&c.err, NULL);
-			status = ui_status(c.err.code);
+			dp_ui_error(&c.err, NULL);
+			status = dp_ui_status(c.err.code);
 			continue;
 		}
 		if (json)

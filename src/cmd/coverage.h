@@ -4,6 +4,6 @@
 #ifndef DP_CMD_COVERAGE_H
 #define DP_CMD_COVERAGE_H
 
-int cmd_coverage(int argc, char **argv);
+int dp_cmd_coverage(int argc, char **argv);
 
 #endif

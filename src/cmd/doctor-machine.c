@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "abi/abi-control.h"
 #include "cmd/cmd.h"
 #include "cmd/doctor.h"
 #include "host/measure/measure.h"
@@ -51,8 +52,8 @@ static void system_call(struct doctor *d)
 		clock_gettime(CLOCK_MONOTONIC, &b);
 		best = DP_MIN(best, (u64)((b.tv_sec - a.tv_sec) * 1000000000ll + b.tv_nsec - a.tv_nsec) / 2000);
 	}
-	doctor_row(d, best > 500 ? DOCTOR_SLOW : DOCTOR_GOOD, "a system call",
-		   "what a read of memory that may go away costs at least", "%llu ns", (unsigned long long)best);
+	dp_doctor_row(d, best > 500 ? DOCTOR_SLOW : DOCTOR_GOOD, "a system call",
+		      "what a read of memory that may go away costs at least", "%llu ns", (unsigned long long)best);
 }
 
 /* ---- instructions ---- */
@@ -65,9 +66,11 @@ static void trial(const struct dp_machine *m, enum dp_trial i, char *buf, size_t
 	if (!r->ran)
 		snprintf(buf, size, "%s", r->told ? "told to be there, but does not run" : "not there");
 	else if (r->right == r->ran)
-		snprintf(buf, size, "right on %u of %u processor%s%s", r->right, m->tried, m->tried == 1 ? "" : "s", told);
+		snprintf(buf, size, "right on %u of %u processor%s%s", r->right, m->tried, m->tried == 1 ? "" : "s",
+			 told);
 	else
-		snprintf(buf, size, "wrong: 0x%llx where the kernel says 0x%llx%s", (unsigned long long)r->got, (unsigned long long)r->want, told);
+		snprintf(buf, size, "wrong: 0x%llx where the kernel says 0x%llx%s", (unsigned long long)r->got,
+			 (unsigned long long)r->want, told);
 }
 
 static void processor_number(struct doctor *d, const struct dp_machine *m)
@@ -75,19 +78,24 @@ static void processor_number(struct doctor *d, const struct dp_machine *m)
 	static const struct {
 		enum dp_trial trial;
 		const char *name;
-	} rows[] = {{DP_TRY_RSEQ, "  thread's area (rseq)"}, {DP_TRY_RDPID, "  rdpid"}, {DP_TRY_RDTSCP, "  rdtscp"}, {DP_TRY_LSL, "  segment limit (lsl)"}};
+	} rows[] = {{DP_TRY_RSEQ, "  thread's area (rseq)"},
+		    {DP_TRY_RDPID, "  rdpid"},
+		    {DP_TRY_RDTSCP, "  rdtscp"},
+		    {DP_TRY_LSL, "  segment limit (lsl)"}};
 	u32 used = m->caps & DP_CAP_RDPID ? DP_CAP_RDPID : m->caps & DP_CAP_LSL ? DP_CAP_LSL : m->caps & DP_CAP_RDTSCP;
 	char text[160];
 
-	doctor_row(d, used == DP_CAP_RDPID ? DOCTOR_GOOD : DOCTOR_SLOW, "processor's number",
-		   used ? "programs become machine code where threads have restartable sequences" : "programs are interpreted, records go by locked rings",
-		   "%s", used == DP_CAP_RDPID	? "by rdpid"
-		   : used == DP_CAP_LSL		? "by rseq and the segment limit"
-		   : used == DP_CAP_RDTSCP	? "by rseq and rdtscp"
-						: "by rseq and getcpu");
+	dp_doctor_row(d, used == DP_CAP_RDPID ? DOCTOR_GOOD : DOCTOR_SLOW, "processor's number",
+		      used ? "programs become machine code where threads have restartable sequences"
+			   : "programs are interpreted, records go by locked rings",
+		      "%s",
+		      used == DP_CAP_RDPID    ? "by rdpid"
+		      : used == DP_CAP_LSL    ? "by rseq and the segment limit"
+		      : used == DP_CAP_RDTSCP ? "by rseq and rdtscp"
+					      : "by rseq and getcpu");
 	for (u32 i = 0; i < DP_ARRAY_SIZE(rows); i++) {
 		trial(m, rows[i].trial, text, sizeof(text));
-		doctor_row(d, DOCTOR_GOOD, rows[i].name, "", "%s", text);
+		dp_doctor_row(d, DOCTOR_GOOD, rows[i].name, "", "%s", text);
 	}
 }
 
@@ -96,11 +104,13 @@ static void thread_pointer(struct doctor *d, const struct dp_machine *m)
 	char text[160];
 
 	trial(m, DP_TRY_RDFSBASE, text, sizeof(text));
-	doctor_row(d, m->caps & DP_CAP_RDFSBASE ? DOCTOR_GOOD : DOCTOR_SLOW, "rdfsbase",
-		   m->caps & DP_CAP_RDFSBASE ? "a hit finds its thread by it"
-		   : m->fsbase_runs	     ? "used only where the word at the thread pointer is not its address"
-					     : "the word at the thread pointer instead; processes without one (Go) pay a system call a hit",
-		   "%s", text);
+	dp_doctor_row(
+	    d, m->caps & DP_CAP_RDFSBASE ? DOCTOR_GOOD : DOCTOR_SLOW, "rdfsbase",
+	    m->caps & DP_CAP_RDFSBASE ? "a hit finds its thread by it"
+	    : m->fsbase_runs
+		? "used only where the word at the thread pointer is not its address"
+		: "the word at the thread pointer instead; processes without one (Go) pay a system call a hit",
+	    "%s", text);
 }
 
 /* ---- the kernel ---- */
@@ -110,25 +120,34 @@ static void watchpoints(struct doctor *d)
 	static const struct {
 		enum dp_watch_type type;
 		const char *name;
-	} rows[] = {{DP_WATCH_W, "debug registers: writes"}, {DP_WATCH_RW, "debug registers: reads"}, {DP_WATCH_X, "debug registers: execution"}};
+	} rows[] = {{DP_WATCH_W, "debug registers: writes"},
+		    {DP_WATCH_RW, "debug registers: reads"},
+		    {DP_WATCH_X, "debug registers: execution"}};
 	struct dp_error err = {0};
 	int e = 0;
 
 	for (u32 i = 0; i < DP_ARRAY_SIZE(rows); i++) {
 		enum dp_measured r = dp_measure_watch(rows[i].type, &e);
 
-		doctor_row(d, r == DP_WORKS ? DOCTOR_GOOD : DOCTOR_LESS, rows[i].name,
-			   r == DP_WORKS   ? "watchpoints"
-			   : r == DP_DEAD  ? (rows[i].type == DP_WATCH_W ? "pages are watched instead, where they can be" : "refused: E-WATCH-DEAD")
-			   : e == ENOSPC   ? "no watchpoint now"
-					   : "no watchpoints",
-			   "%s%s", r == DP_WORKS ? "fired" : r == DP_DEAD ? "set, but never fired" : "not set: ",
-			   r == DP_UNKNOWN ? strerror(e) : "");
+		dp_doctor_row(d, r == DP_WORKS ? DOCTOR_GOOD : DOCTOR_LESS, rows[i].name,
+			      r == DP_WORKS ? "watchpoints"
+			      : r == DP_DEAD
+				  ? (rows[i].type == DP_WATCH_W ? "pages are watched instead, where they can be"
+								: "refused: E-WATCH-DEAD")
+			      : e == ENOSPC ? "no watchpoint now"
+					    : "no watchpoints",
+			      "%s%s",
+			      r == DP_WORKS  ? "fired"
+			      : r == DP_DEAD ? "set, but never fired"
+					     : "not set: ",
+			      r == DP_UNKNOWN ? strerror(e) : "");
 	}
 	if (dp_session_can_watch_pages(&err))
-		doctor_row(d, DOCTOR_LESS, "pages (--pages)", "no watchpoints of any number of bytes", "%.120s", err.detail);
+		dp_doctor_row(d, DOCTOR_LESS, "pages (--pages)", "no watchpoints of any number of bytes", "%.120s",
+			      err.detail);
 	else
-		doctor_row(d, DOCTOR_GOOD, "pages (--pages)", "writes to any number of bytes can be watched", "works");
+		dp_doctor_row(d, DOCTOR_GOOD, "pages (--pages)", "writes to any number of bytes can be watched",
+			      "works");
 }
 
 static void memory(struct doctor *d)
@@ -137,8 +156,9 @@ static void memory(struct doctor *d)
 	struct iovec here = {&to, 8}, there = {&from, 8};
 	bool good = process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 8 && to == from;
 
-	doctor_row(d, good ? DOCTOR_GOOD : DOCTOR_SLOW, "process_vm_readv", good ? "programs read any memory without risk" : "programs read memory page by page",
-		   "%s", good ? "works" : strerror(errno));
+	dp_doctor_row(d, good ? DOCTOR_GOOD : DOCTOR_SLOW, "process_vm_readv",
+		      good ? "programs read any memory without risk" : "programs read memory page by page", "%s",
+		      good ? "works" : strerror(errno));
 }
 
 static void barrier(struct doctor *d)
@@ -148,8 +168,13 @@ static void barrier(struct doctor *d)
 		    !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) &&
 		    !syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
 
-	doctor_row(d, good ? DOCTOR_GOOD : DOCTOR_SLOW, "membarrier", good ? "threads need not stop while code changes" : "each thread is stopped at each step of arming; no libdprobes",
-		   "%s", good ? "serialises all threads" : can < 0 ? strerror(errno) : "cannot serialise");
+	dp_doctor_row(d, good ? DOCTOR_GOOD : DOCTOR_SLOW, "membarrier",
+		      good ? "threads need not stop while code changes"
+			   : "each thread is stopped at each step of arming; no libdprobes",
+		      "%s",
+		      good      ? "serialises all threads"
+		      : can < 0 ? strerror(errno)
+				: "cannot serialise");
 }
 
 /* A child of ours is seized and stopped, as targets are. */
@@ -163,15 +188,20 @@ static void attach(struct doctor *d)
 		for (;;)
 			pause();
 	}
-	if (pid < 0 || ptrace(PTRACE_SEIZE, pid, 0, 0) || ptrace(PTRACE_INTERRUPT, pid, 0, 0) || waitpid(pid, &status, __WALL) != pid)
+	if (pid < 0 || ptrace(PTRACE_SEIZE, pid, 0, 0) || ptrace(PTRACE_INTERRUPT, pid, 0, 0) ||
+	    waitpid(pid, &status, __WALL) != pid)
 		e = errno ? errno : EIO;
 	if (pid > 0) {
 		kill(pid, SIGKILL);
 		waitpid(pid, &status, __WALL);
 	}
 	first_line("/proc/sys/kernel/yama/ptrace_scope", NULL, scope, sizeof(scope));
-	doctor_row(d, e ? DOCTOR_BAD : DOCTOR_GOOD, "ptrace", e ? "no probes in processes" : geteuid() ? "processes of the same user" : "all processes", "%s%s%s",
-		   e ? strerror(e) : "a child was seized and stopped", strcmp(scope, "unknown") ? ", yama " : "", strcmp(scope, "unknown") ? scope : "");
+	dp_doctor_row(d, e ? DOCTOR_BAD : DOCTOR_GOOD, "ptrace",
+		      e           ? "no probes in processes"
+		      : geteuid() ? "processes of the same user"
+				  : "all processes",
+		      "%s%s%s", e ? strerror(e) : "a child was seized and stopped",
+		      strcmp(scope, "unknown") ? ", yama " : "", strcmp(scope, "unknown") ? scope : "");
 }
 
 static void performance_events(struct doctor *d)
@@ -179,11 +209,13 @@ static void performance_events(struct doctor *d)
 	char text[128];
 
 	first_line("/proc/sys/kernel/perf_event_paranoid", NULL, text, sizeof(text));
-	doctor_row(d, strcmp(text, "unknown") ? DOCTOR_GOOD : DOCTOR_LESS, "perf_event_paranoid",
-		   strcmp(text, "unknown") ? "above 2, watchpoints need root" : "no performance events: no watchpoints", "%s", text);
+	dp_doctor_row(d, strcmp(text, "unknown") ? DOCTOR_GOOD : DOCTOR_LESS, "perf_event_paranoid",
+		      strcmp(text, "unknown") ? "above 2, watchpoints need root"
+					      : "no performance events: no watchpoints",
+		      "%s", text);
 }
 
-void doctor_machine(struct doctor *d)
+void dp_doctor_machine(struct doctor *d)
 {
 	const struct dp_machine *m = dp_measure_machine();
 	struct utsname u;
@@ -192,8 +224,9 @@ void doctor_machine(struct doctor *d)
 	d->part = "machine";
 	uname(&u);
 	first_line("/proc/cpuinfo", "model name", text, sizeof(text));
-	doctor_row(d, DOCTOR_GOOD, "processor", "", "%s, %ld online, %u tried", text, sysconf(_SC_NPROCESSORS_ONLN), m->tried);
-	doctor_row(d, DOCTOR_GOOD, "kernel", "", "%s %s", u.sysname, u.release);
+	dp_doctor_row(d, DOCTOR_GOOD, "processor", "", "%s, %ld online, %u tried", text, sysconf(_SC_NPROCESSORS_ONLN),
+		      m->tried);
+	dp_doctor_row(d, DOCTOR_GOOD, "kernel", "", "%s %s", u.sysname, u.release);
 	system_call(d);
 	processor_number(d, m);
 	thread_pointer(d, m);

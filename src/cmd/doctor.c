@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/abi-control.h"
 #include "cmd/cmd.h"
 #include "cmd/doctor.h"
 #include "host/kernel/kernel.h"
@@ -18,7 +19,8 @@ static const struct cmd_option options[] = {
 static const struct cmd_spec spec = {
     .name = "doctor",
     .synopsis = "[-p PID] [--json]",
-    .about = "Show what this machine can do for probes: each capability, what was found by trying it, and what follows.",
+    .about =
+	"Show what this machine can do for probes: each capability, what was found by trying it, and what follows.",
     .options = options,
     .more = "Exit status 0: nothing keeps probes from working. Bug reports can quote it.\n"
 	    "Examples:\n"
@@ -26,7 +28,8 @@ static const struct cmd_spec spec = {
 	    "  dprobes doctor -p 1234 --json\n",
 };
 
-void doctor_row(struct doctor *d, enum doctor_grade grade, const char *name, const char *follows, const char *fmt, ...)
+void dp_doctor_row(struct doctor *d, enum doctor_grade grade, const char *name, const char *follows, const char *fmt,
+		   ...)
 {
 	struct doctor_row *r;
 	va_list ap;
@@ -40,11 +43,13 @@ void doctor_row(struct doctor *d, enum doctor_grade grade, const char *name, con
 	va_end(ap);
 }
 
-static const char *const grades[] = {[DOCTOR_GOOD] = "good", [DOCTOR_SLOW] = "slower", [DOCTOR_LESS] = "less", [DOCTOR_BAD] = "bad"};
+static const char *const grades[] = {
+    [DOCTOR_GOOD] = "good", [DOCTOR_SLOW] = "slower", [DOCTOR_LESS] = "less", [DOCTOR_BAD] = "bad"};
 
 static void print_text(const struct doctor *d)
 {
-	static const enum ui_style styles[] = {[DOCTOR_GOOD] = UI_PLAIN, [DOCTOR_SLOW] = UI_YELLOW, [DOCTOR_LESS] = UI_YELLOW, [DOCTOR_BAD] = UI_RED};
+	static const enum ui_style styles[] = {
+	    [DOCTOR_GOOD] = UI_PLAIN, [DOCTOR_SLOW] = UI_YELLOW, [DOCTOR_LESS] = UI_YELLOW, [DOCTOR_BAD] = UI_RED};
 	int name = 0, found = 0;
 
 	for (u32 i = 0; i < d->n; i++) {
@@ -55,27 +60,37 @@ static void print_text(const struct doctor *d)
 		const struct doctor_row *r = &d->v[i];
 
 		if (!i || strcmp(r->part, d->v[i - 1].part))
-			printf("%s%s%s%s\n", i ? "\n" : "", ui_style(stdout, UI_BOLD), r->part, ui_style(stdout, UI_PLAIN));
-		printf("  %-*s  %s%-*s%s%s%s\n", name, r->name, ui_style(stdout, styles[r->grade]), *r->follows ? found : 0, r->found,
-		       ui_style(stdout, UI_PLAIN), *r->follows ? "  " : "", r->follows);
+			printf("%s%s%s%s\n", i ? "\n" : "", dp_ui_style(stdout, UI_BOLD), r->part,
+			       dp_ui_style(stdout, UI_PLAIN));
+		printf("  %-*s  %s%-*s%s%s%s\n", name, r->name, dp_ui_style(stdout, styles[r->grade]),
+		       *r->follows ? found : 0, r->found, dp_ui_style(stdout, UI_PLAIN), *r->follows ? "  " : "",
+		       r->follows);
 	}
 }
 
 static void print_json(const struct doctor *d)
 {
-	printf("{\"capabilities\":[");
+	struct dp_line line = {0};
+	struct dp_json j = {.line = &line, .one_a_line = true};
+
+	dp_json_open(&j, '{');
+	dp_json_key(&j, "capabilities");
+	dp_json_open(&j, '[');
 	for (u32 i = 0; i < d->n; i++) {
-		const char *fields[] = {"part", d->v[i].part, "name", d->v[i].name, "found", d->v[i].found, "grade", grades[d->v[i].grade],
+		const char *fields[] = {"part",        d->v[i].part,   "name",  d->v[i].name,
+					"found",       d->v[i].found,  "grade", grades[d->v[i].grade],
 					"consequence", d->v[i].follows};
 
-		printf("%s{", i ? ",\n" : "\n");
+		dp_json_open(&j, '{');
 		for (u32 k = 0; k < DP_ARRAY_SIZE(fields); k += 2) {
-			printf("%s\"%s\":", k ? "," : "", fields[k]);
-			ui_json_string(fields[k + 1]);
+			dp_json_key(&j, fields[k]);
+			dp_json_string(&j, fields[k + 1]);
 		}
-		printf("}");
+		dp_json_close(&j, '}');
 	}
-	printf("\n]}\n");
+	dp_json_close(&j, ']');
+	dp_json_close(&j, '}');
+	dp_ui_json_end(&j);
 }
 
 /* ---- a process ---- */
@@ -96,34 +111,43 @@ static int look_at_process(struct doctor *d, pid_t pid)
 	snprintf(title, sizeof(title), "process %d", (int)pid);
 	d->part = title;
 	if (dp_process_caps(pid, &c, &err)) {
-		doctor_row(d, DOCTOR_BAD, "probes", "none in this process", "%s: %.100s", dp_error_info(err.code)->name, err.detail);
+		dp_doctor_row(d, DOCTOR_BAD, "probes", "none in this process", "%s: %.100s",
+			      dp_error_info(err.code)->name, err.detail);
 		return 0;
 	}
-	doctor_row(d, DOCTOR_GOOD, "attach", "probes can be put in", "allowed, %u thread%s", c.nthreads, c.nthreads == 1 ? "" : "s");
-	doctor_row(d, grade(!c.seccomp, DOCTOR_LESS), "filter of system calls", c.seccomp ? "no core dumps or stops by programs, no pagepoints" : "-",
-		   c.seccomp ? "in force" : "none");
+	dp_doctor_row(d, DOCTOR_GOOD, "attach", "probes can be put in", "allowed, %u thread%s", c.nthreads,
+		      c.nthreads == 1 ? "" : "s");
+	dp_doctor_row(d, grade(!c.seccomp, DOCTOR_LESS), "filter of system calls",
+		      c.seccomp ? "no core dumps or stops by programs, no pagepoints" : "-",
+		      c.seccomp ? "in force" : "none");
 	if (c.caps & DP_CAP_RSEQ)
-		doctor_row(d, DOCTOR_GOOD, "restartable sequences", "records are committed to a ring of the processor's own", "an area of %d bytes from the thread pointer",
-			   c.rseq_off);
+		dp_doctor_row(d, DOCTOR_GOOD, "restartable sequences",
+			      "records are committed to a ring of the processor's own",
+			      "an area of %d bytes from the thread pointer", c.rseq_off);
 	else
-		doctor_row(d, DOCTOR_SLOW, "restartable sequences", "records go by a locked ring, programs are interpreted", "none registered");
-	doctor_row(d, grade(c.caps & (DP_CAP_RDFSBASE | DP_CAP_FS_WORD), DOCTOR_SLOW), "the thread",
-		   c.caps & (DP_CAP_RDFSBASE | DP_CAP_FS_WORD) ? "-" : "each hit makes a system call",
-		   c.caps & DP_CAP_RDFSBASE  ? "by rdfsbase"
-		   : c.caps & DP_CAP_FS_WORD ? "by the word at the thread pointer"
-					     : "by arch_prctl");
-	doctor_row(d, grade(c.caps & DP_CAP_TIDOFF, DOCTOR_SLOW), "thread id",
-		   c.caps & DP_CAP_TIDOFF ? "-" : "asked for once in each thread; programs are interpreted",
-		   c.caps & DP_CAP_TIDOFF ? "in the thread's control block" : "not found in the control block; gettid is %s", ALLOWED(&c, DP_CAP_GETTID));
-	doctor_row(d, grade(c.compiled, DOCTOR_SLOW), "compiled programs", c.compiled ? "a hit needs no slot" : "programs are interpreted",
-		   c.compiled ? "yes" : "no");
-	doctor_row(d, grade(c.caps & DP_CAP_PVR, c.caps & DP_CAP_PROBE_READ ? DOCTOR_SLOW : DOCTOR_LESS), "reads of memory",
-		   c.caps & DP_CAP_PVR		? "bad pointers are told, never followed"
-		   : c.caps & DP_CAP_PROBE_READ ? "by rt_sigprocmask, page by page; programs cannot write"
-						: "only the stack's page and the files' segments",
-		   "process_vm_readv is %s", ALLOWED(&c, DP_CAP_PVR));
-	doctor_row(d, grade(c.caps & DP_CAP_FUTEX, DOCTOR_LESS), "waiting at a hit",
-		   c.caps & DP_CAP_FUTEX ? "-" : "no watchpoints behind arguments (E-WATCH-CALL)", "futex is %s", ALLOWED(&c, DP_CAP_FUTEX));
+		dp_doctor_row(d, DOCTOR_SLOW, "restartable sequences",
+			      "records go by a locked ring, programs are interpreted", "none registered");
+	dp_doctor_row(d, grade(c.caps & (DP_CAP_RDFSBASE | DP_CAP_FS_WORD), DOCTOR_SLOW), "the thread",
+		      c.caps & (DP_CAP_RDFSBASE | DP_CAP_FS_WORD) ? "-" : "each hit makes a system call",
+		      c.caps & DP_CAP_RDFSBASE  ? "by rdfsbase"
+		      : c.caps & DP_CAP_FS_WORD ? "by the word at the thread pointer"
+						: "by arch_prctl");
+	dp_doctor_row(d, grade(c.caps & DP_CAP_TIDOFF, DOCTOR_SLOW), "thread id",
+		      c.caps & DP_CAP_TIDOFF ? "-" : "asked for once in each thread; programs are interpreted",
+		      c.caps & DP_CAP_TIDOFF ? "in the thread's control block"
+					     : "not found in the control block; gettid is %s",
+		      ALLOWED(&c, DP_CAP_GETTID));
+	dp_doctor_row(d, grade(c.compiled, DOCTOR_SLOW), "compiled programs",
+		      c.compiled ? "a hit needs no slot" : "programs are interpreted", c.compiled ? "yes" : "no");
+	dp_doctor_row(d, grade(c.caps & DP_CAP_PVR, c.caps & DP_CAP_PROBE_READ ? DOCTOR_SLOW : DOCTOR_LESS),
+		      "reads of memory",
+		      c.caps & DP_CAP_PVR          ? "bad pointers are told, never followed"
+		      : c.caps & DP_CAP_PROBE_READ ? "by rt_sigprocmask, page by page; programs cannot write"
+						   : "only the stack's page and the files' segments",
+		      "process_vm_readv is %s", ALLOWED(&c, DP_CAP_PVR));
+	dp_doctor_row(d, grade(c.caps & DP_CAP_FUTEX, DOCTOR_LESS), "waiting at a hit",
+		      c.caps & DP_CAP_FUTEX ? "-" : "no watchpoints behind arguments (E-WATCH-CALL)", "futex is %s",
+		      ALLOWED(&c, DP_CAP_FUTEX));
 	return 0;
 }
 
@@ -137,15 +161,16 @@ static void look_at_module(struct doctor *d)
 
 	d->part = "kernel module";
 	if (dp_kernel_open(&k, &opt, &err)) {
-		doctor_row(d, DOCTOR_LESS, "dprobes.ko", "no probes in the kernel; processes need none of it", "%s: %.100s", dp_error_info(err.code)->name,
-			   err.detail[0] ? err.detail : dp_error_info(err.code)->sentence);
+		dp_doctor_row(d, DOCTOR_LESS, "dprobes.ko", "no probes in the kernel; processes need none of it",
+			      "%s: %.100s", dp_error_info(err.code)->name,
+			      err.detail[0] ? err.detail : dp_error_info(err.code)->sentence);
 		return;
 	}
-	doctor_row(d, DOCTOR_GOOD, "dprobes.ko", "probes in the kernel", "loaded, of this version");
+	dp_doctor_row(d, DOCTOR_GOOD, "dprobes.ko", "probes in the kernel", "loaded, of this version");
 	dp_kernel_close(k);
 }
 
-int cmd_doctor(int argc, char **argv)
+int dp_cmd_doctor(int argc, char **argv)
 {
 	struct doctor *d = calloc(1, sizeof(*d));
 	bool json = false, bad = false;
@@ -155,17 +180,17 @@ int cmd_doctor(int argc, char **argv)
 
 	if (!d)
 		return CMD_FAILED;
-	cmd_args_init(&args, &spec, argc, argv);
-	while ((id = cmd_args_next(&args)) != CMD_OPT_END) {
+	dp_cmd_args_init(&args, &spec, argc, argv);
+	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
 		json |= id == 'j';
-		if (id == 'j' || (id == 'p' && cmd_parse_pid(args.value, &pid)))
+		if (id == 'j' || (id == 'p' && dp_cmd_parse_pid(args.value, &pid)))
 			continue;
 		free(d);
 		if (id == CMD_OPT_OPERAND)
-			return ui_fail(E_CMD_EXTRA, NULL, "%s", args.value);
+			return dp_ui_fail(E_CMD_EXTRA, NULL, "%s", args.value);
 		return id == CMD_OPT_HELP ? CMD_OK : CMD_USAGE;
 	}
-	doctor_machine(d);
+	dp_doctor_machine(d);
 	if (pid)
 		look_at_process(d, pid);
 	look_at_module(d);

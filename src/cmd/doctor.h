@@ -24,8 +24,9 @@ struct doctor {
 	u32 n;
 };
 
-void doctor_row(struct doctor *d, enum doctor_grade grade, const char *name, const char *follows, const char *fmt, ...) DP_PRINTF(5, 6);
+void dp_doctor_row(struct doctor *d, enum doctor_grade grade, const char *name, const char *follows, const char *fmt,
+		   ...) DP_PRINTF(5, 6);
 
-void doctor_machine(struct doctor *d);
+void dp_doctor_machine(struct doctor *d);
 
 #endif

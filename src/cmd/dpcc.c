@@ -23,25 +23,24 @@ struct args {
 
 static void help(void)
 {
-	printf(
-	    "usage: dpcc [-achp] [-I DIR] [-D NAME[=VALUE]] [-o OUTFILE] [-m MODULE] FILE.dpc\n\n"
-	    "Compile probe handlers, written in C with the probed program's own variables, to a "
-	    "probe\n"
-	    "program (.rpn) for `dprobes -i`. The program must have debug information.\n\n"
-	    "  -a          show the syntax tree instead\n"
-	    "  -c          put comments into the probe program\n"
-	    "  -D NAME=V   define a macro\n"
-	    "  -I DIR      where #include looks\n"
-	    "  -m MODULE   read symbols and variables from this file, not from that of MODNAME\n"
-	    "  -o OUTFILE  write to this file; `-`: to standard output. Default: FILE.rpn\n"
-	    "  -p          ignore errors of the preprocessor\n"
-	    "  -h, -?      this text\n\n"
-	    "doc/dpcc.md describes the language. `dprobes -i FILE.dpc` compiles and inserts.\n");
+	printf("usage: dpcc [-achp] [-I DIR] [-D NAME[=VALUE]] [-o OUTFILE] [-m MODULE] FILE.dpc\n\n"
+	       "Compile probe handlers, written in C with the probed program's own variables, to a "
+	       "probe\n"
+	       "program (.rpn) for `dprobes -i`. The program must have debug information.\n\n"
+	       "  -a          show the syntax tree instead\n"
+	       "  -c          put comments into the probe program\n"
+	       "  -D NAME=V   define a macro\n"
+	       "  -I DIR      where #include looks\n"
+	       "  -m MODULE   read symbols and variables from this file, not from that of MODNAME\n"
+	       "  -o OUTFILE  write to this file; `-`: to standard output. Default: FILE.rpn\n"
+	       "  -p          ignore errors of the preprocessor\n"
+	       "  -h, -?      this text\n\n"
+	       "doc/dpcc.md describes the language. `dprobes -i FILE.dpc` compiles and inserts.\n");
 }
 
 static int usage(const char *what)
 {
-	return ui_fail(E_CMD_OPTION, "`dpcc -h` shows the options", "%s", what);
+	return dp_ui_fail(E_CMD_OPTION, "`dpcc -h` shows the options", "%s", what);
 }
 
 /* -1: go on. */
@@ -77,8 +76,7 @@ static int parse(struct args *a, int argc, char **argv)
 			eq = strchr(optarg, '=');
 			if (eq)
 				*eq = '\0';
-			a->defines[a->opt.ndefines++] =
-			    (struct dp_rpn_define){optarg, eq ? eq + 1 : NULL};
+			a->defines[a->opt.ndefines++] = (struct dp_rpn_define){optarg, eq ? eq + 1 : NULL};
 			break;
 		case 'o':
 			a->outfile = optarg;
@@ -98,8 +96,7 @@ static int parse(struct args *a, int argc, char **argv)
 		}
 	}
 	if (argc - optind != 1)
-		return ui_fail(E_CMD_MISSING, "`dpcc -h` shows the options",
-			       "one FILE.dpc is needed");
+		return dp_ui_fail(E_CMD_MISSING, "`dpcc -h` shows the options", "one FILE.dpc is needed");
 	a->file = argv[optind];
 	return -1;
 }
@@ -122,13 +119,12 @@ static int write_result(const struct args *a, const char *text)
 	if (f)
 		good = !(to_stdout ? fflush(f) : fclose(f)) && good;
 	return good ? CMD_OK
-		    : ui_fail(E_OUT_WRITE, NULL, "%s: %s", to_stdout ? "standard output" : path,
-			      strerror(errno));
+		    : dp_ui_fail(E_OUT_WRITE, NULL, "%s: %s", to_stdout ? "standard output" : path, strerror(errno));
 }
 
 static void slow(const char *what)
 {
-	fprintf(stderr, "dpcc: %s\n", ui_clean(what));
+	fprintf(stderr, "dpcc: %s\n", dp_ui_clean(what));
 }
 
 int main(int argc, char **argv)
@@ -145,9 +141,9 @@ int main(int argc, char **argv)
 	a->opt.defines = a->defines;
 	a->opt.dirs = a->dirs;
 	status = parse(a, argc, argv);
-	if (status < 0 && dpcc_compile(a->file, &a->opt, &res, &err)) {
-		ui_error(&err, res.line[0] ? res.line : NULL);
-		status = ui_status(err.code);
+	if (status < 0 && dp_cc_compile(a->file, &a->opt, &res, &err)) {
+		dp_ui_error(&err, res.line[0] ? res.line : NULL);
+		status = dp_ui_status(err.code);
 	} else if (status < 0) {
 		status = write_result(a, res.text);
 		free(res.text);

@@ -7,8 +7,7 @@
 
 #include "cmd/events.h"
 
-int event_lines_add(struct event_lines *e, const char *text, const char *where,
-		    struct dp_error *err)
+int dp_event_lines_add(struct event_lines *e, const char *text, const char *where, struct dp_error *err)
 {
 	struct event_line *v = realloc(e->v, (e->n + 1) * sizeof(*v));
 
@@ -25,7 +24,7 @@ int event_lines_add(struct event_lines *e, const char *text, const char *where,
 	return 0;
 }
 
-int event_lines_read(struct event_lines *e, const char *path, struct dp_error *err)
+int dp_event_lines_read(struct event_lines *e, const char *path, struct dp_error *err)
 {
 	bool is_stdin = !strcmp(path, "-");
 	FILE *f = is_stdin ? stdin : fopen(path, "re");
@@ -48,7 +47,7 @@ int event_lines_read(struct event_lines *e, const char *path, struct dp_error *e
 		if (!*start || *start == '#')
 			continue;
 		snprintf(where, sizeof(where), "%s:%d: ", path, number);
-		r = event_lines_add(e, line, where, err);
+		r = dp_event_lines_add(e, line, where, err);
 	}
 	if (!r && ferror(f))
 		r = dp_fail(err, E_CMD_EVENTS, "%s: %s", path, strerror(errno));
@@ -58,7 +57,7 @@ int event_lines_read(struct event_lines *e, const char *path, struct dp_error *e
 	return r;
 }
 
-int event_lines_default(struct event_lines *e, struct dp_error *err)
+int dp_event_lines_default(struct event_lines *e, struct dp_error *err)
 {
 	static const char *const lines[] = {
 	    "p:open libc:open64 path=+0($arg1):string flags=$arg2:x32",
@@ -74,7 +73,7 @@ int event_lines_default(struct event_lines *e, struct dp_error *err)
 	};
 
 	for (size_t i = 0; i < DP_ARRAY_SIZE(lines); i++) {
-		int r = event_lines_add(e, lines[i], "", err);
+		int r = dp_event_lines_add(e, lines[i], "", err);
 
 		if (r)
 			return r;
@@ -83,7 +82,7 @@ int event_lines_default(struct event_lines *e, struct dp_error *err)
 	return 0;
 }
 
-void event_lines_free(struct event_lines *e)
+void dp_event_lines_free(struct event_lines *e)
 {
 	for (u32 i = 0; i < e->n; i++) {
 		free(e->v[i].text);

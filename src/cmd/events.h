@@ -16,16 +16,15 @@ struct event_lines {
 	u32 n;
 };
 
-int event_lines_add(struct event_lines *e, const char *text, const char *where,
-		    struct dp_error *err);
+int dp_event_lines_add(struct event_lines *e, const char *text, const char *where, struct dp_error *err);
 
 /* One event a line; empty lines and comments (#) are left out. "-": standard input. E_CMD_EVENTS.
  */
-int event_lines_read(struct event_lines *e, const char *path, struct dp_error *err);
+int dp_event_lines_read(struct event_lines *e, const char *path, struct dp_error *err);
 /* For a program that is started without any event: the library calls by which it meets the world.
  */
-int event_lines_default(struct event_lines *e, struct dp_error *err);
+int dp_event_lines_default(struct event_lines *e, struct dp_error *err);
 
-void event_lines_free(struct event_lines *e);
+void dp_event_lines_free(struct event_lines *e);
 
 #endif

@@ -40,7 +40,7 @@ static void print_wrapped(const char *text, int width)
 
 static void print_code(const struct dp_error_info *info)
 {
-	printf("%s%s%s: %s\n\n", ui_style(stdout, UI_BOLD), info->name, ui_style(stdout, UI_PLAIN),
+	printf("%s%s%s: %s\n\n", dp_ui_style(stdout, UI_BOLD), info->name, dp_ui_style(stdout, UI_PLAIN),
 	       info->sentence);
 	print_wrapped(info->explanation, 78);
 	if (info->hint[0]) {
@@ -66,7 +66,7 @@ static const char *code_name(int i, void *arg)
 /* "E-SITE-..." belongs to the group "E-SITE-": when nothing is near, others of the group are. */
 static int unknown_code(const char *code)
 {
-	const char *near = ui_nearest(code, code_name, NULL);
+	const char *near = dp_ui_nearest(code, code_name, NULL);
 	char hint[160] = "";
 	size_t n = 0, group = 0;
 
@@ -82,16 +82,16 @@ static int unknown_code(const char *code)
 						      n ? ", " : "codes of this group: ", name);
 		}
 	}
-	return ui_fail(E_CMD_CODE, hint[0] ? hint : NULL, "%s", code);
+	return dp_ui_fail(E_CMD_CODE, hint[0] ? hint : NULL, "%s", code);
 }
 
-int cmd_explain(int argc, char **argv)
+int dp_cmd_explain(int argc, char **argv)
 {
 	struct cmd_args args;
 	int id, told = 0, status = CMD_OK;
 
-	cmd_args_init(&args, &spec, argc, argv);
-	while ((id = cmd_args_next(&args)) != CMD_OPT_END) {
+	dp_cmd_args_init(&args, &spec, argc, argv);
+	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
 		enum dp_code code;
 
 		if (id == CMD_OPT_HELP)
@@ -103,8 +103,8 @@ int cmd_explain(int argc, char **argv)
 		code = dp_error_by_name(args.value);
 		if (told++)
 			putchar('\n');
-		if (kernel_word(args.value)) {
-			status = explain_kernel(args.value);
+		if (dp_cmd_kernel_word(args.value)) {
+			status = dp_cmd_explain_kernel(args.value);
 			continue;
 		}
 		if (code != DP_OK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* `dprobes log`: what inserted probes have logged, from the driver's file; and the door to the
+/* `dprobes log`: what inserted probes have logged, from the driver's file; and the entry to the
  * driver itself. */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,12 +12,10 @@
 
 #include "cmd/cmd.h"
 #include "driver/driver.h"
-#include "driver/guard.h"
+#include "run/run-guard.h"
 
 static const struct cmd_option options[] = {
-    {"follow", 'f', NULL, "go on showing what is logged, until Ctrl-C"},
-    {"clear", 'c', NULL, "empty the log"},
-    {NULL}};
+    {"follow", 'f', NULL, "go on showing what is logged, until Ctrl-C"}, {"clear", 'c', NULL, "empty the log"}, {NULL}};
 
 static const struct cmd_spec spec = {
     .name = "log",
@@ -78,7 +76,7 @@ static int show(const char *path, bool follow)
 	return CMD_OK;
 }
 
-int cmd_log(int argc, char **argv)
+int dp_cmd_log(int argc, char **argv)
 {
 	struct dp_error err = {0};
 	struct cmd_args args;
@@ -86,45 +84,44 @@ int cmd_log(int argc, char **argv)
 	bool follow = false, clear = false;
 	int id;
 
-	cmd_args_init(&args, &spec, argc, argv);
-	while ((id = cmd_args_next(&args)) != CMD_OPT_END) {
+	dp_cmd_args_init(&args, &spec, argc, argv);
+	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
 		if (id == CMD_OPT_HELP)
 			return CMD_OK;
 		if (id == CMD_OPT_ERROR)
 			return CMD_USAGE;
 		if (id != 'f' && id != 'c')
-			return ui_fail(E_CMD_EXTRA, NULL, "%s", args.value ? args.value : "--");
+			return dp_ui_fail(E_CMD_EXTRA, NULL, "%s", args.value ? args.value : "--");
 		follow |= id == 'f';
 		clear |= id == 'c';
 	}
 	if (dp_driver_dir(dir, sizeof(dir), &err)) {
-		ui_error(&err, NULL);
+		dp_ui_error(&err, NULL);
 		return CMD_FAILED;
 	}
 	snprintf(path, sizeof(path), "%s/log", dir);
 	if (clear && truncate(path, 0) && errno != ENOENT)
-		return ui_fail(E_OUT_WRITE, NULL, "%s: %s", path, strerror(errno));
+		return dp_ui_fail(E_OUT_WRITE, NULL, "%s: %s", path, strerror(errno));
 	return clear && !follow ? CMD_OK : show(path, follow);
 }
 
 /* Only the command itself starts this, with a socket that listens. */
-int cmd_driver(int argc, char **argv)
+int dp_cmd_driver(int argc, char **argv)
 {
 	const char *dir = getenv(DP_DRIVER_DIR_ENV);
 	int fd = argc == 2 ? atoi(argv[1]) : -1;
 
 	if (fd <= 2 || !dir || fcntl(fd, F_GETFD) < 0)
-		return ui_fail(E_CMD_UNKNOWN, "the driver is started by `dprobes insert`",
-			       "driver");
+		return dp_ui_fail(E_CMD_UNKNOWN, "the driver is started by `dprobes insert`", "driver");
 	return dp_driver_main(fd, dir);
 }
 
 /* Only the driver starts this, with a socket; and only the guard its keeper, with a pipe. */
-int cmd_guard(int argc, char **argv)
+int dp_cmd_guard(int argc, char **argv)
 {
 	int fd = argc >= 2 ? atoi(argv[1]) : -1;
 
 	if (fd <= 2 || fcntl(fd, F_GETFD) < 0)
-		return ui_fail(E_CMD_UNKNOWN, "it is started by the driver", "%s", argv[0]);
+		return dp_ui_fail(E_CMD_UNKNOWN, "it is started by the driver", "%s", argv[0]);
 	return argc == 3 ? dp_guard_main(fd, atoi(argv[2])) : dp_keeper_main(fd);
 }

@@ -69,14 +69,12 @@ static ssize_t write_some(void *cookie, const char *buf, size_t size)
 	return (ssize_t)done;
 }
 
-int output_open(struct output *o, const char *path, volatile sig_atomic_t *stop,
-		struct dp_error *err)
+int dp_output_open(struct output *o, const char *path, volatile sig_atomic_t *stop, struct dp_error *err)
 {
 	cookie_io_functions_t io = {.write = write_some};
 	struct stat st;
 
-	*o = (struct output){
-	    .name = path ? path : "standard output", .stop = stop, .fd = STDOUT_FILENO};
+	*o = (struct output){.name = path ? path : "standard output", .stop = stop, .fd = STDOUT_FILENO};
 	if (path) {
 		o->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
 		if (o->fd < 0)
@@ -95,26 +93,26 @@ int output_open(struct output *o, const char *path, volatile sig_atomic_t *stop,
 	return 0;
 }
 
-void output_line_done(struct output *o)
+void dp_output_line_done(struct output *o)
 {
 	if (__fpending(o->f) > BUFFER / 2)
 		fflush(o->f);
 }
 
-int output_flush(struct output *o, struct dp_error *err)
+int dp_output_flush(struct output *o, struct dp_error *err)
 {
 	if (!fflush(o->f) && !ferror(o->f) && !o->error)
 		return 0;
 	return dp_fail(err, E_OUT_WRITE, "%s: %s", o->name, strerror(o->error ? o->error : EIO));
 }
 
-int output_close(struct output *o, struct dp_error *err)
+int dp_output_close(struct output *o, struct dp_error *err)
 {
 	int r;
 
 	if (!o->f)
 		return 0;
-	r = output_flush(o, err);
+	r = dp_output_flush(o, err);
 	fclose(o->f);
 	free(o->buffer);
 	o->f = NULL;
@@ -126,7 +124,7 @@ int output_close(struct output *o, struct dp_error *err)
 	return r;
 }
 
-bool output_unwanted(const struct output *o)
+bool dp_output_unwanted(const struct output *o)
 {
 	return o->error == EPIPE || o->error == EINTR;
 }

@@ -22,19 +22,18 @@ struct output {
 };
 
 /* path NULL: standard output. E_OUT_OPEN. */
-int output_open(struct output *o, const char *path, volatile sig_atomic_t *stop,
-		struct dp_error *err);
+int dp_output_open(struct output *o, const char *path, volatile sig_atomic_t *stop, struct dp_error *err);
 
 /* After a line: writes out in time, so that the end of the buffer never comes within a line. */
-void output_line_done(struct output *o);
+void dp_output_line_done(struct output *o);
 
 /* Write out what is buffered. E_OUT_WRITE, also when an earlier write failed. */
-int output_flush(struct output *o, struct dp_error *err);
+int dp_output_flush(struct output *o, struct dp_error *err);
 
 /* Flush and close. E_OUT_WRITE. */
-int output_close(struct output *o, struct dp_error *err);
+int dp_output_close(struct output *o, struct dp_error *err);
 
 /* The reader went away or does not read: no error of ours, but a reason to end. */
-bool output_unwanted(const struct output *o);
+bool dp_output_unwanted(const struct output *o);
 
 #endif

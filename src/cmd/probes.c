@@ -17,11 +17,11 @@
 #include "host/process/process.h"
 #include "lang/dpcc/dpcc.h"
 #include "symbols/kallsyms.h"
-#include "symbols/lines.h"
+#include "symbols/sym-lines.h"
 
 static bool told(const struct dp_error *err)
 {
-	ui_error(err, NULL);
+	dp_ui_error(err, NULL);
 	return false;
 }
 
@@ -44,14 +44,13 @@ static bool read_object(const char *path, struct dp_rpn_unit *u, bool *is_object
 /* A file for dpcc, compiled on the fly. */
 static bool compile(const struct probes_args *a, struct dp_rpn_unit *u)
 {
-	struct dpcc_options opt = {
-	    .defines = a->defines, .ndefines = a->ndefines, .module = a->sym, .notes = stderr};
+	struct dpcc_options opt = {.defines = a->defines, .ndefines = a->ndefines, .module = a->sym, .notes = stderr};
 	struct dp_error err = {0};
 	struct dpcc_result res;
 	int r;
 
-	if (dpcc_compile(a->file, &opt, &res, &err)) {
-		ui_error(&err, res.line[0] ? res.line : NULL);
+	if (dp_cc_compile(a->file, &opt, &res, &err)) {
+		dp_ui_error(&err, res.line[0] ? res.line : NULL);
 		return false;
 	}
 	r = dp_rpn_parse(u, res.text, a->file, ".", NULL, 0, &err);
@@ -59,7 +58,7 @@ static bool compile(const struct probes_args *a, struct dp_rpn_unit *u)
 	return !r || told(&err);
 }
 
-bool probes_read(const struct probes_args *a, struct dp_rpn_unit *u)
+bool dp_probes_read(const struct probes_args *a, struct dp_rpn_unit *u)
 {
 	struct dp_error err = {0};
 	bool is_object = false;
@@ -67,10 +66,10 @@ bool probes_read(const struct probes_args *a, struct dp_rpn_unit *u)
 	if (strcmp(a->file, "-") && !read_object(a->file, u, &is_object))
 		return false;
 	if (!is_object && a->verb == PROBES_APPLY) {
-		ui_fail(E_RPN_OBJECT, NULL, "%s", a->file);
+		dp_ui_fail(E_RPN_OBJECT, NULL, "%s", a->file);
 		return false;
 	}
-	if (!is_object && dpcc_is_source(a->file)) {
+	if (!is_object && dp_cc_is_source(a->file)) {
 		if (!compile(a, u))
 			return false;
 	} else if (!is_object && dp_rpn_read(u, a->file, a->defines, a->ndefines, &err)) {
@@ -88,14 +87,13 @@ static int resolve_line(struct dp_module *mod, struct dp_rpn_probe *p, struct dp
 {
 	u64 addrs[DP_LINE_COPIES_MAX], offset;
 	u32 used;
-	int n =
-	    dp_module_line(mod, p->symbol, (u32)p->offset, addrs, DP_LINE_COPIES_MAX, &used, err);
+	int n = dp_module_line(mod, p->symbol, (u32)p->offset, addrs, DP_LINE_COPIES_MAX, &used, err);
 
 	if (n < 0)
 		return n;
 	if (n > 1 || !dp_module_addr_to_offset(mod, addrs[0], &offset))
-		return dp_fail(err, E_LINE_COPIES, "%.100s:%u has %d places in %.60s", p->symbol,
-			       used, n, dp_module_base(mod));
+		return dp_fail(err, E_LINE_COPIES, "%.100s:%u has %d places in %.60s", p->symbol, used, n,
+			       dp_module_base(mod));
 	p->place = DP_RPN_OFFSET;
 	p->offset = (s64)offset;
 	p->symbol[0] = '\0';
@@ -120,8 +118,7 @@ static int resolve_probe(struct dp_module *mod, struct dp_rpn_probe *p, struct d
 		return dp_fail(err, E_SYM_IFUNC, "%.150s", p->symbol);
 	addr = sym.addr + (u64)p->offset;
 	if (!dp_module_addr_to_offset(mod, addr, &offset))
-		return dp_fail(err, E_SITE_NOTEXT, "%.150s is in no segment of %.60s", p->symbol,
-			       dp_module_base(mod));
+		return dp_fail(err, E_SITE_NOTEXT, "%.150s is in no segment of %.60s", p->symbol, dp_module_base(mod));
 	/* The object can say which byte must stand there, even when the program does not. */
 	if (!p->has_opcode && !p->at_return && !dp_module_text(mod, addr, &text, NULL)) {
 		p->has_opcode = true;
@@ -133,7 +130,7 @@ static int resolve_probe(struct dp_module *mod, struct dp_rpn_probe *p, struct d
 	return 0;
 }
 
-bool probes_resolve(const struct probes_args *a, struct dp_rpn_unit *u)
+bool dp_probes_resolve(const struct probes_args *a, struct dp_rpn_unit *u)
 {
 	const char *path = a->sym ? a->sym : u->name;
 	struct dp_module *mod = NULL;
@@ -150,9 +147,8 @@ bool probes_resolve(const struct probes_args *a, struct dp_rpn_unit *u)
 		return true;
 	}
 	if (!a->sym && path[0] != '/') {
-		ui_fail(E_CMD_MISSING,
-			"write name = with the whole path, or give the module with --sym",
-			"%s is not a path", path);
+		dp_ui_fail(E_CMD_MISSING, "write name = with the whole path, or give the module with --sym",
+			   "%s is not a path", path);
 		return false;
 	}
 	r = dp_module_open(&mod, path, &err);
@@ -167,8 +163,7 @@ bool probes_resolve(const struct probes_args *a, struct dp_rpn_unit *u)
 
 /* ---- requests ---- */
 
-static int ask(const struct probes_args *a, u32 op, const char *name, const void *object,
-	       size_t size, bool start)
+static int ask(const struct probes_args *a, u32 op, const char *name, const void *object, size_t size, bool start)
 {
 	struct dp_driver_request rq = {.op = op,
 				       .flags = a->flags,
@@ -182,20 +177,20 @@ static int ask(const struct probes_args *a, u32 op, const char *name, const void
 	int r = dp_driver_ask(&rq, name, a->file ? a->file : "", object, start, &text, &err);
 
 	if (text)
-		a->flags & DP_DRIVER_JSON ? (void)fputs(text, stdout) : ui_put_text(stdout, text);
+		dp_driver_format(a->flags) == DP_FORMAT_TEXT ? dp_ui_put_text(stdout, text) : (void)fputs(text, stdout);
 	if (!r && (op == DP_DRIVER_QUERY || op == DP_DRIVER_REMOVE) && (!text || !*text)) /* the driver lingers on */
-		ui_note("nothing is inserted");
+		dp_ui_note("nothing is inserted");
 	free(text);
 	if (!r)
 		return CMD_OK;
 	/* Nothing is inserted: there is nothing to show or to remove, which is what --all wanted.
 	 */
 	if (err.code == E_DRV_NONE && !*name) {
-		ui_note("nothing is inserted");
+		dp_ui_note("nothing is inserted");
 		return CMD_OK;
 	}
-	ui_error(&err, NULL);
-	return ui_status(err.code);
+	dp_ui_error(&err, NULL);
+	return dp_ui_status(err.code);
 }
 
 static int insert(const struct probes_args *a)
@@ -206,11 +201,11 @@ static int insert(const struct probes_args *a)
 	size_t size = 0;
 	int status = CMD_FAILED;
 
-	if (!probes_read(a, &u))
+	if (!dp_probes_read(a, &u))
 		return CMD_FAILED;
-	if (!a->sym || probes_resolve(a, &u)) {
+	if (!a->sym || dp_probes_resolve(a, &u)) {
 		if (dp_rpn_save(&u, &bytes, &size, &err))
-			ui_error(&err, NULL);
+			dp_ui_error(&err, NULL);
 		else
 			status = ask(a, DP_DRIVER_INSERT, u.name, bytes, size, true);
 	}
@@ -232,8 +227,7 @@ static void clean_up(void)
 		struct dp_maps maps;
 		bool has = false;
 
-		if (!isdigit((unsigned char)e->d_name[0]) || pid == getpid() ||
-		    dp_maps_read(&maps, pid, NULL))
+		if (!isdigit((unsigned char)e->d_name[0]) || pid == getpid() || dp_maps_read(&maps, pid, NULL))
 			continue;
 		for (size_t i = 0; i < maps.n; i++)
 			has |= strstr(maps.v[i].path, "dprobes-rings") != NULL;
@@ -256,7 +250,7 @@ static int remove_probes(const struct probes_args *a)
 		clean_up();
 		return status;
 	}
-	if (!name && !probes_read(a, &u))
+	if (!name && !dp_probes_read(a, &u))
 		return CMD_FAILED;
 	status = ask(a, DP_DRIVER_REMOVE, name ? name : u.name, NULL, 0, false);
 	if (!name)
@@ -280,7 +274,7 @@ static bool write_file(const char *path, const void *bytes, size_t size)
 
 	good = f && !fclose(f) && good;
 	if (!good)
-		ui_fail(E_OUT_WRITE, NULL, "%s: %s", path, strerror(errno));
+		dp_ui_fail(E_OUT_WRITE, NULL, "%s: %s", path, strerror(errno));
 	return good;
 }
 
@@ -293,7 +287,7 @@ static int build(const struct probes_args *a)
 	size_t size = 0;
 	bool good = false;
 
-	if (!probes_read(a, &u))
+	if (!dp_probes_read(a, &u))
 		return CMD_FAILED;
 	if (a->list) {
 		dp_rpn_list(&u, stdout);
@@ -301,9 +295,9 @@ static int build(const struct probes_args *a)
 		return CMD_OK;
 	}
 	default_outfile(a->file, path, sizeof(path));
-	if (probes_resolve(a, &u)) {
+	if (dp_probes_resolve(a, &u)) {
 		if (dp_rpn_save(&u, &bytes, &size, &err))
-			ui_error(&err, NULL);
+			dp_ui_error(&err, NULL);
 		else
 			good = write_file(a->outfile ? a->outfile : path, bytes, size);
 	}
@@ -325,8 +319,7 @@ static void on_signal(int sig)
 static int show_vars(const struct probes_args *a, const char *name)
 {
 	struct sigaction sa = {.sa_handler = on_signal};
-	struct timespec pause = {(time_t)a->interval,
-				 (long)((a->interval - (double)(time_t)a->interval) * 1e9)};
+	struct timespec pause = {(time_t)a->interval, (long)((a->interval - (double)(time_t)a->interval) * 1e9)};
 	int status = CMD_OK;
 
 	if (!a->interval)
@@ -334,7 +327,7 @@ static int show_vars(const struct probes_args *a, const char *name)
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	while (!stop && status == CMD_OK && !ferror(stdout)) {
-		ui_time_line();
+		dp_ui_time_line();
 		status = ask(a, DP_DRIVER_VARS, name, NULL, 0, false);
 		fflush(stdout);
 		nanosleep(&pause, NULL);
@@ -359,24 +352,23 @@ static int run(struct probes_args *a)
 	case PROBES_BUILD:
 		return build(a);
 	default:
-		return ui_fail(E_CMD_MISSING, "`dprobes --help` shows the subcommands",
-			       "nothing to do");
+		return dp_ui_fail(E_CMD_MISSING, "`dprobes --help` shows the subcommands", "nothing to do");
 	}
 }
 
 static int run_args(struct probes_args *a, int argc, char **argv)
 {
-	int r = probes_parse(a, argc, argv);
+	int r = dp_probes_parse(a, argc, argv);
 
 	if (!r && a->help)
-		probes_help(a->verb);
+		dp_probes_help(a->verb);
 	else if (!r)
 		r = run(a);
-	probes_args_free(a);
+	dp_probes_args_free(a);
 	return r;
 }
 
-int cmd_probes(int argc, char **argv)
+int dp_cmd_probes(int argc, char **argv)
 {
 	struct probes_args a = {.verb = PROBES_NONE};
 
@@ -390,35 +382,34 @@ static int cmd_verb(enum probes_verb verb, int argc, char **argv)
 	return run_args(&a, argc - 1, argv + 1);
 }
 
-int cmd_insert(int argc, char **argv)
+int dp_cmd_insert(int argc, char **argv)
 {
 	return cmd_verb(PROBES_INSERT, argc, argv);
 }
 
-int cmd_remove(int argc, char **argv)
+int dp_cmd_remove(int argc, char **argv)
 {
 	return cmd_verb(PROBES_REMOVE, argc, argv);
 }
 
-int cmd_query(int argc, char **argv)
+int dp_cmd_query(int argc, char **argv)
 {
 	return cmd_verb(PROBES_QUERY, argc, argv);
 }
 
-int cmd_vars(int argc, char **argv)
+int dp_cmd_vars(int argc, char **argv)
 {
-	if (argc > 1 &&
-	    (argv[1][0] != '-' || !strncmp(argv[1], "-p", 2) || !strncmp(argv[1], "--pid", 5)))
-		return cmd_source_vars(argc, argv);
+	if (argc > 1 && (argv[1][0] != '-' || !strncmp(argv[1], "-p", 2) || !strncmp(argv[1], "--pid", 5)))
+		return dp_cmd_source_vars(argc, argv);
 	return cmd_verb(PROBES_VARS, argc, argv);
 }
 
-int cmd_build(int argc, char **argv)
+int dp_cmd_build(int argc, char **argv)
 {
 	return cmd_verb(PROBES_BUILD, argc, argv);
 }
 
-int cmd_apply(int argc, char **argv)
+int dp_cmd_apply(int argc, char **argv)
 {
 	return cmd_verb(PROBES_APPLY, argc, argv);
 }

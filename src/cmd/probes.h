@@ -8,15 +8,7 @@
 #include "driver/driver.h"
 #include "lang/rpn/rpn.h"
 
-enum probes_verb {
-	PROBES_NONE,
-	PROBES_INSERT,
-	PROBES_REMOVE,
-	PROBES_QUERY,
-	PROBES_VARS,
-	PROBES_BUILD,
-	PROBES_APPLY
-};
+enum probes_verb { PROBES_NONE, PROBES_INSERT, PROBES_REMOVE, PROBES_QUERY, PROBES_VARS, PROBES_BUILD, PROBES_APPLY };
 
 struct probes_args {
 	enum probes_verb verb;
@@ -35,17 +27,17 @@ struct probes_args {
 
 /* Parse what follows the program's name, or the subcommand's. Returns CMD_OK, or the exit status
  * (told already). */
-int probes_parse(struct probes_args *a, int argc, char **argv);
+int dp_probes_parse(struct probes_args *a, int argc, char **argv);
 /* -D KEY=VALUE, or KEY alone: 1. CMD_OK or the exit status (told already). */
-int probes_define(struct probes_args *a, const char *text);
-void probes_args_free(struct probes_args *a);
-void probes_help(enum probes_verb verb);
+int dp_probes_define(struct probes_args *a, const char *text);
+void dp_probes_args_free(struct probes_args *a);
+void dp_probes_help(enum probes_verb verb);
 
 /* Read the operand: a program or an object, with groups and types chosen. False: told already. */
-bool probes_read(const struct probes_args *a, struct dp_rpn_unit *u);
+bool dp_probes_read(const struct probes_args *a, struct dp_rpn_unit *u);
 
 /* Symbols to offsets, by the symbol file or the module itself; the build-id is noted. False: told
  * already. */
-bool probes_resolve(const struct probes_args *a, struct dp_rpn_unit *u);
+bool dp_probes_resolve(const struct probes_args *a, struct dp_rpn_unit *u);
 
 #endif

@@ -33,13 +33,13 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 	dp_formatter_record(s->formatter, rec, ns);
 	if (s->more)
 		s->more(rec, s->more_arg);
-	output_line_done(s->out);
+	dp_output_line_done(s->out);
 }
 
 static int drain(struct stream *s, bool final, struct dp_error *err, int *n)
 {
 	*n = dp_reader_drain(s->reader, final, show, s);
-	return *n ? output_flush(s->out, err) : 0;
+	return *n ? dp_output_flush(s->out, err) : 0;
 }
 
 static u64 next_sleep(const struct stream *s, u64 last, int shown)
@@ -55,35 +55,34 @@ static u64 next_sleep(const struct stream *s, u64 last, int shown)
 	return DP_MIN(last + last / 4 + MS, (u64)SLEEP_IDLE);
 }
 
-int stream_run(struct stream *s, struct dp_error *err)
+int dp_stream_run(struct stream *s, struct dp_error *err)
 {
 	u64 start = now_ns(), now = start, tended = start, sleep = SLEEP_BUSY;
 	u64 end = s->seconds > 0 ? start + (u64)(s->seconds * 1e9) : ~(u64)0;
 	int n, r = 0;
 
 	while (!*s->stop && now < end) {
-		bool alive =
-		    tracee_alive(s->tracee); /* before the drain: its last records count */
+		bool alive = dp_tracee_alive(s->tracee); /* before the drain: its last records count */
 
 		r = drain(s, false, err, &n);
 		if (r || !alive)
 			break;
 		now = now_ns();
-		tracee_tend_pages(s->tracee);
+		dp_tracee_tend_pages(s->tracee);
 		if (now - tended > TEND_NS) {
-			tracee_tend(s->tracee);
+			dp_tracee_tend(s->tracee);
 			tended = now;
 		}
 		sleep = next_sleep(s, sleep, n);
 		if (sleep && now < end)
-			tracee_rest(s->tracee, DP_MIN(sleep, end - now));
+			dp_tracee_rest(s->tracee, DP_MIN(sleep, end - now));
 		now = now_ns();
 	}
 	s->lasted = (double)(now_ns() - start) / 1e9;
 	return r;
 }
 
-int stream_finish(struct stream *s, struct dp_error *err)
+int dp_stream_finish(struct stream *s, struct dp_error *err)
 {
 	int n;
 

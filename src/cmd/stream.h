@@ -4,12 +4,14 @@
 #define DP_STREAM_H
 
 #include "cmd/output.h"
-#include "host/kernel/tracee.h"
+#include "host/any/any-host.h"
 #include "log/format.h"
 #include "log/reader.h"
 
+struct dp_record;
+
 struct stream {
-	struct tracee *tracee;
+	struct dp_tracee *tracee;
 	struct dp_reader *reader;
 	struct dp_formatter *formatter;
 	/* What is shown behind a record; may be NULL. */
@@ -23,9 +25,9 @@ struct stream {
 };
 
 /* Run until stop, the end of the target, the time limit, or a failure to write (E_OUT_WRITE). */
-int stream_run(struct stream *s, struct dp_error *err);
+int dp_stream_run(struct stream *s, struct dp_error *err);
 
 /* Show what is left, after the probes are gone. */
-int stream_finish(struct stream *s, struct dp_error *err);
+int dp_stream_finish(struct stream *s, struct dp_error *err);
 
 #endif

@@ -5,26 +5,26 @@
 
 #include <stdio.h>
 
-#include "hit/hit.h"
-#include "host/process/process.h"
+#include "abi/abi-ring.h"
+#include "host/host.h"
 
 struct summary_row {
 	char name[80];   /* of the event, or its place */
 	const char *via; /* jump, trap, exits */
-	bool compiled;	 /* the program runs as machine code */
+	bool compiled;   /* the program runs as machine code */
 	struct dp_counts counts;
 };
 
 /* How the hits of a probe come about: "jump", "trap", "exits", "exits+trap". */
-const char *summary_via(const struct dp_probe_info *info);
+const char *dp_summary_via(const struct dp_probe_info *info);
 
 /* The event's name, where the user gave one; else "function+0x12", "<-function" for a return. */
-void summary_name(const struct dp_probe_info *info, char *buf, size_t size);
+void dp_summary_name(const struct dp_probe_info *info, char *buf, size_t size);
 
-u64 summary_hits(const struct dp_counts *c);
+u64 dp_summary_hits(const struct dp_counts *c);
 
 /* Rows are sorted when there are too many to show all. seconds: how long the probes were in place.
  */
-void summary_print(FILE *to, struct summary_row *rows, u32 n, double seconds);
+void dp_summary_print(FILE *to, struct summary_row *rows, u32 n, double seconds);
 
 #endif

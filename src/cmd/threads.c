@@ -36,7 +36,7 @@ static bool ns_of(const char *pid, char ns[64])
 	return true;
 }
 
-struct threads *threads_new(pid_t pid)
+struct threads *dp_threads_new(pid_t pid)
 {
 	char text[16], own[64], its[64];
 	struct threads *t;
@@ -50,7 +50,7 @@ struct threads *threads_new(pid_t pid)
 	return t;
 }
 
-void threads_free(struct threads *t)
+void dp_threads_free(struct threads *t)
 {
 	if (!t)
 		return;
@@ -148,7 +148,7 @@ static u32 find(const struct threads *t, u32 theirs)
 	return 0;
 }
 
-bool threads_comm(void *arg, u32 *tid, char buf[16])
+bool dp_threads_comm(void *arg, u32 *tid, char buf[16])
 {
 	struct threads *t = arg;
 	struct timespec now;
@@ -172,7 +172,7 @@ bool threads_comm(void *arg, u32 *tid, char buf[16])
 }
 
 /* Asked rarely, and a wrong "no" would let two threads into one ring: always look afresh. */
-bool threads_alive(u32 tid, void *arg)
+bool dp_threads_alive(u32 tid, void *arg)
 {
 	struct threads *t = arg;
 

@@ -13,11 +13,11 @@
 struct threads;
 
 /* NULL when pid lives in our own pid namespace, where no translation is needed. */
-struct threads *threads_new(pid_t pid);
-void threads_free(struct threads *t);
+struct threads *dp_threads_new(pid_t pid);
+void dp_threads_free(struct threads *t);
 
 /* Callbacks for struct dp_format_env and dp_reader_set_alive(); arg is the struct threads. */
-bool threads_comm(void *arg, u32 *tid, char buf[16]);
-bool threads_alive(u32 tid, void *arg);
+bool dp_threads_comm(void *arg, u32 *tid, char buf[16]);
+bool dp_threads_alive(u32 tid, void *arg);
 
 #endif

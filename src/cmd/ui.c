@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * How the command talks to people: errors with a caret and a hint, notes, progress, suggestions,
- * colours. Writes to standard error only, except for what ui_style() lends to others.
+ * colours. Writes to standard error only, except for what dp_ui_style() lends to others.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "cmd/cmd.h"
 #include "log/line.h"
 
-const char *ui_clean(const char *s)
+const char *dp_ui_clean(const char *s)
 {
 	static struct dp_line lines[8]; /* as many as one call of printf may show */
 	static unsigned next;
@@ -24,7 +24,7 @@ const char *ui_clean(const char *s)
 	return l->broken ? "?" : l->text;
 }
 
-void ui_put_text(FILE *f, const char *s)
+void dp_ui_put_text(FILE *f, const char *s)
 {
 	struct dp_line l = {0};
 
@@ -34,7 +34,7 @@ void ui_put_text(FILE *f, const char *s)
 	dp_line_free(&l);
 }
 
-bool ui_color(FILE *f)
+bool dp_ui_color(FILE *f)
 {
 	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
 
@@ -43,15 +43,14 @@ bool ui_color(FILE *f)
 	return term && strcmp(term, "dumb") != 0 && isatty(fileno(f)) == 1;
 }
 
-const char *ui_style(FILE *f, enum ui_style style)
+const char *dp_ui_style(FILE *f, enum ui_style style)
 {
 	static const char *const codes[] = {
-	    [UI_PLAIN] = "\033[0m",  [UI_BOLD] = "\033[1m",   [UI_DIM] = "\033[2m",
-	    [UI_RED] = "\033[1;31m", [UI_GREEN] = "\033[32m", [UI_YELLOW] = "\033[33m",
-	    [UI_CYAN] = "\033[36m",
+	    [UI_PLAIN] = "\033[0m",  [UI_BOLD] = "\033[1m",    [UI_DIM] = "\033[2m",   [UI_RED] = "\033[1;31m",
+	    [UI_GREEN] = "\033[32m", [UI_YELLOW] = "\033[33m", [UI_CYAN] = "\033[36m",
 	};
 
-	return ui_color(f) ? codes[style] : "";
+	return dp_ui_color(f) ? codes[style] : "";
 }
 
 /*
@@ -63,7 +62,7 @@ static void print_caret(const char *text, int column)
 	size_t len = strlen(text);
 
 	fputs("    ", stderr);
-	ui_put_text(stderr, text);
+	dp_ui_put_text(stderr, text);
 	fputs("\n    ", stderr);
 	for (size_t i = 0; i < (size_t)column && i < len; i++) {
 		if (text[i] == '\t')
@@ -71,27 +70,26 @@ static void print_caret(const char *text, int column)
 		else if (((unsigned char)text[i] & 0xc0) != 0x80)
 			fputc(' ', stderr);
 	}
-	fprintf(stderr, "%s^%s\n", ui_style(stderr, UI_GREEN), ui_style(stderr, UI_PLAIN));
+	fprintf(stderr, "%s^%s\n", dp_ui_style(stderr, UI_GREEN), dp_ui_style(stderr, UI_PLAIN));
 }
 
-void ui_error(const struct dp_error *err, const char *text)
+void dp_ui_error(const struct dp_error *err, const char *text)
 {
 	const struct dp_error_info *info = dp_error_info(err->code);
 	const char *hint = err->hint[0] ? err->hint : info->hint;
 
-	ui_progress_end();
-	fprintf(stderr, "dprobes: %s%s%s: %s%s%s\n", ui_style(stderr, UI_RED), info->name,
-		ui_style(stderr, UI_PLAIN), info->sentence, err->detail[0] ? ": " : "",
-		ui_clean(err->detail));
+	dp_ui_progress_end();
+	fprintf(stderr, "dprobes: %s%s%s: %s%s%s\n", dp_ui_style(stderr, UI_RED), info->name,
+		dp_ui_style(stderr, UI_PLAIN), info->sentence, err->detail[0] ? ": " : "", dp_ui_clean(err->detail));
 	if (text && err->column >= 0)
 		print_caret(text, err->column);
 	if (hint[0])
-		fprintf(stderr, "hint: %s\n", ui_clean(hint));
-	fprintf(stderr, "%s`dprobes explain %s` tells more%s\n", ui_style(stderr, UI_DIM),
-		info->name, ui_style(stderr, UI_PLAIN));
+		fprintf(stderr, "hint: %s\n", dp_ui_clean(hint));
+	fprintf(stderr, "%s`dprobes explain %s` tells more%s\n", dp_ui_style(stderr, UI_DIM), info->name,
+		dp_ui_style(stderr, UI_PLAIN));
 }
 
-int ui_status(enum dp_code code)
+int dp_ui_status(enum dp_code code)
 {
 	switch (code) {
 	case E_CMD_UNKNOWN:
@@ -105,7 +103,7 @@ int ui_status(enum dp_code code)
 	}
 }
 
-int ui_fail(enum dp_code code, const char *hint, const char *fmt, ...)
+int dp_ui_fail(enum dp_code code, const char *hint, const char *fmt, ...)
 {
 	struct dp_error err = {.code = code, .column = -1};
 	va_list ap;
@@ -115,23 +113,23 @@ int ui_fail(enum dp_code code, const char *hint, const char *fmt, ...)
 	va_end(ap);
 	if (hint)
 		dp_error_hint(&err, "%s", hint);
-	ui_error(&err, NULL);
-	return ui_status(code);
+	dp_ui_error(&err, NULL);
+	return dp_ui_status(code);
 }
 
-void ui_note(const char *fmt, ...)
+void dp_ui_note(const char *fmt, ...)
 {
 	char *text;
 	va_list ap;
 	int n;
 
-	ui_progress_end();
-	fprintf(stderr, "%snote:%s ", ui_style(stderr, UI_CYAN), ui_style(stderr, UI_PLAIN));
+	dp_ui_progress_end();
+	fprintf(stderr, "%snote:%s ", dp_ui_style(stderr, UI_CYAN), dp_ui_style(stderr, UI_PLAIN));
 	va_start(ap, fmt);
 	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
 	if (n >= 0) {
-		ui_put_text(stderr, text);
+		dp_ui_put_text(stderr, text);
 		free(text);
 	}
 	fputc('\n', stderr);
@@ -139,18 +137,18 @@ void ui_note(const char *fmt, ...)
 
 static bool progress_shown;
 
-void ui_progress(const char *what, unsigned long long done, unsigned long long total)
+void dp_ui_progress(const char *what, unsigned long long done, unsigned long long total)
 {
-	if (!ui_color(stderr))
+	if (!dp_ui_color(stderr))
 		return;
-	fprintf(stderr, "\r\033[K%s", ui_clean(what));
+	fprintf(stderr, "\r\033[K%s", dp_ui_clean(what));
 	if (total)
 		fprintf(stderr, " %llu/%llu", done, total);
 	fflush(stderr);
 	progress_shown = true;
 }
 
-void ui_progress_end(void)
+void dp_ui_progress_end(void)
 {
 	if (!progress_shown)
 		return;
@@ -187,7 +185,7 @@ static int distance(const char *a, const char *b)
 	return last[m];
 }
 
-const char *ui_nearest(const char *word, const char *(*next)(int i, void *arg), void *arg)
+const char *dp_ui_nearest(const char *word, const char *(*next)(int i, void *arg), void *arg)
 {
 	int len = (int)strlen(word), limit = DP_MIN(DP_MAX(1, len / 3), 4), best = limit + 1;
 	const char *candidate, *nearest = NULL;
@@ -205,7 +203,7 @@ const char *ui_nearest(const char *word, const char *(*next)(int i, void *arg), 
 	return nearest;
 }
 
-void ui_time_line(void)
+void dp_ui_time_line(void)
 {
 	time_t now = time(NULL);
 	struct tm tm;
@@ -213,19 +211,15 @@ void ui_time_line(void)
 
 	localtime_r(&now, &tm);
 	strftime(text, sizeof(text), "%H:%M:%S", &tm);
-	printf("%s---- %s%s\n", ui_style(stdout, UI_DIM), text, ui_style(stdout, UI_PLAIN));
+	printf("%s---- %s%s\n", dp_ui_style(stdout, UI_DIM), text, dp_ui_style(stdout, UI_PLAIN));
 }
 
-void ui_json_string(const char *s)
+void dp_ui_json_end(struct dp_json *j)
 {
-	putchar('"');
-	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			printf("\\%c", *s);
-		else if ((unsigned char)*s < 0x20)
-			printf("\\u%04x", *s);
-		else
-			putchar(*s);
-	}
-	putchar('"');
+	dp_json_end(j);
+	if (j->line->broken)
+		dp_ui_fail(E_FILE_MEMORY, NULL, "output");
+	else
+		fwrite(j->line->text, 1, j->line->n, stdout);
+	dp_line_free(j->line);
 }

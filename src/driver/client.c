@@ -12,7 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "driver/driver-priv.h"
+#include "driver/driver.h"
+#include "run/run-priv.h"
 
 #define TRIES 50
 #define TEXT_MAX (64u << 20)
@@ -90,8 +91,7 @@ static int start_driver(const char *dir, struct dp_error *err)
 	snprintf(a.sun_path, sizeof(a.sun_path), "%.90s/socket", dir);
 	unlink(a.sun_path);
 	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (listener < 0 || bind(listener, (struct sockaddr *)&a, sizeof(a)) ||
-	    listen(listener, 16)) {
+	if (listener < 0 || bind(listener, (struct sockaddr *)&a, sizeof(a)) || listen(listener, 16)) {
 		r = dp_fail(err, E_DRV_START, "%s: %s", a.sun_path, strerror(errno));
 	} else {
 		setenv(DP_DRIVER_DIR_ENV, dir, 1);
@@ -138,22 +138,21 @@ static bool receive_all(int fd, void *p, size_t n)
 }
 
 /* -EAGAIN: the driver went away before it answered. */
-static int exchange(int fd, const struct dp_driver_request *rq, const char *name, const char *file,
-		    const void *object, char **text, struct dp_error *err)
+static int exchange(int fd, const struct dp_driver_request *rq, const char *name, const char *file, const void *object,
+		    char **text, struct dp_error *err)
 {
 	struct dp_driver_reply reply;
 	char detail[256] = "", hint[160] = "";
 
-	if (!send_all(fd, rq, sizeof(*rq)) || !send_all(fd, name, rq->name_len) ||
-	    !send_all(fd, file, rq->file_len) || !send_all(fd, object, rq->object_len) ||
-	    !receive_all(fd, &reply, sizeof(reply)))
+	if (!send_all(fd, rq, sizeof(*rq)) || !send_all(fd, name, rq->name_len) || !send_all(fd, file, rq->file_len) ||
+	    !send_all(fd, object, rq->object_len) || !receive_all(fd, &reply, sizeof(reply)))
 		return -EAGAIN;
-	if (reply.code >= DP_NCODES || reply.detail_len >= sizeof(detail) ||
-	    reply.hint_len >= sizeof(hint) || reply.text_len > TEXT_MAX)
+	if (reply.code >= DP_NCODES || reply.detail_len >= sizeof(detail) || reply.hint_len >= sizeof(hint) ||
+	    reply.text_len > TEXT_MAX)
 		return dp_fail(err, E_DRV_TALK, "the reply cannot be understood");
 	*text = calloc(1, reply.text_len + 1);
-	if (!*text || !receive_all(fd, detail, reply.detail_len) ||
-	    !receive_all(fd, hint, reply.hint_len) || !receive_all(fd, *text, reply.text_len))
+	if (!*text || !receive_all(fd, detail, reply.detail_len) || !receive_all(fd, hint, reply.hint_len) ||
+	    !receive_all(fd, *text, reply.text_len))
 		return dp_fail(err, E_DRV_TALK, "the reply ends too early");
 	if (!reply.code)
 		return 0;
@@ -163,8 +162,8 @@ static int exchange(int fd, const struct dp_driver_request *rq, const char *name
 	return -dp_error_info((enum dp_code)reply.code)->number;
 }
 
-int dp_driver_ask(const struct dp_driver_request *rq, const char *name, const char *file,
-		  const void *object, bool start, char **text, struct dp_error *err)
+int dp_driver_ask(const struct dp_driver_request *rq, const char *name, const char *file, const void *object,
+		  bool start, char **text, struct dp_error *err)
 {
 	struct dp_driver_request full = *rq;
 	char dir[256];
@@ -182,7 +181,7 @@ int dp_driver_ask(const struct dp_driver_request *rq, const char *name, const ch
 			if (r != -EAGAIN)
 				return r;
 			r = 0;
-		} else if (!start && !drv_state_exists(dir)) {
+		} else if (!start && !dp_drv_state_exists(dir)) {
 			return dp_fail(err, E_DRV_NONE, "%s", dir);
 		} else {
 			r = start_driver(dir, err);

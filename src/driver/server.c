@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The driver's loop: requests, new processes, log rings. One thread, since ptrace is bound to it.
- */
+/* The driver's loop: a run (run/run.h) that commands talk to through a socket. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,12 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "driver/driver-priv.h"
+#include "driver/driver.h"
+#include "run/run-priv.h"
 
 #define REQUEST_MAX (16u << 20)
-#define PATIENCE_MS 5000 /* with a command that says nothing */
-#define SCAN_NS 200000000ull
-#define TEND_NS 1000000000ull
+#define PATIENCE_MS 5000        /* with a command that says nothing */
 #define LINGER_NS 2000000000ull /* without work, before it ends */
 
 static volatile sig_atomic_t stop;
@@ -75,22 +73,7 @@ static int handle(struct driver *d, const struct dp_driver_request *rq, const ch
 
 	if (!name)
 		return dp_fail(err, E_RPN_MEMORY, "request");
-	switch (rq->op) {
-	case DP_DRIVER_INSERT:
-		r = drv_insert(d, rq, rest + rq->name_len + rq->file_len, out, err);
-		break;
-	case DP_DRIVER_REMOVE:
-		r = drv_remove(d, rq, name, out, err);
-		break;
-	case DP_DRIVER_QUERY:
-		r = drv_query(d, rq, name, out, err);
-		break;
-	case DP_DRIVER_VARS:
-		r = drv_vars(d, rq, name, out, err);
-		break;
-	default:
-		r = dp_fail(err, E_DRV_TALK, "request %u", rq->op);
-	}
+	r = dp_run_request(d, rq, name, rest + rq->name_len + rq->file_len, out, err);
 	free(name);
 	return r;
 }
@@ -129,58 +112,21 @@ static void serve(struct driver *d, int fd)
 	free(text);
 }
 
-static void drain_all(struct driver *d)
-{
-	u64 now = dp_now_ns();
-
-	for (struct drv_target *t = d->targets; t; t = t->next) {
-		if (!t->session)
-			continue;
-		drv_drain(d, t, false);
-		if (now - t->tended_ns > TEND_NS) {
-			tracee_tend(t->session);
-			t->tended_ns = now;
-		}
-	}
-	drv_log_commit(d);
-}
-
-/* -1: nobody's. The descriptor becomes readable when the owner has ended. */
-static int watch_owner(void)
-{
-	const char *owner = getenv(DP_DRIVER_OWNER_ENV);
-	int fd = owner ? (int)syscall(SYS_pidfd_open, atoi(owner), 0) : -1;
-
-	if (owner && fd < 0)
-		stop = SIGTERM; /* it has ended already */
-	return fd;
-}
-
 static void loop(struct driver *d, int listener)
 {
 	u64 idle_since = dp_now_ns();
-	int owner = watch_owner();
 
 	while (!stop) {
-		struct pollfd p[3] = {
-		    {listener, POLLIN, 0}, {d->watch_wake, POLLIN, 0}, {owner, POLLIN, 0}};
-		int fd;
+		int fd = -1;
 
-		poll(p, 3, d->targets ? 20 : 200);
-		if (p[2].revents)
-			break;
-		drv_catch(d);
-		if (p[0].revents & POLLIN) {
+		if (dp_run_turn(d, listener)) {
 			fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-			if (fd >= 0) {
-				serve(d, fd);
-				close(fd);
-			}
 			idle_since = dp_now_ns();
 		}
-		drain_all(d);
-		if (d->modules && dp_now_ns() - d->scanned_ns > SCAN_NS)
-			drv_scan(d, false);
+		if (fd >= 0) {
+			serve(d, fd);
+			close(fd);
+		}
 		if (d->modules)
 			idle_since = dp_now_ns();
 		else if (dp_now_ns() - idle_since > LINGER_NS)
@@ -201,20 +147,14 @@ int dp_driver_main(int listener, const char *dir)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a log that may not grow is a full disk */
 	fcntl(listener, F_SETFD, FD_CLOEXEC);
-	if (drv_log_open(&d, dir, NULL))
+	if (dp_drv_log_open(&d, dir, NULL))
 		return 1;
-	if (!getenv(DP_DRIVER_OWNER_ENV)) {
-		drv_state_open(&d, dir);
-		drv_adopt(&d);
-	}
+	dp_drv_state_open(&d, dir);
+	dp_drv_adopt(&d);
 	loop(&d, listener);
 	/* Asked to end, it takes its probes along. */
 	snprintf(path, sizeof(path), "%s/socket", dir);
 	unlink(path);
-	while (d.modules)
-		drv_drop(&d, d.modules);
-	while (d.targets)
-		drv_target_end(&d, d.targets);
-	drv_log_commit(&d);
+	dp_run_end(&d);
 	return 0;
 }

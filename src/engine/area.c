@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* The allocator of area.h. Only ever grows during one plan; makes no OS call. */
+#include "arch/arch.h"
 #include "engine/area.h"
 
 #define CHUNK (256 * 1024ull) /* address space taken at a time; pages that stay unused cost nothing */
 #define PAGE 4096ull
 #define ALIKE (16 * 1024 * 1024ull) /* addresses that differ by a multiple look alike to branch predictors */
 
-/*
- * Bytes that trap when executed as the first byte of an instruction: a breakpoint, or privileged
- * one-byte instructions (general protection fault). The latter serve where 0xCC as the top byte
- * of a displacement would point at memory that is not there, as below a low executable.
- */
-static const u8 trap_bytes[] = {0xcc, 0x6c, 0x6d, 0x6e, 0x6f, 0xf4, 0xec, 0xed, 0xee, 0xef, 0xfa, 0xfb};
+static const u8 trap_bytes[] = {DP_TRAP_BYTES};
 
 struct pattern { /* of the displacement with its sign bit flipped, so that order is address order */
 	u32 mask, val;
@@ -179,8 +175,7 @@ static struct dp_area *new_area(struct dp_space *s, u64 lo, u64 hi)
  * site: branch predictors know branches by their low address bits, and what the detour's branches teach them
  * would be believed of the code behind the site (10 to 18 ns a call).
  */
-static u64 place_in_gap(struct dp_space *s, const struct dp_place *w, const struct pattern *p, u64 lo,
-			u64 hi)
+static u64 place_in_gap(struct dp_space *s, const struct dp_place *w, const struct pattern *p, u64 lo, u64 hi)
 {
 	u64 d = next_addr(w, p, lo, hi), other;
 	u64 first, last;
@@ -278,7 +273,7 @@ void dp_space_give(struct dp_space *s, u64 addr, u32 size)
 		if (addr < a->lo || addr >= a->hi)
 			continue;
 		for (u64 i = off; i < off + size; i++)
-			a->used[i >> 3] &= (u8)~(1 << (i & 7));
+			a->used[i >> 3] &= (u8) ~(1 << (i & 7));
 		a->hint = DP_MIN(a->hint, addr);
 		for (u32 b = 0; b < 256; b++)
 			a->low_hint[b] = DP_MIN(a->low_hint[b], (u32)off);

@@ -7,12 +7,11 @@
 #define DP_AREA_H
 
 #include "base/error.h"
-#include "hit/hit.h"
 
 struct dp_area {
 	u64 lo, hi;
-	u8 *used;	/* bit per byte */
-	u64 hint;	/* nothing is free below, for requests without a fixed low byte */
+	u8 *used;          /* bit per byte */
+	u64 hint;          /* nothing is free below, for requests without a fixed low byte */
 	u32 low_hint[256]; /* the same by lowest address byte, as offset from lo */
 };
 
@@ -28,9 +27,9 @@ int dp_space_busy(struct dp_space *s, u64 lo, u64 hi);
 void dp_space_free(struct dp_space *s);
 
 struct dp_place {
-	u64 next;	/* address behind the five-byte jump */
-	u8 bounds;	/* bit i (1..4): byte i of the jump must trap */
-	u32 size;	/* bytes of the detour */
+	u64 next;               /* address behind the five-byte jump */
+	u8 bounds;              /* bit i (1..4): byte i of the jump must trap */
+	u32 size;               /* bytes of the detour */
 	u64 reach_lo, reach_hi; /* the detour must lie in here */
 };
 

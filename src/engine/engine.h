@@ -7,10 +7,10 @@
 #ifndef DP_ENGINE_H
 #define DP_ENGINE_H
 
-#include "arch/x86_64/detour.h"
+#include "abi/abi-point.h"
+#include "arch/arch.h"
 #include "base/error.h"
 #include "engine/area.h"
-#include "hit/hit.h"
 
 /* What a world gives to the engine. Addresses are run-time addresses of the probed world. */
 struct dp_host {
@@ -26,15 +26,15 @@ struct dp_host {
 /* One place to be hit, as wanted by the caller. */
 struct dp_spot {
 	const struct dp_text *text;
-	u64 bias;	/* run-time = link-time + bias */
-	u64 addr;	/* run-time */
-	u32 owner;	/* the caller's; spots at one address are ordered by it */
-	struct dp_site site; /* judged, link-time */
+	u64 bias;               /* run-time = link-time + bias */
+	u64 addr;               /* run-time */
+	u32 owner;              /* the caller's; spots at one address are ordered by it */
+	struct dp_site site;    /* judged, link-time */
 	u64 reach_lo, reach_hi; /* where detours for this module may lie */
-	u64 direct;	/* code compiled for this spot, to be used when it is alone at its address; 0 none */
-	bool confirm;	/* a second hit tells when its instruction has been carried out (DP_HIT_AFTER) */
+	u64 direct;             /* code compiled for this spot, to be used when it is alone at its address; 0 none */
+	bool confirm;           /* a second hit tells when its instruction has been carried out (DP_HIT_AFTER) */
 	/* output */
-	u32 point;	/* index of its point */
+	u32 point; /* index of its point */
 	enum dp_outcome outcome;
 	enum dp_code why; /* not a jump, or not armed: the reason */
 };
@@ -45,10 +45,10 @@ struct dp_spot {
 struct dp_planned {
 	const struct dp_text *text;
 	u64 bias;
-	u64 start;	/* run-time */
+	u64 start; /* run-time */
 	struct dp_window win;
 	u64 reach_lo, reach_hi;
-	u32 flags;	/* DP_PATCH_* */
+	u32 flags; /* DP_PATCH_* */
 	struct dp_detour detour;
 	u64 detour_addr;
 	u32 code_off, code_len; /* the detour's bytes in plan->code */
@@ -81,8 +81,7 @@ struct dp_plan {
  * entries. allow_trap: breakpoints may be used where no jump fits.
  * Returns 0 or -ENOMEM.
  */
-int dp_plan_build(struct dp_plan *plan, struct dp_spot *spots, u32 n, const u64 entries[DP_NENTRIES],
-		  bool allow_trap);
+int dp_plan_build(struct dp_plan *plan, struct dp_spot *spots, u32 n, const u64 entries[DP_NENTRIES], bool allow_trap);
 void dp_plan_free(struct dp_plan *plan);
 
 /* How the detour of a hit at this site enters the hit path. */

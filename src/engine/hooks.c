@@ -115,8 +115,8 @@ static int check(const struct hook *hook, const struct hook_rec *rec, struct dp_
 	if (!rec->exit)
 		return dp_fail(err, E_HOOK_ARGUMENT, "the record has no exit");
 	if (rec->of && rec->of != hook)
-		return dp_fail(err, E_HOOK_ARGUMENT, "the record was made for hook %s, not for %s",
-			       rec->of->name, hook->name);
+		return dp_fail(err, E_HOOK_ARGUMENT, "the record was made for hook %s, not for %s", rec->of->name,
+			       hook->name);
 	if (rec->hook)
 		return dp_fail(err, E_HOOK_ARGUMENT, "it is registered already");
 	if ((rec->flags & both) == both)
@@ -124,8 +124,7 @@ static int check(const struct hook *hook, const struct hook_rec *rec, struct dp_
 	return 0;
 }
 
-int dp_hooks_insert(struct dp_hooks *k, struct hook *hook, struct hook_rec *rec,
-		    struct dp_error *err)
+int dp_hooks_insert(struct dp_hooks *k, struct hook *hook, struct hook_rec *rec, struct dp_error *err)
 {
 	struct hook_rec **at;
 	int r = check(hook, rec, err);
@@ -186,8 +185,7 @@ int dp_hooks_apply_places(struct dp_hooks *k, struct dp_error *err)
 		u8 want = on ? DP_HOOK_ARMED : DP_HOOK_IDLE, now = look(k, p);
 
 		if (!now && on && !p->on && p->hook->flags & NEW)
-			r = dp_fail(err, E_HOOK_SITE, "0x%llx, hook %s",
-				    (unsigned long long)p->code, p->hook->name);
+			r = dp_fail(err, E_HOOK_SITE, "0x%llx, hook %s", (unsigned long long)p->code, p->hook->name);
 		if (!now)
 			continue;
 		if (now != want) {
@@ -223,8 +221,7 @@ int dp_hooks_apply(struct dp_hooks *k, struct dp_error *err)
 			r = h->flags & NEW ? e : r;
 			continue;
 		}
-		__atomic_store_n(&h->flags, on ? h->flags | HOOK_ACTIVE : h->flags & ~HOOK_ACTIVE,
-				 __ATOMIC_RELAXED);
+		__atomic_store_n(&h->flags, on ? h->flags | HOOK_ACTIVE : h->flags & ~HOOK_ACTIVE, __ATOMIC_RELAXED);
 	}
 	e = dp_hooks_apply_places(k, err);
 	return r ? r : e;
@@ -244,8 +241,7 @@ int dp_hooks_arm(struct dp_hooks *k, struct hook_rec **recs, int n, bool on, str
 
 	for (int i = 0; i < n; i++)
 		if (!recs[i]->hook)
-			return dp_fail(err, E_HOOK_UNKNOWN, "%s",
-				       recs[i]->name ? recs[i]->name : "no name");
+			return dp_fail(err, E_HOOK_UNKNOWN, "%s", recs[i]->name ? recs[i]->name : "no name");
 	for (int i = 0; i < n; i++) {
 		set_flags(recs[i], on);
 		recs[i]->hook->flags |= NEW;

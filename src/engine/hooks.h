@@ -18,10 +18,6 @@ struct dp_hook_place {
 	bool on;
 };
 
-#define DP_HOOK_LEN 5
-#define DP_HOOK_IDLE 0xa9  /* test $imm32, %eax */
-#define DP_HOOK_ARMED 0xe9 /* jmp rel32 */
-
 /* What these bytes at the place are: DP_HOOK_IDLE, DP_HOOK_ARMED, or 0: something else. */
 static inline u8 dp_hook_now(const struct dp_hook_place *p, const u8 bytes[DP_HOOK_LEN])
 {
@@ -55,8 +51,7 @@ void dp_hooks_forget(struct dp_hooks *k, struct hook *hook);
 void dp_hooks_forget_places(struct dp_hooks *k, const void *owner);
 
 /* As the calls of the header. After taking out a grace period is due. */
-int dp_hooks_insert(struct dp_hooks *k, struct hook *hook, struct hook_rec *rec,
-		    struct dp_error *err);
+int dp_hooks_insert(struct dp_hooks *k, struct hook *hook, struct hook_rec *rec, struct dp_error *err);
 int dp_hooks_take_out(struct dp_hooks *k, struct hook_rec *rec, struct dp_error *err);
 int dp_hooks_arm(struct dp_hooks *k, struct hook_rec **recs, int n, bool on, struct dp_error *err);
 

@@ -29,7 +29,7 @@ void dp_mgr_free(struct dp_manager *m)
 		dp_free(m->traps);
 		m->traps = old;
 	}
-	mgr_free_retired(m);
+	dp_mgr_free_retired(m);
 	dp_space_free(&m->space);
 	memset(m, 0, sizeof(*m));
 }
@@ -45,14 +45,13 @@ static void expected(struct dp_manager *m, const struct dp_locus *l, u64 addr, u
 		if (!p || p->state == DP_POINT_OFF)
 			continue;
 		patch = p->state == DP_POINT_JUMP ? &p->jump_patch : &p->trap_patch;
-		for (u32 i = 0; i < patch->len + mgr_wall(m, p); i++)
+		for (u32 i = 0; i < patch->len + dp_mgr_padding(m, p); i++)
 			if (a + i >= addr && a + i < addr + n)
-				bytes[a + i - addr] = i < patch->len ? patch->jump[i] : MGR_WALL;
+				bytes[a + i - addr] = i < patch->len ? patch->jump[i] : MGR_PADDING;
 	}
 }
 
-int mgr_unchanged(struct dp_manager *m, const struct dp_locus *l, u64 addr, u32 n,
-		  struct dp_error *err)
+int dp_mgr_unchanged(struct dp_manager *m, const struct dp_locus *l, u64 addr, u32 n, struct dp_error *err)
 {
 	u8 want[DP_INSN_MAX + DP_JUMP_LEN], have[DP_INSN_MAX + DP_JUMP_LEN];
 
@@ -83,33 +82,31 @@ static int new_point(struct dp_manager *m, u64 addr, struct dp_kpoint **out, str
 				.reach_lo = l.reach_lo,
 				.reach_hi = l.reach_hi,
 				.module = l.module,
-				.lone = m->host->many,
+				.single = m->host->whole_list,
 				.fresh = true,
 				.vectors = 1};
 	u64 avail = l.text->hi - (addr - l.bias);
 	const u8 *code = l.text->bytes + (addr - l.bias - l.text->lo);
 	dp_insn_decode(&p->insn, code, avail);
 	memcpy(p->bytes, code, p->insn.len);
-	r = mgr_unchanged(m, &l, addr, p->insn.len, err);
+	r = dp_mgr_unchanged(m, &l, addr, p->insn.len, err);
 	if (!r)
-		r = dp_slot_make(m, p, DP_SLOT_PLAIN, err);
+		r = dp_ool_slot_make(m, p, DP_OOL_PLAIN, err);
 	if (r) {
 		dp_free(p);
 		return r;
 	}
-	p->trap_patch =
-	    (struct dp_patch){.addr = addr, .len = 1, .orig = {code[0]}, .jump = {0xcc}};
+	p->trap_patch = (struct dp_patch){.addr = addr, .len = 1, .orig = {code[0]}, .jump = {DP_TRAP_BYTE}};
 	p->next = m->points;
 	p->hash_next = m->hash[dp_mgr_bucket(addr)];
 	__atomic_store_n(&m->hash[dp_mgr_bucket(addr)], p, __ATOMIC_RELEASE); /* pairs with dp_mgr_point() */
-	__atomic_store_n(&m->points, p,
-			 __ATOMIC_RELEASE); /* pairs with the acquire in dp_mgr_home() */
+	__atomic_store_n(&m->points, p, __ATOMIC_RELEASE); /* pairs with the acquire in dp_mgr_home() */
 	m->npoints++;
 	*out = p;
 	return 0;
 }
 
-void mgr_touch(struct dp_manager *m, struct dp_kpoint *p)
+void dp_mgr_touch(struct dp_manager *m, struct dp_kpoint *p)
 {
 	if (p->dirty)
 		return;
@@ -121,7 +118,7 @@ void mgr_touch(struct dp_manager *m, struct dp_kpoint *p)
 /* Is it to be called? While everything is disarmed, only what the host needs for itself. */
 static bool is_enabled(const struct dp_manager *m, const struct dp_mgr_probe *k)
 {
-	return !(k->flags & DP_KPROBE_DISABLED) && (!m->disarmed || k->flags & DP_KPROBE_ALWAYS);
+	return !(k->flags & DP_MGR_DISABLED) && (!m->disarmed || k->flags & DP_MGR_ALWAYS);
 }
 
 /* Publish the list of enabled probes; the old one goes when no hit can be reading it any more. */
@@ -136,33 +133,31 @@ static int relist(struct dp_manager *m, struct dp_kpoint *p)
 		list = dp_alloc(sizeof(*list) + n * sizeof(list->v[0]));
 		if (!list)
 			return -ENOMEM;
-		list->general = list->lean = true;
+		list->general = list->no_regs = true;
 		for (struct dp_mgr_probe *k = p->probes; k; k = k->next)
 			if (is_enabled(m, k)) {
 				list->v[list->n++] = k;
-				list->general &= !!(k->flags & DP_KPROBE_GENERAL);
-				list->lean &= !!(k->flags & DP_KPROBE_LEAN);
-				list->post |= !!(k->flags & DP_KPROBE_POST);
+				list->general &= !!(k->flags & DP_MGR_GENERAL);
+				list->no_regs &= !!(k->flags & DP_MGR_NO_REGS);
+				list->post |= !!(k->flags & DP_MGR_POST);
 			}
 	}
 	/*
-	 * vectors and lean are hints to the entry; the hit path compares them with the list that it
+	 * vectors and no_regs are hints to the entry; the hit path compares them with the list that it
 	 * finds, so their order does not matter.
 	 */
 	__atomic_store_n(&p->vectors, !list || !list->general, __ATOMIC_RELAXED);
-	__atomic_store_n(&p->lean, list && list->lean, __ATOMIC_RELAXED);
-	__atomic_store_n(&p->list, list,
-			 __ATOMIC_RELEASE); /* pairs with the acquire in the hit path */
+	__atomic_store_n(&p->no_regs, list && list->no_regs, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->list, list, __ATOMIC_RELEASE); /* pairs with the acquire in the hit path */
 	/* Who finds the old one has begun before the grace period that ends its life. */
-	__atomic_store_n(&p->lone,
-			 n == 1 && list->v[0]->flags & DP_KPROBE_PRE ? list->v[0]->owner : m->host->many,
+	__atomic_store_n(&p->single, n == 1 && list->v[0]->flags & DP_MGR_PRE ? list->v[0]->owner : m->host->whole_list,
 			 __ATOMIC_RELEASE); /* pairs with the loads in the hit path */
 	if (old) {
 		old->old = m->retired;
 		m->retired = old;
 		m->stale = true;
 	}
-	mgr_touch(m, p);
+	dp_mgr_touch(m, p);
 	return 0;
 }
 
@@ -177,9 +172,8 @@ static bool has(const struct dp_kpoint *p, u32 flag)
 static int prepare_post(struct dp_manager *m, struct dp_kpoint *p, struct dp_error *err)
 {
 	if (p->insn.cls == DP_INSN_XBEGIN)
-		return dp_fail(err, E_KPROBE_POST, "0x%llx begins a transaction",
-			       (unsigned long long)p->addr);
-	return dp_slot_make(m, p, DP_SLOT_POST, err);
+		return dp_fail(err, E_KPROBE_POST, "0x%llx begins a transaction", (unsigned long long)p->addr);
+	return dp_ool_slot_make(m, p, DP_OOL_POST, err);
 }
 
 int dp_mgr_attach(struct dp_manager *m, u64 addr, struct dp_mgr_probe *k, struct dp_error *err)
@@ -190,15 +184,14 @@ int dp_mgr_attach(struct dp_manager *m, u64 addr, struct dp_mgr_probe *k, struct
 
 	if (!p)
 		r = new_point(m, addr, &p, err);
-	if (!r && k->flags & DP_KPROBE_BREAK && has(p, DP_KPROBE_BREAK))
+	if (!r && k->flags & DP_MGR_BREAK && has(p, DP_MGR_BREAK))
 		r = dp_fail(err, E_KPROBE_JPROBE, "0x%llx", (unsigned long long)addr);
-	if (!r && k->flags & DP_KPROBE_POST)
+	if (!r && k->flags & DP_MGR_POST)
 		r = prepare_post(m, p, err);
 	if (r)
 		return r;
 	for (end = &p->probes; *end; end = &(*end)->next)
-		if ((*end)->flags &
-		    DP_KPROBE_BREAK) /* jprobes come last: their handlers do not return */
+		if ((*end)->flags & DP_MGR_BREAK) /* jprobes come last: their handlers do not return */
 			break;
 	k->point = p;
 	k->next = *end;
@@ -208,7 +201,7 @@ int dp_mgr_attach(struct dp_manager *m, u64 addr, struct dp_mgr_probe *k, struct
 		*end = k->next;
 		return dp_fail(err, E_ARM_NOMEM, "a list of probes");
 	}
-	mgr_touch_region(m, p);
+	dp_mgr_touch_region(m, p);
 	return 0;
 }
 
@@ -221,19 +214,19 @@ void dp_mgr_detach(struct dp_manager *m, struct dp_mgr_probe *k)
 		at = &(*at)->next;
 	*at = k->next;
 	if (relist(m, p)) {
-		mgr_drop_from_list(m, p, k);
+		dp_mgr_drop_from_list(m, p, k);
 		m->stale = true;
 	}
-	mgr_touch_region(m, p);
+	dp_mgr_touch_region(m, p);
 }
 
 /* Without memory for a shorter list: the entry is overwritten by another of the same list, or the
  * list emptied. */
-void mgr_drop_from_list(struct dp_manager *m, struct dp_kpoint *p, struct dp_mgr_probe *k)
+void dp_mgr_drop_from_list(struct dp_manager *m, struct dp_kpoint *p, struct dp_mgr_probe *k)
 {
 	struct dp_hitlist *list = p->list;
 
-	__atomic_store_n(&p->lone, m->host->many, __ATOMIC_RELEASE);
+	__atomic_store_n(&p->single, m->host->whole_list, __ATOMIC_RELEASE);
 	for (u32 i = 0; list && i < list->n; i++)
 		if (list->v[i] == k) {
 			__atomic_store_n(&list->v[i], list->v[list->n - 1], __ATOMIC_RELEASE);
@@ -246,7 +239,7 @@ int dp_mgr_flags(struct dp_manager *m, struct dp_mgr_probe *k, u32 flags)
 	u32 old = k->flags;
 	int r;
 
-	/* Hits in hits look at the flags of the list that they find (DP_KPROBE_ALWAYS), at any time. */
+	/* Hits in hits look at the flags of the list that they find (DP_MGR_ALWAYS), at any time. */
 	__atomic_store_n(&k->flags, flags, __ATOMIC_RELAXED);
 	r = relist(m, k->point);
 	if (r)
@@ -282,20 +275,20 @@ u32 dp_mgr_gone(struct dp_manager *m, u64 lo, u64 hi)
 		for (u32 i = 1; i < DP_JUMP_LEN; i++)
 			if (p->jump_patch.bounds >> i & 1)
 				dp_traps_set(m, p->addr + i, 0);
-		mgr_count(m, p, DP_POINT_OFF);
+		dp_mgr_count(m, p, DP_POINT_OFF);
 		p->gone = true;
 		n++;
 	}
 	return n;
 }
 
-static void give_slot(struct dp_manager *m, struct dp_slot *s)
+static void give_slot(struct dp_manager *m, struct dp_ool_slot *s)
 {
 	u8 trap[64];
 
 	if (!s->addr)
 		return;
-	memset(trap, 0xcc, sizeof(trap));
+	memset(trap, DP_TRAP_BYTE, sizeof(trap));
 	for (u32 i = 0; i < s->len; i += (u32)sizeof(trap))
 		m->host->fill(m->host->arg, s->addr + i, trap, DP_MIN(s->len - i, (u32)sizeof(trap)), NULL);
 	dp_space_give(&m->space, s->addr, DP_ALIGN_UP(s->len, 8u));

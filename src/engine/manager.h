@@ -8,6 +8,7 @@
 #ifndef DP_MANAGER_H
 #define DP_MANAGER_H
 
+#include "abi/abi-point.h"
 #include "engine/engine.h"
 
 /* Tags in the lowest bits of the pointer that a slot hands to the entry. */
@@ -15,20 +16,20 @@
 #define DP_HIT_EMULATE 2ul /* no copy follows: the hit path carries the branch out itself */
 #define DP_HIT_TAGS 3ul
 
-#define DP_KPROBE_DISABLED 0x1
-#define DP_KPROBE_POST 0x2  /* has a post handler: control must come back after the instruction */
-#define DP_KPROBE_BREAK 0x4 /* a jprobe: at most one on a point, behind all others, and no jump */
-#define DP_KPROBE_ALWAYS                                                                           \
-	0x10 /* the host's own: called inside handlers too, whatever the knobs say */
-#define DP_KPROBE_GENERAL 0x8 /* its handlers touch general registers only */
-#define DP_KPROBE_PRE 0x40    /* it has a pre handler */
-#define DP_KPROBE_LEAN 0x20   /* it has no handler that looks at registers: the host's shorter way \
+#define DP_MGR_DISABLED 0x1
+#define DP_MGR_POST 0x2    /* has a post handler: control must come back after the instruction */
+#define DP_MGR_BREAK 0x4   /* a jprobe: at most one on a point, behind all others, and no jump */
+#define DP_MGR_ALWAYS 0x10 /* the host's own: called inside handlers too, whatever the knobs say */
+#define DP_MGR_GENERAL 0x8 /* its handlers touch general registers only */
+#define DP_MGR_PRE 0x40    /* it has a pre handler */
+#define DP_MGR_NO_REGS \
+	0x20 /* it has no handler that looks at registers: the host's shorter way \
 			       */
 
 struct dp_mgr_probe { /* one registered probe; the owner knows what it stands for */
 	struct dp_kpoint *point;
 	struct dp_mgr_probe *next; /* on the same point, oldest first */
-	u32 flags;              /* DP_KPROBE_* */
+	u32 flags;                 /* DP_KPROBE_* */
 	void *owner;
 };
 
@@ -37,29 +38,29 @@ struct dp_hitlist { /* the enabled probes of a point, as the hit path sees them;
 	struct dp_hitlist *old;
 	bool general; /* no handler touches vector registers */
 	bool post;    /* somebody wants control after the instruction */
-	bool lean;    /* all of them are DP_KPROBE_LEAN */
+	bool no_regs; /* all of them are DP_MGR_NO_REGS */
 	u32 n;
 	struct dp_mgr_probe *v[];
 };
 
 enum dp_state_now { DP_POINT_OFF, DP_POINT_TRAP, DP_POINT_JUMP };
 
-#define DP_SLOT_INSNS (DP_WINDOW_INSNS + 1)
+#define DP_OOL_INSNS (DP_WINDOW_INSNS + 1)
 
 /* A piece of code out of line: the hit, copies of instructions, and the way back. Never freed or
  * changed. */
-struct dp_slot {
+struct dp_ool_slot {
 	u64 addr; /* 0: not made */
 	u32 len;
 	u8 ninsns;
 	u8 off[DP_WINDOW_INSNS]; /* of the originals, from the point's address */
-	u16 copy[DP_SLOT_INSNS]; /* of the copies, from addr; the last: the end of the last copy */
+	u16 copy[DP_OOL_INSNS];  /* of the copies, from addr; the last: the end of the last copy */
 };
 
 struct dp_kpoint {
-	u64 addr;                /* must stay first: entry.S reads it */
+	u64 addr;                /* must stay first: self-entry.S reads it */
 	u32 vectors;             /* second: 0 when no handler here touches vector registers */
-	u32 lean;                /* third: not 0 when nothing here looks at registers */
+	u32 no_regs;             /* third: not 0 when nothing here looks at registers */
 	bool gone;               /* the module was unloaded */
 	bool dirty;              /* on the manager's list of points to look at */
 	bool held;               /* it may become a jump, but not now */
@@ -67,8 +68,8 @@ struct dp_kpoint {
 	u8 state;                /* enum dp_state_now */
 	bool no_jump;            /* its region is not safe for one: why */
 	struct dp_hitlist *list; /* atomic; NULL: nobody is to be called */
-	void *lone;              /* atomic: the owner of the only probe to be called, when it has a pre
-				    handler; else the host's `many`, which looks at the list */
+	void *single;            /* atomic: the owner of the only probe to be called, when it has a pre
+				    handler; else the host's `whole_list`, which looks at the list */
 	struct dp_mgr_probe *probes;
 	const struct dp_text *text;
 	u64 bias, reach_lo, reach_hi;
@@ -76,10 +77,10 @@ struct dp_kpoint {
 	u32 reserved; /* the host's */
 	struct dp_insn insn;
 	u8 bytes[DP_INSN_MAX];
-	struct dp_slot plain, post, jump;
-	struct dp_slot *aim; /* atomic: the one that its breakpoint leads to */
-	struct dp_window win; /* of the jump; run-time start */
-	enum dp_code why;     /* no jump fits: the reason */
+	struct dp_ool_slot plain, post, jump;
+	struct dp_ool_slot *aim; /* atomic: the one that its breakpoint leads to */
+	struct dp_window win;    /* of the jump; run-time start */
+	enum dp_code why;        /* no jump fits: the reason */
 	struct dp_patch trap_patch, jump_patch;
 	struct dp_kpoint *hash_next, *next, *work_next;
 };
@@ -114,12 +115,12 @@ struct dp_mgr_host {
 	/* NULL, or: an apply has looked at the point; its state may be another now. */
 	void (*looked_at)(void *arg, struct dp_kpoint *p);
 	/*
-	 * Slots call this, the tagged point on the stack (entry.S); with entry_jumps they push
+	 * Slots call this, the tagged point on the stack (self-entry.S); with entry_jumps they push
 	 * where to come back to and jump to it, and it comes back by a jump.
 	 */
 	u64 entry;
 	u64 entry_tagged; /* 0, or what slots call with a tagged point; only where near */
-	void *many;       /* see struct dp_kpoint */
+	void *whole_list; /* see struct dp_kpoint */
 	bool entry_jumps;
 	u32 zone;  /* bytes below the stack pointer that slots must leave alone */
 	bool near; /* the entry is in reach of a direct call from every slot; not with entry_jumps */
@@ -203,9 +204,8 @@ u64 dp_mgr_redirect(struct dp_manager *m, u64 pc);
 u64 dp_mgr_home(struct dp_manager *m, u64 pc, struct dp_kpoint **point, u32 *index);
 
 /* slot.c: make the code of a slot. -EOPNOTSUPP when the instruction does not allow it. */
-enum dp_slot_kind { DP_SLOT_PLAIN, DP_SLOT_POST, DP_SLOT_JUMP };
-int dp_slot_make(struct dp_manager *m, struct dp_kpoint *p, enum dp_slot_kind kind,
-		 struct dp_error *err);
+enum dp_ool_kind { DP_OOL_PLAIN, DP_OOL_POST, DP_OOL_JUMP };
+int dp_ool_slot_make(struct dp_manager *m, struct dp_kpoint *p, enum dp_ool_kind kind, struct dp_error *err);
 
 /* Does control leave the instruction otherwise than by falling through? Then a post handler needs
  * emulation. */

@@ -83,8 +83,8 @@ static void widen(struct dp_planned *p, const struct dp_window *w)
 	p->win = *w;
 }
 
-static struct dp_planned *new_patch(struct dp_plan *plan, const struct dp_spot *spot,
-				    const struct dp_window *w, u32 flags)
+static struct dp_planned *new_patch(struct dp_plan *plan, const struct dp_spot *spot, const struct dp_window *w,
+				    u32 flags)
 {
 	struct dp_planned *p = room(plan->patches, &plan->cap_patches, plan->npatches, sizeof(*p));
 
@@ -241,15 +241,15 @@ static void fill_patch(struct dp_planned *p)
 	t->len = trap ? 1 : DP_JUMP_LEN;
 	t->bounds = trap ? 0 : p->win.bounds;
 	memcpy(t->orig, p->text->bytes + (p->win.start - p->text->lo), t->len);
-	t->jump[0] = trap ? 0xcc : 0xe9;
+	t->jump[0] = trap ? DP_TRAP_BYTE : DP_JUMP_BYTE;
 	memcpy(t->jump + 1, &rel, 4);
 }
 
 /* Find a place for the detour and emit it there. Returns 0, or -ERANGE when no place will do. */
 static int place_detour(struct dp_plan *plan, struct dp_planned *p, const u64 entries[DP_NENTRIES])
 {
-	struct dp_place want = {.next = p->start + DP_JUMP_LEN, .bounds = p->win.bounds,
-				.reach_lo = p->reach_lo, .reach_hi = p->reach_hi};
+	struct dp_place want = {
+	    .next = p->start + DP_JUMP_LEN, .bounds = p->win.bounds, .reach_lo = p->reach_lo, .reach_hi = p->reach_hi};
 	u8 buf[DP_DETOUR_MAX];
 	u32 len;
 
@@ -311,8 +311,8 @@ static int build_tables(struct dp_plan *plan)
 			u64 copy = p->detour_addr + p->detour.copy[k];
 
 			if (!k || (p->win.off[k] < DP_JUMP_LEN && !(p->flags & DP_PATCH_TRAP)))
-				plan->redirects[plan->nredirects++] = (struct dp_redirect){
-				    home, called ? called : arrive};
+				plan->redirects[plan->nredirects++] = (struct dp_redirect){home,
+											   called ? called : arrive};
 			if (called)
 				plan->homes[plan->nhomes++] = (struct dp_redirect){called, home};
 			called = behind_syscall(p, k);
@@ -328,8 +328,8 @@ static int build_tables(struct dp_plan *plan)
 		if (called)
 			plan->homes[plan->nhomes++] = (struct dp_redirect){called, p->start + p->win.len};
 		if (p->detour.back)
-			plan->homes[plan->nhomes++] = (struct dp_redirect){
-			    p->detour_addr + p->detour.back, p->start + p->win.len};
+			plan->homes[plan->nhomes++] = (struct dp_redirect){p->detour_addr + p->detour.back,
+									   p->start + p->win.len};
 	}
 	sort(plan->redirects, plan->nredirects, sizeof(*plan->redirects), redirect_less);
 	sort(plan->homes, plan->nhomes, sizeof(*plan->homes), redirect_less);
@@ -352,8 +352,7 @@ static void drop_patch(struct dp_plan *plan, u32 index, struct dp_spot *spots, u
 	plan->npatches--;
 }
 
-int dp_plan_build(struct dp_plan *plan, struct dp_spot *spots, u32 n, const u64 entries[DP_NENTRIES],
-		  bool allow_trap)
+int dp_plan_build(struct dp_plan *plan, struct dp_spot *spots, u32 n, const u64 entries[DP_NENTRIES], bool allow_trap)
 {
 	int r;
 

@@ -28,15 +28,14 @@
  */
 #include "engine/engine.h"
 
-#define BREAKPOINT 0xcc
 #define BREATH 64 /* patches between two looks at stopped threads */
 
 enum step {
 	STEP_BREAKPOINTS, /* first byte and boundaries trap, others original */
-	STEP_TAIL,	  /* bytes 1..4 of the jump */
-	STEP_JUMP,	  /* first byte of the jump */
+	STEP_TAIL,        /* bytes 1..4 of the jump */
+	STEP_JUMP,        /* first byte of the jump */
 	STEP_TRAP_FIRST,  /* first byte traps again */
-	STEP_TAIL_BACK,	  /* bytes that are no boundaries are original again */
+	STEP_TAIL_BACK,   /* bytes that are no boundaries are original again */
 	STEP_BOUNDS_BACK, /* the boundaries too */
 	STEP_FIRST_BACK,
 };
@@ -46,15 +45,14 @@ static bool is_bound(const struct dp_patch *p, u32 i)
 	return p->bounds >> i & 1;
 }
 
-static int write_step(const struct dp_host *host, const struct dp_patch *p, enum step step,
-		      struct dp_error *err)
+static int write_step(const struct dp_host *host, const struct dp_patch *p, enum step step, struct dp_error *err)
 {
 	u8 b[5];
 
 	memcpy(b, step == STEP_TAIL || step == STEP_TAIL_BACK ? p->jump : p->orig, p->len);
 	switch (step) {
 	case STEP_BREAKPOINTS:
-		b[0] = BREAKPOINT;
+		b[0] = DP_TRAP_BYTE;
 		for (u32 i = 1; i < p->len; i++)
 			if (is_bound(p, i))
 				b[i] = p->jump[i];
@@ -64,7 +62,7 @@ static int write_step(const struct dp_host *host, const struct dp_patch *p, enum
 	case STEP_JUMP:
 		return p->len == 1 ? 0 : host->write_code(host->arg, p->addr, p->jump, 1, err);
 	case STEP_TRAP_FIRST:
-		b[0] = BREAKPOINT;
+		b[0] = DP_TRAP_BYTE;
 		return host->write_code(host->arg, p->addr, b, 1, err);
 	case STEP_TAIL_BACK:
 		for (u32 i = 1; i < p->len; i++)
@@ -78,8 +76,7 @@ static int write_step(const struct dp_host *host, const struct dp_patch *p, enum
 	}
 }
 
-static int all(const struct dp_host *host, const struct dp_patch *v, u32 n, enum step step,
-	       struct dp_error *err)
+static int all(const struct dp_host *host, const struct dp_patch *v, u32 n, enum step step, struct dp_error *err)
 {
 	for (u32 i = 0; i < n; i++) {
 		int r = write_step(host, &v[i], step, err);
@@ -94,8 +91,7 @@ static int all(const struct dp_host *host, const struct dp_patch *v, u32 n, enum
 
 int dp_withdraw(const struct dp_host *host, const struct dp_patch *v, u32 n, struct dp_error *err)
 {
-	static const enum step steps[] = {STEP_TRAP_FIRST, STEP_TAIL_BACK, STEP_BOUNDS_BACK,
-					  STEP_FIRST_BACK};
+	static const enum step steps[] = {STEP_TRAP_FIRST, STEP_TAIL_BACK, STEP_BOUNDS_BACK, STEP_FIRST_BACK};
 
 	for (u32 s = 0; s < DP_ARRAY_SIZE(steps); s++) {
 		int r = all(host, v, n, steps[s], err);

@@ -8,7 +8,7 @@
  */
 #include "engine/manager-priv.h"
 
-void mgr_count(struct dp_manager *m, struct dp_kpoint *p, enum dp_state_now state)
+void dp_mgr_count(struct dp_manager *m, struct dp_kpoint *p, enum dp_state_now state)
 {
 	m->narmed += (state != DP_POINT_OFF) - (p->state != DP_POINT_OFF);
 	m->noptimised += (state == DP_POINT_JUMP) - (p->state == DP_POINT_JUMP);
@@ -16,13 +16,13 @@ void mgr_count(struct dp_manager *m, struct dp_kpoint *p, enum dp_state_now stat
 }
 
 /* A point that comes or goes changes what those before it may be. */
-void mgr_touch_region(struct dp_manager *m, struct dp_kpoint *p)
+void dp_mgr_touch_region(struct dp_manager *m, struct dp_kpoint *p)
 {
 	for (u64 a = p->addr - MGR_REGION_MAX; a < p->addr; a++) {
 		struct dp_kpoint *before = dp_mgr_point(m, a);
 
 		if (before && before->probes)
-			mgr_touch(m, before);
+			dp_mgr_touch(m, before);
 	}
 }
 
@@ -66,11 +66,11 @@ static bool region_safe(struct dp_manager *m, struct dp_kpoint *p)
 		return no_jump(p, err.code);
 	if (m->host->settle) /* nobody is inside when the jump comes, and nobody gets in */
 		p->win.bounds = 0;
-	if (dp_slot_make(m, p, DP_SLOT_JUMP, &err))
+	if (dp_ool_slot_make(m, p, DP_OOL_JUMP, &err))
 		return no_jump(p, err.code);
 	p->win.start = p->addr;
 	p->jump_patch = (struct dp_patch){
-	    .addr = p->addr, .len = DP_JUMP_LEN, .bounds = p->win.bounds, .jump = {0xe9}};
+	    .addr = p->addr, .len = DP_JUMP_LEN, .bounds = p->win.bounds, .jump = {DP_JUMP_BYTE}};
 	memcpy(p->jump_patch.orig, p->text->bytes + (link - p->text->lo), DP_JUMP_LEN);
 	rel = (s32)(p->jump.addr - (p->addr + DP_JUMP_LEN));
 	memcpy(p->jump_patch.jump + 1, &rel, 4);
@@ -82,7 +82,7 @@ static int check(struct dp_manager *m, const struct dp_kpoint *p, u32 n, struct 
 {
 	struct dp_locus l = {.text = p->text, .bias = p->bias};
 
-	return mgr_unchanged(m, &l, p->addr, n, err);
+	return dp_mgr_unchanged(m, &l, p->addr, n, err);
 }
 
 static enum dp_state_now wanted(struct dp_manager *m, struct dp_kpoint *p)
@@ -92,9 +92,9 @@ static enum dp_state_now wanted(struct dp_manager *m, struct dp_kpoint *p)
 	if (!p->list)
 		return DP_POINT_OFF;
 	for (const struct dp_mgr_probe *k = p->probes; k; k = k->next) {
-		if (k->flags & (DP_KPROBE_POST | DP_KPROBE_BREAK))
+		if (k->flags & (DP_MGR_POST | DP_MGR_BREAK))
 			return DP_POINT_TRAP;
-		may_jump |= !!(k->flags & DP_KPROBE_ALWAYS);
+		may_jump |= !!(k->flags & DP_MGR_ALWAYS);
 	}
 	if (!may_jump)
 		return DP_POINT_TRAP;
@@ -118,9 +118,9 @@ static int aim(struct dp_manager *m, struct dp_kpoint *p, enum dp_state_now stat
 	int r = 0;
 
 	for (const struct dp_mgr_probe *k = p->probes; k; k = k->next)
-		post |= !!(k->flags & DP_KPROBE_POST);
+		post |= !!(k->flags & DP_MGR_POST);
 	__atomic_store_n(&p->aim,
-			 state == DP_POINT_JUMP       ? &p->jump
+			 state == DP_POINT_JUMP ? &p->jump
 			 : post && p->post.addr ? &p->post
 						: &p->plain,
 			 __ATOMIC_RELEASE); /* pairs with the acquire in a host's trap handler */
@@ -128,8 +128,7 @@ static int aim(struct dp_manager *m, struct dp_kpoint *p, enum dp_state_now stat
 		return dp_traps_set(m, p->addr, p->aim->addr);
 	for (u8 i = 1; i < p->jump.ninsns && !r; i++)
 		if (p->jump.off[i] < DP_JUMP_LEN)
-			r = dp_traps_set(m, p->addr + p->jump.off[i],
-					 p->jump.addr + p->jump.copy[i]);
+			r = dp_traps_set(m, p->addr + p->jump.off[i], p->jump.addr + p->jump.copy[i]);
 	return r ? r : dp_traps_set(m, p->addr, p->jump.addr);
 }
 
@@ -148,7 +147,7 @@ static void add(struct batch *b, struct dp_kpoint *p, const struct dp_patch *pat
 static void done(struct dp_manager *m, struct batch *b, enum dp_state_now state)
 {
 	for (u32 i = 0; i < b->n; i++)
-		mgr_count(m, b->p[i], state);
+		dp_mgr_count(m, b->p[i], state);
 	b->n = 0;
 }
 
@@ -180,17 +179,17 @@ static bool is_ours(struct dp_manager *m, const struct dp_kpoint *p)
 static bool jump_is_ours(struct dp_manager *m, const struct dp_kpoint *p)
 {
 	u8 have[DP_JUMP_LEN + MGR_REGION_MAX];
-	u32 n = DP_JUMP_LEN + mgr_wall(m, p);
+	u32 n = DP_JUMP_LEN + dp_mgr_padding(m, p);
 
 	if (m->host->peek(m->host->arg, p->addr, have, n))
 		return true;
 	for (u32 i = 0; i < n; i++)
-		if (have[i] != (i < DP_JUMP_LEN ? p->jump_patch.jump[i] : MGR_WALL))
+		if (have[i] != (i < DP_JUMP_LEN ? p->jump_patch.jump[i] : MGR_PADDING))
 			return false;
 	return true;
 }
 
-u32 mgr_wall(const struct dp_manager *m, const struct dp_kpoint *p)
+u32 dp_mgr_padding(const struct dp_manager *m, const struct dp_kpoint *p)
 {
 	return m->host->settle && p->state == DP_POINT_JUMP ? region(p) - DP_JUMP_LEN : 0;
 }
@@ -201,27 +200,27 @@ u32 mgr_wall(const struct dp_manager *m, const struct dp_kpoint *p)
  * decoding in step again with what follows. Written only while traps on the point lead to the jump's slot and nobody stands in the
  * region; what is published next serialises.
  */
-static int set_walls(struct dp_manager *m, const struct batch *b, bool up, struct dp_error *err)
+static int set_padding(struct dp_manager *m, const struct batch *b, bool up, struct dp_error *err)
 {
 	const struct dp_host *code = &m->host->code;
-	u8 wall[MGR_REGION_MAX];
+	u8 padding[MGR_REGION_MAX];
 	int r = 0;
 
-	memset(wall, MGR_WALL, sizeof(wall));
+	memset(padding, MGR_PADDING, sizeof(padding));
 	for (u32 i = 0; i < b->n && !r && m->host->settle; i++) {
 		const struct dp_kpoint *p = b->p[i];
 		const u8 *orig = p->text->bytes + (p->addr - p->bias - p->text->lo);
 
 		if (region(p) > DP_JUMP_LEN)
-			r = code->write_code(code->arg, p->addr + DP_JUMP_LEN, up ? wall : orig + DP_JUMP_LEN,
+			r = code->write_code(code->arg, p->addr + DP_JUMP_LEN, up ? padding : orig + DP_JUMP_LEN,
 					     region(p) - DP_JUMP_LEN, err);
 	}
 	return r;
 }
 
 /* The steps in their order: no two patches overlap at any time. */
-static int carry_out(struct dp_manager *m, struct dp_kpoint **v, const u8 *goal, u32 n,
-		     struct batch *b, struct dp_error *err)
+static int carry_out(struct dp_manager *m, struct dp_kpoint **v, const u8 *goal, u32 n, struct batch *b,
+		     struct dp_error *err)
 {
 	const struct dp_host *code = &m->host->code;
 	int r;
@@ -230,7 +229,7 @@ static int carry_out(struct dp_manager *m, struct dp_kpoint **v, const u8 *goal,
 	for (u32 i = 0; i < n; i++)
 		if (v[i]->state == DP_POINT_JUMP && goal[i] != DP_POINT_JUMP)
 			add(b, v[i], &v[i]->jump_patch);
-	r = set_walls(m, b, false, err);
+	r = set_padding(m, b, false, err);
 	r = b->n && !r ? dp_unjump(code, b->v, b->n, err) : r;
 	if (r)
 		return r;
@@ -249,7 +248,7 @@ static int carry_out(struct dp_manager *m, struct dp_kpoint **v, const u8 *goal,
 			if (is_ours(m, v[i]))
 				add(b, v[i], &v[i]->trap_patch);
 			else
-				mgr_count(m, v[i], DP_POINT_OFF);
+				dp_mgr_count(m, v[i], DP_POINT_OFF);
 		}
 	r = b->n ? dp_withdraw(code, b->v, b->n, err) : 0;
 	if (r)
@@ -271,16 +270,16 @@ static int carry_out(struct dp_manager *m, struct dp_kpoint **v, const u8 *goal,
 		m->host->settle(m->host->arg);
 		drop_changed(m, b); /* that took a while */
 	}
-	r = set_walls(m, b, true, err);
+	r = set_padding(m, b, true, err);
 	r = b->n && !r ? dp_publish(code, b->v, b->n, err) : r;
 	if (!r)
 		done(m, b, DP_POINT_JUMP);
 	else
-		set_walls(m, b, false, NULL);
+		set_padding(m, b, false, NULL);
 	return r;
 }
 
-void mgr_free_retired(struct dp_manager *m)
+void dp_mgr_free_retired(struct dp_manager *m)
 {
 	while (m->retired) {
 		struct dp_hitlist *next = m->retired->old;
@@ -341,12 +340,12 @@ int dp_mgr_apply(struct dp_manager *m, struct dp_error *err)
 	for (u32 i = 0; i < k; i++)
 		if (v[i]->held) {
 			v[i]->held = false;
-			mgr_touch(m, v[i]);
+			dp_mgr_touch(m, v[i]);
 		}
 	if (m->stale)
 		m->host->grace(m->host->arg);
 	m->stale = false;
-	mgr_free_retired(m);
+	dp_mgr_free_retired(m);
 out:
 	dp_free(v);
 	dp_free(goal);

@@ -20,8 +20,7 @@ static struct dp_redirect *entry_of(struct dp_traps *t, u64 pc)
 
 	for (;; i++) {
 		struct dp_redirect *r = &t->v[i & t->mask];
-		u64 at =
-		    __atomic_load_n(&r->pc, __ATOMIC_ACQUIRE); /* pairs with the release in put() */
+		u64 at = __atomic_load_n(&r->pc, __ATOMIC_ACQUIRE); /* pairs with the release in put() */
 
 		if (!at || at == pc)
 			return r;

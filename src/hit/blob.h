@@ -4,7 +4,7 @@
 #define DP_BLOB_H
 
 #include "base/base.h"
-#include "hit/offsets.h"
+#include "abi/abi-offsets.h"
 
 extern const u8 dp_blob[];
 extern const u32 dp_blob_size;
@@ -17,7 +17,7 @@ struct dp_blob_head { /* at the blob's start; offsets count from there */
 	u32 thread_by; /* how the entries find the thread: 0 rdfsbase, 1 the word at %fs:0, 2 arch_prctl; filled in by the control side */
 	/* Functions that compiled programs call, in the order of services.def. */
 #define DP_SERVICE(name) u32 name;
-#include "hit/services.def"
+#include "abi/services.def"
 };
 
 #endif

@@ -12,7 +12,7 @@ flags="-std=gnu17 -O2 -g -ffreestanding -fPIE -mgeneral-regs-only -mno-red-zone 
 	-Wstack-usage=1024 -I$src -I$src/../include"
 objects=
 arch=../arch/x86_64
-for f in calls.c copy.c entry.S hit.c mem.c page.c rpn.c signal.c string.c text.c unwind.c vm.c watch.c \
+for f in hit-calls.c copy.c $arch/entry/hit-entry.S hit.c hit-mem.c page.c hit-rpn.c signal.c string.c hit-text.c hit-unwind.c vm.c hit-watch.c \
 	$arch/insn.c $arch/insn-class.c $arch/insn-table.c $arch/insn-table-vex.c $arch/insn-table-evex.c; do
 	$cc $flags -c "$src/hit/$f" -o "$work/${f##*/}.o"
 	objects="$objects $work/${f##*/}.o"
@@ -33,6 +33,7 @@ cat > "$5" <<END
 	.section .rodata
 	.balign 16
 	.globl dp_blob, dp_blob_size
+	.hidden dp_blob, dp_blob_size
 dp_blob:
 	.incbin "$(realpath "$out")"
 1:	.balign 4

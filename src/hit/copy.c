@@ -4,7 +4,8 @@
  * by a hit. The processor makes the store, so every instruction is told alike; what cannot be copied is let through untold.
  * Copies are made by whoever meets an instruction first, and stay until the probes are removed.
  */
-#include "arch/x86_64/insn.h"
+#include "abi/abi-page.h"
+#include "arch/arch.h"
 #include "hit/blob.h"
 #include "hit/hit-priv.h"
 
@@ -14,15 +15,15 @@
 #define SYS_NANOSLEEP 35
 #define SYS_OPEN 2
 #define O_WRONLY_CLOEXEC 02000001
-#define TRIES 16	 /* places in the table for one instruction */
-#define PATIENCE 100	 /* turns that another thread may take to make a copy, then as many milliseconds */
+#define TRIES 16     /* places in the table for one instruction */
+#define PATIENCE 100 /* turns that another thread may take to make a copy, then as many milliseconds */
 
 enum operand { BY_MODRM, BY_DI, BY_STACK, BY_OFFSET };
 
 struct body { /* of struct dp_copy */
 	struct dp_insn in;
 	u8 bytes[DP_INSN_MAX];
-	u8 kind; /* enum operand */
+	u8 kind;  /* enum operand */
 	u32 size; /* bytes stored, of a string instruction by each element; 0: not known, or a load */
 };
 _Static_assert(sizeof(struct body) <= sizeof(((struct dp_copy *)0)->body), "room for an instruction");
@@ -54,8 +55,10 @@ static u32 vector_bytes(const struct dp_insn *in, const u8 *code)
 static u32 size_x87(const struct dp_insn *in)
 {
 	static const u8 sizes[4][8] = {/* d9, db, dd, df; of environments and loads 0 */
-				       {0, 0, 4, 4, 0, 0, 0, 2}, {0, 4, 4, 4, 0, 0, 0, 10},
-				       {0, 8, 8, 8, 0, 0, 0, 2}, {0, 2, 2, 2, 0, 0, 10, 8}};
+				       {0, 0, 4, 4, 0, 0, 0, 2},
+				       {0, 4, 4, 4, 0, 0, 0, 10},
+				       {0, 8, 8, 8, 0, 0, 0, 2},
+				       {0, 2, 2, 2, 0, 0, 10, 8}};
 
 	return in->opcode & 1 ? sizes[in->opcode >> 1 & 3][in->modrm >> 3 & 7] : 0;
 }
@@ -135,8 +138,8 @@ static u32 size_0f(const struct dp_insn *in, const u8 *code)
 		return in->rex & DP_REX_W ? 8 : 4;
 	if (op == 0xba && (in->modrm >> 3 & 7) < 5)
 		return 0; /* bt */
-	if (op == 0xb1 || op == 0xc1 || op == 0xab || op == 0xb3 || op == 0xbb || op == 0xba || op == 0xa4 || op == 0xa5 ||
-	    op == 0xac || op == 0xad)
+	if (op == 0xb1 || op == 0xc1 || op == 0xab || op == 0xb3 || op == 0xbb || op == 0xba || op == 0xa4 ||
+	    op == 0xa5 || op == 0xac || op == 0xad)
 		return by_width(in);
 	return 0;
 }
@@ -215,8 +218,9 @@ static bool find_operand(const struct dp_insn *in, u8 *kind)
 
 static u64 reg(const u64 *uc, u32 number)
 {
-	static const u8 words[16] = {DP_UC_AX, DP_UC_CX, DP_UC_DX, DP_UC_BX, DP_UC_SP, DP_UC_BP, DP_UC_SI, DP_UC_DI,
-				     DP_UC_R8, DP_UC_R9, DP_UC_R10, DP_UC_R11, DP_UC_R12, DP_UC_R13, DP_UC_R14, DP_UC_R15};
+	static const u8 words[16] = {DP_UC_AX,  DP_UC_CX,  DP_UC_DX,  DP_UC_BX, DP_UC_SP,  DP_UC_BP,
+				     DP_UC_SI,  DP_UC_DI,  DP_UC_R8,  DP_UC_R9, DP_UC_R10, DP_UC_R11,
+				     DP_UC_R12, DP_UC_R13, DP_UC_R14, DP_UC_R15};
 
 	return uc[words[number & 15]];
 }
@@ -232,7 +236,8 @@ static u64 bit_word(const struct dp_insn *in, const u64 *uc)
 	s64 bit = (s64)reg(uc, dp_modrm_reg(in));
 	u32 size = by_width(in);
 
-	if (in->enc != DP_ENC_LEGACY || in->map != DP_MAP_0F || (in->opcode != 0xab && in->opcode != 0xb3 && in->opcode != 0xbb))
+	if (in->enc != DP_ENC_LEGACY || in->map != DP_MAP_0F ||
+	    (in->opcode != 0xab && in->opcode != 0xb3 && in->opcode != 0xbb))
 		return 0;
 	bit = size == 8 ? bit >> 6 : size == 4 ? (s32)bit >> 5 : (s16)bit >> 4;
 	return (u64)bit * size;
@@ -343,8 +348,9 @@ static bool put_far(struct code *c, const struct dp_insn *in, const u8 *code, u6
 	return true;
 }
 
-/* The instruction, a hit as detours have it (entry.S), and the way back, with its two addresses. */
-static bool put_code(struct code *c, const struct dp_control *ctl, const struct dp_insn *in, const u8 *code, u64 next, u32 index)
+/* The instruction, a hit as detours have it (hit-entry.S), and the way back, with its two addresses. */
+static bool put_code(struct code *c, const struct dp_control *ctl, const struct dp_insn *in, const u8 *code, u64 next,
+		     u32 index)
 {
 	static const u8 begin[] = {0x48, 0x8d, 0x64, 0x24, 0x80, 0x57, 0xbf}, call[] = {0xff, 0x15};
 	static const u8 end[] = {0x5f, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0, 0xff, 0x25, 0, 0, 0, 0};
@@ -469,8 +475,8 @@ static void await(const struct dp_copy *c)
 	}
 }
 
-bool dp_copy_find(const struct dp_control *ctl, const u64 *uc, u64 addr, void (*met)(const struct dp_control *ctl, u64 addr),
-		  struct dp_store *out)
+bool dp_copy_find(const struct dp_control *ctl, const u64 *uc, u64 addr,
+		  void (*met)(const struct dp_control *ctl, u64 addr), struct dp_store *out)
 {
 	struct dp_copies *all = (struct dp_copies *)ctl->copies;
 	u64 ip = uc[DP_UC_IP];

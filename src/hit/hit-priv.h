@@ -3,9 +3,18 @@
 #ifndef DP_HIT_PRIV_H
 #define DP_HIT_PRIV_H
 
-#include "arch/x86_64/machine.h"
-#include "hit/hit.h"
+#include "abi/abi-control.h"
+#include "abi/abi-machine.h"
+#include "abi/abi-record.h"
+#include "abi/abi-ring.h"
+#include "abi/abi-slot.h"
+#include "arch/arch.h"
 #include "hit/vm.h"
+
+struct dp_probe_rt;
+struct dp_regs;
+struct dp_watch_regs;
+struct dp_watch_rt;
 
 /*
  * Records of a hit whose instruction may fault: they come into the ring when it has been carried out. When it faults
@@ -17,37 +26,38 @@ struct dp_pending {
 	u64 data[2 * DP_RECORD_MAX / 8];
 };
 
-#define DP_SLOT_PENDING (DP_SLOT_VM + DP_ALIGN_UP(sizeof(struct dp_vm), 64ul))
+#define DP_HIT_SLOT_PENDING (DP_HIT_SLOT_VM + DP_ALIGN_UP(sizeof(struct dp_vm), 64ul))
 
-/* entry.S */
-int dp_commit(struct dp_slot_head *slot, const struct dp_control *ctl, u64 *record, u64 bytes);
-int dp_count_cpu(struct dp_slot_head *slot, const struct dp_control *ctl, u64 offset);
-void dp_init_cs(struct dp_slot_head *slot);
+/* hit-entry.S */
+int dp_commit(struct dp_hit_slot *slot, const struct dp_control *ctl, u64 *record, u64 bytes);
+int dp_count_cpu(struct dp_hit_slot *slot, const struct dp_control *ctl, u64 offset);
+void dp_init_cs(struct dp_hit_slot *slot);
 
-/* hit.c; called from entry.S too */
+/* hit.c; called from hit-entry.S too */
 u32 dp_hit(struct dp_regs *regs, u32 index, void *slot_base, const struct dp_control *ctl);
 void dp_missed(u32 index, const struct dp_control *ctl, void *slot_base);
-u32 dp_hit_tid(struct dp_slot_head *slot, const struct dp_control *ctl);
+u32 dp_hit_tid(struct dp_hit_slot *slot, const struct dp_control *ctl);
 
 /* hit.c: run the programs of n probes, and count what became of each. */
-void dp_hit_probes(struct dp_hit *h, struct dp_slot_head *slot, u32 first, u32 n);
+void dp_hit_probes(struct dp_hit *h, struct dp_hit_slot *slot, u32 first, u32 n);
 /* Count one hit that ran no program: DP_COUNT_MISSED, or DP_COUNT_OWN. */
 void dp_hit_passed_by(const struct dp_control *ctl, u32 first, u32 n, enum dp_count what);
-void dp_hit_prepare(struct dp_slot_head *slot, const struct dp_control *ctl);
+void dp_hit_prepare(struct dp_hit_slot *slot, const struct dp_control *ctl);
 
-/* calls.c: a probe with DP_PROBE_WATCH_BEGIN or _END */
-enum dp_count dp_call_probe(struct dp_hit *h, struct dp_slot_head *slot, const struct dp_probe_rt *probe);
+/* hit-calls.c: a probe with DP_PROBE_WATCH_BEGIN or _END */
+enum dp_count dp_call_probe(struct dp_hit *h, struct dp_hit_slot *slot, const struct dp_probe_rt *probe);
 
-/* mem.c: the process stands still until somebody continues it. */
+/* hit-mem.c: the process stands still until somebody continues it. */
 void dp_hit_stop(void);
 
-/* watch.c */
+/* hit-watch.c */
 struct dp_siginfo;
 void dp_on_watch(const struct dp_siginfo *si, u64 *uc, const struct dp_control *ctl);
-void dp_watch_hit(struct dp_watch_regs *regs, const struct dp_watch_rt *w, void *slot_base, const struct dp_control *ctl);
+void dp_watch_hit(struct dp_watch_regs *regs, const struct dp_watch_rt *w, void *slot_base,
+		  const struct dp_control *ctl);
 
-/* The thread's slot, as the entries of entry.S find it; NULL when every one in reach is taken. */
-u8 *dp_find_slot(const struct dp_control *ctl);
+/* The thread's slot, as the entries of hit-entry.S find it; NULL when every one in reach is taken. */
+u8 *dp_find_hit_slot(const struct dp_control *ctl);
 /* What programs run with, of a thread in a signal's handler; the slot is taken. */
 void dp_watch_begin(struct dp_hit *h, struct dp_watch_regs *regs, void *slot_base, const struct dp_control *ctl);
 /* dp_watch_hit() on the slot, with the registers of the signal's context; what changes in them goes back there. */
@@ -66,7 +76,7 @@ void dp_page_close(const struct dp_control *ctl, u64 addr);
 /* Behind a copy's store; called as dp_hit(). */
 u32 dp_page_stored(struct dp_watch_regs *regs, u32 index, void *slot_base, const struct dp_control *ctl);
 /* A point whose instruction may store to the pages: before it, and behind it; the latter called as dp_hit(). */
-void dp_page_expect(const struct dp_regs *regs, u32 index, struct dp_slot_head *slot, const struct dp_control *ctl);
+void dp_page_expect(const struct dp_regs *regs, u32 index, struct dp_hit_slot *slot, const struct dp_control *ctl);
 u32 dp_page_passed(struct dp_watch_regs *regs, u32 index, void *slot_base, const struct dp_control *ctl);
 /* Behind a system call that may have stored to any of the pages. */
 void dp_page_swept(struct dp_watch_regs *regs, void *slot_base, const struct dp_control *ctl);
@@ -75,18 +85,18 @@ void dp_page_swept(struct dp_watch_regs *regs, void *slot_base, const struct dp_
 #define DP_STORE_MAX 8192 /* no instruction stores more behind where its operand begins */
 
 struct dp_store {
-	u64 addr;  /* where its memory operand begins */
-	u64 ip;	   /* of the instruction behind it */
-	u32 len;   /* bytes that it stores there, of a string by each element; 0: not known */
-	u32 index; /* of the copy */
+	u64 addr;   /* where its memory operand begins */
+	u64 ip;     /* of the instruction behind it */
+	u32 len;    /* bytes that it stores there, of a string by each element; 0: not known */
+	u32 index;  /* of the copy */
 	u64 lo, hi; /* all that it may store to */
 };
 /*
  * False: the fault at addr is not of this instruction's operand, or it cannot run elsewhere. met: called with addr when the instruction is
  * met for the first time, before its copy is made, which takes long; may be NULL.
  */
-bool dp_copy_find(const struct dp_control *ctl, const u64 *uc, u64 addr, void (*met)(const struct dp_control *ctl, u64 addr),
-		  struct dp_store *out);
+bool dp_copy_find(const struct dp_control *ctl, const u64 *uc, u64 addr,
+		  void (*met)(const struct dp_control *ctl, u64 addr), struct dp_store *out);
 /* What the instruction of a copy that is ready is about to store, with these registers. */
 void dp_copy_expect(const struct dp_control *ctl, u32 index, const u64 *uc, struct dp_store *out);
 /* Whether it is known of the instruction at ip whether it can have a point of its own. */
@@ -94,7 +104,7 @@ bool dp_copy_answered(const struct dp_control *ctl, u64 ip);
 /* The copy's original: address of the instruction behind it, and whether it is a string instruction, with its element's bytes. */
 u64 dp_copy_next(const struct dp_control *ctl, u32 index, u32 *element);
 
-/* entry.S: dp_watch_hit(), with the stack pointer at regs. */
+/* hit-entry.S: dp_watch_hit(), with the stack pointer at regs. */
 void dp_watch_call(struct dp_watch_regs *regs, const struct dp_watch_rt *w, void *slot_base,
 		   const struct dp_control *ctl);
 
@@ -117,33 +127,42 @@ struct dp_siginfo {
 
 /* Words of struct ucontext of x86-64: the general registers begin behind flags, link and stack. */
 enum dp_uc {
-	DP_UC_R8 = 5, DP_UC_R9, DP_UC_R10, DP_UC_R11, DP_UC_R12, DP_UC_R13, DP_UC_R14, DP_UC_R15, DP_UC_DI, DP_UC_SI,
-	DP_UC_BP, DP_UC_BX, DP_UC_DX, DP_UC_AX, DP_UC_CX, DP_UC_SP, DP_UC_IP, DP_UC_FLAGS,
-	DP_UC_ALT = 2, DP_UC_ALT_FLAGS, DP_UC_ALT_SIZE, /* the alternate stack, at the signal */
+	DP_UC_R8 = 5,
+	DP_UC_R9,
+	DP_UC_R10,
+	DP_UC_R11,
+	DP_UC_R12,
+	DP_UC_R13,
+	DP_UC_R14,
+	DP_UC_R15,
+	DP_UC_DI,
+	DP_UC_SI,
+	DP_UC_BP,
+	DP_UC_BX,
+	DP_UC_DX,
+	DP_UC_AX,
+	DP_UC_CX,
+	DP_UC_SP,
+	DP_UC_IP,
+	DP_UC_FLAGS,
+	DP_UC_ALT = 2,
+	DP_UC_ALT_FLAGS,
+	DP_UC_ALT_SIZE, /* the alternate stack, at the signal */
 	DP_UC_CS = 23,
 	DP_UC_FP = 28, /* address of the floating point state */
 	DP_UC_MASK = 37,
 	DP_UC_WORDS
 };
 
-/* watch.c: these words, of the registers at a hit. */
+/* hit-watch.c: these words, of the registers at a hit. */
 void dp_context_of(const struct dp_regs *regs, u64 uc[DP_UC_WORDS]);
 
-/* signal.c; called from entry.S. True: go on with the context that start has got; it has room for one. */
+/* signal.c; called from hit-entry.S. True: go on with the context that start has got; it has room for one. */
 bool dp_on_signal(int sig, void *info, u64 *uc, const struct dp_control *ctl, u64 *start);
 
 static inline s64 dp_syscall(s64 nr, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 {
-	register u64 r10 __asm__("r10") = d;
-	register u64 r8 __asm__("r8") = e;
-	register u64 r9 __asm__("r9") = f;
-	s64 ret;
-
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-	return ret;
+	return dp_call_system(nr, a, b, c, d, e, f);
 }
 
 static inline u32 dp_getcpu(void)

@@ -1,43 +1,55 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * One hit in a process: run every program at the point, commit their records, count the outcome.
- * Called from entry.S on the slot's own stack. Calls nothing outside src/hit.
+ * Called from hit-entry.S on the slot's own stack. Calls nothing outside src/hit.
  */
+#include "abi/abi-page.h"
+#include "abi/abi-point.h"
 #include "hit/hit-priv.h"
-#include "hit/offsets.h"
+#include "abi/abi-offsets.h"
 
 #define SYS_SIGALTSTACK 131
 #define SS_ONSTACK_BIT 1
+#define CALM_HITS 256
+#define CALM_SIZE 0x100000ull         /* of a thread: its stack is larger, and what it asks for lies elsewhere */
+#define CALM_SIZE_OTHERS 0x4000000ull /* of threads that run many stacks */
 
 #define SAME(macro, type, field) _Static_assert((macro) == offsetof(type, field), #field)
-SAME(S_BUSY - S_OWNER, struct dp_slot_head, busy);
-SAME(S_RSEQ - S_OWNER, struct dp_slot_head, rseq);
-SAME(S_CS_COMMIT - S_OWNER, struct dp_slot_head, cs_commit);
-SAME(S_CS_COUNT - S_OWNER, struct dp_slot_head, cs_count);
+SAME(S_BUSY - S_OWNER, struct dp_hit_slot, busy);
+SAME(S_RSEQ - S_OWNER, struct dp_hit_slot, rseq);
+SAME(S_CALM - S_OWNER, struct dp_hit_slot, calm);
+SAME(S_CALM_SIZE - S_OWNER, struct dp_hit_slot, calm_size);
+SAME(S_MASK - S_OWNER, struct dp_hit_slot, mask);
+SAME(S_BLOCKED - S_OWNER, struct dp_hit_slot, blocked);
+SAME(S_CS_COMMIT - S_OWNER, struct dp_hit_slot, cs_commit);
+SAME(S_CS_COUNT - S_OWNER, struct dp_hit_slot, cs_count);
 SAME(R_R8, struct dp_regs, r8);
 SAME(R_AX, struct dp_regs, ax);
 SAME(R_DI, struct dp_regs, di);
 SAME(R_IP, struct dp_regs, ip);
 SAME(R_FLAGS, struct dp_regs, flags);
 SAME(R_SP, struct dp_regs, sp);
+SAME(C_CAPS, struct dp_control, caps);
 SAME(C_RING0, struct dp_control, ring0);
 SAME(C_RING_STRIDE, struct dp_control, ring_stride);
 SAME(C_RING_SIZE, struct dp_control, ring_size);
 SAME(C_COUNTS, struct dp_control, counts);
 SAME(C_COUNTS_STRIDE, struct dp_control, counts_stride);
 SAME(C_NCPUS, struct dp_control, ncpus);
+_Static_assert(DP_CAPS_BLOCK == (DP_CAP_SIGALTSTACK | DP_CAP_PROBE_READ), "capabilities");
 _Static_assert(DP_CONTEXT_SIZE == DP_UC_WORDS * 8, "struct ucontext");
 SAME(RING_TAIL, struct dp_ring, tail);
 SAME(RING_BY, struct dp_ring, by);
 SAME(RING_AT, struct dp_ring, at);
 _Static_assert(offsetof(struct dp_record, event) == 4 && offsetof(struct dp_record, cpu) == 12, "struct dp_record");
 _Static_assert(sizeof(struct dp_regs) == R_SIZE, "struct dp_regs");
-_Static_assert(DP_SLOT_SIZE == 1 << DP_SLOT_SHIFT, "slot size");
-_Static_assert(DP_SLOT_PENDING + sizeof(struct dp_pending) + 65536 < DP_SLOT_SIZE, "room for a stack");
+_Static_assert(DP_HIT_SLOT_SIZE == 1 << DP_HIT_SLOT_SHIFT, "slot size");
+_Static_assert(DP_HIT_SLOT_PENDING + sizeof(struct dp_pending) + 65536 < DP_HIT_SLOT_SIZE, "room for a stack");
 
 /* By the ABI of threads a control block begins with its own address; other runtimes do as they like. */
 static bool has_tcb(u64 tp)
-{	return tp >= 0x10000 && *(volatile u64 *)tp == tp;
+{
+	return tp >= 0x10000 && *(volatile u64 *)tp == tp;
 }
 
 /* The thread's restartable-sequence area, when it is registered right now; else 0. */
@@ -51,28 +63,23 @@ static u64 rseq_area(const struct dp_control *ctl, u64 tp)
 	return *(volatile s32 *)(area + 4) >= 0 ? area : 0;
 }
 
-/* The thread pointer of the slot's owner. */
-static u64 owner_of(const struct dp_slot_head *slot)
+void dp_hit_prepare(struct dp_hit_slot *slot, const struct dp_control *ctl)
 {
-	return slot->owner & ~1ull;
-}
-
-void dp_hit_prepare(struct dp_slot_head *slot, const struct dp_control *ctl)
-{
-	slot->index = (u32)(((u64)slot - DP_SLOT_HEAD - ctl->slots) >> DP_SLOT_SHIFT);
-	slot->tcb = has_tcb(owner_of(slot));
-	slot->rseq = rseq_area(ctl, owner_of(slot));
+	slot->index = (u32)(((u64)slot - DP_HIT_SLOT_HEAD - ctl->slots) >> DP_HIT_SLOT_SHIFT);
+	slot->thread = dp_thread_pointer(ctl);
+	slot->tcb = has_tcb(slot->thread);
+	slot->rseq = rseq_area(ctl, slot->thread);
 	dp_init_cs(slot);
 	/* A thread is not registered yet while it is being born: look again at its next hit. */
 	slot->ready = slot->rseq || !slot->tcb || !(ctl->caps & DP_CAP_RSEQ);
 }
 
-u32 dp_hit_tid(struct dp_slot_head *slot, const struct dp_control *ctl)
+u32 dp_hit_tid(struct dp_hit_slot *slot, const struct dp_control *ctl)
 {
 	u32 *cached;
 
 	if (slot->tcb && (ctl->caps & DP_CAP_TIDOFF))
-		return *(volatile u32 *)(owner_of(slot) + (u64)(s64)ctl->tid_off);
+		return *(volatile u32 *)(slot->thread + (u64)(s64)ctl->tid_off);
 	/* The page of these is wiped in a forked child, whose threads have other identities. */
 	cached = (u32 *)ctl->tids + slot->index;
 	if (!*cached && (ctl->caps & DP_CAP_GETTID))
@@ -80,7 +87,7 @@ u32 dp_hit_tid(struct dp_slot_head *slot, const struct dp_control *ctl)
 	return *cached;
 }
 
-static void count(struct dp_slot_head *slot, const struct dp_control *ctl, u32 probe, u32 what)
+static void count(struct dp_hit_slot *slot, const struct dp_control *ctl, u32 probe, u32 what)
 {
 	u64 off = (u64)probe * sizeof(struct dp_counts) + what * sizeof(u64);
 	u64 cell;
@@ -112,8 +119,7 @@ static bool copy_to_ring(struct dp_ring *ring, u64 size, const u64 *rec, u64 byt
  * Commit without a restartable sequence: take any ring of the second kind that is free. A holder
  * that dies leaves nothing half written in view; the reader frees its ring.
  */
-static bool commit_locked(struct dp_slot_head *slot, const struct dp_control *ctl, u64 *rec, u64 bytes,
-			  u32 tid)
+static bool commit_locked(struct dp_hit_slot *slot, const struct dp_control *ctl, u64 *rec, u64 bytes, u32 tid)
 {
 	u32 n = ctl->nrings - ctl->ncpus;
 
@@ -123,8 +129,8 @@ static bool commit_locked(struct dp_slot_head *slot, const struct dp_control *ct
 		u32 nobody = 0;
 		bool done;
 
-		if (!__atomic_compare_exchange_n(&ring->owner, &nobody, tid | 0x80000000u, false,
-						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		if (!__atomic_compare_exchange_n(&ring->owner, &nobody, tid | 0x80000000u, false, __ATOMIC_ACQUIRE,
+						 __ATOMIC_RELAXED))
 			continue;
 		done = copy_to_ring(ring, ctl->ring_size, rec, bytes);
 		__atomic_store_n(&ring->owner, 0, __ATOMIC_RELEASE);
@@ -137,7 +143,7 @@ static bool commit_locked(struct dp_slot_head *slot, const struct dp_control *ct
  * Come to the end of the room for a record before it is written: a page that is not there yet should not be met in
  * the sequence. Returns the processor by the thread's area.
  */
-static u32 touch(const struct dp_slot_head *slot, const struct dp_control *ctl, u64 bytes)
+static u32 touch(const struct dp_hit_slot *slot, const struct dp_control *ctl, u64 bytes)
 {
 	u32 cpu = *(volatile u32 *)(slot->rseq + 4);
 	const struct dp_ring *ring = (const struct dp_ring *)(ctl->ring0 + cpu * ctl->ring_stride);
@@ -181,7 +187,7 @@ static u32 processor(const struct dp_control *ctl, u32 told, u64 *stamp)
  * of the processor where its parent was. (On that very one it may, unless it is switched away in the middle, for which
  * there is hardly time.) Who has been found to be in the right place a moment ago is no such child.
  */
-static inline __attribute__((always_inline)) bool here(const struct dp_slot_head *slot, const struct dp_control *ctl,
+static inline __attribute__((always_inline)) bool here(const struct dp_hit_slot *slot, const struct dp_control *ctl,
 						       u32 told, u32 *cpu, u64 *stamp)
 {
 	const struct dp_ring *ring = (const struct dp_ring *)(ctl->ring0 + told * ctl->ring_stride);
@@ -190,7 +196,7 @@ static inline __attribute__((always_inline)) bool here(const struct dp_slot_head
 	*cpu = told;
 	if (ctl->caps & DP_CAP_RDPID) /* both together cost less than rdtscp, which waits */
 		*cpu = dp_rdpid();
-	else if (told >= ctl->ncpus || ring->by != owner_of(slot) || *stamp - ring->at >= DP_TRUST_TICKS)
+	else if (told >= ctl->ncpus || ring->by != slot->thread || *stamp - ring->at >= DP_TRUST_TICKS)
 		*cpu = processor(ctl, told, stamp);
 	if (*cpu == told)
 		return true;
@@ -199,7 +205,7 @@ static inline __attribute__((always_inline)) bool here(const struct dp_slot_head
 	return false;
 }
 
-static inline __attribute__((always_inline)) enum dp_count put(struct dp_slot_head *slot, const struct dp_control *ctl,
+static inline __attribute__((always_inline)) enum dp_count put(struct dp_hit_slot *slot, const struct dp_control *ctl,
 							       u64 *words, u64 first, u64 bytes, u32 tid)
 {
 	u32 cpu, told = slot->rseq ? touch(slot, ctl, bytes) : ~0u;
@@ -216,7 +222,7 @@ static inline __attribute__((always_inline)) enum dp_count put(struct dp_slot_he
 		r = dp_commit(slot, ctl, words, bytes);
 	if (r == 0 && !(ctl->caps & DP_CAP_RDPID)) {
 		ring = (struct dp_ring *)(ctl->ring0 + cpu * ctl->ring_stride);
-		*(volatile u64 *)&ring->by = owner_of(slot);
+		*(volatile u64 *)&ring->by = slot->thread;
 		*(volatile u64 *)&ring->at = stamp;
 	}
 	if (r == 2)
@@ -224,20 +230,20 @@ static inline __attribute__((always_inline)) enum dp_count put(struct dp_slot_he
 	return r ? DP_COUNT_LOST : DP_COUNT_RECORDED;
 }
 
-static enum dp_count commit(struct dp_hit *h, struct dp_slot_head *slot, u32 event)
+static enum dp_count commit(struct dp_hit *h, struct dp_hit_slot *slot, u32 event)
 {
 	return put(slot, h->ctl, h->vm->record, first_word(h, event), record_bytes(h), h->tid);
 }
 
 /* ---- records that wait for their instruction ---- */
 
-static struct dp_pending *pending_of(struct dp_slot_head *slot)
+static struct dp_pending *pending_of(struct dp_hit_slot *slot)
 {
-	return (struct dp_pending *)((u8 *)slot - DP_SLOT_HEAD + DP_SLOT_PENDING);
+	return (struct dp_pending *)((u8 *)slot - DP_HIT_SLOT_HEAD + DP_HIT_SLOT_PENDING);
 }
 
 /* What waited before is of an instruction that faulted. */
-static void begin_waiting(struct dp_hit *h, struct dp_slot_head *slot, u64 addr)
+static void begin_waiting(struct dp_hit *h, struct dp_hit_slot *slot, u64 addr)
 {
 	struct dp_pending *p = pending_of(slot);
 
@@ -249,7 +255,7 @@ static void begin_waiting(struct dp_hit *h, struct dp_slot_head *slot, u64 addr)
 }
 
 /* False: there is no room. */
-static bool hold(struct dp_hit *h, struct dp_slot_head *slot, u32 event)
+static bool hold(struct dp_hit *h, struct dp_hit_slot *slot, u32 event)
 {
 	struct dp_pending *p = pending_of(slot);
 	u64 bytes = record_bytes(h), *to = p->data + p->bytes / 8;
@@ -264,7 +270,7 @@ static bool hold(struct dp_hit *h, struct dp_slot_head *slot, u32 event)
 }
 
 /* The instruction has been carried out, or a program has sent control elsewhere in its place. */
-static void release(struct dp_slot_head *slot, const struct dp_control *ctl)
+static void release(struct dp_hit_slot *slot, const struct dp_control *ctl)
 {
 	struct dp_pending *p = pending_of(slot);
 	u32 tid = dp_hit_tid(slot, ctl);
@@ -283,7 +289,7 @@ static void release(struct dp_slot_head *slot, const struct dp_control *ctl)
 }
 
 /* The second hit at a point. Hits in a handler that mended the fault may have taken the place of what waited here. */
-static void confirm(struct dp_slot_head *slot, const struct dp_control *ctl, const struct dp_point *point)
+static void confirm(struct dp_hit_slot *slot, const struct dp_control *ctl, const struct dp_point *point)
 {
 	const struct dp_probe_rt *probe = (const struct dp_probe_rt *)ctl->probes + point->first;
 
@@ -296,12 +302,12 @@ static void confirm(struct dp_slot_head *slot, const struct dp_control *ctl, con
 			count(slot, ctl, probe[i].event, DP_COUNT_LOST);
 }
 
-static bool waits(struct dp_hit *h, struct dp_slot_head *slot, const struct dp_probe_rt *probe)
+static bool waits(struct dp_hit *h, struct dp_hit_slot *slot, const struct dp_probe_rt *probe)
 {
 	return __builtin_expect(probe->flags & DP_PROBE_WAITS, 0) && hold(h, slot, probe->event);
 }
 
-static void run_probe(struct dp_hit *h, struct dp_slot_head *slot, const struct dp_probe_rt *probe)
+static void run_probe(struct dp_hit *h, struct dp_hit_slot *slot, const struct dp_probe_rt *probe)
 {
 	enum dp_count outcome = DP_COUNT_FILTERED;
 	enum dp_run_result result;
@@ -329,7 +335,7 @@ static void run_probe(struct dp_hit *h, struct dp_slot_head *slot, const struct 
 	}
 }
 
-void dp_hit_probes(struct dp_hit *h, struct dp_slot_head *slot, u32 first, u32 n)
+void dp_hit_probes(struct dp_hit *h, struct dp_hit_slot *slot, u32 first, u32 n)
 {
 	const struct dp_probe_rt *probe = (const struct dp_probe_rt *)h->ctl->probes + first;
 
@@ -351,17 +357,44 @@ void dp_hit_probes(struct dp_hit *h, struct dp_slot_head *slot, u32 first, u32 n
 	dp_hit_stop();
 }
 
+/*
+ * The entry has blocked signals, since the hit may come from the alternate signal stack. Where it does not, none are
+ * blocked from now on while the stack pointer stays near, for some hits: the program may ask for another stack.
+ * Goroutines' stacks lie further apart than those of a thread, and their signal stack is asked for once.
+ */
+static void look_up_alternate(struct dp_hit_slot *slot, u64 sp)
+{
+	u64 ss[3] = {0}; /* stack_t: address, flags, size */
+	u64 lo;
+
+	slot->left = CALM_HITS;
+	slot->calm_size = slot->tcb ? CALM_SIZE : CALM_SIZE_OTHERS;
+	lo = sp - slot->calm_size / 2;
+	if (dp_syscall(SYS_SIGALTSTACK, 0, (u64)ss, 0, 0, 0, 0) || sp - ss[0] < ss[2])
+		return;
+	/* Modulo 2^64, as the entry compares. */
+	if (ss[2] && ss[0] - lo < slot->calm_size)
+		lo = ss[0] > sp ? ss[0] - slot->calm_size : ss[0] + ss[2];
+	else if (ss[2] && lo - ss[0] < ss[2])
+		lo = ss[0] + ss[2];
+	slot->calm = lo;
+}
+
 /* Returns whether the frame must be left through ip and sp. */
 u32 dp_hit(struct dp_regs *regs, u32 index, void *slot_base, const struct dp_control *ctl)
 {
-	struct dp_slot_head *slot = (struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD);
+	struct dp_hit_slot *slot = (struct dp_hit_slot *)((u8 *)slot_base + DP_HIT_SLOT_HEAD);
 	const struct dp_point *point = (const struct dp_point *)ctl->points + (index & ~(DP_HIT_AFTER | DP_HIT_PAGE));
 	u64 sp = regs->sp;
 	struct dp_hit h;
 
 	if (__builtin_expect(!slot->ready, 0))
 		dp_hit_prepare(slot, ctl);
-	if (__builtin_expect(index & DP_HIT_PAGE, 0)) /* entry.S leaves room behind the registers */
+	if (__builtin_expect(slot->blocked, 0))
+		look_up_alternate(slot, sp);
+	else if (__builtin_expect(!--slot->left, 0))
+		slot->calm = ~0ull;
+	if (__builtin_expect(index & DP_HIT_PAGE, 0)) /* hit-entry.S leaves room behind the registers */
 		return dp_page_stored((struct dp_watch_regs *)regs, index & ~DP_HIT_PAGE, slot_base, ctl);
 	if (__builtin_expect(index & DP_HIT_AFTER, 0)) {
 		if (point->store)
@@ -375,7 +408,7 @@ u32 dp_hit(struct dp_regs *regs, u32 index, void *slot_base, const struct dp_con
 	}
 	regs->ip = point->addr;
 	h.regs = regs;
-	h.vm = (struct dp_vm *)((u8 *)slot_base + DP_SLOT_VM);
+	h.vm = (struct dp_vm *)((u8 *)slot_base + DP_HIT_SLOT_VM);
 	h.ctl = ctl;
 	h.tid = dp_hit_tid(slot, ctl);
 	h.aside = false;
@@ -395,18 +428,18 @@ u32 dp_hit(struct dp_regs *regs, u32 index, void *slot_base, const struct dp_con
  * slot's own stack or on the alternate stack. On neither of them: give the slot up, so that the
  * thread's next hit takes another one. It is never used again, because this may err: in the few
  * instructions before the hit changes stacks, with SS_AUTODISARM, when a handler switches to another context. Then
- * the interrupted hit still ends well.
+ * the interrupted hit still ends well: it goes by slot->thread.
  */
-static void abandon_stale(struct dp_slot_head *slot, const struct dp_control *ctl)
+static void abandon_stale(struct dp_hit_slot *slot, const struct dp_control *ctl)
 {
 	u64 ss[3] = {0}; /* stack_t: address, flags, size */
-	u64 from = (u64)slot - DP_SLOT_HEAD;
+	u64 from = (u64)slot - DP_HIT_SLOT_HEAD;
 
-	if (slot->owner != (dp_thread_pointer(ctl) | 1) || (u64)ss - from < DP_SLOT_SIZE ||
+	if (slot->owner != (dp_thread_pointer(ctl) | 1) || (u64)ss - from < DP_HIT_SLOT_SIZE ||
 	    !(ctl->caps & DP_CAP_SIGALTSTACK))
 		return;
 	if (dp_syscall(SYS_SIGALTSTACK, 0, (u64)ss, 0, 0, 0, 0) == 0 && !(ss[1] & SS_ONSTACK_BIT))
-		slot->owner = DP_SLOT_ABANDONED;
+		slot->owner = DP_HIT_SLOT_ABANDONED;
 }
 
 void dp_hit_passed_by(const struct dp_control *ctl, u32 first, u32 n, enum dp_count what)
@@ -430,5 +463,5 @@ void dp_missed(u32 index, const struct dp_control *ctl, void *slot_base)
 	if (index & (DP_HIT_AFTER | DP_HIT_PAGE))
 		return; /* so was its first hit: nothing waits. Of pages: nobody is sent to a copy without a slot */
 	dp_hit_passed_by(ctl, point->first, point->n, DP_COUNT_MISSED);
-	abandon_stale((struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD), ctl);
+	abandon_stale((struct dp_hit_slot *)((u8 *)slot_base + DP_HIT_SLOT_HEAD), ctl);
 }

@@ -5,10 +5,13 @@
  * page is closed, and the programs run for what was stored. Whoever is in between when others fault, end or are
  * killed leaves an open page: never a thread that cannot go on.
  */
-#include "arch/x86_64/relocate.h"
+#include "abi/abi-page.h"
+#include "abi/abi-point.h"
+#include "abi/abi-watch.h"
+#include "arch/arch.h"
 #include "hit/blob.h"
 #include "hit/hit-priv.h"
-#include "hit/pagemap.h"
+#include "abi/abi-pagemap.h"
 
 #define PAGE 4096ull
 #define SYS_OPEN 2
@@ -115,7 +118,7 @@ static u64 exchange(u64 seen, u64 now, u32 n)
 }
 
 /* The programs of w, for what is in [lo, hi) now, of which all is watched. */
-static void tell(struct dp_hit *h, struct dp_slot_head *slot, const struct dp_watch_rt *w, u64 lo, u64 hi)
+static void tell(struct dp_hit *h, struct dp_hit_slot *slot, const struct dp_watch_rt *w, u64 lo, u64 hi)
 {
 	struct dp_watch_regs *regs = (struct dp_watch_regs *)h->regs;
 	u32 n = (u32)DP_MIN(hi - lo, 8ull);
@@ -155,7 +158,7 @@ static bool find_changes(struct dp_hit *h, const struct dp_watch_rt *w, u64 lo, 
 }
 
 /* What has changed in [lo, hi), as one hit of each watch; where nothing has, the byte at `else_at` if it is watched (0: none). */
-static void tell_changes(struct dp_hit *h, struct dp_slot_head *slot, u64 lo, u64 hi, u64 else_at)
+static void tell_changes(struct dp_hit *h, struct dp_hit_slot *slot, u64 lo, u64 hi, u64 else_at)
 {
 	const struct dp_watch_rt *w = (const struct dp_watch_rt *)h->ctl->watches;
 
@@ -203,7 +206,8 @@ void dp_page_swept(struct dp_watch_regs *regs, void *slot_base, const struct dp_
 		while (from < v[i].hi && (n = close_pages(ctl, from, v[i].hi, found, DP_ARRAY_SIZE(found), &end)) > 0) {
 			for (s64 k = 0; k < n; k++)
 				for (u64 page = found[k].start; page < found[k].end; page += PAGE)
-					tell_changes(&h, (struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD), page, page + PAGE, 0);
+					tell_changes(&h, (struct dp_hit_slot *)((u8 *)slot_base + DP_HIT_SLOT_HEAD),
+						     page, page + PAGE, 0);
 			from = DP_MAX(end, from + PAGE);
 		}
 	}
@@ -211,7 +215,7 @@ void dp_page_swept(struct dp_watch_regs *regs, void *slot_base, const struct dp_
 
 static void tell_store(struct dp_watch_regs *regs, u32 element, void *slot_base, const struct dp_control *ctl)
 {
-	struct dp_slot_head *slot = (struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD);
+	struct dp_hit_slot *slot = (struct dp_hit_slot *)((u8 *)slot_base + DP_HIT_SLOT_HEAD);
 	const struct dp_watch_rt *w = (const struct dp_watch_rt *)ctl->watches;
 	u64 lo = slot->page_addr, hi = lo + (slot->page_len ? slot->page_len : DP_STORE_MAX);
 	struct dp_hit h;
@@ -240,7 +244,7 @@ static void tell_store(struct dp_watch_regs *regs, u32 element, void *slot_base,
 /* The instruction of a copy has stored; known: what it stores stands in the slot. */
 static u32 stored(struct dp_watch_regs *regs, u32 copy, bool known, void *slot_base, const struct dp_control *ctl)
 {
-	struct dp_slot_head *slot = (struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD);
+	struct dp_hit_slot *slot = (struct dp_hit_slot *)((u8 *)slot_base + DP_HIT_SLOT_HEAD);
 	u64 sp = regs->regs.sp, next, left;
 	u32 element;
 
@@ -261,12 +265,12 @@ static u32 stored(struct dp_watch_regs *regs, u32 copy, bool known, void *slot_b
 
 u32 dp_page_stored(struct dp_watch_regs *regs, u32 index, void *slot_base, const struct dp_control *ctl)
 {
-	const struct dp_slot_head *slot = (const struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD);
+	const struct dp_hit_slot *slot = (const struct dp_hit_slot *)((u8 *)slot_base + DP_HIT_SLOT_HEAD);
 
 	return stored(regs, index, slot->page_copy == index + 1, slot_base, ctl);
 }
 
-static void expect(struct dp_slot_head *slot, const struct dp_store *store, u32 what)
+static void expect(struct dp_hit_slot *slot, const struct dp_store *store, u32 what)
 {
 	slot->page_lost |= slot->page_copy != 0;
 	slot->page_addr = store->addr;
@@ -274,7 +278,7 @@ static void expect(struct dp_slot_head *slot, const struct dp_store *store, u32 
 	slot->page_copy = what;
 }
 
-void dp_page_expect(const struct dp_regs *regs, u32 index, struct dp_slot_head *slot, const struct dp_control *ctl)
+void dp_page_expect(const struct dp_regs *regs, u32 index, struct dp_hit_slot *slot, const struct dp_control *ctl)
 {
 	const struct dp_point *point = (const struct dp_point *)ctl->points + index;
 	const struct dp_range *v = (const struct dp_range *)ctl->pages;
@@ -295,7 +299,7 @@ void dp_page_expect(const struct dp_regs *regs, u32 index, struct dp_slot_head *
 
 u32 dp_page_passed(struct dp_watch_regs *regs, u32 index, void *slot_base, const struct dp_control *ctl)
 {
-	const struct dp_slot_head *slot = (const struct dp_slot_head *)((u8 *)slot_base + DP_SLOT_HEAD);
+	const struct dp_hit_slot *slot = (const struct dp_hit_slot *)((u8 *)slot_base + DP_HIT_SLOT_HEAD);
 	const struct dp_point *point = (const struct dp_point *)ctl->points + index;
 	bool known = slot->page_copy == ((index + 1) | DP_HIT_AFTER);
 
@@ -305,7 +309,7 @@ u32 dp_page_passed(struct dp_watch_regs *regs, u32 index, void *slot_base, const
 }
 
 /* Whether the thread is at a point that has been told of the store, and will be told when it is made. */
-static bool is_expected(const struct dp_slot_head *slot, u64 ip, const struct dp_control *ctl)
+static bool is_expected(const struct dp_hit_slot *slot, u64 ip, const struct dp_control *ctl)
 {
 	const struct dp_point *v = (const struct dp_point *)ctl->points;
 	u32 index = (slot->page_copy & ~DP_HIT_AFTER) - 1;
@@ -340,8 +344,8 @@ static void ask_for_point(u32 copy, u64 addr, const struct dp_control *ctl)
 	if (__atomic_compare_exchange_n(&c->asked, &nobody, DP_COPY_ASKED, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
 		__atomic_fetch_add(&all->nasked, 1, __ATOMIC_RELAXED);
 		/* Pairs with the acquire of who reads it, and looks for what is asked then. */
-		__atomic_fetch_add(&g->bell, 1, __ATOMIC_RELEASE);
-		dp_syscall(SYS_FUTEX, (u64)&g->bell, FUTEX_WAKE, 1, 0, 0, 0);
+		__atomic_fetch_add(&g->doorbell, 1, __ATOMIC_RELEASE);
+		dp_syscall(SYS_FUTEX, (u64)&g->doorbell, FUTEX_WAKE, 1, 0, 0, 0);
 	}
 	for (u32 i = 0; i < ASK_MS; i++) {
 		seen = __atomic_load_n(&g->answered, __ATOMIC_ACQUIRE);
@@ -382,7 +386,7 @@ void dp_on_page(const struct dp_siginfo *si, u64 *uc, const struct dp_control *c
 {
 	u64 addr = si->perf.addr, ip = uc[DP_UC_IP];
 	bool by_call = si->perf.data & DP_PAGE_BY_CALL;
-	struct dp_slot_head *slot;
+	struct dp_hit_slot *slot;
 	struct dp_store store;
 	bool asks;
 	u8 *base;
@@ -392,9 +396,10 @@ void dp_on_page(const struct dp_siginfo *si, u64 *uc, const struct dp_control *c
 	/* By a copy, which goes on: a further page of its store, or one that was closed again before it came. Or by code of ours. */
 	if (ip >= ctl->region_lo && ip < ctl->region_hi)
 		return;
-	base = dp_find_slot(ctl);
-	slot = (struct dp_slot_head *)(base + DP_SLOT_HEAD);
-	if (base && !slot->busy && (is_expected(slot, ip, ctl) || (dp_home_of(ctl, ip) != ip && is_led_on(ip, ctl))) && !by_call)
+	base = dp_find_hit_slot(ctl);
+	slot = (struct dp_hit_slot *)(base + DP_HIT_SLOT_HEAD);
+	if (base && !slot->busy && (is_expected(slot, ip, ctl) || (dp_home_of(ctl, ip) != ip && is_led_on(ip, ctl))) &&
+	    !by_call)
 		return;
 	if (!base || slot->busy || si->perf.flags & DP_PERF_ASYNC) {
 		miss(ctl, addr);

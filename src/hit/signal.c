@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The second net: a thread that arrives at a trapping byte is sent on to the copy of the
- * instruction that stood there. Signals of our watchpoints go to watch.c and page.c, every other one to the
+ * instruction that stood there. Signals of our watchpoints go to hit-watch.c and page.c, every other one to the
  * program's own handler, which runs as if the kernel had called it: with its mask, on its stack, in a frame that
  * leads back through the program's own restorer. Nothing of ours is on the stack then, so our code may go away meanwhile.
  */
+#include "abi/abi-page.h"
+#include "abi/abi-point.h"
+#include "abi/abi-watch.h"
 #include "hit/hit-priv.h"
 
 #define SIGTRAP_NR 5
@@ -149,8 +152,9 @@ static bool chain(int sig, struct frame *f, const u64 *old, u64 *start, const st
 
 	if (old[HANDLER] == 1 && info->code <= 0)
 		return false; /* ignored, and sent by somebody: stays ignored */
-	if (old[HANDLER] <= 1 || (old[FLAGS] & SA_RESETHAND_BIT &&
-				  __atomic_fetch_or((u64 *)ctl->signals, bit_of(sig), __ATOMIC_RELAXED) & bit_of(sig))) {
+	if (old[HANDLER] <= 1 ||
+	    (old[FLAGS] & SA_RESETHAND_BIT &&
+	     __atomic_fetch_or((u64 *)ctl->signals, bit_of(sig), __ATOMIC_RELAXED) & bit_of(sig))) {
 		do_default(sig, f, old);
 		return false;
 	}
@@ -178,10 +182,12 @@ bool dp_on_signal(int sig, void *info, u64 *uc, const struct dp_control *ctl, u6
 		return false;
 	}
 	if (si->code == SI_KERNEL_CODE || marked) /* raised by an instruction */
-		to = dp_redirect_find((const struct dp_redirect *)ctl->redirects, ctl->nredirects, uc[DP_UC_IP] - (sig == SIGTRAP_NR));
+		to = dp_redirect_find((const struct dp_redirect *)ctl->redirects, ctl->nredirects,
+				      uc[DP_UC_IP] - (sig == SIGTRAP_NR));
 	if (to)
 		uc[DP_UC_IP] = to;
 	else if (!marked)
-		return chain(sig, (struct frame *)(uc - 1), sig == SIGTRAP_NR ? ctl->old_trap : ctl->old_segv, start, ctl);
+		return chain(sig, (struct frame *)(uc - 1), sig == SIGTRAP_NR ? ctl->old_trap : ctl->old_segv, start,
+			     ctl);
 	return false;
 }

@@ -8,7 +8,7 @@
  * One block for each line of opcodes.def, in its order; the stack index counts down, is masked at each use, and so
  * wraps: no depth of the stack can leave it.
  */
-#include "hit/rpn.h"
+#include "hit/hit-rpn.h"
 
 #define DP_NOINLINE __attribute__((__noinline__))
 #define DP_UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -168,7 +168,7 @@ static inline void divide_signed(s64 a, s64 b, u64 *rest, u64 *quotient)
 
 static inline u64 new_value(u32 slot, u64 old, u64 v)
 {
-	return slot == DP_SLOT(flags) ? (old & ~FLAGS_WRITABLE) | (v & FLAGS_WRITABLE) : v;
+	return slot == DP_REG_WORD(flags) ? (old & ~FLAGS_WRITABLE) | (v & FLAGS_WRITABLE) : v;
 }
 
 /* ---- the machine ---- */
@@ -415,7 +415,7 @@ enum dp_run_result dp_vm_go(struct dp_hit *h, const u8 *pc, u32 sp, u32 jumps, u
 #include "program/opcodes.def"
 	};
 	static const u8 slot_of[] = {
-#define DP_REGISTER(number, member, ...) [number] = DP_SLOT(member),
+#define DP_REGISTER(number, member, ...) [number] = DP_REG_WORD(member),
 #include "program/registers.def"
 	};
 	u8 *const payload = payload_of(h);
@@ -749,16 +749,16 @@ op_PREFIX:
 	END
 	OP(STRCOMM) dp_vm_comm(h); END
 	OP(STREQ)
-	PUSH(dp_vm_same((const u8 *)h->vm->scratch, pc, a->t_len));
-	pc += a->t_len;
+	PUSH(dp_vm_same((const u8 *)h->vm->scratch, pc, a->t));
+	pc += a->t;
 	END
 	OP(STRGLOB)
-	PUSH(dp_vm_match((const u8 *)h->vm->scratch, pc, a->t_len));
-	pc += a->t_len;
+	PUSH(dp_vm_match((const u8 *)h->vm->scratch, pc, a->t));
+	pc += a->t;
 	END
 	OP(LOGTEXT)
-	log_text(h, pc, a->t_len, a->at, a->rest);
-	pc += a->t_len;
+	log_text(h, pc, a->t, a->at, a->rest);
+	pc += a->t;
 	END
 	OP(PUSH_STATE) sp = dp_rpn_push_state(h, sp, a->reg); END
 	KERNEL_ONLY(PUSH_MSR, u64 v = dp_hit_msr(h, (u32)TOP(0)); TOP(0) = v >> 32; PUSH((u32)v);)

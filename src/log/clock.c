@@ -2,17 +2,14 @@
 /* Time stamp counter to CLOCK_MONOTONIC. Knows nothing of rings. */
 #include <time.h>
 
+#include "arch/arch.h"
 #include "log/clock.h"
 
 #define SAMPLES 5
 
-/* The fences keep the counter from being read before earlier, or after later instructions. */
 u64 dp_clock_stamp(void)
 {
-	u32 lo, hi;
-
-	__asm__ volatile("lfence\n\trdtsc\n\tlfence" : "=a"(lo), "=d"(hi)::"memory");
-	return (u64)hi << 32 | lo;
+	return dp_rdtsc_fenced();
 }
 
 static u64 monotonic_ns(void)

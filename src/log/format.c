@@ -1,30 +1,104 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/*
- * The common half of the formats: finds a record's event, reads its fields with every bound
- * checked, and knows the names of tasks.
- */
+/* What the formats of events share: finds a record's event, knows the names of tasks, and sends the record through a sink. */
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
-#include "log/format-priv.h"
+#include "log/format.h"
+#include "log/sinks.h"
 
+#define TASKS 4096                /* names kept; a power of two */
 #define LOOK_AGAIN_NS 1000000000u /* a thread may change its name, an id may be used again */
 
-int dp_formatter_new(struct dp_formatter **out, enum dp_format format, FILE *to,
-		     const struct dp_format_env *env)
+struct task {
+	u32 tid;
+	u32 ours; /* the same thread's id as we know it, 0: not looked up */
+	bool known;
+	char comm[16];
+	u64 looked_ns; /* when it was last looked up */
+};
+
+struct dp_formatter {
+	FILE *out;
+	struct dp_format_env env;
+	struct dp_line line;
+	struct task *tasks; /* by the low bits of the id */
+	union dp_sink_room sink;
+};
+
+/* ---- which there are ---- */
+
+static const struct {
+	const char *name;
+	const struct dp_sink_ops *events, *programs;
+} formats[] = {
+#define DP_FORMAT(id, name, events, programs, help) {name, &events, &programs},
+#include "log/formats.def"
+#undef DP_FORMAT
+};
+
+bool dp_format_find(const char *name, enum dp_format *format)
+{
+	for (u32 i = 0; i < DP_NFORMATS; i++)
+		if (!strcmp(name, formats[i].name)) {
+			*format = (enum dp_format)i;
+			return true;
+		}
+	return false;
+}
+
+const char *dp_format_name(enum dp_format format)
+{
+	return formats[format].name;
+}
+
+const char *dp_format_names(void)
+{
+	static char names[128];
+	size_t n = 0;
+
+	for (u32 i = 0; i < DP_NFORMATS && n < sizeof(names); i++)
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "", formats[i].name);
+	return names;
+}
+
+const struct dp_sink_ops *dp_format_of_programs(enum dp_format format)
+{
+	return formats[format].programs;
+}
+
+/* ---- one that is in use ---- */
+
+static void name_address(struct dp_sink *s, u64 addr, bool behind_call, char *buf, size_t size)
+{
+	dp_symbol_text(s->env->symbolize, s->env->arg, addr, behind_call, buf, size);
+}
+
+int dp_formatter_new(struct dp_formatter **out, enum dp_format format, FILE *to, const struct dp_format_env *env)
 {
 	struct dp_formatter *f = dp_alloc(sizeof(*f));
+	struct dp_sink *s;
 
 	if (f)
-		f->tasks = dp_alloc(DP_TASKS * sizeof(*f->tasks));
+		f->tasks = dp_alloc(TASKS * sizeof(*f->tasks));
 	if (!f || !f->tasks) {
 		dp_free(f);
 		return -ENOMEM;
 	}
-	f->format = format;
+	s = &f->sink.s;
 	f->out = to;
 	f->env = *env;
+	s->ops = formats[format].events;
+	s->line = &f->line;
+	s->symbol = name_address;
+	s->env = &f->env;
+	s->dim = s->plain = "";
+	if (s->ops->open && !s->ops->open(s, &f->env)) {
+		dp_formatter_free(f);
+		return -ENOMEM;
+	}
 	*out = f;
 	return 0;
 }
@@ -33,6 +107,8 @@ void dp_formatter_free(struct dp_formatter *f)
 {
 	if (!f)
 		return;
+	if (f->sink.s.ops->release)
+		f->sink.s.ops->release(&f->sink.s);
 	dp_line_free(&f->line);
 	dp_free(f->tasks);
 	dp_free(f);
@@ -58,9 +134,9 @@ static bool read_comm(u32 tid, char buf[16])
 	return true;
 }
 
-static struct dp_task *task_slot(struct dp_formatter *f, u32 tid)
+static struct task *task_slot(struct dp_formatter *f, u32 tid)
 {
-	struct dp_task *t = &f->tasks[tid % DP_TASKS];
+	struct task *t = &f->tasks[tid % TASKS];
 
 	if (t->tid != tid) {
 		memset(t, 0, sizeof(*t));
@@ -69,10 +145,10 @@ static struct dp_task *task_slot(struct dp_formatter *f, u32 tid)
 	return t;
 }
 
-const char *dp_task_name(struct dp_formatter *f, const struct dp_record *rec, u64 ns)
+static const char *task_name(struct dp_formatter *f, const struct dp_record *rec, u64 ns)
 {
 	u32 tid = rec->tid, ours = tid;
-	struct dp_task *t = task_slot(f, tid);
+	struct task *t = task_slot(f, tid);
 	const char *told = dp_view_comm(rec);
 	char comm[16];
 
@@ -95,46 +171,51 @@ const char *dp_task_name(struct dp_formatter *f, const struct dp_record *rec, u6
 	return t->known ? t->comm : "<...>";
 }
 
-u32 dp_task_id(struct dp_formatter *f, u32 tid)
+static u32 task_id(struct dp_formatter *f, u32 tid)
 {
-	struct dp_task *t = task_slot(f, tid);
+	struct task *t = task_slot(f, tid);
 
 	return t->ours ? t->ours : tid;
 }
 
 void dp_formatter_learn(struct dp_formatter *f, pid_t tid, const char *comm)
 {
-	struct dp_task *t = task_slot(f, (u32)tid);
+	struct task *t = task_slot(f, (u32)tid);
 
 	dp_format(t->comm, sizeof(t->comm), "%s", comm);
 	t->known = true;
 }
 
-/* ---- the door ---- */
+/* ---- records ---- */
+
+static void write_line(struct dp_formatter *f)
+{
+	if (!f->line.broken)
+		fwrite_unlocked(f->line.text, 1, f->line.n, f->out);
+}
 
 void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u64 ns)
 {
+	struct dp_sink_record r = {.rec = rec, .ns = ns};
 	const struct dp_event_info *ev;
 
 	if (rec->event >= f->env.nevents || (rec->flags & DP_REC_PAD))
 		return;
 	ev = &f->env.events[rec->event];
+	r.event = ev;
+	r.task = task_name(f, rec, ns);
+	r.tid = task_id(f, rec->tid); /* after the name */
+	dp_view_init(&r.view, rec, ev->layout);
 	dp_line_reset(&f->line);
-	if (f->format == DP_FORMAT_JSON)
-		dp_format_json(f, rec, ns, ev);
-	else
-		dp_format_text(f, rec, ns, ev);
-	if (!f->line.broken)
-		fwrite_unlocked(f->line.text, 1, f->line.n, f->out);
+	dp_walk_event(&f->sink.s, &r);
+	write_line(f);
 }
 
 void dp_formatter_head(struct dp_formatter *f)
 {
-	if (f->format != DP_FORMAT_TEXT)
-		return;
-	fputs("# tracer: dprobes\n"
-	      "#\n"
-	      "#           TASK-PID    CPU#    TIMESTAMP  FUNCTION\n"
-	      "#              | |       |          |         |\n",
-	      f->out);
+	dp_line_reset(&f->line);
+	if (f->sink.s.ops->head)
+		f->sink.s.ops->head(&f->sink.s);
+	if (f->line.n)
+		write_line(f);
 }

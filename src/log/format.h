@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Records as text (the layout of the kprobe-based event tracer) and as JSON lines; doc/output.md
- * describes both. Records come from memory that the probed program can overwrite, so every offset
- * in them is checked.
+ * Output formats: which there are, and events in one of them; doc/output.md describes them. Records come from memory that the
+ * probed program can overwrite, so every offset in them is checked.
  */
 #ifndef DP_FORMAT_H
 #define DP_FORMAT_H
@@ -10,14 +9,25 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "hit/hit.h"
 #include "log/symbol.h"
 #include "program/program.h"
 
+struct dp_record;
+
 enum dp_format {
-	DP_FORMAT_TEXT,
-	DP_FORMAT_JSON,
+#define DP_FORMAT(id, name, events, programs, help) DP_FORMAT_##id,
+#include "log/formats.def"
+#undef DP_FORMAT
+	DP_NFORMATS
 };
+
+/* By its name; false: there is none. And the names, for messages: "text, json". */
+bool dp_format_find(const char *name, enum dp_format *format);
+const char *dp_format_name(enum dp_format format);
+const char *dp_format_names(void);
+
+struct dp_sink_ops;
+const struct dp_sink_ops *dp_format_of_programs(enum dp_format format);
 
 /* What the formatter must know of one event; index = dp_record.event. */
 struct dp_event_info {
@@ -36,18 +46,17 @@ struct dp_format_env {
 	/* Find a thread's name by the id that the target knows, and turn that into the id by which we
 	 * know it; false when it is gone. NULL: /proc/TID/comm. */
 	bool (*comm)(void *arg, u32 *tid, char buf[16]);
-	void *arg;	/* for symbolize */
+	void *arg;      /* for dp_symbolize */
 	void *comm_arg; /* for comm */
 	bool color;
 };
 
 struct dp_formatter;
 
-int dp_formatter_new(struct dp_formatter **f, enum dp_format format, FILE *out,
-		     const struct dp_format_env *env);
+int dp_formatter_new(struct dp_formatter **f, enum dp_format format, FILE *out, const struct dp_format_env *env);
 void dp_formatter_free(struct dp_formatter *f);
 
-/* The column heads (text only). */
+/* The heads of columns, in formats that have some. */
 void dp_formatter_head(struct dp_formatter *f);
 
 /* One record. Task names are looked up in /proc by thread and cached. A failure to write shows

@@ -64,16 +64,27 @@ void dp_line_hex(struct dp_line *l, u64 v)
 	dp_line_bytes(l, buf + i, sizeof(buf) - (size_t)i);
 }
 
+void dp_line_bytes_hex(struct dp_line *l, const void *p, size_t n)
+{
+	const u8 *from = p;
+
+	if (!dp_line_reserve(l, 2 * n))
+		return;
+	for (size_t i = 0; i < n; i++) {
+		l->text[l->n++] = "0123456789abcdef"[from[i] >> 4];
+		l->text[l->n++] = "0123456789abcdef"[from[i] & 15];
+	}
+}
+
 /* Octal escapes end after three digits, so that what follows cannot become part of them. */
 static void octal(struct dp_line *l, u8 c)
 {
-	char buf[4] = {'\\', (char)('0' + (c >> 6)), (char)('0' + (c >> 3 & 7)),
-		       (char)('0' + (c & 7))};
+	char buf[4] = {'\\', (char)('0' + (c >> 6)), (char)('0' + (c >> 3 & 7)), (char)('0' + (c & 7))};
 
 	dp_line_bytes(l, buf, 4);
 }
 
-static char letter_escape(char c)
+char dp_line_letter_escape(char c)
 {
 	switch (c) {
 	case '\n':
@@ -89,8 +100,7 @@ static char letter_escape(char c)
 	}
 }
 
-/* How many bytes from s on need no escape in any of the formats. */
-static size_t plain_run(const char *s, size_t n)
+size_t dp_line_plain_run(const char *s, size_t n)
 {
 	size_t i = 0;
 
@@ -103,7 +113,7 @@ void dp_line_c_string(struct dp_line *l, const char *s, size_t n, char quote)
 {
 	dp_line_char(l, quote);
 	for (size_t i = 0; i < n;) {
-		size_t run = plain_run(s + i, n - i);
+		size_t run = dp_line_plain_run(s + i, n - i);
 		u32 rune = 0;
 
 		dp_line_bytes(l, s + i, run);
@@ -112,7 +122,7 @@ void dp_line_c_string(struct dp_line *l, const char *s, size_t n, char quote)
 			break;
 
 		unsigned len = dp_utf8(s + i, n - i, &rune);
-		char escape = s[i] == quote ? quote : letter_escape(s[i]);
+		char escape = s[i] == quote ? quote : dp_line_letter_escape(s[i]);
 
 		if (escape) {
 			dp_line_char(l, '\\');
@@ -132,44 +142,8 @@ void dp_line_c_string(struct dp_line *l, const char *s, size_t n, char quote)
 
 void dp_line_clean(struct dp_line *l, const char *s, size_t n, const char *keep)
 {
-	if (dp_line_reserve(l, 4 * n + 1))
+	if (dp_line_plain_run(s, n) == n) /* as most are */
+		dp_line_bytes(l, s, n);
+	else if (dp_line_reserve(l, 4 * n + 1))
 		l->n += dp_clean(l->text + l->n, l->room - l->n, s, n, keep);
-}
-
-static void json_escape(struct dp_line *l, u32 rune)
-{
-	char buf[6] = {
-	    '\\', 'u', '0', '0', "0123456789abcdef"[rune >> 4 & 15], "0123456789abcdef"[rune & 15]};
-
-	dp_line_bytes(l, buf, 6);
-}
-
-void dp_line_json_string(struct dp_line *l, const char *s, size_t n)
-{
-	dp_line_char(l, '"');
-	for (size_t i = 0; i < n;) {
-		size_t run = plain_run(s + i, n - i);
-		u32 rune = 0;
-
-		dp_line_bytes(l, s + i, run);
-		i += run;
-		if (i == n)
-			break;
-
-		unsigned len = dp_utf8(s + i, n - i, &rune);
-		char escape = s[i] == '"' ? '"' : letter_escape(s[i]);
-
-		if (escape) {
-			dp_line_char(l, '\\');
-			dp_line_char(l, escape);
-			i++;
-		} else if (!len || rune < 0x20 || (rune >= 0x7f && rune < 0xa0)) {
-			json_escape(l, len ? rune : (u8)s[i]);
-			i += len ? len : 1;
-		} else {
-			dp_line_bytes(l, s + i, len);
-			i += len;
-		}
-	}
-	dp_line_char(l, '"');
 }

@@ -26,7 +26,7 @@ bool dp_line_reserve(struct dp_line *l, size_t n);
 
 static inline void dp_line_bytes(struct dp_line *l, const char *s, size_t n)
 {
-	if (l->room - l->n < n && !dp_line_reserve(l, n))
+	if (!n || (l->room - l->n < n && !dp_line_reserve(l, n)))
 		return;
 	memcpy(l->text + l->n, s, n);
 	l->n += n;
@@ -54,7 +54,11 @@ void dp_line_c_string(struct dp_line *l, const char *s, size_t n, char quote);
 /* A text that somebody else has chosen, by dp_clean(). */
 void dp_line_clean(struct dp_line *l, const char *s, size_t n, const char *keep);
 
-/* With the escapes of JSON, in quotes. A byte that is not part of valid UTF-8 becomes \u00XX. */
-void dp_line_json_string(struct dp_line *l, const char *s, size_t n);
+/* Two hexadecimal digits for each byte. */
+void dp_line_bytes_hex(struct dp_line *l, const void *p, size_t n);
+
+/* How many bytes from s on need no escape in any of the formats, and the letter that escapes one; 0: none. */
+size_t dp_line_plain_run(const char *s, size_t n);
+char dp_line_letter_escape(char c);
 
 #endif

@@ -1,70 +1,174 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The fields of a record as text in the layout of the kprobe-based event tracer. Kernel-clean. */
-#include "log/view.h"
+/*
+ * How text shows the parts of a record: " name=value" in the layout of the kprobe-based event tracer, "  name = value" on a
+ * line of its own for probe programs. Kernel-clean: the kernel's trace files show values by it, too.
+ */
+#include "log/sink.h"
 
-static void put_number(struct dp_line *l, const struct dp_field *field, u64 bits)
+static void put_clean(struct dp_line *l, const char *text, size_t n)
 {
-	bool unnamed = !field->name[0];
-
-	if (dp_field_is_hex(field) || unnamed) {
-		/* A negative number in hexadecimal has the width of its type. */
-		if (field->size < 8)
-			bits &= ((u64)1 << 8 * field->size) - 1;
-		dp_line_hex(l, bits);
-	} else if (dp_field_is_signed(field)) {
-		dp_line_signed(l, (s64)bits);
-	} else {
-		dp_line_dec(l, bits, 0, ' ');
-	}
+	dp_line_clean(l, text, n, "");
 }
 
-static void put_element(const struct dp_put *p, const struct dp_view *v, unsigned i, unsigned at)
+static void put_label(struct dp_line *l, const char *name)
 {
-	const struct dp_field *field = &v->layout->fields[i];
-	struct dp_value value = dp_view_value(v, i, at);
-	char c = (char)value.bits;
-
-	if (value.state != DP_VALUE_OK)
-		dp_line_str(p->line, value.state == DP_VALUE_FAULT ? "(fault)" : "(cut)");
-	else if (field->type == DP_FIELD_STRING)
-		dp_line_c_string(p->line, value.text, value.len, '"');
-	else if (field->type == DP_FIELD_CHAR)
-		dp_line_c_string(p->line, &c, 1, '\'');
-	else if (field->type == DP_FIELD_SYMBOL)
-		p->symbol(p->line, value.bits, false, p->arg);
-	else if (field->type == DP_FIELD_FRAME)
-		p->symbol(p->line, value.bits, at > 0, p->arg);
-	else
-		put_number(p->line, field, value.bits);
+	put_clean(l, name, DP_MIN(strlen(name), (size_t)300)); /* names come from the debug information */
+	dp_line_str(l, " = ");
 }
 
-static void put_field(const struct dp_put *p, const struct dp_view *v, unsigned i)
+void dp_put_field(struct dp_sink *s, const char *name, unsigned i)
 {
-	const struct dp_field *field = &v->layout->fields[i];
-	struct dp_line *l = p->line;
+	struct dp_line *l = s->line;
 
-	dp_line_char(l, ' ');
-	if (field->name[0]) {
-		dp_line_str(l, p->dim);
-		dp_line_str(l, field->name);
-		dp_line_char(l, '=');
-		dp_line_str(l, p->plain);
-	}
-	if (!field->count) {
-		put_element(p, v, i, 0);
+	dp_line_str(l, s->program ? "  " : " ");
+	if (!name || (!name[0] && !s->program))
+		return;
+	if (s->program) {
+		put_label(l, name);
 		return;
 	}
-	dp_line_char(l, '{');
-	for (unsigned k = 0; k < dp_view_count(v, i); k++) {
-		if (k)
-			dp_line_char(l, ',');
-		put_element(p, v, i, k);
-	}
-	dp_line_char(l, '}');
+	dp_line_str(l, s->dim);
+	dp_line_str(l, name);
+	dp_line_char(l, '=');
+	dp_line_str(l, s->plain);
 }
 
-void dp_put_fields(const struct dp_put *p, const struct dp_view *v)
+void dp_put_group(struct dp_sink *s, enum dp_sink_group what)
 {
-	for (unsigned i = 0; i < v->layout->nfields; i++)
-		put_field(p, v, i);
+	s->apart = what == DP_GROUP_COMPLEX ? " + " : s->program ? ", " : ",";
+	if (what != DP_GROUP_COMPLEX)
+		dp_line_char(s->line, '{');
+	dp_sink_deeper(s);
+}
+
+void dp_put_member(struct dp_sink *s, const char *name)
+{
+	if (dp_sink_next(s))
+		dp_line_str(s->line, s->apart);
+	if (name && *name)
+		put_label(s->line, name);
+}
+
+void dp_put_group_end(struct dp_sink *s, enum dp_sink_group what)
+{
+	dp_line_char(s->line, what == DP_GROUP_COMPLEX ? 'i' : '}');
+	s->apart = s->program ? ", " : ","; /* a complex number is the innermost group */
+	s->depth--;
+}
+
+/* A negative number in hexadecimal has the width of its type. */
+static void put_hex(struct dp_line *l, const struct dp_sink_value *v)
+{
+	u64 bits = v->bits;
+
+	if (v->bytes && v->bytes < 8)
+		bits &= ((u64)1 << 8 * v->bytes) - 1;
+	dp_line_hex(l, bits);
+}
+
+static void put_byte(struct dp_line *l, char c)
+{
+	if (c >= ' ' && c < 0x7f)
+		dp_line_c_string(l, &c, 1, '\'');
+	else
+		dp_line_signed(l, (s8)c);
+}
+
+static void put_address(struct dp_sink *s, const struct dp_sink_value *v)
+{
+	char buf[DP_SINK_SYMBOL];
+
+	s->symbol(s, v->bits, v->behind_call, buf, sizeof(buf));
+	put_clean(s->line, buf, strlen(buf));
+}
+
+static void put_code(struct dp_sink *s, const struct dp_sink_value *v)
+{
+	char buf[DP_SINK_SYMBOL];
+
+	dp_line_hex(s->line, v->bits);
+	s->symbol(s, v->bits, false, buf, sizeof(buf));
+	if (buf[0] == '0' && buf[1] == 'x') /* no name is known */
+		return;
+	dp_line_str(s->line, " <");
+	put_clean(s->line, buf, DP_MIN(strlen(buf), (size_t)380));
+	dp_line_char(s->line, '>');
+}
+
+static void put_lines(struct dp_line *l, const char *text, size_t size)
+{
+	for (size_t i = 0, n; i < size; i += n + 1) {
+		for (n = 0; i + n < size && text[i + n] != '\n';)
+			n++;
+		if (i)
+			dp_line_str(l, "\n  ");
+		dp_line_clean(l, text + i, n, "\t");
+	}
+}
+
+static void put_missing(struct dp_line *l, const struct dp_sink_value *v)
+{
+	static const char *const why[] = {[DP_MISSING_FAULT] = "(fault)",
+					  [DP_MISSING_CUT] = "(cut)",
+					  [DP_MISSING_REST] = "...",
+					  [DP_MISSING_NOTHING] = "(nothing)"};
+
+	if (v->missing != DP_MISSING_FAULT_AT) {
+		dp_line_str(l, why[v->missing]);
+		return;
+	}
+	dp_line_str(l, "(fault at ");
+	dp_line_hex(l, v->bits);
+	dp_line_char(l, ')');
+}
+
+void dp_put_value(struct dp_sink *s, const struct dp_sink_value *v)
+{
+	struct dp_line *l = s->line;
+	char c = (char)v->bits;
+
+	switch (v->kind) {
+	case DP_SINK_UNSIGNED:
+	case DP_SINK_SIGNED:
+		if (v->hex)
+			put_hex(l, v);
+		else if (v->kind == DP_SINK_SIGNED)
+			dp_line_signed(l, (s64)v->bits);
+		else
+			dp_line_dec(l, v->bits, 0, ' ');
+		break;
+	case DP_SINK_BOOL:
+		dp_line_str(l, v->bits ? "true" : "false");
+		break;
+	case DP_SINK_CHAR:
+		dp_line_c_string(l, &c, 1, '\'');
+		break;
+	case DP_SINK_BYTE:
+		put_byte(l, c);
+		break;
+	case DP_SINK_CODE:
+		put_code(s, v);
+		break;
+	case DP_SINK_ADDRESS:
+		put_address(s, v);
+		break;
+	case DP_SINK_DIGITS:
+		dp_line_bytes(l, v->text, v->len);
+		break;
+	case DP_SINK_TEXT:
+		dp_line_c_string(l, v->text, v->len, '"');
+		break;
+	case DP_SINK_BYTES:
+		dp_line_bytes_hex(l, v->text, v->len);
+		break;
+	case DP_SINK_NAME:
+		put_clean(l, v->text, v->len);
+		break;
+	case DP_SINK_MESSAGE:
+		put_lines(l, v->text, v->len);
+		break;
+	case DP_SINK_MISSING:
+		put_missing(l, v);
+		break;
+	}
 }

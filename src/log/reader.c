@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "abi/abi-record.h"
 #include "log/clock.h"
 #include "log/reader.h"
 
@@ -21,7 +22,7 @@
 struct source {
 	struct dp_ring *ring;
 	const u8 *data;
-	u64 tail; /* ours; the one in the ring is for the producers */
+	u64 tail;  /* ours; the one in the ring is for the producers */
 	u64 given; /* the one in the ring */
 	u64 next;  /* the first record that was not handed out, as of dp_reader_propose() */
 	bool locked;
@@ -50,7 +51,7 @@ struct dp_reader {
 	struct batch batch, spare;
 	struct dp_clock clock;
 	u64 damaged;
-	bool keep; /* room is given back by dp_reader_release() */
+	bool keep;   /* room is given back by dp_reader_release() */
 	u64 horizon; /* stamps may be this many ticks ahead of now */
 	unsigned pressure;
 	bool (*alive)(u32 tid, void *arg);
@@ -180,8 +181,7 @@ static u8 *batch_put(struct batch *b, u64 len, u64 tsc, u64 pos, u32 src)
  * Copy from the ring word by word; a record goes on at offset 0 behind the ring's end. Volatile:
  * each word is read once, whatever the program does to it meanwhile.
  */
-static void copy_words(const struct dp_reader *r, const struct source *s, u64 pos, void *dst,
-		       u64 len)
+static void copy_words(const struct dp_reader *r, const struct source *s, u64 pos, void *dst, u64 len)
 {
 	u64 mask = r->g.ring_size - 1;
 
@@ -298,8 +298,7 @@ static void free_if_dead(struct dp_reader *r, struct source *s)
 	if (!tid || r->alive(tid, r->alive_arg))
 		return;
 	/* Pairs with the acquire of the next producer that takes the ring. */
-	__atomic_compare_exchange_n(&s->ring->owner, &owner, 0, false, __ATOMIC_ACQ_REL,
-				    __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(&s->ring->owner, &owner, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 /* ---- order ---- */
@@ -326,9 +325,7 @@ static void sort_entries(struct entry *v, struct entry *tmp, u64 n)
 			while (end < n && from[end - 1].tsc <= from[end].tsc)
 				end++;
 			for (b = mid; a < mid || b < end;)
-				to[out++] = b == end || (a < mid && from[a].tsc <= from[b].tsc)
-						? from[a++]
-						: from[b++];
+				to[out++] = b == end || (a < mid && from[a].tsc <= from[b].tsc) ? from[a++] : from[b++];
 			i = end;
 			runs++;
 		}
@@ -379,8 +376,7 @@ static void make_room(struct dp_reader *r)
 		return;
 	spare->used = spare->gone = spare->first = spare->n = 0;
 	for (u64 i = b->first; i < b->n; i++) {
-		const struct dp_record *rec =
-		    (const struct dp_record *)(b->bytes + b->index[i].off);
+		const struct dp_record *rec = (const struct dp_record *)(b->bytes + b->index[i].off);
 		u8 *dst = batch_put(spare, rec->len, rec->tsc, b->index[i].pos, b->index[i].src);
 
 		if (!dst) {
@@ -394,8 +390,8 @@ static void make_room(struct dp_reader *r)
 	*spare = swap;
 }
 
-int dp_reader_drain(struct dp_reader *r, bool final,
-		    void (*fn)(const struct dp_record *rec, u64 ns, void *arg), void *arg)
+int dp_reader_drain(struct dp_reader *r, bool final, void (*fn)(const struct dp_record *rec, u64 ns, void *arg),
+		    void *arg)
 {
 	/* The stamp comes first: whatever was committed before it is seen below. */
 	u64 now = dp_clock_mark(&r->clock), limit = now, share;
@@ -463,10 +459,12 @@ void dp_reader_settle(const struct dp_ring_map *map, u64 epoch)
 {
 	for (u32 i = 0; layout_ok(map) && i < map->g.nrings; i++) {
 		struct dp_ring *ring = dp_ring_of(map, i);
-		u64 tail = __atomic_load_n(&ring->tail, __ATOMIC_RELAXED), next = __atomic_load_n(&ring->next, __ATOMIC_RELAXED);
+		u64 tail = __atomic_load_n(&ring->tail, __ATOMIC_RELAXED),
+		    next = __atomic_load_n(&ring->next, __ATOMIC_RELAXED);
 		u64 head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
 
-		if (__atomic_load_n(&ring->epoch, __ATOMIC_RELAXED) == epoch && next - tail <= head - tail && head - tail <= map->g.ring_size)
+		if (__atomic_load_n(&ring->epoch, __ATOMIC_RELAXED) == epoch && next - tail <= head - tail &&
+		    head - tail <= map->g.ring_size)
 			__atomic_store_n(&ring->tail, next, __ATOMIC_RELAXED);
 	}
 }

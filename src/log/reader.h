@@ -10,14 +10,16 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "hit/hit.h"
 #include "log/rings.h"
+
+struct dp_counts;
+struct dp_record;
 
 struct dp_reader;
 
 /*
  * Read from rings that are mapped here, with a layout that the caller knows: nothing is read from their header. The mapping stays
- * the caller's, and it must not become shorter (a file that is sealed, or log/guard.h). E_RING_LAYOUT, E_RING_MEMORY.
+ * the caller's, and it must not become shorter (a file that is sealed, or log/log-guard.h). E_RING_LAYOUT, E_RING_MEMORY.
  */
 int dp_reader_open(struct dp_reader **r, const struct dp_ring_map *map, struct dp_error *err);
 void dp_reader_close(struct dp_reader *r);
@@ -31,8 +33,8 @@ void dp_reader_close(struct dp_reader *r);
  * The rings are emptied before the first record is handed out, so a slow fn costs no room in them.
  * A record that was committed late (its thread was off the processor for long) comes out of order.
  */
-int dp_reader_drain(struct dp_reader *r, bool final,
-		    void (*fn)(const struct dp_record *rec, u64 ns, void *arg), void *arg);
+int dp_reader_drain(struct dp_reader *r, bool final, void (*fn)(const struct dp_record *rec, u64 ns, void *arg),
+		    void *arg);
 
 /*
  * For a reader that may be killed, and whose successor is to log each record once: from now on room in the rings is given back

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Where everything stands in the memory of the log rings. Computed from four numbers, never read
  * back. Kernel-clean. */
+#include "abi/abi-control.h"
+#include "abi/abi-record.h"
 #include "log/rings.h"
 
 #define PAGE 4096u

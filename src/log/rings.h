@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The layout of the log rings (hit/hit.h), for whoever makes them. Kernel-clean. */
+/* The layout of the log rings (abi/abi-ring.h), for whoever makes them. Kernel-clean. */
 #ifndef DP_RINGS_H
 #define DP_RINGS_H
 
-#include "hit/hit.h"
+#include "abi/abi-ring.h"
 
 /* Lay out an empty set of rings in fresh shared memory of dp_rings_size() bytes. */
 u64 dp_rings_size(u32 ncpus, u32 nrings, u32 nprobes, u64 ring_size);
@@ -15,7 +15,7 @@ void dp_rings_init(struct dp_rings *rings, u32 ncpus, u32 nrings, u32 nprobes, u
  */
 struct dp_ring_map {
 	struct dp_rings *at; /* NULL: there are none */
-	u64 size;	     /* of the mapping */
+	u64 size;            /* of the mapping */
 	struct dp_rings g;   /* the layout */
 };
 

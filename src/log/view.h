@@ -6,7 +6,7 @@
 #ifndef DP_VIEW_H
 #define DP_VIEW_H
 
-#include "hit/hit.h"
+#include "abi/abi-record.h"
 #include "log/line.h"
 #include "program/program.h"
 
@@ -33,10 +33,10 @@ struct dp_view {
 
 void dp_view_init(struct dp_view *v, const struct dp_record *rec, const struct dp_layout *layout);
 
-/* Element `at` of field `i`; 0 for what is not an array. */
 /* Elements of an array to show: those of a call chain end where it ends. */
 unsigned dp_view_count(const struct dp_view *v, unsigned i);
 
+/* Element `at` of field `i`; 0 for what is not an array. */
 struct dp_value dp_view_value(const struct dp_view *v, unsigned i, unsigned at);
 
 /* The name of the task that the record brings along: DP_COMM_SIZE bytes, perhaps without a NUL. NULL: none. */
@@ -49,16 +49,6 @@ static inline const char *dp_view_comm(const struct dp_record *rec)
 
 /* The return address of a return event. */
 bool dp_view_ret_addr(const struct dp_view *v, u64 *addr);
-
-/* How a record's fields become text: " name=value other={1,2}". put.c */
-struct dp_put {
-	struct dp_line *line;
-	void (*symbol)(struct dp_line *l, u64 addr, bool behind_call, void *arg);
-	void *arg;
-	const char *dim, *plain; /* around names: colours */
-};
-
-void dp_put_fields(const struct dp_put *p, const struct dp_view *v);
 
 static inline bool dp_field_is_signed(const struct dp_field *f)
 {

@@ -6,43 +6,134 @@
 #include "program/code.h"
 #include "program/program.h"
 
-/* Operand letters: SLOT(reg) OFF(at) becomes "s" "o". */
-#define SLOT(name) "s"
-#define REG(name) "r"
-#define REGW(name) "R"
-#define WORD(name) "w"
-#define DISP(name) "d"
-#define JUMP(name) "j"
-#define LOCAL(name) "v"
-#define GLOBAL(name) "g"
-#define COUNT(name) "c"
-#define BIT(name) "b"
-#define AMOUNT(name) "a"
-#define WIDTH(name) "x"
-#define OFF(name) "o"
-#define LEN(name) "l"
-#define FIELD(name) "f"
-#define KEEP(name) "k"
-#define TEXT(name) "t"
-#define NUM(name) "n"
-#define INDEX(name) "i"
-#define EXITTO(name) "e"
-#define STATE(name) "q"
+#define ARG(kind, name) DP_KIND_##kind,
+
+/* Operations, as opcodes.def writes them. */
+#define OWN                 \
+	{                   \
+		DP_DOES_OWN \
+	}
+#define CONSTANT                 \
+	{                        \
+		DP_DOES_CONSTANT \
+	}
+#define BINARY(alu)                          \
+	{                                    \
+		DP_DOES_BINARY, DP_ALU_##alu \
+	}
+#define UNARY(alu)                          \
+	{                                   \
+		DP_DOES_UNARY, DP_ALU_##alu \
+	}
+#define COMPARE(cc)                         \
+	{                                   \
+		DP_DOES_COMPARE, DP_CC_##cc \
+	}
+#define TRUTH(cc)                         \
+	{                                 \
+		DP_DOES_TRUTH, DP_CC_##cc \
+	}
+#define SHIFT(way)                            \
+	{                                     \
+		DP_DOES_SHIFT, DP_SHIFT_##way \
+	}
+#define SHIFT_BY(way)                            \
+	{                                        \
+		DP_DOES_SHIFT_BY, DP_SHIFT_##way \
+	}
+#define BITS(way)                           \
+	{                                   \
+		DP_DOES_BITS, DP_BITS_##way \
+	}
+#define BITS_BY(way)                           \
+	{                                      \
+		DP_DOES_BITS_BY, DP_BITS_##way \
+	}
+#define STACK(base, access)                                       \
+	{                                                         \
+		DP_DOES_STACK, DP_ACCESS_##access, DP_BASE_##base \
+	}
+#define STACK_AT(base, access)                                       \
+	{                                                            \
+		DP_DOES_STACK_AT, DP_ACCESS_##access, DP_BASE_##base \
+	}
+#define VAR(which, access)                                            \
+	{                                                             \
+		DP_DOES_VAR, DP_ACCESS_##access, DP_VARIABLES_##which \
+	}
+#define VAR_AT(which, access)                                            \
+	{                                                                \
+		DP_DOES_VAR_AT, DP_ACCESS_##access, DP_VARIABLES_##which \
+	}
+#define REGISTER(access)                             \
+	{                                            \
+		DP_DOES_REGISTER, DP_ACCESS_##access \
+	}
+#define IS_U false
+#define IS_S true
+#define PART(sign, bits)                                  \
+	{                                                 \
+		DP_DOES_PART, 0, 0, (bits) / 8, IS_##sign \
+	}
+#define EXTEND(sign, bits)                                  \
+	{                                                   \
+		DP_DOES_EXTEND, 0, 0, (bits) / 8, IS_##sign \
+	}
+#define READ(bits)                             \
+	{                                      \
+		DP_DOES_READ, 0, 0, (bits) / 8 \
+	}
+#define WRITE(bits)                             \
+	{                                       \
+		DP_DOES_WRITE, 0, 0, (bits) / 8 \
+	}
+#define HEAP(access, bits)                                      \
+	{                                                       \
+		DP_DOES_HEAP, DP_ACCESS_##access, 0, (bits) / 8 \
+	}
+#define STORE(bits)                             \
+	{                                       \
+		DP_DOES_STORE, 0, 0, (bits) / 8 \
+	}
+#define STORE_REG(bits)                             \
+	{                                           \
+		DP_DOES_STORE_REG, 0, 0, (bits) / 8 \
+	}
+#define BRANCH(cc)                         \
+	{                                  \
+		DP_DOES_BRANCH, DP_CC_##cc \
+	}
+#define NEED(cc)                         \
+	{                                \
+		DP_DOES_NEED, DP_CC_##cc \
+	}
+#define NEED_REG(cc)                         \
+	{                                    \
+		DP_DOES_NEED_REG, DP_CC_##cc \
+	}
 
 static const struct {
 	u16 opcode;
 	struct dp_opcode_info info;
 } opcodes[] = {
-#define DP_OPCODE(number, id, text, operands, pops, pushes, rule, meaning)                         \
-	{DP_OP_##id, {text, "" operands, pops, pushes, DP_RULE_##rule, meaning}},
+#define DP_OPCODE(number, id, text, operands, pops, pushes, rule, operation, meaning) \
+	{DP_OP_##id, {text, {operands}, pops, pushes, DP_RULE_##rule, operation, meaning}},
 #define DP_OPCODE2 DP_OPCODE
 #include "program/opcodes.def"
+};
+
+static const struct {
+	u8 size; /* bytes; of a TEXT without its bytes */
+	bool is_signed;
+} operands[] = {
+#define DP_OPERAND(kind, type, ...) [DP_KIND_##kind] = {sizeof(type), (type)-1 < (type)1},
+#include "program/operands.def"
 };
 
 static const struct dp_register registers[] = {
 #define R false
 #define RW true
-#define DP_REGISTER(number, member, access, ...) {number, DP_SLOT(member), access, {__VA_ARGS__}},
+#define DP_REGISTER(number, member, access, ...) {number, DP_REG_WORD(member), access, {__VA_ARGS__}},
 #include "program/registers.def"
 #undef R
 #undef RW
@@ -77,6 +168,15 @@ const struct dp_opcode_info *dp_opcode_info(u32 opcode)
 	return NULL;
 }
 
+u32 dp_opcode_noperands(const struct dp_opcode_info *info)
+{
+	u32 n = 0;
+
+	while (info->operands[n])
+		n++;
+	return n;
+}
+
 bool dp_opcode_next(u32 *i, u32 *opcode)
 {
 	if (*i >= DP_ARRAY_SIZE(opcodes))
@@ -85,34 +185,21 @@ bool dp_opcode_next(u32 *i, u32 *opcode)
 	return true;
 }
 
-/* Bytes of an operand; of a TEXT without its bytes. */
-static u32 operand_size(char kind)
+static s64 load(const u8 *p, u8 kind)
 {
-	switch (kind) {
-	case DP_KIND_WORD:
-		return 8;
-	case DP_KIND_DISP:
-	case DP_KIND_JUMP:
-		return 4;
-	case DP_KIND_SLOT:
-	case DP_KIND_COUNT:
-	case DP_KIND_BIT:
-	case DP_KIND_AMOUNT:
-	case DP_KIND_WIDTH:
-	case DP_KIND_FIELD:
-	case DP_KIND_EXITTO:
-		return 1;
-	default:
-		return 2;
-	}
-}
-
-static s64 load(const u8 *p, char kind)
-{
+	u32 away = 64 - 8 * operands[kind].size;
 	u64 v = 0;
 
-	memcpy(&v, p, operand_size(kind)); /* little-endian, as the format is */
-	return operand_size(kind) == 4 ? (s32)v : kind == DP_KIND_INDEX ? (s16)v : (s64)v;
+	memcpy(&v, p, operands[kind].size); /* little-endian, as the format is */
+	return operands[kind].is_signed ? (s64)(v << away) >> away : (s64)v;
+}
+
+bool dp_operand_fits(enum dp_operand_kind kind, s64 v)
+{
+	u8 bytes[8];
+
+	memcpy(bytes, &v, sizeof(v));
+	return load(bytes, (u8)kind) == v;
 }
 
 int dp_op_decode(const u8 *code, u32 len, u32 at, struct dp_op_view *out)
@@ -134,12 +221,12 @@ int dp_op_decode(const u8 *code, u32 len, u32 at, struct dp_op_view *out)
 	if (!out->info)
 		return -EINVAL;
 	for (u32 i = 0; out->info->operands[i]; i++) {
-		char kind = out->info->operands[i];
+		u8 kind = out->info->operands[i];
 
-		if (len - pos < operand_size(kind))
+		if (len - pos < operands[kind].size)
 			return -EINVAL;
 		v = load(code + pos, kind);
-		pos += operand_size(kind);
+		pos += operands[kind].size;
 		if (kind == DP_KIND_TEXT) {
 			if (len - pos < (u64)v)
 				return -EINVAL;
@@ -155,12 +242,64 @@ int dp_op_decode(const u8 *code, u32 len, u32 at, struct dp_op_view *out)
 	return 0;
 }
 
-s64 dp_op_operand(const struct dp_op_view *insn, char kind)
+s64 dp_op_operand(const struct dp_op_view *insn, enum dp_operand_kind kind)
 {
 	for (u32 i = 0; insn->info->operands[i]; i++)
 		if (insn->info->operands[i] == kind)
 			return insn->v[i];
 	return 0;
+}
+
+void dp_op_effect(const struct dp_op_view *insn, u32 *pops, u32 *pushes)
+{
+	u32 num = (u32)dp_op_operand(insn, DP_KIND_NUM);
+
+	*pops = insn->info->pops;
+	*pushes = insn->info->pushes;
+	switch (insn->info->rule) {
+	case DP_RULE_DROP:
+		*pops = (u32)dp_op_operand(insn, DP_KIND_COUNT);
+		break;
+	case DP_RULE_COPY:
+		*pushes = (u32)dp_op_operand(insn, DP_KIND_COUNT);
+		break;
+	case DP_RULE_RPN_POPN:
+	case DP_RULE_RPN_FIND:
+		*pops += num;
+		break;
+	case DP_RULE_PUSHN:
+	case DP_RULE_RPN_PUSHN:
+	case DP_RULE_RPN_TEXT:
+		*pushes += num;
+		break;
+	}
+}
+
+u64 dp_op_constant(const struct dp_op_view *insn)
+{
+	return insn->opcode == DP_OP_PUSH_WID ? -64ull : (u64)insn->v[0];
+}
+
+u64 dp_alu(enum dp_alu op, u64 a, u64 b)
+{
+	switch (op) {
+	case DP_ALU_ADD:
+		return a + b;
+	case DP_ALU_SUB:
+		return a - b;
+	case DP_ALU_AND:
+		return a & b;
+	case DP_ALU_OR:
+		return a | b;
+	case DP_ALU_XOR:
+		return a ^ b;
+	case DP_ALU_MUL:
+		return a * b;
+	case DP_ALU_NEG:
+		return -a;
+	default:
+		return ~a;
+	}
 }
 
 static u8 *grow(struct dp_asm *c, u32 n)
@@ -204,14 +343,14 @@ u32 dp_asm_put(struct dp_asm *c, enum dp_opcode op, const s64 *v, const char *te
 		append(c, &prefix, 1);
 	append(c, &byte, 1);
 	for (u32 i = 0; info->operands[i]; i++)
-		len += operand_size(info->operands[i]);
+		len += operands[info->operands[i]].size;
 	for (u32 i = 0; info->operands[i]; i++) {
 		x = v[i];
 		if (info->operands[i] == DP_KIND_JUMP) {
 			x = (s64)((u64)x - (start + len));
 			c->jumps++;
 		}
-		append(c, &x, operand_size(info->operands[i]));
+		append(c, &x, operands[info->operands[i]].size);
 		if (info->operands[i] == DP_KIND_TEXT)
 			append(c, text, (u32)x);
 	}
@@ -247,28 +386,28 @@ const struct dp_register *dp_register_by_number(u32 number)
 	return NULL;
 }
 
-const struct dp_register *dp_register_by_slot(u32 slot)
+const struct dp_register *dp_register_by_word(u32 reg_word)
 {
 	for (u32 i = 0; i < DP_ARRAY_SIZE(registers); i++)
-		if (registers[i].slot == slot)
+		if (registers[i].reg_word == reg_word)
 			return &registers[i];
 	return NULL;
 }
 
-static const char *const watch_words[DP_NSLOTS_WATCH] = {
-    [DP_WATCH_SLOT(addr)] = "addr", [DP_WATCH_SLOT(old)] = "old", [DP_WATCH_SLOT(now)] = "new"};
+static const char *const watch_words[DP_NWATCH_WORDS] = {
+    [DP_WATCH_WORD(addr)] = "addr", [DP_WATCH_WORD(old)] = "old", [DP_WATCH_WORD(now)] = "new"};
 
 u32 dp_watch_word_find(const char *name, size_t len)
 {
-	for (u32 i = DP_NSLOTS; i < DP_NSLOTS_WATCH; i++)
+	for (u32 i = DP_NREG_WORDS; i < DP_NWATCH_WORDS; i++)
 		if (strlen(watch_words[i]) == len && !memcmp(watch_words[i], name, len))
 			return i;
 	return 0;
 }
 
-const char *dp_watch_word_name(u32 slot)
+const char *dp_watch_word_name(u32 reg_word)
 {
-	return slot < DP_NSLOTS_WATCH ? watch_words[slot] : NULL;
+	return reg_word < DP_NWATCH_WORDS ? watch_words[reg_word] : NULL;
 }
 
 bool dp_register_find(const char *name, size_t len, struct dp_register_part *out)

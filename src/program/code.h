@@ -11,21 +11,82 @@
 
 #define DP_OPERANDS_MAX 6
 
+enum dp_operand_kind {
+	DP_KIND_NONE, /* ends a list */
+#define DP_OPERAND(kind, ...) DP_KIND_##kind,
+#include "program/operands.def"
+};
+
+/* What opcodes compute. How: of which sort, an enum that is named here. */
+enum dp_does {
+	DP_DOES_OWN,
+	DP_DOES_CONSTANT,
+	DP_DOES_BINARY,    /* dp_alu: two words give one */
+	DP_DOES_UNARY,     /* dp_alu */
+	DP_DOES_COMPARE,   /* dp_cc: two words give 0 or 1 */
+	DP_DOES_TRUTH,     /* dp_cc: with 0 */
+	DP_DOES_EXTEND,    /* the lowest `size` bytes count */
+	DP_DOES_SHIFT,     /* dp_shift, by an operand */
+	DP_DOES_SHIFT_BY,  /* by a word */
+	DP_DOES_BITS,      /* dp_bits, at an operand */
+	DP_DOES_BITS_BY,   /* at a word */
+	DP_DOES_STACK,     /* dp_access: a word of the stack, from dp_base, by an operand */
+	DP_DOES_STACK_AT,  /* by a word */
+	DP_DOES_VAR,       /* dp_access: a variable, of dp_variables, by an operand */
+	DP_DOES_VAR_AT,    /* by a word */
+	DP_DOES_REGISTER,  /* dp_access */
+	DP_DOES_PART,      /* `size` bytes of a word of struct dp_regs */
+	DP_DOES_READ,      /* memory */
+	DP_DOES_WRITE,     /* memory */
+	DP_DOES_HEAP,      /* dp_access */
+	DP_DOES_STORE,     /* a word into the record */
+	DP_DOES_STORE_REG, /* a word of struct dp_regs into the record */
+	DP_DOES_BRANCH,    /* dp_cc: with 0 */
+	DP_DOES_NEED,      /* dp_cc: with an operand, or with 0 */
+	DP_DOES_NEED_REG,  /* dp_cc: a word of struct dp_regs with an operand */
+	DP_NDOES
+};
+
+enum dp_alu { DP_ALU_ADD, DP_ALU_SUB, DP_ALU_AND, DP_ALU_OR, DP_ALU_XOR, DP_ALU_MUL, DP_ALU_NEG, DP_ALU_NOT };
+enum dp_shift { DP_SHIFT_ROL, DP_SHIFT_ROR, DP_SHIFT_SHL, DP_SHIFT_SHR, DP_SHIFT_SAR };
+enum dp_bits { DP_BITS_SPREAD_UP, DP_BITS_SPREAD_DOWN, DP_BITS_CLEAR_UP, DP_BITS_CLEAR_DOWN };
+enum dp_access { DP_ACCESS_PUSH, DP_ACCESS_POP, DP_ACCESS_COPY, DP_ACCESS_MOVE, DP_ACCESS_INC, DP_ACCESS_DEC };
+enum dp_base { DP_BASE_TOP, DP_BASE_BASE };
+enum dp_variables { DP_VARIABLES_LOCAL, DP_VARIABLES_GLOBAL };
+
+/* Conditions; cc ^ 1 is the opposite of cc. U: unsigned. */
+enum dp_cc {
+	DP_CC_EQ,
+	DP_CC_NE,
+	DP_CC_LT,
+	DP_CC_GE,
+	DP_CC_LE,
+	DP_CC_GT,
+	DP_CC_LTU,
+	DP_CC_GEU,
+	DP_CC_LEU,
+	DP_CC_GTU,
+	DP_NCC
+};
+
+struct dp_operation {
+	u8 does;  /* enum dp_does */
+	u8 how;   /* see there */
+	u8 where; /* enum dp_base, enum dp_variables */
+	u8 size;  /* bytes */
+	bool is_signed;
+};
+
 struct dp_opcode_info {
-	const char *text;	/* "push r" */
-	const char *operands;	/* one letter each, enum dp_operand_kind; "" for none */
+	const char *text;                 /* "push r" */
+	u8 operands[DP_OPERANDS_MAX + 1]; /* enum dp_operand_kind; DP_KIND_NONE behind the last */
 	u8 pops, pushes;
-	u8 rule;		/* enum dp_rule */
+	u8 rule; /* enum dp_rule */
+	struct dp_operation op;
 	const char *meaning;
 };
 
-enum dp_operand_kind {
-	DP_KIND_SLOT = 's', DP_KIND_REG = 'r', DP_KIND_REGW = 'R', DP_KIND_WORD = 'w',
-	DP_KIND_DISP = 'd', DP_KIND_JUMP = 'j', DP_KIND_LOCAL = 'v', DP_KIND_GLOBAL = 'g',
-	DP_KIND_COUNT = 'c', DP_KIND_BIT = 'b', DP_KIND_AMOUNT = 'a', DP_KIND_WIDTH = 'x',
-	DP_KIND_OFF = 'o', DP_KIND_LEN = 'l', DP_KIND_FIELD = 'f', DP_KIND_KEEP = 'k',
-	DP_KIND_TEXT = 't', DP_KIND_NUM = 'n', DP_KIND_INDEX = 'i', DP_KIND_EXITTO = 'e', DP_KIND_STATE = 'q',
-};
+u32 dp_opcode_noperands(const struct dp_opcode_info *info);
 
 /* The table entry of an opcode; NULL when there is none with that number. */
 const struct dp_opcode_info *dp_opcode_info(u32 opcode);
@@ -36,9 +97,9 @@ bool dp_opcode_next(u32 *i, u32 *opcode);
 struct dp_op_view {
 	u32 opcode;
 	const struct dp_opcode_info *info;
-	u32 at, len;		    /* of the whole instruction in the code */
-	s64 v[DP_OPERANDS_MAX];	    /* operands in order; JUMP: absolute offset; TEXT: its length */
-	const u8 *text;		    /* of the TEXT operand */
+	u32 at, len;            /* of the whole instruction in the code */
+	s64 v[DP_OPERANDS_MAX]; /* operands in order; JUMP: absolute offset; TEXT: its length */
+	const u8 *text;         /* of the TEXT operand */
 };
 
 /*
@@ -48,7 +109,22 @@ struct dp_op_view {
 int dp_op_decode(const u8 *code, u32 len, u32 at, struct dp_op_view *out);
 
 /* The operand of that kind; 0 when the opcode has none. */
-s64 dp_op_operand(const struct dp_op_view *insn, char kind);
+s64 dp_op_operand(const struct dp_op_view *insn, enum dp_operand_kind kind);
+
+/* Whether an operand of that kind can hold v. */
+bool dp_operand_fits(enum dp_operand_kind kind, s64 v);
+
+/*
+ * How many words the instruction takes from the stack and puts there. What only a hit knows is left out: rules ANY and
+ * RPN_ANY.
+ */
+void dp_op_effect(const struct dp_op_view *insn, u32 *pops, u32 *pushes);
+
+/* The value of DP_DOES_CONSTANT. */
+u64 dp_op_constant(const struct dp_op_view *insn);
+
+/* a op b; UNARY: op a. */
+u64 dp_alu(enum dp_alu op, u64 a, u64 b);
 
 /* A piece of code that grows. Start with zeroes; a failed allocation sets `failed` and sticks. */
 struct dp_asm {
@@ -68,11 +144,11 @@ u32 dp_asm_put(struct dp_asm *c, enum dp_opcode op, const s64 *v, const char *te
 void dp_asm_land(struct dp_asm *c, u32 at);
 void dp_asm_free(struct dp_asm *c);
 
-#define DP_PUT(c, op, ...) dp_asm_put(c, DP_OP_##op, (const s64[]){__VA_ARGS__ __VA_OPT__(,) 0}, NULL)
+#define DP_PUT(c, op, ...) dp_asm_put(c, DP_OP_##op, (const s64[]){__VA_ARGS__ __VA_OPT__(, ) 0}, NULL)
 
 struct dp_register {
 	u16 number;
-	u8 slot;	 /* word of struct dp_regs */
+	u8 reg_word; /* word of struct dp_regs */
 	bool writable;
 	const char *names[6]; /* kernel's, 64 bits, 32, 16, low 8, high 8; "" where there is none */
 };
@@ -85,12 +161,12 @@ struct dp_register_part {
 };
 
 const struct dp_register *dp_register_by_number(u32 number);
-const struct dp_register *dp_register_by_slot(u32 slot);
+const struct dp_register *dp_register_by_word(u32 reg_word);
 bool dp_register_find(const char *name, size_t len, struct dp_register_part *out);
 
 /* What programs of watchpoints have besides: the word of struct dp_watch_regs with that name, 0 when there is none; and back. */
 u32 dp_watch_word_find(const char *name, size_t len);
-const char *dp_watch_word_name(u32 slot);
+const char *dp_watch_word_name(u32 reg_word);
 
 struct dp_cpustate {
 	u16 number;

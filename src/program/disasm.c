@@ -49,11 +49,11 @@ static void put_operand(struct text *t, const struct dp_op_view *insn, u32 i)
 	long long v = insn->v[i];
 
 	switch (insn->info->operands[i]) {
-	case DP_KIND_SLOT:
+	case DP_KIND_REG_WORD:
 		if (dp_watch_word_name((u32)v))
 			put(t, "%s", dp_watch_word_name((u32)v));
 		else
-			put_register(t, dp_register_by_slot((u32)v), v);
+			put_register(t, dp_register_by_word((u32)v), v);
 		break;
 	case DP_KIND_REG:
 	case DP_KIND_REGW:

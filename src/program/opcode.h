@@ -6,16 +6,17 @@
 #ifndef DP_OPCODE_H
 #define DP_OPCODE_H
 
-#include "hit/hit.h"
+#include "abi/abi-record.h"
+#include "abi/abi-regs.h"
 
-#define DP_PREFIX 0xF1	      /* first byte of a two-byte opcode */
-#define DP_CODE_MAX 65535     /* bytes of one program */
-#define DP_JMPMAX 65535	      /* largest jump budget */
+#define DP_PREFIX 0xF1    /* first byte of a two-byte opcode */
+#define DP_CODE_MAX 65535 /* bytes of one program */
+#define DP_JMPMAX 65535   /* largest jump budget */
 #define DP_LOCALS_MAX 32768
 #define DP_GLOBALS_MAX 256
-#define DP_KEY_WORDS_MAX 96   /* of a table */
+#define DP_KEY_WORDS_MAX 96     /* of a table */
 #define DP_TEXT_OPERAND_MAX 256 /* bytes of a constant string in the code */
-#define DP_SCRATCH_SIZE 512   /* bytes of dp_vm.scratch */
+#define DP_SCRATCH_SIZE 512     /* bytes of dp_vm.scratch */
 #define DP_LOGMAX (DP_RECORD_MAX - sizeof(struct dp_record))
 
 enum dp_opcode {
@@ -26,65 +27,47 @@ enum dp_opcode {
 
 /* What the verifier does with an opcode besides checking its operands. */
 enum dp_rule {
-	DP_RULE_NEXT,	  /* control goes to the next instruction */
-	DP_RULE_JUMP,	  /* ... to the target only */
-	DP_RULE_BRANCH,	  /* ... to either */
-	DP_RULE_END,	  /* ... nowhere */
-	DP_RULE_COPY,	  /* also pushes as many words as its COUNT says */
-	DP_RULE_DROP,	  /* pops as many words as its COUNT says */
-	DP_RULE_PUSHN,	  /* also pushes as many words as its NUM says, at most DP_FRAMES_MAX */
-	DP_RULE_ANY,	  /* pushes a number of words that only the hit knows */
-	DP_RULE_OPEN,	  /* opens the record; LEN is its fixed size */
+	DP_RULE_NEXT,     /* control goes to the next instruction */
+	DP_RULE_JUMP,     /* ... to the target only */
+	DP_RULE_BRANCH,   /* ... to either */
+	DP_RULE_END,      /* ... nowhere */
+	DP_RULE_COPY,     /* also pushes as many words as its COUNT says */
+	DP_RULE_DROP,     /* pops as many words as its COUNT says */
+	DP_RULE_PUSHN,    /* also pushes as many words as its NUM says, at most DP_FRAMES_MAX */
+	DP_RULE_ANY,      /* pushes a number of words that only the hit knows */
+	DP_RULE_OPEN,     /* opens the record; LEN is its fixed size */
 	DP_RULE_OPENMASK, /* the same with a fault mask */
-	DP_RULE_STORE1,	  /* stores that many bytes at OFF in the open record */
+	DP_RULE_STORE1,   /* stores that many bytes at OFF in the open record */
 	DP_RULE_STORE2,
 	DP_RULE_STORE4,
 	DP_RULE_STORE8,
-	DP_RULE_RETURN8,  /* stores 8, at a function's exit only */
-	DP_RULE_SPAN,	  /* stores LEN bytes */
-	DP_RULE_SCRATCH,  /* puts a text into the scratch memory, where LEN bytes must fit */
-	DP_RULE_COMM,	  /* puts a short text there */
-	DP_RULE_PATTERN,  /* needs a text there; TEXT is at most DP_TEXT_OPERAND_MAX long */
+	DP_RULE_RETURN8, /* stores 8, at a function's exit only */
+	DP_RULE_SPAN,    /* stores LEN bytes */
+	DP_RULE_SCRATCH, /* puts a text into the scratch memory, where LEN bytes must fit */
+	DP_RULE_COMM,    /* puts a short text there */
+	DP_RULE_PATTERN, /* needs a text there; TEXT is at most DP_TEXT_OPERAND_MAX long */
 	/* The rest only in RPN programs (struct dp_program.ex_mask set). */
-	DP_RULE_BEGIN,	  /* the first instruction, and only that */
-	DP_RULE_RPN,	  /* control goes to the next instruction */
-	DP_RULE_RPN_END,  /* ... nowhere that is known here */
-	DP_RULE_RPN_ANY,  /* leaves a number of words on the stack that only the hit knows */
+	DP_RULE_BEGIN,     /* the first instruction, and only that */
+	DP_RULE_RPN,       /* control goes to the next instruction */
+	DP_RULE_RPN_END,   /* ... nowhere that is known here */
+	DP_RULE_RPN_ANY,   /* leaves a number of words on the stack that only the hit knows */
 	DP_RULE_RPN_PUSHN, /* also pushes as many words as its NUM says */
-	DP_RULE_RPN_POPN, /* also pops as many words as its NUM says */
-	DP_RULE_RPN_TEXT, /* the same; NUM words fit into the scratch memory */
-	DP_RULE_RPN_FIND, /* pops NUM words; the table that its operands describe lies in the local variables */
-	DP_RULE_RPN_FOLD, /* NUM is an enum dp_aggregate_kind */
-	DP_RULE_CALL,	  /* control goes to the target, and comes back behind with any stack */
-	DP_RULE_HANDLER,  /* control may come to the target at any time from now on, with any stack */
-	DP_RULE_KERNEL,	  /* for probes in the kernel only */
+	DP_RULE_RPN_POPN,  /* also pops as many words as its NUM says */
+	DP_RULE_RPN_TEXT,  /* the same; NUM words fit into the scratch memory */
+	DP_RULE_RPN_FIND,  /* pops NUM words; the table that its operands describe lies in the local variables */
+	DP_RULE_RPN_FOLD,  /* NUM is an enum dp_aggregate_kind */
+	DP_RULE_CALL,      /* control goes to the target, and comes back behind with any stack */
+	DP_RULE_HANDLER,   /* control may come to the target at any time from now on, with any stack */
+	DP_RULE_KERNEL,    /* for probes in the kernel only */
 };
 
 /* The operands of each opcode as they stand in the code, right behind it. */
-#define SLOT(name) u8 name;
-#define REG(name) u16 name;
-#define REGW(name) u16 name;
-#define WORD(name) u64 name;
-#define DISP(name) s32 name;
-#define JUMP(name) s32 name;
-#define LOCAL(name) u16 name;
-#define GLOBAL(name) u16 name;
-#define COUNT(name) u8 name;
-#define BIT(name) u8 name;
-#define AMOUNT(name) u8 name;
-#define WIDTH(name) u8 name;
-#define OFF(name) u16 name;
-#define LEN(name) u16 name;
-#define FIELD(name) u8 name;
-#define KEEP(name) u16 name;
-#define TEXT(name) u16 name##_len; /* the text follows */
-#define NUM(name) u16 name;
-#define INDEX(name) s16 name;
-#define EXITTO(name) u8 name;
-#define STATE(name) u16 name;
-#define DP_OPCODE(number, id, text, operands, ...)                                                 \
-	struct dp_args_##id {                                                                      \
-		operands                                                                           \
+#define DP_OPERAND(kind, type, ...) typedef type dp_operand_##kind;
+#include "program/operands.def"
+#define ARG(kind, name) dp_operand_##kind name;
+#define DP_OPCODE(number, id, text, operands, ...) \
+	struct dp_args_##id {                      \
+		operands                           \
 	} __attribute__((packed));
 #define DP_OPCODE2 DP_OPCODE
 #include "program/opcodes.def"
@@ -95,8 +78,8 @@ enum dp_aggregate_kind {
 	DP_AGG_SUM,   /* sum, number of values */
 	DP_AGG_MIN,   /* value, whether there is one */
 	DP_AGG_MAX,
-	DP_AGG_HIST,  /* one word for 0 and less, then one for each power of two */
-	DP_AGG_LAST,  /* the last value */
+	DP_AGG_HIST,   /* one word for 0 and less, then one for each power of two */
+	DP_AGG_LAST,   /* the last value */
 	DP_AGG_LINEAR, /* one word for negative numbers, then one for each from 0 to 61, and one for all above */
 	DP_NAGGS
 };
@@ -142,18 +125,15 @@ enum dp_exception {
 
 /* First parameter of DP_EX_INVALID_OPERAND. */
 enum dp_bad_operand {
-	DP_BAD_LOCAL = 1, DP_BAD_GLOBAL, DP_BAD_BIT, DP_BAD_FACILITY,
+	DP_BAD_LOCAL = 1,
+	DP_BAD_GLOBAL,
+	DP_BAD_BIT,
+	DP_BAD_FACILITY,
 	DP_BAD_POSITION, /* ours: a log position that was not reached yet */
 };
 
-#define DP_EX_DEFAULT 0x0fff	 /* mask when the program gives none */
+#define DP_EX_DEFAULT 0x0fff     /* mask when the program gives none */
 #define DP_EX_NONMASKABLE 0x0fff /* these end a program that does not enable them */
-
-/* Items of a log record: token (s8), count (u16), then bytes or words. */
-enum dp_token {
-	DP_TOKEN_SEGFAULT = -2, DP_TOKEN_FAULT = -1, DP_TOKEN_MEMORY, DP_TOKEN_ASCII, DP_TOKEN_TRACES,
-	DP_TOKEN_FRAMES, DP_TOKEN_STACK, DP_TOKEN_LOCALS, DP_TOKEN_GLOBALS, DP_TOKEN_WORDS,
-};
 
 #define DP_EXIT_KDB 1
 #define DP_EXIT_CRASHDUMP 2
@@ -163,11 +143,11 @@ enum dp_token {
 enum dp_cpustate_source { DP_CPUSTATE_FX, DP_CPUSTATE_SEGMENT, DP_CPUSTATE_KERNEL };
 
 /* Registers: words of struct dp_regs. */
-#define DP_NSLOTS (sizeof(struct dp_regs) / 8)
-#define DP_SLOT(member) (offsetof(struct dp_regs, member) / 8)
+#define DP_NREG_WORDS (sizeof(struct dp_regs) / 8)
+#define DP_REG_WORD(member) (offsetof(struct dp_regs, member) / 8)
 
 /* Programs of watchpoints have more to read: words of struct dp_watch_regs. */
-#define DP_NSLOTS_WATCH (sizeof(struct dp_watch_regs) / 8)
-#define DP_WATCH_SLOT(member) (offsetof(struct dp_watch_regs, member) / 8)
+#define DP_NWATCH_WORDS (sizeof(struct dp_watch_regs) / 8)
+#define DP_WATCH_WORD(member) (offsetof(struct dp_watch_regs, member) / 8)
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* The life of a program object. What it contains is made by the front ends and judged by the
  * verifier. */
-#include "hit/hit.h"
+#include "abi/abi-program.h"
 #include "program/program.h"
 
 void dp_program_free(struct dp_program *p)

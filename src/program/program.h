@@ -6,46 +6,14 @@
 #ifndef DP_PROGRAM_H
 #define DP_PROGRAM_H
 
+#include "abi/abi-record.h"
 #include "base/error.h"
-
-/* How a logged field is to be read and printed. */
-enum dp_field_type {
-	DP_FIELD_U8, DP_FIELD_U16, DP_FIELD_U32, DP_FIELD_U64,
-	DP_FIELD_S8, DP_FIELD_S16, DP_FIELD_S32, DP_FIELD_S64,
-	DP_FIELD_X8, DP_FIELD_X16, DP_FIELD_X32, DP_FIELD_X64,
-	DP_FIELD_CHAR,	 /* u8 shown as a character */
-	DP_FIELD_STRING, /* u32 descriptor of the text, see struct dp_field */
-	DP_FIELD_SYMBOL, /* u64 address shown as symbol+offset */
-	DP_FIELD_FRAME,	 /* arrays only: u64 addresses of a call chain, the hit first, zeros behind its end */
-};
-
-#define DP_NAME_MAX 64
-#define DP_ARRAY_MAX 64
-#define DP_FIELDS_MAX 128
-
-/*
- * One field of a record. Fixed-size fields stand at `offset` in the payload, each scalar in its own
- * natural width, arrays back to back. Strings are variable: at `offset` stands a u32, low half the
- * byte offset of the text from the start of the payload, high half its length including NUL;
- * length 0 means that the memory could not be read. Scalars that could not be read are zero and
- * their bit in the record's fault mask is set (the first 8 bytes of the payload when has_faultmask:
- * bit i: field i, and bit 63 for any field from 63 on).
- */
-struct dp_field {
-	char name[DP_NAME_MAX];
-	u8 type;     /* enum dp_field_type */
-	u8 count;    /* elements of an array; 0: not an array */
-	u8 bit_width; /* bitfields: already shifted and masked by the program; for display only */
-	u8 can_fault;
-	u16 offset;  /* in the payload */
-	u16 size;    /* bytes of one element (strings: 4, the descriptor) */
-};
 
 struct dp_layout {
 	u16 nfields;
-	u16 fixed_size;	   /* bytes of the fixed part of the payload */
+	u16 fixed_size; /* bytes of the fixed part of the payload */
 	u8 has_faultmask;
-	u8 has_ret_addr;   /* return events: first u64 (after the mask) is the return address */
+	u8 has_ret_addr; /* return events: first u64 (after the mask) is the return address */
 	u8 pad[2];
 	struct dp_field *fields;
 };
@@ -56,12 +24,12 @@ struct dp_layout {
  * dp_rpn_head, and items follow.
  */
 struct dp_rpn_params {
-	u32 ex_mask;   /* enabled exceptions, and DP_RPN_* (hit.h); 0: not a program of this language */
+	u32 ex_mask;   /* enabled exceptions, and DP_RPN_* (abi/abi-program.h); 0: not a program of this language */
 	u32 heap;      /* bytes that may be allocated at one time */
 	u32 ex_logmax; /* bytes of the stack-trace buffer */
 	u16 major, minor;
-	u64 pass;      /* hits to pass over first */
-	u64 max;       /* hits after which the probe is disabled */
+	u64 pass; /* hits to pass over first */
+	u64 max;  /* hits after which the probe is disabled */
 };
 
 #define DP_MAXHITS_NONE 0x7fffffff /* max hits: stands for no limit */
@@ -74,7 +42,7 @@ struct dp_program {
 	struct dp_rpn_params rpn;
 	u16 nlocals;
 	u16 nglobals;
-	bool is_watch; /* it runs at hits of a watchpoint only, and may read what struct dp_watch_regs has */
+	bool is_watch;  /* it runs at hits of a watchpoint only, and may read what struct dp_watch_regs has */
 	bool in_kernel; /* where it will run: what the verifier lets pass */
 	struct dp_layout layout;
 };

@@ -4,6 +4,7 @@
  * interpreter trusts what is promised here and checks only what a hit alone can know. Three
  * passes: each instruction by itself, the flow of control, then what it says of stack and record.
  */
+#include "abi/abi-program.h"
 #include "program/code.h"
 #include "program/program.h"
 
@@ -31,8 +32,7 @@ struct verifier {
 	struct dp_error *err;
 };
 
-static int bad(struct verifier *v, const struct dp_op_view *insn, enum dp_code code,
-	       long long value)
+static int bad(struct verifier *v, const struct dp_op_view *insn, enum dp_code code, long long value)
 {
 	v->at = insn->at;
 	return dp_fail(v->err, code, "`%s` at offset %u: %lld", insn->info->text, insn->at, value);
@@ -47,21 +47,19 @@ static int check_limits(struct verifier *v)
 	if (!p->code || !p->len)
 		return dp_fail(v->err, E_PROG_EMPTY, "the program has no code");
 	if (p->len > DP_CODE_MAX)
-		return dp_fail(v->err, E_PROG_LIMIT, "%u bytes of code, at most %u", p->len,
-			       DP_CODE_MAX);
+		return dp_fail(v->err, E_PROG_LIMIT, "%u bytes of code, at most %u", p->len, DP_CODE_MAX);
 	if (p->jmpmax > DP_JMPMAX)
 		return dp_fail(v->err, E_PROG_LIMIT, "jmpmax %u, at most %u", p->jmpmax, DP_JMPMAX);
 	if (p->logmax > DP_LOGMAX)
-		return dp_fail(v->err, E_PROG_LIMIT, "logmax %u, at most %u", p->logmax,
-			       (u32)DP_LOGMAX);
+		return dp_fail(v->err, E_PROG_LIMIT, "logmax %u, at most %u", p->logmax, (u32)DP_LOGMAX);
 	if (p->rpn.ex_mask && (p->rpn.heap > DP_HEAP_MAX || p->rpn.ex_logmax > DP_EX_LOG_MAX ||
 			       p->logmax > DP_LOGMAX - sizeof(struct dp_rpn_head)))
 		return dp_fail(v->err, E_PROG_LIMIT, "heap %u, ex_logmax %u, logmax %u; at most %u, %u, %u",
 			       p->rpn.heap, p->rpn.ex_logmax, p->logmax, DP_HEAP_MAX, DP_EX_LOG_MAX,
 			       (u32)(DP_LOGMAX - sizeof(struct dp_rpn_head)));
 	if (p->nlocals > DP_LOCALS_MAX || p->nglobals > DP_GLOBALS_MAX)
-		return dp_fail(v->err, E_PROG_LIMIT, "%u local and %u global variables, at most %u",
-			       p->nlocals, p->nglobals, DP_LOCALS_MAX);
+		return dp_fail(v->err, E_PROG_LIMIT, "%u local and %u global variables, at most %u", p->nlocals,
+			       p->nglobals, DP_LOCALS_MAX);
 	return 0;
 }
 
@@ -101,18 +99,15 @@ static int check_layout(struct verifier *v)
 
 	if (l->fixed_size > v->p->logmax || head > l->fixed_size || l->nfields > DP_FIELDS_MAX ||
 	    (l->nfields && !l->fields))
-		return dp_fail(v->err, E_PROG_LAYOUT,
-			       "fixed part of %u bytes, %u fields, logmax %u", l->fixed_size,
+		return dp_fail(v->err, E_PROG_LAYOUT, "fixed part of %u bytes, %u fields, logmax %u", l->fixed_size,
 			       l->nfields, v->p->logmax);
 	for (u32 i = 0; i < l->nfields; i++) {
 		const struct dp_field *f = &l->fields[i];
 		u32 bytes = f->size * DP_MAX(f->count, 1);
 
-		if (!f->size || f->size != type_size(f->type) || f->count > DP_ARRAY_MAX ||
-		    f->offset < head || f->offset + bytes > l->fixed_size ||
-		    f->bit_width > 8 * f->size || f->name[DP_NAME_MAX - 1])
-			return dp_fail(v->err, E_PROG_LAYOUT, "field %u at %u, %u bytes", i,
-				       f->offset, bytes);
+		if (!f->size || f->size != type_size(f->type) || f->count > DP_ARRAY_MAX || f->offset < head ||
+		    f->offset + bytes > l->fixed_size || f->bit_width > 8 * f->size || f->name[DP_NAME_MAX - 1])
+			return dp_fail(v->err, E_PROG_LAYOUT, "field %u at %u, %u bytes", i, f->offset, bytes);
 	}
 	return 0;
 }
@@ -127,8 +122,8 @@ static int check_operand(struct verifier *v, const struct dp_op_view *insn, u32 
 	s64 x = insn->v[i];
 
 	switch (insn->info->operands[i]) {
-	case DP_KIND_SLOT:
-		return x < (s64)(v->p->is_watch ? DP_NSLOTS_WATCH : DP_NSLOTS) ? 0 : bad(v, insn, E_PROG_REG, x);
+	case DP_KIND_REG_WORD:
+		return x < (s64)(v->p->is_watch ? DP_NWATCH_WORDS : DP_NREG_WORDS) ? 0 : bad(v, insn, E_PROG_REG, x);
 	case DP_KIND_REG:
 		return dp_register_by_number((u32)x) ? 0 : bad(v, insn, E_PROG_REG, x);
 	case DP_KIND_REGW:
@@ -160,9 +155,7 @@ static int check_operand(struct verifier *v, const struct dp_op_view *insn, u32 
 	case DP_KIND_TEXT:
 		return x <= (s64)DP_LOGMAX ? 0 : bad(v, insn, E_PROG_OPERAND, x);
 	case DP_KIND_FIELD:
-		return x == NO_FIELD || (x < l->nfields && l->has_faultmask)
-			   ? 0
-			   : bad(v, insn, E_PROG_RECORD, x);
+		return x == NO_FIELD || (x < l->nfields && l->has_faultmask) ? 0 : bad(v, insn, E_PROG_RECORD, x);
 	default:
 		return 0;
 	}
@@ -186,9 +179,7 @@ static int check_table(struct verifier *v, const struct dp_op_view *insn)
 		return bad(v, insn, E_PROG_OPERAND, insn->v[0]);
 	if (insn->v[2] < 1)
 		return bad(v, insn, E_PROG_OPERAND, insn->v[2]);
-	if ((u64)insn->v[1] +
-		dp_table_words((u64)insn->v[0], (u64)insn->v[2], (u64)insn->v[3]) >
-	    v->p->nlocals)
+	if ((u64)insn->v[1] + dp_table_words((u64)insn->v[0], (u64)insn->v[2], (u64)insn->v[3]) > v->p->nlocals)
 		return bad(v, insn, E_PROG_VAR, insn->v[1]);
 	return 0;
 }
@@ -217,8 +208,7 @@ static int check_rule(struct verifier *v, const struct dp_op_view *insn)
 	switch (rule) {
 	case DP_RULE_OPEN:
 	case DP_RULE_OPENMASK:
-		if (len != l->fixed_size ||
-		    !!l->has_faultmask != (insn->info->rule == DP_RULE_OPENMASK))
+		if (len != l->fixed_size || !!l->has_faultmask != (insn->info->rule == DP_RULE_OPENMASK))
 			return bad(v, insn, E_PROG_RECORD, len);
 		return 0;
 	case DP_RULE_STORE1:
@@ -265,10 +255,8 @@ static int check_each(struct verifier *v)
 	for (u32 at = 0; at < p->len; at += insn.len) {
 		v->at = at;
 		if (dp_op_decode(p->code, p->len, at, &insn) < 0)
-			return insn.info ? dp_fail(v->err, E_PROG_CUT, "`%s` at offset %u",
-						   insn.info->text, at)
-					 : dp_fail(v->err, E_PROG_OPCODE, "0x%02x at offset %u",
-						   p->code[at], at);
+			return insn.info ? dp_fail(v->err, E_PROG_CUT, "`%s` at offset %u", insn.info->text, at)
+					 : dp_fail(v->err, E_PROG_OPCODE, "0x%02x at offset %u", p->code[at], at);
 		v->states[at].is_insn = 1;
 		for (u32 i = 0; insn.info->operands[i]; i++) {
 			ret = check_operand(v, &insn, i);
@@ -283,20 +271,6 @@ static int check_each(struct verifier *v)
 }
 
 /* ---- second pass: the flow ---- */
-
-static void stack_effect(const struct dp_op_view *insn, u32 *pops, u32 *pushes)
-{
-	u32 count = (u32)dp_op_operand(insn, DP_KIND_COUNT);
-
-	u32 num = (u32)dp_op_operand(insn, DP_KIND_NUM);
-
-	*pops = insn->info->rule == DP_RULE_DROP ? count : insn->info->pops;
-	*pushes = insn->info->rule == DP_RULE_COPY ? count : insn->info->pushes;
-	if (insn->info->rule == DP_RULE_RPN_POPN || insn->info->rule == DP_RULE_RPN_FIND)
-		*pops += num;
-	if (insn->info->rule == DP_RULE_PUSHN || insn->info->rule == DP_RULE_RPN_PUSHN || insn->info->rule == DP_RULE_RPN_TEXT)
-		*pushes += num;
-}
 
 static void any_depth(struct state *s)
 {
@@ -314,13 +288,12 @@ static void step(const struct dp_op_view *insn, const struct state *before, stru
 {
 	u32 pops, pushes;
 
-	stack_effect(insn, &pops, &pushes);
+	dp_op_effect(insn, &pops, &pushes);
 	*after = *before;
 	after->lo = (u16)(before->lo > pops ? before->lo - pops : 0);
 	after->lo = (u16)DP_MIN(after->lo + pushes, DEPTH_MAX);
 	if (before->hi != DEPTH_MAX)
-		after->hi =
-		    (u16)DP_MIN((before->hi > pops ? before->hi - pops : 0) + pushes, DEPTH_MAX);
+		after->hi = (u16)DP_MIN((before->hi > pops ? before->hi - pops : 0) + pushes, DEPTH_MAX);
 	if (insn->info->rule == DP_RULE_ANY)
 		after->hi = DEPTH_MAX;
 	if (insn->info->rule == DP_RULE_RPN_ANY)
@@ -332,15 +305,13 @@ static void step(const struct dp_op_view *insn, const struct state *before, stru
 }
 
 /* Control may go to `at` with that state. */
-static int reach(struct verifier *v, const struct dp_op_view *insn, s64 at,
-		 const struct state *from)
+static int reach(struct verifier *v, const struct dp_op_view *insn, s64 at, const struct state *from)
 {
 	struct state *to, old;
 
 	v->at = insn->at;
 	if (at == v->p->len)
-		return dp_fail(v->err, E_PROG_END, "after `%s` at offset %u", insn->info->text,
-			       insn->at);
+		return dp_fail(v->err, E_PROG_END, "after `%s` at offset %u", insn->info->text, insn->at);
 	/* `begin` would set the budgets anew. */
 	if (at < 0 || at > v->p->len || !v->states[at].is_insn || (!at && insn->len && v->p->rpn.ex_mask))
 		return bad(v, insn, E_PROG_JUMP, at);
@@ -356,8 +327,7 @@ static int reach(struct verifier *v, const struct dp_op_view *insn, s64 at,
 		to->hi = DP_MAX(to->hi, from->hi);
 		to->open &= from->open;
 		to->text &= from->text;
-		if (to->lo == old.lo && to->hi == old.hi && to->open == old.open &&
-		    to->text == old.text)
+		if (to->lo == old.lo && to->hi == old.hi && to->open == old.open && to->text == old.text)
 			return 0;
 		if (to->visits > PATIENCE) {
 			to->lo = 0;
@@ -418,18 +388,15 @@ static int check_states(struct verifier *v)
 		dp_op_decode(v->p->code, v->p->len, at, &insn);
 		if (!s->visits)
 			continue; /* never reached */
-		stack_effect(&insn, &pops, &pushes);
+		dp_op_effect(&insn, &pops, &pushes);
 		if (s->hi < pops)
-			return dp_fail(v->err, E_PROG_STACK,
-				       "`%s` at offset %u needs %u words, there are %u",
+			return dp_fail(v->err, E_PROG_STACK, "`%s` at offset %u needs %u words, there are %u",
 				       insn.info->text, at, pops, s->hi);
 		if (needs_open(insn.info->rule) && !s->open)
-			return dp_fail(v->err, E_PROG_RECORD,
-				       "`%s` at offset %u: no record is open", insn.info->text, at);
-		if ((insn.info->rule == DP_RULE_PATTERN || insn.info->rule == DP_RULE_RPN_TEXT) &&
-		    !s->text)
-			return dp_fail(v->err, E_PROG_TEXT, "`%s` at offset %u", insn.info->text,
+			return dp_fail(v->err, E_PROG_RECORD, "`%s` at offset %u: no record is open", insn.info->text,
 				       at);
+		if ((insn.info->rule == DP_RULE_PATTERN || insn.info->rule == DP_RULE_RPN_TEXT) && !s->text)
+			return dp_fail(v->err, E_PROG_TEXT, "`%s` at offset %u", insn.info->text, at);
 	}
 	return 0;
 }

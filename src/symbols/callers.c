@@ -117,14 +117,14 @@ static bool put_value(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *ops,
 	case DW_OP_GNU_const_type:
 		if (n != 1 || dwarf_getlocation_attr(attr, last, &constant) || dwarf_formblock(&constant, &bytes) ||
 		    bytes.length > 8)
-			return loc_fail(o, "it is computed from a constant of the caller that has no plain type");
+			return dp_loc_fail(o, "it is computed from a constant of the caller that has no plain type");
 		memcpy(&v, bytes.data, bytes.length);
-		return loc_put(o, "push d,%lld", (long long)v);
+		return dp_loc_put(o, "push d,%lld", (long long)v);
 	case DW_OP_deref_type:
 	case DW_OP_GNU_deref_type:
-		return n > 1 && loc_expression(o, attr, ops, n - 1) && loc_put_deref(o, last->number);
+		return n > 1 && dp_loc_expression(o, attr, ops, n - 1) && dp_loc_put_deref(o, last->number);
 	default:
-		return loc_expression(o, attr, ops, n);
+		return dp_loc_expression(o, attr, ops, n);
 	}
 }
 
@@ -136,13 +136,13 @@ static bool put_site(struct out *o, u64 addr, Dwarf_Attribute *value, Dwarf_Die 
 	bool good;
 
 	if (dwarf_getlocation(value, &ops, &n) || !n ||
-	    !loc_put(o, "push tsp,2;push d,.base+%lld;eq;push tsp,0", (long long)addr))
+	    !dp_loc_put(o, "push tsp,2;push d,.base+%lld;eq;push tsp,0", (long long)addr))
 		return false;
 	o->caller_pc = addr;
 	o->caller = *caller;
 	good = put_value(o, value, ops, n);
 	o->caller_pc = 0;
-	return good && loc_put(o, "mul;push tsp,3;add;pop tsp,2;add");
+	return good && dp_loc_put(o, "mul;push tsp,3;add;pop tsp,2;add");
 }
 
 static void consider(struct search *s, Dwarf_Die *site, Dwarf_Die *caller)
@@ -195,56 +195,57 @@ static void walk_others(struct search *s)
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die unit;
 
-	while (!s->too_many && mod_next_unit(s->o->p->m, &cu, &unit))
+	while (!s->too_many && dp_mod_next_unit(s->o->p->m, &cu, &unit))
 		if (unit.cu != s->o->p->cu.cu)
 			walk(s, &unit, NULL, 0);
 }
 
-bool loc_entry_value(struct out *o, u64 number)
+bool dp_loc_entry_value(struct out *o, u64 number)
 {
 	struct search s = {.o = o, .number = number, .callee = root_of(o->p->func)};
 
 	if (o->caller_pc)
-		return loc_fail(o, "it is computed from what the caller's caller knew");
+		return dp_loc_fail(o, "it is computed from what the caller's caller knew");
 	if (is_external(&s.callee))
 		s.name = linkage_name(&s.callee);
-	if (!loc_frame(o) || !loc_put(o, "push d,-8;add;push mem,u64;push d,0;push d,0"))
+	if (!dp_loc_frame(o) || !dp_loc_put(o, "push d,-8;add;push mem,u64;push d,0;push d,0"))
 		return false;
 	walk(&s, &o->p->cu, NULL, 0);
 	if (s.name)
 		walk_others(&s);
 	if (s.too_many)
-		return loc_fail(o, "it is what the callers gave, and there are too many of them");
+		return dp_loc_fail(o, "it is what the callers gave, and there are too many of them");
 	if (!s.found)
-		return loc_fail(o, "it is computed from a value at the function's entry that nothing keeps");
+		return dp_loc_fail(o, "it is computed from a value at the function's entry that nothing keeps");
 	/* Called from elsewhere: address 0 is read. */
-	return loc_put(o, "push r,rsp;mul;push mem,u8;ros 1;xchg;ros 1");
+	return dp_loc_put(o, "push r,rsp;mul;push mem,u8;ros 1;xchg;ros 1");
 }
 
-bool loc_caller_register(struct out *o, u64 number, s64 offset)
+bool dp_loc_caller_register(struct out *o, u64 number, s64 offset)
 {
 	u64 caller_pc = o->caller_pc;
 	Dwarf_Frame *frame = NULL;
 	Dwarf_Op memory[3], *ops;
 	bool good = false, is_vector;
-	const char *name = var_register(number, &is_vector);
+	const char *name = dp_var_register(number, &is_vector);
 	size_t n;
 
 	o->caller_pc = 0;
 	if (number == REG_SP) {
-		good = loc_frame(o);
-	} else if (name && !is_vector && mod_frame_at(o->p->m, o->p->pc, &frame) &&
+		good = dp_loc_frame(o);
+	} else if (name && !is_vector && dp_mod_frame_at(o->p->m, o->p->pc, &frame) &&
 		   !dwarf_frame_register(frame, (int)number, memory, &ops, &n)) {
 		/* Not mentioned: the function has not touched it. Compilers name only registers here that it does not. */
 		if (!n)
-			good = loc_put(o, "push r,%s", name);
+			good = dp_loc_put(o, "push r,%s", name);
 		else if (n && n <= 2 && ops[0].atom == DW_OP_call_frame_cfa &&
 			 (n == 1 || ops[1].atom == DW_OP_plus_uconst))
-			good = loc_frame(o) && loc_put(o, "push d,%lld;add;push mem,u64", n == 1 ? 0ll : (long long)ops[1].number);
+			good = dp_loc_frame(o) &&
+			       dp_loc_put(o, "push d,%lld;add;push mem,u64", n == 1 ? 0ll : (long long)ops[1].number);
 	}
 	free(frame);
 	o->caller_pc = caller_pc;
 	if (!good)
-		return loc_fail(o, "it is computed from a register of the caller that nothing keeps");
-	return !offset || loc_put(o, "push d,%lld;add", (long long)offset);
+		return dp_loc_fail(o, "it is computed from a register of the caller that nothing keeps");
+	return !offset || dp_loc_put(o, "push d,%lld;add", (long long)offset);
 }

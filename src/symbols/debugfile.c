@@ -20,7 +20,7 @@
 #define DEBUG_PATH_ENV "DPROBES_DEBUG_PATH" /* further directories, separated by colons, first */
 #define DEBUGINFOD "libdebuginfod.so.1"
 
-bool mod_debug_path(u32 i, const char *name, char *buf, size_t size)
+bool dp_mod_debug_path(u32 i, const char *name, char *buf, size_t size)
 {
 	const char *dirs = getenv(DEBUG_PATH_ENV), *end;
 
@@ -91,7 +91,7 @@ static bool try_roots(struct dp_module *m, const char *name, const GElf_Word *cr
 {
 	char path[8192];
 
-	for (u32 i = 0; mod_debug_path(i, name, path, sizeof(path)); i++)
+	for (u32 i = 0; dp_mod_debug_path(i, name, path, sizeof(path)); i++)
 		if (try_file(m, path, crc))
 			return true;
 	return false;
@@ -124,13 +124,12 @@ static bool try_debuglink(struct dp_module *m)
 	return found;
 }
 
-bool mod_open_debug(struct dp_module *m)
+bool dp_mod_open_debug(struct dp_module *m)
 {
 	char name[128];
 
 	if (strlen(m->build_id) > 2) {
-		dp_format(name, sizeof(name), "/.build-id/%.2s/%s.debug", m->build_id,
-			  m->build_id + 2);
+		dp_format(name, sizeof(name), "/.build-id/%.2s/%s.debug", m->build_id, m->build_id + 2);
 		if (try_roots(m, name, NULL))
 			return true;
 	}
@@ -139,7 +138,7 @@ bool mod_open_debug(struct dp_module *m)
 
 static struct {
 	const char *name; /* of the module; NULL: the user knows */
-	time_t since; /* seconds of the monotonic clock */
+	time_t since;     /* seconds of the monotonic clock */
 } fetching;
 
 void (*dp_module_slow)(const char *what);
@@ -170,16 +169,14 @@ static int waiting(void *client, long a, long b)
  * Ask the servers of DEBUGINFOD_URLS, through the library that other tools ask through, so that
  * what one of them has fetched is there for all. The library is optional.
  */
-bool mod_fetch_debug(struct dp_module *m)
+bool dp_mod_fetch_debug(struct dp_module *m)
 {
 	const char *urls = getenv("DEBUGINFOD_URLS");
 	void *lib = urls && *urls && m->build_id[0] ? dlopen(DEBUGINFOD, RTLD_NOW) : NULL;
 	void *(*begin)(void) = lib ? (void *(*)(void))dlsym(lib, "debuginfod_begin") : NULL;
 	void (*end)(void *) = lib ? (void (*)(void *))dlsym(lib, "debuginfod_end") : NULL;
 	int (*find)(void *, const unsigned char *, int, char **) =
-	    lib ? (int (*)(void *, const unsigned char *, int, char **))dlsym(
-		      lib, "debuginfod_find_debuginfo")
-		: NULL;
+	    lib ? (int (*)(void *, const unsigned char *, int, char **))dlsym(lib, "debuginfod_find_debuginfo") : NULL;
 	void (*progress)(void *, int (*)(void *, long, long)) =
 	    lib ? (void (*)(void *, int (*)(void *, long, long)))dlsym(lib, "debuginfod_set_progressfn") : NULL;
 	void *client = begin && end && find ? begin() : NULL;
@@ -188,7 +185,8 @@ bool mod_fetch_debug(struct dp_module *m)
 	int fd;
 
 	if (urls && *urls && m->build_id[0] && !client)
-		dp_format(m->debug_why, sizeof(m->debug_why), "DEBUGINFOD_URLS is set, but " DEBUGINFOD " is not installed");
+		dp_format(m->debug_why, sizeof(m->debug_why),
+			  "DEBUGINFOD_URLS is set, but " DEBUGINFOD " is not installed");
 	fetching.name = m->base;
 	fetching.since = seconds();
 	if (client && progress)
@@ -208,17 +206,19 @@ bool mod_fetch_debug(struct dp_module *m)
 	return found; /* the library stays: it may have threads */
 }
 
-int mod_no_debug(const struct dp_module *m, struct dp_error *err)
+int dp_mod_no_debug(const struct dp_module *m, struct dp_error *err)
 {
 	int r = dp_fail(err, E_LINE_NODEBUG, m->debug_why[0] ? "%.80s: %.150s" : "%.80s%s", m->base, m->debug_why);
 
 	if (!m->debug_why[0] && m->build_id[0] && m->build_id[1] && m->build_id[2])
-		dp_error_hint(err, "compile it with -g, or install its debug symbols: " DEBUG_ROOT "/.build-id/%.2s/%s.debug is not there",
+		dp_error_hint(err,
+			      "compile it with -g, or install its debug symbols: " DEBUG_ROOT
+			      "/.build-id/%.2s/%s.debug is not there",
 			      m->build_id, m->build_id + 2);
 	return r;
 }
 
-void mod_close_debug(struct dp_module *m)
+void dp_mod_close_debug(struct dp_module *m)
 {
 	if (m->mini)
 		dwfl_end(m->mini);
@@ -229,13 +229,13 @@ void mod_close_debug(struct dp_module *m)
 }
 
 /* libdwfl would look for separate debug files on its own, even in the network: it shall not. */
-static int no_debuginfo(Dwfl_Module *mod, void **data, const char *name, Dwarf_Addr base,
-			const char *file, const char *link, GElf_Word crc, char **found)
+static int no_debuginfo(Dwfl_Module *mod, void **data, const char *name, Dwarf_Addr base, const char *file,
+			const char *link, GElf_Word crc, char **found)
 {
 	return -1;
 }
 
-bool mod_read_mini(struct dp_module *m)
+bool dp_mod_read_mini(struct dp_module *m)
 {
 	static const Dwfl_Callbacks callbacks = {
 	    .find_elf = dwfl_build_id_find_elf,
@@ -253,8 +253,7 @@ bool mod_read_mini(struct dp_module *m)
 	if (!m->nshdrs || elf_getshdrstrndx(m->elf, &names))
 		return true;
 	while (!there && (scn = elf_nextscn(m->elf, scn))) {
-		const char *name =
-		    gelf_getshdr(scn, &sh) ? elf_strptr(m->elf, names, sh.sh_name) : NULL;
+		const char *name = gelf_getshdr(scn, &sh) ? elf_strptr(m->elf, names, sh.sh_name) : NULL;
 
 		there = name && !strcmp(name, ".gnu_debugdata");
 	}
@@ -280,7 +279,7 @@ bool mod_read_mini(struct dp_module *m)
 			continue;
 		s.st_value = addr - bias;
 		m->has_symtab = true;
-		ok = mod_add_symbol(m, &s, name, false, 0);
+		ok = dp_mod_add_symbol(m, &s, name, false, 0);
 	}
 	return ok;
 }

@@ -16,12 +16,11 @@ static void strip_hash(char *text)
 {
 	size_t n = strlen(text);
 
-	if (n > 19 && !strncmp(text + n - 19, "::h", 3) &&
-	    strspn(text + n - 16, "0123456789abcdef") == 16)
+	if (n > 19 && !strncmp(text + n - 19, "::h", 3) && strspn(text + n - 16, "0123456789abcdef") == 16)
 		text[n - 19] = '\0';
 }
 
-char *mod_demangle(const char *name)
+char *dp_mod_demangle(const char *name)
 {
 	static demangler *fn;
 	static bool tried;
@@ -49,7 +48,7 @@ char *mod_demangle(const char *name)
 	return text;
 }
 
-size_t mod_without_params(const char *d)
+size_t dp_mod_without_params(const char *d)
 {
 	int depth = 0;
 
@@ -74,9 +73,9 @@ size_t mod_without_params(const char *d)
 	return strlen(d);
 }
 
-bool mod_demangled_agrees(const char *d, const char *wanted)
+bool dp_mod_demangled_agrees(const char *d, const char *wanted)
 {
-	size_t n = mod_without_params(d), w = strlen(wanted);
+	size_t n = dp_mod_without_params(d), w = strlen(wanted);
 
 	if (!strcmp(d, wanted))
 		return true;
@@ -108,13 +107,13 @@ static size_t return_type(const char *d, size_t n)
 
 const char *dp_symbol_shown(const char *name, bool params, char *buf, size_t size)
 {
-	char *d = mod_demangle(name);
+	char *d = dp_mod_demangle(name);
 	const char *part = strchr(name, '.'); /* .cold, .part.0 */
 	size_t n, begin;
 
 	if (!d)
 		return name;
-	n = mod_without_params(d);
+	n = dp_mod_without_params(d);
 	begin = params ? 0 : return_type(d, n);
 	if (params)
 		dp_format(buf, size, "%s", d);

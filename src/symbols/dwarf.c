@@ -22,7 +22,7 @@ static int open_below_roots(const char *name)
 	char path[8192];
 	int fd = -1;
 
-	for (u32 i = 0; fd < 0 && mod_debug_path(i, name, path, sizeof(path)); i++)
+	for (u32 i = 0; fd < 0 && dp_mod_debug_path(i, name, path, sizeof(path)); i++)
 		fd = dp_open_regular(path);
 	return fd;
 }
@@ -120,13 +120,13 @@ static Dwarf *use(struct dp_module *m, int fd)
 		dwarf_end(dw);
 		return m->dw.main = NULL;
 	}
-	m->dw.main = mod_dwp_open(m, dw);
+	m->dw.main = dp_mod_dwp_open(m, dw);
 	if (m->dw.main != dw && m->dw.alt)
 		dwarf_setalt(m->dw.main, m->dw.alt);
 	return m->dw.main;
 }
 
-Dwarf *mod_dwarf(struct dp_module *m)
+Dwarf *dp_mod_dwarf(struct dp_module *m)
 {
 	if (m->dw.tried)
 		return m->dw.main;
@@ -138,7 +138,7 @@ Dwarf *mod_dwarf(struct dp_module *m)
 	if (m->dw.main)
 		dwarf_end(m->dw.main);
 	m->dw.main = NULL;
-	if (!m->debug.elf && !mod_open_debug(m) && !mod_fetch_debug(m))
+	if (!m->debug.elf && !dp_mod_open_debug(m) && !dp_mod_fetch_debug(m))
 		return NULL;
 	m->dw.main = dwarf_begin_elf(m->debug.elf, DWARF_C_READ, NULL);
 	if (has_info(m->dw.main))
@@ -150,7 +150,7 @@ Dwarf *mod_dwarf(struct dp_module *m)
 
 u64 dp_module_debug_bytes(struct dp_module *m)
 {
-	Elf *elf = mod_dwarf(m) ? dwarf_getelf(m->dw.main) : NULL;
+	Elf *elf = dp_mod_dwarf(m) ? dwarf_getelf(m->dw.main) : NULL;
 	Elf_Scn *scn = NULL;
 	size_t names;
 	GElf_Shdr sh;
@@ -166,18 +166,18 @@ u64 dp_module_debug_bytes(struct dp_module *m)
 	return n;
 }
 
-bool mod_frame_at(struct dp_module *m, u64 addr, Dwarf_Frame **frame)
+bool dp_mod_frame_at(struct dp_module *m, u64 addr, Dwarf_Frame **frame)
 {
 	if (!m->dw.cfi_tried) {
 		m->dw.cfi_tried = true;
 		m->dw.eh = dwarf_getcfi_elf(m->elf);
-		m->dw.frame = mod_dwarf(m) ? dwarf_getcfi(m->dw.main) : NULL; /* belongs to the Dwarf */
+		m->dw.frame = dp_mod_dwarf(m) ? dwarf_getcfi(m->dw.main) : NULL; /* belongs to the Dwarf */
 	}
 	return (m->dw.eh && !dwarf_cfi_addrframe(m->dw.eh, addr, frame)) ||
 	       (m->dw.frame && !dwarf_cfi_addrframe(m->dw.frame, addr, frame));
 }
 
-void mod_close_dwarf(struct dp_module *m)
+void dp_mod_close_dwarf(struct dp_module *m)
 {
 	if (m->dw.eh)
 		dwarf_cfi_end(m->dw.eh);
@@ -187,6 +187,6 @@ void mod_close_dwarf(struct dp_module *m)
 		dwarf_end(m->dw.alt);
 		close(m->dw.alt_fd);
 	}
-	mod_dwp_close(m);
+	dp_mod_dwp_close(m);
 	free(m->dw.dwp_path);
 }

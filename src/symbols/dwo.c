@@ -13,7 +13,7 @@
 #include "symbols/dwp-priv.h"
 
 #define UNIT_BYTES_MAX (512u << 20) /* of a unit's file; more is no sane package */
-#define ENTRIES_MAX 1000	    /* of an abbreviation */
+#define ENTRIES_MAX 1000            /* of an abbreviation */
 
 struct out_bytes {
 	u8 *v;
@@ -235,8 +235,8 @@ static bool put_type(struct image *im, u32 row, struct dwp_bytes *unit)
 	u64 base, root, at = im->sec[s].n, own;
 	const u8 *p;
 
-	if (!dwp_part(d, x, row, s, unit) || !dwp_part(d, x, row, DWP_ABBREV, &a) ||
-	    !dwp_part(d, x, row, DWP_STR_OFFSETS, &t))
+	if (!dp_dwp_part(d, x, row, s, unit) || !dp_dwp_part(d, x, row, DWP_ABBREV, &a) ||
+	    !dp_dwp_part(d, x, row, DWP_STR_OFFSETS, &t))
 		return fail(im, "it is damaged: a part of it lies beyond its section");
 	if (!read_header(*unit, true, &version, &abbrev_at, &header))
 		return fail(im, "it is damaged: the header of a type cannot be read");
@@ -260,7 +260,7 @@ static bool put_type(struct image *im, u32 row, struct dwp_bytes *unit)
 static void find_types(struct image *im, struct dwp_bytes u)
 {
 	for (u64 i = 0; i + 8 <= u.n; i++) {
-		u32 row = dwp_row(&im->d->types, mod_load64(u.p + i));
+		u32 row = dp_dwp_row(&im->d->types, mod_load64(u.p + i));
 
 		if (row && !im->taken[row - 1]) {
 			im->taken[row - 1] = true;
@@ -296,7 +296,7 @@ static bool put_unit(struct image *im, u32 row)
 	u32 version, abbrev_at, header;
 	u64 base;
 
-	if (!dwp_part(d, &d->units, row, DWP_INFO, &unit))
+	if (!dp_dwp_part(d, &d->units, row, DWP_INFO, &unit))
 		return fail(im, "it is damaged: a part of it lies beyond its section");
 	if (!read_header(unit, false, &version, &abbrev_at, &header))
 		return fail(im, "it is damaged: the header of a unit cannot be read");
@@ -304,13 +304,13 @@ static bool put_unit(struct image *im, u32 row)
 	if (!put(im, DWP_INFO, unit.p, unit.n))
 		return false;
 	for (u32 i = 0; i < DP_ARRAY_SIZE(whole); i++) {
-		if (!dwp_part(d, &d->units, row, whole[i], &part))
+		if (!dp_dwp_part(d, &d->units, row, whole[i], &part))
 			return fail(im, "it is damaged: a part of it lies beyond its section");
 		if (!put(im, whole[i], part.p, part.n))
 			return false;
 	}
-	if (!dwp_part(d, &d->units, row, DWP_ABBREV, &part) || !put(im, DWP_ABBREV, part.p, part.n) ||
-	    !dwp_part(d, &d->units, row, DWP_STR_OFFSETS, &part))
+	if (!dp_dwp_part(d, &d->units, row, DWP_ABBREV, &part) || !put(im, DWP_ABBREV, part.p, part.n) ||
+	    !dp_dwp_part(d, &d->units, row, DWP_STR_OFFSETS, &part))
 		return im->why ? false : fail(im, "it is damaged: a part of it lies beyond its section");
 	return put_table(im, part, version, &base) && put_types(im, unit);
 }
@@ -344,17 +344,22 @@ static bool write_file(struct image *im, int fd)
 	u32 n = 1, name = 1;
 
 	for (u32 i = 0; i <= DWP_CUT; i++) {
-		u32 len = (u32)strlen(dwp_section_names[i]) + 1;
+		u32 len = (u32)strlen(dp_dwp_section_names[i]) + 1;
 
 		if (!im->sec[i].n)
 			continue;
-		sh[n++] = (Elf64_Shdr){.sh_name = name, .sh_type = SHT_PROGBITS, .sh_offset = at, .sh_size = im->sec[i].n, .sh_addralign = 1};
-		memcpy(names + name, dwp_section_names[i], len);
+		sh[n++] = (Elf64_Shdr){.sh_name = name,
+				       .sh_type = SHT_PROGBITS,
+				       .sh_offset = at,
+				       .sh_size = im->sec[i].n,
+				       .sh_addralign = 1};
+		memcpy(names + name, dp_dwp_section_names[i], len);
 		name += len;
 		at += im->sec[i].n;
 	}
 	memcpy(names + name, ".shstrtab", 10);
-	sh[n] = (Elf64_Shdr){.sh_name = name, .sh_type = SHT_STRTAB, .sh_offset = at, .sh_size = name + 10, .sh_addralign = 1};
+	sh[n] = (Elf64_Shdr){
+	    .sh_name = name, .sh_type = SHT_STRTAB, .sh_offset = at, .sh_size = name + 10, .sh_addralign = 1};
 	eh.e_shstrndx = (Elf64_Half)n;
 	eh.e_shnum = (Elf64_Half)(n + 1);
 	eh.e_shoff = (at + name + 10 + 7) & ~7ull;
@@ -366,7 +371,7 @@ static bool write_file(struct image *im, int fd)
 	return write_all(fd, names, eh.e_shoff - at) && write_all(fd, sh, sizeof(*sh) * eh.e_shnum);
 }
 
-int dwp_unit_file(const struct dwp *d, u32 row, const char **why)
+int dp_dwp_unit_file(const struct dwp *d, u32 row, const char **why)
 {
 	struct image im = {.d = d};
 	int fd = -1;

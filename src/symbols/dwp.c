@@ -13,7 +13,7 @@
 
 #include "symbols/dwp-priv.h"
 
-const char *const dwp_section_names[DWP_SECTIONS] = {
+const char *const dp_dwp_section_names[DWP_SECTIONS] = {
     [DWP_INFO] = ".debug_info.dwo",         [DWP_TYPES] = ".debug_types.dwo",
     [DWP_ABBREV] = ".debug_abbrev.dwo",     [DWP_LINE] = ".debug_line.dwo",
     [DWP_LOC] = ".debug_loc.dwo",           [DWP_LOCLISTS] = ".debug_loclists.dwo",
@@ -65,7 +65,7 @@ static bool read_index(struct dwp_bytes b, struct dwp_index *x)
 	return true;
 }
 
-u32 dwp_row(const struct dwp_index *x, u64 signature)
+u32 dp_dwp_row(const struct dwp_index *x, u64 signature)
 {
 	u32 mask = x->slots - 1, slot = (u32)signature & mask, step = ((u32)(signature >> 32) & mask) | 1, row;
 
@@ -79,7 +79,7 @@ u32 dwp_row(const struct dwp_index *x, u64 signature)
 	return 0;
 }
 
-bool dwp_part(const struct dwp *d, const struct dwp_index *x, u32 row, enum dwp_section s, struct dwp_bytes *part)
+bool dp_dwp_part(const struct dwp *d, const struct dwp_index *x, u32 row, enum dwp_section s, struct dwp_bytes *part)
 {
 	*part = (struct dwp_bytes){NULL, 0};
 	for (u32 i = 0; i < x->columns; i++) {
@@ -119,7 +119,7 @@ static bool read_sections(struct dwp *d)
 		Elf_Data *data;
 
 		for (int i = 0; name && i < DWP_SECTIONS; i++) {
-			if (strcmp(name, dwp_section_names[i]))
+			if (strcmp(name, dp_dwp_section_names[i]))
 				continue;
 			data = data_of(scn, &sh);
 			if (!data || (data->d_size && !data->d_buf))
@@ -171,7 +171,7 @@ static bool below_roots(struct dp_module *m, const char *name)
 {
 	char path[8192];
 
-	for (u32 i = 0; mod_debug_path(i, name, path, sizeof(path)); i++)
+	for (u32 i = 0; dp_mod_debug_path(i, name, path, sizeof(path)); i++)
 		if (try_path(m, path))
 			return true;
 	return false;
@@ -316,9 +316,8 @@ static Dwarf *renamed(struct dp_module *m, int fd)
 		return NULL;
 	r.dw = dwarf_begin_elf(r.d->skeletons, DWARF_C_READ, NULL);
 	while (r.dw && !dwarf_get_units(r.dw, cu, &cu, NULL, &type, &die, NULL))
-		if (type == DW_UT_skeleton &&
-		    !dwarf_cu_info(cu, NULL, NULL, NULL, NULL, &id, NULL, &offset_size) &&
-		    dwp_row(&r.d->units, id) && (offset_size == 4 || offset_size == 8))
+		if (type == DW_UT_skeleton && !dwarf_cu_info(cu, NULL, NULL, NULL, NULL, &id, NULL, &offset_size) &&
+		    dp_dwp_row(&r.d->units, id) && (offset_size == 4 || offset_size == 8))
 			any |= rename_unit(&r, &die, offset_size);
 	if (any)
 		return r.dw;
@@ -338,7 +337,7 @@ static bool has_skeletons(Dwarf *dw)
 	return false;
 }
 
-Dwarf *mod_dwp_open(struct dp_module *m, Dwarf *dw)
+Dwarf *dp_mod_dwp_open(struct dp_module *m, Dwarf *dw)
 {
 	int fd = m->debug.elf && dwarf_getelf(dw) == m->debug.elf ? m->debug.fd : m->fd;
 	struct dwp *d;
@@ -358,14 +357,14 @@ Dwarf *mod_dwp_open(struct dp_module *m, Dwarf *dw)
 			m->dw.dwp_why = "it has none of the program's units: it belongs to another build";
 	}
 	if (!other) {
-		mod_dwp_close(m);
+		dp_mod_dwp_close(m);
 		return dw;
 	}
 	dwarf_end(dw);
 	return other;
 }
 
-bool mod_split_of(struct dp_module *m, Dwarf_CU *cu, Dwarf_Die *split)
+bool dp_mod_split_of(struct dp_module *m, Dwarf_CU *cu, Dwarf_Die *split)
 {
 	struct dwp *d = m->dw.dwp;
 	u8 type;
@@ -375,9 +374,9 @@ bool mod_split_of(struct dp_module *m, Dwarf_CU *cu, Dwarf_Die *split)
 
 	if (dwarf_cu_info(cu, NULL, &type, NULL, NULL, &id, NULL, NULL) || type != DW_UT_skeleton)
 		return false;
-	row = d ? dwp_row(&d->units, id) : 0;
+	row = d ? dp_dwp_row(&d->units, id) : 0;
 	if (row && !d->asked[row - 1]) {
-		fd = dwp_unit_file(d, row, &m->dw.dwp_why);
+		fd = dp_dwp_unit_file(d, row, &m->dw.dwp_why);
 		if (fd >= 0 && dup3(fd, d->window, O_CLOEXEC) < 0)
 			m->dw.dwp_why = "there are too many open files";
 		if (fd >= 0)
@@ -392,14 +391,14 @@ bool mod_split_of(struct dp_module *m, Dwarf_CU *cu, Dwarf_Die *split)
 	return dwarf_tag(split) != 0;
 }
 
-bool mod_next_unit(struct dp_module *m, Dwarf_CU **cu, Dwarf_Die *unit)
+bool dp_mod_next_unit(struct dp_module *m, Dwarf_CU **cu, Dwarf_Die *unit)
 {
-	Dwarf *dw = mod_dwarf(m);
+	Dwarf *dw = dp_mod_dwarf(m);
 	Dwarf_Die split;
 	u8 type;
 
 	while (dw && !dwarf_get_units(dw, *cu, cu, NULL, &type, unit, NULL)) {
-		if (type == DW_UT_skeleton && mod_split_of(m, *cu, &split))
+		if (type == DW_UT_skeleton && dp_mod_split_of(m, *cu, &split))
 			*unit = split;
 		if (type == DW_UT_compile || type == DW_UT_skeleton)
 			return true;
@@ -407,7 +406,7 @@ bool mod_next_unit(struct dp_module *m, Dwarf_CU **cu, Dwarf_Die *unit)
 	return false;
 }
 
-void mod_dwp_close(struct dp_module *m)
+void dp_mod_dwp_close(struct dp_module *m)
 {
 	struct dwp *d = m->dw.dwp;
 

@@ -160,7 +160,7 @@ static bool read_cie(const u8 *base, u64 base_addr, u64 size, u64 offset, struct
 static bool read_lsda(struct dp_module *m, u64 lsda, u64 func)
 {
 	u64 avail = 0, start = func, len;
-	const u8 *p = mod_at(m, lsda, 4, &avail);
+	const u8 *p = dp_mod_at(m, lsda, 4, &avail);
 	struct reader r = {p, p ? p + avail : p, lsda, !p};
 	const u8 *end;
 	u8 enc;
@@ -214,8 +214,7 @@ static bool starts_framed(struct reader r)
 		case 0x0a: /* remember_state */
 			continue;
 		default:
-			if ((op & 0xc0) !=
-			    0x80) /* anything but "register saved at offset" ends the first row */
+			if ((op & 0xc0) != 0x80) /* anything but "register saved at offset" ends the first row */
 				return false;
 			take_uleb(&r);
 		}
@@ -242,7 +241,7 @@ static bool read_fde(struct dp_module *m, struct reader r, const struct cie *c)
 		r.addr += n;
 	}
 	/* What the linker dropped is left with a range at zero. */
-	if (r.bad || !len || lo + len < lo || !mod_in_code(m, lo))
+	if (r.bad || !len || lo + len < lo || !dp_mod_in_code(m, lo))
 		return true;
 	flags = !c->signal && starts_framed(r) ? DP_FUNC_PART : 0;
 	if (!MOD_PUSH(&m->ranges, {lo, lo + len, flags, NO_SYM}))
@@ -264,7 +263,7 @@ static u64 find_by_header(struct dp_module *m)
 
 		if (!gelf_getphdr(m->elf, (int)i, &ph) || ph.p_type != PT_GNU_EH_FRAME)
 			continue;
-		r.p = mod_at(m, ph.p_vaddr, 8, &avail);
+		r.p = dp_mod_at(m, ph.p_vaddr, 8, &avail);
 		if (!r.p)
 			return 0;
 		r.end = r.p + avail;
@@ -308,15 +307,15 @@ static bool read_frames(struct dp_module *m, const u8 *base, u64 addr, u64 size,
 	return true;
 }
 
-bool mod_read_eh_frame(struct dp_module *m)
+bool dp_mod_read_eh_frame(struct dp_module *m)
 {
-	const struct mod_sec *sec = mod_section(m, ".eh_frame");
+	const struct mod_sec *sec = dp_mod_section(m, ".eh_frame");
 	u64 addr, avail;
 	const u8 *p;
 
 	if (sec)
 		return read_frames(m, m->file + sec->offset, sec->addr, sec->size, true);
 	addr = m->nshdrs ? 0 : find_by_header(m);
-	p = addr ? mod_at(m, addr, 4, &avail) : NULL;
+	p = addr ? dp_mod_at(m, addr, 4, &avail) : NULL;
 	return !p || read_frames(m, p, addr, avail, false);
 }

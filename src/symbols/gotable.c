@@ -32,9 +32,8 @@ static bool is_header(const u8 *p, u64 avail)
 	if (avail < 72)
 		return false;
 	magic = mod_load32(p);
-	return (magic == MAGIC_12 || magic == MAGIC_116 || magic == MAGIC_118 ||
-		magic == MAGIC_120) &&
-	       !p[4] && !p[5] && p[6] == 1 && p[7] == 8;
+	return (magic == MAGIC_12 || magic == MAGIC_116 || magic == MAGIC_118 || magic == MAGIC_120) && !p[4] &&
+	       !p[5] && p[6] == 1 && p[7] == 8;
 }
 
 /* Without a section of that name: some builds put the table into a read-only section, and strip may
@@ -56,14 +55,13 @@ static bool search(const struct dp_module *m, u64 *addr)
 	return false;
 }
 
-bool mod_find_go(const struct dp_module *m, u64 *addr)
+bool dp_mod_find_go(const struct dp_module *m, u64 *addr)
 {
 	static const char *const names[] = {".gopclntab", ".data.rel.ro.gopclntab"};
-	struct dp_module *w =
-	    (struct dp_module *)m; /* the answer is remembered: one search per file */
+	struct dp_module *w = (struct dp_module *)m; /* the answer is remembered: one search per file */
 
 	for (size_t i = 0; i < DP_ARRAY_SIZE(names); i++) {
-		const struct mod_sec *s = mod_section(m, names[i]);
+		const struct mod_sec *s = dp_mod_section(m, names[i]);
 
 		if (s && is_header(m->file + s->offset, s->size)) {
 			*addr = s->addr;
@@ -71,7 +69,7 @@ bool mod_find_go(const struct dp_module *m, u64 *addr)
 		}
 	}
 	/* Programs that are not Go's must not pay for a search through all their data. */
-	if (m->nshdrs && !mod_section(m, ".note.go.buildid") && !mod_section(m, ".go.buildinfo"))
+	if (m->nshdrs && !dp_mod_section(m, ".note.go.buildid") && !dp_mod_section(m, ".go.buildinfo"))
 		return false;
 	if (!m->go_known) {
 		w->is_go = search(m, &w->go_addr);
@@ -88,10 +86,10 @@ static u64 field(const struct table *t, unsigned int i)
 
 static bool open_table(const struct dp_module *m, struct table *t)
 {
-	const struct mod_sec *text = mod_section(m, ".text");
+	const struct mod_sec *text = dp_mod_section(m, ".text");
 	u64 addr, unit;
 
-	if (!mod_find_go(m, &addr) || !(t->p = mod_at(m, addr, 72, &t->size)))
+	if (!dp_mod_find_go(m, &addr) || !(t->p = dp_mod_at(m, addr, 72, &t->size)))
 		return false;
 	t->magic = mod_load32(t->p);
 	t->nfuncs = field(t, 0);
@@ -108,8 +106,7 @@ static bool open_table(const struct dp_module *m, struct table *t)
 		t->names = field(t, 3);
 		t->funcs = field(t, 7);
 		t->narrow = true;
-		if (!mod_in_code(m,
-				 t->text)) /* left to the dynamic linker, or no longer recorded */
+		if (!dp_mod_in_code(m, t->text)) /* left to the dynamic linker, or no longer recorded */
 			t->text = text ? text->addr : 0;
 		if (!t->text)
 			return false;
@@ -133,7 +130,7 @@ static bool add_func(struct dp_module *m, const struct table *t, u64 i, bool wan
 	u64 data, next_data, lo = entry_at(t, i, &data), skip = t->narrow ? 4 : 8, name, resume;
 	u64 hi = i + 1 < t->nfuncs ? entry_at(t, i + 1, &next_data) : 0;
 
-	if (!mod_in_code(m, lo) || data > t->size - 24)
+	if (!dp_mod_in_code(m, lo) || data > t->size - 24)
 		return true;
 	if (!MOD_PUSH(&m->ranges, {lo, hi > lo ? hi : 0, DP_FUNC_GO | DP_FUNC_OPEN, NO_SYM}))
 		return false;
@@ -146,7 +143,7 @@ static bool add_func(struct dp_module *m, const struct table *t, u64 i, bool wan
 	return MOD_PUSH(&m->syms, {(const char *)t->p + name, lo, 0, SYM_FUNC | SYM_LOCAL, 0});
 }
 
-bool mod_read_go(struct dp_module *m, bool want_syms)
+bool dp_mod_read_go(struct dp_module *m, bool want_syms)
 {
 	struct table t = {0};
 

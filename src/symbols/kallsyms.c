@@ -70,8 +70,8 @@ static int try_function(const struct dp_ksym *sym, char type, void *arg)
 	return s->fn(sym, s->arg);
 }
 
-int dp_kallsyms_each(const char *module, const char *pattern,
-		     int (*fn)(const struct dp_ksym *sym, void *arg), void *arg, struct dp_error *err)
+int dp_kallsyms_each(const char *module, const char *pattern, int (*fn)(const struct dp_ksym *sym, void *arg),
+		     void *arg, struct dp_error *err)
 {
 	struct search s = {module, pattern, fn, arg};
 
@@ -144,7 +144,8 @@ bool dp_kernel_build_id(const char *module, char *hex, size_t size)
 	size_t n;
 	FILE *f;
 
-	snprintf(path, sizeof(path), module ? "/sys/module/%.200s/notes/.note.gnu.build-id" : "/sys/kernel/notes", module);
+	snprintf(path, sizeof(path), module ? "/sys/module/%.200s/notes/.note.gnu.build-id" : "/sys/kernel/notes",
+		 module);
 	f = fopen(path, "re");
 	if (!f)
 		return false;

@@ -16,8 +16,8 @@ struct dp_ksym {
  * module, in the file's order; until fn returns something else than 0, which is then returned.
  * E_KERNEL_LOOKUP when the addresses are hidden.
  */
-int dp_kallsyms_each(const char *module, const char *pattern,
-		     int (*fn)(const struct dp_ksym *sym, void *arg), void *arg, struct dp_error *err);
+int dp_kallsyms_each(const char *module, const char *pattern, int (*fn)(const struct dp_ksym *sym, void *arg),
+		     void *arg, struct dp_error *err);
 
 /* Any symbol, of the kernel itself rather than of a module; "module:name" of that one. E_KERNEL_SYMBOL. */
 int dp_kallsyms_find(const char *name, u64 *addr, struct dp_error *err);

@@ -17,20 +17,20 @@ struct out {
 };
 
 /* Sets the reason, unless there is one. Returns false. */
-bool loc_fail(struct out *o, const char *why);
-bool loc_put(struct out *o, const char *fmt, ...) DP_PRINTF(2, 3);
-bool loc_put_deref(struct out *o, u64 size); /* (address -- value) */
-bool loc_expression(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *ops, size_t n);
+bool dp_loc_fail(struct out *o, const char *why);
+bool dp_loc_put(struct out *o, const char *fmt, ...) DP_PRINTF(2, 3);
+bool dp_loc_put_deref(struct out *o, u64 size); /* (address -- value) */
+bool dp_loc_expression(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *ops, size_t n);
 
 /* Pushes the canonical address of the probed function's frame, whoever asks. */
-bool loc_frame(struct out *o);
+bool dp_loc_frame(struct out *o);
 
 /*
  * The value that a register had when the probed function was entered: by what the call sites of the function say of it, as
  * far as they are known. When the function was called from elsewhere, the text raises a fault.
  */
-bool loc_entry_value(struct out *o, u64 number);
+bool dp_loc_entry_value(struct out *o, u64 number);
 /* A register of the caller at the call, see struct out. */
-bool loc_caller_register(struct out *o, u64 number, s64 offset);
+bool dp_loc_caller_register(struct out *o, u64 number, s64 offset);
 
 #endif

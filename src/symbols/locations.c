@@ -12,14 +12,14 @@
 
 #include "symbols/locations-priv.h"
 
-bool loc_fail(struct out *o, const char *why)
+bool dp_loc_fail(struct out *o, const char *why)
 {
 	if (!o->p->why)
 		o->p->why = why;
 	return false;
 }
 
-bool loc_put(struct out *o, const char *fmt, ...)
+bool dp_loc_put(struct out *o, const char *fmt, ...)
 {
 	va_list ap;
 	int n;
@@ -28,21 +28,19 @@ bool loc_put(struct out *o, const char *fmt, ...)
 	n = vsnprintf(o->text + o->n, o->size - o->n, fmt, ap);
 	va_end(ap);
 	if (n < 0 || (size_t)n + 2 > o->size - o->n)
-		return loc_fail(o, "its location is too complicated");
+		return dp_loc_fail(o, "its location is too complicated");
 	o->n += (size_t)n;
 	o->text[o->n++] = ';';
 	o->text[o->n] = '\0';
 	return true;
 }
 
-const char *var_register(u64 number, bool *is_vector)
+const char *dp_var_register(u64 number, bool *is_vector)
 {
-	static const char *const names[] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi",
-					    "rbp", "rsp", "r8",  "r9",  "r10", "r11",
-					    "r12", "r13", "r14", "r15", "rip"};
-	static const char *const vectors[] = {"xmm0",  "xmm1",  "xmm2",  "xmm3", "xmm4",  "xmm5",
-					      "xmm6",  "xmm7",  "xmm8",  "xmm9", "xmm10", "xmm11",
-					      "xmm12", "xmm13", "xmm14", "xmm15"};
+	static const char *const names[] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8",
+					    "r9",  "r10", "r11", "r12", "r13", "r14", "r15", "rip"};
+	static const char *const vectors[] = {"xmm0", "xmm1", "xmm2",  "xmm3",  "xmm4",  "xmm5",  "xmm6",  "xmm7",
+					      "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"};
 
 	*is_vector = number >= 17 && number < 33;
 	if (*is_vector)
@@ -53,14 +51,13 @@ const char *var_register(u64 number, bool *is_vector)
 static bool put_register(struct out *o, u64 number, s64 offset)
 {
 	bool is_vector;
-	const char *name = var_register(number, &is_vector);
+	const char *name = dp_var_register(number, &is_vector);
 
 	if (o->caller_pc)
-		return loc_caller_register(o, number, offset);
+		return dp_loc_caller_register(o, number, offset);
 	if (!name || is_vector)
-		return loc_fail(o, "it depends on a register that programs cannot read");
-	return loc_put(o, "push r,%s", name) &&
-	       (!offset || loc_put(o, "push d,%lld;add", (long long)offset));
+		return dp_loc_fail(o, "it depends on a register that programs cannot read");
+	return dp_loc_put(o, "push r,%s", name) && (!offset || dp_loc_put(o, "push d,%lld;add", (long long)offset));
 }
 
 /* ---- the frame ---- */
@@ -74,17 +71,17 @@ static bool put_cfa(struct out *o)
 	bool good;
 
 	/* The call is under way in the caller, not over. */
-	if (!mod_frame_at(m, o->caller_pc ? o->caller_pc - 1 : o->p->pc, &frame))
-		return loc_fail(o, "the unwind tables do not know the frame here");
+	if (!dp_mod_frame_at(m, o->caller_pc ? o->caller_pc - 1 : o->p->pc, &frame))
+		return dp_loc_fail(o, "the unwind tables do not know the frame here");
 	if (dwarf_frame_cfa(frame, &ops, &n) || !n)
-		good = loc_fail(o, "the unwind tables do not know the frame here");
+		good = dp_loc_fail(o, "the unwind tables do not know the frame here");
 	else
-		good = loc_expression(o, NULL, ops, n);
+		good = dp_loc_expression(o, NULL, ops, n);
 	free(frame);
 	return good;
 }
 
-bool loc_frame(struct out *o)
+bool dp_loc_frame(struct out *o)
 {
 	u64 caller_pc = o->caller_pc;
 	bool good;
@@ -103,34 +100,34 @@ static bool put_frame_base(struct out *o)
 	size_t n;
 
 	if (!o->p->has_func || !dwarf_attr_integrate(func, DW_AT_frame_base, &attr))
-		return loc_fail(o, "the function's frame base is not known");
+		return dp_loc_fail(o, "the function's frame base is not known");
 	if (dwarf_getlocation_addr(&attr, o->caller_pc ? o->caller_pc - 1 : o->p->pc, &ops, &n, 1) != 1 || !n)
-		return loc_fail(o, "the function's frame base is not known here");
+		return dp_loc_fail(o, "the function's frame base is not known here");
 	if (n == 1 && ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31)
 		return put_register(o, ops[0].atom - DW_OP_reg0, 0);
-	return loc_expression(o, &attr, ops, n);
+	return dp_loc_expression(o, &attr, ops, n);
 }
 
 static bool put_tls(struct out *o)
 {
 	char code[200];
-	const char *why = mod_tls_code(o->p->m, code, sizeof(code));
+	const char *why = dp_mod_tls_code(o->p->m, code, sizeof(code));
 
-	return why ? loc_fail(o, why) : loc_put(o, "%s", code);
+	return why ? dp_loc_fail(o, why) : dp_loc_put(o, "%s", code);
 }
 
 /* ---- operators ---- */
 
-bool loc_put_deref(struct out *o, u64 size)
+bool dp_loc_put_deref(struct out *o, u64 size)
 {
 	switch (size) {
 	case 1:
 	case 2:
 	case 4:
 	case 8:
-		return loc_put(o, "push mem,u%llu", (unsigned long long)size * 8);
+		return dp_loc_put(o, "push mem,u%llu", (unsigned long long)size * 8);
 	default:
-		return loc_fail(o, "its location is read from memory in an unusual width");
+		return dp_loc_fail(o, "its location is read from memory in an unusual width");
 	}
 }
 
@@ -173,17 +170,17 @@ static bool put_indexed(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *op
 	Dwarf_Word word;
 
 	if (!attr || dwarf_getlocation_attr(attr, op, &value))
-		return loc_fail(o, "its location cannot be read");
+		return dp_loc_fail(o, "its location cannot be read");
 	if (op->atom == DW_OP_addrx || op->atom == DW_OP_GNU_addr_index)
-		return dwarf_formaddr(&value, &addr) ? loc_fail(o, "its address cannot be read")
-						     : loc_put(o, "push d,.base+%lld", (long long)addr);
+		return dwarf_formaddr(&value, &addr) ? dp_loc_fail(o, "its address cannot be read")
+						     : dp_loc_put(o, "push d,.base+%lld", (long long)addr);
 	if (dwarf_formudata(&value, &word))
-		return loc_fail(o, "its location cannot be read");
-	return loc_put(o, "push d,%lld", (long long)word);
+		return dp_loc_fail(o, "its location cannot be read");
+	return dp_loc_put(o, "push d,%lld", (long long)word);
 }
 
 /* The whole register, also by the operators that tell of its type: of a vector register the low word is meant. */
-static bool lone_register(const Dwarf_Op *op, u64 *number)
+static bool single_register(const Dwarf_Op *op, u64 *number)
 {
 	bool numbered = op->atom >= DW_OP_reg0 && op->atom <= DW_OP_reg31;
 
@@ -201,18 +198,17 @@ static bool put_entry_value(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op
 	Dwarf_Addr low;
 	size_t n;
 
-	if (!attr || dwarf_getlocation_attr(attr, op, &block) ||
-	    dwarf_getlocation(&block, &ops, &n) || !n)
-		return loc_fail(o, "its location cannot be read");
-	is_register = n == 1 && lone_register(&ops[0], &number);
+	if (!attr || dwarf_getlocation_attr(attr, op, &block) || dwarf_getlocation(&block, &ops, &n) || !n)
+		return dp_loc_fail(o, "its location cannot be read");
+	is_register = n == 1 && single_register(&ops[0], &number);
 	if (o->p->has_func && !o->caller_pc && !dwarf_lowpc(&o->p->func, &low) && low == o->p->pc) {
-		if (is_register && var_register(number, &is_vector) && is_vector)
-			return loc_put(o, "push r,%s;xchg;ros 1", var_register(number, &is_vector));
-		return is_register ? put_register(o, number, 0) : loc_expression(o, attr, ops, n);
+		if (is_register && dp_var_register(number, &is_vector) && is_vector)
+			return dp_loc_put(o, "push r,%s;xchg;ros 1", dp_var_register(number, &is_vector));
+		return is_register ? put_register(o, number, 0) : dp_loc_expression(o, attr, ops, n);
 	}
 	if (!o->p->has_func || !is_register)
-		return loc_fail(o, "it is computed from a value at the function's entry that nothing keeps");
-	return loc_entry_value(o, number);
+		return dp_loc_fail(o, "it is computed from a value at the function's entry that nothing keeps");
+	return dp_loc_entry_value(o, number);
 }
 
 static bool operator(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *op)
@@ -220,15 +216,15 @@ static bool operator(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *op)
 	u8 a = op->atom;
 
 	if (a >= DW_OP_lit0 && a <= DW_OP_lit31)
-		return loc_put(o, "push d,%d", a - DW_OP_lit0);
+		return dp_loc_put(o, "push d,%d", a - DW_OP_lit0);
 	if (a >= DW_OP_breg0 && a <= DW_OP_breg31)
 		return put_register(o, a - DW_OP_breg0, (s64)op->number);
 	for (size_t i = 0; i < DP_ARRAY_SIZE(simple); i++)
 		if (simple[i].atom == a)
-			return loc_put(o, "%s", simple[i].code);
+			return dp_loc_put(o, "%s", simple[i].code);
 	switch (a) {
 	case DW_OP_addr:
-		return loc_put(o, "push d,.base+%lld", (long long)op->number);
+		return dp_loc_put(o, "push d,.base+%lld", (long long)op->number);
 	case DW_OP_const1u:
 	case DW_OP_const1s:
 	case DW_OP_const2u:
@@ -239,21 +235,21 @@ static bool operator(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *op)
 	case DW_OP_const8s:
 	case DW_OP_constu:
 	case DW_OP_consts:
-		return loc_put(o, "push d,%lld", (long long)op->number);
+		return dp_loc_put(o, "push d,%lld", (long long)op->number);
 	case DW_OP_plus_uconst:
-		return loc_put(o, "push d,%lld;add", (long long)op->number);
+		return dp_loc_put(o, "push d,%lld;add", (long long)op->number);
 	case DW_OP_pick:
-		return loc_put(o, "push tsp,%u", (u32)op->number & 0xff);
+		return dp_loc_put(o, "push tsp,%u", (u32)op->number & 0xff);
 	case DW_OP_bregx:
 		return put_register(o, op->number, (s64)op->number2);
 	case DW_OP_fbreg:
-		return put_frame_base(o) && loc_put(o, "push d,%lld;add", (long long)op->number);
+		return put_frame_base(o) && dp_loc_put(o, "push d,%lld;add", (long long)op->number);
 	case DW_OP_call_frame_cfa:
 		return put_cfa(o);
 	case DW_OP_deref:
-		return loc_put_deref(o, 8);
+		return dp_loc_put_deref(o, 8);
 	case DW_OP_deref_size:
-		return loc_put_deref(o, op->number);
+		return dp_loc_put_deref(o, op->number);
 	case DW_OP_form_tls_address:
 	case DW_OP_GNU_push_tls_address:
 		return put_tls(o);
@@ -267,15 +263,15 @@ static bool operator(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *op)
 		return put_entry_value(o, attr, op);
 	case DW_OP_implicit_pointer:
 	case DW_OP_GNU_implicit_pointer:
-		return loc_fail(o, "it points to something that the compiler has removed");
+		return dp_loc_fail(o, "it points to something that the compiler has removed");
 	default:
-		return loc_fail(o, "its location uses an operator that is not known here");
+		return dp_loc_fail(o, "its location uses an operator that is not known here");
 	}
 }
 
-bool loc_expression(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *ops, size_t n)
+bool dp_loc_expression(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *ops, size_t n)
 {
-	bool good = o->nesting < NESTING_MAX || loc_fail(o, "its location is too complicated");
+	bool good = o->nesting < NESTING_MAX || dp_loc_fail(o, "its location is too complicated");
 
 	o->nesting++;
 	for (size_t i = 0; i < n && good; i++)
@@ -321,7 +317,7 @@ static bool register_piece(struct var_place *p, struct dp_var *v, u64 number, u3
 {
 	struct dp_piece *piece;
 	bool is_vector;
-	const char *name = var_register(number, &is_vector);
+	const char *name = dp_var_register(number, &is_vector);
 
 	if (!name) {
 		p->why = "it is in a register that programs cannot read";
@@ -335,8 +331,8 @@ static bool register_piece(struct var_place *p, struct dp_var *v, u64 number, u3
 	return piece != NULL;
 }
 
-static bool constant_pieces(struct var_place *p, Dwarf_Attribute *attr, const Dwarf_Op *op,
-			    struct dp_var *v, u32 offset)
+static bool constant_pieces(struct var_place *p, Dwarf_Attribute *attr, const Dwarf_Op *op, struct dp_var *v,
+			    u32 offset)
 {
 	Dwarf_Block block;
 
@@ -358,8 +354,8 @@ static bool constant_pieces(struct var_place *p, Dwarf_Attribute *attr, const Dw
 }
 
 /* ops: one simple location, without the piece operator behind it. */
-static bool one_piece(struct var_place *p, Dwarf_Attribute *attr, Dwarf_Op *ops, size_t n,
-		      struct dp_var *v, u32 offset, u32 size)
+static bool one_piece(struct var_place *p, Dwarf_Attribute *attr, Dwarf_Op *ops, size_t n, struct dp_var *v, u32 offset,
+		      u32 size)
 {
 	struct dp_piece *piece;
 	struct out o = {.p = p};
@@ -379,12 +375,11 @@ static bool one_piece(struct var_place *p, Dwarf_Attribute *attr, Dwarf_Op *ops,
 		return false;
 	o.text = piece->code;
 	o.size = sizeof(piece->code);
-	/* A lone entry value is a value, whatever follows it or not. */
-	return loc_expression(&o, attr, ops, is_value ? n - 1 : n);
+	/* A single entry value is a value, whatever follows it or not. */
+	return dp_loc_expression(&o, attr, ops, is_value ? n - 1 : n);
 }
 
-bool var_locate(struct var_place *p, Dwarf_Attribute *attr, Dwarf_Op *ops, size_t n,
-		struct dp_var *v)
+bool dp_var_locate(struct var_place *p, Dwarf_Attribute *attr, Dwarf_Op *ops, size_t n, struct dp_var *v)
 {
 	size_t start = 0;
 	u32 offset = 0;

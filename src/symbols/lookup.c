@@ -80,8 +80,7 @@ static void consider(struct matches *f, const struct mod_sym *s)
 	f->places++;
 	used = strlen(f->where);
 	if (used + 24 < sizeof(f->where))
-		dp_format(f->where + used, sizeof(f->where) - used, ", 0x%llx",
-			  (unsigned long long)s->addr);
+		dp_format(f->where + used, sizeof(f->where) - used, ", 0x%llx", (unsigned long long)s->addr);
 }
 
 static void find_exact(const struct dp_module *m, const char *name, struct matches *f)
@@ -121,7 +120,7 @@ static void find_renamed(const struct dp_module *m, const char *name, struct mat
 	}
 }
 
-const char *mod_sym_demangled(struct dp_module *m, size_t i)
+const char *dp_mod_sym_demangled(struct dp_module *m, size_t i)
 {
 	struct mod_syms *s = &m->syms;
 
@@ -132,16 +131,16 @@ const char *mod_sym_demangled(struct dp_module *m, size_t i)
 	if (!s->demangled)
 		return NULL;
 	if (!s->demangled[i])
-		s->demangled[i] = mod_demangle(s->v[i].name);
+		s->demangled[i] = dp_mod_demangle(s->v[i].name);
 	return s->demangled[i];
 }
 
 static void find_demangled(struct dp_module *m, const char *name, struct matches *f)
 {
 	for (size_t i = 0; i < m->syms.n; i++) {
-		const char *d = mod_sym_demangled(m, i);
+		const char *d = dp_mod_sym_demangled(m, i);
 
-		if (d && mod_demangled_agrees(d, name))
+		if (d && dp_mod_demangled_agrees(d, name))
 			consider(f, &m->syms.v[i]);
 	}
 }
@@ -150,13 +149,12 @@ static int none(struct dp_module *m, const char *name, struct dp_error *err)
 {
 	struct mod_near near = {0};
 	char text[sizeof(err->hint) - 16];
-	int rc = dp_fail(err, E_SYM_NONE, "%s in %s%s", name, m->base,
-			 m->has_symtab ? "" : " (which is stripped)");
+	int rc = dp_fail(err, E_SYM_NONE, "%s in %s%s", name, m->base, m->has_symtab ? "" : " (which is stripped)");
 
 	for (size_t i = 0; err && i < m->syms.n; i++)
 		if (m->syms.v[i].flags & (SYM_FUNC | SYM_IFUNC) && !(m->syms.v[i].flags & SYM_PLT))
-			mod_near_try(&near, name, m->syms.v[i].name);
-	mod_near_text(&near, text, sizeof(text));
+			dp_mod_near_try(&near, name, m->syms.v[i].name);
+	dp_mod_near_text(&near, text, sizeof(text));
 	if (*text)
 		dp_error_hint(err, "did you mean %s?", text);
 	else if (!m->has_symtab && m->debug_why[0])
@@ -164,12 +162,11 @@ static int none(struct dp_module *m, const char *name, struct dp_error *err)
 	return rc;
 }
 
-int dp_module_symbol(struct dp_module *m, const char *name, struct dp_symbol *out,
-		     struct dp_error *err)
+int dp_module_symbol(struct dp_module *m, const char *name, struct dp_symbol *out, struct dp_error *err)
 {
 	struct matches f = {0};
 	const struct mod_range *r;
-	int rc = mod_load_syms(m, err);
+	int rc = dp_mod_load_syms(m, err);
 
 	if (rc)
 		return rc;
@@ -181,14 +178,13 @@ int dp_module_symbol(struct dp_module *m, const char *name, struct dp_symbol *ou
 	if (!f.best)
 		return none(m, name, err);
 	if (f.places > 1) {
-		rc = dp_fail(err, E_SYM_AMBIGUOUS, "%s means %u places in %s", name, f.places,
-			     m->base);
+		rc = dp_fail(err, E_SYM_AMBIGUOUS, "%s means %u places in %s", name, f.places, m->base);
 		dp_error_hint(err, "give an address: %s%s", f.where, f.places > 6 ? ", ..." : "");
 		return rc;
 	}
-	mod_sym_public(f.best, out);
-	if (!out->size && out->is_func && !mod_load_funcs(m, NULL)) {
-		r = mod_func_at(m, out->addr);
+	dp_mod_sym_public(f.best, out);
+	if (!out->size && out->is_func && !dp_mod_load_funcs(m, NULL)) {
+		r = dp_mod_func_at(m, out->addr);
 		out->size = r ? r->hi - out->addr : 0;
 	}
 	return 0;
@@ -198,7 +194,7 @@ int dp_module_symbol(struct dp_module *m, const char *name, struct dp_symbol *ou
  * enough. */
 static const struct mod_sym *covering(const struct dp_module *m, u64 addr, u32 kind)
 {
-	size_t i = mod_sym_after(m, addr);
+	size_t i = dp_mod_sym_after(m, addr);
 	const struct mod_sym *found = NULL;
 
 	for (unsigned int steps = 0; i-- > 0 && steps < 64; steps++) {
@@ -207,8 +203,7 @@ static const struct mod_sym *covering(const struct dp_module *m, u64 addr, u32 k
 		if (found && s->addr != found->addr)
 			break;
 		if (s->flags & kind && (addr == s->addr || addr - s->addr < s->size))
-			found =
-			    s; /* the best one comes first of its address, so last in this walk */
+			found = s; /* the best one comes first of its address, so last in this walk */
 	}
 	return found;
 }
@@ -218,19 +213,18 @@ bool dp_module_symbol_at(struct dp_module *m, u64 addr, struct dp_symbol *out)
 	const struct mod_range *r;
 	const struct mod_sym *s;
 
-	if (mod_load_syms(m, NULL) || mod_load_funcs(m, NULL))
+	if (dp_mod_load_syms(m, NULL) || dp_mod_load_funcs(m, NULL))
 		return false;
-	r = mod_func_at(m, addr);
+	r = dp_mod_func_at(m, addr);
 	if (r && r->sym != NO_SYM) {
-		mod_sym_public(&m->syms.v[r->sym], out);
+		dp_mod_sym_public(&m->syms.v[r->sym], out);
 		if (!out->size)
 			out->size = r->hi - r->lo;
 		return true;
 	}
-	s = covering(m, addr,
-		     r ? SYM_FUNC | SYM_IFUNC : SYM_DATA | SYM_FUNC | SYM_IFUNC | SYM_LABEL);
+	s = covering(m, addr, r ? SYM_FUNC | SYM_IFUNC : SYM_DATA | SYM_FUNC | SYM_IFUNC | SYM_LABEL);
 	if (s) {
-		mod_sym_public(s, out);
+		dp_mod_sym_public(s, out);
 		return true;
 	}
 	if (!r)
@@ -257,12 +251,12 @@ static bool pattern_matches(struct dp_module *m, size_t i, const char *pattern)
 	}
 	if (!strchr(pattern, ':') && !strchr(pattern, '('))
 		return false;
-	d = mod_sym_demangled(m, i);
+	d = dp_mod_sym_demangled(m, i);
 	if (!d)
 		return false;
 	if (!fnmatch(pattern, d, 0))
 		return true;
-	len = mod_without_params(d);
+	len = dp_mod_without_params(d);
 	if (len >= sizeof(buf))
 		return false;
 	memcpy(buf, d, len);
@@ -271,8 +265,7 @@ static bool pattern_matches(struct dp_module *m, size_t i, const char *pattern)
 }
 
 /* The name under which a function is reported: the best one that matches. */
-static bool name_for(struct dp_module *m, const struct mod_range *r, const char *pattern,
-		     struct dp_symbol *out)
+static bool name_for(struct dp_module *m, const struct mod_range *r, const char *pattern, struct dp_symbol *out)
 {
 	if (r->sym == NO_SYM) {
 		*out = (struct dp_symbol){"", r->lo, r->hi - r->lo, .is_func = true};
@@ -283,7 +276,7 @@ static bool name_for(struct dp_module *m, const struct mod_range *r, const char 
 			continue;
 		if (pattern && !pattern_matches(m, i, pattern))
 			continue;
-		mod_sym_public(&m->syms.v[i], out);
+		dp_mod_sym_public(&m->syms.v[i], out);
 		if (!out->size)
 			out->size = r->hi - r->lo;
 		return true;
@@ -291,8 +284,8 @@ static bool name_for(struct dp_module *m, const struct mod_range *r, const char 
 	return false;
 }
 
-int dp_module_each_func(struct dp_module *m, const char *pattern,
-			int (*fn)(const struct dp_symbol *sym, void *arg), void *arg)
+int dp_module_each_func(struct dp_module *m, const char *pattern, int (*fn)(const struct dp_symbol *sym, void *arg),
+			void *arg)
 {
 	bool parts = pattern && strstr(pattern, ".cold");
 	bool stubs = pattern && strstr(pattern, "@plt");
@@ -301,7 +294,7 @@ int dp_module_each_func(struct dp_module *m, const char *pattern,
 
 	/* All functions includes those without names: the analysis tells which of these are none.
 	 */
-	if (mod_load_syms(m, NULL) || mod_load_funcs(m, NULL) || (!pattern && mod_analyse(m, NULL)))
+	if (dp_mod_load_syms(m, NULL) || dp_mod_load_funcs(m, NULL) || (!pattern && dp_mod_analyse(m, NULL)))
 		return 0;
 	for (size_t i = 0; i < m->funcs.n; i++) {
 		const struct mod_range *r = &m->funcs.v[i];

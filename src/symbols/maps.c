@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "symbols/process-priv.h"
+#include "symbols/sym-process-priv.h"
 
 /* Octal escapes: the kernel writes a newline in a path as \012. */
 static void unescape(char *s)
@@ -34,8 +34,8 @@ static bool parse_line(char *line, struct dp_map *map)
 	size_t len;
 
 	*map = (struct dp_map){0};
-	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &lo, &hi, mode, &offset,
-		   &map->dev_major, &map->dev_minor, &inode, &at) < 7 ||
+	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &lo, &hi, mode, &offset, &map->dev_major, &map->dev_minor,
+		   &inode, &at) < 7 ||
 	    !at)
 		return false;
 	map->lo = lo;
@@ -98,7 +98,7 @@ int dp_maps_read(struct dp_maps *maps, pid_t pid, struct dp_error *err)
 	dp_format(path, sizeof(path), "/proc/%d/maps", (int)dp_memory_tid(pid));
 	f = fopen(path, "re");
 	if (!f)
-		return proc_why(pid, errno, err);
+		return dp_proc_why(pid, errno, err);
 	while (getline(&line, &size, f) > 0) {
 		if (!parse_line(line, &map))
 			continue;
@@ -118,9 +118,9 @@ int dp_maps_read(struct dp_maps *maps, pid_t pid, struct dp_error *err)
 	}
 	/* The process may have ended, or dropped its permissions, between the lines. */
 	if (!rc && ferror(f))
-		rc = proc_why(pid, errno, err);
+		rc = dp_proc_why(pid, errno, err);
 	if (!rc && !maps->n)
-		rc = proc_why(pid, 0, err);
+		rc = dp_proc_why(pid, 0, err);
 	free(line);
 	fclose(f);
 	if (rc)

@@ -9,7 +9,7 @@
 #include <elfutils/libdw.h>
 #include <gelf.h>
 
-#include "arch/x86_64/text.h"
+#include "arch/arch.h"
 #include "symbols/symbols.h"
 
 #define SYM_FUNC 0x01
@@ -135,16 +135,16 @@ struct dp_module {
 	struct mod_addrs taken; /* sorted: code addresses that occur in data */
 };
 
-#define MOD_PUSH(vec, ...)                                                                         \
-	(dp_grow((void **)&(vec)->v, &(vec)->cap, (vec)->n, sizeof(*(vec)->v))                    \
-	     ? ((vec)->v[(vec)->n++] = (__typeof__(*(vec)->v))__VA_ARGS__, true)                   \
+#define MOD_PUSH(vec, ...)                                                       \
+	(dp_grow((void **)&(vec)->v, &(vec)->cap, (vec)->n, sizeof(*(vec)->v))   \
+	     ? ((vec)->v[(vec)->n++] = (__typeof__(*(vec)->v))__VA_ARGS__, true) \
 	     : false)
 
 /* The file's bytes behind a link-time address, or NULL unless at least need of them are there. */
-const u8 *mod_at(const struct dp_module *m, u64 addr, u64 need, u64 *avail);
-const struct mod_sec *mod_section(const struct dp_module *m, const char *name);
-const char *mod_soname(const struct dp_module *m);     /* what programs are linked to, or NULL */
-bool mod_in_code(const struct dp_module *m, u64 addr); /* executable and not a header */
+const u8 *dp_mod_at(const struct dp_module *m, u64 addr, u64 need, u64 *avail);
+const struct mod_sec *dp_mod_section(const struct dp_module *m, const char *name);
+const char *dp_mod_soname(const struct dp_module *m);     /* what programs are linked to, or NULL */
+bool dp_mod_in_code(const struct dp_module *m, u64 addr); /* executable and not a header */
 
 static inline u64 mod_load64(const u8 *p)
 {
@@ -163,13 +163,12 @@ static inline u32 mod_load32(const u8 *p)
 }
 
 /* symtab.c */
-bool mod_add_symbol(struct dp_module *m, const GElf_Sym *s, const char *name, bool exported,
-		    u16 version);
-int mod_load_syms(struct dp_module *m, struct dp_error *err);
-void mod_free_syms(struct dp_module *m);
-size_t mod_sym_after(const struct dp_module *m, u64 addr); /* index of the first one above addr */
-void mod_sym_public(const struct mod_sym *s, struct dp_symbol *out);
-const char *mod_sym_demangled(struct dp_module *m, size_t i); /* NULL: not a C++ name */
+bool dp_mod_add_symbol(struct dp_module *m, const GElf_Sym *s, const char *name, bool exported, u16 version);
+int dp_mod_load_syms(struct dp_module *m, struct dp_error *err);
+void dp_mod_free_syms(struct dp_module *m);
+size_t dp_mod_sym_after(const struct dp_module *m, u64 addr); /* index of the first one above addr */
+void dp_mod_sym_public(const struct mod_sym *s, struct dp_symbol *out);
+const char *dp_mod_sym_demangled(struct dp_module *m, size_t i); /* NULL: not a C++ name */
 
 /* nearest.c: up to three names like `name`, quoted and separated by commas; "" when none is near.
  */
@@ -178,73 +177,73 @@ struct mod_near {
 	unsigned int score[3];
 	int n;
 };
-void mod_near_try(struct mod_near *near, const char *wanted, const char *candidate);
-void mod_near_text(const struct mod_near *near, char *buf, size_t size);
+void dp_mod_near_try(struct mod_near *near, const char *wanted, const char *candidate);
+void dp_mod_near_text(const struct mod_near *near, char *buf, size_t size);
 
 /* debugfile.c */
 /* The i-th place of a file below the directories of debug files; false: there are no more. */
-bool mod_debug_path(u32 i, const char *name, char *buf, size_t size);
-bool mod_open_debug(struct dp_module *m);
-bool mod_fetch_debug(struct dp_module *m);
+bool dp_mod_debug_path(u32 i, const char *name, char *buf, size_t size);
+bool dp_mod_open_debug(struct dp_module *m);
+bool dp_mod_fetch_debug(struct dp_module *m);
 /* E_LINE_NODEBUG, with what is known about it. */
-int mod_no_debug(const struct dp_module *m, struct dp_error *err);
-bool mod_read_mini(struct dp_module *m); /* adds the symbols of .gnu_debugdata */
-void mod_close_debug(struct dp_module *m);
+int dp_mod_no_debug(const struct dp_module *m, struct dp_error *err);
+bool dp_mod_read_mini(struct dp_module *m); /* adds the symbols of .gnu_debugdata */
+void dp_mod_close_debug(struct dp_module *m);
 
 /* dwarf.c: NULL when there is no debug information */
-Dwarf *mod_dwarf(struct dp_module *m);
+Dwarf *dp_mod_dwarf(struct dp_module *m);
 /* The frame at an instruction by the unwind tables; free() it. */
-bool mod_frame_at(struct dp_module *m, u64 addr, Dwarf_Frame **frame);
-void mod_close_dwarf(struct dp_module *m);
+bool dp_mod_frame_at(struct dp_module *m, u64 addr, Dwarf_Frame **frame);
+void dp_mod_close_dwarf(struct dp_module *m);
 
 /*
  * dwp.c. What is to be used in the place of dw, the module's debug information: with the split parts
  * of a package (.dwp), when there is one.
  */
-Dwarf *mod_dwp_open(struct dp_module *m, Dwarf *dw);
-void mod_dwp_close(struct dp_module *m); /* behind dwarf_end() */
+Dwarf *dp_mod_dwp_open(struct dp_module *m, Dwarf *dw);
+void dp_mod_dwp_close(struct dp_module *m); /* behind dwarf_end() */
 /* What stands in the place of a unit whose debug information is split. Nothing else may ask libdw for it. */
-bool mod_split_of(struct dp_module *m, Dwarf_CU *cu, Dwarf_Die *split);
+bool dp_mod_split_of(struct dp_module *m, Dwarf_CU *cu, Dwarf_Die *split);
 /* The next unit with code of its own, behind *cu (NULL: the first); the split part where there is one. */
-bool mod_next_unit(struct dp_module *m, Dwarf_CU **cu, Dwarf_Die *unit);
+bool dp_mod_next_unit(struct dp_module *m, Dwarf_CU **cu, Dwarf_Die *unit);
 
-/* lines.c */
-bool mod_unit_at(struct dp_module *m, u64 addr, Dwarf_Die *cu);
+/* sym-lines.c */
+bool dp_mod_unit_at(struct dp_module *m, u64 addr, Dwarf_Die *cu);
 /* As dwarf_getscopes(). */
-int mod_scopes(Dwarf_Die *cu, u64 addr, Dwarf_Die **scopes);
-bool mod_function_of(Dwarf_Die *cu, u64 addr, Dwarf_Die *func, Dwarf_Die *outer);
+int dp_mod_scopes(Dwarf_Die *cu, u64 addr, Dwarf_Die **scopes);
+bool dp_mod_function_of(Dwarf_Die *cu, u64 addr, Dwarf_Die *func, Dwarf_Die *outer);
 /* Whether the function keeps its variables in its frame all the time. */
-bool mod_is_unoptimised(Dwarf_Die *func);
-u64 mod_after_prologue(Dwarf_Die *cu, u64 low);
+bool dp_mod_is_unoptimised(Dwarf_Die *func);
+u64 dp_mod_after_prologue(Dwarf_Die *cu, u64 low);
 
 /* plt.c */
-bool mod_add_plt(struct dp_module *m);
+bool dp_mod_add_plt(struct dp_module *m);
 
 /* Whether it is the whole demangled name, or without parameters, or also without a leading return type. */
-bool mod_demangled_agrees(const char *demangled, const char *wanted);
+bool dp_mod_demangled_agrees(const char *demangled, const char *wanted);
 
 /* demangle.c: NULL when there is no demangler or the name is not mangled; free() the result. */
-char *mod_demangle(const char *name);
+char *dp_mod_demangle(const char *name);
 /* Length of a demangled name without its parameters: up to the '(' that stands outside of <>. */
-size_t mod_without_params(const char *demangled);
+size_t dp_mod_without_params(const char *demangled);
 
 /* ehframe.c: adds to m->ranges and m->pads */
-bool mod_read_eh_frame(struct dp_module *m);
+bool dp_mod_read_eh_frame(struct dp_module *m);
 
 /* gotable.c: adds to m->ranges and m->pads, and, when asked, symbols */
-bool mod_read_go(struct dp_module *m, bool want_syms);
-bool mod_find_go(const struct dp_module *m, u64 *addr);
+bool dp_mod_read_go(struct dp_module *m, bool want_syms);
+bool dp_mod_find_go(const struct dp_module *m, u64 *addr);
 
 /* relocs.c */
-bool mod_load_relocs(struct dp_module *m);
-const struct mod_reloc *mod_reloc_at(const struct dp_module *m, u64 where);
+bool dp_mod_load_relocs(struct dp_module *m);
+const struct mod_reloc *dp_mod_reloc_at(const struct dp_module *m, u64 where);
 
-/* funcs.c */
-int mod_load_funcs(struct dp_module *m, struct dp_error *err);
-const struct mod_range *mod_func_at(const struct dp_module *m, u64 addr);
+/* sym-funcs.c */
+int dp_mod_load_funcs(struct dp_module *m, struct dp_error *err);
+const struct mod_range *dp_mod_func_at(const struct dp_module *m, u64 addr);
 
 /* code.c */
-int mod_analyse(struct dp_module *m, struct dp_error *err);
-void mod_free_code(struct dp_module *m);
+int dp_mod_analyse(struct dp_module *m, struct dp_error *err);
+void dp_mod_free_code(struct dp_module *m);
 
 #endif

@@ -13,7 +13,7 @@
 
 #include "symbols/module-priv.h"
 
-const u8 *mod_at(const struct dp_module *m, u64 addr, u64 need, u64 *avail)
+const u8 *dp_mod_at(const struct dp_module *m, u64 addr, u64 need, u64 *avail)
 {
 	for (size_t i = 0; i < m->nsegs; i++) {
 		const struct mod_seg *s = &m->segs[i];
@@ -31,7 +31,7 @@ const u8 *mod_at(const struct dp_module *m, u64 addr, u64 need, u64 *avail)
 	return NULL;
 }
 
-const struct mod_sec *mod_section(const struct dp_module *m, const char *name)
+const struct mod_sec *dp_mod_section(const struct dp_module *m, const char *name)
 {
 	for (size_t i = 0; i < m->nsecs; i++)
 		if (!strcmp(m->secs[i].name, name))
@@ -39,7 +39,7 @@ const struct mod_sec *mod_section(const struct dp_module *m, const char *name)
 	return NULL;
 }
 
-bool mod_in_code(const struct dp_module *m, u64 addr)
+bool dp_mod_in_code(const struct dp_module *m, u64 addr)
 {
 	if (m->nshdrs) {
 		for (size_t i = 0; i < m->nsecs; i++)
@@ -71,11 +71,10 @@ static bool read_segments(struct dp_module *m)
 		/* A file cut short: only what is there can be looked at. */
 		if (ph.p_offset > m->file_size)
 			return false;
-		*s = (struct mod_seg){
-		    ph.p_vaddr,        ph.p_memsz,
-		    ph.p_offset,       DP_MIN(ph.p_filesz, m->file_size - ph.p_offset),
-		    ph.p_flags & PF_R, ph.p_flags & PF_W,
-		    ph.p_flags & PF_X};
+		*s = (struct mod_seg){ph.p_vaddr,        ph.p_memsz,
+				      ph.p_offset,       DP_MIN(ph.p_filesz, m->file_size - ph.p_offset),
+				      ph.p_flags & PF_R, ph.p_flags & PF_W,
+				      ph.p_flags & PF_X};
 		m->nsegs++;
 	}
 	return m->nsegs > 0;
@@ -98,8 +97,7 @@ static bool read_sections(struct dp_module *m)
 
 		if (!gelf_getshdr(scn, &sh) || !(sh.sh_flags & SHF_ALLOC) || !sh.sh_size)
 			continue;
-		if (sh.sh_type == SHT_NOBITS || sh.sh_offset > m->file_size ||
-		    sh.sh_size > m->file_size - sh.sh_offset)
+		if (sh.sh_type == SHT_NOBITS || sh.sh_offset > m->file_size || sh.sh_size > m->file_size - sh.sh_offset)
 			continue;
 		name = elf_strptr(m->elf, names, sh.sh_name);
 		if (!dp_grow((void **)&m->secs, &cap, m->nsecs, sizeof(*m->secs)))
@@ -170,13 +168,11 @@ static int read_headers(struct dp_module *m, struct dp_error *err)
 	m->elf = elf_begin(m->fd, ELF_C_READ_MMAP, NULL);
 	if (!m->elf || elf_kind(m->elf) != ELF_K_ELF || !gelf_getehdr(m->elf, &eh))
 		return dp_fail(err, E_ELF_BAD, "%s", m->path);
-	if (eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_machine != EM_X86_64 ||
-	    eh.e_ident[EI_DATA] != ELFDATA2LSB)
+	if (eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_machine != EM_X86_64 || eh.e_ident[EI_DATA] != ELFDATA2LSB)
 		return dp_fail(err, E_ELF_MACHINE, "%s: class %d, machine %d", m->path,
 			       eh.e_ident[EI_CLASS] == ELFCLASS64 ? 64 : 32, eh.e_machine);
 	if (eh.e_type != ET_EXEC && eh.e_type != ET_DYN)
-		return dp_fail(err, E_ELF_BAD, "%s is neither an executable nor a shared object",
-			       m->path);
+		return dp_fail(err, E_ELF_BAD, "%s is neither an executable nor a shared object", m->path);
 	map_file(m);
 	m->dyn = eh.e_type == ET_DYN;
 	m->entry = eh.e_entry;
@@ -237,10 +233,10 @@ void dp_module_close(struct dp_module *m)
 {
 	if (!m || --m->refs)
 		return;
-	mod_free_code(m);
-	mod_free_syms(m);
-	mod_close_dwarf(m);
-	mod_close_debug(m);
+	dp_mod_free_code(m);
+	dp_mod_free_syms(m);
+	dp_mod_close_dwarf(m);
+	dp_mod_close_debug(m);
 	free(m->ranges.v);
 	free(m->funcs.v);
 	free(m->pads.v);
@@ -272,7 +268,7 @@ const char *dp_module_build_id(const struct dp_module *m)
 	return m->build_id;
 }
 
-const char *mod_soname(const struct dp_module *m)
+const char *dp_mod_soname(const struct dp_module *m)
 {
 	Elf_Scn *scn = NULL;
 
@@ -281,8 +277,7 @@ const char *mod_soname(const struct dp_module *m)
 		GElf_Dyn dyn;
 		Elf_Data *d;
 
-		if (!gelf_getshdr(scn, &sh) || sh.sh_type != SHT_DYNAMIC ||
-		    !(d = elf_getdata(scn, NULL)))
+		if (!gelf_getshdr(scn, &sh) || sh.sh_type != SHT_DYNAMIC || !(d = elf_getdata(scn, NULL)))
 			continue;
 		for (int i = 0; gelf_getdyn(d, i, &dyn) && dyn.d_tag != DT_NULL; i++)
 			if (dyn.d_tag == DT_SONAME)
@@ -300,7 +295,7 @@ bool dp_module_is_go(const struct dp_module *m)
 {
 	u64 addr;
 
-	return mod_find_go(m, &addr);
+	return dp_mod_find_go(m, &addr);
 }
 
 bool dp_module_has_symtab(const struct dp_module *m)

@@ -32,8 +32,7 @@ static unsigned int distance(const char *a, size_t n, const char *b, size_t k, u
 			unsigned int v = up[j - 1] + (fold(a[i - 1]) != fold(b[j - 1]));
 
 			v = DP_MIN(v, DP_MIN(up[j], cur[j - 1]) + 1);
-			if (i > 1 && j > 1 && fold(a[i - 1]) == fold(b[j - 2]) &&
-			    fold(a[i - 2]) == fold(b[j - 1]))
+			if (i > 1 && j > 1 && fold(a[i - 1]) == fold(b[j - 2]) && fold(a[i - 2]) == fold(b[j - 1]))
 				v = DP_MIN(v, up2[j - 2] + 1);
 			cur[j] = v;
 			least = DP_MIN(least, v);
@@ -69,7 +68,7 @@ static unsigned int score(const char *wanted, size_t n, const char *c, size_t k)
 	return 0;
 }
 
-void mod_near_try(struct mod_near *near, const char *wanted, const char *candidate)
+void dp_mod_near_try(struct mod_near *near, const char *wanted, const char *candidate)
 {
 	size_t n = strcspn(wanted, "@"), k = strcspn(candidate, "@");
 	unsigned int s = score(wanted, n, candidate, k);
@@ -95,7 +94,7 @@ void mod_near_try(struct mod_near *near, const char *wanted, const char *candida
 		near->n++;
 }
 
-void mod_near_text(const struct mod_near *near, char *buf, size_t size)
+void dp_mod_near_text(const struct mod_near *near, char *buf, size_t size)
 {
 	size_t used = 0;
 
@@ -105,7 +104,6 @@ void mod_near_text(const struct mod_near *near, char *buf, size_t size)
 
 		if (used + need >= size)
 			break;
-		used +=
-		    (size_t)snprintf(buf + used, size - used, "%s%s", i ? ", " : "", near->best[i]);
+		used += (size_t)snprintf(buf + used, size - used, "%s%s", i ? ", " : "", near->best[i]);
 	}
 }

@@ -100,7 +100,7 @@ static bool scan_section(struct dp_module *m, const struct mod_sec *sec, const s
 	return true;
 }
 
-bool mod_add_plt(struct dp_module *m)
+bool dp_mod_add_plt(struct dp_module *m)
 {
 	struct slots s = {0};
 	bool ok = collect_slots(m, &s);

@@ -20,8 +20,7 @@ struct source { /* the dynamic section's view, used when there are no section he
 
 static bool symbol_value(struct dp_module *m, u64 symtab, u32 i, u64 *value)
 {
-	const u8 *p =
-	    symtab ? mod_at(m, symtab + (u64)i * sizeof(Elf64_Sym), sizeof(Elf64_Sym), NULL) : NULL;
+	const u8 *p = symtab ? dp_mod_at(m, symtab + (u64)i * sizeof(Elf64_Sym), sizeof(Elf64_Sym), NULL) : NULL;
 	Elf64_Sym s;
 
 	if (!p)
@@ -64,7 +63,7 @@ static bool add_rela(struct dp_module *m, const u8 *p, u64 size, u64 symtab)
 
 static bool add_word(struct dp_module *m, u64 where)
 {
-	const u8 *p = mod_at(m, where, 8, NULL);
+	const u8 *p = dp_mod_at(m, where, 8, NULL);
 
 	return !p || MOD_PUSH(&m->relocs, {where, mod_load64(p)});
 }
@@ -93,7 +92,7 @@ static bool add_relr(struct dp_module *m, const u8 *p, u64 size)
 
 static bool from_sections(struct dp_module *m)
 {
-	const struct mod_sec *dynsym = mod_section(m, ".dynsym");
+	const struct mod_sec *dynsym = dp_mod_section(m, ".dynsym");
 
 	for (size_t i = 0; i < m->nsecs; i++) {
 		const struct mod_sec *s = &m->secs[i];
@@ -119,7 +118,7 @@ static void read_dynamic(struct dp_module *m, struct source *d)
 
 		if (!gelf_getphdr(m->elf, (int)i, &ph) || ph.p_type != PT_DYNAMIC)
 			continue;
-		p = mod_at(m, ph.p_vaddr, 16, &avail);
+		p = dp_mod_at(m, ph.p_vaddr, 16, &avail);
 		avail = DP_MIN(avail, ph.p_filesz);
 		for (u64 off = 0; p && off + 16 <= avail; off += 16) {
 			u64 v = mod_load64(p + off + 8);
@@ -159,17 +158,17 @@ static bool from_dynamic(struct dp_module *m)
 	const u8 *p;
 
 	read_dynamic(m, &d);
-	p = d.rela ? mod_at(m, d.rela, d.relasz, NULL) : NULL;
+	p = d.rela ? dp_mod_at(m, d.rela, d.relasz, NULL) : NULL;
 	if (p && !add_rela(m, p, d.relasz, d.symtab))
 		return false;
-	p = d.jmprel ? mod_at(m, d.jmprel, d.pltrelsz, NULL) : NULL;
+	p = d.jmprel ? dp_mod_at(m, d.jmprel, d.pltrelsz, NULL) : NULL;
 	if (p && !add_rela(m, p, d.pltrelsz, d.symtab))
 		return false;
-	p = d.relr ? mod_at(m, d.relr, d.relrsz, NULL) : NULL;
+	p = d.relr ? dp_mod_at(m, d.relr, d.relrsz, NULL) : NULL;
 	return !p || add_relr(m, p, d.relrsz);
 }
 
-bool mod_load_relocs(struct dp_module *m)
+bool dp_mod_load_relocs(struct dp_module *m)
 {
 	if (m->relocs_loaded)
 		return true;
@@ -181,7 +180,7 @@ bool mod_load_relocs(struct dp_module *m)
 	return true;
 }
 
-const struct mod_reloc *mod_reloc_at(const struct dp_module *m, u64 where)
+const struct mod_reloc *dp_mod_reloc_at(const struct dp_module *m, u64 where)
 {
 	struct mod_reloc key = {where, 0};
 

@@ -18,7 +18,7 @@ struct symbolizer {
 	struct known cache[CACHED];
 };
 
-struct symbolizer *symbolizer_new(struct dp_process *process)
+struct symbolizer *dp_symbolizer_new(struct dp_process *process)
 {
 	struct symbolizer *s = dp_alloc(sizeof(*s));
 
@@ -27,7 +27,7 @@ struct symbolizer *symbolizer_new(struct dp_process *process)
 	return s;
 }
 
-void symbolizer_free(struct symbolizer *s)
+void dp_symbolizer_free(struct symbolizer *s)
 {
 	if (!s)
 		return;
@@ -54,7 +54,7 @@ static void look_up(struct symbolizer *s, struct known *k, u64 addr)
 	k->offset = addr - image->bias - sym.addr;
 }
 
-bool symbolize(void *arg, u64 addr, char *buf, size_t size)
+bool dp_symbolize(void *arg, u64 addr, char *buf, size_t size)
 {
 	struct symbolizer *s = arg;
 	struct known *k;

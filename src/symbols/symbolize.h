@@ -8,10 +8,10 @@
 struct symbolizer;
 
 /* NULL when there is no memory. The process stays the caller's and must outlive the symbolizer. */
-struct symbolizer *symbolizer_new(struct dp_process *process);
-void symbolizer_free(struct symbolizer *s);
+struct symbolizer *dp_symbolizer_new(struct dp_process *process);
+void dp_symbolizer_free(struct symbolizer *s);
 
 /* For struct dp_format_env: arg is the symbolizer (NULL: nothing is known). */
-bool symbolize(void *arg, u64 addr, char *buf, size_t size);
+bool dp_symbolize(void *arg, u64 addr, char *buf, size_t size);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include <sys/types.h>
 
-#include "arch/x86_64/site.h"
+#include "arch/arch.h"
 #include "base/error.h"
 
 struct dp_symbol {
@@ -64,8 +64,7 @@ u64 dp_module_lowest(const struct dp_module *m);
  * demangled form). E_SYM_NONE with the nearest names as the hint; E_SYM_AMBIGUOUS when several
  * local functions share the name at different addresses (hint: their addresses).
  */
-int dp_module_symbol(struct dp_module *m, const char *name, struct dp_symbol *out,
-		     struct dp_error *err);
+int dp_module_symbol(struct dp_module *m, const char *name, struct dp_symbol *out, struct dp_error *err);
 
 /* The function (preferred) or object that contains addr; false when none. */
 bool dp_module_symbol_at(struct dp_module *m, u64 addr, struct dp_symbol *out);
@@ -77,8 +76,8 @@ bool dp_module_symbol_at(struct dp_module *m, u64 addr, struct dp_symbol *out);
  * name (stripped) are given for NULL only. NULL analyses the module like dp_module_text(). fn
  * returns non-zero to stop; that value is returned.
  */
-int dp_module_each_func(struct dp_module *m, const char *pattern,
-			int (*fn)(const struct dp_symbol *sym, void *arg), void *arg);
+int dp_module_each_func(struct dp_module *m, const char *pattern, int (*fn)(const struct dp_symbol *sym, void *arg),
+			void *arg);
 
 /*
  * The analysed executable range that contains addr: original bytes from the file, function bounds,
@@ -86,8 +85,7 @@ int dp_module_each_func(struct dp_module *m, const char *pattern,
  * addresses in data and relocations). Computed at the first call and kept.
  * Errors: E_SITE_NOTEXT.
  */
-int dp_module_text(struct dp_module *m, u64 addr, const struct dp_text **text,
-		   struct dp_error *err);
+int dp_module_text(struct dp_module *m, u64 addr, const struct dp_text **text, struct dp_error *err);
 
 /*
  * Exits of the function at addr: every ret and every jump that leaves it (tail call), also those of

@@ -73,7 +73,7 @@ static u32 symbol_flags(const struct dp_module *m, const GElf_Sym *s, bool expor
 		f |= SYM_DATA;
 		break;
 	case STT_NOTYPE:
-		if (!mod_in_code(m, s->st_value))
+		if (!dp_mod_in_code(m, s->st_value))
 			f |= SYM_DATA;
 		else if (GELF_ST_BIND(s->st_info) == STB_LOCAL)
 			f |= SYM_LABEL;
@@ -83,7 +83,7 @@ static u32 symbol_flags(const struct dp_module *m, const GElf_Sym *s, bool expor
 	default:
 		return 0;
 	}
-	if (f & (SYM_FUNC | SYM_IFUNC) && !mod_in_code(m, s->st_value))
+	if (f & (SYM_FUNC | SYM_IFUNC) && !dp_mod_in_code(m, s->st_value))
 		return 0;
 	if (GELF_ST_BIND(s->st_info) == STB_LOCAL)
 		f |= SYM_LOCAL;
@@ -92,8 +92,7 @@ static u32 symbol_flags(const struct dp_module *m, const GElf_Sym *s, bool expor
 	return f;
 }
 
-bool mod_add_symbol(struct dp_module *m, const GElf_Sym *s, const char *name, bool exported,
-		    u16 version)
+bool dp_mod_add_symbol(struct dp_module *m, const GElf_Sym *s, const char *name, bool exported, u16 version)
 {
 	u32 f;
 
@@ -109,8 +108,7 @@ bool mod_add_symbol(struct dp_module *m, const GElf_Sym *s, const char *name, bo
 	return MOD_PUSH(&m->syms, {name, s->st_value, s->st_size, f, version & 0x7fff});
 }
 
-static bool read_table(struct dp_module *m, Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh,
-		       Elf_Data *versym)
+static bool read_table(struct dp_module *m, Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh, Elf_Data *versym)
 {
 	bool exported = sh->sh_type == SHT_DYNSYM;
 	Elf_Data *d = NULL;
@@ -126,8 +124,8 @@ static bool read_table(struct dp_module *m, Elf *elf, Elf_Scn *scn, const GElf_S
 				continue;
 			if (versym && !gelf_getversym(versym, (int)i, &v))
 				v = 0;
-			if (!mod_add_symbol(m, &s, elf_strptr(elf, sh->sh_link, s.st_name),
-					    exported, exported ? v : 0))
+			if (!dp_mod_add_symbol(m, &s, elf_strptr(elf, sh->sh_link, s.st_name), exported,
+					       exported ? v : 0))
 				return false;
 		}
 	}
@@ -148,11 +146,9 @@ static bool read_versions(struct dp_module *m, Elf_Scn *scn, const GElf_Shdr *sh
 		GElf_Verdef def;
 		GElf_Verdaux aux;
 
-		if (!gelf_getverdef(d, off, &def) ||
-		    !gelf_getverdaux(d, off + (int)def.vd_aux, &aux))
+		if (!gelf_getverdef(d, off, &def) || !gelf_getverdaux(d, off + (int)def.vd_aux, &aux))
 			break;
-		m->syms.versions[def.vd_ndx & 0x7fff] =
-		    elf_strptr(m->elf, sh->sh_link, aux.vda_name);
+		m->syms.versions[def.vd_ndx & 0x7fff] = elf_strptr(m->elf, sh->sh_link, aux.vda_name);
 		if (!def.vd_next)
 			break;
 		off += (int)def.vd_next;
@@ -171,8 +167,7 @@ static bool read_tables(struct dp_module *m, Elf *elf, bool main)
 			continue;
 		if (sh.sh_type == SHT_GNU_versym)
 			versym = elf_getdata(scn, NULL);
-		if (sh.sh_type == SHT_GNU_verdef && !m->syms.versions &&
-		    !read_versions(m, scn, &sh))
+		if (sh.sh_type == SHT_GNU_verdef && !m->syms.versions && !read_versions(m, scn, &sh))
 			return false;
 	}
 	scn = NULL;
@@ -242,7 +237,7 @@ static bool index_names(struct mod_syms *s)
 	return true;
 }
 
-int mod_load_syms(struct dp_module *m, struct dp_error *err)
+int dp_mod_load_syms(struct dp_module *m, struct dp_error *err)
 {
 	u64 addr;
 	bool ok;
@@ -250,13 +245,13 @@ int mod_load_syms(struct dp_module *m, struct dp_error *err)
 	if (m->syms_loaded)
 		return 0;
 	ok = read_tables(m, m->elf, true);
-	if (ok && !m->has_symtab && (m->debug.elf || mod_open_debug(m)))
+	if (ok && !m->has_symtab && (m->debug.elf || dp_mod_open_debug(m)))
 		ok = read_tables(m, m->debug.elf, false);
 	if (ok && !m->has_symtab)
-		ok = mod_read_mini(m);
-	if (ok && mod_find_go(m, &addr))
-		ok = mod_read_go(m, !m->has_symtab);
-	ok = ok && mod_add_plt(m);
+		ok = dp_mod_read_mini(m);
+	if (ok && dp_mod_find_go(m, &addr))
+		ok = dp_mod_read_go(m, !m->has_symtab);
+	ok = ok && dp_mod_add_plt(m);
 	if (!ok)
 		return dp_fail(err, E_FILE_MEMORY, "%s", m->path);
 	if (m->syms.n)
@@ -268,7 +263,7 @@ int mod_load_syms(struct dp_module *m, struct dp_error *err)
 	return 0;
 }
 
-void mod_free_syms(struct dp_module *m)
+void dp_mod_free_syms(struct dp_module *m)
 {
 	for (size_t i = 0; m->syms.demangled && i < m->syms.n; i++)
 		free(m->syms.demangled[i]);
@@ -281,7 +276,7 @@ void mod_free_syms(struct dp_module *m)
 	free(m->syms.v);
 }
 
-size_t mod_sym_after(const struct dp_module *m, u64 addr)
+size_t dp_mod_sym_after(const struct dp_module *m, u64 addr)
 {
 	size_t lo = 0, hi = m->syms.n;
 
@@ -296,7 +291,7 @@ size_t mod_sym_after(const struct dp_module *m, u64 addr)
 	return lo;
 }
 
-void mod_sym_public(const struct mod_sym *s, struct dp_symbol *out)
+void dp_mod_sym_public(const struct mod_sym *s, struct dp_symbol *out)
 {
 	*out = (struct dp_symbol){s->name,
 				  s->addr,

@@ -80,7 +80,7 @@ static bool find_word(struct dp_module *m, struct tls_word *found)
 	return any;
 }
 
-const char *mod_tls_code(struct dp_module *m, char *buf, size_t size)
+const char *dp_mod_tls_code(struct dp_module *m, char *buf, size_t size)
 {
 	struct tls_word word = {0};
 	GElf_Phdr tls = {0};
@@ -95,11 +95,12 @@ const char *mod_tls_code(struct dp_module *m, char *buf, size_t size)
 	if (!find_word(m, &word))
 		return "its library looks thread-local variables up in a way that is not known here";
 	if (word.is_distance)
-		dp_format(buf, size, "push d,.base+%llu;push mem,u64;push d,%llu;sub;add;push r,fs_base;add", (unsigned long long)word.at,
-			  (unsigned long long)word.block_to_value);
+		dp_format(buf, size, "push d,.base+%llu;push mem,u64;push d,%llu;sub;add;push r,fs_base;add",
+			  (unsigned long long)word.at, (unsigned long long)word.block_to_value);
 	else /* glibc: the thread's table of blocks, 16 bytes for each module */
-		dp_format(buf, size,
-			  "push r,fs_base;push d,8;add;push mem,u64;push d,.base+%llu;push mem,u64;shl 4;add;push mem,u64;add",
-			  (unsigned long long)word.at);
+		dp_format(
+		    buf, size,
+		    "push r,fs_base;push d,8;add;push mem,u64;push d,.base+%llu;push mem,u64;shl 4;add;push mem,u64;add",
+		    (unsigned long long)word.at);
 	return NULL;
 }

@@ -33,7 +33,8 @@ static bool take_word(struct walk *w, char *buf, size_t size)
 {
 	size_t n = 0;
 
-	while (is_word(w->at[n]) || (w->at[n] == ':' && w->at[n + 1] == ':') || (n && w->at[n] == ':' && w->at[n - 1] == ':'))
+	while (is_word(w->at[n]) || (w->at[n] == ':' && w->at[n + 1] == ':') ||
+	       (n && w->at[n] == ':' && w->at[n - 1] == ':'))
 		n++;
 	if (!n || n >= size)
 		return false;
@@ -79,7 +80,8 @@ static bool find_field(Dwarf_Die *structure, const char *name, u32 depth, Dwarf_
 			*offset += at;
 			return true;
 		}
-		if ((!own || tag == DW_TAG_inheritance) && dp_die_type(&d, &inner) && !dwarf_peel_type(&inner, &inner)) {
+		if ((!own || tag == DW_TAG_inheritance) && dp_die_type(&d, &inner) &&
+		    !dwarf_peel_type(&inner, &inner)) {
 			u64 below = *offset + at;
 
 			if (find_field(&inner, name, depth + 1, field, &below)) {
@@ -102,7 +104,8 @@ static int take_field(struct walk *w)
 		return dp_fail(w->err, E_PLACE_SYNTAX, "%.150s: a field's name is missing", w->text);
 	tag = peel(w) ? dwarf_tag(&w->type) : 0;
 	if (tag != DW_TAG_structure_type && tag != DW_TAG_union_type && tag != DW_TAG_class_type)
-		return dp_fail(w->err, E_PLACE_FIELD, "%.100s: what stands before %.60s is no structure", w->text, name);
+		return dp_fail(w->err, E_PLACE_FIELD, "%.100s: what stands before %.60s is no structure", w->text,
+			       name);
 	if (!find_field(&w->type, name, 0, &field, &offset))
 		return dp_fail(w->err, E_PLACE_FIELD, "%.100s: %.60s has no field %.60s", w->text,
 			       dwarf_diename(&w->type) ? dwarf_diename(&w->type) : "the structure", name);
@@ -120,8 +123,8 @@ static int follow(struct walk *w)
 	if (!peel(w) || dwarf_tag(&w->type) != DW_TAG_pointer_type)
 		return dp_fail(w->err, E_PLACE_FIELD, "%.150s: what stands before %.20s is no pointer", w->text, w->at);
 	if (!w->read(w->arg, w->addr, &to, 8) || !to)
-		return dp_fail(w->err, E_PLACE_POINTER, "%.150s: the pointer before %.20s is null or cannot be read", w->text,
-			       w->at);
+		return dp_fail(w->err, E_PLACE_POINTER, "%.150s: the pointer before %.20s is null or cannot be read",
+			       w->text, w->at);
 	w->addr = to;
 	w->typed = dp_die_type(&w->type, &w->type);
 	return 0;
@@ -178,7 +181,8 @@ static bool fixed_address(const struct dp_var *v, u64 *addr)
 	static const char form[] = "push d,.base+";
 	char *end;
 
-	if (v->npieces != 1 || v->pieces[0].kind != DP_PIECE_MEMORY || strncmp(v->pieces[0].code, form, sizeof(form) - 1))
+	if (v->npieces != 1 || v->pieces[0].kind != DP_PIECE_MEMORY ||
+	    strncmp(v->pieces[0].code, form, sizeof(form) - 1))
 		return false;
 	*addr = strtoull(v->pieces[0].code + sizeof(form) - 1, &end, 0);
 	return !strcmp(end, ";");
@@ -256,7 +260,8 @@ static bool anything(void *arg, u64 addr, void *buf, u32 len)
 	return true;
 }
 
-int dp_variable_type(struct dp_module *m, const char *text, bool *typed, Dwarf_Die *type, u64 *size, struct dp_error *err)
+int dp_variable_type(struct dp_module *m, const char *text, bool *typed, Dwarf_Die *type, u64 *size,
+		     struct dp_error *err)
 {
 	struct dp_image im = {.mod = m};
 	struct walk w = {.im = &im, .text = text, .at = text, .read = anything, .err = err};
@@ -322,7 +327,7 @@ int dp_variable_way(struct dp_module *m, u64 pc, const char *text, struct dp_way
 }
 
 int dp_variable_find(struct dp_image *im, const char *text, bool (*read)(void *arg, u64 addr, void *buf, u32 len),
-		  void *arg, struct dp_variable *out, struct dp_error *err)
+		     void *arg, struct dp_variable *out, struct dp_error *err)
 {
 	struct walk w = {.im = im, .text = text, .at = text, .read = read, .arg = arg, .err = err};
 	struct dp_symbol sym = {0};

@@ -16,16 +16,15 @@ struct var_place { /* the instruction from which a variable is looked at */
 };
 
 /* Pieces of a location expression; false: why is set. attr: the attribute that it comes from. */
-bool var_locate(struct var_place *p, Dwarf_Attribute *attr, Dwarf_Op *ops, size_t n,
-		struct dp_var *v);
+bool dp_var_locate(struct var_place *p, Dwarf_Attribute *attr, Dwarf_Op *ops, size_t n, struct dp_var *v);
 
 /*
  * Code that turns a variable's place in the module's thread-local block, which is on the stack, into its address in the
  * running thread; NULL, or why there is none.
  */
-const char *mod_tls_code(struct dp_module *m, char *buf, size_t size);
+const char *dp_mod_tls_code(struct dp_module *m, char *buf, size_t size);
 
 /* The DWARF number's name in the Dynamic Probes language; NULL: none. *is_vector: two words. */
-const char *var_register(u64 number, bool *is_vector);
+const char *dp_var_register(u64 number, bool *is_vector);
 
 #endif

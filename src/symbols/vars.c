@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbols/lines.h"
+#include "symbols/sym-lines.h"
 #include "symbols/vars-priv.h"
 
 static bool is_variable(Dwarf_Die *die)
@@ -40,11 +40,11 @@ static bool place_at(struct dp_module *m, u64 pc, struct var_place *p, struct dp
 	Dwarf_Die inner;
 
 	*p = (struct var_place){.m = m, .pc = pc};
-	if (!mod_dwarf(m)) {
-		mod_no_debug(m, err);
+	if (!dp_mod_dwarf(m)) {
+		dp_mod_no_debug(m, err);
 		return false;
 	}
-	if (!mod_unit_at(m, pc, &p->cu)) {
+	if (!dp_mod_unit_at(m, pc, &p->cu)) {
 		dp_fail(err, E_LINE_NODEBUG, "the part of %.100s that contains 0x%llx", m->base,
 			(unsigned long long)pc);
 		return false;
@@ -56,11 +56,13 @@ static bool place_at(struct dp_module *m, u64 pc, struct var_place *p, struct dp
 	}
 	if (split) {
 		dp_fail(err, E_LINE_NODEBUG, "the part of %.100s in %.80s", m->base, split);
-		dp_error_hint(err, "put that file where it was compiled, or beside the program, or all of them, by dwp, into %.60s.dwp",
-			      m->base);
+		dp_error_hint(
+		    err,
+		    "put that file where it was compiled, or beside the program, or all of them, by dwp, into %.60s.dwp",
+		    m->base);
 		return false;
 	}
-	p->has_func = mod_function_of(&p->cu, pc, &inner, &p->func);
+	p->has_func = dp_mod_function_of(&p->cu, pc, &inner, &p->func);
 	return true;
 }
 
@@ -122,8 +124,8 @@ static int argument_class(Dwarf_Die *param)
 	case DW_TAG_enumeration_type:
 		return 1;
 	case DW_TAG_base_type:
-		if (dwarf_aggregate_size(&type, &size) ||
-		    !dwarf_attr(&type, DW_AT_encoding, &attr) || dwarf_formudata(&attr, &encoding))
+		if (dwarf_aggregate_size(&type, &size) || !dwarf_attr(&type, DW_AT_encoding, &attr) ||
+		    dwarf_formudata(&attr, &encoding))
 			return -2;
 		if (encoding == DW_ATE_float)
 			return size <= 8 ? 0 : -1;
@@ -161,17 +163,17 @@ static bool entry_register(struct var_place *p, Dwarf_Die *wanted, struct dp_var
 			if (c >= 0 && c < 2 && !fits && stacked < STACKED_MAX) { /* above the return address */
 				v->npieces = 1;
 				v->pieces[0] = (struct dp_piece){.kind = DP_PIECE_MEMORY};
-				dp_format(v->pieces[0].code, DP_PIECE_CODE, "push r,rsp;push d,%u;add;", 8 + 8 * stacked);
+				dp_format(v->pieces[0].code, DP_PIECE_CODE, "push r,rsp;push d,%u;add;",
+					  8 + 8 * stacked);
 				return true;
 			}
 			v->npieces = fits;
-			v->pieces[0] = (struct dp_piece){
-			    .kind = c ? DP_PIECE_REGISTER : DP_PIECE_VALUE, .size = c ? 0 : 8};
+			v->pieces[0] = (struct dp_piece){.kind = c ? DP_PIECE_REGISTER : DP_PIECE_VALUE,
+							 .size = c ? 0 : 8};
 			if (c == 1 && fits)
 				dp_format(v->pieces[0].code, DP_PIECE_CODE, "%s", regs[used]);
 			else if (fits)
-				dp_format(v->pieces[0].code, DP_PIECE_CODE,
-					  "push r,xmm%u;xchg;ros 1;", vectors);
+				dp_format(v->pieces[0].code, DP_PIECE_CODE, "push r,xmm%u;xchg;ros 1;", vectors);
 			return fits;
 		}
 		if (c < 0 || c == 2) /* what lies behind it on the stack is not looked for */
@@ -218,8 +220,7 @@ static void nearest_lines(struct var_place *p, Dwarf_Attribute *attr, char *buf,
 		count += (u32)dp_format(buf + count, size - count, "%s%u", i ? ", " : "", lines[i]);
 }
 
-static int gone(struct var_place *p, const char *name, const char *why, const char *lines,
-		struct dp_error *err)
+static int gone(struct var_place *p, const char *name, const char *why, const char *lines, struct dp_error *err)
 {
 	const char *file;
 	u32 line;
@@ -228,8 +229,7 @@ static int gone(struct var_place *p, const char *name, const char *why, const ch
 	if (dp_module_line_at(p->m, p->pc, &file, &line))
 		r = dp_fail(err, E_VAR_GONE, "%.60s at line %u: %.120s", name, line, why);
 	else
-		r = dp_fail(err, E_VAR_GONE, "%.60s at 0x%llx: %.120s", name,
-			    (unsigned long long)p->pc, why);
+		r = dp_fail(err, E_VAR_GONE, "%.60s at 0x%llx: %.120s", name, (unsigned long long)p->pc, why);
 	if (lines && *lines)
 		dp_error_hint(err, "it is available near line %s", lines);
 	return r;
@@ -273,8 +273,7 @@ static bool is_whole_value(const struct dp_var *v)
 	       dwarf_aggregate_size(&type, &size) || size <= 8;
 }
 
-static int locate(struct var_place *p, Dwarf_Die *die, const char *name, struct dp_var *v,
-		  struct dp_error *err)
+static int locate(struct var_place *p, Dwarf_Die *die, const char *name, struct dp_var *v, struct dp_error *err)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Op *ops;
@@ -287,10 +286,10 @@ static int locate(struct var_place *p, Dwarf_Die *die, const char *name, struct 
 	v->has_type = dp_die_type(die, &v->type);
 	if (!dwarf_attr_integrate(die, DW_AT_location, &attr))
 		return constant(die, v) ? 0 : gone(p, name, "the compiler has removed it", "", err);
-	if (p->has_func && !dwarf_lowpc(&p->func, &low) && p->pc >= low &&
-	    mod_is_unoptimised(&p->func) && dwarf_whatform(&attr) == DW_FORM_exprloc &&
-	    !dwarf_getlocation(&attr, &ops, &n) && n && ops[0].atom == DW_OP_fbreg) {
-		u64 after = mod_after_prologue(&p->cu, low);
+	if (p->has_func && !dwarf_lowpc(&p->func, &low) && p->pc >= low && dp_mod_is_unoptimised(&p->func) &&
+	    dwarf_whatform(&attr) == DW_FORM_exprloc && !dwarf_getlocation(&attr, &ops, &n) && n &&
+	    ops[0].atom == DW_OP_fbreg) {
+		u64 after = dp_mod_after_prologue(&p->cu, low);
 		const char *file;
 		u32 line;
 
@@ -306,7 +305,7 @@ static int locate(struct var_place *p, Dwarf_Die *die, const char *name, struct 
 		nearest_lines(p, &attr, lines, sizeof(lines));
 		return gone(p, name, "it has no place at this instruction", lines, err);
 	}
-	if (var_locate(p, &attr, ops, n, v) && is_whole_value(v))
+	if (dp_var_locate(p, &attr, ops, n, v) && is_whole_value(v))
 		return 0;
 	if (v->npieces)
 		p->why = p->why ? p->why : "only a part of it is known here";
@@ -326,8 +325,7 @@ static bool has_place(Dwarf_Die *die)
 {
 	Dwarf_Attribute attr;
 
-	return dwarf_attr_integrate(die, DW_AT_location, &attr) ||
-	       dwarf_attr_integrate(die, DW_AT_const_value, &attr);
+	return dwarf_attr_integrate(die, DW_AT_location, &attr) || dwarf_attr_integrate(die, DW_AT_const_value, &attr);
 }
 
 /* A variable among the children of a scope. A later declaration of a name hides nothing, but a
@@ -345,7 +343,7 @@ static bool among(struct wanted *w, Dwarf_Die *scope, bool need_place)
 		if (!name)
 			continue;
 		if (strcmp(name, w->name)) {
-			mod_near_try(&w->near, w->name, name);
+			dp_mod_near_try(&w->near, w->name, name);
 			continue;
 		}
 		if (need_place && !has_place(&d))
@@ -367,7 +365,7 @@ static bool among(struct wanted *w, Dwarf_Die *scope, bool need_place)
 static int scopes_of(struct var_place *p, Dwarf_Die *v)
 {
 	Dwarf_Die *scopes = NULL;
-	int found = mod_scopes(&p->cu, p->pc, &scopes), n = 0;
+	int found = dp_mod_scopes(&p->cu, p->pc, &scopes), n = 0;
 	bool has_own = false;
 	Dwarf_Addr low;
 
@@ -398,7 +396,7 @@ static bool find_die(struct var_place *p, struct wanted *w)
 	for (int i = 0; i < n && !found; i++)
 		found = among(w, &scopes[i], false);
 	found = found || among(w, &p->cu, true);
-	while (!found && mod_next_unit(p->m, &cu, &unit))
+	while (!found && dp_mod_next_unit(p->m, &cu, &unit))
 		found = among(w, &unit, true);
 	return found;
 }
@@ -412,13 +410,11 @@ static bool function_address(struct var_place *p, const char *name, struct dp_va
 		return false;
 	v->npieces = 1;
 	v->pieces[0] = (struct dp_piece){.kind = sym.is_func ? DP_PIECE_VALUE : DP_PIECE_MEMORY};
-	dp_format(v->pieces[0].code, DP_PIECE_CODE, "push d,.base+%llu;",
-		  (unsigned long long)sym.addr);
+	dp_format(v->pieces[0].code, DP_PIECE_CODE, "push d,.base+%llu;", (unsigned long long)sym.addr);
 	return true;
 }
 
-int dp_var_find(struct dp_module *m, u64 pc, const char *name, struct dp_var *v,
-		struct dp_error *err)
+int dp_var_find(struct dp_module *m, u64 pc, const char *name, struct dp_var *v, struct dp_error *err)
 {
 	struct wanted w = {.name = name};
 	struct var_place p;
@@ -433,7 +429,7 @@ int dp_var_find(struct dp_module *m, u64 pc, const char *name, struct dp_var *v,
 	if (function_address(&p, name, v))
 		return 0;
 	r = dp_fail(err, E_VAR_NONE, "%.60s", name);
-	mod_near_text(&w.near, near, sizeof(near));
+	dp_mod_near_text(&w.near, near, sizeof(near));
 	if (*near)
 		dp_error_hint(err, "did you mean %s?", near);
 	return r;
@@ -443,27 +439,26 @@ int dp_var_global(struct dp_module *m, const char *name, struct dp_var *v, struc
 {
 	struct wanted w = {.name = name};
 	struct var_place p = {.m = m};
-	Dwarf *dw = mod_dwarf(m);
+	Dwarf *dw = dp_mod_dwarf(m);
 	Dwarf_CU *cu = NULL;
 	char near[128];
 	int r;
 
 	memset(v, 0, sizeof(*v));
 	if (!dw)
-		return mod_no_debug(m, err);
-	while (mod_next_unit(m, &cu, &p.cu))
+		return dp_mod_no_debug(m, err);
+	while (dp_mod_next_unit(m, &cu, &p.cu))
 		if (among(&w, &p.cu, true))
 			return locate(&p, &w.die, name, v, err);
 	r = dp_fail(err, E_VAR_NONE, "%.60s", name);
-	mod_near_text(&w.near, near, sizeof(near));
+	dp_mod_near_text(&w.near, near, sizeof(near));
 	if (*near)
 		dp_error_hint(err, "did you mean %s?", near);
 	return r;
 }
 
 int dp_var_each(struct dp_module *m, u64 pc,
-		int (*fn)(const char *name, int r, const struct dp_var *v,
-			  const struct dp_error *err, void *arg),
+		int (*fn)(const char *name, int r, const struct dp_var *v, const struct dp_error *err, void *arg),
 		void *arg, struct dp_error *err)
 {
 	struct dp_error why = {0};
@@ -536,15 +531,15 @@ static bool type_among(Dwarf_Die *unit, int tag, const char *wanted, Dwarf_Die *
 
 bool dp_var_type(struct dp_module *m, u64 pc, int tag, const char *name, Dwarf_Die *type)
 {
-	Dwarf *dw = mod_dwarf(m);
+	Dwarf *dw = dp_mod_dwarf(m);
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die unit;
 
 	if (!dw)
 		return false;
-	if (mod_unit_at(m, pc, &unit) && type_among(&unit, tag, name, type))
+	if (dp_mod_unit_at(m, pc, &unit) && type_among(&unit, tag, name, type))
 		return true;
-	while (mod_next_unit(m, &cu, &unit))
+	while (dp_mod_next_unit(m, &cu, &unit))
 		if (type_among(&unit, tag, name, type))
 			return true;
 	return false;
@@ -564,8 +559,8 @@ static bool enumerator_among(Dwarf_Die *unit, const char *wanted, s64 *value)
 		do {
 			const char *name = dwarf_diename(&e);
 
-			if (!name || strcmp(name, wanted) ||
-			    !dwarf_attr(&e, DW_AT_const_value, &attr) || dwarf_formsdata(&attr, &v))
+			if (!name || strcmp(name, wanted) || !dwarf_attr(&e, DW_AT_const_value, &attr) ||
+			    dwarf_formsdata(&attr, &v))
 				continue;
 			*value = v;
 			return true;
@@ -576,15 +571,15 @@ static bool enumerator_among(Dwarf_Die *unit, const char *wanted, s64 *value)
 
 bool dp_var_enumerator(struct dp_module *m, u64 pc, const char *name, s64 *value)
 {
-	Dwarf *dw = mod_dwarf(m);
+	Dwarf *dw = dp_mod_dwarf(m);
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die unit;
 
 	if (!dw)
 		return false;
-	if (mod_unit_at(m, pc, &unit) && enumerator_among(&unit, name, value))
+	if (dp_mod_unit_at(m, pc, &unit) && enumerator_among(&unit, name, value))
 		return true;
-	while (mod_next_unit(m, &cu, &unit))
+	while (dp_mod_next_unit(m, &cu, &unit))
 		if (enumerator_among(&unit, name, value))
 			return true;
 	return false;
@@ -640,8 +635,8 @@ static bool is_named(Dwarf_Die *func, const struct named *want)
 		return true;
 	if (!dwarf_attr_integrate(func, DW_AT_linkage_name, &attr) || !dwarf_formstring(&attr))
 		return false;
-	d = mod_demangle(dwarf_formstring(&attr));
-	same = d && mod_demangled_agrees(d, want->name);
+	d = dp_mod_demangle(dwarf_formstring(&attr));
+	same = d && dp_mod_demangled_agrees(d, want->name);
 	free(d);
 	return same;
 }
@@ -681,7 +676,7 @@ int dp_var_copies(struct dp_module *m, const char *name, u64 *addrs, int max)
 
 	if (max > 0 && !dp_module_symbol(m, name, &sym, NULL) && sym.is_func)
 		addrs[c.n++] = sym.addr;
-	while (mod_next_unit(m, &cu, &unit))
+	while (dp_mod_next_unit(m, &cu, &unit))
 		inlined_below(&unit, 0, &want);
 	return c.n;
 }

@@ -41,8 +41,7 @@ struct dp_var {
  * E_VAR_NONE (hint: names that are near), E_VAR_GONE (why it is not available here; hint: the
  * nearest lines where it is).
  */
-int dp_var_find(struct dp_module *m, u64 pc, const char *name, struct dp_var *v,
-		struct dp_error *err);
+int dp_var_find(struct dp_module *m, u64 pc, const char *name, struct dp_var *v, struct dp_error *err);
 
 /* A global or static variable of any unit. Errors: E_LINE_NODEBUG, E_VAR_NONE, E_VAR_GONE. */
 int dp_var_global(struct dp_module *m, const char *name, struct dp_var *v, struct dp_error *err);
@@ -50,8 +49,7 @@ int dp_var_global(struct dp_module *m, const char *name, struct dp_var *v, struc
 /* Call fn for each variable and parameter in scope at pc, innermost first, globals left out. r:
  * what dp_var_find() says of it. Errors: E_LINE_NODEBUG. */
 int dp_var_each(struct dp_module *m, u64 pc,
-		int (*fn)(const char *name, int r, const struct dp_var *v,
-			  const struct dp_error *err, void *arg),
+		int (*fn)(const char *name, int r, const struct dp_var *v, const struct dp_error *err, void *arg),
 		void *arg, struct dp_error *err);
 
 /* What stands for a type that is a unit of its own becomes that type (-fdebug-types-section). */

@@ -306,7 +306,7 @@ def leftovers():
     p = simple("1")
     for kill in (True, False):
         t = trace_start("-p", p.pid, "p work n=%di")
-        wait_for(lambda: code_differs(p.pid) and "TracerPid:\t0" in text_of("/proc/%d/status" % p.pid), what="the jump")
+        wait_for(lambda: in_place(p.pid), what="the jump")
         if kill:
             stop(t, signal.SIGKILL)
         told = fails("E-CMD-VERIFY", 1, "verify", "-p", p.pid)
@@ -335,7 +335,7 @@ def background_in_a_script():
     (child,) = [int(x) for x in text_of("/proc/%d/task/%d/children" % (pid, pid)).split()]
     os.kill(pid, signal.SIGINT)
     try:
-        _, err = p.communicate(timeout=20)
+        _, err = p.communicate(timeout=60)
         assert "PROBE" in err, err
     finally:
         os.kill(child, signal.SIGKILL)
@@ -346,7 +346,7 @@ def a_reader_that_leaves():
     """`| head` ends the trace quietly, probes removed"""
     p = simple()
     r = subprocess.run("'%s' trace -p %d --duration 20 'p work n=%%di' | head -n 6" % (DPROBES, p.pid), shell=True,
-                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=15)
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
     assert len(r.stdout.splitlines()) == 6
     assert "E-OUT" not in r.stderr and "HITS" in r.stderr, r.stderr
     assert not code_differs(p.pid) and not our_mappings(p.pid)
@@ -358,10 +358,10 @@ def a_reader_that_sleeps():
     """a pipe that is not read does not keep the probes in place after Ctrl-C"""
     p = simple()
     t = start([DPROBES, "trace", "-p", str(p.pid), "p work n=%di"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    wait_for(lambda: our_mappings(p.pid), what="probes")
+    wait_for(lambda: in_place(p.pid), what="probes")
     time.sleep(1)
     t.send_signal(signal.SIGINT)
-    assert t.wait(10) == 0, t.stderr.read()
+    assert t.wait(60) == 0, t.stderr.read()
     assert not code_differs(p.pid) and not our_mappings(p.pid)
     t.stdout.close()
     t.stderr.close()
@@ -376,7 +376,7 @@ def signals_end_it():
         t = trace_start("-p", p.pid, "p work n=%di")
         wait_for(lambda: "work" in text_of(t.out_path), what="events")
         t.send_signal(sig)
-        assert t.wait(10) == 0, text_of(t.err_path)
+        assert t.wait(60) == 0, text_of(t.err_path)
         assert "HITS" in text_of(t.err_path)
         assert not code_differs(p.pid) and not our_mappings(p.pid)
         assert stop(p) == 0
@@ -388,7 +388,7 @@ def the_targets_end_ends_it():
     p = simple("1", "20000000")
     t = trace_start("--json", "-p", p.pid, "p work n=%di:s64 if $arg1 % 100000 == 5")
     p.wait(60)
-    assert t.wait(10) == 0, text_of(t.err_path)
+    assert t.wait(60) == 0, text_of(t.err_path)
     ns = [e["args"]["n"] for e in json_lines(text_of(t.out_path))]
     assert ns and ns[-1] == 19900005, (ns[-3:], text_of(t.err_path))
 
@@ -398,7 +398,7 @@ def events_come_while_it_runs():
     """events stream out; they are not kept until the end"""
     p = simple()
     t = trace_start("-p", p.pid, "p work n=%di")
-    wait_for(lambda: text_of(t.out_path).count("@work+0") > 10, timeout=5, what="live events")
+    wait_for(lambda: text_of(t.out_path).count("@work+0") > 10, timeout=60, what="live events")
     assert t.poll() is None
     assert stop(t, signal.SIGINT) == 0
     assert stop(p) == 0

@@ -67,8 +67,8 @@ def checks():
 def branch_targets():
     """functions of every part begin with a landing instruction, and the library does not promise shadow stacks"""
     names = symbols(DPROBES)
-    parts = ("cmd_trace", "dp_session_new", "dp_event_compile", "dp_module_open", "dp_insn_decode", "dp_plan_make", "dp_formatter_new",
-             "dpcc_compile", "dp_driver_main", "dp_kernel_open", "dp_rpn_load", "dp_verify", "dp_fail")
+    parts = ("dp_cmd_trace", "dp_session_new", "dp_event_compile", "dp_module_open", "dp_insn_decode", "dp_plan_make", "dp_formatter_new",
+             "dp_cc_compile", "dp_driver_main", "dp_kernel_open", "dp_rpn_load", "dp_verify", "dp_fail")
     known = [name for name in parts if name in names]
     assert len(known) >= 9, set(parts) - set(known)
     for name in known:

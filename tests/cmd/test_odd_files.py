@@ -96,13 +96,12 @@ def events():
     for json_too in (False, True):
         live = Live(path)
         t = trace_start("-p", live.pid, "p exe:*31m*work n=%si c=$comm b=$backtrace", *(["--json"] if json_too else []))
-        wait_for(lambda: our_mappings(live.pid) and code_differs(live.pid) and
-                 "TracerPid:\t0" in text_of("/proc/%d/status" % live.pid), what="the jump")
+        wait_for(lambda: our_mappings(live.pid) and in_place(live.pid), what="the jump")
         shown = dprobes("list", "-p", live.pid, check=0)
         live("x")
         assert stop(t, signal.SIGINT) == 0, text_of(t.err_path)
         live.p.stdin.close()
-        live.p.wait(10)
+        live.p.wait(60)
         out, err = text_of(t.out_path), text_of(t.err_path)
         clean(shown.stdout, out, err)
         assert SHOWN + "work" in shown.stdout and SHOWN + "work" in err, (shown, err)
@@ -160,9 +159,9 @@ def debug_link():
     assert "esc_31m_work" in dprobes("funcs", path, check=0).stdout
     for how in ODD:
         put(how, debug)
-        r = dprobes("funcs", path, timeout=20)
+        r = dprobes("funcs", path, timeout=60)
         assert r.returncode == 0 and "esc_31m_work" not in r.stdout, (how, r)
-        r = dprobes("vars", path, "main", timeout=20)
+        r = dprobes("vars", path, "main", timeout=60)
         assert r.returncode == 1, (how, r)
         left(debug)
 
@@ -196,7 +195,7 @@ def split_parts():
                 os.rename(at, kept)
             for how in ODD:
                 put(how, at)
-                r = dprobes("vars", path, "esc_31m_work", timeout=20)
+                r = dprobes("vars", path, "esc_31m_work", timeout=60)
                 # Without the part that is named nothing can be said; a package that is none is passed over.
                 assert r.returncode == (1 if at == dwo else 0), (version, at, how, r)
                 left(at)
@@ -212,7 +211,7 @@ def the_file_itself():
     for how in ODD:
         put(how, at)
         for args in (("funcs", at), ("lines", at, "main"), ("coverage", at)):
-            r = dprobes(*args, timeout=20)
+            r = dprobes(*args, timeout=60)
             assert r.returncode == 1 and "E-FILE-OPEN" in r.stderr, (how, r)
         left(at)
 

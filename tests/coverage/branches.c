@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../unit/machine.h"
-#include "hit/rpn.h"
+#include "hit/hit-rpn.h"
 
 int vm_main(int argc, char **argv);
 int golden_main(int argc, char **argv);
@@ -58,7 +58,8 @@ static void test_texts(struct machine *m)
 	run(m, &p, "begin; push d, 300; push d, 0x10f01; log str; push lp; pop lv, 0; exit");
 	ok(LV0 == 258, "a text that ends where memory ends is logged up to there");
 	p = rpn(258);
-	ok(run(m, &p, "begin; push d, 300; push d, 0x10f01; log str; push lp; pop lv, 0; exit") == DP_RUN_LOG && LV0 == 258 && !m->hit.faults,
+	ok(run(m, &p, "begin; push d, 300; push d, 0x10f01; log str; push lp; pop lv, 0; exit") == DP_RUN_LOG &&
+	       LV0 == 258 && !m->hit.faults,
 	   "also where the room ends there too");
 }
 
@@ -119,8 +120,8 @@ static void test_marks(struct machine *m)
 	good = 0;
 	for (u32 i = 0; i < DP_ARRAY_SIZE(sizes); i++) {
 		p = (struct dp_program){.logmax = 16, .layout = {.fixed_size = 16, .has_faultmask = 1}};
-		dp_format(text, sizeof(text), "recm 16; push d, 0; ld64 0; log%s @8, #0; push d, 1; log%s @8, #0; exit", sizes[i],
-			  sizes[i]);
+		dp_format(text, sizeof(text), "recm 16; push d, 0; ld64 0; log%s @8, #0; push d, 1; log%s @8, #0; exit",
+			  sizes[i], sizes[i]);
 		good += run(m, &p, text) == DP_RUN_LOG && *(u8 *)machine_payload(m) == 1;
 	}
 	ok(good == DP_ARRAY_SIZE(sizes), "a field that could not be read is marked");
@@ -179,8 +180,10 @@ static void test_more(struct machine *m)
 	       m->hit.log_len == sizeof(struct dp_rpn_head),
 	   "a text at a bad address, and room for none");
 	p = rpn(0);
-	run(m, &p, "begin; push d, 8; malloc; sx L; push d, 4; free; exit; L: pop lv, 0; sx K; push d, -8; free; exit; K: pop lv, 1; exit");
-	ok(LV0 == DP_EX_HEAP_INVALID_HANDLE && variables[1] == DP_EX_HEAP_INVALID_HANDLE, "handles outside of the heap");
+	run(m, &p,
+	    "begin; push d, 8; malloc; sx L; push d, 4; free; exit; L: pop lv, 0; sx K; push d, -8; free; exit; K: pop lv, 1; exit");
+	ok(LV0 == DP_EX_HEAP_INVALID_HANDLE && variables[1] == DP_EX_HEAP_INVALID_HANDLE,
+	   "handles outside of the heap");
 	p = rpn(0);
 	p.jmpmax = 3000;
 	p.rpn.heap = DP_HEAP_MAX;

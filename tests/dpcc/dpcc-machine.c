@@ -9,7 +9,7 @@
 
 #include "../unit/machine.h"
 #include "lang/dpcc/dpcc.h"
-#include "log/fields.h"
+#include "log/log-fields.h"
 #include "program/opcode.h"
 
 static void run(struct machine *m, const struct dp_rpn_probe *p, bool json)
@@ -28,7 +28,7 @@ static void run(struct machine *m, const struct dp_rpn_probe *p, bool json)
 	if (r != DP_RUN_LOG)
 		return;
 	n = m->hit.log_len - (u32)sizeof(struct dp_rpn_head);
-	if (json ? dp_fields_json(&line, &context, items, n) : dp_fields_text(&line, &context, items, n))
+	if (dp_rpn_log_section(&line, json ? DP_FORMAT_JSON : DP_FORMAT_TEXT, DP_SECTION_FIELDS, &context, items, n))
 		printf("%.*s%s", (int)line.n, line.text ? line.text : "", json ? "\n" : "");
 	else
 		printf("  cannot be read\n");
@@ -45,7 +45,7 @@ int main(int argc, char **argv)
 
 	if (argc < 3)
 		return 2;
-	if (dpcc_compile(argv[2], &opt, &res, &err)) {
+	if (dp_cc_compile(argv[2], &opt, &res, &err)) {
 		printf("%s %s\n", dp_error_info(err.code)->name, err.detail);
 		if (res.line[0])
 			printf("|%s\n|%*s^\n", res.line, err.column, "");

@@ -102,7 +102,7 @@ def diagnostics():
     source = os.path.join(ROOT, "src", "lang", "dpcc")
     for name in sorted(os.listdir(source)):
         if name.endswith(".c"):
-            for call in re.findall(r"dpcc_fail\(([^;]*?)\);", text_of(os.path.join(source, name)), re.S):
+            for call in re.findall(r"dp_cc_fail\(([^;]*?)\);", text_of(os.path.join(source, name)), re.S):
                 texts = re.findall(r'"((?:[^"\\]|\\.)*)"', call[call.find("E_"):])
                 if texts:
                     found.add(texts[0].replace('\\"', '"'))

@@ -31,8 +31,7 @@ static enum dp_insn_class branch_class(const ZydisDecodedInstruction *z)
 	switch (z->mnemonic) {
 		M(CALL) : return direct ? DP_INSN_CALL_REL : DP_INSN_CALL_IND;
 		M(JMP) : return direct ? DP_INSN_JMP_REL : DP_INSN_JMP_IND;
-		M(LOOP)
-		    : M(LOOPE) : M(LOOPNE) : M(JCXZ) : M(JECXZ) : M(JRCXZ) : return DP_INSN_LOOP;
+		M(LOOP) : M(LOOPE) : M(LOOPNE) : M(JCXZ) : M(JECXZ) : M(JRCXZ) : return DP_INSN_LOOP;
 	default:
 		return DP_INSN_JCC_REL;
 	}
@@ -42,10 +41,7 @@ static enum dp_insn_class branch_class(const ZydisDecodedInstruction *z)
 static enum dp_insn_class judge_class(const ZydisDecodedInstruction *z)
 {
 	switch (z->mnemonic) {
-		M(RET)
-		    : return z->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR
-		    ? DP_INSN_FAR
-		    : DP_INSN_RET;
+		M(RET) : return z->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR ? DP_INSN_FAR : DP_INSN_RET;
 		M(IRET) : M(IRETD) : M(IRETQ) : M(UIRET) : return DP_INSN_FAR;
 		M(SYSCALL)
 		    : M(SYSENTER)
@@ -61,9 +57,7 @@ static enum dp_insn_class judge_class(const ZydisDecodedInstruction *z)
 		    : M(VMRUN)
 		    : M(SKINIT)
 		    : M(ENCLS)
-		    : M(ENCLU)
-		    : M(ENCLV)
-		    : M(TDCALL) : M(SEAMCALL) : M(SEAMRET) : M(SEAMOPS) : return DP_INSN_SYSCALL;
+		    : M(ENCLU) : M(ENCLV) : M(TDCALL) : M(SEAMCALL) : M(SEAMRET) : M(SEAMOPS) : return DP_INSN_SYSCALL;
 		M(XBEGIN) : return DP_INSN_XBEGIN;
 		M(XABORT) : return DP_INSN_PLAIN;
 		M(INT) : M(INT1) : return DP_INSN_INT;
@@ -125,8 +119,7 @@ static enum dp_insn_class judge_class(const ZydisDecodedInstruction *z)
 		    : M(PCONFIG)
 		    : M(HRESET)
 		    : M(LOADIWKEY)
-		    : M(ENQCMDS)
-		    : M(RMPADJUST) : M(RMPUPDATE) : M(PSMASH) : M(PVALIDATE) : return DP_INSN_HLT;
+		    : M(ENQCMDS) : M(RMPADJUST) : M(RMPUPDATE) : M(PSMASH) : M(PVALIDATE) : return DP_INSN_HLT;
 		M(MOV) : return z->opcode_map == ZYDIS_OPCODE_MAP_0F ? DP_INSN_HLT : DP_INSN_PLAIN;
 	default:
 		if (z->meta.branch_type != ZYDIS_BRANCH_TYPE_NONE)
@@ -224,17 +217,13 @@ static unsigned int judge_rex(const ZydisDecodedInstruction *z)
 {
 	switch (z->encoding) {
 	case ZYDIS_INSTRUCTION_ENCODING_VEX:
-		return (unsigned int)(z->raw.vex.W << 3 | !z->raw.vex.R << 2 | !z->raw.vex.X << 1 |
-				      !z->raw.vex.B);
+		return (unsigned int)(z->raw.vex.W << 3 | !z->raw.vex.R << 2 | !z->raw.vex.X << 1 | !z->raw.vex.B);
 	case ZYDIS_INSTRUCTION_ENCODING_XOP:
-		return (unsigned int)(z->raw.xop.W << 3 | !z->raw.xop.R << 2 | !z->raw.xop.X << 1 |
-				      !z->raw.xop.B);
+		return (unsigned int)(z->raw.xop.W << 3 | !z->raw.xop.R << 2 | !z->raw.xop.X << 1 | !z->raw.xop.B);
 	case ZYDIS_INSTRUCTION_ENCODING_EVEX:
-		return (unsigned int)(z->raw.evex.W << 3 | !z->raw.evex.R << 2 |
-				      !z->raw.evex.X << 1 | !z->raw.evex.B);
+		return (unsigned int)(z->raw.evex.W << 3 | !z->raw.evex.R << 2 | !z->raw.evex.X << 1 | !z->raw.evex.B);
 	default:
-		return (unsigned int)(z->raw.rex.W << 3 | z->raw.rex.R << 2 | z->raw.rex.X << 1 |
-				      z->raw.rex.B);
+		return (unsigned int)(z->raw.rex.W << 3 | z->raw.rex.R << 2 | z->raw.rex.X << 1 | z->raw.rex.B);
 	}
 }
 
@@ -323,9 +312,8 @@ u64 judge_category_counts[JUDGE_NCATEGORIES];
 
 static bool is_knights_corner(const ZydisDecodedInstruction *z)
 {
-	return z->encoding == ZYDIS_INSTRUCTION_ENCODING_MVEX ||
-	       z->meta.isa_ext == ZYDIS_ISA_EXT_KNC || z->meta.isa_ext == ZYDIS_ISA_EXT_KNCE ||
-	       z->meta.isa_ext == ZYDIS_ISA_EXT_KNCV;
+	return z->encoding == ZYDIS_INSTRUCTION_ENCODING_MVEX || z->meta.isa_ext == ZYDIS_ISA_EXT_KNC ||
+	       z->meta.isa_ext == ZYDIS_ISA_EXT_KNCE || z->meta.isa_ext == ZYDIS_ISA_EXT_KNCV;
 }
 
 static bool is_general_register(ZydisRegister r)
@@ -340,8 +328,8 @@ static bool is_general_register(ZydisRegister r)
 	case ZYDIS_REGCLASS_MASK:
 		return false;
 	default:
-		return r != ZYDIS_REGISTER_MXCSR && r != ZYDIS_REGISTER_X87CONTROL &&
-		       r != ZYDIS_REGISTER_X87STATUS && r != ZYDIS_REGISTER_X87TAG;
+		return r != ZYDIS_REGISTER_MXCSR && r != ZYDIS_REGISTER_X87CONTROL && r != ZYDIS_REGISTER_X87STATUS &&
+		       r != ZYDIS_REGISTER_X87TAG;
 	}
 }
 
@@ -367,13 +355,15 @@ static const char *compare_general(const struct dp_insn *in, const ZydisDecodedI
 }
 
 /* What the decoder says cannot fault touches no memory but the stack's, divides nothing and needs no privilege. */
-static const char *compare_fault(const struct dp_insn *in, const ZydisDecodedInstruction *z, const ZydisDecoderContext *c)
+static const char *compare_fault(const struct dp_insn *in, const ZydisDecodedInstruction *z,
+				 const ZydisDecoderContext *c)
 {
 	ZydisDecodedOperand v[ZYDIS_MAX_OPERAND_COUNT];
 
 	if (in->cls != DP_INSN_PLAIN || dp_insn_may_fault(in))
 		return NULL;
-	if (z->mnemonic == ZYDIS_MNEMONIC_DIV || z->mnemonic == ZYDIS_MNEMONIC_IDIV || z->attributes & ZYDIS_ATTRIB_IS_PRIVILEGED)
+	if (z->mnemonic == ZYDIS_MNEMONIC_DIV || z->mnemonic == ZYDIS_MNEMONIC_IDIV ||
+	    z->attributes & ZYDIS_ATTRIB_IS_PRIVILEGED)
 		return "may fault: what it does";
 	if (z->meta.category == ZYDIS_CATEGORY_NOP || z->meta.category == ZYDIS_CATEGORY_WIDENOP ||
 	    z->meta.category == ZYDIS_CATEGORY_PREFETCH || z->mnemonic == ZYDIS_MNEMONIC_PREFETCHWT1)
@@ -429,10 +419,9 @@ void judge_print(const char *what, const u8 *code, size_t avail)
 	printf("# %s:", what);
 	for (i = 0; i < avail && i < 16; i++)
 		printf(" %02x", code[i]);
-	printf("\n#   decoder: %d class %u opcode %02x map %u imm %u rel %u disp %u\n", rc, in.cls,
-	       in.opcode, in.map, in.imm_size, in.rel_size, in.disp_size);
-	if (ZYAN_SUCCESS(
-		ZydisDisassembleIntel(ZYDIS_MACHINE_MODE_LONG_64, 0x1000, code, avail, &d)))
+	printf("\n#   decoder: %d class %u opcode %02x map %u imm %u rel %u disp %u\n", rc, in.cls, in.opcode, in.map,
+	       in.imm_size, in.rel_size, in.disp_size);
+	if (ZYAN_SUCCESS(ZydisDisassembleIntel(ZYDIS_MACHINE_MODE_LONG_64, 0x1000, code, avail, &d)))
 		printf("#   judge: %u %s\n", d.info.length, d.text);
 	else
 		printf("#   judge: invalid\n");

@@ -35,8 +35,7 @@ int main(int argc, char **argv)
 	long seconds = argc > 1 ? atol(argv[1]) : 10, page = sysconf(_SC_PAGESIZE);
 	u64 state = argc > 2 ? strtoull(argv[2], NULL, 0) | 1 : (u64)time(NULL) << 20 | 1;
 	u64 seed = state, count = 0, valid = 0;
-	u8 *pages = mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	u8 *pages = mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	time_t end = time(NULL) + seconds;
 
 	if (pages == MAP_FAILED || mprotect(pages + page, (size_t)page, PROT_NONE)) {

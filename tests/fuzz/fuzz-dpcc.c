@@ -83,8 +83,36 @@ static size_t put(u8 *out, size_t n, size_t at, size_t gone, struct span in, u32
 
 static size_t change(u8 *out, size_t n)
 {
-	static const char *const odd[] = {"((", "{", "}", "[", "*", "&", "-", "!", "~", "(char)", "->x", ".", "0x7fffffffffffffff", "1e999", "-1", "0",
-					  "sizeof", "struct", "\"", "'", "\\", "/*", "#define A A\n", "log(", "@max(", "$argv", "?:", ",", ";", "\n"};
+	static const char *const odd[] = {"((",
+					  "{",
+					  "}",
+					  "[",
+					  "*",
+					  "&",
+					  "-",
+					  "!",
+					  "~",
+					  "(char)",
+					  "->x",
+					  ".",
+					  "0x7fffffffffffffff",
+					  "1e999",
+					  "-1",
+					  "0",
+					  "sizeof",
+					  "struct",
+					  "\"",
+					  "'",
+					  "\\",
+					  "/*",
+					  "#define A A\n",
+					  "log(",
+					  "@max(",
+					  "$argv",
+					  "?:",
+					  ",",
+					  ";",
+					  "\n"};
 	u64 k = below(2) ? 1 : 1 + below(6);
 
 	for (u64 i = 0; i < k && n; i++) {
@@ -150,7 +178,7 @@ static void one(u64 i)
 	f = fopen(path, "we");
 	if (!f || fwrite(out, 1, n, f) != n || fclose(f))
 		abort();
-	if (dpcc_compile(path, &opt, &res, &err)) {
+	if (dp_cc_compile(path, &opt, &res, &err)) {
 		if (err.code == DP_OK)
 			abort(); /* refused without a reason */
 		return;
@@ -176,7 +204,8 @@ static bool compile(u32 i, const char *source)
 
 int main(int argc, char **argv)
 {
-	static const char *const places[] = {CASES "/cases/*.dpc", CASES "/errors/*.dpc", CASES "/../../examples/dpcc/*.dpc"};
+	static const char *const places[] = {CASES "/cases/*.dpc", CASES "/errors/*.dpc",
+					     CASES "/../../examples/dpcc/*.dpc"};
 #ifdef DP_SHORT_RUN
 	double seconds = 0;
 	u64 times = 1500;
@@ -209,8 +238,9 @@ int main(int argc, char **argv)
 	good = ntexts > 50 && fuzz_run(one, first, seconds, times, &at);
 	if (!good)
 		printf("# again: fuzz-dpcc 0 %llu %llu\n", (unsigned long long)seed, (unsigned long long)at);
-	printf("1..1\n%s 1 - %llu handlers with changed words of %u: %llu compiled, all of these assemble\n", good ? "ok" : "not ok",
-	       good ? (unsigned long long)fuzz_counts[1] : 0, ntexts, good ? (unsigned long long)fuzz_counts[2] : 0);
+	printf("1..1\n%s 1 - %llu handlers with changed words of %u: %llu compiled, all of these assemble\n",
+	       good ? "ok" : "not ok", good ? (unsigned long long)fuzz_counts[1] : 0, ntexts,
+	       good ? (unsigned long long)fuzz_counts[2] : 0);
 	samples_end();
 	return good ? 0 : 1;
 }

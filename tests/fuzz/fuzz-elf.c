@@ -10,11 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "abi/abi-unwind.h"
 #include "../unit/machine.h"
 #include "lang/dpcc/dpcc.h"
 #include "samples.h"
-#include "symbols/lines.h"
-#include "symbols/unwind.h"
+#include "symbols/sym-lines.h"
+#include "symbols/sym-unwind.h"
 #include "symbols/variable.h"
 
 static struct sample samples[16];
@@ -64,8 +65,22 @@ static u64 spot(const struct sample *s)
 
 static size_t change(const struct sample *s, u8 *out)
 {
-	static const u64 odd[] = {0, 1, 2, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff, 0xfffffff0,
-				  0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffffff, 0xfffffffffffff000};
+	static const u64 odd[] = {0,
+				  1,
+				  2,
+				  0x7f,
+				  0x80,
+				  0xff,
+				  0x7fff,
+				  0xffff,
+				  0x7fffffff,
+				  0x80000000,
+				  0xffffffff,
+				  0xfffffff0,
+				  0x7fffffffffffffff,
+				  0x8000000000000000,
+				  0xffffffffffffffff,
+				  0xfffffffffffff000};
 	u64 n = 1 + below(below(4) ? 4 : 40), v;
 	size_t size = s->n;
 
@@ -183,7 +198,7 @@ static void look(const char *path)
 	if (!dp_module_unwind(m, &rows, &n, &err))
 		free(rows);
 	dp_module_close(m);
-	if (!below(4) && !dpcc_compile(path, &opt, &res, &err)) {
+	if (!below(4) && !dp_cc_compile(path, &opt, &res, &err)) {
 		fuzz_counts[4]++;
 		free(res.text);
 	}
@@ -238,9 +253,10 @@ int main(int argc, char **argv)
 	good = fuzz_run(one, first, seconds, times, &at);
 	if (!good)
 		printf("# again: fuzz-elf 0 %llu %llu\n", (unsigned long long)seed, (unsigned long long)at);
-	printf("1..1\n%s 1 - %llu files with changed bytes of %u: %llu opened, %llu functions, %llu lists of variables\n", good ? "ok" : "not ok",
-	       (unsigned long long)fuzz_counts[1], nsamples, (unsigned long long)fuzz_counts[2], (unsigned long long)fuzz_counts[3],
-	       (unsigned long long)fuzz_counts[4]);
+	printf(
+	    "1..1\n%s 1 - %llu files with changed bytes of %u: %llu opened, %llu functions, %llu lists of variables\n",
+	    good ? "ok" : "not ok", (unsigned long long)fuzz_counts[1], nsamples, (unsigned long long)fuzz_counts[2],
+	    (unsigned long long)fuzz_counts[3], (unsigned long long)fuzz_counts[4]);
 	samples_end();
 	return good ? 0 : 1;
 }

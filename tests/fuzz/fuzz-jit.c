@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "arch/x86_64/rpn-jit.h"
-#include "hit/rpn.h"
+#include "arch/x86_64/rpn-compile.h"
+#include "hit/hit-rpn.h"
 #include "programs.h"
 
 #define ROOM (1 << 20)
@@ -33,7 +33,7 @@ static bool compile(struct dp_rpn_jit *jit)
 {
 	static const u64 functions[] = {
 #define DP_SERVICE(name) (u64) name,
-#include "hit/services.def"
+#include "abi/services.def"
 	};
 	static u64 services[DP_NSERVICES];
 	struct dp_emit e;
@@ -54,8 +54,7 @@ static bool compile(struct dp_rpn_jit *jit)
 }
 
 /* Run it, interpreted or compiled. */
-static enum dp_run_result run(struct machine *m, const struct dp_program *p, bool by_jit,
-			      bool whole, bool *done)
+static enum dp_run_result run(struct machine *m, const struct dp_program *p, bool by_jit, bool whole, bool *done)
 {
 	enum dp_run_result result;
 	struct dp_rpn_jit jit = {.code = p->code, .rt = &m->rt, .whole = whole};
@@ -85,8 +84,7 @@ static const char *compare(const struct machine *a, const struct machine *b, boo
 		return "registers differ";
 	if (a->gate != b->gate || a->dumps != b->dumps)
 		return "counts of hits differ";
-	if (memcmp(a->locals, b->locals, sizeof(a->locals)) ||
-	    memcmp(a->globals, b->globals, sizeof(a->globals)))
+	if (memcmp(a->locals, b->locals, sizeof(a->locals)) || memcmp(a->globals, b->globals, sizeof(a->globals)))
 		return "variables differ";
 	if (memcmp(a->memory, b->memory, MEMORY_SIZE) || memcmp(a->stack, b->stack, STACK_SIZE))
 		return "memory differs";
@@ -98,8 +96,7 @@ static const char *compare(const struct machine *a, const struct machine *b, boo
 	for (u32 i = 0; i < DP_VM_STACK && whole; i++)
 		if (a->vm->stack[i] != b->vm->stack[i]) {
 			printf("# word %u: 0x%llx interpreted, 0x%llx compiled\n", i,
-			       (unsigned long long)a->vm->stack[i],
-			       (unsigned long long)b->vm->stack[i]);
+			       (unsigned long long)a->vm->stack[i], (unsigned long long)b->vm->stack[i]);
 			return "stacks differ";
 		}
 	if (memcmp((const u8 *)a->vm + skip, (const u8 *)b->vm + skip, sizeof(*a->vm) - skip))
@@ -149,8 +146,8 @@ static bool round_of(u64 seed)
 	}
 	if (what) {
 		dp_program_disasm(&p, text, sizeof(text));
-		printf("# %s, seed 0x%llx, jmpmax %u, logmax %u\n# %s\n", what,
-		       (unsigned long long)seed, p.jmpmax, p.logmax, text);
+		printf("# %s, seed 0x%llx, jmpmax %u, logmax %u\n# %s\n", what, (unsigned long long)seed, p.jmpmax,
+		       p.logmax, text);
 	}
 	p.layout.fields = NULL;
 	dp_program_free(&p);
@@ -164,8 +161,7 @@ int main(int argc, char **argv)
 #else
 	long seconds = argc > 1 ? atol(argv[1]) : 10;
 #endif
-	u64 seed =
-	    argc > 2 ? strtoull(argv[2], NULL, 0) : (u64)time(NULL) * 0x9e3779b97f4a7c15ull | 1;
+	u64 seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (u64)time(NULL) * 0x9e3779b97f4a7c15ull | 1;
 	time_t end = time(NULL) + seconds;
 	u64 master = seed;
 	int fd = memfd_create("jit", MFD_CLOEXEC);
@@ -185,9 +181,8 @@ int main(int argc, char **argv)
 	       "%llu logged, %llu with exceptions, %llu left "
 	       "for the interpreter on the way\n",
 	       (unsigned long long)made, (unsigned long long)passed, (unsigned long long)compiled,
-	       size_in ? (double)size_out / (double)size_in : 0, (unsigned long long)runs,
-	       (unsigned long long)logged, (unsigned long long)raised,
-	       (unsigned long long)came_back);
+	       size_in ? (double)size_out / (double)size_in : 0, (unsigned long long)runs, (unsigned long long)logged,
+	       (unsigned long long)raised, (unsigned long long)came_back);
 	ok(good, "verified random programs do the same compiled and interpreted");
 	ok(compiled > 1000, "enough of them were compiled");
 	return done();

@@ -122,9 +122,8 @@ static void fuzz(struct shared *sh, u64 seed)
 static void show(const struct shared *sh, time_t since)
 {
 	printf("%lld s: %llu instructions, %llu cases, %llu mismatches, %llu unrepeatable\n",
-	       (long long)(time(NULL) - since), (unsigned long long)sh->progress,
-	       (unsigned long long)sh->st.cases, (unsigned long long)sh->st.mismatches,
-	       (unsigned long long)sh->st.unrepeatable);
+	       (long long)(time(NULL) - since), (unsigned long long)sh->progress, (unsigned long long)sh->st.cases,
+	       (unsigned long long)sh->st.mismatches, (unsigned long long)sh->st.unrepeatable);
 	fflush(stdout);
 }
 
@@ -160,8 +159,7 @@ int main(int argc, char **argv)
 {
 	long limit = argc > 1 ? atol(argv[1]) : 0;
 	u64 seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (u64)time(NULL);
-	struct shared *sh =
-	    mmap(NULL, sizeof(*sh), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct shared *sh = mmap(NULL, sizeof(*sh), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int status;
 	pid_t pid;
 

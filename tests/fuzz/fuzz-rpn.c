@@ -11,7 +11,7 @@
 
 #include "../unit/machine.h"
 #include "lang/rpn/rpn.h"
-#include "log/rpn.h"
+#include "log/log-rpn.h"
 
 static u64 state, texts, accepted, objects, loaded, records;
 
@@ -21,21 +21,126 @@ static u32 below(u32 n)
 }
 
 static const char *const lines[] = {
-    "name = a", "name = \"b c\"", "modtype = user", "modtype = kmod", "major = 3", "jmpmax = 20", "logmax = 100",
-    "vars = 3", "gvars = 2", "ex_logmax = 90", "autostacktrace = yes", "heapmax = 100", "id = 7",
-    "offset = f", "offset = f+4", "offset = \"g(int)\" - 0x10", "offset = 0x123", "address = 77", "opcode = 0x55",
-    "minor = 1", "group = 2", "type = 3", "ignore = 1", "maxhits = -1", "logonfault = no", "ex_mask = 0x1fff",
-    "heap = 40", "at = return", "a:", "b: nop", "jmp a", "jz b", "call a", "ret", "sx b", "ux", "rx", "loop a",
-    "push d, 5", "push d, 'x'", "push d, sym+4", "push d, m:sym - 3", "push d, (1+2)*3 << 2", "push r, eax",
-    "push r, ah", "pop r, al", "pop r, r8d", "pop u, rip", "push lv, 1", "push lv", "pop gv, 1", "inc lv,0", "dec gv",
-    "add", "sub", "div", "dup 3", "dup", "ros 2", "push tsp, -2", "pop sbp, 4", "copy tsp", "save tsp", "restore tsp",
-    "malloc", "free", "push heap,u8, 3", "pop heap u64, 1", "log 2", "log", "log mrf", "log str", "log lv", "log st",
-    "purge st", "trace pv", "push stp", "pop lp", "setmin 4", "setmaj", "push mem u8", "pop mem,u64", "vfy rw",
-    "exit", "exit", "exit 3", "abort", "remove", "streq \"a\\\"b\\x01\"", "strcomm", "bits 3, 4", "needr,eq di, 4",
-    "#define X 3", "#define F(a, b) a + b", "#define G(a) F(a, F(1, a))", "push d, F(X, 2)", "push d, G(G(X))",
-    "#define X X", "#define Y Z", "#define Z Y Y", "push d, Y", "#undef X", "#if X > 2 && defined(F)", "#ifdef Q",
-    "#ifndef Q", "#elif 1", "#else", "#endif", "#endif", "#error no", "#include \"nothing\"", "/* open", "close */",
-    "// comment", "push d, \\", "nop; nop; exit", "x = \"", "push d, '", "push d, 9999999999999999999999", "frob",
+    "name = a",
+    "name = \"b c\"",
+    "modtype = user",
+    "modtype = kmod",
+    "major = 3",
+    "jmpmax = 20",
+    "logmax = 100",
+    "vars = 3",
+    "gvars = 2",
+    "ex_logmax = 90",
+    "autostacktrace = yes",
+    "heapmax = 100",
+    "id = 7",
+    "offset = f",
+    "offset = f+4",
+    "offset = \"g(int)\" - 0x10",
+    "offset = 0x123",
+    "address = 77",
+    "opcode = 0x55",
+    "minor = 1",
+    "group = 2",
+    "type = 3",
+    "ignore = 1",
+    "maxhits = -1",
+    "logonfault = no",
+    "ex_mask = 0x1fff",
+    "heap = 40",
+    "at = return",
+    "a:",
+    "b: nop",
+    "jmp a",
+    "jz b",
+    "call a",
+    "ret",
+    "sx b",
+    "ux",
+    "rx",
+    "loop a",
+    "push d, 5",
+    "push d, 'x'",
+    "push d, sym+4",
+    "push d, m:sym - 3",
+    "push d, (1+2)*3 << 2",
+    "push r, eax",
+    "push r, ah",
+    "pop r, al",
+    "pop r, r8d",
+    "pop u, rip",
+    "push lv, 1",
+    "push lv",
+    "pop gv, 1",
+    "inc lv,0",
+    "dec gv",
+    "add",
+    "sub",
+    "div",
+    "dup 3",
+    "dup",
+    "ros 2",
+    "push tsp, -2",
+    "pop sbp, 4",
+    "copy tsp",
+    "save tsp",
+    "restore tsp",
+    "malloc",
+    "free",
+    "push heap,u8, 3",
+    "pop heap u64, 1",
+    "log 2",
+    "log",
+    "log mrf",
+    "log str",
+    "log lv",
+    "log st",
+    "purge st",
+    "trace pv",
+    "push stp",
+    "pop lp",
+    "setmin 4",
+    "setmaj",
+    "push mem u8",
+    "pop mem,u64",
+    "vfy rw",
+    "exit",
+    "exit",
+    "exit 3",
+    "abort",
+    "remove",
+    "streq \"a\\\"b\\x01\"",
+    "strcomm",
+    "bits 3, 4",
+    "needr,eq di, 4",
+    "#define X 3",
+    "#define F(a, b) a + b",
+    "#define G(a) F(a, F(1, a))",
+    "push d, F(X, 2)",
+    "push d, G(G(X))",
+    "#define X X",
+    "#define Y Z",
+    "#define Z Y Y",
+    "push d, Y",
+    "#undef X",
+    "#if X > 2 && defined(F)",
+    "#ifdef Q",
+    "#ifndef Q",
+    "#elif 1",
+    "#else",
+    "#endif",
+    "#endif",
+    "#error no",
+    "#include \"nothing\"",
+    "/* open",
+    "close */",
+    "// comment",
+    "push d, \\",
+    "nop; nop; exit",
+    "x = \"",
+    "push d, '",
+    "push d, 9999999999999999999999",
+    "frob",
 };
 
 static size_t make_text(char *out, size_t size)
@@ -45,7 +150,8 @@ static size_t make_text(char *out, size_t size)
 	bool sane = below(2);
 
 	if (sane) /* many more get far when the frame is right */
-		n = (size_t)snprintf(out, size, "name = a\nlogmax = 200\njmpmax = 9\nvars = 4\ngvars = 4\noffset = f\na: b2: nop\n");
+		n = (size_t)snprintf(
+		    out, size, "name = a\nlogmax = 200\njmpmax = 9\nvars = 4\ngvars = 4\noffset = f\na: b2: nop\n");
 	for (u32 i = 0; i < k && n + 200 < size; i++) {
 		const char *line = lines[sane && below(8) ? 28 + below(60) : below(DP_ARRAY_SIZE(lines))];
 
@@ -150,9 +256,10 @@ static void try_record(void)
 	if (len >= sizeof(*rec)) {
 		rec->len = (u16)len;
 		rec->flags = DP_REC_RPN | (u16)(below(2) ? DP_REC_TRACE : 0);
-		dp_rpn_log_text(&line, rec, &c);
-		dp_line_reset(&line);
-		dp_rpn_log_json(&line, rec, &c);
+		for (u32 f = 0; f < DP_NFORMATS; f++) {
+			dp_line_reset(&line);
+			dp_rpn_log(&line, (enum dp_format)f, rec, &c);
+		}
 		records++;
 	}
 	dp_line_free(&line);
@@ -184,9 +291,9 @@ int main(int argc, char **argv)
 		for (u32 i = 0; i < 4; i++)
 			try_record();
 	} while (!what && texts < most && (!seconds || time(NULL) < end));
-	printf("# %llu texts, %llu accepted; %llu changed objects, %llu loaded; %llu records\n", (unsigned long long)texts,
-	       (unsigned long long)accepted, (unsigned long long)objects, (unsigned long long)loaded,
-	       (unsigned long long)records);
+	printf("# %llu texts, %llu accepted; %llu changed objects, %llu loaded; %llu records\n",
+	       (unsigned long long)texts, (unsigned long long)accepted, (unsigned long long)objects,
+	       (unsigned long long)loaded, (unsigned long long)records);
 	ok(!what, "probe programs, objects and records of any content are taken or refused");
 	ok(accepted > 20 && loaded > 20, "enough of them were taken");
 	return done();

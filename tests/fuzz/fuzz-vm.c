@@ -135,10 +135,12 @@ int main(int argc, char **argv)
 			good = round_of(next_random(&master) | 1);
 	while (dp_opcode_next(&i, &opcode))
 		missing += !ran[opcode] && dp_opcode_info(opcode)->rule != DP_RULE_KERNEL;
-	printf("# %llu programs, %llu passed the verifier and ran four times: %llu logged, %llu filtered, %llu ended by "
-	       "exceptions, %llu with faults, %llu stack traces; %u opcodes never came up\n",
-	       (unsigned long long)made, (unsigned long long)passed, (unsigned long long)logged,
-	       (unsigned long long)filtered, (unsigned long long)raised, (unsigned long long)faulted, (unsigned long long)traced, missing);
+	printf(
+	    "# %llu programs, %llu passed the verifier and ran four times: %llu logged, %llu filtered, %llu ended by "
+	    "exceptions, %llu with faults, %llu stack traces; %u opcodes never came up\n",
+	    (unsigned long long)made, (unsigned long long)passed, (unsigned long long)logged,
+	    (unsigned long long)filtered, (unsigned long long)raised, (unsigned long long)faulted,
+	    (unsigned long long)traced, missing);
 	ok(good, "verified random programs do on the interpreter what they do on the reference");
 	ok(passed > 100, "enough of them were verified");
 #ifdef DP_SHORT_RUN

@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "../unit/machine.h"
-#include "arch/x86_64/rpn-jit.h"
-#include "hit/rpn.h"
+#include "arch/x86_64/rpn-compile.h"
+#include "hit/hit-rpn.h"
 #include "lang/rpn/rpn.h"
 #include "log/reader.h"
-#include "log/rpn.h"
+#include "log/log-rpn.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 
@@ -32,8 +32,8 @@ static void complain(const char *what)
 static bool compile(struct dp_code_rt *rt, const u8 *code, u8 *writable, u8 *executable)
 {
 	static const u64 services[] = {
-#define DP_SERVICE(name) (u64)name,
-#include "hit/services.def"
+#define DP_SERVICE(name) (u64) name,
+#include "abi/services.def"
 	};
 	struct dp_rpn_jit jit = {.code = code, .rt = rt, .services = services, .always = true, .whole = true};
 	struct dp_emit e;
@@ -172,9 +172,10 @@ static void take(const struct dp_record *rec, u64 ns, void *arg)
 	if (rec->len < sizeof(*rec) || rec->len > DP_RECORD_MAX)
 		complain("a record of a length that cannot be");
 	if (rec->flags & DP_REC_RPN) {
-		dp_rpn_log_text(&line, rec, &c);
-		dp_line_reset(&line);
-		dp_rpn_log_json(&line, rec, &c);
+		for (u32 f = 0; f < DP_NFORMATS; f++) {
+			dp_line_reset(&line);
+			dp_rpn_log(&line, (enum dp_format)f, rec, &c);
+		}
 	}
 	dp_line_free(&line);
 }
@@ -228,7 +229,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 
 #ifdef FUZZ_SEEDS
 /* FILE.rpn... DIR: what the other fuzzers may begin with. */
-static void write_seed(const char *dir, const char *kind, u32 n, const void *head, size_t nhead, const void *p, size_t size)
+static void write_seed(const char *dir, const char *kind, u32 n, const void *head, size_t nhead, const void *p,
+		       size_t size)
 {
 	char path[4096];
 	FILE *f;
@@ -259,7 +261,8 @@ int main(int argc, char **argv)
 			free(bytes);
 		}
 		for (u32 k = 0; k < u.nprobes; k++)
-			write_seed(argv[argc - 1], "code", n++, head, sizeof(head), u.probes[k].prog.code, u.probes[k].prog.len);
+			write_seed(argv[argc - 1], "code", n++, head, sizeof(head), u.probes[k].prog.code,
+				   u.probes[k].prog.len);
 		dp_rpn_free(&u);
 	}
 	return 0;

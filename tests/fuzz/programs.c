@@ -14,8 +14,23 @@ u32 below(u32 n)
 
 static u64 any_word(void)
 {
-	static const u64 interesting[] = {0, 1, 2, 7, 8, 63, 64, 65, 255, 1024, MEMORY_BASE, MEMORY_BASE + 0x100,
-					  MEMORY_BASE + MEMORY_SIZE - 4, STACK_BASE, 1ull << 63, ~0ull, ~0ull >> 1};
+	static const u64 interesting[] = {0,
+					  1,
+					  2,
+					  7,
+					  8,
+					  63,
+					  64,
+					  65,
+					  255,
+					  1024,
+					  MEMORY_BASE,
+					  MEMORY_BASE + 0x100,
+					  MEMORY_BASE + MEMORY_SIZE - 4,
+					  STACK_BASE,
+					  1ull << 63,
+					  ~0ull,
+					  ~0ull >> 1};
 
 	if (below(4) == 0)
 		return next_random(&state);
@@ -75,8 +90,8 @@ static s64 make_operand(const struct dp_program *p, char kind, const u32 *starts
 	if (below(200) == 0) /* wrong on purpose */
 		return (s64)any_word();
 	switch (kind) {
-	case DP_KIND_SLOT:
-		return below(DP_NSLOTS);
+	case DP_KIND_REG_WORD:
+		return below(DP_NREG_WORDS);
 	case DP_KIND_REG:
 	case DP_KIND_REGW:
 		return dp_register_at(below(21))->number;
@@ -151,18 +166,51 @@ static bool is_calm(u32 opcode)
 	case DP_OP_PUSH_GV_S ... DP_OP_POP_GV_S:
 		return opcode == DP_OP_POP_GV;
 	case DP_OP_ABORT ... DP_OP_EXIT_TO:
-	case DP_OP_LOG_STR: case DP_OP_LOG_MRF: case DP_OP_LOG_S: case DP_OP_LOG_LV: case DP_OP_LOG_GV: case DP_OP_POP_LP:
-	case DP_OP_MOVE_GV_S: case DP_OP_INC_GV_S: case DP_OP_DEC_GV_S: case DP_OP_PUSH_LV_S: case DP_OP_POP_LV_S:
-	case DP_OP_MOVE_LV_S: case DP_OP_INC_LV_S: case DP_OP_DEC_LV_S: case DP_OP_RET: case DP_OP_RX:
-	case DP_OP_PBL_S: case DP_OP_PBR_S: case DP_OP_PZL_S: case DP_OP_PZR_S:
-	case DP_OP_DUP_S: case DP_OP_RESTORE_TSP: case DP_OP_PUSH_TSP_S: case DP_OP_POP_TSP_S: case DP_OP_COPY_TSP_S:
-	case DP_OP_PUSH_SBP_S: case DP_OP_POP_SBP_S: case DP_OP_COPY_SBP_S: case DP_OP_TRACE_LV: case DP_OP_TRACE_GV:
-	case DP_OP_LOG_ST: case DP_OP_PURGE_ST: case DP_OP_TRACE_PV: case DP_OP_PUSH_STP: case DP_OP_POP_STP: case DP_OP_STR:
+	case DP_OP_LOG_STR:
+	case DP_OP_LOG_MRF:
+	case DP_OP_LOG_S:
+	case DP_OP_LOG_LV:
+	case DP_OP_LOG_GV:
+	case DP_OP_POP_LP:
+	case DP_OP_MOVE_GV_S:
+	case DP_OP_INC_GV_S:
+	case DP_OP_DEC_GV_S:
+	case DP_OP_PUSH_LV_S:
+	case DP_OP_POP_LV_S:
+	case DP_OP_MOVE_LV_S:
+	case DP_OP_INC_LV_S:
+	case DP_OP_DEC_LV_S:
+	case DP_OP_RET:
+	case DP_OP_RX:
+	case DP_OP_PBL_S:
+	case DP_OP_PBR_S:
+	case DP_OP_PZL_S:
+	case DP_OP_PZR_S:
+	case DP_OP_DUP_S:
+	case DP_OP_RESTORE_TSP:
+	case DP_OP_PUSH_TSP_S:
+	case DP_OP_POP_TSP_S:
+	case DP_OP_COPY_TSP_S:
+	case DP_OP_PUSH_SBP_S:
+	case DP_OP_POP_SBP_S:
+	case DP_OP_COPY_SBP_S:
+	case DP_OP_TRACE_LV:
+	case DP_OP_TRACE_GV:
+	case DP_OP_LOG_ST:
+	case DP_OP_PURGE_ST:
+	case DP_OP_TRACE_PV:
+	case DP_OP_PUSH_STP:
+	case DP_OP_POP_STP:
+	case DP_OP_STR:
 	case DP_OP_PUSH_MEM8 ... DP_OP_POP_MEM64:
-	case DP_OP_FREE: case DP_OP_PUSH_HEAP8 ... DP_OP_POP_HEAP64:
+	case DP_OP_FREE:
+	case DP_OP_PUSH_HEAP8 ... DP_OP_POP_HEAP64:
 	case DP_OP_LD8 ... DP_OP_LD64:
 	case DP_OP_NEED ... DP_OP_NEED_GEU:
-	case DP_OP_PUSH_STATE: case DP_OP_PUSH_STATE2: case DP_OP_PUSH_CPUID: case DP_OP_VFY_RW:
+	case DP_OP_PUSH_STATE:
+	case DP_OP_PUSH_STATE2:
+	case DP_OP_PUSH_CPUID:
+	case DP_OP_VFY_RW:
 		return false;
 	}
 	return true;
@@ -223,7 +271,7 @@ void furnish(struct machine *m, u64 seed)
 
 	state = seed;
 	machine_init(m);
-	for (u32 i = 0; i < DP_NSLOTS; i++)
+	for (u32 i = 0; i < DP_NREG_WORDS; i++)
 		r[i] = any_word();
 	if (below(4))
 		m->regs.sp = STACK_BASE + 8 * below(60);

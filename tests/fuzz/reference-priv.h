@@ -3,6 +3,7 @@
 #ifndef FUZZ_REFERENCE_PRIV_H
 #define FUZZ_REFERENCE_PRIV_H
 
+#include "abi/abi-program.h"
 #include "reference.h"
 
 #define REF_BLOCKS 4096

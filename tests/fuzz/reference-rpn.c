@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The part of the reference that only RPN programs use. Written from doc/dprobes.lang.md, in another way than src/hit/rpn.c:
+ * The part of the reference that only RPN programs use. Written from doc/dprobes.lang.md, in another way than src/hit/hit-rpn.c:
  * log and traces are byte strings that are cut at the end, frames and heap blocks are lists of values.
  */
 #include <string.h>
@@ -12,8 +12,13 @@
 void ref_begin(struct ref *r)
 {
 	struct machine *m = r->m;
-	struct dp_rpn_head head = {.major = r->p->rpn.major, .minor = r->p->rpn.minor, .cs = (u16)m->regs.cs,
-				   .ss = (u16)m->regs.ss, .pid = m->ctl.pid, .ip = m->regs.ip, .sp = m->regs.sp};
+	struct dp_rpn_head head = {.major = r->p->rpn.major,
+				   .minor = r->p->rpn.minor,
+				   .cs = (u16)m->regs.cs,
+				   .ss = (u16)m->regs.ss,
+				   .pid = m->ctl.pid,
+				   .ip = m->regs.ip,
+				   .sp = m->regs.sp};
 	u64 max = r->p->rpn.max == DP_MAXHITS_NONE ? ~0ull : r->p->rpn.max, hit = m->gate;
 
 	if (r->p->rpn.pass || max != ~0ull)
@@ -230,26 +235,45 @@ bool ref_log(struct ref *r, u32 opcode, const struct dp_op_view *op)
 	u64 x, y;
 
 	switch (opcode) {
-	case DP_OP_SETMIN: head->minor = (u16)op->v[0]; return true;
-	case DP_OP_SETMIN_S: head->minor = (u16)ref_pop(r); return true;
-	case DP_OP_SETMAJ: head->major = (u16)op->v[0]; return true;
-	case DP_OP_SETMAJ_S: head->major = (u16)ref_pop(r); return true;
-	case DP_OP_LOG_STR: case DP_OP_LOG_MRF:
+	case DP_OP_SETMIN:
+		head->minor = (u16)op->v[0];
+		return true;
+	case DP_OP_SETMIN_S:
+		head->minor = (u16)ref_pop(r);
+		return true;
+	case DP_OP_SETMAJ:
+		head->major = (u16)op->v[0];
+		return true;
+	case DP_OP_SETMAJ_S:
+		head->major = (u16)ref_pop(r);
+		return true;
+	case DP_OP_LOG_STR:
+	case DP_OP_LOG_MRF:
 		y = ref_pop(r);
 		x = ref_pop(r);
 		(opcode == DP_OP_LOG_STR ? log_str : log_mrf)(r, x, y);
 		return true;
-	case DP_OP_LOG: log_popped(r, (u64)op->v[0], -1); return true;
-	case DP_OP_LOG_S: log_popped(r, ref_pop(r), DP_TOKEN_WORDS); return true;
-	case DP_OP_LOG_LV: case DP_OP_LOG_GV:
+	case DP_OP_LOG:
+		log_popped(r, (u64)op->v[0], -1);
+		return true;
+	case DP_OP_LOG_S:
+		log_popped(r, ref_pop(r), DP_TOKEN_WORDS);
+		return true;
+	case DP_OP_LOG_LV:
+	case DP_OP_LOG_GV:
 		y = ref_pop(r);
 		x = ref_pop(r);
 		r->before = r->top;
 		if (in_range(r, x, y, local))
-			log_words(r, (local ? r->m->locals : r->m->globals) + x, y, local ? DP_TOKEN_LOCALS : DP_TOKEN_GLOBALS);
+			log_words(r, (local ? r->m->locals : r->m->globals) + x, y,
+				  local ? DP_TOKEN_LOCALS : DP_TOKEN_GLOBALS);
 		return true;
-	case DP_OP_PUSH_LP: ref_push(r, r->m->hit.log_len - head_of(r)); return true;
-	case DP_OP_PUSH_PLP: ref_push(r, r->plp); return true;
+	case DP_OP_PUSH_LP:
+		ref_push(r, r->m->hit.log_len - head_of(r));
+		return true;
+	case DP_OP_PUSH_PLP:
+		ref_push(r, r->plp);
+		return true;
 	case DP_OP_POP_LP:
 		x = ref_pop(r);
 		if (x > r->m->hit.log_len - head_of(r))
@@ -455,15 +479,24 @@ static u64 area_bytes(u32 at, u32 n)
 static u64 state_word(u32 number)
 {
 	switch (number) {
-	case 0x46: return area_bytes(0, 2); /* fcw */
-	case 0x47: return area_bytes(2, 2); /* fsw */
-	case 0x48: return area_bytes(4, 1); /* ftw */
-	case 0x49: return area_bytes(8, 8); /* fip */
-	case 0x4b: return area_bytes(16, 8); /* fdp */
-	case 0x55: return area_bytes(24, 4); /* mxcsr */
-	case 0x19: return 0x74; /* fs_base */
-	case 0x1a: return 0x75; /* gs_base */
-	default: return 0x70 + number - 1; /* ds, es, fs, gs */
+	case 0x46:
+		return area_bytes(0, 2); /* fcw */
+	case 0x47:
+		return area_bytes(2, 2); /* fsw */
+	case 0x48:
+		return area_bytes(4, 1); /* ftw */
+	case 0x49:
+		return area_bytes(8, 8); /* fip */
+	case 0x4b:
+		return area_bytes(16, 8); /* fdp */
+	case 0x55:
+		return area_bytes(24, 4); /* mxcsr */
+	case 0x19:
+		return 0x74; /* fs_base */
+	case 0x1a:
+		return 0x75; /* gs_base */
+	default:
+		return 0x70 + number - 1; /* ds, es, fs, gs */
 	}
 }
 
@@ -494,8 +527,7 @@ static void find(struct ref *r, u32 k, u32 first, u32 keys, u32 words)
 
 static void fold(struct ref *r, u32 kind)
 {
-	u64 index = r->stack[(r->top - 1) % DP_VM_STACK], value = r->stack[(r->top - 2) % DP_VM_STACK],
-	    *v;
+	u64 index = r->stack[(r->top - 1) % DP_VM_STACK], value = r->stack[(r->top - 2) % DP_VM_STACK], *v;
 	s64 number = (s64)value;
 
 	if (index != ~0ull && (index >= r->p->nlocals || index + dp_aggregate_words(kind) > r->p->nlocals)) {
@@ -563,8 +595,12 @@ bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *ne
 		for (u32 i = 4; i-- > 0;)
 			ref_push(r, (u32)(x + i));
 		return true;
-	case DP_OP_PUSH_TID: ref_push(r, r->m->hit.tid); return true;
-	case DP_OP_PUSH_NS: ref_push(r, 1000000); return true;
+	case DP_OP_PUSH_TID:
+		ref_push(r, r->m->hit.tid);
+		return true;
+	case DP_OP_PUSH_NS:
+		ref_push(r, 1000000);
+		return true;
 	case DP_OP_PUSH_TEXT: {
 		char words[DP_SCRATCH_SIZE] = "";
 		u64 word;
@@ -576,9 +612,15 @@ bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *ne
 		}
 		return true;
 	}
-	case DP_OP_FIND_LV: find(r, (u32)op->v[0], (u32)op->v[1], (u32)op->v[2], (u32)op->v[3]); return true;
-	case DP_OP_FOLD_LV: fold(r, (u32)op->v[0]); return true;
-	case DP_OP_BEGIN: ref_begin(r); return true;
+	case DP_OP_FIND_LV:
+		find(r, (u32)op->v[0], (u32)op->v[1], (u32)op->v[2], (u32)op->v[3]);
+		return true;
+	case DP_OP_FOLD_LV:
+		fold(r, (u32)op->v[0]);
+		return true;
+	case DP_OP_BEGIN:
+		ref_begin(r);
+		return true;
 	case DP_OP_CALL:
 		if (r->depth == DP_VM_CALLS) {
 			ref_raise(r, DP_EX_CALL_STACK_OVERFLOW, DP_VM_CALLS, 0);
@@ -599,14 +641,32 @@ bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *ne
 			r->depth--;
 		}
 		return true;
-	case DP_OP_REMOVE: r->m->gate |= 1ull << 63; r->stop = true; return true;
-	case DP_OP_EXIT_TO: r->m->hit.rec_flags |= DP_REC_EXIT; r->stop = true; return true;
-	case DP_OP_SAVE_SBP: ref_push(r, r->base); return true;
-	case DP_OP_RESTORE_SBP: r->base = (u32)ref_pop(r); return true;
-	case DP_OP_SAVE_TSP: ref_push(r, top_index(r)); return true;
-	case DP_OP_RESTORE_TSP: r->top = DP_VM_STACK - (u32)ref_pop(r); return true;
-	case DP_OP_SX: f->handler = op->v[0]; return true;
-	case DP_OP_UX: f->handler = -1; return true;
+	case DP_OP_REMOVE:
+		r->m->gate |= 1ull << 63;
+		r->stop = true;
+		return true;
+	case DP_OP_EXIT_TO:
+		r->m->hit.rec_flags |= DP_REC_EXIT;
+		r->stop = true;
+		return true;
+	case DP_OP_SAVE_SBP:
+		ref_push(r, r->base);
+		return true;
+	case DP_OP_RESTORE_SBP:
+		r->base = (u32)ref_pop(r);
+		return true;
+	case DP_OP_SAVE_TSP:
+		ref_push(r, top_index(r));
+		return true;
+	case DP_OP_RESTORE_TSP:
+		r->top = DP_VM_STACK - (u32)ref_pop(r);
+		return true;
+	case DP_OP_SX:
+		f->handler = op->v[0];
+		return true;
+	case DP_OP_UX:
+		f->handler = -1;
+		return true;
 	case DP_OP_RX:
 		r->code = r->stack[(r->top - 1) % DP_VM_STACK];
 		r->parm1 = r->stack[(r->top - 2) % DP_VM_STACK];
@@ -620,12 +680,25 @@ bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *ne
 		ref_push(r, r->parm1);
 		ref_push(r, r->code);
 		return true;
-	case DP_OP_LOG_ST: ref_trace(r); return true;
-	case DP_OP_PURGE_ST: r->trace_len = 0; r->trace_full = false; return true;
-	case DP_OP_TRACE_PV: set_trace(r, 0); return true;
-	case DP_OP_TRACE_LV: set_trace(r, 1); return true;
-	case DP_OP_TRACE_GV: set_trace(r, 2); return true;
-	case DP_OP_PUSH_STP: ref_push(r, r->trace_len); return true;
+	case DP_OP_LOG_ST:
+		ref_trace(r);
+		return true;
+	case DP_OP_PURGE_ST:
+		r->trace_len = 0;
+		r->trace_full = false;
+		return true;
+	case DP_OP_TRACE_PV:
+		set_trace(r, 0);
+		return true;
+	case DP_OP_TRACE_LV:
+		set_trace(r, 1);
+		return true;
+	case DP_OP_TRACE_GV:
+		set_trace(r, 2);
+		return true;
+	case DP_OP_PUSH_STP:
+		ref_push(r, r->trace_len);
+		return true;
 	case DP_OP_POP_STP:
 		x = ref_pop(r);
 		if (x > r->trace_len) {
@@ -635,7 +708,9 @@ bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *ne
 			r->trace_full = false;
 		}
 		return true;
-	case DP_OP_MALLOC: allocate(r); return true;
+	case DP_OP_MALLOC:
+		allocate(r);
+		return true;
 	case DP_OP_FREE:
 		x = ref_pop(r);
 		if (block_of(r, x) < 0) {

@@ -331,16 +331,39 @@ static bool arithmetic(struct ref *r, u32 opcode, const struct dp_op_view *op)
 			return true;
 		}
 		switch (opcode) {
-		case DP_OP_ADD: ref_push(r, x + y); return true;
-		case DP_OP_SUB: ref_push(r, x - y); return true;
-		case DP_OP_MUL: ref_push(r, x * y); return true;
-		case DP_OP_AND: ref_push(r, x & y); return true;
-		case DP_OP_OR: ref_push(r, x | y); return true;
-		case DP_OP_XOR: ref_push(r, x ^ y); return true;
-		case DP_OP_ROL_S: ref_push(r, rotated(y, x % 64)); return true;
-		case DP_OP_ROR_S: ref_push(r, rotated(y, 64 - x % 64)); return true;
-		case DP_OP_SHL_S: case DP_OP_SHR_S: case DP_OP_SAR_S: ref_push(r, shifted(opcode, y, x)); return true;
-		case DP_OP_PBL_S: case DP_OP_PBR_S: case DP_OP_PZL_S: case DP_OP_PZR_S:
+		case DP_OP_ADD:
+			ref_push(r, x + y);
+			return true;
+		case DP_OP_SUB:
+			ref_push(r, x - y);
+			return true;
+		case DP_OP_MUL:
+			ref_push(r, x * y);
+			return true;
+		case DP_OP_AND:
+			ref_push(r, x & y);
+			return true;
+		case DP_OP_OR:
+			ref_push(r, x | y);
+			return true;
+		case DP_OP_XOR:
+			ref_push(r, x ^ y);
+			return true;
+		case DP_OP_ROL_S:
+			ref_push(r, rotated(y, x % 64));
+			return true;
+		case DP_OP_ROR_S:
+			ref_push(r, rotated(y, 64 - x % 64));
+			return true;
+		case DP_OP_SHL_S:
+		case DP_OP_SHR_S:
+		case DP_OP_SAR_S:
+			ref_push(r, shifted(opcode, y, x));
+			return true;
+		case DP_OP_PBL_S:
+		case DP_OP_PBR_S:
+		case DP_OP_PZL_S:
+		case DP_OP_PZR_S:
 			x = bit(r, opcode, x, y);
 			if (!r->raised)
 				ref_push(r, x);
@@ -354,20 +377,42 @@ static bool arithmetic(struct ref *r, u32 opcode, const struct dp_op_view *op)
 		return false;
 	x = ref_pop(r);
 	switch (opcode) {
-	case DP_OP_NEG: ref_push(r, ~x + 1); return true;
-	case DP_OP_NOT: ref_push(r, ~x); return true;
-	case DP_OP_BOOL: ref_push(r, x ? 1 : 0); return true;
-	case DP_OP_LNOT: ref_push(r, x ? 0 : 1); return true;
-	case DP_OP_ROL: ref_push(r, rotated(x, (u32)op->v[0])); return true;
-	case DP_OP_ROR: ref_push(r, rotated(x, 64 - (u32)op->v[0])); return true;
-	case DP_OP_SHL: case DP_OP_SHR: ref_push(r, shifted(opcode, x, (u64)op->v[0])); return true;
-	case DP_OP_PBL: case DP_OP_PBR: case DP_OP_PZL: case DP_OP_PZR:
+	case DP_OP_NEG:
+		ref_push(r, ~x + 1);
+		return true;
+	case DP_OP_NOT:
+		ref_push(r, ~x);
+		return true;
+	case DP_OP_BOOL:
+		ref_push(r, x ? 1 : 0);
+		return true;
+	case DP_OP_LNOT:
+		ref_push(r, x ? 0 : 1);
+		return true;
+	case DP_OP_ROL:
+		ref_push(r, rotated(x, (u32)op->v[0]));
+		return true;
+	case DP_OP_ROR:
+		ref_push(r, rotated(x, 64 - (u32)op->v[0]));
+		return true;
+	case DP_OP_SHL:
+	case DP_OP_SHR:
+		ref_push(r, shifted(opcode, x, (u64)op->v[0]));
+		return true;
+	case DP_OP_PBL:
+	case DP_OP_PBR:
+	case DP_OP_PZL:
+	case DP_OP_PZR:
 		ref_push(r, bit(r, opcode, x, (u64)op->v[0]));
 		return true;
-	case DP_OP_ZX8: case DP_OP_ZX16: case DP_OP_ZX32:
+	case DP_OP_ZX8:
+	case DP_OP_ZX16:
+	case DP_OP_ZX32:
 		ref_push(r, narrow(x, 1u << (opcode - DP_OP_ZX8), false));
 		return true;
-	case DP_OP_SX8: case DP_OP_SX16: case DP_OP_SX32:
+	case DP_OP_SX8:
+	case DP_OP_SX16:
+	case DP_OP_SX32:
 		ref_push(r, narrow(x, 1u << (opcode - DP_OP_SX8), true));
 		return true;
 	case DP_OP_BITS:
@@ -447,10 +492,16 @@ static bool logging(struct ref *r, u32 opcode, const struct dp_op_view *op)
 		if (opcode == DP_OP_RECM)
 			memset(ref_payload(r), 0, 8);
 		return true;
-	case DP_OP_LOGR8: case DP_OP_LOGR16: case DP_OP_LOGR32: case DP_OP_LOGR64:
+	case DP_OP_LOGR8:
+	case DP_OP_LOGR16:
+	case DP_OP_LOGR32:
+	case DP_OP_LOGR64:
 		store(r, at, &regs[op->v[0]], 1u << (opcode - DP_OP_LOGR8));
 		return true;
-	case DP_OP_LOG8: case DP_OP_LOG16: case DP_OP_LOG32: case DP_OP_LOG64:
+	case DP_OP_LOG8:
+	case DP_OP_LOG16:
+	case DP_OP_LOG32:
+	case DP_OP_LOG64:
 		v = ref_pop(r);
 		store(r, at, &v, 1u << (opcode - DP_OP_LOG8));
 		if (r->mark)
@@ -509,7 +560,7 @@ static bool needs(struct ref *r, u32 opcode, const struct dp_op_view *op)
 	return true;
 }
 
-static u32 register_slot(struct ref *r, const struct dp_op_view *op)
+static u32 register_word(struct ref *r, const struct dp_op_view *op)
 {
 	const struct dp_register *reg = dp_register_by_number((u32)op->v[0]);
 
@@ -517,14 +568,14 @@ static u32 register_slot(struct ref *r, const struct dp_op_view *op)
 		ref_complain(r, "bad register");
 		return 0;
 	}
-	return reg->slot;
+	return reg->reg_word;
 }
 
 /* The rest: flow, stack, registers, texts. */
 static void other(struct ref *r, const struct dp_op_view *op, u32 *next)
 {
 	u64 *regs = (u64 *)&r->m->regs, x, y;
-	u32 steps = 0, slot;
+	u32 steps = 0, reg_word;
 
 	switch (op->opcode) {
 	case DP_OP_NOP:
@@ -532,7 +583,12 @@ static void other(struct ref *r, const struct dp_op_view *op, u32 *next)
 	case DP_OP_JMP:
 		jump(r, op, true, next);
 		return;
-	case DP_OP_JLT: case DP_OP_JLE: case DP_OP_JGT: case DP_OP_JGE: case DP_OP_JZ: case DP_OP_JNZ:
+	case DP_OP_JLT:
+	case DP_OP_JLE:
+	case DP_OP_JGT:
+	case DP_OP_JGE:
+	case DP_OP_JZ:
+	case DP_OP_JNZ:
 		ref_push(r, x = ref_pop(r));
 		jump(r, op,
 		     op->opcode == DP_OP_JLT   ? (s64)x < 0
@@ -562,7 +618,8 @@ static void other(struct ref *r, const struct dp_op_view *op, u32 *next)
 	case DP_OP_EXIT:
 		r->stop = true;
 		return;
-	case DP_OP_DIV: case DP_OP_IDIV:
+	case DP_OP_DIV:
+	case DP_OP_IDIV:
 		divide(r, op->opcode == DP_OP_IDIV);
 		return;
 	case DP_OP_XCHG:
@@ -590,13 +647,13 @@ static void other(struct ref *r, const struct dp_op_view *op, u32 *next)
 		return;
 	case DP_OP_PUSH_U:
 	case DP_OP_PUSH_R:
-		ref_push(r, regs[register_slot(r, op)]);
+		ref_push(r, regs[register_word(r, op)]);
 		return;
 	case DP_OP_POP_U:
 	case DP_OP_POP_R:
-		slot = register_slot(r, op);
+		reg_word = register_word(r, op);
 		x = ref_pop(r);
-		regs[slot] = slot == DP_SLOT(flags) ? (regs[slot] & ~0xcd5ull) | (x & 0xcd5) : x;
+		regs[reg_word] = reg_word == DP_REG_WORD(flags) ? (regs[reg_word] & ~0xcd5ull) | (x & 0xcd5) : x;
 		return;
 	case DP_OP_PUSH_D:
 		ref_push(r, (u64)op->v[0]);
@@ -609,15 +666,19 @@ static void other(struct ref *r, const struct dp_op_view *op, u32 *next)
 		return;
 	case DP_OP_PUSH_FRAMES:
 		for (u32 i = (u32)op->v[0]; i-- > 0;)
-			ref_push(r, i < DP_MIN(((u32)op->v[0] + 1) / 2, 5u) ? regs[DP_SLOT(ip)] + 0x100 * i : 0);
+			ref_push(r, i < DP_MIN(((u32)op->v[0] + 1) / 2, 5u) ? regs[DP_REG_WORD(ip)] + 0x100 * i : 0);
 		return;
 	case DP_OP_PUSHR:
 		ref_push(r, regs[op->v[0]]);
 		return;
-	case DP_OP_PUSHR_U8: case DP_OP_PUSHR_U16: case DP_OP_PUSHR_U32:
+	case DP_OP_PUSHR_U8:
+	case DP_OP_PUSHR_U16:
+	case DP_OP_PUSHR_U32:
 		ref_push(r, narrow(regs[op->v[0]], 1u << (op->opcode - DP_OP_PUSHR_U8), false));
 		return;
-	case DP_OP_PUSHR_S8: case DP_OP_PUSHR_S16: case DP_OP_PUSHR_S32:
+	case DP_OP_PUSHR_S8:
+	case DP_OP_PUSHR_S16:
+	case DP_OP_PUSHR_S32:
 		ref_push(r, narrow(regs[op->v[0]], 1u << (op->opcode - DP_OP_PUSHR_S8), true));
 		return;
 	case DP_OP_STR:
@@ -636,8 +697,8 @@ static void other(struct ref *r, const struct dp_op_view *op, u32 *next)
 	ref_complain(r, "opcode that the reference does not know");
 }
 
-enum dp_run_result reference_run(struct machine *m, const struct dp_program *p, const char **complaint, const u8 **trace,
-				 u32 *trace_len)
+enum dp_run_result reference_run(struct machine *m, const struct dp_program *p, const char **complaint,
+				 const u8 **trace, u32 *trace_len)
 {
 	static struct ref r; /* large */
 	struct dp_op_view op;

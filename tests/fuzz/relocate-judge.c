@@ -129,9 +129,8 @@ static struct outcome *running; /* NULL: a signal is a bug of the judge, as it i
 
 void rj_trapped(int sig, siginfo_t *info, ucontext_t *uc)
 {
-	static const u8 order[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
-				     REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
-				     REG_R12, REG_R13, REG_R14, REG_R15};
+	static const u8 order[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+				     REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
 	const greg_t *g = uc->uc_mcontext.gregs;
 	struct outcome *o = running;
 
@@ -202,9 +201,7 @@ static bool init_xstate(void)
 static void *map_at(u64 addr, size_t size, int prot, int fd, off_t off)
 {
 	void *p = mmap((void *)addr, size, prot,
-		       (addr ? MAP_FIXED_NOREPLACE : 0) |
-			   (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED),
-		       fd, off);
+		       (addr ? MAP_FIXED_NOREPLACE : 0) | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED), fd, off);
 
 	if (p != MAP_FAILED && addr && p != (void *)addr) {
 		munmap(p, size);
@@ -238,8 +235,7 @@ static bool init_memory(void)
 	if (arena_fd < 0 || ftruncate(arena_fd, RJ_ARENA_SIZE))
 		return false;
 	arena = map_at(RJ_LOW, RJ_ARENA_SIZE, PROT_READ | PROT_WRITE, arena_fd, 0);
-	if (arena == MAP_FAILED ||
-	    map_at(RJ_HIGH, RJ_ARENA_SIZE, PROT_READ | PROT_WRITE, arena_fd, 0) == MAP_FAILED)
+	if (arena == MAP_FAILED || map_at(RJ_HIGH, RJ_ARENA_SIZE, PROT_READ | PROT_WRITE, arena_fd, 0) == MAP_FAILED)
 		return false;
 	for (size_t i = 0; i < DP_ARRAY_SIZE(bases); i++) {
 		if (!init_region(&originals[i], bases[i]))
@@ -254,8 +250,7 @@ static bool init_memory(void)
 static bool init_signals(void)
 {
 	static const int sigs[] = {SIGTRAP, SIGSEGV, SIGBUS, SIGILL, SIGFPE};
-	struct sigaction sa = {.sa_sigaction = rj_trap,
-			       .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+	struct sigaction sa = {.sa_sigaction = rj_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
 	stack_t st = {.ss_size = 1 << 17};
 
 	st.ss_sp = map_at(0, st.ss_size, PROT_READ | PROT_WRITE, -1, 0);
@@ -337,8 +332,7 @@ static const char *compare_exit(const struct trial *t, const struct exit *a, con
 		return "target";
 	if (a->kind != EXIT_FAULT)
 		return NULL;
-	if (original.sig != copy.sig || original.vector != copy.vector ||
-	    original.error != copy.error)
+	if (original.sig != copy.sig || original.vector != copy.vector || original.error != copy.error)
 		return "kind of fault";
 	if (original.cr2 != copy.cr2)
 		return "fault address";
@@ -357,12 +351,10 @@ static const char *compare_xstate(const u8 *a, const u8 *b)
 	return NULL;
 }
 
-static const char *compare_state(const struct trial *t, const struct outcome *a,
-				 const struct outcome *b)
+static const char *compare_state(const struct trial *t, const struct outcome *a, const struct outcome *b)
 {
-	static const char *const names[16] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp",
-					      "rsi", "rdi", "r8",  "r9",  "r10", "r11",
-					      "r12", "r13", "r14", "r15"};
+	static const char *const names[16] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+					      "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
 
 	for (int i = 0; i < 16; i++) {
 		if (i == RJ_RAX && t->in.cls == DP_INSN_XBEGIN) /* why it aborted: may differ */
@@ -412,35 +404,30 @@ static size_t print_bytes(char *out, size_t cap, const u8 *bytes, size_t n)
 	return len;
 }
 
-static void report(const struct trial *t, const char *what, const struct exit *a,
-		   const struct exit *b)
+static void report(const struct trial *t, const char *what, const struct exit *a, const struct exit *b)
 {
 	char *s = t->st->report, bytes[2][2 * DP_RELOC_MAX + 1] = {{0}};
 	size_t cap = sizeof(t->st->report), n = 0;
 
 	print_bytes(bytes[0], sizeof(bytes[0]), t->code, t->in.len);
 	print_bytes(bytes[1], sizeof(bytes[1]), t->copy_code, t->copy_len);
-	n += (size_t)snprintf(
-	    s + n, cap - n,
-	    "%s differs%s: %s at %llx, copy %s at %llx\n"
-	    "exit %d at %llx signal %d vector %llu error %llx cr2 %llx; copy "
-	    "%d at %llx signal %d vector %llu error %llx cr2 %llx\n",
-	    what, t->stepped ? " (stepped)" : "", bytes[0], (unsigned long long)t->at, bytes[1],
-	    (unsigned long long)t->copy_at, a->kind, (unsigned long long)a->rip, original.sig,
-	    (unsigned long long)original.vector, (unsigned long long)original.error,
-	    (unsigned long long)original.cr2, b->kind, (unsigned long long)b->rip, copy.sig,
-	    (unsigned long long)copy.vector, (unsigned long long)copy.error,
-	    (unsigned long long)copy.cr2);
+	n += (size_t)snprintf(s + n, cap - n,
+			      "%s differs%s: %s at %llx, copy %s at %llx\n"
+			      "exit %d at %llx signal %d vector %llu error %llx cr2 %llx; copy "
+			      "%d at %llx signal %d vector %llu error %llx cr2 %llx\n",
+			      what, t->stepped ? " (stepped)" : "", bytes[0], (unsigned long long)t->at, bytes[1],
+			      (unsigned long long)t->copy_at, a->kind, (unsigned long long)a->rip, original.sig,
+			      (unsigned long long)original.vector, (unsigned long long)original.error,
+			      (unsigned long long)original.cr2, b->kind, (unsigned long long)b->rip, copy.sig,
+			      (unsigned long long)copy.vector, (unsigned long long)copy.error,
+			      (unsigned long long)copy.cr2);
 	for (int i = 0; i < 16 && n < cap; i++)
 		n += (size_t)snprintf(s + n, cap - n, "%2d %16llx -> %16llx %16llx\n", i,
-				      (unsigned long long)state.regs.r[i],
-				      (unsigned long long)original.regs.r[i],
+				      (unsigned long long)state.regs.r[i], (unsigned long long)original.regs.r[i],
 				      (unsigned long long)copy.regs.r[i]);
 	if (n < cap)
-		n += (size_t)snprintf(s + n, cap - n, "flags %llx -> %llx %llx\n",
-				      (unsigned long long)state.regs.flags,
-				      (unsigned long long)original.regs.flags,
-				      (unsigned long long)copy.regs.flags);
+		n += (size_t)snprintf(s + n, cap - n, "flags %llx -> %llx %llx\n", (unsigned long long)state.regs.flags,
+				      (unsigned long long)original.regs.flags, (unsigned long long)copy.regs.flags);
 	for (size_t i = 0; i < RJ_ARENA_SIZE && n < cap; i++)
 		if (original.mem[i] != copy.mem[i]) {
 			snprintf(s + n, cap - n, "memory first differs at offset %zx\n", i);
@@ -519,9 +506,8 @@ const char *rj_exclusion_name(enum rj_exclusion x)
 const char *rj_kind_name(enum rj_kind k)
 {
 	static const char *const names[] = {
-	    "plain",        "rip-relative", "jmp",        "jcc",         "loop/jcxz",
-	    "call",         "call reg",     "call [mem]", "call [rip]",  "call [rsp]",
-	    "jmp indirect", "ret",          "xbegin",     "system call",
+	    "plain",      "rip-relative", "jmp",        "jcc",          "loop/jcxz", "call",   "call reg",
+	    "call [mem]", "call [rip]",   "call [rsp]", "jmp indirect", "ret",       "xbegin", "system call",
 	};
 
 	return names[k];
@@ -552,8 +538,7 @@ static enum rj_kind kind_of(const struct dp_insn *in)
 			return RJ_CALL_REG;
 		if (in->rip_relative)
 			return RJ_CALL_RIP;
-		return in->has_sib && (in->sib & 7) == 4 && !(in->rex & DP_REX_B) ? RJ_CALL_RSP
-										  : RJ_CALL_MEM;
+		return in->has_sib && (in->sib & 7) == 4 && !(in->rex & DP_REX_B) ? RJ_CALL_RSP : RJ_CALL_MEM;
 	default:
 		return in->rip_relative ? RJ_RIPREL : RJ_PLAIN;
 	}

@@ -46,9 +46,9 @@ static bool is_vsib(const struct dp_insn *in)
 		return false;
 	if (in->enc == DP_ENC_VEX)
 		return in->opcode >= 0x90 && in->opcode <= 0x93;
-	return in->enc == DP_ENC_EVEX && ((in->opcode >= 0x90 && in->opcode <= 0x93) ||
-					  (in->opcode >= 0xa0 && in->opcode <= 0xa3) ||
-					  in->opcode == 0xc6 || in->opcode == 0xc7);
+	return in->enc == DP_ENC_EVEX &&
+	       ((in->opcode >= 0x90 && in->opcode <= 0x93) || (in->opcode >= 0xa0 && in->opcode <= 0xa3) ||
+		in->opcode == 0xc6 || in->opcode == 0xc7);
 }
 
 static struct operand operand_of(const struct dp_insn *in, u64 at)
@@ -116,9 +116,8 @@ static enum rj_exclusion exclude_0f(const struct dp_insn *in)
 		return ext(in) <= 1 ? RJ_EMULATED : RJ_RUN; /* sldt, str */
 	case 0x01:
 		if (mem || (in->modrm >= 0xe0 && in->modrm <= 0xe7))
-			return ext(in) <= 1 || ext(in) == 4 ? RJ_EMULATED
-							    : RJ_RUN; /* sgdt, sidt, smsw */
-		if (in->modrm == 0xf9 || in->modrm == 0xfd)           /* rdtscp, rdpru */
+			return ext(in) <= 1 || ext(in) == 4 ? RJ_EMULATED : RJ_RUN; /* sgdt, sidt, smsw */
+		if (in->modrm == 0xf9 || in->modrm == 0xfd)                         /* rdtscp, rdpru */
 			return RJ_UNREPEATABLE;
 		if (in->modrm == 0xd0) /* xgetbv can tell which state is in use */
 			return RJ_XSAVE;
@@ -131,8 +130,8 @@ static enum rj_exclusion exclude_0f(const struct dp_insn *in)
 static bool is_tile(const struct dp_insn *in)
 {
 	return in->enc == DP_ENC_VEX && in->map == DP_MAP_0F38 &&
-	       (in->opcode == 0x49 || in->opcode == 0x4b || in->opcode == 0x5c ||
-		in->opcode == 0x5e || in->opcode == 0x6c);
+	       (in->opcode == 0x49 || in->opcode == 0x4b || in->opcode == 0x5c || in->opcode == 0x5e ||
+		in->opcode == 0x6c);
 }
 
 enum rj_exclusion rj_exclude(const struct dp_insn *in)
@@ -213,11 +212,9 @@ static u64 steer_rsp(u64 rsp, u64 value)
 }
 
 /* Choose the registers of the operand; returns its address, 0 when nobody knows. */
-static u64 steer_operand(struct rj_state *s, const struct dp_insn *in, const struct operand *o,
-			 u64 *seed)
+static u64 steer_operand(struct rj_state *s, const struct dp_insn *in, const struct operand *o, u64 *seed)
 {
-	bool locked =
-	    (in->prefixes & DP_PFX_LOCK) || (legacy(in, DP_MAP_ONE) && (in->opcode & 0xfe) == 0x86);
+	bool locked = (in->prefixes & DP_PFX_LOCK) || (legacy(in, DP_MAP_ONE) && (in->opcode & 0xfe) == 0x86);
 	bool seg = in->prefixes & (DP_PFX_FS | DP_PFX_GS);
 	u64 *r = s->regs.r, want = data_address(o->a32, locked, seed), have = o->value;
 
@@ -226,8 +223,7 @@ static u64 steer_operand(struct rj_state *s, const struct dp_insn *in, const str
 			r[o->base] = rj_random(seed) & 0xffff;
 		if (o->index != NONE)
 			r[o->index] = rj_random(seed) & 0xffff;
-		have += (o->base != NONE ? r[o->base] : 0) +
-			(o->index != NONE ? r[o->index] * (u64)o->scale : 0);
+		have += (o->base != NONE ? r[o->base] : 0) + (o->index != NONE ? r[o->index] * (u64)o->scale : 0);
 		if (o->a32)
 			have = (u32)have;
 		have = want - have;
@@ -292,9 +288,9 @@ static void poke_random(struct rj_state *s, long off, u64 *seed)
 
 static bool is_string(const struct dp_insn *in)
 {
-	return legacy(in, DP_MAP_ONE) && ((in->opcode >= 0xa4 && in->opcode <= 0xa7) ||
-					  (in->opcode >= 0xaa && in->opcode <= 0xaf) ||
-					  (in->opcode >= 0x6c && in->opcode <= 0x6f));
+	return legacy(in, DP_MAP_ONE) &&
+	       ((in->opcode >= 0xa4 && in->opcode <= 0xa7) || (in->opcode >= 0xaa && in->opcode <= 0xaf) ||
+		(in->opcode >= 0x6c && in->opcode <= 0x6f));
 }
 
 static void steer_string(struct rj_state *s, const struct dp_insn *in, u64 *seed)
@@ -320,8 +316,7 @@ static void steer_string(struct rj_state *s, const struct dp_insn *in, u64 *seed
 static void steer_implicit(struct rj_state *s, const struct dp_insn *in, long off, u64 *seed)
 {
 	u8 op = in->opcode, reg = dp_modrm_reg(in);
-	bool one = legacy(in, DP_MAP_ONE), of = legacy(in, DP_MAP_0F),
-	     low = in->prefixes & DP_PFX_67;
+	bool one = legacy(in, DP_MAP_ONE), of = legacy(in, DP_MAP_0F), low = in->prefixes & DP_PFX_67;
 	u64 *r = s->regs.r;
 
 	if (is_string(in)) {
@@ -333,8 +328,7 @@ static void steer_implicit(struct rj_state *s, const struct dp_insn *in, long of
 	} else if (one && (op & 0xfe) == 0xf6 && ext(in) >= 6 && one_in(seed, 2)) { /* div, idiv */
 		r[RJ_RDX] = one_in(seed, 2) ? 0 : (u64)((s64)r[RJ_RAX] >> 63);
 		r[RJ_RAX] &= one_in(seed, 2) ? 0xff : ~0ull;
-	} else if ((of && op == 0xf7) ||
-		   (in->enc == DP_ENC_VEX && in->map == DP_MAP_0F && op == 0xf7)) {
+	} else if ((of && op == 0xf7) || (in->enc == DP_ENC_VEX && in->map == DP_MAP_0F && op == 0xf7)) {
 		r[RJ_RDI] = data_address(low, false, seed);             /* maskmovq, maskmovdqu */
 	} else if (legacy(in, DP_MAP_0F38) && op == 0xf8 && off >= 0) { /* movdir64b */
 		r[reg] = data_address(low, true, seed);
@@ -347,8 +341,7 @@ static void steer_implicit(struct rj_state *s, const struct dp_insn *in, long of
 		u32 lo[2] = {(u32)r[RJ_RAX], (u32)r[RJ_RDX]};
 		u64 wide[2] = {r[RJ_RAX], r[RJ_RDX]};
 
-		poke(s, off, in->rex & DP_REX_W ? (void *)wide : (void *)lo,
-		     in->rex & DP_REX_W ? 16 : 8);
+		poke(s, off, in->rex & DP_REX_W ? (void *)wide : (void *)lo, in->rex & DP_REX_W ? 16 : 8);
 	}
 	if (in->cls == DP_INSN_SYSCALL || in->cls == DP_INSN_INT) /* getpid, or none */
 		r[RJ_RAX] = one_in(seed, 2) ? 0x7fffffff : in->cls == DP_INSN_INT ? 20 : 39;
@@ -357,8 +350,7 @@ static void steer_implicit(struct rj_state *s, const struct dp_insn *in, long of
 }
 
 /* Indirect branches and returns arrive at the landing page, nearly always. */
-static void steer_branch(struct rj_state *s, const struct dp_insn *in, const struct rj_place *p,
-			 long off, u64 *seed)
+static void steer_branch(struct rj_state *s, const struct dp_insn *in, const struct rj_place *p, long off, u64 *seed)
 {
 	u64 *r = s->regs.r, target = p->landing + (rj_random(seed) & 0xff);
 
@@ -386,8 +378,7 @@ static void keep_off_slot(struct rj_state *s, const struct dp_insn *in, const st
 
 	if (in->cls != DP_INSN_CALL_IND || !o->mem)
 		return;
-	ea += (o->base != NONE ? r[o->base] : 0) +
-	      (o->index != NONE ? r[o->index] * (u64)o->scale : 0);
+	ea += (o->base != NONE ? r[o->base] : 0) + (o->index != NONE ? r[o->index] * (u64)o->scale : 0);
 	if (o->a32)
 		ea = (u32)ea;
 	if (in->prefixes & DP_PFX_FS)
@@ -438,8 +429,7 @@ static void random_xstate(u8 *x, u64 *seed)
 	x[4] = one_in(seed, 2) ? 0xff : (u8)rj_random(seed);
 	memcpy(x + 24, &mxcsr, 4);
 	for (int i = 0; i < 8; i++) {
-		u16 exponent =
-		    (u16)(one_in(seed, 2) ? 0x3ff0 + (rj_random(seed) & 31) : rj_random(seed));
+		u16 exponent = (u16)(one_in(seed, 2) ? 0x3ff0 + (rj_random(seed) & 31) : rj_random(seed));
 
 		lane = rj_random(seed) | 1ull << 63;
 		memcpy(x + 32 + 16 * i, &lane, 8);
@@ -462,8 +452,7 @@ void rj_steer(struct rj_state *s, const struct dp_insn *in, const struct rj_plac
 	for (int i = 0; i < 16; i++)
 		r[i] = random_value(seed);
 	r[RJ_RSP] = stack_address(o.a32, seed);
-	s->regs.flags =
-	    0x202 | (rj_random(seed) & 0xcd5); /* the arithmetic flags and the direction */
+	s->regs.flags = 0x202 | (rj_random(seed) & 0xcd5); /* the arithmetic flags and the direction */
 	s->regs.fsbase = data_address(true, true, seed);
 	s->regs.gsbase = data_address(true, true, seed);
 	if (o.mem && !one_in(seed, 64)) {

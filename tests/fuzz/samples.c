@@ -57,8 +57,13 @@ const char *samples_dir(void)
 
 u32 samples_make(struct sample *v, u32 max)
 {
-	static const char *const flags[] = {"-O1 -g -rdynamic", "-O2 -g -gdwarf-4", "-O2 -g -gsplit-dwarf", "-O0 -g -gz",
-					    "-O2 -g -fPIC -shared -gdwarf-4 -gsplit-dwarf", "-O2 -s", "-O1 -g -fno-pie -no-pie -fdebug-types-section"};
+	static const char *const flags[] = {"-O1 -g -rdynamic",
+					    "-O2 -g -gdwarf-4",
+					    "-O2 -g -gsplit-dwarf",
+					    "-O0 -g -gz",
+					    "-O2 -g -fPIC -shared -gdwarf-4 -gsplit-dwarf",
+					    "-O2 -s",
+					    "-O1 -g -fno-pie -no-pie -fdebug-types-section"};
 	char command[700], path[200];
 	u32 n = 0;
 	FILE *f;
@@ -72,7 +77,8 @@ u32 samples_make(struct sample *v, u32 max)
 	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags) && n + 1 < max; i++) {
 		bool split = strstr(flags[i], "split");
 
-		snprintf(command, sizeof(command), "cd %s && cc %s -dumpdir d%zu -o s%zu sample.c 2>/dev/null", dir, flags[i], i, i);
+		snprintf(command, sizeof(command), "cd %s && cc %s -dumpdir d%zu -o s%zu sample.c 2>/dev/null", dir,
+			 flags[i], i, i);
 		if (system(command))
 			continue;
 		snprintf(path, sizeof(path), "%s/s%zu", dir, i);
@@ -132,7 +138,8 @@ bool fuzz_run(void (*one)(u64 i), u64 first, double seconds, u64 times, u64 *at)
 		if (pid < 0 || waitpid(pid, &status, 0) != pid || status) {
 			*at = fuzz_counts[0];
 			if (pid > 0)
-				printf("# at %llu: %s %d\n", (unsigned long long)*at, WIFSIGNALED(status) ? "signal" : "status",
+				printf("# at %llu: %s %d\n", (unsigned long long)*at,
+				       WIFSIGNALED(status) ? "signal" : "status",
 				       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 			return false;
 		}

@@ -11,7 +11,7 @@
 
 #include "../unit/machine.h"
 #include "lang/rpn/rpn.h"
-#include "log/rpn.h"
+#include "log/log-rpn.h"
 
 static u8 seen[65536];
 static u8 noticed[65536]; /* some program here does something else when this instruction does nothing */
@@ -53,6 +53,7 @@ static void show(FILE *out, struct machine *m, enum dp_run_result result)
 	static const char *const words[] = {"log", "nothing", "passed"};
 	const struct dp_rpn_head *head = (const struct dp_rpn_head *)machine_payload(m);
 	const u8 *items = machine_payload(m) + sizeof(*head);
+	struct dp_rpn_context context = {0};
 	struct dp_line line = {0};
 
 	fprintf(out, "%s", words[result]);
@@ -64,7 +65,7 @@ static void show(FILE *out, struct machine *m, enum dp_run_result result)
 		u32 n = m->hit.log_len - (u32)sizeof(*head);
 
 		fprintf(out, "%s %u,%u ", m->hit.rec_flags & DP_REC_TRUNCATED ? " cut" : "", head->major, head->minor);
-		if (!dp_rpn_items_json(&line, items, n))
+		if (!dp_rpn_log_section(&line, DP_FORMAT_JSON, DP_SECTION_ITEMS, &context, items, n))
 			for (u32 i = 0; i < n; i++)
 				fprintf(out, "%02x", items[i]);
 		fprintf(out, "%.*s", (int)line.n, line.text ? line.text : "");
@@ -72,7 +73,8 @@ static void show(FILE *out, struct machine *m, enum dp_run_result result)
 	fprintf(out, "\n");
 	dp_line_reset(&line);
 	if (result != DP_RUN_PASSED && m->rt.ex_mask && dp_vm_trace(&m->hit)) {
-		dp_rpn_traces_json(&line, items, m->hit.log_len - sizeof(*head));
+		dp_rpn_log_section(&line, DP_FORMAT_JSON, DP_SECTION_TRACES, &context, items,
+				   m->hit.log_len - sizeof(*head));
 		fprintf(out, "trace %.*s\n", (int)line.n, line.text ? line.text : "");
 	}
 	dp_line_free(&line);
@@ -255,7 +257,8 @@ static void coverage(void)
 	while (dp_opcode_next(&i, &opcode)) {
 		const struct dp_opcode_info *info = dp_opcode_info(opcode);
 
-		if (info->rule == DP_RULE_BEGIN || info->rule == DP_RULE_KERNEL || opcode == DP_OP_NOP || noticed[opcode])
+		if (info->rule == DP_RULE_BEGIN || info->rule == DP_RULE_KERNEL || opcode == DP_OP_NOP ||
+		    noticed[opcode])
 			continue;
 		if (of_events(opcode))
 			continue;
@@ -282,7 +285,8 @@ static void reference_page(void)
 
 		if (info->rule == DP_RULE_BEGIN || (info->rule >= DP_RULE_OPEN && info->rule <= DP_RULE_SPAN))
 			continue;
-		snprintf(want, sizeof(want), opcode > 0xff ? "| F1 %02X | `%s" : "| %02X | `%s", opcode & 0xff, info->text);
+		snprintf(want, sizeof(want), opcode > 0xff ? "| F1 %02X | `%s" : "| %02X | `%s", opcode & 0xff,
+			 info->text);
 		if (strstr(page, want) && (strchr(info->meaning, '|') || strstr(page, info->meaning)))
 			continue;
 		printf("# not in the reference page: %s: %s\n", want, info->meaning);

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "../unit/machine.h"
-#include "host/process/hooks.h"
+#include "host/process/process-hooks.h"
 #include "host/process/record.h"
 
 #define HANG 170 /* seconds: several of our own limits one after the other */

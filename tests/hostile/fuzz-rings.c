@@ -16,9 +16,9 @@
 #include "../unit/machine.h"
 #include "log/clock.h"
 #include "log/format.h"
-#include "log/guard.h"
+#include "log/log-guard.h"
 #include "log/reader.h"
-#include "log/rpn.h"
+#include "log/log-rpn.h"
 
 #define NCPUS 2u
 #define NRINGS 4u
@@ -34,7 +34,7 @@ static const char *const lines[NPROBES] = {
 static u64 state, rounds, handed, cut, opened;
 static struct dp_event events[NPROBES];
 static struct dp_event_info infos[NPROBES];
-static struct dp_formatter *text, *json;
+static struct dp_formatter *formatters[DP_NFORMATS];
 static bool wrong;
 
 static u32 below(u32 n)
@@ -64,12 +64,13 @@ static void take(const struct dp_record *rec, u64 ns, void *arg)
 	handed++;
 	if (rec->len < sizeof(*rec) || rec->len > DP_RECORD_MAX || rec->len % 8 || rec->event >= NPROBES)
 		wrong = true;
-	dp_formatter_record(text, rec, ns);
-	dp_formatter_record(json, rec, ns);
+	for (u32 f = 0; f < DP_NFORMATS; f++)
+		dp_formatter_record(formatters[f], rec, ns);
 	if (rec->flags & DP_REC_RPN) {
-		dp_rpn_log_text(&line, rec, &c);
-		dp_line_reset(&line);
-		dp_rpn_log_json(&line, rec, &c);
+		for (u32 f = 0; f < DP_NFORMATS; f++) {
+			dp_line_reset(&line);
+			dp_rpn_log(&line, (enum dp_format)f, rec, &c);
+		}
 	}
 	dp_line_free(&line);
 }
@@ -102,7 +103,8 @@ static u64 value(const struct dp_ring_map *m)
 static void put_record(const struct dp_ring_map *m)
 {
 	struct dp_ring *ring = dp_ring_of(m, below(NRINGS));
-	struct dp_record rec = {.event = below(NPROBES), .tid = below(100000), .cpu = below(4), .tsc = dp_clock_stamp()};
+	struct dp_record rec = {
+	    .event = below(NPROBES), .tid = below(100000), .cpu = below(4), .tsc = dp_clock_stamp()};
 	u64 head = ring->head & ~7ull;
 	u8 *data = (u8 *)ring + 4096;
 
@@ -172,7 +174,8 @@ static void life(void)
 	struct dp_counts counts;
 	pthread_t t;
 
-	if (ftruncate(fd, (off_t)m.size) || (m.at = mmap(NULL, m.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED ||
+	if (ftruncate(fd, (off_t)m.size) ||
+	    (m.at = mmap(NULL, m.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED ||
 	    !dp_ring_map_lay_out(&m, NCPUS, NRINGS, NPROBES, RING) || !dp_guard_add(m.at, m.size))
 		exit(1);
 	*m.at = m.g;
@@ -231,22 +234,24 @@ int main(int argc, char **argv)
 			printf("Bail out! %s: %s\n", lines[i], err.detail);
 			return 1;
 		}
-		infos[i] = (struct dp_event_info){"dprobes", events[i].name, "f", 0, events[i].is_return, &events[i].prog.layout};
+		infos[i] = (struct dp_event_info){"dprobes", events[i].name,      "f",
+						  0,         events[i].is_return, &events[i].prog.layout};
 	}
-	if (dp_formatter_new(&text, DP_FORMAT_TEXT, null, &fe) || dp_formatter_new(&json, DP_FORMAT_JSON, null, &fe))
-		return 1;
+	for (u32 f = 0; f < DP_NFORMATS; f++)
+		if (dp_formatter_new(&formatters[f], (enum dp_format)f, null, &fe))
+			return 1;
 	state = argc > 2 ? strtoull(argv[2], NULL, 0) | 1 : (u64)time(NULL) * 0x9e3779b97f4a7c15ull | 1;
 	printf("# seed 0x%llx\n", (unsigned long long)state);
 	while (!wrong && (!seconds || time(NULL) < end))
 		for (u32 k = 0; k < 50 && !wrong; k++, rounds++)
 			life();
-	dp_formatter_free(text);
-	dp_formatter_free(json);
+	for (u32 f = 0; f < DP_NFORMATS; f++)
+		dp_formatter_free(formatters[f]);
 	for (u32 i = 0; i < NPROBES; i++)
 		dp_event_free(&events[i]);
 	fclose(null);
-	printf("# %llu readers, %llu records handed out, %llu files cut\n", (unsigned long long)opened, (unsigned long long)handed,
-	       (unsigned long long)cut);
+	printf("# %llu readers, %llu records handed out, %llu files cut\n", (unsigned long long)opened,
+	       (unsigned long long)handed, (unsigned long long)cut);
 	ok(!wrong, "rings with any content: the reader stays inside and hands out sound records");
 	ok(handed > 100 && cut > 0, "records came, and files were cut");
 	return done();

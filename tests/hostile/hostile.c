@@ -11,16 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define dp_blob dp_blob_elsewhere
 #define dp_blob_size dp_blob_size_elsewhere
+#include "abi/abi-control.h"
+#include "abi/abi-point.h"
+#include "abi/abi-ring.h"
+#include "abi/abi-watch.h"
 #include "hit/blob.h"
 #undef dp_blob
 #undef dp_blob_size
-#include "hit/hit.h"
-#include "host/self/registry.h"
+#include "abi/abi-registry.h"
 
 /* ---- what is probed ---- */
 
@@ -224,18 +228,28 @@ static struct dp_control *find_control(void)
 	return found;
 }
 
+/* By a system call: dprobes may take the mapping away at any moment, and a store there would be our own death. */
+static void put(void *to, u64 v, size_t size)
+{
+	struct iovec from = {&v, size}, there = {to, size};
+
+	process_vm_writev(getpid(), &from, 1, &there, 1, 0);
+}
+
+#define PUT(field, v) put(&(field), v, sizeof(field))
+
 static void scribble_header(struct dp_rings *g, u64 size)
 {
 	(void)size;
-	g->nrings = 100000;
-	g->nprobes = 1u << 26;
-	g->counts_off = 1ull << 45;
-	g->counts_stride = 1ull << 33;
-	g->rings_off = 1ull << 44;
-	g->ring_stride = 1ull << 40;
-	g->ring_size = 1ull << 36;
-	g->size = ~0ull;
-	g->ncpus = 5000;
+	PUT(g->nrings, 100000);
+	PUT(g->nprobes, 1u << 26);
+	PUT(g->counts_off, 1ull << 45);
+	PUT(g->counts_stride, 1ull << 33);
+	PUT(g->rings_off, 1ull << 44);
+	PUT(g->ring_stride, 1ull << 40);
+	PUT(g->ring_size, 1ull << 36);
+	PUT(g->size, ~0ull);
+	PUT(g->ncpus, 5000);
 }
 
 /* Everything behind the header: heads, tails, owners, records. */
@@ -247,7 +261,7 @@ static void scribble_rings(struct dp_rings *g, u64 size)
 		seed ^= seed << 13;
 		seed ^= seed >> 7;
 		seed ^= seed << 17;
-		((volatile u64 *)g)[i] = seed % 3 ? seed : seed & 0x7ffff8;
+		PUT(((u64 *)g)[i], seed % 3 ? seed : seed & 0x7ffff8);
 	}
 }
 
@@ -297,7 +311,7 @@ static u32 ask_for(u32 tid)
 	a->addr = (u64)&thing & ~7ull;
 	__atomic_store_n(&a->state, DP_ASK_ASKED, __ATOMIC_RELEASE);
 	for (int i = 0; i < 3000 && __atomic_load_n(&a->state, __ATOMIC_ACQUIRE) == DP_ASK_ASKED; i++) {
-		__atomic_fetch_add(&asks->bell, 1, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&asks->doorbell, 1, __ATOMIC_RELEASE);
 		usleep(10000);
 	}
 	return a->state;

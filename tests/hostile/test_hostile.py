@@ -50,7 +50,7 @@ class Liar:
         """What it has noticed; it went on as if nothing had been."""
         self.p.stdin.close()
         out = self.p.stdout.read()
-        status = self.p.wait(30)
+        status = self.p.wait(60)
         assert status == 0, (status, out)
         return out
 
@@ -224,7 +224,7 @@ def remembered():
     liar = Liar("where")
     begin, end = map(int, liar.p.stdout.readline().split())
     t = trace_start("-p", liar.pid, "-o", "/dev/null", "p exe:work")
-    wait_for(lambda: our_mappings(liar.pid) and code_differs(liar.pid), what="the trace to arm")
+    wait_for(lambda: our_mappings(liar.pid) and in_place(liar.pid), what="the trace to arm")
     stop(t, signal.SIGKILL)
     assert code_differs(liar.pid)
     region = None

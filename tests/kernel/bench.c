@@ -69,20 +69,17 @@ static u64 figure(const char *what, int registered)
 
 static void compare(const char *what, u64 ours, u64 theirs)
 {
-	ok(ours && theirs && ours < theirs, "%s takes less than the kernel's (%llu, %llu)", what,
-	   ours, theirs);
+	ok(ours && theirs && ours < theirs, "%s takes less than the kernel's (%llu, %llu)", what, ours, theirs);
 }
 
 /* With the kernel's optimisation switched off: both stay breakpoints. */
 static void bench_traps(void)
 {
 	struct kprobe t = {.addr = (void *)t_wide, .pre_handler = theirs_pre};
-	struct kprobe tp = {
-	    .addr = (void *)t_wide, .pre_handler = theirs_pre, .post_handler = theirs_post};
+	struct kprobe tp = {.addr = (void *)t_wide, .pre_handler = theirs_pre, .post_handler = theirs_post};
 	struct dp_kprobe o = {.addr = t_wide, .pre_handler = ours_pre};
 	struct dp_kprobe op = {.addr = t_wide, .pre_handler = ours_pre, .post_handler = ours_post};
-	struct kretprobe tr = {
-	    .kp.addr = (void *)t_wide, .handler = theirs_return, .maxactive = 16};
+	struct kretprobe tr = {.kp.addr = (void *)t_wide, .handler = theirs_return, .maxactive = 16};
 	struct dp_kretprobe or = {.kp.addr = t_wide, .handler = ours_return, .maxactive = 16};
 	u64 trap, post, ret, otrap, opost, oret;
 
@@ -107,8 +104,7 @@ static void bench_traps(void)
 static void bench_jumps(void)
 {
 	struct kprobe t = {.addr = (void *)t_wide, .pre_handler = theirs_pre};
-	struct kretprobe tr = {
-	    .kp.addr = (void *)t_wide, .handler = theirs_return, .maxactive = 16};
+	struct kretprobe tr = {.kp.addr = (void *)t_wide, .handler = theirs_return, .maxactive = 16};
 	struct dp_kprobe o = {.addr = t_wide, .pre_handler = ours_pre};
 	struct dp_kretprobe or = {.kp.addr = t_wide, .handler = ours_return, .maxactive = 16};
 	u64 jump, ret, ojump, oret;
@@ -222,7 +218,8 @@ static void bench_hooks(void)
 	static_branch_disable(&b_key);
 	hook_exit_deregister(&rec);
 	ok(!r && hook <= key, "an idle hook takes no more than a static key (%ld, %ld)", hook, key);
-	ok(armed_hook > armed_key && armed_hook < armed_key + 60, "an armed hook calls its exit (%ld, %ld)", armed_hook, armed_key);
+	ok(armed_hook > armed_key && armed_hook < armed_key + 60, "an armed hook calls its exit (%ld, %ld)", armed_hook,
+	   armed_key);
 }
 
 void bench(const char *what)

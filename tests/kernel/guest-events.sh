@@ -121,6 +121,47 @@ mistakes() {
 	say $? "the log of errors points at the place"
 }
 
+# Blanks and `if` in texts, conditions without a blank: shown as written, saved and restored, and filtered as written.
+texts() {
+	cd $top
+	echo 'p:b vfs_write x=\"a if b" y=$arg3:s32 if(y == 779)' >>kprobe_events
+	[ "$(cat kprobe_events)" = 'p:kprobes/b vfs_write x=\"a if b" y=$arg3:s32 if (y == 779)' ]
+	say $? "a text with blanks is one argument, if( begins a condition"
+	cat kprobe_events >/tmp/saved && echo >kprobe_events && cat /tmp/saved >kprobe_events && [ "$(cat kprobe_events)" = "$(cat /tmp/saved)" ]
+	say $? "a definition that was saved is restored"
+	echo 'y < 790 && y != 778' >events/kprobes/b/filter && echo 1 >events/kprobes/b/enable
+	dd if=/dev/zero of=/tmp/w bs=779 count=1 2>/dev/null
+	dd if=/dev/zero of=/tmp/w bs=780 count=1 2>/dev/null
+	echo 0 >events/kprobes/b/enable
+	[ "$(grep -c ' b: ' trace)" = 1 ] && grep -q ' b: (vfs_write+0x0/0x[0-9a-f]*) x="a if b" y=779$' trace
+	say $? "a filter leaves the texts of the definition alone"
+	! echo 'y == zz' 2>/dev/null >events/kprobes/b/filter && tail -n 3 error_log | grep -q ' E-[A-Z-]*: ' &&
+		[ "$(tail -n 2 error_log)" = "  Command: y == zz
+                ^" ]
+	say $? "error_log: a filter's mistake has its code and its place"
+	long=$(printf 'p:long vfs_read'; for i in $(seq 1 60); do printf ' a%d=$arg1' "$i"; done)
+	! echo "$long x=%zz" 2>/dev/null >>kprobe_events && [ "$(tail -n 2 error_log | head -n 1)" = "  Command: $long x=%zz" ] &&
+		[ "$(tail -n 1 error_log | wc -c)" = $((${#long} + 16)) ]
+	say $? "error_log: a long line is there as a whole"
+	echo >kprobe_events
+	echo 'p do_sys_openat2 a1' >kprobe_probes && echo 'p do_sys_openat2 a2' >>kprobe_probes && [ "$(grep -c . kprobe_probes)" = 2 ]
+	say $? "kprobe_probes: two probes at one place need no names"
+	echo >kprobe_probes
+	echo 'p dpvictim:victim_work' >>kprobe_events && echo 'p nosuch:victim_work' >>kprobe_events &&
+		[ -d events/kprobes/p_dpvictim_victim_work_0 ] && [ -d events/kprobes/p_nosuch_victim_work_0 ]
+	say $? "events at functions of one name in two modules"
+	echo >kprobe_events
+	echo 'p:f vfs_write n=$arg3:u32 t=\"a" v=+0($stack):x64[2]' >>kprobe_events
+	echo 'r:fr vfs_write n=$retval:s64' >>kprobe_events
+	grep -q 'field:unsigned long __probe_ip;	offset:[0-9]*;	size:8;	signed:0;' events/kprobes/f/format &&
+		[ "$(grep '^print fmt' events/kprobes/f/format)" = \
+			'print fmt: "(%lx) n=%u t=\"%s\" v={0x%Lx,0x%Lx}", REC->__probe_ip, REC->n, __get_str(t), REC->v[0], REC->v[1]' ] &&
+		[ "$(grep '^print fmt' events/kprobes/fr/format)" = \
+			'print fmt: "(%lx <- %lx) n=%Ld", REC->__probe_func, REC->__probe_ret_ip, REC->n' ]
+	say $? "format: print fmt with its arguments, elements of arrays, the place"
+	echo >kprobe_events
+}
+
 # Memory of the kernel is watched: panic_timeout, an int, written by root.
 watched_memory() {
 	cd $top
@@ -291,6 +332,7 @@ events() {
 	todays_tracer
 	modules_again
 	mistakes
+	texts
 	watched_memory
 	watched_module
 	reading

@@ -92,8 +92,12 @@ other_runtimes() {
 	fi
 	if [ -e simple-musl-static ]; then
 		traced 'p work' -- ./simple-musl-static 2 500
-		[ $? = 0 ] && grep -q '^calls 1000 bad 0$' /tmp/told && [ "$(records)" = 1000 ]
-		say $? "a program with musl"
+		# Without rseq a ring is locked: what another thread logs while its holder is not running is lost, and counted.
+		[ $? = 0 ] && grep -q '^calls 1000 bad 0$' /tmp/told &&
+			awk -v n="$(records)" '$1 == "work" { bad = $3 != 1000 || $4 != n || $4 + $8 != 1000 } END { exit bad }' /tmp/told
+		r=$?
+		say $r "a program with musl"
+		[ $r = 0 ] || tell /tmp/told /tmp/err
 	else
 		skip "a program with musl" "none was built"
 	fi

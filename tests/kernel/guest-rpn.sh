@@ -530,12 +530,15 @@ END
 started() { # which, how many times at once
 	pids=
 	for _ in $(seq "$2"); do
-		timeout 60 ./"$1" &
+		timeout 300 ./"$1" &
 		pids="$pids $!"
 	done
 	bad=0
 	for pid in $pids; do
-		wait "$pid" || bad=1
+		wait "$pid" || {
+			echo "tap: # $1: status $?"
+			bad=1
+		}
 	done
 	[ $bad = 0 ]
 }
@@ -556,7 +559,7 @@ starts_of() {
 	! $dprobes -q | grep 'not held'
 	say $? "$1: they were held"
 	$dprobes -r -a >/dev/null
-	timeout 60 $dprobes trace -f /tmp/"$1".rpn -- ./"$1" >/tmp/out 2>/tmp/err
+	timeout 300 $dprobes trace -f /tmp/"$1".rpn -- ./"$1" >/tmp/out 2>/tmp/err
 	say $? "$1: trace -f with the command"
 	[ "$(grep -c '^dprobes(1,0)' /tmp/out)" = 6 ]
 	say $? "$1: its records"

@@ -52,6 +52,7 @@ conformance() {
 	say $((!$?)) "nor with a wrong one"
 	load
 	say $? "it loads"
+	run rules
 	run kprobes
 	run returns
 	run ftrace

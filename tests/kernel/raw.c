@@ -13,9 +13,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "hit/hit.h"
-#include "host/kernel/device.h"
+#include "abi/abi-program.h"
+#include "abi/abi-ring.h"
+#include "abi/abi-device.h"
 #include "program/code.h"
+#include "program/program-image.h"
 #include "program/program.h"
 
 #define WORDS 512
@@ -25,7 +27,8 @@ static struct dp_dev_error error;
 
 static void ok(bool good, const char *what)
 {
-	printf("tap: %sok - %s%s%s\n", good ? "" : "not ", what, good || !error.code[0] ? "" : ": ", good ? "" : error.code);
+	printf("tap: %sok - %s%s%s\n", good ? "" : "not ", what, good || !error.code[0] ? "" : ": ",
+	       good ? "" : error.code);
 	fflush(stdout);
 }
 
@@ -36,8 +39,9 @@ struct run { /* an armed program */
 };
 
 /* A program at the start of ksys_sync; 0 or -errno of the first call that failed. */
-static int begin(struct run *r, struct dp_dev_probe *d, struct dp_asm *code, u32 nwords)
+static int begin(struct run *r, struct dp_dev_probe *d, struct dp_program *p, const struct dp_asm *code, u32 nwords)
 {
+	static char image[DP_IMAGE_MAX];
 	static u64 words[WORDS];
 
 	memset(&error, 0, sizeof(error));
@@ -47,8 +51,11 @@ static int begin(struct run *r, struct dp_dev_probe *d, struct dp_asm *code, u32
 	strcpy(d->place, "ksys_sync");
 	d->error = (u64)&error;
 	d->opcode = -1;
-	d->code = (u64)code->bytes;
-	d->len = code->len;
+	p->code = code->bytes;
+	p->len = code->len;
+	dp_program_image_write(p, image);
+	d->image = (u64)image;
+	d->image_size = dp_program_image_size(p);
 	if (ioctl(r->fd, DP_DEV_ADD, d))
 		return -errno;
 	r->arm = (struct dp_dev_arm){.error = (u64)&error, .ring_size = RING, .words = (u64)words, .nwords = nwords};
@@ -84,7 +91,8 @@ static void end(struct run *r)
 static void variables(void)
 {
 	struct dp_asm code = {0};
-	struct dp_dev_probe d = {.nlocals = 100, .nglobals = 10, .locals = 8, .globals = 200, .logmax = 64};
+	struct dp_program p = {.nlocals = 100, .nglobals = 10, .logmax = 64};
+	struct dp_dev_probe d = {.locals = 8, .globals = 200};
 	struct dp_dev_probe e;
 	struct run r;
 	int ret;
@@ -98,11 +106,11 @@ static void variables(void)
 	DP_PUT(&code, POP_LV_S);
 	DP_PUT(&code, EXIT);
 	e = d;
-	ret = begin(&r, &e, &code, 100);
+	ret = begin(&r, &e, &p, &code, 100);
 	ok(ret == -EINVAL, "variables of a plain program beyond the words that were given are refused");
 	end(&r);
 	e = d;
-	ret = begin(&r, &e, &code, WORDS);
+	ret = begin(&r, &e, &p, &code, WORDS);
 	ok(!ret, "a plain program with variables is armed");
 	sync();
 	ok(!ret && word(&r, 8 + 5) == 7 && word(&r, 200 + 9) == 9, "it writes to its own words");
@@ -118,7 +126,8 @@ static void layouts(void)
 	struct run r;
 
 	for (u32 size = most - 1; size <= DP_LOGMAX; size++) {
-		struct dp_dev_probe d = {.logmax = DP_LOGMAX, .fixed_size = (u16)size};
+		struct dp_program p = {.logmax = DP_LOGMAX, .layout = {.fixed_size = (u16)size}};
+		struct dp_dev_probe d = {0};
 		struct dp_asm code = {0};
 		int ret;
 
@@ -126,7 +135,7 @@ static void layouts(void)
 		for (u32 i = 0; i < 8; i++)
 			DP_PUT(&code, LOGCOMM, 0, 0);
 		DP_PUT(&code, EXIT);
-		ret = begin(&r, &d, &code, 0);
+		ret = begin(&r, &d, &p, &code, 0);
 		refused += size > most && ret == -E2BIG && !strcmp(error.code, "E-EVENT-BIG");
 		taken += size <= most && !ret;
 		if (!ret)
@@ -135,7 +144,8 @@ static void layouts(void)
 		end(&r);
 		free(code.bytes);
 	}
-	ok(refused == DP_COMM_SIZE && taken == 2, "a fixed part that leaves no room for the task's name is refused, a byte less is not");
+	ok(refused == DP_COMM_SIZE && taken == 2,
+	   "a fixed part that leaves no room for the task's name is refused, a byte less is not");
 }
 
 /* Whether memory can be written is tried without a store that could undo somebody else's. */
@@ -152,7 +162,8 @@ static void *add_on(void *arg)
 
 static void touches(void)
 {
-	struct dp_dev_probe d = {.ex_mask = DP_RPN, .jmpmax = 50, .nlocals = 3, .max = DP_MAXHITS_NONE};
+	struct dp_program p = {.rpn = {.ex_mask = DP_RPN, .max = DP_MAXHITS_NONE}, .jmpmax = 50, .nlocals = 3};
+	struct dp_dev_probe d = {0};
 	struct dp_asm code = {0};
 	pthread_t thread;
 	struct run r;
@@ -170,7 +181,7 @@ static void touches(void)
 	DP_PUT(&code, LOOP, loop);
 	DP_PUT(&code, INC_LV, 2);
 	DP_PUT(&code, EXIT);
-	ret = begin(&r, &d, &code, 8);
+	ret = begin(&r, &d, &p, &code, 8);
 	pthread_create(&thread, NULL, add_on, NULL);
 	for (u32 i = 0; i < 20000 && !ret; i++)
 		sync();
@@ -191,6 +202,7 @@ static void lockdown(const char *how)
 	int ret;
 
 	for (u32 i = 0; i < 2; i++) {
+		struct dp_program p = {0};
 		struct dp_dev_probe d = {0};
 
 		code.len = 0;
@@ -199,11 +211,12 @@ static void lockdown(const char *how)
 		if (i)
 			DP_PUT(&code, POP_R, 6);
 		DP_PUT(&code, EXIT);
-		ret = begin(&r, &d, &code, 0);
+		ret = begin(&r, &d, &p, &code, 0);
 		end(&r);
 		if (i || all)
 			ok(ret == -EPERM && !strcmp(error.code, "E-KERNEL-LOCKDOWN"),
-			   i ? "a program that changes a register is refused by name" : "and so is one that only looks");
+			   i ? "a program that changes a register is refused by name"
+			     : "and so is one that only looks");
 		else
 			ok(!ret, "a program that only looks is allowed");
 	}

@@ -93,17 +93,14 @@ static int calls(int n)
 static void test_handlers(void)
 {
 	struct dp_kprobe kp = {.addr = (void *)hrtimer_active, .pre_handler = on_entry};
-	struct dp_kprobe second = {
-	    .addr = (void *)hrtimer_active, .pre_handler = on_entry, .post_handler = on_post};
+	struct dp_kprobe second = {.addr = (void *)hrtimer_active, .pre_handler = on_entry, .post_handler = on_post};
 	struct dp_kprobe away = {.addr = (void *)hrtimer_active, .pre_handler = go_elsewhere};
 	struct dp_kprobe inside = {.addr = (void *)hrtimer_active, .pre_handler = call_inside};
 
 	dp_register_kprobe(&kp);
-	ok(calls(1000) == 1000 && seen_ip == (unsigned long)hrtimer_active,
-	   "each call is one hit, at the start");
+	ok(calls(1000) == 1000 && seen_ip == (unsigned long)hrtimer_active, "each call is one hit, at the start");
 	ok(!dp_register_kprobe(&second) && calls(10) == 20, "two probes of one entry");
-	ok(seen_post == (unsigned long)hrtimer_active + 5,
-	   "a post handler, behind the tracer's bytes");
+	ok(seen_post == (unsigned long)hrtimer_active + 5, "a post handler, behind the tracer's bytes");
 	ok(!dp_disable_kprobe(&kp) && calls(10) == 10, "one is disabled");
 	ok(!dp_disable_kprobe(&second) && calls(10) == 0, "both are");
 	ok(!dp_enable_kprobe(&kp) && calls(10) == 10, "one is enabled again");
@@ -113,22 +110,19 @@ static void test_handlers(void)
 	ok(!dp_register_kprobe(&away) && hrtimer_active(&timer), "a handler goes on elsewhere");
 	dp_unregister_kprobe(&away);
 	ok(!hrtimer_active(&timer), "and the function is as it was");
-	ok(!dp_register_kprobe(&inside) && calls(10) == 10 && inside.nmissed >= 10,
-	   "a hit inside a hit is missed");
+	ok(!dp_register_kprobe(&inside) && calls(10) == 10 && inside.nmissed >= 10, "a hit inside a hit is missed");
 	dp_unregister_kprobe(&inside);
 }
 
 static void test_kinds(void)
 {
-	struct dp_kretprobe rp = {
-	    .kp.symbol_name = "hrtimer_active", .handler = on_return, .entry_handler = note_ours};
+	struct dp_kretprobe rp = {.kp.symbol_name = "hrtimer_active", .handler = on_return, .entry_handler = note_ours};
 	struct dp_jprobe jp = {.kp.symbol_name = "hrtimer_active", .entry = as_it_is_called};
 	struct kprobe kernel = {.symbol_name = "hrtimer_active", .pre_handler = kernels};
 
-	ok(!dp_register_kretprobe(&rp) && calls(100) == 100 && seen_return == 0,
-	   "a return probe (%s)", rp.kp.refusal ? rp.kp.refusal : "");
-	ok(!register_kprobe(&kernel) && calls(10) == 10 && atomic_read(&theirs) == 10,
-	   "beside a kprobe of the kernel");
+	ok(!dp_register_kretprobe(&rp) && calls(100) == 100 && seen_return == 0, "a return probe (%s)",
+	   rp.kp.refusal ? rp.kp.refusal : "");
+	ok(!register_kprobe(&kernel) && calls(10) == 10 && atomic_read(&theirs) == 10, "beside a kprobe of the kernel");
 	unregister_kprobe(&kernel);
 	ok(calls(10) == 10, "which goes");
 	dp_unregister_kretprobe(&rp);
@@ -148,7 +142,8 @@ static struct ftrace_ops patching = {.func = let_pass, .flags = FTRACE_OPS_FL_SA
 static void test_one_moves(void)
 {
 	struct dp_kprobe away = {.addr = (void *)hrtimer_active, .pre_handler = go_elsewhere};
-	struct dp_kprobe stays = {.addr = (void *)hrtimer_active, .pre_handler = on_entry, .flags = DP_KPROBE_FLAG_STAYS};
+	struct dp_kprobe stays = {
+	    .addr = (void *)hrtimer_active, .pre_handler = on_entry, .flags = DP_KPROBE_FLAG_STAYS};
 	int r;
 
 	if (ftrace_set_filter_ip(&patching, (unsigned long)hrtimer_active, 0, 0)) {
@@ -182,8 +177,7 @@ void test_ftrace(void)
 	bool by_tracer = kp.flags & DP_KPROBE_FLAG_FTRACE;
 
 	hrtimer_init(&timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
-	ok(!r, "a function that may loop to behind its tracer's bytes (%s)",
-	   kp.refusal ? kp.refusal : "");
+	ok(!r, "a function that may loop to behind its tracer's bytes (%s)", kp.refusal ? kp.refusal : "");
 	dp_unregister_kprobe(&kp);
 	if (r || !by_tracer) {
 		ok(1, "entries through the function tracer # SKIP hrtimer_active() does not loop "

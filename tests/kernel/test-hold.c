@@ -3,8 +3,7 @@
 #include "test.h"
 
 static struct dp_kprobe waiting = {.symbol_name = "dpvictim:victim_work", .pre_handler = count_hit};
-static struct dp_kprobe init_code = {.symbol_name = "dpvictim:victim_once",
-				     .pre_handler = count_hit};
+static struct dp_kprobe init_code = {.symbol_name = "dpvictim:victim_once", .pre_handler = count_hit};
 static struct dp_kretprobe returned = {.kp.symbol_name = "dpvictim:victim_work"};
 static atomic_t nreturned, entered;
 
@@ -21,27 +20,22 @@ static int count_entry(struct dp_kprobe *p, struct pt_regs *regs)
 }
 
 static struct dp_kprobe hot[] = {
-    {.symbol_name = "vfs_read"},        {.symbol_name = "vfs_write"},
-    {.symbol_name = "do_sys_openat2"},  {.symbol_name = "kmem_cache_alloc"},
-    {.symbol_name = "kfree"},           {.symbol_name = "mutex_lock"},
-    {.symbol_name = "_raw_spin_lock"},  {.symbol_name = "schedule"},
-    {.symbol_name = "try_to_wake_up"},  {.symbol_name = "ktime_get"},
-    {.symbol_name = "handle_mm_fault"}, {.symbol_name = "__fput"},
+    {.symbol_name = "vfs_read"},         {.symbol_name = "vfs_write"},       {.symbol_name = "do_sys_openat2"},
+    {.symbol_name = "kmem_cache_alloc"}, {.symbol_name = "kfree"},           {.symbol_name = "mutex_lock"},
+    {.symbol_name = "_raw_spin_lock"},   {.symbol_name = "schedule"},        {.symbol_name = "try_to_wake_up"},
+    {.symbol_name = "ktime_get"},        {.symbol_name = "handle_mm_fault"}, {.symbol_name = "__fput"},
 };
 static struct dp_kretprobe sleepy[] = {
-    {.kp.symbol_name = "do_nanosleep"}, {.kp.symbol_name = "kernel_wait4"},
-    {.kp.symbol_name = "schedule"},     {.kp.symbol_name = "vfs_read"},
-    {.kp.symbol_name = "do_exit"},
+    {.kp.symbol_name = "do_nanosleep"}, {.kp.symbol_name = "kernel_wait4"}, {.kp.symbol_name = "schedule"},
+    {.kp.symbol_name = "vfs_read"},     {.kp.symbol_name = "do_exit"},
 };
 
 static void hold_module(void)
 {
 	waiting.flags = init_code.flags = returned.kp.flags = 0;
 	returned.handler = on_return;
-	ok(!dp_register_kprobe(&waiting) && waiting.flags & DP_KPROBE_FLAG_PENDING,
-	   "a probe waits for its module");
-	ok(!dp_register_kprobe(&init_code) && !dp_register_kretprobe(&returned),
-	   "others wait, too");
+	ok(!dp_register_kprobe(&waiting) && waiting.flags & DP_KPROBE_FLAG_PENDING, "a probe waits for its module");
+	ok(!dp_register_kprobe(&init_code) && !dp_register_kretprobe(&returned), "others wait, too");
 }
 
 static void report_module(void)
@@ -54,8 +48,7 @@ static void report_module(void)
 	dp_unregister_kprobe(&init_code);
 	dp_unregister_kretprobe(&returned);
 	/* init runs before insmod returns, exit before rmmod does: 1 + 3 + 1 hits. */
-	ok(atomic_read(&hits) == 5, "armed before init ran, hit until the end (%d)",
-	   atomic_read(&hits));
+	ok(atomic_read(&hits) == 5, "armed before init ran, hit until the end (%d)", atomic_read(&hits));
 	ok(atomic_read(&nreturned) == 4, "and its returns (%d)", atomic_read(&nreturned));
 }
 

@@ -131,8 +131,7 @@ static void kinds(void)
 
 	hook_exit_register(&t_asking, &r1);
 	hook_exit_register(&t_leaving, &r2);
-	ok(ask("four") == -1 && !hook_exit_arm(&r1) && ask("four") == 4,
-	   "hooks: a value is returned");
+	ok(ask("four") == -1 && !hook_exit_arm(&r1) && ask("four") == 4, "hooks: a value is returned");
 	hook_exit_arm(&r2);
 	leave_early(-1);
 	leave_early(1);
@@ -140,11 +139,9 @@ static void kinds(void)
 	hook_exit_deregister(&r1);
 	hook_exit_deregister(&r2);
 	hook_exit_register(&t_alone, &e);
-	ok(hook_exit_register(&t_alone, &e2) == -HOOK_EPRIORITY,
-	   "hooks: an exclusive one takes one exit");
+	ok(hook_exit_register(&t_alone, &e2) == -HOOK_EPRIORITY, "hooks: an exclusive one takes one exit");
 	hook_exit_register(&t_plainly, &g);
-	ok(variants(5) == 5 && !hook_exit_arm(&e) && variants(5) == 6 && !hook_exit_arm(&g) &&
-	       variants(5) == 7,
+	ok(variants(5) == 5 && !hook_exit_arm(&e) && variants(5) == 6 && !hook_exit_arm(&g) && variants(5) == 7,
 	   "hooks: exclusive and generic");
 	hook_exit_deregister(&e);
 	hook_exit_deregister(&g);
@@ -182,8 +179,7 @@ static void dynamic(void)
 	hook_exit_register(&t_entering, &r2);
 	ok(!hook_bind(&t_entering, "dptest:t_add", 0) && t_add(2, 3) == 5, "hooks: bound, idle");
 	ok(!hook_exit_arm(&r1) && t_add(2, 3) == 1005, "hooks: an argument is changed");
-	ok(!hook_exit_arm(&r2) && t_add(77, 3) == -EPERM && t_add(2, 3) == 1005,
-	   "hooks: a function of others returns");
+	ok(!hook_exit_arm(&r2) && t_add(77, 3) == -EPERM && t_add(2, 3) == 1005, "hooks: a function of others returns");
 	dp_wait_for_kprobe_optimizer();
 	ok(t_add(77, 3) == -EPERM && t_add(2, 3) == 1005, "hooks: by a jump as by a breakpoint");
 	ok(hook_unbind(&t_entering) == -EBUSY, "hooks: in use");
@@ -191,8 +187,7 @@ static void dynamic(void)
 	hook_exit_deregister(&r2);
 	ok(t_add(77, 3) == 80 && !hook_unbind(&t_entering), "hooks: unbound");
 	hook_exit_register(&t_anywhere, &r3);
-	ok(!hook_exit_arm(&r3) && !hook_bind(&t_anywhere, NULL, (unsigned long)T_WIDE_2ND) &&
-	       t_wide(1, 2),
+	ok(!hook_exit_arm(&r3) && !hook_bind(&t_anywhere, NULL, (unsigned long)T_WIDE_2ND) && t_wide(1, 2),
 	   "hooks: inside a function");
 	ok(atomic_read(&hits) == before + 1, "hooks: passed once");
 	hook_exit_deregister(&r3);
@@ -226,14 +221,12 @@ static void load(void)
 	for (int i = 0; i < 2; i++)
 		t[i] = kthread_run(passing_thread, NULL, "dptest-hooks");
 	for (int i = 0; i < 50; i++) {
-		struct hook_rec *e = kzalloc(sizeof(*e), GFP_KERNEL),
-				*g = kzalloc(sizeof(*g), GFP_KERNEL);
+		struct hook_rec *e = kzalloc(sizeof(*e), GFP_KERNEL), *g = kzalloc(sizeof(*g), GFP_KERNEL);
 		struct hook_rec *both[] = {e, g};
 
 		*e = (struct hook_rec)HOOK_EXIT(t_alone, plus);
 		*g = (struct hook_rec)HOOK_EXIT(t_plainly, plus);
-		bad += hook_exit_register(&t_alone, e) || hook_exit_register(&t_plainly, g) ||
-		       hook_exits_arm(both, 2);
+		bad += hook_exit_register(&t_alone, e) || hook_exit_register(&t_plainly, g) || hook_exits_arm(both, 2);
 		bad += variants(0) != 2;
 		bad += hook_exit_deregister(e) || hook_exit_deregister(g);
 		memset(e, 0x5a, sizeof(*e));
@@ -245,8 +238,8 @@ static void load(void)
 	for (int i = 0; i < 2; i++)
 		kthread_stop(t[i]);
 	ok(!bad && !atomic_read(&wrong) && atomic_read(&passes) > 100,
-	   "hooks: armed and freed while others pass (%d, %d wrong, %d passes)", bad,
-	   atomic_read(&wrong), atomic_read(&passes));
+	   "hooks: armed and freed while others pass (%d, %d wrong, %d passes)", bad, atomic_read(&wrong),
+	   atomic_read(&passes));
 }
 
 void test_hooks(void)

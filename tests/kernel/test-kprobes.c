@@ -28,8 +28,7 @@ static void count_post(struct dp_kprobe *p, struct pt_regs *regs, unsigned long 
 static void test_places(void)
 {
 	struct dp_kprobe a = {.addr = t_add, .pre_handler = count_pre};
-	struct dp_kprobe both = {
-	    .symbol_name = "vfs_read", .addr = t_add, .pre_handler = count_pre};
+	struct dp_kprobe both = {.symbol_name = "vfs_read", .addr = t_add, .pre_handler = count_pre};
 	struct dp_kprobe none = {.pre_handler = count_pre};
 	struct dp_kprobe missing = {.symbol_name = "no_such_function_at_all"};
 	struct dp_kprobe data = {.addr = &pre_hits};
@@ -50,20 +49,17 @@ static void test_places(void)
 	ok(dp_register_kprobe(&both) == -EINVAL, "symbol_name and addr together are -EINVAL");
 	ok(dp_register_kprobe(&none) == -EINVAL, "neither of them is -EINVAL");
 	r = dp_register_kprobe(&missing);
-	ok(r == -ENOENT && !strcmp(missing.refusal, "E-KERNEL-SYMBOL"),
-	   "an unknown symbol is -ENOENT");
+	ok(r == -ENOENT && !strcmp(missing.refusal, "E-KERNEL-SYMBOL"), "an unknown symbol is -ENOENT");
 	r = dp_register_kprobe(&data);
 	ok(r == -EFAULT && !strcmp(data.refusal, "E-SITE-NOTEXT"), "data is refused");
 	r = dp_register_kprobe(&mid);
-	ok(r == -EILSEQ && !strcmp(mid.refusal, "E-SITE-MIDINSN"),
-	   "the middle of an instruction is -EILSEQ");
+	ok(r == -EILSEQ && !strcmp(mid.refusal, "E-SITE-MIDINSN"), "the middle of an instruction is -EILSEQ");
 	r = dp_register_kprobe(&own);
 	ok(r == -EINVAL && !strcmp(own.refusal, "E-SITE-OWN"), "our own code is -EINVAL");
 	dp_wait_for_kprobe_optimizer();
 	dp_unregister_kprobe(&a);
 	pre_hits = 0;
-	ok(t_add(3, 4) == 7 && !pre_hits && !memcmp(before, t_add, 16),
-	   "unregistering restores every byte");
+	ok(t_add(3, 4) == 7 && !pre_hits && !memcmp(before, t_add, 16), "unregistering restores every byte");
 	a.addr = t_add;
 	dp_unregister_kprobe(&a);
 	ok(!a.addr, "unregistering an unregistered probe clears addr");
@@ -76,10 +72,8 @@ static void test_post(void)
 	ok(!dp_register_kprobe(&kp), "a post handler");
 	dp_wait_for_kprobe_optimizer();
 	pre_hits = post_hits = 0;
-	ok(t_add(1, 2) == 3 && pre_hits == 1 && post_hits == 1,
-	   "pre and post handler run once each");
-	ok(seen.ip == (unsigned long)t_add + 4 && seen.ax == 3,
-	   "the post handler sees what was done");
+	ok(t_add(1, 2) == 3 && pre_hits == 1 && post_hits == 1, "pre and post handler run once each");
+	ok(seen.ip == (unsigned long)t_add + 4 && seen.ax == 3, "the post handler sees what was done");
 	ok(!(kp.flags & DP_KPROBE_FLAG_OPTIMIZED), "a probe with a post handler is not optimised");
 	dp_unregister_kprobe(&kp);
 }
@@ -185,8 +179,7 @@ static void test_several(void)
 
 static void test_disabled(void)
 {
-	struct dp_kprobe kp = {
-	    .addr = t_add, .pre_handler = count_pre, .flags = DP_KPROBE_FLAG_DISABLED};
+	struct dp_kprobe kp = {.addr = t_add, .pre_handler = count_pre, .flags = DP_KPROBE_FLAG_DISABLED};
 
 	ok(!dp_register_kprobe(&kp), "registered disabled");
 	pre_hits = 0;
@@ -244,8 +237,8 @@ static void test_recursion(void)
 		inner.nmissed = 0;
 		t_wide(1, 2);
 		ok(pre_hits == 1 && inner.nmissed == 1 && !outer.nmissed,
-		   "%s: a hit inside a handler runs nothing and counts nmissed (%d %lu)",
-		   i ? "jumps" : "breakpoints", pre_hits, inner.nmissed);
+		   "%s: a hit inside a handler runs nothing and counts nmissed (%d %lu)", i ? "jumps" : "breakpoints",
+		   pre_hits, inner.nmissed);
 		dp_wait_for_kprobe_optimizer();
 	}
 	t_add(1, 2);
@@ -299,8 +292,7 @@ static void test_every_instruction(bool post)
 		else if (r != -EILSEQ)
 			ok(0, "offset %ld: %d %s", at - (char *)t_branchy, r, each[n].refusal);
 	}
-	ok(n == INSNS, "%severy instruction of a function is probed (%d)",
-	   post ? "with post handlers, " : "", n);
+	ok(n == INSNS, "%severy instruction of a function is probed (%d)", post ? "with post handlers, " : "", n);
 	all_hits = all_post = 0;
 	r = branchy(20) == want;
 	first = all_hits;
@@ -333,8 +325,7 @@ static void test_one_by_one(void)
 		bad += branchy(20) != want || !all_hits;
 		dp_unregister_kprobe(&kp);
 	}
-	ok(n == INSNS && jumps > 5 && !bad, "each instruction alone: %ld, %ld by jump, %ld wrong",
-	   n, jumps, bad);
+	ok(n == INSNS && jumps > 5 && !bad, "each instruction alone: %ld, %ld by jump, %ld wrong", n, jumps, bad);
 }
 
 /* ---- the kinds of instructions ---- */
@@ -415,8 +406,7 @@ static int skip_fault(struct dp_kprobe *p, struct pt_regs *regs, int trapnr)
 
 static void test_faults(void)
 {
-	struct dp_kprobe kp = {
-	    .addr = T_GPF_INSN, .pre_handler = count_pre, .fault_handler = skip_fault};
+	struct dp_kprobe kp = {.addr = T_GPF_INSN, .pre_handler = count_pre, .fault_handler = skip_fault};
 	long value = 5;
 
 	ok(!dp_register_kprobe(&kp), "a fault handler");
@@ -426,8 +416,7 @@ static void test_faults(void)
 
 		trap_seen = 0;
 		r = t_gpf(0x0123456789abcdefull);
-		ok(r == -5 && trap_seen == 13, "a fault of the instruction is handled (trap %d)",
-		   trap_seen);
+		ok(r == -5 && trap_seen == 13, "a fault of the instruction is handled (trap %d)", trap_seen);
 		ok(seen.ip == (unsigned long)T_GPF_INSN, "it sees the instruction's own address");
 		dp_wait_for_kprobe_optimizer();
 	}
@@ -471,8 +460,7 @@ static void test_context(void)
 	dp_register_kprobe(&kp);
 	before = preempt_count();
 	t_wide(1, 2);
-	ok(!irqs_seen && preempt_seen && preempt_count() == before,
-	   "a breakpoint: interrupts and preemption off");
+	ok(!irqs_seen && preempt_seen && preempt_count() == before, "a breakpoint: interrupts and preemption off");
 	dp_wait_for_kprobe_optimizer();
 	t_wide(1, 2);
 	ok(irqs_seen && preempt_seen && preempt_count() == before, "a jump: preemption off");
@@ -482,7 +470,8 @@ static void test_context(void)
 /* Unregistered and registered again as it is, a probe stands where it stood; only a bad one loses its address. */
 static void test_again(void)
 {
-	struct dp_kprobe kp = {.addr = (char *)T_WIDE_2ND - 10, .offset = 10, .pre_handler = count_hit}, bad = {.addr = t_wide};
+	struct dp_kprobe kp = {.addr = (char *)T_WIDE_2ND - 10, .offset = 10, .pre_handler = count_hit},
+			 bad = {.addr = t_wide};
 	struct dp_kprobe named = {.symbol_name = "ksys_sync", .pre_handler = count_hit};
 	struct dp_kprobe *both[] = {&bad, &kp};
 	struct dp_jprobe bare = {.kp.addr = t_wide};
@@ -500,9 +489,12 @@ static void test_again(void)
 		dp_unregister_kprobe(&named);
 		wrong += named.addr != was;
 	}
-	ok(!wrong, "addr and offset, or a symbol: registered again as they are, they stand at the same place (%d wrong)", wrong);
+	ok(!wrong,
+	   "addr and offset, or a symbol: registered again as they are, they stand at the same place (%d wrong)",
+	   wrong);
 	dp_unregister_kprobes(both, 2);
-	ok(!bad.addr && kp.addr == (void *)t_wide, "unregistering clears the address of the one that was not registered only");
+	ok(!bad.addr && kp.addr == (void *)t_wide,
+	   "unregistering clears the address of the one that was not registered only");
 	ok(dp_register_jprobe(&bare) == -EINVAL && bare.kp.refusal && !strcmp(bare.kp.refusal, "E-KPROBE-ARGUMENT"),
 	   "a jprobe without an entry is refused");
 }

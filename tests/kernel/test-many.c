@@ -39,7 +39,8 @@ static unsigned long all_here(void)
 	unsigned long n = 0;
 	int cpu;
 
-	for_each_possible_cpu(cpu) n += *per_cpu_ptr(&here, cpu);
+	for_each_possible_cpu(cpu)
+		n += *per_cpu_ptr(&here, cpu);
 	return n;
 }
 
@@ -108,8 +109,7 @@ static void round_of(const char *what, u32 inside, bool jumps, int seconds)
 	int r = 0;
 
 	n = choose(inside);
-	pr_info("tap: # %s: %u of %u places in %lld ms\n", what, n, naddrs,
-		ktime_ms_delta(ktime_get(), t));
+	pr_info("tap: # %s: %u of %u places in %lld ms\n", what, n, naddrs, ktime_ms_delta(ktime_get(), t));
 	end = jiffies + seconds * HZ;
 	do {
 		t = ktime_get();
@@ -123,8 +123,7 @@ static void round_of(const char *what, u32 inside, bool jumps, int seconds)
 		if (jumps)
 			k = optimised(n);
 		if (jumps && !rounds)
-			pr_info("tap: # %u optimised in %lld ms\n", k,
-				ktime_ms_delta(ktime_get(), t));
+			pr_info("tap: # %u optimised in %lld ms\n", k, ktime_ms_delta(ktime_get(), t));
 		msleep(clamp(seconds * 500, 500, 2000));
 		hits_seen += all_here() - before;
 		t = ktime_get();
@@ -133,8 +132,8 @@ static void round_of(const char *what, u32 inside, bool jumps, int seconds)
 			pr_info("tap: # removed in %lld ms\n", ktime_ms_delta(ktime_get(), t));
 		rounds++;
 	} while (time_before(jiffies, end));
-	ok(!r && n > 5000 / step && hits_seen > 1000 / step, "%s: %u rounds of %u probes, %lu hits (%d)", what,
-	   rounds, n, hits_seen, r);
+	ok(!r && n > 5000 / step && hits_seen > 1000 / step, "%s: %u rounds of %u probes, %lu hits (%d)", what, rounds,
+	   n, hits_seen, r);
 	if (jumps)
 		ok(k > n / 4, "%s: %u are jumps", what, k);
 }
@@ -152,8 +151,7 @@ static int on_return(struct dp_kretprobe_instance *ri, struct pt_regs *regs)
 
 static void returns_of(int seconds)
 {
-	struct dp_kretprobe *rps = vzalloc(RETURNS * sizeof(*rps)),
-			    **v = vzalloc(RETURNS * sizeof(*v));
+	struct dp_kretprobe *rps = vzalloc(RETURNS * sizeof(*rps)), **v = vzalloc(RETURNS * sizeof(*v));
 	unsigned long end = jiffies + seconds * HZ;
 	u32 n = 0, rounds = 0;
 
@@ -188,8 +186,8 @@ static void returns_of(int seconds)
 
 void test_many(int seconds, const char *what)
 {
-	int (*on_each)(int (*fn)(void *, const char *, struct module *, unsigned long), void *) =
-	    (void *)find("kallsyms_on_each_symbol");
+	int (*on_each)(int (*fn)(void *, const char *, struct module *, unsigned long),
+		       void *) = (void *)find("kallsyms_on_each_symbol");
 
 	text_lo = find("_stext");
 	text_hi = find("_etext");

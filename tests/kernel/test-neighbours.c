@@ -57,7 +57,8 @@ static void try_each(const char *how, bool jump)
 		step(1, 0);
 	}
 	settle();
-	ok(!wrong && accepted, "over a %s the kernel's kprobes come to other instructions only, to %d (%d wrong)", how, accepted, wrong);
+	ok(!wrong && accepted, "over a %s the kernel's kprobes come to other instructions only, to %d (%d wrong)", how,
+	   accepted, wrong);
 }
 
 static void test_second(void)
@@ -66,7 +67,7 @@ static void test_second(void)
 
 	dp_register_kprobe(&ours);
 	try_each("breakpoint", false); /* or what it becomes meanwhile */
-	dp_disable_kprobe(&ours);      /* where a neighbour stood when the jumps came there is none: it is looked at again */
+	dp_disable_kprobe(&ours); /* where a neighbour stood when the jumps came there is none: it is looked at again */
 	dp_enable_kprobe(&ours);
 	dp_wait_for_kprobe_optimizer();
 	ok(ours.flags & DP_KPROBE_FLAG_OPTIMIZED, "a jump that covers eight bytes");
@@ -100,7 +101,8 @@ static void test_first(void)
 			if (how == 0)
 				settle();
 			for (int k = 0; k < sizeof(starts); k++) {
-				ours = (struct dp_kprobe){.addr = t_region, .offset = starts[k], .pre_handler = count_hit};
+				ours = (struct dp_kprobe){
+				    .addr = t_region, .offset = starts[k], .pre_handler = count_hit};
 				if (dp_register_kprobe(&ours)) {
 					refused++;
 					wrong += strcmp(ours.refusal, "E-SITE-FOREIGN") != 0;
@@ -127,7 +129,8 @@ static void test_first(void)
 			step(0, 0);
 		}
 		ok(!wrong && refused >= sizeof(starts) && !memcmp(before, t_region, LEN),
-		   "to where a kprobe of the kernel is %s, ours do not come (%d refused, %d wrong)", names[how], refused, wrong);
+		   "to where a kprobe of the kernel is %s, ours do not come (%d refused, %d wrong)", names[how],
+		   refused, wrong);
 	}
 }
 

@@ -11,8 +11,7 @@
 
 static int refused(void *addr, const char *symbol, unsigned int offset, const char *code)
 {
-	struct dp_kprobe kp = {
-	    .addr = addr, .symbol_name = symbol, .offset = offset, .pre_handler = count_hit};
+	struct dp_kprobe kp = {.addr = addr, .symbol_name = symbol, .offset = offset, .pre_handler = count_hit};
 	int r = dp_register_kprobe(&kp);
 
 	if (!r)
@@ -98,8 +97,7 @@ static void test_changed(void)
 	ok(!wrong, "the key is switched between probes");
 	remove_all(n);
 	count = probe_all(calls_static, 24, "E-SITE-STATICCALL", &n);
-	ok(count == 1 && n > 0, "a static call: E-SITE-STATICCALL (%d, %d others probed)", count,
-	   n);
+	ok(count == 1 && n > 0, "a static call: E-SITE-STATICCALL (%d, %d others probed)", count, n);
 	wrong = calls_static() != 11;
 	static_call_update(chosen, two);
 	wrong += calls_static() != 12;
@@ -113,12 +111,10 @@ static void test_extable(void)
 	struct dp_kprobe before = {.addr = t_fault, .pre_handler = count_hit};
 	long v = 7;
 
-	ok(refused(T_FAULT_INSN, NULL, 0, "E-SITE-EXTABLE"),
-	   "an instruction that may fault: E-SITE-EXTABLE");
+	ok(refused(T_FAULT_INSN, NULL, 0, "E-SITE-EXTABLE"), "an instruction that may fault: E-SITE-EXTABLE");
 	ok(!dp_register_kprobe(&before), "the one before it is probed");
 	dp_wait_for_kprobe_optimizer();
-	ok(t_fault(&v) == 7 && t_fault((long *)0xffffffffff000000ul) == -14,
-	   "and a fault is handled as ever");
+	ok(t_fault(&v) == 7 && t_fault((long *)0xffffffffff000000ul) == -14, "and a fault is handled as ever");
 	dp_unregister_kprobe(&before);
 }
 
@@ -215,8 +211,8 @@ static void test_kprobes_inside(void)
 	theirs = (struct kprobe){.addr = T_REGION_BEHIND, .pre_handler = count_theirs};
 	r = register_kprobe(&theirs);
 	atomic_set(&hits, 0);
-	ok(!r && t_region(20, 3) == 24 && theirs_hit == 1 && atomic_read(&hits) == 1, "one behind it does, and both are hit (%d, %d)", r,
-	   theirs_hit);
+	ok(!r && t_region(20, 3) == 24 && theirs_hit == 1 && atomic_read(&hits) == 1,
+	   "one behind it does, and both are hit (%d, %d)", r, theirs_hit);
 	dp_disable_kprobe(&ours);
 	ok(t_region(20, 3) == 24 && theirs_hit == 2 && atomic_read(&hits) == 1, "without ours theirs is hit");
 	dp_enable_kprobe(&ours);
@@ -265,8 +261,7 @@ static void test_named(void)
 	   "inside an instruction of a function without tracer's bytes");
 	ok(refused(find, NULL, 1, "E-SITE-MIDINSN"), "inside an instruction of a module");
 	ok(refused((void *)0x1000, NULL, 0, "E-SITE-NOTEXT"), "a user's address: E-SITE-NOTEXT");
-	ok(refused((void *)dp_unregister_kprobe, NULL, 0, "E-SITE-OWN"),
-	   "our own code: E-SITE-OWN");
+	ok(refused((void *)dp_unregister_kprobe, NULL, 0, "E-SITE-OWN"), "our own code: E-SITE-OWN");
 }
 
 static void test_returns_refused(void)

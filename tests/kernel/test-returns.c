@@ -55,8 +55,7 @@ static void test_values(void)
 
 	memcpy(before, t_wide, 16);
 	ok(!dp_register_kretprobe(&rp), "a return probe");
-	ok(rp.maxactive == max(10, 2 * (int)num_possible_cpus()), "the default of maxactive (%d)",
-	   rp.maxactive);
+	ok(rp.maxactive == max(10, 2 * (int)num_possible_cpus()), "the default of maxactive (%d)", rp.maxactive);
 	for (int i = 0; i < 2; i++) {
 		long r;
 
@@ -64,16 +63,14 @@ static void test_values(void)
 		r = t_wide(3, 4);
 		ok(r == 0x1007 && returns == 1 && value == 0x1007, "%s: the handler sees the value",
 		   i ? "a jump" : "a breakpoint");
-		ok(last.rp == &rp && last.task == current &&
-		       last.ret_addr > (void *)test_values - 4096,
+		ok(last.rp == &rp && last.task == current && last.ret_addr > (void *)test_values - 4096,
 		   "and the instance");
 		dp_wait_for_kprobe_optimizer();
 	}
 	ok(rp.kp.flags & DP_KPROBE_FLAG_OPTIMIZED, "its entry is optimised");
 	dp_unregister_kretprobe(&rp);
 	returns = 0;
-	ok(t_wide(3, 4) == 0x1007 && !returns && !memcmp(before, t_wide, 16),
-	   "unregistered, bytes restored");
+	ok(t_wide(3, 4) == 0x1007 && !returns && !memcmp(before, t_wide, 16), "unregistered, bytes restored");
 	ok(dp_register_kretprobe(&mid) == -EINVAL, "not at a function's start: -EINVAL");
 	ok(dp_register_kretprobe(&many) == -EINVAL, "too many instances: -EINVAL");
 	rp = (struct dp_kretprobe){.kp.addr = t_wide, .handler = change_value};
@@ -92,12 +89,9 @@ static noinline __attribute__((noipa)) long depth(long n)
 
 static void test_instances(void)
 {
-	struct dp_kretprobe rp = {.kp.addr = t_wide,
-				  .handler = on_return_data,
-				  .entry_handler = on_entry,
-				  .data_size = sizeof(long)};
-	struct dp_kretprobe odd = {
-	    .kp.addr = t_wide, .handler = on_return, .entry_handler = refuse_odd};
+	struct dp_kretprobe rp = {
+	    .kp.addr = t_wide, .handler = on_return_data, .entry_handler = on_entry, .data_size = sizeof(long)};
+	struct dp_kretprobe odd = {.kp.addr = t_wide, .handler = on_return, .entry_handler = refuse_odd};
 	struct dp_kretprobe few = {.kp.addr = depth, .handler = on_return, .maxactive = 3};
 	struct dp_kretprobe second = {.kp.addr = depth, .handler = on_return, .maxactive = 20};
 	long r;
@@ -116,12 +110,10 @@ static void test_instances(void)
 	ok(!dp_register_kretprobe(&few), "few instances");
 	returns = 0;
 	r = depth(9);
-	ok(r == 9 && returns == 3 && few.nmissed == 7, "the others are missed (%d %d)", returns,
-	   few.nmissed);
+	ok(r == 9 && returns == 3 && few.nmissed == 7, "the others are missed (%d %d)", returns, few.nmissed);
 	r = depth(1);
 	ok(r == 1 && returns == 5, "instances come back");
-	ok(!dp_register_kretprobe(&second) && !second.nmissed,
-	   "a second return probe on the function");
+	ok(!dp_register_kretprobe(&second) && !second.nmissed, "a second return probe on the function");
 	returns = 0;
 	r = depth(4);
 	ok(r == 4 && returns == 8, "both see returns (%d)", returns);
@@ -168,15 +160,13 @@ static void test_sleepers(void)
 	for (int i = 0; i < 4; i++)
 		kthread_run(thread, NULL, "dptest");
 	msleep(200);
-	dp_unregister_kretprobe(
-	    &a); /* under the other: its landing stands in the other's instance */
+	dp_unregister_kretprobe(&a); /* under the other: its landing stands in the other's instance */
 	dp_unregister_kretprobe(&b);
 	dp_wait_for_kprobe_optimizer(); /* buries the instances */
 	WRITE_ONCE(go_on, true);
 	for (int i = 0; i < 200 && threads_done < 4; i++)
 		msleep(10);
-	ok(threads_done == 4 && !returns, "calls that sleep return without their probe (%d %d)",
-	   threads_done, returns);
+	ok(threads_done == 4 && !returns, "calls that sleep return without their probe (%d %d)", threads_done, returns);
 }
 
 static int exiter(void *unused)
@@ -186,8 +176,7 @@ static int exiter(void *unused)
 
 static void test_exits(void)
 {
-	struct dp_kretprobe rp = {
-	    .kp.symbol_name = "do_exit", .handler = on_return, .maxactive = 8};
+	struct dp_kretprobe rp = {.kp.symbol_name = "do_exit", .handler = on_return, .maxactive = 8};
 	int missed;
 
 	if (dp_register_kretprobe(&rp)) {
@@ -226,9 +215,9 @@ static int short_life(void *unused)
 
 void test_exits_for(int seconds)
 {
-	static const char *const names[] = {"do_exit",      "exit_mm",	    "exit_files",   "schedule",
-					    "schedule_timeout", "msleep",   "kthread_exit", "do_task_dead",
-					    "do_group_exit", "kernel_wait4", "do_nanosleep", "kernel_clone"};
+	static const char *const names[] = {"do_exit",          "exit_mm",      "exit_files",   "schedule",
+					    "schedule_timeout", "msleep",       "kthread_exit", "do_task_dead",
+					    "do_group_exit",    "kernel_wait4", "do_nanosleep", "kernel_clone"};
 	struct dp_kretprobe *rps = kcalloc(ARRAY_SIZE(names), sizeof(*rps), GFP_KERNEL), *v[ARRAY_SIZE(names)];
 	unsigned long end = jiffies + seconds * HZ;
 	int rounds = 0, started = 0, bad = 0;
@@ -242,8 +231,9 @@ void test_exits_for(int seconds)
 	returns = 0;
 	while (rps && time_before(jiffies, end)) {
 		for (u32 i = 0; i < n; i++)
-			rps[i] = (struct dp_kretprobe){
-			    .kp.symbol_name = rps[i].kp.symbol_name, .handler = on_return, .maxactive = 8 + rounds % 40};
+			rps[i] = (struct dp_kretprobe){.kp.symbol_name = rps[i].kp.symbol_name,
+						       .handler = on_return,
+						       .maxactive = 8 + rounds % 40};
 		bad += dp_register_kretprobes(v, n) != 0;
 		for (int i = 0; i < 20; i++)
 			started += !IS_ERR(kthread_run(short_life, NULL, "dptest"));
@@ -297,8 +287,7 @@ static void test_jprobes(void)
 	dp_wait_for_kprobe_optimizer();
 	jcalls = 0;
 	r = t_many(1, 2, 3, 4, 5, 6, 7, 8, 9, 10);
-	ok(r == 94 && jcalls == 1 && jsum == 94,
-	   "ten arguments arrive, and the function gets them (%ld %ld)", r, jsum);
+	ok(r == 94 && jcalls == 1 && jsum == 94, "ten arguments arrive, and the function gets them (%ld %ld)", r, jsum);
 	ok(!(jp.kp.flags & DP_KPROBE_FLAG_OPTIMIZED), "its function is not optimised");
 	ok(dp_register_jprobe(&two) == -EEXIST, "one jprobe for a function: -EEXIST");
 	ok(!dp_disable_jprobe(&jp), "disabled");
@@ -315,7 +304,8 @@ static void test_jprobes(void)
 	dp_unregister_jprobe(&plain);
 	/* Above its return address the stack of interrupts ends. */
 	jcalls = 0;
-	ok(!dp_register_jprobe(&first), "one of the first function on a stack: %s", first.kp.refusal ? first.kp.refusal : "");
+	ok(!dp_register_jprobe(&first), "one of the first function on a stack: %s",
+	   first.kp.refusal ? first.kp.refusal : "");
 	for (int i = 0; i < 50 && !jcalls; i++)
 		msleep(20);
 	ok(jcalls > 0, "is called");
@@ -339,8 +329,7 @@ static void test_together(void)
 	struct dp_kretprobe rp = {.kp.addr = t_wide, .handler = on_return};
 	struct dp_jprobe jp = {.kp.addr = t_wide, .entry = j_wide};
 	struct dp_kprobe getpid = {.symbol_name = "schedule", .pre_handler = count_hit};
-	struct dp_kretprobe sched = {
-	    .kp.symbol_name = "schedule", .handler = on_return, .maxactive = 512};
+	struct dp_kretprobe sched = {.kp.symbol_name = "schedule", .handler = on_return, .maxactive = 512};
 	unsigned long start = find("schedule");
 	long r;
 
@@ -358,14 +347,13 @@ static void test_together(void)
 
 	atomic_set(&hits, 0);
 	returns = 0;
-	ok(!dp_register_kprobe(&getpid) && !dp_register_kretprobe(&sched),
-	   "the entry of a traceable function");
+	ok(!dp_register_kprobe(&getpid) && !dp_register_kretprobe(&sched), "the entry of a traceable function");
 	ok(getpid.addr == (void *)start + 5, "is behind the function tracer's bytes");
 	dp_wait_for_kprobe_optimizer();
 	for (int i = 0; i < 20; i++)
 		msleep(5);
-	ok(atomic_read(&hits) >= 20 && returns >= 20, "schedule() is entered and left (%d %d)",
-	   atomic_read(&hits), returns);
+	ok(atomic_read(&hits) >= 20 && returns >= 20, "schedule() is entered and left (%d %d)", atomic_read(&hits),
+	   returns);
 	dp_unregister_kretprobe(&sched);
 	dp_unregister_kprobe(&getpid);
 }

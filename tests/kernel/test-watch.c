@@ -49,31 +49,39 @@ static int refused(struct dp_kwatch w, int r, const char *code)
 
 static void test_arguments(void)
 {
-	ok(refused((struct dp_kwatch){.addr = &data.a, .len = 3, .type = DP_KWATCH_WRITE, .handler = on_access}, -EINVAL,
-		   "E-WATCH-ARGUMENT"),
+	ok(refused((struct dp_kwatch){.addr = &data.a, .len = 3, .type = DP_KWATCH_WRITE, .handler = on_access},
+		   -EINVAL, "E-WATCH-ARGUMENT"),
 	   "3 bytes");
-	ok(refused((struct dp_kwatch){.addr = &data.half[1], .len = 8, .type = DP_KWATCH_WRITE, .handler = on_access}, -EINVAL,
-		   "E-WATCH-ARGUMENT"),
+	ok(refused((struct dp_kwatch){.addr = &data.half[1], .len = 8, .type = DP_KWATCH_WRITE, .handler = on_access},
+		   -EINVAL, "E-WATCH-ARGUMENT"),
 	   "8 bytes that are not aligned");
 	ok(refused((struct dp_kwatch){.addr = &data.a, .len = 8, .type = DP_KWATCH_WRITE}, -EINVAL, "E-WATCH-ARGUMENT"),
 	   "no handler");
-	ok(refused((struct dp_kwatch){.addr = &data.a, .symbol_name = "jiffies", .len = 8, .type = DP_KWATCH_WRITE, .handler = on_access},
-		   -EINVAL, "E-WATCH-ARGUMENT"),
+	ok(refused(
+	       (struct dp_kwatch){
+		   .addr = &data.a, .symbol_name = "jiffies", .len = 8, .type = DP_KWATCH_WRITE, .handler = on_access},
+	       -EINVAL, "E-WATCH-ARGUMENT"),
 	   "both an address and a symbol");
-	ok(refused((struct dp_kwatch){.addr = (void *)0x1000, .len = 8, .type = DP_KWATCH_WRITE, .handler = on_access}, -EINVAL,
-		   "E-WATCH-ARGUMENT"),
+	ok(refused((struct dp_kwatch){.addr = (void *)0x1000, .len = 8, .type = DP_KWATCH_WRITE, .handler = on_access},
+		   -EINVAL, "E-WATCH-ARGUMENT"),
 	   "an address of user memory");
-	ok(refused((struct dp_kwatch){.addr = (void *)store, .len = 2, .type = DP_KWATCH_EXECUTE, .handler = on_access}, -EINVAL,
-		   "E-WATCH-ARGUMENT"),
+	ok(refused((struct dp_kwatch){.addr = (void *)store, .len = 2, .type = DP_KWATCH_EXECUTE, .handler = on_access},
+		   -EINVAL, "E-WATCH-ARGUMENT"),
 	   "execution of 2 bytes");
-	ok(refused((struct dp_kwatch){.addr = &data.a, .len = 1, .type = DP_KWATCH_IO, .handler = on_access}, -EOPNOTSUPP,
-		   "E-WATCH-TYPE"),
+	ok(refused((struct dp_kwatch){.addr = &data.a, .len = 1, .type = DP_KWATCH_IO, .handler = on_access},
+		   -EOPNOTSUPP, "E-WATCH-TYPE"),
 	   "a port");
-	ok(refused((struct dp_kwatch){.symbol_name = "no_such_variable", .len = 4, .type = DP_KWATCH_WRITE, .handler = on_access},
-		   -ENOENT, "E-SYM-NONE"),
+	ok(refused(
+	       (struct dp_kwatch){
+		   .symbol_name = "no_such_variable", .len = 4, .type = DP_KWATCH_WRITE, .handler = on_access},
+	       -ENOENT, "E-SYM-NONE"),
 	   "no such variable");
-	ok(refused((struct dp_kwatch){.addr = &data.a, .len = 8, .type = DP_KWATCH_WRITE, .handler = on_access,
-				      .flags = DP_KWATCH_FLAG_DR, .dr = 3},
+	ok(refused((struct dp_kwatch){.addr = &data.a,
+				      .len = 8,
+				      .type = DP_KWATCH_WRITE,
+				      .handler = on_access,
+				      .flags = DP_KWATCH_FLAG_DR,
+				      .dr = 3},
 		   -EINVAL, "E-WATCH-ARGUMENT"),
 	   "a register that was not set aside");
 }
@@ -94,7 +102,8 @@ static void test_accesses(void)
 	load(&data.a);
 	store(&data.b, 1);
 	ok(watched == 1, "a read is not, nor its neighbour");
-	ok(!dp_register_kwatch(&rw) && !dp_register_kwatch(&x) && !dp_register_kwatch(&half) && rw.dr == 2 && x.dr == 1 && !half.dr,
+	ok(!dp_register_kwatch(&rw) && !dp_register_kwatch(&x) && !dp_register_kwatch(&half) && rw.dr == 2 &&
+	       x.dr == 1 && !half.dr,
 	   "three more");
 	ok(refused((struct dp_kwatch){.addr = &data.c, .len = 8, .type = DP_KWATCH_WRITE, .handler = on_access}, -EBUSY,
 		   "E-WATCH-BUSY"),
@@ -144,28 +153,40 @@ static void test_processors(void)
 
 static void test_arbiter(void)
 {
-	ok(dp_dr_alloc(4, DP_DR_GLOBAL) == -EINVAL && dp_dr_alloc(-2, DP_DR_GLOBAL) == -EINVAL && dp_dr_alloc(0, 2) == -EINVAL,
+	ok(dp_dr_alloc(4, DP_DR_GLOBAL) == -EINVAL && dp_dr_alloc(-2, DP_DR_GLOBAL) == -EINVAL &&
+	       dp_dr_alloc(0, 2) == -EINVAL,
 	   "registers: a number or kind that does not exist");
-	ok(dp_dr_free(0) == -EINVAL && dp_dr_free(4) == -EINVAL && dp_dr_free(-1) == -EINVAL, "registers: what nobody has is not freed");
+	ok(dp_dr_free(0) == -EINVAL && dp_dr_free(4) == -EINVAL && dp_dr_free(-1) == -EINVAL,
+	   "registers: what nobody has is not freed");
 	ok(dp_dr_alloc(DP_DR_ANY, DP_DR_GLOBAL) == 3, "registers: for one owner from above");
-	ok(dp_dr_alloc(3, DP_DR_GLOBAL) == -EBUSY && dp_dr_alloc(3, DP_DR_LOCAL) == -EBUSY, "registers: and for nobody else");
-	ok(dp_dr_alloc(DP_DR_ANY, DP_DR_LOCAL) == 0 && dp_dr_alloc(DP_DR_ANY, DP_DR_LOCAL) == 0, "registers: tasks share one from below");
-	ok(dp_dr_alloc(1, DP_DR_LOCAL) == 1 && dp_dr_alloc(DP_DR_ANY, DP_DR_LOCAL) == 0, "registers: and prefer a shared one");
+	ok(dp_dr_alloc(3, DP_DR_GLOBAL) == -EBUSY && dp_dr_alloc(3, DP_DR_LOCAL) == -EBUSY,
+	   "registers: and for nobody else");
+	ok(dp_dr_alloc(DP_DR_ANY, DP_DR_LOCAL) == 0 && dp_dr_alloc(DP_DR_ANY, DP_DR_LOCAL) == 0,
+	   "registers: tasks share one from below");
+	ok(dp_dr_alloc(1, DP_DR_LOCAL) == 1 && dp_dr_alloc(DP_DR_ANY, DP_DR_LOCAL) == 0,
+	   "registers: and prefer a shared one");
 	ok(dp_dr_alloc(1, DP_DR_GLOBAL) == -EBUSY, "registers: which has no owner");
-	ok(dp_dr_alloc(DP_DR_ANY, DP_DR_GLOBAL) == 2 && dp_dr_alloc(DP_DR_ANY, DP_DR_GLOBAL) == -EBUSY, "registers: all in use");
+	ok(dp_dr_alloc(DP_DR_ANY, DP_DR_GLOBAL) == 2 && dp_dr_alloc(DP_DR_ANY, DP_DR_GLOBAL) == -EBUSY,
+	   "registers: all in use");
 	ok(refused((struct dp_kwatch){.addr = &data.c, .len = 8, .type = DP_KWATCH_WRITE, .handler = on_access}, -EBUSY,
 		   "E-WATCH-BUSY"),
 	   "registers: those of tasks are not for watchpoints of the kernel");
-	ok(!dp_dr_free(0) && !dp_dr_free(0) && dp_dr_alloc(0, DP_DR_GLOBAL) == -EBUSY, "registers: shared until the last one");
+	ok(!dp_dr_free(0) && !dp_dr_free(0) && dp_dr_alloc(0, DP_DR_GLOBAL) == -EBUSY,
+	   "registers: shared until the last one");
 	ok(!dp_dr_free(0) && dp_dr_free(0) == -EINVAL && dp_dr_alloc(0, DP_DR_GLOBAL) == 0, "registers: gives it back");
-	ok(!dp_dr_free(0) && !dp_dr_free(1) && !dp_dr_free(2) && !dp_dr_free(3) && dp_dr_free(3) == -EINVAL, "registers: all free");
+	ok(!dp_dr_free(0) && !dp_dr_free(1) && !dp_dr_free(2) && !dp_dr_free(3) && dp_dr_free(3) == -EINVAL,
+	   "registers: all free");
 }
 
 static void test_set_aside(void)
 {
 	int n = dp_dr_alloc(DP_DR_ANY, DP_DR_GLOBAL);
-	struct dp_kwatch w = {
-	    .addr = &data.a, .len = 8, .type = DP_KWATCH_WRITE, .handler = on_access, .flags = DP_KWATCH_FLAG_DR, .dr = n};
+	struct dp_kwatch w = {.addr = &data.a,
+			      .len = 8,
+			      .type = DP_KWATCH_WRITE,
+			      .handler = on_access,
+			      .flags = DP_KWATCH_FLAG_DR,
+			      .dr = n};
 	struct dp_kwatch second = w;
 	struct dp_kwatch x = w;
 
@@ -186,7 +207,8 @@ static void test_set_aside(void)
 	ok(!dp_register_kwatch(&x), "set aside: something else, of another kind");
 	load(&data.a);
 	store(&data.a, 4);
-	ok(watched == 2 && seen_addr == (void *)load && seen_ip == (unsigned long)load, "set aside: sees that, and not the other");
+	ok(watched == 2 && seen_addr == (void *)load && seen_ip == (unsigned long)load,
+	   "set aside: sees that, and not the other");
 	dp_unregister_kwatch(&x);
 	ok(!dp_dr_free(n), "set aside: freed");
 }
@@ -276,7 +298,8 @@ static void test_others(void)
 	give_task(task, n);
 	ok(!dp_dr_free(3) && !dp_dr_free(2), "others: freed");
 	n = take_wide(wide, data.more);
-	ok(n == 4 && dp_dr_alloc(DP_DR_ANY, DP_DR_GLOBAL) == -EBUSY, "others: have them all (%d): nothing is set aside", n);
+	ok(n == 4 && dp_dr_alloc(DP_DR_ANY, DP_DR_GLOBAL) == -EBUSY, "others: have them all (%d): nothing is set aside",
+	   n);
 	w.flags = 0;
 	ok(refused(w, -EBUSY, "E-WATCH-BUSY"), "others: nor watched");
 	give_wide(wide, n);

@@ -44,6 +44,8 @@ static int __init test_init(void)
 {
 	if (!strcmp(group, "kprobes"))
 		test_kprobes();
+	else if (!strcmp(group, "rules"))
+		conform();
 	else if (!strcmp(group, "returns"))
 		test_returns();
 	else if (!strcmp(group, "exits"))

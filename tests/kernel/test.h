@@ -13,17 +13,17 @@
 #define ok(good, fmt, ...) pr_info("tap: %sok - " fmt "\n", (good) ? "" : "not ", ##__VA_ARGS__)
 
 /* targets.S: called with the C convention, with known bytes. */
-long t_add(long a, long b);   /* lea (%rdi,%rsi),%rax; ret */
-long t_wide(long a, long b);  /* begins with an instruction of 7 bytes */
-long t_short(long a, long b); /* begins with three short ones */
+long t_add(long a, long b);    /* lea (%rdi,%rsi),%rax; ret */
+long t_wide(long a, long b);   /* begins with an instruction of 7 bytes */
+long t_short(long a, long b);  /* begins with three short ones */
 long t_region(long a, long b); /* a + b + 1; a jump at its start covers 8 bytes */
-long t_loop(long n);          /* the sum of 1..n; its third instruction is a branch target */
-long t_calls(long a);         /* t_add(a, a) + 1 by a direct call */
-long t_indirect(long a);      /* the same through memory */
-long t_privileged(long a);    /* interrupts off, cr3 read, on again */
-long t_percpu(void);          /* the processor's number, through gs and rip */
-long t_fault(const long *p);  /* reads *p, or -14: with an entry in the exception table */
-long t_gpf(u64 addr);         /* reads an address; faults when it is not canonical */
+long t_loop(long n);           /* the sum of 1..n; its third instruction is a branch target */
+long t_calls(long a);          /* t_add(a, a) + 1 by a direct call */
+long t_indirect(long a);       /* the same through memory */
+long t_privileged(long a);     /* interrupts off, cr3 read, on again */
+long t_percpu(void);           /* the processor's number, through gs and rip */
+long t_fault(const long *p);   /* reads *p, or -14: with an entry in the exception table */
+long t_gpf(u64 addr);          /* reads an address; faults when it is not canonical */
 long t_many(long, long, long, long, long, long, long, long, long, long); /* weighted sum */
 /* Places in them: a name of their own would make them functions. */
 #define T_WIDE_2ND ((char *)t_wide + 10)
@@ -35,6 +35,7 @@ long t_many(long, long, long, long, long, long, long, long, long, long); /* weig
 long t_branchy(long n); /* every kind of branch */
 extern const long t_branchy_len;
 
+void conform(void); /* ../conform/rules.c */
 void test_kprobes(void);
 void test_returns(void);
 void test_exits_for(int seconds);

@@ -22,7 +22,7 @@ class Live:
 
     def end(self):
         self.p.stdin.close()
-        return self.p.wait(10)
+        return self.p.wait(60)
 
 
 def clean():

@@ -53,7 +53,7 @@ def start(argv, **kw):
     return p
 
 
-def stop(p, sig=signal.SIGTERM, timeout=10):
+def stop(p, sig=signal.SIGTERM, timeout=60):
     """End a process that start() started; returns its exit status."""
     if p.poll() is None:
         p.send_signal(sig)
@@ -105,7 +105,7 @@ def need_registers():
         raise Skip("the debug registers of this machine never fire: one of our own was set and did not")
 
 
-def dprobes(*args, timeout=60, check=None, **kw):
+def dprobes(*args, timeout=120, check=None, **kw):
     """Run the command to its end; returns CompletedProcess with text output."""
     r = subprocess.run([DPROBES, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                        errors="replace", timeout=timeout, stdin=subprocess.DEVNULL, **kw)
@@ -129,7 +129,7 @@ def text_of(path):
         return f.read()
 
 
-def wait_for(cond, timeout=15, what="condition"):
+def wait_for(cond, timeout=60, what="condition"):
     end = time.time() + timeout
     while time.time() < end:
         r = cond()
@@ -167,6 +167,24 @@ def code_differs(pid):
                 at = next(i for i in range(len(want)) if have[i] != want[i])
                 bad.append("%s+0x%x" % (path, int(f[2], 16) + at))
     return bad
+
+
+def traced(pid):
+    """Whether a thread of the process has a tracer."""
+    for tid in os.listdir("/proc/%d/task" % pid):
+        try:
+            with open("/proc/%d/task/%s/status" % (pid, tid)) as f:
+                if "TracerPid:\t0\n" not in f.read():
+                    return True
+        except OSError:
+            pass  # it ended
+    return False
+
+
+def in_place(pid):
+    """Ranges as of code_differs() once arming is over, else none. While it goes on, bytes differ that are only borrowed for a
+    call of ours, and others are yet to come."""
+    return not traced(pid) and code_differs(pid) and not traced(pid) and code_differs(pid)
 
 
 def our_mappings(pid):

@@ -47,20 +47,8 @@ def armed(t, p, timeout=60):
             raise AssertionError("dprobes ended early: %s\n%s" % (t.returncode, text_of(t.err_path)[-3000:]))
         alive(p)
         # The first patched byte is not the last one: dprobes lets go of the process when all are in place.
-        return bool(code_differs(p.pid)) and not traced(p.pid)
+        return bool(in_place(p.pid))
     wait_for(look, timeout, "probes in place")
-
-
-def traced(pid):
-    """Whether a thread of the process has a tracer."""
-    for tid in os.listdir("/proc/%d/task" % pid):
-        try:
-            with open("/proc/%d/task/%s/status" % (pid, tid)) as f:
-                if "TracerPid:\t0\n" not in f.read():
-                    return True
-        except OSError:
-            pass  # it ended
-    return False
 
 
 def alive(p):

@@ -261,7 +261,7 @@ def busy():
     r = coded(dprobes("trace", "-p", p.pid, "--duration", "0.2", "p outer"), "E-TARGET-BUSY")
     size = os.path.getsize(t.out_path)
     wait_for(lambda: os.path.getsize(t.out_path) > size, what="further events")
-    assert stop(t, signal.SIGINT, 30) == 0, text_of(t.err_path)
+    assert stop(t, signal.SIGINT, 60) == 0, text_of(t.err_path)
     assert not code_differs(p.pid) and not our_mappings(p.pid)
     finish(p)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Probes in small targets of every kind: right events, right counts, bytes restored."""
+import csv
 import os
 import re
 import sys
@@ -84,7 +85,7 @@ def rust():
     events = json_lines(r.stdout)
     assert len(events) > 100
     assert not code_differs(p.pid)
-    assert p.wait(40) == 0
+    assert p.wait(60) == 0
     assert "bad" not in p.stdout.read()
 
 
@@ -154,6 +155,23 @@ def text_layout():
     assert re.search(r"simple-%d\S* +\[\d{3}\] +\d+\.\d{6}: here: @outer\+0 n=\d+" % p.pid, r.stdout) or \
         re.search(r"simple-\d+ +\[\d{3}\] +\d+\.\d{6}: here: @outer\+0 n=\d+", r.stdout), r.stdout[:500]
     assert "<-outer" in r.stdout
+    stop(p)
+
+
+@test
+def csv_output():
+    """--format csv: heads, a column for each name of an argument; an unknown format is refused with those that there are"""
+    p = ready([target("simple"), "1"])
+    r = dprobes("trace", "--format", "csv", "-p", p.pid, "--duration", "0.5", "p:here outer n=%di:s64", "r:back outer v=$retval:s64",
+                check=0)
+    rows = list(csv.DictReader(r.stdout.splitlines()))
+    assert list(rows[0])[-2:] == ["n", "v"] and {row["event"] for row in rows} == {"here", "back"}, r.stdout[:500]
+    for row in rows:
+        here = row["event"] == "here"
+        assert row["n"].lstrip("-").isdigit() == here and row["v"].lstrip("-").isdigit() == (not here), row
+        assert row["symbol"] == "outer" and bool(row["caller"]) == (not here) and float(row["time"]) > 0 and row["tid"].isdigit(), row
+    r = dprobes("trace", "--format", "xml", "-p", p.pid, "p outer", check=2)
+    assert "'xml' is no output format" in r.stderr and "text, json, csv" in r.stderr, r.stderr
     stop(p)
 
 

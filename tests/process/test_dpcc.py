@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Handlers in C in live processes: the seed's sample, places, altering, the command, tables, languages."""
+import csv
 import json
 import os
 import re
@@ -44,6 +45,22 @@ void test()
     live(4)
     value = fields(records(1)[0])["*p"]
     assert value["in"] == {"a": -3, "b": [9, 8, 7]} and value["name"] == "first" and value["d"] == -1.25, value
+    assert live.end() == 0
+
+
+@alone
+def csv_records():
+    """insert --format csv: a record's fields in one cell, aggregates a line for each value"""
+    path = build("csv", "-O2", "-g")
+    live = Live(path)
+    file = handlers("csv.dpc", path, [("work", "\tif ($n == 3) log($n, $label);\n\tcount(calls, $label);")])
+    dprobes("insert", "--format", "csv", "--allow-trap", file, check=0)
+    live(3)
+    rows = wait_for(lambda: list(csv.reader(dprobes("log", check=0).stdout.splitlines())), what="a record")
+    assert len(rows) == 1 and len(rows[0]) == 10 and rows[0][9] == "$n=3; $label=label", rows
+    assert rows[0][3] == path and rows[0][4] == str(live.p.pid) and rows[0][8], rows
+    rows = list(csv.reader(dprobes("vars", "--format", "csv", "--all", check=0).stdout.splitlines()))
+    assert [r[:3] + r[5:8] for r in rows if r[6] == "label"] == [["aggregate", "calls", "count", "0", "label", "value"]], rows
     assert live.end() == 0
 
 
@@ -190,7 +207,7 @@ def examples():
     for text in ("anna pen 1", "bert pen 2", "anna ink 2", "emil car 9000"):
         order(text)
     p.stdin.close()
-    assert p.wait(10) == 0
+    assert p.wait(60) == 0
 
     def table(kind, name):
         m = re.search(r"  %s +%s *\n((?:    .*\n)*)" % (kind, name), text)
@@ -300,7 +317,7 @@ def traced_programs():
     wait_for(lambda: not our_mappings(p.pid) and not code_differs(p.pid), what="the end of the driver")
     turn()
     p.stdin.close()
-    assert p.wait(10) == 0
+    assert p.wait(60) == 0
     r = dprobes("trace", "-f", prog, "--", "/no/such/program")
     assert r.returncode and "E-FILE-OPEN" in r.stderr, r.stderr
     r = dprobes("trace", "-f", prog, "-p", "1", "--", "true")
@@ -387,7 +404,7 @@ def chains():
     text = wait_for(lambda: (lambda t: t if t.count("caller") == 2 else None)(dprobes("log", check=0).stdout), what="the records")
     assert re.search(r"caller\(\) = 0x[0-9a-f]+ <inner\+0x[0-9a-f]+>\n +\$op->call = 0x[0-9a-f]+ <even\+0x0>", text), text
     p.stdin.close()
-    assert p.wait(10) == 0
+    assert p.wait(60) == 0
     wait_for(lambda: "(ended)" in dprobes("vars", "--all", check=0).stdout, what="the end of the program")
     os.rename(path, path + ".gone")
     judge_json(dprobes("vars", "--all", "--json", check=0).stdout, 2, True)

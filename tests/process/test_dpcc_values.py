@@ -118,7 +118,7 @@ def thread_local():
         t = trace_start("--json", "-f", prog, "-p", p.pid)
         wait_for(lambda: "inserted" in text_of(t.err_path), what="the probe")
         p.stdin.close()
-        assert p.wait(10) == 0
+        assert p.wait(60) == 0
         stop(t, signal.SIGINT)
         seen = [tuple(fields(e).values()) for e in json_lines(text_of(t.out_path))]
         # What was added at one call is there at the next, in the same thread only.

@@ -42,7 +42,7 @@ def events_of(t):
 
 
 def ended_well(t):
-    assert t.wait(30) == 0, text_of(t.err_path)
+    assert t.wait(60) == 0, text_of(t.err_path)
     assert "HITS" in text_of(t.err_path), text_of(t.err_path)
 
 
@@ -84,9 +84,9 @@ def seccomp_still_in_force():
         raise Skip("this kernel cannot suspend filters")
     gdb, = need("gdb")
     # A call made inside the process from now on is killed.
-    subprocess.run([gdb, "-p", str(p.pid), "-batch", "-ex", "call (long)syscall(10, 0, 0, 0)"], timeout=30,
+    subprocess.run([gdb, "-p", str(p.pid), "-batch", "-ex", "call (long)syscall(10, 0, 0, 0)"], timeout=60,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
-    assert p.wait(10) == -signal.SIGSYS, p.returncode
+    assert p.wait(60) == -signal.SIGSYS, p.returncode
 
 
 @test
@@ -127,7 +127,7 @@ def namespaces():
         assert seen and seen <= tids, (seen, tids)
         assert not our_mappings(pid)
         os.kill(pid, signal.SIGTERM)
-        u.wait(10)
+        u.wait(60)
         assert " bad 0" in u.stdout.read()
 
 
@@ -147,7 +147,7 @@ def zombie_main():
     assert len(ev) > 50 and {e["tid"] for e in ev} == {tid}, r.stderr
     clean(tid)
     os.kill(p.pid, signal.SIGTERM)
-    assert p.wait(10) == 0
+    assert p.wait(60) == 0
 
 
 @test
@@ -161,10 +161,10 @@ def main_ends_while_probed():
     size = os.path.getsize(t.out_path)
     wait_for(lambda: os.path.getsize(t.out_path) > size, what="further events")
     tid = runner(p)
-    assert stop(t, signal.SIGINT, 30) == 0, text_of(t.err_path)
+    assert stop(t, signal.SIGINT, 60) == 0, text_of(t.err_path)
     clean(tid)
     os.kill(p.pid, signal.SIGTERM)
-    assert p.wait(10) == 0
+    assert p.wait(60) == 0
 
 
 @test
@@ -201,7 +201,7 @@ def exits_while_traced():
     p = ready("hard", "exit")
     t = armed(p, VISIT)
     p.send_signal(signal.SIGUSR1)
-    assert p.wait(10) == 7
+    assert p.wait(60) == 7
     ended_well(t)
     p = ready("hard", "plain")
     t = armed(p, VISIT)
@@ -225,7 +225,7 @@ def fork_goes_on():
     try:
         wait_for(lambda: '"tid":%d' % child in text_of(t.out_path).replace(" ", ""), what="events of the child")
         assert code_differs(child)
-        assert stop(t, signal.SIGINT, 30) == 0, text_of(t.err_path)
+        assert stop(t, signal.SIGINT, 60) == 0, text_of(t.err_path)
         clean(p.pid)
         clean(child)
         time.sleep(0.05)
@@ -243,11 +243,11 @@ def fork_outlives_parent():
     child = fork_child(p)
     try:
         p.send_signal(signal.SIGUSR2)
-        p.wait(10)
+        p.wait(60)
         end = time.time() + 3
         while t.poll() is None and time.time() < end:
             time.sleep(0.05)
-        assert stop(t, signal.SIGINT, 30) == 0, text_of(t.err_path)
+        assert stop(t, signal.SIGINT, 60) == 0, text_of(t.err_path)
         assert "HITS" in text_of(t.err_path)
         clean(child)
         time.sleep(0.05)
@@ -272,7 +272,7 @@ def vfork_and_spawn():
     t = armed(p, VISIT)
     p.send_signal(signal.SIGUSR1)
     assert p.stdout.readline() == "bad 0\n"
-    assert stop(t, signal.SIGINT, 30) == 0, text_of(t.err_path)
+    assert stop(t, signal.SIGINT, 60) == 0, text_of(t.err_path)
     clean(p.pid)
     finish(p)
 
@@ -314,7 +314,7 @@ def stopped_while_probed():
     t = armed(p, VISIT)
     p.send_signal(signal.SIGSTOP)
     wait_for(lambda: status(p.pid, "State") == "T", what="stop")
-    code = stop(t, signal.SIGINT, 30)
+    code = stop(t, signal.SIGINT, 60)
     err = text_of(t.err_path)
     assert not code_differs(p.pid), err
     assert status(p.pid, "State") == "T"

@@ -21,7 +21,7 @@ def gowork(**env):
 def goes_on(p):
     """The program still makes progress, and ends well; returns how many rounds its goroutines made."""
     assert p.poll() is None, p.stderr.read()[-6000:]
-    assert stop(p, timeout=30) == 0, (p.returncode, p.stderr.read()[-6000:])
+    assert stop(p, timeout=60) == 0, (p.returncode, p.stderr.read()[-6000:])
     out = p.stdout.read()
     assert "bad 0" in out, out
     return int(re.search(r"calls (\d+)", out).group(1))

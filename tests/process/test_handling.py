@@ -26,14 +26,13 @@ class Handling(Obedient):
 
     def finish(self):
         self.send("end")
-        assert self.p.wait(10) == 0
+        assert self.p.wait(60) == 0
 
 
 def probed(h):
     """dprobes traces it; both signals come to us first."""
     t = trace_start("-p", h.pid, "p step n=%di")
-    wait_for(lambda: t.poll() is not None or code_differs(h.pid), what="probes")
-    wait_for(lambda: t.poll() is not None or runs_free(h.pid), what="end of arming")
+    wait_for(lambda: t.poll() is not None or in_place(h.pid), what="probes")
     assert t.poll() is None, text_of(t.err_path)
     assert h.ask("taken") == "5\n11\n"
     return t
@@ -170,6 +169,7 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
+	"time"
 )
 
 type node struct{ value int }
@@ -197,6 +197,9 @@ func main() {
 				try()
 			}
 		}()
+	}
+	for atomic.LoadInt64(&faults) == 0 {
+		time.Sleep(time.Millisecond)
 	}
 	fmt.Println("ready")
 	in := bufio.NewScanner(os.Stdin)

@@ -130,7 +130,7 @@ def dead_registers():
     p.stdin.write("inc 5\n")
     p.stdin.flush()
     assert p.stdout.readline() == "ok\n"
-    assert stop(t, signal.SIGINT, 30) == 0, text_of(t.err_path)
+    assert stop(t, signal.SIGINT, 60) == 0, text_of(t.err_path)
     assert re.findall(r"old=(\d+) new=(\d+)", text_of(t.out_path)) == [(str(i), str(i + 1)) for i in range(5)], text_of(t.out_path)
     stop(p)
 

@@ -701,7 +701,7 @@ def adoption_at_random():
             time.sleep(0.0001)
         for pid in drivers():
             os.kill(pid, 9)
-        q.wait(30)
+        q.wait(60)
     text = dprobes("query", check=0).stdout
     recorded, lost = (int(re.search(r"\b%s (\d+)" % what, text).group(1)) for what in ("recorded", "lost"))
     assert hits(text) == n == recorded + lost and "lv 0 = %d" % n in text, (n, text)
@@ -774,7 +774,7 @@ def brief():
     watched()
     for _ in range(5):
         together = [start([BRIEF]) for _ in range(4)]
-        assert [p.wait(20) for p in together] == [0] * 4
+        assert [p.wait(60) for p in together] == [0] * 4
     counted = functools.partial(dprobes, "query", check=0)
     wait_for(lambda: [int(n) for n in re.findall(r"hits (\d+):", counted().stdout)] == [60, 40], what="60 and 40 hits")
     for path in (BRIEF, LIBRIEF):

@@ -138,7 +138,7 @@ def sqlite():
     assert sum(e["values"] for e in found["bytes"]) == sum(e["value"] for e in found["calls"]) >= 2, t.text
     assert "sqlite3MemMalloc" in {e["key"][0].split("+")[0] for e in found["calls"]}, t.text
     p.stdin.close()
-    assert p.wait(10) == 0
+    assert p.wait(60) == 0
 
 
 WORK = """import gc, sys
@@ -185,7 +185,7 @@ def interpreted():
         turn()
     assert t.tables[("count", "calls")]["key_of"] == 100, t.text
     p.stdin.close()
-    assert p.wait(10) == 0
+    assert p.wait(60) == 0
 
 
 run()

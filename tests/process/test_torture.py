@@ -26,7 +26,7 @@ def alive(p):
 
 
 def done(p):
-    assert stop(p, timeout=30) == 0, p.stderr.read()
+    assert stop(p, timeout=60) == 0, p.stderr.read()
     print("# " + p.stdout.read().strip())
 
 

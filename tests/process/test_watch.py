@@ -129,9 +129,9 @@ def children():
     w.p.stdin.write("still here\n")
     w.p.stdin.flush()
     assert w.p.stdout.readline() == "still here\n"
-    assert t.wait(20) == 0, text_of(t.err_path)
+    assert t.wait(60) == 0, text_of(t.err_path)
     w.p.stdin.close()
-    assert w.p.wait(10) == 0
+    assert w.p.wait(60) == 0
 
 
 @test
@@ -270,7 +270,7 @@ def begin_call(w, *args):
     """Nothing is watched before the first call: wait for the probe at its entry."""
     need_registers()
     t = trace_start("-p", w.pid, *args)
-    wait_for(lambda: t.poll() is not None or " jump  dprobes" in dprobes("list", "-p", w.pid, check=0).stdout and runs_free(w.pid),
+    wait_for(lambda: t.poll() is not None or " jump  dprobes" in dprobes("list", "-p", w.pid, check=0).stdout and not traced(w.pid),
              what="the probes")
     if t.poll() is not None:
         text = text_of(t.err_path)
@@ -442,7 +442,7 @@ def inserted(w, path):
     t = trace_start("-f", path, "-p", w.pid)
     wait_for(lambda: "inserted" in text_of(t.err_path), what="the program")
     w.do("parts", "inc 1")
-    assert stop(t, signal.SIGINT, 30) == 0 and re.search(r"dprobes\(1,8\) \d+ bytes:\n0000  f[0-9a-f]0*\b", text_of(t.out_path))
+    assert stop(t, signal.SIGINT, 60) == 0 and re.search(r"dprobes\(1,8\) \d+ bytes:\n0000  f[0-9a-f]0*\b", text_of(t.out_path))
 
 
 CHILDREN = """
@@ -520,7 +520,7 @@ def handlers():
             f.write('#pragma MODNAME(PROGRAM)\n#pragma PROBEPOINT_LOCATION("%s")\n#pragma PROBEPOINT_HANDLER("h")\nvoid h() { $old = 1; }\n' % text)
             f.flush()
             t = trace()
-            assert t.wait(30) and code in text_of(t.err_path), (text, text_of(t.err_path))
+            assert t.wait(60) and code in text_of(t.err_path), (text, text_of(t.err_path))
         f.seek(0)
         f.truncate()
         f.write(HANDLERS)
@@ -533,7 +533,7 @@ def handlers():
             raise Skip("no watchpoints here")
         w.do("inc 3", "parts", "call 3", "threads 1 4")
         w.end()
-        assert t.wait(30) == 0
+        assert t.wait(60) == 0
         out = text_of(t.out_path)
     assert "sign -4 -5 -5" in out and "one -5 -5 -5" in out and "one -5 -6 -6" in out, out
     assert re.search(r"sum +touched +3, 3 values", out), out

@@ -34,8 +34,7 @@ static int __kprobes handler_pre(struct kprobe *p, struct pt_regs *regs)
 {
 #ifdef CONFIG_X86
 	if (!pre_count++)
-		pr_info("<%s> ip at the probe: %d\n", p->symbol_name,
-			regs->ip == (unsigned long)p->addr);
+		pr_info("<%s> ip at the probe: %d\n", p->symbol_name, regs->ip == (unsigned long)p->addr);
 #endif
 	return 0;
 }
@@ -68,8 +67,7 @@ static int ret_handler(struct kretprobe_instance *ri, struct pt_regs *regs)
 	struct my_data *data = (struct my_data *)ri->data;
 	s64 delta = ktime_to_ns(ktime_sub(ktime_get(), data->entry_stamp));
 
-	pr_info("[%s] %s returned %lu, time is positive: %d\n", current->comm, func, retval,
-		delta > 0);
+	pr_info("[%s] %s returned %lu, time is positive: %d\n", current->comm, func, retval, delta > 0);
 	return 0;
 }
 

@@ -62,8 +62,7 @@ static int spawn_program(void)
 	sigemptyset(&set);
 	posix_spawnattr_setsigmask(&attr, &set);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-	bad = posix_spawnp(&pid, "true", NULL, &attr, argv, environ) ||
-	      waitpid(pid, &status, 0) != pid || status;
+	bad = posix_spawnp(&pid, "true", NULL, &attr, argv, environ) || waitpid(pid, &status, 0) != pid || status;
 	posix_spawnattr_destroy(&attr);
 	return bad;
 }
@@ -75,8 +74,7 @@ static int aborts(void)
 
 	if (!pid)
 		abort();
-	return waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status) ||
-	       WTERMSIG(status) != SIGABRT;
+	return waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT;
 }
 
 static volatile int handled;
@@ -122,8 +120,7 @@ static int probe_function(struct dp_module *m, unsigned long bias, const char *n
 	if (dp_module_symbol(m, name, &s, NULL) || dp_module_text(m, s.addr, &text, NULL))
 		return 0;
 	f = dp_text_func(text, s.addr);
-	for (unsigned long a = f ? f->lo : 1, hi = f ? f->hi : 0; a < hi && n < MAX;
-	     a += (unsigned)len) {
+	for (unsigned long a = f ? f->lo : 1, hi = f ? f->hi : 0; a < hi && n < MAX; a += (unsigned)len) {
 		len = dp_insn_decode(&in, text->bytes + (a - text->lo), hi - a);
 		if (len <= 0)
 			break;
@@ -142,13 +139,11 @@ static int probe_block_sites(struct dp_module *m, unsigned long bias)
 	struct dp_symbol s;
 	int found = 0;
 
-	if (dp_module_symbol(m, "pthread_create", &s, NULL) ||
-	    dp_module_text(m, s.addr, &text, NULL))
+	if (dp_module_symbol(m, "pthread_create", &s, NULL) || dp_module_text(m, s.addr, &text, NULL))
 		return 0;
 	for (const unsigned char *at = text->bytes, *end = text->bytes + (text->hi - text->lo);
 	     (at = memmem(at, (size_t)(end - at), mov, sizeof(mov))); at++) {
-		const struct dp_func *f =
-		    dp_text_func(text, text->lo + (unsigned long)(at - text->bytes));
+		const struct dp_func *f = dp_text_func(text, text->lo + (unsigned long)(at - text->bytes));
 		struct dp_insn in;
 		int len;
 
@@ -159,8 +154,7 @@ static int probe_block_sites(struct dp_module *m, unsigned long bias)
 			len = dp_insn_decode(&in, text->bytes + (a - text->lo), f->hi - a);
 			if (len <= 0)
 				break;
-			kps[n] = (struct kprobe){.addr = (kprobe_opcode_t *)(a + bias),
-						 .pre_handler = pre};
+			kps[n] = (struct kprobe){.addr = (kprobe_opcode_t *)(a + bias), .pre_handler = pre};
 			all[n] = &kps[n];
 			n += !register_kprobe(&kps[n]);
 		}
@@ -171,9 +165,8 @@ static int probe_block_sites(struct dp_module *m, unsigned long bias)
 
 static void test_every_instruction(struct dp_module *m, unsigned long bias)
 {
-	static const char *const more[] = {"sigaction",       "__libc_sigaction", "__clone",
-					   "clone",           "execve",           "abort",
-					   "pthread_sigmask", "__sigprocmask",    "sigprocmask"};
+	static const char *const more[] = {"sigaction", "__libc_sigaction", "__clone",       "clone",      "execve",
+					   "abort",     "pthread_sigmask",  "__sigprocmask", "sigprocmask"};
 	int sites, bad;
 
 	dp_kprobes_optimization(0);
@@ -183,8 +176,7 @@ static void test_every_instruction(struct dp_module *m, unsigned long bias)
 	hits = 0;
 	bad = work();
 	ok(sites >= 4 && n > 1000 && !bad && hits > 1000,
-	   "breakpoints on %d instructions around %d places that set a mask: %lu hits, %d wrong", n,
-	   sites, hits, bad);
+	   "breakpoints on %d instructions around %d places that set a mask: %lu hits, %d wrong", n, sites, hits, bad);
 	unregister_kprobes(all, n);
 	dp_kprobes_optimization(1);
 }
@@ -267,8 +259,7 @@ static void test_waits(void)
 	register_kprobe(&kp);
 	for (int how = 0; how < 4; how++) {
 		hits = 0;
-		ok(wait_by(how) && hits,
-		   "%s() with SIGTRAP in its mask: a handler meets a breakpoint", names[how]);
+		ok(wait_by(how) && hits, "%s() with SIGTRAP in its mask: a handler meets a breakpoint", names[how]);
 	}
 	sigfillset(&set);
 	pthread_sigmask(SIG_SETMASK, &set, NULL);
@@ -340,8 +331,7 @@ static void test_first(void)
 		died += !WIFEXITED(status);
 		failed += WIFEXITED(status) && WEXITSTATUS(status);
 	}
-	ok(!died && !failed,
-	   "30 times the first probes, while threads and programs are started: %d died, %d failed",
+	ok(!died && !failed, "30 times the first probes, while threads and programs are started: %d died, %d failed",
 	   died, failed);
 }
 
@@ -352,8 +342,7 @@ int main(void)
 	struct dp_module *m;
 
 	test_first();
-	if (!h || dlinfo(h, RTLD_DI_LINKMAP, &lm) || dp_module_open(&m, lm->l_name, NULL) ||
-	    work()) {
+	if (!h || dlinfo(h, RTLD_DI_LINKMAP, &lm) || dp_module_open(&m, lm->l_name, NULL) || work()) {
 		ok(0, "the work without probes");
 		return tap_done();
 	}

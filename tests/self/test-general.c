@@ -76,9 +76,8 @@ PROBED static int control_word(struct kprobe *p, struct pt_regs *regs)
 }
 
 /* An indirect jump: where it leads to is not followed. */
-__asm__(
-    ".text\n.type jumps, @function\njumps: lea 1f(%rip), %rax\njmp *%rax\n1: xor %eax, %eax\nret\n"
-    ".size jumps, . - jumps\n");
+__asm__(".text\n.type jumps, @function\njumps: lea 1f(%rip), %rax\njmp *%rax\n1: xor %eax, %eax\nret\n"
+	".size jumps, . - jumps\n");
 int jumps(struct kprobe *p, struct pt_regs *regs);
 
 PROBED static int linkage_table(struct kprobe *p, struct pt_regs *regs)
@@ -86,11 +85,11 @@ PROBED static int linkage_table(struct kprobe *p, struct pt_regs *regs)
 	return puts("") < 0;
 }
 
-#define IS(good, f, why) ok(self_is_general((const void *)(f)) == (good), "%s: %s", #f, why)
+#define IS(good, f, why) ok(dp_self_is_general((const void *)(f)) == (good), "%s: %s", #f, why)
 
 int main(void)
 {
-	if (self_lock()) {
+	if (dp_self_lock()) {
 		ok(0, "the library comes up: %s", dp_kprobe_error());
 		return tap_done();
 	}
@@ -106,6 +105,6 @@ int main(void)
 	IS(false, control_word, "MXCSR");
 	IS(false, linkage_table, "a function of another library");
 	IS(false, (void *)8, "no code at all");
-	self_unlock();
+	dp_self_unlock();
 	return tap_done();
 }

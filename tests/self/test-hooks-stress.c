@@ -94,8 +94,7 @@ static void *short_lived(void *arg)
 
 static struct exit_memory *make(int slot)
 {
-	static const struct hook_rec recs[] = {HOOK_EXIT(busy, e0), HOOK_EXIT(lone, e1),
-					       HOOK_EXIT(plain, e2)};
+	static const struct hook_rec recs[] = {HOOK_EXIT(busy, e0), HOOK_EXIT(lone, e1), HOOK_EXIT(plain, e2)};
 	struct exit_memory *m = calloc(1, sizeof(*m));
 
 	m->rec = recs[slot];

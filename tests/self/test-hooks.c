@@ -70,17 +70,15 @@ static const char *passed(void)
 	return trail;
 }
 
-static struct hook_rec ra = HOOK_EXIT(passing, a, .name = "a"),
-		       rb = HOOK_EXIT(passing, b, .name = "b"), rc = HOOK_EXIT(passing, c),
-		       rs = HOOK_EXIT(passing, stops);
+static struct hook_rec ra = HOOK_EXIT(passing, a, .name = "a"), rb = HOOK_EXIT(passing, b, .name = "b"),
+		       rc = HOOK_EXIT(passing, c), rs = HOOK_EXIT(passing, stops);
 
 static void order(void)
 {
 	struct hook_rec f1 = HOOK_EXIT(passing, a, .flags = HOOK_PRIORITY_FIRST), f2 = f1;
 	struct hook_rec l1 = HOOK_EXIT(passing, c, .flags = HOOK_PRIORITY_LAST), l2 = l1;
 	struct hook_rec lifo = HOOK_EXIT(passing, changes, .flags = HOOK_QUEUE_LIFO);
-	struct hook_rec both =
-	    HOOK_EXIT(passing, a, .flags = HOOK_PRIORITY_FIRST | HOOK_PRIORITY_LAST);
+	struct hook_rec both = HOOK_EXIT(passing, a, .flags = HOOK_PRIORITY_FIRST | HOOK_PRIORITY_LAST);
 	struct hook_rec *all[] = {&f1, &l1, &lifo, &rb, &rs};
 
 	ok(!hook_exit_register(&passing, &l1) && !hook_exit_register(&passing, &rb) &&
@@ -88,25 +86,20 @@ static void order(void)
 	   "exits are registered in any order");
 	ok(f1.position == 1 && lifo.position == 2 && rb.position == 3 && l1.position == 4,
 	   "first, last in first out, first in first out, last");
-	ok(hook_exit_register(&passing, &f2) == -HOOK_EPRIORITY_FIRST &&
-	       strstr(dp_kprobe_error(), "E-HOOK-PRIORITY"),
+	ok(hook_exit_register(&passing, &f2) == -HOOK_EPRIORITY_FIRST && strstr(dp_kprobe_error(), "E-HOOK-PRIORITY"),
 	   "there is one first exit");
 	ok(hook_exit_register(&passing, &l2) == -HOOK_EPRIORITY_LAST, "and one last");
 	ok(hook_exit_register(&passing, &both) == -EINVAL, "none is both");
 	ok(!strcmp(passed(), ""), "registered is not armed");
 	hook_exit_register(&passing, &rs);
-	ok(!hook_exits_arm(all, 5) && !strcmp(passed(), "ahbs"),
-	   "a group is armed; one exit ends the calls: %s", trail);
-	ok(passing.flags & HOOK_ACTIVE && pass(7) == 107,
-	   "a parameter is changed through a pointer");
+	ok(!hook_exits_arm(all, 5) && !strcmp(passed(), "ahbs"), "a group is armed; one exit ends the calls: %s",
+	   trail);
+	ok(passing.flags & HOOK_ACTIVE && pass(7) == 107, "a parameter is changed through a pointer");
 	rs.flags &= ~HOOK_ARMED;
 	ok(!strcmp(passed(), "ahbc"), "clearing its flag disarms an exit");
-	ok(!hook_exit_disarm(&lifo) && !strcmp(passed(), "abc") && pass(7) == 100,
-	   "one is disarmed");
-	ok(!hook_exit_deregister(&f1) && rb.position == 2 && !strcmp(passed(), "bc"),
-	   "one is taken away");
-	ok(!hook_exits_disarm(all + 1, 4) && !(passing.flags & HOOK_ACTIVE) &&
-	       !strcmp(passed(), ""),
+	ok(!hook_exit_disarm(&lifo) && !strcmp(passed(), "abc") && pass(7) == 100, "one is disarmed");
+	ok(!hook_exit_deregister(&f1) && rb.position == 2 && !strcmp(passed(), "bc"), "one is taken away");
+	ok(!hook_exits_disarm(all + 1, 4) && !(passing.flags & HOOK_ACTIVE) && !strcmp(passed(), ""),
 	   "the last one goes: inactive");
 	hook_exit_deregister(&l1);
 	hook_exit_deregister(&lifo);
@@ -191,11 +184,11 @@ static void values(void)
 	ok(ask("four") == -1, "deregistered is disarmed");
 }
 
-static int sees_all(struct hook *h, double d, long l, short s, const char *t, unsigned char u,
-		    float f, long long ll, void *p)
+static int sees_all(struct hook *h, double d, long l, short s, const char *t, unsigned char u, float f, long long ll,
+		    void *p)
 {
-	count = d == 1.5 && l == -2 && s == -3 && !strcmp(t, "t") && u == 200 && f == 2.5f &&
-		ll == 1ll << 40 && p == (void *)trail;
+	count = d == 1.5 && l == -2 && s == -3 && !strcmp(t, "t") && u == 200 && f == 2.5f && ll == 1ll << 40 &&
+		p == (void *)trail;
 	return HOOK_CONTINUE;
 }
 
@@ -222,8 +215,7 @@ PROBED static int variants(int x)
 
 static void kinds(void)
 {
-	struct hook_rec w = HOOK_EXIT(wide, sees_all), e = HOOK_EXIT(alone, adds), e2 = e,
-			g = HOOK_EXIT(plainly, adds);
+	struct hook_rec w = HOOK_EXIT(wide, sees_all), e = HOOK_EXIT(alone, adds), e2 = e, g = HOOK_EXIT(plainly, adds);
 
 	hook_exit_register(&wide, &w);
 	hook_exit_arm(&w);
@@ -235,8 +227,7 @@ static void kinds(void)
 	ok(!hook_exit_register(&alone, &e) && hook_exit_register(&alone, &e2) == -HOOK_EPRIORITY,
 	   "an exclusive hook takes one exit");
 	ok(!hook_exit_arm(&e) && variants(5) == 6 && variants(101) == 101, "it is called");
-	ok(!hook_exit_register(&plainly, &g) && !hook_exit_arm(&g) && variants(5) == 11,
-	   "a generic one, too");
+	ok(!hook_exit_register(&plainly, &g) && !hook_exit_arm(&g) && variants(5) == 11, "a generic one, too");
 	hook_exit_deregister(&e);
 	ok(variants(101) == 101 && variants(5) == 6, "and returns");
 	hook_exit_deregister(&g);
@@ -326,15 +317,13 @@ static void dynamic(void)
 {
 	static const int numbers[] = {10, 20, 30};
 	const int *const volatile from = numbers, *v = from; /* so that it is really passed */
-	struct hook_rec r1 = HOOK_EXIT(entering, sees, .flags = HOOK_PRIORITY_LAST),
-			r2 = HOOK_EXIT(entering, refuses), r3 = HOOK_EXIT(anywhere, any);
+	struct hook_rec r1 = HOOK_EXIT(entering, sees, .flags = HOOK_PRIORITY_LAST), r2 = HOOK_EXIT(entering, refuses),
+			r3 = HOOK_EXIT(anywhere, any);
 
 	ok(hook_bind(&passing, "exe:unprepared", 0) == -EINVAL, "only dynamic hooks are bound");
-	ok(hook_bind(&entering, "exe:no_such_function", 0) == -ENOENT &&
-	       strstr(dp_kprobe_error(), "E-SYM-NONE"),
+	ok(hook_bind(&entering, "exe:no_such_function", 0) == -ENOENT && strstr(dp_kprobe_error(), "E-SYM-NONE"),
 	   "a place that is not there: %s", dp_kprobe_error());
-	ok(!hook_exit_register(&entering, &r1) && !hook_exit_register(&entering, &r2) &&
-	       !hook_exit_arm(&r1),
+	ok(!hook_exit_register(&entering, &r1) && !hook_exit_register(&entering, &r2) && !hook_exit_arm(&r1),
 	   "exits may come before the place");
 	ok(unprepared(3, v) == 60, "and are not called yet");
 	ok(!hook_bind(&entering, "exe:unprepared", 0), "bound: %s", dp_kprobe_error());
@@ -342,8 +331,7 @@ static void dynamic(void)
 	   "once; and not away while exits are armed");
 	count = 0;
 	ok(unprepared(3, v) == 30 && count == 1, "an exit sees the arguments and changes one");
-	ok(!hook_exit_arm(&r2) && unprepared(101, v) == -EPERM && unprepared(3, v) == 30 &&
-	       count == 2,
+	ok(!hook_exit_arm(&r2) && unprepared(101, v) == -EPERM && unprepared(3, v) == 30 && count == 2,
 	   "another one returns from the function");
 	hook_exit_deregister(&r1);
 	hook_exit_deregister(&r2);
@@ -351,8 +339,7 @@ static void dynamic(void)
 	ok(hook_unbind(&entering) == -EINVAL, "once");
 	hook_exit_register(&anywhere, &r3);
 	count = 0;
-	ok(!hook_bind(&anywhere, NULL, (unsigned long)unprepared) && !hook_exit_arm(&r3),
-	   "by address");
+	ok(!hook_bind(&anywhere, NULL, (unsigned long)unprepared) && !hook_exit_arm(&r3), "by address");
 	unprepared(3, v);
 	ok(count == 1, "an exit that gets registers only");
 	hook_exit_deregister(&r3);
@@ -380,8 +367,7 @@ static void libraries(const char *path)
 			return;
 		}
 		ok(f(1) == 10, "a hook in a library");
-		ok(!hook_exit_register(h, &r) && !hook_exit_arm(&r) && f(1) == 13,
-		   "is armed, at all its places");
+		ok(!hook_exit_register(h, &r) && !hook_exit_arm(&r) && f(1) == 13, "is armed, at all its places");
 		dlclose(lib);
 		ok(!r.hook && hook_exit_disarm(&r) == -EINVAL,
 		   "when the library goes its exits are registered nowhere");
@@ -411,8 +397,7 @@ int main(int argc, char **argv)
 {
 	char path[4096];
 
-	snprintf(path, sizeof(path), "%.*s/hook-plugin.so", (int)(strrchr(argv[0], '/') - argv[0]),
-		 argv[0]);
+	snprintf(path, sizeof(path), "%.*s/hook-plugin.so", (int)(strrchr(argv[0], '/') - argv[0]), argv[0]);
 	order();
 	group();
 	values();

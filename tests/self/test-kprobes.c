@@ -78,26 +78,22 @@ static void test_places(void)
 	ok(a.addr == text_of(add), "addr is filled in");
 	pre_hits = 0;
 	ok(add(3, 4) == 7 && pre_hits == 1, "the pre handler runs, the function works");
-	ok(seen.di == 3 && seen.si == 4 && seen.ip == (unsigned long)add,
-	   "registers are those of the call");
+	ok(seen.di == 3 && seen.si == 4 && seen.ip == (unsigned long)add, "registers are those of the call");
 	ok(register_kprobe(&a) == -EINVAL, "registering it twice is -EINVAL");
 	ok(register_kprobe(&both) == -EINVAL, "symbol_name and addr together are -EINVAL");
 	ok(register_kprobe(&none) == -EINVAL, "neither of them is -EINVAL");
 	ok(register_kprobe(&missing) == -ENOENT, "an unknown symbol is -ENOENT");
-	ok(strstr(dp_kprobe_error(), "E-SYM-NONE") != NULL, "and the reason is told: %s",
-	   dp_kprobe_error());
+	ok(strstr(dp_kprobe_error(), "E-SYM-NONE") != NULL, "and the reason is told: %s", dp_kprobe_error());
 	ok(register_kprobe(&data) < 0, "data is refused: %s", dp_kprobe_error());
 	r = register_kprobe(&mid);
 	ok(r == -EILSEQ || !r, "the middle of an instruction is -EILSEQ: %s", dp_kprobe_error());
 	if (!r)
 		unregister_kprobe(&mid);
-	ok(register_kprobe(&own) == -EINVAL, "the library's own code is -EINVAL: %s",
-	   dp_kprobe_error());
+	ok(register_kprobe(&own) == -EINVAL, "the library's own code is -EINVAL: %s", dp_kprobe_error());
 	unregister_kprobe(&a);
 	memcpy(after, (void *)add, 16);
 	pre_hits = 0;
-	ok(add(3, 4) == 7 && !pre_hits && !memcmp(before, after, 16),
-	   "unregister_kprobe() restores every byte");
+	ok(add(3, 4) == 7 && !pre_hits && !memcmp(before, after, 16), "unregister_kprobe() restores every byte");
 	a.addr = text_of(add);
 	unregister_kprobe(&a);
 	ok(!a.addr, "unregistering an unregistered probe clears addr");
@@ -111,15 +107,13 @@ static void test_libc(void)
 
 	pre_hits = 0;
 	p = getppid();
-	ok(!r && p == getppid() && pre_hits == 2, "a probe in the C library (%d %s)", pre_hits,
-	   dp_kprobe_error());
+	ok(!r && p == getppid() && pre_hits == 2, "a probe in the C library (%d %s)", pre_hits, dp_kprobe_error());
 	unregister_kprobe(&kp);
 }
 
 static void test_post(void)
 {
-	struct kprobe kp = {
-	    .addr = text_of(add), .pre_handler = count_pre, .post_handler = count_post};
+	struct kprobe kp = {.addr = text_of(add), .pre_handler = count_pre, .post_handler = count_post};
 
 	ok(!register_kprobe(&kp), "a post handler");
 	pre_hits = post_hits = 0;
@@ -202,8 +196,7 @@ static void test_vectors(void)
 		dp_kprobes_optimization(optimised);
 		register_kprobe(&kp);
 		ok(scale(2.0, 3.25) == 7.0,
-		   "floating point arguments survive a handler that uses vector registers (%d)",
-		   optimised);
+		   "floating point arguments survive a handler that uses vector registers (%d)", optimised);
 		unregister_kprobe(&kp);
 		kp.addr = text_of(scale);
 	}
@@ -231,8 +224,7 @@ static void test_several(void)
 	register_kprobe(&a);
 	ok(a.flags & KPROBE_FLAG_OPTIMIZED, "one probe: optimised");
 	register_kprobe(&b);
-	ok(!(a.flags & KPROBE_FLAG_OPTIMIZED),
-	   "a second one with a post handler takes the optimisation back");
+	ok(!(a.flags & KPROBE_FLAG_OPTIMIZED), "a second one with a post handler takes the optimisation back");
 	norder = post_hits = 0;
 	ok(add(1, 1) == 2 && norder == 2 && order[0] == 1 && order[1] == 2 && post_hits == 1,
 	   "several probes at one address all run");
@@ -247,14 +239,12 @@ static void test_several(void)
 	unregister_kprobe(&b);
 	ok(a.flags & KPROBE_FLAG_OPTIMIZED, "optimised again when the other is gone");
 	unregister_kprobe(&a);
-	ok(disable_kprobe(&a) == -EINVAL && enable_kprobe(&a) == -EINVAL,
-	   "an unregistered probe: -EINVAL");
+	ok(disable_kprobe(&a) == -EINVAL && enable_kprobe(&a) == -EINVAL, "an unregistered probe: -EINVAL");
 }
 
 static void test_disabled(void)
 {
-	struct kprobe kp = {
-	    .addr = text_of(add), .pre_handler = count_pre, .flags = KPROBE_FLAG_DISABLED};
+	struct kprobe kp = {.addr = text_of(add), .pre_handler = count_pre, .flags = KPROBE_FLAG_DISABLED};
 
 	ok(!register_kprobe(&kp), "registered disabled");
 	pre_hits = 0;
@@ -404,8 +394,7 @@ static void on_segv(int sig, siginfo_t *info, void *uc)
 
 static void test_faults(void)
 {
-	struct kprobe kp = {
-	    .addr = text_of(load), .pre_handler = count_pre, .fault_handler = on_fault};
+	struct kprobe kp = {.addr = text_of(load), .pre_handler = count_pre, .fault_handler = on_fault};
 	struct sigaction sa = {.sa_sigaction = on_segv, .sa_flags = SA_SIGINFO}, back;
 
 	bad_pointer = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -418,8 +407,7 @@ static void test_faults(void)
 		ok(seen.ip == (unsigned long)load, "it sees the instruction's own address");
 		sigaction(SIGSEGV, &sa, NULL);
 		sigaction(SIGSEGV, NULL, &back);
-		ok(back.sa_sigaction == on_segv,
-		   "the program's own SIGSEGV handler is what sigaction() tells");
+		ok(back.sa_sigaction == on_segv, "the program's own SIGSEGV handler is what sigaction() tells");
 		fault_says = 0;
 		fault_trap = 0;
 		if (!sigsetjmp(env, 1))
@@ -432,8 +420,7 @@ static void test_faults(void)
 		fault_says = 1;
 		register_kprobe(&kp);
 		pre_hits = 0;
-		ok(load(&good_value) == 5 && pre_hits == 1,
-		   "a fault in a handler is repaired by the fault handler");
+		ok(load(&good_value) == 5 && pre_hits == 1, "a fault in a handler is repaired by the fault handler");
 		unregister_kprobe(&kp);
 		kp.addr = text_of(load);
 		kp.pre_handler = count_pre;
@@ -459,8 +446,7 @@ static void test_own_traps(void)
 	pre_hits = 0;
 	__asm__ volatile("int3");
 	raise(SIGTRAP);
-	ok(add(1, 2) == 3 && traps == 2 && pre_hits == 1,
-	   "the program's own breakpoints reach its own handler");
+	ok(add(1, 2) == 3 && traps == 2 && pre_hits == 1, "the program's own breakpoints reach its own handler");
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &old);
 	ok(add(1, 2) == 3 && pre_hits == 2, "a breakpoint while the program blocks all signals");
@@ -479,16 +465,14 @@ NOKPROBE_SYMBOL(forbidden);
 static void test_lists(void)
 {
 	struct kprobe a = {.symbol_name = "add", .pre_handler = count_pre};
-	struct kprobe b = {
-	    .symbol_name = "twice", .pre_handler = count_pre, .flags = KPROBE_FLAG_DISABLED};
+	struct kprobe b = {.symbol_name = "twice", .pre_handler = count_pre, .flags = KPROBE_FLAG_DISABLED};
 	struct kprobe no = {.symbol_name = "forbidden"};
 	char list[1024];
 
 	register_kprobe(&a);
 	register_kprobe(&b);
 	dp_kprobes_list(list, sizeof(list));
-	ok(strstr(list, "  k  exe:add+0x0  [OPTIMIZED]\n") &&
-	       strstr(list, "  k  exe:twice+0x0  [DISABLED]\n"),
+	ok(strstr(list, "  k  exe:add+0x0  [OPTIMIZED]\n") && strstr(list, "  k  exe:twice+0x0  [DISABLED]\n"),
 	   "dp_kprobes_list()");
 	ok(dp_kprobes_optimization(0) == 1, "the optimisation knob tells its old value");
 	dp_kprobes_list(list, sizeof(list));
@@ -526,8 +510,7 @@ static void test_region(void)
 	for (b.offset = 1; b.offset < 5 && register_kprobe(&b); b.offset++)
 		;
 	if (b.offset < 5)
-		ok(!(a.flags & KPROBE_FLAG_OPTIMIZED),
-		   "a probe inside the region takes the optimisation back");
+		ok(!(a.flags & KPROBE_FLAG_OPTIMIZED), "a probe inside the region takes the optimisation back");
 	all_hits = 0;
 	ok(branchy(5) == want && all_hits == 2, "both are hit");
 	unregister_kprobe(&b);

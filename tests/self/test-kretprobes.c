@@ -63,11 +63,15 @@ static void test_arguments(void)
 	struct jprobe bare = {.kp.symbol_name = "add"}, *jps[] = {&bare};
 	struct kprobe *none[] = {NULL};
 
-	ok(register_kretprobe(&big) == -EINVAL && strstr(dp_kprobe_error(), "E-KPROBE-ARGUMENT") && strstr(dp_kprobe_error(), "data_size"),
+	ok(register_kretprobe(&big) == -EINVAL && strstr(dp_kprobe_error(), "E-KPROBE-ARGUMENT") &&
+	       strstr(dp_kprobe_error(), "data_size"),
 	   "data_size over a mebibyte: %s", dp_kprobe_error());
-	ok(register_kretprobe(&many) == -EINVAL && strstr(dp_kprobe_error(), "maxactive 4097"), "maxactive 4097: %s", dp_kprobe_error());
-	ok(register_jprobes(jps, 1) == -EINVAL && strstr(dp_kprobe_error(), "without an entry"), "a jprobe without entry: %s", dp_kprobe_error());
-	ok(register_kretprobes(twice, 2) == -EINVAL && strstr(dp_kprobe_error(), "twice"), "the same one twice: %s", dp_kprobe_error());
+	ok(register_kretprobe(&many) == -EINVAL && strstr(dp_kprobe_error(), "maxactive 4097"), "maxactive 4097: %s",
+	   dp_kprobe_error());
+	ok(register_jprobes(jps, 1) == -EINVAL && strstr(dp_kprobe_error(), "without an entry"),
+	   "a jprobe without entry: %s", dp_kprobe_error());
+	ok(register_kretprobes(twice, 2) == -EINVAL && strstr(dp_kprobe_error(), "twice"), "the same one twice: %s",
+	   dp_kprobe_error());
 	ok(register_kprobes(none, 0) == -EINVAL && strstr(dp_kprobe_error(), "none"), "none: %s", dp_kprobe_error());
 	hits = 0;
 	ok(!register_kretprobe(&good) && add(1, 2) == 3 && hits == 1, "and the good one is registered");
@@ -105,11 +109,9 @@ static void test_values(void)
 		rp.maxactive = 0;
 		r = register_kretprobe(&rp);
 		ok(!r, "register_kretprobe() (%s)", dp_kprobe_error());
-		ok(rp.maxactive == (2 * cpus > 10 ? 2 * cpus : 10),
-		   "maxactive is max(10, twice the processors)");
+		ok(rp.maxactive == (2 * cpus > 10 ? 2 * cpus : 10), "maxactive is max(10, twice the processors)");
 		hits = 0;
-		ok(add(20, 22) == 42 && hits == 1 && values[0] == 42,
-		   "the handler sees the return value");
+		ok(add(20, 22) == 42 && hits == 1 && values[0] == 42, "the handler sees the return value");
 		unregister_kretprobe(&rp);
 		hits = 0;
 		ok(add(1, 2) == 3 && !hits, "unregistered");
@@ -158,9 +160,8 @@ static int told;
 static int check_instance(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	hits++;
-	told = (unsigned long)ri->ret_addr == own_ret && ri->task->pid == gettid() &&
-	       ri->task->tgid == getpid() && get_kretprobe(ri)->handler == check_instance &&
-	       regs->ip == own_ret;
+	told = (unsigned long)ri->ret_addr == own_ret && ri->task->pid == gettid() && ri->task->tgid == getpid() &&
+	       get_kretprobe(ri)->handler == check_instance && regs->ip == own_ret;
 	return 0;
 }
 
@@ -183,16 +184,13 @@ static void test_instances(void)
 			       .entry_handler = remember,
 			       .data_size = sizeof(struct mine),
 			       .maxactive = 20};
-	struct kretprobe few = {
-	    .kp.symbol_name = "factorial", .handler = on_return, .maxactive = 4};
+	struct kretprobe few = {.kp.symbol_name = "factorial", .handler = on_return, .maxactive = 4};
 	struct kretprobe ch = {.kp.symbol_name = "add", .handler = change};
-	struct kretprobe who = {
-	    .kp.symbol_name = "add", .handler = check_instance, .entry_handler = learn_ret};
+	struct kretprobe who = {.kp.symbol_name = "add", .handler = check_instance, .entry_handler = learn_ret};
 
 	register_kretprobe(&rp);
 	hits = entries = ordered = 0;
-	ok(factorial(8) == 40320 && entries == 8 && hits == 7,
-	   "entry_handler: non-zero for one call skips its return");
+	ok(factorial(8) == 40320 && entries == 8 && hits == 7, "entry_handler: non-zero for one call skips its return");
 	ok(ordered == 7, "recursion: returns come innermost first, each with its own data");
 	unregister_kretprobe(&rp);
 	ok(!register_kretprobe(&few) && factorial(10) == 3628800 && few.nmissed == 6,
@@ -234,8 +232,7 @@ static void test_together(void)
 	register_kprobe(&kp);
 	register_kretprobe(&b);
 	hits = entries = 0;
-	ok(add(2, 3) == 5 && hits == 2 && entries == 1,
-	   "a kprobe and two return probes on one function");
+	ok(add(2, 3) == 5 && hits == 2 && entries == 1, "a kprobe and two return probes on one function");
 	register_kprobe(&kpost);
 	hits = entries = depth_seen = 0;
 	ok(add(2, 3) == 5 && hits == 2 && entries == 2 && depth_seen == 1, "and a post handler");
@@ -256,8 +253,7 @@ static void test_together(void)
 static const struct {
 	const char *name;
 	unsigned flags;
-} hows[] = {
-    {"call-through", 0}, {"classic", KPROBE_FLAG_RET_CLASSIC}, {"exits", KPROBE_FLAG_RET_EXITS}};
+} hows[] = {{"call-through", 0}, {"classic", KPROBE_FLAG_RET_CLASSIC}, {"exits", KPROBE_FLAG_RET_EXITS}};
 
 static void test_jumps(void)
 {
@@ -265,18 +261,15 @@ static void test_jumps(void)
 		static struct kretprobe rp;
 		static int i;
 
-		rp = (struct kretprobe){.kp.symbol_name = "leaves",
-					.handler = on_return,
-					.maxactive = 3,
-					.kp.flags = hows[h].flags};
+		rp = (struct kretprobe){
+		    .kp.symbol_name = "leaves", .handler = on_return, .maxactive = 3, .kp.flags = hows[h].flags};
 		register_kretprobe(&rp);
 		hits = 0;
 		for (i = 0; i < 100; i++)
 			if (!setjmp(env))
 				leaves(1);
 		ok(leaves(0) == 3 && hits == 1 && !rp.nmissed,
-		   "%s: calls left by longjmp give their instances back (%d missed)", hows[h].name,
-		   rp.nmissed);
+		   "%s: calls left by longjmp give their instances back (%d missed)", hows[h].name, rp.nmissed);
 		unregister_kretprobe(&rp);
 	}
 }
@@ -292,18 +285,16 @@ static void test_mechanisms(void)
 				       .data_size = sizeof(struct mine),
 				       .maxactive = 20,
 				       .kp.flags = hows[h].flags};
-		struct kretprobe ch = {
-		    .kp.symbol_name = "add", .handler = change, .kp.flags = hows[h].flags};
-		struct kretprobe b = {
-		    .kp.symbol_name = "add", .handler = on_return, .kp.flags = hows[h].flags};
+		struct kretprobe ch = {.kp.symbol_name = "add", .handler = change, .kp.flags = hows[h].flags};
+		struct kretprobe b = {.kp.symbol_name = "add", .handler = on_return, .kp.flags = hows[h].flags};
 		int r = register_kretprobe(&rp);
 
 		hits = entries = ordered = 0;
-		ok(!r && factorial(8) == 40320 && entries == 8 && hits == 7 && ordered == 7,
-		   "%s: recursion (%s)", hows[h].name, dp_kprobe_error());
+		ok(!r && factorial(8) == 40320 && entries == 8 && hits == 7 && ordered == 7, "%s: recursion (%s)",
+		   hows[h].name, dp_kprobe_error());
 		dp_kprobes_list(list, sizeof(list));
-		ok(!strstr(list, "EXITS") == (h != 2) && !strstr(list, "CLASSIC") == (h != 1),
-		   "%s: the list says so", hows[h].name);
+		ok(!strstr(list, "EXITS") == (h != 2) && !strstr(list, "CLASSIC") == (h != 1), "%s: the list says so",
+		   hows[h].name);
 		disable_kretprobe(&rp);
 		hits = 0;
 		factorial(3);
@@ -312,8 +303,7 @@ static void test_mechanisms(void)
 		register_kretprobe(&ch);
 		register_kretprobe(&b);
 		hits = 0;
-		ok(add(1, 2) == 1003 && hits == 1, "%s: two on a function, one changes the value",
-		   hows[h].name);
+		ok(add(1, 2) == 1003 && hits == 1, "%s: two on a function, one changes the value", hows[h].name);
 		unregister_kretprobe(&b);
 		unregister_kretprobe(&ch);
 		ok(add(1, 2) == 3, "%s: gone", hows[h].name);
@@ -359,9 +349,8 @@ static int backtrace_in_handler(struct kretprobe_instance *ri, struct pt_regs *r
 static void test_unwinding(void)
 {
 	struct kretprobe a = {.kp.symbol_name = "shows_stack", .handler = on_return};
-	struct kretprobe b = {.kp.symbol_name = "between",
-			      .handler = backtrace_in_handler,
-			      .entry_handler = backtrace_in_handler};
+	struct kretprobe b = {
+	    .kp.symbol_name = "between", .handler = backtrace_in_handler, .entry_handler = backtrace_in_handler};
 	struct kretprobe c = {.kp.symbol_name = "between", .handler = on_return};
 
 	shows_stack(1);
@@ -417,16 +406,14 @@ static void test_cancel(void)
 	usleep(20000);
 	pthread_cancel(t);
 	pthread_join(t, &result);
-	ok(result == PTHREAD_CANCELED && cleaned == 1,
-	   "pthread_cancel() unwinds through probed calls");
+	ok(result == PTHREAD_CANCELED && cleaned == 1, "pthread_cancel() unwinds through probed calls");
 	unregister_kretprobe(&rp);
 	unregister_kretprobe(&rd);
 }
 
 /* ---- jprobes ---- */
 
-PROBED double many(int a, double x, const char *s, long b, long c, long d, long e, long f, long g,
-		   double y, float z)
+PROBED double many(int a, double x, const char *s, long b, long c, long d, long e, long f, long g, double y, float z)
 {
 	return a + x + (double)strlen(s) + (double)(b + c + d + e + f + g) + y + (double)z;
 }
@@ -454,11 +441,10 @@ PROBED long takes_big(struct big b, long x)
 
 static int jhits;
 
-static double jmany(int a, double x, const char *s, long b, long c, long d, long e, long f, long g,
-		    double y, float z)
+static double jmany(int a, double x, const char *s, long b, long c, long d, long e, long f, long g, double y, float z)
 {
-	if (a == 1 && x == 2.5 && !strcmp(s, "abc") && b == 4 && c == 5 && d == 6 && e == 7 &&
-	    f == 8 && g == 9 && y == 0.25 && z == 0.5f)
+	if (a == 1 && x == 2.5 && !strcmp(s, "abc") && b == 4 && c == 5 && d == 6 && e == 7 && f == 8 && g == 9 &&
+	    y == 0.25 && z == 0.5f)
 		jhits++;
 	a = 99;
 	g = 99;
@@ -486,8 +472,26 @@ static long jbig(struct big b, long x)
 	return -1; /* returning is the same as jprobe_return() */
 }
 
+struct wide {
+	long v[40];
+};
+
+PROBED long takes_wide(struct wide w)
+{
+	return w.v[39];
+}
+
+static long jwide(struct wide w)
+{
+	jhits = (int)w.v[31]; /* the last of 256 bytes */
+	jprobe_return();
+	return 0;
+}
+
 static void test_jprobes(void)
 {
+	struct jprobe jw = {.kp.symbol_name = "takes_wide", .entry = jwide};
+	struct wide wide;
 	struct jprobe a = {.kp.symbol_name = "many", .entry = jmany};
 	struct jprobe b = {.kp.symbol_name = "sums", .entry = JPROBE_ENTRY(jsums)};
 	struct jprobe c = {.kp.symbol_name = "takes_big", .entry = jbig};
@@ -509,8 +513,7 @@ static void test_jprobes(void)
 	register_kretprobe(&r);
 	register_kprobe(&k);
 	hits = jhits = entries = 0;
-	ok(many(1, 2.5, "abc", 4, 5, 6, 7, 8, 9, 0.25, 0.5f) == want && jhits == 1 && hits == 1 &&
-	       entries == 1,
+	ok(many(1, 2.5, "abc", 4, 5, 6, 7, 8, 9, 0.25, 0.5f) == want && jhits == 1 && hits == 1 && entries == 1,
 	   "with a return probe and a kprobe on the same function");
 	unregister_kprobe(&k);
 	unregister_kretprobe(&r);
@@ -524,13 +527,17 @@ static void test_jprobes(void)
 	unregister_jprobe(&a);
 	ok(!register_jprobes(all, 2), "register_jprobes()");
 	jhits = 0;
-	ok(sums(20, 1l, 2l, 3l, 4l, 5l, 6l, 7l, 8l, 9l, 10l, 11l, 12l, 13l, 14l, 15l, 16l, 17l, 18l,
-		19l, 20l) == 210 &&
+	ok(sums(20, 1l, 2l, 3l, 4l, 5l, 6l, 7l, 8l, 9l, 10l, 11l, 12l, 13l, 14l, 15l, 16l, 17l, 18l, 19l, 20l) == 210 &&
 	       jhits == 20,
 	   "a function with variable arguments: twenty of them (%d)", jhits);
+	for (int i = 0; i < 40; i++)
+		wide.v[i] = i;
 	jhits = 0;
-	ok(takes_big((struct big){{1, 2, 3, 4, 5, 6}}, 7) == 14 && jhits == 1,
-	   "a structure by value");
+	ok(!register_jprobe(&jw) && takes_wide(wide) == 39 && jhits == 31,
+	   "256 bytes of stack arguments are seen, all are kept");
+	unregister_jprobe(&jw);
+	jhits = 0;
+	ok(takes_big((struct big){{1, 2, 3, 4, 5, 6}}, 7) == 14 && jhits == 1, "a structure by value");
 	unregister_jprobes(all, 2);
 	jhits = 0;
 	takes_big((struct big){{1, 2, 3, 4, 5, 6}}, 7);
@@ -541,15 +548,19 @@ static jmp_buf again;
 
 static void test_twice(void)
 {
+	static const char *const others[] = {"libc:setjmp", "libc:__sigsetjmp", "libc:getcontext", "libc:vfork"};
 	static struct kretprobe no, yes;
 	static volatile int rounds;
 
 	no = (struct kretprobe){.kp.symbol_name = "libc:_setjmp", .handler = on_return};
-	ok(register_kretprobe(&no) == -EINVAL, "a function that returns twice is refused: %s",
-	   dp_kprobe_error());
-	yes = (struct kretprobe){.kp.symbol_name = "libc:_setjmp",
-				 .kp.flags = KPROBE_FLAG_RET_EXITS,
-				 .handler = on_return};
+	ok(register_kretprobe(&no) == -EINVAL, "a function that returns twice is refused: %s", dp_kprobe_error());
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		no = (struct kretprobe){.kp.symbol_name = others[i], .handler = on_return};
+		ok(register_kretprobe(&no) == -EINVAL && strstr(dp_kprobe_error(), "E-KPROBE-TWICE"), "and %s",
+		   others[i]);
+	}
+	yes = (struct kretprobe){
+	    .kp.symbol_name = "libc:_setjmp", .kp.flags = KPROBE_FLAG_RET_EXITS, .handler = on_return};
 	if (register_kretprobe(&yes)) {
 		ok(1, "its exits: %s # SKIP", dp_kprobe_error());
 		return;
@@ -570,8 +581,7 @@ static void test_list(void)
 	register_kretprobe(&r);
 	register_jprobe(&j);
 	dp_kprobes_list(list, sizeof(list));
-	ok(strstr(list, "  r  exe:add+0x0  [OPTIMIZED]\n") && strstr(list, "  j  exe:many+0x0\n"),
-	   "the list");
+	ok(strstr(list, "  r  exe:add+0x0  [OPTIMIZED]\n") && strstr(list, "  j  exe:many+0x0\n"), "the list");
 	unregister_kretprobe(&r);
 	unregister_jprobe(&j);
 }

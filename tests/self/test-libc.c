@@ -85,8 +85,7 @@ static int n, with_returns;
 /* Functions that return more than once, or to elsewhere. */
 static int is_odd(const char *name)
 {
-	static const char *const odd[] = {"vfork",   "setjmp", "longjmp",
-					  "context", "clone",  "restore_rt"};
+	static const char *const odd[] = {"vfork", "setjmp", "longjmp", "context", "clone", "restore_rt"};
 
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
 		if (strstr(name, odd[i]))
@@ -114,8 +113,7 @@ static int add(const struct dp_symbol *s, void *arg)
 	return 0;
 }
 
-static void test_all(struct dp_module *m, unsigned long bias, int optimised, int returns,
-		     const char *name)
+static void test_all(struct dp_module *m, unsigned long bias, int optimised, int returns, const char *name)
 {
 	int bad;
 
@@ -140,8 +138,7 @@ int main(void)
 	struct link_map *lm = NULL;
 	struct dp_module *m;
 
-	if (!h || dlinfo(h, RTLD_DI_LINKMAP, &lm) || dp_module_open(&m, lm->l_name, NULL) ||
-	    work()) {
+	if (!h || dlinfo(h, RTLD_DI_LINKMAP, &lm) || dp_module_open(&m, lm->l_name, NULL) || work()) {
 		ok(0, "the work without probes");
 		return tap_done();
 	}

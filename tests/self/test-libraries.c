@@ -50,18 +50,17 @@ static unsigned long work_zlib(void *h)
 {
 	int (*compress2)(unsigned char *, unsigned long *, const unsigned char *, unsigned long,
 			 int) = dlsym(h, "compress2");
-	int (*uncompress)(unsigned char *, unsigned long *, const unsigned char *, unsigned long) =
-	    dlsym(h, "uncompress");
-	unsigned long (*adler)(unsigned long, const unsigned char *, unsigned) =
-	    dlsym(h, "adler32");
+	int (*uncompress)(unsigned char *, unsigned long *, const unsigned char *, unsigned long) = dlsym(h,
+													  "uncompress");
+	unsigned long (*adler)(unsigned long, const unsigned char *, unsigned) = dlsym(h, "adler32");
 	unsigned char packed[8192], back[sizeof(text)];
 	unsigned long n, m, s = 0;
 
 	for (int level = 1; level <= 9; level += 4) {
 		n = sizeof(packed);
 		m = sizeof(back);
-		if (compress2(packed, &n, text, sizeof(text), level) ||
-		    uncompress(back, &m, packed, n) || memcmp(back, text, sizeof(text)))
+		if (compress2(packed, &n, text, sizeof(text), level) || uncompress(back, &m, packed, n) ||
+		    memcmp(back, text, sizeof(text)))
 			return 0;
 		s = s * 31 + sum(packed, n);
 	}
@@ -70,27 +69,24 @@ static unsigned long work_zlib(void *h)
 
 static unsigned long work_lzma(void *h)
 {
-	int (*encode)(unsigned, int, const void *, const unsigned char *, size_t, unsigned char *,
-		      size_t *, size_t) = dlsym(h, "lzma_easy_buffer_encode");
-	int (*decode)(unsigned long *, unsigned, const void *, const unsigned char *, size_t *,
-		      size_t, unsigned char *, size_t *, size_t) =
-	    dlsym(h, "lzma_stream_buffer_decode");
+	int (*encode)(unsigned, int, const void *, const unsigned char *, size_t, unsigned char *, size_t *,
+		      size_t) = dlsym(h, "lzma_easy_buffer_encode");
+	int (*decode)(unsigned long *, unsigned, const void *, const unsigned char *, size_t *, size_t, unsigned char *,
+		      size_t *, size_t) = dlsym(h, "lzma_stream_buffer_decode");
 	unsigned char packed[8192], back[sizeof(text)];
 	unsigned long limit = ~0ul;
 	size_t n = 0, in = 0, m = 0;
 
 	if (encode(0, 4, NULL, text, sizeof(text), packed, &n, sizeof(packed)) ||
-	    decode(&limit, 0, NULL, packed, &in, n, back, &m, sizeof(back)) ||
-	    memcmp(back, text, sizeof(text)))
+	    decode(&limit, 0, NULL, packed, &in, n, back, &m, sizeof(back)) || memcmp(back, text, sizeof(text)))
 		return 0;
 	return sum(packed, n);
 }
 
 static unsigned long work_libm(void *h)
 {
-	static const char *const names[] = {"sin",   "cos",   "tan",    "exp",    "log", "atan",
-					    "sinh",  "cbrt",  "lgamma", "tgamma", "erf", "expm1",
-					    "log1p", "asinh", "j0",     "exp2"};
+	static const char *const names[] = {"sin",    "cos",    "tan", "exp",   "log",   "atan",  "sinh", "cbrt",
+					    "lgamma", "tgamma", "erf", "expm1", "log1p", "asinh", "j0",   "exp2"};
 	double v[16 * 20];
 	int n = 0;
 
@@ -111,8 +107,7 @@ struct tally {
 	unsigned long sites, jumps, refused, wrong, failed, batches;
 };
 
-static void run_batch(int n, unsigned long (*work)(void *), void *h, unsigned long want,
-		      struct tally *t)
+static void run_batch(int n, unsigned long (*work)(void *), void *h, unsigned long want, struct tally *t)
 {
 	if (!n)
 		return;
@@ -129,8 +124,8 @@ static void run_batch(int n, unsigned long (*work)(void *), void *h, unsigned lo
 	unregister_kprobes(all, n);
 }
 
-static void probe_text(const struct dp_text *tx, unsigned long bias, bool spread,
-		       unsigned long (*work)(void *), void *h, unsigned long want, struct tally *t)
+static void probe_text(const struct dp_text *tx, unsigned long bias, bool spread, unsigned long (*work)(void *),
+		       void *h, unsigned long want, struct tally *t)
 {
 	unsigned long free_from = 0;
 	struct dp_site site;
@@ -148,10 +143,8 @@ static void probe_text(const struct dp_text *tx, unsigned long bias, bool spread
 				t->refused++;
 				continue;
 			}
-			free_from =
-			    a + (site.outcome == DP_OUTCOME_JUMP ? DP_MAX(site.win.len, 5) : len);
-			kps[n] = (struct kprobe){.addr = (kprobe_opcode_t *)(a + bias),
-						 .pre_handler = pre};
+			free_from = a + (site.outcome == DP_OUTCOME_JUMP ? DP_MAX(site.win.len, 5) : len);
+			kps[n] = (struct kprobe){.addr = (kprobe_opcode_t *)(a + bias), .pre_handler = pre};
 			if (!spread && in.cls != DP_INSN_XBEGIN && (a / 4) % 3 == 0)
 				kps[n].post_handler = post;
 			all[n] = &kps[n];
@@ -196,8 +189,8 @@ static void test_library(const char *name, unsigned long (*work)(void *))
 		ok(!t.wrong && !t.failed && t.sites > 1000 && hits,
 		   "%s, %s: %lu sites in %lu batches, %lu as jumps, %lu refused, %lu hits, %lu "
 		   "wrong, %lu failed",
-		   name, spread ? "spread" : "every instruction", t.sites, t.batches, t.jumps,
-		   t.refused, hits, t.wrong, t.failed);
+		   name, spread ? "spread" : "every instruction", t.sites, t.batches, t.jumps, t.refused, hits, t.wrong,
+		   t.failed);
 		ok(work(h) == want, "and afterwards");
 	}
 	dp_module_close(m);

@@ -55,10 +55,8 @@ static long jadd(long a, long b)
 /* ---- nothing is called at a hit ---- */
 
 static struct kprobe kp = {.symbol_name = "add", .pre_handler = pre};
-static struct kretprobe rp = {.kp.symbol_name = "add",
-			      .handler = on_return,
-			      .entry_handler = on_entry,
-			      .data_size = sizeof(long)};
+static struct kretprobe rp = {
+    .kp.symbol_name = "add", .handler = on_return, .entry_handler = on_entry, .data_size = sizeof(long)};
 
 static int calls(int n)
 {
@@ -72,8 +70,7 @@ static int calls(int n)
 static void test_no_calls(void)
 {
 	static const char *const names[] = {
-	    "malloc", "calloc", "realloc", "free", "mmap", "munmap", "pthread_mutex_lock",
-	    "syscall"};
+	    "malloc", "calloc", "realloc", "free", "mmap", "munmap", "pthread_mutex_lock", "syscall"};
 	static struct kprobe inner[8];
 	static char text[8][40];
 	struct jprobe jp = {.kp.symbol_name = "add", .entry = jadd};
@@ -95,8 +92,7 @@ static void test_no_calls(void)
 	}
 	for (int i = 0; i < 8; i++)
 		missed += inner[i].nmissed;
-	ok(!r && !missed,
-	   "no allocation, no lock and no system call through libc is made at a hit");
+	ok(!r && !missed, "no allocation, no lock and no system call through libc is made at a hit");
 	unregister_jprobe(&jp);
 	for (int i = 0; i < 8; i++)
 		unregister_kprobe(&inner[i]);
@@ -119,8 +115,7 @@ static int under_seccomp(int optimised, int with_post)
 		hits = returns = posts = 0;
 		if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
 			_exit(3);
-		good = calls(1000) && hits == 1000 && returns == 1000 &&
-		       posts == (with_post ? 1000 : 0);
+		good = calls(1000) && hits == 1000 && returns == 1000 && posts == (with_post ? 1000 : 0);
 		syscall(SYS_exit, good ? 0 : 1);
 	}
 	waitpid(pid, &status, 0);
@@ -206,8 +201,7 @@ static void test_inlined(void)
 	int r = register_kprobe(&k);
 
 	hits = 0;
-	ok(!r && triple(2) == 7 && has_a_copy(2) == 8 && hits == 1,
-	   "the function is probed, its inlined copy is not");
+	ok(!r && triple(2) == 7 && has_a_copy(2) == 8 && hits == 1, "the function is probed, its inlined copy is not");
 	unregister_kprobe(&k);
 }
 

@@ -110,8 +110,7 @@ static const struct {
 
 static void test_kind(size_t k)
 {
-	struct kprobe kp = {
-	    .symbol_name = "work", .pre_handler = kinds[k].pre, .post_handler = kinds[k].post};
+	struct kprobe kp = {.symbol_name = "work", .pre_handler = kinds[k].pre, .post_handler = kinds[k].post};
 	struct kretprobe rp = {.kp.symbol_name = "work",
 			       .kp.flags = kinds[k].flags,
 			       .handler = kinds[k].ret,
@@ -131,8 +130,8 @@ static void test_kind(size_t k)
 	tell(SIGUSR2);
 	got = caller(5);
 	tell(SIGUSR2);
-	ok(!r && got == 17 && traces > 10 && with_caller > traces / 2, "%s, unwound before each instruction: %ld of %ld reach the caller",
-	   kinds[k].name, with_caller, traces);
+	ok(!r && got == 17 && traces > 10 && with_caller > traces / 2,
+	   "%s, unwound before each instruction: %ld of %ld reach the caller", kinds[k].name, with_caller, traces);
 	if (kinds[k].pre)
 		unregister_kprobe(&kp);
 	if (kinds[k].ret)
@@ -183,7 +182,8 @@ static int interrupt(pid_t pid, int *status)
 	ptrace(PTRACE_SETREGS, pid, 0, &now);
 	sig = step(pid, PTRACE_CONT, 0, status);
 	for (int i = 0; (sig == SIGSTOP || !sig) && i < MOST; i++) {
-		bool back = now.rax == SYS_rt_sigreturn && (ptrace(PTRACE_PEEKTEXT, pid, now.rip, 0) & 0xffff) == SYSCALL;
+		bool back = now.rax == SYS_rt_sigreturn &&
+			    (ptrace(PTRACE_PEEKTEXT, pid, now.rip, 0) & 0xffff) == SYSCALL;
 
 		sig = step(pid, PTRACE_SINGLESTEP, 0, status);
 		ptrace(PTRACE_GETREGS, pid, 0, &now);

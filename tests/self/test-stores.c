@@ -57,8 +57,7 @@ static void test_turns(void)
 	for (long i = 0; i < THREADS; i++)
 		pthread_join(t[i], NULL);
 	ok(!r && !wrong && hits == THREADS * 10 && !rp.nmissed,
-	   "one instance serves %d threads that take turns: %d hits, %d missed", THREADS, hits,
-	   rp.nmissed);
+	   "one instance serves %d threads that take turns: %d hits, %d missed", THREADS, hits, rp.nmissed);
 	hits = 0;
 	add(1, 2);
 	ok(hits == 1 && !rp.nmissed, "and is found when the threads that kept it have ended");
@@ -73,8 +72,7 @@ static int enters(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	int n = __atomic_add_fetch(&active, 1, __ATOMIC_RELAXED), m = most;
 
-	while (n > m &&
-	       !__atomic_compare_exchange_n(&most, &m, n, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	while (n > m && !__atomic_compare_exchange_n(&most, &m, n, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 	return 0;
 }
@@ -94,8 +92,7 @@ static void *hammer(void *arg)
 
 static void test_all_at_once(void)
 {
-	struct kretprobe rp = {
-	    .kp.symbol_name = "add", .handler = leaves, .entry_handler = enters, .maxactive = 2};
+	struct kretprobe rp = {.kp.symbol_name = "add", .handler = leaves, .entry_handler = enters, .maxactive = 2};
 	pthread_t t[THREADS];
 	int r = register_kretprobe(&rp);
 
@@ -105,8 +102,8 @@ static void test_all_at_once(void)
 	for (long i = 0; i < THREADS; i++)
 		pthread_join(t[i], NULL);
 	ok(!r && hits + rp.nmissed == THREADS * 20000 && most <= 2 && !active,
-	   "two instances, %d threads: hits and misses are all calls (%d missed), %d at once",
-	   THREADS, rp.nmissed, most);
+	   "two instances, %d threads: hits and misses are all calls (%d missed), %d at once", THREADS, rp.nmissed,
+	   most);
 	unregister_kretprobe(&rp);
 }
 
@@ -118,16 +115,15 @@ static void test_many(void)
 	int r;
 
 	for (int i = 0; i < PROBES; i++) {
-		rps[i] = (struct kretprobe){
-		    .kp.symbol_name = "add", .handler = on_return, .maxactive = 1};
+		rps[i] = (struct kretprobe){.kp.symbol_name = "add", .handler = on_return, .maxactive = 1};
 		v[i] = &rps[i];
 	}
 	r = register_kretprobes(v, PROBES);
 	hits = 0;
 	for (int i = 0; i < 100; i++)
 		good += add(i, i) == 2 * i;
-	ok(!r && good == 100 && hits == 100 * PROBES,
-	   "%d return probes on one function: every one sees every call", PROBES);
+	ok(!r && good == 100 && hits == 100 * PROBES, "%d return probes on one function: every one sees every call",
+	   PROBES);
 	for (int again = 0; again < 3 && !r; again++) {
 		unregister_kretprobes(v, PROBES);
 		r = register_kretprobes(v, PROBES);
@@ -172,8 +168,7 @@ static void test_fork(void)
 	if (!child)
 		_exit(!good);
 	waitpid(child, &status, 0);
-	ok(!r && good && !status, "a fork inside a probed call: both processes return (%d, %d)",
-	   hits, status);
+	ok(!r && good && !status, "a fork inside a probed call: both processes return (%d, %d)", hits, status);
 	unregister_kretprobes(v, 2);
 }
 
@@ -203,8 +198,7 @@ static void test_fork_deep(void)
 	if (!child)
 		_exit(!good);
 	waitpid(child, &status, 0);
-	ok(!r && good && !status, "calls under way at a fork are not taken for left ones (%d, %d)",
-	   hits, status);
+	ok(!r && good && !status, "calls under way at a fork are not taken for left ones (%d, %d)", hits, status);
 	unregister_kretprobe(&rp);
 }
 
@@ -253,8 +247,7 @@ static int registers_kept(unsigned long flags)
 	call_spy(flags);
 	for (unsigned long i = 0; i < 15; i++)
 		good &= spied[i] == 1001 + i && back[i] == 1001 + i;
-	return good && (spied[15] & 0xcd5) == (flags & 0xcd5) &&
-	       (back[15] & 0xcd5) == (flags & 0xcd5);
+	return good && (spied[15] & 0xcd5) == (flags & 0xcd5) && (back[15] & 0xcd5) == (flags & 0xcd5);
 }
 
 static int uses_vectors(struct kretprobe_instance *ri, struct pt_regs *regs)

@@ -130,8 +130,7 @@ static int add(int n, unsigned r)
 					    .handler = on_return};
 		return register_kretprobe(&rps[n]);
 	}
-	kps[n] = (struct kprobe){.addr = (kprobe_opcode_t *)stress_funcs + n * STRIDE,
-				 .pre_handler = pre};
+	kps[n] = (struct kprobe){.addr = (kprobe_opcode_t *)stress_funcs + n * STRIDE, .pre_handler = pre};
 	kps[n].offset = offsets[r % 6];
 	if (r / 6 % 3 == 1)
 		kps[n].post_handler = post;
@@ -183,8 +182,7 @@ static double now(void)
 static void steady(void)
 {
 	for (int n = FUNCS - STEADY; n < FUNCS; n++) {
-		kps[n] = (struct kprobe){.addr = (kprobe_opcode_t *)stress_funcs + n * STRIDE,
-					 .pre_handler = pre};
+		kps[n] = (struct kprobe){.addr = (kprobe_opcode_t *)stress_funcs + n * STRIDE, .pre_handler = pre};
 		kps[n].offset = n & 1 ? 0 : 4;
 		kps[n].post_handler = n & 2 ? post : NULL;
 		rps[n] = (struct kretprobe){.kp.addr = (kprobe_opcode_t *)stress_funcs + n * STRIDE,
@@ -225,8 +223,7 @@ int main(void)
 	}
 	ok(!failed, "%lu changes, all of them accepted (%d failed)", steps, failed);
 	ok(!wrong, "every result is right");
-	ok(exact && sum_calls, "probes that stayed counted every call: %lu, %lu missed", sum_calls,
-	   missed);
+	ok(exact && sum_calls, "probes that stayed counted every call: %lu, %lu missed", sum_calls, missed);
 	for (int n = 0; n < FUNCS; n++) {
 		if (n >= FUNCS - STEADY) {
 			unregister_kprobe(&kps[n]);

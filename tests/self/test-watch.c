@@ -150,7 +150,8 @@ static void errors(void)
 	unregister_watchpoint(&w);
 	memset(five, 0, sizeof(five));
 	for (n = 0; n < 5 && !r; n++) {
-		five[n] = (struct watchpoint){.addr = (void *)(&small[n]), .len = 1, .type = WATCH_WRITE, .handler = on_hit};
+		five[n] = (struct watchpoint){
+		    .addr = (void *)(&small[n]), .len = 1, .type = WATCH_WRITE, .handler = on_hit};
 		r = register_watchpoint(&five[n]);
 	}
 	ok(r == -EBUSY && n == 5, "the fifth one is refused: no register is free (%d, %d)", r, n);

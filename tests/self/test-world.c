@@ -59,8 +59,7 @@ static void test_modules(void)
 	int (*work)(int);
 	void *h;
 
-	ok(!register_kprobe(&kp) && kp.flags & KPROBE_FLAG_PENDING,
-	   "a probe on a module that is not loaded waits");
+	ok(!register_kprobe(&kp) && kp.flags & KPROBE_FLAG_PENDING, "a probe on a module that is not loaded waits");
 	ok(!register_kretprobe(&rp), "so does a return probe (%s)", dp_kprobe_error());
 	dp_kprobes_list(list, sizeof(list));
 	ok(strstr(list, "libplugin:plugin_work+0x0  [PENDING]") != NULL, "the list says so");
@@ -71,14 +70,11 @@ static void test_modules(void)
 			ok(0, "dlopen: %s", dlerror());
 			return;
 		}
-		ok(hits == 1 && returns == 1, "armed before the constructor runs (%d, %d)", hits,
-		   returns);
-		ok(work(5) == 15 && hits == 2 && returns == 2 && !(kp.flags & KPROBE_FLAG_PENDING),
-		   "and hit");
+		ok(hits == 1 && returns == 1, "armed before the constructor runs (%d, %d)", hits, returns);
+		ok(work(5) == 15 && hits == 2 && returns == 2 && !(kp.flags & KPROBE_FLAG_PENDING), "and hit");
 		dlclose(h);
 		dp_kprobes_list(list, sizeof(list));
-		ok(strstr(list, "  k  libplugin:plugin_work+0x0  [GONE]") &&
-		       kp.flags & KPROBE_FLAG_GONE,
+		ok(strstr(list, "  k  libplugin:plugin_work+0x0  [GONE]") && kp.flags & KPROBE_FLAG_GONE,
 		   "[GONE] after dlclose()");
 		ok(disable_kprobe(&kp) == -EINVAL, "and cannot be disabled");
 		unregister_kprobe(&kp);
@@ -89,8 +85,7 @@ static void test_modules(void)
 	}
 	h = open_plugin(&work);
 	hits = 0;
-	ok(h && !register_kprobe(&late) && work(1) == 3 && hits == 1,
-	   "a probe in an opened module");
+	ok(h && !register_kprobe(&late) && work(1) == 3 && hits == 1, "a probe in an opened module");
 	unregister_kprobe(&late);
 	dlclose(h);
 }
@@ -125,8 +120,7 @@ static void test_fork(void)
 	waitpid(pid, &status, 0);
 	ok(!status, "a child has the probes, can set its own and remove them (%x)", status);
 	hits = returns = 0;
-	ok(add(1, 2) == 3 && hits == 1 && returns == 1 && !memcmp(armed, (void *)add, 8),
-	   "the parent keeps its own");
+	ok(add(1, 2) == 3 && hits == 1 && returns == 1 && !memcmp(armed, (void *)add, 8), "the parent keeps its own");
 	pid = vfork();
 	if (!pid)
 		_exit(add(1, 2) == 3 ? 0 : 1);
@@ -192,8 +186,7 @@ static void test_signals(void)
 		   "a signal handler that interrupts a handler: its hits are missed");
 		hits = 0;
 		raise(SIGUSR1);
-		ok(hits == 1,
-		   "elsewhere they count, with all signals in its mask and on an alternate stack");
+		ok(hits == 1, "elsewhere they count, with all signals in its mask and on an alternate stack");
 		unregister_kprobe(&outer);
 		unregister_kprobe(&in);
 	}
@@ -228,8 +221,7 @@ static void test_left_handlers(void)
 	if (!sigsetjmp(env, 1))
 		add(1, 2);
 	hits = 0;
-	ok(inner(1) == 2 && hits == 1,
-	   "a handler that was left by siglongjmp() does not silence the thread");
+	ok(inner(1) == 2 && hits == 1, "a handler that was left by siglongjmp() does not silence the thread");
 	unregister_kprobe(&a);
 	unregister_kprobe(&b);
 	signal(SIGUSR2, SIG_DFL);
@@ -261,8 +253,7 @@ static void test_threads(void)
 			for (int i = 0; i < 8; i++)
 				pthread_join(t[i], NULL);
 		}
-		ok(hits == 4000 && returns == 4000,
-		   "400 threads that come and go: %d hits, %d returns", hits, returns);
+		ok(hits == 4000 && returns == 4000, "400 threads that come and go: %d hits, %d returns", hits, returns);
 		unregister_kprobe(&kp);
 		unregister_kretprobe(&rp);
 	}

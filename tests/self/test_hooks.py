@@ -129,7 +129,7 @@ class Server:
 
     def end(self):
         self.p.stdin.close()
-        return self.p.wait(20)
+        return self.p.wait(60)
 
 
 def test_example(work):

@@ -32,7 +32,7 @@ def state(p):
 def finish(p):
     p.stdin.write("q\n")
     p.stdin.flush()
-    assert p.wait(20) == 0, "the threads found something wrong"
+    assert p.wait(60) == 0, "the threads found something wrong"
 
 
 def failing(code, *args):

@@ -114,7 +114,7 @@ def running_sample():
         assert "Missed probing 0 instances of count\n" in open(log.name).read()
         p.stdin.write("q\n")
         p.stdin.flush()
-        assert p.wait(20) == 0
+        assert p.wait(60) == 0
 
 
 run()

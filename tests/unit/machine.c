@@ -139,7 +139,7 @@ void machine_init(struct machine *m)
 	u64 *r = (u64 *)&m->regs;
 
 	memset(m, 0, sizeof(*m));
-	for (u32 i = 0; i < DP_NSLOTS; i++)
+	for (u32 i = 0; i < DP_NREG_WORDS; i++)
 		r[i] = 0x1111111111111111ull * (i % 15 + 1);
 	m->regs.sp = STACK_BASE;
 	for (u32 i = 0; i < STACK_SIZE / 8; i++)
@@ -232,7 +232,7 @@ static u32 find_opcode(const char *line, u32 operands, const char **rest)
 		info = dp_opcode_info(opcode);
 		len = strlen(info->text);
 		if (strncmp(line, info->text, len) || (line[len] && line[len] != ' ' && line[len] != ',') ||
-		    len < best_len || strlen(info->operands) != operands)
+		    len < best_len || dp_opcode_noperands(info) != operands)
 			continue;
 		best = opcode;
 		best_len = len;
@@ -248,12 +248,12 @@ static bool operand(struct assembler *a, char kind, char *word, s64 *v, char *te
 	u32 n = 0;
 
 	switch (kind) {
-	case DP_KIND_SLOT:
+	case DP_KIND_REG_WORD:
 	case DP_KIND_REG:
 	case DP_KIND_REGW:
 		if (!dp_register_find(word, strlen(word), &part))
 			return false;
-		*v = kind == DP_KIND_SLOT ? part.reg->slot : part.reg->number;
+		*v = kind == DP_KIND_REG_WORD ? part.reg->reg_word : part.reg->number;
 		return true;
 	case DP_KIND_STATE:
 		*v = dp_cpustate_find(word, strlen(word)) ? dp_cpustate_find(word, strlen(word))->number : 0;
@@ -382,9 +382,15 @@ static int show_scalar(char *buf, size_t size, const u8 *p, const struct dp_fiel
 	memcpy(&u, p, f->size);
 	s = (s64)(u << (64 - 8 * f->size)) >> (64 - 8 * f->size);
 	switch (f->type) {
-	case DP_FIELD_S8: case DP_FIELD_S16: case DP_FIELD_S32: case DP_FIELD_S64:
+	case DP_FIELD_S8:
+	case DP_FIELD_S16:
+	case DP_FIELD_S32:
+	case DP_FIELD_S64:
 		return snprintf(buf, size, "%lld", (long long)s);
-	case DP_FIELD_U8: case DP_FIELD_U16: case DP_FIELD_U32: case DP_FIELD_U64:
+	case DP_FIELD_U8:
+	case DP_FIELD_U16:
+	case DP_FIELD_U32:
+	case DP_FIELD_U64:
 		return snprintf(buf, size, "%llu", (unsigned long long)u);
 	case DP_FIELD_CHAR:
 		return snprintf(buf, size, "'%c'", (char)u);

@@ -6,6 +6,10 @@
 #ifndef TEST_MACHINE_H
 #define TEST_MACHINE_H
 
+#include "abi/abi-control.h"
+#include "abi/abi-machine.h"
+#include "abi/abi-program.h"
+#include "abi/abi-regs.h"
 #include "hit/vm.h"
 #include "lang/event/event.h"
 #include "program/code.h"

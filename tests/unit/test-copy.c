@@ -78,24 +78,32 @@ static const struct form forms[] = {
 };
 
 /* Instructions that read memory, whatever they look like: nothing is foretold. */
-static const u8 loads[][6] = {{0x03, 0x07}, {0x3b, 0x07}, {0x39, 0x07}, {0x8b, 0x07}, {0x85, 0x07}, {0x81, 0x3f, 1, 2, 3, 4}, {0x83, 0x3f, 1},
-			      {0xf7, 0x27}, {0xf6, 0x07, 1}, {0xff, 0x37}, {0xd9, 0x07}, {0xdd, 0x07}, {0xdb, 0x2f}, {0xdf, 0x2f},
-			      {0x0f, 0x10, 0x07}, {0xf3, 0x0f, 0x7e, 0x07}, {0x0f, 0xba, 0x27, 1}, {0x0f, 0xa3, 0x07}, {0x0f, 0xae, 0x17}};
+static const u8 loads[][6] = {{0x03, 0x07},          {0x3b, 0x07},
+			      {0x39, 0x07},          {0x8b, 0x07},
+			      {0x85, 0x07},          {0x81, 0x3f, 1, 2, 3, 4},
+			      {0x83, 0x3f, 1},       {0xf7, 0x27},
+			      {0xf6, 0x07, 1},       {0xff, 0x37},
+			      {0xd9, 0x07},          {0xdd, 0x07},
+			      {0xdb, 0x2f},          {0xdf, 0x2f},
+			      {0x0f, 0x10, 0x07},    {0xf3, 0x0f, 0x7e, 0x07},
+			      {0x0f, 0xba, 0x27, 1}, {0x0f, 0xa3, 0x07},
+			      {0x0f, 0xae, 0x17}};
 
 void run_at(u64 regs[16], const void *code);
 /* regs in the order of their numbers; the stack pointer stays. */
-__asm__(".text\n"
-	"run_at: push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; push %rdi; push %rsi\n"
-	"mov %rdi, %rax\n"
-	"mov 8(%rax), %rcx; mov 16(%rax), %rdx; mov 24(%rax), %rbx; mov 40(%rax), %rbp; mov 48(%rax), %rsi; mov 56(%rax), %rdi\n"
-	"mov 64(%rax), %r8; mov 72(%rax), %r9; mov 80(%rax), %r10; mov 88(%rax), %r11; mov 96(%rax), %r12; mov 104(%rax), %r13\n"
-	"mov 112(%rax), %r14; mov 120(%rax), %r15; mov (%rax), %rax; clc\n"
-	"call *(%rsp)\n"
-	"push %rax; mov 16(%rsp), %rax\n"
-	"mov %rcx, 8(%rax); mov %rdx, 16(%rax); mov %rbx, 24(%rax); mov %rbp, 40(%rax); mov %rsi, 48(%rax); mov %rdi, 56(%rax)\n"
-	"mov %r8, 64(%rax); mov %r9, 72(%rax); mov %r10, 80(%rax); mov %r11, 88(%rax); mov %r12, 96(%rax); mov %r13, 104(%rax)\n"
-	"mov %r14, 112(%rax); mov %r15, 120(%rax); pop %rcx; mov %rcx, (%rax)\n"
-	"pop %rsi; pop %rdi; pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx; ret\n");
+__asm__(
+    ".text\n"
+    "run_at: push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; push %rdi; push %rsi\n"
+    "mov %rdi, %rax\n"
+    "mov 8(%rax), %rcx; mov 16(%rax), %rdx; mov 24(%rax), %rbx; mov 40(%rax), %rbp; mov 48(%rax), %rsi; mov 56(%rax), %rdi\n"
+    "mov 64(%rax), %r8; mov 72(%rax), %r9; mov 80(%rax), %r10; mov 88(%rax), %r11; mov 96(%rax), %r12; mov 104(%rax), %r13\n"
+    "mov 112(%rax), %r14; mov 120(%rax), %r15; mov (%rax), %rax; clc\n"
+    "call *(%rsp)\n"
+    "push %rax; mov 16(%rsp), %rax\n"
+    "mov %rcx, 8(%rax); mov %rdx, 16(%rax); mov %rbx, 24(%rax); mov %rbp, 40(%rax); mov %rsi, 48(%rax); mov %rdi, 56(%rax)\n"
+    "mov %r8, 64(%rax); mov %r9, 72(%rax); mov %r10, 80(%rax); mov %r11, 88(%rax); mov %r12, 96(%rax); mov %r13, 104(%rax)\n"
+    "mov %r14, 112(%rax); mov %r15, 120(%rax); pop %rcx; mov %rcx, (%rax)\n"
+    "pop %rsi; pop %rdi; pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx; ret\n");
 
 static u64 seed = 88172645463325252ull;
 static u32 failures;
@@ -193,8 +201,9 @@ static void compare(const struct form *f)
 {
 	static u8 one[BUFFER], two[BUFFER], copy[BUFFER];
 	u64 regs[16], uc[32] = {0}, first[16], again[16];
-	static const u8 words[16] = {DP_UC_AX, DP_UC_CX, DP_UC_DX, DP_UC_BX, DP_UC_SP, DP_UC_BP, DP_UC_SI, DP_UC_DI,
-				     DP_UC_R8, DP_UC_R9, DP_UC_R10, DP_UC_R11, DP_UC_R12, DP_UC_R13, DP_UC_R14, DP_UC_R15};
+	static const u8 words[16] = {DP_UC_AX,  DP_UC_CX,  DP_UC_DX,  DP_UC_BX, DP_UC_SP,  DP_UC_BP,
+				     DP_UC_SI,  DP_UC_DI,  DP_UC_R8,  DP_UC_R9, DP_UC_R10, DP_UC_R11,
+				     DP_UC_R12, DP_UC_R13, DP_UC_R14, DP_UC_R15};
 	struct dp_store s;
 	u32 n = make_insn(f, code), lo = BUFFER, hi = 0;
 
@@ -231,7 +240,8 @@ static void compare(const struct form *f)
 
 int main(void)
 {
-	u8 *memory = mmap(NULL, 64 * 4096 + BUFFER, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	u8 *memory = mmap(NULL, 64 * 4096 + BUFFER, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			  0);
 	/* Far away, as in a process: no displacement reaches from one to the other. */
 	u8 *far = mmap((void *)0x10000000000ull, DP_COPIES * DP_COPY_CODE, PROT_READ | PROT_EXEC,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -248,7 +258,9 @@ int main(void)
 	ctl.region_lo = (u64)memory;
 	ctl.copies = (u64)calloc(1, sizeof(struct dp_copies));
 	ctl.copies_lo = (u64)far;
-	__asm__ volatile("pcmpeqd %%xmm0, %%xmm0; movd %0, %%xmm1; pshufd $0x1b, %%xmm1, %%xmm2; fninit" ::"r"(0x12345678) : "xmm0", "xmm1", "xmm2");
+	__asm__ volatile(
+	    "pcmpeqd %%xmm0, %%xmm0; movd %0, %%xmm1; pshufd $0x1b, %%xmm1, %%xmm2; fninit" ::"r"(0x12345678)
+	    : "xmm0", "xmm1", "xmm2");
 	printf("1..%zu\n", DP_ARRAY_SIZE(forms) + 1);
 	for (i = 0; i < DP_ARRAY_SIZE(forms); i++) {
 		before = failures;
@@ -258,8 +270,8 @@ int main(void)
 		}
 		for (u32 k = 0; k < ROUNDS && failures < before + 3; k++)
 			compare(&forms[i]);
-		printf("%sok %u - %s: what is stored is what was foretold, and the copy does the same\n", failures > before ? "not " : "", i + 1,
-		       forms[i].name);
+		printf("%sok %u - %s: what is stored is what was foretold, and the copy does the same\n",
+		       failures > before ? "not " : "", i + 1, forms[i].name);
 	}
 	before = failures;
 	for (u32 k = 0; k < DP_ARRAY_SIZE(loads); k++) {

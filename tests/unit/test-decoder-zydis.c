@@ -30,14 +30,10 @@ int main(void)
 #define SHOWN 10 /* mismatches printed for one test */
 
 static const char *const files[] = {
-    LIB "libc.so.6",          LIB "libcrypto.so.3",
-    LIB "libstdc++.so.6",     LIB "libm.so.6",
-    LIB "libLLVM-14.so.1",    LIB "libLLVM-15.so.1",
-    LIB "libclang-cpp.so.14", "/usr/bin/python3.11",
-    "/usr/bin/redis-server",  "/usr/bin/bash",
-    "/usr/bin/git",           "/usr/bin/gdb",
-    "/usr/sbin/nginx",        "/usr/lib/go-1.19/bin/go",
-    LIB "libgo.so.21",
+    LIB "libc.so.6",         LIB "libcrypto.so.3",      LIB "libstdc++.so.6",     LIB "libm.so.6",
+    LIB "libLLVM-14.so.1",   LIB "libLLVM-15.so.1",     LIB "libclang-cpp.so.14", "/usr/bin/python3.11",
+    "/usr/bin/redis-server", "/usr/bin/bash",           "/usr/bin/git",           "/usr/bin/gdb",
+    "/usr/sbin/nginx",       "/usr/lib/go-1.19/bin/go", LIB "libgo.so.21",
 };
 
 static unsigned int tests;
@@ -149,8 +145,8 @@ static void test_file(const char *path)
 	while ((code = next_text(&im, &i, &size)))
 		mismatches += walk(code, size, &count, &undecodable);
 	munmap(im.bytes, im.size);
-	snprintf(name, sizeof(name), "%s: %s instructions, %s undecodable bytes, %llu mismatches",
-		 path, grouped(count, a), grouped(undecodable, b), (unsigned long long)mismatches);
+	snprintf(name, sizeof(name), "%s: %s instructions, %s undecodable bytes, %llu mismatches", path,
+		 grouped(count, a), grouped(undecodable, b), (unsigned long long)mismatches);
 	result(!mismatches && count > 1000, name);
 	total += count;
 	total_files++;
@@ -187,8 +183,8 @@ static void test_random(void)
 		if (what && mismatches++ < SHOWN)
 			judge_print(what, code, sizeof(code));
 	}
-	snprintf(name, sizeof(name), "%s random strings, %s valid, %llu mismatches",
-		 grouped(RANDOM_STRINGS, a), grouped(valid, b), (unsigned long long)mismatches);
+	snprintf(name, sizeof(name), "%s random strings, %s valid, %llu mismatches", grouped(RANDOM_STRINGS, a),
+		 grouped(valid, b), (unsigned long long)mismatches);
 	result(!mismatches && valid > RANDOM_STRINGS / 10, name);
 	printf("# figure: decoder %s\n", name);
 }
@@ -232,8 +228,8 @@ int main(void)
 		test_file(files[i]);
 	printf("# figure: decoder %s instructions in %llu files, %llu mismatches, %s undecodable "
 	       "bytes\n",
-	       grouped(total, a), (unsigned long long)total_files,
-	       (unsigned long long)total_mismatches, grouped(total_undecodable, b));
+	       grouped(total, a), (unsigned long long)total_files, (unsigned long long)total_mismatches,
+	       grouped(total_undecodable, b));
 	print_categories("real code");
 	test_random();
 	print_categories("real code and random strings");

@@ -33,8 +33,7 @@ static int by_lo(const void *a, const void *b)
 
 static bool traps(u8 b)
 {
-	return b == 0xcc || (b >= 0x6c && b <= 0x6f) || b == 0xf4 || (b >= 0xec && b <= 0xef) || b == 0xfa ||
-	       b == 0xfb;
+	return b == 0xcc || (b >= 0x6c && b <= 0x6f) || b == 0xf4 || (b >= 0xec && b <= 0xef) || b == 0xfa || b == 0xfb;
 }
 
 static bool jump_is_right(u64 next, u64 addr, u8 bounds)

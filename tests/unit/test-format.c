@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Text and JSON, byte for byte. */
+/* Text, JSON and CSV, byte for byte. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static struct dp_event_info event;
 static u16 fill; /* bytes of payload so far */
 static u16 text_at;
 
-static bool symbolize(void *arg, u64 addr, char *buf, size_t size)
+static bool dp_symbolize(void *arg, u64 addr, char *buf, size_t size)
 {
 	if (addr >= 0xc06e8e00 && addr < 0xc06e8f00)
 		snprintf(buf, size, "sys_open+0x%x", (unsigned)(addr - 0xc06e8e00));
@@ -103,8 +103,7 @@ static void string(const char *name, const char *text, u16 len_with_nul)
 
 static char *render_as(enum dp_format format, u64 ns, const char *comm, bool color)
 {
-	struct dp_format_env env = {
-	    .events = &event, .nevents = 1, .symbolize = symbolize, .color = color};
+	struct dp_format_env env = {.events = &event, .nevents = 1, .symbolize = dp_symbolize, .color = color};
 	struct dp_formatter *f;
 	char *text = NULL;
 	size_t size = 0;
@@ -145,9 +144,8 @@ static void lines_look_like_the_first_tracers(void **state)
 	with_ret_addr(0xc06e8ebb);
 	number("", DP_FIELD_X64, 8, 5);
 	number("", DP_FIELD_X64, 8, 0xc06e8ebb);
-	expect(
-	    "           <...>-2376  [001]   262.391166: sys_open: <-do_sys_open+0 0x5 0xc06e8ebb\n",
-	    render_as(DP_FORMAT_TEXT, 262391166999, "<...>", false));
+	expect("           <...>-2376  [001]   262.391166: sys_open: <-do_sys_open+0 0x5 0xc06e8ebb\n",
+	       render_as(DP_FORMAT_TEXT, 262391166999, "<...>", false));
 }
 
 static void head_is_the_first_tracers(void **state)
@@ -181,15 +179,13 @@ static void names_stand_before_the_colon(void **state)
 	expect("    redis-server-2376  [001]   262.389131: cmd: <-lookupCommand+0 found=0x7f00\n",
 	       TEXT("redis-server"));
 	begin("", "inner", 0x12, false);
-	expect("    redis-server-2376  [001]   262.389131: inner: @inner+0x12\n",
-	       TEXT("redis-server"));
+	expect("    redis-server-2376  [001]   262.389131: inner: @inner+0x12\n", TEXT("redis-server"));
 	begin("", "callee", 0, true);
 	with_ret_addr(0x9999);
 	expect("               a-2376  [001]   262.389131: callee: <-callee+0\n", TEXT("a"));
 	begin("", "callee", 0, true);
 	with_ret_addr(0x1001);
-	expect("               a-2376  [001]   262.389131: operator+(int): <-callee+0\n",
-	       TEXT("a"));
+	expect("               a-2376  [001]   262.389131: operator+(int): <-callee+0\n", TEXT("a"));
 }
 
 static void every_type_has_its_form(void **state)
@@ -229,13 +225,12 @@ static void strings_are_escaped(void **state)
 	       "empty=\"\" "
 	       "cut=\"abcd\"\n",
 	       TEXT("a"));
-	expect(
-	    "{\"ts\":262.389131123,\"task\":\"a\",\"tid\":2376,\"cpu\":1,\"event\":\"t\",\"group\":"
-	    "\"dprobes\",\"symbol\":\"f\",\"offset\":0,\"return\":false,\"args\":{\"s\":"
-	    "\"a\\\"b\\\\\\n\\t\\r\\u001b[1m\\u0080\xc3\xa9 "
-	    "\\u009b\xe2\x80\xae'\\u00017\",\"empty\":\"\","
-	    "\"cut\":\"abcd\"}}\n",
-	    JSON("a"));
+	expect("{\"ts\":262.389131123,\"task\":\"a\",\"tid\":2376,\"cpu\":1,\"event\":\"t\",\"group\":"
+	       "\"dprobes\",\"symbol\":\"f\",\"offset\":0,\"return\":false,\"args\":{\"s\":"
+	       "\"a\\\"b\\\\\\n\\t\\r\\u001b[1m\\u0080\xc3\xa9 "
+	       "\\u009b\xe2\x80\xae'\\u00017\",\"empty\":\"\","
+	       "\"cut\":\"abcd\"}}\n",
+	       JSON("a"));
 }
 
 static void arrays_are_in_braces(void **state)
@@ -250,13 +245,11 @@ static void arrays_are_in_braces(void **state)
 	field("w", DP_FIELD_STRING, 4, 2);
 	put_text(at, "x", 2);
 	put_text(at + 4, "y\"", 3);
-	expect("               a-2376  [001]   262.389131: t: @f+0 v={1,2,3} w={\"x\",\"y\\\"\"}\n",
-	       TEXT("a"));
-	expect(
-	    "{\"ts\":262.389131123,\"task\":\"a\",\"tid\":2376,\"cpu\":1,\"event\":\"t\",\"group\":"
-	    "\"dprobes\",\"symbol\":\"f\",\"offset\":0,\"return\":false,\"args\":{\"v\":[1,2,3],"
-	    "\"w\":[\"x\",\"y\\\"\"]}}\n",
-	    JSON("a"));
+	expect("               a-2376  [001]   262.389131: t: @f+0 v={1,2,3} w={\"x\",\"y\\\"\"}\n", TEXT("a"));
+	expect("{\"ts\":262.389131123,\"task\":\"a\",\"tid\":2376,\"cpu\":1,\"event\":\"t\",\"group\":"
+	       "\"dprobes\",\"symbol\":\"f\",\"offset\":0,\"return\":false,\"args\":{\"v\":[1,2,3],"
+	       "\"w\":[\"x\",\"y\\\"\"]}}\n",
+	       JSON("a"));
 }
 
 static void faults_are_told(void **state)
@@ -266,14 +259,12 @@ static void faults_are_told(void **state)
 	number("a", DP_FIELD_U64, 8, 1);
 	number("b", DP_FIELD_U64, 8, 0);
 	field("s", DP_FIELD_STRING, 4, 0);
-	expect("               a-2376  [001]   262.389131: t: @f+0 a=1 b=(fault) s=(fault)\n",
-	       TEXT("a"));
-	expect(
-	    "{\"ts\":262.389131123,\"task\":\"a\",\"tid\":2376,\"cpu\":1,\"event\":\"t\",\"group\":"
-	    "\"dprobes\",\"symbol\":\"f\",\"offset\":0,\"return\":false,\"args\":{\"a\":1,\"b\":"
-	    "null,"
-	    "\"s\":null}}\n",
-	    JSON("a"));
+	expect("               a-2376  [001]   262.389131: t: @f+0 a=1 b=(fault) s=(fault)\n", TEXT("a"));
+	expect("{\"ts\":262.389131123,\"task\":\"a\",\"tid\":2376,\"cpu\":1,\"event\":\"t\",\"group\":"
+	       "\"dprobes\",\"symbol\":\"f\",\"offset\":0,\"return\":false,\"args\":{\"a\":1,\"b\":"
+	       "null,"
+	       "\"s\":null}}\n",
+	       JSON("a"));
 }
 
 static void the_last_bit_stands_for_many_fields(void **state)
@@ -296,8 +287,7 @@ static void shortened_records_are_told(void **state)
 	number("b", DP_FIELD_U64, 8, 2);
 	record.rec.flags = DP_REC_TRUNCATED;
 	record.rec.len = sizeof(record.rec) + 8;
-	expect("               a-2376  [001]   262.389131: t: @f+0 a=1 b=(cut) (shortened)\n",
-	       TEXT("a"));
+	expect("               a-2376  [001]   262.389131: t: @f+0 a=1 b=(cut) (shortened)\n", TEXT("a"));
 }
 
 static void json_names_and_returns(void **state)
@@ -409,6 +399,44 @@ static void colours_only_when_asked(void **state)
 	free(text);
 }
 
+/* A column for each name, in which events that lack it have nothing; texts cannot end a cell, a line or drive a terminal. */
+static void csv_has_a_column_for_each_name(void **state)
+{
+	struct dp_field one[2] = {{.name = "fd", .type = DP_FIELD_S32, .size = 4},
+				  {.name = "", .type = DP_FIELD_X64, .size = 8, .offset = 8}};
+	struct dp_layout layouts[2] = {{.nfields = 2, .fields = one}};
+	struct dp_event_info events[2] = {{"dprobes", "conn", "accept", 4, false, &layouts[0]}};
+	struct dp_format_env env = {.events = events, .nevents = 2, .symbolize = dp_symbolize};
+	struct dp_formatter *f;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	begin("", "get", 0, true);
+	with_ret_addr(0xc06e8ebb);
+	string("name", "a,\"b\"\n\033", 8);
+	number("fd", DP_FIELD_S32, 4, (u64)-1);
+	layouts[1] = layout;
+	events[1] = event;
+	events[1].layout = &layouts[1];
+	record.rec.len = sizeof(record);
+	record.rec.event = 1;
+	assert_int_equal(dp_formatter_new(&f, DP_FORMAT_CSV, out, &env), 0);
+	dp_formatter_learn(f, (pid_t)record.rec.tid, "redis");
+	dp_formatter_head(f);
+	dp_formatter_record(f, &record.rec, 262389131123);
+	record.rec.event = 0;
+	memset(record.payload, 0, 16);
+	record.payload[0] = 7;
+	dp_formatter_record(f, &record.rec, 262389131124);
+	dp_formatter_free(f);
+	fclose(out);
+	expect("time,task,tid,cpu,event,group,symbol,offset,return,caller,shortened,fd,arg2,name\n"
+	       "262.389131123,redis,2376,1,get,dprobes,get,0,1,sys_open+0xbb,0,-1,,\"a,\"\"b\"\"\\x0a\\x1b\"\n"
+	       "262.389131124,redis,2376,1,conn,dprobes,accept,4,0,,0,7,0,\n",
+	       text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -426,6 +454,7 @@ int main(void)
 	    cmocka_unit_test(task_names_cannot_drive_a_terminal),
 	    cmocka_unit_test(names_come_from_proc_and_stay),
 	    cmocka_unit_test(colours_only_when_asked),
+	    cmocka_unit_test(csv_has_a_column_for_each_name),
 	};
 
 	return cmocka_run_group_tests_name("format", tests, NULL, NULL);

@@ -14,7 +14,9 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "arch/x86_64/jit.h"
+#include "abi/abi-point.h"
+#include "abi/abi-ring.h"
+#include "arch/x86_64/direct.h"
 #include "host/measure/measure.h"
 #include "machine.h"
 
@@ -35,22 +37,22 @@ typedef void hit_fn(const struct dp_regs *in, struct dp_regs *out);
 hit_fn hit_plain, hit_zone;
 
 /* Load the registers, do what a detour does, save the registers; out->sp is the program's stack pointer at the hit. */
-#define HARNESS(name, down, up)                                                                                  \
-	__asm__(".text\n.globl " name "\n" name ":\n"                                                            \
-		"push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; push %rsi\n"                   \
-		"push jit_return_to(%rip)\n"                                                                     \
-		"mov %rsp, 152(%rsi); push 144(%rdi); popfq\n"                                                   \
-		"mov (%rdi), %r15; mov 8(%rdi), %r14; mov 16(%rdi), %r13; mov 24(%rdi), %r12\n"                   \
-		"mov 32(%rdi), %rbp; mov 40(%rdi), %rbx; mov 48(%rdi), %r11; mov 56(%rdi), %r10\n"                \
-		"mov 64(%rdi), %r9; mov 72(%rdi), %r8; mov 80(%rdi), %rax; mov 88(%rdi), %rcx\n"                  \
-		"mov 96(%rdi), %rdx; mov 104(%rdi), %rsi; mov 112(%rdi), %rdi\n" down                             \
-		"push %rdi; mov $7, %edi; call *jit_target(%rip); pop %rdi\n" up                                  \
-		"pushfq; push %rdi; mov 24(%rsp), %rdi\n"                                                        \
-		"mov %r15, (%rdi); mov %r14, 8(%rdi); mov %r13, 16(%rdi); mov %r12, 24(%rdi)\n"                   \
-		"mov %rbp, 32(%rdi); mov %rbx, 40(%rdi); mov %r11, 48(%rdi); mov %r10, 56(%rdi)\n"                \
-		"mov %r9, 64(%rdi); mov %r8, 72(%rdi); mov %rax, 80(%rdi); mov %rcx, 88(%rdi)\n"                  \
-		"mov %rdx, 96(%rdi); mov %rsi, 104(%rdi)\n"                                                      \
-		"pop %rax; mov %rax, 112(%rdi); pop %rax; mov %rax, 144(%rdi); add $16, %rsp\n"                   \
+#define HARNESS(name, down, up)                                                                    \
+	__asm__(".text\n.globl " name "\n" name ":\n"                                              \
+		"push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; push %rsi\n"    \
+		"push jit_return_to(%rip)\n"                                                       \
+		"mov %rsp, 152(%rsi); push 144(%rdi); popfq\n"                                     \
+		"mov (%rdi), %r15; mov 8(%rdi), %r14; mov 16(%rdi), %r13; mov 24(%rdi), %r12\n"    \
+		"mov 32(%rdi), %rbp; mov 40(%rdi), %rbx; mov 48(%rdi), %r11; mov 56(%rdi), %r10\n" \
+		"mov 64(%rdi), %r9; mov 72(%rdi), %r8; mov 80(%rdi), %rax; mov 88(%rdi), %rcx\n"   \
+		"mov 96(%rdi), %rdx; mov 104(%rdi), %rsi; mov 112(%rdi), %rdi\n" down              \
+		"push %rdi; mov $7, %edi; call *jit_target(%rip); pop %rdi\n" up                   \
+		"pushfq; push %rdi; mov 24(%rsp), %rdi\n"                                          \
+		"mov %r15, (%rdi); mov %r14, 8(%rdi); mov %r13, 16(%rdi); mov %r12, 24(%rdi)\n"    \
+		"mov %rbp, 32(%rdi); mov %rbx, 40(%rdi); mov %r11, 48(%rdi); mov %r10, 56(%rdi)\n" \
+		"mov %r9, 64(%rdi); mov %r8, 72(%rdi); mov %rax, 80(%rdi); mov %rcx, 88(%rdi)\n"   \
+		"mov %rdx, 96(%rdi); mov %rsi, 104(%rdi)\n"                                        \
+		"pop %rax; mov %rax, 112(%rdi); pop %rax; mov %rax, 144(%rdi); add $16, %rsp\n"    \
 		"pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx; ret\n")
 
 HARNESS("hit_plain", "", "");
@@ -158,8 +160,14 @@ static u64 compiled_locals[8];
 static int compile(const struct dp_program *p, bool flags, bool zone)
 {
 	struct dp_code_rt rt;
-	struct dp_jit jit = {.ctl = &ctl, .entry = (u64)jit_entry, .point = POINT, .event = 1, .addr = HIT_ADDR,
-			     .flags = flags, .zone = zone, .rt = &rt};
+	struct dp_jit jit = {.ctl = &ctl,
+			     .entry = (u64)jit_entry,
+			     .point = POINT,
+			     .event = 1,
+			     .addr = HIT_ADDR,
+			     .flags = flags,
+			     .zone = zone,
+			     .rt = &rt};
 	struct dp_emit e;
 
 	jit_target = (u64)code + DP_JIT_ENTRY;
@@ -180,8 +188,9 @@ static u8 any_slot(bool with_sp)
 
 static u64 any_value(void)
 {
-	static const u64 v[] = {0, 1, 0x7f, 0x80, 0xff, 0x8000, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff,
-				0x100000000, 1ull << 63, ~0ull, ~0ull - 1, 0x1234567890abcdef};
+	static const u64 v[] = {0,           1,          0x7f,       0x80,       0xff,
+				0x8000,      0xffff,     0x7fffffff, 0x80000000, 0xffffffff,
+				0x100000000, 1ull << 63, ~0ull,      ~0ull - 1,  0x1234567890abcdef};
 
 	return below(4) ? v[below(DP_ARRAY_SIZE(v))] : next_random(&state);
 }
@@ -223,12 +232,13 @@ static void make_program(struct dp_program *p, bool in_return)
 
 /* ---- programs of the Dynamic Probes language ---- */
 
-#define PUT(c, op, ...) dp_asm_put(c, op, (s64[]){__VA_ARGS__ __VA_OPT__(,) 0}, NULL)
+#define PUT(c, op, ...) dp_asm_put(c, op, (s64[]){__VA_ARGS__ __VA_OPT__(, ) 0}, NULL)
 
 static void put_word(struct dp_asm *c)
 {
-	static const u16 ops[] = {DP_OP_ADD, DP_OP_SUB, DP_OP_AND, DP_OP_OR, DP_OP_XOR}, alone[] = {DP_OP_NEG, DP_OP_NOT,
-		DP_OP_ZX8, DP_OP_ZX16, DP_OP_ZX32, DP_OP_SX8, DP_OP_SX16, DP_OP_SX32, DP_OP_SHL, DP_OP_SHR};
+	static const u16 ops[] = {DP_OP_ADD, DP_OP_SUB, DP_OP_AND, DP_OP_OR, DP_OP_XOR},
+			 alone[] = {DP_OP_NEG, DP_OP_NOT,  DP_OP_ZX8,  DP_OP_ZX16, DP_OP_ZX32,
+				    DP_OP_SX8, DP_OP_SX16, DP_OP_SX32, DP_OP_SHL,  DP_OP_SHR};
 	bool is_const = below(4) == 0;
 
 	if (is_const)
@@ -309,9 +319,15 @@ static void make_plain(struct dp_program *p)
 		}
 	}
 	PUT(&c, below(20) ? DP_OP_EXIT : DP_OP_ABORT);
-	*p = (struct dp_program){.code = c.bytes, .len = c.len, .logmax = below(10) ? 200 : 0, .jmpmax = below(10) ? 20 : below(3),
-				 .nlocals = 8, .rpn = {.ex_mask = DP_RPN | DP_EX_DEFAULT, .max = DP_MAXHITS_NONE,
-						       .major = (u16)below(9), .minor = (u16)below(9)}};
+	*p = (struct dp_program){.code = c.bytes,
+				 .len = c.len,
+				 .logmax = below(10) ? 200 : 0,
+				 .jmpmax = below(10) ? 20 : below(3),
+				 .nlocals = 8,
+				 .rpn = {.ex_mask = DP_RPN | DP_EX_DEFAULT,
+					 .max = DP_MAXHITS_NONE,
+					 .major = (u16)below(9),
+					 .minor = (u16)below(9)}};
 }
 
 static bool is_rpn(const struct dp_program *p)
@@ -326,12 +342,24 @@ static void mark_written(const struct dp_program *p, u8 *mask)
 
 	for (u32 at = 0; !dp_op_decode(p->code, p->len, at, &in); at += in.len)
 		switch (in.opcode) {
-		case DP_OP_RECM: memset(mask, 1, 8); break;
-		case DP_OP_LOGRET: memset(mask + in.v[0], 1, 8); break;
-		case DP_OP_LOGR8: mask[in.v[1]] = 1; break;
-		case DP_OP_LOGR16: memset(mask + in.v[1], 1, 2); break;
-		case DP_OP_LOGR32: memset(mask + in.v[1], 1, 4); break;
-		case DP_OP_LOGR64: memset(mask + in.v[1], 1, 8); break;
+		case DP_OP_RECM:
+			memset(mask, 1, 8);
+			break;
+		case DP_OP_LOGRET:
+			memset(mask + in.v[0], 1, 8);
+			break;
+		case DP_OP_LOGR8:
+			mask[in.v[1]] = 1;
+			break;
+		case DP_OP_LOGR16:
+			memset(mask + in.v[1], 1, 2);
+			break;
+		case DP_OP_LOGR32:
+			memset(mask + in.v[1], 1, 4);
+			break;
+		case DP_OP_LOGR64:
+			memset(mask + in.v[1], 1, 8);
+			break;
 		}
 }
 
@@ -357,8 +385,7 @@ static const struct dp_record *take_record(void)
 
 static bool same_registers(const struct dp_regs *a, const struct dp_regs *b, bool flags)
 {
-	return !memcmp(a, b, offsetof(struct dp_regs, orig_ax)) &&
-	       (!flags || !((a->flags ^ b->flags) & ARITHMETIC));
+	return !memcmp(a, b, offsetof(struct dp_regs, orig_ax)) && (!flags || !((a->flags ^ b->flags) & ARITHMETIC));
 }
 
 static bool same_record(const struct machine *m, const struct dp_program *p)
@@ -367,8 +394,7 @@ static bool same_record(const struct machine *m, const struct dp_program *p)
 	u8 mask[512] = {0};
 
 	if (!rec || rec->len != DP_ALIGN_UP(sizeof(*rec) + m->hit.log_len, 8) || rec->event != 1 ||
-	    rec->flags != m->hit.rec_flags ||
-	    rec->tid != (u32)gettid())
+	    rec->flags != m->hit.rec_flags || rec->tid != (u32)gettid())
 		return false;
 	if (is_rpn(p))
 		memset(mask, 1, sizeof(mask));
@@ -465,8 +491,9 @@ static void test_random(void)
 	ok(!bad, "%u random plain programs of the Dynamic Probes language, too", n);
 	ok(ncompiled > n / 2, "most of these need no slot");
 	printf("# figure: %u of %u plain programs were compiled\n", ncompiled, n);
-	printf("# figure: %llu of %u compiled programs were left to the entry, for want of room before the ring's end\n",
-	       (unsigned long long)jit_fallbacks, n);
+	printf(
+	    "# figure: %llu of %u compiled programs were left to the entry, for want of room before the ring's end\n",
+	    (unsigned long long)jit_fallbacks, n);
 }
 
 /* ---- what is left to the general entry ---- */
@@ -515,14 +542,20 @@ static void test_fallbacks(void)
 	ok(left_to_entry(RECORD_TWO), "a processor without a ring: left to the entry");
 	ok(left_to_entry("needr,eq di, 77; rec 0; exit"), "the same where nothing is logged");
 	ctl.ncpus = NCPUS;
-	ok(counted(1, DP_COUNT_RECORDED) + counted(1, DP_COUNT_FILTERED) == before + 2, "none of these was counted twice");
+	ok(counted(1, DP_COUNT_RECORDED) + counted(1, DP_COUNT_FILTERED) == before + 2,
+	   "none of these was counted twice");
 }
 
 static void test_refused(void)
 {
 	static const char *const texts[] = {
-	    "rec 8; pushr di; ld64 +0; log64 @0, #0; exit", "push d, 1; pop r, ax; rec 0; exit", "abort",
-	    "rec 8; rec 16; exit", "needr,eq flags, 1; rec 0; exit", "pushr cs; need; rec 0; exit", "rec 8; logcomm @0, 0; exit",
+	    "rec 8; pushr di; ld64 +0; log64 @0, #0; exit",
+	    "push d, 1; pop r, ax; rec 0; exit",
+	    "abort",
+	    "rec 8; rec 16; exit",
+	    "needr,eq flags, 1; rec 0; exit",
+	    "pushr cs; need; rec 0; exit",
+	    "rec 8; logcomm @0, 0; exit",
 	};
 
 	for (size_t i = 0; i < DP_ARRAY_SIZE(texts); i++) {
@@ -626,7 +659,8 @@ int main(void)
 	}
 	for (u32 i = 0; i < DP_ARRAY_SIZE(ways); i++) {
 		if (!can(&ways[i])) {
-			ok(true, "the processor's number by: %s # SKIP wrong or not there on this machine", ways[i].name);
+			ok(true, "the processor's number by: %s # SKIP wrong or not there on this machine",
+			   ways[i].name);
 			continue;
 		}
 		printf("# the processor's number by: %s\n", ways[i].name);

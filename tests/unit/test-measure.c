@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "abi/abi-control.h"
 #include "../lib/fires.h"
 #include "arch/x86_64/machine.h"
 #include "host/measure/measure.h"
@@ -81,15 +82,20 @@ int main(void)
 	for (u32 i = 0; i < DP_NTRIALS; i++)
 		same &= m->v[i].right <= m->v[i].ran && m->v[i].ran <= m->tried;
 	ok(same, "nothing ran on more processors than were tried");
-	ok(!(m->caps & DP_CAP_RDPID) || m->v[DP_TRY_RDPID].told, "what CPUID denies is not used for the processor's number");
-	ok(!(m->caps & DP_CAP_RDFSBASE) || dp_rdfsbase() == (u64)__builtin_thread_pointer(), "rdfsbase gives the thread pointer");
-	ok(m->v[DP_TRY_FS_WORD].right == m->tried, "the word at the thread pointer is its own address in a program with a C library");
+	ok(!(m->caps & DP_CAP_RDPID) || m->v[DP_TRY_RDPID].told,
+	   "what CPUID denies is not used for the processor's number");
+	ok(!(m->caps & DP_CAP_RDFSBASE) || dp_rdfsbase() == (u64)__builtin_thread_pointer(),
+	   "rdfsbase gives the thread pointer");
+	ok(m->v[DP_TRY_FS_WORD].right == m->tried,
+	   "the word at the thread pointer is its own address in a program with a C library");
 	ok(before.sa_handler == after.sa_handler, "the action of SIGILL is what it was");
 	ok(!children && waitpid(-1, NULL, __WALL) < 0 && errno == ECHILD, "no child is left, and none was heard of");
 	ok(dp_measure_machine() == m, "the second time nothing is tried");
 	ok(fires < 0 ? dp_measure_watch(DP_WATCH_W, NULL) == DP_UNKNOWN
-		     : dp_measure_watch(DP_WATCH_W, NULL) == (fires ? DP_WORKS : DP_DEAD), "debug registers: as the test's own attempt");
-	ok(!dp_measure_watch_check(DP_WATCH_W, &err) == (fires != 0) && (fires || err.code == E_WATCH_DEAD), "a dead one is an error with a name");
+		     : dp_measure_watch(DP_WATCH_W, NULL) == (fires ? DP_WORKS : DP_DEAD),
+	   "debug registers: as the test's own attempt");
+	ok(!dp_measure_watch_check(DP_WATCH_W, &err) == (fires != 0) && (fires || err.code == E_WATCH_DEAD),
+	   "a dead one is an error with a name");
 	ok(!dp_measure_watch_check(DP_WATCH_IO, &err), "ports are somebody else's refusal");
 	printf("1..%d\n", tests);
 	return failures != 0;

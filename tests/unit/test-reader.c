@@ -18,8 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "abi/abi-record.h"
 #include "log/clock.h"
-#include "log/guard.h"
+#include "log/log-guard.h"
 #include "log/reader.h"
 
 #define NCPUS 3u
@@ -27,7 +28,7 @@
 #define NPROBES 7u
 #define RING_SIZE 8192u
 
-/* ---- a producer, written from the description in hit.h ---- */
+/* ---- a producer, written from the description in abi/abi-ring.h ---- */
 
 static u64 rdtsc(void)
 {
@@ -412,12 +413,12 @@ static void wrong_layouts_are_refused(void **state)
 	struct dp_ring_map map;
 	struct dp_error err;
 
-#define REFUSED(change)                                                                            \
-	do {                                                                                       \
-		map = w->map;                                                                      \
-		map.change;                                                                        \
-		assert_true(dp_reader_open(&r, &map, &err) < 0);                                   \
-		assert_int_equal(err.code, E_RING_LAYOUT);                                         \
+#define REFUSED(change)                                          \
+	do {                                                     \
+		map = w->map;                                    \
+		map.change;                                      \
+		assert_true(dp_reader_open(&r, &map, &err) < 0); \
+		assert_int_equal(err.code, E_RING_LAYOUT);       \
 	} while (0)
 	REFUSED(at = NULL);
 	REFUSED(size -= 4096);
@@ -558,8 +559,7 @@ static void stamps_agree_with_the_clock(void **state)
 		else if (ns > after)
 			worst = DP_MAX(worst, ns - after);
 	}
-	printf("# figure: stamp conversion is at most %llu ns outside its bracket\n",
-	       (unsigned long long)worst);
+	printf("# figure: stamp conversion is at most %llu ns outside its bracket\n", (unsigned long long)worst);
 	assert_true(worst < 100000); /* machines under load; usually below 100 ns */
 }
 
@@ -614,12 +614,11 @@ static void *produce(void *arg)
 			struct dp_ring *r = ring_at(p->g, p->g->ncpus + (p->id + k) % n);
 			u32 nobody = 0;
 
-			if (!__atomic_compare_exchange_n(&r->owner, &nobody,
-							 (u32)gettid() | 0x80000000u, false,
+			if (!__atomic_compare_exchange_n(&r->owner, &nobody, (u32)gettid() | 0x80000000u, false,
 							 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 				continue;
-			done = put(p->g, p->g->ncpus + (p->id + k) % n, rdtsc(), p->id,
-				   (u64)p->id << 32 | i, 1 + i % 5);
+			done = put(p->g, p->g->ncpus + (p->id + k) % n, rdtsc(), p->id, (u64)p->id << 32 | i,
+				   1 + i % 5);
 			__atomic_store_n(&r->owner, 0, __ATOMIC_RELEASE);
 			break;
 		}
@@ -686,8 +685,8 @@ static void many_producers_lose_nothing_untold(void **state)
 	assert_int_equal(sent + lost, THREADS * RECORDS);
 	assert_int_equal(c.got, sent);
 	assert_int_equal(damage(w), 0);
-	printf("# figure: %llu records read while %u threads wrote, %llu found no room\n",
-	       (unsigned long long)c.got, THREADS, (unsigned long long)lost);
+	printf("# figure: %llu records read while %u threads wrote, %llu found no room\n", (unsigned long long)c.got,
+	       THREADS, (unsigned long long)lost);
 }
 
 int main(void)

@@ -101,9 +101,8 @@ static bool add_key(u64 *set, u64 key)
 /* Opcodes whose modrm.reg selects the operation. */
 static bool is_group(const struct dp_insn *in)
 {
-	static const u8 one[] = {0x80, 0x81, 0x83, 0x8f, 0xc0, 0xc1, 0xc6, 0xc7,
-				 0xd0, 0xd1, 0xd2, 0xd3, 0xd8, 0xd9, 0xda, 0xdb,
-				 0xdc, 0xdd, 0xde, 0xdf, 0xf6, 0xf7, 0xfe, 0xff};
+	static const u8 one[] = {0x80, 0x81, 0x83, 0x8f, 0xc0, 0xc1, 0xc6, 0xc7, 0xd0, 0xd1, 0xd2, 0xd3,
+				 0xd8, 0xd9, 0xda, 0xdb, 0xdc, 0xdd, 0xde, 0xdf, 0xf6, 0xf7, 0xfe, 0xff};
 	static const u8 of[] = {0x00, 0x01, 0x18, 0x1f, 0x71, 0x72, 0x73, 0xae, 0xba, 0xc7};
 
 	if (in->map == DP_MAP_ONE)
@@ -116,8 +115,7 @@ static bool is_group(const struct dp_insn *in)
 /* What distinguishes instructions whatever their registers and numbers are. */
 static u64 shape_of(const struct dp_insn *in, const u8 *code)
 {
-	u8 s[20] = {in->enc,       in->map,      in->opcode,  in->cls,
-		    in->disp_size, in->imm_size, in->rel_size};
+	u8 s[20] = {in->enc, in->map, in->opcode, in->cls, in->disp_size, in->imm_size, in->rel_size};
 	u8 base = 0, mod = in->has_modrm ? dp_modrm_mod(in) : 4;
 	u16 prefixes = in->prefixes & (u16)~DP_PFX_REX;
 
@@ -209,10 +207,8 @@ static u8 pick(const u8 *from, size_t n, u64 *seed)
 static size_t made_up_operand(u8 *code, u64 *seed)
 {
 	static const u8 mods[] = {0, 1, 1, 2, 2, 3};
-	static const u8 disp8[] = {0,    8,    0x70, 0x77, 0x78, 0x7f,
-				   0x80, 0xe8, 0xf0, 0xf1, 0xf8, 0xff};
-	static const s32 disp32[] = {0,       8,   0x78, 0x1000,     -0x80,
-				     -0x1000, -16, -24,  0x7ffffff7, 0x7ffffff8};
+	static const u8 disp8[] = {0, 8, 0x70, 0x77, 0x78, 0x7f, 0x80, 0xe8, 0xf0, 0xf1, 0xf8, 0xff};
+	static const s32 disp32[] = {0, 8, 0x78, 0x1000, -0x80, -0x1000, -16, -24, 0x7ffffff7, 0x7ffffff8};
 	u8 mod = pick(mods, sizeof(mods), seed), reg = rj_random(seed) & 1 ? 2 : 4;
 	u8 rm = rj_random(seed) & 1 ? 4 : rj_random(seed) & 7, sib = (u8)rj_random(seed);
 	size_t n = 0;
@@ -286,8 +282,7 @@ static void add_forms(void)
 			code[n++] = pick(prefixes, sizeof(prefixes), &seed);
 		if (rj_random(&seed) & 1)
 			code[n++] = (u8)(0x40 | (rj_random(&seed) & 15));
-		n += rj_random(&seed) % 4 ? made_up_operand(code + n, &seed)
-					  : made_up_branch(code + n, &seed);
+		n += rj_random(&seed) % 4 ? made_up_operand(code + n, &seed) : made_up_branch(code + n, &seed);
 		if (n <= DP_INSN_MAX && dp_insn_decode(&in, code, n) == (int)n)
 			add_sample(&in, code, true);
 	}
@@ -394,18 +389,15 @@ static void sum_up(struct rj_stats *sum, const struct rj_stats *st)
 
 static void print_counts(const struct rj_stats *st)
 {
-	printf("# originals: %llu fell through, %llu branched, %llu single-stepped\n",
-	       (unsigned long long)st->fell, (unsigned long long)st->branched,
-	       (unsigned long long)st->stepped);
+	printf("# originals: %llu fell through, %llu branched, %llu single-stepped\n", (unsigned long long)st->fell,
+	       (unsigned long long)st->branched, (unsigned long long)st->stepped);
 	for (unsigned int i = 0; i < 32; i++)
 		if (st->faults[i])
-			printf("# originals: %llu ended in exception %u\n",
-			       (unsigned long long)st->faults[i], i);
+			printf("# originals: %llu ended in exception %u\n", (unsigned long long)st->faults[i], i);
 	for (unsigned int i = 0; i < RJ_NKINDS; i++)
 		printf("# form: %s %llu\n", rj_kind_name(i), (unsigned long long)st->kinds[i]);
 	for (unsigned int i = 1; i < RJ_NEXCLUSIONS; i++)
-		printf("# not run: %llu instructions: %s\n", (unsigned long long)st->excluded[i],
-		       rj_exclusion_name(i));
+		printf("# not run: %llu instructions: %s\n", (unsigned long long)st->excluded[i], rj_exclusion_name(i));
 	printf("# rightly out of reach: %llu; calls to non-canonical addresses: %llu\n",
 	       (unsigned long long)st->out_of_reach, (unsigned long long)st->pushed_faults);
 	for (const char *s = st->report, *e; *s; s = e + (*e == '\n')) {
@@ -450,14 +442,12 @@ int main(void)
 	keys = calloc(1, size);
 	shapes = calloc(1, size);
 	samples = calloc(MAX_SAMPLES, sizeof(*samples));
-	sh = mmap(NULL, sizeof(*sh) * WORKERS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		  -1, 0);
+	sh = mmap(NULL, sizeof(*sh) * WORKERS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (!keys || !shapes || !samples || sh == MAP_FAILED)
 		return 2;
 	for (size_t i = 0; i < DP_ARRAY_SIZE(files); i++)
 		missing += !add_file(files[i]);
-	printf("# %u instructions of %zu binaries (%u missing)\n", nsamples, DP_ARRAY_SIZE(files),
-	       missing);
+	printf("# %u instructions of %zu binaries (%u missing)\n", nsamples, DP_ARRAY_SIZE(files), missing);
 	add_forms();
 	for (unsigned int i = 0; i < WORKERS; i++)
 		start(&w[i], &sh[i], i, i);
@@ -467,8 +457,7 @@ int main(void)
 	print_counts(&sum);
 	printf("# figure: relocator %s cases, %s instructions, %s distinct instruction shapes, "
 	       "%llu mismatches\n",
-	       grouped(sum.cases, a), grouped(nsamples, b), grouped(nshapes, c),
-	       (unsigned long long)sum.mismatches);
+	       grouped(sum.cases, a), grouped(nsamples, b), grouped(nshapes, c), (unsigned long long)sum.mismatches);
 	for (unsigned int i = 0; i < RJ_NKINDS; i++)
 		all_kinds &= sum.kinds[i] > 0;
 	result(!sum.mismatches, "a copy does what the original does");

@@ -27,13 +27,13 @@ struct golden {
 	u64 from, at; /* 0: FROM and AT */
 };
 
-#define SAME(name, code)                                                                           \
-	{                                                                                          \
-		name, code, code                                                                   \
+#define SAME(name, code)         \
+	{                        \
+		name, code, code \
 	}
-#define REFUSED(name, code)                                                                        \
-	{                                                                                          \
-		name, code, "", E_RELOC_INSN                                                       \
+#define REFUSED(name, code)                  \
+	{                                    \
+		name, code, "", E_RELOC_INSN \
 	}
 
 static const struct golden cases[] = {
@@ -105,12 +105,11 @@ static const struct golden cases[] = {
     /* Direct calls: put the original return address in place, jump */
     {"call", "e8 00100000", RETURN_TO("05100000") "e9 eb0ff0ff"},
     {"call to the next instruction", "e8 00000000", RETURN_TO("05100000") "e9 ebffefff"},
-    {"call, low address", "e8 00100000", RETURN_TO_SHORT("05104000") "e9 f20ff0ff", 0, 0x401000,
-     0x501000},
-    {"call, kernel address", "e8 00100000", RETURN_TO_SHORT("05100081") "e9 f20f00c1", 0,
-     0xffffffff81001000, 0xffffffffc0001000},
-    {"call, bit 31 of the address set", "e8 00100000",
-     "e801000000 cc c7042405100080 c744240400000000 e9 eb0ff0ff", 0, 0x80001000, 0x80101000},
+    {"call, low address", "e8 00100000", RETURN_TO_SHORT("05104000") "e9 f20ff0ff", 0, 0x401000, 0x501000},
+    {"call, kernel address", "e8 00100000", RETURN_TO_SHORT("05100081") "e9 f20f00c1", 0, 0xffffffff81001000,
+     0xffffffffc0001000},
+    {"call, bit 31 of the address set", "e8 00100000", "e801000000 cc c7042405100080 c744240400000000 e9 eb0ff0ff", 0,
+     0x80001000, 0x80101000},
     {"data16 rex.W call", "666648e8 00100000", RETURN_TO("08100000") "e9 ee0ff0ff"},
     {"addr32 call", "67e8 00100000", RETURN_TO("06100000") "e9 ec0ff0ff"},
     {"bnd call", "f2e8 00100000", RETURN_TO("06100000") "f2e9 eb0ff0ff"},
@@ -125,15 +124,12 @@ static const struct golden cases[] = {
 
     /* Indirect calls through memory: read the operand once, so that it may fault; then as above */
     {"call [rax]", "ff10", "ff30" UNPUSH RETURN_TO("02100000") "ff20"},
-    {"call [rax], low address", "ff10", "ff30" UNPUSH RETURN_TO_SHORT("02104000") "ff20", 0,
-     0x401000, 0x501000},
+    {"call [rax], low address", "ff10", "ff30" UNPUSH RETURN_TO_SHORT("02104000") "ff20", 0, 0x401000, 0x501000},
     {"call [rax+0x18]", "ff5018", "ff7018" UNPUSH RETURN_TO("03100000") "ff6018"},
     {"call gs:[rax+0x10]", "65ff5010", "65ff7010" UNPUSH RETURN_TO("04100000") "65ff6010"},
-    {"call fs:[0x10]", "64ff142510000000",
-     "64ff342510000000" UNPUSH RETURN_TO("08100000") "64ff242510000000"},
+    {"call fs:[0x10]", "64ff142510000000", "64ff342510000000" UNPUSH RETURN_TO("08100000") "64ff242510000000"},
     {"call [eax+8]", "67ff5008", "67ff7008" UNPUSH RETURN_TO("04100000") "67ff6008"},
-    {"call [rip+0x100]", "ff15 00010000",
-     "ff35 0001f0ff" UNPUSH RETURN_TO("06100000") "ff25 e000f0ff"},
+    {"call [rip+0x100]", "ff15 00010000", "ff35 0001f0ff" UNPUSH RETURN_TO("06100000") "ff25 e000f0ff"},
     {"data16 rex.W call [rip+0x100]", "6648ff15 00010000",
      "6648ff35 0001f0ff" UNPUSH RETURN_TO("08100000") "6648ff25 de00f0ff"},
     {"call [rip] out of reach", "ff15 00010000", "", E_RELOC_RANGE, FROM, FAR_AT},
@@ -141,8 +137,7 @@ static const struct golden cases[] = {
     {"call [rsp+8]", "ff542408", "ff742408" UNPUSH RETURN_TO("04100000") "ff642410"},
     {"call [rsp+0x77]", "ff542477", "ff742477" UNPUSH RETURN_TO("04100000") "ff64247f"},
     {"call [rsp+0x78]", "ff542478", "ff742478" UNPUSH RETURN_TO("04100000") "ffa42480000000"},
-    {"call [rsp+0x1000]", "ff942400100000",
-     "ffb42400100000" UNPUSH RETURN_TO("07100000") "ffa42408100000"},
+    {"call [rsp+0x1000]", "ff942400100000", "ffb42400100000" UNPUSH RETURN_TO("07100000") "ffa42408100000"},
     {"call [rsp+rcx*8]", "ff14cc", "ff34cc" UNPUSH RETURN_TO("03100000") "ff64cc08"},
     {"call [esp+8]", "67ff542408", "67ff742408" UNPUSH RETURN_TO("05100000") "67ff642410"},
     {"call [rsp-16]", "ff5424f0", "ff7424f0" UNPUSH RETURN_TO("04100000") "ff6424f8"},
@@ -238,8 +233,8 @@ static void check(const struct golden *g)
 	dp_emit_init(&e, buf, sizeof(buf), g->at ? g->at : AT);
 	rc = dp_relocate(&e, &in, code, from, &err);
 	if (g->error) {
-		result(rc == -dp_error_info(g->error)->number && err.code == g->error &&
-			   e.len == 0 && dp_can_relocate(&in, code) == (g->error == E_RELOC_RANGE),
+		result(rc == -dp_error_info(g->error)->number && err.code == g->error && e.len == 0 &&
+			   dp_can_relocate(&in, code) == (g->error == E_RELOC_RANGE),
 		       g->name);
 		return;
 	}
@@ -255,9 +250,8 @@ static void check(const struct golden *g)
 /* Processors disagree on what these mean: refused, or not even decoded, but never copied. */
 static void check_operand_size(void)
 {
-	static const char *const codes[] = {"66e900100000",  "66e800100000", "660f8400100000",
-					    "66eb10",        "667410",       "66e210",
-					    "66c7f800100000"};
+	static const char *const codes[] = {"66e900100000", "66e800100000", "660f8400100000", "66eb10",
+					    "667410",       "66e210",       "66c7f800100000"};
 	bool ok = true;
 
 	for (size_t i = 0; i < DP_ARRAY_SIZE(codes); i++) {
@@ -285,8 +279,7 @@ static void check_sequence(void)
 	ok &= decode(&in, code, "488b0510000000") && !dp_relocate(&e, &in, code, FROM, NULL);
 	result(ok && e.len == n && !memcmp(buf, bytes, n), "one copy behind another");
 
-	ok = decode(&in, code, "ff15 00010000") &&
-	     dp_relocate(&e, &in, code, FROM + (1ull << 40), NULL) < 0;
+	ok = decode(&in, code, "ff15 00010000") && dp_relocate(&e, &in, code, FROM + (1ull << 40), NULL) < 0;
 	result(ok && e.len == n && !memcmp(buf, bytes, n) && !e.overflow, "an error adds nothing");
 }
 
@@ -299,8 +292,7 @@ static void check_overflow(void)
 
 	decode(&in, code, "e8 00100000");
 	for (size_t cap = 0; cap < 26; cap++) {
-		u8 *small =
-		    malloc(cap ? cap : 1); /* its own block: a sanitizer sees a byte too many */
+		u8 *small = malloc(cap ? cap : 1); /* its own block: a sanitizer sees a byte too many */
 
 		dp_emit_init(&e, small, cap, AT);
 		ok &= !dp_relocate(&e, &in, code, FROM, NULL) && e.overflow && e.len <= cap;
@@ -312,8 +304,7 @@ static void check_overflow(void)
 	dp_emit_u32(&e, 0x44332211);
 	dp_emit_u64(&e, 1);
 	dp_emit_u8(&e, 0x55);
-	result(e.overflow && e.len == 4 && dp_emit_here(&e) == AT + 4,
-	       "nothing is added behind what was dropped");
+	result(e.overflow && e.len == 4 && dp_emit_here(&e) == AT + 4, "nothing is added behind what was dropped");
 }
 
 static void check_emit(void)
@@ -334,8 +325,7 @@ static void check_emit(void)
 	dp_emit_push_const(&e, ~0ull);
 	result(ok && e.len == n && !memcmp(buf, bytes, n), "the writer's primitives");
 
-	ok = dp_emit_jmp(&e, FROM + (1ull << 31) + n + 5, &err) == -ERANGE &&
-	     err.code == E_RELOC_RANGE && e.len == n;
+	ok = dp_emit_jmp(&e, FROM + (1ull << 31) + n + 5, &err) == -ERANGE && err.code == E_RELOC_RANGE && e.len == n;
 	ok &= !dp_emit_jmp(&e, FROM + (1ull << 31) + n + 4, &err);
 	ok &= dp_emit_jmp(&e, FROM - (1ull << 31) + n + 9, &err) == -ERANGE;
 	ok &= !dp_emit_jmp(&e, FROM - (1ull << 31) + n + 10, &err);

@@ -30,10 +30,10 @@ static void report(bool yes, const char *fmt, ...)
 }
 
 /* The condition comes first: messages show what it has found out. */
-#define ok(cond, ...)                                                                              \
-	do {                                                                                       \
-		bool yes_ = (cond);                                                                \
-		report(yes_, __VA_ARGS__);                                                         \
+#define ok(cond, ...)                      \
+	do {                               \
+		bool yes_ = (cond);        \
+		report(yes_, __VA_ARGS__); \
 	} while (0)
 
 static void skip(const char *name, const char *why)
@@ -110,17 +110,15 @@ struct expect {
 	const char *data;
 };
 
-#define ONE(hi)                                                                                    \
-	{                                                                                          \
-		0, hi, -1                                                                          \
+#define ONE(hi)           \
+	{                 \
+		0, hi, -1 \
 	}
 
 static const struct expect cases[] = {
     {"one long instruction", "b801000000 c3", ONE(6), 0, DP_OUTCOME_JUMP, 0, 0, 5, 1, 0},
-    {"several instructions", "55 4889e5 53 4883ec08 c9 c3", ONE(11), 0, DP_OUTCOME_JUMP, 0, 0, 5, 3,
-     0x12},
-    {"four bytes and then five", "4883ec08 4889c3 c3", ONE(8), 0, DP_OUTCOME_JUMP, 0, 0, 7, 2,
-     0x10},
+    {"several instructions", "55 4889e5 53 4883ec08 c9 c3", ONE(11), 0, DP_OUTCOME_JUMP, 0, 0, 5, 3, 0x12},
+    {"four bytes and then five", "4883ec08 4889c3 c3", ONE(8), 0, DP_OUTCOME_JUMP, 0, 0, 7, 2, 0x10},
     /* 0: push rbp; 1: mov rbp,rsp; 4: nop; 5: jmp 1 */
     {"a branch into the middle", "55 4889e5 90 ebfa c3", ONE(8), 0, DP_OUTCOME_TRAP, E_SITE_TARGET},
     {"a branch to the start", "55 4889e5 90 ebf9 c3", ONE(8), 0, DP_OUTCOME_JUMP, 0, 0, 5, 3, 0x12},
@@ -131,32 +129,17 @@ static const struct expect cases[] = {
      0,
      DP_OUTCOME_TRAP,
      E_SITE_TARGET},
-    {"a branch from bytes of no function",
-     "55 4889e5 53 5b c3 ebf8",
-     {0, 7, -1},
-     0,
-     DP_OUTCOME_TRAP,
-     E_SITE_TARGET},
+    {"a branch from bytes of no function", "55 4889e5 53 5b c3 ebf8", {0, 7, -1}, 0, DP_OUTCOME_TRAP, E_SITE_TARGET},
     /* 0: jcc +1 -> 3; 2: nop; 3: nop; 4: nop; 5: ret */
-    {"a branch over the next instruction", "7401 90 90 90 c3", ONE(6), 0, DP_OUTCOME_TRAP,
-     E_SITE_TARGET},
-    {"a conditional branch is displaced", "7410 4889e5 c3", ONE(6), 0, DP_OUTCOME_JUMP, 0, 0, 5, 2,
-     4},
+    {"a branch over the next instruction", "7401 90 90 90 c3", ONE(6), 0, DP_OUTCOME_TRAP, E_SITE_TARGET},
+    {"a conditional branch is displaced", "7410 4889e5 c3", ONE(6), 0, DP_OUTCOME_JUMP, 0, 0, 5, 2, 4},
     {"a call as the last one", "55 e800000000 5d c3", ONE(8), 0, DP_OUTCOME_JUMP, 0, 0, 6, 2, 2},
     {"nothing behind a call", "ffd0 4889c3 c3", ONE(6), 0, DP_OUTCOME_TRAP, E_SITE_SHORT},
-    {"the return of a call is no middle", "e800000000 5d c3", ONE(7), 0, DP_OUTCOME_JUMP, 0, 0, 5,
-     1, 0},
-    {"a call at its return address", "ffd0 ffd0 4889c3 c3", ONE(8), 4, DP_OUTCOME_TRAP,
-     E_SITE_SHORT},
-    {"ret with padding behind the function", "c3 90 90 90 90 90 90", ONE(1), 0, DP_OUTCOME_JUMP, 0,
-     0, 1, 1, 0},
+    {"the return of a call is no middle", "e800000000 5d c3", ONE(7), 0, DP_OUTCOME_JUMP, 0, 0, 5, 1, 0},
+    {"a call at its return address", "ffd0 ffd0 4889c3 c3", ONE(8), 4, DP_OUTCOME_TRAP, E_SITE_SHORT},
+    {"ret with padding behind the function", "c3 90 90 90 90 90 90", ONE(1), 0, DP_OUTCOME_JUMP, 0, 0, 1, 1, 0},
     {"ret with int3 behind the function", "c3 cccccccc", ONE(1), 0, DP_OUTCOME_JUMP, 0, 0, 1, 1, 0},
-    {"ret with too little padding",
-     "c3 909090 c3",
-     {0, 1, 4, 5, -1},
-     0,
-     DP_OUTCOME_TRAP,
-     E_SITE_SHORT},
+    {"ret with too little padding", "c3 909090 c3", {0, 1, 4, 5, -1}, 0, DP_OUTCOME_TRAP, E_SITE_SHORT},
     {"ret with zeros up to an aligned function",
      "4889f8 c3 00000000 00000000 00000000 00000000 c3",
      {0, 4, 16, 17, -1},
@@ -185,24 +168,18 @@ static const struct expect cases[] = {
      0,
      DP_OUTCOME_TRAP,
      E_SITE_SHORT},
-    {"ret with alignment inside the function", "31c0 c3 90909090 31c0 ebf7", ONE(11), 2,
-     DP_OUTCOME_JUMP, 0, 2, 1, 1, 0},
-    {"ret with alignment that ends at a loop", "31c0 c3 9090 31c0 ebfc", ONE(9), 2, DP_OUTCOME_JUMP,
-     0, 0, 3, 2, 4},
+    {"ret with alignment inside the function", "31c0 c3 90909090 31c0 ebf7", ONE(11), 2, DP_OUTCOME_JUMP, 0, 2, 1, 1,
+     0},
+    {"ret with alignment that ends at a loop", "31c0 c3 9090 31c0 ebfc", ONE(9), 2, DP_OUTCOME_JUMP, 0, 0, 3, 2, 4},
     {"code behind ret is left alone", "c3 31c0 31c0 c3", ONE(6), 0, DP_OUTCOME_TRAP, E_SITE_SHORT},
-    {"padding that control falls into", "4889e5 90909090", ONE(3), 0, DP_OUTCOME_TRAP,
-     E_SITE_SHORT},
+    {"padding that control falls into", "4889e5 90909090", ONE(3), 0, DP_OUTCOME_TRAP, E_SITE_SHORT},
     {"the end of the text", "31c0 c3", ONE(3), 0, DP_OUTCOME_TRAP, E_SITE_SHORT},
-    {"a window that begins earlier", "4883ec08 5b c3", ONE(6), 5, DP_OUTCOME_JUMP, 0, 0, 6, 3,
-     0x10},
-    {"a window that begins earlier, with pops", "5b 415c 415d 5d c3", ONE(7), 6, DP_OUTCOME_JUMP, 0,
-     1, 6, 4, 0x14},
+    {"a window that begins earlier", "4883ec08 5b c3", ONE(6), 5, DP_OUTCOME_JUMP, 0, 0, 6, 3, 0x10},
+    {"a window that begins earlier, with pops", "5b 415c 415d 5d c3", ONE(7), 6, DP_OUTCOME_JUMP, 0, 1, 6, 4, 0x14},
     /* 0: pop rbx; 1: pop r12; 3: pop r13; 5: pop rbp; 6: ret; 7: jmp 6 */
-    {"no earlier window across a target", "5b 415c 415d 5d c3 ebfd", ONE(9), 6, DP_OUTCOME_TRAP,
-     E_SITE_SHORT},
+    {"no earlier window across a target", "5b 415c 415d 5d c3 ebfd", ONE(9), 6, DP_OUTCOME_TRAP, E_SITE_SHORT},
     {"no earlier window across a call", "55 53 ffd0 c3", ONE(5), 4, DP_OUTCOME_TRAP, E_SITE_SHORT},
-    {"in the middle of an instruction", "b801000000 c3", ONE(6), 2, DP_OUTCOME_REFUSED,
-     E_SITE_MIDINSN},
+    {"in the middle of an instruction", "b801000000 c3", ONE(6), 2, DP_OUTCOME_REFUSED, E_SITE_MIDINSN},
     {"outside of functions", "90 c3", {1, 2, -1}, 0, DP_OUTCOME_REFUSED, E_SITE_NOFUNC},
     {"ud2", "0f0b 90909090", ONE(2), 0, DP_OUTCOME_REFUSED, E_SITE_INSN},
     {"int3", "cc 90909090", ONE(5), 0, DP_OUTCOME_REFUSED, E_SITE_INSN},
@@ -211,32 +188,29 @@ static const struct expect cases[] = {
     {"bytes that are no instruction", "06 06060606", ONE(5), 0, DP_OUTCOME_REFUSED, E_SITE_BADINSN},
     /* cmpl $0,(rdi); je over the lock prefix; lock cmpxchg [rdi],esi: one byte into an instruction
      */
-    {"a branch behind a lock prefix", "833f00 7401 f00fb137 c3", ONE(10), 5, DP_OUTCOME_TRAP,
-     E_SITE_TARGET},
+    {"a branch behind a lock prefix", "833f00 7401 f00fb137 c3", ONE(10), 5, DP_OUTCOME_TRAP, E_SITE_TARGET},
     /* lea rdx,[rip+x] -> DATA; movslq rax,[rdx+rdi*4]; add rax,rdx; jmp rax; case 14: nop.. ; case
        19 */
-    {"a jump table's targets", "488d15f92f0000 486304ba 4801d0 ffe0 31c0 31c9 c3", ONE(21), 16,
-     DP_OUTCOME_TRAP, E_SITE_TARGET, .data = "10d0ffff 12d0ffff ffffff7f"},
-    {"code of a switch that no table names", "488d15f92f0000 486304ba 4801d0 ffe0 31c0 31c9 c3",
-     ONE(21), 16, DP_OUTCOME_JUMP, 0, 16, 5, 3, 0x14, .data = "10d0ffff ffffff7f"},
-    {"the same with a table that is none", "488d15f92f0000 486304ba 4801d0 ffe0 31c0 31c9 c3",
-     ONE(21), 16, DP_OUTCOME_TRAP, E_SITE_UNPROVEN, .data = "ffffff7f"},
-    {"a computed jump into code", "488d0505000000 4801f8 ffe0 31c0 31c9 c3", ONE(17), 12,
-     DP_OUTCOME_TRAP, E_SITE_UNPROVEN},
-    {"one long instruction in an unproven function", "488d050a000000 4801f8 ffe0 b801000000 c3",
-     ONE(18), 12, DP_OUTCOME_JUMP, 0, 12, 5, 1, 0},
-    {"a tail call through memory is proven", "31c0 4889f7 ff6718", ONE(8), 0, DP_OUTCOME_JUMP, 0, 0,
-     5, 2, 4},
-    {"a tail call through a register is proven", "31c0 488b07 ffe0", ONE(7), 0, DP_OUTCOME_JUMP, 0,
-     0, 5, 2, 4},
-    {"a table of pointers is proven", "31c0 488d0df72f0000 ff24f9", ONE(12), 0, DP_OUTCOME_JUMP, 0,
-     0, 9, 2, 4, .data = "0000000000000000"},
+    {"a jump table's targets", "488d15f92f0000 486304ba 4801d0 ffe0 31c0 31c9 c3", ONE(21), 16, DP_OUTCOME_TRAP,
+     E_SITE_TARGET, .data = "10d0ffff 12d0ffff ffffff7f"},
+    {"code of a switch that no table names", "488d15f92f0000 486304ba 4801d0 ffe0 31c0 31c9 c3", ONE(21), 16,
+     DP_OUTCOME_JUMP, 0, 16, 5, 3, 0x14, .data = "10d0ffff ffffff7f"},
+    {"the same with a table that is none", "488d15f92f0000 486304ba 4801d0 ffe0 31c0 31c9 c3", ONE(21), 16,
+     DP_OUTCOME_TRAP, E_SITE_UNPROVEN, .data = "ffffff7f"},
+    {"a computed jump into code", "488d0505000000 4801f8 ffe0 31c0 31c9 c3", ONE(17), 12, DP_OUTCOME_TRAP,
+     E_SITE_UNPROVEN},
+    {"one long instruction in an unproven function", "488d050a000000 4801f8 ffe0 b801000000 c3", ONE(18), 12,
+     DP_OUTCOME_JUMP, 0, 12, 5, 1, 0},
+    {"a tail call through memory is proven", "31c0 4889f7 ff6718", ONE(8), 0, DP_OUTCOME_JUMP, 0, 0, 5, 2, 4},
+    {"a tail call through a register is proven", "31c0 488b07 ffe0", ONE(7), 0, DP_OUTCOME_JUMP, 0, 0, 5, 2, 4},
+    {"a table of pointers is proven", "31c0 488d0df72f0000 ff24f9", ONE(12), 0, DP_OUTCOME_JUMP, 0, 0, 9, 2, 4,
+     .data = "0000000000000000"},
 };
 
 static bool window_is(const struct dp_site *s, const struct expect *e)
 {
-	return s->win.start == CODE + (u64)e->start && s->win.len == e->len &&
-	       s->win.ninsns == e->ninsns && s->win.bounds == e->bounds;
+	return s->win.start == CODE + (u64)e->start && s->win.len == e->len && s->win.ninsns == e->ninsns &&
+	       s->win.bounds == e->bounds;
 }
 
 static void check_case(const struct expect *e)
@@ -252,16 +226,14 @@ static void check_case(const struct expect *e)
 		if (pass)
 			w.text.t.starts = NULL;
 		dp_site_judge(&w.text.t, CODE + (u64)e->at, &s, &err);
-		good = s.outcome == e->outcome && s.why == e->why &&
-		       (s.outcome != DP_OUTCOME_JUMP || window_is(&s, e));
+		good = s.outcome == e->outcome && s.why == e->why && (s.outcome != DP_OUTCOME_JUMP || window_is(&s, e));
 		if (!good || pass)
 			break;
 	}
 	ok(good, "%s", e->name);
 	if (!good)
-		printf("# %s %s, window +%d len %u insns %u bounds %#x\n",
-		       dp_outcome_name(s.outcome), dp_error_info(s.why)->name,
-		       (int)(s.win.start - CODE), s.win.len, s.win.ninsns, s.win.bounds);
+		printf("# %s %s, window +%d len %u insns %u bounds %#x\n", dp_outcome_name(s.outcome),
+		       dp_error_info(s.why)->name, (int)(s.win.start - CODE), s.win.len, s.win.ninsns, s.win.bounds);
 }
 
 static void test_neighbours(void)
@@ -288,13 +260,11 @@ static void test_liveness(void)
 	dp_site_judge(&w.text.t, CODE, &s, NULL);
 	ok(s.flags_dead && !s.red_zone, "at the entry flags are dead and no red zone is live");
 	dp_site_judge(&w.text.t, CODE + 1, &s, NULL);
-	ok(s.flags_dead && s.red_zone,
-	   "before an instruction that overwrites them, flags are dead");
+	ok(s.flags_dead && s.red_zone, "before an instruction that overwrites them, flags are dead");
 	dp_site_judge(&w.text.t, CODE + 6, &s, NULL);
 	ok(!s.flags_dead && s.red_zone, "inside, flags and red zone may be live");
 	dp_site_judge(&w.text.t, CODE + 7, &s, NULL);
-	ok(!s.flags_dead && s.red_zone,
-	   "before ret flags may be live: some routines end in popf; ret");
+	ok(!s.flags_dead && s.red_zone, "before ret flags may be live: some routines end in popf; ret");
 	w.funcs[0].flags |= DP_FUNC_GO;
 	dp_site_judge(&w.text.t, CODE + 1, &s, NULL);
 	ok(!s.red_zone, "Go has no red zone");
@@ -316,8 +286,7 @@ static void test_fallen(void)
 
 	build(&w, "4889e5 b801000000 c3", two, NULL);
 	dp_site_judge(&w.text.t, CODE + 3, &s, NULL);
-	ok(s.outcome == DP_OUTCOME_JUMP && !s.flags_dead && s.red_zone,
-	   "a function that the one before it falls into");
+	ok(s.outcome == DP_OUTCOME_JUMP && !s.flags_dead && s.red_zone, "a function that the one before it falls into");
 }
 
 static void test_parts(void)
@@ -331,8 +300,7 @@ static void test_parts(void)
 	raw(&w, "7806 c3 9090909090 31c0 ebf6", two, NULL);
 	w.funcs[1].flags = DP_FUNC_NAMELESS;
 	analyse(&w);
-	ok(w.funcs[1].flags & DP_FUNC_PART,
-	   "what one function jumps to, without a name, is its part");
+	ok(w.funcs[1].flags & DP_FUNC_PART, "what one function jumps to, without a name, is its part");
 	raw(&w, "7806 c3 9090909090 31c0 ebf6 e8f7ffffff c3", three, NULL);
 	w.funcs[1].flags = DP_FUNC_NAMELESS;
 	analyse(&w);
@@ -352,11 +320,9 @@ static void test_guards(void)
 	dp_site_judge(&w.text.t, CODE, &s, NULL);
 	ok(s.outcome == DP_OUTCOME_JUMP, "before a restartable sequence");
 	dp_site_judge(&w.text.t, CODE + 5, &s, NULL);
-	ok(s.outcome == DP_OUTCOME_REFUSED && s.why == E_SITE_RSEQ,
-	   "inside a restartable sequence");
+	ok(s.outcome == DP_OUTCOME_REFUSED && s.why == E_SITE_RSEQ, "inside a restartable sequence");
 	dp_site_judge(&w.text.t, CODE + 10, &s, NULL);
-	ok(s.outcome == DP_OUTCOME_JUMP && s.win.start == CODE + 10,
-	   "behind a restartable sequence");
+	ok(s.outcome == DP_OUTCOME_JUMP && s.win.start == CODE + 10, "behind a restartable sequence");
 }
 
 static void test_upto(void)
@@ -366,8 +332,8 @@ static void test_upto(void)
 	struct world w;
 
 	build(&w, "b801000000 5b 5d 4889f8 31c0 c3", one, NULL);
-	ok(!dp_window_build(&w.text.t, CODE, CODE + 6, &win, NULL) && win.len == 7 &&
-	       win.ninsns == 3 && win.falls && !win.bounds,
+	ok(!dp_window_build(&w.text.t, CODE, CODE + 6, &win, NULL) && win.len == 7 && win.ninsns == 3 && win.falls &&
+	       !win.bounds,
 	   "a window that has to reach a later instruction");
 }
 
@@ -391,14 +357,12 @@ static void test_exits(void)
 	build(&w, "85ff 7405 e90c000000 7805 c3 90909090 31c0 ebf7 c3", three, NULL);
 	w.funcs[1].flags |= DP_FUNC_PART;
 	n = dp_code_exits(&w.an, CODE, &env, v, 8, &err);
-	ok(n == 2 && v[0] == CODE + 4 && v[1] == CODE + 11,
-	   "exits: ret and tail call, not the cold part");
+	ok(n == 2 && v[0] == CODE + 4 && v[1] == CODE + 11, "exits: ret and tail call, not the cold part");
 	n = dp_code_exits(&w.an, CODE, &env, v, 1, &err);
 	ok(n < 0 && err.code == E_FUNC_EXITS, "more exits than there is room for");
 	build(&w, "85ff 780c c3 90909090909090909090 90 c3", apart, NULL);
 	n = dp_code_exits(&w.an, CODE, &env, v, 8, &err);
-	ok(n < 0 && strstr(err.detail, "conditional"), "a conditional tail call is no exit: %s",
-	   err.detail);
+	ok(n < 0 && strstr(err.detail, "conditional"), "a conditional tail call is no exit: %s", err.detail);
 	w.funcs[0].flags |= DP_FUNC_UNPROVEN;
 	n = dp_code_exits(&w.an, CODE, &env, v, 8, &err);
 	ok(n < 0 && err.code == E_FUNC_EXITS, "no exits of an unproven function");
@@ -455,8 +419,7 @@ static bool run(const char *fmt, ...)
  * file; the stripped copy is what is analysed. Each label that occurs in a table has to be a
  * target.
  */
-static void compare_labels(const char *dir, const char *name, bool *proven, int *labels,
-			   int *missing)
+static void compare_labels(const char *dir, const char *name, bool *proven, int *labels, int *missing)
 {
 	char cmd[512], line[512], path[256];
 	const struct dp_text *t = NULL;
@@ -510,8 +473,7 @@ static void test_compilers(const char *dir)
 			char name[64];
 			bool p;
 
-			snprintf(name, sizeof(name), "%s %s %s", cc[i], flags[k / 2],
-				 models[k % 2]);
+			snprintf(name, sizeof(name), "%s %s %s", cc[i], flags[k / 2], models[k % 2]);
 			if (!run("cd %s && %s -w %s %s -x c -S -o s.s s.c && %s %s -Wa,-L -o full "
 				 "s.s && "
 				 "strip -o stripped full",
@@ -577,8 +539,7 @@ static bool seen(const struct sweep *s, u64 a)
 	return a < s->size && s->seen[a >> 3] >> (a & 7) & 1;
 }
 
-static void check_window(struct sweep *s, const struct dp_text *t, const struct dp_func *f,
-			 const struct dp_site *site)
+static void check_window(struct sweep *s, const struct dp_text *t, const struct dp_func *f, const struct dp_site *site)
 {
 	u64 end = site->win.start + DP_MAX((u64)site->win.len, (u64)DP_JUMP_LEN);
 
@@ -626,8 +587,8 @@ static void test_binary(const char *path)
 	read_objdump(&s, path);
 	dp_module_each_func(s.m, NULL, sweep_func, &s);
 	ok(s.insns > 1000 && !s.bad, "%s: no branch into any of %lu windows", path, s.jumps);
-	ok((double)s.jumps > 0.92 * (double)s.insns, "%s: %.2f %% of %lu instructions get a jump",
-	   path, 100.0 * (double)s.jumps / (double)s.insns, s.insns);
+	ok((double)s.jumps > 0.92 * (double)s.insns, "%s: %.2f %% of %lu instructions get a jump", path,
+	   100.0 * (double)s.jumps / (double)s.insns, s.insns);
 	dp_module_close(s.m);
 	free(s.seen);
 }

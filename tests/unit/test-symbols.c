@@ -36,10 +36,10 @@ static void report(bool yes, const char *fmt, ...)
 }
 
 /* The condition comes first: messages show what it has found out. */
-#define ok(cond, ...)                                                                              \
-	do {                                                                                       \
-		bool yes_ = (cond);                                                                \
-		report(yes_, __VA_ARGS__);                                                         \
+#define ok(cond, ...)                      \
+	do {                               \
+		bool yes_ = (cond);        \
+		report(yes_, __VA_ARGS__); \
 	} while (0)
 
 static void skip(const char *name, const char *why)
@@ -106,27 +106,24 @@ static void test_self(void)
 	struct dp_process p;
 	struct dp_image *libc, *exe;
 
-	ok(!dp_process_read(&p, getpid(), &err) && p.nimages >= 3, "read this process: %zu modules",
-	   p.nimages);
+	ok(!dp_process_read(&p, getpid(), &err) && p.nimages >= 3, "read this process: %zu modules", p.nimages);
 	libc = dp_process_image(&p, "libc", &err);
 	exe = dp_process_image(&p, "exe", &err);
 	ok(libc && libc == dp_process_image(&p, "libc.so.6", &err), "libc by its short name");
 	ok(exe && exe->is_exe && exe == dp_process_image(&p, program_invocation_short_name, &err),
 	   "the program itself");
 	ok(!dp_module_symbol(libc->mod, "malloc", &sym, &err) &&
-	       sym.addr + libc->bias ==
-		   (u64)(uintptr_t)dlsym(dlopen("libc.so.6", RTLD_NOLOAD | RTLD_NOW), "malloc"),
+	       sym.addr + libc->bias == (u64)(uintptr_t)dlsym(dlopen("libc.so.6", RTLD_NOLOAD | RTLD_NOW), "malloc"),
 	   "malloc is where the dynamic linker says");
-	ok(sym.is_func && sym.is_exported && sym.size > 100,
-	   "malloc is an exported function with a size");
-	ok(!dp_module_symbol(exe->mod, "test_self", &sym, &err) &&
-	       sym.addr + exe->bias == (u64)(uintptr_t)test_self && !sym.is_exported,
+	ok(sym.is_func && sym.is_exported && sym.size > 100, "malloc is an exported function with a size");
+	ok(!dp_module_symbol(exe->mod, "test_self", &sym, &err) && sym.addr + exe->bias == (u64)(uintptr_t)test_self &&
+	       !sym.is_exported,
 	   "a static function of the program");
 	ok(dp_process_image_at(&p, (u64)(uintptr_t)test_self) == exe, "the module of an address");
 	ok(!dp_process_image_at(&p, 16), "no module at address 16");
 	ok(!dp_process_image(&p, "libx.so", &err) && err.code == E_MOD_NONE, "no such module");
-	ok(!dp_process_image(&p, "libcc.so.6", &err) && strstr(err.hint, "libc.so.6"),
-	   "a misspelt module: %s", err.hint);
+	ok(!dp_process_image(&p, "libcc.so.6", &err) && strstr(err.hint, "libc.so.6"), "a misspelt module: %s",
+	   err.hint);
 	ok(dp_process_image(&p, "libdw.so.1", &err) && dp_process_image(&p, "libdw", &err),
 	   "libdw by the name that programs are linked to, whatever its file is called");
 	ok(dp_maps_at(&p.maps, (u64)(uintptr_t)test_self)->x, "the mapping of an address");
@@ -145,32 +142,24 @@ static void test_libc(void)
 		return;
 	}
 	ok(strlen(dp_module_build_id(m)) == 40, "build-id %s", dp_module_build_id(m));
-	ok(!strcmp(dp_module_base(m), "libc.so.6") && dp_module_is_pie_or_dso(m),
-	   "base name and type");
+	ok(!strcmp(dp_module_base(m), "libc.so.6") && dp_module_is_pie_or_dso(m), "base name and type");
 	ok(!dp_module_symbol(m, "memcpy@GLIBC_2.2.5", &a, &err) &&
-	       !dp_module_symbol(m, "memcpy@GLIBC_2.14", &b, &err) &&
-	       !dp_module_symbol(m, "memcpy", &c, &err) && a.addr != b.addr && b.addr == c.addr,
+	       !dp_module_symbol(m, "memcpy@GLIBC_2.14", &b, &err) && !dp_module_symbol(m, "memcpy", &c, &err) &&
+	       a.addr != b.addr && b.addr == c.addr,
 	   "versions of memcpy; the default one without a version");
 	ok(c.is_ifunc, "memcpy is chosen at run time");
-	ok(dp_module_symbol(m, "memcpy@GLIBC_9", &a, &err) < 0 && err.code == E_SYM_NONE,
-	   "no such version");
-	ok(dp_module_symbol(m, "mallco", &a, &err) < 0 && strstr(err.hint, "malloc"), "mallco: %s",
-	   err.hint);
-	ok(dp_module_symbol(m, "getpidd", &a, &err) < 0 && strstr(err.hint, "getpid"),
-	   "getpidd: %s", err.hint);
-	ok(dp_module_symbol(m, "pthread_mutex_l", &a, &err) < 0 &&
-	       strstr(err.hint, "pthread_mutex_lock"),
+	ok(dp_module_symbol(m, "memcpy@GLIBC_9", &a, &err) < 0 && err.code == E_SYM_NONE, "no such version");
+	ok(dp_module_symbol(m, "mallco", &a, &err) < 0 && strstr(err.hint, "malloc"), "mallco: %s", err.hint);
+	ok(dp_module_symbol(m, "getpidd", &a, &err) < 0 && strstr(err.hint, "getpid"), "getpidd: %s", err.hint);
+	ok(dp_module_symbol(m, "pthread_mutex_l", &a, &err) < 0 && strstr(err.hint, "pthread_mutex_lock"),
 	   "pthread_mutex_l: %s", err.hint);
-	ok(dp_module_symbol(m, "qqqqqqqqqqq", &a, &err) < 0 && !err.hint[0],
-	   "no hint for nonsense");
+	ok(dp_module_symbol(m, "qqqqqqqqqqq", &a, &err) < 0 && !err.hint[0], "no hint for nonsense");
 	dp_module_symbol(m, "malloc", &a, &err);
 	ok(dp_module_symbol_at(m, a.addr + 5, &b) && b.addr == a.addr && strstr(b.name, "malloc"),
 	   "the function at malloc+5: %s", b.name);
-	ok(dp_module_addr_to_offset(m, a.addr, &off) && dp_module_offset_to_addr(m, off, &addr) &&
-	       addr == a.addr,
+	ok(dp_module_addr_to_offset(m, a.addr, &off) && dp_module_offset_to_addr(m, off, &addr) && addr == a.addr,
 	   "address to offset and back");
-	ok(!dp_module_addr_to_offset(m, 1ull << 40, &off) &&
-	       !dp_module_offset_to_addr(m, 1ull << 40, &off),
+	ok(!dp_module_addr_to_offset(m, 1ull << 40, &off) && !dp_module_offset_to_addr(m, 1ull << 40, &off),
 	   "neither outside of the file");
 	ok(!dp_module_symbol(m, "environ", &a, &err) && a.is_data && !a.is_func, "a variable");
 	dp_module_close(m);
@@ -221,15 +210,12 @@ static void test_prog(void)
 
 	ok(!dp_module_open(&m, file("prog"), &err) && dp_module_has_symtab(m), "open a program");
 	ok(!dp_module_symbol(m, "twice", &sym, &err) && sym.addr == nm("prog", "twice"), "twice");
-	ok(dp_module_symbol(m, "twin", &sym, &err) < 0 && err.code == E_SYM_AMBIGUOUS &&
-	       strstr(err.hint, "0x"),
+	ok(dp_module_symbol(m, "twin", &sym, &err) < 0 && err.code == E_SYM_AMBIGUOUS && strstr(err.hint, "0x"),
 	   "two static functions with one name: %s", err.hint);
-	ok(!dp_module_symbol(m, "counter", &sym, &err) && sym.is_data && sym.size == 4,
-	   "a variable");
+	ok(!dp_module_symbol(m, "counter", &sym, &err) && sym.is_data && sym.size == 4, "a variable");
 	ok(!dp_module_symbol(m, "puts@plt", &sym, &err) && !dp_module_text(m, sym.addr, &t, &err),
 	   "the stub of an imported function");
-	ok(dp_module_symbol(m, "puts", &sym, &err) < 0,
-	   "the imported function itself is elsewhere");
+	ok(dp_module_symbol(m, "puts", &sym, &err) < 0, "the imported function itself is elsewhere");
 	dp_module_each_func(m, "tw*", count_func, &n);
 	ok(n == 3, "three functions match tw*");
 	n = 0;
@@ -240,11 +226,10 @@ static void test_prog(void)
 	ok(rc == 2, "tail returns and tail-calls: %d exits", rc);
 	rc = dp_module_exits(m, 8, exits, 8, &err);
 	ok(rc < 0 && err.code == E_SITE_NOFUNC, "no exits where there is no function");
-	ok(dp_module_text(m, sym.addr, &t, &err) == 0 &&
-	       dp_text_func(t, sym.addr)->lo == sym.addr && dp_text_is_target(t, sym.addr),
+	ok(dp_module_text(m, sym.addr, &t, &err) == 0 && dp_text_func(t, sym.addr)->lo == sym.addr &&
+	       dp_text_is_target(t, sym.addr),
 	   "the analysed text around a function");
-	ok(dp_module_text(m, 1ull << 40, &t, &err) < 0 && err.code == E_SITE_NOTEXT,
-	   "no text far away");
+	ok(dp_module_text(m, 1ull << 40, &t, &err) < 0 && err.code == E_SITE_NOTEXT, "no text far away");
 	dp_module_close(m);
 }
 
@@ -259,8 +244,7 @@ static void test_stripped(void)
 	ok(run("strip -o stripped prog"), "strip");
 	dp_module_open(&m, file("stripped"), &err);
 	ok(!dp_module_has_symtab(m), "no symbol table");
-	ok(dp_module_symbol(m, "twice", &sym, &err) < 0 && strstr(err.detail, "stripped"),
-	   "no twice: %s", err.detail);
+	ok(dp_module_symbol(m, "twice", &sym, &err) < 0 && strstr(err.detail, "stripped"), "no twice: %s", err.detail);
 	ok(dp_module_symbol_at(m, twice + 1, &sym) && sym.addr == twice && !sym.name[0] && sym.size,
 	   "its range is known from the unwind tables");
 	ok(dp_module_exits(m, twice, exits, 4, &err) >= 1, "and so are its exits");
@@ -277,8 +261,7 @@ static void expect_name(const char *name, const char *what)
 		ok(false, "%s: %s", what, err.detail);
 		return;
 	}
-	ok(!dp_module_symbol(m, "twice", &sym, &err) && sym.addr == nm("prog", "twice"), "%s",
-	   what);
+	ok(!dp_module_symbol(m, "twice", &sym, &err) && sym.addr == nm("prog", "twice"), "%s", what);
 	dp_module_close(m);
 }
 
@@ -297,8 +280,7 @@ static void test_debug_files(void)
 		run("gcc -w -O0 -o foreign prog.c other.c && objcopy --only-keep-debug foreign "
 		    ".debug/sep.debug");
 		dp_module_open(&m, file("linked"), &err);
-		ok(dp_module_symbol(m, "twice", &sym, &err) < 0,
-		   "a debug file of another build is not believed");
+		ok(dp_module_symbol(m, "twice", &sym, &err) < 0, "a debug file of another build is not believed");
 		dp_module_close(m);
 	}
 	if (!run("nm prog --format=posix > /dev/null && objcopy -S --remove-section .gdb_index "
@@ -324,8 +306,7 @@ static void test_no_sections(void)
 
 	run("cp stripped bare && chmod u+w bare");
 	fd = open(file("bare"), O_WRONLY);
-	ok(pwrite(fd, &zero, 8, 40) == 8 && pwrite(fd, &zero, 4, 60) == 4,
-	   "take the section headers away");
+	ok(pwrite(fd, &zero, 8, 40) == 8 && pwrite(fd, &zero, 4, 60) == 4, "take the section headers away");
 	close(fd);
 	ok(!dp_module_open(&m, file("bare"), &err), "a file without section headers opens");
 	ok(dp_module_symbol_at(m, twice + 1, &sym) && sym.addr == twice, "its functions are known");
@@ -335,9 +316,8 @@ static void test_no_sections(void)
 	dp_module_close(m);
 }
 
-static const char go_src[] =
-    "package main\nimport \"fmt\"\n//go:noinline\nfunc pick(n int) int { return n * 3 }\n"
-    "func main() { defer func() { recover() }(); fmt.Println(pick(2)) }\n";
+static const char go_src[] = "package main\nimport \"fmt\"\n//go:noinline\nfunc pick(n int) int { return n * 3 }\n"
+			     "func main() { defer func() { recover() }(); fmt.Println(pick(2)) }\n";
 
 static void go_variant(const char *flags, const char *what, u64 want)
 {
@@ -351,8 +331,8 @@ static void go_variant(const char *flags, const char *what, u64 want)
 		return;
 	}
 	ok(dp_module_is_go(m), "%s: recognised", what);
-	ok(!dp_module_symbol(m, "main.pick", &sym, &err) && (!want || sym.addr == want),
-	   "%s: main.pick at %#llx", what, (unsigned long long)sym.addr);
+	ok(!dp_module_symbol(m, "main.pick", &sym, &err) && (!want || sym.addr == want), "%s: main.pick at %#llx", what,
+	   (unsigned long long)sym.addr);
 	ok(!dp_module_text(m, sym.addr, &t, &err) && dp_text_func(t, sym.addr) &&
 	       dp_text_func(t, sym.addr)->flags & DP_FUNC_GO,
 	   "%s: marked as Go", what);
@@ -407,8 +387,8 @@ static void test_demangled(void)
 		return;
 	}
 	test_shown();
-	ok(!dp_module_symbol(m, "_ZSt9terminatev", &a, &err) &&
-	       !dp_module_symbol(m, "std::terminate()", &b, &err) && a.addr == b.addr,
+	ok(!dp_module_symbol(m, "_ZSt9terminatev", &a, &err) && !dp_module_symbol(m, "std::terminate()", &b, &err) &&
+	       a.addr == b.addr,
 	   "std::terminate()");
 	ok(!dp_module_symbol(m, "std::terminate", &b, &err) && a.addr == b.addr, "std::terminate");
 	ok(dp_module_symbol(m, "std::ostream::write", &b, &err) == 0 || err.code == E_SYM_NONE ||
@@ -426,8 +406,7 @@ static void expect_open(const char *path, enum dp_code code, const char *what)
 	struct dp_error err = {0};
 	struct dp_module *m;
 
-	ok(dp_module_open(&m, path, &err) < 0 && err.code == code && !m, "%s: %s", what,
-	   err.detail);
+	ok(dp_module_open(&m, path, &err) < 0 && err.code == code && !m, "%s: %s", what, err.detail);
 }
 
 static void test_bad_files(void)
@@ -466,8 +445,7 @@ static void test_damaged_files(void)
 		struct stat st;
 		int fd;
 
-		if (round % 50 == 0 &&
-		    !run("cp %s damaged && chmod u+w damaged", round % 100 ? "prog" : "stripped"))
+		if (round % 50 == 0 && !run("cp %s damaged && chmod u+w damaged", round % 100 ? "prog" : "stripped"))
 			continue;
 		fd = open(path, O_WRONLY);
 		if (fd < 0 || fstat(fd, &st))
@@ -496,8 +474,8 @@ static void expect_process(pid_t pid, enum dp_code code, const char *what)
 	struct dp_error err = {0};
 	struct dp_process p;
 
-	ok(dp_process_read(&p, pid, &err) < 0 && err.code == code, "%s: %s %s", what,
-	   dp_error_info(err.code)->name, err.detail);
+	ok(dp_process_read(&p, pid, &err) < 0 && err.code == code, "%s: %s %s", what, dp_error_info(err.code)->name,
+	   err.detail);
 }
 
 static void test_bad_processes(void)
@@ -614,8 +592,7 @@ static void test_32bit(void)
 	pid_t pid;
 
 	write_file("s32.s", asm32);
-	if (!run("as --32 -o s32.o s32.s && ld -m elf_i386 -o s32 s32.o") ||
-	    (pid = start(file("s32"))) < 0) {
+	if (!run("as --32 -o s32.o s32.s && ld -m elf_i386 -o s32 s32.o") || (pid = start(file("s32"))) < 0) {
 		skip("a 32-bit process", "cannot be built or run here");
 		return;
 	}

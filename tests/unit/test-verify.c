@@ -18,8 +18,7 @@ static struct dp_program usual(void)
 {
 	struct dp_program p = {.jmpmax = 10, .logmax = 64, .nlocals = 2, .nglobals = 1};
 
-	p.layout = (struct dp_layout){
-	    .nfields = 4, .fixed_size = 32, .has_faultmask = 1, .fields = fields};
+	p.layout = (struct dp_layout){.nfields = 4, .fixed_size = 32, .has_faultmask = 1, .fields = fields};
 	return p;
 }
 
@@ -236,9 +235,9 @@ static void test_layouts(void)
 	p.code = code;
 	p.len = 1;
 	p.layout.fields = bad;
-#define BAD(name, change)                                                                          \
-	memcpy(bad, fields, sizeof(bad));                                                          \
-	change;                                                                                    \
+#define BAD(name, change)                 \
+	memcpy(bad, fields, sizeof(bad)); \
+	change;                           \
 	check(&p, false, E_PROG_LAYOUT, name)
 	BAD("field in the fault mask", bad[0].offset = 0);
 	BAD("size of another type", bad[1].size = 8);

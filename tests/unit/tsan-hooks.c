@@ -97,8 +97,7 @@ static int peek(void *arg, u64 addr, void *bytes, u32 n)
 	return 0;
 }
 
-static const struct dp_hook_host host = {.code = {.write_code = write_code, .serialise = serialise},
-					 .peek = peek};
+static const struct dp_hook_host host = {.code = {.write_code = write_code, .serialise = serialise}, .peek = peek};
 static struct dp_hooks hooks = {.host = &host};
 static struct hook_rec *recs[EXITS];
 
@@ -144,7 +143,6 @@ int main(void)
 	printf("%sok 1 - %d changes of a hook while %d threads pass it: %lu calls of exits, %u "
 	       "wrong, %d failed\n",
 	       failed || wrong ? "not " : "", n, THREADS, calls, wrong, failed);
-	printf("%sok 2 - ThreadSanitizer reports nothing (%u)\n1..2\n", reports ? "not " : "",
-	       reports);
+	printf("%sok 2 - ThreadSanitizer reports nothing (%u)\n1..2\n", reports ? "not " : "", reports);
 	return failed || wrong || reports;
 }

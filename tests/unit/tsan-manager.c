@@ -64,9 +64,8 @@ static void breathe(void *arg)
 
 static int locate(void *arg, u64 addr, struct dp_locus *l, struct dp_error *err)
 {
-	*l = (struct dp_locus){.text = &text.t,
-			       .reach_lo = (u64)code + SIZE - 0x7fff0000ull,
-			       .reach_hi = (u64)code + 0x7fff0000ull};
+	*l = (struct dp_locus){
+	    .text = &text.t, .reach_lo = (u64)code + SIZE - 0x7fff0000ull, .reach_hi = (u64)code + 0x7fff0000ull};
 	return 0;
 }
 
@@ -174,9 +173,7 @@ static void hit(struct processor *me, u64 slot)
 		const struct owner *o = list->v[i]->owner;
 
 		me->calls += *o->alive; /* freed memory would be found here */
-		me->always +=
-		    __atomic_load_n(&list->v[i]->flags, __ATOMIC_RELAXED) & DP_KPROBE_ALWAYS &&
-		    list->general;
+		me->always += __atomic_load_n(&list->v[i]->flags, __ATOMIC_RELAXED) & DP_MGR_ALWAYS && list->general;
 	}
 	if (me->hits % 256 == 0)
 		dp_mgr_home(&manager, slot + 24 + next(&me->seed) % 32, &home, &index);
@@ -191,8 +188,7 @@ static void *processor(void *arg)
 	struct processor *me = arg;
 
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
-		u64 addr = (u64)code + next(&me->seed) % FUNCS * STRIDE +
-			   offsets[next(&me->seed) % sizeof(offsets)];
+		u64 addr = (u64)code + next(&me->seed) % FUNCS * STRIDE + offsets[next(&me->seed) % sizeof(offsets)];
 		u64 to;
 
 		if (next(&me->seed) % 64 == 0) /* let the others run where processors are few */
@@ -223,9 +219,9 @@ static int change(unsigned *seed)
 	int r = 0;
 
 	if (next(seed) % 3 == 0)
-		flags |= DP_KPROBE_POST;
+		flags |= DP_MGR_POST;
 	if (next(seed) % 3 == 0)
-		flags |= DP_KPROBE_GENERAL;
+		flags |= DP_MGR_GENERAL;
 	if (!probes[n]) {
 		struct owner *o = calloc(1, sizeof(*o));
 
@@ -233,13 +229,11 @@ static int change(unsigned *seed)
 		*o->alive = 1;
 		o->k.owner = o;
 		o->k.flags = flags;
-		places[n] =
-		    (u64)code + next(seed) % FUNCS * STRIDE + offsets[next(seed) % sizeof(offsets)];
+		places[n] = (u64)code + next(seed) % FUNCS * STRIDE + offsets[next(seed) % sizeof(offsets)];
 		r = dp_mgr_attach(&manager, places[n], &o->k, &err);
 		probes[n] = o;
 	} else if (next(seed) & 1) {
-		flags = (probes[n]->k.flags & ~(u32)DP_KPROBE_DISABLED) |
-			(next(seed) & 1 ? DP_KPROBE_DISABLED : 0);
+		flags = (probes[n]->k.flags & ~(u32)DP_MGR_DISABLED) | (next(seed) & 1 ? DP_MGR_DISABLED : 0);
 		r = dp_mgr_flags(&manager, &probes[n]->k, flags);
 	} else {
 		dp_mgr_detach(&manager, &probes[n]->k);
@@ -262,8 +256,7 @@ static int set_up(void)
 	memset(original, 0x90, SIZE);
 	for (u32 i = 0; i < FUNCS; i++) {
 		memcpy(original + i * STRIDE, body, sizeof(body));
-		funcs[i] =
-		    (struct dp_func){(u64)code + i * STRIDE, (u64)code + i * STRIDE + sizeof(body)};
+		funcs[i] = (struct dp_func){(u64)code + i * STRIDE, (u64)code + i * STRIDE + sizeof(body)};
 	}
 	memcpy(code, original, SIZE);
 	text.funcs = funcs;
@@ -311,10 +304,8 @@ int main(void)
 	}
 	printf("%sok 1 - %lu changes while %d processors hit: %lu hits, %lu calls of handlers, %lu "
 	       "lost, %d failed\n",
-	       !failed && !lost && calls ? "" : "not ", changes, PROCESSORS, hits, calls, lost,
-	       failed);
+	       !failed && !lost && calls ? "" : "not ", changes, PROCESSORS, hits, calls, lost, failed);
 	printf("%sok 2 - every byte is back\n", memcmp(code, original, SIZE) ? "not " : "");
-	printf("%sok 3 - ThreadSanitizer reports nothing (%u)\n1..3\n", reports ? "not " : "",
-	       reports);
+	printf("%sok 3 - ThreadSanitizer reports nothing (%u)\n1..3\n", reports ? "not " : "", reports);
 	return failed || lost || reports;
 }

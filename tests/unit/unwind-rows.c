@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "symbols/unwind.h"
+#include "abi/abi-unwind.h"
+#include "symbols/sym-unwind.h"
 
 int main(int argc, char **argv)
 {

@@ -27,13 +27,13 @@ static int dp_module_failed __attribute__((unused)) = 1;
 		r = (fn)();                                                                        \
 		dp_module_failed = r;                                                              \
 		if (r)                                                                             \
-			printk("%s: init failed: %s\n", __FILE__, strerror(r < 0 ? -r : r));      \
+			printk("%s: init failed: %s\n", __FILE__, strerror(r < 0 ? -r : r));       \
 	}
-#define module_exit(fn)                                                                            \
-	static void __attribute__((destructor(300), used)) dp_module_end(void)                     \
-	{                                                                                          \
-		if (!dp_module_failed)                                                             \
-			(fn)();                                                                    \
+#define module_exit(fn)                                                        \
+	static void __attribute__((destructor(300), used)) dp_module_end(void) \
+	{                                                                      \
+		if (!dp_module_failed)                                         \
+			(fn)();                                                \
 	}
 #define MODULE_LICENSE(x)
 #define MODULE_AUTHOR(x)

@@ -14,7 +14,15 @@
 #define DP_GET_NAME 16 /* PR_GET_NAME: <sys/prctl.h> wants other <linux/types.h> than ours */
 int prctl(int option, ...);
 
-enum dp_param_kind { DP_PARAM_int, DP_PARAM_uint, DP_PARAM_long, DP_PARAM_ulong, DP_PARAM_bool, DP_PARAM_charp, DP_PARAM_string };
+enum dp_param_kind {
+	DP_PARAM_int,
+	DP_PARAM_uint,
+	DP_PARAM_long,
+	DP_PARAM_ulong,
+	DP_PARAM_bool,
+	DP_PARAM_charp,
+	DP_PARAM_string
+};
 
 __attribute__((unused)) static const char *dp_param_all(void)
 {
@@ -73,10 +81,10 @@ __attribute__((unused)) static void dp_param_set(const char *name, enum dp_param
 	free(v);
 }
 
-#define DP_PARAM(name, kind, to, size)                                                             \
-	static void __attribute__((constructor(200), used)) dp_param_##name(void)                  \
-	{                                                                                          \
-		dp_param_set(#name, kind, to, size);                                               \
+#define DP_PARAM(name, kind, to, size)                                            \
+	static void __attribute__((constructor(200), used)) dp_param_##name(void) \
+	{                                                                         \
+		dp_param_set(#name, kind, to, size);                              \
 	}
 #define module_param(name, type, perm) DP_PARAM(name, DP_PARAM_##type, &(name), sizeof(name))
 #define module_param_named(name, var, type, perm) DP_PARAM(name, DP_PARAM_##type, &(var), sizeof(var))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Emits detours: for each displaced instruction the hits that stand before it and its copy, then
- * the jump back. Touches neither memory of the target nor any allocator.
+ * the jump back; and code out of line for hosts whose handlers are C functions. Touches neither memory of the target nor any allocator.
  */
+#include "abi/abi-point.h"
 #include "arch/x86_64/detour.h"
-#include "hit/hit.h"
 
 #define ZONE 128
 
@@ -43,19 +43,17 @@ static size_t emit_hit(struct dp_emit *e, u32 point, bool zone)
 	return hole;
 }
 
-static int emit_copy(struct dp_emit *e, const struct dp_detour *d, u8 i, struct dp_error *err)
+/* A copy of the instruction at code, whose address is from; *in is what it is. */
+static int emit_copy(struct dp_emit *e, const u8 *code, u64 from, struct dp_insn *in, struct dp_error *err)
 {
-	const u8 *code = d->code + d->win->off[i];
-	struct dp_insn in;
-	int r = dp_insn_decode(&in, code, DP_INSN_MAX);
+	int r = dp_insn_decode(in, code, DP_INSN_MAX);
 
 	if (r < 0)
-		return dp_fail(err, E_SITE_BADINSN, "at 0x%llx",
-			       (unsigned long long)(d->start + d->win->off[i]));
-	return dp_relocate(e, &in, code, d->start + d->win->off[i], err);
+		return dp_fail(err, E_SITE_BADINSN, "at 0x%llx", (unsigned long long)from);
+	return dp_relocate(e, in, code, from, err);
 }
 
-/* Let the call whose displacement stands at hole go through the constant that comes next. */
+/* Let the instruction whose displacement stands at hole reach the constant that comes next. */
 static void point_here(struct dp_emit *e, size_t hole)
 {
 	u32 disp = (u32)(e->len - (hole + 4));
@@ -96,10 +94,10 @@ static void emit_pointers(struct dp_emit *e, const struct dp_detour *d, const si
 		dp_emit_u64(e, entries[DP_ENTRY_ZONE_FLAGS]);
 }
 
-int dp_detour_emit(struct dp_emit *e, struct dp_detour *d, const u64 entries[DP_NENTRIES],
-		   struct dp_error *err)
+int dp_detour_emit(struct dp_emit *e, struct dp_detour *d, const u64 entries[DP_NENTRIES], struct dp_error *err)
 {
 	size_t holes[DP_WINDOW_INSNS] = {0}, after[DP_WINDOW_INSNS] = {0};
+	struct dp_insn in;
 	int r;
 
 	for (u8 i = 0; i < d->win->ninsns; i++) {
@@ -107,7 +105,7 @@ int dp_detour_emit(struct dp_emit *e, struct dp_detour *d, const u64 entries[DP_
 		if (d->point[i] != DP_NO_POINT)
 			holes[i] = emit_hit(e, d->point[i], d->entry[i] >= DP_ENTRY_ZONE);
 		d->copy[i] = (u16)e->len;
-		r = emit_copy(e, d, i, err);
+		r = emit_copy(e, d->code + d->win->off[i], d->start + d->win->off[i], &in, err);
 		if (r)
 			return r;
 		/* Nothing is known of flags and red zone behind it. */
@@ -124,4 +122,95 @@ int dp_detour_emit(struct dp_emit *e, struct dp_detour *d, const u64 entries[DP_
 	}
 	emit_pointers(e, d, holes, after, entries);
 	return e->overflow ? dp_fail(err, E_RELOC_RANGE, "the detour is too long") : 0;
+}
+
+/* ---- hits that hand over a word and go to a host's entry ---- */
+
+struct word_hit { /* displacements that must come to point at the constants behind the code; 0: none */
+	size_t word, entry, back;
+	u64 back_addr;
+};
+
+/* An instruction with an operand that is a constant behind the code; returns the offset of its displacement. */
+static size_t emit_indirect(struct dp_emit *e, const char opcode[2])
+{
+	dp_emit_bytes(e, opcode, 2);
+	dp_emit_u32(e, 0);
+	return e->len - 4;
+}
+
+static struct word_hit emit_word_hit(struct dp_emit *e, const struct dp_outline *o, u64 entry)
+{
+	struct word_hit h = {0};
+
+	if (o->zone)
+		emit_lea_rsp(e, -(s32)o->zone);
+	h.word = emit_indirect(e, "\xff\x35"); /* push word(%rip) */
+	if (o->entry_jumps)
+		h.back = emit_indirect(e, "\xff\x35"); /* push back(%rip) */
+	if (o->near) {
+		dp_emit_u8(e, 0xe8); /* call entry */
+		dp_emit_u32(e, (u32)(entry - (dp_emit_here(e) + 4)));
+	} else {
+		h.entry = emit_indirect(e, o->entry_jumps ? "\xff\x25" : "\xff\x15"); /* jmp or call *entry(%rip) */
+	}
+	h.back_addr = dp_emit_here(e);
+	emit_lea_rsp(e, (s32)o->zone + 8);
+	return h;
+}
+
+static void emit_constants(struct dp_emit *e, const struct word_hit *h, u64 word, u64 entry)
+{
+	point_here(e, h->word);
+	dp_emit_u64(e, word);
+	if (h->entry) {
+		point_here(e, h->entry);
+		dp_emit_u64(e, entry);
+	}
+	if (h->back) {
+		point_here(e, h->back);
+		dp_emit_u64(e, h->back_addr);
+	}
+}
+
+static int emit_copies(struct dp_emit *e, struct dp_outline *o, bool *falls, struct dp_error *err)
+{
+	struct dp_insn in;
+	int r;
+
+	for (u32 off = 0; off < o->len; off += in.len) {
+		if (o->ninsns == DP_WINDOW_INSNS)
+			return dp_fail(err, E_SITE_BADINSN, "0x%llx", (unsigned long long)(o->start + off));
+		o->off[o->ninsns] = (u8)off;
+		o->copy[o->ninsns++] = (u16)e->len;
+		r = emit_copy(e, o->code + off, o->start + off, &in, err);
+		if (r)
+			return r;
+		*falls = dp_insn_falls_through(&in);
+	}
+	o->copy[o->ninsns] = o->ninsns ? (u16)e->len : 0;
+	return 0;
+}
+
+int dp_outline_emit(struct dp_emit *e, struct dp_outline *o, struct dp_error *err)
+{
+	struct word_hit first = emit_word_hit(e, o, o->entry[0]), second = {0};
+	bool falls = false;
+	int r;
+
+	o->ninsns = 0;
+	r = emit_copies(e, o, &falls, err);
+	if (r)
+		return r;
+	if (!o->len)
+		dp_emit_u8(e, DP_TRAP_BYTE); /* the hit never returns to here */
+	if (o->word[1])
+		second = emit_word_hit(e, o, o->entry[1]);
+	r = falls ? dp_emit_jmp(e, o->start + o->len, err) : 0;
+	if (r)
+		return r;
+	emit_constants(e, &first, o->word[0], o->entry[0]);
+	if (o->word[1])
+		emit_constants(e, &second, o->word[1], o->entry[1]);
+	return e->overflow ? dp_fail(err, E_RELOC_RANGE, "the slot is too long") : 0;
 }

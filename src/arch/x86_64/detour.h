@@ -8,38 +8,57 @@
 
 #define DP_NO_POINT 0xffffffffu
 
-/* How a detour enters the hit path; an index into the addresses of entry.S's four entries. */
-enum dp_entry {
-	DP_ENTRY_PLAIN,
-	DP_ENTRY_FLAGS,
-	DP_ENTRY_ZONE,
-	DP_ENTRY_ZONE_FLAGS,
-	DP_NENTRIES
-};
+/* How a detour enters the hit path; an index into the addresses of hit-entry.S's four entries. */
+enum dp_entry { DP_ENTRY_PLAIN, DP_ENTRY_FLAGS, DP_ENTRY_ZONE, DP_ENTRY_ZONE_FLAGS, DP_NENTRIES };
 
 struct dp_detour {
 	/* input */
-	const struct dp_window *win; /* link-time addresses */
-	const u8 *code;		     /* original bytes at win->start */
-	u64 start;		     /* run-time address of win->start */
-	u32 point[DP_WINDOW_INSNS];  /* hit before the copy of instruction i, or DP_NO_POINT */
-	u8 entry[DP_WINDOW_INSNS];   /* enum dp_entry */
-	u64 direct[DP_WINDOW_INSNS]; /* code of its own that the hit goes to instead; 0 none */
+	const struct dp_window *win;   /* link-time addresses */
+	const u8 *code;                /* original bytes at win->start */
+	u64 start;                     /* run-time address of win->start */
+	u32 point[DP_WINDOW_INSNS];    /* hit before the copy of instruction i, or DP_NO_POINT */
+	u8 entry[DP_WINDOW_INSNS];     /* enum dp_entry */
+	u64 direct[DP_WINDOW_INSNS];   /* code of its own that the hit goes to instead; 0 none */
 	bool confirm[DP_WINDOW_INSNS]; /* a second hit behind the copy, which says that it was carried out */
 	/* output: offsets in the emitted code */
 	u16 arrive[DP_WINDOW_INSNS]; /* where control meant for instruction i goes: its hit, else its copy */
 	u16 copy[DP_WINDOW_INSNS];   /* the copy itself */
 	u16 after[DP_WINDOW_INSNS];  /* the second hit; 0: there is none */
-	u16 back;		     /* the jump back; 0 when control never falls out of the window */
+	u16 back;                    /* the jump back; 0 when control never falls out of the window */
 };
 
 /*
  * Emit the detour at e->addr. entries: run addresses of the four entries.
  * Errors: E_RELOC_*, and E_RELOC_RANGE when the way back does not reach.
  */
-int dp_detour_emit(struct dp_emit *e, struct dp_detour *d, const u64 entries[DP_NENTRIES],
-		   struct dp_error *err);
+int dp_detour_emit(struct dp_emit *e, struct dp_detour *d, const u64 entries[DP_NENTRIES], struct dp_error *err);
 
 #define DP_DETOUR_MAX (DP_WINDOW_INSNS * (DP_RELOC_MAX + 2 * 26 + 8) + 48)
+
+/*
+ * Code out of line for a host whose handlers are C functions: a hit, copies of the instructions at a place, perhaps a second hit, the
+ * way back. A hit steps over the red zone, hands its word over on the stack, and goes to the host's entry, which comes back with all
+ * registers as they were or as handlers have set them. No flag is touched.
+ */
+struct dp_outline {
+	/* input */
+	const u8 *code; /* original bytes */
+	u64 start;      /* run-time address of code */
+	u32 len;        /* bytes of whole instructions; 0: none are copied, and the first hit never returns */
+	u64 word[2];    /* what the hits before and behind the copies hand over; [1] 0: there is no second one */
+	u64 entry[2];   /* run addresses of where they go */
+	u32 zone;       /* bytes below the stack pointer that must be left alone */
+	bool
+	    near; /* the entries are in reach of a direct call: kernels would rather not have it predicted. Not with entry_jumps */
+	bool
+	    entry_jumps; /* jump there, and push the address to come back to: the stack of return addresses stays as it is */
+	/* output: the copies */
+	u8 ninsns;
+	u8 off[DP_WINDOW_INSNS];       /* of the originals, from start */
+	u16 copy[DP_WINDOW_INSNS + 1]; /* of the copies, in the emitted code; the last: the end of the last copy */
+};
+
+/* Emit it at e->addr; the length does not depend on addresses. Errors: E_SITE_BADINSN, E_RELOC_*. */
+int dp_outline_emit(struct dp_emit *e, struct dp_outline *o, struct dp_error *err);
 
 #endif

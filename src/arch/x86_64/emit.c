@@ -51,8 +51,8 @@ int dp_emit_jmp(struct dp_emit *e, u64 target, struct dp_error *err)
 	s64 rel = (s64)(target - next);
 
 	if (rel != (s32)rel)
-		return dp_fail(err, E_RELOC_RANGE, "a jump from 0x%llx to 0x%llx",
-			       (unsigned long long)dp_emit_here(e), (unsigned long long)target);
+		return dp_fail(err, E_RELOC_RANGE, "a jump from 0x%llx to 0x%llx", (unsigned long long)dp_emit_here(e),
+			       (unsigned long long)target);
 	dp_emit_u8(e, 0xe9);
 	dp_emit_u32(e, (u32)rel);
 	return 0;

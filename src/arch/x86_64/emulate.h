@@ -164,6 +164,9 @@ static HIT bool dp_emulate(const struct dp_insn *in, u64 addr, struct pt_regs *r
 		taken = condition(in->opcode & 15, regs->flags);
 		break;
 	case DP_INSN_LOOP:
+		/* Processors differ in what F2 and F3 do to loope and loopne: see copy_loop() in relocate.c. */
+		if (in->prefixes & (DP_PFX_F2 | DP_PFX_F3) && in->opcode < 0xe2)
+			return false;
 		taken = loop_taken(in, regs);
 		break;
 	case DP_INSN_CALL_REL:

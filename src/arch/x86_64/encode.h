@@ -8,6 +8,7 @@
 #define DP_ENCODE_H
 
 #include "arch/x86_64/relocate.h"
+#include "program/code.h"
 
 enum reg { AX, CX, DX, BX, SP, BP, SI, DI, R8, R9, R10, R11, R12, R13, R14, R15 };
 
@@ -24,6 +25,12 @@ enum {
 	CC_LE = 14,
 	CC_G = 15,
 	CC_ALWAYS = 16
+};
+
+/* The conditions of programs (enum dp_cc); the opposite is cc ^ 1 in both. */
+static const u8 cc_of[DP_NCC] = {
+    [DP_CC_EQ] = CC_E, [DP_CC_NE] = CC_NE, [DP_CC_LT] = CC_L,   [DP_CC_GE] = CC_GE,  [DP_CC_LE] = CC_LE,
+    [DP_CC_GT] = CC_G, [DP_CC_LTU] = CC_B, [DP_CC_GEU] = CC_AE, [DP_CC_LEU] = CC_BE, [DP_CC_GTU] = CC_A,
 };
 
 /* n of the operations that have an immediate (op_imm), and of those that do not (8 * n + 1: to
@@ -91,8 +98,7 @@ static inline void load_part(struct dp_emit *e, u8 to, struct mem m, u32 bytes, 
 	else if (bytes == 4)
 		op_mem(e, is_signed, is_signed ? 0x63 : 0x8b, to, m);
 	else
-		op_mem(e, is_signed, (bytes == 1 ? 0xb60fu : 0xb70fu) + (is_signed ? 0x800 : 0), to,
-		       m);
+		op_mem(e, is_signed, (bytes == 1 ? 0xb60fu : 0xb70fu) + (is_signed ? 0x800 : 0), to, m);
 }
 
 /* The low bytes of a register, extended to the whole of another. */
@@ -101,8 +107,7 @@ static inline void move_part(struct dp_emit *e, u8 to, u8 from, u32 bytes, bool 
 	if (bytes == 4)
 		op_reg(e, is_signed, is_signed ? 0x63 : 0x8b, to, from);
 	else
-		op_reg(e, is_signed, (bytes == 1 ? 0xb60fu : 0xb70fu) + (is_signed ? 0x800 : 0), to,
-		       from);
+		op_reg(e, is_signed, (bytes == 1 ? 0xb60fu : 0xb70fu) + (is_signed ? 0x800 : 0), to, from);
 }
 
 static inline void store(struct dp_emit *e, struct mem m, u8 from)

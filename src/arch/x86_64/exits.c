@@ -89,8 +89,7 @@ static int indirect_jump(struct search *s, const struct dp_text *t, const struct
 	dp_indirect_trace(t, trail, in, off, &ind);
 	if (ind.kind == DP_INDIRECT_TABLE || ind.kind == DP_INDIRECT_SUM)
 		return 0;
-	rc = s->env->internal(s->env->arg, f,
-			      ind.kind == DP_INDIRECT_MEMORY && ind.indexed ? ind.table : 0);
+	rc = s->env->internal(s->env->arg, f, ind.kind == DP_INDIRECT_MEMORY && ind.indexed ? ind.table : 0);
 	if (rc < 0)
 		return doubt(s, "an indirect jump may stay inside or leave", t->lo + off);
 	if (!rc)
@@ -98,8 +97,8 @@ static int indirect_jump(struct search *s, const struct dp_text *t, const struct
 	return 0;
 }
 
-static int one(struct search *s, const struct dp_text *t, const struct dp_func *f,
-	       const struct dp_trail *trail, const struct dp_insn *in, u64 off)
+static int one(struct search *s, const struct dp_text *t, const struct dp_func *f, const struct dp_trail *trail,
+	       const struct dp_insn *in, u64 off)
 {
 	u64 target;
 
@@ -111,8 +110,7 @@ static int one(struct search *s, const struct dp_text *t, const struct dp_func *
 	case DP_INSN_JCC_REL:
 	case DP_INSN_LOOP:
 		dp_insn_target(in, t->lo + off, &target);
-		return target >= f->lo && target < f->hi ? 0
-							 : branch_out(s, in, t->lo + off, target);
+		return target >= f->lo && target < f->hi ? 0 : branch_out(s, in, t->lo + off, target);
 	case DP_INSN_JMP_IND:
 		return indirect_jump(s, t, f, trail, in, off);
 	case DP_INSN_FAR:
@@ -156,9 +154,8 @@ static int scan(struct search *s, const struct dp_func *f)
 		if (rc)
 			return rc;
 		if (!dp_insn_is_nop(&in, t->bytes + off)) {
-			real = in.cls != DP_INSN_CALL_REL && in.cls != DP_INSN_CALL_IND &&
-			       in.cls != DP_INSN_HLT && in.cls != DP_INSN_INT3 &&
-			       in.cls != DP_INSN_SYSCALL;
+			real = in.cls != DP_INSN_CALL_REL && in.cls != DP_INSN_CALL_IND && in.cls != DP_INSN_HLT &&
+			       in.cls != DP_INSN_INT3 && in.cls != DP_INSN_SYSCALL;
 			falls = dp_insn_falls_through(&in);
 		}
 		if (dp_insn_falls_through(&in))
@@ -170,8 +167,8 @@ static int scan(struct search *s, const struct dp_func *f)
 	return real && falls ? run_off(s, t, f) : 0;
 }
 
-int dp_code_exits(const struct dp_analysis *c, u64 addr, const struct dp_exit_env *env, u64 *exits,
-		  int max, struct dp_error *err)
+int dp_code_exits(const struct dp_analysis *c, u64 addr, const struct dp_exit_env *env, u64 *exits, int max,
+		  struct dp_error *err)
 {
 	struct dp_code_text *ct = dp_code_at(c, addr);
 	const struct dp_func *f = ct ? dp_text_func(&ct->t, addr) : NULL;
@@ -181,8 +178,7 @@ int dp_code_exits(const struct dp_analysis *c, u64 addr, const struct dp_exit_en
 	if (!f)
 		return dp_fail(err, E_SITE_NOFUNC, "0x%llx", (unsigned long long)addr);
 	if (f->flags & DP_FUNC_UNPROVEN)
-		return dp_fail(err, E_FUNC_EXITS,
-			       "the function at 0x%llx jumps to a computed address",
+		return dp_fail(err, E_FUNC_EXITS, "the function at 0x%llx jumps to a computed address",
 			       (unsigned long long)f->lo);
 	s.ranges[s.nranges++] = f;
 	for (u32 i = 0; i < s.nranges; i++) {
@@ -191,8 +187,7 @@ int dp_code_exits(const struct dp_analysis *c, u64 addr, const struct dp_exit_en
 			return rc;
 	}
 	if (s.n > max)
-		return dp_fail(err, E_FUNC_EXITS,
-			       "the function at 0x%llx has %d exits, more than %d",
+		return dp_fail(err, E_FUNC_EXITS, "the function at 0x%llx has %d exits, more than %d",
 			       (unsigned long long)f->lo, s.n, max);
 	return s.n;
 }

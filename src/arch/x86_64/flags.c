@@ -5,8 +5,8 @@
 #define LOOK 16 /* instructions */
 
 enum effect {
-	EFFECT_NONE,	/* neither reads nor writes */
-	EFFECT_WRITES,	/* all of them, without reading any */
+	EFFECT_NONE,   /* neither reads nor writes */
+	EFFECT_WRITES, /* all of them, without reading any */
 	EFFECT_UNKNOWN,
 };
 
@@ -23,11 +23,11 @@ static enum effect one_byte(const struct dp_insn *in)
 		return (op >> 3) == 2 || (op >> 3) == 3 ? EFFECT_UNKNOWN : EFFECT_WRITES;
 	switch (op) {
 	case 0x50 ... 0x5f: /* push, pop */
-	case 0x63:	    /* movsxd */
+	case 0x63:          /* movsxd */
 	case 0x68:
-	case 0x6a:	    /* push */
+	case 0x6a:          /* push */
 	case 0x88 ... 0x8b: /* mov */
-	case 0x8d:	    /* lea */
+	case 0x8d:          /* lea */
 	case 0x90:
 	case 0xb0 ... 0xbf:
 	case 0xc6:
@@ -57,8 +57,8 @@ static enum effect two_byte(const struct dp_insn *in)
 {
 	switch (in->opcode) {
 	case 0x10 ... 0x17: /* vector moves */
-	case 0x1e:	    /* endbr64 and hints */
-	case 0x1f:	    /* nop */
+	case 0x1e:          /* endbr64 and hints */
+	case 0x1f:          /* nop */
 	case 0x28:
 	case 0x29:
 	case 0x57: /* xorps */

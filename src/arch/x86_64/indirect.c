@@ -57,8 +57,7 @@ static bool caller_saved(int r) /* rax, rcx, rdx, rsi, rdi, r8-r11 */
 
 static bool explicit_write(const struct dp_insn *in, int r)
 {
-	return in->has_modrm &&
-	       (dp_modrm_reg(in) == r || (dp_modrm_mod(in) == 3 && dp_modrm_rm(in) == r));
+	return in->has_modrm && (dp_modrm_reg(in) == r || (dp_modrm_mod(in) == 3 && dp_modrm_rm(in) == r));
 }
 
 static bool opcode_reg(const struct dp_insn *in, int r)
@@ -242,8 +241,7 @@ static int copied_from(const struct dp_insn *in, int r)
 	return -1;
 }
 
-static void find_def(const struct dp_text *t, const struct dp_trail *trail, u32 before, int r,
-		     struct def *d)
+static void find_def(const struct dp_text *t, const struct dp_trail *trail, u32 before, int r, struct def *d)
 {
 	u32 oldest = trail->n > DP_TRAIL ? trail->n - DP_TRAIL : 0;
 
@@ -273,8 +271,8 @@ static void find_def(const struct dp_text *t, const struct dp_trail *trail, u32 
 }
 
 /* An indexed operand of 8-byte elements: where does the table begin? */
-static void trace_words(const struct dp_text *t, const struct dp_trail *trail, u32 before,
-			const struct dp_insn *in, u64 next, struct dp_indirect *out)
+static void trace_words(const struct dp_text *t, const struct dp_trail *trail, u32 before, const struct dp_insn *in,
+			u64 next, struct dp_indirect *out)
 {
 	int base = base_reg(in);
 	struct def b;
@@ -295,8 +293,8 @@ static void trace_words(const struct dp_text *t, const struct dp_trail *trail, u
 }
 
 /* Where the table is that the offset was read from. */
-static void trace_table(const struct dp_text *t, const struct dp_trail *trail,
-			const struct def *entry, const struct def *base, struct dp_indirect *out)
+static void trace_table(const struct dp_text *t, const struct dp_trail *trail, const struct def *entry,
+			const struct def *base, struct dp_indirect *out)
 {
 	struct def table;
 
@@ -339,8 +337,8 @@ static void trace_sum(const struct dp_text *t, const struct dp_trail *trail, con
 		trace_table(t, trail, entry, base, out);
 }
 
-void dp_indirect_trace(const struct dp_text *t, const struct dp_trail *trail,
-		       const struct dp_insn *in, u64 off, struct dp_indirect *out)
+void dp_indirect_trace(const struct dp_text *t, const struct dp_trail *trail, const struct dp_insn *in, u64 off,
+		       struct dp_indirect *out)
 {
 	struct def d;
 

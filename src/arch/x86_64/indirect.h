@@ -37,19 +37,19 @@ enum dp_indirect_kind {
 
 struct dp_indirect {
 	enum dp_indirect_kind kind;
-	u64 table; /* TABLE: of int32; MEMORY: of pointers, indexed; 0: not known */
-	u64 base;  /* TABLE, SUM: what entries are relative to; 0: not known */
-	s64 disp;  /* SUM: offset of the table from the register that holds its address */
-	int reg;   /* SUM: that register; UNKNOWN: the register that could not be followed; -1: none
+	u64 table;    /* TABLE: of int32; MEMORY: of pointers, indexed; 0: not known */
+	u64 base;     /* TABLE, SUM: what entries are relative to; 0: not known */
+	s64 disp;     /* SUM: offset of the table from the register that holds its address */
+	int reg;      /* SUM: that register; UNKNOWN: the register that could not be followed; -1: none
 		    */
-	bool same; /* SUM: that register is also what entries are relative to */
+	bool same;    /* SUM: that register is also what entries are relative to */
 	bool indexed; /* MEMORY: a scaled index was used */
 	bool stack;   /* MEMORY: a slot of the stack frame */
 };
 
 /* in is the indirect jump at offset off; the trail holds what came before it. */
-void dp_indirect_trace(const struct dp_text *t, const struct dp_trail *trail,
-		       const struct dp_insn *in, u64 off, struct dp_indirect *out);
+void dp_indirect_trace(const struct dp_text *t, const struct dp_trail *trail, const struct dp_insn *in, u64 off,
+		       struct dp_indirect *out);
 
 /*
  * Registers that may hold a computed code address somewhere in a function: sums in which an int32

@@ -87,7 +87,7 @@ static bool bare_may_fault(const struct dp_insn *in)
 	case 0xa0 ... 0xa7: /* mov at an address, movs, cmps */
 	case 0xaa ... 0xaf: /* stos, lods, scas */
 	case 0xc8 ... 0xc9: /* enter, leave: by rbp */
-	case 0xd7:	    /* xlat */
+	case 0xd7:          /* xlat */
 	case 0xe4 ... 0xe7: /* in, out */
 	case 0xec ... 0xef:
 	case 0xfa ... 0xfb: /* cli, sti */
@@ -111,7 +111,8 @@ bool dp_insn_may_fault(const struct dp_insn *in)
 		return false;
 	if (in->map == DP_MAP_ONE && (in->opcode == 0xf6 || in->opcode == 0xf7) && (in->modrm >> 3 & 7) >= 6)
 		return true; /* div, idiv */
-	if (in->map == DP_MAP_0F && (in->opcode == 0x1f || in->opcode == 0x1e || in->opcode == 0x18 || in->opcode == 0x0d))
+	if (in->map == DP_MAP_0F &&
+	    (in->opcode == 0x1f || in->opcode == 0x1e || in->opcode == 0x18 || in->opcode == 0x0d))
 		return false; /* nop, endbr64, prefetch */
 	if (in->map == DP_MAP_0F && (in->opcode <= 0x0f || (in->opcode >= 0x20 && in->opcode <= 0x3f)))
 		return true; /* of the system */

@@ -31,7 +31,7 @@ enum {
 	SET_FE,
 	SET_FF,
 	SET_0F00,
-	SET_0F01,		   /* and the next three, by mandatory prefix; so below */
+	SET_0F01, /* and the next three, by mandatory prefix; so below */
 	SET_0F20 = SET_0F01 + 4,
 	SET_0F71, /* 0F71, 0F72 */
 	SET_0F73,
@@ -46,7 +46,10 @@ enum {
 };
 
 #define RM_ALL 0xff
-#define RM_SAME(m) {(m), (m), (m), (m), (m), (m), (m), (m)}
+#define RM_SAME(m)                                     \
+	{                                              \
+		(m), (m), (m), (m), (m), (m), (m), (m) \
+	}
 
 /* clang-format off */
 const struct dp_op_set dp_op_sets[] = {

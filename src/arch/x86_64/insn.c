@@ -156,8 +156,7 @@ static inline bool wants_imm16(const struct dp_insn *in)
 }
 
 /* What follows modrm and displacement in the legacy maps. */
-static int take_legacy_imm(struct cursor *c, struct dp_insn *in, const struct dp_op *op,
-			   unsigned int pp)
+static int take_legacy_imm(struct cursor *c, struct dp_insn *in, const struct dp_op *op, unsigned int pp)
 {
 	unsigned int z = wants_imm16(in) ? 2 : 4;
 	int err;
@@ -199,8 +198,7 @@ static int take_legacy_imm(struct cursor *c, struct dp_insn *in, const struct dp
 }
 
 /* Whether modrm is one that this opcode has, for this mandatory prefix. */
-static inline bool modrm_exists(const struct dp_insn *in, const struct dp_op *op, unsigned int pp,
-				bool mem)
+static inline bool modrm_exists(const struct dp_insn *in, const struct dp_op *op, unsigned int pp, bool mem)
 {
 	unsigned int reg = (in->modrm >> 3) & 7;
 	const struct dp_op_set *set;
@@ -224,8 +222,7 @@ static inline bool lock_valid(const struct dp_insn *in, const struct dp_op *op, 
 	return op->set && (dp_op_sets[op->set + (op->flags & OP_SETS ? pp : 0)].lock >> reg & 1);
 }
 
-static inline int decode_legacy(struct cursor *c, struct dp_insn *in, const struct dp_op *op,
-				unsigned int pp)
+static inline int decode_legacy(struct cursor *c, struct dp_insn *in, const struct dp_op *op, unsigned int pp)
 {
 	int err;
 
@@ -336,7 +333,10 @@ static int take_evex(struct cursor *c, struct dp_insn *in, struct payload *x)
 /* Chosen by code, not from tables of addresses: the hit path must not need relocations. */
 static const u8 (*vex_map(u8 map))[8]
 {
-	return map == DP_MAP_0F ? dp_vex_0f : map == DP_MAP_0F38 ? dp_vex_0f38 : map == DP_MAP_0F3A ? dp_vex_0f3a : NULL;
+	return map == DP_MAP_0F     ? dp_vex_0f
+	       : map == DP_MAP_0F38 ? dp_vex_0f38
+	       : map == DP_MAP_0F3A ? dp_vex_0f3a
+				    : NULL;
 }
 
 static const u8 (*evex_map(u8 map))[8]
@@ -381,8 +381,7 @@ static const struct dp_form *find_form(const struct dp_insn *in, const struct pa
 }
 
 /* Registers that the processor requires to be different: gathers, tiles, complex products. */
-static bool registers_differ(const struct dp_insn *in, const struct dp_form *f,
-			     const struct payload *x)
+static bool registers_differ(const struct dp_insn *in, const struct dp_form *f, const struct payload *x)
 {
 	unsigned int reg = (in->modrm >> 3 & 7) | (in->rex & DP_REX_R ? 8 : 0) | (x->r2 ? 16 : 0);
 	unsigned int rm = (in->modrm & 7) | (u32)(in->rex & (DP_REX_B | DP_REX_X)) << 3;
@@ -399,8 +398,7 @@ static bool registers_differ(const struct dp_insn *in, const struct dp_form *f,
 }
 
 /* Checks on the payload that need modrm: which combinations of the form's flags are valid. */
-static bool payload_valid(const struct dp_insn *in, const struct dp_form *f,
-			  const struct payload *x, bool mem)
+static bool payload_valid(const struct dp_insn *in, const struct dp_form *f, const struct payload *x, bool mem)
 {
 	unsigned int reg = in->modrm >> 3 & 7;
 	bool v = (f->flags & F_VVVV) || (!mem && (f->flags & F_VVVV_REG));
@@ -434,8 +432,7 @@ static bool payload_valid(const struct dp_insn *in, const struct dp_form *f,
 	return true;
 }
 
-static int decode_extended(struct cursor *c, struct dp_insn *in, enum dp_insn_encoding enc,
-			   bool three)
+static int decode_extended(struct cursor *c, struct dp_insn *in, enum dp_insn_encoding enc, bool three)
 {
 	const u16 forbidden = DP_PFX_66 | DP_PFX_F2 | DP_PFX_F3 | DP_PFX_LOCK | DP_PFX_REX;
 	const struct dp_form *f;

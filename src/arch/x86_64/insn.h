@@ -19,34 +19,34 @@ enum dp_insn_encoding {
 };
 
 enum dp_insn_map { /* opcode map; VEX, EVEX and XOP select it in their payload */
-	DP_MAP_ONE = 0,
-	DP_MAP_0F = 1,
-	DP_MAP_0F38 = 2,
-	DP_MAP_0F3A = 3,
-	DP_MAP_5 = 5, /* EVEX FP16 */
-	DP_MAP_6 = 6,
-	DP_MAP_XOP8 = 8,
-	DP_MAP_XOP9 = 9,
-	DP_MAP_XOPA = 10,
+		   DP_MAP_ONE = 0,
+		   DP_MAP_0F = 1,
+		   DP_MAP_0F38 = 2,
+		   DP_MAP_0F3A = 3,
+		   DP_MAP_5 = 5, /* EVEX FP16 */
+		   DP_MAP_6 = 6,
+		   DP_MAP_XOP8 = 8,
+		   DP_MAP_XOP9 = 9,
+		   DP_MAP_XOPA = 10,
 };
 
 /* What the instruction does to the flow of control. Exactly one. */
 enum dp_insn_class {
-	DP_INSN_PLAIN,	   /* goes on with the next instruction (may fault) */
-	DP_INSN_JMP_REL,   /* jmp rel8/rel32 */
-	DP_INSN_JCC_REL,   /* jcc rel8/rel32 */
-	DP_INSN_LOOP,	   /* loop, loope, loopne, jcxz/jecxz/jrcxz: rel8 only */
-	DP_INSN_CALL_REL,  /* call rel32 */
-	DP_INSN_JMP_IND,   /* jmp r/m64 */
-	DP_INSN_CALL_IND,  /* call r/m64 */
-	DP_INSN_RET,	   /* ret, ret imm16 */
-	DP_INSN_FAR,	   /* jmp/call far, retf, iret */
-	DP_INSN_SYSCALL,   /* syscall, sysenter, sysret, sysexit, vmcall and their kind */
-	DP_INSN_INT,	   /* int n, int1 */
-	DP_INSN_INT3,	   /* breakpoint */
-	DP_INSN_UD,	   /* ud0, ud1, ud2: always raise an exception */
-	DP_INSN_HLT,	   /* hlt and other instructions that only privileged code may run */
-	DP_INSN_XBEGIN,	   /* xbegin rel: the abort target is a branch target too */
+	DP_INSN_PLAIN,    /* goes on with the next instruction (may fault) */
+	DP_INSN_JMP_REL,  /* jmp rel8/rel32 */
+	DP_INSN_JCC_REL,  /* jcc rel8/rel32 */
+	DP_INSN_LOOP,     /* loop, loope, loopne, jcxz/jecxz/jrcxz: rel8 only */
+	DP_INSN_CALL_REL, /* call rel32 */
+	DP_INSN_JMP_IND,  /* jmp r/m64 */
+	DP_INSN_CALL_IND, /* call r/m64 */
+	DP_INSN_RET,      /* ret, ret imm16 */
+	DP_INSN_FAR,      /* jmp/call far, retf, iret */
+	DP_INSN_SYSCALL,  /* syscall, sysenter, sysret, sysexit, vmcall and their kind */
+	DP_INSN_INT,      /* int n, int1 */
+	DP_INSN_INT3,     /* breakpoint */
+	DP_INSN_UD,       /* ud0, ud1, ud2: always raise an exception */
+	DP_INSN_HLT,      /* hlt and other instructions that only privileged code may run */
+	DP_INSN_XBEGIN,   /* xbegin rel: the abort target is a branch target too */
 };
 
 /* Legacy prefixes seen, or implied by VEX/EVEX pp. */
@@ -67,14 +67,14 @@ enum dp_insn_class {
 #define DP_REX_W 8
 
 struct dp_insn {
-	u8 len;	       /* whole instruction, bytes */
-	u8 enc;	       /* enum dp_insn_encoding */
-	u8 map;	       /* enum dp_insn_map */
+	u8 len;        /* whole instruction, bytes */
+	u8 enc;        /* enum dp_insn_encoding */
+	u8 map;        /* enum dp_insn_map */
 	u8 opcode;     /* the opcode byte (3DNow!: the suffix byte) */
 	u8 opcode_off; /* offset of the opcode byte */
-	u8 cls;	       /* enum dp_insn_class */
+	u8 cls;        /* enum dp_insn_class */
 	u16 prefixes;  /* DP_PFX_* */
-	u8 rex;	       /* DP_REX_* */
+	u8 rex;        /* DP_REX_* */
 	u8 vvvv;       /* un-inverted VEX/EVEX second source register, 0 otherwise */
 	u8 has_modrm;
 	u8 modrm;
@@ -89,9 +89,9 @@ struct dp_insn {
 	u8 rel_size;  /* 1, 2 or 4 for relative branches, else 0 */
 	u8 rel_off;
 	u8 rip_relative; /* memory operand is [rip + disp], cut to 32 bits with 67; disp_size is 4 */
-	s64 disp;	 /* sign-extended, unscaled (EVEX disp8*N is not applied) */
-	s64 imm;	 /* sign-extended */
-	s64 rel;	 /* branch displacement, sign-extended; target = address + len + rel */
+	s64 disp;        /* sign-extended, unscaled (EVEX disp8*N is not applied) */
+	s64 imm;         /* sign-extended */
+	s64 rel;         /* branch displacement, sign-extended; target = address + len + rel */
 };
 
 static inline u8 dp_modrm_mod(const struct dp_insn *in)

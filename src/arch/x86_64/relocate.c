@@ -31,8 +31,7 @@ static bool fits_s32(u64 v)
 /* The memory operand is [rsp + ...]: its displacement counts from the stack pointer. */
 static bool is_rsp_based(const struct dp_insn *in)
 {
-	return in->has_sib && dp_modrm_mod(in) != 3 && (in->sib & 7) == SIB_BASE_RSP &&
-	       !(in->rex & DP_REX_B);
+	return in->has_sib && dp_modrm_mod(in) != 3 && (in->sib & 7) == SIB_BASE_RSP && !(in->rex & DP_REX_B);
 }
 
 static u8 size_of_disp(s64 disp)
@@ -108,8 +107,7 @@ static const char *why_not(const struct dp_insn *in)
 			return why_not_prefixes(in);
 		return why_not_call_ind(in);
 	case DP_INSN_SYSCALL:
-		return in->map == DP_MAP_0F && in->opcode == 0x05 ? NULL
-								  : "a system or hypervisor call";
+		return in->map == DP_MAP_0F && in->opcode == 0x05 ? NULL : "a system or hypervisor call";
 	case DP_INSN_INT: /* int 0x80 is a system call; the others raise an exception */
 		return in->opcode == 0xcd && (u8)in->imm == 0x80 ? NULL : "a software interrupt";
 	case DP_INSN_FAR:
@@ -139,15 +137,14 @@ static int aim(const struct dp_insn *in, u64 target, u64 next, u32 *disp, struct
 	u64 d = target - next;
 
 	if (!fits_s32(d) && !(in->rip_relative && (in->prefixes & DP_PFX_67)))
-		return dp_fail(err, E_RELOC_RANGE, "0x%llx is referred to from 0x%llx",
-			       (unsigned long long)target, (unsigned long long)next);
+		return dp_fail(err, E_RELOC_RANGE, "0x%llx is referred to from 0x%llx", (unsigned long long)target,
+			       (unsigned long long)next);
 	*disp = (u32)d;
 	return 0;
 }
 
 /* The instruction as it is, except for the displacement of a RIP-relative operand. */
-static int copy_plain(struct dp_emit *e, const struct dp_insn *in, const u8 *code, u64 from,
-		      struct dp_error *err)
+static int copy_plain(struct dp_emit *e, const struct dp_insn *in, const u8 *code, u64 from, struct dp_error *err)
 {
 	u8 bytes[DP_INSN_MAX];
 	u32 disp = 0;
@@ -165,8 +162,8 @@ static int copy_plain(struct dp_emit *e, const struct dp_insn *in, const u8 *cod
 }
 
 /* A branch with a 32-bit displacement behind the given opcode bytes. */
-static int emit_branch(struct dp_emit *e, const struct dp_insn *in, const u8 *op, size_t n,
-		       u64 target, struct dp_error *err)
+static int emit_branch(struct dp_emit *e, const struct dp_insn *in, const u8 *op, size_t n, u64 target,
+		       struct dp_error *err)
 {
 	u32 rel = 0;
 	int rc = aim(in, target, dp_emit_here(e) + n + 4, &rel, err);
@@ -198,19 +195,22 @@ static int copy_jcc(struct dp_emit *e, const struct dp_insn *in, u64 target, str
 	return emit_branch(e, in, op + skip, sizeof(op) - skip, target, err);
 }
 
-/* loop and jcxz have no near form: they hop over a short jump to a near one. */
-static int copy_loop(struct dp_emit *e, const struct dp_insn *in, u64 target, struct dp_error *err)
+/*
+ * loop and jcxz have no near form: they hop over a short jump to a near one. Prefixes are kept: 67 counts in ecx, and on
+ * some processors (AMD family 25) F2 and F3 turn the condition of loope and loopne.
+ */
+static int copy_loop(struct dp_emit *e, const struct dp_insn *in, const u8 *code, u64 target, struct dp_error *err)
 {
-	if (in->prefixes & DP_PFX_67) /* counts in ecx */
-		dp_emit_u8(e, 0x67);
+	for (u32 i = 0; i < in->opcode_off; i++)
+		if (code[i] == 0x67 || code[i] == 0xf2 || code[i] == 0xf3)
+			dp_emit_u8(e, code[i]);
 	dp_emit_u8(e, in->opcode);
 	dp_emit_u8(e, 2);
 	dp_emit_bytes(e, "\xeb\x05", 2); /* not taken: past the near jump */
 	return dp_emit_jmp(e, target, err);
 }
 
-static int copy_xbegin(struct dp_emit *e, const struct dp_insn *in, const u8 *code, u64 target,
-		       struct dp_error *err)
+static int copy_xbegin(struct dp_emit *e, const struct dp_insn *in, const u8 *code, u64 target, struct dp_error *err)
 {
 	return emit_branch(e, in, code, in->rel_off, target, err);
 }
@@ -230,8 +230,8 @@ static void copy_syscall(struct dp_emit *e, const struct dp_insn *in, const u8 *
  * push or jmp (`reg` is the opcode's extension) with the memory operand of a call, which lies
  * `shift` bytes further from the stack pointer than in the original.
  */
-static int emit_group5(struct dp_emit *e, const struct dp_insn *in, const u8 *code, u8 reg,
-		       int shift, u64 from, struct dp_error *err)
+static int emit_group5(struct dp_emit *e, const struct dp_insn *in, const u8 *code, u8 reg, int shift, u64 from,
+		       struct dp_error *err)
 {
 	static const u8 mod_of_size[] = {[0] = 0, [1] = 1, [4] = 2};
 	u8 size = in->disp_size, mod = dp_modrm_mod(in);
@@ -277,8 +277,7 @@ static void emit_return_address(struct dp_emit *e, u64 value)
 	dp_emit_u32(e, (u32)(value >> 32));
 }
 
-static int copy_call_rel(struct dp_emit *e, const struct dp_insn *in, u64 from, u64 target,
-			 struct dp_error *err)
+static int copy_call_rel(struct dp_emit *e, const struct dp_insn *in, u64 from, u64 target, struct dp_error *err)
 {
 	emit_return_address(e, from + in->len);
 	return copy_jmp(e, in, target, err);
@@ -289,8 +288,7 @@ static int copy_call_rel(struct dp_emit *e, const struct dp_insn *in, u64 from, 
  * faults before anything has changed, as in the original, and only the slot that the call writes
  * anyway is written.
  */
-static int copy_call_ind(struct dp_emit *e, const struct dp_insn *in, const u8 *code, u64 from,
-			 struct dp_error *err)
+static int copy_call_ind(struct dp_emit *e, const struct dp_insn *in, const u8 *code, u64 from, struct dp_error *err)
 {
 	int rc;
 
@@ -304,8 +302,7 @@ static int copy_call_ind(struct dp_emit *e, const struct dp_insn *in, const u8 *
 	return emit_group5(e, in, code, 4, 8, from, err);
 }
 
-static int copy_one(struct dp_emit *e, const struct dp_insn *in, const u8 *code, u64 from,
-		    struct dp_error *err)
+static int copy_one(struct dp_emit *e, const struct dp_insn *in, const u8 *code, u64 from, struct dp_error *err)
 {
 	u64 target = from + in->len + (u64)in->rel;
 
@@ -315,7 +312,7 @@ static int copy_one(struct dp_emit *e, const struct dp_insn *in, const u8 *code,
 	case DP_INSN_JCC_REL:
 		return copy_jcc(e, in, target, err);
 	case DP_INSN_LOOP:
-		return copy_loop(e, in, target, err);
+		return copy_loop(e, in, code, target, err);
 	case DP_INSN_CALL_REL:
 		return copy_call_rel(e, in, from, target, err);
 	case DP_INSN_CALL_IND:
@@ -330,8 +327,7 @@ static int copy_one(struct dp_emit *e, const struct dp_insn *in, const u8 *code,
 	}
 }
 
-int dp_relocate(struct dp_emit *e, const struct dp_insn *in, const u8 *code, u64 from,
-		struct dp_error *err)
+int dp_relocate(struct dp_emit *e, const struct dp_insn *in, const u8 *code, u64 from, struct dp_error *err)
 {
 	const char *reason = why_not(in);
 	size_t start = e->len;

@@ -44,8 +44,7 @@ void dp_emit_push_const(struct dp_emit *e, u64 value);
  * A copy of an instruction that can fall through ends where its successor's copy may follow.
  * Errors: E_RELOC_RANGE (a displacement does not reach), E_RELOC_INSN (cannot run elsewhere).
  */
-int dp_relocate(struct dp_emit *e, const struct dp_insn *in, const u8 *code, u64 from,
-		struct dp_error *err);
+int dp_relocate(struct dp_emit *e, const struct dp_insn *in, const u8 *code, u64 from, struct dp_error *err);
 
 /* Whether dp_relocate can handle this instruction at all, distance apart. */
 bool dp_can_relocate(const struct dp_insn *in, const u8 *code);

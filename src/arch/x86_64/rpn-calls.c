@@ -12,15 +12,15 @@
 
 static void call(struct compiler *c, enum dp_service s)
 {
-	j_call(c, s);
-	v_forget(c);
+	dp_jit_call(c, s);
+	dp_val_forget(c);
 }
 
 /* eax is to be 0. */
 static void need_zero(struct compiler *c, enum way way)
 {
 	test(c->e, false, AX);
-	j_leave_if(c, CC_NE, way, way == WAY_RAISE ? c->next : c->at);
+	dp_jit_leave_if(c, CC_NE, way, way == WAY_RAISE ? c->next : c->at);
 }
 
 /* The result, of 32 bits, becomes the new top. */
@@ -28,15 +28,15 @@ static void push_result(struct compiler *c)
 {
 	op_reg(c->e, false, 0x89, AX, AX);
 	c->locked |= 1u << AX;
-	o_push(c, AX);
+	dp_op_push(c, AX);
 }
 
 /* Words a and b as second and third argument. */
 static void two_args(struct compiler *c, int a, int b)
 {
-	u8 x = v_load(c, a), y = v_load(c, b);
+	u8 x = dp_val_load(c, a), y = dp_val_load(c, b);
 
-	v_sync(c);
+	dp_val_sync(c);
 	move(c->e, R10, y);
 	move(c->e, SI, x);
 	move(c->e, DX, R10);
@@ -44,9 +44,9 @@ static void two_args(struct compiler *c, int a, int b)
 
 static void one_arg(struct compiler *c, int a)
 {
-	u8 x = v_load(c, a);
+	u8 x = dp_val_load(c, a);
 
-	v_sync(c);
+	dp_val_sync(c);
 	move(c->e, SI, x);
 }
 
@@ -54,23 +54,23 @@ static void one_arg(struct compiler *c, int a)
 
 static void o_begin(struct compiler *c, const struct dp_op_view *op, u32 arg)
 {
-	v_sync(c);
+	dp_val_sync(c);
 	call(c, DP_SERVICE_dp_rpn_begin);
 	op_reg(c->e, false, 0x84, AX, AX);
-	j_finish(c, CC_E, DP_RUN_PASSED);
+	dp_jit_finish(c, CC_E, DP_RUN_PASSED);
 }
 
 static void o_call(struct compiler *c, const struct dp_op_view *op, u32 arg)
 {
 	u32 to = (u32)op->v[0];
 
-	v_sync(c);
+	dp_val_sync(c);
 	move_imm32(c->e, SI, to);
 	move_imm32(c->e, DX, c->next);
 	call(c, DP_SERVICE_dp_rpn_call);
 	need_zero(c, WAY_RAISE);
-	j_settle(c, to, ~0u);
-	j_goto(c, CC_ALWAYS, to);
+	dp_jit_settle(c, to, ~0u);
+	dp_jit_goto(c, CC_ALWAYS, to);
 	c->ended = true;
 }
 
@@ -81,7 +81,7 @@ static u32 return_point(const struct compiler *c, u32 from)
 
 	for (u32 at = from; at < c->in->rt->len; at += op.len) {
 		dp_op_decode(c->in->code, c->in->rt->len, at, &op);
-		if (op.opcode == DP_OP_CALL && c->places[at].is_reached)
+		if (op.opcode == DP_OP_CALL && c->flow.places[at].is_reached)
 			return at + op.len;
 	}
 	return ~0u;
@@ -92,21 +92,21 @@ static void o_ret(struct compiler *c, const struct dp_op_view *op, u32 arg)
 {
 	u32 to = return_point(c, 0), more;
 
-	v_sync(c);
+	dp_val_sync(c);
 	call(c, DP_SERVICE_dp_rpn_ret);
 	need_zero(c, WAY_RAISE);
 	if (to == ~0u) {
-		j_finish(c, CC_ALWAYS, DP_RUN_FILTERED); /* not reached: there is no frame */
+		dp_jit_finish(c, CC_ALWAYS, DP_RUN_FILTERED); /* not reached: there is no frame */
 		return;
 	}
 	load32(c->e, AX, RPN_AT(next));
-	j_settle(c, to, ~0u);
+	dp_jit_settle(c, to, ~0u);
 	while ((more = return_point(c, to)) != ~0u) {
 		op_imm(c->e, false, ALU_CMP, AX, to);
-		j_goto(c, CC_E, to);
+		dp_jit_goto(c, CC_E, to);
 		to = more;
 	}
-	j_goto(c, CC_ALWAYS, to);
+	dp_jit_goto(c, CC_ALWAYS, to);
 	c->ended = true;
 }
 
@@ -127,10 +127,10 @@ static void o_push_x(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	const struct mem from[] = {RPN_AT(parm2), RPN_AT(parm1), RPN_AT(code)};
 
 	for (u32 i = 0; i < DP_ARRAY_SIZE(from); i++) {
-		u8 r = v_alloc(c);
+		u8 r = dp_val_alloc(c);
 
 		load(c->e, r, from[i]);
-		o_push(c, r);
+		dp_op_push(c, r);
 	}
 }
 
@@ -138,35 +138,36 @@ static void o_push_x(struct compiler *c, const struct dp_op_view *op, u32 arg)
 
 static void read_word(struct compiler *c, s64 offset, u32 bytes)
 {
-	u8 addr = v_load(c, 0);
+	u8 addr = dp_val_load(c, 0);
 
-	v_sync(c);
+	dp_val_sync(c);
 	lea(c->e, true, DX, AT(addr, offset));
 	lea(c->e, true, SI, SCRATCH);
 	move_imm32(c->e, CX, bytes);
 	call(c, DP_SERVICE_dp_hit_read);
 }
 
-static void o_read(struct compiler *c, const struct dp_op_view *op, u32 bytes)
+void dp_op_read(struct compiler *c, const struct dp_op_view *op, u32 arg)
 {
+	u32 bytes = op->info->op.size;
 	u8 r;
 
 	read_word(c, op->info->operands[0] ? op->v[0] : 0, bytes);
 	need_zero(c, WAY_AGAIN);
-	r = v_alloc(c);
+	r = dp_val_alloc(c);
 	load_part(c->e, r, SCRATCH, bytes, false);
-	v_set(c, 0, r);
+	dp_val_set(c, 0, r);
 }
 
-static void o_write(struct compiler *c, const struct dp_op_view *op, u32 bytes)
+void dp_op_write(struct compiler *c, const struct dp_op_view *op, u32 arg)
 {
-	u8 value = v_load(c, 0), addr = v_load(c, 1);
+	u8 value = dp_val_load(c, 0), addr = dp_val_load(c, 1);
 
-	v_sync(c);
+	dp_val_sync(c);
 	store(c->e, SCRATCH, value);
 	move(c->e, SI, addr);
 	lea(c->e, true, DX, SCRATCH);
-	move_imm32(c->e, CX, bytes);
+	move_imm32(c->e, CX, op->info->op.size);
 	call(c, DP_SERVICE_dp_hit_write);
 	need_zero(c, WAY_AGAIN);
 	c->cur = (s16)(c->cur + 2);
@@ -178,7 +179,7 @@ static void o_verify(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	test(c->e, false, AX);
 	set_if(c->e, CC_NE, AX);
 	c->locked |= 1u << AX;
-	v_set(c, 0, AX);
+	dp_val_set(c, 0, AX);
 }
 
 /* ---- texts ---- */
@@ -189,26 +190,26 @@ static void o_str(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	move_imm32(c->e, DX, (u32)op->v[0]);
 	call(c, DP_SERVICE_dp_vm_text);
 	op_reg(c->e, false, 0x84, AX, AX);
-	j_leave_if(c, CC_E, WAY_AGAIN, c->at);
+	dp_jit_leave_if(c, CC_E, WAY_AGAIN, c->at);
 	c->cur++;
 }
 
 static void o_comm(struct compiler *c, const struct dp_op_view *op, u32 arg)
 {
-	v_sync(c);
+	dp_val_sync(c);
 	call(c, DP_SERVICE_dp_vm_comm);
 }
 
 static void o_text(struct compiler *c, const struct dp_op_view *op, u32 service)
 {
-	v_sync(c);
+	dp_val_sync(c);
 	load(c->e, SI, HIT_AT(prog));
 	load(c->e, SI, AT(SI, offsetof(struct dp_code_rt, code)));
 	op_imm(c->e, true, ALU_ADD, SI, (u32)(op->text - c->in->code));
 	move_imm32(c->e, DX, (u32)dp_op_operand(op, DP_KIND_TEXT));
 	lea(c->e, true, DI, VM_AT(scratch, 0));
 	call_at(c->e, c->in->services[service]);
-	v_forget(c);
+	dp_val_forget(c);
 	move_part(c->e, AX, AX, 1, false);
 	push_result(c);
 }
@@ -244,21 +245,21 @@ static void o_log_vars(struct compiler *c, const struct dp_op_view *op, u32 toke
 static u8 log_words(struct compiler *c, int i, u32 n, u32 prefix)
 {
 	u32 bytes = prefix + 8 * n;
-	u8 at = v_alloc(c);
+	u8 at = dp_val_alloc(c);
 
 	load32(c->e, at, HIT_AT(log_len));
 	lea(c->e, false, R10, AT(at, bytes));
 	op_imm(c->e, false, ALU_CMP, R10, c->in->rt->logmax);
-	j_leave_if(c, CC_A, WAY_AGAIN, c->at);
+	dp_jit_leave_if(c, CC_A, WAY_AGAIN, c->at);
 	store32(c->e, HIT_AT(log_len), R10);
 	for (u32 k = 0; k < n; k++) {
 		struct mem to = {VM, at, 1, (s32)(PAYLOAD + prefix + 8 * k)};
 		u64 v;
 
-		if (v_is_const(c, i + (int)k, &v) && (u64)(s64)(s32)v == v) {
+		if (dp_val_is_const(c, i + (int)k, &v) && (u64)(s64)(s32)v == v) {
 			store_imm(c->e, true, to, (u32)v);
 		} else {
-			u8 r = v_load(c, i + (int)k);
+			u8 r = dp_val_load(c, i + (int)k);
 
 			store(c->e, to, r);
 			c->locked &= ~(1u << r);
@@ -274,7 +275,7 @@ static void o_log(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	u32 n = (u32)op->v[0];
 
 	if (n > LOG_WORDS_MAX) {
-		j_leave(c);
+		dp_jit_leave(c);
 		return;
 	}
 	log_words(c, 0, n, 0);
@@ -286,8 +287,8 @@ static void o_log_words(struct compiler *c, const struct dp_op_view *op, u32 arg
 	u64 n;
 	u8 at;
 
-	if (!v_is_const(c, 0, &n) || n > LOG_WORDS_MAX || dp_flow_count_before(c, c->at) != n) {
-		j_leave(c);
+	if (!dp_val_is_const(c, 0, &n) || n > LOG_WORDS_MAX || dp_flow_count_before(&c->flow, c->at) != n) {
+		dp_jit_leave(c);
 		return;
 	}
 	at = log_words(c, 1, (u32)n, 3);
@@ -303,7 +304,7 @@ static void o_set_number(struct compiler *c, const struct dp_op_view *op, u32 at
 
 static void o_set_number_by(struct compiler *c, const struct dp_op_view *op, u32 at)
 {
-	u8 r = v_load(c, 0);
+	u8 r = dp_val_load(c, 0);
 
 	dp_emit_u8(c->e, 0x66);
 	op_mem(c->e, false, 0x89, r, AT(VM, PAYLOAD + at));
@@ -312,37 +313,37 @@ static void o_set_number_by(struct compiler *c, const struct dp_op_view *op, u32
 
 static void o_push_position(struct compiler *c, const struct dp_op_view *op, u32 before)
 {
-	u8 r = v_alloc(c);
+	u8 r = dp_val_alloc(c);
 
 	load32(c->e, r, before ? RPN_AT(plp) : HIT_AT(log_len));
 	if (!before)
 		op_imm(c->e, false, ALU_SUB, r, head_size(c));
-	o_push(c, r);
+	dp_op_push(c, r);
 }
 
 /* ---- what the host tells ---- */
 
 static void o_ask(struct compiler *c, const struct dp_op_view *op, u32 service)
 {
-	v_sync(c);
+	dp_val_sync(c);
 	call(c, (enum dp_service)service);
 	push_result(c);
 }
 
 static void o_tid(struct compiler *c, const struct dp_op_view *op, u32 arg)
 {
-	u8 r = v_alloc(c);
+	u8 r = dp_val_alloc(c);
 
 	load32(c->e, r, HIT_AT(tid));
-	o_push(c, r);
+	dp_op_push(c, r);
 }
 
 static void o_time(struct compiler *c, const struct dp_op_view *op, u32 arg)
 {
-	v_sync(c);
+	dp_val_sync(c);
 	call(c, DP_SERVICE_dp_hit_ns);
 	c->locked |= 1u << AX;
-	o_push(c, AX);
+	dp_op_push(c, AX);
 }
 
 /* ---- tables and aggregates ---- */
@@ -352,21 +353,21 @@ static void o_push_text(struct compiler *c, const struct dp_op_view *op, u32 arg
 	u32 n = (u32)op->v[0];
 
 	if (n > INSN_REACH) {
-		j_leave(c);
+		dp_jit_leave(c);
 		return;
 	}
-	v_sync(c);
-	v_top(c, SI);
+	dp_val_sync(c);
+	dp_val_top(c, SI);
 	move_imm32(c->e, DX, n);
 	call(c, DP_SERVICE_dp_rpn_push_text);
-	v_forget_all(c); /* it writes to the stack's memory */
+	dp_val_forget_all(c); /* it writes to the stack's memory */
 	c->cur = (s16)(c->cur - (s32)n);
 }
 
 static void o_find(struct compiler *c, const struct dp_op_view *op, u32 arg)
 {
-	v_sync(c);
-	v_top(c, SI);
+	dp_val_sync(c);
+	dp_val_top(c, SI);
 	move_imm32(c->e, DX, (u32)op->v[0]);
 	move_imm32(c->e, CX, (u32)op->v[1]);
 	move_imm32(c->e, R8, (u32)op->v[2]);
@@ -374,14 +375,14 @@ static void o_find(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	call(c, DP_SERVICE_dp_rpn_find);
 	c->cur = (s16)(c->cur + op->v[0]);
 	c->locked |= 1u << AX;
-	o_push(c, AX);
+	dp_op_push(c, AX);
 }
 
 static void o_fold(struct compiler *c, const struct dp_op_view *op, u32 arg)
 {
-	u8 value = v_load(c, 1), index = v_load(c, 0);
+	u8 value = dp_val_load(c, 1), index = dp_val_load(c, 0);
 
-	v_sync(c);
+	dp_val_sync(c);
 	move(c->e, R10, value);
 	move(c->e, DX, index);
 	move(c->e, CX, R10);
@@ -400,9 +401,9 @@ static void o_malloc(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	one_arg(c, 0);
 	call(c, DP_SERVICE_dp_rpn_heap_alloc);
 	need_zero(c, WAY_AGAIN);
-	r = v_alloc(c);
+	r = dp_val_alloc(c);
 	load(c->e, r, RPN_AT(handle));
-	v_set(c, 0, r);
+	dp_val_set(c, 0, r);
 }
 
 static void o_free(struct compiler *c, const struct dp_op_view *op, u32 arg)
@@ -417,42 +418,34 @@ static void o_free(struct compiler *c, const struct dp_op_view *op, u32 arg)
 static bool heap_place(struct compiler *c, u32 n, u32 bytes)
 {
 	if (n > LOG_WORDS_MAX) {
-		j_leave(c);
+		dp_jit_leave(c);
 		return false;
 	}
 	two_args(c, 1, 0);
 	move_imm32(c->e, CX, n * bytes);
 	call(c, DP_SERVICE_dp_rpn_heap);
 	test(c->e, true, AX);
-	j_leave_if(c, CC_E, WAY_AGAIN, c->at);
+	dp_jit_leave_if(c, CC_E, WAY_AGAIN, c->at);
 	c->locked |= 1u << AX;
 	c->cur = (s16)(c->cur + 2);
 	return true;
 }
 
-static void o_push_heap(struct compiler *c, const struct dp_op_view *op, u32 bytes)
+static void push_heap(struct compiler *c, u32 n, u32 bytes)
 {
-	u32 n = (u32)op->v[0];
-
-	if (!heap_place(c, n, bytes))
-		return;
 	for (u32 i = 0; i < n; i++) {
-		u8 r = v_alloc(c);
+		u8 r = dp_val_alloc(c);
 
 		load_part(c->e, r, AT(AX, i * bytes), bytes, false);
-		o_push(c, r);
+		dp_op_push(c, r);
 		c->locked &= ~(1u << r);
 	}
 }
 
-static void o_pop_heap(struct compiler *c, const struct dp_op_view *op, u32 bytes)
+static void pop_heap(struct compiler *c, u32 n, u32 bytes)
 {
-	u32 n = (u32)op->v[0];
-
-	if (!heap_place(c, n, bytes))
-		return;
 	while (n-- > 0) {
-		u8 r = v_load(c, 0);
+		u8 r = dp_val_load(c, 0);
 
 		if (bytes == 2)
 			dp_emit_u8(c->e, 0x66);
@@ -462,10 +455,22 @@ static void o_pop_heap(struct compiler *c, const struct dp_op_view *op, u32 byte
 	}
 }
 
+void dp_op_heap(struct compiler *c, const struct dp_op_view *op, u32 arg)
+{
+	u32 n = (u32)op->v[0], bytes = op->info->op.size;
+
+	if (!heap_place(c, n, bytes))
+		return;
+	if (op->info->op.how == DP_ACCESS_PUSH)
+		push_heap(c, n, bytes);
+	else
+		pop_heap(c, n, bytes);
+}
+
 #define HEAD_OF(field) offsetof(struct dp_rpn_head, field)
 
 /* clang-format off */
-const struct o_row o_calls[] = {
+const struct o_row dp_op_calls[] = {
     {DP_OP_BEGIN, o_begin, 0}, {DP_OP_CALL, o_call, 0}, {DP_OP_RET, o_ret, 0}, {DP_OP_SX, o_handler, 1},
     {DP_OP_UX, o_handler, 0}, {DP_OP_PUSH_X, o_push_x, 0},
     {DP_OP_SETMIN, o_set_number, HEAD_OF(minor)}, {DP_OP_SETMIN_S, o_set_number_by, HEAD_OF(minor)},
@@ -475,19 +480,12 @@ const struct o_row o_calls[] = {
     {DP_OP_LOG_GV, o_log_vars, DP_TOKEN_GLOBALS}, {DP_OP_PUSH_LP, o_push_position, 0},
     {DP_OP_PUSH_PLP, o_push_position, 1},
     {DP_OP_PUSH_PID, o_ask, DP_SERVICE_dp_hit_pid}, {DP_OP_PUSH_PROCID, o_ask, DP_SERVICE_dp_hit_cpu},
-    {DP_OP_PUSH_MEM8, o_read, 1}, {DP_OP_PUSH_MEM16, o_read, 2}, {DP_OP_PUSH_MEM32, o_read, 4}, {DP_OP_PUSH_MEM64, o_read, 8},
-    {DP_OP_LD8, o_read, 1}, {DP_OP_LD16, o_read, 2}, {DP_OP_LD32, o_read, 4}, {DP_OP_LD64, o_read, 8},
-    {DP_OP_POP_MEM8, o_write, 1}, {DP_OP_POP_MEM16, o_write, 2}, {DP_OP_POP_MEM32, o_write, 4}, {DP_OP_POP_MEM64, o_write, 8},
     {DP_OP_VFY_R, o_verify, 0},
     {DP_OP_STR, o_str, 0}, {DP_OP_STRCOMM, o_comm, 0}, {DP_OP_STREQ, o_text, DP_SERVICE_dp_vm_same},
     {DP_OP_STRGLOB, o_text, DP_SERVICE_dp_vm_match},
     {DP_OP_PUSH_TID, o_tid, 0}, {DP_OP_PUSH_NS, o_time, 0}, {DP_OP_PUSH_TEXT, o_push_text, 0}, {DP_OP_FIND_LV, o_find, 0},
     {DP_OP_FOLD_LV, o_fold, 0},
     {DP_OP_MALLOC, o_malloc, 0}, {DP_OP_FREE, o_free, 0},
-    {DP_OP_PUSH_HEAP8, o_push_heap, 1}, {DP_OP_PUSH_HEAP16, o_push_heap, 2}, {DP_OP_PUSH_HEAP32, o_push_heap, 4},
-    {DP_OP_PUSH_HEAP64, o_push_heap, 8},
-    {DP_OP_POP_HEAP8, o_pop_heap, 1}, {DP_OP_POP_HEAP16, o_pop_heap, 2}, {DP_OP_POP_HEAP32, o_pop_heap, 4},
-    {DP_OP_POP_HEAP64, o_pop_heap, 8},
 };
 /* clang-format on */
-const u32 o_ncalls = DP_ARRAY_SIZE(o_calls);
+const u32 dp_op_ncalls = DP_ARRAY_SIZE(dp_op_calls);

@@ -5,7 +5,7 @@
  * last value of each is written out in the end like that of the others. What a later push replaces
  * is never written.
  */
-#include "arch/x86_64/rpn-jit-priv.h"
+#include "arch/x86_64/rpn-compile-priv.h"
 
 /* In this order; those with a part in some instructions last. */
 static const u8 pool[] = {SI, DI, R8, R9, CX, DX, AX};
@@ -42,16 +42,16 @@ static void spill(struct compiler *c, int pos)
 	w->dirty = false;
 }
 
-void v_begin(struct compiler *c, u32 at)
+void dp_val_begin(struct compiler *c, u32 at)
 {
-	c->top = c->places[at].top;
-	c->any_top = c->places[at].any_top;
+	c->top = c->flow.places[at].top;
+	c->any_top = c->flow.places[at].any_top;
 	c->cur = 0;
 	c->locked = 0;
 	memset(c->words, 0, sizeof(c->words));
 }
 
-struct word *v_word(struct compiler *c, int i)
+struct word *dp_val_word(struct compiler *c, int i)
 {
 	return &c->words[c->cur + i + REACH];
 }
@@ -95,7 +95,7 @@ static u8 victim(const struct compiler *c)
 	return best;
 }
 
-u8 v_alloc(struct compiler *c)
+u8 dp_val_alloc(struct compiler *c)
 {
 	u8 reg = SP;
 
@@ -115,7 +115,7 @@ u8 v_alloc(struct compiler *c)
 	return reg;
 }
 
-void v_evict(struct compiler *c, u8 reg)
+void dp_val_evict(struct compiler *c, u8 reg)
 {
 	bool used = users(c, reg) != 0;
 	u8 other;
@@ -123,7 +123,7 @@ void v_evict(struct compiler *c, u8 reg)
 	c->locked |= 1u << reg;
 	if (!used)
 		return;
-	other = v_alloc(c);
+	other = dp_val_alloc(c);
 	if (users(c, reg)) /* the allocation did not write it out */
 		move(c->e, other, reg);
 	for (int k = 0; k < 2 * REACH; k++)
@@ -131,17 +131,17 @@ void v_evict(struct compiler *c, u8 reg)
 			c->words[k].reg = other;
 }
 
-u8 v_load(struct compiler *c, int i)
+u8 dp_val_load(struct compiler *c, int i)
 {
-	struct word *w = v_word(c, i);
+	struct word *w = dp_val_word(c, i);
 	u8 reg;
 
 	if (w->kind != IN_REGISTER) {
-		reg = v_alloc(c);
+		reg = dp_val_alloc(c);
 		if (w->kind == CONSTANT)
 			move_const(c->e, reg, w->c);
 		else
-			load(c->e, reg, v_place(c, i));
+			load(c->e, reg, dp_val_place(c, i));
 		w->kind = IN_REGISTER;
 		w->reg = reg;
 	}
@@ -149,82 +149,82 @@ u8 v_load(struct compiler *c, int i)
 	return w->reg;
 }
 
-u8 v_take(struct compiler *c, int i)
+u8 dp_val_take(struct compiler *c, int i)
 {
-	u8 reg = v_load(c, i), other;
+	u8 reg = dp_val_load(c, i), other;
 
 	if (users(c, reg) == 1)
 		return reg;
-	other = v_alloc(c);
+	other = dp_val_alloc(c);
 	move(c->e, other, reg);
 	return other;
 }
 
-void v_set(struct compiler *c, int i, u8 reg)
+void dp_val_set(struct compiler *c, int i, u8 reg)
 {
-	*v_word(c, i) = (struct word){IN_REGISTER, reg, true, 0};
+	*dp_val_word(c, i) = (struct word){IN_REGISTER, reg, true, 0};
 }
 
-void v_set_const(struct compiler *c, int i, u64 v)
+void dp_val_set_const(struct compiler *c, int i, u64 v)
 {
-	*v_word(c, i) = (struct word){CONSTANT, 0, true, v};
+	*dp_val_word(c, i) = (struct word){CONSTANT, 0, true, v};
 }
 
-void v_copy(struct compiler *c, int to, int from)
+void dp_val_copy(struct compiler *c, int to, int from)
 {
 	struct word w;
 
-	if (v_word(c, from)->kind == IN_MEMORY)
-		v_load(c, from);
-	w = *v_word(c, from);
+	if (dp_val_word(c, from)->kind == IN_MEMORY)
+		dp_val_load(c, from);
+	w = *dp_val_word(c, from);
 	w.dirty = true;
-	*v_word(c, to) = w;
+	*dp_val_word(c, to) = w;
 }
 
-bool v_is_const(struct compiler *c, int i, u64 *v)
+bool dp_val_is_const(struct compiler *c, int i, u64 *v)
 {
-	const struct word *w = v_word(c, i);
+	const struct word *w = dp_val_word(c, i);
 
 	*v = w->c;
 	return w->kind == CONSTANT;
 }
 
-void v_sync(struct compiler *c)
+void dp_val_sync(struct compiler *c)
 {
 	for (int k = 0; k < 2 * REACH; k++)
 		if (c->words[k].dirty)
 			spill(c, k - REACH);
 }
 
-void v_forget(struct compiler *c)
+void dp_val_forget(struct compiler *c)
 {
 	for (int k = 0; k < 2 * REACH; k++)
 		if (c->words[k].kind == IN_REGISTER)
 			c->words[k].kind = IN_MEMORY;
 }
 
-void v_forget_all(struct compiler *c)
+void dp_val_forget_all(struct compiler *c)
 {
 	memset(c->words, 0, sizeof(c->words));
 }
 
 /* Count from the present top. */
-void v_rebase(struct compiler *c)
+void dp_val_rebase(struct compiler *c)
 {
-	v_sync(c);
-	v_forget_all(c);
+	dp_val_sync(c);
+	dp_val_forget_all(c);
 	if (c->any_top)
 		lea(c->e, false, TOP, AT(TOP, c->cur));
 	c->top += (u32)(s32)c->cur;
 	c->cur = 0;
 }
 
-struct mem v_place(struct compiler *c, int i)
+struct mem dp_val_place(struct compiler *c, int i)
 {
 	return place_of(c, c->top, c->any_top, c->cur + i);
 }
 
-void v_top(struct compiler *c, u8 reg)
+void dp_val_top(struct compiler *c, u8 reg)
 {
 	if (c->any_top)
 		lea(c->e, false, reg, AT(TOP, c->cur));
@@ -234,7 +234,7 @@ void v_top(struct compiler *c, u8 reg)
 
 /* ---- ways to the interpreter ---- */
 
-void v_save(struct compiler *c, struct leave *l)
+void dp_val_save(struct compiler *c, struct leave *l)
 {
 	l->first = c->nsaved;
 	for (int k = 0; k < 2 * REACH; k++) {
@@ -242,8 +242,7 @@ void v_save(struct compiler *c, struct leave *l)
 			continue;
 		if (c->nsaved == c->cap_saved) {
 			u32 cap = c->cap_saved ? 2 * c->cap_saved : 256;
-			void *p = dp_resize(c->saved, c->cap_saved * sizeof(*c->saved),
-					    cap * sizeof(*c->saved));
+			void *p = dp_resize(c->saved, c->cap_saved * sizeof(*c->saved), cap * sizeof(*c->saved));
 
 			if (!p) {
 				c->failed = true;
@@ -257,7 +256,7 @@ void v_save(struct compiler *c, struct leave *l)
 	l->n = c->nsaved - l->first;
 }
 
-void v_restore(struct compiler *c, const struct leave *l)
+void dp_val_restore(struct compiler *c, const struct leave *l)
 {
 	for (u32 i = l->first; i < l->first + l->n; i++)
 		write_out(c, place_of(c, l->top, l->any_top, c->saved[i].pos), &c->saved[i].w);

@@ -16,8 +16,8 @@ typedef unsigned long long ull;
 const char *dp_outcome_name(enum dp_outcome o)
 {
 	static const char *const names[] = {
-	    [DP_OUTCOME_REFUSED] = "refused", [DP_OUTCOME_TRAP] = "trap", [DP_OUTCOME_PUN] = "pun",
-	    [DP_OUTCOME_HOP] = "hop",	      [DP_OUTCOME_FTRACE] = "ftrace", [DP_OUTCOME_JUMP] = "jump",
+	    [DP_OUTCOME_REFUSED] = "refused", [DP_OUTCOME_TRAP] = "trap",     [DP_OUTCOME_PUN] = "pun",
+	    [DP_OUTCOME_HOP] = "hop",         [DP_OUTCOME_FTRACE] = "ftrace", [DP_OUTCOME_JUMP] = "jump",
 	};
 
 	return (unsigned)o < DP_ARRAY_SIZE(names) ? names[o] : "?";
@@ -186,8 +186,8 @@ static int target_inside(const struct dp_text *t, u64 lo, u64 hi, struct dp_erro
 }
 
 /* Take in the instruction at addr. */
-static int append(const struct dp_text *t, const struct dp_func *f, struct dp_window *win, u64 addr,
-		  struct dp_insn *in, struct dp_error *err)
+static int append(const struct dp_text *t, const struct dp_func *f, struct dp_window *win, u64 addr, struct dp_insn *in,
+		  struct dp_error *err)
 {
 	u64 first = addr == win->start ? addr + 1 : addr;
 	int rc;
@@ -203,8 +203,7 @@ static int append(const struct dp_text *t, const struct dp_func *f, struct dp_wi
 	if (win->ninsns && f->flags & DP_FUNC_UNPROVEN)
 		return dp_fail(err, E_SITE_UNPROVEN, "the function at 0x%llx", (ull)f->lo);
 	if (win->ninsns == DP_WINDOW_INSNS || addr + in->len - win->start > 255)
-		return dp_fail(err, E_SITE_SHORT, "too many instructions from 0x%llx on",
-			       (ull)win->start);
+		return dp_fail(err, E_SITE_SHORT, "too many instructions from 0x%llx on", (ull)win->start);
 	win->off[win->ninsns++] = (u8)(addr - win->start);
 	if (addr > win->start && addr - win->start < DP_JUMP_LEN)
 		win->bounds |= (u8)(1u << (addr - win->start));
@@ -214,8 +213,7 @@ static int append(const struct dp_text *t, const struct dp_func *f, struct dp_wi
 }
 
 /* The window has ended before it has five bytes: are the bytes behind it free? */
-static int complete(const struct dp_text *t, const struct dp_func *f, struct dp_window *win,
-		    struct dp_error *err)
+static int complete(const struct dp_text *t, const struct dp_func *f, struct dp_window *win, struct dp_error *err)
 {
 	u64 from = win->start + win->len, end = win->start + DP_JUMP_LEN;
 
@@ -226,8 +224,7 @@ static int complete(const struct dp_text *t, const struct dp_func *f, struct dp_
 	return dp_fail(err, E_SITE_SHORT, "%u bytes from 0x%llx on", win->len, (ull)win->start);
 }
 
-int dp_window_build(const struct dp_text *t, u64 start, u64 upto, struct dp_window *win,
-		    struct dp_error *err)
+int dp_window_build(const struct dp_text *t, u64 start, u64 upto, struct dp_window *win, struct dp_error *err)
 {
 	const struct dp_func *f = dp_text_func(t, start);
 	u64 addr = start;
@@ -249,8 +246,7 @@ int dp_window_build(const struct dp_text *t, u64 start, u64 upto, struct dp_wind
 			break;
 	}
 	if (addr <= upto)
-		return dp_fail(err, E_SITE_SHORT, "0x%llx is not reached from 0x%llx", (ull)upto,
-			       (ull)start);
+		return dp_fail(err, E_SITE_SHORT, "0x%llx is not reached from 0x%llx", (ull)upto, (ull)start);
 	return complete(t, f, win, err);
 }
 
@@ -272,8 +268,7 @@ static u32 earlier_starts(const struct dp_text *t, const struct dp_func *f, u64 
 		len = decode(t, a, f->hi, &in);
 		if (len < 0)
 			return 0;
-		if (!dp_insn_falls_through(&in) || in.cls == DP_INSN_CALL_REL ||
-		    in.cls == DP_INSN_CALL_IND)
+		if (!dp_insn_falls_through(&in) || in.cls == DP_INSN_CALL_REL || in.cls == DP_INSN_CALL_IND)
 			seen = 0;
 		else
 			ring[seen++ % BACK_INSNS] = a;
@@ -305,8 +300,7 @@ static int refuse(struct dp_site *site, enum dp_code why, int rc)
 }
 
 /* Is there an instruction at addr at all, and may it be touched? */
-static int admit(const struct dp_text *t, u64 addr, const struct dp_func **fp, struct dp_insn *in,
-		 struct dp_error *err)
+static int admit(const struct dp_text *t, u64 addr, const struct dp_func **fp, struct dp_insn *in, struct dp_error *err)
 {
 	const struct dp_func *f;
 	struct place p;
@@ -321,9 +315,8 @@ static int admit(const struct dp_text *t, u64 addr, const struct dp_func **fp, s
 		return dp_fail(err, E_SITE_BADINSN, "0x%llx", (ull)addr);
 	if (p.at != addr)
 		return dp_fail(err, E_SITE_MIDINSN,
-			       "0x%llx: instructions begin at 0x%llx and 0x%llx (function+%llu and +%llu)",
-			       (ull)addr, (ull)p.at, (ull)p.next, (ull)(p.at - f->lo),
-			       (ull)(p.next - f->lo));
+			       "0x%llx: instructions begin at 0x%llx and 0x%llx (function+%llu and +%llu)", (ull)addr,
+			       (ull)p.at, (ull)p.next, (ull)(p.at - f->lo), (ull)(p.next - f->lo));
 	if (decode(t, addr, f->hi, in) < 0)
 		return dp_fail(err, E_SITE_BADINSN, "0x%llx", (ull)addr);
 	return displaceable(t, in, addr, err);
@@ -367,9 +360,6 @@ int dp_site_judge(const struct dp_text *t, u64 addr, struct dp_site *site, struc
 	}
 	site->outcome = DP_OUTCOME_TRAP;
 	site->why = err->code;
-	site->win = (struct dp_window){.start = addr,
-				       .len = in.len,
-				       .ninsns = 1,
-				       .falls = dp_insn_falls_through(&in)};
+	site->win = (struct dp_window){.start = addr, .len = in.len, .ninsns = 1, .falls = dp_insn_falls_through(&in)};
 	return 0;
 }

@@ -7,30 +7,30 @@
 #ifndef DP_SITE_H
 #define DP_SITE_H
 
+#include "arch/x86_64/forms.h"
 #include "arch/x86_64/insn.h"
 #include "base/error.h"
 
-#define DP_JUMP_LEN 5
 #define DP_WINDOW_INSNS 16 /* most instructions that one detour displaces */
 
 enum dp_outcome {
 	DP_OUTCOME_REFUSED,
 	DP_OUTCOME_TRAP,
-	DP_OUTCOME_PUN, /* reserved: overlapping displacement bytes */
-	DP_OUTCOME_HOP, /* reserved: two-byte jump to a jump in reach */
+	DP_OUTCOME_PUN,    /* reserved: overlapping displacement bytes */
+	DP_OUTCOME_HOP,    /* reserved: two-byte jump to a jump in reach */
 	DP_OUTCOME_FTRACE, /* the kernel's function entries only: by its function tracer */
 	DP_OUTCOME_JUMP,
 };
 
 const char *dp_outcome_name(enum dp_outcome o);
 
-#define DP_FUNC_UNPROVEN 0x1 /* an indirect jump whose targets could not be bounded */
-#define DP_FUNC_GO 0x2	     /* compiled by Go's compiler */
-#define DP_FUNC_PART 0x4     /* a piece of another function (its cold part): control comes by jumps only */
-#define DP_FUNC_FALLEN 0x10  /* the code in front of it falls into it: no calling convention at its start */
+#define DP_FUNC_UNPROVEN 0x1  /* an indirect jump whose targets could not be bounded */
+#define DP_FUNC_GO 0x2        /* compiled by Go's compiler */
+#define DP_FUNC_PART 0x4      /* a piece of another function (its cold part): control comes by jumps only */
+#define DP_FUNC_FALLEN 0x10   /* the code in front of it falls into it: no calling convention at its start */
 #define DP_FUNC_NAMELESS 0x20 /* known from unwind tables only: a function, or a part of one */
 #define DP_FUNC_ENTERED 0x40  /* called somewhere, or its address is taken */
-#define DP_FUNC_OPEN 0x8     /* hi was not given but inferred: trailing padding is cut off by the analysis */
+#define DP_FUNC_OPEN 0x8      /* hi was not given but inferred: trailing padding is cut off by the analysis */
 
 struct dp_func {
 	u64 lo, hi; /* half-open, link-time addresses */
@@ -45,13 +45,13 @@ struct dp_span { /* half-open, link-time addresses */
 /* One executable range, its original bytes, and what the analysis found out. Addresses: link time. */
 struct dp_text {
 	u64 lo, hi;
-	const u8 *bytes;	     /* hi - lo bytes */
-	u8 *targets;		     /* bit (a - lo): control may arrive at a other than by falling through */
+	const u8 *bytes;             /* hi - lo bytes */
+	u8 *targets;                 /* bit (a - lo): control may arrive at a other than by falling through */
 	const struct dp_func *funcs; /* sorted by lo, not overlapping */
 	u32 nfuncs;
 	u32 nguards;
 	const struct dp_span *guards; /* restartable sequences and the like: nothing inside is displaced */
-	u32 nhooks;		      /* the last so many of them are places of hooks */
+	u32 nhooks;                   /* the last so many of them are places of hooks */
 	const u8 *starts; /* bit (a - lo): an instruction of a function starts at a; NULL: decode to find out */
 };
 
@@ -62,11 +62,11 @@ struct dp_text {
  */
 struct dp_window {
 	u64 start;
-	u8 len;			    /* bytes of the displaced instructions (padding not counted) */
+	u8 len; /* bytes of the displaced instructions (padding not counted) */
 	u8 ninsns;
-	u8 off[DP_WINDOW_INSNS];    /* offset of each displaced instruction from start */
-	u8 bounds;		    /* bit i (1..4): an instruction starts at start + i, so this byte must trap */
-	u8 falls;		    /* control may fall through behind the last displaced instruction */
+	u8 off[DP_WINDOW_INSNS]; /* offset of each displaced instruction from start */
+	u8 bounds;               /* bit i (1..4): an instruction starts at start + i, so this byte must trap */
+	u8 falls;                /* control may fall through behind the last displaced instruction */
 };
 
 /* Bytes from its start that nobody else may patch: the jump's, and what it displaces. */
@@ -78,10 +78,10 @@ static inline u32 dp_window_reach(const struct dp_window *w)
 struct dp_site {
 	u64 addr;
 	enum dp_outcome outcome;
-	enum dp_code why;      /* for outcomes below JUMP: the reason's code */
-	struct dp_window win;  /* JUMP: the window that contains addr; TRAP: the one instruction */
-	bool flags_dead;       /* nobody looks at the arithmetic flags that are in force at addr (flags.h) */
-	bool red_zone;	       /* bytes below the stack pointer may be live at addr */
+	enum dp_code why;     /* for outcomes below JUMP: the reason's code */
+	struct dp_window win; /* JUMP: the window that contains addr; TRAP: the one instruction */
+	bool flags_dead;      /* nobody looks at the arithmetic flags that are in force at addr (flags.h) */
+	bool red_zone;        /* bytes below the stack pointer may be live at addr */
 };
 
 /* The function that contains addr, or NULL. */
@@ -99,8 +99,7 @@ static inline bool dp_text_is_target(const struct dp_text *t, u64 addr)
  * one at `upto` (>= start), and at least DP_JUMP_LEN bytes (padding counts).
  * Errors: E_SITE_* with the reason; *win is undefined then.
  */
-int dp_window_build(const struct dp_text *t, u64 start, u64 upto, struct dp_window *win,
-		    struct dp_error *err);
+int dp_window_build(const struct dp_text *t, u64 start, u64 upto, struct dp_window *win, struct dp_error *err);
 
 /*
  * Judge one address. Always fills in *site; returns 0 when the outcome is JUMP or TRAP, else the

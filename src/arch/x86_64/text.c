@@ -168,8 +168,7 @@ static u32 unite_tables(struct dp_table *v, u32 n)
 
 	sort_tables(v, n);
 	for (u32 i = 0; i < n; i++) {
-		if (out && v[out - 1].at == v[i].at && v[out - 1].base == v[i].base &&
-		    v[out - 1].reg == v[i].reg)
+		if (out && v[out - 1].at == v[i].at && v[out - 1].base == v[i].base && v[out - 1].reg == v[i].reg)
 			v[out - 1].named |= v[i].named;
 		else
 			v[out++] = v[i];
@@ -186,11 +185,10 @@ static void add_jump(struct walk *w, const struct dp_indirect *ind)
 		c->short_of_memory = true;
 		return;
 	}
-	c->jumps[c->njumps++] =
-	    (struct dp_jump){w->text,   w->func,
-			     ind->disp, ind->kind == DP_INDIRECT_TABLE ? ind->table : 0,
-			     ind->base, sum && ind->reg >= 0 ? (u8)ind->reg : ANY_REG,
-			     ind->same};
+	c->jumps[c->njumps++] = (struct dp_jump){w->text,   w->func,
+						 ind->disp, ind->kind == DP_INDIRECT_TABLE ? ind->table : 0,
+						 ind->base, sum && ind->reg >= 0 ? (u8)ind->reg : ANY_REG,
+						 ind->same};
 }
 
 static void see_indirect_jump(struct walk *w, const struct dp_insn *in, u64 off)
@@ -332,8 +330,7 @@ static void end_function(struct walk *w)
 		c->ntables = w->first_table;
 		return;
 	}
-	c->ntables =
-	    w->first_table + unite_tables(c->tables + w->first_table, c->ntables - w->first_table);
+	c->ntables = w->first_table + unite_tables(c->tables + w->first_table, c->ntables - w->first_table);
 	for (u32 i = w->first_jump, n = c->ntables; i < c->njumps; i++) {
 		struct dp_jump j = c->jumps[i];
 
@@ -344,8 +341,7 @@ static void end_function(struct walk *w)
 		else
 			guess_tables(w, &j, n);
 	}
-	c->ntables =
-	    w->first_table + unite_tables(c->tables + w->first_table, c->ntables - w->first_table);
+	c->ntables = w->first_table + unite_tables(c->tables + w->first_table, c->ntables - w->first_table);
 }
 
 /* Trailing padding is no part of a function whose end was only inferred from its successor. */
@@ -456,8 +452,8 @@ static void walk_text(struct dp_analysis *c, u32 text)
  * own bytes are believed. The byte behind the function is allowed: compilers point entries that
  * cannot occur there.
  */
-static bool plausible(const struct dp_analysis *c, const struct dp_code_text *own,
-		      const struct dp_func *f, u64 target, bool sure)
+static bool plausible(const struct dp_analysis *c, const struct dp_code_text *own, const struct dp_func *f, u64 target,
+		      bool sure)
 {
 	const struct dp_code_text *ct;
 
@@ -551,12 +547,10 @@ static void prove(struct dp_analysis *c)
 		u32 text = c->jumps[j].text, func = c->jumps[j].func, hi, need = 0, have = 0;
 		bool proven = true;
 
-		while (t < c->ntables && (c->tables[t].text < text ||
-					  (c->tables[t].text == text && c->tables[t].func < func)))
+		while (t < c->ntables &&
+		       (c->tables[t].text < text || (c->tables[t].text == text && c->tables[t].func < func)))
 			t++;
-		for (hi = t;
-		     hi < c->ntables && c->tables[hi].text == text && c->tables[hi].func == func;
-		     hi++)
+		for (hi = t; hi < c->ntables && c->tables[hi].text == text && c->tables[hi].func == func; hi++)
 			have += !c->tables[hi].named && c->tables[hi].entries > 0;
 		for (; j < c->njumps && c->jumps[j].text == text && c->jumps[j].func == func; j++) {
 			const struct dp_jump *k = &c->jumps[j];
@@ -580,8 +574,8 @@ static void find_parts(struct dp_code_text *ct)
 	for (u32 i = 0; i < ct->t.nfuncs; i++) {
 		struct dp_func *f = &ct->funcs[i];
 
-		if (f->flags & DP_FUNC_NAMELESS && !(f->flags & (DP_FUNC_ENTERED | DP_FUNC_GO)) &&
-		    f->from && f->from != MANY && f->from != i + 1)
+		if (f->flags & DP_FUNC_NAMELESS && !(f->flags & (DP_FUNC_ENTERED | DP_FUNC_GO)) && f->from &&
+		    f->from != MANY && f->from != i + 1)
 			f->flags |= DP_FUNC_PART;
 	}
 }

@@ -33,7 +33,7 @@ struct dp_analysis {
 	u32 ndata;
 	bool absolute; /* linked to a fixed address: constants in instructions may be code addresses
 			*/
-	u64 rewound; /* calls of this function may be executed again (Go's deferreturn), 0: none */
+	u64 rewound;   /* calls of this function may be executed again (Go's deferreturn), 0: none */
 
 	struct dp_table *tables; /* private: candidates for jump tables, by function */
 	u32 ntables, tables_cap;
@@ -78,7 +78,7 @@ struct dp_exit_env {
 	void *arg;
 };
 
-int dp_code_exits(const struct dp_analysis *c, u64 addr, const struct dp_exit_env *env, u64 *exits,
-		  int max, struct dp_error *err);
+int dp_code_exits(const struct dp_analysis *c, u64 addr, const struct dp_exit_env *env, u64 *exits, int max,
+		  struct dp_error *err);
 
 #endif

@@ -5,14 +5,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "host/kernel/device.h"
+#include "abi/abi-control.h"
+#include "abi/abi-device.h"
 #include "host/kernel/kernel.h"
-#include "arch/x86_64/insn.h"
-#include "arch/x86_64/site.h"
+#include "arch/arch.h"
+#include "program/program-image.h"
 #include "symbols/kallsyms.h"
 #include "symbols/symbols.h"
 
@@ -86,8 +88,8 @@ int dp_kernel_open(struct dp_kernel **out, const struct dp_session_options *opt,
 	if (k->fd < 0)
 		r = dp_fail(err, E_KERNEL_DEVICE, "%s: %s", DP_DEV_PATH, strerror(errno));
 	else if (ioctl(k->fd, DP_DEV_HELLO, &hello) || hello.abi != DP_DEV_ABI || hello.rings_abi != DP_ABI)
-		r = dp_fail(err, E_KERNEL_ABI, "its interface is %u.%u, this is %u.%u", hello.abi,
-			    hello.rings_abi, DP_DEV_ABI, DP_ABI);
+		r = dp_fail(err, E_KERNEL_ABI, "its interface is %u.%u, this is %u.%u", hello.abi, hello.rings_abi,
+			    DP_DEV_ABI, DP_ABI);
 	if (r) {
 		dp_kernel_close(k);
 		return r;
@@ -187,26 +189,16 @@ static int symbol(void *arg, const struct dp_location *probe, const char *name, 
 
 /* ---- adding ---- */
 
-static void put_program(struct dp_dev_probe *d, const struct dp_program *p)
+/* image: free() it after the call. */
+static int put_program(struct dp_dev_probe *d, const struct dp_program *p, void **image, struct dp_error *err)
 {
-	d->code = (u64)p->code;
-	d->fields = (u64)p->layout.fields;
-	d->len = p->len;
-	d->jmpmax = p->jmpmax;
-	d->logmax = p->logmax;
-	d->nfields = p->layout.nfields;
-	d->fixed_size = p->layout.fixed_size;
-	d->nlocals = p->nlocals;
-	d->nglobals = p->nglobals;
-	d->has_faultmask = p->layout.has_faultmask;
-	d->has_ret_addr = p->layout.has_ret_addr;
-	d->ex_mask = p->rpn.ex_mask;
-	d->heap = p->rpn.heap;
-	d->ex_logmax = p->rpn.ex_logmax;
-	d->major = p->rpn.major;
-	d->minor = p->rpn.minor;
-	d->pass = p->rpn.pass;
-	d->max = p->rpn.max;
+	d->image_size = dp_program_image_size(p);
+	*image = malloc(d->image_size);
+	if (!*image)
+		return dp_fail(err, E_PROG_MEMORY, "%u bytes", d->image_size);
+	dp_program_image_write(p, *image);
+	d->image = (u64)*image;
+	return 0;
 }
 
 /* The offset in the file, of an instruction that begins there. */
@@ -327,11 +319,12 @@ static struct probe *room(struct dp_kernel *k)
 }
 
 /* The event is the session's from now on, or freed. addr: not 0 instead of the location's place. */
-static int add_event(struct dp_kernel *k, struct dp_event *ev, u64 addr, const struct dp_session_program *words,
+static int add_event(struct dp_kernel *k, struct dp_event *ev, u64 addr, const struct dp_probe_spec *words,
 		     struct dp_error *err)
 {
 	struct dp_dev_error told = {.column = -1};
 	struct dp_dev_probe d = {.error = (u64)&told, .opcode = -1, .fd = -1};
+	void *image = NULL;
 	struct probe *p = room(k);
 	int r = p ? 0 : dp_fail(err, E_ARM_NOMEM, "probe");
 
@@ -348,16 +341,18 @@ static int add_event(struct dp_kernel *k, struct dp_event *ev, u64 addr, const s
 		d.watch_len = (u16)ev->watch_len;
 		d.watch_type = (u16)ev->watch_type;
 		d.maxactive = (u32)ev->maxactive;
-		put_program(&d, &ev->prog);
 		if (words && d.flags & DP_DEV_USER && !ev->is_return && !words->log_on_fault &&
-		    (d.logmax || d.ex_logmax) && may_fault(k->file, d.offset))
+		    (ev->prog.logmax || ev->prog.rpn.ex_logmax) && may_fault(k->file, d.offset))
 			d.flags |= DP_DEV_WAITS;
 		if (words) {
 			d.locals = words->locals;
 			d.globals = words->globals;
 			d.gate = words->gate;
 		}
-		r = ask(k, DP_DEV_ADD, &d, &told, err);
+		r = put_program(&d, &ev->prog, &image, err);
+		if (!r)
+			r = ask(k, DP_DEV_ADD, &d, &told, err);
+		free(image);
 	}
 	if (d.fd >= 0)
 		close(d.fd);
@@ -459,8 +454,9 @@ static int add_pattern(struct dp_kernel *k, const char *text, const struct dp_lo
 	return 0;
 }
 
-int dp_kernel_add(struct dp_kernel *k, const char *text, struct dp_error *err)
+static int add_text(void *session, const char *text, struct dp_error *err)
 {
+	struct dp_kernel *k = session;
 	struct dp_event ev = {0};
 	int r = dp_event_parse(&ev, text, err);
 
@@ -476,20 +472,21 @@ int dp_kernel_add(struct dp_kernel *k, const char *text, struct dp_error *err)
 	return r;
 }
 
-int dp_kernel_add_program(struct dp_kernel *k, const struct dp_session_program *program, struct dp_error *err)
+static int add_spec(void *session, const struct dp_probe_spec *spec, struct dp_error *err)
 {
 	struct dp_event *ev;
 
-	if (program->is_watch && !program->watch_len)
-		return dp_fail(err, E_WATCH_SIZE, "%s", program->loc.symbol);
-	ev = dp_event_of_program(program);
+	if (spec->kind == DP_SPEC_WATCH && !spec->watch_len)
+		return dp_fail(err, E_WATCH_SIZE, "%s", spec->place.symbol);
+	ev = dp_event_of_spec(spec);
 	if (!ev)
 		return dp_fail(err, E_ARM_NOMEM, "probe");
-	return add_event(k, ev, 0, program, err);
+	return add_event(session, ev, 0, spec, err);
 }
 
-int dp_kernel_set_words(struct dp_kernel *k, const u64 *values, u32 n, struct dp_error *err)
+static int set_words(void *session, const u64 *values, u32 n, struct dp_error *err)
 {
+	struct dp_kernel *k = session;
 	u64 *v = calloc(n + 1, sizeof(*v));
 
 	if (!v)
@@ -501,15 +498,17 @@ int dp_kernel_set_words(struct dp_kernel *k, const u64 *values, u32 n, struct dp
 	return 0;
 }
 
-volatile u64 *dp_kernel_words(struct dp_kernel *k)
+static volatile u64 *words_of(void *session)
 {
+	struct dp_kernel *k = session;
 	return k->rings.at ? (volatile u64 *)((char *)k->rings.at + k->words_off) : NULL;
 }
 
 /* ---- armed ---- */
 
-int dp_kernel_arm(struct dp_kernel *k, struct dp_error *err)
+static int arm(void *session, struct dp_error *err)
 {
+	struct dp_kernel *k = session;
 	struct dp_dev_error told = {.column = -1};
 	struct dp_dev_arm arm = {.error = (u64)&told,
 				 .ring_size = k->opt.ring_size ? k->opt.ring_size : RING_SIZE,
@@ -548,21 +547,24 @@ static u32 state_of(const struct dp_kernel *k, u32 i, u64 *addr)
 	return state.how;
 }
 
-int dp_kernel_remove(struct dp_kernel *k, struct dp_error *err)
+static int take_out(void *session, struct dp_error *err)
 {
+	struct dp_kernel *k = session;
 	for (u32 i = 0; k->rings.at && !k->removed && i < k->nprobes; i++)
 		k->probes[i].how = state_of(k, i, &k->probes[i].addr);
 	k->removed = k->rings.at;
 	return k->rings.at ? ask(k, DP_DEV_DISARM, NULL, NULL, err) : 0;
 }
 
-void dp_kernel_tend(struct dp_kernel *k)
+static void tend(void *session)
 {
+	struct dp_kernel *k = session;
 	ioctl(k->fd, DP_DEV_SYNC, NULL);
 }
 
-u32 dp_kernel_nprobes(const struct dp_kernel *k)
+static u32 nprobes(void *session)
 {
+	struct dp_kernel *k = session;
 	return k->nprobes;
 }
 
@@ -586,8 +588,9 @@ static enum dp_outcome outcome_of(u32 how)
 	return how == DP_DEV_TRAP ? DP_OUTCOME_TRAP : how == DP_DEV_FTRACE ? DP_OUTCOME_FTRACE : DP_OUTCOME_JUMP;
 }
 
-void dp_kernel_probe(const struct dp_kernel *k, u32 i, struct dp_probe_info *out)
+static void probe_info(void *session, u32 i, struct dp_probe_info *out)
 {
+	struct dp_kernel *k = session;
 	const struct probe *p = &k->probes[i];
 	u64 addr;
 	u32 how = state_of(k, i, &addr);
@@ -603,14 +606,15 @@ void dp_kernel_probe(const struct dp_kernel *k, u32 i, struct dp_probe_info *out
 				      .via = via(p->event, how)};
 }
 
-const struct dp_ring_map *dp_kernel_rings(const struct dp_kernel *k)
+static const struct dp_ring_map *rings(void *session)
 {
+	struct dp_kernel *k = session;
 	return &k->rings;
 }
 
-bool dp_kernel_symbolize(void *arg, u64 addr, char *buf, size_t size)
+static bool symbolize(void *session, void **names, u64 addr, char *buf, size_t size)
 {
-	struct dp_kernel *k = arg;
+	struct dp_kernel *k = session;
 	struct known *c = &k->cache[(addr ^ addr >> 12) % CACHED];
 	struct dp_dev_symbol sym = {.addr = addr};
 
@@ -627,6 +631,82 @@ bool dp_kernel_symbolize(void *arg, u64 addr, char *buf, size_t size)
 	snprintf(buf, size, "%s+0x%llx", c->name, (unsigned long long)c->offset);
 	return true;
 }
+
+static void rest(void *session, u64 ns)
+{
+	nanosleep(&(struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)}, NULL);
+}
+
+static void end(void *session)
+{
+	dp_kernel_close(session);
+}
+
+/* ---- places of probe programs ---- */
+
+static int find_symbol(void *session, const char *name, u64 *addr, struct dp_error *err)
+{
+	return dp_kallsyms_find(name, addr, err);
+}
+
+static int base(void *session, const char *module, u64 *addr, struct dp_error *err)
+{
+	return dp_fail(err, E_KERNEL_PLACE, "an address in the file of %.150s", module);
+}
+
+static int offset(void *session, enum dp_module_kind kind, const char *module, struct dp_location *loc,
+		  struct dp_error *err)
+{
+	u64 start = 0;
+	int r;
+
+	if (kind == DP_MODULE_USER)
+		return 0;
+	if (kind == DP_MODULE_KMOD)
+		return dp_fail(err, E_KERNEL_PLACE, "an offset in %.150s", module);
+	r = dp_kallsyms_find("_text", &start, err); /* the kernel's start */
+	loc->kind = DP_LOC_ADDRESS;
+	loc->address = start + (u64)loc->offset;
+	return r;
+}
+
+static int build_id(void *session, enum dp_module_kind kind, const char *module, char *id, size_t size,
+		    struct dp_error *err)
+{
+	struct dp_module *mod;
+	int r;
+
+	if (kind != DP_MODULE_USER)
+		return !dp_kernel_build_id(kind == DP_MODULE_KMOD ? module : NULL, id, size);
+	r = dp_module_open(&mod, module, err);
+	if (r)
+		return r;
+	snprintf(id, size, "%s", dp_module_build_id(mod));
+	dp_module_close(mod);
+	return 0;
+}
+
+const struct dp_host_ops dp_kernel_ops = {
+    .name = "kernel",
+    .is_by_file = true,
+    .add = add_text,
+    .add_spec = add_spec,
+    .set_words = set_words,
+    .arm = arm,
+    .words = words_of,
+    .rings = rings,
+    .tend = tend,
+    .rest = rest,
+    .remove = take_out,
+    .nprobes = nprobes,
+    .probe = probe_info,
+    .free = end,
+    .symbol = find_symbol,
+    .base = base,
+    .offset = offset,
+    .build_id = build_id,
+    .symbolize = symbolize,
+};
 
 /* ---- questions ---- */
 

@@ -7,7 +7,7 @@
 #ifndef DP_KERNEL_HOST_H
 #define DP_KERNEL_HOST_H
 
-#include "host/process/process.h"
+#include "host/host.h"
 
 struct dp_kernel;
 
@@ -20,22 +20,7 @@ bool dp_kernel_is_place(const struct dp_location *loc);
 /* The same of an event's text, or of a place alone; texts that cannot be parsed are not. */
 bool dp_kernel_is_event(const char *text);
 
-/* As dp_session_add() and its like. */
-int dp_kernel_add(struct dp_kernel *k, const char *text, struct dp_error *err);
-int dp_kernel_add_program(struct dp_kernel *k, const struct dp_session_program *p, struct dp_error *err);
-int dp_kernel_set_words(struct dp_kernel *k, const u64 *values, u32 n, struct dp_error *err);
-volatile u64 *dp_kernel_words(struct dp_kernel *k);
-int dp_kernel_arm(struct dp_kernel *k, struct dp_error *err);
-int dp_kernel_remove(struct dp_kernel *k, struct dp_error *err);
-u32 dp_kernel_nprobes(const struct dp_kernel *k);
-void dp_kernel_probe(const struct dp_kernel *k, u32 i, struct dp_probe_info *out);
-const struct dp_ring_map *dp_kernel_rings(const struct dp_kernel *k); /* after arm */
-
-/* Now and then, and before counts are read: the counts of missed hits come by this. */
-void dp_kernel_tend(struct dp_kernel *k);
-
-/* Write "symbol+0x12" for an address of the kernel; false when unknown. arg: the struct dp_kernel. */
-bool dp_kernel_symbolize(void *arg, u64 addr, char *buf, size_t size);
+extern const struct dp_host_ops dp_kernel_ops; /* of a struct dp_kernel */
 
 /* ---- questions that need no probes ---- */
 

@@ -17,7 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "arch/x86_64/machine.h"
+#include "abi/abi-control.h"
+#include "arch/arch.h"
 #include "host/measure/measure.h"
 
 #define HWCAP2_FSGSBASE_BIT 2
@@ -52,7 +53,8 @@ static bool try_one(enum dp_trial trial, u64 *got, u64 *want)
 {
 	u32 cpu = 0;
 
-	*want = trial < DP_TRY_RDFSBASE ? cpu_by_call() : base_by_call(trial == DP_TRY_RDGSBASE ? ARCH_GET_GS : ARCH_GET_FS);
+	*want = trial < DP_TRY_RDFSBASE ? cpu_by_call()
+					: base_by_call(trial == DP_TRY_RDGSBASE ? ARCH_GET_GS : ARCH_GET_FS);
 	switch (trial) {
 	case DP_TRY_RSEQ:
 		if (!&__rseq_size || !__rseq_size)

@@ -6,10 +6,10 @@
 #ifndef DP_MEASURE_H
 #define DP_MEASURE_H
 
+#include "abi/abi-watch.h"
 #include "base/error.h"
-#include "hit/hit.h"
 
-/* ---- debug registers (watch.c) ---- */
+/* ---- debug registers (measure-watch.c) ---- */
 
 enum dp_measured {
 	DP_UNKNOWN, /* it could not be tried: errno of the attempt in *e */
@@ -26,20 +26,20 @@ int dp_measure_watch_check(enum dp_watch_type type, struct dp_error *err);
 /* ---- instructions (cpu.c) ---- */
 
 enum dp_trial {
-	DP_TRY_RSEQ,	 /* not an instruction: the processor's number in the thread's restartable-sequence area */
+	DP_TRY_RSEQ, /* not an instruction: the processor's number in the thread's restartable-sequence area */
 	DP_TRY_RDPID,
 	DP_TRY_RDTSCP,
 	DP_TRY_LSL,
 	DP_TRY_RDFSBASE,
 	DP_TRY_RDGSBASE,
-	DP_TRY_FS_WORD,	 /* the word at the thread pointer is its own address */
+	DP_TRY_FS_WORD, /* the word at the thread pointer is its own address */
 	DP_NTRIALS
 };
 
 struct dp_trial_result {
-	bool told;	/* processor and kernel say that it is there */
+	bool told;      /* processor and kernel say that it is there */
 	u32 ran, right; /* processors on which it ran, and gave what the kernel says */
-	u64 got, want;	/* of the last one where these differ */
+	u64 got, want;  /* of the last one where these differ */
 };
 
 struct dp_machine {

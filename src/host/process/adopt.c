@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "arch/x86_64/jit.h"
+#include "arch/arch.h"
 #include "host/process/session-priv.h"
 #include "log/rings.h"
 #include "program/program.h"
@@ -191,7 +191,8 @@ bool dp_rings_copy(pid_t pid, u32 nprobes, u32 nwords, struct dp_ring_map *map, 
 		at = words_behind(&k.rings, nprobes, nwords);
 	*map = k.rings;
 	if (at && !dp_mem_open(&mem, pid, NULL)) {
-		map->at = mmap(NULL, map->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		map->at = mmap(NULL, map->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+			       0);
 		if (map->at == MAP_FAILED)
 			map->at = NULL;
 		if (map->at && dp_mem_read(&mem, k.block.ctl.rings, map->at, map->size, NULL)) {

@@ -5,6 +5,9 @@
 
 #include "host/process/session-priv.h"
 
+struct dp_control;
+struct dp_patch;
+
 struct layout { /* offsets from the region's start */
 	u64 table, tids, cells, copies, shadows, slots, control, late, jit, jit_end, copy_code, rings, rings_end, end;
 	u32 nslots;

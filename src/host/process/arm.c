@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "abi/abi-slot.h"
 #include "host/process/arm-priv.h"
 #include "host/process/publish-host.h"
 #include "log/clock.h"
@@ -27,15 +28,16 @@
 #define HEAP_MARGIN (512 * MiB) /* room that the heap may grow into */
 #define STACK_MARGIN (256 * MiB)
 #define REGION_MARGIN (16 * MiB) /* between it and its neighbours */
-#define LOWEST (1ull << 32) /* of the region: what is below is for code that is near */
+#define LOWEST (1ull << 32)      /* of the region: what is below is for code that is near */
 
 /*
  * SA_SIGINFO, SA_RESTORER, SA_ONSTACK (goroutines have no room for a frame), SA_NODEFER. While our handler runs no other one
  * interrupts it: only what an instruction raises is not blocked, since that would be fatal.
  */
 #define SA_FLAGS (0x4 | 0x04000000 | 0x08000000 | 0x40000000)
-#define SA_MASK                                                                                                                            \
-	(~(SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGFPE) | SIGNAL_BIT(SIGSYS)))
+#define SA_MASK                                                                                                       \
+	(~(SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGFPE) | \
+	   SIGNAL_BIT(SIGSYS)))
 
 static u32 count_threads(pid_t pid)
 {
@@ -68,15 +70,15 @@ static void make_layout(struct dp_session *s, struct layout *l)
 	l->ring_size = s->opt.ring_size ? s->opt.ring_size : l->ncpus <= 8 ? 4 * MiB : MiB;
 	l->nslots = s->opt.nslots ? power_of_two(s->opt.nslots)
 				  : power_of_two(DP_MIN(DP_MAX(64u, count_threads(s->pid) * 4), 4096u));
-	l->control_size = sizeof(struct dp_control) + code +
-			  n * sizeof(struct dp_probe_rt) + dp_control_tables(n) + dp_unwind_size(&s->unwind);
+	l->control_size = sizeof(struct dp_control) + code + n * sizeof(struct dp_probe_rt) + dp_control_tables(n) +
+			  dp_unwind_size(&s->unwind);
 	l->table = DP_ALIGN_UP(dp_blob_size, PAGE);
 	l->tids = l->table + PAGE;
 	l->cells = l->tids + DP_ALIGN_UP((l->nslots + 1) * 4ull, PAGE);
 	l->copies = l->cells + DP_ALIGN_UP(s->ngroups * 8ull + 8, PAGE);
 	l->shadows = l->copies + (pages ? DP_ALIGN_UP(sizeof(struct dp_copies), PAGE) : 0);
 	l->slots = l->shadows + DP_ALIGN_UP(dp_pages_shadows(s), PAGE);
-	l->control = l->slots + (u64)l->nslots * DP_SLOT_SIZE;
+	l->control = l->slots + (u64)l->nslots * DP_HIT_SLOT_SIZE;
 	l->late = DP_ALIGN_UP(l->control + l->control_size, PAGE);
 	l->jit = DP_ALIGN_UP(l->late + dp_extend_room(s), PAGE);
 	l->jit_end = l->jit + dp_compile_lay_out(s);
@@ -258,7 +260,8 @@ int dp_arm_check_bytes(struct arming *a, struct dp_error *err)
 
 			hex(is, now, DP_MIN(n, 8u));
 			hex(was, want, DP_MIN(n, 8u));
-			return dp_fail(err, E_SITE_FOREIGN, "at 0x%llx: %s there, %s in the file", (unsigned long long)p->start, is, was);
+			return dp_fail(err, E_SITE_FOREIGN, "at 0x%llx: %s there, %s in the file",
+				       (unsigned long long)p->start, is, was);
 		}
 	}
 	return 0;
@@ -319,7 +322,7 @@ static int write_blob(struct arming *a, struct dp_error *err)
 	if (!r)
 		r = dp_mem_write(&a->mem, s->region, head, sizeof(*head), err);
 	if (!r)
-		dp_remote_serve(&a->remote, s->region, head, true);
+		dp_remote_serve(&a->remote, s->region, head, head->slots, a->lay.nslots, true);
 	free(blob);
 	return r;
 }
@@ -331,8 +334,12 @@ static int write_blob(struct arming *a, struct dp_error *err)
 static int map_region(struct arming *a, struct dp_error *err)
 {
 	struct dp_session *s = a->s;
-	u64 args[6] = {s->region, a->lay.rings, PROT_READ | PROT_EXEC,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (u64)-1, 0};
+	u64 args[6] = {s->region,
+		       a->lay.rings,
+		       PROT_READ | PROT_EXEC,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+		       (u64)-1,
+		       0};
 	u64 open_table[6] = {s->region + a->lay.table, PAGE, PROT_READ | PROT_WRITE};
 	struct dp_call calls[] = {
 	    {SYS_mprotect, {s->region + a->lay.tids, a->lay.control - a->lay.tids, PROT_READ | PROT_WRITE}, 0},
@@ -354,7 +361,7 @@ static int map_region(struct arming *a, struct dp_error *err)
 	if (!r)
 		r = checked_calls(a, calls, 2, "opening the main mapping", err);
 	if (!r)
-		r = dp_remote_calls(&a->remote, calls + 2, 2, err); /* wishes */
+		r = dp_remote_calls(&a->remote, calls + 2, 2, err); /* may fail: the defaults do */
 	return r;
 }
 
@@ -391,7 +398,8 @@ static int map_rings(struct arming *a, struct dp_error *err)
 	if (!there)
 		return dp_fail(err, E_TARGET_SHARE, "process %d maps something else", (int)s->pid);
 	if (!dp_ring_map_lay_out(&s->rings, a->lay.ncpus, a->lay.ncpus * 2, s->nprobes, a->lay.ring_size))
-		return dp_fail(err, E_TARGET_CALL, "the log rings: %u of %llu bytes", a->lay.ncpus * 2, (unsigned long long)a->lay.ring_size);
+		return dp_fail(err, E_TARGET_CALL, "the log rings: %u of %llu bytes", a->lay.ncpus * 2,
+			       (unsigned long long)a->lay.ring_size);
 	*s->rings.at = *g;
 	s->rings.at->owner_pid = (u32)getpid();
 	if (s->nwords)
@@ -550,7 +558,10 @@ void dp_arm_finish_children(struct arming *a)
 int dp_arm_last_round(struct arming *a, bool watch, struct dp_error *err)
 {
 	struct dp_tracer *t = &a->tracer;
-	struct dp_moves mv = {.map = a->plan->redirects, .nmap = a->plan->nredirects};
+	struct dp_moves mv = {.map = a->plan->redirects,
+			      .nmap = a->plan->nredirects,
+			      .slots = a->remote.slots,
+			      .slots_hi = a->remote.slots_hi};
 	int r = 0;
 
 	for (u32 i = 0; i < t->n && !r; i++) {

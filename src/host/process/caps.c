@@ -13,7 +13,8 @@
 #include <string.h>
 #include <sys/ptrace.h>
 
-#include "arch/x86_64/jit.h"
+#include "abi/abi-control.h"
+#include "arch/arch.h"
 #include "host/measure/measure.h"
 #include "host/process/process-priv.h"
 
@@ -88,25 +89,55 @@ static u32 run_filter(const struct sock_filter *f, unsigned len, u32 nr)
 			break;
 		case BPF_ALU:
 			switch (BPF_OP(i->code)) {
-			case BPF_ADD: a += src; break;
-			case BPF_SUB: a -= src; break;
-			case BPF_MUL: a *= src; break;
-			case BPF_DIV: a = src ? a / src : 0; break;
-			case BPF_AND: a &= src; break;
-			case BPF_OR: a |= src; break;
-			case BPF_XOR: a ^= src; break;
-			case BPF_LSH: a = src < 32 ? a << src : 0; break;
-			case BPF_RSH: a = src < 32 ? a >> src : 0; break;
-			case BPF_NEG: a = -a; break;
+			case BPF_ADD:
+				a += src;
+				break;
+			case BPF_SUB:
+				a -= src;
+				break;
+			case BPF_MUL:
+				a *= src;
+				break;
+			case BPF_DIV:
+				a = src ? a / src : 0;
+				break;
+			case BPF_AND:
+				a &= src;
+				break;
+			case BPF_OR:
+				a |= src;
+				break;
+			case BPF_XOR:
+				a ^= src;
+				break;
+			case BPF_LSH:
+				a = src < 32 ? a << src : 0;
+				break;
+			case BPF_RSH:
+				a = src < 32 ? a >> src : 0;
+				break;
+			case BPF_NEG:
+				a = -a;
+				break;
 			}
 			break;
 		case BPF_JMP:
 			switch (BPF_OP(i->code)) {
-			case BPF_JA: pc += i->k; break;
-			case BPF_JEQ: pc += a == src ? i->jt : i->jf; break;
-			case BPF_JGT: pc += a > src ? i->jt : i->jf; break;
-			case BPF_JGE: pc += a >= src ? i->jt : i->jf; break;
-			case BPF_JSET: pc += a & src ? i->jt : i->jf; break;
+			case BPF_JA:
+				pc += i->k;
+				break;
+			case BPF_JEQ:
+				pc += a == src ? i->jt : i->jf;
+				break;
+			case BPF_JGT:
+				pc += a > src ? i->jt : i->jf;
+				break;
+			case BPF_JGE:
+				pc += a >= src ? i->jt : i->jf;
+				break;
+			case BPF_JSET:
+				pc += a & src ? i->jt : i->jf;
+				break;
 			}
 			break;
 		case BPF_RET:
@@ -145,8 +176,8 @@ static bool allowed(pid_t tid, u32 nr)
 
 s64 dp_harmless_call(pid_t tid)
 {
-	static const u32 calls[] = {39 /* getpid */, 186 /* gettid */, 24 /* sched_yield */, 102 /* getuid */, 228 /* clock_gettime */,
-				    202 /* futex */, 1 /* write */, 0 /* read */};
+	static const u32 calls[] = {39 /* getpid */,         186 /* gettid */, 24 /* sched_yield */, 102 /* getuid */,
+				    228 /* clock_gettime */, 202 /* futex */,  1 /* write */,        0 /* read */};
 	u32 i = 0;
 
 	while (i + 1 < DP_ARRAY_SIZE(calls) && !allowed(tid, calls[i]))
@@ -159,7 +190,7 @@ static u32 syscall_caps(struct dp_caps *c, pid_t pid, pid_t tid)
 	static const struct {
 		u32 cap, nr;
 	} calls[] = {
-	    {DP_CAP_PVR, 310}, {DP_CAP_GETTID, 186}, {DP_CAP_PROBE_READ, 14}, {DP_CAP_SIGALTSTACK, 131},
+	    {DP_CAP_PVR, 310},   {DP_CAP_GETTID, 186}, {DP_CAP_PROBE_READ, 14}, {DP_CAP_SIGALTSTACK, 131},
 	    {DP_CAP_FUTEX, 202}, {DP_CAP_GETCPU, 309}, {DP_CAP_GET_FS, 158},
 	};
 	char mode[16] = "0";
@@ -249,12 +280,16 @@ static int choose_thread(struct dp_caps *c, struct dp_tracer *t, const struct dp
 	else if (m->fsbase_runs) /* though nobody says that it may */
 		c->caps |= DP_CAP_RDFSBASE;
 	else if (!(c->caps & DP_CAP_GET_FS))
-		return dp_fail(err, E_TARGET_CPU, "no rdfsbase here, no control block behind the thread pointer of process %d, and a filter of "
-						  "system calls", (int)t->pid);
+		return dp_fail(
+		    err, E_TARGET_CPU,
+		    "no rdfsbase here, no control block behind the thread pointer of process %d, and a filter of "
+		    "system calls",
+		    (int)t->pid);
 	return 0;
 }
 
-static void find_areas(struct dp_caps *c, struct dp_tracer *t, const struct dp_thread *th, const struct dp_mem *mem, u64 tp)
+static void find_areas(struct dp_caps *c, struct dp_tracer *t, const struct dp_thread *th, const struct dp_mem *mem,
+		       u64 tp)
 {
 	struct dp_rseq_configuration rc = {0};
 	s64 off;

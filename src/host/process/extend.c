@@ -21,12 +21,15 @@
 
 #define BATCHES (DP_COPY_ASKS + 16u)
 #define SITES 256u /* in all of them */
-#define WAIT_NS 4000000ull /* between batches that nobody has asked for: before the second, then twice as long each time */
+#define WAIT_NS \
+	4000000ull /* between batches that nobody has asked for: before the second, then twice as long each time */
 #define PAGE 4096ull
 
 u64 dp_extend_room(struct dp_session *s)
 {
-	s->late_size = dp_pages_any(s) ? DP_ALIGN_UP(sizeof(struct dp_control) + dp_control_tables(s->nspots + SITES) + 128, PAGE) : 0;
+	s->late_size = dp_pages_any(s)
+			   ? DP_ALIGN_UP(sizeof(struct dp_control) + dp_control_tables(s->nspots + SITES) + 128, PAGE)
+			   : 0;
 	return s->late_size * BATCHES;
 }
 
@@ -44,7 +47,8 @@ static bool has_threads(pid_t pid)
 static bool is_taken(const struct dp_plan *plan, u64 at, u32 len)
 {
 	for (u32 i = 0; i < plan->npatches; i++)
-		if (plan->patches[i].start < at + len && at < plan->patches[i].start + dp_planned_reach(&plan->patches[i]))
+		if (plan->patches[i].start < at + len &&
+		    at < plan->patches[i].start + dp_planned_reach(&plan->patches[i]))
 			return true;
 	return false;
 }
@@ -134,9 +138,11 @@ static int plan_both(const struct dp_plan *plan, const struct dp_plan *more, str
 	both->nredirects = plan->nredirects + more->nredirects;
 	both->nhomes = plan->nhomes + more->nhomes;
 	both->npatches = both->cap_patches = plan->npatches + more->npatches;
-	both->redirects = join(plan->redirects, plan->nredirects, more->redirects, more->nredirects, sizeof(*plan->redirects), by_pc);
+	both->redirects = join(plan->redirects, plan->nredirects, more->redirects, more->nredirects,
+			       sizeof(*plan->redirects), by_pc);
 	both->homes = join(plan->homes, plan->nhomes, more->homes, more->nhomes, sizeof(*plan->homes), by_pc);
-	both->patches = join(plan->patches, plan->npatches, more->patches, more->npatches, sizeof(*plan->patches), by_start);
+	both->patches = join(plan->patches, plan->npatches, more->patches, more->npatches, sizeof(*plan->patches),
+			     by_start);
 	return both->redirects && both->homes && both->patches ? 0 : -ENOMEM;
 }
 
@@ -151,7 +157,7 @@ static int begin(struct arming *a, struct dp_error *err)
 	a->tracer.handled |= SIGNAL_BIT(SIGTRAP);
 	if (!r)
 		r = dp_remote_init(&a->remote, &a->tracer, &a->mem, &a->now, err);
-	dp_remote_serve(&a->remote, s->region, head, false);
+	dp_remote_serve(&a->remote, s->region, head, s->region + s->slots_off, s->nslots, false);
 	return r;
 }
 
@@ -262,8 +268,10 @@ static void answer(struct dp_session *s, const struct dp_mem *mem, const struct 
 
 	for (u32 i = 0; i < DP_COPIES; i++)
 		if (v[i].asked)
-			dp_mem_write(mem, s->region + s->copies_off + i * sizeof(struct dp_copy) + offsetof(struct dp_copy, asked), &answered, 4,
-				     NULL);
+			dp_mem_write(mem,
+				     s->region + s->copies_off + i * sizeof(struct dp_copy) +
+					 offsetof(struct dp_copy, asked),
+				     &answered, 4, NULL);
 	/* Pairs with the acquire of those who wait. */
 	__atomic_fetch_add(&s->rings.at->answered, 1, __ATOMIC_RELEASE);
 	syscall(SYS_futex, &s->rings.at->answered, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
@@ -296,17 +304,17 @@ void dp_pages_learn(struct dp_session *s)
 	u64 known = 0, all = s->region + s->copies_off;
 	bool asked;
 	struct dp_mem mem;
-	u32 bell;
+	u32 doorbell;
 
 	if (!s->armed || !s->late_size)
 		return;
-	bell = __atomic_load_n(&s->rings.at->bell, __ATOMIC_ACQUIRE);
-	asked = bell != s->bell;
+	doorbell = __atomic_load_n(&s->rings.at->doorbell, __ATOMIC_ACQUIRE);
+	asked = doorbell != s->doorbell;
 	if (!asked && (dp_now_ns() < s->late_at || s->nlate == BATCHES || s->nlate_spots == SITES ||
-		       !dp_process_peek(s->pid, all + offsetof(struct dp_copies, nready), &known, 8) || known == s->late_known ||
-		       !has_threads(s->pid)))
+		       !dp_process_peek(s->pid, all + offsetof(struct dp_copies, nready), &known, 8) ||
+		       known == s->late_known || !has_threads(s->pid)))
 		return;
-	s->bell = bell;
+	s->doorbell = doorbell;
 	s->late_known = known;
 	if (!dp_mem_open(&mem, s->pid, NULL)) {
 		learn(s, &mem, asked);
@@ -320,7 +328,7 @@ void dp_session_rest(struct dp_session *s, u64 ns)
 	struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 
 	if (s->armed && s->late_size)
-		syscall(SYS_futex, &s->rings.at->bell, FUTEX_WAIT, s->bell, &t, NULL, 0);
+		syscall(SYS_futex, &s->rings.at->doorbell, FUTEX_WAIT, s->doorbell, &t, NULL, 0);
 	else
 		nanosleep(&t, NULL);
 }

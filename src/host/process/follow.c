@@ -21,13 +21,8 @@ static void on_entry(struct dp_follow *f, struct dp_thread *th)
 	}
 	if (ptrace(PTRACE_GETREGS, th->tid, 0, &regs))
 		return;
-	regs.orig_rax = (u64)c->nr;
-	regs.rdi = c->arg[0];
-	regs.rsi = c->arg[1];
-	regs.rdx = c->arg[2];
-	regs.r10 = c->arg[3];
-	regs.r8 = c->arg[4];
-	regs.r9 = c->arg[5];
+	dp_user_call(&regs) = (u64)c->nr;
+	dp_user_set_args(&regs, c->arg);
 	/* In this order: should we die between the two, the filter sees a call that it allows. */
 	f->inside = !ptrace(PTRACE_SETOPTIONS, th->tid, 0, DP_TRACE_OPTIONS | PTRACE_O_SUSPEND_SECCOMP) &&
 		    !ptrace(PTRACE_SETREGS, th->tid, 0, &regs);
@@ -50,13 +45,15 @@ static void on_call(void *arg, struct dp_thread *th)
 
 	if (th->tid != f->tid || ptrace(PTRACE_GET_SYSCALL_INFO, th->tid, sizeof(info), &info) < (long)sizeof(info.op))
 		return;
-	if (info.op == PTRACE_SYSCALL_INFO_ENTRY && f->done < f->n && info.instruction_pointer > f->lo && info.instruction_pointer <= f->hi)
+	if (info.op == PTRACE_SYSCALL_INFO_ENTRY && f->done < f->n && info.instruction_pointer > f->lo &&
+	    info.instruction_pointer <= f->hi)
 		on_entry(f, th);
 	else if (info.op == PTRACE_SYSCALL_INFO_EXIT && f->inside)
 		on_exit_of(f, th, info.exit.rval);
 }
 
-void dp_follow_begin(struct dp_follow *f, struct dp_tracer *t, struct dp_thread *th, struct dp_call *v, u32 n, u64 lo, u64 hi)
+void dp_follow_begin(struct dp_follow *f, struct dp_tracer *t, struct dp_thread *th, struct dp_call *v, u32 n, u64 lo,
+		     u64 hi)
 {
 	f->tid = th->tid;
 	f->v = v;

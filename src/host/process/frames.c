@@ -7,9 +7,12 @@
 #include <string.h>
 #include <sys/ptrace.h>
 
+#include "abi/abi-control.h"
+#include "abi/abi-slot.h"
 #include "host/process/process-priv.h"
 
 #define STACK_SCAN (1024 * 1024ull)
+#define SLOTS_MAX 4
 #define STACKS_MAX 8 /* stacks of one thread that are followed, each interrupted by a handler on the next */
 
 /*
@@ -26,7 +29,6 @@ struct scan {
 	const struct dp_mem *mem;
 	const struct dp_maps *maps;
 	struct dp_moves *mv;
-	u64 sp; /* of the thread, as it is stopped */
 	struct stack v[STACKS_MAX];
 	u32 n;
 	bool clear;
@@ -58,37 +60,68 @@ static bool on_other_stack(const struct scan *s, const u64 *w, u64 at)
 {
 	u64 lo = w[W_ALT], size = w[W_ALT_SIZE];
 
-	return size && size <= STACK_SCAN * 64 && at - lo < size && s->sp - lo >= size;
+	if (!size || size > STACK_SCAN * 64 || at - lo >= size)
+		return false;
+	for (u32 i = 0; i < s->n; i++)
+		if (s->v[i].lo - lo < size)
+			return false;
+	return true;
+}
+
+static bool in_slots(const struct dp_moves *mv, u64 sp)
+{
+	return mv->slots && sp >= mv->slots && sp < mv->slots_hi;
+}
+
+/* Where the slot begins on whose stack sp lies. */
+static u64 slot_of(const struct dp_moves *mv, u64 sp)
+{
+	return mv->slots + (sp - mv->slots) / DP_HIT_SLOT_SIZE * DP_HIT_SLOT_SIZE;
 }
 
 /*
- * A hit that was interrupted while on its slot's stack is over once the slot is not busy; since no hit can begin any
- * more, it stays so.
+ * A hit that was interrupted while on its slot's stack is over once the slot is not busy.
  */
 static bool hit_is_over(const struct scan *s, u64 sp)
 {
-	const struct dp_moves *mv = s->mv;
-	u64 busy_at = (sp - mv->slots) / DP_SLOT_SIZE * DP_SLOT_SIZE + mv->slots + DP_SLOT_HEAD +
-		      offsetof(struct dp_slot_head, busy);
 	u32 busy;
 
-	return mv->slots && sp >= mv->slots && sp < mv->slots_hi && !dp_mem_read(s->mem, busy_at, &busy, 4, NULL) &&
+	return in_slots(s->mv, sp) &&
+	       !dp_mem_read(s->mem, slot_of(s->mv, sp) + DP_HIT_SLOT_HEAD + offsetof(struct dp_hit_slot, busy), &busy,
+			    4, NULL) &&
 	       !busy;
 }
 
-static void add_stack(struct scan *s, u64 sp)
+static void add_part(struct scan *s, u64 sp, u64 hi)
 {
-	const struct dp_map *map = dp_maps_at(s->maps, sp);
-	const struct dp_moves *mv = s->mv;
-	u64 hi = map ? DP_MIN(map->hi, sp + STACK_SCAN) : sp + 65536;
-
-	if (mv->slots && sp >= mv->slots && sp < mv->slots_hi)
-		hi = mv->slots + DP_ALIGN_UP(sp - mv->slots + 1, DP_SLOT_SIZE);
 	for (u32 i = 0; i < s->n; i++)
 		if (sp >= s->v[i].lo && sp < s->v[i].hi)
 			return;
 	if (s->n < STACKS_MAX)
 		s->v[s->n++] = (struct stack){sp & ~7ull, hi};
+}
+
+/*
+ * The stack in use from sp upwards. A hit runs on its slot's: then what it has interrupted is in use too, where the
+ * entry has noted the stack pointer among the registers, or the watchpoint's signal its context.
+ */
+static void add_stack(struct scan *s, u64 sp)
+{
+	const struct dp_map *map;
+
+	for (int i = 0; i < SLOTS_MAX && in_slots(s->mv, sp); i++) {
+		u64 slot = slot_of(s->mv, sp), from = 0;
+
+		add_part(s, sp, slot + DP_HIT_SLOT_SIZE);
+		if (dp_mem_read(s->mem, slot + DP_HIT_SLOT_HEAD + offsetof(struct dp_hit_slot, context), &from, 8,
+				NULL) ||
+		    (!from &&
+		     dp_mem_read(s->mem, slot + DP_HIT_SLOT_REGS + offsetof(struct dp_regs, sp), &from, 8, NULL)))
+			return;
+		sp = from;
+	}
+	map = dp_maps_at(s->maps, sp);
+	add_part(s, sp, map ? DP_MIN(map->hi, sp + STACK_SCAN) : sp + 65536);
 }
 
 static bool look_at_frame(void *arg, const u64 *w, u64 at)
@@ -136,11 +169,10 @@ static bool is_syscall(const struct dp_mem *mem, u64 at)
 {
 	u8 code[2];
 
-	return !dp_mem_read(mem, at, code, 2, NULL) && code[0] == 0x0f && code[1] == 0x05;
+	return !dp_mem_read(mem, at, code, 2, NULL) && dp_code_is_syscall(code);
 }
 
-bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct dp_maps *maps,
-		    struct dp_moves *mv)
+bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct dp_maps *maps, struct dp_moves *mv)
 {
 	struct scan s = {.mem = mem, .maps = maps, .mv = mv, .clear = true};
 	struct user_regs_struct regs;
@@ -149,13 +181,13 @@ bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct
 	if (ptrace(PTRACE_GETREGS, th->tid, 0, &regs))
 		return th->gone;
 	dp_fix_restart(th->tid, &regs, false);
-	to = dp_redirect_find(mv->map, mv->nmap, regs.rip);
+	to = dp_redirect_find(mv->map, mv->nmap, dp_user_ip(&regs));
 	/*
 	 * The kernel steps back over the system call when the thread goes on. That must lead to the call, so where its copy does
 	 * not stand just in front the step is made here; and a byte that traps now is spared the thread by the way. With a
 	 * signal on its way the call may end instead: then the thread stays, and the trap brings it on.
 	 */
-	again = dp_will_restart(&regs) ? dp_redirect_find(mv->map, mv->nmap, regs.rip - 2) : 0;
+	again = dp_will_restart(&regs) ? dp_redirect_find(mv->map, mv->nmap, dp_user_ip(&regs) - 2) : 0;
 	if (to ? dp_will_restart(&regs) && !is_syscall(mem, to - 2) : again != 0) {
 		to = 0;
 		if (!dp_signal_pending(th->tid)) {
@@ -164,16 +196,15 @@ bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct
 		}
 	}
 	if (to) {
-		regs.rip = to;
+		dp_user_ip(&regs) = to;
 		mv->moved++;
 	}
 	ptrace(PTRACE_SETREGS, th->tid, 0, &regs);
-	if (in_ranges(mv->avoid, mv->navoid, regs.rip)) {
+	if (in_ranges(mv->avoid, mv->navoid, dp_user_ip(&regs))) {
 		s.clear = false;
-		mv->where = regs.rip;
+		mv->where = dp_user_ip(&regs);
 	}
-	s.sp = regs.rsp;
-	add_stack(&s, regs.rsp);
+	add_stack(&s, dp_user_sp(&regs));
 	for (u32 i = 0; i < s.n; i++)
 		each_frame(mem, s.v[i].lo, s.v[i].hi, look_at_frame, &s);
 	return s.clear;
@@ -191,6 +222,7 @@ bool dp_in_handler(struct dp_thread *th, const struct dp_mem *mem, const struct 
 
 	if (ptrace(PTRACE_GETREGS, th->tid, 0, &regs))
 		return true;
-	map = dp_maps_at(maps, regs.rsp);
-	return !map || each_frame(mem, regs.rsp & ~7ull, DP_MIN(map->hi, regs.rsp + STACK_SCAN), any_frame, NULL) != 0;
+	map = dp_maps_at(maps, dp_user_sp(&regs));
+	return !map || each_frame(mem, dp_user_sp(&regs) & ~7ull, DP_MIN(map->hi, dp_user_sp(&regs) + STACK_SCAN),
+				  any_frame, NULL) != 0;
 }

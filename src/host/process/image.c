@@ -71,8 +71,8 @@ struct dp_patch *dp_plan_patches(const struct dp_plan *plan)
 }
 
 /* All of the plan that a control block holds. */
-static void put_plan(struct dp_control *c, const struct dp_plan *plan, const struct dp_patch *patches, const struct dp_range *areas,
-		     u32 nareas, u64 *at, u64 origin)
+static void put_plan(struct dp_control *c, const struct dp_plan *plan, const struct dp_patch *patches,
+		     const struct dp_range *areas, u32 nareas, u64 *at, u64 origin)
 {
 	u8 *base = (u8 *)c;
 
@@ -93,7 +93,7 @@ bool dp_plan_needs_segv(const struct dp_plan *plan)
 	for (u32 i = 0; i < plan->npatches; i++) {
 		const struct dp_patch *t = &plan->patches[i].patch;
 
-		if (t->len == 5 && t->bounds & 0x10 && t->jump[4] != 0xcc)
+		if (t->len == 5 && t->bounds & 0x10 && t->jump[4] != DP_TRAP_BYTE)
 			return true;
 	}
 	return false;
@@ -213,7 +213,8 @@ int dp_rebuild_control(struct arming *a, const struct dp_plan *plan, u64 origin,
 	struct dp_control *c = (struct dp_control *)base;
 	u32 nareas = 0;
 	struct dp_range *areas = dp_merge_areas(&plan->space, 0, &nareas);
-	u64 at = sizeof(*c), size = at + plan->npoints * sizeof(*plan->points) + plan->npatches * sizeof(*patches) + nareas * sizeof(*areas) +
+	u64 at = sizeof(*c), size = at + plan->npoints * sizeof(*plan->points) + plan->npatches * sizeof(*patches) +
+				    nareas * sizeof(*areas) +
 				    ((u64)plan->nredirects + plan->nhomes) * sizeof(*plan->homes) + 5 * 16;
 	int r = base && patches && areas && size <= a->s->late_size ? 0 : dp_fail(err, E_ARM_NOMEM, "control block");
 

@@ -17,8 +17,7 @@ static int by_address(const void *a, const void *b)
 	return p->addr < q->addr ? -1 : p->addr > q->addr;
 }
 
-static enum dp_standing_state state_of(const struct dp_block *t, const struct dp_patch *p,
-				       const struct dp_mem *mem)
+static enum dp_standing_state state_of(const struct dp_block *t, const struct dp_patch *p, const struct dp_mem *mem)
 {
 	u8 now[sizeof(p->orig)];
 

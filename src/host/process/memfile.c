@@ -24,7 +24,8 @@ static int make(void)
 {
 	int fd = memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 
-	return fd >= 0 || errno != EINVAL ? fd : memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING); /* before Linux 6.3 */
+	return fd >= 0 || errno != EINVAL ? fd
+					  : memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING); /* before Linux 6.3 */
 }
 
 int dp_memory_file(u64 size, struct dp_error *err)
@@ -65,8 +66,8 @@ static int open_checked(const char *link, u64 size, const uid_t *owner)
 
 	if (at < 0)
 		return -1;
-	if (memory_device(&dev) && !fstat(at, &st) && S_ISREG(st.st_mode) && st.st_dev == dev && !st.st_nlink && (u64)st.st_size == size &&
-	    (!owner || st.st_uid == *owner)) {
+	if (memory_device(&dev) && !fstat(at, &st) && S_ISREG(st.st_mode) && st.st_dev == dev && !st.st_nlink &&
+	    (u64)st.st_size == size && (!owner || st.st_uid == *owner)) {
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
 		fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 	}

@@ -23,14 +23,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "hit/pagemap.h"
+#include "abi/abi-pagemap.h"
 #include "host/process/arm-priv.h"
 
 #define PAGE 4096ull
 #define STACK_SPAN (1024 * 1024ull) /* around a stack pointer, within its mapping */
 
 /* Newer than the headers of some systems. */
-#define USER_MODE_ONLY 1		   /* userfaultfd(): what an ordinary process may ask for; marks do not depend on it */
+#define USER_MODE_ONLY 1 /* userfaultfd(): what an ordinary process may ask for; marks do not depend on it */
 #define FEATURE_WP_UNPOPULATED (1ull << 13) /* pages that are not there yet, too */
 #define FEATURE_WP_ASYNC (1ull << 15)
 
@@ -103,7 +103,8 @@ int dp_pages_check(const struct dp_session *s, struct dp_error *err)
 	if (n && s->opt.children)
 		return dp_fail(err, E_WATCH_PAGES, "the children of forks");
 	if (pages > DP_PAGES_MAX || s->ngroups - DP_MIN(registers, s->ngroups) >= DP_PAGES_RANGES)
-		return refuse(err, "watch at most 64 pieces of memory, of 256 MiB in all", "too much is to be watched", n ? v[0].lo : 0);
+		return refuse(err, "watch at most 64 pieces of memory, of 256 MiB in all", "too much is to be watched",
+			      n ? v[0].lo : 0);
 	return 0;
 }
 
@@ -117,7 +118,8 @@ static int check_maps(const struct dp_maps *maps, const struct dp_range *v, u32 
 			if (!m)
 				return refuse(err, "look at /proc/PID/maps", "no memory is mapped", at);
 			if (!m->w || m->x)
-				return refuse(err, "watch data", m->x ? "memory with code is there" : "nobody can write there", at);
+				return refuse(err, "watch data",
+					      m->x ? "memory with code is there" : "nobody can write there", at);
 			if (m->shared)
 				return refuse(err, "watch up to four words of it by registers, without --pages",
 					      "the memory is shared with other processes or a file", at);
@@ -140,14 +142,16 @@ static int check_thread(const struct dp_session *s, pid_t tid, const struct dp_r
 
 	if (ptrace(PTRACE_GETREGS, tid, 0, &regs) || dp_maps_read(&maps, s->pid, NULL))
 		return 0; /* it is not stopped: another look comes, or it has ended */
-	m = dp_maps_at(&maps, regs.rsp);
-	lo = m ? DP_MAX(m->lo, regs.rsp - STACK_SPAN) : 0;
-	hi = m ? DP_MIN(m->hi, regs.rsp + STACK_SPAN) : 0;
+	m = dp_maps_at(&maps, dp_user_sp(&regs));
+	lo = m ? DP_MAX(m->lo, dp_user_sp(&regs) - STACK_SPAN) : 0;
+	hi = m ? DP_MIN(m->hi, dp_user_sp(&regs) + STACK_SPAN) : 0;
 	for (u32 i = 0; i < n && !r; i++) {
 		if (v[i].lo < hi && lo < v[i].hi)
-			r = refuse(err, "watch variables that are not on a stack", "the stack of a thread is there", regs.rsp);
+			r = refuse(err, "watch variables that are not on a stack", "the stack of a thread is there",
+				   dp_user_sp(&regs));
 		else if (v[i].lo < regs.fs_base + PAGE && regs.fs_base - PAGE < v[i].hi)
-			r = refuse(err, "watch other memory", "the C library's words of a thread are there", regs.fs_base);
+			r = refuse(err, "watch other memory", "the C library's words of a thread are there",
+				   regs.fs_base);
 	}
 	dp_maps_free(&maps);
 	return r;
@@ -155,7 +159,10 @@ static int check_thread(const struct dp_session *s, pid_t tid, const struct dp_r
 
 /* ---- events of the kernel ---- */
 
-#define INSN(c, d, s, o, i) {.code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (s32)(i)}
+#define INSN(c, d, s, o, i)                                                              \
+	{                                                                                \
+		.code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (s32)(i) \
+	}
 
 /* A program that lets a page fault count when it is in one of the ranges. */
 static int load_filter(const struct dp_range *v, u32 n)
@@ -173,7 +180,8 @@ static int load_filter(const struct dp_range *v, u32 n)
 		code[len++] = (struct bpf_insn)INSN(BPF_LD | BPF_IMM | BPF_DW, 4, 0, 0, v[i].lo);
 		code[len++] = (struct bpf_insn)INSN(0, 0, 0, 0, v[i].lo >> 32);
 		code[len++] = (struct bpf_insn)INSN(BPF_ALU64 | BPF_SUB | BPF_X, 3, 4, 0, 0);
-		code[len++] = (struct bpf_insn)INSN(BPF_JMP | BPF_JLT | BPF_K, 3, 0, (n - 1 - i) * 5 + 1, v[i].hi - v[i].lo);
+		code[len++] = (struct bpf_insn)INSN(BPF_JMP | BPF_JLT | BPF_K, 3, 0, (n - 1 - i) * 5 + 1,
+						    v[i].hi - v[i].lo);
 	}
 	code[len++] = (struct bpf_insn)INSN(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 0);
 	code[len++] = (struct bpf_insn)INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
@@ -266,14 +274,17 @@ int dp_pages_thread(struct dp_session *s, pid_t tid, struct dp_error *err)
 
 		if (by_call && s->no_calls)
 			break;
-		if (!dp_grow((void **)&s->watch_events, &s->cap_watch_events, s->nwatch_events, sizeof(*s->watch_events)))
+		if (!dp_grow((void **)&s->watch_events, &s->cap_watch_events, s->nwatch_events,
+			     sizeof(*s->watch_events)))
 			return dp_fail(err, E_ARM_NOMEM, "watchpoint");
 		fd = open_event(tid, s->page_filter, by_call);
 		if (fd < 0 && errno == ESRCH)
 			return 0;
 		if (fd < 0 && by_call && (errno == EACCES || errno == EPERM)) {
 			s->no_calls = true;
-			dp_session_say(s, "what system calls store is not told: that takes root, or kernel.perf_event_paranoid below 2");
+			dp_session_say(
+			    s,
+			    "what system calls store is not told: that takes root, or kernel.perf_event_paranoid below 2");
 			break;
 		}
 		if (fd < 0)
@@ -306,8 +317,14 @@ int dp_pages_try(struct dp_session *s, const struct dp_maps *maps, struct dp_err
 /* Close the pages of r that are open, telling at most n stretches of them; how far: *end. -1: errno. */
 static int close_some(const struct dp_session *s, u64 lo, u64 hi, struct dp_stretch *v, u32 n, u64 *end)
 {
-	struct dp_scan a = {.size = sizeof(a), .flags = DP_SCAN_CLOSES | DP_SCAN_CHECKS, .start = lo, .end = hi, .vec = (u64)v,
-			 .vec_len = n, .mask = DP_PAGE_WRITTEN, .result = DP_PAGE_WRITTEN};
+	struct dp_scan a = {.size = sizeof(a),
+			    .flags = DP_SCAN_CLOSES | DP_SCAN_CHECKS,
+			    .start = lo,
+			    .end = hi,
+			    .vec = (u64)v,
+			    .vec_len = n,
+			    .mask = DP_PAGE_WRITTEN,
+			    .result = DP_PAGE_WRITTEN};
 	int found = ioctl(s->page_map, DP_PAGEMAP_SCAN, &a);
 
 	*end = a.walk_end;
@@ -316,7 +333,8 @@ static int close_some(const struct dp_session *s, u64 lo, u64 hi, struct dp_stre
 
 static int mark(struct dp_session *s, const struct dp_range *v, u32 n, struct dp_error *err)
 {
-	struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | FEATURE_WP_UNPOPULATED | FEATURE_WP_ASYNC};
+	struct uffdio_api api = {
+	    .api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | FEATURE_WP_UNPOPULATED | FEATURE_WP_ASYNC};
 	char path[64];
 	u64 end;
 
@@ -325,7 +343,8 @@ static int mark(struct dp_session *s, const struct dp_range *v, u32 n, struct dp
 	if (s->page_map < 0)
 		return fail_event(path, err);
 	if (ioctl(s->page_marks, UFFDIO_API, &api))
-		return refuse(err, "use Linux 6.10 or later", "the kernel does not open marked pages by itself", v[0].lo);
+		return refuse(err, "use Linux 6.10 or later", "the kernel does not open marked pages by itself",
+			      v[0].lo);
 	for (u32 i = 0; i < n; i++) {
 		struct uffdio_register reg = {.range = {v[i].lo, v[i].hi - v[i].lo}, .mode = UFFDIO_REGISTER_MODE_WP};
 
@@ -384,7 +403,8 @@ int dp_pages_open(struct arming *a, struct dp_error *err)
 	if (!n)
 		return 0;
 	if (a->caps.seccomp)
-		return dp_fail(err, E_WATCH_PAGES, "process %d has a filter of system calls, which a hit would meet", (int)a->s->pid);
+		return dp_fail(err, E_WATCH_PAGES, "process %d has a filter of system calls, which a hit would meet",
+			       (int)a->s->pid);
 	if (dp_session_symbol(a->s, "__libc_single_threaded", &a->ctl->single, NULL))
 		a->ctl->single = 0;
 	r = borrow(a, err);

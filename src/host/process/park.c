@@ -16,37 +16,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "arch/x86_64/relocate.h"
+#include "arch/arch.h"
 #include "host/process/process-priv.h"
 
 #define PAGE 4096ull
-#define ARRIVAL_US 50 /* between looks at a process on its way to its entry point */
-#define ARRIVAL_MS 2000 /* a library's initialiser may do whatever it likes on that way */
-#define LET_GO_MS 200 /* until a thread that is to be let go has stopped for it */
-#define OWED_MOST 64 /* such threads that did not */
+#define ARRIVAL_US 50     /* between looks at a process on its way to its entry point */
+#define ARRIVAL_MS 2000   /* a library's initialiser may do whatever it likes on that way */
+#define LET_GO_MS 200     /* until a thread that is to be let go has stopped for it */
+#define OWED_MOST 64      /* such threads that did not */
 #define RETURN_LOOKS 1000 /* at a thread that is on its way back to where it waits */
-#define CALLS_MOST 40 /* system calls in which a linker loads a library; it takes a dozen */
+#define CALLS_MOST 40     /* system calls in which a linker loads a library; it takes a dozen */
 #define SYSCALL_STOP (SIGTRAP | 0x80)
-
-/*
- * Some seconds, and as many more as often as the word behind changes: whoever wants the process to wait goes on changing it. Nobody
- * needs rcx and r11 at an entry point, nor behind a system call; flags are left alone.
- */
-static const u8 waiting[] = {
-	0x44, 0x8b, 0x1d, 27, 0, 0, 0, /* 1: mov word(%rip), %r11d */
-	0xb9, 0, 0, 0, 8,	       /* mov $2^27, %ecx */
-	0xf3, 0x90, 0xe2, 0xfc,	       /* 2: pause; loop 2b */
-	0x8b, 0x0d, 12, 0, 0, 0,       /* mov word(%rip), %ecx */
-	0x49, 0xf7, 0xd3,	       /* not %r11 */
-	0x4a, 0x8d, 0x4c, 0x19, 1,     /* lea 1(%rcx,%r11), %rcx: the difference */
-	0xe3, 6,		       /* jrcxz behind the word */
-	0xeb, 0xde,		       /* jmp 1b */
-	0, 0, 0, 0,		       /* the word */
-};
-#define WORD (sizeof(waiting) - 4)
-/* Where there is no room for that. */
-static const u8 waiting_once[] = {0xb9, 0, 0, 0, 8, 0xf3, 0x90, 0xe2, 0xfc};
-#define JUMP 5 /* bytes of a jump */
 
 static int gone(pid_t pid, struct dp_error *err)
 {
@@ -143,8 +123,7 @@ static u64 passed(pid_t pid, u64 type)
 }
 
 /* Where the process is going to wait: behind a code segment's end, as much as is left of the page. */
-static int find_place(struct dp_parking *p, const struct dp_mem *mem, size_t *room,
-		      struct dp_error *err)
+static int find_place(struct dp_parking *p, const struct dp_mem *mem, size_t *room, struct dp_error *err)
 {
 	struct dp_maps maps;
 	int r = dp_maps_read(&maps, p->pid, err);
@@ -161,14 +140,15 @@ static int find_place(struct dp_parking *p, const struct dp_mem *mem, size_t *ro
 }
 
 /* The waiting code, and behind it the program's first instructions and the way to those that follow. */
-static int make_code(struct dp_parking *p, const u8 *first, size_t avail, bool once, struct dp_emit *e, struct dp_error *err)
+static int make_code(struct dp_parking *p, const u8 *first, size_t avail, bool once, struct dp_emit *e,
+		     struct dp_error *err)
 {
 	u32 done = 0;
 	int r;
 
-	p->word = once ? 0 : p->at + WORD;
-	dp_emit_bytes(e, once ? waiting_once : waiting, once ? sizeof(waiting_once) : sizeof(waiting));
-	while (done < JUMP) {
+	p->word = once ? 0 : p->at + DP_STUB_WAIT_WORD;
+	dp_emit_bytes(e, once ? dp_stub_wait_once : dp_stub_wait, once ? DP_STUB_WAIT_ONCE : DP_STUB_WAIT);
+	while (done < DP_JUMP_LEN) {
 		struct dp_insn in;
 
 		r = dp_insn_decode(&in, first + done, avail - done) < 0
@@ -180,8 +160,8 @@ static int make_code(struct dp_parking *p, const u8 *first, size_t avail, bool o
 		if (!dp_insn_falls_through(&in))
 			break; /* the whole program is one jump */
 	}
-	r = done < JUMP ? dp_fail(err, E_TARGET_NOROOM, "process %d", (int)p->pid)
-			: dp_emit_jmp(e, p->entry + done, err);
+	r = done < DP_JUMP_LEN ? dp_fail(err, E_TARGET_NOROOM, "process %d", (int)p->pid)
+			       : dp_emit_jmp(e, p->entry + done, err);
 	if (!r && e->overflow)
 		r = dp_fail(err, E_TARGET_NOROOM, "process %d", (int)p->pid);
 	return r;
@@ -209,7 +189,7 @@ static int await_arrival(const struct dp_parking *p, struct dp_error *err)
 		if (r || ptrace(PTRACE_GETREGS, p->pid, 0, &regs))
 			return gone(p->pid, err);
 		sig = signal_of(status);
-		if (!sig && regs.rip - p->at < p->size)
+		if (!sig && dp_user_ip(&regs) - p->at < p->size)
 			return 0;
 		if (!sig && dp_now_ns() > end)
 			return stuck(p->pid, err);
@@ -222,7 +202,7 @@ static int await_arrival(const struct dp_parking *p, struct dp_error *err)
  */
 static int divert(struct dp_parking *p, const struct dp_mem *mem, struct dp_error *err)
 {
-	u8 code[DP_PARK_MAX], first[JUMP + 16] = {0}, jump[JUMP];
+	u8 code[DP_PARK_MAX], first[DP_JUMP_LEN + 16] = {0}, jump[DP_JUMP_LEN];
 	size_t avail = DP_MIN(sizeof(first), PAGE - (p->entry & (PAGE - 1))), room = 0;
 	struct dp_emit e, j;
 	int r = find_place(p, mem, &room, err);
@@ -246,14 +226,14 @@ static int divert(struct dp_parking *p, const struct dp_mem *mem, struct dp_erro
 	if (!r)
 		r = dp_mem_write(mem, p->at, code, p->size, err);
 	if (!r)
-		r = dp_mem_write(mem, p->entry, jump, JUMP, err);
+		r = dp_mem_write(mem, p->entry, jump, DP_JUMP_LEN, err);
 	if (r)
 		return r;
 	r = await_arrival(p, err);
 	if (r && r == -dp_error_info(E_TARGET_GONE)->number)
 		return r;
 	/* From here on the waiting code does not need the jump; and one that has not come by now never sees it. */
-	return dp_mem_write(mem, p->entry, first, JUMP, r ? NULL : err) ?: r;
+	return dp_mem_write(mem, p->entry, first, DP_JUMP_LEN, r ? NULL : err) ?: r;
 }
 
 int dp_park(struct dp_parking *p, pid_t pid, struct dp_error *err)
@@ -321,7 +301,7 @@ int dp_unpark(struct dp_parking *p, struct dp_error *err)
 		if (ptrace(PTRACE_INTERRUPT, p->tid, 0, 0) || look(p->tid, 0, &status) ||
 		    ptrace(PTRACE_GETREGS, p->tid, 0, &regs))
 			return gone(p->pid, err);
-		waits = regs.rip - p->at < p->size;
+		waits = dp_user_ip(&regs) - p->at < p->size;
 		if (waits || i == RETURN_LOOKS)
 			break;
 		if (ptrace(PTRACE_CONT, p->tid, 0, (long)signal_of(status)))
@@ -330,7 +310,7 @@ int dp_unpark(struct dp_parking *p, struct dp_error *err)
 	}
 	p->left = !waits;
 	if (waits) {
-		regs.rip = p->entry;
+		dp_user_ip(&regs) = p->entry;
 		r = ptrace(PTRACE_SETREGS, p->tid, 0, &regs) ? gone(p->pid, err) : dp_mem_open(&mem, p->pid, err);
 		if (!r) {
 			r = dp_mem_write(&mem, p->at, p->saved, p->size, err);
@@ -349,7 +329,7 @@ static bool is_loading(pid_t pid)
 	struct user_regs_struct regs;
 
 	return !ptrace(PTRACE_GETREGS, pid, 0, &regs) && regs.cs == CS_64BIT && !regs.fs_base &&
-	       (regs.rip == passed(pid, AT_ENTRY) || passed(pid, AT_BASE));
+	       (dp_user_ip(&regs) == passed(pid, AT_ENTRY) || passed(pid, AT_BASE));
 }
 
 /* ---- libraries that a running program loads ---- */
@@ -359,9 +339,12 @@ static int just_opened(pid_t tid)
 {
 	struct user_regs_struct regs;
 
-	if (ptrace(PTRACE_GETREGS, tid, 0, &regs) || regs.rax > 1 << 24)
+	if (ptrace(PTRACE_GETREGS, tid, 0, &regs) || dp_user_result(&regs) > 1 << 24)
 		return -1;
-	return regs.orig_rax == SYS_openat || regs.orig_rax == SYS_open || regs.orig_rax == SYS_openat2 ? (int)regs.rax : -1;
+	return dp_user_call(&regs) == SYS_openat || dp_user_call(&regs) == SYS_open ||
+		       dp_user_call(&regs) == SYS_openat2
+		   ? (int)dp_user_result(&regs)
+		   : -1;
 }
 
 /*
@@ -422,9 +405,9 @@ static int park_here(struct dp_parking *p, pid_t tid, pid_t pid, struct dp_error
 	r = ptrace(PTRACE_GETREGS, tid, 0, &regs) ? gone(pid, err) : find_place(p, &mem, &room, err);
 	if (r)
 		goto close;
-	p->entry = regs.rip;
+	p->entry = dp_user_ip(&regs);
 	dp_emit_init(&e, code, room, p->at);
-	dp_emit_bytes(&e, waiting_once, sizeof(waiting_once));
+	dp_emit_bytes(&e, dp_stub_wait_once, DP_STUB_WAIT_ONCE);
 	dp_emit_bytes(&e, "\xff\x25\0\0\0\0", 6); /* jmp *0(%rip): the linker may be far away */
 	dp_emit_u64(&e, p->entry);
 	p->size = (u32)e.len;
@@ -433,8 +416,8 @@ static int park_here(struct dp_parking *p, pid_t tid, pid_t pid, struct dp_error
 	if (!r)
 		r = dp_mem_write(&mem, p->at, code, p->size, err);
 	if (!r) {
-		regs.rip = p->at;
-		regs.orig_rax = (u64)-1; /* no call is under way that could be begun anew */
+		dp_user_ip(&regs) = p->at;
+		dp_user_call(&regs) = (u64)-1; /* no call is under way that could be begun anew */
 		r = ptrace(PTRACE_SETREGS, tid, 0, &regs) ? gone(pid, err) : 0;
 	}
 close:

@@ -10,7 +10,10 @@
 #include "hit/blob.h"
 #include "host/process/process.h"
 
-/* ---- memory of another process (mem.c) ---- */
+struct dp_control;
+struct dp_redirect;
+
+/* ---- memory of another process (process-mem.c) ---- */
 
 struct dp_mem {
 	pid_t pid;
@@ -26,22 +29,22 @@ int dp_mem_write(const struct dp_mem *m, u64 addr, const void *buf, size_t n, st
 
 struct dp_thread {
 	pid_t tid;
-	bool running;	  /* not in a stop that we know of */
+	bool running; /* not in a stop that we know of */
 	bool gone;
-	bool released;	  /* detached by us on purpose */
-	bool group_stop;  /* stopped by job control: goes on by PTRACE_LISTEN */
-	bool due;	  /* goes on at the end of the pump */
-	bool asked;	  /* dp_tracer_stop waits for it */
-	bool trap_due;	  /* it goes on to report a trap: not to be interrupted before */
-	bool done;	  /* for passes of the caller: through with it */
-	bool worked;	  /* was sent to make calls, and not yet seen to be back */
-	bool foreign;	  /* belongs to a forked child, held until its bytes are right */
-	bool followed;	  /* goes on to its next system call, of which on_call() is told */
-	bool sharer;	  /* belongs to another process in the same memory: a child of vfork before its exec */
-	int signal;	  /* to be delivered when it goes on */
-	u64 blocked;	  /* signals that it blocked when it was attached */
-	u64 stopped_at;	  /* nanoseconds, 0 while running */
-	u64 heard;	  /* the last pump that took a stop of it */
+	bool released;   /* detached by us on purpose */
+	bool group_stop; /* stopped by job control: goes on by PTRACE_LISTEN */
+	bool due;        /* goes on at the end of the pump */
+	bool asked;      /* dp_tracer_stop waits for it */
+	bool trap_due;   /* it goes on to report a trap: not to be interrupted before */
+	bool done;       /* for passes of the caller: through with it */
+	bool worked;     /* was sent to make calls, and not yet seen to be back */
+	bool foreign;    /* belongs to a forked child, held until its bytes are right */
+	bool followed;   /* goes on to its next system call, of which on_call() is told */
+	bool sharer;     /* belongs to another process in the same memory: a child of vfork before its exec */
+	int signal;      /* to be delivered when it goes on */
+	u64 blocked;     /* signals that it blocked when it was attached */
+	u64 stopped_at;  /* nanoseconds, 0 while running */
+	u64 heard;       /* the last pump that took a stop of it */
 };
 
 struct dp_tracer {
@@ -50,11 +53,11 @@ struct dp_tracer {
 	u32 n;
 	size_t cap;
 	bool execed, dead;
-	int exit_status; /* when dead: as waitpid gave it */
-	pid_t other;	 /* holds threads of the process, so that we cannot */
-	u64 handled;	 /* signals whose actions are to be kept, as a mask */
-	bool drops_watches; /* set before attaching: signals of watchpoints are of the past, nobody gets them */
-	u64 lost;	 /* of these: the kernel has set the default action, see note_reset() */
+	int exit_status;          /* when dead: as waitpid gave it */
+	pid_t other;              /* holds threads of the process, so that we cannot */
+	u64 handled;              /* signals whose actions are to be kept, as a mask */
+	bool drops_watches;       /* set before attaching: signals of watchpoints are of the past, nobody gets them */
+	u64 lost;                 /* of these: the kernel has set the default action, see note_reset() */
 	int old_nice, old_policy; /* our own */
 	const struct dp_redirect *redirects; /* traps at these go on elsewhere */
 	u32 nredirects;
@@ -62,16 +65,17 @@ struct dp_tracer {
 	u32 held;   /* those that wait */
 	u64 longest_stop_ns, stops, rescued;
 	u64 pumps; /* calls of dp_tracer_pump so far */
-	void (*on_call)(void *arg, struct dp_thread *th); /* at the entry and the exit of system calls of threads that are followed */
+	void (*on_call)(
+	    void *arg,
+	    struct dp_thread *th); /* at the entry and the exit of system calls of threads that are followed */
 	void *on_call_arg;
 };
 
 /* Of every thread, at any time but inside calls that are made for us (follow.c). */
-#define DP_TRACE_OPTIONS                                                                                                               \
+#define DP_TRACE_OPTIONS \
 	(PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD)
 
-#define SIGNAL_BIT(sig) (1ull << ((sig) - 1)) /* in masks as /proc and ptrace show them */
-
+#define SIGNAL_BIT(sig) (1ull << ((sig)-1)) /* in masks as /proc and ptrace show them */
 
 /* Seize every thread, those being born included. Nothing is stopped. *t is zeroed but for drops_watches. */
 int dp_tracer_attach(struct dp_tracer *t, pid_t pid, struct dp_error *err);
@@ -99,7 +103,7 @@ void dp_tracer_rest(u64 waited_ns);
 bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns);
 void dp_tracer_resume(struct dp_tracer *t, struct dp_thread *th);
 void dp_tracer_release(struct dp_tracer *t, struct dp_thread *th); /* from a stop */
-void dp_tracer_detach(struct dp_tracer *t); /* whoever is left */
+void dp_tracer_detach(struct dp_tracer *t);                        /* whoever is left */
 
 /* ---- calls made by a thread of the target (remote.c) ---- */
 
@@ -112,30 +116,33 @@ struct dp_call {
 /* ---- calls that are seen at their entry and exit (follow.c) ---- */
 
 struct dp_follow {
-	pid_t tid;	   /* of the thread */
+	pid_t tid;         /* of the thread */
 	struct dp_call *v; /* what it is to call, and the results */
 	u32 n, done;
-	u64 lo, hi;	   /* where the instructions stand that make the calls */
-	bool lifts;	   /* a filter is in force, and is suspended inside the calls */
+	u64 lo, hi; /* where the instructions stand that make the calls */
+	bool lifts; /* a filter is in force, and is suspended inside the calls */
 	bool inside;
 };
 
 /* The stopped thread is going to make these calls; its results are there when done. Only one thread at a time. */
-void dp_follow_begin(struct dp_follow *f, struct dp_tracer *t, struct dp_thread *th, struct dp_call *v, u32 n, u64 lo, u64 hi);
+void dp_follow_begin(struct dp_follow *f, struct dp_tracer *t, struct dp_thread *th, struct dp_call *v, u32 n, u64 lo,
+		     u64 hi);
 bool dp_follow_done(void *follow);
 void dp_follow_end(struct dp_follow *f, struct dp_tracer *t);
 
 struct dp_remote {
 	struct dp_tracer *tracer;
 	struct dp_mem *mem;
-	u64 stub;	  /* borrowed bytes: one call at a time */
+	u64 stub; /* borrowed bytes: one call at a time */
 	u8 stub_saved[32];
 	bool stub_in;
-	u64 noted;	  /* what a predecessor that was killed was mapping or unmapping last, 0 nothing */
-	u64 service;	  /* the blob's service loop, 0 before it is mapped */
+	bool stuck;  /* a thread did not come back from a call */
+	u64 noted;   /* what a predecessor that was killed was mapping or unmapping last, 0 nothing */
+	u64 service; /* the blob's service loop, 0 before it is mapped */
 	u64 service_end;
-	bool service_in;  /* its code stands there; there are breakpoints otherwise */
-	u64 table;	  /* writable page for it */
+	bool service_in;     /* its code stands there; there are breakpoints otherwise */
+	u64 table;           /* writable page for it */
+	u64 slots, slots_hi; /* threads may be on these stacks, see struct dp_moves */
 	struct dp_follow follow;
 	const struct dp_maps *maps;
 };
@@ -164,7 +171,8 @@ int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], struct dp_erro
 
 /* The service loop of the region that begins there; there: its code is known to stand in it. */
 struct dp_blob_head;
-void dp_remote_serve(struct dp_remote *r, u64 region, const struct dp_blob_head *head, bool there);
+void dp_remote_serve(struct dp_remote *r, u64 region, const struct dp_blob_head *head, u64 slots, u32 nslots,
+		     bool there);
 
 /* When all calls are made: wait until nobody is in the service loop, and leave breakpoints in its place. The next call puts it back. */
 int dp_remote_retire(struct dp_remote *r, struct dp_error *err);
@@ -213,7 +221,7 @@ int dp_park(struct dp_parking *p, pid_t pid, struct dp_error *err);
 void dp_park_keep(struct dp_parking *p);
 void dp_park_keep_end(struct dp_parking *p);
 
-/* ---- compiled programs (compile.c) ---- */
+/* ---- compiled programs (process-compile.c) ---- */
 
 /* Compile into [ctl->jit_lo, ctl->jit_hi); the plan is made, and ctl is complete but for its tables. */
 int dp_compile_write(struct dp_session *s, const struct dp_control *ctl, const u64 entries[DP_NENTRIES],
@@ -241,17 +249,16 @@ struct dp_moves {
 	u32 nmap;
 	const struct dp_range *avoid;
 	u32 navoid;
-	u64 slots, slots_hi; /* of the session whose code is to go away; 0 none */
-	u64 moved;	     /* counted up */
-	u64 where;	     /* the last program counter that was found in `avoid` */
+	u64 slots, slots_hi; /* on whose stacks hits run; 0 none */
+	u64 moved;           /* counted up */
+	u64 where;           /* the last program counter that was found in `avoid` */
 };
 
 /*
  * Look at one stopped thread. Its program counter, and those in signal frames that may still be in use on its stacks, are
  * moved by `map`. True when none is left in `avoid`.
  */
-bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct dp_maps *maps,
-		    struct dp_moves *mv);
+bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct dp_maps *maps, struct dp_moves *mv);
 
 /* Whether a signal frame stands on the stopped thread's stack: then it may have been interrupted anywhere. */
 bool dp_in_handler(struct dp_thread *th, const struct dp_mem *mem, const struct dp_maps *maps);
@@ -259,10 +266,10 @@ bool dp_in_handler(struct dp_thread *th, const struct dp_mem *mem, const struct 
 /* ---- taking probes out of a process (withdraw.c) ---- */
 
 struct dp_withdrawn {
-	u32 restored;	/* patches taken back */
-	u32 skipped;	/* their module is gone, or somebody else changed the bytes */
+	u32 restored;   /* patches taken back */
+	u32 skipped;    /* their module is gone, or somebody else changed the bytes */
 	u64 kept_bytes; /* still mapped because a thread may be inside */
-	pid_t inside;	/* that thread, and where it or a signal frame of it stands; 0: the bytes are not ours */
+	pid_t inside;   /* that thread, and where it or a signal frame of it stands; 0: the bytes are not ours */
 	u64 where;
 	struct dp_error halted; /* why all threads had to be stopped to write the bytes; its code is DP_OK otherwise */
 	u64 longest_stop_ns, stops, moved, rescued;
@@ -274,7 +281,8 @@ struct dp_withdrawn {
  * process says about itself at ctl_addr, checked (untrusted.h). crashed: the bytes may be in any step.
  */
 struct dp_block;
-int dp_withdraw_process(pid_t pid, const struct dp_block *known, u64 ctl_addr, bool crashed, struct dp_withdrawn *out, struct dp_error *err);
+int dp_withdraw_process(pid_t pid, const struct dp_block *known, u64 ctl_addr, bool crashed, struct dp_withdrawn *out,
+			struct dp_error *err);
 
 /* By which a descriptor of ours for /proc/self/pagemap is known: flags that mean nothing there. */
 #define DP_PAGEMAP_FLAGS (O_APPEND | O_NONBLOCK | O_DSYNC | O_CLOEXEC)

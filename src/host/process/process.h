@@ -7,62 +7,28 @@
 #ifndef DP_PROCESS_H
 #define DP_PROCESS_H
 
-#include "engine/engine.h"
-#include "hit/hit.h"
-#include "lang/event/event.h"
-#include "log/rings.h"
+#include "host/host.h"
 #include "symbols/symbols.h"
 
 struct dp_session;
-
-struct dp_session_options {
-	bool allow_trap;   /* breakpoints may be used where no jump fits */
-	bool interpret;	   /* do not compile programs */
-	bool share_globals; /* global variables are the first page of: */
-	int globals_fd;	   /* a file that other sessions use as well; programs' `globals` is not looked at then */
-	bool children;	   /* watchpoints are inherited by the children of forks, too */
-	bool pages;	   /* writes are watched by page protection instead of registers: any number of bytes */
-	bool ignore_int;   /* a program that is started ignores SIGINT: so our parent wanted it */
-	bool adopt;	   /* leave a dead predecessor's probes where they are, for dp_session_adopt() */
-	u64 ring_size;	   /* bytes of one log ring, power of two; 0: 1 MiB */
-	u32 max_probes;	   /* capacity; 0: made from the events added before arming */
-	u32 nslots;	   /* threads that can be in a hit at once; 0: from the number of threads */
-	void (*progress)(void *arg, const char *what, u64 done, u64 total); /* may be NULL */
-	void (*note)(void *arg, const char *text); /* things a user should know; may be NULL */
-	void *arg;
-};
 
 /* What happened so far, for bench and for people. Times in nanoseconds. */
 struct dp_session_stats {
 	u64 attach_ns, plan_ns, arm_ns, remove_ns;
 	u64 longest_stop_ns; /* of any thread */
-	u64 stops;	     /* thread interruptions in all */
-	u64 moved;	     /* program counters moved off displaced bytes */
-	u64 rescued;	     /* traps redirected while arming or removing */
+	u64 stops;           /* thread interruptions in all */
+	u64 moved;           /* program counters moved off displaced bytes */
+	u64 rescued;         /* traps redirected while arming or removing */
 	u64 mapped_bytes;    /* address space added to the target */
 	u64 resident_bytes;  /* of it, written by the control side */
-	u64 kept_bytes;	     /* could not be unmapped at the end, 0 normally */
-};
-
-struct dp_probe_info {
-	const struct dp_event *event;
-	const char *symbol; /* "lookupCommand" */
-	u64 offset;	    /* from the symbol */
-	u64 addr;	    /* run-time address; of a return probe: the function's entry */
-	const char *module; /* base name */
-	enum dp_outcome outcome; /* the worst over its sites */
-	const char *reason; /* why not a jump; "" for jumps */
-	u32 nsites;	    /* 1, or the number of exits */
-	u32 ncompiled;	    /* of them, sites whose program runs as machine code; known once armed */
-	const char *via;    /* how a return is seen, or a probe that waits, in the kernel; NULL: by outcome */
+	u64 kept_bytes;      /* could not be unmapped at the end, 0 normally */
 };
 
 /*
  * Look at the process and make ready for adding events; nothing in the target is changed.
  * Errors: E_PROC_*, E_TARGET_* (own process, kernel thread, 32-bit, not permitted, traced by another).
  */
-int dp_session_new(struct dp_session **s, pid_t pid, const struct dp_session_options *opt,
-		   struct dp_error *err);
+int dp_session_new(struct dp_session **s, pid_t pid, const struct dp_session_options *opt, struct dp_error *err);
 
 /* What a process allows its threads to do at a hit. */
 struct dp_process_caps {
@@ -96,8 +62,8 @@ struct dp_parking { /* a process that waits at its entry point, or where it has 
 	u64 entry;
 	u64 at; /* where it waits */
 	u32 size;
-	bool left; /* dp_unpark() found that it had gone on */
-	u64 word;  /* waits as long as this changes; 0: some seconds */
+	bool left;        /* dp_unpark() found that it had gone on */
+	u64 word;         /* waits as long as this changes; 0: some seconds */
 	bool keeps, kept; /* a thread of ours changes it; it is to end */
 	pthread_t keeper;
 	u8 saved[DP_PARK_MAX];
@@ -120,28 +86,8 @@ int dp_unpark(struct dp_parking *p, struct dp_error *err);
  * (and a note about the others). On error nothing is added. */
 int dp_session_add(struct dp_session *s, const char *text, struct dp_error *err);
 
-/* Whether programs of the Dynamic Probes language become machine code. */
-enum dp_jit_choice { DP_JIT_AUTO, /* where most of it can */ DP_JIT_ON, /* where any of it can */ DP_JIT_OFF };
-
-/* A verified program for a place, with words of memory that it shares with the others of the session. */
-struct dp_session_program {
-	struct dp_location loc;
-	bool is_return; /* at the exits of the function */
-	bool is_watch;  /* at accesses to the memory that loc names */
-	u32 watch_len;  /* bytes; 0: as many as the variable has */
-	enum dp_watch_type watch_type;
-	int opcode;	/* first byte that must stand there, -1: any */
-	const struct dp_program *prog;
-	u32 locals, globals, gate; /* where its variables and its count of hits begin, in words */
-	enum dp_jit_choice jit;
-	bool log_on_fault; /* its records do not wait until the probed instruction has been carried out */
-};
-
-/* The program as an event, with a copy of its code; NULL: no memory. */
-struct dp_event *dp_event_of_program(const struct dp_session_program *program);
-
 /* Copies the program. E_RPN_OPCODE and E_WATCH_* besides the errors of dp_session_add(). */
-int dp_session_add_program(struct dp_session *s, const struct dp_session_program *p, struct dp_error *err);
+int dp_session_add_spec(struct dp_session *s, const struct dp_probe_spec *spec, struct dp_error *err);
 
 /* The run-time address of [MODULE:]SYMBOL in the process. */
 int dp_session_symbol(struct dp_session *s, const char *symbol, u64 *addr, struct dp_error *err);
@@ -179,7 +125,7 @@ void dp_session_probe(const struct dp_session *s, u32 i, struct dp_probe_info *o
 const struct dp_ring_map *dp_session_rings(const struct dp_session *s); /* after arm; the session made the layout */
 struct dp_process *dp_session_process(struct dp_session *s);
 pid_t dp_session_pid(const struct dp_session *s);
-bool dp_session_alive(struct dp_session *s); /* the target (or, spawned, its exit status waits) */
+bool dp_session_alive(struct dp_session *s);                     /* the target (or, spawned, its exit status waits) */
 bool dp_session_status(const struct dp_session *s, int *status); /* spawned and ended: as waitpid gave it */
 void dp_session_stats(const struct dp_session *s, struct dp_session_stats *out);
 
@@ -194,6 +140,8 @@ void dp_session_tend(struct dp_session *s);
 void dp_session_tend_pages(struct dp_session *s);
 /* Sleep between two such looks, or until the process has something for dp_session_tend_pages(). */
 void dp_session_rest(struct dp_session *s, u64 ns);
+
+extern const struct dp_host_ops dp_process_ops; /* process-ops.c: of a struct dp_session */
 
 /* ---- what stands in a process, whichever session set it (inspect.c) ---- */
 

@@ -49,8 +49,7 @@ static void breathe(void *arg)
 	dp_tracer_pump(ph->tracer);
 }
 
-void dp_publish_host_init(struct dp_publish_host *ph, struct dp_tracer *t, struct dp_mem *mem,
-			  struct dp_remote *r)
+void dp_publish_host_init(struct dp_publish_host *ph, struct dp_tracer *t, struct dp_mem *mem, struct dp_remote *r)
 {
 	ph->host = (struct dp_host){write_code, serialise, breathe, ph};
 	ph->tracer = t;

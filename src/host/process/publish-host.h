@@ -13,7 +13,6 @@ struct dp_publish_host {
 	bool registered; /* membarrier was registered for this process */
 };
 
-void dp_publish_host_init(struct dp_publish_host *ph, struct dp_tracer *t, struct dp_mem *mem,
-			  struct dp_remote *r);
+void dp_publish_host_init(struct dp_publish_host *ph, struct dp_tracer *t, struct dp_mem *mem, struct dp_remote *r);
 
 #endif

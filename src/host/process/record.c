@@ -30,7 +30,8 @@ struct head {
 	struct dp_blob_head blob;
 };
 
-_Static_assert(sizeof(struct head) <= PAGE && sizeof(struct dp_control) <= PAGE, "a page each: written as a whole or not at all");
+_Static_assert(sizeof(struct head) <= PAGE && sizeof(struct dp_control) <= PAGE,
+	       "a page each: written as a whole or not at all");
 
 /* ---- where ---- */
 
@@ -307,7 +308,8 @@ static bool stands_there(const struct search *s, const struct head *h, u64 regio
 	const struct dp_map *m = dp_maps_at(&s->maps, region);
 	u64 magic = 0;
 
-	if (!m || m->lo != region || !m->x || m->inode || !dp_process_peek(dp_memory_tid(s->pid), region, &magic, 8) || magic != DP_BLOB_MAGIC)
+	if (!m || m->lo != region || !m->x || m->inode || !dp_process_peek(dp_memory_tid(s->pid), region, &magic, 8) ||
+	    magic != DP_BLOB_MAGIC)
 		return false;
 	return h->pid == s->pid || h->file.inode;
 }
@@ -374,5 +376,6 @@ bool dp_known_owner_lives(const struct dp_known *k)
 	char path[64], exe[8];
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)k->owner);
-	return k->owner != getpid() && dp_process_started(k->owner) == k->owner_started && readlink(path, exe, sizeof(exe)) > 0;
+	return k->owner != getpid() && dp_process_started(k->owner) == k->owner_started &&
+	       readlink(path, exe, sizeof(exe)) > 0;
 }

@@ -33,7 +33,7 @@ struct dp_known {
 	pid_t pid; /* for which it was written: this process, or one from which it inherited the probes */
 	pid_t owner;
 	u64 started, owner_started;
-	struct dp_file_id file; /* behind the rings */
+	struct dp_file_id file;   /* behind the rings */
 	struct dp_ring_map rings; /* their layout; at is NULL */
 	u64 words_off;
 	char path[160];
@@ -42,7 +42,7 @@ struct dp_known {
 /* What is known about the probes that stand in pid. False: nothing. Free it. */
 bool dp_record_find(struct dp_known *k, pid_t pid);
 void dp_known_free(struct dp_known *k);
-void dp_known_forget(const struct dp_known *k); /* nobody carries these probes any more */
+void dp_known_forget(const struct dp_known *k);      /* nobody carries these probes any more */
 bool dp_known_owner_lives(const struct dp_known *k); /* and is another process than this one */
 
 /* The memory file that pid has mapped at this address under the name of log rings; 0, 0 when there is none. */

@@ -17,6 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "abi/abi-control.h"
+#include "abi/abi-slot.h"
 #include "host/process/process-priv.h"
 
 #define STOP_TIMEOUT 2000000000ull /* a busy machine may take long to run a thread */
@@ -25,13 +27,9 @@
 #define JUMPS 16
 #define PAGE 4096ull
 
-/* syscall; pop rcx,rax,rdx,rsi,rdi,r8,r9,r10,r11; popfq; ret $128 */
-static const u8 stub_code[] = {0x0f, 0x05, 0x59, 0x58, 0x5a, 0x5e, 0x5f, 0x41, 0x58, 0x41, 0x59,
-			       0x41, 0x5a, 0x41, 0x5b, 0x9d, 0xc2, 0x80, 0x00};
-
 /* Behind it, the page that is being mapped or unmapped: should we die before it can be known by what is in it, a successor finds it. */
 #define NOTE_SIZE 5
-#define BORROWED (sizeof(stub_code) + NOTE_SIZE)
+#define BORROWED (DP_STUB_CALL + NOTE_SIZE)
 _Static_assert(BORROWED <= DP_SLACK_PARK, "the bytes behind are in use when a program is started");
 
 /* Bytes behind a code segment's end on its last page: mapped, executable, and nobody's. */
@@ -97,12 +95,12 @@ static int put_stub(struct dp_remote *r, u64 noted, struct dp_error *err)
 
 	if (!r->stub_in) {
 		e = dp_mem_read(r->mem, r->stub, r->stub_saved, sizeof(r->stub_saved), err);
-		if (!e && !memcmp(r->stub_saved, stub_code, sizeof(stub_code)))
+		if (!e && !memcmp(r->stub_saved, dp_stub_call, DP_STUB_CALL))
 			read_original(r);
 	}
-	memcpy(code, stub_code, sizeof(stub_code));
+	memcpy(code, dp_stub_call, DP_STUB_CALL);
 	noted /= PAGE;
-	memcpy(code + sizeof(stub_code), &noted, NOTE_SIZE);
+	memcpy(code + DP_STUB_CALL, &noted, NOTE_SIZE);
 	if (!e)
 		e = dp_mem_write(r->mem, r->stub, code, sizeof(code), err);
 	r->stub_in |= !e;
@@ -112,7 +110,7 @@ static int put_stub(struct dp_remote *r, u64 noted, struct dp_error *err)
 void dp_remote_end(struct dp_remote *r)
 {
 	dp_remote_retire(r, NULL);
-	if (r->stub_in)
+	if (r->stub_in && !r->stuck) /* else a thread may still come back there; nobody else uses these bytes */
 		dp_mem_write(r->mem, r->stub, r->stub_saved, BORROWED, NULL);
 	r->stub_in = false;
 }
@@ -157,31 +155,31 @@ static bool gives_up(u64 nr)
 
 bool dp_will_restart(const struct user_regs_struct *regs)
 {
-	s64 ret = (s64)regs->rax;
+	s64 ret = (s64)dp_user_result(regs);
 
-	return (s64)regs->orig_rax >= 0 && (ret == -ERESTARTSYS || ret == -ERESTARTNOINTR || ret == -ERESTARTNOHAND ||
-					    ret == -ERESTART_RESTARTBLOCK);
+	return (s64)dp_user_call(regs) >= 0 && (ret == -ERESTARTSYS || ret == -ERESTARTNOINTR ||
+						ret == -ERESTARTNOHAND || ret == -ERESTART_RESTARTBLOCK);
 }
 
 void dp_fix_restart(pid_t tid, struct user_regs_struct *regs, bool by_hand)
 {
-	s64 ret = (s64)regs->rax;
+	s64 ret = (s64)dp_user_result(regs);
 
-	if ((s64)regs->orig_rax < 0)
+	if ((s64)dp_user_call(regs) < 0)
 		return; /* not in a system call */
-	if (ret == -EINTR && gives_up(regs->orig_rax) && !dp_signal_pending(tid)) {
-		regs->rax = regs->orig_rax;
-		regs->rip -= 2;
-		regs->orig_rax = (u64)-1;
+	if (ret == -EINTR && gives_up(dp_user_call(regs)) && !dp_signal_pending(tid)) {
+		dp_user_result(regs) = dp_user_call(regs);
+		dp_user_ip(regs) -= DP_SYSCALL_LEN;
+		dp_user_call(regs) = (u64)-1;
 		return;
 	}
 	if (!by_hand)
 		return; /* the kernel does the rest when the thread leaves the stop */
 	if (dp_will_restart(regs)) {
-		regs->rax = ret == -ERESTART_RESTARTBLOCK ? 219 /* restart_syscall */ : regs->orig_rax;
-		regs->rip -= 2;
+		dp_user_result(regs) = ret == -ERESTART_RESTARTBLOCK ? 219 /* restart_syscall */ : dp_user_call(regs);
+		dp_user_ip(regs) -= DP_SYSCALL_LEN;
 	}
-	regs->orig_rax = (u64)-1;
+	dp_user_call(regs) = (u64)-1;
 }
 
 void dp_fix_rseq(pid_t tid, const struct dp_mem *mem, struct user_regs_struct *regs)
@@ -194,8 +192,8 @@ void dp_fix_rseq(pid_t tid, const struct dp_mem *mem, struct user_regs_struct *r
 	if (!rc.pointer || dp_mem_read(mem, rc.pointer + 8, &ptr, 8, NULL) || !ptr ||
 	    dp_mem_read(mem, ptr, &cs, sizeof(cs), NULL))
 		return;
-	if (regs->rip - cs.start_ip < cs.post_commit_offset)
-		regs->rip = cs.abort_ip;
+	if (dp_user_ip(regs) - cs.start_ip < cs.post_commit_offset)
+		dp_user_ip(regs) = cs.abort_ip;
 	dp_mem_write(mem, rc.pointer + 8, &none, 8, NULL);
 }
 
@@ -241,20 +239,21 @@ static int check_filter(struct dp_remote *r, const struct dp_thread *th, struct 
 }
 
 /* Send the stopped thread to `code` with these words on its stack, signals blocked if asked; it comes back by itself. */
-static int launch(struct dp_remote *r, struct dp_thread *th, struct user_regs_struct *regs, u64 code,
-		  const u64 *words, size_t n, bool block, struct dp_error *err)
+static int launch(struct dp_remote *r, struct dp_thread *th, struct user_regs_struct *regs, u64 code, const u64 *words,
+		  size_t n, bool block, struct dp_error *err)
 {
 	static const u64 all = ~0ull;
-	u64 sp = regs->rsp - 128 - n * 8;
+	u64 sp = dp_user_sp(regs) - 128 - n * 8;
 	int e = dp_mem_write(r->mem, sp, words, n * 8, err);
 
 	if (e)
 		return e;
-	regs->rsp = sp;
-	regs->rip = code;
-	regs->orig_rax = (u64)-1;
+	dp_user_sp(regs) = sp;
+	dp_user_ip(regs) = code;
+	dp_user_call(regs) = (u64)-1;
 	/* In this order: should we die between the two, it goes there and restores what has not changed. */
-	if (ptrace(PTRACE_SETREGS, th->tid, 0, regs) || (block && ptrace(PTRACE_SETSIGMASK, th->tid, sizeof(all), &all)))
+	if (ptrace(PTRACE_SETREGS, th->tid, 0, regs) ||
+	    (block && ptrace(PTRACE_SETSIGMASK, th->tid, sizeof(all), &all)))
 		return dp_fail(err, E_TARGET_GONE, "thread %d: %s", (int)th->tid, strerror(errno));
 	dp_tracer_resume(r->tracer, th);
 	return 0;
@@ -279,7 +278,7 @@ static int wait_done(struct dp_remote *r, u64 timeout, bool (*done)(void *arg), 
 /* Wait until every thread (or every one that worked for us) was seen outside of these places once. */
 static int wait_outside(struct dp_remote *r, const struct dp_range *v, u32 n, bool workers, struct dp_error *err)
 {
-	struct dp_moves mv = {.avoid = v, .navoid = n};
+	struct dp_moves mv = {.avoid = v, .navoid = n, .slots = r->slots, .slots_hi = r->slots_hi};
 	struct dp_tracer *t = r->tracer;
 	u64 begin = dp_now_ns();
 	u32 ms = 0;
@@ -293,7 +292,8 @@ static int wait_outside(struct dp_remote *r, const struct dp_range *v, u32 n, bo
 			t->v[i].worked &= !out;
 			if (out)
 				break;
-			if (dp_now_ns() - begin > CALL_TIMEOUT)
+			r->stuck |= dp_now_ns() - begin > CALL_TIMEOUT;
+			if (r->stuck)
 				return dp_fail(err, E_TARGET_STUCK, "thread %d does not come back from a call",
 					       (int)t->v[i].tid);
 			dp_tracer_pause(t, &ms);
@@ -303,8 +303,8 @@ static int wait_outside(struct dp_remote *r, const struct dp_range *v, u32 n, bo
 
 int dp_remote_leave(struct dp_remote *r, struct dp_error *err)
 {
-	struct dp_range code[2] = {{r->stub, r->stub + sizeof(stub_code)},
-				   {r->service & ~(PAGE - 1), r->table}};
+	/* No more than the loop: a thread may be in hits nearly all of the time. */
+	struct dp_range code[2] = {{r->stub, r->stub + DP_STUB_CALL}, {r->service, r->service_end}};
 
 	return wait_outside(r, code, 2, true, err);
 }
@@ -322,12 +322,12 @@ int dp_remote_settle(struct dp_remote *r, u64 service_size, struct dp_error *err
  */
 static int await_predecessor(struct dp_remote *r, struct dp_error *err)
 {
-	struct dp_range code = {r->stub, r->stub + sizeof(stub_code)};
+	struct dp_range code = {r->stub, r->stub + DP_STUB_CALL};
 	u8 now[BORROWED];
 
-	if (dp_mem_read(r->mem, r->stub, now, sizeof(now), NULL) || memcmp(now, stub_code, sizeof(stub_code)))
+	if (dp_mem_read(r->mem, r->stub, now, sizeof(now), NULL) || memcmp(now, dp_stub_call, DP_STUB_CALL))
 		return 0;
-	memcpy(&r->noted, now + sizeof(stub_code), NOTE_SIZE);
+	memcpy(&r->noted, now + DP_STUB_CALL, NOTE_SIZE);
 	r->noted *= PAGE;
 	return wait_outside(r, &code, 1, false, err);
 }
@@ -356,8 +356,7 @@ int dp_remote_init(struct dp_remote *r, struct dp_tracer *t, struct dp_mem *mem,
 	return await_predecessor(r, err);
 }
 
-static int get_worker(struct dp_remote *r, struct dp_thread **th, struct user_regs_struct *regs,
-		      struct dp_error *err)
+static int get_worker(struct dp_remote *r, struct dp_thread **th, struct user_regs_struct *regs, struct dp_error *err)
 {
 	*th = pick_worker(r);
 	if (!*th)
@@ -381,20 +380,14 @@ static int launch_stub(struct dp_remote *r, struct dp_call *c, struct dp_error *
 
 	if (e)
 		return e;
-	u64 words[] = {regs.rcx, regs.rax, regs.rdx, regs.rsi, regs.rdi, regs.r8,
-		       regs.r9,	 regs.r10, regs.r11, regs.eflags, regs.rip};
+	u64 words[] = {dp_user_words_call(&regs)};
 	if (r->follow.lifts)
 		there.nr = dp_harmless_call(th->tid);
 	else
 		there = *c;
-	regs.rax = (u64)there.nr;
-	regs.rdi = there.arg[0];
-	regs.rsi = there.arg[1];
-	regs.rdx = there.arg[2];
-	regs.r10 = there.arg[3];
-	regs.r8 = there.arg[4];
-	regs.r9 = there.arg[5];
-	dp_follow_begin(&r->follow, r->tracer, th, c, 1, r->stub, r->stub + sizeof(stub_code));
+	dp_user_result(&regs) = (u64)there.nr;
+	dp_user_set_args(&regs, there.arg);
+	dp_follow_begin(&r->follow, r->tracer, th, c, 1, r->stub, r->stub + DP_STUB_CALL);
 	return launch(r, th, &regs, r->stub, words, DP_ARRAY_SIZE(words), false, err);
 }
 
@@ -430,9 +423,10 @@ int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], struct dp_erro
 	if (e)
 		return e;
 	if (!done)
-		return dp_fail(err, r->tracer->dead ? E_TARGET_GONE : E_TARGET_STUCK, "signal handlers of process %d jump out of calls",
-			       (int)r->tracer->pid);
-	return c.ret < 0 && c.ret > -4096 ? dp_fail(err, E_TARGET_CALL, "%s: %s", name_of(nr), strerror((int)-c.ret)) : 0;
+		return dp_fail(err, r->tracer->dead ? E_TARGET_GONE : E_TARGET_STUCK,
+			       "signal handlers of process %d jump out of calls", (int)r->tracer->pid);
+	return c.ret < 0 && c.ret > -4096 ? dp_fail(err, E_TARGET_CALL, "%s: %s", name_of(nr), strerror((int)-c.ret))
+					  : 0;
 }
 
 int dp_remote_run(struct dp_remote *r, struct dp_thread *th, u64 code, u64 data, bool (*done)(void *arg), void *arg,
@@ -446,8 +440,7 @@ int dp_remote_run(struct dp_remote *r, struct dp_thread *th, u64 code, u64 data,
 	dp_fix_restart(th->tid, &regs, true);
 	dp_fix_rseq(th->tid, r->mem, &regs);
 	th->worked = true;
-	u64 words[] = {data,	 regs.rbp, regs.rbx, regs.rax, regs.rcx, regs.rdx,    regs.rsi,
-		       regs.rdi, regs.r8,  regs.r9,  regs.r10, regs.r11, regs.eflags, regs.rip};
+	u64 words[] = {data, dp_user_words_load(&regs)};
 	e = launch(r, th, &regs, code, words, DP_ARRAY_SIZE(words), false, err);
 	return e ? e : wait_done(r, CALL_TIMEOUT, done, arg, err);
 }
@@ -465,8 +458,11 @@ static bool table_done(void *arg)
 	return !dp_mem_read(w->mem, w->addr, &flag, 8, NULL) && flag == 1;
 }
 
-void dp_remote_serve(struct dp_remote *r, u64 region, const struct dp_blob_head *head, bool there)
+void dp_remote_serve(struct dp_remote *r, u64 region, const struct dp_blob_head *head, u64 slots, u32 nslots,
+		     bool there)
 {
+	r->slots = slots;
+	r->slots_hi = slots + (u64)nslots * DP_HIT_SLOT_SIZE;
 	r->service = region + head->service;
 	r->service_end = region + head->service_end;
 	r->table = region + DP_ALIGN_UP(head->end, PAGE);
@@ -495,7 +491,7 @@ int dp_remote_retire(struct dp_remote *r, struct dp_error *err)
 	if (!r->service_in)
 		return 0;
 	e = dp_remote_leave(r, err);
-	memset(traps, 0xcc, sizeof(traps));
+	memset(traps, DP_TRAP_BYTE, sizeof(traps));
 	for (u64 at = r->service; !e && at < r->service_end; at += sizeof(traps))
 		e = dp_mem_write(r->mem, at, traps, DP_MIN(sizeof(traps), r->service_end - at), err);
 	r->service_in = e != 0;
@@ -503,7 +499,8 @@ int dp_remote_retire(struct dp_remote *r, struct dp_error *err)
 }
 
 /* The table as the thread finds it: under a filter with calls that it allows. Behind the last one the loop sets the signal mask. */
-static void fill_table(struct dp_remote *r, const struct dp_thread *th, struct dp_call *table, const struct dp_call *v, u32 n, const int *no)
+static void fill_table(struct dp_remote *r, const struct dp_thread *th, struct dp_call *table, const struct dp_call *v,
+		       u32 n, const int *no)
 {
 	s64 harmless = r->follow.lifts ? dp_harmless_call(th->tid) : 0;
 
@@ -519,7 +516,8 @@ static void fill_table(struct dp_remote *r, const struct dp_thread *th, struct d
 	table[n].nr = -1;
 }
 
-static void follow_table(struct dp_remote *r, struct dp_thread *th, struct dp_call *own, const struct dp_call *v, u32 n, u64 sp, const int *no)
+static void follow_table(struct dp_remote *r, struct dp_thread *th, struct dp_call *own, const struct dp_call *v, u32 n,
+			 u64 sp, const int *no)
 {
 	memcpy(own, v, n * sizeof(*own));
 	for (u32 i = 0; i < n; i++)
@@ -554,10 +552,9 @@ int dp_remote_calls(struct dp_remote *r, struct dp_call *v, u32 n, struct dp_err
 		return e;
 	if (ptrace(PTRACE_GETSIGMASK, th->tid, sizeof(mask), &mask))
 		return dp_fail(err, E_TARGET_GONE, "thread %d: %s", (int)th->tid, strerror(errno));
-	u64 words[] = {r->table, mask,	  regs.rax, regs.rcx, regs.rdx, regs.rbx,    regs.rsi, regs.rdi,
-		       regs.r8,	 regs.r9, regs.r10, regs.r11, regs.r12, regs.eflags, regs.rip};
+	u64 words[] = {r->table, mask, dp_user_words_service(&regs)};
 	if (r->follow.lifts)
-		follow_table(r, th, own, v, n, regs.rsp - 128 - sizeof(words), no);
+		follow_table(r, th, own, v, n, dp_user_sp(&regs) - 128 - sizeof(words), no);
 	e = launch(r, th, &regs, r->service, words, DP_ARRAY_SIZE(words), true, err);
 	if (!e)
 		e = r->follow.lifts ? wait_done(r, CALL_TIMEOUT, dp_follow_done, &r->follow, err)

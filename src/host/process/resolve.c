@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "host/process/session-priv.h"
-#include "symbols/lines.h"
+#include "symbols/sym-lines.h"
 
 #define MAX_EXITS 1024
 #define REACH 0x7fe00000ull /* how far a detour may lie from any byte of its module */
@@ -14,8 +14,8 @@
 struct found {
 	struct dp_image *im;
 	struct dp_symbol sym; /* name "" when there is none */
-	u64 link;	      /* link-time address of the probepoint */
-	u64 *copies;	      /* of a line: all of its places; NULL: link alone. free() it */
+	u64 link;             /* link-time address of the probepoint */
+	u64 *copies;          /* of a line: all of its places; NULL: link alone. free() it */
 	u32 ncopies;
 };
 
@@ -73,8 +73,7 @@ static int find_line(struct dp_session *s, const struct dp_location *loc, struct
 	return 0;
 }
 
-static int find_location(struct dp_session *s, const struct dp_location *loc, struct found *f,
-			 struct dp_error *err)
+static int find_location(struct dp_session *s, const struct dp_location *loc, struct found *f, struct dp_error *err)
 {
 	int r = 0;
 
@@ -109,8 +108,7 @@ static int find_location(struct dp_session *s, const struct dp_location *loc, st
 	}
 	if (loc->kind == DP_LOC_LINE)
 		return find_line(s, loc, f, err);
-	r = f->im ? dp_module_symbol(f->im->mod, loc->symbol, &f->sym, err)
-		  : find_anywhere(s, loc->symbol, f, err);
+	r = f->im ? dp_module_symbol(f->im->mod, loc->symbol, &f->sym, err) : find_anywhere(s, loc->symbol, f, err);
 	if (r)
 		return r;
 	if (f->sym.is_ifunc)
@@ -206,8 +204,8 @@ static int add_spot(struct dp_session *s, struct dp_image *im, u64 link, u32 own
 	if (spot->site.outcome == DP_OUTCOME_TRAP && !s->opt.allow_trap) {
 		enum dp_code why = spot->site.why;
 
-		r = dp_fail(err, E_SITE_TRAP, "%s+0x%llx: %s", dp_module_base(im->mod),
-			    (unsigned long long)link, dp_error_info(why)->sentence);
+		r = dp_fail(err, E_SITE_TRAP, "%s+0x%llx: %s", dp_module_base(im->mod), (unsigned long long)link,
+			    dp_error_info(why)->sentence);
 		return r;
 	}
 	s->nspots++;
@@ -226,7 +224,8 @@ static bool is_code_of(const struct dp_session *s, const struct dp_image *im, u6
 static struct dp_image *image_with(struct dp_session *s, struct dp_image *im, u64 link)
 {
 	for (size_t i = 0; !is_code_of(s, im, link + im->bias) && i < s->proc.nimages; i++)
-		if (s->proc.images[i].mod == im->mod && is_code_of(s, &s->proc.images[i], link + s->proc.images[i].bias))
+		if (s->proc.images[i].mod == im->mod &&
+		    is_code_of(s, &s->proc.images[i], link + s->proc.images[i].bias))
 			return &s->proc.images[i];
 	return im;
 }
@@ -252,8 +251,9 @@ static int add_twins(struct dp_session *s, const struct dp_image *im, u32 first,
 			if (r == -ENOMEM)
 				return dp_fail(err, E_ARM_NOMEM, "sites");
 			if (r)
-				dp_session_say(s, "%s is mapped again at 0x%llx, where it is not probed: %s", dp_module_base(im->mod),
-					       (unsigned long long)(link + twin->bias), dp_error_info(e.code)->sentence);
+				dp_session_say(s, "%s is mapped again at 0x%llx, where it is not probed: %s",
+					       dp_module_base(im->mod), (unsigned long long)(link + twin->bias),
+					       dp_error_info(e.code)->sentence);
 		}
 	}
 	s->probes[owner].nsites += s->nspots - last;
@@ -444,8 +444,7 @@ static bool is_twin(const struct dp_session *s, size_t i)
 	return k < i;
 }
 
-static int add_pattern(struct dp_session *s, const char *text, const struct dp_location *loc,
-		       struct dp_error *err)
+static int add_pattern(struct dp_session *s, const char *text, const struct dp_location *loc, struct dp_error *err)
 {
 	struct matches m = {.s = s, .text = text};
 	int r = 0;
@@ -491,7 +490,8 @@ int dp_resolve_event(struct dp_session *s, const char *text, struct dp_error *er
 	} else {
 		r = find_location(s, &ev.loc, &f, err);
 		if (!r)
-			r = f.ncopies > 1 && !ev.is_return ? add_copies(s, text, &f, err) : add_event(s, text, &f, false, err);
+			r = f.ncopies > 1 && !ev.is_return ? add_copies(s, text, &f, err)
+							   : add_event(s, text, &f, false, err);
 		free(f.copies);
 	}
 	if (r && err && err->column < 0)
@@ -514,29 +514,6 @@ static int check_opcode(const struct found *f, int opcode, struct dp_error *err)
 	if (r || opcode < 0 || text->bytes[f->link - text->lo] == opcode)
 		return r;
 	return dp_fail(err, E_RPN_OPCODE, "0x%02x, expected 0x%02x", text->bytes[f->link - text->lo], (u32)opcode);
-}
-
-struct dp_event *dp_event_of_program(const struct dp_session_program *program)
-{
-	struct dp_event *ev = calloc(1, sizeof(*ev));
-	u8 *code = dp_alloc(program->prog->len);
-
-	if (!ev || !code) {
-		free(ev);
-		dp_free(code);
-		return NULL;
-	}
-	ev->loc = program->loc;
-	ev->is_return = program->is_return;
-	ev->is_watch = program->is_watch;
-	ev->watch_len = program->watch_len;
-	ev->watch_type = program->watch_type;
-	snprintf(ev->group, sizeof(ev->group), "dprobes");
-	ev->prog = *program->prog;
-	ev->prog.layout = (struct dp_layout){0};
-	ev->prog.code = code;
-	memcpy(code, program->prog->code, program->prog->len);
-	return ev;
 }
 
 /* The event is the session's from now on, or freed. */
@@ -571,24 +548,23 @@ static void confirm_spots(struct dp_session *s)
 	}
 }
 
-int dp_session_add_program(struct dp_session *s, const struct dp_session_program *program, struct dp_error *err)
+int dp_session_add_spec(struct dp_session *s, const struct dp_probe_spec *spec, struct dp_error *err)
 {
-	struct dp_event *ev;
+	struct dp_event *ev = dp_event_of_spec(spec);
 	struct dp_probe *p;
 	int r;
 
-	ev = dp_event_of_program(program);
 	if (!ev)
 		return dp_fail(err, E_ARM_NOMEM, "probe");
-	r = program->is_watch ? dp_watch_add(s, ev, err) : dp_add_at_code(s, ev, program->opcode, err);
+	r = ev->is_watch ? dp_watch_add(s, ev, err) : dp_add_at_code(s, ev, spec->opcode, err);
 	if (r)
 		return r;
 	p = &s->probes[s->nprobes - 1];
-	p->locals = program->locals;
-	p->globals = program->globals;
-	p->gate = program->gate;
-	p->jit = program->jit;
-	if (!program->log_on_fault && (ev->prog.logmax || ev->prog.rpn.ex_logmax))
+	p->locals = spec->locals;
+	p->globals = spec->globals;
+	p->gate = spec->gate;
+	p->jit = spec->jit;
+	if (!spec->log_on_fault && (ev->prog.logmax || ev->prog.rpn.ex_logmax))
 		confirm_spots(s);
 	return 0;
 }

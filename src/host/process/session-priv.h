@@ -3,9 +3,16 @@
 #ifndef DP_SESSION_PRIV_H
 #define DP_SESSION_PRIV_H
 
+#include "abi/abi-control.h"
+#include "abi/abi-page.h"
+#include "abi/abi-watch.h"
 #include "host/process/process-priv.h"
 #include "host/process/record.h"
 #include "program/code.h"
+
+struct dp_probe_rt;
+struct dp_unwind_module;
+struct dp_unwind_row;
 
 struct dp_probe { /* one event, at one function entry, one address, or all exits of a function */
 	struct dp_event *event;
@@ -19,8 +26,8 @@ struct dp_probe { /* one event, at one function entry, one address, or all exits
 	u32 nsites, ncompiled;
 	bool from_pattern; /* may be left out when it cannot be armed */
 	bool dropped;
-	u32 locals, globals, gate; /* words of the session, see dp_session_program */
-	u32 call_flags; /* DP_PROBE_WATCH_*, of a probe without a program */
+	u32 locals, globals, gate; /* words of the session, see dp_probe_spec */
+	u32 call_flags;            /* DP_PROBE_WATCH_*, of a probe without a program */
 	enum dp_jit_choice jit;
 	u64 compiled; /* address of the program as a function, 0: interpreted */
 };
@@ -29,7 +36,7 @@ struct dp_probe { /* one event, at one function entry, one address, or all exits
 
 struct dp_watched { /* one piece of memory that an event watches */
 	u64 addr;
-	u32 len;    /* 1, 2, 4 or 8, aligned; any where it is watched by its pages */
+	u32 len; /* 1, 2, 4 or 8, aligned; any where it is watched by its pages */
 	enum dp_watch_type type;
 	u32 owner;  /* index of its probe */
 	u32 group;  /* those with the same piece and type share a register: index into watches[] of the control block */
@@ -44,7 +51,7 @@ struct dp_watch_event { /* of one thread, and of the threads that it starts from
 	u32 group;
 };
 
-struct dp_unwind_tables { /* by which call chains are walked; n 0: no program does */
+struct dp_unwind_tables {                 /* by which call chains are walked; n 0: no program does */
 	struct dp_unwind_module *modules; /* sorted; rows are not placed yet */
 	struct dp_unwind_row **rows;
 	u32 n;
@@ -71,30 +78,30 @@ struct dp_session {
 	struct dp_ring_map rings; /* shared with the process: only what stands in the layout is known */
 	struct dp_file_id rings_file;
 	struct dp_block block; /* what stands, or is going to stand, in the process */
-	int record_fd;	       /* where that is written down, */
-	bool recorded;	       /* if it is */
-	u64 words_off; /* of the words in the mapping of the rings */
-	u64 *words;    /* their first values */
+	int record_fd;         /* where that is written down, */
+	bool recorded;         /* if it is */
+	u64 words_off;         /* of the words in the mapping of the rings */
+	u64 *words;            /* their first values */
 	u32 nwords;
-	u64 shadows_off; /* of what was seen last in watched pages, from the region */
+	u64 shadows_off;                       /* of what was seen last in watched pages, from the region */
 	int page_marks, page_map, page_filter; /* descriptors, see pagepoint.c; 0: none */
-	u64 copies_off, late_off, late_size; /* from the region: see extend.c */
+	u64 copies_off, late_off, late_size;   /* from the region: see extend.c */
 	u32 nlate, nlate_spots;
 	u64 late_known, late_at;
-	u32 bell;  /* of the rings: asked up to then */
-	u8 *tried; /* of each of the DP_COPIES */
+	u32 doorbell;  /* of the rings: asked up to then */
+	u8 *tried;     /* of each of the DP_COPIES */
 	bool no_calls; /* what system calls store in watched pages cannot be told */
-	bool has_call; /* watched[0] is memory of a call, see calls.c */
+	bool has_call; /* watched[0] is memory of a call, see process-calls.c */
 	struct dp_calls *calls;
-	u64 asks_off; /* in the mapping of the rings */
-	u64 cells_off; /* of the words that hold the watched values, from the region */
+	u64 asks_off;    /* in the mapping of the rings */
+	u64 cells_off;   /* of the words that hold the watched values, from the region */
 	u64 globals_off; /* from the region: of the words that processes share; 0: globals are the session's own words */
 	u64 rings_off, slots_off, tids_off; /* from the region */
 	u32 nslots;
 	bool armed, reaped;
 	int exit_status;
 	int pidfd;
-	bool spawned;	 /* the program was started by us */
+	bool spawned;              /* the program was started by us */
 	struct dp_parking parking; /* where it waits until the probes are armed; pid 0: it does not */
 	struct dp_session_stats stats;
 	struct dp_unwind_tables unwind;
@@ -105,20 +112,20 @@ struct dp_session {
 int dp_spot_at(struct dp_spot *spot, const struct dp_image *im, u64 link, u32 owner, struct dp_error *err);
 int dp_resolve_event(struct dp_session *s, const char *text, struct dp_error *err);
 
-/* resolve.c, for watch.c */
+/* resolve.c, for process-watch.c */
 struct dp_probe *dp_add_probe(struct dp_session *s);
 int dp_event_new(struct dp_session *s, const char *text, const char *watch_type, struct dp_event **ev,
 		 struct dp_error *err);
 int dp_add_at_code(struct dp_session *s, struct dp_event *ev, int opcode, struct dp_error *err);
 struct dp_image *dp_image_of_symbol(struct dp_session *s, const char *name, struct dp_error *err);
 
-/* watch.c */
+/* process-watch.c */
 int dp_watch_resolve(struct dp_session *s, const char *text, const struct dp_event *parsed, struct dp_error *err);
 /* An event whose program is there already: it is the session's from now on, or freed. */
 int dp_watch_add(struct dp_session *s, struct dp_event *ev, struct dp_error *err);
 /* The groups, and their probes behind those of sites. */
-void dp_watch_fill(const struct dp_session *s, struct dp_control *ctl, struct dp_probe_rt *rt, struct dp_watch_rt *watches,
-		   const u64 *code_addr);
+void dp_watch_fill(const struct dp_session *s, struct dp_control *ctl, struct dp_probe_rt *rt,
+		   struct dp_watch_rt *watches, const u64 *code_addr);
 /* Into the mapped region: the values before the first hit. */
 int dp_watch_values(struct dp_session *s, const struct dp_mem *mem, struct dp_error *err);
 /* Whether the kernel gives the registers, tried with one thread. */
@@ -156,7 +163,7 @@ void dp_pages_end(struct dp_session *s); /* the events are closed before */
 /* extend.c: instructions that were met get points of their own, where there are several threads; now and then while armed. */
 void dp_pages_learn(struct dp_session *s);
 
-/* calls.c */
+/* process-calls.c */
 int dp_call_resolve(struct dp_session *s, const char *text, const struct dp_event *parsed, struct dp_error *err);
 int dp_calls_begin(struct dp_session *s, struct dp_error *err); /* with the first hits that may come */
 void dp_calls_end(struct dp_session *s);
@@ -188,11 +195,11 @@ int dp_memory_adopt(const char *link, uid_t owner, u64 size, struct dp_error *er
 int dp_arm(struct dp_session *s, struct dp_error *err);
 void dp_fill_probe(const struct dp_session *s, struct dp_probe_rt *rt, u32 owner, u64 addr, u64 code);
 
-/* compile.c */
+/* process-compile.c */
 u64 dp_compile_lay_out(struct dp_session *s); /* bytes of compiled programs; spots know their place in them */
 void dp_compile_place(struct dp_session *s, u64 base);
 
-/* unwind.c */
+/* process-unwind.c */
 bool dp_session_uses(const struct dp_session *s, enum dp_opcode opcode); /* in any of its programs */
 /* The tables of all modules, when a program walks call chains. E_ARM_NOMEM. */
 int dp_unwind_build(struct dp_session *s, struct dp_error *err);
@@ -204,7 +211,8 @@ u64 dp_unwind_place(const struct dp_unwind_tables *t, u8 *image, u64 *at, u64 or
 /* Address of a probe's global variables in the target. */
 static inline u64 dp_session_globals(const struct dp_session *s, const struct dp_probe *p)
 {
-	return s->globals_off ? s->region + s->globals_off : s->region + s->rings_off + s->words_off + 8ull * p->globals;
+	return s->globals_off ? s->region + s->globals_off
+			      : s->region + s->rings_off + s->words_off + 8ull * p->globals;
 }
 
 void dp_session_say(struct dp_session *s, const char *fmt, ...) DP_PRINTF(2, 3);

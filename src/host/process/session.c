@@ -14,11 +14,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "abi/abi-slot.h"
 #include "host/process/session-priv.h"
-#include "log/guard.h"
+#include "log/log-guard.h"
 
 #define TRIES 3
-#define ROUNDS 50 /* looks for further processes that inherited probes */
+#define ROUNDS 50           /* looks for further processes that inherited probes */
 #define TRACED_PATIENCE 300 /* times 10 ms */
 
 void dp_session_say(struct dp_session *s, const char *fmt, ...)
@@ -75,7 +76,7 @@ static void add_withdrawn(struct dp_session *s, const struct dp_withdrawn *wd)
 
 /* Whose probes are to be taken out of processes. */
 struct heritage {
-	pid_t but; /* not of this one */
+	pid_t but;                    /* not of this one */
 	const struct dp_block *known; /* NULL: what each of them says counts */
 	u64 rings_at;
 	struct dp_file_id file;
@@ -93,7 +94,8 @@ static u64 ownerless(pid_t pid, u64 rings_at)
 	bool good = false;
 
 	if (at && !dp_mem_open(&mem, pid, NULL)) {
-		good = !dp_block_read(&b, &mem, at, NULL) && b.ctl.rings == rings_at && !dp_owner_lives(b.ctl.owner_pid);
+		good = !dp_block_read(&b, &mem, at, NULL) && b.ctl.rings == rings_at &&
+		       !dp_owner_lives(b.ctl.owner_pid);
 		dp_mem_close(&mem);
 	}
 	dp_block_free(&b);
@@ -112,7 +114,8 @@ static u32 withdraw_others(struct dp_session *s, const struct heritage *h)
 		pid_t pid = (pid_t)atoi(de->d_name);
 		u64 at;
 
-		if (pid <= 0 || pid == getpid() || pid == h->but || !dp_same_file(dp_rings_at(pid, h->rings_at), h->file))
+		if (pid <= 0 || pid == getpid() || pid == h->but ||
+		    !dp_same_file(dp_rings_at(pid, h->rings_at), h->file))
 			continue;
 		at = h->known ? h->known->ctl.self : ownerless(pid, h->rings_at);
 		/* Born in the middle of a step, perhaps. */
@@ -149,8 +152,8 @@ static int busy(const struct dp_session *s, u32 owner, struct dp_error *err)
 	return dp_fail(err, E_TARGET_BUSY, "process %d belongs to dprobes process %u", (int)s->pid, owner);
 }
 
-static int clean_up(struct dp_session *s, const struct dp_block *known, u64 at, const struct heritage *h, struct dp_withdrawn *wd,
-		    struct dp_error *err)
+static int clean_up(struct dp_session *s, const struct dp_block *known, u64 at, const struct heritage *h,
+		    struct dp_withdrawn *wd, struct dp_error *err)
 {
 	int r = dp_withdraw_process(s->pid, known, at, true, wd, err);
 
@@ -213,8 +216,7 @@ static int settle_predecessor(struct dp_session *s, struct dp_error *err)
 	return r;
 }
 
-int dp_session_new(struct dp_session **out, pid_t pid, const struct dp_session_options *opt,
-		   struct dp_error *err)
+int dp_session_new(struct dp_session **out, pid_t pid, const struct dp_session_options *opt, struct dp_error *err)
 {
 	struct dp_session *s;
 	int r;
@@ -262,7 +264,8 @@ int dp_session_arm(struct dp_session *s, struct dp_error *err)
 		r = dp_unpark(&s->parking, err);
 		s->parking.pid = 0;
 		if (!r && s->parking.left)
-			dp_session_say(s, "the program did not wait until all probes were in place: its first events are missing");
+			dp_session_say(
+			    s, "the program did not wait until all probes were in place: its first events are missing");
 	}
 	return r;
 }
@@ -300,9 +303,10 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 			dp_session_say(s, "%u places were changed by somebody else meanwhile and left alone",
 				       wd.skipped);
 		if (!r && wd.kept_bytes && wd.halted.code)
-			dp_session_say(s, "%llu KiB stay mapped in process %d: it was stopped to restore its code, since %s: %s",
-				       (unsigned long long)wd.kept_bytes / 1024, (int)s->pid,
-				       dp_error_info(wd.halted.code)->sentence, wd.halted.detail);
+			dp_session_say(
+			    s, "%llu KiB stay mapped in process %d: it was stopped to restore its code, since %s: %s",
+			    (unsigned long long)wd.kept_bytes / 1024, (int)s->pid,
+			    dp_error_info(wd.halted.code)->sentence, wd.halted.detail);
 		else if (!r && wd.kept_bytes && wd.inside)
 			dp_session_say(s, "%llu KiB stay mapped in process %d: thread %d may still be inside, at %#llx",
 				       (unsigned long long)wd.kept_bytes / 1024, (int)s->pid, (int)wd.inside,
@@ -311,7 +315,8 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 			dp_session_say(s, "%llu KiB stay mapped in process %d: somebody else changed bytes there",
 				       (unsigned long long)wd.kept_bytes / 1024, (int)s->pid);
 		/* It ended, or an execve has taken everything away since we looked. */
-		if (r && (!dp_session_alive(s) || (r == -dp_error_info(E_TARGET_MEM)->number && !dp_block_there(s->pid, s->control))))
+		if (r && (!dp_session_alive(s) ||
+			  (r == -dp_error_info(E_TARGET_MEM)->number && !dp_block_there(s->pid, s->control))))
 			r = 0;
 	}
 	withdraw_all_others(s, &h);
@@ -444,17 +449,20 @@ void dp_session_tend(struct dp_session *s)
 	pid_t via = dp_memory_tid(s->pid);
 
 	for (u32 i = 0; i < s->nslots; i++) {
-		u64 at = slots + (u64)i * DP_SLOT_SIZE + DP_SLOT_HEAD, zero = 0;
-		struct dp_slot_state slot;
-		struct iovec here, there;
+		u64 at = slots + (u64)i * DP_HIT_SLOT_SIZE + DP_HIT_SLOT_HEAD;
+		u8 none[4 + offsetof(struct dp_hit_slot, cs_commit)] = {0}; /* of the next owner nothing is known */
+		struct dp_hit_slot_state slot;
+		struct iovec here, there[3];
 
-		if (!dp_slot_read(via, at, s->region + s->tids_off + i * 4ull, &slot) || !slot.idle || !slot.tid)
+		if (!dp_hit_slot_read(via, at, s->region + s->tids_off + i * 4ull, &slot) || !slot.idle || !slot.tid)
 			continue; /* its id is read from the thread itself: a successor takes the slot over */
 		if (dp_thread_is_of(s->pid, (pid_t)slot.tid))
 			continue;
-		here = (struct iovec){&zero, 8};
-		there = (struct iovec){(void *)at, 8};
-		if (process_vm_writev(via, &here, 1, &there, 1, 0) != 8)
+		here = (struct iovec){none, sizeof(none)};
+		there[0] = (struct iovec){(void *)(s->region + s->tids_off + i * 4ull), 4};
+		there[1] = (struct iovec){(void *)(at + 8), sizeof(none) - 12};
+		there[2] = (struct iovec){(void *)at, 8}; /* the owner last: then somebody may take it */
+		if (process_vm_writev(via, &here, 1, there, 3, 0) != sizeof(none))
 			return;
 	}
 }

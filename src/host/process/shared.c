@@ -18,7 +18,7 @@
 
 #include "host/process/session-priv.h"
 
-#define SCRATCH 3072 /* from the table of the calls */
+#define SCRATCH 3072               /* from the table of the calls */
 #define MARK 0x5048535f44505244ull /* in an argument that socketpair has not: the pair is ours */
 
 struct message { /* in the target, in the scratch space of the calls */
@@ -50,8 +50,9 @@ static bool is_pair(int fd)
 	int type = 0;
 
 	return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) && type == SOCK_DGRAM &&
-	       !getsockname(fd, (struct sockaddr *)&name, &own) && name.sun_family == AF_UNIX && own == sizeof(sa_family_t) &&
-	       !getpeername(fd, (struct sockaddr *)&name, &other) && other == sizeof(sa_family_t);
+	       !getsockname(fd, (struct sockaddr *)&name, &own) && name.sun_family == AF_UNIX &&
+	       own == sizeof(sa_family_t) && !getpeername(fd, (struct sockaddr *)&name, &other) &&
+	       other == sizeof(sa_family_t);
 }
 
 /* Our own copy of one end; not blocking, whatever it is. */
@@ -73,7 +74,8 @@ static int send_descriptor(int end, int fd, struct dp_error *err)
 	struct cmsghdr *c = &m.control.head;
 
 	m.iov = (struct iovec){&m.byte, 1};
-	m.head = (struct msghdr){.msg_iov = &m.iov, .msg_iovlen = 1, .msg_control = &m.control, .msg_controllen = sizeof(m.control)};
+	m.head = (struct msghdr){
+	    .msg_iov = &m.iov, .msg_iovlen = 1, .msg_control = &m.control, .msg_controllen = sizeof(m.control)};
 	*c = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
 	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
 	return sendmsg(end, &m.head, MSG_NOSIGNAL | MSG_DONTWAIT) == 1
@@ -132,7 +134,9 @@ static int map_there(struct dp_remote *r, u64 there, u64 addr, u64 size, struct 
 
 	if (e)
 		return e;
-	return calls[0].ret == (s64)addr ? 0 : dp_fail(err, E_TARGET_CALL, "mmap of shared memory: %s", strerror((int)-calls[0].ret));
+	return calls[0].ret == (s64)addr
+		   ? 0
+		   : dp_fail(err, E_TARGET_CALL, "mmap of shared memory: %s", strerror((int)-calls[0].ret));
 }
 
 /* A process is known by its first thread; where that has ended, by another one (Linux 6.9). */

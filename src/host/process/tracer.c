@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "abi/abi-control.h"
+#include "abi/abi-page.h"
 #include "host/process/process-priv.h"
 
 #define DETACH_NS 30000000000ull
@@ -91,8 +93,8 @@ static bool each_child(struct dp_tracer *t, pid_t tid, bool (*fn)(struct dp_trac
 
 static bool seize_sharer(struct dp_tracer *t, pid_t child)
 {
-	if (find(t, child) || !shares_memory(dp_memory_tid(t->pid), child) || ptrace(PTRACE_SEIZE, child, 0, DP_TRACE_OPTIONS) ||
-	    !add(t, child))
+	if (find(t, child) || !shares_memory(dp_memory_tid(t->pid), child) ||
+	    ptrace(PTRACE_SEIZE, child, 0, DP_TRACE_OPTIONS) || !add(t, child))
 		return false;
 	t->v[t->n - 1].sharer = true;
 	return true;
@@ -285,8 +287,11 @@ void dp_tracer_resume(struct dp_tracer *t, struct dp_thread *th)
 {
 	if (th->running || th->gone || th->released)
 		return;
-	if (ptrace(th->group_stop ? PTRACE_LISTEN : th->followed ? PTRACE_SYSCALL : PTRACE_CONT, th->tid, 0,
-		   th->group_stop ? 0 : (long)th->signal) < 0 && errno == ESRCH)
+	if (ptrace(th->group_stop ? PTRACE_LISTEN
+		   : th->followed ? PTRACE_SYSCALL
+				  : PTRACE_CONT,
+		   th->tid, 0, th->group_stop ? 0 : (long)th->signal) < 0 &&
+	    errno == ESRCH)
 		th->gone = true;
 	th->signal = 0;
 	mark_running(t, th);
@@ -341,11 +346,11 @@ static bool redirect(struct dp_tracer *t, struct dp_thread *th, int sig)
 		return false;
 	if (ptrace(PTRACE_GETREGS, th->tid, 0, &regs))
 		return false;
-	pc = regs.rip - (sig == SIGTRAP);
+	pc = dp_user_ip(&regs) - (sig == SIGTRAP);
 	to = dp_redirect_find(t->redirects, t->nredirects, pc);
 	if (!to)
 		return false;
-	regs.rip = to;
+	dp_user_ip(&regs) = to;
 	si.si_code = SI_QUEUE;
 	si.si_value.sival_ptr = (void *)DP_REDIRECTED;
 	if (ptrace(PTRACE_SETSIGINFO, th->tid, 0, &si) || ptrace(PTRACE_SETREGS, th->tid, 0, &regs))
@@ -364,7 +369,7 @@ static bool postpone(const struct dp_tracer *t, struct dp_thread *th, int sig)
 	if (th->sharer || !(t->lost & SIGNAL_BIT(sig)) || ptrace(PTRACE_GETSIGINFO, th->tid, 0, &si) ||
 	    si.si_code != SI_KERNEL || ptrace(PTRACE_GETREGS, th->tid, 0, &regs))
 		return false;
-	regs.rip -= sig == SIGTRAP;
+	dp_user_ip(&regs) -= sig == SIGTRAP;
 	return !ptrace(PTRACE_SETREGS, th->tid, 0, &regs);
 }
 
@@ -412,11 +417,12 @@ static void mend_call(struct dp_thread *th, int sig)
 	struct user_regs_struct regs;
 	u64 pc;
 
-	if (ptrace(PTRACE_GETREGS, th->tid, 0, &regs) || (s64)regs.rax != -EINTR || (sig && !ignored(th->tid, sig)))
+	if (ptrace(PTRACE_GETREGS, th->tid, 0, &regs) || (s64)dp_user_result(&regs) != -EINTR ||
+	    (sig && !ignored(th->tid, sig)))
 		return;
-	pc = regs.rip;
+	pc = dp_user_ip(&regs);
 	dp_fix_restart(th->tid, &regs, false);
-	if (regs.rip != pc)
+	if (dp_user_ip(&regs) != pc)
 		ptrace(PTRACE_SETREGS, th->tid, 0, &regs);
 }
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "abi/abi-slot.h"
 #include "host/process/session-priv.h"
 #include "host/process/untrusted.h"
 
@@ -45,17 +46,18 @@ static const char *wrong_layout(const struct dp_control *c, const struct dp_blob
 {
 	u64 table = c->region_lo + DP_ALIGN_UP((u64)h->end, PAGE);
 
-	if (c->region_lo % PAGE || c->region_hi % PAGE || !c->region_lo || c->region_lo >= c->region_hi || !is_user(c->region_hi))
+	if (c->region_lo % PAGE || c->region_hi % PAGE || !c->region_lo || c->region_lo >= c->region_hi ||
+	    !is_user(c->region_hi))
 		return "the region";
 	if (!fits(c->region_lo, c->region_hi, c->self, sizeof(*c)))
 		return "the control block";
-	if (h->magic != DP_BLOB_MAGIC || h->end > BLOB_MOST || h->service < sizeof(*h) || h->service >= h->service_end ||
-	    h->service_end > h->end || !fits(c->region_lo, c->region_hi, table, PAGE))
+	if (h->magic != DP_BLOB_MAGIC || h->end > BLOB_MOST || h->service < sizeof(*h) ||
+	    h->service >= h->service_end || h->service_end > h->end || !fits(c->region_lo, c->region_hi, table, PAGE))
 		return "the code";
 	if (c->rings ? c->rings % PAGE || c->rings_hi % PAGE || !part_ok(c, c->rings, c->rings_hi) : c->rings_hi != 0)
 		return "the log rings";
 	if (!c->nslots || c->nslots > SLOTS_MOST || c->nslots & (c->nslots - 1) ||
-	    !fits(c->region_lo, c->region_hi, c->slots, (u64)c->nslots * DP_SLOT_SIZE) ||
+	    !fits(c->region_lo, c->region_hi, c->slots, (u64)c->nslots * DP_HIT_SLOT_SIZE) ||
 	    !fits(c->region_lo, c->region_hi, c->tids, (c->nslots + 1ull) * 4))
 		return "the slots";
 	if (!part_ok(c, c->jit_lo, c->jit_hi) || !part_ok(c, c->copies_lo, c->copies_hi))
@@ -67,7 +69,8 @@ static const char *wrong_counts(const struct dp_control *c)
 {
 	if (c->state > DP_STATE_ARMED || c->owner_pid > INT32_MAX)
 		return "the state";
-	if (c->nwatches > WATCHES_MOST || c->npages > DP_PAGES_RANGES || c->nranges > DP_MAX_RANGES || c->segv_taken > 1)
+	if (c->nwatches > WATCHES_MOST || c->npages > DP_PAGES_RANGES || c->nranges > DP_MAX_RANGES ||
+	    c->segv_taken > 1)
 		return "a count";
 	return NULL;
 }
@@ -84,7 +87,8 @@ static bool redirects_ok(const struct dp_redirect *v, u32 n)
 static bool patches_ok(const struct dp_patch *v, u32 n)
 {
 	for (u32 i = 0; i < n; i++)
-		if ((v[i].len != 1 && v[i].len != sizeof(v[i].orig)) || v[i].bounds >> sizeof(v[i].orig) || !is_user(v[i].addr))
+		if ((v[i].len != 1 && v[i].len != sizeof(v[i].orig)) || v[i].bounds >> sizeof(v[i].orig) ||
+		    !is_user(v[i].addr))
 			return false;
 	return true;
 }
@@ -113,7 +117,8 @@ static const char *wrong_tables(const struct dp_block *b)
 	if (!areas_ok(b->areas, c->nareas))
 		return "an area";
 	for (u32 i = 0; i < c->npoints; i++)
-		if (!is_user(b->points[i].addr) || (b->points[i].n && !some_of(b->points[i].first, b->points[i].n, c->nprobes)))
+		if (!is_user(b->points[i].addr) ||
+		    (b->points[i].n && !some_of(b->points[i].first, b->points[i].n, c->nprobes)))
 			return "a point";
 	for (u32 i = 0; i < c->nwatches; i++)
 		if (!is_user(b->watches[i].addr) || !some_of(b->watches[i].first, b->watches[i].n, c->nprobes))
@@ -240,7 +245,8 @@ static int read_tables(struct dp_block *b, const struct source *s, struct dp_err
 		u64 bytes = (u64)t[i].n * t[i].size;
 
 		all += bytes;
-		if (bytes > TABLES_MOST || all > TABLES_MOST || (t[i].n && !fits(b->ctl.region_lo, b->ctl.region_hi, t[i].addr, bytes)))
+		if (bytes > TABLES_MOST || all > TABLES_MOST ||
+		    (t[i].n && !fits(b->ctl.region_lo, b->ctl.region_hi, t[i].addr, bytes)))
 			return damaged(err, "a table");
 	}
 	for (u32 i = 0; i < DP_BLOCK_TABLES; i++) {
@@ -298,7 +304,8 @@ int dp_block_read(struct dp_block *b, const struct dp_mem *mem, u64 addr, struct
 	return read_block(b, &s, err);
 }
 
-int dp_block_of_image(struct dp_block *b, const void *image, u64 size, u64 addr, const struct dp_blob_head *head, struct dp_error *err)
+int dp_block_of_image(struct dp_block *b, const void *image, u64 size, u64 addr, const struct dp_blob_head *head,
+		      struct dp_error *err)
 {
 	struct source s = {.image = image, .addr = addr, .size = size};
 
@@ -355,7 +362,8 @@ const struct dp_patch *dp_block_patch(const struct dp_block *b, u64 addr)
 
 static bool has_magic(const struct dp_mem *mem, u64 addr, struct dp_control *c)
 {
-	return !dp_mem_read(mem, addr, c, sizeof(*c), NULL) && c->magic == DP_CONTROL_MAGIC && c->self == addr && c->abi == DP_ABI;
+	return !dp_mem_read(mem, addr, c, sizeof(*c), NULL) && c->magic == DP_CONTROL_MAGIC && c->self == addr &&
+	       c->abi == DP_ABI;
 }
 
 u64 dp_find_control(pid_t pid)
@@ -372,7 +380,8 @@ u64 dp_find_control(pid_t pid)
 			struct dp_control ctl;
 
 			if (!maps.v[i].x || maps.v[i].w || maps.v[i].inode ||
-			    dp_mem_read(&mem, maps.v[i].lo, &head, sizeof(head), NULL) || head.magic != DP_BLOB_MAGIC || !head.ctl)
+			    dp_mem_read(&mem, maps.v[i].lo, &head, sizeof(head), NULL) || head.magic != DP_BLOB_MAGIC ||
+			    !head.ctl)
 				continue;
 			if (has_magic(&mem, head.ctl, &ctl) && ctl.region_lo == maps.v[i].lo)
 				found = head.ctl;
@@ -399,12 +408,12 @@ bool dp_block_there(pid_t pid, u64 addr)
 
 /* ---- slots, copies, questions ---- */
 
-bool dp_slot_read(pid_t via, u64 slot, u64 tid_at, struct dp_slot_state *out)
+bool dp_hit_slot_read(pid_t via, u64 slot, u64 tid_at, struct dp_hit_slot_state *out)
 {
-	struct dp_slot_head head;
+	struct dp_hit_slot head;
 	u32 tid = 0;
 
-	if (!dp_process_peek(via, slot, &head, offsetof(struct dp_slot_head, rseq)))
+	if (!dp_process_peek(via, slot, &head, offsetof(struct dp_hit_slot, rseq)))
 		return false;
 	out->idle = head.owner && !head.busy;
 	if (out->idle && !dp_process_peek(via, tid_at, &tid, sizeof(tid)))
@@ -486,7 +495,8 @@ int dp_open_rings(pid_t pid, u64 lo, u64 hi, u64 dev, u64 inode)
 	struct stat st;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid, (unsigned long long)lo, (unsigned long long)hi);
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid, (unsigned long long)lo,
+		 (unsigned long long)hi);
 	fd = dp_memory_open(path, hi - lo);
 	if (fd >= 0 && inode && (fstat(fd, &st) || st.st_ino != inode || st.st_dev != dev)) {
 		close(fd);

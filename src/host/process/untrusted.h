@@ -8,9 +8,16 @@
 #ifndef DP_UNTRUSTED_H
 #define DP_UNTRUSTED_H
 
+#include "abi/abi-control.h"
+#include "abi/abi-page.h"
 #include "hit/blob.h"
-#include "hit/hit.h"
 #include "host/process/process-priv.h"
+
+struct dp_patch;
+struct dp_point;
+struct dp_probe_rt;
+struct dp_redirect;
+struct dp_watch_rt;
 
 /* ---- control blocks ---- */
 
@@ -23,9 +30,9 @@ struct dp_block {
 	struct dp_blob_head head;
 	struct dp_point *points;
 	struct dp_probe_rt *probes;
-	struct dp_patch *patches;	/* by address */
-	struct dp_redirect *redirects;	/* by pc */
-	struct dp_redirect *homes;	/* by pc */
+	struct dp_patch *patches;      /* by address */
+	struct dp_redirect *redirects; /* by pc */
+	struct dp_redirect *homes;     /* by pc */
 	struct dp_range *areas;
 	struct dp_watch_rt *watches;
 };
@@ -36,7 +43,8 @@ u64 dp_find_control(pid_t pid);
 /* Read and check it. E_TARGET_DAMAGED, E_TARGET_MEM, E_TARGET_GONE, E_ARM_NOMEM. Free in any case. */
 int dp_block_read(struct dp_block *b, const struct dp_mem *mem, u64 addr, struct dp_error *err);
 /* The same from an image that was made here: size bytes that are to stand at addr. */
-int dp_block_of_image(struct dp_block *b, const void *image, u64 size, u64 addr, const struct dp_blob_head *head, struct dp_error *err);
+int dp_block_of_image(struct dp_block *b, const void *image, u64 size, u64 addr, const struct dp_blob_head *head,
+		      struct dp_error *err);
 /* What has come from elsewhere, with as many entries in its tables as its counts say: sorted, and checked as above. */
 int dp_block_check(struct dp_block *b, struct dp_error *err);
 /* What an extension changes of it: the control block, and the tables that stand in this image. The others stay. */
@@ -64,11 +72,11 @@ bool dp_block_there(pid_t pid, u64 addr);
 
 /* ---- slots, copies, questions ---- */
 
-struct dp_slot_state {
+struct dp_hit_slot_state {
 	bool idle; /* owned, and in no hit */
 	u32 tid;   /* of the thread, as the process knows it; 0: it has not told */
 };
-bool dp_slot_read(pid_t via, u64 slot, u64 tid_at, struct dp_slot_state *out);
+bool dp_hit_slot_read(pid_t via, u64 slot, u64 tid_at, struct dp_hit_slot_state *out);
 
 /* Which instructions store to watched pages; all DP_COPIES of them. */
 struct dp_copy_state_of {

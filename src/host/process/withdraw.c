@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "abi/abi-slot.h"
 #include "host/process/publish-host.h"
 #include "host/process/untrusted.h"
 
@@ -31,10 +32,10 @@ struct work {
 	struct dp_patch *patches; /* those to be taken back */
 	u32 npatches;
 	struct dp_redirect *redirects, *homes;
-	struct dp_range *areas;	  /* and the three pieces of code in the main mapping behind them */
-	bool keep;		  /* something must stay mapped */
-	bool opened;		  /* the main mapping got as far as calls through its service loop */
-	u64 actions[2][4];	  /* of trap_signals, as they were when we came */
+	struct dp_range *areas; /* and the three pieces of code in the main mapping behind them */
+	bool keep;              /* something must stay mapped */
+	bool opened;            /* the main mapping got as far as calls through its service loop */
+	u64 actions[2][4];      /* of trap_signals, as they were when we came */
 	struct dp_withdrawn *out;
 };
 
@@ -65,14 +66,14 @@ static bool is_ours(const struct dp_patch *p, const u8 *now, bool crashed)
 	bool changed = false;
 
 	for (u32 i = 0; i < p->len; i++) {
-		bool ours = now[i] == p->orig[i] || now[i] == p->jump[i] || (i == 0 && now[0] == 0xcc);
+		bool ours = now[i] == p->orig[i] || now[i] == p->jump[i] || (i == 0 && now[0] == DP_TRAP_BYTE);
 
 		if (!ours)
 			return false;
 		changed |= now[i] != p->orig[i];
 	}
 	/* A breakpoint over a jump that we did not leave half done is somebody else's. */
-	if (!crashed && p->len == 5 && now[0] == 0xcc && !memcmp(now + 1, p->jump + 1, 4))
+	if (!crashed && p->len == 5 && now[0] == DP_TRAP_BYTE && !memcmp(now + 1, p->jump + 1, 4))
 		return false;
 	return changed;
 }
@@ -136,8 +137,12 @@ static bool all_threads_out(struct work *w)
 {
 	struct dp_tracer *t = &w->tracer;
 	u64 begin = dp_now_ns();
-	struct dp_moves mv = {.map = w->homes, .nmap = w->ctl.nhomes, .avoid = w->areas, .navoid = w->ctl.nareas + 3,
-			      .slots = w->ctl.slots, .slots_hi = w->ctl.slots + (u64)w->ctl.nslots * DP_SLOT_SIZE};
+	struct dp_moves mv = {.map = w->homes,
+			      .nmap = w->ctl.nhomes,
+			      .avoid = w->areas,
+			      .navoid = w->ctl.nareas + 3,
+			      .slots = w->remote.slots,
+			      .slots_hi = w->remote.slots_hi};
 	u32 ms = 0;
 	bool all;
 
@@ -186,8 +191,7 @@ static void note_actions(struct work *w)
 		struct dp_call ask = {SYS_rt_sigaction, {(u64)sig, 0, scratch, 8, 0, 0}, 0};
 
 		if (!dp_remote_calls(&w->remote, &ask, 1, NULL) && !ask.ret &&
-		    !dp_mem_read(&w->mem, scratch, w->actions[i], sizeof(w->actions[i]), NULL) &&
-		    w->actions[i][0] > 1)
+		    !dp_mem_read(&w->mem, scratch, w->actions[i], sizeof(w->actions[i]), NULL) && w->actions[i][0] > 1)
 			w->tracer.handled |= SIGNAL_BIT(sig);
 	}
 }
@@ -201,7 +205,8 @@ static void renew_actions(struct work *w)
 		u64 bit = SIGNAL_BIT(trap_signals[i]);
 		struct dp_call put = {SYS_rt_sigaction, {(u64)trap_signals[i], scratch, 0, 8, 0, 0}, 0};
 
-		if (w->tracer.lost & bit && !dp_mem_write(&w->mem, scratch, w->actions[i], sizeof(w->actions[i]), NULL) &&
+		if (w->tracer.lost & bit &&
+		    !dp_mem_write(&w->mem, scratch, w->actions[i], sizeof(w->actions[i]), NULL) &&
 		    !dp_remote_calls(&w->remote, &put, 1, NULL))
 			w->tracer.lost &= ~bit;
 	}
@@ -357,7 +362,8 @@ static int unmap(struct work *w, bool crashed, struct dp_error *err)
 static bool restore_stopped(struct work *w)
 {
 	struct dp_tracer *t = &w->tracer;
-	struct dp_moves mv = {.map = w->redirects, .nmap = w->ctl.nredirects};
+	struct dp_moves mv = {
+	    .map = w->redirects, .nmap = w->ctl.nredirects, .slots = w->remote.slots, .slots_hi = w->remote.slots_hi};
 	bool good = true;
 
 	for (u32 i = 0; i < t->n; i++)
@@ -411,7 +417,7 @@ static int prepare(struct work *w, const struct dp_block *known, u64 ctl_addr, b
 		return r;
 	w->tracer.redirects = w->redirects;
 	w->tracer.nredirects = w->ctl.nredirects;
-	dp_remote_serve(&w->remote, w->ctl.region_lo, &w->head, false);
+	dp_remote_serve(&w->remote, w->ctl.region_lo, &w->head, w->ctl.slots, w->ctl.nslots, false);
 	if (crashed)
 		r = dp_remote_settle(&w->remote, w->head.service_end - w->head.service, err);
 	if (!r)
@@ -438,7 +444,8 @@ static void finish(struct work *w)
 	free(w->areas);
 }
 
-int dp_withdraw_process(pid_t pid, const struct dp_block *known, u64 ctl_addr, bool crashed, struct dp_withdrawn *out, struct dp_error *err)
+int dp_withdraw_process(pid_t pid, const struct dp_block *known, u64 ctl_addr, bool crashed, struct dp_withdrawn *out,
+			struct dp_error *err)
 {
 	struct work w = {.pid = pid, .out = out, .mem = {pid, -1}};
 	struct dp_publish_host ph;

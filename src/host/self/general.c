@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch/x86_64/insn.h"
+#include "arch/arch.h"
 #include "host/self/self-priv.h"
 
 #define MAX_INSNS 1024
@@ -43,11 +43,11 @@ static bool decode(u64 addr, struct dp_insn *in)
 	u8 code[DP_INSN_MAX] = {0};
 	u32 page_left = 4096 - (u32)(addr & 4095), n = sizeof(code);
 
-	if (!self_image_at(addr))
+	if (!dp_self_image_at(addr))
 		return false;
-	if (page_left < n && !self_read(addr + page_left, code + page_left, n - page_left))
+	if (page_left < n && !dp_self_read(addr + page_left, code + page_left, n - page_left))
 		n = page_left;
-	return self_read(addr, code, DP_MIN(n, page_left)) && dp_insn_decode(in, code, n) > 0;
+	return dp_self_read(addr, code, DP_MIN(n, page_left)) && dp_insn_decode(in, code, n) > 0;
 }
 
 /* Follow one path until it ends or meets what was seen. */
@@ -80,7 +80,7 @@ static bool follow(struct walk *w, u64 addr)
 	return true;
 }
 
-bool self_is_general(const void *handler)
+bool dp_self_is_general(const void *handler)
 {
 	struct walk *w;
 	bool good = true;

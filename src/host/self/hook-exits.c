@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "host/self/host.h"
-#include "host/self/registry.h"
+#include "abi/abi-registry.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -29,32 +29,32 @@ static int mem_fd = -1; /* no descriptor stays open between two calls */
 static int enable(struct hook *hook, bool on, struct dp_error *err);
 
 static const struct dp_hook_host host = {
-    .code = {self_write_code, self_serialise, self_breathe, &mem_fd},
-    .peek = self_peek,
+    .code = {dp_self_write_code, dp_self_serialise, dp_self_breathe, &mem_fd},
+    .peek = dp_self_peek,
     .enable = enable,
 };
 static struct dp_hooks hooks = {.host = &host};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* For whoever looks from outside (src/cmd/hooks.c). */
-EXPORT const struct self_hooks_registry dp_self_hooks = {SELF_REGISTRY_MAGIC, SELF_HOOKS_VERSION,
-							 sizeof(lock), (u64)&hooks, (u64)&lock};
+/* For whoever looks from outside (src/cmd/cmd-hooks.c). */
+EXPORT const struct self_hooks_registry dp_self_hooks = {SELF_REGISTRY_MAGIC, SELF_HOOKS_VERSION, sizeof(lock),
+							 (u64)&hooks, (u64)&lock};
 
 EXPORT struct hook_thread *dp_hook_thread(void)
 {
-	struct self_thread *t = self_thread();
+	struct self_thread *t = dp_self_thread();
 
 	if (t)
 		dp_hook_me = &t->hook;
 	return dp_hook_me;
 }
 
-void self_hooks_lock(void)
+void dp_self_hooks_lock(void)
 {
 	pthread_mutex_lock(&lock);
 }
 
-void self_hooks_unlock(void)
+void dp_self_hooks_unlock(void)
 {
 	if (mem_fd >= 0)
 		close(mem_fd);
@@ -66,45 +66,44 @@ static int enter(struct dp_error *err)
 {
 	if (dp_hook_me && dp_hook_me->depth)
 		return dp_fail(err, E_HOOK_INSIDE, "a call from an exit");
-	self_hooks_lock();
-	self_survive_forks();
+	dp_self_hooks_lock();
+	dp_self_survive_forks();
 	return 0;
 }
 
 static int leave(const struct dp_error *err, int r)
 {
-	self_hooks_unlock();
-	return self_fail(err, r);
+	dp_self_hooks_unlock();
+	return dp_self_fail(err, r);
 }
 
 /* ---- what comes and goes with programs and shared objects ---- */
 
-static void come(struct hook_site *first, struct hook_site *end, struct hook **heads,
-		 struct hook **heads_end)
+static void come(struct hook_site *first, struct hook_site *end, struct hook **heads, struct hook **heads_end)
 {
 	for (struct hook **h = heads; h < heads_end; h++)
 		dp_hooks_know(&hooks, *h);
 	for (struct hook_site *s = first; s < end; s++) {
-		struct dp_hook_place p = {(u64)&s->code + (u64)(s64)s->code,
-					  (u64)&s->armed + (u64)(s64)s->armed, s->hook, first};
+		struct dp_hook_place p = {(u64)&s->code + (u64)(s64)s->code, (u64)&s->armed + (u64)(s64)s->armed,
+					  s->hook, first};
 
 		dp_hooks_add_place(&hooks, &p);
 	}
 	dp_hooks_apply_places(&hooks, NULL); /* others' hooks may be active already */
 }
 
-EXPORT void dp_hook_module(struct hook_site *first, struct hook_site *end, struct hook **heads,
-			   struct hook **heads_end, int comes)
+EXPORT void dp_hook_module(struct hook_site *first, struct hook_site *end, struct hook **heads, struct hook **heads_end,
+			   int comes)
 {
 	if (!first && !heads)
 		return;
-	self_hooks_lock();
+	dp_self_hooks_lock();
 	dp_hooks_forget_places(&hooks, first); /* each file of a module tells it once more */
 	if (comes)
 		come(first, end, heads, heads_end);
 	for (struct hook **h = heads; !comes && h < heads_end; h++)
 		dp_hooks_forget(&hooks, *h);
-	self_hooks_unlock();
+	dp_self_hooks_unlock();
 }
 
 /* ---- exits ---- */
@@ -115,7 +114,7 @@ EXPORT int hook_exit_register(struct hook *hook, struct hook_rec *rec)
 	int r = enter(&err);
 
 	if (r)
-		return self_fail(&err, r);
+		return dp_self_fail(&err, r);
 	return leave(&err, dp_hooks_insert(&hooks, hook, rec, &err));
 }
 
@@ -125,11 +124,11 @@ EXPORT int hook_exit_deregister(struct hook_rec *rec)
 	int r = enter(&err);
 
 	if (r)
-		return self_fail(&err, r);
+		return dp_self_fail(&err, r);
 	r = leave(&err, dp_hooks_take_out(&hooks, rec, &err));
 	if (!r) {
-		self_hooks_grace();
-		self_reap();
+		dp_self_hooks_grace();
+		dp_self_reap();
 	}
 	return r;
 }
@@ -140,7 +139,7 @@ static int arm(struct hook_rec **recs, int num, bool on)
 	int r = enter(&err);
 
 	if (r)
-		return self_fail(&err, r);
+		return dp_self_fail(&err, r);
 	return leave(&err, dp_hooks_arm(&hooks, recs, num, on, &err));
 }
 
@@ -169,13 +168,13 @@ EXPORT int hook_exit_disarm(struct hook_rec *rec)
 static int on_hit(struct kprobe *kp, struct pt_regs *regs)
 {
 	struct place *p = (struct place *)kp;
-	unsigned long ip = regs->ip;
+	unsigned long ip = dp_regs_ip(regs);
 
 	if (p->hook->hit(p->hook, regs) == HOOK_RETURN && p->entry) {
-		regs->ip = *(unsigned long *)regs->sp;
-		regs->sp += 8;
+		dp_regs_ip(regs) = *(unsigned long *)dp_regs_sp(regs);
+		dp_regs_sp(regs) += 8;
 	}
-	return regs->ip != ip;
+	return dp_regs_ip(regs) != ip;
 }
 
 static int enable(struct hook *hook, bool on, struct dp_error *err)
@@ -192,9 +191,9 @@ static int enable(struct hook *hook, bool on, struct dp_error *err)
 /* The reason has been told. */
 static int bind_failed(struct place *p, int r)
 {
-	self_hooks_lock();
+	dp_self_hooks_lock();
 	p->hook->place = NULL;
-	self_hooks_unlock();
+	dp_self_hooks_unlock();
 	free(p);
 	return r;
 }
@@ -207,10 +206,9 @@ EXPORT int hook_bind(struct hook *hook, const char *symbol, unsigned long offset
 	int r = enter(&err);
 
 	if (r)
-		return self_fail(&err, r);
+		return dp_self_fail(&err, r);
 	if (!hook->hit || hook->place)
-		return leave(&err, dp_fail(&err, hook->hit ? E_HOOK_BOUND : E_HOOK_ARGUMENT, "%s",
-					   hook->name));
+		return leave(&err, dp_fail(&err, hook->hit ? E_HOOK_BOUND : E_HOOK_ARGUMENT, "%s", hook->name));
 	p = calloc(1, sizeof(*p) + len);
 	if (!p)
 		return leave(&err, dp_fail(&err, E_ARM_NOMEM, "a hook"));
@@ -222,13 +220,13 @@ EXPORT int hook_bind(struct hook *hook, const char *symbol, unsigned long offset
 	p->kp.flags = KPROBE_FLAG_DISABLED;
 	hook->place = p;
 	dp_hooks_know(&hooks, hook);
-	self_hooks_unlock(); /* a lookup may wait for the dynamic linker, which may wait for us
+	dp_self_hooks_unlock(); /* a lookup may wait for the dynamic linker, which may wait for us
 				(dp_hook_module) */
 	r = register_kprobe(&p->kp);
 	if (r)
 		return bind_failed(p, r);
-	p->entry = (symbol && !offset) || (p->kp.addr && self_is_entry((u64)p->kp.addr));
-	self_hooks_lock();
+	p->entry = (symbol && !offset) || (p->kp.addr && dp_self_is_entry((u64)p->kp.addr));
+	dp_self_hooks_lock();
 	p->ready = true;
 	return leave(&err, dp_hook_wanted(hook) ? enable(hook, true, &err) : 0);
 }
@@ -240,11 +238,10 @@ EXPORT int hook_unbind(struct hook *hook)
 	int r = enter(&err);
 
 	if (r)
-		return self_fail(&err, r);
+		return dp_self_fail(&err, r);
 	p = hook->place;
 	if (!p || !p->ready || dp_hook_wanted(hook))
-		return leave(&err,
-			     dp_fail(&err, p ? E_HOOK_BOUND : E_HOOK_ARGUMENT, "%s", hook->name));
+		return leave(&err, dp_fail(&err, p ? E_HOOK_BOUND : E_HOOK_ARGUMENT, "%s", hook->name));
 	hook->place = NULL;
 	unregister_kprobe(&p->kp);
 	free(p);

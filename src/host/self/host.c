@@ -30,7 +30,7 @@
 /* State components that C code may touch: x87, SSE, AVX, AVX-512. Not: tiles, protection keys. */
 #define COMPONENTS 0xe7u
 #define SSE 2u
-#define HIGH 0xa0u /* k0 to k7, zmm16 to zmm31: entry.S saves them one by one */
+#define HIGH 0xa0u /* k0 to k7, zmm16 to zmm31: self-entry.S saves them one by one */
 
 u32 dp_self_xmask, dp_self_xrest, dp_self_xhigh, dp_self_xsize;
 
@@ -39,7 +39,7 @@ static int mem_fd = -1;
 extern const char __start_dprobes_text[], __stop_dprobes_text[];
 
 /* arg: a descriptor that is opened when it is needed. */
-int self_write_code(void *arg, u64 addr, const void *bytes, u32 n, struct dp_error *err)
+int dp_self_write_code(void *arg, u64 addr, const void *bytes, u32 n, struct dp_error *err)
 {
 	int *fd = arg;
 	ssize_t r;
@@ -49,16 +49,16 @@ int self_write_code(void *arg, u64 addr, const void *bytes, u32 n, struct dp_err
 	r = *fd < 0 ? -1 : pwrite(*fd, bytes, n, (off_t)addr);
 	if (r == (ssize_t)n)
 		return 0;
-	return dp_fail(err, E_TARGET_MEM, "writing %u bytes at 0x%llx: %s", n,
-		       (unsigned long long)addr, r < 0 ? strerror(errno) : "not all were written");
+	return dp_fail(err, E_TARGET_MEM, "writing %u bytes at 0x%llx: %s", n, (unsigned long long)addr,
+		       r < 0 ? strerror(errno) : "not all were written");
 }
 
 static int write_code(void *arg, u64 addr, const void *bytes, u32 n, struct dp_error *err)
 {
-	return self_write_code(&mem_fd, addr, bytes, n, err);
+	return dp_self_write_code(&mem_fd, addr, bytes, n, err);
 }
 
-void self_host_close(void)
+void dp_self_host_close(void)
 {
 	if (mem_fd >= 0)
 		close(mem_fd);
@@ -66,23 +66,22 @@ void self_host_close(void)
 }
 
 /* A child made by fork is not registered on every kernel: registering again costs nothing. */
-int self_serialise(void *arg, struct dp_error *err)
+int dp_self_serialise(void *arg, struct dp_error *err)
 {
 	if (!syscall(SYS_membarrier, SYNC_CORE, 0, 0))
 		return 0;
-	if (!syscall(SYS_membarrier, REGISTER_SYNC_CORE, 0, 0) &&
-	    !syscall(SYS_membarrier, SYNC_CORE, 0, 0))
+	if (!syscall(SYS_membarrier, REGISTER_SYNC_CORE, 0, 0) && !syscall(SYS_membarrier, SYNC_CORE, 0, 0))
 		return 0;
 	return dp_fail(err, E_TARGET_CALL, "membarrier: %s", strerror(errno));
 }
 
 /* Hits use membarrier, too (instances.c), and do not register. */
-void self_host_forked(void)
+void dp_self_host_forked(void)
 {
 	syscall(SYS_membarrier, REGISTER_SYNC_CORE, 0, 0);
 }
 
-void self_breathe(void *arg)
+void dp_self_breathe(void *arg)
 {
 }
 
@@ -90,9 +89,9 @@ static bool has_blacklisted(u64 addr);
 
 /* Our own code: all of the library when it is a shared object, the hit path when it is part of the
  * program. */
-bool self_is_own(u64 addr)
+bool dp_self_is_own(u64 addr)
 {
-	struct self_image *own = self_image_at((u64)&self_manager);
+	struct self_image *own = dp_self_image_at((u64)&dp_self_manager);
 
 	if (addr >= (u64)__start_dprobes_text && addr < (u64)__stop_dprobes_text)
 		return true;
@@ -101,20 +100,19 @@ bool self_is_own(u64 addr)
 
 static int locate(void *arg, u64 addr, struct dp_locus *l, struct dp_error *err)
 {
-	struct self_image *im = self_image_at(addr);
+	struct self_image *im = dp_self_image_at(addr);
 	int r;
 
 	if (!im) {
-		if (self_images_refresh())
+		if (dp_self_images_refresh())
 			return dp_fail(err, E_FILE_MEMORY, "the list of modules");
-		im = self_image_at(addr);
+		im = dp_self_image_at(addr);
 	}
 	if (!im)
-		return dp_fail(err, E_SITE_NOTEXT, "0x%llx is in no module",
-			       (unsigned long long)addr);
-	if (self_is_own(addr))
+		return dp_fail(err, E_SITE_NOTEXT, "0x%llx is in no module", (unsigned long long)addr);
+	if (dp_self_is_own(addr))
 		return dp_fail(err, E_SITE_OWN, "0x%llx", (unsigned long long)addr);
-	r = self_image_module(im, err);
+	r = dp_self_image_module(im, err);
 	if (!r)
 		r = dp_module_text(im->mod, addr - im->bias, &l->text, err);
 	if (r)
@@ -162,13 +160,12 @@ static int map(void *arg, u64 lo, u64 hi, struct dp_error *err)
 	}
 	if (errno == EEXIST)
 		return -EEXIST;
-	return dp_fail(err, E_TARGET_CALL, "mmap at 0x%llx: %s", (unsigned long long)lo,
-		       strerror(errno));
+	return dp_fail(err, E_TARGET_CALL, "mmap at 0x%llx: %s", (unsigned long long)lo, strerror(errno));
 }
 
-int self_peek(void *arg, u64 addr, void *bytes, u32 n)
+int dp_self_peek(void *arg, u64 addr, void *bytes, u32 n)
 {
-	return self_read(addr, bytes, n) ? 0 : -EFAULT;
+	return dp_self_read(addr, bytes, n) ? 0 : -EFAULT;
 }
 
 static bool is_alive(int tid)
@@ -198,12 +195,12 @@ static void wait_out(int tid, const u32 *depth, const u64 *seq)
 
 static void grace(bool hooks)
 {
-	u32 used = DP_MIN(__atomic_load_n(&self_threads_used, __ATOMIC_ACQUIRE), (u32)SELF_THREADS);
-	struct self_thread *me = self_thread();
+	u32 used = DP_MIN(__atomic_load_n(&dp_self_threads_used, __ATOMIC_ACQUIRE), (u32)SELF_THREADS);
+	struct self_thread *me = dp_self_thread();
 
-	self_serialise(NULL, NULL);
+	dp_self_serialise(NULL, NULL);
 	for (u32 i = 0; i < used; i++) {
-		struct self_thread *t = &self_threads[i];
+		struct self_thread *t = &dp_self_threads[i];
 		int tid = __atomic_load_n(&t->tid, __ATOMIC_ACQUIRE);
 
 		if (!tid || t == me)
@@ -215,29 +212,29 @@ static void grace(bool hooks)
 	}
 }
 
-void self_grace(void *arg)
+void dp_self_grace(void *arg)
 {
 	grace(false);
 }
 
 /* The same for exits of hooks. */
-void self_hooks_grace(void)
+void dp_self_hooks_grace(void)
 {
 	grace(true);
 }
 
 /* Give the records of ended threads back. A thread that is just being made has its number already.
  */
-void self_reap(void)
+void dp_self_reap(void)
 {
-	u32 used = DP_MIN(__atomic_load_n(&self_threads_used, __ATOMIC_ACQUIRE), (u32)SELF_THREADS);
+	u32 used = DP_MIN(__atomic_load_n(&dp_self_threads_used, __ATOMIC_ACQUIRE), (u32)SELF_THREADS);
 
 	for (u32 i = 0; i < used; i++) {
-		int tid = __atomic_load_n(&self_threads[i].tid, __ATOMIC_ACQUIRE);
+		int tid = __atomic_load_n(&dp_self_threads[i].tid, __ATOMIC_ACQUIRE);
 
 		if (tid && !is_alive(tid))
-			__atomic_compare_exchange_n(&self_threads[i].tid, &tid, 0, false,
-						    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+			__atomic_compare_exchange_n(&dp_self_threads[i].tid, &tid, 0, false, __ATOMIC_ACQ_REL,
+						    __ATOMIC_RELAXED);
 	}
 }
 
@@ -273,7 +270,7 @@ static bool any_blocks_trap(void)
 }
 
 /* Threads block everything for a moment while others are created. */
-int self_wait_unblocked(struct dp_error *err)
+int dp_self_wait_unblocked(struct dp_error *err)
 {
 	const struct timespec nap = {0, 2000000};
 
@@ -287,14 +284,13 @@ int self_wait_unblocked(struct dp_error *err)
 
 static void find_vectors(void)
 {
-	u32 a, b, c, d, xcr0, high;
+	u32 a, b, c, d;
 
 	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
 		return;
-	__asm__("xgetbv" : "=a"(xcr0), "=d"(high) : "c"(0));
 	if (!__get_cpuid_count(0xd, 1, &a, &b, &c, &d) || (a & 6) != 6) /* xsavec, xgetbv(1) */
 		return;
-	dp_self_xmask = xcr0 & COMPONENTS;
+	dp_self_xmask = dp_xcr0() & COMPONENTS;
 	dp_self_xrest = dp_self_xhigh = dp_self_xmask & ~SSE;
 	if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && b & bit_AVX512F && b & bit_AVX512BW)
 		dp_self_xhigh &= ~HIGH;
@@ -307,28 +303,35 @@ static void find_vectors(void)
 			dp_self_xsize = DP_ALIGN_UP(dp_self_xsize, 64u) + a;
 }
 
+static void looked_at(void *arg, struct dp_kpoint *p)
+{
+	dp_kprobes_show_state(p);
+}
+
 static const struct dp_mgr_host host = {
-    .code = {write_code, self_serialise, self_breathe, NULL},
+    .code = {write_code, dp_self_serialise, dp_self_breathe, NULL},
     .locate = locate,
     .refresh = refresh,
     .map = map,
     .fill = write_code,
-    .peek = self_peek,
-    .grace = self_grace,
+    .peek = dp_self_peek,
+    .grace = dp_self_grace,
+    .looked_at = looked_at,
     .zone = 128,
 };
 
-int self_host_init(struct dp_error *err)
+int dp_self_host_init(struct dp_error *err)
 {
 	static struct dp_mgr_host h;
 
 	find_vectors();
 	if (syscall(SYS_membarrier, REGISTER_SYNC_CORE, 0, 0))
 		return dp_fail(err, E_TARGET_CPU, "membarrier: %s", strerror(errno));
+	dp_self_returns.cpus = (u32)sysconf(_SC_NPROCESSORS_CONF);
 	h = host;
 	h.entry = (u64)dp_self_entry;
 	h.entry_jumps = true;
-	if (dp_mgr_init(&self_manager, &h))
+	if (dp_mgr_init(&dp_self_manager, &h))
 		return dp_fail(err, E_ARM_NOMEM, "the manager");
 	return 0;
 }
@@ -341,12 +344,11 @@ static u32 nblack;
 /* The whole function where its end is known, else its first byte. */
 static void look_up(struct dp_span *b)
 {
-	struct self_image *im = self_image_at(b->lo);
+	struct self_image *im = dp_self_image_at(b->lo);
 	struct dp_symbol s;
 
 	b->hi = b->lo + 1;
-	if (im && !self_image_module(im, NULL) &&
-	    dp_module_symbol_at(im->mod, b->lo - im->bias, &s) && s.size)
+	if (im && !dp_self_image_module(im, NULL) && dp_module_symbol_at(im->mod, b->lo - im->bias, &s) && s.size)
 		*b = (struct dp_span){s.addr + im->bias, s.addr + s.size + im->bias};
 }
 
@@ -361,7 +363,7 @@ static bool has_blacklisted(u64 addr)
 	return false;
 }
 
-void self_blacklist(u64 addr)
+void dp_self_blacklist(u64 addr)
 {
 	struct dp_span *v = realloc(black, (nblack + 1) * sizeof(*v));
 

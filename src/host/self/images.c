@@ -13,8 +13,7 @@
 #include "host/self/self-priv.h"
 #include "symbols/symbols.h"
 
-static struct self_image
-    *images; /* in the order of the dynamic linker; those that are gone at the end */
+static struct self_image *images; /* in the order of the dynamic linker; those that are gone at the end */
 
 static void extent(const struct dl_phdr_info *info, u64 *lo, u64 *hi)
 {
@@ -26,8 +25,7 @@ static void extent(const struct dl_phdr_info *info, u64 *lo, u64 *hi)
 		if (ph->p_type != PT_LOAD)
 			continue;
 		*lo = DP_MIN(*lo, DP_ALIGN_DOWN(info->dlpi_addr + ph->p_vaddr, 4096ull));
-		*hi =
-		    DP_MAX(*hi, DP_ALIGN_UP(info->dlpi_addr + ph->p_vaddr + ph->p_memsz, 4096ull));
+		*hi = DP_MAX(*hi, DP_ALIGN_UP(info->dlpi_addr + ph->p_vaddr + ph->p_memsz, 4096ull));
 	}
 }
 
@@ -63,8 +61,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg)
 		return 0;
 	extent(info, &lo, &hi);
 	for (im = images; im; im = im->next)
-		if (im->lo == lo && im->hi == hi && im->bias == info->dlpi_addr &&
-		    !strcmp(im->path, path)) {
+		if (im->lo == lo && im->hi == hi && im->bias == info->dlpi_addr && !strcmp(im->path, path)) {
 			im->seen = true;
 			return 0;
 		}
@@ -89,7 +86,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /* Look again. Images that are gone are told to the manager. */
-int self_images_refresh(void)
+int dp_self_images_refresh(void)
 {
 	struct walk w = {&images, true, false};
 
@@ -102,13 +99,13 @@ int self_images_refresh(void)
 		return -ENOMEM;
 	for (struct self_image *im = images; im; im = im->next)
 		if (!im->seen && im->hi) {
-			dp_mgr_gone(&self_manager, im->lo, im->hi);
+			dp_mgr_gone(&dp_self_manager, im->lo, im->hi);
 			im->lo = im->hi = 0;
 		}
 	return 0;
 }
 
-struct self_image *self_image_at(u64 addr)
+struct self_image *dp_self_image_at(u64 addr)
 {
 	for (struct self_image *im = images; im; im = im->next)
 		if (addr >= im->lo && addr < im->hi)
@@ -116,10 +113,9 @@ struct self_image *self_image_at(u64 addr)
 	return NULL;
 }
 
-int self_image_module(struct self_image *im, struct dp_error *err)
+int dp_self_image_module(struct self_image *im, struct dp_error *err)
 {
-	int r =
-	    im->mod ? 0 : dp_module_open(&im->mod, im->is_exe ? "/proc/self/exe" : im->path, err);
+	int r = im->mod ? 0 : dp_module_open(&im->mod, im->is_exe ? "/proc/self/exe" : im->path, err);
 
 	im->broken = r;
 	return r;
@@ -145,7 +141,7 @@ static bool is_named(const struct self_image *im, const char *name, size_t n)
 	return !strncmp(rest, "so", 2) && rest[-1] == '.';
 }
 
-struct self_image *self_image_named(const char *name, size_t len)
+struct self_image *dp_self_image_named(const char *name, size_t len)
 {
 	for (struct self_image *im = images; im; im = im->next)
 		if (im->hi && is_named(im, name, len))
@@ -167,7 +163,7 @@ static int resolve_ifunc(const char *name, u64 *addr, struct dp_error *err)
 static int lookup_in(struct self_image *im, const char *name, u64 *addr, struct dp_error *err)
 {
 	struct dp_symbol s;
-	int r = self_image_module(im, err);
+	int r = dp_self_image_module(im, err);
 
 	if (!r)
 		r = dp_module_symbol(im->mod, name, &s, err);
@@ -180,7 +176,7 @@ static int lookup_in(struct self_image *im, const char *name, u64 *addr, struct 
 }
 
 /* A path or a name that can only be a file's: one that is not loaded may come. */
-int self_lookup(const char *name, u64 *addr, struct dp_error *err)
+int dp_self_lookup(const char *name, u64 *addr, struct dp_error *err)
 {
 	const char *colon = strchr(name, ':');
 	struct self_image *im;
@@ -190,7 +186,7 @@ int self_lookup(const char *name, u64 *addr, struct dp_error *err)
 	if (colon && colon[1] == ':') /* a C++ name */
 		colon = NULL;
 	if (colon) {
-		im = self_image_named(name, (size_t)(colon - name));
+		im = dp_self_image_named(name, (size_t)(colon - name));
 		if (im)
 			return lookup_in(im, colon + 1, addr, err);
 		*addr = 1;
@@ -207,13 +203,12 @@ int self_lookup(const char *name, u64 *addr, struct dp_error *err)
 }
 
 /* "exe:work+0x12", or the number. */
-void self_describe(u64 addr, char *buf, size_t size)
+void dp_self_describe(u64 addr, char *buf, size_t size)
 {
-	struct self_image *im = self_image_at(addr);
+	struct self_image *im = dp_self_image_at(addr);
 	struct dp_symbol s;
 
-	if (im && !self_image_module(im, NULL) &&
-	    dp_module_symbol_at(im->mod, addr - im->bias, &s) && s.name[0])
+	if (im && !dp_self_image_module(im, NULL) && dp_module_symbol_at(im->mod, addr - im->bias, &s) && s.name[0])
 		dp_format(buf, size, "%s:%s+0x%llx", im->is_exe ? "exe" : im->name, s.name,
 			  (unsigned long long)(addr - im->bias - s.addr));
 	else

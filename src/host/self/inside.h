@@ -8,35 +8,34 @@
 
 #include "host/self/self-priv.h"
 
-/* What entry.S is told: go on in the slot; take all registers from struct pt_regs; go through the
+/* What self-entry.S is told: go on in the slot; take all registers from struct pt_regs; go through the
  * stub whose address lies below the return address; begin again, with vector registers saved. */
 #define HIT_ON 0
 #define HIT_ELSEWHERE 1
 #define HIT_THROUGH 2
 #define HIT_AGAIN (-1)
 
-#define SELF_SLOT_ON                                                                               \
-	8 /* the copies begin behind "lea 136(%rsp),%rsp", where entry.S goes back to */
+#define SELF_OOL_ON 8 /* the copies begin behind "lea 136(%rsp),%rsp", where self-entry.S goes back to */
 
 static inline struct self_thread *self_me(void)
 {
-	return __builtin_expect(!!self_mine, 1) ? self_mine : self_thread();
+	return __builtin_expect(!!dp_self_mine, 1) ? dp_self_mine : dp_self_thread();
 }
 
 /* hit.c: is the hit that this thread is said to be in gone, left by a jump out of a signal handler?
  */
-bool self_is_stale(const struct self_thread *t, u64 sp);
+bool dp_self_is_stale(const struct self_thread *t, u64 sp);
 
-/* True when handlers may run. Pairs with self_grace(): depth and seq are written before the list is
+/* True when handlers may run. Pairs with dp_self_grace(): depth and seq are written before the list is
  * read. */
 static inline bool self_enter(struct self_thread *t, u64 sp)
 {
-	if (__builtin_expect(t->depth, 0) && !self_is_stale(t, sp))
+	if (__builtin_expect(t->depth, 0) && !dp_self_is_stale(t, sp))
 		return false;
 	t->sp = sp;
 	__atomic_store_n(&t->seq, t->seq + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&t->depth, 1, __ATOMIC_RELAXED);
-	/* The processor may still read the list first: self_grace() has it barred by membarrier. */
+	/* The processor may still read the list first: dp_self_grace() has it barred by membarrier. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return true;
 }
@@ -45,8 +44,7 @@ static inline void self_leave(struct self_thread *t)
 {
 	t->kp = NULL;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	__atomic_store_n(&t->depth, 0,
-			 __ATOMIC_RELEASE); /* pairs with the acquire in self_grace() */
+	__atomic_store_n(&t->depth, 0, __ATOMIC_RELEASE); /* pairs with the acquire in dp_self_grace() */
 }
 
 #endif

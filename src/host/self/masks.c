@@ -29,7 +29,7 @@
 static __thread unsigned long sets[SETS + 16] __attribute__((tls_model("initial-exec")));
 static __thread unsigned int next_set __attribute__((tls_model("initial-exec")));
 
-HIT void self_open_mask(unsigned long *set)
+HIT void dp_self_open_mask(unsigned long *set)
 {
 	const unsigned long *given = (const unsigned long *)*set;
 	unsigned int n;
@@ -53,11 +53,11 @@ static HIT int on_place(struct kprobe *kp, struct pt_regs *regs)
 	const struct dp_kpoint *p = ((struct place *)kp)->k.point;
 	u64 set;
 
-	if (!self_address_of(&p->insn, p->addr + p->insn.len, regs, &set))
+	if (!dp_self_address_of(&p->insn, p->addr + p->insn.len, regs, &set))
 		return 0;
-	regs->si = set;
-	self_open_mask(&regs->si);
-	regs->ip = p->addr + p->insn.len;
+	dp_regs_arg(regs, 1) = set;
+	dp_self_open_mask(&dp_regs_arg(regs, 1));
+	dp_regs_ip(regs) = p->addr + p->insn.len;
 	return 1;
 }
 
@@ -114,8 +114,8 @@ static void look_through(const struct dp_text *t, const struct dp_func *f, u64 b
 		n = dp_insn_decode(&in, t->bytes + (a - t->lo), f->hi - a);
 		if (n <= 0)
 			return;
-		if (in.cls == DP_INSN_SYSCALL && s.rax == RT_SIGPROCMASK && s.rdi == SIG_BLOCK &&
-		    s.lea && nplaces < MAX_PLACES)
+		if (in.cls == DP_INSN_SYSCALL && s.rax == RT_SIGPROCMASK && s.rdi == SIG_BLOCK && s.lea &&
+		    nplaces < MAX_PLACES)
 			places[nplaces++].kp.addr = (kprobe_opcode_t *)(s.lea + bias);
 		step(&s, &in, a);
 	}
@@ -140,39 +140,38 @@ static void find_places(const struct dp_text *t, u64 bias)
 }
 
 /* Attached, not applied yet. */
-void self_masks_attach(void)
+void dp_self_masks_attach(void)
 {
 	const struct dp_text *text;
 	struct self_image *im;
 	struct dp_error why;
 	u64 addr;
 
-	if (nplaces || (self_lookup("libc:pthread_create", &addr, &why) &&
-			self_lookup("exe:pthread_create", &addr, &why)))
+	if (nplaces ||
+	    (dp_self_lookup("libc:pthread_create", &addr, &why) && dp_self_lookup("exe:pthread_create", &addr, &why)))
 		return;
-	im = self_image_at(addr);
-	if (!im || self_image_module(im, &why) ||
-	    dp_module_text(im->mod, addr - im->bias, &text, &why))
+	im = dp_self_image_at(addr);
+	if (!im || dp_self_image_module(im, &why) || dp_module_text(im->mod, addr - im->bias, &text, &why))
 		return;
 	find_places(text, im->bias);
 	for (u32 i = 0; i < nplaces; i++) {
 		struct place *p = &places[i];
 
 		p->kp.pre_handler = on_place;
-		p->k.flags = DP_KPROBE_ALWAYS | DP_KPROBE_GENERAL;
+		p->k.flags = DP_MGR_ALWAYS | DP_MGR_GENERAL;
 		p->k.owner = &p->kp;
-		dp_mgr_attach(&self_manager, (u64)p->kp.addr, &p->k, &why);
+		dp_mgr_attach(&dp_self_manager, (u64)p->kp.addr, &p->k, &why);
 	}
 }
 
 /* A place that did not become a jump is given up: a breakpoint there could be met too late. */
-void self_masks_keep_jumps(void)
+void dp_self_masks_keep_jumps(void)
 {
 	for (u32 i = 0; i < nplaces; i++) {
 		struct dp_mgr_probe *k = &places[i].k;
 
 		if (k->point && k->point->state != DP_POINT_JUMP) {
-			dp_mgr_detach(&self_manager, k);
+			dp_mgr_detach(&dp_self_manager, k);
 			k->point = NULL;
 		}
 	}

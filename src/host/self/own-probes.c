@@ -27,15 +27,14 @@ static HIT unsigned long *bits(sigset_t *set)
 /* Return from the function at whose entry we are. */
 static HIT int leave_with(struct pt_regs *regs, long value)
 {
-	regs->ax = (unsigned long)value;
-	regs->ip = *(unsigned long *)regs->sp;
-	regs->sp += 8;
+	dp_regs_result(regs) = (unsigned long)value;
+	dp_regs_ip(regs) = *(unsigned long *)dp_regs_sp(regs);
+	dp_regs_sp(regs) += 8;
 	return 1;
 }
 
 /* sigaction(sig, act, old) for a signal whose action is ours: only the notes change. */
-static HIT void swap_action(struct self_action *a, const struct sigaction *act,
-			    struct sigaction *old)
+static HIT void swap_action(struct self_action *a, const struct sigaction *act, struct sigaction *old)
 {
 	struct self_action new = *a;
 
@@ -56,15 +55,15 @@ static HIT void swap_action(struct self_action *a, const struct sigaction *act,
 
 static HIT int on_sigaction(struct kprobe *kp, struct pt_regs *regs)
 {
-	const struct sigaction *act = (const struct sigaction *)regs->si;
-	struct self_action *a = self_action((int)regs->di);
+	const struct sigaction *act = (const struct sigaction *)dp_regs_arg(regs, 1);
+	struct self_action *a = dp_self_action((int)dp_regs_arg(regs, 0));
 
 	if (a) {
 		/* A child on its way to another program shares our memory, but not our actions:
 		 * what it sets is for that program, and must not take the handlers away before. */
-		if (self_syscall(SYS_getpid, 0, 0, 0, 0) != self_pid)
+		if (dp_self_syscall(SYS_getpid, 0, 0, 0, 0) != dp_self_pid)
 			act = NULL;
-		swap_action(a, act, (struct sigaction *)regs->dx);
+		swap_action(a, act, (struct sigaction *)dp_regs_arg(regs, 2));
 		return leave_with(regs, 0);
 	}
 	if (act && *bits((sigset_t *)&act->sa_mask) & TRAP_BIT) {
@@ -73,7 +72,7 @@ static HIT int on_sigaction(struct kprobe *kp, struct pt_regs *regs)
 		for (u32 i = 0; i < sizeof(given) / 8; i++)
 			((u64 *)&given)[i] = from[i];
 		*bits(&given.sa_mask) &= ~TRAP_BIT;
-		regs->si = (unsigned long)&given;
+		dp_regs_arg(regs, 1) = (unsigned long)&given;
 	}
 	return 0;
 }
@@ -81,49 +80,49 @@ static HIT int on_sigaction(struct kprobe *kp, struct pt_regs *regs)
 /* Masks of the calls that set one, or wait with one in force, by the argument that points to it. */
 static HIT int on_sigmask(struct kprobe *kp, struct pt_regs *regs)
 {
-	if ((int)regs->di != SIG_UNBLOCK)
-		self_open_mask(&regs->si);
+	if ((int)dp_regs_arg(regs, 0) != SIG_UNBLOCK)
+		dp_self_open_mask(&dp_regs_arg(regs, 1));
 	return 0;
 }
 
 static HIT int on_mask_si(struct kprobe *kp, struct pt_regs *regs)
 {
-	self_open_mask(&regs->si);
+	dp_self_open_mask(&dp_regs_arg(regs, 1));
 	return 0;
 }
 
 static HIT int on_mask_di(struct kprobe *kp, struct pt_regs *regs)
 {
-	self_open_mask(&regs->di);
+	dp_self_open_mask(&dp_regs_arg(regs, 0));
 	return 0;
 }
 
 static HIT int on_mask_cx(struct kprobe *kp, struct pt_regs *regs)
 {
-	self_open_mask(&regs->cx);
+	dp_self_open_mask(&dp_regs_arg(regs, 3));
 	return 0;
 }
 
 static HIT int on_mask_r8(struct kprobe *kp, struct pt_regs *regs)
 {
-	self_open_mask(&regs->r8);
+	dp_self_open_mask(&dp_regs_arg(regs, 4));
 	return 0;
 }
 
 static HIT int on_mask_r9(struct kprobe *kp, struct pt_regs *regs)
 {
-	self_open_mask(&regs->r9);
+	dp_self_open_mask(&dp_regs_arg(regs, 5));
 	return 0;
 }
 
 static int on_linker(struct kprobe *kp, struct pt_regs *regs)
 {
 	if (_r_debug.r_state == RT_CONSISTENT)
-		self_modules_changed();
+		dp_self_modules_changed();
 	return 0;
 }
 
-#define OURS (DP_KPROBE_ALWAYS | DP_KPROBE_GENERAL)
+#define OURS (DP_MGR_ALWAYS | DP_MGR_GENERAL)
 
 static struct own_probe {
 	const char *name, *or_name;
@@ -150,8 +149,7 @@ static void attach(struct own_probe *h)
 
 	if (h->k.point)
 		return;
-	if (h->name && self_lookup(h->name, &addr, &why) &&
-	    (!h->or_name || self_lookup(h->or_name, &addr, &why)))
+	if (h->name && dp_self_lookup(h->name, &addr, &why) && (!h->or_name || dp_self_lookup(h->or_name, &addr, &why)))
 		return;
 	if (!h->name)
 		addr = (u64)_r_debug.r_brk;
@@ -159,7 +157,7 @@ static void attach(struct own_probe *h)
 		return;
 	h->k.flags = h->flags;
 	h->k.owner = &h->kp;
-	dp_mgr_attach(&self_manager, addr, &h->k, &why);
+	dp_mgr_attach(&dp_self_manager, addr, &h->k, &why);
 }
 
 /*
@@ -167,20 +165,20 @@ static void attach(struct own_probe *h)
  * comes into such a moment with SIGTRAP blocked any more. Then the functions by which the program
  * itself blocks signals; from then on no thread does that had not done before.
  */
-int self_own_probes_init(struct dp_error *err)
+int dp_self_own_probes_init(struct dp_error *err)
 {
 	int r;
 
-	self_masks_attach();
-	r = dp_mgr_apply(&self_manager, err);
+	dp_self_masks_attach();
+	r = dp_mgr_apply(&dp_self_manager, err);
 	if (r)
 		return r;
-	self_masks_keep_jumps();
-	r = self_wait_unblocked(err);
+	dp_self_masks_keep_jumps();
+	r = dp_self_wait_unblocked(err);
 	if (r)
 		return r;
 	for (u32 i = 0; i < DP_ARRAY_SIZE(own_probes); i++)
 		attach(&own_probes[i]);
-	r = dp_mgr_apply(&self_manager, err);
-	return r ? r : self_wait_unblocked(err);
+	r = dp_mgr_apply(&dp_self_manager, err);
+	return r ? r : dp_self_wait_unblocked(err);
 }

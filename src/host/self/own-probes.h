@@ -5,11 +5,11 @@
 
 #include "host/self/self-priv.h"
 
-int self_own_probes_init(struct dp_error *err);
+int dp_self_own_probes_init(struct dp_error *err);
 
 /* masks.c. The set that *set points to (NULL: none) is exchanged for one without SIGTRAP. */
-void self_open_mask(unsigned long *set);
-void self_masks_attach(void);
-void self_masks_keep_jumps(void);
+void dp_self_open_mask(unsigned long *set);
+void dp_self_masks_attach(void);
+void dp_self_masks_keep_jumps(void);
 
 #endif

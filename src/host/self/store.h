@@ -26,14 +26,13 @@ static inline bool open_store(struct self_thread *t)
 static inline void close_store(struct self_thread *t)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	__atomic_store_n(&t->open, 0,
-			 __ATOMIC_RELEASE); /* pairs with the acquire in shut_store() */
+	__atomic_store_n(&t->open, 0, __ATOMIC_RELEASE); /* pairs with the acquire in shut_store() */
 }
 
-static inline struct self_instance *self_take_own(struct self_holder *h, struct self_thread *t)
+static inline struct dp_instance *self_take_own(struct dp_holder *h, struct self_thread *t)
 {
 	struct self_shelf *shelf = &t->store[h->id % SELF_SHELVES];
-	struct self_instance *i = NULL;
+	struct dp_instance *i = NULL;
 
 	if (!open_store(t))
 		return NULL;
@@ -48,14 +47,14 @@ static inline struct self_instance *self_take_own(struct self_holder *h, struct 
 
 /* t is NULL when the probe is gone, or the thread is not inside a hit: then everybody may have it.
  */
-static inline void self_give_back(struct self_instance *i, struct self_thread *t)
+static inline void self_give_back(struct dp_instance *i, struct self_thread *t)
 {
-	struct self_holder *h = i->holder;
+	struct dp_holder *h = i->holder;
 	struct self_shelf *shelf;
 
-	__atomic_store_n(&i->tid, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&i->owner, 0, __ATOMIC_RELAXED);
 	if (!t || __atomic_load_n(&h->crowded, __ATOMIC_RELAXED) || !open_store(t)) {
-		self_give_shared(i);
+		dp_self_give_shared(i);
 		return;
 	}
 	shelf = &t->store[h->id % SELF_SHELVES];
@@ -68,7 +67,7 @@ static inline void self_give_back(struct self_instance *i, struct self_thread *t
 	}
 	close_store(t);
 	if (i)
-		self_give_shared(i);
+		dp_self_give_shared(i);
 }
 
 #endif

@@ -10,10 +10,10 @@ struct self_action {
 };
 
 /* The program's own action for a signal that the library handles, else NULL. */
-struct self_action *self_action(int sig);
+struct self_action *dp_self_action(int sig);
 
-extern int self_pid; /* this process; a child made by vfork() sees its parent's */
+extern int dp_self_pid; /* this process; a child made by vfork() sees its parent's */
 
-long self_syscall(long nr, long a, long b, long c, long d);
+long dp_self_syscall(long nr, long a, long b, long c, long d);
 
 #endif

@@ -23,18 +23,18 @@ static int no_output(enum libbpf_print_level level, const char *fmt, va_list ap)
 	return 0;
 }
 
-void btf_open(struct dpcc *c, const char *module)
+void dp_cc_btf_open(struct dpcc *c, const char *module)
 {
 	const char *path = c->opt->module;
 
 	libbpf_set_print(no_output);
 	c->btf_base = c->btf = btf__parse("/sys/kernel/btf/vmlinux", NULL);
 	if (!c->btf)
-		dpcc_fail(c, NULL, E_KERNEL_BTF, "/sys/kernel/btf/vmlinux: %s", strerror(errno));
+		dp_cc_fail(c, NULL, E_KERNEL_BTF, "/sys/kernel/btf/vmlinux: %s", strerror(errno));
 	if (!*module && !path)
 		return;
 	if (!path)
-		path = dpcc_format(c, "/sys/kernel/btf/%s", module);
+		path = dp_cc_format(c, "/sys/kernel/btf/%s", module);
 	c->btf = btf__parse_split(path, c->btf_base);
 	if (c->btf)
 		return;
@@ -44,7 +44,7 @@ void btf_open(struct dpcc *c, const char *module)
 	longjmp(c->out, 1);
 }
 
-void btf_close(struct dpcc *c)
+void dp_cc_btf_close(struct dpcc *c)
 {
 	if (c->btf != c->btf_base)
 		btf__free(c->btf);
@@ -63,11 +63,11 @@ static const char *name_at(const struct dpcc *c, u32 offset)
 static struct type *integer(struct dpcc *c, const struct btf_type *t)
 {
 	u32 encoding = btf_int_encoding(t);
-	struct type *new = dpcc_alloc(c, sizeof(*new));
+	struct type *new = dp_cc_alloc(c, sizeof(*new));
 
 	*new = (struct type){.kind = TY_INT, .size = t->size, .align = DP_MAX(t->size, 1u), .complete = true};
 	new->name = name_at(c, t->name_off);
-	new->is_bool = encoding & BTF_INT_BOOL;
+	new->is_bool = encoding &BTF_INT_BOOL;
 	new->is_char = t->size == 1 && new->name && (!strcmp(new->name, "char") || !strcmp(new->name, "signed char"));
 	new->is_unsigned = !(encoding & BTF_INT_SIGNED) && !new->is_char;
 	return new;
@@ -75,7 +75,7 @@ static struct type *integer(struct dpcc *c, const struct btf_type *t)
 
 static struct type *enumeration(struct dpcc *c, const struct btf_type *t)
 {
-	struct type *new = dpcc_alloc(c, sizeof(*new));
+	struct type *new = dp_cc_alloc(c, sizeof(*new));
 	struct enumerator **last = &new->enums;
 
 	*new = (struct type){.kind = TY_INT, .size = t->size, .align = t->size, .complete = true, .is_unsigned = true};
@@ -84,7 +84,7 @@ static struct type *enumeration(struct dpcc *c, const struct btf_type *t)
 		u32 name = btf_is_enum(t) ? btf_enum(t)[i].name_off : btf_enum64(t)[i].name_off;
 		s64 v = btf_is_enum(t) ? btf_enum(t)[i].val : (s64)btf_enum64_value(&btf_enum64(t)[i]);
 
-		*last = dpcc_alloc(c, sizeof(**last));
+		*last = dp_cc_alloc(c, sizeof(**last));
 		**last = (struct enumerator){NULL, name_at(c, name), v};
 		last = &(*last)->next;
 		if (v < 0)
@@ -100,7 +100,7 @@ static struct type *structure(struct dpcc *c, u32 id, const struct btf_type *t)
 	for (new = c->debug_types; new; new = new->next)
 		if (new->btf == id)
 			return new;
-	new = dpcc_alloc(c, sizeof(*new));
+	new = dp_cc_alloc(c, sizeof(*new));
 	*new = (struct type){.kind = TY_STRUCT, .lazy = true, .btf = id, .align = 1};
 	new->size = btf_is_fwd(t) ? 0 : t->size;
 	new->is_union = btf_is_union(t) || (btf_is_fwd(t) && btf_kflag(t));
@@ -116,7 +116,7 @@ static struct type *convert(struct dpcc *c, u32 id, u32 depth)
 	struct type *new;
 
 	if (!t || depth > DEPTH_MAX)
-		return &ty_void;
+		return &dp_cc_type_void;
 	switch (btf_kind(t)) {
 	case BTF_KIND_INT:
 		return integer(c, t);
@@ -124,20 +124,20 @@ static struct type *convert(struct dpcc *c, u32 id, u32 depth)
 	case BTF_KIND_ENUM64:
 		return enumeration(c, t);
 	case BTF_KIND_PTR:
-		return type_ptr(c, convert(c, t->type, depth + 1));
+		return dp_cc_type_ptr(c, convert(c, t->type, depth + 1));
 	case BTF_KIND_ARRAY:
-		return type_array(c, convert(c, btf_array(t)->type, depth + 1), btf_array(t)->nelems);
+		return dp_cc_type_array(c, convert(c, btf_array(t)->type, depth + 1), btf_array(t)->nelems);
 	case BTF_KIND_STRUCT:
 	case BTF_KIND_UNION:
 	case BTF_KIND_FWD:
 		return structure(c, id, t);
 	case BTF_KIND_FUNC:
 	case BTF_KIND_FUNC_PROTO:
-		new = dpcc_alloc(c, sizeof(*new));
+		new = dp_cc_alloc(c, sizeof(*new));
 		*new = (struct type){.kind = TY_FUNC, .size = 1, .align = 1, .complete = true};
 		return new;
 	case BTF_KIND_FLOAT:
-		new = dpcc_alloc(c, sizeof(*new));
+		new = dp_cc_alloc(c, sizeof(*new));
 		*new = (struct type){.kind = TY_FLOAT, .size = t->size, .align = t->size, .complete = true};
 		return new;
 	case BTF_KIND_TYPEDEF:
@@ -148,7 +148,7 @@ static struct type *convert(struct dpcc *c, u32 id, u32 depth)
 	case BTF_KIND_VAR:
 		return convert(c, t->type, depth + 1);
 	default:
-		return &ty_void;
+		return &dp_cc_type_void;
 	}
 }
 
@@ -164,7 +164,7 @@ static void bitfield(struct member *m, u32 at, u32 bits)
 	m->shift = (u32)(at - m->offset * 8);
 }
 
-void btf_complete(struct dpcc *c, struct type *t)
+void dp_cc_btf_complete(struct dpcc *c, struct type *t)
 {
 	const struct btf_type *b = btf__type_by_id(c->btf, t->btf);
 	struct member **last = &t->members;
@@ -182,7 +182,7 @@ void btf_complete(struct dpcc *c, struct type *t)
 	t->size = b->size;
 	t->complete = true;
 	for (u32 i = 0; i < btf_vlen(b) && i < MEMBERS_MAX; i++) {
-		struct member *m = dpcc_alloc(c, sizeof(*m));
+		struct member *m = dp_cc_alloc(c, sizeof(*m));
 		const char *name = name_at(c, btf_members(b)[i].name_off);
 		u32 at = btf_member_bit_offset(b, i);
 
@@ -195,7 +195,7 @@ void btf_complete(struct dpcc *c, struct type *t)
 	}
 }
 
-struct type *btf_named(struct dpcc *c, int tag, const char *name)
+struct type *dp_cc_btf_named(struct dpcc *c, int tag, const char *name)
 {
 	static const struct {
 		int tag;
@@ -215,7 +215,7 @@ struct type *btf_named(struct dpcc *c, int tag, const char *name)
 	return NULL;
 }
 
-bool btf_enumerator(struct dpcc *c, const char *name, s64 *value)
+bool dp_cc_btf_enumerator(struct dpcc *c, const char *name, s64 *value)
 {
 	for (u32 id = 1; id < btf__type_cnt(c->btf); id++) {
 		const struct btf_type *t = btf__type_by_id(c->btf, id);
@@ -286,7 +286,7 @@ static int gone(const struct dpcc *c, const char *name, const char *why, struct 
 	return r;
 }
 
-int btf_variable(struct dpcc *c, const char *name, struct dp_var *v, struct type **type, struct dp_error *err)
+int dp_cc_btf_variable(struct dpcc *c, const char *name, struct dp_var *v, struct type **type, struct dp_error *err)
 {
 	const struct btf_type *proto = prototype(c, c->target.func);
 	s32 id;
@@ -303,20 +303,21 @@ int btf_variable(struct dpcc *c, const char *name, struct dp_var *v, struct type
 		return parameter_place(c, proto, i, v) ? 0 : gone(c, name, "it is passed in an unusual way", err);
 	}
 	if (!strcmp(name, "current")) {
-		struct type *task = btf_named(c, DW_TAG_structure_type, "task_struct");
+		struct type *task = dp_cc_btf_named(c, DW_TAG_structure_type, "task_struct");
 
 		v->npieces = 1;
 		v->pieces[0].kind = DP_PIECE_VALUE;
 		dp_format(v->pieces[0].code, DP_PIECE_CODE, "push task;");
-		*type = type_ptr(c, task ? task : &ty_void);
+		*type = dp_cc_type_ptr(c, task ? task : &dp_cc_type_void);
 		return 0;
 	}
 	if (!dp_kallsyms_find(name, &(u64){0}, NULL)) {
 		id = btf__find_by_name_kind(c->btf, name, BTF_KIND_VAR);
 		v->npieces = 1;
 		v->pieces[0].kind = prototype(c, name) ? DP_PIECE_VALUE : DP_PIECE_MEMORY;
-		*type = id > 0 ? convert(c, (u32)id, 0)
-			       : v->pieces[0].kind == DP_PIECE_VALUE ? type_ptr(c, &ty_void) : &ty_long;
+		*type = id > 0                                ? convert(c, (u32)id, 0)
+			: v->pieces[0].kind == DP_PIECE_VALUE ? dp_cc_type_ptr(c, &dp_cc_type_void)
+							      : &dp_cc_type_long;
 		dp_format(v->pieces[0].code, DP_PIECE_CODE, "push d,%s;", name);
 		return 0;
 	}
@@ -327,25 +328,25 @@ int btf_variable(struct dpcc *c, const char *name, struct dp_var *v, struct type
 	return -ENOENT;
 }
 
-struct type *btf_return_type(struct dpcc *c)
+struct type *dp_cc_btf_return_type(struct dpcc *c)
 {
 	const struct btf_type *proto = prototype(c, c->target.func);
 
 	return proto ? convert(c, proto->type, 0) : NULL;
 }
 
-void btf_each_parameter(struct dpcc *c, void (*fn)(struct dpcc *c, const char *name))
+void dp_cc_btf_each_parameter(struct dpcc *c, void (*fn)(struct dpcc *c, const char *name))
 {
 	const struct btf_type *proto = prototype(c, c->target.func);
 
 	if (!proto)
-		dpcc_fail(c, NULL, E_SYM_NONE, "the kernel's BTF has no function %.60s", c->target.func);
+		dp_cc_fail(c, NULL, E_SYM_NONE, "the kernel's BTF has no function %.60s", c->target.func);
 	for (u32 i = 0; i < btf_vlen(proto); i++)
 		if (name_at(c, btf_params(proto)[i].name_off))
 			fn(c, name_at(c, btf_params(proto)[i].name_off));
 }
 
-u32 btf_functions(struct dpcc *c, const char *pattern, const char **names, u32 max)
+u32 dp_cc_btf_functions(struct dpcc *c, const char *pattern, const char **names, u32 max)
 {
 	u32 n = 0, first = c->btf == c->btf_base ? 1 : btf__type_cnt(c->btf_base);
 

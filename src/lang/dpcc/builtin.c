@@ -5,8 +5,9 @@
  */
 #include <string.h>
 
-#include "lang/dpcc/gen.h"
-#include "lang/rpn/fields.h"
+#include "abi/abi-program.h"
+#include "lang/dpcc/dpcc-gen.h"
+#include "program/described.h"
 
 #define STRING_MAX_BYTES 256 /* of one text in a record */
 
@@ -16,53 +17,52 @@ static const struct builtin {
 	const char *name;
 	enum argument args;
 	struct type *type;
-	const char *code; /* after the arguments; NULL: see gen_builtin() */
+	const char *code; /* after the arguments; NULL: see dp_cc_gen_builtin() */
 } builtins[] = {
-    {"log", ANY, &ty_void, NULL},
-    {"printf", ANY, &ty_void, NULL},
-    {"log_probe_expr", TEXT_ONLY, &ty_void, NULL},
-    {"log_str", ANY, &ty_void, NULL},
-    {"count", NAME_ONLY, &ty_void, NULL},
-    {"sum", NAME_AND_ONE, &ty_void, NULL},
-    {"min", NAME_AND_ONE, &ty_void, NULL},
-    {"max", NAME_AND_ONE, &ty_void, NULL},
-    {"hist", NAME_AND_ONE, &ty_void, NULL},
-    {"lhist", NAME_AND_ONE, &ty_void, NULL},
-    {"put", NAME_AND_ONE, &ty_void, NULL},
-    {"get", NAME_ONLY, &ty_long, NULL},
-    {"log_mem", TWO, &ty_void, NULL},
-    {"log_backtrace", ANY, &ty_void, NULL},
-    {"log_stack", NONE, &ty_void, "log st"},
-    {"pid", NONE, &ty_int, "push pid"},
-    {"tid", NONE, &ty_int, "push tid"},
-    {"timestamp", NONE, &ty_ulong, "push ns"},
-    {"cpu", NONE, &ty_int, "push procid"},
-    {"here", NONE, &ty_code, "push r,rip"},
-    {"comm_is", TEXT_ONLY, &ty_int, NULL},
-    {"caller", NONE, &ty_code, "push frames,2;ros 1"},
-    {"readable", ONE, &ty_int, "vfy r;lnot"},
-    {"writable", ONE, &ty_int, "vfy rw;lnot"},
-    {"reg", TEXT_ONLY, &ty_ulong, NULL},
-    {"setreg", TEXT_AND_ONE, &ty_void, NULL},
-    {"setmajor", ONE, &ty_void, "setmaj"},
-    {"setminor", ONE, &ty_void, "setmin"},
-    {"exit", NONE, &ty_void, "exit"},
-    {"exit_to", ONE, &ty_void, NULL},
-    {"remove", NONE, &ty_void, "remove"},
-    {"abort", NONE, &ty_void, "abort"},
+    {"log", ANY, &dp_cc_type_void, NULL},
+    {"printf", ANY, &dp_cc_type_void, NULL},
+    {"log_probe_expr", TEXT_ONLY, &dp_cc_type_void, NULL},
+    {"log_str", ANY, &dp_cc_type_void, NULL},
+    {"count", NAME_ONLY, &dp_cc_type_void, NULL},
+    {"sum", NAME_AND_ONE, &dp_cc_type_void, NULL},
+    {"min", NAME_AND_ONE, &dp_cc_type_void, NULL},
+    {"max", NAME_AND_ONE, &dp_cc_type_void, NULL},
+    {"hist", NAME_AND_ONE, &dp_cc_type_void, NULL},
+    {"lhist", NAME_AND_ONE, &dp_cc_type_void, NULL},
+    {"put", NAME_AND_ONE, &dp_cc_type_void, NULL},
+    {"get", NAME_ONLY, &dp_cc_type_long, NULL},
+    {"log_mem", TWO, &dp_cc_type_void, NULL},
+    {"log_backtrace", ANY, &dp_cc_type_void, NULL},
+    {"log_stack", NONE, &dp_cc_type_void, "log st"},
+    {"pid", NONE, &dp_cc_type_int, "push pid"},
+    {"tid", NONE, &dp_cc_type_int, "push tid"},
+    {"timestamp", NONE, &dp_cc_type_ulong, "push ns"},
+    {"cpu", NONE, &dp_cc_type_int, "push procid"},
+    {"here", NONE, &dp_cc_type_code, "push r,rip"},
+    {"comm_is", TEXT_ONLY, &dp_cc_type_int, NULL},
+    {"caller", NONE, &dp_cc_type_code, "push frames,2;ros 1"},
+    {"readable", ONE, &dp_cc_type_int, "vfy r;lnot"},
+    {"writable", ONE, &dp_cc_type_int, "vfy rw;lnot"},
+    {"reg", TEXT_ONLY, &dp_cc_type_ulong, NULL},
+    {"setreg", TEXT_AND_ONE, &dp_cc_type_void, NULL},
+    {"setmajor", ONE, &dp_cc_type_void, "setmaj"},
+    {"setminor", ONE, &dp_cc_type_void, "setmin"},
+    {"exit", NONE, &dp_cc_type_void, "exit"},
+    {"exit_to", ONE, &dp_cc_type_void, NULL},
+    {"remove", NONE, &dp_cc_type_void, "remove"},
+    {"abort", NONE, &dp_cc_type_void, "abort"},
 };
 
 /* ---- parsing ---- */
 
-struct node *parse_argument(struct dpcc *c, struct node ***last)
+struct node *dp_cc_parse_argument(struct dpcc *c, struct node ***last)
 {
-	const struct tok *t = peek(c), *end;
-	struct node *n = node_new(c, N_COMMA, t);
+	const struct tok *t = dp_cc_peek(c), *end;
+	struct node *n = dp_cc_node_new(c, N_COMMA, t);
 
-	n->a = parse_assign(c);
+	n->a = dp_cc_parse_assign(c);
 	end = &c->toks[c->at - 1];
-	n->text = end->line == t->line ? dpcc_text(c, t->at, (size_t)(end->at + end->len - t->at))
-				       : "value";
+	n->text = end->line == t->line ? dp_cc_text(c, t->at, (size_t)(end->at + end->len - t->at)) : "value";
 	**last = n;
 	*last = &n->next;
 	return n;
@@ -70,10 +70,10 @@ struct node *parse_argument(struct dpcc *c, struct node ***last)
 
 static struct tok *text_argument(struct dpcc *c)
 {
-	struct tok *t = peek(c);
+	struct tok *t = dp_cc_peek(c);
 
 	if (t->kind != TOK_STR)
-		dpcc_fail(c, t, E_DPCC_TYPE, "a text in quotes is needed here");
+		dp_cc_fail(c, t, E_DPCC_TYPE, "a text in quotes is needed here");
 	c->at++;
 	return t;
 }
@@ -81,19 +81,19 @@ static struct tok *text_argument(struct dpcc *c)
 /* The text of log_probe_expr as an expression of the program's own variables. */
 static void probe_expression(struct dpcc *c, struct node *n, struct tok *t)
 {
-	struct rpn_line *line = dpcc_alloc(c, sizeof(*line));
+	struct rpn_line *line = dp_cc_alloc(c, sizeof(*line));
 	struct rpn_source s = {.lines = line, .n = 1};
 	struct tok *toks = c->toks;
 	u32 ntoks = c->ntoks, at = c->at;
 	struct node **last = &n->a;
 	bool bare = c->bare;
 
-	*line = (struct rpn_line){dpcc_text(c, t->str, t->str_len), t->line->file, t->line->line};
-	dpcc_lex(c, &s);
+	*line = (struct rpn_line){dp_cc_text(c, t->str, t->str_len), t->line->file, t->line->line};
+	dp_cc_lex(c, &s);
 	c->bare = true;
-	parse_argument(c, &last);
-	if (peek(c)->kind != TOK_END)
-		dpcc_fail(c, peek(c), E_DPCC_SYNTAX, "the expression ends before this");
+	dp_cc_parse_argument(c, &last);
+	if (dp_cc_peek(c)->kind != TOK_END)
+		dp_cc_fail(c, dp_cc_peek(c), E_DPCC_SYNTAX, "the expression ends before this");
 	n->a->text = line->text;
 	c->bare = bare;
 	c->toks = toks;
@@ -105,30 +105,30 @@ static void more_arguments(struct dpcc *c, const struct tok *name, struct node *
 {
 	u32 n = 0;
 
-	while (!tok_is(peek(c), ")")) {
+	while (!dp_cc_tok_is(dp_cc_peek(c), ")")) {
 		if (n++)
-			expect(c, ",");
-		parse_argument(c, &last);
+			dp_cc_expect(c, ",");
+		dp_cc_parse_argument(c, &last);
 	}
 	if (want != ~0u && n != want)
-		dpcc_fail(c, name, E_DPCC_TYPE, "it takes %u arguments, not %u", want, n);
+		dp_cc_fail(c, name, E_DPCC_TYPE, "it takes %u arguments, not %u", want, n);
 }
 
-struct node *parse_builtin(struct dpcc *c, const struct tok *name)
+struct node *dp_cc_parse_builtin(struct dpcc *c, const struct tok *name)
 {
-	struct node *n = node_new(c, N_BUILTIN, name);
+	struct node *n = dp_cc_node_new(c, N_BUILTIN, name);
 	const struct builtin *b = NULL;
 
 	for (u32 i = 0; i < DP_ARRAY_SIZE(builtins); i++)
-		if (tok_is(name, builtins[i].name))
+		if (dp_cc_tok_is(name, builtins[i].name))
 			b = &builtins[i];
 	if (!b)
 		return NULL;
 	n->text = b->name;
 	n->type = b->type;
 	if (b->args == NAME_ONLY || b->args == NAME_AND_ONE) {
-		parse_aggregate(c, n, b->args == NAME_AND_ONE);
-		expect(c, ")");
+		dp_cc_parse_aggregate(c, n, b->args == NAME_AND_ONE);
+		dp_cc_expect(c, ")");
 		return n;
 	}
 	if (b->args == TEXT_ONLY || b->args == TEXT_AND_ONE || !strcmp(b->name, "printf")) {
@@ -138,8 +138,8 @@ struct node *parse_builtin(struct dpcc *c, const struct tok *name)
 		n->value = t->str_len;
 		if (!strcmp(b->name, "log_probe_expr"))
 			probe_expression(c, n, t);
-		if (b->args != TEXT_ONLY && !tok_is(peek(c), ")"))
-			expect(c, ",");
+		if (b->args != TEXT_ONLY && !dp_cc_tok_is(dp_cc_peek(c), ")"))
+			dp_cc_expect(c, ",");
 	}
 	if (b->args != TEXT_ONLY)
 		more_arguments(c, name, &n->a,
@@ -147,7 +147,7 @@ struct node *parse_builtin(struct dpcc *c, const struct tok *name)
 			       : b->args == TWO                            ? 2
 			       : b->args == ONE || b->args == TEXT_AND_ONE ? 1
 									   : 0);
-	expect(c, ")");
+	dp_cc_expect(c, ")");
 	return n;
 }
 
@@ -157,17 +157,17 @@ static const char *quoted(struct dpcc *c, const char *s)
 {
 	struct buf b = {0};
 
-	buf_add(c, &b, "\"", 1);
+	dp_cc_buf_add(c, &b, "\"", 1);
 	for (; *s; s++)
 		if (*s == '"' || *s == '\\')
-			buf_put(c, &b, "\\%c", *s);
+			dp_cc_buf_put(c, &b, "\\%c", *s);
 		else if (*s == '\n')
-			buf_put(c, &b, "\\n");
+			dp_cc_buf_put(c, &b, "\\n");
 		else if ((u8)*s < ' ' || (u8)*s > '~')
-			buf_put(c, &b, "\\x%02x", (u8)*s);
+			dp_cc_buf_put(c, &b, "\\x%02x", (u8)*s);
 		else
-			buf_add(c, &b, s, 1);
-	buf_add(c, &b, "\"", 1);
+			dp_cc_buf_add(c, &b, s, 1);
+	dp_cc_buf_add(c, &b, "\"", 1);
 	return b.s;
 }
 
@@ -175,67 +175,65 @@ static const char *quoted(struct dpcc *c, const char *s)
 static u64 new_field(struct dpcc *c, const struct tok *t, const char *declaration)
 {
 	c->logs = true;
-	declaration = dpcc_one_line(c, declaration); /* quoted texts have their escapes already */
+	declaration = dp_cc_one_line(c, declaration); /* quoted texts have their escapes already */
 	for (u32 i = 0; i < c->nfields; i++)
 		if (!strcmp(c->fields[i], declaration))
 			return DP_FIELD_MARK | i;
 	if (c->nfields == DP_ARRAY_SIZE(c->fields))
-		dpcc_fail(c, t, E_DPCC_LIMIT, "a handler can log at most 256 different things");
+		dp_cc_fail(c, t, E_DPCC_LIMIT, "a handler can log at most 256 different things");
 	if (strlen(declaration) > 1900) /* lines of programs end */
-		dpcc_fail(c, t, E_DPCC_LIMIT, "the text is too long");
+		dp_cc_fail(c, t, E_DPCC_LIMIT, "the text is too long");
 	c->fields[c->nfields] = declaration;
 	return DP_FIELD_MARK | c->nfields++;
 }
 
 static void log_mark(struct dpcc *c, u64 mark)
 {
-	emit(c, "push d,0x%llx;push d,1;log", (unsigned long long)mark);
+	dp_cc_emit(c, "push d,0x%llx;push d,1;log", (unsigned long long)mark);
 }
 
 /* Whole structures and arrays. */
 static void log_bytes(struct dpcc *c, struct node *n, u64 mark)
 {
-	struct place p = place_of(c, n);
+	struct place p = dp_cc_place_of(c, n);
 	u64 size = n->type->size, words = (size + 7) / 8;
 
 	if (p.kind == PLACE_MEMORY && (p.in_target || words > 100)) {
 		log_mark(c, mark);
-		emit(c, "push d,%llu", (unsigned long long)size);
-		place_address(c, &p);
-		emit(c, "log mrf");
+		dp_cc_emit(c, "push d,%llu", (unsigned long long)size);
+		dp_cc_place_address(c, &p);
+		dp_cc_emit(c, "log mrf");
 		return;
 	}
 	if (p.kind == PLACE_MEMORY) { /* it may be the handler's own: by words */
-		place_address(c, &p);
+		dp_cc_place_address(c, &p);
 		for (u64 i = words; i-- > 0;) {
 			u64 rest = size - i * 8;
 
-			emit(c, "push tsp,%llu;push d,%llu;add",
-			     (unsigned long long)(words - 1 - i), (unsigned long long)i * 8);
-			gen_load(c, rest == 1 || rest == 2 || rest == 4 ? rest : 8, false, false);
+			dp_cc_emit(c, "push tsp,%llu;push d,%llu;add", (unsigned long long)(words - 1 - i),
+				   (unsigned long long)i * 8);
+			dp_cc_gen_load(c, rest == 1 || rest == 2 || rest == 4 ? rest : 8, false, false);
 		}
-		emit(c, "push d,0x%llx;push d,%llu;log;ros 1", (unsigned long long)mark,
-		     (unsigned long long)words + 1);
+		dp_cc_emit(c, "push d,0x%llx;push d,%llu;log;ros 1", (unsigned long long)mark,
+			   (unsigned long long)words + 1);
 		return;
 	}
 	if (words > 100)
-		dpcc_fail(c, n->tok, E_DPCC_LIMIT,
-			  "only memory of the program can be logged in that size");
+		dp_cc_fail(c, n->tok, E_DPCC_LIMIT, "only memory of the program can be logged in that size");
 	for (u64 i = words; i-- > 0;) {
 		struct place part = p;
 
 		part.offset += i * 8;
 		part.size = DP_MIN(size - i * 8, (u64)8);
-		part.type = &ty_ulong;
+		part.type = &dp_cc_type_ulong;
 		if (p.kind == PLACE_OWN && p.base->var->kind == VAR_MEMORY && part.offset % 8)
-			dpcc_fail(c, n->tok, E_DPCC_TYPE,
-				  "this part of a static variable cannot be logged as a whole");
+			dp_cc_fail(c, n->tok, E_DPCC_TYPE,
+				   "this part of a static variable cannot be logged as a whole");
 		if (p.kind == PLACE_OWN)
 			part.size = 8;
-		place_load(c, &part);
+		dp_cc_place_load(c, &part);
 	}
-	emit(c, "push d,0x%llx;push d,%llu;log", (unsigned long long)mark,
-	     (unsigned long long)words + 1);
+	dp_cc_emit(c, "push d,0x%llx;push d,%llu;log", (unsigned long long)mark, (unsigned long long)words + 1);
 }
 
 static bool is_text(const struct type *t)
@@ -245,17 +243,17 @@ static bool is_text(const struct type *t)
 
 static void log_float(struct dpcc *c, struct node *n, u64 mark)
 {
-	struct place p = place_of(c, n);
+	struct place p = dp_cc_place_of(c, n);
 
 	if (p.size > 8) {
 		log_bytes(c, n, mark);
 		return;
 	}
-	p.type = p.size == 4 ? &ty_uint : &ty_ulong;
+	p.type = p.size == 4 ? &dp_cc_type_uint : &dp_cc_type_ulong;
 	if (p.kind == PLACE_MEMORY)
-		place_address(c, &p);
-	place_load(c, &p);
-	emit(c, "push d,0x%llx;push d,2;log", (unsigned long long)mark);
+		dp_cc_place_address(c, &p);
+	dp_cc_place_load(c, &p);
+	dp_cc_emit(c, "push d,0x%llx;push d,2;log", (unsigned long long)mark);
 }
 
 static void log_value(struct dpcc *c, struct node *arg)
@@ -266,30 +264,29 @@ static void log_value(struct dpcc *c, struct node *arg)
 	u64 mark;
 
 	if (t->lazy)
-		debug_complete(c, t);
+		dp_cc_debug_complete(c, t);
 	if (n->kind == N_STR) {
 		log_mark(c, new_field(c, arg->tok,
-				      dpcc_format(c, "printf %s",
-						  quoted(c, dpcc_format(c, "%.1000s", n->text)))));
+				      dp_cc_format(c, "printf %s", quoted(c, dp_cc_format(c, "%.1000s", n->text)))));
 		return;
 	}
 	if (t->kind == TY_VOID || t->kind == TY_FUNC)
-		dpcc_fail(c, arg->tok, E_DPCC_TYPE, "this cannot be logged: %s", type_name(c, t));
+		dp_cc_fail(c, arg->tok, E_DPCC_TYPE, "this cannot be logged: %s", dp_cc_type_name(c, t));
 	if (is_text(t)) {
-		log_mark(c, new_field(c, arg->tok, dpcc_format(c, "%s string", name)));
-		emit(c, "push d,%u", STRING_MAX_BYTES);
-		gen_value(c, n);
-		emit(c, "log str");
+		log_mark(c, new_field(c, arg->tok, dp_cc_format(c, "%s string", name)));
+		dp_cc_emit(c, "push d,%u", STRING_MAX_BYTES);
+		dp_cc_gen_value(c, n);
+		dp_cc_emit(c, "log str");
 		return;
 	}
-	mark = new_field(c, arg->tok, dpcc_format(c, "%s %s", name, type_field(c, t, arg->tok)));
+	mark = new_field(c, arg->tok, dp_cc_format(c, "%s %s", name, dp_cc_type_field(c, t, arg->tok)));
 	if (t->kind == TY_STRUCT || t->kind == TY_ARRAY || (t->kind == TY_INT && t->size > 8)) {
 		log_bytes(c, n, mark);
 	} else if (t->kind == TY_FLOAT) {
 		log_float(c, n, mark);
 	} else {
-		gen_value(c, n);
-		emit(c, "push d,0x%llx;push d,2;log", (unsigned long long)mark);
+		dp_cc_gen_value(c, n);
+		dp_cc_emit(c, "push d,0x%llx;push d,2;log", (unsigned long long)mark);
 	}
 }
 
@@ -309,15 +306,14 @@ static char conversion(const char *p, const char **end)
 
 static void log_number(struct dpcc *c, struct node *arg, char conv)
 {
-	struct node *n = to_value(c, arg->a);
+	struct node *n = dp_cc_to_value(c, arg->a);
 
-	if (!type_is_scalar(n->type))
-		dpcc_fail(c, arg->tok, E_DPCC_TYPE, "%%%c takes a number, not %s", conv,
-			  type_name(c, n->type));
-	need_word(c, n);
-	gen_value(c, n);
+	if (!dp_cc_type_is_scalar(n->type))
+		dp_cc_fail(c, arg->tok, E_DPCC_TYPE, "%%%c takes a number, not %s", conv, dp_cc_type_name(c, n->type));
+	dp_cc_need_word(c, n);
+	dp_cc_gen_value(c, n);
 	if (n->type->kind == TY_INT && n->type->size <= 4)
-		emit(c, strchr("xXou", conv) ? "zx32" : "sx32");
+		dp_cc_emit(c, strchr("xXou", conv) ? "zx32" : "sx32");
 }
 
 static void log_text(struct dpcc *c, struct node *arg)
@@ -326,20 +322,20 @@ static void log_text(struct dpcc *c, struct node *arg)
 
 	if (n->kind == N_STR) {
 		u32 words = n->len / 8 + 1;
-		char *bytes = dpcc_alloc(c, words * 8);
+		char *bytes = dp_cc_alloc(c, words * 8);
 
 		memcpy(bytes, n->text, n->len);
 		for (u32 i = words; i-- > 0;) {
 			s64 w;
 
 			memcpy(&w, bytes + 8 * i, 8);
-			emit(c, "push d,%lld", (long long)w);
+			dp_cc_emit(c, "push d,%lld", (long long)w);
 		}
-		emit(c, "push d,%u;log", words);
+		dp_cc_emit(c, "push d,%u;log", words);
 		return;
 	}
 	if (n->type->kind == TY_ARRAY && !n->in_target) {
-		struct place p = place_of(c, n);
+		struct place p = dp_cc_place_of(c, n);
 		u32 words = (u32)((n->type->size + 7) / 8);
 
 		for (u32 i = words; i-- > 0 && p.kind == PLACE_OWN;) {
@@ -347,21 +343,20 @@ static void log_text(struct dpcc *c, struct node *arg)
 
 			part.offset += i * 8;
 			part.size = 8;
-			part.type = &ty_ulong;
-			place_load(c, &part);
+			part.type = &dp_cc_type_ulong;
+			dp_cc_place_load(c, &part);
 		}
 		if (p.kind == PLACE_OWN) {
-			emit(c, "push d,%u;log", words);
+			dp_cc_emit(c, "push d,%u;log", words);
 			return;
 		}
 	}
-	n = to_value(c, n);
+	n = dp_cc_to_value(c, n);
 	if (n->type->kind != TY_PTR)
-		dpcc_fail(c, arg->tok, E_DPCC_TYPE, "%%s takes a text, not %s",
-			  type_name(c, n->type));
-	emit(c, "push d,%u", STRING_MAX_BYTES);
-	gen_value(c, n);
-	emit(c, "log str");
+		dp_cc_fail(c, arg->tok, E_DPCC_TYPE, "%%s takes a text, not %s", dp_cc_type_name(c, n->type));
+	dp_cc_emit(c, "push d,%u", STRING_MAX_BYTES);
+	dp_cc_gen_value(c, n);
+	dp_cc_emit(c, "log str");
 }
 
 static void gen_printf(struct dpcc *c, struct node *n)
@@ -369,7 +364,7 @@ static void gen_printf(struct dpcc *c, struct node *n)
 	struct node *arg = n->a;
 	const char *end;
 
-	log_mark(c, new_field(c, n->tok, dpcc_format(c, "printf %s", quoted(c, n->op))));
+	log_mark(c, new_field(c, n->tok, dp_cc_format(c, "printf %s", quoted(c, n->op))));
 	for (const char *p = n->op; *p; p = end) {
 		char conv;
 
@@ -380,21 +375,19 @@ static void gen_printf(struct dpcc *c, struct node *n)
 		if (conv == '%')
 			continue;
 		if (!conv || !strchr("diuxXocps", conv))
-			dpcc_fail(c, n->tok, E_DPCC_TYPE, "the conversion %.*s is not known",
-				  (int)(end - p), p);
+			dp_cc_fail(c, n->tok, E_DPCC_TYPE, "the conversion %.*s is not known", (int)(end - p), p);
 		if (!arg)
-			dpcc_fail(c, n->tok, E_DPCC_TYPE,
-				  "there are more conversions than arguments");
+			dp_cc_fail(c, n->tok, E_DPCC_TYPE, "there are more conversions than arguments");
 		if (conv == 's') {
 			log_text(c, arg);
 		} else {
 			log_number(c, arg, conv);
-			emit(c, "push d,1;log");
+			dp_cc_emit(c, "push d,1;log");
 		}
 		arg = arg->next;
 	}
 	if (arg)
-		dpcc_fail(c, arg->tok, E_DPCC_TYPE, "there are more arguments than conversions");
+		dp_cc_fail(c, arg->tok, E_DPCC_TYPE, "there are more arguments than conversions");
 }
 
 /* ---- the others ---- */
@@ -404,34 +397,34 @@ static void gen_log_str(struct dpcc *c, struct node *n)
 	struct node *p, *len;
 
 	if (!n->a || (n->a->next && n->a->next->next))
-		dpcc_fail(c, n->tok, E_DPCC_TYPE, "it takes a pointer, and perhaps a length");
-	p = to_value(c, n->a->a);
-	len = n->a->next ? to_value(c, n->a->next->a) : NULL;
-	log_mark(c, new_field(c, n->tok, dpcc_format(c, "%s string", quoted(c, n->a->text))));
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "it takes a pointer, and perhaps a length");
+	p = dp_cc_to_value(c, n->a->a);
+	len = n->a->next ? dp_cc_to_value(c, n->a->next->a) : NULL;
+	log_mark(c, new_field(c, n->tok, dp_cc_format(c, "%s string", quoted(c, n->a->text))));
 	if (len)
-		gen_value(c, len);
+		dp_cc_gen_value(c, len);
 	else
-		emit(c, "push d,%u", STRING_MAX_BYTES);
-	gen_value(c, p);
-	emit(c, "log str");
+		dp_cc_emit(c, "push d,%u", STRING_MAX_BYTES);
+	dp_cc_gen_value(c, p);
+	dp_cc_emit(c, "log str");
 }
 
-u32 frames_wanted(struct dpcc *c, const struct tok *t, const struct node *args)
+u32 dp_cc_frames_wanted(struct dpcc *c, const struct tok *t, const struct node *args)
 {
 	s64 n = DP_FRAMES_USUAL;
 
-	if (args && (args->next || !fold(args->a, &n) || n < 1 || n > DP_FRAMES_MAX))
-		dpcc_fail(c, t, E_DPCC_TYPE, "%.*s takes a constant from 1 to %d", (int)t->len, t->at, DP_FRAMES_MAX);
+	if (args && (args->next || !dp_cc_fold(args->a, &n) || n < 1 || n > DP_FRAMES_MAX))
+		dp_cc_fail(c, t, E_DPCC_TYPE, "%.*s takes a constant from 1 to %d", (int)t->len, t->at, DP_FRAMES_MAX);
 	return (u32)n;
 }
 
 /* Who called, up to that many functions. */
 static void gen_log_backtrace(struct dpcc *c, struct node *n)
 {
-	u32 depth = frames_wanted(c, n->tok, n->a);
-	u64 mark = new_field(c, n->tok, dpcc_format(c, "\"backtrace\" frame[%u]", depth));
+	u32 depth = dp_cc_frames_wanted(c, n->tok, n->a);
+	u64 mark = new_field(c, n->tok, dp_cc_format(c, "\"backtrace\" frame[%u]", depth));
 
-	emit(c, "push frames,%u;push d,0x%llx;push d,%u;log", depth, (unsigned long long)mark, depth + 1);
+	dp_cc_emit(c, "push frames,%u;push d,0x%llx;push d,%u;log", depth, (unsigned long long)mark, depth + 1);
 }
 
 static void need_register(struct dpcc *c, const struct node *n)
@@ -439,7 +432,7 @@ static void need_register(struct dpcc *c, const struct node *n)
 	struct dp_register_part part;
 
 	if (!dp_register_find(n->op, (u32)strlen(n->op), &part))
-		dpcc_fail(c, n->tok, E_DPCC_NAME, "there is no register '%.20s'", n->op);
+		dp_cc_fail(c, n->tok, E_DPCC_NAME, "there is no register '%.20s'", n->op);
 }
 
 static void special(struct dpcc *c, struct node *n)
@@ -455,53 +448,51 @@ static void special(struct dpcc *c, struct node *n)
 	} else if (!strcmp(name, "log_str")) {
 		gen_log_str(c, n);
 	} else if (n->aggregate) {
-		gen_aggregate(c, n);
+		dp_cc_gen_aggregate(c, n);
 	} else if (!strcmp(name, "log_mem")) {
-		log_mark(c,
-			 new_field(c, n->tok, dpcc_format(c, "%s bytes", quoted(c, n->a->text))));
-		gen_value(c, to_value(c, n->a->next->a));
-		gen_value(c, to_value(c, n->a->a));
-		emit(c, "log mrf");
+		log_mark(c, new_field(c, n->tok, dp_cc_format(c, "%s bytes", quoted(c, n->a->text))));
+		dp_cc_gen_value(c, dp_cc_to_value(c, n->a->next->a));
+		dp_cc_gen_value(c, dp_cc_to_value(c, n->a->a));
+		dp_cc_emit(c, "log mrf");
 	} else if (!strcmp(name, "log_backtrace")) {
 		gen_log_backtrace(c, n);
 	} else if (!strcmp(name, "comm_is")) {
 		if (strlen(n->op) > 15)
-			dpcc_fail(c, n->tok, E_DPCC_TYPE,
-				  "names of threads have at most 15 characters");
-		emit(c, "strcomm");
-		buf_put(c, c->code, "\tstreq %s\n", quoted(c, n->op));
+			dp_cc_fail(c, n->tok, E_DPCC_TYPE, "names of threads have at most 15 characters");
+		dp_cc_emit(c, "strcomm");
+		dp_cc_buf_put(c, c->code, "\tstreq %s\n", quoted(c, n->op));
 	} else if (!strcmp(name, "reg")) {
 		need_register(c, n);
-		emit(c, "push r,%s", n->op);
+		dp_cc_emit(c, "push r,%s", n->op);
 	} else if (!strcmp(name, "setreg")) {
 		need_register(c, n);
-		gen_value(c, cast_to(c, to_value(c, n->a->a), &ty_ulong));
-		emit(c, "pop r,%s", n->op);
+		dp_cc_gen_value(c, dp_cc_cast_to(c, dp_cc_to_value(c, n->a->a), &dp_cc_type_ulong));
+		dp_cc_emit(c, "pop r,%s", n->op);
 	} else { /* exit_to */
-		if (!fold(n->a->a, &v) || v < 1 || v > 3)
-			dpcc_fail(c, n->tok, E_DPCC_TYPE,
-				  "exit_to takes 1 (debugger), 2 (crash dump) or 3 (core dump)");
-		emit(c, "exit %lld", (long long)v);
+		if (!dp_cc_fold(n->a->a, &v) || v < 1 || v > 3)
+			dp_cc_fail(c, n->tok, E_DPCC_TYPE,
+				   "exit_to takes 1 (debugger), 2 (crash dump) or 3 (core dump)");
+		dp_cc_emit(c, "exit %lld", (long long)v);
 	}
 }
 
-void gen_builtin(struct dpcc *c, struct node *n, bool want)
+void dp_cc_gen_builtin(struct dpcc *c, struct node *n, bool want)
 {
 	const struct builtin *b = builtins;
 
 	while (strcmp(b->name, n->text))
 		b++;
 	if (want && n->type->kind == TY_VOID)
-		dpcc_fail(c, n->tok, E_DPCC_TYPE, "'%s' returns nothing", n->text);
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "'%s' returns nothing", n->text);
 	c->traces |= !strcmp(n->text, "log_stack");
 	c->logs |= c->traces;
 	if (b->code) {
 		if (n->a)
-			gen_value(c, to_value(c, n->a->a));
-		emit(c, "%s", b->code);
+			dp_cc_gen_value(c, dp_cc_to_value(c, n->a->a));
+		dp_cc_emit(c, "%s", b->code);
 	} else {
 		special(c, n);
 	}
 	if (!want && n->type->kind != TY_VOID)
-		emit(c, "ros 1");
+		dp_cc_emit(c, "ros 1");
 }

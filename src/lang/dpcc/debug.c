@@ -17,23 +17,21 @@ static struct type *type_at(struct dpcc *c, Dwarf_Die *die, u32 depth)
 {
 	Dwarf_Die type;
 
-	return dp_die_type(die, &type) ? convert(c, &type, depth + 1) : &ty_void;
+	return dp_die_type(die, &type) ? convert(c, &type, depth + 1) : &dp_cc_type_void;
 }
 
 static struct type *base(struct dpcc *c, Dwarf_Die *die)
 {
 	u64 size = dp_die_number(die, DW_AT_byte_size, 0), encoding = dp_die_number(die, DW_AT_encoding, 0);
-	struct type *t = dpcc_alloc(c, sizeof(*t));
+	struct type *t = dp_cc_alloc(c, sizeof(*t));
 
-	*t = (struct type){
-	    .kind = TY_INT, .size = size, .align = (u32)DP_MAX(size, (u64)1), .complete = true};
+	*t = (struct type){.kind = TY_INT, .size = size, .align = (u32)DP_MAX(size, (u64)1), .complete = true};
 	t->name = dwarf_diename(die);
 	t->is_bool = encoding == DW_ATE_boolean;
-	t->is_char = size == 1 && (encoding == DW_ATE_signed_char ||
-				   encoding == DW_ATE_unsigned_char || encoding == DW_ATE_UTF);
+	t->is_char = size == 1 &&
+		     (encoding == DW_ATE_signed_char || encoding == DW_ATE_unsigned_char || encoding == DW_ATE_UTF);
 	t->is_unsigned = encoding == DW_ATE_unsigned || encoding == DW_ATE_unsigned_char ||
-			 encoding == DW_ATE_boolean || encoding == DW_ATE_UTF ||
-			 encoding == DW_ATE_address;
+			 encoding == DW_ATE_boolean || encoding == DW_ATE_UTF || encoding == DW_ATE_address;
 	if (encoding == DW_ATE_float || encoding == DW_ATE_complex_float)
 		t->kind = TY_FLOAT;
 	t->is_complex = encoding == DW_ATE_complex_float;
@@ -42,7 +40,7 @@ static struct type *base(struct dpcc *c, Dwarf_Die *die)
 		t->align = (u32)DP_MAX(t->size, (u64)1);
 		t->is_unsigned = strstr(t->name, "unsigned") != NULL;
 		t->is_char = false;
-		return type_array(c, t, 2);
+		return dp_cc_type_array(c, t, 2);
 	}
 	/* `unsigned char` is how programs write bytes. */
 	if (t->is_char && t->name && strstr(t->name, "unsigned"))
@@ -52,27 +50,24 @@ static struct type *base(struct dpcc *c, Dwarf_Die *die)
 
 static struct type *enumeration(struct dpcc *c, Dwarf_Die *die)
 {
-	struct type *t = dpcc_alloc(c, sizeof(*t));
+	struct type *t = dp_cc_alloc(c, sizeof(*t));
 	struct enumerator **last = &t->enums;
 	Dwarf_Attribute attr;
 	Dwarf_Sword v;
 	Dwarf_Die e;
 	u32 n = 0;
 
-	*t = (struct type){.kind = TY_INT,
-			   .size = dp_die_number(die, DW_AT_byte_size, 4),
-			   .complete = true,
-			   .is_unsigned = true};
+	*t = (struct type){
+	    .kind = TY_INT, .size = dp_die_number(die, DW_AT_byte_size, 4), .complete = true, .is_unsigned = true};
 	t->align = (u32)t->size;
 	t->name = dwarf_diename(die);
 	if (dwarf_child(die, &e))
 		return t;
 	do {
-		if (dwarf_tag(&e) != DW_TAG_enumerator ||
-		    !dwarf_attr(&e, DW_AT_const_value, &attr) || dwarf_formsdata(&attr, &v) ||
-		    !dwarf_diename(&e) || n++ > MEMBERS_MAX)
+		if (dwarf_tag(&e) != DW_TAG_enumerator || !dwarf_attr(&e, DW_AT_const_value, &attr) ||
+		    dwarf_formsdata(&attr, &v) || !dwarf_diename(&e) || n++ > MEMBERS_MAX)
 			continue;
-		*last = dpcc_alloc(c, sizeof(**last));
+		*last = dp_cc_alloc(c, sizeof(**last));
 		**last = (struct enumerator){NULL, dwarf_diename(&e), v};
 		last = &(*last)->next;
 		if (v < 0)
@@ -100,7 +95,7 @@ static struct type *array(struct dpcc *c, Dwarf_Die *die, u32 depth)
 	if (!dims)
 		n[dims++] = 0;
 	while (dims--)
-		of = type_array(c, of, n[dims] < 1u << 30 ? n[dims] : 0);
+		of = dp_cc_type_array(c, of, n[dims] < 1u << 30 ? n[dims] : 0);
 	return of;
 }
 
@@ -111,11 +106,8 @@ static struct type *structure(struct dpcc *c, Dwarf_Die *die)
 	for (t = c->debug_types; t; t = t->next)
 		if (t->die.addr == die->addr)
 			return t;
-	t = dpcc_alloc(c, sizeof(*t));
-	*t = (struct type){.kind = TY_STRUCT,
-			   .lazy = true,
-			   .size = dp_die_number(die, DW_AT_byte_size, 0),
-			   .align = 1};
+	t = dp_cc_alloc(c, sizeof(*t));
+	*t = (struct type){.kind = TY_STRUCT, .lazy = true, .size = dp_die_number(die, DW_AT_byte_size, 0), .align = 1};
 	t->is_union = dwarf_tag(die) == DW_TAG_union_type;
 	t->name = dwarf_diename(die);
 	t->die = *die;
@@ -127,8 +119,7 @@ static struct type *structure(struct dpcc *c, Dwarf_Die *die)
 static struct type *convert(struct dpcc *c, Dwarf_Die *die, u32 depth)
 {
 	if (depth > DEPTH_MAX)
-		dpcc_fail(c, NULL, E_DPCC_TYPE,
-			  "the debug information has a type that contains itself");
+		dp_cc_fail(c, NULL, E_DPCC_TYPE, "the debug information has a type that contains itself");
 	switch (dwarf_tag(die)) {
 	case DW_TAG_base_type:
 		return base(c, die);
@@ -139,7 +130,7 @@ static struct type *convert(struct dpcc *c, Dwarf_Die *die, u32 depth)
 	case DW_TAG_rvalue_reference_type:
 		/* Pointers break all cycles, so what they point to may be as deep again; a pointer
 		 * to itself may not. */
-		return type_ptr(c, type_at(c, die, depth));
+		return dp_cc_type_ptr(c, type_at(c, die, depth));
 	case DW_TAG_array_type:
 		return array(c, die, depth);
 	case DW_TAG_structure_type:
@@ -148,19 +139,19 @@ static struct type *convert(struct dpcc *c, Dwarf_Die *die, u32 depth)
 		return structure(c, die);
 	case DW_TAG_subroutine_type:
 	case DW_TAG_subprogram: {
-		struct type *t = dpcc_alloc(c, sizeof(*t));
+		struct type *t = dp_cc_alloc(c, sizeof(*t));
 
 		*t = (struct type){.kind = TY_FUNC, .size = 1, .align = 1, .complete = true};
 		return t;
 	}
 	case DW_TAG_unspecified_type:
-		return &ty_void;
+		return &dp_cc_type_void;
 	default: /* typedef and qualifiers */
 		return type_at(c, die, depth);
 	}
 }
 
-struct type *debug_type(struct dpcc *c, Dwarf_Die *die)
+struct type *dp_cc_debug_type(struct dpcc *c, Dwarf_Die *die)
 {
 	return convert(c, die, 0);
 }
@@ -169,8 +160,8 @@ struct type *debug_type(struct dpcc *c, Dwarf_Die *die)
  * container from its upper end (2, 3). */
 static void bitfield(Dwarf_Die *die, struct member *m)
 {
-	u64 bits = dp_die_number(die, DW_AT_bit_size, 0),
-	    at = dp_die_number(die, DW_AT_data_bit_offset, ~0ull), size = m->type->size;
+	u64 bits = dp_die_number(die, DW_AT_bit_size, 0), at = dp_die_number(die, DW_AT_data_bit_offset, ~0ull),
+	    size = m->type->size;
 
 	if (!bits || !size)
 		return;
@@ -190,13 +181,12 @@ static bool same_whole(struct dpcc *c, Dwarf_Die *die, Dwarf_Die *whole)
 	static const int tags[] = {DW_TAG_structure_type, DW_TAG_class_type, DW_TAG_union_type};
 
 	for (u32 i = 0; i < DP_ARRAY_SIZE(tags); i++)
-		if (dwarf_diename(die) &&
-		    dp_var_type(c->mod, c->target.pc, tags[i], dwarf_diename(die), whole))
+		if (dwarf_diename(die) && dp_var_type(c->mod, c->target.pc, tags[i], dwarf_diename(die), whole))
 			return true;
 	return false;
 }
 
-void debug_complete(struct dpcc *c, struct type *t)
+void dp_cc_debug_complete(struct dpcc *c, struct type *t)
 {
 	struct member **last = &t->members;
 	Dwarf_Die die = t->die, d;
@@ -204,7 +194,7 @@ void debug_complete(struct dpcc *c, struct type *t)
 	u32 n = 0;
 
 	if (t->btf) {
-		btf_complete(c, t);
+		dp_cc_btf_complete(c, t);
 		return;
 	}
 	t->lazy = false;
@@ -218,11 +208,10 @@ void debug_complete(struct dpcc *c, struct type *t)
 		int tag = dwarf_tag(&d);
 		struct member *m;
 
-		if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) ||
-		    dwarf_attr(&d, DW_AT_external, &attr) ||
+		if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) || dwarf_attr(&d, DW_AT_external, &attr) ||
 		    dwarf_attr(&d, DW_AT_declaration, &attr) || n++ > MEMBERS_MAX)
 			continue;
-		m = dpcc_alloc(c, sizeof(*m));
+		m = dp_cc_alloc(c, sizeof(*m));
 		m->name = tag == DW_TAG_member && dwarf_diename(&d) ? dwarf_diename(&d) : "";
 		m->type = type_at(c, &d, 0);
 		m->offset = dp_die_number(&d, DW_AT_data_member_location, 0);
@@ -234,12 +223,12 @@ void debug_complete(struct dpcc *c, struct type *t)
 	} while (!dwarf_siblingof(&d, &d));
 }
 
-struct type *debug_named(struct dpcc *c, int tag, const char *name)
+struct type *dp_cc_debug_named(struct dpcc *c, int tag, const char *name)
 {
 	Dwarf_Die die;
 
 	if (c->btf)
-		return btf_named(c, tag, name);
+		return dp_cc_btf_named(c, tag, name);
 	if (!c->mod || !dp_var_type(c->mod, c->target.pc, tag, name, &die))
 		return NULL;
 	return convert(c, &die, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * What the passes of the compiler share. lex.c makes tokens, type.c and debug.c types, parse-*.c a
- * typed tree, gen*.c the text; unit.c goes through them once for each probed instruction, since a
- * variable's type and place depend on it. Errors leave by longjmp to dpcc_compile(), which frees
+ * typed tree, gen*.c the text; dpcc-unit.c goes through them once for each probed instruction, since a
+ * variable's type and place depend on it. Errors leave by longjmp to dp_cc_compile(), which frees
  * all.
  */
 #ifndef DPCC_PRIV_H
@@ -15,8 +15,8 @@
 #include "symbols/kallsyms.h"
 #include "symbols/vars.h"
 
-#define DPCC_TAG_HEAP                                                                              \
-	0xd0b1 /* top 16 bits of pointers into the handler's own memory: no address of a program   \
+#define DPCC_TAG_HEAP \
+	0xd0b1               /* top 16 bits of pointers into the handler's own memory: no address of a program   \
 		*/
 #define DPCC_TAG_VARS 0xd0b2 /* the same for static variables */
 #define DPCC_LOCALS_MAX 120  /* words of one function's frame */
@@ -80,7 +80,7 @@ struct var {
 	const char *name;
 	struct type *type;
 	enum var_kind kind;
-	s32 slot; /* stack: index from the base; heap: offset in the frame's block; lv, gv: index */
+	s32 first_word; /* stack: index from the base; heap: offset in the frame's block; lv, gv: index */
 	bool is_static, in_memory;
 	const char *owner; /* of a static one: where it is declared */
 	struct node *init; /* of a static one */
@@ -133,10 +133,9 @@ struct node {
 	struct node *a, *b, *c, *d; /* operands */
 	struct node *next;          /* in lists: arguments, statements, cases */
 	const struct tok *tok;
-	const char *op;  /* of N_BINARY, N_ASSIGN ("" or the operator), N_INCDEC */
-	bool is_defined; /* a number that @defined gave */
-	bool postfix,
-	    in_target; /* in_target: a pointer into, or a place in, the probed program's memory */
+	const char *op;          /* of N_BINARY, N_ASSIGN ("" or the operator), N_INCDEC */
+	bool is_defined;         /* a number that @defined gave */
+	bool postfix, in_target; /* in_target: a pointer into, or a place in, the probed program's memory */
 	u64 value;
 	struct var *var;
 	struct var *caught[3]; /* of N_TRY: code and parameters of the exception */
@@ -144,8 +143,7 @@ struct node {
 	struct dp_var *probe;
 	struct function *func;
 	struct aggregate *aggregate; /* of N_BUILTIN: count and its like */
-	const char
-	    *text; /* N_STR: the bytes; N_BUILTIN, N_LABEL: the name; fields: how it is written */
+	const char *text;            /* N_STR: the bytes; N_BUILTIN, N_LABEL: the name; fields: how it is written */
 	u32 len;
 	int label; /* of a case, once code is made */
 };
@@ -158,8 +156,8 @@ struct function {
 	u32 nparams;
 	struct node *body;
 	bool defined, used, emitted, is_prelude;
-	u32 body_at;            /* its first token: bodies are read when a handler reaches them */
-	u32 words, heap, slots; /* of its frame; words for parameters and result */
+	u32 body_at;                  /* its first token: bodies are read when a handler reaches them */
+	u32 words, heap, param_words; /* of its frame; words for parameters and result */
 };
 
 struct scope {
@@ -178,7 +176,7 @@ struct scope {
 	} * constants;
 };
 
-struct target { /* one probed instruction */
+struct target {           /* one probed instruction */
 	u64 pc;           /* in the module; without one the offset in func */
 	const char *func; /* of the kernel; else NULL */
 	bool is_return;
@@ -198,16 +196,16 @@ struct dpcc {
 	u32 ntoks, at, prelude_end;
 
 	/* the module and the instruction that code is made for */
-	struct dp_module *mod;       /* with debug information; NULL: btf has the types */
+	struct dp_module *mod;      /* with debug information; NULL: btf has the types */
 	struct btf *btf, *btf_base; /* of the probed module of the kernel, and of the kernel */
-	bool by_name;                /* addresses are not known yet: symbols stand for them */
+	bool by_name;               /* addresses are not known yet: symbols stand for them */
 	struct target target;
 	bool bare; /* words without $ may be variables of the program: in log_probe_expr */
 
 	/* tables of one pass */
 	struct scope *scope;
 	struct function *funcs, *func;
-	struct var *statics; /* with a slot, over all passes */
+	struct var *statics; /* with a place, over all passes */
 	struct type *debug_types;
 	u32 nlocals, nglobals;
 	u32 loops, switches;
@@ -226,8 +224,8 @@ struct dpcc {
 		struct aggregate *next;
 		struct dp_rpn_aggregate a;
 	} * aggregates;
-	u32 keys; /* of each from here on; 0: the usual number */
-	bool logs; /* some handler makes a record */
+	u32 keys;            /* of each from here on; 0: the usual number */
+	bool logs;           /* some handler makes a record */
 	bool counts, traces; /* the one in the making has aggregates, stack traces */
 	struct literal {
 		struct literal *next;
@@ -238,115 +236,115 @@ struct dpcc {
 };
 
 /* ---- lex.c ---- */
-void *dpcc_alloc(struct dpcc *c, size_t n);
+void *dp_cc_alloc(struct dpcc *c, size_t n);
 /* Names from files stand in lines of our own, and some of those are a program: a name cannot end a line. */
-const char *dpcc_one_line(struct dpcc *c, const char *name);
-char *dpcc_text(struct dpcc *c, const char *s, size_t n);
-char *dpcc_format(struct dpcc *c, const char *fmt, ...) DP_PRINTF(2, 3);
-_Noreturn void dpcc_fail(struct dpcc *c, const struct tok *t, enum dp_code code, const char *fmt,
-			 ...) DP_PRINTF(4, 5);
+const char *dp_cc_one_line(struct dpcc *c, const char *name);
+char *dp_cc_text(struct dpcc *c, const char *s, size_t n);
+char *dp_cc_format(struct dpcc *c, const char *fmt, ...) DP_PRINTF(2, 3);
+_Noreturn void dp_cc_fail(struct dpcc *c, const struct tok *t, enum dp_code code, const char *fmt, ...) DP_PRINTF(4, 5);
 /* An error that another part has filled in, at a token. */
-_Noreturn void dpcc_refail(struct dpcc *c, const struct tok *t, const struct dp_error *why);
-void dpcc_lex(struct dpcc *c, const struct rpn_source *s);
-bool tok_is(const struct tok *t, const char *text);
-void buf_add(struct dpcc *c, struct buf *b, const char *s, size_t n);
-void buf_put(struct dpcc *c, struct buf *b, const char *fmt, ...) DP_PRINTF(3, 4);
+_Noreturn void dp_cc_refail(struct dpcc *c, const struct tok *t, const struct dp_error *why);
+void dp_cc_lex(struct dpcc *c, const struct rpn_source *s);
+bool dp_cc_tok_is(const struct tok *t, const char *text);
+void dp_cc_buf_add(struct dpcc *c, struct buf *b, const char *s, size_t n);
+void dp_cc_buf_put(struct dpcc *c, struct buf *b, const char *fmt, ...) DP_PRINTF(3, 4);
 
 /* ---- type.c ---- */
-extern struct type ty_void, ty_bool, ty_char, ty_schar, ty_uchar, ty_short, ty_ushort, ty_int,
-    ty_uint, ty_long, ty_ulong, ty_float, ty_double, ty_code /* void (*)() */;
-struct type *type_ptr(struct dpcc *c, struct type *of);
-struct type *type_array(struct dpcc *c, struct type *of, u64 n);
-bool type_is_scalar(const struct type *t);
-bool type_same(const struct type *a, const struct type *b);
-struct type *type_promote(struct type *t);
-struct type *type_common(struct type *a, struct type *b);
-const char *type_name(struct dpcc *c, const struct type *t);
+extern struct type dp_cc_type_void, dp_cc_type_bool, dp_cc_type_char, dp_cc_type_schar, dp_cc_type_uchar,
+    dp_cc_type_short, dp_cc_type_ushort, dp_cc_type_int, dp_cc_type_uint, dp_cc_type_long, dp_cc_type_ulong,
+    dp_cc_type_float, dp_cc_type_double, dp_cc_type_code /* void (*)() */;
+struct type *dp_cc_type_ptr(struct dpcc *c, struct type *of);
+struct type *dp_cc_type_array(struct dpcc *c, struct type *of, u64 n);
+bool dp_cc_type_is_scalar(const struct type *t);
+bool dp_cc_type_same(const struct type *a, const struct type *b);
+struct type *dp_cc_type_promote(struct type *t);
+struct type *dp_cc_type_common(struct type *a, struct type *b);
+const char *dp_cc_type_name(struct dpcc *c, const struct type *t);
 /* The notation of "field =" for it; declares what it consists of. */
-const char *type_field(struct dpcc *c, struct type *t, const struct tok *at);
+const char *dp_cc_type_field(struct dpcc *c, struct type *t, const struct tok *at);
 
 /* ---- debug.c ---- */
-struct type *debug_type(struct dpcc *c, Dwarf_Die *die);
-void debug_complete(struct dpcc *c, struct type *t);
-struct type *debug_named(struct dpcc *c, int tag, const char *name);
+struct type *dp_cc_debug_type(struct dpcc *c, Dwarf_Die *die);
+void dp_cc_debug_complete(struct dpcc *c, struct type *t);
+struct type *dp_cc_debug_named(struct dpcc *c, int tag, const char *name);
 
 /* ---- btf.c: the same for the kernel ---- */
 /* Open what is known of a module ("": of the kernel itself). E_KERNEL_BTF. */
-void btf_open(struct dpcc *c, const char *module);
-void btf_close(struct dpcc *c);
-void btf_complete(struct dpcc *c, struct type *t);
-struct type *btf_named(struct dpcc *c, int tag, const char *name);
-bool btf_enumerator(struct dpcc *c, const char *name, s64 *value);
+void dp_cc_btf_open(struct dpcc *c, const char *module);
+void dp_cc_btf_close(struct dpcc *c);
+void dp_cc_btf_complete(struct dpcc *c, struct type *t);
+struct type *dp_cc_btf_named(struct dpcc *c, int tag, const char *name);
+bool dp_cc_btf_enumerator(struct dpcc *c, const char *name, s64 *value);
 /* A parameter, function or global variable as the target sees it. E_VAR_NONE, E_VAR_GONE. */
-int btf_variable(struct dpcc *c, const char *name, struct dp_var *v, struct type **type,
-		 struct dp_error *err);
-struct type *btf_return_type(struct dpcc *c); /* NULL: not known */
-void btf_each_parameter(struct dpcc *c, void (*fn)(struct dpcc *c, const char *name));
+int dp_cc_btf_variable(struct dpcc *c, const char *name, struct dp_var *v, struct type **type, struct dp_error *err);
+struct type *dp_cc_btf_return_type(struct dpcc *c); /* NULL: not known */
+void dp_cc_btf_each_parameter(struct dpcc *c, void (*fn)(struct dpcc *c, const char *name));
 /* Names of functions that match the pattern, at most max. */
-u32 btf_functions(struct dpcc *c, const char *pattern, const char **names, u32 max);
+u32 dp_cc_btf_functions(struct dpcc *c, const char *pattern, const char **names, u32 max);
 
 /* ---- probed.c ---- */
 /* A variable of the probed program; NULL when there is none and it need not be. */
-struct node *probed(struct dpcc *c, const struct tok *t, const char *name, bool needed);
-bool probed_is_reference(const struct dpcc *c, const struct dp_var *v); /* of C++: a pointer that is followed by itself */
-bool probed_enumerator(struct dpcc *c, const char *name, s64 *value);
+struct node *dp_cc_probed(struct dpcc *c, const struct tok *t, const char *name, bool needed);
+bool dp_cc_probed_is_reference(const struct dpcc *c,
+			       const struct dp_var *v); /* of C++: a pointer that is followed by itself */
+bool dp_cc_probed_enumerator(struct dpcc *c, const char *name, s64 *value);
 
 /* ---- decl.c ---- */
 /* static, typedef, global(N) and the like are told by *storage; N + 1 by *index. */
-struct type *parse_specifiers(struct dpcc *c, const char **storage, u32 *index);
-struct type *parse_declarator(struct dpcc *c, struct type *base, const struct tok **name);
+struct type *dp_cc_parse_specifiers(struct dpcc *c, const char **storage, u32 *index);
+struct type *dp_cc_parse_declarator(struct dpcc *c, struct type *base, const struct tok **name);
 
 /* ---- init.c ---- */
 /* What follows "=" behind a variable of a function, as statements; it may give an array its size. */
-struct node *parse_initialiser(struct dpcc *c, struct var *v, const struct tok *t);
+struct node *dp_cc_parse_initialiser(struct dpcc *c, struct var *v, const struct tok *t);
 
-/* ---- parse.c: variables, statements, functions; expr.c ---- */
-struct tok *next_tok(struct dpcc *c);
-const char *parse_word(struct dpcc *c);
-void dpcc_parse(struct dpcc *c);
-void dpcc_parse_body(struct dpcc *c, struct function *f);
-struct tok *peek(struct dpcc *c);
-bool accept(struct dpcc *c, const char *text);
-struct tok *expect(struct dpcc *c, const char *text);
-struct node *node_new(struct dpcc *c, enum node_kind kind, const struct tok *t);
-struct node *node_number(struct dpcc *c, const struct tok *t, s64 v, struct type *type);
-bool begins_type(struct dpcc *c);
-struct type *parse_type_name(struct dpcc *c);
-struct var *find_var(struct dpcc *c, const struct tok *t);
-struct function *find_func(struct dpcc *c, const char *name);
-bool find_constant(struct dpcc *c, const struct tok *t, s64 *v);
-struct node *parse_expr(struct dpcc *c);
-void skip_expression(struct dpcc *c, const char *const *ends);
-struct node *parse_assign(struct dpcc *c);
-s64 parse_constant(struct dpcc *c);
-bool fold(const struct node *n, s64 *v);
-struct node *to_value(struct dpcc *c, struct node *n);
+/* ---- dpcc-parse.c: variables, statements, functions; expr.c ---- */
+struct tok *dp_cc_next_tok(struct dpcc *c);
+const char *dp_cc_parse_word(struct dpcc *c);
+void dp_cc_parse(struct dpcc *c);
+void dp_cc_parse_body(struct dpcc *c, struct function *f);
+struct tok *dp_cc_peek(struct dpcc *c);
+bool dp_cc_accept(struct dpcc *c, const char *text);
+struct tok *dp_cc_expect(struct dpcc *c, const char *text);
+struct node *dp_cc_node_new(struct dpcc *c, enum node_kind kind, const struct tok *t);
+struct node *dp_cc_node_number(struct dpcc *c, const struct tok *t, s64 v, struct type *type);
+bool dp_cc_begins_type(struct dpcc *c);
+struct type *dp_cc_parse_type_name(struct dpcc *c);
+struct var *dp_cc_find_var(struct dpcc *c, const struct tok *t);
+struct function *dp_cc_find_func(struct dpcc *c, const char *name);
+bool dp_cc_find_constant(struct dpcc *c, const struct tok *t, s64 *v);
+struct node *dp_cc_parse_expr(struct dpcc *c);
+void dp_cc_skip_expression(struct dpcc *c, const char *const *ends);
+struct node *dp_cc_parse_assign(struct dpcc *c);
+s64 dp_cc_parse_constant(struct dpcc *c);
+bool dp_cc_fold(const struct node *n, s64 *v);
+struct node *dp_cc_to_value(struct dpcc *c, struct node *n);
 /* Fails for integers that do not fit into a word of the machine. */
-void need_word(struct dpcc *c, const struct node *n);
-struct node *cast_to(struct dpcc *c, struct node *n, struct type *t);
+void dp_cc_need_word(struct dpcc *c, const struct node *n);
+struct node *dp_cc_cast_to(struct dpcc *c, struct node *n, struct type *t);
 
 /* ---- builtin.c ---- */
-struct node *parse_builtin(struct dpcc *c, const struct tok *name);
-void gen_builtin(struct dpcc *c, struct node *n, bool want);
+struct node *dp_cc_parse_builtin(struct dpcc *c, const struct tok *name);
+void dp_cc_gen_builtin(struct dpcc *c, struct node *n, bool want);
 
-/* ---- gen.c ---- */
-void emit(struct dpcc *c, const char *fmt, ...) DP_PRINTF(2, 3);
-void gen_value(struct dpcc *c, struct node *n); /* pushes it */
-void gen_address(struct dpcc *c, struct node *n);
-void gen_void(struct dpcc *c, struct node *n);
+/* ---- dpcc-gen.c ---- */
+void dp_cc_emit(struct dpcc *c, const char *fmt, ...) DP_PRINTF(2, 3);
+void dp_cc_gen_value(struct dpcc *c, struct node *n); /* pushes it */
+void dp_cc_gen_address(struct dpcc *c, struct node *n);
+void dp_cc_gen_void(struct dpcc *c, struct node *n);
 /* All of a probe's program: the handler, what it calls, helpers. */
-void gen_program(struct dpcc *c, struct function *handler);
-void gen_helpers(struct dpcc *c);
-void gen_load(struct dpcc *c, u64 size, bool is_signed, bool in_target); /* (addr -- v) */
-void gen_store(struct dpcc *c, u64 size, bool in_target);                /* (addr v -- ) */
-void gen_normalise(struct dpcc *c, const struct type *t);
+void dp_cc_gen_program(struct dpcc *c, struct function *handler);
+void dp_cc_gen_helpers(struct dpcc *c);
+void dp_cc_gen_load(struct dpcc *c, u64 size, bool is_signed, bool in_target); /* (addr -- v) */
+void dp_cc_gen_store(struct dpcc *c, u64 size, bool in_target);                /* (addr v -- ) */
+void dp_cc_gen_normalise(struct dpcc *c, const struct type *t);
 /* Bytes [at, at + size) of a variable that is not in memory as a whole: (-- v), not normalised. */
-void gen_pieces(struct dpcc *c, const struct node *n, const struct dp_var *v, u64 at, u64 size);
-bool in_memory(const struct dp_var *v);
-int new_label(struct dpcc *c);
-void put_label(struct dpcc *c, int label);
+void dp_cc_gen_pieces(struct dpcc *c, const struct node *n, const struct dp_var *v, u64 at, u64 size);
+bool dp_cc_in_memory(const struct dp_var *v);
+int dp_cc_new_label(struct dpcc *c);
+void dp_cc_put_label(struct dpcc *c, int label);
 
 /* ---- tree.c ---- */
-void dpcc_tree(struct dpcc *c);
+void dp_cc_tree(struct dpcc *c);
 
 #endif

@@ -24,7 +24,7 @@ struct dpcc_options {
 	 * NULL */
 	const char *vars_at;
 	enum dp_rpn_modtype vars_of; /* which kind of module that is */
-	FILE *notes; /* remarks, one a line; NULL: none */
+	FILE *notes;                 /* remarks, one a line; NULL: none */
 };
 
 struct dpcc_result {
@@ -36,10 +36,9 @@ struct dpcc_result {
  * Compile the file at path. Errors: E_DPCC_*, E_VAR_*, E_LINE_*, E_SYM_*, E_RPN_FILE, E_RPN_PRE;
  * the detail begins with "FILE:LINE:COLUMN: ".
  */
-int dpcc_compile(const char *path, const struct dpcc_options *opt, struct dpcc_result *res,
-		 struct dp_error *err);
+int dp_cc_compile(const char *path, const struct dpcc_options *opt, struct dpcc_result *res, struct dp_error *err);
 
 /* Whether a file's name says that it is for dpcc (.dpc). */
-bool dpcc_is_source(const char *path);
+bool dp_cc_is_source(const char *path);
 
 #endif

@@ -7,9 +7,9 @@
 
 static struct node *unary(struct dpcc *c);
 
-struct node *node_number(struct dpcc *c, const struct tok *t, s64 v, struct type *type)
+struct node *dp_cc_node_number(struct dpcc *c, const struct tok *t, s64 v, struct type *type)
 {
-	struct node *n = node_new(c, N_NUM, t);
+	struct node *n = dp_cc_node_new(c, N_NUM, t);
 
 	n->value = (u64)v;
 	n->type = type;
@@ -20,92 +20,89 @@ struct node *node_number(struct dpcc *c, const struct tok *t, s64 v, struct type
 
 /* An array becomes the address of its first element; a bitfield that fits into an int becomes one.
  */
-struct node *to_value(struct dpcc *c, struct node *n)
+struct node *dp_cc_to_value(struct dpcc *c, struct node *n)
 {
 	struct node *a;
 
 	if (n->kind == N_MEMBER && n->member->bits && n->type->kind == TY_INT &&
 	    n->member->bits < 32u + !n->type->is_unsigned) {
-		a = node_new(c, N_CAST, n->tok);
+		a = dp_cc_node_new(c, N_CAST, n->tok);
 		a->a = n;
-		a->type = &ty_int;
+		a->type = &dp_cc_type_int;
 		return a;
 	}
 	if (n->type->kind != TY_ARRAY)
 		return n;
-	a = node_new(c, N_ADDR, n->tok);
+	a = dp_cc_node_new(c, N_ADDR, n->tok);
 	a->a = n;
-	a->type = type_ptr(c, n->type->of);
+	a->type = dp_cc_type_ptr(c, n->type->of);
 	a->in_target = n->in_target;
 	for (struct node *v = n; v; v = v->kind == N_MEMBER ? v->a : NULL)
-		if (v->kind == N_PROBE && !in_memory(v->probe))
-			dpcc_fail(c, n->tok, E_DPCC_TYPE, "this array is not in memory as a whole");
+		if (v->kind == N_PROBE && !dp_cc_in_memory(v->probe))
+			dp_cc_fail(c, n->tok, E_DPCC_TYPE, "this array is not in memory as a whole");
 	return a;
 }
 
-struct node *cast_to(struct dpcc *c, struct node *n, struct type *t)
+struct node *dp_cc_cast_to(struct dpcc *c, struct node *n, struct type *t)
 {
 	struct node *k;
 
-	if (type_same(n->type, t))
+	if (dp_cc_type_same(n->type, t))
 		return n;
-	if (t->kind == TY_STRUCT || n->type->kind == TY_STRUCT || t->kind == TY_FLOAT ||
-	    n->type->kind == TY_FLOAT || n->type->kind == TY_VOID ||
-	    !(type_is_scalar(t) || t->kind == TY_VOID))
-		dpcc_fail(c, n->tok, E_DPCC_TYPE, "%s cannot become %s", type_name(c, n->type),
-			  type_name(c, t));
-	k = node_new(c, N_CAST, n->tok);
+	if (t->kind == TY_STRUCT || n->type->kind == TY_STRUCT || t->kind == TY_FLOAT || n->type->kind == TY_FLOAT ||
+	    n->type->kind == TY_VOID || !(dp_cc_type_is_scalar(t) || t->kind == TY_VOID))
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "%s cannot become %s", dp_cc_type_name(c, n->type),
+			   dp_cc_type_name(c, t));
+	k = dp_cc_node_new(c, N_CAST, n->tok);
 	k->a = n;
 	k->type = t;
 	k->in_target = n->in_target && t->kind == TY_PTR;
 	return k;
 }
 
-void need_word(struct dpcc *c, const struct node *n)
+void dp_cc_need_word(struct dpcc *c, const struct node *n)
 {
 	if (n->type->size > 8)
-		dpcc_fail(c, n->tok, E_DPCC_TYPE,
-			  "numbers of more than 64 bits cannot be computed with: log it, or take (long) of it, its lower half");
+		dp_cc_fail(
+		    c, n->tok, E_DPCC_TYPE,
+		    "numbers of more than 64 bits cannot be computed with: log it, or take (long) of it, its lower half");
 }
 
 static void need_scalar(struct dpcc *c, const struct node *n)
 {
-	if (!type_is_scalar(n->type))
-		dpcc_fail(c, n->tok, E_DPCC_TYPE, "a number or a pointer is needed here, not %s",
-			  type_name(c, n->type));
-	need_word(c, n);
+	if (!dp_cc_type_is_scalar(n->type))
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "a number or a pointer is needed here, not %s",
+			   dp_cc_type_name(c, n->type));
+	dp_cc_need_word(c, n);
 }
 
 static void need_integer(struct dpcc *c, const struct node *n)
 {
 	need_scalar(c, n);
 	if (n->type->kind != TY_INT)
-		dpcc_fail(c, n->tok, E_DPCC_TYPE, "an integer is needed here, not %s",
-			  type_name(c, n->type));
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "an integer is needed here, not %s", dp_cc_type_name(c, n->type));
 }
 
 static bool is_place(const struct node *n)
 {
-	return n->kind == N_VAR || n->kind == N_PROBE || n->kind == N_DEREF ||
-	       (n->kind == N_MEMBER && is_place(n->a));
+	return n->kind == N_VAR || n->kind == N_PROBE || n->kind == N_DEREF || (n->kind == N_MEMBER && is_place(n->a));
 }
 
 static void need_place(struct dpcc *c, const struct node *n)
 {
 	if (!is_place(n))
-		dpcc_fail(c, n->tok, E_DPCC_TYPE,
-			  "only a variable or a place in memory can be used here");
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "only a variable or a place in memory can be used here");
 }
 
 /* ---- constants ---- */
 
-s64 parse_constant(struct dpcc *c)
+s64 dp_cc_parse_constant(struct dpcc *c)
 {
-	struct node *n = to_value(c, parse_assign(c));
+	struct node *n = dp_cc_to_value(c, dp_cc_parse_assign(c));
 	s64 v;
 
-	if (n->type->kind == TY_ARRAY || !fold(n, &v))
-		dpcc_fail(c, n->tok, E_DPCC_TYPE, "this must be a constant");
+	if (n->type->kind == TY_ARRAY || !dp_cc_fold(n, &v))
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "this must be a constant");
 	return v;
 }
 
@@ -113,7 +110,7 @@ s64 parse_constant(struct dpcc *c)
 
 static struct node *variable(struct dpcc *c, const struct tok *t, struct var *v)
 {
-	struct node *n = node_new(c, N_VAR, t);
+	struct node *n = dp_cc_node_new(c, N_VAR, t);
 
 	n->var = v;
 	n->type = v->type;
@@ -122,27 +119,26 @@ static struct node *variable(struct dpcc *c, const struct tok *t, struct var *v)
 
 static struct node *call(struct dpcc *c, const struct tok *t, struct function *f)
 {
-	struct node *n = node_new(c, N_CALL, t), **last = &n->a;
+	struct node *n = dp_cc_node_new(c, N_CALL, t), **last = &n->a;
 	struct var *p = f->params;
 
 	n->func = f;
 	n->type = f->ret;
 	f->used = true;
-	while (!accept(c, ")")) {
-		struct node *arg = to_value(c, parse_assign(c));
+	while (!dp_cc_accept(c, ")")) {
+		struct node *arg = dp_cc_to_value(c, dp_cc_parse_assign(c));
 
 		if (!p)
-			dpcc_fail(c, arg->tok, E_DPCC_TYPE, "'%s' takes %u arguments", f->name,
-				  f->nparams);
-		*last = node_new(c, N_COMMA, arg->tok);
-		(*last)->a = cast_to(c, arg, p->type);
+			dp_cc_fail(c, arg->tok, E_DPCC_TYPE, "'%s' takes %u arguments", f->name, f->nparams);
+		*last = dp_cc_node_new(c, N_COMMA, arg->tok);
+		(*last)->a = dp_cc_cast_to(c, arg, p->type);
 		last = &(*last)->next;
 		p = p->next;
-		if (!tok_is(peek(c), ")"))
-			expect(c, ",");
+		if (!dp_cc_tok_is(dp_cc_peek(c), ")"))
+			dp_cc_expect(c, ",");
 	}
 	if (p)
-		dpcc_fail(c, t, E_DPCC_TYPE, "'%s' takes %u arguments", f->name, f->nparams);
+		dp_cc_fail(c, t, E_DPCC_TYPE, "'%s' takes %u arguments", f->name, f->nparams);
 	return n;
 }
 
@@ -152,106 +148,103 @@ static struct node *defined(struct dpcc *c, const struct tok *t)
 	bool bare = c->bare, found;
 	struct node *n;
 
-	if (!tok_is(word, "defined"))
-		dpcc_fail(c, word, E_DPCC_SYNTAX, "only @defined($name) begins with @");
+	if (!dp_cc_tok_is(word, "defined"))
+		dp_cc_fail(c, word, E_DPCC_SYNTAX, "only @defined($name) begins with @");
 	c->at++;
-	expect(c, "(");
-	word = peek(c);
+	dp_cc_expect(c, "(");
+	word = dp_cc_peek(c);
 	if (word->kind != TOK_PROBE && !(bare && word->kind == TOK_WORD))
-		dpcc_fail(c, word, E_DPCC_SYNTAX, "@defined takes a $name");
+		dp_cc_fail(c, word, E_DPCC_SYNTAX, "@defined takes a $name");
 	c->at++;
-	found = probed(c, word,
-		       dpcc_text(c, word->at + (word->kind == TOK_PROBE),
-				 word->len - (word->kind == TOK_PROBE)),
-		       false) != NULL;
-	expect(c, ")");
-	n = node_number(c, t, found, &ty_int);
+	found = dp_cc_probed(c, word,
+			     dp_cc_text(c, word->at + (word->kind == TOK_PROBE), word->len - (word->kind == TOK_PROBE)),
+			     false) != NULL;
+	dp_cc_expect(c, ")");
+	n = dp_cc_node_number(c, t, found, &dp_cc_type_int);
 	n->is_defined = true;
 	return n;
 }
 
 static struct node *named(struct dpcc *c, const struct tok *t)
 {
-	const char *name = dpcc_text(c, t->at, t->len);
-	bool is_call = tok_is(peek(c), "(");
+	const char *name = dp_cc_text(c, t->at, t->len);
+	bool is_call = dp_cc_tok_is(dp_cc_peek(c), "(");
 	struct function *f;
-	struct var *v = find_var(c, t);
+	struct var *v = dp_cc_find_var(c, t);
 	struct node *n;
 	s64 value;
 
 	if (c->bare && !is_call) {
-		n = probed(c, t, name, !v && !find_constant(c, t, &value));
+		n = dp_cc_probed(c, t, name, !v && !dp_cc_find_constant(c, t, &value));
 		if (n)
 			return n;
 	}
 	if (v)
 		return variable(c, t, v);
-	if (find_constant(c, t, &value))
-		return node_number(c, t, value, value == (s32)value ? &ty_int : &ty_long);
+	if (dp_cc_find_constant(c, t, &value))
+		return dp_cc_node_number(c, t, value, value == (s32)value ? &dp_cc_type_int : &dp_cc_type_long);
 	if (is_call) {
 		c->at++;
-		f = find_func(c, name);
+		f = dp_cc_find_func(c, name);
 		if (f)
 			return call(c, t, f);
-		n = parse_builtin(c, t);
+		n = dp_cc_parse_builtin(c, t);
 		if (n)
 			return n;
-		dpcc_fail(c, t, E_DPCC_NAME, "there is no function '%s'", name);
+		dp_cc_fail(c, t, E_DPCC_NAME, "there is no function '%s'", name);
 	}
-	if (probed_enumerator(c, name, &value))
-		return node_number(c, t, value, value == (s32)value ? &ty_int : &ty_long);
-	dpcc_fail(c, t, E_DPCC_NAME,
-		  "there is no variable '%s' here; those of the program are written $%s", name,
-		  name);
+	if (dp_cc_probed_enumerator(c, name, &value))
+		return dp_cc_node_number(c, t, value, value == (s32)value ? &dp_cc_type_int : &dp_cc_type_long);
+	dp_cc_fail(c, t, E_DPCC_NAME, "there is no variable '%s' here; those of the program are written $%s", name,
+		   name);
 }
 
 static struct node *primary(struct dpcc *c)
 {
-	struct tok *t = peek(c);
+	struct tok *t = dp_cc_peek(c);
 	struct node *n;
 
 	if (t->kind == TOK_END)
-		dpcc_fail(c, t, E_DPCC_SYNTAX, "the file ends too early");
+		dp_cc_fail(c, t, E_DPCC_SYNTAX, "the file ends too early");
 	c->at++;
 	switch (t->kind) {
 	case TOK_NUM:
-		return node_number(c, t, (s64)t->value,
-			      t->is_long       ? (t->is_unsigned ? &ty_ulong : &ty_long)
-			      : t->is_unsigned ? &ty_uint
-					       : &ty_int);
+		return dp_cc_node_number(c, t, (s64)t->value,
+					 t->is_long       ? (t->is_unsigned ? &dp_cc_type_ulong : &dp_cc_type_long)
+					 : t->is_unsigned ? &dp_cc_type_uint
+							  : &dp_cc_type_int);
 	case TOK_STR:
-		n = node_new(c, N_STR, t);
+		n = dp_cc_node_new(c, N_STR, t);
 		n->text = t->str;
 		n->len = t->str_len;
-		n->type = type_ptr(c, &ty_char);
+		n->type = dp_cc_type_ptr(c, &dp_cc_type_char);
 		return n;
 	case TOK_PROBE:
-		return probed(c, t, dpcc_text(c, t->at + 1, t->len - 1), true);
+		return dp_cc_probed(c, t, dp_cc_text(c, t->at + 1, t->len - 1), true);
 	case TOK_WORD:
 		return named(c, t);
 	default:
 		break;
 	}
-	if (tok_is(t, "@"))
+	if (dp_cc_tok_is(t, "@"))
 		return defined(c, t);
-	if (!tok_is(t, "("))
-		dpcc_fail(c, t, E_DPCC_SYNTAX, "an expression is missing here");
-	n = parse_expr(c);
-	expect(c, ")");
+	if (!dp_cc_tok_is(t, "("))
+		dp_cc_fail(c, t, E_DPCC_SYNTAX, "an expression is missing here");
+	n = dp_cc_parse_expr(c);
+	dp_cc_expect(c, ")");
 	return n;
 }
 
 /* ---- postfix ---- */
 
-static struct member *find_member(struct dpcc *c, struct type *t, const struct tok *name,
-				  u64 *offset, u32 depth)
+static struct member *find_member(struct dpcc *c, struct type *t, const struct tok *name, u64 *offset, u32 depth)
 {
 	if (t->lazy)
-		debug_complete(c, t);
+		dp_cc_debug_complete(c, t);
 	for (struct member *m = t->members; m && depth < 16; m = m->next) {
 		struct member *inner;
 
-		if (tok_is(name, m->name)) {
+		if (dp_cc_tok_is(name, m->name)) {
 			*offset += m->offset;
 			return m;
 		}
@@ -268,23 +261,22 @@ static struct member *find_member(struct dpcc *c, struct type *t, const struct t
 
 static struct node *member(struct dpcc *c, struct node *of, const struct tok *t)
 {
-	const struct tok *name = peek(c);
-	struct node *n = node_new(c, N_MEMBER, name);
+	const struct tok *name = dp_cc_peek(c);
+	struct node *n = dp_cc_node_new(c, N_MEMBER, name);
 	struct member *m, *copy;
 	u64 offset = 0;
 
 	if (of->type->kind != TY_STRUCT)
-		dpcc_fail(c, t, E_DPCC_TYPE, "%s has no members", type_name(c, of->type));
+		dp_cc_fail(c, t, E_DPCC_TYPE, "%s has no members", dp_cc_type_name(c, of->type));
 	if (name->kind != TOK_WORD)
-		dpcc_fail(c, name, E_DPCC_SYNTAX, "a member's name is missing here");
+		dp_cc_fail(c, name, E_DPCC_SYNTAX, "a member's name is missing here");
 	c->at++;
 	m = find_member(c, of->type, name, &offset, 0);
 	if (!m)
-		dpcc_fail(c, name, E_DPCC_NAME,
-			  of->type->complete ? "%s has no member of this name"
-					     : "what %s contains is not known",
-			  type_name(c, of->type));
-	copy = dpcc_alloc(c, sizeof(*copy));
+		dp_cc_fail(c, name, E_DPCC_NAME,
+			   of->type->complete ? "%s has no member of this name" : "what %s contains is not known",
+			   dp_cc_type_name(c, of->type));
+	copy = dp_cc_alloc(c, sizeof(*copy));
 	*copy = *m;
 	copy->offset = offset; /* through anonymous members */
 	n->a = of;
@@ -292,39 +284,38 @@ static struct node *member(struct dpcc *c, struct node *of, const struct tok *t)
 	n->type = m->type;
 	n->in_target = of->in_target;
 	if (n->type->lazy)
-		debug_complete(c, n->type);
+		dp_cc_debug_complete(c, n->type);
 	return n;
 }
 
 static struct node *deref(struct dpcc *c, struct node *a, const struct tok *t)
 {
-	struct node *n = node_new(c, N_DEREF, t);
+	struct node *n = dp_cc_node_new(c, N_DEREF, t);
 
-	a = to_value(c, a);
+	a = dp_cc_to_value(c, a);
 	if (a->type->kind != TY_PTR)
-		dpcc_fail(c, t, E_DPCC_TYPE, "%s is no pointer", type_name(c, a->type));
+		dp_cc_fail(c, t, E_DPCC_TYPE, "%s is no pointer", dp_cc_type_name(c, a->type));
 	n->a = a;
 	n->type = a->type->of;
 	n->in_target = a->in_target;
 	if (n->type->lazy)
-		debug_complete(c, n->type);
+		dp_cc_debug_complete(c, n->type);
 	if (n->type->kind == TY_VOID || n->type->kind == TY_FUNC)
-		dpcc_fail(c, t, E_DPCC_TYPE, "a pointer to %s points to nothing that can be read",
-			  type_name(c, n->type));
+		dp_cc_fail(c, t, E_DPCC_TYPE, "a pointer to %s points to nothing that can be read",
+			   dp_cc_type_name(c, n->type));
 	return n;
 }
 
-static struct node *binary(struct dpcc *c, const struct tok *t, const char *op, struct node *a,
-			   struct node *b);
+static struct node *binary(struct dpcc *c, const struct tok *t, const char *op, struct node *a, struct node *b);
 
 static struct node *incdec(struct dpcc *c, struct node *a, const struct tok *t, bool postfix)
 {
-	struct node *n = node_new(c, N_INCDEC, t);
+	struct node *n = dp_cc_node_new(c, N_INCDEC, t);
 
 	need_place(c, a);
 	need_scalar(c, a);
 	n->a = a;
-	n->op = tok_is(t, "++") ? "+" : "-";
+	n->op = dp_cc_tok_is(t, "++") ? "+" : "-";
 	n->postfix = postfix;
 	n->type = a->type;
 	n->in_target = a->in_target;
@@ -336,18 +327,18 @@ static struct node *postfix(struct dpcc *c)
 	struct node *n = primary(c);
 
 	for (;;) {
-		const struct tok *t = peek(c);
+		const struct tok *t = dp_cc_peek(c);
 
-		if (accept(c, "[")) {
-			struct node *i = to_value(c, parse_expr(c));
+		if (dp_cc_accept(c, "[")) {
+			struct node *i = dp_cc_to_value(c, dp_cc_parse_expr(c));
 
-			expect(c, "]");
-			n = deref(c, binary(c, t, "+", to_value(c, n), i), t);
-		} else if (accept(c, ".")) {
+			dp_cc_expect(c, "]");
+			n = deref(c, binary(c, t, "+", dp_cc_to_value(c, n), i), t);
+		} else if (dp_cc_accept(c, ".")) {
 			n = member(c, n, t);
-		} else if (accept(c, "->")) {
+		} else if (dp_cc_accept(c, "->")) {
 			n = member(c, deref(c, n, t), t);
-		} else if (accept(c, "++") || accept(c, "--")) {
+		} else if (dp_cc_accept(c, "++") || dp_cc_accept(c, "--")) {
 			n = incdec(c, n, t, true);
 		} else {
 			return n;
@@ -359,57 +350,55 @@ static struct node *postfix(struct dpcc *c)
 
 static struct node *address_of(struct dpcc *c, const struct tok *t)
 {
-	struct node *n = node_new(c, N_ADDR, t), *of;
+	struct node *n = dp_cc_node_new(c, N_ADDR, t), *of;
 
 	n->a = unary(c);
 	need_place(c, n->a);
 	if (n->a->kind == N_MEMBER && n->a->member->bits)
-		dpcc_fail(c, t, E_DPCC_TYPE, "a bitfield has no address");
+		dp_cc_fail(c, t, E_DPCC_TYPE, "a bitfield has no address");
 	for (of = n->a; of->kind == N_MEMBER; of = of->a)
 		;
-	if (of->kind == N_PROBE && !in_memory(of->probe))
-		dpcc_fail(c, t, E_DPCC_TYPE, "$%s is not in memory here: it has no address",
-			  of->text);
+	if (of->kind == N_PROBE && !dp_cc_in_memory(of->probe))
+		dp_cc_fail(c, t, E_DPCC_TYPE, "$%s is not in memory here: it has no address", of->text);
 	if (of->kind == N_VAR && of->var->kind == VAR_GLOBAL && of->var->is_static)
-		dpcc_fail(c, t, E_DPCC_TYPE, "a global variable has no address");
+		dp_cc_fail(c, t, E_DPCC_TYPE, "a global variable has no address");
 	if (of->kind == N_VAR)
 		of->var->in_memory = true;
-	n->type = type_ptr(c, n->a->type);
+	n->type = dp_cc_type_ptr(c, n->a->type);
 	n->in_target = n->a->in_target;
 	return n;
 }
 
 static struct node *cast(struct dpcc *c, const struct tok *t)
 {
-	struct type *type = parse_type_name(c);
+	struct type *type = dp_cc_parse_type_name(c);
 	struct node *n;
 
-	expect(c, ")");
-	n = to_value(c, unary(c));
+	dp_cc_expect(c, ")");
+	n = dp_cc_to_value(c, unary(c));
 	if (type->kind == TY_INT && type->size > 8)
-		dpcc_fail(c, t, E_DPCC_TYPE,
-			  "numbers of more than 64 bits cannot be computed with");
+		dp_cc_fail(c, t, E_DPCC_TYPE, "numbers of more than 64 bits cannot be computed with");
 	/* A cast between types that are the same inside still changes how it is shown. */
-	if (type_same(n->type, type) && type_is_scalar(type)) {
-		struct node *k = node_new(c, N_CAST, t);
+	if (dp_cc_type_same(n->type, type) && dp_cc_type_is_scalar(type)) {
+		struct node *k = dp_cc_node_new(c, N_CAST, t);
 
 		k->a = n;
 		k->type = type;
 		k->in_target = n->in_target;
 		return k;
 	}
-	return cast_to(c, n, type);
+	return dp_cc_cast_to(c, n, type);
 }
 
 static struct node *size_of(struct dpcc *c, const struct tok *t)
 {
 	struct type *type;
 
-	if (tok_is(peek(c), "(")) {
+	if (dp_cc_tok_is(dp_cc_peek(c), "(")) {
 		c->at++;
-		if (begins_type(c)) {
-			type = parse_type_name(c);
-			expect(c, ")");
+		if (dp_cc_begins_type(c)) {
+			type = dp_cc_parse_type_name(c);
+			dp_cc_expect(c, ")");
 			goto known;
 		}
 		c->at--;
@@ -417,56 +406,56 @@ static struct node *size_of(struct dpcc *c, const struct tok *t)
 	type = unary(c)->type;
 known:
 	if (type->lazy)
-		debug_complete(c, type);
+		dp_cc_debug_complete(c, type);
 	if (!type->complete)
-		dpcc_fail(c, t, E_DPCC_TYPE, "the size of %s is not known", type_name(c, type));
-	return node_number(c, t, (s64)type->size, &ty_ulong);
+		dp_cc_fail(c, t, E_DPCC_TYPE, "the size of %s is not known", dp_cc_type_name(c, type));
+	return dp_cc_node_number(c, t, (s64)type->size, &dp_cc_type_ulong);
 }
 
 static struct node *simple_unary(struct dpcc *c, enum node_kind kind, const struct tok *t)
 {
-	struct node *n = node_new(c, kind, t);
+	struct node *n = dp_cc_node_new(c, kind, t);
 
-	n->a = to_value(c, unary(c));
+	n->a = dp_cc_to_value(c, unary(c));
 	if (kind == N_LNOT) {
 		need_scalar(c, n->a);
-		n->type = &ty_int;
+		n->type = &dp_cc_type_int;
 		return n;
 	}
 	need_integer(c, n->a);
-	n->type = type_promote(n->a->type);
-	n->a = cast_to(c, n->a, n->type);
+	n->type = dp_cc_type_promote(n->a->type);
+	n->a = dp_cc_cast_to(c, n->a, n->type);
 	return n;
 }
 
 static struct node *unary(struct dpcc *c)
 {
-	const struct tok *t = peek(c);
+	const struct tok *t = dp_cc_peek(c);
 	struct node *n;
 
 	if (++c->depth > 200)
-		dpcc_fail(c, t, E_DPCC_LIMIT, "the expression is nested too deeply");
-	if (accept(c, "&")) {
+		dp_cc_fail(c, t, E_DPCC_LIMIT, "the expression is nested too deeply");
+	if (dp_cc_accept(c, "&")) {
 		n = address_of(c, t);
-	} else if (accept(c, "*")) {
+	} else if (dp_cc_accept(c, "*")) {
 		n = deref(c, unary(c), t);
-	} else if (accept(c, "-")) {
+	} else if (dp_cc_accept(c, "-")) {
 		n = simple_unary(c, N_NEG, t);
-	} else if (accept(c, "~")) {
+	} else if (dp_cc_accept(c, "~")) {
 		n = simple_unary(c, N_NOT, t);
-	} else if (accept(c, "!")) {
+	} else if (dp_cc_accept(c, "!")) {
 		n = simple_unary(c, N_LNOT, t);
-	} else if (accept(c, "+")) {
-		n = to_value(c, unary(c));
+	} else if (dp_cc_accept(c, "+")) {
+		n = dp_cc_to_value(c, unary(c));
 		need_integer(c, n);
-		n = cast_to(c, n, type_promote(n->type));
-	} else if (accept(c, "++") || accept(c, "--")) {
+		n = dp_cc_cast_to(c, n, dp_cc_type_promote(n->type));
+	} else if (dp_cc_accept(c, "++") || dp_cc_accept(c, "--")) {
 		n = incdec(c, unary(c), t, false);
-	} else if (accept(c, "sizeof")) {
+	} else if (dp_cc_accept(c, "sizeof")) {
 		n = size_of(c, t);
-	} else if (tok_is(t, "(")) {
+	} else if (dp_cc_tok_is(t, "(")) {
 		c->at++;
-		if (begins_type(c)) {
+		if (dp_cc_begins_type(c)) {
 			n = cast(c, t);
 		} else {
 			c->at--;
@@ -484,33 +473,32 @@ static struct node *unary(struct dpcc *c)
 static const struct {
 	const char *op;
 	int level;
-} levels[] = {{"||", 1}, {"&&", 2}, {"|", 3}, {"^", 4},  {"&", 5},  {"==", 6},
-	      {"!=", 6}, {"<", 7},  {">", 7}, {"<=", 7}, {">=", 7}, {"<<", 8},
-	      {">>", 8}, {"+", 9},  {"-", 9}, {"*", 10}, {"/", 10}, {"%", 10}};
+} levels[] = {{"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},  {"&", 5}, {"==", 6}, {"!=", 6}, {"<", 7},  {">", 7},
+	      {"<=", 7}, {">=", 7}, {"<<", 8}, {">>", 8}, {"+", 9}, {"-", 9},  {"*", 10}, {"/", 10}, {"%", 10}};
 
 static bool is_compare(const char *op)
 {
-	return !strcmp(op, "==") || !strcmp(op, "!=") || !strcmp(op, "<") || !strcmp(op, ">") ||
-	       !strcmp(op, "<=") || !strcmp(op, ">=");
+	return !strcmp(op, "==") || !strcmp(op, "!=") || !strcmp(op, "<") || !strcmp(op, ">") || !strcmp(op, "<=") ||
+	       !strcmp(op, ">=");
 }
 
 /* The index times the size of what the pointer points to. */
 static struct node *scaled(struct dpcc *c, struct node *i, struct type *of, const struct tok *t)
 {
-	struct node *n = node_new(c, N_BINARY, t);
+	struct node *n = dp_cc_node_new(c, N_BINARY, t);
 
 	need_integer(c, i);
 	if (of->lazy)
-		debug_complete(c, of);
+		dp_cc_debug_complete(c, of);
 	if (!of->complete && of->kind != TY_VOID)
-		dpcc_fail(c, t, E_DPCC_TYPE, "the size of %s is not known", type_name(c, of));
-	i = cast_to(c, i, &ty_long);
+		dp_cc_fail(c, t, E_DPCC_TYPE, "the size of %s is not known", dp_cc_type_name(c, of));
+	i = dp_cc_cast_to(c, i, &dp_cc_type_long);
 	if (of->size == 1)
 		return i;
 	n->op = "*";
 	n->a = i;
-	n->b = node_number(c, t, (s64)of->size, &ty_long);
-	n->type = &ty_long;
+	n->b = dp_cc_node_number(c, t, (s64)of->size, &dp_cc_type_long);
+	n->type = &dp_cc_type_long;
 	return n;
 }
 
@@ -522,19 +510,18 @@ static struct node *pointer_sum(struct dpcc *c, const struct tok *t, struct node
 		u64 size = n->a->type->of->size;
 
 		if (*n->op != '-' || !size)
-			dpcc_fail(c, t, E_DPCC_TYPE, "pointers can be subtracted, not added");
-		n->type = &ty_long;
-		p = node_new(c, N_BINARY, t);
+			dp_cc_fail(c, t, E_DPCC_TYPE, "pointers can be subtracted, not added");
+		n->type = &dp_cc_type_long;
+		p = dp_cc_node_new(c, N_BINARY, t);
 		p->op = "/";
 		p->a = n;
-		p->b = node_number(c, t, (s64)size, &ty_long);
-		p->type = &ty_long;
+		p->b = dp_cc_node_number(c, t, (s64)size, &dp_cc_type_long);
+		p->type = &dp_cc_type_long;
 		return p;
 	}
 	if (n->b->type->kind == TY_PTR) {
 		if (*n->op == '-')
-			dpcc_fail(c, t, E_DPCC_TYPE,
-				  "a pointer cannot be subtracted from a number");
+			dp_cc_fail(c, t, E_DPCC_TYPE, "a pointer cannot be subtracted from a number");
 		p = n->a;
 		n->a = n->b;
 		n->b = p;
@@ -545,15 +532,14 @@ static struct node *pointer_sum(struct dpcc *c, const struct tok *t, struct node
 	return n;
 }
 
-static struct node *binary(struct dpcc *c, const struct tok *t, const char *op, struct node *a,
-			   struct node *b)
+static struct node *binary(struct dpcc *c, const struct tok *t, const char *op, struct node *a, struct node *b)
 {
-	struct node *n = node_new(c, N_BINARY, t);
+	struct node *n = dp_cc_node_new(c, N_BINARY, t);
 	bool logic = !strcmp(op, "&&") || !strcmp(op, "||");
 	struct type *type;
 
-	a = to_value(c, a);
-	b = to_value(c, b);
+	a = dp_cc_to_value(c, a);
+	b = dp_cc_to_value(c, b);
 	need_scalar(c, a);
 	need_scalar(c, b);
 	n->op = op;
@@ -561,7 +547,7 @@ static struct node *binary(struct dpcc *c, const struct tok *t, const char *op, 
 	n->b = b;
 	if (logic) {
 		n->kind = *op == '&' ? N_ANDAND : N_OROR;
-		n->type = &ty_int;
+		n->type = &dp_cc_type_int;
 		return n;
 	}
 	if ((a->type->kind == TY_PTR || b->type->kind == TY_PTR) && (*op == '+' || *op == '-'))
@@ -569,21 +555,21 @@ static struct node *binary(struct dpcc *c, const struct tok *t, const char *op, 
 	if (!strcmp(op, "<<") || !strcmp(op, ">>")) {
 		need_integer(c, a);
 		need_integer(c, b);
-		n->type = type_promote(a->type);
-		n->a = cast_to(c, a, n->type);
-		n->b = cast_to(c, b, type_promote(b->type));
+		n->type = dp_cc_type_promote(a->type);
+		n->a = dp_cc_cast_to(c, a, n->type);
+		n->b = dp_cc_cast_to(c, b, dp_cc_type_promote(b->type));
 		return n;
 	}
 	if (is_compare(op) && (a->type->kind == TY_PTR || b->type->kind == TY_PTR)) {
-		type = &ty_ulong;
+		type = &dp_cc_type_ulong;
 	} else {
 		need_integer(c, a);
 		need_integer(c, b);
-		type = type_common(a->type, b->type);
+		type = dp_cc_type_common(a->type, b->type);
 	}
-	n->a = cast_to(c, a, type);
-	n->b = cast_to(c, b, type);
-	n->type = is_compare(op) ? &ty_int : type;
+	n->a = dp_cc_cast_to(c, a, type);
+	n->b = dp_cc_cast_to(c, b, type);
+	n->type = is_compare(op) ? &dp_cc_type_int : type;
 	return n;
 }
 
@@ -595,18 +581,15 @@ static bool asks_defined(const struct node *n)
 /* 0 && B, 1 || B: B is not looked at, so that it may name what @defined has denied. */
 static bool dead_operand(struct dpcc *c, const struct tok *t, const char *op, struct node **a)
 {
-	static const char *const behind_and[] = {"||", "?", ":", ",", NULL}, *const behind_or[] = {
-										 "?", ":", ",",
-										 NULL};
+	static const char *const behind_and[] = {"||", "?", ":", ",", NULL}, *const behind_or[] = {"?", ":", ",", NULL};
 	bool is_and = !strcmp(op, "&&");
 	struct node *found;
 	s64 v;
 
-	if ((!is_and && strcmp(op, "||")) || !type_is_scalar((*a)->type) || !fold(*a, &v) ||
-	    !v != is_and)
+	if ((!is_and && strcmp(op, "||")) || !dp_cc_type_is_scalar((*a)->type) || !dp_cc_fold(*a, &v) || !v != is_and)
 		return false;
-	skip_expression(c, is_and ? behind_and : behind_or);
-	found = node_number(c, t, !is_and, &ty_int);
+	dp_cc_skip_expression(c, is_and ? behind_and : behind_or);
+	found = dp_cc_node_number(c, t, !is_and, &dp_cc_type_int);
 	found->is_defined = asks_defined(*a);
 	*a = found;
 	return true;
@@ -620,11 +603,11 @@ static struct node *parse_binary(struct dpcc *c, int level)
 		return unary(c);
 	a = parse_binary(c, level + 1);
 	for (;;) {
-		const struct tok *t = peek(c);
+		const struct tok *t = dp_cc_peek(c);
 		const char *op = NULL;
 
 		for (u32 i = 0; i < DP_ARRAY_SIZE(levels); i++)
-			if (levels[i].level == level && tok_is(t, levels[i].op))
+			if (levels[i].level == level && dp_cc_tok_is(t, levels[i].op))
 				op = levels[i].op;
 		if (!op)
 			return a;
@@ -638,118 +621,115 @@ static struct node *conditional(struct dpcc *c)
 {
 	static const char *const colon[] = {":", NULL}, *const comma[] = {",", ":", NULL};
 	struct node *a = parse_binary(c, 1), *n;
-	const struct tok *t = peek(c);
+	const struct tok *t = dp_cc_peek(c);
 	s64 v;
 
-	if (!accept(c, "?"))
+	if (!dp_cc_accept(c, "?"))
 		return a;
-	n = node_new(c, N_COND, t);
-	n->a = to_value(c, a);
+	n = dp_cc_node_new(c, N_COND, t);
+	n->a = dp_cc_to_value(c, a);
 	need_scalar(c, n->a);
-	if (asks_defined(n->a) && fold(n->a, &v)) { /* the other one may name what is not there */
+	if (asks_defined(n->a) && dp_cc_fold(n->a, &v)) { /* the other one may name what is not there */
 		if (!v)
-			skip_expression(c, colon);
+			dp_cc_skip_expression(c, colon);
 		else
-			n->b = to_value(c, parse_expr(c));
-		expect(c, ":");
+			n->b = dp_cc_to_value(c, dp_cc_parse_expr(c));
+		dp_cc_expect(c, ":");
 		if (v)
-			skip_expression(c, comma);
+			dp_cc_skip_expression(c, comma);
 		else
-			n->b = to_value(c, conditional(c));
+			n->b = dp_cc_to_value(c, conditional(c));
 		return n->b;
 	}
-	n->b = to_value(c, parse_expr(c));
-	expect(c, ":");
-	n->c = to_value(c, conditional(c));
+	n->b = dp_cc_to_value(c, dp_cc_parse_expr(c));
+	dp_cc_expect(c, ":");
+	n->c = dp_cc_to_value(c, conditional(c));
 	if (n->b->type->kind == TY_VOID && n->c->type->kind == TY_VOID) {
-		n->type = &ty_void;
+		n->type = &dp_cc_type_void;
 		return n;
 	}
 	need_scalar(c, n->b);
 	need_scalar(c, n->c);
 	n->type = n->b->type->kind == TY_PTR   ? n->b->type
 		  : n->c->type->kind == TY_PTR ? n->c->type
-					       : type_common(n->b->type, n->c->type);
-	n->b = cast_to(c, n->b, n->type);
-	n->c = cast_to(c, n->c, n->type);
+					       : dp_cc_type_common(n->b->type, n->c->type);
+	n->b = dp_cc_cast_to(c, n->b, n->type);
+	n->c = dp_cc_cast_to(c, n->c, n->type);
 	n->in_target = n->b->in_target && n->c->in_target;
 	return n;
 }
 
-static struct node *place_address(struct dpcc *c, struct node *of, const struct tok *t)
+static struct node *dp_cc_place_address(struct dpcc *c, struct node *of, const struct tok *t)
 {
-	struct node *n = node_new(c, N_ADDR, t);
+	struct node *n = dp_cc_node_new(c, N_ADDR, t);
 
 	need_place(c, of);
 	n->a = of;
-	n->type = type_ptr(c, &ty_void);
+	n->type = dp_cc_type_ptr(c, &dp_cc_type_void);
 	n->in_target = of->in_target;
 	for (; of->kind == N_MEMBER; of = of->a)
 		;
-	if (of->kind == N_PROBE && !in_memory(of->probe))
-		dpcc_fail(c, t, E_DPCC_TYPE, "$%s is not in memory here: assign its members",
-			  of->text);
+	if (of->kind == N_PROBE && !dp_cc_in_memory(of->probe))
+		dp_cc_fail(c, t, E_DPCC_TYPE, "$%s is not in memory here: assign its members", of->text);
 	return n;
 }
 
 /* memcpy(&to, &from, sizeof(to)) */
-static struct node *copy_struct(struct dpcc *c, const struct tok *t, struct node *to,
-				struct node *from)
+static struct node *copy_struct(struct dpcc *c, const struct tok *t, struct node *to, struct node *from)
 {
-	struct node *n = node_new(c, N_CALL, t),
-		    *size = node_number(c, t, (s64)to->type->size, &ty_ulong);
+	struct node *n = dp_cc_node_new(c, N_CALL, t),
+		    *size = dp_cc_node_number(c, t, (s64)to->type->size, &dp_cc_type_ulong);
 	struct node *args[3] = {NULL, NULL, size}, **last = &n->a;
 
-	if (!type_same(to->type, from->type))
-		dpcc_fail(c, t, E_DPCC_TYPE, "%s cannot become %s", type_name(c, from->type),
-			  type_name(c, to->type));
-	args[0] = place_address(c, to, t);
-	args[1] = place_address(c, from, t);
-	n->func = find_func(c, "memcpy");
+	if (!dp_cc_type_same(to->type, from->type))
+		dp_cc_fail(c, t, E_DPCC_TYPE, "%s cannot become %s", dp_cc_type_name(c, from->type),
+			   dp_cc_type_name(c, to->type));
+	args[0] = dp_cc_place_address(c, to, t);
+	args[1] = dp_cc_place_address(c, from, t);
+	n->func = dp_cc_find_func(c, "memcpy");
 	n->func->used = true;
-	n->type = &ty_void;
+	n->type = &dp_cc_type_void;
 	for (u32 i = 0; i < 3; i++) {
-		*last = node_new(c, N_COMMA, t);
+		*last = dp_cc_node_new(c, N_COMMA, t);
 		(*last)->a = args[i];
 		last = &(*last)->next;
 	}
 	return n;
 }
 
-struct node *parse_assign(struct dpcc *c)
+struct node *dp_cc_parse_assign(struct dpcc *c)
 {
-	static const char *const ops[] = {
-	    "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="};
+	static const char *const ops[] = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="};
 	struct node *a, *n;
 	const struct tok *t;
 
 	if (++c->depth > 200)
-		dpcc_fail(c, peek(c), E_DPCC_LIMIT, "the expression is nested too deeply");
+		dp_cc_fail(c, dp_cc_peek(c), E_DPCC_LIMIT, "the expression is nested too deeply");
 	a = conditional(c);
-	t = peek(c);
+	t = dp_cc_peek(c);
 	c->depth--;
 	for (u32 i = 0; i < DP_ARRAY_SIZE(ops); i++) {
-		if (!tok_is(t, ops[i]))
+		if (!dp_cc_tok_is(t, ops[i]))
 			continue;
 		c->at++;
 		need_place(c, a);
-		n = node_new(c, N_ASSIGN, t);
-		n->op = dpcc_text(c, ops[i], strlen(ops[i]) - 1);
+		n = dp_cc_node_new(c, N_ASSIGN, t);
+		n->op = dp_cc_text(c, ops[i], strlen(ops[i]) - 1);
 		n->a = a;
 		n->type = a->type;
-		n->b = to_value(c, parse_assign(c));
+		n->b = dp_cc_to_value(c, dp_cc_parse_assign(c));
 		if (!*n->op) {
 			if (a->type->kind == TY_STRUCT)
 				return copy_struct(c, t, a, n->b);
 			need_scalar(c, a);
-			n->b = cast_to(c, n->b, a->type);
+			n->b = dp_cc_cast_to(c, n->b, a->type);
 			return n;
 		}
 		need_scalar(c, a);
 		need_scalar(c, n->b);
 		if (a->type->kind == TY_PTR) {
 			if (*n->op != '+' && *n->op != '-')
-				dpcc_fail(c, t, E_DPCC_TYPE, "pointers can be moved only");
+				dp_cc_fail(c, t, E_DPCC_TYPE, "pointers can be moved only");
 			n->b = scaled(c, n->b, a->type->of, t);
 		} else {
 			need_integer(c, n->b);
@@ -759,16 +739,16 @@ struct node *parse_assign(struct dpcc *c)
 	return a;
 }
 
-struct node *parse_expr(struct dpcc *c)
+struct node *dp_cc_parse_expr(struct dpcc *c)
 {
-	struct node *a = parse_assign(c), *n;
+	struct node *a = dp_cc_parse_assign(c), *n;
 	const struct tok *t;
 
-	while (tok_is((t = peek(c)), ",")) {
+	while (dp_cc_tok_is((t = dp_cc_peek(c)), ",")) {
 		c->at++;
-		n = node_new(c, N_COMMA, t);
+		n = dp_cc_node_new(c, N_COMMA, t);
 		n->a = a;
-		n->b = to_value(c, parse_assign(c));
+		n->b = dp_cc_to_value(c, dp_cc_parse_assign(c));
 		n->type = n->b->type;
 		n->in_target = n->b->in_target;
 		a = n;

@@ -35,10 +35,7 @@ static bool fold_binary(const struct node *n, s64 a, s64 b, s64 *v)
 	} else if (op[1] == '=' || *op == '<' || *op == '>') {
 		bool lt = u ? x < y : a < b, eq = a == b;
 
-		*v = *op == '='   ? eq
-		     : *op == '!' ? !eq
-		     : *op == '<' ? lt || (op[1] && eq)
-				  : !lt && (op[1] || !eq);
+		*v = *op == '=' ? eq : *op == '!' ? !eq : *op == '<' ? lt || (op[1] && eq) : !lt && (op[1] || !eq);
 	} else {
 		*v = *op == '+'   ? (s64)(x + y)
 		     : *op == '-' ? (s64)(x - y)
@@ -53,7 +50,7 @@ static bool fold_binary(const struct node *n, s64 a, s64 b, s64 *v)
 }
 
 /* The value of a constant expression; false: it is none. */
-bool fold(const struct node *n, s64 *v)
+bool dp_cc_fold(const struct node *n, s64 *v)
 {
 	s64 a = 0, b = 0;
 	bool good;
@@ -66,26 +63,23 @@ bool fold(const struct node *n, s64 *v)
 	case N_NEG:
 	case N_NOT:
 	case N_LNOT:
-		good = fold(n->a, &a);
-		*v = n->kind == N_NEG    ? (s64)(0 - (u64)a)
-		     : n->kind == N_NOT  ? ~a
-		     : n->kind == N_LNOT ? !a
-					 : a;
+		good = dp_cc_fold(n->a, &a);
+		*v = n->kind == N_NEG ? (s64)(0 - (u64)a) : n->kind == N_NOT ? ~a : n->kind == N_LNOT ? !a : a;
 		break;
 	case N_ANDAND:
-		good = fold(n->a, &a) && (!a || fold(n->b, &b));
+		good = dp_cc_fold(n->a, &a) && (!a || dp_cc_fold(n->b, &b));
 		*v = a && b;
 		break;
 	case N_OROR:
-		good = fold(n->a, &a) && (a || fold(n->b, &b));
+		good = dp_cc_fold(n->a, &a) && (a || dp_cc_fold(n->b, &b));
 		*v = a || b;
 		break;
 	case N_COND:
-		good = fold(n->a, &a) && fold(a ? n->b : n->c, v);
+		good = dp_cc_fold(n->a, &a) && dp_cc_fold(a ? n->b : n->c, v);
 		break;
 	case N_BINARY:
-		good = n->type->kind == TY_INT && n->a->type->kind == TY_INT && fold(n->a, &a) &&
-		       fold(n->b, &b) && fold_binary(n, a, b, v);
+		good = n->type->kind == TY_INT && n->a->type->kind == TY_INT && dp_cc_fold(n->a, &a) &&
+		       dp_cc_fold(n->b, &b) && fold_binary(n, a, b, v);
 		break;
 	default:
 		return false;

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lang/dpcc/gen.h"
+#include "lang/dpcc/dpcc-gen.h"
 
-bool in_memory(const struct dp_var *v)
+bool dp_cc_in_memory(const struct dp_var *v)
 {
 	return v->npieces == 1 && v->pieces[0].kind == DP_PIECE_MEMORY;
 }
@@ -23,28 +23,28 @@ static u32 log2_of(u64 size)
 	return size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
 }
 
-void gen_load(struct dpcc *c, u64 size, bool is_signed, bool in_target)
+void dp_cc_gen_load(struct dpcc *c, u64 size, bool is_signed, bool in_target)
 {
 	u32 l = log2_of(size);
 
 	if (in_target) {
-		emit(c, "push mem,u%u", 8u << l);
+		dp_cc_emit(c, "push mem,u%u", 8u << l);
 	} else {
-		emit(c, "call H_load%u", 8u << l);
+		dp_cc_emit(c, "call H_load%u", 8u << l);
 		c->helper[HELPER_LOAD + l] = true;
 	}
 	if (is_signed && l < 3)
-		emit(c, "sx%u", 8u << l);
+		dp_cc_emit(c, "sx%u", 8u << l);
 }
 
-void gen_store(struct dpcc *c, u64 size, bool in_target)
+void dp_cc_gen_store(struct dpcc *c, u64 size, bool in_target)
 {
 	u32 l = log2_of(size);
 
 	if (in_target) {
-		emit(c, "pop mem,u%u", 8u << l);
+		dp_cc_emit(c, "pop mem,u%u", 8u << l);
 	} else {
-		emit(c, "call H_store%u", 8u << l);
+		dp_cc_emit(c, "call H_store%u", 8u << l);
 		c->helper[HELPER_STORE + l] = true;
 	}
 }
@@ -52,28 +52,26 @@ void gen_store(struct dpcc *c, u64 size, bool in_target)
 /* Behind `push tsp,N` of an address: go to LABEL_heap or LABEL_vars when it is one of ours. */
 static void dispatch(struct dpcc *c, const char *name, u32 bits, u32 depth)
 {
-	buf_put(c, c->code,
-		"H_%s%u:\n\tpush tsp,%u\n\tshr 48\n\tpush d,0x%x\n\tsub\n\tjz H_%s%u_heap\n\tpush "
-		"d,1\n\tsub\n"
-		"\tjz H_%s%u_vars\n\tros 1\n",
-		name, bits, depth, DPCC_TAG_HEAP, name, bits, name, bits);
+	dp_cc_buf_put(c, c->code,
+		      "H_%s%u:\n\tpush tsp,%u\n\tshr 48\n\tpush d,0x%x\n\tsub\n\tjz H_%s%u_heap\n\tpush "
+		      "d,1\n\tsub\n"
+		      "\tjz H_%s%u_vars\n\tros 1\n",
+		      name, bits, depth, DPCC_TAG_HEAP, name, bits, name, bits);
 }
 
 static void helper_load(struct dpcc *c, u32 bits)
 {
 	dispatch(c, "load", bits, 0);
-	buf_put(c, c->code, "\tpush mem,u%u\n\tret\n", bits);
-	buf_put(c, c->code,
-		"H_load%u_heap:\n\tros 1\n\tpush tsp,0\n\tshr 32\n\tzx16\n\txchg\n\tzx32\n\tpush "
-		"heap,u%u,1\n\tret\n",
-		bits, bits);
-	buf_put(c, c->code, "H_load%u_vars:\n\tros 1\n\tpush tsp,0\n\tzx32\n\tshr 3\n\tpush lv\n",
-		bits);
+	dp_cc_buf_put(c, c->code, "\tpush mem,u%u\n\tret\n", bits);
+	dp_cc_buf_put(c, c->code,
+		      "H_load%u_heap:\n\tros 1\n\tpush tsp,0\n\tshr 32\n\tzx16\n\txchg\n\tzx32\n\tpush "
+		      "heap,u%u,1\n\tret\n",
+		      bits, bits);
+	dp_cc_buf_put(c, c->code, "H_load%u_vars:\n\tros 1\n\tpush tsp,0\n\tzx32\n\tshr 3\n\tpush lv\n", bits);
 	if (bits < 64)
-		buf_put(c, c->code,
-			"\txchg\n\tpush d,7\n\tand\n\tshl 3\n\txchg\n\tshr\n\tzx%u\n\tret\n", bits);
+		dp_cc_buf_put(c, c->code, "\txchg\n\tpush d,7\n\tand\n\tshl 3\n\txchg\n\tshr\n\tzx%u\n\tret\n", bits);
 	else
-		buf_put(c, c->code, "\txchg\n\tros 1\n\tret\n");
+		dp_cc_buf_put(c, c->code, "\txchg\n\tros 1\n\tret\n");
 }
 
 static void helper_store(struct dpcc *c, u32 bits)
@@ -81,24 +79,24 @@ static void helper_store(struct dpcc *c, u32 bits)
 	u64 mask = bits == 64 ? ~0ull : (1ull << bits) - 1;
 
 	dispatch(c, "store", bits, 1);
-	buf_put(c, c->code, "\tpop mem,u%u\n\tret\n", bits);
-	buf_put(c, c->code,
-		"H_store%u_heap:\n\tros 1\n\txchg\n\tpush tsp,0\n\tshr "
-		"32\n\tzx16\n\txchg\n\tzx32\n\tpop heap,u%u,1\n\tret\n",
-		bits, bits);
-	buf_put(c, c->code, "H_store%u_vars:\n\tros 1\n", bits);
+	dp_cc_buf_put(c, c->code, "\tpop mem,u%u\n\tret\n", bits);
+	dp_cc_buf_put(c, c->code,
+		      "H_store%u_heap:\n\tros 1\n\txchg\n\tpush tsp,0\n\tshr "
+		      "32\n\tzx16\n\txchg\n\tzx32\n\tpop heap,u%u,1\n\tret\n",
+		      bits, bits);
+	dp_cc_buf_put(c, c->code, "H_store%u_vars:\n\tros 1\n", bits);
 	if (bits < 64) /* (addr v -- addr w): the word with v in its place */
-		buf_put(c, c->code,
-			"\tpush d,%llu\n\tand\n\tpush tsp,1\n\tpush d,7\n\tand\n\tshl 3\n\tpush "
-			"tsp,0\n\tpush d,%llu\n\tshl\n"
-			"\tnot\n\tpush tsp,3\n\tzx32\n\tshr 3\n\tpush lv\n\tand\n\txchg\n\tpush "
-			"tsp,2\n\tshl\n\tor\n\txchg\n"
-			"\tros 1\n",
-			(unsigned long long)mask, (unsigned long long)mask);
-	buf_put(c, c->code, "\txchg\n\tzx32\n\tshr 3\n\txchg\n\tpop lv\n\tret\n");
+		dp_cc_buf_put(c, c->code,
+			      "\tpush d,%llu\n\tand\n\tpush tsp,1\n\tpush d,7\n\tand\n\tshl 3\n\tpush "
+			      "tsp,0\n\tpush d,%llu\n\tshl\n"
+			      "\tnot\n\tpush tsp,3\n\tzx32\n\tshr 3\n\tpush lv\n\tand\n\txchg\n\tpush "
+			      "tsp,2\n\tshl\n\tor\n\txchg\n"
+			      "\tros 1\n",
+			      (unsigned long long)mask, (unsigned long long)mask);
+	dp_cc_buf_put(c, c->code, "\txchg\n\tzx32\n\tshr 3\n\txchg\n\tpop lv\n\tret\n");
 }
 
-void gen_helpers(struct dpcc *c)
+void dp_cc_gen_helpers(struct dpcc *c)
 {
 	for (u32 l = 0; l < 4; l++) {
 		if (c->helper[HELPER_LOAD + l])
@@ -110,7 +108,8 @@ void gen_helpers(struct dpcc *c)
 
 /* ---- pieces ---- */
 
-#define KERNEL_LOWEST 0xffffffff80000000ull /* where the kernel is linked to; below are offsets of per-processor variables */
+#define KERNEL_LOWEST \
+	0xffffffff80000000ull /* where the kernel is linked to; below are offsets of per-processor variables */
 
 /* An address of the kernel's debug file, as the symbol that is there wherever the kernel was put. */
 static void put_symbol(struct dpcc *c, u64 addr)
@@ -118,10 +117,11 @@ static void put_symbol(struct dpcc *c, u64 addr)
 	struct dp_symbol sym;
 
 	if (addr < KERNEL_LOWEST)
-		dpcc_fail(c, NULL, E_VAR_GONE, "$ of a variable that each processor has its own of");
+		dp_cc_fail(c, NULL, E_VAR_GONE, "$ of a variable that each processor has its own of");
 	if (!dp_module_symbol_at(c->mod, addr, &sym) || !*sym.name)
-		dpcc_fail(c, NULL, E_SYM_NONE, "the kernel's debug file has no symbol at 0x%llx", (unsigned long long)addr);
-	buf_put(c, c->code, "\tpush d,%s+%llu\n", sym.name, (unsigned long long)(addr - sym.addr));
+		dp_cc_fail(c, NULL, E_SYM_NONE, "the kernel's debug file has no symbol at 0x%llx",
+			   (unsigned long long)addr);
+	dp_cc_buf_put(c, c->code, "\tpush d,%s+%llu\n", sym.name, (unsigned long long)(addr - sym.addr));
 }
 
 static void put_code(struct dpcc *c, const char *code)
@@ -134,7 +134,7 @@ static void put_code(struct dpcc *c, const char *code)
 		if (c->by_name && !strncmp(p, base, sizeof(base) - 1))
 			put_symbol(c, strtoull(p + sizeof(base) - 1, NULL, 0));
 		else
-			buf_put(c, c->code, "\t%.*s\n", (int)n, p);
+			dp_cc_buf_put(c, c->code, "\t%.*s\n", (int)n, p);
 		p += n + (p[n] == ';');
 	}
 }
@@ -142,18 +142,17 @@ static void put_code(struct dpcc *c, const char *code)
 static void mask_to(struct dpcc *c, u64 bytes)
 {
 	if (bytes == 1 || bytes == 2 || bytes == 4)
-		emit(c, "zx%u", (u32)bytes * 8);
+		dp_cc_emit(c, "zx%u", (u32)bytes * 8);
 	else if (bytes < 8)
-		emit(c, "pzl %u", (u32)bytes * 8 - 1);
+		dp_cc_emit(c, "pzl %u", (u32)bytes * 8 - 1);
 }
 
 /* One piece's bytes [from, from + n) of its own: pushed, zero-extended. */
-static void piece_value(struct dpcc *c, const struct node *n, const struct dp_piece *p, u64 from,
-			u64 size)
+static void piece_value(struct dpcc *c, const struct node *n, const struct dp_piece *p, u64 from, u64 size)
 {
 	switch (p->kind) {
 	case DP_PIECE_REGISTER:
-		emit(c, "push r,%s", p->code);
+		dp_cc_emit(c, "push r,%s", p->code);
 		break;
 	case DP_PIECE_VALUE:
 		put_code(c, p->code);
@@ -161,21 +160,20 @@ static void piece_value(struct dpcc *c, const struct node *n, const struct dp_pi
 	case DP_PIECE_MEMORY:
 		put_code(c, p->code);
 		if (from)
-			emit(c, "push d,%llu;add", (unsigned long long)from);
+			dp_cc_emit(c, "push d,%llu;add", (unsigned long long)from);
 		if (size != 1 && size != 2 && size != 4 && size != 8)
-			dpcc_fail(c, n->tok, E_VAR_GONE, "$%s is in pieces of unusual sizes",
-				  n->text);
-		emit(c, "push mem,u%llu", (unsigned long long)size * 8);
+			dp_cc_fail(c, n->tok, E_VAR_GONE, "$%s is in pieces of unusual sizes", n->text);
+		dp_cc_emit(c, "push mem,u%llu", (unsigned long long)size * 8);
 		return;
 	default:
-		dpcc_fail(c, n->tok, E_VAR_GONE, "this part of $%s is not available here", n->text);
+		dp_cc_fail(c, n->tok, E_VAR_GONE, "this part of $%s is not available here", n->text);
 	}
 	if (from)
-		emit(c, "shr %llu", (unsigned long long)from * 8);
+		dp_cc_emit(c, "shr %llu", (unsigned long long)from * 8);
 	mask_to(c, size);
 }
 
-void gen_pieces(struct dpcc *c, const struct node *n, const struct dp_var *v, u64 at, u64 size)
+void dp_cc_gen_pieces(struct dpcc *c, const struct node *n, const struct dp_var *v, u64 at, u64 size)
 {
 	u32 found = 0;
 
@@ -188,12 +186,12 @@ void gen_pieces(struct dpcc *c, const struct node *n, const struct dp_var *v, u6
 			continue;
 		piece_value(c, n, p, from - lo, to - from);
 		if (from > at)
-			emit(c, "shl %llu", (unsigned long long)(from - at) * 8);
+			dp_cc_emit(c, "shl %llu", (unsigned long long)(from - at) * 8);
 		if (found++)
-			emit(c, "or");
+			dp_cc_emit(c, "or");
 	}
 	if (!found)
-		dpcc_fail(c, n->tok, E_VAR_GONE, "this part of $%s is not available here", n->text);
+		dp_cc_fail(c, n->tok, E_VAR_GONE, "this part of $%s is not available here", n->text);
 }
 
 static void store_piece(struct dpcc *c, const struct place *p, const struct tok *t)
@@ -208,8 +206,8 @@ static void store_piece(struct dpcc *c, const struct place *p, const struct tok 
 			continue;
 		if (q->kind == DP_PIECE_MEMORY) {
 			put_code(c, q->code);
-			emit(c, "push d,%llu;add;xchg", (unsigned long long)(at - q->offset));
-			gen_store(c, size, true);
+			dp_cc_emit(c, "push d,%llu;add;xchg", (unsigned long long)(at - q->offset));
+			dp_cc_gen_store(c, size, true);
 			return;
 		}
 		if (q->kind != DP_PIECE_REGISTER)
@@ -219,19 +217,18 @@ static void store_piece(struct dpcc *c, const struct place *p, const struct tok 
 			mask_to(c, size);
 		} else {
 			mask <<= at * 8;
-			emit(c, "shl %llu;push d,%lld;and", (unsigned long long)at * 8,
-			     (long long)mask);
-			emit(c, "push r,%s;push d,%lld;and;or", q->code, (long long)~mask);
+			dp_cc_emit(c, "shl %llu;push d,%lld;and", (unsigned long long)at * 8, (long long)mask);
+			dp_cc_emit(c, "push r,%s;push d,%lld;and;or", q->code, (long long)~mask);
 		}
-		emit(c, "pop r,%s", q->code);
+		dp_cc_emit(c, "pop r,%s", q->code);
 		return;
 	}
-	dpcc_fail(c, t, E_DPCC_TYPE, "$%s has no place here that can be written to", p->base->text);
+	dp_cc_fail(c, t, E_DPCC_TYPE, "$%s has no place here that can be written to", p->base->text);
 }
 
 /* ---- places ---- */
 
-struct place place_of(struct dpcc *c, struct node *n)
+struct place dp_cc_place_of(struct dpcc *c, struct node *n)
 {
 	struct place p = {.type = n->type, .size = n->type->size};
 
@@ -243,7 +240,7 @@ struct place place_of(struct dpcc *c, struct node *n)
 		while (p.size * 8 < end)
 			p.size *= 2;
 		if (p.size > 8)
-			dpcc_fail(c, n->tok, E_DPCC_TYPE, "this bitfield is spread too far");
+			dp_cc_fail(c, n->tok, E_DPCC_TYPE, "this bitfield is spread too far");
 	}
 	p.whole = n->kind != N_MEMBER;
 	for (; n->kind == N_MEMBER; n = n->a)
@@ -252,42 +249,40 @@ struct place place_of(struct dpcc *c, struct node *n)
 	p.in_target = n->in_target;
 	switch (n->kind) {
 	case N_VAR:
-		p.kind =
-		    n->var->kind == VAR_HEAP || n->var->kind == VAR_MEMORY ? PLACE_OWN : PLACE_WORD;
+		p.kind = n->var->kind == VAR_HEAP || n->var->kind == VAR_MEMORY ? PLACE_OWN : PLACE_WORD;
 		break;
 	case N_PROBE:
-		p.kind = in_memory(n->probe) ? PLACE_MEMORY : PLACE_PIECES;
+		p.kind = dp_cc_in_memory(n->probe) ? PLACE_MEMORY : PLACE_PIECES;
 		break;
 	case N_DEREF:
 		p.kind = PLACE_MEMORY;
 		break;
 	default:
-		dpcc_fail(c, n->tok, E_DPCC_TYPE,
-			  "only a variable or a place in memory can be used here");
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "only a variable or a place in memory can be used here");
 	}
 	return p;
 }
 
-void place_address(struct dpcc *c, const struct place *p)
+void dp_cc_place_address(struct dpcc *c, const struct place *p)
 {
 	const struct node *n = p->base;
 	u64 offset = p->offset;
 
 	if (n->kind == N_DEREF) {
-		gen_value(c, n->a);
+		dp_cc_gen_value(c, n->a);
 	} else if (n->kind == N_PROBE) {
 		put_code(c, n->probe->pieces[0].code);
 	} else if (n->var->kind == VAR_HEAP) {
-		emit(c, "push sbp,-1;shl 32;push d,0x%llx;or",
-		     (unsigned long long)DPCC_TAG_HEAP << 48 | ((u64)n->var->slot + offset));
+		dp_cc_emit(c, "push sbp,-1;shl 32;push d,0x%llx;or",
+			   (unsigned long long)DPCC_TAG_HEAP << 48 | ((u64)n->var->first_word + offset));
 		return;
 	} else {
-		emit(c, "push d,0x%llx",
-		     (unsigned long long)DPCC_TAG_VARS << 48 | ((u64)n->var->slot * 8 + offset));
+		dp_cc_emit(c, "push d,0x%llx",
+			   (unsigned long long)DPCC_TAG_VARS << 48 | ((u64)n->var->first_word * 8 + offset));
 		return;
 	}
 	if (offset)
-		emit(c, "push d,%llu;add", (unsigned long long)offset);
+		dp_cc_emit(c, "push d,%llu;add", (unsigned long long)offset);
 }
 
 /* From the whole container on the stack to the field's value. */
@@ -295,11 +290,11 @@ static void take_bits(struct dpcc *c, const struct place *p)
 {
 	if (!p->bits)
 		return;
-	emit(c, "shl %u", 64 - p->shift - p->bits);
+	dp_cc_emit(c, "shl %u", 64 - p->shift - p->bits);
 	if (p->type->is_unsigned)
-		emit(c, "shr %u", 64 - p->bits);
+		dp_cc_emit(c, "shr %u", 64 - p->bits);
 	else
-		emit(c, "push d,%u;xchg;sar", 64 - p->bits);
+		dp_cc_emit(c, "push d,%u;xchg;sar", 64 - p->bits);
 }
 
 /* (container v -- container) with v in the field's place. */
@@ -307,8 +302,7 @@ static void put_bits(struct dpcc *c, const struct place *p)
 {
 	u64 mask = (p->bits == 64 ? ~0ull : (1ull << p->bits) - 1) << p->shift;
 
-	emit(c, "shl %u;push d,%lld;and;xchg;push d,%lld;and;or", p->shift, (long long)mask,
-	     (long long)~mask);
+	dp_cc_emit(c, "shl %u;push d,%lld;and;xchg;push d,%lld;and;or", p->shift, (long long)mask, (long long)~mask);
 }
 
 /* The words in which a variable of one word lives. */
@@ -324,66 +318,64 @@ static void load(struct dpcc *c, const struct place *p)
 
 	switch (p->kind) {
 	case PLACE_WORD:
-		emit(c, "push %s,%d", space_of(v), v->slot);
+		dp_cc_emit(c, "push %s,%d", space_of(v), v->first_word);
 		if (v->kind != VAR_STACK)
-			gen_normalise(c, p->type);
+			dp_cc_gen_normalise(c, p->type);
 		break;
 	case PLACE_OWN:
 		if (v->kind == VAR_HEAP) {
-			emit(c, "push sbp,-1;push d,%llu;push heap,u%llu,1",
-			     (unsigned long long)v->slot + p->offset,
-			     (unsigned long long)p->size * 8);
+			dp_cc_emit(c, "push sbp,-1;push d,%llu;push heap,u%llu,1",
+				   (unsigned long long)v->first_word + p->offset, (unsigned long long)p->size * 8);
 			break;
 		}
-		place_address(c, p);
-		gen_load(c, p->size, false, false);
+		dp_cc_place_address(c, p);
+		dp_cc_gen_load(c, p->size, false, false);
 		break;
 	case PLACE_MEMORY:
-		gen_load(c, p->size, false, p->in_target);
+		dp_cc_gen_load(c, p->size, false, p->in_target);
 		break;
 	case PLACE_PIECES:
-		gen_pieces(c, p->base, p->base->probe, p->offset, p->size);
+		dp_cc_gen_pieces(c, p->base, p->base->probe, p->offset, p->size);
 		break;
 	}
 }
 
-void place_load(struct dpcc *c, const struct place *p)
+void dp_cc_place_load(struct dpcc *c, const struct place *p)
 {
 	load(c, p);
 	take_bits(c, p);
 	if (!p->bits && p->kind != PLACE_WORD && !p->type->is_unsigned)
-		gen_normalise(c, p->type);
+		dp_cc_gen_normalise(c, p->type);
 }
 
 /* (v -- ), or (addr v -- ) for memory. */
-void place_store(struct dpcc *c, const struct place *p, const struct tok *t)
+void dp_cc_place_store(struct dpcc *c, const struct place *p, const struct tok *t)
 {
 	const struct var *v = p->base->var;
 
 	if (p->bits) {
 		if (p->kind == PLACE_MEMORY)
-			emit(c, "push tsp,1");
+			dp_cc_emit(c, "push tsp,1");
 		load(c, p);
-		emit(c, "xchg");
+		dp_cc_emit(c, "xchg");
 		put_bits(c, p);
 	}
 	switch (p->kind) {
 	case PLACE_WORD:
-		emit(c, "pop %s,%d", space_of(v), v->slot);
+		dp_cc_emit(c, "pop %s,%d", space_of(v), v->first_word);
 		break;
 	case PLACE_OWN:
 		if (v->kind == VAR_HEAP) {
-			emit(c, "push sbp,-1;push d,%llu;pop heap,u%llu,1",
-			     (unsigned long long)v->slot + p->offset,
-			     (unsigned long long)p->size * 8);
+			dp_cc_emit(c, "push sbp,-1;push d,%llu;pop heap,u%llu,1",
+				   (unsigned long long)v->first_word + p->offset, (unsigned long long)p->size * 8);
 			break;
 		}
-		place_address(c, p);
-		emit(c, "xchg");
-		gen_store(c, p->size, false);
+		dp_cc_place_address(c, p);
+		dp_cc_emit(c, "xchg");
+		dp_cc_gen_store(c, p->size, false);
 		break;
 	case PLACE_MEMORY:
-		gen_store(c, p->size, p->in_target);
+		dp_cc_gen_store(c, p->size, p->in_target);
 		break;
 	case PLACE_PIECES:
 		store_piece(c, p, t);

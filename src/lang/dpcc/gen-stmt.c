@@ -6,60 +6,58 @@
  */
 #include <string.h>
 
-#include "lang/dpcc/gen.h"
+#include "lang/dpcc/dpcc-gen.h"
 
 static void set_handler(struct dpcc *c, int label)
 {
 	if (label >= 0)
-		emit(c, "sx L%d", label);
+		dp_cc_emit(c, "sx L%d", label);
 	else
-		emit(c, "ux");
+		dp_cc_emit(c, "ux");
 }
 
 /* The condition is on the stack only as long as it is looked at. */
 static void gen_if(struct dpcc *c, struct node *n)
 {
-	int other = new_label(c), end = new_label(c);
+	int other = dp_cc_new_label(c), end = dp_cc_new_label(c);
 
-	gen_value(c, n->a);
-	emit(c, "jz L%d;ros 1", other);
-	gen_statement(c, n->b);
-	emit(c, "jmp L%d", end);
-	put_label(c, other);
-	emit(c, "ros 1");
+	dp_cc_gen_value(c, n->a);
+	dp_cc_emit(c, "jz L%d;ros 1", other);
+	dp_cc_gen_statement(c, n->b);
+	dp_cc_emit(c, "jmp L%d", end);
+	dp_cc_put_label(c, other);
+	dp_cc_emit(c, "ros 1");
 	if (n->c)
-		gen_statement(c, n->c);
-	put_label(c, end);
+		dp_cc_gen_statement(c, n->c);
+	dp_cc_put_label(c, end);
 }
 
 /* while, do and for: test (or not), body, step. */
-static void gen_loop(struct dpcc *c, struct node *cond, struct node *body, struct node *step,
-		     bool is_do)
+static void gen_loop(struct dpcc *c, struct node *cond, struct node *body, struct node *step, bool is_do)
 {
-	int top = new_label(c), out = new_label(c), brk = c->brk, cont = c->cont,
-	    handler = c->loop_handler;
+	int top = dp_cc_new_label(c), out = dp_cc_new_label(c), brk = c->brk, cont = c->cont, handler = c->loop_handler;
 
-	c->brk = new_label(c);
-	c->cont = new_label(c);
+	c->brk = dp_cc_new_label(c);
+	c->cont = dp_cc_new_label(c);
 	c->loop_handler = c->handler;
-	put_label(c, top);
+	dp_cc_put_label(c, top);
 	if (cond && !is_do) {
-		gen_value(c, cond);
-		emit(c, "jz L%d;ros 1", out);
+		dp_cc_gen_value(c, cond);
+		dp_cc_emit(c, "jz L%d;ros 1", out);
 	}
-	gen_statement(c, body);
-	put_label(c, c->cont);
+	dp_cc_gen_statement(c, body);
+	dp_cc_put_label(c, c->cont);
 	if (step)
-		gen_void(c, step);
+		dp_cc_gen_void(c, step);
 	if (is_do) {
-		gen_value(c, cond);
-		emit(c, "jz L%d;ros 1", out);
+		dp_cc_gen_value(c, cond);
+		dp_cc_emit(c, "jz L%d;ros 1", out);
 	}
-	emit(c, "jmp L%d", top);
-	put_label(c, out);
+	dp_cc_emit(c, "jmp L%d", top);
+	dp_cc_put_label(c, out);
 	if (cond)
-		emit(c, "ros 1");
-	put_label(c, c->brk);
+		dp_cc_emit(c, "ros 1");
+	dp_cc_put_label(c, c->brk);
 	c->brk = brk;
 	c->cont = cont;
 	c->loop_handler = handler;
@@ -71,12 +69,12 @@ static void find_cases(struct dpcc *c, struct node *n, struct node *sw, int *oth
 	if (!n)
 		return;
 	if (n->kind == N_CASE) {
-		n->label = new_label(c);
+		n->label = dp_cc_new_label(c);
 		if (n->postfix)
 			*other = n->label;
 		else
-			emit(c, "push sbp,%d;push d,%lld;sub;jz L%d;ros 1", sw->var->slot,
-			     (long long)n->value, n->label);
+			dp_cc_emit(c, "push sbp,%d;push d,%lld;sub;jz L%d;ros 1", sw->var->first_word,
+				   (long long)n->value, n->label);
 	}
 	if (n->kind == N_SWITCH || n->kind < N_EXPR)
 		return;
@@ -100,36 +98,36 @@ static void gen_switch(struct dpcc *c, struct node *n)
 {
 	int brk = c->brk, handler = c->loop_handler, other = -1;
 
-	c->brk = new_label(c);
+	c->brk = dp_cc_new_label(c);
 	c->loop_handler = c->handler;
-	gen_value(c, n->a);
+	dp_cc_gen_value(c, n->a);
 	if (n->a->type->size < n->var->type->size || n->var->type->size == 8 ||
 	    n->a->type->is_unsigned == n->var->type->is_unsigned)
-		emit(c, "pop sbp,%d", n->var->slot);
+		dp_cc_emit(c, "pop sbp,%d", n->var->first_word);
 	else {
-		gen_normalise(c, n->var->type);
-		emit(c, "pop sbp,%d", n->var->slot);
+		dp_cc_gen_normalise(c, n->var->type);
+		dp_cc_emit(c, "pop sbp,%d", n->var->first_word);
 	}
 	find_cases(c, n->b, n, &other);
 	if (other >= 0)
-		emit(c, "push d,0;jmp L%d", other);
+		dp_cc_emit(c, "push d,0;jmp L%d", other);
 	else
-		emit(c, "jmp L%d", c->brk);
-	gen_statement(c, n->b);
-	put_label(c, c->brk);
+		dp_cc_emit(c, "jmp L%d", c->brk);
+	dp_cc_gen_statement(c, n->b);
+	dp_cc_put_label(c, c->brk);
 	c->brk = brk;
 	c->loop_handler = handler;
 }
 
 static void gen_case(struct dpcc *c, struct node *n)
 {
-	int over = new_label(c);
+	int over = dp_cc_new_label(c);
 
-	emit(c, "jmp L%d", over); /* from the statement before */
-	put_label(c, n->label);
-	emit(c, "ros 1");
-	put_label(c, over);
-	gen_statement(c, n->a);
+	dp_cc_emit(c, "jmp L%d", over); /* from the statement before */
+	dp_cc_put_label(c, n->label);
+	dp_cc_emit(c, "ros 1");
+	dp_cc_put_label(c, over);
+	dp_cc_gen_statement(c, n->a);
 }
 
 static void leave(struct dpcc *c)
@@ -137,15 +135,15 @@ static void leave(struct dpcc *c)
 	const struct function *f = c->func;
 
 	if (f->heap)
-		emit(c, "push sbp,-1;free");
-	emit(c, "save sbp;push d,%u;add;restore tsp;ret", f->slots - 1);
+		dp_cc_emit(c, "push sbp,-1;free");
+	dp_cc_emit(c, "save sbp;push d,%u;add;restore tsp;ret", f->param_words - 1);
 }
 
 static void gen_return(struct dpcc *c, struct node *n)
 {
 	if (n->a) {
-		gen_value(c, n->a);
-		emit(c, "pop sbp,%u", c->func->slots - 1);
+		dp_cc_gen_value(c, n->a);
+		dp_cc_emit(c, "pop sbp,%u", c->func->param_words - 1);
 	}
 	leave(c);
 }
@@ -153,29 +151,29 @@ static void gen_return(struct dpcc *c, struct node *n)
 static void keep_caught(struct dpcc *c, struct var *v, const struct tok *t)
 {
 	struct node n = {.kind = N_VAR, .tok = t, .type = v->type, .var = v};
-	struct place p = place_of(c, &n);
+	struct place p = dp_cc_place_of(c, &n);
 
-	place_store(c, &p, t);
+	dp_cc_place_store(c, &p, t);
 }
 
 static void gen_try(struct dpcc *c, struct node *n)
 {
-	int here = new_label(c), end = new_label(c), old = c->handler;
+	int here = dp_cc_new_label(c), end = dp_cc_new_label(c), old = c->handler;
 
-	emit(c, "sx L%d", here);
+	dp_cc_emit(c, "sx L%d", here);
 	c->handler = here;
-	gen_statement(c, n->a);
+	dp_cc_gen_statement(c, n->a);
 	c->handler = old;
 	set_handler(c, old);
-	emit(c, "jmp L%d", end);
-	put_label(c, here); /* code, parm1, parm2 on the stack, above whatever was going on */
+	dp_cc_emit(c, "jmp L%d", end);
+	dp_cc_put_label(c, here); /* code, parm1, parm2 on the stack, above whatever was going on */
 	for (u32 i = 0; i < 3; i++)
 		keep_caught(c, n->caught[i], n->tok);
-	emit(c, "save sbp;push d,%u;sub;restore tsp", c->func->words);
+	dp_cc_emit(c, "save sbp;push d,%u;sub;restore tsp", c->func->words);
 	if (old >= 0)
 		set_handler(c, old);
-	gen_statement(c, n->b);
-	put_label(c, end);
+	dp_cc_gen_statement(c, n->b);
+	dp_cc_put_label(c, end);
 }
 
 /* The bytes of a variable of the frame: zeroes, or a text. */
@@ -193,11 +191,11 @@ static void gen_init(struct dpcc *c, struct node *n)
 			if (n->text && byte < n->len)
 				memcpy(&w, n->text + byte, DP_MIN(n->len - byte, 8u));
 			if (!n->text && !i)
-				emit(c, "push d,0;dup %u", count);
+				dp_cc_emit(c, "push d,0;dup %u", count);
 			if (n->text)
-				emit(c, "push d,%lld", (long long)w);
+				dp_cc_emit(c, "push d,%lld", (long long)w);
 		}
-		emit(c, "push sbp,-1;push d,%u;pop heap,u64,%u", (u32)n->var->slot + at * 8, count);
+		dp_cc_emit(c, "push sbp,-1;push d,%u;pop heap,u64,%u", (u32)n->var->first_word + at * 8, count);
 	}
 }
 
@@ -206,26 +204,26 @@ static void gen_jump(struct dpcc *c, const struct node *n)
 	/* Out of a try: the loop's handler comes back. */
 	if (c->loop_handler != c->handler)
 		set_handler(c, c->loop_handler);
-	emit(c, "jmp L%d", n->kind == N_BREAK ? c->brk : c->cont);
+	dp_cc_emit(c, "jmp L%d", n->kind == N_BREAK ? c->brk : c->cont);
 }
 
 static void comment(struct dpcc *c, const struct node *n)
 {
 	if (c->opt->comments && n->tok && n->tok->line && n->kind != N_BLOCK)
-		buf_put(c, c->code, "\t// %u: %.200s\n", n->tok->line->line,
-			n->tok->line->text + strspn(n->tok->line->text, " \t"));
+		dp_cc_buf_put(c, c->code, "\t// %u: %.200s\n", n->tok->line->line,
+			      n->tok->line->text + strspn(n->tok->line->text, " \t"));
 }
 
-void gen_statement(struct dpcc *c, struct node *n)
+void dp_cc_gen_statement(struct dpcc *c, struct node *n)
 {
 	comment(c, n);
 	switch (n->kind) {
 	case N_BLOCK:
 		for (struct node *s = n->a; s; s = s->next)
-			gen_statement(c, s);
+			dp_cc_gen_statement(c, s);
 		break;
 	case N_EXPR:
-		gen_void(c, n->a);
+		dp_cc_gen_void(c, n->a);
 		break;
 	case N_IF:
 		gen_if(c, n);
@@ -236,7 +234,7 @@ void gen_statement(struct dpcc *c, struct node *n)
 		break;
 	case N_FOR:
 		if (n->a)
-			gen_statement(c, n->a);
+			dp_cc_gen_statement(c, n->a);
 		gen_loop(c, n->b, n->d, n->c, false);
 		break;
 	case N_SWITCH:
@@ -256,20 +254,20 @@ void gen_statement(struct dpcc *c, struct node *n)
 		gen_try(c, n);
 		break;
 	case N_THROW:
-		emit(c, "push d,0");
+		dp_cc_emit(c, "push d,0");
 		if (n->b)
-			gen_value(c, n->b);
+			dp_cc_gen_value(c, n->b);
 		else
-			emit(c, "push d,0");
-		gen_value(c, n->a);
-		emit(c, "rx");
+			dp_cc_emit(c, "push d,0");
+		dp_cc_gen_value(c, n->a);
+		dp_cc_emit(c, "rx");
 		break;
 	case N_GOTO:
-		emit(c, "jmp G_%s_%s", c->func->name, n->text);
+		dp_cc_emit(c, "jmp G_%s_%s", c->func->name, n->text);
 		break;
 	case N_LABEL:
-		buf_put(c, c->code, "G_%s_%s:\n", c->func->name, n->text);
-		gen_statement(c, n->a);
+		dp_cc_buf_put(c, c->code, "G_%s_%s:\n", c->func->name, n->text);
+		dp_cc_gen_statement(c, n->a);
 		break;
 	case N_INIT:
 		gen_init(c, n);
@@ -285,14 +283,14 @@ static void lay_out(struct dpcc *c, struct function *f)
 {
 	u32 i = 0;
 
-	f->slots = DP_MAX(f->nparams, 1u);
+	f->param_words = DP_MAX(f->nparams, 1u);
 	f->heap = 0;
 	f->words = 0;
 	for (struct var *v = f->locals; v; v = v->chain)
 		if (v->in_memory) {
 			f->heap = DP_ALIGN_UP(f->heap, 8u);
 			v->kind = VAR_HEAP;
-			v->slot = (s32)f->heap;
+			v->first_word = (s32)f->heap;
 			f->heap += (u32)DP_ALIGN_UP(v->type->size, 8u);
 		}
 	f->words = f->heap ? 1 : 0;
@@ -300,12 +298,11 @@ static void lay_out(struct dpcc *c, struct function *f)
 		if (v->in_memory)
 			continue;
 		v->kind = VAR_STACK;
-		v->slot = i < f->nparams ? (s32)(f->nparams - 1 - i) : -1 - (s32)f->words++;
+		v->first_word = i < f->nparams ? (s32)(f->nparams - 1 - i) : -1 - (s32)f->words++;
 	}
 	if (f->words > DPCC_LOCALS_MAX || f->heap > 8192)
-		dpcc_fail(c, f->body->tok, E_DPCC_LIMIT,
-			  "the variables of '%s' have more than %u words or 8192 bytes", f->name,
-			  DPCC_LOCALS_MAX);
+		dp_cc_fail(c, f->body->tok, E_DPCC_LIMIT, "the variables of '%s' have more than %u words or 8192 bytes",
+			   f->name, DPCC_LOCALS_MAX);
 }
 
 static void gen_function(struct dpcc *c, struct function *f)
@@ -316,17 +313,17 @@ static void gen_function(struct dpcc *c, struct function *f)
 	c->func = f;
 	c->brk = c->cont = c->handler = c->loop_handler = -1;
 	lay_out(c, f);
-	buf_put(c, c->code, "F_%s:\n", f->name);
-	emit(c, "save tsp;restore sbp");
+	dp_cc_buf_put(c, c->code, "F_%s:\n", f->name);
+	dp_cc_emit(c, "save tsp;restore sbp");
 	if (f->words)
-		emit(c, "push d,0;dup %u", f->words);
+		dp_cc_emit(c, "push d,0;dup %u", f->words);
 	if (f->heap)
-		emit(c, "push d,%u;malloc;pop sbp,-1", f->heap);
+		dp_cc_emit(c, "push d,%u;malloc;pop sbp,-1", f->heap);
 	for (u32 i = 0; i < f->nparams; i++, v = v->chain)
 		if (v->in_memory)
-			emit(c, "push sbp,%u;push sbp,-1;push d,%d;pop heap,u64,1",
-			     f->nparams - 1 - i, v->slot);
-	gen_statement(c, f->body);
+			dp_cc_emit(c, "push sbp,%u;push sbp,-1;push d,%d;pop heap,u64,1", f->nparams - 1 - i,
+				   v->first_word);
+	dp_cc_gen_statement(c, f->body);
 	leave(c);
 }
 
@@ -334,23 +331,23 @@ static void gen_function(struct dpcc *c, struct function *f)
 static void gen_literals(struct dpcc *c)
 {
 	u32 words = c->literal_bytes / 8;
-	char *all = dpcc_alloc(c, c->literal_bytes + 8);
+	char *all = dp_cc_alloc(c, c->literal_bytes + 8);
 
 	if (!words)
 		return;
 	for (const struct literal *l = c->literals; l; l = l->next)
 		memcpy(all + l->offset, l->s, l->len);
-	emit(c, "push d,%u;malloc;ros 1", c->literal_bytes);
+	dp_cc_emit(c, "push d,%u;malloc;ros 1", c->literal_bytes);
 	for (u32 i = 0; i < words; i++) {
 		s64 w;
 
 		memcpy(&w, all + 8 * i, 8);
-		emit(c, "push d,%lld", (long long)w);
+		dp_cc_emit(c, "push d,%lld", (long long)w);
 	}
-	emit(c, "push d,8;push d,0;pop heap,u64,%u", words);
+	dp_cc_emit(c, "push d,8;push d,0;pop heap,u64,%u", words);
 }
 
-void gen_program(struct dpcc *c, struct function *handler)
+void dp_cc_gen_program(struct dpcc *c, struct function *handler)
 {
 	struct buf body = {0}, start = {0};
 	bool more = true;
@@ -366,22 +363,22 @@ void gen_program(struct dpcc *c, struct function *handler)
 			more = true;
 		}
 	}
-	gen_helpers(c);
+	dp_cc_gen_helpers(c);
 	c->code = &start;
 	gen_literals(c);
-	emit(c, "push d,0;call F_%s", handler->name);
+	dp_cc_emit(c, "push d,0;call F_%s", handler->name);
 	if (c->nfields) { /* a handler that could have logged and has not: no empty record */
-		int drop = new_label(c);
+		int drop = dp_cc_new_label(c);
 
-		emit(c, "push lp;jz L%d;exit", drop);
-		put_label(c, drop);
-		emit(c, "abort");
+		dp_cc_emit(c, "push lp;jz L%d;exit", drop);
+		dp_cc_put_label(c, drop);
+		dp_cc_emit(c, "abort");
 	} else {
-		emit(c, c->counts && !c->traces ? "abort" : "exit");
+		dp_cc_emit(c, c->counts && !c->traces ? "abort" : "exit");
 	}
 	for (u32 i = 0; i < c->nfields; i++)
-		buf_put(c, &c->all, "field = %s\n", c->fields[i]);
-	buf_add(c, &c->all, start.s, start.n);
-	buf_add(c, &c->all, body.s, body.n);
+		dp_cc_buf_put(c, &c->all, "field = %s\n", c->fields[i]);
+	dp_cc_buf_add(c, &c->all, start.s, start.n);
+	dp_cc_buf_add(c, &c->all, body.s, body.n);
 	c->code = NULL;
 }

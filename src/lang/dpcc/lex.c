@@ -14,26 +14,26 @@ struct chunk {
 	struct chunk *next;
 };
 
-void *dpcc_alloc(struct dpcc *c, size_t n)
+void *dp_cc_alloc(struct dpcc *c, size_t n)
 {
 	struct chunk *p = calloc(1, sizeof(*p) + n);
 
 	if (!p)
-		dpcc_fail(c, NULL, E_RPN_MEMORY, "the compiler");
+		dp_cc_fail(c, NULL, E_RPN_MEMORY, "the compiler");
 	p->next = c->chunks;
 	c->chunks = p;
 	return p + 1;
 }
 
-char *dpcc_text(struct dpcc *c, const char *s, size_t n)
+char *dp_cc_text(struct dpcc *c, const char *s, size_t n)
 {
-	char *t = dpcc_alloc(c, n + 1);
+	char *t = dp_cc_alloc(c, n + 1);
 
 	memcpy(t, s, n);
 	return t;
 }
 
-char *dpcc_format(struct dpcc *c, const char *fmt, ...)
+char *dp_cc_format(struct dpcc *c, const char *fmt, ...)
 {
 	char text[2048];
 	va_list ap;
@@ -41,7 +41,7 @@ char *dpcc_format(struct dpcc *c, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	return dpcc_text(c, text, strlen(text));
+	return dp_cc_text(c, text, strlen(text));
 }
 
 /* ---- errors ---- */
@@ -51,15 +51,14 @@ static void place(struct dpcc *c, const struct tok *t, char *buf, size_t size)
 	buf[0] = '\0';
 	if (!t || !t->line)
 		return;
-	dp_format(buf, size, "%.80s:%u:%u: ", t->line->file, t->line->line,
-		  (u32)(t->at - t->line->text) + 1);
+	dp_format(buf, size, "%.80s:%u:%u: ", t->line->file, t->line->line, (u32)(t->at - t->line->text) + 1);
 	snprintf(c->res->line, sizeof(c->res->line), "%s", t->line->text);
 	for (char *p = c->res->line; *p; p++)
 		if (*p == '\t')
 			*p = ' ';
 }
 
-void dpcc_fail(struct dpcc *c, const struct tok *t, enum dp_code code, const char *fmt, ...)
+void dp_cc_fail(struct dpcc *c, const struct tok *t, enum dp_code code, const char *fmt, ...)
 {
 	char where[128], text[160];
 	va_list ap;
@@ -74,7 +73,7 @@ void dpcc_fail(struct dpcc *c, const struct tok *t, enum dp_code code, const cha
 	longjmp(c->out, 1);
 }
 
-void dpcc_refail(struct dpcc *c, const struct tok *t, const struct dp_error *why)
+void dp_cc_refail(struct dpcc *c, const struct tok *t, const struct dp_error *why)
 {
 	char where[128];
 
@@ -89,14 +88,14 @@ void dpcc_refail(struct dpcc *c, const struct tok *t, const struct dp_error *why
 
 /* ---- text that grows ---- */
 
-void buf_add(struct dpcc *c, struct buf *b, const char *s, size_t n)
+void dp_cc_buf_add(struct dpcc *c, struct buf *b, const char *s, size_t n)
 {
 	if (b->n + n + 1 > b->cap) {
 		size_t cap = DP_MAX(b->cap * 2, b->n + n + 4096);
-		char *bigger = dpcc_alloc(c, cap);
+		char *bigger = dp_cc_alloc(c, cap);
 
 		if (cap > MEMORY_MAX)
-			dpcc_fail(c, NULL, E_DPCC_LIMIT, "the program is too large");
+			dp_cc_fail(c, NULL, E_DPCC_LIMIT, "the program is too large");
 		if (b->n)
 			memcpy(bigger, b->s, b->n);
 		b->s = bigger;
@@ -107,7 +106,7 @@ void buf_add(struct dpcc *c, struct buf *b, const char *s, size_t n)
 	b->s[b->n] = '\0';
 }
 
-void buf_put(struct dpcc *c, struct buf *b, const char *fmt, ...)
+void dp_cc_buf_put(struct dpcc *c, struct buf *b, const char *fmt, ...)
 {
 	char text[4096];
 	va_list ap;
@@ -115,14 +114,13 @@ void buf_put(struct dpcc *c, struct buf *b, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	buf_add(c, b, text, strlen(text));
+	dp_cc_buf_add(c, b, text, strlen(text));
 }
 
 /* ---- tokens ---- */
 
-static const char *const puncts[] = {"...", "<<=", ">>=", "->", "++", "--", "<<", ">>",
-				     "<=",  ">=",  "==",  "!=", "&&", "||", "+=", "-=",
-				     "*=",  "/=",  "%=",  "&=", "|=", "^=", NULL};
+static const char *const puncts[] = {"...", "<<=", ">>=", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=",
+				     "&&",  "||",  "+=",  "-=", "*=", "/=", "%=", "&=", "|=", "^=", NULL};
 
 static bool is_word(char ch)
 {
@@ -145,7 +143,7 @@ static void number(struct dpcc *c, struct tok *t, const char *p)
 	}
 	t->len = (u32)(end - p);
 	if (errno || is_word(*end) || *end == '.')
-		dpcc_fail(c, t, E_DPCC_SYNTAX, "this is no number of the language");
+		dp_cc_fail(c, t, E_DPCC_SYNTAX, "this is no number of the language");
 	/* Hexadecimal and octal ones may become unsigned, decimal ones become long, as in C. */
 	if (t->value > 0x7fffffff)
 		t->is_long |= t->value > 0xffffffff || (p[0] != '0' && !t->is_unsigned);
@@ -157,11 +155,11 @@ static void number(struct dpcc *c, struct tok *t, const char *p)
 
 static void quoted(struct dpcc *c, struct tok *t, const char *p)
 {
-	struct rpn_token r = rpn_token(p);
+	struct rpn_token r = dp_rpn_token(p);
 	int n;
 
 	if (r.bad)
-		dpcc_fail(c, t, E_DPCC_SYNTAX, "the quote does not end");
+		dp_cc_fail(c, t, E_DPCC_SYNTAX, "the quote does not end");
 	t->len = r.len;
 	if (*p == '\'') {
 		t->kind = TOK_NUM;
@@ -169,8 +167,8 @@ static void quoted(struct dpcc *c, struct tok *t, const char *p)
 		return;
 	}
 	t->kind = TOK_STR;
-	t->str = dpcc_alloc(c, r.len + 1);
-	n = rpn_text(&r, t->str, r.len);
+	t->str = dp_cc_alloc(c, r.len + 1);
+	n = dp_rpn_text(&r, t->str, r.len);
 	t->str_len = (u32)n;
 }
 
@@ -184,15 +182,14 @@ static void one(struct dpcc *c, struct tok *t, const char *p)
 		quoted(c, t, p);
 	} else if (is_word(*p) || *p == '$') {
 		t->kind = *p == '$' ? TOK_PROBE : TOK_WORD;
-		while (is_word(p[t->len]) ||
-		       (*p == '$' && p[t->len] == ':' && p[t->len + 1] == ':'))
+		while (is_word(p[t->len]) || (*p == '$' && p[t->len] == ':' && p[t->len + 1] == ':'))
 			t->len += p[t->len] == ':' ? 2 : 1;
 		if (t->kind == TOK_PROBE && t->len == 1)
-			dpcc_fail(c, t, E_DPCC_SYNTAX, "a name must follow the $");
+			dp_cc_fail(c, t, E_DPCC_SYNTAX, "a name must follow the $");
 	} else {
 		t->kind = TOK_PUNCT;
 		if (!strchr("+-*/%=<>!&|^~?:;,.()[]{}@", *p))
-			dpcc_fail(c, t, E_DPCC_SYNTAX, "this character means nothing here");
+			dp_cc_fail(c, t, E_DPCC_SYNTAX, "this character means nothing here");
 		for (u32 i = 0; puncts[i]; i++)
 			if (!strncmp(p, puncts[i], strlen(puncts[i]))) {
 				t->len = (u32)strlen(puncts[i]);
@@ -202,10 +199,10 @@ static void one(struct dpcc *c, struct tok *t, const char *p)
 }
 
 /* Append the tokens of all lines but pragmas. */
-void dpcc_lex(struct dpcc *c, const struct rpn_source *s)
+void dp_cc_lex(struct dpcc *c, const struct rpn_source *s)
 {
 	u32 cap = 256, n = 0;
-	struct tok *v = dpcc_alloc(c, cap * sizeof(*v)), *bigger;
+	struct tok *v = dp_cc_alloc(c, cap * sizeof(*v)), *bigger;
 
 	for (u32 i = 0; i < s->n; i++) {
 		const char *p = s->lines[i].text;
@@ -218,7 +215,7 @@ void dpcc_lex(struct dpcc *c, const struct rpn_source *s)
 			if (!*p)
 				break;
 			if (n + 2 >= cap) {
-				bigger = dpcc_alloc(c, 2 * cap * sizeof(*v));
+				bigger = dp_cc_alloc(c, 2 * cap * sizeof(*v));
 				memcpy(bigger, v, n * sizeof(*v));
 				v = bigger;
 				cap *= 2;
@@ -228,7 +225,7 @@ void dpcc_lex(struct dpcc *c, const struct rpn_source *s)
 			p += v[n].len;
 			/* Texts behind each other are one. */
 			if (n && v[n].kind == TOK_STR && v[n - 1].kind == TOK_STR) {
-				char *all = dpcc_alloc(c, v[n - 1].str_len + v[n].str_len + 1);
+				char *all = dp_cc_alloc(c, v[n - 1].str_len + v[n].str_len + 1);
 
 				memcpy(all, v[n - 1].str, v[n - 1].str_len);
 				memcpy(all + v[n - 1].str_len, v[n].str, v[n].str_len);
@@ -248,8 +245,7 @@ void dpcc_lex(struct dpcc *c, const struct rpn_source *s)
 	c->at = 0;
 }
 
-bool tok_is(const struct tok *t, const char *text)
+bool dp_cc_tok_is(const struct tok *t, const char *text)
 {
-	return (t->kind == TOK_WORD || t->kind == TOK_PUNCT) && strlen(text) == t->len &&
-	       !memcmp(t->at, text, t->len);
+	return (t->kind == TOK_WORD || t->kind == TOK_PUNCT) && strlen(text) == t->len && !memcmp(t->at, text, t->len);
 }

@@ -7,17 +7,17 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "lang/dpcc/unit.h"
+#include "lang/dpcc/dpcc-unit.h"
 #include "lang/event/event.h"
-#include "symbols/lines.h"
+#include "symbols/sym-lines.h"
 #include "symbols/variable.h"
 
 #define PLACES_MAX 256
 
-const char *dpcc_one_line(struct dpcc *c, const char *name)
+const char *dp_cc_one_line(struct dpcc *c, const char *name)
 {
 	size_t n = strlen(name);
-	char *text = dpcc_alloc(c, 4 * n + 1);
+	char *text = dp_cc_alloc(c, 4 * n + 1);
 
 	dp_clean(text, 4 * n + 1, name, n, "");
 	return text;
@@ -46,17 +46,16 @@ static void start_pass(struct unit *u, struct target target)
 static struct function *parse_all(struct unit *u, const struct place_def *d)
 {
 	struct dpcc *c = &u->c;
-	struct tok where = pragma_token(d->line, d->line->text);
+	struct tok where = dp_cc_pragma_token(d->line, d->line->text);
 	struct function *handler;
 	bool more = true;
 
-	dpcc_parse(c);
-	handler = find_func(c, d->handler);
+	dp_cc_parse(c);
+	handler = dp_cc_find_func(c, d->handler);
 	if (!handler || !handler->defined || handler->is_prelude)
-		dpcc_fail(c, &where, E_DPCC_NAME, "there is no handler '%.60s'", d->handler);
+		dp_cc_fail(c, &where, E_DPCC_NAME, "there is no handler '%.60s'", d->handler);
 	if (handler->nparams)
-		dpcc_fail(c, &where, E_DPCC_TYPE, "the handler '%.60s' must take no parameters",
-			  d->handler);
+		dp_cc_fail(c, &where, E_DPCC_TYPE, "the handler '%.60s' must take no parameters", d->handler);
 	handler->used = true;
 	while (more) {
 		more = false;
@@ -64,10 +63,9 @@ static struct function *parse_all(struct unit *u, const struct place_def *d)
 			if (!f->used || f->body)
 				continue;
 			if (!f->defined)
-				dpcc_fail(c, &where, E_DPCC_NAME,
-					  "the function '%.60s' is declared, but not defined",
-					  f->name);
-			dpcc_parse_body(c, f);
+				dp_cc_fail(c, &where, E_DPCC_NAME, "the function '%.60s' is declared, but not defined",
+					   f->name);
+			dp_cc_parse_body(c, f);
 			more = true;
 		}
 	}
@@ -94,24 +92,25 @@ static void show_var(struct dpcc *c, const char *name, int r, const struct dp_va
 		     const struct dp_error *err)
 {
 	const char *why = strstr(err->detail, ": ");
-	bool reference = !r && type && probed_is_reference(c, v);
+	bool reference = !r && type && dp_cc_probed_is_reference(c, v);
 
-	buf_put(c, &c->all, "  $%-16s ", dpcc_one_line(c, name));
+	dp_cc_buf_put(c, &c->all, "  $%-16s ", dp_cc_one_line(c, name));
 	if (r)
-		buf_put(c, &c->all, "not available: %s%s%s\n", why ? why + 2 : err->detail,
-			err->hint[0] ? "; " : "", err->hint);
+		dp_cc_buf_put(c, &c->all, "not available: %s%s%s\n", why ? why + 2 : err->detail,
+			      err->hint[0] ? "; " : "", err->hint);
 	else
-		buf_put(c, &c->all, "%s%s, %s\n", type ? dpcc_one_line(c, type_name(c, reference ? type->of : type)) : "of unknown type",
-			reference ? " &" : "", where_it_is(v));
+		dp_cc_buf_put(c, &c->all, "%s%s, %s\n",
+			      type ? dp_cc_one_line(c, dp_cc_type_name(c, reference ? type->of : type))
+				   : "of unknown type",
+			      reference ? " &" : "", where_it_is(v));
 }
 
-static int show_module_var(const char *name, int r, const struct dp_var *v, const struct dp_error *err,
-			   void *arg)
+static int show_module_var(const char *name, int r, const struct dp_var *v, const struct dp_error *err, void *arg)
 {
 	struct dpcc *c = arg;
 	Dwarf_Die type = v->type;
 
-	show_var(c, name, r, v, !r && v->has_type ? debug_type(c, &type) : NULL, err);
+	show_var(c, name, r, v, !r && v->has_type ? dp_cc_debug_type(c, &type) : NULL, err);
 	return 0;
 }
 
@@ -120,7 +119,7 @@ static void show_parameter(struct dpcc *c, const char *name)
 	struct dp_error err = {0};
 	struct type *type = NULL;
 	struct dp_var v;
-	int r = btf_variable(c, name, &v, &type, &err);
+	int r = dp_cc_btf_variable(c, name, &v, &type, &err);
 
 	show_var(c, name, r, &v, type, &err);
 }
@@ -136,18 +135,19 @@ static void show_vars(struct unit *u)
 	u32 line;
 
 	if (!c->mod) {
-		buf_put(c, &c->all, "%s+0x%llx\n", c->target.func, (unsigned long long)addr);
-		btf_each_parameter(c, show_parameter);
+		dp_cc_buf_put(c, &c->all, "%s+0x%llx\n", c->target.func, (unsigned long long)addr);
+		dp_cc_btf_each_parameter(c, show_parameter);
 		return;
 	}
 	dp_module_symbol_at(c->mod, addr, &sym);
-	buf_put(c, &c->all, "%s+0x%llx", dpcc_one_line(c, dp_symbol_shown(sym.name, false, text, sizeof(text))), (unsigned long long)(addr - sym.addr));
+	dp_cc_buf_put(c, &c->all, "%s+0x%llx", dp_cc_one_line(c, dp_symbol_shown(sym.name, false, text, sizeof(text))),
+		      (unsigned long long)(addr - sym.addr));
 	if (dp_module_line_at(c->mod, addr, &file, &line))
-		buf_put(c, &c->all, " (%s:%u)", dpcc_one_line(c, strrchr(file, '/') ? strrchr(file, '/') + 1 : file),
-			line);
-	buf_put(c, &c->all, "\n");
+		dp_cc_buf_put(c, &c->all, " (%s:%u)",
+			      dp_cc_one_line(c, strrchr(file, '/') ? strrchr(file, '/') + 1 : file), line);
+	dp_cc_buf_put(c, &c->all, "\n");
 	if (dp_var_each(c->mod, addr, show_module_var, c, &why) < 0)
-		dpcc_refail(c, NULL, &why);
+		dp_cc_refail(c, NULL, &why);
 }
 
 /* w VARIABLE[:LEN][:w|rw|x], as in event lines. */
@@ -170,44 +170,43 @@ static void one_probe(struct unit *u, const struct place_def *d, struct target t
 	}
 	handler = parse_all(u, d);
 	if (c->opt->tree) {
-		dpcc_tree(c);
+		dp_cc_tree(c);
 		u->nprobes++;
 		return;
 	}
 	/* Exits of a module's function are instructions of their own; the kernel host finds them itself. */
-	buf_put(c, &c->all, "\n// %s%s%s\n%s = %s\n%s", d->location, *where ? " at " : "", where,
-		is_watch(d) ? "watchpoint" : "offset", offset, target.func && target.is_return ? "at = return\n" : "");
+	dp_cc_buf_put(c, &c->all, "\n// %s%s%s\n%s = %s\n%s", d->location, *where ? " at " : "", where,
+		      is_watch(d) ? "watchpoint" : "offset", offset,
+		      target.func && target.is_return ? "at = return\n" : "");
 	if (!strstr(d->options, "minor = "))
-		buf_put(c, &c->all, "minor = %u\n", u->nprobes + 1);
-	buf_put(c, &c->all, "%s", d->options);
-	gen_program(c, handler);
+		dp_cc_buf_put(c, &c->all, "minor = %u\n", u->nprobes + 1);
+	dp_cc_buf_put(c, &c->all, "%s", d->options);
+	dp_cc_gen_program(c, handler);
 	u->nprobes++;
 }
 
 static void probe_at(struct unit *u, const struct place_def *d, u64 addr, bool is_return)
 {
-	struct tok token = pragma_token(d->line, d->line->text);
+	struct tok token = dp_cc_pragma_token(d->line, d->line->text);
 	char where[300] = "", text[32];
 	struct dp_symbol sym;
 	u64 offset;
 
 	if (dp_module_symbol_at(u->c.mod, addr, &sym) && *sym.name)
-		dp_format(where, sizeof(where), "%s+0x%llx", dpcc_one_line(&u->c, sym.name),
+		dp_format(where, sizeof(where), "%s+0x%llx", dp_cc_one_line(&u->c, sym.name),
 			  (unsigned long long)(addr - sym.addr));
 	else if (u->c.by_name)
-		dpcc_fail(&u->c, &token, E_SYM_NONE, "no symbol of the kernel is at 0x%llx",
-			  (unsigned long long)addr);
+		dp_cc_fail(&u->c, &token, E_SYM_NONE, "no symbol of the kernel is at 0x%llx", (unsigned long long)addr);
 	if (!dp_module_addr_to_offset(u->c.mod, addr, &offset))
-		dpcc_fail(&u->c, &token, E_SITE_NOTEXT, "0x%llx is in no segment of the module",
-			  (unsigned long long)addr);
+		dp_cc_fail(&u->c, &token, E_SITE_NOTEXT, "0x%llx is in no segment of the module",
+			   (unsigned long long)addr);
 	dp_format(text, sizeof(text), "0x%llx", (unsigned long long)offset);
-	one_probe(u, d, (struct target){.pc = addr, .is_return = is_return}, where,
-		  u->c.by_name ? where : text);
+	one_probe(u, d, (struct target){.pc = addr, .is_return = is_return}, where, u->c.by_name ? where : text);
 }
 
 /* ---- places ---- */
 
-void unit_note(struct unit *u, const char *fmt, ...)
+void dp_cc_unit_note(struct unit *u, const char *fmt, ...)
 {
 	char *text;
 	va_list ap;
@@ -220,7 +219,7 @@ void unit_note(struct unit *u, const char *fmt, ...)
 	va_end(ap);
 	if (n < 0)
 		return;
-	fprintf(u->c.opt->notes, "%s\n", dpcc_one_line(&u->c, text));
+	fprintf(u->c.opt->notes, "%s\n", dp_cc_one_line(&u->c, text));
 	free(text);
 }
 
@@ -238,27 +237,25 @@ static int add_match(const struct dp_symbol *sym, void *arg)
 	return 0;
 }
 
-static void lines_place(struct unit *u, const struct place_def *d, const struct tok *where,
-			u32 file_len, u32 line)
+static void lines_place(struct unit *u, const struct place_def *d, const struct tok *where, u32 file_len, u32 line)
 {
-	const char *file = dpcc_text(&u->c, d->location, file_len);
+	const char *file = dp_cc_text(&u->c, d->location, file_len);
 	u64 addrs[DP_LINE_COPIES_MAX];
 	struct dp_error err = {0};
 	u32 used;
 	int n = dp_module_line(u->c.mod, file, line, addrs, DP_LINE_COPIES_MAX, &used, &err);
 
 	if (n < 0)
-		dpcc_refail(&u->c, where, &err);
+		dp_cc_refail(&u->c, where, &err);
 	if (used != line)
-		unit_note(u, "%s has no code: line %u is taken", d->location, used);
+		dp_cc_unit_note(u, "%s has no code: line %u is taken", d->location, used);
 	if (n > 1)
-		unit_note(u, "%s has %d places", d->location, n);
+		dp_cc_unit_note(u, "%s has %d places", d->location, n);
 	for (int i = 0; i < n; i++)
 		probe_at(u, d, addrs[i], false);
 }
 
-static void returns_place(struct unit *u, const struct place_def *d, const struct tok *where,
-			  const char *name)
+static void returns_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name)
 {
 	struct dp_error err = {0};
 	struct dp_symbol sym;
@@ -266,19 +263,19 @@ static void returns_place(struct unit *u, const struct place_def *d, const struc
 	int n;
 
 	if (dp_module_symbol(u->c.mod, name, &sym, &err))
-		dpcc_refail(&u->c, where, &err);
+		dp_cc_refail(&u->c, where, &err);
 	n = dp_module_exits(u->c.mod, sym.addr, exits, PLACES_MAX, &err);
 	if (n < 0)
-		dpcc_refail(&u->c, where, &err);
+		dp_cc_refail(&u->c, where, &err);
 	if (!n)
-		dpcc_fail(&u->c, where, E_FUNC_EXITS, "%s never returns", name);
+		dp_cc_fail(&u->c, where, E_FUNC_EXITS, "%s never returns", name);
 	for (int i = 0; i < n; i++)
 		probe_at(u, d, exits[i], true);
 }
 
 /* NAME, NAME+N: the function itself and, for the name alone, its inlined copies. */
-static void function_place(struct unit *u, const struct place_def *d, const struct tok *where,
-			   const char *name, u64 offset)
+static void function_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name,
+			   u64 offset)
 {
 	struct dp_error err = {0};
 	struct dp_symbol sym;
@@ -287,47 +284,46 @@ static void function_place(struct unit *u, const struct place_def *d, const stru
 
 	if (n < 1) {
 		if (dp_module_symbol(u->c.mod, name, &sym, &err))
-			dpcc_refail(&u->c, where, &err);
+			dp_cc_refail(&u->c, where, &err);
 		copies[0] = sym.addr + offset;
 		n = 1;
 	}
 	if (n > 1)
-		unit_note(u, "%s has %d places, inlined copies among them", name, n);
+		dp_cc_unit_note(u, "%s has %d places, inlined copies among them", name, n);
 	for (int i = 0; i < n; i++)
 		probe_at(u, d, copies[i], false);
 }
 
 /* FUNCTION, FUNCTION+N, FUNCTION%return, PATTERN in a kernel of which only BTF is known. */
-static void kernel_place(struct unit *u, const struct place_def *d, const struct tok *where, char *name,
-			 u64 offset, bool is_return)
+static void kernel_place(struct unit *u, const struct place_def *d, const struct tok *where, char *name, u64 offset,
+			 bool is_return)
 {
 	const char *names[PLACES_MAX] = {name};
 	u32 n = 1;
 
 	if (strpbrk(name, "*?[")) {
-		n = btf_functions(&u->c, name, names, PLACES_MAX);
+		n = dp_cc_btf_functions(&u->c, name, names, PLACES_MAX);
 		if (!n)
-			dpcc_fail(&u->c, where, E_SYM_NONE, "no function matches %s", name);
-		unit_note(u, "%s matches %u functions", name, n);
+			dp_cc_fail(&u->c, where, E_SYM_NONE, "no function matches %s", name);
+		dp_cc_unit_note(u, "%s matches %u functions", name, n);
 	}
 	for (u32 i = 0; i < n; i++) {
 		struct target target = {.pc = offset, .is_return = is_return, .func = names[i]};
-		const char *text = offset ? dpcc_format(&u->c, "%s+0x%llx", names[i], (unsigned long long)offset)
+		const char *text = offset ? dp_cc_format(&u->c, "%s+0x%llx", names[i], (unsigned long long)offset)
 					  : names[i];
 
 		one_probe(u, d, target, "", text);
 	}
 }
 
-static void patterns_place(struct unit *u, const struct place_def *d, const struct tok *where,
-			   const char *name)
+static void patterns_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name)
 {
 	struct matches m = {.n = 0};
 
 	dp_module_each_func(u->c.mod, name, add_match, &m);
 	if (!m.n)
-		dpcc_fail(&u->c, where, E_SYM_NONE, "no function matches %s", name);
-	unit_note(u, "%s matches %u functions", name, m.n);
+		dp_cc_fail(&u->c, where, E_SYM_NONE, "no function matches %s", name);
+	dp_cc_unit_note(u, "%s matches %u functions", name, m.n);
 	for (u32 i = 0; i < m.n; i++)
 		probe_at(u, d, m.v[i], false);
 }
@@ -346,40 +342,41 @@ static void watch_place(struct unit *u, const struct place_def *d, const struct 
 
 	dp_event_free(&ev);
 	if (r)
-		dpcc_refail(c, where, &err);
+		dp_cc_refail(c, where, &err);
 	plain = c->mod && ev.loc.kind == DP_LOC_SYMBOL && !ev.loc.module[0];
 	if (ev.watch_type == DP_WATCH_X) {
 		if (plain && !dp_module_symbol(c->mod, ev.loc.symbol, &sym, NULL))
 			target.pc = sym.addr + (u64)ev.loc.offset;
 	} else if (c->by_name && !ev.watch_len) {
-		dpcc_fail(c, where, E_WATCH_SIZE, "%.100s", d->location + 2);
+		dp_cc_fail(c, where, E_WATCH_SIZE, "%.100s", d->location + 2);
 	} else {
 		if (plain && dp_variable_type(c->mod, ev.loc.symbol, &typed, &type, &size, &err))
-			dpcc_refail(c, where, &err);
-		target.watched_as = plain && !ev.loc.offset ? dpcc_text(c, ev.loc.symbol, strlen(ev.loc.symbol)) : NULL;
+			dp_cc_refail(c, where, &err);
+		target.watched_as = plain && !ev.loc.offset ? dp_cc_text(c, ev.loc.symbol, strlen(ev.loc.symbol))
+							    : NULL;
 		target.watched = ev.watch_len ? ev.watch_len : target.watched_as && size ? size : 8;
 	}
 	one_probe(u, d, target, "", d->location + 2);
 }
 
-void unit_place(struct unit *u, const struct place_def *d)
+void dp_cc_unit_place(struct unit *u, const struct place_def *d)
 {
-	struct tok where = pragma_token(d->line, d->line->text);
-	char *name = dpcc_text(&u->c, d->location, strlen(d->location)), *end, *sign;
+	struct tok where = dp_cc_pragma_token(d->line, d->line->text);
+	char *name = dp_cc_text(&u->c, d->location, strlen(d->location)), *end, *sign;
 	u32 file_len, line;
 	bool is_return;
 	u64 offset = 0;
 
 	if (!d->handler)
-		dpcc_fail(&u->c, &where, E_DPCC_PRAGMA, "a PROBEPOINT_HANDLER for %.60s is missing",
-			  d->location);
+		dp_cc_fail(&u->c, &where, E_DPCC_PRAGMA, "a PROBEPOINT_HANDLER for %.60s is missing", d->location);
 	if (is_watch(d)) {
 		watch_place(u, d, &where);
 		return;
 	}
 	if (dp_line_parse(name, &file_len, &line)) {
 		if (!u->c.mod)
-			dpcc_fail(&u->c, &where, E_LINE_NODEBUG, "the kernel's BTF has no lines: give a debug file, dpcc -m vmlinux");
+			dp_cc_fail(&u->c, &where, E_LINE_NODEBUG,
+				   "the kernel's BTF has no lines: give a debug file, dpcc -m vmlinux");
 		lines_place(u, d, &where, file_len, line);
 		return;
 	}
@@ -404,8 +401,7 @@ void unit_place(struct unit *u, const struct place_def *d)
 	} else if (*name >= '0' && *name <= '9') { /* an offset in the file */
 		offset = strtoull(name, &end, 0);
 		if (*end || !dp_module_offset_to_addr(u->c.mod, offset, &offset))
-			dpcc_fail(&u->c, &where, E_DPCC_PRAGMA, "%s is no place in the module",
-				  name);
+			dp_cc_fail(&u->c, &where, E_DPCC_PRAGMA, "%s is no place in the module", name);
 		probe_at(u, d, offset, false);
 	} else {
 		function_place(u, d, &where, name, offset);

@@ -9,11 +9,11 @@
 #include "lang/dpcc/dpcc-priv.h"
 #include "symbols/variable.h"
 
-bool probed_enumerator(struct dpcc *c, const char *name, s64 *value)
+bool dp_cc_probed_enumerator(struct dpcc *c, const char *name, s64 *value)
 {
 	if (c->mod)
 		return dp_var_enumerator(c->mod, c->target.pc, name, value);
-	return c->btf && btf_enumerator(c, name, value);
+	return c->btf && dp_cc_btf_enumerator(c, name, value);
 }
 
 static bool is_struct(const struct type *t)
@@ -27,23 +27,28 @@ static struct type *return_type(struct dpcc *c, const struct tok *where)
 	Dwarf_Die die;
 
 	if (!c->mod)
-		t = btf_return_type(c);
+		t = dp_cc_btf_return_type(c);
 	else if (dp_var_return_type(c->mod, c->target.pc, &die))
-		t = debug_type(c, &die);
-	if (t == &ty_void || (!t && c->mod && dp_var_returns_nothing(c->mod, c->target.pc)))
-		dpcc_fail(c, where, E_DPCC_TYPE, "the function returns nothing: there is no $retval");
+		t = dp_cc_debug_type(c, &die);
+	if (t == &dp_cc_type_void || (!t && c->mod && dp_var_returns_nothing(c->mod, c->target.pc)))
+		dp_cc_fail(c, where, E_DPCC_TYPE, "the function returns nothing: there is no $retval");
 	if (!t)
-		return &ty_long;
+		return &dp_cc_type_long;
 	if (t->lazy)
-		debug_complete(c, t);
+		dp_cc_debug_complete(c, t);
 	/* Never a wrong number: what the function leaves in rax is not what it returns. */
 	if (t->kind == TY_FLOAT)
-		dpcc_fail(c, where, E_DPCC_TYPE, "the function returns %.80s in a vector register, which programs cannot read", type_name(c, t));
-	if (!type_is_scalar(t) && (!is_struct(t) || t->size <= 16))
-		dpcc_fail(c, where, E_DPCC_TYPE, "the function returns %.80s in registers: $retval is known for numbers, pointers and what is returned in memory",
-			  type_name(c, t));
-	if (type_is_scalar(t) && t->size > 8)
-		dpcc_fail(c, where, E_DPCC_TYPE, "the function returns %.80s in several registers", type_name(c, t));
+		dp_cc_fail(c, where, E_DPCC_TYPE,
+			   "the function returns %.80s in a vector register, which programs cannot read",
+			   dp_cc_type_name(c, t));
+	if (!dp_cc_type_is_scalar(t) && (!is_struct(t) || t->size <= 16))
+		dp_cc_fail(
+		    c, where, E_DPCC_TYPE,
+		    "the function returns %.80s in registers: $retval is known for numbers, pointers and what is returned in memory",
+		    dp_cc_type_name(c, t));
+	if (dp_cc_type_is_scalar(t) && t->size > 8)
+		dp_cc_fail(c, where, E_DPCC_TYPE, "the function returns %.80s in several registers",
+			   dp_cc_type_name(c, t));
 	return t;
 }
 
@@ -64,18 +69,20 @@ static struct node *returned(struct dpcc *c, struct node *n, const struct tok *w
 
 static struct type *watched_type(struct dpcc *c)
 {
-	static struct type *const integers[9] = {[1] = &ty_uchar, [2] = &ty_ushort, [4] = &ty_uint};
+	static struct type *const integers[9] = {
+	    [1] = &dp_cc_type_uchar, [2] = &dp_cc_type_ushort, [4] = &dp_cc_type_uint};
 	u64 size = c->target.watched, known;
 	struct dp_error none = {0}; /* asked before: it can be found */
 	struct type *t = NULL;
 	bool typed = false;
 	Dwarf_Die die;
 
-	if (c->target.watched_as && !dp_variable_type(c->mod, c->target.watched_as, &typed, &die, &known, &none) && typed)
-		t = debug_type(c, &die);
-	if (t && type_is_scalar(t) && t->size == size)
+	if (c->target.watched_as && !dp_variable_type(c->mod, c->target.watched_as, &typed, &die, &known, &none) &&
+	    typed)
+		t = dp_cc_debug_type(c, &die);
+	if (t && dp_cc_type_is_scalar(t) && t->size == size)
 		return t;
-	return size < DP_ARRAY_SIZE(integers) && integers[size] ? integers[size] : &ty_ulong;
+	return size < DP_ARRAY_SIZE(integers) && integers[size] ? integers[size] : &dp_cc_type_ulong;
 }
 
 /* What programs of watchpoints have: $old and $new of the variable's type, $addr where it is. */
@@ -85,7 +92,7 @@ static bool watch_word(struct dpcc *c, struct node *n, const char *name)
 
 	if (!c->target.watched || (!is_addr && strcmp(name, "old") && strcmp(name, "new")))
 		return false;
-	n->type = is_addr ? type_ptr(c, watched_type(c)) : watched_type(c);
+	n->type = is_addr ? dp_cc_type_ptr(c, watched_type(c)) : watched_type(c);
 	n->probe->npieces = 1;
 	n->probe->pieces[0].kind = DP_PIECE_VALUE;
 	dp_format(n->probe->pieces[0].code, DP_PIECE_CODE, "push r,%s;", name);
@@ -98,17 +105,17 @@ static int find(struct dpcc *c, struct node *n, const char *name, struct dp_erro
 	int r;
 
 	if (!c->mod)
-		return btf_variable(c, name, v, &n->type, err);
+		return dp_cc_btf_variable(c, name, v, &n->type, err);
 	/* An access to memory may come from anywhere: what is known is what is known everywhere. */
 	r = c->target.watched ? dp_var_global(c->mod, name, v, err) : dp_var_find(c->mod, c->target.pc, name, v, err);
 	if (!r && v->has_type)
-		n->type = debug_type(c, &v->type);
+		n->type = dp_cc_debug_type(c, &v->type);
 	else if (!r)
-		n->type = v->pieces[0].kind == DP_PIECE_VALUE ? type_ptr(c, &ty_void) : &ty_long;
+		n->type = v->pieces[0].kind == DP_PIECE_VALUE ? dp_cc_type_ptr(c, &dp_cc_type_void) : &dp_cc_type_long;
 	return r;
 }
 
-bool probed_is_reference(const struct dpcc *c, const struct dp_var *v)
+bool dp_cc_probed_is_reference(const struct dpcc *c, const struct dp_var *v)
 {
 	Dwarf_Die type = v->type;
 	int tag = c->mod && v->has_type ? dwarf_tag(&type) : 0;
@@ -116,7 +123,7 @@ bool probed_is_reference(const struct dpcc *c, const struct dp_var *v)
 	return tag == DW_TAG_reference_type || tag == DW_TAG_rvalue_reference_type;
 }
 
-struct node *probed(struct dpcc *c, const struct tok *t, const char *name, bool needed)
+struct node *dp_cc_probed(struct dpcc *c, const struct tok *t, const char *name, bool needed)
 {
 	struct dp_error err = {0};
 	struct node *n, *d;
@@ -124,17 +131,18 @@ struct node *probed(struct dpcc *c, const struct tok *t, const char *name, bool 
 
 	if (!c->mod && !c->btf) {
 		if (needed)
-			dpcc_fail(c, t, E_DPCC_NAME, "variables of the program can be used in handlers of a probe only");
+			dp_cc_fail(c, t, E_DPCC_NAME,
+				   "variables of the program can be used in handlers of a probe only");
 		return NULL;
 	}
-	n = node_new(c, N_PROBE, t);
-	n->probe = dpcc_alloc(c, sizeof(*n->probe));
+	n = dp_cc_node_new(c, N_PROBE, t);
+	n->probe = dp_cc_alloc(c, sizeof(*n->probe));
 	n->text = name;
 	if (!strcmp(name, "retval")) {
 		if (c->target.is_return)
 			return returned(c, n, t);
 		if (needed)
-			dpcc_fail(c, t, E_DPCC_NAME, "$retval is known where a function returns only");
+			dp_cc_fail(c, t, E_DPCC_NAME, "$retval is known where a function returns only");
 		return NULL;
 	}
 	if (watch_word(c, n, name)) {
@@ -142,23 +150,23 @@ struct node *probed(struct dpcc *c, const struct tok *t, const char *name, bool 
 		return n;
 	}
 	if (find(c, n, name, &err)) {
-		if (err.code == E_VAR_NONE && probed_enumerator(c, name, &value))
-			return node_number(c, t, value, value == (s32)value ? &ty_int : &ty_long);
+		if (err.code == E_VAR_NONE && dp_cc_probed_enumerator(c, name, &value))
+			return dp_cc_node_number(c, t, value, value == (s32)value ? &dp_cc_type_int : &dp_cc_type_long);
 		if (needed)
-			dpcc_refail(c, t, &err);
+			dp_cc_refail(c, t, &err);
 		return NULL;
 	}
 	if (n->type->lazy)
-		debug_complete(c, n->type);
+		dp_cc_debug_complete(c, n->type);
 	n->in_target = true;
-	if (!probed_is_reference(c, n->probe))
+	if (!dp_cc_probed_is_reference(c, n->probe))
 		return n;
 	/* A reference is what it refers to. */
-	d = node_new(c, N_DEREF, t);
+	d = dp_cc_node_new(c, N_DEREF, t);
 	d->a = n;
 	d->type = n->type->of;
 	d->in_target = true;
 	if (d->type->lazy)
-		debug_complete(c, d->type);
+		dp_cc_debug_complete(c, d->type);
 	return d;
 }

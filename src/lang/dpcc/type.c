@@ -4,58 +4,53 @@
 
 #include "lang/dpcc/dpcc-priv.h"
 
-#define INTEGER(name_, size_, is_unsigned_, ...)                                                   \
-	{                                                                                          \
-		.kind = TY_INT, .name = name_, .size = size_, .align = size_,                      \
-		.is_unsigned = is_unsigned_, .complete = true, __VA_ARGS__                         \
+#define INTEGER(name_, size_, is_unsigned_, ...)                                                           \
+	{                                                                                                  \
+		.kind = TY_INT, .name = name_, .size = size_, .align = size_, .is_unsigned = is_unsigned_, \
+		.complete = true, __VA_ARGS__                                                              \
 	}
 
-struct type ty_void = {.kind = TY_VOID, .name = "void", .complete = true, .size = 1, .align = 1};
-struct type ty_bool = INTEGER("_Bool", 1, true, .is_bool = true);
-struct type ty_char = INTEGER("char", 1, false, .is_char = true);
-struct type ty_schar = INTEGER("signed char", 1, false);
-struct type ty_uchar = INTEGER("unsigned char", 1, true);
-struct type ty_short = INTEGER("short", 2, false);
-struct type ty_ushort = INTEGER("unsigned short", 2, true);
-struct type ty_int = INTEGER("int", 4, false);
-struct type ty_uint = INTEGER("unsigned int", 4, true);
-struct type ty_long = INTEGER("long", 8, false);
-struct type ty_ulong = INTEGER("unsigned long", 8, true);
-struct type ty_float = {.kind = TY_FLOAT, .name = "float", .size = 4, .align = 4, .complete = true};
-struct type ty_double = {
-    .kind = TY_FLOAT, .name = "double", .size = 8, .align = 8, .complete = true};
+struct type dp_cc_type_void = {.kind = TY_VOID, .name = "void", .complete = true, .size = 1, .align = 1};
+struct type dp_cc_type_bool = INTEGER("_Bool", 1, true, .is_bool = true);
+struct type dp_cc_type_char = INTEGER("char", 1, false, .is_char = true);
+struct type dp_cc_type_schar = INTEGER("signed char", 1, false);
+struct type dp_cc_type_uchar = INTEGER("unsigned char", 1, true);
+struct type dp_cc_type_short = INTEGER("short", 2, false);
+struct type dp_cc_type_ushort = INTEGER("unsigned short", 2, true);
+struct type dp_cc_type_int = INTEGER("int", 4, false);
+struct type dp_cc_type_uint = INTEGER("unsigned int", 4, true);
+struct type dp_cc_type_long = INTEGER("long", 8, false);
+struct type dp_cc_type_ulong = INTEGER("unsigned long", 8, true);
+struct type dp_cc_type_float = {.kind = TY_FLOAT, .name = "float", .size = 4, .align = 4, .complete = true};
+struct type dp_cc_type_double = {.kind = TY_FLOAT, .name = "double", .size = 8, .align = 8, .complete = true};
 
 static struct type ty_function = {.kind = TY_FUNC, .size = 1, .align = 1, .complete = true};
-struct type ty_code = {.kind = TY_PTR, .size = 8, .align = 8, .of = &ty_function, .complete = true, .is_unsigned = true};
+struct type dp_cc_type_code = {
+    .kind = TY_PTR, .size = 8, .align = 8, .of = &ty_function, .complete = true, .is_unsigned = true};
 
-struct type *type_ptr(struct dpcc *c, struct type *of)
+struct type *dp_cc_type_ptr(struct dpcc *c, struct type *of)
 {
-	struct type *t = dpcc_alloc(c, sizeof(*t));
+	struct type *t = dp_cc_alloc(c, sizeof(*t));
+
+	*t = (struct type){.kind = TY_PTR, .size = 8, .align = 8, .of = of, .complete = true, .is_unsigned = true};
+	return t;
+}
+
+struct type *dp_cc_type_array(struct dpcc *c, struct type *of, u64 n)
+{
+	struct type *t = dp_cc_alloc(c, sizeof(*t));
 
 	*t = (struct type){
-	    .kind = TY_PTR, .size = 8, .align = 8, .of = of, .complete = true, .is_unsigned = true};
+	    .kind = TY_ARRAY, .size = n * of->size, .align = of->align, .of = of, .n = n, .complete = true};
 	return t;
 }
 
-struct type *type_array(struct dpcc *c, struct type *of, u64 n)
-{
-	struct type *t = dpcc_alloc(c, sizeof(*t));
-
-	*t = (struct type){.kind = TY_ARRAY,
-			   .size = n * of->size,
-			   .align = of->align,
-			   .of = of,
-			   .n = n,
-			   .complete = true};
-	return t;
-}
-
-bool type_is_scalar(const struct type *t)
+bool dp_cc_type_is_scalar(const struct type *t)
 {
 	return t->kind == TY_INT || t->kind == TY_PTR;
 }
 
-bool type_same(const struct type *a, const struct type *b)
+bool dp_cc_type_same(const struct type *a, const struct type *b)
 {
 	if (a == b)
 		return true;
@@ -65,9 +60,9 @@ bool type_same(const struct type *a, const struct type *b)
 	case TY_INT:
 		return a->is_unsigned == b->is_unsigned;
 	case TY_PTR:
-		return type_same(a->of, b->of);
+		return dp_cc_type_same(a->of, b->of);
 	case TY_ARRAY:
-		return a->n == b->n && type_same(a->of, b->of);
+		return a->n == b->n && dp_cc_type_same(a->of, b->of);
 	case TY_STRUCT: /* of the same name: one unit's view of a type is as good as another's */
 		return a->name && b->name && *a->name && !strcmp(a->name, b->name);
 	default:
@@ -75,36 +70,35 @@ bool type_same(const struct type *a, const struct type *b)
 	}
 }
 
-struct type *type_promote(struct type *t)
+struct type *dp_cc_type_promote(struct type *t)
 {
 	if (t->kind != TY_INT)
 		return t;
 	if (t->size < 4)
-		return &ty_int;
-	return t->size == 4     ? (t->is_unsigned ? &ty_uint : &ty_int)
-	       : t->is_unsigned ? &ty_ulong
-				: &ty_long;
+		return &dp_cc_type_int;
+	return t->size == 4     ? (t->is_unsigned ? &dp_cc_type_uint : &dp_cc_type_int)
+	       : t->is_unsigned ? &dp_cc_type_ulong
+				: &dp_cc_type_long;
 }
 
-struct type *type_common(struct type *a, struct type *b)
+struct type *dp_cc_type_common(struct type *a, struct type *b)
 {
-	a = type_promote(a);
-	b = type_promote(b);
+	a = dp_cc_type_promote(a);
+	b = dp_cc_type_promote(b);
 	if (a->size != b->size)
 		return a->size > b->size ? a : b;
 	return a->is_unsigned ? a : b;
 }
 
-const char *type_name(struct dpcc *c, const struct type *t)
+const char *dp_cc_type_name(struct dpcc *c, const struct type *t)
 {
 	switch (t->kind) {
 	case TY_PTR:
-		return dpcc_format(c, "%s *", type_name(c, t->of));
+		return dp_cc_format(c, "%s *", dp_cc_type_name(c, t->of));
 	case TY_ARRAY:
-		return dpcc_format(c, "%s [%llu]", type_name(c, t->of), (unsigned long long)t->n);
+		return dp_cc_format(c, "%s [%llu]", dp_cc_type_name(c, t->of), (unsigned long long)t->n);
 	case TY_STRUCT:
-		return dpcc_format(c, "%s %s", t->is_union ? "union" : "struct",
-				   t->name ? t->name : "{...}");
+		return dp_cc_format(c, "%s %s", t->is_union ? "union" : "struct", t->name ? t->name : "{...}");
 	case TY_FUNC:
 		return "function";
 	default:
@@ -116,15 +110,15 @@ const char *type_name(struct dpcc *c, const struct type *t)
 
 static void put_quoted(struct dpcc *c, struct buf *b, const char *s)
 {
-	buf_add(c, b, "\"", 1);
+	dp_cc_buf_add(c, b, "\"", 1);
 	for (; *s; s++)
 		if (*s == '"' || *s == '\\')
-			buf_put(c, b, "\\%c", *s);
+			dp_cc_buf_put(c, b, "\\%c", *s);
 		else if (*s < ' ' || *s > '~')
-			buf_put(c, b, "\\x%02x", (u8)*s);
+			dp_cc_buf_put(c, b, "\\x%02x", (u8)*s);
 		else
-			buf_add(c, b, s, 1);
-	buf_add(c, b, "\"", 1);
+			dp_cc_buf_add(c, b, s, 1);
+	dp_cc_buf_add(c, b, "\"", 1);
 }
 
 /* Declarations of the same text are one: each probed instruction makes its own types. */
@@ -140,8 +134,8 @@ static u32 declare(struct dpcc *c, const char *text)
 		sscanf(line, "layout = T%u", &n);
 		return n;
 	}
-	buf_put(c, b, "layout = T%u", ++c->ntypes);
-	buf_add(c, b, text, strlen(text));
+	dp_cc_buf_put(c, b, "layout = T%u", ++c->ntypes);
+	dp_cc_buf_add(c, b, text, strlen(text));
 	return c->ntypes;
 }
 
@@ -150,13 +144,13 @@ static void put_members(struct dpcc *c, struct buf *b, struct type *t, const str
 	bool first = true;
 
 	for (struct member *m = t->members; m; m = m->next) {
-		const char *type = type_field(c, m->type, at);
+		const char *type = dp_cc_type_field(c, m->type, at);
 
-		buf_put(c, b, "%s", first ? " " : ", ");
+		dp_cc_buf_put(c, b, "%s", first ? " " : ", ");
 		put_quoted(c, b, m->name);
-		buf_put(c, b, " %s @ %llu", type, (unsigned long long)m->offset);
+		dp_cc_buf_put(c, b, " %s @ %llu", type, (unsigned long long)m->offset);
 		if (m->bits)
-			buf_put(c, b, " bits %u %u", m->shift, m->bits);
+			dp_cc_buf_put(c, b, " bits %u %u", m->shift, m->bits);
 		first = false;
 	}
 }
@@ -167,56 +161,54 @@ static const char *real_field(struct dpcc *c, const struct type *t)
 	u64 one = t->is_complex ? t->size / 2 : t->size;
 
 	if (one != 4 && one != 8 && (one != 16 || !t->name || strstr(t->name, "128")))
-		return dpcc_format(c, "x8[%llu]", (unsigned long long)t->size);
+		return dp_cc_format(c, "x8[%llu]", (unsigned long long)t->size);
 	if (t->is_complex)
-		return dpcc_format(c, "c%llu", (unsigned long long)t->size * 8);
+		return dp_cc_format(c, "c%llu", (unsigned long long)t->size * 8);
 	return one == 16 ? "f80" : one == 8 ? "f64" : "f32";
 }
 
-const char *type_field(struct dpcc *c, struct type *t, const struct tok *at)
+const char *dp_cc_type_field(struct dpcc *c, struct type *t, const struct tok *at)
 {
 	struct buf b = {0};
 
 	if (t->lazy)
-		debug_complete(c, t);
+		dp_cc_debug_complete(c, t);
 	switch (t->kind) {
 	case TY_PTR:
 		return t->of->kind == TY_FUNC ? "code" : "ptr";
 	case TY_FLOAT:
 		return real_field(c, t);
 	case TY_ARRAY:
-		return dpcc_format(c, "%s[%llu]", type_field(c, t->of, at),
-				   (unsigned long long)t->n);
+		return dp_cc_format(c, "%s[%llu]", dp_cc_type_field(c, t->of, at), (unsigned long long)t->n);
 	case TY_INT:
 		if (!t->enums)
 			return t->is_bool   ? "bool"
 			       : t->is_char ? "char"
 			       : t->size > 16 || t->size & (t->size - 1)
-				   ? dpcc_format(c, "x8[%llu]", (unsigned long long)t->size)
-				   : dpcc_format(c, "%c%llu", t->is_unsigned ? 'u' : 's',
-						 (unsigned long long)t->size * 8);
+				   ? dp_cc_format(c, "x8[%llu]", (unsigned long long)t->size)
+				   : dp_cc_format(c, "%c%llu", t->is_unsigned ? 'u' : 's',
+						  (unsigned long long)t->size * 8);
 		if (t->number)
-			return dpcc_format(c, "T%u", t->number);
-		buf_put(c, &b, " %llu enum {", (unsigned long long)t->size);
+			return dp_cc_format(c, "T%u", t->number);
+		dp_cc_buf_put(c, &b, " %llu enum {", (unsigned long long)t->size);
 		for (struct enumerator *e = t->enums; e; e = e->next) {
-			buf_put(c, &b, "%s", e == t->enums ? " " : ", ");
+			dp_cc_buf_put(c, &b, "%s", e == t->enums ? " " : ", ");
 			put_quoted(c, &b, e->name);
-			buf_put(c, &b, " %lld", (long long)e->value);
+			dp_cc_buf_put(c, &b, " %lld", (long long)e->value);
 		}
 		break;
 	case TY_STRUCT:
 		if (!t->complete)
-			return dpcc_format(c, "x8[%llu]", (unsigned long long)t->size);
+			return dp_cc_format(c, "x8[%llu]", (unsigned long long)t->size);
 		if (t->number)
-			return dpcc_format(c, "T%u", t->number);
-		buf_put(c, &b, " %llu %s {", (unsigned long long)t->size,
-			t->is_union ? "union" : "struct");
+			return dp_cc_format(c, "T%u", t->number);
+		dp_cc_buf_put(c, &b, " %llu %s {", (unsigned long long)t->size, t->is_union ? "union" : "struct");
 		put_members(c, &b, t, at);
 		break;
 	default:
-		dpcc_fail(c, at, E_DPCC_TYPE, "this cannot be logged: %s", type_name(c, t));
+		dp_cc_fail(c, at, E_DPCC_TYPE, "this cannot be logged: %s", dp_cc_type_name(c, t));
 	}
-	buf_put(c, &b, " }\n");
+	dp_cc_buf_put(c, &b, " }\n");
 	t->number = declare(c, b.s);
-	return dpcc_format(c, "T%u", t->number);
+	return dp_cc_format(c, "T%u", t->number);
 }

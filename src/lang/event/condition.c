@@ -15,7 +15,7 @@ static int new_node(struct ev_line *l, enum ev_node_kind kind, u32 column, s16 *
 	struct ev_node *n = &l->nodes[l->nnodes];
 
 	if (l->nnodes == EV_NODES_MAX)
-		return ev_fail(l, column, E_EVENT_DEEP, "more than %u parts", EV_NODES_MAX);
+		return dp_ev_fail(l, column, E_EVENT_DEEP, "more than %u parts", EV_NODES_MAX);
 	memset(n, 0, sizeof(*n));
 	n->kind = kind;
 	n->column = column;
@@ -45,7 +45,7 @@ static int new_fetch(struct ev_line *l, const struct ev_fetch *f, u32 column, s1
 	int ret;
 
 	if (f->type.count)
-		return ev_fail(l, column, E_EVENT_MIX, "an array has no single value");
+		return dp_ev_fail(l, column, E_EVENT_MIX, "an array has no single value");
 	ret = new_node(l, EV_NODE_FETCH, column, out);
 	if (ret)
 		return ret;
@@ -59,9 +59,7 @@ static int new_fetch(struct ev_line *l, const struct ev_fetch *f, u32 column, s1
 /* Texts only where texts are compared. */
 static int need_number(struct ev_line *l, s16 i)
 {
-	return is_text(&l->nodes[i])
-		   ? ev_fail(l, l->nodes[i].column, E_EVENT_MIX, "a number is needed here")
-		   : 0;
+	return is_text(&l->nodes[i]) ? dp_ev_fail(l, l->nodes[i].column, E_EVENT_MIX, "a number is needed here") : 0;
 }
 
 /* ---- constants ---- */
@@ -150,19 +148,16 @@ static bool is_comparison(enum ev_op op)
  * An argument against a constant that its type cannot reach, or an unsigned one against "below
  * zero": surely not what was meant.
  */
-static int check_reach(struct ev_line *l, enum ev_op op, const struct ev_node *f,
-		       const struct ev_node *c, u32 column)
+static int check_reach(struct ev_line *l, enum ev_op op, const struct ev_node *f, const struct ev_node *c, u32 column)
 {
 	const struct ev_type *t = &f->fetch->type;
 	u32 bits = t->bit_width ? t->bit_width : 8u * t->size;
-	bool negative = !c->is_unsigned && (s64)c->value < 0,
-	     equality = op == EV_OP_EQ || op == EV_OP_NE;
+	bool negative = !c->is_unsigned && (s64)c->value < 0, equality = op == EV_OP_EQ || op == EV_OP_NE;
 	int shown = (int)(f->fetch->end - f->fetch->column);
 	bool bad;
 
 	if (t->is_signed)
-		bad = c->is_unsigned ||
-		      (bits < 64 && (s64)c->value >> (bits - 1) != ((s64)c->value >> 63));
+		bad = c->is_unsigned || (bits < 64 && (s64)c->value >> (bits - 1) != ((s64)c->value >> 63));
 	else if (bits < 64)
 		bad = c->value >> bits;
 	else
@@ -171,11 +166,10 @@ static int check_reach(struct ev_line *l, enum ev_op op, const struct ev_node *f
 		bad = true;
 	if (!bad)
 		return 0;
-	ev_fail(l, column, E_EVENT_NEVER, "`%.*s` is %s with %u bits", shown,
-		l->text + f->fetch->column, t->is_signed ? "signed" : "unsigned", bits);
+	dp_ev_fail(l, column, E_EVENT_NEVER, "`%.*s` is %s with %u bits", shown, l->text + f->fetch->column,
+		   t->is_signed ? "signed" : "unsigned", bits);
 	if (!t->is_given && (negative || !c->value))
-		dp_error_hint(l->err, "did you mean %.*s:s32, or :s64?", shown,
-			      l->text + f->fetch->column);
+		dp_error_hint(l->err, "did you mean %.*s:s32, or :s64?", shown, l->text + f->fetch->column);
 	return -ERANGE;
 }
 
@@ -202,18 +196,18 @@ static int compare_text(struct ev_line *l, enum ev_op op, u32 column, s16 a, s16
 	int ret;
 
 	if (!is_text(x) || !is_text(y))
-		return ev_fail(l, column, E_EVENT_MIX, "one side is a text and the other is not");
+		return dp_ev_fail(l, column, E_EVENT_MIX, "one side is a text and the other is not");
 	if (x->kind == EV_NODE_TEXT && op != EV_OP_MATCH) {
 		const struct ev_node *swap = x;
 
 		x = y;
 		y = swap;
 	}
-	if (x->kind != EV_NODE_FETCH || y->kind != EV_NODE_TEXT)
-		return ev_fail(l, column, E_EVENT_MIX,
-			       "an argument and a constant text are needed");
+	/* An argument that is a text of the line itself is in no memory, and what is compared would never change. */
+	if (x->kind != EV_NODE_FETCH || x->fetch->base == EV_TEXT || y->kind != EV_NODE_TEXT)
+		return dp_ev_fail(l, column, E_EVENT_MIX, "an argument and a constant text are needed");
 	if (op != EV_OP_EQ && op != EV_OP_NE && op != EV_OP_MATCH)
-		return ev_fail(l, column, E_EVENT_MIX, "texts have no order");
+		return dp_ev_fail(l, column, E_EVENT_MIX, "texts have no order");
 	ret = new_node(l, EV_NODE_COMPARE_TEXT, column, out);
 	if (ret)
 		return ret;
@@ -233,7 +227,7 @@ static int new_binary(struct ev_line *l, enum ev_op op, u32 column, s16 a, s16 b
 	if (is_text(x) || is_text(y) || op == EV_OP_MATCH)
 		return compare_text(l, op, column, a, b, out);
 	if ((op == EV_OP_DIV || op == EV_OP_MOD) && y->kind == EV_NODE_CONST && !y->value)
-		return ev_fail(l, column, E_EVENT_ZERO, "here");
+		return dp_ev_fail(l, column, E_EVENT_ZERO, "here");
 	if (is_comparison(op) && x->kind == EV_NODE_FETCH && y->kind == EV_NODE_CONST)
 		ret = check_reach(l, op, x, y, column);
 	else if (is_comparison(op) && x->kind == EV_NODE_CONST && y->kind == EV_NODE_FETCH)
@@ -252,8 +246,7 @@ static int new_binary(struct ev_line *l, enum ev_op op, u32 column, s16 a, s16 b
 	l->nodes[*out].a = a;
 	l->nodes[*out].b = b;
 	/* A comparison yields 0 or 1. */
-	l->nodes[*out].is_unsigned =
-	    is_unsigned && op != EV_OP_LOR && op != EV_OP_LAND && !is_comparison(op);
+	l->nodes[*out].is_unsigned = is_unsigned && op != EV_OP_LOR && op != EV_OP_LAND && !is_comparison(op);
 	return 0;
 }
 
@@ -288,9 +281,9 @@ static bool is_access(const char *p)
 		return false;
 	p++;
 	p += *p == 'u';
-	if (!ev_is_digit(*p))
+	if (!dp_ev_is_digit(*p))
 		return false;
-	while (ev_is_word(*p))
+	while (dp_ev_is_word(*p))
 		p++;
 	return *p == '(';
 }
@@ -301,9 +294,9 @@ static int parse_operand_fetch(struct ev_line *l, s16 *out)
 	int ret;
 
 	if (l->noperands == EV_OPERANDS_MAX)
-		return ev_fail(l, l->pos, E_EVENT_DEEP, "more than %u arguments", EV_OPERANDS_MAX);
+		return dp_ev_fail(l, l->pos, E_EVENT_DEEP, "more than %u arguments", EV_OPERANDS_MAX);
 	l->noperands++;
-	ret = ev_parse_fetch(l, f);
+	ret = dp_ev_parse_fetch(l, f);
 	return ret ? ret : new_fetch(l, f, f->column, out);
 }
 
@@ -319,12 +312,12 @@ static int parse_name(struct ev_line *l, u32 len, s16 *out)
 			l->pos += len;
 			return ret;
 		}
-	if (ev_is_short_form(p, len))
+	if (dp_ev_is_short_form(p, len))
 		return parse_operand_fetch(l, out);
-	ret = ev_fail(l, l->pos, E_EVENT_UNKNOWN, "`%.*s`", (int)len, p);
+	ret = dp_ev_fail(l, l->pos, E_EVENT_UNKNOWN, "`%.*s`", (int)len, p);
 	for (u32 i = 0; i < l->nargs; i++)
-		ev_nearest_try(&near, l->args[i].name);
-	ev_nearest_hint(l, &near, "");
+		dp_ev_nearest_try(&near, l->args[i].name);
+	dp_ev_nearest_hint(l, &near, "");
 	return ret;
 }
 
@@ -339,7 +332,7 @@ static int parse_character(struct ev_line *l, s16 *out)
 		c = *p == 'n' ? '\n' : *p == 't' ? '\t' : *p == 'r' ? '\r' : *p == '0' ? 0 : (u8)*p;
 	}
 	if (!*p || p[1] != '\'')
-		return ev_fail(l, start, E_EVENT_QUOTE, "a character stands between two '");
+		return dp_ev_fail(l, start, E_EVENT_QUOTE, "a character stands between two '");
 	l->pos = (u32)(p + 2 - l->text);
 	return new_const(l, c, start, out);
 }
@@ -348,12 +341,11 @@ static int parse_number_operand(struct ev_line *l, s16 *out)
 {
 	u32 start = l->pos;
 	u64 v;
-	int ret = ev_number(l, true, &v);
+	int ret = dp_ev_number(l, true, &v);
 
 	if (!ret && l->text[l->pos] == '(') {
-		ret = ev_fail(l, start, E_EVENT_EXPR, "a number before a parenthesis");
-		dp_error_hint(l->err,
-			      "a memory access has its own sign: (+%llu(ARG)) or (-%llu(ARG))",
+		ret = dp_ev_fail(l, start, E_EVENT_EXPR, "a number before a parenthesis");
+		dp_error_hint(l->err, "a memory access has its own sign: (+%llu(ARG)) or (-%llu(ARG))",
 			      (unsigned long long)v, (unsigned long long)v);
 	}
 	return ret ? ret : new_const(l, v, start, out);
@@ -363,7 +355,7 @@ static int parse_text(struct ev_line *l, s16 *out)
 {
 	u32 start = l->pos;
 	u16 text, len;
-	int ret = ev_quoted(l, DP_TEXT_OPERAND_MAX, &text, &len);
+	int ret = dp_ev_quoted(l, DP_TEXT_OPERAND_MAX, &text, &len);
 
 	if (!ret)
 		ret = new_node(l, EV_NODE_TEXT, start, out);
@@ -382,8 +374,7 @@ static int parse_parens(struct ev_line *l, u32 depth, s16 *out)
 	if (ret)
 		return ret;
 	if (l->text[l->pos] != ')')
-		return ev_fail(l, l->pos, E_EVENT_PAREN,
-			       ") is missing here, for the ( at column %u", open + 1);
+		return dp_ev_fail(l, l->pos, E_EVENT_PAREN, ") is missing here, for the ( at column %u", open + 1);
 	l->pos++;
 	return 0;
 }
@@ -396,17 +387,17 @@ static int parse_unary(struct ev_line *l, u32 depth, s16 *out)
 	s16 a;
 	int ret;
 
-	ev_skip_blanks(l);
+	dp_ev_skip_blanks(l);
 	column = l->pos;
 	p = l->text + column;
-	len = ev_word(p);
+	len = dp_ev_word(p);
 	if (depth > EV_DEPTH_MAX)
-		return ev_fail(l, column, E_EVENT_DEEP, "more than %u levels", EV_DEPTH_MAX);
+		return dp_ev_fail(l, column, E_EVENT_DEEP, "more than %u levels", EV_DEPTH_MAX);
 	if (is_access(p) || *p == '%' || *p == '$' || *p == '@' || *p == '\\')
 		return parse_operand_fetch(l, out);
 	if (*p == '(')
 		return parse_parens(l, depth, out);
-	if (ev_is_digit(*p))
+	if (dp_ev_is_digit(*p))
 		return parse_number_operand(l, out);
 	if (*p == '\'')
 		return parse_character(l, out);
@@ -415,8 +406,8 @@ static int parse_unary(struct ev_line *l, u32 depth, s16 *out)
 	if (len)
 		return parse_name(l, len, out);
 	if (*p != '-' && *p != '!' && *p != '~' && *p != '+')
-		return *p ? ev_fail(l, column, E_EVENT_OPERAND, "before `%c`", *p)
-			  : ev_fail(l, column, E_EVENT_OPERAND, "the line ends here");
+		return *p ? dp_ev_fail(l, column, E_EVENT_OPERAND, "before `%c`", *p)
+			  : dp_ev_fail(l, column, E_EVENT_OPERAND, "the line ends here");
 	op = *p == '-' ? EV_OP_NEG : *p == '~' ? EV_OP_NOT : EV_OP_LNOT;
 	l->pos++;
 	ret = parse_unary(l, depth + 1, &a);
@@ -435,11 +426,10 @@ static const struct {
 	u8 level; /* higher binds tighter */
 } operators[] = {
     /* longer ones first */
-    {"||", EV_OP_LOR, 1}, {"&&", EV_OP_LAND, 2}, {"==", EV_OP_EQ, 6},  {"!=", EV_OP_NE, 6},
-    {"<=", EV_OP_LE, 7},  {">=", EV_OP_GE, 7},   {"<<", EV_OP_SHL, 8}, {">>", EV_OP_SHR, 8},
-    {"|", EV_OP_OR, 3},   {"^", EV_OP_XOR, 4},   {"&", EV_OP_AND, 5},  {"~", EV_OP_MATCH, 6},
-    {"<", EV_OP_LT, 7},   {">", EV_OP_GT, 7},    {"+", EV_OP_ADD, 9},  {"-", EV_OP_SUB, 9},
-    {"*", EV_OP_MUL, 10}, {"/", EV_OP_DIV, 10},  {"%", EV_OP_MOD, 10},
+    {"||", EV_OP_LOR, 1}, {"&&", EV_OP_LAND, 2}, {"==", EV_OP_EQ, 6},  {"!=", EV_OP_NE, 6},  {"<=", EV_OP_LE, 7},
+    {">=", EV_OP_GE, 7},  {"<<", EV_OP_SHL, 8},  {">>", EV_OP_SHR, 8}, {"|", EV_OP_OR, 3},   {"^", EV_OP_XOR, 4},
+    {"&", EV_OP_AND, 5},  {"~", EV_OP_MATCH, 6}, {"<", EV_OP_LT, 7},   {">", EV_OP_GT, 7},   {"+", EV_OP_ADD, 9},
+    {"-", EV_OP_SUB, 9},  {"*", EV_OP_MUL, 10},  {"/", EV_OP_DIV, 10}, {"%", EV_OP_MOD, 10},
 };
 
 /* The operator at the current position, or -1. */
@@ -462,7 +452,7 @@ static int parse_binary(struct ev_line *l, u32 level, u32 depth, s16 *out)
 		int i;
 		u32 column;
 
-		ev_skip_blanks(l);
+		dp_ev_skip_blanks(l);
 		i = find_operator(l);
 		if (i < 0 || operators[i].level < level)
 			break;
@@ -485,8 +475,7 @@ static int parse_choice(struct ev_line *l, u32 depth, s16 condition, s16 *out)
 	if (!ret)
 		ret = parse_expr(l, depth + 1, &yes);
 	if (!ret && l->text[l->pos] != ':')
-		ret = ev_fail(l, l->pos, E_EVENT_EXPR, ": is missing here, for the ? at column %u",
-			      column + 1);
+		ret = dp_ev_fail(l, l->pos, E_EVENT_EXPR, ": is missing here, for the ? at column %u", column + 1);
 	if (ret)
 		return ret;
 	l->pos++;
@@ -511,31 +500,31 @@ static int parse_expr(struct ev_line *l, u32 depth, s16 *out)
 	int ret;
 
 	if (depth > EV_DEPTH_MAX)
-		return ev_fail(l, l->pos, E_EVENT_DEEP, "more than %u levels", EV_DEPTH_MAX);
+		return dp_ev_fail(l, l->pos, E_EVENT_DEEP, "more than %u levels", EV_DEPTH_MAX);
 	ret = parse_binary(l, 1, depth, out);
 	if (ret)
 		return ret;
-	ev_skip_blanks(l);
+	dp_ev_skip_blanks(l);
 	return l->text[l->pos] == '?' ? parse_choice(l, depth, *out, out) : 0;
 }
 
-int ev_parse_condition(struct ev_line *l)
+int dp_ev_parse_condition(struct ev_line *l)
 {
 	s16 top;
 	int ret;
 
-	ev_skip_blanks(l);
+	dp_ev_skip_blanks(l);
 	if (!l->text[l->pos])
-		return ev_fail(l, l->pos, E_EVENT_IF, "the line ends here");
+		return dp_ev_fail(l, l->pos, E_EVENT_IF, "the line ends here");
 	ret = parse_expr(l, 0, &top);
 	if (!ret)
 		ret = need_number(l, top);
 	if (ret)
 		return ret;
 	if (l->text[l->pos] == ')')
-		return ev_fail(l, l->pos, E_EVENT_PAREN, "this ) has no (");
+		return dp_ev_fail(l, l->pos, E_EVENT_PAREN, "this ) has no (");
 	if (l->text[l->pos]) {
-		ret = ev_fail(l, l->pos, E_EVENT_EXPR, "unexpected `%c`", l->text[l->pos]);
+		ret = dp_ev_fail(l, l->pos, E_EVENT_EXPR, "unexpected `%c`", l->text[l->pos]);
 		if (l->text[l->pos] == '=')
 			dp_error_hint(l->err, "did you mean == ?");
 		return ret;

@@ -2,11 +2,12 @@
 /*
  * What the files of the event front end share: the line as it is taken apart, its arguments and its
  * condition. Passes, in order: location.c, fetch.c, condition.c read text and resolve nothing;
- * gen.c, gen-condition.c, compile.c make the program.
+ * event-gen.c, gen-condition.c, event-compile.c make the program.
  */
 #ifndef DP_EVENT_PRIV_H
 #define DP_EVENT_PRIV_H
 
+#include "abi/abi-record.h"
 #include "lang/event/event.h"
 #include "program/code.h"
 
@@ -33,7 +34,7 @@ struct ev_type {
 };
 
 enum ev_base {
-	EV_REG,	   /* a register or a part of one */
+	EV_REG,    /* a register or a part of one */
 	EV_CONST,  /* value */
 	EV_SYMBOL, /* address of the symbol in text, plus value */
 	EV_FILE,   /* address of file offset value in the probed module */
@@ -45,17 +46,17 @@ enum ev_base {
 /* A fetch argument: start with the base, then follow pointers, innermost first. */
 struct ev_fetch {
 	enum ev_base base;
-	u8 slot, width, shift; /* of the register; bits */
+	u8 reg_word, width, shift; /* of the register; bits */
 	u8 nderef;
 	bool is_watched; /* $old or $new */
-	bool in_memory; /* the user named a place in memory: texts and arrays may stand there */
+	bool in_memory;  /* the user named a place in memory: texts and arrays may stand there */
 	u64 value;
 	u16 text, text_len; /* in the line's pool */
-	u16 user; /* bit i: deref[i] reads user memory only */
+	u16 user;           /* bit i: deref[i] reads user memory only */
 	s32 deref[EV_DEREF_MAX];
 	struct ev_type type;
 	u32 column, end; /* where it is written */
-	u32 start;	 /* and its innermost part */
+	u32 start;       /* and its innermost part */
 };
 
 struct ev_arg {
@@ -64,19 +65,37 @@ struct ev_arg {
 };
 
 enum ev_op {
-	EV_OP_LOR, EV_OP_LAND, EV_OP_OR, EV_OP_XOR, EV_OP_AND,
-	EV_OP_EQ, EV_OP_NE, EV_OP_MATCH, EV_OP_LT, EV_OP_LE, EV_OP_GT, EV_OP_GE,
-	EV_OP_SHL, EV_OP_SHR, EV_OP_ADD, EV_OP_SUB, EV_OP_MUL, EV_OP_DIV, EV_OP_MOD,
-	EV_OP_NEG, EV_OP_NOT, EV_OP_LNOT, /* unary */
+	EV_OP_LOR,
+	EV_OP_LAND,
+	EV_OP_OR,
+	EV_OP_XOR,
+	EV_OP_AND,
+	EV_OP_EQ,
+	EV_OP_NE,
+	EV_OP_MATCH,
+	EV_OP_LT,
+	EV_OP_LE,
+	EV_OP_GT,
+	EV_OP_GE,
+	EV_OP_SHL,
+	EV_OP_SHR,
+	EV_OP_ADD,
+	EV_OP_SUB,
+	EV_OP_MUL,
+	EV_OP_DIV,
+	EV_OP_MOD,
+	EV_OP_NEG,
+	EV_OP_NOT,
+	EV_OP_LNOT, /* unary */
 };
 
 enum ev_node_kind {
-	EV_NODE_CONST,	/* value */
-	EV_NODE_TEXT,	/* constant text */
-	EV_NODE_FETCH,	/* fetch */
-	EV_NODE_UNARY,	/* op a */
-	EV_NODE_BINARY, /* a op b */
-	EV_NODE_CHOICE, /* a ? b : c */
+	EV_NODE_CONST,        /* value */
+	EV_NODE_TEXT,         /* constant text */
+	EV_NODE_FETCH,        /* fetch */
+	EV_NODE_UNARY,        /* op a */
+	EV_NODE_BINARY,       /* a op b */
+	EV_NODE_CHOICE,       /* a ? b : c */
 	EV_NODE_COMPARE_TEXT, /* a op text; op is EQ, NE or MATCH */
 };
 
@@ -84,7 +103,7 @@ struct ev_node {
 	enum ev_node_kind kind;
 	enum ev_op op;
 	bool is_unsigned; /* as a 64-bit number */
-	s16 a, b, c;	  /* indexes of nodes */
+	s16 a, b, c;      /* indexes of nodes */
 	u64 value;
 	const struct ev_fetch *fetch;
 	u16 text, text_len;
@@ -113,25 +132,25 @@ struct ev_line {
 
 /* ---- lexer.c ---- */
 
-bool ev_is_digit(char c);
-bool ev_is_word(char c);  /* letters, digits, _ */
-bool ev_is_blank(char c); /* also the end of the line */
-void ev_skip_blanks(struct ev_line *l);
+bool dp_ev_is_digit(char c);
+bool dp_ev_is_word(char c);  /* letters, digits, _ */
+bool dp_ev_is_blank(char c); /* also the end of the line */
+void dp_ev_skip_blanks(struct ev_line *l);
 
 /* Length of the identifier at p, 0 when there is none. */
-u32 ev_word(const char *p);
+u32 dp_ev_word(const char *p);
 
 /* A number, decimal or after 0x hexadecimal; octal after 0 when asked for. Fails with E_EVENT_NUMBER. */
-int ev_number(struct ev_line *l, bool octal, u64 *value);
+int dp_ev_number(struct ev_line *l, bool octal, u64 *value);
 
 /* A text in double quotes, at most max characters; its content goes to the pool. */
-int ev_quoted(struct ev_line *l, u32 max, u16 *text, u16 *len);
+int dp_ev_quoted(struct ev_line *l, u32 max, u16 *text, u16 *len);
 
 /* Copy bytes to the pool; the pool is as long as the line, and nothing is copied twice. */
-int ev_keep(struct ev_line *l, const char *p, u32 len, u16 *text);
+int dp_ev_keep(struct ev_line *l, const char *p, u32 len, u16 *text);
 
 /* Fail with a code at a column of the line. */
-int ev_fail(struct ev_line *l, u32 column, enum dp_code code, const char *fmt, ...) DP_PRINTF(4, 5);
+int dp_ev_fail(struct ev_line *l, u32 column, enum dp_code code, const char *fmt, ...) DP_PRINTF(4, 5);
 
 /* The candidate nearest to a word, for "did you mean". */
 struct ev_nearest {
@@ -141,31 +160,31 @@ struct ev_nearest {
 	char best[DP_NAME_MAX];
 };
 
-void ev_nearest_try(struct ev_nearest *n, const char *candidate);
+void dp_ev_nearest_try(struct ev_nearest *n, const char *candidate);
 /* Turn it into the error's hint, when one was near enough. */
-void ev_nearest_hint(struct ev_line *l, const struct ev_nearest *n, const char *prefix);
+void dp_ev_nearest_hint(struct ev_line *l, const struct ev_nearest *n, const char *prefix);
 
 /* ---- location.c, fetch.c, condition.c ---- */
 
-int ev_parse_location(struct ev_line *l);
-int ev_parse_fetch(struct ev_line *l, struct ev_fetch *f); /* with its type */
-int ev_parse_argument(struct ev_line *l);
-bool ev_is_short_form(const char *word, u32 len);
-int ev_parse_condition(struct ev_line *l);
+int dp_ev_parse_location(struct ev_line *l);
+int dp_ev_parse_fetch(struct ev_line *l, struct ev_fetch *f); /* with its type */
+int dp_ev_parse_argument(struct ev_line *l);
+bool dp_ev_is_short_form(const char *word, u32 len);
+int dp_ev_parse_condition(struct ev_line *l);
 
-/* ---- parse.c ---- */
+/* ---- event-parse.c ---- */
 
-int ev_parse_line(struct ev_line *l);
+int dp_ev_parse_line(struct ev_line *l);
 
-/* ---- gen.c, gen-condition.c ---- */
+/* ---- event-gen.c, gen-condition.c ---- */
 
-void ev_gen_address(struct ev_line *l, const struct ev_fetch *f); /* all but the last offset */
-s64 ev_gen_last(struct ev_line *l, const struct ev_fetch *f); /* what of that one is left for the access */
-void ev_gen_value(struct ev_line *l, const struct ev_fetch *f);
+void dp_ev_gen_address(struct ev_line *l, const struct ev_fetch *f); /* all but the last offset */
+s64 dp_ev_gen_last(struct ev_line *l, const struct ev_fetch *f);     /* what of that one is left for the access */
+void dp_ev_gen_value(struct ev_line *l, const struct ev_fetch *f);
 /* keep: bytes that stay free for the texts of later fields; share: for each later one of this field. */
-void ev_gen_field(struct ev_line *l, const struct ev_arg *arg, const struct dp_field *field, u32 index,
-		  u32 keep, u32 share);
-void ev_gen_condition(struct ev_line *l);
+void dp_ev_gen_field(struct ev_line *l, const struct ev_arg *arg, const struct dp_field *field, u32 index, u32 keep,
+		     u32 share);
+void dp_ev_gen_condition(struct ev_line *l);
 
 static inline bool ev_is_string(const struct ev_fetch *f)
 {

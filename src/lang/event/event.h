@@ -7,15 +7,16 @@
 #ifndef DP_EVENT_H
 #define DP_EVENT_H
 
-#include "hit/hit.h"
+#include "abi/abi-record.h"
+#include "abi/abi-watch.h"
 #include "program/program.h"
 
 enum dp_location_kind {
-	DP_LOC_SYMBOL, /* [MODULE:]SYMBOL[+-offs] */
-	DP_LOC_ADDRESS, /* absolute run-time address */
+	DP_LOC_SYMBOL,      /* [MODULE:]SYMBOL[+-offs] */
+	DP_LOC_ADDRESS,     /* absolute run-time address */
 	DP_LOC_FILE_OFFSET, /* PATH:0xOFFSET */
-	DP_LOC_PATTERN, /* [MODULE:]GLOB: every function that matches */
-	DP_LOC_LINE, /* MODULE:FILE.c:LINE; the file in symbol, the line in offset */
+	DP_LOC_PATTERN,     /* [MODULE:]GLOB: every function that matches */
+	DP_LOC_LINE,        /* MODULE:FILE.c:LINE; the file in symbol, the line in offset */
 };
 
 #define DP_MODULE_MAX 256
@@ -25,20 +26,20 @@ struct dp_location {
 	enum dp_location_kind kind;
 	char module[DP_MODULE_MAX]; /* "" when not given; base name or path */
 	char symbol[DP_SYMBOL_MAX];
-	s64 offset;  /* from the symbol, or the file offset */
+	s64 offset; /* from the symbol, or the file offset */
 	u64 address;
-	int column;  /* where the location stands in the text, for messages */
+	int column; /* where the location stands in the text, for messages */
 };
 
 struct dp_event {
 	char group[DP_NAME_MAX]; /* default "dprobes" */
-	char name[DP_NAME_MAX];	 /* default made from the symbol */
-	bool is_named;		 /* the line gives the name */
-	bool is_return;		 /* r, or %return */
-	bool is_watch;		 /* w: loc names memory */
-	u32 watch_len;		 /* bytes; 0: not given. Of a probe in a process: how many there are */
+	char name[DP_NAME_MAX];  /* default made from the symbol */
+	bool is_named;           /* the line gives the name */
+	bool is_return;          /* r, or %return */
+	bool is_watch;           /* w: loc names memory */
+	u32 watch_len;           /* bytes; 0: not given. Of a probe in a process: how many there are */
 	enum dp_watch_type watch_type;
-	int maxactive;		 /* 0: not given */
+	int maxactive; /* 0: not given */
 	struct dp_location loc;
 	struct dp_program prog;
 };
@@ -52,7 +53,7 @@ struct dp_event_env {
 	int (*symbol)(void *arg, const struct dp_location *probe, const char *symbol, u64 offset, u64 *addr,
 		      struct dp_error *err);
 	void *arg;
-	bool is_kernel; /* string means kernel memory there */
+	bool is_kernel;         /* string means kernel memory there */
 	const char *watch_type; /* w: type of the watched variable ("s32"); NULL: not known */
 };
 
@@ -66,8 +67,7 @@ int dp_event_parse(struct dp_event *ev, const char *text, struct dp_error *err);
  * Parse and compile. ev->prog is verified. The caller frees it with dp_event_free. After an error
  * nothing is left to free (freeing does no harm). err may be NULL.
  */
-int dp_event_compile(struct dp_event *ev, const char *text, const struct dp_event_env *env,
-		     struct dp_error *err);
+int dp_event_compile(struct dp_event *ev, const char *text, const struct dp_event_env *env, struct dp_error *err);
 void dp_event_free(struct dp_event *ev);
 
 #endif

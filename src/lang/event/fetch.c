@@ -3,6 +3,7 @@
  * Fetch arguments: NAME=%REG $VAR @PLACE +OFFSET(ARG) \CONSTANT :TYPE and the short forms rN sN
  * mADDR aN rv rp. Reads only: symbols stay names.
  */
+#include "abi/abi-program.h"
 #include "lang/event/event-priv.h"
 
 static const struct {
@@ -32,13 +33,13 @@ static int find_type(const char *word, u32 len)
 
 static bool is_bitfield(const char *p)
 {
-	return p[0] == 'b' && ev_is_digit(p[1]);
+	return p[0] == 'b' && dp_ev_is_digit(p[1]);
 }
 
 /* What stands behind a colon is a type and not the symbol of a module. */
 static bool is_type(const char *p)
 {
-	u32 len = ev_word(p);
+	u32 len = dp_ev_word(p);
 
 	return is_bitfield(p) || find_type(p, len) >= 0;
 }
@@ -55,7 +56,7 @@ static u32 small_number(const char **p)
 {
 	u32 v = 0;
 
-	while (ev_is_digit(**p) && v < 10000)
+	while (dp_ev_is_digit(**p) && v < 10000)
 		v = v * 10 + (u32)(*(*p)++ - '0');
 	return v;
 }
@@ -67,7 +68,7 @@ static int parse_bitfield(struct ev_line *l, struct ev_type *t)
 	u32 start = l->pos, width, shift = 0, size = 0;
 
 	width = small_number(&p);
-	if (*p == '@' && ev_is_digit(p[1])) {
+	if (*p == '@' && dp_ev_is_digit(p[1])) {
 		p++;
 		shift = small_number(&p);
 		if (*p == '/') {
@@ -77,14 +78,10 @@ static int parse_bitfield(struct ev_line *l, struct ev_type *t)
 	}
 	l->pos = (u32)(p - l->text);
 	if ((size != 8 && size != 16 && size != 32 && size != 64) || !width || width + shift > size)
-		return ev_fail(l, start, E_EVENT_BITFIELD, "`%.*s`",
-			       (int)DP_MAX(l->pos - start, ev_word(l->text + start)),
-			       l->text + start);
+		return dp_ev_fail(l, start, E_EVENT_BITFIELD, "`%.*s`",
+				  (int)DP_MAX(l->pos - start, dp_ev_word(l->text + start)), l->text + start);
 	t->size = (u8)(size / 8);
-	t->field = size == 8    ? DP_FIELD_U8
-		   : size == 16 ? DP_FIELD_U16
-		   : size == 32 ? DP_FIELD_U32
-				: DP_FIELD_U64;
+	t->field = size == 8 ? DP_FIELD_U8 : size == 16 ? DP_FIELD_U16 : size == 32 ? DP_FIELD_U32 : DP_FIELD_U64;
 	t->bit_width = (u8)width;
 	t->bit_shift = (u8)shift;
 	return 0;
@@ -95,9 +92,9 @@ static int parse_array(struct ev_line *l, struct ev_type *t)
 	u32 start = l->pos++;
 	u64 n = 0;
 
-	if (ev_number(l, false, &n) < 0 || !n || n > DP_ARRAY_MAX || l->text[l->pos] != ']')
-		return ev_fail(l, start, E_EVENT_ARRAY, n > DP_ARRAY_MAX ? "%llu elements" : "here",
-			       (unsigned long long)n);
+	if (dp_ev_number(l, false, &n) < 0 || !n || n > DP_ARRAY_MAX || l->text[l->pos] != ']')
+		return dp_ev_fail(l, start, E_EVENT_ARRAY, n > DP_ARRAY_MAX ? "%llu elements" : "here",
+				  (unsigned long long)n);
 	l->pos++;
 	t->count = (u8)n;
 	return 0;
@@ -106,7 +103,7 @@ static int parse_array(struct ev_line *l, struct ev_type *t)
 static int parse_type(struct ev_line *l, struct ev_type *t)
 {
 	const char *p = l->text + l->pos;
-	struct ev_nearest near = {p, ev_word(p), 0, ""};
+	struct ev_nearest near = {p, dp_ev_word(p), 0, ""};
 	int i = find_type(p, near.len), ret;
 
 	t->is_given = true;
@@ -118,10 +115,10 @@ static int parse_type(struct ev_line *l, struct ev_type *t)
 		if (ret)
 			return ret;
 	} else {
-		ret = ev_fail(l, l->pos, E_EVENT_TYPE, "`%.*s`", (int)near.len, p);
+		ret = dp_ev_fail(l, l->pos, E_EVENT_TYPE, "`%.*s`", (int)near.len, p);
 		for (u32 k = 0; k < DP_ARRAY_SIZE(types); k++)
-			ev_nearest_try(&near, types[k].name);
-		ev_nearest_hint(l, &near, "");
+			dp_ev_nearest_try(&near, types[k].name);
+		dp_ev_nearest_hint(l, &near, "");
 		return ret;
 	}
 	return l->text[l->pos] == '[' ? parse_array(l, t) : 0;
@@ -162,22 +159,21 @@ static int check_type(struct ev_line *l, const struct ev_fetch *f, u32 column)
 
 	if (f->base == EV_FRAMES) {
 		if (f->type.field != DP_FIELD_SYMBOL || !f->type.count)
-			return ev_fail(l, column, E_EVENT_FRAMES, "`%.*s`", (int)(l->pos - f->column), l->text + f->column);
+			return dp_ev_fail(l, column, E_EVENT_FRAMES, "`%.*s`", (int)(l->pos - f->column),
+					  l->text + f->column);
 		return 0;
 	}
 	if (is_text && (!ev_is_string(f) || f->type.count))
-		return ev_fail(l, column, E_EVENT_COMM, "`%.*s`", (int)(l->pos - f->column),
-			       l->text + f->column);
+		return dp_ev_fail(l, column, E_EVENT_COMM, "`%.*s`", (int)(l->pos - f->column), l->text + f->column);
 	if (ev_is_string(f) && !is_text && !f->in_memory) {
-		ret = ev_fail(l, column, E_EVENT_STRING, "`%.*s`", (int)(l->pos - f->column),
+		ret = dp_ev_fail(l, column, E_EVENT_STRING, "`%.*s`", (int)(l->pos - f->column), l->text + f->column);
+		dp_error_hint(l->err, "did you mean +0(%.*s):string?", (int)(column - 1 - f->column),
 			      l->text + f->column);
-		dp_error_hint(l->err, "did you mean +0(%.*s):string?",
-			      (int)(column - 1 - f->column), l->text + f->column);
 		return ret;
 	}
 	if (f->type.count && !f->in_memory)
-		return ev_fail(l, column, E_EVENT_ARRAYMEM, "`%.*s`", (int)(l->pos - f->column),
-			       l->text + f->column);
+		return dp_ev_fail(l, column, E_EVENT_ARRAYMEM, "`%.*s`", (int)(l->pos - f->column),
+				  l->text + f->column);
 	return 0;
 }
 
@@ -186,61 +182,62 @@ static int check_type(struct ev_line *l, const struct ev_fetch *f, u32 column)
 static int follow(struct ev_line *l, struct ev_fetch *f, s64 offset, u32 column)
 {
 	if (f->nderef == EV_DEREF_MAX)
-		return ev_fail(l, column, E_EVENT_DEREF, "more than %u", EV_DEREF_MAX);
+		return dp_ev_fail(l, column, E_EVENT_DEREF, "more than %u", EV_DEREF_MAX);
 	if (offset != (s32)offset)
-		return ev_fail(l, column, E_EVENT_DISP, "%lld", (long long)offset);
+		return dp_ev_fail(l, column, E_EVENT_DISP, "%lld", (long long)offset);
 	f->deref[f->nderef++] = (s32)offset;
 	return 0;
 }
 
-static void set_register(struct ev_fetch *f, u32 slot)
+static void set_register(struct ev_fetch *f, u32 reg_word)
 {
 	f->base = EV_REG;
-	f->slot = (u8)slot;
+	f->reg_word = (u8)reg_word;
 	f->width = 64;
 }
 
 static int stack_word(struct ev_line *l, struct ev_fetch *f, u64 n)
 {
 	if (n > EV_STACKN_MAX)
-		return ev_fail(l, f->start, E_EVENT_STACKN, "%llu", (unsigned long long)n);
-	set_register(f, DP_SLOT(sp));
+		return dp_ev_fail(l, f->start, E_EVENT_STACKN, "%llu", (unsigned long long)n);
+	set_register(f, DP_REG_WORD(sp));
 	return follow(l, f, (s64)n * 8, f->start);
 }
 
 /* The System V calling convention. */
 static int function_argument(struct ev_line *l, struct ev_fetch *f, u64 n)
 {
-	static const u8 slots[EV_REG_ARGS] = {DP_SLOT(di), DP_SLOT(si), DP_SLOT(dx),
-					      DP_SLOT(cx), DP_SLOT(r8), DP_SLOT(r9)};
+	static const u8 reg_words[EV_REG_ARGS] = {DP_REG_WORD(di), DP_REG_WORD(si), DP_REG_WORD(dx),
+						  DP_REG_WORD(cx), DP_REG_WORD(r8), DP_REG_WORD(r9)};
 
 	if (l->ev->is_return)
-		return ev_fail(l, f->start, E_EVENT_RETARG, "argument %llu", (unsigned long long)n);
+		return dp_ev_fail(l, f->start, E_EVENT_RETARG, "argument %llu", (unsigned long long)n);
 	if (l->ev->is_watch && l->ev->watch_type != DP_WATCH_X)
-		return ev_fail(l, f->start, E_EVENT_WATCHARG, "argument %llu", (unsigned long long)n);
+		return dp_ev_fail(l, f->start, E_EVENT_WATCHARG, "argument %llu", (unsigned long long)n);
 	if (!n || n > EV_ARGN_MAX)
-		return ev_fail(l, f->start, E_EVENT_ARGN, "%llu", (unsigned long long)n);
+		return dp_ev_fail(l, f->start, E_EVENT_ARGN, "%llu", (unsigned long long)n);
 	if (n > EV_REG_ARGS)
 		return stack_word(l, f, n - EV_REG_ARGS);
-	set_register(f, slots[n - 1]);
+	set_register(f, reg_words[n - 1]);
 	return 0;
 }
 
 static int return_value(struct ev_line *l, struct ev_fetch *f)
 {
 	if (!l->ev->is_return)
-		return ev_fail(l, f->start, E_EVENT_RETVAL, "this is an entry probe");
-	set_register(f, DP_SLOT(ax));
+		return dp_ev_fail(l, f->start, E_EVENT_RETVAL, "this is an entry probe");
+	set_register(f, DP_REG_WORD(ax));
 	return 0;
 }
 
 /* What only a watchpoint knows. Values are as wide as what is watched. */
-static int watch_word(struct ev_line *l, struct ev_fetch *f, u32 slot)
+static int watch_word(struct ev_line *l, struct ev_fetch *f, u32 reg_word)
 {
 	if (!l->ev->is_watch)
-		return ev_fail(l, f->start, E_EVENT_WATCHVAR, "this event begins with %c", l->ev->is_return ? 'r' : 'p');
-	set_register(f, slot);
-	f->is_watched = slot != DP_WATCH_SLOT(addr);
+		return dp_ev_fail(l, f->start, E_EVENT_WATCHVAR, "this event begins with %c",
+				  l->ev->is_return ? 'r' : 'p');
+	set_register(f, reg_word);
+	f->is_watched = reg_word != DP_WATCH_WORD(addr);
 	return 0;
 }
 
@@ -252,20 +249,20 @@ static int parse_register(struct ev_line *l, struct ev_fetch *f)
 	const struct dp_register *reg;
 	int ret;
 
-	while (ev_is_word(p[near.len]))
+	while (dp_ev_is_word(p[near.len]))
 		near.len++;
 	if (dp_register_find(p, near.len, &part)) {
-		set_register(f, part.reg->slot);
+		set_register(f, part.reg->reg_word);
 		f->width = part.width;
 		f->shift = part.shift;
 		l->pos += near.len;
 		return 0;
 	}
-	ret = ev_fail(l, f->start, E_EVENT_REG, "`%%%.*s`", (int)near.len, p);
+	ret = dp_ev_fail(l, f->start, E_EVENT_REG, "`%%%.*s`", (int)near.len, p);
 	for (u32 i = 0; (reg = dp_register_at(i)); i++)
 		for (u32 k = 0; k < DP_ARRAY_SIZE(reg->names); k++)
-			ev_nearest_try(&near, reg->names[k]);
-	ev_nearest_hint(l, &near, "%");
+			dp_ev_nearest_try(&near, reg->names[k]);
+	dp_ev_nearest_hint(l, &near, "%");
 	return ret;
 }
 
@@ -279,20 +276,21 @@ static bool word_is(const char *p, u32 len, const char *prefix, bool numbered)
 	if (!numbered)
 		return len == n;
 	for (u32 i = n; i < len; i++)
-		if (!ev_is_digit(p[i]))
+		if (!dp_ev_is_digit(p[i]))
 			return false;
 	return len > n;
 }
 
 static int parse_variable(struct ev_line *l, struct ev_fetch *f)
 {
-	static const char *const known[] = {"arg1", "retval", "stack", "stack0", "comm", "backtrace", "addr", "old", "new"};
+	static const char *const known[] = {"arg1",      "retval", "stack", "stack0", "comm",
+					    "backtrace", "addr",   "old",   "new"};
 	const char *p = l->text + ++l->pos, *digits;
 	u32 len = 0;
 	struct ev_nearest near;
 	int ret;
 
-	while (ev_is_word(p[len]))
+	while (dp_ev_is_word(p[len]))
 		len++;
 	l->pos += len;
 	if (word_is(p, len, "arg", true)) {
@@ -304,7 +302,7 @@ static int parse_variable(struct ev_line *l, struct ev_fetch *f)
 		return stack_word(l, f, small_number(&digits));
 	}
 	if (word_is(p, len, "stack", false)) {
-		set_register(f, DP_SLOT(sp));
+		set_register(f, DP_REG_WORD(sp));
 		return 0;
 	}
 	if (word_is(p, len, "retval", false))
@@ -314,22 +312,22 @@ static int parse_variable(struct ev_line *l, struct ev_fetch *f)
 		return 0;
 	}
 	if (word_is(p, len, "addr", false))
-		return watch_word(l, f, DP_WATCH_SLOT(addr));
+		return watch_word(l, f, DP_WATCH_WORD(addr));
 	if (word_is(p, len, "old", false))
-		return watch_word(l, f, DP_WATCH_SLOT(old));
+		return watch_word(l, f, DP_WATCH_WORD(old));
 	if (word_is(p, len, "new", false))
-		return watch_word(l, f, DP_WATCH_SLOT(now));
+		return watch_word(l, f, DP_WATCH_WORD(now));
 	if (word_is(p, len, "backtrace", false)) {
 		f->base = EV_FRAMES;
 		return 0;
 	}
 	if (word_is(p, len, "arg", false))
-		return ev_fail(l, f->start, E_EVENT_ARGN, "the number is missing");
-	ret = ev_fail(l, f->start, E_EVENT_VAR, "`$%.*s`", (int)len, p);
+		return dp_ev_fail(l, f->start, E_EVENT_ARGN, "the number is missing");
+	ret = dp_ev_fail(l, f->start, E_EVENT_VAR, "`$%.*s`", (int)len, p);
 	near = (struct ev_nearest){p, len, 0, ""};
 	for (u32 i = 0; i < DP_ARRAY_SIZE(known); i++)
-		ev_nearest_try(&near, known[i]);
-	ev_nearest_hint(l, &near, "$");
+		dp_ev_nearest_try(&near, known[i]);
+	dp_ev_nearest_hint(l, &near, "$");
 	return ret;
 }
 
@@ -338,30 +336,29 @@ static int parse_variable(struct ev_line *l, struct ev_fetch *f)
 /* mADDR: digits behind the m, decimal or 0x. */
 static bool is_memory_form(const char *p, u32 len)
 {
-	if (len < 2 || p[0] != 'm' || !ev_is_digit(p[1]))
+	if (len < 2 || p[0] != 'm' || !dp_ev_is_digit(p[1]))
 		return false;
 	if (p[1] == '0' && p[2] == 'x')
 		return len > 3;
 	return word_is(p, len, "m", true);
 }
 
-bool ev_is_short_form(const char *p, u32 len)
+bool dp_ev_is_short_form(const char *p, u32 len)
 {
-	return word_is(p, len, "r", true) || word_is(p, len, "s", true) ||
-	       word_is(p, len, "a", true) || word_is(p, len, "rv", false) ||
-	       word_is(p, len, "rp", false) || is_memory_form(p, len);
+	return word_is(p, len, "r", true) || word_is(p, len, "s", true) || word_is(p, len, "a", true) ||
+	       word_is(p, len, "rv", false) || word_is(p, len, "rp", false) || is_memory_form(p, len);
 }
 
 static int parse_short_form(struct ev_line *l, struct ev_fetch *f)
 {
 	const char *p = l->text + l->pos, *digits = p + 1;
-	u32 len = ev_word(p);
+	u32 len = dp_ev_word(p);
 	u64 n;
 	int ret;
 
 	if (p[0] == 'm') {
 		l->pos++;
-		ret = ev_number(l, false, &f->value);
+		ret = dp_ev_number(l, false, &f->value);
 		f->base = EV_CONST;
 		f->in_memory = true;
 		return ret ? ret : follow(l, f, 0, f->start);
@@ -371,10 +368,10 @@ static int parse_short_form(struct ev_line *l, struct ev_fetch *f)
 		return return_value(l, f);
 	if (word_is(p, len, "rp", false)) {
 		if (!l->ev->is_return)
-			return ev_fail(l, f->start, E_EVENT_RETADDR, "this is an entry probe");
+			return dp_ev_fail(l, f->start, E_EVENT_RETADDR, "this is an entry probe");
 		if (!l->env || !l->env->is_kernel)
 			return stack_word(l, f, 0);
-		set_register(f, DP_SLOT(orig_ax)); /* it has left the stack: the host gives it there */
+		set_register(f, DP_REG_WORD(orig_ax)); /* it has left the stack: the host gives it there */
 		return 0;
 	}
 	n = small_number(&digits);
@@ -382,9 +379,9 @@ static int parse_short_form(struct ev_line *l, struct ev_fetch *f)
 		return function_argument(l, f, n);
 	if (p[0] == 's')
 		return stack_word(l, f, n);
-	if (n >= DP_NSLOTS)
-		return ev_fail(l, f->start, E_EVENT_REG, "r%llu; r0 to r%u exist",
-			       (unsigned long long)n, (u32)DP_NSLOTS - 1);
+	if (n >= DP_NREG_WORDS)
+		return dp_ev_fail(l, f->start, E_EVENT_REG, "r%llu; r0 to r%u exist", (unsigned long long)n,
+				  (u32)DP_NREG_WORDS - 1);
 	set_register(f, (u32)n);
 	return 0;
 }
@@ -396,9 +393,9 @@ static u32 module_prefix(const char *p)
 {
 	u32 n = 0;
 
-	while (ev_is_word(p[n]) || p[n] == '.' || p[n] == '/' || p[n] == '-' || p[n] == '+')
+	while (dp_ev_is_word(p[n]) || p[n] == '.' || p[n] == '/' || p[n] == '-' || p[n] == '+')
 		n++;
-	if (!n || p[n] != ':' || p[n + 1] == ':' || !(ev_word(p + n + 1) || p[n + 1] == '"'))
+	if (!n || p[n] != ':' || p[n + 1] == ':' || !(dp_ev_word(p + n + 1) || p[n + 1] == '"'))
 		return 0;
 	return is_type(p + n + 1) ? 0 : n + 1;
 }
@@ -410,7 +407,7 @@ static u32 symbol_length(const char *p)
 	for (;;) {
 		if (p[n] == ':' && p[n + 1] == ':')
 			n += 2;
-		else if (ev_is_word(p[n]) || p[n] == '.' || p[n] == '$' || (n && p[n] == '@'))
+		else if (dp_ev_is_word(p[n]) || p[n] == '.' || p[n] == '$' || (n && p[n] == '@'))
 			n++;
 		else
 			return n;
@@ -427,25 +424,25 @@ static int parse_symbol(struct ev_line *l, struct ev_fetch *f)
 
 	f->base = EV_SYMBOL;
 	f->text = (u16)l->pool_len;
-	ret = ev_keep(l, p, module, &part);
+	ret = dp_ev_keep(l, p, module, &part);
 	l->pos += module;
 	if (!ret && l->text[l->pos] == '"') {
-		ret = ev_quoted(l, DP_SYMBOL_MAX - 1, &part, &part_len);
+		ret = dp_ev_quoted(l, DP_SYMBOL_MAX - 1, &part, &part_len);
 		len = part_len;
 	} else if (!ret) {
-		ret = ev_keep(l, l->text + l->pos, len, &part);
+		ret = dp_ev_keep(l, l->text + l->pos, len, &part);
 		l->pos += len;
 	}
 	if (ret)
 		return ret;
 	if (!len)
-		return ev_fail(l, l->pos, E_EVENT_SYMBOL, "a name or number is missing here");
+		return dp_ev_fail(l, l->pos, E_EVENT_SYMBOL, "a name or number is missing here");
 	f->text_len = (u16)(l->pool_len - f->text);
 	p = l->text + l->pos;
-	if ((*p == '+' || *p == '-') && ev_is_digit(p[1])) {
+	if ((*p == '+' || *p == '-') && dp_ev_is_digit(p[1])) {
 		negative = *p == '-';
 		l->pos++;
-		ret = ev_number(l, false, &f->value);
+		ret = dp_ev_number(l, false, &f->value);
 		if (negative)
 			f->value = -f->value;
 	}
@@ -460,10 +457,10 @@ static int parse_place(struct ev_line *l, struct ev_fetch *f)
 	if (c == '+') {
 		l->pos++;
 		f->base = EV_FILE;
-		ret = ev_number(l, false, &f->value);
-	} else if (ev_is_digit(c)) {
+		ret = dp_ev_number(l, false, &f->value);
+	} else if (dp_ev_is_digit(c)) {
 		f->base = EV_CONST;
-		ret = ev_number(l, false, &f->value);
+		ret = dp_ev_number(l, false, &f->value);
 	} else {
 		ret = parse_symbol(l, f);
 	}
@@ -478,14 +475,14 @@ static int parse_constant(struct ev_line *l, struct ev_fetch *f)
 
 	if (l->text[++l->pos] == '"') {
 		f->base = EV_TEXT;
-		return ev_quoted(l, DP_TEXT_OPERAND_MAX, &f->text, &f->text_len);
+		return dp_ev_quoted(l, DP_TEXT_OPERAND_MAX, &f->text, &f->text_len);
 	}
 	f->base = EV_CONST;
 	negative = l->text[l->pos] == '-';
 	l->pos += negative;
-	if (!ev_is_digit(l->text[l->pos]))
-		return ev_fail(l, l->pos, E_EVENT_IMM, "a number or a text is missing here");
-	ret = ev_number(l, false, &f->value);
+	if (!dp_ev_is_digit(l->text[l->pos]))
+		return dp_ev_fail(l, l->pos, E_EVENT_IMM, "a number or a text is missing here");
+	ret = dp_ev_number(l, false, &f->value);
 	if (negative)
 		f->value = -f->value;
 	return ret;
@@ -502,30 +499,29 @@ static int parse_access(struct ev_line *l, struct ev_fetch *f, u32 depth)
 	int ret;
 
 	if (depth == EV_DEREF_MAX)
-		return ev_fail(l, start, E_EVENT_DEREF, "more than %u", EV_DEREF_MAX);
+		return dp_ev_fail(l, start, E_EVENT_DEREF, "more than %u", EV_DEREF_MAX);
 	user = l->text[l->pos] == 'u';
 	l->pos += user;
-	ret = ev_number(l, false, &offset);
+	ret = dp_ev_number(l, false, &offset);
 	if (ret)
 		return ret;
 	open = l->pos;
 	if (l->text[open] != '(')
-		return ev_fail(l, open, E_EVENT_PAREN, "( is missing here");
+		return dp_ev_fail(l, open, E_EVENT_PAREN, "( is missing here");
 	if (offset > 0x80000000ull)
-		return ev_fail(l, start, E_EVENT_DISP, "%llu", (unsigned long long)offset);
+		return dp_ev_fail(l, start, E_EVENT_DISP, "%llu", (unsigned long long)offset);
 	l->pos++;
-	ev_skip_blanks(l);
+	dp_ev_skip_blanks(l);
 	ret = parse_base(l, f, depth + 1);
 	if (ret)
 		return ret;
-	ev_skip_blanks(l);
+	dp_ev_skip_blanks(l);
 	if (f->base == EV_TEXT || f->base == EV_COMM)
-		return ev_fail(l, open + 1, E_EVENT_COMM, "a text is no address");
+		return dp_ev_fail(l, open + 1, E_EVENT_COMM, "a text is no address");
 	if (f->base == EV_FRAMES)
-		return ev_fail(l, open + 1, E_EVENT_FRAMES, "it is no address");
+		return dp_ev_fail(l, open + 1, E_EVENT_FRAMES, "it is no address");
 	if (l->text[l->pos] != ')')
-		return ev_fail(l, l->pos, E_EVENT_PAREN,
-			       ") is missing here, for the ( at column %u", open + 1);
+		return dp_ev_fail(l, l->pos, E_EVENT_PAREN, ") is missing here, for the ( at column %u", open + 1);
 	l->pos++;
 	f->in_memory = true;
 	ret = follow(l, f, negative ? -(s64)offset : (s64)offset, start);
@@ -537,13 +533,13 @@ static int parse_access(struct ev_line *l, struct ev_fetch *f, u32 depth)
 /* A word that is no argument; perhaps only its % or $ is missing. */
 static int bare_word(struct ev_line *l, const char *p, u32 len)
 {
-	int ret = ev_fail(l, l->pos, E_EVENT_ARG, "`%.*s`", (int)len, p);
+	int ret = dp_ev_fail(l, l->pos, E_EVENT_ARG, "`%.*s`", (int)len, p);
 	struct dp_register_part part;
 
 	if (dp_register_find(p, len, &part))
 		dp_error_hint(l->err, "did you mean %%%.*s?", (int)len, p);
-	else if (word_is(p, len, "arg", true) || word_is(p, len, "stack", true) ||
-		 word_is(p, len, "retval", false) || word_is(p, len, "comm", false) || word_is(p, len, "backtrace", false))
+	else if (word_is(p, len, "arg", true) || word_is(p, len, "stack", true) || word_is(p, len, "retval", false) ||
+		 word_is(p, len, "comm", false) || word_is(p, len, "backtrace", false))
 		dp_error_hint(l->err, "did you mean $%.*s?", (int)len, p);
 	return ret;
 }
@@ -551,7 +547,7 @@ static int bare_word(struct ev_line *l, const char *p, u32 len)
 static int parse_base(struct ev_line *l, struct ev_fetch *f, u32 depth)
 {
 	const char *p = l->text + l->pos;
-	u32 len = ev_word(p);
+	u32 len = dp_ev_word(p);
 
 	f->start = l->pos;
 	switch (*p) {
@@ -567,14 +563,14 @@ static int parse_base(struct ev_line *l, struct ev_fetch *f, u32 depth)
 	case '\\':
 		return parse_constant(l, f);
 	case '\0':
-		return ev_fail(l, l->pos, E_EVENT_ARG, "the line ends here");
+		return dp_ev_fail(l, l->pos, E_EVENT_ARG, "the line ends here");
 	}
-	if (ev_is_short_form(p, len))
+	if (dp_ev_is_short_form(p, len))
 		return parse_short_form(l, f);
-	return len ? bare_word(l, p, len) : ev_fail(l, l->pos, E_EVENT_ARG, "unexpected `%c`", *p);
+	return len ? bare_word(l, p, len) : dp_ev_fail(l, l->pos, E_EVENT_ARG, "unexpected `%c`", *p);
 }
 
-int ev_parse_fetch(struct ev_line *l, struct ev_fetch *f)
+int dp_ev_parse_fetch(struct ev_line *l, struct ev_fetch *f)
 {
 	u32 colon;
 	int ret;
@@ -585,7 +581,7 @@ int ev_parse_fetch(struct ev_line *l, struct ev_fetch *f)
 	if (ret)
 		return ret;
 	default_type(l, f);
-	if (l->text[l->pos] == ':' && ev_is_word(l->text[l->pos + 1])) {
+	if (l->text[l->pos] == ':' && dp_ev_is_word(l->text[l->pos + 1])) {
 		colon = l->pos++;
 		ret = parse_type(l, &f->type);
 		if (!ret)
@@ -604,50 +600,47 @@ static u32 find_equals(const struct ev_line *l)
 {
 	u32 at = l->pos;
 
-	while (ev_is_word(l->text[at]) || l->text[at] == '-' || l->text[at] == '.' ||
-	       l->text[at] == '#')
+	while (dp_ev_is_word(l->text[at]) || l->text[at] == '-' || l->text[at] == '.' || l->text[at] == '#')
 		at++;
 	return l->text[at] == '=' ? at : 0;
 }
 
 static int parse_name(struct ev_line *l, struct ev_arg *arg)
 {
-	u32 equals = find_equals(l), len = ev_word(l->text + l->pos), start = l->pos;
+	u32 equals = find_equals(l), len = dp_ev_word(l->text + l->pos), start = l->pos;
 	const char *p = l->text + start;
 
 	if (!equals) {
-		if (!ev_is_short_form(p, len))
+		if (!dp_ev_is_short_form(p, len))
 			dp_format(arg->name, sizeof(arg->name), "arg%u", l->nargs + 1);
-	} else if (start + len != equals || !len || len >= DP_NAME_MAX ||
-		   !strncmp(p, "__probe_", 8)) {
-		return ev_fail(l, start, E_EVENT_ARGNAME, "`%.*s`", (int)(equals - start), p);
+	} else if (start + len != equals || !len || len >= DP_NAME_MAX || !strncmp(p, "__probe_", 8)) {
+		return dp_ev_fail(l, start, E_EVENT_ARGNAME, "`%.*s`", (int)(equals - start), p);
 	} else {
 		memcpy(arg->name, p, len);
 		l->pos = equals + 1;
 	}
 	for (u32 i = 0; i < l->nargs && arg->name[0]; i++)
 		if (!strcmp(l->args[i].name, arg->name))
-			return ev_fail(l, start, E_EVENT_REUSE, "`%s`", arg->name);
+			return dp_ev_fail(l, start, E_EVENT_REUSE, "`%s`", arg->name);
 	return 0;
 }
 
-int ev_parse_argument(struct ev_line *l)
+int dp_ev_parse_argument(struct ev_line *l)
 {
 	struct ev_arg *arg = &l->args[l->nargs];
 	int ret;
 
 	if (l->nargs == DP_FIELDS_MAX)
-		return ev_fail(l, l->pos, E_EVENT_ARGS, "more than %u", DP_FIELDS_MAX);
+		return dp_ev_fail(l, l->pos, E_EVENT_ARGS, "more than %u", DP_FIELDS_MAX);
 	ret = parse_name(l, arg);
 	if (!ret)
-		ret = ev_parse_fetch(l, &arg->fetch);
+		ret = dp_ev_parse_fetch(l, &arg->fetch);
 	if (ret)
 		return ret;
 	if (l->text[l->pos] == ')')
-		return ev_fail(l, l->pos, E_EVENT_PAREN, "this ) has no (");
-	if (!ev_is_blank(l->text[l->pos]))
-		return ev_fail(l, l->pos, E_EVENT_ARG, "unexpected `%c` behind the argument",
-			       l->text[l->pos]);
+		return dp_ev_fail(l, l->pos, E_EVENT_PAREN, "this ) has no (");
+	if (!dp_ev_is_blank(l->text[l->pos]))
+		return dp_ev_fail(l, l->pos, E_EVENT_ARG, "unexpected `%c` behind the argument", l->text[l->pos]);
 	l->nargs++;
 	return 0;
 }

@@ -33,16 +33,15 @@ static void gen_compare_text(struct ev_line *l, const struct ev_node *n)
 	} else {
 		s64 last;
 
-		ev_gen_address(l, f);
-		last = ev_gen_last(l, f);
+		dp_ev_gen_address(l, f);
+		last = dp_ev_gen_last(l, f);
 		if (last) {
 			put_1(l, DP_OP_PUSH_D, last);
 			put(l, DP_OP_ADD);
 		}
 		put_1(l, DP_OP_STR, size);
 	}
-	dp_asm_put(&l->code, equality ? DP_OP_STREQ : DP_OP_STRGLOB, (const s64[]){n->text_len},
-		   text);
+	dp_asm_put(&l->code, equality ? DP_OP_STREQ : DP_OP_STRGLOB, (const s64[]){n->text_len}, text);
 	if (n->op == EV_OP_NE)
 		put(l, DP_OP_LNOT);
 }
@@ -51,10 +50,8 @@ static void gen_compare_text(struct ev_line *l, const struct ev_node *n)
 static void gen_bool(struct ev_line *l, s16 i)
 {
 	const struct ev_node *n = &l->nodes[i];
-	bool is_bool = n->kind == EV_NODE_COMPARE_TEXT ||
-		       (n->kind == EV_NODE_UNARY && n->op == EV_OP_LNOT) ||
-		       (n->kind == EV_NODE_BINARY &&
-			(n->op <= EV_OP_LAND || (n->op >= EV_OP_EQ && n->op <= EV_OP_GE)));
+	bool is_bool = n->kind == EV_NODE_COMPARE_TEXT || (n->kind == EV_NODE_UNARY && n->op == EV_OP_LNOT) ||
+		       (n->kind == EV_NODE_BINARY && (n->op <= EV_OP_LAND || (n->op >= EV_OP_EQ && n->op <= EV_OP_GE)));
 
 	gen(l, i);
 	if (!is_bool)
@@ -67,8 +64,7 @@ static void gen_logical(struct ev_line *l, const struct ev_node *n)
 	u32 jump;
 
 	gen_bool(l, n->a);
-	jump =
-	    dp_asm_put(&l->code, n->op == EV_OP_LOR ? DP_OP_JNZ : DP_OP_JZ, (const s64[]){0}, NULL);
+	jump = dp_asm_put(&l->code, n->op == EV_OP_LOR ? DP_OP_JNZ : DP_OP_JZ, (const s64[]){0}, NULL);
 	put_1(l, DP_OP_ROS, 1);
 	gen_bool(l, n->b);
 	dp_asm_land(&l->code, jump);
@@ -182,13 +178,11 @@ static void gen(struct ev_line *l, s16 i)
 		put_1(l, DP_OP_PUSH_D, (s64)n->value);
 		break;
 	case EV_NODE_FETCH:
-		ev_gen_value(l, n->fetch);
+		dp_ev_gen_value(l, n->fetch);
 		break;
 	case EV_NODE_UNARY:
 		gen(l, n->a);
-		put(l, n->op == EV_OP_NEG   ? DP_OP_NEG
-		       : n->op == EV_OP_NOT ? DP_OP_NOT
-					    : DP_OP_LNOT);
+		put(l, n->op == EV_OP_NEG ? DP_OP_NEG : n->op == EV_OP_NOT ? DP_OP_NOT : DP_OP_LNOT);
 		break;
 	case EV_NODE_BINARY:
 		gen_binary(l, n);
@@ -258,10 +252,10 @@ static void gen_compare_need(struct ev_line *l, const struct need *need)
 	static const u16 of_top[] = {DP_OP_NEED_EQ, DP_OP_NEED_NE,  DP_OP_NEED_LT,
 				     DP_OP_NEED_GE, DP_OP_NEED_LTU, DP_OP_NEED_GEU};
 
-	if (v->kind == EV_NODE_FETCH && v->fetch->base == EV_REG && v->fetch->width == 64 &&
-	    !v->fetch->nderef && v->fetch->type.size == 8 && !v->fetch->type.bit_width) {
-		dp_asm_put(&l->code, (enum dp_opcode)of_register[i],
-			   (const s64[]){v->fetch->slot, (s64)need->c}, NULL);
+	if (v->kind == EV_NODE_FETCH && v->fetch->base == EV_REG && v->fetch->width == 64 && !v->fetch->nderef &&
+	    v->fetch->type.size == 8 && !v->fetch->type.bit_width) {
+		dp_asm_put(&l->code, (enum dp_opcode)of_register[i], (const s64[]){v->fetch->reg_word, (s64)need->c},
+			   NULL);
 		return;
 	}
 	gen(l, need->value);
@@ -286,7 +280,7 @@ static void gen_need(struct ev_line *l, s16 i)
 	}
 }
 
-void ev_gen_condition(struct ev_line *l)
+void dp_ev_gen_condition(struct ev_line *l)
 {
 	if (l->condition >= 0)
 		gen_need(l, (s16)l->condition);

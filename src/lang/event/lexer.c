@@ -3,39 +3,39 @@
  * here. */
 #include "lang/event/event-priv.h"
 
-bool ev_is_digit(char c)
+bool dp_ev_is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
 
-bool ev_is_word(char c)
+bool dp_ev_is_word(char c)
 {
-	return ev_is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+	return dp_ev_is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-bool ev_is_blank(char c)
+bool dp_ev_is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\0';
 }
 
-void ev_skip_blanks(struct ev_line *l)
+void dp_ev_skip_blanks(struct ev_line *l)
 {
-	while (l->text[l->pos] && ev_is_blank(l->text[l->pos]))
+	while (l->text[l->pos] && dp_ev_is_blank(l->text[l->pos]))
 		l->pos++;
 }
 
-u32 ev_word(const char *p)
+u32 dp_ev_word(const char *p)
 {
 	u32 len = 0;
 
-	if (ev_is_digit(*p))
+	if (dp_ev_is_digit(*p))
 		return 0;
-	while (ev_is_word(p[len]))
+	while (dp_ev_is_word(p[len]))
 		len++;
 	return len;
 }
 
-int ev_fail(struct ev_line *l, u32 column, enum dp_code code, const char *fmt, ...)
+int dp_ev_fail(struct ev_line *l, u32 column, enum dp_code code, const char *fmt, ...)
 {
 	char detail[sizeof(l->err->detail)];
 	va_list ap;
@@ -52,7 +52,7 @@ int ev_fail(struct ev_line *l, u32 column, enum dp_code code, const char *fmt, .
 /* Value of a digit in any base; 99 when it is none. */
 static u32 digit(char c)
 {
-	if (ev_is_digit(c))
+	if (dp_ev_is_digit(c))
 		return (u32)(c - '0');
 	if (c >= 'a' && c <= 'f')
 		return (u32)(c - 'a') + 10;
@@ -61,7 +61,7 @@ static u32 digit(char c)
 	return 99;
 }
 
-int ev_number(struct ev_line *l, bool octal, u64 *value)
+int dp_ev_number(struct ev_line *l, bool octal, u64 *value)
 {
 	const char *p = l->text + l->pos, *start = p;
 	u32 base = 10;
@@ -70,29 +70,28 @@ int ev_number(struct ev_line *l, bool octal, u64 *value)
 	if (p[0] == '0' && (p[1] == 'x' || p[1] == 'X')) {
 		base = 16;
 		p += 2;
-	} else if (octal && p[0] == '0' && ev_is_digit(p[1])) {
+	} else if (octal && p[0] == '0' && dp_ev_is_digit(p[1])) {
 		base = 8;
 	}
 	if (digit(*p) >= base)
-		return ev_fail(l, l->pos, E_EVENT_NUMBER, "a digit is missing here");
+		return dp_ev_fail(l, l->pos, E_EVENT_NUMBER, "a digit is missing here");
 	while (digit(*p) < base) {
 		if (v > (~0ull - digit(*p)) / base)
-			return ev_fail(l, l->pos, E_EVENT_NUMBER,
-				       "the number has more than 64 bits");
+			return dp_ev_fail(l, l->pos, E_EVENT_NUMBER, "the number has more than 64 bits");
 		v = v * base + digit(*p++);
 	}
-	if (ev_is_word(*p))
-		return ev_fail(l, (u32)(p - l->text), E_EVENT_NUMBER, "`%c` in `%.*s`", *p,
-			       (int)(p + 1 - start), start);
+	if (dp_ev_is_word(*p))
+		return dp_ev_fail(l, (u32)(p - l->text), E_EVENT_NUMBER, "`%c` in `%.*s`", *p, (int)(p + 1 - start),
+				  start);
 	l->pos += (u32)(p - start);
 	*value = v;
 	return 0;
 }
 
-int ev_keep(struct ev_line *l, const char *p, u32 len, u16 *text)
+int dp_ev_keep(struct ev_line *l, const char *p, u32 len, u16 *text)
 {
 	if (len > sizeof(l->pool) - l->pool_len)
-		return ev_fail(l, l->pos, E_EVENT_LONG, "no room for this text");
+		return dp_ev_fail(l, l->pos, E_EVENT_LONG, "no room for this text");
 	memcpy(l->pool + l->pool_len, p, len);
 	*text = (u16)l->pool_len;
 	l->pool_len += len;
@@ -114,7 +113,7 @@ static char unescape(char c)
 	}
 }
 
-int ev_quoted(struct ev_line *l, u32 max, u16 *text, u16 *len)
+int dp_ev_quoted(struct ev_line *l, u32 max, u16 *text, u16 *len)
 {
 	u32 start = l->pos++, from = l->pool_len;
 	const char *p = l->text;
@@ -124,12 +123,11 @@ int ev_quoted(struct ev_line *l, u32 max, u16 *text, u16 *len)
 		char c = p[l->pos];
 
 		if (!c)
-			return ev_fail(l, start, E_EVENT_QUOTE,
-				       "the text that begins here has no end");
+			return dp_ev_fail(l, start, E_EVENT_QUOTE, "the text that begins here has no end");
 		l->pos++;
 		if (c == '\\' && p[l->pos])
 			c = unescape(p[l->pos++]);
-		ret = ev_keep(l, &c, 1, text);
+		ret = dp_ev_keep(l, &c, 1, text);
 		if (ret)
 			return ret;
 	}
@@ -137,7 +135,7 @@ int ev_quoted(struct ev_line *l, u32 max, u16 *text, u16 *len)
 	*text = (u16)from;
 	*len = (u16)(l->pool_len - from);
 	if (*len > max)
-		return ev_fail(l, start, E_EVENT_TEXT, "%u characters", *len);
+		return dp_ev_fail(l, start, E_EVENT_TEXT, "%u characters", *len);
 	return 0;
 }
 
@@ -167,7 +165,7 @@ static u32 distance(const char *a, u32 alen, const char *b, u32 blen)
 	return row[blen];
 }
 
-void ev_nearest_try(struct ev_nearest *n, const char *candidate)
+void dp_ev_nearest_try(struct ev_nearest *n, const char *candidate)
 {
 	size_t len = strlen(candidate);
 	u32 d;
@@ -182,7 +180,7 @@ void ev_nearest_try(struct ev_nearest *n, const char *candidate)
 	memcpy(n->best, candidate, len + 1);
 }
 
-void ev_nearest_hint(struct ev_line *l, const struct ev_nearest *n, const char *prefix)
+void dp_ev_nearest_hint(struct ev_line *l, const struct ev_nearest *n, const char *prefix)
 {
 	if (n->best[0])
 		dp_error_hint(l->err, "did you mean %s%s?", prefix, n->best);

@@ -19,8 +19,7 @@ static bool is_outside(const struct nesting *n)
 /* The characters before p are the C++ word `operator`. */
 static bool after_operator(const char *text, u32 at)
 {
-	return at >= 8 && !memcmp(text + at - 8, "operator", 8) &&
-	       (at == 8 || !ev_is_word(text[at - 9]));
+	return at >= 8 && !memcmp(text + at - 8, "operator", 8) && (at == 8 || !dp_ev_is_word(text[at - 9]));
 }
 
 /* "operator new(...)" or "operator bool()": the blank after the word belongs to the name. */
@@ -28,7 +27,7 @@ static bool is_operator_name(const char *p)
 {
 	if (*p++ != ' ')
 		return false;
-	while (ev_is_word(*p) || *p == ':' || *p == '*' || *p == '&' || *p == '[' || *p == ']')
+	while (dp_ev_is_word(*p) || *p == ':' || *p == '*' || *p == '&' || *p == '[' || *p == ']')
 		p++;
 	return *p == '(';
 }
@@ -62,8 +61,8 @@ static u32 skip(const char *text, u32 at, u32 end, struct nesting *n)
 			return at + 2;
 		if (is_operator_name(text + at))
 			return at + 1;
-		while (at < end && !ev_is_word(text[at]) && !ev_is_blank(text[at]) &&
-		       text[at] != '(' && text[at] != '"')
+		while (at < end && !dp_ev_is_word(text[at]) && !dp_ev_is_blank(text[at]) && text[at] != '(' &&
+		       text[at] != '"')
 			at++;
 	}
 	return at;
@@ -72,7 +71,7 @@ static u32 skip(const char *text, u32 at, u32 end, struct nesting *n)
 /* " const" behind a member function. */
 static bool is_const_suffix(const char *p)
 {
-	return !strncmp(p, " const", 6) && !ev_is_word(p[6]) && p[6] != '=';
+	return !strncmp(p, " const", 6) && !dp_ev_is_word(p[6]) && p[6] != '=';
 }
 
 /* Where the location ends: at the first blank that does not belong to a name. */
@@ -82,14 +81,14 @@ static int find_end(struct ev_line *l, u32 *end)
 	u32 at = l->pos, len = l->pos + (u32)strlen(text + l->pos);
 	struct nesting n = {0, 0};
 
-	while (at < len && (!is_outside(&n) || !ev_is_blank(text[at]) ||
-			    (text[at - 1] == ')' && is_const_suffix(text + at))))
+	while (at < len &&
+	       (!is_outside(&n) || !dp_ev_is_blank(text[at]) || (text[at - 1] == ')' && is_const_suffix(text + at))))
 		at = is_outside(&n) && text[at] == ' ' ? at + 6 : skip(text, at, len, &n);
 	if (n.parens)
-		return ev_fail(l, l->pos, E_EVENT_PAREN, "in the name that begins here");
+		return dp_ev_fail(l, l->pos, E_EVENT_PAREN, "in the name that begins here");
 	/* An angle bracket that is not closed was none: end at the first blank then. */
 	if (n.angles)
-		for (at = l->pos; at < len && !ev_is_blank(text[at]);)
+		for (at = l->pos; at < len && !dp_ev_is_blank(text[at]);)
 			at++;
 	*end = at;
 	return 0;
@@ -98,8 +97,7 @@ static int find_end(struct ev_line *l, u32 *end)
 /*
  * The first (or last) place in [from, end) where `is` holds outside of names; end when nowhere.
  */
-static u32 find(const char *text, u32 from, u32 end, bool last,
-		bool (*is)(const char *text, u32 at))
+static u32 find(const char *text, u32 from, u32 end, bool last, bool (*is)(const char *text, u32 at))
 {
 	struct nesting n = {0, 0};
 	u32 found = end;
@@ -139,11 +137,11 @@ static bool is_offset(const char *text, u32 at)
 {
 	const char *p = text + at + 1;
 
-	if ((text[at] != '+' && text[at] != '-') || !ev_is_digit(*p))
+	if ((text[at] != '+' && text[at] != '-') || !dp_ev_is_digit(*p))
 		return false;
-	while (ev_is_word(*p))
+	while (dp_ev_is_word(*p))
 		p++;
-	return ev_is_blank(*p) || *p == '%' || (*p == ':' && p[1] != ':');
+	return dp_ev_is_blank(*p) || *p == '%' || (*p == ':' && p[1] != ':');
 }
 
 /* Copy [from, to) without surrounding quotes. */
@@ -158,18 +156,16 @@ static int copy(struct ev_line *l, char *dst, u32 size, u32 from, u32 to)
 	}
 	for (u32 i = from; i < to; i++) {
 		if (p[i] == '"')
-			return ev_fail(l, i, E_EVENT_QUOTE,
-				       "the quotes must enclose the whole name");
+			return dp_ev_fail(l, i, E_EVENT_QUOTE, "the quotes must enclose the whole name");
 		if (p[i] == '\\' && i + 1 < to)
 			i++;
 		if (len + 1 >= size)
-			return ev_fail(l, from, E_EVENT_LOCATION,
-				       "the name has more than %u characters", size - 1);
+			return dp_ev_fail(l, from, E_EVENT_LOCATION, "the name has more than %u characters", size - 1);
 		dst[len++] = p[i];
 	}
 	dst[len] = '\0';
 	if (!len)
-		return ev_fail(l, from, E_EVENT_LOCATION, "a name is missing here");
+		return dp_ev_fail(l, from, E_EVENT_LOCATION, "a name is missing here");
 	return 0;
 }
 
@@ -178,20 +174,18 @@ static int parse_number(struct ev_line *l, u32 end)
 {
 	struct dp_location *loc = &l->ev->loc;
 	u64 v;
-	int ret = ev_number(l, false, &v);
+	int ret = dp_ev_number(l, false, &v);
 
 	if (ret)
 		return ret;
 	if (l->pos < end && l->text[l->pos] == '(')
-		return ev_fail(l, l->pos, E_EVENT_REFCTR, "`%.*s`", (int)(end - l->pos),
-			       l->text + l->pos);
+		return dp_ev_fail(l, l->pos, E_EVENT_REFCTR, "`%.*s`", (int)(end - l->pos), l->text + l->pos);
 	if (l->pos != end)
-		return ev_fail(l, l->pos, E_EVENT_LOCATION, "unexpected `%c` behind the number",
-			       l->text[l->pos]);
+		return dp_ev_fail(l, l->pos, E_EVENT_LOCATION, "unexpected `%c` behind the number", l->text[l->pos]);
 	if (loc->module[0]) {
 		loc->kind = DP_LOC_FILE_OFFSET;
 		if (v > (~0ull >> 1))
-			return ev_fail(l, l->pos, E_EVENT_OFFSET, "no file is that long");
+			return dp_ev_fail(l, l->pos, E_EVENT_OFFSET, "no file is that long");
 		loc->offset = (s64)v;
 	} else {
 		loc->kind = DP_LOC_ADDRESS;
@@ -206,9 +200,8 @@ static int parse_offset(struct ev_line *l, u32 end)
 	u32 start = l->pos++;
 	u64 v;
 
-	if (ev_number(l, false, &v) < 0 || l->pos != end || v > (~0ull >> 1))
-		return ev_fail(l, start, E_EVENT_OFFSET, "`%.*s`", (int)(end - start),
-			       l->text + start);
+	if (dp_ev_number(l, false, &v) < 0 || l->pos != end || v > (~0ull >> 1))
+		return dp_ev_fail(l, start, E_EVENT_OFFSET, "`%.*s`", (int)(end - start), l->text + start);
 	l->ev->loc.offset = negative ? -(s64)v : (s64)v;
 	return 0;
 }
@@ -221,13 +214,11 @@ static int parse_symbol(struct ev_line *l, u32 end)
 	int ret;
 
 	if (plus < offset)
-		return ev_fail(l, plus, E_EVENT_OFFSET, "`%.*s`", (int)(end - plus),
-			       l->text + plus);
+		return dp_ev_fail(l, plus, E_EVENT_OFFSET, "`%.*s`", (int)(end - plus), l->text + plus);
 	ret = copy(l, loc->symbol, sizeof(loc->symbol), l->pos, offset);
 	if (ret)
 		return ret;
-	loc->kind = find(l->text, l->pos, offset, false, is_wildcard) < offset ? DP_LOC_PATTERN
-									       : DP_LOC_SYMBOL;
+	loc->kind = find(l->text, l->pos, offset, false, is_wildcard) < offset ? DP_LOC_PATTERN : DP_LOC_SYMBOL;
 	l->pos = offset;
 	return offset < end ? parse_offset(l, end) : 0;
 }
@@ -235,13 +226,13 @@ static int parse_symbol(struct ev_line *l, u32 end)
 static int parse_suffix(struct ev_line *l, u32 at, u32 end)
 {
 	if (end - at != 7 || memcmp(l->text + at, "%return", 7)) {
-		int ret = ev_fail(l, at, E_EVENT_SUFFIX, "`%.*s`", (int)(end - at), l->text + at);
+		int ret = dp_ev_fail(l, at, E_EVENT_SUFFIX, "`%.*s`", (int)(end - at), l->text + at);
 
 		dp_error_hint(l->err, "did you mean %%return? Arguments need a blank before them");
 		return ret;
 	}
 	if (l->ev->is_watch) {
-		int ret = ev_fail(l, at, E_EVENT_SUFFIX, "memory does not return");
+		int ret = dp_ev_fail(l, at, E_EVENT_SUFFIX, "memory does not return");
 
 		dp_error_hint(l->err, "watch with w, probe returns with r");
 		return ret;
@@ -257,11 +248,11 @@ static bool parse_line(struct ev_line *l, u32 end)
 	u32 colon = find(l->text, l->pos, end, true, is_module_colon), start = l->pos;
 	u64 v;
 
-	if (!loc->module[0] || colon == end || !ev_is_digit(l->text[colon + 1]) ||
+	if (!loc->module[0] || colon == end || !dp_ev_is_digit(l->text[colon + 1]) ||
 	    copy(l, loc->symbol, sizeof(loc->symbol), start, colon))
 		return false;
 	l->pos = colon + 1;
-	if (ev_number(l, false, &v) || l->pos != end || !v || v > 10000000) {
+	if (dp_ev_number(l, false, &v) || l->pos != end || !v || v > 10000000) {
 		l->pos = start;
 		return false;
 	}
@@ -294,22 +285,22 @@ static int parse_watch(struct ev_line *l, u32 *end)
 			*end -= (u32)strlen(types[i]) + 1;
 			break;
 		}
-	for (at = *end; at > pos && ev_is_word(l->text[at - 1]);)
+	for (at = *end; at > pos && dp_ev_is_word(l->text[at - 1]);)
 		at--;
 	if (at == *end || at <= pos + 1 || l->text[at - 1] != ':' || l->text[at - 2] == ':' ||
-	    !ev_is_digit(l->text[at]) || (l->text[at] == '0' && l->text[at + 1] == 'x'))
+	    !dp_ev_is_digit(l->text[at]) || (l->text[at] == '0' && l->text[at + 1] == 'x'))
 		return 0; /* no length; a 0x number behind a colon is an offset in a file */
 	l->pos = at;
-	ret = ev_number(l, false, &len);
+	ret = dp_ev_number(l, false, &len);
 	if (!ret && (l->pos != *end || !len || len > EV_WATCH_MAX))
-		ret = ev_fail(l, at, E_EVENT_WATCHLEN, "`%.*s`", (int)(*end - at), l->text + at);
+		ret = dp_ev_fail(l, at, E_EVENT_WATCHLEN, "`%.*s`", (int)(*end - at), l->text + at);
 	l->pos = pos;
 	l->ev->watch_len = (u32)len;
 	*end = at - 1;
 	return ret;
 }
 
-int ev_parse_location(struct ev_line *l)
+int dp_ev_parse_location(struct ev_line *l)
 {
 	struct dp_location *loc = &l->ev->loc;
 	u32 end = l->pos, behind, colon, suffix;
@@ -320,7 +311,7 @@ int ev_parse_location(struct ev_line *l)
 	if (ret)
 		return ret;
 	if (end == l->pos)
-		return ev_fail(l, l->pos, E_EVENT_LOCATION, "there is none");
+		return dp_ev_fail(l, l->pos, E_EVENT_LOCATION, "there is none");
 	behind = end;
 	if (l->ev->is_watch) {
 		ret = parse_watch(l, &end);
@@ -336,11 +327,10 @@ int ev_parse_location(struct ev_line *l)
 		l->pos = colon + 1;
 	}
 	if (!ret && (l->ev->is_watch || !parse_line(l, suffix)))
-		ret = ev_is_digit(l->text[l->pos]) ? parse_number(l, suffix)
-						   : parse_symbol(l, suffix);
+		ret = dp_ev_is_digit(l->text[l->pos]) ? parse_number(l, suffix) : parse_symbol(l, suffix);
 	if (!ret && l->ev->is_return && loc->offset && loc->kind != DP_LOC_FILE_OFFSET)
-		ret = ev_fail(l, (u32)loc->column, E_EVENT_RETOFFSET, "`%.*s`",
-			      (int)(end - (u32)loc->column), l->text + loc->column);
+		ret = dp_ev_fail(l, (u32)loc->column, E_EVENT_RETOFFSET, "`%.*s`", (int)(end - (u32)loc->column),
+				 l->text + loc->column);
 	l->pos = behind;
 	return ret;
 }

@@ -61,7 +61,7 @@ static void put_gate(struct rpn_asm *a)
 	DP_PUT(&a->code, ROS, 1);
 }
 
-struct rpn_asm *rpn_asm_new(int suspended)
+struct rpn_asm *dp_rpn_asm_new(int suspended)
 {
 	struct rpn_asm *a = calloc(1, sizeof(*a));
 
@@ -74,7 +74,7 @@ struct rpn_asm *rpn_asm_new(int suspended)
 	return a;
 }
 
-void rpn_asm_free(struct rpn_asm *a)
+void dp_rpn_asm_free(struct rpn_asm *a)
 {
 	if (!a)
 		return;
@@ -94,20 +94,19 @@ static void *one_more(void *v, u32 n, size_t size)
 	return realloc(v, (n ? n * 2 : 1) * size);
 }
 
-#define ONE_MORE(a, v, n)                                                                          \
-	({                                                                                         \
-		void *v_ = one_more((a)->v, (a)->n, sizeof(*(a)->v));                              \
-		if (v_)                                                                            \
-			(a)->v = v_;                                                               \
-		v_ != NULL;                                                                        \
+#define ONE_MORE(a, v, n)                                             \
+	({                                                            \
+		void *v_ = one_more((a)->v, (a)->n, sizeof(*(a)->v)); \
+		if (v_)                                               \
+			(a)->v = v_;                                  \
+		v_ != NULL;                                           \
 	})
 
 /* ---- mnemonics ---- */
 
 /* What a statement begins with, and what it stands for. */
 static const char *const aliases[][2] = {
-    {"exit_to", "exit"},  {"push b", "push d"},   {"push w", "push d"},
-    {"push q", "push d"}, {"callk", "call_kmod"},
+    {"exit_to", "exit"}, {"push b", "push d"}, {"push w", "push d"}, {"push q", "push d"}, {"callk", "call_kmod"},
 };
 
 /* Does the statement at p begin with the words of text? Commas between them are free. *end: behind
@@ -115,9 +114,9 @@ static const char *const aliases[][2] = {
 static bool begins(const char *p, const char *text, const char **end)
 {
 	for (;;) {
-		struct rpn_token want = rpn_token(text), have;
+		struct rpn_token want = dp_rpn_token(text), have;
 
-		if (rpn_is(&want, ",")) {
+		if (dp_rpn_is(&want, ",")) {
 			text = want.at + 1;
 			continue;
 		}
@@ -125,13 +124,12 @@ static bool begins(const char *p, const char *text, const char **end)
 			*end = p;
 			return true;
 		}
-		have = rpn_token(p);
-		if (rpn_is(&have, ",")) {
+		have = dp_rpn_token(p);
+		if (dp_rpn_is(&have, ",")) {
 			p = have.at + 1;
-			have = rpn_token(p);
+			have = dp_rpn_token(p);
 		}
-		if (have.kind == RPN_END || have.len != want.len ||
-		    memcmp(have.at, want.at, want.len))
+		if (have.kind == RPN_END || have.len != want.len || memcmp(have.at, want.at, want.len))
 			return false;
 		p = have.at + have.len;
 		text = want.at + want.len;
@@ -142,11 +140,11 @@ static u32 count_operands(const char *p)
 {
 	u32 n = 0, depth = 0;
 
-	for (struct rpn_token t = rpn_token(p); t.kind != RPN_END; t = rpn_token(t.at + t.len)) {
+	for (struct rpn_token t = dp_rpn_token(p); t.kind != RPN_END; t = dp_rpn_token(t.at + t.len)) {
 		n += !n;
-		depth += rpn_is(&t, "(");
-		depth -= depth && rpn_is(&t, ")");
-		n += !depth && rpn_is(&t, ",");
+		depth += dp_rpn_is(&t, "(");
+		depth -= depth && dp_rpn_is(&t, ")");
+		n += !depth && dp_rpn_is(&t, ",");
 	}
 	return n;
 }
@@ -154,9 +152,9 @@ static u32 count_operands(const char *p)
 /* The operands begin behind an optional comma. */
 static const char *behind_comma(const char *p)
 {
-	struct rpn_token t = rpn_token(p);
+	struct rpn_token t = dp_rpn_token(p);
 
-	return rpn_is(&t, ",") ? t.at + 1 : p;
+	return dp_rpn_is(&t, ",") ? t.at + 1 : p;
 }
 
 /* The opcode with the longest name that the statement begins with and that has as many operands;
@@ -174,8 +172,7 @@ static u32 find_opcode(const char *p, const char **rest, bool *named)
 			continue;
 		*named = true;
 		end = behind_comma(end);
-		if ((best != ~0u && (size_t)(end - p) <= best_len) ||
-		    count_operands(end) != strlen(info->operands))
+		if ((best != ~0u && (size_t)(end - p) <= best_len) || count_operands(end) != dp_opcode_noperands(info))
 			continue;
 		best = opcode;
 		best_len = (size_t)(end - p);
@@ -188,7 +185,7 @@ static u32 find_opcode(const char *p, const char **rest, bool *named)
 
 static int bad(struct rpn_asm *a, enum dp_code code, const char *at, u32 len)
 {
-	return rpn_fail(a->err, a->line, code, "'%.*s'", (int)DP_MIN(len, 100u), at);
+	return dp_rpn_fail(a->err, a->line, code, "'%.*s'", (int)DP_MIN(len, 100u), at);
 }
 
 static void copy_word(char *to, size_t size, const struct rpn_token *t)
@@ -203,16 +200,16 @@ static void copy_word(char *to, size_t size, const struct rpn_token *t)
 static bool symbol_word(void *arg, const char **p, s64 *value)
 {
 	struct operands *o = arg;
-	struct rpn_token t = rpn_token(*p), colon, name;
+	struct rpn_token t = dp_rpn_token(*p), colon, name;
 	size_t n;
 
 	if (o->symbol[0]) /* one is enough */
 		return false;
-	colon = rpn_token(t.at + t.len);
-	name = rpn_is(&colon, ":") ? rpn_token(colon.at + 1) : colon;
-	if (rpn_is(&colon, ":") && name.kind != RPN_WORD)
+	colon = dp_rpn_token(t.at + t.len);
+	name = dp_rpn_is(&colon, ":") ? dp_rpn_token(colon.at + 1) : colon;
+	if (dp_rpn_is(&colon, ":") && name.kind != RPN_WORD)
 		return false;
-	if (rpn_is(&colon, ":"))
+	if (dp_rpn_is(&colon, ":"))
 		t.len = (u32)(name.at + name.len - t.at);
 	copy_word(o->symbol, sizeof(o->symbol), &t);
 	n = t.len;
@@ -221,49 +218,27 @@ static bool symbol_word(void *arg, const char **p, s64 *value)
 	return t.len < sizeof(o->symbol);
 }
 
-static bool in_range(char kind, s64 v)
-{
-	switch (kind) {
-	case DP_KIND_WORD:
-		return true;
-	case DP_KIND_DISP:
-		return v == (s32)v;
-	case DP_KIND_INDEX:
-		return v == (s16)v;
-	case DP_KIND_SLOT:
-	case DP_KIND_COUNT:
-	case DP_KIND_BIT:
-	case DP_KIND_AMOUNT:
-	case DP_KIND_WIDTH:
-	case DP_KIND_FIELD:
-	case DP_KIND_EXITTO:
-		return v >= 0 && v <= 0xff;
-	default:
-		return v >= 0 && v <= 0xffff;
-	}
-}
-
-static int number_operand(struct rpn_asm *a, struct operands *o, u32 i, char kind, const char **p)
+static int number_operand(struct rpn_asm *a, struct operands *o, u32 i, u8 kind, const char **p)
 {
 	const char *start = *p;
-	struct rpn_token t = rpn_token(start);
+	struct rpn_token t = dp_rpn_token(start);
 
-	if ((kind == DP_KIND_OFF && rpn_is(&t, "@")) || (kind == DP_KIND_FIELD && rpn_is(&t, "#")))
+	if ((kind == DP_KIND_OFF && dp_rpn_is(&t, "@")) || (kind == DP_KIND_FIELD && dp_rpn_is(&t, "#")))
 		*p = t.at + 1; /* as the disassembler writes them */
-	if (!rpn_expression(p, &o->v[i], kind == DP_KIND_WORD ? symbol_word : NULL, o))
+	if (!dp_rpn_expression(p, &o->v[i], kind == DP_KIND_WORD ? symbol_word : NULL, o))
 		return bad(a, E_RPN_OPERAND, t.at, (u32)strcspn(t.at, ","));
-	if (!in_range(kind, o->v[i]))
+	if (!dp_operand_fits(kind, o->v[i]))
 		return bad(a, E_RPN_RANGE, start, (u32)(*p - start));
 	return 0;
 }
 
-static int operand(struct rpn_asm *a, struct operands *o, u32 i, char kind, const char **p)
+static int operand(struct rpn_asm *a, struct operands *o, u32 i, u8 kind, const char **p)
 {
-	struct rpn_token t = rpn_token(*p);
+	struct rpn_token t = dp_rpn_token(*p);
 	int n;
 
 	switch (kind) {
-	case DP_KIND_SLOT:
+	case DP_KIND_REG_WORD:
 		o->v[i] = t.kind == RPN_WORD ? dp_watch_word_find(t.at, t.len) : 0;
 		if (o->v[i])
 			break;
@@ -272,7 +247,7 @@ static int operand(struct rpn_asm *a, struct operands *o, u32 i, char kind, cons
 	case DP_KIND_REGW:
 		if (t.kind != RPN_WORD || !dp_register_find(t.at, t.len, &o->reg))
 			return bad(a, E_RPN_REGISTER, t.at, t.len);
-		o->v[i] = kind == DP_KIND_SLOT ? o->reg.reg->slot : o->reg.reg->number;
+		o->v[i] = kind == DP_KIND_REG_WORD ? o->reg.reg->reg_word : o->reg.reg->number;
 		break;
 	case DP_KIND_STATE:
 		if (t.kind != RPN_WORD || !dp_cpustate_find(t.at, t.len))
@@ -285,7 +260,7 @@ static int operand(struct rpn_asm *a, struct operands *o, u32 i, char kind, cons
 		copy_word(o->label, sizeof(o->label), &t);
 		break;
 	case DP_KIND_TEXT:
-		n = t.kind == RPN_TEXT && !t.bad ? rpn_text(&t, o->text, DP_TEXT_OPERAND_MAX) : -1;
+		n = t.kind == RPN_TEXT && !t.bad ? dp_rpn_text(&t, o->text, DP_TEXT_OPERAND_MAX) : -1;
 		if (n < 0)
 			return bad(a, E_RPN_OPERAND, t.at, t.len);
 		o->v[i] = n;
@@ -297,8 +272,7 @@ static int operand(struct rpn_asm *a, struct operands *o, u32 i, char kind, cons
 	return 0;
 }
 
-static int all_operands(struct rpn_asm *a, const struct dp_opcode_info *info, struct operands *o,
-			const char *p)
+static int all_operands(struct rpn_asm *a, const struct dp_opcode_info *info, struct operands *o, const char *p)
 {
 	struct rpn_token t;
 	int r;
@@ -307,8 +281,8 @@ static int all_operands(struct rpn_asm *a, const struct dp_opcode_info *info, st
 		r = operand(a, o, i, info->operands[i], &p);
 		if (r)
 			return r;
-		t = rpn_token(p);
-		if (info->operands[i + 1] ? !rpn_is(&t, ",") : t.kind != RPN_END)
+		t = dp_rpn_token(p);
+		if (info->operands[i + 1] ? !dp_rpn_is(&t, ",") : t.kind != RPN_END)
 			return bad(a, E_RPN_OPERAND, t.at, (u32)strlen(t.at));
 		p = t.at + t.len;
 	}
@@ -323,10 +297,10 @@ static int all_operands(struct rpn_asm *a, const struct dp_opcode_info *info, st
  */
 static bool is_whole(const struct operands *o)
 {
-	u32 slot = o->reg.reg->slot;
+	u32 reg_word = o->reg.reg->reg_word;
 
-	return o->reg.width == 64 || slot == DP_SLOT(sp) || slot == DP_SLOT(ip) ||
-	       slot == DP_SLOT(bp) || slot == DP_SLOT(flags);
+	return o->reg.width == 64 || reg_word == DP_REG_WORD(sp) || reg_word == DP_REG_WORD(ip) ||
+	       reg_word == DP_REG_WORD(bp) || reg_word == DP_REG_WORD(flags);
 }
 
 /* Behind a push of the whole register: keep the part. */
@@ -365,7 +339,7 @@ static void make_whole(struct rpn_asm *a, const struct dp_register_part *r)
 static int put_fixup(struct rpn_asm *a, const struct operands *o)
 {
 	if (!ONE_MORE(a, fixups, nfixups))
-		return rpn_fail(a->err, a->line, E_RPN_MEMORY, "the program");
+		return dp_rpn_fail(a->err, a->line, E_RPN_MEMORY, "the program");
 	memcpy(a->fixups[a->nfixups].name, o->label, LABEL_MAX);
 	a->fixups[a->nfixups].at = a->code.len - 4;
 	a->fixups[a->nfixups++].line = *a->line;
@@ -377,7 +351,7 @@ static int put_reloc(struct rpn_asm *a, const struct operands *o)
 	struct dp_rpn_reloc *r;
 
 	if (!ONE_MORE(a, relocs, nrelocs))
-		return rpn_fail(a->err, a->line, E_RPN_MEMORY, "the program");
+		return dp_rpn_fail(a->err, a->line, E_RPN_MEMORY, "the program");
 	r = &a->relocs[a->nrelocs++];
 	r->at = a->code.len - 8;
 	r->addend = o->v[0];
@@ -396,7 +370,7 @@ static const char *state_push(const char *p, char *buf, size_t size)
 
 	if (!begins(p, "push r", &end) && !begins(p, "push u", &end))
 		return p;
-	t = rpn_token(behind_comma(end));
+	t = dp_rpn_token(behind_comma(end));
 	if (t.kind != RPN_WORD || dp_register_find(t.at, t.len, &part))
 		return p;
 	state = dp_cpustate_find(t.at, t.len);
@@ -405,11 +379,10 @@ static const char *state_push(const char *p, char *buf, size_t size)
 		return buf;
 	}
 	if (state)
-		snprintf(buf, size, "push state%s, %s%.200s", state->words == 2 ? "2" : "",
-			 state->name, t.at + t.len);
-	else if (rpn_is(&t, "cpuid") || rpn_is(&t, "msr"))
-		snprintf(buf, size, "push %.5s%.200s", rpn_is(&t, "msr") ? "msr" : "cpuid", t.at + t.len);
-	return state || rpn_is(&t, "cpuid") || rpn_is(&t, "msr") ? buf : p;
+		snprintf(buf, size, "push state%s, %s%.200s", state->words == 2 ? "2" : "", state->name, t.at + t.len);
+	else if (dp_rpn_is(&t, "cpuid") || dp_rpn_is(&t, "msr"))
+		snprintf(buf, size, "push %.5s%.200s", dp_rpn_is(&t, "msr") ? "msr" : "cpuid", t.at + t.len);
+	return state || dp_rpn_is(&t, "cpuid") || dp_rpn_is(&t, "msr") ? buf : p;
 }
 
 /* `suspend` and `resume` set the variable that all programs of the unit look at first. */
@@ -418,7 +391,7 @@ static bool put_switch(struct rpn_asm *a, const char *text)
 	const char *end;
 	bool suspend = begins(text, "suspend", &end), known = suspend || begins(text, "resume", &end);
 
-	if (!known || a->suspended < 0 || rpn_token(end).kind != RPN_END)
+	if (!known || a->suspended < 0 || dp_rpn_token(end).kind != RPN_END)
 		return false;
 	DP_PUT(&a->code, PUSH_D, suspend);
 	DP_PUT(&a->code, POP_LV, a->suspended);
@@ -430,7 +403,7 @@ static bool put_switch(struct rpn_asm *a, const char *text)
 static int note_line(struct rpn_asm *a)
 {
 	if (!ONE_MORE(a, lines, nlines))
-		return rpn_fail(a->err, a->line, E_RPN_MEMORY, "the program");
+		return dp_rpn_fail(a->err, a->line, E_RPN_MEMORY, "the program");
 	a->lines[a->nlines].at = a->code.len;
 	a->lines[a->nlines].text = a->text;
 	a->lines[a->nlines++].line = *a->line;
@@ -465,15 +438,14 @@ static int instruction(struct rpn_asm *a, const char *text)
 	r = all_operands(a, info, &o, end);
 	if (r)
 		return r;
-	is_part = o.reg.reg && strpbrk(info->operands, "rR") && !is_whole(&o);
-	if (is_part && (opcode == DP_OP_POP_R || opcode == DP_OP_POP_U))
+	is_part = o.reg.reg && info->op.does == DP_DOES_REGISTER && !is_whole(&o);
+	if (is_part && info->op.how == DP_ACCESS_POP)
 		make_whole(a, &o.reg);
 	dp_asm_put(&a->code, (enum dp_opcode)opcode, o.v, o.text);
-	if (is_part && (opcode == DP_OP_PUSH_R || opcode == DP_OP_PUSH_U))
+	if (is_part && info->op.how == DP_ACCESS_PUSH)
 		keep_part(a, &o.reg);
 	if (a->code.failed)
-		return rpn_fail(a->err, a->line, E_RPN_MEMORY, "the program has more than %u bytes",
-				DP_CODE_MAX);
+		return dp_rpn_fail(a->err, a->line, E_RPN_MEMORY, "the program has more than %u bytes", DP_CODE_MAX);
 	if (o.label[0])
 		r = put_fixup(a, &o);
 	if (!r && o.symbol[0])
@@ -488,29 +460,28 @@ static int put_label(struct rpn_asm *a, const struct rpn_token *t)
 	if (t->len >= LABEL_MAX || a->nlabels == LABELS_MAX)
 		return bad(a, E_RPN_LABEL, t->at, t->len);
 	for (u32 i = 0; i < a->nlabels; i++)
-		if (rpn_is(t, a->labels[i].name))
+		if (dp_rpn_is(t, a->labels[i].name))
 			return bad(a, E_RPN_LABEL, t->at, t->len);
 	if (!ONE_MORE(a, labels, nlabels))
-		return rpn_fail(a->err, a->line, E_RPN_MEMORY, "the program");
+		return dp_rpn_fail(a->err, a->line, E_RPN_MEMORY, "the program");
 	l = &a->labels[a->nlabels++];
 	copy_word(l->name, sizeof(l->name), t);
 	l->at = a->code.len;
 	return 0;
 }
 
-int rpn_asm_statement(struct rpn_asm *a, const char *text, const struct rpn_line *line,
-		      struct dp_error *err)
+int dp_rpn_asm_statement(struct rpn_asm *a, const char *text, const struct rpn_line *line, struct dp_error *err)
 {
 	int r;
 
 	a->line = line;
 	a->err = err;
 	for (;;) {
-		struct rpn_token word = rpn_token(text), colon = rpn_token(word.at + word.len);
+		struct rpn_token word = dp_rpn_token(text), colon = dp_rpn_token(word.at + word.len);
 
 		if (word.kind == RPN_END)
 			return 0;
-		if (word.kind != RPN_WORD || !rpn_is(&colon, ":"))
+		if (word.kind != RPN_WORD || !dp_rpn_is(&colon, ":"))
 			return instruction(a, word.at);
 		r = put_label(a, &word);
 		if (r)
@@ -519,7 +490,7 @@ int rpn_asm_statement(struct rpn_asm *a, const char *text, const struct rpn_line
 	}
 }
 
-int rpn_asm_finish(struct rpn_asm *a, struct dp_rpn_probe *probe, struct dp_error *err)
+int dp_rpn_asm_finish(struct rpn_asm *a, struct dp_rpn_probe *probe, struct dp_error *err)
 {
 	for (u32 i = 0; i < a->nfixups; i++) {
 		const struct fixup *f = &a->fixups[i];
@@ -530,7 +501,7 @@ int rpn_asm_finish(struct rpn_asm *a, struct dp_rpn_probe *probe, struct dp_erro
 			if (!strcmp(a->labels[k].name, f->name))
 				l = &a->labels[k];
 		if (!l)
-			return rpn_fail(err, &f->line, E_RPN_NOLABEL, "'%s'", f->name);
+			return dp_rpn_fail(err, &f->line, E_RPN_NOLABEL, "'%s'", f->name);
 		distance = (s32)(l->at - (f->at + 4));
 		memcpy(a->code.bytes + f->at, &distance, 4);
 	}
@@ -544,7 +515,7 @@ int rpn_asm_finish(struct rpn_asm *a, struct dp_rpn_probe *probe, struct dp_erro
 	return 0;
 }
 
-const struct rpn_line *rpn_asm_line(const struct rpn_asm *a, u32 at, const char **text)
+const struct rpn_line *dp_rpn_asm_line(const struct rpn_asm *a, u32 at, const char **text)
 {
 	const struct rpn_line *line = NULL;
 
@@ -556,7 +527,7 @@ const struct rpn_line *rpn_asm_line(const struct rpn_asm *a, u32 at, const char 
 	return line;
 }
 
-bool rpn_asm_empty(const struct rpn_asm *a)
+bool dp_rpn_asm_empty(const struct rpn_asm *a)
 {
 	return !a->nlines;
 }

@@ -10,7 +10,7 @@
 
 #include "lang/rpn/pre-priv.h"
 
-void pre_add(struct text *t, const char *s, size_t n)
+void dp_pre_add(struct text *t, const char *s, size_t n)
 {
 	if (t->n + n + 1 > t->cap && !t->failed) {
 		size_t cap = DP_MAX(t->cap * 2, t->n + n + 64);
@@ -35,7 +35,7 @@ static bool is_name(char c, bool first)
 	return c == '_' || (first ? isalpha((unsigned char)c) : isalnum((unsigned char)c));
 }
 
-size_t pre_name(const char *p)
+size_t dp_pre_name(const char *p)
 {
 	size_t n = 0;
 
@@ -44,7 +44,7 @@ size_t pre_name(const char *p)
 	return n;
 }
 
-const char *pre_skip(const char *p)
+const char *dp_pre_skip(const char *p)
 {
 	while (*p == ' ' || *p == '\t')
 		p++;
@@ -63,7 +63,7 @@ static const char *quoted_end(const char *p)
 
 /* ---- macros ---- */
 
-struct macro *pre_find(struct pre *c, const char *name, size_t n)
+struct macro *dp_pre_find(struct pre *c, const char *name, size_t n)
 {
 	for (u32 i = 0; i < c->nmacros; i++)
 		if (strlen(c->macros[i].name) == n && !memcmp(c->macros[i].name, name, n))
@@ -79,9 +79,9 @@ static void drop(struct macro *m)
 		free(m->params[i]);
 }
 
-void pre_undefine(struct pre *c, const char *name, size_t n)
+void dp_pre_undefine(struct pre *c, const char *name, size_t n)
 {
-	struct macro *m = pre_find(c, name, n);
+	struct macro *m = dp_pre_find(c, name, n);
 
 	if (!m)
 		return;
@@ -89,16 +89,16 @@ void pre_undefine(struct pre *c, const char *name, size_t n)
 	*m = c->macros[--c->nmacros];
 }
 
-int pre_out_of_memory(struct pre *c)
+int dp_pre_out_of_memory(struct pre *c)
 {
-	return rpn_fail(c->err, &c->here, E_RPN_MEMORY, "the line");
+	return dp_rpn_fail(c->err, &c->here, E_RPN_MEMORY, "the line");
 }
 
 static int put_macro(struct pre *c, struct macro *m)
 {
 	if (!dp_grow((void **)&c->macros, &c->capmacros, c->nmacros, sizeof(*m))) {
 		drop(m);
-		return pre_out_of_memory(c);
+		return dp_pre_out_of_memory(c);
 	}
 	c->macros[c->nmacros++] = *m;
 	return 0;
@@ -107,22 +107,22 @@ static int put_macro(struct pre *c, struct macro *m)
 static int bad_macro(struct pre *c, struct macro *m, const char *what)
 {
 	drop(m);
-	return rpn_fail(c->err, &c->here, E_RPN_PRE, "%s", what);
+	return dp_rpn_fail(c->err, &c->here, E_RPN_PRE, "%s", what);
 }
 
 /* The parameters at p, behind the "("; returns the end, NULL when they are none. */
 static const char *parameters(struct macro *m, const char *p)
 {
 	m->nparams = 0;
-	for (p = pre_skip(p); *p != ')'; p = pre_skip(p)) {
-		size_t n = pre_name(p);
+	for (p = dp_pre_skip(p); *p != ')'; p = dp_pre_skip(p)) {
+		size_t n = dp_pre_name(p);
 		bool rest = !strncmp(p + n, "...", 3);
 
 		if (m->variadic || (!n && !rest) || m->nparams == PARAMS_MAX)
 			return NULL;
 		m->variadic = rest;
 		m->params[m->nparams++] = n ? strndup(p, n) : strdup("__VA_ARGS__");
-		p = pre_skip(p + n + (rest ? 3 : 0));
+		p = dp_pre_skip(p + n + (rest ? 3 : 0));
 		if (*p == ',')
 			p++;
 		else if (*p != ')')
@@ -131,21 +131,21 @@ static const char *parameters(struct macro *m, const char *p)
 	return p + 1;
 }
 
-int pre_define(struct pre *c, const char *p)
+int dp_pre_define(struct pre *c, const char *p)
 {
 	struct macro m = {.nparams = -1};
-	size_t n = pre_name(p);
+	size_t n = dp_pre_name(p);
 
 	if (!n)
-		return rpn_fail(c->err, &c->here, E_RPN_PRE, "#define needs a name");
-	pre_undefine(c, p, n);
+		return dp_rpn_fail(c->err, &c->here, E_RPN_PRE, "#define needs a name");
+	dp_pre_undefine(c, p, n);
 	m.name = strndup(p, n);
 	p += n;
 	if (*p == '(')
 		p = parameters(&m, p + 1);
 	if (!p)
 		return bad_macro(c, &m, "bad parameter of a macro");
-	p = pre_skip(p);
+	p = dp_pre_skip(p);
 	n = strlen(p);
 	while (n && (p[n - 1] == ' ' || p[n - 1] == '\t'))
 		n--;
@@ -166,7 +166,7 @@ static const char *arguments(const struct macro *m, const char *p, struct argume
 {
 	int n = 0, depth = 0;
 
-	p = pre_skip(p);
+	p = dp_pre_skip(p);
 	if (m->nparams == 0)
 		return *p == ')' ? p + 1 : NULL;
 	v[0].text = p;
@@ -184,7 +184,7 @@ static const char *arguments(const struct macro *m, const char *p, struct argume
 				return n == m->nparams || (m->variadic && n == m->nparams - 1) ? p + 1 : NULL;
 			if (n == m->nparams)
 				return NULL;
-			p = pre_skip(p + 1);
+			p = dp_pre_skip(p + 1);
 			v[n].text = p;
 			continue;
 		}
@@ -200,28 +200,28 @@ static void add_text(struct text *out, const struct argument *a)
 {
 	const char *p = a->text, *end = a->text + a->n;
 
-	pre_add(out, "\"", 1);
+	dp_pre_add(out, "\"", 1);
 	while (p < end) {
 		const char *stop = *p == '"' || *p == '\'' ? quoted_end(p) : p + 1;
 
 		if (*p == ' ' || *p == '\t') {
-			pre_add(out, " ", 1);
-			p = pre_skip(p);
+			dp_pre_add(out, " ", 1);
+			p = dp_pre_skip(p);
 			continue;
 		}
 		for (bool quoted = stop > p + 1; p < stop && p < end; p++) {
 			if (*p == '"' || (quoted && *p == '\\'))
-				pre_add(out, "\\", 1);
-			pre_add(out, p, 1);
+				dp_pre_add(out, "\\", 1);
+			dp_pre_add(out, p, 1);
 		}
 	}
-	pre_add(out, "\"", 1);
+	dp_pre_add(out, "\"", 1);
 }
 
 /* Length of the piece of a body at p: a name, a number, a text, or one character. */
 static size_t piece(const char *p)
 {
-	size_t n = pre_name(p);
+	size_t n = dp_pre_name(p);
 
 	if (n)
 		return n;
@@ -260,11 +260,11 @@ static void fill(struct text *out, const struct macro *m, const struct argument 
 
 	for (const char *p = m->body; *p;) {
 		size_t n = piece(p);
-		const char *next = pre_skip(p + n);
-		int k = parameter(m, p, n), quoted = *p == '#' && n == 1 ? parameter(m, next, pre_name(next)) : -1;
+		const char *next = dp_pre_skip(p + n);
+		int k = parameter(m, p, n), quoted = *p == '#' && n == 1 ? parameter(m, next, dp_pre_name(next)) : -1;
 
 		if (n == 2 && *p == '#') {
-			k = parameter(m, next, pre_name(next));
+			k = parameter(m, next, dp_pre_name(next));
 			paste(out, m->variadic && k == m->nparams - 1 && !v[k].n);
 			pasted = true;
 			p = next;
@@ -272,14 +272,14 @@ static void fill(struct text *out, const struct macro *m, const struct argument 
 		}
 		if (quoted >= 0) {
 			add_text(out, &v[quoted]);
-			p = next + pre_name(next);
+			p = next + dp_pre_name(next);
 		} else {
 			if (k >= 0 && (pasted || !strncmp(next, "##", 2)))
-				pre_add(out, v[k].text, v[k].n);
+				dp_pre_add(out, v[k].text, v[k].n);
 			else if (k >= 0)
-				pre_add(out, v[k].expanded.s ? v[k].expanded.s : "", v[k].expanded.n);
+				dp_pre_add(out, v[k].expanded.s ? v[k].expanded.s : "", v[k].expanded.n);
 			else
-				pre_add(out, p, n);
+				dp_pre_add(out, p, n);
 			p += n;
 		}
 		pasted = false;
@@ -294,7 +294,7 @@ static bool expand_arguments(struct pre *c, const struct macro *m, struct argume
 	for (int i = 0; i < m->nparams && good; i++) {
 		char *plain = strndup(v[i].text ? v[i].text : "", v[i].n);
 
-		good = plain && pre_expand(c, &v[i].expanded, plain);
+		good = plain && dp_pre_expand(c, &v[i].expanded, plain);
 		free(plain);
 	}
 	return good;
@@ -309,15 +309,14 @@ static const char *use(struct pre *c, struct text *out, u32 index, const char *p
 	struct text body = {0};
 
 	if (m->nparams >= 0) {
-		end = pre_skip(end);
+		end = dp_pre_skip(end);
 		if (*end != '(') { /* only the name */
-			pre_add(out, p, n);
+			dp_pre_add(out, p, n);
 			return p + n;
 		}
 		end = arguments(m, end + 1, v);
 		if (!end) {
-			rpn_fail(c->err, &c->here, E_RPN_PRE, "wrong arguments for macro %s",
-				 m->name);
+			dp_rpn_fail(c->err, &c->here, E_RPN_PRE, "wrong arguments for macro %s", m->name);
 			*good = false;
 			return p + n;
 		}
@@ -326,7 +325,7 @@ static const char *use(struct pre *c, struct text *out, u32 index, const char *p
 	if (*good) {
 		fill(&body, m, v);
 		m->busy = true;
-		*good = !body.failed && (!body.s || pre_expand(c, out, body.s));
+		*good = !body.failed && (!body.s || dp_pre_expand(c, out, body.s));
 		c->macros[index].busy = false;
 	}
 	free(body.s);
@@ -340,9 +339,9 @@ static bool is(const char *name, size_t n, const char *word)
 	return strlen(word) == n && !memcmp(name, word, n);
 }
 
-bool pre_defined(struct pre *c, const char *name, size_t n)
+bool dp_pre_defined(struct pre *c, const char *name, size_t n)
 {
-	return pre_find(c, name, n) || is(name, n, "__FILE__") || is(name, n, "__LINE__");
+	return dp_pre_find(c, name, n) || is(name, n, "__FILE__") || is(name, n, "__LINE__");
 }
 
 /* False: it is none. */
@@ -352,40 +351,40 @@ static bool built_in(const struct pre *c, struct text *out, const char *name, si
 
 	if (is(name, n, "__LINE__")) {
 		snprintf(line, sizeof(line), "%u", c->here.line);
-		pre_add(out, line, strlen(line));
+		dp_pre_add(out, line, strlen(line));
 		return true;
 	}
 	if (!is(name, n, "__FILE__"))
 		return false;
-	pre_add(out, "\"", 1);
+	dp_pre_add(out, "\"", 1);
 	for (const char *p = c->here.file; *p; p++) {
 		if (*p == '"' || *p == '\\')
-			pre_add(out, "\\", 1);
-		pre_add(out, p, 1);
+			dp_pre_add(out, "\\", 1);
+		dp_pre_add(out, p, 1);
 	}
-	pre_add(out, "\"", 1);
+	dp_pre_add(out, "\"", 1);
 	return true;
 }
 
-bool pre_expand(struct pre *c, struct text *out, const char *p)
+bool dp_pre_expand(struct pre *c, struct text *out, const char *p)
 {
 	bool good = true;
 
 	while (*p && good) {
-		size_t n = pre_name(p);
-		struct macro *m = n ? pre_find(c, p, n) : NULL;
+		size_t n = dp_pre_name(p);
+		struct macro *m = n ? dp_pre_find(c, p, n) : NULL;
 
 		if (!m || m->busy) {
 			if (m || !n || !built_in(c, out, p, n)) {
 				/* Numbers and texts are one piece, so that they are not searched for names. */
 				n = piece(p);
-				pre_add(out, p, n);
+				dp_pre_add(out, p, n);
 			}
 			p += n;
 			continue;
 		}
 		if (++c->expansions > EXPANSIONS_MAX) {
-			rpn_fail(c->err, &c->here, E_RPN_PRE, "macros expand without end");
+			dp_rpn_fail(c->err, &c->here, E_RPN_PRE, "macros expand without end");
 			return false;
 		}
 		p = use(c, out, (u32)(m - c->macros), p, n, &good);
@@ -393,7 +392,7 @@ bool pre_expand(struct pre *c, struct text *out, const char *p)
 	return good && !out->failed;
 }
 
-void pre_free_macros(struct pre *c)
+void dp_pre_free_macros(struct pre *c)
 {
 	for (u32 i = 0; i < c->nmacros; i++)
 		drop(&c->macros[i]);

@@ -15,9 +15,9 @@
 struct macro {
 	char *name, *body;
 	char *params[PARAMS_MAX];
-	int nparams; /* -1: takes none */
+	int nparams;   /* -1: takes none */
 	bool variadic; /* the last parameter takes all further arguments */
-	bool busy;   /* being expanded */
+	bool busy;     /* being expanded */
 };
 
 struct condition {
@@ -43,19 +43,19 @@ struct text { /* grows up to LINE_MAX_BYTES; n bytes and a zero, or NULL */
 	bool failed;
 };
 
-void pre_add(struct text *t, const char *s, size_t n);
-size_t pre_name(const char *p);	     /* length of the name at p, 0: there is none */
-const char *pre_skip(const char *p); /* blanks */
-int pre_out_of_memory(struct pre *c);
+void dp_pre_add(struct text *t, const char *s, size_t n);
+size_t dp_pre_name(const char *p);      /* length of the name at p, 0: there is none */
+const char *dp_pre_skip(const char *p); /* blanks */
+int dp_pre_out_of_memory(struct pre *c);
 
 /* macro.c */
-struct macro *pre_find(struct pre *c, const char *name, size_t n);
-bool pre_defined(struct pre *c, const char *name, size_t n); /* the built-in ones too */
-int pre_define(struct pre *c, const char *p); /* what stands behind #define */
-void pre_undefine(struct pre *c, const char *name, size_t n);
-void pre_free_macros(struct pre *c);
+struct macro *dp_pre_find(struct pre *c, const char *name, size_t n);
+bool dp_pre_defined(struct pre *c, const char *name, size_t n); /* the built-in ones too */
+int dp_pre_define(struct pre *c, const char *p);                /* what stands behind #define */
+void dp_pre_undefine(struct pre *c, const char *name, size_t n);
+void dp_pre_free_macros(struct pre *c);
 
 /* Append the text at p with its macros replaced; false: an error, told in c->err unless out->failed. */
-bool pre_expand(struct pre *c, struct text *out, const char *p);
+bool dp_pre_expand(struct pre *c, struct text *out, const char *p);
 
 #endif

@@ -20,7 +20,7 @@ static bool active(const struct pre *c)
 /* What is left of names in a condition is 0. */
 static bool zero(void *arg, const char **p, s64 *value)
 {
-	*p += rpn_token(*p).len;
+	*p += dp_rpn_token(*p).len;
 	*value = 0;
 	return true;
 }
@@ -33,34 +33,33 @@ static int evaluate(struct pre *c, const char *p, bool *result)
 	bool good;
 
 	while (*p) { /* defined NAME, defined(NAME), before names are replaced */
-		size_t n = pre_name(p);
+		size_t n = dp_pre_name(p);
 
 		if (n == 7 && !memcmp(p, "defined", 7)) {
 			bool paren;
 
-			p = pre_skip(p + n);
+			p = dp_pre_skip(p + n);
 			paren = *p == '(';
-			p = pre_skip(p + paren);
-			n = pre_name(p);
-			pre_add(&plain, n && pre_defined(c, p, n) ? " 1 " : " 0 ", 3);
-			p = pre_skip(p + n);
+			p = dp_pre_skip(p + paren);
+			n = dp_pre_name(p);
+			dp_pre_add(&plain, n && dp_pre_defined(c, p, n) ? " 1 " : " 0 ", 3);
+			p = dp_pre_skip(p + n);
 			p += paren && *p == ')';
 			continue;
 		}
 		n = n ? n : 1;
-		pre_add(&plain, p, n);
+		dp_pre_add(&plain, p, n);
 		p += n;
 	}
-	good = plain.s && pre_expand(c, &expanded, plain.s) && expanded.s;
+	good = plain.s && dp_pre_expand(c, &expanded, plain.s) && expanded.s;
 	if (good) {
 		q = expanded.s;
-		good = rpn_expression(&q, &v, zero, NULL) && rpn_token(q).kind == RPN_END;
+		good = dp_rpn_expression(&q, &v, zero, NULL) && dp_rpn_token(q).kind == RPN_END;
 	}
 	free(plain.s);
 	free(expanded.s);
 	*result = v != 0;
-	return good ? 0
-		    : rpn_fail(c->err, &c->here, E_RPN_PRE, "the condition cannot be understood");
+	return good ? 0 : dp_rpn_fail(c->err, &c->here, E_RPN_PRE, "the condition cannot be understood");
 }
 
 static int begin_condition(struct pre *c, bool holds)
@@ -68,7 +67,7 @@ static int begin_condition(struct pre *c, bool holds)
 	struct condition *k;
 
 	if (c->nconds == DEPTH_MAX)
-		return rpn_fail(c->err, &c->here, E_RPN_PRE, "conditions are nested too deeply");
+		return dp_rpn_fail(c->err, &c->here, E_RPN_PRE, "conditions are nested too deeply");
 	k = &c->conds[c->nconds];
 	k->outer = active(c);
 	k->active = k->outer && holds;
@@ -82,10 +81,8 @@ static int conditional(struct pre *c, const char *word, size_t n, const char *p,
 {
 	struct condition *k = c->nconds ? &c->conds[c->nconds - 1] : NULL;
 	bool holds = false, is_if = n == 2 && !memcmp(word, "if", 2);
-	bool ifdef = n == 5 && !memcmp(word, "ifdef", 5),
-	     ifndef = n == 6 && !memcmp(word, "ifndef", 6);
-	bool is_elif = n == 4 && !memcmp(word, "elif", 4),
-	     is_else = n == 4 && !memcmp(word, "else", 4);
+	bool ifdef = n == 5 && !memcmp(word, "ifdef", 5), ifndef = n == 6 && !memcmp(word, "ifndef", 6);
+	bool is_elif = n == 4 && !memcmp(word, "elif", 4), is_else = n == 4 && !memcmp(word, "else", 4);
 	bool endif = n == 5 && !memcmp(word, "endif", 5);
 	int r = 0;
 
@@ -93,14 +90,14 @@ static int conditional(struct pre *c, const char *word, size_t n, const char *p,
 	if (!*known)
 		return 0;
 	if (ifdef || ifndef)
-		return begin_condition(c, pre_defined(c, p, pre_name(p)) == ifdef);
+		return begin_condition(c, dp_pre_defined(c, p, dp_pre_name(p)) == ifdef);
 	if (is_if) {
 		if (active(c))
 			r = evaluate(c, p, &holds);
 		return r ? r : begin_condition(c, holds);
 	}
 	if (!k || (k->in_else && !endif))
-		return rpn_fail(c->err, &c->here, E_RPN_PRE, "#%.*s without #if", (int)n, word);
+		return dp_rpn_fail(c->err, &c->here, E_RPN_PRE, "#%.*s without #if", (int)n, word);
 	if (endif) {
 		c->nconds--;
 		return 0;
@@ -152,25 +149,25 @@ static int include_file(struct pre *c, const char *p, const char *dir)
 	while (*end && *end != close)
 		end++;
 	if ((*p != '"' && *p != '<') || !*end || *end != close || end == p + 1)
-		return rpn_fail(c->err, &c->here, E_RPN_PRE, "write #include \"FILE\"");
+		return dp_rpn_fail(c->err, &c->here, E_RPN_PRE, "write #include \"FILE\"");
 	if (c->depth == DEPTH_MAX)
-		return rpn_fail(c->err, &c->here, E_RPN_PRE, "files include each other");
+		return dp_rpn_fail(c->err, &c->here, E_RPN_PRE, "files include each other");
 	if (p[1] == '/')
 		snprintf(path, sizeof(path), "%.*s", (int)(end - p - 1), p + 1);
 	else
-		snprintf(path, sizeof(path), "%s/%.*s", *p == '<' ? "/usr/include/dprobes" : dir,
-			 (int)(end - p - 1), p + 1);
+		snprintf(path, sizeof(path), "%s/%.*s", *p == '<' ? "/usr/include/dprobes" : dir, (int)(end - p - 1),
+			 p + 1);
 	f = fopen(path, "re");
 	for (u32 i = 0; !f && p[1] != '/' && i < c->opt->ndirs; i++) {
 		snprintf(path, sizeof(path), "%s/%.*s", c->opt->dirs[i], (int)(end - p - 1), p + 1);
 		f = fopen(path, "re");
 	}
 	if (!f)
-		return rpn_fail(c->err, &c->here, E_RPN_FILE, "%.150s: %s", path, strerror(errno));
+		return dp_rpn_fail(c->err, &c->here, E_RPN_FILE, "%.150s: %s", path, strerror(errno));
 	text = read_file(f);
 	fclose(f);
 	if (!text)
-		return pre_out_of_memory(c);
+		return dp_pre_out_of_memory(c);
 	snprintf(sub, sizeof(sub), "%s", path);
 	slash = strrchr(sub, '/');
 	if (slash)
@@ -188,11 +185,11 @@ static int include(struct pre *c, const char *p, const char *dir)
 
 	if (*p == '"' || *p == '<')
 		return include_file(c, p, dir);
-	r = pre_expand(c, &name, p) ? 0 : -EINVAL; /* a macro may say which */
+	r = dp_pre_expand(c, &name, p) ? 0 : -EINVAL; /* a macro may say which */
 	if (!r)
-		r = include_file(c, name.s ? pre_skip(name.s) : "", dir);
+		r = include_file(c, name.s ? dp_pre_skip(name.s) : "", dir);
 	else if (name.failed)
-		r = pre_out_of_memory(c);
+		r = dp_pre_out_of_memory(c);
 	free(name.s);
 	return r;
 }
@@ -201,25 +198,25 @@ static int put_line(struct pre *c, const char *text);
 
 static int directive(struct pre *c, const char *p, const char *dir)
 {
-	const char *word = p = pre_skip(p);
-	size_t n = pre_name(p);
+	const char *word = p = dp_pre_skip(p);
+	size_t n = dp_pre_name(p);
 	bool known;
 	int r;
 
-	p = pre_skip(p + n);
+	p = dp_pre_skip(p + n);
 	r = conditional(c, word, n, p, &known);
 	if (known || !active(c) || !n)
 		return r;
 	if (n == 6 && !memcmp(word, "define", n))
-		return pre_define(c, p);
+		return dp_pre_define(c, p);
 	if (n == 5 && !memcmp(word, "undef", n)) {
-		pre_undefine(c, p, pre_name(p));
+		dp_pre_undefine(c, p, dp_pre_name(p));
 		return 0;
 	}
 	if (n == 7 && !memcmp(word, "include", n))
 		return include(c, p, dir);
 	if (n == 5 && !memcmp(word, "error", n))
-		return rpn_fail(c->err, &c->here, E_RPN_PRE, "#error %.150s", p);
+		return dp_rpn_fail(c->err, &c->here, E_RPN_PRE, "#error %.150s", p);
 	if (n == 6 && !memcmp(word, "pragma", n) && c->opt->keep_pragmas) {
 		char line[4096];
 
@@ -229,7 +226,7 @@ static int directive(struct pre *c, const char *p, const char *dir)
 	if ((n == 6 && !memcmp(word, "pragma", n)) || (n == 4 && !memcmp(word, "line", n)) ||
 	    (n == 7 && !memcmp(word, "warning", n)))
 		return 0;
-	return rpn_fail(c->err, &c->here, E_RPN_PRE, "unknown directive #%.*s", (int)n, word);
+	return dp_rpn_fail(c->err, &c->here, E_RPN_PRE, "unknown directive #%.*s", (int)n, word);
 }
 
 static int put_line(struct pre *c, const char *text)
@@ -237,17 +234,15 @@ static int put_line(struct pre *c, const char *text)
 	struct rpn_source *s = c->out;
 	struct text t = {0};
 
-	if (!pre_expand(c, &t, text)) {
+	if (!dp_pre_expand(c, &t, text)) {
 		bool memory = t.failed;
 
 		free(t.s);
-		return memory   ? pre_out_of_memory(c)
-		       : c->err ? -dp_error_info(c->err->code)->number
-				: -EINVAL;
+		return memory ? dp_pre_out_of_memory(c) : c->err ? -dp_error_info(c->err->code)->number : -EINVAL;
 	}
 	if (s->n == LINES_MAX) {
 		free(t.s);
-		return rpn_fail(c->err, &c->here, E_RPN_PRE, "more than %u lines", LINES_MAX);
+		return dp_rpn_fail(c->err, &c->here, E_RPN_PRE, "more than %u lines", LINES_MAX);
 	}
 	if (s->n == s->cap) {
 		u32 cap = s->cap ? s->cap * 2 : 128;
@@ -255,7 +250,7 @@ static int put_line(struct pre *c, const char *text)
 
 		if (!v) {
 			free(t.s);
-			return pre_out_of_memory(c);
+			return dp_pre_out_of_memory(c);
 		}
 		s->lines = v;
 		s->cap = cap;
@@ -281,13 +276,13 @@ static const char *logical_line(const char *p, struct text *t, u32 *lines, bool 
 		} else if (*in_comment) {
 			if (p[0] == '*' && p[1] == '/') {
 				*in_comment = false;
-				pre_add(t, " ", 1);
+				dp_pre_add(t, " ", 1);
 				p++;
 			}
 		} else if (quote) {
-			pre_add(t, p, 1);
+			dp_pre_add(t, p, 1);
 			if (*p == '\\' && p[1] && p[1] != '\n')
-				pre_add(t, ++p, 1);
+				dp_pre_add(t, ++p, 1);
 			else if (*p == quote)
 				quote = 0;
 		} else if (p[0] == '/' && p[1] == '*') {
@@ -298,7 +293,7 @@ static const char *logical_line(const char *p, struct text *t, u32 *lines, bool 
 				p++;
 		} else if (*p != '\r') {
 			quote = *p == '"' || *p == '\'' ? *p : 0;
-			pre_add(t, p, 1);
+			dp_pre_add(t, p, 1);
 		}
 	}
 	return p;
@@ -324,11 +319,11 @@ static int process(struct pre *c, const char *text, const char *name, const char
 	int r = 0;
 
 	if (!files)
-		return pre_out_of_memory(c);
+		return dp_pre_out_of_memory(c);
 	s->files = files;
 	mine = files[s->nfiles++] = strdup(name);
 	if (!mine)
-		return pre_out_of_memory(c);
+		return dp_pre_out_of_memory(c);
 	c->depth++;
 	while (*text && !r) {
 		struct text t = {0};
@@ -337,9 +332,9 @@ static int process(struct pre *c, const char *text, const char *name, const char
 		text = logical_line(text, &t, &lines, &in_comment);
 		c->here = (struct rpn_line){NULL, mine, line};
 		line += lines;
-		p = t.s ? pre_skip(t.s) : "";
+		p = t.s ? dp_pre_skip(t.s) : "";
 		if (t.failed)
-			r = pre_out_of_memory(c);
+			r = dp_pre_out_of_memory(c);
 		else if (*p == '#')
 			r = lenient(c, directive(c, p + 1, dir));
 		else if (*p && active(c))
@@ -347,24 +342,24 @@ static int process(struct pre *c, const char *text, const char *name, const char
 		free(t.s);
 	}
 	if (!r && in_comment)
-		r = rpn_fail(c->err, &c->here, E_RPN_PRE, "a comment does not end");
+		r = dp_rpn_fail(c->err, &c->here, E_RPN_PRE, "a comment does not end");
 	if (!r && c->nconds != conds)
-		r = rpn_fail(c->err, &c->here, E_RPN_PRE, "an #if has no #endif");
+		r = dp_rpn_fail(c->err, &c->here, E_RPN_PRE, "an #if has no #endif");
 	c->depth--;
 	return r;
 }
 
-int rpn_preprocess(struct rpn_source *s, const char *text, const char *name, const char *dir,
-		   const struct dp_rpn_define *defines, u32 ndefines, struct dp_error *err)
+int dp_rpn_preprocess(struct rpn_source *s, const char *text, const char *name, const char *dir,
+		      const struct dp_rpn_define *defines, u32 ndefines, struct dp_error *err)
 {
 	const struct rpn_pre_options none = {0};
 
-	return rpn_preprocess_with(s, text, name, dir, defines, ndefines, &none, err);
+	return dp_rpn_preprocess_with(s, text, name, dir, defines, ndefines, &none, err);
 }
 
-int rpn_preprocess_with(struct rpn_source *s, const char *text, const char *name, const char *dir,
-			const struct dp_rpn_define *defines, u32 ndefines,
-			const struct rpn_pre_options *opt, struct dp_error *err)
+int dp_rpn_preprocess_with(struct rpn_source *s, const char *text, const char *name, const char *dir,
+			   const struct dp_rpn_define *defines, u32 ndefines, const struct rpn_pre_options *opt,
+			   struct dp_error *err)
 {
 	struct pre c = {.out = s, .err = err, .here = {NULL, "-D", 1}, .opt = opt};
 	int r = 0;
@@ -373,19 +368,18 @@ int rpn_preprocess_with(struct rpn_source *s, const char *text, const char *name
 	for (u32 i = 0; i < ndefines && !r; i++) {
 		char line[4096];
 
-		snprintf(line, sizeof(line), "%s %s", defines[i].key,
-			 defines[i].value ? defines[i].value : "1");
-		r = pre_define(&c, line);
+		snprintf(line, sizeof(line), "%s %s", defines[i].key, defines[i].value ? defines[i].value : "1");
+		r = dp_pre_define(&c, line);
 	}
 	if (!r)
 		r = process(&c, text, name, dir);
-	pre_free_macros(&c);
+	dp_pre_free_macros(&c);
 	if (r)
-		rpn_source_free(s);
+		dp_rpn_source_free(s);
 	return r;
 }
 
-void rpn_source_free(struct rpn_source *s)
+void dp_rpn_source_free(struct rpn_source *s)
 {
 	for (u32 i = 0; i < s->n; i++)
 		free(s->lines[i].text);

@@ -22,21 +22,21 @@ struct rpn_source {
 	u32 nfiles;
 };
 
-int rpn_preprocess(struct rpn_source *s, const char *text, const char *name, const char *dir,
-		   const struct dp_rpn_define *defines, u32 ndefines, struct dp_error *err);
+int dp_rpn_preprocess(struct rpn_source *s, const char *text, const char *name, const char *dir,
+		      const struct dp_rpn_define *defines, u32 ndefines, struct dp_error *err);
 
-struct rpn_pre_options { /* for languages other than that of probe programs */
-	bool keep_pragmas; /* as lines "#pragma ..." */
-	bool keep_blanks;  /* at the beginning of lines, for columns in messages */
-	bool ignore_errors; /* of directives: they are left out */
+struct rpn_pre_options {         /* for languages other than that of probe programs */
+	bool keep_pragmas;       /* as lines "#pragma ..." */
+	bool keep_blanks;        /* at the beginning of lines, for columns in messages */
+	bool ignore_errors;      /* of directives: they are left out */
 	const char *const *dirs; /* where #include looks besides */
 	u32 ndirs;
 };
 
-int rpn_preprocess_with(struct rpn_source *s, const char *text, const char *name, const char *dir,
-			const struct dp_rpn_define *defines, u32 ndefines,
-			const struct rpn_pre_options *opt, struct dp_error *err);
-void rpn_source_free(struct rpn_source *s);
+int dp_rpn_preprocess_with(struct rpn_source *s, const char *text, const char *name, const char *dir,
+			   const struct dp_rpn_define *defines, u32 ndefines, const struct rpn_pre_options *opt,
+			   struct dp_error *err);
+void dp_rpn_source_free(struct rpn_source *s);
 
 /* ---- tokens (token.c) ---- */
 
@@ -51,8 +51,8 @@ struct rpn_token {
 };
 
 /* The token at p (blanks skipped); the next one begins at .at + .len. */
-struct rpn_token rpn_token(const char *p);
-bool rpn_is(const struct rpn_token *t, const char *text);
+struct rpn_token dp_rpn_token(const char *p);
+bool dp_rpn_is(const struct rpn_token *t, const char *text);
 
 /*
  * A number expression at *p: numbers, characters, ( ) and the operators of C on integers, lowest
@@ -60,34 +60,32 @@ bool rpn_is(const struct rpn_token *t, const char *text);
  * || && | ^ & == != < <= > >= << >> + - * / % and unary - + ~ !. False: *p stands where it went
  * wrong. word: the value of a word that stands for a number; NULL: there are none.
  */
-bool rpn_expression(const char **p, s64 *value, bool (*word)(void *arg, const char **p, s64 *value),
-		    void *arg);
+bool dp_rpn_expression(const char **p, s64 *value, bool (*word)(void *arg, const char **p, s64 *value), void *arg);
 
 /* Characters of a text token, without its quotes and escapes; returns their number, -1 when they
  * are too many. */
-int rpn_text(const struct rpn_token *t, char *buf, u32 size);
+int dp_rpn_text(const struct rpn_token *t, char *buf, u32 size);
 
 /* ---- the assembler (asm.c) ---- */
 
 struct rpn_asm; /* one probe's program in the making */
 
 /* suspended: the local variable of the unit's `suspend` and `resume`, -1 when it has none of them. */
-struct rpn_asm *rpn_asm_new(int suspended);
-void rpn_asm_free(struct rpn_asm *a);
+struct rpn_asm *dp_rpn_asm_new(int suspended);
+void dp_rpn_asm_free(struct rpn_asm *a);
 /* One statement: [LABEL:] [INSTRUCTION]. */
-int rpn_asm_statement(struct rpn_asm *a, const char *text, const struct rpn_line *line,
-		      struct dp_error *err);
+int dp_rpn_asm_statement(struct rpn_asm *a, const char *text, const struct rpn_line *line, struct dp_error *err);
 /* Resolve the labels, hand the code over. */
-int rpn_asm_finish(struct rpn_asm *a, struct dp_rpn_probe *probe, struct dp_error *err);
+int dp_rpn_asm_finish(struct rpn_asm *a, struct dp_rpn_probe *probe, struct dp_error *err);
 /* The line an instruction came from, and the instruction as it is written there (NULL: none is); while the source lives. */
-const struct rpn_line *rpn_asm_line(const struct rpn_asm *a, u32 at, const char **text);
-bool rpn_asm_empty(const struct rpn_asm *a);
+const struct rpn_line *dp_rpn_asm_line(const struct rpn_asm *a, u32 at, const char **text);
+bool dp_rpn_asm_empty(const struct rpn_asm *a);
 
 /* "NAME" KIND INDEX [STEP] [by PART... KEYS]; false: it is not that (aggregate.c). */
-bool rpn_aggregate(const char *value, struct dp_rpn_aggregate *a);
+bool dp_rpn_aggregate(const char *value, struct dp_rpn_aggregate *a);
 
 /* "FILE:LINE: " and the rest. */
-int rpn_fail(struct dp_error *err, const struct rpn_line *line, enum dp_code code, const char *fmt,
-	     ...) DP_PRINTF(4, 5);
+int dp_rpn_fail(struct dp_error *err, const struct rpn_line *line, enum dp_code code, const char *fmt, ...)
+    DP_PRINTF(4, 5);
 
 #endif

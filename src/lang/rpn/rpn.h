@@ -49,7 +49,7 @@ struct dp_rpn_probe {
 	struct dp_rpn_reloc *relocs;
 	u32 nrelocs;
 	char *described;  /* lines "layout = ..." and "field = ..."; NULL: none */
-	struct dp_rf *rf; /* what they say (lang/rpn/fields.h) */
+	struct dp_rf *rf; /* what they say (program/described.h) */
 };
 
 struct dp_rpn_init { /* first value of a local variable */
@@ -75,7 +75,7 @@ struct dp_rpn_aggregate { /* local variables that are shown as what they add up 
 	u32 parts[DP_RPN_KEYS_MAX]; /* enum dp_rpn_key */
 	u32 keys;                   /* at most */
 	u32 frames;                 /* of a call chain in the key, of which it has one at most; 0: none */
-	u32 step; /* of a linear histogram: width of a bar */
+	u32 step;                   /* of a linear histogram: width of a bar */
 };
 
 struct dp_rpn_unit {                /* one probe program: a header and its probe definitions */
@@ -101,8 +101,8 @@ struct dp_rpn_define { /* -D key = value */
  * Read, preprocess, assemble and verify the file at path ("-": standard input). Errors: E_RPN_*,
  * E_PROG_*, the detail begins with "FILE:LINE: ". On error nothing is left to free.
  */
-int dp_rpn_read(struct dp_rpn_unit *u, const char *path, const struct dp_rpn_define *defines,
-		u32 ndefines, struct dp_error *err);
+int dp_rpn_read(struct dp_rpn_unit *u, const char *path, const struct dp_rpn_define *defines, u32 ndefines,
+		struct dp_error *err);
 
 /* The same for a text; name stands for the file in messages, #include looks in dir. */
 int dp_rpn_parse(struct dp_rpn_unit *u, const char *text, const char *name, const char *dir,
@@ -115,8 +115,7 @@ int dp_rpn_verify(const struct dp_rpn_unit *u, struct dp_error *err);
 
 /* Keep only probes whose group and type are in the lists ("1,3-5"; NULL: all). E_RPN_VALUE,
  * E_RPN_NONE. */
-int dp_rpn_select(struct dp_rpn_unit *u, const char *groups, const char *types,
-		  struct dp_error *err);
+int dp_rpn_select(struct dp_rpn_unit *u, const char *groups, const char *types, struct dp_error *err);
 
 /* The name of a kind of aggregate, of a part of a key, in the language; NULL: there is none. */
 const char *dp_rpn_aggregate_kind(u32 kind);

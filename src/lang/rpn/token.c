@@ -32,8 +32,7 @@ static int quoted_char(const char **p)
 	(*p)++;
 	if (c == 'x' && isxdigit((unsigned char)**p)) {
 		for (c = 0; n < 2 && isxdigit((unsigned char)**p); n++, (*p)++)
-			c = c * 16 +
-			    (isdigit((unsigned char)**p) ? **p - '0' : (**p | 32) - 'a' + 10);
+			c = c * 16 + (isdigit((unsigned char)**p) ? **p - '0' : (**p | 32) - 'a' + 10);
 		return c;
 	}
 	if (c >= '0' && c <= '7') {
@@ -62,7 +61,7 @@ static void quoted(struct rpn_token *t)
 	t->len = (u32)(p + !!*p - t->at);
 }
 
-struct rpn_token rpn_token(const char *p)
+struct rpn_token dp_rpn_token(const char *p)
 {
 	static const char *const doubles[] = {"<<", ">>", "<=", ">=", "==", "!=", "&&", "||"};
 	struct rpn_token t = {.kind = RPN_PUNCT, .len = 1};
@@ -94,12 +93,12 @@ struct rpn_token rpn_token(const char *p)
 	return t;
 }
 
-bool rpn_is(const struct rpn_token *t, const char *text)
+bool dp_rpn_is(const struct rpn_token *t, const char *text)
 {
 	return t->kind != RPN_END && strlen(text) == t->len && !memcmp(t->at, text, t->len);
 }
 
-int rpn_text(const struct rpn_token *t, char *buf, u32 size)
+int dp_rpn_text(const struct rpn_token *t, char *buf, u32 size)
 {
 	const char *p = t->at + 1, *end = t->at + t->len - 1;
 	u32 n = 0;
@@ -127,16 +126,15 @@ static const struct {
 	const char *text;
 	int level;
 } operators[] = {
-    {"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},  {"&", 5},  {"==", 6},
-    {"!=", 6}, {"<", 7},  {"<=", 7}, {">", 7},  {">=", 7}, {"<<", 8},
-    {">>", 8}, {"+", 9},  {"-", 9},  {"*", 10}, {"/", 10}, {"%", 10},
+    {"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},  {"&", 5}, {"==", 6}, {"!=", 6}, {"<", 7},  {"<=", 7},
+    {">", 7},  {">=", 7}, {"<<", 8}, {">>", 8}, {"+", 9}, {"-", 9},  {"*", 10}, {"/", 10}, {"%", 10},
 };
 
 static bool binary(struct expr *e, int level, s64 *v);
 
 static bool unary(struct expr *e, s64 *v)
 {
-	struct rpn_token t = rpn_token(e->p);
+	struct rpn_token t = dp_rpn_token(e->p);
 	bool good;
 
 	if (++e->depth > 100)
@@ -147,15 +145,12 @@ static bool unary(struct expr *e, s64 *v)
 		if (!good)
 			return false;
 		if (*t.at == '(') {
-			t = rpn_token(e->p);
-			if (!rpn_is(&t, ")"))
+			t = dp_rpn_token(e->p);
+			if (!dp_rpn_is(&t, ")"))
 				return false;
 			e->p = t.at + 1;
 		} else {
-			*v = *t.at == '-'   ? (s64)(0 - (u64)*v)
-			     : *t.at == '~' ? ~*v
-			     : *t.at == '!' ? !*v
-					    : *v;
+			*v = *t.at == '-' ? (s64)(0 - (u64)*v) : *t.at == '~' ? ~*v : *t.at == '!' ? !*v : *v;
 		}
 		e->depth--;
 		return true;
@@ -225,12 +220,11 @@ static bool binary(struct expr *e, int level, s64 *v)
 	if (!binary(e, level + 1, v))
 		return false;
 	for (;;) {
-		struct rpn_token t = rpn_token(e->p);
+		struct rpn_token t = dp_rpn_token(e->p);
 		const char *op = NULL;
 
 		for (size_t i = 0; i < DP_ARRAY_SIZE(operators); i++)
-			if (operators[i].level == level && t.kind == RPN_PUNCT &&
-			    rpn_is(&t, operators[i].text))
+			if (operators[i].level == level && t.kind == RPN_PUNCT && dp_rpn_is(&t, operators[i].text))
 				op = operators[i].text;
 		if (!op)
 			return true;
@@ -240,8 +234,7 @@ static bool binary(struct expr *e, int level, s64 *v)
 	}
 }
 
-bool rpn_expression(const char **p, s64 *value, bool (*word)(void *arg, const char **p, s64 *value),
-		    void *arg)
+bool dp_rpn_expression(const char **p, s64 *value, bool (*word)(void *arg, const char **p, s64 *value), void *arg)
 {
 	struct expr e = {*p, word, arg, 0};
 	bool good = binary(&e, 1, value);

@@ -106,10 +106,8 @@ static visit_fn second_visit(void)
 	return p == MAP_FAILED ? NULL : (visit_fn)(p + at);
 }
 
-static void twice(const char *text)
+static void twice(visit_fn again, const char *text)
 {
-	visit_fn again = second_visit();
-
 	while (!stop) {
 		usleep(1000);
 		for (long i = 0; usr1 && i < 1000; i++)
@@ -124,6 +122,7 @@ int main(int argc, char **argv)
 	const char *mode = argc > 1 ? argv[1] : "", *arg = argc > 2 ? argv[2] : "0";
 	char *text = strdup("text on the heap");
 	bool forbids = !strcmp(mode, "forbid");
+	visit_fn again = NULL;
 	pthread_t t[4];
 	int n = 0;
 
@@ -151,10 +150,12 @@ int main(int argc, char **argv)
 		if (limit(RLIMIT_NOFILE, number))
 			return 93;
 	}
+	if (!strcmp(mode, "twice"))
+		again = second_visit(); /* before "ready": a trace that comes earlier finds one mapping */
 	printf("ready %d\n", (int)getpid());
 	fflush(stdout);
-	if (!strcmp(mode, "twice"))
-		twice(text);
+	if (again)
+		twice(again, text);
 	if (!strcmp(mode, "brief"))
 		for (long i = 0; i < atol(arg); i++)
 			visit(i, text);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What a session has put into the code: points and their probes, which the hit path looks up; where program counters in displaced
+ * code belong; the bytes that were overwritten.
+ */
+#ifndef DP_ABI_POINT_H
+#define DP_ABI_POINT_H
+
+#include "abi/abi-program.h"
+
+#define DP_PROBE_ENABLED 0x1
+#define DP_PROBE_RETURN 0x2      /* at a function's exit: the return address is at the stack pointer */
+#define DP_PROBE_WAITS 0x4       /* its records wait until the probed instruction has been carried out */
+#define DP_PROBE_WATCH_BEGIN 0x8 /* instead of a program code is a struct dp_watch_path: that memory is watched */
+#define DP_PROBE_WATCH_END 0x10  /* until here */
+
+/* In the number of a point that a detour calls with: this is the second hit, behind the instruction. */
+#define DP_HIT_AFTER 0x80000000u
+
+struct dp_probe_rt {
+	struct dp_code_rt prog;
+	u32 event; /* index for records and counts */
+	u32 flags; /* DP_PROBE_* */
+	u64 addr;  /* run-time address of the probepoint, what regs->ip shows */
+};
+
+struct dp_point {   /* what one detour calls: all probes at one address */
+	u64 addr;   /* run-time address of the probed instruction */
+	u64 resume; /* address of its copy in the detour: where execution goes on */
+	u32 first;  /* first probe, index into probes[] */
+	u32 n;
+	u64 store; /* no probes, but an instruction that stores to watched pages: its index into copies[], + 1; 0: probes */
+};
+
+struct dp_redirect { /* where a program counter found on a patched byte belongs; sorted by pc */
+	u64 pc;      /* an address at which a trapping byte stands */
+	u64 to;      /* where execution goes on */
+};
+
+/* How many of n such entries are of addresses below pc: the index of its own, if it has one, else of the next. */
+static inline u32 dp_redirects_below(const struct dp_redirect *v, u32 n, u64 pc)
+{
+	u32 lo = 0, hi = n;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (v[mid].pc < pc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Where a program counter found at pc belongs; 0 when it may stay. */
+static inline u64 dp_redirect_find(const struct dp_redirect *v, u32 n, u64 pc)
+{
+	u32 i = dp_redirects_below(v, n, pc);
+
+	return i < n && v[i].pc == pc ? v[i].to : 0;
+}
+
+struct dp_patch { /* one overwritten place */
+	u64 addr;
+	u8 len;    /* bytes overwritten: 1 or 5 */
+	u8 bounds; /* bit i: byte i is a trapping boundary byte */
+	u8 orig[5];
+	u8 jump[5];
+	u8 pad[4];
+};
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The bytes that are written into the code of the probed world, and those that are looked for there. Freestanding. */
+#ifndef DP_FORMS_H
+#define DP_FORMS_H
+
+#include "base/base.h"
+
+#define DP_TRAP_BYTE 0xcc /* a breakpoint */
+#define DP_JUMP_BYTE 0xe9 /* jmp rel32, */
+#define DP_JUMP_LEN 5     /* with its displacement behind it */
+
+/*
+ * Bytes that trap when executed as the first byte of an instruction: a breakpoint, or privileged
+ * one-byte instructions (general protection fault). The latter serve where a breakpoint as the top byte
+ * of a displacement would point at memory that is not there, as below a low executable.
+ */
+#define DP_TRAP_BYTES 0xcc, 0x6c, 0x6d, 0x6e, 0x6f, 0xf4, 0xec, 0xed, 0xee, 0xef, 0xfa, 0xfb
+
+/* Whether it is one of those that raise a general protection fault. */
+static inline __attribute__((always_inline)) bool dp_code_faults(u8 b)
+{
+	return (b >= 0x6c && b <= 0x6f) || (b >= 0xec && b <= 0xef) || b == 0xf4 || b == 0xfa || b == 0xfb;
+}
+
+/* The place of a hook: idle, it is an instruction with no effect; one bit makes it a jump. */
+#define DP_HOOK_LEN 5
+#define DP_HOOK_IDLE 0xa9  /* test $imm32, %eax */
+#define DP_HOOK_ARMED 0xe9 /* jmp rel32 */
+
+#define DP_SYSCALL_LEN 2 /* bytes of the instruction that calls the system */
+
+static inline bool dp_code_is_syscall(const u8 code[DP_SYSCALL_LEN])
+{
+	return code[0] == 0x0f && code[1] == 0x05;
+}
+
+/* Whether the byte may be the first of a breakpoint or of a jump that was put there. */
+static inline bool dp_code_may_be_patched(u8 byte)
+{
+	return byte == DP_TRAP_BYTE || byte == DP_JUMP_BYTE;
+}
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * `dprobes funcs`: the functions of a file or of a process, and for each the outcome that a probe
+ * at its entry would get, with the reason where it is not a jump. Changes nothing anywhere.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/ask-kernel.h"
+#include "cmd/cmd.h"
+#include "symbols/sym-lines.h"
+
+enum { OPT_REFUSED = 256 };
+
+static const struct cmd_option options[] = {{"pid", 'p', "PID", "all modules of this process, with its addresses"},
+					    {"not-jump", OPT_REFUSED, NULL, "only those that a jump does not fit on"},
+					    {NULL}};
+
+static const struct cmd_spec spec = {
+    .name = "funcs",
+    .synopsis = "-p PID [MODULE:][PATTERN]\nFILE [PATTERN]\nkernel:PATTERN|kmod(MODULE):PATTERN",
+    .about = "Show what can be probed: the outcome that a probe on each function would get, and why.",
+    .options = options,
+    .more = "Outcomes: jump (the usual, nanoseconds), trap (a breakpoint, only with --allow-trap),\n"
+	    "refused. Patterns are those of the shell and need quotes.\n\n"
+	    "Examples:\n"
+	    "  dprobes funcs -p 1234 'SSL_*'\n"
+	    "  dprobes funcs -p 1234 'libc:mem*'\n"
+	    "  dprobes funcs /usr/bin/redis-server '*Command'\n"
+	    "  dprobes funcs 'kernel:vfs_*'",
+};
+
+struct listing {
+	struct dp_module *mod;
+	u64 bias;
+	const char *prefix; /* "libc.so.6:" or "" */
+	bool not_jump_only;
+	struct cmd_outcomes count;
+};
+
+enum dp_outcome dp_cmd_judge(struct dp_module *mod, u64 addr, struct dp_error *err)
+{
+	const struct dp_text *text;
+	struct dp_site site = {.outcome = DP_OUTCOME_REFUSED};
+
+	if (dp_module_text(mod, addr, &text, err))
+		return DP_OUTCOME_REFUSED;
+	if (!dp_site_judge(text, addr, &site, err) && site.outcome != DP_OUTCOME_JUMP)
+		*err = (struct dp_error){.code = site.why};
+	return site.outcome;
+}
+
+const char *dp_cmd_outcome_style(enum dp_outcome o)
+{
+	return dp_ui_style(stdout, o == DP_OUTCOME_JUMP ? UI_GREEN : o != DP_OUTCOME_REFUSED ? UI_YELLOW : UI_RED);
+}
+
+static int print_func(const struct dp_symbol *sym, void *arg)
+{
+	struct listing *l = arg;
+	struct dp_error err = {0};
+	enum dp_outcome o = dp_cmd_judge(l->mod, sym->addr, &err);
+	const struct dp_error_info *why = dp_error_info(err.code);
+	const char *text = err.detail[0] ? err.detail : why->sentence;
+	char name[2 * DP_SHOWN_MAX];
+
+	dp_cmd_count_outcome(&l->count, o);
+	if (l->not_jump_only && o == DP_OUTCOME_JUMP)
+		return 0;
+	printf("%016llx %7llu %s%-7s%s %s%s", (unsigned long long)(sym->addr + l->bias), (unsigned long long)sym->size,
+	       dp_cmd_outcome_style(o), dp_outcome_name(o), dp_ui_style(stdout, UI_PLAIN), dp_ui_clean(l->prefix),
+	       sym->name[0] ? dp_ui_clean(dp_symbol_shown(sym->name, true, name, sizeof(name))) : "?");
+	if (sym->is_ifunc)
+		fputs("  (chooses an implementation at start)", stdout);
+	if (o != DP_OUTCOME_JUMP)
+		printf("  %s: %s", why->name, dp_ui_clean(text));
+	putchar('\n');
+	return ferror(stdout); /* `| head` has seen enough */
+}
+
+void dp_cmd_count_outcome(struct cmd_outcomes *c, enum dp_outcome o)
+{
+	c->n++;
+	c->by_outcome[o]++;
+}
+
+void dp_cmd_print_outcomes(const struct cmd_outcomes *c, const char *what)
+{
+	if (fflush(stdout) || ferror(stdout))
+		return; /* not all of them were looked at */
+	fprintf(stderr, "%llu %s: %llu jump, %llu trap, ", (unsigned long long)c->n, what,
+		(unsigned long long)c->by_outcome[DP_OUTCOME_JUMP], (unsigned long long)c->by_outcome[DP_OUTCOME_TRAP]);
+	if (c->by_outcome[DP_OUTCOME_FTRACE])
+		fprintf(stderr, "%llu ftrace, ", (unsigned long long)c->by_outcome[DP_OUTCOME_FTRACE]);
+	fprintf(stderr, "%llu refused\n", (unsigned long long)c->by_outcome[DP_OUTCOME_REFUSED]);
+}
+
+void dp_cmd_print_funcs_head(void)
+{
+	printf("%s%-16s %7s %-7s %s%s\n", dp_ui_style(stdout, UI_BOLD), "ADDRESS", "SIZE", "OUTCOME", "FUNCTION  WHY",
+	       dp_ui_style(stdout, UI_PLAIN));
+}
+
+static int finish(const struct listing *l, const char *pattern, const char *where)
+{
+	if (!l->count.n && pattern)
+		return dp_ui_fail(E_CMD_NOMATCH, NULL, "'%s' in %s", pattern, where);
+	dp_cmd_print_outcomes(&l->count, "functions");
+	return CMD_OK;
+}
+
+static int list_file(struct listing *l, const char *path, const char *pattern)
+{
+	struct dp_error err = {0};
+	int status;
+
+	if (dp_module_open(&l->mod, path, &err)) {
+		dp_ui_error(&err, NULL);
+		return CMD_FAILED;
+	}
+	l->prefix = "";
+	dp_cmd_print_funcs_head();
+	dp_module_each_func(l->mod, pattern, print_func, l);
+	status = finish(l, pattern, path);
+	dp_module_close(l->mod);
+	return status;
+}
+
+char *dp_cmd_split_module(char *text, char **module)
+{
+	char *colon = strchr(text, ':');
+	u32 len, line;
+
+	*module = NULL;
+	if (!colon || colon[1] == ':' || dp_line_parse(text, &len, &line))
+		return text;
+	*colon = '\0';
+	*module = text;
+	return colon + 1;
+}
+
+/* The module is shown by the name that the user gave it, if any: files may have several. */
+static void list_image(struct listing *l, const struct dp_image *image, const char *name, const char *pattern)
+{
+	char prefix[300];
+
+	snprintf(prefix, sizeof(prefix), "%s:", name ? name : dp_module_base(image->mod));
+	l->mod = image->mod;
+	l->bias = image->bias;
+	l->prefix = prefix;
+	dp_module_each_func(l->mod, pattern, print_func, l);
+}
+
+static int list_process(struct listing *l, pid_t pid, char *text)
+{
+	struct dp_process process;
+	struct dp_error err = {0};
+	const char *pattern = NULL;
+	struct dp_image *only = NULL;
+	char *module = NULL, where[64];
+	int status = CMD_FAILED;
+
+	if (dp_process_read(&process, pid, &err)) {
+		dp_ui_error(&err, NULL);
+		return CMD_FAILED;
+	}
+	if (text)
+		pattern = dp_cmd_split_module(text, &module);
+	if (pattern && !*pattern)
+		pattern = NULL;
+	if (module)
+		only = dp_process_image(&process, module, &err);
+	if (module && !only) {
+		dp_ui_error(&err, NULL);
+		goto out;
+	}
+	dp_cmd_print_funcs_head();
+	for (size_t i = 0; i < process.nimages && !ferror(stdout); i++)
+		if (!only || only == &process.images[i])
+			list_image(l, &process.images[i], module, pattern);
+	snprintf(where, sizeof(where), "process %d", pid);
+	status = finish(l, pattern, only ? dp_module_base(only->mod) : where);
+out:
+	dp_process_free(&process);
+	return status;
+}
+
+int dp_cmd_funcs(int argc, char **argv)
+{
+	struct listing l = {0};
+	struct cmd_args args;
+	char *operands[2] = {NULL, NULL};
+	int id, n = 0, most;
+	pid_t pid = 0;
+
+	dp_cmd_args_init(&args, &spec, argc, argv);
+	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
+		if (id == CMD_OPT_HELP)
+			return CMD_OK;
+		if (id == CMD_OPT_ERROR)
+			return CMD_USAGE;
+		if (id == 'p' && !dp_cmd_parse_pid(args.value, &pid))
+			return CMD_USAGE;
+		if (id == OPT_REFUSED)
+			l.not_jump_only = true;
+		if (id == CMD_OPT_OPERAND && n == 2)
+			return dp_ui_fail(E_CMD_EXTRA, "put the pattern in quotes", "%s", args.value);
+		if (id == CMD_OPT_OPERAND)
+			operands[n++] = (char *)args.value;
+	}
+	most = pid ? 1 : 2;
+	if (n > most)
+		return dp_ui_fail(E_CMD_EXTRA, "put the pattern in quotes", "%s", operands[most]);
+	if (!pid && n == 1 && dp_cmd_kernel_word(operands[0]))
+		return dp_cmd_funcs_kernel(operands[0], l.not_jump_only);
+	if (pid)
+		return list_process(&l, pid, operands[0]);
+	if (!n)
+		return dp_ui_fail(E_CMD_MISSING, "give a process with -p, or a file", "no process or file");
+	return list_file(&l, operands[0], operands[1]);
+}

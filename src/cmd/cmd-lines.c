@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * `dprobes lines` and `dprobes vars FILE PLACE`: which source lines of a function can be probed,
+ * and which of the program's variables can be read at a place. By debug information; changes
+ * nothing.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/ask-kernel.h"
+#include "cmd/cmd.h"
+#include "lang/dpcc/dpcc.h"
+#include "symbols/sym-lines.h"
+
+static const struct cmd_option options[] = {
+    {"pid", 'p', "PID", "a module of this process; without one, its executable"}, {NULL}};
+
+static const struct cmd_spec lines_spec = {
+    .name = "lines",
+    .synopsis = "FILE FUNCTION\n-p PID [MODULE:]FUNCTION",
+    .about = "Show which source lines of a function can be probed, and how.",
+    .options = options,
+    .more = "The program needs debug information, in the file or in a separate one.\n\n"
+	    "Examples:\n"
+	    "  dprobes lines ./shop add_order\n"
+	    "  dprobes lines -p 1234 processCommand\n"
+	    "  dprobes trace -p 1234 'p exe:server.c:3920'",
+};
+
+static const struct cmd_spec vars_spec = {
+    .name = "vars",
+    .synopsis = "FILE PLACE\n-p PID [MODULE:]PLACE\nkernel:FUNCTION|kmod(MODULE):FUNCTION",
+    .about = "Show which variables of a program can be read at a place, and why not others.",
+    .options = options,
+    .more = "PLACE: FUNCTION, FUNCTION+N, FUNCTION%return, FILE.c:LINE. Without FILE and -p the\n"
+	    "variables of inserted programs are shown: `dprobes --getvars --help`.\n\n"
+	    "Examples:\n"
+	    "  dprobes vars ./shop orders.c:120\n"
+	    "  dprobes vars -p 1234 processCommand\n"
+	    "  dprobes vars kernel:vfs_open",
+};
+
+/* ---- which file, and what in it ---- */
+
+struct subject {
+	struct dp_module *mod;
+	const char *name;
+	struct dp_process process; /* with a PID */
+	bool is_process;
+	bool is_kernel;
+	char kmod[64]; /* of the kernel; "" for itself */
+};
+
+static int open_process(struct subject *s, pid_t pid, char *text)
+{
+	struct dp_error err = {0};
+	struct dp_image *image;
+	char *module;
+
+	if (dp_process_read(&s->process, pid, &err)) {
+		dp_ui_error(&err, NULL);
+		return CMD_FAILED;
+	}
+	s->is_process = true;
+	s->name = dp_cmd_split_module(text, &module);
+	image = dp_process_image(&s->process, module ? module : "exe", &err);
+	if (!image) {
+		dp_ui_error(&err, NULL);
+		return CMD_FAILED;
+	}
+	s->mod = image->mod;
+	return CMD_OK;
+}
+
+static int open_file(struct subject *s, const char *path, const char *name)
+{
+	struct dp_error err = {0};
+
+	s->name = name;
+	if (!dp_module_open(&s->mod, path, &err))
+		return CMD_OK;
+	dp_ui_error(&err, NULL);
+	return CMD_FAILED;
+}
+
+static void subject_close(struct subject *s)
+{
+	if (s->is_process)
+		dp_process_free(&s->process);
+	else if (s->mod)
+		dp_module_close(s->mod);
+}
+
+/* -1: go on. */
+static int parse(struct subject *s, const struct cmd_spec *spec, int argc, char **argv)
+{
+	struct cmd_args args;
+	char *operands[2] = {NULL, NULL};
+	int id, n = 0, most;
+	pid_t pid = 0;
+
+	dp_cmd_args_init(&args, spec, argc, argv);
+	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
+		if (id == CMD_OPT_HELP)
+			return CMD_OK;
+		if (id == CMD_OPT_ERROR || (id == 'p' && !dp_cmd_parse_pid(args.value, &pid)))
+			return CMD_USAGE;
+		if (id == CMD_OPT_OPERAND && n == 2)
+			return dp_ui_fail(E_CMD_EXTRA, NULL, "%s", args.value);
+		if (id == CMD_OPT_OPERAND)
+			operands[n++] = (char *)args.value;
+	}
+	s->is_kernel = !pid && n == 1 && spec == &vars_spec && dp_cmd_kernel_word(operands[0]);
+	if (s->is_kernel) {
+		s->name = dp_cmd_kernel_split(operands[0], s->kmod, sizeof(s->kmod));
+		return -1;
+	}
+	most = pid ? 1 : 2;
+	if (n > most)
+		return dp_ui_fail(E_CMD_EXTRA, NULL, "%s", operands[most]);
+	if (n < most)
+		return dp_ui_fail(E_CMD_MISSING, "`--help` shows examples", "%s",
+				  !n && !pid ? "no process or file" : "no function or place");
+	id = pid ? open_process(s, pid, operands[0]) : open_file(s, operands[0], operands[1]);
+	return id ? id : -1;
+}
+
+/* ---- lines ---- */
+
+struct lines {
+	struct dp_module *mod;
+	struct cmd_outcomes count;
+};
+
+static int print_line(const struct dp_module_row *row, void *arg)
+{
+	struct lines *l = arg;
+	struct dp_error err = {0};
+	enum dp_outcome o = dp_cmd_judge(l->mod, row->addr, &err);
+	const char *slash = strrchr(row->file, '/');
+	char where[300];
+
+	if (!l->count.n)
+		printf("%s%-28s %-16s %-7s %s%s\n", dp_ui_style(stdout, UI_BOLD), "LINE", "ADDRESS", "OUTCOME",
+		       "INLINED FROM  WHY", dp_ui_style(stdout, UI_PLAIN));
+	dp_cmd_count_outcome(&l->count, o);
+	snprintf(where, sizeof(where), "%s:%u", slash ? slash + 1 : row->file, row->line);
+	printf("%-28s %016llx %s%s%s", dp_ui_clean(where), (unsigned long long)row->addr, dp_cmd_outcome_style(o),
+	       dp_outcome_name(o), dp_ui_style(stdout, UI_PLAIN));
+	if (*row->inlined)
+		printf("%*s %s", 7 - (int)strlen(dp_outcome_name(o)), "", dp_ui_clean(row->inlined));
+	if (o != DP_OUTCOME_JUMP)
+		printf("  %s: %s", dp_error_info(err.code)->name,
+		       err.detail[0] ? dp_ui_clean(err.detail) : dp_error_info(err.code)->sentence);
+	putchar('\n');
+	return ferror(stdout);
+}
+
+int dp_cmd_lines(int argc, char **argv)
+{
+	struct subject s = {0};
+	struct lines l = {0};
+	struct dp_symbol sym;
+	struct dp_error err = {0};
+	int status = parse(&s, &lines_spec, argc, argv);
+
+	if (status >= 0)
+		goto out;
+	l.mod = s.mod;
+	status = CMD_OK;
+	if (dp_module_symbol(s.mod, s.name, &sym, &err) ||
+	    dp_module_each_line(s.mod, sym.addr, sym.addr + DP_MAX(sym.size, 1ull), print_line, &l, &err) < 0) {
+		dp_ui_error(&err, NULL);
+		status = dp_ui_status(err.code);
+		goto out;
+	}
+	dp_cmd_print_outcomes(&l.count, "lines");
+out:
+	subject_close(&s);
+	return status;
+}
+
+/* ---- variables ---- */
+
+int dp_cmd_source_vars(int argc, char **argv)
+{
+	struct subject s = {0};
+	struct dpcc_options opt = {.notes = stderr};
+	struct dpcc_result res;
+	struct dp_error err = {0};
+	int status = parse(&s, &vars_spec, argc, argv);
+
+	if (status >= 0)
+		goto out;
+	opt.vars_at = s.name;
+	opt.vars_of = !s.is_kernel ? DP_RPN_USER : *s.kmod ? DP_RPN_KMOD : DP_RPN_KERNEL;
+	status = CMD_OK;
+	if (dp_cc_compile(s.is_kernel ? s.kmod : dp_module_path(s.mod), &opt, &res, &err)) {
+		dp_ui_error(&err, NULL);
+		status = dp_ui_status(err.code);
+	} else {
+		dp_ui_put_text(stdout, res.text);
+		free(res.text);
+	}
+out:
+	subject_close(&s);
+	return status;
+}

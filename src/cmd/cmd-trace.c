@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * `dprobes trace`: probes into a process, events out, probes removed. Whatever ends it (a signal,
+ * the target's end, the time limit, a full disk), the probes are removed first and the summary
+ * comes last.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "cmd/cmd.h"
+#include "cmd/summary.h"
+#include "cmd/cmd-trace.h"
+#include "host/kernel/kernel.h"
+
+static const struct cmd_option options[] = {
+    {"pid", 'p', "PID", "the process to probe"},
+    {"output", 'o', "FILE", "write the events to FILE"},
+    {"json", TRACE_OPT_JSON, NULL, "events as JSON, one object a line"},
+    {"format", TRACE_OPT_FORMAT, "FORMAT", "events as text, json or csv"},
+    {"duration", TRACE_OPT_DURATION, "SEC", "end after so many seconds"},
+    {"event", 'e', "EVENT", "an event, as the arguments are"},
+    {"file", 'f', "FILE", "events from FILE, one a line (-: standard input); or a probe program"},
+    {"children", TRACE_OPT_CHILDREN, NULL, "watchpoints: also in processes that it forks"},
+    {"pages", TRACE_OPT_PAGES, NULL, "watchpoints: any number of bytes, by page protection"},
+    {"interpret", TRACE_OPT_INTERPRET, NULL, "run programs by the interpreter, do not compile them"},
+    {"allow-trap", TRACE_OPT_ALLOW_TRAP, NULL, "use breakpoints where no jump fits (see doc/process-host.md)"},
+    {"buffer", TRACE_OPT_BUFFER, "SIZE", "bytes of one processor's log ring, such as 4M (default 1M)"},
+    {"quiet", 'q', NULL, "no notes and no summary; errors and losses are still told"},
+    {NULL}};
+
+static const struct cmd_spec spec = {
+    .name = "trace",
+    .synopsis = "-p PID [OPTIONS] EVENT...\n[OPTIONS] EVENT... -- COMMAND [ARGS]\n"
+		"[OPTIONS] KERNEL-EVENT...\n-f FILE.dpc [-p PID] [OPTIONS]",
+    .about = "Probe a running process, a program that is started, or the kernel, and show the events.\n"
+	     "Ctrl-C ends it; the probes are always removed.",
+    .options = options,
+    .more = "Without an EVENT, a started program is shown with its calls of libc that open,\n"
+	    "start and connect.\n\n"
+	    "Events (doc/event-language.md tells all):\n"
+	    "  'p libc:malloc bytes=%di'               entry of a function, with a register\n"
+	    "  'p:NAME do_work+0x12 +8(%di):u32'       an instruction, memory behind a pointer\n"
+	    "  'r lookupKey found=$retval'             return of a function\n"
+	    "  'p do_work arg=$arg1 if $arg1 > 4096'   only when a condition holds\n"
+	    "  'p redis-server:*Command'               every function that matches\n"
+	    "  'p kernel:vfs_read n=$arg3'             a function of the kernel (dprobes kernel load)\n"
+	    "  'r kmod(ext4):ext4_file_open'           and of one of its modules, loaded or not\n"
+	    "  'p user(/bin/bash):readline'            in all processes that run a file, through the kernel",
+};
+
+static void on_failed_write(int sig)
+{
+}
+
+static void catch_signals(void)
+{
+	dp_cmd_catch_signals();
+	/* A file that grows past its limit is a failed write, not the end before the probes are
+	 * removed. */
+	signal(SIGXFSZ, on_failed_write);
+}
+
+/* ---- the command line ---- */
+
+static bool parse_size(const char *text, u64 *size)
+{
+	char *end;
+	unsigned long long v = strtoull(text, &end, 0);
+	u64 power = 4096;
+
+	if (*end == 'k' || *end == 'K')
+		v <<= 10, end++;
+	else if (*end == 'm' || *end == 'M')
+		v <<= 20, end++;
+	else if (*end == 'g' || *end == 'G')
+		v <<= 30, end++;
+	if (end == text || *end || text[0] == '-' || !v || v > (u64)1 << 32) {
+		dp_ui_fail(E_CMD_VALUE, "give a size such as 256k or 4M", "'%s' is not a buffer size", text);
+		return false;
+	}
+	while (power < v)
+		power *= 2;
+	*size = power;
+	return true;
+}
+
+/* Returns 0, or CMD_USAGE when the value was wrong (told already). */
+int dp_cmd_trace_option(struct trace *t, int id, const char *value)
+{
+	switch (id) {
+	case 'p':
+		if (t->pid)
+			return dp_ui_fail(E_CMD_EXTRA, "trace one process at a time", "-p is given twice");
+		return dp_cmd_parse_pid(value, &t->pid) ? 0 : CMD_USAGE;
+	case 'o':
+		t->out_path = value;
+		return 0;
+	case TRACE_OPT_JSON:
+		t->format = DP_FORMAT_JSON;
+		return 0;
+	case TRACE_OPT_FORMAT:
+		return dp_cmd_parse_format(value, &t->format) ? 0 : CMD_USAGE;
+	case TRACE_OPT_DURATION:
+		return dp_cmd_parse_seconds(value, &t->seconds) ? 0 : CMD_USAGE;
+	case TRACE_OPT_ALLOW_TRAP:
+		t->opt.allow_trap = true;
+		return 0;
+	case TRACE_OPT_INTERPRET:
+		t->opt.interpret = true;
+		return 0;
+	case TRACE_OPT_CHILDREN:
+		t->opt.children = true;
+		return 0;
+	case TRACE_OPT_PAGES:
+		t->opt.pages = true;
+		return 0;
+	case TRACE_OPT_BUFFER:
+		return parse_size(value, &t->opt.ring_size) ? 0 : CMD_USAGE;
+	default: /* 'q' */
+		t->quiet = true;
+		return 0;
+	}
+}
+
+static int take_option(void *arg, int id, const char *value)
+{
+	struct trace *t = arg;
+	struct dp_error err;
+
+	switch (id) {
+	case 'f':
+		if (!dp_event_lines_read(&t->lines, value, &err))
+			return 0;
+		break;
+	case 'e':
+	case CMD_OPT_OPERAND:
+		if (!dp_event_lines_add(&t->lines, value, "", &err))
+			return 0;
+		break;
+	default:
+		return dp_cmd_trace_option(t, id, value);
+	}
+	dp_ui_error(&err, NULL);
+	return CMD_FAILED;
+}
+
+static int use_defaults(struct trace *t)
+{
+	struct dp_error err;
+
+	if (dp_event_lines_default(&t->lines, &err)) {
+		dp_ui_error(&err, NULL);
+		return CMD_FAILED;
+	}
+	if (!t->quiet)
+		dp_ui_note("no event given: showing what the program opens, starts and connects to "
+			   "(calls of libc)");
+	return CMD_OK;
+}
+
+static u32 kernel_events(const struct trace *t)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < t->lines.n; i++)
+		n += dp_kernel_is_event(t->lines.v[i].text);
+	return n;
+}
+
+/* Returns CMD_OK to go on, else the exit status; *done is set by --help. */
+static int parse(struct trace *t, int argc, char **argv, bool *done)
+{
+	int r = dp_cmd_options(&spec, argc, argv, take_option, t, &t->command, done);
+
+	if (r || *done)
+		return r;
+	if (t->pid && t->command)
+		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "both -p and a command");
+	if (kernel_events(t)) {
+		if (t->pid || t->command || kernel_events(t) < t->lines.n)
+			return dp_ui_fail(E_KERNEL_WORLDS, NULL, "%u of %u events are of the kernel", kernel_events(t),
+					  t->lines.n);
+		return CMD_OK;
+	}
+	if (!t->pid && !t->command)
+		return dp_ui_fail(E_CMD_MISSING, "give a process with -p, or a command behind --",
+				  "no process to probe");
+	if (!t->lines.n && t->command)
+		return use_defaults(t);
+	if (!t->lines.n)
+		return dp_ui_fail(E_CMD_MISSING, "for example: 'p libc:malloc bytes=%di'", "no event");
+	return CMD_OK;
+}
+
+/* ---- from session to output ---- */
+
+static void on_progress(void *arg, const char *what, u64 done, u64 total)
+{
+	dp_ui_progress(what, done, total);
+}
+
+static void on_note(void *arg, const char *text)
+{
+	dp_ui_note("%s", text);
+}
+
+static int tell(struct trace *t, const struct dp_error *err, const struct event_line *line)
+{
+	struct dp_error told = *err;
+
+	if (line)
+		snprintf(told.detail, sizeof(told.detail), "%s%.250s", line->where, err->detail);
+	dp_ui_error(&told, line ? line->text : NULL);
+	t->status = DP_MAX(t->status, dp_ui_status(err->code));
+	return -1;
+}
+
+static int begin_session(struct trace *t)
+{
+	struct dp_error err = {0};
+	int r;
+
+	t->opt.ignore_int = dp_cmd_int_ignored;
+	t->opt.note = t->quiet ? NULL : on_note;
+	t->opt.progress = t->quiet ? NULL : on_progress;
+	r = dp_tracee_open(&t->tracee, t->pid, t->command, &t->opt, &err);
+	if (r)
+		return tell(t, &err, NULL);
+	for (u32 i = 0; i < t->lines.n; i++) {
+		r = dp_tracee_add(&t->tracee, t->lines.v[i].text, &err);
+		if (r && t->lines.v[i].optional)
+			continue;
+		if (r)
+			return tell(t, &err, &t->lines.v[i]);
+	}
+	return 0;
+}
+
+static int begin_format(struct trace *t, struct dp_error *err)
+{
+	u32 n = dp_tracee_nprobes(&t->tracee);
+	struct dp_format_env env = {.nevents = n, .symbolize = dp_tracee_symbolize, .arg = &t->tracee};
+
+	t->infos = dp_alloc(n * sizeof(*t->infos));
+	if (!t->infos)
+		return dp_fail(err, E_RING_MEMORY, "%u events", n);
+	for (u32 i = 0; i < n; i++) {
+		struct dp_probe_info p;
+
+		dp_tracee_probe(&t->tracee, i, &p);
+		t->infos[i] = (struct dp_event_info){
+		    .group = p.event->group,
+		    .name = p.event->is_named ? p.event->name : "",
+		    .symbol = p.symbol,
+		    .offset = p.offset,
+		    .is_return = p.event->is_return,
+		    .layout = &p.event->prog.layout,
+		};
+	}
+	if (t->adapt)
+		t->adapt(t);
+	env.events = t->infos;
+	if (dp_tracee_process(&t->tracee))
+		t->threads = dp_threads_new(dp_tracee_pid(&t->tracee));
+	env.color = !t->out_path && dp_ui_color(stdout);
+	if (t->threads) {
+		env.comm = dp_threads_comm;
+		env.comm_arg = t->threads;
+	}
+	if (dp_formatter_new(&t->stream.formatter, t->format, t->out.f, &env))
+		return dp_fail(err, E_RING_MEMORY, "%u events", n);
+	if (t->command) { /* it may have ended before anybody looks */
+		char path[40], comm[16] = "";
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%d/comm", dp_tracee_pid(&t->tracee));
+		f = fopen(path, "re");
+		if (f && fgets(comm, sizeof(comm), f)) {
+			comm[strcspn(comm, "\n")] = '\0';
+			dp_formatter_learn(t->stream.formatter, dp_tracee_pid(&t->tracee), comm);
+		}
+		if (f)
+			fclose(f);
+	}
+	/* The head goes out before anything is armed: a full disk is best noticed here. */
+	dp_formatter_head(t->stream.formatter);
+	return dp_output_flush(&t->out, err);
+}
+
+static int run(struct trace *t, struct dp_error *err)
+{
+	struct stream *s = &t->stream;
+	int r;
+
+	s->tracee = &t->tracee;
+	s->out = &t->out;
+	s->seconds = t->seconds;
+	s->stop = &dp_cmd_stop;
+	r = dp_tracee_arm(&t->tracee, err);
+	dp_ui_progress_end();
+	if (r)
+		return r;
+	t->armed = true;
+	r = dp_reader_open(&s->reader, dp_tracee_rings(&t->tracee), err);
+	if (r)
+		return r;
+	if (t->threads)
+		dp_reader_set_alive(s->reader, dp_threads_alive, t->threads);
+	return dp_stream_run(s, err);
+}
+
+/* ---- the end ---- */
+
+static void print_summary(struct trace *t)
+{
+	u32 n = dp_tracee_nprobes(&t->tracee);
+	struct summary_row *rows = dp_alloc(n * sizeof(*rows));
+
+	if (!rows)
+		return;
+	for (u32 i = 0; i < n; i++) {
+		struct dp_probe_info p;
+
+		dp_tracee_probe(&t->tracee, i, &p);
+		dp_summary_name(&p, rows[i].name, sizeof(rows[i].name));
+		rows[i].via = dp_summary_via(&p);
+		rows[i].compiled = p.ncompiled == p.nsites;
+		dp_reader_counts(t->stream.reader, i, &rows[i].counts);
+	}
+	dp_summary_print(stderr, rows, n, t->stream.lasted);
+	dp_free(rows);
+}
+
+/* Our own exit status tells how the trace went, so how the started program ended is told in words.
+ */
+static void tell_end(struct trace *t)
+{
+	int status;
+
+	if (!dp_tracee_status(&t->tracee, &status) || !status)
+		return;
+	if (WIFSIGNALED(status))
+		dp_ui_note("%s was ended by signal %d (%s)", t->command[0], WTERMSIG(status),
+			   strsignal(WTERMSIG(status)));
+	else
+		dp_ui_note("%s ended with status %d", t->command[0], WEXITSTATUS(status));
+}
+
+/* Whatever was lost is told, in quiet mode too. */
+static void tell_losses(struct trace *t)
+{
+	u64 lost = 0, recorded = 0, damaged;
+	struct dp_error err;
+
+	for (u32 i = 0; i < dp_tracee_nprobes(&t->tracee); i++) {
+		struct dp_counts c;
+
+		dp_reader_counts(t->stream.reader, i, &c);
+		lost += c.v[DP_COUNT_LOST];
+		recorded += c.v[DP_COUNT_RECORDED];
+	}
+	if (lost)
+		dp_ui_note("%llu events found no room in the log and were lost: record less, add a "
+			   "condition (if ...), or enlarge it with --buffer",
+			   (unsigned long long)lost);
+	if (dp_reader_damage(t->stream.reader, &damaged, &err))
+		tell(t, &err, NULL);
+	else if (recorded > t->stream.shown)
+		dp_ui_note("%llu recorded events could not be read back",
+			   (unsigned long long)(recorded - t->stream.shown));
+}
+
+static void finish(struct trace *t, int r, struct dp_error *err)
+{
+	struct dp_error late = {0};
+
+	/* First of all the target: nothing below may keep the probes in place. */
+	if (dp_tracee_remove(&t->tracee, &late))
+		tell(t, &late, NULL);
+	dp_ui_progress_end();
+	if (t->stream.reader) {
+		int r2 = dp_stream_finish(&t->stream, r ? &late : err);
+
+		r = r ? r : r2;
+	}
+	if (t->out.f) {
+		int r2 = dp_output_close(&t->out, r ? &late : err);
+
+		r = r ? r : r2;
+	}
+	if (r && err->code == E_OUT_WRITE && dp_output_unwanted(&t->out))
+		r = 0; /* `| head` has seen enough */
+	if (r)
+		tell(t, err, NULL);
+	if (!t->stream.reader)
+		return;
+	if (!t->quiet) {
+		tell_end(t);
+		print_summary(t);
+	}
+	tell_losses(t);
+}
+
+static void release(struct trace *t)
+{
+	/* A program that was started for this and has not run an instruction of its own yet. */
+	if (t->command && !t->armed && dp_tracee_pid(&t->tracee))
+		kill(dp_tracee_pid(&t->tracee), SIGKILL);
+	dp_formatter_free(t->stream.formatter);
+	dp_reader_close(t->stream.reader);
+	dp_threads_free(t->threads);
+	dp_tracee_free(&t->tracee);
+	dp_free(t->infos);
+	dp_event_lines_free(&t->lines);
+}
+
+int dp_cmd_trace_run(struct trace *t)
+{
+	struct dp_error err = {0};
+	int r;
+
+	catch_signals();
+	r = dp_output_open(&t->out, t->out_path, &dp_cmd_stop, &err);
+	if (r)
+		tell(t, &err, NULL);
+	if (!r && !begin_session(t)) {
+		r = begin_format(t, &err);
+		if (!r)
+			r = run(t, &err);
+		finish(t, r, &err);
+	} else if (t->out.f) {
+		dp_output_close(&t->out, &err);
+	}
+	release(t);
+	return t->status;
+}
+
+int dp_cmd_trace(int argc, char **argv)
+{
+	struct trace t = {.status = CMD_OK};
+	bool done = false;
+
+	if (dp_cmd_traces_program(argc, argv))
+		return dp_cmd_trace_program(argc, argv);
+	t.status = parse(&t, argc, argv, &done);
+	if (t.status != CMD_OK || done) {
+		dp_event_lines_free(&t.lines);
+		return t.status;
+	}
+	return dp_cmd_trace_run(&t);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* A trace from its events to its summary; `dprobes trace` and `dprobes watch` differ in what they ask for and show. */
+#ifndef DP_CMD_TRACE_H
+#define DP_CMD_TRACE_H
+
+#include "cmd/cmd.h"
+#include "cmd/events.h"
+#include "cmd/stream.h"
+#include "cmd/threads.h"
+
+struct trace {
+	pid_t pid;
+	const char *out_path;
+	char **command;
+	enum dp_format format;
+	bool quiet;
+	double seconds;
+	struct event_lines lines;
+	struct dp_session_options opt;
+	void (*adapt)(struct trace *t); /* may change infos before anything is shown; may be NULL */
+
+	struct dp_tracee tracee;
+	struct output out;
+	struct dp_event_info *infos;
+	struct threads *threads;
+	struct stream stream;
+	bool armed;
+	int status;
+};
+
+enum {
+	TRACE_OPT_JSON = 256,
+	TRACE_OPT_FORMAT,
+	TRACE_OPT_DURATION,
+	TRACE_OPT_ALLOW_TRAP,
+	TRACE_OPT_BUFFER,
+	TRACE_OPT_INTERPRET,
+	TRACE_OPT_CHILDREN,
+	TRACE_OPT_PAGES
+};
+
+/* Options that all traces have: 'p' 'o' 'q' and TRACE_OPT_*. Returns 0, or CMD_USAGE (told already). */
+int dp_cmd_trace_option(struct trace *t, int id, const char *value);
+
+/* Run what the command line has asked for, and free all. Returns the exit status. */
+int dp_cmd_trace_run(struct trace *t);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * `dprobes verify`: compares every executable mapping of a process with the file it comes from,
+ * byte by byte. Independent of everything that puts probes: it reads /proc only.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/cmd.h"
+#include "host/process/process.h"
+#include "symbols/symbolize.h"
+#include "symbols/symbols.h"
+
+#define CHUNK 65536u
+#define SHOWN 20 /* differences */
+
+static const struct cmd_option options[] = {
+    {"pid", 'p', "PID", "the process"}, {"quiet", 'q', NULL, "only the exit status"}, {NULL}};
+
+static const struct cmd_spec spec = {
+    .name = "verify",
+    .synopsis = "-p PID",
+    .about = "Compare the code of a process with its files. Exit status 0: all bytes are the same.",
+    .options = options,
+};
+
+struct check {
+	int mem;
+	pid_t pid;
+	bool quiet;
+	struct symbolizer *symbolizer;
+	u64 bytes, differing, places, mappings, unreadable, vanished;
+	struct dp_standing *ours; /* probes of a dprobes: see whose */
+	u32 nours;
+	u64 known; /* of the places: those of these probes */
+};
+
+/* A jump begins at most this far before the instruction that is probed, and ends this far behind it. */
+#define REACH 16
+
+static bool is_ours(const struct check *c, u64 addr, u64 n)
+{
+	for (u32 i = 0; i < c->nours; i++)
+		if (!c->ours[i].is_watch && addr < c->ours[i].addr + REACH && addr + n + REACH > c->ours[i].addr)
+			return true;
+	return false;
+}
+
+static void tell_place(struct check *c, u64 addr, const u8 *mem, const u8 *file, u64 n)
+{
+	char where[300];
+
+	bool known = is_ours(c, addr, n);
+
+	c->known += known;
+	if (c->places++ >= SHOWN || c->quiet)
+		return;
+	if (!dp_symbolize(c->symbolizer, addr, where, sizeof(where)))
+		where[0] = '\0';
+	printf("%016llx %s: ", (unsigned long long)addr, dp_ui_clean(where));
+	for (u64 i = 0; i < n && i < 16; i++)
+		printf("%02x", file[i]);
+	printf(" in the file, ");
+	for (u64 i = 0; i < n && i < 16; i++)
+		printf("%02x", mem[i]);
+	printf(" in memory%s%s\n", n > 16 ? " ..." : "", known ? " (a probe of dprobes)" : "");
+}
+
+/* Places less than four bytes apart are shown as one. */
+static void compare(struct check *c, u64 addr, const u8 *mem, const u8 *file, u64 n)
+{
+	u64 i = 0;
+
+	c->bytes += n;
+	while (i < n) {
+		u64 end, last;
+
+		if (mem[i] == file[i]) {
+			i++;
+			continue;
+		}
+		for (last = end = i; end < n && end - last < 4; end++) {
+			if (mem[end] == file[end])
+				continue;
+			last = end;
+			c->differing++;
+		}
+		tell_place(c, addr + i, mem + i, file + i, last + 1 - i);
+		i = last + 1;
+	}
+}
+
+/* The program may unmap a library while we look. */
+static bool is_there(const struct check *c, const struct dp_map *map)
+{
+	struct dp_error err;
+	struct dp_maps now;
+	const struct dp_map *m;
+	bool same;
+
+	if (dp_maps_read(&now, c->pid, &err))
+		return false;
+	m = dp_maps_at(&now, map->lo);
+	same = m && m->x && m->inode == map->inode && m->lo <= map->lo && m->hi >= map->hi &&
+	       m->offset + (map->lo - m->lo) == map->offset;
+	dp_maps_free(&now);
+	return same;
+}
+
+static void check_mapping(struct check *c, const struct dp_map *map)
+{
+	static u8 mem[CHUNK], file[CHUNK];
+	u64 differing = c->differing, places = c->places, known = c->known;
+	int fd = dp_map_open(c->pid, map), error = errno;
+	bool readable = fd >= 0;
+
+	for (u64 at = map->lo; at < map->hi && readable; at += CHUNK) {
+		u64 n = DP_MIN(map->hi - at, (u64)CHUNK);
+		ssize_t got = pread(c->mem, mem, n, (off_t)at);
+		ssize_t want = pread(fd, file, n, (off_t)(map->offset + (at - map->lo)));
+
+		error = errno;
+		readable = got > 0 && want >= 0;
+		if (!readable)
+			break;
+		/* Behind the end of the file a mapping is zero up to the end of the page, then
+		 * absent. */
+		if (want < got)
+			memset(file + want, 0, (size_t)(got - want));
+		compare(c, at, mem, file, (u64)got);
+		if ((u64)want < n)
+			break;
+	}
+	if ((!readable || c->differing > differing) && !is_there(c, map)) {
+		/* What was compared may have been somebody else's bytes. */
+		c->vanished++;
+		c->differing = differing;
+		c->places = places;
+		c->known = known;
+	} else if (readable) {
+		c->mappings++;
+	} else {
+		c->unreadable++;
+		if (!c->quiet)
+			dp_ui_note("%s at %llx cannot be read: %s", map->path, (unsigned long long)map->lo,
+				   strerror(error));
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Whose the differences are, when they are all those of one dprobes. */
+static void hint(const struct check *c, char *buf, size_t size)
+{
+	pid_t owner = c->nours ? c->ours[0].owner : 0;
+
+	*buf = '\0';
+	if (!c->places || c->known < c->places || !owner)
+		return;
+	if (kill(owner, 0) && errno == ESRCH)
+		snprintf(
+		    buf, size,
+		    "they are the probes of dprobes process %d, which was killed: `dprobes clean -p %d` takes them away",
+		    owner, c->pid);
+	else
+		snprintf(buf, size, "they are the probes of dprobes process %d, which runs", owner);
+}
+
+static int check_process(struct check *c)
+{
+	struct dp_process process;
+	struct dp_error err = {0};
+	char path[64], whose[200];
+
+	if (dp_process_read(&process, c->pid, &err)) {
+		dp_ui_error(&err, NULL);
+		return CMD_FAILED;
+	}
+	snprintf(path, sizeof(path), "/proc/%d/mem", c->pid);
+	c->mem = open(path, O_RDONLY | O_CLOEXEC);
+	if (c->mem < 0) {
+		dp_process_free(&process);
+		return dp_ui_fail(E_CMD_VERIFY, "run as root or as the owner of the process", "%s: %s", path,
+				  strerror(errno));
+	}
+	c->symbolizer = dp_symbolizer_new(&process);
+	if (dp_standing_read(c->pid, &c->ours, &c->nours, &err))
+		c->nours = 0;
+	for (size_t i = 0; i < process.maps.n; i++) {
+		const struct dp_map *map = &process.maps.v[i];
+
+		if (map->x && map->inode && map->path[0] == '/')
+			check_mapping(c, map);
+	}
+	dp_symbolizer_free(c->symbolizer);
+	close(c->mem);
+	dp_process_free(&process);
+	hint(c, whose, sizeof(whose));
+	free(c->ours);
+	if (c->vanished && !c->quiet)
+		dp_ui_note("%llu mappings went away meanwhile", (unsigned long long)c->vanished);
+	if (c->differing || c->unreadable)
+		return c->quiet ? CMD_FAILED
+				: dp_ui_fail(E_CMD_VERIFY, *whose ? whose : NULL,
+					     "%llu bytes in %llu places; %llu mappings could not be read",
+					     (unsigned long long)c->differing, (unsigned long long)c->places,
+					     (unsigned long long)c->unreadable);
+	if (!c->quiet)
+		printf("%llu bytes of code in %llu mappings: all as in the files\n", (unsigned long long)c->bytes,
+		       (unsigned long long)c->mappings);
+	return CMD_OK;
+}
+
+int dp_cmd_verify(int argc, char **argv)
+{
+	struct check c = {0};
+	struct cmd_args args;
+	int id;
+
+	dp_cmd_args_init(&args, &spec, argc, argv);
+	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
+		if (id == CMD_OPT_HELP)
+			return CMD_OK;
+		if (id == CMD_OPT_ERROR)
+			return CMD_USAGE;
+		if (id == 'p' && !dp_cmd_parse_pid(args.value, &c.pid))
+			return CMD_USAGE;
+		if (id == 'q')
+			c.quiet = true;
+		if (id == CMD_OPT_OPERAND)
+			return dp_ui_fail(E_CMD_EXTRA, NULL, "%s", args.value);
+	}
+	if (!c.pid)
+		return dp_ui_fail(E_CMD_MISSING, NULL, "no process: give one with -p");
+	return check_process(&c);
+}

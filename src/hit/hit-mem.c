@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Guarded access to the probed process's memory from inside it. Direct only where the memory
+ * cannot go away (the stack page in use, segments that stay mapped); everywhere else by a system
+ * call that returns an error instead of faulting.
+ */
+#include "hit/hit-priv.h"
+#include "program/opcode.h"
+
+#define SYS_RT_SIGPROCMASK 14
+#define SYS_PRCTL 157
+#define SYS_CLONE 56
+#define SYS_WAIT4 61
+#define SYS_KILL 62
+#define SYS_GETPID 39
+#define SYS_GETTID 186
+#define SYS_RT_SIGACTION 13
+#define SYS_FUTEX 202
+#define SYS_SIGALTSTACK 131
+#define SYS_PRLIMIT64 302
+#define SYS_PROCESS_VM_READV 310
+#define SYS_PROCESS_VM_WRITEV 311
+#define PR_GET_NAME 16
+#define PAGE 4096ull
+
+struct iovec_rt {
+	u64 base, len;
+};
+
+static bool known(const struct dp_hit *h, u64 addr, u32 len)
+{
+	const struct dp_control *ctl = h->ctl;
+	u64 page = h->regs->sp & ~(PAGE - 1);
+
+	if (h->aside)
+		return false;
+	if (addr - page < PAGE && addr + len - page <= PAGE)
+		return true;
+	for (u32 i = 0; i < ctl->nranges; i++)
+		if (addr >= ctl->ranges[i].lo && addr + len <= ctl->ranges[i].hi && addr + len >= addr)
+			return true;
+	return false;
+}
+
+static void copy(void *dst, const void *src, u32 len)
+{
+	volatile u8 *d = dst;
+	const volatile u8 *s = src;
+
+	if (len == 8) {
+		*(u64 *)dst = *(const volatile u64 *)src;
+		return;
+	}
+	while (len--)
+		*d++ = *s++;
+}
+
+/* The whole range can be read: the kernel copies a signal mask from there before it looks at a wrong `how`. */
+static bool readable(u64 addr, u32 len)
+{
+	u64 last = addr + len - 1;
+
+	if (last < addr)
+		return false;
+	for (u64 p = addr;; p = (p & ~(PAGE - 1)) + PAGE) {
+		/* Eight bytes that lie in the page of p. */
+		u64 at = DP_MIN(p & ~7ull, (p & ~(PAGE - 1)) + PAGE - 8);
+
+		at = DP_MAX(at, 8ull); /* a null pointer would mean: no mask */
+		if (dp_syscall(SYS_RT_SIGPROCMASK, 0x7fff, at, 0, 8, 0, 0) == -EFAULT)
+			return false;
+		if ((p & ~(PAGE - 1)) == (last & ~(PAGE - 1)))
+			return true;
+	}
+}
+
+/* How many bytes from src on could be copied, up to len; 0 when none. */
+static u32 read_some(struct dp_hit *h, void *dst, u64 src, u32 len)
+{
+	struct iovec_rt here = {(u64)dst, len};
+	/* One element for each page: a transfer stops between elements, never inside one. */
+	u64 first = DP_MIN(len, PAGE - (src & (PAGE - 1)));
+	struct iovec_rt there[2] = {{src, first}, {src + first, len - first}};
+	s64 n;
+
+	if (known(h, src, len)) {
+		copy(dst, (const void *)src, len);
+		return len;
+	}
+	if (h->ctl->caps & DP_CAP_PVR) {
+		n = dp_syscall(SYS_PROCESS_VM_READV, h->tid, (u64)&here, 1, (u64)there, len > first ? 2 : 1, 0);
+		return n > 0 ? (u32)n : 0;
+	}
+	if (h->ctl->caps & DP_CAP_PROBE_READ) {
+		if (!readable(src, (u32)first))
+			return 0;
+		if (len > first && !readable(src + first, len - (u32)first))
+			len = (u32)first;
+		copy(dst, (const void *)src, len);
+		return len;
+	}
+	return 0;
+}
+
+int dp_hit_read(struct dp_hit *h, void *dst, u64 src, u32 len)
+{
+	/* Longer reads than a page would need more elements; programs are limited to one record. */
+	while (len > PAGE) {
+		if (read_some(h, dst, src, PAGE) != PAGE)
+			return -EFAULT;
+		dst = (u8 *)dst + PAGE;
+		src += PAGE;
+		len -= PAGE;
+	}
+	return read_some(h, dst, src, len) == len ? 0 : -EFAULT;
+}
+
+static bool write_all(const struct dp_hit *h, u64 dst, const void *src, u32 len)
+{
+	struct iovec_rt here = {(u64)src, len};
+	struct iovec_rt there = {dst, len};
+
+	return dp_syscall(SYS_PROCESS_VM_WRITEV, h->tid, (u64)&here, 1, (u64)&there, 1, 0) == (s64)len;
+}
+
+int dp_hit_write(struct dp_hit *h, u64 dst, const void *src, u32 len)
+{
+	u32 first = (u32)DP_MIN((u64)len, PAGE - (dst & (PAGE - 1)));
+	u8 old[8];
+	u64 page = h->regs->sp & ~(PAGE - 1);
+
+	/* Our own memory is not the program's to write: slots, rings, the control block. */
+	if (dst < h->ctl->region_hi && dst + len > h->ctl->region_lo)
+		return -EFAULT;
+	if (dst - page < PAGE && dst + len - page <= PAGE) {
+		copy((void *)dst, src, len);
+		return 0;
+	}
+	if (!(h->ctl->caps & DP_CAP_PVR))
+		return -EFAULT;
+	if (first == len || len - first > sizeof(old))
+		return write_all(h, dst, src, len) ? 0 : -EFAULT;
+	/* Over the end of a page: all or nothing. The kernel would write the first part, and then fail at the second. */
+	if (dp_hit_read(h, old, dst + first, len - first) ||
+	    !write_all(h, dst + first, (const u8 *)src + first, len - first))
+		return -EFAULT;
+	if (write_all(h, dst, src, first))
+		return 0;
+	write_all(h, dst + first, old, len - first);
+	return -EFAULT;
+}
+
+int dp_hit_read_str(struct dp_hit *h, char *dst, u64 src, u32 size)
+{
+	u32 done = 0;
+
+	if (!size)
+		return -EFAULT;
+	while (done < size - 1) {
+		u32 want = DP_MIN(size - 1 - done, 64u);
+		u32 got = read_some(h, dst + done, src + done, want);
+
+		if (!got)
+			break;
+		for (u32 i = 0; i < got; i++)
+			if (!dst[done + i])
+				return (int)(done + i + 1);
+		done += got;
+		if (got < want)
+			break;
+	}
+	if (!done)
+		return -EFAULT;
+	dst[done] = '\0';
+	return (int)(done + 1);
+}
+
+void dp_hit_comm(struct dp_hit *h, char *dst16)
+{
+	(void)h;
+	if (dp_syscall(SYS_PRCTL, PR_GET_NAME, (u64)dst16, 0, 0, 0, 0) < 0)
+		dst16[0] = '\0';
+}
+
+bool dp_hit_writable(struct dp_hit *h, u64 addr)
+{
+	u64 page = h->regs->sp & ~(PAGE - 1);
+	u32 nobody = 0;
+
+	if (addr >= h->ctl->region_lo && addr < h->ctl->region_hi)
+		return false;
+	if (addr - page < PAGE)
+		return true;
+	/*
+	 * Writing a byte back would undo what another thread writes meanwhile. The kernel adds nothing to the word
+	 * instead, in one step (FUTEX_WAKE_OP, private), and wakes nobody on the first address.
+	 */
+	return dp_syscall(SYS_FUTEX, (u64)&nobody, 5 | 128, 0, 0, addr & ~3ull, 1u << 28) != -EFAULT;
+}
+
+/* A child that inherited its probes has another id than the control block says. */
+u32 dp_hit_pid(struct dp_hit *h)
+{
+	u32 *known = (u32 *)h->ctl->tids + h->ctl->nslots, pid; /* wiped in a child */
+
+	if (h->tid == h->ctl->pid || !(h->ctl->caps & DP_CAP_GETTID))
+		return h->ctl->pid;
+	if (*known)
+		return *known;
+	pid = (u32)dp_syscall(SYS_GETPID, 0, 0, 0, 0, 0, 0);
+	/* A child of vfork, which does not know that it is one, writes to its parent's memory: it must not note its id. */
+	if ((u32)dp_syscall(SYS_GETTID, 0, 0, 0, 0, 0, 0) == h->tid)
+		*known = pid;
+	return pid;
+}
+
+u32 dp_hit_cpu(struct dp_hit *h)
+{
+	const struct dp_control *ctl = h->ctl;
+	u32 cpu = ~0u;
+	u64 tp;
+
+	if (ctl->caps & DP_CAP_RDPID)
+		return dp_rdpid();
+	tp = ctl->caps & DP_CAP_RSEQ ? dp_thread_pointer(ctl) : 0;
+	if (tp >= 0x10000 && *(volatile u64 *)tp == tp) /* as in hit.c: the area is there */
+		cpu = *(volatile u32 *)(tp + (u64)(s64)ctl->rseq_off + 4);
+	if (cpu < ctl->ncpus)
+		return cpu;
+	if (ctl->caps & DP_CAP_LSL)
+		cpu = dp_cpu_by_limit();
+	else if (ctl->caps & DP_CAP_RDTSCP)
+		dp_rdtscp(&cpu);
+	else if (ctl->caps & DP_CAP_GETCPU)
+		cpu = dp_getcpu();
+	return cpu == ~0u ? 0 : cpu;
+}
+
+u64 dp_hit_ns(struct dp_hit *h)
+{
+	u64 ticks = dp_rdtsc() - h->ctl->clock_tsc;
+
+	return h->ctl->clock_ns + (u64)((unsigned __int128)ticks * h->ctl->clock_mult >> 32);
+}
+
+/* Nothing of the hit path touches these registers, so they are still the program's. */
+void dp_hit_fxsave(struct dp_hit *h, void *area512)
+{
+	(void)h;
+	dp_fxsave(area512);
+}
+
+u64 dp_hit_segment(struct dp_hit *h, u32 which)
+{
+	return which < 4 ? dp_selector(which) : dp_segment_base(h->ctl, which == 5);
+}
+
+void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4])
+{
+	(void)h;
+	dp_cpuid(leaf, abcd);
+}
+
+/*
+ * Go to where the probe was hit, as rt_sigreturn does it, with nothing blocked: a signal that waits strikes there. Debuggers see the
+ * probed function, its registers and its callers, and nothing of ours.
+ */
+static void return_to_hit(struct dp_hit *h)
+{
+	u64 uc[DP_UC_WORDS];
+	u8 fp[512] __attribute__((aligned(64)));
+
+	for (u32 i = 0; i < DP_UC_WORDS; i++)
+		((volatile u64 *)uc)[i] = 0;
+	dp_syscall(SYS_SIGALTSTACK, 0, (u64)&uc[DP_UC_ALT], 0, 0, 0, 0);
+	dp_context_of(h->regs, uc);
+	uc[DP_UC_CS] = 0x002b000000000033ull; /* and ss */
+	dp_hit_fxsave(h, fp);
+	for (u32 i = 464; i < sizeof(fp); i++)
+		((volatile u8 *)fp)[i] = 0; /* there is no more of the state than this */
+	uc[DP_UC_FP] = (u64)fp;
+	dp_enter_context(uc);
+}
+
+/* In the copy: die of SIGABRT, with a core as large as is allowed. Does not return. */
+static void die_with_core(struct dp_hit *h)
+{
+	u64 limits[2], by_default[4] = {0}, all = ~0ull;
+
+	if (!dp_syscall(SYS_PRLIMIT64, 0, 4 /* RLIMIT_CORE */, 0, (u64)limits, 0, 0)) {
+		limits[0] = limits[1];
+		dp_syscall(SYS_PRLIMIT64, 0, 4, (u64)limits, 0, 0, 0);
+	}
+	dp_syscall(SYS_RT_SIGACTION, 6, (u64)by_default, 0, 8, 0, 0);
+	dp_syscall(SYS_RT_SIGPROCMASK, 2, (u64)&all, 0, 8, 0, 0);
+	dp_syscall(SYS_KILL, (u64)dp_syscall(SYS_GETPID, 0, 0, 0, 0, 0, 0), 6, 0, 0, 0, 0);
+	return_to_hit(h);
+}
+
+/*
+ * A copy of the process dies for it. The copy ends without a signal to the program, and only a wait for children of that kind
+ * sees it. The thread stands still until the core is written.
+ */
+static void dump(struct dp_hit *h)
+{
+	s64 pid;
+
+	pid = dp_syscall(SYS_CLONE, 0, 0, 0, 0, 0, 0);
+	if (pid == 0)
+		die_with_core(h);
+	while (pid > 0 && dp_syscall(SYS_WAIT4, (u64)pid, 0, 0x40000000 /* __WALL */, 0, 0, 0) == -EINTR)
+		;
+}
+
+void dp_hit_exit(struct dp_hit *h, u32 facility)
+{
+	if (!(h->ctl->caps & DP_CAP_DUMP))
+		return;
+	if (facility == DP_EXIT_COREDUMP)
+		dump(h);
+	else
+		h->rec_flags |= DP_REC_STOP;
+}
+
+void dp_hit_stop(void)
+{
+	dp_syscall(SYS_KILL, (u64)dp_syscall(SYS_GETPID, 0, 0, 0, 0, 0, 0), 19 /* SIGSTOP */, 0, 0, 0, 0);
+}

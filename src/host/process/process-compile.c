@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Compiled programs of a session: which spots or probes get one, where it will lie, and the code itself. The place is chosen
+ * before the target is touched, the code is made when the target's capabilities are known; should they not do, each
+ * place just leads to the general entry.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arch/arch.h"
+#include "hit/blob.h"
+#include "host/process/process-priv.h"
+#include "host/process/session-priv.h"
+
+static void addresses(const struct dp_session *s, const struct dp_probe *p, struct dp_code_rt *rt)
+{
+	u64 words = s->region + s->rings_off + s->words_off;
+
+	dp_program_to_rt(&p->event->prog, rt);
+	rt->locals = words + 8ull * p->locals;
+	rt->globals = dp_session_globals(s, p);
+}
+
+/* Compile the spot's program to run at addr. */
+static int compile(const struct dp_session *s, const struct dp_spot *sp, const struct dp_control *ctl, u64 entry,
+		   u64 addr, u8 *buf, struct dp_emit *e)
+{
+	const struct dp_program *prog = &s->probes[sp->owner].event->prog;
+	struct dp_code_rt rt;
+	struct dp_jit jit = {.ctl = ctl,
+			     .entry = entry,
+			     .point = sp->point,
+			     .event = sp->owner,
+			     .addr = sp->addr,
+			     .flags = dp_entry_for(&sp->site) & DP_ENTRY_FLAGS,
+			     .zone = dp_entry_for(&sp->site) & DP_ENTRY_ZONE,
+			     .rt = &rt};
+
+	addresses(s, &s->probes[sp->owner], &rt);
+	dp_emit_init(e, buf, DP_JIT_MAX, addr);
+	return dp_jit_compile(e, prog->code, prog->len, &jit);
+}
+
+/* Compile the program of a probe, which is a function that the hit path calls (and no spot of its own). */
+static int compile_rpn(const struct dp_session *s, const struct dp_probe *p, struct dp_emit *e)
+{
+	static const u32 at[] = {
+#define DP_SERVICE(name) offsetof(struct dp_blob_head, name),
+#include "abi/services.def"
+	};
+	const struct dp_program *prog = &p->event->prog;
+	u64 services[DP_NSERVICES];
+	struct dp_code_rt rt;
+	struct dp_rpn_jit jit = {.code = prog->code, .rt = &rt, .services = services, .always = p->jit == DP_JIT_ON};
+
+	for (u32 i = 0; i < DP_NSERVICES; i++)
+		services[i] = s->region + *(const u32 *)(dp_blob + at[i]);
+	addresses(s, p, &rt);
+	return dp_rpn_jit_compile(e, &jit);
+}
+
+static u64 lay_out_rpn(struct dp_session *s, u64 size)
+{
+	for (u32 i = 0; i < s->nprobes; i++) {
+		struct dp_probe *p = &s->probes[i];
+		size_t room = dp_rpn_jit_room(p->event->prog.len);
+		struct dp_emit e;
+		u8 *buf;
+
+		p->compiled = 0;
+		if (!p->event->prog.rpn.ex_mask || p->jit == DP_JIT_OFF || s->opt.interpret)
+			continue;
+		buf = malloc(room);
+		dp_emit_init(&e, buf, room, 0);
+		if (buf && !compile_rpn(s, p, &e)) {
+			size = DP_ALIGN_UP(size, 64) + 64; /* an address of 0 would mean: none */
+			p->compiled = size;
+			size += e.len;
+		}
+		free(buf);
+	}
+	return size;
+}
+
+u64 dp_compile_lay_out(struct dp_session *s)
+{
+	static const struct dp_control nothing;
+	u8 buf[DP_JIT_MAX];
+	struct dp_emit e;
+	u64 size = 0;
+
+	for (u32 i = 0; i < s->nspots; i++) {
+		s->spots[i].direct = 0;
+		if (s->opt.interpret || s->probes[s->spots[i].owner].jit == DP_JIT_OFF || s->spots[i].confirm ||
+		    s->spots[i].site.outcome == DP_OUTCOME_REFUSED)
+			continue;
+		if (compile(s, &s->spots[i], &nothing, 0, 0, buf, &e))
+			continue;
+		s->spots[i].direct = size + DP_JIT_ENTRY;
+		size += DP_ALIGN_UP(e.len, DP_JIT_ALIGN);
+	}
+	return lay_out_rpn(s, size);
+}
+
+void dp_compile_place(struct dp_session *s, u64 base)
+{
+	for (u32 i = 0; i < s->nspots; i++)
+		if (s->spots[i].direct)
+			s->spots[i].direct += base;
+	for (u32 i = 0; i < s->nprobes; i++)
+		if (s->probes[i].compiled)
+			s->probes[i].compiled += base;
+}
+
+static int write_rpn(struct dp_session *s, u64 lo, u64 hi, u8 *all, struct dp_error *err)
+{
+	for (u32 i = 0; i < s->nprobes; i++) {
+		struct dp_probe *p = &s->probes[i];
+		struct dp_emit e;
+
+		if (!p->compiled)
+			continue;
+		dp_emit_init(&e, all + (p->compiled - lo), hi - p->compiled, p->compiled);
+		if (compile_rpn(s, p, &e)) /* it went well when the place was chosen */
+			return dp_fail(err, E_ARM_NOMEM, "compiled programs");
+		p->ncompiled = p->nsites;
+	}
+	return 0;
+}
+
+int dp_compile_write(struct dp_session *s, const struct dp_control *ctl, const u64 entries[DP_NENTRIES],
+		     const struct dp_mem *mem, struct dp_tracer *t, struct dp_error *err)
+{
+	u64 size = ctl->jit_hi - ctl->jit_lo;
+	u8 *all = calloc(1, size + DP_JIT_MAX);
+	bool usable = dp_jit_usable(ctl);
+	struct dp_emit e;
+	int r = 0;
+
+	if (!all)
+		return dp_fail(err, E_ARM_NOMEM, "compiled programs");
+	for (u32 i = 0; i < s->nspots && !r; i++) {
+		const struct dp_spot *sp = &s->spots[i];
+		u64 at = sp->direct - DP_JIT_ENTRY;
+		u64 entry = entries[dp_entry_for(&sp->site)];
+
+		if (i % 64 == 63)
+			dp_tracer_pump(t);
+		if (!sp->direct || sp->outcome == DP_OUTCOME_REFUSED || s->plan.points[sp->point].n != 1)
+			continue;
+		if (usable && !compile(s, sp, ctl, entry, at, all + (at - ctl->jit_lo), &e)) {
+			s->probes[sp->owner].ncompiled++;
+			continue;
+		}
+		dp_emit_init(&e, all + (sp->direct - ctl->jit_lo), DP_JIT_MAX, sp->direct);
+		r = dp_emit_jmp(&e, entry, err);
+	}
+	if (!r)
+		r = write_rpn(s, ctl->jit_lo, ctl->jit_hi, all, err);
+	if (!r && size)
+		r = dp_mem_write(mem, ctl->jit_lo, all, size, err);
+	free(all);
+	return r;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Reading and writing another process's memory, code included. Through /proc/PID/mem, which breaks
+ * copy-on-write for the written page; by ptrace words where the kernel restricts that.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <unistd.h>
+
+#include "host/process/process-priv.h"
+
+int dp_mem_open(struct dp_mem *m, pid_t pid, struct dp_error *err)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)dp_memory_tid(pid));
+	m->pid = pid;
+	m->fd = open(path, O_RDWR | O_CLOEXEC);
+	if (m->fd < 0)
+		return dp_fail(err, errno == EACCES || errno == EPERM ? E_TARGET_PERM : E_TARGET_GONE, "process %d: %s",
+			       (int)pid, strerror(errno));
+	return 0;
+}
+
+void dp_mem_close(struct dp_mem *m)
+{
+	if (m->fd >= 0)
+		close(m->fd);
+	m->fd = -1;
+}
+
+int dp_mem_read(const struct dp_mem *m, u64 addr, void *buf, size_t n, struct dp_error *err)
+{
+	size_t done = 0;
+
+	while (done < n) {
+		ssize_t r = pread(m->fd, (char *)buf + done, n - done, (off_t)(addr + done));
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			return dp_fail(err, r ? E_TARGET_MEM : E_TARGET_GONE, "reading 0x%llx of process %d: %s",
+				       (unsigned long long)(addr + done), (int)m->pid,
+				       r ? strerror(errno) : "it is gone");
+		done += (size_t)r;
+	}
+	return 0;
+}
+
+int dp_mem_write(const struct dp_mem *m, u64 addr, const void *buf, size_t n, struct dp_error *err)
+{
+	size_t done = 0;
+
+	while (done < n) {
+		ssize_t r = pwrite(m->fd, (const char *)buf + done, n - done, (off_t)(addr + done));
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			return dp_fail(err, r ? E_TARGET_MEM : E_TARGET_GONE, "writing 0x%llx of process %d: %s",
+				       (unsigned long long)(addr + done), (int)m->pid,
+				       r ? strerror(errno) : "it is gone");
+		done += (size_t)r;
+	}
+	return 0;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The process host as a table of functions (host/host.h). Each hands over to the session. */
+#include <stdio.h>
+
+#include "host/process/process.h"
+#include "symbols/symbolize.h"
+
+static int add(void *s, const char *text, struct dp_error *err)
+{
+	return dp_session_add(s, text, err);
+}
+
+static int add_spec(void *s, const struct dp_probe_spec *spec, struct dp_error *err)
+{
+	return dp_session_add_spec(s, spec, err);
+}
+
+static int set_words(void *s, const u64 *values, u32 n, struct dp_error *err)
+{
+	return dp_session_set_words(s, values, n, err);
+}
+
+static int arm(void *s, struct dp_error *err)
+{
+	return dp_session_arm(s, err);
+}
+
+static bool adopt(void *s)
+{
+	return dp_session_adopt(s);
+}
+
+static volatile u64 *words(void *s)
+{
+	return dp_session_words(s);
+}
+
+static const struct dp_ring_map *rings(void *s)
+{
+	return dp_session_rings(s);
+}
+
+static bool alive(void *s)
+{
+	return dp_session_alive(s);
+}
+
+static void tend(void *s)
+{
+	dp_session_tend(s);
+}
+
+static void tend_pages(void *s)
+{
+	dp_session_tend_pages(s);
+}
+
+static void rest(void *s, u64 ns)
+{
+	dp_session_rest(s, ns);
+}
+
+static int take_out(void *s, struct dp_error *err)
+{
+	return dp_session_remove(s, err);
+}
+
+static u32 nprobes(void *s)
+{
+	return dp_session_nprobes(s);
+}
+
+static void probe(void *s, u32 i, struct dp_probe_info *out)
+{
+	dp_session_probe(s, i, out);
+}
+
+static void end(void *s)
+{
+	dp_session_free(s);
+}
+
+static int symbol(void *s, const char *name, u64 *addr, struct dp_error *err)
+{
+	return dp_session_symbol(s, name, addr, err);
+}
+
+static int base(void *s, const char *module, u64 *addr, struct dp_error *err)
+{
+	struct dp_image *im = dp_process_image(dp_session_process(s), module, err);
+
+	if (im)
+		*addr = im->bias;
+	return im ? 0 : -ENOENT;
+}
+
+static int build_id(void *s, enum dp_module_kind kind, const char *module, char *id, size_t size, struct dp_error *err)
+{
+	struct dp_image *im = dp_process_image(dp_session_process(s), module, err);
+
+	if (!im)
+		return -ENOENT;
+	snprintf(id, size, "%s", dp_module_build_id(im->mod));
+	return 0;
+}
+
+static bool symbolize(void *s, void **names, u64 addr, char *buf, size_t size)
+{
+	if (!*names)
+		*names = dp_symbolizer_new(dp_session_process(s));
+	return *names && dp_symbolize(*names, addr, buf, size);
+}
+
+static void free_names(void *names)
+{
+	dp_symbolizer_free(names);
+}
+
+static struct dp_process *process(void *s)
+{
+	return dp_session_process(s);
+}
+
+static pid_t pid(void *s)
+{
+	return dp_session_pid(s);
+}
+
+static bool status(void *s, int *status)
+{
+	return dp_session_status(s, status);
+}
+
+const struct dp_host_ops dp_process_ops = {
+    .name = "process",
+    .has_rings_file = true,
+    .add = add,
+    .add_spec = add_spec,
+    .set_words = set_words,
+    .arm = arm,
+    .adopt = adopt,
+    .words = words,
+    .rings = rings,
+    .alive = alive,
+    .tend = tend,
+    .tend_pages = tend_pages,
+    .rest = rest,
+    .remove = take_out,
+    .nprobes = nprobes,
+    .probe = probe,
+    .free = end,
+    .symbol = symbol,
+    .base = base,
+    .build_id = build_id,
+    .symbolize = symbolize,
+    .free_names = free_names,
+    .process = process,
+    .pid = pid,
+    .status = status,
+};

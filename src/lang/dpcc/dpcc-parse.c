@@ -1,0 +1,673 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Variables, statements and functions: the grammar of C, without function pointers and old style
+ * definitions. */
+#include <string.h>
+
+#include "lang/dpcc/dpcc-priv.h"
+
+struct tok *dp_cc_peek(struct dpcc *c)
+{
+	return &c->toks[c->at];
+}
+
+struct tok *dp_cc_next_tok(struct dpcc *c)
+{
+	struct tok *t = dp_cc_peek(c);
+
+	if (t->kind != TOK_END)
+		c->at++;
+	return t;
+}
+
+bool dp_cc_accept(struct dpcc *c, const char *text)
+{
+	if (!dp_cc_tok_is(dp_cc_peek(c), text))
+		return false;
+	c->at++;
+	return true;
+}
+
+struct tok *dp_cc_expect(struct dpcc *c, const char *text)
+{
+	if (!dp_cc_tok_is(dp_cc_peek(c), text))
+		dp_cc_fail(c, dp_cc_peek(c), E_DPCC_SYNTAX, "'%s' is missing here", text);
+	return dp_cc_next_tok(c);
+}
+
+const char *dp_cc_parse_word(struct dpcc *c)
+{
+	struct tok *t = dp_cc_peek(c);
+
+	if (t->kind != TOK_WORD)
+		dp_cc_fail(c, t, E_DPCC_SYNTAX, "a name is missing here");
+	c->at++;
+	return dp_cc_text(c, t->at, t->len);
+}
+
+struct node *dp_cc_node_new(struct dpcc *c, enum node_kind kind, const struct tok *t)
+{
+	struct node *n = dp_cc_alloc(c, sizeof(*n));
+
+	n->kind = kind;
+	n->tok = t;
+	return n;
+}
+
+/* ---- scopes ---- */
+
+static void open_scope(struct dpcc *c)
+{
+	struct scope *s = dp_cc_alloc(c, sizeof(*s));
+
+	s->up = c->scope;
+	c->scope = s;
+	if (++c->depth > 200)
+		dp_cc_fail(c, dp_cc_peek(c), E_DPCC_LIMIT, "blocks are nested too deeply");
+}
+
+static void close_scope(struct dpcc *c)
+{
+	c->scope = c->scope->up;
+	c->depth--;
+}
+
+struct var *dp_cc_find_var(struct dpcc *c, const struct tok *t)
+{
+	for (struct scope *s = c->scope; s; s = s->up)
+		for (struct var *v = s->vars; v; v = v->next)
+			if (dp_cc_tok_is(t, v->name))
+				return v;
+	return NULL;
+}
+
+bool dp_cc_find_constant(struct dpcc *c, const struct tok *t, s64 *v)
+{
+	for (struct scope *s = c->scope; s; s = s->up)
+		for (struct constant *k = s->constants; k; k = k->next)
+			if (dp_cc_tok_is(t, k->name)) {
+				*v = k->value;
+				return true;
+			}
+	return false;
+}
+
+struct function *dp_cc_find_func(struct dpcc *c, const char *name)
+{
+	for (struct function *f = c->funcs; f; f = f->next)
+		if (!strcmp(f->name, name))
+			return f;
+	return NULL;
+}
+
+/* ---- variables ---- */
+
+static struct var *declare_var(struct dpcc *c, const struct tok *name, struct type *type)
+{
+	struct var *v = dp_cc_alloc(c, sizeof(*v));
+
+	for (struct var *o = c->scope->vars; o; o = o->next)
+		if (dp_cc_tok_is(name, o->name))
+			dp_cc_fail(c, name, E_DPCC_NAME, "'%s' is declared twice", o->name);
+	if (type->kind == TY_VOID || type->kind == TY_FLOAT || type->kind == TY_FUNC ||
+	    (!type->complete && !type->lazy))
+		dp_cc_fail(c, name, E_DPCC_TYPE, "a variable cannot have this type: %s", dp_cc_type_name(c, type));
+	if (type->lazy)
+		dp_cc_debug_complete(c, type);
+	v->name = dp_cc_text(c, name->at, name->len);
+	v->type = type;
+	v->next = c->scope->vars;
+	c->scope->vars = v;
+	return v;
+}
+
+/* The same declaration has the same words in every pass. */
+static void place_static(struct dpcc *c, struct var *v, const struct tok *name, bool is_global, u32 index)
+{
+	bool by_bytes = !dp_cc_type_is_scalar(v->type);
+	u32 words = by_bytes ? (u32)((v->type->size + 7) / 8) : 1, *n = is_global ? &c->nglobals : &c->nlocals;
+	struct var *s;
+
+	v->is_static = true;
+	v->kind = is_global ? VAR_GLOBAL : by_bytes ? VAR_MEMORY : VAR_LOCAL;
+	if (is_global && by_bytes)
+		dp_cc_fail(c, name, E_DPCC_TYPE, "global variables are single words: integers and pointers");
+	for (s = c->statics; s; s = s->next)
+		if (s->owner == name->at) {
+			v->first_word = s->first_word;
+			s->init = NULL;
+			return;
+		}
+	v->first_word = (s32)(index ? index - 1 : *n);
+	*n = DP_MAX(*n, (u32)v->first_word + words);
+	if (*n > (is_global ? DP_GLOBALS_MAX : DP_LOCALS_MAX))
+		dp_cc_fail(c, name, E_DPCC_LIMIT, "%s variables have at most %d words", is_global ? "global" : "static",
+			   is_global ? DP_GLOBALS_MAX : DP_LOCALS_MAX);
+	s = dp_cc_alloc(c, sizeof(*s));
+	*s = *v;
+	s->owner = name->at; /* which declaration it is */
+	s->next = c->statics;
+	c->statics = s;
+}
+
+static void init_static(struct dpcc *c, struct var *v, const struct tok *name)
+{
+	struct node *n = dp_cc_alloc(c, sizeof(*n));
+
+	n->kind = N_NUM;
+	n->tok = dp_cc_peek(c);
+	if (!dp_cc_type_is_scalar(v->type) || v->kind == VAR_GLOBAL)
+		dp_cc_fail(c, dp_cc_peek(c), E_DPCC_TYPE, "only static integers and pointers can be initialised");
+	n->value = (u64)dp_cc_parse_constant(c);
+	for (struct var *s = c->statics; s; s = s->next)
+		if (s->owner == name->at)
+			s->init = n->value ? n : NULL;
+}
+
+static void add_local(struct dpcc *c, struct var *v)
+{
+	struct var **last = &c->func->locals;
+
+	while (*last)
+		last = &(*last)->chain;
+	*last = v;
+}
+
+/* Declarations inside of a function; initialisers become statements. */
+static struct node *local_declaration(struct dpcc *c)
+{
+	const char *storage = NULL;
+	const struct tok *start = dp_cc_peek(c);
+	u32 index = 0;
+	struct type *base = dp_cc_parse_specifiers(c, &storage, &index);
+	struct node *block = dp_cc_node_new(c, N_BLOCK, start), **last = &block->a;
+
+	if (dp_cc_accept(c, ";"))
+		return block;
+	do {
+		const struct tok *name = NULL;
+		struct type *type = dp_cc_parse_declarator(c, base, &name);
+		struct var *v;
+
+		if (!name)
+			dp_cc_fail(c, dp_cc_peek(c), E_DPCC_SYNTAX, "a name is missing here");
+		if (storage && !strcmp(storage, "typedef")) {
+			struct alias *a = dp_cc_alloc(c, sizeof(*a));
+
+			*a = (struct alias){c->scope->aliases, dp_cc_text(c, name->at, name->len), type};
+			c->scope->aliases = a;
+			continue;
+		}
+		v = declare_var(c, name, type);
+		if (storage) {
+			place_static(c, v, name, !strcmp(storage, "global"), index);
+			if (dp_cc_accept(c, "="))
+				init_static(c, v, name);
+			continue;
+		}
+		v->in_memory = !dp_cc_type_is_scalar(type);
+		add_local(c, v);
+		if (dp_cc_accept(c, "=")) {
+			*last = dp_cc_parse_initialiser(c, v, name);
+			last = &(*last)->next;
+		}
+		if (v->type->kind == TY_ARRAY && !v->type->n)
+			dp_cc_fail(c, name, E_DPCC_TYPE, "the array has no size");
+	} while (dp_cc_accept(c, ","));
+	dp_cc_expect(c, ";");
+	return block;
+}
+
+/* ---- statements ---- */
+
+static struct node *statement(struct dpcc *c);
+
+static struct node *condition(struct dpcc *c)
+{
+	struct node *n;
+
+	dp_cc_expect(c, "(");
+	n = dp_cc_to_value(c, dp_cc_parse_expr(c));
+	if (!dp_cc_type_is_scalar(n->type))
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "a condition must be a number or a pointer, not %s",
+			   dp_cc_type_name(c, n->type));
+	dp_cc_need_word(c, n);
+	dp_cc_expect(c, ")");
+	return n;
+}
+
+static struct node *parse_block(struct dpcc *c)
+{
+	struct node *n = dp_cc_node_new(c, N_BLOCK, dp_cc_peek(c)), **last = &n->a;
+
+	dp_cc_expect(c, "{");
+	open_scope(c);
+	while (!dp_cc_accept(c, "}")) {
+		if (dp_cc_peek(c)->kind == TOK_END)
+			dp_cc_fail(c, dp_cc_peek(c), E_DPCC_SYNTAX, "a } is missing at the end");
+		*last = statement(c);
+		last = &(*last)->next;
+	}
+	close_scope(c);
+	return n;
+}
+
+static struct node *parse_for(struct dpcc *c, const struct tok *t)
+{
+	struct node *n = dp_cc_node_new(c, N_FOR, t);
+
+	dp_cc_expect(c, "(");
+	open_scope(c);
+	if (dp_cc_begins_type(c)) {
+		n->a = local_declaration(c);
+	} else if (!dp_cc_accept(c, ";")) {
+		n->a = dp_cc_node_new(c, N_EXPR, dp_cc_peek(c));
+		n->a->a = dp_cc_parse_expr(c);
+		dp_cc_expect(c, ";");
+	}
+	if (!dp_cc_tok_is(dp_cc_peek(c), ";"))
+		n->b = dp_cc_to_value(c, dp_cc_parse_expr(c));
+	dp_cc_expect(c, ";");
+	if (!dp_cc_tok_is(dp_cc_peek(c), ")"))
+		n->c = dp_cc_parse_expr(c);
+	dp_cc_expect(c, ")");
+	c->loops++;
+	n->d = statement(c);
+	c->loops--;
+	close_scope(c);
+	return n;
+}
+
+/* catch (code, parameter): both may be left out. */
+static struct node *parse_try(struct dpcc *c, const struct tok *t)
+{
+	struct node *n = dp_cc_node_new(c, N_TRY, t);
+
+	n->a = parse_block(c);
+	dp_cc_expect(c, "catch");
+	open_scope(c);
+	for (u32 i = 0; i < 3; i++) {
+		n->caught[i] = dp_cc_alloc(c, sizeof(struct var));
+		n->caught[i]->name = "";
+		n->caught[i]->type = &dp_cc_type_ulong;
+		add_local(c, n->caught[i]);
+	}
+	if (dp_cc_accept(c, "(")) {
+		for (u32 i = 0; i < 2 && !dp_cc_tok_is(dp_cc_peek(c), ")"); i++) {
+			struct var *v = n->caught[i];
+
+			if (i)
+				dp_cc_expect(c, ",");
+			if (dp_cc_begins_type(c))
+				dp_cc_parse_specifiers(c, NULL, NULL);
+			v->name = dp_cc_parse_word(c);
+			v->next = c->scope->vars;
+			c->scope->vars = v;
+		}
+		dp_cc_expect(c, ")");
+	}
+	n->b = parse_block(c);
+	close_scope(c);
+	return n;
+}
+
+static struct node *parse_case(struct dpcc *c, const struct tok *t, bool is_default)
+{
+	struct node *n = dp_cc_node_new(c, N_CASE, t);
+
+	if (!c->switches)
+		dp_cc_fail(c, t, E_DPCC_SYNTAX, "case and default belong into a switch");
+	n->postfix = is_default;
+	if (!is_default)
+		n->value = (u64)dp_cc_parse_constant(c);
+	dp_cc_expect(c, ":");
+	n->a = dp_cc_tok_is(dp_cc_peek(c), "}") ? dp_cc_node_new(c, N_EMPTY, dp_cc_peek(c)) : statement(c);
+	return n;
+}
+
+static struct node *parse_return(struct dpcc *c, const struct tok *t)
+{
+	struct node *n = dp_cc_node_new(c, N_RETURN, t);
+
+	if (!dp_cc_tok_is(dp_cc_peek(c), ";")) {
+		n->a = dp_cc_to_value(c, dp_cc_parse_expr(c));
+		if (c->func->ret->kind == TY_VOID)
+			dp_cc_fail(c, n->a->tok, E_DPCC_TYPE, "this function returns nothing");
+		n->a = dp_cc_cast_to(c, n->a, c->func->ret);
+	} else if (c->func->ret->kind != TY_VOID) {
+		dp_cc_fail(c, t, E_DPCC_TYPE, "this function must return a value");
+	}
+	dp_cc_expect(c, ";");
+	return n;
+}
+
+static struct node *parse_loop(struct dpcc *c, const struct tok *t)
+{
+	bool is_do = dp_cc_tok_is(t, "do"), is_switch = dp_cc_tok_is(t, "switch");
+	struct node *n = dp_cc_node_new(c, is_do ? N_DO : is_switch ? N_SWITCH : N_WHILE, t);
+
+	if (!is_do)
+		n->a = condition(c);
+	if (is_switch) { /* a word of the frame for what is compared */
+		n->var = dp_cc_alloc(c, sizeof(*n->var));
+		n->var->name = "";
+		n->var->type = dp_cc_type_promote(n->a->type);
+		add_local(c, n->var);
+	}
+	if (is_switch)
+		c->switches++;
+	else
+		c->loops++;
+	n->b = statement(c);
+	if (is_switch)
+		c->switches--;
+	else
+		c->loops--;
+	if (is_do) {
+		dp_cc_expect(c, "while");
+		n->a = condition(c);
+		dp_cc_expect(c, ";");
+	}
+	return n;
+}
+
+/* Over a ( ) or { } that begins here. */
+static void skip_brackets(struct dpcc *c)
+{
+	const struct tok *start = dp_cc_peek(c);
+	u32 depth = 0;
+
+	do {
+		const struct tok *t = dp_cc_peek(c);
+
+		if (t->kind == TOK_END)
+			dp_cc_fail(c, start, E_DPCC_SYNTAX, "what closes this is missing");
+		depth += dp_cc_tok_is(t, "(") || dp_cc_tok_is(t, "{") || dp_cc_tok_is(t, "[");
+		depth -= dp_cc_tok_is(t, ")") || dp_cc_tok_is(t, "}") || dp_cc_tok_is(t, "]");
+		c->at++;
+	} while (depth);
+}
+
+/* Over an expression up to one of these, outside of brackets. */
+void dp_cc_skip_expression(struct dpcc *c, const char *const *ends)
+{
+	u32 choices = 0;
+
+	for (;;) {
+		const struct tok *t = dp_cc_peek(c);
+
+		for (u32 i = 0; ends[i]; i++)
+			if (dp_cc_tok_is(t, ends[i]) && (*ends[i] != ':' || !choices))
+				return;
+		if (t->kind == TOK_END || dp_cc_tok_is(t, ")") || dp_cc_tok_is(t, "}") || dp_cc_tok_is(t, "]") ||
+		    dp_cc_tok_is(t, ";"))
+			return;
+		choices += dp_cc_tok_is(t, "?");
+		choices -= dp_cc_tok_is(t, ":") && choices;
+		if (dp_cc_tok_is(t, "(") || dp_cc_tok_is(t, "[") || dp_cc_tok_is(t, "{"))
+			skip_brackets(c);
+		else
+			c->at++;
+	}
+}
+
+/* Over a statement that is never reached: what it names need not exist, as behind @defined. */
+static void skip_statement(struct dpcc *c)
+{
+	static const char *const end[] = {";", NULL};
+
+	if (dp_cc_tok_is(dp_cc_peek(c), "{")) {
+		skip_brackets(c);
+	} else if (dp_cc_accept(c, "do")) {
+		skip_statement(c);
+		dp_cc_skip_expression(c, end);
+		dp_cc_expect(c, ";");
+	} else if (dp_cc_accept(c, "if")) {
+		skip_brackets(c);
+		skip_statement(c);
+		if (dp_cc_accept(c, "else"))
+			skip_statement(c);
+	} else if (dp_cc_accept(c, "while") || dp_cc_accept(c, "for") || dp_cc_accept(c, "switch")) {
+		skip_brackets(c);
+		skip_statement(c);
+	} else if (dp_cc_accept(c, "try")) {
+		skip_brackets(c);
+		dp_cc_expect(c, "catch");
+		if (dp_cc_tok_is(dp_cc_peek(c), "("))
+			skip_brackets(c);
+		skip_brackets(c);
+	} else {
+		dp_cc_skip_expression(c, end);
+		dp_cc_expect(c, ";");
+	}
+}
+
+static struct node *parse_if(struct dpcc *c, const struct tok *t)
+{
+	struct node *n = dp_cc_node_new(c, N_IF, t);
+	bool known;
+	s64 v = 0;
+
+	n->a = condition(c);
+	known = dp_cc_fold(n->a, &v);
+	if (!known) {
+		n->b = statement(c);
+		if (dp_cc_accept(c, "else"))
+			n->c = statement(c);
+		return n;
+	}
+	n = dp_cc_node_new(c, N_EMPTY, t);
+	if (v)
+		n = statement(c);
+	else
+		skip_statement(c);
+	if (dp_cc_accept(c, "else")) {
+		if (v)
+			skip_statement(c);
+		else
+			n = statement(c);
+	}
+	return n;
+}
+
+static struct node *keyword(struct dpcc *c, const struct tok *t)
+{
+	struct node *n;
+
+	if (dp_cc_accept(c, "if"))
+		return parse_if(c, t);
+	if (dp_cc_accept(c, "while") || dp_cc_accept(c, "do") || dp_cc_accept(c, "switch"))
+		return parse_loop(c, t);
+	if (dp_cc_accept(c, "for"))
+		return parse_for(c, t);
+	if (dp_cc_accept(c, "case"))
+		return parse_case(c, t, false);
+	if (dp_cc_accept(c, "default"))
+		return parse_case(c, t, true);
+	if (dp_cc_accept(c, "return"))
+		return parse_return(c, t);
+	if (dp_cc_accept(c, "try"))
+		return parse_try(c, t);
+	if (dp_cc_accept(c, "throw")) {
+		n = dp_cc_node_new(c, N_THROW, t);
+		n->a = dp_cc_cast_to(c, dp_cc_to_value(c, dp_cc_parse_assign(c)), &dp_cc_type_ulong);
+		n->b = dp_cc_accept(c, ",")
+			   ? dp_cc_cast_to(c, dp_cc_to_value(c, dp_cc_parse_assign(c)), &dp_cc_type_ulong)
+			   : NULL;
+		dp_cc_expect(c, ";");
+		return n;
+	}
+	if (dp_cc_accept(c, "break") || dp_cc_accept(c, "continue")) {
+		bool is_break = dp_cc_tok_is(t, "break");
+
+		if (!c->loops && !(is_break && c->switches))
+			dp_cc_fail(c, t, E_DPCC_SYNTAX, "there is no loop around this");
+		dp_cc_expect(c, ";");
+		return dp_cc_node_new(c, is_break ? N_BREAK : N_CONTINUE, t);
+	}
+	if (dp_cc_accept(c, "goto")) {
+		n = dp_cc_node_new(c, N_GOTO, t);
+		n->text = dp_cc_parse_word(c);
+		dp_cc_expect(c, ";");
+		return n;
+	}
+	return NULL;
+}
+
+static struct node *statement(struct dpcc *c)
+{
+	const struct tok *t = dp_cc_peek(c);
+	struct node *n;
+
+	if (dp_cc_tok_is(t, "{"))
+		return parse_block(c);
+	if (dp_cc_accept(c, ";"))
+		return dp_cc_node_new(c, N_EMPTY, t);
+	if (++c->depth > 200)
+		dp_cc_fail(c, t, E_DPCC_LIMIT, "statements are nested too deeply");
+	n = keyword(c, t);
+	if (!n && t->kind == TOK_WORD && dp_cc_tok_is(&t[1], ":")) {
+		n = dp_cc_node_new(c, N_LABEL, t);
+		n->text = dp_cc_parse_word(c);
+		c->at++;
+		n->a = dp_cc_tok_is(dp_cc_peek(c), "}") ? dp_cc_node_new(c, N_EMPTY, t) : statement(c);
+	} else if (!n && dp_cc_begins_type(c)) {
+		n = local_declaration(c);
+	} else if (!n) {
+		n = dp_cc_node_new(c, N_EXPR, t);
+		n->a = dp_cc_parse_expr(c);
+		dp_cc_expect(c, ";");
+	}
+	c->depth--;
+	return n;
+}
+
+/* ---- functions and the file ---- */
+
+static void parse_params(struct dpcc *c, struct function *f)
+{
+	struct var **last = &f->params;
+
+	if (dp_cc_accept(c, ")"))
+		return;
+	if (dp_cc_tok_is(dp_cc_peek(c), "void") && dp_cc_tok_is(&dp_cc_peek(c)[1], ")")) {
+		c->at += 2;
+		return;
+	}
+	do {
+		const struct tok *name = NULL, *t = dp_cc_peek(c);
+		struct type *type = dp_cc_parse_declarator(c, dp_cc_parse_specifiers(c, NULL, NULL), &name);
+		struct var *v;
+
+		if (type->kind == TY_ARRAY)
+			type = dp_cc_type_ptr(c, type->of);
+		if (!dp_cc_type_is_scalar(type))
+			dp_cc_fail(c, t, E_DPCC_TYPE, "parameters are integers and pointers");
+		v = dp_cc_alloc(c, sizeof(*v));
+		v->name = name ? dp_cc_text(c, name->at, name->len) : "";
+		v->type = type;
+		*last = v;
+		last = &v->next;
+		f->nparams++;
+	} while (dp_cc_accept(c, ","));
+	dp_cc_expect(c, ")");
+}
+
+void dp_cc_parse_body(struct dpcc *c, struct function *f)
+{
+	struct scope *file = c->scope;
+
+	c->at = f->body_at;
+	c->func = f;
+	c->loops = c->switches = 0;
+	open_scope(c);
+	for (struct var *p = f->params; p; p = p->next) {
+		struct var *v = dp_cc_alloc(c, sizeof(*v));
+
+		*v = (struct var){.name = p->name, .type = p->type, .next = c->scope->vars};
+		c->scope->vars = v;
+		add_local(c, v);
+	}
+	f->body = parse_block(c);
+	c->scope = file;
+	c->func = NULL;
+}
+
+static void parse_function(struct dpcc *c, const struct tok *name, struct type *ret)
+{
+	const char *n = dp_cc_text(c, name->at, name->len);
+	struct function *f = dp_cc_alloc(c, sizeof(*f)), *old = dp_cc_find_func(c, n);
+
+	if (ret->kind != TY_VOID && !dp_cc_type_is_scalar(ret))
+		dp_cc_fail(c, name, E_DPCC_TYPE, "functions return integers and pointers");
+	f->name = n;
+	f->ret = ret;
+	parse_params(c, f);
+	if (old && old->nparams != f->nparams)
+		dp_cc_fail(c, name, E_DPCC_TYPE, "'%s' was declared with %u parameters", n, old->nparams);
+	if (old && old->is_prelude) {
+		old->name = ""; /* the file has its own */
+		old = NULL;
+	}
+	if (old) {
+		old->params = f->params;
+		f = old;
+	} else {
+		f->next = c->funcs;
+		c->funcs = f;
+	}
+	f->is_prelude = c->at < c->prelude_end;
+	if (dp_cc_accept(c, ";"))
+		return;
+	if (f->defined)
+		dp_cc_fail(c, name, E_DPCC_NAME, "'%s' is defined twice", n);
+	if (!dp_cc_tok_is(dp_cc_peek(c), "{"))
+		dp_cc_fail(c, dp_cc_peek(c), E_DPCC_SYNTAX, "the function's body is missing here");
+	f->defined = true;
+	f->body_at = c->at;
+	skip_brackets(c);
+}
+
+static void file_variable(struct dpcc *c, const struct tok *name, struct type *type, const char *storage, u32 index)
+{
+	struct var *v = declare_var(c, name, type);
+
+	place_static(c, v, name, storage && !strcmp(storage, "global"), index);
+	if (dp_cc_accept(c, "="))
+		init_static(c, v, name);
+}
+
+void dp_cc_parse(struct dpcc *c)
+{
+	open_scope(c);
+	while (dp_cc_peek(c)->kind != TOK_END) {
+		const char *storage = NULL;
+		u32 index = 0;
+		struct type *base;
+
+		if (dp_cc_accept(c, ";"))
+			continue;
+		base = dp_cc_parse_specifiers(c, &storage, &index);
+		if (dp_cc_accept(c, ";"))
+			continue;
+		do {
+			const struct tok *name = NULL;
+			struct type *type = dp_cc_parse_declarator(c, base, &name);
+
+			if (!name)
+				dp_cc_fail(c, dp_cc_peek(c), E_DPCC_SYNTAX, "a name is missing here");
+			if (storage && !strcmp(storage, "typedef")) {
+				struct alias *a = dp_cc_alloc(c, sizeof(*a));
+
+				*a = (struct alias){c->scope->aliases, dp_cc_text(c, name->at, name->len), type};
+				c->scope->aliases = a;
+			} else if (dp_cc_accept(c, "(")) {
+				parse_function(c, name, type);
+				goto next;
+			} else {
+				file_variable(c, name, type, storage, index);
+			}
+		} while (dp_cc_accept(c, ","));
+		dp_cc_expect(c, ";");
+	next:;
+	}
+}

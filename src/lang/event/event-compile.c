@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * From a parsed event line to a verified program: resolve symbols, lay out the record, then the
+ * code: condition first, then the fields in order, then texts behind the fixed part.
+ */
+#include "lang/event/event-priv.h"
+
+#define TEXT_SHARE_MAX 512 /* bytes kept free for each later text of the record */
+
+/* ---- symbols ---- */
+
+static int resolve(struct ev_line *l, struct ev_fetch *f)
+{
+	char symbol[DP_MODULE_MAX + DP_SYMBOL_MAX];
+	u64 addr = 0;
+	int ret;
+
+	if (f->base != EV_SYMBOL && f->base != EV_FILE)
+		return 0;
+	if (!l->env || !l->env->symbol)
+		return dp_ev_fail(l, f->column, E_EVENT_SYMBOL, "symbols are not known here");
+	if (f->text_len >= sizeof(symbol))
+		return dp_ev_fail(l, f->column, E_EVENT_SYMBOL, "the name is too long");
+	memcpy(symbol, l->pool + f->text, f->text_len);
+	symbol[f->text_len] = '\0';
+	ret = l->env->symbol(l->env->arg, &l->ev->loc, f->base == EV_SYMBOL ? symbol : NULL,
+			     f->base == EV_FILE ? f->value : 0, &addr, l->err);
+	if (ret) {
+		dp_error_column(l->err, (int)f->column);
+		return ret;
+	}
+	f->value = f->base == EV_SYMBOL ? addr + f->value : addr;
+	f->base = EV_CONST;
+	return 0;
+}
+
+static int resolve_all(struct ev_line *l)
+{
+	int ret = 0;
+
+	for (u32 i = 0; !ret && i < l->nargs; i++)
+		ret = resolve(l, &l->args[i].fetch);
+	for (u32 i = 0; !ret && i < l->noperands; i++)
+		ret = resolve(l, &l->operands[i]);
+	return ret;
+}
+
+/* ---- layout ---- */
+
+static void set_field(struct dp_field *field, const struct ev_arg *arg, u32 *offset)
+{
+	const struct ev_type *t = &arg->fetch.type;
+
+	memcpy(field->name, arg->name, sizeof(field->name));
+	field->type = t->field;
+	field->count = t->count;
+	field->bit_width = t->bit_width;
+	field->can_fault = arg->fetch.nderef > 0;
+	field->size = t->size;
+	*offset = DP_ALIGN_UP(*offset, (u32)t->size);
+	field->offset = (u16)*offset;
+	*offset += t->size * DP_MAX(t->count, 1u);
+}
+
+static int lay_out(struct ev_line *l)
+{
+	struct dp_layout *layout = &l->ev->prog.layout;
+	u32 offset = 0;
+
+	for (u32 i = 0; i < l->nargs; i++)
+		if (l->args[i].fetch.nderef && !ev_is_string(&l->args[i].fetch))
+			layout->has_faultmask = 1;
+	layout->has_ret_addr = l->ev->is_return;
+	offset = 8u * layout->has_faultmask + 8u * layout->has_ret_addr;
+	if (l->nargs) {
+		layout->fields = dp_alloc(l->nargs * sizeof(*layout->fields));
+		if (!layout->fields)
+			return dp_ev_fail(l, 0, E_EVENT_MEMORY, "%u fields", l->nargs);
+	}
+	layout->nfields = (u16)l->nargs;
+	for (u32 i = 0; i < l->nargs; i++) {
+		set_field(&layout->fields[i], &l->args[i], &offset);
+		if (offset > DP_LOGMAX)
+			return dp_ev_fail(l, l->args[i].fetch.column, E_EVENT_BIG, "%u bytes up to here", offset);
+	}
+	layout->fixed_size = (u16)offset;
+	return 0;
+}
+
+/* ---- code ---- */
+
+static u32 count_texts(const struct ev_fetch *f)
+{
+	return ev_is_string(f) ? DP_MAX(f->type.count, 1u) : 0;
+}
+
+/*
+ * A long text must not leave nothing for those behind it: each of these keeps a share of the
+ * room, and may use more when its predecessors were short.
+ */
+static void gen_fields(struct ev_line *l)
+{
+	const struct dp_layout *layout = &l->ev->prog.layout;
+	u32 texts = 0, share;
+
+	for (u32 i = 0; i < l->nargs; i++)
+		texts += count_texts(&l->args[i].fetch);
+	share = texts ? DP_MIN((u32)(DP_LOGMAX - layout->fixed_size) / texts, TEXT_SHARE_MAX) : 0;
+	for (u32 i = 0; i < l->nargs; i++) {
+		texts -= count_texts(&l->args[i].fetch);
+		dp_ev_gen_field(l, &l->args[i], &layout->fields[i], i, texts * share, share);
+	}
+	l->ev->prog.logmax = share ? DP_LOGMAX : layout->fixed_size;
+}
+
+static int gen_program(struct ev_line *l)
+{
+	const struct dp_layout *layout = &l->ev->prog.layout;
+
+	dp_ev_gen_condition(l);
+	if (layout->has_faultmask)
+		DP_PUT(&l->code, RECM, layout->fixed_size);
+	else
+		DP_PUT(&l->code, REC, layout->fixed_size);
+	if (layout->has_ret_addr)
+		DP_PUT(&l->code, LOGRET, 8 * layout->has_faultmask);
+	gen_fields(l);
+	DP_PUT(&l->code, EXIT);
+	if (l->code.failed)
+		return dp_ev_fail(l, 0, E_EVENT_MEMORY, "%u bytes of code", l->code.len);
+	return 0;
+}
+
+static void hand_over(struct ev_line *l)
+{
+	struct dp_program *p = &l->ev->prog;
+
+	p->code = l->code.bytes;
+	p->len = l->code.len;
+	p->jmpmax = l->code.jumps;
+	memset(&l->code, 0, sizeof(l->code));
+}
+
+static int compile(struct ev_line *l)
+{
+	int ret = resolve_all(l);
+
+	if (!ret)
+		ret = lay_out(l);
+	if (!ret)
+		ret = gen_program(l);
+	if (ret)
+		return ret;
+	hand_over(l);
+	return dp_program_verify(&l->ev->prog, l->ev->is_return, l->err);
+}
+
+/* Parse, and compile when there is an environment for it. */
+static int run(struct dp_event *ev, const char *text, const struct dp_event_env *env, bool compiles,
+	       struct dp_error *err)
+{
+	struct dp_error ignored;
+	struct ev_line *l;
+	int ret;
+
+	memset(ev, 0, sizeof(*ev));
+	l = dp_alloc(sizeof(*l));
+	if (!l)
+		return dp_fail(err, E_EVENT_MEMORY, "the line");
+	l->text = text;
+	l->ev = ev;
+	l->env = env;
+	l->err = err ? err : &ignored;
+	l->condition = -1;
+	ret = dp_ev_parse_line(l);
+	if (!ret && compiles)
+		ret = compile(l);
+	dp_asm_free(&l->code);
+	dp_free(l);
+	if (ret)
+		dp_event_free(ev);
+	return ret;
+}
+
+int dp_event_parse(struct dp_event *ev, const char *text, struct dp_error *err)
+{
+	return run(ev, text, NULL, false, err);
+}
+
+int dp_event_compile(struct dp_event *ev, const char *text, const struct dp_event_env *env, struct dp_error *err)
+{
+	return run(ev, text, env, true, err);
+}
+
+void dp_event_free(struct dp_event *ev)
+{
+	if (ev)
+		dp_program_free(&ev->prog);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Aggregates: what the keyword `aggregate` says of local variables that are shown as a whole (a count, a histogram, a table by
+ * key), as text and as a structure.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "abi/abi-program.h"
+#include "lang/rpn/rpn-priv.h"
+
+const char *dp_rpn_aggregate_kind(u32 kind)
+{
+	static const char *const kinds[DP_NAGGS] = {"count", "sum", "min", "max", "hist", "last", "lhist"};
+
+	return kind < DP_NAGGS ? kinds[kind] : NULL;
+}
+
+const char *dp_rpn_key_kind(u32 part)
+{
+	static const char *const parts[] = {"signed", "unsigned", "hex", "text", "code", "stack"};
+
+	return part < DP_ARRAY_SIZE(parts) ? parts[part] : NULL;
+}
+
+u32 dp_rpn_key_part_words(const struct dp_rpn_aggregate *a, u32 i)
+{
+	return a->parts[i] == DP_KEY_TEXT ? DP_KEY_TEXT_WORDS : a->parts[i] == DP_KEY_STACK ? a->frames : 1;
+}
+
+u32 dp_rpn_key_words(const struct dp_rpn_aggregate *a)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < a->nparts; i++)
+		n += dp_rpn_key_part_words(a, i);
+	return n;
+}
+
+u64 dp_rpn_aggregate_words(const struct dp_rpn_aggregate *a)
+{
+	u32 words = dp_aggregate_words(a->kind);
+
+	return a->nparts ? dp_table_words(dp_rpn_key_words(a), a->keys, words) : words;
+}
+
+void dp_rpn_aggregate_text(const struct dp_rpn_aggregate *a, char *buf, size_t size)
+{
+	size_t n = (size_t)snprintf(buf, size, "%s %u", dp_rpn_aggregate_kind(a->kind), a->index);
+
+	if (a->kind == DP_AGG_LINEAR)
+		n += (size_t)snprintf(buf + n, size - n, " %u", a->step);
+	for (u32 i = 0; i < a->nparts; i++) {
+		n += (size_t)snprintf(buf + n, size - n, "%s %s", i ? "" : " by", dp_rpn_key_kind(a->parts[i]));
+		if (a->parts[i] == DP_KEY_STACK)
+			n += (size_t)snprintf(buf + n, size - n, " %u", a->frames);
+	}
+	if (a->nparts)
+		snprintf(buf + n, size - n, " %u", a->keys);
+}
+
+static struct rpn_token after(const struct rpn_token *t)
+{
+	return dp_rpn_token(t->at + t->len);
+}
+
+static bool number_within(const struct rpn_token *t, u32 most, u32 *v)
+{
+	if (t->kind != RPN_NUMBER || t->bad || t->value < 0 || t->value > (s64)most)
+		return false;
+	*v = (u32)t->value;
+	return true;
+}
+
+/* by PART... KEYS; a call chain is "stack N", its length */
+static bool aggregate_key(struct rpn_token t, struct dp_rpn_aggregate *a)
+{
+	if (t.kind == RPN_END)
+		return true;
+	if (!dp_rpn_is(&t, "by"))
+		return false;
+	for (t = after(&t); t.kind != RPN_NUMBER; t = after(&t)) {
+		u32 part = 0;
+
+		while (dp_rpn_key_kind(part) && !dp_rpn_is(&t, dp_rpn_key_kind(part)))
+			part++;
+		if (!dp_rpn_key_kind(part) || a->nparts == DP_RPN_KEYS_MAX)
+			return false;
+		a->parts[a->nparts++] = part;
+		if (part != DP_KEY_STACK)
+			continue;
+		t = after(&t);
+		if (a->frames || !number_within(&t, DP_FRAMES_MAX, &a->frames) || !a->frames)
+			return false;
+	}
+	return a->nparts && number_within(&t, DP_LOCALS_MAX, &a->keys) && a->keys &&
+	       dp_rpn_key_words(a) <= DP_KEY_WORDS_MAX && after(&t).kind == RPN_END;
+}
+
+bool dp_rpn_aggregate(const char *value, struct dp_rpn_aggregate *a)
+{
+	struct rpn_token name = dp_rpn_token(value), kind = after(&name), index = after(&kind), step = after(&index);
+	int n = -1;
+
+	*a = (struct dp_rpn_aggregate){.step = 1};
+	if (name.kind == RPN_TEXT && !name.bad)
+		n = dp_rpn_text(&name, a->name, sizeof(a->name) - 1);
+	while (a->kind < DP_NAGGS && !dp_rpn_is(&kind, dp_rpn_aggregate_kind(a->kind)))
+		a->kind++;
+	return n > 0 && strlen(a->name) == (size_t)n && a->kind != DP_NAGGS &&
+	       number_within(&index, DP_LOCALS_MAX, &a->index) &&
+	       (a->kind != DP_AGG_LINEAR || number_within(&step, 1u << 30, &a->step)) && a->step &&
+	       aggregate_key(a->kind == DP_AGG_LINEAR ? after(&step) : step, a) &&
+	       a->index + dp_rpn_aggregate_words(a) <= DP_LOCALS_MAX;
+}

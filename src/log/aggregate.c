@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Reads and sorts what local variables add up to; sinks show it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/aggregate.h"
+#include "log/sink.h"
+
+bool dp_agg_is_hist(const struct dp_rpn_aggregate *a)
+{
+	return dp_aggregate_words(a->kind) == DP_HIST_WORDS;
+}
+
+bool dp_agg_range(const struct dp_rpn_aggregate *a, u32 i, u64 *lo, u64 *hi)
+{
+	bool powers = a->kind == DP_AGG_HIST;
+
+	*lo = powers ? 1ull << (i ? i - 1 : 0) : (u64)i * a->step - a->step;
+	*hi = powers ? *lo * 2 - 1 : *lo + a->step - 1;
+	return !powers && i == DP_HIST_WORDS - 1;
+}
+
+double dp_agg_weight(const struct dp_rpn_aggregate *a, const u64 *v)
+{
+	double sum = 0;
+
+	if (a->kind == DP_AGG_COUNT)
+		return (double)v[0];
+	if (!dp_agg_is_hist(a))
+		return (double)(s64)v[0];
+	for (u32 i = 0; i < DP_HIST_WORDS; i++)
+		sum += (double)v[i];
+	return sum;
+}
+
+void dp_agg_part(const struct dp_agg_table *t, u32 i, const u64 *key, char *buf, size_t size)
+{
+	const struct dp_agg_view *view = t->view;
+	char text[DP_KEY_TEXT_WORDS * 8 + 1] = "";
+
+	switch (t->a->parts[i]) {
+	case DP_KEY_TEXT:
+		memcpy(text, key, DP_KEY_TEXT_WORDS * 8);
+		for (char *s = text; *s; s++)
+			if ((unsigned char)*s < ' ' || *s == 0x7f)
+				*s = '?';
+		snprintf(buf, size, "%s", text);
+		break;
+	case DP_KEY_HEX:
+		snprintf(buf, size, "0x%llx", (unsigned long long)*key);
+		break;
+	case DP_KEY_SIGNED:
+		snprintf(buf, size, "%lld", (long long)*key);
+		break;
+	case DP_KEY_CODE:
+		dp_symbol_text(view->symbolize, view->arg, *key, false, buf, size);
+		break;
+	case DP_KEY_STACK:
+		dp_agg_frame_name(t, key, 0, buf, size);
+		break;
+	default:
+		snprintf(buf, size, "%llu", (unsigned long long)*key);
+		break;
+	}
+}
+
+u64 dp_agg_frame(const struct dp_rpn_aggregate *a, const u64 *chain, u32 i)
+{
+	return i < a->frames ? chain[a->frames - 1 - i] : 0;
+}
+
+void dp_agg_frame_name(const struct dp_agg_table *t, const u64 *chain, u32 i, char *buf, size_t size)
+{
+	dp_symbol_text(t->view->symbolize, t->view->arg, dp_agg_frame(t->a, chain, i), i > 0, buf, size);
+}
+
+/* ---- reading ---- */
+
+struct ordered {
+	double weight;
+	struct dp_agg_entry *e;
+};
+
+static int heavier(const void *a, const void *b)
+{
+	double x = ((const struct ordered *)a)->weight, y = ((const struct ordered *)b)->weight;
+
+	return x > y ? -1 : x < y;
+}
+
+static u32 read_entries(const struct dp_rpn_aggregate *a, volatile const u64 *table, struct dp_agg_entry *v)
+{
+	u32 k = dp_rpn_key_words(a), words = dp_aggregate_words(a->kind), n = 0;
+
+	for (u32 i = 0; i < a->keys; i++) {
+		volatile const u64 *place = table + 1 + i * (1 + k + words);
+
+		/* Pairs with the store by which the hit path makes a new entry valid: its key is whole. */
+		if (__atomic_load_n(place, __ATOMIC_ACQUIRE) != DP_TABLE_VALID)
+			continue;
+		for (u32 w = 0; w < k; w++)
+			v[n].key[w] = place[1 + w];
+		for (u32 w = 0; w < words; w++)
+			v[n].v[w] = place[1 + k + w];
+		n += dp_agg_weight(a, v[n].v) != 0 || a->kind != DP_AGG_LAST;
+	}
+	return n;
+}
+
+/* The entries in order, in one piece of memory (free() it). NULL: no memory. */
+static struct dp_agg_entry *read_table(const struct dp_rpn_aggregate *a, volatile const u64 *table, u32 *n)
+{
+	struct dp_agg_entry *v = calloc(a->keys, sizeof(*v)), *sorted = calloc(a->keys, sizeof(*v));
+	struct ordered *o = calloc(a->keys, sizeof(*o));
+
+	*n = v && sorted && o ? read_entries(a, table, v) : 0;
+	for (u32 i = 0; i < *n; i++)
+		o[i] = (struct ordered){dp_agg_weight(a, v[i].v), &v[i]};
+	if (*n)
+		qsort(o, *n, sizeof(*o), heavier);
+	for (u32 i = 0; i < *n; i++)
+		sorted[i] = *o[i].e;
+	free(v);
+	free(o);
+	return sorted;
+}
+
+static void show_one(struct dp_sink *s, const struct dp_agg_table *what, volatile const u64 *words)
+{
+	struct dp_agg_entry single = {.v = {0}}, *v = NULL;
+	struct dp_agg_table t = *what;
+
+	if (t.a->nparts) {
+		t.no_room = words[0];
+		t.v = v = read_table(t.a, words, &t.n);
+	} else {
+		for (u32 k = 0; k < dp_aggregate_words(t.a->kind); k++)
+			single.v[k] = words[k];
+		t.v = &single;
+		t.n = 1;
+	}
+	s->ops->aggregate(s, &t);
+	free(v);
+}
+
+void dp_agg_show(enum dp_format format, const struct dp_rpn_unit *u, volatile const u64 *words,
+		 const struct dp_agg_view *view, FILE *out)
+{
+	struct dp_line line = {0};
+	struct dp_sink s = {.ops = dp_format_of_programs(format), .line = &line, .dim = "", .plain = ""};
+
+	for (u32 i = 0; i < u->naggregates; i++) {
+		struct dp_agg_table t = {.a = &u->aggregates[i], .module = u->name, .view = view};
+
+		dp_line_reset(&line);
+		show_one(&s, &t, words + u->aggregates[i].index);
+		if (!line.broken)
+			fwrite(line.text, 1, line.n, out);
+	}
+	dp_line_free(&line);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What the local variables of a probe program add up to, read and sorted, for a sink to show. */
+#ifndef DP_LOG_AGGREGATE_H
+#define DP_LOG_AGGREGATE_H
+
+#include <sys/types.h>
+
+#include "lang/rpn/rpn.h"
+#include "log/format.h"
+#include "program/opcode.h"
+
+/* Whose words they are, and what names the addresses in keys. */
+struct dp_agg_view {
+	pid_t pid; /* 0: the kernel */
+	bool ended;
+	dp_symbolize_fn *symbolize;
+	void *arg;
+};
+
+struct dp_agg_entry { /* the words of one key; without keys there is one entry */
+	u64 v[DP_HIST_WORDS];
+	u64 key[DP_KEY_WORDS_MAX];
+};
+
+struct dp_agg_table {
+	const struct dp_rpn_aggregate *a;
+	const char *module;
+	const struct dp_agg_view *view;
+	const struct dp_agg_entry *v; /* the largest first */
+	u32 n;
+	u64 no_room; /* values whose keys found no room */
+};
+
+/* All aggregates of a program, whose local variables begin at words, in this format. */
+void dp_agg_show(enum dp_format format, const struct dp_rpn_unit *u, volatile const u64 *words,
+		 const struct dp_agg_view *view, FILE *out);
+
+/* ---- for sinks ---- */
+
+bool dp_agg_is_hist(const struct dp_rpn_aggregate *a);
+
+/* The values that belong to bar i. Bar 0 has what is less than bar 1. Returns whether there is no upper end. */
+bool dp_agg_range(const struct dp_rpn_aggregate *a, u32 i, u64 *lo, u64 *hi);
+
+/* What a table is sorted by. */
+double dp_agg_weight(const struct dp_rpn_aggregate *a, const u64 *v);
+
+/* Part i of a key as text; of a call chain: the place that was hit. */
+void dp_agg_part(const struct dp_agg_table *t, u32 i, const u64 *key, char *buf, size_t size);
+
+/* Frame i of a call chain, the hit being the first; 0 behind its end. And its name. */
+u64 dp_agg_frame(const struct dp_rpn_aggregate *a, const u64 *chain, u32 i);
+void dp_agg_frame_name(const struct dp_agg_table *t, const u64 *chain, u32 i, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Records of probe programs: goes through one and hands it to the sink of a format. Records come from memory that the probed
+ * program can overwrite: nothing in them is trusted.
+ */
+#ifndef DP_LOG_RPN_H
+#define DP_LOG_RPN_H
+
+#include "log/format.h"
+#include "log/sink.h"
+
+struct dp_record;
+
+/* Which fields the first line shows (--log). */
+enum dp_rpn_log_fields {
+	DP_RPN_LOG_PROCNAME = 0x0100,
+	DP_RPN_LOG_PID = 0x0200,
+	DP_RPN_LOG_UID = 0x0400,
+	DP_RPN_LOG_SSESP = 0x0800,
+	DP_RPN_LOG_CSEIP = 0x1000,
+	DP_RPN_LOG_TSC = 0x2000,
+	DP_RPN_LOG_CPU = 0x4000,
+	DP_RPN_LOG_ALL = 0xff00,
+	DP_RPN_LOG_UNFORMATTED = 0x200000, /* the data as bare hex on one line */
+};
+
+struct dp_rf;
+
+struct dp_rpn_context { /* what is known of a record beside its bytes */
+	const char *module, *comm;
+	u32 fields; /* enum dp_rpn_log_fields */
+	u32 id;
+	u32 uid;
+	u64 offset; /* of the probe in its module */
+	u64 realtime_ns;
+	dp_symbolize_fn *symbolize; /* NULL: addresses stay numbers */
+	void *symbolize_arg;
+	const struct dp_rf *rf; /* the program's own description of its records; NULL: none */
+};
+
+/* False when the record is none of an RPN program. */
+bool dp_rpn_log(struct dp_line *l, enum dp_format format, const struct dp_record *rec, const struct dp_rpn_context *c);
+
+/* One section of its data alone. False, and nothing written, when the bytes do not parse. */
+bool dp_rpn_log_section(struct dp_line *l, enum dp_format format, enum dp_sink_section what,
+			const struct dp_rpn_context *c, const u8 *p, size_t n);
+
+#endif

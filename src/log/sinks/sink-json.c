@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Records as JSON, one object a line:
+ *
+ *   {"ts":262.389131000,"task":"redis-server","tid":2376,"cpu":1,"event":"conn","group":"dprobes",
+ *    "symbol":"acceptTcpHandler","offset":0,"return":false,"args":{"fd":6}}
+ */
+#include <stdio.h>
+
+#include "log/aggregate.h"
+#include "log/json.h"
+#include "log/log-rpn.h"
+#include "log/sinks.h"
+
+struct json_sink {
+	struct dp_sink s;
+	struct dp_json j;
+};
+
+_Static_assert(sizeof(struct json_sink) <= sizeof(union dp_sink_room), "a sink fits");
+
+static struct dp_json *json(struct dp_sink *s)
+{
+	struct json_sink *js = (struct json_sink *)s;
+
+	js->j.line = s->line;
+	return &js->j;
+}
+
+static void member(struct dp_sink *s, const char *name)
+{
+	if (name)
+		dp_json_key_text(json(s), name);
+}
+
+static inline void unsigned_member(struct dp_json *j, const char *name, u64 v)
+{
+	dp_json_key(j, name);
+	dp_json_unsigned(j, v);
+}
+
+static inline void string_member(struct dp_json *j, const char *name, const char *v)
+{
+	dp_json_key(j, name);
+	dp_json_string(j, v);
+}
+
+static void put_symbol(struct dp_sink *s, u64 addr, bool behind_call)
+{
+	char buf[DP_SINK_SYMBOL];
+
+	s->symbol(s, addr, behind_call, buf, sizeof(buf));
+	dp_json_string(json(s), buf);
+}
+
+/* ---- records ---- */
+
+static void begin_event(struct dp_sink *s, const struct dp_sink_record *r)
+{
+	const struct dp_event_info *ev = r->event;
+	struct dp_json *j = json(s);
+	u64 addr;
+
+	dp_json_key(j, "ts");
+	dp_json_seconds(j, r->ns);
+	string_member(j, "task", r->task);
+	unsigned_member(j, "tid", r->tid);
+	unsigned_member(j, "cpu", r->rec->cpu);
+	string_member(j, "event", ev->name && ev->name[0] ? ev->name : ev->symbol);
+	string_member(j, "group", ev->group ? ev->group : "");
+	string_member(j, "symbol", ev->symbol);
+	unsigned_member(j, "offset", ev->offset);
+	dp_json_key(j, "return");
+	dp_json_bool(j, ev->is_return);
+	if (dp_view_ret_addr(&r->view, &addr)) {
+		dp_json_key(j, "caller");
+		put_symbol(s, addr, true);
+	}
+	if (r->rec->flags & DP_REC_TRUNCATED) {
+		dp_json_key(j, "shortened");
+		dp_json_bool(j, true);
+	}
+	dp_json_key(j, "args");
+	dp_json_open(j, '{');
+}
+
+static void begin_program(struct dp_json *j, const struct dp_sink_record *r)
+{
+	dp_json_key(j, "time");
+	dp_json_seconds(j, r->program->realtime_ns);
+	unsigned_member(j, "major", r->head->major);
+	unsigned_member(j, "minor", r->head->minor);
+	string_member(j, "module", r->program->module);
+	unsigned_member(j, "pid", r->head->pid);
+	unsigned_member(j, "tid", r->rec->tid);
+	unsigned_member(j, "cpu", r->rec->cpu);
+	unsigned_member(j, "ip", r->head->ip);
+	unsigned_member(j, "sp", r->head->sp);
+	string_member(j, "name", r->task ? r->task : "");
+	if (r->rec->flags & DP_REC_TRACE)
+		return;
+	dp_json_key(j, "data");
+	dp_json_hex(j, r->data, r->size);
+}
+
+static void begin(struct dp_sink *s, const struct dp_sink_record *r)
+{
+	dp_json_open(json(s), '{');
+	if (s->program)
+		begin_program(json(s), r);
+	else
+		begin_event(s, r);
+}
+
+static void end(struct dp_sink *s, const struct dp_sink_record *r)
+{
+	struct dp_json *j = json(s);
+
+	if (!s->program)
+		dp_json_close(j, '}');
+	if (s->program && r->rec->flags & DP_REC_STOP) {
+		dp_json_key(j, "stopped");
+		dp_json_bool(j, true);
+	}
+	dp_json_close(j, '}');
+	dp_json_end(j);
+}
+
+static bool section(struct dp_sink *s, const struct dp_sink_record *r, enum dp_sink_section what, bool parses)
+{
+	static const char *const names[] = {"traces", "items", "fields"};
+	struct dp_json *j = json(s);
+
+	if (j->depth) /* else somebody wants this section alone */
+		dp_json_key(j, names[what]);
+	if (parses)
+		dp_json_open(j, '[');
+	else
+		dp_json_null(j);
+	return parses;
+}
+
+static void section_end(struct dp_sink *s, enum dp_sink_section what)
+{
+	dp_json_close(json(s), ']');
+}
+
+/* ---- fields ---- */
+
+/* Fields of events are members of one object; those of programs, which may have any name any number of times, objects. */
+static void field(struct dp_sink *s, const char *name, unsigned i)
+{
+	struct dp_json *j = json(s);
+	char unnamed[16];
+
+	if (!s->program) {
+		if (!name[0])
+			dp_format(unnamed, sizeof(unnamed), "arg%u", i + 1);
+		dp_json_key_text(j, name[0] ? name : unnamed);
+		return;
+	}
+	dp_json_open(j, '{');
+	if (name)
+		string_member(j, "name", name);
+	dp_json_key(j, name ? "value" : "text");
+}
+
+static void field_end(struct dp_sink *s)
+{
+	if (s->program)
+		dp_json_close(json(s), '}');
+}
+
+static void group(struct dp_sink *s, enum dp_sink_group what)
+{
+	dp_json_open(json(s), what == DP_GROUP_STRUCT ? '{' : '[');
+}
+
+static void group_end(struct dp_sink *s, enum dp_sink_group what)
+{
+	dp_json_close(json(s), what == DP_GROUP_STRUCT ? '}' : ']');
+}
+
+static void missing(struct dp_json *j, const struct dp_sink_value *v)
+{
+	dp_json_null(j);
+	if (v->missing == DP_MISSING_FAULT_AT)
+		unsigned_member(j, "fault", v->bits);
+}
+
+static void value(struct dp_sink *s, const struct dp_sink_value *v)
+{
+	struct dp_json *j = json(s);
+	char c = (char)v->bits;
+
+	switch (v->kind) {
+	case DP_SINK_UNSIGNED:
+	case DP_SINK_CODE:
+		dp_json_unsigned(j, v->bits);
+		break;
+	case DP_SINK_SIGNED:
+		dp_json_signed(j, (s64)v->bits);
+		break;
+	case DP_SINK_BYTE:
+		dp_json_signed(j, (s8)c);
+		break;
+	case DP_SINK_BOOL:
+		dp_json_bool(j, v->bits);
+		break;
+	case DP_SINK_CHAR:
+		dp_json_text(j, &c, 1);
+		break;
+	case DP_SINK_ADDRESS:
+		put_symbol(s, v->bits, v->behind_call);
+		break;
+	case DP_SINK_DIGITS:
+		dp_json_digits(j, v->text, v->len);
+		break;
+	case DP_SINK_TEXT:
+	case DP_SINK_NAME:
+	case DP_SINK_MESSAGE:
+		dp_json_text(j, v->text, v->len);
+		break;
+	case DP_SINK_BYTES:
+		dp_json_hex(j, v->text, v->len);
+		break;
+	case DP_SINK_MISSING:
+		missing(j, v);
+		break;
+	}
+}
+
+/* ---- aggregates ---- */
+
+static void agg_frames(struct dp_json *j, const struct dp_agg_table *t, const u64 *chain)
+{
+	char name[256];
+
+	dp_json_open(j, '[');
+	for (u32 i = 0; !i || dp_agg_frame(t->a, chain, i); i++) {
+		dp_agg_frame_name(t, chain, i, name, sizeof(name));
+		dp_json_string(j, name);
+	}
+	dp_json_close(j, ']');
+}
+
+static void agg_key(struct dp_json *j, const struct dp_agg_table *t, const u64 *key)
+{
+	char text[256];
+
+	dp_json_key(j, "key");
+	dp_json_open(j, '[');
+	for (u32 i = 0; i < t->a->nparts; key += dp_rpn_key_part_words(t->a, i++)) {
+		if (t->a->parts[i] == DP_KEY_STACK) {
+			agg_frames(j, t, key);
+			continue;
+		}
+		dp_agg_part(t, i, key, text, sizeof(text));
+		if (t->a->parts[i] == DP_KEY_SIGNED || t->a->parts[i] == DP_KEY_UNSIGNED)
+			dp_json_digits(j, text, strlen(text));
+		else
+			dp_json_string(j, text);
+	}
+	dp_json_close(j, ']');
+}
+
+static void agg_bars(struct dp_json *j, const struct dp_rpn_aggregate *a, const u64 *v)
+{
+	dp_json_key(j, "bars");
+	dp_json_open(j, '[');
+	for (u32 i = 0; i < DP_HIST_WORDS; i++) {
+		u64 lo, hi;
+		bool open = dp_agg_range(a, i, &lo, &hi);
+
+		if (!v[i])
+			continue;
+		dp_json_open(j, '{');
+		if (i)
+			unsigned_member(j, "from", lo);
+		if (!open) {
+			dp_json_key(j, "to");
+			dp_json_signed(j, i ? (s64)hi : a->kind == DP_AGG_HIST ? 0 : -1);
+		}
+		unsigned_member(j, "count", v[i]);
+		dp_json_close(j, '}');
+	}
+	dp_json_close(j, ']');
+}
+
+static void agg_value(struct dp_json *j, const struct dp_rpn_aggregate *a, const u64 *v)
+{
+	if (dp_agg_is_hist(a)) {
+		agg_bars(j, a, v);
+		return;
+	}
+	dp_json_key(j, "value");
+	if (a->kind == DP_AGG_COUNT)
+		dp_json_unsigned(j, v[0]);
+	else if (a->kind == DP_AGG_LAST || v[1])
+		dp_json_signed(j, (s64)v[0]);
+	else
+		dp_json_null(j);
+	if (a->kind == DP_AGG_SUM)
+		unsigned_member(j, "values", v[1]);
+}
+
+static void agg_entries(struct dp_json *j, const struct dp_agg_table *t)
+{
+	dp_json_key(j, "entries");
+	dp_json_open(j, '[');
+	for (u32 i = 0; i < t->n; i++) {
+		dp_json_open(j, '{');
+		agg_key(j, t, t->v[i].key);
+		agg_value(j, t->a, t->v[i].v);
+		dp_json_close(j, '}');
+	}
+	dp_json_close(j, ']');
+	unsigned_member(j, "no_room", t->no_room);
+}
+
+static void aggregate(struct dp_sink *s, const struct dp_agg_table *t)
+{
+	struct dp_json *j = json(s);
+
+	dp_json_open(j, '{');
+	string_member(j, "aggregate", t->a->name);
+	string_member(j, "kind", dp_rpn_aggregate_kind(t->a->kind));
+	string_member(j, "module", t->module);
+	unsigned_member(j, "pid", (u64)t->view->pid);
+	dp_json_key(j, "ended");
+	dp_json_bool(j, t->view->ended);
+	if (t->a->nparts)
+		agg_entries(j, t);
+	else
+		agg_value(j, t->a, t->v->v);
+	dp_json_close(j, '}');
+	dp_json_end(j);
+}
+
+const struct dp_sink_ops dp_sink_json = {
+    .begin = begin,
+    .field = field,
+    .field_end = field_end,
+    .group = group,
+    .member = member,
+    .group_end = group_end,
+    .value = value,
+    .end = end,
+    .section = section,
+    .section_end = section_end,
+    .aggregate = aggregate,
+};

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Aggregates as text: tables by key, the largest first, with bars; histograms. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "log/aggregate.h"
+#include "log/sinks/sink-table.h"
+
+#define BAR 40
+#define KEY_TEXT 512
+
+static const char bar[] = "########################################";
+
+static void put(struct dp_line *l, const char *fmt, ...) DP_PRINTF(2, 3);
+
+static void put(struct dp_line *l, const char *fmt, ...)
+{
+	char text[2 * KEY_TEXT];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	dp_line_str(l, text);
+}
+
+/* "0 and less", "4 .. 7". */
+static void put_range(struct dp_line *l, const struct dp_rpn_aggregate *a, u32 i)
+{
+	u64 lo, hi;
+	bool open = dp_agg_range(a, i, &lo, &hi);
+
+	if (!i)
+		put(l, "%20s    %-20s", "", a->kind == DP_AGG_HIST ? "0 and less" : "less than 0");
+	else if (open)
+		put(l, "%20llu and more%12s", (unsigned long long)lo, "");
+	else
+		put(l, "%20llu .. %-20llu", (unsigned long long)lo, (unsigned long long)hi);
+}
+
+static void put_bar(struct dp_line *l, u64 v, double most)
+{
+	put(l, " %10llu |%.*s\n", (unsigned long long)v, (int)((double)v / most * BAR + 0.5), bar);
+}
+
+static void put_hist(struct dp_line *l, const struct dp_rpn_aggregate *a, const u64 *v)
+{
+	u32 lo = DP_HIST_WORDS, hi = 0;
+	u64 most = 1;
+
+	for (u32 i = 0; i < DP_HIST_WORDS; i++) {
+		if (!v[i])
+			continue;
+		lo = DP_MIN(lo, i);
+		hi = i;
+		most = DP_MAX(most, v[i]);
+	}
+	for (u32 i = lo; i <= hi && lo < DP_HIST_WORDS; i++) {
+		dp_line_str(l, "    ");
+		put_range(l, a, i);
+		put_bar(l, v[i], (double)most);
+	}
+}
+
+static void put_value(struct dp_line *l, u32 kind, const u64 *v)
+{
+	if (kind == DP_AGG_COUNT)
+		dp_line_dec(l, v[0], 0, ' ');
+	else if (kind != DP_AGG_LAST && !v[1])
+		dp_line_char(l, '-');
+	else
+		dp_line_signed(l, (s64)v[0]);
+	if (kind == DP_AGG_SUM && v[1])
+		put(l, ", %llu values, %.6g on average", (unsigned long long)v[1], (double)(s64)v[0] / (double)v[1]);
+}
+
+static void key_text(const struct dp_agg_table *t, const u64 *key, char *buf, size_t size)
+{
+	size_t n = 0;
+
+	buf[0] = '\0';
+	for (u32 i = 0; i < t->a->nparts && n + 3 < size; i++) {
+		if (i)
+			n += (size_t)snprintf(buf + n, size - n, ", ");
+		dp_agg_part(t, i, key, buf + n, size - n);
+		n += strlen(buf + n);
+		key += dp_rpn_key_part_words(t->a, i);
+	}
+}
+
+static void put_callers(struct dp_line *l, const struct dp_agg_table *t, const u64 *key)
+{
+	char name[256];
+
+	for (u32 i = 0; i < t->a->nparts; key += dp_rpn_key_part_words(t->a, i++))
+		for (u32 k = 1; t->a->parts[i] == DP_KEY_STACK && dp_agg_frame(t->a, key, k); k++) {
+			dp_agg_frame_name(t, key, k, name, sizeof(name));
+			put(l, "      %s\n", name);
+		}
+}
+
+static void put_head(struct dp_line *l, const struct dp_rpn_aggregate *a)
+{
+	put(l, "  %-5s %-16s ", dp_rpn_aggregate_kind(a->kind), a->name);
+}
+
+static void put_entry(struct dp_line *l, const struct dp_agg_table *t, const struct dp_agg_entry *e, const char *key,
+		      int width, double most)
+{
+	const struct dp_rpn_aggregate *a = t->a;
+
+	if (dp_agg_is_hist(a)) {
+		put(l, "    %s\n", key);
+		put_callers(l, t, e->key);
+		put_hist(l, a, e->v);
+		return;
+	}
+	put(l, "    %-*s", width, key);
+	if (a->kind == DP_AGG_COUNT) {
+		put_bar(l, e->v[0], DP_MAX(most, 1.0));
+	} else {
+		dp_line_char(l, ' ');
+		put_value(l, a->kind, e->v);
+		dp_line_char(l, '\n');
+	}
+	put_callers(l, t, e->key);
+}
+
+static void put_table(struct dp_line *l, const struct dp_agg_table *t)
+{
+	char(*keys)[KEY_TEXT] = calloc(t->n + 1, sizeof(*keys)); /* names of addresses are looked up once */
+	u32 n = keys ? t->n : 0;
+	size_t width = 8;
+
+	if (n || t->a->kind != DP_AGG_LAST) { /* what handlers keep for themselves is mostly empty */
+		put_head(l, t->a);
+		dp_line_str(l, n ? "\n" : "-\n");
+	}
+	for (u32 i = 0; i < n; i++) {
+		key_text(t, t->v[i].key, keys[i], sizeof(keys[i]));
+		width = DP_MAX(width, strlen(keys[i]));
+	}
+	for (u32 i = 0; i < n; i++)
+		put_entry(l, t, &t->v[i], keys[i], (int)width, dp_agg_weight(t->a, t->v[0].v));
+	if (t->no_room)
+		put(l, "    %llu values had keys for which there was no room\n", (unsigned long long)t->no_room);
+	free(keys);
+}
+
+void dp_table_aggregate(struct dp_sink *s, const struct dp_agg_table *t)
+{
+	struct dp_line *l = s->line;
+
+	if (t->a->nparts) {
+		put_table(l, t);
+		return;
+	}
+	put_head(l, t->a);
+	if (!dp_agg_is_hist(t->a))
+		put_value(l, t->a->kind, t->v->v);
+	dp_line_char(l, '\n');
+	if (dp_agg_is_hist(t->a))
+		put_hist(l, t->a, t->v->v);
+}

@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * See lower.h. The whole run is followed here, ahead of time, on a stack of values. An event is a program without
+ * jumps; a probe program may also decide, where one way out of a decision logs nothing.
+ */
+#include "abi/abi-program.h"
+#include "program/lower.h"
+
+#define DEPTH 16
+#define HEAD ((u32)sizeof(struct dp_rpn_head))
+
+struct word {
+	struct dp_value v;
+	bool is_truth; /* v cc c, as 0 or 1 */
+	enum dp_cc cc;
+	u64 c;
+};
+
+struct walk {
+	struct dp_lowered *p;
+	const u8 *code;
+	u32 len_code;
+	const struct dp_code_rt *rt;
+	u64 reg_words;
+	struct word stack[DEPTH];
+	u32 depth, jumps, at;
+	u16 major, minor;
+	u32 len; /* of the payload */
+	bool open, failed, ended;
+};
+
+u64 dp_value_apply(const struct dp_value_op *x, u64 v)
+{
+	u32 away = 64 - 8 * x->op.size;
+
+	switch (x->op.does) {
+	case DP_DOES_BINARY:
+	case DP_DOES_UNARY:
+		return dp_alu((enum dp_alu)x->op.how, v, (u64)(s64)(s32)x->by);
+	case DP_DOES_SHIFT:
+		return x->op.how == DP_SHIFT_SHL ? v << x->by : v >> x->by;
+	default: /* EXTEND */
+		return x->op.is_signed ? (u64)((s64)(v << away) >> away) : v << away >> away;
+	}
+}
+
+/* ---- the stack ---- */
+
+static void push_word(struct walk *w, struct word x)
+{
+	if (w->depth == DEPTH || (!x.v.constant && (x.v.reg_word > 63 || !(w->reg_words >> x.v.reg_word & 1))))
+		w->failed = true;
+	else
+		w->stack[w->depth++] = x;
+}
+
+static void push_const(struct walk *w, u64 c)
+{
+	push_word(w, (struct word){.v = {.constant = true, .c = c, .size = 8}});
+}
+
+static void push_reg(struct walk *w, u64 reg_word, u8 size, bool is_signed)
+{
+	push_word(w, (struct word){.v = {.reg_word = (u8)reg_word, .size = size, .is_signed = is_signed}});
+}
+
+/* The i-th word from the top; one that means nothing, when there is none. */
+static struct word *word(struct walk *w, u32 i)
+{
+	if (i < w->depth)
+		return &w->stack[w->depth - 1 - i];
+	w->failed = true;
+	return &w->stack[0];
+}
+
+/* The same as a number: truth values are not computed. */
+static struct word *number(struct walk *w, u32 i)
+{
+	struct word *x = word(w, i);
+
+	w->failed |= x->is_truth;
+	return x;
+}
+
+static void drop(struct walk *w, u32 n)
+{
+	w->failed |= n > w->depth;
+	w->depth -= DP_MIN(n, w->depth);
+}
+
+static void exchange(struct word *a, struct word *b)
+{
+	struct word x = *a;
+
+	*a = *b;
+	*b = x;
+}
+
+static void append(struct walk *w, struct word *a, const struct dp_operation *op, u32 by)
+{
+	struct dp_value_op x = {*op, by};
+
+	if (a->v.constant)
+		a->v.c = dp_value_apply(&x, a->v.c);
+	else if (a->v.nops == DP_LOWER_OPS)
+		w->failed = true;
+	else
+		a->v.ops[a->v.nops++] = x;
+}
+
+static void binary(struct walk *w, const struct dp_operation *op)
+{
+	struct word *a = number(w, 1), *b = number(w, 0);
+
+	if (a->v.constant && !b->v.constant && op->how != DP_ALU_SUB) /* the order does not matter */
+		exchange(a, b);
+	w->failed |= !b->v.constant || (u64)(s64)(s32)b->v.c != b->v.c || op->how == DP_ALU_MUL;
+	if (!w->failed)
+		append(w, a, op, (u32)b->v.c);
+	drop(w, 1);
+}
+
+/* The condition with its sides exchanged. */
+static enum dp_cc turned(enum dp_cc cc)
+{
+	static const u8 other[DP_NCC] = {DP_CC_EQ, DP_CC_NE,  DP_CC_GT,  DP_CC_LE,  DP_CC_GE,
+					 DP_CC_LT, DP_CC_GTU, DP_CC_LEU, DP_CC_GEU, DP_CC_LTU};
+
+	return (enum dp_cc)other[cc];
+}
+
+static void compare(struct walk *w, enum dp_cc cc)
+{
+	struct word *a = number(w, 1), *b = number(w, 0);
+
+	if (a->v.constant) {
+		exchange(a, b);
+		cc = turned(cc);
+	}
+	w->failed |= !b->v.constant;
+	a->is_truth = true;
+	a->cc = cc;
+	a->c = b->v.c;
+	drop(w, 1);
+}
+
+static void truth(struct walk *w, enum dp_cc cc)
+{
+	struct word *a = word(w, 0);
+
+	if (!a->is_truth) {
+		a->is_truth = true;
+		a->cc = DP_CC_NE;
+		a->c = 0;
+	}
+	a->cc ^= cc == DP_CC_EQ;
+}
+
+/* ---- flow ---- */
+
+static bool holds(enum dp_cc cc, u64 a, u64 b)
+{
+	switch (cc & ~1) {
+	case DP_CC_EQ:
+		return (a == b) != (cc & 1);
+	case DP_CC_LT:
+		return ((s64)a < (s64)b) != (cc & 1);
+	case DP_CC_LE:
+		return ((s64)a <= (s64)b) != (cc & 1);
+	case DP_CC_LTU:
+		return (a < b) != (cc & 1);
+	default:
+		return (a <= b) != (cc & 1);
+	}
+}
+
+/* Go on only if `x cc c`. */
+static void need(struct walk *w, struct word x, enum dp_cc cc, u64 c)
+{
+	struct dp_lowered *p = w->p;
+
+	if (x.is_truth) { /* only whether it is zero can be asked */
+		w->failed |= c || (cc != DP_CC_EQ && cc != DP_CC_NE);
+		cc = cc == DP_CC_NE ? x.cc : x.cc ^ 1;
+		c = x.c;
+	}
+	if (x.v.constant && holds(cc, x.v.c, c))
+		return;
+	/* One set of effects for all conditions that do not hold. */
+	w->failed |= (p->nneeds || p->never) && p->early != p->neffects;
+	p->early = p->neffects;
+	if (x.v.constant)
+		p->never = true;
+	else if (p->nneeds == DP_LOWER_NEEDS)
+		w->failed = true;
+	else
+		p->needs[p->nneeds++] = (struct dp_lowered_need){x.v, cc, c};
+}
+
+static void need_top(struct walk *w, enum dp_cc cc, u64 c)
+{
+	struct word x = *word(w, 0);
+
+	drop(w, 1);
+	if (!w->failed)
+		need(w, x, cc, c);
+}
+
+/* Control that comes here only drops words and stops without a record. */
+static bool aborts(const struct walk *w, u32 at)
+{
+	struct dp_op_view op;
+
+	for (u32 i = 0; i < 8; i++, at += op.len) {
+		if (dp_op_decode(w->code, w->len_code, at, &op))
+			return false;
+		if (op.opcode == DP_OP_ABORT || (op.opcode == DP_OP_EXIT && !w->rt->logmax))
+			return true;
+		if (op.opcode != DP_OP_ROS && op.opcode != DP_OP_NOP && op.opcode != DP_OP_XCHG &&
+		    op.opcode != DP_OP_PUSH_D)
+			return false;
+	}
+	return false;
+}
+
+/* Jumps lead forward only, so the run ends. */
+static void take_jump(struct walk *w, u32 from, u32 to)
+{
+	w->failed |= to <= from || ++w->jumps > w->rt->jmpmax;
+	w->at = to;
+}
+
+static void branch(struct walk *w, enum dp_cc cc, const struct dp_op_view *op)
+{
+	struct word x = *word(w, 0);
+	u32 to = (u32)op->v[0];
+
+	if (w->failed)
+		return;
+	if (aborts(w, to)) {
+		w->failed |= w->jumps + 1 > w->rt->jmpmax;
+		need(w, x, cc ^ 1, 0);
+	} else if (aborts(w, w->at)) {
+		need(w, x, cc, 0);
+		take_jump(w, op->at, to);
+	} else {
+		w->failed = true;
+	}
+}
+
+static void effect(struct walk *w, const struct dp_op_view *op)
+{
+	struct dp_lowered *p = w->p;
+	u64 base = op->info->op.where == DP_VARIABLES_LOCAL ? w->rt->locals : w->rt->globals;
+	u8 how = op->info->op.how;
+
+	if (p->neffects == DP_LOWER_EFFECTS || (how != DP_ACCESS_INC && how != DP_ACCESS_DEC)) {
+		w->failed = true;
+		return;
+	}
+	p->effects[p->neffects].addr = base + 8 * (u64)op->v[0];
+	p->effects[p->neffects++].down = how == DP_ACCESS_DEC;
+}
+
+/* ---- the record ---- */
+
+static void put(struct walk *w, u64 off, u8 size, struct dp_value v)
+{
+	if (w->p->nstores == DP_LOWER_STORES)
+		w->failed = true;
+	else
+		w->p->stores[w->p->nstores++] = (struct dp_lowered_store){(u16)off, size, v};
+}
+
+static void put_const(struct walk *w, u32 off, u8 size, u64 c)
+{
+	put(w, off, size, (struct dp_value){.constant = true, .c = c, .size = 8});
+}
+
+static void put_reg(struct walk *w, u64 off, u8 size, u8 reg_word)
+{
+	put(w, off, size, (struct dp_value){.reg_word = reg_word, .size = 8});
+}
+
+/* One record, which later opcodes only fill. */
+static void open(struct walk *w, const struct dp_op_view *op)
+{
+	w->failed |= w->open;
+	w->open = true;
+	w->p->size = (u32)op->v[0];
+	w->p->has_mask = op->info->rule == DP_RULE_OPENMASK;
+}
+
+static void log_words(struct walk *w, u32 n, bool prefix)
+{
+	if (w->len + (prefix ? 3 : 0) + 8 * n > w->rt->logmax || n > w->depth) {
+		w->failed = true;
+		return;
+	}
+	if (prefix) {
+		put_const(w, w->len, 1, DP_TOKEN_WORDS);
+		put_const(w, w->len + 1, 2, n);
+		w->len += 3;
+	}
+	for (u32 i = 0; i < n; i++, w->len += 8)
+		put(w, w->len, 8, number(w, i)->v);
+	drop(w, n);
+}
+
+static void log_counted(struct walk *w)
+{
+	struct word x = *number(w, 0);
+
+	w->failed |= !x.v.constant || x.v.c > DEPTH;
+	drop(w, 1);
+	if (!w->failed)
+		log_words(w, (u32)x.v.c, true);
+}
+
+static void finish(struct walk *w)
+{
+	w->ended = true;
+	if (!w->p->is_rpn) {
+		w->failed |= !w->open;
+		return;
+	}
+	if (w->len < HEAD) { /* no log: as if a condition did not hold */
+		need(w, (struct word){.v = {.constant = true, .size = 8}}, DP_CC_NE, 0);
+		return;
+	}
+	/* cs and ss as the entry gives them. */
+	put_const(w, offsetof(struct dp_rpn_head, major), 8,
+		  w->major | (u64)w->minor << 16 | 0x33ull << 32 | 0x2bull << 48);
+	put_reg(w, offsetof(struct dp_rpn_head, pid), 4, DP_LOWER_PID);
+	put_const(w, offsetof(struct dp_rpn_head, pad), 4, -w->len & 7);
+	put_reg(w, offsetof(struct dp_rpn_head, ip), 8, DP_REG_WORD(ip));
+	put_reg(w, offsetof(struct dp_rpn_head, sp), 8, DP_REG_WORD(sp));
+	w->p->size = w->len;
+}
+
+/* ---- instructions ---- */
+
+/* Opcodes that are like no other; those of the Dynamic Probes language only. */
+static void step_rpn(struct walk *w, const struct dp_op_view *op)
+{
+	switch (op->opcode) {
+	case DP_OP_BEGIN:
+		w->failed |= w->rt->pass || w->rt->max != DP_NO_LIMIT;
+		break;
+	case DP_OP_JMP:
+		take_jump(w, op->at, (u32)op->v[0]);
+		break;
+	case DP_OP_SETMIN:
+		w->minor = (u16)op->v[0];
+		break;
+	case DP_OP_SETMAJ:
+		w->major = (u16)op->v[0];
+		break;
+	case DP_OP_LOG:
+		log_words(w, (u32)op->v[0], false);
+		break;
+	case DP_OP_LOG_S:
+		log_counted(w);
+		break;
+	case DP_OP_ABORT:
+		w->len = 0;
+		finish(w);
+		break;
+	default:
+		w->failed = true;
+	}
+}
+
+static void step_own(struct walk *w, const struct dp_op_view *op)
+{
+	struct word x;
+
+	switch (op->opcode) {
+	case DP_OP_NOP:
+		break;
+	case DP_OP_XCHG:
+		exchange(word(w, 0), word(w, 1));
+		break;
+	case DP_OP_ROS:
+		drop(w, (u32)op->v[0]);
+		break;
+	case DP_OP_DUP:
+		x = *word(w, 0);
+		drop(w, 1);
+		for (s64 i = 0; i < op->v[0] && !w->failed; i++)
+			push_word(w, x);
+		break;
+	case DP_OP_REC:
+	case DP_OP_RECM:
+		open(w, op);
+		break;
+	case DP_OP_LOGRET:
+		put_reg(w, (u64)op->v[0], 8, DP_LOWER_RETURN);
+		break;
+	case DP_OP_EXIT:
+		finish(w);
+		break;
+	default:
+		if (w->p->is_rpn)
+			step_rpn(w, op);
+		else
+			w->failed = true;
+	}
+}
+
+static void step_value(struct walk *w, const struct dp_op_view *op)
+{
+	const struct dp_operation *o = &op->info->op;
+	struct word x;
+
+	switch (o->does) {
+	case DP_DOES_CONSTANT:
+		push_const(w, dp_op_constant(op));
+		break;
+	case DP_DOES_BINARY:
+		binary(w, o);
+		break;
+	case DP_DOES_SHIFT:
+		w->failed |= o->how != DP_SHIFT_SHL && o->how != DP_SHIFT_SHR;
+		append(w, number(w, 0), o, (u32)op->v[0]);
+		break;
+	case DP_DOES_UNARY:
+	case DP_DOES_EXTEND:
+		append(w, number(w, 0), o, 0);
+		break;
+	case DP_DOES_COMPARE:
+		compare(w, (enum dp_cc)o->how);
+		break;
+	case DP_DOES_TRUTH:
+		truth(w, (enum dp_cc)o->how);
+		break;
+	case DP_DOES_STACK:
+		w->failed |= o->where != DP_BASE_TOP || o->how != DP_ACCESS_PUSH;
+		x = *word(w, (u32)op->v[0]);
+		push_word(w, x);
+		break;
+	case DP_DOES_REGISTER:
+		w->failed |= o->how != DP_ACCESS_PUSH;
+		push_reg(w, dp_register_by_number((u32)op->v[0])->reg_word, 8, false);
+		break;
+	case DP_DOES_PART:
+		push_reg(w, (u64)op->v[0], o->size, o->is_signed);
+		break;
+	default:
+		w->failed = true;
+	}
+}
+
+static void step(struct walk *w, const struct dp_op_view *op)
+{
+	const struct dp_operation *o = &op->info->op;
+
+	w->at = op->at + op->len;
+	switch (o->does) {
+	case DP_DOES_OWN:
+		step_own(w, op);
+		break;
+	case DP_DOES_VAR:
+	case DP_DOES_BRANCH:
+		if (!w->p->is_rpn)
+			w->failed = true;
+		else if (o->does == DP_DOES_VAR)
+			effect(w, op);
+		else
+			branch(w, (enum dp_cc)o->how, op);
+		break;
+	case DP_DOES_NEED:
+		need_top(w, (enum dp_cc)o->how, (u64)op->v[0]); /* 0 where there is no operand */
+		break;
+	case DP_DOES_NEED_REG:
+		push_reg(w, (u64)op->v[0], 8, false);
+		need_top(w, (enum dp_cc)o->how, (u64)op->v[1]);
+		break;
+	case DP_DOES_STORE_REG:
+		push_reg(w, (u64)op->v[0], 8, false);
+		put(w, (u64)op->v[1], o->size, word(w, 0)->v);
+		drop(w, 1);
+		break;
+	default:
+		step_value(w, op);
+	}
+}
+
+bool dp_lower(struct dp_lowered *out, const u8 *code, u32 len, const struct dp_code_rt *rt, u64 reg_words)
+{
+	struct walk w = {.p = out, .code = code, .len_code = len, .rt = rt, .reg_words = reg_words};
+	struct dp_op_view op;
+
+	memset(out, 0, sizeof(*out));
+	if (rt) {
+		out->is_rpn = true;
+		w.major = rt->major;
+		w.minor = rt->minor;
+		w.len = rt->logmax < HEAD ? 0 : HEAD;
+	}
+	while (!w.failed && !w.ended) {
+		w.failed = dp_op_decode(code, len, w.at, &op) != 0;
+		if (!w.failed)
+			step(&w, &op);
+	}
+	return !w.failed;
+}

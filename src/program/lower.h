@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Bytecode as what a compiler for hits needs: conditions, then a record, then changes of variables, each of a value
+ * that is a constant or a register with some operations on it. Knows no processor; allocates nothing.
+ */
+#ifndef DP_LOWER_H
+#define DP_LOWER_H
+
+#include "program/code.h"
+
+#define DP_LOWER_RETURN 0xff /* in place of a reg_word: the word at the stack pointer */
+#define DP_LOWER_PID 0xfe    /* the process's id */
+#define DP_LOWER_OPS 4
+
+struct dp_value_op {
+	struct dp_operation op; /* BINARY, UNARY, SHIFT or EXTEND */
+	u32 by;                 /* of BINARY, sign-extended, and of SHIFT */
+};
+
+/* A constant, or a word of struct dp_regs and what is done to it. */
+struct dp_value {
+	bool constant;
+	u64 c;
+	u8 reg_word;
+	u8 size; /* bytes of the register that count */
+	bool is_signed;
+	u8 nops;
+	struct dp_value_op ops[DP_LOWER_OPS];
+};
+
+struct dp_lowered_store { /* one field of the record */
+	u16 off;
+	u8 size;
+	struct dp_value v;
+};
+
+struct dp_lowered_need { /* a condition without which nothing is logged */
+	struct dp_value v;
+	enum dp_cc cc;
+	u64 c;
+};
+
+#define DP_LOWER_STORES 64
+#define DP_LOWER_NEEDS 16
+#define DP_LOWER_EFFECTS 8
+
+struct dp_lowered {
+	struct dp_lowered_need needs[DP_LOWER_NEEDS];
+	struct dp_lowered_store stores[DP_LOWER_STORES];
+	struct {
+		u64 addr;
+		bool down;
+	} effects[DP_LOWER_EFFECTS]; /* add or subtract one: they can wait until the outcome is committed */
+	u32 nneeds, nstores, neffects;
+	u32 early;  /* effects that happen when a condition does not hold, too */
+	bool never; /* a condition that never holds: there will be no record */
+	bool is_rpn, has_mask;
+	u32 size; /* of the payload */
+};
+
+/*
+ * Follow the one run that a verified program can make. reg_words: bit i is set where a compiled program can read word i of
+ * struct dp_regs. rt: limits and addresses of a program of the Dynamic Probes language, NULL for an event.
+ * False where the program may raise an exception, loop, look at memory or at what it has changed, or is too long: it is
+ * the interpreter's then.
+ */
+bool dp_lower(struct dp_lowered *out, const u8 *code, u32 len, const struct dp_code_rt *rt, u64 reg_words);
+
+/* What an operation makes of v. */
+u64 dp_value_apply(const struct dp_value_op *op, u64 v);
+
+#endif

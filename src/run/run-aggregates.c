@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Aggregates of processes that have ended: their words, and the names of the addresses in keys, since nothing could tell them
+ * later. log/aggregate.c shows aggregates.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/run-priv.h"
+
+#define ENDED_MAX 32 /* processes that are remembered, for each module */
+
+u32 dp_drv_aggregate_at(const struct dp_rpn_unit *u, u32 i)
+{
+	for (u32 k = 0; k < u->naggregates; k++) {
+		const struct dp_rpn_aggregate *a = &u->aggregates[k];
+		u32 words = (u32)dp_rpn_aggregate_words(a);
+
+		if (i >= a->index && i - a->index < words)
+			return a->index + words - i;
+	}
+	return 0;
+}
+
+/* ---- processes that have ended ---- */
+
+struct recorder { /* asks another, and keeps the answers in the order of addresses */
+	const struct dp_agg_view *view;
+	struct drv_name *v;
+	size_t n, room;
+};
+
+static size_t position(const struct drv_name *v, size_t n, u64 addr)
+{
+	size_t lo = 0;
+
+	while (lo < n) {
+		size_t mid = (lo + n) / 2;
+
+		if (v[mid].addr < addr)
+			lo = mid + 1;
+		else
+			n = mid;
+	}
+	return lo;
+}
+
+static bool record(void *arg, u64 addr, char *buf, size_t size)
+{
+	struct recorder *r = arg;
+	size_t at = position(r->v, r->n, addr);
+
+	if (!r->view->symbolize(r->view->arg, addr, buf, size))
+		return false;
+	if ((at < r->n && r->v[at].addr == addr) || !dp_grow((void **)&r->v, &r->room, r->n, sizeof(*r->v)))
+		return true;
+	memmove(&r->v[at + 1], &r->v[at], (r->n - at) * sizeof(*r->v));
+	r->v[at].addr = addr;
+	snprintf(r->v[at].text, sizeof(r->v[at].text), "%s", buf);
+	r->n++;
+	return true;
+}
+
+bool dp_drv_name_of_ended(void *arg, u64 addr, char *buf, size_t size)
+{
+	const struct drv_ended *e = arg;
+	size_t at = position(e->names, e->nnames, addr);
+
+	if (at == e->nnames || e->names[at].addr != addr)
+		return false;
+	snprintf(buf, size, "%s", e->names[at].text);
+	return true;
+}
+
+static bool has_names(const struct dp_rpn_unit *u)
+{
+	for (u32 i = 0; i < u->naggregates; i++)
+		for (u32 k = 0; k < u->aggregates[i].nparts; k++)
+			if (u->aggregates[i].parts[k] >= DP_KEY_CODE)
+				return true;
+	return false;
+}
+
+/* Whatever would be asked later is asked now. */
+static void keep_names(const struct dp_rpn_unit *u, struct drv_ended *e, const struct dp_agg_view *view)
+{
+	FILE *nowhere = has_names(u) ? fopen("/dev/null", "we") : NULL;
+	struct recorder r = {.view = view};
+
+	if (!nowhere)
+		return;
+	dp_agg_show(DP_FORMAT_TEXT, u, e->words, &(struct dp_agg_view){view->pid, true, record, &r}, nowhere);
+	fclose(nowhere);
+	e->names = r.v;
+	e->nnames = (u32)r.n;
+}
+
+void dp_drv_free_ended(struct drv_ended *e)
+{
+	if (e)
+		free(e->names);
+	free(e);
+}
+
+struct drv_ended *dp_drv_ended_new(const struct drv_module *m, volatile const u64 *words,
+				   const struct dp_agg_view *view)
+{
+	struct drv_ended *e = calloc(1, sizeof(*e) + m->unit.nlocals * sizeof(u64));
+
+	if (!e)
+		return NULL;
+	e->pid = view->pid;
+	for (u32 i = 0; i < m->unit.nlocals; i++)
+		e->words[i] = words[i];
+	keep_names(&m->unit, e, view);
+	return e;
+}
+
+void dp_drv_keep_ended(struct drv_module *m, struct drv_ended *e)
+{
+	struct drv_ended **p = &m->ended;
+	u32 n = 0;
+
+	if (!e || !m->unit.naggregates) {
+		dp_drv_free_ended(e);
+		return;
+	}
+	while (*p) {
+		n++;
+		p = &(*p)->next;
+	}
+	*p = e;
+	if (n >= ENDED_MAX) {
+		e = m->ended;
+		m->ended = e->next;
+		dp_drv_free_ended(e);
+	}
+}
+
+void dp_drv_forget_ended(struct drv_module *m)
+{
+	for (struct drv_ended *e; (e = m->ended);) {
+		m->ended = e->next;
+		dp_drv_free_ended(e);
+	}
+}

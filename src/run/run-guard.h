@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The guard of a driver: a process of its own that answers for files whose opening the kernel holds (fanotify), so that nobody waits
+ * for a driver that is busy, stopped or dead. It tells the driver whom it holds and lets each go on when the driver is done, after
+ * three seconds at the latest. Messages go through a pair of sockets; each is one structure.
+ */
+#ifndef DP_GUARD_H
+#define DP_GUARD_H
+
+#include "base/base.h"
+
+#define GUARD_NAME "dprobes-guard"
+#define GUARD_HELD_MS 3000 /* the most that anybody is held */
+
+enum guard_op {
+	/* to the guard */
+	GUARD_MARK = 1, /* hold those that open this file (sent along), for these events; a reply comes */
+	GUARD_UNMARK,
+	GUARD_BUSY, /* the driver works on this process (0: on none), which must not wait; but for the one with this number */
+	GUARD_EXPECT, /* a copy of the command that is about to become another program */
+	GUARD_DONE,   /* the one with this number may go on */
+	/* from it */
+	GUARD_HELLO, /* it is ready, or (error) cannot work */
+	GUARD_REPLY, /* to a mark */
+	GUARD_CAUGHT, /* these held: in an open; or frozen at the start of a program; or (not frozen) just starting, not held */
+	GUARD_LET_GO, /* somebody went on without the driver having had him */
+};
+
+struct guard_message {
+	u32 op;
+	s32 error;
+	s32 pid, tid;
+	bool in_exec, frozen;
+	u64 number;
+	u64 dev, ino; /* of the file that is opened */
+	u64 events;
+	char why[80]; /* with GUARD_HELLO: why no start can be held; "" */
+};
+
+/* A message, and a descriptor (or -1) with it; -EAGAIN, -EPIPE, ... */
+int dp_guard_send(int fd, const struct guard_message *m, int with);
+/* 0; *with is a descriptor or -1. -EAGAIN: there is none; -EPIPE: the other one is gone. */
+int dp_guard_receive(int fd, struct guard_message *m, int *with);
+
+/* The guard itself, of that driver. Returns its exit status. */
+int dp_guard_main(int control, int driver);
+/* Whoever ends the guard when the pipe has been silent for too long, and lets those go on that a dead one has left. */
+int dp_keeper_main(int pipe);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Answers: what is inserted, where, how often it was hit, and what its variables hold. */
+#include <string.h>
+
+#include "run/run-priv.h"
+
+static const struct drv_range *slot_of(const struct drv_target *t, const struct drv_module *m)
+{
+	for (u32 i = 0; t->session && i < t->nranges; i++)
+		if (t->ranges[i].m == m && !t->ranges[i].left_out)
+			return &t->ranges[i];
+	return NULL;
+}
+
+static const char *target_name(pid_t pid, char *buf, size_t size)
+{
+	snprintf(buf, size, pid ? "process %d" : "the kernel", (int)pid);
+	return buf;
+}
+
+/* ---- query ---- */
+
+static void sum_counts(struct driver *d, const struct drv_module *m, u32 index, struct dp_counts *sum)
+{
+	*sum = m->done[index];
+	for (struct drv_target *t = d->targets; t; t = t->next)
+		for (u32 i = 0; t->session && i < t->nprobes; i++) {
+			struct dp_counts c;
+
+			if (t->probes[i].m != m || t->probes[i].index != index)
+				continue;
+			dp_reader_counts(t->reader, i, &c);
+			for (u32 k = 0; k < DP_NCOUNTS; k++)
+				sum->v[k] += c.v[k];
+		}
+}
+
+/* The words of the status bits that Dynamic Probes has. */
+static const char *status(const struct dp_rpn_probe *p, u64 gate)
+{
+	if (gate & DP_GATE_REMOVED)
+		return "removed";
+	if (gate >= p->prog.rpn.pass && gate - p->prog.rpn.pass >= p->prog.rpn.max)
+		return "disabled (max hits)";
+	return "active";
+}
+
+static void query_probe(struct driver *d, const struct drv_module *m, u32 i, FILE *out)
+{
+	const struct dp_rpn_probe *p = &m->unit.probes[i];
+	struct dp_counts c;
+	u64 hits;
+
+	sum_counts(d, m, i, &c);
+	hits = c.v[DP_COUNT_RECORDED] + c.v[DP_COUNT_PASSED] + c.v[DP_COUNT_FILTERED] + c.v[DP_COUNT_MISSED] +
+	       c.v[DP_COUNT_LOST];
+	fprintf(out, "  probe %u: ", i);
+	if (p->place == DP_RPN_WATCH)
+		fprintf(out, "watch %s", p->symbol);
+	else if (p->place == DP_RPN_SYMBOL)
+		fprintf(out, "%s%s%llx", p->symbol, p->offset < 0 ? "-0x" : "+0x",
+			(unsigned long long)(p->offset < 0 ? -p->offset : p->offset));
+	else
+		fprintf(out, "0x%llx", (unsigned long long)p->offset);
+	fprintf(out,
+		"%s, major %u, minor %u, hits %llu: recorded %llu, passed over %llu, not logged "
+		"%llu, missed %llu, "
+		"lost %llu; exceptions %llu\n",
+		p->at_return ? " at return" : "", p->prog.rpn.major, p->prog.rpn.minor, (unsigned long long)hits,
+		(unsigned long long)c.v[DP_COUNT_RECORDED], (unsigned long long)c.v[DP_COUNT_PASSED],
+		(unsigned long long)c.v[DP_COUNT_FILTERED], (unsigned long long)c.v[DP_COUNT_MISSED],
+		(unsigned long long)c.v[DP_COUNT_LOST], (unsigned long long)c.v[DP_COUNT_EXCEPTIONS]);
+}
+
+static void query_target(struct drv_target *t, const struct drv_range *range, FILE *out)
+{
+	volatile u64 *words = dp_tracee_words(t->session);
+	char name[32];
+
+	fprintf(out, "  %s:\n", target_name(t->pid, name, sizeof(name)));
+	for (u32 i = 0; i < t->nprobes; i++) {
+		static const char *const via[] = {"refused", "trap", "jump"};
+		struct dp_probe_info info;
+		struct dp_counts c;
+		u64 gate;
+
+		if (t->probes[i].m != range->m)
+			continue;
+		dp_tracee_probe(t->session, i, &info);
+		dp_reader_counts(t->reader, i, &c);
+		gate = words[range->gates + t->probes[i].index];
+		fprintf(out, "    probe %u: %s, %llu counted, at 0x%llx (%s+0x%llx) by %s, %s\n", t->probes[i].index,
+			status(&range->m->unit.probes[t->probes[i].index], gate),
+			(unsigned long long)(c.v[DP_COUNT_RECORDED] + c.v[DP_COUNT_PASSED] + c.v[DP_COUNT_FILTERED] +
+					     c.v[DP_COUNT_LOST]),
+			(unsigned long long)info.addr, info.symbol, (unsigned long long)info.offset,
+			info.event->is_watch              ? "watch"
+			: info.outcome == DP_OUTCOME_JUMP ? via[2]
+			: info.outcome == DP_OUTCOME_TRAP ? via[1]
+							  : via[0],
+			info.ncompiled ? "compiled" : "interpreted");
+	}
+	for (u32 i = 0; i < range->m->unit.nlocals; i++) {
+		u32 whole = dp_drv_aggregate_at(&range->m->unit, i); /* `dprobes vars` shows it */
+
+		if (whole)
+			i += whole - 1;
+		else
+			fprintf(out, "    lv %u = %llu\n", i, (unsigned long long)words[range->locals + i]);
+	}
+}
+
+static void query_module(struct driver *d, struct drv_module *m, bool extended, FILE *out)
+{
+	static const char *const types[] = {"user", "kernel", "kmod"};
+
+	fprintf(out, "%s: %s%s, id %u, %u probes, %u variables", m->unit.name, types[m->unit.modtype],
+		m->flags & DP_DRIVER_UPROBES ? " by uprobes" : "", m->unit.id, m->unit.nprobes, m->unit.nlocals);
+	if (drv_in_kernel(m))
+		fprintf(out, "\n");
+	else
+		fprintf(out, ", in %u processes\n", dp_drv_count_targets(d, m));
+	for (u32 i = 0; i < m->unit.nprobes; i++)
+		query_probe(d, m, i, out);
+	if (!drv_in_kernel(m) && !m->pid && *d->not_held)
+		fprintf(out, "  programs are not held at their start: %s\n", d->not_held);
+	if (m->let_go)
+		fprintf(out, "  %llu did not wait for the probes when they began or loaded the file\n",
+			(unsigned long long)m->let_go);
+	if (m->last.code)
+		fprintf(out, "  last process left out: %s: %s\n", dp_error_info(m->last.code)->name, m->last.detail);
+	for (struct drv_target *t = d->targets; t; t = t->next) {
+		const struct drv_range *range = slot_of(t, m);
+
+		if (range)
+			query_target(t, range, out);
+	}
+	if (extended)
+		dp_rpn_list(&m->unit, out);
+}
+
+int dp_drv_query(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
+		 struct dp_error *err)
+{
+	struct drv_module *m = *name ? dp_drv_module_find(d, name) : NULL;
+
+	if (*name && !m)
+		return dp_fail(err, E_RPN_NOTIN, "%.150s", name);
+	if (m) {
+		query_module(d, m, rq->flags & DP_DRIVER_EXTENDED, out);
+		return 0;
+	}
+	for (m = d->modules; m; m = m->next)
+		query_module(d, m, rq->flags & DP_DRIVER_EXTENDED, out);
+	return 0;
+}
+
+/* ---- variables ---- */
+
+/* A range of words, shown or set to zero. The indexes are clipped to what exists. */
+static void show_words(volatile u64 *v, u32 n, const struct dp_driver_request *rq, const char *what, FILE *out)
+{
+	for (u32 i = rq->lo; i < n && i <= rq->hi; i++) {
+		if (rq->flags & DP_DRIVER_RESET)
+			__atomic_store_n(&v[i], 0, __ATOMIC_RELAXED);
+		else
+			fprintf(out, "  %s %u = %llu\n", what, i, (unsigned long long)v[i]);
+	}
+}
+
+/* How many global variables the programs for processes, or those for the kernel, have. */
+static u32 nglobals(const struct driver *d, bool in_kernel)
+{
+	u32 n = 0;
+
+	for (const struct drv_module *m = d->modules; m; m = m->next)
+		if (drv_in_kernel(m) == in_kernel)
+			n = DP_MAX(n, m->unit.nglobals);
+	return n;
+}
+
+static void show_globals(volatile u64 *v, u32 n, const char *whose, const struct dp_driver_request *rq, FILE *out)
+{
+	if (!n || !v)
+		return;
+	if (!(rq->flags & DP_DRIVER_RESET))
+		fprintf(out, "%s, global:\n", whose);
+	show_words(v, n, rq, "gv", out);
+}
+
+/* Words of local variables; those of aggregates are shown as what they are. */
+static void show_locals(const struct dp_rpn_unit *u, volatile u64 *v, const struct dp_driver_request *rq, FILE *out)
+{
+	for (u32 i = rq->lo; i < u->nlocals && i <= rq->hi; i++) {
+		u32 words = dp_drv_aggregate_at(u, i);
+
+		if (rq->flags & DP_DRIVER_RESET)
+			__atomic_store_n(&v[i], 0, __ATOMIC_RELAXED);
+		else if (words)
+			i += words - 1;
+		else
+			fprintf(out, "  lv %u = %llu\n", i, (unsigned long long)v[i]);
+	}
+}
+
+static void show_module(const struct dp_rpn_unit *u, volatile u64 *v, const struct dp_agg_view *view,
+			const struct dp_driver_request *rq, FILE *out)
+{
+	char at[32];
+
+	if (dp_driver_format(rq->flags) != DP_FORMAT_TEXT) {
+		dp_agg_show(dp_driver_format(rq->flags), u, v, view, out);
+		return;
+	}
+	if (rq->flags & DP_DRIVER_AGGREGATES && !u->naggregates)
+		return;
+	if (!(rq->flags & DP_DRIVER_RESET)) {
+		fprintf(out, "%s%s, %s:\n", target_name(view->pid, at, sizeof(at)), view->ended ? " (ended)" : "",
+			u->name);
+		dp_agg_show(DP_FORMAT_TEXT, u, v, view, out);
+	}
+	if (!(rq->flags & DP_DRIVER_AGGREGATES))
+		show_locals(u, v, rq, out);
+}
+
+static void show_target(struct drv_target *t, const struct dp_driver_request *rq, const char *name, FILE *out)
+{
+	const struct dp_agg_view view = {t->pid, false, dp_drv_symbol_of, t};
+	volatile u64 *words = t->session ? dp_tracee_words(t->session) : NULL;
+
+	for (struct drv_kept *k = t->kept; k; k = k->next) /* of libraries that are unloaded at the moment */
+		if ((!*name || !strcmp(k->m->unit.name, name)) && k->locals && k->generation == k->m->generation)
+			show_module(&k->m->unit, k->locals->words,
+				    &(struct dp_agg_view){t->pid, false, dp_drv_name_of_ended, k->locals}, rq, out);
+	for (u32 i = 0; words && i < t->nranges; i++) {
+		const struct dp_rpn_unit *u = &t->ranges[i].m->unit;
+
+		if (!t->ranges[i].left_out && (!*name || !strcmp(u->name, name)) && u->nlocals)
+			show_module(u, words + t->ranges[i].locals, &view, rq, out);
+	}
+}
+
+int dp_drv_vars(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out, struct dp_error *err)
+{
+	bool local = rq->flags & DP_DRIVER_LOCAL, global = rq->flags & DP_DRIVER_GLOBAL;
+
+	if (*name && !dp_drv_module_find(d, name))
+		return dp_fail(err, E_RPN_NOTIN, "%.150s", name);
+	if ((global || !local) && !(rq->flags & DP_DRIVER_AGGREGATES) &&
+	    dp_driver_format(rq->flags) == DP_FORMAT_TEXT) {
+		show_globals(d->globals, nglobals(d, false), "all processes", rq, out);
+		for (struct drv_target *t = d->targets; t; t = t->next)
+			if (t->session && !t->pid)
+				show_globals(dp_tracee_words(t->session), nglobals(d, true), "the kernel", rq, out);
+	}
+	for (struct drv_target *t = d->targets; t; t = t->next)
+		if (local || !global)
+			show_target(t, rq, name, out);
+	for (struct drv_module *m = d->modules; m; m = m->next) {
+		if ((*name && strcmp(m->unit.name, name)) || rq->flags & DP_DRIVER_GLOBAL)
+			continue;
+		if (rq->flags & DP_DRIVER_RESET)
+			dp_drv_forget_ended(m);
+		for (struct drv_ended *e = m->ended; e; e = e->next)
+			show_module(&m->unit, e->words, &(struct dp_agg_view){e->pid, true, dp_drv_name_of_ended, e},
+				    rq, out);
+	}
+	return 0;
+}

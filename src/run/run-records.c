@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* From the rings of the targets to the driver's log and the system's. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "run/run-priv.h"
+#include "log/view.h"
+
+#define OUT_BYTES 65536             /* of records that are written at once */
+#define LOG_MAX_BYTES (64ull << 20) /* then it is renamed and begun anew */
+
+int dp_drv_log_open(struct driver *d, const char *dir, struct dp_error *err)
+{
+	struct stat st;
+
+	snprintf(d->log_path, sizeof(d->log_path), "%s/log", dir);
+	d->log = fopen(d->log_path, "ae");
+	if (!d->log)
+		return dp_fail(err, E_DRV_DIR, "%.150s: %s", d->log_path, strerror(errno));
+	d->log_bytes = fstat(fileno(d->log), &st) ? 0 : (u64)st.st_size;
+	return 0;
+}
+
+/*
+ * Records that do not fit on the disk any more are counted as lost, and the log ends with the last one that is whole. It is tried
+ * anew with the records that follow.
+ */
+static void write_out(struct driver *d)
+{
+	int fd = d->log ? fileno(d->log) : -1;
+	size_t done = 0, good = 0;
+	struct stat st;
+
+	while (done < d->out_n) {
+		ssize_t n = d->log ? write(fd, d->out + done, d->out_n - done)
+				   : d->write(d->write_arg, d->out + done, d->out_n - done);
+
+		if (n <= 0 && !(n < 0 && errno == EINTR))
+			break;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	for (size_t i = 0; i < d->nunwritten; i++) {
+		const struct drv_unwritten *u = &d->unwritten[i];
+
+		if (u->end <= done) {
+			good = u->end;
+			continue;
+		}
+		/* What the session has counted is added to these. */
+		u->m->done[u->index].v[DP_COUNT_RECORDED]--;
+		u->m->done[u->index].v[DP_COUNT_LOST]++;
+	}
+	if (d->log && done > good && !fstat(fd, &st) && ftruncate(fd, st.st_size - (off_t)(done - good)))
+		good = done;
+	d->log_bytes += good;
+	d->out_n = d->nunwritten = 0;
+}
+
+/* Whoever reads the log meanwhile sees whole records. */
+static void put(struct driver *d, struct drv_module *m, u32 index)
+{
+	if (d->out_n + d->line.n > OUT_BYTES)
+		write_out(d);
+	if (!dp_grow((void **)&d->unwritten, &d->unwritten_room, d->nunwritten, sizeof(*d->unwritten)))
+		goto lost;
+	if (d->out_room < d->out_n + d->line.n) {
+		size_t room = DP_MAX((size_t)OUT_BYTES, d->out_n + d->line.n);
+		char *bytes = realloc(d->out, room);
+
+		if (!bytes)
+			goto lost;
+		d->out = bytes;
+		d->out_room = room;
+	}
+	memcpy(d->out + d->out_n, d->line.text, d->line.n);
+	d->out_n += d->line.n;
+	d->unwritten[d->nunwritten++] = (struct drv_unwritten){m, index, d->out_n};
+	return;
+lost:
+	m->done[index].v[DP_COUNT_RECORDED]--;
+	m->done[index].v[DP_COUNT_LOST]++;
+}
+
+static void retake_clock(struct driver *d)
+{
+	struct timespec mono, real;
+
+	clock_gettime(CLOCK_MONOTONIC, &mono);
+	clock_gettime(CLOCK_REALTIME, &real);
+	d->realtime_offset = (real.tv_sec - mono.tv_sec) * 1000000000ll + real.tv_nsec - mono.tv_nsec;
+}
+
+static void flush(struct driver *d)
+{
+	char old[4200];
+	FILE *f;
+
+	write_out(d);
+	if (!d->log || d->log_bytes < LOG_MAX_BYTES)
+		return;
+	snprintf(old, sizeof(old), "%s.1", d->log_path);
+	if (rename(d->log_path, old))
+		return;
+	f = fopen(d->log_path, "ae");
+	if (!f)
+		return;
+	fclose(d->log);
+	d->log = f;
+	d->log_bytes = 0;
+}
+
+void dp_drv_log_commit(struct driver *d)
+{
+	struct stat st;
+	u64 epoch;
+
+	flush(d);
+	if (!d->journal || fstat(fileno(d->log), &st))
+		return;
+	epoch = d->journal->epoch + 1;
+	for (struct drv_target *t = d->targets; t; t = t->next)
+		if (t->reader)
+			dp_reader_propose(t->reader, epoch);
+	d->journal->size[epoch & 1] = (u64)st.st_size;
+	/* The moment at which all of it has happened, for whoever finds this file after our death. */
+	__atomic_store_n(&d->journal->epoch, epoch, __ATOMIC_RELEASE);
+	for (struct drv_target *t = d->targets; t; t = t->next)
+		if (t->reader)
+			dp_reader_release(t->reader);
+}
+
+static const char *thread_name(u32 tid, char *buf, size_t size)
+{
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/comm", tid);
+	f = fopen(path, "re");
+	if (!f || !fgets(buf, (int)size, f))
+		snprintf(buf, size, "<...>");
+	if (f)
+		fclose(f);
+	buf[strcspn(buf, "\n")] = '\0';
+	return buf;
+}
+
+static u32 owner_of(pid_t pid)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	return stat(path, &st) ? (u32)-1 : st.st_uid;
+}
+
+/* Each line is a message of its own there. */
+static void to_syslog(const struct dp_line *l)
+{
+	size_t at = 0;
+
+	while (at < l->n) {
+		const char *end = memchr(l->text + at, '\n', l->n - at);
+		size_t n = end ? (size_t)(end - (l->text + at)) : l->n - at;
+
+		syslog(LOG_USER | LOG_INFO, "%.*s", (int)n, l->text + at);
+		at += n + 1;
+	}
+}
+
+/* ---- console and serial ports ---- */
+
+static const char *const sinks[DRV_SINKS] = {"/dev/kmsg", "/dev/ttyS0", "/dev/ttyS1"};
+
+static u32 sink_flag(u32 i)
+{
+	return (u32)DP_DRIVER_CONSOLE << i;
+}
+
+int dp_drv_open_sinks(struct driver *d, u32 flags, struct dp_error *err)
+{
+	struct termios settings;
+
+	for (u32 i = 0; i < DRV_SINKS; i++) {
+		if (!(flags & sink_flag(i)) || d->sinks[i])
+			continue;
+		d->sinks[i] = open(sinks[i], O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC) + 1;
+		/* A port that is not there can be opened all the same. */
+		if (!d->sinks[i] || (i && tcgetattr(d->sinks[i] - 1, &settings))) {
+			int why = errno;
+
+			if (d->sinks[i])
+				close(d->sinks[i] - 1);
+			d->sinks[i] = 0;
+			return dp_fail(err, E_DRV_TARGET, "%s: %s", sinks[i], strerror(why));
+		}
+	}
+	return 0;
+}
+
+/* A port that does not take a line within a second loses the rest of it: processes must not wait for it. */
+static void write_sink(int fd, const char *p, size_t n)
+{
+	while (n) {
+		struct pollfd ready = {fd, POLLOUT, 0};
+		ssize_t w = write(fd, p, n);
+
+		if (w > 0) {
+			p += w;
+			n -= (size_t)w;
+		} else if (w == 0 || errno != EAGAIN || poll(&ready, 1, 1000) <= 0) {
+			return;
+		}
+	}
+}
+
+/* Line by line: each is a message of its own in the kernel's log, and ends as on a terminal on a port. */
+static void to_sinks(struct driver *d, u32 flags)
+{
+	char line[1024];
+
+	for (u32 i = 0; i < DRV_SINKS; i++)
+		for (size_t at = 0, n; flags & sink_flag(i) && d->sinks[i] && at < d->line.n; at += n + 1) {
+			const char *text = d->line.text + at, *end = memchr(text, '\n', d->line.n - at);
+			int len;
+
+			n = end ? (size_t)(end - text) : d->line.n - at;
+			len = snprintf(line, sizeof(line), i ? "%.*s\r\n" : "<4>%.*s\n",
+				       (int)DP_MIN(n, sizeof(line) - 8), text);
+			write_sink(d->sinks[i] - 1, line, (size_t)len);
+		}
+}
+
+struct drain {
+	struct driver *d;
+	struct drv_target *t;
+};
+
+bool dp_drv_symbol_of(void *arg, u64 addr, char *buf, size_t size)
+{
+	struct drv_target *t = arg;
+
+	if (!t->session)
+		return false;
+	return dp_tracee_symbolize(t->session, addr, buf, size);
+}
+
+static void show(const struct dp_record *rec, u64 ns, void *arg)
+{
+	struct drain *a = arg;
+	struct driver *d = a->d;
+	const struct drv_probe *p;
+	struct dp_rpn_context c = {0};
+	struct dp_probe_info info = {.offset = 0};
+	char comm[32];
+
+	if (rec->event >= a->t->nprobes)
+		return;
+	p = &a->t->probes[rec->event];
+	if (a->t->session) /* else these are the rings of one that was killed */
+		dp_tracee_probe(a->t->session, rec->event, &info);
+	c.module = p->m->unit.name;
+	c.fields = p->m->fields;
+	c.id = p->m->unit.id;
+	c.offset = info.offset;
+	c.symbolize = dp_drv_symbol_of;
+	c.symbolize_arg = a->t;
+	c.rf = p->m->unit.probes[p->index].rf;
+	c.realtime_ns = ns + (u64)d->realtime_offset;
+	if (dp_view_comm(rec)) {
+		snprintf(comm, sizeof(comm), "%.16s", dp_view_comm(rec));
+		c.comm = comm;
+	} else {
+		c.comm = thread_name(rec->tid, comm, sizeof(comm));
+	}
+	c.uid = c.fields & DP_RPN_LOG_UID ? owner_of(a->t->pid ? a->t->pid : (pid_t)rec->tid) : 0;
+	dp_line_reset(&d->line);
+	if (!dp_rpn_log(&d->line, dp_driver_format(p->m->flags), rec, &c) || d->line.broken)
+		return;
+	put(d, p->m, p->index);
+	if (p->m->flags & DP_DRIVER_SYSLOG)
+		to_syslog(&d->line);
+	if (p->m->flags & (DP_DRIVER_CONSOLE | DP_DRIVER_SERIAL1 | DP_DRIVER_SERIAL2))
+		to_sinks(d, p->m->flags);
+}
+
+void dp_drv_drain(struct driver *d, struct drv_target *t, bool final)
+{
+	struct drain a = {d, t};
+
+	retake_clock(d); /* somebody may have set it */
+	if (t->reader)
+		dp_reader_drain(t->reader, final, show, &a);
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Programs that are started, and libraries that are loaded, while probes for them are inserted: the kernel holds them until
+ * we have caught them, so that not even the shortest process runs without its probes. A process of its own, the guard (run-guard.h),
+ * answers the kernel and tells the driver's loop, which does what needs ptrace. Should we be too slow, the guard lets them go on; they
+ * are found then when the loop looks around, and counted.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fanotify.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "run/run-priv.h"
+#include "run/run-freezer.h"
+#include "run/run-guard.h"
+
+#define PATIENCE_MS 5000 /* with the guard */
+#define RESTARTS 5       /* of it, in that time: */
+#define RESTARTS_NS 10000000000ull
+#define COMES_MS 30 /* so long a program that is not held is waited for */
+
+static int control = -1;              /* to the guard */
+static int guard_fd = -1;             /* pidfd of it */
+static struct guard_message *waiting; /* what it has told, and what is not dealt with yet */
+static u32 nwaiting;
+static pid_t busy_with, expected;
+static u64 current; /* the number of the one that is being dealt with */
+static u64 restarts, restarts_since;
+
+/* ---- the guard ---- */
+
+static void forget_guard(void)
+{
+	if (guard_fd >= 0) {
+		syscall(SYS_pidfd_send_signal, guard_fd, SIGKILL, NULL, 0); /* or it is dead already */
+		close(guard_fd);
+	}
+	if (control >= 0)
+		close(control);
+	control = guard_fd = -1;
+	nwaiting = 0;
+}
+
+/* Not a child of ours: whoever waits for the processes that we trace must not meet it. */
+static pid_t become_guard(int fd)
+{
+	char driver[16];
+	pid_t pid;
+
+	snprintf(driver, sizeof(driver), "%d", (int)getpid());
+	pid = fork();
+	if (pid)
+		return pid;
+	if (fork())
+		_exit(0);
+	setsid();
+	/* Its number is 3; everything else is the driver's, its lock among it. */
+	if (dup2(fd, 3) < 0)
+		_exit(1);
+	syscall(SYS_close_range, 4, ~0u, 0);
+	execl("/proc/self/exe", GUARD_NAME, "guard", "3", driver, (char *)NULL);
+	_exit(127);
+}
+
+static void send_guard(const struct guard_message *m, int with)
+{
+	if (control >= 0 && dp_guard_send(control, m, with))
+		forget_guard(); /* it does not read any more */
+}
+
+static void enqueue(const struct guard_message *m)
+{
+	struct guard_message *v = realloc(waiting, (nwaiting + 1) * sizeof(*v));
+
+	if (!v)
+		return; /* the guard lets him go on */
+	waiting = v;
+	waiting[nwaiting++] = *m;
+}
+
+/* Until the guard says that; false: it does not, and is given up. */
+static bool await(u32 op, struct guard_message *m)
+{
+	struct pollfd p = {control, POLLIN, 0};
+	u64 end = dp_now_ns() + PATIENCE_MS * 1000000ull;
+	int with, r = -EAGAIN;
+
+	while (control >= 0 && dp_now_ns() < end) {
+		r = dp_guard_receive(control, m, &with);
+		if (with >= 0)
+			close(with);
+		if (!r && m->op == op)
+			return true;
+		if (!r)
+			enqueue(m);
+		else if (r != -EAGAIN)
+			break;
+		else
+			poll(&p, 1, 100);
+	}
+	forget_guard();
+	return false;
+}
+
+static bool start_guard(struct driver *d)
+{
+	struct guard_message hello;
+	int ends[2], status;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+		return false;
+	pid = become_guard(ends[1]);
+	close(ends[1]);
+	if (pid > 0)
+		waitpid(pid, &status, 0);
+	control = ends[0];
+	if (pid < 0 || !await(GUARD_HELLO, &hello))
+		return false;
+	if (hello.error) {
+		snprintf(d->not_held, sizeof(d->not_held), "fanotify: %s", strerror(-hello.error));
+		forget_guard();
+		return false;
+	}
+	snprintf(d->not_held, sizeof(d->not_held), "%s", hello.why);
+	guard_fd = (int)syscall(SYS_pidfd_open, hello.pid, 0);
+	return true;
+}
+
+static void open_watch(struct driver *d)
+{
+	d->no_watch = !start_guard(d);
+	d->watch_wake = control;
+}
+
+/* ---- what is watched ---- */
+
+/* Whether the file is started by execve, rather than loaded by a linker. */
+static bool is_program(int fd)
+{
+	GElf_Ehdr eh;
+	GElf_Phdr ph;
+	GElf_Dyn dyn;
+	bool found;
+	Elf *elf;
+
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	found = elf && gelf_getehdr(elf, &eh) && eh.e_type == ET_EXEC;
+	for (int i = 0; elf && !found && gelf_getphdr(elf, i, &ph); i++) {
+		Elf_Data *data = ph.p_type == PT_DYNAMIC
+				     ? elf_getdata_rawchunk(elf, (s64)ph.p_offset, ph.p_filesz, ELF_T_DYN)
+				     : NULL;
+
+		for (int k = 0; data && !found && gelf_getdyn(data, k, &dyn); k++)
+			found = dyn.d_tag == DT_FLAGS_1 && dyn.d_un.d_val & DF_1_PIE;
+	}
+	elf_end(elf);
+	return found;
+}
+
+static bool mark(struct drv_module *m)
+{
+	struct guard_message msg = {.op = GUARD_MARK, .events = m->watched_for};
+
+	send_guard(&msg, m->watched_fd);
+	return await(GUARD_REPLY, &msg) && !msg.error;
+}
+
+void dp_drv_watch_file(struct driver *d, struct drv_module *m, int fd)
+{
+	if (m->watched || (m->pid && !(m->flags & DP_DRIVER_LATER)) || d->no_watch || fd < 0) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	if (control < 0)
+		open_watch(d);
+	if (m->flags & DP_DRIVER_LATER) {
+		expected = m->pid;
+		send_guard(&(struct guard_message){.op = GUARD_EXPECT, .pid = expected}, -1);
+	}
+	m->watched_fd = fd;
+	/* An interpreter of programs is a library that is opened by execve. */
+	m->watched_for = is_program(fd) ? FAN_OPEN_EXEC_PERM : FAN_OPEN_PERM | FAN_OPEN_EXEC_PERM;
+	m->watched = !d->no_watch && mark(m);
+	if (!m->watched)
+		close(fd);
+}
+
+static bool same_file(int a, u64 dev, u64 ino)
+{
+	struct stat st;
+
+	return !fstat(a, &st) && st.st_dev == dev && st.st_ino == ino;
+}
+
+void dp_drv_unwatch(struct driver *d, struct drv_module *m)
+{
+	struct guard_message msg = {.op = GUARD_UNMARK, .events = m->watched_for};
+	struct stat st;
+	bool others = false;
+
+	if (!m->watched)
+		return;
+	m->watched = false;
+	for (struct drv_module *o = d->modules; o && !fstat(m->watched_fd, &st); o = o->next)
+		others |= o->watched && same_file(o->watched_fd, st.st_dev, st.st_ino);
+	if (!others)
+		send_guard(&msg, m->watched_fd);
+	close(m->watched_fd);
+}
+
+/* One that is stopped is ended by its keeper, and one that was killed leaves nobody held: a new one goes on. */
+static void renew_guard(struct driver *d)
+{
+	u64 now = dp_now_ns();
+
+	if (now - restarts_since > RESTARTS_NS) {
+		restarts_since = now;
+		restarts = 0;
+	}
+	open_watch(d);
+	if (d->no_watch && !*d->not_held)
+		snprintf(d->not_held, sizeof(d->not_held), "the guard cannot be started");
+	if (++restarts > RESTARTS && !d->no_watch) {
+		snprintf(d->not_held, sizeof(d->not_held), "the guard was ended again and again");
+		forget_guard();
+		d->watch_wake = -1;
+		d->no_watch = true;
+	}
+	send_guard(&(struct guard_message){.op = GUARD_EXPECT, .pid = expected}, -1);
+	for (struct drv_module *m = d->modules; m; m = m->next)
+		if (m->watched && (d->no_watch || !mark(m))) {
+			close(m->watched_fd);
+			m->watched = false;
+		}
+}
+
+/* ---- who is caught ---- */
+
+pid_t dp_drv_busy_with(pid_t pid)
+{
+	pid_t before = busy_with;
+
+	busy_with = pid;
+	if (before != pid)
+		send_guard(&(struct guard_message){.op = GUARD_BUSY, .pid = pid, .number = current}, -1);
+	return before;
+}
+
+/* What the guard has told meanwhile. */
+static void hear_guard(void)
+{
+	struct guard_message m;
+	int with, r;
+
+	while (control >= 0 && (r = dp_guard_receive(control, &m, &with)) != -EAGAIN) {
+		if (with >= 0)
+			close(with);
+		if (r)
+			forget_guard();
+		else
+			enqueue(&m);
+	}
+}
+
+bool dp_drv_is_caught(pid_t pid)
+{
+	hear_guard();
+	for (u32 i = 0; i < nwaiting; i++)
+		if (waiting[i].op == GUARD_CAUGHT && waiting[i].pid == pid)
+			return true;
+	return control >= 0 && dp_drv_is_held(pid);
+}
+
+/* Whether probes for the file are wanted in the process. anew: it maps the file now, whatever it had mapped before. */
+static bool is_wanted(struct driver *d, const struct guard_message *c, bool anew)
+{
+	bool wanted = false;
+
+	for (struct drv_module *m = d->modules; m; m = m->next) {
+		if (!m->watched || !dp_drv_is_for(m, c->pid) || !same_file(m->watched_fd, c->dev, c->ino))
+			continue;
+		wanted = true;
+		if (anew)
+			dp_drv_mapped_anew(d, m, c->pid);
+	}
+	return wanted;
+}
+
+static void count_let_go(struct driver *d, const struct guard_message *c)
+{
+	for (struct drv_module *m = d->modules; m; m = m->next)
+		if (m->watched && dp_drv_is_for(m, c->pid) && same_file(m->watched_fd, c->dev, c->ino))
+			m->let_go++;
+}
+
+/* The guard thaws it, or answers the kernel. */
+static void go_on(void *arg)
+{
+	const struct guard_message *c = arg;
+
+	send_guard(&(struct guard_message){.op = GUARD_DONE, .number = c->number}, -1);
+}
+
+/* A program that is not held is looked at no sooner than it is there: until then its execve may hang, and we with it. */
+static bool has_come(const struct guard_message *c)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)c->pid);
+	for (u32 i = 0; i < COMES_MS * 10; i++) {
+		if (stat(path, &st))
+			return false;
+		if (st.st_dev == c->dev && st.st_ino == c->ino)
+			return true;
+		usleep(100);
+	}
+	return false;
+}
+
+static void catch_one(struct driver *d, struct guard_message *c)
+{
+	struct dp_parking p;
+	bool gone;
+	int r = -EAGAIN;
+
+	if (!is_wanted(d, c, false)) {
+		go_on(c);
+		return;
+	}
+	current = c->number;
+	dp_drv_busy_with(c->pid); /* it may open more of our files on its way */
+	if (!c->in_exec)
+		r = dp_catch_load(&p, c->tid, c->pid, go_on, c, NULL);
+	else if (c->frozen || has_come(c))
+		r = dp_catch_start(&p, c->pid, go_on, c, NULL);
+	else
+		go_on(c);
+	if (!r) {
+		is_wanted(d, c, !c->in_exec);
+		dp_drv_look_at(d, c->pid);
+		dp_unpark(&p, NULL);
+	}
+	gone = r == -dp_error_info(E_TARGET_GONE)->number; /* or it was about something else */
+	if (c->in_exec && !gone && (r || !c->frozen)) {
+		count_let_go(d, c);
+		dp_drv_look_at(d, c->pid);
+	}
+	dp_drv_busy_with(0);
+	current = 0;
+}
+
+void dp_drv_catch(struct driver *d)
+{
+	struct guard_message m;
+
+	if (d->no_watch || (control < 0 && d->watch_wake < 0))
+		return;
+	dp_catch_settle();
+	hear_guard();
+	for (u32 i = 0; i < nwaiting; i++) { /* it may grow meanwhile */
+		m = waiting[i];
+		waiting[i].op = 0;
+		if (m.op == GUARD_CAUGHT)
+			catch_one(d, &m);
+		else if (m.op == GUARD_LET_GO)
+			count_let_go(d, &m);
+	}
+	nwaiting = 0;
+	if (control < 0)
+		renew_guard(d);
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What the driver writes down for a successor, should it be killed: in its directory under state/ a file for each module
+ * (module-N) and each target (target-PID), each replaced as a whole, and the journal of the log. An orderly end removes
+ * them. They are of this boot and this version, or not used.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "abi/abi-control.h"
+#include "run/run-priv.h"
+
+#define STATE_MAGIC 0x3145544154535044ull
+#define FILE_MOST (256u << 20)
+
+struct head {
+	u64 magic;
+	u32 abi, size; /* of the structure that follows */
+	char boot[40];
+};
+
+struct saved_module {
+	u32 number, generation, flags, fields;
+	s32 pid;
+	u32 nended;
+	u64 pid_started;
+	u64 object;
+	/* then the object, the counts of each probe, and for each process that has ended its id, names and words */
+};
+
+struct saved_target {
+	s32 pid;
+	u32 nranges;
+	u64 started, inode;
+	u64 nwords;
+	/* then ranges and words */
+};
+
+struct saved_range {
+	u32 module, generation, locals, gates, nlocals, ngates;
+};
+
+/* ---- writing ---- */
+
+static FILE *begin(const struct driver *d, char **bytes, size_t *n, u32 size)
+{
+	struct head h = {.magic = STATE_MAGIC, .abi = DP_ABI, .size = size};
+	FILE *f = *d->state ? open_memstream(bytes, n) : NULL;
+
+	dp_boot_id(h.boot);
+	if (f)
+		fwrite(&h, sizeof(h), 1, f);
+	return f;
+}
+
+/* The file has its old content or the new one, at any moment. */
+static void commit(const struct driver *d, FILE *f, const char *name, char *const *bytes, const size_t *n)
+{
+	char path[4200], new[4200];
+	bool good;
+
+	fclose(f);
+	snprintf(path, sizeof(path), "%s/%s", d->state, name);
+	snprintf(new, sizeof(new), "%s/new", d->state);
+	f = fopen(new, "we");
+	good = f && fwrite(*bytes, 1, *n, f) == *n;
+	if (f)
+		good = !fclose(f) && good;
+	if (!good || rename(new, path))
+		unlink(path); /* rather none than an old one */
+	free(*bytes);
+}
+
+static void drop(const struct driver *d, const char *name)
+{
+	char path[4400];
+
+	if (!*d->state)
+		return;
+	snprintf(path, sizeof(path), "%s/%s", d->state, name);
+	unlink(path);
+}
+
+static const char *module_file(const struct drv_module *m, char *buf, size_t size)
+{
+	snprintf(buf, size, "module-%u", m->number);
+	return buf;
+}
+
+static const char *target_file(pid_t pid, char *buf, size_t size)
+{
+	snprintf(buf, size, "target-%d", (int)pid);
+	return buf;
+}
+
+void dp_drv_save_module(struct driver *d, const struct drv_module *m)
+{
+	struct saved_module sm = {m->number, m->generation, m->flags, m->fields, m->pid, 0, m->pid_started, 0};
+	void *object = NULL;
+	size_t n, size = 0;
+	char *bytes, name[32];
+	FILE *f;
+
+	if (!*d->state || dp_rpn_save(&m->unit, &object, &size, NULL))
+		return;
+	for (const struct drv_ended *e = m->ended; e; e = e->next)
+		sm.nended++;
+	sm.object = size;
+	f = begin(d, &bytes, &n, sizeof(sm));
+	if (f) {
+		fwrite(&sm, sizeof(sm), 1, f);
+		fwrite(object, 1, size, f);
+		fwrite(m->done, sizeof(*m->done), m->unit.nprobes, f);
+		for (const struct drv_ended *e = m->ended; e; e = e->next) {
+			fwrite(&e->pid, sizeof(e->pid), 1, f);
+			fwrite(&e->nnames, sizeof(e->nnames), 1, f);
+			if (e->nnames)
+				fwrite(e->names, sizeof(*e->names), e->nnames, f);
+			fwrite(e->words, sizeof(u64), m->unit.nlocals, f);
+		}
+		commit(d, f, module_file(m, name, sizeof(name)), &bytes, &n);
+	}
+	free(object);
+}
+
+void dp_drv_unsave_module(struct driver *d, const struct drv_module *m)
+{
+	char name[32];
+
+	drop(d, module_file(m, name, sizeof(name)));
+}
+
+void dp_drv_save_target(struct driver *d, const struct drv_target *t, const struct drv_range *ranges, u32 nranges,
+			volatile const u64 *words, u32 nwords)
+{
+	struct saved_target st = {t->pid, nranges, t->started, t->rings_inode, nwords};
+	char *bytes, name[32];
+	size_t n;
+	FILE *f = begin(d, &bytes, &n, sizeof(st));
+
+	if (!f)
+		return;
+	fwrite(&st, sizeof(st), 1, f);
+	for (u32 i = 0; i < nranges; i++) {
+		const struct drv_range *s = &ranges[i];
+		struct saved_range ss = {s->m->number, s->generation, s->locals, s->gates, s->nlocals, s->ngates};
+
+		fwrite(&ss, sizeof(ss), 1, f);
+	}
+	for (u32 i = 0; i < nwords; i++) {
+		u64 w = words[i];
+
+		fwrite(&w, sizeof(w), 1, f);
+	}
+	commit(d, f, target_file(t->pid, name, sizeof(name)), &bytes, &n);
+}
+
+void dp_drv_unsave_target(struct driver *d, const struct drv_target *t)
+{
+	char name[32];
+
+	drop(d, target_file(t->pid, name, sizeof(name)));
+}
+
+/* ---- reading ---- */
+
+struct input {
+	char *bytes;
+	size_t n, at;
+};
+
+/* The next n bytes; NULL: there are not so many. Copy them: they are not aligned. */
+static const void *take(struct input *in, u64 n)
+{
+	const char *p = in->bytes + in->at;
+
+	if (n > in->n - in->at)
+		return NULL;
+	in->at += n;
+	return p;
+}
+
+static bool get(struct input *in, void *to, u64 n)
+{
+	const void *p = take(in, n);
+
+	if (p)
+		memcpy(to, p, n);
+	return p;
+}
+
+static bool read_input(const struct driver *d, const char *name, struct input *in, u32 size)
+{
+	char path[4400], boot[40];
+	struct stat st;
+	struct head h;
+	FILE *f;
+
+	*in = (struct input){NULL, 0, 0};
+	snprintf(path, sizeof(path), "%s/%s", d->state, name);
+	f = fopen(path, "re");
+	if (f && !fstat(fileno(f), &st) && st.st_size <= FILE_MOST) {
+		in->bytes = malloc((size_t)st.st_size + 1);
+		in->n = in->bytes ? fread(in->bytes, 1, (size_t)st.st_size, f) : 0;
+	}
+	if (f)
+		fclose(f);
+	dp_boot_id(boot);
+	return in->bytes && get(in, &h, sizeof(h)) && h.magic == STATE_MAGIC && h.abi == DP_ABI && h.size == size &&
+	       !memcmp(h.boot, boot, sizeof(boot));
+}
+
+static bool get_names(struct drv_ended *e, struct input *in)
+{
+	const struct drv_name *names = get(in, &e->nnames, sizeof(e->nnames)) ? take(in, e->nnames * sizeof(*names))
+									      : NULL;
+
+	if (!names)
+		return false;
+	e->names = calloc(e->nnames + 1ull, sizeof(*names));
+	if (!e->names)
+		return false;
+	memcpy(e->names, names, e->nnames * sizeof(*names));
+	for (u32 i = 0; i < e->nnames; i++)
+		e->names[i].text[sizeof(names->text) - 1] = '\0';
+	return true;
+}
+
+static bool read_ended(struct drv_module *m, struct input *in, u32 n)
+{
+	struct drv_ended **end = &m->ended;
+
+	for (u32 i = 0; i < n; i++) {
+		struct drv_ended *e = calloc(1, sizeof(*e) + m->unit.nlocals * sizeof(u64));
+
+		if (!e || !get(in, &e->pid, sizeof(e->pid)) || !get_names(e, in) ||
+		    !get(in, e->words, m->unit.nlocals * sizeof(u64))) {
+			dp_drv_free_ended(e);
+			return false;
+		}
+		*end = e;
+		end = &e->next;
+	}
+	return true;
+}
+
+/* A probe program for one process is no longer wanted when that is gone. */
+static bool module_of(struct driver *d, struct input *in)
+{
+	struct saved_module sm;
+	struct drv_module *m;
+	struct dp_rpn_unit u;
+	const void *object;
+
+	if (!get(in, &sm, sizeof(sm)) || (sm.pid && dp_drv_start_time(sm.pid) != sm.pid_started))
+		return false;
+	object = take(in, sm.object);
+	if (!object || dp_rpn_load(&u, object, sm.object, NULL))
+		return false;
+	m = dp_drv_module_new(d, &u);
+	if (!m) {
+		dp_rpn_free(&u);
+		return false;
+	}
+	m->number = sm.number;
+	m->generation = sm.generation;
+	m->flags = sm.flags;
+	m->fields = sm.fields;
+	m->pid = sm.pid;
+	m->pid_started = sm.pid_started;
+	d->numbers = DP_MAX(d->numbers, m->number);
+	if (!get(in, m->done, m->unit.nprobes * sizeof(*m->done)) || !read_ended(m, in, sm.nended))
+		dp_drv_forget_ended(m);
+	if (!drv_in_kernel(m) && m->unit.name[0] == '/')
+		dp_drv_watch_file(d, m, dp_open_regular(m->unit.name));
+	return true;
+}
+
+static struct drv_module *numbered(const struct driver *d, u32 number)
+{
+	for (struct drv_module *m = d->modules; m; m = m->next)
+		if (m->number == number)
+			return m;
+	return NULL;
+}
+
+void dp_drv_free_orphan(struct drv_orphan *h)
+{
+	if (!h)
+		return;
+	free(h->ranges);
+	free(h->words);
+	free(h);
+}
+
+static bool read_ranges(const struct driver *d, struct drv_orphan *h, struct input *in)
+{
+	for (u32 i = 0; i < h->nranges; i++) {
+		struct saved_range ss;
+		struct drv_module *m;
+
+		if (!get(in, &ss, sizeof(ss)))
+			return false;
+		m = numbered(d, ss.module);
+		if (!m || (u64)ss.locals + ss.nlocals > h->nwords || (u64)ss.gates + ss.ngates > h->nwords ||
+		    (ss.generation == m->generation && ss.ngates != m->unit.nprobes))
+			return false;
+		h->ranges[i] = (struct drv_range){m, ss.generation, ss.locals, ss.gates, ss.nlocals, ss.ngates};
+	}
+	return true;
+}
+
+static bool orphan_of(struct driver *d, struct input *in)
+{
+	struct saved_target st;
+	struct drv_orphan *h;
+
+	if (!get(in, &st, sizeof(st)) || st.nranges > 4096 || st.nwords > in->n / sizeof(u64) ||
+	    st.nwords < DRV_GLOBALS)
+		return false;
+	h = calloc(1, sizeof(*h));
+	if (!h)
+		return false;
+	*h = (struct drv_orphan){
+	    .pid = st.pid, .started = st.started, .inode = st.inode, .nranges = st.nranges, .nwords = (u32)st.nwords};
+	h->ranges = calloc(st.nranges + 1, sizeof(*h->ranges));
+	h->words = calloc(st.nwords, sizeof(*h->words));
+	if (!h->ranges || !h->words || !read_ranges(d, h, in) || !get(in, h->words, st.nwords * sizeof(u64))) {
+		dp_drv_free_orphan(h);
+		return false;
+	}
+	h->next = d->orphans;
+	d->orphans = h;
+	return true;
+}
+
+static int by_number(const struct dirent **a, const struct dirent **b)
+{
+	return strverscmp((*a)->d_name, (*b)->d_name);
+}
+
+static void each(struct driver *d, const char *prefix, u32 size, bool (*use)(struct driver *d, struct input *in))
+{
+	struct dirent **v;
+	int n = scandir(d->state, &v, NULL, by_number);
+
+	for (int i = 0; i < n; i++) {
+		struct input in;
+
+		if (!strncmp(v[i]->d_name, prefix, strlen(prefix))) {
+			if (!read_input(d, v[i]->d_name, &in, size) || !use(d, &in))
+				drop(d, v[i]->d_name);
+			free(in.bytes);
+		}
+		free(v[i]);
+	}
+	if (n >= 0)
+		free(v);
+}
+
+/* What the predecessor wrote behind the last epoch comes again from the rings. */
+static void open_journal(struct driver *d)
+{
+	char path[4400];
+	struct stat st;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/journal", d->state);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd >= 0 && !ftruncate(fd, sizeof(*d->journal))) {
+		d->journal = mmap(NULL, sizeof(*d->journal), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (d->journal == MAP_FAILED)
+			d->journal = NULL;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (!d->journal || fstat(fileno(d->log), &st))
+		return;
+	if (d->orphans && d->journal->epoch && d->journal->size[d->journal->epoch & 1] < (u64)st.st_size &&
+	    !ftruncate(fileno(d->log), (off_t)d->journal->size[d->journal->epoch & 1]))
+		st.st_size = (off_t)d->journal->size[d->journal->epoch & 1];
+	d->log_bytes = (u64)st.st_size;
+	d->old_epoch = d->journal->epoch;
+	if (!d->journal->epoch)
+		d->journal->epoch = 1;
+	d->journal->size[d->journal->epoch & 1] = (u64)st.st_size;
+}
+
+void dp_drv_state_open(struct driver *d, const char *dir)
+{
+	snprintf(d->state, sizeof(d->state), "%.4000s/state", dir);
+	if (mkdir(d->state, 0700) && errno != EEXIST) {
+		d->state[0] = '\0';
+		return;
+	}
+	each(d, "module-", sizeof(struct saved_module), module_of);
+	if (!d->modules)
+		dp_drv_close_globals(d); /* nobody's any more */
+	each(d, "target-", sizeof(struct saved_target), orphan_of);
+	open_journal(d);
+}
+
+bool dp_drv_state_exists(const char *dir)
+{
+	char path[4200];
+	struct dirent *e;
+	bool any = false;
+	DIR *v;
+
+	snprintf(path, sizeof(path), "%.4000s/state", dir);
+	v = opendir(path);
+	while (v && !any && (e = readdir(v)))
+		any = !strncmp(e->d_name, "module-", 7);
+	if (v)
+		closedir(v);
+	return any;
+}

@@ -1,0 +1,687 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Which process carries which probes. A process has one session, with the probes of all modules
+ * that it maps; when that set changes the session is made anew, and its variables and counts are
+ * carried over. Children that inherited the probes of their parent belong to the parent's session.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "run/run-priv.h"
+
+/* ---- processes ---- */
+
+u64 dp_drv_start_time(pid_t pid)
+{
+	return dp_process_started(pid);
+}
+
+bool dp_drv_is_for(const struct drv_module *m, pid_t pid)
+{
+	return !m->pid || (m->pid == pid && dp_drv_start_time(pid) == m->pid_started);
+}
+
+static bool named(const struct drv_module *m, const char *path)
+{
+	const char *name = m->unit.name, *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	size_t n = strlen(name);
+
+	if (*name == '/')
+		return !strcmp(path, name);
+	return !strcmp(base, name) || (!strncmp(base, name, n) && !strncmp(base + n, ".so", 3));
+}
+
+static const struct dp_map *find_module(const struct dp_maps *maps, const struct drv_module *m)
+{
+	for (size_t i = 0; i < maps->n; i++) {
+		const struct dp_map *map = &maps->v[i];
+		bool same_file = m->file_inode && map->inode == m->file_inode && map->dev_major == m->file_dev_major &&
+				 map->dev_minor == m->file_dev_minor;
+
+		if (map->x && map->inode && (same_file || named(m, map->path)))
+			return map;
+	}
+	return NULL;
+}
+
+/* A module that was inserted by its name alone: now it is known which file that is. */
+static void watch(struct driver *d, struct drv_module *m, pid_t pid, const struct dp_map *map)
+{
+	if (!m->watched && !d->no_watch && (!m->pid || m->flags & DP_DRIVER_LATER))
+		dp_drv_watch_file(d, m, dp_map_open(pid, map));
+}
+
+static struct drv_target *find_target(struct driver *d, pid_t pid)
+{
+	for (struct drv_target *t = d->targets; t; t = t->next)
+		if (t->pid == pid)
+			return t;
+	return NULL;
+}
+
+/* ---- the end of a session ---- */
+
+static void add_counts(struct drv_target *t)
+{
+	for (u32 i = 0; i < t->nprobes; i++) {
+		const struct drv_probe *p = &t->probes[i];
+		struct dp_counts c;
+
+		dp_reader_counts(t->reader, i, &c);
+		for (u32 k = 0; k < DP_NCOUNTS; k++)
+			p->m->done[p->index].v[k] += c.v[k];
+	}
+}
+
+static void save_modules(struct driver *d, const struct drv_range *ranges, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		dp_drv_save_module(d, ranges[i].m);
+}
+
+/* Take the probes out, show what is left, keep the counts. The ranges stay, for whoever carries the
+ * variables over. */
+static void end_session(struct driver *d, struct drv_target *t)
+{
+	if (!t->session)
+		return;
+	dp_tracee_remove(t->session, NULL);
+	dp_drv_drain(d, t, true);
+	add_counts(t);
+	dp_drv_log_commit(d);
+	save_modules(d, t->ranges, t->nranges);
+	dp_reader_close(t->reader);
+	dp_tracee_free(t->session);
+	free(t->session);
+	free(t->probes);
+	t->reader = NULL;
+	t->session = NULL;
+	t->probes = NULL;
+	t->nprobes = 0;
+	t->rings_inode = 0;
+}
+
+void dp_drv_target_end(struct driver *d, struct drv_target *t)
+{
+	struct drv_target **p = &d->targets;
+	pid_t before = dp_drv_busy_with(t->pid);
+
+	for (u32 i = 0; t->session && i < t->nranges; i++)
+		if (!t->ranges[i].left_out)
+			dp_drv_keep_ended(t->ranges[i].m,
+					  dp_drv_ended_new(t->ranges[i].m,
+							   dp_tracee_words(t->session) + t->ranges[i].locals,
+							   &(struct dp_agg_view){t->pid, true, dp_drv_symbol_of, t}));
+	dp_drv_end_kept(t);
+	end_session(d, t);
+	dp_drv_busy_with(before);
+	while (*p && *p != t)
+		p = &(*p)->next;
+	if (*p)
+		*p = t->next;
+	dp_drv_unsave_target(d, t);
+	free(t->ranges);
+	free(t);
+}
+
+/* ---- a new session ---- */
+
+static u64 rings_inode(const struct dp_tracee *s, const void *rings)
+{
+	struct dp_maps maps;
+	const struct dp_map *m;
+	u64 inode = 0;
+
+	if (s->ops->has_rings_file && !dp_maps_read(&maps, getpid(), NULL)) {
+		m = dp_maps_at(&maps, (u64)rings);
+		inode = m ? m->inode : 0;
+		dp_maps_free(&maps);
+	}
+	return inode;
+}
+
+/* All probes of a module; when one is refused, the session is of no use. */
+static int add_module(struct drv_target *t, struct dp_tracee *s, const struct drv_range *range, struct dp_error *err)
+{
+	int r = dp_drv_check_build(s, &range->m->unit, err);
+
+	for (u32 i = 0; i < range->m->unit.nprobes && !r; i++) {
+		r = dp_drv_add_probe(s, range, i, err);
+		if (!r)
+			t->probes[t->nprobes++] = (struct drv_probe){range->m, i};
+	}
+	return r;
+}
+
+static int set_slots(struct drv_target *t, const struct drv_wanted *w, u32 *nwords)
+{
+	struct drv_range *v = calloc(w->n + 1, sizeof(*v));
+
+	if (!v)
+		return -ENOMEM;
+	*nwords = DRV_GLOBALS;
+	for (u32 i = 0; i < w->n; i++) {
+		struct drv_module *m = w->v[i];
+
+		v[i] = (struct drv_range){
+		    m, m->generation, *nwords, *nwords + m->unit.nlocals, m->unit.nlocals, m->unit.nprobes};
+		*nwords += m->unit.nlocals + m->unit.nprobes;
+	}
+	free(t->ranges);
+	t->ranges = v;
+	t->nranges = w->n;
+	return 0;
+}
+
+/* Set the probes, or (adopt) go on with those that a killed driver has set. */
+static int start_session(struct driver *d, struct drv_target *t, struct dp_tracee *s, const u64 *words, u32 nwords,
+			 bool adopt, struct dp_error *err)
+{
+	int r = dp_tracee_set_words(s, words, nwords, err);
+
+	if (!r && !adopt) {
+		dp_drv_save_target(d, t, t->ranges, t->nranges, words, nwords);
+		r = dp_tracee_arm(s, err);
+	} else if (!r && !dp_tracee_adopt(s)) {
+		r = -ENOENT;
+	}
+	if (!r && adopt)
+		dp_reader_settle(dp_tracee_rings(s), d->old_epoch);
+	if (!r)
+		r = dp_reader_open(&t->reader, dp_tracee_rings(s), err);
+	if (r)
+		return r;
+	if (d->journal)
+		dp_reader_keep(t->reader);
+	t->rings_inode = rings_inode(s, dp_tracee_rings(s)->at);
+	dp_drv_save_target(d, t, t->ranges, t->nranges, dp_tracee_words(s), nwords);
+	return 0;
+}
+
+static void drop_session(struct drv_target *t, struct dp_tracee *s)
+{
+	dp_tracee_free(s);
+	free(s);
+	free(t->probes);
+	t->probes = NULL;
+	t->nprobes = 0;
+}
+
+/* The module's own probes are why there is no session: the others can do without it. */
+static void leave_out(struct drv_range *range, const struct dp_error *err)
+{
+	range->left_out = true;
+	range->m->last = *err;
+	range->m->left_out++;
+}
+
+static bool any_left_in(const struct drv_target *t)
+{
+	for (u32 i = 0; i < t->nranges; i++)
+		if (!t->ranges[i].left_out)
+			return true;
+	return false;
+}
+
+/* The programs that are not left out, added and armed. refused: the range whose program is why it failed; NULL: nobody says. */
+static int try_session(struct driver *d, struct drv_target *t, const struct dp_session_options *opt, const u64 *words,
+		       u32 nwords, struct drv_range **refused, struct dp_error *err)
+{
+	struct dp_tracee *s = calloc(1, sizeof(*s));
+	u32 n = 0;
+	int r;
+
+	*refused = NULL;
+	for (u32 i = 0; i < t->nranges; i++)
+		n += t->ranges[i].ngates;
+	t->probes = calloc(n + 1, sizeof(*t->probes));
+	if (!s || !t->probes) {
+		free(s);
+		free(t->probes);
+		t->probes = NULL;
+		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
+	}
+	r = dp_tracee_open(s, t->pid, NULL, opt, err);
+	for (u32 i = 0; i < t->nranges && !r; i++) {
+		if (t->ranges[i].left_out)
+			continue;
+		*refused = &t->ranges[i];
+		r = add_module(t, s, &t->ranges[i], err);
+	}
+	if (!r) {
+		*refused = NULL;
+		r = start_session(d, t, s, words, nwords, opt->adopt, err);
+	}
+	if (r)
+		drop_session(t, s);
+	else
+		t->session = s;
+	return r;
+}
+
+/* All were added, but the probes cannot be set together. Whose fault is it? Without one of them, the newest first, it may go. */
+static int try_without_one(struct driver *d, struct drv_target *t, const struct dp_session_options *opt,
+			   const u64 *words, u32 nwords, const struct dp_error *why)
+{
+	struct drv_range *refused;
+	struct dp_error err;
+
+	/* Errors of the process hold for any probes. */
+	if (strncmp(dp_error_info(why->code)->name, "E-SITE", 6) && strncmp(dp_error_info(why->code)->name, "E-ARM", 5))
+		return -ENOENT;
+	for (u32 i = t->nranges; i-- > 0;) {
+		if (t->ranges[i].left_out)
+			continue;
+		t->ranges[i].left_out = true;
+		if (any_left_in(t) && !try_session(d, t, opt, words, nwords, &refused, &err)) {
+			leave_out(&t->ranges[i], why);
+			return 0;
+		}
+		t->ranges[i].left_out = false;
+	}
+	return -ENOENT;
+}
+
+static int build_session(struct driver *d, struct drv_target *t, const struct drv_wanted *w, const u64 *old,
+			 const struct drv_range *ranges, u32 nranges, bool adopt, struct dp_error *err)
+{
+	struct dp_session_options opt = {.ring_size = 1 << 20, .adopt = adopt};
+	struct drv_range *refused;
+	u32 nwords;
+	u64 *words;
+	int r;
+
+	if (set_slots(t, w, &nwords))
+		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
+	for (u32 i = 0; i < w->n; i++) {
+		opt.allow_trap |= !!(w->v[i]->flags & DP_DRIVER_ALLOW_TRAP);
+		opt.children |= !!(w->v[i]->flags & DP_DRIVER_CHILDREN);
+		opt.share_globals |= t->pid && w->v[i]->unit.nglobals;
+	}
+	if (opt.share_globals && !dp_drv_open_globals(d))
+		return dp_fail(err, E_RPN_MEMORY, "global variables");
+	opt.globals_fd = d->globals_fd;
+	words = calloc(nwords, sizeof(*words));
+	if (!words)
+		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
+	dp_drv_fill_words(t, old, ranges, nranges, words);
+	while ((r = try_session(d, t, &opt, words, nwords, &refused, err)) && refused) {
+		leave_out(refused, err);
+		if (!any_left_in(t))
+			break;
+	}
+	if (r && !refused && !adopt && !try_without_one(d, t, &opt, words, nwords, err))
+		r = 0;
+	free(words);
+	return r;
+}
+
+/* A target without a session gets one; words from the one before. */
+static void renew(struct driver *d, struct drv_target *t, const struct drv_wanted *w, const u64 *old,
+		  const struct drv_range *ranges, u32 nranges)
+{
+	struct dp_error err = {0};
+
+	if (!w->n || !build_session(d, t, w, old, ranges, nranges, false, &err))
+		return;
+	for (u32 i = 0; i < t->nranges; i++)
+		if (!t->ranges[i].left_out)
+			leave_out(&t->ranges[i], &err);
+	dp_drv_unsave_target(d, t);
+}
+
+/* Give the process exactly these modules' probes. */
+static void rearm(struct driver *d, struct drv_target *t, const struct drv_wanted *w)
+{
+	struct drv_range *ranges = t->ranges;
+	u32 nranges = t->nranges, nold = DRV_GLOBALS;
+	pid_t before = dp_drv_busy_with(t->pid);
+	u64 *old = NULL;
+
+	for (u32 i = 0; i < nranges; i++)
+		nold += ranges[i].nlocals + ranges[i].ngates;
+	if (t->session) {
+		old = calloc(nold, sizeof(*old));
+		dp_tracee_remove(t->session, NULL); /* from now on the words stand still */
+		for (u32 i = 0; old && i < nold; i++)
+			old[i] = dp_tracee_words(t->session)[i];
+		if (old)
+			dp_drv_save_target(d, t, ranges, nranges, old, nold);
+		dp_drv_keep_words(t, old, ranges, nranges, w);
+		end_session(d, t);
+	}
+	t->ranges = NULL;
+	t->nranges = 0;
+	renew(d, t, w, old, ranges, nranges);
+	for (u32 i = 0; t->session && i < t->nranges; i++)
+		dp_drv_forget_kept(t, t->ranges[i].m);
+	free(old);
+	free(ranges);
+	dp_drv_busy_with(before);
+}
+
+/* ---- looking around ---- */
+
+/*
+ * A module that is unmapped keeps its part of the session, so that the process, which may be about to load it again, is left
+ * alone now; then its probes are set anew.
+ */
+static bool as_wanted(struct drv_target *t, const struct drv_wanted *w)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < t->nranges; i++) {
+		struct drv_range *s = &t->ranges[i];
+		bool here = dp_drv_is_among(w, s->m);
+
+		if (s->generation != s->m->generation || (here && s->stale))
+			return false;
+		s->stale |= !here;
+		n += here;
+	}
+	return n == w->n;
+}
+
+static struct drv_target *new_target(struct driver *d, pid_t pid, u64 started)
+{
+	struct drv_target *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->pid = pid;
+	t->started = started;
+	t->next = d->targets;
+	d->targets = t;
+	return t;
+}
+
+/* Whose rings are mapped there: a session's own process, or one that inherited them. */
+static bool note_rings(struct driver *d, const struct dp_maps *maps, pid_t pid)
+{
+	bool inherited = false;
+
+	for (size_t i = 0; i < maps->n; i++) {
+		if (!strstr(maps->v[i].path, "dprobes-rings"))
+			continue;
+		for (struct drv_target *t = d->targets; t; t = t->next)
+			if (t->rings_inode && t->rings_inode == maps->v[i].inode) {
+				t->in_use = true;
+				inherited |= t->pid != pid;
+			}
+	}
+	return inherited;
+}
+
+static void find_wanted(struct driver *d, const struct dp_maps *maps, pid_t pid, struct drv_wanted *w)
+{
+	for (struct drv_module *m = d->modules; m && w->n < DRV_WANTED_MAX; m = m->next) {
+		bool here = !drv_in_kernel(m) && dp_drv_is_for(m, pid);
+		const struct dp_map *map = here ? find_module(maps, m) : NULL;
+
+		if (!map)
+			continue;
+		watch(d, m, pid, map);
+		w->v[w->n++] = m;
+	}
+}
+
+static void look_at(struct driver *d, pid_t pid, bool force, bool caught)
+{
+	struct drv_wanted w;
+	struct drv_target *t;
+	struct dp_maps maps;
+	bool inherited;
+	u64 started;
+
+	w.n = 0;
+	if (dp_maps_read(&maps, pid, NULL))
+		return;
+	inherited = note_rings(d, &maps, pid);
+	find_wanted(d, &maps, pid, &w);
+	dp_maps_free(&maps);
+	t = find_target(d, pid);
+	if (!w.n && !t)
+		return;
+	started = dp_drv_start_time(pid);
+	if (t && t->started != started) { /* another process with the same id */
+		dp_drv_target_end(d, t);
+		t = NULL;
+	}
+	if (!t && (inherited || !w.n || !started))
+		return;
+	if (!caught && (!t || !t->session || !dp_tracee_alive(t->session)) &&
+	    dp_drv_is_caught(pid)) { /* it is held: its turn comes */
+		if (t)
+			t->seen = true;
+		return;
+	}
+	if (!t)
+		t = new_target(d, pid, started);
+	if (!t)
+		return;
+	t->seen = true;
+	if (t->session && !dp_tracee_alive(t->session)) { /* it runs another program now */
+		struct drv_wanted none;
+
+		none.n = 0;
+		rearm(d, t, &none);
+		dp_drv_end_kept(t);
+	}
+	if (!as_wanted(t, &w) || (force && !t->session && w.n))
+		rearm(d, t, &w);
+}
+
+static void find_wanted_in_kernel(struct driver *d, struct drv_wanted *w)
+{
+	for (struct drv_module *m = d->modules; m && w->n < DRV_WANTED_MAX; m = m->next)
+		if (drv_in_kernel(m))
+			w->v[w->n++] = m;
+}
+
+/* The kernel is one target more, which is always there. */
+static void look_at_kernel(struct driver *d, bool force)
+{
+	struct drv_target *t = find_target(d, 0);
+	struct drv_wanted w;
+
+	w.n = 0;
+	find_wanted_in_kernel(d, &w);
+	if (!t && w.n)
+		t = new_target(d, 0, 0);
+	if (!t)
+		return;
+	t->seen = true;
+	if (!as_wanted(t, &w) || (force && !t->session && w.n))
+		rearm(d, t, &w);
+}
+
+void dp_drv_mapped_anew(struct driver *d, const struct drv_module *m, pid_t pid)
+{
+	struct drv_target *t = find_target(d, pid);
+
+	for (u32 i = 0; t && i < t->nranges; i++)
+		t->ranges[i].stale |= t->ranges[i].m == m;
+}
+
+void dp_drv_look_at(struct driver *d, pid_t pid)
+{
+	look_at(d, pid, true, true);
+}
+
+void dp_drv_scan(struct driver *d, bool force)
+{
+	DIR *dir = opendir("/proc");
+	struct drv_target *next;
+	struct dirent *e;
+
+	for (struct drv_target *t = d->targets; t; t = t->next)
+		t->seen = t->in_use = false;
+	while (dir && (e = readdir(dir)))
+		if (isdigit((unsigned char)e->d_name[0]) && atoi(e->d_name) != (int)getpid())
+			look_at(d, (pid_t)atoi(e->d_name), force, false);
+	if (dir)
+		closedir(dir);
+	look_at_kernel(d, force);
+	/* Gone, and no child of theirs goes on with the probes; or nothing is wanted there any
+	 * more. */
+	for (struct drv_target *t = d->targets; t; t = next) {
+		next = t->next;
+		if ((!t->seen && !t->in_use) || (t->seen && !t->nranges && !t->kept))
+			dp_drv_target_end(d, t);
+	}
+	d->scanned_ns = dp_now_ns();
+}
+
+void dp_drv_forget(struct driver *d, struct drv_module *m)
+{
+	struct drv_target *next;
+
+	for (struct drv_target *t = d->targets; t; t = next) {
+		struct drv_wanted w;
+		bool has = false;
+
+		w.n = 0;
+		next = t->next;
+		for (u32 i = 0; i < t->nranges; i++) {
+			has |= t->ranges[i].m == m;
+			if (t->ranges[i].m != m)
+				w.v[w.n++] = t->ranges[i].m;
+		}
+		if (has && !w.n) {
+			dp_drv_target_end(d, t);
+			continue;
+		}
+		if (has)
+			rearm(d, t, &w);
+		dp_drv_forget_kept(t, m);
+	}
+}
+
+u32 dp_drv_count_targets(const struct driver *d, const struct drv_module *m)
+{
+	u32 n = 0;
+
+	for (const struct drv_target *t = d->targets; t; t = t->next)
+		for (u32 i = 0; i < t->nranges; i++)
+			n += t->session && t->ranges[i].m == m && !t->ranges[i].left_out;
+	return n;
+}
+
+/* ---- going on with what a killed driver had ---- */
+
+/* Somebody who maps the rings: the target itself, or else a child that has inherited its probes. 0: nobody is left. */
+static pid_t find_orphan(const struct drv_orphan *h)
+{
+	DIR *dir;
+	struct dirent *e;
+	pid_t found = 0;
+
+	if (!h->pid || dp_drv_start_time(h->pid) == h->started)
+		return h->pid;
+	dir = h->inode ? opendir("/proc") : NULL;
+	while (dir && !found && (e = readdir(dir))) {
+		pid_t pid = (pid_t)atoi(e->d_name);
+		struct dp_maps maps;
+
+		if (pid <= 0 || dp_maps_read(&maps, pid, NULL))
+			continue;
+		for (size_t i = 0; i < maps.n; i++)
+			if (maps.v[i].inode == h->inode && strstr(maps.v[i].path, "dprobes-rings"))
+				found = pid;
+		dp_maps_free(&maps);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/*
+ * The session cannot be gone on with: log what its rings hold, add up its counts, and take its variables. Its probes are taken
+ * out when the next session is made.
+ */
+static void inherit(struct driver *d, struct drv_target *t, struct drv_orphan *h)
+{
+	struct dp_ring_map copy = {.at = NULL};
+	u64 *words;
+	u32 n = 0;
+
+	for (u32 i = 0; i < h->nranges; i++)
+		n += h->ranges[i].ngates;
+	t->probes = calloc(n + 1, sizeof(*t->probes));
+	for (u32 i = 0; t->probes && i < h->nranges; i++) {
+		const struct drv_range *s = &h->ranges[i];
+
+		for (u32 k = 0; s->generation == s->m->generation && k < s->ngates; k++)
+			t->probes[t->nprobes++] = (struct drv_probe){s->m, k};
+	}
+	if (t->pid && t->probes && t->nprobes == n && dp_rings_copy(t->pid, n, h->nwords, &copy, &words)) {
+		dp_reader_settle(&copy, d->old_epoch);
+		if (!dp_reader_open(&t->reader, &copy, NULL)) {
+			dp_drv_drain(d, t, true);
+			add_counts(t);
+			memcpy(h->words, words, h->nwords * sizeof(u64));
+			dp_drv_log_commit(d);
+			save_modules(d, h->ranges, h->nranges);
+		}
+		dp_reader_close(t->reader);
+		t->reader = NULL;
+	}
+	if (copy.at)
+		munmap(copy.at, copy.size);
+	free(t->probes);
+	t->probes = NULL;
+	t->nprobes = 0;
+}
+
+static void adopt_target(struct driver *d, struct drv_orphan *h, pid_t pid)
+{
+	struct drv_target *t = new_target(d, pid, pid ? dp_drv_start_time(pid) : 0);
+	struct drv_wanted w;
+	struct dp_error err = {0};
+	struct dp_maps maps;
+	pid_t before;
+
+	w.n = 0;
+	if (!t)
+		return;
+	if (!pid) {
+		find_wanted_in_kernel(d, &w);
+	} else if (!dp_maps_read(&maps, pid, NULL)) {
+		find_wanted(d, &maps, pid, &w);
+		dp_maps_free(&maps);
+	}
+	before = dp_drv_busy_with(pid);
+	if (pid && d->journal && w.n == h->nranges &&
+	    !build_session(d, t, &w, h->words, h->ranges, h->nranges, true, &err)) {
+		dp_drv_busy_with(before);
+		return;
+	}
+	free(t->ranges);
+	t->ranges = NULL;
+	t->nranges = 0;
+	inherit(d, t, h);
+	renew(d, t, &w, h->words, h->ranges, h->nranges);
+	dp_drv_busy_with(before);
+}
+
+void dp_drv_adopt(struct driver *d)
+{
+	struct drv_orphan *h;
+
+	while ((h = d->orphans)) {
+		struct drv_target gone = {.pid = h->pid};
+		pid_t pid = find_orphan(h);
+
+		if (pid || !h->pid)
+			adopt_target(d, h, pid);
+		if (pid != h->pid)
+			dp_drv_unsave_target(d, &gone);
+		d->orphans = h->next;
+		dp_drv_free_orphan(h);
+	}
+}

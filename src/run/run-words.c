@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * A module's variables outlive the sessions of a target: they are carried over to the next one, and those of a module that
+ * the target has unmapped are kept for when it maps it again.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/run-priv.h"
+
+bool dp_drv_is_among(const struct drv_wanted *w, const struct drv_module *m)
+{
+	for (u32 i = 0; i < w->n; i++)
+		if (w->v[i] == m)
+			return true;
+	return false;
+}
+
+/* Take what is kept of a module, the first if m is NULL; NULL: nothing is. */
+static struct drv_kept *take_kept(struct drv_target *t, const struct drv_module *m)
+{
+	struct drv_kept *k, **p = &t->kept;
+
+	while (*p && m && (*p)->m != m)
+		p = &(*p)->next;
+	k = *p;
+	if (k)
+		*p = k->next;
+	return k;
+}
+
+void dp_drv_forget_kept(struct drv_target *t, const struct drv_module *m)
+{
+	struct drv_kept *k = take_kept(t, m);
+
+	if (k)
+		dp_drv_free_ended(k->locals);
+	free(k);
+}
+
+void dp_drv_end_kept(struct drv_target *t)
+{
+	for (struct drv_kept *k; (k = take_kept(t, NULL)); free(k))
+		if (k->generation == k->m->generation)
+			dp_drv_keep_ended(k->m, k->locals);
+		else
+			dp_drv_free_ended(k->locals);
+}
+
+void dp_drv_keep_words(struct drv_target *t, const u64 *old, const struct drv_range *ranges, u32 n,
+		       const struct drv_wanted *w)
+{
+	const struct dp_agg_view view = {t->pid, true, dp_drv_symbol_of, t};
+
+	for (u32 i = 0; old && i < n; i++) {
+		const struct drv_range *s = &ranges[i];
+		struct drv_kept *k = dp_drv_is_among(w, s->m) ? NULL : calloc(1, sizeof(*k) + s->ngates * sizeof(u64));
+		if (!k)
+			continue;
+		*k = (struct drv_kept){t->kept, s->m, s->generation, dp_drv_ended_new(s->m, old + s->locals, &view)};
+		memcpy(k->gates, old + s->gates, s->ngates * sizeof(u64));
+		t->kept = k;
+	}
+}
+
+/* Words that a module had in the session before stay with it, as long as its probes are the same. */
+static void carry_over(const u64 *old, const struct drv_range *ranges, u32 n, const struct drv_target *t, u64 *words)
+{
+	if (!old)
+		return;
+	memcpy(words, old, DRV_GLOBALS * sizeof(*words));
+	for (u32 i = 0; i < n; i++)
+		for (u32 k = 0; k < t->nranges; k++) {
+			const struct drv_range *from = &ranges[i], *to = &t->ranges[k];
+
+			if (from->m != to->m)
+				continue;
+			memcpy(words + to->locals, old + from->locals,
+			       DP_MIN(from->nlocals, to->nlocals) * sizeof(*words));
+			if (from->generation == to->generation)
+				memcpy(words + to->gates, old + from->gates, to->ngates * sizeof(*words));
+		}
+}
+
+/* A module that the target had before goes on with its words. */
+static void bring_back(const struct drv_target *t, const struct drv_range *to, u64 *words)
+{
+	for (const struct drv_kept *k = t->kept; k; k = k->next) {
+		if (k->m != to->m || k->generation != to->generation || !k->locals)
+			continue;
+		memcpy(words + to->locals, k->locals->words, to->nlocals * sizeof(*words));
+		memcpy(words + to->gates, k->gates, to->ngates * sizeof(*words));
+	}
+}
+
+void dp_drv_fill_words(const struct drv_target *t, const u64 *old, const struct drv_range *ranges, u32 nranges,
+		       u64 *words)
+{
+	for (u32 i = 0; i < t->nranges; i++)
+		for (u32 k = 0; k < t->ranges[i].m->unit.ninits; k++)
+			words[t->ranges[i].locals + t->ranges[i].m->unit.inits[k].index] =
+			    (u64)t->ranges[i].m->unit.inits[k].value;
+	carry_over(old, ranges, nranges, t, words);
+	for (u32 i = 0; i < t->nranges; i++)
+		bring_back(t, &t->ranges[i], words);
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Hands a module's code to the analysis (arch text.h): executable ranges, function bounds, and
+ * every code address that occurs outside of code. The analysis itself is not done here.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols/module-priv.h"
+
+static int by_u64(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int by_data(const void *a, const void *b)
+{
+	return by_u64(&((const struct dp_code_data *)a)->lo, &((const struct dp_code_data *)b)->lo);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return by_u64(&((const struct dp_code_text *)a)->t.lo, &((const struct dp_code_text *)b)->t.lo);
+}
+
+struct piece {
+	u64 lo, size, offset;
+	bool x;
+};
+
+/* Sections where there are any, since segments may hold headers and tables beside the code. */
+static bool piece_at(const struct dp_module *m, size_t i, struct piece *p)
+{
+	if (m->nshdrs) {
+		const struct mod_sec *s = &m->secs[i];
+
+		*p = (struct piece){s->addr, s->size, s->offset, s->x};
+		return true;
+	}
+	*p = (struct piece){m->segs[i].addr, m->segs[i].filesz, m->segs[i].offset, m->segs[i].x};
+	return m->segs[i].filesz > 0;
+}
+
+static bool add_text(struct dp_module *m, const struct piece *p)
+{
+	struct dp_code_text *ct = &m->an.texts[m->an.ntexts];
+	size_t map = p->size / 8 + 1;
+
+	ct->targets = dp_alloc(map);
+	ct->starts = dp_alloc(map);
+	ct->funcs = dp_alloc((m->funcs.n + 1) * sizeof(*ct->funcs));
+	m->an.ntexts++;
+	if (!ct->targets || !ct->starts || !ct->funcs)
+		return false;
+	ct->t = (struct dp_text){p->lo, p->lo + p->size, m->file + p->offset, ct->targets, ct->funcs};
+	ct->t.starts = ct->starts;
+	for (size_t i = 0; i < m->funcs.n; i++) {
+		const struct mod_range *r = &m->funcs.v[i];
+
+		if (r->lo >= ct->t.lo && r->lo < ct->t.hi && r->hi > r->lo)
+			ct->funcs[ct->t.nfuncs++] = (struct dp_func){
+			    r->lo, DP_MIN(r->hi, ct->t.hi), r->flags | (r->sym == NO_SYM ? DP_FUNC_NAMELESS : 0)};
+	}
+	return true;
+}
+
+static bool collect_pieces(struct dp_module *m)
+{
+	size_t n = m->nshdrs ? m->nsecs : m->nsegs;
+	struct dp_code_data *data = dp_alloc((n + 1) * sizeof(*data));
+	struct piece p;
+
+	m->an.texts = dp_alloc((n + 1) * sizeof(*m->an.texts));
+	m->an.data = data;
+	if (!data || !m->an.texts)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (!piece_at(m, i, &p))
+			continue;
+		if (p.x && !add_text(m, &p))
+			return false;
+		if (!p.x)
+			data[m->an.ndata++] = (struct dp_code_data){p.lo, p.lo + p.size, m->file + p.offset};
+	}
+	qsort(data, m->an.ndata, sizeof(*data), by_data);
+	qsort(m->an.texts, m->an.ntexts, sizeof(*m->an.texts), by_text);
+	return true;
+}
+
+static bool take(struct dp_module *m, u64 addr)
+{
+	if (!dp_code_at(&m->an, addr))
+		return true;
+	dp_code_take(&m->an, addr);
+	return MOD_PUSH(&m->taken, addr);
+}
+
+/* In a file with a fixed address, pointers in data are plain numbers. */
+static bool scan_words(struct dp_module *m, const struct dp_code_data *d)
+{
+	for (u64 a = DP_ALIGN_UP(d->lo, 8ull); a + 8 <= d->hi; a += 8)
+		if (!take(m, mod_load64(d->bytes + (a - d->lo))))
+			return false;
+	return true;
+}
+
+static bool take_data(struct dp_module *m)
+{
+	const struct mod_sec *got = dp_mod_section(m, ".got.plt");
+
+	if (!dp_mod_load_relocs(m))
+		return false;
+	for (size_t i = 0; i < m->relocs.n; i++)
+		if (!take(m, m->relocs.v[i].value))
+			return false;
+	for (u32 i = 0; i < m->an.ndata; i++) {
+		const struct dp_code_data *d = &m->an.data[i];
+
+		/* The table of the lazy linker holds addresses that its relocations do not name. */
+		if ((!m->dyn || (got && got->addr == d->lo)) && !scan_words(m, d))
+			return false;
+	}
+	if (m->taken.n)
+		qsort(m->taken.v, m->taken.n, sizeof(u64), by_u64);
+	return true;
+}
+
+static void mark_dynamic(struct dp_module *m, const u8 *p, u64 size)
+{
+	for (u64 off = 0; off + 16 <= size; off += 16) {
+		u64 tag = mod_load64(p + off);
+
+		if (tag == DT_INIT || tag == DT_FINI)
+			dp_code_take(&m->an, mod_load64(p + off + 8));
+	}
+}
+
+static void mark_places(struct dp_module *m)
+{
+	dp_code_take(&m->an, m->entry);
+	for (size_t i = 0; i < m->pads.n; i++)
+		dp_code_mark(&m->an, m->pads.v[i]);
+	for (size_t i = 0; i < m->syms.n; i++) {
+		const struct mod_sym *s = &m->syms.v[i];
+
+		if (s->flags & (SYM_FUNC | SYM_IFUNC | SYM_LABEL))
+			dp_code_mark(&m->an, s->addr);
+		/* Up to Go 1.17 a recovered function calls this again by stepping back. */
+		if (s->flags & SYM_FUNC && !strcmp(s->name, "runtime.deferreturn"))
+			m->an.rewound = s->addr;
+	}
+	for (size_t i = 0; i < m->nsecs; i++)
+		if (m->secs[i].type == SHT_DYNAMIC)
+			mark_dynamic(m, m->file + m->secs[i].offset, m->secs[i].size);
+}
+
+/*
+ * Restartable sequences: struct rseq_cs { u32 version, flags; u64 start, length, abort; }. The
+ * signature in front of the abort handler must stay as well, and control arrives at the handler.
+ */
+static u32 read_rseq(struct dp_module *m, const struct mod_sec *sec, struct dp_span *v)
+{
+	u32 n = 0;
+
+	for (u64 off = 0; off + 32 <= sec->size; off += 32) {
+		const u8 *p = m->file + sec->offset + off;
+		const struct mod_reloc *start = dp_mod_reloc_at(m, sec->addr + off + 8);
+		const struct mod_reloc *abort = dp_mod_reloc_at(m, sec->addr + off + 24);
+		u64 lo = start ? start->value : mod_load64(p + 8);
+		u64 handler = abort ? abort->value : mod_load64(p + 24);
+
+		dp_code_mark(&m->an, lo);
+		dp_code_mark(&m->an, handler);
+		v[n++] = (struct dp_span){lo, lo + mod_load64(p + 16)};
+		v[n++] = (struct dp_span){handler - 4, handler};
+	}
+	return n;
+}
+
+/* Places where hooks are passed (struct hook_site): an instruction that may become a jump. */
+static u32 read_hooks(struct dp_module *m, const struct mod_sec *sec, struct dp_span *v)
+{
+	u32 n = 0;
+
+	for (u64 off = 0; off + 16 <= sec->size; off += 16) {
+		u64 at = sec->addr + off, both = mod_load64(m->file + sec->offset + off);
+		u64 code = at + (u64)(s64)(s32)both, armed = at + 4 + (u64)((s64)both >> 32);
+
+		dp_code_mark(&m->an, armed);
+		v[n++] = (struct dp_span){code, code + 5};
+	}
+	return n;
+}
+
+static bool read_guards(struct dp_module *m)
+{
+	const struct mod_sec *rseq = dp_mod_section(m, "__rseq_cs"), *hooks = dp_mod_section(m, "dprobes_hooks");
+	u64 most = (rseq ? rseq->size / 16 : 0) + (hooks ? hooks->size / 16 : 0);
+	u32 n, first_hook;
+
+	if (!most)
+		return true;
+	m->guards = dp_alloc(most * sizeof(*m->guards));
+	if (!m->guards)
+		return false;
+	n = first_hook = rseq ? read_rseq(m, rseq, m->guards) : 0;
+	n += hooks ? read_hooks(m, hooks, m->guards + n) : 0;
+	for (u32 i = 0; i < m->an.ntexts; i++) {
+		m->an.texts[i].t.guards = m->guards;
+		m->an.texts[i].t.nguards = n;
+		m->an.texts[i].t.nhooks = n - first_hook;
+	}
+	return true;
+}
+
+/* The list of functions learns which of them are parts of others. */
+static void copy_flags(struct dp_module *m)
+{
+	for (size_t i = 0; i < m->funcs.n; i++) {
+		struct dp_code_text *ct = dp_code_at(&m->an, m->funcs.v[i].lo);
+		const struct dp_func *f = ct ? dp_text_func(&ct->t, m->funcs.v[i].lo) : NULL;
+
+		if (f && f->lo == m->funcs.v[i].lo)
+			m->funcs.v[i].flags |= f->flags & DP_FUNC_PART;
+	}
+}
+
+int dp_mod_analyse(struct dp_module *m, struct dp_error *err)
+{
+	int rc;
+
+	if (m->analysed)
+		return m->analyse_rc ? dp_fail(err, E_FILE_MEMORY, "%s", m->path) : 0;
+	rc = dp_mod_load_funcs(m, err);
+	if (rc)
+		return rc;
+	m->analysed = true;
+	m->an.absolute = !m->dyn;
+	if (!collect_pieces(m) || !take_data(m) || !read_guards(m)) {
+		m->analyse_rc = -ENOMEM;
+	} else {
+		mark_places(m);
+		m->analyse_rc = dp_code_analyse(&m->an);
+		dp_code_release(&m->an);
+		copy_flags(m);
+	}
+	return m->analyse_rc ? dp_fail(err, E_FILE_MEMORY, "%s", m->path) : 0;
+}
+
+void dp_mod_free_code(struct dp_module *m)
+{
+	dp_code_release(&m->an);
+	for (u32 i = 0; i < m->an.ntexts; i++) {
+		dp_free(m->an.texts[i].targets);
+		dp_free(m->an.texts[i].starts);
+		dp_free(m->an.texts[i].funcs);
+	}
+	dp_free(m->an.texts);
+	dp_free((void *)m->an.data);
+	dp_free(m->guards);
+	free(m->taken.v);
+}
+
+int dp_module_text(struct dp_module *m, u64 addr, const struct dp_text **text, struct dp_error *err)
+{
+	struct dp_code_text *ct;
+	int rc = dp_mod_analyse(m, err);
+
+	if (rc)
+		return rc;
+	ct = dp_code_at(&m->an, addr);
+	if (!ct)
+		return dp_fail(err, E_SITE_NOTEXT, "0x%llx in %s", (unsigned long long)addr, m->base);
+	*text = &ct->t;
+	return 0;
+}
+
+/* Is there a code address in data that lies inside the function, behind its start? */
+static bool middle_is_taken(const struct dp_module *m, const struct dp_func *f)
+{
+	size_t lo = 0, hi = m->taken.n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (m->taken.v[mid] <= f->lo)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < m->taken.n && m->taken.v[lo] < f->hi;
+}
+
+/* For the exits: does an indirect jump through memory stay inside the function? */
+static int stays_inside(void *arg, const struct dp_func *f, u64 table)
+{
+	struct dp_module *m = arg;
+	const struct mod_reloc *r = table ? dp_mod_reloc_at(m, table) : NULL;
+	const u8 *p = table && !m->dyn ? dp_mod_at(m, table, 8, NULL) : NULL;
+	u64 word = r ? r->value : p ? mod_load64(p) : 0;
+
+	if (word && dp_code_at(&m->an, word))
+		return word > f->lo && word < f->hi;
+	return middle_is_taken(m, f) ? -EOPNOTSUPP : 0;
+}
+
+int dp_module_exits(struct dp_module *m, u64 addr, u64 *exits, int max, struct dp_error *err)
+{
+	struct dp_exit_env env = {stays_inside, m};
+	int rc = dp_mod_analyse(m, err);
+
+	return rc ? rc : dp_code_exits(&m->an, addr, &env, exits, max, err);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Where functions begin and end: symbols, unwind tables and Go's table united into ranges that are
+ * sorted and do not overlap. A start is believed from any source; the end is the farthest that any
+ * source gives, but never beyond the next start.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols/module-priv.h"
+
+static int by_lo(const void *pa, const void *pb)
+{
+	const struct mod_range *a = pa, *b = pb;
+
+	if (a->lo != b->lo)
+		return a->lo < b->lo ? -1 : 1;
+	return a->sym < b->sym ? -1 : a->sym > b->sym;
+}
+
+/* The end of the executable section (or segment) that contains addr. */
+static u64 code_end(const struct dp_module *m, u64 addr)
+{
+	for (size_t i = 0; i < m->nsecs; i++)
+		if (m->secs[i].x && addr - m->secs[i].addr < m->secs[i].size)
+			return m->secs[i].addr + m->secs[i].size;
+	for (size_t i = 0; !m->nshdrs && i < m->nsegs; i++)
+		if (m->segs[i].x && addr - m->segs[i].addr < m->segs[i].filesz)
+			return m->segs[i].addr + m->segs[i].filesz;
+	return addr;
+}
+
+static bool collect(struct dp_module *m)
+{
+	for (size_t i = 0; i < m->syms.n; i++) {
+		const struct mod_sym *s = &m->syms.v[i];
+		u32 flags = s->flags & SYM_SPLIT ? DP_FUNC_PART : 0;
+
+		if (!(s->flags & (SYM_FUNC | SYM_IFUNC)))
+			continue;
+		if (!MOD_PUSH(&m->funcs, {s->addr, s->size ? s->addr + s->size : 0, flags, (u32)i}))
+			return false;
+	}
+	for (size_t i = 0; i < m->ranges.n; i++)
+		if (!MOD_PUSH(&m->funcs, m->ranges.v[i]))
+			return false;
+	return true;
+}
+
+/* One entry per start; the first one of a start carries the best symbol. */
+static void unite(struct mod_ranges *f)
+{
+	size_t out = 0;
+
+	for (size_t i = 0; i < f->n; i++) {
+		struct mod_range *last = out ? &f->v[out - 1] : NULL;
+		u32 part;
+
+		if (!last || last->lo != f->v[i].lo) {
+			f->v[out++] = f->v[i];
+			continue;
+		}
+		/* A name without ".cold" outweighs what the unwind table seems to say. */
+		part = last->sym != NO_SYM ? last->flags & DP_FUNC_PART : f->v[i].flags & DP_FUNC_PART;
+		if (last->hi && !(last->flags & DP_FUNC_OPEN) && f->v[i].flags & DP_FUNC_OPEN) {
+			last->flags |= f->v[i].flags & DP_FUNC_GO; /* an exact end is better */
+		} else {
+			last->hi = DP_MAX(last->hi, f->v[i].hi);
+			last->flags = (last->flags | f->v[i].flags) & ~(u32)DP_FUNC_PART;
+			last->flags |= part;
+		}
+	}
+	f->n = out;
+}
+
+static void bound(struct dp_module *m)
+{
+	struct mod_ranges *f = &m->funcs;
+
+	for (size_t i = 0; i < f->n; i++) {
+		struct mod_range *r = &f->v[i];
+		u64 limit = code_end(m, r->lo);
+
+		if (i + 1 < f->n)
+			limit = DP_MIN(limit, f->v[i + 1].lo);
+		if (!r->hi) {
+			r->hi = limit;
+			r->flags |= DP_FUNC_OPEN;
+		}
+		r->hi = DP_MIN(r->hi, limit);
+	}
+}
+
+int dp_mod_load_funcs(struct dp_module *m, struct dp_error *err)
+{
+	int rc;
+
+	if (m->funcs_loaded)
+		return 0;
+	rc = dp_mod_load_syms(m, err);
+	if (rc)
+		return rc;
+	if (!dp_mod_read_eh_frame(m) || !collect(m))
+		return dp_fail(err, E_FILE_MEMORY, "%s", m->path);
+	if (m->funcs.n)
+		qsort(m->funcs.v, m->funcs.n, sizeof(*m->funcs.v), by_lo);
+	unite(&m->funcs);
+	bound(m);
+	m->funcs_loaded = true;
+	return 0;
+}
+
+const struct mod_range *dp_mod_func_at(const struct dp_module *m, u64 addr)
+{
+	size_t lo = 0, hi = m->funcs.n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (m->funcs.v[mid].lo <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo || addr >= m->funcs.v[lo - 1].hi)
+		return NULL;
+	return &m->funcs.v[lo - 1];
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The modules of a process: which files are mapped with execute permission, opened from where they
+ * really are (other mount namespaces, deleted files), and how far they were moved. Never stops or
+ * changes the process.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "symbols/module-priv.h"
+#include "symbols/sym-process-priv.h"
+
+#define PF_KTHREAD 0x00200000
+
+/* State letter and flags from /proc/PID/stat; false when there is no such process. */
+static bool read_stat(pid_t pid, char *state, unsigned int *flags)
+{
+	char path[64], buf[512], *p;
+	FILE *f;
+	size_t n;
+
+	dp_format(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	n = fread(buf, 1, sizeof(buf) - 1, f);
+	fclose(f);
+	buf[n] = '\0';
+	p = strrchr(buf, ')'); /* a command name may hold anything, even brackets */
+	return p && sscanf(p + 1, " %c %*d %*d %*d %*d %*d %u", state, flags) == 2;
+}
+
+u64 dp_process_started(pid_t pid)
+{
+	char path[64], buf[1024], *p;
+	size_t n;
+	FILE *f;
+
+	dp_format(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	n = fread(buf, 1, sizeof(buf) - 1, f);
+	fclose(f);
+	buf[n] = '\0';
+	p = strrchr(buf, ')');
+	for (int i = 0; p && i < 20; i++)
+		p = strchr(p + 1, ' ');
+	return p ? strtoull(p, NULL, 10) : 0;
+}
+
+void dp_boot_id(char out[40])
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+	memset(out, 0, 40);
+	if (fd >= 0 && read(fd, out, 36) < 0)
+		out[0] = '\0';
+	if (fd >= 0)
+		close(fd);
+}
+
+int dp_proc_why(pid_t pid, int error, struct dp_error *err)
+{
+	unsigned int flags = 0;
+	char state = '?';
+
+	if (!read_stat(pid, &state, &flags))
+		return dp_fail(err, E_PROC_NONE, "%d", (int)pid);
+	if (flags & PF_KTHREAD)
+		return dp_fail(err, E_PROC_KTHREAD, "%d", (int)pid);
+	if (state == 'Z' || state == 'X' || state == 'x')
+		return dp_fail(err, E_PROC_DEAD, "%d", (int)pid);
+	if (!error || error == ESRCH || error == ENOENT)
+		return dp_fail(err, E_PROC_DEAD, "%d has no memory any more", (int)pid);
+	return dp_fail(err, E_PROC_PERM, "%d: %s", (int)pid, strerror(error));
+}
+
+/* ELF class of the running program; the file may be gone, so it is opened through the link. */
+static int check_class(pid_t pid, struct dp_error *err)
+{
+	unsigned char e[20] = {0};
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	dp_format(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return dp_proc_why(pid, errno, err);
+	n = read(fd, e, sizeof(e));
+	close(fd);
+	if (n == sizeof(e) && !memcmp(e, ELFMAG, SELFMAG) && (e[EI_CLASS] != ELFCLASS64 || e[18] != EM_X86_64 || e[19]))
+		return dp_fail(err, E_PROC_32BIT, "%d", (int)pid);
+	return 0;
+}
+
+static bool is_module_map(const struct dp_map *map)
+{
+	return map->x && map->inode && map->path[0] == '/' && strncmp(map->path, "/dev/", 5) &&
+	       strncmp(map->path, "/SYSV", 5);
+}
+
+/* How far the module was moved, from the executable segment that this mapping shows. */
+static bool find_bias(const struct dp_module *m, const struct dp_map *map, u64 *bias)
+{
+	for (size_t i = 0; i < m->nsegs; i++) {
+		const struct mod_seg *s = &m->segs[i];
+		u64 page = DP_ALIGN_DOWN(s->offset, 4096ull);
+
+		if (!s->x || map->offset < page || map->offset >= s->offset + s->filesz)
+			continue;
+		*bias = map->lo - (DP_ALIGN_DOWN(s->addr, 4096ull) + (map->offset - page));
+		return true;
+	}
+	return false;
+}
+
+static struct dp_image *image_of_file(struct dp_process *p, const struct dp_map *map)
+{
+	for (size_t i = 0; i < p->nimages; i++)
+		if (p->images[i].inode == map->inode && p->images[i].dev_major == map->dev_major &&
+		    p->images[i].dev_minor == map->dev_minor)
+			return &p->images[i];
+	return NULL;
+}
+
+static struct dp_module *module_of(struct dp_process *p, const struct dp_map *map)
+{
+	struct dp_image *img = image_of_file(p, map);
+	struct dp_module *m = NULL;
+	int fd;
+
+	if (img) {
+		img->mod->refs++;
+		return img->mod;
+	}
+	fd = dp_map_open(p->pid, map);
+	if (fd < 0)
+		return NULL;
+	dp_module_open_fd(&m, fd, map->path, NULL);
+	close(fd);
+	return m;
+}
+
+static bool add_image(struct dp_process *p, const struct dp_map *map, const char *exe)
+{
+	struct dp_module *m = module_of(p, map);
+	struct dp_image *v, img = {.mod = m};
+	u64 hi = 0;
+
+	if (!m)
+		return true;
+	if (!find_bias(m, map, &img.bias)) {
+		dp_module_close(m);
+		return true;
+	}
+	for (size_t i = 0; i < p->nimages; i++)
+		if (p->images[i].mod == m && p->images[i].bias == img.bias) {
+			dp_module_close(m);
+			return true;
+		}
+	for (size_t i = 0; i < m->nsegs; i++)
+		hi = DP_MAX(hi, m->segs[i].addr + m->segs[i].memsz);
+	img.lo = dp_module_lowest(m) + img.bias;
+	img.hi = DP_ALIGN_UP(hi, 4096ull) + img.bias;
+	img.inode = map->inode;
+	img.dev_major = map->dev_major;
+	img.dev_minor = map->dev_minor;
+	img.is_exe = !strcmp(map->path, exe);
+	v = reallocarray(p->images, p->nimages + 1, sizeof(*v));
+	if (!v) {
+		dp_module_close(m);
+		return false;
+	}
+	p->images = v;
+	v[p->nimages++] = img;
+	return true;
+}
+
+static void read_exe(pid_t pid, char *buf, size_t size)
+{
+	static const char gone[] = " (deleted)";
+	char path[64];
+	ssize_t n;
+
+	dp_format(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	n = readlink(path, buf, size - 1);
+	buf[n > 0 ? n : 0] = '\0';
+	if (n >= (ssize_t)sizeof(gone) && !strcmp(buf + n - (sizeof(gone) - 1), gone))
+		buf[n - (ssize_t)(sizeof(gone) - 1)] = '\0';
+}
+
+int dp_process_read(struct dp_process *p, pid_t pid, struct dp_error *err)
+{
+	char exe[PATH_MAX];
+	int rc;
+
+	*p = (struct dp_process){.pid = dp_memory_tid(pid)};
+	rc = dp_maps_read(&p->maps, pid, err);
+	if (!rc)
+		rc = check_class(p->pid, err);
+	if (rc)
+		goto fail;
+	read_exe(p->pid, exe, sizeof(exe));
+	for (size_t i = 0; i < p->maps.n; i++) {
+		if (is_module_map(&p->maps.v[i]) && !add_image(p, &p->maps.v[i], exe)) {
+			rc = dp_fail(err, E_FILE_MEMORY, "%d", (int)pid);
+			goto fail;
+		}
+	}
+	return 0;
+fail:
+	dp_process_free(p);
+	return rc;
+}
+
+void dp_process_free(struct dp_process *p)
+{
+	for (size_t i = 0; i < p->nimages; i++)
+		dp_module_close(p->images[i].mod);
+	free(p->images);
+	dp_maps_free(&p->maps);
+	*p = (struct dp_process){0};
+}
+
+struct dp_image *dp_process_image_at(struct dp_process *p, u64 addr)
+{
+	for (size_t i = 0; i < p->nimages; i++)
+		if (addr >= p->images[i].lo && addr < p->images[i].hi)
+			return &p->images[i];
+	return NULL;
+}
+
+/* "libc" for libc.so.6, "libpython" for libpython3.11.so.1.0, "libc" for libc-2.31.so */
+static bool short_name(const char *base, const char *name)
+{
+	size_t n = strlen(name);
+	const char *rest = base + n;
+
+	if (strncmp(base, name, n) || !n)
+		return false;
+	if (!strncmp(rest, ".so", 3))
+		return true;
+	if (*rest == '-')
+		rest++;
+	rest += strspn(rest, "0123456789.");
+	return !strncmp(rest, "so", 2) && rest[-1] == '.';
+}
+
+/* Debian's redis-server is a link to redis-check-rdb: the name that the program was started by
+ * counts too. */
+static bool started_as(pid_t pid, const char *name)
+{
+	char path[64], buf[PATH_MAX] = "";
+	const char *slash;
+	FILE *f;
+	size_t n;
+
+	dp_format(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	f = fopen(path, "re");
+	if (f) {
+		n = fread(buf, 1, sizeof(buf) - 1, f);
+		buf[n] = '\0';
+		fclose(f);
+		buf[strcspn(buf, " ")] = '\0'; /* a title set by the program */
+		slash = strrchr(buf, '/');
+		if (!strcmp(buf, name) || !strcmp(slash ? slash + 1 : buf, name))
+			return true;
+	}
+	dp_format(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	n = fread(buf, 1, sizeof(buf) - 1, f);
+	buf[n] = '\0';
+	fclose(f);
+	buf[strcspn(buf, "\n")] = '\0';
+	return !strcmp(buf, name);
+}
+
+/* A path may be a link: compare what it leads to, inside the root directory of the process. */
+static bool same_path(const struct dp_process *p, const struct dp_image *img, const char *name)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	dp_format(path, sizeof(path), "/proc/%d/root%s", (int)p->pid, name);
+	return !stat(path, &st) && st.st_ino == img->inode && (major(st.st_dev) == img->dev_major || !img->dev_major);
+}
+
+static bool name_matches(const struct dp_process *p, const struct dp_image *img, const char *name, int how)
+{
+	const char *soname;
+
+	switch (how) {
+	case 0:
+		return !strcmp(dp_module_path(img->mod), name) || !strcmp(dp_module_base(img->mod), name);
+	case 1:
+		return img->is_exe && (!strcmp(name, "exe") || started_as(p->pid, name));
+	case 2:
+		return name[0] == '/' && same_path(p, img, name);
+	case 3:
+		soname = dp_mod_soname(img->mod);
+		return soname && !strcmp(soname, name);
+	default:
+		return short_name(dp_module_base(img->mod), name);
+	}
+}
+
+struct dp_image *dp_process_image(struct dp_process *p, const char *name, struct dp_error *err)
+{
+	struct mod_near near = {0};
+	char text[sizeof(err->hint) - 16];
+
+	for (int how = 0; how < 5; how++)
+		for (size_t i = 0; i < p->nimages; i++)
+			if (name_matches(p, &p->images[i], name, how))
+				return &p->images[i];
+	dp_fail(err, E_MOD_NONE, "%s in process %d", name, (int)p->pid);
+	for (size_t i = 0; i < p->nimages; i++)
+		dp_mod_near_try(&near, name, dp_module_base(p->images[i].mod));
+	dp_mod_near_text(&near, text, sizeof(text));
+	if (*text)
+		dp_error_hint(err, "did you mean %s?", text);
+	return NULL;
+}

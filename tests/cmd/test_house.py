@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The plan of doc/architecture.md, looked up in the sources: who may include whom, no circle between folders, and what
+belongs to an architecture stands in the architecture's folder."""
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from tap import *  # noqa: E402,F403
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+EVERYBODY = ["src/base", "src/abi"]  # all may include these; the later ones the earlier ones
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.M)
+
+# What belongs to an architecture, in sources without their comments. A byte is one of breakpoint, return,
+# call and jump. An instruction and a stack pointer every architecture has: the members ip and sp are nobody's in particular.
+ARCHITECTURE = {
+    "include": re.compile(r'#include "arch/x86_64/'),
+    "assembly": re.compile(r"\b__asm__\b|\basm(?: volatile)? ?\("),
+    "byte": re.compile(r'\b0x(?:cc|c3|e8|e9|eb)\b|"\\x', re.I),
+    "register": re.compile(r"\b[re](?:ip|sp|bp|ax|bx|cx|dx|si|di)\b|(?:->|\.)(?:bp|[a-d]x|si|di|r\d+|orig_ax)\b"
+                           r"|\bREG_R\w+|\bDP_UC_\w+"),
+}
+
+# Who knows x86-64 outside src/arch all the same, and why. A file that no longer does must leave the list.
+SIGNAL = "words of a signal's context, which the kernel lays out; to go to arch/context.h"
+TEXT = "a name in the text of a program that a front end makes; to come from the table of registers"
+KNOWS = {
+    "kernel/k-returns.c": ("assembly", "a compare-and-swap with an entry in the kernel's own table of exceptions"),
+    "src/hit/copy.c": ("byte register", "which instructions store where: to be a call of arch.h"),
+    "src/hit/hit-mem.c": ("register", SIGNAL),
+    "src/hit/hit-priv.h": ("register", SIGNAL),
+    "src/hit/hit-unwind.c": ("register", "the frame register, which the unwind rows name"),
+    "src/hit/hit-watch.c": ("register", SIGNAL),
+    "src/hit/page.c": ("register", SIGNAL),
+    "src/hit/signal.c": ("register", SIGNAL),
+    "src/hit/hit.c": ("register", SIGNAL),
+    "src/host/process/park.c": ("byte", "a jump through a constant behind it: to be a dp_emit_ call"),
+    "src/host/self/masks.c": ("register", "follows constants through registers up to a system call: to be a call of arch.h"),
+    "src/lang/dpcc/btf.c": ("register", TEXT),
+    "src/lang/dpcc/builtin.c": ("register", TEXT),
+    "src/lang/dpcc/probed.c": ("register", TEXT),
+    "src/log/sinks/sink-rpn.c": ("register", "the names that the records' old format gives to two of its fields"),
+    "src/symbols/callers.c": ("register", TEXT),
+    "src/symbols/locations.c": ("register", "numbers of DWARF to names; to come from the table of registers"),
+    "src/symbols/sym-unwind.c": ("register", "the frame register, which the unwind rows name"),
+    "src/symbols/vars.c": ("register", TEXT),
+}
+
+
+def sources():
+    """Paths and texts of all sources, by their path from the root."""
+    found = {}
+    for top in ("src", "kernel"):
+        for where, _, names in os.walk(os.path.join(ROOT, top)):
+            for name in names:
+                if name.endswith((".c", ".h", ".S", ".def")):
+                    path = os.path.join(where, name)
+                    with open(path) as f:
+                        found[os.path.relpath(path, ROOT)] = f.read()
+    assert len(found) > 300, len(found)
+    return found
+
+
+def folder(path):
+    """The folder as the table calls it; an architecture and what is below it are one."""
+    where = os.path.dirname(path)
+    return "src/arch" if where.startswith("src/arch/") else where
+
+
+def table():
+    """From doc/architecture.md: folder -> the folders that its files may include besides those that all may."""
+    rows = {}
+    with open(os.path.join(ROOT, "doc", "architecture.md")) as f:
+        for line in f:
+            cells = [cell.strip() for cell in line.strip().split("|")]
+            m = len(cells) == 5 and re.fullmatch(r"`((?:src/|kernel)[\w/]*)`", cells[1])
+            if m:
+                rows[m.group(1)] = {"src/" + name for name in re.findall(r"`([\w/]+)`", cells[3])}
+    assert len(rows) > 10, rows
+    return rows
+
+
+def graph():
+    """folder -> folder -> the includes that lead there, of our own folders; public headers belong to all."""
+    files = sources()
+    edges = {}
+    for path, text in files.items():
+        for name in INCLUDE.findall(text):
+            near = os.path.normpath(os.path.join(os.path.dirname(path), name))
+            to = next((to for to in (near, "src/" + name) if to in files), None)
+            assert to or os.path.exists(os.path.join(ROOT, "include", name)), "%s includes %s, which is nowhere" % (path, name)
+            if to and folder(to) != folder(path):
+                edges.setdefault(folder(path), {}).setdefault(folder(to), []).append("%s includes %s" % (path, name))
+    return edges
+
+
+@test
+def includes():
+    """each folder includes what the table of doc/architecture.md allows, and nothing else"""
+    may = table()
+    bad = []
+    for path in sources():
+        if folder(path) not in may:
+            bad.append("%s is in no row of the table" % folder(path))
+    for a, to in graph().items():
+        for b, lines in to.items():
+            if b not in may.get(a, ()) and (b not in EVERYBODY or a in EVERYBODY[:EVERYBODY.index(b) + 1]):
+                bad += lines
+    assert not bad, "\n".join(sorted(set(bad)))
+
+
+@test
+def current():
+    """the table names no folder that does not exist, and allows nothing that nobody needs"""
+    edges = graph()
+    bad = ["%s does not exist" % a for a in table() if not os.path.isdir(os.path.join(ROOT, a))]
+    for a, allowed in table().items():
+        bad += ["%s does not include %s" % (a, b) for b in allowed if b not in edges.get(a, {})]
+    assert not bad, "\n".join(bad)
+
+
+@test
+def no_circles():
+    """no folder leads back to itself"""
+    edges = graph()
+
+    def reach(a, seen):
+        for b in edges.get(a, {}):
+            if b not in seen:
+                seen.add(b)
+                reach(b, seen)
+        return seen
+
+    bad = [a for a in edges if a in reach(a, set())]
+    assert not bad, bad
+
+
+@test
+def hosts():
+    """commands and the driver reach what is traced through the table of its host, and look at no host behind it"""
+    peek = re.compile(r"(?:tracee|session|\bs)(?:->|\.)(?:kernel|process)\b|->kernel \?|\bdp_(?:process|kernel)_ops\b|\bdp_kernel_open\(&t")
+    bad = []
+    for path, text in sources().items():
+        if path.startswith(("src/cmd/", "src/driver/", "src/run/")):
+            bad += ["%s: %s" % (path, line.strip()) for line in text.splitlines() if peek.search(line)]
+    bad = [line for line in bad if not line.startswith("src/cmd/cmd-lines.c")]  # its own struct: a process that is read, not traced
+    assert not bad, "\n".join(bad)
+
+
+@test
+def architecture():
+    """outside of src/arch no file includes an architecture's headers, or has its bytes, assembly or registers, but those on the list"""
+    found = set()
+    for path, text in sources().items():
+        if not path.startswith("src/arch/") and not path.endswith(".def"):
+            text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+            found |= {(path, rule) for rule, what in ARCHITECTURE.items() if what.search(text)}
+    allowed = {(path, rule) for path, (rules, why) in KNOWS.items() for rule in rules.split()}
+    assert found <= allowed, "these know the architecture: %s" % sorted(found - allowed)
+    assert allowed <= found, "these no longer do, take them off the list: %s" % sorted(allowed - found)
+
+
+run()
