@@ -13,6 +13,10 @@
 #define DP_HIT_SLOT_TRIES 16
 #endif
 
+/* struct dp_hit_slot's busy, while a hit goes on: on the program's stack; on the slot's own */
+#define DP_HIT_SLOT_TAKEN 1
+#define DP_HIT_SLOT_ENTERED 2
+
 /* struct dp_hit_slot, from the slot's start */
 #define S_OWNER 4096
 #define S_BUSY (S_OWNER + 8)

@@ -11,6 +11,7 @@
 #define SYS_SIGALTSTACK 131
 #define SS_ONSTACK_BIT 1
 #define CALM_HITS 256
+#define MANY_DOUBTS 1024
 #define CALM_SIZE 0x100000ull         /* of a thread: its stack is larger, and what it asks for lies elsewhere */
 #define CALM_SIZE_OTHERS 0x4000000ull /* of threads that run many stacks */
 
@@ -368,6 +369,7 @@ static void look_up_alternate(struct dp_hit_slot *slot, u64 sp)
 	u64 lo;
 
 	slot->left = CALM_HITS;
+	slot->doubts = 0;
 	slot->calm_size = slot->tcb ? CALM_SIZE : CALM_SIZE_OTHERS;
 	lo = sp - slot->calm_size / 2;
 	if (dp_syscall(SYS_SIGALTSTACK, 0, (u64)ss, 0, 0, 0, 0) || sp - ss[0] < ss[2])
@@ -423,12 +425,13 @@ u32 dp_hit(struct dp_regs *regs, u32 index, void *slot_base, const struct dp_con
 }
 
 /*
- * A signal handler that interrupted a hit may have left by longjmp: that hit never ends, and its slot
- * would stay busy for good. While a hit goes on, a further one of the thread comes from a handler, which runs on the
- * slot's own stack or on the alternate stack. On neither of them: give the slot up, so that the
- * thread's next hit takes another one. It is never used again, because this may err: in the few
- * instructions before the hit changes stacks, with SS_AUTODISARM, when a handler switches to another context. Then
- * the interrupted hit still ends well: it goes by slot->thread.
+ * A signal handler that interrupted a hit may have left by longjmp: that hit never ends, and its slot would stay busy
+ * for good. While a hit is on the slot's own stack, a further one of the thread comes from a handler, which runs on
+ * that stack or on the alternate one. On neither of them: give the slot up, so that the thread's next hit takes
+ * another one. In the few instructions before and after, a handler runs on the program's stack, and nothing tells it
+ * from the program after a longjmp; many such hits in a row are the latter. The slot is never used again, because this
+ * may err: there, with SS_AUTODISARM, when a handler switches to another context. Then the interrupted hit still ends
+ * well: it goes by slot->thread.
  */
 static void abandon_stale(struct dp_hit_slot *slot, const struct dp_control *ctl)
 {
@@ -437,6 +440,8 @@ static void abandon_stale(struct dp_hit_slot *slot, const struct dp_control *ctl
 
 	if (slot->owner != (dp_thread_pointer(ctl) | 1) || (u64)ss - from < DP_HIT_SLOT_SIZE ||
 	    !(ctl->caps & DP_CAP_SIGALTSTACK))
+		return;
+	if (slot->busy != DP_HIT_SLOT_ENTERED && ++slot->doubts < MANY_DOUBTS)
 		return;
 	if (dp_syscall(SYS_SIGALTSTACK, 0, (u64)ss, 0, 0, 0, 0) == 0 && !(ss[1] & SS_ONSTACK_BIT))
 		slot->owner = DP_HIT_SLOT_ABANDONED;

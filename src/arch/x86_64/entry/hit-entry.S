@@ -98,10 +98,11 @@ dp_thread_by: .long 0		/* 0 rdfsbase, 1 the word at the thread pointer, 2 arch_p
 	cmp	S_CALM_SIZE(%rcx), %rsi
 	jae	4f
 2:	/* From here until busy is cleared, a hit from a signal handler on this thread is missed. */
-	movl	$1, S_BUSY(%rcx)
+	movl	$DP_HIT_SLOT_TAKEN, S_BUSY(%rcx)
 	mov	%rsp, (DP_HIT_SLOT_STACK_TOP - R_SIZE - 24 + R_SP)(%rcx)	/* frames.c follows it from the first moment on */
 	mov	%rsp, %rsi
 	lea	(DP_HIT_SLOT_STACK_TOP - R_SIZE - 24)(%rcx), %rsp
+	movl	$DP_HIT_SLOT_ENTERED, S_BUSY(%rcx)
 	mov	%r15, R_R15(%rsp)
 	mov	%r14, R_R14(%rsp)
 	mov	%r13, R_R13(%rsp)
@@ -158,6 +159,7 @@ dp_thread_by: .long 0		/* 0 rdfsbase, 1 the word at the thread pointer, 2 arch_p
 	mov	%r12, %rcx
 	mov	%rbx, %rsi
 	RESTORE_REGISTERS
+	movl	$DP_HIT_SLOT_TAKEN, S_BUSY(%rcx)
 	mov	%rsi, %rsp
 	movl	$0, S_BUSY(%rcx)	/* only now may this thread's slot be used again */
 	cmpl	$0, S_BLOCKED(%rcx)
@@ -357,6 +359,7 @@ dp_leave_moved:
 	mov	%r12, %rcx
 	mov	R_DI(%rsp), %rdi
 	RESTORE_REGISTERS
+	movl	$DP_HIT_SLOT_TAKEN, S_BUSY(%rcx)
 	mov	%rsi, %rsp
 	movl	$0, S_BUSY(%rcx)
 	cmpl	$0, S_BLOCKED(%rcx)
