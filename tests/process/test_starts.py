@@ -230,6 +230,7 @@ def not_held():
     groups = [line.split()[1] for line in open("/proc/mounts") if line.split()[2] == "cgroup2"]
     if not groups:
         raise Skip("no cgroup version 2 is mounted")
+    wait_for(lambda: not ours("driver"), timeout=LONG, what="the end of the driver of the test before")
     own = os.path.join(groups[0], "dp-test-%d" % os.getpid())
     os.mkdir(own)
     try:
