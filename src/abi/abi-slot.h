@@ -26,9 +26,9 @@ struct dp_rseq_cs {
  * pointer (with bit 0 set) is in owner; nobody else touches it. Signal handlers of the program that interrupt a
  * hit run on this stack too (unless they asked for one of their own), so it is large; pages never touched cost nothing.
  */
-struct dp_hit_slot {   /* at DP_HIT_SLOT_HEAD from the slot's start */
-	u64 owner;     /* 0: free; DP_HIT_SLOT_ABANDONED */
-	u32 busy;      /* a hit is in progress, DP_HIT_SLOT_TAKEN or _ENTERED: further ones on this thread count as missed */
+struct dp_hit_slot { /* at DP_HIT_SLOT_HEAD from the slot's start */
+	u64 owner;   /* 0: free; DP_HIT_SLOT_ABANDONED */
+	u32 busy; /* a hit is in progress, DP_HIT_SLOT_TAKEN or _ENTERED: further ones on this thread count as missed */
 	u32 ready;     /* the fields below are set up */
 	u64 rseq;      /* address of the thread's restartable-sequence area, 0 none */
 	u32 index;     /* of this slot */
@@ -48,7 +48,7 @@ struct dp_hit_slot {   /* at DP_HIT_SLOT_HEAD from the slot's start */
 	u64 page_addr; /* where the store begins that page_copy makes */
 	u64 page_left; /* in a page that is to be closed again at the end of the hit; 0: none */
 	u32 page_copy; /* the copy that the thread was sent to, index + 1, or DP_HIT_AFTER and its point, index + 1; 0: none */
-	u32 page_len;        /* bytes that it stores; 0: not known */
+	u32 page_len;  /* bytes that it stores; 0: not known */
 	u32 page_lost; /* page_copy was set when it was set again: by a signal handler that came between */
 	u32 doubts;    /* missed hits of which it is not known whether the hit in progress will ever end */
 };
