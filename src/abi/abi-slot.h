@@ -26,9 +26,9 @@ struct dp_rseq_cs {
  * pointer (with bit 0 set) is in owner; nobody else touches it. Signal handlers of the program that interrupt a
  * hit run on this stack too (unless they asked for one of their own), so it is large; pages never touched cost nothing.
  */
-struct dp_hit_slot { /* at DP_HIT_SLOT_HEAD from the slot's start */
-	u64 owner;   /* 0: free; DP_HIT_SLOT_ABANDONED */
-	u32 busy; /* a hit is in progress, DP_HIT_SLOT_TAKEN or _ENTERED: further ones on this thread count as missed */
+struct dp_hit_slot {   /* at DP_HIT_SLOT_HEAD from the slot's start */
+	u64 owner;     /* 0: free; DP_HIT_SLOT_ABANDONED */
+	u32 busy;      /* DP_HIT_SLOT_TAKEN or _ENTERED, a hit is in progress: further ones are missed */
 	u32 ready;     /* the fields below are set up */
 	u64 rseq;      /* address of the thread's restartable-sequence area, 0 none */
 	u32 index;     /* of this slot */
