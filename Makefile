@@ -49,7 +49,8 @@ bench:
 	@$(BUILD)/bench/bench-arm $(BUILD)/bench/bench-many
 
 kernel:
-	@[ -e $(KDIR)/Makefile ] || { echo "no kernel headers in $(KDIR): install linux-headers, or give KDIR=" >&2; exit 1; }
+	@[ -e $(KDIR)/Makefile ] || \
+		{ echo "no kernel headers in $(KDIR): install linux-headers, or give KDIR=" >&2; exit 1; }
 	@mkdir -p $(BUILD)
 	@kernel/build.sh $(KDIR) $(BUILD)/kernel/local
 	@kernel/build.sh $(KDIR) $(BUILD)/kernel/local examples/kernel
@@ -63,7 +64,8 @@ check-kernel:
 check-kernel-debug:
 	@packaging/install-deps.sh check-debug
 	@$(MAKE) --no-print-directory -s build
-	@DP_BUILD=$(BUILD) DPROBES=$(BUILD)/src/cmd/dprobes DP_KERNEL_FLAVOURS=debug $(PYTHON) tests/kernel/test_kernel.py
+	@DP_BUILD=$(BUILD) DPROBES=$(BUILD)/src/cmd/dprobes DP_KERNEL_FLAVOURS=debug \
+		$(PYTHON) tests/kernel/test_kernel.py
 
 install: $(BUILD)/build.ninja
 	@meson configure $(BUILD) --prefix $(PREFIX)

@@ -208,8 +208,9 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < n; i++)
 		row(cases[i].what, &results[i]);
 	printf(
-	    "\n\"look\": process, symbols, judging, compiling; nothing is stopped. \"stop\": longest stop of one thread in "
-	    "microseconds, median\nand worst. \"mapped\": address space; \"rss\", \"private\": memory that the target got, "
+	    "\n\"look\": process, symbols, judging, compiling; nothing is stopped. \"stop\": longest stop of one "
+	    "thread in microseconds, median\nand worst. \"mapped\": address space; \"rss\", \"private\": memory that "
+	    "the target got, "
 	    "rings and own pages.\n");
 	if (waitpid(pid, &status, WNOHANG) == pid)
 		printf("\nThe target DIED: status 0x%x\n", status);

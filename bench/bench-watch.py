@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What a hit of a watchpoint costs, and what a write beside the watched bytes costs, against a bare performance event and gdb.
+"""What a hit of a watchpoint costs, and what a write beside the watched bytes costs, against a bare performance
+event and gdb.
 
-All contenders take turns at one process in each round; the best of ten parts of a round, medians over the rounds. Usage: bench-watch.py BUILD_DIR [ROUNDS]
-"""
+All contenders take turns at one process in each round; the best of ten parts of a round, medians over the rounds.
+Usage: bench-watch.py BUILD_DIR [ROUNDS]"""
 import os
 import re
 import shutil
@@ -22,7 +23,8 @@ DPROBES = os.path.join(BUILD, "src", "cmd", "dprobes")
 
 class Target:
     def __init__(self):
-        self.p = subprocess.Popen([os.path.join(BUILD, "bench", "bench-watched")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.p = subprocess.Popen([os.path.join(BUILD, "bench", "bench-watched")], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE,
                                   text=True)
         self.pid = self.p.pid
 
@@ -83,7 +85,8 @@ class Dprobes(Nobody):
         self.name, self.event = name, event
 
     def attach(self, t):
-        self.p = subprocess.Popen([DPROBES, "trace", "-o", "/dev/null", "-p", str(t.pid), *self.event], stderr=subprocess.PIPE, text=True)
+        self.p = subprocess.Popen([DPROBES, "trace", "-o", "/dev/null", "-p", str(t.pid), *self.event],
+                                  stderr=subprocess.PIPE, text=True)
         wait(lambda: self.p.poll() is not None or holds_events(self.p.pid) and not t.traced())
 
     def detach(self, t):
@@ -104,10 +107,12 @@ class Gdb(Nobody):
 
     def attach(self, t):
         script = tempfile.NamedTemporaryFile("w", suffix=".gdb", delete=False)
-        script.write("set pagination off\nset confirm off\nset debuginfod enabled off\nattach %d\n%s\ncommands\n%scontinue\nend\n"
+        script.write("set pagination off\nset confirm off\nset debuginfod enabled off\n"
+                     "attach %d\n%s\ncommands\n%scontinue\nend\n"
                      "break leave\ncontinue\ndelete\ndetach\nquit\n" % (t.pid, "\n".join(self.setup), self.commands))
         script.close()
-        self.p = subprocess.Popen(["gdb", "-q", "-nx", "-batch", "-x", script.name, os.path.join(BUILD, "bench", "bench-watched")],
+        self.p = subprocess.Popen(["gdb", "-q", "-nx", "-batch", "-x", script.name,
+                                   os.path.join(BUILD, "bench", "bench-watched")],
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for line in self.p.stdout:
             if line.startswith("Breakpoint"):
@@ -135,7 +140,8 @@ def main():
                   Pages("dprobes, by its page, recorded", "--pages", "w watched old=$old new=$new")]
     if shutil.which("gdb"):
         contenders += [Gdb("gdb watch, values printed", 200, 100000, "watch watched", silent=False),
-                       Gdb("gdb watch, silent", 200, 100000, "watch watched"), Gdb("gdb awatch", 200, 100000, "awatch watched"),
+                       Gdb("gdb watch, silent", 200, 100000, "watch watched"),
+                       Gdb("gdb awatch", 200, 100000, "awatch watched"),
                        Gdb("gdb watch, no registers", 20, 20, "set can-use-hw-watchpoints 0", "watch watched")]
     t = Target()
     hit = {c.name: [] for c in contenders}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What bench-watch.py watches: writes to one variable or to its neighbour, timed by the program itself. Commands on standard
- * input: "hit N", "miss N" (answer: nanoseconds), "count" and "signal" (a bare performance event of its own, without and
- * with a signal), "off", "leave" (calls leave(), where a debugger waits).
+ * What bench-watch.py watches: writes to one variable or to its neighbour, timed by the program itself. Commands on
+ * standard input: "hit N", "miss N" (answer: nanoseconds), "count" and "signal" (a bare performance event of its own,
+ * without and with a signal), "off", "leave" (calls leave(), where a debugger waits).
  */
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>

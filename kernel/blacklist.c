@@ -73,7 +73,8 @@ static struct region regions[] = {
 
 /*
  * What watches a kernel's own locks and memory, where it does, runs before our handler as well, and calls functions of
- * its files of which not all have names that would tell. A file's functions lie together: from the first of these names to the last.
+ * its files of which not all have names that would tell. A file's functions lie together: from the first of these names
+ * to the last.
  */
 #define NAMES 12
 static const char *const watchers[][NAMES] = {

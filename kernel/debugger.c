@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * `exit 1`: a program hands the hit over to the kernel's own debugger (kgdb, kdb), which is found through the lookup, as
- * its parts are not offered to modules. Nobody is left waiting for a debugger that is not there: that is asked when a
- * program comes, and again at each hit.
+ * `exit 1`: a program hands the hit over to the kernel's own debugger (kgdb, kdb), which is found through the lookup,
+ * as its parts are not offered to modules. Nobody is left waiting for a debugger that is not there: that is asked when
+ * a program comes, and again at each hit.
  */
 #include <linux/sched/signal.h>
 
@@ -30,7 +30,8 @@ int dp_k_debugger_check(struct dp_error *err)
 		dp_fail(err, E_KERNEL_DEBUGGER, "exit 1: no debugger is connected");
 		dp_error_hint(
 		    err,
-		    "name its line in /sys/module/kgdboc/parameters/kgdboc, enter it once (SysRq g), let gdb connect and continue");
+		    "name its line in /sys/module/kgdboc/parameters/kgdboc, enter it once (SysRq g), let gdb connect "
+		    "and continue");
 	} else {
 		return 0;
 	}

@@ -474,7 +474,10 @@ static int device_mmap(struct file *f, struct vm_area_struct *vma)
 {
 	const struct dp_k_session *s = f->private_data;
 
-	/* Pairs with the release in dp_k_session_arm(). What is there then goes with the session, which the mapping keeps. */
+	/*
+	 * Pairs with the release in dp_k_session_arm(). What is there then goes with the session, which the mapping
+	 * keeps.
+	 */
 	if (!smp_load_acquire(&s->armed) || vma->vm_pgoff)
 		return -EINVAL;
 	return remap_vmalloc_range(vma, s->area, 0);

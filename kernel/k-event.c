@@ -294,8 +294,8 @@ static void tell_refusal(const struct dp_k_event *e, enum dp_code otherwise, str
 }
 
 /*
- * The name of an event that was given none: the front end's, with the module if one is named. In kprobe_probes, where names are not
- * shown, it is made unique.
+ * The name of an event that was given none: the front end's, with the module if one is named. In kprobe_probes, where
+ * names are not shown, it is made unique.
  */
 static void choose_name(struct dp_k_event *e)
 {

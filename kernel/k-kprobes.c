@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The kernel as a host of the registry of probes (engine/kprobes.c), the calls of <dprobes/kernel.h>, and the work that turns
- * breakpoints into jumps a little later.
+ * The kernel as a host of the registry of probes (engine/kprobes.c), the calls of <dprobes/kernel.h>, and the work that
+ * turns breakpoints into jumps a little later.
  */
 #include <linux/delay.h>
 #include <linux/ftrace.h>
@@ -394,9 +394,9 @@ static void wait_for_neighbours(void)
 		n = dp_k_manager.nstuck;
 		mutex_unlock(&dp_k_lock);
 		if (n && rounds++ % 100 == 0)
-			pr_warn(
-			    "dprobes: E-SITE-FOREIGN: %u jumps carry somebody else's probe: waiting until it is removed\n",
-			    n);
+			pr_warn("dprobes: E-SITE-FOREIGN: %u jumps carry somebody else's probe: "
+				"waiting until it is removed\n",
+				n);
 		if (n)
 			msleep(100);
 	} while (n);

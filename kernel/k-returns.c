@@ -75,7 +75,10 @@ static __always_inline void give_back(struct dp_instance *i)
 		dp_k_give_to_list(old);
 }
 
-/* The caller finds the landing where its address was. Whoever sees that it runs sees back and loc: pairs with restore(). */
+/*
+ * The caller finds the landing where its address was. Whoever sees that it runs sees back and loc: pairs with
+ * restore().
+ */
 static __always_inline void redirect(struct dp_instance *i, unsigned long *top)
 {
 	__atomic_store_n(&i->owner, (u64)current, __ATOMIC_RELEASE);

@@ -66,8 +66,8 @@ void dp_k_user_disarm(struct dp_k_session_probe *p); /* when it returns no progr
 void dp_k_user_close(struct dp_k_session_probe *p);
 
 /*
- * user-wait.c. At a hit, in the order: room for the records, which dp_k_run_waiting() fills (NULL: no memory; may sleep);
- * then it is given to those that wait, of the instruction at addr, or freed when it is empty.
+ * user-wait.c. At a hit, in the order: room for the records, which dp_k_run_waiting() fills (NULL: no memory; may
+ * sleep); then it is given to those that wait, of the instruction at addr, or freed when it is empty.
  */
 struct dp_k_waiting *dp_k_waiting_new(struct dp_k_session_probe *p);
 void dp_k_waiting_add(struct dp_k_waiting *w, unsigned long addr);

@@ -75,7 +75,10 @@ int dp_k_symbols_init(unsigned long lookup)
 	return 0;
 }
 
-/* It may go at any time unless something else keeps it: the pointer is to be compared, or as a name of what is known of it. */
+/*
+ * It may go at any time unless something else keeps it: the pointer is to be compared, or as a name of what is known of
+ * it.
+ */
 struct module *dp_k_module_of(u64 addr)
 {
 	struct module *mod;
@@ -123,9 +126,9 @@ static bool covers(const struct kprobe *kp, u32 distance)
 #endif
 
 /*
- * Such a jump is written over whatever stands behind the kprobe by then, from a copy of what stood there when the kprobe
- * came; a breakpoint there would be lost, and taking it back would change where the jump leads to. One that is registered and
- * disabled has its copy, too, and no byte in the code that shows it.
+ * Such a jump is written over whatever stands behind the kprobe by then, from a copy of what stood there when the
+ * kprobe came; a breakpoint there would be lost, and taking it back would change where the jump leads to. One that is
+ * registered and disabled has its copy, too, and no byte in the code that shows it.
  */
 bool dp_k_kprobe_covers(u64 addr, u32 n)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Watchpoints on memory of the kernel, on all processors, and the arbiter of debug registers: the kernel's hw_breakpoint
- * layer with the interface of <dprobes/kernel.h>. The layer hands the registers out, so debuggers and perf are respected; a
- * register that is set aside is an event of the layer that is switched off, so they respect it, too.
+ * Watchpoints on memory of the kernel, on all processors, and the arbiter of debug registers: the kernel's
+ * hw_breakpoint layer with the interface of <dprobes/kernel.h>. The layer hands the registers out, so debuggers and
+ * perf are respected; a register that is set aside is an event of the layer that is switched off, so they respect it,
+ * too.
  */
 #include <linux/hw_breakpoint.h>
 #include <linux/kallsyms.h>
@@ -351,7 +352,10 @@ void dp_k_watches_each(void (*fn)(void *arg, const struct dp_kwatch *w), void *a
 	mutex_unlock(&watches_lock);
 }
 
-/* "3  w   0xffffffff82f6b0a8  4  panic_timeout  on_write [kwatch_example]": number, access, address, bytes, what, for whom */
+/*
+ * Number, access, address, bytes, what, for whom:
+ * "3  w   0xffffffff82f6b0a8  4  panic_timeout  on_write [kwatch_example]"
+ */
 int dp_k_watches_show(struct seq_file *m, void *v)
 {
 	static const char *const types[] = {"x", "w", "io", "rw"};

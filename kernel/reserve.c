@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Keeps Kprobes off the instructions that stand under a probe of ours. It refuses breakpoints that are not its own, but takes a
- * jump of ours for an instruction of the kernel, copies it, and would write it back when the jump is long gone. What it
- * never probes is what a table of BUG() names (find_bug()), and every module has one: ours names the bytes of our probed instructions,
- * too. Under dp_k_lock; the kernel reads the table at any time.
+ * Keeps Kprobes off the instructions that stand under a probe of ours. It refuses breakpoints that are not its own, but
+ * takes a jump of ours for an instruction of the kernel, copies it, and would write it back when the jump is long gone.
+ * What it never probes is what a table of BUG() names (find_bug()), and every module has one: ours names the bytes of
+ * our probed instructions, too. Under dp_k_lock; the kernel reads the table at any time.
  */
 #include <linux/bug.h>
 #include <linux/kprobes.h>
@@ -12,8 +12,8 @@
 
 #if defined(CONFIG_GENERIC_BUG) && defined(CONFIG_GENERIC_BUG_RELATIVE_POINTERS)
 
-#define ENTRIES \
-	65536 /* near the code, since places are distances; where they do not suffice, states.c still looks before it writes */
+/* Near the code, since places are distances; where they do not suffice, states.c still looks before it writes. */
+#define ENTRIES 65536
 
 static struct bug_entry table[ENTRIES], *before;
 static u32 nbefore, used;

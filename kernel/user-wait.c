@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Records of probes in user code that wait until the probed instruction has been carried out. The kernel steps a copy of
- * it and then calls one of two functions of its own: one when that went well, the other when it faulted. Probes of ours
- * stand on both. What they find waiting of the task, they log or drop.
+ * Records of probes in user code that wait until the probed instruction has been carried out. The kernel steps a copy
+ * of it and then calls one of two functions of its own: one when that went well, the other when it faulted. Probes of
+ * ours stand on both. What they find waiting of the task, they log or drop.
  *
  * A task steps one instruction at a time, and no signal comes in between, so what waits is of that one; but where the
  * kernel could not even begin, something is left over. It gives way at the task's next step.
@@ -31,8 +31,9 @@ struct dp_k_waiting {
 
 static struct { /* by task */
 	/*
-	 * Protects first, and the list behind it. Taken on behalf of the running task only, never inside itself. The probe of a
-	 * kernel function may be a breakpoint, which counts as not maskable: nothing there may use what others lock.
+	 * Protects first, and the list behind it. Taken on behalf of the running task only, never inside itself. The
+	 * probe of a kernel function may be a breakpoint, which counts as not maskable: nothing there may use what
+	 * others lock.
 	 */
 	arch_spinlock_t lock;
 	struct dp_k_waiting *first;

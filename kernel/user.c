@@ -64,7 +64,10 @@ int dp_k_user_open(struct dp_k_session_probe *p, int fd, s64 offset, struct dp_e
 	if (!inode || !S_ISREG(inode->i_mode) || offset < 0 || offset >= i_size_read(inode)) {
 		r = dp_fail(err, E_KERNEL_UPROBE, "%s: no such place in a file", p->place);
 	} else {
-		/* The inode alone would not do: the kernel's uprobes keep it, and a mount that goes before them leaves it behind. */
+		/*
+		 * The inode alone would not do: the kernel's uprobes keep it, and a mount that goes before them leaves
+		 * it behind.
+		 */
 		p->path = f.file->f_path;
 		path_get(&p->path);
 		p->inode = inode;

@@ -71,9 +71,9 @@ struct dp_kprobe {
  * the function tracer: addr is set to where the probe really is. A breakpoint comes at once, the
  * jump that replaces it where possible within a second. Where no probe can stand there (the function
  * loops to there, for one) the function tracer itself is used, and addr is the function's start; such
- * handlers run with preemption off, may set regs->ip, but not regs->sp. Only one may set ip at a function's entry: a pre
- * handler without DP_KPROBE_FLAG_STAYS is refused there (-EBUSY, E-SITE-IPMODIFY) where the function is live patched, and live
- * patching is refused where there is such a handler.
+ * handlers run with preemption off, may set regs->ip, but not regs->sp. Only one may set ip at a function's entry: a
+ * pre handler without DP_KPROBE_FLAG_STAYS is refused there (-EBUSY, E-SITE-IPMODIFY) where the function is live
+ * patched, and live patching is refused where there is such a handler.
  *
  * Errors: -EINVAL (both symbol_name and addr, or neither; already registered; code that may not be
  * probed), -ENOENT (no such symbol), -EILSEQ (not the start of an instruction), -EEXIST (somebody
@@ -83,8 +83,8 @@ struct dp_kprobe {
  */
 int dp_register_kprobe(struct dp_kprobe *p);
 /*
- * When it returns no handler of the probe runs any more. It may be registered again as it is. A probe that is not registered gets
- * addr = NULL.
+ * When it returns no handler of the probe runs any more. It may be registered again as it is. A probe that is not
+ * registered gets addr = NULL.
  */
 void dp_unregister_kprobe(struct dp_kprobe *p);
 /* All of them or none. Batches of any size take little longer than one. */
@@ -160,8 +160,8 @@ void dp_jprobe_return(void);
 struct dp_kwatch;
 
 /*
- * regs may be changed. For DP_KWATCH_EXECUTE regs->ip is the instruction, which has not run yet; else the one behind the
- * instruction that made the access. Runs in the debug exception, interrupts off: no lock, nothing that sleeps.
+ * regs may be changed. For DP_KWATCH_EXECUTE regs->ip is the instruction, which has not run yet; else the one behind
+ * the instruction that made the access. Runs in the debug exception, interrupts off: no lock, nothing that sleeps.
  */
 typedef void (*dp_kwatch_handler_t)(struct dp_kwatch *w, struct pt_regs *regs, void *addr);
 
@@ -193,8 +193,8 @@ struct dp_kwatch {
 /*
  * Errors: -EINVAL (length, alignment, type, both symbol_name and addr or neither, an address of user memory, already
  * registered; DP_KWATCH_FLAG_DR with a register that was not set aside, or watches something already), -ENOENT (no such
- * symbol), -EBUSY (no debug register is free on some processor), -EOPNOTSUPP. When the watched memory is a module's, and goes
- * with that, nothing is watched any more.
+ * symbol), -EBUSY (no debug register is free on some processor), -EOPNOTSUPP. When the watched memory is a module's,
+ * and goes with that, nothing is watched any more.
  */
 int dp_register_kwatch(struct dp_kwatch *w);
 /* When it returns no handler of the watchpoint runs any more. */
@@ -209,22 +209,25 @@ void dp_unregister_kwatch(struct dp_kwatch *w);
 /*
  * The arbiter of debug registers: number (0 to 3, or DP_DR_ANY) is set aside until dp_dr_free(). Returns the number.
  *
- * DP_DR_GLOBAL: from now on nobody else gets this register on any processor, neither other modules nor debuggers nor perf. Watch
- * something with it by DP_KWATCH_FLAG_DR, one thing after the other; between them nothing is watched and the register stays yours.
- * DP_DR_ANY takes the highest number that is unused.
+ * DP_DR_GLOBAL: from now on nobody else gets this register on any processor, neither other modules nor debuggers nor
+ * perf. Watch something with it by DP_KWATCH_FLAG_DR, one thing after the other; between them nothing is watched and
+ * the register stays yours. DP_DR_ANY takes the highest number that is unused.
  *
- * DP_DR_LOCAL: dprobes leaves one register to tasks: watchpoints of the kernel (and DP_DR_GLOBAL) do not take it. The kernel
- * gives it to whatever debugger or perf event of a task asks first. DP_DR_ANY takes one that is shared already, else the lowest
- * that is unused.
+ * DP_DR_LOCAL: dprobes leaves one register to tasks: watchpoints of the kernel (and DP_DR_GLOBAL) do not take it. The
+ * kernel gives it to whatever debugger or perf event of a task asks first. DP_DR_ANY takes one that is shared already,
+ * else the lowest that is unused.
  *
- * The numbers are the arbiter's. The kernel may keep one in another register of the processor, so do not write to debug registers
- * yourself: the kernel would overwrite what you write.
+ * The numbers are the arbiter's. The kernel may keep one in another register of the processor, so do not write to debug
+ * registers yourself: the kernel would overwrite what you write.
  *
- * Errors: -EINVAL (number or kind out of range), -EBUSY (in use, in the other kind, or the kernel has given the processor's registers to
- * others), -EOPNOTSUPP, -ENOMEM.
+ * Errors: -EINVAL (number or kind out of range), -EBUSY (in use, in the other kind, or the kernel has given the
+ * processor's registers to others), -EOPNOTSUPP, -ENOMEM.
  */
 int dp_dr_alloc(int number, int kind);
-/* Gives it back; a shared one becomes unused with its last user. -EINVAL: it was not set aside; -EBUSY: it watches something. */
+/*
+ * Gives it back; a shared one becomes unused with its last user. -EINVAL: it was not set aside; -EBUSY: it watches
+ * something.
+ */
 int dp_dr_free(int number);
 
 #endif

@@ -18,8 +18,8 @@
  *
  * Threads: both functions may be called from any thread, but not from a handler. Handlers run on the
  * thread that made the access, in a signal handler (SIGTRAP), on several threads at the same time.
- * They may call anything that the interrupted code is not in the middle of, and must return. An access that is made while
- * a handler of any probe runs on the same thread, or while SIGTRAP is blocked, calls nothing and counts nmissed.
+ * They may call anything that the interrupted code is not in the middle of, and must return. An access that is made
+ * while a handler of any probe runs on the same thread, or while SIGTRAP is blocked, calls nothing and counts nmissed.
  * When one instruction hits two watchpoints, only one of them is told.
  */
 #ifndef DPROBES_WATCH_H
@@ -34,8 +34,8 @@ extern "C" {
 struct watchpoint;
 
 /*
- * addr: what is watched. regs may be changed. For WATCH_EXECUTE regs->ip is the instruction, which has not run yet; else it is
- * the one behind the instruction that made the access, which is complete.
+ * addr: what is watched. regs may be changed. For WATCH_EXECUTE regs->ip is the instruction, which has not run yet;
+ * else it is the one behind the instruction that made the access, which is complete.
  */
 typedef void (*watch_handler_t)(struct watchpoint *w, struct pt_regs *regs, void *addr);
 
@@ -56,8 +56,8 @@ struct watchpoint {
 };
 
 /*
- * Errors: -EINVAL (length, alignment, type, no handler; already registered), -EOPNOTSUPP (WATCH_IO; a kernel or machine without),
- * -ENODEV (the debug registers of this machine can be set but never fire: one was tried),
+ * Errors: -EINVAL (length, alignment, type, no handler; already registered), -EOPNOTSUPP (WATCH_IO; a kernel or machine
+ * without), -ENODEV (the debug registers of this machine can be set but never fire: one was tried),
  * -EBUSY (no debug register is free), -EACCES (kernel.perf_event_paranoid, a container's filter), -EMFILE, -ENOMEM.
  * Accesses of threads that run meanwhile may be seen or not.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The control block: all that the hit path and a successor of the control side must know of a session. Change DP_ABI with any
- * layout of this folder that a target holds.
+ * The control block: all that the hit path and a successor of the control side must know of a session. Change DP_ABI
+ * with any layout of this folder that a target holds.
  */
 #ifndef DP_ABI_CONTROL_H
 #define DP_ABI_CONTROL_H
@@ -30,8 +30,8 @@
 #define DP_CAP_GET_FS 0x4000   /* else: by arch_prctl, which is allowed */
 
 /*
- * A thread that has committed to a ring and does so again within that many ticks cannot have become a child of vfork meanwhile: that takes
- * several times as long. See put() in hit.c.
+ * A thread that has committed to a ring and does so again within that many ticks cannot have become a child of vfork
+ * meanwhile: that takes several times as long. See put() in hit.c.
  */
 #define DP_TRUST_TICKS 2048
 

@@ -29,7 +29,9 @@ struct dp_dev_hello {
 };
 
 #define DP_DEV_RETURN 0x1 /* at the function's return */
-/* In user code: at a file's offset, in all processes that map it; the place is for listings. Opcodes are not checked. */
+/*
+ * In user code: at a file's offset, in all processes that map it; the place is for listings. Opcodes are not checked.
+ */
 #define DP_DEV_USER 0x2
 #define DP_DEV_WATCH 0x4 /* at accesses to memory */
 #define DP_DEV_WAITS 0x8 /* with DP_DEV_USER: what is logged waits until the probed instruction has been carried out */

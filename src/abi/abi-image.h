@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * A program as one piece of bytes: what objects (.ppdf) hold and what the kernel's device takes. Behind this head come
- * nfields struct dp_field, then len bytes of code. program/program-image.h writes and reads it; nobody else looks inside.
+ * nfields struct dp_field, then len bytes of code. program/program-image.h writes and reads it; nobody else looks
+ * inside.
  */
 #ifndef DP_ABI_IMAGE_H
 #define DP_ABI_IMAGE_H

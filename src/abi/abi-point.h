@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What a session has put into the code: points and their probes, which the hit path looks up; where program counters in displaced
- * code belong; the bytes that were overwritten.
+ * What a session has put into the code: points and their probes, which the hit path looks up; where program counters in
+ * displaced code belong; the bytes that were overwritten.
  */
 #ifndef DP_ABI_POINT_H
 #define DP_ABI_POINT_H
@@ -29,7 +29,8 @@ struct dp_point {   /* what one detour calls: all probes at one address */
 	u64 resume; /* address of its copy in the detour: where execution goes on */
 	u32 first;  /* first probe, index into probes[] */
 	u32 n;
-	u64 store; /* no probes, but an instruction that stores to watched pages: its index into copies[], + 1; 0: probes */
+	/* no probes, but an instruction that stores to watched pages: its index into copies[], + 1; 0: probes */
+	u64 store;
 };
 
 struct dp_redirect { /* where a program counter found on a patched byte belongs; sorted by pc */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* A verified program as the interpreter and compiled code want it, and the limits of its machine. Read-only in the target. */
+/*
+ * A verified program as the interpreter and compiled code want it, and the limits of its machine. Read-only in the
+ * target.
+ */
 #ifndef DP_ABI_PROGRAM_H
 #define DP_ABI_PROGRAM_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What a hit logs: the record, its payload and how the fields of an event's payload are read. The hit path and the kernel write
- * records; whoever shows them reads them, and trusts none.
+ * What a hit logs: the record, its payload and how the fields of an event's payload are read. The hit path and the
+ * kernel write records; whoever shows them reads them, and trusts none.
  */
 #ifndef DP_ABI_RECORD_H
 #define DP_ABI_RECORD_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The mapping that holds the rings of records and the counts of hits. The target and its children write it, the reader drains it
- * (log/reader.h); the layout of its parts is in log/rings.h.
+ * The mapping that holds the rings of records and the counts of hits. The target and its children write it, the reader
+ * drains it (log/reader.h); the layout of its parts is in log/rings.h.
  */
 #ifndef DP_ABI_RING_H
 #define DP_ABI_RING_H

@@ -9,7 +9,8 @@ enum dp_unwind_kind {                /* where the frame's upper end is, the plac
 		      DP_UNWIND_END, /* nobody called, or it is not known */
 		      DP_UNWIND_SP,  /* sp + 8 * cfa */
 		      DP_UNWIND_BP,  /* bp + 8 * cfa */
-		      DP_UNWIND_R10, /* r10 + 8 * cfa; known at the hit only, as functions that align their stack begin and end */
+		      /* r10 + 8 * cfa; known at the hit only, as functions that align their stack begin and end */
+		      DP_UNWIND_R10,
 		      DP_UNWIND_BP_WORD, /* the word at bp + 8 * cfa */
 		      DP_UNWIND_PLT,     /* sp + 8, and 8 more from byte cfa on of each 16 */
 		      DP_UNWIND_SIGNAL,  /* a signal frame */

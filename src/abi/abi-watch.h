@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Memory that is watched: by debug registers for good or for the length of a call, and what threads and the control side ask
- * each other meanwhile.
+ * Memory that is watched: by debug registers for good or for the length of a call, and what threads and the control
+ * side ask each other meanwhile.
  */
 #ifndef DP_ABI_WATCH_H
 #define DP_ABI_WATCH_H

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The contract of an architecture. All else in src/ and kernel/ includes this header and no other of an architecture's folder; no
- * instruction byte, no inline assembly and no register's name stands outside of that folder (tests/cmd/test_house.py).
+ * The contract of an architecture. All else in src/ and kernel/ includes this header and no other of an architecture's
+ * folder; no instruction byte, no inline assembly and no register's name stands outside of that folder
+ * (tests/cmd/test_house.py).
  *
  * The calls, each described where it is declared:
  *
- *	dp_insn_decode		take an instruction apart; dp_insn_falls_through, _target, _is_nop, _may_fault and _is_general
- *				answer questions about it
+ *	dp_insn_decode		take an instruction apart; dp_insn_falls_through, _target, _is_nop, _may_fault and
+ *				_is_general answer questions about it
  *	dp_code_analyse		where control may arrive in a module's code
  *	dp_code_exits		where a function returns
  *	dp_site_judge		what a probe at an address will be, or why there is none
@@ -15,13 +16,16 @@
  *	dp_detour_emit		code out of line with hits that call the hit path (hosts whose handlers are programs)
  *	dp_outline_emit		the same with hits that call a host's entry (hosts whose handlers are C functions)
  *	dp_emit_jmp		the way back; the other dp_emit_* put bytes into a buffer
- *	dp_jit_compile		a small program as code that a detour calls; dp_jit_usable: whether the machine can run it
+ *	dp_jit_compile		a small program as code that a detour calls; dp_jit_usable: whether the machine can run
+ *				it
  *	dp_rpn_jit_compile	a program of the Dynamic Probes language as a function
  *
- * The tables and constants: DP_TRAP_BYTE, DP_TRAP_BYTES, DP_JUMP_BYTE, DP_JUMP_LEN, the two forms of a hook's place, dp_stub_*;
- * and for the hit path the instructions that tell time, processor and thread (machine.h), as inline functions.
- * The entries, in entry/, are assembled by whoever needs them: hit-entry.S is the blob's, self-entry.S and landing.S the library's,
- * k-entry.S the module's, load-code.S loads a library into a process. emulate.h carries branches out in C (arch/emulate.h).
+ * The tables and constants: DP_TRAP_BYTE, DP_TRAP_BYTES, DP_JUMP_BYTE, DP_JUMP_LEN, the two forms of a hook's place,
+ * dp_stub_*; and for the hit path the instructions that tell time, processor and thread (machine.h), as inline
+ * functions.
+ * The entries, in entry/, are assembled by whoever needs them: hit-entry.S is the blob's, self-entry.S and landing.S
+ * the library's, k-entry.S the module's, load-code.S loads a library into a process. emulate.h carries branches out in
+ * C (arch/emulate.h).
  *
  * Freestanding.
  */

@@ -67,9 +67,9 @@ int dp_format(char *buf, size_t size, const char *fmt, ...) DP_PRINTF(3, 4);
 bool dp_grow(void **v, size_t *cap, size_t n, size_t elem);
 
 /*
- * Open a file for reading whose path somebody else has named (a target, a file's own texts): never waits and never touches what
- * is not a regular file, since opening a pipe blocks and opening a device may do something. -1 with errno; EINVAL: it is no regular
- * file.
+ * Open a file for reading whose path somebody else has named (a target, a file's own texts): never waits and never
+ * touches what is not a regular file, since opening a pipe blocks and opening a device may do something. -1 with errno;
+ * EINVAL: it is no regular file.
  */
 int dp_open_regular(const char *path);
 /* Something is there under this name, and dp_open_regular would not open it because of what it is. */

@@ -200,8 +200,8 @@ void dp_cmd_catch_signals(void)
 		if (sigaction(signals[i], NULL, &old))
 			continue;
 		/*
-		 * What the parent had ignored (nohup) stays ignored, but for SIGINT: shells ignore it for all that a script
-		 * runs in the background, and then nobody could end it but by SIGTERM.
+		 * What the parent had ignored (nohup) stays ignored, but for SIGINT: shells ignore it for all that a
+		 * script runs in the background, and then nobody could end it but by SIGTERM.
 		 */
 		if (signals[i] == SIGINT)
 			dp_cmd_int_ignored = old.sa_handler == SIG_IGN;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * `dprobes clean`: takes away what a dprobes that was killed (SIGKILL, out of memory) has left in processes. What belongs to one that
- * runs is left alone.
+ * `dprobes clean`: takes away what a dprobes that was killed (SIGKILL, out of memory) has left in processes. What
+ * belongs to one that runs is left alone.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,8 +23,8 @@ static const struct cmd_option options[] = {
 static const struct cmd_spec spec = {
     .name = "clean",
     .synopsis = "-p PID\n--all",
-    .about =
-	"Take away the probes that a dprobes which was killed has left in a process, or in all; those of one that runs stay.",
+    .about = "Take away the probes that a dprobes which was killed has left in a process, or in all; "
+	     "those of one that runs stay.",
     .options = options,
 };
 

@@ -162,10 +162,10 @@ static void hint(const struct check *c, char *buf, size_t size)
 	if (!c->places || c->known < c->places || !owner)
 		return;
 	if (kill(owner, 0) && errno == ESRCH)
-		snprintf(
-		    buf, size,
-		    "they are the probes of dprobes process %d, which was killed: `dprobes clean -p %d` takes them away",
-		    owner, c->pid);
+		snprintf(buf, size,
+			 "they are the probes of dprobes process %d, which was killed: "
+			 "`dprobes clean -p %d` takes them away",
+			 owner, c->pid);
 	else
 		snprintf(buf, size, "they are the probes of dprobes process %d, which runs", owner);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * `dprobes watch`: who writes to this variable? A trace of one watchpoint event, which records beside the old and the new
- * value what is needed to tell the place and its callers.
+ * `dprobes watch`: who writes to this variable? A trace of one watchpoint event, which records beside the old and the
+ * new value what is needed to tell the place and its callers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -104,8 +104,8 @@ static bool went_over(u64 addr, u64 len, const struct dp_insn *in, const u64 hid
 
 /*
  * The instruction that made the access: it ends where the thread stood when it was told. A repeated one that is not
- * through stands there itself, with its pointers (rdi, rsi) behind the watched memory. False when control came there in another way (a call
- * that wrote to the stack, say).
+ * through stands there itself, with its pointers (rdi, rsi) behind the watched memory. False when control came there in
+ * another way (a call that wrote to the stack, say).
  */
 static bool find_access(struct watch *w, const struct dp_probe_info *p, const u64 hidden[HIDDEN_CALLERS], u64 ip,
 			u64 *access)

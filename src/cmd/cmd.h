@@ -125,7 +125,9 @@ void dp_ui_time_line(void);
 int dp_cmd_options(const struct cmd_spec *spec, int argc, char **argv,
 		   int (*take)(void *arg, int id, const char *value), void *arg, char ***command, bool *done);
 
-/* From now on signals that end a program set it instead, but for those other than SIGINT that the parent had ignored. */
+/*
+ * From now on signals that end a program set it instead, but for those other than SIGINT that the parent had ignored.
+ */
 extern volatile sig_atomic_t dp_cmd_stop;
 extern bool dp_cmd_int_ignored; /* a program that is started shall inherit that */
 void dp_cmd_catch_signals(void);
@@ -146,8 +148,8 @@ int dp_ui_fail(enum dp_code code, const char *hint, const char *fmt, ...) DP_PRI
 int dp_ui_status(enum dp_code code);
 
 /*
- * For every text on its way to a terminal that a file, a process or another user has chosen: what could drive the terminal is shown
- * as \x1b. The result lasts for seven more calls.
+ * For every text on its way to a terminal that a file, a process or another user has chosen: what could drive the
+ * terminal is shown as \x1b. The result lasts for seven more calls.
  */
 const char *dp_ui_clean(const char *s);
 /* The same for a whole text of lines. */

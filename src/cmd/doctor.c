@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * `dprobes doctor`: what this machine, a process and the kernel module allow, what was found by trying it, and what follows for probes. Nothing is
- * changed; a process is stopped for some microseconds.
+ * `dprobes doctor`: what this machine, a process and the kernel module allow, what was found by trying it, and what
+ * follows for probes. Nothing is changed; a process is stopped for some microseconds.
  */
 #include <stdarg.h>
 #include <stdlib.h>

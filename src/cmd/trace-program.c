@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * `dprobes trace -f FILE.dpc` (or .rpn, .ppdf): a probe program in place as long as the command runs, by a run (run/run.h) in
- * this process. Should this process be killed, a child of it takes the probes out (clean.c).
+ * `dprobes trace -f FILE.dpc` (or .rpn, .ppdf): a probe program in place as long as the command runs, by a run
+ * (run/run.h) in this process. Should this process be killed, a child of it takes the probes out (clean.c).
  */
 #include <errno.h>
 #include <fcntl.h>

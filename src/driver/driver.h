@@ -25,7 +25,8 @@ int dp_driver_dir(char *buf, size_t size, struct dp_error *err);
 
 /*
  * Send a request. start: begin a driver when there is none; without it E_DRV_NONE is the answer
- * then, unless one was killed: its successor goes on with what it had. The reply's text is allocated (free() it), also when an error is returned.
+ * then, unless one was killed: its successor goes on with what it had. The reply's text is allocated (free() it), also
+ * when an error is returned.
  */
 int dp_driver_ask(const struct dp_driver_request *rq, const char *name, const char *file, const void *object,
 		  bool start, char **text, struct dp_error *err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The public structures by one name. In a process they have the names of Kprobes; in a kernel, which has Kprobes of its own, a prefix.
+ * The public structures by one name. In a process they have the names of Kprobes; in a kernel, which has Kprobes of its
+ * own, a prefix.
  */
 #ifndef DP_KPROBE_NAMES_H
 #define DP_KPROBE_NAMES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The registry of probes: see kprobes.h. A change is prepared at the points, carried out at once for the whole batch by the host's
- * apply(), and what hits may have seen is freed after that.
+ * The registry of probes: see kprobes.h. A change is prepared at the points, carried out at once for the whole batch by
+ * the host's apply(), and what hits may have seen is freed after that.
  */
 #include "engine/kprobes.h"
 

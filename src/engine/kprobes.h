@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Kprobes, jprobes and return probes as their callers know them: registering, unregistering, disabling, probes that wait for a
- * module or have lost theirs, batches that succeed as a whole. One manager for every host: what differs is behind
- * struct dp_kprobes_host. Everything is under the host's lock; it is not the hit path.
+ * Kprobes, jprobes and return probes as their callers know them: registering, unregistering, disabling, probes that
+ * wait for a module or have lost theirs, batches that succeed as a whole. One manager for every host: what differs is
+ * behind struct dp_kprobes_host. Everything is under the host's lock; it is not the hit path.
  */
 #ifndef DP_KPROBES_H
 #define DP_KPROBES_H
@@ -36,8 +36,8 @@ struct dp_kprobes_host {
 	int (*resolve)(const char *name, u64 *addr, struct dp_error *err);
 	u32 (*hints)(const struct dp_kprobe *kp, char type);
 	/*
-	 * Put the probe on *addr, which becomes where it really is. For j and r that must be the start of a function, which for r must
-	 * return once. After an error with k.point set, hits may have seen it for a moment.
+	 * Put the probe on *addr, which becomes where it really is. For j and r that must be the start of a function,
+	 * which for r must return once. After an error with k.point set, hits may have seen it for a moment.
 	 */
 	int (*attach)(struct dp_registered *s, u64 *addr, struct dp_error *err);
 	void (*detach)(struct dp_registered *s);

@@ -103,7 +103,10 @@ struct dp_mgr_host {
 	int (*fill)(void *arg, u64 addr, const void *bytes, u32 n, struct dp_error *err);
 	/* Read code as it is in memory. */
 	int (*peek)(void *arg, u64 addr, void *bytes, u32 n);
-	/* NULL, or: has somebody else a patch in [addr, addr + n), or one over addr that begins before it, or may he get one? */
+	/*
+	 * NULL, or: has somebody else a patch in [addr, addr + n), or one over addr that begins before it, or may he
+	 * get one?
+	 */
 	bool (*is_covered)(void *arg, u64 addr, u32 n);
 	/* Returns when every hit that had begun before has ended. */
 	void (*grace)(void *arg);

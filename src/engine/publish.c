@@ -16,15 +16,15 @@
  *	6. Serialise, so that the caller knows that the jump is in force everywhere.
  * A thread that was preempted at bi, however long ago, meets a trap there as long as the patch stands.
  *
- * Disarm is the reverse: breakpoint first, serialise; bytes that are no boundaries, serialise; the boundaries, serialise;
- * the first byte, serialise. The original instruction at a boundary bi is complete when its first byte comes back,
- * because the bytes behind it were restored a step earlier.
+ * Disarm is the reverse: breakpoint first, serialise; bytes that are no boundaries, serialise; the boundaries,
+ * serialise; the first byte, serialise. The original instruction at a boundary bi is complete when its first byte comes
+ * back, because the bytes behind it were restored a step earlier.
  *
  * A patch of one byte (a breakpoint that stays) is steps 1 and 2 alone.
  *
- * Flip: two instructions of the same length that differ in their first byte only need no breakpoint between them: that byte is
- * one store, nobody is in the middle of an instruction's bytes, and a processor sees one or the other. The caller
- * serialises, once for all that it flips.
+ * Flip: two instructions of the same length that differ in their first byte only need no breakpoint between them: that
+ * byte is one store, nobody is in the middle of an instruction's bytes, and a processor sees one or the other. The
+ * caller serialises, once for all that it flips.
  */
 #include "engine/engine.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Return probes: the instances of each (its holder), and the landings that stand on the stack in place of return addresses, one for
- * each instance. Made ahead of time, so that a hit finds all that it needs. What a hit does with them is the host's.
+ * Return probes: the instances of each (its holder), and the landings that stand on the stack in place of return
+ * addresses, one for each instance. Made ahead of time, so that a hit finds all that it needs. What a hit does with
+ * them is the host's.
  */
 #ifndef DP_RETURNS_H
 #define DP_RETURNS_H

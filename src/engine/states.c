@@ -173,8 +173,8 @@ static bool is_ours(struct dp_manager *m, const struct dp_kpoint *p)
 }
 
 /*
- * Has somebody put something on our jump? Then no byte of it may change: what he has copied, and will write back, is the jump.
- * The jump stays until he is gone, and leads nowhere but through its slot when nobody is to be called.
+ * Has somebody put something on our jump? Then no byte of it may change: what he has copied, and will write back, is
+ * the jump. The jump stays until he is gone, and leads nowhere but through its slot when nobody is to be called.
  */
 static bool jump_is_ours(struct dp_manager *m, const struct dp_kpoint *p)
 {
@@ -195,10 +195,10 @@ u32 dp_mgr_padding(const struct dp_manager *m, const struct dp_kpoint *p)
 }
 
 /*
- * What a jump covers behind its own bytes. It is the end of an instruction whose beginning is gone, and others who decode the
- * function would take it for instructions, and put their breakpoints there. Breakpoints of ours keep them out, and bring their
- * decoding in step again with what follows. Written only while traps on the point lead to the jump's slot and nobody stands in the
- * region; what is published next serialises.
+ * What a jump covers behind its own bytes. It is the end of an instruction whose beginning is gone, and others who
+ * decode the function would take it for instructions, and put their breakpoints there. Breakpoints of ours keep them
+ * out, and bring their decoding in step again with what follows. Written only while traps on the point lead to the
+ * jump's slot and nobody stands in the region; what is published next serialises.
  */
 static int set_padding(struct dp_manager *m, const struct batch *b, bool up, struct dp_error *err)
 {

@@ -14,7 +14,8 @@ struct dp_blob_head { /* at the blob's start; offsets count from there */
 	u64 ctl, slots, mask; /* filled in by the control side */
 	u32 entry_plain, entry_flags, entry_zone, entry_zone_flags;
 	u32 signal_entry, restorer, service, service_end, end;
-	u32 thread_by; /* how the entries find the thread: 0 rdfsbase, 1 the word at %fs:0, 2 arch_prctl; filled in by the control side */
+	/* How the entries find the thread: 0 rdfsbase, 1 the word at %fs:0, 2 arch_prctl; set by the control side. */
+	u32 thread_by;
 	/* Functions that compiled programs call, in the order of services.def. */
 #define DP_SERVICE(name) u32 name;
 #include "abi/services.def"

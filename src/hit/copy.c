@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Instructions that store to watched pages, each once: what its memory operand is, and a copy of it that runs elsewhere, followed
- * by a hit. The processor makes the store, so every instruction is told alike; what cannot be copied is let through untold.
- * Copies are made by whoever meets an instruction first, and stay until the probes are removed.
+ * Instructions that store to watched pages, each once: what its memory operand is, and a copy of it that runs
+ * elsewhere, followed by a hit. The processor makes the store, so every instruction is told alike; what cannot be
+ * copied is let through untold. Copies are made by whoever meets an instruction first, and stay until the probes are
+ * removed.
  */
 #include "abi/abi-page.h"
 #include "arch/arch.h"
@@ -322,8 +323,8 @@ static bool uses_stack_pointer(const struct dp_insn *in)
 }
 
 /*
- * What is named by its distance from the instruction is named by a register instead, one that has no other part in it, which is kept
- * on the stack below the red zone meanwhile: the copy may be further away than a displacement reaches.
+ * What is named by its distance from the instruction is named by a register instead, one that has no other part in it,
+ * which is kept on the stack below the red zone meanwhile: the copy may be further away than a displacement reaches.
  */
 static bool put_far(struct code *c, const struct dp_insn *in, const u8 *code, u64 next)
 {

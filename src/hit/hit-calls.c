@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Memory that a function's arguments lead to is watched until that call returns. Only the control side can set a debug
- * register (its descriptors are not ours, nor its rights), so the thread asks it and waits; who gets no answer misses the call.
+ * register (its descriptors are not ours, nor its rights), so the thread asks it and waits; who gets no answer misses
+ * the call.
  */
 #include "abi/abi-point.h"
 #include "abi/abi-watch.h"
@@ -55,7 +56,10 @@ static bool ask(const struct dp_hit *h, u32 watch, u64 addr)
 	a->tid = h->tid;
 	a->watch = watch;
 	a->addr = addr;
-	/* The question before its state, and that before the doorbell: the control side looks at them the other way round. */
+	/*
+	 * The question before its state, and that before the doorbell: the control side looks at them the other way
+	 * round.
+	 */
 	__atomic_store_n(&a->state, DP_ASK_ASKED, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&asks->doorbell, 1, __ATOMIC_RELEASE);
 	dp_syscall(SYS_FUTEX, (u64)&asks->doorbell, FUTEX_WAKE, 1, 0, 0, 0);

@@ -140,7 +140,9 @@ int dp_hit_write(struct dp_hit *h, u64 dst, const void *src, u32 len)
 		return -EFAULT;
 	if (first == len || len - first > sizeof(old))
 		return write_all(h, dst, src, len) ? 0 : -EFAULT;
-	/* Over the end of a page: all or nothing. The kernel would write the first part, and then fail at the second. */
+	/*
+	 * Over the end of a page: all or nothing. The kernel would write the first part, and then fail at the second.
+	 */
 	if (dp_hit_read(h, old, dst + first, len - first) ||
 	    !write_all(h, dst + first, (const u8 *)src + first, len - first))
 		return -EFAULT;
@@ -208,7 +210,9 @@ u32 dp_hit_pid(struct dp_hit *h)
 	if (*known)
 		return *known;
 	pid = (u32)dp_syscall(SYS_GETPID, 0, 0, 0, 0, 0, 0);
-	/* A child of vfork, which does not know that it is one, writes to its parent's memory: it must not note its id. */
+	/*
+	 * A child of vfork, which does not know that it is one, writes to its parent's memory: it must not note its id.
+	 */
 	if ((u32)dp_syscall(SYS_GETTID, 0, 0, 0, 0, 0, 0) == h->tid)
 		*known = pid;
 	return pid;
@@ -262,8 +266,8 @@ void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4])
 }
 
 /*
- * Go to where the probe was hit, as rt_sigreturn does it, with nothing blocked: a signal that waits strikes there. Debuggers see the
- * probed function, its registers and its callers, and nothing of ours.
+ * Go to where the probe was hit, as rt_sigreturn does it, with nothing blocked: a signal that waits strikes there.
+ * Debuggers see the probed function, its registers and its callers, and nothing of ours.
  */
 static void return_to_hit(struct dp_hit *h)
 {
@@ -298,8 +302,8 @@ static void die_with_core(struct dp_hit *h)
 }
 
 /*
- * A copy of the process dies for it. The copy ends without a signal to the program, and only a wait for children of that kind
- * sees it. The thread stands still until the core is written.
+ * A copy of the process dies for it. The copy ends without a signal to the program, and only a wait for children of
+ * that kind sees it. The thread stands still until the core is written.
  */
 static void dump(struct dp_hit *h)
 {

@@ -92,8 +92,8 @@ struct dp_store {
 	u64 lo, hi; /* all that it may store to */
 };
 /*
- * False: the fault at addr is not of this instruction's operand, or it cannot run elsewhere. met: called with addr when the instruction is
- * met for the first time, before its copy is made, which takes long; may be NULL.
+ * False: the fault at addr is not of this instruction's operand, or it cannot run elsewhere. met: called with addr when
+ * the instruction is met for the first time, before its copy is made, which takes long; may be NULL.
  */
 bool dp_copy_find(const struct dp_control *ctl, const u64 *uc, u64 addr,
 		  void (*met)(const struct dp_control *ctl, u64 addr), struct dp_store *out);
@@ -101,7 +101,10 @@ bool dp_copy_find(const struct dp_control *ctl, const u64 *uc, u64 addr,
 void dp_copy_expect(const struct dp_control *ctl, u32 index, const u64 *uc, struct dp_store *out);
 /* Whether it is known of the instruction at ip whether it can have a point of its own. */
 bool dp_copy_answered(const struct dp_control *ctl, u64 ip);
-/* The copy's original: address of the instruction behind it, and whether it is a string instruction, with its element's bytes. */
+/*
+ * The copy's original: address of the instruction behind it, and whether it is a string instruction, with its element's
+ * bytes.
+ */
 u64 dp_copy_next(const struct dp_control *ctl, u32 index, u32 *element);
 
 /* hit-entry.S: dp_watch_hit(), with the stack pointer at regs. */

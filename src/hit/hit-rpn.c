@@ -47,7 +47,10 @@ bool dp_rpn_begin(struct dp_hit *h)
 	struct dp_rpn_head *head = dp_rpn_head(h);
 
 	if (prog->max == DP_NO_LIMIT && !prog->pass) {
-		/* Nothing depends on the number of hits, so it is not counted: an atomic operation costs more than most programs. */
+		/*
+		 * Nothing depends on the number of hits, so it is not counted: an atomic operation costs more than most
+		 * programs.
+		 */
 		if (prog->gate && __atomic_load_n((u64 *)prog->gate, __ATOMIC_RELAXED) & DP_GATE_REMOVED)
 			return false;
 	} else if (prog->gate) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Texts in the scratch memory of the machine: fetched, compared, matched (vm.h). Freestanding like all of the hit path. */
+/*
+ * Texts in the scratch memory of the machine: fetched, compared, matched (vm.h). Freestanding like all of the hit path.
+ */
 #include "hit/vm.h"
 
 void dp_vm_comm(struct dp_hit *h)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Who called the probed code: from the registers at the hit outwards, by a table that the control side has made of the
- * modules' unwind information. Memory is read with guards, and each step must go up the stack, so that a wrong table or a
- * damaged stack ends the walk and does nothing else.
+ * modules' unwind information. Memory is read with guards, and each step must go up the stack, so that a wrong table or
+ * a damaged stack ends the walk and does nothing else.
  */
 #include "abi/abi-unwind.h"
 #include "hit/hit-priv.h"

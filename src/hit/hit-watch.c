@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * A hit of a watchpoint in a process: a SIGTRAP that the kernel raises for an access to watched memory. The programs
- * run on the thread's slot as at any other hit; what they change in the registers takes effect when the handler returns.
+ * run on the thread's slot as at any other hit; what they change in the registers takes effect when the handler
+ * returns.
  */
 #include "abi/abi-page.h"
 #include "abi/abi-point.h"

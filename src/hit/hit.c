@@ -159,15 +159,17 @@ static u64 record_bytes(const struct dp_hit *h)
 	return DP_ALIGN_UP(sizeof(struct dp_record) + h->log_len, 8);
 }
 
-/* The first word of a record. Whole words: parts could not be forwarded to the loads of the copy, which comes at once. */
+/*
+ * The first word of a record. Whole words: parts could not be forwarded to the loads of the copy, which comes at once.
+ */
 static u64 first_word(const struct dp_hit *h, u32 event)
 {
 	return record_bytes(h) | (u64)(u16)h->rec_flags << 16 | (u64)event << 32;
 }
 
 /*
- * The processor at hand by a source that is no memory of the thread's, or ~0. Costs some ten nanoseconds, by getcpu more than a
- * commit that is safe on any processor: `told` says that there is no need to go that far.
+ * The processor at hand by a source that is no memory of the thread's, or ~0. Costs some ten nanoseconds, by getcpu
+ * more than a commit that is safe on any processor: `told` says that there is no need to go that far.
  */
 static u32 processor(const struct dp_control *ctl, u32 told, u64 *stamp)
 {
@@ -183,10 +185,10 @@ static u32 processor(const struct dp_control *ctl, u32 told, u64 *stamp)
 }
 
 /*
- * The time, and whether `told` is the processor at that time: a child of vfork runs with its parent's thread area, but the kernel does not
- * keep that area for it: neither is the processor right, nor is a sequence restarted. It must not write to the ring
- * of the processor where its parent was. (On that very one it may, unless it is switched away in the middle, for which
- * there is hardly time.) Who has been found to be in the right place a moment ago is no such child.
+ * The time, and whether `told` is the processor at that time: a child of vfork runs with its parent's thread area, but
+ * the kernel does not keep that area for it: neither is the processor right, nor is a sequence restarted. It must not
+ * write to the ring of the processor where its parent was. (On that very one it may, unless it is switched away in the
+ * middle, for which there is hardly time.) Who has been found to be in the right place a moment ago is no such child.
  */
 static inline __attribute__((always_inline)) bool here(const struct dp_hit_slot *slot, const struct dp_control *ctl,
 						       u32 told, u32 *cpu, u64 *stamp)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A hit of a pagepoint. The kernel marks the pages: a store there faults, the kernel opens the page, and tells us by a SIGTRAP before
- * the store is made again. The thread is sent to a copy of its instruction (copy.c), which stores and leads back here; then the
- * page is closed, and the programs run for what was stored. Whoever is in between when others fault, end or are
- * killed leaves an open page: never a thread that cannot go on.
+ * A hit of a pagepoint. The kernel marks the pages: a store there faults, the kernel opens the page, and tells us by a
+ * SIGTRAP before the store is made again. The thread is sent to a copy of its instruction (copy.c), which stores and
+ * leads back here; then the page is closed, and the programs run for what was stored. Whoever is in between when others
+ * fault, end or are killed leaves an open page: never a thread that cannot go on.
  */
 #include "abi/abi-page.h"
 #include "abi/abi-point.h"
@@ -28,7 +28,10 @@
 
 /* ---- the kernel's marks on pages ---- */
 
-/* Close the pages of [lo, hi) that are open; returns how many stretches of them v has (at most n), negative on error. *end: how far. */
+/*
+ * Close the pages of [lo, hi) that are open; returns how many stretches of them v has (at most n), negative on error.
+ * *end: how far.
+ */
 static s64 close_pages(const struct dp_control *ctl, u64 lo, u64 hi, struct dp_stretch *v, u32 n, u64 *end)
 {
 	static const char name[] = "/proc/self/pagemap";
@@ -157,7 +160,10 @@ static bool find_changes(struct dp_hit *h, const struct dp_watch_rt *w, u64 lo, 
 	return any;
 }
 
-/* What has changed in [lo, hi), as one hit of each watch; where nothing has, the byte at `else_at` if it is watched (0: none). */
+/*
+ * What has changed in [lo, hi), as one hit of each watch; where nothing has, the byte at `else_at` if it is watched (0:
+ * none).
+ */
 static void tell_changes(struct dp_hit *h, struct dp_hit_slot *slot, u64 lo, u64 hi, u64 else_at)
 {
 	const struct dp_watch_rt *w = (const struct dp_watch_rt *)h->ctl->watches;
@@ -224,8 +230,8 @@ static void tell_store(struct dp_watch_regs *regs, u32 element, void *slot_base,
 	if (element)
 		span_of_string(regs, slot->page_addr, element, &lo, &hi);
 	/*
-	 * Where the bytes are not known it may have been a load, which opens nothing. Then only changes count: the control side may have
-	 * closed the page before us.
+	 * Where the bytes are not known it may have been a load, which opens nothing. Then only changes count: the
+	 * control side may have closed the page before us.
 	 */
 	opened = close_around(ctl, lo, hi);
 	dp_watch_begin(&h, regs, slot_base, ctl);
@@ -319,7 +325,10 @@ static bool is_expected(const struct dp_hit_slot *slot, u64 ip, const struct dp_
 
 /* ---- instructions that are to have a point of their own (host/process/extend.c) ---- */
 
-/* Whether other threads may store to the pages in the time that the instruction at ip takes, and it may still get a point. */
+/*
+ * Whether other threads may store to the pages in the time that the instruction at ip takes, and it may still get a
+ * point.
+ */
 static bool should_ask(u64 ip, const struct dp_control *ctl)
 {
 	const struct dp_copies *all = (const struct dp_copies *)ctl->copies;
@@ -329,8 +338,9 @@ static bool should_ask(u64 ip, const struct dp_control *ctl)
 }
 
 /*
- * Wait, with the page closed, until the control side has given the instruction of a copy a point or knows that it cannot have one: ASK_MS at most;
- * if that is not enough nobody waits again. The thread goes to the instruction once more then.
+ * Wait, with the page closed, until the control side has given the instruction of a copy a point or knows that it
+ * cannot have one: ASK_MS at most; if that is not enough nobody waits again. The thread goes to the instruction once
+ * more then.
  */
 static void ask_for_point(u32 copy, u64 addr, const struct dp_control *ctl)
 {
@@ -357,8 +367,9 @@ static void ask_for_point(u32 copy, u64 addr, const struct dp_control *ctl)
 }
 
 /*
- * Whether what stands at ip is, or is going to be, carried out by a point of its own: the thread has come to its detour, has been moved
- * there, or finds other bytes by now. By the control block that is in force: the caller's may be the one before.
+ * Whether what stands at ip is, or is going to be, carried out by a point of its own: the thread has come to its
+ * detour, has been moved there, or finds other bytes by now. By the control block that is in force: the caller's may be
+ * the one before.
  */
 static bool is_led_on(u64 ip, const struct dp_control *ctl)
 {
@@ -393,7 +404,10 @@ void dp_on_page(const struct dp_siginfo *si, u64 *uc, const struct dp_control *c
 
 	if (!range_of(ctl, addr))
 		return;
-	/* By a copy, which goes on: a further page of its store, or one that was closed again before it came. Or by code of ours. */
+	/*
+	 * By a copy, which goes on: a further page of its store, or one that was closed again before it came. Or by
+	 * code of ours.
+	 */
 	if (ip >= ctl->region_lo && ip < ctl->region_hi)
 		return;
 	base = dp_find_hit_slot(ctl);
@@ -422,8 +436,8 @@ void dp_on_page(const struct dp_siginfo *si, u64 *uc, const struct dp_control *c
 		uc[DP_UC_IP] = ctl->copies_lo + (u64)store.index * DP_COPY_CODE;
 	} else if (!is_led_on(ip, ctl)) {
 		/*
-		 * Not this instruction's: a restartable sequence was aborted by the signal, say, and would be again, for ever. The page
-		 * stays open until the control side comes by.
+		 * Not this instruction's: a restartable sequence was aborted by the signal, say, and would be again,
+		 * for ever. The page stays open until the control side comes by.
 		 */
 		miss(ctl, addr);
 	}

@@ -3,7 +3,8 @@
  * The second net: a thread that arrives at a trapping byte is sent on to the copy of the
  * instruction that stood there. Signals of our watchpoints go to hit-watch.c and page.c, every other one to the
  * program's own handler, which runs as if the kernel had called it: with its mask, on its stack, in a frame that
- * leads back through the program's own restorer. Nothing of ours is on the stack then, so our code may go away meanwhile.
+ * leads back through the program's own restorer. Nothing of ours is on the stack then, so our code may go away
+ * meanwhile.
  */
 #include "abi/abi-page.h"
 #include "abi/abi-point.h"
@@ -44,7 +45,10 @@ static u64 bit_of(int sig)
 	return 1ull << (sig - 1);
 }
 
-/* The signal comes once more when the handler has returned: with the interrupted registers, for a core or for a handler. */
+/*
+ * The signal comes once more when the handler has returned: with the interrupted registers, for a core or for a
+ * handler.
+ */
 static s64 send_again(int sig, const void *info)
 {
 	u64 bit = bit_of(sig), pid = (u64)dp_syscall(SYS_GETPID, 0, 0, 0, 0, 0, 0);
@@ -71,7 +75,9 @@ static void do_default(int sig, struct frame *f, const u64 *old)
 		f->uc[DP_UC_IP]--; /* no such calls allowed: the breakpoint strikes again */
 }
 
-/* The kernel cannot give a handler its frame either: the program gets SIGSEGV, and dies if that is what it was about. */
+/*
+ * The kernel cannot give a handler its frame either: the program gets SIGSEGV, and dies if that is what it was about.
+ */
 static void fail_frame(int sig, struct frame *f, const u64 *old)
 {
 	u64 info[16] = {SIGSEGV_NR, SI_KERNEL_CODE};
@@ -101,8 +107,8 @@ static bool writable(u64 lo, u64 hi, const struct dp_control *ctl)
 }
 
 /*
- * We asked for the alternate stack, since a goroutine's has no room, say. A handler that has not asked for it gets its frame where the
- * kernel would have put it. NULL: it does not fit.
+ * We asked for the alternate stack, since a goroutine's has no room, say. A handler that has not asked for it gets its
+ * frame where the kernel would have put it. NULL: it does not fit.
  */
 static struct frame *place(struct frame *f, const u64 *old, const struct dp_control *ctl)
 {

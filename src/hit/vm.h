@@ -14,8 +14,8 @@ struct dp_regs;
 static inline enum dp_run_result dp_vm_run(struct dp_hit *h);
 
 /*
- * The same from any instruction on: with the stack's index (DP_VM_STACK at first), the jumps done so far, and the code of
- * an exception that the instruction before pc has just raised (0: none), whose parameters are in the state.
+ * The same from any instruction on: with the stack's index (DP_VM_STACK at first), the jumps done so far, and the code
+ * of an exception that the instruction before pc has just raised (0: none), whose parameters are in the state.
  */
 enum dp_run_result dp_vm_go(struct dp_hit *h, const u8 *pc, u32 sp, u32 jumps, u32 raise);
 
@@ -42,8 +42,8 @@ static inline enum dp_run_result dp_vm_run(struct dp_hit *h)
 bool dp_vm_trace(struct dp_hit *h);
 
 /*
- * Texts in the scratch memory: read one there (false: nothing could be read, it is empty then), put the thread's name there, compare
- * what is there with a text, or with a shell pattern.
+ * Texts in the scratch memory: read one there (false: nothing could be read, it is empty then), put the thread's name
+ * there, compare what is there with a text, or with a shell pattern.
  */
 bool dp_vm_text(struct dp_hit *h, u64 addr, u32 size);
 void dp_vm_comm(struct dp_hit *h);
@@ -75,8 +75,8 @@ u64 dp_hit_ns(struct dp_hit *h);
 /* The area that fxsave writes, with the program's floating point and vector registers. */
 void dp_hit_fxsave(struct dp_hit *h, void *area512);
 /*
- * Selectors of ds, es, fs, gs, then the bases of fs and gs; in a kernel also tr, ldtr, gdtr (base, limit), idtr, cr0, cr2, cr3, cr4,
- * dr0 to dr3, dr6, dr7.
+ * Selectors of ds, es, fs, gs, then the bases of fs and gs; in a kernel also tr, ldtr, gdtr (base, limit), idtr, cr0,
+ * cr2, cr3, cr4, dr0 to dr3, dr6, dr7.
  */
 u64 dp_hit_segment(struct dp_hit *h, u32 which);
 void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4]);
@@ -90,7 +90,10 @@ u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n);
 /* The processor at this moment. */
 u32 dp_hit_cpu(struct dp_hit *h);
 
-/* The registers of user mode: in a kernel those that the task will return with (a thread of the kernel has none: zeroes). */
+/*
+ * The registers of user mode: in a kernel those that the task will return with (a thread of the kernel has none:
+ * zeroes).
+ */
 #if DP_RING0
 struct dp_regs *dp_hit_user(struct dp_hit *h);
 u64 dp_hit_task(struct dp_hit *h);

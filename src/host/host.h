@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What a host is to commands and to the driver: a world in which probes are set, reached through one table of functions.
- * Whoever uses a host knows this header only; which host it is was decided when it was opened (host/any).
+ * What a host is to commands and to the driver: a world in which probes are set, reached through one table of
+ * functions. Whoever uses a host knows this header only; which host it is was decided when it was opened (host/any).
  */
 #ifndef DP_HOST_H
 #define DP_HOST_H
@@ -54,7 +54,10 @@ enum dp_spec_kind {
 	DP_SPEC_WATCH /* at accesses to memory */
 };
 
-/* What is to be probed and run there: a verified program for a place, with words of memory that it shares with the others of the session. */
+/*
+ * What is to be probed and run there: a verified program for a place, with words of memory that it shares with the
+ * others of the session.
+ */
 struct dp_probe_spec {
 	struct dp_location place;
 	enum dp_spec_kind kind;
@@ -81,7 +84,9 @@ struct dp_host_ops {
 	const char *name;
 	/* Rings are a file of memory, which can be found by its inode when their owner was killed. */
 	bool has_rings_file;
-	/* Programs for files of users are set for all processes at once: places are files and offsets, not addresses. */
+	/*
+	 * Programs for files of users are set for all processes at once: places are files and offsets, not addresses.
+	 */
 	bool is_by_file;
 
 	/* Before arming. add: an event line; see dp_session_add() and its like in host/process/process.h. */

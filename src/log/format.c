@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What the formats of events share: finds a record's event, knows the names of tasks, and sends the record through a sink. */
+/*
+ * What the formats of events share: finds a record's event, knows the names of tasks, and sends the record through a
+ * sink.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Output formats: which there are, and events in one of them; doc/output.md describes them. Records come from memory that the
- * probed program can overwrite, so every offset in them is checked.
+ * Output formats: which there are, and events in one of them; doc/output.md describes them. Records come from memory
+ * that the probed program can overwrite, so every offset in them is checked.
  */
 #ifndef DP_FORMAT_H
 #define DP_FORMAT_H

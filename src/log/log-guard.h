@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Shared memory whose file somebody else could make shorter: an access behind its end would raise SIGBUS in us. Where such
- * memory is guarded the page is replaced by an empty one of ours, and the access goes on.
+ * Shared memory whose file somebody else could make shorter: an access behind its end would raise SIGBUS in us. Where
+ * such memory is guarded the page is replaced by an empty one of ours, and the access goes on.
  */
 #ifndef DP_GUARD_H
 #define DP_GUARD_H

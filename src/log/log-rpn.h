@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Records of probe programs: goes through one and hands it to the sink of a format. Records come from memory that the probed
- * program can overwrite: nothing in them is trusted.
+ * Records of probe programs: goes through one and hands it to the sink of a format. Records come from memory that the
+ * probed program can overwrite: nothing in them is trusted.
  */
 #ifndef DP_LOG_RPN_H
 #define DP_LOG_RPN_H

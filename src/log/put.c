@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * How text shows the parts of a record: " name=value" in the layout of the kprobe-based event tracer, "  name = value" on a
- * line of its own for probe programs. Kernel-clean: the kernel's trace files show values by it, too.
+ * How text shows the parts of a record: " name=value" in the layout of the kprobe-based event tracer, "  name = value"
+ * on a line of its own for probe programs. Kernel-clean: the kernel's trace files show values by it, too.
  */
 #include "log/sink.h"
 

@@ -18,8 +18,9 @@ struct dp_record;
 struct dp_reader;
 
 /*
- * Read from rings that are mapped here, with a layout that the caller knows: nothing is read from their header. The mapping stays
- * the caller's, and it must not become shorter (a file that is sealed, or log/log-guard.h). E_RING_LAYOUT, E_RING_MEMORY.
+ * Read from rings that are mapped here, with a layout that the caller knows: nothing is read from their header. The
+ * mapping stays the caller's, and it must not become shorter (a file that is sealed, or log/log-guard.h).
+ * E_RING_LAYOUT, E_RING_MEMORY.
  */
 int dp_reader_open(struct dp_reader **r, const struct dp_ring_map *map, struct dp_error *err);
 void dp_reader_close(struct dp_reader *r);
@@ -37,10 +38,10 @@ int dp_reader_drain(struct dp_reader *r, bool final, void (*fn)(const struct dp_
 		    void *arg);
 
 /*
- * For a reader that may be killed, and whose successor is to log each record once: from now on room in the rings is given back
- * by dp_reader_release() only. propose: note in the rings that all records which were handed out are logged when the log
- * has reached this epoch (not 0). release: it has. settle: what the successor does, with the epoch that the log is in, before
- * it opens a reader.
+ * For a reader that may be killed, and whose successor is to log each record once: from now on room in the rings is
+ * given back by dp_reader_release() only. propose: note in the rings that all records which were handed out are logged
+ * when the log has reached this epoch (not 0). release: it has. settle: what the successor does, with the epoch that
+ * the log is in, before it opens a reader.
  */
 void dp_reader_keep(struct dp_reader *r);
 void dp_reader_propose(struct dp_reader *r, u64 epoch);

@@ -10,8 +10,8 @@ u64 dp_rings_size(u32 ncpus, u32 nrings, u32 nprobes, u64 ring_size);
 void dp_rings_init(struct dp_rings *rings, u32 ncpus, u32 nrings, u32 nprobes, u64 ring_size);
 
 /*
- * Rings that are mapped here, as whoever made or opened them knows them. The header in the mapping is for the program that
- * logs: it can write over it, so a reader looks at this alone.
+ * Rings that are mapped here, as whoever made or opened them knows them. The header in the mapping is for the program
+ * that logs: it can write over it, so a reader looks at this alone.
  */
 struct dp_ring_map {
 	struct dp_rings *at; /* NULL: there are none */

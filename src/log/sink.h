@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * What an output format is: functions that a walker calls for each part of a record, in order. Walkers know records and
- * check every bound in them; sinks know a layout and nothing of records. Kernel-clean; log/formats.def lists the formats.
+ * check every bound in them; sinks know a layout and nothing of records. Kernel-clean; log/formats.def lists the
+ * formats.
  */
 #ifndef DP_SINK_H
 #define DP_SINK_H
@@ -95,7 +96,10 @@ struct dp_sink_ops {
 	void (*value)(struct dp_sink *s, const struct dp_sink_value *v);
 	void (*end)(struct dp_sink *s, const struct dp_sink_record *r);
 
-	/* Records of programs. parses: what the section shows can be made of the bytes. True: walk it, then call section_end. */
+	/*
+	 * Records of programs. parses: what the section shows can be made of the bytes. True: walk it, then call
+	 * section_end.
+	 */
 	bool (*section)(struct dp_sink *s, const struct dp_sink_record *r, enum dp_sink_section what, bool parses);
 	void (*section_end)(struct dp_sink *s, enum dp_sink_section what);
 

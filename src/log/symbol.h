@@ -9,8 +9,8 @@
 typedef bool dp_symbolize_fn(void *arg, u64 addr, char *buf, size_t size);
 
 /*
- * An address by its symbol, or as a number. behind_call: execution goes on there when a call returns, and the call may be
- * the last instruction of its function. fn may be NULL.
+ * An address by its symbol, or as a number. behind_call: execution goes on there when a call returns, and the call may
+ * be the last instruction of its function. fn may be NULL.
  */
 void dp_symbol_text(dp_symbolize_fn *fn, void *arg, u64 addr, bool behind_call, char *buf, size_t size);
 

@@ -164,7 +164,10 @@ const struct dp_register *dp_register_by_number(u32 number);
 const struct dp_register *dp_register_by_word(u32 reg_word);
 bool dp_register_find(const char *name, size_t len, struct dp_register_part *out);
 
-/* What programs of watchpoints have besides: the word of struct dp_watch_regs with that name, 0 when there is none; and back. */
+/*
+ * What programs of watchpoints have besides: the word of struct dp_watch_regs with that name, 0 when there is none; and
+ * back.
+ */
 u32 dp_watch_word_find(const char *name, size_t len);
 const char *dp_watch_word_name(u32 reg_word);
 

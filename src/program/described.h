@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What a probe program says about its records, taken apart (lang/rpn/rpn-fields.c does that): structures, and the items in a
- * record. The program itself does not need it; who shows the records does.
+ * What a probe program says about its records, taken apart (lang/rpn/rpn-fields.c does that): structures, and the items
+ * in a record. The program itself does not need it; who shows the records does.
  */
 #ifndef DP_DESCRIBED_H
 #define DP_DESCRIBED_H

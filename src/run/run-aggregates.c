@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Aggregates of processes that have ended: their words, and the names of the addresses in keys, since nothing could tell them
- * later. log/aggregate.c shows aggregates.
+ * Aggregates of processes that have ended: their words, and the names of the addresses in keys, since nothing could
+ * tell them later. log/aggregate.c shows aggregates.
  */
 #include <stdlib.h>
 #include <string.h>

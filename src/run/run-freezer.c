@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* See run-freezer.h. The directory's name says who holds whom, so that what a dead one has left is found without any notes. */
+/*
+ * See run-freezer.h. The directory's name says who holds whom, so that what a dead one has left is found without any
+ * notes.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -61,8 +64,8 @@ static int open_mounted(const char *id)
 }
 
 /*
- * A mount that nobody else sees and that goes with us. Only where there is none: in the first namespace of cgroups a mount without
- * options resets those of the whole system.
+ * A mount that nobody else sees and that goes with us. Only where there is none: in the first namespace of cgroups a
+ * mount without options resets those of the whole system.
  */
 static int mount_privately(void)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Holding a process without tracing it: it is moved into a directory of cgroup version 2 that is frozen, below its own one, and so
- * stops on its way to user mode, out of execve before the new program's first instruction. Nothing here waits for
- * the process. Whoever holds must be watched by somebody who calls dp_drv_thaw_all() should it die: nothing thaws by itself.
+ * Holding a process without tracing it: it is moved into a directory of cgroup version 2 that is frozen, below its own
+ * one, and so stops on its way to user mode, out of execve before the new program's first instruction. Nothing here
+ * waits for the process. Whoever holds must be watched by somebody who calls dp_drv_thaw_all() should it die: nothing
+ * thaws by itself.
  */
 #ifndef DP_FREEZER_H
 #define DP_FREEZER_H

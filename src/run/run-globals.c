@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The global variables: one set for all processes that this driver has probes in. They lie in a file that each of them maps, so that
- * an atomic operation is one across processes; in the state's directory where there is one, so that a successor has them too.
+ * The global variables: one set for all processes that this driver has probes in. They lie in a file that each of them
+ * maps, so that an atomic operation is one across processes; in the state's directory where there is one, so that a
+ * successor has them too.
  */
 #include <fcntl.h>
 #include <stdio.h>

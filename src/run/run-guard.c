@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The guard (run-guard.h). It never waits for a process, nor for the driver. What is opened by a dynamic linker or the like stays in the
- * open until it is answered. In execve that must not be: the task holds a lock there which whoever wants to trace it
- * has to take, on most kernels. So it is frozen, which takes effect at the end of the execve (run-freezer.h), and answered at
- * once. Three watch one another: the guard ends a driver that is stopped while it traces somebody; the keeper ends a guard that is
- * stopped; the driver starts a guard anew.
+ * The guard (run-guard.h). It never waits for a process, nor for the driver. What is opened by a dynamic linker or the
+ * like stays in the open until it is answered. In execve that must not be: the task holds a lock there which whoever
+ * wants to trace it has to take, on most kernels. So it is frozen, which takes effect at the end of the execve
+ * (run-freezer.h), and answered at once. Three watch one another: the guard ends a driver that is stopped while it
+ * traces somebody; the keeper ends a guard that is stopped; the driver starts a guard anew.
  */
 #include <ctype.h>
 #include <dirent.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The guard of a driver: a process of its own that answers for files whose opening the kernel holds (fanotify), so that nobody waits
- * for a driver that is busy, stopped or dead. It tells the driver whom it holds and lets each go on when the driver is done, after
- * three seconds at the latest. Messages go through a pair of sockets; each is one structure.
+ * The guard of a driver: a process of its own that answers for files whose opening the kernel holds (fanotify), so that
+ * nobody waits for a driver that is busy, stopped or dead. It tells the driver whom it holds and lets each go on when
+ * the driver is done, after three seconds at the latest. Messages go through a pair of sockets; each is one structure.
  */
 #ifndef DP_GUARD_H
 #define DP_GUARD_H
@@ -16,13 +16,15 @@ enum guard_op {
 	/* to the guard */
 	GUARD_MARK = 1, /* hold those that open this file (sent along), for these events; a reply comes */
 	GUARD_UNMARK,
-	GUARD_BUSY, /* the driver works on this process (0: on none), which must not wait; but for the one with this number */
+	/* the driver works on this process (0: on none), which must not wait; but for the one with this number */
+	GUARD_BUSY,
 	GUARD_EXPECT, /* a copy of the command that is about to become another program */
 	GUARD_DONE,   /* the one with this number may go on */
 	/* from it */
 	GUARD_HELLO, /* it is ready, or (error) cannot work */
 	GUARD_REPLY, /* to a mark */
-	GUARD_CAUGHT, /* these held: in an open; or frozen at the start of a program; or (not frozen) just starting, not held */
+	/* these held: in an open; or frozen at the start of a program; or (not frozen) just starting, not held */
+	GUARD_CAUGHT,
 	GUARD_LET_GO, /* somebody went on without the driver having had him */
 };
 

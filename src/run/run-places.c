@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What a probe definition says, as a place of a process, of the kernel, or of a file: added to a session that is not armed yet. */
+/*
+ * What a probe definition says, as a place of a process, of the kernel, or of a file: added to a session that is not
+ * armed yet.
+ */
 #include <stdlib.h>
 #include <string.h>
 

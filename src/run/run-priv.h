@@ -108,7 +108,8 @@ struct drv_orphan { /* a target that a driver had which was killed */
 
 /*
  * How far the log goes, in the state's directory: size[epoch & 1] bytes. Rings say for an epoch how far they are read
- * (log/reader.h), so that one store moves both on. What is behind that in the log a successor takes off and reads again.
+ * (log/reader.h), so that one store moves both on. What is behind that in the log a successor takes off and reads
+ * again.
  */
 struct drv_journal {
 	u64 epoch, size[2];
@@ -185,7 +186,10 @@ void dp_drv_forget_ended(struct drv_module *m);
 
 /* run-places.c: to a session that is not armed yet. The range's words have their place. */
 int dp_drv_add_probe(struct dp_tracee *s, const struct drv_range *range, u32 index, struct dp_error *err);
-/* The module in the process, or the kernel, is that for which an object was built; one that is not loaded cannot be told. */
+/*
+ * The module in the process, or the kernel, is that for which an object was built; one that is not loaded cannot be
+ * told.
+ */
 int dp_drv_check_build(struct dp_tracee *s, const struct dp_rpn_unit *u, struct dp_error *err);
 
 /* run-words.c: variables and gates. old: those of the session before, with its ranges; NULL: there are none */
@@ -218,7 +222,10 @@ void dp_drv_look_at(struct driver *d, pid_t pid);
 void dp_drv_mapped_anew(struct driver *d, const struct drv_module *m, pid_t pid);
 
 /* watch.c */
-/* From now on programs are caught at their start when they are, or load, this file; once for each module. Takes the descriptor. */
+/*
+ * From now on programs are caught at their start when they are, or load, this file; once for each module. Takes the
+ * descriptor.
+ */
 void dp_drv_watch_file(struct driver *d, struct drv_module *m, int fd);
 void dp_drv_unwatch(struct driver *d, struct drv_module *m);
 /* The loop works on this process (0: on none), which is not to be held meanwhile. Returns which it was before. */
@@ -239,7 +246,10 @@ void dp_drv_log_commit(struct driver *d);
 bool dp_drv_open_globals(struct driver *d);
 void dp_drv_close_globals(struct driver *d); /* nobody uses them any more: their values go */
 
-/* run-state.c: what a successor needs when we are killed. All of it does nothing in a driver that leaves nothing behind. */
+/*
+ * run-state.c: what a successor needs when we are killed. All of it does nothing in a driver that leaves nothing
+ * behind.
+ */
 bool dp_drv_state_exists(const char *dir);
 void dp_drv_state_open(struct driver *d, const char *dir); /* reads what a predecessor left: modules and orphans */
 void dp_drv_save_module(struct driver *d, const struct drv_module *m);

@@ -30,8 +30,8 @@ int dp_drv_log_open(struct driver *d, const char *dir, struct dp_error *err)
 }
 
 /*
- * Records that do not fit on the disk any more are counted as lost, and the log ends with the last one that is whole. It is tried
- * anew with the records that follow.
+ * Records that do not fit on the disk any more are counted as lost, and the log ends with the last one that is whole.
+ * It is tried anew with the records that follow.
  */
 static void write_out(struct driver *d)
 {

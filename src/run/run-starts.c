@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Programs that are started, and libraries that are loaded, while probes for them are inserted: the kernel holds them until
- * we have caught them, so that not even the shortest process runs without its probes. A process of its own, the guard (run-guard.h),
- * answers the kernel and tells the driver's loop, which does what needs ptrace. Should we be too slow, the guard lets them go on; they
- * are found then when the loop looks around, and counted.
+ * Programs that are started, and libraries that are loaded, while probes for them are inserted: the kernel holds them
+ * until we have caught them, so that not even the shortest process runs without its probes. A process of its own, the
+ * guard (run-guard.h), answers the kernel and tells the driver's loop, which does what needs ptrace. Should we be too
+ * slow, the guard lets them go on; they are found then when the loop looks around, and counted.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -313,7 +313,9 @@ static void go_on(void *arg)
 	send_guard(&(struct guard_message){.op = GUARD_DONE, .number = c->number}, -1);
 }
 
-/* A program that is not held is looked at no sooner than it is there: until then its execve may hang, and we with it. */
+/*
+ * A program that is not held is looked at no sooner than it is there: until then its execve may hang, and we with it.
+ */
 static bool has_come(const struct guard_message *c)
 {
 	char path[64];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the driver writes down for a successor, should it be killed: in its directory under state/ a file for each module
- * (module-N) and each target (target-PID), each replaced as a whole, and the journal of the log. An orderly end removes
- * them. They are of this boot and this version, or not used.
+ * What the driver writes down for a successor, should it be killed: in its directory under state/ a file for each
+ * module (module-N) and each target (target-PID), each replaced as a whole, and the journal of the log. An orderly end
+ * removes them. They are of this boot and this version, or not used.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -228,7 +228,10 @@ static bool any_left_in(const struct drv_target *t)
 	return false;
 }
 
-/* The programs that are not left out, added and armed. refused: the range whose program is why it failed; NULL: nobody says. */
+/*
+ * The programs that are not left out, added and armed. refused: the range whose program is why it failed; NULL: nobody
+ * says.
+ */
 static int try_session(struct driver *d, struct drv_target *t, const struct dp_session_options *opt, const u64 *words,
 		       u32 nwords, struct drv_range **refused, struct dp_error *err)
 {
@@ -264,7 +267,10 @@ static int try_session(struct driver *d, struct drv_target *t, const struct dp_s
 	return r;
 }
 
-/* All were added, but the probes cannot be set together. Whose fault is it? Without one of them, the newest first, it may go. */
+/*
+ * All were added, but the probes cannot be set together. Whose fault is it? Without one of them, the newest first, it
+ * may go.
+ */
 static int try_without_one(struct driver *d, struct drv_target *t, const struct dp_session_options *opt,
 			   const u64 *words, u32 nwords, const struct dp_error *why)
 {
@@ -368,8 +374,8 @@ static void rearm(struct driver *d, struct drv_target *t, const struct drv_wante
 /* ---- looking around ---- */
 
 /*
- * A module that is unmapped keeps its part of the session, so that the process, which may be about to load it again, is left
- * alone now; then its probes are set anew.
+ * A module that is unmapped keeps its part of the session, so that the process, which may be about to load it again, is
+ * left alone now; then its probes are set anew.
  */
 static bool as_wanted(struct drv_target *t, const struct drv_wanted *w)
 {
@@ -601,8 +607,8 @@ static pid_t find_orphan(const struct drv_orphan *h)
 }
 
 /*
- * The session cannot be gone on with: log what its rings hold, add up its counts, and take its variables. Its probes are taken
- * out when the next session is made.
+ * The session cannot be gone on with: log what its rings hold, add up its counts, and take its variables. Its probes
+ * are taken out when the next session is made.
  */
 static void inherit(struct driver *d, struct drv_target *t, struct drv_orphan *h)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A module's variables outlive the sessions of a target: they are carried over to the next one, and those of a module that
- * the target has unmapped are kept for when it maps it again.
+ * A module's variables outlive the sessions of a target: they are carried over to the next one, and those of a module
+ * that the target has unmapped are kept for when it maps it again.
  */
 #include <stdlib.h>
 #include <string.h>

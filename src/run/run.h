@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Probe programs in processes and in the kernel: put in place where their modules are mapped, now and later; records drained;
- * variables and aggregates kept. A library: the driver serves it to commands through a socket, `dprobes trace` runs it itself. One
- * thread uses it, since ptrace is bound to a thread.
+ * Probe programs in processes and in the kernel: put in place where their modules are mapped, now and later; records
+ * drained; variables and aggregates kept. A library: the driver serves it to commands through a socket, `dprobes trace`
+ * runs it itself. One thread uses it, since ptrace is bound to a thread.
  */
 #ifndef DP_RUN_H
 #define DP_RUN_H
@@ -72,7 +72,10 @@ struct driver *dp_run_new(ssize_t (*write)(void *arg, const void *text, size_t n
 int dp_run_request(struct driver *d, const struct dp_driver_request *rq, const char *name, const void *object,
 		   FILE *out, struct dp_error *err);
 
-/* Wait a little, for fd (-1: none) too, and do what is to be done: processes that start, records. Returns whether fd is readable. */
+/*
+ * Wait a little, for fd (-1: none) too, and do what is to be done: processes that start, records. Returns whether fd is
+ * readable.
+ */
 bool dp_run_turn(struct driver *d, int fd);
 
 /* Take all probes out and log what they have left. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the callers of a function knew: the value that a register had at the function's entry, long after the register is
- * used for something else. Compilers describe calls (DWARF 5, and GNU's form for DWARF 4): behind which instruction, of
- * which function, and how the arguments can be had from the caller's frame. The text compares the return address of the
- * probed frame with all known calls of the function and computes the value by the one that it is.
+ * What the callers of a function knew: the value that a register had at the function's entry, long after the register
+ * is used for something else. Compilers describe calls (DWARF 5, and GNU's form for DWARF 4): behind which instruction,
+ * of which function, and how the arguments can be had from the caller's frame. The text compares the return address of
+ * the probed frame with all known calls of the function and computes the value by the one that it is.
  */
 #include <dwarf.h>
 #include <stdlib.h>
@@ -235,7 +235,9 @@ bool dp_loc_caller_register(struct out *o, u64 number, s64 offset)
 		good = dp_loc_frame(o);
 	} else if (name && !is_vector && dp_mod_frame_at(o->p->m, o->p->pc, &frame) &&
 		   !dwarf_frame_register(frame, (int)number, memory, &ops, &n)) {
-		/* Not mentioned: the function has not touched it. Compilers name only registers here that it does not. */
+		/*
+		 * Not mentioned: the function has not touched it. Compilers name only registers here that it does not.
+		 */
 		if (!n)
 			good = dp_loc_put(o, "push r,%s", name);
 		else if (n && n <= 2 && ops[0].atom == DW_OP_call_frame_cfa &&

@@ -45,8 +45,8 @@ static void beside(int fd, const char *dir, const char *name, char *path, size_t
 }
 
 /*
- * libdw opens the files with the split parts by itself, and would wait for ever for somebody who writes to a pipe. Whether one
- * of them is no regular file is asked once, when the debug information is opened.
+ * libdw opens the files with the split parts by itself, and would wait for ever for somebody who writes to a pipe.
+ * Whether one of them is no regular file is asked once, when the debug information is opened.
  */
 static bool odd_split(Dwarf *dw, int fd)
 {
@@ -73,7 +73,10 @@ static bool odd_split(Dwarf *dw, int fd)
 	return false;
 }
 
-/* What dwz moved out of the debug file: without it names and types of many entries are missing. False: it is no regular file. */
+/*
+ * What dwz moved out of the debug file: without it names and types of many entries are missing. False: it is no regular
+ * file.
+ */
 static bool open_alt(struct dp_module *m, int fd)
 {
 	const char *name;

@@ -23,8 +23,8 @@ int dp_kallsyms_each(const char *module, const char *pattern, int (*fn)(const st
 int dp_kallsyms_find(const char *name, u64 *addr, struct dp_error *err);
 
 /*
- * The build-id of the running kernel (module NULL) or of one of its modules, as lower-case hex. False when there is none, or the
- * module is not loaded.
+ * The build-id of the running kernel (module NULL) or of one of its modules, as lower-case hex. False when there is
+ * none, or the module is not loaded.
  */
 bool dp_kernel_build_id(const char *module, char *hex, size_t size);
 

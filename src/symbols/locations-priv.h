@@ -26,8 +26,8 @@ bool dp_loc_expression(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op *ops
 bool dp_loc_frame(struct out *o);
 
 /*
- * The value that a register had when the probed function was entered: by what the call sites of the function say of it, as
- * far as they are known. When the function was called from elsewhere, the text raises a fault.
+ * The value that a register had when the probed function was entered: by what the call sites of the function say of it,
+ * as far as they are known. When the function was called from elsewhere, the text raises a fault.
  */
 bool dp_loc_entry_value(struct out *o, u64 number);
 /* A register of the caller at the call, see struct out. */

@@ -144,8 +144,8 @@ static void read_build_id(struct dp_module *m)
 }
 
 /*
- * Shared, unlike libelf's own mapping: the kernel writes the breakpoints of uprobes into every private mapping that could
- * become executable, so that we would see them in the place of the file's bytes.
+ * Shared, unlike libelf's own mapping: the kernel writes the breakpoints of uprobes into every private mapping that
+ * could become executable, so that we would see them in the place of the file's bytes.
  */
 static void map_file(struct dp_module *m)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The unwind information of a module as rows that the hit path can use: where each frame's upper end is, and the caller's
- * frame pointer. libdw reads it. What does not fit into a row ends the walk there.
+ * The unwind information of a module as rows that the hit path can use: where each frame's upper end is, and the
+ * caller's frame pointer. libdw reads it. What does not fit into a row ends the walk there.
  */
 #include <dwarf.h>
 #include <stdlib.h>

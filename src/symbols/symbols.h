@@ -24,8 +24,8 @@ struct dp_symbol {
 
 /*
  * A symbol's name as people read it: of C++ and older Rust as the source has it, with its parameters or without
- * (NAMESPACE::CLASS::FUNCTION, which the other functions take as well); else the name. In buf, or name itself; what is longer
- * than size is cut. Any thread.
+ * (NAMESPACE::CLASS::FUNCTION, which the other functions take as well); else the name. In buf, or name itself; what is
+ * longer than size is cut. Any thread.
  */
 #define DP_SHOWN_MAX 512
 const char *dp_symbol_shown(const char *name, bool params, char *buf, size_t size);
@@ -115,8 +115,8 @@ struct dp_maps {
 int dp_maps_read(struct dp_maps *maps, pid_t pid, struct dp_error *err);
 
 /*
- * The thread under which /proc shows the memory, files and root of a process: the first one, or another when the first one
- * has ended while others run. pid itself when there is none.
+ * The thread under which /proc shows the memory, files and root of a process: the first one, or another when the first
+ * one has ended while others run. pid itself when there is none.
  */
 pid_t dp_memory_tid(pid_t pid);
 

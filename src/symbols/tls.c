@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Thread-local variables: how a module's block of the running thread is found, as text of the Dynamic Probes language. The
- * executable's lies right below the thread pointer. A library's is found the way that its own code finds it: by a word
- * that the dynamic linker has put into the library for it.
+ * Thread-local variables: how a module's block of the running thread is found, as text of the Dynamic Probes language.
+ * The executable's lies right below the thread pointer. A library's is found the way that its own code finds it: by a
+ * word that the dynamic linker has put into the library for it.
  */
 #include "symbols/vars-priv.h"
 
@@ -98,9 +98,9 @@ const char *dp_mod_tls_code(struct dp_module *m, char *buf, size_t size)
 		dp_format(buf, size, "push d,.base+%llu;push mem,u64;push d,%llu;sub;add;push r,fs_base;add",
 			  (unsigned long long)word.at, (unsigned long long)word.block_to_value);
 	else /* glibc: the thread's table of blocks, 16 bytes for each module */
-		dp_format(
-		    buf, size,
-		    "push r,fs_base;push d,8;add;push mem,u64;push d,.base+%llu;push mem,u64;shl 4;add;push mem,u64;add",
-		    (unsigned long long)word.at);
+		dp_format(buf, size,
+			  "push r,fs_base;push d,8;add;push mem,u64;push d,.base+%llu;push mem,u64;"
+			  "shl 4;add;push mem,u64;add",
+			  (unsigned long long)word.at);
 	return NULL;
 }

@@ -34,10 +34,16 @@ struct dp_way {
 	const char *type;
 };
 
-/* ARGUMENT->FIELD, ARGUMENT[INDEX] and so on at the instruction at pc (a link-time address). E_VAR_* besides the errors of the others. */
+/*
+ * ARGUMENT->FIELD, ARGUMENT[INDEX] and so on at the instruction at pc (a link-time address). E_VAR_* besides the errors
+ * of the others.
+ */
 int dp_variable_way(struct dp_module *m, u64 pc, const char *text, struct dp_way *way, struct dp_error *err);
 
-/* The type of such a place (without typedefs; *typed: there is one) and its size (0: not known), without a process. The same errors. */
+/*
+ * The type of such a place (without typedefs; *typed: there is one) and its size (0: not known), without a process. The
+ * same errors.
+ */
 int dp_variable_type(struct dp_module *m, const char *text, bool *typed, Dwarf_Die *type, u64 *size,
 		     struct dp_error *err);
 

@@ -56,10 +56,10 @@ static bool place_at(struct dp_module *m, u64 pc, struct var_place *p, struct dp
 	}
 	if (split) {
 		dp_fail(err, E_LINE_NODEBUG, "the part of %.100s in %.80s", m->base, split);
-		dp_error_hint(
-		    err,
-		    "put that file where it was compiled, or beside the program, or all of them, by dwp, into %.60s.dwp",
-		    m->base);
+		dp_error_hint(err,
+			      "put that file where it was compiled, or beside the program, "
+			      "or all of them, by dwp, into %.60s.dwp",
+			      m->base);
 		return false;
 	}
 	p->has_func = dp_mod_function_of(&p->cu, pc, &inner, &p->func);

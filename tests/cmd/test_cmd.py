@@ -55,8 +55,8 @@ def help_and_version():
 @test
 def options_of_trace_are_documented():
     """every option in the help stands in the manual page too"""
-    page = open(os.path.join(ROOT, "doc", "dprobes.1")).read().replace("\\-", "-").replace("\\fR", "").replace("\\fI", "")
-    page = page.replace("\\fB", "")
+    page = open(os.path.join(ROOT, "doc", "dprobes.1")).read().replace("\\-", "-")
+    page = page.replace("\\fR", "").replace("\\fI", "").replace("\\fB", "")
     for name in ("trace", "funcs"):
         for option in re.findall(r"--[a-z-]+", dprobes(name, "--help", check=0).stdout.split("Options:")[1]):
             if option not in ("--help",):
@@ -292,7 +292,8 @@ def limit_on_files():
 
 @test
 def lists_into_head():
-    """`| head` ends a list as it ends every such tool: no error, no count of what was not looked at; also where SIGPIPE is ignored"""
+    """`| head` ends a list as it ends every such tool: no error, no count of what was not looked at; also where
+    SIGPIPE is ignored"""
     for before, status in (("", 128 + signal.SIGPIPE), ("trap '' PIPE; ", 0)):
         r = subprocess.run(["bash", "-c", before + "'%s' funcs /bin/bash | head -n 1; echo ${PIPESTATUS[0]}" % DPROBES],
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
@@ -302,7 +303,8 @@ def lists_into_head():
 
 @test
 def leftovers():
-    """what a killed trace has left: verify says whose it is, clean takes it away, but not what belongs to one that runs"""
+    """what a killed trace has left: verify says whose it is, clean takes it away, but not what belongs to one that
+    runs"""
     p = simple("1")
     for kill in (True, False):
         t = trace_start("-p", p.pid, "p work n=%di")
@@ -310,7 +312,8 @@ def leftovers():
         if kill:
             stop(t, signal.SIGKILL)
         told = fails("E-CMD-VERIFY", 1, "verify", "-p", p.pid)
-        assert "(a probe of dprobes)" in told.stdout and "process %d, which %s" % (t.pid, "was killed" if kill else "runs") in told.stderr, told
+        owner = "process %d, which %s" % (t.pid, "was killed" if kill else "runs")
+        assert "(a probe of dprobes)" in told.stdout and owner in told.stderr, told
         if kill:
             assert "clean again" in dprobes("clean", "-p", p.pid, check=0).stdout
             assert "no probes are left" in dprobes("clean", "-p", p.pid, check=0).stdout
@@ -325,9 +328,12 @@ def leftovers():
 
 @test
 def background_in_a_script():
-    """a trace that a script has put into the background, with SIGINT ignored, ends on SIGINT; its program still ignores it"""
+    """a trace that a script has put into the background, with SIGINT ignored, ends on SIGINT; its program still
+    ignores it"""
     out = tempfile.NamedTemporaryFile("r", prefix="dp-int-")
-    script = "'%s' trace -o /dev/null 'p libc:puts' -- sh -c 'grep SigIgn /proc/self/status > %s; exec >/dev/null 2>&1; while sleep 1; do :; done' & echo $!; wait"
+    script = "'%s' trace -o /dev/null 'p libc:puts' -- " \
+             "sh -c 'grep SigIgn /proc/self/status > %s; exec >/dev/null 2>&1; while sleep 1; do :; done' & " \
+             "echo $!; wait"
     p = start(["bash", "-c", script % (DPROBES, out.name)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     pid = int(p.stdout.readline())
     wait_for(lambda: text_of(out.name).endswith("\n"), what="the program")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""How our own programs and the library are built, and that the piece that is copied into other processes is not built so."""
+"""How our own programs and the library are built, and that the piece that is copied into other processes is not
+built so."""
 import os
 import re
 import subprocess
@@ -42,7 +43,8 @@ def bytes_at(path, address, size):
 
 @test
 def programs():
-    """dprobes, dpcc and the library: position independent, read-only after relocation, no executable stack, all bound at the start"""
+    """dprobes, dpcc and the library: position independent, read-only after relocation, no executable stack, all
+    bound at the start"""
     for path in (DPROBES, DPCC, LIBRARY):
         head = readelf("-h", "-l", "-d", path)
         assert re.search(r"Type: +DYN", head), path
@@ -67,19 +69,22 @@ def checks():
 def branch_targets():
     """functions of every part begin with a landing instruction, and the library does not promise shadow stacks"""
     names = symbols(DPROBES)
-    parts = ("dp_cmd_trace", "dp_session_new", "dp_event_compile", "dp_module_open", "dp_insn_decode", "dp_plan_make", "dp_formatter_new",
+    parts = ("dp_cmd_trace", "dp_session_new", "dp_event_compile", "dp_module_open", "dp_insn_decode",
+             "dp_plan_make", "dp_formatter_new",
              "dp_cc_compile", "dp_driver_main", "dp_kernel_open", "dp_rpn_load", "dp_verify", "dp_fail")
     known = [name for name in parts if name in names]
     assert len(known) >= 9, set(parts) - set(known)
     for name in known:
         assert bytes_at(DPROBES, names[name][0], 4) == ENDBR, name
-    # Return probes of the library change return addresses: where shadow stacks are on that must be known, not promised away.
+    # Return probes of the library change return addresses: where shadow stacks are on that must be known, not promised
+    # away.
     assert "SHSTK" not in readelf("-n", LIBRARY)
 
 
 @test
 def hit_path():
-    """the piece that other processes get has none of this: no landing instructions, no reference to a canary or to anything else"""
+    """the piece that other processes get has none of this: no landing instructions, no reference to a canary or to
+    anything else"""
     names = symbols(DPROBES)
     at = names["dp_blob"][0]
     size = int.from_bytes(bytes_at(DPROBES, names["dp_blob_size"][0], 4), "little")

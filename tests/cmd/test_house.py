@@ -13,7 +13,8 @@ EVERYBODY = ["src/base", "src/abi"]  # all may include these; the later ones the
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.M)
 
 # What belongs to an architecture, in sources without their comments. A byte is one of breakpoint, return,
-# call and jump. An instruction and a stack pointer every architecture has: the members ip and sp are nobody's in particular.
+# call and jump. An instruction and a stack pointer every architecture has: the members ip and sp are nobody's in
+# particular.
 ARCHITECTURE = {
     "include": re.compile(r'#include "arch/x86_64/'),
     "assembly": re.compile(r"\b__asm__\b|\basm(?: volatile)? ?\("),
@@ -36,7 +37,8 @@ KNOWS = {
     "src/hit/signal.c": ("register", SIGNAL),
     "src/hit/hit.c": ("register", SIGNAL),
     "src/host/process/park.c": ("byte", "a jump through a constant behind it: to be a dp_emit_ call"),
-    "src/host/self/masks.c": ("register", "follows constants through registers up to a system call: to be a call of arch.h"),
+    "src/host/self/masks.c": ("register",
+                              "follows constants through registers up to a system call: to be a call of arch.h"),
     "src/lang/dpcc/btf.c": ("register", TEXT),
     "src/lang/dpcc/builtin.c": ("register", TEXT),
     "src/lang/dpcc/probed.c": ("register", TEXT),
@@ -89,7 +91,8 @@ def graph():
         for name in INCLUDE.findall(text):
             near = os.path.normpath(os.path.join(os.path.dirname(path), name))
             to = next((to for to in (near, "src/" + name) if to in files), None)
-            assert to or os.path.exists(os.path.join(ROOT, "include", name)), "%s includes %s, which is nowhere" % (path, name)
+            assert to or os.path.exists(os.path.join(ROOT, "include", name)), \
+                    "%s includes %s, which is nowhere" % (path, name)
             if to and folder(to) != folder(path):
                 edges.setdefault(folder(path), {}).setdefault(folder(to), []).append("%s includes %s" % (path, name))
     return edges
@@ -139,18 +142,21 @@ def no_circles():
 @test
 def hosts():
     """commands and the driver reach what is traced through the table of its host, and look at no host behind it"""
-    peek = re.compile(r"(?:tracee|session|\bs)(?:->|\.)(?:kernel|process)\b|->kernel \?|\bdp_(?:process|kernel)_ops\b|\bdp_kernel_open\(&t")
+    peek = re.compile(r"(?:tracee|session|\bs)(?:->|\.)(?:kernel|process)\b|->kernel \?|"
+                      r"\bdp_(?:process|kernel)_ops\b|\bdp_kernel_open\(&t")
     bad = []
     for path, text in sources().items():
         if path.startswith(("src/cmd/", "src/driver/", "src/run/")):
             bad += ["%s: %s" % (path, line.strip()) for line in text.splitlines() if peek.search(line)]
-    bad = [line for line in bad if not line.startswith("src/cmd/cmd-lines.c")]  # its own struct: a process that is read, not traced
+    # its own struct: a process that is read, not traced
+    bad = [line for line in bad if not line.startswith("src/cmd/cmd-lines.c")]
     assert not bad, "\n".join(bad)
 
 
 @test
 def architecture():
-    """outside of src/arch no file includes an architecture's headers, or has its bytes, assembly or registers, but those on the list"""
+    """outside of src/arch no file includes an architecture's headers, or has its bytes, assembly or registers, but
+    those on the list"""
     found = set()
     for path, text in sources().items():
         if not path.startswith("src/arch/") and not path.endswith(".def"):

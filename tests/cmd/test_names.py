@@ -34,7 +34,8 @@ def defined(path, *options):
 
 
 def objects():
-    """What the programs and the library are linked from: the build's own list, since folders keep objects of removed sources."""
+    """What the programs and the library are linked from: the build's own list, since folders keep objects of removed
+    sources."""
     need("ninja")
     build = os.path.realpath(BUILD)
     found = set()
@@ -72,7 +73,8 @@ def hidden():
 
 @test
 def programs():
-    """programs export nothing of their own; what stands in their dynamic tables are copies of the C library's variables"""
+    """programs export nothing of their own; what stands in their dynamic tables are copies of the C library's
+    variables"""
     for path in PROGRAMS:
         own = {name for name in defined(path, "-D") if "@" not in name}
         assert not own, (path, own)
@@ -97,7 +99,8 @@ def module():
     with open(os.path.join(ROOT, "include", "dprobes", "hooks.h")) as f:
         header = f.read()
     for path in built:
-        odd = {name for name in defined(path, "-g") if not name.startswith(("dp_", "__ksymtab_", "__crc_", "__pfx_", "__cfi_"))}
+        odd = {name for name in defined(path, "-g")
+               if not name.startswith(("dp_", "__ksymtab_", "__crc_", "__pfx_", "__cfi_"))}
         odd -= {"init_module", "cleanup_module"}
         odd = {name for name in odd if not re.search(r"\b%s\(" % name, header)}
         assert not odd, (path, odd)

@@ -75,14 +75,16 @@ def lists():
     for r in (funcs, lines, listed):
         assert r.returncode == 0, r
         clean(r.stdout, r.stderr)
-        assert all(re.match(r"[0-9a-f]{16} |ADDRESS|LINE|lines|\$|\S+ |  ", line) for line in r.stdout.splitlines() if line)
+        assert all(re.match(r"[0-9a-f]{16} |ADDRESS|LINE|lines|\$|\S+ |  ", line)
+                   for line in r.stdout.splitlines() if line)
 
 
 @test
 def errors():
     """and in errors, notes and what they quote"""
     path = build("told", "-O1", "-g")
-    for args in (("funcs", os.path.join(DIR, "no\033[2Jfile")), ("funcs", path, "no\033[2Jfunc"), ("lines", path, "no\033[2Jfunc"),
+    for args in (("funcs", os.path.join(DIR, "no\033[2Jfile")), ("funcs", path, "no\033[2Jfunc"),
+                 ("lines", path, "no\033[2Jfunc"),
                  ("trace", "-p", "1\033[2J", "p x"), ("trace", "p work\033[2J +", "--", "true"), ("vers\033[2J",)):
         r = dprobes(*args)
         assert r.returncode and r"\x1b[2J" in r.stderr, r
@@ -107,7 +109,8 @@ def events():
         assert SHOWN + "work" in shown.stdout and SHOWN + "work" in err, (shown, err)
         if json_too:
             (event,) = json_lines(out)
-            assert event["symbol"] == EVIL.decode() + "work" and event["args"]["b"][0].startswith(event["symbol"]), event
+            assert event["symbol"] == EVIL.decode() + "work" \
+                    and event["args"]["b"][0].startswith(event["symbol"]), event
             assert event["task"] == "x\033[31mred\n", event
         else:
             (event,) = [line for line in out.splitlines() if ": @" in line]
@@ -186,7 +189,8 @@ def debug_link_elsewhere():
 def split_parts():
     """the same for the names of split debug information, and for packages beside the program"""
     for version in ("4", "5"):
-        path = build("split" + version, "-O1", "-g", "-gdwarf-" + version, "-gsplit-dwarf", "-dumpdir", DIR + "/", evil=False)
+        path = build("split" + version, "-O1", "-g", "-gdwarf-" + version, "-gsplit-dwarf", "-dumpdir",
+                     DIR + "/", evil=False)
         (dwo,) = [os.path.join(DIR, name) for name in os.listdir(DIR) if name.endswith(".dwo")]
         assert "$n" in dprobes("vars", path, "esc_31m_work", check=0).stdout
         for at in (dwo, path + ".dwp"):

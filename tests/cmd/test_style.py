@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The tree obeys its own rules: formatting (.clang-format), spelling (codespell, words.txt holds what it takes for mistakes),
-static analysis (cppcheck, cppcheck.txt holds what is not so), and what every file has to have."""
+"""The tree obeys its own rules: formatting (.clang-format), length of lines, spelling (codespell, words.txt holds what
+it takes for mistakes), static analysis (cppcheck, cppcheck.txt holds what is not so), and what every file has to
+have."""
 import os
 import re
 import shutil
@@ -21,7 +22,8 @@ UNSPELLED = re.compile(r"^(tests/(golden|dpcc)/|tests/cmd/words\.txt$)")
 
 def files(*patterns):
     """Paths of tracked files from the root; without git (an unpacked archive) all files."""
-    r = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", *patterns], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    r = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", *patterns], stdout=subprocess.PIPE,
+                       stderr=subprocess.DEVNULL)
     if r.returncode:
         raise Skip("no git checkout")
     return [name for name in r.stdout.decode().split("\0") if name and os.path.isfile(os.path.join(ROOT, name))]
@@ -50,6 +52,31 @@ def formatted():
     assert not r.returncode, "run clang-format -i on: %s" % (" ".join(bad) or r.stdout[:2000])
 
 
+def too_long(name, text):
+    """Numbers of lines with more than 120 columns (a tab ends at the next of 8). In pages, rows of tables and what
+    is shown as it stands may be as long as they have to be."""
+    literal = False
+    for n, line in enumerate(text.splitlines(), 1):
+        if name.endswith(".md"):
+            literal ^= line.startswith("```")
+            if literal or line.startswith(("|", "    ")):
+                continue
+        if len(line.expandtabs(8)) > 120:
+            yield n
+
+
+@test
+def narrow():
+    """no line has more than 120 columns"""
+    odd = []
+    for name in files("*.c", "*.h", "*.S", "*.cc", "*.py", "*.md", "*meson.build", "*Kbuild", "Makefile"):
+        if UNFORMATTED.match(name) and name.endswith((".c", ".h")):
+            continue
+        with open(os.path.join(ROOT, name), errors="replace") as f:
+            odd += ["%s:%d" % (name, n) for n in too_long(name, f.read())]
+    assert not odd, odd
+
+
 @test
 def spelled():
     """codespell finds no mistakes"""
@@ -64,7 +91,8 @@ def checked():
     """cppcheck finds no mistakes"""
     tool("cppcheck")
     r = output("cppcheck", "-q", "--std=c17", "--language=c", "--enable=warning,portability", "--max-configs=1", "-j2",
-            "--template={file}:{line}: {id}: {message}", "--suppressions-list=tests/cmd/cppcheck.txt", "-Isrc", "-Iinclude",
+            "--template={file}:{line}: {id}: {message}", "--suppressions-list=tests/cmd/cppcheck.txt",
+            "-Isrc", "-Iinclude",
             "-D__x86_64__=1", "-D__linux__=1", "src")
     found = [line for line in r.stdout.splitlines() if re.match(r"\S+:\d+: ", line)]
     assert not found, "\n".join(found)
@@ -77,7 +105,8 @@ def heads():
     for name in files("*.c", "*.h", "*.S", "*.def", "*.py", "*.sh"):
         with open(os.path.join(ROOT, name), errors="replace") as f:
             text = f.read()
-        if text and not name.startswith(("tests/dpcc/", "tests/golden/")) and "SPDX-License-Identifier" not in text[:400]:
+        if text and not name.startswith(("tests/dpcc/", "tests/golden/")) \
+                and "SPDX-License-Identifier" not in text[:400]:
             odd.append(name + ": no licence")
         if re.search(r"[ \t]$", text, re.M) and not UNFORMATTED.match(name):
             odd.append(name + ": a blank ends a line")

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * What Kprobes promises, one rule after the other, for the library and for the module alike. The numbers are the sections of the kernel's
- * Documentation/kprobes.txt; doc/kprobes-conformance.md has what is a process's or a kernel's alone.
+ * What Kprobes promises, one rule after the other, for the library and for the module alike. The numbers are the
+ * sections of the kernel's Documentation/kprobes.txt; doc/kprobes-conformance.md has what is a process's or a kernel's
+ * alone.
  */
 #include "conform.h"
 

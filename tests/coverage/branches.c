@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Everything that judges the interpreter, in one program, for the coverage of its branches (test_branches.py): the tests of
- * opcodes, the golden programs, random programs against the reference, and what only the cases here come to.
+ * Everything that judges the interpreter, in one program, for the coverage of its branches (test_branches.py): the
+ * tests of opcodes, the golden programs, random programs against the reference, and what only the cases here come to.
  */
 #include <string.h>
 
@@ -164,7 +164,8 @@ static void test_tables(struct machine *m)
 	memset(variables, 0, sizeof(variables));
 	p = rpn(0);
 	run(m, &p,
-	    "begin; push d, 5; push d, 10; fold lv, 4; push d, 0; push d, 10; fold lv, 4; push d, -3; push d, 10; fold lv, 4; exit");
+	    "begin; push d, 5; push d, 10; fold lv, 4; push d, 0; push d, 10; fold lv, 4; push d, -3; push d, 10; "
+	    "fold lv, 4; exit");
 	ok(variables[10] == 2 && variables[13] == 1, "a histogram: 0 and less, and 4 to 7");
 }
 
@@ -181,7 +182,8 @@ static void test_more(struct machine *m)
 	   "a text at a bad address, and room for none");
 	p = rpn(0);
 	run(m, &p,
-	    "begin; push d, 8; malloc; sx L; push d, 4; free; exit; L: pop lv, 0; sx K; push d, -8; free; exit; K: pop lv, 1; exit");
+	    "begin; push d, 8; malloc; sx L; push d, 4; free; exit; L: pop lv, 0; sx K; push d, -8; free; exit; "
+	    "K: pop lv, 1; exit");
 	ok(LV0 == DP_EX_HEAP_INVALID_HANDLE && variables[1] == DP_EX_HEAP_INVALID_HANDLE,
 	   "handles outside of the heap");
 	p = rpn(0);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Branch coverage of the interpreter: every branch of vm.c, rpn.c and text.c goes both ways, but for those that are explained here."""
+"""Branch coverage of the interpreter: every branch of vm.c, rpn.c and text.c goes both ways, but for those that are
+explained here."""
 import os
 import re
 import shutil
@@ -20,7 +21,8 @@ KERNEL = [r"^NO_HOST\(", r"^KERNEL_ONLY\("]
 
 
 def gcov(work, name):
-    """The annotated source of a file, as (line number, source text, [times that each branch was taken], whether it ran)."""
+    """The annotated source of a file, as (line number, source text, [times that each branch was taken], whether it
+    ran)."""
     r = subprocess.run(["gcov", "-t", "-b", "-c", os.path.join(work, name + ".gcno")], cwd=BUILD, check=True, text=True,
                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     lines = []
@@ -64,7 +66,8 @@ def branches():
                     context = " ".join(t for n, t, _, _ in lines if number - 1 <= n <= number + 1)
                     if not any(re.search(k, context) for k in RACES):
                         missed.append("%s:%d one way only: %s" % (name, number, text))
-            print("# figure: %s: %d of %d branches taken (%.1f %%)" % (re.sub(r"^.*_|\.c.*$", "", name), taken, all_, 100.0 * taken / all_))
+            print("# figure: %s: %d of %d branches taken (%.1f %%)" % (re.sub(r"^.*_|\.c.*$", "", name), taken, all_,
+                                                                       100.0 * taken / all_))
         assert not missed, "\n".join(missed)
     finally:
         shutil.rmtree(work)

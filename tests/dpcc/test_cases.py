@@ -69,9 +69,11 @@ def errors():
     for code, place, text, source in ERRORS:
         r = run_machine(HEAD + source + "\n")
         first = r.stdout.splitlines()[0] if r.stdout else ""
-        if r.returncode != 1 or not first.startswith(code + " ") or text not in first or (place and ":%s" % place not in first):
+        if r.returncode != 1 or not first.startswith(code + " ") or text not in first \
+                or (place and ":%s" % place not in first):
             wrong.append("%s: wanted %s %s %s, got %s" % (source, code, place, text, first))
-        elif place and code.startswith("E-DPCC") and "|" + " " * (int(place.split(":")[1] or 1) - 1) + "^" not in r.stdout \
+        elif place and code.startswith("E-DPCC") \
+                and "|" + " " * (int(place.split(":")[1] or 1) - 1) + "^" not in r.stdout \
                 and not place.endswith(":"):
             wrong.append("%s: no caret\n%s" % (source, r.stdout))
     assert not wrong, "\n".join(wrong)
@@ -129,7 +131,8 @@ def error_files():
         m = re.match(r"//! (probed )?(E-\S+) (?:(\d+:\d+) )?(.*)", text_of(path).partition("\n")[0])
         assert m, name
         module, code, place, text = m.groups()
-        r = subprocess.run([MACHINE, probed_ if module else OBEY, path], stdout=subprocess.PIPE, text=True, errors="replace", timeout=60)
+        r = subprocess.run([MACHINE, probed_ if module else OBEY, path], stdout=subprocess.PIPE, text=True,
+                           errors="replace", timeout=60)
         first = r.stdout.partition("\n")[0]
         want = "%s %s%s" % (code, "%s:%s: " % (path, place) if place else "", text.replace("FILE", path))
         if r.returncode != 1 or first.replace(path, "FILE") != want.replace(path, "FILE"):
@@ -137,7 +140,8 @@ def error_files():
         seen.append(text)
     known = diagnostics()
     assert len(known) > 80, len(known)
-    bare = [d for d in sorted(known) if d not in WITHOUT_CASE and not any(re.fullmatch(".*" + as_pattern(d), s) for s in seen)]
+    bare = [d for d in sorted(known) if d not in WITHOUT_CASE
+            and not any(re.fullmatch(".*" + as_pattern(d), s) for s in seen)]
     wrong += ["no file shows: " + d for d in bare]
     wrong += ["not in the source any more: " + d for d in WITHOUT_CASE if d not in known]
     assert not wrong, "\n".join(wrong)
@@ -153,7 +157,8 @@ def hostile():
         s = list(source)
         for _ in range(rnd.randrange(1, 6)):
             at = rnd.randrange(len(s))
-            s[at:at + rnd.randrange(3)] = rnd.choice(["", "(", "}", "*", "[", "$x", "\"", "if", "0x", ";", "struct", "->", "@"])
+            s[at:at + rnd.randrange(3)] = rnd.choice(["", "(", "}", "*", "[", "$x", "\"", "if", "0x", ";",
+                                                      "struct", "->", "@"])
         r = run_machine("".join(s))
         assert r.returncode in (0, 1, 2), (i, r.returncode)
     for text in ("(" * 5000, "{" * 5000, "-" * 5000 + "1", "*" * 3000, "int a" + "[1]" * 3000, "f(" * 3000):

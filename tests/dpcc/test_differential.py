@@ -75,10 +75,12 @@ class Program:
             return "((%s) %s ((%s) & %s))" % (a, r.choice(["<<", ">>"]), b, "7")
         if k < .5:
             return "help%d(%s, %s)" % (self.n, a, b)
-        return "((%s) %s (%s))" % (a, r.choice(["+", "-", "*", "&", "|", "^", "==", "!=", "<", ">", "<=", ">=", "&&", "||"]), b)
+        return "((%s) %s (%s))" % (a,
+                r.choice(["+", "-", "*", "&", "|", "^", "==", "!=", "<", ">", "<=", ">=", "&&", "||"]), b)
 
     def place(self):
-        return self.r.choice(self.vars + ["arr[%s & 7]" % self.r.choice(self.vars), "s.a", "s.b", "s.f1", "s.f2", "s.f3", "*p",
+        return self.r.choice(self.vars + ["arr[%s & 7]" % self.r.choice(self.vars), "s.a", "s.b", "s.f1",
+                                          "s.f2", "s.f3", "*p",
                                           "sp->c"])
 
     def statement(self, depth):
@@ -93,13 +95,15 @@ class Program:
             return "%s %s ((%s) & 7) + 1;" % (self.place(), r.choice(["/=", "%="]), self.expr(1))
         if k < .58:
             v = self.place()
-            return r.choice(["%s++;", "--%s;", "v0 = %s++;", "v1 = --%s;", "++%s;"]) % ("(%s)" % v if v[0] == "*" else v)
+            return r.choice(["%s++;", "--%s;", "v0 = %s++;", "v1 = --%s;", "++%s;"]) \
+                    % ("(%s)" % v if v[0] == "*" else v)
         if k < .68:
             return "if (%s) { %s } else { %s }" % (self.expr(2), self.statement(depth - 1), self.statement(depth - 1))
         if k < .78:
             i = "i%d" % r.randrange(10**6)
             return "for (int %s = 0; %s < %d; %s++) { %s %s }" % (
-                i, i, r.randrange(1, 5), i, r.choice(["", "if (%s) continue;" % self.expr(1), "if (%s) break;" % self.expr(1)]),
+                i, i, r.randrange(1, 5), i,
+                r.choice(["", "if (%s) continue;" % self.expr(1), "if (%s) break;" % self.expr(1)]),
                 self.statement(depth - 1))
         if k < .84:
             return "{ int w = %d; do { %s } while (--w); }" % (r.randrange(1, 4), self.statement(depth - 1))
@@ -109,8 +113,10 @@ class Program:
         return "v2 = (%s, %s); t = s; s.a = t.b; arr[1] = fib(%d);" % (self.expr(1), self.expr(2), r.randrange(1, 7))
 
     def text(self):
-        out = ["struct S%d { int a; short b; unsigned char c; int f1 : 3; unsigned int f2 : 11; long f3 : 37; };" % self.n,
-               "static long help%d(int a, unsigned short b) { return a * 3L - b; }" % self.n, "void handler%d()" % self.n, "{"]
+        out = ["struct S%d { int a; short b; unsigned char c; int f1 : 3; unsigned int f2 : 11; long f3 : 37; };"
+               % self.n,
+               "static long help%d(int a, unsigned short b) { return a * 3L - b; }" % self.n,
+               "void handler%d()" % self.n, "{"]
         for i in range(6):
             out.append("\t%s v%d = %s;" % (self.r.choice(TYPES), i, self.constant()))
         out.append("\tint arr[8] = { 5, -3, 100, 7 };")
@@ -135,12 +141,14 @@ def both(directory, seed):
     c = os.path.join(directory, "p%d.c" % seed)
     dpc = os.path.join(directory, "p%d.dpc" % seed)
     with open(c, "w") as f:
-        f.write("#include <stdio.h>\n#define LOG(x) printf(\"%%ld\\n\", (long)(x))\n%s%s\nint main(void) { %s return 0; }\n"
+        f.write("#include <stdio.h>\n#define LOG(x) printf(\"%%ld\\n\", (long)(x))\n%s%s\n"
+                "int main(void) { %s return 0; }\n"
                 % (COMMON, "\n".join(programs), " ".join("handler%d();" % i for i in range(HANDLERS))))
     with open(dpc, "w") as f:
         f.write("#pragma MODNAME(\"obey\")\n#pragma JMPMAX(65535)\n#define LOG(x) log((long)(x))\n%s" % COMMON)
         for i, p in enumerate(programs):
-            f.write("#pragma PROBEPOINT_LOCATION(\"add_numbers\")\n#pragma PROBEPOINT_HANDLER(\"handler%d\")\n%s\n" % (i, p))
+            f.write("#pragma PROBEPOINT_LOCATION(\"add_numbers\")\n#pragma PROBEPOINT_HANDLER(\"handler%d\")\n%s\n"
+                    % (i, p))
     exe = os.path.join(directory, "p%d" % seed)
     subprocess.run(["gcc", "-O1", "-fwrapv", "-w", "-o", exe, c], check=True)
     want = subprocess.run([exe], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
@@ -150,7 +158,8 @@ def both(directory, seed):
         at = next((i for i, (a, b) in enumerate(zip(got, want)) if a != b), min(len(got), len(want)))
         logs = [line for p in programs for line in p.splitlines() if "LOG(" in line]
         raise AssertionError("seed %d: value %d of %d: %s instead of %s, handler %d: %s\n%s" % (
-            seed, at, len(want), got[at:at + 1], want[at:at + 1], at // VALUES, logs[at] if at < len(logs) else "?", out[:300]))
+            seed, at, len(want), got[at:at + 1], want[at:at + 1], at // VALUES,
+            logs[at] if at < len(logs) else "?", out[:300]))
     return len(want)
 
 

@@ -31,12 +31,14 @@ def compile_text(source, *options):
     with tempfile.NamedTemporaryFile("w", suffix=".dpc", prefix="dp-kernel-") as f:
         f.write(source)
         f.flush()
-        return subprocess.run([DPCC, "-o", "-", *options, f.name], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        return subprocess.run([DPCC, "-o", "-", *options, f.name], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True,
                               timeout=60)
 
 
 def handler(place, body, head=""):
-    return '#pragma MODNAME("vmlinux") MODTYPE(kernel)\n#pragma PROBEPOINT_LOCATION("%s") PROBEPOINT_HANDLER("h")\n%svoid h() { %s }\n' % (
+    return '#pragma MODNAME("vmlinux") MODTYPE(kernel)\n' \
+        '#pragma PROBEPOINT_LOCATION("%s") PROBEPOINT_HANDLER("h")\n%svoid h() { %s }\n' % (
         place, head, body)
 
 
@@ -61,11 +63,15 @@ def btf():
 def parameters():
     """BTF: parameters in registers, members by name, types in the records"""
     btf()
-    good(compile_text(handler("vfs_open", "log($path->dentry->d_name.len, $file->f_flags);")), "offset = vfs_open\n", "push r,rdi",
+    good(compile_text(handler("vfs_open", "log($path->dentry->d_name.len, $file->f_flags);")),
+         "offset = vfs_open\n", "push r,rdi",
          'field = "$path->dentry->d_name.len" u32', 'field = "$file->f_flags" u32')
-    good(compile_text(handler("do_sys_openat2%return", "log($retval);")), "offset = do_sys_openat2\nat = return\n", "push r,rax")
-    good(compile_text(handler("vfs_read+0x10", "log(@defined($file), $current->pid);")), "offset = vfs_read+0x10\n", "push task")
-    good(compile_text(handler("vfs_open", "struct dentry *d = $path->dentry; log(sizeof(struct dentry), d->d_flags == DCACHE_X);",
+    good(compile_text(handler("do_sys_openat2%return", "log($retval);")),
+         "offset = do_sys_openat2\nat = return\n", "push r,rax")
+    good(compile_text(handler("vfs_read+0x10", "log(@defined($file), $current->pid);")),
+         "offset = vfs_read+0x10\n", "push task")
+    good(compile_text(handler("vfs_open",
+                              "struct dentry *d = $path->dentry; log(sizeof(struct dentry), d->d_flags == DCACHE_X);",
                               "#define DCACHE_X 3\n")), "d->d_flags")
 
 
@@ -73,7 +79,8 @@ def parameters():
 def every_kind():
     """BTF: typedefs, enumerators, bitfields, unions, arrays, anonymous members, whole structures"""
     btf()
-    good(compile_text(handler("tcp_v4_rcv", "log($skb->pkt_type, $skb->len, $skb->cb[0]);")), '"$skb->pkt_type" u8', "shr 61")
+    good(compile_text(handler("tcp_v4_rcv", "log($skb->pkt_type, $skb->len, $skb->cb[0]);")),
+         '"$skb->pkt_type" u8', "shr 61")
     good(compile_text(handler("vfs_open", "log(PIDTYPE_MAX, *$path, $current->comm, (umode_t)1, sizeof(size_t));")),
          "char[16]", "layout = ", "\"mnt\" ptr")
     good(compile_text(handler("vfs_r*d", "count(calls);")), "offset = vfs_read\n")
@@ -89,7 +96,8 @@ def named_errors():
     bad(compile_text(handler("no_such_function", "log($x);")), "E-VAR-NONE", "does not know the function")
     bad(compile_text(handler("fs/open.c:10", "log(1);")), "E-LINE-NODEBUG")
     bad(compile_text(handler("zzz*", "log(1);")), "E-SYM-NONE")
-    bad(compile_text(handler("f", "log(1);").replace("(kernel)", "(kmod)").replace("vmlinux", "no_such_module")), "E-KERNEL-BTF",
+    bad(compile_text(handler("f", "log(1);").replace("(kernel)", "(kmod)").replace("vmlinux", "no_such_module")),
+        "E-KERNEL-BTF",
         "load the module first")
 
 
@@ -101,7 +109,8 @@ def debug_file():
         source = os.path.join(work, "fake.c")
         with open(source, "w") as f:
             f.write(FAKE)
-        subprocess.run(["gcc", "-g", "-O1", "-ffreestanding", "-nostdlib", "-static", "-no-pie", "-fno-pic", "-mcmodel=kernel",
+        subprocess.run(["gcc", "-g", "-O1", "-ffreestanding", "-nostdlib", "-static", "-no-pie", "-fno-pic",
+                        "-mcmodel=kernel",
                         "-Wl,-Ttext=0xffffffff81000000,-e,start_kernel", "-o", path, source], check=True)
         good(compile_text(handler("work", "log(*$page, $order, $first.flags);"), "-m", path), "offset = work+0x0\n",
              "push d,first+0", "layout = T1 16 struct")

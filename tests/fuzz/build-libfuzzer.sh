@@ -7,25 +7,31 @@
 set -eu
 src=$(cd "$(dirname "$0")/../.." && pwd)
 out=$1
-flags="-std=gnu17 -O1 -g -D_GNU_SOURCE -fno-strict-aliasing -w -I$src/src -I$src/include -fsanitize=address,undefined -fno-sanitize=function"
+flags="-std=gnu17 -O1 -g -D_GNU_SOURCE -fno-strict-aliasing -w -I$src/src -I$src/include"
+flags="$flags -fsanitize=address,undefined -fno-sanitize=function"
 mkdir -p "$out/obj" "$out/text" "$out/object" "$out/code" "$out/log"
 objects=
-for f in base/error base/services-user base/text lang/event/lexer lang/event/event-parse lang/event/location lang/event/fetch lang/event/condition lang/event/event-gen \
-	lang/event/gen-condition lang/event/event-compile program/code program/program-image program/program program/verify program/disasm program/flow program/lower lang/rpn/rpn-aggregate lang/rpn/asm lang/rpn/rpn-fields lang/rpn/macro \
-	lang/rpn/rpn-parse lang/rpn/pre lang/rpn/token lang/rpn/rpn-unit log/aggregate log/clock log/format log/json log/line \
-	log/log-fields log/log-guard log/log-rpn log/put log/reader log/rings log/symbol log/view log/walk \
-	log/sinks/sink-csv log/sinks/sink-json log/sinks/sink-rpn log/sinks/sink-table log/sinks/sink-text hit/vm hit/hit-rpn hit/hit-text \
-	arch/x86_64/emit arch/x86_64/rpn-calls arch/x86_64/rpn-compile arch/x86_64/rpn-ops arch/x86_64/rpn-values; do
+for f in base/error base/services-user base/text lang/event/lexer lang/event/event-parse \
+	lang/event/location lang/event/fetch lang/event/condition lang/event/event-gen lang/event/gen-condition \
+	lang/event/event-compile program/code program/program-image program/program program/verify program/disasm \
+	program/flow program/lower lang/rpn/rpn-aggregate lang/rpn/asm lang/rpn/rpn-fields lang/rpn/macro \
+	lang/rpn/rpn-parse lang/rpn/pre lang/rpn/token lang/rpn/rpn-unit log/aggregate log/clock log/format log/json \
+	log/line log/log-fields log/log-guard log/log-rpn log/put log/reader log/rings log/symbol log/view log/walk \
+	log/sinks/sink-csv log/sinks/sink-json log/sinks/sink-rpn log/sinks/sink-table log/sinks/sink-text \
+	hit/vm hit/hit-rpn hit/hit-text arch/x86_64/emit arch/x86_64/rpn-calls \
+	arch/x86_64/rpn-compile arch/x86_64/rpn-ops arch/x86_64/rpn-values; do
 	o=$out/obj/$(echo $f | tr / -).o
 	clang $flags -fsanitize=fuzzer-no-link -c "$src/src/$f.c" -o "$o"
 	objects="$objects $o"
 done
 clang $flags -c "$src/tests/unit/machine.c" -o "$out/obj/machine.o"
 for kind in text object code log; do
-	clang $flags -fsanitize=fuzzer "-DFUZZ_$(echo $kind | tr a-z A-Z)" "$src/tests/fuzz/libfuzzer.c" $objects "$out/obj/machine.o" \
+	clang $flags -fsanitize=fuzzer "-DFUZZ_$(echo $kind | tr a-z A-Z)" "$src/tests/fuzz/libfuzzer.c" $objects \
+		"$out/obj/machine.o" \
 		-o "$out/fuzz-$kind"
 done
-clang $flags -fsanitize=fuzzer-no-link -DFUZZ_SEEDS "$src/tests/fuzz/libfuzzer.c" $objects "$out/obj/machine.o" -o "$out/seeds"
+clang $flags -fsanitize=fuzzer-no-link -DFUZZ_SEEDS "$src/tests/fuzz/libfuzzer.c" $objects "$out/obj/machine.o" \
+	-o "$out/seeds"
 cp "$src"/tests/golden/*.rpn "$src"/tests/golden/errors/*.rpn "$src"/examples/rpn/*.rpn "$out/text/"
 "$out/seeds" "$src"/tests/golden/*.rpn "$src"/examples/rpn/*.rpn "$out"
 head -c 400 /dev/zero > "$out/log/zeros"

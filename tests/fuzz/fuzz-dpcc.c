@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Handlers in C with changed words through dpcc: nothing may crash or go on for ever, and what is accepted must assemble.
- * Usage: fuzz-dpcc [SECONDS [SEED [ONLY]]]; 0 seconds = endless; ONLY: one number of a run. With DP_SHORT_RUN it is a test that lasts seconds.
+ * Handlers in C with changed words through dpcc: nothing may crash or go on for ever, and what is accepted must
+ * assemble. Usage: fuzz-dpcc [SECONDS [SEED [ONLY]]]; 0 seconds = endless; ONLY: one number of a run. With DP_SHORT_RUN
+ * it is a test that lasts seconds.
  */
 #include <ctype.h>
 #include <glob.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Files with changed bytes through everything that reads ELF and DWARF: symbols, functions, code, lines, variables, call frames. Nothing
- * may crash, read beyond its memory or go on for ever.
- * Usage: fuzz-elf [SECONDS [SEED [ONLY]]]; 0 seconds = endless; ONLY: one number of a run. With DP_SHORT_RUN it is a test that lasts seconds.
+ * Files with changed bytes through everything that reads ELF and DWARF: symbols, functions, code, lines, variables,
+ * call frames. Nothing may crash, read beyond its memory or go on for ever.
+ * Usage: fuzz-elf [SECONDS [SEED [ONLY]]]; 0 seconds = endless; ONLY: one number of a run. With DP_SHORT_RUN it is a
+ * test that lasts seconds.
  */
 #include <fcntl.h>
 #include <stdio.h>

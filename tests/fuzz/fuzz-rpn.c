@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Probe programs out of shuffled pieces, objects with changed bytes, records with random contents: nothing may crash, and
- * what is accepted must be what it was after listing, saving and loading.
+ * Probe programs out of shuffled pieces, objects with changed bytes, records with random contents: nothing may crash,
+ * and what is accepted must be what it was after listing, saving and loading.
  * Usage: fuzz-rpn [SECONDS [SEED]]; 0 seconds = endless. With DP_SHORT_RUN it is a test that lasts seconds.
  */
 #include <stdio.h>

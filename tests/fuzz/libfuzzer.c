@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Harnesses for libFuzzer (build-libfuzzer.sh makes one program of each, with -DFUZZ_...): the text of probe programs, which is
- * preprocessor and assembler; objects; bytecode, which is verified, run, compiled and run; what the log reader finds in rings that the
- * probed program may overwrite. A finding is a crash, a hang, a leak, or abort().
+ * Harnesses for libFuzzer (build-libfuzzer.sh makes one program of each, with -DFUZZ_...): the text of probe programs,
+ * which is preprocessor and assembler; objects; bytecode, which is verified, run, compiled and run; what the log reader
+ * finds in rings that the probed program may overwrite. A finding is a crash, a hang, a leak, or abort().
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -200,7 +200,10 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	dp_reader_set_alive(r, alive, NULL);
 	if (size & 1)
 		dp_reader_keep(r);
-	/* Each ring's first words, then what it holds: one half of the input each; the second half comes between two drains. */
+	/*
+	 * Each ring's first words, then what it holds: one half of the input each; the second half comes between two
+	 * drains.
+	 */
 	for (u32 i = 0; i < RINGS; i++) {
 		u8 *ring = (u8 *)rings + rings->rings_off + i * rings->ring_stride;
 		const u8 *part = data + i * (size / RINGS);

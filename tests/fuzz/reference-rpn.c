@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The part of the reference that only RPN programs use. Written from doc/dprobes.lang.md, in another way than src/hit/hit-rpn.c:
- * log and traces are byte strings that are cut at the end, frames and heap blocks are lists of values.
+ * The part of the reference that only RPN programs use. Written from doc/dprobes.lang.md, in another way than
+ * src/hit/hit-rpn.c: log and traces are byte strings that are cut at the end, frames and heap blocks are lists of
+ * values.
  */
 #include <string.h>
 

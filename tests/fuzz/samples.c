@@ -17,17 +17,24 @@
 static const char source[] =
     "#include <stdarg.h>\n#include <stdio.h>\n"
     "enum kind { RED, GREEN = 5, BLUE = -1 };\n"
-    "struct node { int a; struct node *next; enum kind kind; unsigned bits : 5, more : 11; float f; double d; char text[12]; union { int i; short s[2]; } u; };\n"
-    "static __thread int own = 3;\nlong total = 7; static struct node head = {1, &head, GREEN, 3, 4, 1.5f, 2.5, \"text\", {9}};\n"
-    "static inline __attribute__((always_inline)) int twice(int x) { int y = x * 2; __asm__ volatile(\"\" : \"+r\"(y)); return y; }\n"
-    "__attribute__((noinline)) int work(struct node *p, int n, double d)\n{\n\tint sum = twice(n);\n\tfor (int i = 0; i < n; i++) {\n"
+    "struct node { int a; struct node *next; enum kind kind; unsigned bits : 5, more : 11; "
+    "float f; double d; char text[12]; union { int i; short s[2]; } u; };\n"
+    "static __thread int own = 3;\nlong total = 7; "
+    "static struct node head = {1, &head, GREEN, 3, 4, 1.5f, 2.5, \"text\", {9}};\n"
+    "static inline __attribute__((always_inline)) int twice(int x) "
+    "{ int y = x * 2; __asm__ volatile(\"\" : \"+r\"(y)); return y; }\n"
+    "__attribute__((noinline)) int work(struct node *p, int n, double d)\n{\n"
+    "\tint sum = twice(n);\n\tfor (int i = 0; i < n; i++) {\n"
     "\t\tsum += p->a + twice(i);\n\t\tp = p->next;\n\t}\n\ttotal += sum + (long)d;\n\treturn sum + own;\n}\n"
-    "__attribute__((noinline)) int choose(int k, ...)\n{\n\tva_list ap;\n\tint r = 0;\n\tva_start(ap, k);\n\tswitch (k) {\n"
-    "\tcase 0: r = 4; break; case 1: r = va_arg(ap, int); break; case 2: r = 77; break; case 3: r = printf(\"x\"); break;\n"
+    "__attribute__((noinline)) int choose(int k, ...)\n{\n"
+    "\tva_list ap;\n\tint r = 0;\n\tva_start(ap, k);\n\tswitch (k) {\n"
+    "\tcase 0: r = 4; break; case 1: r = va_arg(ap, int); break; case 2: r = 77; break; "
+    "case 3: r = printf(\"x\"); break;\n"
     "\tcase 4: r = 8; break; case 5: r = -4; break; case 9: r = 1; break; }\n\tva_end(ap);\n\treturn r;\n}\n"
     "static double half(double x) { return x / 2; }\n"
     "double (*volatile pointer)(double) = half;\n"
-    "int main(int argc, char **argv) { struct node here = head; return work(&here, argc, pointer(argc)) + choose(argc, 3); }\n";
+    "int main(int argc, char **argv) { struct node here = head; "
+    "return work(&here, argc, pointer(argc)) + choose(argc, 3); }\n";
 
 static char dir[] = "/tmp/dp-fuzz-XXXXXX";
 u64 *fuzz_counts;

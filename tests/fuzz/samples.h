@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What the fuzzers of files and of dpcc begin with: small programs that are compiled when they start, and children that may die. */
+/*
+ * What the fuzzers of files and of dpcc begin with: small programs that are compiled when they start, and children that
+ * may die.
+ */
 #ifndef FUZZ_SAMPLES_H
 #define FUZZ_SAMPLES_H
 
@@ -21,8 +24,8 @@ void samples_end(void);
 bool sample_read(struct sample *s, const char *path);
 
 /*
- * Call one(i) for i from first on, in children that take 100 each, for so many seconds (0: for ever) or times (0: no limit). A child
- * that dies, or that computes for longer than 20 s at one i, ends it: returns false, and *at is that i.
+ * Call one(i) for i from first on, in children that take 100 each, for so many seconds (0: for ever) or times (0: no
+ * limit). A child that dies, or that computes for longer than 20 s at one i, ends it: returns false, and *at is that i.
  */
 bool fuzz_run(void (*one)(u64 i), u64 first, double seconds, u64 times, u64 *at);
 

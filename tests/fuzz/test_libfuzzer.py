@@ -17,7 +17,8 @@ def has_libfuzzer():
     if not shutil.which("clang"):
         return False
     empty = "int LLVMFuzzerTestOneInput(const unsigned char *p, unsigned long n) { return 0; }"
-    return subprocess.run(["clang", "-fsanitize=fuzzer", "-x", "c", "-", "-o", os.path.join(OUT, "empty")], input=empty, text=True,
+    return subprocess.run(["clang", "-fsanitize=fuzzer", "-x", "c", "-", "-o", os.path.join(OUT, "empty")],
+                          input=empty, text=True,
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
 
@@ -26,7 +27,8 @@ def fuzz(kind, runs):
         raise Skip("clang with libFuzzer is not there")
     assert built.returncode == 0, built.stdout[-2000:]
     seeds = os.path.join(OUT, kind)
-    r = subprocess.run([os.path.join(OUT, "fuzz-" + kind), "-runs=%d" % runs, "-seed=1", "-timeout=30", "-rss_limit_mb=2048",
+    r = subprocess.run([os.path.join(OUT, "fuzz-" + kind), "-runs=%d" % runs, "-seed=1", "-timeout=30",
+                        "-rss_limit_mb=2048",
                         "-artifact_prefix=" + OUT + "/", os.path.join(OUT, "new"), seeds],
                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", timeout=600)
     assert r.returncode == 0, r.stderr[-4000:]
@@ -58,7 +60,8 @@ def log():
 
 built = None
 if has_libfuzzer():
-    built = subprocess.run([os.path.join(HERE, "build-libfuzzer.sh"), OUT], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    built = subprocess.run([os.path.join(HERE, "build-libfuzzer.sh"), OUT], stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, text=True)
     shutil.rmtree(os.path.join(OUT, "new"), ignore_errors=True)
     os.makedirs(os.path.join(OUT, "new"), exist_ok=True)
 run()

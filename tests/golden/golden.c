@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Golden probe programs: each .rpn file here says in lines "//= ..." what its probes leave behind when they run one after
- * the other on the tests' machine (unit/machine.c), or in one line "//! CODE LINE" which error it must give. What
+ * Golden probe programs: each .rpn file here says in lines "//= ..." what its probes leave behind when they run one
+ * after the other on the tests' machine (unit/machine.c), or in one line "//! CODE LINE" which error it must give. What
  * assembles must also survive being listed, saved and loaded.
  */
 #include <dirent.h>

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Programs of a user without rights that tell lies, and root's dprobes: it neither crashes, nor hangs, nor does what it is told."""
+"""Programs of a user without rights that tell lies, and root's dprobes: it neither crashes, nor hangs, nor does what
+it is told."""
 import os
 import shutil
 import signal
@@ -41,7 +42,8 @@ class Liar:
             for name in "hostile", "blob.bin":
                 shutil.copy(os.path.join(BUILD, "tests", "hostile", name), DIR)
                 os.chmod(os.path.join(DIR, name), 0o755)
-        self.p = start([PROGRAM, *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, user=NOBODY,
+        self.p = start([PROGRAM, *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                       text=True, user=NOBODY,
                        group=NOBODY, extra_groups=[], cwd="/")
         self.pid = self.p.pid
         assert self.p.stdout.readline() == "ready\n"
@@ -149,7 +151,8 @@ def header():
 def header_while_watching():
     """the same while memory is watched: no counter of ours is moved"""
     liar = Liar("header")
-    r = sane(dprobes("watch", "-p", liar.pid, "--pages", "--duration", "0.3", "-o", "/dev/null", "watched", timeout=120))
+    r = sane(dprobes("watch", "-p", liar.pid, "--pages", "--duration", "0.3", "-o", "/dev/null",
+                     "watched", timeout=120))
     if "E-WATCH" in r.stderr:
         raise Skip("pages cannot be watched here: " + r.stderr.strip().splitlines()[0])
     assert r.returncode == 0, r
@@ -200,7 +203,8 @@ def circle():
 @test
 def driver():
     """the driver meets them all when it looks for processes: it goes on, and serves an honest one"""
-    liars = [Liar(lie) for lie in ("overlong", "counts", "tables", "region", "wrap", "service", "header", "rings", "cut")]
+    liars = [Liar(lie) for lie in ("overlong", "counts", "tables", "region", "wrap", "service", "header",
+                                   "rings", "cut")]
     f = os.path.join(DIR, "work.rpn")
     with open(f, "w") as out:
         out.write(PROGRAM_OF_RPN)
@@ -235,7 +239,8 @@ def remembered():
                 lo = int(at[0].split("-")[0], 16)
                 mem.seek(lo)
                 head = mem.read(16)
-                if head[:8] and int.from_bytes(head[8:], "little") >> 47 == 0 and int.from_bytes(head[8:], "little") > lo:
+                if head[:8] and int.from_bytes(head[8:], "little") >> 47 == 0 \
+                        and int.from_bytes(head[8:], "little") > lo:
                     region = int.from_bytes(head[8:], "little")
                     mem.seek(region + 16)
                     if int.from_bytes(mem.read(8), "little") == region:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""An unprivileged process that puts a pipe in the place of a library that it maps: root's driver does not wait for it."""
+"""An unprivileged process that puts a pipe in the place of a library that it maps: root's driver does not wait for
+it."""
 import os
 import shutil
 import subprocess
@@ -36,7 +37,8 @@ def pipe_over_library():
     os.chmod(TRAP, 0o755)
     os.mkfifo(PIPE)
     os.chmod(PIPE, 0o666)
-    unprivileged = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "unshare", "--user", "--map-root-user", "--mount"]
+    unprivileged = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "unshare", "--user",
+                    "--map-root-user", "--mount"]
     r = subprocess.run([*unprivileged, "mount", "--bind", PIPE, TRAP], stderr=subprocess.PIPE, text=True)
     if r.returncode:
         raise Skip("an unprivileged user cannot have a mount namespace here: %s" % r.stderr.strip())
@@ -46,7 +48,8 @@ def pipe_over_library():
         f.write("name = libtrap\nvars = 1\noffset = plugin_work\ninc lv, 0; abort\n")
     assert "in 1 process" in dprobes("insert", path, check=0).stdout
     want = t("5")
-    assert want.isdigit() and "hits 1:" in wait_for(lambda: (lambda q: q if "hits 1:" in q else None)(dprobes("query", check=0).stdout), what="a hit")
+    assert want.isdigit(), want
+    wait_for(lambda: "hits 1:" in dprobes("query", check=0).stdout, what="a hit")
     for args in (["funcs", "-p", t.pid, "plugin_*"], ["verify", t.pid], ["list", t.pid]):
         dprobes(*args)
     dprobes("-r", "-a", check=0)

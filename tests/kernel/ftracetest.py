@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The kernel's own tests of its kprobe events (from Debian's source package), run in one guest against the kernel's files and
-against ours: the same verdicts. Those that are not run are listed with the reason. A group of test_kernel.py."""
+"""The kernel's own tests of its kprobe events (from Debian's source package), run in one guest against the kernel's
+files and against ours: the same verdicts. Those that are not run are listed with the reason. A group of
+test_kernel.py."""
 import glob
 import os
 import re
@@ -13,8 +14,10 @@ PART = "tools/testing/selftests/ftrace"
 # Cases of test.d/kprobe and test.d/dynevent that are not run, and why.
 OTHERS = {
     "kprobe/kprobe_args_string": "probes a function of tracefs that is called when an event is defined there",
-    "kprobe/kprobe_args_user": "wants kernel addresses refused for user types; here the address tells which memory it is",
-    "kprobe/kprobe_syntax_errors": "expects limits that are wider here (names of 63 characters, deeper references), and the caret "
+    "kprobe/kprobe_args_user": "wants kernel addresses refused for user types; here the address tells which memory it "
+                               "is",
+    "kprobe/kprobe_syntax_errors": "expects limits that are wider here (names of 63 characters, deeper references), "
+                                   "and the caret "
                                    "at the start of an argument rather than at what is wrong in it",
     "kprobe/kprobe_ftrace": "needs the function tracer in the same directory",
     "kprobe/kprobe_module": "needs a module of the kernel's samples",
@@ -75,7 +78,8 @@ def prepare(tests, wanted, work):
 
 
 def compare(tests, boot, report):
-    """boot(directories) runs the group in a guest and returns what it has printed; report(good, name, why) takes each verdict."""
+    """boot(directories) runs the group in a guest and returns what it has printed; report(good, name, why) takes
+    each verdict."""
     wanted = cases(tests)
     with tempfile.TemporaryDirectory() as work:
         lines = boot([prepare(tests, wanted, work)])

@@ -8,7 +8,8 @@ import time
 
 
 class Operator(threading.Thread):
-    """Sits at the second serial line of the guest of the group debugger: first as somebody who types at kdb, then gdb."""
+    """Sits at the second serial line of the guest of the group debugger: first as somebody who types at kdb, then
+    gdb."""
 
     def __init__(self, path, limit):
         super().__init__(daemon=True)
@@ -50,7 +51,8 @@ class Operator(threading.Thread):
             script = ["set architecture i386:x86-64", "set remotetimeout 60", "target remote " + self.path, "continue",
                       r'printf "entry %lx mode %o name %s\n", $rip, $edx, *(char **)$rsi', "continue",
                       r'printf "return %ld\n", $rax', "set $rax = -28", "detach"]
-            r = subprocess.run(["gdb", "-nx", "-batch", *[w for s in script for w in ("-ex", s)]], stdin=subprocess.DEVNULL,
+            r = subprocess.run(["gdb", "-nx", "-batch", *[w for s in script for w in ("-ex", s)]],
+                               stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                                timeout=max(self.end - time.monotonic(), 1))
             self.gdb = r.stdout
@@ -59,7 +61,8 @@ class Operator(threading.Thread):
 
     def judge(self, lines, report):
         self.join(10)
-        at = {m.group(2): int(m.group(1), 16) for m in (re.match(r"debugger: ([0-9a-f]+) (\w+)", line) for line in lines) if m}
+        at = {m.group(2): int(m.group(1), 16) for m in (re.match(r"debugger: ([0-9a-f]+) (\w+)", line)
+                                                        for line in lines) if m}
         why = [self.why, *self.kdb.splitlines()[-40:], *self.gdb.splitlines()[-40:]]
         ip = re.search(r"\bip: *(?:0x)?([0-9a-f]{16})", self.kdb)
         report(bool(ip) and 0 <= int(ip.group(1), 16) - at.get("__x64_sys_sync", 0) < 16,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Programs that no front end makes, given to the module's device as they are. Each must be refused by name, or run without harm.
- * Usage: raw CASE; lines that begin with "tap:" are results. Static: the guest has no C library.
+ * Programs that no front end makes, given to the module's device as they are. Each must be refused by name, or run
+ * without harm. Usage: raw CASE; lines that begin with "tap:" are results. Static: the guest has no C library.
  */
 #include <errno.h>
 #include <fcntl.h>

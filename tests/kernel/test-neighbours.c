@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Kprobes of the kernel and probes of ours on the same code: whoever comes second to an instruction is refused, and whoever goes
- * leaves the other one's bytes alone. The function is looked at whole after each step.
+ * Kprobes of the kernel and probes of ours on the same code: whoever comes second to an instruction is refused, and
+ * whoever goes leaves the other one's bytes alone. The function is looked at whole after each step.
  */
 #include <linux/kprobes.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * dp_register_kwatch() and dp_dr_alloc() of <dprobes/kernel.h>: what they refuse, what a watchpoint sees, who gets which
- * register; and beside them the kernel's other users of debug registers, perf's way and that of debuggers.
+ * dp_register_kwatch() and dp_dr_alloc() of <dprobes/kernel.h>: what they refuse, what a watchpoint sees, who gets
+ * which register; and beside them the kernel's other users of debug registers, perf's way and that of debuggers.
  */
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>

@@ -45,8 +45,10 @@ def main():
         dkms("install", "-k", release, "--kernelsourcedir", os.path.join(kernel, "build"), "--no-depmod")
         ko = os.path.join(work, "modules", release, "updates", "dkms", "dprobes.ko")
         magic = subprocess.run(["modinfo", "-F", "vermagic", ko], stdout=subprocess.PIPE, text=True).stdout
-        guest.report(magic.startswith(release + " "), "the module is where `dprobes kernel load` looks for it, for this kernel",
-                     [magic] + [os.path.join(d, f) for d, _, files in os.walk(os.path.join(work, "modules")) for f in files])
+        guest.report(magic.startswith(release + " "),
+                     "the module is where `dprobes kernel load` looks for it, for this kernel",
+                     [magic] + [os.path.join(d, f) for d, _, files in os.walk(os.path.join(work, "modules"))
+                                for f in files])
     print("1..%d" % guest.count)
     return 1 if guest.failed else 0
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """The kernel host: builds the module for a stock Debian kernel, boots that in an emulator, and runs the
-groups of guest.sh there, one boot for each, as many at a time as there are processors (an emulator uses one), two at most. What is
-missing (emulator, packages) is one named skip.
-DP_KERNEL_FLAVOURS: cloud-amd64, amd64, debug (debug-kernel.sh), or several with commas, each with all groups; without it
-cloud-amd64 with all of them and amd64 with a few. DP_ONLY: one group.
+groups of guest.sh there, one boot for each, as many at a time as there are processors (an emulator uses one), two
+at most. What is missing (emulator, packages) is one named skip.
+DP_KERNEL_FLAVOURS: cloud-amd64, amd64, debug (debug-kernel.sh), or several with commas, each with all groups;
+without it cloud-amd64 with all of them and amd64 with a few. DP_ONLY: one group.
 DP_TORTURE_SECONDS: so much longer is the group torture."""
 import glob
 import os
@@ -25,8 +25,10 @@ import kgdb  # noqa: E402
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("DP_BUILD", os.path.join(ROOT, "build"))
 # With DP_KERNEL_TIMES set, bench tells the emulator's nanoseconds instead, which depend on what else the machine does.
-ICOUNT = {"SMP": "1"} if os.environ.get("DP_KERNEL_TIMES") else {"ACCEL": "-accel tcg -icount shift=0,sleep=off", "SMP": "1"}
-# Name, seconds until it is taken for hung (four times what it takes with nothing else running, at least), what is different.
+ICOUNT = {"SMP": "1"} if os.environ.get("DP_KERNEL_TIMES") else {"ACCEL": "-accel tcg -icount shift=0,sleep=off",
+                                                                 "SMP": "1"}
+# Name, seconds until it is taken for hung (four times what it takes with nothing else running, at least), what is
+# different.
 GROUPS = [
     ("conformance", 240, {}),
     ("refusals", 150, {}),
@@ -123,7 +125,8 @@ def command(work):
 def for_programs(kernel):
     """An example, a program whose instructions fault, and a module of the kernel's own, which has BTF."""
     return [os.path.join(ROOT, "examples", "dpcc", "kernel-open.dpc"),
-            os.path.join(BUILD, "tests", "process", "targets", "faults")] + glob.glob(os.path.join(kernel, "root/lib/modules/*/kernel/drivers/net/dummy.ko"))
+            os.path.join(BUILD, "tests", "process", "targets", "faults")]
+    argv += glob.glob(os.path.join(kernel, "root/lib/modules/*/kernel/drivers/net/dummy.ko"))
 
 
 def ended_by(lines, late):
@@ -137,7 +140,8 @@ def end_of(lines, out, group):
     kept = os.path.join(out, group + ".log")
     with open(kept, "w") as f:
         f.write("\n".join(lines) + "\n")
-    first = next((i for i, line in enumerate(lines) if re.search(r"BUG:|Oops|anic|general protection|lockup", line)), len(lines) - 80)
+    first = next((i for i, line in enumerate(lines) if re.search(r"BUG:|Oops|anic|general protection|lockup", line)),
+                 len(lines) - 80)
     return ["all of it: " + kept] + lines[max(first - 5, 0):][:150]
 
 
@@ -155,7 +159,8 @@ def tell(flavour, out, group, lines, seconds, limit):
     for name, pattern in SHOWN.get(group, ()):
         report(any(re.match(pattern, line) for line in lines), "%s: %s: %s" % (flavour, group, name), lines[-80:])
     why = "" if done else " (%s)" % ended_by(lines, seconds >= limit)
-    report(done, "%s: %s: the guest came to its end%s" % (flavour, group, why), () if done else end_of(lines, out, group))
+    report(done, "%s: %s: the guest came to its end%s" % (flavour, group, why),
+           () if done else end_of(lines, out, group))
     print("# %s: %s: %.1f s" % (flavour, group, seconds), flush=True)
 
 
@@ -172,7 +177,8 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
             env = dict(env, MEM="1536", APPEND="printk.time=1")
         argv = [os.path.join(HERE, "run.sh"), kernel, os.path.join(HERE, "guest.sh"),
                 os.path.join(HERE, "guest-events.sh"), os.path.join(HERE, "guest-command.sh"),
-                os.path.join(HERE, "guest-rpn.sh"), os.path.join(HERE, "guest-limits.sh"), os.path.join(work, "group"), os.path.join(work, "torture-seconds"),
+                os.path.join(HERE, "guest-rpn.sh"), os.path.join(HERE, "guest-limits.sh"),
+                os.path.join(work, "group"), os.path.join(work, "torture-seconds"),
                 *more, *modules(out)]
         if group in ("command", "ktrace", "krpn", "limits", "starts", "crash", "debugger", "torture"):
             argv.append(command(work))
@@ -181,7 +187,8 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
         if group == "limits":
             argv.append(os.path.join(BUILD, "tests", "kernel", "raw"))
         if group == "starts":
-            argv += [os.path.join(BUILD, "tests", "process", "targets", name) for name in ("brief", "brief-static", "libbrief.so")]
+            argv += [os.path.join(BUILD, "tests", "process", "targets", name)
+                     for name in ("brief", "brief-static", "libbrief.so")]
         operator = kgdb.Operator(os.path.join(work, "line"), limit) if group == "debugger" else None
         if operator:
             env = dict(env, QEMU_ARGS="-serial unix:%s,server=on,wait=off" % operator.path)
@@ -217,7 +224,8 @@ def main():
             skip("%s: all tests" % flavour, why)
         for group, limit, env in GROUPS if kernel else ():
             if only in group and group in (groups or [group]) and (flavour, group) not in LEFT_OUT:
-                boots.append((boot_ftracetest if group == "ftracetest" else boot, flavour, kernel, out, group, limit, env))
+                boots.append((boot_ftracetest if group == "ftracetest" else boot, flavour, kernel, out,
+                              group, limit, env))
     boots.sort(key=lambda b: -b[5])  # the longest first
     with ThreadPoolExecutor(min(os.cpu_count(), 2)) as pool:
         for end in [pool.submit(*b) for b in boots]:

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""A matrix of machines: the command on processes (guest-machine.sh), in an emulator, with processors that lack what the hit path would use.
-DP_ONLY: machines whose name contains it. What is missing (emulator, packages) is one named skip."""
+"""A matrix of machines: the command on processes (guest-machine.sh), in an emulator, with processors that lack what
+the hit path would use. DP_ONLY: machines whose name contains it. What is missing (emulator, packages) is one
+named skip."""
 import os
 import re
 import shutil
@@ -29,7 +30,8 @@ MACHINES = [
     ("qemu64", "qemu64", 4, ""),
     ("Nehalem", "Nehalem", 1, ""),
 ]
-LACKS = {"no rdpid": "rdpid", "no rdtscp": "rdtscp", "no fsgsbase": "rdfsbase", "nothing": "rdfsbase", "nofsgsbase": "rdfsbase",
+LACKS = {"no rdpid": "rdpid", "no rdtscp": "rdtscp", "no fsgsbase": "rdfsbase", "nothing": "rdfsbase",
+         "nofsgsbase": "rdfsbase",
          "qemu64": "rdpid", "Nehalem": "rdfsbase"}
 
 
@@ -69,10 +71,12 @@ def boot(kernel, name, cpu, processors, append, given):
 
 def main():
     missing = [p for p in ("qemu-system-x86_64", "busybox", "cpio") if not shutil.which(p)]
-    get = None if missing else subprocess.run([os.path.join(HERE, "get.sh"), BUILD, "cloud-amd64"], stdout=subprocess.PIPE,
+    get = None if missing else subprocess.run([os.path.join(HERE, "get.sh"), BUILD, "cloud-amd64"],
+                                              stdout=subprocess.PIPE,
                                               stderr=subprocess.PIPE, text=True)
     if missing or get.returncode:
-        skip("a matrix of machines", "%s is not installed" % missing[0] if missing else get.stderr.strip().splitlines()[-1])
+        skip("a matrix of machines", "%s is not installed" % missing[0] if missing
+             else get.stderr.strip().splitlines()[-1])
         print("1..1")
         return
     kernel = get.stdout.strip().splitlines()[-1]

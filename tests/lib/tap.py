@@ -83,12 +83,14 @@ _fires = {}
 
 
 def debug_registers(kind=2):
-    """Whether a watchpoint of our own (2: writes, 3: reads and writes) fires; None when the kernel does not let it be tried."""
+    """Whether a watchpoint of our own (2: writes, 3: reads and writes) fires; None when the kernel does not let it
+    be tried."""
     if kind not in _fires:
         word = (ctypes.c_uint64 * 2)()
         addr = (ctypes.addressof(word) + 7) & ~7
         # struct perf_event_attr: a breakpoint, which counts accesses in user mode
-        attr = ctypes.create_string_buffer(struct.pack("=IIQQQQQIIQQ", 5, 128, 0, 0, 0, 0, 1 << 5 | 1 << 6, 0, kind, addr, 8), 128)
+        attr = ctypes.create_string_buffer(struct.pack("=IIQQQQQIIQQ", 5, 128, 0, 0, 0, 0, 1 << 5 | 1 << 6, 0, kind,
+                                                       addr, 8), 128)
         fd = ctypes.CDLL(None, use_errno=True).syscall(298, attr, 0, -1, -1, 8)
         if fd >= 0:
             ctypes.c_uint64.from_address(addr).value = 1
@@ -100,7 +102,8 @@ def debug_registers(kind=2):
 
 
 def need_registers():
-    """A named skip where debug registers can be set but never fire: nothing else is a reason for a watchpoint to be silent."""
+    """A named skip where debug registers can be set but never fire: nothing else is a reason for a watchpoint to be
+    silent."""
     if debug_registers() is False:
         raise Skip("the debug registers of this machine never fire: one of our own was set and did not")
 
@@ -182,8 +185,8 @@ def traced(pid):
 
 
 def in_place(pid):
-    """Ranges as of code_differs() once arming is over, else none. While it goes on, bytes differ that are only borrowed for a
-    call of ours, and others are yet to come."""
+    """Ranges as of code_differs() once arming is over, else none. While it goes on, bytes differ that are only
+    borrowed for a call of ours, and others are yet to come."""
     return not traced(pid) and code_differs(pid) and not traced(pid) and code_differs(pid)
 
 
@@ -192,14 +195,19 @@ def our_mappings(pid):
         return [line for line in f if "dprobes-rings" in line]
 
 
+def name_of(fn):
+    """A test's name: what it says of itself, in one line."""
+    return " ".join((fn.__doc__ or fn.__name__).split())
+
+
 def run():
     """Run the tests of the program, or those whose names contain $DP_ONLY, and speak TAP."""
     failed = 0
     only = os.environ.get("DP_ONLY", "")
-    _tests[:] = [fn for fn in _tests if only in fn.__doc__ or only == fn.__name__]
+    _tests[:] = [fn for fn in _tests if only in name_of(fn) or only == fn.__name__]
     print("1..%d" % len(_tests))
     for n, fn in enumerate(_tests, 1):
-        name = (fn.__doc__ or fn.__name__).strip().splitlines()[0]
+        name = name_of(fn)
         begin = time.time()
         try:
             fn()

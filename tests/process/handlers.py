@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What tests of handlers in C share: a program with variables of all kinds, files of handlers, what they have logged."""
+"""What tests of handlers in C share: a program with variables of all kinds, files of handlers, what they have
+logged."""
 import os
 import subprocess
 import sys

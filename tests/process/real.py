@@ -13,14 +13,16 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from tap import *  # noqa: E402,F403
 
 COLUMNS = ("hits", "recorded", "filtered", "passed", "missed", "lost", "faults")
-ROW = re.compile(r"^(.*?)\s+(?:(jump|trap|exits|exits\+trap|left-out|watch)\s+)?(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+"
+ROW = re.compile(r"^(.*?)\s+(?:(jump|trap|exits|exits\+trap|left-out|watch)\s+)?"
+                 r"(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+"
                  r"(\d+)\s+\S+$")
 NEVER = "if $arg1 == 0x123456789abcd"  # a condition that does not hold: the hit counts as filtered
 NEVER_R = "if $retval == 0x123456789abcd"
 
 
 def rows_of(err):
-    """The summary's rows, name -> counts, and how it is probed ("via"); the row "total" among them where there is one."""
+    """The summary's rows, name -> counts, and how it is probed ("via"); the row "total" among them where there is
+    one."""
     rows, inside = {}, False
     for line in err.splitlines():
         if line.startswith("PROBE "):
@@ -154,7 +156,8 @@ class Redis:
             assert self("SADD", "s", *items) == len(set(items)) and self("SCARD", "s") == len(set(items))
             assert self("EVAL", "local s = 0 for i = 1, 1000 do s = s + i * tonumber(ARGV[1]) end return s", 0, i) == \
                 500500 * i
-            assert self("EVAL", "return {string.rep('ab', 3), redis.call('GET', KEYS[1]), tostring(2^0.5)}", 1, "n") == \
+            assert self("EVAL", "return {string.rep('ab', 3), redis.call('GET', KEYS[1]), tostring(2^0.5)}", 1,
+                        "n") == \
                 [b"ababab", b"%d.5" % (3 * i), b"1.4142135623731"]
             assert self("PING", "hello %d" % i) == b"hello %d" % i
 

@@ -88,7 +88,8 @@ def python():
     exe = os.path.join(top, "usr", "bin", "python3.11")
     if not os.path.exists(exe):
         os.makedirs(top, exist_ok=True)
-        good, out = run_in(top, "apt-get", "-q", "download", "python3.11-minimal", "python3.11-dbg", "libpython3.11-stdlib",
+        good, out = run_in(top, "apt-get", "-q", "download", "python3.11-minimal", "python3.11-dbg",
+                           "libpython3.11-stdlib",
                            "libpython3.11-minimal")
         if not good:
             raise Skip("Debian's python3.11 with debug symbols cannot be had")

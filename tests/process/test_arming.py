@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What arming may not do to a target: lift its filter for it, open what it names, die of its limits, leave code behind."""
+"""What arming may not do to a target: lift its filter for it, open what it names, die of its limits, leave code
+behind."""
 import errno
 import os
 import re
@@ -104,7 +105,8 @@ def sealed_rings():
     try:
         wait_for(lambda: our_mappings(p.pid) and "visit" in text_of(t.out_path), what="events")
         span, inode = rings_of(p)
-        assert not [fd for fd in os.listdir("/proc/%d/fd" % p.pid) if "memfd" in os.readlink("/proc/%d/fd/%s" % (p.pid, fd))]
+        assert not [fd for fd in os.listdir("/proc/%d/fd" % p.pid)
+                    if "memfd" in os.readlink("/proc/%d/fd/%s" % (p.pid, fd))]
         if os.getuid() == 0:
             fd = os.open("/proc/%d/map_files/%s" % (p.pid, span), os.O_RDWR)
             for length in (0, 1 << 30):
@@ -148,7 +150,8 @@ def refused_calls():
     tool = os.path.join(BUILD, "tests", "process", "refuse")
     for number in (errno.EACCES, errno.ENOMEM):
         p = ready("plain")
-        r = subprocess.run([tool, str(p.pid), str(number), VISIT, "p libc:clock_nanosleep"], stdout=subprocess.PIPE, text=True, timeout=120)
+        r = subprocess.run([tool, str(p.pid), str(number), VISIT, "p libc:clock_nanosleep"], stdout=subprocess.PIPE,
+                           text=True, timeout=120)
         assert p.poll() is None, (p.returncode, r.stdout)
         assert r.returncode == 0, r.stdout
         lines = r.stdout.splitlines()
@@ -161,8 +164,10 @@ def refused_calls():
 
 def service_code():
     """The bytes of the service loop as they are in the tool."""
-    out = subprocess.run(["nm", os.path.join(BUILD, "src", "hit", "blob.d", "blob.elf")], stdout=subprocess.PIPE, text=True).stdout
-    at = {name: int(value, 16) for value, _, name in (line.split() for line in out.splitlines() if len(line.split()) == 3)}
+    out = subprocess.run(["nm", os.path.join(BUILD, "src", "hit", "blob.d", "blob.elf")], stdout=subprocess.PIPE,
+                         text=True).stdout
+    at = {name: int(value, 16)
+          for value, _, name in (line.split() for line in out.splitlines() if len(line.split()) == 3)}
     with open(os.path.join(BUILD, "src", "hit", "blob.bin"), "rb") as f:
         blob = f.read()
     return blob[at["dp_service"] - at["dp_head"]:at["dp_service_end"] - at["dp_head"]]
@@ -183,7 +188,8 @@ def regions(pid):
 
 @test
 def code_for_calls_goes():
-    """the loop that makes system calls stands in the process while probes come and go only, and nobody can tell where the region is"""
+    """the loop that makes system calls stands in the process while probes come and go only, and nobody can tell
+    where the region is"""
     code = service_code()
     assert b"\x0f\x05" in code
     bases = set()
@@ -222,7 +228,8 @@ def code_mapped_twice():
 def waits_for_the_last_probe():
     """a program that is started for its probes stands until they are in place, however long that takes"""
     tool = os.path.join(BUILD, "tests", "process", "late")
-    r = subprocess.run([tool, "12", "p visit n=%di", target("terms"), "brief", "1000"], stdout=subprocess.PIPE, text=True, timeout=100)
+    r = subprocess.run([tool, "12", "p visit n=%di", target("terms"), "brief", "1000"], stdout=subprocess.PIPE,
+                       text=True, timeout=100)
     assert r.returncode == 0 and r.stdout.endswith("recorded 1000\n") and "note:" not in r.stdout, r.stdout
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Call chains: the tables of whole libraries against readelf, the walk against the C library's unwinder and gdb, and how
-they are asked for and shown."""
+"""Call chains: the tables of whole libraries against readelf, the walk against the C library's unwinder and gdb, and
+how they are asked for and shown."""
 import bisect
 import glob
 import json
@@ -66,9 +66,11 @@ def compare(path):
 def tables():
     """the tables of real libraries and programs say what readelf says"""
     need("readelf")
-    libraries = [os.path.realpath(p) for name in ("libc.so.6", "libstdc++.so.6", "libcrypto.so.3", "libdw.so.1", "ld-linux-x86-64.so.2")
+    libraries = [os.path.realpath(p)
+                 for name in ("libc.so.6", "libstdc++.so.6", "libcrypto.so.3", "libdw.so.1", "ld-linux-x86-64.so.2")
                  for p in glob.glob("/lib*/x86_64-linux-gnu/" + name)]
-    programs = [p for p in ("/bin/bash", "/usr/bin/git", "/usr/bin/redis-server", "/usr/bin/python3.11") if os.path.exists(p)]
+    programs = [p for p in ("/bin/bash", "/usr/bin/git", "/usr/bin/redis-server", "/usr/bin/python3.11")
+                if os.path.exists(p)]
     rows = sum(compare(p) for p in sorted(set(libraries + programs)))
     print("# figure: %d rows of unwind tables of %d files agree with readelf" % (rows, len(set(libraries + programs))))
     assert rows > 50000, rows
@@ -77,7 +79,8 @@ def tables():
 def chains(program, place, depth=64, *command):
     """The raw chains of each hit of a place."""
     with tempfile.NamedTemporaryFile("w", suffix=".rpn", prefix="dp-frames-") as f:
-        f.write('name = "%s"\nlogmax = 1024\noffset = %s\n\tpush frames,%d; log %d; exit\n' % (program, place, depth, depth))
+        f.write('name = "%s"\nlogmax = 1024\noffset = %s\n\tpush frames,%d; log %d; exit\n'
+                % (program, place, depth, depth))
         f.flush()
         r = dprobes("trace", "--json", "-f", f.name, "--", *command, check=0)
     found = []
@@ -120,12 +123,14 @@ def against_gdb():
         script = ["set confirm off", "set pagination off", "set disable-randomization on",
                   "set breakpoint pending on", "break " + place, "run", "bt -frame-info short-location 40"]
         argv = [gdb, "-q", "-nx", "-batch"] + [a for s in script for a in ("-ex", s)] + ["--args"] + command
-        r = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace", timeout=120,
+        r = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                           errors="replace", timeout=120,
                            env=dict(os.environ, DEBUGINFOD_URLS="", SHELL="/bin/sh"))
         names = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?([^ ]+)", r.stdout, re.M)
         assert len(names) >= 3, r.stdout
         r = dprobes("trace", "--json", "p %s:%s bt=$backtrace:symbol[40]" % (module, place), "--", *command)
-        hits = [e["args"]["bt"] for e in map(json.loads, (line for line in r.stdout.splitlines() if line.startswith("{")))]
+        hits = [e["args"]["bt"] for e in map(json.loads,
+                                             (line for line in r.stdout.splitlines() if line.startswith("{")))]
         assert hits, r.stderr
         ours = [f.split("+")[0] for f in hits[0]]
         # Both have names for what is exported; what has none is ?? there and an address here.
@@ -146,7 +151,8 @@ def shown():
     first = events[0]["args"]["bt"]
     assert re.match(r"here\+0x[1-9a-f]", first[0]) and first[-1].startswith("_start+") and len(first) <= 16, first
     with tempfile.NamedTemporaryFile("w", suffix=".dpc", prefix="dp-frames-") as f:
-        f.write('#pragma MODNAME("%s") PROBEPOINT_LOCATION("here") PROBEPOINT_HANDLER("h")\nvoid h() { log_backtrace(4); }\n' % CALLERS)
+        f.write('#pragma MODNAME("%s") PROBEPOINT_LOCATION("here") PROBEPOINT_HANDLER("h")\n'
+                'void h() { log_backtrace(4); }\n' % CALLERS)
         f.flush()
         r = dprobes("trace", "-f", f.name, "--", CALLERS, check=0)
     assert re.search(r"backtrace = \{here\+0x0, [a-z]+[.a-z0-9]*\+0x[0-9a-f]+, ", r.stdout), r.stdout

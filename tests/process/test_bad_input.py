@@ -113,7 +113,8 @@ def not_ours():
         os.chmod(d, 0o755)
         shutil.copy(DPROBES, d)
         r = subprocess.run([setpriv, "--reuid=65534", "--regid=65534", "--clear-groups", d + "/dprobes", "trace", "-p",
-                            str(p.pid), "p work"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+                            str(p.pid), "p work"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, timeout=60)
     coded(r, "E-TARGET-PERM", "E-PROC-PERM")
     assert not code_differs(p.pid)
     finish(p)
@@ -171,7 +172,8 @@ def thirty_two_bits():
     with tempfile.TemporaryDirectory() as d:
         with open(d + "/a.s", "w") as f:
             f.write(CODE32)
-        for argv in (["as", "--32", "-o", d + "/a.o", d + "/a.s"], ["ld", "-m", "elf_i386", "-o", d + "/a", d + "/a.o"]):
+        for argv in (["as", "--32", "-o", d + "/a.o", d + "/a.s"],
+                     ["ld", "-m", "elf_i386", "-o", d + "/a", d + "/a.o"]):
             if subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
                 raise Skip("binutils cannot make 32-bit programs")
         try:

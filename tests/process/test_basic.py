@@ -160,16 +160,19 @@ def text_layout():
 
 @test
 def csv_output():
-    """--format csv: heads, a column for each name of an argument; an unknown format is refused with those that there are"""
+    """--format csv: heads, a column for each name of an argument; an unknown format is refused with those that there
+    are"""
     p = ready([target("simple"), "1"])
-    r = dprobes("trace", "--format", "csv", "-p", p.pid, "--duration", "0.5", "p:here outer n=%di:s64", "r:back outer v=$retval:s64",
+    r = dprobes("trace", "--format", "csv", "-p", p.pid, "--duration", "0.5", "p:here outer n=%di:s64",
+                "r:back outer v=$retval:s64",
                 check=0)
     rows = list(csv.DictReader(r.stdout.splitlines()))
     assert list(rows[0])[-2:] == ["n", "v"] and {row["event"] for row in rows} == {"here", "back"}, r.stdout[:500]
     for row in rows:
         here = row["event"] == "here"
         assert row["n"].lstrip("-").isdigit() == here and row["v"].lstrip("-").isdigit() == (not here), row
-        assert row["symbol"] == "outer" and bool(row["caller"]) == (not here) and float(row["time"]) > 0 and row["tid"].isdigit(), row
+        assert row["symbol"] == "outer" and bool(row["caller"]) == (not here) and float(row["time"]) > 0 \
+                and row["tid"].isdigit(), row
     r = dprobes("trace", "--format", "xml", "-p", p.pid, "p outer", check=2)
     assert "'xml' is no output format" in r.stderr and "text, json, csv" in r.stderr, r.stderr
     stop(p)

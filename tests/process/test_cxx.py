@@ -70,7 +70,8 @@ def named():
     """functions go by their names in the source: in lists, records, call chains, summaries"""
     p = start([target("throws")], stdout=subprocess.PIPE, text=True)
     assert p.stdout.readline().startswith("ready")
-    t = trace_start("-p", p.pid, "p libstdc++:std::runtime_error::runtime_error*", "p throws:deep from=$backtrace:symbol[3]")
+    t = trace_start("-p", p.pid, "p libstdc++:std::runtime_error::runtime_error*",
+                    "p throws:deep from=$backtrace:symbol[3]")
     armed(t, p)
     time.sleep(0.3)
     err = finish(t, p)
@@ -85,7 +86,8 @@ def named():
 def started():
     """the same from the program's start to its end; each call of a thrower is counted"""
     counted = ["p:thrown libstdc++:__cxa_throw " + NEVER, "p:caught libstdc++:__cxa_begin_catch " + NEVER,
-               "p:raised libgcc_s:_Unwind_RaiseException " + NEVER, "r:no_raise libgcc_s:_Unwind_RaiseException " + NEVER_R]
+               "p:raised libgcc_s:_Unwind_RaiseException " + NEVER,
+               "r:no_raise libgcc_s:_Unwind_RaiseException " + NEVER_R]
     r = dprobes("trace", "-o", "/dev/null", *EVENTS, "--", target("throws"), "3000", check=0)
     assert "good 3000 bad 0" in r.stdout, (r.stdout, r.stderr[-2000:])
     r = dprobes("trace", "-o", "/dev/null", *counted, "--", target("throws"), "3000", check=0)
@@ -104,12 +106,14 @@ def threads():
         with open(src, "w") as f:
             f.write(THREADS)
         subprocess.run([compiler, "-O2", "-o", exe, src, "-pthread"], check=True)
-        r = dprobes("trace", "-o", "/dev/null", "p many:* " + NEVER, "r many:* " + NEVER_R, *EVENTS[2:], "p libc:* " + NEVER,
+        r = dprobes("trace", "-o", "/dev/null", "p many:* " + NEVER, "r many:* " + NEVER_R, *EVENTS[2:],
+                    "p libc:* " + NEVER,
                     "r libc:* " + NEVER_R, "--", exe, "3000", check=0)
         assert "good 12000 bad 0" in r.stdout, (r.stdout, r.stderr[-2000:])
         total = rows_of(r.stderr)["total"]
         assert not total["missed"] and not total["lost"], total
-        print("# figure: C++ threads, %d probes, %d hits, 12000 exceptions caught" % (probes_of(r.stderr), total["hits"]))
+        print("# figure: C++ threads, %d probes, %d hits, 12000 exceptions caught" 
+              % (probes_of(r.stderr), total["hits"]))
 
 
 @test
@@ -120,7 +124,8 @@ def instructions_of_it():
         assert p.stdout.readline().startswith("ready")
         lines = instructions("throws", target("throws"), ["*"])
         lines += instructions("libgcc_s", module_path(p.pid, "libgcc_s"), ["*"])
-        lines += instructions("libstdc++", module_path(p.pid, "libstdc++"), ["__cxa*", "__gxx*", "_ZNSs*", "std::string*",
+        lines += instructions("libstdc++", module_path(p.pid, "libstdc++"),
+                              ["__cxa*", "__gxx*", "_ZNSs*", "std::string*",
                                                                              "operator *"])
         t = trace_start("-o", "/dev/null", "-p", p.pid, "-f", event_file(d, lines))
         armed(t, p)

@@ -60,7 +60,8 @@ def csv_records():
     assert len(rows) == 1 and len(rows[0]) == 10 and rows[0][9] == "$n=3; $label=label", rows
     assert rows[0][3] == path and rows[0][4] == str(live.p.pid) and rows[0][8], rows
     rows = list(csv.reader(dprobes("vars", "--format", "csv", "--all", check=0).stdout.splitlines()))
-    assert [r[:3] + r[5:8] for r in rows if r[6] == "label"] == [["aggregate", "calls", "count", "0", "label", "value"]], rows
+    assert [r[:3] + r[5:8] for r in rows if r[6] == "label"] == \
+            [["aggregate", "calls", "count", "0", "label", "value"]], rows
     assert live.end() == 0
 
 
@@ -191,11 +192,13 @@ def examples():
     for price in (4, 1, 5, 7):
         order("cora thing %d" % price)
     text = dprobes("vars", "--all", check=0).stdout
-    for line in (r"count orders +4", r"sum +prices +17, 4 values, 4\.25 on average", r"min +cheapest +1", r"max +dearest +7",
+    for line in (r"count orders +4", r"sum +prices +17, 4 values, 4\.25 on average", r"min +cheapest +1",
+                 r"max +dearest +7",
                  r"hist +distribution *\n +1 \.\. 1 +1 \|#+\n +2 \.\. 3 +0 \|\n +4 \.\. 7 +3 \|#{40}\n"):
         assert re.search(line, text), (line, text)
     bars = re.search(r"lhist by_three *\n((?:    .*\n)*)", text).group(1).splitlines()
-    assert [bar.split("|")[0].split() for bar in bars] == [["0", "..", "2", "1"], ["3", "..", "5", "2"], ["6", "..", "8", "1"]], text
+    assert [bar.split("|")[0].split() for bar in bars] == [["0", "..", "2", "1"], ["3", "..", "5", "2"],
+                                                           ["6", "..", "8", "1"]], text
     insert("list.dpc")
     order("dora thing 9")
     lines = [f["text"] for f in records(1)[0]["fields"]]
@@ -364,7 +367,8 @@ CALLED = ["take+0x0", "inner+", "right+", "main+"]
 
 @alone
 def chains():
-    """aggregates by call chain, caller and function pointer have names, also when the process has ended; as text and JSON"""
+    """aggregates by call chain, caller and function pointer have names, also when the process has ended; as text and
+    JSON"""
     need("gcc")
     path, prog = os.path.join(DIR, "chains"), os.path.join(DIR, "chains.dpc")
     with open(path + ".c", "w") as f:
@@ -391,7 +395,8 @@ def chains():
         assert len(rows[0]["key"][0]) == 4 and named(rows[0]["key"][0], CALLED), text
         assert named(rows[1]["key"][0], ["take+0x0", "inner+", "left+", "main+"]), text
         both = found["both"]["entries"]
-        assert both[0]["key"][0] == p.pid and both[0]["key"][1][-1].startswith("_start+") and both[0]["value"] == 8 * turns, text
+        assert both[0]["key"][0] == p.pid and both[0]["key"][1][-1].startswith("_start+") \
+                and both[0]["value"] == 8 * turns, text
         assert [e["key"][0].split("+")[0] for e in found["sizes"]["entries"]] == ["inner"], text
         assert sum(bar["count"] for bar in found["sizes"]["entries"][0]["bars"]) == 10 * turns, text
         assert {"from": 512, "to": 1023, "count": 2 * turns} in found["sizes"]["entries"][0]["bars"], text
@@ -401,15 +406,18 @@ def chains():
     turn()
     judge_json(dprobes("vars", "--all", "--json", check=0).stdout, 1, False)
     turn()
-    text = wait_for(lambda: (lambda t: t if t.count("caller") == 2 else None)(dprobes("log", check=0).stdout), what="the records")
-    assert re.search(r"caller\(\) = 0x[0-9a-f]+ <inner\+0x[0-9a-f]+>\n +\$op->call = 0x[0-9a-f]+ <even\+0x0>", text), text
+    text = wait_for(lambda: (lambda t: t if t.count("caller") == 2 else None)(dprobes("log", check=0).stdout),
+                    what="the records")
+    assert re.search(r"caller\(\) = 0x[0-9a-f]+ <inner\+0x[0-9a-f]+>\n +\$op->call = 0x[0-9a-f]+ <even\+0x0>",
+                     text), text
     p.stdin.close()
     assert p.wait(60) == 0
     wait_for(lambda: "(ended)" in dprobes("vars", "--all", check=0).stdout, what="the end of the program")
     os.rename(path, path + ".gone")
     judge_json(dprobes("vars", "--all", "--json", check=0).stdout, 2, True)
     text = dprobes("vars", "--all", check=0).stdout
-    assert re.search(r"  sum   amount *\n    take\+0x0 +4010, 4 values.*\n      inner\+0x.*\n      right\+0x.*\n      main\+0x.*\n"
+    assert re.search(r"  sum   amount *\n    take\+0x0 +4010, 4 values.*\n      inner\+0x.*\n"
+                     r"      right\+0x.*\n      main\+0x.*\n"
                      r"    take\+0x0 +80, 16 values", text), text
 
 
@@ -444,7 +452,8 @@ int main(int argc, char **argv)
 
 @alone
 def loaded():
-    """a library that a running program loads, uses at once and unloads, again and again: no hit is missed, constructors included"""
+    """a library that a running program loads, uses at once and unloads, again and again: no hit is missed,
+    constructors included"""
     if os.geteuid() != 0:
         raise Skip("programs can be held while they load a library by root only")
     need("gcc")
@@ -471,7 +480,8 @@ def loaded():
     dprobes("insert", "--json", prog, check=0)
     plain = subprocess.run([main, lib], stdout=subprocess.PIPE, text=True, timeout=60)
     assert plain.stdout == "45\n" and not plain.returncode
-    wait_for(lambda: '"ended":true' in dprobes("vars", "--all", "--json", check=0).stdout, what="the end of the program")
+    wait_for(lambda: '"ended":true' in dprobes("vars", "--all", "--json", check=0).stdout,
+             what="the end of the program")
     judge(json_lines(dprobes("vars", "--all", "--json", check=0).stdout), records(3))
     # Who only reads the file is not kept.
     assert subprocess.run(["cmp", lib, lib], timeout=60).returncode == 0
@@ -484,7 +494,8 @@ namespace bank {
 class Account {
 public:
 	Account(const std::string &n, long b) : name(n), balance(b) {}
-	__attribute__((noinline)) long deposit(const long &amount) { asm volatile("" ::: "memory"); return balance += amount; }
+	__attribute__((noinline)) long deposit(const long &amount)
+	{ asm volatile("" ::: "memory"); return balance += amount; }
 	__attribute__((always_inline)) long peek() const { long b = balance; asm volatile("" : "+r"(b)); return b; }
 	std::string name;
 	long balance;
@@ -548,7 +559,8 @@ def starts():
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
         for i, p in enumerate(runs):
             out, err = p.communicate("%d\n" % (i + 1), timeout=60)
-            assert p.returncode == 0 and out.startswith("ready\n") and "$n = %d\n" % (i + 1) in out, (turn, i, p.returncode, out, err)
+            assert p.returncode == 0 and out.startswith("ready\n") and "$n = %d\n" % (i + 1) in out, \
+                    (turn, i, p.returncode, out, err)
 
 
 @alone
@@ -570,7 +582,8 @@ def languages():
                        stdout=subprocess.DEVNULL)
         if suffix == "cc":
             shown = dprobes("vars", out, place).stdout
-            assert re.search(r"^bank::Account::deposit\+0x0 ", shown) and re.search(r"\$amount +long int &, ", shown), shown
+            assert re.search(r"^bank::Account::deposit\+0x0 ", shown) \
+                    and re.search(r"\$amount +long int &, ", shown), shown
         with open(prog, "w") as f:
             f.write('#pragma MODNAME("%s")\n#pragma MODTYPE(user)\n#pragma PROBEPOINT_LOCATION("%s")\n'
                     '#pragma PROBEPOINT_HANDLER("h")\nvoid h() { %s }\n' % (out, place, handler))
@@ -581,7 +594,8 @@ def languages():
         assert all(w in logged for w in wanted), (suffix, r.stdout, r.stderr)
         if suffix == "cc":  # by the name of the source, although there is no such function any more
             with open(prog, "a") as f:
-                f.write('#pragma PROBEPOINT_LOCATION("bank::Account::peek") PROBEPOINT_HANDLER("i")\nvoid i() { log(1); }\n')
+                f.write('#pragma PROBEPOINT_LOCATION("bank::Account::peek") PROBEPOINT_HANDLER("i")\n'
+                        'void i() { log(1); }\n')
             r = subprocess.run([DPCC, "-o", os.devnull, prog], stderr=subprocess.PIPE, text=True)
             assert not r.returncode and "bank::Account::peek has 2 places" in r.stderr, r.stderr
         shown = dprobes("lines", out, place, check=0)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Values of variables with unusual places, and of optimised programs with gdb as the judge; damaged debug information."""
+"""Values of variables with unusual places, and of optimised programs with gdb as the judge; damaged debug
+information."""
 import json
 import os
 import re
@@ -40,7 +41,8 @@ int main(int argc, char **argv)
 
 @test
 def entry_values():
-    """arguments whose registers are used for something else: by what the callers gave, or a fault where that is unknown"""
+    """arguments whose registers are used for something else: by what the callers gave, or a fault where that is
+    unknown"""
     if os.geteuid() != 0:
         raise Skip("programs can be held at their start by root only")
     need("gcc")
@@ -150,7 +152,8 @@ def hostile():
         with open(path + ".new", "wb") as f:
             f.write(b)
         os.rename(path + ".new", path)
-        r = subprocess.run([DPCC, "-o", "-", file], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
+        r = subprocess.run([DPCC, "-o", "-", file], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                           errors="replace",
                            timeout=60)
         assert r.returncode in (0, 1), (i, r.returncode, r.stderr)
 
@@ -169,8 +172,8 @@ struct wide {
 	double d;
 	__int128 two[2];
 	long double none, inf;
-} w = {-((__int128)7 << 80) - 5, ~(u128)0, -1.1L, 1.5f - 2.0fi, 0.1 + 3i, 1e400L + 0.5Li, 0.1f, -0.1, {1, (__int128)1 << 127}, -0.0L,
-       1.0L / 0.0L};
+} w = {-((__int128)7 << 80) - 5, ~(u128)0, -1.1L, 1.5f - 2.0fi, 0.1 + 3i, 1e400L + 0.5Li, 0.1f, -0.1,
+       {1, (__int128)1 << 127}, -0.0L, 1.0L / 0.0L};
 __attribute__((noipa, noinline)) long work(__int128 a, u128 b, long double c, double d, float e)
 {
 	__asm__ volatile("" :: "m"(c), "m"(w) : "memory");
@@ -204,21 +207,25 @@ def wide_types():
         subprocess.run([cc, "-g", "-w", *flags, "-o", path, path + ".c"], check=True)
         r = dprobes("trace", "--allow-trap", "-f", prog, "--", path, check=0)
         mine = dict(re.findall(r"^  \$(\S+) = (.*)$", r.stdout, re.M))
-        where = int(re.search(r"^// \S+ at work\+0x([0-9a-f]+)$", subprocess.run([DPCC, "-o", "-", prog], stdout=subprocess.PIPE, text=True,
+        where = int(re.search(r"^// \S+ at work\+0x([0-9a-f]+)$", subprocess.run([DPCC, "-o", "-", prog],
+                stdout=subprocess.PIPE, text=True,
                                                                                 check=True).stdout, re.M).group(1), 16)
         args = [x for n in names for x in ("-ex", "echo <%s>" % n, "-ex", "print " + n)]
-        gdb = subprocess.run(["gdb", "-nx", "-batch", "-ex", "break *((char *)work + %d)" % where, "-ex", "run", *args, path],
+        gdb = subprocess.run(["gdb", "-nx", "-batch", "-ex", "break *((char *)work + %d)" % where, "-ex",
+                              "run", *args, path],
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=100).stdout
         judge = {n: v for n, v in re.findall(r"<([\w.]+)>\$\d+ = (.*)", gdb) if v != "<optimized out>"}
         # clang -O2 describes computed values of 128 bits as if DWARF's stack were that wide; gdb has an error there.
         assert mine == judge and len(mine) >= 8, (cc, flags, mine, judge)
         got = fields(json_lines(dprobes("trace", "--json", "--allow-trap", "-f", prog, "--", path, check=0).stdout)[0])
         assert got.get("$a", -3 - (1 << 70)) == -3 - (1 << 70) and got["$w.cf"] == [1.5, -2] and got["$c"] == 3.25, got
-    for text, why in (("log($w.i + 1)", "64 bits"), ("if ($w.i) log(1)", "64 bits"), ("printf(\"%d\", $w.i)", "64 bits"),
+    for text, why in (("log($w.i + 1)", "64 bits"), ("if ($w.i) log(1)", "64 bits"),
+                      ("printf(\"%d\", $w.i)", "64 bits"),
                       ("switch ($w.u) { }", "64 bits"), ("$w.i = 1", "64 bits"), ("log($w.ld + 1)", "not long double"),
                       ("log(-$w.cd)", "not complex"), ("log((int)$w.d)", "cannot become int")):
         with open(prog, "w") as f:
-            f.write('#pragma MODNAME("%s") PROBEPOINT_LOCATION("work") PROBEPOINT_HANDLER("h")\nvoid h() { %s; }\n' % (path, text))
+            f.write('#pragma MODNAME("%s") PROBEPOINT_LOCATION("work") PROBEPOINT_HANDLER("h")\nvoid h() { %s; }\n'
+                    % (path, text))
         r = subprocess.run([DPCC, "-o", "-", prog], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         assert r.returncode == 1 and why in r.stderr, (text, r.stderr)
 
@@ -265,7 +272,8 @@ while True:
 json.dump(out, open(%(result)r, "w"))
 """
 
-SET = {"sum": "int sum = n;", "big": "long big =", "part": "int part =", "step": "int step =", "q->count": "for (struct node *q",
+SET = {"sum": "int sum = n;", "big": "long big =", "part": "int part =", "step": "int step =",
+       "q->count": "for (struct node *q",
        "y": "int y = x", "all": "long all =", "r": "double r ="}
 VARS = ["n", "sum", "big", "part", "step", "x", "y", "a", "b", "c", "d", "e", "f", "g", "h", "all", "v", "w", "r",
         "total", "shared", "p->count", "q->count", "first->in.a", "p->next->f2"]
@@ -308,7 +316,8 @@ def judged(name, cc, *flags):
     with open(script, "w") as f:
         f.write(GDB % {"places": os.path.join(DIR, "places.json"), "path": path, "stdin": os.path.join(DIR, "stdin"),
                        "result": result, "vars": VARS})
-    subprocess.run(["gdb", "-nx", "-batch", "-x", script], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=100)
+    subprocess.run(["gdb", "-nx", "-batch", "-x", script], stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, timeout=100)
     compared = only_gdb = 0
     seen = set()
     for i, values in json.load(open(result)):
@@ -327,7 +336,8 @@ def judged(name, cc, *flags):
             mine = got[i][v]
             real = not re.fullmatch(r"-?[0-9]+", x)
             same = repr(float(x)) == repr(float(mine)) if real else int(x) == mine
-            assert same or early, "%s %s: %s at %s+0x%s is %s, gdb says %s" % (cc, flags, v, at[i][0], at[i][1], mine, x)
+            assert same or early, "%s %s: %s at %s+0x%s is %s, gdb says %s" % (
+                cc, flags, v, at[i][0], at[i][1], mine, x)
             compared += same
     dprobes("-r", "-a", check=0)
     dprobes("log", "--clear", check=0)
@@ -339,9 +349,12 @@ def gdb_judges():
     """variables of programs by gcc and clang, -O0 to -O3, PIE or not, DWARF 4 and 5: gdb sees the same values"""
     need("gdb")
     total = missing = 0
-    for i, (cc, *flags) in enumerate([("gcc", "-O0"), ("gcc", "-O1", "-no-pie", "-fno-pie"), ("gcc", "-O2"), ("gcc", "-O3", "-gdwarf-4"),
-                                      ("clang", "-O0"), ("clang", "-O2"), ("gcc", "-O2", "-gsplit-dwarf"), ("clang", "-O3"),
-                                      ("clang", "-O1", "-no-pie", "-fno-pie"), ("g++", "-O2"), ("g++", "-O0", "-no-pie"),
+    for i, (cc, *flags) in enumerate([("gcc", "-O0"), ("gcc", "-O1", "-no-pie", "-fno-pie"), ("gcc", "-O2"),
+                                      ("gcc", "-O3", "-gdwarf-4"),
+                                      ("clang", "-O0"), ("clang", "-O2"), ("gcc", "-O2", "-gsplit-dwarf"),
+                                      ("clang", "-O3"),
+                                      ("clang", "-O1", "-no-pie", "-fno-pie"), ("g++", "-O2"),
+                                      ("g++", "-O0", "-no-pie"),
                                       ("clang++", "-O3")]):
         n, only = judged("judged%d" % i, cc, *flags)
         assert n >= 20, (cc, flags, n)

@@ -45,10 +45,12 @@ def full():
     before, os.environ["DPROBES_DIR"] = os.environ["DPROBES_DIR"], os.path.join(disk, "driver")
     try:
         o = Live(OBEY)
-        dprobes("insert", program("o.rpn", "name = %s\nlogmax = 64\noffset = add_numbers\npush r, rdi; log 1; exit\n" % OBEY), "--json", check=0)
+        dprobes("insert", program("o.rpn", "name = %s\nlogmax = 64\noffset = add_numbers\npush r, rdi; log 1; exit\n"
+                                  % OBEY), "--json", check=0)
         for n in range(CALLS):
             assert o("add %d 1" % n) == str(n + 1)
-        wait_for(lambda: count("recorded") == in_log() and count("recorded") + count("lost") == CALLS, timeout=60, what="counts that are true")
+        wait_for(lambda: count("recorded") == in_log() and count("recorded") + count("lost") == CALLS, timeout=60,
+                 what="counts that are true")
         assert count("lost") > 0 and in_log() > 100, (count("lost"), in_log())
         dprobes("log", "--clear", check=0)
         kept = count("recorded")
@@ -58,7 +60,8 @@ def full():
         assert o.end() == 0
     finally:
         clean()
-        wait_for(lambda: not os.path.exists(os.path.join(disk, "driver", "socket")), timeout=60, what="the driver's end")
+        wait_for(lambda: not os.path.exists(os.path.join(disk, "driver", "socket")), timeout=60,
+                 what="the driver's end")
         os.environ["DPROBES_DIR"] = before
         subprocess.run(["umount", "-l", disk])
 
@@ -71,9 +74,11 @@ def many():
     for i in range(66):
         link = os.path.join(DIR, "links", "obey-%d" % i)
         os.symlink(OBEY, link)  # the same file under other names
-        dprobes("insert", program("m.rpn", "name = %s\nvars = 1\noffset = add_numbers\ninc lv, 0; abort\n" % link), "-p", o.pid, check=0)
+        dprobes("insert", program("m.rpn", "name = %s\nvars = 1\noffset = add_numbers\ninc lv, 0; abort\n" % link),
+                "-p", o.pid, check=0)
     assert o("add 1 2") == "3"
-    wait_for(lambda: re.findall(r"hits (\d+):", dprobes("query", check=0).stdout) == ["1"] * 66, timeout=60, what="a hit of each")
+    wait_for(lambda: re.findall(r"hits (\d+):", dprobes("query", check=0).stdout) == ["1"] * 66, timeout=60,
+             what="a hit of each")
     dprobes("-r", "-a", check=0)
     assert o("add 1 2") == "3" and not our_mappings(o.pid) and o.end() == 0
 

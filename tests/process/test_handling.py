@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""While probes stand, handlers of SIGTRAP and SIGSEGV run as the kernel would run them; detaching while one runs harms nobody."""
+"""While probes stand, handlers of SIGTRAP and SIGSEGV run as the kernel would run them; detaching while one runs
+harms nobody."""
 import difflib
 import itertools
 import os
@@ -16,7 +17,8 @@ ROUNDS = int(os.environ.get("DP_ROUNDS", "8"))  # make torture: 200
 
 class Handling(Obedient):
     def __init__(self, flags, mask):
-        self.p = start([target("handling"), flags, "%x" % mask], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=CORES)
+        self.p = start([target("handling"), flags, "%x" % mask], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                       text=True, cwd=CORES)
         self.pid = self.p.pid
         assert self.p.stdout.readline() == "ready\n"
 
@@ -85,10 +87,13 @@ def no_handler():
 
 @test
 def detach_inside():
-    """probes go while the program's handler runs, by end, by another trace after kill -9: it returns, and the program goes on"""
-    for flags, alt in ((SIGINFO, "none"), (SIGINFO, "there"), (SIGINFO | ONSTACK, "there"), (SIGINFO | ONSTACK, "disarms")):
+    """probes go while the program's handler runs, by end, by another trace after kill -9: it returns, and the
+    program goes on"""
+    for flags, alt in ((SIGINFO, "none"), (SIGINFO, "there"), (SIGINFO | ONSTACK, "there"),
+                       (SIGINFO | ONSTACK, "disarms")):
         h = Handling("%x" % flags, 0)
-        for sig, cause in ((5, "raised"), (5, "instruction"), (11, "instruction"), (11, "not-canonical"), (11, "queued")):
+        for sig, cause in ((5, "raised"), (5, "instruction"), (11, "instruction"), (11, "not-canonical"),
+                           (11, "queued")):
             for end in (signal.SIGINT, signal.SIGKILL):
                 t = probed(h)
                 h.send("wait %d %s %s" % (sig, cause, alt))

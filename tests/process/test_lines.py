@@ -101,7 +101,8 @@ def every_place_by_its_own():
     shown = re.findall(r": (@work\+(?:0x)?[0-9a-f]+)", text_of(t.out_path))
     assert len(shown) == 6 and len(set(shown)) == 2 and shown[:2] * 3 == shown, (shown, text_of(t.err_path))
     for place in set(shown):
-        assert re.search(r"^%s +jump +3 +3 " % re.escape(place[1:].removesuffix("+0")), text_of(t.err_path), re.M), text_of(t.err_path)
+        assert re.search(r"^%s +jump +3 +3 " % re.escape(place[1:].removesuffix("+0")),
+                         text_of(t.err_path), re.M), text_of(t.err_path)
 
 
 @test
@@ -133,14 +134,16 @@ def split_file():
 def from_a_server():
     """debug information from a debuginfod server, by build-id; nothing is asked without DEBUGINFOD_URLS"""
     need("objcopy", "strip", "readelf")
-    if not any(os.path.exists(os.path.join(d, "libdebuginfod.so.1")) for d in ("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu")):
+    if not any(os.path.exists(os.path.join(d, "libdebuginfod.so.1")) for d in ("/lib/x86_64-linux-gnu",
+            "/usr/lib/x86_64-linux-gnu")):
         raise Skip("libdebuginfod is not installed")
     path = build("remote", "-O2", "-g", "-Wl,--build-id")
     notes = subprocess.run(["readelf", "-n", path], stdout=subprocess.PIPE, text=True, check=True).stdout
     build_id = re.search("Build ID: ([0-9a-f]+)", notes).group(1)
     served = os.path.join(DIR, "served")
     os.makedirs(os.path.join(served, "buildid", build_id))
-    subprocess.run(["objcopy", "--only-keep-debug", path, os.path.join(served, "buildid", build_id, "debuginfo")], check=True)
+    subprocess.run(["objcopy", "--only-keep-debug", path, os.path.join(served, "buildid", build_id, "debuginfo")],
+                   check=True)
     subprocess.run(["strip", path], check=True)
     asked = []
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What differs between machines: the processor's number is right, dead debug registers are told, doctor shows what was found."""
+"""What differs between machines: the processor's number is right, dead debug registers are told, doctor shows what
+was found."""
 import json
 import os
 import re
@@ -14,7 +15,8 @@ NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 def records(name, mode=(), options=(), env=None):
     """The records of pinned, as pairs of where the program was and what the record says; and its own count."""
     out = tempfile.NamedTemporaryFile("w+", prefix="dp-out-", delete=False)
-    r = dprobes("trace", "--json", "-o", out.name, *options, "p work where=%di:s64", "--", target(name), 50, *mode, check=0,
+    r = dprobes("trace", "--json", "-o", out.name, *options, "p work where=%di:s64", "--", target(name), 50,
+                *mode, check=0,
                 env=dict(os.environ, **(env or {})))
     m = re.search(r"calls (\d+) children (\d+) processors (\d+)", r.stdout)
     assert m, r.stdout + r.stderr
@@ -25,7 +27,8 @@ def records(name, mode=(), options=(), env=None):
 
 @test
 def processors():
-    """a thread on each processor in turn: every record names that processor, compiled and interpreted, with and without rseq"""
+    """a thread on each processor in turn: every record names that processor, compiled and interpreted, with and
+    without rseq"""
     for name in ("pinned", "pinned-static"):
         for options in ((), ("--interpret",)):
             for env in (None, NO_RSEQ):
@@ -39,12 +42,15 @@ def processors():
 def processor_of_programs():
     """a program that asks for the processor gets the right one, too"""
     with tempfile.NamedTemporaryFile("w", suffix=".rpn") as f:
-        f.write("name = %s\nlogmax = 100\noffset = work\n\tpush procid; push r, rdi; log 2\n\texit\n" % target("pinned"))
+        f.write("name = %s\nlogmax = 100\noffset = work\n\tpush procid; push r, rdi; log 2\n\texit\n"
+                % target("pinned"))
         f.flush()
         for env in ({}, NO_RSEQ):
-            r = dprobes("trace", "-f", f.name, "--json", "--", target("pinned"), 50, check=0, env=dict(os.environ, **env))
+            r = dprobes("trace", "-f", f.name, "--json", "--", target("pinned"), 50, check=0,
+                        env=dict(os.environ, **env))
             pairs = [struct.unpack("<QQ", bytes.fromhex(x["data"])) for x in json_lines(r.stdout) if x.get("data")]
-            assert len(pairs) >= 50 and all(a == b for a, b in pairs), (len(pairs), pairs[:5], r.stdout[:500], r.stderr[-500:])
+            assert len(pairs) >= 50 and all(a == b for a, b in pairs), (len(pairs), pairs[:5], r.stdout[:500],
+                                                                        r.stderr[-500:])
 
 
 @test
@@ -67,7 +73,8 @@ def found(*args):
 def doctor():
     """doctor: a table of what was found, with its consequence; of the machine, of a process; as JSON"""
     t = dprobes("doctor", check=0).stdout
-    for name in ("processor's number", "thread's area (rseq)", "rdpid", "rdtscp", "segment limit (lsl)", "rdfsbase", "debug registers: writes",
+    for name in ("processor's number", "thread's area (rseq)", "rdpid", "rdtscp", "segment limit (lsl)", "rdfsbase",
+                 "debug registers: writes",
                  "pages (--pages)", "membarrier", "process_vm_readv", "ptrace", "dprobes.ko"):
         assert re.search(r"^  +%s  +\S" % re.escape(name), t, re.M), (name, t)
     # Three columns, each of one width.
@@ -108,7 +115,8 @@ def compiled():
 
 @test
 def dead_registers():
-    """a watchpoint that would never fire is refused by name; plain writes are watched by pages instead, with a word about it"""
+    """a watchpoint that would never fire is refused by name; plain writes are watched by pages instead, with a word
+    about it"""
     if debug_registers() is not False:
         raise Skip("the debug registers of this machine fire" if debug_registers() else "no watchpoint can be set here")
     p = start([target("watched"), "plain"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -123,7 +131,8 @@ def dead_registers():
         assert r.returncode == 1 and "E-WATCH-DEAD" in r.stderr, r.stderr
         raise Skip("pages cannot be watched here: only refusals were tried")
     t = trace_start("-p", p.pid, "w:c counter old=$old new=$new")
-    wait_for(lambda: t.poll() is not None or "never fire" in text_of(t.err_path) and "probe" in dprobes("list", "-p", p.pid).stdout,
+    wait_for(lambda: t.poll() is not None or "never fire" in text_of(t.err_path)
+             and "probe" in dprobes("list", "-p", p.pid).stdout,
              what="the watchpoint")
     wait_for(lambda: t.poll() is not None or " uw" in text_of("/proc/%d/smaps" % p.pid), what="the pages")
     time.sleep(0.2)
@@ -131,7 +140,8 @@ def dead_registers():
     p.stdin.flush()
     assert p.stdout.readline() == "ok\n"
     assert stop(t, signal.SIGINT, 60) == 0, text_of(t.err_path)
-    assert re.findall(r"old=(\d+) new=(\d+)", text_of(t.out_path)) == [(str(i), str(i + 1)) for i in range(5)], text_of(t.out_path)
+    assert re.findall(r"old=(\d+) new=(\d+)", text_of(t.out_path)) == [(str(i), str(i + 1)) for i in range(5)], \
+            text_of(t.out_path)
     stop(p)
 
 

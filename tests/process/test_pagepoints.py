@@ -136,17 +136,20 @@ def descriptor():
 
 @test
 def kinds():
-    """stores of every kind: of all widths, locked, vectors, strings, a push, a whole state of the processor; with what they stored"""
+    """stores of every kind: of all widths, locked, vectors, strings, a push, a whole state of the processor; with
+    what they stored"""
     w = Paged()
     t = begin(w.pid, EVENT)
     w.do("kinds")
     rows, out = end(t, w.pid)
     seen = values(out)
     base = seen[0][0]
-    assert [(a - base) // 64 for a, _, _ in seen] == list(range(14)) + [13] + [14, 15, 16, 16] + list(range(17, 25)), seen
+    assert [(a - base) // 64 for a, _, _ in seen] == \
+            list(range(14)) + [13] + [14, 15, 16, 16] + list(range(17, 25)), seen
     want = [0xff, 0xffff, 0x1010101, -1, 1] + 4 * [-1] + [0xffffffff, -1, -1, -1]
     assert [n for _, _, n in seen[:13]] == want, seen
-    assert seen[15][2] == -1 << 63 and seen[16][2] == -1 and seen[17][2] == 3 and seen[18][1:] == (3, 4) and seen[19][2] == 15, seen
+    assert seen[15][2] == -1 << 63 and seen[16][2] == -1 and seen[17][2] == 3 and seen[18][1:] == (3, 4) \
+            and seen[19][2] == 15, seen
     assert seen[23][2] == 0xffffff and seen[24][2] == 1 and seen[25][2] == -1, seen
     assert rows["t"]["missed"] == 0
     w.end()
@@ -191,7 +194,8 @@ def signals():
 
 @test
 def handlers():
-    """handlers that store there, that interrupt hits, and that leave a SIGSEGV by siglongjmp; restartable sequences go on"""
+    """handlers that store there, that interrupt hits, and that leave a SIGSEGV by siglongjmp; restartable sequences
+    go on"""
     w = Paged()
     t = begin(w.pid, EVENT)
     w.do("jumps 30")
@@ -199,7 +203,8 @@ def handlers():
     fired = int(w.answer().split()[1])
     w.do("abort 100")
     rows, out = end(t, w.pid)
-    assert values(out)[:60] == [v for i in range(30) for v in ((values(out)[0][0], i, i + 1), (values(out)[0][0] + 8, i, i + 1))], out
+    assert values(out)[:60] == [v for i in range(30) for v in ((values(out)[0][0], i, i + 1),
+                                                               (values(out)[0][0] + 8, i, i + 1))], out
     assert w.end()[0] == 60 + 4000 + fired + 100
     # The same beside threads that store there, so that instructions get points of their own.
     w = Paged()
@@ -239,7 +244,8 @@ def children():
 
 @test
 def killed():
-    """dprobes is killed at any moment, sixty times, while threads store and system calls do: nothing is harmed or lost"""
+    """dprobes is killed at any moment, sixty times, while threads store and system calls do: nothing is harmed or
+    lost"""
     rng = random.Random(5)
     w = Paged()
     want = 0
@@ -285,7 +291,8 @@ def both():
     t = begin(w.pid, "w:a all.table+64:24 at=$addr", "w:b all.table+80:4000 new=$new", "w:r all.table:8:rw", "p:p bump")
     w.do("add 8 2", "add 9 2", "add 10 3", "add 11 4", "add 0 1", "add 600 1")
     rows, out = end(t, w.pid)
-    assert rows["a"]["hits"] == 7 and rows["b"]["hits"] == 7 and rows["r"]["hits"] == 1 and rows["p"]["hits"] == 13, rows
+    assert rows["a"]["hits"] == 7 and rows["b"]["hits"] == 7 and rows["r"]["hits"] == 1 \
+            and rows["p"]["hits"] == 13, rows
     assert w.end()[0] == 13
 
 
@@ -301,7 +308,8 @@ def refusals():
     def place(what):
         return "w 0x%s:64" % next(x for x in maps if re.search(what, x)).split("-")[0]
 
-    for args, what in (([place(r"\[stack\]")], "stack"), ([place("r-xp")], "nobody can write|code"), (["w 0x1000:8"], "no memory"),
+    for args, what in (([place(r"\[stack\]")], "stack"), ([place("r-xp")], "nobody can write|code"),
+                       (["w 0x1000:8"], "no memory"),
                        (["--children", "w all.table"], "children"), ([place("r--p")], "nobody can write")):
         r = dprobes("trace", "--pages", "-p", w.pid, *args)
         assert r.returncode and "E-WATCH-PAGES" in r.stderr and re.search(what, r.stderr), (args, r.stderr)
@@ -325,7 +333,8 @@ def watch_command():
 def redis():
     """redis-server with all of its `server` structure watched under load: right replies, many hits, unharmed"""
     r = Redis()
-    size = re.search(r"@server\+0", dprobes("trace", "--pages", "-p", r.p.pid, "-q", "--duration", "0.2", "w:s redis-server:server",
+    size = re.search(r"@server\+0", dprobes("trace", "--pages", "-p", r.p.pid, "-q", "--duration", "0.2",
+                                            "w:s redis-server:server",
                                            check=0).stdout)
     length = "" if size else ":8192"
     t = begin(r.p.pid, "w:s redis-server:server%s at=$addr" % length)
@@ -362,13 +371,15 @@ input()
 
 @test
 def python():
-    """a quarter of a megabyte of the heap of a python3 with four threads: the same results, many instructions, unharmed"""
+    """a quarter of a megabyte of the heap of a python3 with four threads: the same results, many instructions,
+    unharmed"""
     told = []
     for watched in (False, True):
         p = start(["python3", "-c", PYTHON], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         at = int(p.stdout.readline(), 16)
         if watched:
-            lo, hi = next((lo, hi) for lo, hi in ((int(x, 16) for x in line.split()[0].split("-")) for line in mappings(p.pid)) if lo <= at < hi)
+            lo, hi = next((lo, hi) for lo, hi in ((int(x, 16) for x in line.split()[0].split("-"))
+                                                  for line in mappings(p.pid)) if lo <= at < hi)
             lo = max(lo, (at & ~4095) - 0x20000)
             t = begin(p.pid, "w:h 0x%x:%d ip=%%ip:symbol" % (lo, min(0x40000, hi - lo)))
         p.stdin.write("go\n")

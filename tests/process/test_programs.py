@@ -17,7 +17,8 @@ def both(modules):
 
 def same(modules, argv, hits=1000, extra=(), **kw):
     """Run argv without and with probes: output and status are the same. Returns the probed run's summary."""
-    plain = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, **kw)
+    plain = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                           text=True, **kw)
     with tempfile.TemporaryDirectory() as d:
         lines = event_file(d, both(modules) + list(extra))
         r = dprobes("trace", "-o", os.path.join(d, "trace.txt"), "-f", lines, "--", *argv, timeout=120, check=0, **kw)
@@ -46,7 +47,8 @@ def nginx():
         f.write("daemon off; master_process on; worker_processes 1; pid %s/pid; error_log %s/err; events {}\n"
                 "http { access_log %s/log; gzip on; gzip_types *; client_body_temp_path %s/b; proxy_temp_path %s/p;\n"
                 "fastcgi_temp_path %s/f; uwsgi_temp_path %s/u; scgi_temp_path %s/c;\n"
-                "server { listen unix:%s/s; root %s; location /hello { return 200 \"hello $arg_x\"; } } }\n" % ((d,) * 10))
+                "server { listen unix:%s/s; root %s; location /hello { return 200 \"hello $arg_x\"; } } }\n"
+                % ((d,) * 10))
     p = start([exe, "-p", d, "-c", os.path.join(d, "conf"), "-e", os.path.join(d, "err")])
     wait_for(lambda: os.path.exists(os.path.join(d, "s")), what="nginx")
     worker = wait_for(lambda: open("/proc/%d/task/%d/children" % (p.pid, p.pid)).read().split(), what="its worker")[0]
@@ -152,12 +154,14 @@ def git():
         return subprocess.run([exe, "rev-parse", "HEAD"], cwd=repo, env=env, stdout=subprocess.PIPE, text=True).stdout
 
     def plain(args, repo):
-        subprocess.run([exe, *args], cwd=repo, env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run([exe, *args], cwd=repo, env=env, check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
 
     seen = []
 
     def probed(args, repo):
-        r = dprobes("trace", "-o", "/dev/null", *both(["git", "libc", "libz"]), "--", exe, *args, cwd=repo, env=env, check=0)
+        r = dprobes("trace", "-o", "/dev/null", *both(["git", "libc", "libz"]), "--", exe, *args, cwd=repo,
+                    env=env, check=0)
         assert "ended with" not in r.stderr and "ended by" not in r.stderr, (args, r.stdout, r.stderr[-3000:])
         seen.append(rows_of(r.stderr)["total"]["hits"])
 
@@ -231,7 +235,8 @@ def perl():
     """perl: regular expressions, hashes, sorting, string building"""
     exe, = need("perl")
     same(["perl", "libc"], [exe, "-e", r"""
-        my %h; $h{$_ * 7919 % 1009} = $_ for 1 .. 3000; print join(",", map { "$_=$h{$_}" } (sort { $a <=> $b } keys %h)[0 .. 9]), "\n";
+        my %h; $h{$_ * 7919 % 1009} = $_ for 1 .. 3000;
+        print join(",", map { "$_=$h{$_}" } (sort { $a <=> $b } keys %h)[0 .. 9]), "\n";
         my $t = join " ", map { "w$_" } 1 .. 2000; my $n = () = $t =~ /w\d*7\b/g; print "$n\n"; $t =~ s/(\d)(\d)/$2$1/g;
         print length($t), " ", unpack("%32C*", $t), "\n"; my $x = eval { die { code => 42 } }; print $@->{code}, "\n";
         printf "%.10f %s\n", sqrt(2), scalar reverse "abc"; exit 9"""], env={"PERL_HASH_SEED": "0", "LC_ALL": "C"})

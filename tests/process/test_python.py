@@ -90,7 +90,8 @@ def started():
         plain = subprocess.run(argv, stdout=subprocess.PIPE, text=True)
         assert plain.returncode == 0 and "done 15" in plain.stdout
         r = dprobes("trace", "-o", os.path.join(d, "trace.txt"), *events(module), "--", *argv)
-        assert r.returncode == 0 and r.stdout == plain.stdout and "ended with" not in r.stderr, (r.returncode, r.stdout, r.stderr[-2000:])
+        assert r.returncode == 0 and r.stdout == plain.stdout and "ended with" not in r.stderr, \
+                (r.returncode, r.stdout, r.stderr[-2000:])
         total = rows_of(r.stderr)["total"]
         assert total["hits"] > 1000000 and total["hits"] == total["filtered"], total
         print("# figure: python3 from its start, %d probes, %d hits" % (probes_of(r.stderr), total["hits"]))
@@ -121,7 +122,8 @@ def instructions_of_it():
         p = start([exe, script(d), "0"], stdout=out, stderr=out)
         wait_for(lambda: "ready" in text_of(out.name), what="python")
         lines = instructions(module, module_path(p.pid, module), [
-            "_PyEval_Eval*", "sre_*", "_sre_*", "*dict_*", "*Dict_*", "long_*", "*Long_*", "*list_*", "*unicode_*", "*Unicode_*",
+            "_PyEval_Eval*", "sre_*", "_sre_*", "*dict_*", "*Dict_*", "long_*", "*Long_*", "*list_*",
+            "*unicode_*", "*Unicode_*",
             "gc_*", "*_dealloc", "*object_*", "*Object_*"])
         t = trace_start("-o", "/dev/null", "-p", p.pid, "-f", event_file(d, lines))
         armed(t, p)

@@ -18,7 +18,8 @@ def everything():
     t = trace_start("-o", os.path.join(redis.dir, "trace.txt"), "-p", redis.p.pid, *ALL)
     armed(t, redis.p)
     begin = time.time()
-    redis.bench("-n", 3000, "-c", 50, "-P", 4, "-q", "-t", "ping,set,get,incr,lpush,rpush,lpop,sadd,hset,zadd,lrange_100,mset")
+    redis.bench("-n", 3000, "-c", 50, "-P", 4, "-q", "-t",
+                "ping,set,get,incr,lpush,rpush,lpop,sadd,hset,zadd,lrange_100,mset")
     load = start([need("redis-benchmark")[0], "-s", redis.path, "-n", "20000", "-c", "50", "-q", "-r", "1000", "-t",
                   "set,get,lpush"])
     redis.check_replies()
@@ -100,7 +101,8 @@ def records():
     redis = Redis()
     t = trace_start("--json", "--buffer", "16M", "-p", redis.p.pid, "p:conn redis-server:acceptUnixHandler fd=%si:s32",
                     "r:cmd redis-server:lookupCommand found=$retval", "p:name redis-server:setCommand c=%di",
-                    "p:key lookupKey db=%di key=+0(+8(%si)):string if key ~ \"some-*\" || key == \"other\"", "r:opened libc:accept4 fd=$retval:s32")
+                    "p:key lookupKey db=%di key=+0(+8(%si)):string if key ~ \"some-*\" || key == \"other\"",
+                    "r:opened libc:accept4 fd=$retval:s32")
     armed(t, redis.p)
     replies = 3000
     redis.bench("-n", replies, "-c", 50, "-q", "-t", "set")
@@ -115,7 +117,8 @@ def records():
         by.setdefault(e["event"], []).append(e)
     for name, row in rows.items():
         if name != "total":
-            assert row["hits"] - row["filtered"] == row["recorded"] == len(by.get(name, ())), (name, row, len(by.get(name, ())))
+            assert row["hits"] - row["filtered"] == row["recorded"] == len(by.get(name, ())), \
+                    (name, row, len(by.get(name, ())))
     assert len(by["conn"]) >= 1 and len({e["args"]["fd"] for e in by["conn"]}) == 1, by["conn"][:3]
     fds = {e["args"]["fd"] for e in by["opened"]}
     assert len(by["opened"]) >= 51 and all(-1 <= fd < 1000 for fd in fds), fds  # each connection; -1: nobody waits
@@ -142,7 +145,8 @@ def every_instruction():
         "_addReplyToBufferOrList", "string2ll", "ll2string", "zmalloc", "zfree", "dictAdd*", "lp*", "quicklist*",
         "lua*", "je_malloc*"])
     lines += instructions("libc", module_path(redis.p.pid, "libc.so"), [
-        "malloc", "_int_malloc", "_int_free*", "free", "qsort*", "msort*", "*memchr*", "*strlen*", "*memcpy*", "*memmove*",
+        "malloc", "_int_malloc", "_int_free*", "free", "qsort*", "msort*", "*memchr*", "*strlen*",
+        "*memcpy*", "*memmove*",
         "*memcmp*", "*strtol*", "*printf*", "__memset*"])
     t = trace_start("-o", "/dev/null", "-p", redis.p.pid, "-f", event_file(redis.dir, lines))
     armed(t, redis.p)
@@ -166,7 +170,8 @@ def asleep():
     """threads asleep in system calls that are displaced: they wake up in the right place, in and out"""
     redis = Redis()
     lines = instructions("libc", module_path(redis.p.pid, "libc.so"), [
-        "*futex*", "pthread_cond*", "__pthread_cond*", "*lll_lock*", "epoll_*", "*nanosleep*", "read", "write", "*poll*",
+        "*futex*", "pthread_cond*", "__pthread_cond*", "*lll_lock*", "epoll_*", "*nanosleep*", "read",
+        "write", "*poll*",
         "__syscall*", "syscall"])
     for _ in range(4):
         t = trace_start("-o", "/dev/null", "-p", redis.p.pid, "-f", event_file(redis.dir, lines))

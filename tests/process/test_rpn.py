@@ -138,12 +138,16 @@ def global_variables():
     o = Obey()
     for jit in ("on", "off"):
         running = [start([simple, "2", "0"]) for _ in range(3)]
-        dprobes("insert", program("g1.rpn", body("inc gv, 1; abort", name=simple, offset="work", header="gvars = 2")), "--jit", jit, check=0)
-        dprobes("insert", program("g2.rpn", body("push gv, 1; log 1; inc gv, 0; exit", header="logmax = 8\ngvars = 2")), "--json", check=0)
-        assert len({line.split()[4] for p in running for line in open("/proc/%d/maps" % p.pid) if "/state/globals" in line}) == 1
+        dprobes("insert", program("g1.rpn", body("inc gv, 1; abort", name=simple, offset="work",
+                                                 header="gvars = 2")), "--jit", jit, check=0)
+        dprobes("insert", program("g2.rpn", body("push gv, 1; log 1; inc gv, 0; exit",
+                                                 header="logmax = 8\ngvars = 2")), "--json", check=0)
+        assert len({line.split()[4] for p in running for line in open("/proc/%d/maps" % p.pid)
+                    if "/state/globals" in line}) == 1
         wait_for(lambda: hits(dprobes("query", "--name", simple, check=0).stdout) > 100000, what="many hits")
         assert all(stop(p) == 0 for p in running)
-        text = wait_for(lambda: (lambda t: t if "in 0 processes" in t else None)(dprobes("query", "--name", simple, check=0).stdout),
+        text = wait_for(lambda: (lambda t: t if "in 0 processes" in t else None)(
+            dprobes("query", "--name", simple, check=0).stdout),
                         what="their end")
         n = hits(text)
         assert "gv 1 = %d\n" % n in dprobes("vars", "--all", "--global", check=0).stdout
@@ -157,7 +161,8 @@ def global_variables():
         clean()
     with open("/proc/%d/maps" % o.pid) as f:
         assert "/state/globals" not in f.read()
-    assert not any("socket:" in os.readlink(os.path.join("/proc/%d/fd" % o.pid, fd)) for fd in os.listdir("/proc/%d/fd" % o.pid))
+    assert not any("socket:" in os.readlink(os.path.join("/proc/%d/fd" % o.pid, fd))
+                   for fd in os.listdir("/proc/%d/fd" % o.pid))
     assert o.end() == 0
 
 
@@ -272,7 +277,8 @@ def last_words(o):
 
 @alone
 def corners():
-    """a store over the end of memory stores nothing; a text that just fits is whole; a heap of words holds as many as its bytes"""
+    """a store over the end of memory stores nothing; a text that just fits is whole; a heap of words holds as many
+    as its bytes"""
     o = Obey()
     end = last_words(o)
     with open("/proc/%d/mem" % o.pid, "r+b", 0) as mem:
@@ -283,7 +289,8 @@ def corners():
                 ("push d, 50; push r, rdi; push d, 12; sub; log str; exit", 11, "ex_mask = 0x1fff", 0),
                 ("push d, 50; push r, rdi; push d, 12; sub; log str; exit", 10, "ex_mask = 0x1fff", 1),
                 ("push d, 8; malloc; " * 1600 + "exit", 11, "heap = 16384", 0)):
-            dprobes("insert", program("corner.rpn", body(code, header="logmax = %d\njmpmax = 1\nheapmax = 16384" % logmax, more=more)), check=0)
+            dprobes("insert", program("corner.rpn",
+                    body(code, header="logmax = %d\njmpmax = 1\nheapmax = 16384" % logmax, more=more)), check=0)
             assert o("add %d 0" % (end - 4)) == str(end - 4)
             said = re.search(r"exceptions (\d+)", dprobes("query", check=0).stdout)
             assert int(said.group(1)) == exceptions, (code[:60], logmax, said.group(0))
@@ -365,7 +372,8 @@ def core():
     assert o("add 1 2") == "3" and o("add 2 2") == "4" and o("counter") == "5"
     logged("8 bytes")
     assert o.end() == 0
-    if pattern.startswith("|") or "/" in pattern[1:] and "%" in where or resource.getrlimit(resource.RLIMIT_CORE)[1] == 0:
+    if pattern.startswith("|") or "/" in pattern[1:] and "%" in where \
+            or resource.getrlimit(resource.RLIMIT_CORE)[1] == 0:
         raise Skip("cores do not go to a known directory here")
     found = 0
     gdb = shutil.which("gdb")
@@ -376,8 +384,10 @@ def core():
                 continue
         found += 1
         if gdb:
-            said = subprocess.run([gdb, "-nx", "-batch", "-ex", "bt", "-ex", "p $rdi", "-ex", "p $rsi", OBEY, path], stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, text=True, timeout=60, env=dict(os.environ, DEBUGINFOD_URLS="")).stdout
+            said = subprocess.run([gdb, "-nx", "-batch", "-ex", "bt", "-ex", "p $rdi", "-ex", "p $rsi", OBEY, path],
+                                  stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, timeout=60,
+                                  env=dict(os.environ, DEBUGINFOD_URLS="")).stdout
             assert re.search(r"#0 .* in add_numbers \(.*\n#1 .* in main \(", said), said
             assert "$1 = 1\n$2 = 2\n" in said, said
         assert os.stat(path).st_blocks * 512 < 16 << 20, os.stat(path)
@@ -543,8 +553,10 @@ def wrong_options():
     for words, says in ((("insert", f, "--log=PID,XX"), "--log XX"), (("insert", f, "--log", "XX"), "--log XX"),
                         (("insert", f, "--log-target", "LTT"), "LTT does not exist any more"),
                         (("insert", f, "--log-target", "NONE"), "NONE: no such target"),
-                        (("-g", "-i", "2-1"), "--index 2-1"), (("-r", "--name", "x", "-a"), "--name and --all together"),
-                        (("-r", f, "-a"), "together"), (("-r",), "--name MODULE, or --all"), (("-i", f, f), "one file at a time")):
+                        (("-g", "-i", "2-1"), "--index 2-1"),
+                        (("-r", "--name", "x", "-a"), "--name and --all together"),
+                        (("-r", f, "-a"), "together"), (("-r",), "--name MODULE, or --all"),
+                        (("-i", f, f), "one file at a time")):
         r = dprobes(*words, check=2)
         assert says in r.stderr and "hint: " in r.stderr, r.stderr
     r = dprobes("insert", f, "-u", "1", "-t", "2-x", check=1)
@@ -562,7 +574,8 @@ def options_listed():
         for name in filter(re.compile(r"\.(py|sh)$").search, os.listdir(where)):
             with open(os.path.join(where, name)) as g:
                 tests += g.read()
-    for verb in ("insert", "remove", "query", "vars", "build", "apply", "log", "trace", "list", "funcs", "verify", "coverage"):
+    for verb in ("insert", "remove", "query", "vars", "build", "apply", "log", "trace", "list", "funcs",
+                 "verify", "coverage"):
         text = dprobes(verb, "--help", check=0).stdout
         for short, option in re.findall(r"^ +(?:(-\w), )?(--[a-z-]+)", text, re.M):
             assert re.search(r"[\"' ](%s|%s)[=\"' ,]" % (option, short or option), tests), "%s %s" % (verb, option)
@@ -586,12 +599,15 @@ def merging():
 
 @alone
 def killed_in_changes():
-    """drivers killed at random instants while programs come and go: the process goes on, and in the end nothing is left in it"""
+    """drivers killed at random instants while programs come and go: the process goes on, and in the end nothing is
+    left in it"""
     o, chance = Obey(), random.Random(2)
-    one = program("k1.rpn", body("inc lv, 0; inc gv, 0; push r, rdi; log 1; exit", header="logmax = 9\nvars = 1\ngvars = 1"))
+    one = program("k1.rpn", body("inc lv, 0; inc gv, 0; push r, rdi; log 1; exit",
+                                 header="logmax = 9\nvars = 1\ngvars = 1"))
     two = program("k2.rpn", body("inc lv, 0; abort", header="vars = 1", more="at = return"))
     for i in range(25):
-        p = start([DPROBES, *chance.choice([["insert", one, "--replace"], ["insert", two, "--merge"], ["remove", one]])])
+        p = start([DPROBES, *chance.choice([["insert", one, "--replace"], ["insert", two, "--merge"],
+                                            ["remove", one]])])
         end = time.monotonic() + chance.random() * 0.1
         while time.monotonic() < end:
             assert o("add 1 1") == "2" and o("fork 2 2") == "4"
@@ -627,7 +643,8 @@ def kill_driver():
 
 @alone
 def driver():
-    """the driver ends after the last removal; asked to end, it takes its probes along; a killed one's are removed, too"""
+    """the driver ends after the last removal; asked to end, it takes its probes along; a killed one's are removed,
+    too"""
     o = Obey()
     f = program("d.rpn", body("inc lv, 0; abort"))
     state = os.path.join(os.environ["DPROBES_DIR"], "state")
@@ -650,10 +667,12 @@ def driver():
 
 
 def adopted(root=True):
-    """Kill the driver again and again while a process runs into its probes: what is counted and logged is what happened."""
+    """Kill the driver again and again while a process runs into its probes: what is counted and logged is what
+    happened."""
     o, other = Obey(), Obey()
     code = "inc lv, 0; inc gv, 0; push r, rdi; log 1; exit"
-    dprobes("insert", program("a.rpn", body(code, header="logmax = 100\nvars = 4\ngvars = 1", more="ignore = 10")), "--json", check=0)
+    dprobes("insert", program("a.rpn", body(code, header="logmax = 100\nvars = 4\ngvars = 1", more="ignore = 10")),
+            "--json", check=0)
     before, n, rings = our_mappings(o.pid), 0, []
     for i in range(6):
         for _ in range(40):
@@ -718,7 +737,8 @@ def adoption_by_copy():
     if os.geteuid() != 0:
         raise Skip("only root can drop what this needs")
     with_all = dprobes.__globals__["DPROBES"]
-    less = program("less", "#!/bin/sh\nexec capsh --drop=cap_checkpoint_restore,cap_sys_admin -- -c 'exec \"$0\" \"$@\"' %s \"$@\"\n" % with_all)
+    less = program("less", "#!/bin/sh\nexec capsh --drop=cap_checkpoint_restore,cap_sys_admin "
+                           "-- -c 'exec \"$0\" \"$@\"' %s \"$@\"\n" % with_all)
     os.chmod(less, 0o755)
     dprobes.__globals__["DPROBES"] = less
     try:
@@ -742,7 +762,8 @@ def adoption_changes():
     child.kill()
     child.wait()
     late = Obey()  # begins while no driver is there
-    text = wait_for(lambda: (lambda t: t if "in 2 processes" in t else None)(dprobes("query", check=0).stdout), what="two processes")
+    text = wait_for(lambda: (lambda t: t if "in 2 processes" in t else None)(dprobes("query", check=0).stdout),
+                    what="two processes")
     assert "lv 0 = 3" in text, text
     wait_for(lambda: our_mappings(late.pid), what="probes in the late process")
     assert late("add 1 2") == "3"
@@ -785,9 +806,11 @@ def brief():
 @alone
 def compiled():
     """programs as machine code: on, off and by the environment, with the same results; `query` tells which"""
-    code = "push d, 10; turn: push r, edi; push lv, 0; add; pop lv, 0; loop turn; push lv, 0; push d, 1; log; push d, 0; push d, 0; div; exit"
+    code = "push d, 10; turn: push r, edi; push lv, 0; add; pop lv, 0; loop turn; push lv, 0; push d, 1; log; " \
+           "push d, 0; push d, 0; div; exit"
     lines = []
-    for args, word in ((["--jit", "off"], "interpreted"), (["--jit=on"], "compiled"), (["--jit", "auto"], "compiled"), ([], "interpreted")):
+    for args, word in ((["--jit", "off"], "interpreted"), (["--jit=on"], "compiled"),
+                       (["--jit", "auto"], "compiled"), ([], "interpreted")):
         o = Obey()
         os.environ["DPROBES_JIT"] = "off"
         dprobes("insert", program("sum.rpn", body(code)), *args, check=0)

@@ -14,7 +14,8 @@ SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "
 
 
 def tables(text):
-    """Aggregates as they are shown: {(kind, name): {key: value or its words}}; the key "" has what stands in the head."""
+    """Aggregates as they are shown: {(kind, name): {key: value or its words}}; the key "" has what stands in the
+    head."""
     found, rows = {}, {}
     for line in text.splitlines():
         m = re.match(r"  (count|sum|min|max|hist|lhist|last) +(\w+) *(.*)$", line)
@@ -79,7 +80,8 @@ def redis():
         r("SET", "user:7", "x")
         r("GET", "other")
         r("INCRBY", "user:9", 5)
-    assert [" ".join(x) for x in re.findall(r"client \d+: (\w+) (user:\d)", t.text)] == ["set user:7", "incrby user:9"], t.text
+    assert [" ".join(x) for x in re.findall(r"client \d+: (\w+) (user:\d)", t.text)] == \
+            ["set user:7", "incrby user:9"], t.text
     with traced("redis-misses.dpc") as t:
         for i in range(5):
             r("GET", "nothing")

@@ -93,7 +93,8 @@ def handler_inside_hit():
         p = ready(mode)
         missed = 0
         for _ in range(6):
-            r, full = trace_for(p, 0.7, "p:step step n=%di a=+0(%sp):x64 b=+8(%sp):x64 c=+16(%sp):x64", "p:tick on_tick")
+            r, full = trace_for(p, 0.7, "p:step step n=%di a=+0(%sp):x64 b=+8(%sp):x64 c=+16(%sp):x64",
+                                "p:tick on_tick")
             sums(r["step"])
             sums(r["tick"])
             # One step in each tick, at most; so no more can be missed.
@@ -222,7 +223,8 @@ def longjmp_out_of_hits():
 
 @test
 def handlers_in_hits():
-    """a handler interrupted a displaced instruction, SIGTRAP is blocked, and the handler is in a hit: it comes back to the right place"""
+    """a handler interrupted a displaced instruction, SIGTRAP is blocked, and the handler is in a hit: it comes back
+    to the right place"""
     p = ready("waits", "nested")
     for _ in range(ROUNDS):
         r, full = trace_for(p, 0.2, "--interpret", "p inner a=+0(%di):x64", "p slow")
@@ -242,7 +244,8 @@ def handlers_on_one_stack():
         r, full = trace_for(p, 1.5, "--interpret", *events)
         assert p.poll() is None, (p.returncode, full.stderr)
         sums(r["inner"])
-        # No signal comes in a hit on that stack, so none is missed but those of handlers that interrupt a hit of slow().
+        # No signal comes in a hit on that stack, so none is missed but those of handlers that interrupt a hit of
+        # slow().
         assert r["inner"]["hits"] > 1000 and ("slow" in r or r["inner"]["missed"] == 0), full.stderr
     for _ in range(ROUNDS):
         trace_for(p, 0.03, "--interpret", "p inner a=+0(%di):x64", "p slow")

@@ -26,7 +26,8 @@ __attribute__((noinline)) int second(struct other *o, int k)
 	return z + 1;
 }
 """
-PLACES = ["work", "mix", "half", "second", "vars.c:%d" % line_of("total += sum"), "vars.c:%d" % line_of("shared = part")]
+PLACES = ["work", "mix", "half", "second", "vars.c:%d" % line_of("total += sum"),
+          "vars.c:%d" % line_of("shared = part")]
 BODY = ("\tlog_probe_expr(\"*p\");\n\tlog($n, $label, $p->next->in, $total, $global_other);\n"
         "\tif (@defined($sum)) log($sum);\n\tif (@defined($q)) log($q->d);")
 
@@ -54,7 +55,8 @@ def write_elf(path, secs):
         at = len(names)
         names += name.encode() + b"\0"
         body = names if body is None else body
-        heads.append(struct.pack("<IIQQQQIIQQ", at, 3 if name == ".shstrtab" else 1, 0, 0, 64 + len(data), len(body), 0, 0, 1, 0))
+        heads.append(struct.pack("<IIQQQQIIQQ", at, 3 if name == ".shstrtab" else 1, 0, 0, 64 + len(data),
+                                 len(body), 0, 0, 1, 0))
         data += body
     head = b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 1, 62, 1, 0, 0, 64 + len(data), 0, 64, 0, 0, 64,
                                                      len(heads), len(heads) - 1)
@@ -141,7 +143,8 @@ def seen(path, **kw):
         out += r.stdout
     for where in ("work", PLACES[-1]):
         file = handlers("split.dpc", path, [(where, BODY)])
-        r = subprocess.run([DPROBES, "trace", "--allow-trap", "-f", file, "--", path], input="7\n", stdout=subprocess.PIPE,
+        r = subprocess.run([DPROBES, "trace", "--allow-trap", "-f", file, "--", path], input="7\n",
+                           stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, text=True, timeout=60, **kw)
         assert r.returncode == 0, r.stderr
         assert "name = \"first\"" in r.stdout, r.stdout
@@ -150,7 +153,8 @@ def seen(path, **kw):
 
 
 BUILDS = [("gcc", "-gdwarf-4", "dwp"), ("gcc", "-gdwarf-4", "dwp", "-fdebug-types-section"), ("gcc", "-gdwarf-5", None),
-          ("gcc", "-gdwarf-5", None, "-fdebug-types-section"), ("clang", "-gdwarf-4", "llvm-dwp"), ("clang", "-gdwarf-5", "llvm-dwp"),
+          ("gcc", "-gdwarf-5", None, "-fdebug-types-section"), ("clang", "-gdwarf-4", "llvm-dwp"),
+          ("clang", "-gdwarf-5", "llvm-dwp"),
           ("clang", "-gdwarf-5", "llvm-dwp", "-fdebug-types-section")]
 
 
@@ -192,7 +196,8 @@ def places():
     r = dprobes("vars", path, "work", check=1)
     assert "E-LINE-NODEBUG" in r.stderr and "vars.dwo" in r.stderr and "prog.dwp" in r.stderr, r.stderr
     root = os.path.join(DIR, "root")
-    ident = re.search(r"Build ID: (\w+)", subprocess.run(["readelf", "-n", path], stdout=subprocess.PIPE, text=True).stdout).group(1)
+    ident = re.search(r"Build ID: (\w+)", subprocess.run(["readelf", "-n", path], stdout=subprocess.PIPE,
+                                                         text=True).stdout).group(1)
     good = [path + ".dwp", os.path.join(root, ".build-id", ident[:2], ident[2:] + ".dwp"), root + path + ".dwp"]
     for at in good:
         os.makedirs(os.path.dirname(at), exist_ok=True)
@@ -222,7 +227,8 @@ def places():
 
 @test
 def elsewhere():
-    """debug files of another build, and of a server: what is said when they cannot be used, and while one is waited for"""
+    """debug files of another build, and of a server: what is said when they cannot be used, and while one is waited
+    for"""
     where, path = make("elsewhere", "gcc", "-Wl,--build-id")
     subprocess.run(["objcopy", "--only-keep-debug", "prog", "prog.debug"], check=True, cwd=where)
     subprocess.run(["strip", "prog"], check=True, cwd=where)
@@ -237,7 +243,8 @@ def elsewhere():
     assert "E-SYM-NONE" in r.stderr and "prog.debug belongs to another build" in r.stderr, r.stderr
     os.unlink(os.path.join(where, "prog.debug"))
     dprobes("vars", path, "0x1370", env=env, check=1)
-    if not any(os.path.exists(d + "/libdebuginfod.so.1") for d in ("/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64")):
+    if not any(os.path.exists(d + "/libdebuginfod.so.1") for d in ("/usr/lib/x86_64-linux-gnu",
+                                                                   "/lib/x86_64-linux-gnu", "/usr/lib64")):
         raise Skip("libdebuginfod1 is not installed")
 
     class Server(http.server.BaseHTTPRequestHandler):
@@ -253,10 +260,12 @@ def elsewhere():
 
         def log_message(self, *args):
             pass
-    ident = re.search(r"Build ID: (\w+)", subprocess.run(["readelf", "-n", path], stdout=subprocess.PIPE, text=True).stdout).group(1)
+    ident = re.search(r"Build ID: (\w+)", subprocess.run(["readelf", "-n", path], stdout=subprocess.PIPE,
+                                                         text=True).stdout).group(1)
     server = http.server.HTTPServer(("127.0.0.1", 0), Server)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    env.update(DEBUGINFOD_URLS="http://127.0.0.1:%d/" % server.server_port, DEBUGINFOD_CACHE_PATH=os.path.join(where, "cache"))
+    env.update(DEBUGINFOD_URLS="http://127.0.0.1:%d/" % server.server_port,
+               DEBUGINFOD_CACHE_PATH=os.path.join(where, "cache"))
     r = dprobes("vars", path, "work", env=env)
     assert "struct node *, rdi" in r.stdout and "fetching debug information of prog" in r.stderr, (r.stdout, r.stderr)
     r = dprobes("vars", path, "work", env=env)

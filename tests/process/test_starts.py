@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Processes that are caught at their start, or while they load a library: they go on whatever happens to those who catch them."""
+"""Processes that are caught at their start, or while they load a library: they go on whatever happens to those who
+catch them."""
 import os
 import random
 import re
@@ -96,7 +97,8 @@ def both():
 
 @alone
 def counted():
-    """the shortest programs, with and without a loader, and their libraries: each hit is counted, or it is told who was let go"""
+    """the shortest programs, with and without a loader, and their libraries: each hit is counted, or it is told who
+    was let go"""
     both()
     for _ in range(3):
         running = [start([path]) for path in (BRIEF, STATIC, BRIEF, STATIC)]
@@ -136,7 +138,8 @@ def loader_probed():
 
 @alone
 def late():
-    """a program whose library's initialiser waits for others: the driver answers, the program goes on, its probes come later"""
+    """a program whose library's initialiser waits for others: the driver answers, the program goes on, its probes
+    come later"""
     root()
     insert(LATE, "main_work")
     p = start([LATE], stdin=subprocess.PIPE)
@@ -175,7 +178,8 @@ def guard_stopped():
     query()
     n = hits(query())
     assert start([BRIEF]).wait(LONG) == 0 and start([STATIC]).wait(LONG) == 0
-    wait_for(lambda: [now - then for now, then in zip(hits(query()), n)] == [3, 2, 3] or let_go(query()), timeout=LONG, what="all hits")
+    wait_for(lambda: [now - then for now, then in zip(hits(query()), n)] == [3, 2, 3] or let_go(query()),
+             timeout=LONG, what="all hits")
 
 
 def killed(*names):
@@ -235,7 +239,8 @@ def not_held():
     os.mkdir(own)
     try:
         script = "echo $$ >%s/cgroup.procs && exec unshare -C \"$0\" \"$@\"" % own
-        insert(BRIEF, "brief_work", using=lambda *args, check: subprocess.run(["sh", "-c", script, DPROBES, *args], check=True, stdout=subprocess.DEVNULL))
+        insert(BRIEF, "brief_work", using=lambda *args, check: subprocess.run(
+            ["sh", "-c", script, DPROBES, *args], check=True, stdout=subprocess.DEVNULL))
         insert(STATIC, "brief_work")
         for path in (BRIEF, STATIC) * 3:
             assert start([path]).wait(LONG) == 0

@@ -85,7 +85,8 @@ def parts():
 
 @test
 def signals():
-    """SIGTRAP blocked, ignored, handled: the program lives, its own traps arrive, what is not seen is counted as missed"""
+    """SIGTRAP blocked, ignored, handled: the program lives, its own traps arrive, what is not seen is counted as
+    missed"""
     for mode in ("plain", "blocked", "ignored", "handled"):
         w = Watched(mode)
         t = begin(w, "w:c counter n=$new")
@@ -174,9 +175,12 @@ def refusals():
     w = Watched()
     w.do("inc 1")
     # Where registers are dead, pages take their place.
-    many = [] if debug_registers() is False else [(["w bytes:16", "w counter", "w neighbour", "w signed_one"], "E-WATCH-MANY")]
-    for args, code in ((["w counter:io"], "E-WATCH-TYPE"), (["w counter.x"], "E-PLACE-FIELD"), (["w list->nothing"], "E-PLACE-FIELD"),
-                       (["w list->next->next->id"], "E-PLACE-POINTER"), (["w nobody"], "E-SYM-NONE"), (["w list["], "E-PLACE-SYNTAX"),
+    many = [] if debug_registers() is False else [(["w bytes:16", "w counter", "w neighbour", "w signed_one"],
+                                                   "E-WATCH-MANY")]
+    for args, code in ((["w counter:io"], "E-WATCH-TYPE"), (["w counter.x"], "E-PLACE-FIELD"),
+                       (["w list->nothing"], "E-PLACE-FIELD"),
+                       (["w list->next->next->id"], "E-PLACE-POINTER"), (["w nobody"], "E-SYM-NONE"),
+                       (["w list["], "E-PLACE-SYNTAX"),
                        (["w counter:0"], "E-EVENT-WATCHLEN"), *many,
                        (["w counter $arg1"], "E-EVENT-WATCHARG"), (["p touch n=$new"], "E-EVENT-WATCHVAR"),
                        (["w 0xffffffff81000000:4"], "E-SITE-NOTEXT"), (["w counter* $new"], "E-EVENT-LOCATION")):
@@ -233,7 +237,8 @@ def watch_command():
     for name, place in lines[:2]:
         file, line = place.split(":")
         text = source[int(line) - 1]
-        assert file == "watched.c" and ("counter" in text if name == "increment" else "increment" in text), (place, text)
+        assert file == "watched.c" and ("counter" in text if name == "increment" else "increment" in text), (place,
+                text)
     assert re.search(r"^ {8}work\+.*\n(.*\n)* {8}(start_thread|clone3?)\+", thread, re.M), thread
     w.end()
 
@@ -253,7 +258,8 @@ def repeated():
 
 @test
 def displaced():
-    """an access by an instruction that a probe has displaced: the address that it has in the program, and the callers"""
+    """an access by an instruction that a probe has displaced: the address that it has in the program, and the
+    callers"""
     w = Watched()
     seen = []
     for probes in ((), ("p increment",)):
@@ -270,7 +276,8 @@ def begin_call(w, *args):
     """Nothing is watched before the first call: wait for the probe at its entry."""
     need_registers()
     t = trace_start("-p", w.pid, *args)
-    wait_for(lambda: t.poll() is not None or " jump  dprobes" in dprobes("list", "-p", w.pid, check=0).stdout and not traced(w.pid),
+    wait_for(lambda: t.poll() is not None or " jump  dprobes" in dprobes("list", "-p", w.pid, check=0).stdout
+             and not traced(w.pid),
              what="the probes")
     if t.poll() is not None:
         text = text_of(t.err_path)
@@ -281,7 +288,8 @@ def begin_call(w, *args):
 
 @test
 def calls():
-    """memory that a function's arguments lead to, until the call returns: each thread its own, not between, not in calls inside"""
+    """memory that a function's arguments lead to, until the call returns: each thread its own, not between, not in
+    calls inside"""
     w = Watched()
     w.do("change 1 1")
     t = begin_call(w, "w:c change($p->pair[0]) at=$addr old=$old new=$new")
@@ -289,14 +297,17 @@ def calls():
     rows, out = finish(t)
     assert rows["c"]["hits"] == rows["c"]["recorded"] == 2 * 2 + 6 + 3 * 5 * 2, rows
     assert rows["change"]["hits"] == 2 + 3 + 15 and rows["change"]["missed"] == 2, rows
-    assert re.findall(r"old=(\d+) new=(\d+)", out)[:5] == [("10", "11"), ("11", "12"), ("10", "11"), ("11", "12"), ("10", "11")], out
+    assert re.findall(r"old=(\d+) new=(\d+)", out)[:5] == [("10", "11"), ("11", "12"), ("10", "11"), ("11", "12"),
+                                                           ("10", "11")], out
     assert len(set(re.findall(r"at=0x[0-9a-f]+", out))) >= 2, out
     t = begin_call(w, "w:c change($p->next->pair[0]):rw if $new == 30")
     w.do("change 3 1")
     rows, out = finish(t)
     assert rows["change"]["passed"] == 3 and rows["c"]["hits"] == 0, rows  # first.next is null
-    for line, code in (("w change($q->id)", "E-VAR-NONE"), ("w change($depth)", "E-PLACE-FIELD"), ("w change($p->pair)", "E-WATCH-SIZE"),
-                       ("w change($p->id):x", "E-WATCH-TYPE"), ("w change(p->id)", "E-PLACE-SYNTAX"), ("w nobody($p->id)", "E-SYM-NONE")):
+    for line, code in (("w change($q->id)", "E-VAR-NONE"), ("w change($depth)", "E-PLACE-FIELD"),
+                       ("w change($p->pair)", "E-WATCH-SIZE"),
+                       ("w change($p->id):x", "E-WATCH-TYPE"), ("w change(p->id)", "E-PLACE-SYNTAX"),
+                       ("w nobody($p->id)", "E-SYM-NONE")):
         r = dprobes("trace", "-p", w.pid, line)
         assert r.returncode and code in r.stderr, (line, r.stderr)
     w.end()
@@ -336,17 +347,20 @@ def inherited():
 
 @test
 def debugger():
-    """gdb with a hardware watchpoint of its own beside ours: it sees the signals of our hits, and what it keeps is missed"""
+    """gdb with a hardware watchpoint of its own beside ours: it sees the signals of our hits, and what it keeps is
+    missed"""
     if not shutil.which("gdb"):
         raise Skip("no gdb")
     w = Watched()
     t = begin(w, "w:c counter n=$new")
     w.do("inc 2")
     with tempfile.NamedTemporaryFile("w", suffix=".gdb") as f:
-        f.write("set pagination off\nset confirm off\nset debuginfod enabled off\nattach %d\nwatch neighbour\ncontinue\ncontinue\n"
+        f.write("set pagination off\nset confirm off\nset debuginfod enabled off\nattach %d\nwatch "
+                "neighbour\ncontinue\ncontinue\n"
                 "delete\ndetach\n" % w.pid)
         f.flush()
-        g = start(["gdb", "-q", "-nx", "-batch", "-x", f.name, target("watched")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        g = start(["gdb", "-q", "-nx", "-batch", "-x", f.name, target("watched")], stdout=subprocess.PIPE,
+                  stderr=subprocess.STDOUT, text=True)
         lines = iter(g.stdout.readline, "")
         assert any("Hardware watchpoint" in line for line in lines)
         w.p.stdin.write("inc 3\n")
@@ -391,7 +405,8 @@ offset = increment
 def words():
     """The minor number and the words of each record that has some."""
     found = [json.loads(line) for line in dprobes("log", check=0).stdout.splitlines()]
-    return [(r["minor"], *struct.unpack("<%dQ" % (len(r["data"]) // 16), bytes.fromhex(r["data"]))) for r in found if r["data"]]
+    return [(r["minor"], *struct.unpack("<%dQ" % (len(r["data"]) // 16), bytes.fromhex(r["data"])))
+            for r in found if r["data"]]
 
 
 def driver_of(pid):
@@ -400,7 +415,8 @@ def driver_of(pid):
 
 @test
 def programs():
-    """probe programs at watchpoints: old, new, addr; with the commands of other probes, beside a probe, when the driver is killed"""
+    """probe programs at watchpoints: old, new, addr; with the commands of other probes, beside a probe, when the
+    driver is killed"""
     need_registers()
     with tempfile.TemporaryDirectory(prefix="dp-watch-") as d:
         os.environ["DPROBES_DIR"] = os.path.join(d, "driver")
@@ -442,7 +458,8 @@ def inserted(w, path):
     t = trace_start("-f", path, "-p", w.pid)
     wait_for(lambda: "inserted" in text_of(t.err_path), what="the program")
     w.do("parts", "inc 1")
-    assert stop(t, signal.SIGINT, 60) == 0 and re.search(r"dprobes\(1,8\) \d+ bytes:\n0000  f[0-9a-f]0*\b", text_of(t.out_path))
+    assert stop(t, signal.SIGINT, 60) == 0 and re.search(r"dprobes\(1,8\) \d+ bytes:\n0000  f[0-9a-f]0*\b",
+                                                         text_of(t.out_path))
 
 
 CHILDREN = """
@@ -507,17 +524,20 @@ void counted() { count(writers, here(), caller()); if ($new == 3) log_backtrace(
 
 @test
 def handlers():
-    """handlers in C: the variable's type, the program's other variables, counts by writer and caller, also behind its end"""
+    """handlers in C: the variable's type, the program's other variables, counts by writer and caller, also behind
+    its end"""
     need_registers()
     w = Watched()
     with tempfile.NamedTemporaryFile("w", suffix=".dpc") as f:
         def trace():
             return trace_start("-f", f.name, "-D", 'PROGRAM="%s"' % target("watched"), "-p", w.pid)
 
-        for text, code in (("w nobody", "E-SYM-NONE"), ("w list->nothing", "E-PLACE-FIELD"), ("w counter:0", "E-EVENT-WATCHLEN"), ("w counter", "E-DPCC")):
+        for text, code in (("w nobody", "E-SYM-NONE"), ("w list->nothing", "E-PLACE-FIELD"),
+                           ("w counter:0", "E-EVENT-WATCHLEN"), ("w counter", "E-DPCC")):
             f.seek(0)
             f.truncate()
-            f.write('#pragma MODNAME(PROGRAM)\n#pragma PROBEPOINT_LOCATION("%s")\n#pragma PROBEPOINT_HANDLER("h")\nvoid h() { $old = 1; }\n' % text)
+            f.write('#pragma MODNAME(PROGRAM)\n#pragma PROBEPOINT_LOCATION("%s")\n#pragma '
+                    'PROBEPOINT_HANDLER("h")\nvoid h() { $old = 1; }\n' % text)
             f.flush()
             t = trace()
             assert t.wait(60) and code in text_of(t.err_path), (text, text_of(t.err_path))

@@ -54,7 +54,8 @@ def links(pid):
 
 
 def watches(t, pid):
-    """Whether dprobes holds performance events, and the threads run free again. It opens some before it arms, to see how they work."""
+    """Whether dprobes holds performance events, and the threads run free again. It opens some before it arms, to see
+    how they work."""
     return bool(our_mappings(pid)) and not traced(pid) and any("perf_event" in x for x in links(t.pid))
 
 

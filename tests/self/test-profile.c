@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A profiler in the program: a signal whose handler unwinds the stack. Each probed call is made instruction by instruction, under
- * ptrace, and the signal arrives before each of them: in a hit, in a stub, in a return. It must come through, or stop early, and
- * never go astray.
+ * A profiler in the program: a signal whose handler unwinds the stack. Each probed call is made instruction by
+ * instruction, under ptrace, and the signal arrives before each of them: in a hit, in a stub, in a return. It must come
+ * through, or stop early, and never go astray.
  */
 #include <execinfo.h>
 #include <signal.h>
@@ -166,7 +166,10 @@ static int step(pid_t pid, int how, int sig, int *status)
 	return WSTOPSIG(*status);
 }
 
-/* A signal's handler runs to its SIGSTOP and then step by step back to where the signal came. As step(); nothing where the signal is blocked. */
+/*
+ * A signal's handler runs to its SIGSTOP and then step by step back to where the signal came. As step(); nothing where
+ * the signal is blocked.
+ */
 static int interrupt(pid_t pid, int *status)
 {
 	struct user_regs_struct before, now;

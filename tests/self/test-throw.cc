@@ -69,8 +69,8 @@ int main()
 			}
 		}
 		ok(caught == 500 && sum == 500 * 500 + 500 * 3, "every exception arrives (%d, %d)", caught, sum);
-		ok(destroyed == 1500 && returned == 1500, "destructors ran (%d), normal returns were seen (%d)", destroyed,
-		   returned);
+		ok(destroyed == 1500 && returned == 1500, "destructors ran (%d), normal returns were seen (%d)",
+		   destroyed, returned);
 		ok(!probes[0].nmissed && !probes[1].nmissed && !probes[2].nmissed, "no instance was lost");
 		unregister_kretprobes(all, 3);
 	}

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The examples of the Kprobes library do what they say; a debugger sees through a probed call; the installed library can be used."""
+"""The examples of the Kprobes library do what they say; a debugger sees through a probed call; the installed library
+can be used."""
 import os
 import re
 import shutil
@@ -24,7 +25,8 @@ def test_examples():
     ok(rc == 0 and re.search(r"planted at 0x[0-9a-f]+, optimised\n", out) and "hello\n" in out
        and re.search(r"\b[1-9]\d* bytes were written", out), "kprobe example: %r" % out)
     rc, out = run(example("kprobe"), "post")
-    ok(rc == 0 and "a breakpoint" in out and re.search(r"\b[1-9]\d* bytes were written", out), "with a post handler: %r" % out)
+    ok(rc == 0 and "a breakpoint" in out and re.search(r"\b[1-9]\d* bytes were written", out),
+       "with a post handler: %r" % out)
     rc, out = run(example("jprobe"))
     ok(rc == 0 and out == "area of the door: 0.9 x 2\n1.8\narea of the window: 1.5 x 1\n1.5\n",
        "jprobe example: %r" % out)
@@ -44,7 +46,8 @@ def test_bench():
         if m:
             rows[m.group(1)] = m.group(2)
     want = ["k", "b", "o", "ov", "r", "rb", "ro", "j", "jr", "kr", "kro"]
-    ok(rc == 0 and all(w in rows for w in want), "every row of the overhead table could be measured: %s" % (rows or out))
+    ok(rc == 0 and all(w in rows for w in want), "every row of the overhead table could be measured: %s"
+       % (rows or out))
 
 
 def test_debugger():
@@ -57,28 +60,35 @@ def test_debugger():
     rc, listed = run(os.environ["DPROBES"], "list", "-p", str(p.pid))
     p.kill()
     p.wait()
-    ok(rc == 0 and re.fullmatch(r"ADDRESS +TYPE  PLACE +HOW   WHO +STATE\n[0-9a-f]{16}  r     exe:inside\+\S+  jump  library  \[OPTIMIZED\]\n", listed), "dprobes list -p: %r" % listed)
+    ok(rc == 0 and re.fullmatch(
+            r"ADDRESS +TYPE  PLACE +HOW   WHO +STATE\n"
+            r"[0-9a-f]{16}  r     exe:inside\+\S+  jump  library  \[OPTIMIZED\]\n", listed),
+       "dprobes list -p: %r" % listed)
     rc, listed = run(os.environ["DPROBES"], "list", "-p", str(os.getpid()))
     ok(rc == 0 and not listed, "a process without probes: %r" % listed)
     rc, listed = run(os.environ["DPROBES"], "list")
     ok(rc == 2 and "E-CMD-MISSING" in listed, "dprobes list needs a process")
     frames = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\S+)", out, re.M)
-    ok("inside" in frames and "caller" in frames and "main" in frames, "gdb's backtrace passes a probed call: %s" % frames)
+    ok("inside" in frames and "caller" in frames and "main" in frames,
+       "gdb's backtrace passes a probed call: %s" % frames)
 
 
 def test_modules():
     here = os.path.join(BUILD, "tests", "self")
     module, victim = os.path.join(here, "module-sample.so"), os.path.join(here, "victim")
     rc, out = run(os.environ["DPROBES"], "load", module, "symbol=sum", "func=work", "--", victim)
-    want = ["sample_init: ", "Planted: 0", "handler_pre: <sum> ip at the probe: 1", "jsum: a = 0, b = 0", "jsum: a = 0, b = 1",
+    want = ["sample_init: ", "Planted: 0", "handler_pre: <sum> ip at the probe: 1", "jsum: a = 0, b = 0",
+            "jsum: a = 0, b = 1",
             "jsum: a = 1, b = 2", "ret_handler: [victim] work returned 3, time is positive: 1",
             "work 3, preload 0, arguments 0", "sample_exit: pre 3, post 3, missed 0"]
     ok(rc == 7 and all(w in out for w in want[1:]), "a module written for the kernel, loaded into a program: %r" % out)
     rc, out = run(os.environ["DPROBES"], "load", module, "fail=1", "--", victim)
-    ok(rc == 7 and "init failed: Invalid argument" in out and "sample_exit" not in out, "its init fails: the program runs on")
+    ok(rc == 7 and "init failed: Invalid argument" in out and "sample_exit" not in out,
+       "its init fails: the program runs on")
     rc, out = run(os.environ["DPROBES"], "load", module, "symbol=nonsense", "--", victim)
     ok(rc == 7 and "register_kprobe failed, returned -2" in out, "its probe finds no function: %r" % out)
-    for argv in [[], [module], [module, "--"], ["no.so", "--", victim], [module, "bad", "--", victim], [module, "--", "/no/such"]]:
+    for argv in [[], [module], [module, "--"], ["no.so", "--", victim], [module, "bad", "--", victim],
+                 [module, "--", "/no/such"]]:
         rc, out = run(os.environ["DPROBES"], "load", *argv)
         ok(rc != 0 and rc != 7 and "E-" in out and "work" not in out, "dprobes load %s: %r" % (" ".join(argv[1:]), out))
     rc, out = run(os.environ["DPROBES"], "load", "--help")
@@ -106,14 +116,16 @@ def test_installed():
         header = [f for f in found if f.endswith("dprobes/kprobes.h")]
         lib = [f for f in found if f.endswith("libdprobes.so")]
         archive = [f for f in found if f.endswith("libdprobes.a")]
-        ok(rc == 0 and pc and header and lib and archive, "header, libraries and pkg-config file are installed %s" % out)
+        ok(rc == 0 and pc and header and lib and archive, "header, libraries and pkg-config file are installed %s"
+           % out)
         inc, libdir = os.path.dirname(os.path.dirname(header[0])), os.path.dirname(lib[0])
         src = os.path.join(ROOT, "examples", "kprobes", "jprobe-example.c")
         exe = os.path.join(prefix, "a.out")
         rc, out = run("cc", src, "-I" + inc, "-L" + libdir, "-ldprobes", "-Wl,-rpath," + libdir, "-o", exe)
         rc2, out2 = run(exe) if rc == 0 else (1, "")
         ok(rc == 0 and rc2 == 0 and "1.8" in out2, "an example builds against them: %r" % (out + out2))
-        private = subprocess.run(["pkg-config", "--libs", "libdw", "libelf"], capture_output=True, text=True).stdout.split()
+        private = subprocess.run(["pkg-config", "--libs", "libdw", "libelf"], capture_output=True,
+                                 text=True).stdout.split()
         rc, out = run("cc", src, "-I" + inc, archive[0], *private, "-o", exe)
         rc2, out2 = run(exe) if rc == 0 else (1, "")
         ok(rc == 0 and rc2 == 0 and "1.8" in out2, "and against the archive: %r" % (out + out2))

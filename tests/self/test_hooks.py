@@ -73,8 +73,10 @@ def test_flags(work):
     src, plugin = os.path.join(HERE, "test-hooks.c"), os.path.join(HERE, "hook-plugin.c")
     inc = ["-I" + os.path.join(ROOT, "include"), "-I" + HERE]
     run("cc", "-O2", "-fPIC", "-shared", *inc, plugin, "-o", os.path.join(work, "hook-plugin.so"), *LINK)
-    variants = [("cc", "-O0"), ("cc", "-Os", "-fno-pie", "-no-pie"), ("cc", "-O3", "-fPIC"), ("cc", "-O2", "-fcf-protection=full"),
-                ("cc", "-O2", "-ffunction-sections", "-Wl,--gc-sections"), ("cc", "-O2", "-flto"), ("clang", "-O2"), ("cc", "-O2", "archive")]
+    variants = [("cc", "-O0"), ("cc", "-Os", "-fno-pie", "-no-pie"), ("cc", "-O3", "-fPIC"),
+                ("cc", "-O2", "-fcf-protection=full"),
+                ("cc", "-O2", "-ffunction-sections", "-Wl,--gc-sections"), ("cc", "-O2", "-flto"), ("clang", "-O2"),
+                ("cc", "-O2", "archive")]
     private = subprocess.run(["pkg-config", "--libs", "libdw", "libelf"], capture_output=True, text=True).stdout.split()
     for compiler, *flags in variants:
         name = " ".join([compiler, *flags])
@@ -138,12 +140,15 @@ def test_example(work):
         with open(path, "w") as f:
             f.write("word\nmore\n")
     s = Server("audit")
-    ok(s.ask(plain) == [plain + ": word"] and s.ask(secret) == [secret + ": word"], "example: idle, everything is answered")
+    ok(s.ask(plain) == [plain + ": word"] and s.ask(secret) == [secret + ": word"],
+       "example: idle, everything is answered")
     rc, out = s.hooks()
     ok(rc == 0 and re.search(r"^request +hook +1  -\n  1  audit +writable +-$", out, re.M)
-       and re.search(r"^file_opening +dynamic +1  -\n  1  audit", out, re.M), "dprobes hooks: the list: %s" % ("" if rc == 0 else out))
+       and re.search(r"^file_opening +dynamic +1  -\n  1  audit", out, re.M),
+       "dprobes hooks: the list: %s" % ("" if rc == 0 else out))
     rc, out = s.hooks("--arm", "request:audit")
-    ok(rc == 0 and s.ask("/proc/version") == ["/proc/version: refused: Permission denied"] and s.ask(plain) == [plain + ": word"],
+    ok(rc == 0 and s.ask("/proc/version") == ["/proc/version: refused: Permission denied"]
+       and s.ask(plain) == [plain + ": word"],
        "dprobes hooks --arm: the audit refuses: %s" % out)
     rc, out = s.hooks()
     ok(re.search(r"^request +hook +1  active\n  1  audit +writable +armed$", out, re.M), "the list shows it")
@@ -154,7 +159,8 @@ def test_example(work):
     rc, out = s.hooks("--disarm", "request:audit")
     ok(rc == 0 and s.ask("/proc/version")[0].startswith("/proc/version: Linux"), "--disarm: it does not any more")
     for args, code in ((["--arm", "nothing"], "E-HOOK-NONE"), (["--arm", "request:nobody"], "E-HOOK-NONE"),
-                       (["--arm", "file_opening:audit"], "E-HOOK-DYNAMIC"), (["--arm", "file_opening"], "E-HOOK-DYNAMIC"),
+                       (["--arm", "file_opening:audit"], "E-HOOK-DYNAMIC"),
+                       (["--arm", "file_opening"], "E-HOOK-DYNAMIC"),
                        (["word"], "E-CMD-EXTRA")):
         rc, out = s.hooks(*args)
         ok(rc != 0 and code in out, "dprobes hooks %s: %s" % (" ".join(args), code))
@@ -191,20 +197,23 @@ def test_programs(work):
     s.ask(plain)
     trace.send_signal(signal.SIGINT)
     out, err = trace.communicate(timeout=60)
-    ok(out.count("path=") == 1 and 'path="/proc/version"' in out, "a probe sees what is passed while it is open: %r" % out)
+    ok(out.count("path=") == 1 and 'path="/proc/version"' in out,
+       "a probe sees what is passed while it is open: %r" % out)
     program = os.path.join(work, "redirect.rpn")
     other = os.path.join(work, "other")
     with open(other, "w") as f:
         f.write("elsewhere\n")
     with open(program, "w") as f:
-        f.write("name = %s\nmodtype = user\nmajor = 1\nvars = 1\noffset = request_hook_call\nminor = 1\ninc lv,0\nexit\n" % os.path.realpath("/proc/%d/exe" % s.p.pid))
+        f.write("name = %s\nmodtype = user\nmajor = 1\nvars = 1\noffset = request_hook_call\nminor = 1\ninc "
+                "lv,0\nexit\n" % os.path.realpath("/proc/%d/exe" % s.p.pid))
     rc, out = run(os.environ["DPROBES"], "insert", program)
     s.hooks("--arm", "request")
     for _ in range(3):
         s.ask(plain)
     rc2, out2 = run(os.environ["DPROBES"], "vars")
     rc3, out3 = run(os.environ["DPROBES"], "remove", "--all")
-    ok(rc == 0 and rc3 == 0 and re.search(r"\b3\b", out2), "a probe program counts what is passed: %r %r %r" % (out, out2, out3))
+    ok(rc == 0 and rc3 == 0 and re.search(r"\b3\b", out2), "a probe program counts what is passed: %r %r %r"
+       % (out, out2, out3))
     s.hooks("--disarm", "request")
     ok(s.ask(plain) == [plain + ": word"] and s.end() == 0, "and goes")
 
@@ -215,7 +224,8 @@ def test_kills(work):
     s = Server("audit")
     bad = []
     for i in range(30):
-        p = subprocess.Popen([os.environ["DPROBES"], "hooks", "-p", str(s.p.pid), "--disarm" if i & 1 else "--arm", "request:audit"],
+        p = subprocess.Popen([os.environ["DPROBES"], "hooks", "-p", str(s.p.pid), "--disarm" if i & 1 else "--arm",
+                              "request:audit"],
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(i % 15 * 0.001)
         p.kill()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Probe modules into running processes and out again; the process's sleeps are not cut short and its threads notice nothing."""
+"""Probe modules into running processes and out again; the process's sleeps are not cut short and its threads notice
+nothing."""
 import os
 import signal
 import subprocess
@@ -94,7 +95,8 @@ def parameters():
         wait_for(lambda: state(p)[0] > at, what="another hit")
         assert (state(p)[0] - at) % factor == 0, (state(p)[0], at)
         dprobes("unload", MODULE, "-p", p.pid, check=0)
-    dprobes("load", MODULE, "symbol=no_such_function", "-p", p.pid, check=0)  # its init fails, as in a program that is started
+    # its init fails, as in a program that is started
+    dprobes("load", MODULE, "symbol=no_such_function", "-p", p.pid, check=0)
     assert dprobes("list", "-p", p.pid, check=0).stdout == ""
     dprobes("unload", MODULE, "-p", p.pid, check=0)
     with open("/proc/%d/environ" % p.pid) as f:

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The kernel's own sample modules (samples/kprobes of Debian's linux-source-6.1), compiled unchanged and loaded into programs.
+"""The kernel's own sample modules (samples/kprobes of Debian's linux-source-6.1), compiled unchanged and loaded into
+programs.
 
-They are not part of this tree. The package is taken from where it is installed, else fetched by apt-get once and kept in
-~/.cache/dprobes-tests; DP_SAMPLES names a directory with the .c files instead.
+They are not part of this tree. The package is taken from where it is installed, else fetched by apt-get once and
+kept in ~/.cache/dprobes-tests; DP_SAMPLES names a directory with the .c files instead.
 """
 import glob
 import os
@@ -62,8 +63,10 @@ def samples():
 def compile_sample(name, into):
     lib = os.path.join(BUILD, "src", "host", "self")
     out = os.path.join(into, name + ".so")
-    r = subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-I" + os.path.join(ROOT, "include", "compat"),
-                        "-I" + os.path.join(ROOT, "include"), os.path.join(samples(), name + ".c"), "-L" + lib, "-ldprobes",
+    r = subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-Wall", "-Werror",
+                        "-I" + os.path.join(ROOT, "include", "compat"),
+                        "-I" + os.path.join(ROOT, "include"), os.path.join(samples(), name + ".c"),
+                        "-L" + lib, "-ldprobes",
                         "-Wl,-rpath," + lib, "-o", out], capture_output=True, text=True)
     assert r.returncode == 0, r.stderr
     return out

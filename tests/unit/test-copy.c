@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What an instruction stores, by hit/copy.c and by the processor: random stores with random operands are carried out on two patterns,
- * so that every byte stored is seen, and compared with the bytes foretold; then the copy must do the same to memory and registers.
+ * What an instruction stores, by hit/copy.c and by the processor: random stores with random operands are carried out on
+ * two patterns, so that every byte stored is seen, and compared with the bytes foretold; then the copy must do the same
+ * to memory and registers.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,19 +92,22 @@ static const u8 loads[][6] = {{0x03, 0x07},          {0x3b, 0x07},
 
 void run_at(u64 regs[16], const void *code);
 /* regs in the order of their numbers; the stack pointer stays. */
-__asm__(
-    ".text\n"
-    "run_at: push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; push %rdi; push %rsi\n"
-    "mov %rdi, %rax\n"
-    "mov 8(%rax), %rcx; mov 16(%rax), %rdx; mov 24(%rax), %rbx; mov 40(%rax), %rbp; mov 48(%rax), %rsi; mov 56(%rax), %rdi\n"
-    "mov 64(%rax), %r8; mov 72(%rax), %r9; mov 80(%rax), %r10; mov 88(%rax), %r11; mov 96(%rax), %r12; mov 104(%rax), %r13\n"
-    "mov 112(%rax), %r14; mov 120(%rax), %r15; mov (%rax), %rax; clc\n"
-    "call *(%rsp)\n"
-    "push %rax; mov 16(%rsp), %rax\n"
-    "mov %rcx, 8(%rax); mov %rdx, 16(%rax); mov %rbx, 24(%rax); mov %rbp, 40(%rax); mov %rsi, 48(%rax); mov %rdi, 56(%rax)\n"
-    "mov %r8, 64(%rax); mov %r9, 72(%rax); mov %r10, 80(%rax); mov %r11, 88(%rax); mov %r12, 96(%rax); mov %r13, 104(%rax)\n"
-    "mov %r14, 112(%rax); mov %r15, 120(%rax); pop %rcx; mov %rcx, (%rax)\n"
-    "pop %rsi; pop %rdi; pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx; ret\n");
+__asm__(".text\n"
+	"run_at: push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; push %rdi; push %rsi\n"
+	"mov %rdi, %rax\n"
+	"mov 8(%rax), %rcx; mov 16(%rax), %rdx; mov 24(%rax), %rbx\n"
+	"mov 40(%rax), %rbp; mov 48(%rax), %rsi; mov 56(%rax), %rdi\n"
+	"mov 64(%rax), %r8; mov 72(%rax), %r9; mov 80(%rax), %r10\n"
+	"mov 88(%rax), %r11; mov 96(%rax), %r12; mov 104(%rax), %r13\n"
+	"mov 112(%rax), %r14; mov 120(%rax), %r15; mov (%rax), %rax; clc\n"
+	"call *(%rsp)\n"
+	"push %rax; mov 16(%rsp), %rax\n"
+	"mov %rcx, 8(%rax); mov %rdx, 16(%rax); mov %rbx, 24(%rax)\n"
+	"mov %rbp, 40(%rax); mov %rsi, 48(%rax); mov %rdi, 56(%rax)\n"
+	"mov %r8, 64(%rax); mov %r9, 72(%rax); mov %r10, 80(%rax)\n"
+	"mov %r11, 88(%rax); mov %r12, 96(%rax); mov %r13, 104(%rax)\n"
+	"mov %r14, 112(%rax); mov %r15, 120(%rax); pop %rcx; mov %rcx, (%rax)\n"
+	"pop %rsi; pop %rdi; pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx; ret\n");
 
 static u64 seed = 88172645463325252ull;
 static u32 failures;

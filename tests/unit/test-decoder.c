@@ -145,8 +145,9 @@ static bool field(const struct dp_insn *in, const u8 *code, const char *name, s6
 	/* clang-format off */
 #define FIELD(f) if (!strcmp(name, #f)) { *value = (s64)in->f; return true; }
 	FIELD(enc) FIELD(map) FIELD(opcode) FIELD(opcode_off) FIELD(prefixes) FIELD(rex) FIELD(vvvv) FIELD(has_modrm)
-	FIELD(modrm) FIELD(modrm_off) FIELD(has_sib) FIELD(sib) FIELD(disp_size) FIELD(disp_off) FIELD(disp) FIELD(imm_size)
-	FIELD(imm_off) FIELD(imm) FIELD(imm2_size) FIELD(rel_size) FIELD(rel_off) FIELD(rel) FIELD(rip_relative)
+	FIELD(modrm) FIELD(modrm_off) FIELD(has_sib) FIELD(sib) FIELD(disp_size) FIELD(disp_off) FIELD(disp)
+	FIELD(imm_size) FIELD(imm_off) FIELD(imm) FIELD(imm2_size) FIELD(rel_size) FIELD(rel_off) FIELD(rel)
+	FIELD(rip_relative)
 #undef FIELD
 	    /* clang-format on */
 	    if (!strcmp(name, "nop")) *value = dp_insn_is_nop(in, code);

@@ -399,7 +399,10 @@ static void colours_only_when_asked(void **state)
 	free(text);
 }
 
-/* A column for each name, in which events that lack it have nothing; texts cannot end a cell, a line or drive a terminal. */
+/*
+ * A column for each name, in which events that lack it have nothing; texts cannot end a cell, a line or drive a
+ * terminal.
+ */
 static void csv_has_a_column_for_each_name(void **state)
 {
 	struct dp_field one[2] = {{.name = "fd", .type = DP_FIELD_S32, .size = 4},

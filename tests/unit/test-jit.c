@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Compiled programs against the interpreter: random programs and registers, run both ways; what the ring, the counts and
- * the registers hold afterwards must be the same. Then what makes the code leave the hit to the general
- * entry, and threads that are interrupted all the time.
+ * Compiled programs against the interpreter: random programs and registers, run both ways; what the ring, the counts
+ * and the registers hold afterwards must be the same. Then what makes the code leave the hit to the general entry, and
+ * threads that are interrupted all the time.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -137,7 +137,10 @@ static bool make_world(void)
 	return true;
 }
 
-/* The ways to the processor's number and the thread that work on this machine, each with what stands for it in the figures. */
+/*
+ * The ways to the processor's number and the thread that work on this machine, each with what stands for it in the
+ * figures.
+ */
 static const struct way {
 	u32 caps;
 	const char *name;

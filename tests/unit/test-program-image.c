@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Images of programs: what is written is read back the same; cut short anywhere, or with any byte of the head changed, an
- * image is refused or read within its bounds.
+ * Images of programs: what is written is read back the same; cut short anywhere, or with any byte of the head changed,
+ * an image is refused or read within its bounds.
  */
 #include <stdio.h>
 #include <stdlib.h>

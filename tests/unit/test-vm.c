@@ -752,7 +752,10 @@ static void test_coverage(void)
 	ok(!missing, "every opcode was run (%u of them)", i);
 }
 
-/* A host may leave less room than the program was verified with (the kernel's records end with a name): texts see none, not 4 GiB. */
+/*
+ * A host may leave less room than the program was verified with (the kernel's records end with a name): texts see none,
+ * not 4 GiB.
+ */
 static void test_lowered(void)
 {
 	struct dp_program p = {.jmpmax = 1, .logmax = 64, .layout.fixed_size = 60};

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The probe manager and the lists of hooks, built with ThreadSanitizer, under threads that hit while probes and exits come and go."""
+"""The probe manager and the lists of hooks, built with ThreadSanitizer, under threads that hit while probes and
+exits come and go."""
 import os
 import re
 import shutil

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Emits detours: for each displaced instruction the hits that stand before it and its copy, then
- * the jump back; and code out of line for hosts whose handlers are C functions. Touches neither memory of the target nor any allocator.
+ * the jump back; and code out of line for hosts whose handlers are C functions. Touches neither memory of the target
+ * nor any allocator.
  */
 #include "abi/abi-point.h"
 #include "arch/x86_64/detour.h"

@@ -36,9 +36,9 @@ int dp_detour_emit(struct dp_emit *e, struct dp_detour *d, const u64 entries[DP_
 #define DP_DETOUR_MAX (DP_WINDOW_INSNS * (DP_RELOC_MAX + 2 * 26 + 8) + 48)
 
 /*
- * Code out of line for a host whose handlers are C functions: a hit, copies of the instructions at a place, perhaps a second hit, the
- * way back. A hit steps over the red zone, hands its word over on the stack, and goes to the host's entry, which comes back with all
- * registers as they were or as handlers have set them. No flag is touched.
+ * Code out of line for a host whose handlers are C functions: a hit, copies of the instructions at a place, perhaps a
+ * second hit, the way back. A hit steps over the red zone, hands its word over on the stack, and goes to the host's
+ * entry, which comes back with all registers as they were or as handlers have set them. No flag is touched.
  */
 struct dp_outline {
 	/* input */
@@ -48,10 +48,10 @@ struct dp_outline {
 	u64 word[2];    /* what the hits before and behind the copies hand over; [1] 0: there is no second one */
 	u64 entry[2];   /* run addresses of where they go */
 	u32 zone;       /* bytes below the stack pointer that must be left alone */
-	bool
-	    near; /* the entries are in reach of a direct call: kernels would rather not have it predicted. Not with entry_jumps */
-	bool
-	    entry_jumps; /* jump there, and push the address to come back to: the stack of return addresses stays as it is */
+	/* The entries are in reach of a direct call: kernels prefer it not predicted. Not with entry_jumps. */
+	bool near;
+	/* Jump there, and push the address to come back to: the stack of return addresses stays as it is. */
+	bool entry_jumps;
 	/* output: the copies */
 	u8 ninsns;
 	u8 off[DP_WINDOW_INSNS];       /* of the originals, from start */

@@ -49,7 +49,8 @@ struct jit {
 	} fixups[FIXUPS_MAX];
 	u32 nfixups;
 	size_t landed[FINISH + 1]; /* 0: not yet */
-	u32 spare; /* bytes that other ways to the processor and the thread would have taken: the length is the same for all */
+	/* bytes that other ways to the processor and the thread would have taken: the length is the same for all */
+	u32 spare;
 	bool failed, far;
 };
 
@@ -418,8 +419,8 @@ static void ring(struct jit *j)
 }
 
 /*
- * The processor into rdi: as the thread's area tells it, if that is right. Who has committed to that processor's ring a moment
- * ago is believed; see here() in hit.c. rax: the stamp. Clobbers rcx, rdx, r8.
+ * The processor into rdi: as the thread's area tells it, if that is right. Who has committed to that processor's ring a
+ * moment ago is believed; see here() in hit.c. rax: the stamp. Clobbers rcx, rdx, r8.
  */
 static void told_processor(struct jit *j)
 {

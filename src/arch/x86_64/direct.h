@@ -25,12 +25,12 @@ struct dp_jit {
 #define DP_JIT_ENTRY 96u /* where the code begins; descriptions of its sequences stand before it */
 
 /*
- * Compile a program that was verified. The code at DP_JIT_ENTRY is entered like the general entry (see hit-entry.S), counts one hit and
- * its outcome, and returns with all registers as they were; or it changes nothing and goes to the general entry, where
- * the thread or the ring is not in the usual state.
+ * Compile a program that was verified. The code at DP_JIT_ENTRY is entered like the general entry (see hit-entry.S),
+ * counts one hit and its outcome, and returns with all registers as they were; or it changes nothing and goes to the
+ * general entry, where the thread or the ring is not in the usual state.
  * Its length does not depend on addresses, nor on what ctl holds.
- * Returns 0; -EOPNOTSUPP: the program has something that is left to the interpreter; -ERANGE: too far from the entry or the
- * rings, or too long.
+ * Returns 0; -EOPNOTSUPP: the program has something that is left to the interpreter; -ERANGE: too far from the entry or
+ * the rings, or too long.
  */
 int dp_jit_compile(struct dp_emit *e, const u8 *code, u32 len, const struct dp_jit *jit);
 

@@ -77,7 +77,9 @@ static bool on_own_stack(const struct dp_insn *in)
 	       !(in->rex & DP_REX_X) && !(in->prefixes & (DP_PFX_FS | DP_PFX_GS | DP_PFX_67));
 }
 
-/* Those without a modrm byte: memory through rsi, rdi, rbx or an address of their own, and what user mode may not do. */
+/*
+ * Those without a modrm byte: memory through rsi, rdi, rbx or an address of their own, and what user mode may not do.
+ */
 static bool bare_may_fault(const struct dp_insn *in)
 {
 	if (in->map == DP_MAP_0F) /* bswap; push and pop of fs and gs */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Instructions that no language has words for: those that tell the time, the processor and the thread, system calls, the
- * processor's state. Not every machine has each of them, and some give a wrong answer in a
+ * Instructions that no language has words for: those that tell the time, the processor and the thread, system calls,
+ * the processor's state. Not every machine has each of them, and some give a wrong answer in a
  * virtual machine: who uses one has measured it first (host/measure/). Freestanding.
  */
 #ifndef DP_MACHINE_H

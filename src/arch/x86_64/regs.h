@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Registers by what they are for. Each stands for the register itself: it can be read and set. Of struct dp_regs and of struct pt_regs
- * (the kernel's, and the library's of the same layout) through a pointer.
+ * Registers by what they are for. Each stands for the register itself: it can be read and set. Of struct dp_regs and of
+ * struct pt_regs (the kernel's, and the library's of the same layout) through a pointer.
  */
 #ifndef DP_REGS_H
 #define DP_REGS_H
@@ -37,7 +37,10 @@
 		(r)->r9 = (v)[5];  \
 	} while (0)
 
-/* What the pieces of code that a thread is sent to take back from its stack, as initialisers: dp_stub_call, load-code.S, and the service of hit-entry.S. */
+/*
+ * What the pieces of code that a thread is sent to take back from its stack, as initialisers: dp_stub_call,
+ * load-code.S, and the service of hit-entry.S.
+ */
 #define dp_user_words_call(r) \
 	(r)->rcx, (r)->rax, (r)->rdx, (r)->rsi, (r)->rdi, (r)->r8, (r)->r9, (r)->r10, (r)->r11, (r)->eflags, (r)->rip
 #define dp_user_words_load(r) (r)->rbp, (r)->rbx, (r)->rax, dp_user_words_rest(r)

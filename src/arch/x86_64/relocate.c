@@ -196,8 +196,8 @@ static int copy_jcc(struct dp_emit *e, const struct dp_insn *in, u64 target, str
 }
 
 /*
- * loop and jcxz have no near form: they hop over a short jump to a near one. Prefixes are kept: 67 counts in ecx, and on
- * some processors (AMD family 25) F2 and F3 turn the condition of loope and loopne.
+ * loop and jcxz have no near form: they hop over a short jump to a near one. Prefixes are kept: 67 counts in ecx, and
+ * on some processors (AMD family 25) F2 and F3 turn the condition of loope and loopne.
  */
 static int copy_loop(struct dp_emit *e, const struct dp_insn *in, const u8 *code, u64 target, struct dp_error *err)
 {

@@ -483,8 +483,8 @@ const struct o_row dp_op_calls[] = {
     {DP_OP_VFY_R, o_verify, 0},
     {DP_OP_STR, o_str, 0}, {DP_OP_STRCOMM, o_comm, 0}, {DP_OP_STREQ, o_text, DP_SERVICE_dp_vm_same},
     {DP_OP_STRGLOB, o_text, DP_SERVICE_dp_vm_match},
-    {DP_OP_PUSH_TID, o_tid, 0}, {DP_OP_PUSH_NS, o_time, 0}, {DP_OP_PUSH_TEXT, o_push_text, 0}, {DP_OP_FIND_LV, o_find, 0},
-    {DP_OP_FOLD_LV, o_fold, 0},
+    {DP_OP_PUSH_TID, o_tid, 0}, {DP_OP_PUSH_NS, o_time, 0}, {DP_OP_PUSH_TEXT, o_push_text, 0},
+    {DP_OP_FIND_LV, o_find, 0}, {DP_OP_FOLD_LV, o_fold, 0},
     {DP_OP_MALLOC, o_malloc, 0}, {DP_OP_FREE, o_free, 0},
 };
 /* clang-format on */

@@ -5,13 +5,16 @@
 
 #include "base/base.h"
 
-/* Makes a system call with the registers as they are, takes the old ones from the stack, and goes back above the red zone. */
+/*
+ * Makes a system call with the registers as they are, takes the old ones from the stack, and goes back above the red
+ * zone.
+ */
 #define DP_STUB_CALL 19
 extern const u8 dp_stub_call[DP_STUB_CALL];
 
 /*
- * Waits some seconds, and as many more as often as the word at its end changes: whoever wants the process to wait goes on changing
- * it. Nobody needs rcx and r11 at an entry point, nor behind a system call; flags are left alone.
+ * Waits some seconds, and as many more as often as the word at its end changes: whoever wants the process to wait goes
+ * on changing it. Nobody needs rcx and r11 at an entry point, nor behind a system call; flags are left alone.
  */
 #define DP_STUB_WAIT 38
 #define DP_STUB_WAIT_WORD (DP_STUB_WAIT - 4)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What tells the processor and the thread: tried on every processor by a child of ours, since an instruction that is not there raises a
- * signal. In a virtual machine CPUID may deny what works, and what works may tell the number of the host's processor.
+ * What tells the processor and the thread: tried on every processor by a child of ours, since an instruction that is
+ * not there raises a signal. In a virtual machine CPUID may deny what works, and what works may tell the number of the
+ * host's processor.
  */
 #include <asm/prctl.h>
 #include <cpuid.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Debug registers: the kernel of a virtual machine lets them be set, and on some hypervisors no access ever raises an exception. So one
- * access is made, and the kernel's count of it looked at.
+ * Debug registers: the kernel of a virtual machine lets them be set, and on some hypervisors no access ever raises an
+ * exception. So one access is made, and the kernel's count of it looked at.
  */
 #include <errno.h>
 #include <linux/hw_breakpoint.h>

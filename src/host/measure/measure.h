@@ -45,13 +45,14 @@ struct dp_trial_result {
 struct dp_machine {
 	u32 tried; /* processors that we may run on */
 	struct dp_trial_result v[DP_NTRIALS];
-	u32 caps; /* DP_CAP_RDPID, _RDTSCP, _LSL, _RDFSBASE: told, and right on every processor; _RSEQ: not known to be wrong */
+	/* DP_CAP_RDPID, _RDTSCP, _LSL, _RDFSBASE: told, and right on every processor; _RSEQ: not known to be wrong */
+	u32 caps;
 	bool fsbase_runs; /* rdfsbase was right on every processor, whatever is told */
 };
 
 /*
- * Tried in a child of our own, on every processor that we may run on. Takes about a tenth of a millisecond for each processor, the first time.
- * Where no child can be made nothing but what is told is known, and caps says so.
+ * Tried in a child of our own, on every processor that we may run on. Takes about a tenth of a millisecond for each
+ * processor, the first time. Where no child can be made nothing but what is told is known, and caps says so.
  */
 const struct dp_machine *dp_measure_machine(void);
 

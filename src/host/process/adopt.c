@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Taking over what a predecessor armed that was killed: the session becomes ours, and the target does not notice. Only when
- * what stands there is, to the byte, what this session would arm; else nothing is changed.
+ * Taking over what a predecessor armed that was killed: the session becomes ours, and the target does not notice. Only
+ * when what stands there is, to the byte, what this session would arm; else nothing is changed.
  */
 #include <dirent.h>
 #include <stdio.h>

@@ -35,8 +35,8 @@ struct arming {
 /* Makes a->ctl and a->areas, from the plan and the layout. E_ARM_NOMEM. */
 int dp_build_control(struct arming *a, struct dp_error *err);
 /*
- * A control block in the place of the one that is in force, with the session's points, redirects, homes, patches and areas as they
- * are in plan; all else remains where it is. To stand at origin in the process; a->ctl. E_ARM_NOMEM.
+ * A control block in the place of the one that is in force, with the session's points, redirects, homes, patches and
+ * areas as they are in plan; all else remains where it is. To stand at origin in the process; a->ctl. E_ARM_NOMEM.
  */
 int dp_rebuild_control(struct arming *a, const struct dp_plan *plan, u64 origin, struct dp_error *err);
 /* The space's areas from the first-th on, sorted and joined; free() it. NULL: no memory. */

@@ -31,8 +31,8 @@
 #define LOWEST (1ull << 32)      /* of the region: what is below is for code that is near */
 
 /*
- * SA_SIGINFO, SA_RESTORER, SA_ONSTACK (goroutines have no room for a frame), SA_NODEFER. While our handler runs no other one
- * interrupts it: only what an instruction raises is not blocked, since that would be fatal.
+ * SA_SIGINFO, SA_RESTORER, SA_ONSTACK (goroutines have no room for a frame), SA_NODEFER. While our handler runs no
+ * other one interrupts it: only what an instruction raises is not blocked, since that would be fatal.
  */
 #define SA_FLAGS (0x4 | 0x04000000 | 0x08000000 | 0x40000000)
 #define SA_MASK                                                                                                       \
@@ -328,8 +328,8 @@ static int write_blob(struct arming *a, struct dp_error *err)
 }
 
 /*
- * The main mapping: everything read and execute only at first, filled from outside, then opened where needed; the table of the calls
- * first, since a thread that makes them writes there.
+ * The main mapping: everything read and execute only at first, filled from outside, then opened where needed; the table
+ * of the calls first, since a thread that makes them writes there.
  */
 static int map_region(struct arming *a, struct dp_error *err)
 {
@@ -552,8 +552,9 @@ void dp_arm_finish_children(struct arming *a)
 }
 
 /*
- * Each thread is stopped once and moved if it stands on a displaced instruction, then let go. Its watches are set while it is
- * stopped (watch): threads that it started before are in our table, those that it starts later inherit them. So each gets them once.
+ * Each thread is stopped once and moved if it stands on a displaced instruction, then let go. Its watches are set while
+ * it is stopped (watch): threads that it started before are in our table, those that it starts later inherit them. So
+ * each gets them once.
  */
 int dp_arm_last_round(struct arming *a, bool watch, struct dp_error *err)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * While a process with several threads is watched by its pages: a page is open for all of them while one makes a store of which its fault
- * has told. So instructions that have been met there get a point of their own each, which tells of every store by them
- * whether the page is open or not; threads that meet such an instruction wait for it (hit/page.c). Points come in batches: a further plan, beside the one that is armed; then a control block that knows
- * both takes the place of the old one by one store to the head of the blob, and the new bytes are published.
+ * While a process with several threads is watched by its pages: a page is open for all of them while one makes a store
+ * of which its fault has told. So instructions that have been met there get a point of their own each, which tells of
+ * every store by them whether the page is open or not; threads that meet such an instruction wait for it (hit/page.c).
+ * Points come in batches: a further plan, beside the one that is armed; then a control block that knows both takes the
+ * place of the old one by one store to the head of the blob, and the new bytes are published.
  */
 #include <errno.h>
 #include <limits.h>
@@ -53,7 +54,9 @@ static bool is_taken(const struct dp_plan *plan, u64 at, u32 len)
 	return false;
 }
 
-/* Instructions that were met since the last time and can have a jump; the owner of a spot is its index into copies[]. */
+/*
+ * Instructions that were met since the last time and can have a jump; the owner of a spot is its index into copies[].
+ */
 static u32 find_spots(struct dp_session *s, const struct dp_copy_state_of *v, struct dp_spot *spots, u32 most)
 {
 	u32 n = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A thread that makes system calls for us is stopped at their entry and their exit where their results are needed, or where a filter of system
- * calls is in force. The filter is suspended from the entry of such a call to its exit; the call's number and arguments come from
- * us then, whatever stands in the thread's registers: no call of the program itself gets past its filter.
+ * A thread that makes system calls for us is stopped at their entry and their exit where their results are needed, or
+ * where a filter of system calls is in force. The filter is suspended from the entry of such a call to its exit; the
+ * call's number and arguments come from us then, whatever stands in the thread's registers: no call of the program
+ * itself gets past its filter.
  */
 #include <signal.h>
 #include <string.h>

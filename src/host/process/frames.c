@@ -183,9 +183,9 @@ bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct
 	dp_fix_restart(th->tid, &regs, false);
 	to = dp_redirect_find(mv->map, mv->nmap, dp_user_ip(&regs));
 	/*
-	 * The kernel steps back over the system call when the thread goes on. That must lead to the call, so where its copy does
-	 * not stand just in front the step is made here; and a byte that traps now is spared the thread by the way. With a
-	 * signal on its way the call may end instead: then the thread stays, and the trap brings it on.
+	 * The kernel steps back over the system call when the thread goes on. That must lead to the call, so where its
+	 * copy does not stand just in front the step is made here; and a byte that traps now is spared the thread by
+	 * the way. With a signal on its way the call may end instead: then the thread stays, and the trap brings it on.
 	 */
 	again = dp_will_restart(&regs) ? dp_redirect_find(mv->map, mv->nmap, dp_user_ip(&regs) - 2) : 0;
 	if (to ? dp_will_restart(&regs) && !is_syscall(mem, to - 2) : again != 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The control block and its tables as they are going to stand in the target: made here as a whole, from the plan, before
- * anything is mapped there.
+ * The control block and its tables as they are going to stand in the target: made here as a whole, from the plan,
+ * before anything is mapped there.
  */
 #include <stdlib.h>
 #include <string.h>

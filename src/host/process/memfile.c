@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Memory files that we share with a process. They are made here and sealed, so that nobody can take away the memory that we have
- * mapped; a file that a process names is opened only when it is such a file.
+ * Memory files that we share with a process. They are made here and sealed, so that nobody can take away the memory
+ * that we have mapped; a file that a process names is opened only when it is such a file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -54,8 +54,8 @@ static bool memory_device(dev_t *dev)
 }
 
 /*
- * O_PATH opens nothing: a device, a FIFO or somebody's file that stands there instead does not notice. What is looked at is what is
- * opened then.
+ * O_PATH opens nothing: a device, a FIFO or somebody's file that stands there instead does not notice. What is looked
+ * at is what is opened then.
  */
 static int open_checked(const char *link, u64 size, const uid_t *owner)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Memory that is watched by its pages, any number of bytes. The kernel marks them (userfaultfd in its asynchronous write-protect mode):
- * the first store to a page faults, and the kernel opens the page by itself, for whoever stores, system calls too. Performance
- * events of page faults raise a SIGTRAP in the thread, filtered by a BPF program to the watched pages; hit/page.c takes it and closes the
- * page again. The marks and the events are bound to descriptors of ours: when we end in whatever way, nothing is watched any more, and
- * no store can fail at any time.
+ * Memory that is watched by its pages, any number of bytes. The kernel marks them (userfaultfd in its asynchronous
+ * write-protect mode): the first store to a page faults, and the kernel opens the page by itself, for whoever stores,
+ * system calls too. Performance events of page faults raise a SIGTRAP in the thread, filtered by a BPF program to the
+ * watched pages; hit/page.c takes it and closes the page again. The marks and the events are bound to descriptors of
+ * ours: when we end in whatever way, nothing is watched any more, and no store can fail at any time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -230,7 +230,10 @@ static int fail_event(const char *what, struct dp_error *err)
 	return r;
 }
 
-/* Whether a filter keeps signals back, tried on ourselves: kernels before 6.10 send them all the same, for every page fault. */
+/*
+ * Whether a filter keeps signals back, tried on ourselves: kernels before 6.10 send them all the same, for every page
+ * fault.
+ */
 int dp_pages_can(struct dp_error *err)
 {
 	sigset_t traps, before;
@@ -282,9 +285,8 @@ int dp_pages_thread(struct dp_session *s, pid_t tid, struct dp_error *err)
 			return 0;
 		if (fd < 0 && by_call && (errno == EACCES || errno == EPERM)) {
 			s->no_calls = true;
-			dp_session_say(
-			    s,
-			    "what system calls store is not told: that takes root, or kernel.perf_event_paranoid below 2");
+			dp_session_say(s, "what system calls store is not told: "
+					  "that takes root, or kernel.perf_event_paranoid below 2");
 			break;
 		}
 		if (fd < 0)
@@ -355,7 +357,10 @@ static int mark(struct dp_session *s, const struct dp_range *v, u32 n, struct dp
 	return 0;
 }
 
-/* Two descriptors: marks belong to the process that asks for them, so it asks, and hands over; and its own view of them it keeps. */
+/*
+ * Two descriptors: marks belong to the process that asks for them, so it asks, and hands over; and its own view of them
+ * it keeps.
+ */
 static int borrow(struct arming *a, struct dp_error *err)
 {
 	static const char name[] = "/proc/self/pagemap";

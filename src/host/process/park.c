@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Processes that wait at their entry point, or where a thread has loaded a library, without a tracer, until probes are in
- * place. Should nobody come for them any more they go on by themselves after a few seconds, and whoever brings
- * them there may be killed at any moment: nothing that needs a tracer is left in their code.
+ * Processes that wait at their entry point, or where a thread has loaded a library, without a tracer, until probes are
+ * in place. Should nobody come for them any more they go on by themselves after a few seconds, and whoever brings them
+ * there may be killed at any moment: nothing that needs a tracer is left in their code.
  */
 #include <elf.h>
 #include <errno.h>
@@ -75,7 +75,10 @@ static int signal_of(int status)
 
 static pid_t owed[OWED_MOST];
 
-/* Let a thread go that may be running. One that sleeps in the kernel for longer than we can wait is let go when it wakes. */
+/*
+ * Let a thread go that may be running. One that sleeps in the kernel for longer than we can wait is let go when it
+ * wakes.
+ */
 static void let_go(pid_t tid)
 {
 	int status, r = ptrace(PTRACE_INTERRUPT, tid, 0, 0) ? -ESRCH : wait_stop(tid, LET_GO_MS, &status);
@@ -295,8 +298,11 @@ int dp_unpark(struct dp_parking *p, struct dp_error *err)
 
 	if (ptrace(PTRACE_SEIZE, p->tid, 0, 0))
 		return gone(p->pid, err);
-	/* Arming may have sent the thread into code of ours, from which it comes back by itself: to the waiting code, which must
-	 * still be there then. One that does not come has gone on with the program, or is slow; the code stays for it. */
+	/*
+	 * Arming may have sent the thread into code of ours, from which it comes back by itself: to the waiting code,
+	 * which must still be there then. One that does not come has gone on with the program, or is slow; the code
+	 * stays for it.
+	 */
 	for (u32 i = 0;; i++) {
 		if (ptrace(PTRACE_INTERRUPT, p->tid, 0, 0) || look(p->tid, 0, &status) ||
 		    ptrace(PTRACE_GETREGS, p->tid, 0, &regs))
@@ -323,7 +329,10 @@ int dp_unpark(struct dp_parking *p, struct dp_error *err)
 
 #define CS_64BIT 0x33
 
-/* Whether the stopped thread is still loading its program: it has no thread area yet. A program without a loader is at its entry. */
+/*
+ * Whether the stopped thread is still loading its program: it has no thread area yet. A program without a loader is at
+ * its entry.
+ */
 static bool is_loading(pid_t pid)
 {
 	struct user_regs_struct regs;
@@ -348,8 +357,8 @@ static int just_opened(pid_t tid)
 }
 
 /*
- * Until the thread has closed the file again, by which time a linker has mapped all of it, but calls nothing in it yet. 0: it
- * is stopped there, and has mapped code. Stops at system calls leave nothing behind if we are killed.
+ * Until the thread has closed the file again, by which time a linker has mapped all of it, but calls nothing in it yet.
+ * 0: it is stopped there, and has mapped code. Stops at system calls leave nothing behind if we are killed.
  */
 static int await_mapped(pid_t tid, pid_t pid, int fd, struct dp_error *err)
 {

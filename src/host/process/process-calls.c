@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * w FUNCTION($argument->field): memory that is watched from a function's entry until that call returns, in the thread that
- * made it. Probes at the entry and at the exits ask (hit/hit-calls.c); a thread of ours answers, since the events of the kernel
- * are ours: when we end in whatever way, nothing is watched any more.
+ * w FUNCTION($argument->field): memory that is watched from a function's entry until that call returns, in the thread
+ * that made it. Probes at the entry and at the exits ask (hit/hit-calls.c); a thread of ours answers, since the events
+ * of the kernel are ours: when we end in whatever way, nothing is watched any more.
  */
 #include <linux/futex.h>
 #include <linux/perf_event.h>
@@ -188,7 +188,9 @@ static void *serve(void *arg)
 	struct timespec patience = {1, 0};
 
 	while (!__atomic_load_n(&c->stop, __ATOMIC_ACQUIRE)) {
-		/* Before the questions are looked at: one that comes later has changed it, and the wait ends at once. */
+		/*
+		 * Before the questions are looked at: one that comes later has changed it, and the wait ends at once.
+		 */
 		u32 doorbell = __atomic_load_n(&c->asks->doorbell, __ATOMIC_ACQUIRE);
 
 		answer_all(c, false);

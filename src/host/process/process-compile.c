@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Compiled programs of a session: which spots or probes get one, where it will lie, and the code itself. The place is chosen
- * before the target is touched, the code is made when the target's capabilities are known; should they not do, each
- * place just leads to the general entry.
+ * Compiled programs of a session: which spots or probes get one, where it will lie, and the code itself. The place is
+ * chosen before the target is touched, the code is made when the target's capabilities are known; should they not do,
+ * each place just leads to the general entry.
  */
 #include <errno.h>
 #include <stdlib.h>

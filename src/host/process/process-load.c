@@ -311,8 +311,8 @@ static int start_thread(struct load *l, bool *started, struct dp_error *err)
 }
 
 /*
- * The kernel attached the new thread to us at its birth. If its first stop, or its end, came only after we had let go of all
- * threads that we knew, it waits for us.
+ * The kernel attached the new thread to us at its birth. If its first stop, or its end, came only after we had let go
+ * of all threads that we knew, it waits for us.
  */
 static void let_go(void)
 {

@@ -81,9 +81,10 @@ struct dp_tracer {
 int dp_tracer_attach(struct dp_tracer *t, pid_t pid, struct dp_error *err);
 
 /*
- * A child gets the signal actions first and the memory later. One that is made meanwhile could have breakpoints without the
- * handler for them, or the handler's address without the handler, and die of it should nobody look after it. So every thread is
- * seen outside of a fork that it began before: between a change of the actions and the change of memory that belongs to it.
+ * A child gets the signal actions first and the memory later. One that is made meanwhile could have breakpoints without
+ * the handler for them, or the handler's address without the handler, and die of it should nobody look after it. So
+ * every thread is seen outside of a fork that it began before: between a change of the actions and the change of memory
+ * that belongs to it.
  */
 void dp_tracer_pass_forks(struct dp_tracer *t);
 
@@ -91,8 +92,8 @@ void dp_tracer_pass_forks(struct dp_tracer *t);
 void dp_tracer_pump(struct dp_tracer *t);
 
 /*
- * Between two looks at a thread that was in the wrong place: let it run. Longer at each call (*ms begins with 0), since on a
- * busy machine a thread that is stopped again soon has not got the processor at all in between.
+ * Between two looks at a thread that was in the wrong place: let it run. Longer at each call (*ms begins with 0), since
+ * on a busy machine a thread that is stopped again soon has not got the processor at all in between.
  */
 void dp_tracer_pause(struct dp_tracer *t, u32 *ms);
 
@@ -166,7 +167,9 @@ int dp_remote_leave(struct dp_remote *r, struct dp_error *err);
 /* Wait until no thread is in the service loop on behalf of a predecessor that was killed. */
 int dp_remote_settle(struct dp_remote *r, u64 service_size, struct dp_error *err);
 
-/* One call (mmap, munmap, mprotect) through the borrowed bytes; arg[0] is an address. E_TARGET_CALL when it is refused. */
+/*
+ * One call (mmap, munmap, mprotect) through the borrowed bytes; arg[0] is an address. E_TARGET_CALL when it is refused.
+ */
 int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], struct dp_error *err);
 
 /* The service loop of the region that begins there; there: its code is known to stand in it. */
@@ -174,21 +177,28 @@ struct dp_blob_head;
 void dp_remote_serve(struct dp_remote *r, u64 region, const struct dp_blob_head *head, u64 slots, u32 nslots,
 		     bool there);
 
-/* When all calls are made: wait until nobody is in the service loop, and leave breakpoints in its place. The next call puts it back. */
+/*
+ * When all calls are made: wait until nobody is in the service loop, and leave breakpoints in its place. The next call
+ * puts it back.
+ */
 int dp_remote_retire(struct dp_remote *r, struct dp_error *err);
 
 /* Up to 32 calls through the service loop, results in v[].ret. */
 int dp_remote_calls(struct dp_remote *r, struct dp_call *v, u32 n, struct dp_error *err);
 
-/* What a predecessor that was killed in dp_share_file() left open in the process, as far as it can be told; before any other call. */
+/*
+ * What a predecessor that was killed in dp_share_file() left open in the process, as far as it can be told; before any
+ * other call.
+ */
 void dp_share_clean(struct dp_remote *r);
 
 /* Close those descriptors of the process for which which() is true; path: below /proc. */
 int dp_remote_close(struct dp_remote *r, bool (*which)(const char *path, void *arg), void *arg, struct dp_error *err);
 
 /*
- * Send a stopped thread to code with { data, rbp, rbx, rax, rcx, rdx, rsi, rdi, r8..r11, flags, rip } on its stack below the
- * red zone; the code must bring it back. done() tells when it has done its work; dp_remote_leave() waits for its return.
+ * Send a stopped thread to code with { data, rbp, rbx, rax, rcx, rdx, rsi, rdi, r8..r11, flags, rip } on its stack
+ * below the red zone; the code must bring it back. done() tells when it has done its work; dp_remote_leave() waits for
+ * its return.
  */
 int dp_remote_run(struct dp_remote *r, struct dp_thread *th, u64 code, u64 data, bool (*done)(void *arg), void *arg,
 		  struct dp_error *err);
@@ -235,7 +245,10 @@ struct dp_caps {
 	bool seccomp; /* a filter or strict mode is in force */
 };
 
-/* The number of a call that does nothing with all arguments 0 and that the stopped thread's filters allow, if there is one. */
+/*
+ * The number of a call that does nothing with all arguments 0 and that the stopped thread's filters allow, if there is
+ * one.
+ */
 s64 dp_harmless_call(pid_t tid);
 
 int dp_caps_find(struct dp_caps *c, struct dp_tracer *t, const struct dp_mem *mem, struct dp_error *err);
@@ -255,8 +268,8 @@ struct dp_moves {
 };
 
 /*
- * Look at one stopped thread. Its program counter, and those in signal frames that may still be in use on its stacks, are
- * moved by `map`. True when none is left in `avoid`.
+ * Look at one stopped thread. Its program counter, and those in signal frames that may still be in use on its stacks,
+ * are moved by `map`. True when none is left in `avoid`.
  */
 bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct dp_maps *maps, struct dp_moves *mv);
 
@@ -276,9 +289,10 @@ struct dp_withdrawn {
 };
 
 /*
- * Take the probes of a control block out of process pid: restore bytes, wait for the grace period, unmap, put the signal actions
- * back. known: the block as we have it ourselves, the process's or that of its parent, from which it inherited the probes. NULL: what the
- * process says about itself at ctl_addr, checked (untrusted.h). crashed: the bytes may be in any step.
+ * Take the probes of a control block out of process pid: restore bytes, wait for the grace period, unmap, put the
+ * signal actions back. known: the block as we have it ourselves, the process's or that of its parent, from which it
+ * inherited the probes. NULL: what the process says about itself at ctl_addr, checked (untrusted.h). crashed: the bytes
+ * may be in any step.
  */
 struct dp_block;
 int dp_withdraw_process(pid_t pid, const struct dp_block *known, u64 ctl_addr, bool crashed, struct dp_withdrawn *out,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Watchpoints in a process: debug registers, which the kernel sets for each thread through performance events. The
- * descriptors stay here, so when dprobes ends in whatever way nothing is watched any more. The kernel raises a SIGTRAP in the
- * thread that made the access; hit/hit-watch.c takes it.
+ * descriptors stay here, so when dprobes ends in whatever way nothing is watched any more. The kernel raises a SIGTRAP
+ * in the thread that made the access; hit/hit-watch.c takes it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -219,7 +219,10 @@ static int find_memory(struct dp_session *s, const struct dp_event *ev, struct d
 	return r ? r : choose_length(ev, place, err);
 }
 
-/* By pages where that is asked for, or where registers would never fire; what cannot be watched in either way is refused. */
+/*
+ * By pages where that is asked for, or where registers would never fire; what cannot be watched in either way is
+ * refused.
+ */
 static int choose_way(struct dp_session *s, const struct dp_event *ev, const struct dp_variable *place, bool *by_pages,
 		      struct dp_error *err)
 {

@@ -70,12 +70,12 @@ struct dp_parking { /* a process that waits at its entry point, or where it has 
 };
 
 /*
- * Catch a program at its start, or a thread that loads a library. start: the process has come out of execve and is kept from
- * running its first instruction (or is not, and may be further). load: thread tid is held in an open by its dynamic linker. Both
- * until go(arg), which is called once in any case. The process then waits at its entry point, or the thread where the library is
- * mapped, for dp_unpark(), which must be called by the same thread as arming; if that does not come it goes on by itself after some
- * seconds. E_TARGET_GONE when it has ended, or opens the file for something else; E_TARGET_STUCK when it cannot be stopped at
- * its entry point, or is past that already.
+ * Catch a program at its start, or a thread that loads a library. start: the process has come out of execve and is kept
+ * from running its first instruction (or is not, and may be further). load: thread tid is held in an open by its
+ * dynamic linker. Both until go(arg), which is called once in any case. The process then waits at its entry point, or
+ * the thread where the library is mapped, for dp_unpark(), which must be called by the same thread as arming; if that
+ * does not come it goes on by itself after some seconds. E_TARGET_GONE when it has ended, or opens the file for
+ * something else; E_TARGET_STUCK when it cannot be stopped at its entry point, or is past that already.
  */
 int dp_catch_start(struct dp_parking *p, pid_t pid, void (*go)(void *arg), void *arg, struct dp_error *err);
 int dp_catch_load(struct dp_parking *p, pid_t tid, pid_t pid, void (*go)(void *arg), void *arg, struct dp_error *err);
@@ -93,8 +93,8 @@ int dp_session_add_spec(struct dp_session *s, const struct dp_probe_spec *spec, 
 int dp_session_symbol(struct dp_session *s, const char *symbol, u64 *addr, struct dp_error *err);
 
 /*
- * How many words the programs share, and their first values; before arming. The process, its children and the caller see the same
- * words (after arming).
+ * How many words the programs share, and their first values; before arming. The process, its children and the caller
+ * see the same words (after arming).
  */
 int dp_session_set_words(struct dp_session *s, const u64 *values, u32 n, struct dp_error *err);
 volatile u64 *dp_session_words(struct dp_session *s);
@@ -103,15 +103,17 @@ volatile u64 *dp_session_words(struct dp_session *s);
 int dp_session_arm(struct dp_session *s, struct dp_error *err);
 
 /*
- * Instead of arming: take over the probes that a dprobes which was killed has left in the process, with its rings, counts and words.
- * False, and nothing has changed, unless they are the same probes and programs, added in the same order, and
- * the kernel lets us open the rings (for that it wants CAP_CHECKPOINT_RESTORE). Afterwards as after dp_session_arm().
+ * Instead of arming: take over the probes that a dprobes which was killed has left in the process, with its rings,
+ * counts and words. False, and nothing has changed, unless they are the same probes and programs, added in the same
+ * order, and the kernel lets us open the rings (for that it wants CAP_CHECKPOINT_RESTORE). Afterwards as after
+ * dp_session_arm().
  */
 bool dp_session_adopt(struct dp_session *s);
 
 /*
- * What stands in the rings that such a dprobes has left in the process, as it is now, with nwords words behind them, at *words. Their
- * layout is as that dprobes has written it down, for nprobes probes. False: there is nothing. munmap(map->at, map->size).
+ * What stands in the rings that such a dprobes has left in the process, as it is now, with nwords words behind them, at
+ * *words. Their layout is as that dprobes has written it down, for nprobes probes. False: there is nothing.
+ * munmap(map->at, map->size).
  */
 bool dp_rings_copy(pid_t pid, u32 nprobes, u32 nwords, struct dp_ring_map *map, u64 **words);
 
@@ -133,9 +135,9 @@ void dp_session_stats(const struct dp_session *s, struct dp_session_stats *out);
 void dp_session_tend(struct dp_session *s);
 
 /*
- * While armed with `pages`, as often as can be: a page that was left open (by a thread that was not told, or could not tell) is watched
- * again, and instructions that have stored there get points of their own where there are several threads (extend.c). Costs some
- * microseconds, and some 10 ns for each page; with such instructions what arming costs.
+ * While armed with `pages`, as often as can be: a page that was left open (by a thread that was not told, or could not
+ * tell) is watched again, and instructions that have stored there get points of their own where there are several
+ * threads (extend.c). Costs some microseconds, and some 10 ns for each page; with such instructions what arming costs.
  */
 void dp_session_tend_pages(struct dp_session *s);
 /* Sleep between two such looks, or until the process has something for dp_session_tend_pages(). */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What a dprobes writes down about the processes that it probes, where none of them can write: in a directory of the user's
- * alone, one file for each, by process id and start time. It is there before the process is changed, so whoever comes after a dprobes that was
- * killed knows from it what to restore, and need not believe what stands in the process. Without a directory nothing is written,
- * and what stands in the process must do (untrusted.h).
+ * What a dprobes writes down about the processes that it probes, where none of them can write: in a directory of the
+ * user's alone, one file for each, by process id and start time. It is there before the process is changed, so whoever
+ * comes after a dprobes that was killed knows from it what to restore, and need not believe what stands in the process.
+ * Without a directory nothing is written, and what stands in the process must do (untrusted.h).
  */
 #ifndef DP_RECORD_H
 #define DP_RECORD_H

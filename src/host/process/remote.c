@@ -27,7 +27,10 @@
 #define JUMPS 16
 #define PAGE 4096ull
 
-/* Behind it, the page that is being mapped or unmapped: should we die before it can be known by what is in it, a successor finds it. */
+/*
+ * Behind it, the page that is being mapped or unmapped: should we die before it can be known by what is in it, a
+ * successor finds it.
+ */
 #define NOTE_SIZE 5
 #define BORROWED (DP_STUB_CALL + NOTE_SIZE)
 _Static_assert(BORROWED <= DP_SLACK_PARK, "the bytes behind are in use when a program is started");
@@ -238,7 +241,9 @@ static int check_filter(struct dp_remote *r, const struct dp_thread *th, struct 
 	return 0;
 }
 
-/* Send the stopped thread to `code` with these words on its stack, signals blocked if asked; it comes back by itself. */
+/*
+ * Send the stopped thread to `code` with these words on its stack, signals blocked if asked; it comes back by itself.
+ */
 static int launch(struct dp_remote *r, struct dp_thread *th, struct user_regs_struct *regs, u64 code, const u64 *words,
 		  size_t n, bool block, struct dp_error *err)
 {
@@ -403,7 +408,10 @@ static const char *name_of(s64 nr)
 	return nr == SYS_mmap ? "mmap" : nr == SYS_munmap ? "munmap" : nr == SYS_mprotect ? "mprotect" : "system call";
 }
 
-/* The borrowed bytes have no room for blocking signals: when a handler has jumped out of them (siglongjmp), the call is made again. */
+/*
+ * The borrowed bytes have no room for blocking signals: when a handler has jumped out of them (siglongjmp), the call is
+ * made again.
+ */
 int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], struct dp_error *err)
 {
 	struct dp_call c = {nr, {arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]}, 0};
@@ -498,7 +506,10 @@ int dp_remote_retire(struct dp_remote *r, struct dp_error *err)
 	return e;
 }
 
-/* The table as the thread finds it: under a filter with calls that it allows. Behind the last one the loop sets the signal mask. */
+/*
+ * The table as the thread finds it: under a filter with calls that it allows. Behind the last one the loop sets the
+ * signal mask.
+ */
 static void fill_table(struct dp_remote *r, const struct dp_thread *th, struct dp_call *table, const struct dp_call *v,
 		       u32 n, const int *no)
 {

@@ -96,7 +96,9 @@ static int find_location(struct dp_session *s, const struct dp_location *loc, st
 	if (loc->kind == DP_LOC_FILE_OFFSET) {
 		u64 offset;
 
-		/* An address as `funcs FILE` and others show it is taken as well, where that is no offset in the file. */
+		/*
+		 * An address as `funcs FILE` and others show it is taken as well, where that is no offset in the file.
+		 */
 		if (!dp_module_offset_to_addr(f->im->mod, (u64)loc->offset, &f->link) &&
 		    dp_module_addr_to_offset(f->im->mod, (u64)loc->offset, &offset))
 			f->link = (u64)loc->offset;
@@ -231,8 +233,8 @@ static struct dp_image *image_with(struct dp_session *s, struct dp_image *im, u6
 }
 
 /*
- * Programs may map their code, or a part of it, a second time, and run either copy: each is probed. One that cannot be is told, so
- * that nobody takes the count for all.
+ * Programs may map their code, or a part of it, a second time, and run either copy: each is probed. One that cannot be
+ * is told, so that nobody takes the count for all.
  */
 static int add_twins(struct dp_session *s, const struct dp_image *im, u32 first, u32 owner, struct dp_error *err)
 {

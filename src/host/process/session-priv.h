@@ -93,9 +93,10 @@ struct dp_session {
 	bool no_calls; /* what system calls store in watched pages cannot be told */
 	bool has_call; /* watched[0] is memory of a call, see process-calls.c */
 	struct dp_calls *calls;
-	u64 asks_off;    /* in the mapping of the rings */
-	u64 cells_off;   /* of the words that hold the watched values, from the region */
-	u64 globals_off; /* from the region: of the words that processes share; 0: globals are the session's own words */
+	u64 asks_off;  /* in the mapping of the rings */
+	u64 cells_off; /* of the words that hold the watched values, from the region */
+	/* from the region: of the words that processes share; 0: globals are the session's own words */
+	u64 globals_off;
 	u64 rings_off, slots_off, tids_off; /* from the region */
 	u32 nslots;
 	bool armed, reaped;
@@ -160,7 +161,10 @@ int dp_pages_values(struct dp_session *s, const struct dp_mem *mem, struct dp_er
 int dp_pages_begin(struct dp_session *s, const struct dp_mem *mem, struct dp_error *err);
 void dp_pages_end(struct dp_session *s); /* the events are closed before */
 
-/* extend.c: instructions that were met get points of their own, where there are several threads; now and then while armed. */
+/*
+ * extend.c: instructions that were met get points of their own, where there are several threads; now and then while
+ * armed.
+ */
 void dp_pages_learn(struct dp_session *s);
 
 /* process-calls.c */
@@ -177,8 +181,8 @@ bool dp_owner_lives(u32 pid); /* as a control block has it that we did not write
 /* Map size bytes of our file fd at addr in the process, shared. E_TARGET_SHARE besides the errors of calls. */
 int dp_share_file(struct dp_remote *r, int pidfd, int fd, u64 addr, u64 size, struct dp_error *err);
 /*
- * The same with a memory file that the process makes, where no descriptor can be sent to it (one that has only one left, or whose first
- * thread has ended, before Linux 6.9). The result is our descriptor of it, sealed.
+ * The same with a memory file that the process makes, where no descriptor can be sent to it (one that has only one
+ * left, or whose first thread has ended, before Linux 6.9). The result is our descriptor of it, sealed.
  */
 int dp_share_theirs(struct dp_remote *r, u64 addr, u64 size, struct dp_error *err);
 bool dp_is_shared_at(pid_t pid, int fd, u64 addr);

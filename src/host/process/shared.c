@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Memory that several processes share: a file of ours, mapped into the target. It gets the descriptor through a pair of sockets of
- * which we take one end, so it need neither see our files nor be allowed to open them. It keeps none of the
+ * Memory that several processes share: a file of ours, mapped into the target. It gets the descriptor through a pair of
+ * sockets of which we take one end, so it need neither see our files nor be allowed to open them. It keeps none of the
  * three descriptors; what a dprobes that is killed in these microseconds leaves open there, the next one closes.
  */
 #include <errno.h>

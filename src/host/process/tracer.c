@@ -198,8 +198,8 @@ static int fail_attach(const struct dp_tracer *t, int r, struct dp_error *err)
 }
 
 /*
- * Whether a thread may be inside a fork that began before it was seized: then nobody tells us of the child. A thread that is
- * running may be anywhere; for one that sleeps the kernel names the call.
+ * Whether a thread may be inside a fork that began before it was seized: then nobody tells us of the child. A thread
+ * that is running may be anywhere; for one that sleeps the kernel names the call.
  */
 static bool may_fork_unseen(pid_t pid, pid_t tid)
 {
@@ -330,9 +330,9 @@ static void note_reset(struct dp_tracer *t, struct dp_thread *th, int sig)
 }
 
 /*
- * A trap at a byte that we own: send the thread to where that byte's instruction lives now. The signal dies here; but should
- * we die before the thread goes on, it is delivered all the same, and our handler in the target must see that its
- * work is done.
+ * A trap at a byte that we own: send the thread to where that byte's instruction lives now. The signal dies here; but
+ * should we die before the thread goes on, it is delivered all the same, and our handler in the target must see that
+ * its work is done.
  */
 static bool redirect(struct dp_tracer *t, struct dp_thread *th, int sig)
 {
@@ -482,8 +482,8 @@ static pid_t peek(pid_t tid, siginfo_t *si)
 }
 
 /*
- * A stop for a signal is not waited for. Should we die then before the thread goes on, the kernel delivers the signal; after
- * a wait it would be lost, and a trap with it, whose program counter stands behind the breakpoint.
+ * A stop for a signal is not waited for. Should we die then before the thread goes on, the kernel delivers the signal;
+ * after a wait it would be lost, and a trap with it, whose program counter stands behind the breakpoint.
  */
 static void take(struct dp_tracer *t, const siginfo_t *si)
 {
@@ -515,8 +515,8 @@ static void take(struct dp_tracer *t, const siginfo_t *si)
 }
 
 /*
- * Each thread is heard once, so those that run into breakpoints again and again neither keep us here nor keep others from
- * being heard.
+ * Each thread is heard once, so those that run into breakpoints again and again neither keep us here nor keep others
+ * from being heard.
  */
 void dp_tracer_pump(struct dp_tracer *t)
 {
@@ -576,7 +576,10 @@ bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns)
 		if (!th->running) {
 			if (!trap_pending(th->tid))
 				return true;
-			/* An interruption would come before the trap again, and again if the thread has to wait for a processor. */
+			/*
+			 * An interruption would come before the trap again, and again if the thread has to wait for a
+			 * processor.
+			 */
 			dp_tracer_resume(t, th);
 			th->trap_due = true;
 		}
@@ -623,8 +626,8 @@ static bool adopt_child(struct dp_tracer *t, pid_t child)
 }
 
 /*
- * Threads and children that were attached by the kernel at their birth and have not reported yet: they would stay stopped
- * for as long as we live. Returns whether there were any.
+ * Threads and children that were attached by the kernel at their birth and have not reported yet: they would stay
+ * stopped for as long as we live. Returns whether there were any.
  */
 static bool adopt_newborn(struct dp_tracer *t)
 {

@@ -75,7 +75,10 @@ static const char *wrong_counts(const struct dp_control *c)
 	return NULL;
 }
 
-/* A detour and what else a jump leads to lies in the reach of a 32-bit displacement; nothing else is known of such addresses. */
+/*
+ * A detour and what else a jump leads to lies in the reach of a 32-bit displacement; nothing else is known of such
+ * addresses.
+ */
 static bool redirects_ok(const struct dp_redirect *v, u32 n)
 {
 	for (u32 i = 0; i < n; i++)
@@ -227,8 +230,8 @@ static int get(const struct source *s, u64 addr, void *buf, u64 n, struct dp_err
 }
 
 /*
- * Before anything was patched the tables of a block in a process may not have been written: they do not count. Areas that were not
- * written yet were not mapped either.
+ * Before anything was patched the tables of a block in a process may not have been written: they do not count. Areas
+ * that were not written yet were not mapped either.
  */
 static void forget_tables(struct dp_control *c)
 {

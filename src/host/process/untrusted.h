@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The trust border of the process host. Whatever a target can write is a claim: its control block and the tables in it, its slots,
- * its copies of instructions, its questions, the lists of its libraries. It is read here and nowhere else, and handed on as a copy
- * that is sound: sizes within limits, addresses within the region, lengths that exist. A false claim that is sound
- * leads to reads and writes of the same process's memory at most.
+ * The trust border of the process host. Whatever a target can write is a claim: its control block and the tables in it,
+ * its slots, its copies of instructions, its questions, the lists of its libraries. It is read here and nowhere else,
+ * and handed on as a copy that is sound: sizes within limits, addresses within the region, lengths that exist. A false
+ * claim that is sound leads to reads and writes of the same process's memory at most.
  */
 #ifndef DP_UNTRUSTED_H
 #define DP_UNTRUSTED_H
@@ -86,8 +86,8 @@ struct dp_copy_state_of {
 bool dp_copies_read(const struct dp_mem *mem, u64 addr, struct dp_copy_state_of v[DP_COPIES]);
 
 /*
- * A thread of process pid by the id that it has itself; 0: the process has no such thread. It may end, and its id be given to
- * another process: ask dp_thread_is_of() again when something was bound to the id.
+ * A thread of process pid by the id that it has itself; 0: the process has no such thread. It may end, and its id be
+ * given to another process: ask dp_thread_is_of() again when something was bound to the id.
  */
 pid_t dp_thread_of(pid_t pid, u32 inner);
 bool dp_thread_is_of(pid_t pid, pid_t tid);
@@ -109,9 +109,9 @@ bool dp_walk_to(struct dp_walk *w, u64 at);
 /* ---- memory files ---- */
 
 /*
- * The file that pid has mapped at [lo, hi), open for reading and writing, provided that it is a memory file which nobody can make shorter
- * than that, and, if inode is not 0, the one with this inode and device. Following such a link takes
- * CAP_CHECKPOINT_RESTORE. -1: it is not, or cannot be opened.
+ * The file that pid has mapped at [lo, hi), open for reading and writing, provided that it is a memory file which
+ * nobody can make shorter than that, and, if inode is not 0, the one with this inode and device. Following such a link
+ * takes CAP_CHECKPOINT_RESTORE. -1: it is not, or cannot be opened.
  */
 int dp_open_rings(pid_t pid, u64 lo, u64 hi, u64 dev, u64 inode);
 

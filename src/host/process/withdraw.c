@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Taking probes out of a process. All that is needed stands in a control block, so this serves the session that armed them,
- * forked children, and what a killed predecessor left behind. The session and its successors have a copy of their own; where nobody has
- * one, what stands in the process must do, checked: false, it leads to harm in that process alone.
+ * Taking probes out of a process. All that is needed stands in a control block, so this serves the session that armed
+ * them, forked children, and what a killed predecessor left behind. The session and its successors have a copy of their
+ * own; where nobody has one, what stands in the process must do, checked: false, it leads to harm in that process
+ * alone.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -103,9 +104,9 @@ static void select_patches(struct work *w, bool crashed)
 }
 
 /*
- * Forked children that were held since their birth: their copies of the code may be in any step, and the signal action may
- * have been lost just then, so that a breakpoint would kill them. Their only thread comes from the call that made it, and
- * so stands on no byte that changes here.
+ * Forked children that were held since their birth: their copies of the code may be in any step, and the signal action
+ * may have been lost just then, so that a breakpoint would kill them. Their only thread comes from the call that made
+ * it, and so stands on no byte that changes here.
  */
 static void restore_children(struct work *w)
 {
@@ -224,7 +225,10 @@ static int restore_signal(struct work *w, int sig, const u64 old[4])
 		return r;
 	if (now[0] < w->ctl.region_lo || now[0] >= w->ctl.region_hi)
 		return 0;
-	/* A signal of a watchpoint that a thread blocks waits until it does no more: ignoring a signal throws such away. */
+	/*
+	 * A signal of a watchpoint that a thread blocks waits until it does no more: ignoring a signal throws such
+	 * away.
+	 */
 	if (sig == SIGTRAP && w->ctl.nwatches) {
 		now[0] = 1;
 		r = dp_mem_write(&w->mem, scratch, now, sizeof(now), NULL);
@@ -240,8 +244,8 @@ static int restore_signal(struct work *w, int sig, const u64 old[4])
 }
 
 /*
- * Before the grace period: whoever is seen out then does not come into our handler any more. Nobody needs it: no byte of ours
- * stands in the code, and what traps meanwhile comes to us as the tracer.
+ * Before the grace period: whoever is seen out then does not come into our handler any more. Nobody needs it: no byte
+ * of ours stands in the code, and what traps meanwhile comes to us as the tracer.
  */
 static int restore_signals(struct work *w)
 {
@@ -258,8 +262,8 @@ static int restore_signals(struct work *w)
 }
 
 /*
- * What is mapped in the areas: ours alone can be read, executed and not written without a file. A predecessor that was killed
- * may not have come to map it, or have unmapped it already, and the program may have taken the place.
+ * What is mapped in the areas: ours alone can be read, executed and not written without a file. A predecessor that was
+ * killed may not have come to map it, or have unmapped it already, and the program may have taken the place.
  */
 static int unmap_areas(struct work *w, struct dp_error *err)
 {
@@ -299,8 +303,8 @@ static bool is_rings(const char *path, void *arg)
 }
 
 /*
- * Descriptors that pagepoints put into the process (pagepoint.c): the view of its pages, by its flags; and the one of marks that a
- * predecessor was killed before it took over, which nobody has used.
+ * Descriptors that pagepoints put into the process (pagepoint.c): the view of its pages, by its flags; and the one of
+ * marks that a predecessor was killed before it took over, which nobody has used.
  */
 static bool is_for_pages(const char *path, void *arg)
 {
@@ -356,8 +360,8 @@ static int unmap(struct work *w, bool crashed, struct dp_error *err)
 }
 
 /*
- * The protocol could not be finished (a thread that does not answer, say). The last resort: stop all threads that can be
- * stopped and write the original bytes at once.
+ * The protocol could not be finished (a thread that does not answer, say). The last resort: stop all threads that can
+ * be stopped and write the original bytes at once.
  */
 static bool restore_stopped(struct work *w)
 {
@@ -399,8 +403,8 @@ static int prepare(struct work *w, const struct dp_block *known, u64 ctl_addr, b
 	if (!r)
 		r = read_maps(w, err);
 	/*
-	 * From the first moment on: a thread that gets such a signal from us, but does not run at once, looks up its action when it
-	 * runs, and that may be the default one by then.
+	 * From the first moment on: a thread that gets such a signal from us, but does not run at once, looks up its
+	 * action when it runs, and that may be the default one by then.
 	 */
 	w->tracer.drops_watches = true;
 	if (!r)

@@ -193,8 +193,8 @@ HIT int dp_self_returned(struct pt_regs *regs, unsigned long stub)
 }
 
 /*
- * At a return instruction or tail call: the function's return address is on top of the stack. The handler is shown registers as
- * behind the return, in a copy: an unwinder takes those of the hit for where the program stands.
+ * At a return instruction or tail call: the function's return address is on top of the stack. The handler is shown
+ * registers as behind the return, in a copy: an unwinder takes those of the hit for where the program stands.
  */
 HIT int dp_self_exit_pre(struct kprobe *kp, struct pt_regs *regs)
 {

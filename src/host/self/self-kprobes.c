@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The process as a host of the registry of probes (engine/kprobes.c), the calls of <dprobes/kprobes.h>, and the one lock of the library.
+ * The process as a host of the registry of probes (engine/kprobes.c), the calls of <dprobes/kprobes.h>, and the one
+ * lock of the library.
  */
 #include <errno.h>
 #include <pthread.h>

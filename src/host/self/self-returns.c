@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The process as a host of return probes (engine/returns.c): stubs, who may still return to them, and probes on exits. */
+/*
+ * The process as a host of return probes (engine/returns.c): stubs, who may still return to them, and probes on exits.
+ */
 #include "host/self/host.h"
 #include "symbols/symbols.h"
 

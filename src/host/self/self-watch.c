@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The calls of <dprobes/watch.h>: a performance event of the kernel for each watchpoint and thread. Their signals come to
- * trap.c, which looks up the watchpoint here.
+ * The calls of <dprobes/watch.h>: a performance event of the kernel for each watchpoint and thread. Their signals come
+ * to trap.c, which looks up the watchpoint here.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -49,8 +49,8 @@ static u32 part_of(struct dpcc *c, const struct node *arg)
 }
 
 /*
- * The thread's name and a call chain are keys only: there is no type to keep them in. Both have no expression; the chain's
- * length is its value.
+ * The thread's name and a call chain are keys only: there is no type to keep them in. Both have no expression; the
+ * chain's length is its value.
  */
 static struct node *key_argument(struct dpcc *c, struct node ***last)
 {

@@ -63,9 +63,9 @@ struct node *dp_cc_cast_to(struct dpcc *c, struct node *n, struct type *t)
 void dp_cc_need_word(struct dpcc *c, const struct node *n)
 {
 	if (n->type->size > 8)
-		dp_cc_fail(
-		    c, n->tok, E_DPCC_TYPE,
-		    "numbers of more than 64 bits cannot be computed with: log it, or take (long) of it, its lower half");
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE,
+			   "numbers of more than 64 bits cannot be computed with: "
+			   "log it, or take (long) of it, its lower half");
 }
 
 static void need_scalar(struct dpcc *c, const struct node *n)

@@ -57,8 +57,8 @@ static void init_text(struct dpcc *c, struct node *part, struct node ***last)
 }
 
 /*
- * { 1, 2, { 3 } } for arrays and structures, as assignments; what is not named is zero, as the memory is. Returns how many
- * elements there are: a variable may be an array without a size.
+ * { 1, 2, { 3 } } for arrays and structures, as assignments; what is not named is zero, as the memory is. Returns how
+ * many elements there are: a variable may be an array without a size.
  */
 static u64 init_list(struct dpcc *c, struct node *to, struct node ***last)
 {

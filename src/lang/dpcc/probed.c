@@ -42,10 +42,10 @@ static struct type *return_type(struct dpcc *c, const struct tok *where)
 			   "the function returns %.80s in a vector register, which programs cannot read",
 			   dp_cc_type_name(c, t));
 	if (!dp_cc_type_is_scalar(t) && (!is_struct(t) || t->size <= 16))
-		dp_cc_fail(
-		    c, where, E_DPCC_TYPE,
-		    "the function returns %.80s in registers: $retval is known for numbers, pointers and what is returned in memory",
-		    dp_cc_type_name(c, t));
+		dp_cc_fail(c, where, E_DPCC_TYPE,
+			   "the function returns %.80s in registers: "
+			   "$retval is known for numbers, pointers and what is returned in memory",
+			   dp_cc_type_name(c, t));
 	if (dp_cc_type_is_scalar(t) && t->size > 8)
 		dp_cc_fail(c, where, E_DPCC_TYPE, "the function returns %.80s in several registers",
 			   dp_cc_type_name(c, t));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Macros of the preprocessor: with and without parameters, variadic ones, # and ##. As in C, arguments are expanded by themselves, but
- * for operands of # and ##; the result is searched again, and a macro does not expand within itself.
+ * Macros of the preprocessor: with and without parameters, variadic ones, # and ##. As in C, arguments are expanded by
+ * themselves, but for operands of # and ##; the result is searched again, and a macro does not expand within itself.
  */
 #include <ctype.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Aggregates: what the keyword `aggregate` says of local variables that are shown as a whole (a count, a histogram, a table by
- * key), as text and as a structure.
+ * Aggregates: what the keyword `aggregate` says of local variables that are shown as a whole (a count, a histogram, a
+ * table by key), as text and as a structure.
  */
 #include <stdio.h>
 #include <string.h>

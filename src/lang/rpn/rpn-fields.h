@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The lines by which a probe program describes its records: "layout =" for structures, "field =" for the items in a record. */
+/*
+ * The lines by which a probe program describes its records: "layout =" for structures, "field =" for the items in a
+ * record.
+ */
 #ifndef DP_FIELDS_H
 #define DP_FIELDS_H
 

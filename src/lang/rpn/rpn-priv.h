@@ -77,7 +77,10 @@ void dp_rpn_asm_free(struct rpn_asm *a);
 int dp_rpn_asm_statement(struct rpn_asm *a, const char *text, const struct rpn_line *line, struct dp_error *err);
 /* Resolve the labels, hand the code over. */
 int dp_rpn_asm_finish(struct rpn_asm *a, struct dp_rpn_probe *probe, struct dp_error *err);
-/* The line an instruction came from, and the instruction as it is written there (NULL: none is); while the source lives. */
+/*
+ * The line an instruction came from, and the instruction as it is written there (NULL: none is); while the source
+ * lives.
+ */
 const struct rpn_line *dp_rpn_asm_line(const struct rpn_asm *a, u32 at, const char **text);
 bool dp_rpn_asm_empty(const struct rpn_asm *a);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Records as comma-separated values (RFC 4180). Of events all columns are known before the first record: the fixed ones, then
- * one for each name of an argument, in which the events that lack it have nothing. Elements of arrays stand in one column,
- * with spaces between them. Records of programs have their fields in one column, as "name=value; name=value".
+ * Records as comma-separated values (RFC 4180). Of events all columns are known before the first record: the fixed
+ * ones, then one for each name of an argument, in which the events that lack it have nothing. Elements of arrays stand
+ * in one column, with spaces between them. Records of programs have their fields in one column, as "name=value;
+ * name=value".
  */
 #include <stdio.h>
 

@@ -147,7 +147,9 @@ static void section_end(struct dp_sink *s, enum dp_sink_section what)
 
 /* ---- fields ---- */
 
-/* Fields of events are members of one object; those of programs, which may have any name any number of times, objects. */
+/*
+ * Fields of events are members of one object; those of programs, which may have any name any number of times, objects.
+ */
 static void field(struct dp_sink *s, const char *name, unsigned i)
 {
 	struct dp_json *j = json(s);

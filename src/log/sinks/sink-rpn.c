@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Records of probe programs as text: the two lines that Dynamic Probes writes to the system log, and below them the fields,
- * or the bytes in rows where nothing describes them. Their aggregates: sink-table.c.
+ * Records of probe programs as text: the two lines that Dynamic Probes writes to the system log, and below them the
+ * fields, or the bytes in rows where nothing describes them. Their aggregates: sink-table.c.
  */
 #include "log/log-rpn.h"
 #include "log/sinks/sink-table.h"

@@ -99,7 +99,8 @@ dp_thread_by: .long 0		/* 0 rdfsbase, 1 the word at the thread pointer, 2 arch_p
 	jae	4f
 2:	/* From here until busy is cleared, a hit from a signal handler on this thread is missed. */
 	movl	$DP_HIT_SLOT_TAKEN, S_BUSY(%rcx)
-	mov	%rsp, (DP_HIT_SLOT_STACK_TOP - R_SIZE - 24 + R_SP)(%rcx)	/* frames.c follows it from the first moment on */
+	/* frames.c follows it from the first moment on */
+	mov	%rsp, (DP_HIT_SLOT_STACK_TOP - R_SIZE - 24 + R_SP)(%rcx)
 	mov	%rsp, %rsi
 	lea	(DP_HIT_SLOT_STACK_TOP - R_SIZE - 24)(%rcx), %rsp
 	movl	$DP_HIT_SLOT_ENTERED, S_BUSY(%rcx)
@@ -515,8 +516,9 @@ dp_restorer:
  * The service loop: the control side sends a stopped thread here to make system calls for it. rsp
  * points at { table, signal mask, rax, rcx, rdx, rbx, rsi, rdi, r8..r12, flags, rip } below the thread's red
  * zone. Each entry of the table is { number, six arguments, result }, ended by number -1, then a
- * word that is set when all are done. The thread comes with its signals blocked, since a handler may jump out of here; it
- * restores its mask and itself and goes on: no tracer is needed for that, so a tracer that dies leaves nothing behind.
+ * word that is set when all are done. The thread comes with its signals blocked, since a handler may jump out of here;
+ * it restores its mask and itself and goes on: no tracer is needed for that, so a tracer that dies leaves nothing
+ * behind.
  */
 	.globl	dp_service
 dp_service:

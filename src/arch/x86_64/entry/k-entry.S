@@ -145,8 +145,8 @@ dp_k_entry_tagged:
 
 /*
  * A landing has pushed its number where the return address was; pt_regs goes below that, with two words of its own
- * for ss and sp. The usual way is here, because everything is saved already. What it reads of the instance and its holder pairs
- * with the releases in returns.c: loads are not reordered on this processor.
+ * for ss and sp. The usual way is here, because everything is saved already. What it reads of the instance and its
+ * holder pairs with the releases in returns.c: loads are not reordered on this processor.
  */
 	.type	landed, @function
 landed:

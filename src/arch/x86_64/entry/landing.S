@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Stubs through which probed functions are called: the call leaves the address of the stub's landing as the return
- * address, and the landing leads to the return handlers. One unwind entry describes all of them: the caller's address is
- * in dp_self_unwind, at the stub's number, and everything else is as the caller left it.
+ * address, and the landing leads to the return handlers. One unwind entry describes all of them: the caller's address
+ * is in dp_self_unwind, at the stub's number, and everything else is as the caller left it.
  *
  * A page of stubs begins with the distance to its part of dp_self_unwind, so that the unwind entry needs no absolute
  * address: with the page at P, the caller's address is at P + [P] + (rip & 0xff0) / 2.

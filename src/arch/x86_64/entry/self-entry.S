@@ -269,8 +269,8 @@
 .endm
 
 /*
- * The return from a signal handler marks the x87 unit as in use. When its state is the initial one all the same, say so to the
- * processor, and the next hits need not look again. Returns with ZF set then. Clobbers rax, rcx, rdx.
+ * The return from a signal handler marks the x87 unit as in use. When its state is the initial one all the same, say so
+ * to the processor, and the next hits need not look again. Returns with ZF set then. Clobbers rax, rcx, rdx.
  */
 	.type	dp_self_clean_x87, @function
 dp_self_clean_x87:
@@ -434,8 +434,8 @@ dp_self_entry:
 	jmp	dp_self_resume
 
 	/*
-	 * To the stub whose address dp_self_hit has left below the return address of the function that was entered: nothing
-	 * that is in use lies there.
+	 * To the stub whose address dp_self_hit has left below the return address of the function that was entered:
+	 * nothing that is in use lies there.
 	 */
 .Lthrough:
 	mov	%rbp, %rsp
@@ -519,8 +519,9 @@ dp_self_resume:
 	.size	dp_self_resume, . - dp_self_resume
 
 /*
- * A probed function has returned to its stub, which has pushed its number where the return address was. The frame is built as
- * at an entry; dp_self_returned says whether the caller is to be returned to (0) or all is as struct pt_regs says (1).
+ * A probed function has returned to its stub, which has pushed its number where the return address was. The frame is
+ * built as at an entry; dp_self_returned says whether the caller is to be returned to (0) or all is as struct pt_regs
+ * says (1).
  */
 	.globl	dp_self_landing
 	.hidden	dp_self_landing
@@ -675,8 +676,8 @@ dp_self_leave_jprobe:
 	.size	dp_self_leave_jprobe, . - dp_self_leave_jprobe
 
 	/*
-	 * Where handlers of signals return to, by the bytes by which unwinders know a signal frame. They look up the byte
-	 * before it first: that one must belong to nothing that has unwind rows.
+	 * Where handlers of signals return to, by the bytes by which unwinders know a signal frame. They look up the
+	 * byte before it first: that one must belong to nothing that has unwind rows.
 	 */
 	nop
 	.globl	dp_self_restorer
