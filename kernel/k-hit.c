@@ -29,7 +29,7 @@ static HIT void missed(struct dp_kpoint *p)
 
 	/* The list lives as long as this: the outer hit's processor is not given up before. */
 	preempt_disable_notrace();
-	list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE);
+	list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE); /* pairs with the release in relist() */
 	for (u32 i = 0; list && i < list->n; i++)
 		__atomic_fetch_add(&((struct dp_kprobe *)list->v[i]->owner)->nmissed, 1, __ATOMIC_RELAXED);
 	preempt_enable_notrace();

@@ -231,6 +231,7 @@ void dp_k_returns_reap(void)
  */
 static void on_free(void *data, struct task_struct *p)
 {
+	/* Pairs with the release of engine/returns.c: a holder that is seen is whole. */
 	struct dp_holder *h = __atomic_load_n(&dp_k_returns.open, __ATOMIC_ACQUIRE);
 
 	for (; h; h = READ_ONCE(h->next))

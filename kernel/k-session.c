@@ -211,7 +211,7 @@ int dp_k_session_arm(struct dp_k_session *s, struct dp_dev_arm *arm, const u64 *
 	if (!r)
 		r = watch(s, err);
 	dp_free(v);
-	smp_store_release(&s->armed, true); /* for device_mmap() */
+	smp_store_release(&s->armed, true); /* pairs with the acquire in device_mmap() */
 	if (r) {
 		dp_k_session_disarm(s); /* those that are not there do no harm */
 		s->armed = false;

@@ -38,6 +38,7 @@ static void copy_bytes(const struct dp_k_sink *s, u64 at, u8 *to, u64 n)
 static int copy_out(struct dp_k_sink *s, struct dp_k_log *log, int cpu, u64 max)
 {
 	struct dp_ring *r = s->ring;
+	/* Pairs with the release of dp_k_put(): the records before head are whole. */
 	u64 head = smp_load_acquire(&r->head), tail = READ_ONCE(r->tail), n = min(head - tail, max), now;
 	u8 *buf = kvmalloc(n ? n : 1, GFP_KERNEL);
 
@@ -113,6 +114,7 @@ void dp_k_log_taken(struct dp_k_log *log)
 {
 	int cpu;
 
+	/* Pairs with the acquire of dp_k_put(): the records were copied before their room is given back. */
 	for_each_possible_cpu(cpu)
 		smp_store_release(&dp_k_sinks[cpu].ring->tail, log->from[cpu] + log->at[cpu]);
 }

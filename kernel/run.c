@@ -35,7 +35,7 @@ static HIT void give_up(struct dp_k_sink *s, u64 tail, u32 n)
 HIT bool dp_k_put_slowly(struct dp_k_sink *s, const u64 *head, const u64 *payload, u32 n)
 {
 	const u64 *comm = (const u64 *)current->comm;
-	u64 at = s->head, used = at - smp_load_acquire(&s->ring->tail); /* as in dp_k_put() */
+	u64 at = s->head, used = at - smp_load_acquire(&s->ring->tail); /* pairs as in dp_k_put() */
 
 	if (used > s->mask + 1 - n) {
 		if (!s->overwrite)

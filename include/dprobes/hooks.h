@@ -221,8 +221,8 @@ static inline struct hook_thread *dp_hook_enter(void)
 	depth = t->depth;
 	if (__builtin_expect(!depth, 1))
 		__atomic_store_n(&t->seq, t->seq + 1, __ATOMIC_RELAXED);
-	/* The processor may still read the list first: who waits has a membarrier raised before it
-	 * looks. */
+	/* The processor may still read the list first. The fence pairs with the membarrier that who waits has raised
+	 * before it looks. */
 	__atomic_store_n(&t->depth, depth + 1, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return t;

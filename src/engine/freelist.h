@@ -18,7 +18,7 @@ typedef u64 dp_freelist;
 /* The member's number, 0: there is none. next: that word of the first member, stride bytes to the second's. */
 static inline __attribute__((__always_inline__)) u32 dp_freelist_take(dp_freelist *l, const u32 *next, size_t stride)
 {
-	u64 old = __atomic_load_n(l, __ATOMIC_ACQUIRE), new;
+	u64 old = __atomic_load_n(l, __ATOMIC_ACQUIRE), new; /* pairs as the exchange below */
 
 	do {
 		const u32 *of;
@@ -27,7 +27,7 @@ static inline __attribute__((__always_inline__)) u32 dp_freelist_take(dp_freelis
 			return 0;
 		of = (const u32 *)((const char *)next + ((u32)old - 1) * stride);
 		new = ((old >> 32) + 1) << 32 | __atomic_load_n(of, __ATOMIC_RELAXED);
-		/* Acquire pairs with the release below: what the giver has written is seen. */
+		/* Acquire pairs with the release of dp_freelist_give(): what the giver has written is seen. */
 	} while (!__atomic_compare_exchange_n(l, &old, new, true, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
 	return (u32)old;
 }
@@ -39,6 +39,7 @@ static inline __attribute__((__always_inline__)) void dp_freelist_give(dp_freeli
 	do {
 		__atomic_store_n(next, (u32)old, __ATOMIC_RELAXED);
 		new = ((old >> 32) + 1) << 32 | number;
+		/* Pairs with the acquires of dp_freelist_take(). */
 	} while (!__atomic_compare_exchange_n(l, &old, new, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 

@@ -155,7 +155,7 @@ int dp_hooks_take_out(struct dp_hooks *k, struct hook_rec *rec, struct dp_error 
 	while (*at != rec)
 		at = &(*at)->next;
 	__atomic_fetch_and(&rec->flags, ~HOOK_ARMED, __ATOMIC_RELAXED);
-	/* Whoever stands at the record still finds the rest of the list behind it. */
+	/* Whoever stands at the record still finds the rest of the list behind it. Pairs with HOOK_RUN's acquires. */
 	__atomic_store_n(at, rec->next, __ATOMIC_RELEASE);
 	number(rec->hook);
 	rec->hook = NULL;

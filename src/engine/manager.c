@@ -226,6 +226,7 @@ void dp_mgr_drop_from_list(struct dp_manager *m, struct dp_kpoint *p, struct dp_
 {
 	struct dp_hitlist *list = p->list;
 
+	/* All pair with the acquire of p->list, or of p->single, in the hit path. */
 	__atomic_store_n(&p->single, m->host->whole_list, __ATOMIC_RELEASE);
 	for (u32 i = 0; list && i < list->n; i++)
 		if (list->v[i] == k) {

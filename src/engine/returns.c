@@ -17,6 +17,7 @@ int dp_return_check(const struct dp_returns *rt, struct dp_kretprobe *rp, struct
 
 static void free_holder(struct dp_returns *rt, struct dp_holder *h)
 {
+	/* Pairs with the acquire of who looks a landing's number up. */
 	for (u32 k = 0; k < h->n; k++)
 		if (h->v[k].landing)
 			__atomic_store_n(&rt->by_number[h->v[k].number], NULL, __ATOMIC_RELEASE);

@@ -101,7 +101,7 @@ int dp_ool_slot_make(struct dp_manager *m, struct dp_kpoint *p, enum dp_ool_kind
 	if (!r)
 		r = m->host->fill(m->host->arg, addr, buf, (u32)e.len, err);
 	if (!r)
-		/* dp_mgr_home() looks at any time: all else of the slot is written. */
+		/* Pairs with the acquire in in_slot(): dp_mgr_home() looks at any time, and finds the slot whole. */
 		__atomic_store_n(&s->addr, addr, __ATOMIC_RELEASE);
 	return r;
 }

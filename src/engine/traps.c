@@ -31,7 +31,7 @@ static void put(struct dp_traps *t, u64 pc, u64 to)
 {
 	struct dp_redirect *r = entry_of(t, pc);
 
-	__atomic_store_n(&r->to, to, __ATOMIC_RELEASE);
+	__atomic_store_n(&r->to, to, __ATOMIC_RELEASE); /* pairs with the acquire in dp_mgr_redirect() */
 	if (!r->pc) {
 		t->used++;
 		/* Whoever sees pc sees where it goes to. Pairs with the acquire in entry_of(). */
@@ -70,6 +70,7 @@ int dp_traps_set(struct dp_manager *m, u64 pc, u64 to)
 
 u64 dp_mgr_redirect(struct dp_manager *m, u64 pc)
 {
+	/* Pair with the releases in dp_traps_set() and put(). */
 	struct dp_traps *t = __atomic_load_n(&m->traps, __ATOMIC_ACQUIRE);
 
 	return t && pc ? __atomic_load_n(&entry_of(t, pc)->to, __ATOMIC_ACQUIRE) : 0;

@@ -41,6 +41,7 @@ static bool ask(const struct dp_hit *h, u32 watch, u64 addr)
 	struct dp_ask *a = NULL;
 	u32 state;
 
+	/* Pairs with the releases in dp_calls_begin() and dp_calls_end(). */
 	if (!asks || !__atomic_load_n(&asks->serving, __ATOMIC_ACQUIRE))
 		return false;
 	for (u32 i = 0; i < DP_ASKS && !a; i++) {

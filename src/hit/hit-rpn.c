@@ -691,7 +691,7 @@ static void fold_extreme(u64 *v, s64 value, bool is_min)
 {
 	u64 old = __atomic_load_n(v, __ATOMIC_RELAXED);
 
-	/* v[1] says that there is a value. Whoever sets it has set v[0] before it. */
+	/* v[1] says that there is a value. Whoever sets it has set v[0] before it: pairs with the releases below. */
 	if (!__atomic_load_n(&v[1], __ATOMIC_ACQUIRE)) {
 		u64 none = 0;
 

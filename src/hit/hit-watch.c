@@ -37,7 +37,10 @@ u8 *dp_find_hit_slot(const struct dp_control *ctl)
 		u8 *base = (u8 *)ctl->slots + (at << DP_HIT_SLOT_SHIFT);
 		u64 *owner = &((struct dp_hit_slot *)(base + DP_HIT_SLOT_HEAD))->owner, nobody = 0;
 
-		/* Only this thread puts its key there, so a plain look is enough to find its own. */
+		/*
+		 * Only this thread puts its key there, so a plain look is enough to find its own. Taking a free one
+		 * pairs with the store that gives it back.
+		 */
 		if (__atomic_load_n(owner, __ATOMIC_RELAXED) == key ||
 		    __atomic_compare_exchange_n(owner, &nobody, key, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			return base;

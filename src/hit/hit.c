@@ -130,6 +130,7 @@ static bool commit_locked(struct dp_hit_slot *slot, const struct dp_control *ctl
 		u32 nobody = 0;
 		bool done;
 
+		/* Pairs with the release below, and with the reader's when it frees the ring of a holder that died. */
 		if (!__atomic_compare_exchange_n(&ring->owner, &nobody, tid | 0x80000000u, false, __ATOMIC_ACQUIRE,
 						 __ATOMIC_RELAXED))
 			continue;

@@ -374,6 +374,7 @@ static void ask_for_point(u32 copy, u64 addr, const struct dp_control *ctl)
 static bool is_led_on(u64 ip, const struct dp_control *ctl)
 {
 	const struct dp_blob_head *head = (const struct dp_blob_head *)ctl->region_lo;
+	/* Pairs with the one store by which extend.c publishes a block that it has written before. */
 	const struct dp_control *now = (const struct dp_control *)__atomic_load_n(&head->ctl, __ATOMIC_ACQUIRE);
 	const struct dp_point *v = (const struct dp_point *)now->points;
 	u64 home = dp_home_of(now, ip);

@@ -65,10 +65,11 @@ bool dp_guard_add(const void *at, u64 size)
 		if (!g)
 			return false;
 		g->next = list;
+		/* Like those of size: pairs with the acquires of the handler, which may run at any time. */
 		__atomic_store_n(&list, g, __ATOMIC_RELEASE);
 	}
 	__atomic_store_n(&g->lo, (u64)at, __ATOMIC_RELAXED);
-	__atomic_store_n(&g->size, size, __ATOMIC_RELEASE);
+	__atomic_store_n(&g->size, size, __ATOMIC_RELEASE); /* pairs with the handler's acquire: lo is there */
 	return installed;
 }
 
@@ -76,7 +77,7 @@ void dp_guard_drop(const void *at)
 {
 	for (struct guarded *g = list; g; g = g->next)
 		if (g->size && g->lo == (u64)at) {
-			__atomic_store_n(&g->size, 0, __ATOMIC_RELEASE);
+			__atomic_store_n(&g->size, 0, __ATOMIC_RELEASE); /* pairs as in dp_guard_add() */
 			return;
 		}
 }

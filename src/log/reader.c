@@ -443,7 +443,7 @@ void dp_reader_propose(struct dp_reader *r, u64 epoch)
 		struct dp_ring *ring = r->src[i].ring;
 
 		__atomic_store_n(&ring->next, r->src[i].next, __ATOMIC_RELAXED);
-		/* A successor that reads this epoch sees that position: it comes after our death. */
+		/* Pairs with our death, which a successor comes after: if it reads this epoch it sees that position. */
 		__atomic_store_n(&ring->epoch, epoch, __ATOMIC_RELEASE);
 	}
 }

@@ -130,7 +130,7 @@ void dp_drv_log_commit(struct driver *d)
 		if (t->reader)
 			dp_reader_propose(t->reader, epoch);
 	d->journal->size[epoch & 1] = (u64)st.st_size;
-	/* The moment at which all of it has happened, for whoever finds this file after our death. */
+	/* The moment at which all of it has happened. Pairs with our death, after which a successor finds this file. */
 	__atomic_store_n(&d->journal->epoch, epoch, __ATOMIC_RELEASE);
 	for (struct drv_target *t = d->targets; t; t = t->next)
 		if (t->reader)

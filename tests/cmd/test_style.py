@@ -86,6 +86,29 @@ def spelled():
     assert not r.returncode and not r.stdout, r.stdout
 
 
+ORDERS = re.compile(r"__ATOMIC_(ACQUIRE|RELEASE|ACQ_REL|SEQ_CST)|\bsmp_(load_acquire|store_release|[rw]?mb)\b")
+
+
+@test
+def paired():
+    """every operation that orders memory names its pair, where it stands or above it in its function"""
+    odd = []
+    for name in files("src/*.[ch]", "kernel/*.[ch]", "include/*.h"):
+        with open(os.path.join(ROOT, name)) as f:
+            lines = f.read().split("\n")
+        for n, line in enumerate(lines):
+            if not ORDERS.search(line) or line.lstrip().startswith(("/*", "*")):
+                continue
+            first = n
+            while first and lines[first] != "{":
+                first -= 1
+            while first and lines[first - 1].strip():
+                first -= 1
+            if not re.search(r"\b[Pp]airs?\b", "\n".join(lines[first:n + 3])):
+                odd.append("%s:%d" % (name, n + 1))
+    assert not odd, odd
+
+
 @test
 def checked():
     """cppcheck finds no mistakes"""

@@ -311,6 +311,7 @@ void dp_pages_learn(struct dp_session *s)
 
 	if (!s->armed || !s->late_size)
 		return;
+	/* Pairs with the release in ask_for_point(). */
 	doorbell = __atomic_load_n(&s->rings.at->doorbell, __ATOMIC_ACQUIRE);
 	asked = doorbell != s->doorbell;
 	if (!asked && (dp_now_ns() < s->late_at || s->nlate == BATCHES || s->nlate_spots == SITES ||

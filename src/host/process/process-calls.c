@@ -187,9 +187,10 @@ static void *serve(void *arg)
 	struct dp_calls *c = arg;
 	struct timespec patience = {1, 0};
 
-	while (!__atomic_load_n(&c->stop, __ATOMIC_ACQUIRE)) {
+	while (!__atomic_load_n(&c->stop, __ATOMIC_ACQUIRE)) { /* pairs with the release in dp_calls_end() */
 		/*
 		 * Before the questions are looked at: one that comes later has changed it, and the wait ends at once.
+		 * Pairs with the releases of who asks and of dp_calls_end().
 		 */
 		u32 doorbell = __atomic_load_n(&c->asks->doorbell, __ATOMIC_ACQUIRE);
 
@@ -221,7 +222,7 @@ int dp_calls_begin(struct dp_session *s, struct dp_error *err)
 		return dp_fail(err, E_ARM_NOMEM, "a thread: %s", strerror(r));
 	}
 	s->calls = c;
-	__atomic_store_n(&c->asks->serving, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&c->asks->serving, 1, __ATOMIC_RELEASE); /* pairs with the acquire of who asks */
 	return 0;
 }
 
@@ -232,6 +233,7 @@ void dp_calls_end(struct dp_session *s)
 	if (!c)
 		return;
 	s->calls = NULL;
+	/* Pair with the acquires of who asks, and of serve(). */
 	__atomic_store_n(&c->asks->serving, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&c->stop, true, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&c->asks->doorbell, 1, __ATOMIC_RELEASE);

@@ -195,6 +195,9 @@ static void wait_out(int tid, const u32 *depth, const u64 *seq)
 
 static void grace(bool hooks)
 {
+	/*
+	 * These acquires pair with new_thread() and claim(): a record that is seen was zero, or belongs to its thread.
+	 */
 	u32 used = DP_MIN(__atomic_load_n(&dp_self_threads_used, __ATOMIC_ACQUIRE), (u32)SELF_THREADS);
 	struct self_thread *me = dp_self_thread();
 
@@ -227,6 +230,7 @@ void dp_self_hooks_grace(void)
  */
 void dp_self_reap(void)
 {
+	/* Pair as in grace(); giving a record back pairs with claim(). */
 	u32 used = DP_MIN(__atomic_load_n(&dp_self_threads_used, __ATOMIC_ACQUIRE), (u32)SELF_THREADS);
 
 	for (u32 i = 0; i < used; i++) {

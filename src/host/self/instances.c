@@ -34,22 +34,26 @@ static HIT bool shut_store(struct self_thread *t)
 {
 	u32 no = 0;
 
+	/*
+	 * Pairs with the release of who had shut it before, and by the membarrier with the owner's look in
+	 * open_store().
+	 */
 	if (!__atomic_compare_exchange_n(&t->shut, &no, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
 	if (!dp_self_syscall(SYS_membarrier, SYNC_CORE, 0, 0, 0))
 		for (u32 n = 0; n < PATIENCE; n++) {
-			if (!__atomic_load_n(&t->open, __ATOMIC_ACQUIRE))
+			if (!__atomic_load_n(&t->open, __ATOMIC_ACQUIRE)) /* pairs with close_store() */
 				return true;
 			dp_self_syscall(SYS_sched_yield, 0, 0, 0, 0);
 		}
-	__atomic_store_n(&t->shut, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->shut, 0, __ATOMIC_RELEASE); /* pairs with the exchange above */
 	return false;
 }
 
 /* What threads keep for h goes to its list. False when a store could not be opened. */
 HIT bool dp_self_collect(struct dp_holder *h, const struct self_thread *me)
 {
-	u32 used = __atomic_load_n(&dp_self_threads_used, __ATOMIC_ACQUIRE);
+	u32 used = __atomic_load_n(&dp_self_threads_used, __ATOMIC_ACQUIRE); /* pairs with new_thread() */
 	bool all = true;
 
 	for (u32 k = 0; k < used && k < SELF_THREADS; k++) {
@@ -72,7 +76,7 @@ HIT bool dp_self_collect(struct dp_holder *h, const struct self_thread *me)
 				dp_self_give_shared(i);
 			}
 		}
-		__atomic_store_n(&t->shut, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&t->shut, 0, __ATOMIC_RELEASE); /* pairs with the exchange in shut_store() */
 	}
 	return all;
 }
@@ -125,7 +129,7 @@ static HIT struct dp_instance *reclaim(struct dp_holder *h, struct self_thread *
 			 dp_self_syscall(SYS_tgkill, pid, (long)owner, 0, 0) == -ESRCH &&
 			 __atomic_compare_exchange_n(&h->v[k].owner, &owner, ~0ull, false, __ATOMIC_ACQ_REL,
 						     __ATOMIC_RELAXED))
-			give_up(&h->v[k]); /* -1: only one thread may find it */
+			give_up(&h->v[k]); /* -1: only one thread may find it; the exchange pairs with itself */
 	}
 	if (kept) {
 		/* More threads than instances: to collect them again and again would cost far more

@@ -22,6 +22,7 @@ static inline struct dp_instance *instance_at(u64 addr)
 
 	if (__builtin_expect(off >= SELF_STUBS * 16ull, 1) || off & 15)
 		return NULL;
+	/* Pairs with the release in engine/returns.c: what belongs to a landing is there before it can run. */
 	return __atomic_load_n(&dp_self_instances[off >> 4], __ATOMIC_ACQUIRE);
 }
 
@@ -75,7 +76,7 @@ HIT int dp_self_return_pre(struct kprobe *kp, struct pt_regs *regs)
 	}
 	if (h->exits)
 		return 0;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* what an unwinder needs is there */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* pairs with a signal handler's unwinder */
 	*(u64 *)i->loc = i->landing;
 	if (!(kp->flags & KPROBE_FLAG_RET_CLASSIC))
 		t->through = i->number;
@@ -99,7 +100,7 @@ static HIT __attribute__((noinline)) u32 bind_all(struct dp_hitlist *list, struc
 			continue;
 		}
 		bind(i, t, sp);
-		__atomic_signal_fence(__ATOMIC_SEQ_CST); /* what an unwinder needs is there */
+		__atomic_signal_fence(__ATOMIC_SEQ_CST); /* pairs with a signal handler's unwinder */
 		stub = i->number;
 		*sp = i->landing;
 	}
@@ -115,7 +116,7 @@ static inline u32 bind_own(struct dp_hitlist *list, struct self_thread *t, u64 *
 	if (!i)
 		return 0;
 	bind(i, t, sp);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* pairs with a signal handler's unwinder */
 	*sp = i->landing;
 	return i->number;
 }

@@ -22,6 +22,7 @@ static HIT long call2(long nr, long a, long b)
 
 static HIT bool claim(struct self_thread *t, int old, int tid)
 {
+	/* Pairs with the exchange in dp_self_reap(), which gives it back, and with the acquire in grace(). */
 	if (!__atomic_compare_exchange_n(&t->tid, &old, tid, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
 	t->depth = 0;
@@ -40,6 +41,7 @@ static HIT bool claim(struct self_thread *t, int old, int tid)
 static HIT struct self_thread *new_thread(void)
 {
 	int tid = (int)call2(SYS_gettid, 0, 0);
+	/* All on this word pair with each other: who sees a number sees the records below it. */
 	u32 used = __atomic_load_n(&dp_self_threads_used, __ATOMIC_ACQUIRE);
 
 	for (u32 i = 0; i < used; i++) {
@@ -76,7 +78,7 @@ HIT __attribute__((visibility("default"))) struct task_struct *dp_current(void)
 /* A hit inside a hit. Only the library's own probes are called. */
 static HIT int missed(struct dp_kpoint *p, struct pt_regs *regs)
 {
-	struct dp_hitlist *list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE);
+	struct dp_hitlist *list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE); /* pairs with the release in relist() */
 
 	for (u32 i = 0; list && i < list->n; i++) {
 		struct kprobe *kp = list->v[i]->owner;

@@ -126,6 +126,7 @@ static void update_modules(void);
 void dp_self_unlock(void)
 {
 	do {
+		/* Both looks pair with the release in dp_self_modules_changed(). */
 		if (__atomic_exchange_n(&modules_dirty, 0, __ATOMIC_ACQ_REL))
 			update_modules();
 		dp_self_host_close();
@@ -140,7 +141,7 @@ void dp_self_unlock(void)
  * the linker. */
 void dp_self_modules_changed(void)
 {
-	__atomic_store_n(&modules_dirty, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&modules_dirty, 1, __ATOMIC_RELEASE); /* pairs with the looks in dp_self_unlock() */
 	if (__atomic_load_n(&lock_owner, __ATOMIC_RELAXED) == gettid() || pthread_mutex_trylock(&lock))
 		return;
 	__atomic_store_n(&lock_owner, gettid(), __ATOMIC_RELAXED);

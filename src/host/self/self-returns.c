@@ -26,6 +26,7 @@ static bool all_free(const struct dp_holder *h)
 {
 	u32 n = 0;
 
+	/* Pairs with the release of dp_freelist_give(). */
 	for (u32 i = (u32)__atomic_load_n(&h->free, __ATOMIC_ACQUIRE); i; i = h->v[i - 1].next)
 		n++;
 	return n == h->n;

@@ -210,7 +210,7 @@ EXPORT void unregister_watchpoint(struct watchpoint *w)
 	ev = w->dp_private;
 	if (ev) {
 		close_all(ev);
-		/* A signal that is still under way finds nothing; a handler that runs is waited for. */
+		/* Pairs with the acquire in trap.c: a signal under way finds nothing; a handler is waited for. */
 		__atomic_store_n(&dp_self_watched[ev->index], NULL, __ATOMIC_RELEASE);
 		dp_self_grace(NULL);
 		w->dp_private = NULL;

@@ -11,7 +11,8 @@
 /*
  * A thread opens its own store for a few instructions, without a barrier: a thief first sets shut,
  * then has a membarrier, then waits for open to be 0. So either the owner saw shut and leaves the
- * store alone, or the thief sees open. A signal handler never comes between: its hits are nested.
+ * store alone, or the thief sees open: the fence pairs with that membarrier. A signal handler never comes between: its
+ * hits are nested.
  */
 static inline bool open_store(struct self_thread *t)
 {
@@ -19,7 +20,7 @@ static inline bool open_store(struct self_thread *t)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (__builtin_expect(!__atomic_load_n(&t->shut, __ATOMIC_RELAXED), 1))
 		return true;
-	__atomic_store_n(&t->open, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->open, 0, __ATOMIC_RELEASE); /* pairs with the acquire in shut_store() */
 	return false;
 }
 

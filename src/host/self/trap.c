@@ -103,7 +103,7 @@ static HIT bool redirect(int sig, ucontext_t *uc)
  * other. */
 static HIT bool ask_point(struct dp_kpoint *p, struct pt_regs *regs, int trapnr)
 {
-	struct dp_hitlist *list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE);
+	struct dp_hitlist *list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE); /* pairs with the release in relist() */
 
 	for (u32 i = 0; list && i < list->n; i++) {
 		struct kprobe *kp = list->v[i]->owner;
