@@ -125,8 +125,8 @@ def command(work):
 def for_programs(kernel):
     """An example, a program whose instructions fault, and a module of the kernel's own, which has BTF."""
     return [os.path.join(ROOT, "examples", "dpcc", "kernel-open.dpc"),
-            os.path.join(BUILD, "tests", "process", "targets", "faults")]
-    argv += glob.glob(os.path.join(kernel, "root/lib/modules/*/kernel/drivers/net/dummy.ko"))
+            os.path.join(BUILD, "tests", "process", "targets", "faults"),
+            *glob.glob(os.path.join(kernel, "root/lib/modules/*/kernel/drivers/net/dummy.ko"))]
 
 
 def ended_by(lines, late):
