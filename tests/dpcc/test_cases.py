@@ -105,9 +105,9 @@ def diagnostics():
     for name in sorted(os.listdir(source)):
         if name.endswith(".c"):
             for call in re.findall(r"dp_cc_fail\(([^;]*?)\);", text_of(os.path.join(source, name)), re.S):
-                texts = re.findall(r'"((?:[^"\\]|\\.)*)"', call[call.find("E_"):])
-                if texts:
-                    found.add(texts[0].replace('\\"', '"'))
+                text = re.search(r'"(?:[^"\\]|\\.|"\s*")*"', call[call.find("E_"):])
+                if text:
+                    found.add(re.sub(r'"\s*"', "", text[0])[1:-1].replace('\\"', '"'))
     return found
 
 
