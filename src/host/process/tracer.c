@@ -24,6 +24,7 @@
 #include "host/process/process-priv.h"
 
 #define DETACH_NS 30000000000ull
+#define FORKS_NS 20000000000ull
 
 u64 dp_now_ns(void)
 {
@@ -228,12 +229,17 @@ static bool may_fork_unseen(pid_t pid, pid_t tid)
 
 void dp_tracer_pass_forks(struct dp_tracer *t)
 {
-	for (u32 i = 0; i < t->n; i++) {
-		struct dp_thread *th = &t->v[i];
+	u64 begin = dp_now_ns();
 
-		if (!th->gone && !th->released && !th->foreign && th->running && may_fork_unseen(t->pid, th->tid) &&
-		    dp_tracer_stop(t, th, 1000000000))
+	for (u32 i = 0; i < t->n; i++) {
+		bool out = false;
+
+		/* On a busy machine a thread may wait long for a processor; one that hangs in the kernel is in some other call. */
+		while (!out && !t->v[i].gone && !t->v[i].released && !t->v[i].foreign && t->v[i].running &&
+		       may_fork_unseen(t->pid, t->v[i].tid) && dp_now_ns() - begin < FORKS_NS) {
+			out = dp_tracer_stop(t, &t->v[i], 1000000000);
 			dp_tracer_resume(t, &t->v[i]);
+		}
 	}
 }
 
