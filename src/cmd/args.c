@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Parses options for all subcommands from one table each, and prints the help from the same table.
- */
+/* Parses the options of all subcommands but those of probe programs (probes-args.c), by the table of commands.c. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,69 +7,30 @@
 
 #include "cmd/cmd.h"
 
-void dp_cmd_args_init(struct cmd_args *a, const struct cmd_spec *spec, int argc, char **argv)
+void dp_cmd_args_init(struct cmd_args *a, enum cmd_verb verb, int argc, char **argv)
 {
-	*a = (struct cmd_args){.spec = spec, .argc = argc, .argv = argv, .next = 1};
-}
-
-static bool has_letter(const struct cmd_option *o)
-{
-	return o->id > ' ' && o->id < 127;
-}
-
-static void print_synopsis(const struct cmd_spec *spec)
-{
-	const char *line = spec->synopsis;
-	const char *word = "usage:";
-
-	while (*line) {
-		size_t n = strcspn(line, "\n");
-
-		printf("%s dprobes %s %.*s\n", word, spec->name, (int)n, line);
-		line += n + (line[n] == '\n');
-		word = "      ";
-	}
-}
-
-static void print_help(const struct cmd_spec *spec)
-{
-	print_synopsis(spec);
-	printf("\n%s\n\nOptions:\n", spec->about);
-	for (const struct cmd_option *o = spec->options; o->name; o++) {
-		char left[64];
-
-		int n = has_letter(o) ? snprintf(left, sizeof(left), "-%c, ", o->id)
-				      : snprintf(left, sizeof(left), "    ");
-
-		snprintf(left + n, sizeof(left) - (size_t)n, "--%s%s%s", o->name, o->value ? " " : "",
-			 o->value ? o->value : "");
-		printf("  %-24s %s\n", left, o->help);
-	}
-	printf("  %-24s %s\n", "    --help", "show this help");
-	if (spec->more)
-		printf("\n%s\n", spec->more);
+	*a = (struct cmd_args){.verb = verb, .argc = argc, .argv = argv, .next = 1};
 }
 
 static const char *option_name(int i, void *arg)
 {
-	const struct cmd_spec *spec = arg;
+	const enum cmd_verb *verb = arg;
+	const struct cmd_option *o = dp_cmd_option_after(*verb, NULL);
 
-	int n = 0;
-
-	while (spec->options[n].name)
-		n++;
-	return i < n ? spec->options[i].name : i == n ? "help" : NULL;
+	while (o && i--)
+		o = dp_cmd_option_after(*verb, o);
+	return o ? o->name : NULL;
 }
 
 static int unknown_option(struct cmd_args *a, const char *shown, const char *name)
 {
-	const char *near = name[1] ? dp_ui_nearest(name, option_name, (void *)a->spec) : NULL;
+	const char *near = name[1] ? dp_ui_nearest(name, option_name, &a->verb) : NULL;
 	char hint[128];
 
 	if (near)
 		snprintf(hint, sizeof(hint), "did you mean --%s?", near);
 	else
-		snprintf(hint, sizeof(hint), "`dprobes %s --help` shows the options", a->spec->name);
+		snprintf(hint, sizeof(hint), "`dprobes %s --help` shows the options", dp_cmd_specs[a->verb].name);
 	dp_ui_fail(E_CMD_OPTION, hint, "%s", shown);
 	return CMD_OPT_ERROR;
 }
@@ -90,22 +50,20 @@ static int finish(struct cmd_args *a, const struct cmd_option *o, const char *gl
 		}
 		a->value = a->argv[a->next++];
 	}
-	return o->id;
+	if (o->id != OPT_HELP)
+		return o->id;
+	dp_cmd_print_help(a->verb);
+	return CMD_OPT_HELP;
 }
 
 static int long_option(struct cmd_args *a, const char *arg)
 {
 	size_t n = strcspn(arg, "=");
-	const char *glued = arg[n] == '=' ? arg + n + 1 : NULL;
+	const struct cmd_option *o = dp_cmd_option_named(a->verb, arg, n);
 	char name[48], shown[64];
 
-	if (n == 4 && !strncmp(arg, "help", 4)) {
-		print_help(a->spec);
-		return CMD_OPT_HELP;
-	}
-	for (const struct cmd_option *o = a->spec->options; o->name; o++)
-		if (strlen(o->name) == n && !strncmp(o->name, arg, n))
-			return finish(a, o, glued);
+	if (o)
+		return finish(a, o, arg[n] ? arg + n + 1 : NULL);
 	snprintf(name, sizeof(name), "%.*s", (int)n, arg);
 	snprintf(shown, sizeof(shown), "--%s", name);
 	return unknown_option(a, shown, name);
@@ -114,22 +72,12 @@ static int long_option(struct cmd_args *a, const char *arg)
 static int short_option(struct cmd_args *a)
 {
 	char letter = *a->in++, name[] = {letter, '\0'}, shown[] = {'-', letter, '\0'};
-	const char *rest = a->in;
+	const struct cmd_option *o = dp_cmd_option_lettered(a->verb, letter);
+	const char *rest = *a->in ? a->in : NULL;
 
-	if (!*rest)
-		a->in = NULL;
-	for (const struct cmd_option *o = a->spec->options; o->name; o++) {
-		if (!has_letter(o) || o->id != letter)
-			continue;
-		if (o->value)
-			a->in = NULL; /* the rest of the cluster is the value */
-		return finish(a, o, o->value && *rest ? rest : NULL);
-	}
-	if (letter == 'h') {
-		print_help(a->spec);
-		return CMD_OPT_HELP;
-	}
-	return unknown_option(a, shown, name);
+	if (!o || o->value || !rest)
+		a->in = NULL; /* the rest of the cluster is the value */
+	return o ? finish(a, o, o->value ? rest : NULL) : unknown_option(a, shown, name);
 }
 
 int dp_cmd_args_next(struct cmd_args *a)
@@ -153,13 +101,13 @@ int dp_cmd_args_next(struct cmd_args *a)
 	return CMD_OPT_OPERAND;
 }
 
-int dp_cmd_options(const struct cmd_spec *spec, int argc, char **argv,
-		   int (*take)(void *arg, int id, const char *value), void *arg, char ***command, bool *done)
+int dp_cmd_options(enum cmd_verb verb, int argc, char **argv, int (*take)(void *arg, int id, const char *value),
+		   void *arg, char ***command, bool *done)
 {
 	struct cmd_args args;
 	int id, r;
 
-	dp_cmd_args_init(&args, spec, argc, argv);
+	dp_cmd_args_init(&args, verb, argc, argv);
 	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
 		if (id == CMD_OPT_HELP) {
 			*done = true;

@@ -17,17 +17,6 @@
 #include "run/run-freezer.h"
 #include "host/process/process.h"
 
-static const struct cmd_option options[] = {
-    {"pid", 'p', "PID", "this process"}, {"all", 'a', NULL, "all processes that may be looked at"}, {NULL}};
-
-static const struct cmd_spec spec = {
-    .name = "clean",
-    .synopsis = "-p PID\n--all",
-    .about = "Take away the probes that a dprobes which was killed has left in a process, or in all; "
-	     "those of one that runs stay.",
-    .options = options,
-};
-
 struct cleaning {
 	bool all;
 	pid_t of; /* only what this dprobes has left, without a word; 0: all */
@@ -109,15 +98,15 @@ int dp_cmd_clean(int argc, char **argv)
 	pid_t pid = 0;
 	int id;
 
-	dp_cmd_args_init(&args, &spec, argc, argv);
+	dp_cmd_args_init(&args, VERB_CLEAN, argc, argv);
 	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
 		if (id == CMD_OPT_HELP)
 			return CMD_OK;
 		if (id == CMD_OPT_ERROR)
 			return CMD_USAGE;
-		if (id == 'p' && !dp_cmd_parse_pid(args.value, &pid))
+		if (id == OPT_PID && !dp_cmd_parse_pid(args.value, &pid))
 			return CMD_USAGE;
-		if (id == 'a')
+		if (id == OPT_ALL)
 			c.all = true;
 		if (id == CMD_OPT_OPERAND || id == CMD_OPT_REST)
 			return dp_ui_fail(E_CMD_EXTRA, NULL, "%s", id == CMD_OPT_REST ? "--" : args.value);

@@ -11,26 +11,6 @@
 #include "cmd/cmd.h"
 #include "symbols/sym-lines.h"
 
-enum { OPT_REFUSED = 256 };
-
-static const struct cmd_option options[] = {{"pid", 'p', "PID", "all modules of this process, with its addresses"},
-					    {"not-jump", OPT_REFUSED, NULL, "only those that a jump does not fit on"},
-					    {NULL}};
-
-static const struct cmd_spec spec = {
-    .name = "funcs",
-    .synopsis = "-p PID [MODULE:][PATTERN]\nFILE [PATTERN]\nkernel:PATTERN|kmod(MODULE):PATTERN",
-    .about = "Show what can be probed: the outcome that a probe on each function would get, and why.",
-    .options = options,
-    .more = "Outcomes: jump (the usual, nanoseconds), trap (a breakpoint, only with --allow-trap),\n"
-	    "refused. Patterns are those of the shell and need quotes.\n\n"
-	    "Examples:\n"
-	    "  dprobes funcs -p 1234 'SSL_*'\n"
-	    "  dprobes funcs -p 1234 'libc:mem*'\n"
-	    "  dprobes funcs /usr/bin/redis-server '*Command'\n"
-	    "  dprobes funcs 'kernel:vfs_*'",
-};
-
 struct listing {
 	struct dp_module *mod;
 	u64 bias;
@@ -194,15 +174,15 @@ int dp_cmd_funcs(int argc, char **argv)
 	int id, n = 0, most;
 	pid_t pid = 0;
 
-	dp_cmd_args_init(&args, &spec, argc, argv);
+	dp_cmd_args_init(&args, VERB_FUNCS, argc, argv);
 	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
 		if (id == CMD_OPT_HELP)
 			return CMD_OK;
 		if (id == CMD_OPT_ERROR)
 			return CMD_USAGE;
-		if (id == 'p' && !dp_cmd_parse_pid(args.value, &pid))
+		if (id == OPT_PID && !dp_cmd_parse_pid(args.value, &pid))
 			return CMD_USAGE;
-		if (id == OPT_REFUSED)
+		if (id == OPT_NOT_JUMP)
 			l.not_jump_only = true;
 		if (id == CMD_OPT_OPERAND && n == 2)
 			return dp_ui_fail(E_CMD_EXTRA, "put the pattern in quotes", "%s", args.value);

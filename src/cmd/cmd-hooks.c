@@ -15,33 +15,6 @@
 
 #define FILES "/sys/kernel/debug/dprobes/"
 
-enum { OPT_ARM = 1, OPT_DISARM, OPT_JSON };
-
-static const struct cmd_option options[] = {
-    {"pid", 'p', "PID", "the process; without it: the kernel"},
-    {"arm", OPT_ARM, "HOOK[:EXIT]", "arm an exit, or open a hook for probes on HOOK_hook_call"},
-    {"disarm", OPT_DISARM, "HOOK[:EXIT]", "disarm an exit, or close a hook"},
-    {"json", OPT_JSON, NULL, "one JSON object for each hook"},
-    {NULL}};
-
-static const struct cmd_spec spec = {
-    .name = "hooks",
-    .synopsis = "[-p PID] [--json]\n[-p PID] --arm HOOK[:EXIT]... --disarm HOOK[:EXIT]...",
-    .about = "Show the hooks (<dprobes/hooks.h>) of a process or of the kernel's modules, with "
-	     "their exits in the\n"
-	     "order of calls; or arm and disarm exits whose records allow that. A hook without "
-	     "exits can be opened:\n"
-	     "its places then call the function HOOK_hook_call, where probes and probe programs "
-	     "find its\n"
-	     "arguments (%si, %dx, ...).",
-    .options = options,
-    .more = "Examples:\n"
-	    "  dprobes hooks -p 1234\n"
-	    "  dprobes hooks -p 1234 --arm file_open:audit --arm file_close:audit\n"
-	    "  dprobes hooks -p 1234 --arm file_open\n"
-	    "  dprobes trace -p 1234 'p exe:file_open_hook_call path=+0(%si):string'\n",
-};
-
 struct order {
 	char *hook, *exit; /* exit NULL: the hook itself */
 	bool on;
@@ -61,7 +34,7 @@ static int take(void *arg, int id, const char *value)
 	char *colon;
 
 	switch (id) {
-	case 'p':
+	case OPT_PID:
 		return dp_cmd_parse_pid(value, &q->pid) ? CMD_OK : CMD_USAGE;
 	case OPT_JSON:
 		q->json = true;
@@ -318,7 +291,7 @@ int dp_cmd_hooks(int argc, char **argv)
 	struct request q = {0};
 	char **command = NULL;
 	bool done = false;
-	int r = dp_cmd_options(&spec, argc, argv, take, &q, &command, &done);
+	int r = dp_cmd_options(VERB_HOOKS, argc, argv, take, &q, &command, &done);
 
 	if (!r && command)
 		r = dp_ui_fail(E_CMD_EXTRA, NULL, "--");

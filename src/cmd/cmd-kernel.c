@@ -10,22 +10,6 @@
 
 #include "cmd/cmd.h"
 
-static const struct cmd_option options[] = {
-    {"allow-crash", 1, NULL, "programs may make the kernel panic, for a crash dump (`exit 2`)"},
-    {"allow-debugger", 2, NULL, "programs may enter the kernel's debugger (`exit 1`)"},
-    {0}};
-
-static const struct cmd_spec spec = {
-    .name = "kernel",
-    .synopsis = "load [--allow-crash] [--allow-debugger] [FILE.ko]\nunload",
-    .about = "Load the kernel module, or take it out of the kernel.",
-    .options = options,
-    .more = "Without FILE.ko the module of the running kernel is taken, where DKMS installs it.\n"
-	    "Examples:\n"
-	    "  dprobes kernel load build/kernel/local/kernel/dprobes.ko\n"
-	    "  dprobes kernel unload\n",
-};
-
 /* The address of kallsyms_lookup_name; 0: hidden or not there. */
 static unsigned long long find_lookup(void)
 {
@@ -83,13 +67,13 @@ int dp_cmd_kernel(int argc, char **argv)
 	char allow[64];
 	int id, n = 0;
 
-	dp_cmd_args_init(&args, &spec, argc, argv);
+	dp_cmd_args_init(&args, VERB_KERNEL, argc, argv);
 	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
 		if (id == CMD_OPT_HELP)
 			return CMD_OK;
-		allow_crash |= id == 1;
-		allow_debugger |= id == 2;
-		if (id == 1 || id == 2)
+		allow_crash |= id == OPT_ALLOW_CRASH;
+		allow_debugger |= id == OPT_ALLOW_DEBUGGER;
+		if (id == OPT_ALLOW_CRASH || id == OPT_ALLOW_DEBUGGER)
 			continue;
 		if (id != CMD_OPT_OPERAND)
 			return CMD_USAGE;

@@ -12,34 +12,6 @@
 #include "lang/dpcc/dpcc.h"
 #include "symbols/sym-lines.h"
 
-static const struct cmd_option options[] = {
-    {"pid", 'p', "PID", "a module of this process; without one, its executable"}, {NULL}};
-
-static const struct cmd_spec lines_spec = {
-    .name = "lines",
-    .synopsis = "FILE FUNCTION\n-p PID [MODULE:]FUNCTION",
-    .about = "Show which source lines of a function can be probed, and how.",
-    .options = options,
-    .more = "The program needs debug information, in the file or in a separate one.\n\n"
-	    "Examples:\n"
-	    "  dprobes lines ./shop add_order\n"
-	    "  dprobes lines -p 1234 processCommand\n"
-	    "  dprobes trace -p 1234 'p exe:server.c:3920'",
-};
-
-static const struct cmd_spec vars_spec = {
-    .name = "vars",
-    .synopsis = "FILE PLACE\n-p PID [MODULE:]PLACE\nkernel:FUNCTION|kmod(MODULE):FUNCTION",
-    .about = "Show which variables of a program can be read at a place, and why not others.",
-    .options = options,
-    .more = "PLACE: FUNCTION, FUNCTION+N, FUNCTION%return, FILE.c:LINE. Without FILE and -p the\n"
-	    "variables of inserted programs are shown: `dprobes --getvars --help`.\n\n"
-	    "Examples:\n"
-	    "  dprobes vars ./shop orders.c:120\n"
-	    "  dprobes vars -p 1234 processCommand\n"
-	    "  dprobes vars kernel:vfs_open",
-};
-
 /* ---- which file, and what in it ---- */
 
 struct subject {
@@ -92,25 +64,25 @@ static void subject_close(struct subject *s)
 }
 
 /* -1: go on. */
-static int parse(struct subject *s, const struct cmd_spec *spec, int argc, char **argv)
+static int parse(struct subject *s, enum cmd_verb verb, int argc, char **argv)
 {
 	struct cmd_args args;
 	char *operands[2] = {NULL, NULL};
 	int id, n = 0, most;
 	pid_t pid = 0;
 
-	dp_cmd_args_init(&args, spec, argc, argv);
+	dp_cmd_args_init(&args, verb, argc, argv);
 	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
 		if (id == CMD_OPT_HELP)
 			return CMD_OK;
-		if (id == CMD_OPT_ERROR || (id == 'p' && !dp_cmd_parse_pid(args.value, &pid)))
+		if (id == CMD_OPT_ERROR || (id == OPT_PID && !dp_cmd_parse_pid(args.value, &pid)))
 			return CMD_USAGE;
 		if (id == CMD_OPT_OPERAND && n == 2)
 			return dp_ui_fail(E_CMD_EXTRA, NULL, "%s", args.value);
 		if (id == CMD_OPT_OPERAND)
 			operands[n++] = (char *)args.value;
 	}
-	s->is_kernel = !pid && n == 1 && spec == &vars_spec && dp_cmd_kernel_word(operands[0]);
+	s->is_kernel = !pid && n == 1 && verb == VERB_VARS_PLACE && dp_cmd_kernel_word(operands[0]);
 	if (s->is_kernel) {
 		s->name = dp_cmd_kernel_split(operands[0], s->kmod, sizeof(s->kmod));
 		return -1;
@@ -162,7 +134,7 @@ int dp_cmd_lines(int argc, char **argv)
 	struct lines l = {0};
 	struct dp_symbol sym;
 	struct dp_error err = {0};
-	int status = parse(&s, &lines_spec, argc, argv);
+	int status = parse(&s, VERB_LINES, argc, argv);
 
 	if (status >= 0)
 		goto out;
@@ -188,7 +160,7 @@ int dp_cmd_source_vars(int argc, char **argv)
 	struct dpcc_options opt = {.notes = stderr};
 	struct dpcc_result res;
 	struct dp_error err = {0};
-	int status = parse(&s, &vars_spec, argc, argv);
+	int status = parse(&s, VERB_VARS_PLACE, argc, argv);
 
 	if (status >= 0)
 		goto out;

@@ -20,22 +20,6 @@
 
 #define WIDEST 72 /* of the places that are aligned: C++ names may be longer than any line */
 
-static const struct cmd_option options[] = {{"pid", 'p', "PID", "the process"}, {NULL}};
-
-static const struct cmd_spec spec = {
-    .name = "list",
-    .synopsis = "[-p PID]",
-    .about = "Show all probes in the kernel (without -p), or in a process: those that it has set "
-	     "in itself through libdprobes "
-	     "(kprobes k,\n"
-	     "jprobes j, return probes r; newest first), then those of a dprobes trace (p, and r "
-	     "with a line\n"
-	     "for each exit of the function; by address). HOW tells whether a jump or a breakpoint "
-	     "(trap)\n"
-	     "stands there, WHO has set it: library, or dprobes and its process id.",
-    .options = options,
-};
-
 /* The address of the pointer to the newest probe; 0: the process does not use the library. */
 static int find_head(struct dp_process *proc, u64 *head)
 {
@@ -246,7 +230,7 @@ int dp_cmd_list(int argc, char **argv)
 	pid_t pid = 0;
 	int id;
 
-	dp_cmd_args_init(&args, &spec, argc, argv);
+	dp_cmd_args_init(&args, VERB_LIST, argc, argv);
 	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
 		if (id == CMD_OPT_HELP)
 			return CMD_OK;

@@ -9,41 +9,23 @@
 #include "cmd/cmd.h"
 #include "symbols/symbols.h"
 
-static const struct subcommand {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *about;
-	bool shows; /* and nothing else: nothing is to be put back when it ends */
-} subcommands[] = {
-    {"trace", dp_cmd_trace, "probe a running process, or a program that is started, and show the events"},
-    {"watch", dp_cmd_watch, "show who writes to a variable, with old and new value and the callers"},
-    {"funcs", dp_cmd_funcs, "show what can be probed, how, and why not", true},
-    {"lines", dp_cmd_lines, "show which source lines of a function can be probed", true},
-    {"coverage", dp_cmd_coverage, "count how many functions and instructions of a file can be probed", true},
-    {"verify", dp_cmd_verify, "compare the code of a process with its files", true},
-    {"list", dp_cmd_list, "show all probes in a process, whoever set them", true},
-    {"clean", dp_cmd_clean, "take away what a dprobes that was killed has left in processes"},
-    {"hooks", dp_cmd_hooks, "show the hooks of a process or of the kernel, arm and disarm their exits"},
-    {"load", dp_cmd_load, "start a program with a probe module in it, or load one into a process"},
-    {"unload", dp_cmd_unload, "take a probe module out of a process"},
-    {"insert", dp_cmd_insert, "put the probes of a probe program (.rpn) in place, and keep them there"},
-    {"remove", dp_cmd_remove, "take inserted probes out"},
-    {"query", dp_cmd_query, "show what is inserted"},
-    {"vars", dp_cmd_vars, "show or reset the variables of inserted programs; or those of a program at a place"},
-    {"log", dp_cmd_log, "show what inserted programs have logged"},
-    {"build", dp_cmd_build, "assemble a probe program into an object (.ppdf)"},
-    {"apply", dp_cmd_apply, "insert an object"},
-    {"kernel", dp_cmd_kernel, "load the kernel module, or take it out"},
-    {"doctor", dp_cmd_doctor, "show what this machine, a process and the kernel module can do for probes"},
-    {"explain", dp_cmd_explain, "tell what an error code means", true},
+static int (*const subcommands[VERB_COUNT])(int argc, char **argv) = {
+    [VERB_TRACE] = dp_cmd_trace,   [VERB_WATCH] = dp_cmd_watch,       [VERB_FUNCS] = dp_cmd_funcs,
+    [VERB_LINES] = dp_cmd_lines,   [VERB_COVERAGE] = dp_cmd_coverage, [VERB_VERIFY] = dp_cmd_verify,
+    [VERB_LIST] = dp_cmd_list,     [VERB_CLEAN] = dp_cmd_clean,       [VERB_HOOKS] = dp_cmd_hooks,
+    [VERB_LOAD] = dp_cmd_load,     [VERB_UNLOAD] = dp_cmd_unload,     [VERB_INSERT] = dp_cmd_insert,
+    [VERB_REMOVE] = dp_cmd_remove, [VERB_QUERY] = dp_cmd_query,       [VERB_VARS] = dp_cmd_vars,
+    [VERB_LOG] = dp_cmd_log,       [VERB_BUILD] = dp_cmd_build,       [VERB_APPLY] = dp_cmd_apply,
+    [VERB_KERNEL] = dp_cmd_kernel, [VERB_DOCTOR] = dp_cmd_doctor,     [VERB_EXPLAIN] = dp_cmd_explain,
 };
 
 static void print_help(void)
 {
 	printf("usage: dprobes SUBCOMMAND [ARGUMENTS]\n\n"
 	       "Put probes into programs that are already running.\n\nSubcommands:\n");
-	for (size_t i = 0; i < DP_ARRAY_SIZE(subcommands); i++)
-		printf("  %-10s %s\n", subcommands[i].name, subcommands[i].about);
+	for (enum cmd_verb v = VERB_NONE + 1; v < VERB_COUNT; v++)
+		if (dp_cmd_specs[v].purpose)
+			printf("  %-10s %s\n", dp_cmd_specs[v].name, dp_cmd_specs[v].purpose);
 	printf("\n`dprobes SUBCOMMAND --help` tells more about one. Examples:\n"
 	       "  dprobes trace -p 1234 'p libc:malloc bytes=%%di'\n"
 	       "  dprobes trace -o trace.txt -- python3 script.py\n"
@@ -53,7 +35,7 @@ static void print_help(void)
 
 static const char *subcommand_name(int i, void *arg)
 {
-	return i < (int)DP_ARRAY_SIZE(subcommands) ? subcommands[i].name : NULL;
+	return i + 1 < VERB_COUNT ? dp_cmd_specs[i + 1].name : NULL;
 }
 
 static int unknown_subcommand(const char *name)
@@ -92,12 +74,12 @@ static int finish(int status)
 	return dp_ui_fail(E_OUT_WRITE, NULL, "standard output: %s", strerror(errno ? errno : EIO));
 }
 
-static int run(const struct subcommand *s, int argc, char **argv)
+static int run(enum cmd_verb verb, int argc, char **argv)
 {
 	/* It ends as every such tool does when its reader goes away (`| head`). */
-	if (s->shows && !sigpipe_ignored)
+	if (dp_cmd_specs[verb].shows && !sigpipe_ignored)
 		signal(SIGPIPE, SIG_DFL);
-	return finish(s->run(argc, argv));
+	return finish(subcommands[verb](argc, argv));
 }
 
 static void slow(const char *what)
@@ -107,6 +89,8 @@ static void slow(const char *what)
 
 int main(int argc, char **argv)
 {
+	enum cmd_verb verb;
+
 	dp_module_slow = slow;
 	/*
 	 * A reader that goes away (`| head`) is told by EPIPE, so that probes are removed first. A
@@ -117,15 +101,12 @@ int main(int argc, char **argv)
 		print_help();
 		return CMD_USAGE;
 	}
-	for (size_t i = 0; i < DP_ARRAY_SIZE(subcommands); i++)
-		if (!strcmp(argv[1], subcommands[i].name))
-			return run(&subcommands[i], argc - 1, argv + 1);
+	verb = dp_cmd_verb_named(argv[1]);
+	if (verb != VERB_NONE)
+		return run(verb, argc - 1, argv + 1);
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
-		if (argc > 2)
-			for (size_t i = 0; i < DP_ARRAY_SIZE(subcommands); i++)
-				if (!strcmp(argv[2], subcommands[i].name))
-					return finish(subcommands[i].run(2, (char *[]){argv[2], "--help", NULL}));
-		print_help();
+		verb = argc > 2 ? dp_cmd_verb_named(argv[2]) : VERB_NONE;
+		verb != VERB_NONE ? dp_cmd_print_help(verb) : print_help();
 		return finish(CMD_OK);
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V") || !strcmp(argv[1], "-v")) {

@@ -15,42 +15,6 @@
 #include "cmd/cmd-trace.h"
 #include "host/kernel/kernel.h"
 
-static const struct cmd_option options[] = {
-    {"pid", 'p', "PID", "the process to probe"},
-    {"output", 'o', "FILE", "write the events to FILE"},
-    {"json", TRACE_OPT_JSON, NULL, "events as JSON, one object a line"},
-    {"format", TRACE_OPT_FORMAT, "FORMAT", "events as text, json or csv"},
-    {"duration", TRACE_OPT_DURATION, "SEC", "end after so many seconds"},
-    {"event", 'e', "EVENT", "an event, as the arguments are"},
-    {"file", 'f', "FILE", "events from FILE, one a line (-: standard input); or a probe program"},
-    {"children", TRACE_OPT_CHILDREN, NULL, "watchpoints: also in processes that it forks"},
-    {"pages", TRACE_OPT_PAGES, NULL, "watchpoints: any number of bytes, by page protection"},
-    {"interpret", TRACE_OPT_INTERPRET, NULL, "run programs by the interpreter, do not compile them"},
-    {"allow-trap", TRACE_OPT_ALLOW_TRAP, NULL, "use breakpoints where no jump fits (see doc/process-host.md)"},
-    {"buffer", TRACE_OPT_BUFFER, "SIZE", "bytes of one processor's log ring, such as 4M (default 1M)"},
-    {"quiet", 'q', NULL, "no notes and no summary; errors and losses are still told"},
-    {NULL}};
-
-static const struct cmd_spec spec = {
-    .name = "trace",
-    .synopsis = "-p PID [OPTIONS] EVENT...\n[OPTIONS] EVENT... -- COMMAND [ARGS]\n"
-		"[OPTIONS] KERNEL-EVENT...\n-f FILE.dpc [-p PID] [OPTIONS]",
-    .about = "Probe a running process, a program that is started, or the kernel, and show the events.\n"
-	     "Ctrl-C ends it; the probes are always removed.",
-    .options = options,
-    .more = "Without an EVENT, a started program is shown with its calls of libc that open,\n"
-	    "start and connect.\n\n"
-	    "Events (doc/event-language.md tells all):\n"
-	    "  'p libc:malloc bytes=%di'               entry of a function, with a register\n"
-	    "  'p:NAME do_work+0x12 +8(%di):u32'       an instruction, memory behind a pointer\n"
-	    "  'r lookupKey found=$retval'             return of a function\n"
-	    "  'p do_work arg=$arg1 if $arg1 > 4096'   only when a condition holds\n"
-	    "  'p redis-server:*Command'               every function that matches\n"
-	    "  'p kernel:vfs_read n=$arg3'             a function of the kernel (dprobes kernel load)\n"
-	    "  'r kmod(ext4):ext4_file_open'           and of one of its modules, loaded or not\n"
-	    "  'p user(/bin/bash):readline'            in all processes that run a file, through the kernel",
-};
-
 static void on_failed_write(int sig)
 {
 }
@@ -91,35 +55,35 @@ static bool parse_size(const char *text, u64 *size)
 int dp_cmd_trace_option(struct trace *t, int id, const char *value)
 {
 	switch (id) {
-	case 'p':
+	case OPT_PID:
 		if (t->pid)
 			return dp_ui_fail(E_CMD_EXTRA, "trace one process at a time", "-p is given twice");
 		return dp_cmd_parse_pid(value, &t->pid) ? 0 : CMD_USAGE;
-	case 'o':
+	case OPT_OUTPUT:
 		t->out_path = value;
 		return 0;
-	case TRACE_OPT_JSON:
+	case OPT_JSON:
 		t->format = DP_FORMAT_JSON;
 		return 0;
-	case TRACE_OPT_FORMAT:
+	case OPT_FORMAT:
 		return dp_cmd_parse_format(value, &t->format) ? 0 : CMD_USAGE;
-	case TRACE_OPT_DURATION:
+	case OPT_DURATION:
 		return dp_cmd_parse_seconds(value, &t->seconds) ? 0 : CMD_USAGE;
-	case TRACE_OPT_ALLOW_TRAP:
+	case OPT_ALLOW_TRAP:
 		t->opt.allow_trap = true;
 		return 0;
-	case TRACE_OPT_INTERPRET:
+	case OPT_INTERPRET:
 		t->opt.interpret = true;
 		return 0;
-	case TRACE_OPT_CHILDREN:
+	case OPT_CHILDREN:
 		t->opt.children = true;
 		return 0;
-	case TRACE_OPT_PAGES:
+	case OPT_PAGES:
 		t->opt.pages = true;
 		return 0;
-	case TRACE_OPT_BUFFER:
+	case OPT_BUFFER:
 		return parse_size(value, &t->opt.ring_size) ? 0 : CMD_USAGE;
-	default: /* 'q' */
+	default: /* OPT_QUIET */
 		t->quiet = true;
 		return 0;
 	}
@@ -131,11 +95,11 @@ static int take_option(void *arg, int id, const char *value)
 	struct dp_error err;
 
 	switch (id) {
-	case 'f':
+	case OPT_FILE:
 		if (!dp_event_lines_read(&t->lines, value, &err))
 			return 0;
 		break;
-	case 'e':
+	case OPT_EVENT:
 	case CMD_OPT_OPERAND:
 		if (!dp_event_lines_add(&t->lines, value, "", &err))
 			return 0;
@@ -173,7 +137,7 @@ static u32 kernel_events(const struct trace *t)
 /* Returns CMD_OK to go on, else the exit status; *done is set by --help. */
 static int parse(struct trace *t, int argc, char **argv, bool *done)
 {
-	int r = dp_cmd_options(&spec, argc, argv, take_option, t, &t->command, done);
+	int r = dp_cmd_options(VERB_TRACE, argc, argv, take_option, t, &t->command, done);
 
 	if (r || *done)
 		return r;

@@ -28,18 +28,7 @@ struct trace {
 	int status;
 };
 
-enum {
-	TRACE_OPT_JSON = 256,
-	TRACE_OPT_FORMAT,
-	TRACE_OPT_DURATION,
-	TRACE_OPT_ALLOW_TRAP,
-	TRACE_OPT_BUFFER,
-	TRACE_OPT_INTERPRET,
-	TRACE_OPT_CHILDREN,
-	TRACE_OPT_PAGES
-};
-
-/* Options that all traces have: 'p' 'o' 'q' and TRACE_OPT_*. Returns 0, or CMD_USAGE (told already). */
+/* Options that both have. Returns 0, or CMD_USAGE (told already). */
 int dp_cmd_trace_option(struct trace *t, int id, const char *value);
 
 /* Run what the command line has asked for, and free all. Returns the exit status. */

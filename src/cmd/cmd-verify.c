@@ -18,16 +18,6 @@
 #define CHUNK 65536u
 #define SHOWN 20 /* differences */
 
-static const struct cmd_option options[] = {
-    {"pid", 'p', "PID", "the process"}, {"quiet", 'q', NULL, "only the exit status"}, {NULL}};
-
-static const struct cmd_spec spec = {
-    .name = "verify",
-    .synopsis = "-p PID",
-    .about = "Compare the code of a process with its files. Exit status 0: all bytes are the same.",
-    .options = options,
-};
-
 struct check {
 	int mem;
 	pid_t pid;
@@ -221,15 +211,15 @@ int dp_cmd_verify(int argc, char **argv)
 	struct cmd_args args;
 	int id;
 
-	dp_cmd_args_init(&args, &spec, argc, argv);
+	dp_cmd_args_init(&args, VERB_VERIFY, argc, argv);
 	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
 		if (id == CMD_OPT_HELP)
 			return CMD_OK;
 		if (id == CMD_OPT_ERROR)
 			return CMD_USAGE;
-		if (id == 'p' && !dp_cmd_parse_pid(args.value, &c.pid))
+		if (id == OPT_PID && !dp_cmd_parse_pid(args.value, &c.pid))
 			return CMD_USAGE;
-		if (id == 'q')
+		if (id == OPT_QUIET)
 			c.quiet = true;
 		if (id == CMD_OPT_OPERAND)
 			return dp_ui_fail(E_CMD_EXTRA, NULL, "%s", args.value);

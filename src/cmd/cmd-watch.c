@@ -13,40 +13,6 @@
 #define CALLERS_MAX 63
 #define FLAG_DF 0x400
 
-enum { OPT_CALLERS = 512 };
-
-static const struct cmd_option options[] = {
-    {"pid", 'p', "PID", "the process to watch"},
-    {"output", 'o', "FILE", "write what is seen to FILE"},
-    {"json", TRACE_OPT_JSON, NULL, "as JSON, one object a line, without callers"},
-    {"format", TRACE_OPT_FORMAT, "FORMAT", "as text, json or csv; only text has callers"},
-    {"duration", TRACE_OPT_DURATION, "SEC", "end after so many seconds"},
-    {"children", TRACE_OPT_CHILDREN, NULL, "also in processes that it forks"},
-    {"pages", TRACE_OPT_PAGES, NULL, "any number of bytes, by page protection (writes only)"},
-    {"callers", OPT_CALLERS, "N", "show at most N callers (default 12)"},
-    {"buffer", TRACE_OPT_BUFFER, "SIZE", "bytes of one processor's log ring, such as 4M (default 1M)"},
-    {"quiet", 'q', NULL, "no notes and no summary; errors and losses are still told"},
-    {NULL}};
-
-static const struct cmd_spec spec = {
-    .name = "watch",
-    .synopsis = "-p PID [OPTIONS] VARIABLE[:LEN][:w|rw|x] [ARGS] ['if CONDITION']\n"
-		"[OPTIONS] VARIABLE... -- COMMAND [ARGS]",
-    .about = "Show who writes to a variable: old and new value, the instruction, its line, its callers.\n"
-	     "Ctrl-C ends it; the watchpoint is always removed.",
-    .options = options,
-    .more = "VARIABLE is a global or static variable, [MODULE:]NAME, with .FIELD, ->FIELD and [INDEX]\n"
-	    "behind it where debug information tells the type; or an address. w: writes (the default),\n"
-	    "rw: reads and writes, x: execution of a function. Pointers are followed when the watch begins.\n"
-	    "FUNCTION($ARGUMENT->FIELD) is what an argument leads to, watched until that call returns.\n\n"
-	    "Examples:\n"
-	    "  dprobes watch -p 1234 redis-server:server.dirty 'if new > 100'\n"
-	    "  dprobes watch -p 1234 'list->head->refs:rw'\n"
-	    "  dprobes watch -p 1234 'release($obj->refcount)'\n"
-	    "  dprobes watch -p 1234 --pages redis-server:server\n"
-	    "  dprobes watch -p 1234 0x55d0c0ffee00:4 'who=$comm if old == 0'",
-};
-
 struct watch {
 	struct trace t; /* first */
 	char line[4096];
@@ -269,7 +235,7 @@ int dp_cmd_watch(int argc, char **argv)
 	struct watch w = {.t = {.status = CMD_OK, .adapt = hide_callers}, .callers = CALLERS_USUAL};
 	struct words words = {.w = &w};
 	bool done = false;
-	int r = dp_cmd_options(&spec, argc, argv, take_option, &words, &w.t.command, &done);
+	int r = dp_cmd_options(VERB_WATCH, argc, argv, take_option, &words, &w.t.command, &done);
 
 	if (r || done)
 		return r;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "cmd/commands.h"
 #include "log/format.h"
 #include "log/json.h"
 #include "symbols/symbols.h"
@@ -76,21 +77,6 @@ char *dp_cmd_split_module(char *text, char **module);
 
 /* ---- options ---- */
 
-struct cmd_option {
-	const char *name;  /* long name without dashes */
-	int id;            /* positive; a letter is also the short name */
-	const char *value; /* name of the value in the help; NULL: takes none */
-	const char *help;
-};
-
-struct cmd_spec {
-	const char *name;     /* of the subcommand */
-	const char *synopsis; /* one or more lines behind the name */
-	const char *about;
-	const struct cmd_option *options; /* ends with a NULL name */
-	const char *more;                 /* printed below the options: examples */
-};
-
 enum {
 	CMD_OPT_END = 0,
 	CMD_OPT_OPERAND = -1, /* value is the operand */
@@ -100,7 +86,7 @@ enum {
 };
 
 struct cmd_args {
-	const struct cmd_spec *spec;
+	enum cmd_verb verb;
 	int argc;
 	char **argv;
 	int next;          /* index of the next argument */
@@ -108,10 +94,9 @@ struct cmd_args {
 	const char *value; /* of the option or operand just returned */
 };
 
-void dp_cmd_args_init(struct cmd_args *a, const struct cmd_spec *spec, int argc, char **argv);
+void dp_cmd_args_init(struct cmd_args *a, enum cmd_verb verb, int argc, char **argv);
 
-/* The next option's id, or one of the above. Options and operands may be mixed; --help is built in.
- */
+/* The next option's id, or one of the above. Options and operands may be mixed. */
 int dp_cmd_args_next(struct cmd_args *a);
 
 /* "---- 12:34:56": begins what is shown again and again. */
@@ -122,8 +107,8 @@ void dp_ui_time_line(void);
  * what stands behind "--", NULL without it. Returns CMD_OK to go on, else the exit status; *done is
  * set by --help.
  */
-int dp_cmd_options(const struct cmd_spec *spec, int argc, char **argv,
-		   int (*take)(void *arg, int id, const char *value), void *arg, char ***command, bool *done);
+int dp_cmd_options(enum cmd_verb verb, int argc, char **argv, int (*take)(void *arg, int id, const char *value),
+		   void *arg, char ***command, bool *done);
 
 /*
  * From now on signals that end a program set it instead, but for those other than SIGINT that the parent had ignored.

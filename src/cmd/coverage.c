@@ -192,20 +192,6 @@ static void print_json(const struct coverage *c, const char *path)
 	dp_ui_json_end(&j);
 }
 
-static const struct cmd_option options[] = {
-    {"json", 'j', NULL, "one JSON object for each file"},
-    {NULL},
-};
-
-static const struct cmd_spec spec = {
-    .name = "coverage",
-    .synopsis = "[--json] FILE...",
-    .about = "Count how many functions and instructions of files can be probed by a jump, only by a\n"
-	     "breakpoint (trap), or not at all (ref), and the most frequent reasons.",
-    .options = options,
-    .more = "Example:\n  dprobes coverage /usr/bin/redis-server",
-};
-
 int dp_cmd_coverage(int argc, char **argv)
 {
 	struct cmd_args args;
@@ -216,7 +202,7 @@ int dp_cmd_coverage(int argc, char **argv)
 
 	if (!files)
 		return dp_ui_fail(E_FILE_MEMORY, NULL, "coverage");
-	dp_cmd_args_init(&args, &spec, argc, argv);
+	dp_cmd_args_init(&args, VERB_COVERAGE, argc, argv);
 	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END && id != CMD_OPT_REST) {
 		if (id == CMD_OPT_ERROR || id == CMD_OPT_HELP) {
 			free(files);

@@ -13,21 +13,6 @@
 #include "host/kernel/kernel.h"
 #include "host/process/process.h"
 
-static const struct cmd_option options[] = {
-    {"pid", 'p', "PID", "also what this process allows"}, {"json", 'j', NULL, "as one JSON object"}, {NULL}};
-
-static const struct cmd_spec spec = {
-    .name = "doctor",
-    .synopsis = "[-p PID] [--json]",
-    .about =
-	"Show what this machine can do for probes: each capability, what was found by trying it, and what follows.",
-    .options = options,
-    .more = "Exit status 0: nothing keeps probes from working. Bug reports can quote it.\n"
-	    "Examples:\n"
-	    "  dprobes doctor\n"
-	    "  dprobes doctor -p 1234 --json\n",
-};
-
 void dp_doctor_row(struct doctor *d, enum doctor_grade grade, const char *name, const char *follows, const char *fmt,
 		   ...)
 {
@@ -180,10 +165,10 @@ int dp_cmd_doctor(int argc, char **argv)
 
 	if (!d)
 		return CMD_FAILED;
-	dp_cmd_args_init(&args, &spec, argc, argv);
+	dp_cmd_args_init(&args, VERB_DOCTOR, argc, argv);
 	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
-		json |= id == 'j';
-		if (id == 'j' || (id == 'p' && dp_cmd_parse_pid(args.value, &pid)))
+		json |= id == OPT_JSON;
+		if (id == OPT_JSON || (id == OPT_PID && dp_cmd_parse_pid(args.value, &pid)))
 			continue;
 		free(d);
 		if (id == CMD_OPT_OPERAND)

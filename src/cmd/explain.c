@@ -8,17 +8,6 @@
 #include "cmd/ask-kernel.h"
 #include "cmd/cmd.h"
 
-static const struct cmd_option options[] = {{NULL}};
-
-static const struct cmd_spec spec = {
-    .name = "explain",
-    .synopsis = "[CODE|kernel:FUNCTION|kmod(MODULE):FUNCTION...]",
-    .about = "Tell what an error code means and what can be done, or what a probe in the kernel would be and why.\n"
-	     "Without a code: list all.",
-    .options = options,
-    .more = "Examples:\n  dprobes explain E-SITE-MIDINSN\n  dprobes explain kernel:schedule",
-};
-
 /* Break the text at blanks; lines begin with two blanks. */
 static void print_wrapped(const char *text, int width)
 {
@@ -90,7 +79,7 @@ int dp_cmd_explain(int argc, char **argv)
 	struct cmd_args args;
 	int id, told = 0, status = CMD_OK;
 
-	dp_cmd_args_init(&args, &spec, argc, argv);
+	dp_cmd_args_init(&args, VERB_EXPLAIN, argc, argv);
 	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
 		enum dp_code code;
 

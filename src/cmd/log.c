@@ -14,16 +14,6 @@
 #include "driver/driver.h"
 #include "run/run-guard.h"
 
-static const struct cmd_option options[] = {
-    {"follow", 'f', NULL, "go on showing what is logged, until Ctrl-C"}, {"clear", 'c', NULL, "empty the log"}, {NULL}};
-
-static const struct cmd_spec spec = {
-    .name = "log",
-    .synopsis = "[OPTIONS]",
-    .about = "Show what inserted probe programs have logged.",
-    .options = options,
-};
-
 static volatile sig_atomic_t stop;
 
 static void on_signal(int sig)
@@ -84,16 +74,16 @@ int dp_cmd_log(int argc, char **argv)
 	bool follow = false, clear = false;
 	int id;
 
-	dp_cmd_args_init(&args, &spec, argc, argv);
+	dp_cmd_args_init(&args, VERB_LOG, argc, argv);
 	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
 		if (id == CMD_OPT_HELP)
 			return CMD_OK;
 		if (id == CMD_OPT_ERROR)
 			return CMD_USAGE;
-		if (id != 'f' && id != 'c')
+		if (id != OPT_FOLLOW && id != OPT_CLEAR)
 			return dp_ui_fail(E_CMD_EXTRA, NULL, "%s", args.value ? args.value : "--");
-		follow |= id == 'f';
-		clear |= id == 'c';
+		follow |= id == OPT_FOLLOW;
+		clear |= id == OPT_CLEAR;
 	}
 	if (dp_driver_dir(dir, sizeof(dir), &err)) {
 		dp_ui_error(&err, NULL);

@@ -1,123 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Options of probe programs. A table of all of them with the verbs that take each, since one letter
- * means different things behind different verbs. As Dynamic Probes has it, values may follow a "="
- * of their own: --group = 1,2.
+ * Command lines of probe programs. One letter means different things behind different verbs, and the verb may be an
+ * option itself. As Dynamic Probes has it, values may follow a "=" of their own: --group = 1,2.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd/probes.h"
 #include "log/log-rpn.h"
-
-#define V(verb) (1u << PROBES_##verb)
-#define LOADS (V(INSERT) | V(APPLY))
-#define SOURCE (V(INSERT) | V(BUILD))
-
-enum {
-	O_DEFINE = 1,
-	O_SYM,
-	O_GROUP,
-	O_TYPE,
-	O_LOG,
-	O_TARGET,
-	O_OUTFILE,
-	O_NAME,
-	O_INDEX,
-	O_PID,
-	O_LIST,
-	O_INTERVAL,
-	O_JIT,
-	O_JSON,
-	O_FORMAT,
-	O_HELP,
-	O_NOTHING,
-	O_FLAG = 0x10000, /* and above: sets a flag of the driver */
-};
-
-static const struct option {
-	const char *name;
-	char letter;
-	u32 verbs;
-	int id;
-	const char *value, *about;
-} options[] = {
-    {"define", 'D', SOURCE | V(REMOVE), O_DEFINE, "KEY=VALUE", "define a macro of the preprocessor"},
-    {"sym", 's', SOURCE, O_SYM, "FILE", "take symbols from FILE instead of the module"},
-    {"group", 'u', LOADS, O_GROUP, "LIST", "only probes of these groups, such as 1,3-5"},
-    {"type", 't', LOADS, O_TYPE, "LIST", "only probes of these types"},
-    {"merge", 'm', LOADS, O_FLAG | DP_DRIVER_MERGE, NULL, "add to the probes that the module has"},
-    {"replace", 'c', LOADS, O_FLAG | DP_DRIVER_REPLACE, NULL, "take the place of the probes that the module has"},
-    {"dont-verify-opcodes", 0, LOADS, O_FLAG | DP_DRIVER_NO_OPCODES, NULL, "do not compare opcode = with the code"},
-    {"stop-cpus", 0, LOADS, O_NOTHING, NULL, "accepted; nothing needs to be stopped"},
-    {"log", 'l', LOADS, O_LOG, "WORDS", "PROCNAME PID UID SSESP CSEIP TSC CPU, or ALL"},
-    {"log-target", 0, LOADS, O_TARGET, "TARGET", "KLOG: to the system log too; CONSOLE, COM1, COM2"},
-    {"unformatted-output", 'f', LOADS, O_FLAG | DP_RPN_LOG_UNFORMATTED, NULL, "log the data as bare hex"},
-    {"json", 0, LOADS, O_JSON, NULL, "log as JSON, one object a line"},
-    {"json", 0, V(VARS), O_JSON, NULL, "only aggregates, as JSON, one object a line"},
-    {"format", 0, LOADS, O_FORMAT, "FORMAT", "log as text, json or csv"},
-    {"format", 0, V(VARS), O_FORMAT, "FORMAT", "json or csv: only aggregates, in that format"},
-    {"pid", 'p', LOADS, O_PID, "PID", "only in this process"},
-    {"jit", 0, LOADS, O_JIT, "on|off|auto", "compile programs to machine code; auto, the default: where it pays"},
-    {"uprobes", 0, LOADS, O_FLAG | DP_DRIVER_UPROBES, NULL,
-     "by the kernel's module: all processes that map the file, now and later"},
-    {"children", 0, LOADS, O_FLAG | DP_DRIVER_CHILDREN, NULL, "watchpoints: also in processes that are forked"},
-    {"allow-trap", 0, LOADS, O_FLAG | DP_DRIVER_ALLOW_TRAP, NULL, "use breakpoints where no jump fits"},
-    {"outfile", 'o', V(BUILD), O_OUTFILE, "FILE", "write the object to FILE (default: .ppdf for .rpn)"},
-    {"list", 0, V(BUILD), O_LIST, NULL, "print the program as it was understood, write nothing"},
-    {"name", 'n', V(REMOVE) | V(QUERY) | V(VARS), O_NAME, "MODULE", "the module, as its program names it"},
-    {"all", 'a', V(REMOVE) | V(QUERY) | V(VARS), O_FLAG | DP_DRIVER_ALL, NULL, "all modules"},
-    {"extended", 'x', V(QUERY), O_FLAG | DP_DRIVER_EXTENDED, NULL, "with the programs"},
-    {"index", 'i', V(VARS), O_INDEX, "I1-I2", "only variables I1 to I2"},
-    {"local", 0, V(VARS), O_FLAG | DP_DRIVER_LOCAL, NULL, "only local variables"},
-    {"global", 0, V(VARS), O_FLAG | DP_DRIVER_GLOBAL, NULL, "only global variables"},
-    {"reset", 0, V(VARS), O_FLAG | DP_DRIVER_RESET, NULL, "set them to zero instead"},
-    {"interval", 0, V(VARS), O_INTERVAL, "SEC", "again and again, until Ctrl-C"},
-    {"help", 'h', ~0u, O_HELP, NULL, "show this"},
-};
-
-static const struct verb {
-	enum probes_verb verb;
-	const char *name, *option;
-	char letter;
-	const char *synopsis, *about;
-} verbs[] = {
-    {PROBES_INSERT, "insert", "insert", 'i', "FILE.rpn",
-     "put the probes of a probe program in place, and keep them there"},
-    {PROBES_REMOVE, "remove", "remove", 'r', "FILE.rpn | --name MODULE | --all", "take probes out"},
-    {PROBES_QUERY, "query", "query", 'q', "[--name MODULE | --all]", "show what is inserted"},
-    {PROBES_VARS, "vars", "getvars", 'g', "[--name MODULE | --all]", "show or reset the variables of probe programs"},
-    {PROBES_BUILD, "build", "build-ppdf", 'b', "FILE.rpn", "assemble into an object with offsets instead of symbols"},
-    {PROBES_APPLY, "apply", "apply-ppdf", 'p', "FILE.ppdf", "insert an object"},
-};
-
-void dp_probes_help(enum probes_verb verb)
-{
-	const struct verb *v = NULL;
-
-	for (size_t i = 0; i < DP_ARRAY_SIZE(verbs); i++)
-		if (verbs[i].verb == verb)
-			v = &verbs[i];
-	if (!v)
-		return;
-	printf("usage: dprobes %s %s [OPTIONS]\n       dprobes --%s %s [OPTIONS]   (short: -%c)\n\n", v->name,
-	       v->synopsis, v->option, v->synopsis, v->letter);
-	if (verb == PROBES_VARS)
-		printf("Variables of a program at a place: `dprobes vars -p PID PLACE`, `dprobes vars "
-		       "FILE PLACE`.\n\n");
-	printf("%c%s.\n\nOptions:\n", v->about[0] - 'a' + 'A', v->about + 1);
-	for (size_t i = 0; i < DP_ARRAY_SIZE(options); i++) {
-		char left[64];
-
-		if (!(options[i].verbs & 1u << verb))
-			continue;
-		snprintf(left, sizeof(left), "--%s %s", options[i].name, options[i].value ? options[i].value : "");
-		if (options[i].letter)
-			printf("  -%c, %-28s %s\n", options[i].letter, left, options[i].about);
-		else
-			printf("      %-28s %s\n", left, options[i].about);
-	}
-}
 
 /* ---- values ---- */
 
@@ -277,7 +167,22 @@ static int take_index(struct parser *p, const char *whole)
 	return 0;
 }
 
-static int take(struct parser *p, const struct option *o)
+/* The driver's flag that an option without a value sets; 0: there is nothing to do (OPT_STOP_CPUS). */
+static u32 flag_of(enum cmd_option_id id)
+{
+	static const u32 flags[] = {
+	    [OPT_ALL] = DP_DRIVER_ALL,           [OPT_ALLOW_TRAP] = DP_DRIVER_ALLOW_TRAP,
+	    [OPT_CHILDREN] = DP_DRIVER_CHILDREN, [OPT_EXTENDED] = DP_DRIVER_EXTENDED,
+	    [OPT_GLOBAL] = DP_DRIVER_GLOBAL,     [OPT_LOCAL] = DP_DRIVER_LOCAL,
+	    [OPT_MERGE] = DP_DRIVER_MERGE,       [OPT_NO_OPCODES] = DP_DRIVER_NO_OPCODES,
+	    [OPT_REPLACE] = DP_DRIVER_REPLACE,   [OPT_RESET] = DP_DRIVER_RESET,
+	    [OPT_UPROBES] = DP_DRIVER_UPROBES,
+	};
+
+	return id < DP_ARRAY_SIZE(flags) ? flags[id] : 0;
+}
+
+static int take(struct parser *p, const struct cmd_option *o)
 {
 	struct probes_args *a = p->a;
 	const char *v = o->value ? value_of(p) : NULL;
@@ -286,102 +191,99 @@ static int take(struct parser *p, const struct option *o)
 		return dp_ui_fail(E_CMD_MISSING, NULL, "--%s needs %s", o->name, o->value);
 	if (!o->value && p->inner)
 		return dp_ui_fail(E_CMD_VALUE, NULL, "--%s takes no value", o->name);
-	if (o->id & O_FLAG) {
-		u32 flag = (u32)o->id & ~(u32)O_FLAG;
-
-		if (flag == DP_RPN_LOG_UNFORMATTED)
-			a->fields |= flag;
-		else
-			a->flags |= flag;
-		return 0;
-	}
 	switch (o->id) {
-	case O_DEFINE:
+	case OPT_DEFINE:
 		return take_define(p, v);
-	case O_SYM:
+	case OPT_SYM:
 		a->sym = v;
 		return 0;
-	case O_GROUP:
+	case OPT_GROUP:
 		a->groups = v;
 		return 0;
-	case O_TYPE:
+	case OPT_TYPE:
 		a->types = v;
 		return 0;
-	case O_LOG:
+	case OPT_LOG:
 		return take_log(p, v);
-	case O_TARGET:
+	case OPT_LOG_TARGET:
 		return take_target(p, v);
-	case O_OUTFILE:
+	case OPT_OUTFILE:
 		a->outfile = v;
 		return 0;
-	case O_NAME:
+	case OPT_NAME:
 		a->name = v;
 		return 0;
-	case O_INDEX:
+	case OPT_INDEX:
 		return take_index(p, v);
-	case O_PID:
+	case OPT_PID:
 		return dp_cmd_parse_pid(v, &a->pid) ? 0 : CMD_USAGE;
-	case O_INTERVAL:
+	case OPT_INTERVAL:
 		return dp_cmd_parse_seconds(v, &a->interval) ? 0 : CMD_USAGE;
-	case O_JIT:
+	case OPT_JIT:
 		return take_jit(p, v);
-	case O_JSON:
+	case OPT_JSON:
 		a->flags = dp_driver_with_format(a->flags, DP_FORMAT_JSON);
 		return 0;
-	case O_FORMAT:
+	case OPT_FORMAT:
 		return take_format(a, v);
-	case O_LIST:
+	case OPT_LIST:
 		a->list = true;
 		return 0;
-	case O_HELP:
+	case OPT_HELP:
 		a->help = true;
 		return 0;
+	case OPT_UNFORMATTED:
+		a->fields |= DP_RPN_LOG_UNFORMATTED;
+		return 0;
 	default:
-		return 0; /* nothing to do */
+		a->flags |= flag_of(o->id);
+		return 0;
 	}
 }
 
 /* ---- the command line ---- */
 
+/* Whether an option tells what to do, by its name of so many bytes or by its letter; only the first does. */
+static bool take_verb(struct probes_args *a, const char *name, size_t len, char letter)
+{
+	for (enum cmd_verb v = VERB_NONE + 1; a->verb == VERB_NONE && v < VERB_COUNT; v++) {
+		const struct cmd_spec *spec = &dp_cmd_specs[v];
+
+		if (!spec->old ||
+		    (name ? strlen(spec->old) != len || strncmp(spec->old, name, len) : spec->old_letter != letter))
+			continue;
+		a->verb = v;
+		return true;
+	}
+	return false;
+}
+
 static int long_option(struct parser *p, const char *arg)
 {
 	size_t n = strcspn(arg, "=");
+	const struct cmd_option *o;
 
-	for (size_t i = 0; p->a->verb == PROBES_NONE && i < DP_ARRAY_SIZE(verbs); i++)
-		if (strlen(verbs[i].option) == n && !strncmp(verbs[i].option, arg, n)) {
-			p->a->verb = verbs[i].verb;
-			return 0;
-		}
-	for (size_t i = 0; i < DP_ARRAY_SIZE(options); i++)
-		if (strlen(options[i].name) == n && !strncmp(options[i].name, arg, n) &&
-		    (options[i].verbs & 1u << p->a->verb)) {
-			p->inner = arg[n] ? arg + n : NULL;
-			return take(p, &options[i]);
-		}
-	return dp_ui_fail(E_CMD_OPTION, NULL, "--%s", arg);
+	if (take_verb(p->a, arg, n, 0))
+		return 0;
+	o = dp_cmd_option_named(p->a->verb, arg, n);
+	if (!o)
+		return dp_ui_fail(E_CMD_OPTION, NULL, "--%s", arg);
+	p->inner = arg[n] ? arg + n : NULL;
+	return take(p, o);
 }
 
 static int letters(struct parser *p, const char *arg)
 {
-	while (*arg) {
-		const struct option *o = NULL;
-		bool is_verb = false;
+	for (; *arg; arg++) {
+		const struct cmd_option *o;
 		int r;
 
-		for (size_t i = 0; p->a->verb == PROBES_NONE && i < DP_ARRAY_SIZE(verbs); i++)
-			if (verbs[i].letter == *arg) {
-				p->a->verb = verbs[i].verb;
-				is_verb = true;
-			}
-		for (size_t i = 0; !is_verb && i < DP_ARRAY_SIZE(options); i++)
-			if (options[i].letter == *arg && (options[i].verbs & 1u << p->a->verb))
-				o = &options[i];
-		if (!is_verb && !o)
-			return dp_ui_fail(E_CMD_OPTION, NULL, "-%c", *arg);
-		arg++;
-		if (is_verb)
+		if (take_verb(p->a, NULL, 0, *arg))
 			continue;
-		p->inner = o->value && *arg ? arg : NULL;
+		o = dp_cmd_option_lettered(p->a->verb, *arg);
+		if (!o)
+			return dp_ui_fail(E_CMD_OPTION, NULL, "-%c", *arg);
+		p->inner = o->value && arg[1] ? arg + 1 : NULL;
 		r = take(p, o);
 		if (r || o->value)
 			return r;
@@ -410,15 +312,15 @@ int dp_probes_parse(struct probes_args *a, int argc, char **argv)
 	}
 	if (r || a->help)
 		return r;
-	if (!a->file && a->verb != PROBES_QUERY && a->verb != PROBES_VARS &&
-	    !(a->verb == PROBES_REMOVE && (a->name || a->flags & DP_DRIVER_ALL)))
+	if (!a->file && a->verb != VERB_QUERY && a->verb != VERB_VARS &&
+	    !(a->verb == VERB_REMOVE && (a->name || a->flags & DP_DRIVER_ALL)))
 		return dp_ui_fail(E_CMD_MISSING,
-				  a->verb == PROBES_REMOVE ? "give the file of a probe program, --name MODULE, or --all"
-							   : "give the file of a probe program",
+				  a->verb == VERB_REMOVE ? "give the file of a probe program, --name MODULE, or --all"
+							 : "give the file of a probe program",
 				  "no file");
-	if (a->verb == PROBES_REMOVE && !!a->file + !!a->name + !!(a->flags & DP_DRIVER_ALL) > 1)
+	if (a->verb == VERB_REMOVE && !!a->file + !!a->name + !!(a->flags & DP_DRIVER_ALL) > 1)
 		return dp_ui_fail(E_CMD_EXTRA, "leave all but one of them out", "a file, --name and --all together");
-	if (a->file && (a->verb == PROBES_QUERY || a->verb == PROBES_VARS))
+	if (a->file && (a->verb == VERB_QUERY || a->verb == VERB_VARS))
 		return dp_ui_fail(E_CMD_EXTRA, "name the module with --name", "%s", a->file);
 	if (a->flags & DP_DRIVER_MERGE && a->flags & DP_DRIVER_REPLACE)
 		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "both --merge and --replace");

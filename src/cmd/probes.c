@@ -65,7 +65,7 @@ bool dp_probes_read(const struct probes_args *a, struct dp_rpn_unit *u)
 
 	if (strcmp(a->file, "-") && !read_object(a->file, u, &is_object))
 		return false;
-	if (!is_object && a->verb == PROBES_APPLY) {
+	if (!is_object && a->verb == VERB_APPLY) {
 		dp_ui_fail(E_RPN_OBJECT, NULL, "%s", a->file);
 		return false;
 	}
@@ -340,16 +340,16 @@ static int run(struct probes_args *a)
 	const char *name = a->name ? a->name : "";
 
 	switch (a->verb) {
-	case PROBES_INSERT:
-	case PROBES_APPLY:
+	case VERB_INSERT:
+	case VERB_APPLY:
 		return insert(a);
-	case PROBES_REMOVE:
+	case VERB_REMOVE:
 		return remove_probes(a);
-	case PROBES_QUERY:
+	case VERB_QUERY:
 		return ask(a, DP_DRIVER_QUERY, name, NULL, 0, false);
-	case PROBES_VARS:
+	case VERB_VARS:
 		return show_vars(a, name);
-	case PROBES_BUILD:
+	case VERB_BUILD:
 		return build(a);
 	default:
 		return dp_ui_fail(E_CMD_MISSING, "`dprobes --help` shows the subcommands", "nothing to do");
@@ -361,7 +361,7 @@ static int run_args(struct probes_args *a, int argc, char **argv)
 	int r = dp_probes_parse(a, argc, argv);
 
 	if (!r && a->help)
-		dp_probes_help(a->verb);
+		dp_cmd_print_help(a->verb);
 	else if (!r)
 		r = run(a);
 	dp_probes_args_free(a);
@@ -370,12 +370,12 @@ static int run_args(struct probes_args *a, int argc, char **argv)
 
 int dp_cmd_probes(int argc, char **argv)
 {
-	struct probes_args a = {.verb = PROBES_NONE};
+	struct probes_args a = {.verb = VERB_NONE};
 
 	return run_args(&a, argc - 1, argv + 1);
 }
 
-static int cmd_verb(enum probes_verb verb, int argc, char **argv)
+static int cmd_verb(enum cmd_verb verb, int argc, char **argv)
 {
 	struct probes_args a = {.verb = verb};
 
@@ -384,32 +384,32 @@ static int cmd_verb(enum probes_verb verb, int argc, char **argv)
 
 int dp_cmd_insert(int argc, char **argv)
 {
-	return cmd_verb(PROBES_INSERT, argc, argv);
+	return cmd_verb(VERB_INSERT, argc, argv);
 }
 
 int dp_cmd_remove(int argc, char **argv)
 {
-	return cmd_verb(PROBES_REMOVE, argc, argv);
+	return cmd_verb(VERB_REMOVE, argc, argv);
 }
 
 int dp_cmd_query(int argc, char **argv)
 {
-	return cmd_verb(PROBES_QUERY, argc, argv);
+	return cmd_verb(VERB_QUERY, argc, argv);
 }
 
 int dp_cmd_vars(int argc, char **argv)
 {
 	if (argc > 1 && (argv[1][0] != '-' || !strncmp(argv[1], "-p", 2) || !strncmp(argv[1], "--pid", 5)))
 		return dp_cmd_source_vars(argc, argv);
-	return cmd_verb(PROBES_VARS, argc, argv);
+	return cmd_verb(VERB_VARS, argc, argv);
 }
 
 int dp_cmd_build(int argc, char **argv)
 {
-	return cmd_verb(PROBES_BUILD, argc, argv);
+	return cmd_verb(VERB_BUILD, argc, argv);
 }
 
 int dp_cmd_apply(int argc, char **argv)
 {
-	return cmd_verb(PROBES_APPLY, argc, argv);
+	return cmd_verb(VERB_APPLY, argc, argv);
 }

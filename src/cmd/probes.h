@@ -8,10 +8,8 @@
 #include "driver/driver.h"
 #include "lang/rpn/rpn.h"
 
-enum probes_verb { PROBES_NONE, PROBES_INSERT, PROBES_REMOVE, PROBES_QUERY, PROBES_VARS, PROBES_BUILD, PROBES_APPLY };
-
 struct probes_args {
-	enum probes_verb verb;
+	enum cmd_verb verb;
 	const char *file; /* operand */
 	const char *name, *sym, *groups, *types, *outfile;
 	struct dp_rpn_define *defines;
@@ -31,7 +29,6 @@ int dp_probes_parse(struct probes_args *a, int argc, char **argv);
 /* -D KEY=VALUE, or KEY alone: 1. CMD_OK or the exit status (told already). */
 int dp_probes_define(struct probes_args *a, const char *text);
 void dp_probes_args_free(struct probes_args *a);
-void dp_probes_help(enum probes_verb verb);
 
 /* Read the operand: a program or an object, with groups and types chosen. False: told already. */
 bool dp_probes_read(const struct probes_args *a, struct dp_rpn_unit *u);

@@ -15,33 +15,6 @@
 #include "cmd/probes.h"
 #include "host/process/process.h"
 
-enum { OPT_JSON = 256, OPT_FORMAT, OPT_DURATION, OPT_INTERVAL, OPT_ALLOW_TRAP, OPT_CHILDREN };
-
-static const struct cmd_option options[] = {
-    {"file", 'f', "FILE", "the program: .dpc, .rpn or .ppdf"},
-    {"pid", 'p', "PID", "only in this process; the end of it ends the trace"},
-    {"define", 'D', "KEY=VALUE", "define a macro of the preprocessor"},
-    {"output", 'o', "FILE", "write the records to FILE"},
-    {"json", OPT_JSON, NULL, "records and aggregates as JSON, one object a line"},
-    {"format", OPT_FORMAT, "FORMAT", "records and aggregates as text, json or csv"},
-    {"duration", OPT_DURATION, "SEC", "end after so many seconds"},
-    {"interval", OPT_INTERVAL, "SEC", "show the aggregates every so many seconds"},
-    {"allow-trap", OPT_ALLOW_TRAP, NULL, "use breakpoints where no jump fits"},
-    {"children", OPT_CHILDREN, NULL, "watchpoints: also in processes that are forked"},
-    {"quiet", 'q', NULL, "no notes"},
-    {NULL}};
-
-static const struct cmd_spec spec = {
-    .name = "trace",
-    .synopsis = "-f PROGRAM [OPTIONS]\n-f PROGRAM [OPTIONS] -- COMMAND [ARGS]",
-    .about = "Run a probe program in all processes that map its module, in one, or in one that is\n"
-	     "started. Ctrl-C ends it; the probes are always removed, and aggregates shown.",
-    .options = options,
-    .more = "Examples:\n"
-	    "  dprobes trace -f latency.dpc -p 1234 --interval 5\n"
-	    "  dprobes trace -f malloc.dpc -D MIN=4096 -- python3 script.py",
-};
-
 struct program {
 	struct probes_args args;
 	const char *out_path;
@@ -88,16 +61,16 @@ static int take_option(void *arg, int id, const char *value)
 	struct program *p = arg;
 
 	switch (id) {
-	case 'f':
+	case OPT_FILE:
 		if (p->args.file)
 			return dp_ui_fail(E_CMD_EXTRA, "give one program", "%s", value);
 		p->args.file = value;
 		return 0;
-	case 'p':
+	case OPT_PID:
 		return dp_cmd_parse_pid(value, &p->args.pid) ? 0 : CMD_USAGE;
-	case 'D':
+	case OPT_DEFINE:
 		return dp_probes_define(&p->args, value);
-	case 'o':
+	case OPT_OUTPUT:
 		p->out_path = value;
 		return 0;
 	case OPT_JSON:
@@ -115,7 +88,7 @@ static int take_option(void *arg, int id, const char *value)
 		return dp_cmd_parse_seconds(value, &p->seconds) ? 0 : CMD_USAGE;
 	case OPT_INTERVAL:
 		return dp_cmd_parse_seconds(value, &p->interval) ? 0 : CMD_USAGE;
-	case 'q':
+	case OPT_QUIET:
 		p->quiet = true;
 		return 0;
 	default:
@@ -125,7 +98,7 @@ static int take_option(void *arg, int id, const char *value)
 
 static int parse(struct program *p, int argc, char **argv, bool *done)
 {
-	int r = dp_cmd_options(&spec, argc, argv, take_option, p, &p->command, done);
+	int r = dp_cmd_options(VERB_TRACE_PROGRAM, argc, argv, take_option, p, &p->command, done);
 
 	if (r || *done)
 		return r;
@@ -175,7 +148,7 @@ static int insert(struct program *p)
 	size_t size = 0;
 	int status = CMD_FAILED;
 
-	p->args.verb = PROBES_INSERT;
+	p->args.verb = VERB_INSERT;
 	if (!dp_probes_read(&p->args, &u))
 		return CMD_FAILED;
 	if (u.modtype != DP_RPN_USER && p->child > 0) { /* the kernel, while the command runs */
@@ -324,7 +297,7 @@ static int finish(struct program *p, int status)
 
 int dp_cmd_trace_program(int argc, char **argv)
 {
-	struct program p = {.args.verb = PROBES_INSERT, .cleaner = -1};
+	struct program p = {.args.verb = VERB_INSERT, .cleaner = -1};
 	bool done = false;
 	int status = parse(&p, argc, argv, &done);
 

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The table of subcommands and options, and the help that is made from it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/commands.h"
+
+const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
+    [VERB_TRACE] =
+	{.name = "trace",
+	 .purpose = "probe a running process, or a program that is started, and show the events",
+	 .synopsis = "-p PID [OPTIONS] EVENT...\n[OPTIONS] EVENT... -- COMMAND [ARGS]\n"
+		     "[OPTIONS] KERNEL-EVENT...\n-f FILE.dpc [-p PID] [OPTIONS]",
+	 .about = "Probe a running process, a program that is started, or the kernel, and show the events.\n"
+		  "Ctrl-C ends it; the probes are always removed.",
+	 .more = "Without an EVENT, a started program is shown with its calls of libc that open,\n"
+		 "start and connect.\n\n"
+		 "Events (doc/event-language.md tells all):\n"
+		 "  'p libc:malloc bytes=%di'               entry of a function, with a register\n"
+		 "  'p:NAME do_work+0x12 +8(%di):u32'       an instruction, memory behind a pointer\n"
+		 "  'r lookupKey found=$retval'             return of a function\n"
+		 "  'p do_work arg=$arg1 if $arg1 > 4096'   only when a condition holds\n"
+		 "  'p redis-server:*Command'               every function that matches\n"
+		 "  'p kernel:vfs_read n=$arg3'             a function of the kernel (dprobes kernel load)\n"
+		 "  'r kmod(ext4):ext4_file_open'           and of one of its modules, loaded or not\n"
+		 "  'p user(/bin/bash):readline'            in all processes that run a file, through the kernel"},
+    [VERB_TRACE_PROGRAM] = {.name = "trace",
+			    .synopsis = "-f PROGRAM [OPTIONS]\n-f PROGRAM [OPTIONS] -- COMMAND [ARGS]",
+			    .about =
+				"Run a probe program in all processes that map its module, in one, or in one that is\n"
+				"started. Ctrl-C ends it; the probes are always removed, and aggregates shown.",
+			    .more = "Examples:\n"
+				    "  dprobes trace -f latency.dpc -p 1234 --interval 5\n"
+				    "  dprobes trace -f malloc.dpc -D MIN=4096 -- python3 script.py"},
+    [VERB_WATCH] =
+	{.name = "watch",
+	 .purpose = "show who writes to a variable, with old and new value and the callers",
+	 .synopsis = "-p PID [OPTIONS] VARIABLE[:LEN][:w|rw|x] [ARGS] ['if CONDITION']\n"
+		     "[OPTIONS] VARIABLE... -- COMMAND [ARGS]",
+	 .about = "Show who writes to a variable: old and new value, the instruction, its line, its callers.\n"
+		  "Ctrl-C ends it; the watchpoint is always removed.",
+	 .more = "VARIABLE is a global or static variable, [MODULE:]NAME, with .FIELD, ->FIELD and [INDEX]\n"
+		 "behind it where debug information tells the type; or an address. w: writes (the default),\n"
+		 "rw: reads and writes, x: execution of a function. Pointers are followed when the watch begins.\n"
+		 "FUNCTION($ARGUMENT->FIELD) is what an argument leads to, watched until that call returns.\n\n"
+		 "Examples:\n"
+		 "  dprobes watch -p 1234 redis-server:server.dirty 'if new > 100'\n"
+		 "  dprobes watch -p 1234 'list->head->refs:rw'\n"
+		 "  dprobes watch -p 1234 'release($obj->refcount)'\n"
+		 "  dprobes watch -p 1234 --pages redis-server:server\n"
+		 "  dprobes watch -p 1234 0x55d0c0ffee00:4 'who=$comm if old == 0'"},
+    [VERB_FUNCS] = {.name = "funcs",
+		    .purpose = "show what can be probed, how, and why not",
+		    .synopsis = "-p PID [MODULE:][PATTERN]\nFILE [PATTERN]\nkernel:PATTERN|kmod(MODULE):PATTERN",
+		    .about = "Show what can be probed: the outcome that a probe on each function would get, and why.",
+		    .more = "Outcomes: jump (the usual, nanoseconds), trap (a breakpoint, only with --allow-trap),\n"
+			    "refused. Patterns are those of the shell and need quotes.\n\n"
+			    "Examples:\n"
+			    "  dprobes funcs -p 1234 'SSL_*'\n"
+			    "  dprobes funcs -p 1234 'libc:mem*'\n"
+			    "  dprobes funcs /usr/bin/redis-server '*Command'\n"
+			    "  dprobes funcs 'kernel:vfs_*'",
+		    .operand = KIND_FILE,
+		    .shows = true},
+    [VERB_LINES] = {.name = "lines",
+		    .purpose = "show which source lines of a function can be probed",
+		    .synopsis = "FILE FUNCTION\n-p PID [MODULE:]FUNCTION",
+		    .about = "Show which source lines of a function can be probed, and how.",
+		    .more = "The program needs debug information, in the file or in a separate one.\n\n"
+			    "Examples:\n"
+			    "  dprobes lines ./shop add_order\n"
+			    "  dprobes lines -p 1234 processCommand\n"
+			    "  dprobes trace -p 1234 'p exe:server.c:3920'",
+		    .operand = KIND_FILE,
+		    .shows = true},
+    [VERB_COVERAGE] = {.name = "coverage",
+		       .purpose = "count how many functions and instructions of a file can be probed",
+		       .synopsis = "[--json] FILE...",
+		       .about =
+			   "Count how many functions and instructions of files can be probed by a jump, only by a\n"
+			   "breakpoint (trap), or not at all (ref), and the most frequent reasons.",
+		       .more = "Example:\n  dprobes coverage /usr/bin/redis-server",
+		       .operand = KIND_FILE,
+		       .shows = true},
+    [VERB_VERIFY] = {.name = "verify",
+		     .purpose = "compare the code of a process with its files",
+		     .synopsis = "-p PID",
+		     .about = "Compare the code of a process with its files. Exit status 0: all bytes are the same.",
+		     .shows = true},
+    [VERB_LIST] = {.name = "list",
+		   .purpose = "show all probes in a process, whoever set them",
+		   .synopsis = "[-p PID]",
+		   .about = "Show all probes in the kernel (without -p), or in a process: those that it has set\n"
+			    "in itself through libdprobes (kprobes k, jprobes j, return probes r; newest first),\n"
+			    "then those of a dprobes trace (p, and r with a line for each exit of the function; by\n"
+			    "address). HOW tells whether a jump or a breakpoint (trap) stands there, WHO has set it:\n"
+			    "library, or dprobes and its process id.",
+		   .shows = true},
+    [VERB_CLEAN] = {.name = "clean",
+		    .purpose = "take away what a dprobes that was killed has left in processes",
+		    .synopsis = "-p PID\n--all",
+		    .about = "Take away the probes that a dprobes which was killed has left in a process, or in all; "
+			     "those of one that runs stay."},
+    [VERB_HOOKS] = {.name = "hooks",
+		    .purpose = "show the hooks of a process or of the kernel, arm and disarm their exits",
+		    .synopsis = "[-p PID] [--json]\n[-p PID] --arm HOOK[:EXIT]... --disarm HOOK[:EXIT]...",
+		    .about = "Show the hooks (<dprobes/hooks.h>) of a process or of the kernel's modules, with their\n"
+			     "exits in the order of calls; or arm and disarm exits whose records allow that. A hook\n"
+			     "without exits can be opened: its places then call the function HOOK_hook_call, where\n"
+			     "probes and probe programs find its arguments (%si, %dx, ...).",
+		    .more = "Examples:\n"
+			    "  dprobes hooks -p 1234\n"
+			    "  dprobes hooks -p 1234 --arm file_open:audit --arm file_close:audit\n"
+			    "  dprobes hooks -p 1234 --arm file_open\n"
+			    "  dprobes trace -p 1234 'p exe:file_open_hook_call path=+0(%si):string'"},
+    [VERB_LOAD] =
+	{.name = "load",
+	 .purpose = "start a program with a probe module in it, or load one into a process",
+	 .synopsis = "FILE.so [NAME=VALUE...] -- COMMAND [ARGUMENTS]\nFILE.so [NAME=VALUE...] -p PID",
+	 .about = "Start COMMAND with the probe module FILE.so in it: a shared object whose constructor, or\n"
+		  "module_init() function, registers kprobes, jprobes or return probes (doc/kprobes.md). Source\n"
+		  "written for the kernel compiles with the headers in include/compat. NAME=VALUE sets the module's\n"
+		  "parameters. Programs that COMMAND starts do not get the module. The exit status is COMMAND's.\n\n"
+		  "With -p, load the module into a running process: `dprobes unload` takes it out again. The\n"
+		  "process must be linked dynamically with glibc 2.34 or later, and one of its threads must\n"
+		  "sleep in a call (poll, read, nanosleep, ...): it starts a thread that loads the module.",
+	 .operand = KIND_FILE},
+    [VERB_UNLOAD] =
+	{.name = "unload",
+	 .purpose = "take a probe module out of a process",
+	 .synopsis = "FILE.so -p PID",
+	 .about = "Take a probe module out of a running process: its module_exit() function and its destructors\n"
+		  "run, in a thread that one of the process's sleeping threads starts for it.",
+	 .operand = KIND_FILE},
+    [VERB_INSERT] = {.name = "insert",
+		     .purpose = "put the probes of a probe program (.rpn) in place, and keep them there",
+		     .synopsis = "FILE.rpn [OPTIONS]",
+		     .about = "Put the probes of a probe program in place, and keep them there.",
+		     .old = "insert",
+		     .old_letter = 'i',
+		     .operand = KIND_FILE},
+    [VERB_REMOVE] = {.name = "remove",
+		     .purpose = "take inserted probes out",
+		     .synopsis = "FILE.rpn | --name MODULE | --all [OPTIONS]",
+		     .about = "Take probes out.",
+		     .old = "remove",
+		     .old_letter = 'r',
+		     .operand = KIND_FILE},
+    [VERB_QUERY] = {.name = "query",
+		    .purpose = "show what is inserted",
+		    .synopsis = "[--name MODULE | --all] [OPTIONS]",
+		    .about = "Show what is inserted.",
+		    .old = "query",
+		    .old_letter = 'q'},
+    [VERB_VARS] = {.name = "vars",
+		   .purpose = "show or reset the variables of inserted programs; or those of a program at a place",
+		   .synopsis = "[--name MODULE | --all] [OPTIONS]",
+		   .about = "Show or reset the variables of probe programs.",
+		   .more = "Variables of a program at a place: `dprobes vars -p PID PLACE`, `dprobes vars FILE PLACE`.",
+		   .old = "getvars",
+		   .old_letter = 'g',
+		   .operand = KIND_FILE},
+    [VERB_VARS_PLACE] = {.name = "vars",
+			 .synopsis = "FILE PLACE\n-p PID [MODULE:]PLACE\nkernel:FUNCTION|kmod(MODULE):FUNCTION",
+			 .about = "Show which variables of a program can be read at a place, and why not others.",
+			 .more = "PLACE: FUNCTION, FUNCTION+N, FUNCTION%return, FILE.c:LINE. Without FILE and -p the\n"
+				 "variables of inserted programs are shown: `dprobes --getvars --help`.\n\n"
+				 "Examples:\n"
+				 "  dprobes vars ./shop orders.c:120\n"
+				 "  dprobes vars -p 1234 processCommand\n"
+				 "  dprobes vars kernel:vfs_open",
+			 .operand = KIND_FILE},
+    [VERB_LOG] = {.name = "log",
+		  .purpose = "show what inserted programs have logged",
+		  .synopsis = "[OPTIONS]",
+		  .about = "Show what inserted probe programs have logged."},
+    [VERB_BUILD] = {.name = "build",
+		    .purpose = "assemble a probe program into an object (.ppdf)",
+		    .synopsis = "FILE.rpn [OPTIONS]",
+		    .about = "Assemble into an object with offsets instead of symbols.",
+		    .old = "build-ppdf",
+		    .old_letter = 'b',
+		    .operand = KIND_FILE},
+    [VERB_APPLY] = {.name = "apply",
+		    .purpose = "insert an object",
+		    .synopsis = "FILE.ppdf [OPTIONS]",
+		    .about = "Insert an object.",
+		    .old = "apply-ppdf",
+		    .old_letter = 'p',
+		    .operand = KIND_FILE},
+    [VERB_KERNEL] = {.name = "kernel",
+		     .purpose = "load the kernel module, or take it out",
+		     .synopsis = "load [--allow-crash] [--allow-debugger] [FILE.ko]\nunload",
+		     .about = "Load the kernel module, or take it out of the kernel.",
+		     .more = "Without FILE.ko the module of the running kernel is taken, where DKMS installs it.\n"
+			     "Examples:\n"
+			     "  dprobes kernel load build/kernel/local/kernel/dprobes.ko\n"
+			     "  dprobes kernel unload",
+		     .operand = KIND_FILE,
+		     .words = "load|unload"},
+    [VERB_DOCTOR] = {.name = "doctor",
+		     .purpose = "show what this machine, a process and the kernel module can do for probes",
+		     .synopsis = "[-p PID] [--json]",
+		     .about = "Show what this machine can do for probes: each capability, what was found by trying it, "
+			      "and what follows.",
+		     .more = "Exit status 0: nothing keeps probes from working. Bug reports can quote it.\n"
+			     "Examples:\n"
+			     "  dprobes doctor\n"
+			     "  dprobes doctor -p 1234 --json"},
+    [VERB_EXPLAIN] =
+	{.name = "explain",
+	 .purpose = "tell what an error code means",
+	 .synopsis = "[CODE|kernel:FUNCTION|kmod(MODULE):FUNCTION...]",
+	 .about =
+	     "Tell what an error code means and what can be done, or what a probe in the kernel would be and why.\n"
+	     "Without a code: list all.",
+	 .more = "Examples:\n  dprobes explain E-SITE-MIDINSN\n  dprobes explain kernel:schedule",
+	 .shows = true},
+};
+
+#define V(verb) (1u << VERB_##verb)
+#define TRACES (V(TRACE) | V(TRACE_PROGRAM) | V(WATCH)) /* as long as the command runs */
+#define LOADS (V(INSERT) | V(APPLY))
+#define SOURCE (V(INSERT) | V(BUILD))
+#define MODULES (V(REMOVE) | V(QUERY) | V(VARS))
+
+static const struct cmd_option options[] = {
+    {V(TRACE), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process to probe"},
+    {V(TRACE_PROGRAM), OPT_PID, 'p', "pid", "PID", KIND_PID, "only in this process; the end of it ends the trace"},
+    {V(WATCH), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process to watch"},
+    {V(FUNCS), OPT_PID, 'p', "pid", "PID", KIND_PID, "all modules of this process, with its addresses"},
+    {V(LINES) | V(VARS_PLACE), OPT_PID, 'p', "pid", "PID", KIND_PID,
+     "a module of this process; without one, its executable"},
+    {V(VERIFY) | V(LIST) | V(CLEAN) | V(LOAD) | V(UNLOAD), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process"},
+    {V(HOOKS), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process; without it: the kernel"},
+    {V(DOCTOR), OPT_PID, 'p', "pid", "PID", KIND_PID, "also what this process allows"},
+    {LOADS, OPT_PID, 'p', "pid", "PID", KIND_PID, "only in this process"},
+    {V(CLEAN), OPT_ALL, 'a', "all", NULL, 0, "all processes that may be looked at"},
+    {MODULES, OPT_NAME, 'n', "name", "MODULE", KIND_TEXT, "the module, as its program names it"},
+    {MODULES, OPT_ALL, 'a', "all", NULL, 0, "all modules"},
+    {V(FUNCS), OPT_NOT_JUMP, 0, "not-jump", NULL, 0, "only those that a jump does not fit on"},
+
+    {V(TRACE), OPT_EVENT, 'e', "event", "EVENT", KIND_TEXT, "an event, as the arguments are"},
+    {V(TRACE), OPT_FILE, 'f', "file", "FILE", KIND_FILE,
+     "events from FILE, one a line (-: standard input); or a probe program"},
+    {V(TRACE_PROGRAM), OPT_FILE, 'f', "file", "FILE", KIND_FILE, "the program: .dpc, .rpn or .ppdf"},
+    {SOURCE | V(REMOVE) | V(TRACE_PROGRAM), OPT_DEFINE, 'D', "define", "KEY=VALUE", KIND_TEXT,
+     "define a macro of the preprocessor"},
+    {SOURCE, OPT_SYM, 's', "sym", "FILE", KIND_FILE, "take symbols from FILE instead of the module"},
+    {LOADS, OPT_GROUP, 'u', "group", "LIST", KIND_TEXT, "only probes of these groups, such as 1,3-5"},
+    {LOADS, OPT_TYPE, 't', "type", "LIST", KIND_TEXT, "only probes of these types"},
+    {LOADS, OPT_MERGE, 'm', "merge", NULL, 0, "add to the probes that the module has"},
+    {LOADS, OPT_REPLACE, 'c', "replace", NULL, 0, "take the place of the probes that the module has"},
+    {LOADS, OPT_NO_OPCODES, 0, "dont-verify-opcodes", NULL, 0, "do not compare opcode = with the code"},
+    {LOADS, OPT_STOP_CPUS, 0, "stop-cpus", NULL, 0, "accepted; nothing needs to be stopped"},
+    {LOADS, OPT_LOG, 'l', "log", "WORDS", KIND_TEXT, "PROCNAME PID UID SSESP CSEIP TSC CPU, or ALL"},
+    {LOADS, OPT_LOG_TARGET, 0, "log-target", "TARGET", KIND_TEXT, "KLOG: to the system log too; CONSOLE, COM1, COM2"},
+    {LOADS, OPT_UNFORMATTED, 'f', "unformatted-output", NULL, 0, "log the data as bare hex"},
+
+    {TRACES, OPT_OUTPUT, 'o', "output", "FILE", KIND_FILE, "write what is shown to FILE"},
+    {V(TRACE), OPT_JSON, 0, "json", NULL, 0, "events as JSON, one object a line"},
+    {V(TRACE_PROGRAM), OPT_JSON, 0, "json", NULL, 0, "records and aggregates as JSON, one object a line"},
+    {V(WATCH), OPT_JSON, 0, "json", NULL, 0, "as JSON, one object a line, without callers"},
+    {LOADS, OPT_JSON, 0, "json", NULL, 0, "log as JSON, one object a line"},
+    {V(VARS), OPT_JSON, 0, "json", NULL, 0, "only aggregates, as JSON, one object a line"},
+    {V(HOOKS), OPT_JSON, 0, "json", NULL, 0, "one JSON object for each hook"},
+    {V(COVERAGE), OPT_JSON, 'j', "json", NULL, 0, "one JSON object for each file"},
+    {V(DOCTOR), OPT_JSON, 'j', "json", NULL, 0, "as one JSON object"},
+    {V(TRACE), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "events in this format"},
+    {V(TRACE_PROGRAM), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "records and aggregates in this format"},
+    {V(WATCH), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "in this format; only text has callers"},
+    {LOADS, OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "log in this format"},
+    {V(VARS), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "if not text: only aggregates, in this format"},
+    {TRACES, OPT_DURATION, 0, "duration", "SEC", KIND_TEXT, "end after so many seconds"},
+    {V(TRACE_PROGRAM), OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT, "show the aggregates every so many seconds"},
+    {V(TRACE), OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that it forks"},
+    {V(WATCH), OPT_CHILDREN, 0, "children", NULL, 0, "also in processes that it forks"},
+    {V(TRACE_PROGRAM) | LOADS, OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that are forked"},
+    {V(TRACE), OPT_PAGES, 0, "pages", NULL, 0, "watchpoints: any number of bytes, by page protection"},
+    {V(WATCH), OPT_PAGES, 0, "pages", NULL, 0, "any number of bytes, by page protection (writes only)"},
+    {V(WATCH), OPT_CALLERS, 0, "callers", "N", KIND_TEXT, "show at most N callers (default 12)"},
+    {V(TRACE), OPT_INTERPRET, 0, "interpret", NULL, 0, "run programs by the interpreter, do not compile them"},
+    {LOADS, OPT_JIT, 0, "jit", "on|off|auto", KIND_WORD,
+     "compile programs to machine code; auto, the default: where it pays"},
+    {LOADS, OPT_UPROBES, 0, "uprobes", NULL, 0,
+     "by the kernel's module: all processes that map the file, now and later"},
+    {V(TRACE), OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0,
+     "use breakpoints where no jump fits (see doc/process-host.md)"},
+    {V(TRACE_PROGRAM) | LOADS, OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits"},
+    {V(TRACE) | V(WATCH), OPT_BUFFER, 0, "buffer", "SIZE", KIND_TEXT,
+     "bytes of one processor's log ring, such as 4M (default 1M)"},
+
+    {V(BUILD), OPT_OUTFILE, 'o', "outfile", "FILE", KIND_FILE, "write the object to FILE (default: .ppdf for .rpn)"},
+    {V(BUILD), OPT_LIST, 0, "list", NULL, 0, "print the program as it was understood, write nothing"},
+    {V(QUERY), OPT_EXTENDED, 'x', "extended", NULL, 0, "with the programs"},
+    {V(VARS), OPT_INDEX, 'i', "index", "I1-I2", KIND_TEXT, "only variables I1 to I2"},
+    {V(VARS), OPT_LOCAL, 0, "local", NULL, 0, "only local variables"},
+    {V(VARS), OPT_GLOBAL, 0, "global", NULL, 0, "only global variables"},
+    {V(VARS), OPT_RESET, 0, "reset", NULL, 0, "set them to zero instead"},
+    {V(VARS), OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT, "again and again, until Ctrl-C"},
+    {V(LOG), OPT_FOLLOW, 'f', "follow", NULL, 0, "go on showing what is logged, until Ctrl-C"},
+    {V(LOG), OPT_CLEAR, 'c', "clear", NULL, 0, "empty the log"},
+    {V(HOOKS), OPT_ARM, 0, "arm", "HOOK[:EXIT]", KIND_TEXT, "arm an exit, or open a hook for probes on HOOK_hook_call"},
+    {V(HOOKS), OPT_DISARM, 0, "disarm", "HOOK[:EXIT]", KIND_TEXT, "disarm an exit, or close a hook"},
+    {V(KERNEL), OPT_ALLOW_CRASH, 0, "allow-crash", NULL, 0,
+     "programs may make the kernel panic, for a crash dump (`exit 2`)"},
+    {V(KERNEL), OPT_ALLOW_DEBUGGER, 0, "allow-debugger", NULL, 0,
+     "programs may enter the kernel's debugger (`exit 1`)"},
+
+    {V(TRACE) | V(WATCH), OPT_QUIET, 'q', "quiet", NULL, 0,
+     "no notes and no summary; errors and losses are still told"},
+    {V(TRACE_PROGRAM), OPT_QUIET, 'q', "quiet", NULL, 0, "no notes"},
+    {V(VERIFY), OPT_QUIET, 'q', "quiet", NULL, 0, "only the exit status"},
+    {~V(NONE), OPT_HELP, 'h', "help", NULL, 0, "show this help"},
+};
+
+const struct cmd_option *dp_cmd_option_after(enum cmd_verb verb, const struct cmd_option *o)
+{
+	for (o = o ? o + 1 : options; o < options + DP_ARRAY_SIZE(options); o++)
+		if (o->verbs & 1u << verb)
+			return o;
+	return NULL;
+}
+
+const struct cmd_option *dp_cmd_option_named(enum cmd_verb verb, const char *name, size_t len)
+{
+	const struct cmd_option *o = NULL;
+
+	while ((o = dp_cmd_option_after(verb, o)))
+		if (strlen(o->name) == len && !strncmp(o->name, name, len))
+			break;
+	return o;
+}
+
+const struct cmd_option *dp_cmd_option_lettered(enum cmd_verb verb, char letter)
+{
+	const struct cmd_option *o = NULL;
+
+	while ((o = dp_cmd_option_after(verb, o)))
+		if (o->letter == letter)
+			break;
+	return o;
+}
+
+enum cmd_verb dp_cmd_verb_named(const char *name)
+{
+	for (enum cmd_verb v = VERB_NONE + 1; v < VERB_COUNT; v++)
+		if (!strcmp(name, dp_cmd_specs[v].name))
+			return v;
+	return VERB_NONE;
+}
+
+/* ---- the help ---- */
+
+static void print_synopsis(const struct cmd_spec *spec)
+{
+	const char *word = "usage:";
+
+	for (const char *line = spec->synopsis; *line;) {
+		size_t n = strcspn(line, "\n");
+
+		printf("%s dprobes %s %.*s\n", word, spec->name, (int)n, line);
+		line += n + (line[n] == '\n');
+		word = "      ";
+	}
+	if (spec->old)
+		printf("%s dprobes --%s %s   (short: -%c)\n", word, spec->old, spec->synopsis, spec->old_letter);
+}
+
+static void print_option(const struct cmd_option *o)
+{
+	char letter[8] = "    ", left[64];
+
+	if (o->letter)
+		snprintf(letter, sizeof(letter), "-%c, ", o->letter);
+	snprintf(left, sizeof(left), "%s--%s%s%s", letter, o->name, o->value ? " " : "", o->value ? o->value : "");
+	printf("  %-26s %s\n", left, o->help);
+}
+
+static void print_formats(void)
+{
+	printf("\nFormats:\n");
+#define DP_FORMAT(id, name, events, programs, help) printf("  %-26s %s\n", name, help);
+#include "log/formats.def"
+#undef DP_FORMAT
+}
+
+void dp_cmd_print_help(enum cmd_verb verb)
+{
+	const struct cmd_spec *spec = &dp_cmd_specs[verb];
+	const struct cmd_option *o = NULL;
+
+	print_synopsis(spec);
+	printf("\n%s\n\nOptions:\n", spec->about);
+	while ((o = dp_cmd_option_after(verb, o)))
+		print_option(o);
+	if (dp_cmd_option_named(verb, "format", strlen("format")))
+		print_formats();
+	if (spec->more)
+		printf("\n%s\n", spec->more);
+}
