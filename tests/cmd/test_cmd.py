@@ -53,17 +53,6 @@ def help_and_version():
 
 
 @test
-def options_of_trace_are_documented():
-    """every option in the help stands in the manual page too"""
-    page = open(os.path.join(ROOT, "doc", "dprobes.1")).read().replace("\\-", "-")
-    page = page.replace("\\fR", "").replace("\\fI", "").replace("\\fB", "")
-    for name in ("trace", "funcs"):
-        for option in re.findall(r"--[a-z-]+", dprobes(name, "--help", check=0).stdout.split("Options:")[1]):
-            if option not in ("--help",):
-                assert option in page, option
-
-
-@test
 def explain():
     """explain: any case, unknown codes with a suggestion, the whole list"""
     r = dprobes("explain", "e-site-midinsn", check=0)
