@@ -295,17 +295,7 @@ void dp_k_marks_free(struct dp_marks *m)
 /* The first mark at or above addr. */
 static u32 first_mark(const struct dp_marks *m, u64 addr)
 {
-	u32 lo = 0, hi = m->n;
-
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (m->v[mid].addr < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return (u32)DP_COUNT_BELOW(m->v, m->n, addr, addr);
 }
 
 static const enum dp_code code_of[] = {

@@ -141,24 +141,9 @@ static void walk(struct kfunc *f)
 	f->func.hi = end;
 }
 
-static u32 first_at_least(const u64 *v, u32 n, u64 x)
-{
-	u32 lo = 0, hi = n;
-
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (v[mid] < x)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 static void mark_sorted(struct kfunc *f, const u64 *v, u32 n)
 {
-	for (u32 i = first_at_least(v, n, f->text.lo); i < n && v[i] < f->text.hi; i++)
+	for (size_t i = dp_count_below(v, n, sizeof(*v), 0, f->text.lo); i < n && v[i] < f->text.hi; i++)
 		mark(f, v[i]);
 }
 

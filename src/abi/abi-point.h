@@ -41,17 +41,7 @@ struct dp_redirect { /* where a program counter found on a patched byte belongs;
 /* How many of n such entries are of addresses below pc: the index of its own, if it has one, else of the next. */
 static inline u32 dp_redirects_below(const struct dp_redirect *v, u32 n, u64 pc)
 {
-	u32 lo = 0, hi = n;
-
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (v[mid].pc < pc)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return (u32)DP_COUNT_BELOW(v, n, pc, pc);
 }
 
 /* Where a program counter found at pc belongs; 0 when it may stay. */

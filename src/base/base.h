@@ -51,6 +51,34 @@ struct dp_range { /* addresses from lo to below hi */
 };
 
 /*
+ * How many of the n elements of an array have a key below x. They are size bytes apart and ascend by the key, a u64
+ * that stands `at` bytes behind the begin of each.
+ */
+static inline size_t dp_count_below(const void *v, size_t n, size_t size, size_t at, u64 x)
+{
+	size_t lo = 0, hi = n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (*(const u64 *)((const u8 *)v + mid * size + at) < x)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static inline size_t dp_count_up_to(const void *v, size_t n, size_t size, size_t at, u64 x)
+{
+	return x + 1 ? dp_count_below(v, n, size, at, x + 1) : n;
+}
+
+/* The same with the member that is the key: how many are below x, and how many are not above it. */
+#define DP_COUNT_BELOW(v, n, key, x) dp_count_below(v, n, sizeof(*(v)), offsetof(__typeof__(*(v)), key), x)
+#define DP_COUNT_UP_TO(v, n, key, x) dp_count_up_to(v, n, sizeof(*(v)), offsetof(__typeof__(*(v)), key), x)
+
+/*
  * Services that each host provides to the control side (never to the hit path).
  * dp_alloc returns zeroed memory or NULL; dp_resize keeps the first old_size bytes and zeroes
  * the rest (NULL on failure, the old block stays); dp_free accepts NULL.

@@ -42,45 +42,21 @@ void dp_json_end(struct dp_json *j)
 	j->more = 0;
 }
 
-static void escape(struct dp_line *l, u32 rune)
+static bool unicode_escape(struct dp_line *l, const char *s, unsigned len, u32 rune)
 {
-	char buf[6] = {'\\', 'u', '0', '0', "0123456789abcdef"[rune >> 4 & 15], "0123456789abcdef"[rune & 15]};
+	u32 c = len ? rune : (u8)*s;
+	char buf[6] = {'\\', 'u', '0', '0', "0123456789abcdef"[c >> 4 & 15], "0123456789abcdef"[c & 15]};
 
+	if (len && rune >= 0x20 && (rune < 0x7f || rune >= 0xa0))
+		return false;
 	dp_line_bytes(l, buf, 6);
+	return true;
 }
 
 static void quoted(struct dp_line *l, const char *s, size_t n)
 {
-	size_t plain = dp_line_plain_run(s, n);
-
-	dp_line_reserve(l, plain + 2);
-	dp_line_char(l, '"');
-	dp_line_bytes(l, s, plain);
-	for (size_t i = plain; i < n;) {
-		size_t run = dp_line_plain_run(s + i, n - i);
-		u32 rune = 0;
-
-		dp_line_bytes(l, s + i, run);
-		i += run;
-		if (i == n)
-			break;
-
-		unsigned len = dp_utf8(s + i, n - i, &rune);
-		char letter = s[i] == '"' ? '"' : dp_line_letter_escape(s[i]);
-
-		if (letter) {
-			dp_line_char(l, '\\');
-			dp_line_char(l, letter);
-			i++;
-		} else if (!len || rune < 0x20 || (rune >= 0x7f && rune < 0xa0)) {
-			escape(l, len ? rune : (u8)s[i]);
-			i += len ? len : 1;
-		} else {
-			dp_line_bytes(l, s + i, len);
-			i += len;
-		}
-	}
-	dp_line_char(l, '"');
+	dp_line_reserve(l, n + 2);
+	dp_line_quoted(l, s, n, '"', unicode_escape);
 }
 
 void dp_json_key_bytes(struct dp_json *j, const char *key, size_t n)

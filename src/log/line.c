@@ -84,7 +84,7 @@ static void octal(struct dp_line *l, u8 c)
 	dp_line_bytes(l, buf, 4);
 }
 
-char dp_line_letter_escape(char c)
+static char letter_escape(char c)
 {
 	switch (c) {
 	case '\n':
@@ -109,7 +109,7 @@ size_t dp_line_plain_run(const char *s, size_t n)
 	return i;
 }
 
-void dp_line_c_string(struct dp_line *l, const char *s, size_t n, char quote)
+void dp_line_quoted(struct dp_line *l, const char *s, size_t n, char quote, dp_line_odd_fn *odd)
 {
 	dp_line_char(l, quote);
 	for (size_t i = 0; i < n;) {
@@ -122,22 +122,33 @@ void dp_line_c_string(struct dp_line *l, const char *s, size_t n, char quote)
 			break;
 
 		unsigned len = dp_utf8(s + i, n - i, &rune);
-		char escape = s[i] == quote ? quote : dp_line_letter_escape(s[i]);
+		char escape = s[i] == quote ? quote : letter_escape(s[i]);
 
 		if (escape) {
 			dp_line_char(l, '\\');
 			dp_line_char(l, escape);
 			i++;
-		} else if (!len || dp_unprintable(rune)) {
-			for (unsigned k = 0; k < (len ? len : 1); k++)
-				octal(l, (u8)s[i + k]);
-			i += len ? len : 1;
 		} else {
-			dp_line_bytes(l, s + i, len);
-			i += len;
+			if (!odd(l, s + i, len, rune))
+				dp_line_bytes(l, s + i, len);
+			i += len ? len : 1;
 		}
 	}
 	dp_line_char(l, quote);
+}
+
+static bool octal_escapes(struct dp_line *l, const char *s, unsigned len, u32 rune)
+{
+	if (len && !dp_unprintable(rune))
+		return false;
+	for (unsigned i = 0; i < (len ? len : 1); i++)
+		octal(l, (u8)s[i]);
+	return true;
+}
+
+void dp_line_c_string(struct dp_line *l, const char *s, size_t n, char quote)
+{
+	dp_line_quoted(l, s, n, quote, octal_escapes);
 }
 
 void dp_line_clean(struct dp_line *l, const char *s, size_t n, const char *keep)

@@ -50,6 +50,12 @@ void dp_line_hex(struct dp_line *l, u64 v); /* with 0x */
 
 /* With the escapes of C, in quotes. Valid UTF-8 stays; what could drive a terminal does not. */
 void dp_line_c_string(struct dp_line *l, const char *s, size_t n, char quote);
+/*
+ * The same for any format with quotes and letters behind backslashes. `odd` writes what else cannot stand as it is, and
+ * returns false where it can: len bytes at s that are the character rune, or a byte that belongs to none (len 0).
+ */
+typedef bool dp_line_odd_fn(struct dp_line *l, const char *s, unsigned len, u32 rune);
+void dp_line_quoted(struct dp_line *l, const char *s, size_t n, char quote, dp_line_odd_fn *odd);
 
 /* A text that somebody else has chosen, by dp_clean(). */
 void dp_line_clean(struct dp_line *l, const char *s, size_t n, const char *keep);
@@ -57,8 +63,7 @@ void dp_line_clean(struct dp_line *l, const char *s, size_t n, const char *keep)
 /* Two hexadecimal digits for each byte. */
 void dp_line_bytes_hex(struct dp_line *l, const void *p, size_t n);
 
-/* How many bytes from s on need no escape in any of the formats, and the letter that escapes one; 0: none. */
+/* How many bytes from s on need no escape in any of the formats. */
 size_t dp_line_plain_run(const char *s, size_t n);
-char dp_line_letter_escape(char c);
 
 #endif

@@ -343,20 +343,13 @@ static void sort_entries(struct entry *v, struct entry *tmp, u64 n)
 static void put_in_order(struct dp_reader *r, u64 old)
 {
 	struct batch *b = &r->batch;
-	u64 lo = b->first, hi = old, least = ~(u64)0;
+	u64 least = ~(u64)0, lo;
 
 	if (old == b->n || !grow((void **)&r->spare.index, &r->spare.index_room, sizeof(struct entry), b->n))
 		return;
 	for (u64 i = old; i < b->n; i++)
 		least = DP_MIN(least, b->index[i].tsc);
-	while (lo < hi) {
-		u64 mid = lo + (hi - lo) / 2;
-
-		if (b->index[mid].tsc <= least)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = b->first + DP_COUNT_UP_TO(b->index + b->first, old - b->first, tsc, least);
 	sort_entries(b->index + lo, r->spare.index, b->n - lo);
 }
 

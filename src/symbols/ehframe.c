@@ -34,7 +34,7 @@ static u64 take(struct reader *r, size_t n)
 	return v;
 }
 
-static u64 take_uleb(struct reader *r)
+static u64 take_leb(struct reader *r, bool is_signed)
 {
 	unsigned int shift = 0;
 	u64 v = 0;
@@ -46,24 +46,19 @@ static u64 take_uleb(struct reader *r)
 			v |= (u64)(b & 0x7f) << shift;
 		shift += 7;
 	} while (b & 0x80 && !r->bad);
+	if (is_signed && shift < 64 && b & 0x40)
+		v |= ~0ull << shift;
 	return v;
+}
+
+static u64 take_uleb(struct reader *r)
+{
+	return take_leb(r, false);
 }
 
 static s64 take_sleb(struct reader *r)
 {
-	unsigned int shift = 0;
-	u64 v = 0;
-	u8 b;
-
-	do {
-		b = (u8)take(r, 1);
-		if (shift < 64)
-			v |= (u64)(b & 0x7f) << shift;
-		shift += 7;
-	} while (b & 0x80 && !r->bad);
-	if (shift < 64 && b & 0x40)
-		v |= ~0ull << shift;
-	return (s64)v;
+	return (s64)take_leb(r, true);
 }
 
 /* A pointer in one of the DWARF exception-handling encodings; 0 stays 0 whatever it is relative to.

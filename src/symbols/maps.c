@@ -138,15 +138,7 @@ void dp_maps_free(struct dp_maps *maps)
 
 const struct dp_map *dp_maps_at(const struct dp_maps *maps, u64 addr)
 {
-	size_t lo = 0, hi = maps->n;
+	size_t n = DP_COUNT_UP_TO(maps->v, maps->n, lo, addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (maps->v[mid].lo <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && addr < maps->v[lo - 1].hi ? &maps->v[lo - 1] : NULL;
+	return n && addr < maps->v[n - 1].hi ? &maps->v[n - 1] : NULL;
 }

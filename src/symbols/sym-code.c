@@ -280,17 +280,9 @@ int dp_module_text(struct dp_module *m, u64 addr, const struct dp_text **text, s
 /* Is there a code address in data that lies inside the function, behind its start? */
 static bool middle_is_taken(const struct dp_module *m, const struct dp_func *f)
 {
-	size_t lo = 0, hi = m->taken.n;
+	size_t n = dp_count_up_to(m->taken.v, m->taken.n, sizeof(*m->taken.v), 0, f->lo);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (m->taken.v[mid] <= f->lo)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < m->taken.n && m->taken.v[lo] < f->hi;
+	return n < m->taken.n && m->taken.v[n] < f->hi;
 }
 
 /* For the exits: does an indirect jump through memory stay inside the function? */

@@ -112,17 +112,7 @@ int dp_mod_load_funcs(struct dp_module *m, struct dp_error *err)
 
 const struct mod_range *dp_mod_func_at(const struct dp_module *m, u64 addr)
 {
-	size_t lo = 0, hi = m->funcs.n;
+	size_t n = DP_COUNT_UP_TO(m->funcs.v, m->funcs.n, lo, addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (m->funcs.v[mid].lo <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (!lo || addr >= m->funcs.v[lo - 1].hi)
-		return NULL;
-	return &m->funcs.v[lo - 1];
+	return n && addr < m->funcs.v[n - 1].hi ? &m->funcs.v[n - 1] : NULL;
 }

@@ -278,17 +278,7 @@ void dp_mod_free_syms(struct dp_module *m)
 
 size_t dp_mod_sym_after(const struct dp_module *m, u64 addr)
 {
-	size_t lo = 0, hi = m->syms.n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (m->syms.v[mid].addr <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return DP_COUNT_UP_TO(m->syms.v, m->syms.n, addr, addr);
 }
 
 void dp_mod_sym_public(const struct mod_sym *s, struct dp_symbol *out)

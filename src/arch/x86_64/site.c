@@ -25,19 +25,9 @@ const char *dp_outcome_name(enum dp_outcome o)
 
 const struct dp_func *dp_text_func(const struct dp_text *t, u64 addr)
 {
-	u32 lo = 0, hi = t->nfuncs;
+	size_t n = DP_COUNT_UP_TO(t->funcs, t->nfuncs, lo, addr);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (t->funcs[mid].lo <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (!lo || addr >= t->funcs[lo - 1].hi)
-		return NULL;
-	return &t->funcs[lo - 1];
+	return n && addr < t->funcs[n - 1].hi ? &t->funcs[n - 1] : NULL;
 }
 
 /* What must not be displaced there: DP_OK nothing. */

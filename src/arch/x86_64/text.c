@@ -84,17 +84,9 @@ void dp_code_take(struct dp_analysis *c, u64 addr)
 
 static const struct dp_code_data *data_at(const struct dp_analysis *c, u64 addr)
 {
-	u32 lo = 0, hi = c->ndata;
+	size_t n = DP_COUNT_UP_TO(c->data, c->ndata, lo, addr);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (c->data[mid].lo <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && addr < c->data[lo - 1].hi ? &c->data[lo - 1] : NULL;
+	return n && addr < c->data[n - 1].hi ? &c->data[n - 1] : NULL;
 }
 
 const u8 *dp_code_bytes(const struct dp_analysis *c, u64 addr, u64 n)
@@ -491,17 +483,9 @@ static void read_table(struct dp_analysis *c, struct dp_table *tb, u64 next_tabl
 
 static u64 first_above(const struct dp_table *v, u32 n, u64 x)
 {
-	u32 lo = 0, hi = n;
+	size_t i = DP_COUNT_UP_TO(v, n, at, x);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (v[mid].at <= x)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < n ? v[lo].at : ~0ull;
+	return i < n ? v[i].at : ~0ull;
 }
 
 static int read_tables(struct dp_analysis *c)

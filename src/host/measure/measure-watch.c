@@ -29,24 +29,30 @@ static void access_once(enum dp_watch_type type)
 		word = 1;
 }
 
-static enum dp_measured try_once(enum dp_watch_type type, int *e)
+void dp_measure_watch_event(struct perf_event_attr *a, enum dp_watch_type type, u64 addr, u32 len)
 {
-	bool is_code = type == DP_WATCH_X;
-	struct perf_event_attr a = {
+	*a = (struct perf_event_attr){
 	    .type = PERF_TYPE_BREAKPOINT,
-	    .size = sizeof(a),
-	    .bp_addr = is_code ? (u64)code : (u64)&word,
-	    .bp_len = is_code ? sizeof(long) : sizeof(word),
-	    .bp_type = is_code              ? HW_BREAKPOINT_X
+	    .size = sizeof(*a),
+	    .bp_addr = addr,
+	    .bp_len = type == DP_WATCH_X ? sizeof(long) : len,
+	    .bp_type = type == DP_WATCH_X   ? HW_BREAKPOINT_X
 		       : type == DP_WATCH_W ? HW_BREAKPOINT_W
 					    : HW_BREAKPOINT_RW,
 	    .exclude_kernel = 1,
 	    .exclude_hv = 1,
 	};
-	u64 count = 0;
-	int fd = (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-	ssize_t n;
+}
 
+static enum dp_measured try_once(enum dp_watch_type type, int *e)
+{
+	struct perf_event_attr a;
+	u64 count = 0;
+	ssize_t n;
+	int fd;
+
+	dp_measure_watch_event(&a, type, type == DP_WATCH_X ? (u64)code : (u64)&word, sizeof(word));
+	fd = (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0) {
 		*e = errno;
 		return DP_UNKNOWN;

@@ -17,6 +17,14 @@ enum dp_measured {
 	DP_DEAD, /* the kernel took it, and nothing came of it */
 };
 
+struct perf_event_attr;
+
+/*
+ * What all events of debug registers have in common: accesses of this kind by user code. Code has the length of its
+ * own.
+ */
+void dp_measure_watch_event(struct perf_event_attr *a, enum dp_watch_type type, u64 addr, u32 len);
+
 /* A watchpoint of this kind on a word of our own, fired once. e may be NULL. */
 enum dp_measured dp_measure_watch(enum dp_watch_type type, int *e);
 

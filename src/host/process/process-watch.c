@@ -6,7 +6,6 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -341,25 +340,16 @@ int dp_watch_values(struct dp_session *s, const struct dp_mem *mem, struct dp_er
 
 int dp_watch_open(const struct dp_watched *w, pid_t tid, enum dp_watch_inherit inherit)
 {
-	struct perf_event_attr a = {
-	    .type = PERF_TYPE_BREAKPOINT,
-	    .size = sizeof(a),
-	    .sample_period = 1,
-	    .bp_addr = w->addr,
-	    .bp_len = w->type == DP_WATCH_X ? sizeof(long) : w->len,
-	    .bp_type = w->type == DP_WATCH_X   ? HW_BREAKPOINT_X
-		       : w->type == DP_WATCH_W ? HW_BREAKPOINT_W
-					       : HW_BREAKPOINT_RW,
-	    .exclude_kernel = 1,
-	    .exclude_hv = 1,
-	    .sigtrap = 1,
-	    .remove_on_exec = 1, /* the addresses mean nothing to the next program, and the handler is gone */
-	    .inherit = inherit != DP_INHERIT_NONE,
-	    /* Threads to come; children only when they are asked for: one of posix_spawn has no handler any more. */
-	    .inherit_thread = inherit == DP_INHERIT_THREADS,
-	    .sig_data = DP_WATCH_MAGIC << 32 | w->group,
-	};
+	struct perf_event_attr a;
 
+	dp_measure_watch_event(&a, w->type, w->addr, w->len);
+	a.sample_period = 1;
+	a.sigtrap = 1;
+	a.remove_on_exec = 1; /* the addresses mean nothing to the next program, and the handler is gone */
+	a.inherit = inherit != DP_INHERIT_NONE;
+	/* Threads to come; children only when they are asked for: one of posix_spawn has no handler any more. */
+	a.inherit_thread = inherit == DP_INHERIT_THREADS;
+	a.sig_data = DP_WATCH_MAGIC << 32 | w->group;
 	return (int)syscall(SYS_perf_event_open, &a, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 

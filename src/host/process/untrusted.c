@@ -348,17 +348,9 @@ int dp_block_renew(struct dp_block *b, const struct dp_control *image, u64 addr,
 /* Patches do not overlap, and each displaces the instructions from its start on: the last one that begins before. */
 const struct dp_patch *dp_block_patch(const struct dp_block *b, u64 addr)
 {
-	u32 lo = 0, hi = b->ctl.npatches;
+	size_t n = DP_COUNT_UP_TO(b->patches, b->ctl.npatches, addr, addr);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (b->patches[mid].addr <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo ? &b->patches[lo - 1] : NULL;
+	return n ? &b->patches[n - 1] : NULL;
 }
 
 /* ---- finding one ---- */

@@ -5,7 +5,6 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,24 +32,15 @@ struct watchpoint *dp_self_watched[SELF_WATCHES];
 
 static int open_event(const struct watchpoint *w, u32 index, int tid)
 {
-	struct perf_event_attr a = {
-	    .type = PERF_TYPE_BREAKPOINT,
-	    .size = sizeof(a),
-	    .sample_period = 1,
-	    .bp_addr = (u64)w->addr,
-	    .bp_len = w->type == WATCH_EXECUTE ? sizeof(long) : w->len,
-	    .bp_type = w->type == WATCH_EXECUTE ? HW_BREAKPOINT_X
-		       : w->type == WATCH_WRITE ? HW_BREAKPOINT_W
-						: HW_BREAKPOINT_RW,
-	    .exclude_kernel = 1,
-	    .exclude_hv = 1,
-	    .sigtrap = 1,
-	    .remove_on_exec = 1,
-	    .inherit = 1,
-	    .inherit_thread = 1,
-	    .sig_data = SELF_WATCH_MAGIC << 32 | index,
-	};
+	struct perf_event_attr a;
 
+	dp_measure_watch_event(&a, (enum dp_watch_type)w->type, (u64)w->addr, w->len);
+	a.sample_period = 1;
+	a.sigtrap = 1;
+	a.remove_on_exec = 1;
+	a.inherit = 1;
+	a.inherit_thread = 1;
+	a.sig_data = SELF_WATCH_MAGIC << 32 | index;
 	return (int)syscall(SYS_perf_event_open, &a, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 

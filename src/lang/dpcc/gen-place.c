@@ -311,6 +311,12 @@ static const char *space_of(const struct var *v)
 	return v->kind == VAR_STACK ? "sbp" : v->kind == VAR_LOCAL ? "lv" : "gv";
 }
 
+static void heap_access(struct dpcc *c, const struct place *p, const char *op)
+{
+	dp_cc_emit(c, "push sbp,-1;push d,%llu;%s heap,u%llu,1",
+		   (unsigned long long)p->base->var->first_word + p->offset, op, (unsigned long long)p->size * 8);
+}
+
 /* Whatever is needed to load and store is on the stack: nothing, or the address (memory). */
 static void load(struct dpcc *c, const struct place *p)
 {
@@ -324,8 +330,7 @@ static void load(struct dpcc *c, const struct place *p)
 		break;
 	case PLACE_OWN:
 		if (v->kind == VAR_HEAP) {
-			dp_cc_emit(c, "push sbp,-1;push d,%llu;push heap,u%llu,1",
-				   (unsigned long long)v->first_word + p->offset, (unsigned long long)p->size * 8);
+			heap_access(c, p, "push");
 			break;
 		}
 		dp_cc_place_address(c, p);
@@ -366,8 +371,7 @@ void dp_cc_place_store(struct dpcc *c, const struct place *p, const struct tok *
 		break;
 	case PLACE_OWN:
 		if (v->kind == VAR_HEAP) {
-			dp_cc_emit(c, "push sbp,-1;push d,%llu;pop heap,u%llu,1",
-				   (unsigned long long)v->first_word + p->offset, (unsigned long long)p->size * 8);
+			heap_access(c, p, "pop");
 			break;
 		}
 		dp_cc_place_address(c, p);
