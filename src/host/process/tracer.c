@@ -234,7 +234,10 @@ void dp_tracer_pass_forks(struct dp_tracer *t)
 	for (u32 i = 0; i < t->n; i++) {
 		bool out = false;
 
-		/* On a busy machine a thread may wait long for a processor; one that hangs in the kernel is in some other call. */
+		/*
+		 * On a busy machine a thread may wait long for a processor; one that hangs in the kernel is in some
+		 * other call.
+		 */
 		while (!out && !t->v[i].gone && !t->v[i].released && !t->v[i].foreign && t->v[i].running &&
 		       may_fork_unseen(t->pid, t->v[i].tid) && dp_now_ns() - begin < FORKS_NS) {
 			out = dp_tracer_stop(t, &t->v[i], 1000000000);
