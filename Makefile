@@ -10,7 +10,7 @@ PYTHON ?= python3
 KDIR ?= /lib/modules/$(shell uname -r)/build
 SETUP ?= # more arguments of meson setup
 
-.PHONY: all build deps demo check torture bench kernel check-kernel check-kernel-debug install uninstall clean
+.PHONY: all build commands deps demo check torture bench kernel check-kernel check-kernel-debug install uninstall clean
 
 all: deps build
 
@@ -20,6 +20,10 @@ build: $(BUILD)/build.ninja
 $(BUILD)/build.ninja:
 	@meson setup $(SETUP) $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
+
+# compile_commands.json for editors, with the hit path, and with the module where it was built.
+commands: build
+	@packaging/compile-commands.py $(BUILD)
 
 # Debian packages that are missing; as root they are installed, else named.
 deps:

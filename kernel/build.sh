@@ -12,6 +12,7 @@ what=${3:-kernel}
 root=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
+(cd "$headers" && pwd) >"$out/headers" # for packaging/compile-commands.py
 
 # New files appear, removed ones go; objects stay for the next time.
 find "$out" -xtype l -delete
