@@ -3,7 +3,8 @@
 """Writes compile_commands.json for editors and analysers: Meson's, with the sources that Meson does not compile itself.
 
 Usage: compile-commands.py BUILD_DIR [OUTPUT]. The hit path is there as build-blob.sh has compiled it, the module as the
-kernel's own build has (`make kernel`, or a run of the tests in a guest): of a module that was not built nothing is known."""
+kernel's own build has (`make kernel`, or a run of the tests in a guest): of a module that was not built nothing
+is known."""
 import glob
 import json
 import os
@@ -31,7 +32,8 @@ def of_blob(build):
 
 
 def of_module(build):
-    """What Kbuild keeps beside each object: ".NAME.o.cmd" begins with "cmd_PATH := COMMAND", run where the headers are."""
+    """What Kbuild keeps beside each object: ".NAME.o.cmd" begins with "cmd_PATH := COMMAND", run where the headers
+    are."""
     found = []
     for out in glob.glob(os.path.join(build, "kernel", "*", "headers")):
         with open(out) as f:
