@@ -69,7 +69,7 @@ def too_long(name, text):
 def narrow():
     """no line has more than 120 columns"""
     odd = []
-    for name in files("*.c", "*.h", "*.S", "*.cc", "*.py", "*.md", "*meson.build", "*Kbuild", "Makefile"):
+    for name in files("*.c", "*.h", "*.S", "*.cc", "*.py", "*.sh", "*.md", "*meson.build", "*Kbuild", "Makefile"):
         if UNFORMATTED.match(name) and name.endswith((".c", ".h")):
             continue
         with open(os.path.join(ROOT, name), errors="replace") as f:

@@ -17,9 +17,10 @@ for f in base/error base/services-user base/text lang/event/lexer lang/event/eve
 	program/flow program/lower lang/rpn/rpn-aggregate lang/rpn/asm lang/rpn/rpn-fields lang/rpn/macro \
 	lang/rpn/rpn-parse lang/rpn/pre lang/rpn/token lang/rpn/rpn-unit log/aggregate log/clock log/format log/json \
 	log/line log/log-fields log/log-guard log/log-rpn log/put log/reader log/rings log/symbol log/view log/walk \
-	log/sinks/sink-csv log/sinks/sink-json log/sinks/sink-rpn log/sinks/sink-table log/sinks/sink-text \
+	$(cd "$src/src" && ls log/sinks/*.c) \
 	hit/vm hit/hit-rpn hit/hit-text arch/x86_64/emit arch/x86_64/rpn-calls \
 	arch/x86_64/rpn-compile arch/x86_64/rpn-ops arch/x86_64/rpn-values; do
+	f=${f%.c}
 	o=$out/obj/$(echo $f | tr / -).o
 	clang $flags -fsanitize=fuzzer-no-link -c "$src/src/$f.c" -o "$o"
 	objects="$objects $o"

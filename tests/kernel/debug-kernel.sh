@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 #
 # Build a small kernel that watches its own locks and memory (lockdep, KASAN, checks for sleeping where
-# that is forbidden) and has a debugger (kgdb, kdb), from Debian's source package, installing nothing. It takes 20 minutes on two processors.
-# What is there already is not built again, unless the list of options below has changed. `make check-kernel-debug` runs the guest's tests on it.
+# that is forbidden) and has a debugger (kgdb, kdb), from Debian's source package, installing nothing. It takes 20
+# minutes on two processors. What is there already is not built again, unless the list of options below has changed.
+# `make check-kernel-debug` runs the guest's tests on it.
 #
 # Usage: debug-kernel.sh BUILD_DIR      prints the directory, which is laid out as that of get.sh
 # Environment: DP_KERNEL_CACHE, DP_MAKE (the make to use)
@@ -147,7 +148,8 @@ mkdir -p build
 	tail -n 20 log >&2
 	die "the kernel could not be built: see $here/log"
 }
-for option in PROVE_LOCKING KASAN KASAN_VMALLOC DEBUG_ATOMIC_SLEEP KPROBES DYNAMIC_FTRACE KGDB_SERIAL_CONSOLE KGDB_KDB; do
+for option in PROVE_LOCKING KASAN KASAN_VMALLOC DEBUG_ATOMIC_SLEEP KPROBES DYNAMIC_FTRACE \
+	KGDB_SERIAL_CONSOLE KGDB_KDB; do
 	grep -q "^CONFIG_$option=y" build/.config || die "CONFIG_$option is not in the configuration"
 done
 ln -sfn build/arch/x86/boot/bzImage vmlinuz

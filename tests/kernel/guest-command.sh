@@ -19,7 +19,8 @@ summary() {
 }
 
 trace_kernel() {
-	begin 'p kernel:do_sys_openat2 dfd=%di:s32 name=+0($arg2):ustring' 'r:opened kernel:do_sys_openat2 fd=$retval:s32' \
+	begin 'p kernel:do_sys_openat2 dfd=%di:s32 name=+0($arg2):ustring' \
+		'r:opened kernel:do_sys_openat2 fd=$retval:s32' \
 		'p:odd kernel:vfs_write n=$arg3:u64 from=$stack0:symbol comm=$comm if $arg3 == 777'
 	say $? "trace: two probes and a return probe"
 	$dprobes list >/tmp/list
@@ -35,7 +36,8 @@ trace_kernel() {
 	cat /proc/uptime >/dev/null
 	finish
 	say $? "it ends well"
-	grep -q '^ *cat-[0-9]* *\[00[01]\] *[0-9]*\.[0-9]\{6\}: do_sys_openat2: @do_sys_openat2+0 dfd=-100 name="/proc/version"$' /tmp/out
+	grep '^ *cat-[0-9]* *\[00[01]\] *[0-9]*\.[0-9]\{6\}: do_sys_openat2: ' /tmp/out |
+		grep -q ': @do_sys_openat2+0 dfd=-100 name="/proc/version"$'
 	say $? "a hit, with the user's text and the task's name"
 	grep -q 'name="/proc/uptime"' /tmp/out
 	say $? "and one by a jump"
@@ -49,17 +51,23 @@ trace_kernel() {
 	say $? "as many records as were counted"
 	[ "$($dprobes list | grep -c "dprobes $tracer")" = 0 ]
 	say $? "its probes are gone"
-	begin --json 'p:o kernel:do_sys_openat2 name=+0($arg2):ustring mode=+16($arg3):u64 bt=$backtrace:symbol[4]' 'r:r kernel:do_sys_openat2 $retval:s64'
+	begin --json 'p:o kernel:do_sys_openat2 name=+0($arg2):ustring mode=+16($arg3):u64 bt=$backtrace:symbol[4]' \
+		'r:r kernel:do_sys_openat2 $retval:s64'
 	cat /proc/version >/dev/null
 	finish
-	grep -q '^{"ts":[0-9]*\.[0-9]*,"task":"cat","tid":[0-9]*,"cpu":[01],"event":"o","group":"dprobes","symbol":"do_sys_openat2","offset":0,"return":false,"args":{"name":"/proc/version","mode":0,"bt":\["do_sys_openat2+0x[05]","__x64_sys_openat+0x[0-9a-f]*","do_syscall_64+0x[0-9a-f]*","entry_SYSCALL_64_after_hwframe+0x[0-9a-f]*"\]}}$' /tmp/out
+	off='+0x[0-9a-f]*'
+	head='^{"ts":[0-9]*\.[0-9]*,"task":"cat","tid":[0-9]*,"cpu":[01],"event":"o","group":"dprobes",'
+	args='"symbol":"do_sys_openat2","offset":0,"return":false,"args":{"name":"/proc/version","mode":0,'
+	chain="\"bt\":\\[\"do_sys_openat2+0x[05]\",\"__x64_sys_openat$off\",\"do_syscall_64$off\","
+	grep -q "$head$args$chain\"entry_SYSCALL_64_after_hwframe$off\"\\]}}\$" /tmp/out
 	say $? "JSON, with a call chain"
 	grep -q '"event":"r",.*"return":true,"caller":"__x64_sys_openat+0x[0-9a-f]*","args":{"arg1":3}}$' /tmp/out
 	say $? "JSON of a return, with its caller"
 }
 
 trace_watch() {
-	begin 'w:timeout kernel:panic_timeout:4 old=$old new=$new:s32 by=$backtrace:symbol[3]' 'w:oops kernel:panic_on_oops:4 if $new == 1' \
+	begin 'w:timeout kernel:panic_timeout:4 old=$old new=$new:s32 by=$backtrace:symbol[3]' \
+		'w:oops kernel:panic_on_oops:4 if $new == 1' \
 		'p:other kernel:ksys_sync'
 	say $? "watchpoints in the kernel, and a probe"
 	was=$(cat /proc/sys/kernel/panic_on_oops)
@@ -69,7 +77,8 @@ trace_watch() {
 	$dprobes list >/tmp/list
 	rmmod kwatch-example
 	grep -q "^[0-9a-f]*  w     panic_timeout+0x0/[^ ]*  *watch   dprobes $tracer *\$" /tmp/list &&
-		grep -q '^[0-9a-f]*  w     panic_on_warn+0x0/[^ ]*  *watch   module *$' /tmp/list && [ "$(grep -c '  w  ' /tmp/list)" = 3 ]
+		grep -q '^[0-9a-f]*  w     panic_on_warn+0x0/[^ ]*  *watch   module *$' /tmp/list &&
+		[ "$(grep -c '  w  ' /tmp/list)" = 3 ]
 	say $? "list shows watchpoints and whose they are"
 	finish
 	say $? "it ends well"
@@ -123,7 +132,8 @@ trace_patterns() {
 questions() {
 	$dprobes funcs 'kernel:vfs_*' >/tmp/out 2>/tmp/err
 	say $? "funcs"
-	grep -q '^ffffffff[0-9a-f]* *[0-9]* \(jump\|trap\) *kernel:vfs_read' /tmp/out && grep -q '^[0-9]* functions: [0-9]* jump' /tmp/err
+	grep -q '^ffffffff[0-9a-f]* *[0-9]* \(jump\|trap\) *kernel:vfs_read' /tmp/out &&
+		grep -q '^[0-9]* functions: [0-9]* jump' /tmp/err
 	say $? "funcs shows what a probe would be"
 	$dprobes funcs 'kernel:__rcu_read_*' 2>/dev/null | grep -q 'refused kernel:__rcu_read_lock  E-SITE-TRAPPATH: '
 	say $? "and why not"
@@ -135,7 +145,8 @@ questions() {
 
 # Armed before the module's init runs, gone with it, there again when it comes back.
 trace_modules() {
-	begin 'p:once kmod(dpvictim):victim_once' 'p:work kmod(dpvictim):victim_work n=$arg1' 'r:done kmod(dpvictim):victim_work $retval'
+	begin 'p:once kmod(dpvictim):victim_once' 'p:work kmod(dpvictim):victim_work n=$arg1' \
+		'r:done kmod(dpvictim):victim_work $retval'
 	say $? "probes of a module that is not loaded"
 	[ "$($dprobes list | grep -c 'dpvictim:victim_.*PENDING')" = 3 ]
 	say $? "list shows that they wait"
@@ -150,7 +161,8 @@ trace_modules() {
 	finish
 	[ "$(grep -c ': once: @victim_once+0$' /tmp/out)" = 3 ]
 	say $? "its init was seen each time"
-	[ "$(grep -c ': work: @victim_work+0 n=' /tmp/out)" -ge 3 ] && [ "$(grep -c ': work: ' /tmp/out)" = "$(grep -c ': done: ' /tmp/out)" ]
+	[ "$(grep -c ': work: @victim_work+0 n=' /tmp/out)" -ge 3 ] &&
+		[ "$(grep -c ': work: ' /tmp/out)" = "$(grep -c ': done: ' /tmp/out)" ]
 	say $? "calls and their returns"
 }
 
@@ -161,7 +173,8 @@ trace_user() {
 	earlier=$!
 	soon '$dprobes list | grep -q " vfs_fsync"'
 	begin "p:open user($libc):fopen name=+0(%di):ustring tid=\$comm" "r:opened user($libc):fopen f=\$retval" \
-		"p:inside user($libc):fopen+0 if +0(%di):ustring == \"/proc/no-such-file\"" "p user($libc):*clock_nanosleep" \
+		"p:inside user($libc):fopen+0 if +0(%di):ustring == \"/proc/no-such-file\"" \
+		"p user($libc):*clock_nanosleep" \
 		"p:other user($libc):poll" "p kernel:vfs_read"
 	say $? "probes in a file that processes map"
 	$dprobes list | grep -q "^[0-9a-f]*  p  *$libc:fopen+0x0  *uprobe  dprobes $tracer"
@@ -221,13 +234,15 @@ trace_under_load() {
 	worker=$!
 	bad=0
 	for round in 1 2 3 4 5; do
-		begin 'p kernel:vfs_*' 'r kernel:kmem_cache_alloc p=$retval' 'p kernel:kfree p=$arg1 if $arg1 != 0' || bad=1
+		begin 'p kernel:vfs_*' 'r kernel:kmem_cache_alloc p=$retval' 'p kernel:kfree p=$arg1 if $arg1 != 0' ||
+			bad=1
 		sleep 1
 		finish || bad=1
 	done
 	kill $worker
 	say $bad "traces under load"
-	awk '$2 == "jump" || $2 == "trap" || $2 ~ /^return/ { n++; if ($3 != $4 + $5 + $6 + $7 + $8) bad = 1 } END { exit !(n > 4 && !bad) }' /tmp/err
+	awk '$2 == "jump" || $2 == "trap" || $2 ~ /^return/ { n++; if ($3 != $4 + $5 + $6 + $7 + $8) bad = 1 }
+		END { exit !(n > 4 && !bad) }' /tmp/err
 	say $? "each hit has one outcome"
 	awk '$1 == "total" { total = $3 } END { print total }' /tmp/err >/tmp/n
 	[ "$(grep -vc '^#' /tmp/out)" = "$(cat /tmp/n)" ]

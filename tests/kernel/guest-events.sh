@@ -4,7 +4,8 @@ top=/sys/kernel/debug/dprobes
 
 refused() { # file line what
 	before=$(cat $top/"$1")
-	! echo "$2" 2>/dev/null >>$top/"$1" && [ "$(cat $top/"$1")" = "$before" ] && tail -n 3 $top/error_log | grep -q "$3"
+	! echo "$2" 2>/dev/null >>$top/"$1" && [ "$(cat $top/"$1")" = "$before" ] && tail -n 3 $top/error_log |
+		grep -q "$3"
 	say $? "refused with $3: $2"
 }
 
@@ -19,7 +20,8 @@ first_tracer() {
 r do_sys_openat2 rv rp" ]
 	say $? "kprobe_probes shows both"
 	cat /proc/version >/dev/null
-	grep -q ' cat-[0-9]* *\[00[01]\] *[0-9]*\.[0-9]\{6\}: do_sys_openat2: @do_sys_openat2+0 0xffffff9c 0x[0-9a-f]* 0x[0-9a-f]* 0x[0-9a-f]*$' trace
+	grep ' cat-[0-9]* *\[00[01]\] *[0-9]*\.[0-9]\{6\}: do_sys_openat2: ' trace |
+		grep -q ': @do_sys_openat2+0 0xffffff9c 0x[0-9a-f]* 0x[0-9a-f]* 0x[0-9a-f]*$'
 	say $? "trace shows the hit as the first tracer did"
 	grep -q ' __x64_sys_openat: <-do_sys_openat2+0 0x3 0xffffffff[0-9a-f]\{8\}$' trace
 	say $? "and the return, with the function that is returned to"
@@ -36,7 +38,8 @@ todays_tracer() {
 	cd $top
 	echo 'p:open do_sys_openat2 dfd=%di:s32 name=+0(%si):ustring flags=+0(%dx):x32 comm=$comm' >>kprobe_events
 	echo 'r:opened do_sys_openat2 fd=$retval:s32' >>kprobe_events
-	echo 'p:mine/w vfs_write n=$arg3:u64 nul=+0(\0):u32 from=$stack0:symbol pair=+0($stack):x64[2] if n == 777' >>kprobe_events
+	echo 'p:mine/w vfs_write n=$arg3:u64 nul=+0(\0):u32 from=$stack0:symbol pair=+0($stack):x64[2] if n == 777' \
+		>>kprobe_events
 	echo 'p vfs_read' >>kprobe_events
 	[ "$(grep -c . kprobe_events)" = 4 ] && [ "$(tail -n 1 kprobe_events)" = "p:kprobes/p_vfs_read_0 vfs_read" ]
 	say $? "kprobe_events shows what was defined, with names"
@@ -63,14 +66,17 @@ todays_tracer() {
 	dd if=/dev/zero of=/tmp/w bs=777 count=50 2>/dev/null
 	dd if=/dev/zero of=/tmp/w bs=778 count=50 2>/dev/null
 	echo 0 >events/enable
-	echo 'p:text vfs_write k=@linux_proc_banner:string u=@linux_proc_banner:ustring v=+u0($stack):u64 w=+0($stack):u64' >>kprobe_events
+	banner='k=@linux_proc_banner:string u=@linux_proc_banner:ustring'
+	echo "p:text vfs_write $banner v=+u0(\$stack):u64 w=+0(\$stack):u64" >>kprobe_events
 	echo 1 >events/kprobes/text/enable
 	echo x >/tmp/w
 	echo 0 >events/kprobes/text/enable
 	grep -q ' text: .* k="%s version %s.*" u=(fault) v=(fault) w=[0-9]*$' trace
 	say $? "ustring and +u read user memory only"
 	echo '-:text' >>kprobe_events
-	[ "$(grep -c ' w: ' trace)" = 50 ] && grep -q ' w: (vfs_write+0x0/0x[0-9a-f]*) n=777 nul=(fault) from=ksys_write+0x[0-9a-fx/]* pair={0x[0-9a-f]*,0x[0-9a-f]*}$' trace
+	[ "$(grep -c ' w: ' trace)" = 50 ] &&
+		grep ' w: (vfs_write+0x0/0x[0-9a-f]*) n=777 nul=(fault) ' trace |
+		grep -q ' from=ksys_write+0x[0-9a-fx/]* pair={0x[0-9a-f]*,0x[0-9a-f]*}$'
 	say $? "a condition; memory that is not there; a symbol; an array"
 	awk '$1 == "w" { good = $2 == 50 && $4 >= 50 && $5 == 0 && $6 == 0 } END { exit !good }' profile
 	say $? "profile counts each: recorded, filtered, missed, lost"
@@ -127,7 +133,8 @@ texts() {
 	echo 'p:b vfs_write x=\"a if b" y=$arg3:s32 if(y == 779)' >>kprobe_events
 	[ "$(cat kprobe_events)" = 'p:kprobes/b vfs_write x=\"a if b" y=$arg3:s32 if (y == 779)' ]
 	say $? "a text with blanks is one argument, if( begins a condition"
-	cat kprobe_events >/tmp/saved && echo >kprobe_events && cat /tmp/saved >kprobe_events && [ "$(cat kprobe_events)" = "$(cat /tmp/saved)" ]
+	cat kprobe_events >/tmp/saved && echo >kprobe_events && cat /tmp/saved >kprobe_events &&
+		[ "$(cat kprobe_events)" = "$(cat /tmp/saved)" ]
 	say $? "a definition that was saved is restored"
 	echo 'y < 790 && y != 778' >events/kprobes/b/filter && echo 1 >events/kprobes/b/enable
 	dd if=/dev/zero of=/tmp/w bs=779 count=1 2>/dev/null
@@ -140,11 +147,13 @@ texts() {
                 ^" ]
 	say $? "error_log: a filter's mistake has its code and its place"
 	long=$(printf 'p:long vfs_read'; for i in $(seq 1 60); do printf ' a%d=$arg1' "$i"; done)
-	! echo "$long x=%zz" 2>/dev/null >>kprobe_events && [ "$(tail -n 2 error_log | head -n 1)" = "  Command: $long x=%zz" ] &&
+	! echo "$long x=%zz" 2>/dev/null >>kprobe_events &&
+		[ "$(tail -n 2 error_log | head -n 1)" = "  Command: $long x=%zz" ] &&
 		[ "$(tail -n 1 error_log | wc -c)" = $((${#long} + 16)) ]
 	say $? "error_log: a long line is there as a whole"
 	echo >kprobe_events
-	echo 'p do_sys_openat2 a1' >kprobe_probes && echo 'p do_sys_openat2 a2' >>kprobe_probes && [ "$(grep -c . kprobe_probes)" = 2 ]
+	echo 'p do_sys_openat2 a1' >kprobe_probes && echo 'p do_sys_openat2 a2' >>kprobe_probes &&
+		[ "$(grep -c . kprobe_probes)" = 2 ]
 	say $? "kprobe_probes: two probes at one place need no names"
 	echo >kprobe_probes
 	echo 'p dpvictim:victim_work' >>kprobe_events && echo 'p nosuch:victim_work' >>kprobe_events &&
@@ -153,9 +162,10 @@ texts() {
 	echo >kprobe_events
 	echo 'p:f vfs_write n=$arg3:u32 t=\"a" v=+0($stack):x64[2]' >>kprobe_events
 	echo 'r:fr vfs_write n=$retval:s64' >>kprobe_events
+	values='REC->__probe_ip, REC->n, __get_str(t), REC->v[0], REC->v[1]'
 	grep -q 'field:unsigned long __probe_ip;	offset:[0-9]*;	size:8;	signed:0;' events/kprobes/f/format &&
 		[ "$(grep '^print fmt' events/kprobes/f/format)" = \
-			'print fmt: "(%lx) n=%u t=\"%s\" v={0x%Lx,0x%Lx}", REC->__probe_ip, REC->n, __get_str(t), REC->v[0], REC->v[1]' ] &&
+			'print fmt: "(%lx) n=%u t=\"%s\" v={0x%Lx,0x%Lx}", '"$values" ] &&
 		[ "$(grep '^print fmt' events/kprobes/fr/format)" = \
 			'print fmt: "(%lx <- %lx) n=%Ld", REC->__probe_func, REC->__probe_ret_ip, REC->n' ]
 	say $? "format: print fmt with its arguments, elements of arrays, the place"
@@ -167,10 +177,12 @@ watched_memory() {
 	cd $top
 	echo >trace
 	was=$(cat /proc/sys/kernel/panic)
-	echo 'w:timeout panic_timeout:4 at=$addr old=$old:s32 new=$new:s32 by=%ip:symbol c=$comm if $new != 13' >>kprobe_events
+	echo 'w:timeout panic_timeout:4 at=$addr old=$old:s32 new=$new:s32 by=%ip:symbol c=$comm if $new != 13' \
+		>>kprobe_events
 	say $? "a watchpoint"
 	echo 'w:mine/seen kernel:panic_on_oops+0:4:rw $new' >>kprobe_events
-	[ "$(tail -n 2 kprobe_events)" = 'w:kprobes/timeout panic_timeout:4 at=$addr old=$old:s32 new=$new:s32 by=%ip:symbol c=$comm if $new != 13
+	[ "$(tail -n 2 kprobe_events)" = \
+	'w:kprobes/timeout panic_timeout:4 at=$addr old=$old:s32 new=$new:s32 by=%ip:symbol c=$comm if $new != 13
 w:mine/seen kernel:panic_on_oops+0:4:rw arg1=$new' ]
 	say $? "watchpoints are shown as they were defined"
 	[ ! -s debug_registers ]
@@ -180,13 +192,15 @@ w:mine/seen kernel:panic_on_oops+0:4:rw arg1=$new' ]
 	say $? "watchpoints are off at first"
 	echo 1 >events/kprobes/timeout/enable && echo 1 >events/mine/enable
 	say $? "watchpoints are switched on"
-	grep -q '^3  w  *0x[0-9a-f]*  4  panic_timeout+0x0/0x[0-9a-f]*  on_watch' debug_registers && [ "$(grep -c . debug_registers)" = 2 ]
+	grep -q '^3  w  *0x[0-9a-f]*  4  panic_timeout+0x0/0x[0-9a-f]*  on_watch' debug_registers &&
+		[ "$(grep -c . debug_registers)" = 2 ]
 	say $? "debug_registers shows who has which"
 	for n in 7 13 8; do echo $n >/proc/sys/kernel/panic; done
 	at=$(sed -n 's/.* timeout: .* at=0x\([0-9a-f]*\) .*/\1/p' trace | head -n 1)
 	grep -q "$at . panic_timeout\$" /proc/kallsyms
 	say $? "\$addr is what is watched"
-	sed -n 's/.* \.script-.* timeout: (panic_timeout+0x0\/0x[0-9a-f]*) at=0x[0-9a-f]* \(old=.* new=.*\) by=.*int.*+0x[0-9a-f/x]* c=".script"$/\1/p' trace >/tmp/w
+	grep ' \.script-.* timeout: (panic_timeout+0x0/0x[0-9a-f]*) ' trace |
+		sed -n 's/.* at=0x[0-9a-f]* \(old=.* new=.*\) by=.*int.*+0x[0-9a-f/x]* c=".script"$/\1/p' >/tmp/w
 	[ "$(cat /tmp/w)" = "old=6 new=7
 old=13 new=8" ]
 	say $? "old and new values, the writer, a condition"
@@ -211,7 +225,8 @@ old=13 new=8" ]
 	echo '-:timeout' >>kprobe_events && echo '-:mine/seen' >>kprobe_events && [ ! -s kprobe_events ]
 	say $? "watchpoints are deleted"
 	for n in 1 2 3 4 5; do echo "w:w$n panic_on_oops:4" >>kprobe_events; done
-	! echo 1 2>/dev/null >events/enable && [ "$(cat events/enable)" = X ] && [ "$(cat events/kprobes/w5/enable)" = 0 ]
+	! echo 1 2>/dev/null >events/enable && [ "$(cat events/enable)" = X ] &&
+		[ "$(cat events/kprobes/w5/enable)" = 0 ]
 	say $? "there are four registers"
 	tail -n 3 error_log | grep -q 'E-WATCH-BUSY: .*panic_on_oops; this module watches panic_on_oops for ' &&
 		[ "$(tail -n 1 error_log)" = '  Command: w:kprobes/w5 panic_on_oops:4' ]
@@ -225,7 +240,8 @@ old=13 new=8" ]
 	say $? "kprobe_probes: a watchpoint is in force at once"
 	echo >kprobe_probes && [ ! -s debug_registers ]
 	say $? "and cleared"
-	echo "w:byaddress 0x$at:4:w new=\$new:s32" >>kprobe_events && echo 1 >events/enable && echo 12 >/proc/sys/kernel/panic
+	echo "w:byaddress 0x$at:4:w new=\$new:s32" >>kprobe_events && echo 1 >events/enable &&
+		echo 12 >/proc/sys/kernel/panic
 	grep -q ' byaddress: (panic_timeout+0x0/0x[0-9a-f]*) new=12$' trace
 	say $? "a watchpoint at an address"
 	echo 0 >events/enable && echo >kprobe_events
@@ -286,7 +302,8 @@ reading() {
 	echo 0 >events/enable
 	awk 'NR == 3 { split($3, n, "/"); good = n[2] >= 20000 && n[1] < n[2] && n[1] > 1000 } END { exit !good }' trace
 	say $? "a full log gives up its oldest records"
-	! sed 1,6d trace | grep -v ' many: (vfs_read+0x0/0x[0-9a-f]*) a="[^"]*" b="[^"]*" c="[^"]*" d="[^"]*" e="[^"]*" f="[^"]*"$'
+	! sed 1,6d trace |
+		grep -v ' many: (vfs_read+0x0/0x[0-9a-f]*) a="[^"]*" b="[^"]*" c="[^"]*" d="[^"]*" e="[^"]*" f="[^"]*"$'
 	say $? "and shows whole ones"
 	echo >kprobe_events
 }
@@ -359,7 +376,8 @@ bench_events() {
 			echo '-:e' >>$dir/kprobe_events
 			[ $dir = $top ] || theirs=$took
 		done
-		echo "tap: # figure: kernel, event recorded (${arguments:-no arguments}): kprobe_events $theirs, dprobes $took"
+		echo "tap: # figure: kernel, event recorded (${arguments:-no arguments}):" \
+			"kprobe_events $theirs, dprobes $took"
 		[ "$took" -gt 100 ] && [ "$took" -lt "$theirs" ]
 		say $? "an event (${arguments:-no arguments}) takes less than the kernel's ($took, $theirs)"
 	done

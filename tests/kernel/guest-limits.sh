@@ -21,7 +21,8 @@ big_records() {
 	done
 	say $bad "records of up to 4056 bytes before their texts are logged"
 	bad=0
-	for more in 'x32 x8' 'x32 x16' 'x32 x16 x8' 'x64' 'x64 x8' 'x64 x16' 'x64 x16 x8' 'x64 x32' 'x64 x32 x8' 'x64 x32 x16' 'x64 x32 x16 x8'; do
+	for more in 'x32 x8' 'x32 x16' 'x32 x16 x8' 'x64' 'x64 x8' 'x64 x16' 'x64 x16 x8' 'x64 x32' 'x64 x32 x8' \
+		'x64 x32 x16' 'x64 x32 x16 x8'; do
 		# shellcheck disable=SC2086 # a list of types
 		$dprobes trace --duration 1 "p $(big_line $more)" >/tmp/out 2>/tmp/why && bad=1
 		grep -q E-EVENT-BIG /tmp/why || bad=1
@@ -102,7 +103,8 @@ read_some() {
 }
 
 our_event() {
-	echo 'p:o vfs_read' >$ours/kprobe_events && echo 1 >$ours/events/kprobes/o/enable && soon 'grep -q OPTIMIZED $debug/list'
+	echo 'p:o vfs_read' >$ours/kprobe_events && echo 1 >$ours/events/kprobes/o/enable &&
+		soon 'grep -q OPTIMIZED $debug/list'
 }
 
 # In each of these ways ours goes from being a jump.

@@ -1,7 +1,7 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-# Runs in the guest of test_machines.py: the command on processes, on whatever processor this is. Lines that begin with "tap:" are
-# results. What the machine cannot do is skipped with what doctor has found.
+# Runs in the guest of test_machines.py: the command on processes, on whatever processor this is. Lines that begin with
+# "tap:" are results. What the machine cannot do is skipped with what doctor has found.
 mkdir -p /lib64
 ln -sf /t/lib/ld-linux-x86-64.so.2 /lib64/
 export LD_LIBRARY_PATH=/t/lib DPROBES_DIR=/tmp/driver
@@ -44,14 +44,16 @@ records() {
 
 # Each record bears the processor where the program said it was.
 processors_right() {
-	sed -n 's/.*"cpu":\([0-9]*\),.*"where":\([0-9]*\)}.*/\1 \2/p' /tmp/out | awk '$1 != $2 % 1000 { bad++ } { n++ } END { exit bad > 0 || n < 50 }'
+	sed -n 's/.*"cpu":\([0-9]*\),.*"where":\([0-9]*\)}.*/\1 \2/p' /tmp/out |
+		awk '$1 != $2 % 1000 { bad++ } { n++ } END { exit bad > 0 || n < 50 }'
 }
 
 numbers() {
 	for how in "" --interpret; do
 		for program in pinned pinned-static; do
 			traced $how 'p work where=%di:s64' -- ./$program 50
-			[ $? = 0 ] && [ "$(records)" = "$(sed -n 's/^calls \([0-9]*\) .*/\1/p' /tmp/told)" ] && processors_right
+			[ $? = 0 ] && [ "$(records)" = "$(sed -n 's/^calls \([0-9]*\) .*/\1/p' /tmp/told)" ] &&
+				processors_right
 			r=$?
 			say $r "trace $how: $program runs through, every call is recorded on the right processor"
 			[ $r = 0 ] || tell /tmp/told /tmp/err /tmp/out
@@ -62,7 +64,8 @@ numbers() {
 		return
 	fi
 	traced 'p work where=%di:s64' -- ./pinned 50 vfork
-	[ $? = 0 ] && [ "$(records)" = "$(sed -n 's/^calls \([0-9]*\) children \([0-9]*\) .*/\1 \2/p' /tmp/told | awk '{ print $1 + $2 }')" ] && processors_right
+	[ $? = 0 ] && [ "$(records)" = "$(awk '$1 == "calls" && $3 == "children" { print $2 + $4 }' /tmp/told)" ] &&
+		processors_right
 	say $? "children of vfork on another processor: all recorded, none in the wrong place"
 }
 
@@ -92,9 +95,11 @@ other_runtimes() {
 	fi
 	if [ -e simple-musl-static ]; then
 		traced 'p work' -- ./simple-musl-static 2 500
-		# Without rseq a ring is locked: what another thread logs while its holder is not running is lost, and counted.
+		# Without rseq a ring is locked: what another thread logs while its holder is not running is lost, and
+		# counted.
 		[ $? = 0 ] && grep -q '^calls 1000 bad 0$' /tmp/told &&
-			awk -v n="$(records)" '$1 == "work" { seen = 1; bad = $3 != 1000 || $4 != n || $4 + $8 != 1000 } END { exit bad || !seen }' /tmp/err
+			awk -v n="$(records)" '$1 == "work" { seen = 1; bad = $3 != 1000 || $4 != n || $4 + $8 != 1000 }
+				END { exit bad || !seen }' /tmp/err
 		r=$?
 		say $r "a program with musl"
 		[ $r = 0 ] || tell /tmp/told /tmp/err

@@ -205,7 +205,8 @@ END
 	say $? "call_kmod is refused"
 	for n in 1 2 3; do
 		printf 'name = vmlinux\nmodtype = kernel\noffset = vfs_read\nexit %d\n' $n >/tmp/bad.rpn
-		! $dprobes -i /tmp/bad.rpn 2>/tmp/err && grep -q "E-KERNEL-DEBUGGER\|E-KERNEL-CRASH\|E-PROG-KERNEL" /tmp/err
+		! $dprobes -i /tmp/bad.rpn 2>/tmp/err && grep -q \
+			"E-KERNEL-DEBUGGER\|E-KERNEL-CRASH\|E-PROG-KERNEL" /tmp/err
 		say $? "exit $n is refused"
 	done
 	! insert bad.rpn <<'END'
@@ -238,7 +239,8 @@ END
 	say $? "nothing is left of them"
 }
 
-# The processor's own registers, each as the reference kernel has it on this machine: nothing is logged where one differs.
+# The processor's own registers, each as the reference kernel has it on this machine: nothing is logged where one
+# differs.
 processor() {
 	cat >/tmp/cpu.rpn <<'END'
 name = vmlinux
@@ -371,12 +373,14 @@ END
 	cat >/tmp/chains.dpc <<'END'
 #pragma MODNAME("vmlinux") MODTYPE(kernel)
 #pragma PROBEPOINT_LOCATION("vfs_read") PROBEPOINT_HANDLER("h")
-void h() { count(chains, backtrace(4)); count(callers, caller()); count(places, here()); sum(bytes, $count, backtrace(3), comm()); }
+void h() { count(chains, backtrace(4)); count(callers, caller()); count(places, here());
+	sum(bytes, $count, backtrace(3), comm()); }
 END
 	$dprobes trace -f /tmp/chains.dpc -- sh -c 'cat /proc/version /proc/uptime >/dev/null' >/tmp/out 2>/tmp/err
 	say $? "call chains as keys of tables"
+	off='+0x[0-9a-f]*  *'
 	grep -A 4 '^ *vfs_read+0x[05]  *[1-9]' /tmp/out | tr -d '\n' |
-		grep -q 'vfs_read+0x[05] *[1-9][0-9]* *|#*  *ksys_read+0x[0-9a-f]*  *.*do_syscall_64+0x[0-9a-f]*  *entry_SYSCALL_64'
+		grep -q "vfs_read+0x[05] *[1-9][0-9]* *|#*  *ksys_read$off.*do_syscall_64${off}entry_SYSCALL_64"
 	say $? "a chain has the names of the kernel's functions"
 	grep -q '^ *ksys_read+0x[0-9a-f]*  *[1-9][0-9]* |#' /tmp/out
 	say $? "and the caller, and the place"
@@ -412,7 +416,8 @@ END
 	say $? "which can be unloaded again"
 }
 
-# Probes of a file in all processes that map it, those that run and those that come: the programs of processes, by uprobes.
+# Probes of a file in all processes that map it, those that run and those that come: the programs of processes, by
+# uprobes.
 by_uprobes() {
 	libc=/t/lib/libc.so.6
 	cat >/tmp/all.rpn <<END
@@ -431,7 +436,8 @@ minor = 2
 END
 	$dprobes insert /tmp/all.rpn --uprobes --log=PROCNAME >/tmp/out 2>/tmp/err
 	say $? "a program of processes by the kernel's uprobes"
-	grep -q "^$libc: 2 probes inserted in the kernel$" /tmp/out && $dprobes list | grep -q " $libc:fopen+0x0  *uprobe "
+	grep -q "^$libc: 2 probes inserted in the kernel$" /tmp/out && $dprobes list |
+		grep -q " $libc:fopen+0x0  *uprobe "
 	say $? "it is in the kernel"
 	$dprobes explain kernel:vfs_read >/dev/null
 	logged '/proc/kallsym'
@@ -439,17 +445,20 @@ END
 	logged 'dprobes(1,0) name=dprobesd' && logged 'dprobes(1,2) name=dprobes$'
 	say $? "one that ran already, and returns"
 	$dprobes -q >/tmp/out
-	grep -q "^$libc: user by uprobes, " /tmp/out && grep -q 'probe 0: active, [1-9][0-9]* counted' /tmp/out && grep -q 'lv 0 = [1-9]' /tmp/out
+	grep -q "^$libc: user by uprobes, " /tmp/out && grep -q 'probe 0: active, [1-9][0-9]* counted' /tmp/out &&
+		grep -q 'lv 0 = [1-9]' /tmp/out
 	say $? "-q shows its counts and its variable"
 	kill -KILL "$(pidof dprobesd)"
 	$dprobes vars --local | grep -q 'lv 0 = [1-9]' && $dprobes list | grep -q " $libc:fopen+0x0  *uprobe "
 	say $? "a killed driver's successor goes on with it"
-	$dprobes build /tmp/all.rpn -o /tmp/all.ppdf >/dev/null && $dprobes apply /tmp/all.ppdf --uprobes --replace >/dev/null
+	$dprobes build /tmp/all.rpn -o /tmp/all.ppdf >/dev/null &&
+		$dprobes apply /tmp/all.ppdf --uprobes --replace >/dev/null
 	say $? "an object"
 	$dprobes -r /tmp/all.rpn >/dev/null && [ -z "$($dprobes list)" ]
 	say $? "-r removes it"
 	for what in 'name = libc.so.6' 'push d, environ' 'opcode = 0xcc'; do
-		printf 'name = %s\n%s\noffset = fopen\n%s\n%s\nexit\n' $libc "$(echo "$what" | grep name)" "$(echo "$what" | grep opcode)" \
+		printf 'name = %s\n%s\noffset = fopen\n%s\n%s\nexit\n' $libc "$(echo "$what" | grep name)" \
+			"$(echo "$what" | grep opcode)" \
 			"$(echo "$what" | grep push)" >/tmp/bad.rpn
 		! $dprobes insert /tmp/bad.rpn --uprobes 2>/tmp/err && grep -q 'E-KERNEL-UPROBE\|E-RPN-OPCODE' /tmp/err
 		say $? "refused: $what"
@@ -486,11 +495,13 @@ END
 		$dprobes -q >/tmp/query
 		[ $kept = no ] && load=4 divide=1 || load=7 divide=2
 		grep -q "load_word+0x0, .* hits $load: recorded $load,.* lost 0;" /tmp/query &&
-			grep -q "divide+0x5, .* hits $divide: recorded $divide," /tmp/query && grep -q "add_numbers+0x0, .* hits 1: recorded 1," /tmp/query
+			grep -q "divide+0x5, .* hits $divide: recorded $divide," /tmp/query &&
+			grep -q "add_numbers+0x0, .* hits 1: recorded 1," /tmp/query
 		say $? "the records are those of instructions that were carried out, or of all"
 		grep -q 'lv 0 = 7' /tmp/query
 		say $? "the program ran at each"
-		soon '[ "$($dprobes log | grep -c "^dprobes(1,1) .*bytes:")" = '$load' ] && [ "$($dprobes log | grep -c "^dprobes(1,2) .*bytes:")" = '$divide' ]'
+		soon '[ "$($dprobes log | grep -c "^dprobes(1,1) .*bytes:")" = '$load' ] &&
+			[ "$($dprobes log | grep -c "^dprobes(1,2) .*bytes:")" = '$divide' ]'
 		say $? "and so are those in the log"
 		[ "$($dprobes log | grep -c '^dprobes(0,0) stack trace of "/t/faults"+0x')" = $load ]
 		say $? "and the stack traces"
@@ -526,7 +537,8 @@ END
 	say $? "a port that is not there is refused"
 }
 
-# Programs of processes that are inserted for all of them: who starts is caught, and goes on whatever happens to the driver.
+# Programs of processes that are inserted for all of them: who starts is caught, and goes on whatever happens to the
+# driver.
 started() { # which, how many times at once
 	pids=
 	for _ in $(seq "$2"); do
@@ -617,7 +629,8 @@ crash() {
 	$dprobes kernel load --allow-crash --allow-debugger dprobes.ko
 	say $? "the module is loaded so that programs may crash the kernel"
 	printf 'name = vmlinux\nmodtype = kernel\noffset = vfs_read\nexit 1\n' >/tmp/bad.rpn
-	! $dprobes -i /tmp/bad.rpn 2>/tmp/err && grep -q 'E-KERNEL-DEBUGGER.*this kernel has none\|E-KERNEL-DEBUGGER.*no debugger is connected' /tmp/err
+	! $dprobes -i /tmp/bad.rpn 2>/tmp/err && grep -q \
+		'E-KERNEL-DEBUGGER.*this kernel has none\|E-KERNEL-DEBUGGER.*no debugger is connected' /tmp/err
 	say $? "exit 1 is refused where no debugger is"
 	insert crash.rpn <<'END'
 name = vmlinux
@@ -653,7 +666,8 @@ offset = __x64_sys_sync
 	exit 1
 END
 	$dprobes kernel load dprobes.ko
-	! $dprobes insert /tmp/kdb.rpn 2>/tmp/err && grep -q 'E-KERNEL-DEBUGGER' /tmp/err && grep -q 'allow-debugger' /tmp/err
+	! $dprobes insert /tmp/kdb.rpn 2>/tmp/err && grep -q 'E-KERNEL-DEBUGGER' /tmp/err &&
+		grep -q 'allow-debugger' /tmp/err
 	say $? "exit 1 is refused where the module does not allow it"
 	soon 'rmmod dprobes 2>/dev/null'
 	$dprobes kernel load --allow-debugger dprobes.ko

@@ -135,7 +135,9 @@ hooks_command() {
 	say $? "dprobes hooks shows the hooks of modules"
 	$dprobes hooks --arm number_set:audit && ! echo -5 >$number 2>/dev/null
 	say $? "and arms an exit"
-	$dprobes hooks --json | grep -q '"hook":"number_set","kind":"hook","places":1,"active":true,"open":false,"exits":\[{"exit":"audit","position":1,"armed":true,"writable":true}\]}'
+	$dprobes hooks --json |
+		grep '"hook":"number_set","kind":"hook","places":1,"active":true,"open":false,"exits":\[{' |
+		grep -q '\[{"exit":"audit","position":1,"armed":true,"writable":true}\]}'
 	say $? "JSON"
 	$dprobes hooks --disarm number_set:audit && echo -5 >$number
 	say $? "and disarms it"
@@ -273,7 +275,8 @@ examples_hooks() {
 	echo word >/tmp/secret/file
 	insmod hooks-example.ko && insmod audit-example.ko && insmod tracer-example.ko
 	say $? "hooks: three modules"
-	[ "$(cat $hooks/*/* | tr -d '\n')" = 0000 ] && [ -e $hooks/file_opening/audit ] && [ -e $hooks/number_set/tracer ]
+	[ "$(cat $hooks/*/* | tr -d '\n')" = 0000 ] && [ -e $hooks/file_opening/audit ] &&
+		[ -e $hooks/number_set/tracer ]
 	say $? "hooks: a file for each exit"
 	cat /tmp/secret/file && echo -5 >$number
 	say $? "hooks: idle, everything goes"
@@ -367,8 +370,10 @@ for_long() {
 			run many "what=$what seconds=4"
 		done
 		for _ in 1 2 3; do
-			$dprobes trace -q -o /tmp/out --duration 2 'p kernel:vfs_* c=$comm' 'r kernel:kmem_cache_alloc p=$retval' \
-				'p kernel:kfree p=$arg1 s=+0($arg1):x64 if $arg1 != 0' 'p kmod(dpvictim):victim_work' 2>/tmp/err &
+			$dprobes trace -q -o /tmp/out --duration 2 'p kernel:vfs_* c=$comm' \
+				'r kernel:kmem_cache_alloc p=$retval' \
+				'p kernel:kfree p=$arg1 s=+0($arg1):x64 if $arg1 != 0' \
+				'p kmod(dpvictim):victim_work' 2>/tmp/err &
 			tracer=$!
 			sleep 1
 			insmod dpvictim.ko && rmmod dpvictim || break 2
@@ -424,8 +429,10 @@ done
 [ "$group" != command ] || group=dprobes_command
 $group
 dmesg >>/tmp/log
-trouble=$(grep -v -i -e 'command line' -e 'sysrq: DEBUG' /tmp/log | grep -E 'WARN|BUG|Oops|lockup|stall|ftrace bug|refcount|general protection')
-[ -z "$trouble" ] || grep -v -i -e 'command line' -e 'sysrq: DEBUG' /tmp/log | grep -m 1 -A 40 -F "$(echo "$trouble" | head -n 1)" | sed 's/^/tap: # log: /'
+trouble=$(grep -v -i -e 'command line' -e 'sysrq: DEBUG' /tmp/log |
+	grep -E 'WARN|BUG|Oops|lockup|stall|ftrace bug|refcount|general protection')
+[ -z "$trouble" ] || grep -v -i -e 'command line' -e 'sysrq: DEBUG' /tmp/log |
+	grep -m 1 -A 40 -F "$(echo "$trouble" | head -n 1)" | sed 's/^/tap: # log: /'
 [ -z "$trouble" ]
 say $? "no trouble in the kernel's log${trouble:+: $trouble}"
 echo "tap: done"
