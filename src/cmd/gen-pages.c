@@ -114,16 +114,15 @@ static void put_options(enum cmd_verb verb)
 	const struct cmd_option *o = NULL;
 
 	while ((o = dp_cmd_option_after(verb, o))) {
-		const char *kind = o->value ? kinds[o->kind] : "";
+		bool is_word = o->kind == KIND_WORD;
+		char kind[64] = "";
 
+		if (o->value)
+			snprintf(kind, sizeof(kind), "%s%s%s", kinds[o->kind], is_word ? ":" : "",
+				 is_word ? o->value : "");
 		printf(" --%s=%s", o->name, kind);
-		if (o->kind == KIND_WORD)
-			printf(":%s", o->value);
-		if (!o->letter)
-			continue;
-		printf(" -%c=%s", o->letter, kind);
-		if (o->kind == KIND_WORD)
-			printf(":%s", o->value);
+		if (o->letter)
+			printf(" -%c=%s", o->letter, kind);
 	}
 }
 
