@@ -4,7 +4,6 @@
  * the target's end, the time limit, a full disk), the probes are removed first and the summary
  * comes last.
  */
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +67,7 @@ int dp_cmd_trace_option(struct trace *t, int id, const char *value)
 	case OPT_FORMAT:
 		return dp_cmd_parse_format(value, &t->format) ? 0 : CMD_USAGE;
 	case OPT_DURATION:
-		return dp_cmd_parse_seconds(value, &t->seconds) ? 0 : CMD_USAGE;
+		return dp_cmd_parse_seconds(value, &t->run.seconds) ? 0 : CMD_USAGE;
 	case OPT_ALLOW_TRAP:
 		t->opt.allow_trap = true;
 		return 0;
@@ -190,11 +189,11 @@ static int begin_session(struct trace *t)
 	t->opt.ignore_int = dp_cmd_int_ignored;
 	t->opt.note = t->quiet ? NULL : on_note;
 	t->opt.progress = t->quiet ? NULL : on_progress;
-	r = dp_tracee_open(&t->tracee, t->pid, t->command, &t->opt, &err);
+	r = dp_trace_open(&t->run, t->pid, t->command, &t->opt, &err);
 	if (r)
 		return tell(t, &err, NULL);
 	for (u32 i = 0; i < t->lines.n; i++) {
-		r = dp_tracee_add(&t->tracee, t->lines.v[i].text, &err);
+		r = dp_tracee_add(&t->run.tracee, t->lines.v[i].text, &err);
 		if (r && t->lines.v[i].optional)
 			continue;
 		if (r)
@@ -203,100 +202,23 @@ static int begin_session(struct trace *t)
 	return 0;
 }
 
-static int begin_format(struct trace *t, struct dp_error *err)
-{
-	u32 n = dp_tracee_nprobes(&t->tracee);
-	struct dp_format_env env = {.nevents = n, .symbolize = dp_tracee_symbolize, .arg = &t->tracee};
-
-	t->infos = dp_alloc(n * sizeof(*t->infos));
-	if (!t->infos)
-		return dp_fail(err, E_RING_MEMORY, "%u events", n);
-	for (u32 i = 0; i < n; i++) {
-		struct dp_probe_info p;
-
-		dp_tracee_probe(&t->tracee, i, &p);
-		t->infos[i] = (struct dp_event_info){
-		    .group = p.event->group,
-		    .name = p.event->is_named ? p.event->name : "",
-		    .symbol = p.symbol,
-		    .offset = p.offset,
-		    .is_return = p.event->is_return,
-		    .layout = &p.event->prog.layout,
-		};
-	}
-	if (t->adapt)
-		t->adapt(t);
-	env.events = t->infos;
-	if (dp_tracee_process(&t->tracee))
-		t->threads = dp_threads_new(dp_tracee_pid(&t->tracee));
-	env.color = !t->out_path && dp_ui_color(stdout);
-	if (t->threads) {
-		env.comm = dp_threads_comm;
-		env.comm_arg = t->threads;
-	}
-	if (dp_formatter_new(&t->stream.formatter, t->format, t->out.f, &env))
-		return dp_fail(err, E_RING_MEMORY, "%u events", n);
-	if (t->command) { /* it may have ended before anybody looks */
-		char path[40], comm[16] = "";
-		FILE *f;
-
-		snprintf(path, sizeof(path), "/proc/%d/comm", dp_tracee_pid(&t->tracee));
-		f = fopen(path, "re");
-		if (f && fgets(comm, sizeof(comm), f)) {
-			comm[strcspn(comm, "\n")] = '\0';
-			dp_formatter_learn(t->stream.formatter, dp_tracee_pid(&t->tracee), comm);
-		}
-		if (f)
-			fclose(f);
-	}
-	/* The head goes out before anything is armed: a full disk is best noticed here. */
-	dp_formatter_head(t->stream.formatter);
-	return dp_output_flush(&t->out, err);
-}
-
 static int run(struct trace *t, struct dp_error *err)
 {
-	struct stream *s = &t->stream;
-	int r;
+	int r = dp_trace_describe(&t->run, err);
 
-	s->tracee = &t->tracee;
-	s->out = &t->out;
-	s->seconds = t->seconds;
-	s->stop = &dp_cmd_stop;
-	r = dp_tracee_arm(&t->tracee, err);
+	if (r)
+		return r;
+	if (t->adapt)
+		t->adapt(t);
+	r = dp_trace_begin(&t->run, t->format, !t->out_path && dp_ui_color(stdout), err);
+	if (r)
+		return r;
+	r = dp_trace_arm(&t->run, err);
 	dp_ui_progress_end();
-	if (r)
-		return r;
-	t->armed = true;
-	r = dp_reader_open(&s->reader, dp_tracee_rings(&t->tracee), err);
-	if (r)
-		return r;
-	if (t->threads)
-		dp_reader_set_alive(s->reader, dp_threads_alive, t->threads);
-	return dp_stream_run(s, err);
+	return r ? r : dp_trace_run(&t->run, err);
 }
 
 /* ---- the end ---- */
-
-static void print_summary(struct trace *t)
-{
-	u32 n = dp_tracee_nprobes(&t->tracee);
-	struct summary_row *rows = dp_alloc(n * sizeof(*rows));
-
-	if (!rows)
-		return;
-	for (u32 i = 0; i < n; i++) {
-		struct dp_probe_info p;
-
-		dp_tracee_probe(&t->tracee, i, &p);
-		dp_summary_name(&p, rows[i].name, sizeof(rows[i].name));
-		rows[i].via = dp_summary_via(&p);
-		rows[i].compiled = p.ncompiled == p.nsites;
-		dp_reader_counts(t->stream.reader, i, &rows[i].counts);
-	}
-	dp_summary_print(stderr, rows, n, t->stream.lasted);
-	dp_free(rows);
-}
 
 /* Our own exit status tells how the trace went, so how the started program ended is told in words.
  */
@@ -304,7 +226,7 @@ static void tell_end(struct trace *t)
 {
 	int status;
 
-	if (!dp_tracee_status(&t->tracee, &status) || !status)
+	if (!dp_tracee_status(&t->run.tracee, &status) || !status)
 		return;
 	if (WIFSIGNALED(status))
 		dp_ui_note("%s was ended by signal %d (%s)", t->command[0], WTERMSIG(status),
@@ -316,89 +238,57 @@ static void tell_end(struct trace *t)
 /* Whatever was lost is told, in quiet mode too. */
 static void tell_losses(struct trace *t)
 {
-	u64 lost = 0, recorded = 0, damaged;
+	u64 lost, unread, damaged;
 	struct dp_error err;
 
-	for (u32 i = 0; i < dp_tracee_nprobes(&t->tracee); i++) {
-		struct dp_counts c;
-
-		dp_reader_counts(t->stream.reader, i, &c);
-		lost += c.v[DP_COUNT_LOST];
-		recorded += c.v[DP_COUNT_RECORDED];
-	}
+	dp_trace_losses(&t->run, &lost, &unread);
 	if (lost)
 		dp_ui_note("%llu events found no room in the log and were lost: record less, add a "
 			   "condition (if ...), or enlarge it with --buffer",
 			   (unsigned long long)lost);
-	if (dp_reader_damage(t->stream.reader, &damaged, &err))
+	if (dp_reader_damage(t->run.reader, &damaged, &err))
 		tell(t, &err, NULL);
-	else if (recorded > t->stream.shown)
-		dp_ui_note("%llu recorded events could not be read back",
-			   (unsigned long long)(recorded - t->stream.shown));
+	else if (unread)
+		dp_ui_note("%llu recorded events could not be read back", (unsigned long long)unread);
 }
 
 static void finish(struct trace *t, int r, struct dp_error *err)
 {
 	struct dp_error late = {0};
+	int ended;
 
 	/* First of all the target: nothing below may keep the probes in place. */
-	if (dp_tracee_remove(&t->tracee, &late))
+	if (dp_tracee_remove(&t->run.tracee, &late))
 		tell(t, &late, NULL);
 	dp_ui_progress_end();
-	if (t->stream.reader) {
-		int r2 = dp_stream_finish(&t->stream, r ? &late : err);
-
-		r = r ? r : r2;
-	}
-	if (t->out.f) {
-		int r2 = dp_output_close(&t->out, r ? &late : err);
-
-		r = r ? r : r2;
-	}
-	if (r && err->code == E_OUT_WRITE && dp_output_unwanted(&t->out))
+	ended = dp_trace_end(&t->run, r ? &late : err);
+	r = r ? r : ended;
+	if (r && err->code == E_OUT_WRITE && dp_output_unwanted(&t->run.out))
 		r = 0; /* `| head` has seen enough */
 	if (r)
 		tell(t, err, NULL);
-	if (!t->stream.reader)
+	if (!t->run.reader)
 		return;
 	if (!t->quiet) {
 		tell_end(t);
-		print_summary(t);
+		dp_summary_print(stderr, &t->run);
 	}
 	tell_losses(t);
-}
-
-static void release(struct trace *t)
-{
-	/* A program that was started for this and has not run an instruction of its own yet. */
-	if (t->command && !t->armed && dp_tracee_pid(&t->tracee))
-		kill(dp_tracee_pid(&t->tracee), SIGKILL);
-	dp_formatter_free(t->stream.formatter);
-	dp_reader_close(t->stream.reader);
-	dp_threads_free(t->threads);
-	dp_tracee_free(&t->tracee);
-	dp_free(t->infos);
-	dp_event_lines_free(&t->lines);
 }
 
 int dp_cmd_trace_run(struct trace *t)
 {
 	struct dp_error err = {0};
-	int r;
 
 	catch_signals();
-	r = dp_output_open(&t->out, t->out_path, &dp_cmd_stop, &err);
-	if (r)
+	if (dp_output_open(&t->run.out, t->out_path, &dp_cmd_stop, &err))
 		tell(t, &err, NULL);
-	if (!r && !begin_session(t)) {
-		r = begin_format(t, &err);
-		if (!r)
-			r = run(t, &err);
-		finish(t, r, &err);
-	} else if (t->out.f) {
-		dp_output_close(&t->out, &err);
-	}
-	release(t);
+	else if (!begin_session(t))
+		finish(t, run(t, &err), &err);
+	else
+		dp_output_close(&t->run.out, &err);
+	dp_trace_free(&t->run);
+	dp_event_lines_free(&t->lines);
 	return t->status;
 }
 

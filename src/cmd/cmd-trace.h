@@ -5,8 +5,8 @@
 
 #include "cmd/cmd.h"
 #include "cmd/events.h"
-#include "cmd/stream.h"
-#include "cmd/threads.h"
+#include "host/host.h"
+#include "run/run-trace.h"
 
 struct trace {
 	pid_t pid;
@@ -14,17 +14,11 @@ struct trace {
 	char **command;
 	enum dp_format format;
 	bool quiet;
-	double seconds;
 	struct event_lines lines;
 	struct dp_session_options opt;
-	void (*adapt)(struct trace *t); /* may change infos before anything is shown; may be NULL */
+	void (*adapt)(struct trace *t); /* may change run.infos; may be NULL */
 
-	struct dp_tracee tracee;
-	struct output out;
-	struct dp_event_info *infos;
-	struct threads *threads;
-	struct stream stream;
-	bool armed;
+	struct dp_trace run;
 	int status;
 };
 

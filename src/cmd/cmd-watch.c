@@ -24,7 +24,7 @@ struct watch {
 
 static void print_place(struct watch *w, u64 pc, bool is_return)
 {
-	struct dp_process *p = dp_tracee_process(&w->t.tracee);
+	struct dp_process *p = dp_tracee_process(&w->t.run.tracee);
 	/* A return address stands behind the call; the call itself is what is meant. */
 	u64 at = pc - is_return;
 	struct dp_image *im = dp_process_image_at(p, at);
@@ -32,15 +32,15 @@ static void print_place(struct watch *w, u64 pc, bool is_return)
 	char name[512];
 	u32 line;
 
-	dp_symbol_text(dp_tracee_symbolize, &w->t.tracee, pc, is_return, name, sizeof(name));
-	fprintf(w->t.out.f, "        %s", dp_ui_clean(name));
+	dp_symbol_text(dp_tracee_symbolize, &w->t.run.tracee, pc, is_return, name, sizeof(name));
+	fprintf(w->t.run.out.f, "        %s", dp_ui_clean(name));
 	if (im && dp_module_line_at(im->mod, at - im->bias, &file, &line)) {
 		base = strrchr(file, '/');
-		fprintf(w->t.out.f, " (%s:%u)", dp_ui_clean(base ? base + 1 : file), line);
+		fprintf(w->t.run.out.f, " (%s:%u)", dp_ui_clean(base ? base + 1 : file), line);
 	} else if (im) {
-		fprintf(w->t.out.f, " (%s)", dp_ui_clean(dp_module_base(im->mod)));
+		fprintf(w->t.run.out.f, " (%s)", dp_ui_clean(dp_module_base(im->mod)));
 	}
-	putc('\n', w->t.out.f);
+	putc('\n', w->t.run.out.f);
 }
 
 /* What a hit's record has for us alone, behind what is shown. */
@@ -76,7 +76,7 @@ static bool went_over(u64 addr, u64 len, const struct dp_insn *in, const u64 hid
 static bool find_access(struct watch *w, const struct dp_probe_info *p, const u64 hidden[HIDDEN_CALLERS], u64 ip,
 			u64 *access)
 {
-	struct dp_image *im = dp_process_image_at(dp_tracee_process(&w->t.tracee), ip - 1);
+	struct dp_image *im = dp_process_image_at(dp_tracee_process(&w->t.run.tracee), ip - 1);
 	const struct dp_text *text;
 	struct dp_insn in;
 	u64 link;
@@ -124,7 +124,7 @@ static void show_callers(const struct dp_record *rec, void *arg)
 
 	if (w->t.format != DP_FORMAT_TEXT || rec->event)
 		return;
-	dp_tracee_probe(&w->t.tracee, 0, &p);
+	dp_tracee_probe(&w->t.run.tracee, 0, &p);
 	f = p.event->prog.layout.fields + p.event->prog.layout.nfields - HIDDEN;
 	for (u32 i = 0; i < HIDDEN_CALLERS; i++)
 		if (!hidden_words(rec, &f[i], &hidden[i], 1))
@@ -142,11 +142,11 @@ static void hide_callers(struct trace *t)
 {
 	struct watch *w = (struct watch *)t;
 
-	w->shown = *t->infos[0].layout;
+	w->shown = *t->run.infos[0].layout;
 	w->shown.nfields -= HIDDEN;
-	t->infos[0].layout = &w->shown;
-	t->stream.more = show_callers;
-	t->stream.more_arg = w;
+	t->run.infos[0].layout = &w->shown;
+	t->run.more = show_callers;
+	t->run.more_arg = w;
 }
 
 /* ---- the command line ---- */

@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmd/output.h"
 #include "cmd/probes.h"
 #include "host/process/process.h"
+#include "run/run-output.h"
 
 struct program {
 	struct probes_args args;
@@ -23,7 +23,7 @@ struct program {
 	enum dp_format format;
 	bool quiet;
 	struct driver *run;
-	struct output out;
+	struct dp_output out;
 	pid_t child;
 	int go, result; /* pipes to and from it */
 	int cleaner;    /* pipe to whoever cleans up after us; -1: nobody */

@@ -119,7 +119,7 @@ void dp_formatter_free(struct dp_formatter *f)
 
 /* ---- tasks ---- */
 
-static bool read_comm(u32 tid, char buf[16])
+bool dp_task_comm(u32 tid, char buf[16])
 {
 	char path[40];
 	ssize_t n;
@@ -164,7 +164,7 @@ static const char *task_name(struct dp_formatter *f, const struct dp_record *rec
 		t->looked_ns = ns ? ns : 1;
 		/* The name of a thread that has ended stays, though it can no longer be looked up.
 		 */
-		if (f->env.comm ? f->env.comm(f->env.comm_arg, &ours, comm) : read_comm(tid, comm)) {
+		if (f->env.comm ? f->env.comm(f->env.comm_arg, &ours, comm) : dp_task_comm(tid, comm)) {
 			comm[15] = '\0';
 			memcpy(t->comm, comm, sizeof(comm));
 			t->ours = ours;

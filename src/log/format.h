@@ -63,6 +63,9 @@ void dp_formatter_head(struct dp_formatter *f);
  * in ferror() of the stream. */
 void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u64 ns);
 
+/* A thread's name, from /proc; false when it is gone. */
+bool dp_task_comm(u32 tid, char comm[16]);
+
 /* Remember a thread's name before it can be gone. */
 void dp_formatter_learn(struct dp_formatter *f, pid_t tid, const char *comm);
 

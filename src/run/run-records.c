@@ -137,21 +137,6 @@ void dp_drv_log_commit(struct driver *d)
 			dp_reader_release(t->reader);
 }
 
-static const char *thread_name(u32 tid, char *buf, size_t size)
-{
-	char path[64];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%u/comm", tid);
-	f = fopen(path, "re");
-	if (!f || !fgets(buf, (int)size, f))
-		snprintf(buf, size, "<...>");
-	if (f)
-		fclose(f);
-	buf[strcspn(buf, "\n")] = '\0';
-	return buf;
-}
-
 static u32 owner_of(pid_t pid)
 {
 	char path[64];
@@ -278,7 +263,7 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 		snprintf(comm, sizeof(comm), "%.16s", dp_view_comm(rec));
 		c.comm = comm;
 	} else {
-		c.comm = thread_name(rec->tid, comm, sizeof(comm));
+		c.comm = dp_task_comm(rec->tid, comm) ? comm : "<...>";
 	}
 	c.uid = c.fields & DP_RPN_LOG_UID ? owner_of(a->t->pid ? a->t->pid : (pid_t)rec->tid) : 0;
 	dp_line_reset(&d->line);

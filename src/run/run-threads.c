@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cmd/threads.h"
+#include "run/run-threads.h"
 
 #define SCAN_AGAIN_S 1 /* at most so often is all of /proc searched */
 
@@ -16,7 +16,7 @@ struct pair {
 	u32 theirs, ours;
 };
 
-struct threads {
+struct dp_threads {
 	char ns[64]; /* what /proc/PID/ns/pid points to */
 	struct pair *v;
 	size_t n, room;
@@ -36,10 +36,10 @@ static bool ns_of(const char *pid, char ns[64])
 	return true;
 }
 
-struct threads *dp_threads_new(pid_t pid)
+struct dp_threads *dp_threads_new(pid_t pid)
 {
 	char text[16], own[64], its[64];
-	struct threads *t;
+	struct dp_threads *t;
 
 	snprintf(text, sizeof(text), "%d", pid);
 	if (!ns_of("self", own) || !ns_of(text, its) || !strcmp(own, its))
@@ -50,7 +50,7 @@ struct threads *dp_threads_new(pid_t pid)
 	return t;
 }
 
-void dp_threads_free(struct threads *t)
+void dp_threads_free(struct dp_threads *t)
 {
 	if (!t)
 		return;
@@ -88,7 +88,7 @@ static bool innermost(const char *status, u32 *id)
 	return *id != 0;
 }
 
-static void add_thread(struct threads *t, const char *pid, const char *tid)
+static void add_thread(struct dp_threads *t, const char *pid, const char *tid)
 {
 	char path[96], status[4096];
 	u32 theirs;
@@ -108,7 +108,7 @@ static void add_thread(struct threads *t, const char *pid, const char *tid)
 	t->v[t->n++] = (struct pair){theirs, (u32)strtoul(tid, NULL, 10)};
 }
 
-static void add_process(struct threads *t, const char *pid)
+static void add_process(struct dp_threads *t, const char *pid)
 {
 	char path[64], ns[64];
 	struct dirent *e;
@@ -126,7 +126,7 @@ static void add_process(struct threads *t, const char *pid)
 	closedir(dir);
 }
 
-static void scan(struct threads *t)
+static void scan(struct dp_threads *t)
 {
 	struct dirent *e;
 	DIR *dir = opendir("/proc");
@@ -140,7 +140,7 @@ static void scan(struct threads *t)
 	closedir(dir);
 }
 
-static u32 find(const struct threads *t, u32 theirs)
+static u32 find(const struct dp_threads *t, u32 theirs)
 {
 	for (size_t i = 0; i < t->n; i++)
 		if (t->v[i].theirs == theirs)
@@ -150,7 +150,7 @@ static u32 find(const struct threads *t, u32 theirs)
 
 bool dp_threads_comm(void *arg, u32 *tid, char buf[16])
 {
-	struct threads *t = arg;
+	struct dp_threads *t = arg;
 	struct timespec now;
 	char path[64], comm[32];
 	u32 ours = find(t, *tid);
@@ -174,7 +174,7 @@ bool dp_threads_comm(void *arg, u32 *tid, char buf[16])
 /* Asked rarely, and a wrong "no" would let two threads into one ring: always look afresh. */
 bool dp_threads_alive(u32 tid, void *arg)
 {
-	struct threads *t = arg;
+	struct dp_threads *t = arg;
 
 	scan(t);
 	return t->n == 0 || find(t, tid) != 0;

@@ -3,15 +3,15 @@
  * Where events go: a file or standard output, as a stream that never blocks past a request to
  * stop (a pager that is not read would otherwise keep the probes in place).
  */
-#ifndef DP_OUTPUT_H
-#define DP_OUTPUT_H
+#ifndef DP_RUN_OUTPUT_H
+#define DP_RUN_OUTPUT_H
 
 #include <signal.h>
 #include <stdio.h>
 
 #include "base/error.h"
 
-struct output {
+struct dp_output {
 	char *buffer; /* of the stream: the C library takes no size without one */
 	FILE *f;
 	const char *name;
@@ -22,18 +22,18 @@ struct output {
 };
 
 /* path NULL: standard output. E_OUT_OPEN. */
-int dp_output_open(struct output *o, const char *path, volatile sig_atomic_t *stop, struct dp_error *err);
+int dp_output_open(struct dp_output *o, const char *path, volatile sig_atomic_t *stop, struct dp_error *err);
 
 /* After a line: writes out in time, so that the end of the buffer never comes within a line. */
-void dp_output_line_done(struct output *o);
+void dp_output_line_done(struct dp_output *o);
 
 /* Write out what is buffered. E_OUT_WRITE, also when an earlier write failed. */
-int dp_output_flush(struct output *o, struct dp_error *err);
+int dp_output_flush(struct dp_output *o, struct dp_error *err);
 
 /* Flush and close. E_OUT_WRITE. */
-int dp_output_close(struct output *o, struct dp_error *err);
+int dp_output_close(struct dp_output *o, struct dp_error *err);
 
 /* The reader went away or does not read: no error of ours, but a reason to end. */
-bool dp_output_unwanted(const struct output *o);
+bool dp_output_unwanted(const struct dp_output *o);
 
 #endif

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cmd/output.h"
+#include "run/run-output.h"
 
 #define POLL_MS 100
 #define FILE_CHUNK (1u << 20)
@@ -20,7 +20,7 @@
  * Pipes and terminals take PIPE_BUF bytes without blocking once poll() reports them ready; files
  * are always ready.
  */
-static bool ready(struct output *o)
+static bool ready(struct dp_output *o)
 {
 	struct pollfd p = {.fd = o->fd, .events = POLLOUT};
 
@@ -34,7 +34,7 @@ static bool ready(struct output *o)
  * How much to write at once: whole lines where possible, since a program that was started for the
  * trace may write to the same pipe or terminal in between.
  */
-static size_t next_chunk(const struct output *o, const char *buf, size_t size)
+static size_t next_chunk(const struct dp_output *o, const char *buf, size_t size)
 {
 	const char *end;
 
@@ -47,7 +47,7 @@ static size_t next_chunk(const struct output *o, const char *buf, size_t size)
 /* The contract of a stream's write function: bytes written, less than size after an error. */
 static ssize_t write_some(void *cookie, const char *buf, size_t size)
 {
-	struct output *o = cookie;
+	struct dp_output *o = cookie;
 	size_t done = 0;
 
 	while (done < size) {
@@ -69,12 +69,12 @@ static ssize_t write_some(void *cookie, const char *buf, size_t size)
 	return (ssize_t)done;
 }
 
-int dp_output_open(struct output *o, const char *path, volatile sig_atomic_t *stop, struct dp_error *err)
+int dp_output_open(struct dp_output *o, const char *path, volatile sig_atomic_t *stop, struct dp_error *err)
 {
 	cookie_io_functions_t io = {.write = write_some};
 	struct stat st;
 
-	*o = (struct output){.name = path ? path : "standard output", .stop = stop, .fd = STDOUT_FILENO};
+	*o = (struct dp_output){.name = path ? path : "standard output", .stop = stop, .fd = STDOUT_FILENO};
 	if (path) {
 		o->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
 		if (o->fd < 0)
@@ -93,20 +93,20 @@ int dp_output_open(struct output *o, const char *path, volatile sig_atomic_t *st
 	return 0;
 }
 
-void dp_output_line_done(struct output *o)
+void dp_output_line_done(struct dp_output *o)
 {
 	if (__fpending(o->f) > BUFFER / 2)
 		fflush(o->f);
 }
 
-int dp_output_flush(struct output *o, struct dp_error *err)
+int dp_output_flush(struct dp_output *o, struct dp_error *err)
 {
 	if (!fflush(o->f) && !ferror(o->f) && !o->error)
 		return 0;
 	return dp_fail(err, E_OUT_WRITE, "%s: %s", o->name, strerror(o->error ? o->error : EIO));
 }
 
-int dp_output_close(struct output *o, struct dp_error *err)
+int dp_output_close(struct dp_output *o, struct dp_error *err)
 {
 	int r;
 
@@ -124,7 +124,7 @@ int dp_output_close(struct output *o, struct dp_error *err)
 	return r;
 }
 
-bool dp_output_unwanted(const struct output *o)
+bool dp_output_unwanted(const struct dp_output *o)
 {
 	return o->error == EPIPE || o->error == EINTR;
 }

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The rows of a trace's summary. */
+#include <stdio.h>
+#include <string.h>
+
+#include "run/run-trace.h"
+
+/* Rough times of one hit in nanoseconds; `make bench` measures real ones. */
+#define COST_HIT 3
+#define COST_RECORD 13
+#define COST_HIT_INTERPRETED 18
+#define COST_RECORD_INTERPRETED 50
+#define COST_TRAP 1500
+#define COST_WATCH 4000 /* 20000 in a virtual machine: a debug exception leaves it */
+
+static const char *via(const struct dp_probe_info *info)
+{
+	bool trap = info->outcome == DP_OUTCOME_TRAP;
+
+	if (info->via)
+		return info->via;
+	if (info->outcome == DP_OUTCOME_REFUSED)
+		return "left-out"; /* one of a pattern's that could not be armed */
+	if (info->event->is_return)
+		return trap ? "exits+trap" : "exits";
+	return trap ? "trap" : "jump";
+}
+
+static void put_name(const struct dp_probe_info *info, char *buf, size_t size)
+{
+	if (info->event->is_named)
+		snprintf(buf, size, "%s", info->event->name);
+	else if (info->event->is_return)
+		snprintf(buf, size, "<-%s", info->symbol);
+	else if (info->offset)
+		snprintf(buf, size, "%s+0x%llx", info->symbol, (unsigned long long)info->offset);
+	else
+		snprintf(buf, size, "%s", info->symbol);
+}
+
+static double cost_ns(const struct dp_trace_row *row, bool compiled)
+{
+	double ns = (double)row->hits * (compiled ? COST_HIT : COST_HIT_INTERPRETED);
+
+	ns += (double)row->counts.v[DP_COUNT_RECORDED] * (compiled ? COST_RECORD : COST_RECORD_INTERPRETED);
+	if (strstr(row->via, "trap"))
+		ns += (double)row->hits * COST_TRAP;
+	if (strstr(row->via, "watch"))
+		ns += (double)row->hits * COST_WATCH;
+	return ns;
+}
+
+static void fill(struct dp_trace_row *row, const struct dp_trace *t, u32 i)
+{
+	struct dp_probe_info p;
+
+	dp_tracee_probe(&t->tracee, i, &p);
+	put_name(&p, row->name, sizeof(row->name));
+	row->via = via(&p);
+	dp_reader_counts(t->reader, i, &row->counts);
+	row->hits = row->counts.v[DP_COUNT_RECORDED] + row->counts.v[DP_COUNT_PASSED] +
+		    row->counts.v[DP_COUNT_FILTERED] + row->counts.v[DP_COUNT_MISSED] + row->counts.v[DP_COUNT_LOST];
+	row->cost_ns = cost_ns(row, p.ncompiled == p.nsites);
+}
+
+struct dp_trace_row *dp_trace_rows(const struct dp_trace *t, struct dp_trace_row *total)
+{
+	u32 n = dp_tracee_nprobes(&t->tracee);
+	struct dp_trace_row *rows = dp_alloc(n * sizeof(*rows));
+
+	*total = (struct dp_trace_row){.name = "total", .via = ""};
+	for (u32 i = 0; rows && i < n; i++) {
+		fill(&rows[i], t, i);
+		for (int k = 0; k < DP_NCOUNTS; k++)
+			total->counts.v[k] += rows[i].counts.v[k];
+		total->hits += rows[i].hits;
+		total->cost_ns += rows[i].cost_ns;
+	}
+	return rows;
+}
