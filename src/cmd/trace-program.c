@@ -13,6 +13,7 @@
 
 #include "cmd/probes.h"
 #include "host/process/process.h"
+#include "log/log-rpn.h"
 #include "run/run-output.h"
 
 struct program {
@@ -118,6 +119,15 @@ static ssize_t write_records(void *arg, const void *text, size_t n)
 		return (ssize_t)n;
 	errno = EIO; /* not EINTR, which would be tried again */
 	return -1;
+}
+
+static void write_head(struct program *p)
+{
+	struct dp_line l = {0};
+
+	dp_rpn_log_head(&l, p->format);
+	fwrite(l.text, 1, l.n, p->out.f);
+	dp_line_free(&l);
 }
 
 static int ask(const struct program *p, u32 op, u32 flags, const char *name, const void *object, size_t size, FILE *out)
@@ -264,6 +274,7 @@ static int run(struct program *p)
 		dp_ui_error(&err, NULL);
 		return CMD_FAILED;
 	}
+	write_head(p);
 	p->run = dp_run_new(write_records, p);
 	if (!p->run)
 		return dp_ui_fail(E_RPN_MEMORY, NULL, "trace");

@@ -249,6 +249,15 @@ static void make_sink(union dp_sink_room *room, struct dp_line *l, enum dp_forma
 	room->s.program = true;
 }
 
+void dp_rpn_log_head(struct dp_line *l, enum dp_format format)
+{
+	union dp_sink_room room;
+
+	make_sink(&room, l, format, NULL);
+	if (room.s.ops->head)
+		room.s.ops->head(&room.s);
+}
+
 bool dp_rpn_log(struct dp_line *l, enum dp_format format, const struct dp_record *rec, const struct dp_rpn_context *c)
 {
 	struct dp_sink_record r = {.rec = rec, .task = c->comm, .tid = rec->tid, .program = c};

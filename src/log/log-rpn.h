@@ -38,6 +38,9 @@ struct dp_rpn_context { /* what is known of a record beside its bytes */
 	const struct dp_rf *rf; /* the program's own description of its records; NULL: none */
 };
 
+/* The heads of columns, in formats that have some. */
+void dp_rpn_log_head(struct dp_line *l, enum dp_format format);
+
 /* False when the record is none of an RPN program. */
 bool dp_rpn_log(struct dp_line *l, enum dp_format format, const struct dp_record *rec, const struct dp_rpn_context *c);
 

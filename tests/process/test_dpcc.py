@@ -297,6 +297,10 @@ def traced_programs():
                            stderr=subprocess.PIPE, text=True, timeout=60)
         assert not r.returncode and not r.stderr, (r.returncode, r.stderr)
         judge(r.stdout, 3)
+        r = subprocess.run([DPROBES, "trace", "--format", "csv", "-f", prog, "--", path], input="x\n",
+                           stdout=subprocess.PIPE, text=True, timeout=60)
+        rows = list(csv.DictReader(r.stdout.splitlines()))
+        assert any(row["module"] == path and row["time"] != "aggregate" and row["data"] for row in rows), rows
     p = start([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert p.stdout.readline() == "ready\n"
 

@@ -137,6 +137,10 @@ static void head(struct dp_sink *s)
 {
 	char unnamed[16];
 
+	if (s->program) {
+		dp_line_str(s->line, "time,major,minor,module,pid,tid,cpu,task,data,fields\n");
+		return;
+	}
 	dp_line_str(s->line, "time,task,tid,cpu,event,group,symbol,offset,return,caller,shortened");
 	for (u32 i = 0; i < csv(s)->ncolumns; i++) {
 		const struct column *c = &csv(s)->columns[i];
