@@ -11,20 +11,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cmd/cmd-trace.h"
 #include "cmd/probes.h"
 #include "host/process/process.h"
 #include "log/log-rpn.h"
-#include "run/run-output.h"
 
 struct program {
 	struct probes_args args;
-	const char *out_path;
-	char **command;
-	double seconds, interval;
-	enum dp_format format;
-	bool quiet;
+	struct trace t; /* what it has in common with a trace of events: options and the output */
+	double interval;
 	struct driver *run;
-	struct dp_output out;
 	pid_t child;
 	int go, result; /* pipes to and from it */
 	int cleaner;    /* pipe to whoever cleans up after us; -1: nobody */
@@ -67,44 +63,28 @@ static int take_option(void *arg, int id, const char *value)
 			return dp_ui_fail(E_CMD_EXTRA, "give one program", "%s", value);
 		p->args.file = value;
 		return 0;
-	case OPT_PID:
-		return dp_cmd_parse_pid(value, &p->args.pid) ? 0 : CMD_USAGE;
 	case OPT_DEFINE:
 		return dp_probes_define(&p->args, value);
-	case OPT_OUTPUT:
-		p->out_path = value;
-		return 0;
-	case OPT_JSON:
-		p->format = DP_FORMAT_JSON;
-		return 0;
-	case OPT_FORMAT:
-		return dp_cmd_parse_format(value, &p->format) ? 0 : CMD_USAGE;
-	case OPT_ALLOW_TRAP:
-		p->args.flags |= DP_DRIVER_ALLOW_TRAP;
-		return 0;
-	case OPT_CHILDREN:
-		p->args.flags |= DP_DRIVER_CHILDREN;
-		return 0;
-	case OPT_DURATION:
-		return dp_cmd_parse_seconds(value, &p->seconds) ? 0 : CMD_USAGE;
 	case OPT_INTERVAL:
 		return dp_cmd_parse_seconds(value, &p->interval) ? 0 : CMD_USAGE;
-	case OPT_QUIET:
-		p->quiet = true;
-		return 0;
-	default:
+	case CMD_OPT_OPERAND:
 		return dp_ui_fail(E_CMD_EXTRA, "events and a probe program are traced one at a time", "%s", value);
+	default:
+		return dp_cmd_trace_option(&p->t, id, value);
 	}
 }
 
 static int parse(struct program *p, int argc, char **argv, bool *done)
 {
-	int r = dp_cmd_options(VERB_TRACE_PROGRAM, argc, argv, take_option, p, &p->command, done);
+	int r = dp_cmd_options(VERB_TRACE_PROGRAM, argc, argv, take_option, p, &p->t.command, done);
 
 	if (r || *done)
 		return r;
-	if (p->command && p->args.pid)
+	if (p->t.command && p->t.pid)
 		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "both -p and a command");
+	p->args.pid = p->t.pid;
+	p->args.flags |= (p->t.opt.allow_trap ? DP_DRIVER_ALLOW_TRAP : 0) |
+			 (p->t.opt.children ? DP_DRIVER_CHILDREN : 0);
 	return CMD_OK;
 }
 
@@ -115,18 +95,21 @@ static ssize_t write_records(void *arg, const void *text, size_t n)
 {
 	struct program *p = arg;
 
-	if (!p->out.error && fwrite(text, 1, n, p->out.f) == n && !fflush(p->out.f))
+	if (!p->t.run.out.error && fwrite(text, 1, n, p->t.run.out.f) == n && !fflush(p->t.run.out.f))
 		return (ssize_t)n;
 	errno = EIO; /* not EINTR, which would be tried again */
 	return -1;
 }
 
+/* Before the aggregates, which go to standard output, too. */
 static void write_head(struct program *p)
 {
 	struct dp_line l = {0};
 
-	dp_rpn_log_head(&l, p->format);
-	fwrite(l.text, 1, l.n, p->out.f);
+	dp_rpn_log_head(&l, p->t.format);
+	if (l.n)
+		fwrite(l.text, 1, l.n, p->t.run.out.f);
+	fflush(p->t.run.out.f); /* a failure is told at the end */
 	dp_line_free(&l);
 }
 
@@ -168,8 +151,8 @@ static int insert(struct program *p)
 	if (dp_rpn_save(&u, &bytes, &size, &err))
 		dp_ui_error(&err, NULL);
 	else
-		status = ask(p, DP_DRIVER_INSERT, dp_driver_with_format(p->args.flags, p->format), u.name, bytes, size,
-			     p->quiet || p->command ? NULL : stderr);
+		status = ask(p, DP_DRIVER_INSERT, dp_driver_with_format(p->args.flags, p->t.format), u.name, bytes,
+			     size, p->t.quiet || p->t.command ? NULL : stderr);
 	free(bytes);
 	dp_rpn_free(&u);
 	return status;
@@ -179,9 +162,9 @@ static int insert(struct program *p)
 
 static void show_aggregates(struct program *p)
 {
-	if (p->interval && p->format == DP_FORMAT_TEXT)
+	if (p->interval && p->t.format == DP_FORMAT_TEXT)
 		dp_ui_time_line();
-	ask(p, DP_DRIVER_VARS, dp_driver_with_format(DP_DRIVER_AGGREGATES, p->format), "", NULL, 0, stdout);
+	ask(p, DP_DRIVER_VARS, dp_driver_with_format(DP_DRIVER_AGGREGATES, p->t.format), "", NULL, 0, stdout);
 	fflush(stdout);
 }
 
@@ -200,7 +183,7 @@ static void become_command(const struct program *p, int go, int result)
 	signal(SIGPIPE, SIG_DFL);
 	if (dp_cmd_int_ignored)
 		signal(SIGINT, SIG_IGN); /* as our parent wanted it */
-	execvp(p->command[0], p->command);
+	execvp(p->t.command[0], p->t.command);
 	code = errno;
 	if (write(result, &code, sizeof(code)) < 0)
 		_exit(126);
@@ -234,7 +217,7 @@ static int release_command(struct program *p)
 
 	close(p->go);
 	close(p->result);
-	return failed ? dp_ui_fail(E_FILE_OPEN, NULL, "%s: %s", p->command[0], strerror(code)) : CMD_OK;
+	return failed ? dp_ui_fail(E_FILE_OPEN, NULL, "%s: %s", p->t.command[0], strerror(code)) : CMD_OK;
 }
 
 static bool is_over(struct program *p)
@@ -250,14 +233,14 @@ static int follow(struct program *p)
 {
 	u64 begin = dp_now_ns(), shown = begin;
 
-	while (!is_over(p) && !p->out.error) {
+	while (!is_over(p) && !p->t.run.out.error) {
 		u64 now = dp_now_ns();
 
 		if (p->interval && (double)(now - shown) >= p->interval * 1e9) {
 			show_aggregates(p);
 			shown = now;
 		}
-		if (p->seconds && (double)(now - begin) >= p->seconds * 1e9)
+		if (p->t.run.seconds && (double)(now - begin) >= p->t.run.seconds * 1e9)
 			break;
 		dp_run_turn(p->run, -1);
 	}
@@ -270,7 +253,7 @@ static int run(struct program *p)
 	int status = CMD_OK;
 
 	dp_cmd_catch_signals();
-	if (dp_output_open(&p->out, p->out_path, &dp_cmd_stop, &err)) {
+	if (dp_output_open(&p->t.run.out, p->t.out_path, &dp_cmd_stop, &err)) {
 		dp_ui_error(&err, NULL);
 		return CMD_FAILED;
 	}
@@ -279,13 +262,13 @@ static int run(struct program *p)
 	if (!p->run)
 		return dp_ui_fail(E_RPN_MEMORY, NULL, "trace");
 	p->cleaner = dp_cmd_start_cleaner();
-	if (p->command)
+	if (p->t.command)
 		status = begin_command(p);
 	if (!status)
 		status = insert(p);
 	if (status)
 		return status; /* a command that waits for its start sees the end of the pipe */
-	if (p->command)
+	if (p->t.command)
 		status = release_command(p);
 	if (!status)
 		status = follow(p);
@@ -299,7 +282,7 @@ static int finish(struct program *p, int status)
 
 	dp_run_free(p->run); /* the probes are out, and all records with them */
 	dp_cmd_end_cleaner(p->cleaner);
-	if (dp_output_close(&p->out, &err) && !dp_output_unwanted(&p->out) && !status) {
+	if (dp_output_close(&p->t.run.out, &err) && !dp_output_unwanted(&p->t.run.out) && !status) {
 		dp_ui_error(&err, NULL);
 		status = CMD_FAILED;
 	}
