@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Between arm.c, which carries an arming out, and image.c, which makes what it puts into the target. */
+/*
+ * Between arm.c, which carries an arming out, image.c, which makes what it puts into the target, and the parts of a
+ * session.
+ */
 #ifndef DP_ARM_PRIV_H
 #define DP_ARM_PRIV_H
 
@@ -48,6 +51,35 @@ bool dp_plan_needs_segv(const struct dp_plan *plan);
 /* Bytes that its tables take, at most, for so many spots. */
 u64 dp_control_tables(u64 nspots);
 
+/*
+ * What a session has beside probes at code. Arming goes through the parts at each step, in the order of their table;
+ * what a part has nothing to do at is NULL.
+ */
+enum dp_part_step {
+	DP_PART_PREPARE, /* attached, a->caps are known, nothing is mapped: whether it can be done */
+	DP_PART_FILL,    /* all is mapped, no byte of code has changed: what has to be there before the first hit */
+	DP_PART_BEGIN,   /* the code is published; threads have not been seen yet */
+	DP_PART_READY,   /* all threads have been seen */
+	DP_PART_STEPS,
+};
+
+struct dp_part {
+	int (*steps[DP_PART_STEPS])(struct arming *a, struct dp_error *err);
+	/* Between begin and ready, for each thread: it is stopped, or stuck in the kernel. */
+	int (*thread)(struct dp_session *s, pid_t tid, struct dp_error *err);
+	/* After whichever step, or without any. */
+	void (*end)(struct dp_session *s);
+};
+
+extern const struct dp_part dp_calls_part, dp_watch_part, dp_pages_part;
+
+/* session-parts.c */
+int dp_parts_step(struct arming *a, enum dp_part_step step, struct dp_error *err);
+int dp_parts_thread(struct dp_session *s, pid_t tid, struct dp_error *err);
+
+/* arm.c, for parts that have changed a->ctl: the block without its tables, for a successor and into the process. */
+int dp_arm_put_control(struct arming *a, struct dp_error *err);
+
 /* arm.c, the steps that extend.c takes as well */
 int dp_arm_mark_busy(struct dp_space *space, const struct dp_maps *maps, const struct dp_process *proc);
 void dp_arm_entries(struct arming *a); /* a->entries, of the mapped region */
@@ -56,13 +88,10 @@ int dp_arm_check_bytes(struct arming *a, struct dp_error *err);
 int dp_arm_map_areas(struct arming *a, struct dp_error *err);
 int dp_arm_take_signal(struct arming *a, int sig, u64 old[4], struct dp_error *err);
 int dp_arm_publish(struct arming *a, struct dp_error *err);
-int dp_arm_last_round(struct arming *a, bool watch, struct dp_error *err); /* watch: what is watched is, from then on */
+int dp_arm_last_round(struct arming *a, bool parts, struct dp_error *err); /* parts: they see each thread */
 void dp_arm_finish_children(struct arming *a);
 
 /* extend.c: bytes that control blocks to come take in the region; 0 where none will come. */
 u64 dp_extend_room(struct dp_session *s);
-
-/* pagepoint.c: what is needed from the process to mark its pages; marks them. E_WATCH_PAGES */
-int dp_pages_open(struct arming *a, struct dp_error *err);
 
 #endif

@@ -64,7 +64,7 @@ static void make_layout(struct dp_session *s, struct layout *l)
 
 	for (u32 i = 0; i < s->nprobes; i++)
 		code += DP_ALIGN_UP(s->probes[i].event->prog.len, 16) + 16;
-	code += s->nwatched * (sizeof(struct dp_probe_rt) + sizeof(struct dp_watch_rt)) + 64;
+	code += s->watch.n * (sizeof(struct dp_probe_rt) + sizeof(struct dp_watch_rt)) + 64;
 	code += pages ? DP_PAGES_RANGES * sizeof(struct dp_range) : 0;
 	l->ncpus = (u32)sysconf(_SC_NPROCESSORS_CONF);
 	l->ring_size = s->opt.ring_size ? s->opt.ring_size : l->ncpus <= 8 ? 4 * MiB : MiB;
@@ -75,7 +75,7 @@ static void make_layout(struct dp_session *s, struct layout *l)
 	l->table = DP_ALIGN_UP(dp_blob_size, PAGE);
 	l->tids = l->table + PAGE;
 	l->cells = l->tids + DP_ALIGN_UP((l->nslots + 1) * 4ull, PAGE);
-	l->copies = l->cells + DP_ALIGN_UP(s->ngroups * 8ull + 8, PAGE);
+	l->copies = l->cells + DP_ALIGN_UP(s->watch.ngroups * 8ull + 8, PAGE);
 	l->shadows = l->copies + (pages ? DP_ALIGN_UP(sizeof(struct dp_copies), PAGE) : 0);
 	l->slots = l->shadows + DP_ALIGN_UP(dp_pages_shadows(s), PAGE);
 	l->control = l->slots + (u64)l->nslots * DP_HIT_SLOT_SIZE;
@@ -85,8 +85,9 @@ static void make_layout(struct dp_session *s, struct layout *l)
 	l->copy_code = DP_ALIGN_UP(l->jit_end, PAGE);
 	l->rings = l->copy_code + (pages ? DP_COPIES * DP_COPY_CODE : 0);
 	s->words_off = DP_ALIGN_UP(dp_rings_size(l->ncpus, l->ncpus * 2, s->nprobes, l->ring_size), PAGE);
-	s->asks_off = DP_ALIGN_UP(s->words_off + s->nwords * 8ull, 64);
-	l->rings_end = l->end = DP_ALIGN_UP(l->rings + s->asks_off + (s->has_call ? sizeof(struct dp_asks) : 0), PAGE);
+	s->calls.asks_off = DP_ALIGN_UP(s->words_off + s->nwords * 8ull, 64);
+	l->rings_end = l->end = DP_ALIGN_UP(l->rings + s->calls.asks_off + (s->calls.any ? sizeof(struct dp_asks) : 0),
+					    PAGE);
 	s->globals_off = s->opt.share_globals ? l->rings_end : 0;
 	if (s->opt.share_globals)
 		l->end += PAGE;
@@ -167,10 +168,10 @@ static int make_plan(struct arming *a, struct dp_error *err)
 	s->rings_off = a->lay.rings;
 	s->slots_off = a->lay.slots;
 	s->tids_off = a->lay.tids;
-	s->cells_off = a->lay.cells;
-	s->shadows_off = a->lay.shadows;
-	s->copies_off = a->lay.copies;
-	s->late_off = a->lay.late;
+	s->watch.cells_off = a->lay.cells;
+	s->pages.shadows_off = a->lay.shadows;
+	s->pages.copies_off = a->lay.copies;
+	s->late.off = a->lay.late;
 	s->nslots = a->lay.nslots;
 	dp_compile_place(s, s->region + a->lay.jit);
 	dp_space_busy(&s->plan.space, s->region, s->region + a->lay.end);
@@ -411,7 +412,7 @@ static int map_rings(struct arming *a, struct dp_error *err)
 	a->ctl->ring_size = g->ring_size;
 	a->ctl->counts = addr + g->counts_off;
 	a->ctl->counts_stride = g->counts_stride;
-	a->ctl->asks = s->has_call ? addr + s->asks_off : 0;
+	a->ctl->asks = s->calls.any ? addr + s->calls.asks_off : 0;
 	a->ctl->ncpus = g->ncpus;
 	a->ctl->nrings = g->nrings;
 	return 0;
@@ -444,8 +445,7 @@ int dp_arm_map_areas(struct arming *a, struct dp_error *err)
 	return r;
 }
 
-/* The control block without its tables: for a successor, and into the process. */
-static int put_control(struct arming *a, struct dp_error *err)
+int dp_arm_put_control(struct arming *a, struct dp_error *err)
 {
 	a->s->block.ctl = *a->ctl;
 	dp_record_update(a->s);
@@ -467,7 +467,7 @@ int dp_arm_take_signal(struct arming *a, int sig, u64 old[4], struct dp_error *e
 		r = dp_mem_read(&a->mem, scratch, old, 4 * sizeof(*old), err);
 	/* Known to the handler before it can be called, and to a successor before it has to put it back. */
 	if (!r)
-		r = put_control(a, err);
+		r = dp_arm_put_control(a, err);
 	/* A system call that the signal interrupts goes on where it would have gone on without us. */
 	ours[1] |= own[0] <= 1 ? SA_RESTART : own[1] & SA_RESTART;
 	if (!r)
@@ -488,21 +488,19 @@ static int fill_region(struct arming *a, struct dp_error *err)
 
 	if (r)
 		return r;
-	if (s->has_call && !(a->caps.caps & DP_CAP_FUTEX))
-		return dp_fail(err, E_WATCH_CALL, "process %d", (int)s->pid);
 	a->ctl->caps = a->caps.caps;
 	a->ctl->rseq_off = a->caps.rseq_off;
 	a->ctl->tid_off = a->caps.tid_off;
 	set_clock(a);
-	r = map_region(a, err);
+	r = dp_parts_step(a, DP_PART_PREPARE, err);
+	if (!r)
+		r = map_region(a, err);
 	if (!r)
 		r = dp_mem_write(&a->mem, a->ctl->tids + a->ctl->nslots * 4ull, &a->ctl->pid, 4, err);
 	if (!r)
 		r = map_rings(a, err);
 	if (!r && s->globals_off)
 		r = dp_share_file(&a->remote, s->pidfd, s->opt.globals_fd, s->region + s->globals_off, PAGE, err);
-	if (!r)
-		r = dp_pages_open(a, err);
 	/* All tables, before there is anything that a successor or the first signal looks up in them. */
 	if (!r) {
 		s->block.ctl = *a->ctl;
@@ -518,11 +516,7 @@ static int fill_region(struct arming *a, struct dp_error *err)
 		r = dp_arm_take_signal(a, SIGTRAP, a->ctl->old_trap, err);
 	if (!r && a->ctl->segv_taken)
 		r = dp_arm_take_signal(a, SIGSEGV, a->ctl->old_segv, err);
-	if (!r)
-		r = dp_watch_values(s, &a->mem, err);
-	if (!r)
-		r = dp_pages_values(s, &a->mem, err);
-	return r;
+	return r ? r : dp_parts_step(a, DP_PART_FILL, err);
 }
 
 /*
@@ -552,11 +546,11 @@ void dp_arm_finish_children(struct arming *a)
 }
 
 /*
- * Each thread is stopped once and moved if it stands on a displaced instruction, then let go. Its watches are set while
- * it is stopped (watch): threads that it started before are in our table, those that it starts later inherit them. So
- * each gets them once.
+ * Each thread is stopped once and moved if it stands on a displaced instruction, then let go. The parts see it while it
+ * is stopped: threads that it started before are in our table, those that it starts later inherit what parts set. So
+ * each gets it once.
  */
-int dp_arm_last_round(struct arming *a, bool watch, struct dp_error *err)
+int dp_arm_last_round(struct arming *a, bool parts, struct dp_error *err)
 {
 	struct dp_tracer *t = &a->tracer;
 	struct dp_moves mv = {.map = a->plan->redirects,
@@ -571,13 +565,13 @@ int dp_arm_last_round(struct arming *a, bool watch, struct dp_error *err)
 		dp_arm_finish_children(a); /* which do not wait for all the others */
 		if (th->foreign || !dp_tracer_stop(t, th, 500000000)) {
 			/* Stuck in the kernel: the second net stays. */
-			if (watch && !t->v[i].foreign && !t->v[i].sharer && !t->v[i].gone && !t->v[i].released)
-				r = dp_watch_thread(a->s, t->v[i].tid, err);
+			if (parts && !t->v[i].foreign && !t->v[i].sharer && !t->v[i].gone && !t->v[i].released)
+				r = dp_parts_thread(a->s, t->v[i].tid, err);
 			continue;
 		}
 		dp_move_thread(&t->v[i], &a->mem, &a->now, &mv);
-		if (watch && !t->v[i].sharer)
-			r = dp_watch_thread(a->s, t->v[i].tid, err);
+		if (parts && !t->v[i].sharer)
+			r = dp_parts_thread(a->s, t->v[i].tid, err);
 		if (!r)
 			dp_tracer_release(t, &t->v[i]);
 	}
@@ -601,7 +595,7 @@ int dp_arm_publish(struct arming *a, struct dp_error *err)
 	dp_tracer_pass_forks(&a->tracer);
 	a->tracer.holds = true;
 	a->ctl->state = DP_STATE_ARMING;
-	r = put_control(a, err);
+	r = dp_arm_put_control(a, err);
 	if (!r)
 		r = dp_publish(&ph.host, v, plan->npatches, err);
 	/* A trap in a thread that blocks the signal makes the kernel reset the action: set it again. */
@@ -611,7 +605,7 @@ int dp_arm_publish(struct arming *a, struct dp_error *err)
 		r = dp_arm_take_signal(a, SIGSEGV, ignore, err);
 	a->ctl->state = DP_STATE_ARMED;
 	if (!r)
-		r = put_control(a, err);
+		r = dp_arm_put_control(a, err);
 	free(v);
 	return r;
 }
@@ -665,11 +659,7 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 	if (!r)
 		r = dp_arm_check_bytes(&a, err);
 	if (!r)
-		r = dp_pages_try(s, &a.now, err);
-	if (!r)
 		r = dp_tracer_attach(&a.tracer, s->pid, err);
-	if (!r)
-		r = dp_watch_try(s, a.tracer.v[0].tid, err);
 	attached = dp_now_ns();
 	if (!r)
 		r = dp_remote_init(&a.remote, &a.tracer, &a.mem, &a.now, err);
@@ -682,18 +672,16 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 	if (!r)
 		r = dp_remote_retire(&a.remote, err); /* nobody is sent to make calls any more */
 	if (!r)
-		r = dp_calls_begin(s, err);
+		r = dp_parts_step(&a, DP_PART_BEGIN, err);
 	if (!r) {
 		r = dp_arm_last_round(&a, true, err);
 		if (!r)
-			r = dp_pages_begin(s, &a.mem, err);
+			r = dp_parts_step(&a, DP_PART_READY, err);
 		dp_arm_finish_children(&a);
 		s->armed = !r;
 	}
-	if (r) {
-		dp_calls_end(s);
-		dp_watch_end(s);
-	}
+	if (r)
+		dp_parts_end(s);
 	dp_remote_end(&a.remote);
 	collect_stats(&a);
 	dp_tracer_detach(&a.tracer);

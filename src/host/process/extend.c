@@ -28,10 +28,10 @@
 
 u64 dp_extend_room(struct dp_session *s)
 {
-	s->late_size = dp_pages_any(s)
+	s->late.size = dp_pages_any(s)
 			   ? DP_ALIGN_UP(sizeof(struct dp_control) + dp_control_tables(s->nspots + SITES) + 128, PAGE)
 			   : 0;
-	return s->late_size * BATCHES;
+	return s->late.size * BATCHES;
 }
 
 static bool has_threads(pid_t pid)
@@ -65,9 +65,9 @@ static u32 find_spots(struct dp_session *s, const struct dp_copy_state_of *v, st
 		const struct dp_image *im;
 		struct dp_spot *sp = &spots[n];
 
-		if (!v[i].ready || s->tried[i])
+		if (!v[i].ready || s->late.tried[i])
 			continue;
-		s->tried[i] = 1;
+		s->late.tried[i] = 1;
 		im = dp_process_image_at(&s->proc, v[i].ip);
 		if (!im || dp_spot_at(sp, im, v[i].ip - im->bias, i, NULL) || sp->site.outcome != DP_OUTCOME_JUMP ||
 		    is_taken(&s->plan, sp->site.win.start + sp->bias, dp_window_reach(&sp->site.win)))
@@ -168,7 +168,7 @@ static int begin(struct arming *a, struct dp_error *err)
 static int arm_more(struct arming *a, struct dp_plan *both, struct dp_error *err)
 {
 	struct dp_session *s = a->s;
-	u64 origin = s->region + s->late_off + s->nlate * s->late_size;
+	u64 origin = s->region + s->late.off + s->late.n * s->late.size;
 	bool had_segv;
 	int r = dp_rebuild_control(a, both, origin, err);
 
@@ -183,7 +183,7 @@ static int arm_more(struct arming *a, struct dp_plan *both, struct dp_error *err
 	if (r)
 		return r;
 	s->control = origin;
-	s->nlate++;
+	s->late.n++;
 	had_segv = a->ctl->segv_taken;
 	a->tracer.handled |= had_segv ? SIGNAL_BIT(SIGSEGV) : 0;
 	r = dp_arm_map_areas(a, err);
@@ -223,7 +223,7 @@ static int extend(struct dp_session *s, struct dp_spot *spots, u32 n, const stru
 {
 	struct dp_plan more = {.space = s->plan.space}, both = {0};
 	struct arming a = {.s = s, .plan = &more, .mem = *mem};
-	u32 nareas = s->plan.space.nareas, before = s->nlate;
+	u32 nareas = s->plan.space.nareas, before = s->late.n;
 	int r = dp_maps_read(&a.now, s->pid, err);
 
 	memset(&s->plan.space, 0, sizeof(s->plan.space));
@@ -246,8 +246,8 @@ static int extend(struct dp_session *s, struct dp_spot *spots, u32 n, const stru
 		s->stats.stops += a.tracer.stops;
 		dp_tracer_detach(&a.tracer);
 	}
-	if (s->nlate != before) {
-		s->nlate_spots += n;
+	if (s->late.n != before) {
+		s->late.nspots += n;
 		adopt_plan(s, &more, &both);
 	} else { /* nothing has changed */
 		s->plan.space = more.space;
@@ -272,7 +272,7 @@ static void answer(struct dp_session *s, const struct dp_mem *mem, const struct 
 	for (u32 i = 0; i < DP_COPIES; i++)
 		if (v[i].asked)
 			dp_mem_write(mem,
-				     s->region + s->copies_off + i * sizeof(struct dp_copy) +
+				     s->region + s->pages.copies_off + i * sizeof(struct dp_copy) +
 					 offsetof(struct dp_copy, asked),
 				     &answered, 4, NULL);
 	/* Pairs with the acquire of those who wait. */
@@ -287,11 +287,11 @@ static void learn(struct dp_session *s, const struct dp_mem *mem, bool asked)
 	struct dp_error err = {0};
 	u32 n = 0;
 
-	if (!s->tried)
-		s->tried = calloc(DP_COPIES, 1);
-	if (v && spots && s->tried && dp_copies_read(mem, s->region + s->copies_off, v)) {
-		if (s->nlate < BATCHES)
-			n = find_spots(s, v, spots, SITES - s->nlate_spots);
+	if (!s->late.tried)
+		s->late.tried = calloc(DP_COPIES, 1);
+	if (v && spots && s->late.tried && dp_copies_read(mem, s->region + s->pages.copies_off, v)) {
+		if (s->late.n < BATCHES)
+			n = find_spots(s, v, spots, SITES - s->late.nspots);
 		if (n && extend(s, spots, n, mem, &err) && err.code && dp_session_alive(s))
 			dp_session_say(s, "%u instructions are not told exactly while other threads store: %s: %s", n,
 				       dp_error_info(err.code)->sentence, err.detail);
@@ -304,35 +304,35 @@ static void learn(struct dp_session *s, const struct dp_mem *mem, bool asked)
 
 void dp_pages_learn(struct dp_session *s)
 {
-	u64 known = 0, all = s->region + s->copies_off;
+	u64 known = 0, all = s->region + s->pages.copies_off;
 	bool asked;
 	struct dp_mem mem;
 	u32 doorbell;
 
-	if (!s->armed || !s->late_size)
+	if (!s->armed || !s->late.size)
 		return;
 	/* Pairs with the release in ask_for_point(). */
 	doorbell = __atomic_load_n(&s->rings.at->doorbell, __ATOMIC_ACQUIRE);
-	asked = doorbell != s->doorbell;
-	if (!asked && (dp_now_ns() < s->late_at || s->nlate == BATCHES || s->nlate_spots == SITES ||
+	asked = doorbell != s->late.doorbell;
+	if (!asked && (dp_now_ns() < s->late.at || s->late.n == BATCHES || s->late.nspots == SITES ||
 		       !dp_process_peek(s->pid, all + offsetof(struct dp_copies, nready), &known, 8) ||
-		       known == s->late_known || !has_threads(s->pid)))
+		       known == s->late.known || !has_threads(s->pid)))
 		return;
-	s->doorbell = doorbell;
-	s->late_known = known;
+	s->late.doorbell = doorbell;
+	s->late.known = known;
 	if (!dp_mem_open(&mem, s->pid, NULL)) {
 		learn(s, &mem, asked);
 		dp_mem_close(&mem);
 	}
-	s->late_at = dp_now_ns() + (WAIT_NS << DP_MIN(s->nlate, 20u));
+	s->late.at = dp_now_ns() + (WAIT_NS << DP_MIN(s->late.n, 20u));
 }
 
 void dp_session_rest(struct dp_session *s, u64 ns)
 {
 	struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 
-	if (s->armed && s->late_size)
-		syscall(SYS_futex, &s->rings.at->doorbell, FUTEX_WAIT, s->doorbell, &t, NULL, 0);
+	if (s->armed && s->late.size)
+		syscall(SYS_futex, &s->rings.at->doorbell, FUTEX_WAIT, s->late.doorbell, &t, NULL, 0);
 	else
 		nanosleep(&t, NULL);
 }

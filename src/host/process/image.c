@@ -144,8 +144,8 @@ int dp_build_control(struct arming *a, struct dp_error *err)
 	struct dp_plan *plan = &s->plan;
 	u8 *base = calloc(1, a->lay.control_size);
 	u64 *code_addr = calloc(s->nprobes, sizeof(*code_addr));
-	struct dp_probe_rt *rt = calloc(s->nspots + s->nwatched + 1, sizeof(*rt));
-	struct dp_watch_rt *watches = calloc(s->ngroups + 1, sizeof(*watches));
+	struct dp_probe_rt *rt = calloc(s->nspots + s->watch.n + 1, sizeof(*rt));
+	struct dp_watch_rt *watches = calloc(s->watch.ngroups + 1, sizeof(*watches));
 	struct dp_patch *patches = dp_plan_patches(plan);
 	struct dp_control *c = (struct dp_control *)base;
 	u64 at = sizeof(*c), origin = s->control;
@@ -168,8 +168,8 @@ int dp_build_control(struct arming *a, struct dp_error *err)
 	put_plan(c, plan, patches, a->areas, a->nareas, &at, origin);
 	c->probes = put(base, &at, origin, rt, c->nprobes * sizeof(*rt));
 	c->unwind = s->unwind.n ? origin + dp_unwind_place(&s->unwind, base, &at, origin) : 0;
-	c->watches = put(base, &at, origin, watches, s->ngroups * sizeof(*watches));
-	c->nwatches = s->ngroups;
+	c->watches = put(base, &at, origin, watches, s->watch.ngroups * sizeof(*watches));
+	c->nwatches = s->watch.ngroups;
 	c->npages = dp_pages_ranges(s, pages);
 	c->pages = put(base, &at, origin, pages, c->npages * sizeof(*pages));
 	c->pagemap = -1;
@@ -190,7 +190,7 @@ int dp_build_control(struct arming *a, struct dp_error *err)
 	c->owner_pid = (u32)getpid();
 	c->pid = (u32)dp_inner_tid(s->pid, s->pid);
 	c->old_trap[2] = ~0ull;
-	c->signals = s->region + a->lay.cells + s->ngroups * 8ull;
+	c->signals = s->region + a->lay.cells + s->watch.ngroups * 8ull;
 	c->segv_taken = dp_plan_needs_segv(plan);
 	permanent_ranges(a, c);
 	free(code_addr);
@@ -208,7 +208,7 @@ u64 dp_control_tables(u64 nspots)
 
 int dp_rebuild_control(struct arming *a, const struct dp_plan *plan, u64 origin, struct dp_error *err)
 {
-	u8 *base = calloc(1, a->s->late_size);
+	u8 *base = calloc(1, a->s->late.size);
 	struct dp_patch *patches = dp_plan_patches(plan);
 	struct dp_control *c = (struct dp_control *)base;
 	u32 nareas = 0;
@@ -216,7 +216,7 @@ int dp_rebuild_control(struct arming *a, const struct dp_plan *plan, u64 origin,
 	u64 at = sizeof(*c), size = at + plan->npoints * sizeof(*plan->points) + plan->npatches * sizeof(*patches) +
 				    nareas * sizeof(*areas) +
 				    ((u64)plan->nredirects + plan->nhomes) * sizeof(*plan->homes) + 5 * 16;
-	int r = base && patches && areas && size <= a->s->late_size ? 0 : dp_fail(err, E_ARM_NOMEM, "control block");
+	int r = base && patches && areas && size <= a->s->late.size ? 0 : dp_fail(err, E_ARM_NOMEM, "control block");
 
 	if (!r) {
 		*c = a->s->block.ctl;

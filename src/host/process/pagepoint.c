@@ -38,8 +38,8 @@
 
 bool dp_pages_any(const struct dp_session *s)
 {
-	for (u32 i = 0; i < s->nwatched; i++)
-		if (s->watched[i].paged)
+	for (u32 i = 0; i < s->watch.n; i++)
+		if (s->watch.v[i].paged)
 			return true;
 	return false;
 }
@@ -48,13 +48,13 @@ u64 dp_pages_shadows(struct dp_session *s)
 {
 	u64 at = 0;
 
-	for (u32 i = 0; i < s->nwatched; i++) {
-		struct dp_watched *w = &s->watched[i];
+	for (u32 i = 0; i < s->watch.n; i++) {
+		struct dp_watched *w = &s->watch.v[i];
 
 		if (!w->paged)
 			continue;
-		if (i && s->watched[i - 1].group == w->group) {
-			w->shadow = s->watched[i - 1].shadow;
+		if (i && s->watch.v[i - 1].group == w->group) {
+			w->shadow = s->watch.v[i - 1].shadow;
 			continue;
 		}
 		/* Words lie in the copy as they do in the memory. */
@@ -68,8 +68,8 @@ u32 dp_pages_ranges(const struct dp_session *s, struct dp_range v[DP_PAGES_RANGE
 {
 	u32 n = 0;
 
-	for (u32 i = 0; i < s->nwatched; i++) {
-		const struct dp_watched *w = &s->watched[i];
+	for (u32 i = 0; i < s->watch.n; i++) {
+		const struct dp_watched *w = &s->watch.v[i];
 		u64 lo = DP_ALIGN_DOWN(w->addr, PAGE), hi = DP_ALIGN_UP(w->addr + w->len, PAGE);
 
 		if (!w->paged)
@@ -96,13 +96,13 @@ int dp_pages_check(const struct dp_session *s, struct dp_error *err)
 	u32 n = dp_pages_ranges(s, v), registers = 0;
 	u64 pages = 0;
 
-	for (u32 i = 0; i < s->nwatched; i++)
-		registers += !s->watched[i].paged;
+	for (u32 i = 0; i < s->watch.n; i++)
+		registers += !s->watch.v[i].paged;
 	for (u32 i = 0; i < n; i++)
 		pages += (v[i].hi - v[i].lo) / PAGE;
 	if (n && s->opt.children)
 		return dp_fail(err, E_WATCH_PAGES, "the children of forks");
-	if (pages > DP_PAGES_MAX || s->ngroups - DP_MIN(registers, s->ngroups) >= DP_PAGES_RANGES)
+	if (pages > DP_PAGES_MAX || s->watch.ngroups - DP_MIN(registers, s->watch.ngroups) >= DP_PAGES_RANGES)
 		return refuse(err, "watch at most 64 pieces of memory, of 256 MiB in all", "too much is to be watched",
 			      n ? v[0].lo : 0);
 	return 0;
@@ -263,7 +263,8 @@ int dp_pages_can(struct dp_error *err)
 	return r;
 }
 
-int dp_pages_thread(struct dp_session *s, pid_t tid, struct dp_error *err)
+/* Its events; it is stopped, and has none yet. */
+static int watch_thread(struct dp_session *s, pid_t tid, struct dp_error *err)
 {
 	struct dp_range v[DP_PAGES_RANGES];
 	u32 n = dp_pages_ranges(s, v);
@@ -275,43 +276,57 @@ int dp_pages_thread(struct dp_session *s, pid_t tid, struct dp_error *err)
 	for (int by_call = 0; by_call < 2 && !r; by_call++) {
 		int fd;
 
-		if (by_call && s->no_calls)
+		if (by_call && s->pages.no_calls)
 			break;
-		if (!dp_grow((void **)&s->watch_events, &s->cap_watch_events, s->nwatch_events,
-			     sizeof(*s->watch_events)))
+		if (!dp_grow((void **)&s->pages.events, &s->pages.cap_events, s->pages.nevents,
+			     sizeof(*s->pages.events)))
 			return dp_fail(err, E_ARM_NOMEM, "watchpoint");
-		fd = open_event(tid, s->page_filter, by_call);
+		fd = open_event(tid, s->pages.filter, by_call);
 		if (fd < 0 && errno == ESRCH)
 			return 0;
 		if (fd < 0 && by_call && (errno == EACCES || errno == EPERM)) {
-			s->no_calls = true;
+			s->pages.no_calls = true;
 			dp_session_say(s, "what system calls store is not told: "
 					  "that takes root, or kernel.perf_event_paranoid below 2");
 			break;
 		}
 		if (fd < 0)
 			return fail_event("events of page faults", err);
-		s->watch_events[s->nwatch_events++] = (struct dp_watch_event){fd, DP_NO_GROUP};
+		s->pages.events[s->pages.nevents++] = fd;
 	}
 	return r;
 }
 
-int dp_pages_try(struct dp_session *s, const struct dp_maps *maps, struct dp_error *err)
+static void close_events(struct dp_session *s)
 {
+	while (s->pages.nevents)
+		close(s->pages.events[--s->pages.nevents]);
+}
+
+/* Whether the memory can be watched, and the kernel has what it takes, tried with one thread. */
+static int prepare(struct arming *a, struct dp_error *err)
+{
+	struct dp_session *s = a->s;
 	struct dp_range v[DP_PAGES_RANGES];
 	u32 n = dp_pages_ranges(s, v);
 	int r;
 
 	if (!n)
 		return 0;
-	r = check_maps(maps, v, n, err);
+	if (a->caps.seccomp)
+		return dp_fail(err, E_WATCH_PAGES, "process %d has a filter of system calls, which a hit would meet",
+			       (int)s->pid);
+	r = check_maps(&a->now, v, n, err);
 	if (!r)
 		r = dp_pages_can(err);
 	if (r)
 		return r;
-	dp_pages_end(s);
-	s->page_filter = load_filter(v, n);
-	return s->page_filter < 0 ? fail_event("the filter of page faults", err) : 0;
+	s->pages.filter = load_filter(v, n);
+	if (s->pages.filter < 0)
+		return fail_event("the filter of page faults", err);
+	r = watch_thread(s, a->tracer.v[0].tid, err);
+	close_events(s);
+	return r;
 }
 
 /* ---- the marks ---- */
@@ -327,7 +342,7 @@ static int close_some(const struct dp_session *s, u64 lo, u64 hi, struct dp_stre
 			    .vec_len = n,
 			    .mask = DP_PAGE_WRITTEN,
 			    .result = DP_PAGE_WRITTEN};
-	int found = ioctl(s->page_map, DP_PAGEMAP_SCAN, &a);
+	int found = ioctl(s->pages.map, DP_PAGEMAP_SCAN, &a);
 
 	*end = a.walk_end;
 	return found;
@@ -341,16 +356,16 @@ static int mark(struct dp_session *s, const struct dp_range *v, u32 n, struct dp
 	u64 end;
 
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)dp_memory_tid(s->pid));
-	s->page_map = open(path, O_RDONLY | O_CLOEXEC);
-	if (s->page_map < 0)
+	s->pages.map = open(path, O_RDONLY | O_CLOEXEC);
+	if (s->pages.map < 0)
 		return fail_event(path, err);
-	if (ioctl(s->page_marks, UFFDIO_API, &api))
+	if (ioctl(s->pages.marks, UFFDIO_API, &api))
 		return refuse(err, "use Linux 6.10 or later", "the kernel does not open marked pages by itself",
 			      v[0].lo);
 	for (u32 i = 0; i < n; i++) {
 		struct uffdio_register reg = {.range = {v[i].lo, v[i].hi - v[i].lo}, .mode = UFFDIO_REGISTER_MODE_WP};
 
-		if (ioctl(s->page_marks, UFFDIO_REGISTER, &reg) || close_some(s, v[i].lo, v[i].hi, NULL, 0, &end))
+		if (ioctl(s->pages.marks, UFFDIO_REGISTER, &reg) || close_some(s, v[i].lo, v[i].hi, NULL, 0, &end))
 			return refuse(err, "watch other memory, or look whether the program uses userfaultfd on it",
 				      strerror(errno), v[i].lo);
 	}
@@ -377,10 +392,12 @@ static int borrow(struct arming *a, struct dp_error *err)
 		r = dp_remote_calls(&a->remote, calls, 2, err);
 	if (r)
 		return r;
-	a->ctl->pagemap = calls[0].ret >= 0 ? (s32)calls[0].ret : -1;
+	if (calls[0].ret >= 0)
+		a->ctl->pagemap = (s32)calls[0].ret;
+	r = dp_arm_put_control(a, err); /* a successor closes it */
 	if (calls[1].ret >= 0) {
-		s->page_marks = (int)syscall(SYS_pidfd_getfd, s->pidfd, (int)calls[1].ret, 0);
-		if (s->page_marks < 0)
+		s->pages.marks = (int)syscall(SYS_pidfd_getfd, s->pidfd, (int)calls[1].ret, 0);
+		if (!r && s->pages.marks < 0)
 			r = fail_event("pidfd_getfd", err);
 		give_back.arg[0] = (u64)calls[1].ret;
 		dp_remote_calls(&a->remote, &give_back, 1, NULL);
@@ -398,35 +415,17 @@ int dp_session_can_watch_pages(struct dp_error *err)
 	return dp_pages_can(err);
 }
 
-int dp_pages_open(struct arming *a, struct dp_error *err)
-{
-	struct dp_range v[DP_PAGES_RANGES];
-	u32 n = dp_pages_ranges(a->s, v);
-	int r;
-
-	a->ctl->pagemap = -1;
-	if (!n)
-		return 0;
-	if (a->caps.seccomp)
-		return dp_fail(err, E_WATCH_PAGES, "process %d has a filter of system calls, which a hit would meet",
-			       (int)a->s->pid);
-	if (dp_session_symbol(a->s, "__libc_single_threaded", &a->ctl->single, NULL))
-		a->ctl->single = 0;
-	r = borrow(a, err);
-	return r ? r : mark(a->s, v, n, err);
-}
-
 /* What stands in [lo, hi) now, as what was seen last. */
 static int see(struct dp_session *s, const struct dp_mem *mem, u64 lo, u64 hi, struct dp_error *err)
 {
 	u8 buf[16384];
 
-	for (u32 i = 0; i < s->nwatched; i++) {
-		const struct dp_watched *w = &s->watched[i];
+	for (u32 i = 0; i < s->watch.n; i++) {
+		const struct dp_watched *w = &s->watch.v[i];
 		u64 from = DP_MAX(lo, w->addr), to = DP_MIN(hi, w->addr + w->len);
-		u64 shadow = s->region + s->shadows_off + w->shadow;
+		u64 shadow = s->region + s->pages.shadows_off + w->shadow;
 
-		if (!w->paged || (i && s->watched[i - 1].group == w->group))
+		if (!w->paged || (i && s->watch.v[i - 1].group == w->group))
 			continue;
 		for (u64 n; from < to; from += n) {
 			int r;
@@ -442,13 +441,27 @@ static int see(struct dp_session *s, const struct dp_mem *mem, u64 lo, u64 hi, s
 	return 0;
 }
 
-int dp_pages_values(struct dp_session *s, const struct dp_mem *mem, struct dp_error *err)
+/* The pages are marked; the values before the first hit. */
+static int fill(struct arming *a, struct dp_error *err)
 {
-	return dp_pages_any(s) ? see(s, mem, 0, ~0ull, err) : 0;
+	struct dp_range v[DP_PAGES_RANGES];
+	u32 n = dp_pages_ranges(a->s, v);
+	int r;
+
+	if (!n)
+		return 0;
+	if (dp_session_symbol(a->s, "__libc_single_threaded", &a->ctl->single, NULL))
+		a->ctl->single = 0;
+	r = borrow(a, err);
+	if (!r)
+		r = mark(a->s, v, n, err);
+	return r ? r : see(a->s, &a->mem, 0, ~0ull, err);
 }
 
-int dp_pages_begin(struct dp_session *s, const struct dp_mem *mem, struct dp_error *err)
+/* With all events there: the last look at what was stored meanwhile; open pages are closed, and the first hits come. */
+static int ready(struct arming *a, struct dp_error *err)
 {
+	struct dp_session *s = a->s;
 	struct dp_range v[DP_PAGES_RANGES];
 	struct dp_stretch found[64];
 	u32 n = dp_pages_ranges(s, v);
@@ -460,7 +473,7 @@ int dp_pages_begin(struct dp_session *s, const struct dp_mem *mem, struct dp_err
 
 		while (!r && at < v[i].hi && (k = close_some(s, at, v[i].hi, found, DP_ARRAY_SIZE(found), &end)) > 0) {
 			for (int j = 0; j < k && !r; j++)
-				r = see(s, mem, found[j].start, found[j].end, err);
+				r = see(s, &a->mem, found[j].start, found[j].end, err);
 			at = DP_MAX(end, at + PAGE);
 		}
 	}
@@ -470,7 +483,7 @@ int dp_pages_begin(struct dp_session *s, const struct dp_mem *mem, struct dp_err
 void dp_session_tend_pages(struct dp_session *s)
 {
 	struct dp_range v[DP_PAGES_RANGES];
-	u32 n = s->armed && s->page_map > 0 ? dp_pages_ranges(s, v) : 0;
+	u32 n = s->armed && s->pages.map > 0 ? dp_pages_ranges(s, v) : 0;
 	u64 end;
 
 	for (u32 i = 0; i < n; i++)
@@ -479,14 +492,26 @@ void dp_session_tend_pages(struct dp_session *s)
 		dp_pages_learn(s);
 }
 
-void dp_pages_end(struct dp_session *s)
+static void end(struct dp_session *s)
 {
 	/* The kernel opens all pages when the last descriptor of the marks is closed. */
-	int *fds[] = {&s->page_marks, &s->page_map, &s->page_filter};
+	int *fds[] = {&s->pages.marks, &s->pages.map, &s->pages.filter};
 
+	for (size_t i = 0; i < s->pages.nevents; i++)
+		ioctl(s->pages.events[i], PERF_EVENT_IOC_DISABLE, 0);
+	close_events(s);
 	for (u32 i = 0; i < DP_ARRAY_SIZE(fds); i++) {
 		if (*fds[i] > 0)
 			close(*fds[i]);
 		*fds[i] = 0;
 	}
+	free(s->pages.events);
+	s->pages.events = NULL;
+	s->pages.cap_events = 0;
 }
+
+const struct dp_part dp_pages_part = {
+    .steps = {[DP_PART_PREPARE] = prepare, [DP_PART_FILL] = fill, [DP_PART_READY] = ready},
+    .thread = watch_thread,
+    .end = end,
+};

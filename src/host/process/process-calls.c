@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "host/process/session-priv.h"
+#include "host/process/arm-priv.h"
 #include "symbols/variable.h"
 
 struct watched_call {
@@ -90,7 +90,7 @@ int dp_call_resolve(struct dp_session *s, const char *text, const struct dp_even
 		return dp_fail(err, E_PLACE_SYNTAX, "%.150s: FUNCTION($ARGUMENT->FIELD) is expected", loc.symbol);
 	if (parsed->watch_type == DP_WATCH_X || parsed->watch_type == DP_WATCH_IO)
 		return dp_fail(err, E_WATCH_TYPE, "%.150s", loc.symbol);
-	if (s->has_call)
+	if (s->calls.any)
 		return dp_fail(err, E_WATCH_MANY, "one watchpoint of this kind at a time");
 	im = loc.module[0] ? dp_process_image(&s->proc, loc.module, err) : dp_image_of_symbol(s, func, err);
 	if (!im)
@@ -115,7 +115,7 @@ int dp_call_resolve(struct dp_session *s, const char *text, const struct dp_even
 	r = add_end(s, &loc, &path, false, err);
 	if (!r)
 		r = add_end(s, &loc, &path, true, err);
-	s->has_call = true;
+	s->calls.any = true;
 	return r;
 }
 
@@ -128,14 +128,14 @@ static void unwatch(struct dp_calls *c, size_t i)
 
 	ioctl(c->open[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 	if (read(c->open[i].fd, &hits, 8) == 8)
-		c->s->watch_hits[0] += hits;
+		c->s->watch.hits[0] += hits;
 	close(c->open[i].fd);
 	c->open[i] = c->open[--c->n];
 }
 
 static bool answer(struct dp_calls *c, const volatile struct dp_ask *a)
 {
-	struct dp_watched w = c->s->watched[0];
+	struct dp_watched w = c->s->watch.v[0];
 	struct dp_ask q = {.tid = a->tid, .addr = a->addr}; /* it may write over it meanwhile */
 	pid_t tid = dp_thread_of(c->s->pid, q.tid);
 	int fd;
@@ -200,19 +200,28 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-int dp_calls_begin(struct dp_session *s, struct dp_error *err)
+static int prepare(struct arming *a, struct dp_error *err)
 {
+	return a->s->calls.any && !(a->caps.caps & DP_CAP_FUTEX)
+		   ? dp_fail(err, E_WATCH_CALL, "process %d", (int)a->s->pid)
+		   : 0;
+}
+
+/* Not before: threads that wait for an answer cannot be sent to make calls. */
+static int begin(struct arming *a, struct dp_error *err)
+{
+	struct dp_session *s = a->s;
 	struct dp_calls *c;
 	sigset_t all, old;
 	int r;
 
-	if (!s->has_call)
+	if (!s->calls.any)
 		return 0;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return dp_fail(err, E_ARM_NOMEM, "watchpoint");
 	c->s = s;
-	c->asks = (struct dp_asks *)((u8 *)s->rings.at + s->asks_off);
+	c->asks = (struct dp_asks *)((u8 *)s->rings.at + s->calls.asks_off);
 	sigfillset(&all); /* they are for the thread that waits for them */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	r = pthread_create(&c->thread, NULL, serve, c);
@@ -221,18 +230,18 @@ int dp_calls_begin(struct dp_session *s, struct dp_error *err)
 		free(c);
 		return dp_fail(err, E_ARM_NOMEM, "a thread: %s", strerror(r));
 	}
-	s->calls = c;
+	s->calls.server = c;
 	__atomic_store_n(&c->asks->serving, 1, __ATOMIC_RELEASE); /* pairs with the acquire of who asks */
 	return 0;
 }
 
-void dp_calls_end(struct dp_session *s)
+static void end(struct dp_session *s)
 {
-	struct dp_calls *c = s->calls;
+	struct dp_calls *c = s->calls.server;
 
 	if (!c)
 		return;
-	s->calls = NULL;
+	s->calls.server = NULL;
 	/* Pair with the acquires of who asks, and of serve(). */
 	__atomic_store_n(&c->asks->serving, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&c->stop, true, __ATOMIC_RELEASE);
@@ -246,3 +255,8 @@ void dp_calls_end(struct dp_session *s)
 	free(c->open);
 	free(c);
 }
+
+const struct dp_part dp_calls_part = {
+    .steps = {[DP_PART_PREPARE] = prepare, [DP_PART_BEGIN] = begin},
+    .end = end,
+};

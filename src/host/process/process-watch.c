@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "host/measure/measure.h"
-#include "host/process/session-priv.h"
+#include "host/process/arm-priv.h"
 #include "symbols/variable.h"
 
 #define USER_END (1ull << 47)
@@ -93,11 +93,11 @@ static bool before(const struct dp_watched *a, const struct dp_watched *b)
 
 static void number_groups(struct dp_session *s)
 {
-	s->ngroups = 0;
-	for (u32 i = 0; i < s->nwatched; i++) {
-		if (!i || before(&s->watched[i - 1], &s->watched[i]))
-			s->ngroups++;
-		s->watched[i].group = s->ngroups - 1;
+	s->watch.ngroups = 0;
+	for (u32 i = 0; i < s->watch.n; i++) {
+		if (!i || before(&s->watch.v[i - 1], &s->watch.v[i]))
+			s->watch.ngroups++;
+		s->watch.v[i].group = s->watch.ngroups - 1;
 	}
 }
 
@@ -105,11 +105,11 @@ static bool add_piece(struct dp_session *s, struct dp_watched piece)
 {
 	u32 i;
 
-	if (!dp_grow((void **)&s->watched, &s->cap_watched, s->nwatched, sizeof(*s->watched)))
+	if (!dp_grow((void **)&s->watch.v, &s->watch.cap, s->watch.n, sizeof(*s->watch.v)))
 		return false;
-	for (i = s->nwatched++; i && before(&piece, &s->watched[i - 1]); i--)
-		s->watched[i] = s->watched[i - 1];
-	s->watched[i] = piece;
+	for (i = s->watch.n++; i && before(&piece, &s->watch.v[i - 1]); i--)
+		s->watch.v[i] = s->watch.v[i - 1];
+	s->watch.v[i] = piece;
 	return true;
 }
 
@@ -117,10 +117,10 @@ static void drop_pieces(struct dp_session *s, u32 owner)
 {
 	u32 n = 0;
 
-	for (u32 i = 0; i < s->nwatched; i++)
-		if (s->watched[i].owner != owner)
-			s->watched[n++] = s->watched[i];
-	s->nwatched = n;
+	for (u32 i = 0; i < s->watch.n; i++)
+		if (s->watch.v[i].owner != owner)
+			s->watch.v[n++] = s->watch.v[i];
+	s->watch.n = n;
 	number_groups(s);
 }
 
@@ -128,8 +128,8 @@ static u32 count_registers(const struct dp_session *s)
 {
 	u32 n = 0;
 
-	for (u32 i = 0; i < s->nwatched; i++)
-		n += !s->watched[i].paged && (!i || s->watched[i].group != s->watched[i - 1].group);
+	for (u32 i = 0; i < s->watch.n; i++)
+		n += !s->watch.v[i].paged && (!i || s->watch.v[i].group != s->watch.v[i - 1].group);
 	return n;
 }
 
@@ -305,8 +305,8 @@ int dp_watch_add(struct dp_session *s, struct dp_event *ev, struct dp_error *err
 void dp_watch_fill(const struct dp_session *s, struct dp_control *ctl, struct dp_probe_rt *rt,
 		   struct dp_watch_rt *watches, const u64 *code_addr)
 {
-	for (u32 i = 0; i < s->nwatched; i++) {
-		const struct dp_watched *w = &s->watched[i];
+	for (u32 i = 0; i < s->watch.n; i++) {
+		const struct dp_watched *w = &s->watch.v[i];
 		struct dp_watch_rt *out = &watches[w->group];
 
 		if (!out->n)
@@ -314,26 +314,12 @@ void dp_watch_fill(const struct dp_session *s, struct dp_control *ctl, struct dp
 						    .len = w->len,
 						    .type = w->type,
 						    .first = ctl->nprobes,
-						    .last = w->paged ? s->region + s->shadows_off + w->shadow
-								     : s->region + s->cells_off + 8ull * w->group,
+						    .last = w->paged ? s->region + s->pages.shadows_off + w->shadow
+								     : s->region + s->watch.cells_off + 8ull * w->group,
 						    .paged = w->paged};
 		out->n++;
 		dp_fill_probe(s, &rt[ctl->nprobes++], w->owner, w->addr, code_addr[w->owner]);
 	}
-}
-
-int dp_watch_values(struct dp_session *s, const struct dp_mem *mem, struct dp_error *err)
-{
-	int r = 0;
-
-	for (u32 i = 0; i < s->nwatched && !r; i++) {
-		const struct dp_watched *w = &s->watched[i];
-		u64 v = 0;
-
-		if (w->addr && !w->paged && w->type != DP_WATCH_X && !dp_mem_read(mem, w->addr, &v, w->len, NULL))
-			r = dp_mem_write(mem, s->region + s->cells_off + 8ull * w->group, &v, 8, err);
-	}
-	return r;
 }
 
 /* ---- events of the kernel ---- */
@@ -402,7 +388,7 @@ static int fail_event(const struct dp_session *s, const struct dp_watched *w, in
 		return dp_fail(err, E_WATCH_PERM, "for 0x%llx: %s", addr, strerror(e));
 	case EMFILE:
 	case ENFILE:
-		return dp_fail(err, E_WATCH_FILES, "%zu are open", s->nwatch_events);
+		return dp_fail(err, E_WATCH_FILES, "%zu are open", s->watch.nevents);
 	default:
 		return dp_fail(err, E_WATCH_NONE, "for 0x%llx: %s", addr, strerror(e));
 	}
@@ -410,23 +396,24 @@ static int fail_event(const struct dp_session *s, const struct dp_watched *w, in
 
 static void close_events(struct dp_session *s, size_t from)
 {
-	for (size_t i = from; i < s->nwatch_events; i++)
-		close(s->watch_events[i].fd);
-	s->nwatch_events = from;
+	for (size_t i = from; i < s->watch.nevents; i++)
+		close(s->watch.events[i].fd);
+	s->watch.nevents = from;
 }
 
-int dp_watch_thread(struct dp_session *s, pid_t tid, struct dp_error *err)
+/* All pieces on one thread, which is not watched yet. */
+static int watch_thread(struct dp_session *s, pid_t tid, struct dp_error *err)
 {
-	size_t before_this = s->nwatch_events;
+	size_t before_this = s->watch.nevents;
 
-	for (u32 i = 0; i < s->nwatched; i++) {
-		const struct dp_watched *w = &s->watched[i];
+	for (u32 i = 0; i < s->watch.n; i++) {
+		const struct dp_watched *w = &s->watch.v[i];
 		int fd;
 
-		if (!w->addr || w->paged || (i && s->watched[i - 1].group == w->group))
+		if (!w->addr || w->paged || (i && s->watch.v[i - 1].group == w->group))
 			continue;
-		if (!dp_grow((void **)&s->watch_events, &s->cap_watch_events, s->nwatch_events,
-			     sizeof(*s->watch_events)))
+		if (!dp_grow((void **)&s->watch.events, &s->watch.cap_events, s->watch.nevents,
+			     sizeof(*s->watch.events)))
 			return dp_fail(err, E_ARM_NOMEM, "watchpoint");
 		fd = dp_watch_open(w, tid, s->opt.children ? DP_INHERIT_ALL : DP_INHERIT_THREADS);
 		if (fd < 0) {
@@ -435,26 +422,29 @@ int dp_watch_thread(struct dp_session *s, pid_t tid, struct dp_error *err)
 			close_events(s, before_this);
 			return e == ESRCH ? 0 : fail_event(s, w, e, err);
 		}
-		s->watch_events[s->nwatch_events++] = (struct dp_watch_event){fd, w->group};
+		s->watch.events[s->watch.nevents++] = (struct dp_watch_event){fd, w->group};
 	}
-	return dp_pages_thread(s, tid, err);
+	return 0;
 }
 
-int dp_watch_try(struct dp_session *s, pid_t tid, struct dp_error *err)
+/* Whether the kernel gives the registers, tried with one thread. */
+static int prepare(struct arming *a, struct dp_error *err)
 {
+	struct dp_session *s = a->s;
+	pid_t tid = a->tracer.v[0].tid;
 	struct rlimit lim;
 	int r;
 
-	if (!s->nwatched)
+	if (!s->watch.n)
 		return 0;
 	/* One descriptor for each thread and piece. */
 	if (!getrlimit(RLIMIT_NOFILE, &lim) && lim.rlim_cur < lim.rlim_max) {
 		lim.rlim_cur = lim.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &lim);
 	}
-	r = dp_watch_thread(s, tid, err);
-	if (!r && s->has_call) {
-		struct dp_watched w = s->watched[0];
+	r = watch_thread(s, tid, err);
+	if (!r && s->calls.any) {
+		struct dp_watched w = s->watch.v[0];
 		int fd;
 
 		w.addr = 4096; /* any place */
@@ -467,20 +457,44 @@ int dp_watch_try(struct dp_session *s, pid_t tid, struct dp_error *err)
 	return r;
 }
 
-void dp_watch_end(struct dp_session *s)
+/* The values before the first hit. */
+static int fill(struct arming *a, struct dp_error *err)
 {
-	for (size_t i = 0; i < s->nwatch_events; i++)
-		ioctl(s->watch_events[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+	const struct dp_session *s = a->s;
+	int r = 0;
+
+	for (u32 i = 0; i < s->watch.n && !r; i++) {
+		const struct dp_watched *w = &s->watch.v[i];
+		u64 v = 0;
+
+		if (w->addr && !w->paged && w->type != DP_WATCH_X && !dp_mem_read(&a->mem, w->addr, &v, w->len, NULL))
+			r = dp_mem_write(&a->mem, s->region + s->watch.cells_off + 8ull * w->group, &v, 8, err);
+	}
+	return r;
+}
+
+static void end(struct dp_session *s)
+{
+	for (size_t i = 0; i < s->watch.nevents; i++)
+		ioctl(s->watch.events[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 	/* The kernel's own count, with that of the threads that inherited. */
-	for (size_t i = 0; i < s->nwatch_events; i++) {
+	for (size_t i = 0; i < s->watch.nevents; i++) {
 		u64 hits;
 
-		if (s->watch_events[i].group != DP_NO_GROUP && read(s->watch_events[i].fd, &hits, 8) == 8)
-			s->watch_hits[s->watch_events[i].group] += hits;
+		if (read(s->watch.events[i].fd, &hits, 8) == 8)
+			s->watch.hits[s->watch.events[i].group] += hits;
 	}
 	close_events(s, 0);
-	dp_pages_end(s);
+	free(s->watch.events);
+	s->watch.events = NULL;
+	s->watch.cap_events = 0;
 }
+
+const struct dp_part dp_watch_part = {
+    .steps = {[DP_PART_PREPARE] = prepare, [DP_PART_FILL] = fill},
+    .thread = watch_thread,
+    .end = end,
+};
 
 void dp_watch_count(struct dp_session *s)
 {
@@ -489,9 +503,9 @@ void dp_watch_count(struct dp_session *s)
 
 		if (!s->probes[p].event->is_watch)
 			continue;
-		for (u32 i = 0; i < s->nwatched; i++)
-			if (s->watched[i].owner == p)
-				hits += s->watch_hits[s->watched[i].group];
+		for (u32 i = 0; i < s->watch.n; i++)
+			if (s->watch.v[i].owner == p)
+				hits += s->watch.hits[s->watch.v[i].group];
 		for (u32 ring = 0; ring < s->rings.g.nrings; ring++) {
 			const struct dp_counts *c = dp_ring_counts(&s->rings, ring) + p;
 
@@ -502,5 +516,5 @@ void dp_watch_count(struct dp_session *s)
 		if (hits > known)
 			dp_ring_counts(&s->rings, 0)[p].v[DP_COUNT_MISSED] += hits - known;
 	}
-	memset(s->watch_hits, 0, sizeof(s->watch_hits));
+	memset(s->watch.hits, 0, sizeof(s->watch.hits));
 }

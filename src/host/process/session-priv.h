@@ -44,8 +44,6 @@ struct dp_watched { /* one piece of memory that an event watches */
 	u64 shadow; /* of pages: offset of what was seen last from session.shadows_off */
 };
 
-#define DP_NO_GROUP (~0u) /* events of page faults: not of one piece of memory, and their count says nothing */
-
 struct dp_watch_event { /* of one thread, and of the threads that it starts from then on */
 	int fd;
 	u32 group;
@@ -57,6 +55,41 @@ struct dp_unwind_tables {                 /* by which call chains are walked; n 
 	u32 n;
 };
 
+/* ---- the parts of a session (session-parts.c); arming knows their sizes and goes through their steps ---- */
+
+struct dp_watch_part {        /* process-watch.c: what is watched, and the registers */
+	struct dp_watched *v; /* sorted: groups stand together */
+	u32 n, ngroups;
+	size_t cap;
+	struct dp_watch_event *events; /* while armed */
+	size_t nevents, cap_events;
+	u64 hits[DP_WATCH_REGISTERS + DP_PAGES_RANGES]; /* by the kernel's count, of each group */
+	u64 cells_off;                                  /* of the words that hold the watched values, from the region */
+};
+
+struct dp_pages_part {          /* pagepoint.c */
+	int marks, map, filter; /* descriptors; 0: none */
+	int *events;            /* while armed: descriptors of page faults, of all threads */
+	size_t nevents, cap_events;
+	bool no_calls;   /* what system calls store cannot be told */
+	u64 shadows_off; /* of what was seen last, from the region */
+	u64 copies_off;  /* of the copies of instructions, from the region */
+};
+
+struct dp_late_points { /* extend.c: control blocks and points that come while the session is armed */
+	u64 off, size;  /* of the room for the blocks, from the region; of one of them, 0: none will come */
+	u32 n, nspots;  /* that have come */
+	u64 known, at;  /* copies that were ready at the last look, and when the next is due */
+	u32 doorbell;   /* of the rings: asked up to then */
+	u8 *tried;      /* of each of the DP_COPIES */
+};
+
+struct dp_calls_part {           /* process-calls.c */
+	bool any;                /* watch.v[0] is memory of a call */
+	u64 asks_off;            /* of the questions, in the mapping of the rings */
+	struct dp_calls *server; /* while armed */
+};
+
 struct dp_session {
 	pid_t pid;
 	struct dp_session_options opt;
@@ -66,12 +99,6 @@ struct dp_session {
 	size_t cap_probes;
 	struct dp_spot *spots;
 	u32 nspots, cap_spots;
-	struct dp_watched *watched; /* sorted: groups stand together */
-	u32 nwatched, ngroups;
-	size_t cap_watched;
-	struct dp_watch_event *watch_events; /* while armed */
-	size_t nwatch_events, cap_watch_events;
-	u64 watch_hits[DP_WATCH_REGISTERS + DP_PAGES_RANGES]; /* by the kernel's count, of each group */
 	struct dp_plan plan;
 	u64 region; /* address of the main mapping */
 	u64 control;
@@ -83,18 +110,6 @@ struct dp_session {
 	u64 words_off;         /* of the words in the mapping of the rings */
 	u64 *words;            /* their first values */
 	u32 nwords;
-	u64 shadows_off;                       /* of what was seen last in watched pages, from the region */
-	int page_marks, page_map, page_filter; /* descriptors, see pagepoint.c; 0: none */
-	u64 copies_off, late_off, late_size;   /* from the region: see extend.c */
-	u32 nlate, nlate_spots;
-	u64 late_known, late_at;
-	u32 doorbell;  /* of the rings: asked up to then */
-	u8 *tried;     /* of each of the DP_COPIES */
-	bool no_calls; /* what system calls store in watched pages cannot be told */
-	bool has_call; /* watched[0] is memory of a call, see process-calls.c */
-	struct dp_calls *calls;
-	u64 asks_off;  /* in the mapping of the rings */
-	u64 cells_off; /* of the words that hold the watched values, from the region */
 	/* from the region: of the words that processes share; 0: globals are the session's own words */
 	u64 globals_off;
 	u64 rings_off, slots_off, tids_off; /* from the region */
@@ -106,6 +121,10 @@ struct dp_session {
 	struct dp_parking parking; /* where it waits until the probes are armed; pid 0: it does not */
 	struct dp_session_stats stats;
 	struct dp_unwind_tables unwind;
+	struct dp_watch_part watch;
+	struct dp_pages_part pages;
+	struct dp_late_points late;
+	struct dp_calls_part calls;
 };
 
 /* resolve.c */
@@ -127,14 +146,7 @@ int dp_watch_add(struct dp_session *s, struct dp_event *ev, struct dp_error *err
 /* The groups, and their probes behind those of sites. */
 void dp_watch_fill(const struct dp_session *s, struct dp_control *ctl, struct dp_probe_rt *rt,
 		   struct dp_watch_rt *watches, const u64 *code_addr);
-/* Into the mapped region: the values before the first hit. */
-int dp_watch_values(struct dp_session *s, const struct dp_mem *mem, struct dp_error *err);
-/* Whether the kernel gives the registers, tried with one thread. */
-int dp_watch_try(struct dp_session *s, pid_t tid, struct dp_error *err);
-/* All watches on one thread, which is stopped and not watched yet. */
-int dp_watch_thread(struct dp_session *s, pid_t tid, struct dp_error *err);
-/* Nothing is watched from then on. Hits of which no program knows are counted as missed. */
-void dp_watch_end(struct dp_session *s);
+/* After the end: hits of which no program knows are counted as missed. */
 void dp_watch_count(struct dp_session *s);
 enum dp_watch_inherit { DP_INHERIT_NONE, DP_INHERIT_THREADS, DP_INHERIT_ALL };
 /* An event of the kernel; -1: errno. Its index is that of the group. */
@@ -152,14 +164,6 @@ u32 dp_pages_ranges(const struct dp_session *s, struct dp_range v[DP_PAGES_RANGE
 int dp_pages_can(struct dp_error *err);
 /* Whether this much can be watched at all: E_WATCH_PAGES. */
 int dp_pages_check(const struct dp_session *s, struct dp_error *err);
-/* Whether the memory can be, and the kernel has what it takes; before anything is put into the process. */
-int dp_pages_try(struct dp_session *s, const struct dp_maps *maps, struct dp_error *err);
-/* The events of one thread, which is stopped and has none yet. */
-int dp_pages_thread(struct dp_session *s, pid_t tid, struct dp_error *err);
-/* The values before the first hit; then, with all events there, the last look at them and the first hits. */
-int dp_pages_values(struct dp_session *s, const struct dp_mem *mem, struct dp_error *err);
-int dp_pages_begin(struct dp_session *s, const struct dp_mem *mem, struct dp_error *err);
-void dp_pages_end(struct dp_session *s); /* the events are closed before */
 
 /*
  * extend.c: instructions that were met get points of their own, where there are several threads; now and then while
@@ -169,8 +173,10 @@ void dp_pages_learn(struct dp_session *s);
 
 /* process-calls.c */
 int dp_call_resolve(struct dp_session *s, const char *text, const struct dp_event *parsed, struct dp_error *err);
-int dp_calls_begin(struct dp_session *s, struct dp_error *err); /* with the first hits that may come */
-void dp_calls_end(struct dp_session *s);
+
+/* session-parts.c: nothing comes from any part from then on; may be called for a session that is not armed. */
+void dp_parts_end(struct dp_session *s);
+
 /* session.c */
 /* The rings are in this memory file. E_TARGET_CALL */
 int dp_session_map_rings(struct dp_session *s, int fd, u64 size, struct dp_error *err);

@@ -293,8 +293,7 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 	if (!s->armed)
 		return 0;
 	s->armed = false;
-	dp_calls_end(s);
-	dp_watch_end(s);
+	dp_parts_end(s);
 	if (dp_same_file(dp_rings_at(s->pid, h.rings_at), h.file)) {
 		r = withdraw_patiently(s, &wd, err);
 		if (!r)
@@ -339,9 +338,8 @@ void dp_session_free(struct dp_session *s)
 	free(s->probes);
 	free(s->words);
 	free(s->spots);
-	free(s->watched);
-	free(s->watch_events);
-	free(s->tried);
+	free(s->watch.v);
+	free(s->late.tried);
 	dp_plan_free(&s->plan);
 	dp_unwind_free(&s->unwind);
 	dp_record_end(s, false);
