@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The signal story of doc/process-host.md: every row of its table."""
+"""Signals, as doc/process-host.md says: every row of its table."""
 import os
 import re
 import sys
