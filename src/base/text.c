@@ -27,6 +27,13 @@ bool dp_unprintable(u32 rune)
 	       (rune >= 0x2066 && rune <= 0x2069);
 }
 
+static bool is_kept(char c, const char *keep)
+{
+	while (*keep && *keep != c)
+		keep++;
+	return *keep;
+}
+
 size_t dp_clean(char *to, size_t room, const char *s, size_t n, const char *keep)
 {
 	size_t out = 0;
@@ -34,8 +41,7 @@ size_t dp_clean(char *to, size_t room, const char *s, size_t n, const char *keep
 	for (size_t i = 0, end; i < n; i = end) {
 		u32 rune = 0;
 		unsigned len = dp_utf8(s + i, n - i, &rune);
-		bool stays = len &&
-			     (!dp_unprintable(rune) || (len == 1 && (*keep == s[i] || (*keep && keep[1] == s[i]))));
+		bool stays = len && (!dp_unprintable(rune) || (len == 1 && is_kept(s[i], keep)));
 
 		end = i + (len ? len : 1);
 		if (out + (stays ? len : 4 * (end - i)) >= room)

@@ -16,9 +16,9 @@ unsigned dp_utf8(const char *s, size_t n, u32 *rune);
 bool dp_unprintable(u32 rune);
 
 /*
- * The text as it is, but for what could drive a terminal: that, and bytes that are no UTF-8, are shown as \x1b. At most
- * two characters in `keep` ("\n\t" for whole texts) stay. Up to four times as long, ends with a 0 byte; cut, never
- * within an escape, when there is no room. Returns the length.
+ * The text as it is, but for what could drive a terminal: that, and bytes that are no UTF-8, are shown as \x1b. The
+ * characters of `keep` ("\n\t" for whole texts) stay. Up to four times as long, ends with a 0 byte; cut, never within
+ * an escape, when there is no room. Returns the length.
  */
 size_t dp_clean(char *to, size_t room, const char *s, size_t n, const char *keep);
 

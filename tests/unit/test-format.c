@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "log/format.h"
 
 static struct {
@@ -349,6 +350,28 @@ static void task_names_cannot_drive_a_terminal(void **state)
 	       render_as(DP_FORMAT_TEXT, 123456000001999, "a", false));
 }
 
+static void cleaned(const char *want, const char *s, size_t n, const char *keep, size_t room)
+{
+	char text[64];
+
+	assert_true(room <= sizeof(text));
+	assert_int_equal(dp_clean(text, room, s, n, keep), strlen(want));
+	assert_string_equal(text, want);
+}
+
+/* What is kept is kept, whatever it is; a 0 byte is never among that. */
+static void texts_of_others_are_cleaned(void **state)
+{
+	cleaned("a\\x1b[m \\x7f\\xff\\xc2\\x9b", "a\033[m \x7f\xff\xc2\x9b", 9, "", 64);
+	cleaned("caf\xc3\xa9", "caf\xc3\xa9", 5, "", 64);
+	cleaned("a\\x00b", "a\0b", 3, "", 64);
+	cleaned("a\\x00\nb\\x09", "a\0\nb\t", 5, "\n", 64);
+	cleaned("\n\t\\x00\\x0d", "\n\t\0\r", 4, "\n\t", 64);
+	cleaned("ab", "ab\033", 3, "", 6); /* no part of an escape */
+	cleaned("ab\\x1b", "ab\033", 3, "", 7);
+	cleaned("", "a", 1, "", 1);
+}
+
 static void names_come_from_proc_and_stay(void **state)
 {
 	struct dp_format_env env = {.events = &event, .nevents = 1};
@@ -455,6 +478,7 @@ int main(void)
 	    cmocka_unit_test(json_names_and_returns),
 	    cmocka_unit_test(wild_records_are_harmless),
 	    cmocka_unit_test(task_names_cannot_drive_a_terminal),
+	    cmocka_unit_test(texts_of_others_are_cleaned),
 	    cmocka_unit_test(names_come_from_proc_and_stay),
 	    cmocka_unit_test(colours_only_when_asked),
 	    cmocka_unit_test(csv_has_a_column_for_each_name),
