@@ -121,11 +121,13 @@ char *dp_cmd_split_module(char *text, char **module)
 }
 
 /* The module is shown by the name that the user gave it, if any: files may have several. */
-static void list_image(struct listing *l, const struct dp_image *image, const char *name, const char *pattern)
+static void list_image(struct listing *l, const struct dp_process *process, const struct dp_image *image,
+		       const char *name, const char *pattern)
 {
-	char prefix[300];
+	char prefix[300], own[290];
 
-	snprintf(prefix, sizeof(prefix), "%s:", name ? name : dp_module_base(image->mod));
+	dp_process_image_name(process, image, own, sizeof(own));
+	snprintf(prefix, sizeof(prefix), "%s:", name ? name : own);
 	l->mod = image->mod;
 	l->bias = image->bias;
 	l->prefix = prefix;
@@ -158,7 +160,7 @@ static int list_process(struct listing *l, pid_t pid, char *text)
 	dp_cmd_print_funcs_head();
 	for (size_t i = 0; i < process.nimages && !ferror(stdout); i++)
 		if (!only || only == &process.images[i])
-			list_image(l, &process.images[i], module, pattern);
+			list_image(l, &process, &process.images[i], module, pattern);
 	snprintf(where, sizeof(where), "process %d", pid);
 	status = finish(l, pattern, only ? dp_module_base(only->mod) : where);
 out:

@@ -28,6 +28,7 @@ struct dp_formatter {
 	struct dp_format_env env;
 	struct dp_line line;
 	struct task *tasks; /* by the low bits of the id */
+	char comm[16];      /* of those whose name nobody has seen; empty: not known */
 	union dp_sink_room sink;
 };
 
@@ -171,7 +172,7 @@ static const char *task_name(struct dp_formatter *f, const struct dp_record *rec
 			t->known = true;
 		}
 	}
-	return t->known ? t->comm : "<...>";
+	return t->known ? t->comm : f->comm[0] ? f->comm : "<...>";
 }
 
 static u32 task_id(struct dp_formatter *f, u32 tid)
@@ -181,12 +182,9 @@ static u32 task_id(struct dp_formatter *f, u32 tid)
 	return t->ours ? t->ours : tid;
 }
 
-void dp_formatter_learn(struct dp_formatter *f, pid_t tid, const char *comm)
+void dp_formatter_learn(struct dp_formatter *f, const char *comm)
 {
-	struct task *t = task_slot(f, (u32)tid);
-
-	dp_format(t->comm, sizeof(t->comm), "%s", comm);
-	t->known = true;
+	dp_format(f->comm, sizeof(f->comm), "%s", comm);
 }
 
 /* ---- records ---- */

@@ -66,7 +66,7 @@ void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u6
 /* A thread's name, from /proc; false when it is gone. */
 bool dp_task_comm(u32 tid, char comm[16]);
 
-/* Remember a thread's name before it can be gone. */
-void dp_formatter_learn(struct dp_formatter *f, pid_t tid, const char *comm);
+/* The name of the program that is traced: of threads that have ended before anybody looked, they begin with it. */
+void dp_formatter_learn(struct dp_formatter *f, const char *comm);
 
 #endif

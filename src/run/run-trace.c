@@ -66,8 +66,8 @@ int dp_trace_begin(struct dp_trace *t, enum dp_format format, bool color, struct
 	}
 	if (dp_formatter_new(&t->formatter, format, t->out.f, &env))
 		return dp_fail(err, E_RING_MEMORY, "%u events", env.nevents);
-	if (t->started && dp_task_comm((u32)pid, comm)) /* it may have ended before anybody looks */
-		dp_formatter_learn(t->formatter, pid, comm);
+	if (pid && dp_task_comm((u32)pid, comm)) /* its threads may have ended before anybody looks */
+		dp_formatter_learn(t->formatter, comm);
 	dp_formatter_head(t->formatter);
 	return dp_output_flush(&t->out, err);
 }

@@ -255,34 +255,37 @@ static bool short_name(const char *base, const char *name)
 	return !strncmp(rest, "so", 2) && rest[-1] == '.';
 }
 
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* The first word of a file of the process's in /proc; empty when it cannot be read. */
+static void read_word(pid_t pid, const char *file, const char *ends, char *buf, size_t size)
+{
+	char path[64];
+	FILE *f;
+
+	dp_format(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+	f = fopen(path, "re");
+	buf[f ? fread(buf, 1, size - 1, f) : 0] = '\0';
+	if (f)
+		fclose(f);
+	buf[strcspn(buf, ends)] = '\0';
+}
+
 /* Debian's redis-server is a link to redis-check-rdb: the name that the program was started by
  * counts too. */
 static bool started_as(pid_t pid, const char *name)
 {
-	char path[64], buf[PATH_MAX] = "";
-	const char *slash;
-	FILE *f;
-	size_t n;
+	char buf[PATH_MAX];
 
-	dp_format(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-	f = fopen(path, "re");
-	if (f) {
-		n = fread(buf, 1, sizeof(buf) - 1, f);
-		buf[n] = '\0';
-		fclose(f);
-		buf[strcspn(buf, " ")] = '\0'; /* a title set by the program */
-		slash = strrchr(buf, '/');
-		if (!strcmp(buf, name) || !strcmp(slash ? slash + 1 : buf, name))
-			return true;
-	}
-	dp_format(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	n = fread(buf, 1, sizeof(buf) - 1, f);
-	buf[n] = '\0';
-	fclose(f);
-	buf[strcspn(buf, "\n")] = '\0';
+	read_word(pid, "cmdline", " ", buf, sizeof(buf)); /* a blank: of a title set by the program */
+	if (!strcmp(buf, name) || !strcmp(base_of(buf), name))
+		return true;
+	read_word(pid, "comm", "\n", buf, sizeof(buf));
 	return !strcmp(buf, name);
 }
 
@@ -294,6 +297,19 @@ static bool same_path(const struct dp_process *p, const struct dp_image *img, co
 
 	dp_format(path, sizeof(path), "/proc/%d/root%s", (int)p->pid, name);
 	return !stat(path, &st) && st.st_ino == img->inode && (major(st.st_dev) == img->dev_major || !img->dev_major);
+}
+
+void dp_process_image_name(const struct dp_process *p, const struct dp_image *img, char *buf, size_t size)
+{
+	const char *file = dp_module_path(img->mod), *base = dp_module_base(img->mod);
+	char called[PATH_MAX], beside[PATH_MAX];
+
+	read_word(p->pid, "cmdline", " ", called, sizeof(called));
+	/* The path that it was called by, or a name in the same directory, which $PATH has found. */
+	dp_format(beside, sizeof(beside), "%.*s%s", (int)(base - file), file, base_of(called));
+	if (img->is_exe && *base_of(called) && same_path(p, img, *called == '/' ? called : beside))
+		base = base_of(called);
+	dp_format(buf, size, "%s", base);
 }
 
 static bool name_matches(const struct dp_process *p, const struct dp_image *img, const char *name, int how)

@@ -158,6 +158,8 @@ void dp_process_free(struct dp_process *p);
  * E_MOD_NONE with the nearest names as hint. */
 struct dp_image *dp_process_image(struct dp_process *p, const char *name, struct dp_error *err);
 struct dp_image *dp_process_image_at(struct dp_process *p, u64 addr);
+/* The last part of its path; of a program that was started by a link, the link's. dp_process_image() knows both. */
+void dp_process_image_name(const struct dp_process *p, const struct dp_image *img, char *buf, size_t size);
 
 /* What is called, when it is set, with a few words on what takes longer than a second, so that the user can be told. */
 extern void (*dp_module_slow)(const char *what);

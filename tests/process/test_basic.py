@@ -179,6 +179,58 @@ def csv_output():
 
 
 @test
+def short_lives():
+    """threads that are over before anybody looks at them go by their program's name"""
+    r = dprobes("trace", "--json", "p work", "--", target("simple"), 3, 20, check=0)
+    tasks = [e["task"] for e in json_lines(r.stdout)]
+    assert tasks == ["simple"] * 60, tasks
+
+
+@test
+def started_by_a_link():
+    """a program that was started by a link goes by the link's name in lists; places accept both names"""
+    link = os.path.join(tempfile.tempdir, "called")
+    os.symlink(target("simple"), link)
+    p = ready([link, "1"])
+    listed = dprobes("funcs", "-p", p.pid, "work", check=0).stdout
+    assert re.search(r" called:work$", listed, re.M), listed
+    for name in ("called", "simple"):
+        assert re.search(r" %s:work$" % name, dprobes("funcs", "-p", p.pid, name + ":work", check=0).stdout, re.M)
+        r = dprobes("trace", "--json", "--duration", "0.3", "-p", p.pid, "p %s:work" % name, check=0)
+        assert {e["task"] for e in json_lines(r.stdout)} == {"called"}, r.stderr
+    assert stop(p) == 0
+
+
+@test
+def no_names():
+    """a program without names: exe:* probes its functions; they and callers go by an offset, which can be probed"""
+    strip, = need("strip")
+    path, env = os.path.join(tempfile.tempdir, "nameless"), dict(os.environ, LD_LIBRARY_PATH=TARGETS)
+    subprocess.run([strip, "-o", path, target("brief")], check=True)
+
+    def events(*lines):
+        return json_lines(dprobes("trace", "--json", *lines, "--", path, check=0, env=env).stdout)
+
+    seen = events("p exe:*", "p:lib plugin_work chain=$backtrace")
+    calls = [e for e in seen if e["event"] == "lib"]
+    assert len(calls) == 2, seen
+    caller = re.fullmatch(r"nameless\+(0x[0-9a-f]+)", calls[0]["args"]["chain"][1])
+    assert caller and len(events("p exe:" + caller.group(1))) == 1, calls
+    own = [e["offset"] for e in seen if e["symbol"] == "nameless"]
+    thrice = [at for at in set(own) if own.count(at) == 3]
+    assert thrice and len(events("p exe:0x%x" % thrice[0])) == 3, seen
+
+
+@test
+def printed_addresses():
+    """the address that `funcs FILE` prints is a place, also where it is no offset in the file"""
+    for name in ("simple", "simple-nopie"):
+        at = re.search(r"^([0-9a-f]+) .* work$", dprobes("funcs", target(name), "work", check=0).stdout, re.M).group(1)
+        r = dprobes("trace", "--json", "p exe:0x" + at, "--", target(name), 1, 20, check=0)
+        assert [e["symbol"] for e in json_lines(r.stdout)] == ["work"] * 20, r.stderr
+
+
+@test
 def mid_function():
     """probes in the middle of a function: registers and live flags are kept"""
     p = ready([target("simple"), "2"])

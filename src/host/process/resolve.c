@@ -408,8 +408,9 @@ static int add_copies(struct dp_session *s, const char *text, const struct found
 
 struct matches {
 	struct dp_session *s;
-	struct dp_image *im;
+	struct dp_image *im, *only; /* at hand; the one that the line names, or NULL */
 	const char *text;
+	bool nameless; /* those that have no name, of a program where none has */
 	u32 armed, left_out;
 	u64 last; /* aliases at one address count once */
 	struct dp_error why;
@@ -422,7 +423,7 @@ static int add_match(const struct dp_symbol *sym, void *arg)
 	struct dp_error err;
 	int r;
 
-	if (sym->is_ifunc || !sym->name[0] || (m->last == sym->addr && m->armed))
+	if (sym->is_ifunc || !sym->name[0] != m->nameless || (m->last == sym->addr && m->armed))
 		return 0;
 	r = add_event(m->s, m->text, &f, true, &err);
 	if (r == -ENOMEM)
@@ -446,22 +447,36 @@ static bool is_twin(const struct dp_session *s, size_t i)
 	return k < i;
 }
 
+static int add_matches(struct matches *m, const struct dp_location *loc)
+{
+	struct dp_process *proc = &m->s->proc;
+	int r = 0;
+
+	for (size_t i = 0; i < proc->nimages && !r; i++) {
+		struct dp_image *im = &proc->images[i];
+
+		if (m->only ? im != m->only : is_twin(m->s, i)) /* a twin: together with the other one */
+			continue;
+		m->im = im;
+		r = dp_module_each_func(im->mod, m->nameless ? NULL : loc->symbol, add_match, m);
+	}
+	return r;
+}
+
 static int add_pattern(struct dp_session *s, const char *text, const struct dp_location *loc, struct dp_error *err)
 {
 	struct matches m = {.s = s, .text = text};
-	int r = 0;
+	int r;
 
-	for (size_t i = 0; i < s->proc.nimages && !r; i++) {
-		m.im = &s->proc.images[i];
-		if (loc->module[0]) {
-			m.im = dp_process_image(&s->proc, loc->module, err);
-			if (!m.im)
-				return -ENOENT;
-			i = s->proc.nimages;
-		} else if (is_twin(s, i)) { /* together with the other one */
-			continue;
-		}
-		r = dp_module_each_func(m.im->mod, loc->symbol, add_match, &m);
+	if (loc->module[0]) {
+		m.only = dp_process_image(&s->proc, loc->module, err);
+		if (!m.only)
+			return -ENOENT;
+	}
+	r = add_matches(&m, loc);
+	if (!r && !m.armed && !m.left_out && !strcmp(loc->symbol, "*")) {
+		m.nameless = true;
+		r = add_matches(&m, loc);
 	}
 	if (r)
 		return dp_fail(err, E_ARM_NOMEM, "%s", text);
