@@ -253,7 +253,9 @@ static int state(struct dp_k_session *s, struct dp_dev_state __user *to)
 	if (d.index >= s->nprobes)
 		return -EINVAL;
 	if (s->probes[d.index]->inode) {
-		d.how = s->probes[d.index]->user_armed ? DP_DEV_UPROBE : DP_DEV_OFF;
+		d.how = s->probes[d.index]->user_armed ? DP_DEV_UPROBE
+			: s->armed && !s->disarmed     ? DP_DEV_GONE
+						       : DP_DEV_OFF;
 		d.addr = s->probes[d.index]->offset;
 		copy_name(d.why, sizeof(d.why), DP_OK);
 		return copy_to_user(to, &d, sizeof(d)) ? -EFAULT : 0;

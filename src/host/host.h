@@ -42,7 +42,8 @@ struct dp_probe_info {
 	const char *reason;      /* why not a jump; "" for jumps */
 	u32 nsites;              /* 1, or the number of exits */
 	u32 ncompiled;           /* of them, sites whose program runs as machine code; known once armed */
-	const char *via;         /* how a return is seen, or a probe that waits, in the kernel; NULL: by outcome */
+	const char *via;         /* how a return is seen, in the kernel; NULL: by outcome */
+	const char *absent;      /* why an armed probe is not in place: "waits", "gone", "off"; NULL: it is */
 };
 
 /* Whether programs of the Dynamic Probes language become machine code. */

@@ -72,34 +72,46 @@ static void query_probe(struct driver *d, const struct drv_module *m, u32 i, FIL
 		(unsigned long long)c.v[DP_COUNT_LOST], (unsigned long long)c.v[DP_COUNT_EXCEPTIONS]);
 }
 
+/* Where a probe is in a target, and how; of one that is not in place, why not. */
+static void query_place(const struct dp_probe_info *info, FILE *out)
+{
+	if (info->absent) {
+		fprintf(out, "%s+0x%llx", info->symbol, (unsigned long long)info->offset);
+		return;
+	}
+	fprintf(out, "at 0x%llx (%s+0x%llx) by %s", (unsigned long long)info->addr, info->symbol,
+		(unsigned long long)info->offset,
+		info->via                          ? info->via
+		: info->outcome == DP_OUTCOME_JUMP ? "jump"
+		: info->outcome == DP_OUTCOME_TRAP ? "trap"
+						   : "refused");
+}
+
+static void query_armed(struct drv_target *t, u32 i, const struct drv_module *m, u64 gate, FILE *out)
+{
+	u32 index = t->probes[i].index;
+	struct dp_probe_info info;
+	struct dp_counts c;
+
+	dp_tracee_probe(t->session, i, &info);
+	dp_reader_counts(t->reader, i, &c);
+	fprintf(out, "    probe %u: %s, %llu counted, ", index,
+		info.absent ? info.absent : status(&m->unit.probes[index], gate),
+		(unsigned long long)(c.v[DP_COUNT_RECORDED] + c.v[DP_COUNT_PASSED] + c.v[DP_COUNT_FILTERED] +
+				     c.v[DP_COUNT_LOST]));
+	query_place(&info, out);
+	fprintf(out, ", %s\n", info.ncompiled ? "compiled" : "interpreted");
+}
+
 static void query_target(struct drv_target *t, const struct drv_range *range, FILE *out)
 {
 	volatile u64 *words = dp_tracee_words(t->session);
 	char name[32];
 
 	fprintf(out, "  %s:\n", target_name(t->pid, name, sizeof(name)));
-	for (u32 i = 0; i < t->nprobes; i++) {
-		static const char *const via[] = {"refused", "trap", "jump"};
-		struct dp_probe_info info;
-		struct dp_counts c;
-		u64 gate;
-
-		if (t->probes[i].m != range->m)
-			continue;
-		dp_tracee_probe(t->session, i, &info);
-		dp_reader_counts(t->reader, i, &c);
-		gate = words[range->gates + t->probes[i].index];
-		fprintf(out, "    probe %u: %s, %llu counted, at 0x%llx (%s+0x%llx) by %s, %s\n", t->probes[i].index,
-			status(&range->m->unit.probes[t->probes[i].index], gate),
-			(unsigned long long)(c.v[DP_COUNT_RECORDED] + c.v[DP_COUNT_PASSED] + c.v[DP_COUNT_FILTERED] +
-					     c.v[DP_COUNT_LOST]),
-			(unsigned long long)info.addr, info.symbol, (unsigned long long)info.offset,
-			info.event->is_watch              ? "watch"
-			: info.outcome == DP_OUTCOME_JUMP ? via[2]
-			: info.outcome == DP_OUTCOME_TRAP ? via[1]
-							  : via[0],
-			info.ncompiled ? "compiled" : "interpreted");
-	}
+	for (u32 i = 0; i < t->nprobes; i++)
+		if (t->probes[i].m == range->m)
+			query_armed(t, i, range->m, words[range->gates + t->probes[i].index], out);
 	for (u32 i = 0; i < range->m->unit.nlocals; i++) {
 		u32 whole = dp_drv_aggregate_at(&range->m->unit, i); /* `dprobes vars` shows it */
 

@@ -17,6 +17,8 @@ static const char *via(const struct dp_probe_info *info)
 {
 	bool trap = info->outcome == DP_OUTCOME_TRAP;
 
+	if (info->absent)
+		return info->absent;
 	if (info->via)
 		return info->via;
 	if (info->outcome == DP_OUTCOME_REFUSED)

@@ -49,6 +49,9 @@ END
 	$dprobes -i /tmp/slides.rpn 2>/tmp/err
 	[ $? != 0 ] && grep -q E-RPN-EXISTS /tmp/err
 	say $? "the same once more is refused"
+	echo v >/proc/sysrq-trigger
+	soon '$dprobes -q | grep -q "probe 0: gone, [1-9][0-9]* counted, do_sys_openat2+0x0, "'
+	say $? "-q says when the magic key has removed it"
 	$dprobes -r /tmp/slides.rpn | grep -q 'bzImage: removed'
 	say $? "-r removes it"
 	[ -z "$($dprobes list)" ]
@@ -304,8 +307,16 @@ offset = victim_work
 	inc lv, 1; push r, rdi; log 1; exit
 END
 	say $? "probes of a module that is not loaded"
+	$dprobes -q >/tmp/out
+	grep -q 'probe 0: waits, 0 counted, victim_once+0x0, ' /tmp/out &&
+		grep -q 'probe 1: waits, 0 counted, victim_work+0x0, ' /tmp/out
+	say $? "query says that they wait"
 	insmod dpvictim.ko
+	$dprobes -q | grep -q 'probe 1: active, [0-9]* counted, at 0xffffffff[0-9a-f]* (victim_work+0x0) by '
+	say $? "and where they are once it is loaded"
 	rmmod dpvictim
+	$dprobes -q | grep -q 'probe 0: waits, 1 counted, victim_once+0x0, '
+	say $? "and that they wait again when it has gone"
 	insmod dpvictim.ko
 	rmmod dpvictim
 	$dprobes vars --local | grep -q 'lv 0 = 2'

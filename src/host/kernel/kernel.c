@@ -568,12 +568,16 @@ static u32 nprobes(void *session)
 	return k->nprobes;
 }
 
+/* Waits for its module, has gone with it or with the magic key, or all probes are disabled. */
+static const char *absent(const struct dp_kernel *k, u32 how)
+{
+	if (!k->rings.at)
+		return NULL;
+	return how == DP_DEV_PENDING ? "waits" : how == DP_DEV_GONE ? "gone" : how == DP_DEV_OFF ? "off" : NULL;
+}
+
 static const char *via(const struct dp_event *ev, u32 how)
 {
-	if (how == DP_DEV_PENDING)
-		return "waits";
-	if (how == DP_DEV_GONE)
-		return "gone";
 	if (ev->is_watch)
 		return "watch";
 	if (!ev->is_return)
@@ -603,7 +607,8 @@ static void probe_info(void *session, u32 i, struct dp_probe_info *out)
 				      .outcome = outcome_of(how),
 				      .reason = "",
 				      .nsites = 1,
-				      .via = via(p->event, how)};
+				      .via = via(p->event, how),
+				      .absent = absent(k, how)};
 }
 
 static const struct dp_ring_map *rings(void *session)
