@@ -27,6 +27,8 @@ struct dp_record { /* 8-byte aligned in the ring; payload follows */
 #define DP_REC_EXIT 0x20     /* the program handed over to a facility */
 #define DP_REC_COMM 0x40     /* the last DP_COMM_SIZE bytes are the task's name (the kernel host) */
 #define DP_REC_STOP 0x80     /* the process stopped for a debugger behind this record */
+#define DP_REC_ITEMS 0x100   /* a program has logged items with a prefix, */
+#define DP_REC_BARE 0x200    /* words without one */
 
 #define DP_COMM_SIZE 16
 

@@ -30,7 +30,7 @@ struct dp_pending {
 
 /* hit-entry.S */
 int dp_commit(struct dp_hit_slot *slot, const struct dp_control *ctl, u64 *record, u64 bytes);
-int dp_count_cpu(struct dp_hit_slot *slot, const struct dp_control *ctl, u64 offset);
+int dp_count_cpu(struct dp_hit_slot *slot, const struct dp_control *ctl, u64 offset, u64 n);
 void dp_init_cs(struct dp_hit_slot *slot);
 
 /* hit.c; called from hit-entry.S too */

@@ -115,6 +115,8 @@ u32 dp_rpn_go_back(struct dp_hit *h, u64 position)
 {
 	if (position > dp_rpn_position(h))
 		return failed(h, DP_EX_INVALID_OPERAND, DP_BAD_POSITION, position);
+	if (!position)
+		h->rec_flags &= ~(DP_REC_ITEMS | DP_REC_BARE);
 	h->log_len = head_of(h) + (u32)position;
 	return 0;
 }
@@ -133,6 +135,7 @@ static void end_item(struct dp_hit *h, int token, u32 count, u32 bytes)
 	state(h)->plp = dp_rpn_position(h);
 	p[0] = (u8)token;
 	*(any_u16 *)(p + 1) = (u16)count;
+	h->rec_flags |= DP_REC_ITEMS;
 	h->log_len += PREFIX + bytes;
 }
 
@@ -206,6 +209,7 @@ u32 dp_rpn_log_stack(struct dp_hit *h, u32 sp, u64 n, int token)
 		end_item(h, token, fit, 8 * fit);
 	} else {
 		state(h)->plp = dp_rpn_position(h);
+		h->rec_flags |= DP_REC_BARE;
 		h->log_len += 8 * fit;
 	}
 	return fit < n ? overflow(h) : 0;
@@ -445,7 +449,7 @@ bool dp_vm_trace(struct dp_hit *h)
 	head->major = head->minor = 0;
 	h->log_len = HEAD + s->trace_len;
 	head->pad = -h->log_len & 7;
-	h->rec_flags = DP_REC_RPN | DP_REC_TRACE;
+	h->rec_flags = DP_REC_RPN | DP_REC_TRACE | (s->trace_full ? DP_REC_TRUNCATED : 0);
 	s->trace_len = 0;
 	return true;
 }

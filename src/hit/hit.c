@@ -88,16 +88,21 @@ u32 dp_hit_tid(struct dp_hit_slot *slot, const struct dp_control *ctl)
 	return *cached;
 }
 
-static void count(struct dp_hit_slot *slot, const struct dp_control *ctl, u32 probe, u32 what)
+static void count_many(struct dp_hit_slot *slot, const struct dp_control *ctl, u32 probe, u32 what, u64 n)
 {
 	u64 off = (u64)probe * sizeof(struct dp_counts) + what * sizeof(u64);
 	u64 cell;
 
-	if (slot->rseq && dp_count_cpu(slot, ctl, off) == 0)
+	if (slot->rseq && dp_count_cpu(slot, ctl, off, n) == 0)
 		return;
 	/* Rings of threads without restartable sequences have counts of their own, shared by threads. */
 	cell = ctl->counts + (ctl->ncpus + slot->index % (ctl->nrings - ctl->ncpus)) * ctl->counts_stride + off;
-	__atomic_fetch_add((u64 *)cell, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add((u64 *)cell, n, __ATOMIC_RELAXED);
+}
+
+static void count(struct dp_hit_slot *slot, const struct dp_control *ctl, u32 probe, u32 what)
+{
+	count_many(slot, ctl, probe, what, 1);
 }
 
 static bool copy_to_ring(struct dp_ring *ring, u64 size, const u64 *rec, u64 bytes)
@@ -328,9 +333,9 @@ static void run_probe(struct dp_hit *h, struct dp_hit_slot *slot, const struct d
 	if (__builtin_expect(outcome != DP_NCOUNTS, 1)) /* else it is counted when it is known */
 		count(slot, h->ctl, probe->event, outcome);
 	if (__builtin_expect(h->faults, 0))
-		count(slot, h->ctl, probe->event, DP_COUNT_FAULTS);
+		count_many(slot, h->ctl, probe->event, DP_COUNT_FAULTS, h->faults);
 	if (__builtin_expect(h->exceptions, 0))
-		count(slot, h->ctl, probe->event, DP_COUNT_EXCEPTIONS);
+		count_many(slot, h->ctl, probe->event, DP_COUNT_EXCEPTIONS, h->exceptions);
 	/* A record beside the one that counts. */
 	if (__builtin_expect(h->prog->ex_mask, 0) && result != DP_RUN_PASSED) {
 		h->stop |= h->rec_flags & DP_REC_STOP;

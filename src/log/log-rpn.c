@@ -91,21 +91,31 @@ static bool next_item(const u8 **p, size_t *n, struct item *it)
 	       (it->token == DP_TOKEN_FAULT && it->bytes == 8);
 }
 
-static bool items_parse(const u8 *p, size_t n)
+/* Words without a prefix cannot be told from items; where both were logged, nobody can say which is which. */
+static bool items_parse(u32 flags, const u8 *p, size_t n)
 {
 	struct item it;
 
+	if (flags & DP_REC_BARE)
+		return !(flags & DP_REC_ITEMS) && n % 8 == 0;
 	while (n)
 		if (!next_item(&p, &n, &it))
 			return false;
 	return true;
 }
 
-static void walk_items(struct dp_sink *s, const u8 *p, size_t n)
+static void walk_items(struct dp_sink *s, u32 flags, const u8 *p, size_t n)
 {
 	static const char *const names[] = {"stack", "locals", "globals", "words"};
 	struct item it;
 
+	if (flags & DP_REC_BARE) {
+		s->ops->member(s, NULL);
+		s->ops->group(s, DP_GROUP_STRUCT);
+		words_member(s, "words", p, n / 8);
+		s->ops->group_end(s, DP_GROUP_STRUCT);
+		return;
+	}
 	while (n && next_item(&p, &n, &it)) {
 		s->ops->member(s, NULL);
 		s->ops->group(s, DP_GROUP_STRUCT);
@@ -212,19 +222,21 @@ static void walk_traces(struct dp_sink *s, const u8 *p, size_t n)
 
 /* ---- records ---- */
 
-static bool parses(enum dp_sink_section what, const u8 *p, size_t n)
+static bool parses(enum dp_sink_section what, u32 flags, const u8 *p, size_t n)
 {
-	return what == DP_SECTION_TRACES ? true : what == DP_SECTION_ITEMS ? items_parse(p, n) : dp_fields_parse(p, n);
+	if (what == DP_SECTION_ITEMS)
+		return items_parse(flags, p, n);
+	return what == DP_SECTION_TRACES || dp_fields_parse(p, n);
 }
 
 static void walk_section(struct dp_sink *s, const struct dp_sink_record *r, enum dp_sink_section what)
 {
-	if (!s->ops->section(s, r, what, parses(what, r->data, r->size)))
+	if (!s->ops->section(s, r, what, parses(what, r->rec->flags, r->data, r->size)))
 		return;
 	if (what == DP_SECTION_TRACES)
 		walk_traces(s, r->data, r->size);
 	else if (what == DP_SECTION_ITEMS)
-		walk_items(s, r->data, r->size);
+		walk_items(s, r->rec->flags, r->data, r->size);
 	else
 		dp_walk_described(s, r->program, r->data, r->size);
 	s->ops->section_end(s, what);
@@ -280,13 +292,14 @@ bool dp_rpn_log(struct dp_line *l, enum dp_format format, const struct dp_record
 	return true;
 }
 
-bool dp_rpn_log_section(struct dp_line *l, enum dp_format format, enum dp_sink_section what,
+bool dp_rpn_log_section(struct dp_line *l, enum dp_format format, enum dp_sink_section what, u32 flags,
 			const struct dp_rpn_context *c, const u8 *p, size_t n)
 {
-	struct dp_sink_record r = {.program = c, .data = p, .size = n};
+	const struct dp_record rec = {.flags = (u16)flags};
+	struct dp_sink_record r = {.rec = &rec, .program = c, .data = p, .size = n};
 	union dp_sink_room room;
 
-	if (!parses(what, p, n))
+	if (!parses(what, flags, p, n))
 		return false;
 	make_sink(&room, l, format, c);
 	walk_section(&room.s, &r, what);

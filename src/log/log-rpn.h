@@ -44,8 +44,8 @@ void dp_rpn_log_head(struct dp_line *l, enum dp_format format);
 /* False when the record is none of an RPN program. */
 bool dp_rpn_log(struct dp_line *l, enum dp_format format, const struct dp_record *rec, const struct dp_rpn_context *c);
 
-/* One section of its data alone. False, and nothing written, when the bytes do not parse. */
-bool dp_rpn_log_section(struct dp_line *l, enum dp_format format, enum dp_sink_section what,
+/* One section of its data alone, with its record's flags. False, and nothing written, when the bytes do not parse. */
+bool dp_rpn_log_section(struct dp_line *l, enum dp_format format, enum dp_sink_section what, u32 flags,
 			const struct dp_rpn_context *c, const u8 *p, size_t n);
 
 #endif

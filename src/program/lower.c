@@ -297,6 +297,7 @@ static void log_words(struct walk *w, u32 n, bool prefix)
 		w->failed = true;
 		return;
 	}
+	w->p->rec_flags |= prefix ? DP_REC_ITEMS : DP_REC_BARE;
 	if (prefix) {
 		put_const(w, w->len, 1, DP_TOKEN_WORDS);
 		put_const(w, w->len + 1, 2, n);
@@ -494,6 +495,7 @@ bool dp_lower(struct dp_lowered *out, const u8 *code, u32 len, const struct dp_c
 	memset(out, 0, sizeof(*out));
 	if (rt) {
 		out->is_rpn = true;
+		out->rec_flags = DP_REC_RPN;
 		w.major = rt->major;
 		w.minor = rt->minor;
 		w.len = rt->logmax < HEAD ? 0 : HEAD;

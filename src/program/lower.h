@@ -55,7 +55,8 @@ struct dp_lowered {
 	u32 early;  /* effects that happen when a condition does not hold, too */
 	bool never; /* a condition that never holds: there will be no record */
 	bool is_rpn, has_mask;
-	u32 size; /* of the payload */
+	u32 size;      /* of the payload */
+	u32 rec_flags; /* of the record, DP_REC_* */
 };
 
 /*

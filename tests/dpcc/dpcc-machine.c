@@ -28,7 +28,7 @@ static void run(struct machine *m, const struct dp_rpn_probe *p, bool json)
 	if (r != DP_RUN_LOG)
 		return;
 	n = m->hit.log_len - (u32)sizeof(struct dp_rpn_head);
-	if (dp_rpn_log_section(&line, json ? DP_FORMAT_JSON : DP_FORMAT_TEXT, DP_SECTION_FIELDS, &context, items, n))
+	if (dp_rpn_log_section(&line, json ? DP_FORMAT_JSON : DP_FORMAT_TEXT, DP_SECTION_FIELDS, 0, &context, items, n))
 		printf("%.*s%s", (int)line.n, line.text ? line.text : "", json ? "\n" : "");
 	else
 		printf("  cannot be read\n");

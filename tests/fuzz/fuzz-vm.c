@@ -46,7 +46,7 @@ static const char *compare(const struct machine *a, const struct machine *b, con
 	return NULL;
 }
 
-static const char *compare_traces(struct machine *m, const u8 *trace, u32 len)
+static const char *compare_traces(struct machine *m, const u8 *trace, u32 len, bool cut)
 {
 	const u8 *have = (const u8 *)m->vm->record + sizeof(struct dp_record) + sizeof(struct dp_rpn_head);
 
@@ -55,6 +55,8 @@ static const char *compare_traces(struct machine *m, const u8 *trace, u32 len)
 	traced++;
 	if (m->hit.log_len - sizeof(struct dp_rpn_head) != len)
 		return "stack traces have different lengths";
+	if (!(m->hit.rec_flags & DP_REC_TRUNCATED) == cut)
+		return "one stack trace is cut";
 	return memcmp(have, trace, len) ? "stack traces differ" : NULL;
 }
 
@@ -65,15 +67,16 @@ static const char *try_program(struct dp_program *p)
 	const char *what, *complaint;
 	const u8 *trace;
 	u32 trace_len;
+	bool trace_cut;
 	u64 seed = next_random(&state);
 
 	furnish(&a, seed);
 	furnish(&b, seed);
 	ra = machine_run(&a, p);
-	rb = reference_run(&b, p, &complaint, &trace, &trace_len);
+	rb = reference_run(&b, p, &complaint, &trace, &trace_len, &trace_cut);
 	what = complaint ? complaint : ra != rb ? "results differ" : ra == DP_RUN_PASSED ? NULL : compare(&a, &b, p);
 	if (!what && p->rpn.ex_mask && ra != DP_RUN_PASSED)
-		what = compare_traces(&a, trace, trace_len);
+		what = compare_traces(&a, trace, trace_len, trace_cut);
 	logged += ra == DP_RUN_LOG;
 	filtered += ra != DP_RUN_LOG;
 	raised += a.hit.exceptions;

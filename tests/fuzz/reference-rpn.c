@@ -116,6 +116,7 @@ static void item(struct ref *r, int token, u32 count, const void *p, u32 bytes)
 	u8 prefix[3] = {(u8)token, (u8)count, (u8)(count / 256)};
 
 	r->plp = r->m->hit.log_len - head_of(r);
+	r->m->hit.rec_flags |= DP_REC_ITEMS;
 	append(r, prefix, 3);
 	append(r, p, bytes);
 }
@@ -203,6 +204,7 @@ static void log_words(struct ref *r, const u64 *v, u64 n, int token)
 		item(r, token, fit, v, 8 * fit);
 	} else {
 		r->plp = r->m->hit.log_len - head_of(r);
+		r->m->hit.rec_flags |= DP_REC_BARE;
 		append(r, v, 8 * fit);
 	}
 	if (fit < n)
@@ -281,6 +283,8 @@ bool ref_log(struct ref *r, u32 opcode, const struct dp_op_view *op)
 			ref_raise(r, DP_EX_INVALID_OPERAND, 5, x);
 		else
 			r->m->hit.log_len = head_of(r) + (u32)x;
+		if (!x)
+			r->m->hit.rec_flags &= ~(u32)(DP_REC_ITEMS | DP_REC_BARE);
 		return true;
 	}
 	return false;

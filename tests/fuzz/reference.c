@@ -698,7 +698,7 @@ static void other(struct ref *r, const struct dp_op_view *op, u32 *next)
 }
 
 enum dp_run_result reference_run(struct machine *m, const struct dp_program *p, const char **complaint,
-				 const u8 **trace, u32 *trace_len)
+				 const u8 **trace, u32 *trace_len, bool *trace_cut)
 {
 	static struct ref r; /* large */
 	struct dp_op_view op;
@@ -731,6 +731,7 @@ enum dp_run_result reference_run(struct machine *m, const struct dp_program *p, 
 	*complaint = r.complaint;
 	*trace = p->rpn.ex_mask ? r.trace : NULL;
 	*trace_len = r.passed || r.trace_len < 3 ? 0 : r.trace_len;
+	*trace_cut = r.trace_full;
 	r.trace[1] = (u8)r.ntraces;
 	r.trace[2] = (u8)(r.ntraces / 256);
 	if (r.passed)

@@ -65,7 +65,8 @@ static void show(FILE *out, struct machine *m, enum dp_run_result result)
 		u32 n = m->hit.log_len - (u32)sizeof(*head);
 
 		fprintf(out, "%s %u,%u ", m->hit.rec_flags & DP_REC_TRUNCATED ? " cut" : "", head->major, head->minor);
-		if (!dp_rpn_log_section(&line, DP_FORMAT_JSON, DP_SECTION_ITEMS, &context, items, n))
+		if (m->hit.rec_flags & DP_REC_BARE ||
+		    !dp_rpn_log_section(&line, DP_FORMAT_JSON, DP_SECTION_ITEMS, 0, &context, items, n))
 			for (u32 i = 0; i < n; i++)
 				fprintf(out, "%02x", items[i]);
 		fprintf(out, "%.*s", (int)line.n, line.text ? line.text : "");
@@ -73,9 +74,10 @@ static void show(FILE *out, struct machine *m, enum dp_run_result result)
 	fprintf(out, "\n");
 	dp_line_reset(&line);
 	if (result != DP_RUN_PASSED && m->rt.ex_mask && dp_vm_trace(&m->hit)) {
-		dp_rpn_log_section(&line, DP_FORMAT_JSON, DP_SECTION_TRACES, &context, items,
+		dp_rpn_log_section(&line, DP_FORMAT_JSON, DP_SECTION_TRACES, 0, &context, items,
 				   m->hit.log_len - sizeof(*head));
-		fprintf(out, "trace %.*s\n", (int)line.n, line.text ? line.text : "");
+		fprintf(out, "trace %s%.*s\n", m->hit.rec_flags & DP_REC_TRUNCATED ? "cut " : "", (int)line.n,
+			line.text ? line.text : "");
 	}
 	dp_line_free(&line);
 }

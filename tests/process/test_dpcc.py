@@ -57,8 +57,8 @@ def csv_records():
     dprobes("insert", "--format", "csv", "--allow-trap", file, check=0)
     live(3)
     rows = wait_for(lambda: list(csv.reader(dprobes("log", check=0).stdout.splitlines())), what="a record")
-    assert len(rows) == 1 and len(rows[0]) == 10 and rows[0][9] == "$n=3; $label=label", rows
-    assert rows[0][3] == path and rows[0][4] == str(live.p.pid) and rows[0][8], rows
+    assert len(rows) == 1 and len(rows[0]) == 11 and rows[0][8] == "0" and rows[0][10] == "$n=3; $label=label", rows
+    assert rows[0][3] == path and rows[0][4] == str(live.p.pid) and rows[0][9], rows
     rows = list(csv.reader(dprobes("vars", "--format", "csv", "--all", check=0).stdout.splitlines()))
     assert [r[:3] + r[5:8] for r in rows if r[6] == "label"] == \
             [["aggregate", "calls", "count", "0", "label", "value"]], rows

@@ -116,7 +116,7 @@ def friendly():
 def system_wide():
     """processes that map the module later, and children, carry the probes"""
     f = program("wide.rpn", body("inc lv, 0; push r, rdi; push r, rsi; log 2; exit"))
-    assert "in 0 processes" in dprobes("insert", f, "--json", check=0).stdout
+    assert "in 0 processes and all that map it later" in dprobes("insert", f, "--json", check=0).stdout
     a = Obey()
     wait_for(lambda: our_mappings(a.pid), what="probes in the new process")
     b = Obey()
@@ -260,7 +260,39 @@ def exceptions():
     rec, trace = sorted(json_lines(log()), key=lambda r: "traces" in r)
     assert rec["items"] == [{"fault": 16}], rec
     assert trace["major"] == trace["minor"] == 0 and trace["traces"][0]["exception"] == 1, trace
-    assert "exceptions 1" in dprobes("query", check=0).stdout
+    assert "exceptions 2\n" in dprobes("query", check=0).stdout  # each one, also of one hit
+    assert o.end() == 0
+
+
+@alone
+def json_items():
+    """items in JSON: words without a prefix are never taken for items, what was cut says so, stack traces as well"""
+    o = Obey()
+    header = "ex_logmax = %d\nlogmax = 40\njmpmax = 10"
+    for code, items, cut in (("push d, 1280; log 1", [{"words": [1280]}], None),
+                             ("push d, 7; push d, 9; log 2; push d, 8; log 1", [{"words": [9, 7, 8]}], None),
+                             ("push d, 1; push d, 2; push d, 2; log", [{"words": [2, 1]}], None),
+                             ("push d, 1; log 1; push d, 2; push r, rsp; log mrf", None, None),
+                             ("push d, 1; log 1; push d, 0; pop lp; push d, 1; push d, 1; log", [{"words": [1]}], None),
+                             ("push d, 100; push r, rsp; log mrf", 37, True),
+                             ("push d, 1; log 1; " * 6, [{"words": [1] * 5}], True)):
+        dprobes("insert", program("items.rpn", body(code + "; exit", header=header % 0)), "--json", check=0)
+        assert o("add 1 2") == "3"
+        wait_for(lambda: len(json_lines(log())) == 1, what="a record")
+        rec = json_lines(log())[0]
+        found = rec["items"] if isinstance(items, (list, type(None))) else len(rec["items"][0]["memory"]) // 2
+        assert found == items and rec.get("shortened") == cut, (code, rec)
+        clean()
+    for room, cut in ((200, None), (60, True)):
+        dprobes("insert", program("cut.rpn", body("log st; exit", header=header % room)), "--json", check=0)
+        assert o("add 1 2") == "3"
+        wait_for(lambda: len(json_lines(log())) == 2, what="record and trace")
+        trace = next(rec for rec in json_lines(log()) if "traces" in rec)
+        assert trace.get("shortened") == cut, (room, trace)
+        clean()
+    dprobes("insert", program("cut.rpn", body("log st; exit", header=header % 60)), check=0)
+    assert o("add 1 2") == "3"
+    logged(r"stack trace of .* bytes, cut to the log budget:\n")
     assert o.end() == 0
 
 

@@ -512,7 +512,7 @@ static void record(struct jit *j, struct sequence *q)
 	dp_emit_u32(j->e, 4096);
 	BYTES(j, "\x41\x0f\x0d\x88"); /* prefetchw PREFETCH(%r8) */
 	dp_emit_u32(j->e, PREFETCH);
-	STORE_IMM(j, false, R8, 0, size | (j->p.is_rpn ? DP_REC_RPN << 16 : 0));
+	STORE_IMM(j, false, R8, 0, size | j->p.rec_flags << 16);
 	STORE_IMM(j, false, R8, 4, j->in->event);
 	LOAD32(j, R9, SI, ctl->tid_off);
 	STORE32(j, R8, 8, R9);

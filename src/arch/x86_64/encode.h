@@ -133,6 +133,12 @@ static inline void store_imm8(struct dp_emit *e, struct mem m, u8 imm)
 	dp_emit_u8(e, imm);
 }
 
+static inline void or_imm(struct dp_emit *e, struct mem m, u32 imm)
+{
+	op_mem(e, false, 0x81, 1, m);
+	dp_emit_u32(e, imm);
+}
+
 static inline void store_imm16(struct dp_emit *e, struct mem m, u16 imm)
 {
 	dp_emit_u8(e, 0x66);

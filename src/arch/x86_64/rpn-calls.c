@@ -252,6 +252,7 @@ static u8 log_words(struct compiler *c, int i, u32 n, u32 prefix)
 	op_imm(c->e, false, ALU_CMP, R10, c->in->rt->logmax);
 	dp_jit_leave_if(c, CC_A, WAY_AGAIN, c->at);
 	store32(c->e, HIT_AT(log_len), R10);
+	or_imm(c->e, HIT_AT(rec_flags), prefix ? DP_REC_ITEMS : DP_REC_BARE);
 	for (u32 k = 0; k < n; k++) {
 		struct mem to = {VM, at, 1, (s32)(PAYLOAD + prefix + 8 * k)};
 		u64 v;

@@ -138,7 +138,7 @@ static void head(struct dp_sink *s)
 	char unnamed[16];
 
 	if (s->program) {
-		dp_line_str(s->line, "time,major,minor,module,pid,tid,cpu,task,data,fields\n");
+		dp_line_str(s->line, "time,major,minor,module,pid,tid,cpu,task,shortened,data,fields\n");
 		return;
 	}
 	dp_line_str(s->line, "time,task,tid,cpu,event,group,symbol,offset,return,caller,shortened");
@@ -193,6 +193,7 @@ static void begin_program(struct dp_sink *s, const struct dp_sink_record *r)
 	number_cell(l, r->rec->tid);
 	number_cell(l, r->rec->cpu);
 	text_cell(l, r->task ? r->task : "");
+	number_cell(l, !!(r->rec->flags & DP_REC_TRUNCATED));
 	dp_line_char(l, ',');
 	dp_line_bytes_hex(l, r->data, r->size);
 	dp_line_bytes(l, quote, 2);

@@ -55,6 +55,14 @@ static void put_symbol(struct dp_sink *s, u64 addr, bool behind_call)
 
 /* ---- records ---- */
 
+static void shortened(struct dp_json *j, const struct dp_sink_record *r)
+{
+	if (!(r->rec->flags & DP_REC_TRUNCATED))
+		return;
+	dp_json_key(j, "shortened");
+	dp_json_bool(j, true);
+}
+
 static void begin_event(struct dp_sink *s, const struct dp_sink_record *r)
 {
 	const struct dp_event_info *ev = r->event;
@@ -76,10 +84,7 @@ static void begin_event(struct dp_sink *s, const struct dp_sink_record *r)
 		dp_json_key(j, "caller");
 		put_symbol(s, addr, true);
 	}
-	if (r->rec->flags & DP_REC_TRUNCATED) {
-		dp_json_key(j, "shortened");
-		dp_json_bool(j, true);
-	}
+	shortened(j, r);
 	dp_json_key(j, "args");
 	dp_json_open(j, '{');
 }
@@ -97,6 +102,7 @@ static void begin_program(struct dp_json *j, const struct dp_sink_record *r)
 	unsigned_member(j, "ip", r->head->ip);
 	unsigned_member(j, "sp", r->head->sp);
 	string_member(j, "name", r->task ? r->task : "");
+	shortened(j, r);
 	if (r->rec->flags & DP_REC_TRACE)
 		return;
 	dp_json_key(j, "data");

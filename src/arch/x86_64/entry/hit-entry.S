@@ -437,8 +437,8 @@ dp_commit:
 	jmp	.Lcommit_again
 
 /*
- * int dp_count_cpu(struct dp_hit_slot *slot, const struct dp_control *ctl, u64 offset)
- * Add one to the counter at this offset in the counts of the processor at hand. Returns 0, or 2.
+ * int dp_count_cpu(struct dp_hit_slot *slot, const struct dp_control *ctl, u64 offset, u64 n)
+ * Add n to the counter at this offset in the counts of the processor at hand. Returns 0, or 2.
  */
 	.globl	dp_count_cpu
 dp_count_cpu:
@@ -452,7 +452,7 @@ dp_count_cpu:
 	jae	.Lcount_unusable
 	imul	C_COUNTS_STRIDE(%rsi), %rax
 	add	C_COUNTS(%rsi), %rax
-	incq	(%rax, %rdx)		/* commit */
+	add	%rcx, (%rax, %rdx)	/* commit */
 .Lcount_end:
 	movq	$0, 8(%r8)
 	xor	%eax, %eax
