@@ -31,3 +31,4 @@ make -s -C "$headers" M="$out/$what" $symbols modules 2>"$out/log" >&2 || {
 	exit 1
 }
 grep -v 'Skipping BTF generation' "$out/log" >&2 || :
+: >"$out/$what/.built" # what is newer has not been built

@@ -19,8 +19,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 import ftracetest  # noqa: E402
 import kgdb  # noqa: E402
+from modules import odd_names  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("DP_BUILD", os.path.join(ROOT, "build"))
@@ -98,6 +100,8 @@ def build(flavour):
                r.stdout.splitlines()[-20:])
         if r.returncode:
             return None, None, None
+    odd = odd_names(out)
+    report(not odd, "%s: external names have our prefix or are API" % flavour, sorted(odd))
     return kernel, out, None
 
 
