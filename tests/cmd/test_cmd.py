@@ -175,14 +175,23 @@ def verify_sees_a_changed_byte():
     assert stop(p) == 0
 
 
+@test
+def verify_beside_dlclose():
+    """verify of a program that loads and unloads a library all the time finds nothing"""
+    p = start([target("churn"), target("plugin.so"), "2"], stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline().startswith("ready")
+    for _ in range(20):
+        dprobes("verify", "-p", p.pid, check=0)
+    assert stop(p) == 0
+
+
 # ---- traces ----
 
 @test
 def carets():
     """a mistake in an event: caret under the place, hint, nothing changed in the target"""
     p = simple()
-    time.sleep(0.3)  # its threads are started by then
-    before = open("/proc/%d/maps" % p.pid).read()
+    before = settled(lambda: text_of("/proc/%d/maps" % p.pid), what="its threads to be started")
     text = "p work n=%axx"
     r = dprobes("trace", "-p", p.pid, text)
     assert r.returncode == 1 and code_of(r).startswith("E-EVENT-"), r.stderr

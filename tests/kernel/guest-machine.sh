@@ -83,7 +83,7 @@ other_runtimes() {
 	if [ -e gowork ]; then
 		./gowork >/tmp/go.told 2>&1 &
 		pid=$!
-		sleep 1
+		soon 'grep -q ready /tmp/go.told'
 		$dprobes trace --json -o /tmp/out --duration 1 -p $pid 'p main.Words' >/tmp/told 2>/tmp/err
 		[ $? = 0 ] && [ "$(records)" -gt 0 ]
 		say $? "a Go program is traced"
@@ -106,6 +106,19 @@ other_runtimes() {
 	else
 		skip "a program with musl" "none was built"
 	fi
+}
+
+# Where the kernel promises no more memory than it has.
+strict_memory() {
+	echo 2 >/proc/sys/vm/overcommit_memory
+	traced 'p work' -- ./simple 2 500
+	r=$?
+	echo 0 >/proc/sys/vm/overcommit_memory
+	{ [ $r = 0 ] && [ "$(records)" -gt 0 ] && grep -q '^calls 1000 bad 0$' /tmp/told; } ||
+		{ [ $r = 1 ] && grep -q '^dprobes: E-' /tmp/err; }
+	r=$?
+	say $r "memory is counted strictly: probed, or refused by name"
+	[ $r = 0 ] || tell /tmp/told /tmp/err
 }
 
 watch() {
@@ -146,7 +159,7 @@ inserted() {
 	RPN
 	./simple 2 >/tmp/simple.told 2>&1 &
 	pid=$!
-	sleep 0.5
+	soon 'grep -q ready /tmp/simple.told'
 	$dprobes -i /tmp/count.rpn --pid $pid >/tmp/told 2>/tmp/err
 	r=$?
 	say $r "a program is inserted"
@@ -166,9 +179,9 @@ inserted() {
 }
 
 killed() {
-	./simple 2 >/tmp/simple.told 2>&1 &
+	./simple 2 >/tmp/killed.told 2>&1 &
 	pid=$!
-	sleep 0.5
+	soon 'grep -q ready /tmp/killed.told'
 	for t in 0.02 0.1 0.3 0.5 0.7; do
 		$dprobes trace -o /tmp/out -p $pid 'p work' 'r outer $retval' 2>/tmp/err &
 		tracer=$!
@@ -191,7 +204,7 @@ dmesg -c >/dev/null
 $dprobes doctor >/tmp/doctor
 say $? "doctor finds nothing that keeps probes away"
 sed 's/^/tap: # log: /' /tmp/doctor
-for part in numbers returns other_runtimes watch inserted killed; do
+for part in numbers returns other_runtimes strict_memory watch inserted killed; do
 	$part
 done
 # A signal that nobody handled ends in the kernel's log.

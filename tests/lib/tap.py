@@ -142,6 +142,19 @@ def wait_for(cond, timeout=60, what="condition"):
     raise AssertionError("timed out waiting for " + what)
 
 
+def settled(look, looks=10, what="rest"):
+    """What look() returns, once so many looks in a row, a tenth of a second apart, have seen the same."""
+    seen = []
+
+    def same():
+        time.sleep(0.1)
+        seen.append(look())
+        return len(seen) >= looks and all(x == seen[-1] for x in seen[-looks:])
+
+    wait_for(same, what=what)
+    return seen[-1]
+
+
 def json_lines(text):
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 

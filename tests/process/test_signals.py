@@ -24,6 +24,13 @@ def masks(pid):
         return {k: int(v, 16) for k, v in re.findall(r"^(Sig(?:Cgt|Ign|Blk)):\s*(\w+)", f.read(), re.M)}
 
 
+def trap(pid):
+    """kill -TRAP, and wait until it has been delivered: of two that are pending only one is."""
+    os.kill(pid, signal.SIGTRAP)
+    pending = re.compile(r"^ShdPnd:\s*\w*[13579bdf]\w$", re.M)
+    wait_for(lambda: not pending.search(text_of("/proc/%d/status" % pid)), what="the signal's delivery")
+
+
 def calm_masks(pid):
     """As masks(), between the program's own signals (a handler blocks its signal while it runs)."""
     m = masks(pid)
@@ -112,14 +119,12 @@ def own_handler_hears():
     p = ready("handled")
     t = armed(p, "p step")
     for _ in range(20):
-        os.kill(p.pid, signal.SIGTRAP)
-        time.sleep(0.01)
+        trap(p.pid)
     end(t)
     for _ in range(5):
-        os.kill(p.pid, signal.SIGTRAP)
-        time.sleep(0.01)
+        trap(p.pid)
     clean(p.pid)
-    assert 20 <= counts_of(p)["traps"] <= 25
+    assert counts_of(p)["traps"] == 25
 
 
 @test
@@ -155,8 +160,7 @@ def ignored_stays_ignored():
     p = ready("ignored")
     t = armed(p, "p step")
     for _ in range(10):
-        os.kill(p.pid, signal.SIGTRAP)
-        time.sleep(0.005)
+        trap(p.pid)
     end(t)
     os.kill(p.pid, signal.SIGTRAP)
     clean(p.pid)
