@@ -128,10 +128,10 @@ static int apply(struct driver *d, struct drv_module *m, FILE *out, struct dp_er
 	if (drv_in_kernel(m))
 		fprintf(out, "the kernel");
 	else
-		fprintf(out, "%u process%s%s", n, n == 1 ? "" : "es", m->pid ? "" : " and all that map it later");
+		fprintf(out, "%u process%s", n, n == 1 ? "" : "es");
 	if (m->left_out)
 		fprintf(out, ", %u left out (%s: %s)", m->left_out, dp_error_info(m->last.code)->name, m->last.detail);
-	fprintf(out, "\n");
+	fprintf(out, "%s\n", drv_in_kernel(m) || m->pid ? "" : ", and in all that map it later");
 	return 0;
 }
 
