@@ -71,7 +71,7 @@ static int symbol(void *arg, const struct dp_location *probe, const char *name, 
 	return r;
 }
 
-static const struct dp_event_env env = {.symbol = symbol, .is_kernel = true};
+static const struct dp_event_env env = {.symbol = symbol};
 
 /* "kernel", "", "kmod(NAME)", "NAME": the name that dp_kprobe and dp_kwatch want. */
 static int place(struct dp_k_event *e, struct dp_error *err)
@@ -327,7 +327,7 @@ int dp_k_event_define(const char *line, bool plain, struct dp_error *err)
 	e->id = next_id++;
 	e->counts = kcalloc(nr_cpu_ids, sizeof(*e->counts), GFP_KERNEL);
 	e->text = canonical(line, plain, &e->condition);
-	r = e->counts && e->text ? dp_event_compile(&e->ev, line, &env, err) : -ENOMEM;
+	r = e->counts && e->text ? dp_event_compile(&e->ev, line, true, &env, err) : -ENOMEM;
 	if (!r && word > 1 && line[word - 1] == ':')
 		r = dp_fail(err, E_EVENT_NAME, "there is none behind the :");
 	if (!r)
@@ -430,7 +430,7 @@ int dp_k_event_filter(struct dp_k_event *e, const char *text, struct dp_error *e
 						e->text, e->text + e->condition, text)
 				    : kasprintf(GFP_KERNEL, "%c %s if %s", dp_k_event_type(e), e->text, text);
 		before = strlen(e->text) + (e->condition ? 9 : 6);
-		r = line && filter ? dp_event_compile(&ev, line, &env, err) : -ENOMEM;
+		r = line && filter ? dp_event_compile(&ev, line, true, &env, err) : -ENOMEM;
 		kfree(line);
 		if (r && err->column >= 0) /* in the filter's own text */
 			err->column = clamp(err->column - before, 0, (int)strlen(text));

@@ -129,7 +129,7 @@ static u32 kernel_events(const struct trace *t)
 	u32 n = 0;
 
 	for (u32 i = 0; i < t->lines.n; i++)
-		n += dp_kernel_is_event(t->lines.v[i].text);
+		n += t->lines.v[i].parsed && dp_kernel_is_place(&dp_event_of_line(t->lines.v[i].parsed)->loc);
 	return n;
 }
 
@@ -142,6 +142,11 @@ static int parse(struct trace *t, int argc, char **argv, bool *done)
 		return r;
 	if (t->pid && t->command)
 		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "both -p and a command");
+	if (!t->lines.n && t->command)
+		r = use_defaults(t);
+	if (r)
+		return r;
+	dp_event_lines_parse(&t->lines, !t->pid && !t->command);
 	if (kernel_events(t)) {
 		if (t->pid || t->command || kernel_events(t) < t->lines.n)
 			return dp_ui_fail(E_KERNEL_WORLDS, NULL, "%u of %u events are of the kernel", kernel_events(t),
@@ -151,8 +156,6 @@ static int parse(struct trace *t, int argc, char **argv, bool *done)
 	if (!t->pid && !t->command)
 		return dp_ui_fail(E_CMD_MISSING, "give a process with -p, or a command behind --",
 				  "no process to probe");
-	if (!t->lines.n && t->command)
-		return use_defaults(t);
 	if (!t->lines.n)
 		return dp_ui_fail(E_CMD_MISSING, "for example: 'p libc:malloc bytes=%di'", "no event");
 	return CMD_OK;
@@ -193,11 +196,13 @@ static int begin_session(struct trace *t)
 	if (r)
 		return tell(t, &err, NULL);
 	for (u32 i = 0; i < t->lines.n; i++) {
-		r = dp_tracee_add(&t->run.tracee, t->lines.v[i].text, &err);
-		if (r && t->lines.v[i].optional)
-			continue;
-		if (r)
-			return tell(t, &err, &t->lines.v[i]);
+		const struct event_line *line = &t->lines.v[i];
+
+		if (!line->parsed)
+			return tell(t, &line->err, line);
+		r = dp_tracee_add(&t->run.tracee, line->parsed, &err);
+		if (r && !line->optional)
+			return tell(t, &err, line);
 	}
 	return 0;
 }

@@ -14,7 +14,7 @@ int dp_event_lines_add(struct event_lines *e, const char *text, const char *wher
 	if (!v)
 		return dp_fail(err, E_CMD_EVENTS, "no memory");
 	e->v = v;
-	v[e->n] = (struct event_line){strdup(text), strdup(where), false};
+	v[e->n] = (struct event_line){.text = strdup(text), .where = strdup(where)};
 	if (!v[e->n].text || !v[e->n].where) {
 		free(v[e->n].text);
 		free(v[e->n].where);
@@ -82,9 +82,16 @@ int dp_event_lines_default(struct event_lines *e, struct dp_error *err)
 	return 0;
 }
 
+void dp_event_lines_parse(struct event_lines *e, bool is_kernel)
+{
+	for (u32 i = 0; i < e->n; i++)
+		dp_event_read(&e->v[i].parsed, e->v[i].text, is_kernel, &e->v[i].err);
+}
+
 void dp_event_lines_free(struct event_lines *e)
 {
 	for (u32 i = 0; i < e->n; i++) {
+		dp_event_line_free(e->v[i].parsed);
 		free(e->v[i].text);
 		free(e->v[i].where);
 	}

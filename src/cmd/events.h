@@ -3,12 +3,14 @@
 #ifndef DP_EVENTS_H
 #define DP_EVENTS_H
 
-#include "base/error.h"
+#include "host/host.h"
 
 struct event_line {
 	char *text;
-	char *where;   /* "FILE:3: ", or "" for an argument */
-	bool optional; /* left out when the program has nothing of that name */
+	char *where;                  /* "FILE:3: ", or "" for an argument */
+	bool optional;                /* left out when the program has nothing of that name */
+	struct dp_event_line *parsed; /* NULL: it has a mistake, */
+	struct dp_error err;          /* this one */
 };
 
 struct event_lines {
@@ -24,6 +26,9 @@ int dp_event_lines_read(struct event_lines *e, const char *path, struct dp_error
 /* For a program that is started without any event: the library calls by which it meets the world.
  */
 int dp_event_lines_default(struct event_lines *e, struct dp_error *err);
+
+/* All of them, once it is known where they are for. */
+void dp_event_lines_parse(struct event_lines *e, bool is_kernel);
 
 void dp_event_lines_free(struct event_lines *e);
 

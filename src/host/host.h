@@ -90,8 +90,8 @@ struct dp_host_ops {
 	 */
 	bool is_by_file;
 
-	/* Before arming. add: an event line; see dp_session_add() and its like in host/process/process.h. */
-	int (*add)(void *session, const char *text, struct dp_error *err);
+	/* Before arming. add: what an event line means; see dp_session_add() and its like in host/process/process.h. */
+	int (*add)(void *session, struct dp_event_line *line, struct dp_error *err);
 	int (*add_spec)(void *session, const struct dp_probe_spec *spec, struct dp_error *err);
 	int (*set_words)(void *session, const u64 *values, u32 n, struct dp_error *err);
 	int (*arm)(void *session, struct dp_error *err);
@@ -140,9 +140,9 @@ static inline bool dp_tracee_any(const struct dp_tracee *t)
 	return t->session;
 }
 
-static inline int dp_tracee_add(struct dp_tracee *t, const char *text, struct dp_error *err)
+static inline int dp_tracee_add(struct dp_tracee *t, struct dp_event_line *line, struct dp_error *err)
 {
-	return t->ops->add(t->session, text, err);
+	return t->ops->add(t->session, line, err);
 }
 
 static inline int dp_tracee_add_spec(struct dp_tracee *t, const struct dp_probe_spec *spec, struct dp_error *err)

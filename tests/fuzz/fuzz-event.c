@@ -141,12 +141,12 @@ static const char *run(const struct dp_event *ev)
 
 static const char *check(const char *line)
 {
-	static const struct dp_event_env env = {symbol, NULL, false};
+	static const struct dp_event_env env = {symbol, NULL, NULL};
 	struct dp_event ev, shape;
 	struct dp_error err = {0};
 	const char *what = NULL;
 	u64 saved = state;
-	int parsed = dp_event_parse(&shape, line, NULL), ret = dp_event_compile(&ev, line, &env, &err);
+	int parsed = dp_event_parse(&shape, line, NULL), ret = dp_event_compile(&ev, line, false, &env, &err);
 
 	lines++;
 	if (!ret) {

@@ -19,6 +19,7 @@
 #include "../unit/machine.h"
 #include "host/process/process-hooks.h"
 #include "host/process/record.h"
+#include "../lib/add-line.h"
 
 #define HANG 170 /* seconds: several of our own limits one after the other */
 
@@ -85,8 +86,8 @@ static bool arm_and_die(pid_t pid)
 		struct dp_session *s;
 		struct dp_error err;
 
-		if (dp_session_new(&s, pid, &opt, &err) || dp_session_add(s, "p exe:work n=%di", &err) ||
-		    dp_session_add(s, "r exe:touch $retval", &err) || dp_session_arm(s, &err))
+		if (dp_session_new(&s, pid, &opt, &err) || add_line(s, "p exe:work n=%di", &err) ||
+		    add_line(s, "r exe:touch $retval", &err) || dp_session_arm(s, &err))
 			_exit(1);
 		_exit(0);
 	}
@@ -177,7 +178,7 @@ static void read_all(pid_t pid, u64 at)
 	}
 	if (!dp_hooks_read(dp_session_process(s), &hooks, &n, &err))
 		dp_hooks_free(hooks, n);
-	if (opt.adopt && !dp_session_add(s, "p exe:work n=%di", NULL) && !dp_session_add(s, "r exe:touch $retval", NULL))
+	if (opt.adopt && !add_line(s, "p exe:work n=%di", NULL) && !add_line(s, "r exe:touch $retval", NULL))
 		dp_session_adopt(s);
 	else
 		cleaned++;

@@ -230,7 +230,7 @@ int main(int argc, char **argv)
 	struct dp_error err = {0};
 
 	for (u32 i = 0; i < NPROBES; i++) {
-		if (dp_event_compile(&events[i], lines[i], &env, &err)) {
+		if (dp_event_compile(&events[i], lines[i], false, &env, &err)) {
 			printf("Bail out! %s: %s\n", lines[i], err.detail);
 			return 1;
 		}

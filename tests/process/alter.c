@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "host/process/process.h"
+#include "../lib/add-line.h"
 
 enum { OP_ABORT = 0x0b, OP_ADD = 0x33, OP_PUSH_R = 0x46, OP_POP_R = 0x47, OP_PUSH_D = 0x4c, OP_PUSH_MEM64 = 0x50 };
 enum { AX = 0x06, CX = 0x08, DI = 0x0a, FLAGS = 0x0c, IP = 0x0d, SP = 0x0e };
@@ -84,7 +85,7 @@ static long result_under(pid_t pid, const char *event, const struct code *c, con
 	struct dp_session *s = NULL;
 	long seen = -1, count;
 
-	if (dp_session_new(&s, pid, NULL, &err) || dp_session_add(s, event, &err)) {
+	if (dp_session_new(&s, pid, NULL, &err) || add_line(s, event, &err)) {
 		printf("# %s: %s\n", event, err.detail);
 		report(false, name);
 		return -1;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "host/process/process.h"
+#include "../lib/add-line.h"
 
 static void quiet(void *arg, const char *text)
 {
@@ -36,7 +37,7 @@ static int victim(int pid, char **events, int n, int rounds, int pipe)
 		if (dp_session_new(&s, pid, &opt, &err))
 			return fail("new", &err);
 		for (int k = 0; k < n; k++)
-			if (dp_session_add(s, events[k], &err))
+			if (add_line(s, events[k], &err))
 				return fail(events[k], &err);
 		if (write(pipe, "a", 1) != 1)
 			return 1;

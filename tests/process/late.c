@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "host/process/process.h"
+#include "../lib/add-line.h"
 
 static void note(void *arg, const char *text)
 {
@@ -29,7 +30,7 @@ int main(int argc, char **argv)
 	const struct dp_ring_map *rings;
 	unsigned long hits = 0;
 
-	if (argc < 4 || dp_session_spawn(&s, argv + 3, &opt, &err) || dp_session_add(s, argv[2], &err))
+	if (argc < 4 || dp_session_spawn(&s, argv + 3, &opt, &err) || add_line(s, argv[2], &err))
 		return fail("begin", &err);
 	sleep((unsigned)atoi(argv[1]));
 	if (dp_session_arm(s, &err))

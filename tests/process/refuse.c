@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "host/process/session-priv.h"
+#include "../lib/add-line.h"
 
 static unsigned made, refused_one, number;
 
@@ -36,7 +37,7 @@ static int round_of(int pid, char **events, int n, unsigned which)
 	if (dp_session_new(&s, pid, &opt, &err))
 		goto bad;
 	for (int k = 0; k < n; k++)
-		if (dp_session_add(s, events[k], &err))
+		if (add_line(s, events[k], &err))
 			goto bad;
 	dp_remote_refuse = refuse;
 	r = dp_arm(s, &err); /* not tried again */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "host/process/process.h"
+#include "../lib/add-line.h"
 
 static void note(void *arg, const char *text)
 {
@@ -32,7 +33,7 @@ int main(int argc, char **argv)
 		if (dp_session_new(&s, atoi(argv[1]), &opt, &err))
 			return fail("new", i, &err);
 		for (int k = 3; k < argc; k++)
-			if (dp_session_add(s, argv[k], &err))
+			if (add_line(s, argv[k], &err))
 				return fail(argv[k], i, &err);
 		if (dp_session_arm(s, &err))
 			return fail("arm", i, &err);

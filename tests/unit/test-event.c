@@ -23,7 +23,7 @@ static int symbol(void *arg, const struct dp_location *probe, const char *name, 
 	return 0;
 }
 
-static const struct dp_event_env env = {symbol, NULL, false};
+static const struct dp_event_env env = {symbol, NULL, NULL};
 
 static void complain(const struct dp_error *err)
 {
@@ -232,7 +232,7 @@ static void test_records(void)
 		struct dp_error err;
 		struct machine m;
 		char shown[4096] = "not run";
-		int ret = dp_event_compile(&ev, records[i].text, &env, &err);
+		int ret = dp_event_compile(&ev, records[i].text, false, &env, &err);
 
 		furnish(&m);
 		if (ret)
@@ -463,7 +463,7 @@ static void test_conditions(void)
 		snprintf(text, sizeof(text),
 			 "p f n=+0x64(%%di):u32 neg=+0x60(%%di):s32 %%r9 text=+0(%%si):string bits=%%r9:b3@1/32 if %s",
 			 conditions[i].condition);
-		ret = dp_event_compile(&ev, text, &env, &err);
+		ret = dp_event_compile(&ev, text, false, &env, &err);
 		furnish(&m);
 		if (ret)
 			complain(&err);
@@ -499,7 +499,7 @@ static void test_code(void)
 		char text[2048] = "", flat[2048] = "";
 		u32 n = 0;
 
-		if (dp_event_compile(&ev, programs[i].text, &env, &err))
+		if (dp_event_compile(&ev, programs[i].text, false, &env, &err))
 			complain(&err);
 		else
 			dp_program_disasm(&ev.prog, text, sizeof(text));
@@ -526,7 +526,8 @@ static void test_room(void)
 
 	furnish(&m);
 	memset(m.memory + 0x200, 'x', 0xdff);
-	ok(!dp_event_compile(&ev, "p f +0x200(%di):string +0x200(%di):string if 1", &env, &err), "two long texts");
+	ok(!dp_event_compile(&ev, "p f +0x200(%di):string +0x200(%di):string if 1", false, &env, &err),
+	   "two long texts");
 	ok(machine_run(&m, &ev.prog) == DP_RUN_LOG && m.hit.rec_flags == DP_REC_TRUNCATED &&
 	       m.hit.log_len <= ev.prog.logmax,
 	   "fit the budget, with a note");
@@ -705,7 +706,7 @@ static void test_mistakes(void)
 	for (u32 i = 0; i < DP_ARRAY_SIZE(mistakes); i++) {
 		struct dp_event ev;
 		struct dp_error err = {0};
-		int ret = dp_event_compile(&ev, mistakes[i].text, &env, &err);
+		int ret = dp_event_compile(&ev, mistakes[i].text, false, &env, &err);
 		bool good = ret == -dp_error_info(mistakes[i].code)->number && err.code == mistakes[i].code &&
 			    (err.column == mistakes[i].column || mistakes[i].column == -2) && err.detail[0] &&
 			    (!mistakes[i].hint || strstr(err.hint, mistakes[i].hint)) && !ev.prog.code;
@@ -724,12 +725,12 @@ static void expect(const char *name, const char *text, enum dp_code want)
 {
 	struct dp_event ev;
 	struct dp_error err = {0};
-	int ret = dp_event_compile(&ev, text, &env, &err);
+	int ret = dp_event_compile(&ev, text, false, &env, &err);
 
 	if (!ok(want ? ret < 0 && err.code == want : !ret, "%s: %s", name, dp_error_info(want)->name))
 		complain(&err);
 	dp_event_free(&ev);
-	ok(dp_event_compile(&ev, text, &env, NULL) == ret, "%s: the same without a place for the error", name);
+	ok(dp_event_compile(&ev, text, false, &env, NULL) == ret, "%s: the same without a place for the error", name);
 	dp_event_free(&ev);
 }
 
@@ -748,14 +749,15 @@ static const char *repeat(const char *begin, const char *middle, u32 n, const ch
 /* @SYMBOL needs somebody who knows symbols. */
 static void test_no_symbols(void)
 {
-	static const struct dp_event_env none = {NULL, NULL, false};
+	static const struct dp_event_env none = {NULL, NULL, NULL};
 	struct dp_event ev;
 	struct dp_error err = {0};
 
-	ok(dp_event_compile(&ev, "p f @counter", &none, &err) < 0 && err.code == E_EVENT_SYMBOL && err.column == 4,
+	ok(dp_event_compile(&ev, "p f @counter", false, &none, &err) < 0 && err.code == E_EVENT_SYMBOL &&
+	       err.column == 4,
 	   "no symbols known");
 	ok(!dp_event_parse(&ev, "p f @counter", &err), "parsing needs none");
-	ok(!dp_event_compile(&ev, "p f %ax", NULL, &err), "nor does a line without symbols");
+	ok(!dp_event_compile(&ev, "p f %ax", false, NULL, &err), "nor does a line without symbols");
 	dp_event_free(&ev);
 }
 

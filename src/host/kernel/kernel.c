@@ -153,15 +153,6 @@ bool dp_kernel_is_place(const struct dp_location *loc)
 	return !strcmp(loc->module, "kernel") || !strncmp(loc->module, "kmod(", 5) || is_user(loc);
 }
 
-bool dp_kernel_is_event(const char *text)
-{
-	struct dp_event ev = {0};
-	bool is = !dp_event_parse(&ev, text, NULL) && dp_kernel_is_place(&ev.loc);
-
-	dp_event_free(&ev);
-	return is;
-}
-
 /* The name of the module, "" for the kernel itself. */
 static void module_of(const struct dp_location *loc, char *buf, size_t size)
 {
@@ -367,11 +358,11 @@ static int add_event(struct dp_kernel *k, struct dp_event *ev, u64 addr, const s
 	return 0;
 }
 
-static int add_line(struct dp_kernel *k, const char *text, const struct dp_ksym *match, struct dp_error *err)
+static int add_one(struct dp_kernel *k, struct dp_event_line *line, const struct dp_ksym *match, struct dp_error *err)
 {
-	struct dp_event_env env = {symbol, k, true};
+	struct dp_event_env env = {symbol, k, NULL};
 	struct dp_event *ev = calloc(1, sizeof(*ev));
-	int r = ev ? dp_event_compile(ev, text, &env, err) : dp_fail(err, E_ARM_NOMEM, "event");
+	int r = ev ? dp_event_make(ev, line, &env, err) : dp_fail(err, E_ARM_NOMEM, "event");
 
 	if (r) {
 		free(ev);
@@ -387,7 +378,7 @@ static int add_line(struct dp_kernel *k, const char *text, const struct dp_ksym 
 
 struct matches {
 	struct dp_kernel *k;
-	const char *text;
+	struct dp_event_line *line;
 	u32 taken, left_out;
 	struct dp_error why;
 };
@@ -396,7 +387,7 @@ static int add_match(const struct dp_ksym *sym, void *arg)
 {
 	struct matches *m = arg;
 	struct dp_error err = {0};
-	int r = add_line(m->k, m->text, sym, &err);
+	int r = add_one(m->k, m->line, sym, &err);
 
 	if (r == -ENOMEM)
 		return r;
@@ -433,9 +424,10 @@ static void say(struct dp_kernel *k, const char *text)
 		k->opt.note(k->opt.arg, text);
 }
 
-static int add_pattern(struct dp_kernel *k, const char *text, const struct dp_location *loc, struct dp_error *err)
+static int add_pattern(struct dp_kernel *k, struct dp_event_line *line, struct dp_error *err)
 {
-	struct matches m = {.k = k, .text = text};
+	const struct dp_location *loc = &dp_event_of_line(line)->loc;
+	struct matches m = {.k = k, .line = line};
 	char note[600];
 	int r = each_match(loc, &m, err);
 
@@ -454,21 +446,18 @@ static int add_pattern(struct dp_kernel *k, const char *text, const struct dp_lo
 	return 0;
 }
 
-static int add_text(void *session, const char *text, struct dp_error *err)
+static int add_line(void *session, struct dp_event_line *line, struct dp_error *err)
 {
-	struct dp_kernel *k = session;
-	struct dp_event ev = {0};
-	int r = dp_event_parse(&ev, text, err);
+	const struct dp_event *ev = dp_event_of_line(line);
+	int r;
 
-	if (r)
-		return r;
-	if (ev.is_watch && (!ev.watch_len || ev.loc.kind == DP_LOC_PATTERN))
-		r = dp_fail(err, E_WATCH_SIZE, "%s", ev.loc.symbol);
+	if (ev->is_watch && (!ev->watch_len || ev->loc.kind == DP_LOC_PATTERN))
+		r = dp_fail(err, E_WATCH_SIZE, "%s", ev->loc.symbol);
 	else
-		r = ev.loc.kind == DP_LOC_PATTERN ? add_pattern(k, text, &ev.loc, err) : add_line(k, text, NULL, err);
+		r = ev->loc.kind == DP_LOC_PATTERN ? add_pattern(session, line, err)
+						   : add_one(session, line, NULL, err);
 	if (r && err->column < 0)
-		err->column = ev.loc.column;
-	dp_event_free(&ev);
+		err->column = ev->loc.column;
 	return r;
 }
 
@@ -694,7 +683,7 @@ static int build_id(void *session, enum dp_module_kind kind, const char *module,
 const struct dp_host_ops dp_kernel_ops = {
     .name = "kernel",
     .is_by_file = true,
-    .add = add_text,
+    .add = add_line,
     .add_spec = add_spec,
     .set_words = set_words,
     .arm = arm,

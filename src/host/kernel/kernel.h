@@ -17,8 +17,6 @@ void dp_kernel_close(struct dp_kernel *k);
 
 /* Whether a place is one of the kernel: kernel:FUNCTION, kmod(MODULE):FUNCTION, user(FILE):FUNCTION. */
 bool dp_kernel_is_place(const struct dp_location *loc);
-/* The same of an event's text, or of a place alone; texts that cannot be parsed are not. */
-bool dp_kernel_is_event(const char *text);
 
 extern const struct dp_host_ops dp_kernel_ops; /* of a struct dp_kernel */
 

@@ -74,8 +74,9 @@ static int add_end(struct dp_session *s, const struct dp_location *loc, const st
 	return r;
 }
 
-int dp_call_resolve(struct dp_session *s, const char *text, const struct dp_event *parsed, struct dp_error *err)
+int dp_call_resolve(struct dp_session *s, struct dp_event_line *line, struct dp_error *err)
 {
+	const struct dp_event *parsed = dp_event_of_line(line);
 	char func[DP_SYMBOL_MAX], expr[DP_SYMBOL_MAX];
 	struct dp_location loc = parsed->loc;
 	struct dp_register_part part;
@@ -103,7 +104,7 @@ int dp_call_resolve(struct dp_session *s, const char *text, const struct dp_even
 	len = parsed->watch_len ? parsed->watch_len : way.size;
 	if (!len || len > DP_WATCH_CHUNK || len & (len - 1))
 		return dp_fail(err, E_WATCH_SIZE, "%.150s: 1, 2, 4 or 8 bytes", expr);
-	r = dp_watch_of_call(s, text, len == way.size ? way.type : NULL, (u32)len, err);
+	r = dp_watch_of_call(s, line, len == way.size ? way.type : NULL, (u32)len, err);
 	if (r)
 		return r;
 	dp_register_find(way.reg, strlen(way.reg), &part);

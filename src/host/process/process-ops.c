@@ -5,9 +5,9 @@
 #include "host/process/process.h"
 #include "symbols/symbolize.h"
 
-static int add(void *s, const char *text, struct dp_error *err)
+static int add(void *s, struct dp_event_line *line, struct dp_error *err)
 {
-	return dp_session_add(s, text, err);
+	return dp_session_add(s, line, err);
 }
 
 static int add_spec(void *s, const struct dp_probe_spec *spec, struct dp_error *err)

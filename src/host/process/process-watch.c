@@ -265,27 +265,28 @@ static int add_probe(struct dp_session *s, struct dp_event *ev, const struct dp_
 	return r;
 }
 
-int dp_watch_of_call(struct dp_session *s, const char *text, const char *type, u32 len, struct dp_error *err)
+int dp_watch_of_call(struct dp_session *s, struct dp_event_line *line, const char *type, u32 len, struct dp_error *err)
 {
 	struct dp_variable place = {.addr = 0, .size = len, .type = type};
 	struct dp_event *ev;
-	int r = dp_event_new(s, text, value_type(&place), &ev, err);
+	int r = dp_event_new(s, line, value_type(&place), &ev, err);
 
 	return r ? r : add_probe(s, ev, NULL, &place, err);
 }
 
-int dp_watch_resolve(struct dp_session *s, const char *text, const struct dp_event *parsed, struct dp_error *err)
+int dp_watch_resolve(struct dp_session *s, struct dp_event_line *line, struct dp_error *err)
 {
+	const struct dp_event *parsed = dp_event_of_line(line);
 	struct dp_variable place;
 	struct dp_image *im;
 	struct dp_event *ev;
 	int r;
 
 	if (parsed->loc.kind == DP_LOC_SYMBOL && strchr(parsed->loc.symbol, '('))
-		return dp_call_resolve(s, text, parsed, err);
+		return dp_call_resolve(s, line, err);
 	r = find_memory(s, parsed, &place, &im, err);
 	if (!r)
-		r = dp_event_new(s, text, value_type(&place), &ev, err);
+		r = dp_event_new(s, line, value_type(&place), &ev, err);
 	return r ? r : add_probe(s, ev, im, &place, err);
 }
 

@@ -82,9 +82,9 @@ int dp_catch_load(struct dp_parking *p, pid_t tid, pid_t pid, void (*go)(void *a
 void dp_catch_settle(void); /* now and then: let threads go that could not be stopped for it when their time was over */
 int dp_unpark(struct dp_parking *p, struct dp_error *err);
 
-/* Parse, resolve and compile one event line; a pattern adds a probe for every match that can be probed
+/* Resolve and compile one event line; a pattern adds a probe for every match that can be probed
  * (and a note about the others). On error nothing is added. */
-int dp_session_add(struct dp_session *s, const char *text, struct dp_error *err);
+int dp_session_add(struct dp_session *s, struct dp_event_line *line, struct dp_error *err);
 
 /* Copies the program. E_RPN_OPCODE and E_WATCH_* besides the errors of dp_session_add(). */
 int dp_session_add_spec(struct dp_session *s, const struct dp_probe_spec *spec, struct dp_error *err);

@@ -310,16 +310,16 @@ static int add_sites(struct dp_session *s, const struct found *f, struct dp_prob
 static int add_compiled(struct dp_session *s, struct dp_event *ev, const struct found *f, bool from_pattern,
 			struct dp_error *err);
 
-int dp_event_new(struct dp_session *s, const char *text, const char *watch_type, struct dp_event **out,
+int dp_event_new(struct dp_session *s, struct dp_event_line *line, const char *watch_type, struct dp_event **out,
 		 struct dp_error *err)
 {
-	struct dp_event_env env = {env_symbol, s, false, watch_type};
+	struct dp_event_env env = {env_symbol, s, watch_type};
 	struct dp_event *ev = calloc(1, sizeof(*ev));
 	int r;
 
 	if (!ev)
 		return dp_fail(err, E_ARM_NOMEM, "event");
-	r = dp_event_compile(ev, text, &env, err);
+	r = dp_event_make(ev, line, &env, err);
 	if (r)
 		free(ev);
 	else
@@ -327,11 +327,11 @@ int dp_event_new(struct dp_session *s, const char *text, const char *watch_type,
 	return r;
 }
 
-static int add_event(struct dp_session *s, const char *text, const struct found *f, bool from_pattern,
+static int add_event(struct dp_session *s, struct dp_event_line *line, const struct found *f, bool from_pattern,
 		     struct dp_error *err)
 {
 	struct dp_event *ev;
-	int r = dp_event_new(s, text, NULL, &ev, err);
+	int r = dp_event_new(s, line, NULL, &ev, err);
 
 	return r ? r : add_compiled(s, ev, f, from_pattern, err);
 }
@@ -383,7 +383,7 @@ static int add_compiled(struct dp_session *s, struct dp_event *ev, const struct 
 }
 
 /* Every place that a line means is a probe of its own: a hit shows where it was. */
-static int add_copies(struct dp_session *s, const char *text, const struct found *f, struct dp_error *err)
+static int add_copies(struct dp_session *s, struct dp_event_line *line, const struct found *f, struct dp_error *err)
 {
 	u32 probes = s->nprobes, spots = s->nspots;
 	int r = 0;
@@ -392,7 +392,7 @@ static int add_copies(struct dp_session *s, const char *text, const struct found
 		struct found one = {.im = f->im, .link = f->copies[i], .sym.name = ""};
 
 		dp_module_symbol_at(f->im->mod, one.link, &one.sym);
-		r = add_event(s, text, &one, false, err);
+		r = add_event(s, line, &one, false, err);
 	}
 	if (!r)
 		return 0;
@@ -409,7 +409,7 @@ static int add_copies(struct dp_session *s, const char *text, const struct found
 struct matches {
 	struct dp_session *s;
 	struct dp_image *im, *only; /* at hand; the one that the line names, or NULL */
-	const char *text;
+	struct dp_event_line *line;
 	bool nameless; /* those that have no name, of a program where none has */
 	u32 armed, left_out;
 	u64 last; /* aliases at one address count once */
@@ -425,7 +425,7 @@ static int add_match(const struct dp_symbol *sym, void *arg)
 
 	if (sym->is_ifunc || !sym->name[0] != m->nameless || (m->last == sym->addr && m->armed))
 		return 0;
-	r = add_event(m->s, m->text, &f, true, &err);
+	r = add_event(m->s, m->line, &f, true, &err);
 	if (r == -ENOMEM)
 		return r;
 	if (r) {
@@ -463,9 +463,10 @@ static int add_matches(struct matches *m, const struct dp_location *loc)
 	return r;
 }
 
-static int add_pattern(struct dp_session *s, const char *text, const struct dp_location *loc, struct dp_error *err)
+static int add_pattern(struct dp_session *s, struct dp_event_line *line, struct dp_error *err)
 {
-	struct matches m = {.s = s, .text = text};
+	const struct dp_location *loc = &dp_event_of_line(line)->loc;
+	struct matches m = {.s = s, .line = line};
 	int r;
 
 	if (loc->module[0]) {
@@ -479,7 +480,7 @@ static int add_pattern(struct dp_session *s, const char *text, const struct dp_l
 		r = add_matches(&m, loc);
 	}
 	if (r)
-		return dp_fail(err, E_ARM_NOMEM, "%s", text);
+		return dp_fail(err, E_ARM_NOMEM, "%s", loc->symbol);
 	if (!m.armed && m.left_out) {
 		*err = m.why;
 		return -dp_error_info(m.why.code)->number;
@@ -492,28 +493,25 @@ static int add_pattern(struct dp_session *s, const char *text, const struct dp_l
 	return 0;
 }
 
-int dp_resolve_event(struct dp_session *s, const char *text, struct dp_error *err)
+int dp_session_add(struct dp_session *s, struct dp_event_line *line, struct dp_error *err)
 {
-	struct dp_event ev = {0};
+	const struct dp_event *ev = dp_event_of_line(line);
 	struct found f;
-	int r = dp_event_parse(&ev, text, err);
+	int r;
 
-	if (r)
-		return r;
-	if (ev.is_watch) {
-		r = dp_watch_resolve(s, text, &ev, err);
-	} else if (ev.loc.kind == DP_LOC_PATTERN) {
-		r = add_pattern(s, text, &ev.loc, err);
+	if (ev->is_watch) {
+		r = dp_watch_resolve(s, line, err);
+	} else if (ev->loc.kind == DP_LOC_PATTERN) {
+		r = add_pattern(s, line, err);
 	} else {
-		r = find_location(s, &ev.loc, &f, err);
+		r = find_location(s, &ev->loc, &f, err);
 		if (!r)
-			r = f.ncopies > 1 && !ev.is_return ? add_copies(s, text, &f, err)
-							   : add_event(s, text, &f, false, err);
+			r = f.ncopies > 1 && !ev->is_return ? add_copies(s, line, &f, err)
+							    : add_event(s, line, &f, false, err);
 		free(f.copies);
 	}
 	if (r && err && err->column < 0)
-		err->column = ev.loc.column;
-	dp_event_free(&ev);
+		err->column = ev->loc.column;
 	return r;
 }
 

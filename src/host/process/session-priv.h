@@ -130,17 +130,16 @@ struct dp_session {
 /* resolve.c */
 /* A spot at a link-time address of the image, judged. */
 int dp_spot_at(struct dp_spot *spot, const struct dp_image *im, u64 link, u32 owner, struct dp_error *err);
-int dp_resolve_event(struct dp_session *s, const char *text, struct dp_error *err);
 
 /* resolve.c, for process-watch.c */
 struct dp_probe *dp_add_probe(struct dp_session *s);
-int dp_event_new(struct dp_session *s, const char *text, const char *watch_type, struct dp_event **ev,
+int dp_event_new(struct dp_session *s, struct dp_event_line *line, const char *watch_type, struct dp_event **ev,
 		 struct dp_error *err);
 int dp_add_at_code(struct dp_session *s, struct dp_event *ev, int opcode, struct dp_error *err);
 struct dp_image *dp_image_of_symbol(struct dp_session *s, const char *name, struct dp_error *err);
 
 /* process-watch.c */
-int dp_watch_resolve(struct dp_session *s, const char *text, const struct dp_event *parsed, struct dp_error *err);
+int dp_watch_resolve(struct dp_session *s, struct dp_event_line *line, struct dp_error *err);
 /* An event whose program is there already: it is the session's from now on, or freed. */
 int dp_watch_add(struct dp_session *s, struct dp_event *ev, struct dp_error *err);
 /* The groups, and their probes behind those of sites. */
@@ -152,7 +151,7 @@ enum dp_watch_inherit { DP_INHERIT_NONE, DP_INHERIT_THREADS, DP_INHERIT_ALL };
 /* An event of the kernel; -1: errno. Its index is that of the group. */
 int dp_watch_open(const struct dp_watched *w, pid_t tid, enum dp_watch_inherit inherit);
 /* The watchpoint of an event line whose memory is found at each call. type: NULL: a hexadecimal number */
-int dp_watch_of_call(struct dp_session *s, const char *text, const char *type, u32 len, struct dp_error *err);
+int dp_watch_of_call(struct dp_session *s, struct dp_event_line *line, const char *type, u32 len, struct dp_error *err);
 
 /* pagepoint.c */
 bool dp_pages_any(const struct dp_session *s);
@@ -172,7 +171,7 @@ int dp_pages_check(const struct dp_session *s, struct dp_error *err);
 void dp_pages_learn(struct dp_session *s);
 
 /* process-calls.c */
-int dp_call_resolve(struct dp_session *s, const char *text, const struct dp_event *parsed, struct dp_error *err);
+int dp_call_resolve(struct dp_session *s, struct dp_event_line *line, struct dp_error *err);
 
 /* session-parts.c: nothing comes from any part from then on; may be called for a session that is not armed. */
 void dp_parts_end(struct dp_session *s);

@@ -243,11 +243,6 @@ int dp_session_new(struct dp_session **out, pid_t pid, const struct dp_session_o
 	return 0;
 }
 
-int dp_session_add(struct dp_session *s, const char *text, struct dp_error *err)
-{
-	return dp_resolve_event(s, text, err);
-}
-
 int dp_session_arm(struct dp_session *s, struct dp_error *err)
 {
 	int r;

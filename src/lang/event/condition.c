@@ -6,11 +6,11 @@
  */
 #include "lang/event/event-priv.h"
 
-static int parse_expr(struct ev_line *l, u32 depth, s16 *out);
+static int parse_expr(struct dp_event_line *l, u32 depth, s16 *out);
 
 /* ---- nodes ---- */
 
-static int new_node(struct ev_line *l, enum ev_node_kind kind, u32 column, s16 *out)
+static int new_node(struct dp_event_line *l, enum ev_node_kind kind, u32 column, s16 *out)
 {
 	struct ev_node *n = &l->nodes[l->nnodes];
 
@@ -24,7 +24,7 @@ static int new_node(struct ev_line *l, enum ev_node_kind kind, u32 column, s16 *
 	return 0;
 }
 
-static int new_const(struct ev_line *l, u64 value, u32 column, s16 *out)
+static int new_const(struct dp_event_line *l, u64 value, u32 column, s16 *out)
 {
 	int ret = new_node(l, EV_NODE_CONST, column, out);
 
@@ -40,7 +40,7 @@ static bool is_text(const struct ev_node *n)
 	return n->kind == EV_NODE_TEXT || (n->kind == EV_NODE_FETCH && ev_is_string(n->fetch));
 }
 
-static int new_fetch(struct ev_line *l, const struct ev_fetch *f, u32 column, s16 *out)
+static int new_fetch(struct dp_event_line *l, const struct ev_fetch *f, u32 column, s16 *out)
 {
 	int ret;
 
@@ -57,7 +57,7 @@ static int new_fetch(struct ev_line *l, const struct ev_fetch *f, u32 column, s1
 }
 
 /* Texts only where texts are compared. */
-static int need_number(struct ev_line *l, s16 i)
+static int need_number(struct dp_event_line *l, s16 i)
 {
 	return is_text(&l->nodes[i]) ? dp_ev_fail(l, l->nodes[i].column, E_EVENT_MIX, "a number is needed here") : 0;
 }
@@ -148,7 +148,8 @@ static bool is_comparison(enum ev_op op)
  * An argument against a constant that its type cannot reach, or an unsigned one against "below
  * zero": surely not what was meant.
  */
-static int check_reach(struct ev_line *l, enum ev_op op, const struct ev_node *f, const struct ev_node *c, u32 column)
+static int check_reach(struct dp_event_line *l, enum ev_op op, const struct ev_node *f, const struct ev_node *c,
+		       u32 column)
 {
 	const struct ev_type *t = &f->fetch->type;
 	u32 bits = t->bit_width ? t->bit_width : 8u * t->size;
@@ -190,7 +191,7 @@ static enum ev_op mirror(enum ev_op op)
 }
 
 /* Text against text: one is an argument, the other a constant. */
-static int compare_text(struct ev_line *l, enum ev_op op, u32 column, s16 a, s16 b, s16 *out)
+static int compare_text(struct dp_event_line *l, enum ev_op op, u32 column, s16 a, s16 b, s16 *out)
 {
 	const struct ev_node *x = &l->nodes[a], *y = &l->nodes[b];
 	int ret;
@@ -218,7 +219,7 @@ static int compare_text(struct ev_line *l, enum ev_op op, u32 column, s16 a, s16
 	return 0;
 }
 
-static int new_binary(struct ev_line *l, enum ev_op op, u32 column, s16 a, s16 b, s16 *out)
+static int new_binary(struct dp_event_line *l, enum ev_op op, u32 column, s16 a, s16 b, s16 *out)
 {
 	const struct ev_node *x = &l->nodes[a], *y = &l->nodes[b];
 	bool is_unsigned = x->is_unsigned || (y->is_unsigned && op != EV_OP_SHL && op != EV_OP_SHR);
@@ -250,7 +251,7 @@ static int new_binary(struct ev_line *l, enum ev_op op, u32 column, s16 a, s16 b
 	return 0;
 }
 
-static int new_unary(struct ev_line *l, enum ev_op op, u32 column, s16 a, s16 *out)
+static int new_unary(struct dp_event_line *l, enum ev_op op, u32 column, s16 a, s16 *out)
 {
 	bool is_unsigned = l->nodes[a].is_unsigned && op != EV_OP_LNOT;
 	int ret = need_number(l, a);
@@ -288,7 +289,7 @@ static bool is_access(const char *p)
 	return *p == '(';
 }
 
-static int parse_operand_fetch(struct ev_line *l, s16 *out)
+static int parse_operand_fetch(struct dp_event_line *l, s16 *out)
 {
 	struct ev_fetch *f = &l->operands[l->noperands];
 	int ret;
@@ -300,7 +301,7 @@ static int parse_operand_fetch(struct ev_line *l, s16 *out)
 	return ret ? ret : new_fetch(l, f, f->column, out);
 }
 
-static int parse_name(struct ev_line *l, u32 len, s16 *out)
+static int parse_name(struct dp_event_line *l, u32 len, s16 *out)
 {
 	const char *p = l->text + l->pos;
 	struct ev_nearest near = {p, len, 0, ""};
@@ -321,7 +322,7 @@ static int parse_name(struct ev_line *l, u32 len, s16 *out)
 	return ret;
 }
 
-static int parse_character(struct ev_line *l, s16 *out)
+static int parse_character(struct dp_event_line *l, s16 *out)
 {
 	const char *p = l->text + l->pos + 1;
 	u32 start = l->pos;
@@ -337,7 +338,7 @@ static int parse_character(struct ev_line *l, s16 *out)
 	return new_const(l, c, start, out);
 }
 
-static int parse_number_operand(struct ev_line *l, s16 *out)
+static int parse_number_operand(struct dp_event_line *l, s16 *out)
 {
 	u32 start = l->pos;
 	u64 v;
@@ -351,7 +352,7 @@ static int parse_number_operand(struct ev_line *l, s16 *out)
 	return ret ? ret : new_const(l, v, start, out);
 }
 
-static int parse_text(struct ev_line *l, s16 *out)
+static int parse_text(struct dp_event_line *l, s16 *out)
 {
 	u32 start = l->pos;
 	u16 text, len;
@@ -366,7 +367,7 @@ static int parse_text(struct ev_line *l, s16 *out)
 	return 0;
 }
 
-static int parse_parens(struct ev_line *l, u32 depth, s16 *out)
+static int parse_parens(struct dp_event_line *l, u32 depth, s16 *out)
 {
 	u32 open = l->pos++;
 	int ret = parse_expr(l, depth + 1, out);
@@ -379,7 +380,7 @@ static int parse_parens(struct ev_line *l, u32 depth, s16 *out)
 	return 0;
 }
 
-static int parse_unary(struct ev_line *l, u32 depth, s16 *out)
+static int parse_unary(struct dp_event_line *l, u32 depth, s16 *out)
 {
 	const char *p;
 	enum ev_op op;
@@ -433,7 +434,7 @@ static const struct {
 };
 
 /* The operator at the current position, or -1. */
-static int find_operator(const struct ev_line *l)
+static int find_operator(const struct dp_event_line *l)
 {
 	const char *p = l->text + l->pos;
 
@@ -443,7 +444,7 @@ static int find_operator(const struct ev_line *l)
 	return -1;
 }
 
-static int parse_binary(struct ev_line *l, u32 level, u32 depth, s16 *out)
+static int parse_binary(struct dp_event_line *l, u32 level, u32 depth, s16 *out)
 {
 	s16 a, b;
 	int ret = parse_unary(l, depth, &a);
@@ -466,7 +467,7 @@ static int parse_binary(struct ev_line *l, u32 level, u32 depth, s16 *out)
 	return ret;
 }
 
-static int parse_choice(struct ev_line *l, u32 depth, s16 condition, s16 *out)
+static int parse_choice(struct dp_event_line *l, u32 depth, s16 condition, s16 *out)
 {
 	u32 column = l->pos++;
 	s16 yes, no;
@@ -495,7 +496,7 @@ static int parse_choice(struct ev_line *l, u32 depth, s16 condition, s16 *out)
 	return 0;
 }
 
-static int parse_expr(struct ev_line *l, u32 depth, s16 *out)
+static int parse_expr(struct dp_event_line *l, u32 depth, s16 *out)
 {
 	int ret;
 
@@ -508,7 +509,7 @@ static int parse_expr(struct ev_line *l, u32 depth, s16 *out)
 	return l->text[l->pos] == '?' ? parse_choice(l, depth, *out, out) : 0;
 }
 
-int dp_ev_parse_condition(struct ev_line *l)
+int dp_ev_parse_condition(struct dp_event_line *l)
 {
 	s16 top;
 	int ret;

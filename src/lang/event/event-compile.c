@@ -9,7 +9,7 @@
 
 /* ---- symbols ---- */
 
-static int resolve(struct ev_line *l, struct ev_fetch *f)
+static int resolve(struct dp_event_line *l, struct ev_fetch *f)
 {
 	char symbol[DP_MODULE_MAX + DP_SYMBOL_MAX];
 	u64 addr = 0;
@@ -29,12 +29,11 @@ static int resolve(struct ev_line *l, struct ev_fetch *f)
 		dp_error_column(l->err, (int)f->column);
 		return ret;
 	}
-	f->value = f->base == EV_SYMBOL ? addr + f->value : addr;
-	f->base = EV_CONST;
+	f->address = f->base == EV_SYMBOL ? addr + f->value : addr;
 	return 0;
 }
 
-static int resolve_all(struct ev_line *l)
+static int resolve_all(struct dp_event_line *l)
 {
 	int ret = 0;
 
@@ -62,7 +61,7 @@ static void set_field(struct dp_field *field, const struct ev_arg *arg, u32 *off
 	*offset += t->size * DP_MAX(t->count, 1u);
 }
 
-static int lay_out(struct ev_line *l)
+static int lay_out(struct dp_event_line *l)
 {
 	struct dp_layout *layout = &l->ev->prog.layout;
 	u32 offset = 0;
@@ -98,7 +97,7 @@ static u32 count_texts(const struct ev_fetch *f)
  * A long text must not leave nothing for those behind it: each of these keeps a share of the
  * room, and may use more when its predecessors were short.
  */
-static void gen_fields(struct ev_line *l)
+static void gen_fields(struct dp_event_line *l)
 {
 	const struct dp_layout *layout = &l->ev->prog.layout;
 	u32 texts = 0, share;
@@ -113,7 +112,7 @@ static void gen_fields(struct ev_line *l)
 	l->ev->prog.logmax = share ? DP_LOGMAX : layout->fixed_size;
 }
 
-static int gen_program(struct ev_line *l)
+static int gen_program(struct dp_event_line *l)
 {
 	const struct dp_layout *layout = &l->ev->prog.layout;
 
@@ -131,7 +130,7 @@ static int gen_program(struct ev_line *l)
 	return 0;
 }
 
-static void hand_over(struct ev_line *l)
+static void hand_over(struct dp_event_line *l)
 {
 	struct dp_program *p = &l->ev->prog;
 
@@ -141,7 +140,7 @@ static void hand_over(struct ev_line *l)
 	memset(&l->code, 0, sizeof(l->code));
 }
 
-static int compile(struct ev_line *l)
+static int compile(struct dp_event_line *l)
 {
 	int ret = resolve_all(l);
 
@@ -155,41 +154,92 @@ static int compile(struct ev_line *l)
 	return dp_program_verify(&l->ev->prog, l->ev->is_return, l->err);
 }
 
-/* Parse, and compile when there is an environment for it. */
-static int run(struct dp_event *ev, const char *text, const struct dp_event_env *env, bool compiles,
-	       struct dp_error *err)
+/* ---- lines ---- */
+
+int dp_event_read(struct dp_event_line **line, const char *text, bool is_kernel, struct dp_error *err)
 {
 	struct dp_error ignored;
-	struct ev_line *l;
+	size_t size = strlen(text) + 1;
+	struct dp_event_line *l = dp_alloc(sizeof(*l) + size);
 	int ret;
 
-	memset(ev, 0, sizeof(*ev));
-	l = dp_alloc(sizeof(*l));
+	*line = NULL;
 	if (!l)
 		return dp_fail(err, E_EVENT_MEMORY, "the line");
-	l->text = text;
+	memcpy(l->text, text, size);
+	l->is_kernel = is_kernel;
+	l->ev = &l->shape;
+	l->err = err ? err : &ignored;
+	l->condition = -1;
+	ret = dp_ev_parse_head(l);
+	l->waits = l->shape.is_watch;
+	if (!ret && !l->waits)
+		ret = dp_ev_parse_arguments(l);
+	if (ret)
+		dp_event_line_free(l);
+	else
+		*line = l;
+	return ret;
+}
+
+void dp_event_line_free(struct dp_event_line *l)
+{
+	dp_free(l);
+}
+
+const struct dp_event *dp_event_of_line(const struct dp_event_line *l)
+{
+	return &l->shape;
+}
+
+int dp_event_make(struct dp_event *ev, struct dp_event_line *l, const struct dp_event_env *env, struct dp_error *err)
+{
+	struct dp_error ignored;
+	int ret = 0;
+
+	*ev = l->shape;
 	l->ev = ev;
 	l->env = env;
 	l->err = err ? err : &ignored;
-	l->condition = -1;
-	ret = dp_ev_parse_line(l);
-	if (!ret && compiles)
+	if (l->waits)
+		ret = dp_ev_parse_arguments(l);
+	l->waits = false;
+	if (!ret)
 		ret = compile(l);
 	dp_asm_free(&l->code);
-	dp_free(l);
 	if (ret)
 		dp_event_free(ev);
 	return ret;
 }
 
-int dp_event_parse(struct dp_event *ev, const char *text, struct dp_error *err)
+int dp_event_compile(struct dp_event *ev, const char *text, bool is_kernel, const struct dp_event_env *env,
+		     struct dp_error *err)
 {
-	return run(ev, text, NULL, false, err);
+	struct dp_event_line *line;
+	int ret = dp_event_read(&line, text, is_kernel, err);
+
+	memset(ev, 0, sizeof(*ev));
+	if (ret)
+		return ret;
+	ret = dp_event_make(ev, line, env, err);
+	dp_event_line_free(line);
+	return ret;
 }
 
-int dp_event_compile(struct dp_event *ev, const char *text, const struct dp_event_env *env, struct dp_error *err)
+int dp_event_parse(struct dp_event *ev, const char *text, struct dp_error *err)
 {
-	return run(ev, text, env, true, err);
+	struct dp_error ignored;
+	struct dp_event_line *line;
+	int ret = dp_event_read(&line, text, false, err ? err : &ignored);
+
+	memset(ev, 0, sizeof(*ev));
+	if (ret)
+		return ret;
+	*ev = line->shape;
+	if (line->waits)
+		ret = dp_ev_parse_arguments(line);
+	dp_event_line_free(line);
+	return ret;
 }
 
 void dp_event_free(struct dp_event *ev)

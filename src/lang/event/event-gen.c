@@ -7,16 +7,16 @@
 
 #define NO_FIELD 0xff
 
-static void put(struct ev_line *l, enum dp_opcode op, s64 a, s64 b)
+static void put(struct dp_event_line *l, enum dp_opcode op, s64 a, s64 b)
 {
 	dp_asm_put(&l->code, op, (const s64[]){a, b}, NULL);
 }
 
-/* Where the chain of pointers starts, 64 bits. Symbols were resolved to constants before. */
-static void gen_base(struct ev_line *l, const struct ev_fetch *f)
+/* Where the chain of pointers starts, 64 bits. */
+static void gen_base(struct dp_event_line *l, const struct ev_fetch *f)
 {
 	if (f->base != EV_REG) {
-		put(l, DP_OP_PUSH_D, (s64)f->value, 0);
+		put(l, DP_OP_PUSH_D, (s64)(f->base == EV_CONST ? f->value : f->address), 0);
 	} else if (f->shift) {
 		put(l, DP_OP_PUSHR, f->reg_word, 0);
 		put(l, DP_OP_BITS, f->shift, f->width);
@@ -31,7 +31,7 @@ static void gen_base(struct ev_line *l, const struct ev_fetch *f)
 }
 
 /* In the kernel: an address that is not one of user memory becomes one that nobody can read. */
-static void gen_user(struct ev_line *l)
+static void gen_user(struct dp_event_line *l)
 {
 	put(l, DP_OP_DUP, 2, 0);
 	put(l, DP_OP_SHR, 63, 0);
@@ -40,14 +40,14 @@ static void gen_user(struct ev_line *l)
 }
 
 /* In a process all memory is user memory. */
-static bool is_user(const struct ev_line *l, const struct ev_fetch *f, u32 i)
+static bool is_user(const struct dp_event_line *l, const struct ev_fetch *f, u32 i)
 {
 	bool text = ev_is_string(f) && !f->type.count && i + 1 == f->nderef;
 
-	return l->env && l->env->is_kernel && (f->user >> i & 1 || (text && f->type.is_user));
+	return l->is_kernel && (f->user >> i & 1 || (text && f->type.is_user));
 }
 
-static s64 gen_offset(struct ev_line *l, const struct ev_fetch *f, u32 i)
+static s64 gen_offset(struct dp_event_line *l, const struct ev_fetch *f, u32 i)
 {
 	if (!is_user(l, f, i))
 		return f->deref[i];
@@ -59,7 +59,7 @@ static s64 gen_offset(struct ev_line *l, const struct ev_fetch *f, u32 i)
 	return 0;
 }
 
-void dp_ev_gen_address(struct ev_line *l, const struct ev_fetch *f)
+void dp_ev_gen_address(struct dp_event_line *l, const struct ev_fetch *f)
 {
 	gen_base(l, f);
 	for (u32 i = 0; i + 1 < f->nderef; i++) {
@@ -69,7 +69,7 @@ void dp_ev_gen_address(struct ev_line *l, const struct ev_fetch *f)
 	}
 }
 
-s64 dp_ev_gen_last(struct ev_line *l, const struct ev_fetch *f)
+s64 dp_ev_gen_last(struct dp_event_line *l, const struct ev_fetch *f)
 {
 	return f->nderef ? gen_offset(l, f, f->nderef - 1) : 0;
 }
@@ -110,7 +110,7 @@ static bool is_whole_register(const struct ev_fetch *f)
 }
 
 /* The top of the stack becomes a value of the type; from: bytes that are significant already. */
-static void gen_narrow(struct ev_line *l, const struct ev_type *t, u32 from)
+static void gen_narrow(struct dp_event_line *l, const struct ev_type *t, u32 from)
 {
 	static const u16 sign[] = {[1] = DP_OP_SX8, [2] = DP_OP_SX16, [4] = DP_OP_SX32};
 	static const u16 zero[] = {[1] = DP_OP_ZX8, [2] = DP_OP_ZX16, [4] = DP_OP_ZX32};
@@ -123,7 +123,7 @@ static void gen_narrow(struct ev_line *l, const struct ev_type *t, u32 from)
 		put(l, (enum dp_opcode)zero[t->size], 0, 0);
 }
 
-void dp_ev_gen_value(struct ev_line *l, const struct ev_fetch *f)
+void dp_ev_gen_value(struct dp_event_line *l, const struct ev_fetch *f)
 {
 	const struct ev_type *t = &f->type;
 	s64 last;
@@ -145,7 +145,7 @@ void dp_ev_gen_value(struct ev_line *l, const struct ev_fetch *f)
 
 /* ---- fields ---- */
 
-static void gen_text(struct ev_line *l, const struct ev_fetch *f, u32 at, u32 keep)
+static void gen_text(struct dp_event_line *l, const struct ev_fetch *f, u32 at, u32 keep)
 {
 	const s64 text[] = {at, keep, f->text_len};
 
@@ -165,7 +165,7 @@ static void gen_text(struct ev_line *l, const struct ev_fetch *f, u32 at, u32 ke
 }
 
 /* An array of pointers to texts. */
-static void gen_texts(struct ev_line *l, const struct ev_fetch *f, u32 at, u32 keep, u32 share)
+static void gen_texts(struct dp_event_line *l, const struct ev_fetch *f, u32 at, u32 keep, u32 share)
 {
 	u32 n = f->type.count;
 	s64 last;
@@ -175,7 +175,7 @@ static void gen_texts(struct ev_line *l, const struct ev_fetch *f, u32 at, u32 k
 	for (u32 i = 0; i < n; i++) {
 		put(l, DP_OP_DUP, 2, 0);
 		put(l, DP_OP_LD64, last + 8 * i, 0);
-		if (f->type.is_user && l->env && l->env->is_kernel)
+		if (f->type.is_user && l->is_kernel)
 			gen_user(l);
 		DP_PUT(&l->code, LOGSTR_S, 0, at + 4 * i, keep + share * (n - 1 - i));
 	}
@@ -183,7 +183,7 @@ static void gen_texts(struct ev_line *l, const struct ev_fetch *f, u32 at, u32 k
 }
 
 /* An array of bit fields; each element is cut out by itself. */
-static void gen_bitfields(struct ev_line *l, const struct ev_fetch *f, u32 at, u32 mark)
+static void gen_bitfields(struct dp_event_line *l, const struct ev_fetch *f, u32 at, u32 mark)
 {
 	const struct ev_type *t = &f->type;
 	s64 last;
@@ -199,8 +199,8 @@ static void gen_bitfields(struct ev_line *l, const struct ev_fetch *f, u32 at, u
 	put(l, DP_OP_ROS, 1, 0);
 }
 
-void dp_ev_gen_field(struct ev_line *l, const struct ev_arg *arg, const struct dp_field *field, u32 index, u32 keep,
-		     u32 share)
+void dp_ev_gen_field(struct dp_event_line *l, const struct ev_arg *arg, const struct dp_field *field, u32 index,
+		     u32 keep, u32 share)
 {
 	const struct ev_fetch *f = &arg->fetch;
 	u32 at = field->offset, count = DP_MAX(f->type.count, 1);

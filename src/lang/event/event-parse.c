@@ -5,7 +5,7 @@
  */
 #include "lang/event/event-priv.h"
 
-static int parse_kind(struct ev_line *l)
+static int parse_kind(struct dp_event_line *l)
 {
 	const char *p = l->text + l->pos;
 	u32 start = l->pos;
@@ -43,7 +43,7 @@ static int parse_kind(struct ev_line *l)
 }
 
 /* One half of GROUP/NAME; may be empty. */
-static int copy_name(struct ev_line *l, char *dst, u32 from, u32 to, bool is_group)
+static int copy_name(struct dp_event_line *l, char *dst, u32 from, u32 to, bool is_group)
 {
 	enum dp_code code = is_group ? E_EVENT_GROUP : E_EVENT_NAME;
 	const char *p = l->text;
@@ -58,7 +58,7 @@ static int copy_name(struct ev_line *l, char *dst, u32 from, u32 to, bool is_gro
 	return 0;
 }
 
-static int parse_names(struct ev_line *l)
+static int parse_names(struct dp_event_line *l)
 {
 	u32 start, slash = 0;
 	int ret = 0;
@@ -111,25 +111,17 @@ static void make_name(struct dp_event *ev)
 }
 
 /* `if` as a word of its own. */
-static bool at_if(const struct ev_line *l)
+static bool at_if(const struct dp_event_line *l)
 {
 	const char *p = l->text + l->pos;
 
 	return p[0] == 'i' && p[1] == 'f' && (dp_ev_is_blank(p[2]) || p[2] == '(');
 }
 
-/* Everything from the location on. */
-static int parse_rest(struct ev_line *l)
+int dp_ev_parse_arguments(struct dp_event_line *l)
 {
 	int ret;
 
-	dp_ev_skip_blanks(l);
-	ret = dp_ev_parse_location(l);
-	if (ret)
-		return ret;
-	l->ev->is_named = l->ev->name[0];
-	if (!l->ev->is_named)
-		make_name(l->ev);
 	for (;;) {
 		dp_ev_skip_blanks(l);
 		if (!l->text[l->pos])
@@ -144,7 +136,7 @@ static int parse_rest(struct ev_line *l)
 	}
 }
 
-int dp_ev_parse_line(struct ev_line *l)
+int dp_ev_parse_head(struct dp_event_line *l)
 {
 	int ret;
 
@@ -155,5 +147,14 @@ int dp_ev_parse_line(struct ev_line *l)
 	ret = parse_kind(l);
 	if (!ret)
 		ret = parse_names(l);
-	return ret ? ret : parse_rest(l);
+	if (ret)
+		return ret;
+	dp_ev_skip_blanks(l);
+	ret = dp_ev_parse_location(l);
+	if (ret)
+		return ret;
+	l->ev->is_named = l->ev->name[0];
+	if (!l->ev->is_named)
+		make_name(l->ev);
+	return 0;
 }

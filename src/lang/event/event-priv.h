@@ -51,6 +51,7 @@ struct ev_fetch {
 	bool is_watched; /* $old or $new */
 	bool in_memory;  /* the user named a place in memory: texts and arrays may stand there */
 	u64 value;
+	u64 address;        /* of EV_SYMBOL and EV_FILE: as resolved for this event */
 	u16 text, text_len; /* in the line's pool */
 	u16 user;           /* bit i: deref[i] reads user memory only */
 	s32 deref[EV_DEREF_MAX];
@@ -110,9 +111,13 @@ struct ev_node {
 	u32 column;
 };
 
-struct ev_line {
-	const char *text;
+struct dp_event_line {
 	u32 pos; /* next character */
+	struct dp_event shape;
+	bool is_kernel;
+	bool waits; /* the arguments are not parsed yet */
+
+	/* Of the call that is going on. */
 	struct dp_event *ev;
 	const struct dp_event_env *env;
 	struct dp_error *err;
@@ -128,6 +133,7 @@ struct ev_line {
 	char pool[EV_LINE_MAX]; /* texts, without their quotes and backslashes */
 	u32 pool_len;
 	struct dp_asm code;
+	char text[];
 };
 
 /* ---- lexer.c ---- */
@@ -135,22 +141,22 @@ struct ev_line {
 bool dp_ev_is_digit(char c);
 bool dp_ev_is_word(char c);  /* letters, digits, _ */
 bool dp_ev_is_blank(char c); /* also the end of the line */
-void dp_ev_skip_blanks(struct ev_line *l);
+void dp_ev_skip_blanks(struct dp_event_line *l);
 
 /* Length of the identifier at p, 0 when there is none. */
 u32 dp_ev_word(const char *p);
 
 /* A number, decimal or after 0x hexadecimal; octal after 0 when asked for. Fails with E_EVENT_NUMBER. */
-int dp_ev_number(struct ev_line *l, bool octal, u64 *value);
+int dp_ev_number(struct dp_event_line *l, bool octal, u64 *value);
 
 /* A text in double quotes, at most max characters; its content goes to the pool. */
-int dp_ev_quoted(struct ev_line *l, u32 max, u16 *text, u16 *len);
+int dp_ev_quoted(struct dp_event_line *l, u32 max, u16 *text, u16 *len);
 
 /* Copy bytes to the pool; the pool is as long as the line, and nothing is copied twice. */
-int dp_ev_keep(struct ev_line *l, const char *p, u32 len, u16 *text);
+int dp_ev_keep(struct dp_event_line *l, const char *p, u32 len, u16 *text);
 
 /* Fail with a code at a column of the line. */
-int dp_ev_fail(struct ev_line *l, u32 column, enum dp_code code, const char *fmt, ...) DP_PRINTF(4, 5);
+int dp_ev_fail(struct dp_event_line *l, u32 column, enum dp_code code, const char *fmt, ...) DP_PRINTF(4, 5);
 
 /* The candidate nearest to a word, for "did you mean". */
 struct ev_nearest {
@@ -162,29 +168,30 @@ struct ev_nearest {
 
 void dp_ev_nearest_try(struct ev_nearest *n, const char *candidate);
 /* Turn it into the error's hint, when one was near enough. */
-void dp_ev_nearest_hint(struct ev_line *l, const struct ev_nearest *n, const char *prefix);
+void dp_ev_nearest_hint(struct dp_event_line *l, const struct ev_nearest *n, const char *prefix);
 
 /* ---- location.c, fetch.c, condition.c ---- */
 
-int dp_ev_parse_location(struct ev_line *l);
-int dp_ev_parse_fetch(struct ev_line *l, struct ev_fetch *f); /* with its type */
-int dp_ev_parse_argument(struct ev_line *l);
+int dp_ev_parse_location(struct dp_event_line *l);
+int dp_ev_parse_fetch(struct dp_event_line *l, struct ev_fetch *f); /* with its type */
+int dp_ev_parse_argument(struct dp_event_line *l);
 bool dp_ev_is_short_form(const char *word, u32 len);
-int dp_ev_parse_condition(struct ev_line *l);
+int dp_ev_parse_condition(struct dp_event_line *l);
 
 /* ---- event-parse.c ---- */
 
-int dp_ev_parse_line(struct ev_line *l);
+int dp_ev_parse_head(struct dp_event_line *l); /* up to the location */
+int dp_ev_parse_arguments(struct dp_event_line *l);
 
 /* ---- event-gen.c, gen-condition.c ---- */
 
-void dp_ev_gen_address(struct ev_line *l, const struct ev_fetch *f); /* all but the last offset */
-s64 dp_ev_gen_last(struct ev_line *l, const struct ev_fetch *f);     /* what of that one is left for the access */
-void dp_ev_gen_value(struct ev_line *l, const struct ev_fetch *f);
+void dp_ev_gen_address(struct dp_event_line *l, const struct ev_fetch *f); /* all but the last offset */
+s64 dp_ev_gen_last(struct dp_event_line *l, const struct ev_fetch *f);     /* what of that one is left for the access */
+void dp_ev_gen_value(struct dp_event_line *l, const struct ev_fetch *f);
 /* keep: bytes that stay free for the texts of later fields; share: for each later one of this field. */
-void dp_ev_gen_field(struct ev_line *l, const struct ev_arg *arg, const struct dp_field *field, u32 index, u32 keep,
-		     u32 share);
-void dp_ev_gen_condition(struct ev_line *l);
+void dp_ev_gen_field(struct dp_event_line *l, const struct ev_arg *arg, const struct dp_field *field, u32 index,
+		     u32 keep, u32 share);
+void dp_ev_gen_condition(struct dp_event_line *l);
 
 static inline bool ev_is_string(const struct ev_fetch *f)
 {

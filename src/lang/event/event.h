@@ -53,21 +53,35 @@ struct dp_event_env {
 	int (*symbol)(void *arg, const struct dp_location *probe, const char *symbol, u64 offset, u64 *addr,
 		      struct dp_error *err);
 	void *arg;
-	bool is_kernel;         /* string means kernel memory there */
 	const char *watch_type; /* w: type of the watched variable ("s32"); NULL: not known */
 };
 
-/*
- * Parse only: the location and the shape; nothing is resolved, no program is made. Used to find
- * the probed module before compiling. Errors: E_EVENT_* with the column.
- */
-int dp_event_parse(struct dp_event *ev, const char *text, struct dp_error *err);
+/* An event line that was taken apart: parsed once, and made an event for each place that it means. */
+struct dp_event_line;
 
 /*
- * Parse and compile. ev->prog is verified. The caller frees it with dp_event_free. After an error
- * nothing is left to free (freeing does no harm). err may be NULL.
+ * Parse: nothing is resolved, no program is made. is_kernel: string means kernel memory. The arguments of a w line wait
+ * for dp_event_make(), since their types depend on the memory. Free *line with dp_event_line_free(). Errors: E_EVENT_*
+ * with the column.
  */
-int dp_event_compile(struct dp_event *ev, const char *text, const struct dp_event_env *env, struct dp_error *err);
+int dp_event_read(struct dp_event_line **line, const char *text, bool is_kernel, struct dp_error *err);
+void dp_event_line_free(struct dp_event_line *line);
+/* Kind, names and location, as long as the line is there; the program is empty. */
+const struct dp_event *dp_event_of_line(const struct dp_event_line *line);
+
+/*
+ * An event of the line, with its symbols as env has them; env may be NULL. ev->prog is verified; ev is independent of
+ * the line. The caller frees it with dp_event_free. After an error nothing is left to free (freeing does no harm). err
+ * may be NULL.
+ */
+int dp_event_make(struct dp_event *ev, struct dp_event_line *line, const struct dp_event_env *env,
+		  struct dp_error *err);
 void dp_event_free(struct dp_event *ev);
+
+/* Both, of a line that means one place. */
+int dp_event_compile(struct dp_event *ev, const char *text, bool is_kernel, const struct dp_event_env *env,
+		     struct dp_error *err);
+/* The place alone, of a whole line that is correct. */
+int dp_event_parse(struct dp_event *ev, const char *text, struct dp_error *err);
 
 #endif

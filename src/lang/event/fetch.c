@@ -62,7 +62,7 @@ static u32 small_number(const char **p)
 }
 
 /* bWIDTH@OFFSET/SIZE */
-static int parse_bitfield(struct ev_line *l, struct ev_type *t)
+static int parse_bitfield(struct dp_event_line *l, struct ev_type *t)
 {
 	const char *p = l->text + l->pos + 1;
 	u32 start = l->pos, width, shift = 0, size = 0;
@@ -87,7 +87,7 @@ static int parse_bitfield(struct ev_line *l, struct ev_type *t)
 	return 0;
 }
 
-static int parse_array(struct ev_line *l, struct ev_type *t)
+static int parse_array(struct dp_event_line *l, struct ev_type *t)
 {
 	u32 start = l->pos++;
 	u64 n = 0;
@@ -100,7 +100,7 @@ static int parse_array(struct ev_line *l, struct ev_type *t)
 	return 0;
 }
 
-static int parse_type(struct ev_line *l, struct ev_type *t)
+static int parse_type(struct dp_event_line *l, struct ev_type *t)
 {
 	const char *p = l->text + l->pos;
 	struct ev_nearest near = {p, dp_ev_word(p), 0, ""};
@@ -124,7 +124,7 @@ static int parse_type(struct ev_line *l, struct ev_type *t)
 	return l->text[l->pos] == '[' ? parse_array(l, t) : 0;
 }
 
-static void default_type(const struct ev_line *l, struct ev_fetch *f)
+static void default_type(const struct dp_event_line *l, struct ev_fetch *f)
 {
 	struct ev_type *t = &f->type;
 	u32 size = l->ev->watch_len;
@@ -152,7 +152,7 @@ static void default_type(const struct ev_line *l, struct ev_fetch *f)
 }
 
 /* A type that does not fit what it is applied to. */
-static int check_type(struct ev_line *l, const struct ev_fetch *f, u32 column)
+static int check_type(struct dp_event_line *l, const struct ev_fetch *f, u32 column)
 {
 	bool is_text = f->base == EV_TEXT || f->base == EV_COMM;
 	int ret;
@@ -179,7 +179,7 @@ static int check_type(struct ev_line *l, const struct ev_fetch *f, u32 column)
 
 /* ---- registers and variables ---- */
 
-static int follow(struct ev_line *l, struct ev_fetch *f, s64 offset, u32 column)
+static int follow(struct dp_event_line *l, struct ev_fetch *f, s64 offset, u32 column)
 {
 	if (f->nderef == EV_DEREF_MAX)
 		return dp_ev_fail(l, column, E_EVENT_DEREF, "more than %u", EV_DEREF_MAX);
@@ -196,7 +196,7 @@ static void set_register(struct ev_fetch *f, u32 reg_word)
 	f->width = 64;
 }
 
-static int stack_word(struct ev_line *l, struct ev_fetch *f, u64 n)
+static int stack_word(struct dp_event_line *l, struct ev_fetch *f, u64 n)
 {
 	if (n > EV_STACKN_MAX)
 		return dp_ev_fail(l, f->start, E_EVENT_STACKN, "%llu", (unsigned long long)n);
@@ -205,7 +205,7 @@ static int stack_word(struct ev_line *l, struct ev_fetch *f, u64 n)
 }
 
 /* The System V calling convention. */
-static int function_argument(struct ev_line *l, struct ev_fetch *f, u64 n)
+static int function_argument(struct dp_event_line *l, struct ev_fetch *f, u64 n)
 {
 	static const u8 reg_words[EV_REG_ARGS] = {DP_REG_WORD(di), DP_REG_WORD(si), DP_REG_WORD(dx),
 						  DP_REG_WORD(cx), DP_REG_WORD(r8), DP_REG_WORD(r9)};
@@ -222,7 +222,7 @@ static int function_argument(struct ev_line *l, struct ev_fetch *f, u64 n)
 	return 0;
 }
 
-static int return_value(struct ev_line *l, struct ev_fetch *f)
+static int return_value(struct dp_event_line *l, struct ev_fetch *f)
 {
 	if (!l->ev->is_return)
 		return dp_ev_fail(l, f->start, E_EVENT_RETVAL, "this is an entry probe");
@@ -231,7 +231,7 @@ static int return_value(struct ev_line *l, struct ev_fetch *f)
 }
 
 /* What only a watchpoint knows. Values are as wide as what is watched. */
-static int watch_word(struct ev_line *l, struct ev_fetch *f, u32 reg_word)
+static int watch_word(struct dp_event_line *l, struct ev_fetch *f, u32 reg_word)
 {
 	if (!l->ev->is_watch)
 		return dp_ev_fail(l, f->start, E_EVENT_WATCHVAR, "this event begins with %c",
@@ -241,7 +241,7 @@ static int watch_word(struct ev_line *l, struct ev_fetch *f, u32 reg_word)
 	return 0;
 }
 
-static int parse_register(struct ev_line *l, struct ev_fetch *f)
+static int parse_register(struct dp_event_line *l, struct ev_fetch *f)
 {
 	const char *p = l->text + ++l->pos;
 	struct dp_register_part part;
@@ -281,7 +281,7 @@ static bool word_is(const char *p, u32 len, const char *prefix, bool numbered)
 	return len > n;
 }
 
-static int parse_variable(struct ev_line *l, struct ev_fetch *f)
+static int parse_variable(struct dp_event_line *l, struct ev_fetch *f)
 {
 	static const char *const known[] = {"arg1",      "retval", "stack", "stack0", "comm",
 					    "backtrace", "addr",   "old",   "new"};
@@ -349,7 +349,7 @@ bool dp_ev_is_short_form(const char *p, u32 len)
 	       word_is(p, len, "rv", false) || word_is(p, len, "rp", false) || is_memory_form(p, len);
 }
 
-static int parse_short_form(struct ev_line *l, struct ev_fetch *f)
+static int parse_short_form(struct dp_event_line *l, struct ev_fetch *f)
 {
 	const char *p = l->text + l->pos, *digits = p + 1;
 	u32 len = dp_ev_word(p);
@@ -369,7 +369,7 @@ static int parse_short_form(struct ev_line *l, struct ev_fetch *f)
 	if (word_is(p, len, "rp", false)) {
 		if (!l->ev->is_return)
 			return dp_ev_fail(l, f->start, E_EVENT_RETADDR, "this is an entry probe");
-		if (!l->env || !l->env->is_kernel)
+		if (!l->is_kernel)
 			return stack_word(l, f, 0);
 		set_register(f, DP_REG_WORD(orig_ax)); /* it has left the stack: the host gives it there */
 		return 0;
@@ -414,7 +414,7 @@ static u32 symbol_length(const char *p)
 	}
 }
 
-static int parse_symbol(struct ev_line *l, struct ev_fetch *f)
+static int parse_symbol(struct dp_event_line *l, struct ev_fetch *f)
 {
 	const char *p = l->text + l->pos;
 	u32 module = module_prefix(p), len = symbol_length(p + module);
@@ -449,7 +449,7 @@ static int parse_symbol(struct ev_line *l, struct ev_fetch *f)
 	return ret;
 }
 
-static int parse_place(struct ev_line *l, struct ev_fetch *f)
+static int parse_place(struct dp_event_line *l, struct ev_fetch *f)
 {
 	char c = l->text[++l->pos];
 	int ret;
@@ -468,7 +468,7 @@ static int parse_place(struct ev_line *l, struct ev_fetch *f)
 	return ret ? ret : follow(l, f, 0, f->start);
 }
 
-static int parse_constant(struct ev_line *l, struct ev_fetch *f)
+static int parse_constant(struct dp_event_line *l, struct ev_fetch *f)
 {
 	bool negative;
 	int ret;
@@ -488,10 +488,10 @@ static int parse_constant(struct ev_line *l, struct ev_fetch *f)
 	return ret;
 }
 
-static int parse_base(struct ev_line *l, struct ev_fetch *f, u32 depth);
+static int parse_base(struct dp_event_line *l, struct ev_fetch *f, u32 depth);
 
 /* +OFFSET(ARG), -uOFFSET(ARG); the u says user memory, and only that. */
-static int parse_access(struct ev_line *l, struct ev_fetch *f, u32 depth)
+static int parse_access(struct dp_event_line *l, struct ev_fetch *f, u32 depth)
 {
 	bool negative = l->text[l->pos] == '-', user;
 	u32 start = l->pos++, open;
@@ -531,7 +531,7 @@ static int parse_access(struct ev_line *l, struct ev_fetch *f, u32 depth)
 }
 
 /* A word that is no argument; perhaps only its % or $ is missing. */
-static int bare_word(struct ev_line *l, const char *p, u32 len)
+static int bare_word(struct dp_event_line *l, const char *p, u32 len)
 {
 	int ret = dp_ev_fail(l, l->pos, E_EVENT_ARG, "`%.*s`", (int)len, p);
 	struct dp_register_part part;
@@ -544,7 +544,7 @@ static int bare_word(struct ev_line *l, const char *p, u32 len)
 	return ret;
 }
 
-static int parse_base(struct ev_line *l, struct ev_fetch *f, u32 depth)
+static int parse_base(struct dp_event_line *l, struct ev_fetch *f, u32 depth)
 {
 	const char *p = l->text + l->pos;
 	u32 len = dp_ev_word(p);
@@ -570,7 +570,7 @@ static int parse_base(struct ev_line *l, struct ev_fetch *f, u32 depth)
 	return len ? bare_word(l, p, len) : dp_ev_fail(l, l->pos, E_EVENT_ARG, "unexpected `%c`", *p);
 }
 
-int dp_ev_parse_fetch(struct ev_line *l, struct ev_fetch *f)
+int dp_ev_parse_fetch(struct dp_event_line *l, struct ev_fetch *f)
 {
 	u32 colon;
 	int ret;
@@ -596,7 +596,7 @@ int dp_ev_parse_fetch(struct ev_line *l, struct ev_fetch *f)
 /* ---- an argument of the line ---- */
 
 /* NAME= in front; the position of the =, or 0. */
-static u32 find_equals(const struct ev_line *l)
+static u32 find_equals(const struct dp_event_line *l)
 {
 	u32 at = l->pos;
 
@@ -605,7 +605,7 @@ static u32 find_equals(const struct ev_line *l)
 	return l->text[at] == '=' ? at : 0;
 }
 
-static int parse_name(struct ev_line *l, struct ev_arg *arg)
+static int parse_name(struct dp_event_line *l, struct ev_arg *arg)
 {
 	u32 equals = find_equals(l), len = dp_ev_word(l->text + l->pos), start = l->pos;
 	const char *p = l->text + start;
@@ -625,7 +625,7 @@ static int parse_name(struct ev_line *l, struct ev_arg *arg)
 	return 0;
 }
 
-int dp_ev_parse_argument(struct ev_line *l)
+int dp_ev_parse_argument(struct dp_event_line *l)
 {
 	struct ev_arg *arg = &l->args[l->nargs];
 	int ret;

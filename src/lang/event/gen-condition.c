@@ -6,21 +6,21 @@
  */
 #include "lang/event/event-priv.h"
 
-static void gen(struct ev_line *l, s16 i);
+static void gen(struct dp_event_line *l, s16 i);
 
-static void put(struct ev_line *l, enum dp_opcode op)
+static void put(struct dp_event_line *l, enum dp_opcode op)
 {
 	dp_asm_put(&l->code, op, (const s64[]){0}, NULL);
 }
 
-static void put_1(struct ev_line *l, enum dp_opcode op, s64 v)
+static void put_1(struct dp_event_line *l, enum dp_opcode op, s64 v)
 {
 	dp_asm_put(&l->code, op, (const s64[]){v}, NULL);
 }
 
 /* ---- values ---- */
 
-static void gen_compare_text(struct ev_line *l, const struct ev_node *n)
+static void gen_compare_text(struct dp_event_line *l, const struct ev_node *n)
 {
 	const struct ev_fetch *f = l->nodes[n->a].fetch;
 	const char *text = l->pool + n->text;
@@ -47,7 +47,7 @@ static void gen_compare_text(struct ev_line *l, const struct ev_node *n)
 }
 
 /* The node's value as 0 or 1. */
-static void gen_bool(struct ev_line *l, s16 i)
+static void gen_bool(struct dp_event_line *l, s16 i)
 {
 	const struct ev_node *n = &l->nodes[i];
 	bool is_bool = n->kind == EV_NODE_COMPARE_TEXT || (n->kind == EV_NODE_UNARY && n->op == EV_OP_LNOT) ||
@@ -59,7 +59,7 @@ static void gen_bool(struct ev_line *l, s16 i)
 }
 
 /* a || b, a && b; b only where it matters */
-static void gen_logical(struct ev_line *l, const struct ev_node *n)
+static void gen_logical(struct dp_event_line *l, const struct ev_node *n)
 {
 	u32 jump;
 
@@ -70,7 +70,7 @@ static void gen_logical(struct ev_line *l, const struct ev_node *n)
 	dp_asm_land(&l->code, jump);
 }
 
-static void gen_choice(struct ev_line *l, const struct ev_node *n)
+static void gen_choice(struct dp_event_line *l, const struct ev_node *n)
 {
 	u32 to_no, to_end;
 
@@ -85,7 +85,7 @@ static void gen_choice(struct ev_line *l, const struct ev_node *n)
 	dp_asm_land(&l->code, to_end);
 }
 
-static void gen_shift(struct ev_line *l, const struct ev_node *n)
+static void gen_shift(struct dp_event_line *l, const struct ev_node *n)
 {
 	const struct ev_node *amount = &l->nodes[n->b];
 	bool left = n->op == EV_OP_SHL, arithmetic = !left && !l->nodes[n->a].is_unsigned;
@@ -118,7 +118,7 @@ static enum dp_opcode compare_op(enum ev_op op, bool is_unsigned)
 	}
 }
 
-static void gen_divide(struct ev_line *l, const struct ev_node *n, bool is_unsigned)
+static void gen_divide(struct dp_event_line *l, const struct ev_node *n, bool is_unsigned)
 {
 	put(l, is_unsigned ? DP_OP_DIV : DP_OP_IDIV);
 	if (n->op == EV_OP_DIV) /* the quotient is on top of the remainder */
@@ -126,7 +126,7 @@ static void gen_divide(struct ev_line *l, const struct ev_node *n, bool is_unsig
 	put_1(l, DP_OP_ROS, 1);
 }
 
-static void gen_binary(struct ev_line *l, const struct ev_node *n)
+static void gen_binary(struct dp_event_line *l, const struct ev_node *n)
 {
 	bool is_unsigned = l->nodes[n->a].is_unsigned || l->nodes[n->b].is_unsigned;
 
@@ -169,7 +169,7 @@ static void gen_binary(struct ev_line *l, const struct ev_node *n)
 }
 
 /* Leave the value of node i on the stack. */
-static void gen(struct ev_line *l, s16 i)
+static void gen(struct dp_event_line *l, s16 i)
 {
 	const struct ev_node *n = &l->nodes[i];
 
@@ -208,7 +208,7 @@ struct need {
 	bool is_unsigned;
 };
 
-static bool as_need(const struct ev_line *l, const struct ev_node *n, struct need *need)
+static bool as_need(const struct dp_event_line *l, const struct ev_node *n, struct need *need)
 {
 	const struct ev_node *c;
 
@@ -240,7 +240,7 @@ static bool as_need(const struct ev_line *l, const struct ev_node *n, struct nee
 	return true;
 }
 
-static void gen_compare_need(struct ev_line *l, const struct need *need)
+static void gen_compare_need(struct dp_event_line *l, const struct need *need)
 {
 	const struct ev_node *v = &l->nodes[need->value];
 	u32 i = need->op == EV_OP_EQ   ? 0
@@ -262,7 +262,7 @@ static void gen_compare_need(struct ev_line *l, const struct need *need)
 	put_1(l, (enum dp_opcode)of_top[i], (s64)need->c);
 }
 
-static void gen_need(struct ev_line *l, s16 i)
+static void gen_need(struct dp_event_line *l, s16 i)
 {
 	const struct ev_node *n = &l->nodes[i];
 	struct need need;
@@ -280,7 +280,7 @@ static void gen_need(struct ev_line *l, s16 i)
 	}
 }
 
-void dp_ev_gen_condition(struct ev_line *l)
+void dp_ev_gen_condition(struct dp_event_line *l)
 {
 	if (l->condition >= 0)
 		gen_need(l, (s16)l->condition);

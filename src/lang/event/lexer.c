@@ -18,7 +18,7 @@ bool dp_ev_is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\0';
 }
 
-void dp_ev_skip_blanks(struct ev_line *l)
+void dp_ev_skip_blanks(struct dp_event_line *l)
 {
 	while (l->text[l->pos] && dp_ev_is_blank(l->text[l->pos]))
 		l->pos++;
@@ -35,7 +35,7 @@ u32 dp_ev_word(const char *p)
 	return len;
 }
 
-int dp_ev_fail(struct ev_line *l, u32 column, enum dp_code code, const char *fmt, ...)
+int dp_ev_fail(struct dp_event_line *l, u32 column, enum dp_code code, const char *fmt, ...)
 {
 	char detail[sizeof(l->err->detail)];
 	va_list ap;
@@ -61,7 +61,7 @@ static u32 digit(char c)
 	return 99;
 }
 
-int dp_ev_number(struct ev_line *l, bool octal, u64 *value)
+int dp_ev_number(struct dp_event_line *l, bool octal, u64 *value)
 {
 	const char *p = l->text + l->pos, *start = p;
 	u32 base = 10;
@@ -88,7 +88,7 @@ int dp_ev_number(struct ev_line *l, bool octal, u64 *value)
 	return 0;
 }
 
-int dp_ev_keep(struct ev_line *l, const char *p, u32 len, u16 *text)
+int dp_ev_keep(struct dp_event_line *l, const char *p, u32 len, u16 *text)
 {
 	if (len > sizeof(l->pool) - l->pool_len)
 		return dp_ev_fail(l, l->pos, E_EVENT_LONG, "no room for this text");
@@ -113,7 +113,7 @@ static char unescape(char c)
 	}
 }
 
-int dp_ev_quoted(struct ev_line *l, u32 max, u16 *text, u16 *len)
+int dp_ev_quoted(struct dp_event_line *l, u32 max, u16 *text, u16 *len)
 {
 	u32 start = l->pos++, from = l->pool_len;
 	const char *p = l->text;
@@ -180,7 +180,7 @@ void dp_ev_nearest_try(struct ev_nearest *n, const char *candidate)
 	memcpy(n->best, candidate, len + 1);
 }
 
-void dp_ev_nearest_hint(struct ev_line *l, const struct ev_nearest *n, const char *prefix)
+void dp_ev_nearest_hint(struct dp_event_line *l, const struct ev_nearest *n, const char *prefix)
 {
 	if (n->best[0])
 		dp_error_hint(l->err, "did you mean %s%s?", prefix, n->best);

@@ -75,7 +75,7 @@ static bool is_const_suffix(const char *p)
 }
 
 /* Where the location ends: at the first blank that does not belong to a name. */
-static int find_end(struct ev_line *l, u32 *end)
+static int find_end(struct dp_event_line *l, u32 *end)
 {
 	const char *text = l->text;
 	u32 at = l->pos, len = l->pos + (u32)strlen(text + l->pos);
@@ -145,7 +145,7 @@ static bool is_offset(const char *text, u32 at)
 }
 
 /* Copy [from, to) without surrounding quotes. */
-static int copy(struct ev_line *l, char *dst, u32 size, u32 from, u32 to)
+static int copy(struct dp_event_line *l, char *dst, u32 size, u32 from, u32 to)
 {
 	const char *p = l->text;
 	u32 len = 0;
@@ -170,7 +170,7 @@ static int copy(struct ev_line *l, char *dst, u32 size, u32 from, u32 to)
 }
 
 /* An address, or an offset in the file of the module. */
-static int parse_number(struct ev_line *l, u32 end)
+static int parse_number(struct dp_event_line *l, u32 end)
 {
 	struct dp_location *loc = &l->ev->loc;
 	u64 v;
@@ -194,7 +194,7 @@ static int parse_number(struct ev_line *l, u32 end)
 	return 0;
 }
 
-static int parse_offset(struct ev_line *l, u32 end)
+static int parse_offset(struct dp_event_line *l, u32 end)
 {
 	bool negative = l->text[l->pos] == '-';
 	u32 start = l->pos++;
@@ -206,7 +206,7 @@ static int parse_offset(struct ev_line *l, u32 end)
 	return 0;
 }
 
-static int parse_symbol(struct ev_line *l, u32 end)
+static int parse_symbol(struct dp_event_line *l, u32 end)
 {
 	struct dp_location *loc = &l->ev->loc;
 	u32 offset = find(l->text, l->pos, end, true, is_offset);
@@ -223,7 +223,7 @@ static int parse_symbol(struct ev_line *l, u32 end)
 	return offset < end ? parse_offset(l, end) : 0;
 }
 
-static int parse_suffix(struct ev_line *l, u32 at, u32 end)
+static int parse_suffix(struct dp_event_line *l, u32 at, u32 end)
 {
 	if (end - at != 7 || memcmp(l->text + at, "%return", 7)) {
 		int ret = dp_ev_fail(l, at, E_EVENT_SUFFIX, "`%.*s`", (int)(end - at), l->text + at);
@@ -242,7 +242,7 @@ static int parse_suffix(struct ev_line *l, u32 at, u32 end)
 }
 
 /* FILE:LINE behind the module; false when it is none. */
-static bool parse_line(struct ev_line *l, u32 end)
+static bool parse_line(struct dp_event_line *l, u32 end)
 {
 	struct dp_location *loc = &l->ev->loc;
 	u32 colon = find(l->text, l->pos, end, true, is_module_colon), start = l->pos;
@@ -262,7 +262,7 @@ static bool parse_line(struct ev_line *l, u32 end)
 }
 
 /* What stands behind the last colon before end, when it is `want`. */
-static bool ends_in(const struct ev_line *l, u32 end, const char *want)
+static bool ends_in(const struct dp_event_line *l, u32 end, const char *want)
 {
 	u32 n = (u32)strlen(want);
 
@@ -270,7 +270,7 @@ static bool ends_in(const struct ev_line *l, u32 end, const char *want)
 }
 
 /* Behind watched memory: [:LEN][:w|rw|x|io]. *end goes back to where the place itself ends. */
-static int parse_watch(struct ev_line *l, u32 *end)
+static int parse_watch(struct dp_event_line *l, u32 *end)
 {
 	static const char *const types[] = {
 	    [DP_WATCH_X] = "x", [DP_WATCH_W] = "w", [DP_WATCH_IO] = "io", [DP_WATCH_RW] = "rw"};
@@ -300,7 +300,7 @@ static int parse_watch(struct ev_line *l, u32 *end)
 	return ret;
 }
 
-int dp_ev_parse_location(struct ev_line *l)
+int dp_ev_parse_location(struct dp_event_line *l)
 {
 	struct dp_location *loc = &l->ev->loc;
 	u32 end = l->pos, behind, colon, suffix;
