@@ -5,23 +5,24 @@
 
 #include "base/base.h"
 
-enum dp_unwind_kind {                /* where the frame's upper end is, the place behind the return address */
-		      DP_UNWIND_END, /* nobody called, or it is not known */
-		      DP_UNWIND_SP,  /* sp + 8 * cfa */
-		      DP_UNWIND_BP,  /* bp + 8 * cfa */
-		      /* r10 + 8 * cfa; known at the hit only, as functions that align their stack begin and end */
-		      DP_UNWIND_R10,
-		      DP_UNWIND_BP_WORD, /* the word at bp + 8 * cfa */
-		      DP_UNWIND_PLT,     /* sp + 8, and 8 more from byte cfa on of each 16 */
-		      DP_UNWIND_SIGNAL,  /* a signal frame */
+enum dp_unwind_kind {                  /* where the frame's upper end is, the place behind the return address */
+		      DP_UNWIND_END,   /* nobody called, or it is not known */
+		      DP_UNWIND_SP,    /* sp + 8 * cfa */
+		      DP_UNWIND_FRAME, /* frame register + 8 * cfa */
+		      /* another + 8 * cfa; known at the hit only, as functions that align their stack begin and end */
+		      DP_UNWIND_ALIGN,
+		      DP_UNWIND_FRAME_WORD, /* the word at frame register + 8 * cfa */
+		      DP_UNWIND_PLT,        /* sp + 8, and 8 more from byte cfa on of each 16 */
+		      DP_UNWIND_SIGNAL,     /* a signal frame */
 };
 
-#define DP_UNWIND_AT_BP 1 /* the caller's bp is where bp points */
+#define DP_UNWIND_AT_FRAME 1 /* the caller's frame register is where this one points */
 
 struct dp_unwind_row {
 	u32 pc;       /* where it begins, from the module's lo */
 	s32 cfa : 20; /* in words */
-	s32 bp : 8; /* the caller's bp is that many words from the upper end; 0: it has not changed; DP_UNWIND_AT_BP */
+	/* the caller's frame register is that many words from the upper end; 0: unchanged; DP_UNWIND_AT_FRAME */
+	s32 frame : 8;
 	u32 kind : 4; /* enum dp_unwind_kind */
 };
 

@@ -20,6 +20,8 @@
  *				it
  *	dp_rpn_jit_compile	a program of the Dynamic Probes language as a function
  *
+ * The names of registers in the texts of programs and their numbers in DWARF: DP_NAME_*, dp_name_of_*, DP_DWARF_*; the
+ * registers of a hit and of a thread by what they are for: dp_regs_*, dp_user_*.
  * The tables and constants: DP_TRAP_BYTE, DP_TRAP_BYTES, DP_JUMP_BYTE, DP_JUMP_LEN, the two forms of a hook's place,
  * dp_stub_*; and for the hit path the instructions that tell time, processor and thread (machine.h), as inline
  * functions.
@@ -41,6 +43,7 @@
 #include "arch/x86_64/forms.h"
 #include "arch/x86_64/insn.h"
 #include "arch/x86_64/machine.h"
+#include "arch/x86_64/names.h"
 #include "arch/x86_64/regs.h"
 #include "arch/x86_64/relocate.h"
 #include "arch/x86_64/rpn-compile.h"

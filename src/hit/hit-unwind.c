@@ -17,7 +17,7 @@
 
 struct walk {
 	struct dp_hit *h;
-	u64 ip, sp, bp;
+	u64 ip, sp, frame;
 	u64 block_at; /* address of what is in block; ~0: nothing */
 	u64 block[BLOCK / 8];
 };
@@ -73,7 +73,7 @@ static bool leave_signal(struct walk *w)
 {
 	u64 sp = w->sp;
 
-	return word_at(w, sp + UC_BP, &w->bp) && word_at(w, sp + UC_SP, &w->sp) && word_at(w, sp + UC_IP, &w->ip);
+	return word_at(w, sp + UC_BP, &w->frame) && word_at(w, sp + UC_SP, &w->sp) && word_at(w, sp + UC_IP, &w->ip);
 }
 
 /* To the caller; false: there is none, or it is not known. at: an address inside the instruction that is under way. */
@@ -81,23 +81,23 @@ static bool step(struct walk *w, u64 at, bool *signal)
 {
 	const struct dp_unwind_row *row = row_at(w->h->ctl, at);
 	s64 offset = row ? row->cfa * 8ll : 0;
-	u64 cfa, bp;
+	u64 cfa, frame;
 
 	*signal = false;
 	switch (row ? row->kind : DP_UNWIND_END) {
 	case DP_UNWIND_SP:
 		cfa = w->sp + (u64)offset;
 		break;
-	case DP_UNWIND_BP:
-		cfa = w->bp + (u64)offset;
+	case DP_UNWIND_FRAME:
+		cfa = w->frame + (u64)offset;
 		break;
-	case DP_UNWIND_R10:
+	case DP_UNWIND_ALIGN:
 		if (w->ip != w->h->regs->ip)
 			return false;
-		cfa = w->h->regs->r10 + (u64)offset;
+		cfa = dp_regs_align(w->h->regs) + (u64)offset;
 		break;
-	case DP_UNWIND_BP_WORD:
-		if (!word_at(w, w->bp + (u64)offset, &cfa))
+	case DP_UNWIND_FRAME_WORD:
+		if (!word_at(w, w->frame + (u64)offset, &cfa))
 			return false;
 		break;
 	case DP_UNWIND_PLT:
@@ -109,19 +109,21 @@ static bool step(struct walk *w, u64 at, bool *signal)
 	default:
 		return false;
 	}
-	bp = w->bp;
+	frame = w->frame;
 	if (cfa <= w->sp || !word_at(w, cfa - 8, &w->ip))
 		return false;
-	if (row->bp && !word_at(w, row->bp == DP_UNWIND_AT_BP ? w->bp : cfa + (u64)(row->bp * 8ll), &bp))
+	if (row->frame &&
+	    !word_at(w, row->frame == DP_UNWIND_AT_FRAME ? w->frame : cfa + (u64)(row->frame * 8ll), &frame))
 		return false;
 	w->sp = cfa;
-	w->bp = bp;
+	w->frame = frame;
 	return true;
 }
 
 u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n)
 {
-	struct walk w = {.h = h, .ip = h->regs->ip, .sp = h->regs->sp, .bp = h->regs->bp, .block_at = ~0ull};
+	struct walk w = {
+	    .h = h, .ip = h->regs->ip, .sp = h->regs->sp, .frame = dp_regs_frame(h->regs), .block_at = ~0ull};
 	bool exact = true; /* ip is that of an instruction, not behind a call */
 	u32 found = 0;
 

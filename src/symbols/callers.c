@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "symbols/locations-priv.h"
 
 #define SITES_MAX 32
@@ -218,7 +219,7 @@ bool dp_loc_entry_value(struct out *o, u64 number)
 	if (!s.found)
 		return dp_loc_fail(o, "it is computed from a value at the function's entry that nothing keeps");
 	/* Called from elsewhere: address 0 is read. */
-	return dp_loc_put(o, "push r,rsp;mul;push mem,u8;ros 1;xchg;ros 1");
+	return dp_loc_put(o, "push r," DP_NAME_SP ";mul;push mem,u8;ros 1;xchg;ros 1");
 }
 
 bool dp_loc_caller_register(struct out *o, u64 number, s64 offset)
@@ -227,7 +228,7 @@ bool dp_loc_caller_register(struct out *o, u64 number, s64 offset)
 	Dwarf_Frame *frame = NULL;
 	Dwarf_Op memory[3], *ops;
 	bool good = false, is_vector;
-	const char *name = dp_var_register(number, &is_vector);
+	const char *name = dp_name_of_dwarf(number, &is_vector);
 	size_t n;
 
 	o->caller_pc = 0;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "symbols/locations-priv.h"
 
 bool dp_loc_fail(struct out *o, const char *why)
@@ -35,23 +36,10 @@ bool dp_loc_put(struct out *o, const char *fmt, ...)
 	return true;
 }
 
-const char *dp_var_register(u64 number, bool *is_vector)
-{
-	static const char *const names[] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8",
-					    "r9",  "r10", "r11", "r12", "r13", "r14", "r15", "rip"};
-	static const char *const vectors[] = {"xmm0", "xmm1", "xmm2",  "xmm3",  "xmm4",  "xmm5",  "xmm6",  "xmm7",
-					      "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"};
-
-	*is_vector = number >= 17 && number < 33;
-	if (*is_vector)
-		return vectors[number - 17];
-	return number < DP_ARRAY_SIZE(names) ? names[number] : NULL;
-}
-
 static bool put_register(struct out *o, u64 number, s64 offset)
 {
 	bool is_vector;
-	const char *name = dp_var_register(number, &is_vector);
+	const char *name = dp_name_of_dwarf(number, &is_vector);
 
 	if (o->caller_pc)
 		return dp_loc_caller_register(o, number, offset);
@@ -202,8 +190,8 @@ static bool put_entry_value(struct out *o, Dwarf_Attribute *attr, const Dwarf_Op
 		return dp_loc_fail(o, "its location cannot be read");
 	is_register = n == 1 && single_register(&ops[0], &number);
 	if (o->p->has_func && !o->caller_pc && !dwarf_lowpc(&o->p->func, &low) && low == o->p->pc) {
-		if (is_register && dp_var_register(number, &is_vector) && is_vector)
-			return dp_loc_put(o, "push r,%s;xchg;ros 1", dp_var_register(number, &is_vector));
+		if (is_register && dp_name_of_dwarf(number, &is_vector) && is_vector)
+			return dp_loc_put(o, "push r,%s;xchg;ros 1", dp_name_of_dwarf(number, &is_vector));
 		return is_register ? put_register(o, number, 0) : dp_loc_expression(o, attr, ops, n);
 	}
 	if (!o->p->has_func || !is_register)
@@ -317,7 +305,7 @@ static bool register_piece(struct var_place *p, struct dp_var *v, u64 number, u3
 {
 	struct dp_piece *piece;
 	bool is_vector;
-	const char *name = dp_var_register(number, &is_vector);
+	const char *name = dp_name_of_dwarf(number, &is_vector);
 
 	if (!name) {
 		p->why = "it is in a register that programs cannot read";

@@ -7,13 +7,10 @@
 #include <stdlib.h>
 
 #include "abi/abi-unwind.h"
+#include "arch/arch.h"
 #include "symbols/module-priv.h"
 #include "symbols/sym-unwind.h"
 
-#define REG_BP 6
-#define REG_SP 7
-#define REG_R10 10
-#define REG_IP 16
 #define CFA_MAX ((1 << 19) - 1) /* words: frames of 4 MiB */
 
 struct rows {
@@ -29,8 +26,8 @@ static bool fits(s64 bytes, s64 lo, s64 hi)
 /* sp + 8, and a word more from some byte of each entry on, as linkers describe the stubs of imported functions. */
 static bool is_plt(const Dwarf_Op *ops, size_t n, struct dp_unwind_row *row)
 {
-	if (n != 9 || ops[0].atom != DW_OP_breg0 + REG_SP || ops[0].number != 8 ||
-	    ops[1].atom != DW_OP_breg0 + REG_IP || ops[2].atom != DW_OP_lit15 || ops[3].atom != DW_OP_and ||
+	if (n != 9 || ops[0].atom != DW_OP_breg0 + DP_DWARF_SP || ops[0].number != 8 ||
+	    ops[1].atom != DW_OP_breg0 + DP_DWARF_IP || ops[2].atom != DW_OP_lit15 || ops[3].atom != DW_OP_and ||
 	    ops[4].atom < DW_OP_lit0 || ops[4].atom > DW_OP_lit15 || ops[5].atom != DW_OP_ge ||
 	    ops[6].atom != DW_OP_lit3 || ops[7].atom != DW_OP_shl || ops[8].atom != DW_OP_plus)
 		return false;
@@ -53,33 +50,35 @@ static bool upper_end(const Dwarf_Op *ops, size_t n, struct dp_unwind_row *row)
 	if (!fits(offset, -CFA_MAX, CFA_MAX))
 		return false;
 	row->cfa = (s32)(offset / 8);
-	if (n == 1 && (reg == REG_SP || reg == REG_BP || reg == REG_R10))
-		row->kind = reg == REG_SP ? DP_UNWIND_SP : reg == REG_BP ? DP_UNWIND_BP : DP_UNWIND_R10;
-	else if (n == 2 && reg == REG_BP && ops[1].atom == DW_OP_deref)
-		row->kind = DP_UNWIND_BP_WORD;
+	if (n == 1 && (reg == DP_DWARF_SP || reg == DP_DWARF_FRAME || reg == DP_DWARF_ALIGN))
+		row->kind = reg == DP_DWARF_SP      ? DP_UNWIND_SP
+			    : reg == DP_DWARF_FRAME ? DP_UNWIND_FRAME
+						    : DP_UNWIND_ALIGN;
+	else if (n == 2 && reg == DP_DWARF_FRAME && ops[1].atom == DW_OP_deref)
+		row->kind = DP_UNWIND_FRAME_WORD;
 	else
 		return false;
 	return true;
 }
 
-/* Where the caller's rbp is: in its register still, or in the frame. */
-static bool saved_bp(Dwarf_Frame *frame, struct dp_unwind_row *row)
+/* Where the caller's frame register is: in its register still, or in the frame. */
+static bool saved_frame(Dwarf_Frame *frame, struct dp_unwind_row *row)
 {
 	Dwarf_Op memory[3], *ops;
 	size_t n;
 
-	if (dwarf_frame_register(frame, REG_BP, memory, &ops, &n))
+	if (dwarf_frame_register(frame, DP_DWARF_FRAME, memory, &ops, &n))
 		return false;
 	if (!n) /* in its register still, or nobody needs it */
 		return true;
 	if (n == 2 && ops[0].atom == DW_OP_call_frame_cfa && ops[1].atom == DW_OP_plus_uconst &&
 	    fits((s64)ops[1].number, INT8_MIN, -1)) {
-		row->bp = (s32)((s64)ops[1].number / 8);
+		row->frame = (s32)((s64)ops[1].number / 8);
 		return true;
 	}
 	/* In functions that align their stack. */
-	if (n == 2 && ops[1].atom == DW_OP_breg0 + REG_BP && !ops[1].number) {
-		row->bp = DP_UNWIND_AT_BP;
+	if (n == 2 && ops[1].atom == DW_OP_breg0 + DP_DWARF_FRAME && !ops[1].number) {
+		row->frame = DP_UNWIND_AT_FRAME;
 		return true;
 	}
 	return false;
@@ -91,7 +90,7 @@ static bool has_caller(Dwarf_Frame *frame)
 	size_t n;
 
 	/* Without a return address it is the outermost function of a thread. */
-	return !dwarf_frame_register(frame, REG_IP, memory, &ops, &n) && n == 2 &&
+	return !dwarf_frame_register(frame, DP_DWARF_IP, memory, &ops, &n) && n == 2 &&
 	       ops[0].atom == DW_OP_call_frame_cfa && (s64)ops[1].number == -8;
 }
 
@@ -103,7 +102,7 @@ static void fill(Dwarf_Frame *frame, bool signal, struct dp_unwind_row *row)
 	if (signal)
 		row->kind = DP_UNWIND_SIGNAL;
 	else if (!has_caller(frame) || dwarf_frame_cfa(frame, &ops, &n) || !upper_end(ops, n, row) ||
-		 !saved_bp(frame, row))
+		 !saved_frame(frame, row))
 		*row = (struct dp_unwind_row){.pc = row->pc, .kind = DP_UNWIND_END};
 }
 
@@ -111,7 +110,7 @@ static bool add(struct rows *rows, const struct dp_unwind_row *row)
 {
 	struct dp_unwind_row *last = rows->n ? &rows->v[rows->n - 1] : NULL;
 
-	if (last && last->kind == row->kind && last->cfa == row->cfa && last->bp == row->bp)
+	if (last && last->kind == row->kind && last->cfa == row->cfa && last->frame == row->frame)
 		return true;
 	if (last && last->pc == row->pc) {
 		*last = *row;

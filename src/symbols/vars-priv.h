@@ -24,7 +24,4 @@ bool dp_var_locate(struct var_place *p, Dwarf_Attribute *attr, Dwarf_Op *ops, si
  */
 const char *dp_mod_tls_code(struct dp_module *m, char *buf, size_t size);
 
-/* The DWARF number's name in the Dynamic Probes language; NULL: none. *is_vector: two words. */
-const char *dp_var_register(u64 number, bool *is_vector);
-
 #endif

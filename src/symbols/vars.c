@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "symbols/sym-lines.h"
 #include "symbols/vars-priv.h"
 
@@ -144,7 +145,6 @@ static int argument_class(Dwarf_Die *param)
 /* By the calling convention, at the function's first instruction. */
 static bool entry_register(struct var_place *p, Dwarf_Die *wanted, struct dp_var *v)
 {
-	static const char *const regs[] = {"rdi", "rsi", "rdx", "rcx", "r8", "r9"};
 	u32 used = 0, vectors = 0, stacked = 0;
 	Dwarf_Die d;
 	int c;
@@ -158,12 +158,12 @@ static bool entry_register(struct var_place *p, Dwarf_Die *wanted, struct dp_var
 		if (c == -2)
 			return false;
 		if (dwarf_dieoffset(&d) == dwarf_dieoffset(wanted)) {
-			bool fits = c == 1 ? used < 6 : c == 0 && vectors < 8;
+			bool fits = c == 1 ? used < DP_NAME_ARGS : c == 0 && vectors < 8;
 
 			if (c >= 0 && c < 2 && !fits && stacked < STACKED_MAX) { /* above the return address */
 				v->npieces = 1;
 				v->pieces[0] = (struct dp_piece){.kind = DP_PIECE_MEMORY};
-				dp_format(v->pieces[0].code, DP_PIECE_CODE, "push r,rsp;push d,%u;add;",
+				dp_format(v->pieces[0].code, DP_PIECE_CODE, "push r," DP_NAME_SP ";push d,%u;add;",
 					  8 + 8 * stacked);
 				return true;
 			}
@@ -171,7 +171,7 @@ static bool entry_register(struct var_place *p, Dwarf_Die *wanted, struct dp_var
 			v->pieces[0] = (struct dp_piece){.kind = c ? DP_PIECE_REGISTER : DP_PIECE_VALUE,
 							 .size = c ? 0 : 8};
 			if (c == 1 && fits)
-				dp_format(v->pieces[0].code, DP_PIECE_CODE, "%s", regs[used]);
+				dp_format(v->pieces[0].code, DP_PIECE_CODE, "%s", dp_name_of_arg(used));
 			else if (fits)
 				dp_format(v->pieces[0].code, DP_PIECE_CODE, "push r,xmm%u;xchg;ros 1;", vectors);
 			return fits;

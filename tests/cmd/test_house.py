@@ -25,13 +25,11 @@ ARCHITECTURE = {
 
 # Who knows x86-64 outside src/arch all the same, and why. A file that no longer does must leave the list.
 SIGNAL = "words of a signal's context, which the kernel lays out; to go to arch/context.h"
-TEXT = "a name in the text of a program that a front end makes; to come from the table of registers"
 KNOWS = {
     "kernel/k-returns.c": ("assembly", "a compare-and-swap with an entry in the kernel's own table of exceptions"),
     "src/hit/copy.c": ("byte register", "which instructions store where: to be a call of arch.h"),
     "src/hit/hit-mem.c": ("register", SIGNAL),
     "src/hit/hit-priv.h": ("register", SIGNAL),
-    "src/hit/hit-unwind.c": ("register", "the frame register, which the unwind rows name"),
     "src/hit/hit-watch.c": ("register", SIGNAL),
     "src/hit/page.c": ("register", SIGNAL),
     "src/hit/signal.c": ("register", SIGNAL),
@@ -39,14 +37,7 @@ KNOWS = {
     "src/host/process/park.c": ("byte", "a jump through a constant behind it: to be a dp_emit_ call"),
     "src/host/self/masks.c": ("register",
                               "follows constants through registers up to a system call: to be a call of arch.h"),
-    "src/lang/dpcc/btf.c": ("register", TEXT),
-    "src/lang/dpcc/builtin.c": ("register", TEXT),
-    "src/lang/dpcc/probed.c": ("register", TEXT),
     "src/log/sinks/sink-rpn.c": ("register", "the names that the records' old format gives to two of its fields"),
-    "src/symbols/callers.c": ("register", TEXT),
-    "src/symbols/locations.c": ("register", "numbers of DWARF to names; to come from the table of registers"),
-    "src/symbols/sym-unwind.c": ("register", "the frame register, which the unwind rows name"),
-    "src/symbols/vars.c": ("register", TEXT),
 }
 
 

@@ -21,7 +21,7 @@ int main(int argc, char **argv)
 	}
 	for (u32 i = 0; i < n; i++)
 		printf("%llx %s %d %d\n", (unsigned long long)(dp_module_lowest(m) + rows[i].pc), kinds[rows[i].kind],
-		       rows[i].cfa, rows[i].bp);
+		       rows[i].cfa, rows[i].frame);
 	free(rows);
 	dp_module_close(m);
 	return 0;

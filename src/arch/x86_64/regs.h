@@ -9,6 +9,8 @@
 #define dp_regs_ip(r) ((r)->ip)
 #define dp_regs_sp(r) ((r)->sp)
 #define dp_regs_result(r) ((r)->ax)
+#define dp_regs_frame(r) ((r)->bp)
+#define dp_regs_align(r) ((r)->r10)     /* the frame of a function that aligns its stack, where it begins and ends */
 #define dp_regs_spare(r) ((r)->orig_ax) /* free at a hit: return probes keep the return address there for programs */
 
 /* Argument n of a call, 0 to 5; of a system call the fourth is another. */

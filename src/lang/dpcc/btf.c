@@ -11,6 +11,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "lang/dpcc/dpcc-priv.h"
 
 #define DEPTH_MAX 64
@@ -248,14 +249,13 @@ static const struct btf_type *prototype(const struct dpcc *c, const char *name)
 /* Where the n-th parameter is at the first instruction of a function with this prototype. */
 static bool parameter_place(struct dpcc *c, const struct btf_type *proto, u32 n, struct dp_var *v)
 {
-	static const char *const regs[] = {"rdi", "rsi", "rdx", "rcx", "r8", "r9"};
 	u64 stack = 8; /* above the return address */
 	u32 used = 0;
 
 	for (u32 i = 0;; i++) {
 		struct type *t = convert(c, btf_params(proto)[i].type, 0);
 		u32 words = (u32)((t->size + 7) / 8), first = used;
-		bool in_regs = words <= 2 && used + words <= DP_ARRAY_SIZE(regs);
+		bool in_regs = words <= 2 && used + words <= DP_NAME_ARGS;
 
 		if (t->kind == TY_FLOAT || !t->size)
 			return false;
@@ -267,11 +267,11 @@ static bool parameter_place(struct dpcc *c, const struct btf_type *proto, u32 n,
 		v->npieces = in_regs ? words : 1;
 		for (u32 k = 0; in_regs && k < words; k++) {
 			v->pieces[k] = (struct dp_piece){DP_PIECE_REGISTER, 8 * k, words > 1 ? 8 : 0};
-			dp_format(v->pieces[k].code, DP_PIECE_CODE, "%s", regs[first + k]);
+			dp_format(v->pieces[k].code, DP_PIECE_CODE, "%s", dp_name_of_arg(first + k));
 		}
 		if (!in_regs) {
 			v->pieces[0] = (struct dp_piece){.kind = DP_PIECE_MEMORY};
-			dp_format(v->pieces[0].code, DP_PIECE_CODE, "push r,rsp;push d,%llu;add;",
+			dp_format(v->pieces[0].code, DP_PIECE_CODE, "push r," DP_NAME_SP ";push d,%llu;add;",
 				  (unsigned long long)stack);
 		}
 		return true;
@@ -323,8 +323,9 @@ int dp_cc_btf_variable(struct dpcc *c, const char *name, struct dp_var *v, struc
 	}
 	dp_fail(err, E_VAR_NONE, "%.60s in %.60s", name, c->target.func);
 	if (!proto)
-		dp_error_hint(err, "the kernel's BTF does not know the function %.60s: use registers, reg(\"rdi\")",
-			      c->target.func);
+		dp_error_hint(
+		    err, "the kernel's BTF does not know the function %.60s: use registers, reg(\"" DP_NAME_ARG0 "\")",
+		    c->target.func);
 	return -ENOENT;
 }
 

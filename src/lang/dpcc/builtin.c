@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "abi/abi-program.h"
+#include "arch/arch.h"
 #include "lang/dpcc/dpcc-gen.h"
 #include "program/described.h"
 
@@ -38,7 +39,7 @@ static const struct builtin {
     {"tid", NONE, &dp_cc_type_int, "push tid"},
     {"timestamp", NONE, &dp_cc_type_ulong, "push ns"},
     {"cpu", NONE, &dp_cc_type_int, "push procid"},
-    {"here", NONE, &dp_cc_type_code, "push r,rip"},
+    {"here", NONE, &dp_cc_type_code, "push r," DP_NAME_IP},
     {"comm_is", TEXT_ONLY, &dp_cc_type_int, NULL},
     {"caller", NONE, &dp_cc_type_code, "push frames,2;ros 1"},
     {"readable", ONE, &dp_cc_type_int, "vfy r;lnot"},

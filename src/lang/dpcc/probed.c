@@ -6,6 +6,7 @@
 #include <dwarf.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "lang/dpcc/dpcc-priv.h"
 #include "symbols/variable.h"
 
@@ -58,12 +59,12 @@ static struct node *returned(struct dpcc *c, struct node *n, const struct tok *w
 	n->probe->npieces = 1;
 	if (is_struct(n->type)) { /* larger than two registers: rax says where */
 		n->probe->pieces[0].kind = DP_PIECE_MEMORY;
-		dp_format(n->probe->pieces[0].code, DP_PIECE_CODE, "push r,rax;");
+		dp_format(n->probe->pieces[0].code, DP_PIECE_CODE, "push r," DP_NAME_RESULT ";");
 		n->in_target = true;
 		return n;
 	}
 	n->probe->pieces[0].kind = DP_PIECE_REGISTER;
-	dp_format(n->probe->pieces[0].code, DP_PIECE_CODE, "rax");
+	dp_format(n->probe->pieces[0].code, DP_PIECE_CODE, DP_NAME_RESULT);
 	return n;
 }
 
