@@ -21,7 +21,8 @@
  *	dp_rpn_jit_compile	a program of the Dynamic Probes language as a function
  *
  * The names of registers in the texts of programs and their numbers in DWARF: DP_NAME_*, dp_name_of_*, DP_DWARF_*; the
- * registers of a hit and of a thread by what they are for: dp_regs_*, dp_user_*.
+ * registers of a hit and of a thread by what they are for: dp_regs_*, dp_user_*; the words of a signal's context:
+ * DP_CTX_*.
  * The tables and constants: DP_TRAP_BYTE, DP_TRAP_BYTES, DP_JUMP_BYTE, DP_JUMP_LEN, the two forms of a hook's place,
  * dp_stub_*; and for the hit path the instructions that tell time, processor and thread (machine.h), as inline
  * functions.
@@ -47,6 +48,7 @@
 #include "arch/x86_64/regs.h"
 #include "arch/x86_64/relocate.h"
 #include "arch/x86_64/rpn-compile.h"
+#include "arch/x86_64/signal-context.h"
 #include "arch/x86_64/site.h"
 #include "arch/x86_64/stubs.h"
 #include "arch/x86_64/text.h"

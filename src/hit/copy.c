@@ -217,15 +217,6 @@ static bool find_operand(const struct dp_insn *in, u8 *kind)
 	}
 }
 
-static u64 reg(const u64 *uc, u32 number)
-{
-	static const u8 words[16] = {DP_UC_AX,  DP_UC_CX,  DP_UC_DX,  DP_UC_BX, DP_UC_SP,  DP_UC_BP,
-				     DP_UC_SI,  DP_UC_DI,  DP_UC_R8,  DP_UC_R9, DP_UC_R10, DP_UC_R11,
-				     DP_UC_R12, DP_UC_R13, DP_UC_R14, DP_UC_R15};
-
-	return uc[words[number & 15]];
-}
-
 static u64 segment(const struct dp_control *ctl, const struct dp_insn *in)
 {
 	return in->prefixes & (DP_PFX_FS | DP_PFX_GS) ? dp_segment_base(ctl, !(in->prefixes & DP_PFX_FS)) : 0;
@@ -234,7 +225,7 @@ static u64 segment(const struct dp_control *ctl, const struct dp_insn *in)
 /* bts, btr, btc with a register reach beyond their operand: the word that has the bit. */
 static u64 bit_word(const struct dp_insn *in, const u64 *uc)
 {
-	s64 bit = (s64)reg(uc, dp_modrm_reg(in));
+	s64 bit = (s64)dp_context_reg(uc, dp_modrm_reg(in));
 	u32 size = by_width(in);
 
 	if (in->enc != DP_ENC_LEGACY || in->map != DP_MAP_0F ||
@@ -259,11 +250,11 @@ static u64 by_modrm(const struct dp_control *ctl, const struct dp_insn *in, cons
 
 		base = in->sib & 7;
 		if (index != 4)
-			at += reg(uc, index) << (in->sib >> 6);
+			at += dp_context_reg(uc, index) << (in->sib >> 6);
 		if (base != 5 || dp_modrm_mod(in))
-			at += reg(uc, base | (in->rex & DP_REX_B ? 8 : 0));
+			at += dp_context_reg(uc, base | (in->rex & DP_REX_B ? 8 : 0));
 	} else {
-		at += reg(uc, base | (in->rex & DP_REX_B ? 8 : 0));
+		at += dp_context_reg(uc, base | (in->rex & DP_REX_B ? 8 : 0));
 	}
 	at += bit_word(in, uc);
 	if (in->prefixes & DP_PFX_67)
@@ -277,9 +268,9 @@ static u64 find_address(const struct dp_control *ctl, const struct body *b, cons
 	case BY_MODRM:
 		return by_modrm(ctl, &b->in, b->bytes, uc, next);
 	case BY_DI:
-		return b->in.prefixes & DP_PFX_67 ? (u32)uc[DP_UC_DI] : uc[DP_UC_DI];
+		return b->in.prefixes & DP_PFX_67 ? (u32)uc[DP_CTX_DI] : uc[DP_CTX_DI];
 	case BY_STACK:
-		return uc[DP_UC_SP] - b->size;
+		return uc[DP_CTX_SP] - b->size;
 	default:
 		return (u64)b->in.disp + segment(ctl, &b->in);
 	}
@@ -480,7 +471,7 @@ bool dp_copy_find(const struct dp_control *ctl, const u64 *uc, u64 addr,
 		  void (*met)(const struct dp_control *ctl, u64 addr), struct dp_store *out)
 {
 	struct dp_copies *all = (struct dp_copies *)ctl->copies;
-	u64 ip = uc[DP_UC_IP];
+	u64 ip = uc[DP_CTX_IP];
 	struct dp_copy *c = entry_of(ctl, ip, &out->index);
 	u32 first = DP_COPY_FREE, index = out->index;
 
@@ -524,8 +515,8 @@ void dp_copy_expect(const struct dp_control *ctl, u32 index, const u64 *uc, stru
 	out->hi = out->lo + (b->size ? b->size : DP_STORE_MAX);
 	/* Upward or downward: a detour does not tell. */
 	if (is_string(b) && b->in.prefixes & (DP_PFX_F3 | DP_PFX_F2)) {
-		out->lo -= uc[DP_UC_CX] * b->size;
-		out->hi += uc[DP_UC_CX] * b->size;
+		out->lo -= uc[DP_CTX_CX] * b->size;
+		out->hi += uc[DP_CTX_CX] * b->size;
 	}
 }
 

@@ -271,18 +271,18 @@ void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4])
  */
 static void return_to_hit(struct dp_hit *h)
 {
-	u64 uc[DP_UC_WORDS];
+	u64 uc[DP_CTX_WORDS];
 	u8 fp[512] __attribute__((aligned(64)));
 
-	for (u32 i = 0; i < DP_UC_WORDS; i++)
+	for (u32 i = 0; i < DP_CTX_WORDS; i++)
 		((volatile u64 *)uc)[i] = 0;
-	dp_syscall(SYS_SIGALTSTACK, 0, (u64)&uc[DP_UC_ALT], 0, 0, 0, 0);
+	dp_syscall(SYS_SIGALTSTACK, 0, (u64)&uc[DP_CTX_ALT], 0, 0, 0, 0);
 	dp_context_of(h->regs, uc);
-	uc[DP_UC_CS] = 0x002b000000000033ull; /* and ss */
+	uc[DP_CTX_SEGMENTS] = DP_CTX_USER_STACK << 48 | DP_CTX_USER_CODE;
 	dp_hit_fxsave(h, fp);
 	for (u32 i = 464; i < sizeof(fp); i++)
 		((volatile u8 *)fp)[i] = 0; /* there is no more of the state than this */
-	uc[DP_UC_FP] = (u64)fp;
+	uc[DP_CTX_STATE] = (u64)fp;
 	dp_enter_context(uc);
 }
 

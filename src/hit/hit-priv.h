@@ -128,37 +128,8 @@ struct dp_siginfo {
 
 #define DP_PERF_ASYNC 1 /* flags: the signal was blocked at the access, and the registers are those of a later moment */
 
-/* Words of struct ucontext of x86-64: the general registers begin behind flags, link and stack. */
-enum dp_uc {
-	DP_UC_R8 = 5,
-	DP_UC_R9,
-	DP_UC_R10,
-	DP_UC_R11,
-	DP_UC_R12,
-	DP_UC_R13,
-	DP_UC_R14,
-	DP_UC_R15,
-	DP_UC_DI,
-	DP_UC_SI,
-	DP_UC_BP,
-	DP_UC_BX,
-	DP_UC_DX,
-	DP_UC_AX,
-	DP_UC_CX,
-	DP_UC_SP,
-	DP_UC_IP,
-	DP_UC_FLAGS,
-	DP_UC_ALT = 2,
-	DP_UC_ALT_FLAGS,
-	DP_UC_ALT_SIZE, /* the alternate stack, at the signal */
-	DP_UC_CS = 23,
-	DP_UC_FP = 28, /* address of the floating point state */
-	DP_UC_MASK = 37,
-	DP_UC_WORDS
-};
-
-/* hit-watch.c: these words, of the registers at a hit. */
-void dp_context_of(const struct dp_regs *regs, u64 uc[DP_UC_WORDS]);
+/* hit-watch.c: the context of a signal, of the registers at a hit. */
+void dp_context_of(const struct dp_regs *regs, u64 uc[DP_CTX_WORDS]);
 
 /* signal.c; called from hit-entry.S. True: go on with the context that start has got; it has room for one. */
 bool dp_on_signal(int sig, void *info, u64 *uc, const struct dp_control *ctl, u64 *start);

@@ -11,21 +11,11 @@
 #include "hit/hit-priv.h"
 #include "program/opcode.h"
 
-static const u8 where[] = {
-    /* words of struct dp_regs in the ucontext */
-    [DP_REG_WORD(r15)] = DP_UC_R15, [DP_REG_WORD(r14)] = DP_UC_R14,     [DP_REG_WORD(r13)] = DP_UC_R13,
-    [DP_REG_WORD(r12)] = DP_UC_R12, [DP_REG_WORD(bp)] = DP_UC_BP,       [DP_REG_WORD(bx)] = DP_UC_BX,
-    [DP_REG_WORD(r11)] = DP_UC_R11, [DP_REG_WORD(r10)] = DP_UC_R10,     [DP_REG_WORD(r9)] = DP_UC_R9,
-    [DP_REG_WORD(r8)] = DP_UC_R8,   [DP_REG_WORD(ax)] = DP_UC_AX,       [DP_REG_WORD(cx)] = DP_UC_CX,
-    [DP_REG_WORD(dx)] = DP_UC_DX,   [DP_REG_WORD(si)] = DP_UC_SI,       [DP_REG_WORD(di)] = DP_UC_DI,
-    [DP_REG_WORD(ip)] = DP_UC_IP,   [DP_REG_WORD(flags)] = DP_UC_FLAGS, [DP_REG_WORD(sp)] = DP_UC_SP,
-};
-
-void dp_context_of(const struct dp_regs *regs, u64 uc[DP_UC_WORDS])
+void dp_context_of(const struct dp_regs *regs, u64 uc[DP_CTX_WORDS])
 {
-	for (u32 i = 0; i < sizeof(where); i++)
-		if (where[i])
-			uc[where[i]] = ((const u64 *)regs)[i];
+	for (u32 i = 0; i < sizeof(dp_context_words); i++)
+		if (dp_context_words[i])
+			uc[dp_context_words[i]] = ((const u64 *)regs)[i];
 }
 
 u8 *dp_find_hit_slot(const struct dp_control *ctl)
@@ -96,26 +86,25 @@ void dp_watch_run(u8 *slot_base, const struct dp_watch_rt *w, u64 *uc, const str
 {
 	struct dp_watch_regs *regs = (struct dp_watch_regs *)(slot_base + DP_HIT_SLOT_STACK_TOP - 256);
 	u64 *context = &((struct dp_hit_slot *)(slot_base + DP_HIT_SLOT_HEAD))->context;
-	u64 *r = (u64 *)&regs->regs, home = dp_home_of(ctl, uc[DP_UC_IP]);
+	u64 *r = (u64 *)&regs->regs, home = dp_home_of(ctl, uc[DP_CTX_IP]);
 
 	_Static_assert(sizeof(*regs) <= 256, "room for the registers");
-	for (u32 i = 0; i < sizeof(where); i++)
-		if (where[i])
-			r[i] = uc[where[i]];
+	for (u32 i = 0; i < sizeof(dp_context_words); i++)
+		if (dp_context_words[i])
+			r[i] = uc[dp_context_words[i]];
 	regs->regs.ip = home;
-	regs->regs.orig_ax = ~0ull;
-	regs->regs.cs = 0x33;
-	regs->regs.ss = 0x2b;
+	dp_regs_spare(&regs->regs) = ~0ull;
+	regs->regs.cs = DP_CTX_USER_CODE;
+	regs->regs.ss = DP_CTX_USER_STACK;
 	*(volatile u64 *)context = (u64)uc; /* frames.c goes on there */
 	dp_watch_call(regs, w, slot_base, ctl);
 	*(volatile u64 *)context = 0;
 	if (regs->regs.ip == home) /* goes on where it was, in the detour */
-		regs->regs.ip = uc[DP_UC_IP];
-	for (u32 i = 0; i < sizeof(where); i++)
-		if (where[i] && i != DP_REG_WORD(flags))
-			uc[where[i]] = r[i];
-	/* The arithmetic ones only: the others (resume, trap) belong to whoever set them. */
-	uc[DP_UC_FLAGS] = (uc[DP_UC_FLAGS] & ~0x8d5ull) | (r[DP_REG_WORD(flags)] & 0x8d5);
+		regs->regs.ip = uc[DP_CTX_IP];
+	for (u32 i = 0; i < sizeof(dp_context_words); i++)
+		if (dp_context_words[i] && i != DP_REG_WORD(flags))
+			uc[dp_context_words[i]] = r[i];
+	uc[DP_CTX_FLAGS] = (uc[DP_CTX_FLAGS] & ~DP_CTX_FLAGS_OWN) | (r[DP_REG_WORD(flags)] & DP_CTX_FLAGS_OWN);
 }
 
 void dp_on_watch(const struct dp_siginfo *si, u64 *uc, const struct dp_control *ctl)
@@ -123,7 +112,7 @@ void dp_on_watch(const struct dp_siginfo *si, u64 *uc, const struct dp_control *
 	u32 index = (u32)si->perf.data;
 	const struct dp_watch_rt *w = (const struct dp_watch_rt *)ctl->watches + index;
 	struct dp_hit_slot *slot;
-	u64 ip = uc[DP_UC_IP], next = ip;
+	u64 ip = uc[DP_CTX_IP], next = ip;
 	u32 element;
 	u8 *base;
 
@@ -144,9 +133,9 @@ void dp_on_watch(const struct dp_siginfo *si, u64 *uc, const struct dp_control *
 	}
 	/* As in hit-entry.S: a hit from a signal handler that interrupts this one is missed. */
 	*(volatile u32 *)&slot->busy = 1;
-	uc[DP_UC_IP] = next;
+	uc[DP_CTX_IP] = next;
 	dp_watch_run(base, w, uc, ctl);
-	if (uc[DP_UC_IP] == next)
-		uc[DP_UC_IP] = ip;
+	if (uc[DP_CTX_IP] == next)
+		uc[DP_CTX_IP] = ip;
 	*(volatile u32 *)&slot->busy = 0;
 }

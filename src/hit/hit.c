@@ -38,7 +38,7 @@ SAME(C_COUNTS, struct dp_control, counts);
 SAME(C_COUNTS_STRIDE, struct dp_control, counts_stride);
 SAME(C_NCPUS, struct dp_control, ncpus);
 _Static_assert(DP_CAPS_BLOCK == (DP_CAP_SIGALTSTACK | DP_CAP_PROBE_READ), "capabilities");
-_Static_assert(DP_CONTEXT_SIZE == DP_UC_WORDS * 8, "struct ucontext");
+_Static_assert(DP_CONTEXT_SIZE == DP_CTX_WORDS * 8, "struct ucontext");
 SAME(RING_TAIL, struct dp_ring, tail);
 SAME(RING_BY, struct dp_ring, by);
 SAME(RING_AT, struct dp_ring, at);

@@ -188,7 +188,7 @@ static void tell_changes(struct dp_hit *h, struct dp_hit_slot *slot, u64 lo, u64
 /* What a string instruction has gone over since its pointer was at `from`. */
 static void span_of_string(const struct dp_watch_regs *regs, u64 from, u32 element, u64 *lo, u64 *hi)
 {
-	u64 now = regs->regs.di;
+	u64 now = dp_regs_arg(&regs->regs, 0);
 
 	*lo = from;
 	*hi = now;
@@ -289,7 +289,7 @@ void dp_page_expect(const struct dp_regs *regs, u32 index, struct dp_hit_slot *s
 	const struct dp_point *point = (const struct dp_point *)ctl->points + index;
 	const struct dp_range *v = (const struct dp_range *)ctl->pages;
 	struct dp_store store;
-	u64 uc[DP_UC_WORDS];
+	u64 uc[DP_CTX_WORDS];
 
 	/* In the child of a fork that word is wiped; its pages are its own, and not watched. */
 	if (((const u32 *)ctl->tids)[ctl->nslots] != ctl->pid)
@@ -396,7 +396,7 @@ static void miss(const struct dp_control *ctl, u64 addr)
 
 void dp_on_page(const struct dp_siginfo *si, u64 *uc, const struct dp_control *ctl)
 {
-	u64 addr = si->perf.addr, ip = uc[DP_UC_IP];
+	u64 addr = si->perf.addr, ip = uc[DP_CTX_IP];
 	bool by_call = si->perf.data & DP_PAGE_BY_CALL;
 	struct dp_hit_slot *slot;
 	struct dp_store store;
@@ -434,7 +434,7 @@ void dp_on_page(const struct dp_siginfo *si, u64 *uc, const struct dp_control *c
 			return;
 		}
 		expect(slot, &store, store.index + 1);
-		uc[DP_UC_IP] = ctl->copies_lo + (u64)store.index * DP_COPY_CODE;
+		uc[DP_CTX_IP] = ctl->copies_lo + (u64)store.index * DP_COPY_CODE;
 	} else if (!is_led_on(ip, ctl)) {
 		/*
 		 * Not this instruction's: a restartable sequence was aborted by the signal, say, and would be again,

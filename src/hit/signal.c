@@ -28,7 +28,6 @@
 #define SS_AUTODISARM_BIT 0x80000000u
 #define SI_KERNEL_CODE 128
 #define SI_QUEUE_CODE (-1)
-#define FLAGS_CLEARED 0x10500ull /* of a handler: resume, direction, trap */
 #define RED_ZONE 128
 #define PAGE 4096ull
 
@@ -36,7 +35,7 @@ enum { HANDLER, FLAGS, RESTORER, MASK }; /* words of a signal action */
 
 struct frame { /* as the kernel builds it; the floating point state lies above */
 	u64 restorer;
-	u64 uc[DP_UC_WORDS];
+	u64 uc[DP_CTX_WORDS];
 	u64 info[16];
 };
 
@@ -72,7 +71,7 @@ static void do_default(int sig, struct frame *f, const u64 *old)
 	if (sig == SIGSEGV_NR && info->code > 0)
 		return; /* the instruction faults again */
 	if (send_again(sig, info) && info->code == SI_KERNEL_CODE)
-		f->uc[DP_UC_IP]--; /* no such calls allowed: the breakpoint strikes again */
+		f->uc[DP_CTX_IP]--; /* no such calls allowed: the breakpoint strikes again */
 }
 
 /*
@@ -112,21 +111,21 @@ static bool writable(u64 lo, u64 hi, const struct dp_control *ctl)
  */
 static struct frame *place(struct frame *f, const u64 *old, const struct dp_control *ctl)
 {
-	u64 alt = f->uc[DP_UC_ALT], size = f->uc[DP_UC_ALT_SIZE], sp = f->uc[DP_UC_SP];
-	u64 bytes = fp_bytes((const u64 *)f->uc[DP_UC_FP]), fp, to;
+	u64 alt = f->uc[DP_CTX_ALT], size = f->uc[DP_CTX_ALT_SIZE], sp = f->uc[DP_CTX_SP];
+	u64 bytes = fp_bytes((const u64 *)f->uc[DP_CTX_STATE]), fp, to;
 
 	if (old[FLAGS] & SA_ONSTACK_BIT || !size || (u64)f - alt >= size ||
-	    (sp - alt - 1 < size && !(f->uc[DP_UC_ALT_FLAGS] & SS_AUTODISARM_BIT)))
+	    (sp - alt - 1 < size && !(f->uc[DP_CTX_ALT_FLAGS] & SS_AUTODISARM_BIT)))
 		return f;
 	fp = (sp - RED_ZONE - bytes) & ~63ull;
 	to = ((fp - sizeof(*f)) & ~15ull) - 8;
 	if (!writable(to, sp - RED_ZONE, ctl))
 		return NULL;
-	memcpy((void *)fp, (const void *)f->uc[DP_UC_FP], bytes);
+	memcpy((void *)fp, (const void *)f->uc[DP_CTX_STATE], bytes);
 	memcpy((void *)to, f, sizeof(*f));
 	f = (struct frame *)to;
 	if (bytes)
-		f->uc[DP_UC_FP] = fp;
+		f->uc[DP_CTX_STATE] = fp;
 	return f;
 }
 
@@ -134,18 +133,18 @@ static struct frame *place(struct frame *f, const u64 *old, const struct dp_cont
 static void begin_handler(u64 *start, int sig, struct frame *f, const u64 *old)
 {
 	memcpy(start, f->uc, sizeof(f->uc));
-	start[DP_UC_DI] = (u64)sig;
-	start[DP_UC_SI] = (u64)f->info;
-	start[DP_UC_DX] = (u64)f->uc;
-	start[DP_UC_AX] = 0;
-	start[DP_UC_IP] = old[HANDLER];
-	start[DP_UC_SP] = (u64)f;
-	start[DP_UC_FLAGS] &= ~FLAGS_CLEARED;
-	start[DP_UC_FP] = 0; /* the initial state, as ever */
-	start[DP_UC_MASK] |= old[MASK] | (old[FLAGS] & SA_NODEFER_BIT ? 0 : bit_of(sig));
-	if (start[DP_UC_ALT_FLAGS] & SS_AUTODISARM_BIT) { /* it is disarmed now */
-		start[DP_UC_ALT] = start[DP_UC_ALT_SIZE] = 0;
-		start[DP_UC_ALT_FLAGS] = SS_DISABLE_VALUE;
+	start[DP_CTX_ARG0] = (u64)sig;
+	start[DP_CTX_ARG1] = (u64)f->info;
+	start[DP_CTX_ARG2] = (u64)f->uc;
+	start[DP_CTX_RESULT] = 0;
+	start[DP_CTX_IP] = old[HANDLER];
+	start[DP_CTX_SP] = (u64)f;
+	start[DP_CTX_FLAGS] &= ~DP_CTX_FLAGS_CLEARED;
+	start[DP_CTX_STATE] = 0; /* the initial state, as ever */
+	start[DP_CTX_MASK] |= old[MASK] | (old[FLAGS] & SA_NODEFER_BIT ? 0 : bit_of(sig));
+	if (start[DP_CTX_ALT_FLAGS] & SS_AUTODISARM_BIT) { /* it is disarmed now */
+		start[DP_CTX_ALT] = start[DP_CTX_ALT_SIZE] = 0;
+		start[DP_CTX_ALT_FLAGS] = SS_DISABLE_VALUE;
 	}
 	f->restorer = old[RESTORER];
 }
@@ -189,9 +188,9 @@ bool dp_on_signal(int sig, void *info, u64 *uc, const struct dp_control *ctl, u6
 	}
 	if (si->code == SI_KERNEL_CODE || marked) /* raised by an instruction */
 		to = dp_redirect_find((const struct dp_redirect *)ctl->redirects, ctl->nredirects,
-				      uc[DP_UC_IP] - (sig == SIGTRAP_NR));
+				      uc[DP_CTX_IP] - (sig == SIGTRAP_NR));
 	if (to)
-		uc[DP_UC_IP] = to;
+		uc[DP_CTX_IP] = to;
 	else if (!marked)
 		return chain(sig, (struct frame *)(uc - 1), sig == SIGTRAP_NR ? ctl->old_trap : ctl->old_segv, start,
 			     ctl);

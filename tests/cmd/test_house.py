@@ -20,21 +20,13 @@ ARCHITECTURE = {
     "assembly": re.compile(r"\b__asm__\b|\basm(?: volatile)? ?\("),
     "byte": re.compile(r'\b0x(?:cc|c3|e8|e9|eb)\b|"\\x', re.I),
     "register": re.compile(r"\b[re](?:ip|sp|bp|ax|bx|cx|dx|si|di)\b|(?:->|\.)(?:bp|[a-d]x|si|di|r\d+|orig_ax)\b"
-                           r"|\bREG_R\w+|\bDP_UC_\w+"),
+                           r"|\bREG_R\w+|\bDP_CTX_(?:R\d+|[A-D]X|[SD]I|BP)\b"),
 }
 
 # Who knows x86-64 outside src/arch all the same, and why. A file that no longer does must leave the list.
-SIGNAL = "words of a signal's context, which the kernel lays out; to go to arch/context.h"
 KNOWS = {
     "kernel/k-returns.c": ("assembly", "a compare-and-swap with an entry in the kernel's own table of exceptions"),
     "src/hit/copy.c": ("byte register", "which instructions store where: to be a call of arch.h"),
-    "src/hit/hit-mem.c": ("register", SIGNAL),
-    "src/hit/hit-priv.h": ("register", SIGNAL),
-    "src/hit/hit-watch.c": ("register", SIGNAL),
-    "src/hit/page.c": ("register", SIGNAL),
-    "src/hit/signal.c": ("register", SIGNAL),
-    "src/hit/hit.c": ("register", SIGNAL),
-    "src/host/process/park.c": ("byte", "a jump through a constant behind it: to be a dp_emit_ call"),
     "src/host/self/masks.c": ("register",
                               "follows constants through registers up to a system call: to be a call of arch.h"),
     "src/log/sinks/sink-rpn.c": ("register", "the names that the records' old format gives to two of its fields"),

@@ -205,9 +205,9 @@ static void compare(const struct form *f)
 {
 	static u8 one[BUFFER], two[BUFFER], copy[BUFFER];
 	u64 regs[16], uc[32] = {0}, first[16], again[16];
-	static const u8 words[16] = {DP_UC_AX,  DP_UC_CX,  DP_UC_DX,  DP_UC_BX, DP_UC_SP,  DP_UC_BP,
-				     DP_UC_SI,  DP_UC_DI,  DP_UC_R8,  DP_UC_R9, DP_UC_R10, DP_UC_R11,
-				     DP_UC_R12, DP_UC_R13, DP_UC_R14, DP_UC_R15};
+	static const u8 words[16] = {DP_CTX_AX,  DP_CTX_CX,  DP_CTX_DX,  DP_CTX_BX, DP_CTX_SP,  DP_CTX_BP,
+				     DP_CTX_SI,  DP_CTX_DI,  DP_CTX_R8,  DP_CTX_R9, DP_CTX_R10, DP_CTX_R11,
+				     DP_CTX_R12, DP_CTX_R13, DP_CTX_R14, DP_CTX_R15};
 	struct dp_store s;
 	u32 n = make_insn(f, code), lo = BUFFER, hi = 0;
 
@@ -223,7 +223,7 @@ static void compare(const struct form *f)
 		return; /* or'ed with nothing, rotated by nothing */
 	for (u32 i = 0; i < 16; i++)
 		uc[words[i]] = regs[i];
-	uc[DP_UC_IP] = (u64)code;
+	uc[DP_CTX_IP] = (u64)code;
 	memset((void *)ctl.copies, 0, sizeof(struct dp_copies));
 	if (!dp_copy_find(&ctl, uc, (u64)buffer + lo, NULL, &s)) {
 		fail(f, "not found", n);

@@ -58,6 +58,12 @@ int dp_emit_jmp(struct dp_emit *e, u64 target, struct dp_error *err)
 	return 0;
 }
 
+void dp_emit_jmp_far(struct dp_emit *e, u64 target)
+{
+	dp_emit_bytes(e, "\xff\x25\0\0\0\0", 6); /* jmp *0(%rip) */
+	dp_emit_u64(e, target);
+}
+
 /*
  * push imm32 writes all eight bytes of the slot, sign-extended; where that is not the value, a
  * plain store corrects the upper half. Both leave the flags alone. A signal between the two sees a

@@ -30,6 +30,7 @@ u64 dp_emit_here(const struct dp_emit *e); /* run address of the next byte */
 
 /* jmp rel32 to target; -ERANGE (E_RELOC_RANGE) when it does not reach. */
 int dp_emit_jmp(struct dp_emit *e, u64 target, struct dp_error *err);
+void dp_emit_jmp_far(struct dp_emit *e, u64 target); /* to anywhere, through a constant behind it */
 
 /* Push a 64-bit constant without touching a register or the flags. */
 void dp_emit_push_const(struct dp_emit *e, u64 value);

@@ -417,8 +417,7 @@ static int park_here(struct dp_parking *p, pid_t tid, pid_t pid, struct dp_error
 	p->entry = dp_user_ip(&regs);
 	dp_emit_init(&e, code, room, p->at);
 	dp_emit_bytes(&e, dp_stub_wait_once, DP_STUB_WAIT_ONCE);
-	dp_emit_bytes(&e, "\xff\x25\0\0\0\0", 6); /* jmp *0(%rip): the linker may be far away */
-	dp_emit_u64(&e, p->entry);
+	dp_emit_jmp_far(&e, p->entry); /* to the linker */
 	p->size = (u32)e.len;
 	r = e.overflow ? dp_fail(err, E_TARGET_NOROOM, "process %d", (int)pid)
 		       : dp_mem_read(&mem, p->at, p->saved, p->size, err);
