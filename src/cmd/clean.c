@@ -77,7 +77,7 @@ static int clean_all(struct cleaning *c)
 
 	if (!dir)
 		return dp_ui_fail(E_PROC_PERM, NULL, "/proc");
-	held = dp_drv_thaw_all();
+	held = dp_run_thaw_all();
 	if (held && !c->of)
 		printf("%u process%s held at the start by a dead driver now run%s\n", held, held == 1 ? "" : "es",
 		       held == 1 ? "s" : "");

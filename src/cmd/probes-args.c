@@ -111,10 +111,8 @@ static int take_target(struct parser *p, const char *text)
 	static const struct {
 		const char *name;
 		u32 flag;
-	} targets[] = {{"KLOG", DP_DRIVER_SYSLOG},
-		       {"CONSOLE", DP_DRIVER_CONSOLE},
-		       {"COM1", DP_DRIVER_SERIAL1},
-		       {"COM2", DP_DRIVER_SERIAL2}};
+	} targets[] = {
+	    {"KLOG", DP_RUN_SYSLOG}, {"CONSOLE", DP_RUN_CONSOLE}, {"COM1", DP_RUN_SERIAL1}, {"COM2", DP_RUN_SERIAL2}};
 
 	for (size_t i = 0; i < DP_ARRAY_SIZE(targets); i++)
 		if (!strcmp(text, targets[i].name)) {
@@ -131,11 +129,11 @@ static int take_target(struct parser *p, const char *text)
 
 static int take_jit(struct parser *p, const char *text)
 {
-	p->a->flags &= ~(u32)(DP_DRIVER_JIT_ON | DP_DRIVER_JIT_OFF);
+	p->a->flags &= ~(u32)(DP_RUN_JIT_ON | DP_RUN_JIT_OFF);
 	if (!strcmp(text, "on"))
-		p->a->flags |= DP_DRIVER_JIT_ON;
+		p->a->flags |= DP_RUN_JIT_ON;
 	else if (!strcmp(text, "off"))
-		p->a->flags |= DP_DRIVER_JIT_OFF;
+		p->a->flags |= DP_RUN_JIT_OFF;
 	else if (strcmp(text, "auto"))
 		return dp_ui_fail(E_CMD_VALUE, "give on, off or auto", "--jit %s", text);
 	return 0;
@@ -147,7 +145,7 @@ static int take_format(struct probes_args *a, const char *text)
 
 	if (!dp_cmd_parse_format(text, &format))
 		return CMD_USAGE;
-	a->flags = dp_driver_with_format(a->flags, format);
+	a->flags = dp_run_with_format(a->flags, format);
 	return 0;
 }
 
@@ -171,12 +169,10 @@ static int take_index(struct parser *p, const char *whole)
 static u32 flag_of(enum cmd_option_id id)
 {
 	static const u32 flags[] = {
-	    [OPT_ALL] = DP_DRIVER_ALL,           [OPT_ALLOW_TRAP] = DP_DRIVER_ALLOW_TRAP,
-	    [OPT_CHILDREN] = DP_DRIVER_CHILDREN, [OPT_EXTENDED] = DP_DRIVER_EXTENDED,
-	    [OPT_GLOBAL] = DP_DRIVER_GLOBAL,     [OPT_LOCAL] = DP_DRIVER_LOCAL,
-	    [OPT_MERGE] = DP_DRIVER_MERGE,       [OPT_NO_OPCODES] = DP_DRIVER_NO_OPCODES,
-	    [OPT_REPLACE] = DP_DRIVER_REPLACE,   [OPT_RESET] = DP_DRIVER_RESET,
-	    [OPT_UPROBES] = DP_DRIVER_UPROBES,
+	    [OPT_ALL] = DP_RUN_ALL,           [OPT_ALLOW_TRAP] = DP_RUN_ALLOW_TRAP, [OPT_CHILDREN] = DP_RUN_CHILDREN,
+	    [OPT_EXTENDED] = DP_RUN_EXTENDED, [OPT_GLOBAL] = DP_RUN_GLOBAL,         [OPT_LOCAL] = DP_RUN_LOCAL,
+	    [OPT_MERGE] = DP_RUN_MERGE,       [OPT_NO_OPCODES] = DP_RUN_NO_OPCODES, [OPT_REPLACE] = DP_RUN_REPLACE,
+	    [OPT_RESET] = DP_RUN_RESET,       [OPT_UPROBES] = DP_RUN_UPROBES,
 	};
 
 	return id < DP_ARRAY_SIZE(flags) ? flags[id] : 0;
@@ -222,7 +218,7 @@ static int take(struct parser *p, const struct cmd_option *o)
 	case OPT_JIT:
 		return take_jit(p, v);
 	case OPT_JSON:
-		a->flags = dp_driver_with_format(a->flags, DP_FORMAT_JSON);
+		a->flags = dp_run_with_format(a->flags, DP_FORMAT_JSON);
 		return 0;
 	case OPT_FORMAT:
 		return take_format(a, v);
@@ -313,16 +309,16 @@ int dp_probes_parse(struct probes_args *a, int argc, char **argv)
 	if (r || a->help)
 		return r;
 	if (!a->file && a->verb != VERB_QUERY && a->verb != VERB_VARS &&
-	    !(a->verb == VERB_REMOVE && (a->name || a->flags & DP_DRIVER_ALL)))
+	    !(a->verb == VERB_REMOVE && (a->name || a->flags & DP_RUN_ALL)))
 		return dp_ui_fail(E_CMD_MISSING,
 				  a->verb == VERB_REMOVE ? "give the file of a probe program, --name MODULE, or --all"
 							 : "give the file of a probe program",
 				  "no file");
-	if (a->verb == VERB_REMOVE && !!a->file + !!a->name + !!(a->flags & DP_DRIVER_ALL) > 1)
+	if (a->verb == VERB_REMOVE && !!a->file + !!a->name + !!(a->flags & DP_RUN_ALL) > 1)
 		return dp_ui_fail(E_CMD_EXTRA, "leave all but one of them out", "a file, --name and --all together");
 	if (a->file && (a->verb == VERB_QUERY || a->verb == VERB_VARS))
 		return dp_ui_fail(E_CMD_EXTRA, "name the module with --name", "%s", a->file);
-	if (a->flags & DP_DRIVER_MERGE && a->flags & DP_DRIVER_REPLACE)
+	if (a->flags & DP_RUN_MERGE && a->flags & DP_RUN_REPLACE)
 		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "both --merge and --replace");
 	return 0;
 }

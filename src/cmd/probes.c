@@ -165,20 +165,20 @@ bool dp_probes_resolve(const struct probes_args *a, struct dp_rpn_unit *u)
 
 static int ask(const struct probes_args *a, u32 op, const char *name, const void *object, size_t size, bool start)
 {
-	struct dp_driver_request rq = {.op = op,
-				       .flags = a->flags,
-				       .fields = a->fields,
-				       .pid = a->pid,
-				       .lo = a->lo,
-				       .hi = a->hi,
-				       .object_len = (u32)size};
+	struct dp_run_request rq = {.op = op,
+				    .flags = a->flags,
+				    .fields = a->fields,
+				    .pid = a->pid,
+				    .lo = a->lo,
+				    .hi = a->hi,
+				    .object_len = (u32)size};
 	struct dp_error err = {0};
 	char *text = NULL;
 	int r = dp_driver_ask(&rq, name, a->file ? a->file : "", object, start, &text, &err);
 
 	if (text)
-		dp_driver_format(a->flags) == DP_FORMAT_TEXT ? dp_ui_put_text(stdout, text) : (void)fputs(text, stdout);
-	if (!r && (op == DP_DRIVER_QUERY || op == DP_DRIVER_REMOVE) && (!text || !*text)) /* the driver lingers on */
+		dp_run_format(a->flags) == DP_FORMAT_TEXT ? dp_ui_put_text(stdout, text) : (void)fputs(text, stdout);
+	if (!r && (op == DP_RUN_QUERY || op == DP_RUN_REMOVE) && (!text || !*text)) /* the driver lingers on */
 		dp_ui_note("nothing is inserted");
 	free(text);
 	if (!r)
@@ -207,7 +207,7 @@ static int insert(const struct probes_args *a)
 		if (dp_rpn_save(&u, &bytes, &size, &err))
 			dp_ui_error(&err, NULL);
 		else
-			status = ask(a, DP_DRIVER_INSERT, u.name, bytes, size, true);
+			status = ask(a, DP_RUN_INSERT, u.name, bytes, size, true);
 	}
 	free(bytes);
 	dp_rpn_free(&u);
@@ -245,14 +245,14 @@ static int remove_probes(const struct probes_args *a)
 	const char *name = a->name;
 	int status;
 
-	if (a->flags & DP_DRIVER_ALL) {
-		status = ask(a, DP_DRIVER_REMOVE, "", NULL, 0, false);
+	if (a->flags & DP_RUN_ALL) {
+		status = ask(a, DP_RUN_REMOVE, "", NULL, 0, false);
 		clean_up();
 		return status;
 	}
 	if (!name && !dp_probes_read(a, &u))
 		return CMD_FAILED;
-	status = ask(a, DP_DRIVER_REMOVE, name ? name : u.name, NULL, 0, false);
+	status = ask(a, DP_RUN_REMOVE, name ? name : u.name, NULL, 0, false);
 	if (!name)
 		dp_rpn_free(&u);
 	return status;
@@ -323,12 +323,12 @@ static int show_vars(const struct probes_args *a, const char *name)
 	int status = CMD_OK;
 
 	if (!a->interval)
-		return ask(a, DP_DRIVER_VARS, name, NULL, 0, false);
+		return ask(a, DP_RUN_VARS, name, NULL, 0, false);
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	while (!stop && status == CMD_OK && !ferror(stdout)) {
 		dp_ui_time_line();
-		status = ask(a, DP_DRIVER_VARS, name, NULL, 0, false);
+		status = ask(a, DP_RUN_VARS, name, NULL, 0, false);
 		fflush(stdout);
 		nanosleep(&pause, NULL);
 	}
@@ -346,7 +346,7 @@ static int run(struct probes_args *a)
 	case VERB_REMOVE:
 		return remove_probes(a);
 	case VERB_QUERY:
-		return ask(a, DP_DRIVER_QUERY, name, NULL, 0, false);
+		return ask(a, DP_RUN_QUERY, name, NULL, 0, false);
 	case VERB_VARS:
 		return show_vars(a, name);
 	case VERB_BUILD:

@@ -14,7 +14,7 @@ struct probes_args {
 	const char *name, *sym, *groups, *types, *outfile;
 	struct dp_rpn_define *defines;
 	u32 ndefines;
-	u32 flags; /* enum dp_driver_flags */
+	u32 flags; /* enum dp_run_flags */
 	u32 fields;
 	u32 lo, hi;
 	pid_t pid;

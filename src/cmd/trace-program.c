@@ -20,7 +20,7 @@ struct program {
 	struct probes_args args;
 	struct trace t; /* what it has in common with a trace of events: options and the output */
 	double interval;
-	struct driver *run;
+	struct dp_run *run;
 	pid_t child;
 	int go, result; /* pipes to and from it */
 	int cleaner;    /* pipe to whoever cleans up after us; -1: nobody */
@@ -83,8 +83,7 @@ static int parse(struct program *p, int argc, char **argv, bool *done)
 	if (p->t.command && p->t.pid)
 		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "both -p and a command");
 	p->args.pid = p->t.pid;
-	p->args.flags |= (p->t.opt.allow_trap ? DP_DRIVER_ALLOW_TRAP : 0) |
-			 (p->t.opt.children ? DP_DRIVER_CHILDREN : 0);
+	p->args.flags |= (p->t.opt.allow_trap ? DP_RUN_ALLOW_TRAP : 0) | (p->t.opt.children ? DP_RUN_CHILDREN : 0);
 	return CMD_OK;
 }
 
@@ -115,8 +114,7 @@ static void write_head(struct program *p)
 
 static int ask(const struct program *p, u32 op, u32 flags, const char *name, const void *object, size_t size, FILE *out)
 {
-	struct dp_driver_request rq = {
-	    .op = op, .flags = flags, .pid = p->args.pid, .hi = ~0u, .object_len = (u32)size};
+	struct dp_run_request rq = {.op = op, .flags = flags, .pid = p->args.pid, .hi = ~0u, .object_len = (u32)size};
 	struct dp_error err = {0};
 	char *text = NULL;
 	size_t len = 0;
@@ -126,7 +124,7 @@ static int ask(const struct program *p, u32 op, u32 flags, const char *name, con
 	if (f)
 		fclose(f);
 	if (text && out)
-		dp_driver_format(flags) == DP_FORMAT_TEXT ? dp_ui_put_text(out, text) : (void)fputs(text, out);
+		dp_run_format(flags) == DP_FORMAT_TEXT ? dp_ui_put_text(out, text) : (void)fputs(text, out);
 	free(text);
 	if (r)
 		dp_ui_error(&err, NULL);
@@ -146,13 +144,13 @@ static int insert(struct program *p)
 		return CMD_FAILED;
 	if (u.modtype != DP_RPN_USER && p->child > 0) { /* the kernel, while the command runs */
 		p->args.pid = 0;
-		p->args.flags &= ~(u32)DP_DRIVER_LATER;
+		p->args.flags &= ~(u32)DP_RUN_LATER;
 	}
 	if (dp_rpn_save(&u, &bytes, &size, &err))
 		dp_ui_error(&err, NULL);
 	else
-		status = ask(p, DP_DRIVER_INSERT, dp_driver_with_format(p->args.flags, p->t.format), u.name, bytes,
-			     size, p->t.quiet || p->t.command ? NULL : stderr);
+		status = ask(p, DP_RUN_INSERT, dp_run_with_format(p->args.flags, p->t.format), u.name, bytes, size,
+			     p->t.quiet || p->t.command ? NULL : stderr);
 	free(bytes);
 	dp_rpn_free(&u);
 	return status;
@@ -164,7 +162,7 @@ static void show_aggregates(struct program *p)
 {
 	if (p->interval && p->t.format == DP_FORMAT_TEXT)
 		dp_ui_time_line();
-	ask(p, DP_DRIVER_VARS, dp_driver_with_format(DP_DRIVER_AGGREGATES, p->t.format), "", NULL, 0, stdout);
+	ask(p, DP_RUN_VARS, dp_run_with_format(DP_RUN_AGGREGATES, p->t.format), "", NULL, 0, stdout);
 	fflush(stdout);
 }
 
@@ -206,7 +204,7 @@ static int begin_command(struct program *p)
 	p->go = go[1];
 	p->result = result[0];
 	p->args.pid = p->child;
-	p->args.flags |= DP_DRIVER_LATER;
+	p->args.flags |= DP_RUN_LATER;
 	return p->child > 0 ? CMD_OK : dp_ui_fail(E_FILE_MEMORY, NULL, "fork: %s", strerror(errno));
 }
 

@@ -138,7 +138,7 @@ static bool receive_all(int fd, void *p, size_t n)
 }
 
 /* -EAGAIN: the driver went away before it answered. */
-static int exchange(int fd, const struct dp_driver_request *rq, const char *name, const char *file, const void *object,
+static int exchange(int fd, const struct dp_run_request *rq, const char *name, const char *file, const void *object,
 		    char **text, struct dp_error *err)
 {
 	struct dp_driver_reply reply;
@@ -162,10 +162,10 @@ static int exchange(int fd, const struct dp_driver_request *rq, const char *name
 	return -dp_error_info((enum dp_code)reply.code)->number;
 }
 
-int dp_driver_ask(const struct dp_driver_request *rq, const char *name, const char *file, const void *object,
-		  bool start, char **text, struct dp_error *err)
+int dp_driver_ask(const struct dp_run_request *rq, const char *name, const char *file, const void *object, bool start,
+		  char **text, struct dp_error *err)
 {
-	struct dp_driver_request full = *rq;
+	struct dp_run_request full = *rq;
 	char dir[256];
 	int fd, r = dp_driver_dir(dir, sizeof(dir), err);
 
@@ -181,7 +181,7 @@ int dp_driver_ask(const struct dp_driver_request *rq, const char *name, const ch
 			if (r != -EAGAIN)
 				return r;
 			r = 0;
-		} else if (!start && !dp_drv_state_exists(dir)) {
+		} else if (!start && !dp_run_state_exists(dir)) {
 			return dp_fail(err, E_DRV_NONE, "%s", dir);
 		} else {
 			r = start_driver(dir, err);

@@ -28,8 +28,8 @@ int dp_driver_dir(char *buf, size_t size, struct dp_error *err);
  * then, unless one was killed: its successor goes on with what it had. The reply's text is allocated (free() it), also
  * when an error is returned.
  */
-int dp_driver_ask(const struct dp_driver_request *rq, const char *name, const char *file, const void *object,
-		  bool start, char **text, struct dp_error *err);
+int dp_driver_ask(const struct dp_run_request *rq, const char *name, const char *file, const void *object, bool start,
+		  char **text, struct dp_error *err);
 
 /* The driver itself, on a socket that listens already. Returns its exit status. */
 int dp_driver_main(int listener, const char *dir);

@@ -65,7 +65,7 @@ static void send_all(int fd, const void *p, size_t n)
 	}
 }
 
-static int handle(struct driver *d, const struct dp_driver_request *rq, const char *rest, FILE *out,
+static int handle(struct dp_run *run, const struct dp_run_request *rq, const char *rest, FILE *out,
 		  struct dp_error *err)
 {
 	char *name = strndup(rest, rq->name_len);
@@ -73,14 +73,14 @@ static int handle(struct driver *d, const struct dp_driver_request *rq, const ch
 
 	if (!name)
 		return dp_fail(err, E_RPN_MEMORY, "request");
-	r = dp_run_request(d, rq, name, rest + rq->name_len + rq->file_len, out, err);
+	r = dp_run_request(run, rq, name, rest + rq->name_len + rq->file_len, out, err);
 	free(name);
 	return r;
 }
 
-static void serve(struct driver *d, int fd)
+static void serve(struct dp_run *run, int fd)
 {
-	struct dp_driver_request rq;
+	struct dp_run_request rq;
 	struct dp_driver_reply reply = {0};
 	struct dp_error err = {0};
 	char *rest = NULL, *text = NULL;
@@ -94,7 +94,7 @@ static void serve(struct driver *d, int fd)
 	rest = malloc(rq.size);
 	out = open_memstream(&text, &n);
 	if (rest && out && receive_all(fd, rest, rq.size - sizeof(rq))) {
-		int r = handle(d, &rq, rest, out, &err);
+		int r = handle(run, &rq, rest, out, &err);
 
 		reply.code = r ? err.code : 0;
 		fclose(out);
@@ -112,22 +112,22 @@ static void serve(struct driver *d, int fd)
 	free(text);
 }
 
-static void loop(struct driver *d, int listener)
+static void loop(struct dp_run *run, int listener)
 {
 	u64 idle_since = dp_now_ns();
 
 	while (!stop) {
 		int fd = -1;
 
-		if (dp_run_turn(d, listener)) {
+		if (dp_run_turn(run, listener)) {
 			fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 			idle_since = dp_now_ns();
 		}
 		if (fd >= 0) {
-			serve(d, fd);
+			serve(run, fd);
 			close(fd);
 		}
-		if (d->modules)
+		if (run->modules)
 			idle_since = dp_now_ns();
 		else if (dp_now_ns() - idle_since > LINGER_NS)
 			break;
@@ -136,7 +136,7 @@ static void loop(struct driver *d, int listener)
 
 int dp_driver_main(int listener, const char *dir)
 {
-	static struct driver d = {.watch_wake = -1};
+	static struct dp_run run = {.watch_wake = -1};
 	struct sigaction sa = {.sa_handler = on_signal};
 	char path[4096];
 
@@ -147,14 +147,14 @@ int dp_driver_main(int listener, const char *dir)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a log that may not grow is a full disk */
 	fcntl(listener, F_SETFD, FD_CLOEXEC);
-	if (dp_drv_log_open(&d, dir, NULL))
+	if (dp_run_log_open(&run, dir, NULL))
 		return 1;
-	dp_drv_state_open(&d, dir);
-	dp_drv_adopt(&d);
-	loop(&d, listener);
+	dp_run_state_open(&run, dir);
+	dp_run_adopt(&run);
+	loop(&run, listener);
 	/* Asked to end, it takes its probes along. */
 	snprintf(path, sizeof(path), "%s/socket", dir);
 	unlink(path);
-	dp_run_end(&d);
+	dp_run_end(&run);
 	return 0;
 }

@@ -10,7 +10,7 @@
 
 #define ENDED_MAX 32 /* processes that are remembered, for each module */
 
-u32 dp_drv_aggregate_at(const struct dp_rpn_unit *u, u32 i)
+u32 dp_run_aggregate_at(const struct dp_rpn_unit *u, u32 i)
 {
 	for (u32 k = 0; k < u->naggregates; k++) {
 		const struct dp_rpn_aggregate *a = &u->aggregates[k];
@@ -26,11 +26,11 @@ u32 dp_drv_aggregate_at(const struct dp_rpn_unit *u, u32 i)
 
 struct recorder { /* asks another, and keeps the answers in the order of addresses */
 	const struct dp_agg_view *view;
-	struct drv_name *v;
+	struct run_name *v;
 	size_t n, room;
 };
 
-static size_t position(const struct drv_name *v, size_t n, u64 addr)
+static size_t position(const struct run_name *v, size_t n, u64 addr)
 {
 	size_t lo = 0;
 
@@ -61,9 +61,9 @@ static bool record(void *arg, u64 addr, char *buf, size_t size)
 	return true;
 }
 
-bool dp_drv_name_of_ended(void *arg, u64 addr, char *buf, size_t size)
+bool dp_run_name_of_ended(void *arg, u64 addr, char *buf, size_t size)
 {
-	const struct drv_ended *e = arg;
+	const struct run_ended *e = arg;
 	size_t at = position(e->names, e->nnames, addr);
 
 	if (at == e->nnames || e->names[at].addr != addr)
@@ -82,7 +82,7 @@ static bool has_names(const struct dp_rpn_unit *u)
 }
 
 /* Whatever would be asked later is asked now. */
-static void keep_names(const struct dp_rpn_unit *u, struct drv_ended *e, const struct dp_agg_view *view)
+static void keep_names(const struct dp_rpn_unit *u, struct run_ended *e, const struct dp_agg_view *view)
 {
 	FILE *nowhere = has_names(u) ? fopen("/dev/null", "we") : NULL;
 	struct recorder r = {.view = view};
@@ -95,17 +95,17 @@ static void keep_names(const struct dp_rpn_unit *u, struct drv_ended *e, const s
 	e->nnames = (u32)r.n;
 }
 
-void dp_drv_free_ended(struct drv_ended *e)
+void dp_run_free_ended(struct run_ended *e)
 {
 	if (e)
 		free(e->names);
 	free(e);
 }
 
-struct drv_ended *dp_drv_ended_new(const struct drv_module *m, volatile const u64 *words,
+struct run_ended *dp_run_ended_new(const struct run_module *m, volatile const u64 *words,
 				   const struct dp_agg_view *view)
 {
-	struct drv_ended *e = calloc(1, sizeof(*e) + m->unit.nlocals * sizeof(u64));
+	struct run_ended *e = calloc(1, sizeof(*e) + m->unit.nlocals * sizeof(u64));
 
 	if (!e)
 		return NULL;
@@ -116,13 +116,13 @@ struct drv_ended *dp_drv_ended_new(const struct drv_module *m, volatile const u6
 	return e;
 }
 
-void dp_drv_keep_ended(struct drv_module *m, struct drv_ended *e)
+void dp_run_keep_ended(struct run_module *m, struct run_ended *e)
 {
-	struct drv_ended **p = &m->ended;
+	struct run_ended **p = &m->ended;
 	u32 n = 0;
 
 	if (!e || !m->unit.naggregates) {
-		dp_drv_free_ended(e);
+		dp_run_free_ended(e);
 		return;
 	}
 	while (*p) {
@@ -133,14 +133,14 @@ void dp_drv_keep_ended(struct drv_module *m, struct drv_ended *e)
 	if (n >= ENDED_MAX) {
 		e = m->ended;
 		m->ended = e->next;
-		dp_drv_free_ended(e);
+		dp_run_free_ended(e);
 	}
 }
 
-void dp_drv_forget_ended(struct drv_module *m)
+void dp_run_forget_ended(struct run_module *m)
 {
-	for (struct drv_ended *e; (e = m->ended);) {
+	for (struct run_ended *e; (e = m->ended);) {
 		m->ended = e->next;
-		dp_drv_free_ended(e);
+		dp_run_free_ended(e);
 	}
 }

@@ -78,7 +78,7 @@ static int mount_privately(void)
 	return fd;
 }
 
-const char *dp_drv_freezer_why(void)
+const char *dp_run_freezer_why(void)
 {
 	if (root >= 0 || (why && strcmp(why, "not asked yet")))
 		return why;
@@ -130,7 +130,7 @@ static bool read_own(pid_t pid, char *line, int size)
 	return found;
 }
 
-bool dp_drv_is_held(pid_t pid)
+bool dp_run_is_held(pid_t pid)
 {
 	char line[4200];
 
@@ -157,13 +157,13 @@ static void name_of(char *buf, size_t size, pid_t holder, pid_t pid)
 	snprintf(buf, size, NAME "%d-%d", (int)holder, (int)pid);
 }
 
-int dp_drv_freeze(struct drv_hold *h, pid_t pid)
+int dp_run_freeze(struct run_hold *h, pid_t pid)
 {
 	char name[48];
 	int dir, r;
 
-	*h = (struct drv_hold){pid, -1, -1};
-	if (dp_drv_freezer_why())
+	*h = (struct run_hold){pid, -1, -1};
+	if (dp_run_freezer_why())
 		return -ENOSYS;
 	h->parent = open_own(pid);
 	if (h->parent < 0)
@@ -182,17 +182,17 @@ int dp_drv_freeze(struct drv_hold *h, pid_t pid)
 	if (dir >= 0)
 		close(dir);
 	if (r)
-		dp_drv_thaw(h);
+		dp_run_thaw(h);
 	return r;
 }
 
-enum drv_hold_state dp_drv_hold_state(const struct drv_hold *h)
+enum run_hold_state dp_run_hold_state(const struct run_hold *h)
 {
 	char text[256] = "";
 
 	if (pread(h->events, text, sizeof(text) - 1, 0) <= 0 || strstr(text, "populated 0"))
-		return DRV_HOLD_EMPTY;
-	return strstr(text, "frozen 1") ? DRV_HOLD_FROZEN : DRV_HOLD_MOVING;
+		return RUN_HOLD_EMPTY;
+	return strstr(text, "frozen 1") ? RUN_HOLD_FROZEN : RUN_HOLD_MOVING;
 }
 
 /* All that are in the directory go one up, where they go on, and it is removed. */
@@ -218,7 +218,7 @@ static void empty(int parent, const char *name)
 		close(dir);
 }
 
-void dp_drv_thaw(struct drv_hold *h)
+void dp_run_thaw(struct run_hold *h)
 {
 	char name[48];
 
@@ -235,7 +235,7 @@ void dp_drv_thaw(struct drv_hold *h)
 
 /* ---- what the dead have left ---- */
 
-bool dp_drv_is_ours(pid_t pid)
+bool dp_run_is_ours(pid_t pid)
 {
 	char path[64], exe[4096], own[4096];
 	ssize_t n, k = readlink("/proc/self/exe", own, sizeof(own));
@@ -258,7 +258,7 @@ static u32 look_through(int parent, u32 depth)
 		if (e->d_type != DT_DIR || e->d_name[0] == '.')
 			continue;
 		if (sscanf(e->d_name, NAME "%d-%d", &holder, &pid) == 2) {
-			if (dp_drv_is_ours(holder)) /* else another process has its id by now */
+			if (dp_run_is_ours(holder)) /* else another process has its id by now */
 				continue;
 			empty(parent, e->d_name);
 			found++;
@@ -277,7 +277,7 @@ static u32 look_through(int parent, u32 depth)
 	return found;
 }
 
-u32 dp_drv_thaw_all(void)
+u32 dp_run_thaw_all(void)
 {
-	return dp_drv_freezer_why() ? 0 : look_through(root, DEPTH);
+	return dp_run_freezer_why() ? 0 : look_through(root, DEPTH);
 }

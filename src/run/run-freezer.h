@@ -2,7 +2,7 @@
 /*
  * Holding a process without tracing it: it is moved into a directory of cgroup version 2 that is frozen, below its own
  * one, and so stops on its way to user mode, out of execve before the new program's first instruction. Nothing here
- * waits for the process. Whoever holds must be watched by somebody who calls dp_drv_thaw_all() should it die: nothing
+ * waits for the process. Whoever holds must be watched by somebody who calls dp_run_thaw_all() should it die: nothing
  * thaws by itself.
  */
 #ifndef DP_FREEZER_H
@@ -12,24 +12,24 @@
 
 #include "base/base.h"
 
-struct drv_hold {
+struct run_hold {
 	pid_t pid;
 	int parent; /* descriptor of the directory in which the process was */
 	int events; /* of cgroup.events: poll() tells a change by POLLPRI; -1: this is not held */
 };
 
 /* Why nobody can be held here; NULL: it can be tried. */
-const char *dp_drv_freezer_why(void);
+const char *dp_run_freezer_why(void);
 /* 0; -EXDEV its directory is not ours to see, -EBUSY somebody holds it already, or why else it is not held. */
-int dp_drv_freeze(struct drv_hold *h, pid_t pid);
-bool dp_drv_is_held(pid_t pid); /* by whomever */
+int dp_run_freeze(struct run_hold *h, pid_t pid);
+bool dp_run_is_held(pid_t pid); /* by whomever */
 /* Still in the kernel; every thread stands where it would go on in user mode; nobody is there any more. */
-enum drv_hold_state { DRV_HOLD_MOVING, DRV_HOLD_FROZEN, DRV_HOLD_EMPTY };
-enum drv_hold_state dp_drv_hold_state(const struct drv_hold *h);
+enum run_hold_state { RUN_HOLD_MOVING, RUN_HOLD_FROZEN, RUN_HOLD_EMPTY };
+enum run_hold_state dp_run_hold_state(const struct run_hold *h);
 /* Back to where it was; it goes on there. */
-void dp_drv_thaw(struct drv_hold *h);
-bool dp_drv_is_ours(pid_t pid); /* it runs this program: a driver, a guard or a command */
+void dp_run_thaw(struct run_hold *h);
+bool dp_run_is_ours(pid_t pid); /* it runs this program: a driver, a guard or a command */
 /* Those that were held by somebody who is dead. Returns how many directories that were. */
-u32 dp_drv_thaw_all(void);
+u32 dp_run_thaw_all(void);
 
 #endif

@@ -36,7 +36,7 @@
 
 struct held {
 	u64 number, since, dev, ino;
-	struct drv_hold hold;
+	struct run_hold hold;
 	int fd; /* whose opening waits for our answer; -1: it has it */
 	pid_t pid, tid;
 	bool in_exec, told;
@@ -118,7 +118,7 @@ static void answer(struct held *h)
 static void let_go(struct held *h)
 {
 	answer(h);
-	dp_drv_thaw(&h->hold);
+	dp_run_thaw(&h->hold);
 }
 
 static void tell_let_go(const struct held *h)
@@ -168,16 +168,16 @@ static void look_at_held(void)
 
 	for (u32 i = 0; i < nheld; i++) {
 		struct held *h = &held[i];
-		enum drv_hold_state state = h->hold.events >= 0 ? dp_drv_hold_state(&h->hold) : DRV_HOLD_MOVING;
+		enum run_hold_state state = h->hold.events >= 0 ? dp_run_hold_state(&h->hold) : RUN_HOLD_MOVING;
 		bool late = now - h->since > GUARD_HELD_MS * MS;
 
-		if (late && state != DRV_HOLD_EMPTY && (h->fd >= 0 || h->hold.events >= 0))
+		if (late && state != RUN_HOLD_EMPTY && (h->fd >= 0 || h->hold.events >= 0))
 			tell_let_go(h);
-		if (late || state == DRV_HOLD_EMPTY) {
+		if (late || state == RUN_HOLD_EMPTY) {
 			let_go(h);
 			continue;
 		}
-		if (!h->told && state == DRV_HOLD_FROZEN && !tell(h))
+		if (!h->told && state == RUN_HOLD_FROZEN && !tell(h))
 			continue;
 		held[n++] = *h;
 	}
@@ -228,7 +228,7 @@ static void on_event(const struct fanotify_event_metadata *m)
 
 	h.pid = process_of(h.tid, &tracer);
 	if (!h.pid || tracer || h.pid == busy_with || fstat(h.fd, &st) ||
-	    (dp_drv_is_ours(h.pid) && !(h.in_exec && h.pid == expected)) || is_in_exec(h.pid)) {
+	    (dp_run_is_ours(h.pid) && !(h.in_exec && h.pid == expected)) || is_in_exec(h.pid)) {
 		answer(&h);
 		return;
 	}
@@ -240,7 +240,7 @@ static void on_event(const struct fanotify_event_metadata *m)
 		return;
 	}
 	if (h.in_exec) {
-		dp_drv_freeze(&h.hold, h.pid);
+		dp_run_freeze(&h.hold, h.pid);
 		answer(&h);
 	}
 	if (h.hold.events >= 0 || tell(&h))
@@ -440,10 +440,10 @@ int dp_guard_main(int fd, int of)
 	watch = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC | FAN_REPORT_TID | FAN_NONBLOCK, O_RDONLY | O_CLOEXEC);
 	if (watch < 0)
 		hello.error = -errno;
-	else if (dp_drv_freezer_why())
-		snprintf(hello.why, sizeof(hello.why), "%s", dp_drv_freezer_why());
+	else if (dp_run_freezer_why())
+		snprintf(hello.why, sizeof(hello.why), "%s", dp_run_freezer_why());
 	if (watch >= 0)
-		dp_drv_thaw_all(); /* whom a predecessor has left */
+		dp_run_thaw_all(); /* whom a predecessor has left */
 	if (dp_guard_send(control, &hello, -1) || hello.error)
 		return 1;
 	keep();
@@ -467,6 +467,6 @@ int dp_keeper_main(int pipe)
 		if (n > 0 && read(pipe, buf, sizeof(buf)) == 0)
 			break;
 	}
-	dp_drv_thaw_all();
+	dp_run_thaw_all();
 	return 0;
 }

@@ -97,7 +97,7 @@ static int find_place(struct dp_tracee *s, const struct dp_rpn_unit *u, const st
 	return p->place == DP_RPN_OFFSET ? dp_tracee_offset(s, module_kind(u), u->name, loc, err) : 0;
 }
 
-int dp_drv_add_probe(struct dp_tracee *s, const struct drv_range *range, u32 index, struct dp_error *err)
+int dp_run_add_probe(struct dp_tracee *s, const struct run_range *range, u32 index, struct dp_error *err)
 {
 	const struct dp_rpn_probe *p = &range->m->unit.probes[index];
 	struct dp_probe_spec sp = {.kind = p->at_return ? DP_SPEC_RETURN : DP_SPEC_ENTRY,
@@ -107,13 +107,13 @@ int dp_drv_add_probe(struct dp_tracee *s, const struct drv_range *range, u32 ind
 				   .globals = 0,
 				   .gate = range->gates + index,
 				   .log_on_fault = p->logonfault,
-				   .jit = range->m->flags & DP_DRIVER_JIT_ON    ? DP_JIT_ON
-					  : range->m->flags & DP_DRIVER_JIT_OFF ? DP_JIT_OFF
-										: DP_JIT_AUTO};
+				   .jit = range->m->flags & DP_RUN_JIT_ON    ? DP_JIT_ON
+					  : range->m->flags & DP_RUN_JIT_OFF ? DP_JIT_OFF
+									     : DP_JIT_AUTO};
 	struct dp_program copy = p->prog;
 	int r;
 
-	if (p->has_opcode && !(range->m->flags & DP_DRIVER_NO_OPCODES))
+	if (p->has_opcode && !(range->m->flags & DP_RUN_NO_OPCODES))
 		sp.opcode = p->opcode;
 	r = find_place(s, &range->m->unit, p, &sp, err);
 	if (r)
@@ -130,7 +130,7 @@ int dp_drv_add_probe(struct dp_tracee *s, const struct drv_range *range, u32 ind
 	return r;
 }
 
-int dp_drv_check_build(struct dp_tracee *s, const struct dp_rpn_unit *u, struct dp_error *err)
+int dp_run_check_build(struct dp_tracee *s, const struct dp_rpn_unit *u, struct dp_error *err)
 {
 	char id[DP_RPN_BUILD_ID_MAX];
 	int r;

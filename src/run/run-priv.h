@@ -18,28 +18,28 @@
 
 struct dp_counts;
 
-#define DRV_GLOBALS DP_GLOBALS_MAX /* words that begin the words of each target */
+#define RUN_GLOBALS DP_GLOBALS_MAX /* words that begin the words of each target */
 
-struct drv_name { /* of an address in a process that has ended */
+struct run_name { /* of an address in a process that has ended */
 	u64 addr;
 	char text[248];
 };
 
-struct drv_ended { /* what a module's words came to in a process that has ended */
-	struct drv_ended *next;
+struct run_ended { /* what a module's words came to in a process that has ended */
+	struct run_ended *next;
 	pid_t pid;
-	struct drv_name *names; /* by address, */
+	struct run_name *names; /* by address, */
 	u32 nnames;             /* that occur in keys */
 	u64 words[];
 };
 
-struct drv_module {
-	struct drv_module *next;
+struct run_module {
+	struct run_module *next;
 	struct dp_rpn_unit unit;
 	u32 flags, fields;
 	u32 generation; /* changes with its probes */
 	pid_t pid;
-	u64 pid_started;                    /* see dp_drv_start_time() */
+	u64 pid_started;                    /* see dp_run_start_time() */
 	u32 number;                         /* in the order of insertion; of its file in the state's directory */
 	u32 file_dev_major, file_dev_minor; /* of the file that the name is a path of */
 	u64 file_inode;                     /* 0: the name is no path */
@@ -47,61 +47,61 @@ struct drv_module {
 	struct dp_error last;               /* why a process was left out */
 	u32 left_out;
 	u64 let_go;              /* processes that began, or loaded the file, without waiting for the probes */
-	struct drv_ended *ended; /* oldest first */
+	struct run_ended *ended; /* oldest first */
 	bool watched;            /* its file, so that programs are caught at their start */
 	int watched_fd;
 	u64 watched_for;
 };
 
-struct drv_range { /* a module's words in a target */
-	struct drv_module *m;
+struct run_range { /* a module's words in a target */
+	struct run_module *m;
 	u32 generation; /* of the module when its probes were put in */
 	u32 locals, gates, nlocals, ngates;
 	bool left_out; /* its probes are not in: the process refused them */
 	bool stale;    /* its file has been mapped anew since: the probes are not there */
 };
 
-struct drv_kept { /* the words of a module that a target has unmapped, and may map again */
-	struct drv_kept *next;
-	struct drv_module *m;
+struct run_kept { /* the words of a module that a target has unmapped, and may map again */
+	struct run_kept *next;
+	struct run_module *m;
 	u32 generation;
-	struct drv_ended *locals;
+	struct run_ended *locals;
 	u64 gates[];
 };
 
-struct drv_probe {
-	struct drv_module *m;
+struct run_probe {
+	struct run_module *m;
 	u32 index; /* in the module */
 };
 
-struct drv_target {
-	struct drv_target *next;
+struct run_target {
+	struct run_target *next;
 	pid_t pid;                 /* 0: the kernel */
 	u64 started;               /* so that an id that is used again is noticed */
 	struct dp_tracee *session; /* NULL: could not be probed, or not any more */
 	struct dp_reader *reader;
-	struct drv_range *ranges;
+	struct run_range *ranges;
 	u32 nranges;
-	struct drv_kept *kept;
-	struct drv_probe *probes; /* by the session's index */
+	struct run_kept *kept;
+	struct run_probe *probes; /* by the session's index */
 	u32 nprobes;
 	u64 rings_inode;
 	bool alive, in_use, seen;
 	u64 tended_ns;
 };
 
-#define DRV_WANTED_MAX 4096 /* so many modules can be inserted */
+#define RUN_WANTED_MAX 4096 /* so many modules can be inserted */
 
-struct drv_wanted { /* the modules whose probes a target is to have */
+struct run_wanted { /* the modules whose probes a target is to have */
 	u32 n;
-	struct drv_module *v[DRV_WANTED_MAX]; /* not initialised behind n: it is long */
+	struct run_module *v[RUN_WANTED_MAX]; /* not initialised behind n: it is long */
 };
 
-struct drv_orphan { /* a target that a driver had which was killed */
-	struct drv_orphan *next;
+struct run_orphan { /* a target that a driver had which was killed */
+	struct run_orphan *next;
 	pid_t pid;
 	u64 started, inode; /* of the rings; 0: it did not come to note it */
-	struct drv_range *ranges;
+	struct run_range *ranges;
 	u32 nranges, nwords;
 	u64 *words; /* when it was armed, or disarmed */
 };
@@ -111,32 +111,32 @@ struct drv_orphan { /* a target that a driver had which was killed */
  * (log/reader.h), so that one store moves both on. What is behind that in the log a successor takes off and reads
  * again.
  */
-struct drv_journal {
+struct run_journal {
 	u64 epoch, size[2];
 };
 
-struct drv_unwritten { /* a record that goes into the log next */
-	struct drv_module *m;
+struct run_unwritten { /* a record that goes into the log next */
+	struct run_module *m;
 	u32 index;  /* of the probe */
 	size_t end; /* of its text */
 };
 
-#define DRV_SINKS 3 /* DP_DRIVER_CONSOLE and those that follow */
+#define RUN_SINKS 3 /* DP_RUN_CONSOLE and those that follow */
 
-struct driver {
-	struct drv_module *modules;
-	char state[4096];            /* directory; "": this driver leaves nothing behind */
+struct dp_run {
+	struct run_module *modules;
+	char state[4096];            /* directory; "": this run leaves nothing behind */
 	u32 numbers;                 /* of modules given so far */
-	struct drv_journal *journal; /* NULL: none */
+	struct run_journal *journal; /* NULL: none */
 	int globals_fd;              /* of the global variables that all processes share, */
 	volatile u64 *globals;       /* and here; NULL: there are none yet. The kernel has its own */
-	struct drv_orphan *orphans;
+	struct run_orphan *orphans;
 	u64 old_epoch; /* in which their driver was killed */
-	struct drv_target *targets;
+	struct run_target *targets;
 	FILE *log; /* its descriptor; NULL: records go to write. What is written goes through: */
 	char *out; /* records that are not in the file yet, */
 	size_t out_n, out_room;
-	struct drv_unwritten *unwritten; /* and whose they are */
+	struct run_unwritten *unwritten; /* and whose they are */
 	size_t nunwritten, unwritten_room;
 	ssize_t (*write)(void *arg, const void *text, size_t n);
 	void *write_arg;
@@ -145,118 +145,117 @@ struct driver {
 	struct dp_line line;
 	u64 scanned_ns;
 	s64 realtime_offset;
-	int sinks[DRV_SINKS]; /* descriptors of the log targets in use, plus 1; 0: not open */
+	int sinks[RUN_SINKS]; /* descriptors of the log targets in use, plus 1; 0: not open */
 	bool no_watch;        /* this system or user cannot hold anybody at an open */
 	char not_held[96];    /* why programs are not held at their start; "": they are */
 	int watch_wake;       /* readable when some wait; -1: nothing is watched */
 };
 
 /* Its probes are set through the kernel's module. */
-static inline bool drv_in_kernel(const struct drv_module *m)
+static inline bool run_is_in_kernel(const struct run_module *m)
 {
-	return m->unit.modtype != DP_RPN_USER || m->flags & DP_DRIVER_UPROBES;
+	return m->unit.modtype != DP_RPN_USER || m->flags & DP_RUN_UPROBES;
 }
 
 /* run-modules.c */
-struct drv_module *dp_drv_module_find(struct driver *d, const char *name);
+struct run_module *dp_run_module_find(struct dp_run *run, const char *name);
 /* Takes the unit; the module is the last one from now on. NULL: no memory. */
-struct drv_module *dp_drv_module_new(struct driver *d, struct dp_rpn_unit *u);
-int dp_drv_insert(struct driver *d, const struct dp_driver_request *rq, const void *object, FILE *out,
+struct run_module *dp_run_module_new(struct dp_run *run, struct dp_rpn_unit *u);
+int dp_run_insert(struct dp_run *run, const struct dp_run_request *rq, const void *object, FILE *out,
 		  struct dp_error *err);
-void dp_drv_drop(struct driver *d, struct drv_module *m); /* its probes and itself */
-int dp_drv_remove(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
+void dp_run_drop(struct dp_run *run, struct run_module *m); /* its probes and itself */
+int dp_run_remove(struct dp_run *run, const struct dp_run_request *rq, const char *name, FILE *out,
 		  struct dp_error *err);
 
 /* run-query.c */
-int dp_drv_query(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
+int dp_run_query(struct dp_run *run, const struct dp_run_request *rq, const char *name, FILE *out,
 		 struct dp_error *err);
-int dp_drv_vars(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
-		struct dp_error *err);
+int dp_run_vars(struct dp_run *run, const struct dp_run_request *rq, const char *name, FILE *out, struct dp_error *err);
 
 /* run-aggregates.c */
 /* Words from local variable i to the end of the aggregate that it belongs to; 0: to none. */
-u32 dp_drv_aggregate_at(const struct dp_rpn_unit *u, u32 i);
+u32 dp_run_aggregate_at(const struct dp_rpn_unit *u, u32 i);
 /* A copy of a module's words, with the names of addresses in keys as the view has them now. NULL: no memory. */
-struct drv_ended *dp_drv_ended_new(const struct drv_module *m, volatile const u64 *words,
+struct run_ended *dp_run_ended_new(const struct run_module *m, volatile const u64 *words,
 				   const struct dp_agg_view *view);
-void dp_drv_keep_ended(struct drv_module *m, struct drv_ended *e);        /* takes it; NULL does nothing */
-bool dp_drv_name_of_ended(void *ended, u64 addr, char *buf, size_t size); /* a dp_symbolize_fn */
-void dp_drv_free_ended(struct drv_ended *e);
-void dp_drv_forget_ended(struct drv_module *m);
+void dp_run_keep_ended(struct run_module *m, struct run_ended *e);        /* takes it; NULL does nothing */
+bool dp_run_name_of_ended(void *ended, u64 addr, char *buf, size_t size); /* a dp_symbolize_fn */
+void dp_run_free_ended(struct run_ended *e);
+void dp_run_forget_ended(struct run_module *m);
 
 /* run-places.c: to a session that is not armed yet. The range's words have their place. */
-int dp_drv_add_probe(struct dp_tracee *s, const struct drv_range *range, u32 index, struct dp_error *err);
+int dp_run_add_probe(struct dp_tracee *s, const struct run_range *range, u32 index, struct dp_error *err);
 /*
  * The module in the process, or the kernel, is that for which an object was built; one that is not loaded cannot be
  * told.
  */
-int dp_drv_check_build(struct dp_tracee *s, const struct dp_rpn_unit *u, struct dp_error *err);
+int dp_run_check_build(struct dp_tracee *s, const struct dp_rpn_unit *u, struct dp_error *err);
 
 /* run-words.c: variables and gates. old: those of the session before, with its ranges; NULL: there are none */
-bool dp_drv_is_among(const struct drv_wanted *w, const struct drv_module *m);
+bool dp_run_is_among(const struct run_wanted *w, const struct run_module *m);
 /* Modules that the target has no more leave their words behind; without memory for them they begin anew. */
-void dp_drv_keep_words(struct drv_target *t, const u64 *old, const struct drv_range *ranges, u32 n,
-		       const struct drv_wanted *w);
+void dp_run_keep_words(struct run_target *t, const u64 *old, const struct run_range *ranges, u32 n,
+		       const struct run_wanted *w);
 /* For the target's ranges as they are now: first values, or those from before. */
-void dp_drv_fill_words(const struct drv_target *t, const u64 *old, const struct drv_range *ranges, u32 nranges,
+void dp_run_fill_words(const struct run_target *t, const u64 *old, const struct run_range *ranges, u32 nranges,
 		       u64 *words);
-void dp_drv_forget_kept(struct drv_target *t, const struct drv_module *m);
-void dp_drv_end_kept(struct drv_target *t); /* the process has ended, or become another program */
+void dp_run_forget_kept(struct run_target *t, const struct run_module *m);
+void dp_run_end_kept(struct run_target *t); /* the process has ended, or become another program */
 
 /* run-targets.c */
 /* Look at all processes; those that map a module get its probes. force: those that could not be
  * probed are tried again. */
-void dp_drv_scan(struct driver *d, bool force);
+void dp_run_scan(struct dp_run *run, bool force);
 /* A module is about to go: take its probes out everywhere. */
-void dp_drv_forget(struct driver *d, struct drv_module *m);
-void dp_drv_target_end(struct driver *d, struct drv_target *t);
-u64 dp_drv_start_time(pid_t pid);                          /* of a process, in clock ticks; 0 when it is gone */
-bool dp_drv_is_for(const struct drv_module *m, pid_t pid); /* whether it is inserted for that process, or for all */
+void dp_run_forget(struct dp_run *run, struct run_module *m);
+void dp_run_target_end(struct dp_run *run, struct run_target *t);
+u64 dp_run_start_time(pid_t pid);                          /* of a process, in clock ticks; 0 when it is gone */
+bool dp_run_is_for(const struct run_module *m, pid_t pid); /* whether it is inserted for that process, or for all */
 /* Go on with what a killed driver had: its targets, or the processes that have inherited their probes. */
-void dp_drv_adopt(struct driver *d);
-u32 dp_drv_count_targets(const struct driver *d, const struct drv_module *m);
+void dp_run_adopt(struct dp_run *run);
+u32 dp_run_count_targets(const struct dp_run *run, const struct run_module *m);
 
 /* Look at one process, which has just been started or has loaded a library. */
-void dp_drv_look_at(struct driver *d, pid_t pid);
+void dp_run_look_at(struct dp_run *run, pid_t pid);
 /* What the process had mapped of the module's file is not what it has now. */
-void dp_drv_mapped_anew(struct driver *d, const struct drv_module *m, pid_t pid);
+void dp_run_mapped_anew(struct dp_run *run, const struct run_module *m, pid_t pid);
 
 /* watch.c */
 /*
  * From now on programs are caught at their start when they are, or load, this file; once for each module. Takes the
  * descriptor.
  */
-void dp_drv_watch_file(struct driver *d, struct drv_module *m, int fd);
-void dp_drv_unwatch(struct driver *d, struct drv_module *m);
+void dp_run_watch_file(struct dp_run *run, struct run_module *m, int fd);
+void dp_run_unwatch(struct dp_run *run, struct run_module *m);
 /* The loop works on this process (0: on none), which is not to be held meanwhile. Returns which it was before. */
-pid_t dp_drv_busy_with(pid_t pid);
-bool dp_drv_is_caught(pid_t pid); /* it is held, and waits for dp_drv_catch() */
+pid_t dp_run_busy_with(pid_t pid);
+bool dp_run_is_caught(pid_t pid); /* it is held, and waits for dp_run_catch() */
 /* Deal with those that were caught. */
-void dp_drv_catch(struct driver *d);
+void dp_run_catch(struct dp_run *run);
 
 /* run-records.c */
-int dp_drv_log_open(struct driver *d, const char *dir, struct dp_error *err);
-int dp_drv_open_sinks(struct driver *d, u32 flags, struct dp_error *err); /* E_DRV_TARGET */
-void dp_drv_drain(struct driver *d, struct drv_target *t, bool final);
-bool dp_drv_symbol_of(void *target, u64 addr, char *buf, size_t size); /* a dp_symbolize_fn */
+int dp_run_log_open(struct dp_run *run, const char *dir, struct dp_error *err);
+int dp_run_open_sinks(struct dp_run *run, u32 flags, struct dp_error *err); /* E_DRV_TARGET */
+void dp_run_drain(struct dp_run *run, struct run_target *t, bool final);
+bool dp_run_symbol_of(void *target, u64 addr, char *buf, size_t size); /* a dp_symbolize_fn */
 /* What was shown is in the log from now on, whatever happens to us. */
-void dp_drv_log_commit(struct driver *d);
+void dp_run_log_commit(struct dp_run *run);
 
 /* run-globals.c: the global variables of all processes; false: no memory. */
-bool dp_drv_open_globals(struct driver *d);
-void dp_drv_close_globals(struct driver *d); /* nobody uses them any more: their values go */
+bool dp_run_open_globals(struct dp_run *run);
+void dp_run_close_globals(struct dp_run *run); /* nobody uses them any more: their values go */
 
 /*
- * run-state.c: what a successor needs when we are killed. All of it does nothing in a driver that leaves nothing
+ * run-state.c: what a successor needs when we are killed. All of it does nothing in a run that leaves nothing
  * behind.
  */
-bool dp_drv_state_exists(const char *dir);
-void dp_drv_state_open(struct driver *d, const char *dir); /* reads what a predecessor left: modules and orphans */
-void dp_drv_save_module(struct driver *d, const struct drv_module *m);
-void dp_drv_unsave_module(struct driver *d, const struct drv_module *m);
-void dp_drv_save_target(struct driver *d, const struct drv_target *t, const struct drv_range *ranges, u32 nranges,
+bool dp_run_state_exists(const char *dir);
+void dp_run_state_open(struct dp_run *run, const char *dir); /* reads what a predecessor left: modules and orphans */
+void dp_run_save_module(struct dp_run *run, const struct run_module *m);
+void dp_run_unsave_module(struct dp_run *run, const struct run_module *m);
+void dp_run_save_target(struct dp_run *run, const struct run_target *t, const struct run_range *ranges, u32 nranges,
 			volatile const u64 *words, u32 nwords);
-void dp_drv_unsave_target(struct driver *d, const struct drv_target *t);
-void dp_drv_free_orphan(struct drv_orphan *h);
+void dp_run_unsave_target(struct dp_run *run, const struct run_target *t);
+void dp_run_free_orphan(struct run_orphan *h);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "run/run-priv.h"
 
-static const struct drv_range *slot_of(const struct drv_target *t, const struct drv_module *m)
+static const struct run_range *slot_of(const struct run_target *t, const struct run_module *m)
 {
 	for (u32 i = 0; t->session && i < t->nranges; i++)
 		if (t->ranges[i].m == m && !t->ranges[i].left_out)
@@ -20,10 +20,10 @@ static const char *target_name(pid_t pid, char *buf, size_t size)
 
 /* ---- query ---- */
 
-static void sum_counts(struct driver *d, const struct drv_module *m, u32 index, struct dp_counts *sum)
+static void sum_counts(struct dp_run *run, const struct run_module *m, u32 index, struct dp_counts *sum)
 {
 	*sum = m->done[index];
-	for (struct drv_target *t = d->targets; t; t = t->next)
+	for (struct run_target *t = run->targets; t; t = t->next)
 		for (u32 i = 0; t->session && i < t->nprobes; i++) {
 			struct dp_counts c;
 
@@ -45,13 +45,13 @@ static const char *status(const struct dp_rpn_probe *p, u64 gate)
 	return "active";
 }
 
-static void query_probe(struct driver *d, const struct drv_module *m, u32 i, FILE *out)
+static void query_probe(struct dp_run *run, const struct run_module *m, u32 i, FILE *out)
 {
 	const struct dp_rpn_probe *p = &m->unit.probes[i];
 	struct dp_counts c;
 	u64 hits;
 
-	sum_counts(d, m, i, &c);
+	sum_counts(run, m, i, &c);
 	hits = c.v[DP_COUNT_RECORDED] + c.v[DP_COUNT_PASSED] + c.v[DP_COUNT_FILTERED] + c.v[DP_COUNT_MISSED] +
 	       c.v[DP_COUNT_LOST];
 	fprintf(out, "  probe %u: ", i);
@@ -87,7 +87,7 @@ static void query_place(const struct dp_probe_info *info, FILE *out)
 						   : "refused");
 }
 
-static void query_armed(struct drv_target *t, u32 i, const struct drv_module *m, u64 gate, FILE *out)
+static void query_armed(struct run_target *t, u32 i, const struct run_module *m, u64 gate, FILE *out)
 {
 	u32 index = t->probes[i].index;
 	struct dp_probe_info info;
@@ -103,7 +103,7 @@ static void query_armed(struct drv_target *t, u32 i, const struct drv_module *m,
 	fprintf(out, ", %s\n", info.ncompiled ? "compiled" : "interpreted");
 }
 
-static void query_target(struct drv_target *t, const struct drv_range *range, FILE *out)
+static void query_target(struct run_target *t, const struct run_range *range, FILE *out)
 {
 	volatile u64 *words = dp_tracee_words(t->session);
 	char name[32];
@@ -113,7 +113,7 @@ static void query_target(struct drv_target *t, const struct drv_range *range, FI
 		if (t->probes[i].m == range->m)
 			query_armed(t, i, range->m, words[range->gates + t->probes[i].index], out);
 	for (u32 i = 0; i < range->m->unit.nlocals; i++) {
-		u32 whole = dp_drv_aggregate_at(&range->m->unit, i); /* `dprobes vars` shows it */
+		u32 whole = dp_run_aggregate_at(&range->m->unit, i); /* `dprobes vars` shows it */
 
 		if (whole)
 			i += whole - 1;
@@ -122,27 +122,27 @@ static void query_target(struct drv_target *t, const struct drv_range *range, FI
 	}
 }
 
-static void query_module(struct driver *d, struct drv_module *m, bool extended, FILE *out)
+static void query_module(struct dp_run *run, struct run_module *m, bool extended, FILE *out)
 {
 	static const char *const types[] = {"user", "kernel", "kmod"};
 
 	fprintf(out, "%s: %s%s, id %u, %u probes, %u variables", m->unit.name, types[m->unit.modtype],
-		m->flags & DP_DRIVER_UPROBES ? " by uprobes" : "", m->unit.id, m->unit.nprobes, m->unit.nlocals);
-	if (drv_in_kernel(m))
+		m->flags & DP_RUN_UPROBES ? " by uprobes" : "", m->unit.id, m->unit.nprobes, m->unit.nlocals);
+	if (run_is_in_kernel(m))
 		fprintf(out, "\n");
 	else
-		fprintf(out, ", in %u processes\n", dp_drv_count_targets(d, m));
+		fprintf(out, ", in %u processes\n", dp_run_count_targets(run, m));
 	for (u32 i = 0; i < m->unit.nprobes; i++)
-		query_probe(d, m, i, out);
-	if (!drv_in_kernel(m) && !m->pid && *d->not_held)
-		fprintf(out, "  programs are not held at their start: %s\n", d->not_held);
+		query_probe(run, m, i, out);
+	if (!run_is_in_kernel(m) && !m->pid && *run->not_held)
+		fprintf(out, "  programs are not held at their start: %s\n", run->not_held);
 	if (m->let_go)
 		fprintf(out, "  %llu did not wait for the probes when they began or loaded the file\n",
 			(unsigned long long)m->let_go);
 	if (m->last.code)
 		fprintf(out, "  last process left out: %s: %s\n", dp_error_info(m->last.code)->name, m->last.detail);
-	for (struct drv_target *t = d->targets; t; t = t->next) {
-		const struct drv_range *range = slot_of(t, m);
+	for (struct run_target *t = run->targets; t; t = t->next) {
+		const struct run_range *range = slot_of(t, m);
 
 		if (range)
 			query_target(t, range, out);
@@ -151,29 +151,28 @@ static void query_module(struct driver *d, struct drv_module *m, bool extended, 
 		dp_rpn_list(&m->unit, out);
 }
 
-int dp_drv_query(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out,
-		 struct dp_error *err)
+int dp_run_query(struct dp_run *run, const struct dp_run_request *rq, const char *name, FILE *out, struct dp_error *err)
 {
-	struct drv_module *m = *name ? dp_drv_module_find(d, name) : NULL;
+	struct run_module *m = *name ? dp_run_module_find(run, name) : NULL;
 
 	if (*name && !m)
 		return dp_fail(err, E_RPN_NOTIN, "%.150s", name);
 	if (m) {
-		query_module(d, m, rq->flags & DP_DRIVER_EXTENDED, out);
+		query_module(run, m, rq->flags & DP_RUN_EXTENDED, out);
 		return 0;
 	}
-	for (m = d->modules; m; m = m->next)
-		query_module(d, m, rq->flags & DP_DRIVER_EXTENDED, out);
+	for (m = run->modules; m; m = m->next)
+		query_module(run, m, rq->flags & DP_RUN_EXTENDED, out);
 	return 0;
 }
 
 /* ---- variables ---- */
 
 /* A range of words, shown or set to zero. The indexes are clipped to what exists. */
-static void show_words(volatile u64 *v, u32 n, const struct dp_driver_request *rq, const char *what, FILE *out)
+static void show_words(volatile u64 *v, u32 n, const struct dp_run_request *rq, const char *what, FILE *out)
 {
 	for (u32 i = rq->lo; i < n && i <= rq->hi; i++) {
-		if (rq->flags & DP_DRIVER_RESET)
+		if (rq->flags & DP_RUN_RESET)
 			__atomic_store_n(&v[i], 0, __ATOMIC_RELAXED);
 		else
 			fprintf(out, "  %s %u = %llu\n", what, i, (unsigned long long)v[i]);
@@ -181,32 +180,32 @@ static void show_words(volatile u64 *v, u32 n, const struct dp_driver_request *r
 }
 
 /* How many global variables the programs for processes, or those for the kernel, have. */
-static u32 nglobals(const struct driver *d, bool in_kernel)
+static u32 nglobals(const struct dp_run *run, bool in_kernel)
 {
 	u32 n = 0;
 
-	for (const struct drv_module *m = d->modules; m; m = m->next)
-		if (drv_in_kernel(m) == in_kernel)
+	for (const struct run_module *m = run->modules; m; m = m->next)
+		if (run_is_in_kernel(m) == in_kernel)
 			n = DP_MAX(n, m->unit.nglobals);
 	return n;
 }
 
-static void show_globals(volatile u64 *v, u32 n, const char *whose, const struct dp_driver_request *rq, FILE *out)
+static void show_globals(volatile u64 *v, u32 n, const char *whose, const struct dp_run_request *rq, FILE *out)
 {
 	if (!n || !v)
 		return;
-	if (!(rq->flags & DP_DRIVER_RESET))
+	if (!(rq->flags & DP_RUN_RESET))
 		fprintf(out, "%s, global:\n", whose);
 	show_words(v, n, rq, "gv", out);
 }
 
 /* Words of local variables; those of aggregates are shown as what they are. */
-static void show_locals(const struct dp_rpn_unit *u, volatile u64 *v, const struct dp_driver_request *rq, FILE *out)
+static void show_locals(const struct dp_rpn_unit *u, volatile u64 *v, const struct dp_run_request *rq, FILE *out)
 {
 	for (u32 i = rq->lo; i < u->nlocals && i <= rq->hi; i++) {
-		u32 words = dp_drv_aggregate_at(u, i);
+		u32 words = dp_run_aggregate_at(u, i);
 
-		if (rq->flags & DP_DRIVER_RESET)
+		if (rq->flags & DP_RUN_RESET)
 			__atomic_store_n(&v[i], 0, __ATOMIC_RELAXED);
 		else if (words)
 			i += words - 1;
@@ -216,34 +215,34 @@ static void show_locals(const struct dp_rpn_unit *u, volatile u64 *v, const stru
 }
 
 static void show_module(const struct dp_rpn_unit *u, volatile u64 *v, const struct dp_agg_view *view,
-			const struct dp_driver_request *rq, FILE *out)
+			const struct dp_run_request *rq, FILE *out)
 {
 	char at[32];
 
-	if (dp_driver_format(rq->flags) != DP_FORMAT_TEXT) {
-		dp_agg_show(dp_driver_format(rq->flags), u, v, view, out);
+	if (dp_run_format(rq->flags) != DP_FORMAT_TEXT) {
+		dp_agg_show(dp_run_format(rq->flags), u, v, view, out);
 		return;
 	}
-	if (rq->flags & DP_DRIVER_AGGREGATES && !u->naggregates)
+	if (rq->flags & DP_RUN_AGGREGATES && !u->naggregates)
 		return;
-	if (!(rq->flags & DP_DRIVER_RESET)) {
+	if (!(rq->flags & DP_RUN_RESET)) {
 		fprintf(out, "%s%s, %s:\n", target_name(view->pid, at, sizeof(at)), view->ended ? " (ended)" : "",
 			u->name);
 		dp_agg_show(DP_FORMAT_TEXT, u, v, view, out);
 	}
-	if (!(rq->flags & DP_DRIVER_AGGREGATES))
+	if (!(rq->flags & DP_RUN_AGGREGATES))
 		show_locals(u, v, rq, out);
 }
 
-static void show_target(struct drv_target *t, const struct dp_driver_request *rq, const char *name, FILE *out)
+static void show_target(struct run_target *t, const struct dp_run_request *rq, const char *name, FILE *out)
 {
-	const struct dp_agg_view view = {t->pid, false, dp_drv_symbol_of, t};
+	const struct dp_agg_view view = {t->pid, false, dp_run_symbol_of, t};
 	volatile u64 *words = t->session ? dp_tracee_words(t->session) : NULL;
 
-	for (struct drv_kept *k = t->kept; k; k = k->next) /* of libraries that are unloaded at the moment */
+	for (struct run_kept *k = t->kept; k; k = k->next) /* of libraries that are unloaded at the moment */
 		if ((!*name || !strcmp(k->m->unit.name, name)) && k->locals && k->generation == k->m->generation)
 			show_module(&k->m->unit, k->locals->words,
-				    &(struct dp_agg_view){t->pid, false, dp_drv_name_of_ended, k->locals}, rq, out);
+				    &(struct dp_agg_view){t->pid, false, dp_run_name_of_ended, k->locals}, rq, out);
 	for (u32 i = 0; words && i < t->nranges; i++) {
 		const struct dp_rpn_unit *u = &t->ranges[i].m->unit;
 
@@ -252,29 +251,28 @@ static void show_target(struct drv_target *t, const struct dp_driver_request *rq
 	}
 }
 
-int dp_drv_vars(struct driver *d, const struct dp_driver_request *rq, const char *name, FILE *out, struct dp_error *err)
+int dp_run_vars(struct dp_run *run, const struct dp_run_request *rq, const char *name, FILE *out, struct dp_error *err)
 {
-	bool local = rq->flags & DP_DRIVER_LOCAL, global = rq->flags & DP_DRIVER_GLOBAL;
+	bool local = rq->flags & DP_RUN_LOCAL, global = rq->flags & DP_RUN_GLOBAL;
 
-	if (*name && !dp_drv_module_find(d, name))
+	if (*name && !dp_run_module_find(run, name))
 		return dp_fail(err, E_RPN_NOTIN, "%.150s", name);
-	if ((global || !local) && !(rq->flags & DP_DRIVER_AGGREGATES) &&
-	    dp_driver_format(rq->flags) == DP_FORMAT_TEXT) {
-		show_globals(d->globals, nglobals(d, false), "all processes", rq, out);
-		for (struct drv_target *t = d->targets; t; t = t->next)
+	if ((global || !local) && !(rq->flags & DP_RUN_AGGREGATES) && dp_run_format(rq->flags) == DP_FORMAT_TEXT) {
+		show_globals(run->globals, nglobals(run, false), "all processes", rq, out);
+		for (struct run_target *t = run->targets; t; t = t->next)
 			if (t->session && !t->pid)
-				show_globals(dp_tracee_words(t->session), nglobals(d, true), "the kernel", rq, out);
+				show_globals(dp_tracee_words(t->session), nglobals(run, true), "the kernel", rq, out);
 	}
-	for (struct drv_target *t = d->targets; t; t = t->next)
+	for (struct run_target *t = run->targets; t; t = t->next)
 		if (local || !global)
 			show_target(t, rq, name, out);
-	for (struct drv_module *m = d->modules; m; m = m->next) {
-		if ((*name && strcmp(m->unit.name, name)) || rq->flags & DP_DRIVER_GLOBAL)
+	for (struct run_module *m = run->modules; m; m = m->next) {
+		if ((*name && strcmp(m->unit.name, name)) || rq->flags & DP_RUN_GLOBAL)
 			continue;
-		if (rq->flags & DP_DRIVER_RESET)
-			dp_drv_forget_ended(m);
-		for (struct drv_ended *e = m->ended; e; e = e->next)
-			show_module(&m->unit, e->words, &(struct dp_agg_view){e->pid, true, dp_drv_name_of_ended, e},
+		if (rq->flags & DP_RUN_RESET)
+			dp_run_forget_ended(m);
+		for (struct run_ended *e = m->ended; e; e = e->next)
+			show_module(&m->unit, e->words, &(struct dp_agg_view){e->pid, true, dp_run_name_of_ended, e},
 				    rq, out);
 	}
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* From the rings of the targets to the driver's log and the system's. */
+/* From the rings of the targets to the run's output and the system's log. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -17,15 +17,15 @@
 #define OUT_BYTES 65536             /* of records that are written at once */
 #define LOG_MAX_BYTES (64ull << 20) /* then it is renamed and begun anew */
 
-int dp_drv_log_open(struct driver *d, const char *dir, struct dp_error *err)
+int dp_run_log_open(struct dp_run *run, const char *dir, struct dp_error *err)
 {
 	struct stat st;
 
-	snprintf(d->log_path, sizeof(d->log_path), "%s/log", dir);
-	d->log = fopen(d->log_path, "ae");
-	if (!d->log)
-		return dp_fail(err, E_DRV_DIR, "%.150s: %s", d->log_path, strerror(errno));
-	d->log_bytes = fstat(fileno(d->log), &st) ? 0 : (u64)st.st_size;
+	snprintf(run->log_path, sizeof(run->log_path), "%s/log", dir);
+	run->log = fopen(run->log_path, "ae");
+	if (!run->log)
+		return dp_fail(err, E_DRV_DIR, "%.150s: %s", run->log_path, strerror(errno));
+	run->log_bytes = fstat(fileno(run->log), &st) ? 0 : (u64)st.st_size;
 	return 0;
 }
 
@@ -33,22 +33,22 @@ int dp_drv_log_open(struct driver *d, const char *dir, struct dp_error *err)
  * Records that do not fit on the disk any more are counted as lost, and the log ends with the last one that is whole.
  * It is tried anew with the records that follow.
  */
-static void write_out(struct driver *d)
+static void write_out(struct dp_run *run)
 {
-	int fd = d->log ? fileno(d->log) : -1;
+	int fd = run->log ? fileno(run->log) : -1;
 	size_t done = 0, good = 0;
 	struct stat st;
 
-	while (done < d->out_n) {
-		ssize_t n = d->log ? write(fd, d->out + done, d->out_n - done)
-				   : d->write(d->write_arg, d->out + done, d->out_n - done);
+	while (done < run->out_n) {
+		ssize_t n = run->log ? write(fd, run->out + done, run->out_n - done)
+				     : run->write(run->write_arg, run->out + done, run->out_n - done);
 
 		if (n <= 0 && !(n < 0 && errno == EINTR))
 			break;
 		done += n > 0 ? (size_t)n : 0;
 	}
-	for (size_t i = 0; i < d->nunwritten; i++) {
-		const struct drv_unwritten *u = &d->unwritten[i];
+	for (size_t i = 0; i < run->nunwritten; i++) {
+		const struct run_unwritten *u = &run->unwritten[i];
 
 		if (u->end <= done) {
 			good = u->end;
@@ -58,81 +58,81 @@ static void write_out(struct driver *d)
 		u->m->done[u->index].v[DP_COUNT_RECORDED]--;
 		u->m->done[u->index].v[DP_COUNT_LOST]++;
 	}
-	if (d->log && done > good && !fstat(fd, &st) && ftruncate(fd, st.st_size - (off_t)(done - good)))
+	if (run->log && done > good && !fstat(fd, &st) && ftruncate(fd, st.st_size - (off_t)(done - good)))
 		good = done;
-	d->log_bytes += good;
-	d->out_n = d->nunwritten = 0;
+	run->log_bytes += good;
+	run->out_n = run->nunwritten = 0;
 }
 
 /* Whoever reads the log meanwhile sees whole records. */
-static void put(struct driver *d, struct drv_module *m, u32 index)
+static void put(struct dp_run *run, struct run_module *m, u32 index)
 {
-	if (d->out_n + d->line.n > OUT_BYTES)
-		write_out(d);
-	if (!dp_grow((void **)&d->unwritten, &d->unwritten_room, d->nunwritten, sizeof(*d->unwritten)))
+	if (run->out_n + run->line.n > OUT_BYTES)
+		write_out(run);
+	if (!dp_grow((void **)&run->unwritten, &run->unwritten_room, run->nunwritten, sizeof(*run->unwritten)))
 		goto lost;
-	if (d->out_room < d->out_n + d->line.n) {
-		size_t room = DP_MAX((size_t)OUT_BYTES, d->out_n + d->line.n);
-		char *bytes = realloc(d->out, room);
+	if (run->out_room < run->out_n + run->line.n) {
+		size_t room = DP_MAX((size_t)OUT_BYTES, run->out_n + run->line.n);
+		char *bytes = realloc(run->out, room);
 
 		if (!bytes)
 			goto lost;
-		d->out = bytes;
-		d->out_room = room;
+		run->out = bytes;
+		run->out_room = room;
 	}
-	memcpy(d->out + d->out_n, d->line.text, d->line.n);
-	d->out_n += d->line.n;
-	d->unwritten[d->nunwritten++] = (struct drv_unwritten){m, index, d->out_n};
+	memcpy(run->out + run->out_n, run->line.text, run->line.n);
+	run->out_n += run->line.n;
+	run->unwritten[run->nunwritten++] = (struct run_unwritten){m, index, run->out_n};
 	return;
 lost:
 	m->done[index].v[DP_COUNT_RECORDED]--;
 	m->done[index].v[DP_COUNT_LOST]++;
 }
 
-static void retake_clock(struct driver *d)
+static void retake_clock(struct dp_run *run)
 {
 	struct timespec mono, real;
 
 	clock_gettime(CLOCK_MONOTONIC, &mono);
 	clock_gettime(CLOCK_REALTIME, &real);
-	d->realtime_offset = (real.tv_sec - mono.tv_sec) * 1000000000ll + real.tv_nsec - mono.tv_nsec;
+	run->realtime_offset = (real.tv_sec - mono.tv_sec) * 1000000000ll + real.tv_nsec - mono.tv_nsec;
 }
 
-static void flush(struct driver *d)
+static void flush(struct dp_run *run)
 {
 	char old[4200];
 	FILE *f;
 
-	write_out(d);
-	if (!d->log || d->log_bytes < LOG_MAX_BYTES)
+	write_out(run);
+	if (!run->log || run->log_bytes < LOG_MAX_BYTES)
 		return;
-	snprintf(old, sizeof(old), "%s.1", d->log_path);
-	if (rename(d->log_path, old))
+	snprintf(old, sizeof(old), "%s.1", run->log_path);
+	if (rename(run->log_path, old))
 		return;
-	f = fopen(d->log_path, "ae");
+	f = fopen(run->log_path, "ae");
 	if (!f)
 		return;
-	fclose(d->log);
-	d->log = f;
-	d->log_bytes = 0;
+	fclose(run->log);
+	run->log = f;
+	run->log_bytes = 0;
 }
 
-void dp_drv_log_commit(struct driver *d)
+void dp_run_log_commit(struct dp_run *run)
 {
 	struct stat st;
 	u64 epoch;
 
-	flush(d);
-	if (!d->journal || fstat(fileno(d->log), &st))
+	flush(run);
+	if (!run->journal || fstat(fileno(run->log), &st))
 		return;
-	epoch = d->journal->epoch + 1;
-	for (struct drv_target *t = d->targets; t; t = t->next)
+	epoch = run->journal->epoch + 1;
+	for (struct run_target *t = run->targets; t; t = t->next)
 		if (t->reader)
 			dp_reader_propose(t->reader, epoch);
-	d->journal->size[epoch & 1] = (u64)st.st_size;
+	run->journal->size[epoch & 1] = (u64)st.st_size;
 	/* The moment at which all of it has happened. Pairs with our death, after which a successor finds this file. */
-	__atomic_store_n(&d->journal->epoch, epoch, __ATOMIC_RELEASE);
-	for (struct drv_target *t = d->targets; t; t = t->next)
+	__atomic_store_n(&run->journal->epoch, epoch, __ATOMIC_RELEASE);
+	for (struct run_target *t = run->targets; t; t = t->next)
 		if (t->reader)
 			dp_reader_release(t->reader);
 }
@@ -162,28 +162,28 @@ static void to_syslog(const struct dp_line *l)
 
 /* ---- console and serial ports ---- */
 
-static const char *const sinks[DRV_SINKS] = {"/dev/kmsg", "/dev/ttyS0", "/dev/ttyS1"};
+static const char *const sinks[RUN_SINKS] = {"/dev/kmsg", "/dev/ttyS0", "/dev/ttyS1"};
 
 static u32 sink_flag(u32 i)
 {
-	return (u32)DP_DRIVER_CONSOLE << i;
+	return (u32)DP_RUN_CONSOLE << i;
 }
 
-int dp_drv_open_sinks(struct driver *d, u32 flags, struct dp_error *err)
+int dp_run_open_sinks(struct dp_run *run, u32 flags, struct dp_error *err)
 {
 	struct termios settings;
 
-	for (u32 i = 0; i < DRV_SINKS; i++) {
-		if (!(flags & sink_flag(i)) || d->sinks[i])
+	for (u32 i = 0; i < RUN_SINKS; i++) {
+		if (!(flags & sink_flag(i)) || run->sinks[i])
 			continue;
-		d->sinks[i] = open(sinks[i], O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC) + 1;
+		run->sinks[i] = open(sinks[i], O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC) + 1;
 		/* A port that is not there can be opened all the same. */
-		if (!d->sinks[i] || (i && tcgetattr(d->sinks[i] - 1, &settings))) {
+		if (!run->sinks[i] || (i && tcgetattr(run->sinks[i] - 1, &settings))) {
 			int why = errno;
 
-			if (d->sinks[i])
-				close(d->sinks[i] - 1);
-			d->sinks[i] = 0;
+			if (run->sinks[i])
+				close(run->sinks[i] - 1);
+			run->sinks[i] = 0;
 			return dp_fail(err, E_DRV_TARGET, "%s: %s", sinks[i], strerror(why));
 		}
 	}
@@ -207,30 +207,30 @@ static void write_sink(int fd, const char *p, size_t n)
 }
 
 /* Line by line: each is a message of its own in the kernel's log, and ends as on a terminal on a port. */
-static void to_sinks(struct driver *d, u32 flags)
+static void to_sinks(struct dp_run *run, u32 flags)
 {
 	char line[1024];
 
-	for (u32 i = 0; i < DRV_SINKS; i++)
-		for (size_t at = 0, n; flags & sink_flag(i) && d->sinks[i] && at < d->line.n; at += n + 1) {
-			const char *text = d->line.text + at, *end = memchr(text, '\n', d->line.n - at);
+	for (u32 i = 0; i < RUN_SINKS; i++)
+		for (size_t at = 0, n; flags & sink_flag(i) && run->sinks[i] && at < run->line.n; at += n + 1) {
+			const char *text = run->line.text + at, *end = memchr(text, '\n', run->line.n - at);
 			int len;
 
-			n = end ? (size_t)(end - text) : d->line.n - at;
+			n = end ? (size_t)(end - text) : run->line.n - at;
 			len = snprintf(line, sizeof(line), i ? "%.*s\r\n" : "<4>%.*s\n",
 				       (int)DP_MIN(n, sizeof(line) - 8), text);
-			write_sink(d->sinks[i] - 1, line, (size_t)len);
+			write_sink(run->sinks[i] - 1, line, (size_t)len);
 		}
 }
 
 struct drain {
-	struct driver *d;
-	struct drv_target *t;
+	struct dp_run *run;
+	struct run_target *t;
 };
 
-bool dp_drv_symbol_of(void *arg, u64 addr, char *buf, size_t size)
+bool dp_run_symbol_of(void *arg, u64 addr, char *buf, size_t size)
 {
-	struct drv_target *t = arg;
+	struct run_target *t = arg;
 
 	if (!t->session)
 		return false;
@@ -240,8 +240,8 @@ bool dp_drv_symbol_of(void *arg, u64 addr, char *buf, size_t size)
 static void show(const struct dp_record *rec, u64 ns, void *arg)
 {
 	struct drain *a = arg;
-	struct driver *d = a->d;
-	const struct drv_probe *p;
+	struct dp_run *run = a->run;
+	const struct run_probe *p;
 	struct dp_rpn_context c = {0};
 	struct dp_probe_info info = {.offset = 0};
 	char comm[32];
@@ -255,10 +255,10 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 	c.fields = p->m->fields;
 	c.id = p->m->unit.id;
 	c.offset = info.offset;
-	c.symbolize = dp_drv_symbol_of;
+	c.symbolize = dp_run_symbol_of;
 	c.symbolize_arg = a->t;
 	c.rf = p->m->unit.probes[p->index].rf;
-	c.realtime_ns = ns + (u64)d->realtime_offset;
+	c.realtime_ns = ns + (u64)run->realtime_offset;
 	if (dp_view_comm(rec)) {
 		snprintf(comm, sizeof(comm), "%.16s", dp_view_comm(rec));
 		c.comm = comm;
@@ -266,21 +266,21 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 		c.comm = dp_task_comm(rec->tid, comm) ? comm : "<...>";
 	}
 	c.uid = c.fields & DP_RPN_LOG_UID ? owner_of(a->t->pid ? a->t->pid : (pid_t)rec->tid) : 0;
-	dp_line_reset(&d->line);
-	if (!dp_rpn_log(&d->line, dp_driver_format(p->m->flags), rec, &c) || d->line.broken)
+	dp_line_reset(&run->line);
+	if (!dp_rpn_log(&run->line, dp_run_format(p->m->flags), rec, &c) || run->line.broken)
 		return;
-	put(d, p->m, p->index);
-	if (p->m->flags & DP_DRIVER_SYSLOG)
-		to_syslog(&d->line);
-	if (p->m->flags & (DP_DRIVER_CONSOLE | DP_DRIVER_SERIAL1 | DP_DRIVER_SERIAL2))
-		to_sinks(d, p->m->flags);
+	put(run, p->m, p->index);
+	if (p->m->flags & DP_RUN_SYSLOG)
+		to_syslog(&run->line);
+	if (p->m->flags & (DP_RUN_CONSOLE | DP_RUN_SERIAL1 | DP_RUN_SERIAL2))
+		to_sinks(run, p->m->flags);
 }
 
-void dp_drv_drain(struct driver *d, struct drv_target *t, bool final)
+void dp_run_drain(struct dp_run *run, struct run_target *t, bool final)
 {
-	struct drain a = {d, t};
+	struct drain a = {run, t};
 
-	retake_clock(d); /* somebody may have set it */
+	retake_clock(run); /* somebody may have set it */
 	if (t->reader)
 		dp_reader_drain(t->reader, final, show, &a);
 }

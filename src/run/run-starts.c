@@ -111,7 +111,7 @@ static bool await(u32 op, struct guard_message *m)
 	return false;
 }
 
-static bool start_guard(struct driver *d)
+static bool start_guard(struct dp_run *run)
 {
 	struct guard_message hello;
 	int ends[2], status;
@@ -127,19 +127,19 @@ static bool start_guard(struct driver *d)
 	if (pid < 0 || !await(GUARD_HELLO, &hello))
 		return false;
 	if (hello.error) {
-		snprintf(d->not_held, sizeof(d->not_held), "fanotify: %s", strerror(-hello.error));
+		snprintf(run->not_held, sizeof(run->not_held), "fanotify: %s", strerror(-hello.error));
 		forget_guard();
 		return false;
 	}
-	snprintf(d->not_held, sizeof(d->not_held), "%s", hello.why);
+	snprintf(run->not_held, sizeof(run->not_held), "%s", hello.why);
 	guard_fd = (int)syscall(SYS_pidfd_open, hello.pid, 0);
 	return true;
 }
 
-static void open_watch(struct driver *d)
+static void open_watch(struct dp_run *run)
 {
-	d->no_watch = !start_guard(d);
-	d->watch_wake = control;
+	run->no_watch = !start_guard(run);
+	run->watch_wake = control;
 }
 
 /* ---- what is watched ---- */
@@ -168,7 +168,7 @@ static bool is_program(int fd)
 	return found;
 }
 
-static bool mark(struct drv_module *m)
+static bool mark(struct run_module *m)
 {
 	struct guard_message msg = {.op = GUARD_MARK, .events = m->watched_for};
 
@@ -176,23 +176,23 @@ static bool mark(struct drv_module *m)
 	return await(GUARD_REPLY, &msg) && !msg.error;
 }
 
-void dp_drv_watch_file(struct driver *d, struct drv_module *m, int fd)
+void dp_run_watch_file(struct dp_run *run, struct run_module *m, int fd)
 {
-	if (m->watched || (m->pid && !(m->flags & DP_DRIVER_LATER)) || d->no_watch || fd < 0) {
+	if (m->watched || (m->pid && !(m->flags & DP_RUN_LATER)) || run->no_watch || fd < 0) {
 		if (fd >= 0)
 			close(fd);
 		return;
 	}
 	if (control < 0)
-		open_watch(d);
-	if (m->flags & DP_DRIVER_LATER) {
+		open_watch(run);
+	if (m->flags & DP_RUN_LATER) {
 		expected = m->pid;
 		send_guard(&(struct guard_message){.op = GUARD_EXPECT, .pid = expected}, -1);
 	}
 	m->watched_fd = fd;
 	/* An interpreter of programs is a library that is opened by execve. */
 	m->watched_for = is_program(fd) ? FAN_OPEN_EXEC_PERM : FAN_OPEN_PERM | FAN_OPEN_EXEC_PERM;
-	m->watched = !d->no_watch && mark(m);
+	m->watched = !run->no_watch && mark(m);
 	if (!m->watched)
 		close(fd);
 }
@@ -204,7 +204,7 @@ static bool same_file(int a, u64 dev, u64 ino)
 	return !fstat(a, &st) && st.st_dev == dev && st.st_ino == ino;
 }
 
-void dp_drv_unwatch(struct driver *d, struct drv_module *m)
+void dp_run_unwatch(struct dp_run *run, struct run_module *m)
 {
 	struct guard_message msg = {.op = GUARD_UNMARK, .events = m->watched_for};
 	struct stat st;
@@ -213,7 +213,7 @@ void dp_drv_unwatch(struct driver *d, struct drv_module *m)
 	if (!m->watched)
 		return;
 	m->watched = false;
-	for (struct drv_module *o = d->modules; o && !fstat(m->watched_fd, &st); o = o->next)
+	for (struct run_module *o = run->modules; o && !fstat(m->watched_fd, &st); o = o->next)
 		others |= o->watched && same_file(o->watched_fd, st.st_dev, st.st_ino);
 	if (!others)
 		send_guard(&msg, m->watched_fd);
@@ -221,7 +221,7 @@ void dp_drv_unwatch(struct driver *d, struct drv_module *m)
 }
 
 /* One that is stopped is ended by its keeper, and one that was killed leaves nobody held: a new one goes on. */
-static void renew_guard(struct driver *d)
+static void renew_guard(struct dp_run *run)
 {
 	u64 now = dp_now_ns();
 
@@ -229,18 +229,18 @@ static void renew_guard(struct driver *d)
 		restarts_since = now;
 		restarts = 0;
 	}
-	open_watch(d);
-	if (d->no_watch && !*d->not_held)
-		snprintf(d->not_held, sizeof(d->not_held), "the guard cannot be started");
-	if (++restarts > RESTARTS && !d->no_watch) {
-		snprintf(d->not_held, sizeof(d->not_held), "the guard was ended again and again");
+	open_watch(run);
+	if (run->no_watch && !*run->not_held)
+		snprintf(run->not_held, sizeof(run->not_held), "the guard cannot be started");
+	if (++restarts > RESTARTS && !run->no_watch) {
+		snprintf(run->not_held, sizeof(run->not_held), "the guard was ended again and again");
 		forget_guard();
-		d->watch_wake = -1;
-		d->no_watch = true;
+		run->watch_wake = -1;
+		run->no_watch = true;
 	}
 	send_guard(&(struct guard_message){.op = GUARD_EXPECT, .pid = expected}, -1);
-	for (struct drv_module *m = d->modules; m; m = m->next)
-		if (m->watched && (d->no_watch || !mark(m))) {
+	for (struct run_module *m = run->modules; m; m = m->next)
+		if (m->watched && (run->no_watch || !mark(m))) {
 			close(m->watched_fd);
 			m->watched = false;
 		}
@@ -248,7 +248,7 @@ static void renew_guard(struct driver *d)
 
 /* ---- who is caught ---- */
 
-pid_t dp_drv_busy_with(pid_t pid)
+pid_t dp_run_busy_with(pid_t pid)
 {
 	pid_t before = busy_with;
 
@@ -274,34 +274,34 @@ static void hear_guard(void)
 	}
 }
 
-bool dp_drv_is_caught(pid_t pid)
+bool dp_run_is_caught(pid_t pid)
 {
 	hear_guard();
 	for (u32 i = 0; i < nwaiting; i++)
 		if (waiting[i].op == GUARD_CAUGHT && waiting[i].pid == pid)
 			return true;
-	return control >= 0 && dp_drv_is_held(pid);
+	return control >= 0 && dp_run_is_held(pid);
 }
 
 /* Whether probes for the file are wanted in the process. anew: it maps the file now, whatever it had mapped before. */
-static bool is_wanted(struct driver *d, const struct guard_message *c, bool anew)
+static bool is_wanted(struct dp_run *run, const struct guard_message *c, bool anew)
 {
 	bool wanted = false;
 
-	for (struct drv_module *m = d->modules; m; m = m->next) {
-		if (!m->watched || !dp_drv_is_for(m, c->pid) || !same_file(m->watched_fd, c->dev, c->ino))
+	for (struct run_module *m = run->modules; m; m = m->next) {
+		if (!m->watched || !dp_run_is_for(m, c->pid) || !same_file(m->watched_fd, c->dev, c->ino))
 			continue;
 		wanted = true;
 		if (anew)
-			dp_drv_mapped_anew(d, m, c->pid);
+			dp_run_mapped_anew(run, m, c->pid);
 	}
 	return wanted;
 }
 
-static void count_let_go(struct driver *d, const struct guard_message *c)
+static void count_let_go(struct dp_run *run, const struct guard_message *c)
 {
-	for (struct drv_module *m = d->modules; m; m = m->next)
-		if (m->watched && dp_drv_is_for(m, c->pid) && same_file(m->watched_fd, c->dev, c->ino))
+	for (struct run_module *m = run->modules; m; m = m->next)
+		if (m->watched && dp_run_is_for(m, c->pid) && same_file(m->watched_fd, c->dev, c->ino))
 			m->let_go++;
 }
 
@@ -332,18 +332,18 @@ static bool has_come(const struct guard_message *c)
 	return false;
 }
 
-static void catch_one(struct driver *d, struct guard_message *c)
+static void catch_one(struct dp_run *run, struct guard_message *c)
 {
 	struct dp_parking p;
 	bool gone;
 	int r = -EAGAIN;
 
-	if (!is_wanted(d, c, false)) {
+	if (!is_wanted(run, c, false)) {
 		go_on(c);
 		return;
 	}
 	current = c->number;
-	dp_drv_busy_with(c->pid); /* it may open more of our files on its way */
+	dp_run_busy_with(c->pid); /* it may open more of our files on its way */
 	if (!c->in_exec)
 		r = dp_catch_load(&p, c->tid, c->pid, go_on, c, NULL);
 	else if (c->frozen || has_come(c))
@@ -351,24 +351,24 @@ static void catch_one(struct driver *d, struct guard_message *c)
 	else
 		go_on(c);
 	if (!r) {
-		is_wanted(d, c, !c->in_exec);
-		dp_drv_look_at(d, c->pid);
+		is_wanted(run, c, !c->in_exec);
+		dp_run_look_at(run, c->pid);
 		dp_unpark(&p, NULL);
 	}
 	gone = r == -dp_error_info(E_TARGET_GONE)->number; /* or it was about something else */
 	if (c->in_exec && !gone && (r || !c->frozen)) {
-		count_let_go(d, c);
-		dp_drv_look_at(d, c->pid);
+		count_let_go(run, c);
+		dp_run_look_at(run, c->pid);
 	}
-	dp_drv_busy_with(0);
+	dp_run_busy_with(0);
 	current = 0;
 }
 
-void dp_drv_catch(struct driver *d)
+void dp_run_catch(struct dp_run *run)
 {
 	struct guard_message m;
 
-	if (d->no_watch || (control < 0 && d->watch_wake < 0))
+	if (run->no_watch || (control < 0 && run->watch_wake < 0))
 		return;
 	dp_catch_settle();
 	hear_guard();
@@ -376,11 +376,11 @@ void dp_drv_catch(struct driver *d)
 		m = waiting[i];
 		waiting[i].op = 0;
 		if (m.op == GUARD_CAUGHT)
-			catch_one(d, &m);
+			catch_one(run, &m);
 		else if (m.op == GUARD_LET_GO)
-			count_let_go(d, &m);
+			count_let_go(run, &m);
 	}
 	nwaiting = 0;
 	if (control < 0)
-		renew_guard(d);
+		renew_guard(run);
 }

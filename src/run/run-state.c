@@ -48,10 +48,10 @@ struct saved_range {
 
 /* ---- writing ---- */
 
-static FILE *begin(const struct driver *d, char **bytes, size_t *n, u32 size)
+static FILE *begin(const struct dp_run *run, char **bytes, size_t *n, u32 size)
 {
 	struct head h = {.magic = STATE_MAGIC, .abi = DP_ABI, .size = size};
-	FILE *f = *d->state ? open_memstream(bytes, n) : NULL;
+	FILE *f = *run->state ? open_memstream(bytes, n) : NULL;
 
 	dp_boot_id(h.boot);
 	if (f)
@@ -60,14 +60,14 @@ static FILE *begin(const struct driver *d, char **bytes, size_t *n, u32 size)
 }
 
 /* The file has its old content or the new one, at any moment. */
-static void commit(const struct driver *d, FILE *f, const char *name, char *const *bytes, const size_t *n)
+static void commit(const struct dp_run *run, FILE *f, const char *name, char *const *bytes, const size_t *n)
 {
 	char path[4200], new[4200];
 	bool good;
 
 	fclose(f);
-	snprintf(path, sizeof(path), "%s/%s", d->state, name);
-	snprintf(new, sizeof(new), "%s/new", d->state);
+	snprintf(path, sizeof(path), "%s/%s", run->state, name);
+	snprintf(new, sizeof(new), "%s/new", run->state);
 	f = fopen(new, "we");
 	good = f && fwrite(*bytes, 1, *n, f) == *n;
 	if (f)
@@ -77,17 +77,17 @@ static void commit(const struct driver *d, FILE *f, const char *name, char *cons
 	free(*bytes);
 }
 
-static void drop(const struct driver *d, const char *name)
+static void drop(const struct dp_run *run, const char *name)
 {
 	char path[4400];
 
-	if (!*d->state)
+	if (!*run->state)
 		return;
-	snprintf(path, sizeof(path), "%s/%s", d->state, name);
+	snprintf(path, sizeof(path), "%s/%s", run->state, name);
 	unlink(path);
 }
 
-static const char *module_file(const struct drv_module *m, char *buf, size_t size)
+static const char *module_file(const struct run_module *m, char *buf, size_t size)
 {
 	snprintf(buf, size, "module-%u", m->number);
 	return buf;
@@ -99,7 +99,7 @@ static const char *target_file(pid_t pid, char *buf, size_t size)
 	return buf;
 }
 
-void dp_drv_save_module(struct driver *d, const struct drv_module *m)
+void dp_run_save_module(struct dp_run *run, const struct run_module *m)
 {
 	struct saved_module sm = {m->number, m->generation, m->flags, m->fields, m->pid, 0, m->pid_started, 0};
 	void *object = NULL;
@@ -107,48 +107,48 @@ void dp_drv_save_module(struct driver *d, const struct drv_module *m)
 	char *bytes, name[32];
 	FILE *f;
 
-	if (!*d->state || dp_rpn_save(&m->unit, &object, &size, NULL))
+	if (!*run->state || dp_rpn_save(&m->unit, &object, &size, NULL))
 		return;
-	for (const struct drv_ended *e = m->ended; e; e = e->next)
+	for (const struct run_ended *e = m->ended; e; e = e->next)
 		sm.nended++;
 	sm.object = size;
-	f = begin(d, &bytes, &n, sizeof(sm));
+	f = begin(run, &bytes, &n, sizeof(sm));
 	if (f) {
 		fwrite(&sm, sizeof(sm), 1, f);
 		fwrite(object, 1, size, f);
 		fwrite(m->done, sizeof(*m->done), m->unit.nprobes, f);
-		for (const struct drv_ended *e = m->ended; e; e = e->next) {
+		for (const struct run_ended *e = m->ended; e; e = e->next) {
 			fwrite(&e->pid, sizeof(e->pid), 1, f);
 			fwrite(&e->nnames, sizeof(e->nnames), 1, f);
 			if (e->nnames)
 				fwrite(e->names, sizeof(*e->names), e->nnames, f);
 			fwrite(e->words, sizeof(u64), m->unit.nlocals, f);
 		}
-		commit(d, f, module_file(m, name, sizeof(name)), &bytes, &n);
+		commit(run, f, module_file(m, name, sizeof(name)), &bytes, &n);
 	}
 	free(object);
 }
 
-void dp_drv_unsave_module(struct driver *d, const struct drv_module *m)
+void dp_run_unsave_module(struct dp_run *run, const struct run_module *m)
 {
 	char name[32];
 
-	drop(d, module_file(m, name, sizeof(name)));
+	drop(run, module_file(m, name, sizeof(name)));
 }
 
-void dp_drv_save_target(struct driver *d, const struct drv_target *t, const struct drv_range *ranges, u32 nranges,
+void dp_run_save_target(struct dp_run *run, const struct run_target *t, const struct run_range *ranges, u32 nranges,
 			volatile const u64 *words, u32 nwords)
 {
 	struct saved_target st = {t->pid, nranges, t->started, t->rings_inode, nwords};
 	char *bytes, name[32];
 	size_t n;
-	FILE *f = begin(d, &bytes, &n, sizeof(st));
+	FILE *f = begin(run, &bytes, &n, sizeof(st));
 
 	if (!f)
 		return;
 	fwrite(&st, sizeof(st), 1, f);
 	for (u32 i = 0; i < nranges; i++) {
-		const struct drv_range *s = &ranges[i];
+		const struct run_range *s = &ranges[i];
 		struct saved_range ss = {s->m->number, s->generation, s->locals, s->gates, s->nlocals, s->ngates};
 
 		fwrite(&ss, sizeof(ss), 1, f);
@@ -158,14 +158,14 @@ void dp_drv_save_target(struct driver *d, const struct drv_target *t, const stru
 
 		fwrite(&w, sizeof(w), 1, f);
 	}
-	commit(d, f, target_file(t->pid, name, sizeof(name)), &bytes, &n);
+	commit(run, f, target_file(t->pid, name, sizeof(name)), &bytes, &n);
 }
 
-void dp_drv_unsave_target(struct driver *d, const struct drv_target *t)
+void dp_run_unsave_target(struct dp_run *run, const struct run_target *t)
 {
 	char name[32];
 
-	drop(d, target_file(t->pid, name, sizeof(name)));
+	drop(run, target_file(t->pid, name, sizeof(name)));
 }
 
 /* ---- reading ---- */
@@ -195,7 +195,7 @@ static bool get(struct input *in, void *to, u64 n)
 	return p;
 }
 
-static bool read_input(const struct driver *d, const char *name, struct input *in, u32 size)
+static bool read_input(const struct dp_run *run, const char *name, struct input *in, u32 size)
 {
 	char path[4400], boot[40];
 	struct stat st;
@@ -203,7 +203,7 @@ static bool read_input(const struct driver *d, const char *name, struct input *i
 	FILE *f;
 
 	*in = (struct input){NULL, 0, 0};
-	snprintf(path, sizeof(path), "%s/%s", d->state, name);
+	snprintf(path, sizeof(path), "%s/%s", run->state, name);
 	f = fopen(path, "re");
 	if (f && !fstat(fileno(f), &st) && st.st_size <= FILE_MOST) {
 		in->bytes = malloc((size_t)st.st_size + 1);
@@ -216,9 +216,9 @@ static bool read_input(const struct driver *d, const char *name, struct input *i
 	       !memcmp(h.boot, boot, sizeof(boot));
 }
 
-static bool get_names(struct drv_ended *e, struct input *in)
+static bool get_names(struct run_ended *e, struct input *in)
 {
-	const struct drv_name *names = get(in, &e->nnames, sizeof(e->nnames)) ? take(in, e->nnames * sizeof(*names))
+	const struct run_name *names = get(in, &e->nnames, sizeof(e->nnames)) ? take(in, e->nnames * sizeof(*names))
 									      : NULL;
 
 	if (!names)
@@ -232,16 +232,16 @@ static bool get_names(struct drv_ended *e, struct input *in)
 	return true;
 }
 
-static bool read_ended(struct drv_module *m, struct input *in, u32 n)
+static bool read_ended(struct run_module *m, struct input *in, u32 n)
 {
-	struct drv_ended **end = &m->ended;
+	struct run_ended **end = &m->ended;
 
 	for (u32 i = 0; i < n; i++) {
-		struct drv_ended *e = calloc(1, sizeof(*e) + m->unit.nlocals * sizeof(u64));
+		struct run_ended *e = calloc(1, sizeof(*e) + m->unit.nlocals * sizeof(u64));
 
 		if (!e || !get(in, &e->pid, sizeof(e->pid)) || !get_names(e, in) ||
 		    !get(in, e->words, m->unit.nlocals * sizeof(u64))) {
-			dp_drv_free_ended(e);
+			dp_run_free_ended(e);
 			return false;
 		}
 		*end = e;
@@ -251,19 +251,19 @@ static bool read_ended(struct drv_module *m, struct input *in, u32 n)
 }
 
 /* A probe program for one process is no longer wanted when that is gone. */
-static bool module_of(struct driver *d, struct input *in)
+static bool module_of(struct dp_run *run, struct input *in)
 {
 	struct saved_module sm;
-	struct drv_module *m;
+	struct run_module *m;
 	struct dp_rpn_unit u;
 	const void *object;
 
-	if (!get(in, &sm, sizeof(sm)) || (sm.pid && dp_drv_start_time(sm.pid) != sm.pid_started))
+	if (!get(in, &sm, sizeof(sm)) || (sm.pid && dp_run_start_time(sm.pid) != sm.pid_started))
 		return false;
 	object = take(in, sm.object);
 	if (!object || dp_rpn_load(&u, object, sm.object, NULL))
 		return false;
-	m = dp_drv_module_new(d, &u);
+	m = dp_run_module_new(run, &u);
 	if (!m) {
 		dp_rpn_free(&u);
 		return false;
@@ -274,23 +274,23 @@ static bool module_of(struct driver *d, struct input *in)
 	m->fields = sm.fields;
 	m->pid = sm.pid;
 	m->pid_started = sm.pid_started;
-	d->numbers = DP_MAX(d->numbers, m->number);
+	run->numbers = DP_MAX(run->numbers, m->number);
 	if (!get(in, m->done, m->unit.nprobes * sizeof(*m->done)) || !read_ended(m, in, sm.nended))
-		dp_drv_forget_ended(m);
-	if (!drv_in_kernel(m) && m->unit.name[0] == '/')
-		dp_drv_watch_file(d, m, dp_open_regular(m->unit.name));
+		dp_run_forget_ended(m);
+	if (!run_is_in_kernel(m) && m->unit.name[0] == '/')
+		dp_run_watch_file(run, m, dp_open_regular(m->unit.name));
 	return true;
 }
 
-static struct drv_module *numbered(const struct driver *d, u32 number)
+static struct run_module *numbered(const struct dp_run *run, u32 number)
 {
-	for (struct drv_module *m = d->modules; m; m = m->next)
+	for (struct run_module *m = run->modules; m; m = m->next)
 		if (m->number == number)
 			return m;
 	return NULL;
 }
 
-void dp_drv_free_orphan(struct drv_orphan *h)
+void dp_run_free_orphan(struct run_orphan *h)
 {
 	if (!h)
 		return;
@@ -299,44 +299,44 @@ void dp_drv_free_orphan(struct drv_orphan *h)
 	free(h);
 }
 
-static bool read_ranges(const struct driver *d, struct drv_orphan *h, struct input *in)
+static bool read_ranges(const struct dp_run *run, struct run_orphan *h, struct input *in)
 {
 	for (u32 i = 0; i < h->nranges; i++) {
 		struct saved_range ss;
-		struct drv_module *m;
+		struct run_module *m;
 
 		if (!get(in, &ss, sizeof(ss)))
 			return false;
-		m = numbered(d, ss.module);
+		m = numbered(run, ss.module);
 		if (!m || (u64)ss.locals + ss.nlocals > h->nwords || (u64)ss.gates + ss.ngates > h->nwords ||
 		    (ss.generation == m->generation && ss.ngates != m->unit.nprobes))
 			return false;
-		h->ranges[i] = (struct drv_range){m, ss.generation, ss.locals, ss.gates, ss.nlocals, ss.ngates};
+		h->ranges[i] = (struct run_range){m, ss.generation, ss.locals, ss.gates, ss.nlocals, ss.ngates};
 	}
 	return true;
 }
 
-static bool orphan_of(struct driver *d, struct input *in)
+static bool orphan_of(struct dp_run *run, struct input *in)
 {
 	struct saved_target st;
-	struct drv_orphan *h;
+	struct run_orphan *h;
 
 	if (!get(in, &st, sizeof(st)) || st.nranges > 4096 || st.nwords > in->n / sizeof(u64) ||
-	    st.nwords < DRV_GLOBALS)
+	    st.nwords < RUN_GLOBALS)
 		return false;
 	h = calloc(1, sizeof(*h));
 	if (!h)
 		return false;
-	*h = (struct drv_orphan){
+	*h = (struct run_orphan){
 	    .pid = st.pid, .started = st.started, .inode = st.inode, .nranges = st.nranges, .nwords = (u32)st.nwords};
 	h->ranges = calloc(st.nranges + 1, sizeof(*h->ranges));
 	h->words = calloc(st.nwords, sizeof(*h->words));
-	if (!h->ranges || !h->words || !read_ranges(d, h, in) || !get(in, h->words, st.nwords * sizeof(u64))) {
-		dp_drv_free_orphan(h);
+	if (!h->ranges || !h->words || !read_ranges(run, h, in) || !get(in, h->words, st.nwords * sizeof(u64))) {
+		dp_run_free_orphan(h);
 		return false;
 	}
-	h->next = d->orphans;
-	d->orphans = h;
+	h->next = run->orphans;
+	run->orphans = h;
 	return true;
 }
 
@@ -345,17 +345,17 @@ static int by_number(const struct dirent **a, const struct dirent **b)
 	return strverscmp((*a)->d_name, (*b)->d_name);
 }
 
-static void each(struct driver *d, const char *prefix, u32 size, bool (*use)(struct driver *d, struct input *in))
+static void each(struct dp_run *run, const char *prefix, u32 size, bool (*use)(struct dp_run *run, struct input *in))
 {
 	struct dirent **v;
-	int n = scandir(d->state, &v, NULL, by_number);
+	int n = scandir(run->state, &v, NULL, by_number);
 
 	for (int i = 0; i < n; i++) {
 		struct input in;
 
 		if (!strncmp(v[i]->d_name, prefix, strlen(prefix))) {
-			if (!read_input(d, v[i]->d_name, &in, size) || !use(d, &in))
-				drop(d, v[i]->d_name);
+			if (!read_input(run, v[i]->d_name, &in, size) || !use(run, &in))
+				drop(run, v[i]->d_name);
 			free(in.bytes);
 		}
 		free(v[i]);
@@ -365,48 +365,48 @@ static void each(struct driver *d, const char *prefix, u32 size, bool (*use)(str
 }
 
 /* What the predecessor wrote behind the last epoch comes again from the rings. */
-static void open_journal(struct driver *d)
+static void open_journal(struct dp_run *run)
 {
 	char path[4400];
 	struct stat st;
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/journal", d->state);
+	snprintf(path, sizeof(path), "%s/journal", run->state);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd >= 0 && !ftruncate(fd, sizeof(*d->journal))) {
-		d->journal = mmap(NULL, sizeof(*d->journal), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		if (d->journal == MAP_FAILED)
-			d->journal = NULL;
+	if (fd >= 0 && !ftruncate(fd, sizeof(*run->journal))) {
+		run->journal = mmap(NULL, sizeof(*run->journal), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (run->journal == MAP_FAILED)
+			run->journal = NULL;
 	}
 	if (fd >= 0)
 		close(fd);
-	if (!d->journal || fstat(fileno(d->log), &st))
+	if (!run->journal || fstat(fileno(run->log), &st))
 		return;
-	if (d->orphans && d->journal->epoch && d->journal->size[d->journal->epoch & 1] < (u64)st.st_size &&
-	    !ftruncate(fileno(d->log), (off_t)d->journal->size[d->journal->epoch & 1]))
-		st.st_size = (off_t)d->journal->size[d->journal->epoch & 1];
-	d->log_bytes = (u64)st.st_size;
-	d->old_epoch = d->journal->epoch;
-	if (!d->journal->epoch)
-		d->journal->epoch = 1;
-	d->journal->size[d->journal->epoch & 1] = (u64)st.st_size;
+	if (run->orphans && run->journal->epoch && run->journal->size[run->journal->epoch & 1] < (u64)st.st_size &&
+	    !ftruncate(fileno(run->log), (off_t)run->journal->size[run->journal->epoch & 1]))
+		st.st_size = (off_t)run->journal->size[run->journal->epoch & 1];
+	run->log_bytes = (u64)st.st_size;
+	run->old_epoch = run->journal->epoch;
+	if (!run->journal->epoch)
+		run->journal->epoch = 1;
+	run->journal->size[run->journal->epoch & 1] = (u64)st.st_size;
 }
 
-void dp_drv_state_open(struct driver *d, const char *dir)
+void dp_run_state_open(struct dp_run *run, const char *dir)
 {
-	snprintf(d->state, sizeof(d->state), "%.4000s/state", dir);
-	if (mkdir(d->state, 0700) && errno != EEXIST) {
-		d->state[0] = '\0';
+	snprintf(run->state, sizeof(run->state), "%.4000s/state", dir);
+	if (mkdir(run->state, 0700) && errno != EEXIST) {
+		run->state[0] = '\0';
 		return;
 	}
-	each(d, "module-", sizeof(struct saved_module), module_of);
-	if (!d->modules)
-		dp_drv_close_globals(d); /* nobody's any more */
-	each(d, "target-", sizeof(struct saved_target), orphan_of);
-	open_journal(d);
+	each(run, "module-", sizeof(struct saved_module), module_of);
+	if (!run->modules)
+		dp_run_close_globals(run); /* nobody's any more */
+	each(run, "target-", sizeof(struct saved_target), orphan_of);
+	open_journal(run);
 }
 
-bool dp_drv_state_exists(const char *dir)
+bool dp_run_state_exists(const char *dir)
 {
 	char path[4200];
 	struct dirent *e;

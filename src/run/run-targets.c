@@ -16,17 +16,17 @@
 
 /* ---- processes ---- */
 
-u64 dp_drv_start_time(pid_t pid)
+u64 dp_run_start_time(pid_t pid)
 {
 	return dp_process_started(pid);
 }
 
-bool dp_drv_is_for(const struct drv_module *m, pid_t pid)
+bool dp_run_is_for(const struct run_module *m, pid_t pid)
 {
-	return !m->pid || (m->pid == pid && dp_drv_start_time(pid) == m->pid_started);
+	return !m->pid || (m->pid == pid && dp_run_start_time(pid) == m->pid_started);
 }
 
-static bool named(const struct drv_module *m, const char *path)
+static bool named(const struct run_module *m, const char *path)
 {
 	const char *name = m->unit.name, *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 	size_t n = strlen(name);
@@ -36,7 +36,7 @@ static bool named(const struct drv_module *m, const char *path)
 	return !strcmp(base, name) || (!strncmp(base, name, n) && !strncmp(base + n, ".so", 3));
 }
 
-static const struct dp_map *find_module(const struct dp_maps *maps, const struct drv_module *m)
+static const struct dp_map *find_module(const struct dp_maps *maps, const struct run_module *m)
 {
 	for (size_t i = 0; i < maps->n; i++) {
 		const struct dp_map *map = &maps->v[i];
@@ -50,15 +50,15 @@ static const struct dp_map *find_module(const struct dp_maps *maps, const struct
 }
 
 /* A module that was inserted by its name alone: now it is known which file that is. */
-static void watch(struct driver *d, struct drv_module *m, pid_t pid, const struct dp_map *map)
+static void watch(struct dp_run *run, struct run_module *m, pid_t pid, const struct dp_map *map)
 {
-	if (!m->watched && !d->no_watch && (!m->pid || m->flags & DP_DRIVER_LATER))
-		dp_drv_watch_file(d, m, dp_map_open(pid, map));
+	if (!m->watched && !run->no_watch && (!m->pid || m->flags & DP_RUN_LATER))
+		dp_run_watch_file(run, m, dp_map_open(pid, map));
 }
 
-static struct drv_target *find_target(struct driver *d, pid_t pid)
+static struct run_target *find_target(struct dp_run *run, pid_t pid)
 {
-	for (struct drv_target *t = d->targets; t; t = t->next)
+	for (struct run_target *t = run->targets; t; t = t->next)
 		if (t->pid == pid)
 			return t;
 	return NULL;
@@ -66,10 +66,10 @@ static struct drv_target *find_target(struct driver *d, pid_t pid)
 
 /* ---- the end of a session ---- */
 
-static void add_counts(struct drv_target *t)
+static void add_counts(struct run_target *t)
 {
 	for (u32 i = 0; i < t->nprobes; i++) {
-		const struct drv_probe *p = &t->probes[i];
+		const struct run_probe *p = &t->probes[i];
 		struct dp_counts c;
 
 		dp_reader_counts(t->reader, i, &c);
@@ -78,23 +78,23 @@ static void add_counts(struct drv_target *t)
 	}
 }
 
-static void save_modules(struct driver *d, const struct drv_range *ranges, u32 n)
+static void save_modules(struct dp_run *run, const struct run_range *ranges, u32 n)
 {
 	for (u32 i = 0; i < n; i++)
-		dp_drv_save_module(d, ranges[i].m);
+		dp_run_save_module(run, ranges[i].m);
 }
 
 /* Take the probes out, show what is left, keep the counts. The ranges stay, for whoever carries the
  * variables over. */
-static void end_session(struct driver *d, struct drv_target *t)
+static void end_session(struct dp_run *run, struct run_target *t)
 {
 	if (!t->session)
 		return;
 	dp_tracee_remove(t->session, NULL);
-	dp_drv_drain(d, t, true);
+	dp_run_drain(run, t, true);
 	add_counts(t);
-	dp_drv_log_commit(d);
-	save_modules(d, t->ranges, t->nranges);
+	dp_run_log_commit(run);
+	save_modules(run, t->ranges, t->nranges);
 	dp_reader_close(t->reader);
 	dp_tracee_free(t->session);
 	free(t->session);
@@ -106,25 +106,25 @@ static void end_session(struct driver *d, struct drv_target *t)
 	t->rings_inode = 0;
 }
 
-void dp_drv_target_end(struct driver *d, struct drv_target *t)
+void dp_run_target_end(struct dp_run *run, struct run_target *t)
 {
-	struct drv_target **p = &d->targets;
-	pid_t before = dp_drv_busy_with(t->pid);
+	struct run_target **p = &run->targets;
+	pid_t before = dp_run_busy_with(t->pid);
 
 	for (u32 i = 0; t->session && i < t->nranges; i++)
 		if (!t->ranges[i].left_out)
-			dp_drv_keep_ended(t->ranges[i].m,
-					  dp_drv_ended_new(t->ranges[i].m,
+			dp_run_keep_ended(t->ranges[i].m,
+					  dp_run_ended_new(t->ranges[i].m,
 							   dp_tracee_words(t->session) + t->ranges[i].locals,
-							   &(struct dp_agg_view){t->pid, true, dp_drv_symbol_of, t}));
-	dp_drv_end_kept(t);
-	end_session(d, t);
-	dp_drv_busy_with(before);
+							   &(struct dp_agg_view){t->pid, true, dp_run_symbol_of, t}));
+	dp_run_end_kept(t);
+	end_session(run, t);
+	dp_run_busy_with(before);
 	while (*p && *p != t)
 		p = &(*p)->next;
 	if (*p)
 		*p = t->next;
-	dp_drv_unsave_target(d, t);
+	dp_run_unsave_target(run, t);
 	free(t->ranges);
 	free(t);
 }
@@ -146,29 +146,29 @@ static u64 rings_inode(const struct dp_tracee *s, const void *rings)
 }
 
 /* All probes of a module; when one is refused, the session is of no use. */
-static int add_module(struct drv_target *t, struct dp_tracee *s, const struct drv_range *range, struct dp_error *err)
+static int add_module(struct run_target *t, struct dp_tracee *s, const struct run_range *range, struct dp_error *err)
 {
-	int r = dp_drv_check_build(s, &range->m->unit, err);
+	int r = dp_run_check_build(s, &range->m->unit, err);
 
 	for (u32 i = 0; i < range->m->unit.nprobes && !r; i++) {
-		r = dp_drv_add_probe(s, range, i, err);
+		r = dp_run_add_probe(s, range, i, err);
 		if (!r)
-			t->probes[t->nprobes++] = (struct drv_probe){range->m, i};
+			t->probes[t->nprobes++] = (struct run_probe){range->m, i};
 	}
 	return r;
 }
 
-static int set_slots(struct drv_target *t, const struct drv_wanted *w, u32 *nwords)
+static int set_slots(struct run_target *t, const struct run_wanted *w, u32 *nwords)
 {
-	struct drv_range *v = calloc(w->n + 1, sizeof(*v));
+	struct run_range *v = calloc(w->n + 1, sizeof(*v));
 
 	if (!v)
 		return -ENOMEM;
-	*nwords = DRV_GLOBALS;
+	*nwords = RUN_GLOBALS;
 	for (u32 i = 0; i < w->n; i++) {
-		struct drv_module *m = w->v[i];
+		struct run_module *m = w->v[i];
 
-		v[i] = (struct drv_range){
+		v[i] = (struct run_range){
 		    m, m->generation, *nwords, *nwords + m->unit.nlocals, m->unit.nlocals, m->unit.nprobes};
 		*nwords += m->unit.nlocals + m->unit.nprobes;
 	}
@@ -179,31 +179,31 @@ static int set_slots(struct drv_target *t, const struct drv_wanted *w, u32 *nwor
 }
 
 /* Set the probes, or (adopt) go on with those that a killed driver has set. */
-static int start_session(struct driver *d, struct drv_target *t, struct dp_tracee *s, const u64 *words, u32 nwords,
+static int start_session(struct dp_run *run, struct run_target *t, struct dp_tracee *s, const u64 *words, u32 nwords,
 			 bool adopt, struct dp_error *err)
 {
 	int r = dp_tracee_set_words(s, words, nwords, err);
 
 	if (!r && !adopt) {
-		dp_drv_save_target(d, t, t->ranges, t->nranges, words, nwords);
+		dp_run_save_target(run, t, t->ranges, t->nranges, words, nwords);
 		r = dp_tracee_arm(s, err);
 	} else if (!r && !dp_tracee_adopt(s)) {
 		r = -ENOENT;
 	}
 	if (!r && adopt)
-		dp_reader_settle(dp_tracee_rings(s), d->old_epoch);
+		dp_reader_settle(dp_tracee_rings(s), run->old_epoch);
 	if (!r)
 		r = dp_reader_open(&t->reader, dp_tracee_rings(s), err);
 	if (r)
 		return r;
-	if (d->journal)
+	if (run->journal)
 		dp_reader_keep(t->reader);
 	t->rings_inode = rings_inode(s, dp_tracee_rings(s)->at);
-	dp_drv_save_target(d, t, t->ranges, t->nranges, dp_tracee_words(s), nwords);
+	dp_run_save_target(run, t, t->ranges, t->nranges, dp_tracee_words(s), nwords);
 	return 0;
 }
 
-static void drop_session(struct drv_target *t, struct dp_tracee *s)
+static void drop_session(struct run_target *t, struct dp_tracee *s)
 {
 	dp_tracee_free(s);
 	free(s);
@@ -213,14 +213,14 @@ static void drop_session(struct drv_target *t, struct dp_tracee *s)
 }
 
 /* The module's own probes are why there is no session: the others can do without it. */
-static void leave_out(struct drv_range *range, const struct dp_error *err)
+static void leave_out(struct run_range *range, const struct dp_error *err)
 {
 	range->left_out = true;
 	range->m->last = *err;
 	range->m->left_out++;
 }
 
-static bool any_left_in(const struct drv_target *t)
+static bool any_left_in(const struct run_target *t)
 {
 	for (u32 i = 0; i < t->nranges; i++)
 		if (!t->ranges[i].left_out)
@@ -232,8 +232,8 @@ static bool any_left_in(const struct drv_target *t)
  * The programs that are not left out, added and armed. refused: the range whose program is why it failed; NULL: nobody
  * says.
  */
-static int try_session(struct driver *d, struct drv_target *t, const struct dp_session_options *opt, const u64 *words,
-		       u32 nwords, struct drv_range **refused, struct dp_error *err)
+static int try_session(struct dp_run *run, struct run_target *t, const struct dp_session_options *opt, const u64 *words,
+		       u32 nwords, struct run_range **refused, struct dp_error *err)
 {
 	struct dp_tracee *s = calloc(1, sizeof(*s));
 	u32 n = 0;
@@ -258,7 +258,7 @@ static int try_session(struct driver *d, struct drv_target *t, const struct dp_s
 	}
 	if (!r) {
 		*refused = NULL;
-		r = start_session(d, t, s, words, nwords, opt->adopt, err);
+		r = start_session(run, t, s, words, nwords, opt->adopt, err);
 	}
 	if (r)
 		drop_session(t, s);
@@ -271,10 +271,10 @@ static int try_session(struct driver *d, struct drv_target *t, const struct dp_s
  * All were added, but the probes cannot be set together. Whose fault is it? Without one of them, the newest first, it
  * may go.
  */
-static int try_without_one(struct driver *d, struct drv_target *t, const struct dp_session_options *opt,
+static int try_without_one(struct dp_run *run, struct run_target *t, const struct dp_session_options *opt,
 			   const u64 *words, u32 nwords, const struct dp_error *why)
 {
-	struct drv_range *refused;
+	struct run_range *refused;
 	struct dp_error err;
 
 	/* Errors of the process hold for any probes. */
@@ -284,7 +284,7 @@ static int try_without_one(struct driver *d, struct drv_target *t, const struct 
 		if (t->ranges[i].left_out)
 			continue;
 		t->ranges[i].left_out = true;
-		if (any_left_in(t) && !try_session(d, t, opt, words, nwords, &refused, &err)) {
+		if (any_left_in(t) && !try_session(run, t, opt, words, nwords, &refused, &err)) {
 			leave_out(&t->ranges[i], why);
 			return 0;
 		}
@@ -293,11 +293,11 @@ static int try_without_one(struct driver *d, struct drv_target *t, const struct 
 	return -ENOENT;
 }
 
-static int build_session(struct driver *d, struct drv_target *t, const struct drv_wanted *w, const u64 *old,
-			 const struct drv_range *ranges, u32 nranges, bool adopt, struct dp_error *err)
+static int build_session(struct dp_run *run, struct run_target *t, const struct run_wanted *w, const u64 *old,
+			 const struct run_range *ranges, u32 nranges, bool adopt, struct dp_error *err)
 {
 	struct dp_session_options opt = {.ring_size = 1 << 20, .adopt = adopt};
-	struct drv_range *refused;
+	struct run_range *refused;
 	u32 nwords;
 	u64 *words;
 	int r;
@@ -305,48 +305,48 @@ static int build_session(struct driver *d, struct drv_target *t, const struct dr
 	if (set_slots(t, w, &nwords))
 		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
 	for (u32 i = 0; i < w->n; i++) {
-		opt.allow_trap |= !!(w->v[i]->flags & DP_DRIVER_ALLOW_TRAP);
-		opt.children |= !!(w->v[i]->flags & DP_DRIVER_CHILDREN);
+		opt.allow_trap |= !!(w->v[i]->flags & DP_RUN_ALLOW_TRAP);
+		opt.children |= !!(w->v[i]->flags & DP_RUN_CHILDREN);
 		opt.share_globals |= t->pid && w->v[i]->unit.nglobals;
 	}
-	if (opt.share_globals && !dp_drv_open_globals(d))
+	if (opt.share_globals && !dp_run_open_globals(run))
 		return dp_fail(err, E_RPN_MEMORY, "global variables");
-	opt.globals_fd = d->globals_fd;
+	opt.globals_fd = run->globals_fd;
 	words = calloc(nwords, sizeof(*words));
 	if (!words)
 		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
-	dp_drv_fill_words(t, old, ranges, nranges, words);
-	while ((r = try_session(d, t, &opt, words, nwords, &refused, err)) && refused) {
+	dp_run_fill_words(t, old, ranges, nranges, words);
+	while ((r = try_session(run, t, &opt, words, nwords, &refused, err)) && refused) {
 		leave_out(refused, err);
 		if (!any_left_in(t))
 			break;
 	}
-	if (r && !refused && !adopt && !try_without_one(d, t, &opt, words, nwords, err))
+	if (r && !refused && !adopt && !try_without_one(run, t, &opt, words, nwords, err))
 		r = 0;
 	free(words);
 	return r;
 }
 
 /* A target without a session gets one; words from the one before. */
-static void renew(struct driver *d, struct drv_target *t, const struct drv_wanted *w, const u64 *old,
-		  const struct drv_range *ranges, u32 nranges)
+static void renew(struct dp_run *run, struct run_target *t, const struct run_wanted *w, const u64 *old,
+		  const struct run_range *ranges, u32 nranges)
 {
 	struct dp_error err = {0};
 
-	if (!w->n || !build_session(d, t, w, old, ranges, nranges, false, &err))
+	if (!w->n || !build_session(run, t, w, old, ranges, nranges, false, &err))
 		return;
 	for (u32 i = 0; i < t->nranges; i++)
 		if (!t->ranges[i].left_out)
 			leave_out(&t->ranges[i], &err);
-	dp_drv_unsave_target(d, t);
+	dp_run_unsave_target(run, t);
 }
 
 /* Give the process exactly these modules' probes. */
-static void rearm(struct driver *d, struct drv_target *t, const struct drv_wanted *w)
+static void rearm(struct dp_run *run, struct run_target *t, const struct run_wanted *w)
 {
-	struct drv_range *ranges = t->ranges;
-	u32 nranges = t->nranges, nold = DRV_GLOBALS;
-	pid_t before = dp_drv_busy_with(t->pid);
+	struct run_range *ranges = t->ranges;
+	u32 nranges = t->nranges, nold = RUN_GLOBALS;
+	pid_t before = dp_run_busy_with(t->pid);
 	u64 *old = NULL;
 
 	for (u32 i = 0; i < nranges; i++)
@@ -357,18 +357,18 @@ static void rearm(struct driver *d, struct drv_target *t, const struct drv_wante
 		for (u32 i = 0; old && i < nold; i++)
 			old[i] = dp_tracee_words(t->session)[i];
 		if (old)
-			dp_drv_save_target(d, t, ranges, nranges, old, nold);
-		dp_drv_keep_words(t, old, ranges, nranges, w);
-		end_session(d, t);
+			dp_run_save_target(run, t, ranges, nranges, old, nold);
+		dp_run_keep_words(t, old, ranges, nranges, w);
+		end_session(run, t);
 	}
 	t->ranges = NULL;
 	t->nranges = 0;
-	renew(d, t, w, old, ranges, nranges);
+	renew(run, t, w, old, ranges, nranges);
 	for (u32 i = 0; t->session && i < t->nranges; i++)
-		dp_drv_forget_kept(t, t->ranges[i].m);
+		dp_run_forget_kept(t, t->ranges[i].m);
 	free(old);
 	free(ranges);
-	dp_drv_busy_with(before);
+	dp_run_busy_with(before);
 }
 
 /* ---- looking around ---- */
@@ -377,13 +377,13 @@ static void rearm(struct driver *d, struct drv_target *t, const struct drv_wante
  * A module that is unmapped keeps its part of the session, so that the process, which may be about to load it again, is
  * left alone now; then its probes are set anew.
  */
-static bool as_wanted(struct drv_target *t, const struct drv_wanted *w)
+static bool as_wanted(struct run_target *t, const struct run_wanted *w)
 {
 	u32 n = 0;
 
 	for (u32 i = 0; i < t->nranges; i++) {
-		struct drv_range *s = &t->ranges[i];
-		bool here = dp_drv_is_among(w, s->m);
+		struct run_range *s = &t->ranges[i];
+		bool here = dp_run_is_among(w, s->m);
 
 		if (s->generation != s->m->generation || (here && s->stale))
 			return false;
@@ -393,28 +393,28 @@ static bool as_wanted(struct drv_target *t, const struct drv_wanted *w)
 	return n == w->n;
 }
 
-static struct drv_target *new_target(struct driver *d, pid_t pid, u64 started)
+static struct run_target *new_target(struct dp_run *run, pid_t pid, u64 started)
 {
-	struct drv_target *t = calloc(1, sizeof(*t));
+	struct run_target *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return NULL;
 	t->pid = pid;
 	t->started = started;
-	t->next = d->targets;
-	d->targets = t;
+	t->next = run->targets;
+	run->targets = t;
 	return t;
 }
 
 /* Whose rings are mapped there: a session's own process, or one that inherited them. */
-static bool note_rings(struct driver *d, const struct dp_maps *maps, pid_t pid)
+static bool note_rings(struct dp_run *run, const struct dp_maps *maps, pid_t pid)
 {
 	bool inherited = false;
 
 	for (size_t i = 0; i < maps->n; i++) {
 		if (!strstr(maps->v[i].path, "dprobes-rings"))
 			continue;
-		for (struct drv_target *t = d->targets; t; t = t->next)
+		for (struct run_target *t = run->targets; t; t = t->next)
 			if (t->rings_inode && t->rings_inode == maps->v[i].inode) {
 				t->in_use = true;
 				inherited |= t->pid != pid;
@@ -423,23 +423,23 @@ static bool note_rings(struct driver *d, const struct dp_maps *maps, pid_t pid)
 	return inherited;
 }
 
-static void find_wanted(struct driver *d, const struct dp_maps *maps, pid_t pid, struct drv_wanted *w)
+static void find_wanted(struct dp_run *run, const struct dp_maps *maps, pid_t pid, struct run_wanted *w)
 {
-	for (struct drv_module *m = d->modules; m && w->n < DRV_WANTED_MAX; m = m->next) {
-		bool here = !drv_in_kernel(m) && dp_drv_is_for(m, pid);
+	for (struct run_module *m = run->modules; m && w->n < RUN_WANTED_MAX; m = m->next) {
+		bool here = !run_is_in_kernel(m) && dp_run_is_for(m, pid);
 		const struct dp_map *map = here ? find_module(maps, m) : NULL;
 
 		if (!map)
 			continue;
-		watch(d, m, pid, map);
+		watch(run, m, pid, map);
 		w->v[w->n++] = m;
 	}
 }
 
-static void look_at(struct driver *d, pid_t pid, bool force, bool caught)
+static void look_at(struct dp_run *run, pid_t pid, bool force, bool caught)
 {
-	struct drv_wanted w;
-	struct drv_target *t;
+	struct run_wanted w;
+	struct run_target *t;
 	struct dp_maps maps;
 	bool inherited;
 	u64 started;
@@ -447,108 +447,108 @@ static void look_at(struct driver *d, pid_t pid, bool force, bool caught)
 	w.n = 0;
 	if (dp_maps_read(&maps, pid, NULL))
 		return;
-	inherited = note_rings(d, &maps, pid);
-	find_wanted(d, &maps, pid, &w);
+	inherited = note_rings(run, &maps, pid);
+	find_wanted(run, &maps, pid, &w);
 	dp_maps_free(&maps);
-	t = find_target(d, pid);
+	t = find_target(run, pid);
 	if (!w.n && !t)
 		return;
-	started = dp_drv_start_time(pid);
+	started = dp_run_start_time(pid);
 	if (t && t->started != started) { /* another process with the same id */
-		dp_drv_target_end(d, t);
+		dp_run_target_end(run, t);
 		t = NULL;
 	}
 	if (!t && (inherited || !w.n || !started))
 		return;
 	if (!caught && (!t || !t->session || !dp_tracee_alive(t->session)) &&
-	    dp_drv_is_caught(pid)) { /* it is held: its turn comes */
+	    dp_run_is_caught(pid)) { /* it is held: its turn comes */
 		if (t)
 			t->seen = true;
 		return;
 	}
 	if (!t)
-		t = new_target(d, pid, started);
+		t = new_target(run, pid, started);
 	if (!t)
 		return;
 	t->seen = true;
 	if (t->session && !dp_tracee_alive(t->session)) { /* it runs another program now */
-		struct drv_wanted none;
+		struct run_wanted none;
 
 		none.n = 0;
-		rearm(d, t, &none);
-		dp_drv_end_kept(t);
+		rearm(run, t, &none);
+		dp_run_end_kept(t);
 	}
 	if (!as_wanted(t, &w) || (force && !t->session && w.n))
-		rearm(d, t, &w);
+		rearm(run, t, &w);
 }
 
-static void find_wanted_in_kernel(struct driver *d, struct drv_wanted *w)
+static void find_wanted_in_kernel(struct dp_run *run, struct run_wanted *w)
 {
-	for (struct drv_module *m = d->modules; m && w->n < DRV_WANTED_MAX; m = m->next)
-		if (drv_in_kernel(m))
+	for (struct run_module *m = run->modules; m && w->n < RUN_WANTED_MAX; m = m->next)
+		if (run_is_in_kernel(m))
 			w->v[w->n++] = m;
 }
 
 /* The kernel is one target more, which is always there. */
-static void look_at_kernel(struct driver *d, bool force)
+static void look_at_kernel(struct dp_run *run, bool force)
 {
-	struct drv_target *t = find_target(d, 0);
-	struct drv_wanted w;
+	struct run_target *t = find_target(run, 0);
+	struct run_wanted w;
 
 	w.n = 0;
-	find_wanted_in_kernel(d, &w);
+	find_wanted_in_kernel(run, &w);
 	if (!t && w.n)
-		t = new_target(d, 0, 0);
+		t = new_target(run, 0, 0);
 	if (!t)
 		return;
 	t->seen = true;
 	if (!as_wanted(t, &w) || (force && !t->session && w.n))
-		rearm(d, t, &w);
+		rearm(run, t, &w);
 }
 
-void dp_drv_mapped_anew(struct driver *d, const struct drv_module *m, pid_t pid)
+void dp_run_mapped_anew(struct dp_run *run, const struct run_module *m, pid_t pid)
 {
-	struct drv_target *t = find_target(d, pid);
+	struct run_target *t = find_target(run, pid);
 
 	for (u32 i = 0; t && i < t->nranges; i++)
 		t->ranges[i].stale |= t->ranges[i].m == m;
 }
 
-void dp_drv_look_at(struct driver *d, pid_t pid)
+void dp_run_look_at(struct dp_run *run, pid_t pid)
 {
-	look_at(d, pid, true, true);
+	look_at(run, pid, true, true);
 }
 
-void dp_drv_scan(struct driver *d, bool force)
+void dp_run_scan(struct dp_run *run, bool force)
 {
 	DIR *dir = opendir("/proc");
-	struct drv_target *next;
+	struct run_target *next;
 	struct dirent *e;
 
-	for (struct drv_target *t = d->targets; t; t = t->next)
+	for (struct run_target *t = run->targets; t; t = t->next)
 		t->seen = t->in_use = false;
 	while (dir && (e = readdir(dir)))
 		if (isdigit((unsigned char)e->d_name[0]) && atoi(e->d_name) != (int)getpid())
-			look_at(d, (pid_t)atoi(e->d_name), force, false);
+			look_at(run, (pid_t)atoi(e->d_name), force, false);
 	if (dir)
 		closedir(dir);
-	look_at_kernel(d, force);
+	look_at_kernel(run, force);
 	/* Gone, and no child of theirs goes on with the probes; or nothing is wanted there any
 	 * more. */
-	for (struct drv_target *t = d->targets; t; t = next) {
+	for (struct run_target *t = run->targets; t; t = next) {
 		next = t->next;
 		if ((!t->seen && !t->in_use) || (t->seen && !t->nranges && !t->kept))
-			dp_drv_target_end(d, t);
+			dp_run_target_end(run, t);
 	}
-	d->scanned_ns = dp_now_ns();
+	run->scanned_ns = dp_now_ns();
 }
 
-void dp_drv_forget(struct driver *d, struct drv_module *m)
+void dp_run_forget(struct dp_run *run, struct run_module *m)
 {
-	struct drv_target *next;
+	struct run_target *next;
 
-	for (struct drv_target *t = d->targets; t; t = next) {
-		struct drv_wanted w;
+	for (struct run_target *t = run->targets; t; t = next) {
+		struct run_wanted w;
 		bool has = false;
 
 		w.n = 0;
@@ -559,20 +559,20 @@ void dp_drv_forget(struct driver *d, struct drv_module *m)
 				w.v[w.n++] = t->ranges[i].m;
 		}
 		if (has && !w.n) {
-			dp_drv_target_end(d, t);
+			dp_run_target_end(run, t);
 			continue;
 		}
 		if (has)
-			rearm(d, t, &w);
-		dp_drv_forget_kept(t, m);
+			rearm(run, t, &w);
+		dp_run_forget_kept(t, m);
 	}
 }
 
-u32 dp_drv_count_targets(const struct driver *d, const struct drv_module *m)
+u32 dp_run_count_targets(const struct dp_run *run, const struct run_module *m)
 {
 	u32 n = 0;
 
-	for (const struct drv_target *t = d->targets; t; t = t->next)
+	for (const struct run_target *t = run->targets; t; t = t->next)
 		for (u32 i = 0; i < t->nranges; i++)
 			n += t->session && t->ranges[i].m == m && !t->ranges[i].left_out;
 	return n;
@@ -581,13 +581,13 @@ u32 dp_drv_count_targets(const struct driver *d, const struct drv_module *m)
 /* ---- going on with what a killed driver had ---- */
 
 /* Somebody who maps the rings: the target itself, or else a child that has inherited its probes. 0: nobody is left. */
-static pid_t find_orphan(const struct drv_orphan *h)
+static pid_t find_orphan(const struct run_orphan *h)
 {
 	DIR *dir;
 	struct dirent *e;
 	pid_t found = 0;
 
-	if (!h->pid || dp_drv_start_time(h->pid) == h->started)
+	if (!h->pid || dp_run_start_time(h->pid) == h->started)
 		return h->pid;
 	dir = h->inode ? opendir("/proc") : NULL;
 	while (dir && !found && (e = readdir(dir))) {
@@ -610,7 +610,7 @@ static pid_t find_orphan(const struct drv_orphan *h)
  * The session cannot be gone on with: log what its rings hold, add up its counts, and take its variables. Its probes
  * are taken out when the next session is made.
  */
-static void inherit(struct driver *d, struct drv_target *t, struct drv_orphan *h)
+static void inherit(struct dp_run *run, struct run_target *t, struct run_orphan *h)
 {
 	struct dp_ring_map copy = {.at = NULL};
 	u64 *words;
@@ -620,19 +620,19 @@ static void inherit(struct driver *d, struct drv_target *t, struct drv_orphan *h
 		n += h->ranges[i].ngates;
 	t->probes = calloc(n + 1, sizeof(*t->probes));
 	for (u32 i = 0; t->probes && i < h->nranges; i++) {
-		const struct drv_range *s = &h->ranges[i];
+		const struct run_range *s = &h->ranges[i];
 
 		for (u32 k = 0; s->generation == s->m->generation && k < s->ngates; k++)
-			t->probes[t->nprobes++] = (struct drv_probe){s->m, k};
+			t->probes[t->nprobes++] = (struct run_probe){s->m, k};
 	}
 	if (t->pid && t->probes && t->nprobes == n && dp_rings_copy(t->pid, n, h->nwords, &copy, &words)) {
-		dp_reader_settle(&copy, d->old_epoch);
+		dp_reader_settle(&copy, run->old_epoch);
 		if (!dp_reader_open(&t->reader, &copy, NULL)) {
-			dp_drv_drain(d, t, true);
+			dp_run_drain(run, t, true);
 			add_counts(t);
 			memcpy(h->words, words, h->nwords * sizeof(u64));
-			dp_drv_log_commit(d);
-			save_modules(d, h->ranges, h->nranges);
+			dp_run_log_commit(run);
+			save_modules(run, h->ranges, h->nranges);
 		}
 		dp_reader_close(t->reader);
 		t->reader = NULL;
@@ -644,10 +644,10 @@ static void inherit(struct driver *d, struct drv_target *t, struct drv_orphan *h
 	t->nprobes = 0;
 }
 
-static void adopt_target(struct driver *d, struct drv_orphan *h, pid_t pid)
+static void adopt_target(struct dp_run *run, struct run_orphan *h, pid_t pid)
 {
-	struct drv_target *t = new_target(d, pid, pid ? dp_drv_start_time(pid) : 0);
-	struct drv_wanted w;
+	struct run_target *t = new_target(run, pid, pid ? dp_run_start_time(pid) : 0);
+	struct run_wanted w;
 	struct dp_error err = {0};
 	struct dp_maps maps;
 	pid_t before;
@@ -656,38 +656,38 @@ static void adopt_target(struct driver *d, struct drv_orphan *h, pid_t pid)
 	if (!t)
 		return;
 	if (!pid) {
-		find_wanted_in_kernel(d, &w);
+		find_wanted_in_kernel(run, &w);
 	} else if (!dp_maps_read(&maps, pid, NULL)) {
-		find_wanted(d, &maps, pid, &w);
+		find_wanted(run, &maps, pid, &w);
 		dp_maps_free(&maps);
 	}
-	before = dp_drv_busy_with(pid);
-	if (pid && d->journal && w.n == h->nranges &&
-	    !build_session(d, t, &w, h->words, h->ranges, h->nranges, true, &err)) {
-		dp_drv_busy_with(before);
+	before = dp_run_busy_with(pid);
+	if (pid && run->journal && w.n == h->nranges &&
+	    !build_session(run, t, &w, h->words, h->ranges, h->nranges, true, &err)) {
+		dp_run_busy_with(before);
 		return;
 	}
 	free(t->ranges);
 	t->ranges = NULL;
 	t->nranges = 0;
-	inherit(d, t, h);
-	renew(d, t, &w, h->words, h->ranges, h->nranges);
-	dp_drv_busy_with(before);
+	inherit(run, t, h);
+	renew(run, t, &w, h->words, h->ranges, h->nranges);
+	dp_run_busy_with(before);
 }
 
-void dp_drv_adopt(struct driver *d)
+void dp_run_adopt(struct dp_run *run)
 {
-	struct drv_orphan *h;
+	struct run_orphan *h;
 
-	while ((h = d->orphans)) {
-		struct drv_target gone = {.pid = h->pid};
+	while ((h = run->orphans)) {
+		struct run_target gone = {.pid = h->pid};
 		pid_t pid = find_orphan(h);
 
 		if (pid || !h->pid)
-			adopt_target(d, h, pid);
+			adopt_target(run, h, pid);
 		if (pid != h->pid)
-			dp_drv_unsave_target(d, &gone);
-		d->orphans = h->next;
-		dp_drv_free_orphan(h);
+			dp_run_unsave_target(run, &gone);
+		run->orphans = h->next;
+		dp_run_free_orphan(h);
 	}
 }

@@ -8,7 +8,7 @@
 
 #include "run/run-priv.h"
 
-bool dp_drv_is_among(const struct drv_wanted *w, const struct drv_module *m)
+bool dp_run_is_among(const struct run_wanted *w, const struct run_module *m)
 {
 	for (u32 i = 0; i < w->n; i++)
 		if (w->v[i] == m)
@@ -17,9 +17,9 @@ bool dp_drv_is_among(const struct drv_wanted *w, const struct drv_module *m)
 }
 
 /* Take what is kept of a module, the first if m is NULL; NULL: nothing is. */
-static struct drv_kept *take_kept(struct drv_target *t, const struct drv_module *m)
+static struct run_kept *take_kept(struct run_target *t, const struct run_module *m)
 {
-	struct drv_kept *k, **p = &t->kept;
+	struct run_kept *k, **p = &t->kept;
 
 	while (*p && m && (*p)->m != m)
 		p = &(*p)->next;
@@ -29,49 +29,49 @@ static struct drv_kept *take_kept(struct drv_target *t, const struct drv_module 
 	return k;
 }
 
-void dp_drv_forget_kept(struct drv_target *t, const struct drv_module *m)
+void dp_run_forget_kept(struct run_target *t, const struct run_module *m)
 {
-	struct drv_kept *k = take_kept(t, m);
+	struct run_kept *k = take_kept(t, m);
 
 	if (k)
-		dp_drv_free_ended(k->locals);
+		dp_run_free_ended(k->locals);
 	free(k);
 }
 
-void dp_drv_end_kept(struct drv_target *t)
+void dp_run_end_kept(struct run_target *t)
 {
-	for (struct drv_kept *k; (k = take_kept(t, NULL)); free(k))
+	for (struct run_kept *k; (k = take_kept(t, NULL)); free(k))
 		if (k->generation == k->m->generation)
-			dp_drv_keep_ended(k->m, k->locals);
+			dp_run_keep_ended(k->m, k->locals);
 		else
-			dp_drv_free_ended(k->locals);
+			dp_run_free_ended(k->locals);
 }
 
-void dp_drv_keep_words(struct drv_target *t, const u64 *old, const struct drv_range *ranges, u32 n,
-		       const struct drv_wanted *w)
+void dp_run_keep_words(struct run_target *t, const u64 *old, const struct run_range *ranges, u32 n,
+		       const struct run_wanted *w)
 {
-	const struct dp_agg_view view = {t->pid, true, dp_drv_symbol_of, t};
+	const struct dp_agg_view view = {t->pid, true, dp_run_symbol_of, t};
 
 	for (u32 i = 0; old && i < n; i++) {
-		const struct drv_range *s = &ranges[i];
-		struct drv_kept *k = dp_drv_is_among(w, s->m) ? NULL : calloc(1, sizeof(*k) + s->ngates * sizeof(u64));
+		const struct run_range *s = &ranges[i];
+		struct run_kept *k = dp_run_is_among(w, s->m) ? NULL : calloc(1, sizeof(*k) + s->ngates * sizeof(u64));
 		if (!k)
 			continue;
-		*k = (struct drv_kept){t->kept, s->m, s->generation, dp_drv_ended_new(s->m, old + s->locals, &view)};
+		*k = (struct run_kept){t->kept, s->m, s->generation, dp_run_ended_new(s->m, old + s->locals, &view)};
 		memcpy(k->gates, old + s->gates, s->ngates * sizeof(u64));
 		t->kept = k;
 	}
 }
 
 /* Words that a module had in the session before stay with it, as long as its probes are the same. */
-static void carry_over(const u64 *old, const struct drv_range *ranges, u32 n, const struct drv_target *t, u64 *words)
+static void carry_over(const u64 *old, const struct run_range *ranges, u32 n, const struct run_target *t, u64 *words)
 {
 	if (!old)
 		return;
-	memcpy(words, old, DRV_GLOBALS * sizeof(*words));
+	memcpy(words, old, RUN_GLOBALS * sizeof(*words));
 	for (u32 i = 0; i < n; i++)
 		for (u32 k = 0; k < t->nranges; k++) {
-			const struct drv_range *from = &ranges[i], *to = &t->ranges[k];
+			const struct run_range *from = &ranges[i], *to = &t->ranges[k];
 
 			if (from->m != to->m)
 				continue;
@@ -83,9 +83,9 @@ static void carry_over(const u64 *old, const struct drv_range *ranges, u32 n, co
 }
 
 /* A module that the target had before goes on with its words. */
-static void bring_back(const struct drv_target *t, const struct drv_range *to, u64 *words)
+static void bring_back(const struct run_target *t, const struct run_range *to, u64 *words)
 {
-	for (const struct drv_kept *k = t->kept; k; k = k->next) {
+	for (const struct run_kept *k = t->kept; k; k = k->next) {
 		if (k->m != to->m || k->generation != to->generation || !k->locals)
 			continue;
 		memcpy(words + to->locals, k->locals->words, to->nlocals * sizeof(*words));
@@ -93,7 +93,7 @@ static void bring_back(const struct drv_target *t, const struct drv_range *to, u
 	}
 }
 
-void dp_drv_fill_words(const struct drv_target *t, const u64 *old, const struct drv_range *ranges, u32 nranges,
+void dp_run_fill_words(const struct run_target *t, const u64 *old, const struct run_range *ranges, u32 nranges,
 		       u64 *words)
 {
 	for (u32 i = 0; i < t->nranges; i++)

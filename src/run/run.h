@@ -13,50 +13,50 @@
 #include "base/error.h"
 #include "log/format.h"
 
-struct driver;
+struct dp_run;
 
-enum dp_driver_op { DP_DRIVER_INSERT = 1, DP_DRIVER_REMOVE, DP_DRIVER_QUERY, DP_DRIVER_VARS };
+enum dp_run_op { DP_RUN_INSERT = 1, DP_RUN_REMOVE, DP_RUN_QUERY, DP_RUN_VARS };
 
-enum dp_driver_flags {
-	DP_DRIVER_ALL = 0x1,
-	DP_DRIVER_MERGE = 0x2,    /* insert: add to what is inserted; a probe at the same place is replaced */
-	DP_DRIVER_REPLACE = 0x4,  /* insert: in the place of what is inserted */
-	DP_DRIVER_EXTENDED = 0x8, /* query */
-	DP_DRIVER_LOCAL = 0x10,   /* variables */
-	DP_DRIVER_GLOBAL = 0x20,
-	DP_DRIVER_RESET = 0x40,
-	DP_DRIVER_NO_OPCODES = 0x80, /* insert: do not verify them */
-	DP_DRIVER_ALLOW_TRAP = 0x100,
-	DP_DRIVER_SYSLOG = 0x400,
-	DP_DRIVER_AGGREGATES = 0x800, /* variables: only these */
-	DP_DRIVER_LATER = 0x1000,     /* insert: the process will map the module */
-	DP_DRIVER_JIT_ON = 0x2000,    /* insert: compile whatever can be; neither of these: where it pays */
-	DP_DRIVER_JIT_OFF = 0x4000,
-	DP_DRIVER_UPROBES = 0x8000,   /* insert: probes of a file, in all processes, by the kernel's uprobes */
-	DP_DRIVER_CONSOLE = 0x10000,  /* insert: records go to the kernel's log and its console, too; */
-	DP_DRIVER_SERIAL1 = 0x20000,  /* to the first serial port; */
-	DP_DRIVER_SERIAL2 = 0x40000,  /* to the second one */
-	DP_DRIVER_CHILDREN = 0x80000, /* insert: watchpoints are inherited by forked processes, too */
-	DP_DRIVER_FORMAT = 0xf00000,  /* insert: of records; variables: other than text shows aggregates only */
+enum dp_run_flags {
+	DP_RUN_ALL = 0x1,
+	DP_RUN_MERGE = 0x2,    /* insert: add to what is inserted; a probe at the same place is replaced */
+	DP_RUN_REPLACE = 0x4,  /* insert: in the place of what is inserted */
+	DP_RUN_EXTENDED = 0x8, /* query */
+	DP_RUN_LOCAL = 0x10,   /* variables */
+	DP_RUN_GLOBAL = 0x20,
+	DP_RUN_RESET = 0x40,
+	DP_RUN_NO_OPCODES = 0x80, /* insert: do not verify them */
+	DP_RUN_ALLOW_TRAP = 0x100,
+	DP_RUN_SYSLOG = 0x400,
+	DP_RUN_AGGREGATES = 0x800, /* variables: only these */
+	DP_RUN_LATER = 0x1000,     /* insert: the process will map the module */
+	DP_RUN_JIT_ON = 0x2000,    /* insert: compile whatever can be; neither of these: where it pays */
+	DP_RUN_JIT_OFF = 0x4000,
+	DP_RUN_UPROBES = 0x8000,   /* insert: probes of a file, in all processes, by the kernel's uprobes */
+	DP_RUN_CONSOLE = 0x10000,  /* insert: records go to the kernel's log and its console, too; */
+	DP_RUN_SERIAL1 = 0x20000,  /* to the first serial port; */
+	DP_RUN_SERIAL2 = 0x40000,  /* to the second one */
+	DP_RUN_CHILDREN = 0x80000, /* insert: watchpoints are inherited by forked processes, too */
+	DP_RUN_FORMAT = 0xf00000,  /* insert: of records; variables: other than text shows aggregates only */
 };
 
-#define DP_DRIVER_FORMAT_SHIFT 20
-_Static_assert(DP_NFORMATS <= DP_DRIVER_FORMAT >> DP_DRIVER_FORMAT_SHIFT, "every format has a number there");
+#define DP_RUN_FORMAT_SHIFT 20
+_Static_assert(DP_NFORMATS <= DP_RUN_FORMAT >> DP_RUN_FORMAT_SHIFT, "every format has a number there");
 
 /* Flags come from other processes and from files: what is no format is text. */
-static inline enum dp_format dp_driver_format(u32 flags)
+static inline enum dp_format dp_run_format(u32 flags)
 {
-	u32 format = (flags & DP_DRIVER_FORMAT) >> DP_DRIVER_FORMAT_SHIFT;
+	u32 format = (flags & DP_RUN_FORMAT) >> DP_RUN_FORMAT_SHIFT;
 
 	return format < DP_NFORMATS ? (enum dp_format)format : DP_FORMAT_TEXT;
 }
 
-static inline u32 dp_driver_with_format(u32 flags, enum dp_format format)
+static inline u32 dp_run_with_format(u32 flags, enum dp_format format)
 {
-	return (flags & ~(u32)DP_DRIVER_FORMAT) | (u32)format << DP_DRIVER_FORMAT_SHIFT;
+	return (flags & ~(u32)DP_RUN_FORMAT) | (u32)format << DP_RUN_FORMAT_SHIFT;
 }
 
-struct dp_driver_request {
+struct dp_run_request {
 	u32 size; /* of all that is sent, this included: name, file and object follow */
 	u32 op, flags;
 	u32 fields; /* insert: enum dp_rpn_log_fields */
@@ -66,20 +66,20 @@ struct dp_driver_request {
 };
 
 /* A run without a directory: records go to write, which returns how many bytes it took. NULL: no memory. */
-struct driver *dp_run_new(ssize_t (*write)(void *arg, const void *text, size_t n), void *arg);
+struct dp_run *dp_run_new(ssize_t (*write)(void *arg, const void *text, size_t n), void *arg);
 
 /* What a request asks for; text for the user goes to out. */
-int dp_run_request(struct driver *d, const struct dp_driver_request *rq, const char *name, const void *object,
-		   FILE *out, struct dp_error *err);
+int dp_run_request(struct dp_run *run, const struct dp_run_request *rq, const char *name, const void *object, FILE *out,
+		   struct dp_error *err);
 
 /*
  * Wait a little, for fd (-1: none) too, and do what is to be done: processes that start, records. Returns whether fd is
  * readable.
  */
-bool dp_run_turn(struct driver *d, int fd);
+bool dp_run_turn(struct dp_run *run, int fd);
 
 /* Take all probes out and log what they have left. */
-void dp_run_end(struct driver *d);
-void dp_run_free(struct driver *d);
+void dp_run_end(struct dp_run *run);
+void dp_run_free(struct dp_run *run);
 
 #endif
