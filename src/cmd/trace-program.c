@@ -245,6 +245,17 @@ static int follow(struct program *p)
 	return CMD_OK;
 }
 
+static void tell_let_go(struct program *p)
+{
+	unsigned long long n = dp_run_let_go(p->run);
+
+	if (n)
+		dp_ui_note(
+		    "%llu process%s began, or loaded a file, without waiting for the probes: hits before they were in place "
+		    "are missing",
+		    n, n == 1 ? "" : "es");
+}
+
 static int run(struct program *p)
 {
 	struct dp_error err = {0};
@@ -270,6 +281,7 @@ static int run(struct program *p)
 		status = release_command(p);
 	if (!status)
 		status = follow(p);
+	tell_let_go(p);
 	show_aggregates(p);
 	return status;
 }

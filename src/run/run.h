@@ -78,6 +78,9 @@ int dp_run_request(struct dp_run *run, const struct dp_run_request *rq, const ch
  */
 bool dp_run_turn(struct dp_run *run, int fd);
 
+/* Processes so far that began, or loaded a file of a program, without waiting for their probes. */
+u64 dp_run_let_go(struct dp_run *run);
+
 /* Take all probes out and log what they have left. */
 void dp_run_end(struct dp_run *run);
 void dp_run_free(struct dp_run *run);

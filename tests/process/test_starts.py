@@ -22,11 +22,15 @@ BRIEF, STATIC, LIBRARY, LATE = target("brief"), target("brief-static"), target("
 LONG = 120  # seconds in which anything ends; nothing here depends on how long it takes
 
 
-def insert(name, offset, check=0, using=dprobes):
+def program(name, offset):
     path = os.path.join(DIR, offset + "-" + os.path.basename(name) + ".rpn")
     with open(path, "w") as f:
         f.write("name = %s\nvars = 1\noffset = %s\ninc lv, 0; abort\n" % (name, offset))
-    return using("insert", path, check=check)
+    return path
+
+
+def insert(name, offset, check=0, using=dprobes):
+    return using("insert", program(name, offset), check=check)
 
 
 def query():
@@ -81,6 +85,18 @@ def held():
         except OSError:
             pass
     return found
+
+
+def children(pid):
+    with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+        return [int(child) for child in f.read().split()]
+
+
+def has_probes(pid):
+    try:
+        return bool(our_mappings(pid))
+    except OSError:
+        return False  # it has ended
 
 
 def root():
@@ -149,6 +165,17 @@ def late():
     p.stdin.close()
     assert p.wait(LONG) == 0
     wait_for_hits(1)
+
+
+@alone
+def late_in_trace():
+    """the same of a program that a trace starts: its end tells that it did not wait"""
+    root()
+    path = program(LATE, "main_work")
+    t = start([DPROBES, "trace", "-f", path, "--", LATE], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: any(has_probes(pid) for pid in children(t.pid)), timeout=LONG, what="probes")
+    err = t.communicate("\n", timeout=LONG)[1]
+    assert t.returncode == 0 and "1 process began, or loaded a file, without waiting for the probes" in err, err
 
 
 @alone
