@@ -16,6 +16,7 @@
 #include "bench.h"
 #include "host/process/process.h"
 #include "log/reader.h"
+#include "../tests/lib/add-line.h"
 
 #define MAX_REPETITIONS 64
 #define THREADS "4"
@@ -107,7 +108,7 @@ static int add(struct dp_session *s, const char *events, struct dp_error *err)
 
 	snprintf(lines, sizeof(lines), "%s", events);
 	for (def = strtok_r(lines, "\n", &save); def && !r; def = strtok_r(NULL, "\n", &save))
-		r = dp_session_add(s, def, err);
+		r = add_line(s, def, err);
 	return r;
 }
 

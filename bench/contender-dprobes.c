@@ -9,6 +9,7 @@
 #include "host/process/process.h"
 #include "lang/rpn/rpn.h"
 #include "log/reader.h"
+#include "../tests/lib/add-line.h"
 
 struct ours {
 	struct dp_session *session;
@@ -40,7 +41,7 @@ static int add_events(struct dp_session *session, const char *text, const struct
 		char *at = strchr(def, '@');
 
 		snprintf(event, sizeof(event), "%.*s%s:%s%s", (int)(at - def), def, p->module, p->symbol, at + 1);
-		r = dp_session_add(session, event, err);
+		r = add_line(session, event, err);
 	}
 	return r;
 }

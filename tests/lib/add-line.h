@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* For test programs: add an event to a session by its text. */
+/* For tests and benchmarks: add an event to a session by its text. */
 #ifndef DP_TEST_ADD_LINE_H
 #define DP_TEST_ADD_LINE_H
 
