@@ -251,9 +251,8 @@ static void tell_let_go(struct program *p)
 
 	if (n)
 		dp_ui_note(
-		    "%llu process%s began, or loaded a file, without waiting for the probes: hits before they were in place "
-		    "are missing",
-		    n, n == 1 ? "" : "es");
+		    "%llu process%s began, or loaded a file, without waiting for the probes: some hits are missing", n,
+		    n == 1 ? "" : "es");
 }
 
 static int run(struct program *p)
