@@ -16,7 +16,8 @@
 #include "symbols/symbols.h"
 
 #define CHUNK 65536u
-#define SHOWN 20 /* differences */
+#define SHOWN 20      /* differences */
+#define LONGEST_MS 64 /* a mapping that differs is looked at again after 1, 2, 4 ... milliseconds */
 
 struct check {
 	int mem;
@@ -65,7 +66,6 @@ static void compare(struct check *c, u64 addr, const u8 *mem, const u8 *file, u6
 {
 	u64 i = 0;
 
-	c->bytes += n;
 	while (i < n) {
 		u64 end, last;
 
@@ -101,46 +101,68 @@ static bool is_there(const struct check *c, const struct dp_map *map)
 	return same;
 }
 
-static void check_mapping(struct check *c, const struct dp_map *map)
+enum outcome { SAME, DIFFERS, UNREADABLE };
+
+/* tell: count and show what differs; else the first difference is enough. An error is left in errno. */
+static enum outcome look(struct check *c, const struct dp_map *map, bool tell)
 {
 	static u8 mem[CHUNK], file[CHUNK];
-	u64 differing = c->differing, places = c->places, known = c->known;
 	int fd = dp_map_open(c->pid, map), error = errno;
-	bool readable = fd >= 0;
+	enum outcome r = fd < 0 ? UNREADABLE : SAME;
+	u64 bytes = 0;
 
-	for (u64 at = map->lo; at < map->hi && readable; at += CHUNK) {
+	for (u64 at = map->lo; at < map->hi && r != UNREADABLE && (tell || r == SAME); at += CHUNK) {
 		u64 n = DP_MIN(map->hi - at, (u64)CHUNK);
 		ssize_t got = pread(c->mem, mem, n, (off_t)at);
 		ssize_t want = pread(fd, file, n, (off_t)(map->offset + (at - map->lo)));
 
 		error = errno;
-		readable = got > 0 && want >= 0;
-		if (!readable)
+		if (got <= 0 || want < 0) {
+			r = UNREADABLE;
 			break;
+		}
 		/* Behind the end of the file a mapping is zero up to the end of the page, then
 		 * absent. */
 		if (want < got)
 			memset(file + want, 0, (size_t)(got - want));
-		compare(c, at, mem, file, (u64)got);
+		if (memcmp(mem, file, (size_t)got))
+			r = DIFFERS;
+		bytes += (u64)got;
+		if (tell)
+			compare(c, at, mem, file, (u64)got);
 		if ((u64)want < n)
 			break;
 	}
-	if ((!readable || c->differing > differing) && !is_there(c, map)) {
-		/* What was compared may have been somebody else's bytes. */
-		c->vanished++;
-		c->differing = differing;
-		c->places = places;
-		c->known = known;
-	} else if (readable) {
-		c->mappings++;
-	} else {
-		c->unreadable++;
-		if (!c->quiet)
-			dp_ui_note("%s at %llx cannot be read: %s", map->path, (unsigned long long)map->lo,
-				   strerror(error));
-	}
 	if (fd >= 0)
 		close(fd);
+	if (tell || r == SAME)
+		c->bytes += bytes;
+	errno = error;
+	return r;
+}
+
+/* A library that is unmapped and mapped again at its old place meanwhile may seem to differ: it is looked at again. */
+static void check_mapping(struct check *c, const struct dp_map *map)
+{
+	enum outcome r = look(c, map, false);
+
+	for (u32 ms = 1; r != SAME && ms < LONGEST_MS; ms *= 2) {
+		if (!is_there(c, map)) {
+			c->vanished++;
+			return;
+		}
+		usleep(ms * 1000);
+		r = look(c, map, false);
+	}
+	if (r == DIFFERS)
+		r = look(c, map, true);
+	if (r != UNREADABLE) {
+		c->mappings++;
+		return;
+	}
+	c->unreadable++;
+	if (!c->quiet)
+		dp_ui_note("%s at %llx cannot be read: %s", map->path, (unsigned long long)map->lo, strerror(errno));
 }
 
 /* Whose the differences are, when they are all those of one dprobes. */
