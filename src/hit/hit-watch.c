@@ -4,6 +4,7 @@
  * run on the thread's slot as at any other hit; what they change in the registers takes effect when the handler
  * returns.
  */
+#include "abi/abi-offsets.h"
 #include "abi/abi-page.h"
 #include "abi/abi-point.h"
 #include "abi/abi-watch.h"
@@ -132,7 +133,7 @@ void dp_on_watch(const struct dp_siginfo *si, u64 *uc, const struct dp_control *
 		return;
 	}
 	/* As in hit-entry.S: a hit from a signal handler that interrupts this one is missed. */
-	*(volatile u32 *)&slot->busy = 1;
+	*(volatile u32 *)&slot->busy = DP_HIT_SLOT_TAKEN;
 	uc[DP_CTX_IP] = next;
 	dp_watch_run(base, w, uc, ctl);
 	if (uc[DP_CTX_IP] == next)

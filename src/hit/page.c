@@ -5,6 +5,7 @@
  * leads back here; then the page is closed, and the programs run for what was stored. Whoever is in between when others
  * fault, end or are killed leaves an open page: never a thread that cannot go on.
  */
+#include "abi/abi-offsets.h"
 #include "abi/abi-page.h"
 #include "abi/abi-point.h"
 #include "abi/abi-watch.h"
@@ -423,7 +424,7 @@ void dp_on_page(const struct dp_siginfo *si, u64 *uc, const struct dp_control *c
 			slot->page_left = addr;
 		return;
 	}
-	*(volatile u32 *)&slot->busy = 1;
+	*(volatile u32 *)&slot->busy = DP_HIT_SLOT_TAKEN;
 	asks = !by_call && should_ask(ip, ctl);
 	if (by_call) {
 		dp_watch_run(base, NULL, uc, ctl);
