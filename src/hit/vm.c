@@ -5,20 +5,17 @@
  * budgets) is checked here. Freestanding: no calls but the services of vm.h, no writable data, no
  * absolute addresses (the dispatch table holds distances between labels).
  *
- * One block for each line of opcodes.def, in its order; the stack index counts down, is masked at each use, and so
- * wraps: no depth of the stack can leave it.
+ * One block for each line of opcodes.def: made from the line where that says what the opcode computes (vm-blocks.h),
+ * here where it is like no other, in their order. The stack index counts down, is masked at each use, and so wraps: no
+ * depth of the stack can leave it.
  */
 #include "hit/hit-rpn.h"
+#include "hit/vm-blocks.h"
 
 #define DP_NOINLINE __attribute__((__noinline__))
 #define DP_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define NO_FIELD 0xff
 #define MASK_FIELDS 63 /* fields from here on share the last bit of the fault mask */
-
-/* Record fields and code operands may lie at any address. */
-typedef u16 __attribute__((aligned(1), may_alias)) any_u16;
-typedef u32 __attribute__((aligned(1), may_alias)) any_u32;
-typedef u64 __attribute__((aligned(1), may_alias)) any_u64;
 
 static inline u8 *payload_of(const struct dp_hit *h)
 {
@@ -118,44 +115,6 @@ static DP_NOINLINE void log_comm(struct dp_hit *h, u32 at, u32 keep)
 
 /* ---- arithmetic with corners ---- */
 
-static inline u64 shift_left(u64 a, u64 n)
-{
-	return n > 63 ? 0 : a << n;
-}
-
-static inline u64 shift_right(u64 a, u64 n)
-{
-	return n > 63 ? 0 : a >> n;
-}
-
-static inline u64 rotate_left(u64 a, u64 n)
-{
-	n &= 63;
-	return n ? a << n | a >> (64 - n) : a;
-}
-
-/* Bits below bit n; n is 1 for the lowest. */
-static inline u64 below(u64 n)
-{
-	return (1ull << (n - 1)) - 1;
-}
-
-/* Bits above bit n. */
-static inline u64 above(u64 n)
-{
-	return n == 64 ? 0 : ~0ull << n;
-}
-
-static inline u64 spread_up(u64 a, u64 n)
-{
-	return a >> (n - 1) & 1 ? a | above(n) : a & ~above(n);
-}
-
-static inline u64 spread_down(u64 a, u64 n)
-{
-	return a >> (n - 1) & 1 ? a | below(n) : a & ~below(n);
-}
-
 /* Signed division; the one quotient that does not fit wraps instead of trapping. */
 static inline void divide_signed(s64 a, s64 b, u64 *rest, u64 *quotient)
 {
@@ -163,48 +122,8 @@ static inline void divide_signed(s64 a, s64 b, u64 *rest, u64 *quotient)
 	*rest = b == -1 ? 0 : (u64)(a % b);
 }
 
-/* What a program may set in the flags register: the arithmetic flags and the direction. */
-#define FLAGS_WRITABLE 0xcd5ull
-
-static inline u64 new_value(u32 slot, u64 old, u64 v)
-{
-	return slot == DP_REG_WORD(flags) ? (old & ~FLAGS_WRITABLE) | (v & FLAGS_WRITABLE) : v;
-}
-
-/* ---- the machine ---- */
-
 /* The blocks of opcodes are no statements to clang-format. */
 /* clang-format off */
-
-#define TOP(i) stack[(sp + (i)) & (DP_VM_STACK - 1)]
-#define DROP(n) (sp += (n))
-#define PUSH(v)                                                                                    \
-	do {                                                                                       \
-		u64 value_ = (v);                                                                  \
-		sp--;                                                                              \
-		TOP(0) = value_;                                                                   \
-	} while (0)
-
-/* Begin the block of an opcode: `a` are its operands, pc stands behind them. */
-#define OP(id)                                                                                     \
-	op_##id:                                                                                   \
-	{                                                                                          \
-		const struct dp_args_##id *const a = (const void *)pc;                             \
-		pc += sizeof(*a);                                                                  \
-		(void)a;
-#define NEXT goto *(&&op_ILLEGAL + labels[*pc++])
-#define END                                                                                        \
-	NEXT;                                                                                      \
-	}
-
-/* What follows is for the program to say (RPN), or the end. */
-#define RAISE(what, p1, p2)                                                                        \
-	do {                                                                                       \
-		h->vm->rpn.parm1 = (p1);                                                           \
-		h->vm->rpn.parm2 = (p2);                                                           \
-		h->vm->rpn.code = (what);                                                          \
-		goto exception;                                                                    \
-	} while (0)
 
 /* Raise what a function of rpn.h returned; the parameters are in the state already. */
 #define TRY(call)                                                                                  \
@@ -217,44 +136,11 @@ static inline u64 new_value(u32 slot, u64 old, u64 v)
 	} while (0)
 
 /* Log items take their operands off the stack first: the program may go on after an overflow. */
-#define LOG_ITEM(id, words, call)                                                                  \
+#define LOG_ITEM(id, call)                                                                         \
 	OP(id)                                                                                     \
 	u64 x = TOP(1), y = TOP(0);                                                                \
-	DROP(words);                                                                               \
+	DROP(2);                                                                                   \
 	TRY(call);                                                                                 \
-	END
-
-/* Words relative to BASE (the stack's base or its top), index from the code or from the stack. */
-#define RELATIVE(which, BASE)                                                                      \
-	OP(PUSH_##which##_S) u32 i = (u32)TOP(0); DROP(1); u64 v = stack[((BASE) + i) & (DP_VM_STACK - 1)];\
-	PUSH(v); END                                                                               \
-	OP(POP_##which##_S) u64 v = TOP(0); u32 i = (u32)TOP(1); DROP(2);                          \
-	stack[((BASE) + i) & (DP_VM_STACK - 1)] = v; END                                           \
-	OP(COPY_##which##_S) u32 i = (u32)TOP(0); DROP(1);                                         \
-	stack[((BASE) + i) & (DP_VM_STACK - 1)] = TOP(0); END                                      \
-	OP(PUSH_##which) u64 v = stack[((BASE) + (u32)a->i) & (DP_VM_STACK - 1)]; PUSH(v); END     \
-	OP(POP_##which) u64 v = TOP(0); DROP(1);                                                   \
-	stack[((BASE) + (u32)a->i) & (DP_VM_STACK - 1)] = v; END                                   \
-	OP(COPY_##which) stack[((BASE) + (u32)a->i) & (DP_VM_STACK - 1)] = TOP(0); END
-
-#define PUSH_HEAP(id, type)                                                                        \
-	OP(id)                                                                                     \
-	const type *p = (const type *)dp_rpn_heap(h, TOP(1), TOP(0), a->n * sizeof(type));         \
-	if (DP_UNLIKELY(!p))                                                                       \
-		goto exception;                                                                    \
-	DROP(2);                                                                                   \
-	for (u32 i = 0; i < a->n; i++)                                                             \
-		PUSH(p[i]);                                                                        \
-	END
-
-#define POP_HEAP(id, type)                                                                         \
-	OP(id)                                                                                     \
-	type *p = (type *)dp_rpn_heap(h, TOP(1), TOP(0), a->n * sizeof(type));                     \
-	if (DP_UNLIKELY(!p))                                                                       \
-		goto exception;                                                                    \
-	DROP(2);                                                                                   \
-	for (u32 i = a->n; i-- > 0; DROP(1))                                                       \
-		p[i] = (type)TOP(0);                                                               \
 	END
 
 /* What only the host in the kernel has; the verifier lets none of these pass elsewhere. */
@@ -266,134 +152,6 @@ static inline u64 new_value(u32 slot, u64 old, u64 v)
 #endif
 
 #define OFFSET_HERE ((u32)(pc - (const u8 *)h->prog->code))
-
-#define COUNT_JUMP                                                                                 \
-	do {                                                                                       \
-		if (DP_UNLIKELY(jumps == h->prog->jmpmax))                                         \
-			RAISE(DP_EX_MAX_JMPS, h->prog->jmpmax, 0);                                 \
-		jumps++;                                                                           \
-	} while (0)
-
-#define JUMP_IF(id, condition)                                                                     \
-	OP(id)                                                                                     \
-	if (condition) {                                                                           \
-		COUNT_JUMP;                                                                        \
-		pc += a->to;                                                                       \
-	}                                                                                          \
-	END
-
-#define BINARY(id, expr)                                                                           \
-	OP(id)                                                                                     \
-	u64 x = TOP(1), y = TOP(0);                                                                \
-	DROP(1);                                                                                   \
-	TOP(0) = (expr);                                                                           \
-	END
-
-#define SIGNED(id, expr)                                                                           \
-	OP(id)                                                                                     \
-	s64 x = (s64)TOP(1), y = (s64)TOP(0);                                                      \
-	DROP(1);                                                                                   \
-	TOP(0) = (u64)(expr);                                                                      \
-	END
-
-#define UNARY(id, expr)                                                                            \
-	OP(id)                                                                                     \
-	u64 x = TOP(0);                                                                            \
-	TOP(0) = (u64)(expr);                                                                      \
-	END
-
-/* Bit operations whose bit number comes from the stack. */
-#define BIT_S(id, expr)                                                                            \
-	OP(id)                                                                                     \
-	u64 x = TOP(1), n = TOP(0);                                                                \
-	if (DP_UNLIKELY(n - 1 > 63))                                                               \
-		RAISE(DP_EX_INVALID_OPERAND, DP_BAD_BIT, n);                                       \
-	DROP(1);                                                                                   \
-	TOP(0) = (expr);                                                                           \
-	END
-
-/* The ten ways to touch a variable. V: address of the array, N: its length. */
-#define VARIABLES(kind, V, N, which)                                                               \
-	OP(PUSH_##kind) PUSH(V[a->i]); END                                                         \
-	OP(PUSH_##kind##_S) CHECK_INDEX(TOP(0), N, which); TOP(0) = V[TOP(0)]; END                       \
-	OP(POP_##kind) V[a->i] = TOP(0); DROP(1); END                                              \
-	OP(POP_##kind##_S) CHECK_INDEX(TOP(1), N, which); V[TOP(1)] = TOP(0); DROP(2); END               \
-	OP(MOVE_##kind) V[a->i] = TOP(0); END                                                      \
-	OP(MOVE_##kind##_S) CHECK_INDEX(TOP(0), N, which); V[TOP(0)] = TOP(1); DROP(1); END              \
-	OP(INC_##kind) __atomic_fetch_add(&V[a->i], 1, __ATOMIC_RELAXED); END                      \
-	OP(INC_##kind##_S) CHECK_INDEX(TOP(0), N, which);                                                \
-	__atomic_fetch_add(&V[TOP(0)], 1, __ATOMIC_RELAXED); DROP(1); END                          \
-	OP(DEC_##kind) __atomic_fetch_sub(&V[a->i], 1, __ATOMIC_RELAXED); END                      \
-	OP(DEC_##kind##_S) CHECK_INDEX(TOP(0), N, which);                                                \
-	__atomic_fetch_sub(&V[TOP(0)], 1, __ATOMIC_RELAXED); DROP(1); END
-
-#define CHECK_INDEX(i, n, which)                                                                         \
-	do {                                                                                       \
-		if (DP_UNLIKELY((i) >= (n)))                                                       \
-			RAISE(DP_EX_INVALID_OPERAND, which, i);                                    \
-	} while (0)
-
-#define LOCALS ((u64 *)h->prog->locals)
-#define GLOBALS ((u64 *)h->prog->globals)
-
-/* Memory through exceptions (the historical opcodes). */
-#define PUSH_MEM(id, len)                                                                          \
-	OP(id)                                                                                     \
-	u64 value = 0;                                                                             \
-	if (!fetch(h, &value, TOP(0), len))                                                        \
-		RAISE(DP_EX_INVALID_ADDR, TOP(0), 0);                                              \
-	TOP(0) = value;                                                                            \
-	END
-
-#define POP_MEM(id, len)                                                                           \
-	OP(id)                                                                                     \
-	u64 value = TOP(0);                                                                        \
-	if (dp_hit_write(h, TOP(1), &value, len)) {                                                \
-		h->faults++;                                                                       \
-		RAISE(DP_EX_INVALID_ADDR, TOP(1), 0);                                              \
-	}                                                                                          \
-	DROP(2);                                                                                   \
-	END
-
-/* Memory through the mark (events). */
-#define LOAD(id, len)                                                                              \
-	OP(id)                                                                                     \
-	u64 value = 0;                                                                             \
-	if (!mark && !fetch(h, &value, TOP(0) + (s64)a->d, len))                                   \
-		mark = true;                                                                       \
-	TOP(0) = value;                                                                            \
-	END
-
-#define MOVE_MARK(field)                                                                           \
-	do {                                                                                       \
-		if (DP_UNLIKELY(mark)) {                                                           \
-			mark_field(h, field);                                                      \
-			mark = false;                                                              \
-		}                                                                                  \
-	} while (0)
-
-#define LOG_REG(id, type)                                                                          \
-	OP(id)                                                                                     \
-	*(type *)(payload + a->at) = (type)r[a->reg];                                              \
-	END
-
-#define LOG_TOP(id, type)                                                                          \
-	OP(id)                                                                                     \
-	*(type *)(payload + a->at) = (type)TOP(0);                                                 \
-	DROP(1);                                                                                   \
-	MOVE_MARK(a->f);                                                                           \
-	END
-
-#define PUSH_REG(id, type) OP(id) PUSH((u64)(s64)(type)r[a->reg]); END
-
-#define NEED_REG(id, type, op) OP(id) if (!((type)r[a->reg] op (type)a->c)) goto filtered; END
-
-#define NEED_TOP(id, type, op)                                                                     \
-	OP(id)                                                                                     \
-	if (!((type)TOP(0) op (type)a->c) || mark)                                                 \
-		goto filtered;                                                                     \
-	DROP(1);                                                                                   \
-	END
 
 /* Copies of this function would make the distances between labels wrong. */
 #ifdef __clang__
@@ -414,7 +172,7 @@ enum dp_run_result dp_vm_go(struct dp_hit *h, const u8 *pc, u32 sp, u32 jumps, u
 #define DP_OPCODE2(number, id, ...) [number] = (s32)(&&op_##id - &&op_ILLEGAL),
 #include "program/opcodes.def"
 	};
-	static const u8 slot_of[] = {
+	static const u8 word_of[] = {
 #define DP_REGISTER(number, member, ...) [number] = DP_REG_WORD(member),
 #include "program/registers.def"
 	};
@@ -432,15 +190,14 @@ enum dp_run_result dp_vm_go(struct dp_hit *h, const u8 *pc, u32 sp, u32 jumps, u
 op_PREFIX:
 	goto *(&&op_ILLEGAL + more_labels[*pc++]);
 
+	/* What the table says. */
+#define DP_OPCODE(number, id, text, operands, pops, pushes, rule, operation, ...) BLOCK(id, pops, operation)
+#define DP_OPCODE2 DP_OPCODE
+#include "program/opcodes.def"
+
 	/* ---- flow ---- */
 	OP(NOP) END
 	OP(JMP) COUNT_JUMP; pc += a->to; END
-	JUMP_IF(JLT, (s64)TOP(0) < 0)
-	JUMP_IF(JLE, (s64)TOP(0) <= 0)
-	JUMP_IF(JGT, (s64)TOP(0) > 0)
-	JUMP_IF(JGE, (s64)TOP(0) >= 0)
-	JUMP_IF(JZ, !TOP(0))
-	JUMP_IF(JNZ, TOP(0))
 	OP(LOOP)
 	COUNT_JUMP;
 	if (--TOP(0))
@@ -472,8 +229,8 @@ op_PREFIX:
 	OP(SETMIN_S) dp_rpn_head(h)->minor = (u16)TOP(0); DROP(1); END
 	OP(SETMAJ) dp_rpn_head(h)->major = a->n; END
 	OP(SETMAJ_S) dp_rpn_head(h)->major = (u16)TOP(0); DROP(1); END
-	LOG_ITEM(LOG_STR, 2, dp_rpn_log_str(h, x, y))
-	LOG_ITEM(LOG_MRF, 2, dp_rpn_log_mrf(h, x, y))
+	LOG_ITEM(LOG_STR, dp_rpn_log_str(h, x, y))
+	LOG_ITEM(LOG_MRF, dp_rpn_log_mrf(h, x, y))
 	OP(LOG)
 	DROP(a->n);
 	TRY(dp_rpn_log_stack(h, sp - a->n, a->n, -1));
@@ -483,32 +240,13 @@ op_PREFIX:
 	DROP(1 + (u32)n);
 	TRY(dp_rpn_log_stack(h, sp - (u32)n, n, DP_TOKEN_WORDS));
 	END
-	LOG_ITEM(LOG_LV, 2, dp_rpn_log_vars(h, x, y, DP_TOKEN_LOCALS))
-	LOG_ITEM(LOG_GV, 2, dp_rpn_log_vars(h, x, y, DP_TOKEN_GLOBALS))
+	LOG_ITEM(LOG_LV, dp_rpn_log_vars(h, x, y, DP_TOKEN_LOCALS))
+	LOG_ITEM(LOG_GV, dp_rpn_log_vars(h, x, y, DP_TOKEN_GLOBALS))
 	OP(PUSH_LP) PUSH(dp_rpn_position(h)); END
 	OP(PUSH_PLP) PUSH(h->vm->rpn.plp); END
 	OP(POP_LP) TRY(dp_rpn_go_back(h, TOP(0))); DROP(1); END
 
-	/* ---- variables ---- */
-	VARIABLES(GV, GLOBALS, h->prog->nglobals, DP_BAD_GLOBAL)
-	VARIABLES(LV, LOCALS, h->prog->nlocals, DP_BAD_LOCAL)
-
 	/* ---- arithmetic, logic, bits ---- */
-	BINARY(ADD, x + y)
-	BINARY(SUB, x - y)
-	BINARY(MUL, x * y)
-	UNARY(NEG, -x)
-	BINARY(AND, x & y)
-	BINARY(OR, x | y)
-	BINARY(XOR, x ^ y)
-	UNARY(ROL, rotate_left(x, a->n))
-	BINARY(ROL_S, rotate_left(y, x))
-	UNARY(ROR, rotate_left(x, 64 - a->n))
-	BINARY(ROR_S, rotate_left(y, 64 - (x & 63)))
-	UNARY(SHL, x << a->n)
-	BINARY(SHL_S, shift_left(y, x))
-	UNARY(SHR, x >> a->n)
-	BINARY(SHR_S, shift_right(y, x))
 	OP(DIV)
 	u64 x = TOP(1), y = TOP(0);
 	if (DP_UNLIKELY(!y))
@@ -524,14 +262,6 @@ op_PREFIX:
 	TOP(1) = rest;
 	TOP(0) = quotient;
 	END
-	BIT_S(PBL_S, spread_up(x, n))
-	BIT_S(PBR_S, spread_down(x, n))
-	UNARY(PBL, spread_up(x, a->n))
-	UNARY(PBR, spread_down(x, a->n))
-	BIT_S(PZL_S, x & ~above(n))
-	BIT_S(PZR_S, x & ~below(n))
-	UNARY(PZL, x & ~above(a->n))
-	UNARY(PZR, x & ~below(a->n))
 
 	/* ---- stack ---- */
 	OP(XCHG)
@@ -553,27 +283,12 @@ op_PREFIX:
 		PUSH(x);
 	END
 	OP(ROS) DROP(a->n); END
-	RELATIVE(SBP, h->vm->rpn.base)
-	RELATIVE(TSP, sp)
 	OP(SAVE_SBP) PUSH(h->vm->rpn.base); END
 	OP(RESTORE_SBP) h->vm->rpn.base = (u32)TOP(0); DROP(1); END
 	OP(SAVE_TSP) u32 was = sp; PUSH(was); END
 	OP(RESTORE_TSP) sp = (u32)TOP(0); END
 
 	/* ---- registers and the like ---- */
-	OP(PUSH_R) PUSH(r[slot_of[a->reg]]); END
-	OP(POP_R)
-	u32 slot = slot_of[a->reg];
-	r[slot] = new_value(slot, r[slot], TOP(0));
-	DROP(1);
-	END
-	OP(PUSH_U) PUSH(((const u64 *)dp_hit_user(h))[slot_of[a->reg]]); END
-	OP(POP_U)
-	u32 slot = slot_of[a->reg];
-	u64 *u = (u64 *)dp_hit_user(h);
-	u[slot] = new_value(slot, u[slot], TOP(0));
-	DROP(1);
-	END
 	OP(PUSH_D) PUSH(a->c); END
 	KERNEL_ONLY(PUSH_TASK, PUSH(dp_hit_task(h));)
 	OP(PUSH_PID) PUSH(dp_hit_pid(h)); END
@@ -581,14 +296,6 @@ op_PREFIX:
 	OP(PUSH_WID) PUSH(-64ull); END
 
 	/* ---- memory ---- */
-	PUSH_MEM(PUSH_MEM8, 1)
-	PUSH_MEM(PUSH_MEM16, 2)
-	PUSH_MEM(PUSH_MEM32, 4)
-	PUSH_MEM(PUSH_MEM64, 8)
-	POP_MEM(POP_MEM8, 1)
-	POP_MEM(POP_MEM16, 2)
-	POP_MEM(POP_MEM32, 4)
-	POP_MEM(POP_MEM64, 8)
 	OP(VFY_R)
 	u8 byte;
 	TOP(0) = dp_hit_read(h, &byte, TOP(0), 1) != 0;
@@ -632,14 +339,6 @@ op_PREFIX:
 	TOP(0) = h->vm->rpn.handle;
 	END
 	OP(FREE) TRY(dp_rpn_heap_free(h, TOP(0))); DROP(1); END
-	PUSH_HEAP(PUSH_HEAP8, u8)
-	PUSH_HEAP(PUSH_HEAP16, any_u16)
-	PUSH_HEAP(PUSH_HEAP32, any_u32)
-	PUSH_HEAP(PUSH_HEAP64, any_u64)
-	POP_HEAP(POP_HEAP8, u8)
-	POP_HEAP(POP_HEAP16, any_u16)
-	POP_HEAP(POP_HEAP32, any_u32)
-	POP_HEAP(POP_HEAP64, any_u64)
 
 	/* ---- events: into the record ---- */
 	OP(REC) h->log_len = a->size; mark = false; END
@@ -648,14 +347,6 @@ op_PREFIX:
 	*(any_u64 *)payload = 0;
 	mark = false;
 	END
-	LOG_REG(LOGR8, u8)
-	LOG_REG(LOGR16, any_u16)
-	LOG_REG(LOGR32, any_u32)
-	LOG_REG(LOGR64, any_u64)
-	LOG_TOP(LOG8, u8)
-	LOG_TOP(LOG16, any_u16)
-	LOG_TOP(LOG32, any_u32)
-	LOG_TOP(LOG64, any_u64)
 	OP(LOGM)
 	if (!fetch(h, payload + a->at, r[a->reg] + (s64)a->d, a->n))
 		mark_field(h, a->f);
@@ -685,59 +376,9 @@ op_PREFIX:
 	END
 
 	/* ---- events: operands of conditions ---- */
-	LOAD(LD8, 1)
-	LOAD(LD16, 2)
-	LOAD(LD32, 4)
-	LOAD(LD64, 8)
-	PUSH_REG(PUSHR, u64)
-	PUSH_REG(PUSHR_U8, u8)
-	PUSH_REG(PUSHR_U16, u16)
-	PUSH_REG(PUSHR_U32, u32)
-	PUSH_REG(PUSHR_S8, s8)
-	PUSH_REG(PUSHR_S16, s16)
-	PUSH_REG(PUSHR_S32, s32)
 
 	/* ---- events: conditions ---- */
-	OP(NEED)
-	if (!TOP(0) || mark)
-		goto filtered;
-	DROP(1);
-	END
-	NEED_REG(NEEDR_EQ, u64, ==)
-	NEED_REG(NEEDR_NE, u64, !=)
-	NEED_REG(NEEDR_LT, s64, <)
-	NEED_REG(NEEDR_GE, s64, >=)
-	NEED_REG(NEEDR_LTU, u64, <)
-	NEED_REG(NEEDR_GEU, u64, >=)
-	NEED_TOP(NEED_EQ, u64, ==)
-	NEED_TOP(NEED_NE, u64, !=)
-	NEED_TOP(NEED_LT, s64, <)
-	NEED_TOP(NEED_GE, s64, >=)
-	NEED_TOP(NEED_LTU, u64, <)
-	NEED_TOP(NEED_GEU, u64, >=)
-
 	/* ---- behind the prefix ---- */
-	BINARY(EQ, x == y)
-	BINARY(NE, x != y)
-	SIGNED(LT, x < y)
-	SIGNED(LE, x <= y)
-	SIGNED(GT, x > y)
-	SIGNED(GE, x >= y)
-	BINARY(LTU, x < y)
-	BINARY(LEU, x <= y)
-	BINARY(GTU, x > y)
-	BINARY(GEU, x >= y)
-	UNARY(BOOL, x != 0)
-	UNARY(LNOT, x == 0)
-	UNARY(NOT, ~x)
-	SIGNED(SAR_S, y >> ((u64)x > 63 ? 63 : x))
-	UNARY(ZX8, (u8)x)
-	UNARY(ZX16, (u16)x)
-	UNARY(ZX32, (u32)x)
-	UNARY(SX8, (s64)(s8)x)
-	UNARY(SX16, (s64)(s16)x)
-	UNARY(SX32, (s64)(s32)x)
-	UNARY(BITS, x >> a->n & ~0ull >> (64 - a->w))
 	OP(STR)
 	if (mark)
 		h->vm->scratch[0] = 0;

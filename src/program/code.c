@@ -4,113 +4,48 @@
  * interpreter. Both walk the operand letters of the table. Checks nothing but sizes.
  */
 #include "program/code.h"
+#include "program/formulas.h"
 #include "program/program.h"
 
 #define ARG(kind, name) DP_KIND_##kind,
 
-/* Operations, as opcodes.def writes them. */
-#define OWN                 \
-	{                   \
-		DP_DOES_OWN \
-	}
-#define CONSTANT                 \
-	{                        \
-		DP_DOES_CONSTANT \
-	}
-#define BINARY(alu)                          \
-	{                                    \
-		DP_DOES_BINARY, DP_ALU_##alu \
-	}
-#define UNARY(alu)                          \
-	{                                   \
-		DP_DOES_UNARY, DP_ALU_##alu \
-	}
-#define COMPARE(cc)                         \
-	{                                   \
-		DP_DOES_COMPARE, DP_CC_##cc \
-	}
-#define TRUTH(cc)                         \
-	{                                 \
-		DP_DOES_TRUTH, DP_CC_##cc \
-	}
-#define SHIFT(way)                            \
-	{                                     \
-		DP_DOES_SHIFT, DP_SHIFT_##way \
-	}
-#define SHIFT_BY(way)                            \
-	{                                        \
-		DP_DOES_SHIFT_BY, DP_SHIFT_##way \
-	}
-#define BITS(way)                           \
-	{                                   \
-		DP_DOES_BITS, DP_BITS_##way \
-	}
-#define BITS_BY(way)                           \
-	{                                      \
-		DP_DOES_BITS_BY, DP_BITS_##way \
-	}
-#define STACK(base, access)                                       \
-	{                                                         \
-		DP_DOES_STACK, DP_ACCESS_##access, DP_BASE_##base \
-	}
-#define STACK_AT(base, access)                                       \
-	{                                                            \
-		DP_DOES_STACK_AT, DP_ACCESS_##access, DP_BASE_##base \
-	}
-#define VAR(which, access)                                            \
-	{                                                             \
-		DP_DOES_VAR, DP_ACCESS_##access, DP_VARIABLES_##which \
-	}
-#define VAR_AT(which, access)                                            \
-	{                                                                \
-		DP_DOES_VAR_AT, DP_ACCESS_##access, DP_VARIABLES_##which \
-	}
-#define REGISTER(access)                             \
-	{                                            \
-		DP_DOES_REGISTER, DP_ACCESS_##access \
-	}
+/* clang-format off */
+
+/* Operations, as opcodes.def writes them; some differ in the interpreter alone. */
+#define OWN {DP_DOES_OWN}
+#define FORMULA(formula) OWN
+#define CONSTANT {DP_DOES_CONSTANT}
+#define BINARY(alu) {DP_DOES_BINARY, DP_ALU_##alu}
+#define UNARY(alu) {DP_DOES_UNARY, DP_ALU_##alu}
+#define COMPARE(cc) {DP_DOES_COMPARE, DP_CC_##cc}
+#define TRUTH(cc) {DP_DOES_TRUTH, DP_CC_##cc}
+#define SHIFT(way) {DP_DOES_SHIFT, DP_SHIFT_##way}
+#define SHIFT_BY(way) {DP_DOES_SHIFT_BY, DP_SHIFT_##way}
+#define BITS(way) {DP_DOES_BITS, DP_BITS_##way}
+#define BITS_BY(way) {DP_DOES_BITS_BY, DP_BITS_##way}
+#define STACK(base, access) {DP_DOES_STACK, DP_ACCESS_##access, DP_BASE_##base}
+#define STACK_AT(base, access) {DP_DOES_STACK_AT, DP_ACCESS_##access, DP_BASE_##base}
+#define VAR(which, access) {DP_DOES_VAR, DP_ACCESS_##access, DP_VARIABLES_##which}
+#define VAR_AT(which, access) {DP_DOES_VAR_AT, DP_ACCESS_##access, DP_VARIABLES_##which}
+#define REGISTER(access) {DP_DOES_REGISTER, DP_ACCESS_##access}
+#define USER(access) REGISTER(access)
+#define SIZED(does, access, bits, is_signed) {DP_DOES_##does, access, 0, (bits) / 8, is_signed}
 #define IS_U false
 #define IS_S true
-#define PART(sign, bits)                                  \
-	{                                                 \
-		DP_DOES_PART, 0, 0, (bits) / 8, IS_##sign \
-	}
-#define EXTEND(sign, bits)                                  \
-	{                                                   \
-		DP_DOES_EXTEND, 0, 0, (bits) / 8, IS_##sign \
-	}
-#define READ(bits)                             \
-	{                                      \
-		DP_DOES_READ, 0, 0, (bits) / 8 \
-	}
-#define WRITE(bits)                             \
-	{                                       \
-		DP_DOES_WRITE, 0, 0, (bits) / 8 \
-	}
-#define HEAP(access, bits)                                      \
-	{                                                       \
-		DP_DOES_HEAP, DP_ACCESS_##access, 0, (bits) / 8 \
-	}
-#define STORE(bits)                             \
-	{                                       \
-		DP_DOES_STORE, 0, 0, (bits) / 8 \
-	}
-#define STORE_REG(bits)                             \
-	{                                           \
-		DP_DOES_STORE_REG, 0, 0, (bits) / 8 \
-	}
-#define BRANCH(cc)                         \
-	{                                  \
-		DP_DOES_BRANCH, DP_CC_##cc \
-	}
-#define NEED(cc)                         \
-	{                                \
-		DP_DOES_NEED, DP_CC_##cc \
-	}
-#define NEED_REG(cc)                         \
-	{                                    \
-		DP_DOES_NEED_REG, DP_CC_##cc \
-	}
+#define PART(sign, bits) SIZED(PART, 0, bits, IS_##sign)
+#define EXTEND(sign, bits) SIZED(EXTEND, 0, bits, IS_##sign)
+#define READ(bits) SIZED(READ, 0, bits, false)
+#define LOAD(bits) READ(bits)
+#define WRITE(bits) SIZED(WRITE, 0, bits, false)
+#define HEAP(access, bits) SIZED(HEAP, DP_ACCESS_##access, bits, false)
+#define STORE(bits) SIZED(STORE, 0, bits, false)
+#define STORE_REG(bits) SIZED(STORE_REG, 0, bits, false)
+#define BRANCH(cc) {DP_DOES_BRANCH, DP_CC_##cc}
+#define NEED(cc) {DP_DOES_NEED, DP_CC_##cc}
+#define NEED_TRUTH(cc) NEED(cc)
+#define NEED_REG(cc) {DP_DOES_NEED_REG, DP_CC_##cc}
+
+/* clang-format on */
 
 static const struct {
 	u16 opcode;
@@ -280,25 +215,26 @@ u64 dp_op_constant(const struct dp_op_view *insn)
 	return insn->opcode == DP_OP_PUSH_WID ? -64ull : (u64)insn->v[0];
 }
 
-u64 dp_alu(enum dp_alu op, u64 a, u64 b)
+u64 dp_alu(enum dp_alu op, u64 x, u64 y)
 {
 	switch (op) {
-	case DP_ALU_ADD:
-		return a + b;
-	case DP_ALU_SUB:
-		return a - b;
-	case DP_ALU_AND:
-		return a & b;
-	case DP_ALU_OR:
-		return a | b;
-	case DP_ALU_XOR:
-		return a ^ b;
-	case DP_ALU_MUL:
-		return a * b;
-	case DP_ALU_NEG:
-		return -a;
+#define DP_ALU(name, ...)   \
+	case DP_ALU_##name: \
+		return dp_alu_##name(x, y);
+#include "program/formulas.def"
+	}
+	return 0;
+}
+
+bool dp_cc_holds(enum dp_cc cc, u64 x, u64 y)
+{
+	switch (cc) {
+#define DP_CC(name, ...)   \
+	case DP_CC_##name: \
+		return dp_cc_##name(x, y);
+#include "program/formulas.def"
 	default:
-		return ~a;
+		return false;
 	}
 }
 

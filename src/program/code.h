@@ -47,27 +47,31 @@ enum dp_does {
 	DP_NDOES
 };
 
-enum dp_alu { DP_ALU_ADD, DP_ALU_SUB, DP_ALU_AND, DP_ALU_OR, DP_ALU_XOR, DP_ALU_MUL, DP_ALU_NEG, DP_ALU_NOT };
-enum dp_shift { DP_SHIFT_ROL, DP_SHIFT_ROR, DP_SHIFT_SHL, DP_SHIFT_SHR, DP_SHIFT_SAR };
-enum dp_bits { DP_BITS_SPREAD_UP, DP_BITS_SPREAD_DOWN, DP_BITS_CLEAR_UP, DP_BITS_CLEAR_DOWN };
-enum dp_access { DP_ACCESS_PUSH, DP_ACCESS_POP, DP_ACCESS_COPY, DP_ACCESS_MOVE, DP_ACCESS_INC, DP_ACCESS_DEC };
-enum dp_base { DP_BASE_TOP, DP_BASE_BASE };
-enum dp_variables { DP_VARIABLES_LOCAL, DP_VARIABLES_GLOBAL };
+enum dp_alu {
+#define DP_ALU(name, ...) DP_ALU_##name,
+#include "program/formulas.def"
+};
 
 /* Conditions; cc ^ 1 is the opposite of cc. U: unsigned. */
 enum dp_cc {
-	DP_CC_EQ,
-	DP_CC_NE,
-	DP_CC_LT,
-	DP_CC_GE,
-	DP_CC_LE,
-	DP_CC_GT,
-	DP_CC_LTU,
-	DP_CC_GEU,
-	DP_CC_LEU,
-	DP_CC_GTU,
+#define DP_CC(name, ...) DP_CC_##name,
+#include "program/formulas.def"
 	DP_NCC
 };
+
+enum dp_shift {
+#define DP_SHIFT(name, ...) DP_SHIFT_##name,
+#include "program/formulas.def"
+};
+
+enum dp_bits {
+#define DP_BITS(name, ...) DP_BITS_##name,
+#include "program/formulas.def"
+};
+
+enum dp_access { DP_ACCESS_PUSH, DP_ACCESS_POP, DP_ACCESS_COPY, DP_ACCESS_MOVE, DP_ACCESS_INC, DP_ACCESS_DEC };
+enum dp_base { DP_BASE_TOP, DP_BASE_BASE };
+enum dp_variables { DP_VARIABLES_LOCAL, DP_VARIABLES_GLOBAL };
 
 struct dp_operation {
 	u8 does;  /* enum dp_does */
@@ -123,8 +127,9 @@ void dp_op_effect(const struct dp_op_view *insn, u32 *pops, u32 *pushes);
 /* The value of DP_DOES_CONSTANT. */
 u64 dp_op_constant(const struct dp_op_view *insn);
 
-/* a op b; UNARY: op a. */
-u64 dp_alu(enum dp_alu op, u64 a, u64 b);
+/* What formulas.def says of x and y. */
+u64 dp_alu(enum dp_alu op, u64 x, u64 y);
+bool dp_cc_holds(enum dp_cc cc, u64 x, u64 y);
 
 /* A piece of code that grows. Start with zeroes; a failed allocation sets `failed` and sticks. */
 struct dp_asm {

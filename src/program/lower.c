@@ -158,22 +158,6 @@ static void truth(struct walk *w, enum dp_cc cc)
 
 /* ---- flow ---- */
 
-static bool holds(enum dp_cc cc, u64 a, u64 b)
-{
-	switch (cc & ~1) {
-	case DP_CC_EQ:
-		return (a == b) != (cc & 1);
-	case DP_CC_LT:
-		return ((s64)a < (s64)b) != (cc & 1);
-	case DP_CC_LE:
-		return ((s64)a <= (s64)b) != (cc & 1);
-	case DP_CC_LTU:
-		return (a < b) != (cc & 1);
-	default:
-		return (a <= b) != (cc & 1);
-	}
-}
-
 /* Go on only if `x cc c`. */
 static void need(struct walk *w, struct word x, enum dp_cc cc, u64 c)
 {
@@ -184,7 +168,7 @@ static void need(struct walk *w, struct word x, enum dp_cc cc, u64 c)
 		cc = cc == DP_CC_NE ? x.cc : x.cc ^ 1;
 		c = x.c;
 	}
-	if (x.v.constant && holds(cc, x.v.c, c))
+	if (x.v.constant && dp_cc_holds(cc, x.v.c, c))
 		return;
 	/* One set of effects for all conditions that do not hold. */
 	w->failed |= (p->nneeds || p->never) && p->early != p->neffects;
