@@ -7,10 +7,22 @@
 
 #include "cmd/cmd.h"
 
-void dp_cmd_args_init(struct cmd_args *a, enum cmd_verb verb, int argc, char **argv)
-{
-	*a = (struct cmd_args){.verb = verb, .argc = argc, .argv = argv, .next = 1};
-}
+/* Beside the ids of options, and CMD_OPT_OPERAND. */
+enum {
+	OPT_END = 0,
+	OPT_REST = -2,  /* "--" was seen: argv[next] and what follows is not for us */
+	OPT_ERROR = -3, /* told already */
+	OPT_HELPED = -4,
+};
+
+struct cmd_args {
+	enum cmd_verb verb;
+	int argc;
+	char **argv;
+	int next;          /* index of the next argument */
+	const char *in;    /* rest of a cluster of short options */
+	const char *value; /* of the option or operand just returned */
+};
 
 static const char *option_name(int i, void *arg)
 {
@@ -32,7 +44,7 @@ static int unknown_option(struct cmd_args *a, const char *shown, const char *nam
 	else
 		snprintf(hint, sizeof(hint), "`dprobes %s --help` shows the options", dp_cmd_specs[a->verb].name);
 	dp_ui_fail(E_CMD_OPTION, hint, "%s", shown);
-	return CMD_OPT_ERROR;
+	return OPT_ERROR;
 }
 
 /* Give the option its value: glued on, or the next argument. */
@@ -41,19 +53,19 @@ static int finish(struct cmd_args *a, const struct cmd_option *o, const char *gl
 	a->value = glued;
 	if (!o->value && glued) {
 		dp_ui_fail(E_CMD_VALUE, NULL, "--%s takes no value, got '%s'", o->name, glued);
-		return CMD_OPT_ERROR;
+		return OPT_ERROR;
 	}
 	if (o->value && !glued) {
 		if (a->next >= a->argc) {
 			dp_ui_fail(E_CMD_MISSING, NULL, "--%s needs %s", o->name, o->value);
-			return CMD_OPT_ERROR;
+			return OPT_ERROR;
 		}
 		a->value = a->argv[a->next++];
 	}
 	if (o->id != OPT_HELP)
 		return o->id;
 	dp_cmd_print_help(a->verb);
-	return CMD_OPT_HELP;
+	return OPT_HELPED;
 }
 
 static int long_option(struct cmd_args *a, const char *arg)
@@ -80,17 +92,18 @@ static int short_option(struct cmd_args *a)
 	return o ? finish(a, o, o->value ? rest : NULL) : unknown_option(a, shown, name);
 }
 
-int dp_cmd_args_next(struct cmd_args *a)
+/* The next option's id, or one of the above. */
+static int next(struct cmd_args *a)
 {
 	const char *arg;
 
 	if (a->in)
 		return short_option(a);
 	if (a->next >= a->argc)
-		return CMD_OPT_END;
+		return OPT_END;
 	arg = a->argv[a->next++];
 	if (!strcmp(arg, "--"))
-		return CMD_OPT_REST;
+		return OPT_REST;
 	if (arg[0] == '-' && arg[1] == '-')
 		return long_option(a, arg + 2);
 	if (arg[0] == '-' && arg[1]) {
@@ -104,28 +117,48 @@ int dp_cmd_args_next(struct cmd_args *a)
 int dp_cmd_options(enum cmd_verb verb, int argc, char **argv, int (*take)(void *arg, int id, const char *value),
 		   void *arg, char ***command, bool *done)
 {
-	struct cmd_args args;
-	int id, r;
+	struct cmd_args args = {.verb = verb, .argc = argc, .argv = argv, .next = 1};
+	int id, r = CMD_OK;
 
-	dp_cmd_args_init(&args, verb, argc, argv);
-	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
-		if (id == CMD_OPT_HELP) {
+	while (!r && (id = next(&args)) != OPT_END && id != OPT_REST) {
+		if (id == OPT_HELPED) {
 			*done = true;
 			return CMD_OK;
 		}
-		if (id == CMD_OPT_ERROR)
-			return CMD_USAGE;
-		if (id == CMD_OPT_REST) {
-			*command = argv + args.next;
-			if (!**command)
-				return dp_ui_fail(E_CMD_MISSING, "give the program behind --", "no command");
-			break;
-		}
-		r = take(arg, id, args.value);
-		if (r)
-			return r;
+		r = id == OPT_ERROR ? CMD_USAGE : take(arg, id, args.value);
 	}
+	if (r || id == OPT_END)
+		return r;
+	if (command) {
+		*command = argv + args.next;
+		return **command ? CMD_OK : dp_ui_fail(E_CMD_MISSING, "give the program behind --", "no command");
+	}
+	while (!r && args.next < argc)
+		r = take(arg, CMD_OPT_OPERAND, argv[args.next++]);
+	return r;
+}
+
+static int take_word(void *arg, int id, const char *value)
+{
+	struct cmd_words *w = arg;
+
+	if (id == OPT_PID)
+		return dp_cmd_parse_pid(value, &w->pid) ? CMD_OK : CMD_USAGE;
+	if (id != CMD_OPT_OPERAND)
+		w->options |= 1ull << id;
+	else if (w->n == w->most)
+		return dp_ui_fail(E_CMD_EXTRA, w->hint, "%s", value);
+	else
+		w->v[w->n++] = (char *)value;
 	return CMD_OK;
+}
+
+bool dp_cmd_words(enum cmd_verb verb, int argc, char **argv, struct cmd_words *w, int *status)
+{
+	bool done = false;
+
+	*status = dp_cmd_options(verb, argc, argv, take_word, w, NULL, &done);
+	return !*status && !done;
 }
 
 volatile sig_atomic_t dp_cmd_stop;

@@ -94,28 +94,16 @@ static int clean_all(struct cleaning *c)
 int dp_cmd_clean(int argc, char **argv)
 {
 	struct cleaning c = {.status = CMD_OK};
-	struct cmd_args args;
-	pid_t pid = 0;
-	int id;
+	struct cmd_words w = {.most = 0};
 
-	dp_cmd_args_init(&args, VERB_CLEAN, argc, argv);
-	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
-		if (id == CMD_OPT_HELP)
-			return CMD_OK;
-		if (id == CMD_OPT_ERROR)
-			return CMD_USAGE;
-		if (id == OPT_PID && !dp_cmd_parse_pid(args.value, &pid))
-			return CMD_USAGE;
-		if (id == OPT_ALL)
-			c.all = true;
-		if (id == CMD_OPT_OPERAND || id == CMD_OPT_REST)
-			return dp_ui_fail(E_CMD_EXTRA, NULL, "%s", id == CMD_OPT_REST ? "--" : args.value);
-	}
-	if (!pid == !c.all)
-		return dp_ui_fail(pid ? E_CMD_EXTRA : E_CMD_MISSING, NULL, "give one of -p PID and --all");
+	if (!dp_cmd_words(VERB_CLEAN, argc, argv, &w, &c.status))
+		return c.status;
+	c.all = dp_cmd_has(&w, OPT_ALL);
+	if (!w.pid == !c.all)
+		return dp_ui_fail(w.pid ? E_CMD_EXTRA : E_CMD_MISSING, NULL, "give one of -p PID and --all");
 	if (c.all)
 		return clean_all(&c);
-	clean(&c, pid);
+	clean(&c, w.pid);
 	return c.status;
 }
 

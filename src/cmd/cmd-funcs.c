@@ -170,35 +170,20 @@ out:
 
 int dp_cmd_funcs(int argc, char **argv)
 {
+	struct cmd_words w = {.most = 2, .hint = "put the pattern in quotes"};
 	struct listing l = {0};
-	struct cmd_args args;
-	char *operands[2] = {NULL, NULL};
-	int id, n = 0, most;
-	pid_t pid = 0;
+	int status;
 
-	dp_cmd_args_init(&args, VERB_FUNCS, argc, argv);
-	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
-		if (id == CMD_OPT_HELP)
-			return CMD_OK;
-		if (id == CMD_OPT_ERROR)
-			return CMD_USAGE;
-		if (id == OPT_PID && !dp_cmd_parse_pid(args.value, &pid))
-			return CMD_USAGE;
-		if (id == OPT_NOT_JUMP)
-			l.not_jump_only = true;
-		if (id == CMD_OPT_OPERAND && n == 2)
-			return dp_ui_fail(E_CMD_EXTRA, "put the pattern in quotes", "%s", args.value);
-		if (id == CMD_OPT_OPERAND)
-			operands[n++] = (char *)args.value;
-	}
-	most = pid ? 1 : 2;
-	if (n > most)
-		return dp_ui_fail(E_CMD_EXTRA, "put the pattern in quotes", "%s", operands[most]);
-	if (!pid && n == 1 && dp_cmd_kernel_word(operands[0]))
-		return dp_cmd_funcs_kernel(operands[0], l.not_jump_only);
-	if (pid)
-		return list_process(&l, pid, operands[0]);
-	if (!n)
+	if (!dp_cmd_words(VERB_FUNCS, argc, argv, &w, &status))
+		return status;
+	l.not_jump_only = dp_cmd_has(&w, OPT_NOT_JUMP);
+	if (w.pid && w.n > 1)
+		return dp_ui_fail(E_CMD_EXTRA, w.hint, "%s", w.v[1]);
+	if (w.pid)
+		return list_process(&l, w.pid, w.v[0]);
+	if (!w.n)
 		return dp_ui_fail(E_CMD_MISSING, "give a process with -p, or a file", "no process or file");
-	return list_file(&l, operands[0], operands[1]);
+	if (w.n == 1 && dp_cmd_kernel_word(w.v[0]))
+		return dp_cmd_funcs_kernel(w.v[0], l.not_jump_only);
+	return list_file(&l, w.v[0], w.v[1]);
 }

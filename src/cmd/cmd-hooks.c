@@ -289,12 +289,9 @@ static int hooks_of_kernel(const struct request *q)
 int dp_cmd_hooks(int argc, char **argv)
 {
 	struct request q = {0};
-	char **command = NULL;
 	bool done = false;
-	int r = dp_cmd_options(VERB_HOOKS, argc, argv, take, &q, &command, &done);
+	int r = dp_cmd_options(VERB_HOOKS, argc, argv, take, &q, NULL, &done);
 
-	if (!r && command)
-		r = dp_ui_fail(E_CMD_EXTRA, NULL, "--");
 	if (!r && !done)
 		r = q.pid ? hooks_of_process(&q) : hooks_of_kernel(&q);
 	for (size_t i = 0; i < q.n; i++)

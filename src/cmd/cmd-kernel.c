@@ -61,33 +61,19 @@ static int unload(void)
 
 int dp_cmd_kernel(int argc, char **argv)
 {
-	const char *words[2] = {NULL, NULL};
-	struct cmd_args args;
-	bool allow_crash = false, allow_debugger = false;
+	struct cmd_words w = {.most = 2};
 	char allow[64];
-	int id, n = 0;
+	int status;
 
-	dp_cmd_args_init(&args, VERB_KERNEL, argc, argv);
-	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
-		if (id == CMD_OPT_HELP)
-			return CMD_OK;
-		allow_crash |= id == OPT_ALLOW_CRASH;
-		allow_debugger |= id == OPT_ALLOW_DEBUGGER;
-		if (id == OPT_ALLOW_CRASH || id == OPT_ALLOW_DEBUGGER)
-			continue;
-		if (id != CMD_OPT_OPERAND)
-			return CMD_USAGE;
-		if (n == 2)
-			return dp_ui_fail(E_CMD_EXTRA, NULL, "%s", args.value);
-		words[n++] = args.value;
-	}
-	if (!n)
+	if (!dp_cmd_words(VERB_KERNEL, argc, argv, &w, &status))
+		return status;
+	if (!w.n)
 		return dp_ui_fail(E_CMD_MISSING, "load or unload", "what to do");
-	snprintf(allow, sizeof(allow), "%s%s", allow_crash ? " allow_crash=1" : "",
-		 allow_debugger ? " allow_debugger=1" : "");
-	if (!strcmp(words[0], "load"))
-		return load(words[1], allow);
-	if (!strcmp(words[0], "unload") && !words[1] && !*allow)
+	snprintf(allow, sizeof(allow), "%s%s", dp_cmd_has(&w, OPT_ALLOW_CRASH) ? " allow_crash=1" : "",
+		 dp_cmd_has(&w, OPT_ALLOW_DEBUGGER) ? " allow_debugger=1" : "");
+	if (!strcmp(w.v[0], "load"))
+		return load(w.v[1], allow);
+	if (!strcmp(w.v[0], "unload") && w.n == 1 && !*allow)
 		return unload();
-	return dp_ui_fail(E_CMD_VALUE, "load or unload", "%s", words[0]);
+	return dp_ui_fail(E_CMD_VALUE, "load or unload", "%s", w.v[0]);
 }

@@ -63,38 +63,28 @@ static void subject_close(struct subject *s)
 		dp_module_close(s->mod);
 }
 
-/* -1: go on. */
-static int parse(struct subject *s, enum cmd_verb verb, int argc, char **argv)
+/* False: the subcommand ends with *status. */
+static bool parse(struct subject *s, enum cmd_verb verb, int argc, char **argv, int *status)
 {
-	struct cmd_args args;
-	char *operands[2] = {NULL, NULL};
-	int id, n = 0, most;
-	pid_t pid = 0;
+	struct cmd_words w = {.most = 2};
+	int most;
 
-	dp_cmd_args_init(&args, verb, argc, argv);
-	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
-		if (id == CMD_OPT_HELP)
-			return CMD_OK;
-		if (id == CMD_OPT_ERROR || (id == OPT_PID && !dp_cmd_parse_pid(args.value, &pid)))
-			return CMD_USAGE;
-		if (id == CMD_OPT_OPERAND && n == 2)
-			return dp_ui_fail(E_CMD_EXTRA, NULL, "%s", args.value);
-		if (id == CMD_OPT_OPERAND)
-			operands[n++] = (char *)args.value;
-	}
-	s->is_kernel = !pid && n == 1 && verb == VERB_VARS_PLACE && dp_cmd_kernel_word(operands[0]);
+	if (!dp_cmd_words(verb, argc, argv, &w, status))
+		return false;
+	s->is_kernel = !w.pid && w.n == 1 && verb == VERB_VARS_PLACE && dp_cmd_kernel_word(w.v[0]);
 	if (s->is_kernel) {
-		s->name = dp_cmd_kernel_split(operands[0], s->kmod, sizeof(s->kmod));
-		return -1;
+		s->name = dp_cmd_kernel_split(w.v[0], s->kmod, sizeof(s->kmod));
+		return true;
 	}
-	most = pid ? 1 : 2;
-	if (n > most)
-		return dp_ui_fail(E_CMD_EXTRA, NULL, "%s", operands[most]);
-	if (n < most)
-		return dp_ui_fail(E_CMD_MISSING, "`--help` shows examples", "%s",
-				  !n && !pid ? "no process or file" : "no function or place");
-	id = pid ? open_process(s, pid, operands[0]) : open_file(s, operands[0], operands[1]);
-	return id ? id : -1;
+	most = w.pid ? 1 : 2;
+	if (w.n > most)
+		*status = dp_ui_fail(E_CMD_EXTRA, NULL, "%s", w.v[most]);
+	else if (w.n < most)
+		*status = dp_ui_fail(E_CMD_MISSING, "`--help` shows examples", "%s",
+				     !w.n && !w.pid ? "no process or file" : "no function or place");
+	else
+		*status = w.pid ? open_process(s, w.pid, w.v[0]) : open_file(s, w.v[0], w.v[1]);
+	return !*status;
 }
 
 /* ---- lines ---- */
@@ -134,12 +124,11 @@ int dp_cmd_lines(int argc, char **argv)
 	struct lines l = {0};
 	struct dp_symbol sym;
 	struct dp_error err = {0};
-	int status = parse(&s, VERB_LINES, argc, argv);
+	int status;
 
-	if (status >= 0)
+	if (!parse(&s, VERB_LINES, argc, argv, &status))
 		goto out;
 	l.mod = s.mod;
-	status = CMD_OK;
 	if (dp_module_symbol(s.mod, s.name, &sym, &err) ||
 	    dp_module_each_line(s.mod, sym.addr, sym.addr + DP_MAX(sym.size, 1ull), print_line, &l, &err) < 0) {
 		dp_ui_error(&err, NULL);
@@ -160,13 +149,12 @@ int dp_cmd_source_vars(int argc, char **argv)
 	struct dpcc_options opt = {.notes = stderr};
 	struct dpcc_result res;
 	struct dp_error err = {0};
-	int status = parse(&s, VERB_VARS_PLACE, argc, argv);
+	int status;
 
-	if (status >= 0)
+	if (!parse(&s, VERB_VARS_PLACE, argc, argv, &status))
 		goto out;
 	opt.vars_at = s.name;
 	opt.vars_of = !s.is_kernel ? DP_RPN_USER : *s.kmod ? DP_RPN_KMOD : DP_RPN_KERNEL;
-	status = CMD_OK;
 	if (dp_cc_compile(s.is_kernel ? s.kmod : dp_module_path(s.mod), &opt, &res, &err)) {
 		dp_ui_error(&err, NULL);
 		status = dp_ui_status(err.code);

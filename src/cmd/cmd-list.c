@@ -226,24 +226,14 @@ static int list(pid_t pid)
 
 int dp_cmd_list(int argc, char **argv)
 {
-	struct cmd_args args;
-	pid_t pid = 0;
-	int id;
+	struct cmd_words w = {.most = 0};
+	int status;
 
-	dp_cmd_args_init(&args, VERB_LIST, argc, argv);
-	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
-		if (id == CMD_OPT_HELP)
-			return CMD_OK;
-		if (id == CMD_OPT_ERROR)
-			return CMD_USAGE;
-		if (id == CMD_OPT_OPERAND || id == CMD_OPT_REST)
-			return dp_ui_fail(E_CMD_EXTRA, NULL, "%s", id == CMD_OPT_REST ? "--" : args.value);
-		if (!dp_cmd_parse_pid(args.value, &pid))
-			return CMD_USAGE;
-	}
-	if (!pid && access(DP_DEV_PATH, F_OK))
+	if (!dp_cmd_words(VERB_LIST, argc, argv, &w, &status))
+		return status;
+	if (w.pid)
+		return list(w.pid);
+	if (access(DP_DEV_PATH, F_OK))
 		return dp_ui_fail(E_CMD_MISSING, "`dprobes list --help` shows how it is used", "-p PID");
-	if (!pid)
-		return dp_cmd_list_kernel();
-	return list(pid);
+	return dp_cmd_list_kernel();
 }

@@ -229,23 +229,14 @@ static int check_process(struct check *c)
 
 int dp_cmd_verify(int argc, char **argv)
 {
+	struct cmd_words w = {.most = 0};
 	struct check c = {0};
-	struct cmd_args args;
-	int id;
+	int status;
 
-	dp_cmd_args_init(&args, VERB_VERIFY, argc, argv);
-	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
-		if (id == CMD_OPT_HELP)
-			return CMD_OK;
-		if (id == CMD_OPT_ERROR)
-			return CMD_USAGE;
-		if (id == OPT_PID && !dp_cmd_parse_pid(args.value, &c.pid))
-			return CMD_USAGE;
-		if (id == OPT_QUIET)
-			c.quiet = true;
-		if (id == CMD_OPT_OPERAND)
-			return dp_ui_fail(E_CMD_EXTRA, NULL, "%s", args.value);
-	}
+	if (!dp_cmd_words(VERB_VERIFY, argc, argv, &w, &status))
+		return status;
+	c.pid = w.pid;
+	c.quiet = dp_cmd_has(&w, OPT_QUIET);
 	if (!c.pid)
 		return dp_ui_fail(E_CMD_MISSING, NULL, "no process: give one with -p");
 	return check_process(&c);

@@ -77,38 +77,37 @@ char *dp_cmd_split_module(char *text, char **module);
 
 /* ---- options ---- */
 
-enum {
-	CMD_OPT_END = 0,
-	CMD_OPT_OPERAND = -1, /* value is the operand */
-	CMD_OPT_REST = -2,    /* "--" was seen: argv[next] and what follows is not for us */
-	CMD_OPT_ERROR = -3,   /* told already; return CMD_USAGE */
-	CMD_OPT_HELP = -4,    /* printed already; return CMD_OK */
-};
-
-struct cmd_args {
-	enum cmd_verb verb;
-	int argc;
-	char **argv;
-	int next;          /* index of the next argument */
-	const char *in;    /* rest of a cluster of short options */
-	const char *value; /* of the option or operand just returned */
-};
-
-void dp_cmd_args_init(struct cmd_args *a, enum cmd_verb verb, int argc, char **argv);
-
-/* The next option's id, or one of the above. Options and operands may be mixed. */
-int dp_cmd_args_next(struct cmd_args *a);
-
 /* "---- 12:34:56": begins what is shown again and again. */
 void dp_ui_time_line(void);
 
+#define CMD_OPT_OPERAND (-1)
+
 /*
- * All options and operands one after the other: take returns CMD_OK or the exit status. command:
- * what stands behind "--", NULL without it. Returns CMD_OK to go on, else the exit status; *done is
- * set by --help.
+ * All options, by their ids, and operands (CMD_OPT_OPERAND), mixed as they are: take returns CMD_OK or the exit status.
+ * *command: what stands behind "--", left alone without it; command NULL: operands. Returns CMD_OK to go on, else the
+ * exit status; *done is set by --help.
  */
 int dp_cmd_options(enum cmd_verb verb, int argc, char **argv, int (*take)(void *arg, int id, const char *value),
 		   void *arg, char ***command, bool *done);
+
+/* The command line of a subcommand with nothing but -p PID, options without values, and a few operands. */
+#define CMD_WORDS 2
+struct cmd_words {
+	int most;         /* operands that it takes, and */
+	const char *hint; /* what to say where there are more: both set by the caller */
+	int n;
+	char *v[CMD_WORDS];
+	pid_t pid;   /* 0: none */
+	u64 options; /* bits by their ids */
+};
+
+/* False: the subcommand ends with *status. */
+bool dp_cmd_words(enum cmd_verb verb, int argc, char **argv, struct cmd_words *w, int *status);
+
+static inline bool dp_cmd_has(const struct cmd_words *w, enum cmd_option_id id)
+{
+	return w->options >> id & 1;
+}
 
 /*
  * From now on signals that end a program set it instead, but for those other than SIGINT that the parent had ignored.

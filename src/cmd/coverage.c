@@ -192,49 +192,58 @@ static void print_json(const struct coverage *c, const char *path)
 	dp_ui_json_end(&j);
 }
 
-int dp_cmd_coverage(int argc, char **argv)
-{
-	struct cmd_args args;
-	struct coverage c;
-	const char **files = calloc((size_t)argc + 1, sizeof(char *));
-	int nfiles = 0, width = 12, status = CMD_OK, id;
-	bool json = false;
+struct wanted {
+	const char **files;
+	int n;
+	bool json;
+};
 
-	if (!files)
-		return dp_ui_fail(E_FILE_MEMORY, NULL, "coverage");
-	dp_cmd_args_init(&args, VERB_COVERAGE, argc, argv);
-	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END && id != CMD_OPT_REST) {
-		if (id == CMD_OPT_ERROR || id == CMD_OPT_HELP) {
-			free(files);
-			return id == CMD_OPT_HELP ? CMD_OK : CMD_USAGE;
-		}
-		if (id == CMD_OPT_OPERAND)
-			files[nfiles++] = args.value;
-		else
-			json = true;
-	}
-	while (id == CMD_OPT_REST && args.next < argc)
-		files[nfiles++] = argv[args.next++];
-	if (!nfiles) {
-		free(files);
-		return dp_ui_fail(E_CMD_MISSING, NULL, "the file to look at");
-	}
-	for (int i = 0; i < nfiles; i++)
-		width = DP_MAX(width, (int)strlen(base_of(files[i])));
-	if (!json)
+static int take(void *arg, int id, const char *value)
+{
+	struct wanted *w = arg;
+
+	if (id == CMD_OPT_OPERAND)
+		w->files[w->n++] = value;
+	else
+		w->json = true;
+	return CMD_OK;
+}
+
+static int cover_all(const struct wanted *w)
+{
+	int width = 12, status = CMD_OK;
+	struct coverage c;
+
+	for (int i = 0; i < w->n; i++)
+		width = DP_MAX(width, (int)strlen(base_of(w->files[i])));
+	if (!w->json)
 		print_head(width);
-	for (int i = 0; i < nfiles; i++) {
-		if (cover(&c, files[i])) {
+	for (int i = 0; i < w->n; i++) {
+		if (cover(&c, w->files[i])) {
 			dp_ui_error(&c.err, NULL);
 			status = dp_ui_status(c.err.code);
 			continue;
 		}
-		if (json)
-			print_json(&c, files[i]);
+		if (w->json)
+			print_json(&c, w->files[i]);
 		else
-			print_row(&c, files[i], width);
+			print_row(&c, w->files[i], width);
 		fflush(stdout);
 	}
-	free(files);
 	return status;
+}
+
+int dp_cmd_coverage(int argc, char **argv)
+{
+	struct wanted w = {.files = calloc((size_t)argc + 1, sizeof(char *))};
+	bool done = false;
+	int r;
+
+	if (!w.files)
+		return dp_ui_fail(E_FILE_MEMORY, NULL, "coverage");
+	r = dp_cmd_options(VERB_COVERAGE, argc, argv, take, &w, NULL, &done);
+	if (!r && !done)
+		r = w.n ? cover_all(&w) : dp_ui_fail(E_CMD_MISSING, NULL, "the file to look at");
+	free(w.files);
+	return r;
 }

@@ -157,29 +157,21 @@ static void look_at_module(struct doctor *d)
 
 int dp_cmd_doctor(int argc, char **argv)
 {
-	struct doctor *d = calloc(1, sizeof(*d));
-	bool json = false, bad = false;
-	struct cmd_args args;
-	pid_t pid = 0;
-	int id;
+	struct cmd_words w = {.most = 0};
+	struct doctor *d;
+	bool bad = false;
+	int status;
 
+	if (!dp_cmd_words(VERB_DOCTOR, argc, argv, &w, &status))
+		return status;
+	d = calloc(1, sizeof(*d));
 	if (!d)
 		return CMD_FAILED;
-	dp_cmd_args_init(&args, VERB_DOCTOR, argc, argv);
-	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
-		json |= id == OPT_JSON;
-		if (id == OPT_JSON || (id == OPT_PID && dp_cmd_parse_pid(args.value, &pid)))
-			continue;
-		free(d);
-		if (id == CMD_OPT_OPERAND)
-			return dp_ui_fail(E_CMD_EXTRA, NULL, "%s", args.value);
-		return id == CMD_OPT_HELP ? CMD_OK : CMD_USAGE;
-	}
 	dp_doctor_machine(d);
-	if (pid)
-		look_at_process(d, pid);
+	if (w.pid)
+		look_at_process(d, w.pid);
 	look_at_module(d);
-	(json ? print_json : print_text)(d);
+	(dp_cmd_has(&w, OPT_JSON) ? print_json : print_text)(d);
 	for (u32 i = 0; i < d->n; i++)
 		bad |= d->v[i].grade == DOCTOR_BAD;
 	free(d);

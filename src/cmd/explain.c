@@ -74,34 +74,33 @@ static int unknown_code(const char *code)
 	return dp_ui_fail(E_CMD_CODE, hint[0] ? hint : NULL, "%s", code);
 }
 
+struct explained {
+	int n, status;
+};
+
+static int explain(void *arg, int id, const char *code)
+{
+	struct explained *e = arg;
+	enum dp_code known = dp_error_by_name(code);
+
+	if (e->n++)
+		putchar('\n');
+	if (dp_cmd_kernel_word(code))
+		e->status = dp_cmd_explain_kernel(code);
+	else if (known != DP_OK)
+		print_code(dp_error_info(known));
+	else
+		e->status = unknown_code(code);
+	return CMD_OK;
+}
+
 int dp_cmd_explain(int argc, char **argv)
 {
-	struct cmd_args args;
-	int id, told = 0, status = CMD_OK;
+	struct explained e = {.status = CMD_OK};
+	bool done = false;
+	int r = dp_cmd_options(VERB_EXPLAIN, argc, argv, explain, &e, NULL, &done);
 
-	dp_cmd_args_init(&args, VERB_EXPLAIN, argc, argv);
-	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
-		enum dp_code code;
-
-		if (id == CMD_OPT_HELP)
-			return CMD_OK;
-		if (id == CMD_OPT_ERROR)
-			return CMD_USAGE;
-		if (id != CMD_OPT_OPERAND)
-			continue;
-		code = dp_error_by_name(args.value);
-		if (told++)
-			putchar('\n');
-		if (dp_cmd_kernel_word(args.value)) {
-			status = dp_cmd_explain_kernel(args.value);
-			continue;
-		}
-		if (code != DP_OK)
-			print_code(dp_error_info(code));
-		else
-			status = unknown_code(args.value);
-	}
-	if (!told)
+	if (!r && !done && !e.n)
 		list_codes();
-	return status;
+	return r ? r : e.status;
 }

@@ -69,22 +69,15 @@ static int show(const char *path, bool follow)
 int dp_cmd_log(int argc, char **argv)
 {
 	struct dp_error err = {0};
-	struct cmd_args args;
+	struct cmd_words w = {.most = 0};
 	char dir[256], path[300];
-	bool follow = false, clear = false;
-	int id;
+	bool follow, clear;
+	int status;
 
-	dp_cmd_args_init(&args, VERB_LOG, argc, argv);
-	while ((id = dp_cmd_args_next(&args)) != CMD_OPT_END) {
-		if (id == CMD_OPT_HELP)
-			return CMD_OK;
-		if (id == CMD_OPT_ERROR)
-			return CMD_USAGE;
-		if (id != OPT_FOLLOW && id != OPT_CLEAR)
-			return dp_ui_fail(E_CMD_EXTRA, NULL, "%s", args.value ? args.value : "--");
-		follow |= id == OPT_FOLLOW;
-		clear |= id == OPT_CLEAR;
-	}
+	if (!dp_cmd_words(VERB_LOG, argc, argv, &w, &status))
+		return status;
+	follow = dp_cmd_has(&w, OPT_FOLLOW);
+	clear = dp_cmd_has(&w, OPT_CLEAR);
 	if (dp_driver_dir(dir, sizeof(dir), &err)) {
 		dp_ui_error(&err, NULL);
 		return CMD_FAILED;

@@ -280,6 +280,7 @@ static int run(struct program *p)
 		status = release_command(p);
 	if (!status)
 		status = follow(p);
+	dp_run_catch(p->run); /* there may be more to tell */
 	tell_let_go(p);
 	show_aggregates(p);
 	return status;

@@ -78,8 +78,11 @@ int dp_run_request(struct dp_run *run, const struct dp_run_request *rq, const ch
  */
 bool dp_run_turn(struct dp_run *run, int fd);
 
+/* Deal with processes that have started meanwhile, and with what is told of them; a turn does that, too. */
+void dp_run_catch(struct dp_run *run);
+
 /* Processes so far that began, or loaded a file of a program, without waiting for their probes. */
-u64 dp_run_let_go(struct dp_run *run);
+u64 dp_run_let_go(const struct dp_run *run);
 
 /* Take all probes out and log what they have left. */
 void dp_run_end(struct dp_run *run);
