@@ -6,7 +6,7 @@
 #include "run/run-priv.h"
 
 #define SCAN_NS 200000000ull
-#define TEND_NS 1000000000ull
+#define TURN_NS 20000000ull /* at most, with a target */
 
 struct dp_run *dp_run_new(ssize_t (*write)(void *arg, const void *text, size_t n), void *arg)
 {
@@ -39,25 +39,27 @@ int dp_run_request(struct dp_run *run, const struct dp_run_request *rq, const ch
 
 static void drain_all(struct dp_run *run)
 {
-	u64 now = dp_now_ns();
-
-	for (struct run_target *t = run->targets; t; t = t->next) {
-		if (!t->session)
-			continue;
-		dp_run_drain(run, t, false);
-		if (now - t->tended_ns > TEND_NS) {
-			dp_tracee_tend(t->session);
-			t->tended_ns = now;
-		}
-	}
+	for (struct run_target *t = run->targets; t; t = t->next)
+		if (t->session)
+			dp_run_drain(run, t, false);
 	dp_run_log_commit(run);
+}
+
+static u64 rest_of_all(const struct dp_run *run)
+{
+	u64 rest = run->targets ? TURN_NS : SCAN_NS;
+
+	for (const struct run_target *t = run->targets; t; t = t->next)
+		if (t->session)
+			rest = DP_MIN(rest, t->drain.rest_ns);
+	return rest;
 }
 
 bool dp_run_turn(struct dp_run *run, int fd)
 {
 	struct pollfd p[2] = {{fd, POLLIN, 0}, {run->watch_wake, POLLIN, 0}};
 
-	if (poll(p, 2, run->targets ? 20 : 200) < 0)
+	if (poll(p, 2, (int)(rest_of_all(run) / 1000000)) < 0)
 		p[0].revents = 0;
 	dp_run_catch(run);
 	drain_all(run);

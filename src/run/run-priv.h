@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "run/run-drain.h"
 #include "run/run.h"
 #include "host/any/any-host.h"
 #include "host/process/process.h"
@@ -87,7 +88,7 @@ struct run_target {
 	u32 nprobes;
 	u64 rings_inode;
 	bool alive, in_use, seen;
-	u64 tended_ns;
+	struct dp_drain drain;
 };
 
 #define RUN_WANTED_MAX 4096 /* so many modules can be inserted */

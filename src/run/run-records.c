@@ -281,6 +281,8 @@ void dp_run_drain(struct dp_run *run, struct run_target *t, bool final)
 	struct drain a = {run, t};
 
 	retake_clock(run); /* somebody may have set it */
-	if (t->reader)
-		dp_reader_drain(t->reader, final, show, &a);
+	if (final)
+		dp_reader_drain(t->reader, true, show, &a);
+	else
+		dp_drain_turn(&t->drain, t->session, t->reader, show, &a);
 }

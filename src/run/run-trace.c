@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/*
- * The loop of a trace: drain, format, flush, sleep. Never blocks for long, so that an end is
- * noticed at once; sleeps the longer the less there is to do, and not at all when the rings fill
- * up.
- */
+/* The loop of a trace: drain, format, flush, rest. Never blocks for long, so that an end is noticed at once. */
 #include <signal.h>
 
 #include "host/process/process.h"
+#include "run/run-drain.h"
 #include "run/run-threads.h"
 #include "run/run-trace.h"
-
-#define MS 1000000u
-#define SLEEP_BUSY (2 * MS)
-#define SLEEP_USUAL (20 * MS)
-#define SLEEP_IDLE (50 * MS)
-#define TEND_NS 1000000000u
 
 int dp_trace_open(struct dp_trace *t, pid_t pid, char *const command[], const struct dp_session_options *opt,
 		  struct dp_error *err)
@@ -101,46 +92,23 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 	dp_output_line_done(&t->out);
 }
 
-static int drain(struct dp_trace *t, bool final, struct dp_error *err, int *n)
-{
-	*n = dp_reader_drain(t->reader, final, show, t);
-	return *n ? dp_output_flush(&t->out, err) : 0;
-}
-
-static u64 next_sleep(const struct dp_trace *t, u64 last, int shown)
-{
-	unsigned pressure = dp_reader_pressure(t->reader);
-
-	if (pressure > 40)
-		return 0;
-	if (pressure > 10)
-		return SLEEP_BUSY;
-	if (shown)
-		return SLEEP_USUAL;
-	return DP_MIN(last + last / 4 + MS, (u64)SLEEP_IDLE);
-}
-
 int dp_trace_run(struct dp_trace *t, struct dp_error *err)
 {
-	u64 start = dp_now_ns(), now = start, tended = start, sleep = SLEEP_BUSY;
+	u64 start = dp_now_ns(), now = start;
 	u64 end = t->seconds > 0 ? start + (u64)(t->seconds * 1e9) : ~(u64)0;
-	int n, r = 0;
+	struct dp_drain d = {.tended_ns = start};
+	int r = 0;
 
 	while (!*t->out.stop && now < end) {
 		bool alive = dp_tracee_alive(&t->tracee); /* before the drain: its last records count */
 
-		r = drain(t, false, err, &n);
+		if (dp_drain_turn(&d, &t->tracee, t->reader, show, t))
+			r = dp_output_flush(&t->out, err);
 		if (r || !alive)
 			break;
 		now = dp_now_ns();
-		dp_tracee_tend_pages(&t->tracee);
-		if (now - tended > TEND_NS) {
-			dp_tracee_tend(&t->tracee);
-			tended = now;
-		}
-		sleep = next_sleep(t, sleep, n);
-		if (sleep && now < end)
-			dp_tracee_rest(&t->tracee, DP_MIN(sleep, end - now));
+		if (d.rest_ns && now < end)
+			dp_tracee_rest(&t->tracee, DP_MIN(d.rest_ns, end - now));
 		now = dp_now_ns();
 	}
 	t->lasted = (double)(dp_now_ns() - start) / 1e9;
@@ -152,8 +120,11 @@ int dp_trace_run(struct dp_trace *t, struct dp_error *err)
 int dp_trace_end(struct dp_trace *t, struct dp_error *err)
 {
 	struct dp_error late;
-	int n, r = t->reader ? drain(t, true, err, &n) : 0;
-	int closed = dp_output_close(&t->out, r ? &late : err);
+	int closed, r = 0;
+
+	if (t->reader && dp_reader_drain(t->reader, true, show, t))
+		r = dp_output_flush(&t->out, err);
+	closed = dp_output_close(&t->out, r ? &late : err);
 
 	return r ? r : closed;
 }

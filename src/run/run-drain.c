@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* See run-drain.h. Never waits itself: who calls has more to wait for. */
+#include "host/process/process.h"
+#include "run/run-drain.h"
+
+#define MS 1000000u
+#define REST_BUSY (2 * MS)
+#define REST_USUAL (20 * MS)
+#define REST_IDLE (50 * MS)
+#define TEND_NS 1000000000u
+
+static u64 next_rest(const struct dp_reader *reader, u64 last, int read)
+{
+	unsigned pressure = dp_reader_pressure(reader);
+
+	if (pressure > 40)
+		return 0;
+	if (pressure > 10)
+		return REST_BUSY;
+	if (read)
+		return REST_USUAL;
+	return DP_MIN(last + last / 4 + MS, (u64)REST_IDLE);
+}
+
+int dp_drain_turn(struct dp_drain *d, struct dp_tracee *session, struct dp_reader *reader,
+		  void (*fn)(const struct dp_record *rec, u64 ns, void *arg), void *arg)
+{
+	int n = dp_reader_drain(reader, false, fn, arg);
+	u64 now = dp_now_ns();
+
+	dp_tracee_tend_pages(session);
+	if (now - d->tended_ns > TEND_NS) {
+		dp_tracee_tend(session);
+		d->tended_ns = now;
+	}
+	d->rest_ns = next_rest(reader, d->rest_ns, n);
+	return n;
+}
