@@ -42,15 +42,14 @@ static bool known(const struct dp_hit *h, u64 addr, u32 len)
 	return false;
 }
 
+/* By words while there are such: a string is read in pieces of 64 bytes. */
 static void copy(void *dst, const void *src, u32 len)
 {
 	volatile u8 *d = dst;
 	const volatile u8 *s = src;
 
-	if (len == 8) {
-		*(u64 *)dst = *(const volatile u64 *)src;
-		return;
-	}
+	for (; len >= 8; len -= 8, d += 8, s += 8)
+		*(volatile u64 *)d = *(const volatile u64 *)s;
 	while (len--)
 		*d++ = *s++;
 }

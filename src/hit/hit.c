@@ -8,6 +8,8 @@
 #include "hit/hit-priv.h"
 #include "abi/abi-offsets.h"
 
+#define SYS_RT_SIGPROCMASK 14
+#define SIG_SETMASK_HOW 2
 #define SYS_SIGALTSTACK 131
 #define SS_ONSTACK_BIT 1
 #define CALM_HITS 256
@@ -367,21 +369,30 @@ void dp_hit_probes(struct dp_hit *h, struct dp_hit_slot *slot, u32 first, u32 n)
 }
 
 /*
- * The entry has blocked signals, since the hit may come from the alternate signal stack. Where it does not, none are
- * blocked from now on while the stack pointer stays near, for some hits: the program may ask for another stack.
- * Goroutines' stacks lie further apart than those of a thread, and their signal stack is asked for once.
+ * Whether the hit comes from the alternate signal stack, where signals must be blocked, as the entry has done it if it
+ * did not know better. Where it does not, none are blocked from now on while the stack pointer stays near, for some
+ * hits: the program may ask for another stack. Goroutines' stacks lie further apart than those of a thread, and their
+ * signal stack is asked for once.
  */
 static void look_up_alternate(struct dp_hit_slot *slot, u64 sp)
 {
 	u64 ss[3] = {0}; /* stack_t: address, flags, size */
-	u64 lo;
+	u64 lo, all = ~0ull;
 
+	if (slot->calm_size == ~0ull)
+		return; /* these calls are not allowed */
 	slot->left = CALM_HITS;
 	slot->doubts = 0;
 	slot->calm_size = slot->tcb ? CALM_SIZE : CALM_SIZE_OTHERS;
 	lo = sp - slot->calm_size / 2;
-	if (dp_syscall(SYS_SIGALTSTACK, 0, (u64)ss, 0, 0, 0, 0) || sp - ss[0] < ss[2])
+	if (dp_syscall(SYS_SIGALTSTACK, 0, (u64)ss, 0, 0, 0, 0) || sp - ss[0] < ss[2]) {
+		if (!slot->blocked) { /* it was asked for since the last look */
+			slot->calm = ~0ull;
+			slot->blocked = !dp_syscall(SYS_RT_SIGPROCMASK, SIG_SETMASK_HOW, (u64)&all, (u64)&slot->mask, 8,
+						    0, 0);
+		}
 		return;
+	}
 	/* Modulo 2^64, as the entry compares. */
 	if (ss[2] && ss[0] - lo < slot->calm_size)
 		lo = ss[0] > sp ? ss[0] - slot->calm_size : ss[0] + ss[2];
@@ -400,10 +411,8 @@ u32 dp_hit(struct dp_regs *regs, u32 index, void *slot_base, const struct dp_con
 
 	if (__builtin_expect(!slot->ready, 0))
 		dp_hit_prepare(slot, ctl);
-	if (__builtin_expect(slot->blocked, 0))
+	if (__builtin_expect(slot->blocked || !--slot->left, 0))
 		look_up_alternate(slot, sp);
-	else if (__builtin_expect(!--slot->left, 0))
-		slot->calm = ~0ull;
 	if (__builtin_expect(index & DP_HIT_PAGE, 0)) /* hit-entry.S leaves room behind the registers */
 		return dp_page_stored((struct dp_watch_regs *)regs, index & ~DP_HIT_PAGE, slot_base, ctl);
 	if (__builtin_expect(index & DP_HIT_AFTER, 0)) {
