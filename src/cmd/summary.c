@@ -29,27 +29,52 @@ static int by_hits(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-static void print_row(FILE *to, const struct dp_trace_row *row, int width)
+static const struct {
+	enum dp_count count;
+	const char *head;
+} columns[] = {
+    {DP_COUNT_RECORDED, "RECORDED"}, {DP_COUNT_FILTERED, "FILTERED"}, {DP_COUNT_PASSED, "PASSED"},
+    {DP_COUNT_MISSED, "MISSED"},     {DP_COUNT_LOST, "LOST"},         {DP_COUNT_FAULTS, "FAULTS"},
+};
+
+static void put_row(struct dp_line *l, FILE *to, const struct dp_trace_row *row, int width)
 {
-	static const enum dp_count columns[] = {DP_COUNT_RECORDED, DP_COUNT_FILTERED, DP_COUNT_PASSED,
-						DP_COUNT_MISSED,   DP_COUNT_LOST,     DP_COUNT_FAULTS};
 	char buf[16];
 
-	fprintf(to, "%-*s %-10s %10llu", width, dp_ui_clean(row->name), row->via, (unsigned long long)row->hits);
+	dp_line_column(l, dp_ui_clean(row->name), width);
+	dp_line_char(l, ' ');
+	dp_line_column(l, row->via, 10);
+	dp_line_dec(l, row->hits, 11, ' ');
 	for (size_t i = 0; i < DP_ARRAY_SIZE(columns); i++) {
-		u64 v = row->counts.v[columns[i]];
-		bool bad = v && (columns[i] == DP_COUNT_LOST || columns[i] == DP_COUNT_MISSED);
+		u64 v = row->counts.v[columns[i].count];
+		bool bad = v && (columns[i].count == DP_COUNT_LOST || columns[i].count == DP_COUNT_MISSED);
 
-		fprintf(to, "%s %9llu%s", bad ? dp_ui_style(to, UI_RED) : "", (unsigned long long)v,
-			bad ? dp_ui_style(to, UI_PLAIN) : "");
+		dp_line_str(l, bad ? dp_ui_style(to, UI_RED) : "");
+		dp_line_dec(l, v, 10, ' ');
+		dp_line_str(l, bad ? dp_ui_style(to, UI_PLAIN) : "");
 	}
-	fprintf(to, " %8s\n", duration(row->cost_ns, buf));
+	dp_line_column(l, duration(row->cost_ns, buf), -9);
+	dp_line_char(l, '\n');
+}
+
+static void put_head(struct dp_line *l, FILE *to, int width)
+{
+	dp_line_char(l, '\n');
+	dp_line_str(l, dp_ui_style(to, UI_BOLD));
+	dp_line_column(l, "PROBE", width);
+	dp_line_str(l, " VIA              HITS");
+	for (size_t i = 0; i < DP_ARRAY_SIZE(columns); i++)
+		dp_line_column(l, columns[i].head, -10);
+	dp_line_column(l, "COST~", -9);
+	dp_line_str(l, dp_ui_style(to, UI_PLAIN));
+	dp_line_char(l, '\n');
 }
 
 void dp_summary_print(FILE *to, const struct dp_trace *t)
 {
 	u32 n = dp_tracee_nprobes(&t->tracee), quiet = 0, shown = n;
 	struct dp_trace_row total, *rows = dp_trace_rows(t, &total);
+	struct dp_line l = {0};
 	int width = 12;
 	double percent;
 
@@ -64,16 +89,20 @@ void dp_summary_print(FILE *to, const struct dp_trace *t)
 			width = DP_MAX(width, (int)DP_MIN(strlen(rows[i].name), (size_t)40));
 		quiet += !rows[i].hits;
 	}
-	fprintf(to, "\n%s%-*s %-10s %10s %9s %9s %9s %9s %9s %9s %8s%s\n", dp_ui_style(to, UI_BOLD), width, "PROBE",
-		"VIA", "HITS", "RECORDED", "FILTERED", "PASSED", "MISSED", "LOST", "FAULTS", "COST~",
-		dp_ui_style(to, UI_PLAIN));
+	put_head(&l, to, width);
 	for (u32 i = 0; i < shown; i++)
 		if (quiet <= QUIET_SHOWN || rows[i].hits)
-			print_row(to, &rows[i], width);
-	if (shown < n && n - shown > quiet)
-		fprintf(to, "... and %u more probes\n", n - shown - (quiet > QUIET_SHOWN ? quiet : 0));
+			put_row(&l, to, &rows[i], width);
+	if (shown < n && n - shown > quiet) {
+		dp_line_str(&l, "... and ");
+		dp_line_dec(&l, n - shown - (quiet > QUIET_SHOWN ? quiet : 0), 0, ' ');
+		dp_line_str(&l, " more probes\n");
+	}
 	if (n > 1)
-		print_row(to, &total, width);
+		put_row(&l, to, &total, width);
+	if (!l.broken)
+		fwrite(l.text, 1, l.n, to);
+	dp_line_free(&l);
 	percent = t->lasted > 0 ? total.cost_ns / t->lasted / 1e7 : 0;
 	fprintf(to, "%u probe%s, %u never hit%s; %.1f s; %s %.*f %% of one processor\n", n, n == 1 ? "" : "s", quiet,
 		quiet > QUIET_SHOWN ? " (not shown)" : "", t->lasted, percent < 0.01 ? "less than" : "about",

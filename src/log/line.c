@@ -44,6 +44,18 @@ void dp_line_dec(struct dp_line *l, u64 v, int width, char fill)
 		*to++ = digits[--n];
 }
 
+void dp_line_column(struct dp_line *l, const char *s, int width)
+{
+	int n = (int)strlen(s), blanks = (width < 0 ? -width : width) - n;
+
+	if (width >= 0)
+		dp_line_bytes(l, s, (size_t)n);
+	for (; blanks > 0; blanks--)
+		dp_line_char(l, ' ');
+	if (width < 0)
+		dp_line_bytes(l, s, (size_t)n);
+}
+
 void dp_line_signed(struct dp_line *l, s64 v)
 {
 	if (v < 0)
