@@ -193,3 +193,18 @@ void dp_mod_close_dwarf(struct dp_module *m)
 	dp_mod_dwp_close(m);
 	free(m->dw.dwp_path);
 }
+
+bool dp_mod_next_unit(struct dp_module *m, Dwarf_CU **cu, Dwarf_Die *unit)
+{
+	Dwarf *dw = dp_mod_dwarf(m);
+	Dwarf_Die split;
+	u8 type;
+
+	while (dw && !dwarf_get_units(dw, *cu, cu, NULL, &type, unit, NULL)) {
+		if (type == DW_UT_skeleton && dp_mod_split_of(m, *cu, &split))
+			*unit = split;
+		if (type == DW_UT_compile || type == DW_UT_skeleton)
+			return true;
+	}
+	return false;
+}

@@ -154,3 +154,10 @@ bool dp_mod_read_go(struct dp_module *m, bool want_syms)
 			return false;
 	return true;
 }
+
+bool dp_module_is_go(const struct dp_module *m)
+{
+	u64 addr;
+
+	return dp_mod_find_go(m, &addr);
+}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * One ELF file: opening, segments, sections, build-id, offsets. It reads headers only; symbols,
- * unwind tables and code have files of their own and are read when somebody asks.
+ * unwind tables and code have files of their own and are read when somebody asks. What these need of the file is in
+ * sym-elf.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,46 +13,6 @@
 #include <unistd.h>
 
 #include "symbols/module-priv.h"
-
-const u8 *dp_mod_at(const struct dp_module *m, u64 addr, u64 need, u64 *avail)
-{
-	for (size_t i = 0; i < m->nsegs; i++) {
-		const struct mod_seg *s = &m->segs[i];
-		u64 rest;
-
-		if (addr < s->addr || addr - s->addr >= s->filesz)
-			continue;
-		rest = s->filesz - (addr - s->addr);
-		if (rest < need)
-			return NULL;
-		if (avail)
-			*avail = rest;
-		return m->file + s->offset + (addr - s->addr);
-	}
-	return NULL;
-}
-
-const struct mod_sec *dp_mod_section(const struct dp_module *m, const char *name)
-{
-	for (size_t i = 0; i < m->nsecs; i++)
-		if (!strcmp(m->secs[i].name, name))
-			return &m->secs[i];
-	return NULL;
-}
-
-bool dp_mod_in_code(const struct dp_module *m, u64 addr)
-{
-	if (m->nshdrs) {
-		for (size_t i = 0; i < m->nsecs; i++)
-			if (m->secs[i].x && addr - m->secs[i].addr < m->secs[i].size)
-				return true;
-		return false;
-	}
-	for (size_t i = 0; i < m->nsegs; i++)
-		if (m->segs[i].x && addr - m->segs[i].addr < m->segs[i].filesz)
-			return true;
-	return false;
-}
 
 static bool read_segments(struct dp_module *m)
 {
@@ -289,13 +250,6 @@ const char *dp_mod_soname(const struct dp_module *m)
 bool dp_module_is_pie_or_dso(const struct dp_module *m)
 {
 	return m->dyn;
-}
-
-bool dp_module_is_go(const struct dp_module *m)
-{
-	u64 addr;
-
-	return dp_mod_find_go(m, &addr);
 }
 
 bool dp_module_has_symtab(const struct dp_module *m)
