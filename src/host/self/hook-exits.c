@@ -34,11 +34,10 @@ static const struct dp_hook_host host = {
     .enable = enable,
 };
 static struct dp_hooks hooks = {.host = &host};
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* For whoever looks from outside (src/cmd/cmd-hooks.c). */
-EXPORT const struct self_hooks_registry dp_self_hooks = {SELF_REGISTRY_MAGIC, SELF_HOOKS_VERSION, sizeof(lock),
-							 (u64)&hooks, (u64)&lock};
+EXPORT const struct self_hooks_registry dp_self_hooks = {
+    SELF_REGISTRY_MAGIC, SELF_HOOKS_VERSION, sizeof(dp_self_hooks_lock), (u64)&hooks, (u64)&dp_self_hooks_lock};
 
 EXPORT struct hook_thread *dp_hook_thread(void)
 {
@@ -49,31 +48,31 @@ EXPORT struct hook_thread *dp_hook_thread(void)
 	return dp_hook_me;
 }
 
-void dp_self_hooks_lock(void)
+static void lock(void)
 {
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&dp_self_hooks_lock);
 }
 
-void dp_self_hooks_unlock(void)
+static void unlock(void)
 {
 	if (mem_fd >= 0)
 		close(mem_fd);
 	mem_fd = -1;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&dp_self_hooks_lock);
 }
 
 static int enter(struct dp_error *err)
 {
 	if (dp_hook_me && dp_hook_me->depth)
 		return dp_fail(err, E_HOOK_INSIDE, "a call from an exit");
-	dp_self_hooks_lock();
+	lock();
 	dp_self_survive_forks();
 	return 0;
 }
 
 static int leave(const struct dp_error *err, int r)
 {
-	dp_self_hooks_unlock();
+	unlock();
 	return dp_self_fail(err, r);
 }
 
@@ -97,13 +96,13 @@ EXPORT void dp_hook_module(struct hook_site *first, struct hook_site *end, struc
 {
 	if (!first && !heads)
 		return;
-	dp_self_hooks_lock();
+	lock();
 	dp_hooks_forget_places(&hooks, first); /* each file of a module tells it once more */
 	if (comes)
 		come(first, end, heads, heads_end);
 	for (struct hook **h = heads; !comes && h < heads_end; h++)
 		dp_hooks_forget(&hooks, *h);
-	dp_self_hooks_unlock();
+	unlock();
 }
 
 /* ---- exits ---- */
@@ -191,9 +190,9 @@ static int enable(struct hook *hook, bool on, struct dp_error *err)
 /* The reason has been told. */
 static int bind_failed(struct place *p, int r)
 {
-	dp_self_hooks_lock();
+	lock();
 	p->hook->place = NULL;
-	dp_self_hooks_unlock();
+	unlock();
 	free(p);
 	return r;
 }
@@ -220,13 +219,13 @@ EXPORT int hook_bind(struct hook *hook, const char *symbol, unsigned long offset
 	p->kp.flags = KPROBE_FLAG_DISABLED;
 	hook->place = p;
 	dp_hooks_know(&hooks, hook);
-	dp_self_hooks_unlock(); /* a lookup may wait for the dynamic linker, which may wait for us
+	unlock(); /* a lookup may wait for the dynamic linker, which may wait for us
 				(dp_hook_module) */
 	r = register_kprobe(&p->kp);
 	if (r)
 		return bind_failed(p, r);
 	p->entry = (symbol && !offset) || (p->kp.addr && dp_self_is_entry((u64)p->kp.addr));
-	dp_self_hooks_lock();
+	lock();
 	p->ready = true;
 	return leave(&err, dp_hook_wanted(hook) ? enable(hook, true, &err) : 0);
 }

@@ -331,7 +331,6 @@ int dp_self_host_init(struct dp_error *err)
 	find_vectors();
 	if (syscall(SYS_membarrier, REGISTER_SYNC_CORE, 0, 0))
 		return dp_fail(err, E_TARGET_CPU, "membarrier: %s", strerror(errno));
-	dp_self_returns.cpus = (u32)sysconf(_SC_NPROCESSORS_CONF);
 	h = host;
 	h.entry = (u64)dp_self_entry;
 	h.entry_jumps = true;

@@ -22,7 +22,7 @@ static inline struct self_thread *self_me(void)
 	return __builtin_expect(!!dp_self_mine, 1) ? dp_self_mine : dp_self_thread();
 }
 
-/* hit.c: is the hit that this thread is said to be in gone, left by a jump out of a signal handler?
+/* self-threads.c: is the hit that this thread is said to be in gone, left by a jump out of a signal handler?
  */
 bool dp_self_is_stale(const struct self_thread *t, u64 sp);
 

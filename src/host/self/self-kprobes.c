@@ -17,38 +17,21 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-struct dp_manager dp_self_manager;
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int lock_owner;    /* tid; written under the lock, read by anybody who asks whether it is himself */
 static int modules_dirty; /* atomic: modules came or went while the lock was held */
 static bool ready;
-static __thread char reason[400];
-
-EXPORT const char *dp_kprobe_error(void)
-{
-	return reason;
-}
-
-int dp_self_fail(const struct dp_error *err, int r)
-{
-	const struct dp_error_info *info = dp_error_info(err->code);
-
-	if (r && err->code)
-		dp_format(reason, sizeof(reason), "%s: %s: %s", info->name, info->sentence, err->detail);
-	return r;
-}
 
 static void before_fork(void)
 {
-	dp_self_hooks_lock();
+	pthread_mutex_lock(&dp_self_hooks_lock);
 	pthread_mutex_lock(&lock);
 }
 
 static void after_fork_parent(void)
 {
 	pthread_mutex_unlock(&lock);
-	dp_self_hooks_unlock();
+	pthread_mutex_unlock(&dp_self_hooks_lock);
 }
 
 /* Only this thread lives on. Its record keeps its state; the others' owners do not exist here. */
@@ -87,6 +70,7 @@ static int set_up(struct dp_error *err)
 {
 	int r = dp_self_images_refresh();
 
+	dp_self_returns.cpus = (u32)sysconf(_SC_NPROCESSORS_CONF);
 	if (!r)
 		r = dp_self_host_init(err);
 	if (!r)
@@ -107,7 +91,7 @@ int dp_self_lock(void)
 
 	pthread_mutex_lock(&lock);
 	__atomic_store_n(&lock_owner, gettid(), __ATOMIC_RELAXED);
-	reason[0] = '\0';
+	dp_self_reason[0] = '\0';
 	if (!ready) {
 		r = set_up(&err);
 		ready = !r;

@@ -7,6 +7,7 @@
 #ifndef DP_SELF_PRIV_H
 #define DP_SELF_PRIV_H
 
+#include <pthread.h>
 #include <sys/types.h>
 
 #include "engine/hooks.h"
@@ -97,19 +98,19 @@ void dp_self_leave_jprobe(void *sp) __attribute__((noreturn));
 
 /* ---- the control side ---- */
 
+/* self-state.c */
 extern struct dp_manager dp_self_manager;
+extern pthread_mutex_t dp_self_hooks_lock; /* protects hooks (hook-exits.c); taken before the lock of probes */
+extern __thread char dp_self_reason[400];  /* what dp_kprobe_error() tells */
+int dp_self_fail(const struct dp_error *err, int r); /* remember the reason */
 
 /* One lock for everything about probes; taking it sets up the library at first. Returns 0 or a negative errno.
  */
 int dp_self_lock(void);
 void dp_self_unlock(void);
-/* The lock of hooks (hook-exits.c), which is taken before that one. */
-void dp_self_hooks_lock(void);
-void dp_self_hooks_unlock(void);
 void dp_self_survive_forks(void);    /* kprobes.c: from now on; either lock is held */
 bool dp_self_is_entry(u64 addr);     /* kprobes.c: the first instruction of a function. Takes the lock */
 int dp_self_refuse(const char *why); /* E_KPROBE_ARGUMENT */
-int dp_self_fail(const struct dp_error *err, int r); /* remember the reason for dp_kprobe_error() */
 
 int dp_self_host_init(struct dp_error *err);
 bool dp_self_is_own(u64 addr);
