@@ -3,6 +3,7 @@
 belongs to an architecture stands in the architecture's folder."""
 import os
 import re
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
@@ -31,6 +32,9 @@ KNOWS = {
                               "follows constants through registers up to a system call: to be a call of arch.h"),
     "src/log/sinks/sink-rpn.c": ("register", "the names that the records' old format gives to two of its fields"),
 }
+
+# Libraries of folders in which at most two files may call each other in a circle.
+SMALL_CIRCLES = ["src/host/self/libdpself.a.p", "src/host/self/libdpselfhit.a.p", "src/symbols/libdpsymbols.a.p"]
 
 
 def sources():
@@ -120,6 +124,44 @@ def no_circles():
 
     bad = [a for a in edges if a in reach(a, set())]
     assert not bad, bad
+
+
+def calls(library):
+    """object file -> the object files of the same library whose symbols it uses"""
+    where = os.path.join(BUILD, library)
+    home, uses = {}, {}
+    for name in sorted(os.listdir(where)):
+        if not name.endswith(".o"):
+            continue
+        r = subprocess.run(["nm", os.path.join(where, name)], stdout=subprocess.PIPE, text=True, check=True)
+        for kind, symbol in (line.split()[-2:] for line in r.stdout.splitlines()):
+            if kind == "U":
+                uses.setdefault(name, set()).add(symbol)
+            elif kind.isupper():
+                home[symbol] = name
+    return {name: {home[s] for s in symbols if s in home} - {name} for name, symbols in uses.items()}
+
+
+@test
+def small_circles():
+    """inside of a folder, files that call each other in a circle are at most two"""
+    bad = []
+    for library in SMALL_CIRCLES:
+        graph_ = calls(library)
+
+        def reach(a, seen):
+            for b in graph_.get(a, ()):
+                if b not in seen:
+                    seen.add(b)
+                    reach(b, seen)
+            return seen
+
+        reached = {a: reach(a, set()) for a in graph_}
+        for a in graph_:
+            circle = sorted(b for b in reached[a] if a in reached.get(b, ()))
+            if len(circle) > 2 and a == circle[0]:
+                bad.append("%s: %s" % (library, " ".join(circle)))
+    assert not bad, "\n".join(bad)
 
 
 @test
