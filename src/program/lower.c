@@ -29,7 +29,7 @@ struct walk {
 	bool open, failed, ended;
 };
 
-u64 dp_value_apply(const struct dp_value_op *x, u64 v)
+static u64 apply(const struct dp_value_op *x, u64 v)
 {
 	u32 away = 64 - 8 * x->op.size;
 
@@ -101,7 +101,7 @@ static void append(struct walk *w, struct word *a, const struct dp_operation *op
 	struct dp_value_op x = {*op, by};
 
 	if (a->v.constant)
-		a->v.c = dp_value_apply(&x, a->v.c);
+		a->v.c = apply(&x, a->v.c);
 	else if (a->v.nops == DP_LOWER_OPS)
 		w->failed = true;
 	else

@@ -67,7 +67,4 @@ struct dp_lowered {
  */
 bool dp_lower(struct dp_lowered *out, const u8 *code, u32 len, const struct dp_code_rt *rt, u64 reg_words);
 
-/* What an operation makes of v. */
-u64 dp_value_apply(const struct dp_value_op *op, u64 v);
-
 #endif

@@ -179,6 +179,14 @@ def hosts():
 
 
 @test
+def json():
+    """JSON is put together in log/json.c alone"""
+    by_hand = re.compile(r'"(?:[^"\\]|\\.)*(?:\{\\"|\\"\w+\\" *:)')
+    bad = ["%s: %s" % (path, m.group(0)) for path, text in sources().items() for m in by_hand.finditer(text)]
+    assert not bad, "\n".join(bad)
+
+
+@test
 def architecture():
     """outside of src/arch no file includes an architecture's headers, or has its bytes, assembly or registers, but
     those on the list"""

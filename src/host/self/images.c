@@ -141,7 +141,7 @@ static bool is_named(const struct self_image *im, const char *name, size_t n)
 	return !strncmp(rest, "so", 2) && rest[-1] == '.';
 }
 
-struct self_image *dp_self_image_named(const char *name, size_t len)
+static struct self_image *image_named(const char *name, size_t len)
 {
 	for (struct self_image *im = images; im; im = im->next)
 		if (im->hi && is_named(im, name, len))
@@ -186,7 +186,7 @@ int dp_self_lookup(const char *name, u64 *addr, struct dp_error *err)
 	if (colon && colon[1] == ':') /* a C++ name */
 		colon = NULL;
 	if (colon) {
-		im = dp_self_image_named(name, (size_t)(colon - name));
+		im = image_named(name, (size_t)(colon - name));
 		if (im)
 			return lookup_in(im, colon + 1, addr, err);
 		*addr = 1;

@@ -153,7 +153,7 @@ static u32 hints(const struct kprobe *kp, char type)
 	return (is_general(kp, type) ? DP_MGR_GENERAL : 0) | (no_regs ? DP_MGR_NO_REGS : 0);
 }
 
-int dp_self_apply(struct dp_error *err)
+static int apply(struct dp_error *err)
 {
 	int r = dp_mgr_apply(&dp_self_manager, err);
 
@@ -273,7 +273,7 @@ static const struct dp_kprobes_host kprobes_host = {
     .attach = attach,
     .detach = detach,
     .flagged = dp_self_exits_flagged,
-    .apply = dp_self_apply,
+    .apply = apply,
     .sweep = dp_self_sweep,
 };
 
@@ -287,13 +287,6 @@ static void update_modules(void)
 	dp_kprobes_mark_gone(&dp_self_kprobes);
 	dp_kprobes_try_pending(&dp_self_kprobes, NULL);
 	updating = false;
-}
-
-int dp_self_refuse(const char *why)
-{
-	struct dp_error err = {0};
-
-	return dp_self_fail(&err, dp_fail(&err, E_KPROBE_ARGUMENT, "%s", why));
 }
 
 #define DP_CALL(type, name) EXPORT type name

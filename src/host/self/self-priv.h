@@ -108,9 +108,8 @@ int dp_self_fail(const struct dp_error *err, int r); /* remember the reason */
  */
 int dp_self_lock(void);
 void dp_self_unlock(void);
-void dp_self_survive_forks(void);    /* kprobes.c: from now on; either lock is held */
-bool dp_self_is_entry(u64 addr);     /* kprobes.c: the first instruction of a function. Takes the lock */
-int dp_self_refuse(const char *why); /* E_KPROBE_ARGUMENT */
+void dp_self_survive_forks(void); /* kprobes.c: from now on; either lock is held */
+bool dp_self_is_entry(u64 addr);  /* kprobes.c: the first instruction of a function. Takes the lock */
 
 int dp_self_host_init(struct dp_error *err);
 bool dp_self_is_own(u64 addr);
@@ -130,7 +129,6 @@ struct self_image {
 int dp_self_images_refresh(void);
 struct self_image *dp_self_image_at(u64 addr);
 int dp_self_image_module(struct self_image *im, struct dp_error *err);
-struct self_image *dp_self_image_named(const char *name, size_t len);
 int dp_self_lookup(const char *name, u64 *addr, struct dp_error *err); /* -ENOENT with *addr 1: the module is missing */
 void dp_self_describe(u64 addr, char *buf, size_t size);
 
@@ -147,7 +145,6 @@ bool dp_self_is_general(const void *handler);
 
 /* kprobes.c */
 extern struct dp_kprobes dp_self_kprobes;
-int dp_self_apply(struct dp_error *err);
 void dp_self_modules_changed(void); /* modules came or went */
 
 #endif
