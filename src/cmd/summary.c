@@ -72,7 +72,7 @@ static void put_head(struct dp_line *l, FILE *to, int width)
 
 void dp_summary_print(FILE *to, const struct dp_trace *t)
 {
-	u32 n = dp_tracee_nprobes(&t->tracee), quiet = 0, shown = n;
+	u32 n = t->nevents, quiet = 0, shown = n;
 	struct dp_trace_row total, *rows = dp_trace_rows(t, &total);
 	struct dp_line l = {0};
 	int width = 12;
