@@ -63,7 +63,7 @@ kernel:
 check-kernel:
 	@packaging/install-deps.sh check
 	@$(MAKE) --no-print-directory -s build
-	@$(PYTHON) tests/run.py $(BUILD) tests/kernel
+	@DP_KERNEL_FLAVOURS=all $(PYTHON) tests/run.py $(BUILD) tests/kernel
 
 check-kernel-debug:
 	@packaging/install-deps.sh check-debug

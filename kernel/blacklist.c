@@ -184,13 +184,14 @@ static void show_region(struct seq_file *s, const struct region *r)
 
 void dp_k_blacklist_show(struct seq_file *s)
 {
+	u64 lo, hi;
+
 	for (u32 i = 0; i < DP_ARRAY_SIZE(regions); i++)
 		show_region(s, &regions[i]);
 	for (u32 i = 0; i < nfound; i++)
 		show_region(s, &found[i]);
-	seq_printf(s, "0x%px-0x%px\t[dprobes]\t%s\n", THIS_MODULE->core_layout.base,
-		   (char *)THIS_MODULE->core_layout.base + THIS_MODULE->core_layout.text_size,
-		   dp_error_info(E_SITE_OWN)->name);
+	dp_k_module_text(THIS_MODULE, &lo, &hi);
+	seq_printf(s, "0x%llx-0x%llx\t[dprobes]\t%s\n", lo, hi, dp_error_info(E_SITE_OWN)->name);
 }
 
 /* ---- single instructions ---- */

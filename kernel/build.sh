@@ -17,7 +17,8 @@ out=$(cd "$out" && pwd)
 # New files appear, removed ones go; objects stay for the next time.
 find "$out" -xtype l -delete
 for dir in kernel src include examples/kernel tests/kernel tests/conform; do
-	[ ! -d "$root/$dir" ] || (cd "$root" && find "$dir" -name '*.[chS]' -o -name '*.def' -o -name Kbuild) |
+	[ ! -d "$root/$dir" ] ||
+		(cd "$root" && find "$dir" -name '*.[chS]' -o -name '*.def' -o -name Kbuild -o -name features.sh) |
 		while read -r file; do
 			mkdir -p "$out/${file%/*}"
 			[ -e "$out/$file" ] || ln -s "$root/$file" "$out/$file"

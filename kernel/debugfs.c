@@ -60,7 +60,10 @@ static void list_stop(struct seq_file *m, void *v)
 
 static int list_show(struct seq_file *m, void *v)
 {
-	show_probe(m, v);
+	const struct dp_registered *s = v;
+
+	if (!dp_k_unwind_is_own(s->kp))
+		show_probe(m, s);
 	return 0;
 }
 
@@ -107,7 +110,7 @@ static const struct file_operations enabled_fops = {
 
 /* ---- sysctl ---- */
 
-static int optimise(struct ctl_table *table, int write, void *buf, size_t *len, loff_t *pos)
+static int optimise(DP_K_CTL_TABLE *table, int write, void *buf, size_t *len, loff_t *pos)
 {
 	int on = !dp_k_manager.no_optimise, was, r;
 	struct ctl_table t = *table;
@@ -125,7 +128,7 @@ static struct ctl_table table[] = {{.procname = "dprobes-optimization",
 				    .proc_handler = optimise,
 				    .extra1 = SYSCTL_ZERO,
 				    .extra2 = SYSCTL_ONE},
-				   {}};
+				   {}}; /* where tables end with an empty entry */
 
 /* ---- the magic key ---- */
 
@@ -139,7 +142,7 @@ static void remove_all(struct work_struct *w)
 
 static DECLARE_WORK(remove_work, remove_all);
 
-static void on_key(int key)
+static void on_key(DP_K_SYSRQ_KEY key)
 {
 	schedule_work(&remove_work);
 }
@@ -157,7 +160,7 @@ int dp_k_debugfs_init(void)
 	debugfs_create_file("blacklist", 0400, dir, NULL, &blacklist_fops);
 	debugfs_create_file("enabled", 0600, dir, NULL, &enabled_fops);
 	debugfs_create_file("debug_registers", 0400, dp_k_top, NULL, &registers_fops);
-	sysctls = register_sysctl("debug", table);
+	sysctls = dp_k_register_sysctl("debug", table, 1);
 	have_key = !register_sysrq_key(KEY, &key_op);
 	return 0;
 }

@@ -44,12 +44,12 @@ int dp_k_debugger_check(struct dp_error *err)
  */
 HIT void dp_k_debugger_enter(struct pt_regs *regs)
 {
-	unsigned long ss = regs->ss;
+	unsigned long ss = *dp_k_ss(regs);
 
 	if (!is_ready())
 		return;
 	if (!user_mode(regs))
-		regs->ss = __KERNEL_DS;           /* a jump's slot keeps its point there */
+		*dp_k_ss(regs) = __KERNEL_DS;     /* a jump's slot keeps its point there */
 	dp_k_sym.kgdb_enter(0, SIGTRAP, 0, regs); /* as after a step: none of its own breakpoints */
-	regs->ss = ss;
+	*dp_k_ss(regs) = ss;
 }

@@ -54,9 +54,9 @@ static __always_inline void run(const struct dp_hitlist *list, struct pt_regs *r
 	}
 }
 
-static HIT void on_entry(unsigned long ip, unsigned long parent, struct ftrace_ops *op, struct ftrace_regs *fregs)
+static HIT void on_entry(unsigned long ip, unsigned long parent, struct ftrace_ops *op, DP_K_FTRACE_REGS *fregs)
 {
-	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct pt_regs *regs = dp_k_ftrace_regs(fregs);
 	struct dp_hitlist *list = NULL;
 	struct dp_fentry *f;
 

@@ -142,7 +142,7 @@ void dp_k_grace(void *arg)
 
 	cpus_read_lock();
 	for_each_online_cpu(cpu)
-		queue_work_on(cpu, system_wq, per_cpu_ptr(&turn, cpu));
+		schedule_work_on(cpu, per_cpu_ptr(&turn, cpu));
 	for_each_online_cpu(cpu)
 		flush_work(per_cpu_ptr(&turn, cpu));
 	cpus_read_unlock();
@@ -160,14 +160,14 @@ void dp_k_settle(void *arg)
 
 static int refresh(void *arg, struct dp_space *space)
 {
-	int r = dp_space_busy(space, 0, (u64)dp_k_pool);
+	int r = dp_space_busy(space, 0, dp_k_near.slots);
 
-	return r ? r : dp_space_busy(space, (u64)dp_k_pool_end, ~0ull);
+	return r ? r : dp_space_busy(space, dp_k_near.landings, ~0ull);
 }
 
 static int map(void *arg, u64 lo, u64 hi, struct dp_error *err)
 {
-	return 0; /* the pool is there already, full of breakpoints */
+	return dp_k_near_want(lo, hi) ? dp_fail(err, E_ARM_NOMEM, "room for slots") : 0;
 }
 
 static int fill(void *arg, u64 addr, const void *bytes, u32 n, struct dp_error *err)
@@ -185,20 +185,7 @@ static int peek(void *arg, u64 addr, void *bytes, u32 n)
 	return copy_from_kernel_nofault(bytes, (const void *)(unsigned long)addr, n);
 }
 
-static int clear_pool(void)
-{
-	for (char *p = dp_k_pool; p < dp_k_pool_end; p += PAGE_SIZE) {
-		u8 *to = writable((u64)p);
-
-		if (!to)
-			return -ENOMEM;
-		memset(to, DP_TRAP_BYTE, PAGE_SIZE);
-	}
-	drop_alias();
-	return 0;
-}
-
-int dp_k_code_init(struct dp_mgr_host *host)
+void dp_k_code_init(struct dp_mgr_host *host)
 {
 	int cpu;
 
@@ -219,7 +206,6 @@ int dp_k_code_init(struct dp_mgr_host *host)
 	    .whole_list = &dp_k_whole_list,
 	    .near = true,
 	};
-	return clear_pool();
 }
 
 void dp_k_code_exit(void)

@@ -386,7 +386,7 @@ static int list(struct dp_dev_list __user *to)
 	for (s = dp_k_kprobes.first; s; s = s->next) {
 		if (n == d.n)
 			break;
-		if (at++ >= d.start)
+		if (!dp_k_unwind_is_own(s->kp) && at++ >= d.start)
 			fill_row(&rows[n++], s);
 	}
 	list_for_each_entry(p, &dp_k_user_probes, user_list) {
@@ -496,8 +496,7 @@ static const struct file_operations device_fops = {.owner = THIS_MODULE,
 						   .open = device_open,
 						   .unlocked_ioctl = device_ioctl,
 						   .mmap = device_mmap,
-						   .release = device_release,
-						   .llseek = no_llseek};
+						   .release = device_release};
 
 static struct miscdevice device = {.minor = MISC_DYNAMIC_MINOR, .name = "dprobes", .fops = &device_fops, .mode = 0600};
 

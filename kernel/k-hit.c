@@ -23,15 +23,21 @@ static __always_inline bool read_memory(u64 addr, void *buf, u32 n)
 #include "arch/emulate.h"
 
 /* A hit inside a hit. */
-static HIT void missed(struct dp_kpoint *p)
+static HIT void missed(struct dp_kpoint *p, struct pt_regs *regs)
 {
 	struct dp_hitlist *list;
 
 	/* The list lives as long as this: the outer hit's processor is not given up before. */
 	preempt_disable_notrace();
 	list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE); /* pairs with the release in relist() */
-	for (u32 i = 0; list && i < list->n; i++)
-		__atomic_fetch_add(&((struct dp_kprobe *)list->v[i]->owner)->nmissed, 1, __ATOMIC_RELAXED);
+	for (u32 i = 0; list && i < list->n; i++) {
+		struct dp_kprobe *kp = list->v[i]->owner;
+
+		if (kp->pre_handler == dp_k_unwind_pre)
+			dp_k_unwind_pre(kp, regs);
+		else
+			__atomic_fetch_add(&kp->nmissed, 1, __ATOMIC_RELAXED);
+	}
 	preempt_enable_notrace();
 }
 
@@ -87,7 +93,7 @@ HIT int dp_k_hit(struct pt_regs *regs, unsigned long tagged, unsigned long back)
 
 	if (unlikely(!dp_k_enter())) {
 		if (!(tagged & DP_HIT_POST))
-			missed(p);
+			missed(p, regs);
 		return 0;
 	}
 	list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE); /* pairs with the release in relist() */
@@ -110,7 +116,7 @@ HIT int dp_k_hit(struct pt_regs *regs, unsigned long tagged, unsigned long back)
 /* For k-entry.S, which leaves the point where pt_regs has ss. */
 static HIT int call_list(struct dp_kprobe *unused, struct pt_regs *regs)
 {
-	const struct dp_kpoint *p = (const struct dp_kpoint *)regs->ss;
+	const struct dp_kpoint *p = (const struct dp_kpoint *)*dp_k_ss(regs);
 	struct dp_hitlist *list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE); /* pairs with relist() */
 
 	return list ? run_pre(list, regs) : 0;
@@ -157,7 +163,7 @@ static __always_inline void trapped(struct dp_kpoint *p, struct pt_regs *regs)
 	/* Interrupts are off: nobody else comes in between but an exception that leaves it as it
 	 * was. */
 	if (unlikely(__this_cpu_read(dp_cpu.depth))) {
-		missed(p);
+		missed(p, regs);
 		dp_regs_ip(regs) = alone(p, s);
 		return;
 	}
@@ -218,8 +224,8 @@ static HIT int on_die(struct notifier_block *nb, unsigned long val, void *data)
 		trapped(p, regs);
 		return NOTIFY_STOP;
 	}
-	if ((val == DIE_GPF || val == DIE_TRAP) && dp_regs_ip(regs) >= (unsigned long)dp_k_pool &&
-	    dp_regs_ip(regs) < (unsigned long)dp_k_pool_end)
+	if ((val == DIE_GPF || val == DIE_TRAP) && dp_regs_ip(regs) >= dp_k_near.slots &&
+	    dp_regs_ip(regs) < dp_k_near.landings)
 		return fault_in_copy(regs, args->trapnr);
 	return NOTIFY_DONE;
 }

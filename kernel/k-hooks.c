@@ -110,7 +110,7 @@ void dp_k_hooks_come(struct module *mod)
 
 static bool lies_in(const void *p, const struct module *mod)
 {
-	return p >= mod->core_layout.base && p < mod->core_layout.base + mod->core_layout.size;
+	return within_module_core((unsigned long)p, mod);
 }
 
 /* An exit whose module has forgotten to deregister it, or one of a hook that goes; or NULL. */
@@ -140,14 +140,13 @@ static void forget_hooks(const struct module *mod)
 
 void dp_k_hooks_gone(struct module *mod, bool init_only)
 {
-	const struct module_layout *l = &mod->init_layout;
 	struct hook_rec *left;
 
 	mutex_lock(&dp_k_hooks_lock);
 	for (u32 i = dp_k_hooks.n; init_only && i--;) {
 		struct dp_hook_place *p = &dp_k_hooks.places[i];
 
-		if (p->code - (u64)l->base < l->size) /* the last comes into its place */
+		if (within_module_init(p->code, mod)) /* the last comes into its place */
 			*p = dp_k_hooks.places[--dp_k_hooks.n];
 	}
 	while (!init_only && (left = find_left(mod))) {

@@ -64,7 +64,7 @@ static void show_state(void *arg, struct dp_kpoint *p)
 
 void dp_k_later(void)
 {
-	mod_delayed_work(system_unbound_wq, &jumps, LATER);
+	mod_delayed_work(dp_k_unbound_wq, &jumps, LATER);
 }
 
 /* Kprobes does nothing meanwhile, and from now on nothing to the instructions of these points. */
@@ -115,6 +115,7 @@ static void make_jumps(struct work_struct *w)
 		dp_mgr_reap(&dp_k_manager);
 	}
 	mutex_unlock(&dp_k_lock);
+	dp_k_unwind_look(false);
 }
 
 /* ---- places ---- */
@@ -322,7 +323,14 @@ int dp_k_judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, u8 *opcode, s
 
 int dp_k_register(struct dp_kprobe **kps, int num, char type, struct dp_error *err)
 {
-	return dp_kprobes_register(&dp_k_kprobes, kps, num, type, err);
+	int r;
+
+	if (type == 'r')
+		dp_k_unwind_begin();
+	r = dp_kprobes_register(&dp_k_kprobes, kps, num, type, err);
+	if (type == 'r')
+		dp_k_unwind_end();
+	return r;
 }
 
 void dp_k_unregister(struct dp_kprobe **kps, int num)
@@ -371,10 +379,11 @@ void dp_k_gone(u64 lo, u64 hi, struct module *mod)
 
 int dp_k_kprobes_init(void)
 {
-	int r = dp_k_code_init(&host);
+	int r;
 
+	dp_k_code_init(&host);
 	host.looked_at = show_state;
-	r = r ? r : dp_mgr_init(&dp_k_manager, &host);
+	r = dp_mgr_init(&dp_k_manager, &host);
 	if (!r) {
 		dp_k_reserve_init();
 		dp_k_later(); /* the kernel's code is read in the background */
@@ -408,6 +417,7 @@ void dp_k_kprobes_quiet(void)
 	dp_k_remove_all();
 	wait_for_neighbours();
 	cancel_delayed_work_sync(&jumps);
+	dp_k_unwind_look(true);
 	dp_k_settle(NULL);
 }
 

@@ -14,13 +14,21 @@ static const struct part {
 	int (*init)(void);
 	void (*exit)(void);
 } parts[] = {
-    {dp_k_blacklist_init, dp_k_blacklist_exit}, {dp_k_text_init, dp_k_text_exit},
-    {dp_k_kprobes_init, dp_k_kprobes_exit},     {dp_k_die_init, dp_k_die_exit},
-    {dp_k_returns_init, dp_k_returns_exit},     {NULL, dp_k_kprobes_quiet},
-    {dp_k_modules_init, dp_k_modules_exit},     {dp_k_debugfs_init, dp_k_debugfs_exit},
-    {dp_k_hooks_init, dp_k_hooks_exit},         {dp_k_run_init, dp_k_run_exit},
-    {dp_k_ring_init, dp_k_ring_exit},           {dp_k_events_init, dp_k_events_exit},
-    {dp_k_trace_init, dp_k_trace_exit},         {dp_k_device_init, dp_k_device_exit},
+    {dp_k_near_init, dp_k_near_exit},
+    {dp_k_blacklist_init, dp_k_blacklist_exit},
+    {dp_k_text_init, dp_k_text_exit},
+    {dp_k_kprobes_init, dp_k_kprobes_exit},
+    {dp_k_die_init, dp_k_die_exit},
+    {dp_k_returns_init, dp_k_returns_exit},
+    {NULL, dp_k_kprobes_quiet},
+    {dp_k_modules_init, dp_k_modules_exit},
+    {dp_k_debugfs_init, dp_k_debugfs_exit},
+    {dp_k_hooks_init, dp_k_hooks_exit},
+    {dp_k_run_init, dp_k_run_exit},
+    {dp_k_ring_init, dp_k_ring_exit},
+    {dp_k_events_init, dp_k_events_exit},
+    {dp_k_trace_init, dp_k_trace_exit},
+    {dp_k_device_init, dp_k_device_exit},
 };
 
 static void take_down(u32 n)

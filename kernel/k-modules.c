@@ -6,12 +6,12 @@
 #include "k-hooks.h"
 #include "kernel-priv.h"
 
-static void gone(const struct module_layout *l, struct module *mod)
+static void gone(u64 base, u64 size, void *mod)
 {
-	if (!l->size)
+	if (!size)
 		return;
-	dp_k_gone((u64)l->base, (u64)l->base + l->size, mod);
-	dp_k_watches_gone((u64)l->base, (u64)l->base + l->size);
+	dp_k_gone(base, base + size, mod);
+	dp_k_watches_gone(base, base + size);
 }
 
 /* COMING: its code is complete, its init has not run. LIVE: init's code is about to be freed. */
@@ -27,13 +27,13 @@ static int on_module(struct notifier_block *nb, unsigned long state, void *data)
 		dp_k_hooks_come(mod);
 		break;
 	case MODULE_STATE_LIVE:
-		gone(&mod->init_layout, NULL);
+		dp_k_module_each(mod, true, gone, NULL);
 		dp_k_hooks_gone(mod, true);
 		break;
 	case MODULE_STATE_GOING:
 		dp_k_hooks_gone(mod, false);
-		gone(&mod->init_layout, NULL);
-		gone(&mod->core_layout, mod);
+		dp_k_module_each(mod, true, gone, NULL);
+		dp_k_module_each(mod, false, gone, mod);
 		break;
 	}
 	return NOTIFY_DONE;

@@ -14,7 +14,9 @@
 #include "kernel-priv.h"
 #include "abi/abi-limits.h"
 
-struct dp_instance **dp_k_instances; /* by number */
+#define LANDINGS_SIZE (DP_K_LANDINGS * (unsigned long)DP_K_LANDING_SIZE)
+
+struct dp_instance **dp_k_instances; /* by number; NULL before the first return probe */
 
 static_assert(offsetof(struct dp_kprobe, flags) == DP_K_KPROBE_FLAGS);
 static_assert(offsetof(struct dp_kretprobe, handler) == DP_K_RETURN_HANDLER);
@@ -30,17 +32,27 @@ static_assert(DP_KPROBE_FLAG_DISABLED == DP_K_DISABLED);
 
 static __always_inline struct dp_instance *instance_at(unsigned long addr)
 {
-	unsigned long off = addr - (unsigned long)dp_k_landings;
+	unsigned long off = addr - dp_k_near.landings;
 
-	if (off >= DP_K_LANDINGS * 16ul || off & 15)
+	if (off >= LANDINGS_SIZE || off % DP_K_LANDING_SIZE)
 		return NULL;
-	return __atomic_load_n(&dp_k_instances[off / 16], __ATOMIC_ACQUIRE); /* pairs with bind() of the engine */
+	return __atomic_load_n(&dp_k_instances[off / DP_K_LANDING_SIZE],
+			       __ATOMIC_ACQUIRE); /* pairs with bind() of the engine */
+}
+
+HIT u64 dp_k_return_behind(u64 landing, u64 task, u64 at)
+{
+	struct dp_instance *i = dp_k_instances ? instance_at(landing) : NULL;
+
+	if (!i || __atomic_load_n(&i->owner, __ATOMIC_ACQUIRE) != task || i->loc != at) /* pairs with redirect() */
+		return 0;
+	return __atomic_load_n(&i->back, __ATOMIC_RELAXED);
 }
 
 /* One free instance of each processor's own, or NULL; taken and put by xchg(), from anywhere. */
 static __always_inline struct dp_instance *__percpu *spare_of(const struct dp_holder *h)
 {
-	return (struct dp_instance * __percpu *)h->spare;
+	return (struct dp_instance * __percpu *)(unsigned long)h->spare;
 }
 
 /* The spare of this processor is taken: one of the list, or another processor's spare. */
@@ -113,7 +125,7 @@ HIT int dp_k_return_pre(struct dp_kprobe *kp, struct pt_regs *regs)
 	struct dp_instance *i = xchg(raw_cpu_ptr(spare_of(h)), NULL);
 
 	/* A landing there is another return probe's on the same call. */
-	if (unlikely(!i || rp->entry_handler || back - (unsigned long)dp_k_landings < DP_K_LANDINGS * 16ul))
+	if (unlikely(!i || rp->entry_handler || back - dp_k_near.landings < LANDINGS_SIZE))
 		return return_pre_slowly(rp, regs, i);
 	i->back = back;
 	i->loc = (unsigned long)top;
@@ -150,14 +162,30 @@ EXPORT_SYMBOL_GPL(dp_jprobe_return);
 
 /* ---- the control side ---- */
 
+/* It pushes its number and goes where all go. */
 static u64 landing(const struct dp_holder *h, u32 number)
 {
-	return (u64)dp_k_landings + number * 16ull;
+	u64 at = dp_k_near.landings + number * (u64)DP_K_LANDING_SIZE;
+	u8 buf[DP_K_LANDING_SIZE];
+	struct dp_emit e;
+
+	dp_emit_init(&e, buf, sizeof(buf), at);
+	dp_emit_push_const(&e, number);
+	if (dp_emit_jmp(&e, (u64)dp_k_landed, NULL) || dp_k_near_want(at, at + sizeof(buf)) ||
+	    dp_k_fill(at, buf, (u32)e.len))
+		return 0;
+	return at;
 }
 
 static int opened(struct dp_holder *h)
 {
-	h->spare = (void *)alloc_percpu(struct dp_instance *);
+	if (!dp_k_instances) {
+		dp_k_instances = dp_alloc(DP_K_LANDINGS * sizeof(*dp_k_instances));
+		dp_k_returns.by_number = dp_k_instances;
+	}
+	if (!dp_k_instances)
+		return -ENOMEM;
+	h->spare = (void *)(unsigned long)alloc_percpu(struct dp_instance *);
 	return h->spare ? 0 : -ENOMEM;
 }
 
@@ -250,10 +278,6 @@ static void look_for_tracepoint(struct tracepoint *tp, void *data)
 
 int dp_k_returns_init(void)
 {
-	dp_k_instances = vzalloc(DP_K_LANDINGS * sizeof(*dp_k_instances));
-	if (!dp_k_instances)
-		return -ENOMEM;
-	dp_k_returns.by_number = dp_k_instances;
 	dp_k_returns.cpus = num_possible_cpus();
 	for_each_kernel_tracepoint(look_for_tracepoint, NULL);
 	if (task_free && tracepoint_probe_register(task_free, on_free, NULL))
@@ -268,5 +292,5 @@ void dp_k_returns_exit(void)
 		tracepoint_synchronize_unregister();
 	}
 	dp_k_returns_reap();
-	vfree(dp_k_instances);
+	dp_free(dp_k_instances);
 }

@@ -28,6 +28,7 @@ struct dp_k_session_probe {
 	struct inode *inode;
 	loff_t offset;
 	struct uprobe_consumer user;
+	dp_k_uprobe uprobe;
 	bool user_armed;
 	bool waits; /* its records, until the instruction has been carried out (user-wait.c) */
 	struct list_head user_list;

@@ -5,13 +5,20 @@
  */
 #include <linux/ftrace.h>
 #include <linux/kallsyms.h>
+#include <linux/kgdb.h>
 #include <linux/kprobes.h>
 
 #include "kernel-priv.h"
 
 struct dp_symbols dp_k_sym;
 
-static unsigned long (*lookup_name)(const char *name);
+#ifdef CONFIG_KGDB /* declared only then */
+static_assert(__same_type(&kgdb_handle_exception, dp_k_sym.kgdb_enter));
+static_assert(__same_type(&kgdb_connected, dp_k_sym.kgdb_connected));
+static_assert(sizeof(dbg_io_ops) == sizeof(*dp_k_sym.kgdb_line));
+#endif
+
+static typeof(kallsyms_lookup_name) *lookup_name;
 
 unsigned long dp_k_lookup(const char *name)
 {
@@ -23,32 +30,34 @@ static const struct {
 	size_t at;
 	bool needed;
 } wanted[] = {
-#define SYMBOL(name, member, needed)                              \
-	{                                                         \
-		name, offsetof(struct dp_symbols, member), needed \
+#define SYMBOL(name, member, needed)                               \
+	{                                                          \
+#name, offsetof(struct dp_symbols, member), needed \
 	}
-    SYMBOL("kallsyms_lookup_size_offset", size_offset, true),
-    SYMBOL("core_kernel_text", core_text, true),
-    SYMBOL("__module_text_address", module_text, true),
-    SYMBOL("find_module", find_module, true),
-    SYMBOL("_stext", stext, true),
-    SYMBOL("_etext", etext, true),
-    SYMBOL("within_kprobe_blacklist", kprobe_blacklist, false),
-    SYMBOL("ftrace_location", ftrace_location, false),
-    SYMBOL("alternatives_text_reserved", alternatives_reserved, false),
-    SYMBOL("text_mutex", text_mutex, false),
-    SYMBOL("recover_probed_instruction", recover, false),
-    SYMBOL("get_kprobe", get_kprobe, false),
-    SYMBOL("kprobe_mutex", kprobe_mutex, false),
-    SYMBOL("security_locked_down", locked_down, false),
-    SYMBOL("kallsyms_on_each_symbol", each_symbol, false),
-    SYMBOL("copy_to_kernel_nofault", copy_to_kernel, false),
-    SYMBOL("stack_trace_save_regs", save_trace, false),
-    SYMBOL("kgdb_handle_exception", kgdb_enter, false),
-    SYMBOL("kgdb_connected", kgdb_connected, false),
-    SYMBOL("dbg_kdb_mode", kdb_mode, false),
-    SYMBOL("kdb_stub", kdb, false),
-    SYMBOL("dbg_io_ops", kgdb_line, false),
+    SYMBOL(kallsyms_lookup_size_offset, size_offset, true),
+    SYMBOL(core_kernel_text, core_text, true),
+    SYMBOL(__module_text_address, module_text, true),
+    SYMBOL(find_module, find_module, true),
+    SYMBOL(__get_vm_area_caller, vm_area, true),
+    SYMBOL(init_mm, init_mm, true),
+    SYMBOL(_stext, stext, true),
+    SYMBOL(_etext, etext, true),
+    SYMBOL(within_kprobe_blacklist, kprobe_blacklist, false),
+    SYMBOL(ftrace_location, ftrace_location, false),
+    SYMBOL(alternatives_text_reserved, alternatives_reserved, false),
+    SYMBOL(text_mutex, text_mutex, false),
+    SYMBOL(recover_probed_instruction, recover, false),
+    SYMBOL(get_kprobe, get_kprobe, false),
+    SYMBOL(kprobe_mutex, kprobe_mutex, false),
+    SYMBOL(security_locked_down, locked_down, false),
+    SYMBOL(kallsyms_on_each_symbol, each_symbol, false),
+    SYMBOL(copy_to_kernel_nofault, copy_to_kernel, false),
+    SYMBOL(stack_trace_save_regs, save_trace, false),
+    SYMBOL(kgdb_handle_exception, kgdb_enter, false),
+    SYMBOL(kgdb_connected, kgdb_connected, false),
+    SYMBOL(dbg_kdb_mode, kdb_mode, false),
+    SYMBOL(kdb_stub, kdb, false),
+    SYMBOL(dbg_io_ops, kgdb_line, false),
 #undef SYMBOL
 };
 
@@ -204,11 +213,11 @@ struct namesakes {
 	u32 n;
 };
 
-static int count_namesake(void *arg, const char *name, struct module *mod, unsigned long addr)
+static int count_namesake(DP_K_SYMBOL_ARGS)
 {
 	struct namesakes *s = arg;
 
-	s->n += !mod && !strcmp(name, s->name);
+	s->n += dp_k_symbol_is_core(addr) && !strcmp(name, s->name);
 	return s->n > 1;
 }
 

@@ -313,7 +313,7 @@ static void free_owner(struct owner *o)
 static struct owner *owner_of(struct module *mod)
 {
 	struct owner *o;
-	u64 base;
+	u64 lo, hi;
 
 	if (!mod)
 		return &core;
@@ -324,8 +324,8 @@ static struct owner *owner_of(struct module *mod)
 	if (!o)
 		return NULL;
 	o->mod = mod;
-	base = (u64)mod->core_layout.base;
-	if (dp_k_marks_of(mod, &o->marks) || find_cross(o, base, base + mod->core_layout.text_size)) {
+	dp_k_module_text(mod, &lo, &hi);
+	if (dp_k_marks_of(mod, &o->marks) || find_cross(o, lo, hi)) {
 		free_owner(o);
 		dp_free(o);
 		return NULL;
@@ -375,7 +375,7 @@ int dp_k_locate(void *arg, u64 addr, struct dp_locus *l, struct dp_error *err)
 			return r;
 	}
 	*l = (struct dp_locus){
-	    .text = &f->text, .reach_lo = (u64)dp_k_pool, .reach_hi = (u64)dp_k_pool_end, .module = f->owner->mod};
+	    .text = &f->text, .reach_lo = dp_k_near.slots, .reach_hi = dp_k_near.landings, .module = f->owner->mod};
 	return 0;
 }
 

@@ -301,7 +301,7 @@ static int pipe_release(struct inode *inode, struct file *f)
 }
 
 static const struct file_operations pipe_fops = {
-    .owner = THIS_MODULE, .open = pipe_open, .read = pipe_read, .llseek = no_llseek, .release = pipe_release};
+    .owner = THIS_MODULE, .open = pipe_open, .read = pipe_read, .release = pipe_release};
 
 /* ---- tracing_on ---- */
 

@@ -7,13 +7,22 @@
 #ifndef DP_KERNEL_PRIV_H
 #define DP_KERNEL_PRIV_H
 
+#include <linux/ftrace.h>
+#include <linux/kallsyms.h>
+#include <linux/kprobes.h>
+#include <linux/memory.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/ptrace.h>
+#include <linux/security.h>
+#include <linux/stacktrace.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
 
 #include "dprobes/kernel.h"
 #include "engine/kprobes.h"
+#include "compat.h"
 
 /* Code that runs on behalf of a hit. The kernel's own kprobes stay out of this section, too. */
 #define HIT noinline notrace HIT_PLAIN __section(".kprobes.text")
@@ -35,9 +44,8 @@ DECLARE_PER_CPU(struct dp_cpu, dp_cpu);
 /* k-entry.S */
 void dp_k_entry(void);
 void dp_k_entry_tagged(void);
-extern struct dp_kprobe dp_k_whole_list;  /* stands for the whole list of a point, with its pre handler */
-extern char dp_k_pool[], dp_k_pool_end[]; /* room for slots, in reach of all code */
-extern char dp_k_landings[], dp_k_landings_end[];
+extern struct dp_kprobe dp_k_whole_list; /* stands for the whole list of a point, with its pre handler */
+void dp_k_landed(void);
 void dp_k_call_jprobe(struct pt_regs *regs, void *entry, void **sp);
 void dp_k_leave_jprobe(void *sp); /* does not return */
 
@@ -75,37 +83,51 @@ void dp_k_die_exit(void);
 extern struct mutex dp_k_lock; /* protects everything below */
 extern struct dp_manager dp_k_manager;
 
+/* near.c: memory in reach of all code; its pages come when they are wanted */
+#define DP_K_NEAR_DATA (1024 * 1024)
+extern struct dp_near {
+	u64 slots, landings, data, end; /* each ends where the next begins */
+} dp_k_near;
+int dp_k_near_init(void);
+void dp_k_near_exit(void);
+int dp_k_near_want(u64 lo, u64 hi); /* pages are there afterwards, full of breakpoints or, data, of zeros. -ENOMEM */
+
 /* code.c */
-int dp_k_code_init(struct dp_mgr_host *host);
+void dp_k_code_init(struct dp_mgr_host *host);
 void dp_k_code_exit(void);
 void dp_k_grace(void *arg);
 void dp_k_settle(void *arg);
 int dp_k_fill(u64 addr, const void *bytes, u32 n); /* code that nobody executes yet */
 
-/* k-symbols.c: what the kernel does not offer to modules. */
+/*
+ * k-symbols.c: what the kernel does not offer to modules. What is declared in its headers has their type, so that who
+ * calls it with other arguments does not compile. NULL: this kernel has it not, which only the first ones may not be.
+ */
 struct dp_symbols {
-	int (*size_offset)(unsigned long addr, unsigned long *size, unsigned long *offset);
-	int (*core_text)(unsigned long addr);
-	struct module *(*module_text)(unsigned long addr);
-	struct module *(*find_module)(const char *name);
-	bool (*kprobe_blacklist)(unsigned long addr);          /* NULL without CONFIG_KPROBES */
-	unsigned long (*ftrace_location)(unsigned long addr);  /* NULL without function tracing */
-	int (*alternatives_reserved)(void *lo, void *hi);      /* may be NULL */
-	struct mutex *text_mutex;                              /* may be NULL */
-	unsigned long (*recover)(u8 *buf, unsigned long addr); /* an instruction under a kprobe; may be NULL */
-	struct kprobe *(*get_kprobe)(void *addr);              /* may be NULL */
-	int (*locked_down)(int reason); /* enum lockdown_reason; NULL: this kernel has no such thing */
-	struct mutex *kprobe_mutex;     /* with it no kprobe comes, goes or becomes a jump; may be NULL */
-	int (*each_symbol)(int (*fn)(void *arg, const char *name, struct module *mod, unsigned long addr), void *arg);
-	long (*copy_to_kernel)(void *dst, const void *src, size_t size); /* may be NULL */
-	unsigned int (*save_trace)(struct pt_regs *regs, unsigned long *to, unsigned int n,
-				   unsigned int skip); /* may be NULL */
+	typeof(kallsyms_lookup_size_offset) *size_offset;
+	typeof(core_kernel_text) *core_text;
+	typeof(__module_text_address) *module_text;
+	typeof(find_module) *find_module;
+	typeof(__get_vm_area_caller) *vm_area;
+	typeof(init_mm) *init_mm;
+	unsigned long stext, etext;
+	typeof(within_kprobe_blacklist) *kprobe_blacklist;
+	typeof(ftrace_location) *ftrace_location;
+	typeof(alternatives_text_reserved) *alternatives_reserved;
+	typeof(text_mutex) *text_mutex;
+	typeof(get_kprobe) *get_kprobe;
+	typeof(security_locked_down) *locked_down;
+	typeof(kallsyms_on_each_symbol) *each_symbol;
+	typeof(copy_to_kernel_nofault) *copy_to_kernel;
+	typeof(stack_trace_save_regs) *save_trace;
+	/* In no header for modules: */
+	unsigned long (*recover)(u8 *buf, unsigned long addr); /* an instruction under a kprobe */
+	struct mutex *kprobe_mutex;                            /* with it no kprobe comes, goes or becomes a jump */
 	int (*kgdb_enter)(int vector, int signo, int code,
 			  struct pt_regs *regs); /* this and the next: NULL without kgdb */
 	int *kgdb_connected, *kdb_mode;          /* gdb has connected; kdb would ask, where the kernel has it */
 	unsigned long kdb;                       /* not 0: it has */
 	void **kgdb_line;                        /* what the debugger talks through, or NULL */
-	unsigned long stext, etext;
 };
 extern struct dp_symbols dp_k_sym;
 
@@ -190,6 +212,16 @@ extern struct dp_returns dp_k_returns;
 void dp_k_returns_reap(void); /* free what nobody can return to any more; waits */
 int dp_k_return_pre(struct dp_kprobe *kp, struct pt_regs *regs);
 int dp_k_jprobe_pre(struct dp_kprobe *kp, struct pt_regs *regs);
+
+/* What stands behind a landing that a task has at this place of its stack; 0: no landing, or not of that call. */
+u64 dp_k_return_behind(u64 landing, u64 task, u64 at);
+
+/* unwind.c */
+void dp_k_unwind_begin(void); /* around registering return probes */
+void dp_k_unwind_end(void);
+void dp_k_unwind_look(bool end);
+bool dp_k_unwind_is_own(const struct dp_kprobe *kp);
+int dp_k_unwind_pre(struct dp_kprobe *kp, struct pt_regs *regs);
 
 /* k-watch.c, user.c: theirs, as dp_k_remove_all(). */
 void dp_k_watches_remove_all(void);

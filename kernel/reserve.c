@@ -13,12 +13,12 @@
 #if defined(CONFIG_GENERIC_BUG) && defined(CONFIG_GENERIC_BUG_RELATIVE_POINTERS)
 
 /* Near the code, since places are distances; where they do not suffice, states.c still looks before it writes. */
-#define ENTRIES 65536
+#define ENTRIES 65536 /* numbers of 16 bits: flags has one */
+static_assert(ENTRIES * sizeof(struct bug_entry) <= DP_K_NEAR_DATA);
 
-static struct bug_entry table[ENTRIES], *before;
+static struct bug_entry *table, *before; /* table: in the memory of near.c */
 static u32 nbefore, used;
-static u32 next[ENTRIES];          /* of the free pieces of one length; 0: the last */
-static u32 first[DP_INSN_MAX + 1]; /* by length */
+static u32 first[DP_INSN_MAX + 1]; /* free pieces by length; a piece's first entry has the next one, 0: the last */
 
 static void set(u32 i, u64 addr)
 {
@@ -31,10 +31,10 @@ static u32 take(u32 n)
 	u32 at = first[n];
 
 	if (at) {
-		first[n] = next[at];
+		first[n] = table[at].flags;
 		return at;
 	}
-	if (used + n > ENTRIES)
+	if (used + n > ENTRIES || dp_k_near_want((u64)&table[used], (u64)&table[used + n]))
 		return 0;
 	at = used;
 	used += n;
@@ -60,7 +60,7 @@ void dp_k_unreserve(struct dp_kpoint *p)
 		return;
 	for (u32 i = 0; i < p->insn.len; i++)
 		set(p->reserved + i, 0);
-	next[p->reserved] = first[p->insn.len];
+	table[p->reserved].flags = first[p->insn.len];
 	first[p->insn.len] = p->reserved;
 	p->reserved = 0;
 }
@@ -71,17 +71,11 @@ void dp_k_reserve_init(void)
 	struct module *mod = THIS_MODULE;
 
 	nbefore = mod->num_bugs;
-	if (nbefore + 1 > ENTRIES)
+	table = (struct bug_entry *)dp_k_near.data;
+	if (nbefore + 1 > ENTRIES || dp_k_near_want((u64)table, (u64)&table[nbefore + 1]))
 		return;
-	for (u32 i = 0; i < nbefore; i++) {
-		const struct bug_entry *b = &mod->bug_table[i];
-
-		table[i] = *b;
-		set(i, (u64)&b->bug_addr_disp + b->bug_addr_disp);
-#ifdef CONFIG_DEBUG_BUGVERBOSE
-		table[i].file_disp = (s32)((u64)&b->file_disp + b->file_disp - (u64)&table[i].file_disp);
-#endif
-	}
+	for (u32 i = 0; i < nbefore; i++)
+		dp_k_bug_move(&table[i], &mod->bug_table[i]);
 	before = mod->bug_table ? mod->bug_table : table;
 	used = nbefore + 1;
 	smp_wmb(); /* the same entries in both: pairs with the kernel's walk */

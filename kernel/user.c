@@ -41,13 +41,13 @@ static void run(struct dp_k_session_probe *p, struct pt_regs *regs, unsigned lon
 	dp_regs_spare(regs) = spare;
 }
 
-static int on_entry(struct uprobe_consumer *uc, struct pt_regs *regs)
+static int on_entry(struct uprobe_consumer *uc, struct pt_regs *regs DP_K_UPROBE_ARGS)
 {
 	run(container_of(uc, struct dp_k_session_probe, user), regs, 0);
 	return 0;
 }
 
-static int on_return(struct uprobe_consumer *uc, unsigned long func, struct pt_regs *regs)
+static int on_return(struct uprobe_consumer *uc, unsigned long func, struct pt_regs *regs DP_K_UPROBE_ARGS)
 {
 	run(container_of(uc, struct dp_k_session_probe, user), regs, dp_regs_ip(regs));
 	return 0;
@@ -58,7 +58,7 @@ static int on_return(struct uprobe_consumer *uc, unsigned long func, struct pt_r
 int dp_k_user_open(struct dp_k_session_probe *p, int fd, s64 offset, struct dp_error *err)
 {
 	struct fd f = fdget(fd);
-	struct inode *inode = f.file ? d_real_inode(f.file->f_path.dentry) : NULL;
+	struct inode *inode = fd_file(f) ? d_real_inode(fd_file(f)->f_path.dentry) : NULL;
 	int r = 0;
 
 	if (!inode || !S_ISREG(inode->i_mode) || offset < 0 || offset >= i_size_read(inode)) {
@@ -68,7 +68,7 @@ int dp_k_user_open(struct dp_k_session_probe *p, int fd, s64 offset, struct dp_e
 		 * The inode alone would not do: the kernel's uprobes keep it, and a mount that goes before them leaves
 		 * it behind.
 		 */
-		p->path = f.file->f_path;
+		p->path = fd_file(f)->f_path;
 		path_get(&p->path);
 		p->inode = inode;
 	}
@@ -93,7 +93,7 @@ int dp_k_user_arm(struct dp_k_session_probe *p, struct dp_error *err)
 		mutex_unlock(&arming);
 		return -dp_error_info(err->code)->number;
 	}
-	r = uprobe_register(p->inode, p->offset, &p->user);
+	r = dp_k_uprobe_register(&p->uprobe, p->inode, p->offset, &p->user);
 	if (r && p->waits)
 		dp_k_waiting_end(p);
 	if (!r) {
@@ -111,7 +111,7 @@ static void take_out(struct dp_k_session_probe *p)
 	mutex_lock(&dp_k_lock);
 	list_del(&p->user_list);
 	mutex_unlock(&dp_k_lock);
-	uprobe_unregister(p->inode, p->offset, &p->user); /* waits for handlers that run */
+	dp_k_uprobe_unregister(p->uprobe, p->inode, p->offset, &p->user); /* waits for handlers that run */
 	if (p->waits)
 		dp_k_waiting_end(p);
 	p->user_armed = false;

@@ -12,13 +12,8 @@
 #include "program/opcode.h"
 
 #include <asm/asm.h>
-#include <asm/cpuid.h>
 #include <asm/debugreg.h>
 #include <asm/desc.h>
-#include <asm/fpu/api.h>
-#include <asm/fpu/types.h>
-#include <asm/msr.h>
-#include <asm/processor.h>
 #include <asm/smap.h>
 
 /* User memory is below, the kernel's above; neither is ever paged in. */
@@ -132,7 +127,7 @@ HIT u64 dp_hit_ns(struct dp_hit *h)
 /* Of user mode: in the processor still, or where the kernel has put them; what was never used is not written there. */
 HIT void dp_hit_fxsave(struct dp_hit *h, void *area512)
 {
-	const struct fpstate *f = current->thread.fpu.fpstate;
+	const union fpregs_state *f = dp_k_fpregs(current);
 	struct fxregs_state *fx = area512;
 	u64 used;
 
@@ -144,8 +139,8 @@ HIT void dp_hit_fxsave(struct dp_hit *h, void *area512)
 		dp_fxsave(fx);
 		return;
 	}
-	memcpy(fx, &f->regs.fxsave, sizeof(*fx));
-	used = boot_cpu_has(X86_FEATURE_XSAVE) ? f->regs.xsave.header.xfeatures : ~0ull;
+	memcpy(fx, &f->fxsave, sizeof(*fx));
+	used = boot_cpu_has(X86_FEATURE_XSAVE) ? f->xsave.header.xfeatures : ~0ull;
 	if (!(used & XFEATURE_MASK_FP)) {
 		memset(fx, 0, offsetof(struct fxregs_state, mxcsr));
 		memset(fx->st_space, 0, sizeof(fx->st_space));

@@ -3,7 +3,8 @@
 #ifndef DP_KERNEL_LIMITS_H
 #define DP_KERNEL_LIMITS_H
 
-#define DP_K_LANDINGS 32768         /* most calls under way with a probed return, 16 bytes each */
+#define DP_K_LANDINGS 32768         /* most calls under way with a probed return */
+#define DP_K_LANDING_SIZE 16        /* bytes of each */
 #define DP_K_POOL (6 * 1024 * 1024) /* bytes for slots: about 100 for a probed address */
 
 /* Offsets that the entries use; k-hit.c and k-returns.c check them. */

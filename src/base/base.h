@@ -11,7 +11,7 @@
 #include <linux/errno.h>
 #include <linux/string.h>
 #include <linux/types.h>
-#include <linux/stdarg.h>
+#include <linux/printk.h> /* of va_list, wherever this kernel has it */
 #else
 #define DP_RING0 0
 #include <linux/errno.h>

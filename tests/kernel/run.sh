@@ -6,7 +6,8 @@
 # or did not come to an end.
 #
 # Usage: run.sh KERNEL_DIR SCRIPT [FILE|DIRECTORY...]      KERNEL_DIR as get.sh has made it
-# Environment: LIMIT seconds, CPU model, SMP processors, MEM megabytes, APPEND kernel arguments, QEMU_ARGS, ACCEL
+# Environment: QEMU the emulator, LIMIT seconds, CPU model, SMP processors, MEM megabytes, APPEND kernel arguments,
+# QEMU_ARGS, ACCEL
 #
 # Always software emulation: see doc/kernel-host.md for what was met with anything else.
 set -eu
@@ -50,9 +51,9 @@ chmod +x "$root/init"
 
 # no_timer_check: on a busy machine the emulator's timer may be late for the kernel's look at it, which then gives up.
 # shellcheck disable=SC2086 # lists of words
-timeout -k 5 "$limit" qemu-system-x86_64 ${ACCEL:--accel tcg,thread=single} -cpu "${CPU:-max}" -smp "${SMP:-2}" \
-	-m "${MEM:-512}" -nodefaults -no-user-config -display none -serial stdio -monitor none -no-reboot \
-	${QEMU_ARGS:-} -kernel "$kernel/vmlinuz" -initrd "$work/initrd" \
+timeout -k 5 "$limit" ${QEMU:-qemu-system-x86_64} ${ACCEL:--accel tcg,thread=single} -cpu "${CPU:-max}" \
+	-smp "${SMP:-2}" -m "${MEM:-512}" -nodefaults -no-user-config -display none -serial stdio -monitor none \
+	-no-reboot ${QEMU_ARGS:-} -kernel "$kernel/vmlinuz" -initrd "$work/initrd" \
 	-append "console=ttyS0 quiet no_timer_check panic=-1 oops=panic softlockup_panic=1 ${APPEND:-}" \
 	</dev/null 2>&1 | tr -d '\r' | tee "$work/log" || :
 status=$(sed -n 's/^guest-exit:\([0-9]*\)$/\1/p' "$work/log" | tail -n 1)

@@ -2,6 +2,7 @@
 /* Functions to probe whose bytes are known. */
 #include <linux/linkage.h>
 #include <asm/asm.h>
+#include <asm/nospec-branch.h>
 
 	.text
 
@@ -14,6 +15,7 @@
 
 FUNC t_add
 	lea	(%rdi,%rsi), %rax
+	ANNOTATE_UNRET_SAFE
 	ret
 	.size	t_add, . - t_add
 
@@ -21,6 +23,7 @@ FUNC t_wide
 	movabs	$0x1000, %rax
 	add	%rdi, %rax
 	add	%rsi, %rax
+	ANNOTATE_UNRET_SAFE
 	ret
 	.size	t_wide, . - t_wide
 
@@ -30,6 +33,7 @@ FUNC t_short
 	nop
 	lea	(%rbx,%rsi), %rax
 	pop	%rbx
+	ANNOTATE_UNRET_SAFE
 	ret
 	.size	t_short, . - t_short
 
@@ -40,6 +44,7 @@ FUNC t_region
 	lea	(%rbx,%rsi), %rax
 	add	$1, %rax
 	pop	%rbx
+	ANNOTATE_UNRET_SAFE
 	ret
 	.size	t_region, . - t_region
 
@@ -50,13 +55,15 @@ FUNC t_loop
 1:	add	%rdi, %rax
 	dec	%rdi
 	jnz	1b
-2:	ret
+2:	ANNOTATE_UNRET_SAFE
+	ret
 	.size	t_loop, . - t_loop
 
 FUNC t_calls
 	mov	%rdi, %rsi
 	call	t_add
 	add	$1, %rax
+	ANNOTATE_UNRET_SAFE
 	ret
 	.size	t_calls, . - t_calls
 
@@ -64,6 +71,7 @@ FUNC t_indirect
 	mov	%rdi, %rsi
 	call	*pointer(%rip)
 	add	$1, %rax
+	ANNOTATE_UNRET_SAFE
 	ret
 	.size	t_indirect, . - t_indirect
 
@@ -75,19 +83,23 @@ FUNC t_privileged
 	cli
 	popf
 	lea	1(%rdi), %rax
+	ANNOTATE_UNRET_SAFE
 	ret
 	.size	t_privileged, . - t_privileged
 
 FUNC t_percpu
-	movl	%gs:cpu_number(%rip), %eax
+	movl	%gs:t_number(%rip), %eax
+	ANNOTATE_UNRET_SAFE
 	ret
 	.size	t_percpu, . - t_percpu
 
 FUNC t_fault
 	.byte	0x0f, 0x1f, 0x44, 0, 0
 1:	mov	(%rdi), %rax
+	ANNOTATE_UNRET_SAFE
 	ret
 2:	mov	$-14, %rax
+	ANNOTATE_UNRET_SAFE
 	ret
 	_ASM_EXTABLE(1b, 2b)
 	.size	t_fault, . - t_fault
@@ -95,8 +107,10 @@ FUNC t_fault
 FUNC t_gpf
 	.byte	0x0f, 0x1f, 0x44, 0, 0
 	mov	(%rdi), %rax
+	ANNOTATE_UNRET_SAFE
 	ret
 	mov	$-5, %rax
+	ANNOTATE_UNRET_SAFE
 	ret
 	.size	t_gpf, . - t_gpf
 
@@ -110,6 +124,7 @@ FUNC t_many
 	add	16(%rsp), %rax
 	add	24(%rsp), %rax
 	add	32(%rsp), %rax
+	ANNOTATE_UNRET_SAFE
 	ret
 	.size	t_many, . - t_many
 
@@ -145,6 +160,7 @@ FUNC t_branchy
 3:	loop	1b
 4:	pop	%rbp
 	pop	%rbx
+	ANNOTATE_UNRET_SAFE
 	ret
 .Lbranchy_end:
 	.size	t_branchy, . - t_branchy

@@ -3,6 +3,7 @@
  * under load. */
 #include <linux/delay.h>
 #include <linux/kthread.h>
+#include <linux/slab.h>
 
 #include "dprobes/hooks.h"
 #include "test.h"

@@ -44,9 +44,9 @@ static unsigned long all_here(void)
 	return n;
 }
 
-static int collect(void *data, const char *name, struct module *mod, unsigned long addr)
+static int collect(DP_K_SYMBOL_ARGS)
 {
-	if (!mod && addr >= text_lo && addr < text_hi && naddrs < MOST)
+	if (dp_k_symbol_is_core(addr) && addr >= text_lo && addr < text_hi && naddrs < MOST)
 		addrs[naddrs++] = addr;
 	return 0;
 }
@@ -186,8 +186,7 @@ static void returns_of(int seconds)
 
 void test_many(int seconds, const char *what)
 {
-	int (*on_each)(int (*fn)(void *, const char *, struct module *, unsigned long),
-		       void *) = (void *)find("kallsyms_on_each_symbol");
+	typeof(kallsyms_on_each_symbol) *on_each = (void *)find("kallsyms_on_each_symbol");
 
 	text_lo = find("_stext");
 	text_hi = find("_etext");

@@ -252,7 +252,7 @@ static void test_named(void)
 	by_name("__x86_indirect_thunk_rax", "E-SITE-TRAPPATH");
 	by_name("ftrace_caller", "E-SITE-FTRACE");
 	by_name("ftrace_regs_caller", "E-SITE-FTRACE");
-	ok(refused((void *)find("vfs_read"), NULL, 2, "E-SITE-FTRACE"),
+	ok(refused((void *)tracers_bytes((void *)find("vfs_read")), NULL, 2, "E-SITE-FTRACE"),
 	   "inside the function tracer's bytes: E-SITE-FTRACE");
 	clock = (u8 *)find("native_sched_clock");
 	inside = (*clock & 0xf8) == 0x50 ? 2 : 1; /* a push of one byte may come first */

@@ -6,6 +6,8 @@
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/stacktrace.h>
 
 #include "test.h"
 
@@ -348,7 +350,7 @@ static void test_together(void)
 	atomic_set(&hits, 0);
 	returns = 0;
 	ok(!dp_register_kprobe(&getpid) && !dp_register_kretprobe(&sched), "the entry of a traceable function");
-	ok(getpid.addr == (void *)start + 5, "is behind the function tracer's bytes");
+	ok(getpid.addr == (void *)tracers_bytes((void *)start) + 5, "is behind the function tracer's bytes");
 	dp_wait_for_kprobe_optimizer();
 	for (int i = 0; i < 20; i++)
 		msleep(5);
@@ -356,6 +358,108 @@ static void test_together(void)
 	   returns);
 	dp_unregister_kretprobe(&sched);
 	dp_unregister_kprobe(&getpid);
+}
+
+/* ---- stack traces ---- */
+
+#define FRAMES 32
+
+static unsigned long inside[FRAMES], at_entry[FRAMES], at_return[FRAMES], from_regs[FRAMES];
+static u32 ninside, nat_entry, nat_return, nfrom_regs;
+static void *returned_to;
+static void *bottom; /* a function of the kernel that is below all of them */
+
+static noinline __attribute__((noipa)) long traced_leaf(long a)
+{
+	ninside = stack_trace_save(inside, FRAMES, 0);
+	return a + 1;
+}
+
+static noinline __attribute__((noipa)) long traced_middle(long a)
+{
+	return traced_leaf(a) + 1;
+}
+
+static noinline __attribute__((noipa)) long traced_outer(long a)
+{
+	return traced_middle(a) + 1;
+}
+
+static int trace_entry(struct dp_kprobe *p, struct pt_regs *regs)
+{
+	nat_entry = stack_trace_save(at_entry, FRAMES, 0);
+	return 0;
+}
+
+static int trace_return(struct dp_kretprobe_instance *ri, struct pt_regs *regs)
+{
+	returned_to = ri->ret_addr;
+	nat_return = stack_trace_save(at_return, FRAMES, 0);
+	nfrom_regs = ((typeof(stack_trace_save_regs) *)find("stack_trace_save_regs"))(regs, from_regs, FRAMES, 0);
+	return 0;
+}
+
+/* How many frames lie in the function. */
+static u32 frames_in(const unsigned long *v, u32 n, const void *function)
+{
+	unsigned long size, off;
+	u32 found = 0;
+
+	for (u32 i = 0; i < n; i++)
+		found += ((typeof(kallsyms_lookup_size_offset) *)find("kallsyms_lookup_size_offset"))(v[i], &size,
+												      &off) &&
+			 v[i] - off == (unsigned long)function;
+	return found;
+}
+
+static u32 frames_equal(const unsigned long *v, u32 n, const void *addr)
+{
+	u32 found = 0;
+
+	for (u32 i = 0; i < n; i++)
+		found += v[i] == (unsigned long)addr;
+	return found;
+}
+
+static void expect_traces(const char *how)
+{
+	ninside = nat_entry = nat_return = nfrom_regs = 0;
+	ok(traced_outer(1) == 4, "a call with stack traces, %s", how);
+	ok(frames_in(inside, ninside, traced_middle) == 1 && frames_in(inside, ninside, traced_outer) == 1 &&
+	       frames_in(inside, ninside, bottom) == 1,
+	   "below probed calls the trace goes through all of them (%u frames)", ninside);
+	ok(frames_equal(at_return, nat_return, returned_to) == 1 &&
+	       frames_in(at_return, nat_return, traced_outer) == 1 && frames_in(at_return, nat_return, bottom) == 1,
+	   "in a return handler it goes on at the caller (%u frames)", nat_return);
+	ok(nfrom_regs > 1 && from_regs[0] == (unsigned long)returned_to &&
+	       frames_in(from_regs, nfrom_regs, bottom) == 1,
+	   "from its registers, too (%u frames)", nfrom_regs);
+	ok(frames_in(at_entry, nat_entry, traced_outer) == 1 && frames_in(at_entry, nat_entry, bottom) == 1,
+	   "in a pre handler it goes through the probed function (%u frames)", nat_entry);
+}
+
+static void test_traces(void)
+{
+	struct dp_kretprobe outer = {.kp.addr = traced_outer},
+			    middle = {.kp.addr = traced_middle, .handler = trace_return};
+	struct dp_kretprobe again = {.kp.addr = traced_middle}, leaf = {.kp.addr = traced_leaf};
+	struct dp_kprobe entry = {.addr = traced_middle, .pre_handler = trace_entry};
+
+	bottom = (void *)find("do_init_module");
+	ok(!dp_register_kretprobe(&middle) && !dp_register_kretprobe(&leaf) && !dp_register_kretprobe(&outer) &&
+	       !dp_register_kprobe(&entry),
+	   "returns of three functions that call each other");
+	expect_traces("by breakpoints");
+	dp_wait_for_kprobe_optimizer();
+	expect_traces("by jumps");
+	ok(!dp_register_kretprobe(&again), "one more on the same call");
+	expect_traces("with two landings of one call");
+	dp_unregister_kretprobe(&middle);
+	ok(traced_outer(1) == 4 && frames_in(inside, ninside, bottom) == 1, "and when the first has gone");
+	dp_unregister_kprobe(&entry);
+	dp_unregister_kretprobe(&again);
+	dp_unregister_kretprobe(&leaf);
+	dp_unregister_kretprobe(&outer);
 }
 
 void test_returns(void)
@@ -366,4 +470,5 @@ void test_returns(void)
 	test_exits();
 	test_jprobes();
 	test_together();
+	test_traces();
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* The test module: runs one group of tests when it is loaded, and says "tap: done". */
+#include <linux/percpu.h>
+#include <linux/smp.h>
+
 #include "test.h"
 
 static char *group = "kprobes";
@@ -25,6 +28,18 @@ int count_hit(struct dp_kprobe *p, struct pt_regs *regs)
 	return 0;
 }
 
+DEFINE_PER_CPU(int, t_number);
+
+static void number_here(void *unused)
+{
+	__this_cpu_write(t_number, raw_smp_processor_id());
+}
+
+unsigned long tracers_bytes(const void *function)
+{
+	return ((typeof(ftrace_location) *)find("ftrace_location"))((unsigned long)function);
+}
+
 unsigned long find(const char *name)
 {
 	return ((unsigned long (*)(const char *))lookup)(name);
@@ -42,6 +57,7 @@ module_param_cb(loop, &loop_ops, NULL, 0200);
 
 static int __init test_init(void)
 {
+	on_each_cpu(number_here, NULL, 1);
 	if (!strcmp(group, "kprobes"))
 		test_kprobes();
 	else if (!strcmp(group, "rules"))

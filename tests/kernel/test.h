@@ -7,6 +7,7 @@
 #include <linux/kernel.h>
 #include <linux/module.h>
 
+#include "../../kernel/compat.h"
 #include "dprobes/kernel.h"
 
 /* One line for each: "tap: ok NAME", which the guest's script turns into the host's result. */
@@ -50,6 +51,9 @@ void bench(const char *what);
 
 /* The address of a symbol, through a parameter of the module. */
 unsigned long find(const char *name);
+
+/* The five bytes of the function tracer in a function; landing pads come before them. */
+unsigned long tracers_bytes(const void *function);
 
 /* Wait until kprobes, the kernel's and ours, are jumps or what else they will be. */
 void settle(void);

@@ -9,6 +9,8 @@ module_param(runs, int, 0400);
 int victim_calls; /* to be watched: echo 1 >/sys/module/dpvictim/parameters/work writes it */
 module_param_named(work, victim_calls, int, 0200);
 
+long victim_work(long n);
+
 noinline __attribute__((noipa)) long victim_work(long n)
 {
 	barrier();

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * How code comes from a slot into C and back, the landings of return probes, and the room for slots.
+ * How code comes from a slot into C and back, and where the landings of return probes lead.
  * Runs wherever the probed instruction runs; leaves all registers as they were or as handlers set them.
+ * While a handler runs, the kernel's unwinder finds pt_regs here, and goes on at its ip.
  */
 #include <linux/linkage.h>
 #include <asm/asm.h>
 #include <asm/segment.h>
 #include <asm/smap.h>
+#include <asm/unwind_hints.h>
 
 #include "abi/abi-limits.h"
 
@@ -61,8 +63,11 @@
 .endm
 
 .macro begin_hit
+	ANNOTATE_NOENDBR
+	UNWIND_HINT_FUNC
 	pushf
 	save_registers
+	UNWIND_HINT_REGS
 	cld
 	ASM_CLAC
 	mov	SS(%rsp), %rbp
@@ -74,16 +79,14 @@
 /*
  * Called by a slot: the return address lies where pt_regs has sp, the point above it where pt_regs has ss.
  */
-	.globl	dp_k_entry
-	.type	dp_k_entry, @function
 	.balign	64
-dp_k_entry:
+SYM_CODE_START_NOALIGN(dp_k_entry)
 	begin_hit
 	/*
 	 * What dp_k_hit() does, outside of any other hit: everything is saved already, which C could not
 	 * know. The point has the one probe to be called, or dp_k_whole_list.
 	 */
-	incl	%gs:__preempt_count(%rip)
+	incl	%gs:DP_K_PREEMPT_COUNT(%rip)
 	btsl	$0, %gs:dp_cpu(%rip)
 	jc	.Lpreemption_back
 	mov	(%rbp), %rax
@@ -97,16 +100,17 @@ dp_k_entry:
 	cmp	%r13, SP(%rsp)
 	jne	.Lother_stack
 	movl	$0, %gs:dp_cpu(%rip)
-	decl	%gs:__preempt_count(%rip)
+	decl	%gs:DP_K_PREEMPT_COUNT(%rip)
 	jz	.Lresched
 .Lon:
 	mov	%r12, SP(%rsp)
 	restore_registers
 	lea	24(%rsp), %rsp
 	popf
-	ret
-	int3
+	UNWIND_HINT_FUNC
+	RET
 .Lresched:
+	UNWIND_HINT_REGS
 	call	dp_k_resched
 	jmp	.Lon
 
@@ -115,7 +119,7 @@ dp_k_entry:
 	mov	%rax, IP(%rsp)
 .Lelsewhere:
 	movl	$0, %gs:dp_cpu(%rip)
-	decl	%gs:__preempt_count(%rip)
+	decl	%gs:DP_K_PREEMPT_COUNT(%rip)
 	jnz	.Lreturn
 	call	dp_k_resched
 	/* Go on at ip with sp: what lies at the top of pt_regs is what iretq takes. */
@@ -125,14 +129,15 @@ dp_k_entry:
 	lea	8(%rsp), %rsp
 	iretq
 
-	/* The same with a tag in the point: after the instruction. */
-	.globl	dp_k_entry_tagged
-dp_k_entry_tagged:
+SYM_CODE_END(dp_k_entry)
+
+/* The same with a tag in the point: after the instruction. */
+SYM_CODE_START_NOALIGN(dp_k_entry_tagged)
 	begin_hit
 	jmp	.Lall
 
 .Lpreemption_back:
-	decl	%gs:__preempt_count(%rip)	/* dp_k_hit() will look whether somebody waits */
+	decl	%gs:DP_K_PREEMPT_COUNT(%rip)	/* dp_k_hit() will look whether somebody waits */
 .Lall:
 	mov	%rsp, %rdi
 	mov	%rbp, %rsi
@@ -141,19 +146,21 @@ dp_k_entry_tagged:
 	test	%eax, %eax
 	jz	.Lon
 	jmp	.Lreturn
-	.size	dp_k_entry, . - dp_k_entry
+SYM_CODE_END(dp_k_entry_tagged)
 
 /*
  * A landing has pushed its number where the return address was; pt_regs goes below that, with two words of its own
  * for ss and sp. The usual way is here, because everything is saved already. What it reads of the instance and its
  * holder pairs with the releases in returns.c: loads are not reordered on this processor.
  */
-	.type	landed, @function
-landed:
+SYM_CODE_START_NOALIGN(dp_k_landed)
+	ANNOTATE_NOENDBR
+	UNWIND_HINT_FUNC
 	push	$__KERNEL_DS
 	push	%rsp
 	pushf
 	save_registers
+	UNWIND_HINT_REGS
 	cld
 	ASM_CLAC
 	addq	$16, SP(%rsp)		/* as the function's caller will see it */
@@ -163,7 +170,7 @@ landed:
 	mov	DP_K_CALL_ADDR(%rbx), %r12	/* of the function's caller */
 	mov	DP_K_CALL_BACK(%rbx), %rbp	/* that, or another probe's landing */
 	mov	%r12, IP(%rsp)
-	incl	%gs:__preempt_count(%rip)
+	incl	%gs:DP_K_PREEMPT_COUNT(%rip)
 	btsl	$0, %gs:dp_cpu(%rip)
 	jc	.Lmissed
 	mov	DP_K_CALL_HOLDER(%rbx), %rax
@@ -183,7 +190,7 @@ landed:
 .Lno_handler:
 	movl	$0, %gs:dp_cpu(%rip)
 .Lhandled:
-	decl	%gs:__preempt_count(%rip)
+	decl	%gs:DP_K_PREEMPT_COUNT(%rip)
 	jz	.Lresched_landed
 .Lgive_back:
 	movq	$0, DP_K_CALL_RUNS(%rbx)
@@ -199,9 +206,10 @@ landed:
 	lea	24(%rsp), %rsp
 	popf
 	lea	16(%rsp), %rsp
-	ret
-	int3
+	UNWIND_HINT_FUNC
+	RET
 .Lto_list:
+	UNWIND_HINT_REGS
 	mov	%rbx, %rdi
 	call	dp_k_give_to_list
 	jmp	.Lgiven
@@ -212,12 +220,20 @@ landed:
 	mov	%rbx, %rdi
 	call	dp_k_return_missed
 	jmp	.Lhandled
-	.size	landed, . - landed
+SYM_CODE_END(dp_k_landed)
 
 /* rdi: registers, rsi: function, rdx: where to keep the stack pointer. With its own copy of 64 bytes of arguments. */
-	.globl	dp_k_call_jprobe
-	.type	dp_k_call_jprobe, @function
-dp_k_call_jprobe:
+.macro return_to_hit
+	pop	%r15
+	pop	%r14
+	pop	%r13
+	pop	%r12
+	pop	%rbx
+	pop	%rbp
+	RET
+.endm
+
+SYM_FUNC_START(dp_k_call_jprobe)
 	push	%rbp
 	push	%rbx
 	push	%r12
@@ -247,42 +263,13 @@ dp_k_call_jprobe:
 	mov	AX(%rax), %rax
 	call	__x86_indirect_thunk_r11
 	mov	%rbp, %rsp
-	jmp	1f
-	.size	dp_k_call_jprobe, . - dp_k_call_jprobe
+	return_to_hit
+SYM_FUNC_END(dp_k_call_jprobe)
 
-	.globl	dp_k_leave_jprobe
-	.type	dp_k_leave_jprobe, @function
-dp_k_leave_jprobe:
+STACK_FRAME_NON_STANDARD dp_k_leave_jprobe
+SYM_FUNC_START(dp_k_leave_jprobe)
 	mov	%rdi, %rsp
-1:	pop	%r15
-	pop	%r14
-	pop	%r13
-	pop	%r12
-	pop	%rbx
-	pop	%rbp
-	ret
-	int3
-	.size	dp_k_leave_jprobe, . - dp_k_leave_jprobe
-
-/* One for each call under way; its number tells which. */
-	.globl	dp_k_landings, dp_k_landings_end
-	.balign	16
-dp_k_landings:
-	i = 0
-	.rept	DP_K_LANDINGS
-	push	$i
-	jmp	landed
-	.balign	16, 0xcc
-	i = i + 1
-	.endr
-dp_k_landings_end:
-
-/* Takes no room in the file. The loader clears it; code.c fills it with breakpoints. */
-	.section .dprobes.slots, "ax", @nobits
-	.globl	dp_k_pool, dp_k_pool_end
-	.balign	4096
-dp_k_pool:
-	.skip	DP_K_POOL
-dp_k_pool_end:
+	return_to_hit
+SYM_FUNC_END(dp_k_leave_jprobe)
 
 	.section .note.GNU-stack, "", @progbits
