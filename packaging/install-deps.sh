@@ -7,11 +7,13 @@
 # Usage: install-deps.sh build|demo|check|check-debug
 set -eu
 
-build="gcc make meson ninja-build pkg-config libc6-dev libelf-dev libdw-dev libbpf-dev"
+build="gcc make meson ninja-build pkg-config libc6-dev libelf-dev libdw-dev libbpf-dev
+       libbabeltrace2-dev libprotobuf-c-dev protobuf-c-compiler"
 demo="redis-server redis-tools python3"
 tests="libcmocka-dev libzydis-dev nginx-light golang-go musl-tools gdb libllvm14 g++ git sqlite3
-       openssl binutils procps qemu-system-x86 busybox-static cpio kmod dkms tcl clang-format cppcheck codespell"
-optional="rustc"
+       openssl binutils procps qemu-system-x86 busybox-static cpio kmod dkms tcl clang-format cppcheck codespell
+       babeltrace2 protobuf-compiler"
+optional="rustc chromium"
 kernel="flex bison bc libssl-dev" # besides, to build a kernel
 services="redis-server nginx"
 

@@ -261,13 +261,15 @@ bool dp_cmd_parse_seconds(const char *text, double *seconds)
 	return true;
 }
 
-bool dp_cmd_parse_format(const char *text, enum dp_format *format)
+bool dp_cmd_parse_format(const char *text, bool of_programs, enum dp_format *format)
 {
-	char hint[160];
+	bool known = dp_format_find(text, format);
+	char hint[200];
 
-	if (dp_format_find(text, format))
+	if (known && (!of_programs || dp_format_of_programs(*format)))
 		return true;
-	snprintf(hint, sizeof(hint), "there are %s", dp_format_names());
-	dp_ui_fail(E_CMD_VALUE, hint, "'%s' is no output format", text);
+	snprintf(hint, sizeof(hint), "there are %s", dp_format_names(of_programs));
+	dp_ui_fail(E_CMD_VALUE, hint, known ? "'%s' is a format of event lines only" : "'%s' is no output format",
+		   text);
 	return false;
 }

@@ -101,7 +101,7 @@ int dp_cmd_trace_option(struct trace *t, int id, const char *value)
 		t->format = DP_FORMAT_JSON;
 		return 0;
 	case OPT_FORMAT:
-		return dp_cmd_parse_format(value, &t->format) ? 0 : CMD_USAGE;
+		return dp_cmd_parse_format(value, t->of_programs, &t->format) ? 0 : CMD_USAGE;
 	case OPT_DURATION:
 		return dp_cmd_parse_seconds(value, &t->run.seconds) ? 0 : CMD_USAGE;
 	case OPT_ALLOW_TRAP:
@@ -538,7 +538,8 @@ static void finish(struct trace *t, int r, struct dp_error *err)
 	if (!t->quiet) {
 		tell_end(t);
 		tell_followed(t);
-		dp_summary_print(stderr, &t->run);
+		if (!t->no_summary)
+			dp_summary_print(stderr, &t->run);
 	}
 	tell_losses(t);
 	take_status(t);
@@ -548,8 +549,13 @@ int dp_cmd_trace_run(struct trace *t)
 {
 	struct dp_error err = {0};
 
+	bool is_directory = dp_format_is_directory(t->format);
+
 	catch_signals();
-	if (dp_output_open(&t->run.out, t->out_path, &dp_cmd_stop, &err))
+	t->run.path = is_directory ? t->out_path : NULL;
+	if (is_directory && !t->out_path)
+		t->status = dp_ui_fail(E_OUT_PLACE, NULL, "%s", dp_format_name(t->format));
+	else if (dp_output_open(&t->run.out, is_directory ? "/dev/null" : t->out_path, &dp_cmd_stop, &err))
 		tell(t, &err, NULL);
 	else if (!begin_session(t))
 		finish(t, run(t, &err), &err);

@@ -16,6 +16,8 @@ struct trace {
 	enum dp_format format;
 	bool quiet;
 	const char *until; /* an event that ends the trace; NULL: none */
+	bool no_summary;
+	bool of_programs; /* the format is one of their records */
 	struct event_lines lines;
 	struct dp_session_options opt;
 	void (*adapt)(struct trace *t); /* may change run.infos; may be NULL */

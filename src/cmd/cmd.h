@@ -26,6 +26,7 @@ int dp_cmd_trace(int argc, char **argv);
 bool dp_cmd_traces_program(int argc, char **argv);
 int dp_cmd_trace_program(int argc, char **argv);
 int dp_cmd_watch(int argc, char **argv);
+int dp_cmd_graph(int argc, char **argv);
 int dp_cmd_funcs(int argc, char **argv);
 int dp_cmd_lines(int argc, char **argv);
 int dp_cmd_coverage(int argc, char **argv);
@@ -122,7 +123,7 @@ struct dp_select;
 bool dp_cmd_parse_processes(const char *text, struct dp_select *s); /* ids, names and patterns, with commas */
 bool dp_cmd_parse_user(const char *text, uid_t *user);
 bool dp_cmd_parse_seconds(const char *text, double *seconds);
-bool dp_cmd_parse_format(const char *text, enum dp_format *format);
+bool dp_cmd_parse_format(const char *text, bool of_programs, enum dp_format *format);
 
 /* ---- messages ---- */
 

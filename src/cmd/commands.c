@@ -49,6 +49,20 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 		 "  dprobes watch -p 1234 'release($obj->refcount)'\n"
 		 "  dprobes watch -p 1234 --pages redis-server:server\n"
 		 "  dprobes watch -p 1234 0x55d0c0ffee00:4 'who=$comm if old == 0'"},
+    [VERB_GRAPH] =
+	{.name = "graph",
+	 .purpose = "show calls of functions with their durations, as a tree",
+	 .synopsis = "-p PID [OPTIONS] [PATTERN...]\n[OPTIONS] [PATTERN...] -- COMMAND [ARGS]",
+	 .about = "Show calls of functions with their durations, as an indented tree for each thread. Ctrl-C ends\n"
+		  "it; the probes are always removed. A call is shown when it has ended.",
+	 .more = "PATTERN is a function or a pattern of functions, [MODULE:]NAME; arguments that an event line\n"
+		 "can have may follow it. Without one: all functions of the executable.\n\n"
+		 "Examples:\n"
+		 "  dprobes graph -p 1234 --min 100us\n"
+		 "  dprobes graph -p 1234 --only processCommand --depth 3 'redis-server:*'\n"
+		 "  dprobes graph --results 'add_order qty=$arg2' 'price_*' -- ./shop\n"
+		 "  dprobes graph -p 1234 --summary --duration 5\n"
+		 "  dprobes graph -p 1234 --format flame -o flame.svg --duration 5"},
     [VERB_FUNCS] = {.name = "funcs",
 		    .purpose = "show what can be probed, how, and why not",
 		    .synopsis = "-p PID [MODULE:][PATTERN]\nFILE [PATTERN]\nkernel:PATTERN|kmod(MODULE):PATTERN",
@@ -219,7 +233,7 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 };
 
 #define V(verb) (1u << VERB_##verb)
-#define TRACES (V(TRACE) | V(TRACE_PROGRAM) | V(WATCH)) /* as long as the command runs */
+#define TRACES (V(TRACE) | V(TRACE_PROGRAM) | V(WATCH) | V(GRAPH)) /* as long as the command runs */
 #define LOADS (V(INSERT) | V(APPLY))
 #define SOURCE (V(INSERT) | V(BUILD))
 #define MODULES (V(REMOVE) | V(QUERY) | V(VARS))
@@ -228,6 +242,7 @@ static const struct cmd_option options[] = {
     {V(TRACE), OPT_PID, 'p', "pid", "WHO", KIND_PID, "processes: ids, names or patterns, with commas between them"},
     {V(TRACE_PROGRAM), OPT_PID, 'p', "pid", "PID", KIND_PID, "only in this process; the end of it ends the trace"},
     {V(WATCH), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process to watch"},
+    {V(GRAPH), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process to probe"},
     {V(FUNCS), OPT_PID, 'p', "pid", "PID", KIND_PID, "all modules of this process, with its addresses"},
     {V(LINES) | V(VARS_PLACE), OPT_PID, 'p', "pid", "PID", KIND_PID,
      "a module of this process; without one, its executable"},
@@ -247,6 +262,13 @@ static const struct cmd_option options[] = {
     {MODULES, OPT_NAME, 'n', "name", "MODULE", KIND_TEXT, "the module, as its program names it"},
     {MODULES, OPT_ALL, 'a', "all", NULL, 0, "all modules"},
     {V(FUNCS), OPT_NOT_JUMP, 0, "not-jump", NULL, 0, "only those that a jump does not fit on"},
+
+    {V(GRAPH), OPT_MIN, 0, "min", "TIME", KIND_TEXT,
+     "only calls that took so long, such as 10us, and those around them"},
+    {V(GRAPH), OPT_DEPTH, 0, "depth", "N", KIND_TEXT, "at most so many calls one within the other"},
+    {V(GRAPH), OPT_ONLY, 0, "only", "FUNCTION", KIND_TEXT, "only calls of this function, and what is within them"},
+    {V(GRAPH), OPT_RESULTS, 0, "results", NULL, 0, "with what functions return"},
+    {V(GRAPH), OPT_SUMMARY, 0, "summary", NULL, 0, "at the end a table by function and caller, instead of the tree"},
 
     {V(TRACE), OPT_EVENT, 'e', "event", "EVENT", KIND_TEXT, "an event, as the arguments are"},
     {V(TRACE), OPT_FILE, 'f', "file", "FILE", KIND_FILE,
@@ -268,6 +290,7 @@ static const struct cmd_option options[] = {
     {TRACES, OPT_OUTPUT, 'o', "output", "FILE", KIND_FILE, "write what is shown to FILE"},
     {V(TRACE), OPT_JSON, 0, "json", NULL, 0, "events as JSON, one object a line"},
     {V(TRACE_PROGRAM), OPT_JSON, 0, "json", NULL, 0, "records and aggregates as JSON, one object a line"},
+    {V(GRAPH), OPT_JSON, 0, "json", NULL, 0, "entries and returns as JSON, one object a line"},
     {V(WATCH), OPT_JSON, 0, "json", NULL, 0, "as JSON, one object a line, without callers"},
     {LOADS, OPT_JSON, 0, "json", NULL, 0, "log as JSON, one object a line"},
     {V(VARS), OPT_JSON, 0, "json", NULL, 0, "only aggregates, as JSON, one object a line"},
@@ -275,10 +298,11 @@ static const struct cmd_option options[] = {
     {V(COVERAGE), OPT_JSON, 'j', "json", NULL, 0, "one JSON object for each file"},
     {V(DOCTOR), OPT_JSON, 'j', "json", NULL, 0, "as one JSON object"},
     {V(TRACE), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "events in this format"},
-    {V(TRACE_PROGRAM), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "records and aggregates in this format"},
+    {V(TRACE_PROGRAM), OPT_FORMAT, 0, "format", "FORMAT", KIND_RECORD_FORMAT, "records and aggregates in this format"},
+    {V(GRAPH), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "calls in this format instead"},
     {V(WATCH), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "in this format; only text has callers"},
-    {LOADS, OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "log in this format"},
-    {V(VARS), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "if not text: only aggregates, in this format"},
+    {LOADS, OPT_FORMAT, 0, "format", "FORMAT", KIND_RECORD_FORMAT, "log in this format"},
+    {V(VARS), OPT_FORMAT, 0, "format", "FORMAT", KIND_RECORD_FORMAT, "if not text: only aggregates, in this format"},
     {TRACES, OPT_DURATION, 0, "duration", "SEC", KIND_TEXT, "end after so many seconds"},
     {V(TRACE), OPT_MAX_EVENTS, 0, "max-events", "N", KIND_TEXT, "end after so many events"},
     {V(TRACE), OPT_UNTIL, 0, "until", "EVENT", KIND_TEXT, "end with the first of this event"},
@@ -289,15 +313,16 @@ static const struct cmd_option options[] = {
     {V(TRACE), OPT_PAGES, 0, "pages", NULL, 0, "watchpoints: any number of bytes, by page protection"},
     {V(WATCH), OPT_PAGES, 0, "pages", NULL, 0, "any number of bytes, by page protection (writes only)"},
     {V(WATCH), OPT_CALLERS, 0, "callers", "N", KIND_TEXT, "show at most N callers (default 12)"},
-    {V(TRACE), OPT_INTERPRET, 0, "interpret", NULL, 0, "run programs by the interpreter, do not compile them"},
+    {V(TRACE) | V(GRAPH), OPT_INTERPRET, 0, "interpret", NULL, 0,
+     "run programs by the interpreter, do not compile them"},
     {LOADS, OPT_JIT, 0, "jit", "on|off|auto", KIND_WORD,
      "compile programs to machine code; auto, the default: where it pays"},
     {LOADS, OPT_UPROBES, 0, "uprobes", NULL, 0,
      "by the kernel's module: all processes that map the file, now and later"},
-    {V(TRACE), OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0,
+    {V(TRACE) | V(GRAPH), OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0,
      "use breakpoints where no jump fits (see doc/process-host.md)"},
     {V(TRACE_PROGRAM) | LOADS, OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits"},
-    {V(TRACE) | V(WATCH), OPT_BUFFER, 0, "buffer", "SIZE", KIND_TEXT,
+    {V(TRACE) | V(WATCH) | V(GRAPH), OPT_BUFFER, 0, "buffer", "SIZE", KIND_TEXT,
      "bytes of one processor's log ring, such as 4M (default 1M)"},
 
     {V(BUILD), OPT_OUTFILE, 'o', "outfile", "FILE", KIND_FILE, "write the object to FILE (default: .ppdf for .rpn)"},
@@ -317,7 +342,7 @@ static const struct cmd_option options[] = {
     {V(KERNEL), OPT_ALLOW_DEBUGGER, 0, "allow-debugger", NULL, 0,
      "programs may enter the kernel's debugger (`exit 1`)"},
 
-    {V(TRACE) | V(WATCH), OPT_QUIET, 'q', "quiet", NULL, 0,
+    {V(TRACE) | V(WATCH) | V(GRAPH), OPT_QUIET, 'q', "quiet", NULL, 0,
      "no notes and no summary; errors and losses are still told"},
     {V(TRACE_PROGRAM), OPT_QUIET, 'q', "quiet", NULL, 0, "no notes"},
     {V(VERIFY), OPT_QUIET, 'q', "quiet", NULL, 0, "only the exit status"},
@@ -387,11 +412,15 @@ static void print_option(const struct cmd_option *o)
 	printf("  %-26s %s\n", left, o->help);
 }
 
-static void print_formats(void)
+static void print_formats(enum cmd_kind kind)
 {
 	printf("\nFormats:\n");
 #define DP_FORMAT(id, name, events, programs, help) printf("  %-26s %s\n", name, help);
+#define DP_EVENT_FORMAT(id, name, events, help) \
+	if (kind == KIND_FORMAT)                \
+		printf("  %-26s %s\n", name, help);
 #include "log/formats.def"
+#undef DP_EVENT_FORMAT
 #undef DP_FORMAT
 }
 
@@ -404,8 +433,9 @@ void dp_cmd_print_help(enum cmd_verb verb)
 	printf("\n%s\n\nOptions:\n", spec->about);
 	while ((o = dp_cmd_option_after(verb, o)))
 		print_option(o);
-	if (dp_cmd_option_named(verb, "format", strlen("format")))
-		print_formats();
+	o = dp_cmd_option_named(verb, "format", strlen("format"));
+	if (o)
+		print_formats(o->kind);
 	if (spec->more)
 		printf("\n%s\n", spec->more);
 }

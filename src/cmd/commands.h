@@ -14,6 +14,7 @@ enum cmd_verb {
 	VERB_TRACE,
 	VERB_TRACE_PROGRAM, /* -f with a probe program */
 	VERB_WATCH,
+	VERB_GRAPH,
 	VERB_FUNCS,
 	VERB_LINES,
 	VERB_COVERAGE,
@@ -52,6 +53,7 @@ enum cmd_option_id {
 	OPT_COMM,
 	OPT_CONTAINER,
 	OPT_DEFINE,
+	OPT_DEPTH,
 	OPT_DISARM,
 	OPT_DURATION,
 	OPT_EVENT,
@@ -72,9 +74,11 @@ enum cmd_option_id {
 	OPT_LOG_TARGET,
 	OPT_MAX_EVENTS,
 	OPT_MERGE,
+	OPT_MIN,
 	OPT_NAME,
 	OPT_NOT_JUMP,
 	OPT_NO_OPCODES,
+	OPT_ONLY,
 	OPT_OUTFILE,
 	OPT_OUTPUT,
 	OPT_PAGES,
@@ -82,7 +86,9 @@ enum cmd_option_id {
 	OPT_QUIET,
 	OPT_REPLACE,
 	OPT_RESET,
+	OPT_RESULTS,
 	OPT_STOP_CPUS,
+	OPT_SUMMARY,
 	OPT_SYM,
 	OPT_TREE,
 	OPT_TYPE,
@@ -94,7 +100,7 @@ enum cmd_option_id {
 };
 
 /* What a value or an operand is, as far as shells can complete it. */
-enum cmd_kind { KIND_TEXT, KIND_PID, KIND_FILE, KIND_FORMAT, KIND_WORD };
+enum cmd_kind { KIND_TEXT, KIND_PID, KIND_FILE, KIND_FORMAT, KIND_RECORD_FORMAT, KIND_WORD };
 
 struct cmd_option {
 	u32 verbs; /* a bit for each that takes it */

@@ -57,13 +57,21 @@ static void put_synopsis(const struct cmd_spec *spec)
 	}
 }
 
-static void put_formats(void)
+static void put_format(const char *name, const char *help)
 {
-#define DP_FORMAT(id, name, events, programs, help) \
-	printf(".br\n\\fB%s\\fR: ", name);          \
-	put_escaped(help, strlen(help));            \
+	printf(".br\n\\fB%s\\fR: ", name);
+	put_escaped(help, strlen(help));
 	putchar('\n');
+}
+
+static void put_formats(enum cmd_kind kind)
+{
+#define DP_FORMAT(id, name, events, programs, help) put_format(name, help);
+#define DP_EVENT_FORMAT(id, name, events, help) \
+	if (kind == KIND_FORMAT)                \
+		put_format(name, help);
 #include "log/formats.def"
+#undef DP_EVENT_FORMAT
 #undef DP_FORMAT
 }
 
@@ -84,8 +92,8 @@ static void put_option(const struct cmd_option *o)
 	putchar(toupper((unsigned char)o->help[0]));
 	put_escaped(o->help + 1, strlen(o->help) - 1);
 	fputs(".\n", stdout);
-	if (o->kind == KIND_FORMAT)
-		put_formats();
+	if (o->kind == KIND_FORMAT || o->kind == KIND_RECORD_FORMAT)
+		put_formats(o->kind);
 }
 
 static void put_all_options(enum cmd_verb verb)
@@ -99,8 +107,12 @@ static void put_all_options(enum cmd_verb verb)
 
 /* ---- completion ---- */
 
-static const char *const kinds[] = {
-    [KIND_TEXT] = "text", [KIND_PID] = "pid", [KIND_FILE] = "file", [KIND_FORMAT] = "format", [KIND_WORD] = "word"};
+static const char *const kinds[] = {[KIND_TEXT] = "text",
+				    [KIND_PID] = "pid",
+				    [KIND_FILE] = "file",
+				    [KIND_FORMAT] = "format",
+				    [KIND_RECORD_FORMAT] = "record",
+				    [KIND_WORD] = "word"};
 
 static void put_words(const char *words)
 {
@@ -143,9 +155,15 @@ static void put_verb(enum cmd_verb verb)
 
 static void put_completion(void)
 {
-	fputs("_dprobes_formats='", stdout);
+	fputs("_dprobes_record_formats='", stdout);
 #define DP_FORMAT(id, name, events, programs, help) fputs(name " ", stdout);
+#define DP_EVENT_FORMAT(id, name, events, help)
 #include "log/formats.def"
+#undef DP_EVENT_FORMAT
+	fputs("'\n_dprobes_formats='", stdout);
+#define DP_EVENT_FORMAT(id, name, events, help) fputs(name " ", stdout);
+#include "log/formats.def"
+#undef DP_EVENT_FORMAT
 #undef DP_FORMAT
 	fputs("'\n_dprobes_names='", stdout);
 	for (enum cmd_verb v = VERB_NONE + 1; v < VERB_COUNT; v++)

@@ -302,7 +302,7 @@ static int finish(struct program *p, int status)
 
 int dp_cmd_trace_program(int argc, char **argv)
 {
-	struct program p = {.args.verb = VERB_INSERT, .cleaner = -1};
+	struct program p = {.args.verb = VERB_INSERT, .cleaner = -1, .t.of_programs = true};
 	bool done = false;
 	int status = parse(&p, argc, argv, &done);
 

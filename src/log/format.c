@@ -34,45 +34,17 @@ struct dp_formatter {
 	union dp_sink_room sink;
 };
 
-/* ---- which there are ---- */
-
-static const struct {
-	const char *name;
-	const struct dp_sink_ops *events, *programs;
-} formats[] = {
-#define DP_FORMAT(id, name, events, programs, help) {name, &events, &programs},
+static const struct dp_sink_ops *const sinks[] = {
+#define DP_FORMAT(id, name, events, programs, help) &events,
+#define DP_EVENT_FORMAT(id, name, events, help) &events,
 #include "log/formats.def"
+#undef DP_EVENT_FORMAT
 #undef DP_FORMAT
 };
 
-bool dp_format_find(const char *name, enum dp_format *format)
+bool dp_format_is_directory(enum dp_format format)
 {
-	for (u32 i = 0; i < DP_NFORMATS; i++)
-		if (!strcmp(name, formats[i].name)) {
-			*format = (enum dp_format)i;
-			return true;
-		}
-	return false;
-}
-
-const char *dp_format_name(enum dp_format format)
-{
-	return formats[format].name;
-}
-
-const char *dp_format_names(void)
-{
-	static char names[128];
-	size_t n = 0;
-
-	for (u32 i = 0; i < DP_NFORMATS && n < sizeof(names); i++)
-		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "", formats[i].name);
-	return names;
-}
-
-const struct dp_sink_ops *dp_format_of_programs(enum dp_format format)
-{
-	return formats[format].programs;
+	return sinks[format]->is_directory;
 }
 
 /* ---- one that is in use ---- */
@@ -96,7 +68,7 @@ int dp_formatter_new(struct dp_formatter **out, enum dp_format format, FILE *to,
 	s = &f->sink.s;
 	f->out = to;
 	f->env = *env;
-	s->ops = formats[format].events;
+	s->ops = sinks[format];
 	s->line = &f->line;
 	s->symbol = name_address;
 	s->env = &f->env;
@@ -229,4 +201,23 @@ void dp_formatter_head(struct dp_formatter *f)
 		f->sink.s.ops->head(&f->sink.s);
 	if (f->line.n)
 		write_line(f);
+}
+
+void dp_formatter_lost(struct dp_formatter *f, u64 n)
+{
+	dp_line_reset(&f->line);
+	if (f->sink.s.ops->lost)
+		f->sink.s.ops->lost(&f->sink.s, n);
+	if (f->line.n)
+		write_line(f);
+}
+
+const char *dp_formatter_finish(struct dp_formatter *f)
+{
+	dp_line_reset(&f->line);
+	if (f->sink.s.ops->finish)
+		f->sink.s.ops->finish(&f->sink.s);
+	if (f->line.n)
+		write_line(f);
+	return f->line.broken ? "there is no memory for the output" : f->sink.s.trouble;
 }

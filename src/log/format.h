@@ -16,7 +16,9 @@ struct dp_record;
 
 enum dp_format {
 #define DP_FORMAT(id, name, events, programs, help) DP_FORMAT_##id,
+#define DP_EVENT_FORMAT(id, name, events, help) DP_FORMAT_##id,
 #include "log/formats.def"
+#undef DP_EVENT_FORMAT
 #undef DP_FORMAT
 	DP_NFORMATS
 };
@@ -24,10 +26,11 @@ enum dp_format {
 /* By its name; false: there is none. And the names, for messages: "text, json". */
 bool dp_format_find(const char *name, enum dp_format *format);
 const char *dp_format_name(enum dp_format format);
-const char *dp_format_names(void);
+const char *dp_format_names(bool of_programs);
 
 struct dp_sink_ops;
-const struct dp_sink_ops *dp_format_of_programs(enum dp_format format);
+const struct dp_sink_ops *dp_format_of_programs(enum dp_format format); /* NULL: it is one of events only */
+bool dp_format_is_directory(enum dp_format format);                     /* needs dp_format_env.path */
 
 /* What the formatter must know of one event; index = dp_record.event. */
 struct dp_event_info {
@@ -37,6 +40,15 @@ struct dp_event_info {
 	u64 offset;         /* from the symbol */
 	bool is_return;
 	const struct dp_layout *layout;
+	u64 function; /* address of the function's entry, where the event is at its entry or return */
+};
+
+/* What a tree of calls shows. */
+struct dp_graph_options {
+	u64 min_ns;       /* calls that took at least so long, and those around them */
+	u32 depth;        /* at most so many, one within the other; 0: all */
+	const char *only; /* within calls of this function; NULL: all */
+	bool summary;     /* at the end a table of functions, instead of the tree */
 };
 
 struct dp_format_env {
@@ -49,6 +61,9 @@ struct dp_format_env {
 	void *arg;      /* for dp_symbolize */
 	void *comm_arg; /* for comm */
 	bool color;
+	u32 pid;                              /* of the traced process; 0: none */
+	const char *path;                     /* of formats that are a directory; NULL: none was named */
+	const struct dp_graph_options *graph; /* NULL: a tree of all calls */
 };
 
 struct dp_formatter;
@@ -62,6 +77,12 @@ void dp_formatter_head(struct dp_formatter *f);
 /* One record. Task names are looked up in /proc by thread and cached. A failure to write shows
  * in ferror() of the stream. */
 void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u64 ns);
+
+/* So many more records were lost about here. */
+void dp_formatter_lost(struct dp_formatter *f, u64 n);
+
+/* Behind the last record. Returns what went wrong in making the output; NULL: nothing. */
+const char *dp_formatter_finish(struct dp_formatter *f);
 
 /* A thread's name, from /proc; false when it is gone. */
 bool dp_task_comm(u32 tid, char comm[16]);

@@ -42,4 +42,17 @@ void dp_json_text(struct dp_json *j, const char *s, size_t n);
 void dp_json_string(struct dp_json *j, const char *s);
 void dp_json_hex(struct dp_json *j, const void *p, size_t n); /* bytes, as a text */
 
+/* A member: the key needs no escapes. */
+static inline void dp_json_put_unsigned(struct dp_json *j, const char *key, u64 v)
+{
+	dp_json_key(j, key);
+	dp_json_unsigned(j, v);
+}
+
+static inline void dp_json_put_string(struct dp_json *j, const char *key, const char *v)
+{
+	dp_json_key(j, key);
+	dp_json_string(j, v);
+}
+
 #endif

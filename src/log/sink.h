@@ -105,6 +105,11 @@ struct dp_sink_ops {
 
 	/* What the local variables of programs add up to (log/aggregate.h): lines of their own. */
 	void (*aggregate)(struct dp_sink *s, const struct dp_agg_table *t);
+
+	/* Of events; these may be NULL. */
+	void (*finish)(struct dp_sink *s);      /* behind the last record */
+	void (*lost)(struct dp_sink *s, u64 n); /* so many more found no room, about here */
+	bool is_directory;                      /* it writes into the directory env->path, not to the line */
 };
 
 struct dp_sink {
@@ -118,7 +123,8 @@ struct dp_sink {
 	const char *apart;               /* text: between the members of the innermost group */
 	u64 more;                        /* bit N: the group at depth N has a member already */
 	unsigned depth;
-	bool program; /* the record is a probe program's */
+	bool program;        /* the record is a probe program's */
+	const char *trouble; /* why the output is not whole; NULL: it is */
 };
 
 /* Room for any sink of log/formats.def. */

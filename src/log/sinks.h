@@ -6,7 +6,9 @@
 #include "log/sink.h"
 
 #define DP_FORMAT(id, name, events, programs, help) extern const struct dp_sink_ops events, programs;
+#define DP_EVENT_FORMAT(id, name, events, help) extern const struct dp_sink_ops events;
 #include "log/formats.def"
+#undef DP_EVENT_FORMAT
 #undef DP_FORMAT
 
 #endif

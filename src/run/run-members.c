@@ -132,6 +132,7 @@ static void describe(const struct dp_trace_member *m, u32 i, struct dp_event_inf
 	    .symbol = p.symbol,
 	    .offset = p.offset,
 	    .is_return = p.event->is_return,
+	    .function = p.addr - p.offset,
 	    .layout = &p.event->prog.layout,
 	};
 }

@@ -40,12 +40,43 @@ int dp_trace_begin(struct dp_trace *t, enum dp_format format, bool color, struct
 	    .comm = name_thread,
 	    .comm_arg = t,
 	    .color = color,
+	    .pid = t->n ? (u32)dp_tracee_pid(&t->v[0]->tracee) : 0,
+	    .path = t->path,
+	    .graph = t->graph,
 	};
 
 	if (dp_formatter_new(&t->formatter, format, t->out.f, &env))
 		return dp_fail(err, E_RING_MEMORY, "%u events", env.nevents);
 	dp_formatter_head(t->formatter);
 	return dp_output_flush(&t->out, err);
+}
+
+/* ---- losses ---- */
+
+/* Records that never came: hits that found no room in the log, and those that were met within another hit. */
+static u64 never_came(const struct dp_trace *t)
+{
+	struct dp_counts *c = dp_trace_counts(t);
+	u64 n = 0;
+
+	if (!c)
+		return t->lost;
+	for (u32 i = 0; i < t->nevents; i++)
+		n += c[i].v[DP_COUNT_LOST] + c[i].v[DP_COUNT_MISSED];
+	free(c);
+	return n;
+}
+
+/* The rings have just been emptied: what was lost so far, was lost near the first record that comes now. */
+static void tell_lost(struct dp_trace *t)
+{
+	u64 lost = never_came(t);
+
+	t->looked = true;
+	if (lost <= t->lost)
+		return;
+	dp_formatter_lost(t->formatter, lost - t->lost);
+	t->lost = lost;
 }
 
 /* The record's event is the trace's. */
@@ -62,6 +93,8 @@ static void show(struct dp_trace *t, u32 member, bool ends, const struct dp_reco
 		t->now = t->v[member];
 		dp_formatter_source(t->formatter, member, t->now->comm);
 	}
+	if (!t->looked)
+		tell_lost(t);
 	dp_formatter_record(t->formatter, rec, ns);
 	if (t->more)
 		t->more(rec, t->more_arg);
@@ -139,6 +172,7 @@ static int drain(struct dp_trace *t, bool final, struct dp_error *err)
 {
 	u64 known = ~(u64)0, before = t->read;
 
+	t->looked = false;
 	for (u32 i = 0; i < t->n; i++)
 		if (!t->v[i]->reader)
 			t->v[i]->has_ended |= !dp_tracee_any(&t->v[i]->tracee) || !dp_tracee_alive(&t->v[i]->tracee);
@@ -219,9 +253,17 @@ int dp_trace_run(struct dp_trace *t, struct dp_error *err)
 
 int dp_trace_end(struct dp_trace *t, struct dp_error *err)
 {
+	const char *trouble = NULL;
 	struct dp_error late;
 	int r = drain(t, true, err);
-	int closed = dp_output_close(&t->out, r ? &late : err);
+	int closed;
 
+	if (!r && t->formatter && t->was_armed && !ferror(t->out.f)) {
+		tell_lost(t);
+		trouble = dp_formatter_finish(t->formatter);
+	}
+	if (trouble)
+		r = dp_fail(err, E_OUT_WHOLE, "%s: %s", t->path ? t->path : t->out.name, trouble);
+	closed = dp_output_close(&t->out, r ? &late : err);
 	return r ? r : closed;
 }

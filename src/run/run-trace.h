@@ -44,6 +44,8 @@ struct dp_trace {
 	struct dp_output out;                                 /* open; its stop ends the trace, too */
 	double seconds;                                       /* 0: no limit */
 	u64 max_events;                                       /* 0: no limit */
+	const char *path;                                     /* of formats that are a directory */
+	const struct dp_graph_options *graph;                 /* may be NULL */
 	void (*more)(const struct dp_record *rec, void *arg); /* what is shown behind a record; may be NULL */
 	void *more_arg;
 	/* Called every look_ns: opens, with events, what has come since. Whether more may come. May be NULL */
@@ -64,6 +66,8 @@ struct dp_trace {
 	u64 read;      /* records that came out of the rings */
 	u64 shown;     /* of them, those that were shown */
 	bool is_full;  /* no record is shown any more: max_events, or one that ends the trace */
+	u64 lost;      /* records of which the formatter knows that they are */
+	bool looked;   /* for them, in this drain */
 	double lasted; /* seconds */
 };
 
@@ -92,7 +96,7 @@ int dp_trace_run(struct dp_trace *t, struct dp_error *err);
 /* Take the probes out; the first failure. */
 int dp_trace_remove(struct dp_trace *t, struct dp_error *err);
 
-/* After that: show what is left, and close the output. */
+/* After that: show what is left, and close the output. E_OUT_WRITE, E_OUT_WHOLE. */
 int dp_trace_end(struct dp_trace *t, struct dp_error *err);
 
 /* When anything was armed: records that found no room, and those that were recorded and not read. */

@@ -88,9 +88,10 @@ def completion():
         for option in {n for options in both for n, (letter, value) in options.items() if not value}:
             assert not complete(name, option, "--ver"), (name, option)
     assert str(os.getpid()) in complete("list", "-p", "") and str(os.getpid()) in complete("trace", "--pid", "=")
-    shown = dprobes("trace", "--help", check=0).stdout.split("\nFormats:\n")[1]
-    formats = set(re.findall(r"^  ([a-z]+) ", shown, re.M))
-    assert len(formats) > 2 and complete("trace", "--format", "=", "") == complete("vars", "--format", "") == formats
+    of_events, of_records = (set(re.findall(r"^  ([a-z]+) ", shown.split("\nFormats:\n")[1], re.M)) for shown in
+                             (dprobes(*words, "--help", check=0).stdout for words in (("trace",), ("--getvars",))))
+    assert len(of_events) > len(of_records) > 2 and of_records < of_events
+    assert complete("trace", "--format", "=", "") == of_events and complete("vars", "--format", "") == of_records
     assert complete("insert", "--jit", "o") == {"on", "off"} and complete("-i", "--jit", "a") == {"auto"}
     assert complete("kernel", "l") == {"load"} and "dprobes.bash" in complete("kernel", "load", "dprobes.b")
     for words in (("--output",), ("--",), ("-p", "1", "-o")):

@@ -8,41 +8,21 @@
 #include <stdio.h>
 
 #include "log/aggregate.h"
-#include "log/json.h"
 #include "log/log-rpn.h"
 #include "log/sinks.h"
+#include "log/sinks/sink-json.h"
 
-struct json_sink {
-	struct dp_sink s;
-	struct dp_json j;
-};
-
-_Static_assert(sizeof(struct json_sink) <= sizeof(union dp_sink_room), "a sink fits");
+_Static_assert(sizeof(struct dp_json_sink) <= sizeof(union dp_sink_room), "a sink fits");
 
 static struct dp_json *json(struct dp_sink *s)
 {
-	struct json_sink *js = (struct json_sink *)s;
-
-	js->j.line = s->line;
-	return &js->j;
+	return dp_json_of(s);
 }
 
-static void member(struct dp_sink *s, const char *name)
+void dp_json_member(struct dp_sink *s, const char *name)
 {
 	if (name)
 		dp_json_key_text(json(s), name);
-}
-
-static inline void unsigned_member(struct dp_json *j, const char *name, u64 v)
-{
-	dp_json_key(j, name);
-	dp_json_unsigned(j, v);
-}
-
-static inline void string_member(struct dp_json *j, const char *name, const char *v)
-{
-	dp_json_key(j, name);
-	dp_json_string(j, v);
 }
 
 static void put_symbol(struct dp_sink *s, u64 addr, bool behind_call)
@@ -71,13 +51,13 @@ static void begin_event(struct dp_sink *s, const struct dp_sink_record *r)
 
 	dp_json_key(j, "ts");
 	dp_json_seconds(j, r->ns);
-	string_member(j, "task", r->task);
-	unsigned_member(j, "tid", r->tid);
-	unsigned_member(j, "cpu", r->rec->cpu);
-	string_member(j, "event", ev->name && ev->name[0] ? ev->name : ev->symbol);
-	string_member(j, "group", ev->group ? ev->group : "");
-	string_member(j, "symbol", ev->symbol);
-	unsigned_member(j, "offset", ev->offset);
+	dp_json_put_string(j, "task", r->task);
+	dp_json_put_unsigned(j, "tid", r->tid);
+	dp_json_put_unsigned(j, "cpu", r->rec->cpu);
+	dp_json_put_string(j, "event", ev->name && ev->name[0] ? ev->name : ev->symbol);
+	dp_json_put_string(j, "group", ev->group ? ev->group : "");
+	dp_json_put_string(j, "symbol", ev->symbol);
+	dp_json_put_unsigned(j, "offset", ev->offset);
 	dp_json_key(j, "return");
 	dp_json_bool(j, ev->is_return);
 	if (dp_view_ret_addr(&r->view, &addr)) {
@@ -93,15 +73,15 @@ static void begin_program(struct dp_json *j, const struct dp_sink_record *r)
 {
 	dp_json_key(j, "time");
 	dp_json_seconds(j, r->program->realtime_ns);
-	unsigned_member(j, "major", r->head->major);
-	unsigned_member(j, "minor", r->head->minor);
-	string_member(j, "module", r->program->module);
-	unsigned_member(j, "pid", r->head->pid);
-	unsigned_member(j, "tid", r->rec->tid);
-	unsigned_member(j, "cpu", r->rec->cpu);
-	unsigned_member(j, "ip", r->head->ip);
-	unsigned_member(j, "sp", r->head->sp);
-	string_member(j, "name", r->task ? r->task : "");
+	dp_json_put_unsigned(j, "major", r->head->major);
+	dp_json_put_unsigned(j, "minor", r->head->minor);
+	dp_json_put_string(j, "module", r->program->module);
+	dp_json_put_unsigned(j, "pid", r->head->pid);
+	dp_json_put_unsigned(j, "tid", r->rec->tid);
+	dp_json_put_unsigned(j, "cpu", r->rec->cpu);
+	dp_json_put_unsigned(j, "ip", r->head->ip);
+	dp_json_put_unsigned(j, "sp", r->head->sp);
+	dp_json_put_string(j, "name", r->task ? r->task : "");
 	shortened(j, r);
 	if (r->rec->flags & DP_REC_TRACE)
 		return;
@@ -156,7 +136,7 @@ static void section_end(struct dp_sink *s, enum dp_sink_section what)
 /*
  * Fields of events are members of one object; those of programs, which may have any name any number of times, objects.
  */
-static void field(struct dp_sink *s, const char *name, unsigned i)
+void dp_json_field(struct dp_sink *s, const char *name, unsigned i)
 {
 	struct dp_json *j = json(s);
 	char unnamed[16];
@@ -169,7 +149,7 @@ static void field(struct dp_sink *s, const char *name, unsigned i)
 	}
 	dp_json_open(j, '{');
 	if (name)
-		string_member(j, "name", name);
+		dp_json_put_string(j, "name", name);
 	dp_json_key(j, name ? "value" : "text");
 }
 
@@ -179,12 +159,12 @@ static void field_end(struct dp_sink *s)
 		dp_json_close(json(s), '}');
 }
 
-static void group(struct dp_sink *s, enum dp_sink_group what)
+void dp_json_group(struct dp_sink *s, enum dp_sink_group what)
 {
 	dp_json_open(json(s), what == DP_GROUP_STRUCT ? '{' : '[');
 }
 
-static void group_end(struct dp_sink *s, enum dp_sink_group what)
+void dp_json_group_end(struct dp_sink *s, enum dp_sink_group what)
 {
 	dp_json_close(json(s), what == DP_GROUP_STRUCT ? '}' : ']');
 }
@@ -193,10 +173,10 @@ static void missing(struct dp_json *j, const struct dp_sink_value *v)
 {
 	dp_json_null(j);
 	if (v->missing == DP_MISSING_FAULT_AT)
-		unsigned_member(j, "fault", v->bits);
+		dp_json_put_unsigned(j, "fault", v->bits);
 }
 
-static void value(struct dp_sink *s, const struct dp_sink_value *v)
+void dp_json_value(struct dp_sink *s, const struct dp_sink_value *v)
 {
 	struct dp_json *j = json(s);
 	char c = (char)v->bits;
@@ -284,12 +264,12 @@ static void agg_bars(struct dp_json *j, const struct dp_rpn_aggregate *a, const 
 			continue;
 		dp_json_open(j, '{');
 		if (i)
-			unsigned_member(j, "from", lo);
+			dp_json_put_unsigned(j, "from", lo);
 		if (!open) {
 			dp_json_key(j, "to");
 			dp_json_signed(j, i ? (s64)hi : a->kind == DP_AGG_HIST ? 0 : -1);
 		}
-		unsigned_member(j, "count", v[i]);
+		dp_json_put_unsigned(j, "count", v[i]);
 		dp_json_close(j, '}');
 	}
 	dp_json_close(j, ']');
@@ -309,7 +289,7 @@ static void agg_value(struct dp_json *j, const struct dp_rpn_aggregate *a, const
 	else
 		dp_json_null(j);
 	if (a->kind == DP_AGG_SUM)
-		unsigned_member(j, "values", v[1]);
+		dp_json_put_unsigned(j, "values", v[1]);
 }
 
 static void agg_entries(struct dp_json *j, const struct dp_agg_table *t)
@@ -323,7 +303,7 @@ static void agg_entries(struct dp_json *j, const struct dp_agg_table *t)
 		dp_json_close(j, '}');
 	}
 	dp_json_close(j, ']');
-	unsigned_member(j, "no_room", t->no_room);
+	dp_json_put_unsigned(j, "no_room", t->no_room);
 }
 
 static void aggregate(struct dp_sink *s, const struct dp_agg_table *t)
@@ -331,10 +311,10 @@ static void aggregate(struct dp_sink *s, const struct dp_agg_table *t)
 	struct dp_json *j = json(s);
 
 	dp_json_open(j, '{');
-	string_member(j, "aggregate", t->a->name);
-	string_member(j, "kind", dp_rpn_aggregate_kind(t->a->kind));
-	string_member(j, "module", t->module);
-	unsigned_member(j, "pid", (u64)t->view->pid);
+	dp_json_put_string(j, "aggregate", t->a->name);
+	dp_json_put_string(j, "kind", dp_rpn_aggregate_kind(t->a->kind));
+	dp_json_put_string(j, "module", t->module);
+	dp_json_put_unsigned(j, "pid", (u64)t->view->pid);
 	dp_json_key(j, "ended");
 	dp_json_bool(j, t->view->ended);
 	if (t->a->nparts)
@@ -347,12 +327,12 @@ static void aggregate(struct dp_sink *s, const struct dp_agg_table *t)
 
 const struct dp_sink_ops dp_sink_json = {
     .begin = begin,
-    .field = field,
+    .field = dp_json_field,
     .field_end = field_end,
-    .group = group,
-    .member = member,
-    .group_end = group_end,
-    .value = value,
+    .group = dp_json_group,
+    .member = dp_json_member,
+    .group_end = dp_json_group_end,
+    .value = dp_json_value,
     .end = end,
     .section = section,
     .section_end = section_end,

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * `dprobes graph`: calls of functions with their durations. Each pattern becomes two event lines, of its entries and
+ * its returns, which carry the stack pointer; the format puts them together (log/calls.h).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/cmd.h"
+#include "cmd/cmd-trace.h"
+
+#define ALL "exe:*"
+
+struct graph {
+	struct trace t;
+	struct dp_graph_options opt;
+	bool results;
+	const char **patterns; /* with their arguments */
+	u32 n;
+};
+
+/* "10us", "1.5ms"; without a unit: microseconds. */
+static bool parse_duration(const char *text, u64 *ns)
+{
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"", 1e3}};
+	char *end;
+	double v = strtod(text, &end);
+
+	for (size_t i = 0; i < DP_ARRAY_SIZE(units) && end != text && v >= 0 && v < 1e9; i++)
+		if (!strcmp(end, units[i].name)) {
+			*ns = (u64)(v * units[i].ns);
+			return true;
+		}
+	dp_ui_fail(E_CMD_VALUE, "give a duration such as 500ns, 10us or 1.5ms", "'%s' is no duration", text);
+	return false;
+}
+
+static bool parse_depth(const char *text, u32 *depth)
+{
+	char *end;
+	unsigned long v = strtoul(text, &end, 10);
+
+	if (end != text && !*end && text[0] != '-' && v && v < 65536) {
+		*depth = (u32)v;
+		return true;
+	}
+	dp_ui_fail(E_CMD_VALUE, "give a number from 1 on", "'%s' is no depth", text);
+	return false;
+}
+
+static int take_option(void *arg, int id, const char *value)
+{
+	struct graph *g = arg;
+	const char **more;
+
+	switch (id) {
+	case OPT_MIN:
+		return parse_duration(value, &g->opt.min_ns) ? 0 : CMD_USAGE;
+	case OPT_DEPTH:
+		return parse_depth(value, &g->opt.depth) ? 0 : CMD_USAGE;
+	case OPT_ONLY:
+		g->opt.only = value;
+		return 0;
+	case OPT_RESULTS:
+		g->results = true;
+		return 0;
+	case OPT_SUMMARY:
+		g->opt.summary = true;
+		return 0;
+	case CMD_OPT_OPERAND:
+		more = realloc(g->patterns, (g->n + 1) * sizeof(*more));
+		if (!more)
+			return dp_ui_fail(E_CMD_EVENTS, NULL, "no memory");
+		g->patterns = more;
+		g->patterns[g->n++] = value;
+		return 0;
+	default:
+		return dp_cmd_trace_option(&g->t, id, value);
+	}
+}
+
+/* The entry with the arguments that the user wants to see, and the return. */
+static int add_pattern(struct graph *g, const char *pattern)
+{
+	size_t n = strcspn(pattern, " \t"), size = strlen(pattern) + 64;
+	char *line = malloc(size);
+	struct dp_error err = {0};
+	int r = line ? 0 : dp_fail(&err, E_CMD_EVENTS, "no memory");
+
+	if (!r) {
+		snprintf(line, size, "p %.*s sp=%%sp%s", (int)n, pattern, pattern + n);
+		r = dp_event_lines_add(&g->t.lines, line, "", &err);
+	}
+	if (!r) {
+		snprintf(line, size, "r %.*s sp=%%sp%s", (int)n, pattern, g->results ? " result=$retval" : "");
+		r = dp_event_lines_add(&g->t.lines, line, "", &err);
+	}
+	free(line);
+	if (r)
+		dp_ui_error(&err, NULL);
+	return r ? CMD_FAILED : CMD_OK;
+}
+
+static int make_lines(struct graph *g)
+{
+	int r = g->n ? CMD_OK : add_pattern(g, ALL);
+
+	for (u32 i = 0; i < g->n && !r; i++)
+		r = add_pattern(g, g->patterns[i]);
+	if (!r)
+		dp_event_lines_parse(&g->t.lines, false);
+	return r;
+}
+
+int dp_cmd_graph(int argc, char **argv)
+{
+	struct graph g = {.t = {.status = CMD_OK, .format = DP_FORMAT_GRAPH, .no_summary = true}};
+	bool done = false;
+	int r = dp_cmd_options(VERB_GRAPH, argc, argv, take_option, &g, &g.t.command, &done);
+
+	if (!r && !done && dp_select_any(&g.t.select) == !!g.t.command)
+		r = dp_ui_fail(g.t.command ? E_CMD_EXTRA : E_CMD_MISSING,
+			       "give a process with -p, or a command after --",
+			       g.t.command ? "both a process and a command" : "no process to probe");
+	g.t.run.graph = &g.opt;
+	if (!r && !done)
+		r = make_lines(&g);
+	if (!r && !done) {
+		r = dp_cmd_trace_run(&g.t);
+	} else {
+		dp_select_free(&g.t.select);
+		dp_event_lines_free(&g.t.lines);
+	}
+	free(g.patterns);
+	return r;
+}

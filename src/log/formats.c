@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Which formats there are, and their sinks of probe programs. Those of events, and their libraries: format.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "log/format.h"
+#include "log/sinks.h"
+
+static const struct {
+	const char *name;
+	const struct dp_sink_ops *programs;
+} formats[] = {
+#define DP_FORMAT(id, name, events, programs, help) {name, &programs},
+#define DP_EVENT_FORMAT(id, name, events, help) {name, NULL},
+#include "log/formats.def"
+#undef DP_EVENT_FORMAT
+#undef DP_FORMAT
+};
+
+bool dp_format_find(const char *name, enum dp_format *format)
+{
+	for (u32 i = 0; i < DP_NFORMATS; i++)
+		if (!strcmp(name, formats[i].name)) {
+			*format = (enum dp_format)i;
+			return true;
+		}
+	return false;
+}
+
+const char *dp_format_name(enum dp_format format)
+{
+	return formats[format].name;
+}
+
+const char *dp_format_names(bool of_programs)
+{
+	static char names[160];
+	size_t n = 0;
+
+	for (u32 i = 0; i < DP_NFORMATS && n < sizeof(names); i++)
+		if (formats[i].programs || !of_programs)
+			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n ? ", " : "", formats[i].name);
+	return names;
+}
+
+const struct dp_sink_ops *dp_format_of_programs(enum dp_format format)
+{
+	return formats[format].programs;
+}

@@ -1,0 +1,3 @@
+# Lines of a file as strings of C.
+s/[\\"]/\\&/g
+s/.*/"&\\n"/

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Calls by function and by caller: how many, and how long they took. */
+#ifndef DP_GRAPH_TABLE_H
+#define DP_GRAPH_TABLE_H
+
+#include "log/stacks.h"
+
+struct dp_graph_row {
+	u64 calls, total, self, longest; /* total: of calls that are not within another one of the function */
+};
+
+struct dp_graph_table {
+	struct dp_stacks names;    /* below the root: functions; below them: their callers */
+	struct dp_graph_row *rows; /* by node */
+	size_t nrows, room;
+};
+
+bool dp_graph_table_init(struct dp_graph_table *t);
+void dp_graph_table_free(struct dp_graph_table *t);
+
+/* A call that has ended: outer[depth]. functions: their names, by event. */
+void dp_graph_table_add(struct dp_graph_table *t, const struct dp_event_info *functions, const struct dp_call *outer,
+			u32 depth, u64 ns);
+
+void dp_graph_table_put(struct dp_line *l, const struct dp_graph_table *t);
+
+/* "  2.405 us", eleven columns */
+void dp_graph_duration(struct dp_line *l, u64 ns);
+
+#endif

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""dprobes graph and the formats that show calls, against a build of the same program that tells of its own calls, and
+read back by other programs."""
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from tap import *  # noqa: E402,F403
+
+TREE, TELLS = target("tree"), target("tree-tells")
+OWN = ("all", "round_of", "deeper", "catcher", "thrower", "signalled", "handler", "leaf", "coroutines", "first",
+       "second", "across", "step", "worker")
+LINE = re.compile(r"^( *[\d.]+ (?:us|ms| s)|  *) \[ *(\d+)\] \| ((?:  )*)(\} /\* )?(\w+)(\(\))?(.*)$")
+
+
+def told():
+    """What the program tells: for each thread, in the order of their numbers, (function, caller on the same stack)."""
+    log = os.path.join(tempfile.tempdir, "told")
+    subprocess.run([TELLS, log], stdout=subprocess.DEVNULL, check=True)
+    names, bias = {}, None
+    for line in subprocess.run(["nm", TELLS], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines():
+        words = line.split()
+        if len(words) == 3 and words[2] in OWN:
+            names[int(words[0], 16)] = words[2]
+    pairs, open_calls = collections.Counter(), {}
+    with open(log) as f:
+        for line in f:
+            what, tid, fn, stack, frame = line.split()
+            fn, frame = int(fn, 16), int(frame, 16)
+            if bias is None:
+                bias = fn - next(a for a, n in names.items() if n == "all")
+            calls = open_calls.setdefault((tid, stack), [])
+            if what == ">":
+                while calls and calls[-1][1] <= frame:  # left by longjmp()
+                    calls.pop()
+                pairs[names[fn - bias], calls[-1][0] if calls else None] += 1
+                calls.append((names[fn - bias], frame))
+            elif calls and calls[-1][0] == names[fn - bias]:
+                calls.pop()
+    return pairs
+
+
+def shown(text):
+    """The same of a tree: (function, the line around it)."""
+    pairs, around = collections.Counter(), {}
+    for line in text.splitlines():
+        m = LINE.match(line)
+        if not m or m.group(4) or not m.group(6):
+            continue
+        path = around.setdefault(m.group(2), [])
+        del path[len(m.group(3)) // 2:]
+        pairs[m.group(5), path[-1] if path else None] += 1
+        if m.group(7).startswith(" {"):
+            path.append(m.group(5))
+    return pairs
+
+
+@test
+def calls():
+    """each call stands below its caller as in a build that tells of itself: recursion, longjmp, a handler on its own
+    stack, threads"""
+    out = dprobes("graph", *("tree:" + name for name in OWN), "--", TREE, check=0)
+    mine, theirs = shown(out.stdout), told()
+    for name in ("deeper", "thrower", "leaf", "handler", "signalled", "catcher", "round_of", "step", "across"):
+        here = sum(n for (f, c), n in mine.items() if f == name)
+        there = sum(n for (f, c), n in theirs.items() if f == name)
+        assert here == there, (name, here, there, out.stderr)
+    for (name, caller), n in theirs.items():
+        if caller and name in ("deeper", "thrower", "leaf", "signalled", "catcher", "round_of"):
+            assert mine[name, caller] == n, (name, caller, n, mine[name, caller])
+
+
+@test
+def options():
+    """--only, --depth, --min and --summary show a part; arguments and results stand in the tree"""
+    out = dprobes("graph", "--only", "round_of", "--depth", "2", "--", TREE, check=0).stdout
+    assert "round_of() {" in out and "  catcher();" in out and "thrower" not in out and " all" not in out, out[:2000]
+    out = dprobes("graph", "--results", "leaf n=$arg1:s64", "--", TREE, check=0).stdout
+    assert re.search(r"leaf\(n=6\) = (12|0xc);", out), out[:2000]
+    assert not re.search("leaf", dprobes("graph", "--min", "1000s", "leaf", "--", TREE, check=0).stdout)
+    out = dprobes("graph", "--summary", *OWN, "--", TREE, check=0).stdout
+    assert re.search(r" 20  round_of\n.* 20    from all\n", out), out
+    for words in (("--min", "1x"), ("--depth", "0")):
+        dprobes("graph", *words, "--", TREE, check=2)
+    assert "E-OUT-PLACE" in dprobes("graph", "--format", "ctf", "--", TREE, check=1).stderr
+
+
+@test
+def read_back():
+    """Chrome and speedscope JSON, Perfetto's protobuf and CTF hold each entry and return, read by other programs"""
+    def made(name):
+        path = os.path.join(tempfile.tempdir, "out." + name)
+        dprobes("graph", "--format", name, "-o", path, "leaf", "deeper", "--", TREE, check=0)
+        return path
+
+    with open(made("chrome")) as f:
+        events = json.load(f)["traceEvents"]
+    kinds = collections.Counter(e["ph"] for e in events)
+    assert kinds["B"] == kinds["E"] > 1000 and {e["name"] for e in events if e["ph"] == "B"} == {"leaf", "deeper"}
+    with open(made("speedscope")) as f:
+        profiles = json.load(f)["profiles"]
+    assert len(profiles) == 4 and sum(len(p["events"]) for p in profiles) == 2 * kinds["B"]
+    for p in profiles:
+        assert all(a["at"] <= b["at"] for a, b in zip(p["events"], p["events"][1:]))
+    with open(made("folded")) as f:
+        stacks = dict(line.rsplit(" ", 1) for line in f)
+    assert "deeper;deeper;leaf" in stacks and all(int(n) > 0 for n in stacks.values()), stacks
+    need("protoc", "babeltrace2")
+    sinks = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src", "log", "sinks")
+    with open(made("perfetto"), "rb") as f:
+        text = subprocess.run(["protoc", "--decode=dp.PfTrace", "-I", sinks, "perfetto.proto"], stdin=f,
+                              stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert text.count("type: SLICE_BEGIN") == text.count("type: SLICE_END") == kinds["B"]
+    text = subprocess.run(["babeltrace2", made("ctf")], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert len(text.splitlines()) == 2 * kinds["B"] and 'dp_where = "<-leaf+0x0"' in text
+
+
+run()
