@@ -548,12 +548,15 @@ static void finish(struct trace *t, int r, struct dp_error *err)
 int dp_cmd_trace_run(struct trace *t)
 {
 	struct dp_error err = {0};
-
 	bool is_directory = dp_format_is_directory(t->format);
 
 	catch_signals();
 	t->run.path = is_directory ? t->out_path : NULL;
-	if (is_directory && !t->out_path)
+	/* Formats of events only describe all of them at their start. */
+	if (dp_select_is_open(&t->select) && !dp_format_of_programs(t->format))
+		t->status = dp_ui_fail(E_CMD_VALUE, "omit --tree and --all, or use text, json or csv",
+				       "--format %s cannot take processes that join later", dp_format_name(t->format));
+	else if (is_directory && !t->out_path)
 		t->status = dp_ui_fail(E_OUT_PLACE, NULL, "%s", dp_format_name(t->format));
 	else if (dp_output_open(&t->run.out, is_directory ? "/dev/null" : t->out_path, &dp_cmd_stop, &err))
 		tell(t, &err, NULL);

@@ -21,11 +21,12 @@ def same(modules, argv, hits=1000, extra=(), **kw):
                            text=True, **kw)
     with tempfile.TemporaryDirectory() as d:
         lines = event_file(d, both(modules) + list(extra))
-        r = dprobes("trace", "-o", os.path.join(d, "trace.txt"), "-f", lines, "--", *argv, timeout=120, check=0, **kw)
+        r = dprobes("trace", "-o", os.path.join(d, "trace.txt"), "-f", lines, "--", *argv, timeout=120, **kw)
     assert r.stdout == plain.stdout, (plain.stdout[-1000:], r.stdout[-1000:], r.stderr[-3000:])
     m = re.search(r" ended with status (\d+)$| was ended by signal (\d+)", r.stderr, re.M)
     status = 0 if not m else int(m.group(1)) if m.group(1) else -int(m.group(2))
     assert status == plain.returncode, (status, plain.returncode, r.stderr[-3000:])
+    assert r.returncode == (status if status >= 0 else 128 - status), (status, r.returncode)
     rows = rows_of(r.stderr)
     total = rows.get("total") or list(rows.values())[0]
     assert total["hits"] >= hits and not total["lost"], r.stderr[-3000:]

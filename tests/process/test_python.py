@@ -109,7 +109,7 @@ def default_events():
         bad = os.path.join(d, "bad.py")
         with open(bad, "w") as f:
             f.write("import sys; sys.exit(7)\n")
-        r = dprobes("trace", "-o", out, "--", exe, bad, check=0)
+        r = dprobes("trace", "-o", out, "--", exe, bad, check=7)
         assert "ended with status 7" in r.stderr, r.stderr
 
 

@@ -275,6 +275,8 @@ def not_held():
     finally:
         clean()
         wait_for(lambda: not ours("driver", "guard", "keeper"), timeout=LONG, what="the driver's end")
+        wait_for(lambda: not text_of(os.path.join(own, "cgroup.procs")), timeout=LONG, what="an empty group")
+        wait_for(lambda: "populated 0" in text_of(os.path.join(own, "cgroup.events")), timeout=LONG, what="its end")
         os.rmdir(own)
 
 
