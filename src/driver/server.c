@@ -2,7 +2,6 @@
 /* The driver's loop: a run (run/run.h) that commands talk to through a socket. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +15,8 @@
 #include "run/run-priv.h"
 
 #define REQUEST_MAX (16u << 20)
-#define PATIENCE_MS 5000        /* with a command that says nothing */
-#define LINGER_NS 2000000000ull /* without work, before it ends */
+#define PATIENCE_NS 5000000000ull /* with a command that says nothing */
+#define LINGER_NS 2000000000ull   /* without work, before it ends */
 
 static volatile sig_atomic_t stop;
 
@@ -26,41 +25,43 @@ static void on_signal(int sig)
 	stop = sig;
 }
 
-static bool receive_all(int fd, void *p, size_t n)
+/*
+ * Both wait for a command for some seconds in all. Meanwhile the driver does its work: a command that says nothing, or
+ * does not read, costs no records.
+ */
+static bool receive_all(struct dp_run *run, int fd, void *p, size_t n)
 {
-	while (n) {
-		struct pollfd pfd = {fd, POLLIN, 0};
-		ssize_t r;
+	u64 end = dp_now_ns() + PATIENCE_NS;
 
-		if (poll(&pfd, 1, PATIENCE_MS) <= 0)
-			return false;
-		r = recv(fd, p, n, MSG_DONTWAIT);
-		if (r <= 0 && errno != EAGAIN && errno != EINTR)
-			return false;
-		if (r == 0)
+	while (n) {
+		ssize_t r = recv(fd, p, n, MSG_DONTWAIT);
+
+		if (r == 0 || (r < 0 && errno != EAGAIN && errno != EINTR) || dp_now_ns() > end || stop)
 			return false;
 		if (r > 0) {
 			p = (char *)p + r;
 			n -= (size_t)r;
+		} else {
+			dp_run_turn(run, fd);
 		}
 	}
 	return true;
 }
 
-static void send_all(int fd, const void *p, size_t n)
+static void send_all(struct dp_run *run, int fd, const void *p, size_t n)
 {
-	while (n) {
-		struct pollfd pfd = {fd, POLLOUT, 0};
-		ssize_t w;
+	u64 end = dp_now_ns() + PATIENCE_NS;
 
-		if (poll(&pfd, 1, PATIENCE_MS) <= 0)
-			return;
-		w = send(fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (w < 0 && errno != EAGAIN && errno != EINTR)
+	while (n) {
+		ssize_t w = send(fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if ((w < 0 && errno != EAGAIN && errno != EINTR) || dp_now_ns() > end || stop)
 			return;
 		if (w > 0) {
 			p = (const char *)p + w;
 			n -= (size_t)w;
+		} else {
+			dp_run_turn(run, -1);
 		}
 	}
 }
@@ -87,13 +88,13 @@ static void serve(struct dp_run *run, int fd)
 	size_t n = 0;
 	FILE *out;
 
-	if (!receive_all(fd, &rq, sizeof(rq)) || rq.size < sizeof(rq) || rq.size > REQUEST_MAX ||
+	if (!receive_all(run, fd, &rq, sizeof(rq)) || rq.size < sizeof(rq) || rq.size > REQUEST_MAX ||
 	    rq.name_len > REQUEST_MAX || rq.file_len > REQUEST_MAX || rq.object_len > REQUEST_MAX ||
 	    rq.size != sizeof(rq) + rq.name_len + rq.file_len + rq.object_len)
 		return;
 	rest = malloc(rq.size);
 	out = open_memstream(&text, &n);
-	if (rest && out && receive_all(fd, rest, rq.size - sizeof(rq))) {
+	if (rest && out && receive_all(run, fd, rest, rq.size - sizeof(rq))) {
 		int r = handle(run, &rq, rest, out, &err);
 
 		reply.code = r ? err.code : 0;
@@ -101,10 +102,10 @@ static void serve(struct dp_run *run, int fd)
 		reply.detail_len = (u32)strlen(err.detail);
 		reply.hint_len = (u32)strlen(err.hint);
 		reply.text_len = (u32)n;
-		send_all(fd, &reply, sizeof(reply));
-		send_all(fd, err.detail, reply.detail_len);
-		send_all(fd, err.hint, reply.hint_len);
-		send_all(fd, text, n);
+		send_all(run, fd, &reply, sizeof(reply));
+		send_all(run, fd, err.detail, reply.detail_len);
+		send_all(run, fd, err.hint, reply.hint_len);
+		send_all(run, fd, text, n);
 	} else if (out) {
 		fclose(out);
 	}

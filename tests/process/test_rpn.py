@@ -7,6 +7,7 @@ import re
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -110,6 +111,25 @@ def friendly():
     assert "lv 0 = 0" in dprobes("vars", "--all", check=0).stdout
     dprobes("remove", "--name", "obey", check=0)
     assert a.end() == 0 and b.end() == 0
+
+
+@alone
+def silent_client():
+    """somebody connects to the driver and says nothing: the log goes on meanwhile"""
+    o = Obey()
+    f = program("silent.rpn", body("push r, rdi; log 1; exit"))
+    dprobes("insert", f, "-p", o.pid, "--json", check=0)
+    for n in range(1, 6):
+        with socket.socket(socket.AF_UNIX) as silent:
+            silent.connect(os.path.join(DIR, "driver", "socket"))
+            o("add 1 2")
+            wait_for(lambda: len(json_lines(log())) == n, what="record %d" % n)
+            silent.setblocking(False)
+            try:
+                silent.recv(1)
+            except BlockingIOError:
+                return  # the driver still waits for a word
+    raise AssertionError("the driver wrote its log only when it had given the silent one up")
 
 
 @alone
