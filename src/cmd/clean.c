@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -15,6 +16,7 @@
 
 #include "cmd/cmd.h"
 #include "run/run-freezer.h"
+#include "run/run-guard.h"
 #include "host/process/process.h"
 
 struct cleaning {
@@ -107,55 +109,59 @@ int dp_cmd_clean(int argc, char **argv)
 	return c.status;
 }
 
-/* ---- after a trace that is killed ---- */
+/* ---- beside a trace ---- */
 
 #define CLEANER "dprobes-clean"
+#define LOOK_MS 500
 
-int dp_cmd_start_cleaner(void)
+int dp_cmd_start_cleaner(struct dp_cmd_cleaner *c, bool cleans)
 {
 	int ends[2];
-	pid_t pid;
 
+	*c = (struct dp_cmd_cleaner){-1, 0};
 	if (pipe2(ends, O_CLOEXEC))
-		return -1;
-	pid = fork();
-	if (!pid) {
+		return -errno;
+	c->pid = fork();
+	if (!c->pid) {
 		char of[16];
 
-		/* Not a child of ours: whoever waits for the processes that we trace must not meet it. */
 		snprintf(of, sizeof(of), "%d", (int)getppid());
-		if (fork())
-			_exit(0);
 		setsid();
 		if (dup2(ends[0], 3) < 0 || fcntl(3, F_SETFD, 0))
 			_exit(1);
 		syscall(SYS_close_range, 4, ~0u, 0);
-		execl("/proc/self/exe", CLEANER, "cleaner", "3", of, (char *)NULL);
+		execl("/proc/self/exe", CLEANER, "cleaner", "3", of, cleans ? "clean" : "look", (char *)NULL);
 		_exit(127);
 	}
 	close(ends[0]);
-	if (pid > 0)
-		waitpid(pid, NULL, 0);
-	return ends[1];
+	c->fd = ends[1];
+	return 0;
 }
 
-void dp_cmd_end_cleaner(int fd)
+void dp_cmd_end_cleaner(struct dp_cmd_cleaner *c)
 {
-	if (fd < 0)
+	if (c->fd < 0)
 		return;
-	if (write(fd, "", 1) < 0) {
+	if (write(c->fd, "", 1) < 0) {
 		/* It was killed: there is nobody to tell. */
 	}
-	close(fd);
+	close(c->fd);
+	if (c->pid > 0) /* it ends at once; if it did before, whoever waited for a thread has met it */
+		waitpid(c->pid, NULL, 0);
+	*c = (struct dp_cmd_cleaner){-1, 0};
 }
 
-/* Only a trace starts this, with a pipe: a byte in it says that nothing is left to do. */
+/*
+ * Only a trace starts this, with a pipe: a byte in it says that nothing is left to do, its end that the trace was
+ * killed. Meanwhile it looks whether the trace is stopped while its processes wait for it.
+ */
 int dp_cmd_cleaner(int argc, char **argv)
 {
-	struct cleaning c = {.all = true, .of = argc == 3 ? atoi(argv[2]) : 0};
-	int fd = argc == 3 ? atoi(argv[1]) : -1;
+	struct cleaning c = {.all = true, .of = argc == 4 ? atoi(argv[2]) : 0};
+	int fd = argc == 4 ? atoi(argv[1]) : -1;
+	struct pollfd p = {fd, POLLIN, 0};
+	struct dp_guard_look look = {0, 0};
 	char byte;
-	ssize_t n;
 
 	if (fd <= 2 || c.of <= 0 || fcntl(fd, F_GETFD) < 0)
 		return dp_ui_fail(E_CMD_UNKNOWN, "it is started by `dprobes trace`", "%s", argv[0]);
@@ -163,7 +169,7 @@ int dp_cmd_cleaner(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	for (int i = 0, null = open("/dev/null", O_RDWR); i < 3 && null >= 0; i++)
 		dup2(null, i); /* whoever reads our trace's output waits for its end, not for ours */
-	while ((n = read(fd, &byte, 1)) < 0 && errno == EINTR)
-		;
-	return n ? CMD_OK : clean_all(&c);
+	while (poll(&p, 1, LOOK_MS) <= 0)
+		dp_guard_look(c.of, &look);
+	return read(fd, &byte, 1) || strcmp(argv[3], "clean") ? CMD_OK : clean_all(&c);
 }

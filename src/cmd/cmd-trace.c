@@ -547,9 +547,11 @@ static void finish(struct trace *t, int r, struct dp_error *err)
 
 int dp_cmd_trace_run(struct trace *t)
 {
+	struct dp_cmd_cleaner cleaner;
 	struct dp_error err = {0};
 	bool is_directory = dp_format_is_directory(t->format);
 
+	dp_cmd_start_cleaner(&cleaner, false);
 	catch_signals();
 	t->run.path = is_directory ? t->out_path : NULL;
 	/* Formats of events only describe all of them at their start. */
@@ -567,6 +569,7 @@ int dp_cmd_trace_run(struct trace *t)
 	dp_trace_free(&t->run);
 	dp_follow_free(&t->follow);
 	dp_select_free(&t->select);
+	dp_cmd_end_cleaner(&cleaner);
 	dp_event_lines_free(&t->lines);
 	return t->status;
 }

@@ -50,9 +50,16 @@ int dp_cmd_driver(int argc, char **argv);
 int dp_cmd_guard(int argc, char **argv);
 int dp_cmd_cleaner(int argc, char **argv);
 
-/* A process that takes out the probes of this one should it be killed; returns what to end it by, or -1. */
-int dp_cmd_start_cleaner(void);
-void dp_cmd_end_cleaner(int fd);
+/*
+ * A process beside a trace: it lets our processes go on should we be stopped while we trace them, and, where asked,
+ * takes out our probes should we be killed. Without it (-errno) all else goes on.
+ */
+struct dp_cmd_cleaner {
+	int fd; /* -1: there is none */
+	pid_t pid;
+};
+int dp_cmd_start_cleaner(struct dp_cmd_cleaner *c, bool cleans);
+void dp_cmd_end_cleaner(struct dp_cmd_cleaner *c);
 
 /* The command line of Dynamic Probes: argv[1] is an option. */
 int dp_cmd_probes(int argc, char **argv);

@@ -22,8 +22,8 @@ struct program {
 	double interval;
 	struct dp_run *run;
 	pid_t child;
-	int go, result; /* pipes to and from it */
-	int cleaner;    /* pipe to whoever cleans up after us; -1: nobody */
+	int go, result;                /* pipes to and from it */
+	struct dp_cmd_cleaner cleaner; /* cleans up after us */
 };
 
 /* ---- the command line ---- */
@@ -270,7 +270,7 @@ static int run(struct program *p)
 	p->run = dp_run_new(write_records, p);
 	if (!p->run)
 		return dp_ui_fail(E_RPN_MEMORY, NULL, "trace");
-	p->cleaner = dp_cmd_start_cleaner();
+	dp_cmd_start_cleaner(&p->cleaner, true);
 	if (p->t.command)
 		status = begin_command(p);
 	if (!status)
@@ -292,7 +292,7 @@ static int finish(struct program *p, int status)
 	struct dp_error err = {0};
 
 	dp_run_free(p->run); /* the probes are out, and all records with them */
-	dp_cmd_end_cleaner(p->cleaner);
+	dp_cmd_end_cleaner(&p->cleaner);
 	if (dp_output_close(&p->t.run.out, &err) && !dp_output_unwanted(&p->t.run.out) && !status) {
 		dp_ui_error(&err, NULL);
 		status = CMD_FAILED;
@@ -302,7 +302,7 @@ static int finish(struct program *p, int status)
 
 int dp_cmd_trace_program(int argc, char **argv)
 {
-	struct program p = {.args.verb = VERB_INSERT, .cleaner = -1, .t.of_programs = true};
+	struct program p = {.args.verb = VERB_INSERT, .cleaner.fd = -1, .t.of_programs = true};
 	bool done = false;
 	int status = parse(&p, argc, argv, &done);
 

@@ -46,7 +46,8 @@ static int control = -1, watch = -1, beat = -1;
 static pid_t driver, keeper, busy_with, expected;
 static struct held held[HELD_MAX];
 static u32 nheld;
-static u64 numbers, beaten, stopped_since, continued;
+static u64 numbers, beaten;
+static struct dp_guard_look driver_look;
 
 /* ---- messages ---- */
 
@@ -289,6 +290,10 @@ static void end(int status)
 {
 	for (u32 i = 0; i < nheld; i++)
 		let_go(&held[i]);
+	if (beat >= 0)
+		close(beat); /* by which the keeper ends */
+	if (keeper > 0)
+		waitpid(keeper, NULL, 0);
 	exit(status);
 }
 
@@ -351,32 +356,29 @@ static bool traces_somebody(pid_t pid)
 	return found;
 }
 
-/* A driver that is stopped, or looked at with a debugger, while it has stopped somebody: it goes on, or ends. */
-static void look_at_driver(void)
+void dp_guard_look(pid_t of, struct dp_guard_look *l)
 {
-	char state = state_of(driver);
+	char state = state_of(of);
 	u64 now = dp_now_ns();
 
 	if (state != 'T' && state != 't') {
-		stopped_since = continued = 0;
+		l->since = l->continued = 0;
 		return;
 	}
-	if (!stopped_since)
-		stopped_since = now;
-	if (now - stopped_since < STOPPED_MS * MS)
+	if (!l->since)
+		l->since = now;
+	if (now - l->since < STOPPED_MS * MS)
 		return;
-	if (continued) {
-		if (now - continued > CONTINUED_MS * MS)
-			kill(driver, SIGKILL);
+	if (l->continued) {
+		if (now - l->continued > CONTINUED_MS * MS)
+			kill(of, SIGKILL);
 		return;
 	}
-	if (traces_somebody(driver)) {
-		kill(driver, SIGCONT);
-		continued = now;
+	if (traces_somebody(of)) {
+		kill(of, SIGCONT);
+		l->continued = now;
 	}
 }
-
-/* ---- the loop ---- */
 
 /* The keeper is started anew when it has ended. */
 static void keep(void)
@@ -423,7 +425,7 @@ static void loop(void)
 		if (p[1].revents && !take_events())
 			break;
 		look_at_held();
-		look_at_driver();
+		dp_guard_look(driver, &driver_look);
 		keep();
 		live();
 	}

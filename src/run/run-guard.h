@@ -7,6 +7,8 @@
 #ifndef DP_GUARD_H
 #define DP_GUARD_H
 
+#include <sys/types.h>
+
 #include "base/base.h"
 
 #define GUARD_NAME "dprobes-guard"
@@ -43,6 +45,15 @@ struct guard_message {
 int dp_guard_send(int fd, const struct guard_message *m, int with);
 /* 0; *with is a descriptor or -1. -EAGAIN: there is none; -EPIPE: the other one is gone. */
 int dp_guard_receive(int fd, struct guard_message *m, int *with);
+
+/*
+ * Now and then: a process that is stopped, or looked at with a debugger, while it traces others, which wait for it. It
+ * is told to go on after some seconds, and ended if it does not: they go on then.
+ */
+struct dp_guard_look {
+	u64 since, continued;
+};
+void dp_guard_look(pid_t of, struct dp_guard_look *l);
 
 /* The guard itself, of that driver. Returns its exit status. */
 int dp_guard_main(int control, int driver);

@@ -75,6 +75,7 @@ void dp_run_end(struct dp_run *run)
 	while (run->targets)
 		dp_run_target_end(run, run->targets);
 	dp_run_log_commit(run);
+	dp_run_end_guard();
 }
 
 void dp_run_free(struct dp_run *run)

@@ -28,7 +28,8 @@
 #define RESTARTS_NS 10000000000ull
 #define COMES_MS 30 /* so long a program that is not held is waited for */
 
-static int control = -1;              /* to the guard */
+static int control = -1; /* to the guard */
+static pid_t guard;
 static int guard_fd = -1;             /* pidfd of it */
 static struct guard_message *waiting; /* what it has told, and what is not dealt with yet */
 static u32 nwaiting;
@@ -46,11 +47,25 @@ static void forget_guard(void)
 	}
 	if (control >= 0)
 		close(control);
+	if (guard > 0) /* or it has been met by who waited for a thread */
+		waitpid(guard, NULL, 0);
 	control = guard_fd = -1;
+	guard = 0;
 	nwaiting = 0;
 }
 
-/* Not a child of ours: whoever waits for the processes that we trace must not meet it. */
+void dp_run_end_guard(void)
+{
+	struct pollfd p = {guard_fd, POLLIN, 0};
+
+	if (control >= 0)
+		close(control);
+	control = -1;
+	if (guard_fd >= 0)
+		poll(&p, 1, PATIENCE_MS); /* it lets everybody go, waits for its keeper, and ends */
+	forget_guard();
+}
+
 static pid_t become_guard(int fd)
 {
 	char driver[16];
@@ -60,8 +75,6 @@ static pid_t become_guard(int fd)
 	pid = fork();
 	if (pid)
 		return pid;
-	if (fork())
-		_exit(0);
 	setsid();
 	/* Its number is 3; everything else is the driver's, its lock among it. */
 	if (dup2(fd, 3) < 0)
@@ -114,17 +127,16 @@ static bool await(u32 op, struct guard_message *m)
 static bool start_guard(struct dp_run *run)
 {
 	struct guard_message hello;
-	int ends[2], status;
-	pid_t pid;
+	int ends[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return false;
-	pid = become_guard(ends[1]);
+	guard = become_guard(ends[1]);
 	close(ends[1]);
-	if (pid > 0)
-		waitpid(pid, &status, 0);
 	control = ends[0];
-	if (pid < 0 || !await(GUARD_HELLO, &hello))
+	if (guard > 0)
+		guard_fd = (int)syscall(SYS_pidfd_open, guard, 0);
+	if (guard < 0 || !await(GUARD_HELLO, &hello))
 		return false;
 	if (hello.error) {
 		snprintf(run->not_held, sizeof(run->not_held), "fanotify: %s", strerror(-hello.error));
@@ -132,7 +144,6 @@ static bool start_guard(struct dp_run *run)
 		return false;
 	}
 	snprintf(run->not_held, sizeof(run->not_held), "%s", hello.why);
-	guard_fd = (int)syscall(SYS_pidfd_open, hello.pid, 0);
 	return true;
 }
 

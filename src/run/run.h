@@ -80,6 +80,7 @@ bool dp_run_turn(struct dp_run *run, int fd);
 
 /* Deal with processes that have started meanwhile, and with what is told of them; a turn does that, too. */
 void dp_run_catch(struct dp_run *run);
+void dp_run_end_guard(void);
 
 /* Processes so far that began, or loaded a file of a program, without waiting for their probes. */
 u64 dp_run_let_go(const struct dp_run *run);
