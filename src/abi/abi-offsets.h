@@ -27,6 +27,10 @@
 #define S_BLOCKED (S_OWNER + 56)
 #define S_CS_COMMIT (S_OWNER + 64)
 #define S_CS_COUNT (S_OWNER + 96)
+#define S_DOUBTS (S_OWNER + 204)
+#define S_ALTERNATE (S_OWNER + 208)
+#define S_FRAME (S_OWNER + 232)
+#define DP_MANY_DOUBTS 1024
 
 /* struct dp_regs */
 #define R_R15 0
@@ -52,6 +56,14 @@
 #define R_SS 160
 #define R_SIZE 168
 
+/* The frame that an entry builds on the probed program's stack; F_RET leads back into the detour. */
+#define F_CX 0
+#define F_SI 8
+#define F_AX 16
+#define F_RET 24
+#define F_DI 32
+#define F_SIZE 40
+
 /* struct dp_control */
 #define C_CAPS 12
 #define C_RING0 40
@@ -60,8 +72,23 @@
 #define C_COUNTS 64
 #define C_COUNTS_STRIDE 72
 #define C_NCPUS 80
+#define C_POINTS 120
+#define C_PROBES 128
 
-#define DP_CAPS_BLOCK 0x50 /* DP_CAP_SIGALTSTACK, DP_CAP_PROBE_READ */
+#define DP_CAPS_BLOCK 0x50    /* DP_CAP_SIGALTSTACK, DP_CAP_PROBE_READ */
+#define DP_CAP_ALTERNATE 0x10 /* DP_CAP_SIGALTSTACK */
+
+/* struct dp_point, struct dp_probe_rt, struct dp_counts */
+#define POINT_FIRST 16
+#define POINT_N 20
+#define POINT_SIZE 32
+#define PROBE_EVENT 96
+#define PROBE_FLAGS 100
+#define PROBE_SIZE 112
+#define DP_PROBE_IS_ENABLED 1
+#define COUNT_MISSED 24
+#define COUNTS_SHIFT 6
+#define DP_HIT_SECOND 0xc0000000 /* DP_HIT_AFTER, DP_HIT_PAGE */
 
 /* struct ucontext of the kernel */
 #define DP_CONTEXT_SIZE 304

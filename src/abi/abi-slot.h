@@ -49,9 +49,11 @@ struct dp_hit_slot {   /* at DP_HIT_SLOT_HEAD from the slot's start */
 	u64 page_left; /* in a page that is to be closed again at the end of the hit; 0: none */
 	/* the copy that the thread was sent to, index + 1, or DP_HIT_AFTER and its point, index + 1; 0: none */
 	u32 page_copy;
-	u32 page_len;  /* bytes that it stores; 0: not known */
-	u32 page_lost; /* page_copy was set when it was set again: by a signal handler that came between */
-	u32 doubts;    /* missed hits of which it is not known whether the hit in progress will ever end */
+	u32 page_len;     /* bytes that it stores; 0: not known */
+	u32 page_lost;    /* page_copy was set when it was set again: by a signal handler that came between */
+	u32 doubts;       /* missed hits of which it is not known whether the hit in progress will ever end */
+	u64 alternate[3]; /* stack_t: what the thread was told about its alternate stack at a missed hit */
+	u64 frame;        /* of the last hit, on the program's stack: without it nobody comes back from that hit */
 };
 
 #endif

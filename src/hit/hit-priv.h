@@ -33,9 +33,8 @@ int dp_commit(struct dp_hit_slot *slot, const struct dp_control *ctl, u64 *recor
 int dp_count_cpu(struct dp_hit_slot *slot, const struct dp_control *ctl, u64 offset, u64 n);
 void dp_init_cs(struct dp_hit_slot *slot);
 
-/* hit.c; called from hit-entry.S too */
+/* hit.c; dp_hit() is called from hit-entry.S */
 u32 dp_hit(struct dp_regs *regs, u32 index, void *slot_base, const struct dp_control *ctl);
-void dp_missed(u32 index, const struct dp_control *ctl, void *slot_base);
 u32 dp_hit_tid(struct dp_hit_slot *slot, const struct dp_control *ctl);
 
 /* hit.c: run the programs of n probes, and count what became of each. */

@@ -13,7 +13,6 @@
 #define SYS_SIGALTSTACK 131
 #define SS_ONSTACK_BIT 1
 #define CALM_HITS 256
-#define MANY_DOUBTS 1024
 #define CALM_SIZE 0x100000ull         /* of a thread: its stack is larger, and what it asks for lies elsewhere */
 #define CALM_SIZE_OTHERS 0x4000000ull /* of threads that run many stacks */
 
@@ -26,6 +25,9 @@ SAME(S_MASK - S_OWNER, struct dp_hit_slot, mask);
 SAME(S_BLOCKED - S_OWNER, struct dp_hit_slot, blocked);
 SAME(S_CS_COMMIT - S_OWNER, struct dp_hit_slot, cs_commit);
 SAME(S_CS_COUNT - S_OWNER, struct dp_hit_slot, cs_count);
+SAME(S_DOUBTS - S_OWNER, struct dp_hit_slot, doubts);
+SAME(S_ALTERNATE - S_OWNER, struct dp_hit_slot, alternate);
+SAME(S_FRAME - S_OWNER, struct dp_hit_slot, frame);
 SAME(R_R8, struct dp_regs, r8);
 SAME(R_AX, struct dp_regs, ax);
 SAME(R_DI, struct dp_regs, di);
@@ -39,6 +41,17 @@ SAME(C_RING_SIZE, struct dp_control, ring_size);
 SAME(C_COUNTS, struct dp_control, counts);
 SAME(C_COUNTS_STRIDE, struct dp_control, counts_stride);
 SAME(C_NCPUS, struct dp_control, ncpus);
+SAME(C_POINTS, struct dp_control, points);
+SAME(C_PROBES, struct dp_control, probes);
+SAME(POINT_FIRST, struct dp_point, first);
+SAME(POINT_N, struct dp_point, n);
+SAME(PROBE_EVENT, struct dp_probe_rt, event);
+SAME(PROBE_FLAGS, struct dp_probe_rt, flags);
+SAME(COUNT_MISSED, struct dp_counts, v[DP_COUNT_MISSED]);
+_Static_assert(sizeof(struct dp_point) == POINT_SIZE && sizeof(struct dp_probe_rt) == PROBE_SIZE, "points");
+_Static_assert(sizeof(struct dp_counts) == 1 << COUNTS_SHIFT, "counts");
+_Static_assert(DP_PROBE_IS_ENABLED == DP_PROBE_ENABLED && DP_HIT_SECOND == (DP_HIT_AFTER | DP_HIT_PAGE), "flags");
+_Static_assert(DP_CAP_ALTERNATE == DP_CAP_SIGALTSTACK, "capabilities");
 _Static_assert(DP_CAPS_BLOCK == (DP_CAP_SIGALTSTACK | DP_CAP_PROBE_READ), "capabilities");
 _Static_assert(DP_CONTEXT_SIZE == DP_CTX_WORDS * 8, "struct ucontext");
 SAME(RING_TAIL, struct dp_ring, tail);
@@ -441,29 +454,6 @@ u32 dp_hit(struct dp_regs *regs, u32 index, void *slot_base, const struct dp_con
 	return 1;
 }
 
-/*
- * A signal handler that interrupted a hit may have left by longjmp: that hit never ends, and its slot would stay busy
- * for good. While a hit is on the slot's own stack, a further one of the thread comes from a handler, which runs on
- * that stack or on the alternate one. On neither of them: give the slot up, so that the thread's next hit takes
- * another one. In the few instructions before and after, a handler runs on the program's stack, and nothing tells it
- * from the program after a longjmp; many such hits in a row are the latter. The slot is never used again, because this
- * may err: there, with SS_AUTODISARM, when a handler switches to another context. Then the interrupted hit still ends
- * well: it goes by slot->thread.
- */
-static void abandon_stale(struct dp_hit_slot *slot, const struct dp_control *ctl)
-{
-	u64 ss[3] = {0}; /* stack_t: address, flags, size */
-	u64 from = (u64)slot - DP_HIT_SLOT_HEAD;
-
-	if (slot->owner != (dp_thread_pointer(ctl) | 1) || (u64)ss - from < DP_HIT_SLOT_SIZE ||
-	    !(ctl->caps & DP_CAP_SIGALTSTACK))
-		return;
-	if (slot->busy != DP_HIT_SLOT_ENTERED && ++slot->doubts < MANY_DOUBTS)
-		return;
-	if (dp_syscall(SYS_SIGALTSTACK, 0, (u64)ss, 0, 0, 0, 0) == 0 && !(ss[1] & SS_ONSTACK_BIT))
-		slot->owner = DP_HIT_SLOT_ABANDONED;
-}
-
 void dp_hit_passed_by(const struct dp_control *ctl, u32 first, u32 n, enum dp_count what)
 {
 	const struct dp_probe_rt *probe = (const struct dp_probe_rt *)ctl->probes + first;
@@ -475,15 +465,4 @@ void dp_hit_passed_by(const struct dp_control *ctl, u32 first, u32 n, enum dp_co
 		if (probe[i].flags & DP_PROBE_ENABLED)
 			__atomic_fetch_add(&c->v[what], 1, __ATOMIC_RELAXED);
 	}
-}
-
-/* A hit that cannot run: recursion, or every slot in reach is taken. May run on any stack. */
-void dp_missed(u32 index, const struct dp_control *ctl, void *slot_base)
-{
-	const struct dp_point *point = (const struct dp_point *)ctl->points + index;
-
-	if (index & (DP_HIT_AFTER | DP_HIT_PAGE))
-		return; /* so was its first hit: nothing waits. Of pages: nobody is sent to a copy without a slot */
-	dp_hit_passed_by(ctl, point->first, point->n, DP_COUNT_MISSED);
-	abandon_stale((struct dp_hit_slot *)((u8 *)slot_base + DP_HIT_SLOT_HEAD), ctl);
 }

@@ -408,13 +408,33 @@ bool dp_hit_slot_read(pid_t via, u64 slot, u64 tid_at, struct dp_hit_slot_state 
 	struct dp_hit_slot head;
 	u32 tid = 0;
 
-	if (!dp_process_peek(via, slot, &head, offsetof(struct dp_hit_slot, rseq)))
+	if (!dp_process_peek(via, slot, &head, sizeof(head)))
 		return false;
+	out->given_up = head.owner == DP_HIT_SLOT_ABANDONED;
+	out->owned = head.owner == (head.thread | 1);
+	out->thread = head.thread;
+	out->left = head.left;
 	out->idle = head.owner && !head.busy;
+	out->entered = head.busy == DP_HIT_SLOT_ENTERED && !head.context && !head.page_copy && !head.call_sp;
+	out->frame = is_user(head.frame) ? head.frame : 0;
 	if (out->idle && !dp_process_peek(via, tid_at, &tid, sizeof(tid)))
 		return false;
 	out->tid = tid;
 	return true;
+}
+
+bool dp_hit_may_return(pid_t via, u64 frame, const struct dp_block *b)
+{
+	u64 to = 0;
+
+	if (!dp_process_peek(via, frame + F_RET, &to, sizeof(to)))
+		return false;
+	if (to - b->ctl.region_lo < b->ctl.region_hi - b->ctl.region_lo)
+		return true;
+	for (u32 i = 0; i < b->ctl.nareas; i++)
+		if (to - b->areas[i].lo < b->areas[i].hi - b->areas[i].lo)
+			return true;
+	return false;
 }
 
 bool dp_copies_read(const struct dp_mem *mem, u64 addr, struct dp_copy_state_of v[DP_COPIES])

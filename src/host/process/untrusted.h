@@ -73,10 +73,22 @@ bool dp_block_there(pid_t pid, u64 addr);
 /* ---- slots, copies, questions ---- */
 
 struct dp_hit_slot_state {
-	bool idle; /* owned, and in no hit */
-	u32 tid;   /* of the thread, as the process knows it; 0: it has not told */
+	bool idle;     /* owned, and in no hit */
+	bool given_up; /* by its thread: a signal handler that interrupted a hit did not return to it, it seems */
+	bool owned;    /* by the thread with this thread pointer */
+	u64 thread;    /* or it was */
+	u32 left;      /* changes with each hit */
+	bool entered;  /* in a plain hit, on the slot's stack */
+	u64 frame;     /* of that hit, on the program's stack; 0: that cannot be */
+	u32 tid;       /* of the thread, as the process knows it; 0: it has not told */
 };
 bool dp_hit_slot_read(pid_t via, u64 slot, u64 tid_at, struct dp_hit_slot_state *out);
+
+/*
+ * Whether the frame of a hit, through which it goes back to the program, still leads into code of this block; once it
+ * has been overwritten the hit never ends.
+ */
+bool dp_hit_may_return(pid_t via, u64 frame, const struct dp_block *b);
 
 /* Which instructions store to watched pages; all DP_COPIES of them. */
 struct dp_copy_state_of {

@@ -35,14 +35,6 @@ dp_thread_by: .long 0		/* 0 rdfsbase, 1 the word at the thread pointer, 2 arch_p
 
 	.text
 
-/* Offsets into the frame that an entry builds on the probed program's stack. */
-#define F_CX	0
-#define F_SI	8
-#define F_AX	16
-#define F_RET	24
-#define F_DI	32
-#define F_SIZE	40
-
 /* Registers that no exit needs as scratch, from the frame on our stack. */
 .macro	RESTORE_REGISTERS
 	mov	R_DX(%rsp), %rdx
@@ -99,6 +91,7 @@ dp_thread_by: .long 0		/* 0 rdfsbase, 1 the word at the thread pointer, 2 arch_p
 	jae	4f
 2:	/* From here until busy is cleared, a hit from a signal handler on this thread is missed. */
 	movl	$DP_HIT_SLOT_TAKEN, S_BUSY(%rcx)
+	mov	%rsp, S_FRAME(%rcx)
 	/* frames.c follows it from the first moment on */
 	mov	%rsp, (DP_HIT_SLOT_STACK_TOP - R_SIZE - 24 + R_SP)(%rcx)
 	mov	%rsp, %rsi
@@ -303,8 +296,9 @@ dp_thread_by_call:
 	ret
 
 /*
- * A hit inside a hit, or no slot: run nothing, count. On the program's stack; rax, rsi and rcx are
- * saved there, with flags: al and ah hold the flags. rcx: the slot that is busy, or one of somebody else.
+ * A hit inside a hit, or no slot: run nothing, count. On the program's stack, of which it takes little: 56 bytes below
+ * what an entry has saved there. With flags: al and ah hold the flags. rcx: the slot that is busy, or one of somebody
+ * else; rsi: the key of this thread.
  */
 .macro	NESTED flags
 dp_nested_\flags:
@@ -314,14 +308,7 @@ dp_nested_\flags:
 	push	%r9
 	push	%r10
 	push	%r11
-	push	%rbp
-	mov	%rsp, %rbp
-	and	$-16, %rsp
-	mov	dp_ctl(%rip), %rsi
-	mov	%rcx, %rdx
-	call	dp_missed		/* (point, ctl, slot) */
-	mov	%rbp, %rsp
-	pop	%rbp
+	call	dp_missed
 	pop	%r11
 	pop	%r10
 	pop	%r9
@@ -340,6 +327,73 @@ dp_nested_\flags:
 
 	NESTED 0
 	NESTED 1
+
+/*
+ * edi: the point, rcx: the slot, rsi: the thread's key. Changes rax, rcx, rdx, rsi, rdi, r8 to r11. Counted where
+ * threads without a processor of their own count. Of the second hit at a point nothing waits, since the first one was
+ * missed, too; of pages: nobody is sent to a copy without a slot.
+ */
+dp_missed:
+	test	$DP_HIT_SECOND, %edi
+	jnz	3f
+	mov	dp_ctl(%rip), %r8
+	imul	$POINT_SIZE, %rdi, %rdi
+	add	C_POINTS(%r8), %rdi
+	mov	POINT_FIRST(%rdi), %eax
+	mov	POINT_N(%rdi), %edx
+	imul	$PROBE_SIZE, %rax, %rax
+	add	C_PROBES(%r8), %rax
+	mov	C_NCPUS(%r8), %r9d
+	imul	C_COUNTS_STRIDE(%r8), %r9
+	add	C_COUNTS(%r8), %r9
+1:	dec	%edx
+	js	dp_abandon
+	testl	$DP_PROBE_IS_ENABLED, PROBE_FLAGS(%rax)
+	jz	2f
+	mov	PROBE_EVENT(%rax), %r10d
+	shl	$COUNTS_SHIFT, %r10
+	lock incq COUNT_MISSED(%r9, %r10)
+2:	add	$PROBE_SIZE, %rax
+	jmp	1b
+3:	ret
+
+/*
+ * A signal handler that interrupted a hit may have left by longjmp: that hit never ends, and its slot would stay busy
+ * for good. While a hit is on the slot's own stack, a further one of the thread comes from a handler, which runs on
+ * that stack or on the alternate one. On neither of them: give the slot up, so that the thread's next hit takes
+ * another one. In the few instructions before and after, a handler runs on the program's stack, and nothing tells it
+ * from the program after a longjmp; many such hits in a row are the latter. This may err: there, with SS_AUTODISARM,
+ * when a handler switches to another context. Then the interrupted hit still ends well: it goes by slot->thread. So the
+ * slot is not used again before it is known that nobody comes back to it (dp_session_tend()).
+ *
+ * rcx: the slot, rsi: the thread's key, r8: the control block. What sigaltstack() tells lies in the slot: a handler
+ * that comes between and writes there as well is on the alternate stack if we are.
+ */
+dp_abandon:
+	cmp	%rsi, S_OWNER(%rcx)
+	jne	1f
+	mov	%rsp, %rax
+	sub	%rcx, %rax
+	cmp	$DP_HIT_SLOT_SIZE, %rax
+	jb	1f
+	testl	$DP_CAP_ALTERNATE, C_CAPS(%r8)
+	jz	1f
+	cmpl	$DP_HIT_SLOT_ENTERED, S_BUSY(%rcx)
+	je	2f
+	incl	S_DOUBTS(%rcx)
+	cmpl	$DP_MANY_DOUBTS, S_DOUBTS(%rcx)
+	jb	1f
+2:	mov	%rcx, %r8		/* which a system call keeps */
+	mov	$131, %eax		/* sigaltstack */
+	xor	%edi, %edi
+	lea	S_ALTERNATE(%rcx), %rsi
+	syscall
+	test	%eax, %eax
+	jnz	1f
+	testl	$1, S_ALTERNATE + 8(%r8) /* SS_ONSTACK */
+	jnz	1f
+	movq	$-1, S_OWNER(%r8)	/* DP_HIT_SLOT_ABANDONED */
+1:	ret
 
 /*
  * The program changed ip or sp. Everything is restored from the frame; the new ip is put below the new stack
