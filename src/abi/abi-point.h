@@ -58,7 +58,8 @@ struct dp_patch { /* one overwritten place */
 	u8 bounds; /* bit i: byte i is a trapping boundary byte */
 	u8 orig[5];
 	u8 jump[5];
-	u8 pad[4];
+	u32 file;        /* in a process: by which the file that was mapped there is known again; 0: not known */
+#define DP_FILE_STAYS 1u /* in it: the program cannot unload that file */
 };
 
 #endif

@@ -143,8 +143,9 @@ struct dp_module {
 /* The file's bytes behind a link-time address, or NULL unless at least need of them are there. */
 const u8 *dp_mod_at(const struct dp_module *m, u64 addr, u64 need, u64 *avail);
 const struct mod_sec *dp_mod_section(const struct dp_module *m, const char *name);
-const char *dp_mod_soname(const struct dp_module *m);     /* what programs are linked to, or NULL */
-bool dp_mod_in_code(const struct dp_module *m, u64 addr); /* executable and not a header */
+const char *dp_mod_soname(const struct dp_module *m);        /* what programs are linked to, or NULL */
+const char *dp_mod_needed(const struct dp_module *m, u32 n); /* the n-th that it is linked to itself, or NULL */
+bool dp_mod_in_code(const struct dp_module *m, u64 addr);    /* executable and not a header */
 
 static inline u64 mod_load64(const u8 *p)
 {

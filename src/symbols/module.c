@@ -229,7 +229,8 @@ const char *dp_module_build_id(const struct dp_module *m)
 	return m->build_id;
 }
 
-const char *dp_mod_soname(const struct dp_module *m)
+/* The n-th string of that tag in the file's dynamic section, or NULL. */
+static const char *dynamic_string(const struct dp_module *m, s64 tag, u32 n)
 {
 	Elf_Scn *scn = NULL;
 
@@ -241,10 +242,20 @@ const char *dp_mod_soname(const struct dp_module *m)
 		if (!gelf_getshdr(scn, &sh) || sh.sh_type != SHT_DYNAMIC || !(d = elf_getdata(scn, NULL)))
 			continue;
 		for (int i = 0; gelf_getdyn(d, i, &dyn) && dyn.d_tag != DT_NULL; i++)
-			if (dyn.d_tag == DT_SONAME)
+			if (dyn.d_tag == tag && !n--)
 				return elf_strptr(m->elf, sh.sh_link, dyn.d_un.d_val);
 	}
 	return NULL;
+}
+
+const char *dp_mod_soname(const struct dp_module *m)
+{
+	return dynamic_string(m, DT_SONAME, 0);
+}
+
+const char *dp_mod_needed(const struct dp_module *m, u32 n)
+{
+	return dynamic_string(m, DT_NEEDED, n);
 }
 
 bool dp_module_is_pie_or_dso(const struct dp_module *m)

@@ -231,6 +231,54 @@ void dp_process_free(struct dp_process *p)
 	*p = (struct dp_process){0};
 }
 
+static bool is_named(const struct dp_image *img, const char *name)
+{
+	const char *soname = dp_mod_soname(img->mod);
+
+	return !strcmp(soname ? soname : dp_module_base(img->mod), name);
+}
+
+static bool is_single(const struct dp_process *p, const struct dp_image *img)
+{
+	for (size_t i = 0; i < p->nimages; i++)
+		if (&p->images[i] != img && p->images[i].mod == img->mod)
+			return false;
+	return true;
+}
+
+/* Those that img is linked to; whether any was not known to stay before. */
+static bool mark_needed(struct dp_process *p, const struct dp_image *img)
+{
+	const char *name;
+	bool any = false;
+
+	for (u32 n = 0; (name = dp_mod_needed(img->mod, n)); n++)
+		for (size_t i = 0; i < p->nimages; i++) {
+			struct dp_image *to = &p->images[i];
+
+			if (to->stays || !is_named(to, name) || !is_single(p, to))
+				continue;
+			to->stays = any = true;
+		}
+	return any;
+}
+
+void dp_process_find_lasting(struct dp_process *p)
+{
+	bool more = true;
+
+	for (size_t i = 0; i < p->nimages; i++) {
+		struct dp_image *img = &p->images[i];
+
+		img->stays = (img->is_exe || !strncmp(dp_module_base(img->mod), "ld-", 3)) && is_single(p, img);
+	}
+	while (more) {
+		more = false;
+		for (size_t i = 0; i < p->nimages; i++)
+			more |= p->images[i].stays && mark_needed(p, &p->images[i]);
+	}
+}
+
 struct dp_image *dp_process_image_at(struct dp_process *p, u64 addr)
 {
 	for (size_t i = 0; i < p->nimages; i++)

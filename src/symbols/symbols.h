@@ -137,6 +137,7 @@ struct dp_image { /* one module as mapped into one process */
 	u64 inode;
 	u32 dev_major, dev_minor;
 	bool is_exe;
+	bool stays; /* set by dp_process_find_lasting() */
 };
 
 struct dp_process {
@@ -153,6 +154,12 @@ struct dp_process {
  */
 int dp_process_read(struct dp_process *p, pid_t pid, struct dp_error *err);
 void dp_process_free(struct dp_process *p);
+
+/*
+ * Find the images that the program cannot unload (dlclose): the executable, the loader, and what the executable is
+ * linked to, directly or not. A file that is there twice is none of them: one may belong to a name space of dlmopen().
+ */
+void dp_process_find_lasting(struct dp_process *p);
 
 /* The image whose base name or path is `name` ("libc" also finds libc.so.6; "exe" the executable).
  * E_MOD_NONE with the nearest names as hint. */

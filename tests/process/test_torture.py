@@ -2,6 +2,7 @@
 """Rounds of attach, arm, remove, detach against a restless program; dprobes killed at random points."""
 import os
 import random
+import re
 import sys
 import time
 
@@ -96,6 +97,51 @@ def killed_in_the_act():
     assert not our_leftovers(p.pid), our_leftovers(p.pid)
     print("# figure: killed %d times while arming or removing" % KILLS)
     done(p)
+
+
+def swapping():
+    p = start([target("swap"), target("plugin.so"), target("swap-other.so")], stdout=subprocess.PIPE,
+              stderr=subprocess.PIPE, text=True)
+    assert p.stdout.readline().startswith("ready")
+    return p
+
+
+def swapped(p):
+    """The target ends well, its libraries did lie in the same place, and nothing of ours is left."""
+    assert not our_leftovers(p.pid), our_leftovers(p.pid)
+    status = stop(p)
+    text = p.stdout.read()
+    assert status == 0, (status, p.stderr.read())
+    swaps, same = map(int, re.search(r"swaps (\d+), (\d+) to", text).groups())
+    assert swaps and same > swaps / 2, text
+    print("# " + text.strip())
+
+
+@test
+def other_module_in_its_place():
+    """a module is unmapped, and another one mapped in its place, while probes come and go: not a byte of ours in it"""
+    p = swapping()
+    r = subprocess.run([os.path.join(BUILD, "tests", "process", "swaps"), str(p.pid), "5", "p:pl plugin_work n=%di",
+                        "r:plr plugin_work"], stdout=subprocess.PIPE, text=True, timeout=100)
+    assert p.poll() is None, p.stderr.read()
+    assert r.returncode == 0, r.stdout
+    print("# figure: " + r.stdout.strip())
+    swapped(p)
+
+
+@test
+def other_module_and_kill():
+    """the same, and dprobes is killed meanwhile, again and again"""
+    p = swapping()
+    rng = random.Random(11)
+    for i in range(30):
+        s = start([os.path.join(BUILD, "tests", "process", "swaps"), str(p.pid), "9", "p:pl plugin_work n=%di"])
+        time.sleep(rng.uniform(0.02, 0.3))
+        s.kill()
+        s.wait()
+        assert p.poll() is None, (i, p.stderr.read())
+    dprobes("clean", "-p", p.pid, check=0)
+    swapped(p)
 
 
 run()

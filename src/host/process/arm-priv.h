@@ -83,6 +83,8 @@ int dp_arm_put_control(struct arming *a, struct dp_error *err);
 /* arm.c, the steps that extend.c takes as well */
 int dp_arm_mark_busy(struct dp_space *space, const struct dp_maps *maps, const struct dp_process *proc);
 void dp_arm_entries(struct arming *a); /* a->entries, of the mapped region */
+/* Each patch gets to know the file that the plan is of. */
+void dp_arm_name_files(struct dp_plan *plan, struct dp_process *proc);
 int dp_arm_check_bytes(struct arming *a, struct dp_error *err);
 /* Map a->areas and write the plan's detours. */
 int dp_arm_map_areas(struct arming *a, struct dp_error *err);

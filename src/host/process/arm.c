@@ -24,6 +24,7 @@
 #include "program/code.h"
 
 #define PAGE 4096ull
+#define LOOKS 8 /* at a module that may come and go, 1 ms apart, before a difference is believed */
 #define MiB (1024 * 1024ull)
 #define HEAP_MARGIN (512 * MiB) /* room that the heap may grow into */
 #define STACK_MARGIN (256 * MiB)
@@ -178,6 +179,7 @@ static int make_plan(struct arming *a, struct dp_error *err)
 	dp_arm_entries(a);
 	if (dp_plan_build(&s->plan, s->spots, s->nspots, a->entries, s->opt.allow_trap))
 		return dp_fail(err, E_ARM_NOMEM, "plan");
+	dp_arm_name_files(&s->plan, &s->proc);
 	s->stats.plan_ns = dp_now_ns() - begin;
 	return 0;
 }
@@ -242,28 +244,81 @@ static void hex(char *out, const u8 *v, u32 n)
 	out[3 * n - 1] = '\0';
 }
 
-/* The code in memory must be the file's code: somebody else's patch cannot be combined with ours. */
+/*
+ * Of two modules that take each other's place, the image that was looked at: both may be known, since the maps are not
+ * read in one moment.
+ */
+static const struct dp_image *image_of(const struct dp_process *proc, const struct dp_planned *p)
+{
+	for (size_t i = 0; i < proc->nimages; i++) {
+		const struct dp_image *im = &proc->images[i];
+		const struct dp_text *text;
+
+		if (im->bias == p->bias && p->start >= im->lo && p->start < im->hi &&
+		    !dp_module_text(im->mod, p->start - im->bias, &text, NULL) && text == p->text)
+			return im;
+	}
+	return NULL;
+}
+
+void dp_arm_name_files(struct dp_plan *plan, struct dp_process *proc)
+{
+	dp_process_find_lasting(proc);
+	for (u32 i = 0; i < plan->npatches; i++) {
+		const struct dp_image *im = image_of(proc, &plan->patches[i]);
+
+		plan->patches[i].patch.file = im ? dp_image_file(im, plan->patches[i].start) : 0;
+	}
+}
+
+static bool has_file(const struct dp_maps *maps, const struct dp_planned *p)
+{
+	return dp_code_file(maps, p->start) == (p->patch.file & ~DP_FILE_STAYS);
+}
+
+static int check_patch(struct arming *a, const struct dp_planned *p, struct dp_error *err)
+{
+	const u8 *want = p->text->bytes + (p->win.start - p->text->lo);
+	u32 n = p->patch.len == 1 ? 1 : dp_window_reach(&p->win);
+	char is[3 * 8], was[3 * 8];
+	u8 now[256];
+	int r = dp_mem_read(&a->mem, p->start, now, n, err);
+
+	if (r || !memcmp(now, want, n))
+		return r;
+	hex(is, now, DP_MIN(n, 8u));
+	hex(was, want, DP_MIN(n, 8u));
+	return dp_fail(err, E_SITE_FOREIGN, "at 0x%llx: %s there, %s in the file", (unsigned long long)p->start, is,
+		       was);
+}
+
+/*
+ * The code in memory must be the file's code: somebody else's patch cannot be combined with ours. And the file must be
+ * the one that was looked at. The program may have unmapped it since, or between two of our looks: then the bytes say
+ * nothing about anybody's patch.
+ */
 int dp_arm_check_bytes(struct arming *a, struct dp_error *err)
 {
-	const struct dp_plan *plan = a->plan;
+	for (u32 i = 0; i < a->plan->npatches; i++) {
+		const struct dp_planned *p = &a->plan->patches[i];
+		bool there = has_file(&a->now, p);
+		int r = there ? check_patch(a, p, err) : -EAGAIN;
 
-	for (u32 i = 0; i < plan->npatches; i++) {
-		const struct dp_planned *p = &plan->patches[i];
-		const u8 *want = p->text->bytes + (p->win.start - p->text->lo);
-		u32 n = p->patch.len == 1 ? 1 : dp_window_reach(&p->win);
-		u8 now[256];
-		int r = dp_mem_read(&a->mem, p->start, now, n, err);
+		for (u32 k = 0; r && there && !(p->patch.file & DP_FILE_STAYS) && k < LOOKS; k++) {
+			struct dp_maps maps;
 
+			usleep(1000);
+			r = dp_maps_read(&maps, a->s->pid, err);
+			if (r)
+				return r;
+			there = has_file(&maps, p);
+			dp_maps_free(&maps);
+			r = check_patch(a, p, err);
+		}
+		if (!there)
+			return dp_fail(err, E_ARM_MOVED, "at 0x%llx", (unsigned long long)p->start);
 		if (r)
 			return r;
-		if (memcmp(now, want, n)) {
-			char is[3 * 8], was[3 * 8];
-
-			hex(is, now, DP_MIN(n, 8u));
-			hex(was, want, DP_MIN(n, 8u));
-			return dp_fail(err, E_SITE_FOREIGN, "at 0x%llx: %s there, %s in the file",
-				       (unsigned long long)p->start, is, was);
-		}
 	}
 	return 0;
 }
@@ -525,24 +580,24 @@ static int fill_region(struct arming *a, struct dp_error *err)
  */
 void dp_arm_finish_children(struct arming *a)
 {
+	struct dp_patch *v = a->tracer.held ? dp_plan_patches(a->plan) : NULL;
+
 	for (u32 i = 0; a->tracer.held && i < a->tracer.n; i++) {
 		struct dp_thread *th = &a->tracer.v[i];
+		bool begun = false;
 		struct dp_mem mem;
 
 		if (!th->foreign || th->gone || th->released)
 			continue;
 		if (!dp_mem_open(&mem, th->tid, NULL)) {
-			bool begun = dp_block_begun(&mem, a->s->control);
-
-			for (u32 k = 0; begun && k < a->plan->npatches; k++) {
-				const struct dp_patch *p = &a->plan->patches[k].patch;
-
-				dp_mem_write(&mem, p->addr, p->jump, p->len, NULL);
-			}
+			begun = dp_block_begun(&mem, a->s->control);
 			dp_mem_close(&mem);
 		}
+		if (begun && v)
+			dp_patch_child(th->tid, v, a->plan->npatches, true);
 		dp_tracer_release(&a->tracer, th);
 	}
+	free(v);
 }
 
 /*
@@ -597,7 +652,7 @@ int dp_arm_publish(struct arming *a, struct dp_error *err)
 	a->ctl->state = DP_STATE_ARMING;
 	r = dp_arm_put_control(a, err);
 	if (!r)
-		r = dp_publish(&ph.host, v, plan->npatches, err);
+		r = dp_patches_in(&ph, v, plan->npatches, err);
 	/* A trap in a thread that blocks the signal makes the kernel reset the action: set it again. */
 	if (!r && a->tracer.lost & SIGNAL_BIT(SIGTRAP))
 		r = dp_arm_take_signal(a, SIGTRAP, ignore, err);

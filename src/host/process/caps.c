@@ -47,6 +47,41 @@ int dp_status_field(pid_t pid, pid_t tid, const char *name, char *buf, size_t si
 	return r;
 }
 
+/* A file of the process's control group, version 2, at one of the usual places; the first that can be opened. */
+static FILE *open_group_file(const char *group, const char *name)
+{
+	static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+	char path[512];
+	FILE *f = NULL;
+
+	for (u32 i = 0; !f && i < DP_ARRAY_SIZE(mounts); i++) {
+		snprintf(path, sizeof(path), "%s%s/%s", mounts[i], group, name);
+		f = fopen(path, "re");
+	}
+	return f;
+}
+
+bool dp_process_frozen(pid_t pid)
+{
+	char path[64], line[512], group[512] = "";
+	bool frozen = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "0::/", 4))
+			snprintf(group, sizeof(group), "%.*s", (int)strcspn(line + 3, "\n"), line + 3);
+	if (f)
+		fclose(f);
+	f = group[0] ? open_group_file(group, "cgroup.events") : NULL;
+	while (f && fgets(line, sizeof(line), f))
+		frozen |= !strcmp(line, "frozen 1\n");
+	if (f)
+		fclose(f);
+	return frozen;
+}
+
 pid_t dp_inner_tid(pid_t pid, pid_t tid)
 {
 	char ids[128] = "";

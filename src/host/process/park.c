@@ -107,8 +107,7 @@ void dp_catch_settle(void)
 	}
 }
 
-/* A value that the kernel has passed to the program; 0: none. */
-static u64 passed(pid_t pid, u64 type)
+u64 dp_passed(pid_t pid, u64 type)
 {
 	char path[64];
 	Elf64_auxv_t av;
@@ -248,7 +247,7 @@ int dp_park(struct dp_parking *p, pid_t pid, struct dp_error *err)
 		return r;
 	memset(p, 0, sizeof(*p));
 	p->pid = p->tid = pid;
-	p->entry = passed(pid, AT_ENTRY);
+	p->entry = dp_passed(pid, AT_ENTRY);
 	r = divert(p, &mem, err);
 	dp_mem_close(&mem);
 	ptrace(PTRACE_DETACH, pid, 0, 0);
@@ -338,7 +337,7 @@ static bool is_loading(pid_t pid)
 	struct user_regs_struct regs;
 
 	return !ptrace(PTRACE_GETREGS, pid, 0, &regs) && regs.cs == CS_64BIT && !regs.fs_base &&
-	       (dp_user_ip(&regs) == passed(pid, AT_ENTRY) || passed(pid, AT_BASE));
+	       (dp_user_ip(&regs) == dp_passed(pid, AT_ENTRY) || dp_passed(pid, AT_BASE));
 }
 
 /* ---- libraries that a running program loads ---- */

@@ -103,6 +103,12 @@ void dp_tracer_rest(u64 waited_ns);
 /* Stop one thread; false when it is gone or does not stop within the time. */
 bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns);
 void dp_tracer_resume(struct dp_tracer *t, struct dp_thread *th);
+/*
+ * Stop all threads, so that nobody changes code or mappings; no pump until dp_tracer_resume_all(). Threads that cannot
+ * be stopped sleep in calls that change neither, and are interrupted before they come back. E_TARGET_STUCK.
+ */
+int dp_tracer_stop_all(struct dp_tracer *t, struct dp_error *err);
+void dp_tracer_resume_all(struct dp_tracer *t);                    /* after a failed one as well */
 void dp_tracer_release(struct dp_tracer *t, struct dp_thread *th); /* from a stop */
 void dp_tracer_detach(struct dp_tracer *t);                        /* whoever is left */
 
@@ -222,6 +228,9 @@ struct dp_rseq_configuration {
 	u32 size, signature, flags, pad;
 };
 
+/* A value that the kernel has passed to the program (getauxval(3)); 0: none (park.c). */
+u64 dp_passed(pid_t pid, u64 type);
+
 /* ---- waiting at the entry point: struct dp_parking of process.h (park.c) ---- */
 
 /* A process that we trace, stopped before its entry point: it waits there for dp_unpark(), and is traced no more. */
@@ -253,6 +262,8 @@ s64 dp_harmless_call(pid_t tid);
 
 int dp_caps_find(struct dp_caps *c, struct dp_tracer *t, const struct dp_mem *mem, struct dp_error *err);
 int dp_status_field(pid_t pid, pid_t tid, const char *name, char *buf, size_t size);
+/* Its control group is frozen, as far as one can see: its threads can be stopped, but run nothing. */
+bool dp_process_frozen(pid_t pid);
 pid_t dp_inner_tid(pid_t pid, pid_t tid); /* the thread's id as it knows it itself; 0: it is gone */
 
 /* ---- program counters of stopped threads (frames.c) ---- */
@@ -280,7 +291,8 @@ bool dp_in_handler(struct dp_thread *th, const struct dp_mem *mem, const struct 
 
 struct dp_withdrawn {
 	u32 restored;   /* patches taken back */
-	u32 skipped;    /* their module is gone, or somebody else changed the bytes */
+	u32 skipped;    /* somebody else changed the bytes */
+	u32 absent;     /* their module was unmapped, or is there anew, without them */
 	u64 kept_bytes; /* still mapped because a thread may be inside */
 	pid_t inside;   /* that thread, and where it or a signal frame of it stands; 0: the bytes are not ours */
 	u64 where;

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* struct dp_host for a traced process. */
+/* struct dp_host for a traced process; patches in modules that may be unmapped. */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 
 #include "host/process/publish-host.h"
 
 #define REGISTER_SYNC_CORE 64
 #define SYNC_CORE 32
+#define AT_REST 64 /* patches for which all threads are stopped at a time */
+
+/* ---- the engine's view ---- */
 
 static int write_code(void *arg, u64 addr, const void *bytes, u32 n, struct dp_error *err)
 {
@@ -49,11 +54,233 @@ static void breathe(void *arg)
 	dp_tracer_pump(ph->tracer);
 }
 
+/* Nobody executes anything between two steps, and whoever goes on after the last one returns from the kernel. */
+static int serialise_at_rest(void *arg, struct dp_error *err)
+{
+	(void)arg;
+	(void)err;
+	return 0;
+}
+
+static void breathe_at_rest(void *arg) /* nobody is to be let go now */
+{
+	(void)arg;
+}
+
 void dp_publish_host_init(struct dp_publish_host *ph, struct dp_tracer *t, struct dp_mem *mem, struct dp_remote *r)
 {
 	ph->host = (struct dp_host){write_code, serialise, breathe, ph};
+	ph->rest = (struct dp_host){write_code, serialise_at_rest, breathe_at_rest, ph};
 	ph->tracer = t;
 	ph->mem = mem;
 	ph->remote = r;
 	ph->registered = false;
+}
+
+/* ---- whose code stands somewhere ---- */
+
+static u32 hash(u32 h, u64 v)
+{
+	for (u32 i = 0; i < 64; i += 8)
+		h = (h ^ (v >> i & 0xff)) * 16777619u;
+	return h;
+}
+
+static u32 file_place(u64 inode, u32 major, u32 minor, u64 offset)
+{
+	u32 h = hash(hash(hash(2166136261u, inode), (u64)major << 32 | minor), offset) & ~DP_FILE_STAYS;
+
+	return h ? h : 2;
+}
+
+u32 dp_code_file(const struct dp_maps *maps, u64 addr)
+{
+	const struct dp_map *m = dp_maps_at(maps, addr);
+
+	if (!m || !m->x || !m->inode)
+		return 0;
+	return file_place(m->inode, m->dev_major, m->dev_minor, addr - m->lo + m->offset);
+}
+
+u32 dp_image_file(const struct dp_image *im, u64 addr)
+{
+	u64 offset;
+
+	if (!dp_module_addr_to_offset(im->mod, addr - im->bias, &offset))
+		return 0;
+	return file_place(im->inode, im->dev_major, im->dev_minor, offset) | (im->stays ? DP_FILE_STAYS : 0);
+}
+
+/* Those in code that stays come first; returns how many they are. */
+static u32 split(struct dp_patch *v, u32 n)
+{
+	u32 k = 0;
+
+	for (u32 i = 0; i < n; i++)
+		if (v[i].file & DP_FILE_STAYS) {
+			struct dp_patch p = v[k];
+
+			v[k++] = v[i];
+			v[i] = p;
+		}
+	return k;
+}
+
+static bool has_file(const struct dp_maps *maps, const struct dp_patch *p)
+{
+	return dp_code_file(maps, p->addr) == (p->file & ~DP_FILE_STAYS);
+}
+
+/* Bytes that are in some step of the protocol. */
+static bool in_some_step(const struct dp_patch *p, const u8 *now, bool crashed)
+{
+	for (u32 i = 0; i < p->len; i++)
+		if (now[i] != p->orig[i] && now[i] != p->jump[i] && (i || now[0] != DP_TRAP_BYTE))
+			return false;
+	/* A breakpoint over a jump that we did not leave half done is somebody else's. */
+	return crashed || p->len == 1 || now[0] != DP_TRAP_BYTE || memcmp(now + 1, p->jump + 1, 4);
+}
+
+enum dp_patch_state dp_patch_state(const struct dp_mem *mem, const struct dp_maps *maps, const struct dp_patch *p,
+				   bool crashed)
+{
+	const struct dp_map *m = dp_maps_at(maps, p->addr);
+	u8 now[sizeof(p->orig)];
+	bool ours;
+
+	if (!m || !m->x || dp_mem_read(mem, p->addr, now, p->len, NULL) || !memcmp(now, p->orig, p->len))
+		return DP_PATCH_ABSENT;
+	ours = in_some_step(p, now, crashed);
+	/*
+	 * Where another file is mapped by now, the bytes are its own, whatever they are. But programs copy their code
+	 * to memory without a file (large pages), with all that stood in it.
+	 */
+	if (p->file && !has_file(maps, p)) {
+		if (m->inode || !ours)
+			return DP_PATCH_ABSENT;
+		return p->len == 5 && !memcmp(now, p->jump, 5) ? DP_PATCH_OURS : DP_PATCH_OTHERS;
+	}
+	return ours ? DP_PATCH_OURS : DP_PATCH_OTHERS;
+}
+
+/* ---- while all threads are stopped ---- */
+
+/* The patches' places are as they were when the patches were planned. */
+static int check_places(const struct dp_publish_host *ph, const struct dp_maps *maps, const struct dp_patch *v, u32 n,
+			struct dp_error *err)
+{
+	for (u32 i = 0; i < n; i++) {
+		u8 now[sizeof(v->orig)];
+		int r;
+
+		if (!has_file(maps, &v[i]))
+			return dp_fail(err, E_ARM_MOVED, "at 0x%llx", (unsigned long long)v[i].addr);
+		r = dp_mem_read(ph->mem, v[i].addr, now, v[i].len, err);
+		if (r)
+			return r;
+		if (memcmp(now, v[i].orig, v[i].len))
+			return dp_fail(err, E_SITE_FOREIGN, "at 0x%llx", (unsigned long long)v[i].addr);
+	}
+	return 0;
+}
+
+/*
+ * Those that are ours still come first; returns how many they are. They were ours a moment ago, and some may have had
+ * steps since.
+ */
+static u32 keep_ours(const struct dp_publish_host *ph, const struct dp_maps *maps, struct dp_patch *v, u32 n)
+{
+	u32 k = 0;
+
+	for (u32 i = 0; i < n; i++)
+		if (dp_patch_state(ph->mem, maps, &v[i], true) == DP_PATCH_OURS) {
+			struct dp_patch p = v[k];
+
+			v[k++] = v[i];
+			v[i] = p;
+		}
+	return k;
+}
+
+/*
+ * The steps of both are those of the protocol, in its order: should we be killed between two of them, the threads go on
+ * with bytes that are right.
+ */
+static int publish_at_rest(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct dp_error *err)
+{
+	struct dp_maps maps;
+	int r = dp_maps_read(&maps, ph->tracer->pid, err);
+
+	if (!r && ph->tracer->execed)
+		r = dp_fail(err, E_ARM_EXEC, "process %d", (int)ph->tracer->pid);
+	if (!r)
+		r = check_places(ph, &maps, v, n, err);
+	if (!r)
+		r = dp_publish(&ph->rest, v, n, err);
+	dp_maps_free(&maps);
+	return r;
+}
+
+int dp_patches_restore(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct dp_error *err)
+{
+	struct dp_maps maps;
+	int r = dp_maps_read(&maps, ph->tracer->pid, err);
+
+	if (!r)
+		r = dp_withdraw(&ph->rest, v, keep_ours(ph, &maps, v, n), err);
+	dp_maps_free(&maps);
+	return r;
+}
+
+static int at_rest(struct dp_publish_host *ph, struct dp_patch *v, u32 n,
+		   int (*change)(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct dp_error *err),
+		   struct dp_error *err)
+{
+	int r = 0;
+
+	for (u32 i = 0; i < n && !r; i += AT_REST) {
+		r = dp_tracer_stop_all(ph->tracer, err);
+		if (!r)
+			r = change(ph, v + i, DP_MIN(n - i, (u32)AT_REST), err);
+		dp_tracer_resume_all(ph->tracer);
+		dp_tracer_pump(ph->tracer);
+	}
+	return r;
+}
+
+int dp_patches_in(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct dp_error *err)
+{
+	u32 k = split(v, n);
+	int r = at_rest(ph, v + k, n - k, publish_at_rest, err); /* first: they are what may fail */
+
+	return r || !k ? r : dp_publish(&ph->host, v, k, err);
+}
+
+int dp_patches_out(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct dp_error *err)
+{
+	u32 k = split(v, n);
+	int r = k ? dp_withdraw(&ph->host, v, k, err) : 0;
+
+	return r ? r : at_rest(ph, v + k, n - k, dp_patches_restore, err);
+}
+
+/* ---- forked children that are held ---- */
+
+void dp_patch_child(pid_t tid, const struct dp_patch *v, u32 n, bool in)
+{
+	struct dp_maps maps;
+	struct dp_mem mem;
+
+	if (dp_mem_open(&mem, tid, NULL))
+		return;
+	if (!dp_maps_read(&maps, tid, NULL)) {
+		for (u32 i = 0; i < n; i++) {
+			enum dp_patch_state state = dp_patch_state(&mem, &maps, &v[i], true);
+
+			if (state == DP_PATCH_OURS || (in && state == DP_PATCH_ABSENT && has_file(&maps, &v[i])))
+				dp_mem_write(&mem, v[i].addr, in ? v[i].jump : v[i].orig, v[i].len, NULL);
+		}
+		dp_maps_free(&maps);
+	}
+	dp_mem_close(&mem);
 }

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The engine's view of a process that is being traced: writes, serialisation, looking after threads. */
+/*
+ * Patches in a process that is being traced: the engine's view of it, and the care for modules that the program may
+ * unmap while their bytes change.
+ */
 #ifndef DP_PUBLISH_HOST_H
 #define DP_PUBLISH_HOST_H
 
 #include "host/process/process-priv.h"
 
 struct dp_publish_host {
-	struct dp_host host;
+	struct dp_host host; /* while the threads run */
+	struct dp_host rest; /* while all of them are stopped */
 	struct dp_tracer *tracer;
 	struct dp_mem *mem;
 	struct dp_remote *remote;
@@ -14,5 +18,39 @@ struct dp_publish_host {
 };
 
 void dp_publish_host_init(struct dp_publish_host *ph, struct dp_tracer *t, struct dp_mem *mem, struct dp_remote *r);
+
+/*
+ * Publish all patches, or take them back, in any order. Code that stays is changed while the threads run
+ * (engine/publish.c). Any other may be unmapped, and something else be mapped in its place, at any moment:
+ * there all threads are stopped, for some patches at a time, and bytes change only where the patch's file is mapped
+ * and they are what they should be. On an error of dp_patches_in() some patches may be in place: take them back.
+ * E_ARM_MOVED, E_SITE_FOREIGN, E_TARGET_STUCK besides the errors of writing.
+ */
+int dp_patches_in(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct dp_error *err);
+int dp_patches_out(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct dp_error *err);
+/* The last step of it for patches anywhere, by a caller who has stopped all threads. */
+int dp_patches_restore(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct dp_error *err);
+/* In a forked child that is held: put the patches in that are not there, or take out those that are there. */
+void dp_patch_child(pid_t tid, const struct dp_patch *v, u32 n, bool in);
+
+/*
+ * What a mapping of a file at addr is known by, as in struct dp_patch, but for whether it stays; 0: no code of a file
+ * is there.
+ */
+u32 dp_code_file(const struct dp_maps *maps, u64 addr);
+/*
+ * The same of a patch's place by the image that it was planned for, with whether it stays. (What the maps said when the
+ * image was found does not tell: they are not read in one moment.)
+ */
+u32 dp_image_file(const struct dp_image *im, u64 addr);
+
+enum dp_patch_state {
+	DP_PATCH_ABSENT, /* the original bytes, or the file is not mapped there any more */
+	DP_PATCH_OURS,   /* in some step of the protocol */
+	DP_PATCH_OTHERS, /* somebody else has changed the bytes */
+};
+/* What stands in the process at a patch. crashed: its owner may have been killed between two steps. */
+enum dp_patch_state dp_patch_state(const struct dp_mem *mem, const struct dp_maps *maps, const struct dp_patch *p,
+				   bool crashed);
 
 #endif

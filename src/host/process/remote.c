@@ -63,14 +63,32 @@ static u64 slack_of(const struct dp_maps *maps, const struct dp_mem *mem, u64 he
 	return 0;
 }
 
+/* The executable, the loader or the C library, by their names: what they give is never unmapped. */
+static bool is_lasting(const struct dp_maps *maps, const struct dp_map *m, u64 entry)
+{
+	const struct dp_map *exe = dp_maps_at(maps, entry);
+	const char *base = strrchr(m->path, '/');
+
+	if (exe && exe->inode == m->inode && exe->dev_major == m->dev_major && exe->dev_minor == m->dev_minor)
+		return true;
+	return base && (!strncmp(base, "/libc.so", 8) || !strncmp(base, "/ld-", 4));
+}
+
 u64 dp_find_slack(const struct dp_maps *maps, const struct dp_mem *mem)
 {
-	for (size_t i = 0; i < maps->n; i++) {
-		u64 slack = maps->v[i].inode && !maps->v[i].offset ? slack_of(maps, mem, maps->v[i].lo) : 0;
+	u64 entry = dp_passed(mem->pid, AT_ENTRY);
 
-		if (slack)
-			return slack;
-	}
+	/* Of a module that the program may unmap meanwhile only when there is no other. */
+	for (u32 pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < maps->n; i++) {
+			const struct dp_map *m = &maps->v[i];
+			u64 slack = m->inode && !m->offset && is_lasting(maps, m, entry) == !pass
+					? slack_of(maps, mem, m->lo)
+					: 0;
+
+			if (slack)
+				return slack;
+		}
 	return 0;
 }
 
@@ -363,6 +381,8 @@ int dp_remote_init(struct dp_remote *r, struct dp_tracer *t, struct dp_mem *mem,
 
 static int get_worker(struct dp_remote *r, struct dp_thread **th, struct user_regs_struct *regs, struct dp_error *err)
 {
+	if (dp_process_frozen(r->tracer->pid))
+		return dp_fail(err, E_TARGET_STUCK, "the control group of process %d is frozen", (int)r->tracer->pid);
 	*th = pick_worker(r);
 	if (!*th)
 		return dp_fail(err, r->tracer->dead ? E_TARGET_GONE : E_TARGET_STUCK, "process %d",

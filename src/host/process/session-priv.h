@@ -90,6 +90,11 @@ struct dp_calls_part {           /* process-calls.c */
 	struct dp_calls *server; /* while armed */
 };
 
+struct dp_slot_seen {
+	u32 left;
+	bool given_up, ended;
+};
+
 struct dp_session {
 	pid_t pid;
 	struct dp_session_options opt;
@@ -114,6 +119,7 @@ struct dp_session {
 	u64 globals_off;
 	u64 rings_off, slots_off, tids_off; /* from the region */
 	u32 nslots;
+	struct dp_slot_seen *seen; /* of each slot, at the last look */
 	bool armed, reaped;
 	int exit_status;
 	int pidfd;

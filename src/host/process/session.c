@@ -19,6 +19,7 @@
 #include "log/log-guard.h"
 
 #define TRIES 3
+#define MOVED_TRIES 20      /* where a module was unmapped: 0.2 s */
 #define ROUNDS 50           /* looks for further processes that inherited probes */
 #define TRACED_PATIENCE 300 /* times 10 ms */
 
@@ -249,11 +250,15 @@ int dp_session_arm(struct dp_session *s, struct dp_error *err)
 
 	if (!s->nprobes && !s->parking.pid)
 		return dp_fail(err, E_ARM_NONE, "process %d", (int)s->pid);
-	for (int i = 0; i < TRIES && s->nprobes; i++) {
+	for (u32 i = 0; i < MOVED_TRIES && s->nprobes; i++) {
 		r = dp_arm(s, err);
-		if (r != -dp_error_info(E_TARGET_CALL)->number)
+		if (r == -dp_error_info(E_ARM_MOVED)->number)
+			usleep(i * 1000); /* until the program has loaded the module again */
+		else if (r != -dp_error_info(E_TARGET_CALL)->number || i >= TRIES)
 			break; /* that one: the address space changed under the plan, perhaps */
 	}
+	if (!r && err)
+		err->code = DP_OK; /* of an earlier round */
 	if (!r && s->parking.pid) {
 		dp_park_keep_end(&s->parking);
 		r = dp_unpark(&s->parking, err);
@@ -278,6 +283,28 @@ static int withdraw_patiently(struct dp_session *s, struct dp_withdrawn *wd, str
 	}
 }
 
+/* What is not as usual about a removal. */
+static void tell_withdrawn(struct dp_session *s, const struct dp_withdrawn *wd)
+{
+	unsigned long long kib = wd->kept_bytes / 1024;
+
+	if (wd->absent)
+		dp_session_say(s, "%u places were unmapped while they were probed: hits there ended with that",
+			       wd->absent);
+	if (wd->skipped)
+		dp_session_say(s, "%u places were changed by somebody else meanwhile and left alone", wd->skipped);
+	if (wd->kept_bytes && wd->halted.code)
+		dp_session_say(s,
+			       "%llu KiB stay mapped in process %d: it was stopped to restore its code, since %s: %s",
+			       kib, (int)s->pid, dp_error_info(wd->halted.code)->sentence, wd->halted.detail);
+	else if (wd->kept_bytes && wd->inside)
+		dp_session_say(s, "%llu KiB stay mapped in process %d: thread %d may still be inside, at %#llx", kib,
+			       (int)s->pid, (int)wd->inside, (unsigned long long)wd->where);
+	else if (wd->kept_bytes)
+		dp_session_say(s, "%llu KiB stay mapped in process %d: somebody else changed bytes there", kib,
+			       (int)s->pid);
+}
+
 int dp_session_remove(struct dp_session *s, struct dp_error *err)
 {
 	struct heritage h = {s->pid, &s->block, s->region + (u64)s->rings_off, s->rings_file};
@@ -293,21 +320,8 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 		r = withdraw_patiently(s, &wd, err);
 		if (!r)
 			add_withdrawn(s, &wd);
-		if (!r && wd.skipped)
-			dp_session_say(s, "%u places were changed by somebody else meanwhile and left alone",
-				       wd.skipped);
-		if (!r && wd.kept_bytes && wd.halted.code)
-			dp_session_say(
-			    s, "%llu KiB stay mapped in process %d: it was stopped to restore its code, since %s: %s",
-			    (unsigned long long)wd.kept_bytes / 1024, (int)s->pid,
-			    dp_error_info(wd.halted.code)->sentence, wd.halted.detail);
-		else if (!r && wd.kept_bytes && wd.inside)
-			dp_session_say(s, "%llu KiB stay mapped in process %d: thread %d may still be inside, at %#llx",
-				       (unsigned long long)wd.kept_bytes / 1024, (int)s->pid, (int)wd.inside,
-				       (unsigned long long)wd.where);
-		else if (!r && wd.kept_bytes)
-			dp_session_say(s, "%llu KiB stay mapped in process %d: somebody else changed bytes there",
-				       (unsigned long long)wd.kept_bytes / 1024, (int)s->pid);
+		if (!r)
+			tell_withdrawn(s, &wd);
 		/* It ended, or an execve has taken everything away since we looked. */
 		if (r && (!dp_session_alive(s) ||
 			  (r == -dp_error_info(E_TARGET_MEM)->number && !dp_block_there(s->pid, s->control))))
@@ -335,6 +349,7 @@ void dp_session_free(struct dp_session *s)
 	free(s->spots);
 	free(s->watch.v);
 	free(s->late.tried);
+	free(s->seen);
 	dp_plan_free(&s->plan);
 	dp_unwind_free(&s->unwind);
 	dp_record_end(s, false);
@@ -435,27 +450,72 @@ void dp_session_stats(const struct dp_session *s, struct dp_session_stats *out)
 	*out = s->stats;
 }
 
-/* Slots whose thread is gone are given back, unless it left in the middle of a hit. */
+/* ---- slots that nobody comes back to ---- */
+
+#define FRAME_SIZE 64 /* at least what an entry takes of the program's stack */
+
+/*
+ * The thread has had a hit since our last look, in the slot that it took instead, whose frame lay where that of the
+ * other one was: the program's stack has been used anew there.
+ */
+static bool was_overtaken(const struct dp_session *s, const struct dp_hit_slot_state *slots, u32 gone)
+{
+	for (u32 i = 0; i < s->nslots; i++) {
+		const struct dp_hit_slot_state *v = &slots[i];
+
+		if (v->owned && v->thread == slots[gone].thread && v->left != s->seen[i].left &&
+		    v->frame - slots[gone].frame + FRAME_SIZE < 2 * FRAME_SIZE)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether a slot can be given back: its thread is gone, unless it left in the middle of a hit; or its thread has given
+ * it up, and the hit has ended after all, or cannot end any more. (Its last instructions still read the slot: so it is
+ * looked at twice.)
+ */
+static bool is_free(struct dp_session *s, pid_t via, const struct dp_hit_slot_state *slots, u32 i)
+{
+	const struct dp_hit_slot_state *v = &slots[i];
+
+	if (v->given_up && v->idle)
+		return s->seen[i].ended;
+	if (v->given_up)
+		return v->entered && v->frame && s->seen[i].given_up &&
+		       (was_overtaken(s, slots, i) || !dp_hit_may_return(via, v->frame, &s->block));
+	/* Its id is read from the thread itself: a successor takes the slot over. */
+	return v->idle && v->tid && !dp_thread_is_of(s->pid, (pid_t)v->tid);
+}
+
+static bool give_back(struct dp_session *s, pid_t via, u32 i, u64 at)
+{
+	u8 none[4 + offsetof(struct dp_hit_slot, cs_commit)] = {0}; /* of the next owner nothing is known */
+	struct iovec here = {none, sizeof(none)}, there[3];
+
+	there[0] = (struct iovec){(void *)(s->region + s->tids_off + i * 4ull), 4};
+	there[1] = (struct iovec){(void *)(at + 8), sizeof(none) - 12};
+	there[2] = (struct iovec){(void *)at, 8}; /* the owner last: then somebody may take it */
+	return process_vm_writev(via, &here, 1, there, 3, 0) == sizeof(none);
+}
+
 void dp_session_tend(struct dp_session *s)
 {
-	u64 slots = s->region + s->slots_off;
+	struct dp_hit_slot_state *slots = calloc(s->nslots, sizeof(*slots));
+	u64 first = s->region + s->slots_off + DP_HIT_SLOT_HEAD;
 	pid_t via = dp_memory_tid(s->pid);
 
-	for (u32 i = 0; i < s->nslots; i++) {
-		u64 at = slots + (u64)i * DP_HIT_SLOT_SIZE + DP_HIT_SLOT_HEAD;
-		u8 none[4 + offsetof(struct dp_hit_slot, cs_commit)] = {0}; /* of the next owner nothing is known */
-		struct dp_hit_slot_state slot;
-		struct iovec here, there[3];
-
-		if (!dp_hit_slot_read(via, at, s->region + s->tids_off + i * 4ull, &slot) || !slot.idle || !slot.tid)
-			continue; /* its id is read from the thread itself: a successor takes the slot over */
-		if (dp_thread_is_of(s->pid, (pid_t)slot.tid))
-			continue;
-		here = (struct iovec){none, sizeof(none)};
-		there[0] = (struct iovec){(void *)(s->region + s->tids_off + i * 4ull), 4};
-		there[1] = (struct iovec){(void *)(at + 8), sizeof(none) - 12};
-		there[2] = (struct iovec){(void *)at, 8}; /* the owner last: then somebody may take it */
-		if (process_vm_writev(via, &here, 1, there, 3, 0) != sizeof(none))
-			return;
-	}
+	if (!s->seen)
+		s->seen = calloc(s->nslots, sizeof(*s->seen));
+	for (u32 i = 0; s->seen && slots && i < s->nslots; i++)
+		if (!dp_hit_slot_read(via, first + (u64)i * DP_HIT_SLOT_SIZE, s->region + s->tids_off + i * 4ull,
+				      &slots[i]))
+			slots[i] = (struct dp_hit_slot_state){.idle = false};
+	for (u32 i = 0; s->seen && slots && i < s->nslots; i++)
+		if (is_free(s, via, slots, i) && !give_back(s, via, i, first + (u64)i * DP_HIT_SLOT_SIZE))
+			break;
+	for (u32 i = 0; s->seen && slots && i < s->nslots; i++)
+		s->seen[i] = (struct dp_slot_seen){
+		    .left = slots[i].left, .given_up = slots[i].given_up, .ended = slots[i].given_up && slots[i].idle};
+	free(slots);
 }

@@ -25,6 +25,10 @@
 
 #define DETACH_NS 30000000000ull
 #define FORKS_NS 20000000000ull
+#define STUCK_NS 5000000ull      /* by then a thread that does not stop is looked at */
+#define STOP_ALL_NS 200000000ull /* for one thread to stop */
+#define STOPS_NS 5000000000ull   /* for all of them */
+#define CALL_UNKNOWN (-2)        /* it runs */
 
 u64 dp_now_ns(void)
 {
@@ -198,26 +202,38 @@ static int fail_attach(const struct dp_tracer *t, int r, struct dp_error *err)
 	return dp_fail(err, E_TARGET_GONE, "process %d", (int)t->pid);
 }
 
-/*
- * Whether a thread may be inside a fork that began before it was seized: then nobody tells us of the child. A thread
- * that is running may be anywhere; for one that sleeps the kernel names the call.
- */
-static bool may_fork_unseen(pid_t pid, pid_t tid)
+/* The call that a thread sleeps in, and its first argument; -1: in none (a page fault). CALL_UNKNOWN: it runs. */
+static long thread_call(pid_t tid, u64 *arg)
 {
 	char path[64], line[256] = "";
-	unsigned long long flags = 0, arg = 0;
-	struct iovec to = {&flags, sizeof(flags)}, from = {NULL, sizeof(flags)};
-	long nr = -1;
+	unsigned long long first = 0;
+	long nr;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)tid, (int)tid);
 	f = fopen(path, "re");
 	if (f) {
 		if (!fgets(line, sizeof(line), f))
 			line[0] = '\0';
 		fclose(f);
 	}
-	if (sscanf(line, "%ld %llx", &nr, &arg) < 1)
+	if (sscanf(line, "%ld %llx", &nr, &first) < 1)
+		return CALL_UNKNOWN;
+	*arg = first;
+	return nr;
+}
+
+/*
+ * Whether a thread may be inside a fork that began before it was seized: then nobody tells us of the child. A thread
+ * that is running may be anywhere; for one that sleeps the kernel names the call.
+ */
+static bool may_fork_unseen(pid_t tid)
+{
+	u64 flags = 0, arg = 0;
+	struct iovec to = {&flags, sizeof(flags)}, from = {NULL, sizeof(flags)};
+	long nr = thread_call(tid, &arg);
+
+	if (nr == CALL_UNKNOWN)
 		return true;
 	if (nr == SYS_clone)
 		flags = arg;
@@ -239,7 +255,7 @@ void dp_tracer_pass_forks(struct dp_tracer *t)
 		 * other call.
 		 */
 		while (!out && !t->v[i].gone && !t->v[i].released && !t->v[i].foreign && t->v[i].running &&
-		       may_fork_unseen(t->pid, t->v[i].tid) && dp_now_ns() - begin < FORKS_NS) {
+		       may_fork_unseen(t->v[i].tid) && dp_now_ns() - begin < FORKS_NS) {
 			out = dp_tracer_stop(t, &t->v[i], 1000000000);
 			dp_tracer_resume(t, &t->v[i]);
 		}
@@ -622,6 +638,68 @@ void dp_tracer_pause(struct dp_tracer *t, u32 *ms)
 		usleep(100);
 		dp_tracer_pump(t);
 	} while (dp_now_ns() - begin < *ms * 1000000ull);
+}
+
+/*
+ * Whether a thread that could not be stopped may be changing what is mapped: it is in a call that does so, or it is not
+ * known where it is. One that sleeps in another call meets the interruption that waits for it before it comes back.
+ */
+static bool may_map(pid_t tid)
+{
+	static const long calls[] = {SYS_mmap,  SYS_munmap, SYS_mremap, SYS_mprotect, SYS_pkey_mprotect,
+				     SYS_shmat, SYS_shmdt,  SYS_execve, SYS_execveat, SYS_remap_file_pages};
+	u64 arg;
+	long nr = thread_call(tid, &arg);
+
+	for (u32 i = 0; i < DP_ARRAY_SIZE(calls); i++)
+		if (nr == calls[i])
+			return true;
+	return nr == CALL_UNKNOWN;
+}
+
+static bool is_ours(const struct dp_thread *th)
+{
+	return !th->gone && !th->released && !th->foreign;
+}
+
+int dp_tracer_stop_all(struct dp_tracer *t, struct dp_error *err)
+{
+	u64 begin = dp_now_ns();
+	pid_t who;
+
+	do {
+		for (u32 i = 0; i < t->n; i++) /* all at once: they need not wait for one another */
+			if (is_ours(&t->v[i]) && t->v[i].running && !t->v[i].asked && !t->v[i].trap_due)
+				interrupt(&t->v[i]);
+		for (u32 i = 0; i < t->n; i++) { /* threads that are born meanwhile come to the end */
+			pid_t tid = t->v[i].tid;
+
+			if (is_ours(&t->v[i]) && !dp_tracer_stop(t, &t->v[i], STUCK_NS) && may_map(tid) &&
+			    is_ours(&t->v[i]))
+				dp_tracer_stop(t, &t->v[i], STOP_ALL_NS);
+		}
+		/*
+		 * From here on nobody is let go: there is no pump. Whoever runs is interrupted, once more if its stop
+		 * was let pass meanwhile.
+		 */
+		who = 0;
+		for (u32 i = 0; i < t->n; i++)
+			if (is_ours(&t->v[i]) && t->v[i].running && !ptrace(PTRACE_INTERRUPT, t->v[i].tid, 0, 0) &&
+			    may_map(t->v[i].tid))
+				who = t->v[i].tid;
+		if (!who)
+			return 0;
+		dp_tracer_resume_all(t);
+		dp_tracer_pump(t);
+	} while (!t->dead && dp_now_ns() - begin < STOPS_NS);
+	return dp_fail(err, E_TARGET_STUCK, "thread %d of process %d", (int)who, (int)t->pid);
+}
+
+void dp_tracer_resume_all(struct dp_tracer *t)
+{
+	for (u32 i = 0; i < t->n; i++)
+		if (is_ours(&t->v[i]))
+			dp_tracer_resume(t, &t->v[i]);
 }
 
 static bool adopt(struct dp_tracer *t, pid_t pid, pid_t tid)

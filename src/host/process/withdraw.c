@@ -61,24 +61,6 @@ static int take_block(struct work *w, const struct dp_block *known, u64 ctl_addr
 	return r || w->areas ? r : dp_fail(err, E_ARM_NOMEM, "process %d", (int)w->pid);
 }
 
-/* Bytes that are in some step of the protocol, and so ours to restore. */
-static bool is_ours(const struct dp_patch *p, const u8 *now, bool crashed)
-{
-	bool changed = false;
-
-	for (u32 i = 0; i < p->len; i++) {
-		bool ours = now[i] == p->orig[i] || now[i] == p->jump[i] || (i == 0 && now[0] == DP_TRAP_BYTE);
-
-		if (!ours)
-			return false;
-		changed |= now[i] != p->orig[i];
-	}
-	/* A breakpoint over a jump that we did not leave half done is somebody else's. */
-	if (!crashed && p->len == 5 && now[0] == DP_TRAP_BYTE && !memcmp(now + 1, p->jump + 1, 4))
-		return false;
-	return changed;
-}
-
 /* Keep the patches that are still in place; the others' modules are gone, or the bytes are not ours. */
 static void select_patches(struct work *w, bool crashed)
 {
@@ -86,18 +68,18 @@ static void select_patches(struct work *w, bool crashed)
 
 	for (u32 i = 0; i < w->npatches; i++) {
 		const struct dp_patch *p = &w->patches[i];
-		const struct dp_map *map = dp_maps_at(&w->maps, p->addr);
+		enum dp_patch_state state = dp_patch_state(&w->mem, &w->maps, p, crashed);
 		u8 now[sizeof(p->orig)];
 
-		if (!map || !map->x || dp_mem_read(&w->mem, p->addr, now, p->len, NULL) ||
-		    !memcmp(now, p->orig, p->len))
-			continue;
-		if (is_ours(p, now, crashed)) {
+		if (state == DP_PATCH_OURS) {
 			w->patches[n++] = *p;
-		} else {
+		} else if (state == DP_PATCH_OTHERS) {
 			w->out->skipped++;
 			/* Somebody may write our jump back later: what it leads to must stay. */
-			w->keep |= !memcmp(now + 1, p->jump + 1, p->len - 1u);
+			w->keep |= !dp_mem_read(&w->mem, p->addr, now, p->len, NULL) &&
+				   !memcmp(now + 1, p->jump + 1, p->len - 1u);
+		} else {
+			w->out->absent++;
 		}
 	}
 	w->npatches = n;
@@ -112,20 +94,10 @@ static void restore_children(struct work *w)
 {
 	for (u32 i = 0; w->tracer.held && i < w->tracer.n; i++) {
 		struct dp_thread *th = &w->tracer.v[i];
-		struct dp_mem mem;
 
 		if (!th->foreign || th->gone || th->released)
 			continue;
-		if (!dp_mem_open(&mem, th->tid, NULL)) {
-			for (u32 k = 0; k < w->npatches; k++) {
-				const struct dp_patch *p = &w->patches[k];
-				u8 now[sizeof(p->orig)];
-
-				if (!dp_mem_read(&mem, p->addr, now, p->len, NULL) && is_ours(p, now, true))
-					dp_mem_write(&mem, p->addr, p->orig, p->len, NULL);
-			}
-			dp_mem_close(&mem);
-		}
+		dp_patch_child(th->tid, w->patches, w->npatches, false);
 		dp_tracer_release(&w->tracer, th);
 	}
 }
@@ -363,7 +335,7 @@ static int unmap(struct work *w, bool crashed, struct dp_error *err)
  * The protocol could not be finished (a thread that does not answer, say). The last resort: stop all threads that can
  * be stopped and write the original bytes at once.
  */
-static bool restore_stopped(struct work *w)
+static bool restore_stopped(struct work *w, struct dp_publish_host *ph)
 {
 	struct dp_tracer *t = &w->tracer;
 	struct dp_moves mv = {
@@ -373,8 +345,7 @@ static bool restore_stopped(struct work *w)
 	for (u32 i = 0; i < t->n; i++)
 		if (!t->v[i].foreign && !t->v[i].released && !dp_tracer_stop(t, &t->v[i], 2000000000ull))
 			good &= t->v[i].gone;
-	for (u32 i = 0; i < w->npatches; i++)
-		good &= !dp_mem_write(&w->mem, w->patches[i].addr, w->patches[i].orig, w->patches[i].len, NULL);
+	good &= !dp_patches_restore(ph, w->patches, w->npatches, NULL);
 	/* Whoever stood on a byte of a jump goes on in the detour, which stays mapped. */
 	for (u32 i = 0; i < t->n; i++)
 		if (!t->v[i].running && !t->v[i].foreign) {
@@ -468,10 +439,10 @@ int dp_withdraw_process(pid_t pid, const struct dp_block *known, u64 ctl_addr, b
 		note_actions(&w);
 		dp_tracer_pass_forks(&w.tracer);
 		w.tracer.holds = true;
-		r = dp_withdraw(&ph.host, w.patches, w.npatches, &out->halted);
+		r = dp_patches_out(&ph, w.patches, w.npatches, &out->halted);
 		renew_actions(&w);
 	}
-	if (r && !w.tracer.dead && !w.tracer.execed && restore_stopped(&w)) {
+	if (r && !w.tracer.dead && !w.tracer.execed && restore_stopped(&w, &ph)) {
 		w.keep = true;
 		r = 0;
 	}

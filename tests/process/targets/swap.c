@@ -92,7 +92,7 @@ int main(int argc, char **argv)
 		void (*run)(void);
 
 		*(void **)&fn = get(first, "plugin_work");
-		for (long i = 0; i < 2000; i++)
+		for (long i = 0; i < 20000; i++)
 			if (fn(i) != (i & 15) * ((i & 15) - 1) / 2 * i)
 				fail("a wrong result");
 		dlclose(first);
