@@ -147,13 +147,14 @@ void dp_agg_show(enum dp_format format, const struct dp_rpn_unit *u, volatile co
 		 const struct dp_agg_view *view, FILE *out)
 {
 	struct dp_line line = {0};
-	struct dp_sink s = {.ops = dp_format_of_programs(format), .line = &line, .dim = "", .plain = ""};
+	/* A sink begins with struct dp_sink and goes on with what its format keeps. */
+	union dp_sink_room room = {.s = {.ops = dp_format_of_programs(format), .line = &line, .dim = "", .plain = ""}};
 
 	for (u32 i = 0; i < u->naggregates; i++) {
 		struct dp_agg_table t = {.a = &u->aggregates[i], .module = u->name, .view = view};
 
 		dp_line_reset(&line);
-		show_one(&s, &t, words + u->aggregates[i].index);
+		show_one(&room.s, &t, words + u->aggregates[i].index);
 		if (!line.broken)
 			fwrite(line.text, 1, line.n, out);
 	}
