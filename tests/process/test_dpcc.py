@@ -50,7 +50,7 @@ void test()
 
 @alone
 def csv_records():
-    """insert --format csv: a record's fields in one cell, aggregates a line for each value"""
+    """insert --format csv: a record's fields in one cell, aggregates a line for each value; the same table in JSON"""
     path = build("csv", "-O2", "-g")
     live = Live(path)
     file = handlers("csv.dpc", path, [("work", "\tif ($n == 3) log($n, $label);\n\tcount(calls, $label);")])
@@ -62,6 +62,8 @@ def csv_records():
     rows = list(csv.reader(dprobes("vars", "--format", "csv", "--all", check=0).stdout.splitlines()))
     assert [r[:3] + r[5:8] for r in rows if r[6] == "label"] == \
             [["aggregate", "calls", "count", "0", "label", "value"]], rows
+    tables = [json.loads(line) for line in dprobes("vars", "--json", "--all", check=0).stdout.splitlines()]
+    assert any("calls" in json.dumps(t) and "label" in json.dumps(t) for t in tables), tables
     assert live.end() == 0
 
 
