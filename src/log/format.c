@@ -173,7 +173,7 @@ void dp_formatter_events(struct dp_formatter *f, const struct dp_event_info *eve
 
 static void write_line(struct dp_formatter *f)
 {
-	if (!f->line.broken)
+	if (f->line.n && !f->line.broken)
 		fwrite_unlocked(f->line.text, 1, f->line.n, f->out);
 }
 

@@ -9,14 +9,21 @@ src=$(cd "$(dirname "$0")/../.." && pwd)
 out=$1
 flags="-std=gnu17 -O1 -g -D_GNU_SOURCE -fno-strict-aliasing -w -I$src/src -I$src/include"
 flags="$flags -fsanitize=address,undefined -fno-sanitize=function"
+libs=$(pkg-config --libs babeltrace2 libprotobuf-c)
 mkdir -p "$out/obj" "$out/text" "$out/object" "$out/code" "$out/log"
-objects=
+# What the build makes for the formats.
+protoc-c "--c_out=$out/obj" "--proto_path=$src/src/log/sinks" perfetto.proto
+sed -f "$src/src/log/sinks/c-text.sed" "$src/src/log/sinks/flame.js" >"$out/obj/flame-script.inc"
+flags="$flags -I$out/obj $(pkg-config --cflags babeltrace2 libprotobuf-c)"
+clang $flags -fsanitize=fuzzer-no-link -c "$out/obj/perfetto.pb-c.c" -o "$out/obj/perfetto.o"
+objects=$out/obj/perfetto.o
 for f in base/error base/services-user base/text lang/event/lexer lang/event/event-parse \
 	lang/event/location lang/event/fetch lang/event/condition lang/event/event-gen lang/event/gen-condition \
 	lang/event/event-compile program/code program/program-image program/program program/verify program/disasm \
 	program/flow program/lower lang/rpn/rpn-aggregate lang/rpn/asm lang/rpn/rpn-fields lang/rpn/macro \
-	lang/rpn/rpn-parse lang/rpn/pre lang/rpn/token lang/rpn/rpn-unit log/aggregate log/clock log/format log/json \
-	log/line log/log-fields log/log-guard log/log-rpn log/put log/reader log/rings log/symbol log/view log/walk \
+	lang/rpn/rpn-parse lang/rpn/pre lang/rpn/token lang/rpn/rpn-unit log/aggregate log/calls log/clock log/format \
+	log/formats log/json log/line log/log-fields log/log-guard log/log-rpn log/put log/reader log/rings log/stacks \
+	log/symbol log/view log/walk \
 	$(cd "$src/src" && ls log/sinks/*.c) \
 	hit/vm hit/hit-rpn hit/hit-text arch/x86_64/emit arch/x86_64/rpn-calls \
 	arch/x86_64/rpn-compile arch/x86_64/rpn-ops arch/x86_64/rpn-values; do
@@ -28,10 +35,9 @@ done
 clang $flags -c "$src/tests/unit/machine.c" -o "$out/obj/machine.o"
 for kind in text object code log; do
 	clang $flags -fsanitize=fuzzer "-DFUZZ_$(echo $kind | tr a-z A-Z)" "$src/tests/fuzz/libfuzzer.c" $objects \
-		"$out/obj/machine.o" \
-		-o "$out/fuzz-$kind"
+		"$out/obj/machine.o" $libs -o "$out/fuzz-$kind"
 done
-clang $flags -fsanitize=fuzzer-no-link -DFUZZ_SEEDS "$src/tests/fuzz/libfuzzer.c" $objects "$out/obj/machine.o" \
+clang $flags -fsanitize=fuzzer-no-link -DFUZZ_SEEDS "$src/tests/fuzz/libfuzzer.c" $objects "$out/obj/machine.o" $libs \
 	-o "$out/seeds"
 cp "$src"/tests/golden/*.rpn "$src"/tests/golden/errors/*.rpn "$src"/examples/rpn/*.rpn "$out/text/"
 "$out/seeds" "$src"/tests/golden/*.rpn "$src"/examples/rpn/*.rpn "$out"

@@ -257,6 +257,8 @@ static void try_record(void)
 		rec->len = (u16)len;
 		rec->flags = DP_REC_RPN | (u16)(below(2) ? DP_REC_TRACE : 0);
 		for (u32 f = 0; f < DP_NFORMATS; f++) {
+			if (!dp_format_of_programs((enum dp_format)f))
+				continue;
 			dp_line_reset(&line);
 			dp_rpn_log(&line, (enum dp_format)f, rec, &c);
 		}

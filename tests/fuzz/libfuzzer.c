@@ -173,6 +173,8 @@ static void take(const struct dp_record *rec, u64 ns, void *arg)
 		complain("a record of a length that cannot be");
 	if (rec->flags & DP_REC_RPN) {
 		for (u32 f = 0; f < DP_NFORMATS; f++) {
+			if (!dp_format_of_programs((enum dp_format)f))
+				continue;
 			dp_line_reset(&line);
 			dp_rpn_log(&line, (enum dp_format)f, rec, &c);
 		}

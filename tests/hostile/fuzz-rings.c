@@ -65,11 +65,13 @@ static void take(const struct dp_record *rec, u64 ns, void *arg)
 	if (rec->len < sizeof(*rec) || rec->len > DP_RECORD_MAX || rec->len % 8 || rec->event >= NPROBES)
 		wrong = true;
 	for (u32 f = 0; f < DP_NFORMATS; f++)
-		dp_formatter_record(formatters[f], rec, ns);
+		if (formatters[f])
+			dp_formatter_record(formatters[f], rec, ns);
 	if (rec->flags & DP_REC_RPN) {
 		for (u32 f = 0; f < DP_NFORMATS; f++) {
 			dp_line_reset(&line);
-			dp_rpn_log(&line, (enum dp_format)f, rec, &c);
+			if (dp_format_of_programs((enum dp_format)f))
+				dp_rpn_log(&line, (enum dp_format)f, rec, &c);
 		}
 	}
 	dp_line_free(&line);
@@ -238,7 +240,8 @@ int main(int argc, char **argv)
 						  0,         events[i].is_return, &events[i].prog.layout};
 	}
 	for (u32 f = 0; f < DP_NFORMATS; f++)
-		if (dp_formatter_new(&formatters[f], (enum dp_format)f, null, &fe))
+		if (!dp_format_is_directory((enum dp_format)f) &&
+		    dp_formatter_new(&formatters[f], (enum dp_format)f, null, &fe))
 			return 1;
 	state = argc > 2 ? strtoull(argv[2], NULL, 0) | 1 : (u64)time(NULL) * 0x9e3779b97f4a7c15ull | 1;
 	printf("# seed 0x%llx\n", (unsigned long long)state);
@@ -246,7 +249,8 @@ int main(int argc, char **argv)
 		for (u32 k = 0; k < 50 && !wrong; k++, rounds++)
 			life();
 	for (u32 f = 0; f < DP_NFORMATS; f++)
-		dp_formatter_free(formatters[f]);
+		if (formatters[f])
+			dp_formatter_free(formatters[f]);
 	for (u32 i = 0; i < NPROBES; i++)
 		dp_event_free(&events[i]);
 	fclose(null);
