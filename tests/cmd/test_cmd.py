@@ -338,7 +338,8 @@ def background_in_a_script():
     pid = int(p.stdout.readline())
     wait_for(lambda: text_of(out.name).endswith("\n"), what="the program")
     assert int(text_of(out.name).split()[1], 16) >> signal.SIGINT - 1 & 1
-    (child,) = [int(x) for x in text_of("/proc/%d/task/%d/children" % (pid, pid)).split()]
+    children = text_of("/proc/%d/task/%d/children" % (pid, pid)).split()  # the program, and who watches over the trace
+    (child,) = [int(x) for x in children if text_of("/proc/%s/cmdline" % x).startswith("sh\0")]
     os.kill(pid, signal.SIGINT)
     try:
         _, err = p.communicate(timeout=60)
