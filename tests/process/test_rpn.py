@@ -128,8 +128,10 @@ def silent_client():
             try:
                 silent.recv(1)
             except BlockingIOError:
-                return  # the driver still waits for a word
-    raise AssertionError("the driver wrote its log only when it had given the silent one up")
+                break  # the driver still waits for a word
+    else:
+        raise AssertionError("the driver wrote its log only when it had given the silent one up")
+    assert o.end() == 0
 
 
 @alone
