@@ -13,6 +13,8 @@
 #include "cmd/cmd.h"
 #include "cmd/summary.h"
 #include "cmd/cmd-trace.h"
+#include "cmd/probes.h"
+#include "cmd/trace-lines.h"
 #include "host/kernel/kernel.h"
 
 static void on_failed_write(int sig)
@@ -124,6 +126,16 @@ int dp_cmd_trace_option(struct trace *t, int id, const char *value)
 	}
 }
 
+static int define(struct trace *t, const char *value)
+{
+	struct probes_args a = {.defines = t->defines, .ndefines = t->ndefines};
+	int r = dp_probes_define(&a, value);
+
+	t->defines = a.defines;
+	t->ndefines = a.ndefines;
+	return r;
+}
+
 static int take_option(void *arg, int id, const char *value)
 {
 	struct trace *t = arg;
@@ -139,6 +151,10 @@ static int take_option(void *arg, int id, const char *value)
 		if (!dp_event_lines_add(&t->lines, value, "", &err))
 			return 0;
 		break;
+	case OPT_INTERVAL:
+		return dp_cmd_parse_seconds(value, &t->interval) ? 0 : CMD_USAGE;
+	case OPT_DEFINE:
+		return define(t, value);
 	default:
 		return dp_cmd_trace_option(t, id, value);
 	}
@@ -190,6 +206,12 @@ static int parse(struct trace *t, int argc, char **argv, bool *done)
 		return r;
 	in_process = dp_select_any(&t->select) || t->command;
 	dp_event_lines_parse(&t->lines, !in_process);
+	t->compiled = dp_cmd_lines_need_compiler(&t->lines);
+	if (t->compiled)
+		return CMD_OK;
+	if (t->interval || t->ndefines)
+		return dp_ui_fail(E_CMD_EXTRA, "leave it out", "%s, and no line that it could change",
+				  t->interval ? "--interval" : "-D");
 	if (kernel_events(t)) {
 		if (in_process || kernel_events(t) < t->lines.n)
 			return dp_ui_fail(E_KERNEL_WORLDS, NULL, "%u of %u events are of the kernel", kernel_events(t),
@@ -595,5 +617,10 @@ int dp_cmd_trace(int argc, char **argv)
 		dp_event_lines_free(&t.lines);
 		return t.status;
 	}
-	return dp_cmd_trace_run(&t);
+	if (!t.compiled)
+		return dp_cmd_trace_run(&t);
+	t.status = dp_cmd_trace_lines(&t);
+	dp_probes_args_free(&(struct probes_args){.defines = t.defines, .ndefines = t.ndefines});
+	dp_event_lines_free(&t.lines);
+	return t.status;
 }

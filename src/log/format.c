@@ -75,6 +75,11 @@ const struct dp_sink_ops *dp_format_of_programs(enum dp_format format)
 	return formats[format].programs;
 }
 
+const struct dp_sink_ops *dp_format_of_events(enum dp_format format)
+{
+	return formats[format].events;
+}
+
 /* ---- one that is in use ---- */
 
 static void name_address(struct dp_sink *s, u64 addr, bool behind_call, char *buf, size_t size)

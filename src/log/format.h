@@ -28,6 +28,7 @@ const char *dp_format_names(void);
 
 struct dp_sink_ops;
 const struct dp_sink_ops *dp_format_of_programs(enum dp_format format);
+const struct dp_sink_ops *dp_format_of_events(enum dp_format format);
 
 /* What the formatter must know of one event; index = dp_record.event. */
 struct dp_event_info {

@@ -486,6 +486,20 @@ int dp_var_each(struct dp_module *m, u64 pc,
 	return r;
 }
 
+const char *dp_var_parameter(struct dp_module *m, u64 pc, u32 i)
+{
+	struct var_place p;
+	Dwarf_Die d;
+
+	if (!place_at(m, pc, &p, NULL) || !p.has_func || dwarf_child(&p.func, &d))
+		return NULL;
+	do {
+		if (dwarf_tag(&d) == DW_TAG_formal_parameter && !i--)
+			return dwarf_diename(&d);
+	} while (!dwarf_siblingof(&d, &d));
+	return NULL;
+}
+
 bool dp_var_return_type(struct dp_module *m, u64 pc, Dwarf_Die *type)
 {
 	struct var_place p;

@@ -81,6 +81,8 @@ void dp_event_free(struct dp_event *ev);
 /* Both, of a line that means one place. */
 int dp_event_compile(struct dp_event *ev, const char *text, bool is_kernel, const struct dp_event_env *env,
 		     struct dp_error *err);
+/* The head alone, up to the place, of any line: *behind says where the rest begins. */
+int dp_event_head(struct dp_event *ev, const char *text, u32 *behind, struct dp_error *err);
 /* The place alone, of a whole line that is correct. */
 int dp_event_parse(struct dp_event *ev, const char *text, struct dp_error *err);
 
