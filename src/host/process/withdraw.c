@@ -32,6 +32,8 @@ struct work {
 	struct dp_blob_head head;
 	struct dp_patch *patches; /* those to be taken back */
 	u32 npatches;
+	struct dp_patch *all; /* that the block has */
+	u32 nall;
 	struct dp_redirect *redirects, *homes;
 	struct dp_range *areas; /* and the three pieces of code in the main mapping behind them */
 	bool keep;              /* something must stay mapped */
@@ -53,6 +55,11 @@ static int take_block(struct work *w, const struct dp_block *known, u64 ctl_addr
 	w->homes = b.homes;
 	w->npatches = b.ctl.npatches;
 	w->areas = r ? NULL : calloc((size_t)b.ctl.nareas + 3, sizeof(*w->areas));
+	w->all = w->npatches ? calloc(w->npatches, sizeof(*w->all)) : NULL;
+	if (w->all) {
+		memcpy(w->all, w->patches, w->npatches * sizeof(*w->all));
+		w->nall = w->npatches;
+	}
 	if (w->areas && b.ctl.nareas)
 		memcpy(w->areas, b.areas, b.ctl.nareas * sizeof(*w->areas));
 	b.patches = NULL;
@@ -61,13 +68,27 @@ static int take_block(struct work *w, const struct dp_block *known, u64 ctl_addr
 	return r || w->areas ? r : dp_fail(err, E_ARM_NOMEM, "process %d", (int)w->pid);
 }
 
+/* While one patch takes the place of another, both stand in the block, and a byte may be of either. */
+static bool is_of_another(const struct work *w, u64 addr, u8 now)
+{
+	for (u64 i = DP_COUNT_UP_TO(w->all, w->nall, addr, addr); i-- > 0 && w->all[i].addr + 5 > addr;) {
+		const struct dp_patch *p = &w->all[i];
+		u64 at = addr - p->addr;
+
+		if (at < p->len && (now == p->jump[at] || (at == 0 && now == DP_TRAP_BYTE)))
+			return true;
+	}
+	return false;
+}
+
 /* Bytes that are in some step of the protocol, and so ours to restore. */
-static bool is_ours(const struct dp_patch *p, const u8 *now, bool crashed)
+static bool is_ours(const struct work *w, const struct dp_patch *p, const u8 *now, bool crashed)
 {
 	bool changed = false;
 
 	for (u32 i = 0; i < p->len; i++) {
-		bool ours = now[i] == p->orig[i] || now[i] == p->jump[i] || (i == 0 && now[0] == DP_TRAP_BYTE);
+		bool ours = now[i] == p->orig[i] || now[i] == p->jump[i] || (i == 0 && now[0] == DP_TRAP_BYTE) ||
+			    (crashed && is_of_another(w, p->addr + i, now[i]));
 
 		if (!ours)
 			return false;
@@ -92,7 +113,7 @@ static void select_patches(struct work *w, bool crashed)
 		if (!map || !map->x || dp_mem_read(&w->mem, p->addr, now, p->len, NULL) ||
 		    !memcmp(now, p->orig, p->len))
 			continue;
-		if (is_ours(p, now, crashed)) {
+		if (is_ours(w, p, now, crashed)) {
 			w->patches[n++] = *p;
 		} else {
 			w->out->skipped++;
@@ -108,8 +129,10 @@ static void select_patches(struct work *w, bool crashed)
  * may have been lost just then, so that a breakpoint would kill them. Their only thread comes from the call that made
  * it, and so stands on no byte that changes here.
  */
-static void restore_children(struct work *w)
+static void restore_children(void *arg)
 {
+	struct work *w = arg;
+
 	for (u32 i = 0; w->tracer.held && i < w->tracer.n; i++) {
 		struct dp_thread *th = &w->tracer.v[i];
 		struct dp_mem mem;
@@ -121,7 +144,7 @@ static void restore_children(struct work *w)
 				const struct dp_patch *p = &w->patches[k];
 				u8 now[sizeof(p->orig)];
 
-				if (!dp_mem_read(&mem, p->addr, now, p->len, NULL) && is_ours(p, now, true))
+				if (!dp_mem_read(&mem, p->addr, now, p->len, NULL) && is_ours(w, p, now, true))
 					dp_mem_write(&mem, p->addr, p->orig, p->len, NULL);
 			}
 			dp_mem_close(&mem);
@@ -136,46 +159,21 @@ static void restore_children(struct work *w)
  */
 static bool all_threads_out(struct work *w)
 {
-	struct dp_tracer *t = &w->tracer;
-	u64 begin = dp_now_ns();
 	struct dp_moves mv = {.map = w->homes,
 			      .nmap = w->ctl.nhomes,
 			      .avoid = w->areas,
 			      .navoid = w->ctl.nareas + 3,
 			      .slots = w->remote.slots,
 			      .slots_hi = w->remote.slots_hi};
-	u32 ms = 0;
 	bool all;
 
 	w->areas[w->ctl.nareas].lo = w->ctl.region_lo;
 	w->areas[w->ctl.nareas].hi = w->ctl.region_lo + DP_ALIGN_UP(dp_blob_size, 4096);
 	w->areas[w->ctl.nareas + 1] = (struct dp_range){w->ctl.jit_lo, w->ctl.jit_hi};
 	w->areas[w->ctl.nareas + 2] = (struct dp_range){w->ctl.copies_lo, w->ctl.copies_hi};
-	for (u32 i = 0; i < t->n; i++)
-		t->v[i].done = false;
-	do {
-		all = true;
-		for (u32 i = 0; i < t->n; i++) {
-			struct dp_thread *th = &t->v[i];
-
-			restore_children(w); /* which do not wait for all the others */
-			if (th->done || th->gone || th->released || th->foreign)
-				continue;
-			if (dp_tracer_stop(t, th, 20000000)) {
-				th = &t->v[i]; /* the table may have moved */
-				th->done = dp_move_thread(th, &w->mem, &w->maps, &mv);
-				dp_tracer_resume(t, th);
-			}
-			th = &t->v[i];
-			if (!th->done && !th->gone) {
-				all = false;
-				w->out->inside = th->tid;
-				w->out->where = mv.where;
-			}
-		}
-		if (!all)
-			dp_tracer_pause(t, &ms);
-	} while (!all && !t->dead && dp_now_ns() - begin < GRACE_NS);
+	/* Children do not wait for all the others. */
+	all = dp_move_all(&w->tracer, &w->mem, &w->maps, &mv, GRACE_NS, restore_children, w, &w->out->inside);
+	w->out->where = mv.where;
 	w->out->moved += mv.moved;
 	return all;
 }
@@ -443,6 +441,7 @@ static void finish(struct work *w)
 	dp_mem_close(&w->mem);
 	dp_maps_free(&w->maps);
 	free(w->patches);
+	free(w->all);
 	free(w->redirects);
 	free(w->homes);
 	free(w->areas);

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * A target whose threads call small functions all of the time and count the calls themselves. For each line on its
+ * standard input it answers with how often each was called, when no thread is in a call; `go` lets them go on.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MOST 64
+#define FUNCTIONS 4
+
+__attribute__((noinline, noclone)) long steady(long a)
+{
+	__asm__ volatile("" ::: "memory");
+	return a + 1;
+}
+
+__attribute__((noinline, noclone)) long left(long a)
+{
+	__asm__ volatile("" ::: "memory");
+	return a * 3;
+}
+
+__attribute__((noinline, noclone)) long right(long a)
+{
+	__asm__ volatile("" ::: "memory");
+	return a ^ 7;
+}
+
+__attribute__((noinline, noclone)) long several(long a)
+{
+	for (long i = 0; i < 3; i++)
+		__asm__ volatile("add $1, %0\n\tnop\n\tadd $2, %0" : "+r"(a));
+	return a;
+}
+
+static struct {
+	unsigned long calls[FUNCTIONS];
+	char pad[32];
+} done[MOST];
+static volatile int hold, nheld, nthreads;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+
+static void wait_here(void)
+{
+	pthread_mutex_lock(&lock);
+	nheld++;
+	pthread_cond_broadcast(&changed);
+	while (hold)
+		pthread_cond_wait(&changed, &lock);
+	nheld--;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+}
+
+static void *work(void *arg)
+{
+	long me = (long)arg, v = me;
+
+	for (unsigned i = 0;; i++) {
+		v = steady(v);
+		done[me].calls[0]++;
+		v = left(v);
+		done[me].calls[1]++;
+		v = right(v);
+		done[me].calls[2]++;
+		v = several(v);
+		done[me].calls[3]++;
+		if (i % 16 == 0)
+			usleep(100);
+		if (hold)
+			wait_here();
+	}
+	return NULL;
+}
+
+static void set_hold(int on)
+{
+	pthread_mutex_lock(&lock);
+	hold = on;
+	pthread_cond_broadcast(&changed);
+	while (on ? nheld < nthreads : nheld > 0)
+		pthread_cond_wait(&changed, &lock);
+	pthread_mutex_unlock(&lock);
+}
+
+static void show(void)
+{
+	unsigned long sum[FUNCTIONS] = {0};
+
+	for (int i = 0; i < nthreads; i++)
+		for (int k = 0; k < FUNCTIONS; k++)
+			sum[k] += done[i].calls[k];
+	printf("%lu %lu %lu %lu\n", sum[0], sum[1], sum[2], sum[3]);
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t t;
+	char line[64];
+
+	nthreads = argc > 1 ? atoi(argv[1]) : 4;
+	for (long i = 0; i < nthreads; i++)
+		pthread_create(&t, NULL, work, (void *)i);
+	printf("ready\n");
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		if (!strcmp(line, "go\n")) {
+			set_hold(0);
+			printf("ok\n");
+			fflush(stdout);
+		} else {
+			set_hold(1);
+			show();
+		}
+	}
+	return 0;
+}
