@@ -82,15 +82,15 @@ static bool is_ours(const struct dp_patch *p, const u8 *now, bool crashed)
 /* Keep the patches that are still in place; the others' modules are gone, or the bytes are not ours. */
 static void select_patches(struct work *w, bool crashed)
 {
+	struct dp_mem_look look = {.mem = &w->mem};
 	u32 n = 0;
 
 	for (u32 i = 0; i < w->npatches; i++) {
 		const struct dp_patch *p = &w->patches[i];
 		const struct dp_map *map = dp_maps_at(&w->maps, p->addr);
-		u8 now[sizeof(p->orig)];
+		const u8 *now = map && map->x ? dp_mem_look(&look, p->addr, p->len, NULL) : NULL;
 
-		if (!map || !map->x || dp_mem_read(&w->mem, p->addr, now, p->len, NULL) ||
-		    !memcmp(now, p->orig, p->len))
+		if (!now || !memcmp(now, p->orig, p->len))
 			continue;
 		if (is_ours(p, now, crashed)) {
 			w->patches[n++] = *p;
