@@ -2,10 +2,12 @@
 /* Parses the options of all subcommands but those of probe programs (probes-args.c), by the table of commands.c. */
 #include <errno.h>
 #include <math.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd/cmd.h"
+#include "run/run-select.h"
 
 void dp_cmd_args_init(struct cmd_args *a, enum cmd_verb verb, int argc, char **argv)
 {
@@ -173,6 +175,40 @@ bool dp_cmd_parse_pid(const char *text, pid_t *pid)
 	}
 	*pid = (pid_t)v;
 	return true;
+}
+
+bool dp_cmd_parse_processes(const char *text, struct dp_select *s)
+{
+	u32 before = s->nnames;
+	pid_t pid;
+
+	if (!dp_select_add(s, text)) {
+		dp_ui_fail(E_FILE_MEMORY, NULL, "processes");
+		return false;
+	}
+	if (s->nnames == before) {
+		dp_ui_fail(E_CMD_VALUE, "give ids and names, such as nginx,1234", "'%s' names no process", text);
+		return false;
+	}
+	for (u32 i = before; i < s->nnames; i++)
+		if (strspn(s->names[i], "0123456789-+") == strlen(s->names[i]) && !dp_cmd_parse_pid(s->names[i], &pid))
+			return false;
+	return true;
+}
+
+bool dp_cmd_parse_user(const char *text, uid_t *user)
+{
+	struct passwd *p = getpwnam(text);
+	char *end;
+	unsigned long v = strtoul(text, &end, 10);
+
+	if (p)
+		*user = p->pw_uid;
+	else if (end != text && !*end && v < ~0u)
+		*user = (uid_t)v;
+	else
+		dp_ui_fail(E_CMD_VALUE, "give a name or a number", "there is no user '%s'", text);
+	return p || (end != text && !*end && v < ~0u);
 }
 
 bool dp_cmd_parse_seconds(const char *text, double *seconds)

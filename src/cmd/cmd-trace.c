@@ -4,6 +4,7 @@
  * the target's end, the time limit, a full disk), the probes are removed first and the summary
  * comes last.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,14 +51,49 @@ static bool parse_size(const char *text, u64 *size)
 	return true;
 }
 
+static bool parse_count(const char *text, u64 *count)
+{
+	char *end;
+
+	*count = strtoull(text, &end, 0);
+	if (end != text && !*end && text[0] != '-' && *count)
+		return true;
+	dp_ui_fail(E_CMD_VALUE, "give a number such as 1000", "'%s' is not a number of events", text);
+	return false;
+}
+
 /* Returns 0, or CMD_USAGE when the value was wrong (told already). */
 int dp_cmd_trace_option(struct trace *t, int id, const char *value)
 {
 	switch (id) {
 	case OPT_PID:
-		if (t->pid)
-			return dp_ui_fail(E_CMD_EXTRA, "trace one process at a time", "-p is given twice");
-		return dp_cmd_parse_pid(value, &t->pid) ? 0 : CMD_USAGE;
+		return dp_cmd_parse_processes(value, &t->select) ? 0 : CMD_USAGE;
+	case OPT_ALL:
+		t->select.file = value;
+		return 0;
+	case OPT_USER:
+		t->select.by_user = true;
+		return dp_cmd_parse_user(value, &t->select.user) ? 0 : CMD_USAGE;
+	case OPT_COMM:
+		t->select.comm = value;
+		return 0;
+	case OPT_CGROUP:
+		t->select.cgroup = value;
+		return 0;
+	case OPT_CONTAINER:
+		t->select.container = value;
+		return 0;
+	case OPT_UNIT:
+		t->select.unit = value;
+		return 0;
+	case OPT_TREE:
+		t->select.tree = true;
+		return 0;
+	case OPT_MAX_EVENTS:
+		return parse_count(value, &t->run.max_events) ? 0 : CMD_USAGE;
+	case OPT_UNTIL:
+		t->until = value;
+		return 0;
 	case OPT_OUTPUT:
 		t->out_path = value;
 		return 0;
@@ -137,23 +173,30 @@ static u32 kernel_events(const struct trace *t)
 static int parse(struct trace *t, int argc, char **argv, bool *done)
 {
 	int r = dp_cmd_options(VERB_TRACE, argc, argv, take_option, t, &t->command, done);
+	struct dp_error err;
+	bool in_process;
 
 	if (r || *done)
 		return r;
-	if (t->pid && t->command)
-		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "both -p and a command");
+	if (dp_select_any(&t->select) && t->command)
+		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "both a process and a command");
 	if (!t->lines.n && t->command)
 		r = use_defaults(t);
+	if (!r && t->until && dp_event_lines_add(&t->lines, t->until, "--until: ", &err)) {
+		dp_ui_error(&err, NULL);
+		r = CMD_FAILED;
+	}
 	if (r)
 		return r;
-	dp_event_lines_parse(&t->lines, !t->pid && !t->command);
+	in_process = dp_select_any(&t->select) || t->command;
+	dp_event_lines_parse(&t->lines, !in_process);
 	if (kernel_events(t)) {
-		if (t->pid || t->command || kernel_events(t) < t->lines.n)
+		if (in_process || kernel_events(t) < t->lines.n)
 			return dp_ui_fail(E_KERNEL_WORLDS, NULL, "%u of %u events are of the kernel", kernel_events(t),
 					  t->lines.n);
 		return CMD_OK;
 	}
-	if (!t->pid && !t->command)
+	if (!in_process)
 		return dp_ui_fail(E_CMD_MISSING, "give a process with -p, or a command behind --",
 				  "no process to probe");
 	if (!t->lines.n)
@@ -184,27 +227,209 @@ static int tell(struct trace *t, const struct dp_error *err, const struct event_
 	return -1;
 }
 
-static int begin_session(struct trace *t)
+/* The place of a line is not in this process, but may be in another one. */
+static bool is_elsewhere(const struct dp_error *err)
 {
+	return err->code == E_SYM_NONE || err->code == E_MOD_NONE;
+}
+
+/*
+ * The events of the lines, in the member that was opened last. A line that fails is in *line. several: a line need not
+ * be for this process, but one must.
+ */
+static int add_lines(struct trace *t, bool several, struct event_line **line, struct dp_error *err)
+{
+	struct dp_trace_member *m = dp_trace_last(&t->run);
+	u32 taken = 0;
+	int r = 0;
+
+	for (u32 i = 0; i < t->lines.n; i++) {
+		struct event_line *l = &t->lines.v[i];
+
+		*line = l;
+		if (!l->parsed) {
+			*err = l->err;
+			return -EINVAL;
+		}
+		if (t->until && i == t->lines.n - 1)
+			m->ends_from = dp_tracee_nprobes(&m->tracee);
+		r = dp_tracee_add(&m->tracee, l->parsed, err);
+		if (r && !l->optional && !(several && is_elsewhere(err)))
+			return r;
+		if (r)
+			l->err = *err;
+		l->places += !r;
+		taken += !r;
+	}
+	if (several && !taken && !t->command)
+		return r;
+	*line = NULL;
+	return 0;
+}
+
+static int open_member(struct trace *t, pid_t pid, bool several, struct event_line **line, struct dp_error *err)
+{
+	int r = dp_trace_open(&t->run, pid, pid ? NULL : t->command, &t->opt, err);
+
+	*line = NULL;
+	if (r)
+		return r;
+	r = add_lines(t, several, line, err);
+	if (r && (pid || !t->command))
+		dp_trace_drop_last(&t->run);
+	return r;
+}
+
+/* A line that no process has taken. */
+static struct event_line *find_unused(const struct trace *t)
+{
+	for (u32 i = 0; i < t->lines.n; i++)
+		if (!t->lines.v[i].places && !t->lines.v[i].optional)
+			return &t->lines.v[i];
+	return NULL;
+}
+
+static void leave_out(struct trace *t, const struct dp_error *err)
+{
+	t->left_out++;
+	t->why = *err;
+}
+
+/* A process that begins while the trace runs: not being able to probe it is no failure of the trace. */
+static int join(struct dp_trace *run, pid_t pid, void *arg)
+{
+	struct trace *t = arg;
+	struct event_line *line;
 	struct dp_error err = {0};
 	int r;
+
+	t->opt.note = NULL; /* the first ones have told */
+	t->opt.progress = NULL;
+	r = open_member(t, pid, true, &line, &err);
+	if (!r && (dp_trace_describe(run, &err) || dp_trace_arm(run, dp_trace_last(run), &err))) {
+		dp_trace_last(run)->has_ended = true;
+		r = -ENOENT;
+	}
+	if (r && !is_elsewhere(&err))
+		leave_out(t, &err);
+	return r;
+}
+
+/* The processes of now. Of several, those are left out that cannot be probed, or do not have the events' places. */
+static int open_selected(struct trace *t)
+{
+	struct event_line *line = NULL, *last = NULL;
+	struct dp_error err = {0}, why = {0};
+	struct dp_pids pids;
+	bool several;
+	int r = dp_select_find(&t->select, &pids, &err);
+
+	if (r && !(err.code == E_SELECT_NONE && dp_select_is_open(&t->select) && t->select.file)) {
+		dp_pids_free(&pids);
+		return tell(t, &err, NULL);
+	}
+	r = 0;
+	several = pids.n > 1 || dp_select_is_open(&t->select);
+	for (u32 i = 0; i < pids.n && !r; i++) {
+		if (!open_member(t, pids.v[i], several, &line, &err))
+			continue;
+		last = line;
+		why = err;
+		if (several && !(line && !line->parsed))
+			leave_out(t, &err);
+		else
+			r = -ENOENT;
+	}
+	if (!dp_select_is_open(&t->select) && !t->run.n)
+		r = -ENOENT;
+	dp_pids_free(&pids);
+	if (r)
+		return tell(t, &why, last);
+	last = dp_select_is_open(&t->select) ? NULL : find_unused(t);
+	return last ? tell(t, &last->err, last) : 0;
+}
+
+static int begin_session(struct trace *t)
+{
+	struct event_line *line;
+	struct dp_error err = {0};
 
 	t->opt.ignore_int = dp_cmd_int_ignored;
 	t->opt.note = t->quiet ? NULL : on_note;
 	t->opt.progress = t->quiet ? NULL : on_progress;
-	r = dp_trace_open(&t->run, t->pid, t->command, &t->opt, &err);
-	if (r)
+	if (dp_select_check(&t->select, &err))
 		return tell(t, &err, NULL);
-	for (u32 i = 0; i < t->lines.n; i++) {
-		const struct event_line *line = &t->lines.v[i];
+	if (dp_select_any(&t->select))
+		return open_selected(t);
+	return open_member(t, 0, t->select.tree, &line, &err) ? tell(t, &err, line) : 0;
+}
 
-		if (!line->parsed)
-			return tell(t, &line->err, line);
-		r = dp_tracee_add(&t->run.tracee, line->parsed, &err);
-		if (r && !line->optional)
-			return tell(t, &err, line);
+/* One of several that cannot be armed is left out. */
+static int arm(struct trace *t, struct dp_error *err)
+{
+	u32 armed = 0, n = t->run.n;
+	int r = 0;
+
+	for (u32 i = 0; i < n; i++) {
+		struct dp_trace_member *m = t->run.v[i];
+
+		r = dp_trace_arm(&t->run, m, err);
+		if (!r) {
+			armed++;
+			continue;
+		}
+		if (n == 1)
+			return r;
+		m->has_ended = true;
+		leave_out(t, err);
 	}
-	return 0;
+	return armed || !n ? 0 : r;
+}
+
+static void tell_left_out(struct trace *t)
+{
+	if (t->left_out && !t->quiet)
+		dp_ui_note("%u process%s left out (the last one: %s: %s)", t->left_out,
+			   t->left_out == 1 ? " is" : "es are", dp_error_info(t->why.code)->name,
+			   dp_ui_clean(t->why.detail));
+	t->left_out = 0;
+}
+
+/* Workers of a server are children that run the same program: who names the master hardly means it alone. */
+static void tell_workers(struct trace *t)
+{
+	struct dp_pids below;
+	pid_t pid = dp_tracee_pid(&t->run.v[0]->tracee);
+	u32 n = 0;
+
+	if (t->run.n != 1 || t->command || !pid || t->select.tree || t->quiet ||
+	    !dp_pids_below(&t->follow.known, &below))
+		return;
+	for (u32 i = 0; i < below.n; i++)
+		n += dp_same_program(pid, below.v[i]);
+	dp_pids_free(&below);
+	if (n)
+		dp_ui_note(
+		    "process %d has %u child%s that run%s the same program and %s not probed; --tree takes %s as well",
+		    (int)pid, n, n == 1 ? "" : "ren", n == 1 ? "s" : "", n == 1 ? "is" : "are", n == 1 ? "it" : "them");
+}
+
+#define LOOK_TREE_NS 20000000ull
+#define LOOK_FILE_NS 100000000ull
+#define LOOK_ONLY_NS 1000000000ull /* for a note at the end */
+
+/* Who joins later: of a tree or a file. Elsewhere only a look for what runs without probes. */
+static void follow(struct trace *t)
+{
+	t->follow = (struct dp_follow_run){
+	    .select = &t->select, .join = dp_select_is_open(&t->select), .open = join, .arg = t};
+	if (t->run.n && !dp_tracee_pid(&t->run.v[0]->tracee))
+		return; /* the kernel */
+	if (!dp_follow_start(&t->follow, &t->run))
+		return;
+	t->run.look = dp_follow_look;
+	t->run.look_arg = &t->follow;
+	t->run.look_ns = !t->follow.join ? LOOK_ONLY_NS : t->select.tree ? LOOK_TREE_NS : LOOK_FILE_NS;
 }
 
 static int run(struct trace *t, struct dp_error *err)
@@ -218,20 +443,32 @@ static int run(struct trace *t, struct dp_error *err)
 	r = dp_trace_begin(&t->run, t->format, !t->out_path && dp_ui_color(stdout), err);
 	if (r)
 		return r;
-	r = dp_trace_arm(&t->run, err);
+	follow(t);
+	if (t->run.n)
+		tell_workers(t);
+	r = arm(t, err);
 	dp_ui_progress_end();
+	tell_left_out(t);
 	return r ? r : dp_trace_run(&t->run, err);
 }
 
 /* ---- the end ---- */
 
-/* Our own exit status tells how the trace went, so how the started program ended is told in words.
- */
+/* A trace that went well ends as the started program did, with 128 more than a signal's number. */
+static void take_status(struct trace *t)
+{
+	int status;
+
+	if (!t->run.n || !dp_tracee_status(&t->run.v[0]->tracee, &status) || t->status)
+		return;
+	t->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
 static void tell_end(struct trace *t)
 {
 	int status;
 
-	if (!dp_tracee_status(&t->run.tracee, &status) || !status)
+	if (!t->run.n || !dp_tracee_status(&t->run.v[0]->tracee, &status) || !status)
 		return;
 	if (WIFSIGNALED(status))
 		dp_ui_note("%s was ended by signal %d (%s)", t->command[0], WTERMSIG(status),
@@ -251,19 +488,37 @@ static void tell_losses(struct trace *t)
 		dp_ui_note("%llu events found no room in the log and were lost: record less, add a "
 			   "condition (if ...), or enlarge it with --buffer",
 			   (unsigned long long)lost);
-	if (dp_reader_damage(t->run.reader, &damaged, &err))
-		tell(t, &err, NULL);
-	else if (unread)
+	for (u32 i = 0; i < t->run.n; i++)
+		if (t->run.v[i]->reader && dp_reader_damage(t->run.v[i]->reader, &damaged, &err)) {
+			tell(t, &err, NULL);
+			unread = 0;
+		}
+	if (unread)
 		dp_ui_note("%llu recorded events could not be read back", (unsigned long long)unread);
+}
+
+static void tell_followed(struct trace *t)
+{
+	const struct dp_follow_run *f = &t->follow;
+
+	if (f->joined)
+		dp_ui_note("%u process%s joined while the trace ran; what they did in their first %s is not in it",
+			   f->joined, f->joined == 1 ? "" : "es", t->select.tree ? "20 ms" : "0.1 s");
+	if (f->strangers)
+		dp_ui_note("%u process%s that the traced program started ran without probes; --tree takes them as well",
+			   f->strangers, f->strangers == 1 ? "" : "es");
+	if (t->run.is_full)
+		dp_ui_note("%llu events shown; those behind are counted only", (unsigned long long)t->run.shown);
 }
 
 static void finish(struct trace *t, int r, struct dp_error *err)
 {
 	struct dp_error late = {0};
+	struct event_line *unused;
 	int ended;
 
 	/* First of all the target: nothing below may keep the probes in place. */
-	if (dp_tracee_remove(&t->run.tracee, &late))
+	if (dp_trace_remove(&t->run, &late))
 		tell(t, &late, NULL);
 	dp_ui_progress_end();
 	ended = dp_trace_end(&t->run, r ? &late : err);
@@ -272,13 +527,21 @@ static void finish(struct trace *t, int r, struct dp_error *err)
 		r = 0; /* `| head` has seen enough */
 	if (r)
 		tell(t, err, NULL);
-	if (!t->run.reader)
+	if (!t->run.was_armed)
 		return;
+	tell_left_out(t);
+	unused = find_unused(t);
+	if (unused && !unused->err.code)
+		dp_fail(&unused->err, E_SELECT_NONE, "none came that maps %.150s", t->select.file);
+	if (unused)
+		tell(t, &unused->err, unused);
 	if (!t->quiet) {
 		tell_end(t);
+		tell_followed(t);
 		dp_summary_print(stderr, &t->run);
 	}
 	tell_losses(t);
+	take_status(t);
 }
 
 int dp_cmd_trace_run(struct trace *t)
@@ -293,8 +556,30 @@ int dp_cmd_trace_run(struct trace *t)
 	else
 		dp_output_close(&t->run.out, &err);
 	dp_trace_free(&t->run);
+	dp_follow_free(&t->follow);
+	dp_select_free(&t->select);
 	dp_event_lines_free(&t->lines);
 	return t->status;
+}
+
+bool dp_cmd_select_one(struct trace *t, pid_t *pid)
+{
+	struct dp_error err = {0};
+	struct dp_pids pids = {0};
+	int r = 0;
+
+	*pid = 0;
+	if (!dp_select_any(&t->select))
+		return true;
+	r = dp_select_check(&t->select, &err) || dp_select_find(&t->select, &pids, &err);
+	if (!r && pids.n > 1)
+		r = dp_fail(&err, E_CMD_EXTRA, "%u processes; here it must be one", pids.n);
+	if (!r)
+		*pid = pids.v[0];
+	else
+		dp_ui_error(&err, NULL);
+	dp_pids_free(&pids);
+	return !r;
 }
 
 int dp_cmd_trace(int argc, char **argv)
@@ -306,6 +591,7 @@ int dp_cmd_trace(int argc, char **argv)
 		return dp_cmd_trace_program(argc, argv);
 	t.status = parse(&t, argc, argv, &done);
 	if (t.status != CMD_OK || done) {
+		dp_select_free(&t.select);
 		dp_event_lines_free(&t.lines);
 		return t.status;
 	}

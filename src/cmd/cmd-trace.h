@@ -6,21 +6,29 @@
 #include "cmd/cmd.h"
 #include "cmd/events.h"
 #include "host/host.h"
+#include "run/run-follow.h"
 #include "run/run-trace.h"
 
 struct trace {
-	pid_t pid;
+	struct dp_select select;
 	const char *out_path;
 	char **command;
 	enum dp_format format;
 	bool quiet;
+	const char *until; /* an event that ends the trace; NULL: none */
 	struct event_lines lines;
 	struct dp_session_options opt;
 	void (*adapt)(struct trace *t); /* may change run.infos; may be NULL */
 
 	struct dp_trace run;
+	struct dp_follow_run follow;
+	u32 left_out;        /* processes, */
+	struct dp_error why; /* the last one for this reason */
 	int status;
 };
+
+/* The process, where there can be only one; 0: none was asked for. False: told already. */
+bool dp_cmd_select_one(struct trace *t, pid_t *pid);
 
 /* Options that both have. Returns 0, or CMD_USAGE (told already). */
 int dp_cmd_trace_option(struct trace *t, int id, const char *value);

@@ -24,7 +24,7 @@ struct watch {
 
 static void print_place(struct watch *w, u64 pc, bool is_return)
 {
-	struct dp_process *p = dp_tracee_process(&w->t.run.tracee);
+	struct dp_process *p = dp_tracee_process(&w->t.run.v[0]->tracee);
 	/* A return address stands behind the call; the call itself is what is meant. */
 	u64 at = pc - is_return;
 	struct dp_image *im = dp_process_image_at(p, at);
@@ -32,7 +32,7 @@ static void print_place(struct watch *w, u64 pc, bool is_return)
 	char name[512];
 	u32 line;
 
-	dp_symbol_text(dp_tracee_symbolize, &w->t.run.tracee, pc, is_return, name, sizeof(name));
+	dp_symbol_text(dp_tracee_symbolize, &w->t.run.v[0]->tracee, pc, is_return, name, sizeof(name));
 	fprintf(w->t.run.out.f, "        %s", dp_ui_clean(name));
 	if (im && dp_module_line_at(im->mod, at - im->bias, &file, &line)) {
 		base = strrchr(file, '/');
@@ -76,7 +76,7 @@ static bool went_over(u64 addr, u64 len, const struct dp_insn *in, const u64 hid
 static bool find_access(struct watch *w, const struct dp_probe_info *p, const u64 hidden[HIDDEN_CALLERS], u64 ip,
 			u64 *access)
 {
-	struct dp_image *im = dp_process_image_at(dp_tracee_process(&w->t.run.tracee), ip - 1);
+	struct dp_image *im = dp_process_image_at(dp_tracee_process(&w->t.run.v[0]->tracee), ip - 1);
 	const struct dp_text *text;
 	struct dp_insn in;
 	u64 link;
@@ -124,7 +124,7 @@ static void show_callers(const struct dp_record *rec, void *arg)
 
 	if (w->t.format != DP_FORMAT_TEXT || rec->event)
 		return;
-	dp_tracee_probe(&w->t.run.tracee, 0, &p);
+	dp_tracee_probe(&w->t.run.v[0]->tracee, 0, &p);
 	f = p.event->prog.layout.fields + p.event->prog.layout.nfields - HIDDEN;
 	for (u32 i = 0; i < HIDDEN_CALLERS; i++)
 		if (!hidden_words(rec, &f[i], &hidden[i], 1))
@@ -235,18 +235,20 @@ int dp_cmd_watch(int argc, char **argv)
 {
 	struct watch w = {.t = {.status = CMD_OK, .adapt = hide_callers}, .callers = CALLERS_USUAL};
 	struct words words = {.w = &w};
-	bool done = false;
+	bool done = false, by_pid;
+	pid_t pid;
 	int r = dp_cmd_options(VERB_WATCH, argc, argv, take_option, &words, &w.t.command, &done);
 
 	if (r || done)
 		return r;
 	if (!words.n)
 		return dp_ui_fail(E_CMD_MISSING, "for example: redis-server:server.dirty", "no variable");
-	if (!w.t.pid == !w.t.command)
-		return dp_ui_fail(w.t.pid ? E_CMD_EXTRA : E_CMD_MISSING,
+	by_pid = dp_select_any(&w.t.select);
+	if (by_pid == !!w.t.command)
+		return dp_ui_fail(by_pid ? E_CMD_EXTRA : E_CMD_MISSING,
 				  "give a process with -p, or a command behind --",
-				  w.t.pid ? "both -p and a command" : "no process to watch");
-	r = make_line(&w, &words);
+				  by_pid ? "both -p and a command" : "no process to watch");
+	r = dp_cmd_select_one(&w.t, &pid) ? make_line(&w, &words) : CMD_FAILED;
 	if (r)
 		dp_event_lines_free(&w.t.lines);
 	else

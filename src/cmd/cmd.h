@@ -119,6 +119,9 @@ void dp_cmd_catch_signals(void);
 
 /* Values of options. False: told already. */
 bool dp_cmd_parse_pid(const char *text, pid_t *pid);
+struct dp_select;
+bool dp_cmd_parse_processes(const char *text, struct dp_select *s); /* ids, names and patterns, with commas */
+bool dp_cmd_parse_user(const char *text, uid_t *user);
 bool dp_cmd_parse_seconds(const char *text, double *seconds);
 bool dp_cmd_parse_format(const char *text, enum dp_format *format);
 

@@ -9,7 +9,7 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
     [VERB_TRACE] =
 	{.name = "trace",
 	 .purpose = "probe a running process, or a program that is started, and show the events",
-	 .synopsis = "-p PID [OPTIONS] EVENT...\n[OPTIONS] EVENT... -- COMMAND [ARGS]\n"
+	 .synopsis = "-p WHO [OPTIONS] EVENT...\n[OPTIONS] EVENT... -- COMMAND [ARGS]\n"
 		     "[OPTIONS] KERNEL-EVENT...\n-f FILE.dpc [-p PID] [OPTIONS]",
 	 .about = "Probe a running process, a program that is started, or the kernel, and show the events.\n"
 		  "Ctrl-C ends it; the probes are always removed.",
@@ -225,7 +225,7 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 #define MODULES (V(REMOVE) | V(QUERY) | V(VARS))
 
 static const struct cmd_option options[] = {
-    {V(TRACE), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process to probe"},
+    {V(TRACE), OPT_PID, 'p', "pid", "WHO", KIND_PID, "processes: ids, names or patterns, with commas between them"},
     {V(TRACE_PROGRAM), OPT_PID, 'p', "pid", "PID", KIND_PID, "only in this process; the end of it ends the trace"},
     {V(WATCH), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process to watch"},
     {V(FUNCS), OPT_PID, 'p', "pid", "PID", KIND_PID, "all modules of this process, with its addresses"},
@@ -235,6 +235,14 @@ static const struct cmd_option options[] = {
     {V(HOOKS), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process; without it: the kernel"},
     {V(DOCTOR), OPT_PID, 'p', "pid", "PID", KIND_PID, "also what this process allows"},
     {LOADS, OPT_PID, 'p', "pid", "PID", KIND_PID, "only in this process"},
+    {V(TRACE), OPT_ALL, 'a', "all", "FILE", KIND_FILE, "all processes that map FILE, now and later"},
+    {V(TRACE), OPT_TREE, 0, "tree", NULL, 0, "also what these processes start, other programs too"},
+    {V(TRACE), OPT_USER, 0, "user", "NAME", KIND_TEXT, "only processes of this user"},
+    {V(TRACE), OPT_COMM, 0, "comm", "PATTERN", KIND_TEXT, "only those that call themselves so"},
+    {V(TRACE), OPT_CGROUP, 0, "cgroup", "PATH", KIND_TEXT, "only those in this control group, or below it"},
+    {V(TRACE), OPT_CONTAINER, 0, "container", "ID", KIND_TEXT,
+     "only those of this container (docker, podman, lxc, ...)"},
+    {V(TRACE), OPT_UNIT, 0, "unit", "NAME", KIND_TEXT, "only those of this unit of systemd"},
     {V(CLEAN), OPT_ALL, 'a', "all", NULL, 0, "all processes that may be looked at"},
     {MODULES, OPT_NAME, 'n', "name", "MODULE", KIND_TEXT, "the module, as its program names it"},
     {MODULES, OPT_ALL, 'a', "all", NULL, 0, "all modules"},
@@ -272,6 +280,8 @@ static const struct cmd_option options[] = {
     {LOADS, OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "log in this format"},
     {V(VARS), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "if not text: only aggregates, in this format"},
     {TRACES, OPT_DURATION, 0, "duration", "SEC", KIND_TEXT, "end after so many seconds"},
+    {V(TRACE), OPT_MAX_EVENTS, 0, "max-events", "N", KIND_TEXT, "end after so many events"},
+    {V(TRACE), OPT_UNTIL, 0, "until", "EVENT", KIND_TEXT, "end with the first of this event"},
     {V(TRACE_PROGRAM), OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT, "show the aggregates every so many seconds"},
     {V(TRACE), OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that it forks"},
     {V(WATCH), OPT_CHILDREN, 0, "children", NULL, 0, "also in processes that it forks"},

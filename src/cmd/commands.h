@@ -46,8 +46,11 @@ enum cmd_option_id {
 	OPT_ARM,
 	OPT_BUFFER,
 	OPT_CALLERS,
+	OPT_CGROUP,
 	OPT_CHILDREN,
 	OPT_CLEAR,
+	OPT_COMM,
+	OPT_CONTAINER,
 	OPT_DEFINE,
 	OPT_DISARM,
 	OPT_DURATION,
@@ -67,6 +70,7 @@ enum cmd_option_id {
 	OPT_LOCAL,
 	OPT_LOG,
 	OPT_LOG_TARGET,
+	OPT_MAX_EVENTS,
 	OPT_MERGE,
 	OPT_NAME,
 	OPT_NOT_JUMP,
@@ -80,9 +84,13 @@ enum cmd_option_id {
 	OPT_RESET,
 	OPT_STOP_CPUS,
 	OPT_SYM,
+	OPT_TREE,
 	OPT_TYPE,
 	OPT_UNFORMATTED,
-	OPT_UPROBES
+	OPT_UNIT,
+	OPT_UNTIL,
+	OPT_UPROBES,
+	OPT_USER
 };
 
 /* What a value or an operand is, as far as shells can complete it. */

@@ -11,6 +11,7 @@ struct event_line {
 	bool optional;                /* left out when the program has nothing of that name */
 	struct dp_event_line *parsed; /* NULL: it has a mistake, */
 	struct dp_error err;          /* this one */
+	u32 places;                   /* sessions that have taken it */
 };
 
 struct event_lines {

@@ -48,7 +48,7 @@ static void print_row(FILE *to, const struct dp_trace_row *row, int width)
 
 void dp_summary_print(FILE *to, const struct dp_trace *t)
 {
-	u32 n = dp_tracee_nprobes(&t->tracee), quiet = 0, shown = n;
+	u32 n = t->nevents, quiet = 0, shown = n;
 	struct dp_trace_row total, *rows = dp_trace_rows(t, &total);
 	int width = 12;
 	double percent;

@@ -80,9 +80,10 @@ static int parse(struct program *p, int argc, char **argv, bool *done)
 
 	if (r || *done)
 		return r;
-	if (p->t.command && p->t.pid)
+	if (p->t.command && dp_select_any(&p->t.select))
 		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "both -p and a command");
-	p->args.pid = p->t.pid;
+	if (!dp_cmd_select_one(&p->t, &p->args.pid))
+		return CMD_FAILED;
 	p->args.flags |= (p->t.opt.allow_trap ? DP_RUN_ALLOW_TRAP : 0) | (p->t.opt.children ? DP_RUN_CHILDREN : 0);
 	return CMD_OK;
 }

@@ -17,7 +17,8 @@
 
 struct task {
 	u32 tid;
-	u32 ours; /* the same thread's id as we know it, 0: not looked up */
+	u32 source; /* see dp_formatter_source() */
+	u32 ours;   /* the same thread's id as we know it, 0: not looked up */
 	bool known;
 	char comm[16];
 	u64 looked_ns; /* when it was last looked up */
@@ -28,7 +29,8 @@ struct dp_formatter {
 	struct dp_format_env env;
 	struct dp_line line;
 	struct task *tasks; /* by the low bits of the id */
-	char comm[16];      /* of those whose name nobody has seen; empty: not known */
+	u32 source;
+	char comm[16]; /* of those whose name nobody has seen; empty: not known */
 	union dp_sink_room sink;
 };
 
@@ -142,9 +144,10 @@ static struct task *task_slot(struct dp_formatter *f, u32 tid)
 {
 	struct task *t = &f->tasks[tid % TASKS];
 
-	if (t->tid != tid) {
+	if (t->tid != tid || t->source != f->source) {
 		memset(t, 0, sizeof(*t));
 		t->tid = tid;
+		t->source = f->source;
 	}
 	return t;
 }
@@ -182,9 +185,16 @@ static u32 task_id(struct dp_formatter *f, u32 tid)
 	return t->ours ? t->ours : tid;
 }
 
-void dp_formatter_learn(struct dp_formatter *f, const char *comm)
+void dp_formatter_source(struct dp_formatter *f, u32 source, const char *comm)
 {
+	f->source = source;
 	dp_format(f->comm, sizeof(f->comm), "%s", comm);
+}
+
+void dp_formatter_events(struct dp_formatter *f, const struct dp_event_info *events, u32 n)
+{
+	f->env.events = events;
+	f->env.nevents = n;
 }
 
 /* ---- records ---- */

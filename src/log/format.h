@@ -66,7 +66,13 @@ void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u6
 /* A thread's name, from /proc; false when it is gone. */
 bool dp_task_comm(u32 tid, char comm[16]);
 
-/* The name of the program that is traced: of threads that have ended before anybody looked, they begin with it. */
-void dp_formatter_learn(struct dp_formatter *f, const char *comm);
+/*
+ * The records that follow come from this process: ids of threads are its own. comm: its name, for threads that have
+ * ended before anybody looked; "": not known.
+ */
+void dp_formatter_source(struct dp_formatter *f, u32 source, const char *comm);
+
+/* There are more events now, the first ones unchanged. */
+void dp_formatter_events(struct dp_formatter *f, const struct dp_event_info *events, u32 n);
 
 #endif

@@ -52,6 +52,7 @@ struct dp_reader {
 	struct dp_clock clock;
 	u64 damaged;
 	bool keep;   /* room is given back by dp_reader_release() */
+	u64 known;   /* stamp up to which records were handed out */
 	u64 horizon; /* stamps may be this many ticks ahead of now */
 	unsigned pressure;
 	bool (*alive)(u32 tid, void *arg);
@@ -400,6 +401,7 @@ int dp_reader_drain(struct dp_reader *r, bool final, void (*fn)(const struct dp_
 	}
 	if (!final)
 		limit = DP_MIN(limit, now - HOLD_MS * dp_clock_ticks_per_ms(&r->clock));
+	r->known = limit;
 	put_in_order(r, old);
 	while (b->first < b->n && (final || b->index[b->first].tsc <= limit)) {
 		const struct dp_record *rec = (const struct dp_record *)(b->bytes + b->index[b->first++].off);
@@ -410,6 +412,11 @@ int dp_reader_drain(struct dp_reader *r, bool final, void (*fn)(const struct dp_
 	done = b->first - from;
 	make_room(r);
 	return (int)done;
+}
+
+u64 dp_reader_known(const struct dp_reader *r)
+{
+	return r->known;
 }
 
 /* ---- a reader that may be killed ---- */

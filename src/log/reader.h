@@ -37,6 +37,9 @@ void dp_reader_close(struct dp_reader *r);
 int dp_reader_drain(struct dp_reader *r, bool final, void (*fn)(const struct dp_record *rec, u64 ns, void *arg),
 		    void *arg);
 
+/* The stamp up to which all records were handed out at the last drain, as far as order is certain. */
+u64 dp_reader_known(const struct dp_reader *r);
+
 /*
  * For a reader that may be killed, and whose successor is to log each record once: from now on room in the rings is
  * given back by dp_reader_release() only. propose: note in the rings that all records which were handed out are logged

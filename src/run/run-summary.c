@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* The rows of a trace's summary. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "run/run-trace.h"
@@ -52,14 +53,14 @@ static double cost_ns(const struct dp_trace_row *row, bool compiled)
 	return ns;
 }
 
-static void fill(struct dp_trace_row *row, const struct dp_trace *t, u32 i)
+static void fill(struct dp_trace_row *row, const struct dp_trace *t, u32 i, const struct dp_counts *counts)
 {
 	struct dp_probe_info p;
 
-	dp_tracee_probe(&t->tracee, i, &p);
+	dp_tracee_probe(&t->v[t->places[i].member]->tracee, t->places[i].probe, &p);
 	put_name(&p, row->name, sizeof(row->name));
 	row->via = via(&p);
-	dp_reader_counts(t->reader, i, &row->counts);
+	row->counts = *counts;
 	row->hits = row->counts.v[DP_COUNT_RECORDED] + row->counts.v[DP_COUNT_PASSED] +
 		    row->counts.v[DP_COUNT_FILTERED] + row->counts.v[DP_COUNT_MISSED] + row->counts.v[DP_COUNT_LOST];
 	row->cost_ns = cost_ns(row, p.ncompiled == p.nsites);
@@ -67,16 +68,23 @@ static void fill(struct dp_trace_row *row, const struct dp_trace *t, u32 i)
 
 struct dp_trace_row *dp_trace_rows(const struct dp_trace *t, struct dp_trace_row *total)
 {
-	u32 n = dp_tracee_nprobes(&t->tracee);
+	u32 n = t->nevents;
 	struct dp_trace_row *rows = dp_alloc(n * sizeof(*rows));
+	struct dp_counts *counts = dp_trace_counts(t);
 
+	if (!rows || !counts) {
+		dp_free(rows);
+		free(counts);
+		return NULL;
+	}
 	*total = (struct dp_trace_row){.name = "total", .via = ""};
-	for (u32 i = 0; rows && i < n; i++) {
-		fill(&rows[i], t, i);
+	for (u32 i = 0; i < n; i++) {
+		fill(&rows[i], t, i, &counts[i]);
 		for (int k = 0; k < DP_NCOUNTS; k++)
 			total->counts.v[k] += rows[i].counts.v[k];
 		total->hits += rows[i].hits;
 		total->cost_ns += rows[i].cost_ns;
 	}
+	free(counts);
 	return rows;
 }

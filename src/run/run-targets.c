@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "run/run-priv.h"
+#include "run/run-trace.h"
 
 /* ---- processes ---- */
 
@@ -131,20 +132,6 @@ void dp_run_target_end(struct dp_run *run, struct run_target *t)
 
 /* ---- a new session ---- */
 
-static u64 rings_inode(const struct dp_tracee *s, const void *rings)
-{
-	struct dp_maps maps;
-	const struct dp_map *m;
-	u64 inode = 0;
-
-	if (s->ops->has_rings_file && !dp_maps_read(&maps, getpid(), NULL)) {
-		m = dp_maps_at(&maps, (u64)rings);
-		inode = m ? m->inode : 0;
-		dp_maps_free(&maps);
-	}
-	return inode;
-}
-
 /* All probes of a module; when one is refused, the session is of no use. */
 static int add_module(struct run_target *t, struct dp_tracee *s, const struct run_range *range, struct dp_error *err)
 {
@@ -198,7 +185,7 @@ static int start_session(struct dp_run *run, struct run_target *t, struct dp_tra
 		return r;
 	if (run->journal)
 		dp_reader_keep(t->reader);
-	t->rings_inode = rings_inode(s, dp_tracee_rings(s)->at);
+	t->rings_inode = dp_tracee_rings_inode(s);
 	dp_run_save_target(run, t, t->ranges, t->nranges, dp_tracee_words(s), nwords);
 	return 0;
 }

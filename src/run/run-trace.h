@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A trace of events: one session of some host, from its start until its last record is shown. The calls follow one
- * another in the order in which they stand here; events are added between dp_trace_open() and dp_trace_begin().
+ * A trace of events: sessions of some host, one for each process, from its start until its last record is shown. The
+ * calls follow one another in the order in which they stand here; events are added to a member behind dp_trace_open().
  */
 #ifndef DP_RUN_TRACE_H
 #define DP_RUN_TRACE_H
@@ -11,45 +11,91 @@
 #include "log/reader.h"
 #include "run/run-output.h"
 
+struct dp_merge;
 struct dp_threads;
+
+/* Of the file that the rings of an armed session are, as processes that inherit them map it too; 0: they are none. */
+u64 dp_tracee_rings_inode(const struct dp_tracee *t);
+
+struct dp_trace_member { /* a process, or the kernel */
+	struct dp_tracee tracee;
+	u32 ends_from;            /* probes from this one on end the trace; ~0: none does */
+	u32 *events;              /* of its probes: which of the trace's events they are; NULL: not described yet */
+	struct dp_reader *reader; /* NULL: not armed, or put away */
+	struct dp_threads *threads;
+	char comm[16];     /* of threads whose name nobody has seen; "": not known */
+	u32 waiting;       /* records that wait for those of other members */
+	u64 rings_inode;   /* of the rings, as children that inherit them map them */
+	bool is_inherited; /* somebody does: set by look() */
+	bool has_ended;    /* and its last record was read */
+	bool is_needed;    /* the trace shows what this one has described */
+	bool was_put_away;
+};
+
+struct dp_trace_place { /* where an event was described */
+	u32 member, probe;
+	struct dp_counts gone; /* counts of members that were put away */
+};
 
 struct dp_trace {
 	/* Set by the caller. */
 	struct dp_output out;                                 /* open; its stop ends the trace, too */
 	double seconds;                                       /* 0: no limit */
+	u64 max_events;                                       /* 0: no limit */
 	void (*more)(const struct dp_record *rec, void *arg); /* what is shown behind a record; may be NULL */
 	void *more_arg;
+	/* Called every look_ns: opens, with events, what has come since. Whether more may come. May be NULL */
+	bool (*look)(struct dp_trace *t, void *arg);
+	void *look_arg;
+	u64 look_ns;
 
-	struct dp_tracee tracee;
-	struct dp_event_info *infos; /* by the session's index */
+	struct dp_trace_member **v;
+	u32 n;
+	struct dp_event_info *infos; /* of the trace's events */
+	struct dp_trace_place *places;
+	u32 nevents;
 	struct dp_formatter *formatter;
-	struct dp_reader *reader; /* NULL: not armed */
-	struct dp_threads *threads;
-	bool started, armed;
-	u64 shown;     /* records handed out */
+	struct dp_merge *merge;      /* NULL: there is one member only */
+	struct dp_trace_member *now; /* whose record is shown */
+	bool started, was_armed;
+	u64 read;      /* records that came out of the rings */
+	u64 shown;     /* of them, those that were shown */
+	bool is_full;  /* no record is shown any more: max_events, or one that ends the trace */
 	double lasted; /* seconds */
 };
 
-/* As dp_tracee_open(). */
+/* One member more, as dp_tracee_open(); on error there is none. */
 int dp_trace_open(struct dp_trace *t, pid_t pid, char *const command[], const struct dp_session_options *opt,
 		  struct dp_error *err);
+/* The member that was opened last, and its end, where it cannot be used. Nothing may be armed in it. */
+struct dp_trace_member *dp_trace_last(const struct dp_trace *t);
+void dp_trace_drop_last(struct dp_trace *t);
 
-/* What formats must know of the events: infos, which the caller may change. */
+/* What formats must know of the events of new members: infos, which the caller may change. */
 int dp_trace_describe(struct dp_trace *t, struct dp_error *err);
 
 /* The format; heads of columns are written before anything is armed: a full disk is best noticed here. */
 int dp_trace_begin(struct dp_trace *t, enum dp_format format, bool color, struct dp_error *err);
 
-int dp_trace_arm(struct dp_trace *t, struct dp_error *err);
+/* A member that was described. */
+int dp_trace_arm(struct dp_trace *t, struct dp_trace_member *m, struct dp_error *err);
 
-/* Until stop, the end of the target, the time limit, or a failure to write (E_OUT_WRITE). */
+/* Of a member that has ended, and whose records are shown: its counts stay. */
+void dp_trace_put_away(struct dp_trace *t, struct dp_trace_member *m);
+
+/* Until stop, the end of all members, a limit, or a failure to write (E_OUT_WRITE). */
 int dp_trace_run(struct dp_trace *t, struct dp_error *err);
 
-/* After the probes were removed: show what is left, and close the output. */
+/* Take the probes out; the first failure. */
+int dp_trace_remove(struct dp_trace *t, struct dp_error *err);
+
+/* After that: show what is left, and close the output. */
 int dp_trace_end(struct dp_trace *t, struct dp_error *err);
 
-/* Of an armed trace: records that found no room, and those that were recorded and not shown. */
+/* When anything was armed: records that found no room, and those that were recorded and not read. */
 void dp_trace_losses(const struct dp_trace *t, u64 *lost, u64 *unread);
+/* For each event the sum of its counts over all members. NULL: no memory; free() it. */
+struct dp_counts *dp_trace_counts(const struct dp_trace *t);
 
 /* Ends a program that was started and has not run an instruction of its own. */
 void dp_trace_free(struct dp_trace *t);

@@ -96,8 +96,10 @@ def wrong_command_lines():
     fails("E-CMD-MISSING", 2, "verify")
     fails("E-CMD-EXTRA", 2, "trace", "-p", "1", "p foo", "--", "true")
     fails("E-CMD-EXTRA", 2, "funcs", "a", "b", "c")
-    for pid in ("x", "0", "-1", "12x", "99999999999", ""):
+    for pid in ("0", "-1", "99999999999", "", ","):
         fails("E-CMD-VALUE", 2, "trace", "--pid=" + pid, "p foo")
+    for pid in ("x", "12x"):
+        fails("E-SELECT-NONE", 1, "trace", "--pid=" + pid, "p foo")
     for duration in ("x", "0", "-1", "1h", "nan", "inf", ""):
         fails("E-CMD-VALUE", 2, "trace", "-p", "1", "--duration=" + duration, "p foo")
     for size in ("x", "0", "-1", "1T", "999G"):

@@ -12,7 +12,7 @@ flags="$flags -fsanitize=address,undefined -fno-sanitize=function"
 mkdir -p "$out/obj" "$out/text" "$out/object" "$out/code" "$out/log"
 objects=
 for f in base/error base/services-user base/text lang/event/lexer lang/event/event-parse \
-	lang/event/location lang/event/fetch lang/event/condition lang/event/event-gen lang/event/gen-condition \
+	lang/event/location lang/event/fetch lang/event/note lang/event/condition lang/event/event-gen lang/event/gen-condition \
 	lang/event/event-compile program/code program/program-image program/program program/verify program/disasm \
 	program/flow program/lower lang/rpn/rpn-aggregate lang/rpn/asm lang/rpn/rpn-fields lang/rpn/macro \
 	lang/rpn/rpn-parse lang/rpn/pre lang/rpn/token lang/rpn/rpn-unit log/aggregate log/clock log/format log/json \

@@ -114,7 +114,7 @@ static char *render_as(enum dp_format format, u64 ns, const char *comm, bool col
 		record.rec.len = sizeof(record);
 	assert_int_equal(dp_formatter_new(&f, format, out, &env), 0);
 	if (comm)
-		dp_formatter_learn(f, comm);
+		dp_formatter_source(f, 0, comm);
 	dp_formatter_record(f, &record.rec, ns);
 	dp_formatter_free(f);
 	fclose(out);
@@ -448,7 +448,7 @@ static void csv_has_a_column_for_each_name(void **state)
 	record.rec.len = sizeof(record);
 	record.rec.event = 1;
 	assert_int_equal(dp_formatter_new(&f, DP_FORMAT_CSV, out, &env), 0);
-	dp_formatter_learn(f, "redis");
+	dp_formatter_source(f, 0, "redis");
 	dp_formatter_head(f);
 	dp_formatter_record(f, &record.rec, 262389131123);
 	record.rec.event = 0;

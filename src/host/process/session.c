@@ -245,11 +245,11 @@ int dp_session_new(struct dp_session **out, pid_t pid, const struct dp_session_o
 
 int dp_session_arm(struct dp_session *s, struct dp_error *err)
 {
-	int r;
+	int r = 0;
 
-	if (!s->nprobes)
+	if (!s->nprobes && !s->parking.pid)
 		return dp_fail(err, E_ARM_NONE, "process %d", (int)s->pid);
-	for (int i = 0; i < TRIES; i++) {
+	for (int i = 0; i < TRIES && s->nprobes; i++) {
 		r = dp_arm(s, err);
 		if (r != -dp_error_info(E_TARGET_CALL)->number)
 			break; /* that one: the address space changed under the plan, perhaps */

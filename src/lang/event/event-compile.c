@@ -172,8 +172,9 @@ int dp_event_read(struct dp_event_line **line, const char *text, bool is_kernel,
 	l->err = err ? err : &ignored;
 	l->condition = -1;
 	ret = dp_ev_parse_head(l);
-	l->waits = l->shape.is_watch;
-	if (!ret && !l->waits)
+	l->waits = l->shape.is_watch || l->shape.is_note;
+	l->behind_head = l->pos;
+	if (!ret && !l->shape.is_watch)
 		ret = dp_ev_parse_arguments(l);
 	if (ret)
 		dp_event_line_free(l);
@@ -192,6 +193,14 @@ const struct dp_event *dp_event_of_line(const struct dp_event_line *l)
 	return &l->shape;
 }
 
+static int parse_for_place(struct dp_event_line *l)
+{
+	l->pos = l->behind_head;
+	l->nargs = l->nnodes = l->noperands = l->pool_len = 0;
+	l->condition = -1;
+	return dp_ev_parse_arguments(l);
+}
+
 int dp_event_make(struct dp_event *ev, struct dp_event_line *l, const struct dp_event_env *env, struct dp_error *err)
 {
 	struct dp_error ignored;
@@ -202,8 +211,8 @@ int dp_event_make(struct dp_event *ev, struct dp_event_line *l, const struct dp_
 	l->env = env;
 	l->err = err ? err : &ignored;
 	if (l->waits)
-		ret = dp_ev_parse_arguments(l);
-	l->waits = false;
+		ret = parse_for_place(l);
+	l->waits = ev->is_note;
 	if (!ret)
 		ret = compile(l);
 	dp_asm_free(&l->code);

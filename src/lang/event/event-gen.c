@@ -13,7 +13,7 @@ static void put(struct dp_event_line *l, enum dp_opcode op, s64 a, s64 b)
 }
 
 /* Where the chain of pointers starts, 64 bits. */
-static void gen_base(struct dp_event_line *l, const struct ev_fetch *f)
+static void gen_start(struct dp_event_line *l, const struct ev_fetch *f)
 {
 	if (f->base != EV_REG) {
 		put(l, DP_OP_PUSH_D, (s64)(f->base == EV_CONST ? f->value : f->address), 0);
@@ -28,6 +28,17 @@ static void gen_base(struct dp_event_line *l, const struct ev_fetch *f)
 				     : DP_OP_PUSHR_U8,
 		    f->reg_word, 0);
 	}
+}
+
+static void gen_base(struct dp_event_line *l, const struct ev_fetch *f)
+{
+	gen_start(l, f);
+	if (!f->scale)
+		return;
+	put(l, DP_OP_PUSHR, f->index_word, 0);
+	if (f->scale > 1)
+		put(l, DP_OP_SHL, f->scale == 8 ? 3 : f->scale == 4 ? 2 : 1, 0);
+	put(l, DP_OP_ADD, 0, 0);
 }
 
 /* In the kernel: an address that is not one of user memory becomes one that nobody can read. */
@@ -106,7 +117,7 @@ static enum dp_opcode push_register_op(const struct ev_type *t)
 
 static bool is_whole_register(const struct ev_fetch *f)
 {
-	return f->base == EV_REG && f->width == 64;
+	return f->base == EV_REG && f->width == 64 && !f->scale;
 }
 
 /* The top of the stack becomes a value of the type; from: bytes that are significant already. */

@@ -12,7 +12,7 @@ static int parse_kind(struct dp_event_line *l)
 	u64 n;
 	int ret;
 
-	if (*p != 'p' && *p != 'r' && *p != 'w') {
+	if (*p != 'p' && *p != 'r' && *p != 'w' && *p != 'u') {
 		ret = *p ? dp_ev_fail(l, start, E_EVENT_KIND, "this one begins with `%c`", *p)
 			 : dp_ev_fail(l, start, E_EVENT_KIND, "this one is empty");
 		if (*p == '-' && p[1] == ':')
@@ -22,6 +22,7 @@ static int parse_kind(struct dp_event_line *l)
 	}
 	l->ev->is_return = *p == 'r';
 	l->ev->is_watch = l->ev->prog.is_watch = *p == 'w';
+	l->ev->is_note = *p == 'u';
 	l->pos++;
 	if (dp_ev_is_digit(p[1])) {
 		while (dp_ev_is_digit(l->text[l->pos]))
@@ -83,7 +84,7 @@ static void make_name(struct dp_event *ev)
 {
 	const struct dp_location *loc = &ev->loc;
 	const char *base = loc->module;
-	char kind = ev->is_watch ? 'w' : ev->is_return ? 'r' : 'p';
+	char kind = ev->is_note ? 'u' : ev->is_watch ? 'w' : ev->is_return ? 'r' : 'p';
 
 	for (const char *p = loc->module; *p; p++)
 		if (*p == '/' && p[1])

@@ -47,6 +47,8 @@ enum ev_base {
 struct ev_fetch {
 	enum ev_base base;
 	u8 reg_word, width, shift; /* of the register; bits */
+	u8 index_word, scale;      /* a register that is added, so many times; 0: none */
+	s8 note_size;              /* of an operand of a static probe: bytes, negative: signed; 0: none */
 	u8 nderef;
 	bool is_watched; /* $old or $new */
 	bool in_memory;  /* the user named a place in memory: texts and arrays may stand there */
@@ -115,7 +117,8 @@ struct dp_event_line {
 	u32 pos; /* next character */
 	struct dp_event shape;
 	bool is_kernel;
-	bool waits; /* the arguments are not parsed yet */
+	bool waits; /* the arguments are not parsed yet, or not for this place */
+	u32 behind_head;
 
 	/* Of the call that is going on. */
 	struct dp_event *ev;
@@ -177,6 +180,11 @@ int dp_ev_parse_fetch(struct dp_event_line *l, struct ev_fetch *f); /* with its 
 int dp_ev_parse_argument(struct dp_event_line *l);
 bool dp_ev_is_short_form(const char *word, u32 len);
 int dp_ev_parse_condition(struct dp_event_line *l);
+
+/* ---- note.c ---- */
+
+/* $argN of a static probe: an operand of its note. E_EVENT_OPERAND */
+int dp_ev_note_argument(struct dp_event_line *l, struct ev_fetch *f, u64 n);
 
 /* ---- event-parse.c ---- */
 

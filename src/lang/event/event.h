@@ -37,6 +37,7 @@ struct dp_event {
 	bool is_named;           /* the line gives the name */
 	bool is_return;          /* r, or %return */
 	bool is_watch;           /* w: loc names memory */
+	bool is_note;            /* u: loc names a static probe of the program, NAME or PROVIDER:NAME */
 	u32 watch_len;           /* bytes; 0: not given. Of a probe in a process: how many there are */
 	enum dp_watch_type watch_type;
 	int maxactive; /* 0: not given */
@@ -53,6 +54,7 @@ struct dp_event_env {
 	int (*symbol)(void *arg, const struct dp_location *probe, const char *symbol, u64 offset, u64 *addr,
 		      struct dp_error *err);
 	void *arg;
+	const char *note;       /* u: the operands, as the note has them; NULL: not known */
 	const char *watch_type; /* w: type of the watched variable ("s32"); NULL: not known */
 };
 
@@ -61,7 +63,7 @@ struct dp_event_line;
 
 /*
  * Parse: nothing is resolved, no program is made. is_kernel: string means kernel memory. The arguments of a w line wait
- * for dp_event_make(), since their types depend on the memory. Free *line with dp_event_line_free(). Errors: E_EVENT_*
+ * for dp_event_make(), since their types depend on the memory; those of a u line are parsed for each place anew. Free *line with dp_event_line_free(). Errors: E_EVENT_*
  * with the column.
  */
 int dp_event_read(struct dp_event_line **line, const char *text, bool is_kernel, struct dp_error *err);

@@ -142,6 +142,14 @@ static void default_type(const struct dp_event_line *l, struct ev_fetch *f)
 		t->size = f->width / 8;
 		t->field = t->size == 4 ? DP_FIELD_X32 : t->size == 2 ? DP_FIELD_X16 : DP_FIELD_X8;
 	}
+	if (f->note_size && !f->in_memory) {
+		u32 bytes = (u32)(f->note_size < 0 ? -f->note_size : f->note_size);
+		u32 i = bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3; /* u8 ... in types[] */
+
+		if (f->note_size < 0 || bytes < 8)
+			set_type(t, i + 4 * (f->note_size < 0));
+		return;
+	}
 	if (!f->is_watched || f->nderef)
 		return;
 	/* What is watched has the type that the host knows, else is a number as wide as it. */
@@ -210,6 +218,8 @@ static int function_argument(struct dp_event_line *l, struct ev_fetch *f, u64 n)
 	static const u8 reg_words[EV_REG_ARGS] = {DP_REG_WORD(di), DP_REG_WORD(si), DP_REG_WORD(dx),
 						  DP_REG_WORD(cx), DP_REG_WORD(r8), DP_REG_WORD(r9)};
 
+	if (l->ev->is_note)
+		return dp_ev_note_argument(l, f, n);
 	if (l->ev->is_return)
 		return dp_ev_fail(l, f->start, E_EVENT_RETARG, "argument %llu", (unsigned long long)n);
 	if (l->ev->is_watch && l->ev->watch_type != DP_WATCH_X)
@@ -584,6 +594,10 @@ int dp_ev_parse_fetch(struct dp_event_line *l, struct ev_fetch *f)
 	if (l->text[l->pos] == ':' && dp_ev_is_word(l->text[l->pos + 1])) {
 		colon = l->pos++;
 		ret = parse_type(l, &f->type);
+		if (!ret && f->note_size && !f->in_memory && (ev_is_string(f) || f->type.count)) {
+			f->in_memory = true; /* the operand is a pointer to it */
+			ret = follow(l, f, 0, f->column);
+		}
 		if (!ret)
 			ret = check_type(l, f, colon + 1);
 		if (!ret && f->base == EV_FRAMES)
