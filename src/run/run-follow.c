@@ -123,6 +123,7 @@ bool dp_follow_start(struct dp_follow_run *f, const struct dp_trace *t)
 {
 	bool good = true;
 
+	f->has_looked = t->started; /* a program that has not run yet has started nothing before the trace */
 	for (u32 i = 0; i < t->n && good; i++) {
 		pid_t pid = dp_tracee_pid(&t->v[i]->tracee);
 
