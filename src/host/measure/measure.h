@@ -64,4 +64,15 @@ struct dp_machine {
  */
 const struct dp_machine *dp_measure_machine(void);
 
+/* ---- costs (measure-cost.c) ---- */
+
+/*
+ * Nanoseconds, the shortest of some rounds, which take less than a millisecond together the first time: of reading the
+ * time stamp, of a signal with an empty handler (SIGURG, in the calling thread), and of an access that a debug register
+ * watches. 0: it could not be tried.
+ */
+double dp_measure_stamp_ns(void);
+double dp_measure_signal_ns(void);
+double dp_measure_watch_ns(void);
+
 #endif
