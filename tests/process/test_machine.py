@@ -98,11 +98,8 @@ def doctor():
     assert r.returncode == 1 and re.search(r"probes +E-PROC-\w+: ", r.stdout), r.stdout
 
 
-@test
-def compiled():
-    """programs are machine code on every machine whose threads have restartable sequences"""
-    p = start([target("simple")], stdout=subprocess.PIPE, text=True)
-    p.stdout.readline()
+def machine_code(p):
+    """Skips where nothing lets programs be machine code; else they are."""
     all = found("-p", p.pid)
     part = "process %d" % p.pid
     if all[(part, "restartable sequences")]["found"] == "none registered":
@@ -110,6 +107,28 @@ def compiled():
     if all[("machine", "processor's number")]["found"] == "by rseq and getcpu":
         raise Skip("nothing but getcpu tells the processor's number")
     assert all[(part, "compiled programs")]["found"] == "yes", all
+
+
+@test
+def compiled_everywhere():
+    """programs are machine code on every machine whose threads have restartable sequences"""
+    p = start([target("simple")], stdout=subprocess.PIPE, text=True)
+    p.stdout.readline()
+    machine_code(p)
+    stop(p)
+
+
+@test
+def filters_miss_nothing():
+    """a filter over registers, as machine code, in a function that a timer's handler calls as well: no hit is missed"""
+    p = start([target("signals"), "plain"], stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline().startswith("ready")
+    machine_code(p)
+    r = dprobes("trace", "-p", p.pid, "-o", "/dev/null", "--duration", 0.7, "p step if %di:s64 < -5", "p on_tick")
+    row, ticks = (re.search(r"^%s +jump +(\d+) +\d+ +(\d+) +\d+ +(\d+)" % name, r.stderr, re.M) for name in
+                  ("step", "on_tick"))
+    hits, filtered, missed = map(int, row.groups())
+    assert int(ticks[1]) > 20 and hits == filtered and not missed, r.stderr
     stop(p)
 
 
