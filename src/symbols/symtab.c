@@ -94,6 +94,7 @@ static u32 symbol_flags(const struct dp_module *m, const GElf_Sym *s, bool expor
 
 bool dp_mod_add_symbol(struct dp_module *m, const GElf_Sym *s, const char *name, bool exported, u16 version)
 {
+	u64 size = s->st_size;
 	u32 f;
 
 	if (s->st_shndx == SHN_UNDEF || s->st_shndx == SHN_ABS || !name || !*name)
@@ -105,7 +106,9 @@ bool dp_mod_add_symbol(struct dp_module *m, const GElf_Sym *s, const char *name,
 		f |= SYM_SPLIT;
 	if (version & 0x8000)
 		f |= SYM_OLD;
-	return MOD_PUSH(&m->syms, {name, s->st_value, s->st_size, f, version & 0x7fff});
+	if (s->st_value + size < size || (f & SYM_FUNC && size && !dp_mod_in_code(m, s->st_value + size - 1)))
+		size = 0; /* it ends nowhere in this file: the call frames may know better */
+	return MOD_PUSH(&m->syms, {name, s->st_value, size, f, version & 0x7fff});
 }
 
 static bool read_table(struct dp_module *m, Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh, Elf_Data *versym)

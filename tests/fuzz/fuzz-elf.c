@@ -157,7 +157,7 @@ static int on_func(const struct dp_symbol *sym, void *arg)
 	dp_module_symbol_at(s->m, sym->addr + below(64), &at);
 	dp_module_each_line(s->m, sym->addr, sym->addr + DP_MIN(sym->size, (u64)4096), on_line, &lines, &err);
 	for (u32 i = 0; i < 3; i++) {
-		u64 pc = sym->addr + below(sym->size + 1);
+		u64 pc = sym->addr + below(DP_MIN(sym->size, (u64)1 << 20) + 1);
 
 		dp_module_line_at(s->m, pc, &file, &line);
 		dp_var_each(s->m, pc, on_var, NULL, &err);

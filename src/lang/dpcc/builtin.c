@@ -158,17 +158,7 @@ static const char *quoted(struct dpcc *c, const char *s)
 {
 	struct buf b = {0};
 
-	dp_cc_buf_add(c, &b, "\"", 1);
-	for (; *s; s++)
-		if (*s == '"' || *s == '\\')
-			dp_cc_buf_put(c, &b, "\\%c", *s);
-		else if (*s == '\n')
-			dp_cc_buf_put(c, &b, "\\n");
-		else if ((u8)*s < ' ' || (u8)*s > '~')
-			dp_cc_buf_put(c, &b, "\\x%02x", (u8)*s);
-		else
-			dp_cc_buf_add(c, &b, s, 1);
-	dp_cc_buf_add(c, &b, "\"", 1);
+	dp_cc_put_quoted(c, &b, s);
 	return b.s;
 }
 

@@ -248,6 +248,8 @@ void dp_cc_lex(struct dpcc *c, const struct rpn_source *s);
 bool dp_cc_tok_is(const struct tok *t, const char *text);
 void dp_cc_buf_add(struct dpcc *c, struct buf *b, const char *s, size_t n);
 void dp_cc_buf_put(struct dpcc *c, struct buf *b, const char *fmt, ...) DP_PRINTF(3, 4);
+/* As a text of the RPN language, with its quotes. */
+void dp_cc_put_quoted(struct dpcc *c, struct buf *b, const char *s);
 
 /* ---- type.c ---- */
 extern struct type dp_cc_type_void, dp_cc_type_bool, dp_cc_type_char, dp_cc_type_schar, dp_cc_type_uchar,

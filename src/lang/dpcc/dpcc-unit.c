@@ -150,6 +150,9 @@ static void one_pragma(struct unit *u, const struct rpn_line *line, const char *
 	*p = t.at + t.len;
 	if (dp_rpn_is(&t, "MODNAME")) {
 		u->modname = pragma_value(u, line, p);
+		if (strlen(u->modname) >= DP_RPN_NAME_MAX)
+			dp_cc_fail(&u->c, &where, E_DPCC_PRAGMA, "the name of a module has at most %d characters",
+				   DP_RPN_NAME_MAX - 1);
 	} else if (dp_rpn_is(&t, "MODTYPE")) {
 		set_modtype(u, line, p);
 	} else if (dp_rpn_is(&t, "PROBEPOINT_LOCATION")) {
@@ -261,7 +264,9 @@ static void header(struct unit *u, struct buf *out)
 	struct dpcc *c = &u->c;
 	const char *id = c->mod && !c->by_name ? dp_module_build_id(c->mod) : "";
 
-	dp_cc_buf_put(c, out, "name = \"%s\"\nmodtype = %s\n", u->modname, types[u->modtype]);
+	dp_cc_buf_put(c, out, "name = ");
+	dp_cc_put_quoted(c, out, u->modname);
+	dp_cc_buf_put(c, out, "\nmodtype = %s\n", types[u->modtype]);
 	if (*id)
 		dp_cc_buf_put(c, out, "build_id = %s\n", id);
 	dp_cc_buf_put(c, out, "major = %llu\njmpmax = %llu\nlogmax = %llu\nex_logmax = 1024\n",

@@ -117,6 +117,19 @@ void dp_cc_buf_put(struct dpcc *c, struct buf *b, const char *fmt, ...)
 	dp_cc_buf_add(c, b, text, strlen(text));
 }
 
+void dp_cc_put_quoted(struct dpcc *c, struct buf *b, const char *s)
+{
+	dp_cc_buf_add(c, b, "\"", 1);
+	for (; *s; s++)
+		if (*s == '"' || *s == '\\')
+			dp_cc_buf_put(c, b, "\\%c", *s);
+		else if ((u8)*s < ' ' || (u8)*s > '~')
+			dp_cc_buf_put(c, b, "\\x%02x", (u8)*s);
+		else
+			dp_cc_buf_add(c, b, s, 1);
+	dp_cc_buf_add(c, b, "\"", 1);
+}
+
 /* ---- tokens ---- */
 
 static const char *const puncts[] = {"...", "<<=", ">>=", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=",

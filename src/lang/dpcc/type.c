@@ -108,19 +108,6 @@ const char *dp_cc_type_name(struct dpcc *c, const struct type *t)
 
 /* ---- as records describe them ---- */
 
-static void put_quoted(struct dpcc *c, struct buf *b, const char *s)
-{
-	dp_cc_buf_add(c, b, "\"", 1);
-	for (; *s; s++)
-		if (*s == '"' || *s == '\\')
-			dp_cc_buf_put(c, b, "\\%c", *s);
-		else if (*s < ' ' || *s > '~')
-			dp_cc_buf_put(c, b, "\\x%02x", (u8)*s);
-		else
-			dp_cc_buf_add(c, b, s, 1);
-	dp_cc_buf_add(c, b, "\"", 1);
-}
-
 /* Declarations of the same text are one: each probed instruction makes its own types. */
 static u32 declare(struct dpcc *c, const char *text)
 {
@@ -147,7 +134,7 @@ static void put_members(struct dpcc *c, struct buf *b, struct type *t, const str
 		const char *type = dp_cc_type_field(c, m->type, at);
 
 		dp_cc_buf_put(c, b, "%s", first ? " " : ", ");
-		put_quoted(c, b, m->name);
+		dp_cc_put_quoted(c, b, m->name);
 		dp_cc_buf_put(c, b, " %s @ %llu", type, (unsigned long long)m->offset);
 		if (m->bits)
 			dp_cc_buf_put(c, b, " bits %u %u", m->shift, m->bits);
@@ -193,7 +180,7 @@ const char *dp_cc_type_field(struct dpcc *c, struct type *t, const struct tok *a
 		dp_cc_buf_put(c, &b, " %llu enum {", (unsigned long long)t->size);
 		for (struct enumerator *e = t->enums; e; e = e->next) {
 			dp_cc_buf_put(c, &b, "%s", e == t->enums ? " " : ", ");
-			put_quoted(c, &b, e->name);
+			dp_cc_put_quoted(c, &b, e->name);
 			dp_cc_buf_put(c, &b, " %lld", (long long)e->value);
 		}
 		break;
