@@ -178,6 +178,34 @@ inserted() {
 	say $? "the program ends well, its sums are right"
 }
 
+# Times in the log are those of the wall clock, also when somebody sets it meanwhile.
+clock_set() {
+	cat >/tmp/clock.rpn <<-'RPN'
+	name = simple
+	logmax = 100
+	offset = work
+		push d, 1
+		log 1
+		exit
+	RPN
+	./simple 2 >/tmp/clock.told 2>&1 &
+	pid=$!
+	soon 'grep -q ready /tmp/clock.told'
+	$dprobes -i /tmp/clock.rpn --log TSC --pid $pid >/tmp/told 2>/tmp/err
+	soon '$dprobes log | grep -q "tsc="'
+	now=$(date +%s)
+	date -s "@$((now + 100000))" >/dev/null
+	soon '$dprobes log | sed -n "s/.* tsc=\([0-9]*\):.*/\1/p" | awk -v least=$((now + 100000)) \
+		"\$1 >= least && \$1 < least + 1000 { seen = 1 } END { exit !seen }"'
+	r=$?
+	say $r "the clock is set: times in the log follow it"
+	[ $r = 0 ] || { $dprobes log | tail -n 3 >/tmp/out; tell /tmp/told /tmp/err /tmp/out; }
+	date -s "@$(($(date +%s) - 100000))" >/dev/null
+	$dprobes -r -a >/dev/null
+	kill -TERM $pid
+	wait $pid
+}
+
 killed() {
 	./simple 2 >/tmp/killed.told 2>&1 &
 	pid=$!
@@ -204,7 +232,7 @@ dmesg -c >/dev/null
 $dprobes doctor >/tmp/doctor
 say $? "doctor finds nothing that keeps probes away"
 sed 's/^/tap: # log: /' /tmp/doctor
-for part in numbers returns other_runtimes strict_memory watch inserted killed; do
+for part in numbers returns other_runtimes strict_memory watch inserted clock_set killed; do
 	$part
 done
 # A signal that nobody handled ends in the kernel's log.
