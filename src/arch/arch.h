@@ -10,12 +10,15 @@
  *				_is_general answer questions about it
  *	dp_code_analyse		where control may arrive in a module's code
  *	dp_code_exits		where a function returns
+ *	dp_text_find_calls	where an argument of a system call is loaded
  *	dp_site_judge		what a probe at an address will be, or why there is none
  *	dp_window_build		the instructions that a jump displaces
  *	dp_relocate		a copy of an instruction for another address; dp_can_relocate asks without making it
  *	dp_detour_emit		code out of line with hits that call the hit path (hosts whose handlers are programs)
  *	dp_outline_emit		the same with hits that call a host's entry (hosts whose handlers are C functions)
  *	dp_emit_jmp		the way back; the other dp_emit_* put bytes into a buffer
+ *	dp_store_read		what an instruction stores: dp_store_address, _segment, _repeated and _is_string
+ *				answer questions about it, dp_store_emit makes a copy that a hit follows
  *	dp_jit_compile		a small program as code that a detour calls; dp_jit_usable: whether the machine can run
  *				it
  *	dp_rpn_jit_compile	a program of the Dynamic Probes language as a function
@@ -39,6 +42,7 @@
 #error "there is no src/arch/ folder for this architecture"
 #endif
 
+#include "arch/x86_64/call-args.h"
 #include "arch/x86_64/detour.h"
 #include "arch/x86_64/direct.h"
 #include "arch/x86_64/forms.h"
@@ -50,6 +54,7 @@
 #include "arch/x86_64/rpn-compile.h"
 #include "arch/x86_64/signal-context.h"
 #include "arch/x86_64/site.h"
+#include "arch/x86_64/store.h"
 #include "arch/x86_64/stubs.h"
 #include "arch/x86_64/text.h"
 

@@ -3,8 +3,8 @@
  * Shared memory whose file somebody else could make shorter: an access behind its end would raise SIGBUS in us. Where
  * such memory is guarded the page is replaced by an empty one of ours, and the access goes on.
  */
-#ifndef DP_GUARD_H
-#define DP_GUARD_H
+#ifndef DP_LOG_GUARD_H
+#define DP_LOG_GUARD_H
 
 #include "base/base.h"
 

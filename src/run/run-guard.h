@@ -4,8 +4,8 @@
  * nobody waits for a driver that is busy, stopped or dead. It tells the driver whom it holds and lets each go on when
  * the driver is done, after three seconds at the latest. Messages go through a pair of sockets; each is one structure.
  */
-#ifndef DP_GUARD_H
-#define DP_GUARD_H
+#ifndef DP_RUN_GUARD_H
+#define DP_RUN_GUARD_H
 
 #include <sys/types.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Shared by maps.c and sym-process.c only. */
-#ifndef DP_PROCESS_PRIV_H
-#define DP_PROCESS_PRIV_H
+#ifndef DP_SYM_PROCESS_PRIV_H
+#define DP_SYM_PROCESS_PRIV_H
 
 #include "symbols/symbols.h"
 

@@ -27,9 +27,6 @@ ARCHITECTURE = {
 # Who knows x86-64 outside src/arch all the same, and why. A file that no longer does must leave the list.
 KNOWS = {
     "kernel/k-returns.c": ("assembly", "a compare-and-swap with an entry in the kernel's own table of exceptions"),
-    "src/hit/copy.c": ("byte register", "which instructions store where: to be a call of arch.h"),
-    "src/host/self/masks.c": ("register",
-                              "follows constants through registers up to a system call: to be a call of arch.h"),
     "src/log/sinks/sink-rpn.c": ("register", "the names that the records' old format gives to two of its fields"),
 }
 

@@ -66,6 +66,20 @@ def too_long(name, text):
 
 
 @test
+def guards():
+    """no two headers have the same guard: where both are included one would be empty"""
+    seen = {}
+    for name in files("*.h"):
+        with open(os.path.join(ROOT, name), errors="replace") as f:
+            m = re.search(r"^#ifndef (DP_\w+_H)$", f.read(), re.M)
+        if m:
+            seen.setdefault(m[1], []).append(name)
+    assert len(seen) > 100, len(seen)
+    odd = [v for v in seen.values() if len(v) > 1]
+    assert not odd, odd
+
+
+@test
 def narrow():
     """no line has more than 120 columns"""
     odd = []

@@ -5,8 +5,8 @@
  * one over all jump tables. Kernel-clean; it reads bytes and writes bitmaps and flags, nothing
  * else.
  */
-#ifndef DP_TEXT_H
-#define DP_TEXT_H
+#ifndef DP_ARCH_TEXT_H
+#define DP_ARCH_TEXT_H
 
 #include "arch/x86_64/site.h"
 

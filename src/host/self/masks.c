@@ -17,9 +17,6 @@
 #define MAX_PLACES 32
 #define RT_SIGPROCMASK 14
 #define TRAP_BIT (1ul << (SIGTRAP - 1))
-#define RSI 6
-#define RDI 7
-#define RAX 0
 
 /*
  * Sets on their way to a system call. A signal handler may come between and bring its own, so they
@@ -47,7 +44,7 @@ static struct place {
 } places[MAX_PLACES];
 static u32 nplaces;
 
-/* In place of "lea set,%rsi". */
+/* In place of the load of the address. */
 static HIT int on_place(struct kprobe *kp, struct pt_regs *regs)
 {
 	const struct dp_kpoint *p = ((struct place *)kp)->k.point;
@@ -61,82 +58,10 @@ static HIT int on_place(struct kprobe *kp, struct pt_regs *regs)
 	return 1;
 }
 
-/* What is known of three registers while one follows the code in a straight line. */
-struct state {
-	u64 lea;      /* where rsi got an address, 0: elsewhere */
-	s64 rdi, rax; /* -1: unknown */
-};
-
-static u8 dest_of(const struct dp_insn *in)
+static void on_call(u64 addr, void *bias)
 {
-	if (in->enc == DP_ENC_LEGACY && in->map == DP_MAP_ONE && (in->opcode & 0xf8) == 0xb8)
-		return (u8)((in->opcode & 7) | (in->rex & DP_REX_B ? 8 : 0)); /* mov $imm,reg */
-	return dp_modrm_reg(in);
-}
-
-static void step(struct state *s, const struct dp_insn *in, u64 addr)
-{
-	bool one = in->enc == DP_ENC_LEGACY && in->map == DP_MAP_ONE;
-	bool is_imm = one && (in->opcode & 0xf8) == 0xb8;
-	bool is_lea = one && in->opcode == 0x8d;
-	bool is_zero = one && (in->opcode == 0x31 || in->opcode == 0x33) && dp_modrm_mod(in) == 3 &&
-		       dp_modrm_reg(in) == dp_modrm_rm(in);
-	s64 value = is_imm ? in->imm : is_zero ? 0 : -1;
-
-	if (in->cls != DP_INSN_PLAIN) {
-		*s = (struct state){0, -1, -1};
-		return;
-	}
-	if (!is_imm && !in->has_modrm) /* one that moves things by itself: cqo, movs, push, ... */
-		return;
-	/* Either operand may be the destination: both are unknown then. */
-	for (int k = 0; k < 2; k++) {
-		u8 r = k ? dp_modrm_rm(in) : dest_of(in);
-
-		if (k && (!in->has_modrm || dp_modrm_mod(in) != 3))
-			break;
-		if (r == RSI)
-			s->lea = is_lea && in->len >= DP_JUMP_LEN ? addr : 0;
-		if (r == RDI)
-			s->rdi = value;
-		if (r == RAX)
-			s->rax = value;
-	}
-}
-
-static void look_through(const struct dp_text *t, const struct dp_func *f, u64 bias)
-{
-	struct state s = {0, -1, -1};
-	struct dp_insn in;
-	int n;
-
-	for (u64 a = f->lo; a < f->hi; a += (u64)n) {
-		n = dp_insn_decode(&in, t->bytes + (a - t->lo), f->hi - a);
-		if (n <= 0)
-			return;
-		if (in.cls == DP_INSN_SYSCALL && s.rax == RT_SIGPROCMASK && s.rdi == SIG_BLOCK && s.lea &&
-		    nplaces < MAX_PLACES)
-			places[nplaces++].kp.addr = (kprobe_opcode_t *)(s.lea + bias);
-		step(&s, &in, a);
-	}
-}
-
-/* Only functions that contain "mov $14,%eax" are decoded. */
-static void find_places(const struct dp_text *t, u64 bias)
-{
-	static const u8 mov[] = {0xb8, RT_SIGPROCMASK, 0, 0, 0};
-	const u8 *end = t->bytes + (t->hi - t->lo), *at = t->bytes;
-	u64 done = 0;
-
-	while ((at = memmem(at, (size_t)(end - at), mov, sizeof(mov)))) {
-		const struct dp_func *f = dp_text_func(t, t->lo + (u64)(at - t->bytes));
-
-		if (f && f->lo >= done) {
-			look_through(t, f, bias);
-			done = f->hi;
-		}
-		at++;
-	}
+	if (nplaces < MAX_PLACES)
+		places[nplaces++].kp.addr = (kprobe_opcode_t *)(addr + *(u64 *)bias);
 }
 
 /* Attached, not applied yet. */
@@ -153,7 +78,7 @@ void dp_self_masks_attach(void)
 	im = dp_self_image_at(addr);
 	if (!im || dp_self_image_module(im, &why) || dp_module_text(im->mod, addr - im->bias, &text, &why))
 		return;
-	find_places(text, im->bias);
+	dp_text_find_calls(text, RT_SIGPROCMASK, SIG_BLOCK, on_call, &im->bias);
 	for (u32 i = 0; i < nplaces; i++) {
 		struct place *p = &places[i];
 
