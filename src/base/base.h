@@ -95,6 +95,13 @@ int dp_format(char *buf, size_t size, const char *fmt, ...) DP_PRINTF(3, 4);
 bool dp_grow(void **v, size_t *cap, size_t n, size_t elem);
 
 /*
+ * Sort an array by a u64 key that stands `at` bytes behind the begin of each element, upwards; equal ones keep their
+ * order. Takes time by the number of elements alone. False, and nothing has changed, when memory is short.
+ */
+bool dp_sort_by(void *v, size_t n, size_t size, size_t at);
+#define DP_SORT_BY(v, n, key) dp_sort_by(v, n, sizeof(*(v)), offsetof(__typeof__(*(v)), key))
+
+/*
  * Open a file for reading whose path somebody else has named (a target, a file's own texts): never waits and never
  * touches what is not a regular file, since opening a pipe blocks and opening a device may do something. -1 with errno;
  * EINVAL: it is no regular file.

@@ -39,6 +39,79 @@ bool dp_grow(void **v, size_t *cap, size_t n, size_t elem)
 	return true;
 }
 
+struct sort_key {
+	u64 key;
+	size_t from;
+};
+
+static u64 key_of(const void *v, size_t i, size_t size, size_t at)
+{
+	u64 key;
+
+	memcpy(&key, (const char *)v + i * size + at, sizeof(key));
+	return key;
+}
+
+#define DIGIT 11
+#define DIGITS (1u << DIGIT)
+
+/* By one digit after the other, the lowest first. Returns where the result is. */
+static struct sort_key *sort_keys(struct sort_key *a, struct sort_key *b, size_t n, u64 varied)
+{
+	for (u32 shift = 0; shift < 64 && varied >> shift; shift += DIGIT) {
+		size_t place[DIGITS] = {0}, sum = 0;
+		struct sort_key *t = a;
+
+		if (!(varied >> shift & (DIGITS - 1)))
+			continue;
+		for (size_t i = 0; i < n; i++)
+			place[a[i].key >> shift & (DIGITS - 1)]++;
+		for (u32 d = 0; d < DIGITS; d++) {
+			size_t count = place[d];
+
+			place[d] = sum;
+			sum += count;
+		}
+		for (size_t i = 0; i < n; i++)
+			b[place[a[i].key >> shift & (DIGITS - 1)]++] = a[i];
+		a = b;
+		b = t;
+	}
+	return a;
+}
+
+bool dp_sort_by(void *v, size_t n, size_t size, size_t at)
+{
+	struct sort_key *keys, *sorted;
+	u64 last = 0, varied = 0;
+	bool ordered = true;
+	char *copy;
+
+	for (size_t i = 0; i < n; i++) {
+		u64 key = key_of(v, i, size, at);
+
+		ordered = ordered && key >= last;
+		varied |= i ? key ^ last : 0;
+		last = key;
+	}
+	if (ordered)
+		return true;
+	keys = reallocarray(NULL, n, 2 * sizeof(*keys));
+	copy = reallocarray(NULL, n, size);
+	if (keys && copy) {
+		for (size_t i = 0; i < n; i++)
+			keys[i] = (struct sort_key){key_of(v, i, size, at), i};
+		sorted = sort_keys(keys, keys + n, n, varied);
+		memcpy(copy, v, n * size);
+		for (size_t i = 0; i < n; i++)
+			memcpy((char *)v + i * size, copy + sorted[i].from * size, size);
+	}
+	ordered = keys && copy;
+	free(keys);
+	free(copy);
+	return ordered;
+}
+
 /* O_PATH finds out what the file is without opening it, and pins it: what is opened is what was looked at. */
 int dp_open_regular(const char *path)
 {

@@ -20,7 +20,12 @@ static void *room(void *v, u32 *cap, u32 n, size_t size)
 static void sort(void *base, u32 n, u32 size, bool (*less)(const void *a, const void *b))
 {
 	u8 *v = base, t[512];
+	u32 ordered = 1;
 
+	while (ordered < n && !less(v + (size_t)ordered * size, v + (size_t)(ordered - 1) * size))
+		ordered++;
+	if (ordered >= n) /* the usual case: sites come in the order of the symbols */
+		return;
 	for (u32 end = n, root, child, start = n / 2; end > 1;) {
 		if (start) {
 			start--;

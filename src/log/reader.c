@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "abi/abi-record.h"
@@ -18,6 +19,7 @@
 #define HOLD_MS 50                /* how long a record waits for others with older stamps */
 #define BATCH_MAX ((u64)16 << 20) /* bytes copied out of all rings in one drain */
 #define PAGE 4096u
+#define AHEAD_LEAST 65536u /* bytes of a ring that have pages before anybody writes */
 
 struct source {
 	struct dp_ring *ring;
@@ -25,6 +27,7 @@ struct source {
 	u64 tail;  /* ours; the one in the ring is for the producers */
 	u64 given; /* the one in the ring */
 	u64 next;  /* the first record that was not handed out, as of dp_reader_propose() */
+	u64 ahead; /* bytes of data that have pages, as far as we know */
 	bool locked;
 };
 
@@ -259,6 +262,22 @@ static void give(struct source *s, u64 tail)
 }
 
 /*
+ * Pages that the program is going to write to for the first time are made here, not in its hits: four times as many as
+ * it has used, so that a ring that holds little stays small.
+ */
+static void make_pages(const struct dp_reader *r, struct source *s, u64 head)
+{
+	u64 used = DP_MIN(head, r->g.ring_size), want = DP_ALIGN_UP(used * 4, (u64)PAGE);
+
+	want = DP_MIN(r->g.ring_size, s->locked && !used ? 0 : DP_MAX(want, (u64)AHEAD_LEAST));
+	if (s->ahead >= want)
+		return;
+	/* Where the kernel cannot (before 5.14), they come with faults. */
+	madvise((u8 *)s->data + s->ahead, want - s->ahead, MADV_POPULATE_WRITE);
+	s->ahead = want;
+}
+
+/*
  * Empty one ring into the batch, at most `share` bytes. Returns the stamp up to which this ring
  * is known: `now`, or that of the last record taken when some had to stay.
  */
@@ -268,6 +287,7 @@ static u64 empty(struct dp_reader *r, struct source *s, u64 share, u64 now)
 	u64 head = __atomic_load_n(&s->ring->head, __ATOMIC_ACQUIRE);
 	u64 avail = head - s->tail, start = s->tail, known = now;
 
+	make_pages(r, s, head);
 	if (__atomic_load_n(&s->ring->tail, __ATOMIC_RELAXED) != s->given)
 		r->damaged += 8; /* overwritten; mended below */
 	if (avail > r->g.ring_size || (head | s->tail) & 7) {

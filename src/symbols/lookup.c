@@ -14,15 +14,6 @@ static size_t plain_len(const char *name)
 	return strcspn(name, "@");
 }
 
-static int compare_plain(const char *a, size_t alen, const char *b, size_t blen)
-{
-	int c = memcmp(a, b, DP_MIN(alen, blen));
-
-	if (c)
-		return c;
-	return alen == blen ? 0 : alen < blen ? -1 : 1;
-}
-
 /* "NAME", "NAME@VERSION" and "NAME@@VERSION" against a symbol whose part before '@' already agrees.
  */
 static bool version_agrees(const struct dp_module *m, const struct mod_sym *s, const char *wanted)
@@ -85,23 +76,12 @@ static void consider(struct matches *f, const struct mod_sym *s)
 
 static void find_exact(const struct dp_module *m, const char *name, struct matches *f)
 {
-	size_t len = plain_len(name), lo = 0, hi = m->syms.n;
+	size_t len = plain_len(name);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		const char *s = m->syms.v[m->syms.by_name[mid]].name;
+	for (u32 i = m->syms.first[dp_mod_name_slot(&m->syms, name)]; i; i = m->syms.next[i - 1]) {
+		const struct mod_sym *s = &m->syms.v[i - 1];
 
-		if (compare_plain(s, plain_len(s), name, len) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	for (; lo < m->syms.n; lo++) {
-		const struct mod_sym *s = &m->syms.v[m->syms.by_name[lo]];
-
-		if (compare_plain(s->name, plain_len(s->name), name, len))
-			break;
-		if (version_agrees(m, s, name))
+		if (!strncmp(s->name, name, len) && plain_len(s->name) == len && version_agrees(m, s, name))
 			consider(f, s);
 	}
 }
@@ -294,7 +274,7 @@ int dp_module_each_func(struct dp_module *m, const char *pattern, int (*fn)(cons
 
 	/* All functions includes those without names: the analysis tells which of these are none.
 	 */
-	if (dp_mod_load_syms(m, NULL) || dp_mod_load_funcs(m, NULL) || (!pattern && dp_mod_analyse(m, NULL)))
+	if (dp_mod_load_syms(m, NULL) || dp_mod_load_funcs(m, NULL) || (!pattern && dp_module_analyse(m, NULL)))
 		return 0;
 	for (size_t i = 0; i < m->funcs.n; i++) {
 		const struct mod_range *r = &m->funcs.v[i];

@@ -33,8 +33,9 @@ struct mod_sym {
 struct mod_syms {
 	struct mod_sym *v; /* sorted by address, best name first */
 	size_t n, cap;
-	u32 *by_name;     /* indexes into v, sorted by name up to an '@' */
-	char **demangled; /* by index into v; NULL until a C++ name is asked for */
+	u32 *first, *next; /* by dp_mod_name_slot(), then by index: 1 + the next symbol whose name may be the same */
+	u32 mask;          /* slots - 1 */
+	char **demangled;  /* by index into v; NULL until a C++ name is asked for */
 	const char **versions;
 	size_t nversions;
 };
@@ -128,7 +129,7 @@ struct dp_module {
 	bool relocs_loaded;
 	struct mod_relocs relocs;
 
-	bool analysed;
+	bool collected, analysed;
 	int analyse_rc;
 	struct dp_analysis an;
 	struct dp_span *guards;
@@ -167,7 +168,8 @@ static inline u32 mod_load32(const u8 *p)
 bool dp_mod_add_symbol(struct dp_module *m, const GElf_Sym *s, const char *name, bool exported, u16 version);
 int dp_mod_load_syms(struct dp_module *m, struct dp_error *err);
 void dp_mod_free_syms(struct dp_module *m);
-size_t dp_mod_sym_after(const struct dp_module *m, u64 addr); /* index of the first one above addr */
+u32 dp_mod_name_slot(const struct mod_syms *s, const char *name); /* of a name up to an '@' */
+size_t dp_mod_sym_after(const struct dp_module *m, u64 addr);     /* index of the first one above addr */
 void dp_mod_sym_public(const struct mod_sym *s, struct dp_symbol *out);
 const char *dp_mod_sym_demangled(struct dp_module *m, size_t i); /* NULL: not a C++ name */
 
@@ -243,8 +245,7 @@ const struct mod_reloc *dp_mod_reloc_at(const struct dp_module *m, u64 where);
 int dp_mod_load_funcs(struct dp_module *m, struct dp_error *err);
 const struct mod_range *dp_mod_func_at(const struct dp_module *m, u64 addr);
 
-/* code.c */
-int dp_mod_analyse(struct dp_module *m, struct dp_error *err);
+/* sym-code.c */
 void dp_mod_free_code(struct dp_module *m);
 
 #endif

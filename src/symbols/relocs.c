@@ -172,10 +172,8 @@ bool dp_mod_load_relocs(struct dp_module *m)
 {
 	if (m->relocs_loaded)
 		return true;
-	if (!(m->nshdrs ? from_sections(m) : from_dynamic(m)))
+	if (!(m->nshdrs ? from_sections(m) : from_dynamic(m)) || !DP_SORT_BY(m->relocs.v, m->relocs.n, where))
 		return false;
-	if (m->relocs.n)
-		qsort(m->relocs.v, m->relocs.n, sizeof(*m->relocs.v), by_where);
 	m->relocs_loaded = true;
 	return true;
 }

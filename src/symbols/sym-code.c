@@ -89,6 +89,14 @@ static bool collect_pieces(struct dp_module *m)
 	return true;
 }
 
+/* Where any code lies. */
+static struct dp_range code_span(const struct dp_module *m)
+{
+	u32 n = m->an.ntexts;
+
+	return n ? (struct dp_range){m->an.texts[0].t.lo, m->an.texts[n - 1].t.hi} : (struct dp_range){0, 0};
+}
+
 static bool take(struct dp_module *m, u64 addr)
 {
 	if (!dp_code_at(&m->an, addr))
@@ -100,9 +108,14 @@ static bool take(struct dp_module *m, u64 addr)
 /* In a file with a fixed address, pointers in data are plain numbers. */
 static bool scan_words(struct dp_module *m, const struct dp_code_data *d)
 {
-	for (u64 a = DP_ALIGN_UP(d->lo, 8ull); a + 8 <= d->hi; a += 8)
-		if (!take(m, mod_load64(d->bytes + (a - d->lo))))
+	struct dp_range span = code_span(m);
+
+	for (u64 a = DP_ALIGN_UP(d->lo, 8ull); a + 8 <= d->hi; a += 8) {
+		u64 v = mod_load64(d->bytes + (a - d->lo));
+
+		if (v - span.lo < span.hi - span.lo && !take(m, v)) /* few words are code addresses at all */
 			return false;
+	}
 	return true;
 }
 
@@ -122,9 +135,7 @@ static bool take_data(struct dp_module *m)
 		if ((!m->dyn || (got && got->addr == d->lo)) && !scan_words(m, d))
 			return false;
 	}
-	if (m->taken.n)
-		qsort(m->taken.v, m->taken.n, sizeof(u64), by_u64);
-	return true;
+	return dp_sort_by(m->taken.v, m->taken.n, sizeof(*m->taken.v), 0);
 }
 
 static void mark_dynamic(struct dp_module *m, const u8 *p, u64 size)
@@ -139,6 +150,8 @@ static void mark_dynamic(struct dp_module *m, const u8 *p, u64 size)
 
 static void mark_places(struct dp_module *m)
 {
+	bool go = dp_module_is_go(m);
+
 	dp_code_take(&m->an, m->entry);
 	for (size_t i = 0; i < m->pads.n; i++)
 		dp_code_mark(&m->an, m->pads.v[i]);
@@ -148,7 +161,7 @@ static void mark_places(struct dp_module *m)
 		if (s->flags & (SYM_FUNC | SYM_IFUNC | SYM_LABEL))
 			dp_code_mark(&m->an, s->addr);
 		/* Up to Go 1.17 a recovered function calls this again by stepping back. */
-		if (s->flags & SYM_FUNC && !strcmp(s->name, "runtime.deferreturn"))
+		if (go && s->flags & SYM_FUNC && !strcmp(s->name, "runtime.deferreturn"))
 			m->an.rewound = s->addr;
 	}
 	for (size_t i = 0; i < m->nsecs; i++)
@@ -227,25 +240,34 @@ static void copy_flags(struct dp_module *m)
 	}
 }
 
-int dp_mod_analyse(struct dp_module *m, struct dp_error *err)
+/* Everything that is to be told before code is looked at. */
+static int collect(struct dp_module *m, struct dp_error *err)
 {
-	int rc;
+	int rc = m->collected ? 0 : dp_mod_load_funcs(m, err);
 
-	if (m->analysed)
-		return m->analyse_rc ? dp_fail(err, E_FILE_MEMORY, "%s", m->path) : 0;
-	rc = dp_mod_load_funcs(m, err);
 	if (rc)
 		return rc;
-	m->analysed = true;
-	m->an.absolute = !m->dyn;
-	if (!collect_pieces(m) || !take_data(m) || !read_guards(m)) {
-		m->analyse_rc = -ENOMEM;
-	} else {
-		mark_places(m);
-		m->analyse_rc = dp_code_analyse(&m->an);
-		dp_code_release(&m->an);
-		copy_flags(m);
+	if (!m->collected) {
+		m->collected = true;
+		m->an.absolute = !m->dyn;
+		if (collect_pieces(m) && take_data(m) && read_guards(m))
+			mark_places(m);
+		else
+			m->analyse_rc = -ENOMEM;
 	}
+	return m->analyse_rc ? dp_fail(err, E_FILE_MEMORY, "%s", m->path) : 0;
+}
+
+int dp_module_analyse(struct dp_module *m, struct dp_error *err)
+{
+	int rc = collect(m, err);
+
+	if (rc || m->analysed)
+		return rc;
+	m->analysed = true;
+	m->analyse_rc = dp_code_analyse(&m->an);
+	dp_code_release(&m->an);
+	copy_flags(m);
 	return m->analyse_rc ? dp_fail(err, E_FILE_MEMORY, "%s", m->path) : 0;
 }
 
@@ -266,10 +288,12 @@ void dp_mod_free_code(struct dp_module *m)
 int dp_module_text(struct dp_module *m, u64 addr, const struct dp_text **text, struct dp_error *err)
 {
 	struct dp_code_text *ct;
-	int rc = dp_mod_analyse(m, err);
+	int rc = collect(m, err);
 
 	if (rc)
 		return rc;
+	if (dp_code_know(&m->an, addr))
+		return dp_fail(err, E_FILE_MEMORY, "%s", m->path);
 	ct = dp_code_at(&m->an, addr);
 	if (!ct)
 		return dp_fail(err, E_SITE_NOTEXT, "0x%llx in %s", (unsigned long long)addr, m->base);
@@ -301,7 +325,7 @@ static int stays_inside(void *arg, const struct dp_func *f, u64 table)
 int dp_module_exits(struct dp_module *m, u64 addr, u64 *exits, int max, struct dp_error *err)
 {
 	struct dp_exit_env env = {stays_inside, m};
-	int rc = dp_mod_analyse(m, err);
+	int rc = collect(m, err);
 
 	return rc ? rc : dp_code_exits(&m->an, addr, &env, exits, max, err);
 }

@@ -9,15 +9,6 @@
 
 #include "symbols/module-priv.h"
 
-static int by_lo(const void *pa, const void *pb)
-{
-	const struct mod_range *a = pa, *b = pb;
-
-	if (a->lo != b->lo)
-		return a->lo < b->lo ? -1 : 1;
-	return a->sym < b->sym ? -1 : a->sym > b->sym;
-}
-
 /* The end of the executable section (or segment) that contains addr. */
 static u64 code_end(const struct dp_module *m, u64 addr)
 {
@@ -47,7 +38,7 @@ static bool collect(struct dp_module *m)
 	return true;
 }
 
-/* One entry per start; the first one of a start carries the best symbol. */
+/* One entry per start; the first one of a start carries the best symbol: symbols come in their order, then the rest. */
 static void unite(struct mod_ranges *f)
 {
 	size_t out = 0;
@@ -100,10 +91,8 @@ int dp_mod_load_funcs(struct dp_module *m, struct dp_error *err)
 	rc = dp_mod_load_syms(m, err);
 	if (rc)
 		return rc;
-	if (!dp_mod_read_eh_frame(m) || !collect(m))
+	if (!dp_mod_read_eh_frame(m) || !collect(m) || !DP_SORT_BY(m->funcs.v, m->funcs.n, lo))
 		return dp_fail(err, E_FILE_MEMORY, "%s", m->path);
-	if (m->funcs.n)
-		qsort(m->funcs.v, m->funcs.n, sizeof(*m->funcs.v), by_lo);
 	unite(&m->funcs);
 	bound(m);
 	m->funcs_loaded = true;

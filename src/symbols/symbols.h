@@ -2,7 +2,7 @@
 /*
  * Names and files: ELF modules, their symbols, functions and original code bytes, and the modules
  * of a process. Control side only; built on elfutils. Not thread safe; a module may be shared
- * read-only by threads after dp_module_text() has been called for it.
+ * read-only by threads after dp_module_analyse() has been called for it.
  */
 #ifndef DP_SYMBOLS_H
 #define DP_SYMBOLS_H
@@ -73,19 +73,23 @@ bool dp_module_symbol_at(struct dp_module *m, u64 addr, struct dp_symbol *out);
  * Call fn for each function (symbols united with .eh_frame ranges, one call per start address,
  * sorted by address) whose name matches the shell pattern (NULL: all). Parts of functions and stubs
  * of imported ones are left out unless the pattern contains ".cold" or "@plt"; functions without a
- * name (stripped) are given for NULL only. NULL analyses the module like dp_module_text(). fn
+ * name (stripped) are given for NULL only. NULL needs dp_module_analyse(). fn
  * returns non-zero to stop; that value is returned.
  */
 int dp_module_each_func(struct dp_module *m, const char *pattern, int (*fn)(const struct dp_symbol *sym, void *arg),
 			void *arg);
 
 /*
- * The analysed executable range that contains addr: original bytes from the file, function bounds,
- * possible branch targets of the whole module (direct branches, jump tables, landing pads, code
- * addresses in data and relocations). Computed at the first call and kept.
+ * The executable range that contains addr: original bytes from the file, function bounds, possible branch targets
+ * (direct branches, jump tables, landing pads, code addresses in data and relocations of the whole module). Targets,
+ * starts of instructions and flags are complete for the function that contains addr, and elsewhere only after
+ * dp_module_analyse(). The range lives as long as the module.
  * Errors: E_SITE_NOTEXT.
  */
 int dp_module_text(struct dp_module *m, u64 addr, const struct dp_text **text, struct dp_error *err);
+
+/* Analyse the whole module, for those who want to look at all of its functions. Computed once. */
+int dp_module_analyse(struct dp_module *m, struct dp_error *err);
 
 /*
  * Exits of the function at addr: every ret and every jump that leaves it (tail call), also those of

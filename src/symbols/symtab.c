@@ -210,33 +210,53 @@ static void unite(struct mod_syms *s)
 	s->n = out;
 }
 
-static const struct mod_sym *sort_base;
-
-static int by_name(const void *pa, const void *pb)
+u32 dp_mod_name_slot(const struct mod_syms *s, const char *name)
 {
-	const struct mod_sym *a = &sort_base[*(const u32 *)pa], *b = &sort_base[*(const u32 *)pb];
-	const char *p = a->name, *q = b->name;
+	size_t n = strcspn(name, "@");
+	u64 h = n, word;
 
-	while (*p && *p == *q && *p != '@')
-		p++, q++;
-	if ((*p && *p != '@') || (*q && *q != '@')) {
-		unsigned char x = *p == '@' ? 0 : (unsigned char)*p;
-		unsigned char y = *q == '@' ? 0 : (unsigned char)*q;
-
-		return x < y ? -1 : 1;
+	/* Long names differ at the end, or somewhere in the middle, if at all. */
+	for (size_t at = 0; at + 8 <= n; at = at + 16 < n || at + 8 == n ? at + 8 : n - 8) {
+		memcpy(&word, name + at, 8);
+		h = (h ^ word) * 0x9e3779b97f4a7c15ull;
+		h ^= h >> 29;
 	}
-	return *(const u32 *)pa < *(const u32 *)pb ? -1 : 1;
+	for (size_t at = 0; n < 8 && at < n; at++)
+		h = (h ^ (u8)name[at]) * 0x9e3779b97f4a7c15ull;
+	return (u32)(h >> 32) & s->mask;
 }
 
 static bool index_names(struct mod_syms *s)
 {
-	s->by_name = calloc(s->n ? s->n : 1, sizeof(u32));
-	if (!s->by_name)
+	u32 slots = 64;
+
+	while (slots < s->n)
+		slots *= 2;
+	s->mask = slots - 1;
+	s->first = calloc(slots, sizeof(*s->first));
+	s->next = calloc(s->n + 1, sizeof(*s->next));
+	if (!s->first || !s->next)
 		return false;
-	for (size_t i = 0; i < s->n; i++)
-		s->by_name[i] = (u32)i;
-	sort_base = s->v;
-	qsort(s->by_name, s->n, sizeof(u32), by_name);
+	for (size_t i = s->n; i-- > 0;) { /* a list ascends */
+		u32 *slot = &s->first[dp_mod_name_slot(s, s->v[i].name)];
+
+		s->next[i] = *slot;
+		*slot = (u32)i + 1;
+	}
+	return true;
+}
+
+/* By address, the best name of each first. */
+static bool sort_syms(struct mod_syms *s)
+{
+	if (!DP_SORT_BY(s->v, s->n, addr))
+		return false;
+	for (size_t i = 0, end; i < s->n; i = end) {
+		for (end = i + 1; end < s->n && s->v[end].addr == s->v[i].addr; end++)
+			;
+		if (end - i > 1)
+			qsort(s->v + i, end - i, sizeof(*s->v), by_addr);
+	}
 	return true;
 }
 
@@ -257,8 +277,8 @@ int dp_mod_load_syms(struct dp_module *m, struct dp_error *err)
 	ok = ok && dp_mod_add_plt(m);
 	if (!ok)
 		return dp_fail(err, E_FILE_MEMORY, "%s", m->path);
-	if (m->syms.n)
-		qsort(m->syms.v, m->syms.n, sizeof(*m->syms.v), by_addr);
+	if (!sort_syms(&m->syms))
+		return dp_fail(err, E_FILE_MEMORY, "%s", m->path);
 	unite(&m->syms);
 	if (!index_names(&m->syms))
 		return dp_fail(err, E_FILE_MEMORY, "%s", m->path);
@@ -275,7 +295,8 @@ void dp_mod_free_syms(struct dp_module *m)
 	free(m->names);
 	free(m->syms.demangled);
 	free(m->syms.versions);
-	free(m->syms.by_name);
+	free(m->syms.first);
+	free(m->syms.next);
 	free(m->syms.v);
 }
 

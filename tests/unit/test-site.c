@@ -584,6 +584,7 @@ static void test_binary(const char *path)
 	}
 	s.seen = calloc(1, s.size / 8);
 	ok(!dp_module_open(&s.m, path, NULL), "open %s", path);
+	dp_module_analyse(s.m, NULL);
 	read_objdump(&s, path);
 	dp_module_each_func(s.m, NULL, sweep_func, &s);
 	ok(s.insns > 1000 && !s.bad, "%s: no branch into any of %lu windows", path, s.jumps);

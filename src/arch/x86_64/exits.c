@@ -10,7 +10,7 @@
 #define MAX_RANGES 64 /* a function and its parts */
 
 struct search {
-	const struct dp_analysis *c;
+	struct dp_analysis *c;
 	const struct dp_exit_env *env;
 	struct dp_error *err;
 	const struct dp_func *ranges[MAX_RANGES]; /* first the function itself */
@@ -30,6 +30,21 @@ static bool known(const struct search *s, const struct dp_func *f)
 static int doubt(struct search *s, const char *why, u64 addr)
 {
 	return dp_fail(s->err, E_FUNC_EXITS, "%s at 0x%llx", why, (unsigned long long)addr);
+}
+
+/* The function at addr, as the analysis of the whole module sees it. */
+static int function_at(struct search *s, u64 addr, const struct dp_func **f)
+{
+	struct dp_code_text *ct = dp_code_at(s->c, addr);
+	int rc;
+
+	*f = ct ? dp_text_func(&ct->t, addr) : NULL;
+	rc = *f ? dp_code_settle(s->c, *f) : 0;
+	if (rc)
+		return dp_fail(s->err, E_FILE_MEMORY, "0x%llx", (unsigned long long)addr);
+	if (*f && addr >= (*f)->hi) /* padding */
+		*f = NULL;
+	return 0;
 }
 
 static void add_exit(struct search *s, u64 addr)
@@ -67,9 +82,11 @@ static int tail_call(struct search *s, const struct dp_insn *in, u64 from)
 /* A direct branch out of its range: a tail call when it goes to the start of a function. */
 static int branch_out(struct search *s, const struct dp_insn *in, u64 from, u64 target)
 {
-	struct dp_code_text *ct = dp_code_at(s->c, target);
-	const struct dp_func *f = ct ? dp_text_func(&ct->t, target) : NULL;
+	const struct dp_func *f;
+	int rc = function_at(s, target, &f);
 
+	if (rc)
+		return rc;
 	if (f && known(s, f)) {
 		if (target == f->lo && f != s->ranges[0] && !(f->flags & DP_FUNC_PART))
 			return tail_call(s, in, from);
@@ -125,9 +142,12 @@ static int run_off(struct search *s, const struct dp_text *t, const struct dp_fu
 {
 	const struct dp_func *next = NULL;
 	struct dp_insn in;
+	int rc;
 
 	for (u64 a = f->hi; !next && a < t->hi; a += in.len) {
-		next = dp_text_func(t, a);
+		rc = function_at(s, a, &next);
+		if (rc)
+			return rc;
 		if (!next && (dp_insn_decode(&in, t->bytes + (a - t->lo), t->hi - a) < 0 ||
 			      !dp_insn_is_nop(&in, t->bytes + (a - t->lo))))
 			break;
@@ -167,14 +187,15 @@ static int scan(struct search *s, const struct dp_func *f)
 	return real && falls ? run_off(s, t, f) : 0;
 }
 
-int dp_code_exits(const struct dp_analysis *c, u64 addr, const struct dp_exit_env *env, u64 *exits, int max,
+int dp_code_exits(struct dp_analysis *c, u64 addr, const struct dp_exit_env *env, u64 *exits, int max,
 		  struct dp_error *err)
 {
-	struct dp_code_text *ct = dp_code_at(c, addr);
-	const struct dp_func *f = ct ? dp_text_func(&ct->t, addr) : NULL;
 	struct search s = {.c = c, .env = env, .err = err, .exits = exits, .max = max};
-	int rc;
+	const struct dp_func *f;
+	int rc = function_at(&s, addr, &f);
 
+	if (rc)
+		return rc;
 	if (!f)
 		return dp_fail(err, E_SITE_NOFUNC, "0x%llx", (unsigned long long)addr);
 	if (f->flags & DP_FUNC_UNPROVEN)

@@ -30,6 +30,9 @@ const char *dp_outcome_name(enum dp_outcome o);
 #define DP_FUNC_FALLEN 0x10   /* the code in front of it falls into it: no calling convention at its start */
 #define DP_FUNC_NAMELESS 0x20 /* known from unwind tables only: a function, or a part of one */
 #define DP_FUNC_ENTERED 0x40  /* called somewhere, or its address is taken */
+#define DP_FUNC_WALKED 0x80   /* private to the analysis: its instructions have been seen, */
+#define DP_FUNC_GAP 0x100     /* the bytes in front of it have, */
+#define DP_FUNC_KNOWN 0x200   /* and all that leads into it */
 #define DP_FUNC_OPEN 0x8      /* hi was not given but inferred: trailing padding is cut off by the analysis */
 
 struct dp_func {

@@ -4,10 +4,14 @@
  * can crash the program. So whatever looks like a target is one, and where a jump cannot be
  * followed the whole function is marked. Kernel-clean.
  */
+#include "arch/x86_64/code-scan.h"
 #include "arch/x86_64/indirect.h"
 #include "arch/x86_64/text.h"
 
 #define ANY_REG 0xff
+#define MANY_KNOWN 12 /* functions one by one; the whole costs about as much as 20 */
+#define AROUND 160    /* short branches reach 128 bytes; and the longest instruction */
+#define PADDING 80    /* behind a function a judge may look at so many bytes */
 
 struct dp_table { /* what may be a table of int32 offsets relative to base */
 	u64 at, base;
@@ -318,7 +322,10 @@ static void end_function(struct walk *w)
 {
 	struct dp_analysis *c = w->c;
 
-	if (c->njumps == w->first_jump) {
+	if (c->njumps == w->first_jump || c->prepared) {
+		if (c->njumps != w->first_jump) /* cannot be: dp_scan_jump() would have found it */
+			w->ct->funcs[w->func].flags |= DP_FUNC_UNPROVEN;
+		c->njumps = w->first_jump;
 		c->ntables = w->first_table;
 		return;
 	}
@@ -420,22 +427,88 @@ static void walk_gap(struct walk *w, u64 off, u64 end)
 	}
 }
 
+/* Function i, unless that has been done. */
+static void walk_once(struct walk *w, u32 i)
+{
+	struct dp_func *f = &w->ct->funcs[i];
+
+	if (f->flags & DP_FUNC_WALKED)
+		return;
+	f->flags |= DP_FUNC_WALKED;
+	set_bit(w->ct->targets, f->lo - w->ct->t.lo);
+	w->func = i;
+	walk_function(w, f);
+}
+
+/* The bytes between function i and the one before it; behind the last one where i is their number. */
+static void walk_before(struct walk *w, u32 i)
+{
+	struct dp_code_text *ct = w->ct;
+	bool last = i == ct->t.nfuncs;
+
+	if (i)
+		walk_once(w, i - 1); /* it may end earlier than was thought */
+	if (last ? ct->gap : ct->funcs[i].flags & DP_FUNC_GAP)
+		return;
+	if (last)
+		ct->gap = true;
+	else
+		ct->funcs[i].flags |= DP_FUNC_GAP;
+	walk_gap(w, i ? ct->funcs[i - 1].hi - ct->t.lo : 0, (last ? ct->t.hi : ct->funcs[i].lo) - ct->t.lo);
+}
+
 static void walk_text(struct dp_analysis *c, u32 text)
 {
 	struct walk w = {.c = c, .ct = &c->texts[text], .text = text};
-	const struct dp_text *t = &w.ct->t;
-	u64 done = 0;
 
-	for (u32 i = 0; i < t->nfuncs; i++) {
-		struct dp_func *f = &w.ct->funcs[i];
-
-		walk_gap(&w, done, f->lo - t->lo);
-		set_bit(w.ct->targets, f->lo - t->lo);
-		w.func = i;
-		walk_function(&w, f);
-		done = f->hi - t->lo;
+	for (u32 i = 0; i < w.ct->t.nfuncs; i++) {
+		walk_before(&w, i);
+		walk_once(&w, i);
 	}
-	walk_gap(&w, done, t->hi - t->lo);
+	walk_before(&w, w.ct->t.nfuncs);
+}
+
+/* What contains addr: a function, or bytes of none. */
+static void walk_at(struct walk *w, u64 addr)
+{
+	u32 n = (u32)DP_COUNT_UP_TO(w->ct->t.funcs, w->ct->t.nfuncs, lo, addr);
+
+	if (n)
+		walk_once(w, n - 1);
+	if (!n || addr >= w->ct->funcs[n - 1].hi)
+		walk_before(w, n);
+}
+
+/*
+ * Compilers move unlikely code away from its function. Without names such a part looks like a
+ * function, but it is only ever jumped to, and by one function.
+ */
+static void find_part(struct dp_code_text *ct, u32 i)
+{
+	struct dp_func *f = &ct->funcs[i];
+
+	if (f->flags & DP_FUNC_NAMELESS && !(f->flags & (DP_FUNC_ENTERED | DP_FUNC_GO)) && f->from && f->from != MANY &&
+	    f->from != i + 1)
+		f->flags |= DP_FUNC_PART;
+}
+
+static void walk_all(struct dp_analysis *c)
+{
+	if (c->complete)
+		return;
+	for (u32 i = 0; i < c->ntexts; i++)
+		walk_text(c, i);
+	for (u32 i = 0; i < c->ntexts; i++)
+		for (u32 k = 0; k < c->texts[i].t.nfuncs; k++)
+			find_part(&c->texts[i], k);
+	c->complete = true;
+}
+
+/* Only who jumps to it can tell whether a function without a name is one. */
+static bool part_is_open(const struct dp_analysis *c, const struct dp_func *f)
+{
+	return !c->complete && f->flags & DP_FUNC_NAMELESS &&
+	       !(f->flags & (DP_FUNC_PART | DP_FUNC_ENTERED | DP_FUNC_GO | DP_FUNC_KNOWN));
 }
 
 /*
@@ -444,28 +517,36 @@ static void walk_text(struct dp_analysis *c, u32 text)
  * own bytes are believed. The byte behind the function is allowed: compilers point entries that
  * cannot occur there.
  */
-static bool plausible(const struct dp_analysis *c, const struct dp_code_text *own, const struct dp_func *f, u64 target,
+static bool plausible(struct dp_analysis *c, const struct dp_code_text *own, const struct dp_func *f, u64 target,
 		      bool sure)
 {
-	const struct dp_code_text *ct;
+	struct dp_code_text *ct;
 
 	if (target >= f->lo && target <= f->hi)
 		return sure || target == f->hi || get_bit(own->starts, target - own->t.lo);
 	ct = dp_code_at(c, target);
+	if (ct && !c->complete) {
+		struct walk w = {.c = c, .ct = ct, .text = (u32)(ct - c->texts)};
+
+		walk_at(&w, target);
+	}
 	if (!ct || !get_bit(ct->starts, target - ct->t.lo))
 		return false;
 	if (sure)
 		return true;
 	f = dp_text_func(&ct->t, target);
+	if (f && part_is_open(c, f))
+		walk_all(c);
 	return f && f->flags & DP_FUNC_PART;
 }
 
-static void read_table(struct dp_analysis *c, struct dp_table *tb, u64 next_table)
+static void read_table(struct dp_analysis *c, u32 i, u64 next_table)
 {
-	const struct dp_code_text *own = &c->texts[tb->text];
-	const struct dp_func *f = &own->funcs[tb->func];
+	struct dp_table tb = c->tables[i]; /* walks on the way may move it */
+	const struct dp_code_text *own = &c->texts[tb.text];
+	const struct dp_func *f = &own->funcs[tb.func];
 
-	for (u64 at = tb->at;; at += 4) {
+	for (u64 at = tb.at;; at += 4) {
 		const u8 *p = dp_code_bytes(c, at, 4);
 		s32 v;
 		u64 target;
@@ -473,12 +554,13 @@ static void read_table(struct dp_analysis *c, struct dp_table *tb, u64 next_tabl
 		if (!p)
 			break;
 		memcpy(&v, p, 4);
-		target = tb->base + (u64)(s64)v;
+		target = tb.base + (u64)(s64)v;
 		if (!plausible(c, own, f, target, at < next_table))
 			break;
 		dp_code_mark(c, target);
-		tb->entries++;
+		tb.entries++;
 	}
+	c->tables[i].entries = tb.entries;
 }
 
 static u64 first_above(const struct dp_table *v, u32 n, u64 x)
@@ -491,14 +573,16 @@ static u64 first_above(const struct dp_table *v, u32 n, u64 x)
 static int read_tables(struct dp_analysis *c)
 {
 	size_t size = c->ntables * sizeof(*c->tables);
-	struct dp_table *sorted = dp_alloc(size);
+	struct dp_table *sorted = size ? dp_alloc(size) : NULL;
 
+	if (!size)
+		return 0;
 	if (!sorted)
 		return -ENOMEM;
 	memcpy(sorted, c->tables, size);
 	sort_tables(sorted, c->ntables);
 	for (u32 i = 0; i < c->ntables; i++)
-		read_table(c, &c->tables[i], first_above(sorted, c->ntables, c->tables[i].at));
+		read_table(c, i, first_above(sorted, c->ntables, c->tables[i].at));
 	dp_free(sorted);
 	return 0;
 }
@@ -549,33 +633,105 @@ static void prove(struct dp_analysis *c)
 	}
 }
 
-/*
- * Compilers move unlikely code away from its function. Without names such a part looks like a
- * function, but it is only ever jumped to, and by one function.
- */
-static void find_parts(struct dp_code_text *ct)
+/* All functions with jumps to computed addresses have been walked, in their order. */
+static int finish_tables(struct dp_analysis *c)
 {
-	for (u32 i = 0; i < ct->t.nfuncs; i++) {
-		struct dp_func *f = &ct->funcs[i];
+	int rc = 0;
 
-		if (f->flags & DP_FUNC_NAMELESS && !(f->flags & (DP_FUNC_ENTERED | DP_FUNC_GO)) && f->from &&
-		    f->from != MANY && f->from != i + 1)
-			f->flags |= DP_FUNC_PART;
+	if (!c->prepared) {
+		c->prepared = true;
+		rc = read_tables(c);
+		prove(c);
+		c->njumps = c->ntables = 0;
 	}
+	return c->short_of_memory ? -ENOMEM : rc;
 }
 
 int dp_code_analyse(struct dp_analysis *c)
 {
-	int rc = 0;
+	walk_all(c);
+	return finish_tables(c);
+}
 
-	for (u32 i = 0; i < c->ntexts; i++)
-		walk_text(c, i);
-	for (u32 i = 0; i < c->ntexts; i++)
-		find_parts(&c->texts[i]);
-	if (c->ntables)
-		rc = read_tables(c);
-	prove(c);
-	return c->short_of_memory ? -ENOMEM : rc;
+/* The tables of the whole module: one of any function may lead into any other. */
+static int prepare(struct dp_analysis *c)
+{
+	for (u32 i = 0; i < c->ntexts && !c->prepared; i++) {
+		struct walk w = {.c = c, .ct = &c->texts[i], .text = i};
+		const struct dp_text *t = &w.ct->t;
+
+		for (u64 off = 0; (off = dp_scan_jump(t->bytes, t->hi - t->lo, off)) < t->hi - t->lo; off++) {
+			u32 n = (u32)DP_COUNT_UP_TO(t->funcs, t->nfuncs, lo, t->lo + off);
+
+			if (n && t->lo + off < t->funcs[n - 1].hi)
+				walk_once(&w, n - 1);
+		}
+	}
+	return finish_tables(c);
+}
+
+/* Functions and bytes from which a short branch may lead to [lo, hi), or control may run into it. */
+static void walk_around(struct walk *w, u64 lo, u64 hi)
+{
+	u32 n = w->ct->t.nfuncs, i = (u32)DP_COUNT_UP_TO(w->ct->t.funcs, n, lo, lo - DP_MIN(lo, (u64)AROUND));
+
+	for (i -= i > 0; i < n && w->ct->funcs[i].lo < hi + AROUND; i++) {
+		walk_before(w, i);
+		walk_once(w, i);
+	}
+	walk_before(w, i);
+}
+
+/* Whatever refers to the function, or to the padding behind it. Calls of one that has a name do not matter. */
+static void walk_referrers(struct dp_analysis *c, const struct dp_code_text *ct, const struct dp_func *f)
+{
+	bool last = f + 1 == ct->funcs + ct->t.nfuncs;
+	struct dp_scan_refs refs = {.lo = f->lo + !(f->flags & DP_FUNC_NAMELESS),
+				    .hi = DP_MIN(f->hi + PADDING, last ? ct->t.hi : f[1].lo),
+				    .absolute = c->absolute};
+
+	for (u32 i = 0; i < c->ntexts; i++) {
+		struct walk w = {.c = c, .ct = &c->texts[i], .text = i};
+		const struct dp_text *t = &w.ct->t;
+
+		refs.addr = t->lo;
+		for (u64 off = 0; (off = dp_scan_ref(&refs, t->bytes, t->hi - t->lo, off)) < t->hi - t->lo; off++)
+			walk_at(&w, t->lo + off);
+	}
+}
+
+int dp_code_know(struct dp_analysis *c, u64 addr)
+{
+	struct dp_code_text *ct = dp_code_at(c, addr);
+	struct walk w = {.c = c, .ct = ct, .text = (u32)(ct - c->texts)};
+	const struct dp_func *at = ct ? dp_text_func(&ct->t, addr) : NULL;
+	struct dp_func *f;
+	int rc;
+
+	if (!at || c->complete || at->flags & DP_FUNC_KNOWN)
+		return 0;
+	if (c->nknown++ == MANY_KNOWN)
+		return dp_code_analyse(c);
+	rc = prepare(c);
+	if (rc)
+		return rc;
+	f = &ct->funcs[at - ct->funcs];
+	walk_around(&w, f->lo, f->hi);
+	walk_referrers(c, ct, f);
+	find_part(ct, (u32)(f - ct->funcs));
+	f->flags |= DP_FUNC_KNOWN;
+	return c->short_of_memory ? -ENOMEM : 0;
+}
+
+int dp_code_settle(struct dp_analysis *c, const struct dp_func *f)
+{
+	struct dp_code_text *ct = dp_code_at(c, f->lo);
+	struct walk w = {.c = c, .ct = ct, .text = (u32)(ct - c->texts)};
+	int rc = c->complete ? 0 : prepare(c);
+
+	if (!rc && !c->complete)
+		walk_once(&w, (u32)(f - ct->funcs));
+	return !rc && part_is_open(c, f) ? dp_code_know(c, f->lo) : rc;
 }
 
 void dp_code_release(struct dp_analysis *c)

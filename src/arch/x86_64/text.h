@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The analysis of a module's code: at which addresses control may arrive other than by falling
- * through, and in which functions that cannot be proven. One linear pass over all functions, then
- * one over all jump tables. Kernel-clean; it reads bytes and writes bitmaps and flags, nothing
- * else.
+ * through, and in which functions that cannot be proven. Of the whole module (dp_code_analyse: one linear
+ * pass over all functions, then one over all jump tables), or of what is asked for (dp_code_know), with
+ * the same result there. Kernel-clean; it reads bytes and writes bitmaps and flags, nothing else.
  */
 #ifndef DP_ARCH_TEXT_H
 #define DP_ARCH_TEXT_H
@@ -16,6 +16,7 @@ struct dp_code_text { /* one executable range; t.funcs, t.targets and t.starts p
 	struct dp_func *funcs;
 	u8 *targets;
 	u8 *starts;
+	bool gap; /* private: the bytes behind the last function have been seen */
 };
 
 struct dp_code_data { /* readable bytes that are not code: jump tables lie there */
@@ -35,6 +36,9 @@ struct dp_analysis {
 			*/
 	u64 rewound;   /* calls of this function may be executed again (Go's deferreturn), 0: none */
 
+	bool prepared;           /* private: jump tables are done: no function that is walked later has one */
+	bool complete;           /* private: everything has been walked */
+	u32 nknown;              /* private: so many functions were asked for one by one */
 	struct dp_table *tables; /* private: candidates for jump tables, by function */
 	u32 ntables, tables_cap;
 	struct dp_jump *jumps; /* private: indirect jumps with computed targets */
@@ -63,8 +67,17 @@ const u8 *dp_code_bytes(const struct dp_analysis *c, u64 addr, u64 n);
  */
 int dp_code_analyse(struct dp_analysis *c);
 
-/* Release what dp_code_analyse() has allocated: nothing of it is needed any more after it returns.
+/*
+ * The same for the function that contains addr, and what a judge or a search for exits looks at around it. It costs a
+ * twentieth of the whole, most of that once a module; when many functions have been asked for, the whole is done.
+ * Whatever the caller marks it has marked before.
  */
+int dp_code_know(struct dp_analysis *c, u64 addr);
+
+/* The end and the flags of a function are final, though perhaps not who branches into it. */
+int dp_code_settle(struct dp_analysis *c, const struct dp_func *f);
+
+/* Release what the analysis has allocated. */
 void dp_code_release(struct dp_analysis *c);
 
 /*
@@ -78,7 +91,7 @@ struct dp_exit_env {
 	void *arg;
 };
 
-int dp_code_exits(const struct dp_analysis *c, u64 addr, const struct dp_exit_env *env, u64 *exits, int max,
+int dp_code_exits(struct dp_analysis *c, u64 addr, const struct dp_exit_env *env, u64 *exits, int max,
 		  struct dp_error *err);
 
 #endif

@@ -276,16 +276,17 @@ static bool has_file(const struct dp_maps *maps, const struct dp_planned *p)
 	return dp_code_file(maps, p->start) == (p->patch.file & ~DP_FILE_STAYS);
 }
 
-static int check_patch(struct arming *a, const struct dp_planned *p, struct dp_error *err)
+static int check_patch(struct dp_mem_look *look, const struct dp_planned *p, struct dp_error *err)
 {
 	const u8 *want = p->text->bytes + (p->win.start - p->text->lo);
 	u32 n = p->patch.len == 1 ? 1 : dp_window_reach(&p->win);
 	char is[3 * 8], was[3 * 8];
-	u8 now[256];
-	int r = dp_mem_read(&a->mem, p->start, now, n, err);
+	const u8 *now = dp_mem_look(look, p->start, n, err);
 
-	if (r || !memcmp(now, want, n))
-		return r;
+	if (!now)
+		return -EIO;
+	if (!memcmp(now, want, n))
+		return 0;
 	hex(is, now, DP_MIN(n, 8u));
 	hex(was, want, DP_MIN(n, 8u));
 	return dp_fail(err, E_SITE_FOREIGN, "at 0x%llx: %s there, %s in the file", (unsigned long long)p->start, is,
@@ -299,10 +300,12 @@ static int check_patch(struct arming *a, const struct dp_planned *p, struct dp_e
  */
 int dp_arm_check_bytes(struct arming *a, struct dp_error *err)
 {
+	struct dp_mem_look look = {.mem = &a->mem};
+
 	for (u32 i = 0; i < a->plan->npatches; i++) {
 		const struct dp_planned *p = &a->plan->patches[i];
 		bool there = has_file(&a->now, p);
-		int r = there ? check_patch(a, p, err) : -EAGAIN;
+		int r = there ? check_patch(&look, p, err) : -EAGAIN;
 
 		for (u32 k = 0; r && there && !(p->patch.file & DP_FILE_STAYS) && k < LOOKS; k++) {
 			struct dp_maps maps;
@@ -313,7 +316,8 @@ int dp_arm_check_bytes(struct arming *a, struct dp_error *err)
 				return r;
 			there = has_file(&maps, p);
 			dp_maps_free(&maps);
-			r = check_patch(a, p, err);
+			look = (struct dp_mem_look){.mem = &a->mem}; /* what was seen before is old */
+			r = check_patch(&look, p, err);
 		}
 		if (!there)
 			return dp_fail(err, E_ARM_MOVED, "at 0x%llx", (unsigned long long)p->start);
@@ -473,9 +477,71 @@ static int map_rings(struct arming *a, struct dp_error *err)
 	return 0;
 }
 
+/* Bytes of detours that lie one behind the other, on their way into the target. */
+struct pending {
+	u64 at;
+	u32 len;
+	u8 bytes[65536];
+};
+
+#define GAP 256 /* bytes of nobody between two detours that are written with them */
+
+/* Both lie in the same area, which is being mapped now: what is between them is ours alone, and zero. */
+static bool both_fresh(const struct arming *a, u64 lo, u64 hi)
+{
+	size_t n = DP_COUNT_UP_TO(a->areas, a->nareas, lo, lo);
+
+	return n && hi <= a->areas[n - 1].hi;
+}
+
+static int flush(struct arming *a, struct pending *w, struct dp_error *err)
+{
+	int r = w->len ? dp_mem_write(&a->mem, w->at, w->bytes, w->len, err) : 0;
+
+	w->len = 0;
+	dp_tracer_pump(&a->tracer);
+	return r;
+}
+
+static int append_detour(struct arming *a, struct pending *w, const struct dp_planned *p, struct dp_error *err)
+{
+	u64 end = w->at + w->len, gap = p->detour_addr - end;
+	int r = 0;
+
+	if (!w->len || gap > GAP || w->len + gap + p->code_len > sizeof(w->bytes) ||
+	    (gap && !both_fresh(a, w->at, p->detour_addr + p->code_len))) {
+		r = flush(a, w, err);
+		w->at = p->detour_addr;
+		gap = 0;
+	}
+	memset(w->bytes + w->len, 0, gap);
+	memcpy(w->bytes + w->len + gap, a->plan->code + p->code_off, p->code_len);
+	w->len += (u32)gap + p->code_len;
+	return r;
+}
+
+static int write_detours(struct arming *a, struct dp_error *err)
+{
+	const struct dp_plan *plan = a->plan;
+	struct dp_redirect *order = calloc(plan->npatches + 1, sizeof(*order)); /* where, and of which patch */
+	struct pending *w = calloc(1, sizeof(*w));
+	int r = order && w ? 0 : dp_fail(err, E_ARM_NOMEM, "detours");
+
+	for (u32 i = 0; i < plan->npatches && !r; i++)
+		order[i] = (struct dp_redirect){plan->patches[i].detour_addr, i};
+	if (!r && !DP_SORT_BY(order, plan->npatches, pc))
+		r = dp_fail(err, E_ARM_NOMEM, "detours");
+	for (u32 i = 0; i < plan->npatches && !r; i++)
+		r = append_detour(a, w, &plan->patches[order[i].to], err);
+	if (!r)
+		r = flush(a, w, err);
+	free(order);
+	free(w);
+	return r;
+}
+
 int dp_arm_map_areas(struct arming *a, struct dp_error *err)
 {
-	struct dp_plan *plan = a->plan;
 	struct dp_call calls[32];
 	int r = 0;
 
@@ -490,14 +556,7 @@ int dp_arm_map_areas(struct arming *a, struct dp_error *err)
 			    0};
 		r = checked_calls(a, calls, n, "mapping the detours", err);
 	}
-	for (u32 i = 0; i < plan->npatches && !r; i++) {
-		const struct dp_planned *p = &plan->patches[i];
-
-		r = dp_mem_write(&a->mem, p->detour_addr, plan->code + p->code_off, p->code_len, err);
-		if (i % 64 == 63)
-			dp_tracer_pump(&a->tracer);
-	}
-	return r;
+	return r ? r : write_detours(a, err);
 }
 
 int dp_arm_put_control(struct arming *a, struct dp_error *err)

@@ -50,6 +50,23 @@ int dp_mem_read(const struct dp_mem *m, u64 addr, void *buf, size_t n, struct dp
 	return 0;
 }
 
+const u8 *dp_mem_look(struct dp_mem_look *l, u64 addr, u32 n, struct dp_error *err)
+{
+	if (addr < l->lo || addr + n > l->hi) {
+		l->lo = DP_ALIGN_DOWN(addr, 4096ull);
+		l->hi = DP_ALIGN_UP(addr + n, 4096ull);
+		if (dp_mem_read(l->mem, l->lo, l->bytes, l->hi - l->lo, NULL)) {
+			l->lo = addr; /* the mapping need not have whole pages of a file */
+			l->hi = addr + n;
+			if (dp_mem_read(l->mem, addr, l->bytes, n, err)) {
+				l->hi = l->lo;
+				return NULL;
+			}
+		}
+	}
+	return l->bytes + (addr - l->lo);
+}
+
 int dp_mem_write(const struct dp_mem *m, u64 addr, const void *buf, size_t n, struct dp_error *err)
 {
 	size_t done = 0;

@@ -23,6 +23,16 @@ struct dp_mem {
 int dp_mem_open(struct dp_mem *m, pid_t pid, struct dp_error *err);
 void dp_mem_close(struct dp_mem *m);
 int dp_mem_read(const struct dp_mem *m, u64 addr, void *buf, size_t n, struct dp_error *err);
+
+/* For one look at many places in ascending order: whole pages are read, and shown as they were then. */
+struct dp_mem_look {
+	const struct dp_mem *mem;
+	u64 lo, hi; /* what is in bytes */
+	u8 bytes[2 * 4096];
+};
+
+/* n bytes (at most a page) at addr; NULL and the error when they cannot be read. Good up to the next call. */
+const u8 *dp_mem_look(struct dp_mem_look *l, u64 addr, u32 n, struct dp_error *err);
 int dp_mem_write(const struct dp_mem *m, u64 addr, const void *buf, size_t n, struct dp_error *err);
 
 /* ---- threads under ptrace (tracer.c) ---- */
