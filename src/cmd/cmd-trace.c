@@ -13,6 +13,8 @@
 #include "cmd/cmd.h"
 #include "cmd/summary.h"
 #include "cmd/cmd-trace.h"
+#include "cmd/probes.h"
+#include "cmd/trace-lines.h"
 #include "host/kernel/kernel.h"
 
 static void on_failed_write(int sig)
@@ -124,6 +126,16 @@ int dp_cmd_trace_option(struct trace *t, int id, const char *value)
 	}
 }
 
+static int define(struct trace *t, const char *value)
+{
+	struct probes_args a = {.defines = t->defines, .ndefines = t->ndefines};
+	int r = dp_probes_define(&a, value);
+
+	t->defines = a.defines;
+	t->ndefines = a.ndefines;
+	return r;
+}
+
 static int take_option(void *arg, int id, const char *value)
 {
 	struct trace *t = arg;
@@ -139,6 +151,10 @@ static int take_option(void *arg, int id, const char *value)
 		if (!dp_event_lines_add(&t->lines, value, "", &err))
 			return 0;
 		break;
+	case OPT_INTERVAL:
+		return dp_cmd_parse_seconds(value, &t->interval) ? 0 : CMD_USAGE;
+	case OPT_DEFINE:
+		return define(t, value);
 	default:
 		return dp_cmd_trace_option(t, id, value);
 	}
@@ -169,6 +185,33 @@ static u32 kernel_events(const struct trace *t)
 	return n;
 }
 
+/* What does not go together with lines that are compiled. */
+static int check_compiled(const struct trace *t)
+{
+	const struct {
+		bool given;
+		const char *option, *reason;
+	} table[] = {
+	    {t->select.tree, "--tree", "name one process, or a command"},
+	    {t->select.file, "--all", "name one process, or a command"},
+	    {t->until, "--until", "use --duration, or `remove()` in a body"},
+	    {t->run.max_events, "--max-events", "use --duration, or a condition"},
+	    {t->opt.ring_size, "--buffer", "the log of programs has one size"},
+	    {t->opt.interpret, "--interpret", "leave it out"},
+	    {t->opt.pages, "--pages", "leave it out"},
+	};
+
+	for (size_t i = 0; i < DP_ARRAY_SIZE(table); i++)
+		if (table[i].given)
+			return dp_ui_fail(E_CMD_EXTRA, table[i].reason,
+					  "%s, and a line with names, tables or a body: such lines are programs",
+					  table[i].option);
+	if (!dp_format_of_events(t->format))
+		return dp_ui_fail(E_CMD_VALUE, "use text, json or csv",
+				  "--format %s shows no lines with names, tables or a body", dp_format_name(t->format));
+	return CMD_OK;
+}
+
 /* Returns CMD_OK to go on, else the exit status; *done is set by --help. */
 static int parse(struct trace *t, int argc, char **argv, bool *done)
 {
@@ -190,6 +233,12 @@ static int parse(struct trace *t, int argc, char **argv, bool *done)
 		return r;
 	in_process = dp_select_any(&t->select) || t->command;
 	dp_event_lines_parse(&t->lines, !in_process);
+	t->compiled = dp_cmd_lines_need_compiler(&t->lines);
+	if (t->compiled)
+		return check_compiled(t);
+	if (t->interval || t->ndefines)
+		return dp_ui_fail(E_CMD_EXTRA, "leave it out", "%s, and no line that it could change",
+				  t->interval ? "--interval" : "-D");
 	if (kernel_events(t)) {
 		if (in_process || kernel_events(t) < t->lines.n)
 			return dp_ui_fail(E_KERNEL_WORLDS, NULL, "%u of %u events are of the kernel", kernel_events(t),
@@ -607,5 +656,10 @@ int dp_cmd_trace(int argc, char **argv)
 		dp_event_lines_free(&t.lines);
 		return t.status;
 	}
-	return dp_cmd_trace_run(&t);
+	if (!t.compiled)
+		return dp_cmd_trace_run(&t);
+	t.status = dp_cmd_trace_lines(&t);
+	dp_probes_args_free(&(struct probes_args){.defines = t.defines, .ndefines = t.ndefines});
+	dp_event_lines_free(&t.lines);
+	return t.status;
 }

@@ -6,6 +6,7 @@
 #include "cmd/cmd.h"
 #include "cmd/events.h"
 #include "host/host.h"
+#include "lang/rpn/rpn.h"
 #include "run/run-follow.h"
 #include "run/run-trace.h"
 
@@ -19,6 +20,10 @@ struct trace {
 	bool no_summary;
 	bool of_programs; /* the format is one of their records */
 	struct event_lines lines;
+	double interval;               /* between tables; 0: at the end alone */
+	struct dp_rpn_define *defines; /* -D, for lines that are compiled */
+	u32 ndefines;
+	bool compiled; /* the lines are compiled to programs */
 	struct dp_session_options opt;
 	void (*adapt)(struct trace *t); /* may change run.infos; may be NULL */
 
@@ -34,6 +39,9 @@ bool dp_cmd_select_one(struct trace *t, pid_t *pid);
 
 /* Options that both have. Returns 0, or CMD_USAGE (told already). */
 int dp_cmd_trace_option(struct trace *t, int id, const char *value);
+
+/* Run lines that are compiled to probe programs, as trace -f runs one. Frees nothing of t. */
+int dp_cmd_trace_lines(struct trace *t);
 
 /* Run what the command line has asked for, and free all. Returns the exit status. */
 int dp_cmd_trace_run(struct trace *t);

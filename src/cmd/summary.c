@@ -70,16 +70,13 @@ static void put_head(struct dp_line *l, FILE *to, int width)
 	dp_line_char(l, '\n');
 }
 
-void dp_summary_print(FILE *to, const struct dp_trace *t)
+void dp_summary_rows(FILE *to, struct dp_trace_row *rows, u32 n, const struct dp_trace_row *total, double lasted)
 {
-	u32 n = t->nevents, quiet = 0, shown = n;
-	struct dp_trace_row total, *rows = dp_trace_rows(t, &total);
+	u32 quiet = 0, shown = n;
 	struct dp_line l = {0};
 	int width = 12;
 	double percent;
 
-	if (!rows)
-		return;
 	if (n > SHOWN) {
 		qsort(rows, n, sizeof(*rows), by_hits);
 		shown = SHOWN;
@@ -99,13 +96,21 @@ void dp_summary_print(FILE *to, const struct dp_trace *t)
 		dp_line_str(&l, " more probes\n");
 	}
 	if (n > 1)
-		put_row(&l, to, &total, width);
+		put_row(&l, to, total, width);
 	if (!l.broken)
 		fwrite(l.text, 1, l.n, to);
 	dp_line_free(&l);
-	percent = t->lasted > 0 ? total.cost_ns / t->lasted / 1e7 : 0;
+	percent = lasted > 0 ? total->cost_ns / lasted / 1e7 : 0;
 	fprintf(to, "%u probe%s, %u never hit%s; %.1f s; %s %.*f %% of one processor\n", n, n == 1 ? "" : "s", quiet,
-		quiet > QUIET_SHOWN ? " (not shown)" : "", t->lasted, percent < 0.01 ? "less than" : "about",
+		quiet > QUIET_SHOWN ? " (not shown)" : "", lasted, percent < 0.01 ? "less than" : "about",
 		percent < 10 ? 2 : 0, DP_MAX(percent, 0.01));
+}
+
+void dp_summary_print(FILE *to, const struct dp_trace *t)
+{
+	struct dp_trace_row total, *rows = dp_trace_rows(t, &total);
+
+	if (rows)
+		dp_summary_rows(to, rows, t->nevents, &total, t->lasted);
 	dp_free(rows);
 }

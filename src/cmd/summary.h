@@ -10,4 +10,7 @@
 /* Sorted by hits when there are many. */
 void dp_summary_print(FILE *to, const struct dp_trace *t);
 
+/* The same of n rows with their sum, of so many seconds; it may sort them. */
+void dp_summary_rows(FILE *to, struct dp_trace_row *rows, u32 n, const struct dp_trace_row *total, double lasted);
+
 #endif

@@ -13,8 +13,12 @@
 
 #include "cmd/cmd-trace.h"
 #include "cmd/probes.h"
+#include "cmd/summary.h"
+#include "cmd/trace-lines.h"
 #include "host/process/process.h"
+#include "log/aggregate.h"
 #include "log/log-rpn.h"
+#include "run/run-rows.h"
 
 struct program {
 	struct probes_args args;
@@ -22,8 +26,11 @@ struct program {
 	double interval;
 	struct dp_run *run;
 	pid_t child;
-	int go, result;                /* pipes to and from it */
-	struct dp_cmd_cleaner cleaner; /* cleans up after us */
+	int go, result;                  /* pipes to and from it */
+	struct dp_cmd_cleaner cleaner;   /* cleans up after us */
+	const struct event_lines *lines; /* in the place of a file; NULL */
+	struct line_programs programs;
+	u64 begin; /* when the probes were in place */
 };
 
 /* ---- the command line ---- */
@@ -74,6 +81,15 @@ static int take_option(void *arg, int id, const char *value)
 	}
 }
 
+/* False: told already. */
+static bool set_target(struct program *p)
+{
+	if (!dp_cmd_select_one(&p->t, &p->args.pid))
+		return false;
+	p->args.flags |= (p->t.opt.allow_trap ? DP_RUN_ALLOW_TRAP : 0) | (p->t.opt.children ? DP_RUN_CHILDREN : 0);
+	return true;
+}
+
 static int parse(struct program *p, int argc, char **argv, bool *done)
 {
 	int r = dp_cmd_options(VERB_TRACE_PROGRAM, argc, argv, take_option, p, &p->t.command, done);
@@ -82,9 +98,8 @@ static int parse(struct program *p, int argc, char **argv, bool *done)
 		return r;
 	if (p->t.command && dp_select_any(&p->t.select))
 		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "both -p and a command");
-	if (!dp_cmd_select_one(&p->t, &p->args.pid))
+	if (!set_target(p))
 		return CMD_FAILED;
-	p->args.flags |= (p->t.opt.allow_trap ? DP_RUN_ALLOW_TRAP : 0) | (p->t.opt.children ? DP_RUN_CHILDREN : 0);
 	return CMD_OK;
 }
 
@@ -106,7 +121,7 @@ static void write_head(struct program *p)
 {
 	struct dp_line l = {0};
 
-	dp_rpn_log_head(&l, p->t.format);
+	dp_rpn_log_head(&l, p->t.format, p->lines != NULL);
 	if (l.n)
 		fwrite(l.text, 1, l.n, p->t.run.out.f);
 	fflush(p->t.run.out.f); /* a failure is told at the end */
@@ -132,37 +147,63 @@ static int ask(const struct program *p, u32 op, u32 flags, const char *name, con
 	return r ? dp_ui_status(err.code) : CMD_OK;
 }
 
-static int insert(struct program *p)
+static int insert_unit(struct program *p, const struct dp_rpn_unit *u, u32 flags)
 {
-	struct dp_rpn_unit u = {0};
+	bool in_kernel = u->modtype != DP_RPN_USER;
+	pid_t pid = p->args.pid;
 	struct dp_error err = {0};
 	void *bytes = NULL;
 	size_t size = 0;
 	int status = CMD_FAILED;
 
-	p->args.verb = VERB_INSERT;
-	if (!dp_probes_read(&p->args, &u))
-		return CMD_FAILED;
-	if (u.modtype != DP_RPN_USER && p->child > 0) { /* the kernel, while the command runs */
+	flags |= p->args.flags;
+	if (in_kernel && p->child > 0) { /* the kernel, while the command runs */
 		p->args.pid = 0;
-		p->args.flags &= ~(u32)DP_RUN_LATER;
+		flags &= ~(u32)DP_RUN_LATER;
 	}
-	if (dp_rpn_save(&u, &bytes, &size, &err))
+	if (dp_rpn_save(u, &bytes, &size, &err))
 		dp_ui_error(&err, NULL);
 	else
-		status = ask(p, DP_RUN_INSERT, dp_run_with_format(p->args.flags, p->t.format), u.name, bytes, size,
-			     p->t.quiet || p->t.command ? NULL : stderr);
+		status = ask(p, DP_RUN_INSERT, dp_run_with_format(flags, p->t.format), u->name, bytes, size,
+			     p->t.quiet || p->t.command || p->lines ? NULL : stderr);
+	p->args.pid = pid;
 	free(bytes);
+	return status;
+}
+
+static int insert(struct program *p)
+{
+	struct dp_rpn_unit u = {0};
+	int status = CMD_OK;
+
+	p->args.verb = VERB_INSERT;
+	for (u32 i = 0; p->lines && !status && i < p->programs.n; i++)
+		status = insert_unit(p, &p->programs.v[i].unit, p->programs.v[i].uprobes ? DP_RUN_UPROBES : 0);
+	if (p->lines)
+		return status;
+	if (!dp_probes_read(&p->args, &u))
+		return CMD_FAILED;
+	status = insert_unit(p, &u, 0);
 	dp_rpn_free(&u);
 	return status;
 }
 
 /* ---- while it runs ---- */
 
+static bool has_aggregates(const struct program *p)
+{
+	for (u32 i = 0; i < p->programs.n; i++)
+		if (dp_agg_any_shown(&p->programs.v[i].unit))
+			return true;
+	return false;
+}
+
 static void show_aggregates(struct program *p)
 {
 	if (p->interval && p->t.format == DP_FORMAT_TEXT)
 		dp_ui_time_line();
+	if (p->lines && !has_aggregates(p))
+		return;
 	ask(p, DP_RUN_VARS, dp_run_with_format(DP_RUN_AGGREGATES, p->t.format), "", NULL, 0, stdout);
 	fflush(stdout);
 }
@@ -256,6 +297,24 @@ static void tell_let_go(struct program *p)
 		    n == 1 ? "" : "es");
 }
 
+/* The summary is what it is for events; that calls were left out is told in quiet mode, too. */
+static void tell_end(struct program *p)
+{
+	unsigned long long lost = dp_run_losses(p->run);
+	struct dp_trace_row total, *rows;
+	u32 n;
+
+	if (!p->t.quiet && p->lines) {
+		rows = dp_run_rows(p->run, &n, &total);
+		if (rows)
+			dp_summary_rows(stderr, rows, n, &total, (double)(dp_now_ns() - p->begin) / 1e9);
+		dp_free(rows);
+	}
+	if (lost)
+		dp_ui_note("%llu call%s began while there was no room to keep what is known of %s, and %s left out",
+			   lost, lost == 1 ? "" : "s", lost == 1 ? "it" : "them", lost == 1 ? "is" : "are");
+}
+
 static int run(struct program *p)
 {
 	struct dp_error err = {0};
@@ -277,6 +336,7 @@ static int run(struct program *p)
 		status = insert(p);
 	if (status)
 		return status; /* a command that waits for its start sees the end of the pipe */
+	p->begin = dp_now_ns();
 	if (p->t.command)
 		status = release_command(p);
 	if (!status)
@@ -284,6 +344,7 @@ static int run(struct program *p)
 	dp_run_catch(p->run); /* there may be more to tell */
 	tell_let_go(p);
 	show_aggregates(p);
+	tell_end(p);
 	return status;
 }
 
@@ -297,6 +358,23 @@ static int finish(struct program *p, int status)
 		dp_ui_error(&err, NULL);
 		status = CMD_FAILED;
 	}
+	return status;
+}
+
+int dp_cmd_trace_lines(struct trace *t)
+{
+	struct program p = {
+	    .args.verb = VERB_INSERT, .cleaner.fd = -1, .t = *t, .lines = &t->lines, .interval = t->interval};
+	struct line_target target = {
+	    .command = t->command, .defines = t->defines, .ndefines = t->ndefines, .quiet = t->quiet};
+	int status = CMD_FAILED;
+
+	if (!set_target(&p))
+		return CMD_FAILED;
+	target.pid = p.args.pid;
+	if (dp_cmd_lines_compile(&t->lines, &target, &p.programs))
+		status = finish(&p, run(&p));
+	dp_cmd_lines_free(&p.programs);
 	return status;
 }
 

@@ -738,6 +738,9 @@ u32 dp_rpn_fold(struct dp_hit *h, u32 kind, u64 index, u64 value)
 		v += (s64)value < 0 ? 0 : DP_MIN(value + 1, DP_HIST_WORDS - 1ull);
 		__atomic_fetch_add(v, 1, __ATOMIC_RELAXED);
 		break;
+	case DP_AGG_QUANTILES:
+		__atomic_fetch_add(v + dp_quantile_bar((s64)value), 1, __ATOMIC_RELAXED);
+		break;
 	case DP_AGG_LAST:
 		__atomic_store_n(v, value, __ATOMIC_RELAXED);
 		break;

@@ -6,18 +6,72 @@
 #include "log/aggregate.h"
 #include "log/sink.h"
 
+const char *dp_agg_kind(const struct dp_rpn_aggregate *a)
+{
+	return a->average ? "avg" : dp_rpn_aggregate_kind(a->kind);
+}
+
 bool dp_agg_is_hist(const struct dp_rpn_aggregate *a)
 {
 	return dp_aggregate_words(a->kind) == DP_HIST_WORDS;
 }
 
-bool dp_agg_range(const struct dp_rpn_aggregate *a, u32 i, u64 *lo, u64 *hi)
+bool dp_agg_range(const struct dp_rpn_aggregate *a, u32 i, s64 *lo, s64 *hi)
 {
 	bool powers = a->kind == DP_AGG_HIST;
 
-	*lo = powers ? 1ull << (i ? i - 1 : 0) : (u64)i * a->step - a->step;
-	*hi = powers ? *lo * 2 - 1 : *lo + a->step - 1;
+	*lo = powers ? (s64)(1ull << (i ? i - 1 : 0)) : a->from + (s64)i * a->step - a->step;
+	*hi = powers ? (s64)((u64)*lo * 2 - 1) : *lo + a->step - 1;
 	return !powers && i == DP_HIST_WORDS - 1;
+}
+
+const struct dp_agg_part_of dp_agg_parts_shown[] = {{"p50", 0.5},     {"p90", 0.9}, {"p99", 0.99},
+						    {"p99.9", 0.999}, {"max", 1},   {NULL, 0}};
+
+u64 dp_agg_values(const u64 *v)
+{
+	u64 n = 0;
+
+	for (u32 i = 0; i < DP_QUANTILE_WORDS; i++)
+		n += v[i];
+	return n;
+}
+
+static u64 quantile_begin(u32 bar)
+{
+	return bar < 4 ? bar : (u64)(4 + bar % 4) << (bar / 4 - 1);
+}
+
+u64 dp_agg_quantile(const u64 *v, double part)
+{
+	u64 n = dp_agg_values(v), wanted = (u64)(part * (double)n), seen = 0;
+	u32 i = 0;
+
+	if ((double)wanted < part * (double)n) /* the next whole number */
+		wanted++;
+	for (wanted = DP_MAX(wanted, 1ull); i + 1 < DP_QUANTILE_WORDS && seen + v[i] < wanted; i++)
+		seen += v[i];
+	if (i < 4 || !v[i])
+		return i < 4 ? i : quantile_begin(i);
+	/* As if the bar's values lay evenly in it. */
+	return quantile_begin(i) + (u64)((double)(1ull << (i / 4 - 1)) * (double)(wanted - seen) / (double)v[i] - 0.5);
+}
+
+bool dp_agg_any_shown(const struct dp_rpn_unit *u)
+{
+	for (u32 i = 0; i < u->naggregates; i++)
+		if (!u->aggregates[i].loss)
+			return true;
+	return false;
+}
+
+u64 dp_agg_losses(const struct dp_rpn_unit *u, volatile const u64 *words)
+{
+	u64 n = 0;
+
+	for (u32 i = 0; i < u->naggregates; i++)
+		n += u->aggregates[i].loss ? words[u->aggregates[i].index] : 0;
+	return n;
 }
 
 double dp_agg_weight(const struct dp_rpn_aggregate *a, const u64 *v)
@@ -26,6 +80,10 @@ double dp_agg_weight(const struct dp_rpn_aggregate *a, const u64 *v)
 
 	if (a->kind == DP_AGG_COUNT)
 		return (double)v[0];
+	if (a->kind == DP_AGG_QUANTILES)
+		return (double)dp_agg_values(v);
+	if (a->average)
+		return v[1] ? (double)(s64)v[0] / (double)v[1] : 0;
 	if (!dp_agg_is_hist(a))
 		return (double)(s64)v[0];
 	for (u32 i = 0; i < DP_HIST_WORDS; i++)
@@ -133,6 +191,8 @@ static void show_one(struct dp_sink *s, const struct dp_agg_table *what, volatil
 	if (t.a->nparts) {
 		t.no_room = words[0];
 		t.v = v = read_table(t.a, words, &t.n);
+		t.left_out = t.a->top && t.n > t.a->top ? t.n - t.a->top : 0;
+		t.n -= t.left_out;
 	} else {
 		for (u32 k = 0; k < dp_aggregate_words(t.a->kind); k++)
 			single.v[k] = words[k];
@@ -153,6 +213,8 @@ void dp_agg_show(enum dp_format format, const struct dp_rpn_unit *u, volatile co
 	for (u32 i = 0; i < u->naggregates; i++) {
 		struct dp_agg_table t = {.a = &u->aggregates[i], .module = u->name, .view = view};
 
+		if (t.a->loss)
+			continue;
 		dp_line_reset(&line);
 		show_one(&room.s, &t, words + u->aggregates[i].index);
 		if (!line.broken)

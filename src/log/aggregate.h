@@ -18,7 +18,7 @@ struct dp_agg_view {
 };
 
 struct dp_agg_entry { /* the words of one key; without keys there is one entry */
-	u64 v[DP_HIST_WORDS];
+	u64 v[DP_AGG_WORDS_MAX];
 	u64 key[DP_KEY_WORDS_MAX];
 };
 
@@ -28,19 +28,37 @@ struct dp_agg_table {
 	const struct dp_agg_view *view;
 	const struct dp_agg_entry *v; /* the largest first */
 	u32 n;
-	u64 no_room; /* values whose keys found no room */
+	u32 left_out; /* keys behind the first ones, which alone are wanted */
+	u64 no_room;  /* values whose keys found no room */
 };
 
 /* All aggregates of a program, whose local variables begin at words, in this format. */
 void dp_agg_show(enum dp_format format, const struct dp_rpn_unit *u, volatile const u64 *words,
 		 const struct dp_agg_view *view, FILE *out);
 
+/* Whether it shows anything; what is counted as lost (dp_rpn_aggregate.loss) is told elsewhere, as a sum. */
+bool dp_agg_any_shown(const struct dp_rpn_unit *u);
+u64 dp_agg_losses(const struct dp_rpn_unit *u, volatile const u64 *words);
+
 /* ---- for sinks ---- */
+
+/* What it is called: as the language has it, or "avg". */
+const char *dp_agg_kind(const struct dp_rpn_aggregate *a);
 
 bool dp_agg_is_hist(const struct dp_rpn_aggregate *a);
 
+/* How many values quantiles have; and below which value that part (0 to 1) of them is, from between the bars' ends. */
+u64 dp_agg_values(const u64 *v);
+u64 dp_agg_quantile(const u64 *v, double part);
+
+/* The parts that are shown, and their names; the last has no name. */
+extern const struct dp_agg_part_of {
+	const char *name;
+	double part;
+} dp_agg_parts_shown[];
+
 /* The values that belong to bar i. Bar 0 has what is less than bar 1. Returns whether there is no upper end. */
-bool dp_agg_range(const struct dp_rpn_aggregate *a, u32 i, u64 *lo, u64 *hi);
+bool dp_agg_range(const struct dp_rpn_aggregate *a, u32 i, s64 *lo, s64 *hi);
 
 /* What a table is sorted by. */
 double dp_agg_weight(const struct dp_rpn_aggregate *a, const u64 *v);

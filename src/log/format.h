@@ -30,6 +30,7 @@ const char *dp_format_names(bool of_programs);
 
 struct dp_sink_ops;
 const struct dp_sink_ops *dp_format_of_programs(enum dp_format format); /* NULL: it is one of events only */
+const struct dp_sink_ops *dp_format_of_events(enum dp_format format);   /* NULL: it cannot show programs' records */
 bool dp_format_is_directory(enum dp_format format);                     /* needs dp_format_env.path */
 
 /* What the formatter must know of one event; index = dp_record.event. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Which formats there are, and their sinks of probe programs. Those of events, and their libraries: format.c. */
+/* Which formats there are, and sinks of those that can show probe programs. Others, and their libraries: format.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,10 +8,10 @@
 
 static const struct {
 	const char *name;
-	const struct dp_sink_ops *programs;
+	const struct dp_sink_ops *events, *programs; /* NULL: of events only */
 } formats[] = {
-#define DP_FORMAT(id, name, events, programs, help) {name, &programs},
-#define DP_EVENT_FORMAT(id, name, events, help) {name, NULL},
+#define DP_FORMAT(id, name, events, programs, help) {name, &events, &programs},
+#define DP_EVENT_FORMAT(id, name, events, help) {name, NULL, NULL},
 #include "log/formats.def"
 #undef DP_EVENT_FORMAT
 #undef DP_FORMAT
@@ -46,4 +46,9 @@ const char *dp_format_names(bool of_programs)
 const struct dp_sink_ops *dp_format_of_programs(enum dp_format format)
 {
 	return formats[format].programs;
+}
+
+const struct dp_sink_ops *dp_format_of_events(enum dp_format format)
+{
+	return formats[format].events;
 }

@@ -350,9 +350,17 @@ static bool is_mark(const struct dp_rf *rf, const struct arg *a, u32 *field)
 	return (w & DP_FIELD_MARK_MASK) == DP_FIELD_MARK && *field < rf->nfields;
 }
 
+static void field_end(struct show *s)
+{
+	if (s->s->ops->field_end)
+		s->s->ops->field_end(s->s);
+}
+
 static void one_field(struct show *s, const struct dp_rf_member *f, const struct arg *args, u32 nargs, u32 i)
 {
-	s->s->ops->field(s->s, f->type.kind == DP_RF_PRINTF ? NULL : f->name, i);
+	if (f->type.kind == DP_RF_NOTHING)
+		return;
+	s->s->ops->field(s->s, f->type.kind == DP_RF_PRINTF ? (s->s->program ? NULL : "text") : f->name, i);
 	if (f->type.kind == DP_RF_PRINTF)
 		printf_line(s, f->name, args, nargs);
 	else if (!nargs)
@@ -365,14 +373,14 @@ static void one_field(struct show *s, const struct dp_rf_member *f, const struct
 		give_bytes(s, DP_SINK_BYTES, args[0].p, args[0].n);
 	else
 		value(s, &f->type, f->type.ndims, args[0].p, args[0].n, 0);
-	s->s->ops->field_end(s->s);
+	field_end(s);
 }
 
 static void unnamed(struct show *s, const struct arg *a, u32 i)
 {
 	s->s->ops->field(s->s, "data", i);
 	give_bytes(s, DP_SINK_BYTES, a->p, a->n);
-	s->s->ops->field_end(s->s);
+	field_end(s);
 }
 
 static void show_all(struct show *s, const u8 *p, size_t n)

@@ -249,25 +249,56 @@ static void name_address(struct dp_sink *s, u64 addr, bool behind_call, char *bu
 	dp_symbol_text(c->symbolize, c->symbolize_arg, addr, behind_call, buf, size);
 }
 
-static void make_sink(union dp_sink_room *room, struct dp_line *l, enum dp_format format,
+/* The program: its records may be shown as events. Formats that need to know all events beforehand do not. */
+static bool as_events(enum dp_format format, bool events)
+{
+	return events && (format == DP_FORMAT_TEXT || format == DP_FORMAT_JSON);
+}
+
+static void make_sink(union dp_sink_room *room, struct dp_line *l, enum dp_format format, bool events,
 		      const struct dp_rpn_context *c)
 {
 	memset(room, 0, sizeof(*room));
-	room->s.ops = dp_format_of_programs(format);
+	room->s.ops = as_events(format, events) ? dp_format_of_events(format) : dp_format_of_programs(format);
 	room->s.line = l;
 	room->s.symbol = name_address;
 	room->s.arg = (void *)c;
 	room->s.dim = room->s.plain = "";
-	room->s.program = true;
+	room->s.program = !as_events(format, events);
 }
 
-void dp_rpn_log_head(struct dp_line *l, enum dp_format format)
+void dp_rpn_log_head(struct dp_line *l, enum dp_format format, bool events)
 {
 	union dp_sink_room room;
 
-	make_sink(&room, l, format, NULL);
+	make_sink(&room, l, format, events, NULL);
 	if (room.s.ops->head)
 		room.s.ops->head(&room.s);
+}
+
+static void log_event(union dp_sink_room *room, struct dp_sink_record *r)
+{
+	static const struct dp_layout nothing;
+	const struct dp_rpn_context *c = r->program;
+	const struct dp_rf_event *e = c->rf->event;
+	const struct dp_event_info info = {.group = e->group,
+					   .name = e->name,
+					   .symbol = e->symbol,
+					   .offset = e->offset,
+					   .is_return = e->is_return,
+					   .layout = &nothing};
+	const struct dp_format_env env = {
+	    .events = &info, .nevents = 1, .symbolize = c->symbolize, .arg = c->symbolize_arg};
+
+	room->s.env = &env;
+	r->event = &info;
+	r->ns = c->ns;
+	r->view.layout = &nothing;
+	room->s.ops->begin(&room->s, r);
+	dp_walk_described(&room->s, c, r->data, r->size);
+	room->s.ops->end(&room->s, r);
+	room->s.env = NULL;
+	r->event = NULL;
 }
 
 bool dp_rpn_log(struct dp_line *l, enum dp_format format, const struct dp_record *rec, const struct dp_rpn_context *c)
@@ -279,7 +310,11 @@ bool dp_rpn_log(struct dp_line *l, enum dp_format format, const struct dp_record
 	if (!open_record(rec, &head, &r.data, &r.size))
 		return false;
 	r.head = &head;
-	make_sink(&room, l, format, c);
+	make_sink(&room, l, format, c->rf && c->rf->event && !(rec->flags & DP_REC_TRACE), c);
+	if (!room.s.program) {
+		log_event(&room, &r);
+		return true;
+	}
 	room.s.ops->begin(&room.s, &r);
 	if (rec->flags & DP_REC_TRACE) {
 		walk_section(&room.s, &r, DP_SECTION_TRACES);
@@ -301,7 +336,7 @@ bool dp_rpn_log_section(struct dp_line *l, enum dp_format format, enum dp_sink_s
 
 	if (!parses(what, flags, p, n))
 		return false;
-	make_sink(&room, l, format, c);
+	make_sink(&room, l, format, false, c);
 	walk_section(&room.s, &r, what);
 	return true;
 }

@@ -31,15 +31,15 @@ struct dp_rpn_context { /* what is known of a record beside its bytes */
 	u32 fields; /* enum dp_rpn_log_fields */
 	u32 id;
 	u32 uid;
-	u64 offset; /* of the probe in its module */
-	u64 realtime_ns;
+	u64 offset;                 /* of the probe in its module */
+	u64 realtime_ns, ns;        /* ns: of the monotonic clock */
 	dp_symbolize_fn *symbolize; /* NULL: addresses stay numbers */
 	void *symbolize_arg;
 	const struct dp_rf *rf; /* the program's own description of its records; NULL: none */
 };
 
-/* The heads of columns, in formats that have some. */
-void dp_rpn_log_head(struct dp_line *l, enum dp_format format);
+/* The heads of columns, in formats that have some; of records that are shown as events (struct dp_rf_event). */
+void dp_rpn_log_head(struct dp_line *l, enum dp_format format, bool events);
 
 /* False when the record is none of an RPN program. */
 bool dp_rpn_log(struct dp_line *l, enum dp_format format, const struct dp_record *rec, const struct dp_rpn_context *c);

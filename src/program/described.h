@@ -28,8 +28,9 @@ enum dp_rf_kind {
 	DP_RF_BYTES,  /* the item as it is */
 	DP_RF_PRINTF, /* name is the format of the items that follow */
 	DP_RF_LAYOUT,
-	DP_RF_CODE,  /* a pointer to a function: its name stands beside it */
-	DP_RF_FRAME, /* addresses of a call chain, the hit first, zeros behind its end */
+	DP_RF_CODE,    /* a pointer to a function: its name stands beside it */
+	DP_RF_NOTHING, /* an item that is not shown */
+	DP_RF_FRAME,   /* addresses of a call chain, the hit first, zeros behind its end */
 };
 
 struct dp_rf_type {
@@ -54,7 +55,16 @@ struct dp_rf_layout {
 	u32 n;
 };
 
+struct dp_rf_event { /* the record is shown as one of an event line */
+	char *name;  /* "": none was given */
+	char *group;
+	char *symbol;
+	u64 offset;
+	bool is_return;
+};
+
 struct dp_rf {
+	struct dp_rf_event *event; /* NULL: it is shown as a program's */
 	struct dp_rf_layout *layouts;
 	u32 nlayouts;
 	struct dp_rf_member *fields;

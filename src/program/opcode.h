@@ -78,18 +78,34 @@ enum dp_aggregate_kind {
 	DP_AGG_SUM,   /* sum, number of values */
 	DP_AGG_MIN,   /* value, whether there is one */
 	DP_AGG_MAX,
-	DP_AGG_HIST,   /* one word for 0 and less, then one for each power of two */
-	DP_AGG_LAST,   /* the last value */
-	DP_AGG_LINEAR, /* one word for negative numbers, then one for each from 0 to 61, and one for all above */
+	DP_AGG_HIST,      /* one word for 0 and less, then one for each power of two */
+	DP_AGG_LAST,      /* the last value */
+	DP_AGG_LINEAR,    /* one word for negative numbers, then one for each from 0 to 61, and one for all above */
+	DP_AGG_QUANTILES, /* a word for each of dp_quantile_bar() */
 	DP_NAGGS
 };
 
 #define DP_HIST_WORDS 64
+#define DP_QUANTILE_WORDS 252
+#define DP_AGG_WORDS_MAX DP_QUANTILE_WORDS
+
+/* Four bars for each power of two: what is told of a bar is wrong by an eighth at most. 0 has all that is less. */
+static inline u32 dp_quantile_bar(s64 value)
+{
+	u32 power;
+
+	if (value < 4)
+		return value < 0 ? 0 : (u32)value;
+	power = 63 - (u32)__builtin_clzll((u64)value);
+	return 4 * (power - 1) + (u32)((u64)value >> (power - 2) & 3);
+}
 
 static inline u32 dp_aggregate_words(u32 kind)
 {
 	if (kind == DP_AGG_HIST || kind == DP_AGG_LINEAR)
 		return DP_HIST_WORDS;
+	if (kind == DP_AGG_QUANTILES)
+		return DP_QUANTILE_WORDS;
 	return kind == DP_AGG_COUNT || kind == DP_AGG_LAST ? 1 : 2;
 }
 

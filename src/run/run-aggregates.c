@@ -133,6 +133,7 @@ void dp_run_keep_ended(struct run_module *m, struct run_ended *e)
 	if (n >= ENDED_MAX) {
 		e = m->ended;
 		m->ended = e->next;
+		m->losses += dp_agg_losses(&m->unit, e->words);
 		dp_run_free_ended(e);
 	}
 }

@@ -21,6 +21,7 @@ static void free_module(struct dp_run *run, struct run_module *m)
 	dp_rpn_free(&m->unit);
 	dp_run_forget_ended(m);
 	free(m->done);
+	free(m->how);
 	free(m);
 }
 
@@ -60,12 +61,15 @@ static int merge(struct run_module *m, struct dp_rpn_unit *add, struct dp_error 
 	u32 most = u->nprobes + add->nprobes;
 	struct dp_rpn_probe *v = realloc(u->probes, most * sizeof(*v));
 	struct dp_counts *done = v ? realloc(m->done, most * sizeof(*done)) : NULL;
+	struct run_how *how = done ? realloc(m->how, most * sizeof(*how)) : NULL;
 
 	if (v)
 		u->probes = v;
 	if (done)
 		m->done = done;
-	if (!v || !done)
+	if (how)
+		m->how = how;
+	if (!v || !done || !how)
 		return dp_fail(err, E_RPN_MEMORY, "merge");
 	for (u32 i = 0; i < add->nprobes; i++) {
 		u32 k = 0;
@@ -79,6 +83,7 @@ static int merge(struct run_module *m, struct dp_rpn_unit *add, struct dp_error 
 		}
 		v[k] = add->probes[i];
 		memset(&done[k], 0, sizeof(*done));
+		memset(&how[k], 0, sizeof(*how));
 	}
 	add->nprobes = 0; /* they have moved */
 	u->nlocals = DP_MAX(u->nlocals, add->nlocals);
@@ -95,7 +100,11 @@ struct run_module *dp_run_module_new(struct dp_run *run, struct dp_rpn_unit *u)
 
 	if (m)
 		m->done = calloc(u->nprobes, sizeof(*m->done));
-	if (!m || !m->done) {
+	if (m)
+		m->how = calloc(u->nprobes, sizeof(*m->how));
+	if (!m || !m->done || !m->how) {
+		if (m)
+			free(m->done);
 		free(m);
 		return NULL;
 	}

@@ -34,6 +34,11 @@ struct run_ended { /* what a module's words came to in a process that has ended 
 	u64 words[];
 };
 
+struct run_how {
+	const char *via; /* NULL: it was never armed */
+	bool interpreted;
+};
+
 struct run_module {
 	struct run_module *next;
 	struct dp_rpn_unit unit;
@@ -44,7 +49,9 @@ struct run_module {
 	u32 number;                         /* in the order of insertion; of its file in the state's directory */
 	u32 file_dev_major, file_dev_minor; /* of the file that the name is a path of */
 	u64 file_inode;                     /* 0: the name is no path */
-	struct dp_counts *done;             /* for each probe: counts in processes that are gone */
+	struct dp_counts *done;             /* for each probe: counts in processes that are gone, */
+	struct run_how *how;                /* and how its hits came about where it was armed last */
+	u64 losses;                         /* dp_agg_losses() of processes that are not remembered any more */
 	struct dp_error last;               /* why a process was left out */
 	u32 left_out;
 	u64 let_go;              /* processes that began, or loaded the file, without waiting for the probes */
@@ -172,6 +179,12 @@ int dp_run_remove(struct dp_run *run, const struct dp_run_request *rq, const cha
 int dp_run_query(struct dp_run *run, const struct dp_run_request *rq, const char *name, FILE *out,
 		 struct dp_error *err);
 int dp_run_vars(struct dp_run *run, const struct dp_run_request *rq, const char *name, FILE *out, struct dp_error *err);
+
+/* run-query.c: the counts of a probe over all targets, also those that are gone. */
+void dp_run_counts(const struct dp_run *run, const struct run_module *m, u32 index, struct dp_counts *sum);
+
+/* run-rows.c: remember how the hits of its probes come about. */
+void dp_run_note_how(struct run_target *t);
 
 /* run-aggregates.c */
 /* Words from local variable i to the end of the aggregate that it belongs to; 0: to none. */

@@ -20,10 +20,10 @@ static const char *target_name(pid_t pid, char *buf, size_t size)
 
 /* ---- query ---- */
 
-static void sum_counts(struct dp_run *run, const struct run_module *m, u32 index, struct dp_counts *sum)
+void dp_run_counts(const struct dp_run *run, const struct run_module *m, u32 index, struct dp_counts *sum)
 {
 	*sum = m->done[index];
-	for (struct run_target *t = run->targets; t; t = t->next)
+	for (const struct run_target *t = run->targets; t; t = t->next)
 		for (u32 i = 0; t->session && i < t->nprobes; i++) {
 			struct dp_counts c;
 
@@ -51,7 +51,7 @@ static void query_probe(struct dp_run *run, const struct run_module *m, u32 i, F
 	struct dp_counts c;
 	u64 hits;
 
-	sum_counts(run, m, i, &c);
+	dp_run_counts(run, m, i, &c);
 	hits = c.v[DP_COUNT_RECORDED] + c.v[DP_COUNT_PASSED] + c.v[DP_COUNT_FILTERED] + c.v[DP_COUNT_MISSED] +
 	       c.v[DP_COUNT_LOST];
 	fprintf(out, "  probe %u: ", i);
@@ -223,7 +223,7 @@ static void show_module(const struct dp_rpn_unit *u, volatile u64 *v, const stru
 		dp_agg_show(dp_run_format(rq->flags), u, v, view, out);
 		return;
 	}
-	if (rq->flags & DP_RUN_AGGREGATES && !u->naggregates)
+	if (rq->flags & DP_RUN_AGGREGATES && !dp_agg_any_shown(u))
 		return;
 	if (!(rq->flags & DP_RUN_RESET)) {
 		fprintf(out, "%s%s, %s:\n", target_name(view->pid, at, sizeof(at)), view->ended ? " (ended)" : "",

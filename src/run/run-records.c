@@ -258,6 +258,7 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 	c.symbolize = dp_run_symbol_of;
 	c.symbolize_arg = a->t;
 	c.rf = p->m->unit.probes[p->index].rf;
+	c.ns = ns;
 	c.realtime_ns = ns + (u64)run->realtime_offset;
 	if (dp_view_comm(rec)) {
 		snprintf(comm, sizeof(comm), "%.16s", dp_view_comm(rec));

@@ -15,7 +15,7 @@
 #define COST_HIT_INTERPRETED 18
 #define COST_RECORD_INTERPRETED 42
 
-static const char *via(const struct dp_probe_info *info)
+const char *dp_trace_row_via(const struct dp_probe_info *info)
 {
 	bool trap = info->outcome == DP_OUTCOME_TRAP;
 
@@ -56,17 +56,27 @@ static double cost_ns(const struct dp_trace_row *row, bool compiled)
 	return ns;
 }
 
-static void fill(struct dp_trace_row *row, const struct dp_trace *t, u32 i, const struct dp_counts *counts)
+void dp_trace_row_finish(struct dp_trace_row *row, bool interpreted, struct dp_trace_row *total)
+{
+	row->hits = row->counts.v[DP_COUNT_RECORDED] + row->counts.v[DP_COUNT_PASSED] +
+		    row->counts.v[DP_COUNT_FILTERED] + row->counts.v[DP_COUNT_MISSED] + row->counts.v[DP_COUNT_LOST];
+	row->cost_ns = cost_ns(row, !interpreted);
+	for (int k = 0; k < DP_NCOUNTS; k++)
+		total->counts.v[k] += row->counts.v[k];
+	total->hits += row->hits;
+	total->cost_ns += row->cost_ns;
+}
+
+static void fill(struct dp_trace_row *row, const struct dp_trace *t, u32 i, const struct dp_counts *counts,
+		 struct dp_trace_row *total)
 {
 	struct dp_probe_info p;
 
 	dp_tracee_probe(&t->v[t->places[i].member]->tracee, t->places[i].probe, &p);
 	put_name(&p, row->name, sizeof(row->name));
-	row->via = via(&p);
+	row->via = dp_trace_row_via(&p);
 	row->counts = *counts;
-	row->hits = row->counts.v[DP_COUNT_RECORDED] + row->counts.v[DP_COUNT_PASSED] +
-		    row->counts.v[DP_COUNT_FILTERED] + row->counts.v[DP_COUNT_MISSED] + row->counts.v[DP_COUNT_LOST];
-	row->cost_ns = cost_ns(row, p.ncompiled == p.nsites);
+	dp_trace_row_finish(row, p.ncompiled != p.nsites, total);
 }
 
 struct dp_trace_row *dp_trace_rows(const struct dp_trace *t, struct dp_trace_row *total)
@@ -81,13 +91,8 @@ struct dp_trace_row *dp_trace_rows(const struct dp_trace *t, struct dp_trace_row
 		return NULL;
 	}
 	*total = (struct dp_trace_row){.name = "total", .via = ""};
-	for (u32 i = 0; i < n; i++) {
-		fill(&rows[i], t, i, &counts[i]);
-		for (int k = 0; k < DP_NCOUNTS; k++)
-			total->counts.v[k] += rows[i].counts.v[k];
-		total->hits += rows[i].hits;
-		total->cost_ns += rows[i].cost_ns;
-	}
+	for (u32 i = 0; i < n; i++)
+		fill(&rows[i], t, i, &counts[i], total);
 	free(counts);
 	return rows;
 }

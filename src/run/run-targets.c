@@ -91,6 +91,7 @@ static void end_session(struct dp_run *run, struct run_target *t)
 {
 	if (!t->session)
 		return;
+	dp_run_note_how(t);
 	dp_tracee_remove(t->session, NULL);
 	dp_run_drain(run, t, true);
 	add_counts(t);

@@ -117,7 +117,11 @@ struct dp_trace_row {
 	double cost_ns; /* an estimate */
 };
 
-/* A row for each event, and their sum in *total. NULL: no memory. */
+/* A row for each event, and their sum in *total. NULL: no memory. dp_free() it. */
 struct dp_trace_row *dp_trace_rows(const struct dp_trace *t, struct dp_trace_row *total);
+
+/* Of one row: hits and cost_ns, from all else. interpreted: its program is not compiled. Adds it to the sum. */
+void dp_trace_row_finish(struct dp_trace_row *row, bool interpreted, struct dp_trace_row *total);
+const char *dp_trace_row_via(const struct dp_probe_info *info);
 
 #endif

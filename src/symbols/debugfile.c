@@ -208,9 +208,13 @@ bool dp_mod_fetch_debug(struct dp_module *m)
 
 int dp_mod_no_debug(const struct dp_module *m, struct dp_error *err)
 {
+	char advice[160];
 	int r = dp_fail(err, E_LINE_NODEBUG, m->debug_why[0] ? "%.80s: %.150s" : "%.80s%s", m->base, m->debug_why);
 
-	if (!m->debug_why[0] && m->build_id[0] && m->build_id[1] && m->build_id[2])
+	dp_package_advice(m->path, m->build_id, advice, sizeof(advice));
+	if (!m->debug_why[0] && *advice)
+		dp_error_hint(err, "%s", advice);
+	else if (!m->debug_why[0] && m->build_id[0] && m->build_id[1] && m->build_id[2])
 		dp_error_hint(err,
 			      "compile it with -g, or install its debug symbols: " DEBUG_ROOT
 			      "/.build-id/%.2s/%s.debug is not there",

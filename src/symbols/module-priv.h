@@ -188,6 +188,10 @@ void dp_mod_near_text(const struct mod_near *near, char *buf, size_t size);
 bool dp_mod_debug_path(u32 i, const char *name, char *buf, size_t size);
 bool dp_mod_open_debug(struct dp_module *m);
 bool dp_mod_fetch_debug(struct dp_module *m);
+/* package.c: the installed package that has the file; what to install for its debug information, "" when unknown. */
+bool dp_package_of(const char *path, char *name, size_t size);
+void dp_package_advice(const char *path, const char *build_id, char *text, size_t size);
+
 /* E_LINE_NODEBUG, with what is known about it. */
 int dp_mod_no_debug(const struct dp_module *m, struct dp_error *err);
 bool dp_mod_read_mini(struct dp_module *m); /* adds the symbols of .gnu_debugdata */

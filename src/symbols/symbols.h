@@ -50,6 +50,9 @@ const char *dp_module_base(const struct dp_module *m);     /* last path componen
 const char *dp_module_build_id(const struct dp_module *m); /* lower-case hex, or "" */
 bool dp_module_is_pie_or_dso(const struct dp_module *m);   /* ET_DYN */
 bool dp_module_is_go(const struct dp_module *m);
+
+/* Whether the function at that address returns a floating point number; false also where that is not known. */
+bool dp_var_returns_real(struct dp_module *m, u64 addr);
 bool dp_module_has_symtab(const struct dp_module *m); /* false: stripped */
 
 /* File offset <-> link-time address through the PT_LOAD segments; false when outside. */

@@ -486,6 +486,30 @@ int dp_var_each(struct dp_module *m, u64 pc,
 	return r;
 }
 
+const char *dp_var_parameter(struct dp_module *m, u64 pc, u32 i)
+{
+	struct var_place p;
+	Dwarf_Die d;
+
+	if (!place_at(m, pc, &p, NULL) || !p.has_func || dwarf_child(&p.func, &d))
+		return NULL;
+	do {
+		if (dwarf_tag(&d) == DW_TAG_formal_parameter && !i--)
+			return dwarf_diename(&d);
+	} while (!dwarf_siblingof(&d, &d));
+	return NULL;
+}
+
+bool dp_var_returns_real(struct dp_module *m, u64 pc)
+{
+	Dwarf_Die type, under;
+
+	if (!dp_module_debug_bytes(m) || !dp_var_return_type(m, pc, &type))
+		return false;
+	return dwarf_peel_type(&type, &under) == 0 && dwarf_tag(&under) == DW_TAG_base_type &&
+	       dp_die_number(&under, DW_AT_encoding, 0) == DW_ATE_float;
+}
+
 bool dp_var_return_type(struct dp_module *m, u64 pc, Dwarf_Die *type)
 {
 	struct var_place p;

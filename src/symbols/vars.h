@@ -59,6 +59,9 @@ bool dp_die_type(Dwarf_Die *die, Dwarf_Die *type);
 /* An attribute that is a number, or what to take without it. */
 u64 dp_die_number(Dwarf_Die *die, unsigned name, u64 other);
 
+/* The name of parameter i (from 0) of the function at pc, as its source has them; NULL: none, or not known. */
+const char *dp_var_parameter(struct dp_module *m, u64 pc, u32 i);
+
 /* The type of the value that the function at pc returns; false: none, or not known. */
 bool dp_var_return_type(struct dp_module *m, u64 pc, Dwarf_Die *type);
 bool dp_var_returns_nothing(struct dp_module *m, u64 pc); /* false also where that is not known */

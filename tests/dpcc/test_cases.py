@@ -80,6 +80,7 @@ def errors():
 
 # Diagnostics that no file of its own can show.
 WITHOUT_CASE = {
+    "Go passes arguments by rules of its own: debug information must tell": "tests/process/test_go.py",
     "/sys/kernel/btf/vmlinux: %s": "a kernel without BTF",
     "the kernel's BTF has no function %.60s": "tests/dpcc/test_kernel_types.py: it is asked for first",
     "the kernel's BTF has no lines: give a debug file, dpcc -m vmlinux": "tests/dpcc/test_kernel_types.py",

@@ -55,6 +55,20 @@ def entries():
 
 
 @test
+def arguments():
+    """$argN is no argument of a Go function: refused, in plain lines and in compiled ones"""
+    p = gowork()
+    bare = os.path.join(tempfile.mkdtemp(prefix="dp-go-"), "gobare")
+    subprocess.run(["strip", "-g", "-o", bare, target("gowork")], check=True)
+    for line, command in (("p main.* n=$arg1", ["-p", str(p.pid)]), ("p main.main n=$arg1", ["-p", str(p.pid)]),
+                          ("p main.main count by $arg1", ["--", bare])):
+        r = subprocess.run([DPROBES, "trace", "-q", line, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           text=True, timeout=60)
+        assert r.returncode and "E-EVENT-ARGN" in r.stderr and "Go" in r.stderr, (line, r.stderr)
+    goes_on(p)
+
+
+@test
 def exits():
     """exits of the program's own functions, and entries of all"""
     probe(["p * " + NEVER, "r main.* " + NEVER_R, "r sort.* " + NEVER_R, "r strings.* " + NEVER_R], 2)

@@ -50,6 +50,41 @@ static int find_anywhere(struct dp_session *s, const char *name, struct found *f
 	return r;
 }
 
+/* The module with a source line that the user gave without one: the executable, else the only one that has it. */
+static int find_source(struct dp_session *s, const struct dp_location *loc, struct found *f, u32 *used,
+		       struct dp_error *err)
+{
+	struct dp_error first = {0}, e = {0};
+	int n = 0;
+
+	for (int pass = 0; pass < 2 && !f->im; pass++)
+		for (size_t i = 0; i < s->proc.nimages; i++) {
+			struct dp_image *im = &s->proc.images[i];
+			u64 copies[DP_LINE_COPIES_MAX];
+			int here;
+
+			if ((pass == 0) != im->is_exe)
+				continue;
+			here = dp_module_line(im->mod, loc->symbol, (u32)loc->offset, copies, DP_LINE_COPIES_MAX, used,
+					      &e);
+			if (im->is_exe)
+				first = e;
+			if (here <= 0)
+				continue;
+			if (f->im) {
+				dp_fail(err, E_LINE_COPIES, "%.80s is in %.60s and in %.60s", loc->symbol,
+					dp_module_base(f->im->mod), dp_module_base(im->mod));
+				return -EINVAL;
+			}
+			f->im = im;
+			n = here;
+			memcpy(f->copies, copies, sizeof(copies));
+		}
+	if (n <= 0 && err)
+		*err = first;
+	return n > 0 ? n : -ENOENT;
+}
+
 /* Every place of a source line; the first stands for all of them in names. */
 static int find_line(struct dp_session *s, const struct dp_location *loc, struct found *f, struct dp_error *err)
 {
@@ -59,7 +94,8 @@ static int find_line(struct dp_session *s, const struct dp_location *loc, struct
 	f->copies = calloc(DP_LINE_COPIES_MAX, sizeof(*f->copies));
 	if (!f->copies)
 		return dp_fail(err, E_ARM_NOMEM, "line");
-	n = dp_module_line(f->im->mod, loc->symbol, (u32)loc->offset, f->copies, DP_LINE_COPIES_MAX, &used, err);
+	n = f->im ? dp_module_line(f->im->mod, loc->symbol, (u32)loc->offset, f->copies, DP_LINE_COPIES_MAX, &used, err)
+		  : find_source(s, loc, f, &used, err);
 	if (n < 0) {
 		free(f->copies);
 		f->copies = NULL;
@@ -327,12 +363,33 @@ int dp_event_new(struct dp_session *s, struct dp_event_line *line, const char *w
 	return r;
 }
 
+/* $argN and $retval are the words where C has them: never those of a function that has others there. */
+static int check_convention(const struct dp_event *ev, const struct found *f, struct dp_error *err)
+{
+	struct dp_module *mod = f->im->mod;
+
+	if (ev->has_args && dp_module_is_go(mod)) {
+		dp_fail(err, E_EVENT_ARGN, "%.80s is written in Go, which passes arguments by other rules",
+			dp_module_base(mod));
+		dp_error_hint(err, "use their names (%s lists them), or registers: %%ax, %%bx, %%cx", "dprobes vars");
+		return -EINVAL;
+	}
+	if (ev->has_retval && dp_var_returns_real(mod, f->link)) {
+		dp_fail(err, E_EVENT_RETVAL, "%.80s returns a floating point number, which is in no general register",
+			f->sym.name);
+		dp_error_hint(err, "write a body: r %.80s { log($retval); }", f->sym.name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int add_event(struct dp_session *s, struct dp_event_line *line, const struct found *f, bool from_pattern,
 		     struct dp_error *err)
 {
 	struct dp_event *ev;
-	int r = dp_event_new(s, line, NULL, &ev, err);
+	int r = check_convention(dp_event_of_line(line), f, err);
 
+	r = r ? r : dp_event_new(s, line, NULL, &ev, err);
 	return r ? r : add_compiled(s, ev, f, from_pattern, err);
 }
 

@@ -11,8 +11,9 @@
 #include "program/described.h"
 
 #define STRING_MAX_BYTES 256 /* of one text in a record */
+#define MATCHED_BYTES 512    /* of a text that is compared, with its end */
 
-enum argument { NONE, ONE, TWO, TEXT_ONLY, TEXT_AND_ONE, ANY, NAME_ONLY, NAME_AND_ONE };
+enum argument { NONE, ONE, TWO, TEXT_ONLY, TEXT_AND_ONE, ANY, NAME_ONLY, NAME_AND_ONE, CALL };
 
 static const struct builtin {
 	const char *name;
@@ -24,12 +25,22 @@ static const struct builtin {
     {"printf", ANY, &dp_cc_type_void, NULL},
     {"log_probe_expr", TEXT_ONLY, &dp_cc_type_void, NULL},
     {"log_str", ANY, &dp_cc_type_void, NULL},
+    {"log_as", TEXT_AND_ONE, &dp_cc_type_void, NULL},
+    {"log_hex", TEXT_AND_ONE, &dp_cc_type_void, NULL},
+    {"log_args", NONE, &dp_cc_type_void, NULL},
+    {"log_event", TEXT_ONLY, &dp_cc_type_void, NULL},
+    {"__call_begin", CALL, &dp_cc_type_void, NULL},
+    {"__call_done", ONE, &dp_cc_type_void, "push d,0;pop lv"},
+    {"__code", ONE, &dp_cc_type_code, "nop"},
+    {"log_here", NONE, &dp_cc_type_void, NULL},
+    {"__call_end", CALL, &dp_cc_type_long, NULL},
     {"count", NAME_ONLY, &dp_cc_type_void, NULL},
     {"sum", NAME_AND_ONE, &dp_cc_type_void, NULL},
     {"min", NAME_AND_ONE, &dp_cc_type_void, NULL},
     {"max", NAME_AND_ONE, &dp_cc_type_void, NULL},
     {"hist", NAME_AND_ONE, &dp_cc_type_void, NULL},
     {"lhist", NAME_AND_ONE, &dp_cc_type_void, NULL},
+    {"quantiles", NAME_AND_ONE, &dp_cc_type_void, NULL},
     {"put", NAME_AND_ONE, &dp_cc_type_void, NULL},
     {"get", NAME_ONLY, &dp_cc_type_long, NULL},
     {"log_mem", TWO, &dp_cc_type_void, NULL},
@@ -52,6 +63,11 @@ static const struct builtin {
     {"exit_to", ONE, &dp_cc_type_void, NULL},
     {"remove", NONE, &dp_cc_type_void, "remove"},
     {"abort", NONE, &dp_cc_type_void, "abort"},
+    /* Made by the compiler alone. */
+    {"$comm", NONE, &dp_cc_type_void, NULL},
+    {"$backtrace", NONE, &dp_cc_type_void, NULL},
+    {"$matches", NONE, &dp_cc_type_int, NULL},
+    {"__kept", NONE, &dp_cc_type_ulong, NULL},
 };
 
 /* ---- parsing ---- */
@@ -115,6 +131,28 @@ static void more_arguments(struct dpcc *c, const struct tok *name, struct node *
 		dp_cc_fail(c, name, E_DPCC_TYPE, "it takes %u arguments, not %u", want, n);
 }
 
+/* All parameters of the function, those that are not available here left out. */
+static void parameters(struct dpcc *c, struct node *n)
+{
+	struct node **last = &n->a;
+	const char *name;
+
+	for (u32 i = 1; (name = dp_cc_parameter_name(c, i)); i++) {
+		struct node *arg = dp_cc_node_new(c, N_COMMA, n->tok);
+
+		arg->a = dp_cc_context(c, n->tok, name);
+		if (!arg->a || (arg->a->kind == N_BUILTIN && strcmp(arg->a->text, "__kept")))
+			arg->a = dp_cc_variable(c, n->tok, name, false);
+		if (!arg->a)
+			continue;
+		arg->text = name;
+		*last = arg;
+		last = &arg->next;
+	}
+	if (c->mod && !dp_module_debug_bytes(c->mod))
+		dp_cc_fail(c, n->tok, E_LINE_NODEBUG, "%.100s", dp_module_base(c->mod));
+}
+
 struct node *dp_cc_parse_builtin(struct dpcc *c, const struct tok *name)
 {
 	struct node *n = dp_cc_node_new(c, N_BUILTIN, name);
@@ -132,6 +170,16 @@ struct node *dp_cc_parse_builtin(struct dpcc *c, const struct tok *name)
 		dp_cc_expect(c, ")");
 		return n;
 	}
+	if (b->args == CALL) {
+		if (!strcmp(b->name, "__call_begin"))
+			dp_cc_parse_call_begin(c, n);
+		else
+			n->value = c->line = (u64)dp_cc_parse_constant(c);
+		dp_cc_expect(c, ")");
+		return n;
+	}
+	if (!strcmp(b->name, "log_args"))
+		parameters(c, n);
 	if (b->args == TEXT_ONLY || b->args == TEXT_AND_ONE || !strcmp(b->name, "printf")) {
 		struct tok *t = text_argument(c);
 
@@ -139,6 +187,8 @@ struct node *dp_cc_parse_builtin(struct dpcc *c, const struct tok *name)
 		n->value = t->str_len;
 		if (!strcmp(b->name, "log_probe_expr"))
 			probe_expression(c, n, t);
+		if (!strcmp(b->name, "log_event"))
+			c->event = t->str;
 		if (b->args != TEXT_ONLY && !dp_cc_tok_is(dp_cc_peek(c), ")"))
 			dp_cc_expect(c, ",");
 	}
@@ -234,16 +284,11 @@ static bool is_text(const struct type *t)
 
 static void log_float(struct dpcc *c, struct node *n, u64 mark)
 {
-	struct place p = dp_cc_place_of(c, n);
-
-	if (p.size > 8) {
+	if (!dp_cc_is_real(n->type)) {
 		log_bytes(c, n, mark);
 		return;
 	}
-	p.type = p.size == 4 ? &dp_cc_type_uint : &dp_cc_type_ulong;
-	if (p.kind == PLACE_MEMORY)
-		dp_cc_place_address(c, &p);
-	dp_cc_place_load(c, &p);
+	dp_cc_gen_value(c, n);
 	dp_cc_emit(c, "push d,0x%llx;push d,2;log", (unsigned long long)mark);
 }
 
@@ -259,6 +304,17 @@ static void log_value(struct dpcc *c, struct node *arg)
 	if (n->kind == N_STR) {
 		log_mark(c, new_field(c, arg->tok,
 				      dp_cc_format(c, "printf %s", quoted(c, dp_cc_format(c, "%.1000s", n->text)))));
+		return;
+	}
+	if (dp_cc_is_chain(n)) {
+		mark = new_field(c, arg->tok, dp_cc_format(c, "%s frame[%llu]", name, (unsigned long long)n->value));
+		dp_cc_emit(c, "push frames,%llu;push d,0x%llx;push d,%llu;log", (unsigned long long)n->value,
+			   (unsigned long long)mark, (unsigned long long)n->value + 1);
+		return;
+	}
+	if (dp_cc_is_comm(n)) { /* the words of a text are pushed beginning first, and logged from the top */
+		mark = new_field(c, arg->tok, dp_cc_format(c, "%s char[16]", name));
+		dp_cc_emit(c, "strcomm;push text,2;xchg;push d,0x%llx;push d,3;log", (unsigned long long)mark);
 		return;
 	}
 	if (t->kind == TY_VOID || t->kind == TY_FUNC)
@@ -426,11 +482,73 @@ static void need_register(struct dpcc *c, const struct node *n)
 		dp_cc_fail(c, n->tok, E_DPCC_NAME, "there is no register '%.20s'", n->op);
 }
 
+/* n->a->text becomes the name. */
+static void log_hex(struct dpcc *c, struct node *arg)
+{
+	struct node *n = dp_cc_to_value(c, arg->a);
+	u64 mark = new_field(c, arg->tok,
+			     dp_cc_format(c, "%s x%llu", quoted(c, arg->text), (unsigned long long)n->type->size * 8));
+
+	if (!dp_cc_type_is_scalar(n->type) || n->type->size > 8)
+		dp_cc_fail(c, arg->tok, E_DPCC_TYPE, "%s is no number", dp_cc_type_name(c, n->type));
+	dp_cc_gen_value(c, n);
+	dp_cc_emit(c, "push d,0x%llx;push d,2;log", (unsigned long long)mark);
+}
+
+static void gen_matches(struct dpcc *c, struct node *n)
+{
+	if (dp_cc_is_comm(n->a)) {
+		dp_cc_emit(c, "strcomm");
+	} else {
+		dp_cc_gen_value(c, n->a);
+		/* An address that cannot be read raises, as everywhere. */
+		dp_cc_emit(c, "push tsp,0;push mem,u8;ros 1;str %d", MATCHED_BYTES);
+	}
+	dp_cc_buf_put(c, c->code, "\t%s %s\n", *n->op == '~' ? "strglob" : "streq", quoted(c, n->b->text));
+	if (*n->op == '!')
+		dp_cc_emit(c, "lnot");
+}
+
+static void gen_kept(struct dpcc *c, struct node *n)
+{
+	dp_cc_gen_value(c, n->a->a);
+	dp_cc_emit(c, "push d,%llu;add;push lv", (unsigned long long)n->value);
+}
+
+/* What lines are made of. False: it is none of that. */
+static bool of_lines(struct dpcc *c, struct node *n)
+{
+	const char *name = n->text;
+
+	if (!strcmp(name, "log_as") || !strcmp(name, "log_hex")) {
+		n->a->text = n->op;
+		(name[4] == 'a' ? log_value : log_hex)(c, n->a);
+	} else if (!strcmp(name, "log_args")) {
+		for (struct node *arg = n->a; arg; arg = arg->next)
+			log_value(c, arg);
+	} else if (!strcmp(name, "log_here")) { /* a record of an event without fields */
+		log_mark(c, new_field(c, n->tok, "nothing"));
+	} else if (!strcmp(name, "__call_begin")) {
+		dp_cc_gen_call_begin(c, n);
+	} else if (!strcmp(name, "__call_end")) {
+		dp_cc_gen_call_end(c, n);
+	} else if (!strcmp(name, "__kept")) {
+		gen_kept(c, n);
+	} else if (!strcmp(name, "$matches")) {
+		gen_matches(c, n);
+	} else {
+		return !strcmp(name, "log_event");
+	}
+	return true;
+}
+
 static void special(struct dpcc *c, struct node *n)
 {
 	const char *name = n->text;
 	s64 v;
 
+	if (of_lines(c, n))
+		return;
 	if (!strcmp(name, "log") || !strcmp(name, "log_probe_expr")) {
 		for (struct node *arg = n->a; arg; arg = arg->next)
 			log_value(c, arg);

@@ -9,6 +9,7 @@
 
 #define KEYS 256     /* of one aggregate, unless KEYS says otherwise */
 #define KEYS_HIST 64 /* each takes as many words as a histogram */
+#define KEYS_QUANTILES 48
 
 /* The text of a key: what fits into its words, and the NUL that `str` wants room for. */
 #define TEXT_ROOM (DP_KEY_TEXT_WORDS * 8 + 1)
@@ -28,6 +29,11 @@ static bool is_text(const struct type *t)
 {
 	return (t->kind == TY_PTR || t->kind == TY_ARRAY) && t->of->kind == TY_INT && t->of->size == 1 &&
 	       t->of->is_char;
+}
+
+static u32 usual_keys(u32 kind)
+{
+	return kind == DP_AGG_QUANTILES ? KEYS_QUANTILES : dp_aggregate_words(kind) == DP_HIST_WORDS ? KEYS_HIST : KEYS;
 }
 
 /* How a part of a key is kept and shown. */
@@ -58,8 +64,14 @@ static struct node *key_argument(struct dpcc *c, struct node ***last)
 	bool chain = dp_cc_tok_is(t, "backtrace");
 	struct node *n, *args = NULL, **last_arg = &args;
 
-	if ((!chain && !dp_cc_tok_is(t, "comm")) || !dp_cc_tok_is(t + 1, "("))
-		return dp_cc_parse_argument(c, last);
+	if ((!chain && !dp_cc_tok_is(t, "comm")) || !dp_cc_tok_is(t + 1, "(")) {
+		n = dp_cc_parse_argument(c, last);
+		if (dp_cc_is_chain(n->a) || dp_cc_is_comm(n->a)) {
+			n->value = n->a->value;
+			n->a = NULL;
+		}
+		return n;
+	}
 	c->at += 2;
 	if (chain && !dp_cc_tok_is(dp_cc_peek(c), ")"))
 		dp_cc_parse_argument(c, &last_arg);
@@ -95,7 +107,7 @@ static struct aggregate *find(struct dpcc *c, const struct tok *t, const struct 
 	u64 words = dp_rpn_aggregate_words(wanted);
 
 	for (; (a = *last); last = &a->next) {
-		if (a->a.kind != wanted->kind || strcmp(a->a.name, wanted->name))
+		if (a->a.kind != wanted->kind || a->a.average != wanted->average || strcmp(a->a.name, wanted->name))
 			continue;
 		if (a->a.step != wanted->step)
 			dp_cc_fail(c, t, E_DPCC_TYPE, "'%.60s' has another step elsewhere", wanted->name);
@@ -115,6 +127,14 @@ static struct aggregate *find(struct dpcc *c, const struct tok *t, const struct 
 	return a;
 }
 
+u32 dp_cc_loss(struct dpcc *c, const struct tok *t, const char *name)
+{
+	struct dp_rpn_aggregate wanted = {.kind = DP_AGG_COUNT, .step = 1, .loss = true};
+
+	dp_format(wanted.name, sizeof(wanted.name), "%s", name);
+	return find(c, t, &wanted)->a.index;
+}
+
 static u32 parse_step(struct dpcc *c)
 {
 	struct node *n, **last = &n;
@@ -129,7 +149,27 @@ static u32 parse_step(struct dpcc *c)
 	return (u32)v;
 }
 
-/* NAME [, VALUE [, STEP of lhist]] [, KEY...] up to the closing parenthesis. */
+/* [: avg] [: top N] [: from N], how it is shown. */
+static void parse_attributes(struct dpcc *c, struct dp_rpn_aggregate *a)
+{
+	while (dp_cc_accept(c, ":")) {
+		const struct tok *t = dp_cc_peek(c);
+
+		if (dp_cc_accept(c, "avg")) {
+			a->average = true;
+		} else if (dp_cc_accept(c, "top")) {
+			a->top = (u32)dp_cc_parse_constant(c);
+		} else if (dp_cc_accept(c, "from")) {
+			a->from = dp_cc_parse_constant(c);
+		} else {
+			dp_cc_fail(c, t, E_DPCC_SYNTAX, "avg, top N or from N is missing here");
+		}
+		if (a->top > DP_LOCALS_MAX || a->from < -(1ll << 31) || a->from > 1ll << 31)
+			dp_cc_fail(c, t, E_DPCC_LIMIT, "the number is too large");
+	}
+}
+
+/* NAME [ATTRIBUTES] [, VALUE [, STEP of lhist]] [, KEY...] up to the closing parenthesis. */
 void dp_cc_parse_aggregate(struct dpcc *c, struct node *n, bool has_value)
 {
 	const struct tok *t = dp_cc_peek(c);
@@ -137,6 +177,7 @@ void dp_cc_parse_aggregate(struct dpcc *c, struct node *n, bool has_value)
 	struct dp_rpn_aggregate wanted = {.kind = kind_of(n->text), .step = 1};
 	struct node **last = &n->a;
 
+	parse_attributes(c, &wanted);
 	if (strlen(name) >= sizeof(wanted.name))
 		dp_cc_fail(c, t, E_DPCC_LIMIT, "the name of an aggregate has at most %zu characters",
 			   sizeof(wanted.name) - 1);
@@ -152,7 +193,7 @@ void dp_cc_parse_aggregate(struct dpcc *c, struct node *n, bool has_value)
 		add_part(c, &wanted, &last);
 	}
 	if (wanted.nparts)
-		wanted.keys = c->keys ? c->keys : dp_aggregate_words(wanted.kind) == DP_HIST_WORDS ? KEYS_HIST : KEYS;
+		wanted.keys = c->keys ? c->keys : usual_keys(wanted.kind);
 	n->aggregate = find(c, t, &wanted);
 }
 
@@ -209,6 +250,8 @@ void dp_cc_gen_aggregate(struct dpcc *c, const struct node *n)
 		dp_cc_emit(c, "push d,0");
 	} else {
 		dp_cc_gen_value(c, dp_cc_cast_to(c, dp_cc_to_value(c, n->a->a), &dp_cc_type_long));
+		if (a->from)
+			dp_cc_emit(c, "push d,%lld;sub", (long long)a->from);
 		keys = n->a->next;
 	}
 	if (a->kind == DP_AGG_LINEAR) { /* which bar; all that is negative is one */

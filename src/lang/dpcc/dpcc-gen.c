@@ -276,10 +276,12 @@ void dp_cc_gen_value(struct dpcc *c, struct node *n)
 	case N_PROBE:
 	case N_DEREF:
 	case N_MEMBER:
-		if (!dp_cc_type_is_scalar(n->type))
+		if (!dp_cc_type_is_scalar(n->type) && !dp_cc_is_real(n->type))
 			dp_cc_fail(c, n->tok, E_DPCC_TYPE, "%s cannot be used as a value here",
 				   dp_cc_type_name(c, n->type));
 		p = dp_cc_place_of(c, n);
+		if (dp_cc_is_real(n->type)) /* its bits */
+			p.type = n->type->size == 4 ? &dp_cc_type_uint : &dp_cc_type_ulong;
 		if (p.kind == PLACE_MEMORY)
 			dp_cc_place_address(c, &p);
 		dp_cc_place_load(c, &p);

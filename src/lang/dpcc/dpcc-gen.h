@@ -31,6 +31,8 @@ void dp_cc_place_store(struct dpcc *c, const struct place *p, const struct tok *
 u32 dp_cc_frames_wanted(struct dpcc *c, const struct tok *t, const struct node *args);
 struct node *dp_cc_parse_argument(struct dpcc *c, struct node ***last);
 void dp_cc_parse_aggregate(struct dpcc *c, struct node *n, bool has_value);
+/* The local variable that counts what is lost, by its name. */
+u32 dp_cc_loss(struct dpcc *c, const struct tok *t, const char *name);
 void dp_cc_gen_aggregate(struct dpcc *c, const struct node *n);
 
 void dp_cc_gen_statement(struct dpcc *c, struct node *n);

@@ -227,6 +227,8 @@ static struct node *condition(struct dpcc *c)
 
 	dp_cc_expect(c, "(");
 	n = dp_cc_to_value(c, dp_cc_parse_expr(c));
+	if (dp_cc_is_real(n->type))
+		n = dp_cc_cast_to(c, n, &dp_cc_type_bool);
 	if (!dp_cc_type_is_scalar(n->type))
 		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "a condition must be a number or a pointer, not %s",
 			   dp_cc_type_name(c, n->type));

@@ -28,7 +28,7 @@ struct tok {
 	const char *at;
 	u32 len;
 	u64 value;
-	bool is_unsigned, is_long;
+	bool is_unsigned, is_long, is_real; /* is_real: value has the bits of a double */
 	const struct rpn_line *line;
 	char *str; /* of a text */
 	u32 str_len;
@@ -200,7 +200,10 @@ struct dpcc {
 	struct btf *btf, *btf_base; /* of the probed module of the kernel, and of the kernel */
 	bool by_name;               /* addresses are not known yet: symbols stand for them */
 	struct target target;
-	bool bare; /* words without $ may be variables of the program: in log_probe_expr */
+	u64 line;           /* of which the handler is: see context.c */
+	struct call *calls; /* over all passes */
+	const char *event;  /* the record is shown as one of this event; NULL: as a program's */
+	bool bare;          /* words without $ may be variables of the program: in log_probe_expr */
 
 	/* tables of one pass */
 	struct scope *scope;
@@ -291,10 +294,37 @@ bool dp_cc_probed_is_reference(const struct dpcc *c,
 			       const struct dp_var *v); /* of C++: a pointer that is followed by itself */
 bool dp_cc_probed_enumerator(struct dpcc *c, const char *name, s64 *value);
 
+/* The same for a variable alone, whatever else has this name. */
+struct node *dp_cc_variable(struct dpcc *c, const struct tok *t, const char *name, bool needed);
+/* The name of parameter i, from 1, of the probed function; NULL: not known. */
+const char *dp_cc_parameter_name(struct dpcc *c, u32 i);
+/* The instruction is a function's first one. */
+bool dp_cc_at_entry(const struct dpcc *c);
+
+/* ---- context.c ---- */
+#define CALL_VALUES_MAX 15
+/* $pid and the like; NULL: the name means nothing of this kind. */
+struct node *dp_cc_context(struct dpcc *c, const struct tok *t, const char *name);
+/* $comm and $backtrace have no value: they are logged, compared and taken as keys only. */
+bool dp_cc_is_comm(const struct node *n);
+bool dp_cc_is_chain(const struct node *n);
+struct node *dp_cc_compare_text(struct dpcc *c, const struct tok *t, const char *op, struct node *a, struct node *b);
+void dp_cc_parse_call_begin(struct dpcc *c, struct node *n);
+void dp_cc_gen_call_begin(struct dpcc *c, const struct node *n);
+void dp_cc_gen_call_end(struct dpcc *c, const struct node *n);
+
 /* ---- decl.c ---- */
 /* static, typedef, global(N) and the like are told by *storage; N + 1 by *index. */
 struct type *dp_cc_parse_specifiers(struct dpcc *c, const char **storage, u32 *index);
 struct type *dp_cc_parse_declarator(struct dpcc *c, struct type *base, const struct tok **name);
+
+/* ---- float.c ---- */
+extern const char dp_cc_prelude_float[];
+/* float and double, which handlers compute with. */
+bool dp_cc_is_real(const struct type *t);
+/* Between two of them, or one and an integer. */
+struct node *dp_cc_real_cast(struct dpcc *c, struct node *n, struct type *to);
+struct node *dp_cc_real_binary(struct dpcc *c, const struct tok *t, const char *op, struct node *a, struct node *b);
 
 /* ---- init.c ---- */
 /* What follows "=" behind a variable of a function, as statements; it may give an array its size. */

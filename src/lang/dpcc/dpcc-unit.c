@@ -236,15 +236,20 @@ static void preprocess(struct unit *u, const char *path)
 {
 	struct dpcc *c = &u->c;
 	struct rpn_pre_options opt = {true, true, c->opt->ignore_errors, c->opt->dirs, c->opt->ndirs};
-	char *text = read_all(c, path), *dir = dp_cc_text(c, path, strlen(path)), *slash = strrchr(dir, '/');
+	const char *text = c->opt->text ? c->opt->text : read_all(c, path);
+	char *dir = dp_cc_text(c, path, strlen(path)), *slash = strrchr(dir, '/');
+	char *both = dp_cc_alloc(c, sizeof(prelude) + strlen(dp_cc_prelude_float));
 	struct tok *user, *all;
 	u32 nuser;
+
+	memcpy(both, prelude, sizeof(prelude));
+	memcpy(both + sizeof(prelude) - 1, dp_cc_prelude_float, strlen(dp_cc_prelude_float));
 
 	if (slash)
 		*slash = '\0';
 	if (dp_rpn_preprocess_with(&c->src, text, strcmp(path, "-") ? path : "standard input", slash ? dir : ".",
 				   c->opt->defines, c->opt->ndefines, &opt, c->err) ||
-	    dp_rpn_preprocess(&c->prelude, prelude, "prelude", ".", NULL, 0, c->err))
+	    dp_rpn_preprocess(&c->prelude, both, "prelude", ".", NULL, 0, c->err))
 		longjmp(c->out, 1);
 	dp_cc_lex(c, &c->src);
 	user = c->toks;

@@ -17,6 +17,7 @@ struct dpcc_options {
 	const char *const *dirs; /* of #include */
 	u32 ndirs;
 	const char *module; /* file with symbols and debug information, in the place of MODNAME's */
+	const char *text;   /* what is compiled, in the place of the file; its name stands in messages */
 	bool comments;      /* in the generated text */
 	bool ignore_errors; /* of the preprocessor */
 	bool tree;          /* write the syntax tree instead */
@@ -37,6 +38,24 @@ struct dpcc_result {
  * the detail begins with "FILE:LINE:COLUMN: ".
  */
 int dp_cc_compile(const char *path, const struct dpcc_options *opt, struct dpcc_result *res, struct dp_error *err);
+
+/*
+ * Event lines. Whether one says what only this compiler understands (names of the program, aggregates, assignments, a
+ * body in C), and is no line of the event language.
+ */
+bool dp_cc_line_says_more(const char *text);
+
+/* begin { NAME = NUMBER; ... }: variables for the bodies of a module. */
+bool dp_cc_line_is_begin(const char *text);
+
+/* Lines of one module: modname is its path, or what MODNAME has for the kernel; modtype user, kernel or kmod. */
+struct dp_cc_lines;
+struct dp_cc_lines *dp_cc_lines_new(const char *modname, const char *modtype);
+int dp_cc_lines_add(struct dp_cc_lines *ls, const char *text, struct dp_error *err);
+/* As dp_cc_compile(). On error *line says which of the lines is wrong, and res->line is it; ~0: none can be told. */
+int dp_cc_lines_compile(const struct dp_cc_lines *ls, const struct dpcc_options *opt, struct dpcc_result *res,
+			u32 *line, struct dp_error *err);
+void dp_cc_lines_free(struct dp_cc_lines *ls);
 
 /* Whether a file's name says that it is for dpcc (.dpc). */
 bool dp_cc_is_source(const char *path);

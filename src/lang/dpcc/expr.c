@@ -49,6 +49,9 @@ struct node *dp_cc_cast_to(struct dpcc *c, struct node *n, struct type *t)
 
 	if (dp_cc_type_same(n->type, t))
 		return n;
+	if ((dp_cc_is_real(t) && (dp_cc_is_real(n->type) || n->type->kind == TY_INT)) ||
+	    (dp_cc_is_real(n->type) && t->kind == TY_INT))
+		return dp_cc_real_cast(c, n, t);
 	if (t->kind == TY_STRUCT || n->type->kind == TY_STRUCT || t->kind == TY_FLOAT || n->type->kind == TY_FLOAT ||
 	    n->type->kind == TY_VOID || !(dp_cc_type_is_scalar(t) || t->kind == TY_VOID))
 		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "%s cannot become %s", dp_cc_type_name(c, n->type),
@@ -209,6 +212,8 @@ static struct node *primary(struct dpcc *c)
 	c->at++;
 	switch (t->kind) {
 	case TOK_NUM:
+		if (t->is_real)
+			return dp_cc_node_number(c, t, (s64)t->value, &dp_cc_type_double);
 		return dp_cc_node_number(c, t, (s64)t->value,
 					 t->is_long       ? (t->is_unsigned ? &dp_cc_type_ulong : &dp_cc_type_long)
 					 : t->is_unsigned ? &dp_cc_type_uint
@@ -417,6 +422,9 @@ static struct node *simple_unary(struct dpcc *c, enum node_kind kind, const stru
 	struct node *n = dp_cc_node_new(c, kind, t);
 
 	n->a = dp_cc_to_value(c, unary(c));
+	if (dp_cc_is_real(n->a->type) && kind != N_NOT)
+		return dp_cc_real_binary(c, t, kind == N_NEG ? "*" : "==", n->a,
+					 dp_cc_node_number(c, t, kind == N_NEG ? -1 : 0, &dp_cc_type_int));
 	if (kind == N_LNOT) {
 		need_scalar(c, n->a);
 		n->type = &dp_cc_type_int;
@@ -473,7 +481,7 @@ static struct node *unary(struct dpcc *c)
 static const struct {
 	const char *op;
 	int level;
-} levels[] = {{"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},  {"&", 5}, {"==", 6}, {"!=", 6}, {"<", 7},  {">", 7},
+} levels[] = {{"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},  {"&", 5}, {"==", 6}, {"!=", 6}, {"~", 6},  {"<", 7}, {">", 7},
 	      {"<=", 7}, {">=", 7}, {"<<", 8}, {">>", 8}, {"+", 9}, {"-", 9},  {"*", 10}, {"/", 10}, {"%", 10}};
 
 static bool is_compare(const char *op)
@@ -532,14 +540,28 @@ static struct node *pointer_sum(struct dpcc *c, const struct tok *t, struct node
 	return n;
 }
 
+/* Where only zero or not matters. */
+static struct node *truth(struct dpcc *c, struct node *n)
+{
+	return dp_cc_is_real(n->type) ? dp_cc_cast_to(c, n, &dp_cc_type_bool) : n;
+}
+
 static struct node *binary(struct dpcc *c, const struct tok *t, const char *op, struct node *a, struct node *b)
 {
 	struct node *n = dp_cc_node_new(c, N_BINARY, t);
 	bool logic = !strcmp(op, "&&") || !strcmp(op, "||");
 	struct type *type;
 
+	if (b->kind == N_STR && (!strcmp(op, "==") || !strcmp(op, "!=") || !strcmp(op, "~")))
+		return dp_cc_compare_text(c, t, op, a, b);
+	if (!strcmp(op, "~"))
+		dp_cc_fail(c, b->tok, E_DPCC_TYPE, "a text in quotes is needed behind ~");
 	a = dp_cc_to_value(c, a);
 	b = dp_cc_to_value(c, b);
+	if (!logic && (dp_cc_is_real(a->type) || dp_cc_is_real(b->type)))
+		return dp_cc_real_binary(c, t, op, a, b);
+	a = truth(c, a);
+	b = truth(c, b);
 	need_scalar(c, a);
 	need_scalar(c, b);
 	n->op = op;
@@ -627,7 +649,7 @@ static struct node *conditional(struct dpcc *c)
 	if (!dp_cc_accept(c, "?"))
 		return a;
 	n = dp_cc_node_new(c, N_COND, t);
-	n->a = dp_cc_to_value(c, a);
+	n->a = truth(c, dp_cc_to_value(c, a));
 	need_scalar(c, n->a);
 	if (asks_defined(n->a) && dp_cc_fold(n->a, &v)) { /* the other one may name what is not there */
 		if (!v)
@@ -646,6 +668,12 @@ static struct node *conditional(struct dpcc *c)
 	n->c = dp_cc_to_value(c, conditional(c));
 	if (n->b->type->kind == TY_VOID && n->c->type->kind == TY_VOID) {
 		n->type = &dp_cc_type_void;
+		return n;
+	}
+	if (dp_cc_is_real(n->b->type) || dp_cc_is_real(n->c->type)) {
+		n->b = dp_cc_cast_to(c, n->b, &dp_cc_type_double);
+		n->c = dp_cc_cast_to(c, n->c, &dp_cc_type_double);
+		n->type = &dp_cc_type_double;
 		return n;
 	}
 	need_scalar(c, n->b);
@@ -721,7 +749,8 @@ struct node *dp_cc_parse_assign(struct dpcc *c)
 		if (!*n->op) {
 			if (a->type->kind == TY_STRUCT)
 				return copy_struct(c, t, a, n->b);
-			need_scalar(c, a);
+			if (!dp_cc_is_real(a->type))
+				need_scalar(c, a);
 			n->b = dp_cc_cast_to(c, n->b, a->type);
 			return n;
 		}

@@ -57,6 +57,8 @@ bool dp_cc_fold(const struct node *n, s64 *v)
 
 	switch (n->kind) {
 	case N_NUM:
+		if (n->type->kind == TY_FLOAT)
+			return false;
 		*v = (s64)n->value;
 		return true;
 	case N_CAST:

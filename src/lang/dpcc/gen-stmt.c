@@ -347,6 +347,24 @@ static void gen_literals(struct dpcc *c)
 	dp_cc_emit(c, "push d,8;push d,0;pop heap,u64,%u", words);
 }
 
+/* "group" "name" "function" OFFSET RETURN, as records show the probe. */
+static const char *event_words(struct dpcc *c)
+{
+	struct dp_symbol sym = {.name = c->target.func         ? c->target.func
+					: c->target.watched_as ? c->target.watched_as
+							       : ""};
+	const char *slash = strchr(c->event, '/');
+	u64 offset = c->target.pc;
+
+	if (c->mod && !c->target.watched) {
+		dp_module_symbol_at(c->mod, c->target.pc, &sym);
+		offset -= sym.addr;
+	}
+	return dp_cc_format(c, "\"%.*s\" \"%s\" \"%s\" %llu %d", (int)(slash - c->event), c->event, slash + 1,
+			    dp_cc_one_line(c, sym.name), (unsigned long long)(c->target.is_return ? 0 : offset),
+			    c->target.is_return);
+}
+
 void dp_cc_gen_program(struct dpcc *c, struct function *handler)
 {
 	struct buf body = {0}, start = {0};
@@ -376,6 +394,8 @@ void dp_cc_gen_program(struct dpcc *c, struct function *handler)
 	} else {
 		dp_cc_emit(c, c->counts && !c->traces ? "abort" : "exit");
 	}
+	if (c->event)
+		dp_cc_buf_put(c, &c->all, "field = event %s\n", event_words(c));
 	for (u32 i = 0; i < c->nfields; i++)
 		dp_cc_buf_put(c, &c->all, "field = %s\n", c->fields[i]);
 	dp_cc_buf_add(c, &c->all, start.s, start.n);

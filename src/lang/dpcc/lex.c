@@ -140,6 +140,23 @@ static bool is_word(char ch)
 	return isalnum((unsigned char)ch) || ch == '_';
 }
 
+/* 1.5, 1e6: its bits as a double. */
+static bool real_number(struct tok *t, const char *p)
+{
+	char *end = (char *)p + strspn(p, "0123456789");
+	double d;
+
+	if (*end != '.' && (*end | 32) != 'e') /* 0x1e begins with a 0 and an x */
+		return false;
+	d = strtod(p, &end);
+	if (errno || is_word(*end) || *end == '.')
+		return false;
+	memcpy(&t->value, &d, sizeof(d));
+	t->is_real = true;
+	t->len = (u32)(end - p);
+	return true;
+}
+
 static void number(struct dpcc *c, struct tok *t, const char *p)
 {
 	char *end;
@@ -150,6 +167,8 @@ static void number(struct dpcc *c, struct tok *t, const char *p)
 		t->value = strtoull(p + 2, &end, 2);
 	else
 		t->value = strtoull(p, &end, 0);
+	if (real_number(t, p))
+		return;
 	for (; *end == 'u' || *end == 'U' || *end == 'l' || *end == 'L'; end++) {
 		t->is_unsigned |= (*end | 32) == 'u';
 		t->is_long |= (*end | 32) == 'l';

@@ -37,6 +37,8 @@ static void start_pass(struct unit *u, struct target target)
 	c->literals = NULL;
 	c->literal_bytes = 0;
 	c->nfields = 0;
+	c->line = 0;
+	c->event = NULL;
 	c->counts = c->traces = false;
 	c->label = c->depth = 0;
 	c->at = 0;
@@ -273,14 +275,14 @@ static void returns_place(struct unit *u, const struct place_def *d, const struc
 		probe_at(u, d, exits[i], true);
 }
 
-/* NAME, NAME+N: the function itself and, for the name alone, its inlined copies. */
+/* NAME, NAME+N: the function itself and, for the name alone, its inlined copies; NAME%entry leaves these out. */
 static void function_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name,
-			   u64 offset)
+			   u64 offset, bool alone)
 {
 	struct dp_error err = {0};
 	struct dp_symbol sym;
 	u64 copies[PLACES_MAX];
-	int n = offset ? 0 : dp_var_copies(u->c.mod, name, copies, PLACES_MAX);
+	int n = offset || alone ? 0 : dp_var_copies(u->c.mod, name, copies, PLACES_MAX);
 
 	if (n < 1) {
 		if (dp_module_symbol(u->c.mod, name, &sym, &err))
@@ -316,16 +318,27 @@ static void kernel_place(struct unit *u, const struct place_def *d, const struct
 	}
 }
 
-static void patterns_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name)
+static void patterns_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name,
+			   bool is_return)
 {
 	struct matches m = {.n = 0};
+	struct dp_error err = {0};
+	u64 exits[PLACES_MAX];
 
 	dp_module_each_func(u->c.mod, name, add_match, &m);
 	if (!m.n)
 		dp_cc_fail(&u->c, where, E_SYM_NONE, "no function matches %s", name);
 	dp_cc_unit_note(u, "%s matches %u functions", name, m.n);
-	for (u32 i = 0; i < m.n; i++)
-		probe_at(u, d, m.v[i], false);
+	for (u32 i = 0; i < m.n; i++) {
+		int n = is_return ? dp_module_exits(u->c.mod, m.v[i], exits, PLACES_MAX, &err) : 0;
+
+		if (n < 0)
+			dp_cc_refail(&u->c, where, &err);
+		for (int k = 0; k < n; k++)
+			probe_at(u, d, exits[k], true);
+		if (!is_return)
+			probe_at(u, d, m.v[i], false);
+	}
 }
 
 static void watch_place(struct unit *u, const struct place_def *d, const struct tok *where)
@@ -364,7 +377,7 @@ void dp_cc_unit_place(struct unit *u, const struct place_def *d)
 	struct tok where = dp_cc_pragma_token(d->line, d->line->text);
 	char *name = dp_cc_text(&u->c, d->location, strlen(d->location)), *end, *sign;
 	u32 file_len, line;
-	bool is_return;
+	bool is_return, is_entry;
 	u64 offset = 0;
 
 	if (!d->handler)
@@ -382,7 +395,8 @@ void dp_cc_unit_place(struct unit *u, const struct place_def *d)
 	}
 	end = strchr(name, '%');
 	is_return = end && !strcmp(end, "%return");
-	if (is_return)
+	is_entry = end && !strcmp(end, "%entry");
+	if (is_return || is_entry)
 		*end = '\0';
 	sign = strrchr(name, '+');
 	if (sign && sign != name && !is_return) {
@@ -394,16 +408,16 @@ void dp_cc_unit_place(struct unit *u, const struct place_def *d)
 	}
 	if (!u->c.mod) {
 		kernel_place(u, d, &where, name, offset, is_return);
+	} else if (strpbrk(name, "*?[")) {
+		patterns_place(u, d, &where, name, is_return);
 	} else if (is_return) {
 		returns_place(u, d, &where, name);
-	} else if (strpbrk(name, "*?[")) {
-		patterns_place(u, d, &where, name);
 	} else if (*name >= '0' && *name <= '9') { /* an offset in the file */
 		offset = strtoull(name, &end, 0);
 		if (*end || !dp_module_offset_to_addr(u->c.mod, offset, &offset))
 			dp_cc_fail(&u->c, &where, E_DPCC_PRAGMA, "%s is no place in the module", name);
 		probe_at(u, d, offset, false);
 	} else {
-		function_place(u, d, &where, name, offset);
+		function_place(u, d, &where, name, offset, is_entry);
 	}
 }

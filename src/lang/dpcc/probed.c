@@ -37,10 +37,10 @@ static struct type *return_type(struct dpcc *c, const struct tok *where)
 		return &dp_cc_type_long;
 	if (t->lazy)
 		dp_cc_debug_complete(c, t);
-	/* Never a wrong number: what the function leaves in rax is not what it returns. */
+	if (dp_cc_is_real(t))
+		return t;
 	if (t->kind == TY_FLOAT)
-		dp_cc_fail(c, where, E_DPCC_TYPE,
-			   "the function returns %.80s in a vector register, which programs cannot read",
+		dp_cc_fail(c, where, E_DPCC_TYPE, "the function returns %.80s in registers that are not read here",
 			   dp_cc_type_name(c, t));
 	if (!dp_cc_type_is_scalar(t) && (!is_struct(t) || t->size <= 16))
 		dp_cc_fail(c, where, E_DPCC_TYPE,
@@ -61,6 +61,11 @@ static struct node *returned(struct dpcc *c, struct node *n, const struct tok *w
 		n->probe->pieces[0].kind = DP_PIECE_MEMORY;
 		dp_format(n->probe->pieces[0].code, DP_PIECE_CODE, "push r," DP_NAME_RESULT ";");
 		n->in_target = true;
+		return n;
+	}
+	if (n->type->kind == TY_FLOAT) {
+		n->probe->pieces[0].kind = DP_PIECE_VALUE;
+		dp_format(n->probe->pieces[0].code, DP_PIECE_CODE, "push r," DP_NAME_REAL_RESULT ";xchg;ros 1;");
 		return n;
 	}
 	n->probe->pieces[0].kind = DP_PIECE_REGISTER;
@@ -124,7 +129,36 @@ bool dp_cc_probed_is_reference(const struct dpcc *c, const struct dp_var *v)
 	return tag == DW_TAG_reference_type || tag == DW_TAG_rvalue_reference_type;
 }
 
+const char *dp_cc_parameter_name(struct dpcc *c, u32 i)
+{
+	return c->mod ? dp_var_parameter(c->mod, c->target.pc, i - 1) : NULL;
+}
+
+bool dp_cc_at_entry(const struct dpcc *c)
+{
+	struct dp_symbol sym;
+
+	if (c->target.watched || c->target.is_return)
+		return false;
+	if (!c->mod)
+		return !c->target.pc;
+	return dp_module_symbol_at(c->mod, c->target.pc, &sym) && sym.addr == c->target.pc;
+}
+
+/* In event lines $pid and the like are what they always were; in handlers the program's own variable goes first. */
 struct node *dp_cc_probed(struct dpcc *c, const struct tok *t, const char *name, bool needed)
+{
+	struct node *n = c->event ? dp_cc_context(c, t, name) : NULL;
+
+	if (n)
+		return n;
+	n = dp_cc_variable(c, t, name, false);
+	if (!n && !c->event)
+		n = dp_cc_context(c, t, name);
+	return n || !needed ? n : dp_cc_variable(c, t, name, true);
+}
+
+struct node *dp_cc_variable(struct dpcc *c, const struct tok *t, const char *name, bool needed)
 {
 	struct dp_error err = {0};
 	struct node *n, *d;

@@ -156,21 +156,46 @@ static int compile(struct dp_event_line *l)
 
 /* ---- lines ---- */
 
+/* NULL: no memory. */
+static struct dp_event_line *line_new(const char *text, bool is_kernel, struct dp_error *err)
+{
+	size_t size = strlen(text) + 1;
+	struct dp_event_line *l = dp_alloc(sizeof(*l) + size);
+
+	if (!l)
+		return NULL;
+	memcpy(l->text, text, size);
+	l->is_kernel = is_kernel;
+	l->ev = &l->shape;
+	l->err = err;
+	l->condition = -1;
+	return l;
+}
+
+int dp_event_head(struct dp_event *ev, const char *text, u32 *behind, struct dp_error *err)
+{
+	struct dp_error ignored;
+	struct dp_event_line *l = line_new(text, false, err ? err : &ignored);
+	int ret;
+
+	if (!l)
+		return dp_fail(err, E_EVENT_MEMORY, "the line");
+	ret = dp_ev_parse_head(l);
+	*ev = l->shape;
+	*behind = l->pos;
+	dp_event_line_free(l);
+	return ret;
+}
+
 int dp_event_read(struct dp_event_line **line, const char *text, bool is_kernel, struct dp_error *err)
 {
 	struct dp_error ignored;
-	size_t size = strlen(text) + 1;
-	struct dp_event_line *l = dp_alloc(sizeof(*l) + size);
+	struct dp_event_line *l = line_new(text, is_kernel, err ? err : &ignored);
 	int ret;
 
 	*line = NULL;
 	if (!l)
 		return dp_fail(err, E_EVENT_MEMORY, "the line");
-	memcpy(l->text, text, size);
-	l->is_kernel = is_kernel;
-	l->ev = &l->shape;
-	l->err = err ? err : &ignored;
-	l->condition = -1;
 	ret = dp_ev_parse_head(l);
 	l->waits = l->shape.is_watch;
 	if (!ret && !l->waits)

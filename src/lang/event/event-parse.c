@@ -5,6 +5,13 @@
  */
 #include "lang/event/event-priv.h"
 
+/* A line that begins with the place: the kind in front of it is missing. */
+static void suggest_kind(struct dp_event_line *l, const char *p, const char *before)
+{
+	if (dp_ev_word(p) > 1)
+		dp_error_hint(l->err, "%sdid you mean `p %.80s`?", before, p);
+}
+
 static int parse_kind(struct dp_event_line *l)
 {
 	const char *p = l->text + l->pos;
@@ -15,6 +22,7 @@ static int parse_kind(struct dp_event_line *l)
 	if (*p != 'p' && *p != 'r' && *p != 'w') {
 		ret = *p ? dp_ev_fail(l, start, E_EVENT_KIND, "this one begins with `%c`", *p)
 			 : dp_ev_fail(l, start, E_EVENT_KIND, "this one is empty");
+		suggest_kind(l, p, "");
 		if (*p == '-' && p[1] == ':')
 			dp_error_hint(l->err, "events end with the command that made them; nothing "
 					      "needs to be removed");
@@ -37,6 +45,8 @@ static int parse_kind(struct dp_event_line *l)
 	if (l->text[l->pos] != ':' && !dp_ev_is_blank(l->text[l->pos])) {
 		ret = dp_ev_fail(l, start, E_EVENT_KIND, "unexpected `%c` behind `%c`", l->text[l->pos], *p);
 		dp_error_hint(l->err, "a blank or a colon with the event's name follows %c", *p);
+		if (l->pos == start + 1 && dp_ev_is_word(l->text[l->pos]))
+			suggest_kind(l, p, "a blank or a colon follows the kind; ");
 		return ret;
 	}
 	return 0;

@@ -39,7 +39,8 @@ struct dp_event {
 	bool is_watch;           /* w: loc names memory */
 	u32 watch_len;           /* bytes; 0: not given. Of a probe in a process: how many there are */
 	enum dp_watch_type watch_type;
-	int maxactive; /* 0: not given */
+	int maxactive;             /* 0: not given */
+	bool has_args, has_retval; /* $argN, $retval: words where C has them */
 	struct dp_location loc;
 	struct dp_program prog;
 };
@@ -81,6 +82,8 @@ void dp_event_free(struct dp_event *ev);
 /* Both, of a line that means one place. */
 int dp_event_compile(struct dp_event *ev, const char *text, bool is_kernel, const struct dp_event_env *env,
 		     struct dp_error *err);
+/* The head alone, up to the place, of any line: *behind says where the rest begins. */
+int dp_event_head(struct dp_event *ev, const char *text, u32 *behind, struct dp_error *err);
 /* The place alone, of a whole line that is correct. */
 int dp_event_parse(struct dp_event *ev, const char *text, struct dp_error *err);
 

@@ -216,6 +216,7 @@ static int function_argument(struct dp_event_line *l, struct ev_fetch *f, u64 n)
 		return dp_ev_fail(l, f->start, E_EVENT_WATCHARG, "argument %llu", (unsigned long long)n);
 	if (!n || n > EV_ARGN_MAX)
 		return dp_ev_fail(l, f->start, E_EVENT_ARGN, "%llu", (unsigned long long)n);
+	l->ev->has_args = true;
 	if (n > EV_REG_ARGS)
 		return stack_word(l, f, n - EV_REG_ARGS);
 	set_register(f, reg_words[n - 1]);
@@ -226,6 +227,7 @@ static int return_value(struct dp_event_line *l, struct ev_fetch *f)
 {
 	if (!l->ev->is_return)
 		return dp_ev_fail(l, f->start, E_EVENT_RETVAL, "this is an entry probe");
+	l->ev->has_retval = true;
 	set_register(f, DP_REG_WORD(ax));
 	return 0;
 }

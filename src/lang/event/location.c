@@ -261,6 +261,33 @@ static bool parse_line(struct dp_event_line *l, u32 end)
 	return true;
 }
 
+/* The module is a source file by its name, and a line stands behind it: FILE.c:LINE of whatever module has it. */
+static bool is_source(const char *name)
+{
+	static const char *const endings[] = {".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".rs", ".go", ".s", ".S"};
+	const char *dot = NULL;
+
+	for (const char *p = name; *p; p++)
+		dot = *p == '.' ? p : dot;
+	for (u32 i = 0; dot && i < DP_ARRAY_SIZE(endings); i++)
+		if (!strcmp(dot, endings[i]))
+			return true;
+	return false;
+}
+
+static int parse_bare_line(struct dp_event_line *l, u32 end)
+{
+	struct dp_location *loc = &l->ev->loc;
+	int ret = parse_number(l, end);
+
+	if (ret)
+		return ret;
+	memcpy(loc->symbol, loc->module, sizeof(loc->module));
+	loc->module[0] = '\0';
+	loc->kind = DP_LOC_LINE;
+	return 0;
+}
+
 /* What stands behind the last colon before end, when it is `want`. */
 static bool ends_in(const struct dp_event_line *l, u32 end, const char *want)
 {
@@ -326,7 +353,10 @@ int dp_ev_parse_location(struct dp_event_line *l)
 		ret = copy(l, loc->module, sizeof(loc->module), l->pos, colon);
 		l->pos = colon + 1;
 	}
-	if (!ret && (l->ev->is_watch || !parse_line(l, suffix)))
+	if (!ret && !l->ev->is_watch && is_source(loc->module) && dp_ev_is_digit(l->text[l->pos]) &&
+	    l->text[l->pos + 1] != 'x')
+		ret = parse_bare_line(l, suffix);
+	else if (!ret && (l->ev->is_watch || !parse_line(l, suffix)))
 		ret = dp_ev_is_digit(l->text[l->pos]) ? parse_number(l, suffix) : parse_symbol(l, suffix);
 	if (!ret && l->ev->is_return && loc->offset && loc->kind != DP_LOC_FILE_OFFSET)
 		ret = dp_ev_fail(l, (u32)loc->column, E_EVENT_RETOFFSET, "`%.*s`", (int)(end - (u32)loc->column),

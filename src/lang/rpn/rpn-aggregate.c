@@ -11,7 +11,7 @@
 
 const char *dp_rpn_aggregate_kind(u32 kind)
 {
-	static const char *const kinds[DP_NAGGS] = {"count", "sum", "min", "max", "hist", "last", "lhist"};
+	static const char *const kinds[DP_NAGGS] = {"count", "sum", "min", "max", "hist", "last", "lhist", "quantiles"};
 
 	return kind < DP_NAGGS ? kinds[kind] : NULL;
 }
@@ -56,7 +56,15 @@ void dp_rpn_aggregate_text(const struct dp_rpn_aggregate *a, char *buf, size_t s
 			n += (size_t)snprintf(buf + n, size - n, " %u", a->frames);
 	}
 	if (a->nparts)
-		snprintf(buf + n, size - n, " %u", a->keys);
+		n += (size_t)snprintf(buf + n, size - n, " %u", a->keys);
+	if (a->average)
+		n += (size_t)snprintf(buf + n, size - n, " average");
+	if (a->top)
+		n += (size_t)snprintf(buf + n, size - n, " top %u", a->top);
+	if (a->from)
+		n += (size_t)snprintf(buf + n, size - n, " from %lld", (long long)a->from);
+	if (a->loss)
+		snprintf(buf + n, size - n, " loss");
 }
 
 static struct rpn_token after(const struct rpn_token *t)
@@ -72,13 +80,44 @@ static bool number_within(const struct rpn_token *t, u32 most, u32 *v)
 	return true;
 }
 
-/* by PART... KEYS; a call chain is "stack N", its length */
+/* [average] [top N] [from N] [loss], up to the end */
+static bool aggregate_view(struct rpn_token t, struct dp_rpn_aggregate *a)
+{
+	u32 most = 0;
+	bool negative;
+
+	if (dp_rpn_is(&t, "average")) {
+		a->average = true;
+		t = after(&t);
+	}
+	if (dp_rpn_is(&t, "top")) {
+		t = after(&t);
+		if (!number_within(&t, DP_LOCALS_MAX, &a->top))
+			return false;
+		t = after(&t);
+	}
+	if (dp_rpn_is(&t, "from")) {
+		t = after(&t);
+		negative = dp_rpn_is(&t, "-");
+		if (negative)
+			t = after(&t);
+		if (!number_within(&t, 1u << 31, &most))
+			return false;
+		a->from = negative ? -(s64)most : (s64)most;
+		t = after(&t);
+	}
+	if (dp_rpn_is(&t, "loss")) {
+		a->loss = true;
+		t = after(&t);
+	}
+	return t.kind == RPN_END;
+}
+
+/* [by PART... KEYS] and how it is shown; a call chain is "stack N", its length */
 static bool aggregate_key(struct rpn_token t, struct dp_rpn_aggregate *a)
 {
-	if (t.kind == RPN_END)
-		return true;
 	if (!dp_rpn_is(&t, "by"))
-		return false;
+		return aggregate_view(t, a);
 	for (t = after(&t); t.kind != RPN_NUMBER; t = after(&t)) {
 		u32 part = 0;
 
@@ -94,7 +133,7 @@ static bool aggregate_key(struct rpn_token t, struct dp_rpn_aggregate *a)
 			return false;
 	}
 	return a->nparts && number_within(&t, DP_LOCALS_MAX, &a->keys) && a->keys &&
-	       dp_rpn_key_words(a) <= DP_KEY_WORDS_MAX && after(&t).kind == RPN_END;
+	       dp_rpn_key_words(a) <= DP_KEY_WORDS_MAX && aggregate_view(after(&t), a);
 }
 
 bool dp_rpn_aggregate(const char *value, struct dp_rpn_aggregate *a)

@@ -5,6 +5,9 @@
  *   layout = T2 4 enum { "RED" 0, "GREEN" 1 }
  *   field = "*p" T1
  *   field = printf "x is %d"
+ *   field = nothing
+ *   field = event "group" "name" "function" 0x12 0
+ * The last one makes records look like those of an event line; its numbers: the offset, and whether it returns.
  * A layout refers to earlier ones only, so that none contains itself.
  */
 #include <stdlib.h>
@@ -191,17 +194,42 @@ static bool layout(struct reader *r)
 	return good && l->members;
 }
 
+static bool event(struct reader *r)
+{
+	struct dp_rf_event *e = r->rf->event ? NULL : calloc(1, sizeof(*e));
+	s64 offset, is_return;
+
+	if (!e)
+		return false;
+	r->rf->event = e;
+	e->group = quoted(r);
+	e->name = e->group ? quoted(r) : NULL;
+	e->symbol = e->name ? quoted(r) : NULL;
+	if (!e->symbol || !number(r, &offset) || !number(r, &is_return))
+		return false;
+	e->offset = (u64)offset;
+	e->is_return = is_return;
+	return true;
+}
+
 static bool field(struct reader *r)
 {
 	struct dp_rf *rf = r->rf;
-	struct dp_rf_member *v = rf->nfields < MEMBERS_MAX ? grow(rf->fields, rf->nfields, sizeof(*v)) : NULL, *f;
+	struct dp_rf_member *v, *f;
 	bool is_printf;
 
+	if (word(r, "event"))
+		return event(r);
+	v = rf->nfields < MEMBERS_MAX ? grow(rf->fields, rf->nfields, sizeof(*v)) : NULL;
 	if (!v)
 		return false;
 	rf->fields = v;
 	f = &v[rf->nfields++];
 	memset(f, 0, sizeof(*f));
+	if (word(r, "nothing")) {
+		f->type.kind = DP_RF_NOTHING;
+		return (f->name = strdup("")) != NULL;
+	}
 	is_printf = word(r, "printf");
 	f->name = quoted(r);
 	if (!f->name)
@@ -245,6 +273,12 @@ void dp_rf_free(struct dp_rf *rf)
 	}
 	for (u32 i = 0; i < rf->nfields; i++)
 		free(rf->fields[i].name);
+	if (rf->event) {
+		free(rf->event->group);
+		free(rf->event->name);
+		free(rf->event->symbol);
+	}
+	free(rf->event);
 	free(rf->layouts);
 	free(rf->fields);
 	free(rf);

@@ -12,7 +12,7 @@
 
 #define FILE_MAX_BYTES (4u << 20)
 #define MAGIC "DPPF\r\n\032"
-#define VERSION 7u
+#define VERSION 8u
 
 int dp_rpn_read(struct dp_rpn_unit *u, const char *path, const struct dp_rpn_define *defines, u32 ndefines,
 		struct dp_error *err)
@@ -464,7 +464,7 @@ static bool load_aggregates(struct reader *r, struct dp_rpn_unit *u, u32 n)
 
 		if (!is_text(a->name, sizeof(a->name)) || a->kind >= DP_NAGGS || !a->step ||
 		    a->nparts > DP_RPN_KEYS_MAX || a->index > u->nlocals || a->keys > DP_LOCALS_MAX ||
-		    !a->nparts != !a->keys)
+		    a->from < -(1ll << 31) || a->from > 1ll << 31 || !a->nparts != !a->keys)
 			return false;
 		for (u32 k = 0; k < a->nparts; k++) {
 			bool stack = a->parts[k] == DP_KEY_STACK;

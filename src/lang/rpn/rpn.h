@@ -76,6 +76,10 @@ struct dp_rpn_aggregate { /* local variables that are shown as what they add up 
 	u32 keys;                   /* at most */
 	u32 frames;                 /* of a call chain in the key, of which it has one at most; 0: none */
 	u32 step;                   /* of a linear histogram: width of a bar */
+	s64 from;                   /* of a linear histogram: what was subtracted from the values */
+	u32 top;                    /* so many keys are shown; 0: all */
+	u32 average;                /* of a sum: its average is shown alone */
+	u32 loss;                   /* a count of calls for which there was no room, told at the end */
 };
 
 struct dp_rpn_unit {                /* one probe program: a header and its probe definitions */

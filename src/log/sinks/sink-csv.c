@@ -341,7 +341,7 @@ static void agg_row(struct dp_line *l, const struct dp_agg_table *t, const struc
 
 	dp_line_str(l, "aggregate");
 	text_cell(l, t->a->name);
-	text_cell(l, dp_rpn_aggregate_kind(t->a->kind));
+	text_cell(l, dp_agg_kind(t->a));
 	text_cell(l, t->module);
 	number_cell(l, (u64)t->view->pid);
 	number_cell(l, t->view->ended);
@@ -367,7 +367,7 @@ static void agg_row(struct dp_line *l, const struct dp_agg_table *t, const struc
 static void agg_entry(struct dp_line *l, const struct dp_agg_table *t, const struct dp_agg_entry *e)
 {
 	char part[64];
-	u64 lo, hi;
+	s64 lo, hi;
 
 	for (u32 i = 0; i < DP_HIST_WORDS && dp_agg_is_hist(t->a); i++) {
 		bool open = dp_agg_range(t->a, i, &lo, &hi);
@@ -375,16 +375,23 @@ static void agg_entry(struct dp_line *l, const struct dp_agg_table *t, const str
 		if (!e->v[i])
 			continue;
 		if (!i)
-			snprintf(part, sizeof(part), "..%d", t->a->kind == DP_AGG_HIST ? 0 : -1);
+			snprintf(part, sizeof(part), "..%lld",
+				 t->a->kind == DP_AGG_HIST ? 0 : (long long)t->a->from - 1);
 		else if (open)
-			snprintf(part, sizeof(part), "%llu..", (unsigned long long)lo);
+			snprintf(part, sizeof(part), "%lld..", (long long)lo);
 		else
-			snprintf(part, sizeof(part), "%llu..%llu", (unsigned long long)lo, (unsigned long long)hi);
+			snprintf(part, sizeof(part), "%lld..%lld", (long long)lo, (long long)hi);
 		agg_row(l, t, e, part);
 		dp_line_dec(l, e->v[i], 0, ' ');
 		dp_line_char(l, '\n');
 	}
-	if (dp_agg_is_hist(t->a))
+	for (u32 i = 0; t->a->kind == DP_AGG_QUANTILES && dp_agg_parts_shown[i].name; i++) {
+		agg_row(l, t, e, dp_agg_parts_shown[i].name);
+		if (dp_agg_values(e->v))
+			dp_line_dec(l, dp_agg_quantile(e->v, dp_agg_parts_shown[i].part), 0, ' ');
+		dp_line_char(l, '\n');
+	}
+	if (dp_agg_is_hist(t->a) || t->a->kind == DP_AGG_QUANTILES)
 		return;
 	agg_row(l, t, e, "value");
 	if (t->a->kind == DP_AGG_COUNT)

@@ -257,17 +257,19 @@ static void agg_bars(struct dp_json *j, const struct dp_rpn_aggregate *a, const 
 	dp_json_key(j, "bars");
 	dp_json_open(j, '[');
 	for (u32 i = 0; i < DP_HIST_WORDS; i++) {
-		u64 lo, hi;
+		s64 lo, hi;
 		bool open = dp_agg_range(a, i, &lo, &hi);
 
 		if (!v[i])
 			continue;
 		dp_json_open(j, '{');
-		if (i)
-			dp_json_put_unsigned(j, "from", lo);
+		if (i) {
+			dp_json_key(j, "from");
+			dp_json_signed(j, lo);
+		}
 		if (!open) {
 			dp_json_key(j, "to");
-			dp_json_signed(j, i ? (s64)hi : a->kind == DP_AGG_HIST ? 0 : -1);
+			dp_json_signed(j, i ? hi : a->kind == DP_AGG_HIST ? 0 : a->from - 1);
 		}
 		dp_json_put_unsigned(j, "count", v[i]);
 		dp_json_close(j, '}');
@@ -275,8 +277,19 @@ static void agg_bars(struct dp_json *j, const struct dp_rpn_aggregate *a, const 
 	dp_json_close(j, ']');
 }
 
+static void agg_quantiles(struct dp_json *j, const u64 *v)
+{
+	dp_json_put_unsigned(j, "values", dp_agg_values(v));
+	for (u32 i = 0; dp_agg_values(v) && dp_agg_parts_shown[i].name; i++)
+		dp_json_put_unsigned(j, dp_agg_parts_shown[i].name, dp_agg_quantile(v, dp_agg_parts_shown[i].part));
+}
+
 static void agg_value(struct dp_json *j, const struct dp_rpn_aggregate *a, const u64 *v)
 {
+	if (a->kind == DP_AGG_QUANTILES) {
+		agg_quantiles(j, v);
+		return;
+	}
 	if (dp_agg_is_hist(a)) {
 		agg_bars(j, a, v);
 		return;
@@ -290,6 +303,13 @@ static void agg_value(struct dp_json *j, const struct dp_rpn_aggregate *a, const
 		dp_json_null(j);
 	if (a->kind == DP_AGG_SUM)
 		dp_json_put_unsigned(j, "values", v[1]);
+	if (a->average && v[1]) {
+		char text[32];
+
+		snprintf(text, sizeof(text), "%.17g", (double)(s64)v[0] / (double)v[1]);
+		dp_json_key(j, "average");
+		dp_json_digits(j, text, strlen(text));
+	}
 }
 
 static void agg_entries(struct dp_json *j, const struct dp_agg_table *t)
@@ -312,7 +332,7 @@ static void aggregate(struct dp_sink *s, const struct dp_agg_table *t)
 
 	dp_json_open(j, '{');
 	dp_json_put_string(j, "aggregate", t->a->name);
-	dp_json_put_string(j, "kind", dp_rpn_aggregate_kind(t->a->kind));
+	dp_json_put_string(j, "kind", dp_agg_kind(t->a));
 	dp_json_put_string(j, "module", t->module);
 	dp_json_put_unsigned(j, "pid", (u64)t->view->pid);
 	dp_json_key(j, "ended");

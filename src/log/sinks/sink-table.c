@@ -27,15 +27,17 @@ static void put(struct dp_line *l, const char *fmt, ...)
 /* "0 and less", "4 .. 7". */
 static void put_range(struct dp_line *l, const struct dp_rpn_aggregate *a, u32 i)
 {
-	u64 lo, hi;
+	s64 lo, hi;
 	bool open = dp_agg_range(a, i, &lo, &hi);
 
-	if (!i)
-		put(l, "%20s    %-20s", "", a->kind == DP_AGG_HIST ? "0 and less" : "less than 0");
+	if (!i && a->kind == DP_AGG_HIST)
+		put(l, "%20s    %-20s", "", "0 and less");
+	else if (!i)
+		put(l, "%20s    less than %-10lld", "", (long long)a->from);
 	else if (open)
-		put(l, "%20llu and more%12s", (unsigned long long)lo, "");
+		put(l, "%20lld and more%12s", (long long)lo, "");
 	else
-		put(l, "%20llu .. %-20llu", (unsigned long long)lo, (unsigned long long)hi);
+		put(l, "%20lld .. %-20lld", (long long)lo, (long long)hi);
 }
 
 static void put_bar(struct dp_line *l, u64 v, double most)
@@ -62,8 +64,28 @@ static void put_hist(struct dp_line *l, const struct dp_rpn_aggregate *a, const 
 	}
 }
 
-static void put_value(struct dp_line *l, u32 kind, const u64 *v)
+static void put_quantiles(struct dp_line *l, const u64 *v)
 {
+	u64 n = dp_agg_values(v);
+
+	put(l, "%llu values", (unsigned long long)n);
+	for (u32 i = 0; n && dp_agg_parts_shown[i].name; i++)
+		put(l, ", %s %llu", dp_agg_parts_shown[i].name,
+		    (unsigned long long)dp_agg_quantile(v, dp_agg_parts_shown[i].part));
+}
+
+static void put_value(struct dp_line *l, const struct dp_rpn_aggregate *a, const u64 *v)
+{
+	u32 kind = a->kind;
+
+	if (kind == DP_AGG_QUANTILES) {
+		put_quantiles(l, v);
+		return;
+	}
+	if (a->average && v[1]) {
+		put(l, "%.6g, %llu values", (double)(s64)v[0] / (double)v[1], (unsigned long long)v[1]);
+		return;
+	}
 	if (kind == DP_AGG_COUNT)
 		dp_line_dec(l, v[0], 0, ' ');
 	else if (kind != DP_AGG_LAST && !v[1])
@@ -101,7 +123,7 @@ static void put_callers(struct dp_line *l, const struct dp_agg_table *t, const u
 
 static void put_head(struct dp_line *l, const struct dp_rpn_aggregate *a)
 {
-	put(l, "  %-5s %-16s ", dp_rpn_aggregate_kind(a->kind), a->name);
+	put(l, "  %-5s %-16s ", dp_agg_kind(a), a->name);
 }
 
 static void put_entry(struct dp_line *l, const struct dp_agg_table *t, const struct dp_agg_entry *e, const char *key,
@@ -120,7 +142,7 @@ static void put_entry(struct dp_line *l, const struct dp_agg_table *t, const str
 		put_bar(l, e->v[0], DP_MAX(most, 1.0));
 	} else {
 		dp_line_char(l, ' ');
-		put_value(l, a->kind, e->v);
+		put_value(l, a, e->v);
 		dp_line_char(l, '\n');
 	}
 	put_callers(l, t, e->key);
@@ -142,6 +164,8 @@ static void put_table(struct dp_line *l, const struct dp_agg_table *t)
 	}
 	for (u32 i = 0; i < n; i++)
 		put_entry(l, t, &t->v[i], keys[i], (int)width, dp_agg_weight(t->a, t->v[0].v));
+	if (t->left_out)
+		put(l, "    and %u more keys\n", t->left_out);
 	if (t->no_room)
 		put(l, "    %llu values had keys for which there was no room\n", (unsigned long long)t->no_room);
 	free(keys);
@@ -157,7 +181,7 @@ void dp_table_aggregate(struct dp_sink *s, const struct dp_agg_table *t)
 	}
 	put_head(l, t->a);
 	if (!dp_agg_is_hist(t->a))
-		put_value(l, t->a->kind, t->v->v);
+		put_value(l, t->a, t->v->v);
 	dp_line_char(l, '\n');
 	if (dp_agg_is_hist(t->a))
 		put_hist(l, t->a, t->v->v);

@@ -23,6 +23,12 @@ __attribute__((noipa)) float gives_float(int n) { return (float)n + 0.5f; }
 __attribute__((noipa)) struct pair gives_pair(int n) { return (struct pair){n, 7}; }
 __attribute__((noipa)) struct big gives_big(int n) { return (struct big){{n, 2, 3, 4, 5}, 77}; }
 __attribute__((noipa)) __int128 gives_wide(int n) { return (__int128)n << 70; }
+__attribute__((noipa)) long double gives_long_double(int n) { return n; }
+__attribute__((noipa)) int many(int a, int b, int c, int d, int e, int f, int g, int i, int j, int k, int l, int m,
+				int n, int o, int p, int q)
+{
+	return a + b + c + d + e + f + g + i + j + k + l + m + n + o + p + q;
+}
 int main(int argc, char **argv)
 {
 	struct pair p = {argc, 2};
@@ -34,6 +40,7 @@ int main(int argc, char **argv)
 	nothing();
 	real += gives_double(argc) + gives_float(argc);
 	number += gives_pair(argc).b + gives_big(argc).last;
-	wide += gives_wide(argc);
+	wide += gives_wide(argc) + (int)gives_long_double(argc);
+	number += many(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, argc);
 	return (int)work(argc, p, argv[0], far, (struct small){{1}}) + (int)wide + (int)real + number;
 }

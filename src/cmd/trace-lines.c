@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* See trace-lines.h. Nothing of a target is changed here: its modules are read, as the compiler reads them. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/trace-lines.h"
+#include "lang/dpcc/dpcc.h"
+#include "symbols/needed.h"
+#include "symbols/sym-lines.h"
+
+bool dp_cmd_lines_need_compiler(const struct event_lines *e)
+{
+	for (u32 i = 0; i < e->n; i++)
+		if (!e->v[i].parsed && (dp_cc_line_is_begin(e->v[i].text) || dp_cc_line_says_more(e->v[i].text)))
+			return true;
+	return false;
+}
+
+/* ---- which module ---- */
+
+struct finder {
+	const struct line_target *target;
+	struct dp_process process; /* with a PID */
+	bool is_read;
+	char program[4096]; /* of a command */
+};
+
+static bool tell(const struct event_line *line, struct dp_error *err)
+{
+	struct dp_error told = *err;
+
+	snprintf(told.detail, sizeof(told.detail), "%s%.250s", line->where, err->detail);
+	dp_ui_error(&told, line->text);
+	return false;
+}
+
+/* The program that a command starts, as execvp() finds it. */
+static bool find_program(const char *name, char *path, size_t size)
+{
+	const char *dirs = getenv("PATH");
+
+	snprintf(path, size, "%s", name);
+	if (strchr(name, '/'))
+		return !access(path, R_OK);
+	for (const char *p = dirs ? dirs : "/bin:/usr/bin"; *p; p += strcspn(p, ":") + (p[strcspn(p, ":")] == ':')) {
+		snprintf(path, size, "%.*s/%s", (int)strcspn(p, ":"), p, name);
+		if (!access(path, X_OK))
+			return true;
+	}
+	return false;
+}
+
+static bool finder_open(struct finder *f, struct dp_error *err)
+{
+	char path[4096];
+
+	if (f->target->pid) {
+		f->is_read = !dp_process_read(&f->process, f->target->pid, err);
+		return f->is_read;
+	}
+	if (!f->target->command)
+		return true;
+	if (!find_program(f->target->command[0], path, sizeof(path)) || !realpath(path, f->program)) {
+		dp_fail(err, E_FILE_OPEN, "%.150s", f->target->command[0]);
+		return false;
+	}
+	return true;
+}
+
+struct wanted { /* what a line without a module names */
+	const struct dp_location *loc;
+	struct dp_error *err;
+};
+
+static bool module_has(struct dp_module *m, const struct dp_location *loc, struct dp_error *err)
+{
+	u64 addrs[DP_LINE_COPIES_MAX];
+	struct dp_symbol sym;
+	u32 used;
+
+	if (loc->kind == DP_LOC_LINE)
+		return dp_module_line(m, loc->symbol, (u32)loc->offset, addrs, DP_LINE_COPIES_MAX, &used, err) > 0;
+	return loc->kind != DP_LOC_SYMBOL || !dp_module_symbol(m, loc->symbol, &sym, err);
+}
+
+static bool file_has(void *arg, const char *path)
+{
+	const struct wanted *w = arg;
+	struct dp_module *m;
+	struct dp_error ignored;
+	bool has;
+
+	if (dp_module_open(&m, path, &ignored))
+		return false;
+	has = module_has(m, w->loc, &ignored);
+	dp_module_close(m);
+	return has;
+}
+
+/* The executable, else another module that has the name; which one must be clear. */
+static struct dp_image *image_with(struct finder *f, const struct dp_location *loc, struct dp_error *err)
+{
+	struct dp_image *found = NULL, *exe = dp_process_image(&f->process, "exe", err);
+	struct dp_error ignored;
+
+	if (!exe || module_has(exe->mod, loc, err))
+		return exe;
+	for (size_t i = 0; i < f->process.nimages; i++) {
+		struct dp_image *im = &f->process.images[i];
+
+		if (im == exe || !module_has(im->mod, loc, &ignored))
+			continue;
+		if (found && loc->kind == DP_LOC_LINE) {
+			dp_fail(err, E_LINE_COPIES, "%.80s is in %.60s and in %.60s", loc->symbol,
+				dp_module_base(found->mod), dp_module_base(im->mod));
+			dp_error_hint(err, "name the module: %.60s:%.80s:%lld", dp_module_base(found->mod), loc->symbol,
+				      (long long)loc->offset);
+			return NULL;
+		}
+		found = found ? found : im;
+	}
+	return found;
+}
+
+static bool of_process(struct finder *f, const struct dp_location *loc, struct line_program *p, struct dp_error *err)
+{
+	struct dp_image *im = loc->module[0] ? dp_process_image(&f->process, loc->module, err)
+					     : image_with(f, loc, err);
+	const struct dp_map *map = im ? dp_maps_at(&f->process.maps, im->lo) : NULL;
+
+	if (!im)
+		return false;
+	snprintf(p->file, sizeof(p->file), "%s", dp_module_path(im->mod));
+	snprintf(p->module, sizeof(p->module), "%s", map && *map->path == '/' ? map->path : dp_module_path(im->mod));
+	return true;
+}
+
+static bool of_command(struct finder *f, const struct dp_location *loc, struct line_program *p, struct dp_error *err)
+{
+	const char *base = strrchr(f->program, '/') + 1, *typed = f->target->command[0];
+	struct wanted w = {loc, err};
+
+	typed = strrchr(typed, '/') ? strrchr(typed, '/') + 1 : typed;
+	snprintf(p->file, sizeof(p->file), "%s", f->program);
+	if (!loc->module[0]) {
+		struct dp_module *m;
+		bool has;
+
+		if (dp_module_open(&m, f->program, err))
+			return false;
+		has = module_has(m, loc, err);
+		dp_module_close(m);
+		return has || dp_needed_each(f->program, file_has, &w, p->file, sizeof(p->file));
+	}
+	if (loc->module[0] == '/') {
+		snprintf(p->file, sizeof(p->file), "%s", loc->module);
+		return true;
+	}
+	if (!strcmp(loc->module, base) || !strcmp(loc->module, typed) || !strcmp(loc->module, "exe") ||
+	    dp_needed_find(f->program, loc->module, p->file, sizeof(p->file)))
+		return true;
+	dp_fail(err, E_MOD_NONE, "%.80s is no library that %.80s needs", loc->module, base);
+	dp_error_hint(err, "give the path of a library that is loaded later: /PATH/%.80s:...", loc->module);
+	return false;
+}
+
+static bool in_parentheses(const char *text, const char *word, char *out, size_t size)
+{
+	size_t n = strlen(word), len = strlen(text);
+
+	if (strncmp(text, word, n) || text[n] != '(' || text[len - 1] != ')')
+		return false;
+	snprintf(out, size, "%.*s", (int)(len - n - 2), text + n + 1);
+	return true;
+}
+
+static bool find_module(struct finder *f, const struct dp_location *loc, struct line_program *p, struct dp_error *err)
+{
+	bool found = true;
+
+	p->modtype = "user";
+	if (!strcmp(loc->module, "kernel")) {
+		p->modtype = "kernel";
+		strcpy(p->module, "vmlinux");
+		return true;
+	}
+	if (in_parentheses(loc->module, "kmod", p->module, sizeof(p->module))) {
+		p->modtype = "kmod";
+		return true;
+	}
+	p->uprobes = in_parentheses(loc->module, "user", p->file, sizeof(p->file));
+	if (p->uprobes)
+		found = true;
+	else if (f->is_read)
+		found = of_process(f, loc, p, err);
+	else if (f->program[0])
+		found = of_command(f, loc, p, err);
+	else if (loc->module[0] == '/')
+		snprintf(p->file, sizeof(p->file), "%s", loc->module);
+	else
+		found = false;
+	if (!found && !err->code)
+		dp_fail(err, E_CMD_MISSING, "%.80s: no process to probe", loc->module);
+	if (found && !p->module[0])
+		snprintf(p->module, sizeof(p->module), "%s", p->file);
+	return found;
+}
+
+/* ---- programs ---- */
+
+static struct line_program *program_of(struct line_programs *out, const struct line_program *wanted)
+{
+	struct line_program *v;
+
+	for (u32 i = 0; i < out->n; i++)
+		if (!strcmp(out->v[i].module, wanted->module) && out->v[i].uprobes == wanted->uprobes)
+			return &out->v[i];
+	v = realloc(out->v, (out->n + 1) * sizeof(*v));
+	if (!v)
+		return NULL;
+	out->v = v;
+	v[out->n] = *wanted;
+	v[out->n].lines = dp_cc_lines_new(wanted->module, wanted->modtype);
+	return v[out->n].lines ? &v[out->n++] : NULL;
+}
+
+static bool add_to(struct line_program *p, const struct event_lines *e, u32 i, struct dp_error *err)
+{
+	u32 *numbers = realloc(p->numbers, (p->n + 1) * sizeof(*numbers));
+
+	if (!numbers)
+		return !dp_fail(err, E_EVENT_MEMORY, "lines");
+	p->numbers = numbers;
+	numbers[p->n++] = i;
+	return !dp_cc_lines_add(p->lines, e->v[i].text, err);
+}
+
+static bool add_line(struct finder *f, const struct event_lines *e, u32 i, struct line_programs *out)
+{
+	const struct event_line *line = &e->v[i];
+	struct line_program *wanted = calloc(1, sizeof(*wanted)), *p;
+	struct dp_error err = {0};
+	struct dp_event ev;
+	bool good = false;
+	u32 behind;
+
+	if (!wanted || dp_event_head(&ev, line->text, &behind, &err))
+		goto out;
+	if (!find_module(f, &ev.loc, wanted, &err)) {
+		if (err.column < 0 || !err.column)
+			dp_error_column(&err, ev.loc.column);
+		goto out;
+	}
+	p = program_of(out, wanted);
+	good = p ? add_to(p, e, i, &err) : !dp_fail(&err, E_EVENT_MEMORY, "lines");
+out:
+	free(wanted);
+	if (!good && line->optional)
+		return true;
+	return good || tell(line, &err);
+}
+
+static bool compile(struct line_program *p, const struct event_lines *e, const struct line_target *t)
+{
+	struct dpcc_options opt = {.defines = t->defines,
+				   .ndefines = t->ndefines,
+				   .module = p->file[0] ? p->file : NULL,
+				   .notes = t->quiet ? NULL : stderr};
+	struct dp_error err = {0};
+	struct dpcc_result res;
+	u32 wrong;
+	int r = dp_cc_lines_compile(p->lines, &opt, &res, &wrong, &err);
+
+	if (r && wrong != ~0u)
+		return tell(&e->v[p->numbers[wrong]], &err);
+	if (!r) {
+		r = dp_rpn_parse(&p->unit, res.text, "line", ".", NULL, 0, &err);
+		free(res.text);
+	}
+	if (r)
+		dp_ui_error(&err, res.line[0] ? res.line : NULL);
+	p->compiled = !r;
+	return !r;
+}
+
+bool dp_cmd_lines_compile(const struct event_lines *e, const struct line_target *t, struct line_programs *out)
+{
+	struct finder f = {.target = t};
+	struct dp_error err = {0};
+	bool good = finder_open(&f, &err);
+
+	if (!good)
+		dp_ui_error(&err, NULL);
+	for (u32 i = 0; good && i < e->n; i++)
+		if (!dp_cc_line_is_begin(e->v[i].text))
+			good = add_line(&f, e, i, out);
+	/* Variables are for the bodies of all lines; each module has its own. */
+	for (u32 i = 0; good && i < e->n; i++)
+		for (u32 k = 0; good && dp_cc_line_is_begin(e->v[i].text) && k < out->n; k++)
+			good = add_to(&out->v[k], e, i, &err) || tell(&e->v[i], &err);
+	for (u32 i = 0; good && i < out->n; i++)
+		good = compile(&out->v[i], e, t);
+	if (f.is_read)
+		dp_process_free(&f.process);
+	return good;
+}
+
+void dp_cmd_lines_free(struct line_programs *p)
+{
+	for (u32 i = 0; i < p->n; i++) {
+		dp_cc_lines_free(p->v[i].lines);
+		free(p->v[i].numbers);
+		if (p->v[i].compiled)
+			dp_rpn_free(&p->v[i].unit);
+	}
+	free(p->v);
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What is known at every hit beside the program's variables: $pid $tid $cpu $time $comm $ip $caller $backtrace, words
+ * of the call ($argN, $stackN, $stack), and, where a function returns, what was kept of the call's beginning.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/abi-program.h"
+#include "abi/abi-record.h"
+#include "arch/arch.h"
+#include "lang/dpcc/dpcc-gen.h"
+
+#define CALLS_MAX 2048        /* calls in progress, of one line; */
+#define CALLS_WORDS_MAX 10240 /* fewer where many values are kept, so that other lines have room */
+
+static struct node *builtin(struct dpcc *c, const struct tok *t, const char *name, struct type *type)
+{
+	struct node *n = dp_cc_node_new(c, N_BUILTIN, t);
+
+	n->text = name;
+	n->type = type;
+	return n;
+}
+
+/* ---- simple ones ---- */
+
+static const struct {
+	const char *name, *builtin;
+	struct type *type;
+} words[] = {
+    {"pid", "pid", &dp_cc_type_int},          {"tid", "tid", &dp_cc_type_int},  {"cpu", "cpu", &dp_cc_type_int},
+    {"time", "timestamp", &dp_cc_type_ulong}, {"ip", "here", &dp_cc_type_code}, {"caller", "caller", &dp_cc_type_code},
+};
+
+/* comm, backtrace, backtrace[N] */
+static struct node *text_or_chain(struct dpcc *c, const struct tok *t, bool is_chain)
+{
+	struct node *n = builtin(c, t, is_chain ? "$backtrace" : "$comm", &dp_cc_type_void);
+	s64 depth = DP_FRAMES_USUAL;
+
+	if (!is_chain)
+		return n;
+	if (dp_cc_accept(c, "[")) {
+		depth = dp_cc_parse_constant(c);
+		dp_cc_expect(c, "]");
+	}
+	if (depth < 1 || depth > DP_FRAMES_MAX)
+		dp_cc_fail(c, t, E_DPCC_TYPE, "a call chain has from 1 to %d functions", DP_FRAMES_MAX);
+	n->value = (u64)depth;
+	return n;
+}
+
+bool dp_cc_is_chain(const struct node *n)
+{
+	return n->kind == N_BUILTIN && !strcmp(n->text, "$backtrace");
+}
+
+bool dp_cc_is_comm(const struct node *n)
+{
+	return n->kind == N_BUILTIN && !strcmp(n->text, "$comm");
+}
+
+/* A text of the program, or the thread's name, and a constant one or, behind ~, a pattern as the shell has them. */
+struct node *dp_cc_compare_text(struct dpcc *c, const struct tok *t, const char *op, struct node *a, struct node *b)
+{
+	struct node *n = dp_cc_node_new(c, N_BUILTIN, t);
+
+	if (!dp_cc_is_comm(a)) {
+		a = dp_cc_to_value(c, a);
+		if (a->type->kind != TY_PTR || a->type->of->kind != TY_INT || a->type->of->size != 1)
+			dp_cc_fail(c, t, E_DPCC_TYPE, "%s is no text", dp_cc_type_name(c, a->type));
+	}
+	if (b->len > 256)
+		dp_cc_fail(c, b->tok, E_DPCC_LIMIT, "a text to compare with has at most 256 characters");
+	n->text = "$matches";
+	n->op = op;
+	n->type = &dp_cc_type_int;
+	n->a = a;
+	n->b = b;
+	return n;
+}
+
+/* ---- words of the call ---- */
+
+static bool numbered(const char *name, const char *prefix, u64 *number)
+{
+	size_t n = strlen(prefix);
+	char *end;
+
+	if (strncmp(name, prefix, n) || name[n] < '0' || name[n] > '9')
+		return false;
+	*number = strtoull(name + n, &end, 10);
+	return !*end && *number < 4096;
+}
+
+static struct node *probe_value(struct dpcc *c, const struct tok *t, const char *name, const char *code)
+{
+	struct node *n = dp_cc_node_new(c, N_PROBE, t);
+
+	n->probe = dp_cc_alloc(c, sizeof(*n->probe));
+	n->text = name;
+	n->type = &dp_cc_type_ulong;
+	n->in_target = true;
+	n->probe->npieces = 1;
+	n->probe->pieces[0].kind = DP_PIECE_VALUE;
+	dp_format(n->probe->pieces[0].code, DP_PIECE_CODE, "%s", code);
+	return n;
+}
+
+static struct node *stack_word(struct dpcc *c, const struct tok *t, const char *name, u64 i)
+{
+	return probe_value(
+	    c, t, name,
+	    dp_cc_format(c, "push r," DP_NAME_SP ";push d,%llu;add;push mem,u64;", (unsigned long long)i * 8));
+}
+
+/* The Nth parameter by the debug information; else by the calling convention, where C's holds. */
+static struct node *argument(struct dpcc *c, const struct tok *t, const char *name, u64 i)
+{
+	const char *real;
+
+	if (!i)
+		dp_cc_fail(c, t, E_EVENT_ARGN, "arguments are counted from 1");
+	if (c->target.watched || c->target.is_return)
+		dp_cc_fail(c, t, E_EVENT_ARGN, "$%s is known at the function's entry", name);
+	real = c->mod ? dp_cc_parameter_name(c, (u32)i) : NULL;
+	if (real)
+		return dp_cc_probed(c, t, real, true);
+	if (c->mod && dp_module_is_go(c->mod))
+		dp_cc_fail(c, t, E_EVENT_ARGN, "Go passes arguments by rules of its own: debug information must tell");
+	if (!dp_cc_at_entry(c))
+		dp_cc_fail(c, t, E_EVENT_ARGN, "$%s is known at the function's entry", name);
+	if (i <= DP_NAME_ARGS)
+		return probe_value(c, t, name, dp_cc_format(c, "push r,%s;", dp_name_of_arg((u32)i - 1)));
+	return stack_word(c, t, name, i - DP_NAME_ARGS);
+}
+
+/* ---- what was kept when the call began ---- */
+
+struct call { /* of one line: a table by stack pointer, whose words are the time and the kept values */
+	struct call *next;
+	u64 line;
+	u32 index, words, calls;
+	u32 losses; /* where those are counted that find no room */
+	const char *names[CALL_VALUES_MAX];
+	struct type *types[CALL_VALUES_MAX];
+	u32 n;
+};
+
+static struct call *call_of(struct dpcc *c, u64 line)
+{
+	for (struct call *k = c->calls; k; k = k->next)
+		if (k->line == line)
+			return k;
+	return NULL;
+}
+
+static struct node **keep(struct dpcc *c, struct call *k, const struct tok *t, const char *name, struct node **last)
+{
+	u64 number;
+	struct node *v = numbered(name, "arg", &number) ? argument(c, t, name, number)
+							: dp_cc_variable(c, t, name, false);
+
+	for (u32 i = 0; i < k->n; i++)
+		if (!strcmp(k->names[i], name))
+			return last;
+	if (!v || (!dp_cc_type_is_scalar(v->type) && !dp_cc_is_real(v->type)) || v->type->size > 8)
+		return last;
+	if (k->n == CALL_VALUES_MAX)
+		dp_cc_fail(c, t, E_DPCC_LIMIT, "a line can keep %d values of a call", CALL_VALUES_MAX);
+	k->names[k->n] = name;
+	k->types[k->n++] = v->type;
+	*last = dp_cc_node_new(c, N_COMMA, t);
+	(*last)->a = v;
+	return &(*last)->next;
+}
+
+static struct node **keep_all(struct dpcc *c, struct call *k, const struct tok *t, struct node **last)
+{
+	const char *name;
+
+	for (u32 i = 1; (name = dp_cc_parameter_name(c, i)); i++)
+		last = keep(c, k, t, name, last);
+	return last;
+}
+
+/* __call_begin(LINE, $NAME...): keep the time, and those of the variables that are known here. */
+void dp_cc_parse_call_begin(struct dpcc *c, struct node *n)
+{
+	struct node **last = &n->a;
+	struct call *k;
+
+	n->value = (u64)dp_cc_parse_constant(c);
+	k = call_of(c, n->value);
+	if (k && !dp_cc_tok_is(dp_cc_peek(c), ",")) /* of a pattern: functions differ by where the stack is */
+		return;
+	if (k)
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE,
+			   "parameters can be kept of one function only, not of all that match");
+	k = dp_cc_alloc(c, sizeof(*k));
+	k->line = n->value;
+	k->next = c->calls;
+	c->calls = k;
+	while (dp_cc_accept(c, ",")) {
+		struct tok *t = dp_cc_next_tok(c);
+		const char *name = dp_cc_text(c, t->at + 1, t->len - 1);
+
+		last = !strcmp(name, "args") ? keep_all(c, k, t, last) : keep(c, k, t, name, last);
+	}
+	k->words = 1 + k->n;
+	k->calls = DP_MIN(CALLS_MAX, (u32)(CALLS_WORDS_MAX / dp_table_words(1, 1, k->words)));
+	k->index = c->nlocals;
+	c->nlocals += (u32)dp_table_words(1, k->calls, k->words);
+	if (c->nlocals > DP_LOCALS_MAX)
+		dp_cc_fail(c, n->tok, E_DPCC_LIMIT, "there is no room for another line that looks at whole calls");
+	k->losses = dp_cc_loss(c, n->tok, dp_cc_format(c, "calls of line %llu", (unsigned long long)k->line));
+}
+
+static void gen_find(struct dpcc *c, const struct call *k)
+{
+	dp_cc_emit(c, "push r," DP_NAME_SP ";find lv,1,%u,%u,%u", k->index, k->calls, k->words);
+}
+
+void dp_cc_gen_call_begin(struct dpcc *c, const struct node *n)
+{
+	int none = dp_cc_new_label(c), end = dp_cc_new_label(c);
+	const struct call *k = call_of(c, n->value);
+	u32 i = 1;
+
+	c->counts = true; /* no record */
+	gen_find(c, k);
+	dp_cc_emit(c, "push tsp,0;push d,0;lt;jnz L%d;ros 1", none);
+	for (const struct node *v = n->a; v; v = v->next) {
+		dp_cc_emit(c, "push tsp,0;push d,%u;add", i++);
+		dp_cc_gen_value(c, v->a);
+		dp_cc_emit(c, "pop lv");
+	}
+	dp_cc_emit(c, "push ns;pop lv;jmp L%d", end);
+	dp_cc_put_label(c, none);
+	dp_cc_emit(c, "ros 2;inc lv,%u", k->losses);
+	dp_cc_put_label(c, end);
+}
+
+/* __call_end(LINE): where the call's words are, or -1: its beginning was not seen. */
+void dp_cc_gen_call_end(struct dpcc *c, const struct node *n)
+{
+	int none = dp_cc_new_label(c), end = dp_cc_new_label(c);
+
+	gen_find(c, call_of(c, n->value));
+	dp_cc_emit(c, "push tsp,0;push d,0;lt;jnz L%d;ros 1;push tsp,0;push lv;jz L%d;ros 1;jmp L%d", none, none, end);
+	dp_cc_put_label(c, none); /* (index flag -- -1) */
+	dp_cc_emit(c, "ros 2;push d,-1");
+	dp_cc_put_label(c, end);
+}
+
+/* The variable of the handler that holds what __call_end() gave. */
+static struct node *kept(struct dpcc *c, const struct tok *t, const char *name)
+{
+	static const struct rpn_line nowhere = {(char *)"__call", "", 0};
+	const struct tok word = {.kind = TOK_WORD, .at = nowhere.text, .len = 6, .line = &nowhere};
+	struct var *at = c->func && c->calls ? dp_cc_find_var(c, &word) : NULL;
+	const struct call *k = at ? c->calls : NULL;
+	struct node *n, *where;
+	bool began = !strcmp(name, "__began");
+	u32 i = 0;
+
+	if (!k)
+		return NULL;
+	for (; k; k = k->next) {
+		if (k->line != c->line)
+			continue;
+		for (i = 0; !began && i < k->n && strcmp(k->names[i], name); i++)
+			;
+		if (began || i < k->n)
+			break;
+	}
+	if (!k)
+		return NULL;
+	where = dp_cc_node_new(c, N_VAR, t);
+	where->var = at;
+	where->type = at->type;
+	n = builtin(c, t, "__kept", began ? &dp_cc_type_ulong : k->types[i]);
+	n->a = dp_cc_node_new(c, N_COMMA, t);
+	n->a->a = where;
+	n->value = began ? 0 : i + 1;
+	n->in_target = true;
+	return n;
+}
+
+/* ---- all of them ---- */
+
+struct node *dp_cc_context(struct dpcc *c, const struct tok *t, const char *name)
+{
+	struct node *n = kept(c, t, name);
+	u64 number;
+
+	if (n)
+		return n;
+	for (u32 i = 0; i < DP_ARRAY_SIZE(words); i++)
+		if (!strcmp(name, words[i].name))
+			return builtin(c, t, words[i].builtin, words[i].type);
+	if (!strcmp(name, "comm") || !strcmp(name, "backtrace"))
+		return text_or_chain(c, t, *name == 'b');
+	if (numbered(name, "arg", &number))
+		return argument(c, t, name, number);
+	if (numbered(name, "stack", &number))
+		return stack_word(c, t, name, number);
+	if (!strcmp(name, "stack"))
+		return probe_value(c, t, name, "push r," DP_NAME_SP ";");
+	return NULL;
+}

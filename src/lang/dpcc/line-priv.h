@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Between line.c, which takes an event line apart, and line-expr.c, which rewrites its expressions. */
+#ifndef DPCC_LINE_PRIV_H
+#define DPCC_LINE_PRIV_H
+
+#include "arch/arch.h"
+#include "lang/dpcc/dpcc-priv.h"
+#include "lang/event/event.h"
+#include "program/code.h"
+#include "program/opcode.h"
+
+#define LINES_NAME "line"
+
+struct out_text { /* text, and for each character where in the line it comes from */
+	char *s;
+	u32 *at;
+	size_t n, room;
+	bool failed;
+};
+
+struct field {
+	char name[64];
+	struct out_text value;
+};
+
+struct line_aggregate { /* NAME=WORD(ARGS), by positions in the line; args 0: without parentheses */
+	u32 at, name_len, word, args, args_end, end;
+};
+
+struct line_names { /* names that were made for aggregates, so that no two lines share one */
+	char (*v)[80];
+	u32 n;
+};
+
+struct line {
+	struct line_names *taken;
+	const char *text;
+	u32 number, behind; /* behind: its head */
+	struct dp_event ev;
+	struct dp_error *err;
+
+	struct field fields[64];
+	u32 nfields;
+	struct line_aggregate aggregates[8];
+	u32 naggregates;
+	u32 keys[DP_RPN_KEYS_MAX], key_ends[DP_RPN_KEYS_MAX], nkeys;
+	unsigned long top;
+	bool uses_duration, uses_all;
+	u32 duration_at;
+	u32 names[64], nnames; /* $NAME that may be a parameter: where the name begins */
+
+	struct out_text body, tail, condition;
+};
+
+int dp_cc_line_fail(struct line *l, u32 at, enum dp_code code, const char *fmt, ...) DP_PRINTF(4, 5);
+bool dp_cc_is_word_char(char c);
+u32 dp_cc_word_len(const char *p);
+u32 dp_cc_step(const char *text, u32 at);
+
+void dp_cc_out_add(struct out_text *o, const char *s, size_t n, u32 at, bool follows);
+void dp_cc_out_put(struct out_text *o, u32 at, const char *fmt, ...) DP_PRINTF(3, 4);
+void dp_cc_out_append(struct out_text *o, const struct out_text *from);
+void dp_cc_out_free(struct out_text *o);
+
+/* line-expr.c. hex (may be NULL): whether the value is better shown in hexadecimal. */
+int dp_cc_line_expr(struct line *l, u32 from, u32 to, struct out_text *o, bool *hex);
+int dp_cc_line_body(struct line *l, u32 from, u32 to);
+
+/* line.c: a line as pragmas and handlers, two text lines for each. */
+int dp_cc_line_translate(struct out_text *o, const char *text, u32 number, struct line_names *taken,
+			 struct dp_error *err);
+
+#endif

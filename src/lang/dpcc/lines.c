@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The event lines of one module as one program: translated one after the other (line.c), compiled together. Mistakes
+ * that the compiler finds are shown in the line that the user wrote.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lang/dpcc/line-priv.h"
+
+struct dp_cc_lines {
+	char *head; /* pragmas for all */
+	struct one {
+		char *text;
+		struct out_text out;
+	} * v;
+	u32 n;
+	struct line_names taken;
+};
+
+struct dp_cc_lines *dp_cc_lines_new(const char *modname, const char *modtype)
+{
+	struct dp_cc_lines *ls = calloc(1, sizeof(*ls));
+
+	if (ls && asprintf(&ls->head, "#pragma MODNAME(\"%s\") MODTYPE(%s)\n", modname, modtype) < 0)
+		ls->head = NULL;
+	if (ls && ls->head)
+		return ls;
+	free(ls);
+	return NULL;
+}
+
+void dp_cc_lines_free(struct dp_cc_lines *ls)
+{
+	for (u32 i = 0; ls && i < ls->n; i++) {
+		free(ls->v[i].text);
+		dp_cc_out_free(&ls->v[i].out);
+	}
+	if (ls) {
+		free(ls->taken.v);
+		free(ls->v);
+		free(ls->head);
+	}
+	free(ls);
+}
+
+/* begin { NAME = NUMBER; ... }: variables of all bodies, with their first values. */
+bool dp_cc_line_is_begin(const char *text)
+{
+	return !strncmp(text, "begin", 5) && text[5 + strspn(text + 5, " \t")] == '{';
+}
+
+static int put_variables(struct out_text *o, const char *text, struct dp_error *err)
+{
+	u32 at = (u32)(strchr(text, '{') - text) + 1;
+
+	for (;;) {
+		u32 n, start;
+
+		at += (u32)strspn(text + at, " \t;");
+		n = dp_cc_word_len(text + at);
+		if (text[at] == '}' && !text[at + 1 + strspn(text + at + 1, " \t")])
+			return o->failed ? dp_fail(err, E_EVENT_MEMORY, "the line") : 0;
+		start = at;
+		at += n + (u32)strspn(text + at + n, " \t");
+		if (!n || text[at] != '=') {
+			dp_fail(err, E_DPCC_SYNTAX, "begin takes NAME = NUMBER; and ends with }");
+			dp_error_column(err, (int)start);
+			return -EINVAL;
+		}
+		dp_cc_out_put(o, start, "long ");
+		while (text[at] && text[at] != ';' && text[at] != '}')
+			at++;
+		dp_cc_out_add(o, text + start, at - start, start, true);
+		dp_cc_out_put(o, at, "; ");
+	}
+}
+
+int dp_cc_lines_add(struct dp_cc_lines *ls, const char *text, struct dp_error *err)
+{
+	struct one *v = realloc(ls->v, (ls->n + 1) * sizeof(*v)), *one;
+	int r;
+
+	if (!v)
+		return dp_fail(err, E_EVENT_MEMORY, "the line");
+	ls->v = v;
+	one = &v[ls->n];
+	*one = (struct one){.text = strdup(text)};
+	if (!one->text)
+		return dp_fail(err, E_EVENT_MEMORY, "the line");
+	ls->n++;
+	r = dp_cc_line_is_begin(text) ? put_variables(&one->out, text, err)
+				      : dp_cc_line_translate(&one->out, text, ls->n, &ls->taken, err);
+	if (dp_cc_line_is_begin(text))
+		dp_cc_out_put(&one->out, 0, "\n");
+	return r;
+}
+
+static char *all_text(const struct dp_cc_lines *ls)
+{
+	size_t n = strlen(ls->head) + 1;
+	char *text, *p;
+
+	for (u32 i = 0; i < ls->n; i++)
+		n += ls->v[i].out.n;
+	text = malloc(n);
+	if (!text)
+		return NULL;
+	p = stpcpy(text, ls->head);
+	for (u32 i = 0; i < ls->n; i++)
+		p = stpcpy(p, ls->v[i].out.s ? ls->v[i].out.s : "");
+	return text;
+}
+
+/* Where in which line a place of the program comes from; false: from none. */
+static bool origin(const struct dp_cc_lines *ls, u32 row, u32 column, u32 *line, u32 *at)
+{
+	u32 now = 2; /* behind the head */
+
+	for (u32 i = 0; i < ls->n; i++) {
+		const struct out_text *o = &ls->v[i].out;
+		u32 col = 0;
+
+		for (size_t k = 0; k < o->n; k++) {
+			if (now == row && col == column) {
+				*line = i;
+				*at = o->at[k];
+				return true;
+			}
+			col++;
+			if (o->s[k] == '\n') {
+				if (now == row) /* behind its end */
+					break;
+				now++;
+				col = 0;
+			}
+		}
+	}
+	return false;
+}
+
+static void show_in_line(const struct dp_cc_lines *ls, struct dpcc_result *res, u32 *line, struct dp_error *err)
+{
+	u32 row, column, at;
+	struct dp_error told = *err;
+	int n = 0;
+
+	if (sscanf(err->detail, LINES_NAME ":%u:%u: %n", &row, &column, &n) != 2 || !n)
+		return;
+	memmove(told.detail, told.detail + n, strlen(told.detail + n) + 1);
+	*err = told;
+	if (!origin(ls, row, column - 1, line, &at))
+		return;
+	dp_error_column(err, (int)at);
+	snprintf(res->line, sizeof(res->line), "%s", ls->v[*line].text);
+}
+
+int dp_cc_lines_compile(const struct dp_cc_lines *ls, const struct dpcc_options *opt, struct dpcc_result *res,
+			u32 *line, struct dp_error *err)
+{
+	struct dpcc_options own = *opt;
+	char *text = all_text(ls);
+	int r;
+
+	*line = ~0u;
+	if (!text)
+		return dp_fail(err, E_EVENT_MEMORY, "the lines");
+	own.text = text;
+	r = dp_cc_compile(LINES_NAME, &own, res, err);
+	if (r)
+		show_in_line(ls, res, line, err);
+	free(text);
+	return r;
+}

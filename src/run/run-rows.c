@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The rows of the summary of programs that event lines were compiled to: one for each event, over all its places. */
+#include <string.h>
+
+#include "program/described.h"
+#include "run/run-priv.h"
+#include "run/run-rows.h"
+
+void dp_run_note_how(struct run_target *t)
+{
+	struct dp_probe_info info;
+
+	for (u32 i = 0; t->session && i < t->nprobes; i++) {
+		dp_tracee_probe(t->session, i, &info);
+		t->probes[i].m->how[t->probes[i].index] = (struct run_how){dp_trace_row_via(&info),
+									   info.ncompiled != info.nsites};
+	}
+}
+
+static void put_name(const struct dp_rpn_probe *p, char *buf, size_t size)
+{
+	const struct dp_rf_event *e = p->rf ? p->rf->event : NULL;
+
+	if (e && e->name[0])
+		snprintf(buf, size, "%s", e->name);
+	else if (e && e->is_return)
+		snprintf(buf, size, "<-%s", e->symbol);
+	else if (e && e->offset)
+		snprintf(buf, size, "%s+0x%llx", e->symbol, (unsigned long long)e->offset);
+	else
+		snprintf(buf, size, "%.79s", e ? e->symbol : p->symbol);
+}
+
+/* Each exit is a place of its own, and called what it is where dprobes finds the exits. */
+static const char *via(const struct dp_rpn_probe *p, const char *how)
+{
+	if (!how || !p->rf || !p->rf->event || !p->rf->event->is_return)
+		return how ? how : "";
+	return !strcmp(how, "jump") ? "exits" : !strcmp(how, "trap") ? "exits+trap" : how;
+}
+
+static struct dp_trace_row *row_of(struct dp_trace_row *rows, u32 *n, const struct dp_rpn_probe *p)
+{
+	struct dp_trace_row *row = &rows[*n];
+
+	put_name(p, row->name, sizeof(row->name));
+	for (u32 i = 0; i < *n; i++)
+		if (!strcmp(rows[i].name, row->name))
+			return &rows[i];
+	++*n;
+	return row;
+}
+
+struct dp_trace_row *dp_run_rows(const struct dp_run *run, u32 *n, struct dp_trace_row *total)
+{
+	struct dp_trace_row *rows;
+	bool interpreted = false;
+	u32 most = 1;
+
+	for (struct run_target *t = run->targets; t; t = t->next)
+		dp_run_note_how(t);
+	for (const struct run_module *m = run->modules; m; m = m->next)
+		most += m->unit.nprobes;
+	rows = dp_alloc(most * sizeof(*rows));
+	*n = 0;
+	*total = (struct dp_trace_row){.name = "total", .via = ""};
+	for (const struct run_module *m = run->modules; rows && m; m = m->next)
+		for (u32 i = 0; i < m->unit.nprobes; i++) {
+			struct dp_trace_row *row = row_of(rows, n, &m->unit.probes[i]);
+			struct dp_counts c;
+
+			dp_run_counts(run, m, i, &c);
+			for (u32 k = 0; k < DP_NCOUNTS; k++)
+				row->counts.v[k] += c.v[k];
+			if (!row->via || m->how[i].via)
+				row->via = via(&m->unit.probes[i], m->how[i].via);
+			interpreted |= m->how[i].interpreted;
+		}
+	for (u32 i = 0; rows && i < *n; i++)
+		dp_trace_row_finish(&rows[i], interpreted, total);
+	return rows;
+}
+
+u64 dp_run_losses(const struct dp_run *run)
+{
+	u64 n = 0;
+
+	for (const struct run_target *t = run->targets; t; t = t->next) {
+		volatile const u64 *words = t->session ? dp_tracee_words(t->session) : NULL;
+
+		for (const struct run_kept *k = t->kept; k; k = k->next)
+			n += k->locals ? dp_agg_losses(&k->m->unit, k->locals->words) : 0;
+		for (u32 i = 0; words && i < t->nranges; i++)
+			if (!t->ranges[i].left_out)
+				n += dp_agg_losses(&t->ranges[i].m->unit, words + t->ranges[i].locals);
+	}
+	for (const struct run_module *m = run->modules; m; m = m->next) {
+		n += m->losses;
+		for (const struct run_ended *e = m->ended; e; e = e->next)
+			n += dp_agg_losses(&m->unit, e->words);
+	}
+	return n;
+}

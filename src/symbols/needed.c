@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The libraries that a program will map when it starts, by the names in the file: found before it runs. As the dynamic
+ * linker looks for them, without its cache.
+ */
+#include <elf.h>
+#include <gelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "symbols/module-priv.h"
+#include "symbols/needed.h"
+
+#define LIBRARIES_MAX 256
+
+struct search {
+	const char *name; /* NULL: see fn */
+	bool (*fn)(void *arg, const char *path);
+	void *arg;
+	char seen[LIBRARIES_MAX][64];
+	u32 n;
+	char *out;
+	size_t size;
+};
+
+static bool is_meant(const char *file, const char *name)
+{
+	size_t n = strlen(name);
+
+	return !strcmp(file, name) || (!strncmp(file, name, n) && (!strncmp(file + n, ".so", 3) || file[n] == '-'));
+}
+
+static bool search_file(struct search *s, const char *path);
+
+static bool in_directories(struct search *s, const char *dirs, const char *origin, const char *file)
+{
+	char path[4096];
+
+	for (const char *p = dirs; p && *p; p += strcspn(p, ":") + (p[strcspn(p, ":")] == ':')) {
+		size_t n = strcspn(p, ":");
+
+		if (!strncmp(p, "$ORIGIN", 7))
+			snprintf(path, sizeof(path), "%s%.*s/%s", origin, (int)n - 7, p + 7, file);
+		else
+			snprintf(path, sizeof(path), "%.*s/%s", (int)n, p, file);
+		if (!access(path, R_OK))
+			return search_file(s, path);
+	}
+	return false;
+}
+
+static bool library(struct search *s, const char *rpath, const char *origin, const char *file)
+{
+	static const char usual[] = "/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib64:/usr/lib64:/lib:/usr/lib:"
+				    "/usr/local/lib";
+
+	for (u32 i = 0; i < s->n; i++)
+		if (!strcmp(s->seen[i], file))
+			return false;
+	if (s->n == LIBRARIES_MAX || strlen(file) >= sizeof(s->seen[0]))
+		return false;
+	strcpy(s->seen[s->n++], file);
+	return in_directories(s, rpath, origin, file) || in_directories(s, getenv("LD_LIBRARY_PATH"), origin, file) ||
+	       in_directories(s, usual, origin, file);
+}
+
+static bool walk_dynamic(struct search *s, Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh, const char *origin)
+{
+	Elf_Data *data = elf_getdata(scn, NULL);
+	const char *rpath = "";
+	GElf_Dyn dyn;
+
+	for (int pass = 0; data && pass < 2; pass++)
+		for (size_t i = 0; i < sh->sh_size / sizeof(Elf64_Dyn) && gelf_getdyn(data, (int)i, &dyn); i++) {
+			const char *text = elf_strptr(elf, sh->sh_link, dyn.d_un.d_val);
+
+			if (!pass && (dyn.d_tag == DT_RUNPATH || dyn.d_tag == DT_RPATH) && text)
+				rpath = text;
+			if (pass && dyn.d_tag == DT_NEEDED && text && library(s, rpath, origin, text))
+				return true;
+		}
+	return false;
+}
+
+static bool found(struct search *s, const char *path)
+{
+	const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+
+	if (s->name ? !is_meant(base, s->name) : !s->fn(s->arg, path))
+		return false;
+	snprintf(s->out, s->size, "%s", path);
+	return true;
+}
+
+static bool search_file(struct search *s, const char *path)
+{
+	char real[4096], origin[4096];
+	int fd = realpath(path, real) ? dp_open_regular(real) : -1;
+	Elf *elf = fd >= 0 ? elf_begin(fd, ELF_C_READ_MMAP, NULL) : NULL;
+	bool done = s->n && (found(s, path) || found(s, real));
+	Elf_Scn *scn = NULL;
+	GElf_Shdr sh;
+
+	if (done)
+		snprintf(s->out, s->size, "%s", real);
+	snprintf(origin, sizeof(origin), "%s", real);
+	*(strrchr(origin, '/') ? strrchr(origin, '/') : origin) = '\0';
+	while (!done && elf && (scn = elf_nextscn(elf, scn)))
+		if (gelf_getshdr(scn, &sh) && sh.sh_type == SHT_DYNAMIC)
+			done = walk_dynamic(s, elf, scn, &sh, origin);
+	if (elf)
+		elf_end(elf);
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
+bool dp_needed_find(const char *program, const char *name, char *path, size_t size)
+{
+	struct search s = {.name = name, .out = path, .size = size};
+
+	elf_version(EV_CURRENT);
+	return search_file(&s, program);
+}
+
+bool dp_needed_each(const char *program, bool (*fn)(void *arg, const char *path), void *arg, char *path, size_t size)
+{
+	struct search s = {.fn = fn, .arg = arg, .out = path, .size = size};
+
+	elf_version(EV_CURRENT);
+	return search_file(&s, program);
+}

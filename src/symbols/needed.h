@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The libraries that a program will map when it starts. Control side only. */
+#ifndef DP_NEEDED_H
+#define DP_NEEDED_H
+
+#include "base/base.h"
+
+/* The real path of a library that the file at `program`, or one of its libraries, needs: "libc", "libc.so.6". */
+bool dp_needed_find(const char *program, const char *name, char *path, size_t size);
+
+/* Call fn for each library until it returns true; its real path then is in path. */
+bool dp_needed_each(const char *program, bool (*fn)(void *arg, const char *path), void *arg, char *path, size_t size);
+
+#endif

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Event lines that name the program's own variables, add up, assign or end in C: each runs as a user types it."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from tap import *  # noqa: E402,F403
+
+DIR = tempfile.mkdtemp(prefix="dp-names-")
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shop.c")
+TIMES = 3
+os.environ["DPROBES_DIR"] = os.path.join(DIR, "driver")
+
+
+def shop(*flags):
+    need("gcc")
+    path = os.path.join(DIR, "shop" + "".join(flags))
+    if not os.path.exists(path):
+        subprocess.run(["gcc", "-g", *(flags or ["-O2"]), "-w", "-o", path, SOURCE], check=True)
+    return path
+
+
+def line_of(text):
+    return [i for i, s in enumerate(open(SOURCE).read().splitlines(), 1) if text in s][0]
+
+
+def traced(*lines, flags=(), options=(), status=0, times=TIMES):
+    """Trace a run of the program: what was recorded, what it and the tables printed, what was told."""
+    out = os.path.join(DIR, "out")
+    r = subprocess.run([DPROBES, "trace", "-o", out, *options, *lines, "--", shop(*flags), str(times)],
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, timeout=120)
+    assert r.returncode == status, (r.returncode, r.stdout, r.stderr)
+    return open(out).read() if os.path.exists(out) else "", r.stdout, r.stderr
+
+
+def events(*lines, **kw):
+    text = traced(*lines, options=["--json", *kw.pop("options", ())], **kw)[0]
+    return [json.loads(s) for s in text.splitlines()]
+
+
+def args(*lines, **kw):
+    return [e["args"] for e in events(*lines, **kw)]
+
+
+def tables(*lines, **kw):
+    out = traced(*lines, options=["--json"], **kw)[1]
+    found = [json.loads(s) for s in out.splitlines() if s.startswith("{")]
+    assert found, out
+    # A library is mapped anew by exec: the table of what ran before is empty.
+    return {(t["kind"], t["aggregate"]): t for t in sorted(found, key=lambda t: len(t.get("entries", "x")))}
+
+
+def refused(line, code, text, **kw):
+    err = traced(line, status=1, **kw)[2]
+    assert code in err and text in err, err
+    return err
+
+
+@test
+def names():
+    """p add_order $qty $o->name $label: integers, texts behind pointers, floating point, enumerators, structures"""
+    got = args("p add_order $qty $o->name $label")
+    assert got[:2] == [{"qty": 1, "o->name": "anvil", "label": "retail"},
+                       {"qty": 11, "o->name": "bolt", "label": 'whole "sale"'}] and len(got) == 2 * TIMES, got
+    got = args("p add_order $total price=$o->price $o->color *$o $o->next->id")
+    assert got[0]["total"] == 1000.0 and got[0]["price"] == 99.5 and got[0]["o->color"] == "GREEN", got
+    assert got[0]["*o"]["name"] and got[0]["*o"]["id"] == 7 and got[0]["o->next->id"] == 8, got
+    assert "price" in got[1] and "o->next->id" not in got[1], got  # the pointer is null: the record ends there
+
+
+@test
+def unoptimised():
+    """the same in a program without optimisation, and as lines of text like those of other events"""
+    text = traced("p add_order $qty $o->name $total", flags=["-O0"])[0]
+    line = [s for s in text.splitlines() if not s.startswith("#")][0]
+    assert re.fullmatch(r" *\S+-\d+ +\[\d+\] +\d+\.\d+: add_order: @add_order\+0 qty=1 o->name=\"anvil\" total=1000",
+                        line), text
+
+
+@test
+def all_parameters():
+    """$args is all parameters; p:NAME names the event"""
+    got = events("p:order add_order $args")
+    assert got[0]["event"] == "order" and got[0]["symbol"] == "add_order", got
+    assert got[0]["args"]["qty"] == 1 and got[0]["args"]["label"] == "retail" and got[0]["args"]["total"] == 1000.0, got
+
+
+@test
+def floating_conditions():
+    """p shop.c:LINE $total if $total > 1e6: a line without a module, floating point in the condition"""
+    line = line_of("asm volatile(\"\" ::\"r\"(label)")
+    got = args("p shop.c:%d $total if $total > 1e6" % line)
+    assert got == [{"total": 3000000.0}] * TIMES, got
+    got = args("p add_order $qty if $total / 2 + 0.5 <= 500.5 || -$total == -2e3")
+    assert [g["qty"] for g in got] == [1, 2], got
+
+
+@test
+def returned():
+    """$retval has the type of the function, float and double too; a void function has none"""
+    assert args("r mean $retval $a") == [{"retval": (i + 2.5) / 2, "a": float(i)} for i in range(1, TIMES + 1)]
+    assert [round(g["retval"], 6) for g in args("r ratio $retval $b")] == [0.25, 0.5, 0.75]
+    refused("r nothing $retval $a", "E-DPCC-TYPE", "there is no $retval")
+    err = refused("r mean $retval", "E-EVENT-RETVAL", "floating point")
+    assert "r mean { log($retval); }" in err, err
+    assert args("r mean { log($retval); }") == [{"$retval": (i + 2.5) / 2} for i in range(1, TIMES + 1)]
+
+
+@test
+def durations():
+    """r do_query $retval $duration: one record for a call, recursion too, with the time of that very call"""
+    got = args("r do_query $retval $duration $sql $kind")
+    assert [(g["sql"], g["kind"], g["retval"]) for g in got] == [("inner", 1, 0), ("select", 2, 1)] * TIMES, got
+    for inner, outer in zip(got[::2], got[1::2]):
+        assert 1000000 <= inner["duration"] < outer["duration"] and outer["duration"] >= 3000000, got
+    refused("p do_query $duration", "E-EVENT-VAR", "where a function returns")
+
+
+@test
+def context():
+    """$pid $tid $cpu $time $comm $ip $caller in fields and conditions"""
+    got = events('p add_order $pid $tid $cpu $time $comm $ip $caller if $comm == "shop" && $pid == $tid')
+    assert len(got) == 2 * TIMES, got
+    g = got[0]
+    assert g["args"]["pid"] == g["args"]["tid"] == g["tid"] and g["args"]["comm"] == "shop", got
+    assert g["args"]["time"] > 0 and got[1]["args"]["time"] > g["args"]["time"], got
+    assert not events('p add_order $pid if $comm ~ "s?op2"')
+
+
+@test
+def counts():
+    """p libc:malloc count by $backtrace; several keys; several aggregates; top"""
+    t = tables("p make count by $backtrace")[("count", "make")]
+    assert sum(e["value"] for e in t["entries"]) == 4 * TIMES and t["entries"][0]["key"][0][0].startswith("make"), t
+    t = tables("p libc:malloc sum($arg1) by $backtrace[5] top 1")[("sum", "malloc_arg1")]
+    assert len(t["entries"]) == 1 and t["entries"][0]["value"] > 0, t
+    t = tables("p add_order count sum($qty), max($qty) avg($qty) by $label, $o->color")
+    key = {e["key"][0]: e for e in t[("sum", "add_order_qty")]["entries"]}
+    assert key["retail"]["value"] == 6 and t[("max", "add_order_qty")]["entries"][0]["value"] == 13, t
+    assert {e["key"][0]: e["value"] for e in t[("count", "add_order")]["entries"]}["retail"] == TIMES, t
+
+
+@test
+def histograms():
+    """hist, lhist, quantiles; r do_query hist($duration) by $comm"""
+    t = tables("r do_query hist($duration) by $comm")[("hist", "do_query_duration")]
+    assert t["entries"][0]["key"] == ["shop"], t
+    assert sum(b["count"] for b in t["entries"][0]["bars"]) == 2 * TIMES, t
+    t = tables("p make lhist($n, 100, 1000, 100) quantiles($n)")
+    bars = {b.get("from"): b["count"] for b in t[("lhist", "make_n")]["bars"]}
+    assert bars == {100: TIMES, 200: TIMES, 400: TIMES, 800: TIMES}, t
+    q = t[("quantiles", "make_n")]
+    assert q["values"] == 4 * TIMES and 192 <= q["p50"] <= 256 and 768 <= q["max"] <= 896, q
+    out = traced("p make quantiles($n)")[1]
+    assert re.search(r"quantiles make_n +12 values, p50 \d+, p90", out), out
+
+
+@test
+def entry_at_return():
+    """r libc:read $retval:s64 quantiles($duration) by $fd if $retval > 0: parameters are those of the entry"""
+    need_debug = args("r do_query $kind $sql if $retval > 0")
+    assert need_debug == [{"kind": 2, "sql": "select"}] * TIMES, need_debug
+    t = tables("r libc:read $retval:s64 quantiles($duration) by $arg1:s32 if $retval:s64 > 0")
+    q = t[("quantiles", "read_duration")]
+    assert len(q["entries"]) == 1 and q["entries"][0]["values"] == TIMES and q["entries"][0]["key"][0] >= 3, q
+
+
+@test
+def assignments():
+    """r may_fail $retval = -2 if $path ~ "/etc/*": one call fails, others do not; p f return 0 skips the function"""
+    plain = int(traced("p add_order $qty")[1])
+    out = traced('r may_fail $retval = -2 if $path ~ "/etc/*"')[1]
+    assert int(out) == plain - TIMES * (len("/etc/passwd") + 2), (plain, out)
+    out = traced('p may_fail return 0')[1]
+    assert int(out) == plain - TIMES * len("/etc/passwd"), (plain, out)
+
+
+@test
+def bodies():
+    """p call { ... }: C behind a place, beside other lines, with variables of begin { }"""
+    t = tables("begin { least = 5; }", "p add_order { if ($o->id > 7 && $qty > least) count(cmds, $o->name); }",
+               "p do_query count by $sql")
+    assert [(e["key"], e["value"]) for e in t[("count", "cmds")]["entries"]] == [(["bolt"], TIMES)], t
+    queries = {e["key"][0]: e["value"] for e in t[("count", "do_query")]["entries"]}
+    assert queries == {"inner": TIMES, "select": TIMES}, t
+
+
+@test
+def both_kinds():
+    """lines of the event language and others in one command: one run, one order, the same form"""
+    got = events("p:plain add_order n=%di:s32", "p:named add_order $qty", "r do_query got=$retval:s32")
+    assert {e["event"] for e in got} >= {"plain", "named"}, got
+    assert [e["args"]["n"] for e in got if e["event"] == "plain"] == \
+           [e["args"]["qty"] for e in got if e["event"] == "named"], got
+    assert [e["ts"] for e in got] == sorted(e["ts"] for e in got), got
+
+
+@test
+def no_room():
+    """calls for which there is no room to keep their beginning are told, and all that had some are there"""
+    out, _, err = traced("r deep $n $duration", options=["--json", "-q"])
+    m = re.search(r"(\d+) calls began while there was no room", err)
+    seen = [json.loads(s)["args"]["n"] for s in out.splitlines()]
+    assert m and len(seen) + int(m[1]) == 3000 and len(set(seen)) == len(seen) > 1000, (err, len(seen))
+    assert "no room" not in traced("r do_query $kind $duration")[2]
+
+
+@test
+def summary():
+    """at the end each line has a row with its hits, the entries of calls as well"""
+    err = traced("p add_order $qty if $qty > 10", "r:asked do_query $kind", "p make count")[2]
+    rows = {s.split()[0]: s.split() for s in err.splitlines() if len(s.split()) == 10}
+    assert rows["add_order"][1:5] == ["jump", str(2 * TIMES), str(TIMES), str(TIMES)], err
+    assert rows["asked"][1] == "exits" and rows["asked"][2:4] == [str(2 * TIMES)] * 2, err
+    assert rows["make"][2] == str(4 * TIMES), err
+    entry = [s.split() for s in err.splitlines() if s.startswith("entry of asked")]
+    assert entry and entry[0][4] == str(2 * TIMES), err
+    assert not traced("p add_order $qty", options=["-q"])[2]
+
+
+@test
+def options():
+    """what such lines cannot have is refused by its name"""
+    for option in (["--tree"], ["--max-events", "3"], ["--until", "p main"], ["--buffer", "1M"],
+                   ["--format", "folded"]):
+        r = subprocess.run([DPROBES, "trace", *option, "p add_order $qty", "--", shop()], stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True, timeout=60)
+        assert r.returncode and option[0] in r.stderr and "names, tables or a body" in r.stderr, r.stderr
+
+
+@test
+def macros():
+    """-D NAME=VALUE reaches lines"""
+    assert len(args("p add_order $qty if $qty > LEAST", options=["-D", "LEAST=10"])) == TIMES
+
+
+@test
+def mistakes():
+    """a mistake is shown in the line as it was typed, with a caret below it"""
+    err = refused("p add_order $qty $o->label", "E-DPCC-NAME", "no member")
+    lines = err.splitlines()
+    at = [i for i, s in enumerate(lines) if "p add_order $qty $o->label" in s][0]
+    assert lines[at + 1].index("^") == lines[at].index("label"), err
+    refused("p add_order $qtty", "E-VAR-NONE", "qty")
+    refused("p add_order sum()", "E-DPCC-TYPE", "one value")
+    refused("p add_order lhist($qty, 0, 1000, 1)", "E-DPCC-LIMIT", "bars")
+    refused("p add_order { count(a); ", "E-DPCC-SYNTAX", "}")
+    refused("r add_order return 3", "E-DPCC-TYPE", "entry")
+
+
+run()
