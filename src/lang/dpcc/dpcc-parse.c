@@ -471,6 +471,33 @@ static struct node *parse_if(struct dpcc *c, const struct tok *t)
 	return n;
 }
 
+/* A label or a goto: its word comes next. */
+static struct node *named(struct dpcc *c, enum node_kind kind, const struct tok *t)
+{
+	struct node *n = dp_cc_node_new(c, kind, t);
+
+	n->text = dp_cc_parse_word(c);
+	n->named = c->func->named;
+	c->func->named = n;
+	return n;
+}
+
+static const struct node *label_of(const struct node *from, const char *name)
+{
+	while (from && (from->kind != N_LABEL || strcmp(from->text, name)))
+		from = from->named;
+	return from;
+}
+
+static void check_labels(struct dpcc *c, const struct function *f)
+{
+	for (const struct node *n = f->named; n; n = n->named)
+		if (n->kind == N_GOTO && !label_of(f->named, n->text))
+			dp_cc_fail(c, n->tok, E_DPCC_NAME, "there is no label '%.100s' in this function", n->text);
+		else if (n->kind == N_LABEL && label_of(n->named, n->text))
+			dp_cc_fail(c, n->tok, E_DPCC_NAME, "there is another label '%.100s' in this function", n->text);
+}
+
 static struct node *keyword(struct dpcc *c, const struct tok *t)
 {
 	struct node *n;
@@ -507,8 +534,7 @@ static struct node *keyword(struct dpcc *c, const struct tok *t)
 		return dp_cc_node_new(c, is_break ? N_BREAK : N_CONTINUE, t);
 	}
 	if (dp_cc_accept(c, "goto")) {
-		n = dp_cc_node_new(c, N_GOTO, t);
-		n->text = dp_cc_parse_word(c);
+		n = named(c, N_GOTO, t);
 		dp_cc_expect(c, ";");
 		return n;
 	}
@@ -528,8 +554,7 @@ static struct node *statement(struct dpcc *c)
 		dp_cc_fail(c, t, E_DPCC_LIMIT, "statements are nested too deeply");
 	n = keyword(c, t);
 	if (!n && t->kind == TOK_WORD && dp_cc_tok_is(&t[1], ":")) {
-		n = dp_cc_node_new(c, N_LABEL, t);
-		n->text = dp_cc_parse_word(c);
+		n = named(c, N_LABEL, t);
 		c->at++;
 		n->a = dp_cc_tok_is(dp_cc_peek(c), "}") ? dp_cc_node_new(c, N_EMPTY, t) : statement(c);
 	} else if (!n && dp_cc_begins_type(c)) {
@@ -590,6 +615,7 @@ void dp_cc_parse_body(struct dpcc *c, struct function *f)
 		add_local(c, v);
 	}
 	f->body = parse_block(c);
+	check_labels(c, f);
 	c->scope = file;
 	c->func = NULL;
 }

@@ -132,6 +132,7 @@ struct node {
 	struct type *type;
 	struct node *a, *b, *c, *d; /* operands */
 	struct node *next;          /* in lists: arguments, statements, cases */
+	struct node *named;         /* of N_LABEL, N_GOTO: the one before it in the function */
 	const struct tok *tok;
 	const char *op;          /* of N_BINARY, N_ASSIGN ("" or the operator), N_INCDEC */
 	bool is_defined;         /* a number that @defined gave */
@@ -154,7 +155,7 @@ struct function {
 	struct type *ret;
 	struct var *params, *locals; /* locals hold the parameters too */
 	u32 nparams;
-	struct node *body;
+	struct node *body, *named; /* named: its last label or goto */
 	bool defined, used, emitted, is_prelude;
 	u32 body_at;                  /* its first token: bodies are read when a handler reaches them */
 	u32 words, heap, param_words; /* of its frame; words for parameters and result */
