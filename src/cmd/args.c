@@ -261,6 +261,17 @@ bool dp_cmd_parse_seconds(const char *text, double *seconds)
 	return true;
 }
 
+bool dp_cmd_parse_count(const char *text, u64 *count)
+{
+	char *end;
+
+	*count = strtoull(text, &end, 0);
+	if (end != text && !*end && text[0] != '-' && *count)
+		return true;
+	dp_ui_fail(E_CMD_VALUE, "give a number such as 1000", "'%s' is not a number of events", text);
+	return false;
+}
+
 bool dp_cmd_parse_format(const char *text, bool of_programs, enum dp_format *format)
 {
 	bool known = dp_format_find(text, format);

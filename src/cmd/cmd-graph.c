@@ -51,6 +51,22 @@ static bool parse_depth(const char *text, u32 *depth)
 	return false;
 }
 
+int dp_cmd_graph_option(struct dp_graph_options *opt, int id, const char *value)
+{
+	switch (id) {
+	case OPT_MIN:
+		return parse_duration(value, &opt->min_ns) ? 0 : CMD_USAGE;
+	case OPT_DEPTH:
+		return parse_depth(value, &opt->depth) ? 0 : CMD_USAGE;
+	case OPT_ONLY:
+		opt->only = value;
+		return 0;
+	default: /* OPT_SUMMARY */
+		opt->summary = true;
+		return 0;
+	}
+}
+
 static int take_option(void *arg, int id, const char *value)
 {
 	struct graph *g = arg;
@@ -58,17 +74,12 @@ static int take_option(void *arg, int id, const char *value)
 
 	switch (id) {
 	case OPT_MIN:
-		return parse_duration(value, &g->opt.min_ns) ? 0 : CMD_USAGE;
 	case OPT_DEPTH:
-		return parse_depth(value, &g->opt.depth) ? 0 : CMD_USAGE;
 	case OPT_ONLY:
-		g->opt.only = value;
-		return 0;
+	case OPT_SUMMARY:
+		return dp_cmd_graph_option(&g->opt, id, value);
 	case OPT_RESULTS:
 		g->results = true;
-		return 0;
-	case OPT_SUMMARY:
-		g->opt.summary = true;
 		return 0;
 	case CMD_OPT_OPERAND:
 		more = realloc(g->patterns, (g->n + 1) * sizeof(*more));

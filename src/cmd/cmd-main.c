@@ -17,7 +17,7 @@ static int (*const subcommands[VERB_COUNT])(int argc, char **argv) = {
     [VERB_INSERT] = dp_cmd_insert,   [VERB_REMOVE] = dp_cmd_remove, [VERB_QUERY] = dp_cmd_query,
     [VERB_VARS] = dp_cmd_vars,       [VERB_LOG] = dp_cmd_log,       [VERB_BUILD] = dp_cmd_build,
     [VERB_APPLY] = dp_cmd_apply,     [VERB_KERNEL] = dp_cmd_kernel, [VERB_DOCTOR] = dp_cmd_doctor,
-    [VERB_EXPLAIN] = dp_cmd_explain,
+    [VERB_EXPLAIN] = dp_cmd_explain, [VERB_RECORD] = dp_cmd_record, [VERB_REPORT] = dp_cmd_report,
 };
 
 static void print_help(void)

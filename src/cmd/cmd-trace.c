@@ -53,17 +53,6 @@ static bool parse_size(const char *text, u64 *size)
 	return true;
 }
 
-static bool parse_count(const char *text, u64 *count)
-{
-	char *end;
-
-	*count = strtoull(text, &end, 0);
-	if (end != text && !*end && text[0] != '-' && *count)
-		return true;
-	dp_ui_fail(E_CMD_VALUE, "give a number such as 1000", "'%s' is not a number of events", text);
-	return false;
-}
-
 /* Returns 0, or CMD_USAGE when the value was wrong (told already). */
 int dp_cmd_trace_option(struct trace *t, int id, const char *value)
 {
@@ -92,7 +81,7 @@ int dp_cmd_trace_option(struct trace *t, int id, const char *value)
 		t->select.tree = true;
 		return 0;
 	case OPT_MAX_EVENTS:
-		return parse_count(value, &t->run.max_events) ? 0 : CMD_USAGE;
+		return dp_cmd_parse_count(value, &t->run.max_events) ? 0 : CMD_USAGE;
 	case OPT_UNTIL:
 		t->until = value;
 		return 0;
@@ -212,10 +201,9 @@ static int check_compiled(const struct trace *t)
 	return CMD_OK;
 }
 
-/* Returns CMD_OK to go on, else the exit status; *done is set by --help. */
-static int parse(struct trace *t, int argc, char **argv, bool *done)
+int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **argv, bool *done)
 {
-	int r = dp_cmd_options(VERB_TRACE, argc, argv, take_option, t, &t->command, done);
+	int r = dp_cmd_options(verb, argc, argv, take_option, t, &t->command, done);
 	struct dp_error err;
 	bool in_process;
 
@@ -594,6 +582,13 @@ static void finish(struct trace *t, int r, struct dp_error *err)
 	take_status(t);
 }
 
+int dp_cmd_trace_drop(struct trace *t)
+{
+	dp_select_free(&t->select);
+	dp_event_lines_free(&t->lines);
+	return t->status;
+}
+
 int dp_cmd_trace_run(struct trace *t)
 {
 	struct dp_cmd_cleaner cleaner;
@@ -603,9 +598,9 @@ int dp_cmd_trace_run(struct trace *t)
 	dp_cmd_start_cleaner(&cleaner, false);
 	catch_signals();
 	t->run.path = is_directory ? t->out_path : NULL;
-	/* Formats of events only describe all of them at their start. */
-	if (dp_select_is_open(&t->select) && !dp_format_of_programs(t->format))
-		t->status = dp_ui_fail(E_CMD_VALUE, "omit --tree and --all, or use text, json or csv",
+	/* Formats of events only describe all of them at their start, but for one. */
+	if (dp_select_is_open(&t->select) && !dp_format_of_programs(t->format) && t->format != DP_FORMAT_RECORDING)
+		t->status = dp_ui_fail(E_CMD_VALUE, "omit --tree and --all, or use text, json, csv or recording",
 				       "--format %s cannot take processes that join later", dp_format_name(t->format));
 	else if (is_directory && !t->out_path)
 		t->status = dp_ui_fail(E_OUT_PLACE, NULL, "%s", dp_format_name(t->format));
@@ -650,12 +645,9 @@ int dp_cmd_trace(int argc, char **argv)
 
 	if (dp_cmd_traces_program(argc, argv))
 		return dp_cmd_trace_program(argc, argv);
-	t.status = parse(&t, argc, argv, &done);
-	if (t.status != CMD_OK || done) {
-		dp_select_free(&t.select);
-		dp_event_lines_free(&t.lines);
-		return t.status;
-	}
+	t.status = dp_cmd_trace_parse(&t, VERB_TRACE, argc, argv, &done);
+	if (t.status != CMD_OK || done)
+		return dp_cmd_trace_drop(&t);
 	if (!t.compiled)
 		return dp_cmd_trace_run(&t);
 	t.status = dp_cmd_trace_lines(&t);

@@ -43,6 +43,11 @@ int dp_cmd_trace_option(struct trace *t, int id, const char *value);
 /* Run lines that are compiled to probe programs, as trace -f runs one. Frees nothing of t. */
 int dp_cmd_trace_lines(struct trace *t);
 
+/* The command line of trace or record. Returns CMD_OK to go on, else the exit status; *done is set by --help. */
+int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **argv, bool *done);
+/* Free what it has made. Returns the status. */
+int dp_cmd_trace_drop(struct trace *t);
+
 /* Run what the command line has asked for, and free all. Returns the exit status. */
 int dp_cmd_trace_run(struct trace *t);
 

@@ -27,6 +27,8 @@ bool dp_cmd_traces_program(int argc, char **argv);
 int dp_cmd_trace_program(int argc, char **argv);
 int dp_cmd_watch(int argc, char **argv);
 int dp_cmd_graph(int argc, char **argv);
+int dp_cmd_record(int argc, char **argv);
+int dp_cmd_report(int argc, char **argv);
 int dp_cmd_funcs(int argc, char **argv);
 int dp_cmd_lines(int argc, char **argv);
 int dp_cmd_coverage(int argc, char **argv);
@@ -130,6 +132,9 @@ struct dp_select;
 bool dp_cmd_parse_processes(const char *text, struct dp_select *s); /* ids, names and patterns, with commas */
 bool dp_cmd_parse_user(const char *text, uid_t *user);
 bool dp_cmd_parse_seconds(const char *text, double *seconds);
+/* --min, --depth, --only, --summary. Returns 0, or CMD_USAGE. */
+int dp_cmd_graph_option(struct dp_graph_options *opt, int id, const char *value);
+bool dp_cmd_parse_count(const char *text, u64 *count);
 bool dp_cmd_parse_format(const char *text, bool of_programs, enum dp_format *format);
 
 /* ---- messages ---- */

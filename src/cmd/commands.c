@@ -63,6 +63,28 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 		 "  dprobes graph --results 'add_order qty=$arg2' 'price_*' -- ./shop\n"
 		 "  dprobes graph -p 1234 --summary --duration 5\n"
 		 "  dprobes graph -p 1234 --format flame -o flame.svg --duration 5"},
+    [VERB_RECORD] =
+	{.name = "record",
+	 .purpose = "record events into a file, to be shown later or elsewhere",
+	 .synopsis = "-o FILE -p WHO [OPTIONS] EVENT...\n-o FILE [OPTIONS] EVENT... -- COMMAND [ARGS]\n"
+		     "-o FILE [OPTIONS] KERNEL-EVENT...",
+	 .about =
+	     "Record events into a file, with all that `dprobes report` needs to show them later, on any machine.\n"
+	     "Ctrl-C ends it; the probes are always removed.",
+	 .more = "Events are those of `dprobes trace`. Examples:\n"
+		 "  dprobes record -o run.dpt -p 1234 'p libc:malloc bytes=%di' 'r libc:malloc'\n"
+		 "  dprobes report run.dpt\n"
+		 "  dprobes report --format perfetto -o run.perfetto run.dpt"},
+    [VERB_REPORT] = {.name = "report",
+		     .purpose = "show a recording, in any format",
+		     .synopsis = "FILE [OPTIONS]",
+		     .about = "Show what `dprobes record` has recorded, here or on another machine.",
+		     .more = "Examples:\n"
+			     "  dprobes report run.dpt\n"
+			     "  dprobes report --info run.dpt\n"
+			     "  dprobes report --format flame -o run.svg run.dpt",
+		     .operand = KIND_FILE,
+		     .shows = true},
     [VERB_FUNCS] = {.name = "funcs",
 		    .purpose = "show what can be probed, how, and why not",
 		    .synopsis = "-p PID [MODULE:][PATTERN]\nFILE [PATTERN]\nkernel:PATTERN|kmod(MODULE):PATTERN",
@@ -233,13 +255,14 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 };
 
 #define V(verb) (1u << VERB_##verb)
-#define TRACES (V(TRACE) | V(TRACE_PROGRAM) | V(WATCH) | V(GRAPH)) /* as long as the command runs */
+#define TRACES (V(TRACE) | V(TRACE_PROGRAM) | V(WATCH) | V(GRAPH) | V(RECORD)) /* as long as the command runs */
 #define LOADS (V(INSERT) | V(APPLY))
 #define SOURCE (V(INSERT) | V(BUILD))
 #define MODULES (V(REMOVE) | V(QUERY) | V(VARS))
 
 static const struct cmd_option options[] = {
-    {V(TRACE), OPT_PID, 'p', "pid", "WHO", KIND_PID, "processes: ids, names or patterns, with commas between them"},
+    {V(TRACE) | V(RECORD), OPT_PID, 'p', "pid", "WHO", KIND_PID,
+     "processes: ids, names or patterns, with commas between them"},
     {V(TRACE_PROGRAM), OPT_PID, 'p', "pid", "PID", KIND_PID, "only in this process; the end of it ends the trace"},
     {V(WATCH), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process to watch"},
     {V(GRAPH), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process to probe"},
@@ -250,28 +273,30 @@ static const struct cmd_option options[] = {
     {V(HOOKS), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process; without it: the kernel"},
     {V(DOCTOR), OPT_PID, 'p', "pid", "PID", KIND_PID, "also what this process allows"},
     {LOADS, OPT_PID, 'p', "pid", "PID", KIND_PID, "only in this process"},
-    {V(TRACE), OPT_ALL, 'a', "all", "FILE", KIND_FILE, "all processes that map FILE, now and later"},
-    {V(TRACE), OPT_TREE, 0, "tree", NULL, 0, "also what these processes start, other programs too"},
-    {V(TRACE), OPT_USER, 0, "user", "NAME", KIND_TEXT, "only processes of this user"},
-    {V(TRACE), OPT_COMM, 0, "comm", "PATTERN", KIND_TEXT, "only those that call themselves so"},
-    {V(TRACE), OPT_CGROUP, 0, "cgroup", "PATH", KIND_TEXT, "only those in this control group, or below it"},
-    {V(TRACE), OPT_CONTAINER, 0, "container", "ID", KIND_TEXT,
+    {V(TRACE) | V(RECORD), OPT_ALL, 'a', "all", "FILE", KIND_FILE, "all processes that map FILE, now and later"},
+    {V(TRACE) | V(RECORD), OPT_TREE, 0, "tree", NULL, 0, "also what these processes start, other programs too"},
+    {V(TRACE) | V(RECORD), OPT_USER, 0, "user", "NAME", KIND_TEXT, "only processes of this user"},
+    {V(TRACE) | V(RECORD), OPT_COMM, 0, "comm", "PATTERN", KIND_TEXT, "only those that call themselves so"},
+    {V(TRACE) | V(RECORD), OPT_CGROUP, 0, "cgroup", "PATH", KIND_TEXT, "only those in this control group, or below it"},
+    {V(TRACE) | V(RECORD), OPT_CONTAINER, 0, "container", "ID", KIND_TEXT,
      "only those of this container (docker, podman, lxc, ...)"},
-    {V(TRACE), OPT_UNIT, 0, "unit", "NAME", KIND_TEXT, "only those of this unit of systemd"},
+    {V(TRACE) | V(RECORD), OPT_UNIT, 0, "unit", "NAME", KIND_TEXT, "only those of this unit of systemd"},
     {V(CLEAN), OPT_ALL, 'a', "all", NULL, 0, "all processes that may be looked at"},
     {MODULES, OPT_NAME, 'n', "name", "MODULE", KIND_TEXT, "the module, as its program names it"},
     {MODULES, OPT_ALL, 'a', "all", NULL, 0, "all modules"},
     {V(FUNCS), OPT_NOT_JUMP, 0, "not-jump", NULL, 0, "only those that a jump does not fit on"},
 
-    {V(GRAPH), OPT_MIN, 0, "min", "TIME", KIND_TEXT,
+    {V(GRAPH) | V(REPORT), OPT_MIN, 0, "min", "TIME", KIND_TEXT,
      "only calls that took so long, such as 10us, and those around them"},
-    {V(GRAPH), OPT_DEPTH, 0, "depth", "N", KIND_TEXT, "at most so many calls one within the other"},
-    {V(GRAPH), OPT_ONLY, 0, "only", "FUNCTION", KIND_TEXT, "only calls of this function, and what is within them"},
+    {V(GRAPH) | V(REPORT), OPT_DEPTH, 0, "depth", "N", KIND_TEXT, "at most so many calls one within the other"},
+    {V(GRAPH) | V(REPORT), OPT_ONLY, 0, "only", "FUNCTION", KIND_TEXT,
+     "only calls of this function, and what is within them"},
     {V(GRAPH), OPT_RESULTS, 0, "results", NULL, 0, "with what functions return"},
-    {V(GRAPH), OPT_SUMMARY, 0, "summary", NULL, 0, "at the end a table by function and caller, instead of the tree"},
+    {V(GRAPH) | V(REPORT), OPT_SUMMARY, 0, "summary", NULL, 0,
+     "at the end a table by function and caller, instead of the tree"},
 
-    {V(TRACE), OPT_EVENT, 'e', "event", "EVENT", KIND_TEXT, "an event, as the arguments are"},
-    {V(TRACE), OPT_FILE, 'f', "file", "FILE", KIND_FILE,
+    {V(TRACE) | V(RECORD), OPT_EVENT, 'e', "event", "EVENT", KIND_TEXT, "an event, as the arguments are"},
+    {V(TRACE) | V(RECORD), OPT_FILE, 'f', "file", "FILE", KIND_FILE,
      "events from FILE, one a line (-: standard input); or a probe program"},
     {V(TRACE_PROGRAM), OPT_FILE, 'f', "file", "FILE", KIND_FILE, "the program: .dpc, .rpn or .ppdf"},
     {SOURCE | V(REMOVE) | V(TRACE) | V(TRACE_PROGRAM), OPT_DEFINE, 'D', "define", "KEY=VALUE", KIND_TEXT,
@@ -287,8 +312,8 @@ static const struct cmd_option options[] = {
     {LOADS, OPT_LOG_TARGET, 0, "log-target", "TARGET", KIND_TEXT, "KLOG: to the system log too; CONSOLE, COM1, COM2"},
     {LOADS, OPT_UNFORMATTED, 'f', "unformatted-output", NULL, 0, "log the data as bare hex"},
 
-    {TRACES, OPT_OUTPUT, 'o', "output", "FILE", KIND_FILE, "write what is shown to FILE"},
-    {V(TRACE), OPT_JSON, 0, "json", NULL, 0, "events as JSON, one object a line"},
+    {TRACES | V(REPORT), OPT_OUTPUT, 'o', "output", "FILE", KIND_FILE, "write what is shown to FILE"},
+    {V(TRACE) | V(REPORT), OPT_JSON, 0, "json", NULL, 0, "events as JSON, one object a line"},
     {V(TRACE_PROGRAM), OPT_JSON, 0, "json", NULL, 0, "records and aggregates as JSON, one object a line"},
     {V(GRAPH), OPT_JSON, 0, "json", NULL, 0, "entries and returns as JSON, one object a line"},
     {V(WATCH), OPT_JSON, 0, "json", NULL, 0, "as JSON, one object a line, without callers"},
@@ -297,33 +322,33 @@ static const struct cmd_option options[] = {
     {V(HOOKS), OPT_JSON, 0, "json", NULL, 0, "one JSON object for each hook"},
     {V(COVERAGE), OPT_JSON, 'j', "json", NULL, 0, "one JSON object for each file"},
     {V(DOCTOR), OPT_JSON, 'j', "json", NULL, 0, "as one JSON object"},
-    {V(TRACE), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "events in this format"},
+    {V(TRACE) | V(REPORT), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "events in this format"},
     {V(TRACE_PROGRAM), OPT_FORMAT, 0, "format", "FORMAT", KIND_RECORD_FORMAT, "records and aggregates in this format"},
     {V(GRAPH), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "calls in this format instead"},
     {V(WATCH), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "in this format; only text has callers"},
     {LOADS, OPT_FORMAT, 0, "format", "FORMAT", KIND_RECORD_FORMAT, "log in this format"},
     {V(VARS), OPT_FORMAT, 0, "format", "FORMAT", KIND_RECORD_FORMAT, "if not text: only aggregates, in this format"},
     {TRACES, OPT_DURATION, 0, "duration", "SEC", KIND_TEXT, "end after so many seconds"},
-    {V(TRACE), OPT_MAX_EVENTS, 0, "max-events", "N", KIND_TEXT, "end after so many events"},
-    {V(TRACE), OPT_UNTIL, 0, "until", "EVENT", KIND_TEXT, "end with the first of this event"},
+    {V(TRACE) | V(RECORD) | V(REPORT), OPT_MAX_EVENTS, 0, "max-events", "N", KIND_TEXT, "end after so many events"},
+    {V(TRACE) | V(RECORD), OPT_UNTIL, 0, "until", "EVENT", KIND_TEXT, "end with the first of this event"},
     {V(TRACE) | V(TRACE_PROGRAM), OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT,
      "show the aggregates every so many seconds"},
-    {V(TRACE), OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that it forks"},
+    {V(TRACE) | V(RECORD), OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that it forks"},
     {V(WATCH), OPT_CHILDREN, 0, "children", NULL, 0, "also in processes that it forks"},
     {V(TRACE_PROGRAM) | LOADS, OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that are forked"},
-    {V(TRACE), OPT_PAGES, 0, "pages", NULL, 0, "watchpoints: any number of bytes, by page protection"},
+    {V(TRACE) | V(RECORD), OPT_PAGES, 0, "pages", NULL, 0, "watchpoints: any number of bytes, by page protection"},
     {V(WATCH), OPT_PAGES, 0, "pages", NULL, 0, "any number of bytes, by page protection (writes only)"},
     {V(WATCH), OPT_CALLERS, 0, "callers", "N", KIND_TEXT, "show at most N callers (default 12)"},
-    {V(TRACE) | V(GRAPH), OPT_INTERPRET, 0, "interpret", NULL, 0,
+    {V(TRACE) | V(GRAPH) | V(RECORD), OPT_INTERPRET, 0, "interpret", NULL, 0,
      "run programs by the interpreter, do not compile them"},
     {LOADS, OPT_JIT, 0, "jit", "on|off|auto", KIND_WORD,
      "compile programs to machine code; auto, the default: where it pays"},
     {LOADS, OPT_UPROBES, 0, "uprobes", NULL, 0,
      "by the kernel's module: all processes that map the file, now and later"},
-    {V(TRACE) | V(GRAPH), OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0,
+    {V(TRACE) | V(GRAPH) | V(RECORD), OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0,
      "use breakpoints where no jump fits (see doc/process-host.md)"},
     {V(TRACE_PROGRAM) | LOADS, OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits"},
-    {V(TRACE) | V(WATCH) | V(GRAPH), OPT_BUFFER, 0, "buffer", "SIZE", KIND_TEXT,
+    {V(TRACE) | V(WATCH) | V(GRAPH) | V(RECORD), OPT_BUFFER, 0, "buffer", "SIZE", KIND_TEXT,
      "bytes of one processor's log ring, such as 4M (default 1M)"},
 
     {V(BUILD), OPT_OUTFILE, 'o', "outfile", "FILE", KIND_FILE, "write the object to FILE (default: .ppdf for .rpn)"},
@@ -343,9 +368,11 @@ static const struct cmd_option options[] = {
     {V(KERNEL), OPT_ALLOW_DEBUGGER, 0, "allow-debugger", NULL, 0,
      "programs may enter the kernel's debugger (`exit 1`)"},
 
-    {V(TRACE) | V(WATCH) | V(GRAPH), OPT_QUIET, 'q', "quiet", NULL, 0,
+    {V(TRACE) | V(WATCH) | V(GRAPH) | V(RECORD), OPT_QUIET, 'q', "quiet", NULL, 0,
      "no notes and no summary; errors and losses are still told"},
     {V(TRACE_PROGRAM), OPT_QUIET, 'q', "quiet", NULL, 0, "no notes"},
+    {V(REPORT), OPT_QUIET, 'q', "quiet", NULL, 0, "no summary"},
+    {V(REPORT), OPT_INFO, 0, "info", NULL, 0, "only when, where and what was recorded, with the counts"},
     {V(VERIFY), OPT_QUIET, 'q', "quiet", NULL, 0, "only the exit status"},
     {~V(NONE), OPT_HELP, 'h', "help", NULL, 0, "show this help"},
 };

@@ -15,6 +15,8 @@ enum cmd_verb {
 	VERB_TRACE_PROGRAM, /* -f with a probe program */
 	VERB_WATCH,
 	VERB_GRAPH,
+	VERB_RECORD,
+	VERB_REPORT,
 	VERB_FUNCS,
 	VERB_LINES,
 	VERB_COVERAGE,
@@ -64,6 +66,7 @@ enum cmd_option_id {
 	OPT_GLOBAL,
 	OPT_GROUP,
 	OPT_INDEX,
+	OPT_INFO,
 	OPT_INTERPRET,
 	OPT_INTERVAL,
 	OPT_JIT,

@@ -43,7 +43,7 @@ static void put_row(struct dp_line *l, FILE *to, const struct dp_trace_row *row,
 
 	dp_line_column(l, dp_ui_clean(row->name), width);
 	dp_line_char(l, ' ');
-	dp_line_column(l, row->via, 10);
+	dp_line_column(l, dp_ui_clean(row->via), 10);
 	dp_line_dec(l, row->hits, 11, ' ');
 	for (size_t i = 0; i < DP_ARRAY_SIZE(columns); i++) {
 		u64 v = row->counts.v[columns[i].count];

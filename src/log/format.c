@@ -179,7 +179,7 @@ static void write_line(struct dp_formatter *f)
 
 void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u64 ns)
 {
-	struct dp_sink_record r = {.rec = rec, .ns = ns};
+	struct dp_sink_record r = {.rec = rec, .ns = ns, .source = f->source};
 	const struct dp_event_info *ev;
 
 	if (rec->event >= f->env.nevents || (rec->flags & DP_REC_PAD))
@@ -210,6 +210,15 @@ void dp_formatter_lost(struct dp_formatter *f, u64 n)
 		f->sink.s.ops->lost(&f->sink.s, n);
 	if (f->line.n)
 		write_line(f);
+}
+
+void dp_formatter_commit(struct dp_formatter *f)
+{
+	if (!f->sink.s.ops->commit)
+		return;
+	dp_line_reset(&f->line);
+	f->sink.s.ops->commit(&f->sink.s);
+	write_line(f);
 }
 
 const char *dp_formatter_finish(struct dp_formatter *f)

@@ -13,6 +13,7 @@
 #include "program/program.h"
 
 struct dp_record;
+struct dp_recording_env;
 
 enum dp_format {
 #define DP_FORMAT(id, name, events, programs, help) DP_FORMAT_##id,
@@ -62,9 +63,10 @@ struct dp_format_env {
 	void *arg;      /* for dp_symbolize */
 	void *comm_arg; /* for comm */
 	bool color;
-	u32 pid;                              /* of the traced process; 0: none */
-	const char *path;                     /* of formats that are a directory; NULL: none was named */
-	const struct dp_graph_options *graph; /* NULL: a tree of all calls */
+	u32 pid;                                  /* of the traced process; 0: none */
+	const char *path;                         /* of formats that are a directory; NULL: none was named */
+	const struct dp_graph_options *graph;     /* NULL: a tree of all calls */
+	const struct dp_recording_env *recording; /* may be NULL */
 };
 
 struct dp_formatter;
@@ -81,6 +83,9 @@ void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u6
 
 /* So many more records were lost about here. */
 void dp_formatter_lost(struct dp_formatter *f, u64 n);
+
+/* The log was read as far as it went: formats that keep records together write them. */
+void dp_formatter_commit(struct dp_formatter *f);
 
 /* Behind the last record. Returns what went wrong in making the output; NULL: nothing. */
 const char *dp_formatter_finish(struct dp_formatter *f);

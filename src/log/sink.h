@@ -23,6 +23,7 @@ struct dp_sink_record {
 	const char *task; /* NULL: not known */
 	u32 tid;          /* as we know it */
 	u64 ns;           /* of an event: CLOCK_MONOTONIC */
+	u32 source;       /* of an event: see dp_formatter_source() */
 
 	const void *event; /* the sink's own description of the event, for example struct dp_event_info; */
 	struct dp_view view;
@@ -107,6 +108,7 @@ struct dp_sink_ops {
 	void (*aggregate)(struct dp_sink *s, const struct dp_agg_table *t);
 
 	/* Of events; these may be NULL. */
+	void (*commit)(struct dp_sink *s);      /* the log was read: write what waits in the sink */
 	void (*finish)(struct dp_sink *s);      /* behind the last record */
 	void (*lost)(struct dp_sink *s, u64 n); /* so many more found no room, about here */
 	bool is_directory;                      /* it writes into the directory env->path, not to the line */

@@ -69,6 +69,9 @@ int dp_program_verify(const struct dp_program *p, bool in_return, struct dp_erro
 /* The same; *at: the offset of the instruction that is wrong, ~0 when the error is not of one. */
 int dp_program_verify_at(const struct dp_program *p, bool in_return, u32 *at, struct dp_error *err);
 
+/* That a layout stays inside the fixed part of a record, of which there are at most `room` bytes. E_PROG_LAYOUT. */
+int dp_layout_check(const struct dp_layout *l, u32 room, struct dp_error *err);
+
 /* Disassemble into text, one instruction a line; returns the length that the text needs. */
 int dp_program_disasm(const struct dp_program *p, char *buf, size_t size);
 

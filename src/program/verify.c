@@ -92,22 +92,20 @@ static u32 type_size(u8 type)
 }
 
 /* A reader walks the payload by the layout, so the layout must stay inside the fixed part. */
-static int check_layout(struct verifier *v)
+int dp_layout_check(const struct dp_layout *l, u32 room, struct dp_error *err)
 {
-	const struct dp_layout *l = &v->p->layout;
 	u32 head = 8 * (!!l->has_faultmask + !!l->has_ret_addr);
 
-	if (l->fixed_size > v->p->logmax || head > l->fixed_size || l->nfields > DP_FIELDS_MAX ||
-	    (l->nfields && !l->fields))
-		return dp_fail(v->err, E_PROG_LAYOUT, "fixed part of %u bytes, %u fields, logmax %u", l->fixed_size,
-			       l->nfields, v->p->logmax);
+	if (l->fixed_size > room || head > l->fixed_size || l->nfields > DP_FIELDS_MAX || (l->nfields && !l->fields))
+		return dp_fail(err, E_PROG_LAYOUT, "fixed part of %u bytes, %u fields, logmax %u", l->fixed_size,
+			       l->nfields, room);
 	for (u32 i = 0; i < l->nfields; i++) {
 		const struct dp_field *f = &l->fields[i];
 		u32 bytes = f->size * DP_MAX(f->count, 1);
 
 		if (!f->size || f->size != type_size(f->type) || f->count > DP_ARRAY_MAX || f->offset < head ||
 		    f->offset + bytes > l->fixed_size || f->bit_width > 8 * f->size || f->name[DP_NAME_MAX - 1])
-			return dp_fail(v->err, E_PROG_LAYOUT, "field %u at %u, %u bytes", i, f->offset, bytes);
+			return dp_fail(err, E_PROG_LAYOUT, "field %u at %u, %u bytes", i, f->offset, bytes);
 	}
 	return 0;
 }
@@ -414,7 +412,7 @@ int dp_program_verify_at(const struct dp_program *p, bool in_return, u32 *at, st
 	int ret = check_limits(&v);
 
 	if (!ret)
-		ret = check_layout(&v);
+		ret = dp_layout_check(&p->layout, p->logmax, err);
 	*at = ~0u;
 	if (ret)
 		return ret;

@@ -43,8 +43,10 @@ int dp_trace_begin(struct dp_trace *t, enum dp_format format, bool color, struct
 	    .pid = t->n ? (u32)dp_tracee_pid(&t->v[0]->tracee) : 0,
 	    .path = t->path,
 	    .graph = t->graph,
+	    .recording = &t->recording,
 	};
 
+	dp_trace_recording_env(t);
 	if (dp_formatter_new(&t->formatter, format, t->out.f, &env))
 		return dp_fail(err, E_RING_MEMORY, "%u events", env.nevents);
 	dp_formatter_head(t->formatter);
@@ -180,7 +182,11 @@ static int drain(struct dp_trace *t, bool final, struct dp_error *err)
 			drain_member(t, i, final, &known);
 	if (t->merge)
 		dp_merge_take(t->merge, known, show_merged, t);
-	return t->read != before || t->merge ? dp_output_flush(&t->out, err) : 0;
+	if (t->read == before && !t->merge)
+		return 0;
+	if (t->formatter)
+		dp_formatter_commit(t->formatter);
+	return dp_output_flush(&t->out, err);
 }
 
 /* Of those that have ended nothing is kept but their counts. */

@@ -8,6 +8,7 @@
 
 #include "host/any/any-host.h"
 #include "log/format.h"
+#include "log/recording.h"
 #include "log/reader.h"
 #include "run/run-drain.h"
 #include "run/run-output.h"
@@ -60,6 +61,7 @@ struct dp_trace {
 	struct dp_trace_place *places;
 	u32 nevents;
 	struct dp_formatter *formatter;
+	struct dp_recording_env recording;
 	struct dp_merge *merge;      /* NULL: there is one member only */
 	struct dp_trace_member *now; /* whose record is shown */
 	bool started, was_armed;
@@ -89,6 +91,9 @@ int dp_trace_arm(struct dp_trace *t, struct dp_trace_member *m, struct dp_error 
 
 /* Of a member that has ended, and whose records are shown: its counts stay. */
 void dp_trace_put_away(struct dp_trace *t, struct dp_trace_member *m);
+
+/* What formats that record a trace ask of it. */
+void dp_trace_recording_env(struct dp_trace *t);
 
 /* Until stop, the end of all members, a limit, or a failure to write (E_OUT_WRITE). */
 int dp_trace_run(struct dp_trace *t, struct dp_error *err);

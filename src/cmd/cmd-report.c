@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* `dprobes report`: shows a recording, or tells what it is. Whoever made the file has chosen every text in it. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cmd/cmd.h"
+#include "cmd/summary.h"
+#include "run/run-report.h"
+
+struct report {
+	struct dp_report r;
+	struct dp_graph_options graph;
+	const char *file, *out_path;
+	bool quiet, info;
+};
+
+static int take_option(void *arg, int id, const char *value)
+{
+	struct report *t = arg;
+
+	switch (id) {
+	case OPT_OUTPUT:
+		t->out_path = value;
+		return CMD_OK;
+	case OPT_JSON:
+		t->r.format = DP_FORMAT_JSON;
+		return CMD_OK;
+	case OPT_FORMAT:
+		return dp_cmd_parse_format(value, false, &t->r.format) ? CMD_OK : CMD_USAGE;
+	case OPT_MAX_EVENTS:
+		return dp_cmd_parse_count(value, &t->r.max_events) ? CMD_OK : CMD_USAGE;
+	case OPT_INFO:
+		t->info = true;
+		return CMD_OK;
+	case OPT_QUIET:
+		t->quiet = true;
+		return CMD_OK;
+	case CMD_OPT_OPERAND:
+		if (t->file)
+			return dp_ui_fail(E_CMD_EXTRA, "one recording at a time", "%s", value);
+		t->file = value;
+		return CMD_OK;
+	default:
+		return dp_cmd_graph_option(&t->graph, id, value);
+	}
+}
+
+/* ---- the summary ---- */
+
+static void put_summary(FILE *to, const struct dp_recording_info *info)
+{
+	struct dp_trace_row total = {.name = "total", .via = ""}, *rows;
+
+	if (!info->nrows) {
+		dp_ui_note("the recording was not ended: it has no counts of hits");
+		return;
+	}
+	rows = calloc(info->nrows, sizeof(*rows));
+	for (u32 i = 0; rows && i < info->nrows; i++) {
+		const struct dp_recording_row *from = &info->rows[i];
+
+		memcpy(rows[i].name, from->name, sizeof(rows[i].name));
+		rows[i].via = from->via;
+		rows[i].counts = from->counts;
+		rows[i].hits = from->hits;
+		rows[i].cost_ns = from->cost_ns;
+		total.hits += from->hits;
+		total.cost_ns += from->cost_ns;
+		for (u32 k = 0; k < DP_NCOUNTS; k++)
+			total.counts.v[k] += from->counts.v[k];
+	}
+	if (rows)
+		dp_summary_rows(to, rows, info->nrows, &total, (double)info->lasted_ns / 1e9);
+	free(rows);
+}
+
+/* ---- what it is ---- */
+
+static void put_source(const struct dp_recording *r, u32 source)
+{
+	struct dp_recording_process p;
+
+	dp_recording_process(r, source, &p);
+	if (p.pid && p.pid != ~0u)
+		printf("process %u  %s\n", p.pid, dp_ui_clean(p.comm));
+	else
+		printf(p.pid ? "a process\n" : "the kernel\n");
+	for (u32 i = 0; i < p.nmaps; i++) {
+		struct dp_recording_map m;
+		const char *path = dp_recording_map(r, source, i, &m);
+
+		printf("  %012llx-%012llx %-40s %s\n", (unsigned long long)m.lo, (unsigned long long)m.hi,
+		       m.build_id[0] ? m.build_id : "-", dp_ui_clean(path));
+	}
+}
+
+static void put_info(const struct dp_recording *r, const struct dp_recording_info *info)
+{
+	time_t begun = (time_t)(info->head.real_ns / 1000000000u);
+	struct tm tm;
+	char when[64] = "?";
+
+	if (localtime_r(&begun, &tm))
+		strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S %z", &tm);
+	printf("recorded %s on %s (%s %s, %s)\n", when, dp_ui_clean(info->head.host), dp_ui_clean(info->head.system),
+	       dp_ui_clean(info->head.release), dp_ui_clean(info->head.machine));
+	for (u32 i = 0; i < info->nsources; i++)
+		put_source(r, i);
+	put_summary(stdout, info);
+}
+
+/* ---- the command ---- */
+
+static void tell(const struct report *t, const struct dp_recording_info *info)
+{
+	if (!t->quiet && !t->r.max_events)
+		put_summary(stderr, info);
+	if (t->r.lost)
+		dp_ui_note("%llu records were lost when it was recorded", (unsigned long long)t->r.lost);
+	if (info->cut)
+		dp_ui_note("the recording ends within something: its last %llu bytes are left out",
+			   (unsigned long long)info->cut);
+}
+
+static int show(struct report *t, struct dp_error *err)
+{
+	bool is_directory = dp_format_is_directory(t->r.format);
+	struct dp_recording_info info;
+	int r;
+
+	dp_recording_info(t->r.from, &info);
+	if (t->info) {
+		put_info(t->r.from, &info);
+		return 0;
+	}
+	if (is_directory && !t->out_path)
+		return dp_fail(err, E_OUT_PLACE, "%s", dp_format_name(t->r.format));
+	r = dp_output_open(&t->r.out, is_directory ? "/dev/null" : t->out_path, &dp_cmd_stop, err);
+	if (r)
+		return r;
+	t->r.path = is_directory ? t->out_path : NULL;
+	t->r.graph = &t->graph;
+	t->r.color = !t->out_path && dp_ui_color(stdout);
+	dp_cmd_catch_signals();
+	r = dp_report_run(&t->r, err);
+	if (r && err->code == E_OUT_WRITE && dp_output_unwanted(&t->r.out))
+		return 0;
+	tell(t, &info);
+	return r;
+}
+
+int dp_cmd_report(int argc, char **argv)
+{
+	struct report t = {.r = {.format = DP_FORMAT_TEXT}};
+	bool done = false;
+	struct dp_error err = {0};
+	int r = dp_cmd_options(VERB_REPORT, argc, argv, take_option, &t, NULL, &done);
+
+	if (r || done)
+		return r;
+	if (!t.file)
+		return dp_ui_fail(E_CMD_MISSING, "for example: dprobes report run.dpt", "no recording");
+	r = dp_recording_open(&t.r.from, t.file, &err);
+	if (!r)
+		r = show(&t, &err);
+	dp_recording_close(t.r.from);
+	if (r)
+		dp_ui_error(&err, NULL);
+	return r ? dp_ui_status(err.code) : CMD_OK;
+}

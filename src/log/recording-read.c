@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * See recording-read.h. The file is read twice: first everything but the records, since formats want to know all
+ * events before the first one; then the records, with the names of threads as they were then. Nothing is mapped: a file
+ * may become shorter meanwhile.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "log/recording-read.h"
+#include "log/recording-table.h"
+
+#define KNOWN_FLAGS (DP_REC_FAULTED | DP_REC_TRUNCATED | DP_REC_EXIT | DP_REC_COMM | DP_REC_STOP)
+
+struct source {
+	struct dp_recording_process p;
+	struct dp_recording_map *maps;
+	char **paths;
+};
+
+struct task {
+	u32 ours;
+	char comm[16];
+};
+
+struct dp_recording {
+	int fd;
+	char *path;
+	u64 pos, end; /* the next block; where the last whole and sound one ends */
+	u8 *buffer;
+	size_t buffer_room;
+	struct dp_recording_info info;
+	struct dp_error damage; /* met by the first pass */
+	struct dp_event_info *events;
+	struct dp_recording_row *rows;
+	struct source *sources;
+	char **names;
+	struct task *tasks;
+	u32 nnames, ntasks;
+	size_t events_room, sources_room, names_room, tasks_room;
+	struct dp_recording_table name_table, task_table;
+};
+
+/* A block that is being taken apart; what was asked for behind its end is not there. */
+struct cursor {
+	const u8 *p;
+	size_t left;
+};
+
+static const void *take(struct cursor *c, size_t n)
+{
+	const void *at = c->p;
+
+	if (n > c->left)
+		return NULL;
+	c->p += n;
+	c->left -= n;
+	return at;
+}
+
+/* A text of that size, its NUL included. NULL: it is none. */
+static const char *take_text(struct cursor *c, u32 size)
+{
+	const char *text;
+
+	if (!size || size > DP_RECORDING_TEXT)
+		return NULL;
+	text = take(c, DP_ALIGN_UP((size_t)size, 8));
+	return text && strnlen(text, size) == size - 1 ? text : NULL;
+}
+
+static int bad(const struct dp_recording *r, struct dp_error *err, const char *what)
+{
+	return dp_fail(err, E_REC_DAMAGED, "%.150s at %llu: %s", r->path, (unsigned long long)r->pos, what);
+}
+
+static int no_memory(const struct dp_recording *r, struct dp_error *err)
+{
+	return dp_fail(err, E_REC_MEMORY, "%.150s", r->path);
+}
+
+/* ---- events ---- */
+
+/* Names of events and of their fields are of the event language: formats rely on it. */
+static bool is_word(const char *text)
+{
+	for (const char *p = text; *p; p++)
+		if (*p <= ' ' || *p > '~')
+			return false;
+	return strlen(text) < 256;
+}
+
+static bool layout_ok(const struct dp_layout *l)
+{
+	if (dp_layout_check(l, DP_RECORD_MAX, NULL))
+		return false;
+	for (u32 i = 0; i < l->nfields; i++)
+		if (!is_word(l->fields[i].name))
+			return false;
+	return true;
+}
+
+static void free_event(struct dp_event_info *ev)
+{
+	free((char *)ev->group);
+	free((char *)ev->name);
+	free((char *)ev->symbol);
+	if (ev->layout)
+		free(ev->layout->fields);
+	free((struct dp_layout *)ev->layout);
+}
+
+/* False: no memory. */
+static bool copy_event(struct dp_event_info *to, const struct dp_event_info *from)
+{
+	struct dp_layout *l = malloc(sizeof(*l));
+	size_t size = from->layout->nfields * sizeof(struct dp_field);
+
+	*to = *from;
+	to->group = strdup(from->group);
+	to->name = strdup(from->name);
+	to->symbol = strdup(from->symbol);
+	to->layout = l;
+	if (l) {
+		*l = *from->layout;
+		l->fields = malloc(size + 1);
+		if (l->fields)
+			memcpy(l->fields, from->layout->fields, size);
+	}
+	if (to->group && to->name && to->symbol && l && l->fields)
+		return true;
+	free_event(to);
+	return false;
+}
+
+static int take_event(struct dp_recording *r, struct cursor *c, struct dp_error *err)
+{
+	const struct dp_recording_event *e = take(c, sizeof(*e));
+	const struct dp_field *fields = e ? take(c, e->nfields * sizeof(*fields)) : NULL;
+	struct dp_layout layout;
+	struct dp_event_info ev;
+
+	if (!fields || e->index > r->info.nevents || e->index >= DP_RECORDING_EVENTS)
+		return bad(r, err, "an event");
+	layout = (struct dp_layout){.nfields = e->nfields,
+				    .fixed_size = e->fixed_size,
+				    .has_faultmask = !!e->has_faultmask,
+				    .has_ret_addr = !!e->has_ret_addr,
+				    .fields = (struct dp_field *)fields};
+	ev = (struct dp_event_info){.group = take_text(c, e->group),
+				    .name = take_text(c, e->name),
+				    .symbol = take_text(c, e->symbol),
+				    .offset = e->offset,
+				    .function = e->function,
+				    .is_return = e->is_return,
+				    .layout = &layout};
+	if (!ev.group || !ev.name || !ev.symbol || !is_word(ev.group) || !is_word(ev.name) || !layout_ok(&layout))
+		return bad(r, err, "an event");
+	if (e->index < r->info.nevents) /* told once more */
+		return 0;
+	if (!dp_grow((void **)&r->events, &r->events_room, r->info.nevents, sizeof(ev)) ||
+	    !copy_event(&r->events[r->info.nevents], &ev))
+		return no_memory(r, err);
+	r->info.nevents++;
+	return 0;
+}
+
+/* ---- processes ---- */
+
+static void free_source(struct source *s)
+{
+	for (u32 i = 0; s->paths && i < s->p.nmaps; i++)
+		free(s->paths[i]);
+	free(s->paths);
+	free(s->maps);
+}
+
+static int take_maps(struct dp_recording *r, struct source *s, struct cursor *c, struct dp_error *err)
+{
+	s->maps = calloc(s->p.nmaps + 1, sizeof(*s->maps));
+	s->paths = calloc(s->p.nmaps + 1, sizeof(*s->paths));
+	if (!s->maps || !s->paths)
+		return no_memory(r, err);
+	for (u32 i = 0; i < s->p.nmaps; i++) {
+		const struct dp_recording_map *m = take(c, sizeof(*m));
+		const char *path = m ? take_text(c, m->path) : NULL;
+
+		if (!path || strnlen(m->build_id, sizeof(m->build_id)) == sizeof(m->build_id) || !is_word(m->build_id))
+			return bad(r, err, "a mapped file");
+		s->maps[i] = *m;
+		s->paths[i] = strdup(path);
+		if (!s->paths[i])
+			return no_memory(r, err);
+	}
+	return 0;
+}
+
+static int take_source(struct dp_recording *r, u32 index, struct cursor *c, struct dp_error *err)
+{
+	const struct dp_recording_source *from = take(c, sizeof(*from));
+	struct source s = {0};
+	int result;
+
+	if (!from || from->nmaps > c->left / sizeof(struct dp_recording_map) || index > r->info.nsources ||
+	    index >= DP_RECORDING_SOURCES)
+		return bad(r, err, "a process");
+	s.p = (struct dp_recording_process){.pid = from->pid, .nmaps = from->nmaps};
+	memcpy(s.p.comm, from->comm, sizeof(s.p.comm) - 1);
+	result = take_maps(r, &s, c, err);
+	if (!result && index == r->info.nsources &&
+	    !dp_grow((void **)&r->sources, &r->sources_room, r->info.nsources, sizeof(s)))
+		result = no_memory(r, err);
+	if (result) {
+		free_source(&s);
+		return result;
+	}
+	if (index == r->info.nsources)
+		r->info.nsources++;
+	else
+		free_source(&r->sources[index]);
+	r->sources[index] = s;
+	return 0;
+}
+
+/* ---- names ---- */
+
+static int take_name(struct dp_recording *r, u32 source, struct cursor *c, struct dp_error *err)
+{
+	const struct dp_recording_name *n = take(c, sizeof(*n));
+	const char *text = n ? take_text(c, n->text) : NULL;
+	u32 known;
+
+	if (!text)
+		return bad(r, err, "the name of an address");
+	if (!*text || dp_recording_find(&r->name_table, n->addr, source, &known))
+		return 0;
+	if (!dp_grow((void **)&r->names, &r->names_room, r->nnames, sizeof(*r->names)))
+		return no_memory(r, err);
+	r->names[r->nnames] = strdup(text);
+	if (!r->names[r->nnames])
+		return no_memory(r, err);
+	r->nnames++;
+	return dp_recording_add(&r->name_table, n->addr, source, r->nnames - 1) ? 0 : no_memory(r, err);
+}
+
+static int take_task(struct dp_recording *r, u32 source, struct cursor *c, struct dp_error *err)
+{
+	const struct dp_recording_task *from = take(c, sizeof(*from));
+	struct task t = {0};
+	u32 i;
+
+	if (!from)
+		return bad(r, err, "the name of a thread");
+	t.ours = from->ours;
+	memcpy(t.comm, from->comm, sizeof(t.comm) - 1);
+	if (!dp_recording_find(&r->task_table, from->tid, source, &i)) {
+		if (!dp_grow((void **)&r->tasks, &r->tasks_room, r->ntasks, sizeof(*r->tasks)) ||
+		    !dp_recording_add(&r->task_table, from->tid, source, r->ntasks))
+			return no_memory(r, err);
+		i = r->ntasks++;
+	}
+	r->tasks[i] = t;
+	return 0;
+}
+
+/* ---- what became of hits ---- */
+
+static int take_rows(struct dp_recording *r, struct cursor *c, struct dp_error *err)
+{
+	u32 n = (u32)(c->left / sizeof(*r->rows));
+	struct dp_recording_row *rows = calloc(n + 1, sizeof(*rows));
+
+	if (!rows)
+		return no_memory(r, err);
+	memcpy(rows, c->p, n * sizeof(*rows));
+	for (u32 i = 0; i < n; i++) {
+		rows[i].name[sizeof(rows[i].name) - 1] = '\0';
+		if (!(rows[i].cost_ns >= 0 && rows[i].cost_ns < 1e18))
+			rows[i].cost_ns = 0;
+		rows[i].via[sizeof(rows[i].via) - 1] = '\0';
+	}
+	free(r->rows);
+	r->rows = rows;
+	r->info.nrows = n;
+	return 0;
+}
+
+static int take_end(struct dp_recording *r, struct cursor *c, struct dp_error *err)
+{
+	const struct dp_recording_end *end = take(c, sizeof(*end));
+
+	if (!end)
+		return bad(r, err, "its end");
+	r->info.lasted_ns = end->lasted_ns;
+	return 0;
+}
+
+/* ---- blocks ---- */
+
+static bool read_at(struct dp_recording *r, u64 pos, void *to, size_t size)
+{
+	for (size_t done = 0; done < size;) {
+		ssize_t n = pread(r->fd, (u8 *)to + done, size - done, (off_t)(pos + done));
+
+		if (n <= 0 && !(n < 0 && errno == EINTR))
+			return false;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return true;
+}
+
+/* The head of the next block; 1: there is none. */
+static int next_head(struct dp_recording *r, struct dp_recording_block *b, struct dp_error *err)
+{
+	u64 left = r->end - r->pos;
+
+	if (left < sizeof(*b))
+		return 1;
+	if (!read_at(r, r->pos, b, sizeof(*b)))
+		return bad(r, err, "it cannot be read");
+	if (b->magic != DP_RECORDING_BLOCK || b->size > DP_RECORDING_BLOCK_MAX || b->size % 8)
+		return bad(r, err, "what should be a block");
+	return b->size > left - sizeof(*b);
+}
+
+/* Its bytes, which stay until the next one. */
+static int read_block(struct dp_recording *r, const struct dp_recording_block *b, struct cursor *c,
+		      struct dp_error *err)
+{
+	if (b->size > r->buffer_room) {
+		u8 *more = realloc(r->buffer, b->size);
+
+		if (!more)
+			return no_memory(r, err);
+		r->buffer = more;
+		r->buffer_room = b->size;
+	}
+	if (!read_at(r, r->pos + sizeof(*b), r->buffer, b->size))
+		return bad(r, err, "it cannot be read");
+	*c = (struct cursor){r->buffer, b->size};
+	return 0;
+}
+
+static int describe(struct dp_recording *r, const struct dp_recording_block *b, struct dp_error *err)
+{
+	struct cursor c = {0};
+	int result = b->kind == DP_RECORDING_DATA ? 0 : read_block(r, b, &c, err);
+
+	if (result)
+		return result;
+	switch (b->kind) {
+	case DP_RECORDING_EVENT:
+		return take_event(r, &c, err);
+	case DP_RECORDING_SOURCE:
+		return take_source(r, b->source, &c, err);
+	case DP_RECORDING_NAME:
+		return take_name(r, b->source, &c, err);
+	case DP_RECORDING_ROWS:
+		return take_rows(r, &c, err);
+	case DP_RECORDING_END:
+		return take_end(r, &c, err);
+	default: /* of the second pass, or of a later version */
+		return 0;
+	}
+}
+
+/* Up to the end, or to what makes no sense. */
+static int first_pass(struct dp_recording *r, struct dp_error *err)
+{
+	struct dp_recording_block b;
+	u64 size = r->end;
+	int result;
+
+	while (!(result = next_head(r, &b, err))) {
+		result = describe(r, &b, err);
+		if (result)
+			break;
+		r->pos += sizeof(b) + b.size;
+	}
+	if (result < 0 && err->code == E_REC_MEMORY)
+		return result;
+	if (result < 0)
+		r->damage = *err;
+	r->end = r->pos;
+	r->info.cut = result < 0 ? 0 : size - r->end;
+	return 0;
+}
+
+/* ---- records ---- */
+
+static bool record_ok(const struct dp_recording *r, const struct dp_record *rec, size_t left)
+{
+	return left >= sizeof(*rec) && rec->len >= sizeof(*rec) && !(rec->len % 8) && rec->len <= DP_RECORD_MAX &&
+	       rec->len <= left && rec->event < r->info.nevents && !(rec->flags & ~KNOWN_FLAGS);
+}
+
+/* 1: whoever takes them has enough. */
+static int play_data(struct dp_recording *r, u32 source, struct cursor *c, const struct dp_recording_ops *ops,
+		     void *arg, struct dp_error *err)
+{
+	if (source >= r->info.nsources)
+		return bad(r, err, "records of a process that is not described");
+	while (c->left) {
+		const struct dp_record *rec = (const struct dp_record *)c->p;
+
+		if (!record_ok(r, rec, c->left))
+			return bad(r, err, "a record");
+		if (!ops->record(arg, source, rec))
+			return 1;
+		c->p += rec->len;
+		c->left -= rec->len;
+	}
+	return 0;
+}
+
+static int play_block(struct dp_recording *r, const struct dp_recording_block *b, const struct dp_recording_ops *ops,
+		      void *arg, struct dp_error *err)
+{
+	bool wanted = b->kind == DP_RECORDING_DATA || b->kind == DP_RECORDING_TASK || b->kind == DP_RECORDING_LOST;
+	struct cursor c = {0};
+	const u64 *lost;
+	int result = wanted ? read_block(r, b, &c, err) : 0;
+
+	if (result || !wanted)
+		return result;
+	if (b->kind == DP_RECORDING_DATA)
+		return play_data(r, b->source, &c, ops, arg, err);
+	if (b->kind == DP_RECORDING_TASK)
+		return take_task(r, b->source, &c, err);
+	lost = take(&c, sizeof(*lost));
+	if (!lost)
+		return bad(r, err, "losses");
+	ops->lost(arg, *lost);
+	return 0;
+}
+
+int dp_recording_play(struct dp_recording *r, const struct dp_recording_ops *ops, void *arg, struct dp_error *err)
+{
+	struct dp_recording_block b;
+	int result;
+
+	r->pos = r->info.head.size;
+	while (!(result = next_head(r, &b, err))) {
+		result = play_block(r, &b, ops, arg, err);
+		if (result)
+			break;
+		r->pos += sizeof(b) + b.size;
+	}
+	if (result >= 0 && r->damage.code) {
+		*err = r->damage;
+		return -(int)dp_error_info(err->code)->number;
+	}
+	return DP_MIN(result, 0);
+}
+
+/* ---- open and close ---- */
+
+static int read_head(struct dp_recording *r, struct dp_error *err)
+{
+	struct dp_recording_head *h = &r->info.head;
+	struct stat st;
+
+	if (fstat(r->fd, &st) || st.st_size < (off_t)sizeof(*h) || !read_at(r, 0, h, sizeof(*h)) ||
+	    h->magic != DP_RECORDING_MAGIC)
+		return dp_fail(err, E_REC_NONE, "%.200s", r->path);
+	if (h->version != DP_RECORDING_VERSION || h->size < sizeof(*h) || h->size > 1u << 20 || h->size % 8)
+		return dp_fail(err, E_REC_VERSION, "%.150s has version %u, this dprobes reads %u", r->path, h->version,
+			       DP_RECORDING_VERSION);
+	h->system[sizeof(h->system) - 1] = h->release[sizeof(h->release) - 1] = '\0';
+	h->machine[sizeof(h->machine) - 1] = h->host[sizeof(h->host) - 1] = '\0';
+	r->end = (u64)st.st_size;
+	r->pos = DP_MIN((u64)h->size, r->end);
+	return 0;
+}
+
+int dp_recording_open(struct dp_recording **out, const char *path, struct dp_error *err)
+{
+	struct dp_recording *r = calloc(1, sizeof(*r));
+	int result;
+
+	*out = NULL;
+	if (!r)
+		return dp_fail(err, E_REC_MEMORY, "%.200s", path);
+	r->fd = dp_open_regular(path);
+	r->path = strdup(path);
+	if (r->fd < 0)
+		result = dp_fail(err, E_FILE_OPEN, "%.150s: %s", path,
+				 errno == EINVAL ? "it is no regular file" : strerror(errno));
+	else
+		result = r->path ? read_head(r, err) : dp_fail(err, E_REC_MEMORY, "%.200s", path);
+	result = result ? result : first_pass(r, err);
+	if (result) {
+		dp_recording_close(r);
+		return result;
+	}
+	*out = r;
+	return 0;
+}
+
+void dp_recording_close(struct dp_recording *r)
+{
+	if (!r)
+		return;
+	for (u32 i = 0; i < r->info.nevents; i++)
+		free_event(&r->events[i]);
+	for (u32 i = 0; i < r->info.nsources; i++)
+		free_source(&r->sources[i]);
+	for (u32 i = 0; i < r->nnames; i++)
+		free(r->names[i]);
+	dp_recording_table_free(&r->name_table);
+	dp_recording_table_free(&r->task_table);
+	free(r->events);
+	free(r->sources);
+	free(r->names);
+	free(r->tasks);
+	free(r->rows);
+	free(r->buffer);
+	free(r->path);
+	if (r->fd >= 0)
+		close(r->fd);
+	free(r);
+}
+
+/* ---- questions ---- */
+
+void dp_recording_info(const struct dp_recording *r, struct dp_recording_info *info)
+{
+	*info = r->info;
+	info->events = r->events;
+	info->rows = r->rows;
+}
+
+void dp_recording_process(const struct dp_recording *r, u32 source, struct dp_recording_process *p)
+{
+	*p = r->sources[source].p;
+}
+
+const char *dp_recording_map(const struct dp_recording *r, u32 source, u32 i, struct dp_recording_map *map)
+{
+	*map = r->sources[source].maps[i];
+	return r->sources[source].paths[i];
+}
+
+bool dp_recording_symbolize(const struct dp_recording *r, u32 source, u64 addr, char *buf, size_t size)
+{
+	u32 i;
+
+	if (!dp_recording_find(&r->name_table, addr, source, &i))
+		return false;
+	dp_format(buf, size, "%s", r->names[i]);
+	return true;
+}
+
+bool dp_recording_task(const struct dp_recording *r, u32 source, u32 *tid, char comm[16])
+{
+	u32 i;
+
+	if (!dp_recording_find(&r->task_table, *tid, source, &i))
+		return false;
+	memcpy(comm, r->tasks[i].comm, sizeof(r->tasks[i].comm));
+	*tid = r->tasks[i].ours;
+	return true;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * A recording (.dpt): records of events as they are, with all that is needed to show them elsewhere. A head, then
+ * blocks, which follow in the order in which things happened; each is whole when it is written, so that a file which
+ * ends anywhere can be read up to there. Little endian, everything on 8 bytes. doc/recording.md describes it.
+ */
+#ifndef DP_RECORDING_H
+#define DP_RECORDING_H
+
+#include "abi/abi-ring.h"
+#include "log/format.h"
+#include "log/line.h"
+
+#define DP_RECORDING_MAGIC 0x0a316365727064d0ull /* "\xd0dprec1\n" */
+#define DP_RECORDING_VERSION 1
+#define DP_RECORDING_BLOCK 0x6b6c6270u /* "pblk" */
+#define DP_RECORDING_BLOCK_MAX (16u << 20)
+#define DP_RECORDING_EVENTS (1u << 20)
+#define DP_RECORDING_SOURCES (1u << 20)
+#define DP_RECORDING_TEXT 4096 /* bytes of one name, its NUL included */
+
+struct dp_recording_head {
+	u64 magic;
+	u32 version;
+	u32 size;             /* of this head: what follows it is skipped up to there */
+	u64 mono_ns, real_ns; /* one moment by CLOCK_MONOTONIC, which all stamps are of, and by CLOCK_REALTIME */
+	char system[64], release[64], machine[64], host[64]; /* as uname() tells */
+};
+
+struct dp_recording_block {
+	u32 magic;
+	u32 kind;   /* enum dp_recording_kind; others are skipped */
+	u32 source; /* the process that it is about; 0 where it is about none */
+	u32 size;   /* bytes that follow, a multiple of 8 */
+};
+
+enum dp_recording_kind {
+	DP_RECORDING_EVENT = 1, /* struct dp_recording_event, then fields, then texts; indexes count up from 0 */
+	DP_RECORDING_SOURCE,    /* struct dp_recording_source, then struct dp_recording_map, each with its text */
+	DP_RECORDING_TASK,      /* struct dp_recording_task: the name of a thread from here on */
+	DP_RECORDING_NAME,      /* struct dp_recording_name and its text: what an address is called */
+	DP_RECORDING_DATA,      /* struct dp_record; event: the index above, tsc: nanoseconds */
+	DP_RECORDING_LOST,      /* u64: so many records were lost about here */
+	DP_RECORDING_ROWS,      /* struct dp_recording_row: what became of each event's hits */
+	DP_RECORDING_END,       /* struct dp_recording_end: behind it comes nothing */
+};
+
+/* A text stands behind what it belongs to, with a NUL, filled up to 8 bytes; sizes count the NUL. */
+struct dp_recording_event {
+	u32 index;
+	u8 is_return, has_faultmask, has_ret_addr, pad;
+	u64 offset, function;
+	u16 fixed_size, nfields;
+	u16 group, name, symbol; /* sizes of the three texts */
+	u16 pad2;
+};
+
+struct dp_recording_source {
+	u32 pid; /* 0: the kernel; ~0: not known any more */
+	u32 nmaps;
+	char comm[16];
+};
+
+struct dp_recording_map { /* a file with code in it */
+	u64 lo, hi, bias;
+	char build_id[64]; /* in hexadecimal */
+	u32 path;          /* size of its text */
+	u32 pad;
+};
+
+struct dp_recording_task {
+	u32 tid;  /* as records have it */
+	u32 ours; /* as the recorder knew it */
+	char comm[16];
+};
+
+struct dp_recording_name {
+	u64 addr;
+	u32 text; /* its size; 1: it has no name */
+	u32 pad;
+};
+
+struct dp_recording_row {
+	struct dp_counts counts;
+	u64 hits;
+	double cost_ns;
+	char via[16];
+	char name[80];
+};
+
+struct dp_recording_end {
+	u64 lasted_ns;
+};
+
+/* ---- writing: what a sink does not know of a trace ---- */
+
+struct dp_recording_env {
+	void *arg;
+	void (*source)(void *arg, u32 source, struct dp_line *to); /* struct dp_recording_source and what follows it */
+	void (*rows)(void *arg, struct dp_line *to);               /* struct dp_recording_row, one for each event */
+	u64 (*lasted_ns)(void *arg);
+};
+
+/* A text as it stands in a file: cut to DP_RECORDING_TEXT; and its size there. */
+void dp_recording_put_text(struct dp_line *l, const char *text);
+u32 dp_recording_text_size(const char *text);
+
+#endif

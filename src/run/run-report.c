@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* See run-report.h. Asks nothing of the machine that it runs on: names are those of the recording. */
+#include "abi/abi-record.h"
+#include "run/run-report.h"
+
+struct showing {
+	struct dp_report *r;
+	struct dp_formatter *formatter;
+	u32 source; /* of the record at hand; ~0: none yet */
+};
+
+static bool symbolize(void *arg, u64 addr, char *buf, size_t size)
+{
+	const struct showing *s = arg;
+
+	return s->source != ~0u && dp_recording_symbolize(s->r->from, s->source, addr, buf, size);
+}
+
+static bool name_thread(void *arg, u32 *tid, char buf[16])
+{
+	const struct showing *s = arg;
+
+	return s->source != ~0u && dp_recording_task(s->r->from, s->source, tid, buf);
+}
+
+static bool show(void *arg, u32 source, const struct dp_record *rec)
+{
+	struct showing *s = arg;
+	struct dp_report *r = s->r;
+	struct dp_recording_process p;
+
+	if (s->source != source) {
+		s->source = source;
+		dp_recording_process(r->from, source, &p);
+		dp_formatter_source(s->formatter, source, p.comm);
+	}
+	dp_formatter_record(s->formatter, rec, rec->tsc);
+	dp_output_line_done(&r->out);
+	r->shown++;
+	return r->shown != r->max_events && !*r->out.stop && !ferror(r->out.f);
+}
+
+static void lose(void *arg, u64 n)
+{
+	struct showing *s = arg;
+
+	s->r->lost += n;
+	dp_formatter_lost(s->formatter, n);
+}
+
+static int begin(struct showing *s, struct dp_error *err)
+{
+	struct dp_report *r = s->r;
+	struct dp_recording_info info;
+	struct dp_recording_process p = {0};
+
+	dp_recording_info(r->from, &info);
+	if (info.nsources)
+		dp_recording_process(r->from, 0, &p);
+
+	struct dp_format_env env = {
+	    .events = info.events,
+	    .nevents = info.nevents,
+	    .symbolize = symbolize,
+	    .arg = s,
+	    .comm = name_thread,
+	    .comm_arg = s,
+	    .color = r->color,
+	    .pid = p.pid,
+	    .path = r->path,
+	    .graph = r->graph,
+	};
+
+	if (dp_formatter_new(&s->formatter, r->format, r->out.f, &env))
+		return dp_fail(err, E_REC_MEMORY, "%u events", info.nevents);
+	dp_formatter_head(s->formatter);
+	return 0;
+}
+
+int dp_report_run(struct dp_report *r, struct dp_error *err)
+{
+	static const struct dp_recording_ops ops = {show, lose};
+	struct showing s = {.r = r, .source = ~0u};
+	const char *trouble = NULL;
+	struct dp_error late;
+	int result = begin(&s, err), closed;
+
+	if (!result)
+		result = dp_recording_play(r->from, &ops, &s, err);
+	if (s.formatter && !ferror(r->out.f))
+		trouble = dp_formatter_finish(s.formatter);
+	if (trouble && !result)
+		result = dp_fail(err, E_OUT_WHOLE, "%s: %s", r->path ? r->path : r->out.name, trouble);
+	dp_formatter_free(s.formatter);
+	closed = dp_output_close(&r->out, result ? &late : err);
+	return result ? result : closed;
+}

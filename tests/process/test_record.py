@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""dprobes record and dprobes report: what is shown later, elsewhere, is what a trace shows."""
+import collections
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from tap import *  # noqa: E402,F403
+
+TREE = target("tree")
+EVENTS = ("p tree:leaf sp=%sp bt=$backtrace at=%ip:symbol", "r tree:leaf v=$retval", "p tree:deeper n=$arg1")
+FACTS = ("event", "symbol", "offset", "return", "caller", "task", "group")
+
+
+def path(name):
+    return os.path.join(tempfile.tempdir, name)
+
+
+def recorded(name, *args, events=EVENTS):
+    dprobes("record", "-o", path(name), *args, *events, "--", TREE, check=0)
+    return path(name)
+
+
+def events_of(file, *args):
+    return json_lines(dprobes("report", "--json", *args, file, check=0).stdout)
+
+
+def facts(events):
+    """What is the same in each run of the program, of threads by their order in time."""
+    seen = collections.Counter()
+    for e in events:
+        seen[tuple(e.get(f) for f in FACTS) + (tuple(e["args"].get("bt", ())), e["args"].get("at"),
+                                               e["args"].get("n"))] += 1
+    return seen
+
+
+@test
+def same_as_trace():
+    """the recording of a program shows the same events, names of callers and addresses as a trace of it"""
+    live = json_lines(dprobes("trace", "--json", *EVENTS, "--", TREE, check=0).stdout)
+    later = events_of(recorded("same.dpt"))
+    assert len(live) == len(later) > 1000, (len(live), len(later))
+    assert facts(live) == facts(later), list((facts(live) - facts(later)).items())[:3]
+    stamps = [e["ts"] for e in later]
+    assert stamps == sorted(stamps)
+
+
+@test
+def elsewhere():
+    """a report asks nothing of the machine that it runs on: without the program and its files it is the same"""
+    program = path("gone")
+    shutil.copy(TREE, program)
+    dprobes("record", "-o", path("gone.dpt"), "p exe:leaf bt=$backtrace", "r exe:leaf", "--", program, check=0)
+    here = dprobes("report", path("gone.dpt"), check=0)
+    os.unlink(program)
+    bare = path("bare")
+    os.mkdir(bare)
+    there = subprocess.run(["unshare", "--mount", "--pid", "--fork", "sh", "-c",
+                            'mount -t proc none /proc && exec "$0" "$@"', DPROBES, "report", path("gone.dpt")],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=bare)
+    if there.returncode and "unshare" in there.stderr:
+        raise Skip("no mount name space of our own: " + there.stderr.strip())
+    assert there.returncode == 0, there.stderr
+    assert there.stdout == here.stdout and there.stderr == here.stderr
+    assert "deeper+0x" in there.stdout and "gone-" in there.stdout
+
+
+@test
+def summary():
+    """the counts of a recording are those that were shown at its end; --info has processes, files and build-ids"""
+    r = dprobes("record", "-o", path("counts.dpt"), *EVENTS, "--", TREE, check=0)
+    rows = [line for line in r.stderr.splitlines() if re.match(r"(leaf|<-leaf|deeper|total) ", line)]
+    again = dprobes("report", path("counts.dpt"), check=0).stderr.splitlines()
+    info = dprobes("report", "--info", path("counts.dpt"), check=0).stdout
+    assert len(rows) == 4
+    for row in rows:
+        assert row in again and row in info.splitlines(), (row, again)
+    notes = subprocess.run(["readelf", "-n", TREE], stdout=subprocess.PIPE, text=True, check=True).stdout
+    build_id = re.search(r"Build ID: (\w+)", notes).group(1)
+    assert re.search(r"process \d+  tree\n", info) and build_id in info and "libc.so.6" in info, info
+
+
+@test
+def formats():
+    """a recording becomes every format; as a recording again it is the same"""
+    file = recorded("formats.dpt", events=("p tree:leaf sp=%sp", "r tree:leaf sp=%sp"))
+    n = len(events_of(file))
+    assert n > 500
+    assert len(dprobes("report", "-q", file, check=0).stdout.splitlines()) == n + 4
+    assert len(dprobes("report", "-q", "--format", "csv", file, check=0).stdout.splitlines()) == n + 1
+    for name, mark in (("chrome", "traceEvents"), ("speedscope", "speedscope"), ("flame", "<svg"),
+                       ("folded", "leaf "), ("graph", "leaf();")):
+        assert mark in dprobes("report", "-q", "--format", name, file, check=0).stdout, name
+    dprobes("report", "-q", "--format", "perfetto", "-o", path("p.perfetto"), file, check=0)
+    assert os.path.getsize(path("p.perfetto")) > 10 * n
+    dprobes("report", "-q", "--format", "ctf", "-o", path("ctf"), file, check=0)
+    dprobes("report", "-q", "--format", "recording", "-o", path("again.dpt"), file, check=0)
+    assert events_of(path("again.dpt")) == events_of(file)
+    assert len(events_of(file, "--max-events", "7")) == 7
+    tool = need("babeltrace2")[0]
+    shown = subprocess.run([tool, path("ctf")], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert len(shown.splitlines()) == n
+
+
+@test
+def cut():
+    """a recording that ends anywhere shows what is before, and says so; what is no recording is refused"""
+    file = recorded("whole.dpt")
+    whole = events_of(file)
+    with open(file, "rb") as f:
+        data = f.read()
+    for part in range(1, 16):
+        size = len(data) * part // 16
+        with open(path("cut.dpt"), "wb") as f:
+            f.write(data[:size])
+        r = dprobes("report", "--json", path("cut.dpt"), check=0)
+        got = json_lines(r.stdout)
+        assert got == whole[:len(got)]
+        assert "not ended" in r.stderr, r.stderr
+    for bad in (b"", data[:100], b"\x7fELF" + data[4:]):
+        with open(path("bad.dpt"), "wb") as f:
+            f.write(bad)
+        r = dprobes("report", path("bad.dpt"))
+        assert r.returncode == 1 and "E-REC-NONE" in r.stderr, r.stderr
+    middle = data.index(b"pblk", len(data) // 2)
+    with open(path("bad.dpt"), "wb") as f:
+        f.write(data[:middle] + b"????" + data[middle + 4:])
+    r = dprobes("report", "--json", path("bad.dpt"))
+    got = json_lines(r.stdout)
+    assert r.returncode == 1 and "E-REC-DAMAGED" in r.stderr and got and got == whole[:len(got)], r.stderr
+
+
+def running(name):
+    program = path(name)
+    shutil.copy(target("simple"), program)
+    p = start([program], stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline().startswith("ready")
+    return p
+
+
+@test
+def processes():
+    """a recording of several processes is in the order of time; each has its own names and files"""
+    a, b = running("rec-a"), running("rec-b")
+    dprobes("record", "-o", path("two.dpt"), "-p", "%d,%d" % (a.pid, b.pid), "--duration", "0.5",
+            "p outer bt=$backtrace if %di % 64 == 0", "r outer if $retval % 64 == 0", check=0)
+    events = events_of(path("two.dpt"))
+    assert {e["task"] for e in events} == {"rec-a", "rec-b"}, len(events)
+    stamps = [e["ts"] for e in events]
+    assert stamps == sorted(stamps)
+    assert not [e for e in events if e["return"] and "+0x" not in e["caller"]]
+    info = dprobes("report", "--info", path("two.dpt"), check=0).stdout
+    for p, name in ((a, "rec-a"), (b, "rec-b")):
+        assert "process %d  %s\n" % (p.pid, name) in info and path(name) in info, info
+        assert stop(p) is not None
+
+
+@test
+def joining():
+    """a recording can be shown while it is written; processes that join later are in it"""
+    program = path("rec-tree")
+    shutil.copy(target("simple"), program)
+    p = start([DPROBES, "record", "--tree", "-o", path("tree.dpt"), "p outer", "r outer", "--", "sh", "-c",
+               program + "; true"])
+
+    def seen():
+        return os.path.exists(path("tree.dpt")) and os.path.getsize(path("tree.dpt")) > 1 << 16
+
+    wait_for(seen, what="events of the process that joined")
+    names = {e["task"] for e in events_of(path("tree.dpt"))}
+    assert names == {"rec-tree"}, names
+    os.kill(p.pid, signal.SIGINT)
+    assert p.wait(60) is not None
+    events = events_of(path("tree.dpt"))
+    assert {e["symbol"] for e in events} == {"outer"} and {e["return"] for e in events} == {True, False}
+    with os.popen("pgrep -x rec-tree") as f:
+        for pid in f.read().split():
+            os.kill(int(pid), signal.SIGKILL)
+
+
+@test
+def command_line():
+    """record wants a file, report one recording"""
+    r = dprobes("record", "p tree:leaf", "--", TREE)
+    assert r.returncode == 2 and "E-CMD-MISSING" in r.stderr, r.stderr
+    r = dprobes("report")
+    assert r.returncode == 2 and "E-CMD-MISSING" in r.stderr, r.stderr
+    r = dprobes("report", "/nowhere.dpt")
+    assert r.returncode == 1 and "E-FILE-OPEN" in r.stderr, r.stderr
+    r = dprobes("report", "/dev/zero")
+    assert r.returncode == 1 and "E-FILE-OPEN" in r.stderr, r.stderr
+
+
+run()
