@@ -3,6 +3,8 @@
 # make kernel builds the module for the running kernel, or for the headers in KDIR; make check-kernel
 # tests it in an emulator; make check-kernel-debug does so on a kernel that watches its locks and memory,
 # which it builds first. make torture is for those who have an hour: long soaks of what the suite does in short.
+# make deb builds Debian packages, make tarball packs the sources, make check-packages tries the packages in a
+# Debian of their own.
 
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -10,7 +12,8 @@ PYTHON ?= python3
 KDIR ?= /lib/modules/$(shell uname -r)/build
 SETUP ?= # more arguments of meson setup
 
-.PHONY: all build commands deps demo check torture bench kernel check-kernel check-kernel-debug install uninstall clean
+.PHONY: all build commands deps demo check torture bench kernel check-kernel check-kernel-debug install uninstall \
+	tarball deb check-packages clean
 
 all: deps build
 
@@ -78,6 +81,19 @@ install: $(BUILD)/build.ninja
 
 uninstall:
 	@ninja -C $(BUILD) uninstall
+
+# The sources in one file, build/dprobes-VERSION.tar.xz.
+tarball:
+	@packaging/tarball.sh $(BUILD)
+
+# Debian packages, in build/deb.
+deb:
+	@packaging/install-deps.sh deb
+	@packaging/deb.sh $(BUILD)/deb
+
+check-packages:
+	@packaging/install-deps.sh check-packages
+	@$(PYTHON) tests/packages/check.py
 
 clean:
 	@rm -rf $(BUILD)

@@ -4,7 +4,7 @@
 # Install the Debian packages that are missing, and only those: quietly, without questions, and
 # without starting any service that a package brings along.
 #
-# Usage: install-deps.sh build|demo|check|check-debug
+# Usage: install-deps.sh build|demo|check|check-debug|deb|check-packages
 set -eu
 
 build="gcc make meson ninja-build pkg-config libc6-dev libelf-dev libdw-dev libbpf-dev
@@ -15,6 +15,7 @@ tests="libcmocka-dev libzydis-dev nginx-light golang-go musl-tools gdb libllvm14
        babeltrace2 protobuf-compiler"
 optional="rustc chromium"
 kernel="flex bison bc libssl-dev" # besides, to build a kernel
+packages="debhelper dh-dkms dpkg-dev xz-utils"
 services="redis-server nginx"
 
 case "${1:-build}" in
@@ -22,8 +23,10 @@ build) wanted=$build optional= ;;
 demo) wanted="$build $demo" optional= ;;
 check) wanted="$build $demo $tests" ;;
 check-debug) wanted="$build $demo $tests $kernel" ;;
+deb) wanted="$build $packages" optional= ;;
+check-packages) wanted="$build $packages python3 lintian mmdebstrap" optional= ;;
 *)
-	echo "usage: install-deps.sh build|demo|check|check-debug" >&2
+	echo "usage: install-deps.sh build|demo|check|check-debug|deb|check-packages" >&2
 	exit 2
 	;;
 esac
