@@ -28,6 +28,7 @@ static struct region regions[] = {
     {"__cpuidle_text_start", "__cpuidle_text_end", E_SITE_ENTRY},
     {"__kprobes_text_start", "__kprobes_text_end", E_KPROBE_BLACKLIST},
     {"__indirect_thunk_start", "__indirect_thunk_end", E_SITE_TRAPPATH},
+    {"__x86_indirect_thunk_array", "__x86_return_thunk", E_SITE_TRAPPATH}, /* where nothing has the two names above */
     {"__static_call_text_start", "__static_call_text_end", E_SITE_STATICCALL},
     /* Called between the breakpoint and our handler, or by what we do in it. */
     {"__rcu_read_lock", NULL, E_SITE_TRAPPATH},

@@ -121,26 +121,30 @@ static void make_jumps(struct work_struct *w)
 /* ---- places ---- */
 
 /*
- * The start of a traceable function means the instruction behind the tracer's bytes: nothing has
+ * The start of a function means the instruction behind its landing pad and the tracer's bytes: nothing has
  * happened before it, unless the function loops to there. *tracer: those bytes, or 0.
  */
-static int behind_ftrace(u64 *addr, u64 *tracer, struct dp_error *err)
+static int behind_entry(u64 *addr, u64 *tracer, struct dp_error *err)
 {
-	unsigned long size, off, at;
+	unsigned long size, off;
+	u64 function, behind;
 	struct dp_locus l;
 	int r;
 
 	*tracer = 0;
-	if (!dp_k_sym.ftrace_location || !dp_k_sym.size_offset(*addr, &size, &off))
+	if (!dp_k_sym.size_offset(*addr, &size, &off))
 		return 0;
-	at = dp_k_sym.ftrace_location(*addr - off);
-	if (!at || (*addr != at && off) || at - (*addr - off) > 4) /* endbr64 may come first */
+	function = *addr - off;
+	*tracer = dp_k_tracers_bytes(function);
+	behind = *tracer ? *tracer + MCOUNT_INSN_SIZE : function + dp_k_landing_pad(function);
+	if (behind == function || (off && *addr != *tracer)) {
+		*tracer = 0;
 		return 0;
-	*tracer = at;
-	r = dp_k_locate(NULL, at + MCOUNT_INSN_SIZE, &l, err);
-	if (!r && dp_k_text_is_target(l.text, at + MCOUNT_INSN_SIZE))
+	}
+	r = dp_k_locate(NULL, behind, &l, err);
+	if (!r && dp_k_text_is_target(l.text, behind))
 		r = dp_fail(err, E_SITE_LOOP, "%pS", (void *)*addr);
-	*addr = at + MCOUNT_INSN_SIZE;
+	*addr = behind;
 	return r;
 }
 
@@ -186,7 +190,7 @@ static int attach_at(struct dp_registered *s, u64 *addr, struct dp_error *err)
 
 	if (r)
 		return r;
-	r = behind_ftrace(addr, &tracer, err);
+	r = behind_entry(addr, &tracer, err);
 	if (!r)
 		r = dp_mgr_attach(&dp_k_manager, *addr, &s->k, err);
 	if (r && is_for_tracer(tracer, err)) {
@@ -267,7 +271,7 @@ static int judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, u8 *opcode,
 	struct dp_site site;
 	struct dp_locus l;
 	u64 tracer;
-	int r = behind_ftrace(addr, &tracer, err);
+	int r = behind_entry(addr, &tracer, err);
 
 	if (!r)
 		r = dp_k_locate(NULL, *addr, &l, err);

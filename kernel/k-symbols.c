@@ -157,14 +157,11 @@ bool dp_k_kprobe_covers(u64 addr, u32 n)
 	return is;
 }
 
-u64 dp_k_ftrace_entry(u64 addr)
+u64 dp_k_tracers_bytes(u64 function)
 {
-	unsigned long size, off, at;
+	u64 at = dp_k_sym.ftrace_location ? dp_k_sym.ftrace_location(function) : 0;
 
-	if (!dp_k_sym.ftrace_location || !dp_k_sym.size_offset(addr, &size, &off))
-		return 0;
-	at = dp_k_sym.ftrace_location(addr - off); /* of a function's start: wherever it is in there */
-	return at && addr >= at && addr < at + MCOUNT_INSN_SIZE ? at : 0;
+	return at >= function && at - function <= 4 ? at : 0; /* a landing pad may come first */
 }
 
 /* 1: the module is not there. */

@@ -41,7 +41,14 @@ static DEFINE_HASHTABLE(funcs, 12);
 static struct kfunc *all;
 static struct owner core;
 static struct owner *owners; /* modules */
-static u64 thunks_lo, thunks_hi;
+
+/* Stubs of indirect jumps: each kind has one for every register, in this order. */
+static const char *const thunk_names[][2] = {
+    {"__x86_indirect_thunk_rax", "__x86_indirect_thunk_r15"},
+    {"__x86_indirect_jump_thunk_rax", "__x86_indirect_jump_thunk_r15"},
+    {"__x86_indirect_its_thunk_rax", "__x86_indirect_its_thunk_r15"},
+};
+static struct dp_span thunks[DP_ARRAY_SIZE(thunk_names)];
 
 static void set_bit_of(u8 *map, u64 i)
 {
@@ -85,14 +92,26 @@ static int original(u64 addr, u8 *buf, size_t avail, struct dp_insn *in)
 	return dp_insn_decode(in, buf, n);
 }
 
-static bool jumps_anywhere(const struct dp_insn *in, u64 addr)
+/* A stub, or one that the kernel has made when it started: those have no symbols. */
+static bool is_thunk(u64 target)
+{
+	unsigned long size, off;
+
+	for (u32 i = 0; i < DP_ARRAY_SIZE(thunks); i++)
+		if (target >= thunks[i].lo && target <= thunks[i].hi)
+			return true;
+	return !dp_k_sym.size_offset(target, &size, &off);
+}
+
+static bool jumps_anywhere(const struct kfunc *f, const struct dp_insn *in, u64 addr)
 {
 	u64 target;
 
 	if (in->cls == DP_INSN_JMP_IND)
 		return true;
-	return in->cls != DP_INSN_CALL_REL && dp_insn_target(in, addr, &target) && target >= thunks_lo &&
-	       target < thunks_hi;
+	if (in->cls == DP_INSN_CALL_REL || !dp_insn_target(in, addr, &target))
+		return false;
+	return (target < f->text.lo || target >= f->text.hi) && is_thunk(target);
 }
 
 static void mark(struct kfunc *f, u64 addr)
@@ -114,7 +133,7 @@ static void see(struct kfunc *f, const struct dp_insn *in, u64 addr)
 		mark(f, addr + in->len + (u64)in->disp);
 	if (in->imm_size >= 4) /* kernel addresses are sign-extended constants */
 		mark(f, (u64)in->imm);
-	if (jumps_anywhere(in, addr))
+	if (jumps_anywhere(f, in, addr))
 		f->func.flags |= DP_FUNC_UNPROVEN;
 }
 
@@ -195,7 +214,7 @@ static struct kfunc *make(struct owner *o, u64 lo, u64 hi)
 				   .starts = f->starts,
 				   .funcs = &f->func,
 				   .nfuncs = 1};
-	f->ftrace = dp_k_ftrace_entry(lo);
+	f->ftrace = dp_k_tracers_bytes(lo);
 	if (copy_from_kernel_nofault(f->bytes, (void *)(unsigned long)lo, n) || add_guards(f)) {
 		free_func(f);
 		return NULL;
@@ -356,6 +375,18 @@ static int text_at(u64 addr, struct kfunc **out, struct dp_error *err)
 	return *out ? 0 : dp_fail(err, E_ARM_NOMEM, "the function at 0x%llx", addr - off);
 }
 
+u32 dp_k_landing_pad(u64 addr)
+{
+	struct dp_error ignored;
+	struct dp_insn in;
+	struct kfunc *f;
+
+	if (dp_k_allowed(addr, &ignored) || text_at(addr, &f, &ignored) ||
+	    dp_insn_decode(&in, f->bytes + (addr - f->text.lo), f->text.hi - addr) < 0 || !dp_insn_is_landing_pad(&in))
+		return 0;
+	return in.len;
+}
+
 int dp_k_locate(void *arg, u64 addr, struct dp_locus *l, struct dp_error *err)
 {
 	struct dp_insn in;
@@ -369,6 +400,8 @@ int dp_k_locate(void *arg, u64 addr, struct dp_locus *l, struct dp_error *err)
 	if (f->ftrace && addr >= f->ftrace && addr < f->ftrace + DP_JUMP_LEN)
 		return dp_fail(err, E_SITE_FTRACE, "%pS", (void *)(unsigned long)addr);
 	n = dp_insn_decode(&in, f->bytes + (addr - f->text.lo), f->text.hi - addr);
+	if (n > 0 && dp_insn_is_landing_pad(&in))
+		return dp_fail(err, E_SITE_LANDING, "%pS", (void *)(unsigned long)addr);
 	if (n > 0) {
 		r = dp_k_marked(&f->owner->marks, addr, n, err);
 		if (r)
@@ -412,8 +445,8 @@ void dp_k_text_gone(u64 lo, u64 hi, struct module *mod)
 
 int dp_k_text_init(void)
 {
-	thunks_lo = dp_k_lookup("__indirect_thunk_start");
-	thunks_hi = dp_k_lookup("__indirect_thunk_end");
+	for (u32 i = 0; i < DP_ARRAY_SIZE(thunks); i++)
+		thunks[i] = (struct dp_span){dp_k_lookup(thunk_names[i][0]), dp_k_lookup(thunk_names[i][1])};
 	return dp_k_marks_of(NULL, &core.marks);
 }
 

@@ -140,7 +140,8 @@ struct module *dp_k_module_of(u64 addr); /* NULL: none */
 bool dp_k_is_alternative(u64 addr, u32 len);
 /* A kprobe of the kernel is registered in [addr, addr + n), or one before has a jump over addr, or may get one. */
 bool dp_k_kprobe_covers(u64 addr, u32 n);
-u64 dp_k_ftrace_entry(u64 addr); /* the bytes of the function tracer that contain addr, or 0 */
+u32 dp_k_landing_pad(u64 addr);       /* the length of the one at addr, or 0 */
+u64 dp_k_tracers_bytes(u64 function); /* those of the function tracer in the function that begins there, or 0 */
 
 /* reserve.c: while it is reserved, Kprobes refuses the instruction of the point. */
 void dp_k_reserve(struct dp_kpoint *p);

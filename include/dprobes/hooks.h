@@ -174,18 +174,26 @@ struct hook_site { /* one place where a hook is passed, in the section dprobes_h
 
 #ifdef __KERNEL__
 #include <asm/asm.h>
+#if __has_include(<linux/objtool.h>)
+#include <linux/objtool.h>
+#endif
+#ifdef ANNOTATE_NOENDBR /* for those who look for landing pads: no branch leads there */
+#define HOOK_NO_PAD_ ANNOTATE_NOENDBR
+#else
+#define HOOK_NO_PAD_ ""
+#endif
 /*
  * Modules have no symbols for the ends of their sections, and a checker of control flow: the place
  * is an entry of the exception table (which an instruction that cannot fault has no other use for),
  * and leads to an instruction that names the hook.
  */
-#define HOOK_SITE_(name, armed)                                                                                \
-	__asm__ goto("1:\t.byte 0xa9\n\t.long 2f - . - 4\n"                                                    \
-		     "\t.pushsection .text.unlikely, \"ax\"\n"                                                 \
-		     "2:\ttestq $" #name ", %%rax\n\tjmp %l[" #armed "]\n\t.popsection\n" _ASM_EXTABLE(1b, 2b) \
-		     :                                                                                         \
-		     :                                                                                         \
-		     : "cc"                                                                                    \
+#define HOOK_SITE_(name, armed)                                                                 \
+	__asm__ goto("1:\t.byte 0xa9\n\t.long 2f - . - 4\n"                                     \
+		     "\t.pushsection .text.unlikely, \"ax\"\n" HOOK_NO_PAD_ "2:\ttestq $" #name \
+		     ", %%rax\n\tjmp %l[" #armed "]\n\t.popsection\n" _ASM_EXTABLE(1b, 2b)      \
+		     :                                                                          \
+		     :                                                                          \
+		     : "cc"                                                                     \
 		     : armed)
 #define HOOK_ENTER_() preempt_disable_notrace()
 #define HOOK_LEAVE_() preempt_enable_notrace()

@@ -6,8 +6,8 @@
  *
  * The calls, each described where it is declared:
  *
- *	dp_insn_decode		take an instruction apart; dp_insn_falls_through, _target, _is_nop, _may_fault and
- *				_is_general answer questions about it
+ *	dp_insn_decode		take an instruction apart; dp_insn_falls_through, _target, _is_nop, _is_landing_pad,
+ *				_may_fault and _is_general answer questions about it
  *	dp_code_analyse		where control may arrive in a module's code; dp_code_know: in one function of it
  *	dp_code_exits		where a function returns
  *	dp_text_find_calls	where an argument of a system call is loaded

@@ -64,6 +64,9 @@ static void hold_hot(void)
 	int bad = 0;
 
 	for (int i = 0; i < ARRAY_SIZE(hot); i++) {
+		if (!find(hot[i].symbol_name))
+			hot[i].symbol_name =
+			    "kmem_cache_alloc_noprof"; /* the one that has another name in later kernels */
 		hot[i].pre_handler = count_entry;
 		bad += refused(&hot[i], dp_register_kprobe(&hot[i]));
 	}

@@ -118,6 +118,50 @@ static void test_extable(void)
 	dp_unregister_kprobe(&before);
 }
 
+/* ---- landing pads of indirect branches ---- */
+
+static notrace noinline __attribute__((noipa)) long padded(long a)
+{
+	return a + 5;
+}
+
+static long (*volatile call_padded)(long) = padded; /* what nobody calls by its address loses its pad */
+
+static int count_return(struct dp_kretprobe_instance *ri, struct pt_regs *regs)
+{
+	atomic_inc(&hits);
+	return 0;
+}
+
+/* The function's start means what comes behind the pad, where the compiler has put one. */
+static void test_landing_pads(void)
+{
+	static const u8 pad[4] = {0xf3, 0x0f, 0x1e, 0xfa};
+	char *start = (char *)call_padded;
+	bool has = !memcmp(start, pad, sizeof(pad));
+	struct dp_kprobe kp = {.addr = start, .pre_handler = count_hit};
+	struct dp_kretprobe rp = {.kp.addr = start, .handler = count_return};
+	int r;
+
+	ok(has == IS_ENABLED(CONFIG_X86_KERNEL_IBT), "a function that is called by its address %s a landing pad",
+	   has ? "has" : "needs no");
+	r = dp_register_kprobe(&kp);
+	dp_wait_for_kprobe_optimizer();
+	ok(!r && kp.addr == start + (has ? sizeof(pad) : 0), "a probe of it stands behind that (+%td)",
+	   (char *)kp.addr - start);
+	atomic_set(&hits, 0);
+	ok(call_padded(1) == 6 && atomic_read(&hits) == 1 && (!has || !memcmp(start, pad, sizeof(pad))),
+	   "and is hit, the pad being as it was");
+	r = dp_register_kretprobe(&rp);
+	dp_wait_for_kprobe_optimizer();
+	atomic_set(&hits, 0);
+	ok(!r && call_padded(1) == 6 && atomic_read(&hits) == 2, "so is a return probe");
+	dp_unregister_kretprobe(&rp);
+	dp_unregister_kprobe(&kp);
+	ok(refused(T_LANDING_PAD, NULL, 0, "E-SITE-LANDING") && t_landing(3) == 5,
+	   "inside a function one is refused: E-SITE-LANDING");
+}
+
 /* ---- others' breakpoints ---- */
 
 static int nothing(struct kprobe *p, struct pt_regs *regs)
@@ -276,6 +320,7 @@ void test_refused(void)
 	test_named();
 	test_changed();
 	test_extable();
+	test_landing_pads();
 	test_kprobes_of_kernel();
 	test_kprobes_between();
 	test_kprobes_inside();

@@ -21,6 +21,9 @@ static const struct expected golden[] = {
     {"nop", "90", 1, PLAIN, "opcode=90 nop=1 falls=1"},
     {"xchg r8, rax is no nop", "41 90", 2, PLAIN, "rex=1 nop=0"},
     {"pause is no nop", "f3 90", 2, PLAIN, "nop=0 prefixes=4"},
+    {"endbr64", "f3 0f 1e fa", 4, PLAIN, "nop=0 pad=1 falls=1"},
+    {"endbr32, which is none here", "f3 0f 1e fb", 4, PLAIN, "nop=0 pad=0"},
+    {"what a sealed endbr64 becomes", "0f 1f 40 d6", 4, PLAIN, "nop=1 pad=0"},
     {"nop of 2 bytes", "66 90", 2, PLAIN, "nop=1"},
     {"nop of 4 bytes", "0f 1f 40 00", 4, PLAIN, "nop=1 map=1 disp_size=1 disp_off=3"},
     {"nop of 9 bytes", "66 0f 1f 84 00 00 00 00 00", 9, PLAIN, "nop=1 sib=0 disp_size=4"},
@@ -137,7 +140,7 @@ static size_t parse_hex(const char *s, u8 *out)
 	return n;
 }
 
-/* The value of a field by name; also nop, falls and target (for an instruction at 0x1000). */
+/* The value of a field by name; also nop, pad (a landing pad), falls and target (for an instruction at 0x1000). */
 static bool field(const struct dp_insn *in, const u8 *code, const char *name, s64 *value)
 {
 	u64 target = 0;
@@ -151,6 +154,7 @@ static bool field(const struct dp_insn *in, const u8 *code, const char *name, s6
 #undef FIELD
 	    /* clang-format on */
 	    if (!strcmp(name, "nop")) *value = dp_insn_is_nop(in, code);
+	else if (!strcmp(name, "pad")) *value = dp_insn_is_landing_pad(in);
 	else if (!strcmp(name, "falls")) *value = dp_insn_falls_through(in);
 	else if (!strcmp(name, "target")) *value = dp_insn_target(in, 0x1000, &target) ? (s64)target : -1;
 	else return false;

@@ -131,3 +131,9 @@ bool dp_insn_is_nop(const struct dp_insn *in, const u8 *code)
 		return in->opcode == 0x90 && !(in->rex & DP_REX_B) && !(in->prefixes & DP_PFX_F3);
 	return in->map == DP_MAP_0F && in->opcode == 0x1f && !(in->modrm & 0x38);
 }
+
+bool dp_insn_is_landing_pad(const struct dp_insn *in)
+{
+	return in->enc == DP_ENC_LEGACY && in->map == DP_MAP_0F && in->opcode == 0x1e && in->modrm == 0xfa &&
+	       in->prefixes & DP_PFX_F3;
+}

@@ -127,6 +127,9 @@ bool dp_insn_target(const struct dp_insn *in, u64 addr, u64 *target);
 /* True for nop in all its encodings and lengths, endbr64 excluded: bytes that compilers pad with. */
 bool dp_insn_is_nop(const struct dp_insn *in, const u8 *code);
 
+/* True for endbr64, where an indirect branch arrives on processors that watch them: it must stay where it is there. */
+bool dp_insn_is_landing_pad(const struct dp_insn *in);
+
 /*
  * False when nothing can keep it from being carried out: it works on registers, constants and the thread's own
  * stack. Branches, calls and system calls count as such: what faults then is what comes next. Where in doubt true.
