@@ -318,7 +318,7 @@ restless() {
 	bad=0
 	for round in $(seq 25); do
 		echo 'p:a vfs_read n=$arg3 c=$comm' >>kprobe_events || bad=1
-		echo 'r:b kmem_cache_alloc p=$retval' >>kprobe_events || bad=1
+		echo "r:b $cache_alloc p=\$retval" >>kprobe_events || bad=1
 		echo 'p:c kfree p=$arg1 if p != 0' >>kprobe_events || bad=1
 		echo 'p do_sys_openat2 a1 a2' >>kprobe_probes || bad=1
 		echo 1 >events/enable || bad=1

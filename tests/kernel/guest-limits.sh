@@ -159,11 +159,29 @@ first() {
 	read_some
 } 2>/dev/null
 
+# The first four instructions behind the function's start, as Kprobes sees them.
+places() {
+	n=0
+	at=$(behind "$1")
+	echo "$1"
+	while [ $n -lt 4 ]; do
+		if echo "p:t $1+$at" >$theirs/kprobe_events; then
+			echo "$1+$at"
+			n=$((n + 1))
+		fi
+		at=$((at + 1))
+	done
+	echo >$theirs/kprobe_events
+} 2>/dev/null
+
 neighbours() {
 	load
 	run neighbours
+	places=$(places vfs_read)
+	[ "$(echo "$places" | grep -c .)" = 5 ]
+	say $? "instructions of vfs_read: $(echo $places)"
 	for way in no_event no_definition no_optimisation none_enabled magic_key no_module; do
-		for place in vfs_read vfs_read+5 vfs_read+6 vfs_read+7 vfs_read+9; do
+		for place in $places; do
 			second $way $place
 			first $way $place
 		done
@@ -171,12 +189,12 @@ neighbours() {
 	done
 	our_event
 	say $? "ours becomes a jump again"
-	! echo 'p:t vfs_read+5' 2>/dev/null >$theirs/kprobe_events
+	! echo "p:t vfs_read+$(behind vfs_read)" 2>/dev/null >$theirs/kprobe_events
 	say $? "where our jump begins the kernel's is refused"
 	put_back no_event
 	rmmod dprobes
 	say $? "it unloads"
-	echo 'p:t vfs_read+5' >$theirs/kprobe_events && echo 1 >$theirs/events/kprobes/t/enable && read_some
+	echo "p:t vfs_read+$(behind vfs_read)" >$theirs/kprobe_events && echo 1 >$theirs/events/kprobes/t/enable && read_some
 	say $? "and then it is accepted"
 	echo 0 >$theirs/events/kprobes/t/enable
 	echo >$theirs/kprobe_events

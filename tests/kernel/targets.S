@@ -165,9 +165,7 @@ FUNC t_branchy
 .Lbranchy_end:
 	.size	t_branchy, . - t_branchy
 
-	.globl	t_landing
-	.type	t_landing, @function
-t_landing:
+FUNC t_landing
 	lea	1(%rdi), %rax
 	.byte	0xf3, 0x0f, 0x1e, 0xfa	/* endbr64 */
 	inc	%rax
