@@ -86,7 +86,7 @@ refusals() {
 	echo 'p:theirs vfs_read' >$tracing/kprobe_events && echo 1 >$tracing/events/kprobes/theirs/enable
 	say $? "so does a kprobe of the kernel at its start"
 	echo >$tracing/trace
-	cat /proc/version >/dev/null
+	head -c 9 /proc/version >/dev/null
 	echo 0 >$tracing/tracing_on # who reads the trace calls vfs_read, too
 	grep -q ': theirs: (vfs_read+0x[04]' $tracing/trace && grep -q ': vfs_read <-' $tracing/trace
 	say $? "both are hit"
