@@ -115,7 +115,7 @@ trace_patterns() {
 	trace_refused E-KERNEL-AMBIGUOUS 'p kernel:name_show'
 	trace_refused E-SITE-TRAPPATH 'p kernel:__rcu_read_lock'
 	begin 'p kernel:hrtimer_active'
-	$dprobes list | grep -q ' p  *hrtimer_active+0x0/[^ ]* *ftrace '
+	$dprobes list | grep -q ' p  *hrtimer_active+0x[04]/[^ ]* *ftrace '
 	say $? "an entry that is a loop's is hit through the function tracer"
 	finish
 	$dprobes explain kernel:hrtimer_active | grep -q ': ftrace$'
