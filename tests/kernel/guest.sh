@@ -135,6 +135,28 @@ dprobes_command() {
 	say $? "dprobes kernel unload"
 	[ "$(lsmod | grep -c '^dprobes ')" = 0 ]
 	say $? "the module is gone"
+	refused_modules
+}
+
+# $1: a pattern of what the command says when it is to load $2.
+load_refused() {
+	$dprobes kernel load "$2" 2>/tmp/why
+	[ $? != 0 ] && grep -q "$1" /tmp/why
+	say $? "dprobes kernel load is refused: $(head -n 1 /tmp/why)"
+}
+
+# None of these states of the kernel can be left again.
+refused_modules() {
+	load_refused "E-KERNEL-VERSION.*: built for 0[^ ]*, and this is $(uname -r)$" other.ko
+	echo 1 >/sys/module/module/parameters/sig_enforce
+	load_refused 'E-KERNEL-SIGNATURE.*loads signed modules only' dprobes.ko
+	grep -q 'scripts/sign-file sha256' /tmp/why
+	say $? "and the command that signs it told"
+	mount -t securityfs security /sys/kernel/security
+	echo integrity >/sys/kernel/security/lockdown
+	load_refused 'E-KERNEL-SIGNATURE.*the kernel is locked down' dprobes.ko
+	echo 1 >/proc/sys/kernel/modules_disabled
+	load_refused 'E-KERNEL-MODULE.*loads no modules any more' dprobes.ko
 }
 
 # dprobes hooks without -p.
