@@ -222,6 +222,30 @@ static __always_inline const union fpregs_state *dp_k_fpregs(struct task_struct 
 	} while (0)
 #endif
 
+/* A function's calls go through a stub: what trampolines of BPF are made of. */
+static inline int dp_k_direct_begin(struct ftrace_ops *ops, unsigned long ip, unsigned long stub)
+{
+#if !defined(CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS)
+	return -EOPNOTSUPP;
+#elif defined(DP_HAVE_FTRACE_DIRECT_OPS)
+	int r = ftrace_set_filter_ip(ops, ip, 0, 1);
+
+	return r ? r : register_ftrace_direct(ops, stub);
+#else
+	return register_ftrace_direct(ip, stub);
+#endif
+}
+
+static inline void dp_k_direct_end(struct ftrace_ops *ops, unsigned long ip, unsigned long stub)
+{
+#if !defined(CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS)
+#elif defined(DP_HAVE_FTRACE_DIRECT_OPS)
+	unregister_ftrace_direct(ops, stub, true);
+#else
+	unregister_ftrace_direct(ip, stub);
+#endif
+}
+
 /* ---- tables ---- */
 
 #if defined(CONFIG_GENERIC_BUG) && defined(CONFIG_GENERIC_BUG_RELATIVE_POINTERS)

@@ -30,10 +30,11 @@ static void show_probe(struct seq_file *m, const struct dp_registered *s)
 		seq_printf(m, "%px  %c  %s+0x%x", kp->addr, s->type, kp->symbol_name, kp->offset);
 	else
 		seq_printf(m, "%px  %c  %pS", kp->addr, s->type, kp->addr);
-	seq_printf(m, "%s%s%s%s%s\n", kp->flags & DP_KPROBE_FLAG_GONE ? "  [GONE]" : "",
+	seq_printf(m, "%s%s%s%s%s%s\n", kp->flags & DP_KPROBE_FLAG_GONE ? "  [GONE]" : "",
 		   kp->flags & DP_KPROBE_FLAG_DISABLED ? "  [DISABLED]" : "",
 		   kp->flags & DP_KPROBE_FLAG_OPTIMIZED ? "  [OPTIMIZED]" : "",
-		   kp->flags & DP_KPROBE_FLAG_FTRACE ? "  [FTRACE]" : "", s->pending ? "  [PENDING]" : "");
+		   kp->flags & DP_KPROBE_FLAG_FTRACE ? "  [FTRACE]" : "", s->pending ? "  [PENDING]" : "",
+		   dp_k_is_passed_by(s) ? "  [PATCHED]" : "");
 }
 
 static void *list_start(struct seq_file *m, loff_t *pos)

@@ -50,6 +50,7 @@ probe SYMBOL_MODULE "linux/module.h linux/kallsyms.h" 'int f(void *, const char 
 probe FTRACE_REGS linux/ftrace.h 'struct pt_regs *f(struct ftrace_regs *r) { return ftrace_get_regs(r); }
 	void g(unsigned long a, unsigned long b, struct ftrace_ops *o, struct ftrace_regs *r);
 	struct ftrace_ops ops = {.func = g};'
+probe FTRACE_DIRECT_OPS linux/ftrace.h 'int f(struct ftrace_ops *o) { return register_ftrace_direct(o, 0); }'
 probe FTRACE_FILTER_IPS linux/ftrace.h 'int f(struct ftrace_ops *o, unsigned long *ips)
 	{ return ftrace_set_filter_ips(o, ips, 1, 0, 0); }'
 probe DFL_WQ linux/workqueue.h 'void *f(void) { return system_dfl_wq; }'

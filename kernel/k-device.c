@@ -328,7 +328,8 @@ static void fill_row(struct dp_dev_row *row, const struct dp_registered *s)
 	row->addr = s->pending ? 0 : (u64)kp->addr;
 	row->type = ours && s->type == 'k' ? 'p' : s->type;
 	row->how = how_of(s);
-	row->flags = kp->flags & DP_KPROBE_FLAG_DISABLED ? DP_DEV_LIST_DISABLED : 0;
+	row->flags = (kp->flags & DP_KPROBE_FLAG_DISABLED ? DP_DEV_LIST_DISABLED : 0) |
+		     (dp_k_is_passed_by(s) ? DP_DEV_LIST_PATCHED : 0);
 	row->pid = session ? session->pid : ours ? 0 : -1;
 	if (kp->symbol_name && (s->pending || row->how == DP_DEV_GONE))
 		snprintf(row->place, sizeof(row->place), "%s+0x%x", kp->symbol_name, kp->offset);

@@ -42,6 +42,15 @@ static void tell(struct dp_kprobe *kp, const struct dp_error *err, int r)
 		pr_debug("dprobes: %s: %s\n", dp_error_info(err->code)->name, err->detail);
 }
 
+bool dp_k_is_passed_by(const struct dp_registered *s)
+{
+	unsigned long size, off;
+	u64 addr = (u64)s->kp->addr;
+
+	return s->k.point && !s->k.point->gone && dp_k_sym.size_offset(addr, &size, &off) &&
+	       dp_k_is_patched(addr - off, false);
+}
+
 bool dp_k_may_move(const struct dp_registered *s)
 {
 	return s->type == 'k' && s->kp->pre_handler && !(s->kp->flags & DP_KPROBE_FLAG_STAYS);
@@ -142,6 +151,8 @@ static int behind_entry(u64 *addr, u64 *tracer, struct dp_error *err)
 		return 0;
 	}
 	r = dp_k_locate(NULL, behind, &l, err);
+	if (!r && *tracer && dp_k_is_patched(function, true))
+		r = dp_fail(err, E_SITE_PATCHED, "%pS", (void *)*addr);
 	if (!r && dp_k_text_is_target(l.text, behind))
 		r = dp_fail(err, E_SITE_LOOP, "%pS", (void *)*addr);
 	*addr = behind;
@@ -168,6 +179,7 @@ static bool is_for_tracer(u64 tracer, const struct dp_error *err)
 {
 	switch (tracer ? err->code : DP_OK) {
 	case E_SITE_LOOP:
+	case E_SITE_PATCHED:
 	case E_SITE_JUMPLABEL:
 	case E_SITE_STATICCALL:
 	case E_SITE_ALTERNATIVE:

@@ -49,6 +49,8 @@ static const struct {
     SYMBOL(recover_probed_instruction, recover, false),
     SYMBOL(get_kprobe, get_kprobe, false),
     SYMBOL(kprobe_mutex, kprobe_mutex, false),
+    SYMBOL(klp_mutex, klp_mutex, false),
+    SYMBOL(klp_patches, klp_patches, false),
     SYMBOL(security_locked_down, locked_down, false),
     SYMBOL(kallsyms_on_each_symbol, each_symbol, false),
     SYMBOL(copy_to_kernel_nofault, copy_to_kernel, false),

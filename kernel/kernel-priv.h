@@ -122,6 +122,8 @@ struct dp_symbols {
 	typeof(stack_trace_save_regs) *save_trace;
 	/* In no header for modules: */
 	unsigned long (*recover)(u8 *buf, unsigned long addr); /* an instruction under a kprobe */
+	struct mutex *klp_mutex;                               /* of the next */
+	struct list_head *klp_patches;                         /* live patches; NULL: this kernel has none */
 	struct mutex *kprobe_mutex;                            /* with it no kprobe comes, goes or becomes a jump */
 	int (*kgdb_enter)(int vector, int signo, int code,
 			  struct pt_regs *regs); /* this and the next: NULL without kgdb */
@@ -140,7 +142,8 @@ struct module *dp_k_module_of(u64 addr); /* NULL: none */
 bool dp_k_is_alternative(u64 addr, u32 len);
 /* A kprobe of the kernel is registered in [addr, addr + n), or one before has a jump over addr, or may get one. */
 bool dp_k_kprobe_covers(u64 addr, u32 n);
-u32 dp_k_landing_pad(u64 addr);       /* the length of the one at addr, or 0 */
+bool dp_k_is_patched(u64 function, bool unsure); /* live patched; unsure: what to say when that cannot be known */
+u32 dp_k_landing_pad(u64 addr);                  /* the length of the one at addr, or 0 */
 u64 dp_k_tracers_bytes(u64 function); /* those of the function tracer in the function that begins there, or 0 */
 
 /* reserve.c: while it is reserved, Kprobes refuses the instruction of the point. */
@@ -192,7 +195,8 @@ int dp_k_register(struct dp_kprobe **kps, int num, char type, struct dp_error *e
  * error. *addr becomes the instruction that would be probed, *opcode its first byte. Takes the lock.
  */
 int dp_k_judge(u64 *addr, enum dp_outcome *how, enum dp_code *why, u8 *opcode, struct dp_error *err);
-bool dp_k_may_move(const struct dp_registered *s); /* its handler may send control elsewhere */
+bool dp_k_is_passed_by(const struct dp_registered *s); /* its function is live patched: it is not reached */
+bool dp_k_may_move(const struct dp_registered *s);     /* its handler may send control elsewhere */
 void dp_k_unregister(struct dp_kprobe **kps, int num);
 void dp_k_remove_all(void);                /* takes the lock */
 void dp_k_try_pending(struct module *mod); /* these two as well */

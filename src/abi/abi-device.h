@@ -10,7 +10,7 @@
 #include "base/base.h"
 
 #define DP_DEV_PATH "/dev/dprobes"
-#define DP_DEV_ABI 5 /* change it with anything here or in a layout of this folder that the module hands out */
+#define DP_DEV_ABI 6 /* change it with anything here or in a layout of this folder that the module hands out */
 
 #define DP_DEV_PLACE_MAX 320 /* "function", "module:function" */
 
@@ -96,6 +96,7 @@ struct dp_dev_symbol { /* "function+0x12 [module]" of an address */
 };
 
 #define DP_DEV_LIST_DISABLED 0x1
+#define DP_DEV_LIST_PATCHED 0x2 /* not reached: its function is live patched */
 
 struct dp_dev_row {
 	u64 addr;

@@ -44,10 +44,10 @@ static void print_row(const struct dp_dev_row *row, int wplace)
 		snprintf(who, sizeof(who), "dprobes %d", row->pid);
 	else if (!row->pid)
 		strcpy(who, "event files");
-	printf("%016llx  %-4c  %-*s  %-6s  %-16s%s%s%s\n", (unsigned long long)row->addr, row->type, wplace,
+	printf("%016llx  %-4c  %-*s  %-6s  %-16s%s%s%s%s\n", (unsigned long long)row->addr, row->type, wplace,
 	       dp_ui_clean(row->place), row->how < DP_ARRAY_SIZE(hows) ? hows[row->how] : "?", who,
 	       row->how == DP_DEV_GONE ? "  [GONE]" : "", row->flags & DP_DEV_LIST_DISABLED ? "  [DISABLED]" : "",
-	       row->how == DP_DEV_PENDING ? "  [PENDING]" : "");
+	       row->how == DP_DEV_PENDING ? "  [PENDING]" : "", row->flags & DP_DEV_LIST_PATCHED ? "  [PATCHED]" : "");
 }
 
 int dp_cmd_list_kernel(void)

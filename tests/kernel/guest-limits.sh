@@ -200,3 +200,53 @@ neighbours() {
 	echo >$theirs/kprobe_events
 	read_some
 }
+
+# ---- live patching ----
+
+# How often the event has been hit since the log was emptied.
+hits_of() {
+	grep -c " $1: (cmdline_proc_show+0x0/" $ours/trace
+}
+
+patches() {
+	load
+	own_libraries
+	insmod dptest.ko lookup="$lookup" group=hold what=hot # return probes where tasks sleep
+	results
+	echo 'p:early cmdline_proc_show' >$ours/kprobe_events && echo 1 >$ours/events/kprobes/early/enable
+	say $? "a probe of a function that will be patched"
+	insmod dppatch.ko
+	say $? "a live patch comes"
+	soon '[ "$(cat /proc/cmdline)" = patched ]'
+	say $? "the function is patched"
+	soon '[ "$(cat /sys/kernel/livepatch/dppatch/transition)" = 0 ]'
+	say $? "for all tasks, those in calls whose return is probed as well"
+	grep -q 'cmdline_proc_show+0x[59]/.*\[PATCHED\]$' $debug/list &&
+		$dprobes list | grep -q 'cmdline_proc_show+0x[59]/.*  \[PATCHED\]$'
+	say $? "the probe that was there before is shown as one that is not hit"
+	echo 'p:late cmdline_proc_show' >>$ours/kprobe_events && echo 'r:back cmdline_proc_show' >>$ours/kprobe_events &&
+		echo 1 >$ours/events/kprobes/late/enable && echo 1 >$ours/events/kprobes/back/enable
+	say $? "a probe and a return probe of a function that is patched"
+	grep -q 'cmdline_proc_show+0x[04]/.*\[FTRACE\]$' $debug/list
+	say $? "stand at the function tracer's bytes"
+	$dprobes explain kernel:cmdline_proc_show | grep -q ': ftrace$'
+	say $? "and are explained so"
+	echo >$ours/trace
+	[ "$(cat /proc/cmdline)" = patched ] && [ "$(hits_of late)" = 1 ] && [ "$(hits_of early)" = 0 ] &&
+		[ "$(grep -c ' back: (' $ours/trace)" = 1 ]
+	say $? "they are hit: $(hits_of early) $(hits_of late)"
+	echo 0 >/sys/kernel/livepatch/dppatch/enabled
+	soon 'rmmod dppatch 2>/dev/null'
+	say $? "the patch goes"
+	! grep -q PATCHED $debug/list
+	say $? "and all are shown as before"
+	echo >$ours/trace
+	[ "$(cat /proc/cmdline)" != patched ] && [ "$(hits_of late)" = 1 ] && [ "$(hits_of early)" = 1 ]
+	say $? "all are hit: $(hits_of early) $(hits_of late)"
+	echo 0 >$ours/events/enable
+	echo >$ours/kprobe_events
+	rmmod dptest
+	results
+	rmmod dprobes
+	say $? "it unloads"
+}

@@ -165,6 +165,13 @@ FUNC t_branchy
 .Lbranchy_end:
 	.size	t_branchy, . - t_branchy
 
+/* Called in front of a function. */
+FUNC t_stub
+	lock incl t_stub_hits(%rip)
+	ANNOTATE_UNRET_SAFE
+	ret
+	.size	t_stub, . - t_stub
+
 FUNC t_landing
 	lea	1(%rdi), %rax
 	.byte	0xf3, 0x0f, 0x1e, 0xfa	/* endbr64 */
@@ -177,6 +184,9 @@ FUNC t_landing
 	.balign	8
 pointer:
 	.quad	t_add
+	.globl	t_stub_hits
+t_stub_hits:
+	.quad	0
 t_branchy_len:
 	.quad	.Lbranchy_end - t_branchy
 

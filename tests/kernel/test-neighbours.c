@@ -3,7 +3,12 @@
  * Kprobes of the kernel and probes of ours on the same code: whoever comes second to an instruction is refused, and
  * whoever goes leaves the other one's bytes alone. The function is looked at whole after each step.
  */
+#include <linux/ftrace.h>
+#include <linux/kernel.h>
 #include <linux/kprobes.h>
+#ifdef CONFIG_FPROBE
+#include <linux/fprobe.h>
+#endif
 
 #include "test.h"
 
@@ -173,11 +178,177 @@ static void test_orders(void)
 	ok(!wrong, "side by side they come and go in any order (%d wrong)", wrong);
 }
 
+/* ---- others who see the calls of a function ---- */
+
+static int count_their_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	theirs_hit++;
+	return 0;
+}
+
+static struct kprobe at_start;
+static struct kretprobe at_return;
+static struct ftrace_ops direct;
+
+static int kprobe_begin(void)
+{
+	at_start = (struct kprobe){.addr = (void *)int_sqrt, .pre_handler = count_theirs};
+	return register_kprobe(&at_start);
+}
+
+static void kprobe_end(void)
+{
+	unregister_kprobe(&at_start);
+}
+
+static int kretprobe_begin(void)
+{
+	at_return = (struct kretprobe){.kp.addr = (void *)int_sqrt, .handler = count_their_return};
+	return register_kretprobe(&at_return);
+}
+
+static void kretprobe_end(void)
+{
+	unregister_kretprobe(&at_return);
+}
+
+static int direct_begin(void)
+{
+	memset(&direct, 0, sizeof(direct));
+	return dp_k_direct_begin(&direct, tracers_bytes(int_sqrt), (unsigned long)t_stub);
+}
+
+static void direct_end(void)
+{
+	dp_k_direct_end(&direct, tracers_bytes(int_sqrt), (unsigned long)t_stub);
+}
+
+#ifdef CONFIG_FPROBE
+static int fprobe_hit(void)
+{
+	theirs_hit++;
+	return 0;
+}
+
+static struct fprobe at_both;
+
+static int fprobe_begin(void)
+{
+	/* What the handlers are given differs between kernels; these look at nothing of it. */
+	at_both = (struct fprobe){.entry_handler = (void *)fprobe_hit, .exit_handler = (void *)fprobe_hit};
+	return register_fprobe(&at_both, "int_sqrt", NULL);
+}
+
+static void fprobe_end(void)
+{
+	unregister_fprobe(&at_both);
+}
+#endif
+
+static const struct other {
+	const char *name;
+	int (*begin)(void);
+	void (*end)(void);
+	int hits; /* for each call */
+} others[] = {
+    {"a kprobe", kprobe_begin, kprobe_end, 1},
+    {"a return probe", kretprobe_begin, kretprobe_end, 1},
+    {"a direct call, as of a trampoline of BPF,", direct_begin, direct_end, 1},
+#ifdef CONFIG_FPROBE
+    {"an fprobe", fprobe_begin, fprobe_end, 2},
+#endif
+};
+
+static int count_our_return(struct dp_kretprobe_instance *ri, struct pt_regs *regs)
+{
+	atomic_inc(&hits);
+	return 0;
+}
+
+static void call(int ours, int theirs)
+{
+	int was = theirs_hit + t_stub_hits;
+
+	atomic_set(&hits, 0);
+	wrong += int_sqrt(49) != 7 || atomic_read(&hits) != ours || theirs_hit + t_stub_hits - was != theirs;
+}
+
+/* Bit 0: theirs comes first; bit 1: theirs goes first; bit 2: ours are jumps by then. */
+static void in_order(const struct other *o, int order)
+{
+	struct dp_kprobe start = {.addr = (void *)int_sqrt, .pre_handler = count_hit};
+	struct dp_kretprobe end = {.kp.addr = (void *)int_sqrt, .handler = count_our_return};
+
+	if (order & 1)
+		wrong += o->begin() != 0;
+	wrong += dp_register_kprobe(&start) != 0;
+	wrong += dp_register_kretprobe(&end) != 0;
+	if (order & 4)
+		settle();
+	if (!(order & 1))
+		wrong += o->begin() != 0;
+	call(2, o->hits);
+	settle();
+	call(2, o->hits);
+	if (order & 2) {
+		o->end();
+		call(2, 0);
+	}
+	dp_unregister_kretprobe(&end);
+	call(1, order & 2 ? 0 : o->hits);
+	dp_unregister_kprobe(&start);
+	call(0, order & 2 ? 0 : o->hits);
+	if (!(order & 2))
+		o->end();
+	call(0, 0);
+}
+
+static void test_calls(void)
+{
+	for (int i = 0; i < ARRAY_SIZE(others); i++) {
+		wrong = 0;
+		for (int order = 0; order < 8; order++)
+			in_order(&others[i], order);
+		ok(!wrong, "%s and ours see each call of a function, in any order of coming and going (%d wrong)",
+		   others[i].name, wrong);
+	}
+}
+
+/* All at once. */
+static void test_all(void)
+{
+	struct dp_kprobe start = {.addr = (void *)int_sqrt, .pre_handler = count_hit};
+	struct dp_kretprobe end = {.kp.addr = (void *)int_sqrt, .handler = count_our_return};
+	int n = 0;
+
+	wrong = dp_register_kprobe(&start) != 0;
+	for (int i = 0; i < ARRAY_SIZE(others); i++) {
+		wrong += others[i].begin() != 0;
+		n += others[i].hits;
+	}
+	wrong += dp_register_kretprobe(&end) != 0;
+	call(2, n);
+	settle();
+	call(2, n);
+	dp_unregister_kprobe(&start);
+	call(1, n);
+	for (int i = 0; i < ARRAY_SIZE(others); i++) {
+		others[i].end();
+		n -= others[i].hits;
+		call(1, n);
+	}
+	dp_unregister_kretprobe(&end);
+	call(0, 0);
+	ok(!wrong, "so do all of them together (%d wrong)", wrong);
+}
+
 void test_neighbours(void)
 {
 	memcpy(before, t_region, LEN);
 	test_second();
 	test_first();
 	test_orders();
+	test_calls();
+	test_all();
 	ok(!memcmp(before, t_region, LEN) && t_region(20, 3) == 24, "every byte is as it was");
 }

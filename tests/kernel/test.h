@@ -33,6 +33,8 @@ long t_many(long, long, long, long, long, long, long, long, long, long); /* weig
 #define T_FAULT_INSN ((char *)t_fault + 5)
 #define T_GPF_INSN ((char *)t_gpf + 5)
 #define T_GPF_END ((char *)t_gpf + 9)
+void t_stub(void); /* counts t_stub_hits: for the function tracer's direct calls */
+extern int t_stub_hits;
 long t_landing(long a); /* a + 2, with a landing pad behind its first instruction */
 #define T_LANDING_PAD ((char *)t_landing + 4)
 long t_branchy(long n); /* every kind of branch */

@@ -43,6 +43,7 @@ GROUPS = [
     ("limits", 150, {}),
     ("starts", 400, {}),
     ("neighbours", 240, {}),
+    ("patches", 240, {}),
     ("crash", 120, {}),
     ("debugger", 120, {}),
     ("modules", 150, {}),
@@ -147,7 +148,7 @@ def of_another_kernel(out, work):
         ours = f.read()
     path = os.path.join(work, "other.ko")
     with open(path, "wb") as f:
-        f.write(re.sub(rb"vermagic=\d", b"vermagic=0", ours, count=1))
+        f.write(re.sub(rb"vermagic=\d(\S*) S", rb"vermagic=0\1 X", ours, count=1))
     return path
 
 
@@ -226,7 +227,8 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
                 os.path.join(HERE, "guest-rpn.sh"), os.path.join(HERE, "guest-limits.sh"),
                 os.path.join(work, "group"), os.path.join(work, "torture-seconds"),
                 *more, *modules(out)]
-        if group in ("command", "ktrace", "krpn", "limits", "starts", "crash", "debugger", "torture"):
+        if group in ("command", "ktrace", "krpn", "limits", "starts", "crash", "debugger", "torture",
+                     "patches"):
             argv.append(command(work))
         if group == "command":
             argv.append(of_another_kernel(out, work))
