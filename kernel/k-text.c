@@ -377,7 +377,7 @@ static int text_at(u64 addr, struct kfunc **out, struct dp_error *err)
 
 u32 dp_k_landing_pad(u64 addr)
 {
-	struct dp_error ignored;
+	struct dp_error ignored = {0};
 	struct dp_insn in;
 	struct kfunc *f;
 
