@@ -194,7 +194,8 @@ neighbours() {
 	put_back no_event
 	rmmod dprobes
 	say $? "it unloads"
-	echo "p:t vfs_read+$(behind vfs_read)" >$theirs/kprobe_events && echo 1 >$theirs/events/kprobes/t/enable && read_some
+	echo "p:t vfs_read+$(behind vfs_read)" >$theirs/kprobe_events &&
+		echo 1 >$theirs/events/kprobes/t/enable && read_some
 	say $? "and then it is accepted"
 	echo 0 >$theirs/events/kprobes/t/enable
 	echo >$theirs/kprobe_events
@@ -224,7 +225,8 @@ patches() {
 	grep -q 'cmdline_proc_show+0x[59]/.*\[PATCHED\]$' $debug/list &&
 		$dprobes list | grep -q 'cmdline_proc_show+0x[59]/.*  \[PATCHED\]$'
 	say $? "the probe that was there before is shown as one that is not hit"
-	echo 'p:late cmdline_proc_show' >>$ours/kprobe_events && echo 'r:back cmdline_proc_show' >>$ours/kprobe_events &&
+	echo 'p:late cmdline_proc_show' >>$ours/kprobe_events &&
+		echo 'r:back cmdline_proc_show' >>$ours/kprobe_events &&
 		echo 1 >$ours/events/kprobes/late/enable && echo 1 >$ours/events/kprobes/back/enable
 	say $? "a probe and a return probe of a function that is patched"
 	grep -q 'cmdline_proc_show+0x[04]/.*\[FTRACE\]$' $debug/list
