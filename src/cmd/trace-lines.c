@@ -59,10 +59,12 @@ static bool finder_open(struct finder *f, struct dp_error *err)
 		f->is_read = !dp_process_read(&f->process, f->target->pid, err);
 		return f->is_read;
 	}
-	if (!f->target->command)
+	if (f->target->all && realpath(f->target->all, f->program))
 		return true;
-	if (!find_program(f->target->command[0], path, sizeof(path)) || !realpath(path, f->program)) {
-		dp_fail(err, E_FILE_OPEN, "%.150s", f->target->command[0]);
+	if (!f->target->all && !f->target->command)
+		return true;
+	if (f->target->all || !find_program(f->target->command[0], path, sizeof(path)) || !realpath(path, f->program)) {
+		dp_fail(err, E_FILE_OPEN, "%.150s", f->target->all ? f->target->all : f->target->command[0]);
 		return false;
 	}
 	return true;
@@ -138,9 +140,10 @@ static bool of_process(struct finder *f, const struct dp_location *loc, struct l
 
 static bool of_command(struct finder *f, const struct dp_location *loc, struct line_program *p, struct dp_error *err)
 {
-	const char *base = strrchr(f->program, '/') + 1, *typed = f->target->command[0];
+	const char *base = strrchr(f->program, '/') + 1, *typed = f->target->all;
 	struct wanted w = {loc, err};
 
+	typed = typed ? typed : f->target->command[0];
 	typed = strrchr(typed, '/') ? strrchr(typed, '/') + 1 : typed;
 	snprintf(p->file, sizeof(p->file), "%s", f->program);
 	if (!loc->module[0]) {
@@ -158,7 +161,7 @@ static bool of_command(struct finder *f, const struct dp_location *loc, struct l
 		return true;
 	}
 	if (!strcmp(loc->module, base) || !strcmp(loc->module, typed) || !strcmp(loc->module, "exe") ||
-	    dp_needed_find(f->program, loc->module, p->file, sizeof(p->file)))
+	    dp_needed_is_meant(base, loc->module) || dp_needed_find(f->program, loc->module, p->file, sizeof(p->file)))
 		return true;
 	dp_fail(err, E_MOD_NONE, "%.80s is no library that %.80s needs", loc->module, base);
 	dp_error_hint(err, "give the path of a library that is loaded later: /PATH/%.80s:...", loc->module);
@@ -173,6 +176,14 @@ static bool in_parentheses(const char *text, const char *word, char *out, size_t
 		return false;
 	snprintf(out, size, "%.*s", (int)(len - n - 2), text + n + 1);
 	return true;
+}
+
+/* Processes that map one file may have others of the same name: those are not meant. */
+static bool is_file_of_all(const struct finder *f, const char *file)
+{
+	char real[4096];
+
+	return realpath(file, real) && !strcmp(real, f->program);
 }
 
 static bool find_module(struct finder *f, const struct dp_location *loc, struct line_program *p, struct dp_error *err)
@@ -204,6 +215,11 @@ static bool find_module(struct finder *f, const struct dp_location *loc, struct 
 		dp_fail(err, E_CMD_MISSING, "%.80s: no process to probe", loc->module);
 	if (found && !p->module[0])
 		snprintf(p->module, sizeof(p->module), "%s", p->file);
+	if (found && f->target->all && !is_file_of_all(f, p->file)) {
+		dp_fail(err, E_CMD_EXTRA, "%.80s is not the file of --all", p->file);
+		dp_error_hint(err, "with --all, lines with names, tables or a body are of that file alone");
+		return false;
+	}
 	return found;
 }
 

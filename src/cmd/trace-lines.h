@@ -25,6 +25,7 @@ struct line_programs {
 struct line_target {
 	pid_t pid;
 	char *const *command;
+	const char *all; /* a file: all processes that map it, now and later. NULL: see above */
 	const struct dp_rpn_define *defines;
 	u32 ndefines;
 	bool quiet;

@@ -165,7 +165,7 @@ static int insert_unit(struct program *p, const struct dp_rpn_unit *u, u32 flags
 		dp_ui_error(&err, NULL);
 	else
 		status = ask(p, DP_RUN_INSERT, dp_run_with_format(flags, p->t.format), u->name, bytes, size,
-			     p->t.quiet || p->t.command || p->lines ? NULL : stderr);
+			     p->t.quiet || p->t.command || (p->lines && !p->t.select.file) ? NULL : stderr);
 	p->args.pid = pid;
 	free(bytes);
 	return status;
@@ -262,7 +262,7 @@ static int release_command(struct program *p)
 
 static bool is_over(struct program *p)
 {
-	if (dp_cmd_stop)
+	if (dp_cmd_stop || dp_run_is_full(p->run))
 		return true;
 	if (p->child > 0)
 		return waitpid(p->child, NULL, WNOHANG) != 0;
@@ -300,10 +300,14 @@ static void tell_let_go(struct program *p)
 /* The summary is what it is for events; that calls were left out is told in quiet mode, too. */
 static void tell_end(struct program *p)
 {
-	unsigned long long lost = dp_run_losses(p->run);
 	struct dp_trace_row total, *rows;
+	unsigned long long lost;
 	u32 n;
 
+	dp_run_stop(p->run);
+	lost = dp_run_losses(p->run);
+	if (dp_run_is_full(p->run) && !p->t.quiet)
+		dp_ui_note("%llu events shown; those behind are counted only", (unsigned long long)p->t.run.max_events);
 	if (!p->t.quiet && p->lines) {
 		rows = dp_run_rows(p->run, &n, &total);
 		if (rows)
@@ -329,6 +333,7 @@ static int run(struct program *p)
 	p->run = dp_run_new(write_records, p);
 	if (!p->run)
 		return dp_ui_fail(E_RPN_MEMORY, NULL, "trace");
+	dp_run_limit(p->run, p->t.run.max_events);
 	dp_cmd_start_cleaner(&p->cleaner, true);
 	if (p->t.command)
 		status = begin_command(p);
@@ -369,9 +374,10 @@ int dp_cmd_trace_lines(struct trace *t)
 	    .command = t->command, .defines = t->defines, .ndefines = t->ndefines, .quiet = t->quiet};
 	int status = CMD_FAILED;
 
-	if (!set_target(&p))
+	if (!t->select.file && !set_target(&p))
 		return CMD_FAILED;
 	target.pid = p.args.pid;
+	target.all = t->select.file;
 	if (dp_cmd_lines_compile(&t->lines, &target, &p.programs))
 		status = finish(&p, run(&p));
 	dp_cmd_lines_free(&p.programs);

@@ -68,6 +68,23 @@ bool dp_run_turn(struct dp_run *run, int fd)
 	return p[0].revents & POLLIN;
 }
 
+void dp_run_limit(struct dp_run *run, u64 n)
+{
+	run->most = n;
+}
+
+bool dp_run_is_full(const struct dp_run *run)
+{
+	return run->most && run->shown >= run->most;
+}
+
+void dp_run_stop(struct dp_run *run)
+{
+	while (run->targets)
+		dp_run_target_end(run, run->targets);
+	dp_run_log_commit(run);
+}
+
 void dp_run_end(struct dp_run *run)
 {
 	while (run->modules)

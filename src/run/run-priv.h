@@ -95,6 +95,7 @@ struct run_target {
 	u32 nprobes;
 	u64 rings_inode;
 	bool alive, in_use, seen;
+	char comm[16]; /* of threads whose name nobody has seen; "": not known */
 	struct dp_drain drain;
 };
 
@@ -141,8 +142,9 @@ struct dp_run {
 	struct run_orphan *orphans;
 	u64 old_epoch; /* in which their driver was killed */
 	struct run_target *targets;
-	FILE *log; /* its descriptor; NULL: records go to write. What is written goes through: */
-	char *out; /* records that are not in the file yet, */
+	u64 shown, most; /* records; 0: no limit */
+	FILE *log;       /* its descriptor; NULL: records go to write. What is written goes through: */
+	char *out;       /* records that are not in the file yet, */
 	size_t out_n, out_room;
 	struct run_unwritten *unwritten; /* and whose they are */
 	size_t nunwritten, unwritten_room;

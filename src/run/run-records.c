@@ -246,7 +246,7 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 	struct dp_probe_info info = {.offset = 0};
 	char comm[32];
 
-	if (rec->event >= a->t->nprobes)
+	if (rec->event >= a->t->nprobes || dp_run_is_full(run))
 		return;
 	p = &a->t->probes[rec->event];
 	if (a->t->session) /* else these are the rings of one that was killed */
@@ -264,12 +264,13 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 		snprintf(comm, sizeof(comm), "%.16s", dp_view_comm(rec));
 		c.comm = comm;
 	} else {
-		c.comm = dp_task_comm(rec->tid, comm) ? comm : "<...>";
+		c.comm = dp_task_comm(rec->tid, comm) ? comm : a->t->comm[0] ? a->t->comm : "<...>";
 	}
 	c.uid = c.fields & DP_RPN_LOG_UID ? owner_of(a->t->pid ? a->t->pid : (pid_t)rec->tid) : 0;
 	dp_line_reset(&run->line);
 	if (!dp_rpn_log(&run->line, dp_run_format(p->m->flags), rec, &c) || run->line.broken)
 		return;
+	run->shown++;
 	put(run, p->m, p->index);
 	if (p->m->flags & DP_RUN_SYSLOG)
 		to_syslog(&run->line);

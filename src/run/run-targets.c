@@ -252,6 +252,8 @@ static int try_session(struct dp_run *run, struct run_target *t, const struct dp
 		drop_session(t, s);
 	else
 		t->session = s;
+	if (!r && t->pid)
+		dp_task_comm((u32)t->pid, t->comm);
 	return r;
 }
 

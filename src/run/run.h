@@ -85,6 +85,13 @@ void dp_run_end_guard(void);
 /* Processes so far that began, or loaded a file of a program, without waiting for their probes. */
 u64 dp_run_let_go(const struct dp_run *run);
 
+/* Show n records at most; those behind are counted only. Whether so many were shown. */
+void dp_run_limit(struct dp_run *run, u64 n);
+bool dp_run_is_full(const struct dp_run *run);
+
+/* Take all probes out and log what they have left; what was counted stays known. */
+void dp_run_stop(struct dp_run *run);
+
 /* Take all probes out and log what they have left. */
 void dp_run_end(struct dp_run *run);
 void dp_run_free(struct dp_run *run);

@@ -25,7 +25,7 @@ struct search {
 	size_t size;
 };
 
-static bool is_meant(const char *file, const char *name)
+bool dp_needed_is_meant(const char *file, const char *name)
 {
 	size_t n = strlen(name);
 
@@ -88,7 +88,7 @@ static bool found(struct search *s, const char *path)
 {
 	const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 
-	if (s->name ? !is_meant(base, s->name) : !s->fn(s->arg, path))
+	if (s->name ? !dp_needed_is_meant(base, s->name) : !s->fn(s->arg, path))
 		return false;
 	snprintf(s->out, s->size, "%s", path);
 	return true;

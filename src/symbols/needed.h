@@ -5,6 +5,9 @@
 
 #include "base/base.h"
 
+/* Whether a file of that name is what the user calls so: "libc" is libc.so.6. */
+bool dp_needed_is_meant(const char *file, const char *name);
+
 /* The real path of a library that the file at `program`, or one of its libraries, needs: "libc", "libc.so.6". */
 bool dp_needed_find(const char *program, const char *name, char *path, size_t size);
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -225,11 +226,48 @@ def summary():
 @test
 def options():
     """what such lines cannot have is refused by its name"""
-    for option in (["--tree"], ["--max-events", "3"], ["--until", "p main"], ["--buffer", "1M"],
+    for option in (["--tree"], ["--until", "p main"], ["--buffer", "1M"],
                    ["--format", "folded"]):
         r = subprocess.run([DPROBES, "trace", *option, "p add_order $qty", "--", shop()], stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, text=True, timeout=60)
         assert r.returncode and option[0] in r.stderr and "names, tables or a body" in r.stderr, r.stderr
+
+
+@test
+def some_events():
+    """--max-events N shows exactly N events, with the name of their task, and ends the trace"""
+    text, _, err = traced("p add_order $qty", options=["--max-events", "2"])
+    lines = [s for s in text.splitlines() if not s.startswith("#")]
+    assert len(lines) == 2 and all(re.match(r" *shop-\d+ ", s) for s in lines), text
+    assert "2 events shown" in err, err
+
+
+@test
+def all_processes():
+    """--all FILE: processes that map it now and that start later, each with tables of its own"""
+    if os.geteuid() != 0:
+        raise Skip("processes of others can be watched by root only")
+    path = shop()
+    out = os.path.join(DIR, "all")
+    with open(out, "w") as f:
+        t = subprocess.Popen([DPROBES, "trace", "--all", path, "--json", "-o", out + ".events",
+                              "p add_order $qty sum($qty) by $label"], stdout=f, stderr=subprocess.PIPE, text=True)
+    seen = ""
+    while "probe" not in seen:
+        seen += t.stderr.readline()
+    assert "and in all that map it later" in seen, seen
+    for _ in range(2):
+        subprocess.run([path, str(TIMES)], stdout=subprocess.DEVNULL, check=True)
+    t.send_signal(signal.SIGINT)
+    err = t.communicate(timeout=60)[1]
+    got = [json.loads(s) for s in open(out + ".events")]
+    assert len({e["tid"] for e in got}) == 2 and len(got) == 4 * TIMES, (got, err)
+    found = [json.loads(s) for s in open(out) if s.startswith("{")]
+    retail = [e["value"] for a in found for e in a["entries"] if e["key"] == ["retail"]]
+    assert len(found) == 2 and retail == [6, 6], found
+    r = subprocess.run([DPROBES, "trace", "--all", path, "p libc:malloc count by $comm"], stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE, text=True, timeout=60)
+    assert r.returncode and "not the file of --all" in r.stderr, r.stderr
 
 
 @test
