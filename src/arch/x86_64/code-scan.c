@@ -6,7 +6,8 @@
 #define BEHIND 4 /* most bytes of an instruction behind the four that refer relative to its end */
 
 typedef u8 bytes_t __attribute__((vector_size(BLOCK), aligned(1), may_alias));
-typedef s32 words_t __attribute__((vector_size(BLOCK), aligned(1), may_alias));
+typedef u32 words_t __attribute__((vector_size(BLOCK), aligned(1), may_alias));
+typedef s32 signed_t __attribute__((vector_size(BLOCK)));
 typedef u64 halves_t __attribute__((vector_size(BLOCK), may_alias));
 
 static bool is_jump(const u8 *p, u64 left)
@@ -67,16 +68,17 @@ static bool refers(const struct window *w, const u8 *p, u64 i)
 
 static bool none_refers(const struct window *w, const u8 *p, u64 i)
 {
-	words_t step = {0, 4, 8, 12}, any = {0};
+	words_t step = {0, 4, 8, 12};
+	signed_t any = {0};
 	s32 rel_n = (s32)(w->rel_n ^ HALF), abs_n = (s32)(w->abs_n ^ HALF);
 	halves_t hit;
 
 	for (u32 k = 0; k < 4; k++) {
 		words_t v = *(const words_t *)(p + k);
 
-		any |= v + step + (s32)((u32)i + k - w->rel + HALF) < rel_n;
+		any |= (signed_t)(v + step + ((u32)i + k - w->rel + HALF)) < rel_n;
 		if (w->abs_n)
-			any |= v + (s32)(HALF - w->abs) < abs_n;
+			any |= (signed_t)(v + (HALF - w->abs)) < abs_n;
 	}
 	hit = (halves_t)any;
 	return !(hit[0] | hit[1]);
