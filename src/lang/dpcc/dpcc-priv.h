@@ -239,6 +239,9 @@ struct dpcc {
 	u32 literal_bytes;
 };
 
+/* line-expr.c: the word of event lines that a name lacks two letters of, or has two too many; NULL: none. */
+const char *dp_cc_line_near(const char *name);
+
 /* ---- lex.c ---- */
 void *dp_cc_alloc(struct dpcc *c, size_t n);
 /* Names from files stand in lines of our own, and some of those are a program: a name cannot end a line. */

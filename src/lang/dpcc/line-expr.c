@@ -32,14 +32,27 @@ static const struct value_type *type_at(const char *p, u32 *len)
 	return NULL;
 }
 
-/* $name that is known everywhere, and so needs not to be kept from a call's beginning. */
+/* What is known everywhere, and so needs not to be kept from a call's beginning. */
+static const char *const everywhere[] = {"retval", "pid",       "tid",   "cpu",  "time", "comm", "ip",
+					 "caller", "backtrace", "stack", "addr", "old",  "new"};
+
+const char *dp_cc_line_near(const char *name)
+{
+	size_t n = strlen(name);
+
+	for (u32 i = 0; i < DP_ARRAY_SIZE(everywhere); i++) {
+		size_t len = strlen(everywhere[i]), both = DP_MIN(n, len);
+
+		if (both > 2 && n + len - 2 * both <= 2 && !memcmp(name, everywhere[i], both))
+			return everywhere[i];
+	}
+	return NULL;
+}
+
 static bool is_known_everywhere(const char *p, u32 n)
 {
-	static const char *const names[] = {"retval", "pid",       "tid",   "cpu",  "time", "comm", "ip",
-					    "caller", "backtrace", "stack", "addr", "old",  "new"};
-
-	for (u32 i = 0; i < DP_ARRAY_SIZE(names); i++)
-		if (strlen(names[i]) == n && !memcmp(names[i], p, n))
+	for (u32 i = 0; i < DP_ARRAY_SIZE(everywhere); i++)
+		if (strlen(everywhere[i]) == n && !memcmp(everywhere[i], p, n))
 			return true;
 	return false;
 }

@@ -187,6 +187,10 @@ struct node *dp_cc_variable(struct dpcc *c, const struct tok *t, const char *nam
 	if (find(c, n, name, &err)) {
 		if (err.code == E_VAR_NONE && dp_cc_probed_enumerator(c, name, &value))
 			return dp_cc_node_number(c, t, value, value == (s32)value ? &dp_cc_type_int : &dp_cc_type_long);
+		if (needed && c->event && dp_cc_line_near(name)) {
+			dp_fail(&err, E_EVENT_VAR, "`$%.60s`", name);
+			dp_error_hint(&err, "did you mean `$%s`?", dp_cc_line_near(name));
+		}
 		if (needed)
 			dp_cc_refail(c, t, &err);
 		return NULL;
