@@ -7,6 +7,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 from real import *  # noqa: E402,F403
 
 ROUNDS = int(os.environ.get("DP_GO_ROUNDS", "2"))
+NEVER = "if %ax == 0x123456789abcd"  # Go passes its first argument there; $arg1 is refused
 
 
 def gowork(**env):
