@@ -53,6 +53,7 @@ struct dp_planned {
 	u64 detour_addr;
 	u32 code_off, code_len; /* the detour's bytes in plan->code */
 	struct dp_patch patch;
+	bool kept; /* it stands already, see dp_plan_next() */
 };
 
 /* As dp_window_reach(); a breakpoint takes nothing behind its instruction. */
@@ -64,8 +65,9 @@ static inline u32 dp_planned_reach(const struct dp_planned *p)
 struct dp_plan {
 	struct dp_planned *patches; /* sorted by start */
 	u32 npatches, cap_patches;
-	struct dp_point *points; /* sorted by addr; first and n are the caller's business */
+	struct dp_point *points; /* first and n are the caller's business; addr 0: not in use */
 	u32 npoints, cap_points;
+	u32 unused;                    /* while it is made: none of the points below is unused */
 	struct dp_redirect *redirects; /* trapping byte -> detour, sorted by pc */
 	u32 nredirects;
 	struct dp_redirect *homes; /* place in a detour -> original address, sorted by pc */
@@ -82,6 +84,13 @@ struct dp_plan {
  * Returns 0 or -ENOMEM.
  */
 int dp_plan_build(struct dp_plan *plan, struct dp_spot *spots, u32 n, const u64 entries[DP_NENTRIES], bool allow_trap);
+/*
+ * The same for a plan that is to take the place of `before`, which is armed: a point that both have keeps its number,
+ * and a patch that would be the same again is kept with its detour. The space is the caller's to move from one to the
+ * other.
+ */
+int dp_plan_next(struct dp_plan *plan, const struct dp_plan *before, struct dp_spot *spots, u32 n,
+		 const u64 entries[DP_NENTRIES], bool allow_trap);
 void dp_plan_free(struct dp_plan *plan);
 
 /* How the detour of a hit at this site enters the hit path. */
@@ -94,6 +103,18 @@ enum dp_entry dp_entry_for(const struct dp_site *site);
  */
 int dp_publish(const struct dp_host *host, const struct dp_patch *v, u32 n, struct dp_error *err);
 int dp_withdraw(const struct dp_host *host, const struct dp_patch *v, u32 n, struct dp_error *err);
+
+/*
+ * From one set of patches, which stand, to another one in one go. Both are sorted by address, and none overlaps another
+ * one of its set. At any moment whoever comes to a probed instruction gets into a detour of the old set or of the new
+ * one, so redirects must know both; of what both have, those of the new set. E_SITE_TARGET, and nothing has changed:
+ * they do not agree on where instructions begin. On other errors bytes are in some step of either.
+ */
+int dp_republish(const struct dp_host *host, const struct dp_patch *old, u32 nold, const struct dp_patch *now, u32 nnow,
+		 struct dp_error *err);
+
+/* Whether dp_republish() can: both see the same instructions where they overlap. */
+bool dp_patches_agree(const struct dp_patch *old, u32 nold, const struct dp_patch *now, u32 nnow);
 
 /* Turn published jumps back into breakpoints on their first bytes; all other bytes are original again. */
 int dp_unjump(const struct dp_host *host, const struct dp_patch *v, u32 n, struct dp_error *err);

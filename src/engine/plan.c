@@ -163,10 +163,40 @@ static struct dp_planned *patch_for(struct dp_plan *plan, struct dp_spot *spot, 
 	return new_patch(plan, spot, &other, DP_PATCH_TRAP);
 }
 
-static int add_spot(struct dp_plan *plan, struct dp_spot *spot, bool allow_trap)
+/* The point that is there for an address; DP_NO_POINT: none. */
+static u32 point_before(const struct dp_plan *before, u64 addr)
+{
+	u32 n = before ? (u32)DP_COUNT_UP_TO(before->patches, before->npatches, start, addr) : 0;
+	int i = n ? insn_at(&before->patches[n - 1].win, addr - before->patches[n - 1].bias) : -1;
+
+	return i < 0 ? DP_NO_POINT : before->patches[n - 1].detour.point[i];
+}
+
+/* A number for the point of an address: its own, one that nobody uses, or the next. DP_NO_POINT: no memory. */
+static u32 point_for(struct dp_plan *plan, const struct dp_plan *before, u64 addr)
+{
+	u32 i = point_before(before, addr);
+	struct dp_point *v;
+
+	if (i == DP_NO_POINT) {
+		while (plan->unused < plan->npoints && plan->points[plan->unused].addr)
+			plan->unused++;
+		i = plan->unused;
+	}
+	if (i == plan->npoints) {
+		v = room(plan->points, &plan->cap_points, plan->npoints, sizeof(*v));
+		if (!v)
+			return DP_NO_POINT;
+		plan->points = v;
+		plan->npoints++;
+	}
+	plan->points[i] = (struct dp_point){.addr = addr};
+	return i;
+}
+
+static int add_spot(struct dp_plan *plan, const struct dp_plan *before, struct dp_spot *spot, bool allow_trap)
 {
 	struct dp_planned *p;
-	struct dp_point *pt;
 	int i;
 
 	spot->outcome = DP_OUTCOME_REFUSED;
@@ -191,14 +221,10 @@ static int add_spot(struct dp_plan *plan, struct dp_spot *spot, bool allow_trap)
 		p->detour.direct[i] = 0; /* the first one's code knows nothing of the second */
 		return 0;
 	}
-	pt = room(plan->points, &plan->cap_points, plan->npoints, sizeof(*pt));
-	if (!pt)
+	spot->point = point_for(plan, before, spot->addr);
+	if (spot->point == DP_NO_POINT)
 		return -ENOMEM;
-	plan->points = pt;
-	pt += plan->npoints;
-	memset(pt, 0, sizeof(*pt));
-	pt->addr = spot->addr;
-	p->detour.point[i] = spot->point = plan->npoints++;
+	p->detour.point[i] = spot->point;
 	p->detour.entry[i] = (u8)dp_entry_for(&spot->site);
 	p->detour.direct[i] = spot->direct;
 	return 0;
@@ -357,18 +383,58 @@ static void drop_patch(struct dp_plan *plan, u32 index, struct dp_spot *spots, u
 	plan->npatches--;
 }
 
-int dp_plan_build(struct dp_plan *plan, struct dp_spot *spots, u32 n, const u64 entries[DP_NENTRIES], bool allow_trap)
+/* Whether the patch that stands there would be made again. */
+static bool is_same(const struct dp_planned *a, const struct dp_planned *b)
 {
-	int r;
+	const struct dp_detour *x = &a->detour, *y = &b->detour;
+
+	if (a->text != b->text || a->bias != b->bias || a->start != b->start || a->flags != b->flags ||
+	    a->win.ninsns != b->win.ninsns || a->win.len != b->win.len)
+		return false;
+	for (u8 i = 0; i < a->win.ninsns; i++)
+		if (x->point[i] != y->point[i] || x->confirm[i] != y->confirm[i] ||
+		    (x->point[i] != DP_NO_POINT && (x->entry[i] != y->entry[i] || x->direct[i] != y->direct[i])))
+			return false;
+	return true;
+}
+
+static bool keep(struct dp_planned *p, const struct dp_plan *before)
+{
+	u32 n = before ? (u32)DP_COUNT_UP_TO(before->patches, before->npatches, start, p->start) : 0;
+
+	if (!n || !is_same(p, &before->patches[n - 1]))
+		return false;
+	*p = before->patches[n - 1];
+	p->kept = true;
+	return true;
+}
+
+/* The points that are there stay what they are until nobody can be in their detours; those that stay are made anew. */
+static int begin_with(struct dp_plan *plan, const struct dp_plan *before)
+{
+	if (!before || !before->npoints)
+		return 0;
+	plan->points = dp_alloc((u64)before->npoints * sizeof(*plan->points));
+	if (!plan->points)
+		return -ENOMEM;
+	plan->npoints = plan->cap_points = before->npoints;
+	for (u32 i = 0; i < before->npoints; i++)
+		plan->points[i] = (struct dp_point){.addr = before->points[i].addr, .resume = before->points[i].resume};
+	return 0;
+}
+
+int dp_plan_next(struct dp_plan *plan, const struct dp_plan *before, struct dp_spot *spots, u32 n,
+		 const u64 entries[DP_NENTRIES], bool allow_trap)
+{
+	int r = begin_with(plan, before);
 
 	sort(spots, n, sizeof(*spots), spot_less);
-	for (u32 i = 0; i < n; i++) {
-		r = add_spot(plan, &spots[i], allow_trap);
-		if (r)
-			return r;
-	}
+	for (u32 i = 0; i < n && !r; i++)
+		r = add_spot(plan, before, &spots[i], allow_trap);
+	if (r)
+		return r;
 	for (u32 i = 0; i < plan->npatches;) {
-		r = place_detour(plan, &plan->patches[i], entries);
+		r = keep(&plan->patches[i], before) ? 0 : place_detour(plan, &plan->patches[i], entries);
 		if (r == -ENOMEM)
 			return r;
 		if (r)
@@ -377,6 +443,11 @@ int dp_plan_build(struct dp_plan *plan, struct dp_spot *spots, u32 n, const u64 
 			i++;
 	}
 	return build_tables(plan);
+}
+
+int dp_plan_build(struct dp_plan *plan, struct dp_spot *spots, u32 n, const u64 entries[DP_NENTRIES], bool allow_trap)
+{
+	return dp_plan_next(plan, NULL, spots, n, entries, allow_trap);
 }
 
 void dp_plan_free(struct dp_plan *plan)

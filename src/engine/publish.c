@@ -22,6 +22,17 @@
  *
  * A patch of one byte (a breakpoint that stays) is steps 1 and 2 alone.
  *
+ * Republish: from patches that stand to others, which may lie over them. Bytes that trap in either set are the first
+ * bytes of instructions.
+ *	1. All of them trap. Nobody comes to what is displaced but by a trap, and is sent to a detour.
+ *	2. Serialise.
+ *	3. All other bytes become those of the new patches, or the original ones. Nobody can be executing them, as
+ *	   above.
+ *	4. Serialise.
+ *	5. The first bytes: jumps of the new patches; original ones where nothing new traps, whose instructions are
+ *	   complete since step 3.
+ *	6. Serialise.
+ *
  * Flip: two instructions of the same length that differ in their first byte only need no breakpoint between them: that
  * byte is one store, nobody is in the middle of an instruction's bytes, and a processor sees one or the other. The
  * caller serialises, once for all that it flips.
@@ -126,6 +137,105 @@ int dp_publish(const struct dp_host *host, const struct dp_patch *v, u32 n, stru
 			dp_withdraw(host, v, n, NULL);
 			return r;
 		}
+	}
+	return 0;
+}
+
+/* ---- from one set to another ---- */
+
+struct change {
+	const struct dp_host *host;
+	const struct dp_patch *old, *now;
+	u32 nold, nnow;
+};
+
+static bool traps_at(const struct dp_patch *p, u64 addr)
+{
+	return addr == p->addr || is_bound(p, (u32)(addr - p->addr));
+}
+
+/* The patch that has a byte of its own at addr. */
+static const struct dp_patch *at(const struct dp_patch *v, u32 n, u64 addr)
+{
+	size_t k = DP_COUNT_UP_TO(v, n, addr, addr);
+
+	return k && addr < v[k - 1].addr + v[k - 1].len ? &v[k - 1] : NULL;
+}
+
+bool dp_patches_agree(const struct dp_patch *old, u32 nold, const struct dp_patch *now, u32 nnow)
+{
+	for (u32 i = 0; i < nnow; i++)
+		for (u64 a = now[i].addr; a < now[i].addr + now[i].len; a++) {
+			const struct dp_patch *o = at(old, nold, a);
+
+			if (o && traps_at(o, a) != traps_at(&now[i], a))
+				return false;
+		}
+	return true;
+}
+
+static int put(const struct change *c, u64 addr, u8 byte, struct dp_error *err)
+{
+	return c->host->write_code(c->host->arg, addr, &byte, 1, err);
+}
+
+static int all_trap(const struct change *c, const struct dp_patch *p, bool is_new, struct dp_error *err)
+{
+	int r = 0;
+
+	if (!is_new) /* its boundaries do already; its first byte may be a boundary of the new one */
+		return at(c->now, c->nnow, p->addr) ? 0 : put(c, p->addr, DP_TRAP_BYTE, err);
+	for (u32 i = 0; i < p->len && !r; i++)
+		if (traps_at(p, p->addr + i))
+			r = put(c, p->addr + i, i ? p->jump[i] : DP_TRAP_BYTE, err);
+	return r;
+}
+
+static int tails(const struct change *c, const struct dp_patch *p, bool is_new, struct dp_error *err)
+{
+	int r = 0;
+
+	for (u32 i = 1; i < p->len && !r; i++) {
+		u64 a = p->addr + i;
+
+		if (traps_at(p, a) || (!is_new && at(c->now, c->nnow, a)))
+			continue;
+		r = put(c, a, is_new ? p->jump[i] : p->orig[i], err);
+	}
+	return r;
+}
+
+static int firsts(const struct change *c, const struct dp_patch *p, bool is_new, struct dp_error *err)
+{
+	int r = is_new ? put(c, p->addr, p->jump[0], err) : 0;
+
+	for (u32 i = 0; i < p->len && !is_new && !r; i++)
+		if (traps_at(p, p->addr + i) && !at(c->now, c->nnow, p->addr + i))
+			r = put(c, p->addr + i, p->orig[i], err);
+	return r;
+}
+
+int dp_republish(const struct dp_host *host, const struct dp_patch *old, u32 nold, const struct dp_patch *now, u32 nnow,
+		 struct dp_error *err)
+{
+	static int (*const steps[])(const struct change *c, const struct dp_patch *p, bool is_new,
+				    struct dp_error *err) = {all_trap, tails, firsts};
+	const struct change c = {host, old, now, nold, nnow};
+
+	if (!dp_patches_agree(old, nold, now, nnow))
+		return dp_fail(err, E_SITE_TARGET, "a probe beside another one");
+	for (u32 s = 0; s < DP_ARRAY_SIZE(steps); s++) {
+		int r = 0;
+
+		for (u32 i = 0; i < nold + nnow && !r; i++) {
+			r = steps[s](&c, i < nold ? &old[i] : &now[i - nold], i >= nold, err);
+			if (i % BREATH == BREATH - 1)
+				host->breathe(host->arg);
+		}
+		if (!r)
+			r = host->serialise(host->arg, err);
+		if (r)
+			return r;
 	}
 	return 0;
 }

@@ -25,7 +25,7 @@ struct dp_session_options {
 	bool ignore_int;    /* a program that is started ignores SIGINT: so our parent wanted it */
 	bool adopt;         /* leave a dead predecessor's probes where they are, for dp_session_adopt() */
 	u64 ring_size;      /* bytes of one log ring, power of two; 0: 1 MiB */
-	u32 max_probes;     /* capacity; 0: made from the events added before arming */
+	bool grows;         /* there is to be room for probes that come while it is armed */
 	u32 nslots;         /* threads that can be in a hit at once; 0: from the number of threads */
 	void (*progress)(void *arg, const char *what, u64 done, u64 total); /* may be NULL */
 	void (*note)(void *arg, const char *text);                          /* things a user should know; may be NULL */
@@ -69,7 +69,10 @@ struct dp_probe_spec {
 	u32 locals, globals, gate; /* where its variables and its count of hits begin, in words */
 	enum dp_jit_choice jit;
 	bool log_on_fault; /* its records do not wait until the probed instruction has been carried out */
+	u32 index; /* which of the session's probes it is to be, a place that is free; DP_NEXT_INDEX: the next */
 };
+
+#define DP_NEXT_INDEX 0xffffffffu
 
 /* What a host keeps of it: an event with a copy of the program's code; NULL: no memory. */
 struct dp_event *dp_event_of_spec(const struct dp_probe_spec *spec);
@@ -96,6 +99,15 @@ struct dp_host_ops {
 	int (*set_words)(void *session, const u64 *values, u32 n, struct dp_error *err);
 	int (*arm)(void *session, struct dp_error *err);
 	bool (*adopt)(void *session); /* or NULL: instead of arm(), go on with what a killed predecessor has left */
+
+	/*
+	 * Or NULL. Armed, of a session that grows: probes that are added then, and those that are to go, wait for
+	 * change(), which makes all of it true at once; dp_session_change() and its like.
+	 */
+	bool (*can_change)(void *session, u32 *words); /* how many there is room for */
+	void (*cancel)(void *session);
+	void (*drop)(void *session, u32 probe);
+	int (*change)(void *session, struct dp_error *err);
 
 	/* Armed. */
 	volatile u64 *(*words)(void *session);
@@ -173,6 +185,31 @@ static inline int dp_tracee_arm(struct dp_tracee *t, struct dp_error *err)
 static inline bool dp_tracee_adopt(struct dp_tracee *t)
 {
 	return t->ops->adopt && t->ops->adopt(t->session);
+}
+
+static inline bool dp_tracee_can_change(struct dp_tracee *t, u32 *words)
+{
+	return t->ops->can_change && t->ops->can_change(t->session, words);
+}
+
+static inline void dp_tracee_cancel(struct dp_tracee *t)
+{
+	t->ops->cancel(t->session);
+}
+
+static inline void dp_tracee_drop(struct dp_tracee *t, u32 probe)
+{
+	t->ops->drop(t->session, probe);
+}
+
+static inline int dp_tracee_change(struct dp_tracee *t, struct dp_error *err)
+{
+	int r = t->ops->change(t->session, err);
+
+	if (t->names) /* other modules may be mapped now */
+		t->ops->free_names(t->names);
+	t->names = NULL;
+	return r;
 }
 
 static inline int dp_tracee_remove(struct dp_tracee *t, struct dp_error *err) /* may be called for none */

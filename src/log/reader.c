@@ -504,6 +504,13 @@ int dp_reader_damage(const struct dp_reader *r, u64 *bytes, struct dp_error *err
 	return dp_fail(err, E_RING_DAMAGED, "%llu bytes dropped", (unsigned long long)r->damaged);
 }
 
+void dp_reader_forget(struct dp_reader *r, u32 probe)
+{
+	for (u32 i = 0; i < r->g.nrings && probe < r->g.nprobes; i++)
+		for (int k = 0; k < DP_NCOUNTS; k++)
+			__atomic_store_n(&dp_ring_counts(&r->map, i)[probe].v[k], 0, __ATOMIC_RELAXED);
+}
+
 void dp_reader_counts(struct dp_reader *r, u32 probe, struct dp_counts *out)
 {
 	memset(out, 0, sizeof(*out));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* What is inserted: one probe program for each module name, in the order of insertion. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,6 +21,7 @@ static void free_module(struct dp_run *run, struct run_module *m)
 	dp_run_unwatch(run, m);
 	dp_rpn_free(&m->unit);
 	dp_run_forget_ended(m);
+	free(m->is_new);
 	free(m->done);
 	free(m->how);
 	free(m);
@@ -53,44 +55,121 @@ static bool same_place(const struct dp_rpn_probe *a, const struct dp_rpn_probe *
 	       !strcmp(a->symbol, b->symbol);
 }
 
-/* The probes of `add` go into `u`, in the place of those at the same places. Variables become as
- * many as either wants. */
-static int merge(struct run_module *m, struct dp_rpn_unit *add, struct dp_error *err)
+/* An aggregate of the addition: one that is there already, or one whose variables are not another one's. */
+static int merge_aggregate(struct dp_rpn_unit *u, const struct dp_rpn_aggregate *a, struct dp_error *err)
 {
-	struct dp_rpn_unit *u = &m->unit;
+	u64 words = dp_rpn_aggregate_words(a);
+	struct dp_rpn_aggregate *v;
+
+	for (u32 i = 0; i < u->naggregates; i++) {
+		const struct dp_rpn_aggregate *b = &u->aggregates[i];
+
+		if (!memcmp(a, b, sizeof(*a)))
+			return 0;
+		if (a->index < b->index + dp_rpn_aggregate_words(b) && b->index < a->index + words)
+			return dp_fail(err, E_RPN_MERGE, "aggregate %.60s has variables of %.60s", a->name, b->name);
+	}
+	v = realloc(u->aggregates, (u->naggregates + 1ull) * sizeof(*v));
+	if (!v)
+		return dp_fail(err, E_RPN_MEMORY, "merge");
+	u->aggregates = v;
+	v[u->naggregates++] = *a;
+	return 0;
+}
+
+/* First values of the addition are those of variables that begin from now on. */
+static int merge_init(struct dp_rpn_unit *u, const struct dp_rpn_init *add, struct dp_error *err)
+{
+	struct dp_rpn_init *v = realloc(u->inits, (u->ninits + 1ull) * sizeof(*v));
+	u32 i = 0;
+
+	if (!v)
+		return dp_fail(err, E_RPN_MEMORY, "merge");
+	u->inits = v;
+	while (i < u->ninits && v[i].index != add->index)
+		i++;
+	v[i] = *add;
+	u->ninits = DP_MAX(u->ninits, i + 1);
+	return 0;
+}
+
+/*
+ * The probes of `add` go into `u`, in the place of those at the same places; is_new says which these are. Variables
+ * become as many as either wants.
+ */
+static int merge(struct dp_rpn_unit *u, struct dp_rpn_unit *add, bool *is_new, struct dp_error *err)
+{
 	u32 most = u->nprobes + add->nprobes;
 	struct dp_rpn_probe *v = realloc(u->probes, most * sizeof(*v));
-	struct dp_counts *done = v ? realloc(m->done, most * sizeof(*done)) : NULL;
-	struct run_how *how = done ? realloc(m->how, most * sizeof(*how)) : NULL;
+	int r = 0;
 
-	if (v)
-		u->probes = v;
-	if (done)
-		m->done = done;
-	if (how)
-		m->how = how;
-	if (!v || !done || !how)
+	if (!v)
 		return dp_fail(err, E_RPN_MEMORY, "merge");
-	for (u32 i = 0; i < add->nprobes; i++) {
+	u->probes = v;
+	for (u32 i = 0; i < add->naggregates && !r; i++)
+		r = merge_aggregate(u, &add->aggregates[i], err);
+	for (u32 i = 0; i < add->ninits && !r; i++)
+		r = merge_init(u, &add->inits[i], err);
+	for (u32 i = 0; i < add->nprobes && !r; i++) {
 		u32 k = 0;
 
 		while (k < u->nprobes && !same_place(&v[k], &add->probes[i]))
 			k++;
-		if (k < u->nprobes) {
+		if (k < u->nprobes)
 			dp_rpn_probe_free(&v[k]);
-		} else {
+		else
 			u->nprobes++;
-		}
 		v[k] = add->probes[i];
-		memset(&done[k], 0, sizeof(*done));
-		memset(&how[k], 0, sizeof(*how));
+		is_new[k] = true;
 	}
+	if (r)
+		return r;
 	add->nprobes = 0; /* they have moved */
 	u->nlocals = DP_MAX(u->nlocals, add->nlocals);
 	u->nglobals = DP_MAX(u->nglobals, add->nglobals);
-	m->generation++;
-	dp_run_forget_ended(m); /* their words mean something else */
+	for (u32 i = 0; i < u->nprobes; i++) { /* what the unit says of all its programs */
+		v[i].prog.nlocals = u->nlocals;
+		v[i].prog.nglobals = u->nglobals;
+	}
 	return 0;
+}
+
+static int copy_unit(struct dp_rpn_unit *to, const struct dp_rpn_unit *from, struct dp_error *err)
+{
+	void *bytes = NULL;
+	size_t size;
+	int r = dp_rpn_save(from, &bytes, &size, err);
+
+	if (!r)
+		r = dp_rpn_load(to, bytes, size, err);
+	free(bytes);
+	return r;
+}
+
+/* What only the program that is inserted can have. NULL: nothing. */
+static const char *other_option(const struct run_module *m, const struct dp_run_request *rq)
+{
+	static const struct {
+		u32 flag;
+		const char *name;
+	} all[] = {{DP_RUN_SYSLOG, "--log-target KLOG"},
+		   {DP_RUN_CONSOLE, "--log-target CONSOLE"},
+		   {DP_RUN_SERIAL1, "--log-target COM1"},
+		   {DP_RUN_SERIAL2, "--log-target COM2"},
+		   {DP_RUN_JIT_ON, "--jit on"},
+		   {DP_RUN_JIT_OFF, "--jit off"},
+		   {DP_RUN_UPROBES, "--uprobes"},
+		   {DP_RUN_CHILDREN, "--children"},
+		   {DP_RUN_FORMAT, "--format"}};
+
+	if (rq->pid && rq->pid != m->pid)
+		return "--pid";
+	if (rq->fields && rq->fields != m->fields)
+		return "a field of the log";
+	for (size_t i = 0; i < DP_ARRAY_SIZE(all); i++)
+		if (rq->flags & all[i].flag && (rq->flags ^ m->flags) & all[i].flag)
+			return all[i].name;
+	return NULL;
 }
 
 struct run_module *dp_run_module_new(struct dp_run *run, struct dp_rpn_unit *u)
@@ -119,14 +198,21 @@ struct run_module *dp_run_module_new(struct dp_run *run, struct dp_rpn_unit *u)
 	return m;
 }
 
-/* Put it in everywhere. When no process takes it and one refuses, it is not inserted. */
-static int apply(struct dp_run *run, struct run_module *m, FILE *out, struct dp_error *err)
+/*
+ * Put it in everywhere. When no process takes it and one refuses, it is not inserted; nor when it was to take the place
+ * of another one, which so many processes have, and one of these refuses.
+ */
+static int apply(struct dp_run *run, struct run_module *m, u32 have, FILE *out, struct dp_error *err)
 {
 	u32 n;
 
 	m->left_out = 0;
 	dp_run_scan(run, true);
 	n = dp_run_count_targets(run, m);
+	if (m->left_out && n < have) {
+		*err = m->last;
+		return -dp_error_info(err->code)->number;
+	}
 	if (!n && (m->left_out || (m->pid && !(m->flags & DP_RUN_LATER)))) {
 		if (!m->left_out)
 			return dp_fail(err, E_MOD_NONE, "%.80s is not mapped by process %d", m->unit.name, (int)m->pid);
@@ -152,37 +238,136 @@ void dp_run_drop(struct dp_run *run, struct run_module *m)
 	free_module(run, m);
 }
 
-static int insert_unit(struct dp_run *run, const struct dp_run_request *rq, struct dp_rpn_unit *u, FILE *out,
-		       struct dp_error *err)
+/* The module is in the place of the one before, for good. */
+static void succeed(struct dp_run *run, struct run_module *m)
 {
-	struct run_module *m = dp_run_module_find(run, u->name);
-	u32 n = 0;
+	struct run_module *before = m->before;
+
+	for (u32 i = 0; m->is_new && i < before->unit.nprobes; i++)
+		if (!m->is_new[i]) {
+			m->done[i] = before->done[i];
+			m->how[i] = before->how[i];
+		}
+	m->let_go = m->is_new ? before->let_go : 0;
+	m->losses = m->is_new ? before->losses : 0;
+	m->before = NULL;
+	free(m->is_new);
+	m->is_new = NULL;
+	dp_run_forget(run, before);
+	dp_run_save_module(run, m); /* its file is that of the one before */
+	unlink_module(run, before);
+	free_module(run, before);
+}
+
+/* It is not, after all: all is as it was. */
+static void fall_back(struct dp_run *run, struct run_module *m)
+{
+	m->leaving = true;
+	m->before->leaving = false;
+	dp_run_scan(run, true);
+	dp_run_forget(run, m);
+	unlink_module(run, m);
+	free_module(run, m);
+}
+
+/*
+ * A module that takes the place of another one. Until all processes have it nothing of it is written down: should we be
+ * killed meanwhile, a successor goes on with the one before.
+ */
+static int exchange(struct dp_run *run, struct run_module *m, struct run_module *before, FILE *out,
+		    struct dp_error *err)
+{
+	u32 have = dp_run_count_targets(run, before);
 	int r;
 
-	if (m && rq->flags & DP_RUN_MERGE) {
-		r = merge(m, u, err);
-		dp_run_save_module(run, m);
-		return r ? r : apply(run, m, out, err);
-	}
-	if (m && !(rq->flags & DP_RUN_REPLACE))
-		return dp_fail(err, E_RPN_EXISTS, "%.150s", u->name);
-	if (m)
-		dp_run_drop(run, m);
+	m->before = before;
+	m->number = before->number;
+	m->generation = before->generation + 1;
+	before->leaving = true;
+	if (!run_is_in_kernel(m) && m->unit.name[0] == '/')
+		dp_run_watch_file(run, m, dp_open_regular(m->unit.name));
+	r = apply(run, m, have, out, err);
+	if (r)
+		fall_back(run, m);
+	else
+		succeed(run, m);
+	return r;
+}
+
+static struct run_module *new_module(struct dp_run *run, const struct dp_run_request *rq, struct dp_rpn_unit *u,
+				     struct dp_error *err)
+{
+	struct run_module *m = NULL;
+	u32 n = 0;
+
 	for (const struct run_module *o = run->modules; o; o = o->next)
 		n++;
-	m = n < RUN_WANTED_MAX ? dp_run_module_new(run, u) : NULL;
-	if (!m)
-		return dp_fail(err, E_RPN_MEMORY, "module %u", n + 1);
+	if (n < RUN_WANTED_MAX)
+		m = dp_run_module_new(run, u);
+	if (!m) {
+		dp_fail(err, E_RPN_MEMORY, "module %u", n + 1);
+		return NULL;
+	}
 	m->flags = rq->flags;
 	m->fields = rq->fields;
 	m->pid = rq->pid;
 	m->pid_started = dp_run_start_time(m->pid);
+	return m;
+}
+
+static int merge_unit(struct dp_run *run, const struct dp_run_request *rq, struct dp_rpn_unit *add,
+		      struct run_module *before, FILE *out, struct dp_error *err)
+{
+	const char *option = other_option(before, rq);
+	bool *is_new = calloc((u64)before->unit.nprobes + add->nprobes + 1, sizeof(*is_new));
+	struct dp_run_request as_before = *rq;
+	struct dp_rpn_unit u;
+	struct run_module *m;
+	int r = !is_new ? dp_fail(err, E_RPN_MEMORY, "merge") : option ? dp_fail(err, E_RPN_MERGE, "%s", option) : 0;
+
+	for (u32 i = 0; i < add->nprobes; i++)
+		add->probes[i].has_opcode &= !(rq->flags & DP_RUN_NO_OPCODES);
+	if (!r)
+		r = copy_unit(&u, &before->unit, err);
+	if (r) {
+		free(is_new);
+		return r;
+	}
+	r = merge(&u, add, is_new, err);
+	as_before.flags = before->flags | (rq->flags & DP_RUN_ALLOW_TRAP);
+	as_before.fields = before->fields;
+	as_before.pid = before->pid;
+	m = r ? NULL : new_module(run, &as_before, &u, err);
+	dp_rpn_free(&u);
+	if (!m) {
+		free(is_new);
+		return r ? r : -ENOMEM;
+	}
+	m->is_new = is_new;
+	return exchange(run, m, before, out, err);
+}
+
+static int insert_unit(struct dp_run *run, const struct dp_run_request *rq, struct dp_rpn_unit *u, FILE *out,
+		       struct dp_error *err)
+{
+	struct run_module *before = dp_run_module_find(run, u->name), *m;
+	int r;
+
+	if (before && rq->flags & DP_RUN_MERGE)
+		return merge_unit(run, rq, u, before, out, err);
+	if (before && !(rq->flags & DP_RUN_REPLACE))
+		return dp_fail(err, E_RPN_EXISTS, "%.150s", u->name);
+	m = new_module(run, rq, u, err);
+	if (!m)
+		return -ENOMEM;
+	if (before)
+		return exchange(run, m, before, out, err);
 	m->number = ++run->numbers;
 	if (!run_is_in_kernel(m) && m->unit.name[0] == '/')
 		dp_run_watch_file(run, m, dp_open_regular(m->unit.name));
 	/* Before the first process has its probes: who is killed in between must not leave any that nobody knows. */
 	dp_run_save_module(run, m);
-	r = apply(run, m, out, err);
+	r = apply(run, m, 0, out, err);
 	if (r)
 		dp_run_drop(run, m);
 	return r;

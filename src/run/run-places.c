@@ -106,6 +106,7 @@ int dp_run_add_probe(struct dp_tracee *s, const struct run_range *range, u32 ind
 				   .locals = range->locals,
 				   .globals = 0,
 				   .gate = range->gates + index,
+				   .index = range->at[index],
 				   .log_on_fault = p->logonfault,
 				   .jit = range->m->flags & DP_RUN_JIT_ON    ? DP_JIT_ON
 					  : range->m->flags & DP_RUN_JIT_OFF ? DP_JIT_OFF

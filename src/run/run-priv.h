@@ -59,14 +59,19 @@ struct run_module {
 	bool watched;            /* its file, so that programs are caught at their start */
 	int watched_fd;
 	u64 watched_for;
+	struct run_module *before; /* while it takes the place of another one */
+	bool *is_new;              /* of its probes: those that the other one has not; NULL: it has none of them */
+	bool leaving;              /* nobody wants it while another one takes its place */
 };
 
 struct run_range { /* a module's words in a target */
 	struct run_module *m;
 	u32 generation; /* of the module when its probes were put in */
 	u32 locals, gates, nlocals, ngates;
-	bool left_out; /* its probes are not in: the process refused them */
-	bool stale;    /* its file has been mapped anew since: the probes are not there */
+	u32 room_locals, room_gates; /* words that are kept for it, gates behind variables */
+	u32 *at;                     /* of each of its probes: which of the session's it is */
+	bool left_out;               /* its probes are not in: the process refused them */
+	bool stale;                  /* its file has been mapped anew since: the probes are not there */
 };
 
 struct run_kept { /* the words of a module that a target has unmapped, and may map again */
@@ -92,7 +97,9 @@ struct run_target {
 	u32 nranges;
 	struct run_kept *kept;
 	struct run_probe *probes; /* by the session's index */
-	u32 nprobes;
+	u32 nprobes;              /* a place that nobody has: m is NULL */
+	u32 nwords;               /* of the session, that have been given to ranges */
+	bool shares, allows_trap; /* the session has the global variables, may use breakpoints */
 	u64 rings_inode;
 	bool alive, in_use, seen;
 	char comm[16]; /* of threads whose name nobody has seen; "": not known */
@@ -199,7 +206,7 @@ bool dp_run_name_of_ended(void *ended, u64 addr, char *buf, size_t size); /* a d
 void dp_run_free_ended(struct run_ended *e);
 void dp_run_forget_ended(struct run_module *m);
 
-/* run-places.c: to a session that is not armed yet. The range's words have their place. */
+/* run-places.c: to a session that is not armed yet, or can change. The range's words and probes have their places. */
 int dp_run_add_probe(struct dp_tracee *s, const struct run_range *range, u32 index, struct dp_error *err);
 /*
  * The module in the process, or the kernel, is that for which an object was built; one that is not loaded cannot be
@@ -215,6 +222,10 @@ void dp_run_keep_words(struct run_target *t, const u64 *old, const struct run_ra
 /* For the target's ranges as they are now: first values, or those from before. */
 void dp_run_fill_words(const struct run_target *t, const u64 *old, const struct run_range *ranges, u32 nranges,
 		       u64 *words);
+/* A module is what another one was, with more probes: variables go on, and the gates of those that both have. */
+bool dp_run_goes_on(const struct run_module *to, const struct run_module *from);
+bool dp_run_keeps_gate(const struct run_range *to, const struct run_range *from, u32 k);
+void dp_run_bring_back(const struct run_target *t, const struct run_range *to, volatile u64 *words);
 void dp_run_forget_kept(struct run_target *t, const struct run_module *m);
 void dp_run_end_kept(struct run_target *t); /* the process has ended, or become another program */
 
@@ -235,6 +246,16 @@ u32 dp_run_count_targets(const struct dp_run *run, const struct run_module *m);
 void dp_run_look_at(struct dp_run *run, pid_t pid);
 /* What the process had mapped of the module's file is not what it has now. */
 void dp_run_mapped_anew(struct dp_run *run, const struct run_module *m, pid_t pid);
+
+void dp_run_leave_out(struct run_range *range, const struct dp_error *err); /* why its module is not in */
+void dp_run_take_counts(struct run_target *t, u32 index); /* of a probe that has gone: to its module, from the rings */
+
+/* run-change.c */
+void dp_run_free_ranges(struct run_range *v, u32 n);
+/* A range for the module, its words beginning there. grows: with room for more. False: no memory. */
+bool dp_run_place_range(struct run_range *r, struct run_module *m, u32 from, bool grows);
+/* Give the process exactly these modules' probes, without a gap for those that it has. False: it cannot be done so. */
+bool dp_run_change(struct dp_run *run, struct run_target *t, const struct run_wanted *w);
 
 /* watch.c */
 /*

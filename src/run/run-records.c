@@ -249,6 +249,8 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 	if (rec->event >= a->t->nprobes || dp_run_is_full(run))
 		return;
 	p = &a->t->probes[rec->event];
+	if (!p->m)
+		return;
 	if (a->t->session) /* else these are the rings of one that was killed */
 		dp_tracee_probe(a->t->session, rec->event, &info);
 	c.module = p->m->unit.name;

@@ -11,6 +11,8 @@ void dp_run_note_how(struct run_target *t)
 	struct dp_probe_info info;
 
 	for (u32 i = 0; t->session && i < t->nprobes; i++) {
+		if (!t->probes[i].m)
+			continue;
 		dp_tracee_probe(t->session, i, &info);
 		t->probes[i].m->how[t->probes[i].index] = (struct run_how){dp_trace_row_via(&info),
 									   info.ncompiled != info.nsites};

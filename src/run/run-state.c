@@ -17,6 +17,7 @@
 #include "run/run-priv.h"
 
 #define STATE_MAGIC 0x3145544154535044ull
+#define PROBES_MOST (1u << 20) /* of a session */
 #define FILE_MOST (256u << 20)
 
 struct head {
@@ -43,7 +44,8 @@ struct saved_target {
 };
 
 struct saved_range {
-	u32 module, generation, locals, gates, nlocals, ngates;
+	u32 module, generation, locals, gates, nlocals, ngates, room_locals, room_gates;
+	/* then which probe of the session each of its probes is */
 };
 
 /* ---- writing ---- */
@@ -107,7 +109,7 @@ void dp_run_save_module(struct dp_run *run, const struct run_module *m)
 	char *bytes, name[32];
 	FILE *f;
 
-	if (!*run->state || dp_rpn_save(&m->unit, &object, &size, NULL))
+	if (!*run->state || m->before || dp_rpn_save(&m->unit, &object, &size, NULL))
 		return;
 	for (const struct run_ended *e = m->ended; e; e = e->next)
 		sm.nended++;
@@ -149,9 +151,11 @@ void dp_run_save_target(struct dp_run *run, const struct run_target *t, const st
 	fwrite(&st, sizeof(st), 1, f);
 	for (u32 i = 0; i < nranges; i++) {
 		const struct run_range *s = &ranges[i];
-		struct saved_range ss = {s->m->number, s->generation, s->locals, s->gates, s->nlocals, s->ngates};
+		struct saved_range ss = {s->m->number, s->generation, s->locals,      s->gates,
+					 s->nlocals,   s->ngates,     s->room_locals, s->room_gates};
 
 		fwrite(&ss, sizeof(ss), 1, f);
+		fwrite(s->at, sizeof(*s->at), s->ngates, f);
 	}
 	for (u32 i = 0; i < nwords; i++) {
 		u64 w = words[i];
@@ -294,7 +298,7 @@ void dp_run_free_orphan(struct run_orphan *h)
 {
 	if (!h)
 		return;
-	free(h->ranges);
+	dp_run_free_ranges(h->ranges, h->nranges);
 	free(h->words);
 	free(h);
 }
@@ -302,16 +306,30 @@ void dp_run_free_orphan(struct run_orphan *h)
 static bool read_ranges(const struct dp_run *run, struct run_orphan *h, struct input *in)
 {
 	for (u32 i = 0; i < h->nranges; i++) {
+		struct run_range *r = &h->ranges[i];
 		struct saved_range ss;
 		struct run_module *m;
 
-		if (!get(in, &ss, sizeof(ss)))
+		if (!get(in, &ss, sizeof(ss)) || ss.ngates > PROBES_MOST)
 			return false;
 		m = numbered(run, ss.module);
 		if (!m || (u64)ss.locals + ss.nlocals > h->nwords || (u64)ss.gates + ss.ngates > h->nwords ||
 		    (ss.generation == m->generation && ss.ngates != m->unit.nprobes))
 			return false;
-		h->ranges[i] = (struct run_range){m, ss.generation, ss.locals, ss.gates, ss.nlocals, ss.ngates};
+		*r = (struct run_range){.m = m,
+					.generation = ss.generation,
+					.locals = ss.locals,
+					.gates = ss.gates,
+					.nlocals = ss.nlocals,
+					.ngates = ss.ngates,
+					.room_locals = ss.room_locals,
+					.room_gates = ss.room_gates,
+					.at = calloc(ss.ngates + 1ull, sizeof(*r->at))};
+		if (!r->at || !get(in, r->at, ss.ngates * sizeof(*r->at)))
+			return false;
+		for (u32 k = 0; k < ss.ngates; k++)
+			if (r->at[k] >= PROBES_MOST)
+				return false;
 	}
 	return true;
 }

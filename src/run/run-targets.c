@@ -73,10 +73,23 @@ static void add_counts(struct run_target *t)
 		const struct run_probe *p = &t->probes[i];
 		struct dp_counts c;
 
+		if (!p->m)
+			continue;
 		dp_reader_counts(t->reader, i, &c);
 		for (u32 k = 0; k < DP_NCOUNTS; k++)
 			p->m->done[p->index].v[k] += c.v[k];
 	}
+}
+
+void dp_run_take_counts(struct run_target *t, u32 index)
+{
+	const struct run_probe *p = &t->probes[index];
+	struct dp_counts c;
+
+	dp_reader_counts(t->reader, index, &c);
+	for (u32 k = 0; k < DP_NCOUNTS; k++)
+		p->m->done[p->index].v[k] += c.v[k];
+	dp_reader_forget(t->reader, index);
 }
 
 static void save_modules(struct dp_run *run, const struct run_range *ranges, u32 n)
@@ -127,42 +140,59 @@ void dp_run_target_end(struct dp_run *run, struct run_target *t)
 	if (*p)
 		*p = t->next;
 	dp_run_unsave_target(run, t);
-	free(t->ranges);
+	dp_run_free_ranges(t->ranges, t->nranges);
 	free(t);
 }
 
 /* ---- a new session ---- */
 
 /* All probes of a module; when one is refused, the session is of no use. */
-static int add_module(struct run_target *t, struct dp_tracee *s, const struct run_range *range, struct dp_error *err)
+static int add_module(struct run_target *t, struct dp_tracee *s, const struct run_range *range, bool adopt,
+		      struct dp_error *err)
 {
 	int r = dp_run_check_build(s, &range->m->unit, err);
 
 	for (u32 i = 0; i < range->m->unit.nprobes && !r; i++) {
+		if (!adopt)
+			range->at[i] = t->nprobes;
 		r = dp_run_add_probe(s, range, i, err);
-		if (!r)
-			t->probes[t->nprobes++] = (struct run_probe){range->m, i};
+		if (r)
+			break;
+		t->probes[range->at[i]] = (struct run_probe){range->m, i};
+		t->nprobes = DP_MAX(t->nprobes, range->at[i] + 1);
 	}
 	return r;
 }
 
-static int set_slots(struct run_target *t, const struct run_wanted *w, u32 *nwords)
+/* adopt: all as it is in these ranges, which are of the same modules. */
+static int set_slots(struct run_target *t, const struct run_wanted *w, const struct run_range *ranges, bool adopt)
 {
 	struct run_range *v = calloc(w->n + 1, sizeof(*v));
 
 	if (!v)
 		return -ENOMEM;
-	*nwords = RUN_GLOBALS;
-	for (u32 i = 0; i < w->n; i++) {
-		struct run_module *m = w->v[i];
-
-		v[i] = (struct run_range){
-		    m, m->generation, *nwords, *nwords + m->unit.nlocals, m->unit.nlocals, m->unit.nprobes};
-		*nwords += m->unit.nlocals + m->unit.nprobes;
-	}
-	free(t->ranges);
+	dp_run_free_ranges(t->ranges, t->nranges);
 	t->ranges = v;
 	t->nranges = w->n;
+	t->nwords = RUN_GLOBALS;
+	for (u32 i = 0; i < w->n; i++) {
+		const struct run_range *was = NULL;
+		u32 *at;
+
+		if (!dp_run_place_range(&v[i], w->v[i], t->nwords, t->pid))
+			return -ENOMEM;
+		for (u32 k = 0; adopt && k < w->n && !was; k++)
+			was = ranges[k].m == w->v[i] && ranges[k].generation == w->v[i]->generation ? &ranges[k] : NULL;
+		if (adopt && !was)
+			return -ENOENT;
+		at = v[i].at;
+		if (was) {
+			v[i] = *was;
+			v[i].at = at;
+			memcpy(at, was->at, was->ngates * sizeof(*at));
+		}
+		t->nwords = DP_MAX(t->nwords, v[i].gates + v[i].room_gates);
+	}
 	return 0;
 }
 
@@ -201,7 +231,7 @@ static void drop_session(struct run_target *t, struct dp_tracee *s)
 }
 
 /* The module's own probes are why there is no session: the others can do without it. */
-static void leave_out(struct run_range *range, const struct dp_error *err)
+void dp_run_leave_out(struct run_range *range, const struct dp_error *err)
 {
 	range->left_out = true;
 	range->m->last = *err;
@@ -228,8 +258,11 @@ static int try_session(struct dp_run *run, struct run_target *t, const struct dp
 	int r;
 
 	*refused = NULL;
-	for (u32 i = 0; i < t->nranges; i++)
+	for (u32 i = 0; i < t->nranges; i++) {
 		n += t->ranges[i].ngates;
+		for (u32 k = 0; opt->adopt && k < t->ranges[i].ngates; k++)
+			n = DP_MAX(n, t->ranges[i].at[k] + 1);
+	}
 	t->probes = calloc(n + 1, sizeof(*t->probes));
 	if (!s || !t->probes) {
 		free(s);
@@ -242,7 +275,7 @@ static int try_session(struct dp_run *run, struct run_target *t, const struct dp
 		if (t->ranges[i].left_out)
 			continue;
 		*refused = &t->ranges[i];
-		r = add_module(t, s, &t->ranges[i], err);
+		r = add_module(t, s, &t->ranges[i], opt->adopt, err);
 	}
 	if (!r) {
 		*refused = NULL;
@@ -275,7 +308,7 @@ static int try_without_one(struct dp_run *run, struct run_target *t, const struc
 			continue;
 		t->ranges[i].left_out = true;
 		if (any_left_in(t) && !try_session(run, t, opt, words, nwords, &refused, &err)) {
-			leave_out(&t->ranges[i], why);
+			dp_run_leave_out(&t->ranges[i], why);
 			return 0;
 		}
 		t->ranges[i].left_out = false;
@@ -286,13 +319,16 @@ static int try_without_one(struct dp_run *run, struct run_target *t, const struc
 static int build_session(struct dp_run *run, struct run_target *t, const struct run_wanted *w, const u64 *old,
 			 const struct run_range *ranges, u32 nranges, bool adopt, struct dp_error *err)
 {
-	struct dp_session_options opt = {.ring_size = 1 << 20, .adopt = adopt};
+	struct dp_session_options opt = {.ring_size = 1 << 20, .adopt = adopt, .grows = t->pid};
 	struct run_range *refused;
 	u32 nwords;
 	u64 *words;
-	int r;
+	int r = set_slots(t, w, ranges, adopt);
 
-	if (set_slots(t, w, &nwords))
+	if (r == -ENOENT)
+		return r;
+	nwords = t->nwords;
+	if (r)
 		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
 	for (u32 i = 0; i < w->n; i++) {
 		opt.allow_trap |= !!(w->v[i]->flags & DP_RUN_ALLOW_TRAP);
@@ -302,12 +338,14 @@ static int build_session(struct dp_run *run, struct run_target *t, const struct 
 	if (opt.share_globals && !dp_run_open_globals(run))
 		return dp_fail(err, E_RPN_MEMORY, "global variables");
 	opt.globals_fd = run->globals_fd;
+	t->shares = opt.share_globals;
+	t->allows_trap = opt.allow_trap;
 	words = calloc(nwords, sizeof(*words));
 	if (!words)
 		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
 	dp_run_fill_words(t, old, ranges, nranges, words);
 	while ((r = try_session(run, t, &opt, words, nwords, &refused, err)) && refused) {
-		leave_out(refused, err);
+		dp_run_leave_out(refused, err);
 		if (!any_left_in(t))
 			break;
 	}
@@ -327,20 +365,25 @@ static void renew(struct dp_run *run, struct run_target *t, const struct run_wan
 		return;
 	for (u32 i = 0; i < t->nranges; i++)
 		if (!t->ranges[i].left_out)
-			leave_out(&t->ranges[i], &err);
+			dp_run_leave_out(&t->ranges[i], &err);
 	dp_run_unsave_target(run, t);
 }
 
 /* Give the process exactly these modules' probes. */
 static void rearm(struct dp_run *run, struct run_target *t, const struct run_wanted *w)
 {
-	struct run_range *ranges = t->ranges;
-	u32 nranges = t->nranges, nold = RUN_GLOBALS;
+	struct run_range *ranges;
+	u32 nranges, nold = RUN_GLOBALS;
 	pid_t before = dp_run_busy_with(t->pid);
 	u64 *old = NULL;
 
-	for (u32 i = 0; i < nranges; i++)
-		nold += ranges[i].nlocals + ranges[i].ngates;
+	if (w->n && dp_run_change(run, t, w)) {
+		dp_run_busy_with(before);
+		return;
+	}
+	ranges = t->ranges;
+	nranges = t->nranges;
+	nold = DP_MAX(nold, t->nwords);
 	if (t->session) {
 		old = calloc(nold, sizeof(*old));
 		dp_tracee_remove(t->session, NULL); /* from now on the words stand still */
@@ -357,7 +400,7 @@ static void rearm(struct dp_run *run, struct run_target *t, const struct run_wan
 	for (u32 i = 0; t->session && i < t->nranges; i++)
 		dp_run_forget_kept(t, t->ranges[i].m);
 	free(old);
-	free(ranges);
+	dp_run_free_ranges(ranges, nranges);
 	dp_run_busy_with(before);
 }
 
@@ -416,7 +459,7 @@ static bool note_rings(struct dp_run *run, const struct dp_maps *maps, pid_t pid
 static void find_wanted(struct dp_run *run, const struct dp_maps *maps, pid_t pid, struct run_wanted *w)
 {
 	for (struct run_module *m = run->modules; m && w->n < RUN_WANTED_MAX; m = m->next) {
-		bool here = !run_is_in_kernel(m) && dp_run_is_for(m, pid);
+		bool here = !run_is_in_kernel(m) && !m->leaving && dp_run_is_for(m, pid);
 		const struct dp_map *map = here ? find_module(maps, m) : NULL;
 
 		if (!map)
@@ -475,7 +518,7 @@ static void look_at(struct dp_run *run, pid_t pid, bool force, bool caught)
 static void find_wanted_in_kernel(struct dp_run *run, struct run_wanted *w)
 {
 	for (struct run_module *m = run->modules; m && w->n < RUN_WANTED_MAX; m = m->next)
-		if (run_is_in_kernel(m))
+		if (run_is_in_kernel(m) && !m->leaving)
 			w->v[w->n++] = m;
 }
 
@@ -603,19 +646,23 @@ static pid_t find_orphan(const struct run_orphan *h)
 static void inherit(struct dp_run *run, struct run_target *t, struct run_orphan *h)
 {
 	struct dp_ring_map copy = {.at = NULL};
+	bool same = true;
 	u64 *words;
 	u32 n = 0;
 
 	for (u32 i = 0; i < h->nranges; i++)
-		n += h->ranges[i].ngates;
+		for (u32 k = 0; k < h->ranges[i].ngates; k++)
+			n = DP_MAX(n, h->ranges[i].at[k] + 1);
 	t->probes = calloc(n + 1, sizeof(*t->probes));
 	for (u32 i = 0; t->probes && i < h->nranges; i++) {
 		const struct run_range *s = &h->ranges[i];
 
 		for (u32 k = 0; s->generation == s->m->generation && k < s->ngates; k++)
-			t->probes[t->nprobes++] = (struct run_probe){s->m, k};
+			t->probes[s->at[k]] = (struct run_probe){s->m, k};
+		same &= s->generation == s->m->generation;
 	}
-	if (t->pid && t->probes && t->nprobes == n && dp_rings_copy(t->pid, n, h->nwords, &copy, &words)) {
+	t->nprobes = n;
+	if (t->pid && t->probes && same && dp_rings_copy(t->pid, n, h->nwords, &copy, &words)) {
 		dp_reader_settle(&copy, run->old_epoch);
 		if (!dp_reader_open(&t->reader, &copy, NULL)) {
 			dp_run_drain(run, t, true);
@@ -657,7 +704,7 @@ static void adopt_target(struct dp_run *run, struct run_orphan *h, pid_t pid)
 		dp_run_busy_with(before);
 		return;
 	}
-	free(t->ranges);
+	dp_run_free_ranges(t->ranges, t->nranges);
 	t->ranges = NULL;
 	t->nranges = 0;
 	inherit(run, t, h);

@@ -29,6 +29,20 @@ static struct run_kept *take_kept(struct run_target *t, const struct run_module 
 	return k;
 }
 
+bool dp_run_goes_on(const struct run_module *to, const struct run_module *from)
+{
+	return to == from || (to->before == from && to->is_new) || (from->before == to && from->is_new);
+}
+
+bool dp_run_keeps_gate(const struct run_range *to, const struct run_range *from, u32 k)
+{
+	const bool *is_new = to->m->before == from->m ? to->m->is_new : from->m->is_new;
+
+	if (k >= to->ngates || k >= from->ngates)
+		return false;
+	return to->m == from->m ? to->generation == from->generation : dp_run_goes_on(to->m, from->m) && !is_new[k];
+}
+
 void dp_run_forget_kept(struct run_target *t, const struct run_module *m)
 {
 	struct run_kept *k = take_kept(t, m);
@@ -54,7 +68,9 @@ void dp_run_keep_words(struct run_target *t, const u64 *old, const struct run_ra
 
 	for (u32 i = 0; old && i < n; i++) {
 		const struct run_range *s = &ranges[i];
-		struct run_kept *k = dp_run_is_among(w, s->m) ? NULL : calloc(1, sizeof(*k) + s->ngates * sizeof(u64));
+		struct run_kept *k = s->left_out || dp_run_is_among(w, s->m)
+					 ? NULL
+					 : calloc(1, sizeof(*k) + s->ngates * sizeof(u64));
 		if (!k)
 			continue;
 		*k = (struct run_kept){t->kept, s->m, s->generation, dp_run_ended_new(s->m, old + s->locals, &view)};
@@ -73,23 +89,26 @@ static void carry_over(const u64 *old, const struct run_range *ranges, u32 n, co
 		for (u32 k = 0; k < t->nranges; k++) {
 			const struct run_range *from = &ranges[i], *to = &t->ranges[k];
 
-			if (from->m != to->m)
+			if (!dp_run_goes_on(to->m, from->m))
 				continue;
 			memcpy(words + to->locals, old + from->locals,
 			       DP_MIN(from->nlocals, to->nlocals) * sizeof(*words));
-			if (from->generation == to->generation)
-				memcpy(words + to->gates, old + from->gates, to->ngates * sizeof(*words));
+			for (u32 g = 0; g < to->ngates; g++)
+				if (dp_run_keeps_gate(to, from, g))
+					words[to->gates + g] = old[from->gates + g];
 		}
 }
 
 /* A module that the target had before goes on with its words. */
-static void bring_back(const struct run_target *t, const struct run_range *to, u64 *words)
+void dp_run_bring_back(const struct run_target *t, const struct run_range *to, volatile u64 *words)
 {
 	for (const struct run_kept *k = t->kept; k; k = k->next) {
 		if (k->m != to->m || k->generation != to->generation || !k->locals)
 			continue;
-		memcpy(words + to->locals, k->locals->words, to->nlocals * sizeof(*words));
-		memcpy(words + to->gates, k->gates, to->ngates * sizeof(*words));
+		for (u32 i = 0; i < to->nlocals; i++)
+			words[to->locals + i] = k->locals->words[i];
+		for (u32 i = 0; i < to->ngates; i++)
+			words[to->gates + i] = k->gates[i];
 	}
 }
 
@@ -102,5 +121,5 @@ void dp_run_fill_words(const struct run_target *t, const u64 *old, const struct 
 			    (u64)t->ranges[i].m->unit.inits[k].value;
 	carry_over(old, ranges, nranges, t, words);
 	for (u32 i = 0; i < t->nranges; i++)
-		bring_back(t, &t->ranges[i], words);
+		dp_run_bring_back(t, &t->ranges[i], words);
 }

@@ -123,8 +123,13 @@ static bool find_bias(const struct dp_module *m, const struct dp_map *map, u64 *
 	return false;
 }
 
+/* One that this look has found, or the one before. */
 static struct dp_image *image_of_file(struct dp_process *p, const struct dp_map *map)
 {
+	struct dp_image *before = p->old ? image_of_file(p->old, map) : NULL;
+
+	if (before)
+		return before;
 	for (size_t i = 0; i < p->nimages; i++)
 		if (p->images[i].inode == map->inode && p->images[i].dev_major == map->dev_major &&
 		    p->images[i].dev_minor == map->dev_minor)
@@ -222,8 +227,64 @@ fail:
 	return rc;
 }
 
+static bool has_image(const struct dp_process *p, const struct dp_image *im)
+{
+	for (size_t i = 0; i < p->nimages; i++)
+		if (p->images[i].mod == im->mod && p->images[i].bias == im->bias)
+			return true;
+	return false;
+}
+
+int dp_process_renew(struct dp_process *p, struct dp_error *err)
+{
+	struct dp_process now = {.pid = dp_memory_tid(p->pid), .old = p};
+	struct dp_image *gone;
+	char exe[PATH_MAX];
+	int rc = dp_maps_read(&now.maps, p->pid, err);
+
+	read_exe(p->pid, exe, sizeof(exe));
+	for (size_t i = 0; i < now.maps.n && !rc; i++)
+		if (is_module_map(&now.maps.v[i]) && !add_image(&now, &now.maps.v[i], exe))
+			rc = dp_fail(err, E_FILE_MEMORY, "%d", (int)p->pid);
+	gone = rc ? NULL : reallocarray(p->gone, p->ngone + p->nimages + 1, sizeof(*gone));
+	if (!rc && !gone)
+		rc = dp_fail(err, E_FILE_MEMORY, "%d", (int)p->pid);
+	if (rc) {
+		dp_process_free(&now);
+		return rc;
+	}
+	p->gone = gone;
+	for (size_t i = 0; i < p->nimages; i++)
+		if (has_image(&now, &p->images[i]))
+			dp_module_close(p->images[i].mod);
+		else
+			p->gone[p->ngone++] = p->images[i];
+	free(p->images);
+	dp_maps_free(&p->maps);
+	p->pid = now.pid;
+	p->maps = now.maps;
+	p->images = now.images;
+	p->nimages = now.nimages;
+	return 0;
+}
+
+void dp_process_forget(struct dp_process *p, bool (*used)(void *arg, const struct dp_image *image), void *arg)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->ngone; i++)
+		if (used(arg, &p->gone[i]))
+			p->gone[n++] = p->gone[i];
+		else
+			dp_module_close(p->gone[i].mod);
+	p->ngone = n;
+}
+
 void dp_process_free(struct dp_process *p)
 {
+	for (size_t i = 0; i < p->ngone; i++)
+		dp_module_close(p->gone[i].mod);
+	free(p->gone);
 	for (size_t i = 0; i < p->nimages; i++)
 		dp_module_close(p->images[i].mod);
 	free(p->images);

@@ -152,6 +152,9 @@ struct dp_process {
 	struct dp_maps maps;
 	struct dp_image *images;
 	size_t nimages;
+	struct dp_process *old; /* while it looks again: what it was */
+	struct dp_image *gone;  /* were mapped before dp_process_renew(); their modules stay */
+	size_t ngone;
 };
 
 /*
@@ -160,6 +163,12 @@ struct dp_process {
  * E_PROC_NONE, E_PROC_DEAD, E_PROC_KTHREAD, E_PROC_32BIT, E_PROC_PERM.
  */
 int dp_process_read(struct dp_process *p, pid_t pid, struct dp_error *err);
+/*
+ * Look again. Images that are there still keep their modules, and so do those that are not, for whoever has texts of
+ * them: until dp_process_forget() for those that `used` does not want. On errors it is as it was.
+ */
+int dp_process_renew(struct dp_process *p, struct dp_error *err);
+void dp_process_forget(struct dp_process *p, bool (*used)(void *arg, const struct dp_image *image), void *arg);
 void dp_process_free(struct dp_process *p);
 
 /*

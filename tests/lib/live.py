@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Programs that answer lines, and tests that begin and end without probes of the driver."""
 import functools
+import os
 import subprocess
 
 from tap import dprobes, start, test
@@ -40,3 +41,19 @@ def alone(fn):
         finally:
             clean()
     return test(wrapped)
+
+
+def drivers():
+    """Process ids of the test's own drivers."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cmdline" % pid, "rb") as f:
+                line = f.read().split(b"\0")
+            with open("/proc/%s/environ" % pid, "rb") as f:
+                env = f.read().split(b"\0")
+        except OSError:
+            continue
+        if line[0] == b"dprobesd" and ("DPROBES_DIR=" + os.environ["DPROBES_DIR"]).encode() in env:
+            found.append(int(pid))
+    return found

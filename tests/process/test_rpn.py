@@ -675,21 +675,6 @@ def killed_in_changes():
     assert o.end() == 0
 
 
-def drivers():
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open("/proc/%s/cmdline" % pid, "rb") as f:
-                line = f.read().split(b"\0")
-            with open("/proc/%s/environ" % pid, "rb") as f:
-                env = f.read().split(b"\0")
-        except OSError:
-            continue
-        if line[0] == b"dprobesd" and ("DPROBES_DIR=" + os.environ["DPROBES_DIR"]).encode() in env:
-            found.append(int(pid))
-    return found
-
-
 def kill_driver():
     os.kill(drivers()[0], 9)
     wait_for(lambda: not drivers(), what="the driver's death")

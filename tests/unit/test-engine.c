@@ -232,6 +232,105 @@ static void test_breakpoint(void)
 	report(!memcmp(m.mem, m.orig, 64), "a breakpoint is taken back");
 }
 
+/* ---- from one set of patches to another ---- */
+
+#define TEXT 96
+
+struct stream { /* code of whole instructions, and two sets of patches */
+	u8 orig[TEXT + 8], mem[TEXT + 8];
+	u8 len[TEXT]; /* of the instruction that begins there; 0: none does */
+	struct dp_patch old[TEXT], now[TEXT];
+	u32 nold, nnow;
+	bool good;
+};
+
+static u32 some_patches(struct stream *s, struct dp_patch *v)
+{
+	u32 n = 0, end = 0;
+
+	for (u32 at = 0; at + 16 < TEXT; at += s->len[at]) {
+		struct dp_patch *p = &v[n];
+
+		if (at < end || rand() % 3)
+			continue;
+		*p = (struct dp_patch){.addr = at, .len = rand() % 5 ? 5 : 1, .jump = {0xcc}};
+		memcpy(p->orig, s->orig + at, p->len);
+		end = at + 1;
+		for (u32 i = 1; i < p->len; i++) {
+			p->jump[i] = (u8)(rand() % 200);
+			if (s->len[at + i]) {
+				p->bounds |= (u8)(1 << i);
+				p->jump[i] = 0xcc;
+			}
+		}
+		if (p->len == 5) {
+			p->jump[0] = 0xe9;
+			end = at + 5;
+		}
+		n++;
+	}
+	return n;
+}
+
+static bool is_jump_of(const struct stream *s, const struct dp_patch *v, u32 n, u32 at)
+{
+	for (u32 i = 0; i < n; i++)
+		if (v[i].addr == at && v[i].len == 5 && !memcmp(s->mem + at, v[i].jump, 5))
+			return true;
+	return false;
+}
+
+/* Whoever comes to the beginning of an instruction meets a trap, a whole jump or a whole instruction. */
+static int stream_write(void *arg, u64 addr, const void *bytes, u32 n, struct dp_error *err)
+{
+	struct stream *s = arg;
+
+	(void)err;
+	memcpy(s->mem + addr, bytes, n);
+	for (u32 at = 0; at < TEXT; at += s->len[at])
+		s->good &= s->mem[at] == 0xcc || is_jump_of(s, s->old, s->nold, at) ||
+			   is_jump_of(s, s->now, s->nnow, at) || !memcmp(s->mem + at, s->orig + at, s->len[at]);
+	return 0;
+}
+
+static void overlay(u8 *mem, const struct dp_patch *v, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		memcpy(mem + v[i].addr, v[i].jump, v[i].len);
+}
+
+static void test_republish(void)
+{
+	static struct stream s;
+	bool good = true, there = true, shifted;
+	struct dp_host host = {stream_write, model_serialise, model_breathe, &s};
+	struct dp_patch a = {.addr = 8, .len = 5, .bounds = 4, .jump = {0xe9, 1, 0xcc, 2, 3}},
+			b = {.addr = 9, .len = 5, .jump = {0xe9}};
+	u8 want[TEXT + 8];
+
+	for (u32 seed = 0; seed < 3000; seed++) {
+		srand(seed);
+		memset(&s, 0, sizeof(s));
+		for (u32 at = 0; at < TEXT; at += s.len[at])
+			s.len[at] = (u8)DP_MIN(1u + (u32)rand() % 7, TEXT - at);
+		for (u32 i = 0; i < sizeof(s.orig); i++)
+			s.orig[i] = (u8)(rand() % 200);
+		s.nold = some_patches(&s, s.old);
+		s.nnow = some_patches(&s, s.now);
+		s.good = true;
+		memcpy(s.mem, s.orig, sizeof(s.mem));
+		overlay(s.mem, s.old, s.nold);
+		memcpy(want, s.orig, sizeof(want));
+		overlay(want, s.now, s.nnow);
+		there &= !dp_republish(&host, s.old, s.nold, s.now, s.nnow, NULL) && !memcmp(s.mem, want, sizeof(want));
+		good &= s.good;
+	}
+	report(good, "every byte state between two sets of patches is safe to execute");
+	report(there, "in the end the new set stands, and else the original code");
+	shifted = dp_republish(&host, &a, 1, &b, 1, NULL) == -dp_error_info(E_SITE_TARGET)->number;
+	report(shifted && !memcmp(s.mem, want, sizeof(want)), "patches that see other instructions change nothing");
+}
+
 int main(void)
 {
 	test_places(0x7f1234560000, 2 << 20, 5000, false, "places near a shared object");
@@ -240,6 +339,7 @@ int main(void)
 	test_given_back();
 	test_protocol();
 	test_breakpoint();
+	test_republish();
 	printf("1..%d\n", tests);
 	return failures != 0;
 }

@@ -20,7 +20,7 @@ static u64 words_behind(const struct dp_ring_map *map, u32 nprobes, u32 nwords)
 {
 	u64 at = DP_ALIGN_UP(map->g.size, 4096ull);
 
-	return map->g.nprobes == nprobes && at <= map->size && nwords * 8ull <= map->size - at ? at : 0;
+	return map->g.nprobes >= nprobes && at <= map->size && nwords * 8ull <= map->size - at ? at : 0;
 }
 
 /* The rings that were written down, and no other file. */
@@ -97,8 +97,9 @@ static bool same_probes(struct dp_session *s, const struct dp_block *t, const st
 	s->globals_off = s->opt.share_globals ? t->ctl.rings_hi - s->region : 0;
 	if (s->globals_off && !dp_is_shared_at(s->pid, s->opt.globals_fd, t->ctl.rings_hi))
 		return false;
-	if (t->ctl.nprobes != s->nspots || t->ctl.jit_hi - t->ctl.jit_lo != dp_compile_lay_out(s))
+	if (t->ctl.nprobes != s->nspots)
 		return false;
+	dp_compile_lay_out(s, s->spots, s->nspots);
 	for (u32 i = 0; i < s->nprobes; i++)
 		s->probes[i].outcome = DP_OUTCOME_JUMP;
 	for (u32 i = 0; i < s->nspots; i++) {

@@ -6,6 +6,7 @@
 #ifndef DP_ARM_PRIV_H
 #define DP_ARM_PRIV_H
 
+#include "host/process/publish-host.h"
 #include "host/process/session-priv.h"
 
 struct dp_control;
@@ -21,7 +22,8 @@ struct layout { /* offsets from the region's start */
 
 struct arming {
 	struct dp_session *s;
-	struct dp_plan *plan; /* what is new: the session's, or of extend.c */
+	struct dp_plan *plan;  /* what is new: the session's, or of extend.c or change.c */
+	struct dp_patches old; /* what goes in its place, by change.c; sorted by address */
 	struct layout lay;
 	struct dp_mem mem;
 	struct dp_tracer tracer;
@@ -38,10 +40,17 @@ struct arming {
 /* Makes a->ctl and a->areas, from the plan and the layout. E_ARM_NOMEM. */
 int dp_build_control(struct arming *a, struct dp_error *err);
 /*
- * A control block in the place of the one that is in force, with the session's points, redirects, homes, patches and
- * areas as they are in plan; all else remains where it is. To stand at origin in the process; a->ctl. E_ARM_NOMEM.
+ * A control block in the place of the one that is in force, with all programs and these spots, whose points are the
+ * plan's, and with the plan's tables. To stand at origin in the process, of at most size bytes; a->ctl. E_ARM_NOMEM.
  */
-int dp_rebuild_control(struct arming *a, const struct dp_plan *plan, u64 origin, struct dp_error *err);
+int dp_build_next(struct arming *a, const struct dp_plan *plan, const struct dp_spot *spots, u32 nspots, u64 origin,
+		  u64 size, struct dp_error *err);
+/*
+ * A control block in the place of the one that is in force, with the session's points, redirects, homes, patches and
+ * areas as they are in plan; all else remains where it is. To stand at origin in the process, of at most size bytes;
+ * a->ctl. E_ARM_NOMEM.
+ */
+int dp_rebuild_control(struct arming *a, const struct dp_plan *plan, u64 origin, u64 size, struct dp_error *err);
 /* The space's areas from the first-th on, sorted and joined; free() it. NULL: no memory. */
 struct dp_range *dp_merge_areas(const struct dp_space *sp, u32 first, u32 *n);
 /* The plan's patches alone; free() it. NULL: no memory. */
@@ -80,7 +89,7 @@ int dp_parts_thread(struct dp_session *s, pid_t tid, struct dp_error *err);
 /* arm.c, for parts that have changed a->ctl: the block without its tables, for a successor and into the process. */
 int dp_arm_put_control(struct arming *a, struct dp_error *err);
 
-/* arm.c, the steps that extend.c takes as well */
+/* arm.c, the steps that extend.c and change.c take as well */
 int dp_arm_mark_busy(struct dp_space *space, const struct dp_maps *maps, const struct dp_process *proc);
 void dp_arm_entries(struct arming *a); /* a->entries, of the mapped region */
 /* Each patch gets to know the file that the plan is of. */
@@ -92,6 +101,21 @@ int dp_arm_take_signal(struct arming *a, int sig, u64 old[4], struct dp_error *e
 int dp_arm_publish(struct arming *a, struct dp_error *err);
 int dp_arm_last_round(struct arming *a, bool parts, struct dp_error *err); /* parts: they see each thread */
 void dp_arm_finish_children(struct arming *a);
+/* From now on the plan's redirections are in force, and forked children are held. The block says that bytes change. */
+int dp_arm_begin_publish(struct arming *a, const struct dp_redirect *redirects, u32 n, struct dp_error *err);
+/* A trap in a thread that blocks the signal made the kernel reset our action: set it again. */
+int dp_arm_renew_signals(struct arming *a, struct dp_error *err);
+/* The clock of programs, where one asks. */
+void dp_arm_set_clock(struct arming *a);
+/*
+ * What came of each spot, as outcomes of probes: those that could not be planned are left out, if they come from a
+ * pattern and are not armed, else E_ARM_SITE.
+ */
+int dp_arm_settle(struct dp_session *s, const struct dp_spot *spots, u32 n, struct dp_error *err);
+
+/* change.c: bytes that control blocks and compiled programs to come take in the region; 0 where none will come. */
+u64 dp_changes_room(struct dp_session *s, u64 control_size);
+u64 dp_changes_jit(const struct dp_session *s, u64 size); /* of which the first are taken by programs */
 
 /* extend.c: bytes that control blocks to come take in the region; 0 where none will come. */
 u64 dp_extend_room(struct dp_session *s);

@@ -64,7 +64,9 @@ static void make_layout(struct dp_session *s, struct layout *l)
 	bool pages = dp_pages_any(s);
 
 	for (u32 i = 0; i < s->nprobes; i++)
-		code += DP_ALIGN_UP(s->probes[i].event->prog.len, 16) + 16;
+		code += s->probes[i].event ? DP_ALIGN_UP(s->probes[i].event->prog.len, 16) + 16 : 0;
+	s->changes.probes = s->opt.grows ? power_of_two(DP_MAX(256u, 2 * s->nprobes)) : s->nprobes;
+	s->changes.words = s->opt.grows ? power_of_two(DP_MAX(8192u, 4 * s->nwords)) : s->nwords;
 	code += s->watch.n * (sizeof(struct dp_probe_rt) + sizeof(struct dp_watch_rt)) + 64;
 	code += pages ? DP_PAGES_RANGES * sizeof(struct dp_range) : 0;
 	l->ncpus = (u32)sysconf(_SC_NPROCESSORS_CONF);
@@ -81,12 +83,14 @@ static void make_layout(struct dp_session *s, struct layout *l)
 	l->slots = l->shadows + DP_ALIGN_UP(dp_pages_shadows(s), PAGE);
 	l->control = l->slots + (u64)l->nslots * DP_HIT_SLOT_SIZE;
 	l->late = DP_ALIGN_UP(l->control + l->control_size, PAGE);
-	l->jit = DP_ALIGN_UP(l->late + dp_extend_room(s), PAGE);
-	l->jit_end = l->jit + dp_compile_lay_out(s);
+	s->changes.off = DP_ALIGN_UP(l->late + dp_extend_room(s), PAGE);
+	l->jit = DP_ALIGN_UP(s->changes.off + dp_changes_room(s, l->control_size), PAGE);
+	s->changes.jit_used = dp_compile_lay_out(s, s->spots, s->nspots);
+	l->jit_end = l->jit + dp_changes_jit(s, s->changes.jit_used);
 	l->copy_code = DP_ALIGN_UP(l->jit_end, PAGE);
 	l->rings = l->copy_code + (pages ? DP_COPIES * DP_COPY_CODE : 0);
-	s->words_off = DP_ALIGN_UP(dp_rings_size(l->ncpus, l->ncpus * 2, s->nprobes, l->ring_size), PAGE);
-	s->calls.asks_off = DP_ALIGN_UP(s->words_off + s->nwords * 8ull, 64);
+	s->words_off = DP_ALIGN_UP(dp_rings_size(l->ncpus, l->ncpus * 2, s->changes.probes, l->ring_size), PAGE);
+	s->calls.asks_off = DP_ALIGN_UP(s->words_off + s->changes.words * 8ull, 64);
 	l->rings_end = l->end = DP_ALIGN_UP(l->rings + s->calls.asks_off + (s->calls.any ? sizeof(struct dp_asks) : 0),
 					    PAGE);
 	s->globals_off = s->opt.share_globals ? l->rings_end : 0;
@@ -174,7 +178,7 @@ static int make_plan(struct arming *a, struct dp_error *err)
 	s->pages.copies_off = a->lay.copies;
 	s->late.off = a->lay.late;
 	s->nslots = a->lay.nslots;
-	dp_compile_place(s, s->region + a->lay.jit);
+	dp_compile_place(s, s->spots, s->nspots, s->region + a->lay.jit);
 	dp_space_busy(&s->plan.space, s->region, s->region + a->lay.end);
 	dp_arm_entries(a);
 	if (dp_plan_build(&s->plan, s->spots, s->nspots, a->entries, s->opt.allow_trap))
@@ -185,15 +189,15 @@ static int make_plan(struct arming *a, struct dp_error *err)
 }
 
 /* A spot that could not be planned takes its probe with it: out of a pattern quietly, else as an error. */
-static int settle_probes(struct arming *a, struct dp_error *err)
+int dp_arm_settle(struct dp_session *s, const struct dp_spot *spots, u32 n, struct dp_error *err)
 {
-	struct dp_session *s = a->s;
 	u32 left = 0, dropped = 0;
 
 	for (u32 i = 0; i < s->nprobes; i++)
-		s->probes[i].outcome = DP_OUTCOME_JUMP;
-	for (u32 i = 0; i < s->nspots; i++) {
-		const struct dp_spot *sp = &s->spots[i];
+		if (!s->armed || s->probes[i].fresh)
+			s->probes[i].outcome = DP_OUTCOME_JUMP;
+	for (u32 i = 0; i < n; i++) {
+		const struct dp_spot *sp = &spots[i];
 		struct dp_probe *p = &s->probes[sp->owner];
 
 		if (sp->outcome < p->outcome) {
@@ -203,7 +207,7 @@ static int settle_probes(struct arming *a, struct dp_error *err)
 		}
 		if (sp->outcome != DP_OUTCOME_REFUSED)
 			continue;
-		if (!p->from_pattern) {
+		if (!p->from_pattern || (s->armed && !p->fresh)) {
 			int r = dp_fail(err, E_ARM_SITE, "%s:%s+0x%llx (0x%llx): %s: %s", p->module, p->symbol,
 					(unsigned long long)p->offset, (unsigned long long)sp->addr,
 					dp_error_info(sp->why)->name, dp_error_info(sp->why)->sentence);
@@ -214,14 +218,17 @@ static int settle_probes(struct arming *a, struct dp_error *err)
 		p->dropped = true;
 	}
 	for (u32 i = 0; i < s->nprobes; i++)
-		s->probes[i].dropped ? dropped++ : left++;
+		if (!s->armed || s->probes[i].fresh)
+			s->probes[i].dropped ? dropped++ : left++;
+	if (s->armed)
+		return 0;
 	if (dropped)
 		dp_session_say(s, "%u of %u functions left out: no room for a jump", dropped, dropped + left);
 	return left ? 0 : dp_fail(err, E_ARM_NONE, "process %d", (int)s->pid);
 }
 
 /* `push ns`: a line through two moments by both clocks. Taken once, so that it never runs backwards. */
-static void set_clock(struct arming *a)
+void dp_arm_set_clock(struct arming *a)
 {
 	static struct dp_clock clock;
 
@@ -276,15 +283,18 @@ static bool has_file(const struct dp_maps *maps, const struct dp_planned *p)
 	return dp_code_file(maps, p->start) == (p->patch.file & ~DP_FILE_STAYS);
 }
 
-static int check_patch(struct dp_mem_look *look, const struct dp_planned *p, struct dp_error *err)
+static int check_patch(struct dp_mem_look *look, const struct dp_patches *old, const struct dp_planned *p,
+		       struct dp_error *err)
 {
-	const u8 *want = p->text->bytes + (p->win.start - p->text->lo);
 	u32 n = p->patch.len == 1 ? 1 : dp_window_reach(&p->win);
 	char is[3 * 8], was[3 * 8];
 	const u8 *now = dp_mem_look(look, p->start, n, err);
+	u8 want[256];
 
 	if (!now)
 		return -EIO;
+	memcpy(want, p->text->bytes + (p->win.start - p->text->lo), n);
+	dp_patches_overlay(old, p->start, want, n);
 	if (!memcmp(now, want, n))
 		return 0;
 	hex(is, now, DP_MIN(n, 8u));
@@ -294,7 +304,8 @@ static int check_patch(struct dp_mem_look *look, const struct dp_planned *p, str
 }
 
 /*
- * The code in memory must be the file's code: somebody else's patch cannot be combined with ours. And the file must be
+ * The code in memory must be the file's code, with those of our patches that are to go: somebody else's patch cannot be
+ * combined with ours. And the file must be
  * the one that was looked at. The program may have unmapped it since, or between two of our looks: then the bytes say
  * nothing about anybody's patch.
  */
@@ -305,7 +316,7 @@ int dp_arm_check_bytes(struct arming *a, struct dp_error *err)
 	for (u32 i = 0; i < a->plan->npatches; i++) {
 		const struct dp_planned *p = &a->plan->patches[i];
 		bool there = has_file(&a->now, p);
-		int r = there ? check_patch(&look, p, err) : -EAGAIN;
+		int r = there ? check_patch(&look, &a->old, p, err) : -EAGAIN;
 
 		for (u32 k = 0; r && there && !(p->patch.file & DP_FILE_STAYS) && k < LOOKS; k++) {
 			struct dp_maps maps;
@@ -317,7 +328,7 @@ int dp_arm_check_bytes(struct arming *a, struct dp_error *err)
 			there = has_file(&maps, p);
 			dp_maps_free(&maps);
 			look = (struct dp_mem_look){.mem = &a->mem}; /* what was seen before is old */
-			r = check_patch(&look, p, err);
+			r = check_patch(&look, &a->old, p, err);
 		}
 		if (!there)
 			return dp_fail(err, E_ARM_MOVED, "at 0x%llx", (unsigned long long)p->start);
@@ -457,7 +468,7 @@ static int map_rings(struct arming *a, struct dp_error *err)
 		return r;
 	if (!there)
 		return dp_fail(err, E_TARGET_SHARE, "process %d maps something else", (int)s->pid);
-	if (!dp_ring_map_lay_out(&s->rings, a->lay.ncpus, a->lay.ncpus * 2, s->nprobes, a->lay.ring_size))
+	if (!dp_ring_map_lay_out(&s->rings, a->lay.ncpus, a->lay.ncpus * 2, s->changes.probes, a->lay.ring_size))
 		return dp_fail(err, E_TARGET_CALL, "the log rings: %u of %llu bytes", a->lay.ncpus * 2,
 			       (unsigned long long)a->lay.ring_size);
 	*s->rings.at = *g;
@@ -605,7 +616,7 @@ static int fill_region(struct arming *a, struct dp_error *err)
 	a->ctl->caps = a->caps.caps;
 	a->ctl->rseq_off = a->caps.rseq_off;
 	a->ctl->tid_off = a->caps.tid_off;
-	set_clock(a);
+	dp_arm_set_clock(a);
 	r = dp_parts_step(a, DP_PART_PREPARE, err);
 	if (!r)
 		r = map_region(a, err);
@@ -625,7 +636,8 @@ static int fill_region(struct arming *a, struct dp_error *err)
 	if (!r)
 		r = dp_arm_map_areas(a, err);
 	if (!r)
-		r = dp_compile_write(s, a->ctl, a->entries, &a->mem, &a->tracer, err);
+		r = dp_compile_write(a, s->spots, s->nspots, &s->plan,
+				     (struct dp_range){a->ctl->jit_lo, a->ctl->jit_lo + s->changes.jit_used}, err);
 	if (!r)
 		r = dp_arm_take_signal(a, SIGTRAP, a->ctl->old_trap, err);
 	if (!r && a->ctl->segv_taken)
@@ -653,7 +665,7 @@ void dp_arm_finish_children(struct arming *a)
 			dp_mem_close(&mem);
 		}
 		if (begun && v)
-			dp_patch_child(th->tid, v, a->plan->npatches, true);
+			dp_patch_child(th->tid, &a->old, &(struct dp_patches){v, a->plan->npatches});
 		dp_tracer_release(&a->tracer, th);
 	}
 	free(v);
@@ -693,30 +705,43 @@ int dp_arm_last_round(struct arming *a, bool parts, struct dp_error *err)
 	return r;
 }
 
+int dp_arm_begin_publish(struct arming *a, const struct dp_redirect *redirects, u32 n, struct dp_error *err)
+{
+	a->tracer.redirects = redirects;
+	a->tracer.nredirects = n;
+	dp_tracer_pass_forks(&a->tracer);
+	a->tracer.holds = true;
+	a->ctl->state = DP_STATE_ARMING;
+	return dp_arm_put_control(a, err);
+}
+
+int dp_arm_renew_signals(struct arming *a, struct dp_error *err)
+{
+	u64 ignore[4];
+	int r = 0;
+
+	if (a->tracer.lost & SIGNAL_BIT(SIGTRAP))
+		r = dp_arm_take_signal(a, SIGTRAP, ignore, err);
+	if (!r && a->tracer.lost & SIGNAL_BIT(SIGSEGV))
+		r = dp_arm_take_signal(a, SIGSEGV, ignore, err);
+	return r;
+}
+
 int dp_arm_publish(struct arming *a, struct dp_error *err)
 {
 	const struct dp_plan *plan = a->plan;
 	struct dp_publish_host ph;
 	struct dp_patch *v = dp_plan_patches(plan);
-	u64 ignore[4];
 	int r;
 
 	if (!v)
 		return dp_fail(err, E_ARM_NOMEM, "patches");
-	a->tracer.redirects = plan->redirects;
-	a->tracer.nredirects = plan->nredirects;
 	dp_publish_host_init(&ph, &a->tracer, &a->mem, &a->remote);
-	dp_tracer_pass_forks(&a->tracer);
-	a->tracer.holds = true;
-	a->ctl->state = DP_STATE_ARMING;
-	r = dp_arm_put_control(a, err);
+	r = dp_arm_begin_publish(a, plan->redirects, plan->nredirects, err);
 	if (!r)
 		r = dp_patches_in(&ph, v, plan->npatches, err);
-	/* A trap in a thread that blocks the signal makes the kernel reset the action: set it again. */
-	if (!r && a->tracer.lost & SIGNAL_BIT(SIGTRAP))
-		r = dp_arm_take_signal(a, SIGTRAP, ignore, err);
-	if (!r && a->tracer.lost & SIGNAL_BIT(SIGSEGV))
-		r = dp_arm_take_signal(a, SIGSEGV, ignore, err);
+	if (!r)
+		r = dp_arm_renew_signals(a, err);
 	a->ctl->state = DP_STATE_ARMED;
 	if (!r)
 		r = dp_arm_put_control(a, err);
@@ -763,7 +788,7 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 	if (!r)
 		r = make_plan(&a, err);
 	if (!r)
-		r = settle_probes(&a, err);
+		r = dp_arm_settle(s, s->spots, s->nspots, err);
 	if (!r)
 		r = dp_mem_open(&a.mem, s->pid, err);
 	if (!r)

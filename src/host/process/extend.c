@@ -171,7 +171,7 @@ static int arm_more(struct arming *a, struct dp_plan *both, struct dp_error *err
 	struct dp_session *s = a->s;
 	u64 origin = s->region + s->late.off + s->late.n * s->late.size;
 	bool had_segv;
-	int r = dp_rebuild_control(a, both, origin, err);
+	int r = dp_rebuild_control(a, both, origin, s->late.size, err);
 
 	if (!r)
 		r = dp_block_renew(&s->block, a->ctl, origin, err);

@@ -210,6 +210,40 @@ bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct
 	return s.clear;
 }
 
+bool dp_move_all(struct dp_tracer *t, const struct dp_mem *mem, const struct dp_maps *maps, struct dp_moves *mv,
+		 u64 patience_ns, void (*each)(void *arg), void *arg, pid_t *inside)
+{
+	u64 begin = dp_now_ns();
+	u32 ms = 0;
+	bool all;
+
+	for (u32 i = 0; i < t->n; i++)
+		t->v[i].done = false;
+	do {
+		all = true;
+		for (u32 i = 0; i < t->n; i++) {
+			struct dp_thread *th = &t->v[i];
+
+			each(arg);
+			if (th->done || th->gone || th->released || th->foreign)
+				continue;
+			if (dp_tracer_stop(t, th, 20000000)) {
+				th = &t->v[i]; /* the table may have moved */
+				th->done = dp_move_thread(th, mem, maps, mv);
+				dp_tracer_resume(t, th);
+			}
+			th = &t->v[i];
+			if (!th->done && !th->gone) {
+				all = false;
+				*inside = th->tid;
+			}
+		}
+		if (!all)
+			dp_tracer_pause(t, &ms);
+	} while (!all && !t->dead && dp_now_ns() - begin < patience_ns);
+	return all;
+}
+
 static bool any_frame(void *arg, const u64 *w, u64 at)
 {
 	return true;

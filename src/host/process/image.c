@@ -3,6 +3,7 @@
  * The control block and its tables as they are going to stand in the target: made here as a whole, from the plan,
  * before anything is mapped there.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -116,14 +117,13 @@ void dp_fill_probe(const struct dp_session *s, struct dp_probe_rt *rt, u32 owner
 	rt->addr = addr;
 }
 
-static void fill_probes(struct arming *a, struct dp_probe_rt *rt, u64 *code_addr)
+static u32 fill_probes(const struct dp_session *s, const struct dp_plan *plan, const struct dp_spot *spots, u32 nspots,
+		       struct dp_probe_rt *rt, const u64 *code_addr)
 {
-	struct dp_session *s = a->s;
-	struct dp_plan *plan = &s->plan;
 	u32 n = 0;
 
-	for (u32 i = 0; i < s->nspots; i++) {
-		const struct dp_spot *sp = &s->spots[i];
+	for (u32 i = 0; i < nspots; i++) {
+		const struct dp_spot *sp = &spots[i];
 		struct dp_point *pt;
 
 		if (sp->outcome == DP_OUTCOME_REFUSED || s->probes[sp->owner].dropped)
@@ -135,7 +135,37 @@ static void fill_probes(struct arming *a, struct dp_probe_rt *rt, u64 *code_addr
 		dp_fill_probe(s, &rt[n], sp->owner, sp->addr, code_addr[sp->owner]);
 		rt[n++].flags |= sp->confirm ? DP_PROBE_WAITS : 0;
 	}
-	a->ctl->nprobes = n;
+	return n;
+}
+
+/* The programs, their probes, and the plan. */
+static int put_all(struct dp_session *s, struct dp_control *c, const struct dp_plan *plan, const struct dp_spot *spots,
+		   u32 nspots, const struct dp_range *areas, u32 nareas, u64 *at, u64 origin)
+{
+	u8 *base = (u8 *)c;
+	u64 *code_addr = calloc(s->nprobes + 1ull, sizeof(*code_addr));
+	struct dp_probe_rt *rt = calloc(nspots + s->watch.n + 1ull, sizeof(*rt));
+	struct dp_watch_rt *watches = calloc(s->watch.ngroups + 1ull, sizeof(*watches));
+	struct dp_patch *patches = dp_plan_patches(plan);
+	int r = code_addr && rt && watches && patches && areas ? 0 : -ENOMEM;
+
+	if (!r) {
+		for (u32 i = 0; i < s->nprobes; i++)
+			if (s->probes[i].event && !s->probes[i].leaving)
+				code_addr[i] = put(base, at, origin, s->probes[i].event->prog.code,
+						   s->probes[i].event->prog.len);
+		c->nprobes = fill_probes(s, plan, spots, nspots, rt, code_addr);
+		dp_watch_fill(s, c, rt, watches, code_addr);
+		put_plan(c, plan, patches, areas, nareas, at, origin);
+		c->probes = put(base, at, origin, rt, c->nprobes * sizeof(*rt));
+		c->watches = put(base, at, origin, watches, s->watch.ngroups * sizeof(*watches));
+		c->nwatches = s->watch.ngroups;
+	}
+	free(code_addr);
+	free(rt);
+	free(watches);
+	free(patches);
+	return r;
 }
 
 int dp_build_control(struct arming *a, struct dp_error *err)
@@ -143,33 +173,17 @@ int dp_build_control(struct arming *a, struct dp_error *err)
 	struct dp_session *s = a->s;
 	struct dp_plan *plan = &s->plan;
 	u8 *base = calloc(1, a->lay.control_size);
-	u64 *code_addr = calloc(s->nprobes, sizeof(*code_addr));
-	struct dp_probe_rt *rt = calloc(s->nspots + s->watch.n + 1, sizeof(*rt));
-	struct dp_watch_rt *watches = calloc(s->watch.ngroups + 1, sizeof(*watches));
-	struct dp_patch *patches = dp_plan_patches(plan);
 	struct dp_control *c = (struct dp_control *)base;
 	u64 at = sizeof(*c), origin = s->control;
 	struct dp_range pages[DP_PAGES_RANGES];
 
 	a->areas = dp_merge_areas(&plan->space, 0, &a->nareas);
-	if (!base || !code_addr || !rt || !watches || !patches || !a->areas) {
+	if (!base || put_all(s, c, plan, s->spots, s->nspots, a->areas, a->nareas, &at, origin)) {
 		free(base);
-		free(code_addr);
-		free(rt);
-		free(watches);
-		free(patches);
 		return dp_fail(err, E_ARM_NOMEM, "control block");
 	}
 	a->ctl = c;
-	for (u32 i = 0; i < s->nprobes; i++)
-		code_addr[i] = put(base, &at, origin, s->probes[i].event->prog.code, s->probes[i].event->prog.len);
-	fill_probes(a, rt, code_addr);
-	dp_watch_fill(s, c, rt, watches, code_addr);
-	put_plan(c, plan, patches, a->areas, a->nareas, &at, origin);
-	c->probes = put(base, &at, origin, rt, c->nprobes * sizeof(*rt));
 	c->unwind = s->unwind.n ? origin + dp_unwind_place(&s->unwind, base, &at, origin) : 0;
-	c->watches = put(base, &at, origin, watches, s->watch.ngroups * sizeof(*watches));
-	c->nwatches = s->watch.ngroups;
 	c->npages = dp_pages_ranges(s, pages);
 	c->pages = put(base, &at, origin, pages, c->npages * sizeof(*pages));
 	c->pagemap = -1;
@@ -193,10 +207,6 @@ int dp_build_control(struct arming *a, struct dp_error *err)
 	c->signals = s->region + a->lay.cells + s->watch.ngroups * 8ull;
 	c->segv_taken = dp_plan_needs_segv(plan);
 	permanent_ranges(a, c);
-	free(code_addr);
-	free(rt);
-	free(watches);
-	free(patches);
 	return 0;
 }
 
@@ -206,9 +216,33 @@ u64 dp_control_tables(u64 nspots)
 			 (5 + 2 * DP_WINDOW_INSNS + 1) * sizeof(struct dp_redirect));
 }
 
-int dp_rebuild_control(struct arming *a, const struct dp_plan *plan, u64 origin, struct dp_error *err)
+int dp_build_next(struct arming *a, const struct dp_plan *plan, const struct dp_spot *spots, u32 nspots, u64 origin,
+		  u64 size, struct dp_error *err)
 {
-	u8 *base = calloc(1, a->s->late.size);
+	struct dp_control *c = calloc(1, size);
+	u32 nareas = 0;
+	struct dp_range *areas = dp_merge_areas(&plan->space, 0, &nareas);
+	u64 at = sizeof(*c);
+	int r = c ? 0 : -ENOMEM;
+
+	if (!r) {
+		*c = a->s->block.ctl;
+		r = put_all(a->s, c, plan, spots, nspots, areas, nareas, &at, origin);
+		c->self = origin;
+		c->size = at;
+	}
+	free(areas);
+	if (r) {
+		free(c);
+		return dp_fail(err, E_ARM_NOMEM, "control block");
+	}
+	a->ctl = c;
+	return 0;
+}
+
+int dp_rebuild_control(struct arming *a, const struct dp_plan *plan, u64 origin, u64 most, struct dp_error *err)
+{
+	u8 *base = calloc(1, most);
 	struct dp_patch *patches = dp_plan_patches(plan);
 	struct dp_control *c = (struct dp_control *)base;
 	u32 nareas = 0;
@@ -216,7 +250,7 @@ int dp_rebuild_control(struct arming *a, const struct dp_plan *plan, u64 origin,
 	u64 at = sizeof(*c), size = at + plan->npoints * sizeof(*plan->points) + plan->npatches * sizeof(*patches) +
 				    nareas * sizeof(*areas) +
 				    ((u64)plan->nredirects + plan->nhomes) * sizeof(*plan->homes) + 5 * 16;
-	int r = base && patches && areas && size <= a->s->late.size ? 0 : dp_fail(err, E_ARM_NOMEM, "control block");
+	int r = base && patches && areas && size <= most ? 0 : dp_fail(err, E_ARM_NOMEM, "control block");
 
 	if (!r) {
 		*c = a->s->block.ctl;

@@ -10,8 +10,7 @@
 
 #include "arch/arch.h"
 #include "hit/blob.h"
-#include "host/process/process-priv.h"
-#include "host/process/session-priv.h"
+#include "host/process/arm-priv.h"
 
 static void addresses(const struct dp_session *s, const struct dp_probe *p, struct dp_code_rt *rt)
 {
@@ -60,14 +59,23 @@ static int compile_rpn(const struct dp_session *s, const struct dp_probe *p, str
 	return dp_rpn_jit_compile(e, &jit);
 }
 
+/* Its program is not there yet. */
+static bool is_due(const struct dp_session *s, const struct dp_probe *p)
+{
+	return p->event && (p->fresh || !s->armed);
+}
+
 static u64 lay_out_rpn(struct dp_session *s, u64 size)
 {
 	for (u32 i = 0; i < s->nprobes; i++) {
 		struct dp_probe *p = &s->probes[i];
-		size_t room = dp_rpn_jit_room(p->event->prog.len);
 		struct dp_emit e;
+		size_t room;
 		u8 *buf;
 
+		if (!is_due(s, p))
+			continue;
+		room = dp_rpn_jit_room(p->event->prog.len);
 		p->compiled = 0;
 		if (!p->event->prog.rpn.ex_mask || p->jit == DP_JIT_OFF || s->opt.interpret)
 			continue;
@@ -83,45 +91,47 @@ static u64 lay_out_rpn(struct dp_session *s, u64 size)
 	return size;
 }
 
-u64 dp_compile_lay_out(struct dp_session *s)
+u64 dp_compile_lay_out(struct dp_session *s, struct dp_spot *spots, u32 n)
 {
 	static const struct dp_control nothing;
 	u8 buf[DP_JIT_MAX];
 	struct dp_emit e;
 	u64 size = 0;
 
-	for (u32 i = 0; i < s->nspots; i++) {
-		s->spots[i].direct = 0;
-		if (s->opt.interpret || s->probes[s->spots[i].owner].jit == DP_JIT_OFF || s->spots[i].confirm ||
-		    s->spots[i].site.outcome == DP_OUTCOME_REFUSED)
+	for (u32 i = 0; i < n; i++) {
+		if (!is_due(s, &s->probes[spots[i].owner]))
 			continue;
-		if (compile(s, &s->spots[i], &nothing, 0, 0, buf, &e))
+		spots[i].direct = 0;
+		if (s->opt.interpret || s->probes[spots[i].owner].jit == DP_JIT_OFF || spots[i].confirm ||
+		    spots[i].site.outcome == DP_OUTCOME_REFUSED)
 			continue;
-		s->spots[i].direct = size + DP_JIT_ENTRY;
+		if (compile(s, &spots[i], &nothing, 0, 0, buf, &e))
+			continue;
+		spots[i].direct = size + DP_JIT_ENTRY;
 		size += DP_ALIGN_UP(e.len, DP_JIT_ALIGN);
 	}
 	return lay_out_rpn(s, size);
 }
 
-void dp_compile_place(struct dp_session *s, u64 base)
+void dp_compile_place(struct dp_session *s, struct dp_spot *spots, u32 n, u64 base)
 {
-	for (u32 i = 0; i < s->nspots; i++)
-		if (s->spots[i].direct)
-			s->spots[i].direct += base;
+	for (u32 i = 0; i < n; i++)
+		if (spots[i].direct && is_due(s, &s->probes[spots[i].owner]))
+			spots[i].direct += base;
 	for (u32 i = 0; i < s->nprobes; i++)
-		if (s->probes[i].compiled)
+		if (s->probes[i].compiled && is_due(s, &s->probes[i]))
 			s->probes[i].compiled += base;
 }
 
-static int write_rpn(struct dp_session *s, u64 lo, u64 hi, u8 *all, struct dp_error *err)
+static int write_rpn(struct dp_session *s, struct dp_range to, u8 *all, struct dp_error *err)
 {
 	for (u32 i = 0; i < s->nprobes; i++) {
 		struct dp_probe *p = &s->probes[i];
 		struct dp_emit e;
 
-		if (!p->compiled)
+		if (!p->compiled || !is_due(s, p))
 			continue;
-		dp_emit_init(&e, all + (p->compiled - lo), hi - p->compiled, p->compiled);
+		dp_emit_init(&e, all + (p->compiled - to.lo), to.hi - p->compiled, p->compiled);
 		if (compile_rpn(s, p, &e)) /* it went well when the place was chosen */
 			return dp_fail(err, E_ARM_NOMEM, "compiled programs");
 		p->ncompiled = p->nsites;
@@ -129,37 +139,39 @@ static int write_rpn(struct dp_session *s, u64 lo, u64 hi, u8 *all, struct dp_er
 	return 0;
 }
 
-int dp_compile_write(struct dp_session *s, const struct dp_control *ctl, const u64 entries[DP_NENTRIES],
-		     const struct dp_mem *mem, struct dp_tracer *t, struct dp_error *err)
+int dp_compile_write(struct arming *a, const struct dp_spot *spots, u32 n, const struct dp_plan *plan,
+		     struct dp_range to, struct dp_error *err)
 {
-	u64 size = ctl->jit_hi - ctl->jit_lo;
+	struct dp_session *s = a->s;
+	u64 size = to.hi - to.lo;
 	u8 *all = calloc(1, size + DP_JIT_MAX);
-	bool usable = dp_jit_usable(ctl);
+	bool usable = dp_jit_usable(a->ctl);
 	struct dp_emit e;
 	int r = 0;
 
 	if (!all)
 		return dp_fail(err, E_ARM_NOMEM, "compiled programs");
-	for (u32 i = 0; i < s->nspots && !r; i++) {
-		const struct dp_spot *sp = &s->spots[i];
+	for (u32 i = 0; i < n && !r; i++) {
+		const struct dp_spot *sp = &spots[i];
 		u64 at = sp->direct - DP_JIT_ENTRY;
-		u64 entry = entries[dp_entry_for(&sp->site)];
+		u64 entry = a->entries[dp_entry_for(&sp->site)];
 
 		if (i % 64 == 63)
-			dp_tracer_pump(t);
-		if (!sp->direct || sp->outcome == DP_OUTCOME_REFUSED || s->plan.points[sp->point].n != 1)
+			dp_tracer_pump(&a->tracer);
+		if (!sp->direct || sp->outcome == DP_OUTCOME_REFUSED || plan->points[sp->point].n != 1 ||
+		    !is_due(s, &s->probes[sp->owner]))
 			continue;
-		if (usable && !compile(s, sp, ctl, entry, at, all + (at - ctl->jit_lo), &e)) {
+		if (usable && !compile(s, sp, a->ctl, entry, at, all + (at - to.lo), &e)) {
 			s->probes[sp->owner].ncompiled++;
 			continue;
 		}
-		dp_emit_init(&e, all + (sp->direct - ctl->jit_lo), DP_JIT_MAX, sp->direct);
+		dp_emit_init(&e, all + (sp->direct - to.lo), DP_JIT_MAX, sp->direct);
 		r = dp_emit_jmp(&e, entry, err);
 	}
 	if (!r)
-		r = write_rpn(s, ctl->jit_lo, ctl->jit_hi, all, err);
+		r = write_rpn(s, to, all, err);
 	if (!r && size)
-		r = dp_mem_write(mem, ctl->jit_lo, all, size, err);
+		r = dp_mem_write(&a->mem, to.lo, all, size, err);
 	free(all);
 	return r;
 }

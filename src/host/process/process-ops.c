@@ -30,6 +30,26 @@ static bool adopt(void *s)
 	return dp_session_adopt(s);
 }
 
+static bool can_change(void *s, u32 *words)
+{
+	return dp_session_can_change(s, words);
+}
+
+static void cancel(void *s)
+{
+	dp_session_cancel(s);
+}
+
+static void drop(void *s, u32 probe)
+{
+	dp_session_drop(s, probe);
+}
+
+static int change(void *s, struct dp_error *err)
+{
+	return dp_session_change(s, err);
+}
+
 static volatile u64 *words(void *s)
 {
 	return dp_session_words(s);
@@ -146,6 +166,10 @@ const struct dp_host_ops dp_process_ops = {
     .set_words = set_words,
     .arm = arm,
     .adopt = adopt,
+    .can_change = can_change,
+    .cancel = cancel,
+    .drop = drop,
+    .change = change,
     .words = words,
     .rings = rings,
     .alive = alive,

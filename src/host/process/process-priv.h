@@ -250,12 +250,6 @@ int dp_park(struct dp_parking *p, pid_t pid, struct dp_error *err);
 void dp_park_keep(struct dp_parking *p);
 void dp_park_keep_end(struct dp_parking *p);
 
-/* ---- compiled programs (process-compile.c) ---- */
-
-/* Compile into [ctl->jit_lo, ctl->jit_hi); the plan is made, and ctl is complete but for its tables. */
-int dp_compile_write(struct dp_session *s, const struct dp_control *ctl, const u64 entries[DP_NENTRIES],
-		     const struct dp_mem *mem, struct dp_tracer *t, struct dp_error *err);
-
 /* ---- what the target allows (caps.c) ---- */
 
 struct dp_caps {
@@ -293,6 +287,13 @@ struct dp_moves {
  * are moved by `map`. True when none is left in `avoid`.
  */
 bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct dp_maps *maps, struct dp_moves *mv);
+
+/*
+ * Wait until each thread was seen with nothing left in `avoid`, at most that long, and move it; each() is called in
+ * between. False: *inside is a thread that may still be there.
+ */
+bool dp_move_all(struct dp_tracer *t, const struct dp_mem *mem, const struct dp_maps *maps, struct dp_moves *mv,
+		 u64 patience_ns, void (*each)(void *arg), void *arg, pid_t *inside);
 
 /* Whether a signal frame stands on the stopped thread's stack: then it may have been interrupted anywhere. */
 bool dp_in_handler(struct dp_thread *th, const struct dp_mem *mem, const struct dp_maps *maps);

@@ -10,7 +10,7 @@
 bool dp_session_uses(const struct dp_session *s, enum dp_opcode opcode)
 {
 	for (u32 i = 0; i < s->nprobes; i++)
-		if (dp_program_uses(&s->probes[i].event->prog, opcode))
+		if (s->probes[i].event && dp_program_uses(&s->probes[i].event->prog, opcode))
 			return true;
 	return false;
 }

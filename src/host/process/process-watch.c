@@ -502,7 +502,7 @@ void dp_watch_count(struct dp_session *s)
 	for (u32 p = 0; p < s->nprobes && s->rings.at; p++) {
 		u64 hits = 0, known = 0;
 
-		if (!s->probes[p].event->is_watch)
+		if (!s->probes[p].event || !s->probes[p].event->is_watch)
 			continue;
 		for (u32 i = 0; i < s->watch.n; i++)
 			if (s->watch.v[i].owner == p)

@@ -103,6 +103,19 @@ volatile u64 *dp_session_words(struct dp_session *s);
 int dp_session_arm(struct dp_session *s, struct dp_error *err);
 
 /*
+ * Of an armed session with `grows`: what is added is armed by dp_session_change(), which takes out what was dropped,
+ * both at once: probes that are neither miss nothing meanwhile. When it fails nothing has changed, and what was added
+ * is gone; unless dp_session_can_change() says no from then on: then the session can only be removed. -ENOSPC, with
+ * nothing in *err: there is no room for it in this session, as never for watchpoints. Words of new probes have their
+ * first values before, in dp_session_words(); places of probes that were dropped are free when dp_session_can_change()
+ * says yes again.
+ */
+bool dp_session_can_change(struct dp_session *s, u32 *words); /* how many there is room for */
+void dp_session_cancel(struct dp_session *s);                 /* what was added or dropped, and not yet changed */
+void dp_session_drop(struct dp_session *s, u32 probe);
+int dp_session_change(struct dp_session *s, struct dp_error *err);
+
+/*
  * Instead of arming: take over the probes that a dprobes which was killed has left in the process, with its rings,
  * counts and words. False, and nothing has changed, unless they are the same probes and programs, added in the same
  * order, and the kernel lets us open the rings (for that it wants CAP_CHECKPOINT_RESTORE). Afterwards as after

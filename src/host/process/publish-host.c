@@ -111,18 +111,22 @@ u32 dp_image_file(const struct dp_image *im, u64 addr)
 	return file_place(im->inode, im->dev_major, im->dev_minor, offset) | (im->stays ? DP_FILE_STAYS : 0);
 }
 
-/* Those in code that stays come first; returns how many they are. */
+static int in_order(const void *a, const void *b)
+{
+	const struct dp_patch *x = a, *y = b;
+	bool xs = x->file & DP_FILE_STAYS, ys = y->file & DP_FILE_STAYS;
+
+	return xs != ys ? ys - xs : x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+/* Those in code that stays come first; returns how many they are. Both parts are sorted by address. */
 static u32 split(struct dp_patch *v, u32 n)
 {
 	u32 k = 0;
 
-	for (u32 i = 0; i < n; i++)
-		if (v[i].file & DP_FILE_STAYS) {
-			struct dp_patch p = v[k];
-
-			v[k++] = v[i];
-			v[i] = p;
-		}
+	qsort(v, n, sizeof(*v), in_order);
+	while (k < n && v[k].file & DP_FILE_STAYS)
+		k++;
 	return k;
 }
 
@@ -131,18 +135,31 @@ static bool has_file(const struct dp_maps *maps, const struct dp_patch *p)
 	return dp_code_file(maps, p->addr) == (p->file & ~DP_FILE_STAYS);
 }
 
+static bool is_of_another(const struct dp_patches *all, u64 addr, u8 now)
+{
+	for (u32 i = 0; all && i < all->n; i++) {
+		const struct dp_patch *p = &all->v[i];
+
+		if (addr - p->addr < p->len &&
+		    (now == p->jump[addr - p->addr] || (addr == p->addr && now == DP_TRAP_BYTE)))
+			return true;
+	}
+	return false;
+}
+
 /* Bytes that are in some step of the protocol. */
-static bool in_some_step(const struct dp_patch *p, const u8 *now, bool crashed)
+static bool in_some_step(const struct dp_patch *p, const u8 *now, const struct dp_patches *crashed)
 {
 	for (u32 i = 0; i < p->len; i++)
-		if (now[i] != p->orig[i] && now[i] != p->jump[i] && (i || now[0] != DP_TRAP_BYTE))
+		if (now[i] != p->orig[i] && now[i] != p->jump[i] && (i || now[0] != DP_TRAP_BYTE) &&
+		    !is_of_another(crashed, p->addr + i, now[i]))
 			return false;
 	/* A breakpoint over a jump that we did not leave half done is somebody else's. */
 	return crashed || p->len == 1 || now[0] != DP_TRAP_BYTE || memcmp(now + 1, p->jump + 1, 4);
 }
 
 enum dp_patch_state dp_patch_state(const struct dp_mem *mem, const struct dp_maps *maps, const struct dp_patch *p,
-				   bool crashed)
+				   const struct dp_patches *crashed)
 {
 	const struct dp_map *m = dp_maps_at(maps, p->addr);
 	u8 now[sizeof(p->orig)];
@@ -190,15 +207,19 @@ static int check_places(const struct dp_publish_host *ph, const struct dp_maps *
  */
 static u32 keep_ours(const struct dp_publish_host *ph, const struct dp_maps *maps, struct dp_patch *v, u32 n)
 {
+	bool *ours = calloc(n + 1ull, sizeof(*ours));
 	u32 k = 0;
 
-	for (u32 i = 0; i < n; i++)
-		if (dp_patch_state(ph->mem, maps, &v[i], true) == DP_PATCH_OURS) {
+	for (u32 i = 0; ours && i < n; i++)
+		ours[i] = dp_patch_state(ph->mem, maps, &v[i], &(struct dp_patches){v, n}) == DP_PATCH_OURS;
+	for (u32 i = 0; ours && i < n; i++)
+		if (ours[i]) {
 			struct dp_patch p = v[k];
 
 			v[k++] = v[i];
 			v[i] = p;
 		}
+	free(ours);
 	return k;
 }
 
@@ -238,10 +259,12 @@ static int at_rest(struct dp_publish_host *ph, struct dp_patch *v, u32 n,
 {
 	int r = 0;
 
-	for (u32 i = 0; i < n && !r; i += AT_REST) {
+	for (u32 i = 0, k; i < n && !r; i = k) {
+		for (k = DP_MIN(n, i + AT_REST); k < n && v[k].addr < v[k - 1].addr + sizeof(v->orig); k++)
+			; /* those that lie over each other change together */
 		r = dp_tracer_stop_all(ph->tracer, err);
 		if (!r)
-			r = change(ph, v + i, DP_MIN(n - i, (u32)AT_REST), err);
+			r = change(ph, v + i, k - i, err);
 		dp_tracer_resume_all(ph->tracer);
 		dp_tracer_pump(ph->tracer);
 	}
@@ -264,9 +287,155 @@ int dp_patches_out(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct
 	return r ? r : at_rest(ph, v + k, n - k, dp_patches_restore, err);
 }
 
+/* ---- from old patches to new ones ---- */
+
+void dp_patches_overlay(const struct dp_patches *p, u64 at, u8 *bytes, u32 n)
+{
+	for (u64 k = DP_COUNT_UP_TO(p->v, p->n, addr, at + n - 1); k-- > 0 && p->v[k].addr + sizeof(p->v->orig) > at;)
+		for (u32 b = 0; b < p->v[k].len; b++)
+			if (p->v[k].addr + b - at < n)
+				bytes[p->v[k].addr + b - at] = p->v[k].jump[b];
+}
+
+/* What is left of the old ones; the places of the new ones are as they were when they were planned. */
+static int check_exchange(const struct dp_publish_host *ph, const struct dp_maps *maps, struct dp_patches *old,
+			  const struct dp_patches *now, struct dp_error *err)
+{
+	u32 k = 0;
+
+	for (u32 i = 0; i < old->n; i++) {
+		enum dp_patch_state state = dp_patch_state(ph->mem, maps, &old->v[i], NULL);
+
+		if (state == DP_PATCH_OTHERS)
+			return dp_fail(err, E_SITE_FOREIGN, "at 0x%llx", (unsigned long long)old->v[i].addr);
+		if (state == DP_PATCH_OURS)
+			old->v[k++] = old->v[i];
+	}
+	old->n = k;
+	for (u32 i = 0; i < now->n; i++) {
+		const struct dp_patch *p = &now->v[i];
+		u8 want[sizeof(p->orig)], is[sizeof(p->orig)];
+		int r;
+
+		if (!has_file(maps, p))
+			return dp_fail(err, E_ARM_MOVED, "at 0x%llx", (unsigned long long)p->addr);
+		r = dp_mem_read(ph->mem, p->addr, is, p->len, err);
+		if (r)
+			return r;
+		memcpy(want, p->orig, p->len);
+		dp_patches_overlay(old, p->addr, want, p->len);
+		if (memcmp(is, want, p->len))
+			return dp_fail(err, E_SITE_FOREIGN, "at 0x%llx", (unsigned long long)p->addr);
+	}
+	return 0;
+}
+
+static int exchange_at_rest(struct dp_publish_host *ph, struct dp_patches *old, const struct dp_patches *now,
+			    bool *begun, struct dp_error *err)
+{
+	struct dp_maps maps;
+	int r = dp_tracer_stop_all(ph->tracer, err);
+
+	if (!r)
+		r = dp_maps_read(&maps, ph->tracer->pid, err);
+	else
+		memset(&maps, 0, sizeof(maps));
+	if (!r)
+		r = check_exchange(ph, &maps, old, now, err);
+	if (!r) {
+		*begun = true;
+		r = dp_republish(&ph->rest, old->v, old->n, now->v, now->n, err);
+	}
+	dp_maps_free(&maps);
+	dp_tracer_resume_all(ph->tracer);
+	dp_tracer_pump(ph->tracer);
+	return r;
+}
+
+/* Those of the next piece, from both: of so many at least, and none of them lies over one of another piece. */
+static void next_piece(const struct dp_patches *old, const struct dp_patches *now, struct dp_patches *o,
+		       struct dp_patches *n)
+{
+	u64 end = 0;
+
+	*o = (struct dp_patches){old->v + (o->v ? (u32)(o->v - old->v) + o->n : 0), 0};
+	*n = (struct dp_patches){now->v + (n->v ? (u32)(n->v - now->v) + n->n : 0), 0};
+	for (;;) {
+		const struct dp_patch *a = o->v + o->n < old->v + old->n ? &o->v[o->n] : NULL;
+		const struct dp_patch *b = n->v + n->n < now->v + now->n ? &n->v[n->n] : NULL;
+		const struct dp_patch *p = !b || (a && a->addr <= b->addr) ? a : b;
+
+		if (!p || (o->n + n->n >= AT_REST && p->addr >= end))
+			return;
+		end = DP_MAX(end, p->addr + sizeof(p->orig));
+		p == a ? o->n++ : n->n++;
+	}
+}
+
+static bool lie_over(const struct dp_patch *a, u32 na, const struct dp_patch *b, u32 nb)
+{
+	for (u32 i = 0; i < na; i++) {
+		size_t k = DP_COUNT_UP_TO(b, nb, addr, a[i].addr + a[i].len - 1);
+
+		if (k && b[k - 1].addr + b[k - 1].len > a[i].addr)
+			return true;
+	}
+	return false;
+}
+
+int dp_patches_exchange(struct dp_publish_host *ph, const struct dp_patches *old, const struct dp_patches *now,
+			bool *begun, struct dp_error *err)
+{
+	u32 ko = split(old->v, old->n), kn = split(now->v, now->n);
+	const struct dp_patches goes = {old->v + ko, old->n - ko}, comes = {now->v + kn, now->n - kn};
+	struct dp_patches o = {NULL, 0}, n = {NULL, 0};
+	int r = 0;
+
+	*begun = false;
+	/* What lies over each other changes in one way or the other. */
+	if (!dp_patches_agree(old->v, ko, now->v, kn) || !dp_patches_agree(goes.v, goes.n, comes.v, comes.n) ||
+	    lie_over(old->v, ko, comes.v, comes.n) || lie_over(now->v, kn, goes.v, goes.n))
+		return dp_fail(err, E_SITE_TARGET, "a probe beside another one");
+	while (!r) {
+		next_piece(&goes, &comes, &o, &n);
+		if (!o.n && !n.n)
+			break;
+		struct dp_patches left = {malloc((o.n + 1ull) * sizeof(*left.v)), o.n};
+
+		if (!left.v)
+			return dp_fail(err, E_ARM_NOMEM, "patches");
+		memcpy(left.v, o.v, o.n * sizeof(*left.v));
+		r = exchange_at_rest(ph, &left, &n, begun, err);
+		free(left.v);
+	}
+	if (r || (!ko && !kn))
+		return r;
+	*begun = true;
+	return dp_republish(&ph->host, old->v, ko, now->v, kn, err);
+}
+
 /* ---- forked children that are held ---- */
 
-void dp_patch_child(pid_t tid, const struct dp_patch *v, u32 n, bool in)
+static void change_child(const struct dp_mem *mem, const struct dp_maps *maps, const struct dp_patches *old,
+			 const struct dp_patches *now)
+{
+	for (u32 i = 0; i < old->n; i++) {
+		const struct dp_patch *p = &old->v[i];
+
+		/* Where patches are to come a byte may be of one of them. */
+		if (now ? has_file(maps, p) : dp_patch_state(mem, maps, p, old) == DP_PATCH_OURS)
+			dp_mem_write(mem, p->addr, p->orig, p->len, NULL);
+	}
+	for (u32 i = 0; now && i < now->n; i++) {
+		const struct dp_patch *p = &now->v[i];
+		enum dp_patch_state state = dp_patch_state(mem, maps, p, now);
+
+		if (state == DP_PATCH_OURS || (state == DP_PATCH_ABSENT && has_file(maps, p)))
+			dp_mem_write(mem, p->addr, p->jump, p->len, NULL);
+	}
+}
+
+void dp_patch_child(pid_t tid, const struct dp_patches *old, const struct dp_patches *now)
 {
 	struct dp_maps maps;
 	struct dp_mem mem;
@@ -274,12 +443,7 @@ void dp_patch_child(pid_t tid, const struct dp_patch *v, u32 n, bool in)
 	if (dp_mem_open(&mem, tid, NULL))
 		return;
 	if (!dp_maps_read(&maps, tid, NULL)) {
-		for (u32 i = 0; i < n; i++) {
-			enum dp_patch_state state = dp_patch_state(&mem, &maps, &v[i], true);
-
-			if (state == DP_PATCH_OURS || (in && state == DP_PATCH_ABSENT && has_file(&maps, &v[i])))
-				dp_mem_write(&mem, v[i].addr, in ? v[i].jump : v[i].orig, v[i].len, NULL);
-		}
+		change_child(&mem, &maps, old, now);
 		dp_maps_free(&maps);
 	}
 	dp_mem_close(&mem);

@@ -17,6 +17,11 @@ struct dp_publish_host {
 	bool registered; /* membarrier was registered for this process */
 };
 
+struct dp_patches {
+	struct dp_patch *v;
+	u32 n;
+};
+
 void dp_publish_host_init(struct dp_publish_host *ph, struct dp_tracer *t, struct dp_mem *mem, struct dp_remote *r);
 
 /*
@@ -30,8 +35,17 @@ int dp_patches_in(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct 
 int dp_patches_out(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct dp_error *err);
 /* The last step of it for patches anywhere, by a caller who has stopped all threads. */
 int dp_patches_restore(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct dp_error *err);
-/* In a forked child that is held: put the patches in that are not there, or take out those that are there. */
-void dp_patch_child(pid_t tid, const struct dp_patch *v, u32 n, bool in);
+/*
+ * From the old patches, which stand (some may have gone with their modules), to those of `now`, as dp_republish(); both
+ * are sorted by address. begun: bytes may be in any step; else nothing has changed. E_SITE_TARGET besides the errors of
+ * dp_patches_in().
+ */
+int dp_patches_exchange(struct dp_publish_host *ph, const struct dp_patches *old, const struct dp_patches *now,
+			bool *begun, struct dp_error *err);
+/* In a forked child that is held: take out the old patches that are there, and put in those of `now`, or NULL: none. */
+void dp_patch_child(pid_t tid, const struct dp_patches *old, const struct dp_patches *now);
+/* In n bytes that begin at `at`: those that patches write. */
+void dp_patches_overlay(const struct dp_patches *p, u64 at, u8 *bytes, u32 n);
 
 /*
  * What a mapping of a file at addr is known by, as in struct dp_patch, but for whether it stays; 0: no code of a file
@@ -49,8 +63,11 @@ enum dp_patch_state {
 	DP_PATCH_OURS,   /* in some step of the protocol */
 	DP_PATCH_OTHERS, /* somebody else has changed the bytes */
 };
-/* What stands in the process at a patch. crashed: its owner may have been killed between two steps. */
+/*
+ * What stands in the process at a patch. crashed: NULL, or its owner may have been killed between two steps, and had
+ * all of these patches: while one takes the place of another, a byte may be of either.
+ */
 enum dp_patch_state dp_patch_state(const struct dp_mem *mem, const struct dp_maps *maps, const struct dp_patch *p,
-				   bool crashed);
+				   const struct dp_patches *crashed);
 
 #endif

@@ -199,6 +199,7 @@ struct dp_probe *dp_add_probe(struct dp_session *s)
 	if (!dp_grow((void **)&s->probes, &s->cap_probes, s->nprobes, sizeof(*s->probes)))
 		return NULL;
 	memset(&s->probes[s->nprobes], 0, sizeof(*s->probes));
+	s->probes[s->nprobes].fresh = s->armed;
 	return &s->probes[s->nprobes++];
 }
 
@@ -620,6 +621,32 @@ static void confirm_spots(struct dp_session *s)
 	}
 }
 
+/* The last probe takes a free place, or one further on. */
+static bool move_last(struct dp_session *s, u32 index)
+{
+	u32 from = s->nprobes - 1;
+
+	if (index == from)
+		return true;
+	while (s->nprobes <= index) {
+		struct dp_probe *none = dp_add_probe(s);
+
+		if (!none)
+			return false;
+		none->fresh = false;
+	}
+	s->probes[index] = s->probes[from];
+	memset(&s->probes[from], 0, sizeof(*s->probes));
+	for (u32 i = s->nspots; i-- > 0 && s->spots[i].owner == from;)
+		s->spots[i].owner = index;
+	for (u32 i = 0; i < s->watch.n; i++)
+		if (s->watch.v[i].owner == from)
+			s->watch.v[i].owner = index;
+	while (s->nprobes && !s->probes[s->nprobes - 1].event)
+		s->nprobes--;
+	return true;
+}
+
 int dp_session_add_spec(struct dp_session *s, const struct dp_probe_spec *spec, struct dp_error *err)
 {
 	struct dp_event *ev = dp_event_of_spec(spec);
@@ -638,5 +665,7 @@ int dp_session_add_spec(struct dp_session *s, const struct dp_probe_spec *spec, 
 	p->jit = spec->jit;
 	if (!spec->log_on_fault && (ev->prog.logmax || ev->prog.rpn.ex_logmax))
 		confirm_spots(s);
+	if (spec->index != DP_NEXT_INDEX && !move_last(s, spec->index))
+		return dp_fail(err, E_ARM_NOMEM, "probe %u", spec->index);
 	return 0;
 }

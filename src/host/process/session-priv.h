@@ -14,8 +14,8 @@ struct dp_probe_rt;
 struct dp_unwind_module;
 struct dp_unwind_row;
 
-struct dp_probe { /* one event, at one function entry, one address, or all exits of a function */
-	struct dp_event *event;
+struct dp_probe {               /* one event, at one function entry, one address, or all exits of a function */
+	struct dp_event *event; /* NULL: the place is free */
 	char symbol[DP_SYMBOL_MAX];
 	u64 offset;
 	u64 addr;
@@ -29,7 +29,8 @@ struct dp_probe { /* one event, at one function entry, one address, or all exits
 	u32 locals, globals, gate; /* words of the session, see dp_probe_spec */
 	u32 call_flags;            /* DP_PROBE_WATCH_*, of a probe without a program */
 	enum dp_jit_choice jit;
-	u64 compiled; /* address of the program as a function, 0: interpreted */
+	u64 compiled;        /* address of the program as a function, 0: interpreted */
+	bool fresh, leaving; /* added, or to go, while the session is armed: up to the next dp_session_change() */
 };
 
 #define DP_WATCH_REGISTERS 4
@@ -84,6 +85,15 @@ struct dp_late_points { /* extend.c: control blocks and points that come while t
 	u8 *tried;      /* of each of the DP_COPIES */
 };
 
+struct dp_changes { /* change.c: room for probes that come while the session is armed, and for words */
+	u32 probes, words;
+	u64 off, size;          /* of control blocks, from the region; 0: none will come */
+	struct dp_range blocks; /* those in use of them */
+	u64 jit_used;           /* of the room for compiled programs */
+	bool unsure;            /* bytes may be in any step */
+	bool busy;              /* somebody may still be in detours that have gone */
+};
+
 struct dp_calls_part {           /* process-calls.c */
 	bool any;                /* watch.v[0] is memory of a call */
 	u64 asks_off;            /* of the questions, in the mapping of the rings */
@@ -130,6 +140,7 @@ struct dp_session {
 	struct dp_watch_part watch;
 	struct dp_pages_part pages;
 	struct dp_late_points late;
+	struct dp_changes changes;
 	struct dp_calls_part calls;
 };
 
@@ -188,6 +199,9 @@ int dp_session_map_rings(struct dp_session *s, int fd, u64 size, struct dp_error
 void dp_session_unmap_rings(struct dp_session *s);
 bool dp_owner_lives(u32 pid); /* as a control block has it that we did not write: another dprobes that runs */
 
+/* Processes that inherited the probes by fork lose them. before: the block as it was when most of them did. */
+void dp_withdraw_inheritors(struct dp_session *s, const struct dp_block *before);
+
 /* shared.c */
 /* Map size bytes of our file fd at addr in the process, shared. E_TARGET_SHARE besides the errors of calls. */
 int dp_share_file(struct dp_remote *r, int pidfd, int fd, u64 addr, u64 size, struct dp_error *err);
@@ -211,8 +225,16 @@ int dp_arm(struct dp_session *s, struct dp_error *err);
 void dp_fill_probe(const struct dp_session *s, struct dp_probe_rt *rt, u32 owner, u64 addr, u64 code);
 
 /* process-compile.c */
-u64 dp_compile_lay_out(struct dp_session *s); /* bytes of compiled programs; spots know their place in them */
-void dp_compile_place(struct dp_session *s, u64 base);
+/*
+ * Of all programs, or, once the session is armed, of those that are new. Bytes of compiled programs; spots and probes
+ * know their place in them, and then the address.
+ */
+u64 dp_compile_lay_out(struct dp_session *s, struct dp_spot *spots, u32 n);
+void dp_compile_place(struct dp_session *s, struct dp_spot *spots, u32 n, u64 base);
+/* Compile them into this piece of the process's memory; the plan is made, and a->ctl is complete but for its tables. */
+struct arming;
+int dp_compile_write(struct arming *a, const struct dp_spot *spots, u32 n, const struct dp_plan *plan,
+		     struct dp_range to, struct dp_error *err);
 
 /* process-unwind.c */
 bool dp_session_uses(const struct dp_session *s, enum dp_opcode opcode); /* in any of its programs */

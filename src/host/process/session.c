@@ -81,6 +81,7 @@ struct heritage {
 	const struct dp_block *known; /* NULL: what each of them says counts */
 	u64 rings_at;
 	struct dp_file_id file;
+	bool only; /* of those that have this very block */
 };
 
 /*
@@ -119,6 +120,8 @@ static u32 withdraw_others(struct dp_session *s, const struct heritage *h)
 		    !dp_same_file(dp_rings_at(pid, h->rings_at), h->file))
 			continue;
 		at = h->known ? h->known->ctl.self : ownerless(pid, h->rings_at);
+		if (h->known && h->only && dp_find_control(pid) != at)
+			continue;
 		/* Born in the middle of a step, perhaps. */
 		if (at && !dp_withdraw_process(pid, h->known, at, true, &wd, NULL)) {
 			add_withdrawn(s, &wd);
@@ -135,6 +138,15 @@ static void withdraw_all_others(struct dp_session *s, const struct heritage *h)
 {
 	for (int i = 0; h->file.inode && i < ROUNDS && withdraw_others(s, h); i++)
 		;
+}
+
+void dp_withdraw_inheritors(struct dp_session *s, const struct dp_block *before)
+{
+	const struct heritage h[2] = {{s->pid, before, before->ctl.rings, s->rings_file, true},
+				      {s->pid, &s->block, before->ctl.rings, s->rings_file, false}};
+
+	for (int i = 0; i < 2; i++)
+		withdraw_all_others(s, &h[i]);
 }
 
 bool dp_owner_lives(u32 pid)
@@ -207,7 +219,7 @@ static int settle_predecessor(struct dp_session *s, struct dp_error *err)
 	if (dp_known_owner_lives(&k)) {
 		r = busy(s, (u32)k.owner, err);
 	} else {
-		struct heritage h = {s->pid, &k.block, k.block.ctl.rings, k.file};
+		struct heritage h = {s->pid, &k.block, k.block.ctl.rings, k.file, false};
 
 		r = clean_up(s, &k.block, k.block.ctl.self, &h, &wd, err);
 		if (!r && !wd.kept_bytes)
@@ -276,7 +288,7 @@ static int withdraw_patiently(struct dp_session *s, struct dp_withdrawn *wd, str
 	int r;
 
 	for (int i = 0;; i++) {
-		r = dp_withdraw_process(s->pid, &s->block, s->control, false, wd, err);
+		r = dp_withdraw_process(s->pid, &s->block, s->control, s->changes.unsure, wd, err);
 		if (r != -dp_error_info(E_TARGET_TRACED)->number || i == TRACED_PATIENCE)
 			return r;
 		usleep(10000);
@@ -307,7 +319,7 @@ static void tell_withdrawn(struct dp_session *s, const struct dp_withdrawn *wd)
 
 int dp_session_remove(struct dp_session *s, struct dp_error *err)
 {
-	struct heritage h = {s->pid, &s->block, s->region + (u64)s->rings_off, s->rings_file};
+	struct heritage h = {s->pid, &s->block, s->region + (u64)s->rings_off, s->rings_file, false};
 	struct dp_withdrawn wd = {.kept_bytes = 0};
 	u64 begin = dp_now_ns();
 	int r = 0;
@@ -341,7 +353,8 @@ void dp_session_free(struct dp_session *s)
 	dp_park_keep_end(&s->parking);
 	dp_session_remove(s, NULL);
 	for (u32 i = 0; i < s->nprobes; i++) {
-		dp_event_free(s->probes[i].event);
+		if (s->probes[i].event)
+			dp_event_free(s->probes[i].event);
 		free(s->probes[i].event);
 	}
 	free(s->probes);
@@ -399,7 +412,7 @@ void dp_session_probe(const struct dp_session *s, u32 i, struct dp_probe_info *o
 	    .reason = p->reason,
 	    .nsites = p->nsites,
 	    .ncompiled = p->ncompiled,
-	    .via = p->event->is_watch ? "watch" : NULL,
+	    .via = p->event && p->event->is_watch ? "watch" : NULL,
 	};
 }
 

@@ -32,6 +32,7 @@ struct work {
 	struct dp_blob_head head;
 	struct dp_patch *patches; /* those to be taken back */
 	u32 npatches;
+	struct dp_patches all; /* that the block has */
 	struct dp_redirect *redirects, *homes;
 	struct dp_range *areas; /* and the three pieces of code in the main mapping behind them */
 	bool keep;              /* something must stay mapped */
@@ -53,6 +54,11 @@ static int take_block(struct work *w, const struct dp_block *known, u64 ctl_addr
 	w->homes = b.homes;
 	w->npatches = b.ctl.npatches;
 	w->areas = r ? NULL : calloc((size_t)b.ctl.nareas + 3, sizeof(*w->areas));
+	w->all.v = w->npatches ? calloc(w->npatches, sizeof(*w->all.v)) : NULL;
+	if (w->all.v) {
+		memcpy(w->all.v, w->patches, w->npatches * sizeof(*w->all.v));
+		w->all.n = w->npatches;
+	}
 	if (w->areas && b.ctl.nareas)
 		memcpy(w->areas, b.areas, b.ctl.nareas * sizeof(*w->areas));
 	b.patches = NULL;
@@ -68,7 +74,7 @@ static void select_patches(struct work *w, bool crashed)
 
 	for (u32 i = 0; i < w->npatches; i++) {
 		const struct dp_patch *p = &w->patches[i];
-		enum dp_patch_state state = dp_patch_state(&w->mem, &w->maps, p, crashed);
+		enum dp_patch_state state = dp_patch_state(&w->mem, &w->maps, p, crashed ? &w->all : NULL);
 		u8 now[sizeof(p->orig)];
 
 		if (state == DP_PATCH_OURS) {
@@ -90,14 +96,16 @@ static void select_patches(struct work *w, bool crashed)
  * may have been lost just then, so that a breakpoint would kill them. Their only thread comes from the call that made
  * it, and so stands on no byte that changes here.
  */
-static void restore_children(struct work *w)
+static void restore_children(void *arg)
 {
+	struct work *w = arg;
+
 	for (u32 i = 0; w->tracer.held && i < w->tracer.n; i++) {
 		struct dp_thread *th = &w->tracer.v[i];
 
 		if (!th->foreign || th->gone || th->released)
 			continue;
-		dp_patch_child(th->tid, w->patches, w->npatches, false);
+		dp_patch_child(th->tid, &(struct dp_patches){w->patches, w->npatches}, NULL);
 		dp_tracer_release(&w->tracer, th);
 	}
 }
@@ -108,46 +116,21 @@ static void restore_children(struct work *w)
  */
 static bool all_threads_out(struct work *w)
 {
-	struct dp_tracer *t = &w->tracer;
-	u64 begin = dp_now_ns();
 	struct dp_moves mv = {.map = w->homes,
 			      .nmap = w->ctl.nhomes,
 			      .avoid = w->areas,
 			      .navoid = w->ctl.nareas + 3,
 			      .slots = w->remote.slots,
 			      .slots_hi = w->remote.slots_hi};
-	u32 ms = 0;
 	bool all;
 
 	w->areas[w->ctl.nareas].lo = w->ctl.region_lo;
 	w->areas[w->ctl.nareas].hi = w->ctl.region_lo + DP_ALIGN_UP(dp_blob_size, 4096);
 	w->areas[w->ctl.nareas + 1] = (struct dp_range){w->ctl.jit_lo, w->ctl.jit_hi};
 	w->areas[w->ctl.nareas + 2] = (struct dp_range){w->ctl.copies_lo, w->ctl.copies_hi};
-	for (u32 i = 0; i < t->n; i++)
-		t->v[i].done = false;
-	do {
-		all = true;
-		for (u32 i = 0; i < t->n; i++) {
-			struct dp_thread *th = &t->v[i];
-
-			restore_children(w); /* which do not wait for all the others */
-			if (th->done || th->gone || th->released || th->foreign)
-				continue;
-			if (dp_tracer_stop(t, th, 20000000)) {
-				th = &t->v[i]; /* the table may have moved */
-				th->done = dp_move_thread(th, &w->mem, &w->maps, &mv);
-				dp_tracer_resume(t, th);
-			}
-			th = &t->v[i];
-			if (!th->done && !th->gone) {
-				all = false;
-				w->out->inside = th->tid;
-				w->out->where = mv.where;
-			}
-		}
-		if (!all)
-			dp_tracer_pause(t, &ms);
-	} while (!all && !t->dead && dp_now_ns() - begin < GRACE_NS);
+	/* Children do not wait for all the others. */
+	all = dp_move_all(&w->tracer, &w->mem, &w->maps, &mv, GRACE_NS, restore_children, w, &w->out->inside);
+	w->out->where = mv.where;
 	w->out->moved += mv.moved;
 	return all;
 }
@@ -414,6 +397,7 @@ static void finish(struct work *w)
 	dp_mem_close(&w->mem);
 	dp_maps_free(&w->maps);
 	free(w->patches);
+	free(w->all.v);
 	free(w->redirects);
 	free(w->homes);
 	free(w->areas);

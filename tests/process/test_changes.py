@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Programs come and go in a process: those that stay miss nothing; a change happens as a whole or not at all."""
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from tap import *  # noqa: E402,F403
+from live import *  # noqa: E402,F403
+
+COUNTS = target("counts")
+DIR = tempfile.mkdtemp(prefix="dp-changes-")
+os.environ["DPROBES_DIR"] = os.path.join(DIR, "driver")
+FUNCTIONS = ["steady", "left", "right", "several"]
+
+
+def program(name, probes, module=COUNTS, header="vars = 8"):
+    """probes: (offset, code) or (offset, code, more)"""
+    path = os.path.join(DIR, name + ".rpn")
+    with open(path, "w") as f:
+        f.write("name = %s\nid = 7\n%s\n" % (module, header))
+        for p in probes:
+            f.write("offset = %s\n%s\n%s\n" % (p[0], p[2] if len(p) > 2 else "", p[1]))
+    return path
+
+
+def sums(text, probe=0):
+    """the counts of a probe in all processes: hits, and the parts that they are made of"""
+    m = re.search(r"probe %d: .*hits (\d+): recorded (\d+), passed over (\d+), not logged (\d+), missed (\d+), "
+                  r"lost (\d+)" % probe, text)
+    v = [int(x) for x in m.groups()]
+    assert v[0] == sum(v[1:]), m.group(0)
+    return v
+
+
+class Counts(Live):
+    """Calls so far of each function, while its threads stand still."""
+
+    def __init__(self, threads=4, *plugin):
+        super().__init__([COUNTS, str(threads), *plugin])
+
+    def calls(self):
+        return dict(zip(FUNCTIONS, map(int, self("stop").split())))
+
+    def go(self):
+        assert self("go") == "ok"
+
+
+@alone
+def others_come_and_go():
+    """while programs come and go beside it, at its instruction and around it, a program sees every call"""
+    o = Counts()
+    o.calls()
+    dprobes("insert", program("stays", [("steady", "inc lv, 0; abort"), ("several", "inc lv, 1; abort")]), check=0)
+    before = o.calls()
+    o.go()
+    base = os.path.basename(COUNTS)
+    other = [program("o1", [("steady", "inc lv, 0; abort"), ("left", "inc lv, 1; abort")], base),
+             program("o2", [("several", "inc lv, 0; abort", "at = return"), ("right", "inc lv, 1; abort")], base),
+             program("o3", [("steady", "inc lv, 0; abort", "at = return"), ("several", "inc lv, 1; abort")], base)]
+    chance = random.Random(3)
+    for i in range(12):
+        dprobes("insert", chance.choice(other), check=0)
+        dprobes("remove", "--name", base, check=0)
+    after = o.calls()
+    text = dprobes("query", "--name", COUNTS, check=0).stdout
+    for k, f in ((0, "steady"), (1, "several")):
+        v = sums(text, k)
+        assert v[0] == after[f] - before[f] and not v[4] and not v[5], (f, after[f] - before[f], text)
+    text = dprobes("vars", "--all", check=0).stdout
+    assert "lv 0 = %d" % (after["steady"] - before["steady"]) in text, (after, before, text)
+    dprobes("-r", "-a", check=0)
+    assert not our_mappings(o.pid) and not code_differs(o.pid)
+    o.go()
+    assert o.end() == 0
+
+
+def variables():
+    return {int(k): int(v) for k, v in re.findall(r"lv (\d+) = (\d+)", dprobes("vars", "--all", check=0).stdout)}
+
+
+@alone
+def refused_changes():
+    """a merge or a replacement that is refused changes nothing: what is inserted goes on, and misses nothing"""
+    o, other = Counts(2), Counts(1)
+    o.calls(), other.calls()
+    dprobes("insert", program("r1", [("steady", "inc lv, 0; abort")]), "-p", o.pid, check=0)
+    before = o.calls()
+    o.go()
+    wrong = program("r2", [("left", "inc lv, 1; abort"), ("no_such_function", "inc lv, 2; abort")])
+    for how in ("--merge", "--replace"):
+        r = dprobes("insert", wrong, how)
+        assert r.returncode and "E-SYM-NONE" in r.stderr, (how, r.stderr)
+    good = program("r3", [("left", "inc lv, 1; abort")])
+    for option in (["-p", other.pid], ["--log-target", "KLOG"], ["--jit", "off"], ["--json"]):
+        r = dprobes("insert", good, "--merge", *option)
+        assert r.returncode and "E-RPN-MERGE" in r.stderr, (option, r.stderr)
+    after = o.calls()
+    text = dprobes("query", "--name", COUNTS, check=0).stdout
+    assert "1 probes" in text and "left" not in text, text
+    assert sums(text)[0] == variables()[0] == after["steady"] - before["steady"], (before, after, text)
+    dprobes("-r", "-a", check=0)
+    for p in (o, other):
+        assert not our_mappings(p.pid) and not code_differs(p.pid)
+        p.go()
+        assert p.end() == 0
+
+
+@alone
+def additions():
+    """a merge brings first values and aggregates along, keeps the variables of what is there, and misses nothing"""
+    o = Counts(3)
+    o.calls()
+    dprobes("insert", program("a1", [("steady", "inc lv, 0; abort"), ("left", "inc lv, 1; abort")],
+                              header="vars = 2\ninit = 1 1000"), check=0)
+    before = o.calls()
+    o.go()
+    dprobes("insert", program("a2", [("right", "push d, 3; push d, 4; fold lv, 1; inc lv, 3; abort")],
+                              header='vars = 6\ninit = 3 50\naggregate = "threes" sum 4'), "--merge", check=0)
+    middle = o.calls()
+    o.go()
+    dprobes("insert", program("a3", [("left", "inc lv, 2; abort")], header="vars = 6"), "--merge", check=0)
+    after = o.calls()
+    v, text = variables(), dprobes("query", "--name", COUNTS, check=0).stdout
+    assert v[0] == after["steady"] - before["steady"] == sums(text)[0], (before, after, v, text)
+    assert v[1] >= 1000 + middle["left"] - before["left"], (before, middle, v)
+    assert v[1] + v[2] - 1000 == after["left"] - before["left"], (before, after, v)
+    assert v[3] > 50 and v[3] - 50 <= after["right"] - before["right"], (v, after)
+    text = dprobes("vars", "--all", check=0).stdout
+    assert re.search(r"threes\D+%d\b" % (3 * (v[3] - 50)), text), (v, text)
+    r = dprobes("insert", program("a4", [("right", "inc lv, 5; abort")],
+                                  header='vars = 6\naggregate = "other" count 4'), "--merge")
+    assert r.returncode and "E-RPN-MERGE" in r.stderr and "threes" in r.stderr, r.stderr
+    dprobes("-r", "-a", check=0)
+    assert not our_mappings(o.pid) and not code_differs(o.pid)
+    o.go()
+    assert o.end() == 0
+
+
+@alone
+def storm():
+    """changes while threads, signals, forks and dlopen go on: the one that stays sees every call"""
+    plugin, base = target("plugin.so"), os.path.basename(COUNTS)
+    o, chance = Counts(8, plugin), random.Random(7)
+    o.calls()
+    dprobes("insert", program("s1", [("steady", "inc lv, 0; abort"), ("several", "inc lv, 1; abort")]),
+            "-p", o.pid, check=0)
+    before = o.calls()
+    o.go()
+    others = {base: [program("s2", [("left", "inc lv, 0; abort"), ("steady", "inc lv, 1; abort", "at = return")], base),
+                     program("s3", [("right", "inc lv, 0; abort"), ("several", "inc lv, 1; abort"),
+                                    ("steady", "inc lv, 1; abort")], base)],
+              plugin: [program("s4", [("plugin_work", "inc lv, 0; abort")], plugin),
+                       program("s5", [("plugin_work", "inc lv, 0; abort", "at = return")], plugin)]}
+    for i in range(30):
+        name = chance.choice(list(others))
+        if chance.random() < 0.4:
+            dprobes("remove", "--name", name)
+        else:
+            dprobes("insert", chance.choice(others[name]), "--replace", "-p", o.pid)
+    after = o.calls()
+    text = dprobes("query", "--name", COUNTS, check=0).stdout
+    for k, f in ((0, "steady"), (1, "several")):
+        v = sums(text, k)
+        assert v[0] == after[f] - before[f] and not v[5], (f, after[f] - before[f], text)
+    dprobes("-r", "-a", check=0)
+    assert not our_mappings(o.pid) and not code_differs(o.pid)
+    o.go()
+    assert o.end() == 0
+
+
+@alone
+def killed_in_changes():
+    """drivers killed at random instants of changes: the process goes on, and in the end nothing is left in it"""
+    o, chance = Counts(), random.Random(5)
+    base = os.path.basename(COUNTS)
+    stays = program("k1", [("steady", "inc lv, 0; abort"), ("several", "inc lv, 1; abort")])
+    more = program("k2", [("steady", "inc lv, 0; abort", "at = return"), ("left", "inc lv, 1; abort"),
+                          ("several", "inc lv, 2; abort", "at = return")], base)
+    for i in range(15):
+        dprobes("insert", stays, "--replace")
+        p = start([DPROBES, *chance.choice([["insert", more, "--replace"], ["insert", stays, "--merge"],
+                                            ["remove", "--name", base]])])
+        time.sleep(chance.random() * 0.08)
+        for pid in drivers():
+            os.kill(pid, 9)
+        p.wait(60)
+        a = o.calls()["steady"]
+        o.go()
+        assert wait_for(lambda: (o.calls()["steady"] > a, o.go())[0], what="further calls")
+    dprobes("-r", "-a", check=0)
+    assert not our_mappings(o.pid) and not code_differs(o.pid)
+    assert o.calls() and o.go() is None and o.end() == 0
+
+
+try:
+    run()
+finally:
+    subprocess.run([DPROBES, "-r", "-a"], stdout=subprocess.DEVNULL)
+    shutil.rmtree(DIR, ignore_errors=True)
