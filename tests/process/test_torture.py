@@ -80,8 +80,12 @@ def our_leftovers(pid):
     """Mappings and descriptors that a killed dprobes may have left unfinished."""
     with open("/proc/%d/maps" % pid) as f:
         code = [line for line in f if " r-xp 00000000 00:00 0" in line and "[" not in line]
-    fds = ["/proc/%d/fd/%s" % (pid, fd) for fd in os.listdir("/proc/%d/fd" % pid)]
-    return code + [fd for fd in fds if "dprobes" in os.readlink(fd)]
+    for fd in os.listdir("/proc/%d/fd" % pid):
+        try:
+            code += [fd] if "dprobes" in os.readlink("/proc/%d/fd/%s" % (pid, fd)) else []
+        except FileNotFoundError:
+            pass  # the program opens and closes its libraries
+    return code
 
 
 @test
