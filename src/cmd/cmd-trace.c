@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "cmd/cmd.h"
 #include "cmd/summary.h"
@@ -495,27 +494,20 @@ static int run(struct trace *t, struct dp_error *err)
 
 /* ---- the end ---- */
 
-/* A trace that went well ends as the started program did, with 128 more than a signal's number. */
 static void take_status(struct trace *t)
 {
 	int status;
 
-	if (!t->run.n || !dp_tracee_status(&t->run.v[0]->tracee, &status) || t->status)
-		return;
-	t->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	if (t->run.n && dp_tracee_status(&t->run.v[0]->tracee, &status) && !t->status)
+		t->status = dp_ui_status_of(status);
 }
 
 static void tell_end(struct trace *t)
 {
 	int status;
 
-	if (!t->run.n || !dp_tracee_status(&t->run.v[0]->tracee, &status) || !status)
-		return;
-	if (WIFSIGNALED(status))
-		dp_ui_note("%s was ended by signal %d (%s)", t->command[0], WTERMSIG(status),
-			   strsignal(WTERMSIG(status)));
-	else
-		dp_ui_note("%s ended with status %d", t->command[0], WEXITSTATUS(status));
+	if (t->run.n && dp_tracee_status(&t->run.v[0]->tracee, &status))
+		dp_ui_tell_ended(t->command[0], status);
 }
 
 /* Whatever was lost is told, in quiet mode too. */

@@ -159,6 +159,10 @@ void dp_ui_put_text(FILE *f, const char *s);
 void dp_ui_json_end(struct dp_json *j);
 
 void dp_ui_note(const char *fmt, ...) DP_PRINTF(1, 2);
+/* A program that was started for a trace has ended, with this status of waitpid(): told where it was not 0. */
+void dp_ui_tell_ended(const char *name, int status);
+/* A trace that went well ends as that program did, with 128 more than a signal's number. */
+int dp_ui_status_of(int status);
 
 /* A line that is overwritten while something takes long; shown on a terminal only. */
 void dp_ui_progress(const char *what, unsigned long long done, unsigned long long total);

@@ -26,6 +26,7 @@ struct program {
 	double interval;
 	struct dp_run *run;
 	pid_t child;
+	int ended;                       /* of the child, as waitpid() tells; -1: it runs, or is none */
 	int go, result;                  /* pipes to and from it */
 	struct dp_cmd_cleaner cleaner;   /* cleans up after us */
 	const struct event_lines *lines; /* in the place of a file; NULL */
@@ -265,7 +266,7 @@ static bool is_over(struct program *p)
 	if (dp_cmd_stop || dp_run_is_full(p->run))
 		return true;
 	if (p->child > 0)
-		return waitpid(p->child, NULL, WNOHANG) != 0;
+		return waitpid(p->child, &p->ended, WNOHANG) != 0;
 	return p->args.pid && kill(p->args.pid, 0) && errno == ESRCH;
 }
 
@@ -309,6 +310,8 @@ static void tell_end(struct program *p)
 	if (dp_run_is_full(p->run) && !p->t.quiet)
 		dp_ui_note("%llu events shown; those behind are counted only", (unsigned long long)p->t.run.max_events);
 	if (!p->t.quiet && p->lines) {
+		if (p->ended > 0)
+			dp_ui_tell_ended(p->t.command[0], p->ended);
 		rows = dp_run_rows(p->run, &n, &total);
 		if (rows)
 			dp_summary_rows(stderr, rows, n, &total, (double)(dp_now_ns() - p->begin) / 1e9);
@@ -368,8 +371,12 @@ static int finish(struct program *p, int status)
 
 int dp_cmd_trace_lines(struct trace *t)
 {
-	struct program p = {
-	    .args.verb = VERB_INSERT, .cleaner.fd = -1, .t = *t, .lines = &t->lines, .interval = t->interval};
+	struct program p = {.args.verb = VERB_INSERT,
+			    .cleaner.fd = -1,
+			    .t = *t,
+			    .lines = &t->lines,
+			    .interval = t->interval,
+			    .ended = -1};
 	struct line_target target = {
 	    .command = t->command, .defines = t->defines, .ndefines = t->ndefines, .quiet = t->quiet};
 	int status = CMD_FAILED;
@@ -380,13 +387,15 @@ int dp_cmd_trace_lines(struct trace *t)
 	target.all = t->select.file;
 	if (dp_cmd_lines_compile(&t->lines, &target, &p.programs))
 		status = finish(&p, run(&p));
+	if (!status && p.ended > 0)
+		status = dp_ui_status_of(p.ended);
 	dp_cmd_lines_free(&p.programs);
 	return status;
 }
 
 int dp_cmd_trace_program(int argc, char **argv)
 {
-	struct program p = {.args.verb = VERB_INSERT, .cleaner.fd = -1, .t.of_programs = true};
+	struct program p = {.args.verb = VERB_INSERT, .cleaner.fd = -1, .t.of_programs = true, .ended = -1};
 	bool done = false;
 	int status = parse(&p, argc, argv, &done);
 

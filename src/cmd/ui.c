@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 #include <strings.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cmd/cmd.h"
@@ -222,4 +223,17 @@ void dp_ui_json_end(struct dp_json *j)
 	else
 		fwrite(j->line->text, 1, j->line->n, stdout);
 	dp_line_free(j->line);
+}
+
+int dp_ui_status_of(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+void dp_ui_tell_ended(const char *name, int status)
+{
+	if (WIFSIGNALED(status))
+		dp_ui_note("%s was ended by signal %d (%s)", name, WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else if (status)
+		dp_ui_note("%s ended with status %d", name, WEXITSTATUS(status));
 }

@@ -173,7 +173,8 @@ def limits():
 def status():
     """trace -- COMMAND ends with the command's status; a mistake of the trace comes first"""
     for script, want in (("exit 0", 0), ("exit 1", 1), ("exit 7", 7), ("kill -KILL $$", 128 + signal.SIGKILL)):
-        dprobes("trace", "p libc:malloc", "-o", "/dev/null", "--", "sh", "-c", script, check=want)
+        for line in ("p libc:malloc", "p libc:malloc count by $pid"):
+            dprobes("trace", line, "-o", "/dev/null", "--", "sh", "-c", script, check=want)
     dprobes("trace", "-q", "p libc:malloc", "-o", "/dev/full", "--", "sh", "-c", "ls -l / /etc; exit 7", check=1)
     t = trace_start("p libc:malloc", "--", "sh", "-c", "sleep 100")
     wait_for(lambda: re.search(r"malloc", text_of(t.out_path)), what="events")
