@@ -21,10 +21,8 @@ for f in base/error base/services-user base/text lang/event/lexer lang/event/eve
 	lang/event/location lang/event/fetch lang/event/condition lang/event/event-gen lang/event/gen-condition \
 	lang/event/event-compile program/code program/program-image program/program program/verify program/disasm \
 	program/flow program/lower lang/rpn/rpn-aggregate lang/rpn/asm lang/rpn/rpn-fields lang/rpn/macro \
-	lang/rpn/rpn-parse lang/rpn/pre lang/rpn/token lang/rpn/rpn-unit log/aggregate log/calls log/clock log/format \
-	log/formats log/json log/line log/log-fields log/log-guard log/log-rpn log/put log/reader log/rings log/stacks \
-	log/symbol log/view log/walk \
-	$(cd "$src/src" && ls log/sinks/*.c) \
+	lang/rpn/rpn-parse lang/rpn/pre lang/rpn/token lang/rpn/rpn-unit \
+	$(cd "$src/src" && ls log/*.c log/sinks/*.c) \
 	hit/vm hit/hit-rpn hit/hit-text arch/x86_64/emit arch/x86_64/rpn-calls \
 	arch/x86_64/rpn-compile arch/x86_64/rpn-ops arch/x86_64/rpn-values; do
 	f=${f%.c}
