@@ -184,6 +184,24 @@ def joining():
 
 
 @test
+def killed():
+    """what a killed recorder has read is in the file, without a gap; the next recording of the process is whole"""
+    target_process = running("rec-kill")
+    line = ("-p", target_process.pid, "p outer n=%di:s64 if %di % 16 == 0")
+    p = start([DPROBES, "record", "-o", path("kill.dpt"), *map(str, line)])
+    wait_for(lambda: os.path.exists(path("kill.dpt")) and os.path.getsize(path("kill.dpt")) > 1 << 15, what="records")
+    stop(p, signal.SIGKILL)
+    r = dprobes("report", "--json", path("kill.dpt"), check=0)
+    n = [e["args"]["n"] for e in json_lines(r.stdout)]
+    assert "not ended" in r.stderr and len(n) > 100, (len(n), r.stderr)
+    assert n == list(range(n[0], n[0] + 16 * len(n), 16)), n[:20]
+    dprobes("record", "-o", path("next.dpt"), "--max-events", "100", *line, check=0)
+    assert len(events_of(path("next.dpt"))) == 100
+    assert not code_differs(target_process.pid)
+    stop(target_process)
+
+
+@test
 def command_line():
     """record wants a file, report one recording"""
     r = dprobes("record", "p tree:leaf", "--", TREE)
