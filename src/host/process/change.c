@@ -411,7 +411,7 @@ static void take_back(struct change *c)
 	if (!c->begun || s->changes.unsure)
 		return;
 	dp_arm_finish_children(&c->a);
-	if (c->a.ctl->segv_taken && !c->before.ctl.segv_taken) { /* our action stays until the end */
+	if (c->a.ctl && c->a.ctl->segv_taken && !c->before.ctl.segv_taken) { /* our action stays until the end */
 		c->before.ctl.segv_taken = 1;
 		memcpy(c->before.ctl.old_segv, c->a.ctl->old_segv, sizeof(c->before.ctl.old_segv));
 		dp_mem_write(&c->a.mem, c->before.ctl.self, &c->before.ctl, sizeof(c->before.ctl), NULL);
