@@ -207,17 +207,11 @@ int main(int argc, char **argv)
 {
 	static const char *const places[] = {CASES "/cases/*.dpc", CASES "/errors/*.dpc",
 					     CASES "/../../examples/dpcc/*.dpc"};
-#ifdef DP_SHORT_RUN
-	double seconds = 0;
-	u64 times = 1500;
-#else
-	double seconds = argc > 1 ? atof(argv[1]) : 10;
-	u64 times = argc > 3 ? 1 : 0;
-#endif
-	u64 first = argc > 3 ? strtoull(argv[3], NULL, 0) : 0, at = 0;
+	struct fuzz_args args = fuzz_args(argc, argv, 1500);
+	u64 at = 0;
 	bool good;
 
-	seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+	seed = args.seed;
 	for (size_t i = 0; i < DP_ARRAY_SIZE(places); i++) {
 		glob_t g = {0};
 
@@ -236,7 +230,7 @@ int main(int argc, char **argv)
 		puts("1..1\nnot ok 1 - the probed programs cannot be compiled");
 		return 1;
 	}
-	good = ntexts > 50 && fuzz_run(one, first, seconds, times, &at);
+	good = ntexts > 50 && fuzz_run(one, args.first, args.seconds, args.times, &at);
 	if (!good)
 		printf("# again: fuzz-dpcc 0 %llu %llu\n", (unsigned long long)seed, (unsigned long long)at);
 	printf("1..1\n%s 1 - %llu handlers with changed words of %u: %llu compiled, all of these assemble\n",

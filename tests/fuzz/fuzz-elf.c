@@ -235,23 +235,17 @@ static void one(u64 i)
 
 int main(int argc, char **argv)
 {
-#ifdef DP_SHORT_RUN
-	double seconds = 0;
-	u64 times = 400;
-#else
-	double seconds = argc > 1 ? atof(argv[1]) : 10;
-	u64 times = argc > 3 ? 1 : 0;
-#endif
-	u64 first = argc > 3 ? strtoull(argv[3], NULL, 0) : 0, at = 0;
+	struct fuzz_args args = fuzz_args(argc, argv, 400);
+	u64 at = 0;
 	bool good;
 
-	seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+	seed = args.seed;
 	nsamples = samples_make(samples, DP_ARRAY_SIZE(samples));
 	if (!nsamples) {
 		puts("1..1\nok 1 - files with changed bytes # SKIP there is no compiler for the first ones");
 		return 0;
 	}
-	good = fuzz_run(one, first, seconds, times, &at);
+	good = fuzz_run(one, args.first, args.seconds, args.times, &at);
 	if (!good)
 		printf("# again: fuzz-elf 0 %llu %llu\n", (unsigned long long)seed, (unsigned long long)at);
 	printf(

@@ -325,19 +325,13 @@ static void one(u64 i)
 
 int main(int argc, char **argv)
 {
-#ifdef DP_SHORT_RUN
-	double seconds = 0;
-	u64 times = 4000;
-#else
-	double seconds = argc > 1 ? atof(argv[1]) : 10;
-	u64 times = argc > 3 ? 1 : 0;
-#endif
-	u64 first = argc > 3 ? strtoull(argv[3], NULL, 0) : 0, at = 0;
+	struct fuzz_args args = fuzz_args(argc, argv, 4000);
+	u64 at = 0;
 	bool good;
 
-	seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+	seed = args.seed;
 	sample = make(DP_FORMAT_RECORDING, &sample_size);
-	good = fuzz_run(one, first, seconds, times, &at);
+	good = fuzz_run(one, args.first, args.seconds, args.times, &at);
 	if (!good)
 		printf("# again: fuzz-recording 0 %llu %llu\n", (unsigned long long)seed, (unsigned long long)at);
 	printf("1..1\n%s 1 - %llu recordings with changed bytes: %llu opened, %llu records\n", good ? "ok" : "not ok",

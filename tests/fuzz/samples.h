@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "base/base.h"
 
@@ -28,6 +29,26 @@ bool sample_read(struct sample *s, const char *path);
  * limit). A child that dies, or that computes for longer than 20 s at one i, ends it: returns false, and *at is that i.
  */
 bool fuzz_run(void (*one)(u64 i), u64 first, double seconds, u64 times, u64 *at);
+
+/* What a fuzzer is called with: [SECONDS [SEED [ONLY]]]. As a test (DP_SHORT_RUN) it makes so many inputs. */
+struct fuzz_args {
+	double seconds;
+	u64 times, first, seed;
+};
+
+static inline struct fuzz_args fuzz_args(int argc, char **argv, u64 short_times)
+{
+	struct fuzz_args a = {.first = argc > 3 ? strtoull(argv[3], NULL, 0) : 0,
+			      .seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1};
+
+#ifdef DP_SHORT_RUN
+	a.times = short_times;
+#else
+	a.seconds = argc > 1 ? atof(argv[1]) : 10;
+	a.times = argc > 3 ? 1 : 0;
+#endif
+	return a;
+}
 
 /* Counters that children share with us. */
 extern u64 *fuzz_counts; /* [8] */

@@ -97,6 +97,8 @@ void dp_arm_name_files(struct dp_plan *plan, struct dp_process *proc);
 int dp_arm_check_bytes(struct arming *a, struct dp_error *err);
 /* Map a->areas and write the plan's detours. */
 int dp_arm_map_areas(struct arming *a, struct dp_error *err);
+/* arm-detours.c: all detours of the plan, into areas that are mapped. */
+int dp_arm_write_detours(struct arming *a, struct dp_error *err);
 int dp_arm_take_signal(struct arming *a, int sig, u64 old[4], struct dp_error *err);
 int dp_arm_publish(struct arming *a, struct dp_error *err);
 int dp_arm_last_round(struct arming *a, bool parts, struct dp_error *err); /* parts: they see each thread */
