@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-#define DP_ABI 10
+#define DP_ABI 11
 #define DP_CONTROL_MAGIC 0x31424f5250594e44ull /* "DNYPROB1" */
 #define DP_REDIRECTED 0x4452494445525044ull    /* value of a trap signal whose thread a tracer has redirected already */
 
@@ -94,6 +94,7 @@ struct dp_control {
 	u64 copies_lo, copies_hi; /* their code; a copy's begins at copies_lo + index * DP_COPY_CODE */
 	u32 npages;               /* ranges; 0: no pages are watched */
 	s32 pagemap;              /* the process's descriptor of its own /proc/self/pagemap, opened for us */
+	struct dp_range stack;    /* of the process's first thread, as far as it was mapped when this was armed */
 	u32 nranges;              /* memory that cannot go away: may be read without a check */
 	u32 pad;
 	struct dp_range ranges[DP_MAX_RANGES];

@@ -51,6 +51,9 @@ struct dp_vm {
 	struct dp_rpn_state rpn;
 };
 
+#define DP_NEAR 64    /* bytes around a word that come with it where reading is a system call */
+#define DP_NEAR_OFF 1 /* not in this hit */
+
 /* What one run can see and change. */
 struct dp_hit {
 	struct dp_regs *regs;
@@ -66,6 +69,9 @@ struct dp_hit {
 	bool aside; /* reads must not be seen by debug registers */
 	u32 stop;   /* not 0: a program asks that the process stops behind this hit */
 	bool held;  /* records of this hit wait (struct dp_pending) */
+	u64 near;   /* address of the bytes that are in line; 0: none are, DP_NEAR_OFF: none shall be */
+	u64 taken;  /* bit i: the program has had byte i of them */
+	u64 line[DP_NEAR / 8];
 };
 
 enum dp_run_result {

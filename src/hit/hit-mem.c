@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Guarded access to the probed process's memory from inside it. Direct only where the memory
- * cannot go away (the stack page in use, segments that stay mapped); everywhere else by a system
+ * cannot go away (the stack in use, segments that stay mapped); everywhere else by a system
  * call that returns an error instead of faulting.
  */
 #include "hit/hit-priv.h"
@@ -30,11 +30,14 @@ struct iovec_rt {
 static bool known(const struct dp_hit *h, u64 addr, u32 len)
 {
 	const struct dp_control *ctl = h->ctl;
-	u64 page = h->regs->sp & ~(PAGE - 1);
+	u64 page = h->regs->sp & ~(PAGE - 1), end = page + PAGE;
 
 	if (h->aside)
 		return false;
-	if (addr - page < PAGE && addr + len - page <= PAGE)
+	/* Above its stack pointer the first thread's stack is its callers': that stays as long as they do. */
+	if (page - ctl->stack.lo < ctl->stack.hi - ctl->stack.lo)
+		end = ctl->stack.hi;
+	if (addr >= page && addr < end && addr + len <= end)
 		return true;
 	for (u32 i = 0; i < ctl->nranges; i++)
 		if (addr >= ctl->ranges[i].lo && addr + len <= ctl->ranges[i].hi && addr + len >= addr)
@@ -73,6 +76,36 @@ static bool readable(u64 addr, u32 len)
 	}
 }
 
+static bool fetch(const struct dp_hit *h, void *dst, u64 src, u32 len)
+{
+	struct iovec_rt here = {(u64)dst, len}, there = {src, len};
+
+	return dp_syscall(SYS_PROCESS_VM_READV, h->tid, (u64)&here, 1, (u64)&there, 1, 0) == (s64)len;
+}
+
+/*
+ * Programs read members of one structure: the bytes around the first come with it, for one system call. They lie in the
+ * same page, so they can be read if it can. Each is given out once: a program that reads it again gets what is there
+ * then. Nothing but a running program asks for this (h->near): others wait between two reads.
+ */
+static bool nearby(struct dp_hit *h, void *dst, u64 src, u32 len)
+{
+	u64 line = src & ~(DP_NEAR - 1ull), bits = (len == 64 ? ~0ull : (1ull << len) - 1) << (src - line);
+
+	if (h->near == DP_NEAR_OFF || !line || src + len > line + DP_NEAR)
+		return false;
+	if (h->near != line || h->taken & bits) {
+		h->near = 0;
+		if (!fetch(h, h->line, line, DP_NEAR))
+			return false;
+		h->near = line;
+		h->taken = 0;
+	}
+	h->taken |= bits;
+	copy(dst, (const u8 *)h->line + (src - line), len);
+	return true;
+}
+
 /* How many bytes from src on could be copied, up to len; 0 when none. */
 static u32 read_some(struct dp_hit *h, void *dst, u64 src, u32 len)
 {
@@ -87,6 +120,8 @@ static u32 read_some(struct dp_hit *h, void *dst, u64 src, u32 len)
 		return len;
 	}
 	if (h->ctl->caps & DP_CAP_PVR) {
+		if (len <= DP_NEAR && nearby(h, dst, src, len))
+			return len;
 		n = dp_syscall(SYS_PROCESS_VM_READV, h->tid, (u64)&here, 1, (u64)there, len > first ? 2 : 1, 0);
 		return n > 0 ? (u32)n : 0;
 	}
@@ -128,6 +163,7 @@ int dp_hit_write(struct dp_hit *h, u64 dst, const void *src, u32 len)
 	u8 old[8];
 	u64 page = h->regs->sp & ~(PAGE - 1);
 
+	h->near &= DP_NEAR_OFF; /* what was read may be what is written */
 	/* Our own memory is not the program's to write: slots, rings, the control block. */
 	if (dst < h->ctl->region_hi && dst + len > h->ctl->region_lo)
 		return -EFAULT;

@@ -51,6 +51,7 @@ void dp_watch_begin(struct dp_hit *h, struct dp_watch_regs *regs, void *slot_bas
 	h->tid = dp_hit_tid(slot, ctl);
 	h->faults = 0;
 	h->aside = false;
+	h->near = DP_NEAR_OFF;
 }
 
 void dp_watch_hit(struct dp_watch_regs *regs, const struct dp_watch_rt *w, void *slot_base,

@@ -340,7 +340,9 @@ static void run_probe(struct dp_hit *h, struct dp_hit_slot *slot, const struct d
 	h->flags = probe->flags;
 	if (__builtin_expect(probe->flags & DP_PROBE_WAITS, 0))
 		begin_waiting(h, slot, probe->addr);
+	h->near = 0;
 	result = dp_vm_run(h);
+	h->near = DP_NEAR_OFF;
 	if (result == DP_RUN_LOG)
 		outcome = waits(h, slot, probe) ? DP_NCOUNTS : commit(h, slot, probe->event);
 	else if (result == DP_RUN_PASSED)
@@ -444,6 +446,7 @@ u32 dp_hit(struct dp_regs *regs, u32 index, void *slot_base, const struct dp_con
 	h.ctl = ctl;
 	h.tid = dp_hit_tid(slot, ctl);
 	h.aside = false;
+	h.near = DP_NEAR_OFF;
 	dp_hit_probes(&h, slot, point->first, point->n);
 	if (__builtin_expect(regs->ip == point->addr && regs->sp == sp, 1))
 		return 0;

@@ -52,6 +52,13 @@ static void permanent_ranges(struct arming *a, struct dp_control *c)
 		}
 }
 
+static void first_stack(const struct arming *a, struct dp_control *c)
+{
+	for (size_t i = 0; i < a->now.n; i++)
+		if (!strcmp(a->now.v[i].path, "[stack]") && a->now.v[i].r)
+			c->stack = (struct dp_range){a->now.v[i].lo, a->now.v[i].hi};
+}
+
 static u64 put(u8 *base, u64 *at, u64 origin, const void *data, u64 size)
 {
 	u64 where = DP_ALIGN_UP(*at, 16);
@@ -207,6 +214,7 @@ int dp_build_control(struct arming *a, struct dp_error *err)
 	c->signals = s->region + a->lay.cells + s->watch.ngroups * 8ull;
 	c->segv_taken = dp_plan_needs_segv(plan);
 	permanent_ranges(a, c);
+	first_stack(a, c);
 	return 0;
 }
 

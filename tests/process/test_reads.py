@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Words behind pointers: what comes with a word that was read is right, and costs no call of its own."""
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from live import Live  # noqa: E402
+from tap import *  # noqa: E402,F403
+
+CALLS = 50
+
+
+class Reads:
+    """The target with an event at look(), armed."""
+
+    def __init__(self, event):
+        self.o = Live([target("reads")])
+        self.trace = trace_start("--json", "-p", self.o.pid, "--interpret", event)
+        wait_for(lambda: in_place(self.o.pid) or self.trace.poll() is not None, what="the probe")
+        assert self.trace.poll() is None, text_of(self.trace.err_path)
+
+    def end(self):
+        """All events, when the trace is over and the target as it was."""
+        assert stop(self.trace, signal.SIGINT) == 0, text_of(self.trace.err_path)
+        assert not code_differs(self.o.pid) and not our_mappings(self.o.pid)
+        assert self.o.end() == 0
+        return [e["args"] for e in json_lines(text_of(self.trace.out_path))]
+
+
+def system_calls(pid, command):
+    """How many times the process reads by a system call while a command is carried out."""
+    need("strace")
+    out = tempfile.NamedTemporaryFile("w+", prefix="dp-strace-")
+    p = start(["strace", "-f", "-e", "trace=process_vm_readv", "-o", out.name, "-p", str(pid)],
+              stderr=subprocess.PIPE, text=True)
+    assert "attached" in p.stderr.readline()
+    command()
+    stop(p, signal.SIGINT)
+    return len(re.findall(r"process_vm_readv\(", text_of(out.name)))
+
+
+@test
+def members():
+    """members of a structure, twice the same one, one over the end of a line, one of the next"""
+    r = Reads("p look %s over=+60(%%di):u64 next=+64(%%di):u64 again=+8(%%di):u64 half=+4(%%di):u32 n=%%cx:s64" %
+              " ".join("w%d=+%d(%%di):u64" % (i, 8 * i) for i in range(8)))
+    assert r.o("calls %d" % CALLS) == "done"
+    events = r.end()
+    assert [e["n"] for e in events] == list(range(1, CALLS + 1))
+    for e in events:
+        w = [e["n"] * 100 + i for i in range(9)]
+        assert [e["w%d" % i] for i in range(8)] == w[:8] and e["next"] == w[8] and e["again"] == w[1], e
+        assert e["over"] == w[7] >> 32 | (w[8] & 0xffffffff) << 32 and e["half"] == w[0] >> 32, e
+
+
+@test
+def end_of_memory():
+    """the last words before memory that is not there; what is behind them is a fault"""
+    r = Reads("p look last=-6(%si):u16 c=-1(%si):u8 s=-6(%si):string none=+0(%si):u64 over=-4(%si):u64")
+    assert r.o("calls %d" % CALLS) == "done"
+    events = r.end()
+    assert len(events) == CALLS
+    for e in events:
+        assert e["last"] == 0x7461 and e["c"] == ord("d") and e["s"] == "at end", e
+        assert not e["none"] and not e["over"], e
+    assert re.search(r"look\s+jump" + r"\s+%d" % CALLS * 2 + r".*\s%d\s" % (2 * CALLS), text_of(r.trace.err_path)), \
+        text_of(r.trace.err_path)
+
+
+@test
+def calls_of_members():
+    """one system call for all members that lie together, and none for the stack of the first thread"""
+    r = Reads("p look %s above=+0(%%dx):s64" % " ".join("w%d=+%d(%%di):u64" % (i, 8 * i) for i in range(8)))
+    assert r.o("calls 1") == "done"
+    n = system_calls(r.o.pid, lambda: r.o("calls %d" % CALLS))
+    events = r.end()
+    assert n == CALLS, n
+    assert all(e["above"] * 100 + 7 == e["w7"] for e in events) and len(events) == CALLS + 1
+
+
+@test
+def stores():
+    """a program reads what it has just stored beside a word that it had read"""
+    at = "push r, rdi; push d, %d; add; "
+    text = "name = %s\nmajor = 1\nlogmax = 100\njmpmax = 9\noffset = look\nminor = 1\n" % target("reads") + \
+        at % 0 + "push mem,u64; log 1; " + at % 8 + "push d, 99; pop mem,u64; " + \
+        at % 16 + at % 8 + "push mem,u64; push d, 1; add; pop mem,u64; exit\n"
+    with tempfile.NamedTemporaryFile("w", suffix=".rpn") as f:
+        f.write(text)
+        f.flush()
+        o = Live([target("reads")])
+        t = trace_start("-p", o.pid, "-f", f.name)
+        wait_for(lambda: in_place(o.pid) or t.poll() is not None, what="the probe")
+        assert t.poll() is None, text_of(t.err_path)
+        assert o("calls 1") == "done"
+        words = o("words")
+        assert words == "100 99 100", words
+        assert stop(t, signal.SIGINT) == 0, text_of(t.err_path)
+        assert o.end() == 0
+
+
+run()
