@@ -36,6 +36,21 @@
 #define DP_TRUST_TICKS 2048
 
 #define DP_MAX_RANGES 64
+#define DP_MAX_SEMAPHORES 128
+
+enum dp_semaphore_state {
+	DP_SEMAPHORE_NONE,
+	DP_SEMAPHORE_RAISING, /* before is what it was: one more was written, or will be */
+	DP_SEMAPHORE_RAISED,
+	DP_SEMAPHORE_LOWERING, /* before is what it was: one less was written, or will be */
+};
+
+struct dp_semaphore { /* a 16-bit count of those who look at a static probe */
+	u64 addr;     /* 0: the place is free */
+	u32 file;     /* by which the file that is mapped there is known again */
+	u16 before;
+	u16 state; /* enum dp_semaphore_state */
+};
 
 enum dp_state {
 	DP_STATE_EMPTY,  /* nothing was patched */
@@ -98,6 +113,7 @@ struct dp_control {
 	u32 nranges;              /* memory that cannot go away: may be read without a check */
 	u32 pad;
 	struct dp_range ranges[DP_MAX_RANGES];
+	struct dp_semaphore semaphores[DP_MAX_SEMAPHORES];
 };
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "cmd/ask-kernel.h"
 #include "cmd/cmd.h"
+#include "symbols/statics.h"
 #include "symbols/sym-lines.h"
 
 struct listing {
@@ -16,6 +17,7 @@ struct listing {
 	u64 bias;
 	const char *prefix; /* "libc.so.6:" or "" */
 	bool not_jump_only;
+	bool statics; /* static probes, not functions */
 	struct cmd_outcomes count;
 };
 
@@ -82,11 +84,71 @@ void dp_cmd_print_funcs_head(void)
 	       dp_ui_style(stdout, UI_PLAIN));
 }
 
+/* ---- static probes ---- */
+
+/* u PATTERN, as events have it; NULL: functions are meant. */
+static char *statics_pattern(char *text)
+{
+	if (!text || text[0] != 'u' || (text[1] && text[1] != ' '))
+		return NULL;
+	text += 1 + strspn(text + 1, " ");
+	return text;
+}
+
+static void print_statics_head(void)
+{
+	printf("%s%-16s %-7s %s%s\n", dp_ui_style(stdout, UI_BOLD), "ADDRESS", "OUTCOME", "STATIC PROBE  ARGUMENTS",
+	       dp_ui_style(stdout, UI_PLAIN));
+}
+
+/* What the notes say is printable: it was checked. */
+static void print_static(struct listing *l, const struct dp_static *s)
+{
+	struct dp_error err = {0};
+	enum dp_outcome o = dp_cmd_judge(l->mod, s->addr, &err);
+
+	dp_cmd_count_outcome(&l->count, o);
+	if (l->not_jump_only && o == DP_OUTCOME_JUMP)
+		return;
+	printf("%016llx %s%-7s%s %s%s:%s  %s%s", (unsigned long long)(s->addr + l->bias), dp_cmd_outcome_style(o),
+	       dp_outcome_name(o), dp_ui_style(stdout, UI_PLAIN), dp_ui_clean(l->prefix), s->provider, s->name, s->args,
+	       s->semaphore ? "  (semaphore)" : "");
+	if (o != DP_OUTCOME_JUMP)
+		printf("  %s", dp_error_info(err.code)->name);
+	putchar('\n');
+}
+
+static void list_statics(struct listing *l, const char *pattern)
+{
+	const struct dp_static *v;
+	u32 n = dp_module_statics(l->mod, &v);
+
+	for (u32 i = 0; i < n && !ferror(stdout); i++)
+		if (!pattern || !*pattern || dp_static_matches(&v[i], pattern))
+			print_static(l, &v[i]);
+}
+
+static void list_module(struct listing *l, const char *pattern)
+{
+	if (l->statics)
+		list_statics(l, pattern);
+	else
+		dp_module_each_func(l->mod, pattern, print_func, l);
+}
+
+static void print_head(const struct listing *l)
+{
+	l->statics ? print_statics_head() : dp_cmd_print_funcs_head();
+}
+
 static int finish(const struct listing *l, const char *pattern, const char *where)
 {
+	if (!l->count.n && l->statics)
+		return dp_ui_fail(E_STATIC_NONE, "not all programs and libraries have some", "%s in %s",
+				  pattern && *pattern ? pattern : "none", where);
 	if (!l->count.n && pattern)
 		return dp_ui_fail(E_CMD_NOMATCH, NULL, "'%s' in %s", pattern, where);
-	dp_cmd_print_outcomes(&l->count, "functions");
+	dp_cmd_print_outcomes(&l->count, l->statics ? "static probes" : "functions");
 	return CMD_OK;
 }
 
@@ -100,8 +162,8 @@ static int list_file(struct listing *l, const char *path, const char *pattern)
 		return CMD_FAILED;
 	}
 	l->prefix = "";
-	dp_cmd_print_funcs_head();
-	dp_module_each_func(l->mod, pattern, print_func, l);
+	print_head(l);
+	list_module(l, pattern);
 	status = finish(l, pattern, path);
 	dp_module_close(l->mod);
 	return status;
@@ -131,7 +193,7 @@ static void list_image(struct listing *l, const struct dp_process *process, cons
 	l->mod = image->mod;
 	l->bias = image->bias;
 	l->prefix = prefix;
-	dp_module_each_func(l->mod, pattern, print_func, l);
+	list_module(l, pattern);
 }
 
 static int list_process(struct listing *l, pid_t pid, char *text)
@@ -151,13 +213,15 @@ static int list_process(struct listing *l, pid_t pid, char *text)
 		pattern = dp_cmd_split_module(text, &module);
 	if (pattern && !*pattern)
 		pattern = NULL;
+	if (module && !strcmp(module, "*"))
+		module = NULL;
 	if (module)
 		only = dp_process_image(&process, module, &err);
 	if (module && !only) {
 		dp_ui_error(&err, NULL);
 		goto out;
 	}
-	dp_cmd_print_funcs_head();
+	print_head(l);
 	for (size_t i = 0; i < process.nimages && !ferror(stdout); i++)
 		if (!only || only == &process.images[i])
 			list_image(l, &process, &process.images[i], module, pattern);
@@ -172,6 +236,7 @@ int dp_cmd_funcs(int argc, char **argv)
 {
 	struct cmd_words w = {.most = 2, .hint = "put the pattern in quotes"};
 	struct listing l = {0};
+	char *pattern, *statics;
 	int status;
 
 	if (!dp_cmd_words(VERB_FUNCS, argc, argv, &w, &status))
@@ -179,11 +244,15 @@ int dp_cmd_funcs(int argc, char **argv)
 	l.not_jump_only = dp_cmd_has(&w, OPT_NOT_JUMP);
 	if (w.pid && w.n > 1)
 		return dp_ui_fail(E_CMD_EXTRA, w.hint, "%s", w.v[1]);
+	pattern = w.pid ? w.v[0] : w.n > 1 ? w.v[1] : NULL;
+	statics = statics_pattern(pattern);
+	l.statics = statics;
+	pattern = statics ? statics : pattern;
 	if (w.pid)
-		return list_process(&l, w.pid, w.v[0]);
+		return list_process(&l, w.pid, pattern);
 	if (!w.n)
 		return dp_ui_fail(E_CMD_MISSING, "give a process with -p, or a file", "no process or file");
 	if (w.n == 1 && dp_cmd_kernel_word(w.v[0]))
 		return dp_cmd_funcs_kernel(w.v[0], l.not_jump_only);
-	return list_file(&l, w.v[0], w.v[1]);
+	return list_file(&l, w.v[0], pattern);
 }

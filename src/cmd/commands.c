@@ -21,6 +21,7 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 		 "  'r lookupKey found=$retval'             return of a function\n"
 		 "  'p do_work arg=$arg1 if $arg1 > 4096'   only when a condition holds\n"
 		 "  'p redis-server:*Command'               every function that matches\n"
+		 "  'u python3:gc__* count'                 static probes, named by the program's source\n"
 		 "  'p kernel:vfs_read n=$arg3'             a function of the kernel (dprobes kernel load)\n"
 		 "  'r kmod(ext4):ext4_file_open'           and of one of its modules, loaded or not\n"
 		 "  'p user(/bin/bash):readline'            in all processes that run a file, through the kernel"},
@@ -95,6 +96,7 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 			    "  dprobes funcs -p 1234 'SSL_*'\n"
 			    "  dprobes funcs -p 1234 'libc:mem*'\n"
 			    "  dprobes funcs /usr/bin/redis-server '*Command'\n"
+			    "  dprobes funcs /usr/bin/python3 'u *'     static probes\n"
 			    "  dprobes funcs 'kernel:vfs_*'",
 		    .operand = KIND_FILE,
 		    .shows = true},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* See trace-lines.h. Nothing of a target is changed here: its modules are read, as the compiler reads them. */
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include "cmd/trace-lines.h"
 #include "lang/dpcc/dpcc.h"
 #include "symbols/needed.h"
+#include "symbols/statics.h"
 #include "symbols/sym-lines.h"
 
 bool dp_cmd_lines_need_compiler(const struct event_lines *e)
@@ -223,6 +225,135 @@ static bool find_module(struct finder *f, const struct dp_location *loc, struct 
 	return found;
 }
 
+/* ---- static probes: in all modules that have some that match ---- */
+
+/* What is called for each module: its file, and what MODNAME has. */
+struct statics {
+	const struct event_lines *e;
+	u32 line;
+	struct line_programs *out;
+	const struct dp_location *loc;
+	const char *program; /* the file that the user means by the command's name, too */
+	u32 found;
+	struct dp_error *err;
+	bool failed;
+};
+
+static bool add_to(struct line_program *p, const struct event_lines *e, u32 i, struct dp_error *err);
+static struct line_program *program_of(struct line_programs *out, const struct line_program *wanted);
+
+static bool has_static(struct dp_module *m, const char *pattern)
+{
+	const struct dp_static *v;
+	u32 n = dp_module_statics(m, &v);
+
+	for (u32 i = 0; i < n; i++)
+		if (dp_static_matches(&v[i], pattern))
+			return true;
+	return false;
+}
+
+static void add_statics(struct statics *s, const char *file, const char *module)
+{
+	struct line_program *wanted = calloc(1, sizeof(*wanted)), *p = NULL;
+
+	if (wanted) {
+		wanted->modtype = "user";
+		snprintf(wanted->file, sizeof(wanted->file), "%s", file);
+		snprintf(wanted->module, sizeof(wanted->module), "%s", module);
+		p = program_of(s->out, wanted);
+	}
+	if (!p)
+		dp_fail(s->err, E_EVENT_MEMORY, "lines");
+	s->failed |= !p || !add_to(p, s->e, s->line, s->err);
+	s->found++;
+	free(wanted);
+}
+
+/* The module's name as the user gives it: a path, a name (without its version, too), a pattern, or none. */
+static bool is_meant(const struct statics *s, const char *path, const char *also)
+{
+	const char *name = s->loc->module, *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	size_t n = strlen(name);
+
+	return !*name || (!strncmp(name, base, n) && base[n] == '.') || !strcmp(name, path) ||
+	       dp_needed_is_meant(base, name) || !fnmatch(name, base, 0) || (also && dp_needed_is_meant(also, name));
+}
+
+static bool add_file_statics(void *arg, const char *path)
+{
+	struct statics *s = arg;
+	const char *typed = s->program;
+	struct dp_error ignored;
+	struct dp_module *m;
+
+	s->program = NULL;
+	if (!is_meant(s, path, typed) || dp_module_open(&m, path, &ignored))
+		return false;
+	if (has_static(m, s->loc->symbol))
+		add_statics(s, path, path);
+	dp_module_close(m);
+	return s->failed;
+}
+
+static void add_process_statics(struct statics *s, struct finder *f)
+{
+	struct dp_process *proc = &f->process;
+	bool any = false;
+	struct dp_error why;
+	struct dp_image *only = s->loc->module[0] ? dp_process_image(proc, s->loc->module, &why) : NULL;
+
+	for (size_t i = 0; i < proc->nimages && !s->failed; i++) {
+		const struct dp_image *im = &proc->images[i];
+		const struct dp_map *map = dp_maps_at(&proc->maps, im->lo);
+		const char *path = map && *map->path == '/' ? map->path : dp_module_path(im->mod);
+
+		any |= only ? im == only : is_meant(s, path, NULL);
+		if ((only ? im == only : is_meant(s, path, NULL)) && has_static(im->mod, s->loc->symbol))
+			add_statics(s, dp_module_path(im->mod), path);
+	}
+	if (!any)
+		*s->err = why;
+}
+
+static void look_for_statics(struct statics *s, struct finder *f)
+{
+	const char *typed = f->target->all ? f->target->all : f->target->command ? f->target->command[0] : NULL;
+	char path[4096];
+
+	s->program = typed && strrchr(typed, '/') ? strrchr(typed, '/') + 1 : typed;
+	if (f->is_read)
+		add_process_statics(s, f);
+	else if (!add_file_statics(s, f->program) && !f->target->all)
+		dp_needed_each(f->program, add_file_statics, s, path, sizeof(path));
+}
+
+static bool add_static_line(struct finder *f, const struct event_lines *e, u32 i, const struct dp_location *loc,
+			    struct line_programs *out, struct dp_error *err)
+{
+	struct statics s = {.e = e, .line = i, .out = out, .loc = loc, .err = err};
+	struct dp_location any = {.kind = DP_LOC_STATIC};
+	struct dp_error first;
+
+	if (!f->is_read && !f->program[0] && loc->module[0] == '/')
+		add_file_statics(&s, loc->module);
+	else if (!f->is_read && !f->program[0])
+		return !dp_fail(err, E_CMD_MISSING, "%.80s: no process to probe", loc->symbol);
+	else
+		look_for_statics(&s, f);
+	first = *err;
+	if (!s.found && !s.failed && loc->module[0]) { /* the provider, in any module */
+		snprintf(any.symbol, sizeof(any.symbol), "%.200s:%.300s", loc->module, loc->symbol);
+		s.loc = &any;
+		look_for_statics(&s, f);
+		if (!s.found && first.code)
+			*err = first;
+	}
+	if (!s.found && !err->code)
+		dp_fail(err, E_STATIC_NONE, "%.80s%s%.100s", loc->module, loc->module[0] ? ":" : "", loc->symbol);
+	return s.found && !s.failed;
+}
+
 /* ---- programs ---- */
 
 static struct line_program *program_of(struct line_programs *out, const struct line_program *wanted)
@@ -263,6 +394,12 @@ static bool add_line(struct finder *f, const struct event_lines *e, u32 i, struc
 
 	if (!wanted || dp_event_head(&ev, line->text, &behind, &err))
 		goto out;
+	if (ev.is_static) {
+		good = add_static_line(f, e, i, &ev.loc, out, &err);
+		if (!good && !err.column)
+			dp_error_column(&err, ev.loc.column);
+		goto out;
+	}
 	if (!find_module(f, &ev.loc, wanted, &err)) {
 		if (err.column < 0 || !err.column)
 			dp_error_column(&err, ev.loc.column);
@@ -282,6 +419,7 @@ static bool compile(struct line_program *p, const struct event_lines *e, const s
 	struct dpcc_options opt = {.defines = t->defines,
 				   .ndefines = t->ndefines,
 				   .module = p->file[0] ? p->file : NULL,
+				   .all_places = t->allow_trap,
 				   .notes = t->quiet ? NULL : stderr};
 	struct dp_error err = {0};
 	struct dpcc_result res;

@@ -28,7 +28,7 @@ struct line_target {
 	const char *all; /* a file: all processes that map it, now and later. NULL: see above */
 	const struct dp_rpn_define *defines;
 	u32 ndefines;
-	bool quiet;
+	bool quiet, allow_trap;
 };
 
 /* Whether any of the lines needs the compiler. */

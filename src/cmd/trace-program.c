@@ -298,6 +298,23 @@ static void tell_let_go(struct program *p)
 		    n == 1 ? "" : "es");
 }
 
+/* Processes that were there at the start have been told of. False: a command's own program was refused. */
+static bool tell_refused(const struct program *p)
+{
+	const char *module = NULL;
+	struct dp_error why;
+	bool good = true;
+	u32 n;
+
+	while (p->lines && p->child > 0 && (n = dp_run_refused(p->run, &module, &why))) {
+		dp_ui_error(&why, NULL);
+		dp_ui_note("%u process%s refused the probes of %s: nothing of it was counted there", n,
+			   n == 1 ? " has" : "es have", dp_ui_clean(module));
+		good = false;
+	}
+	return good;
+}
+
 /* The summary is what it is for events; that calls were left out is told in quiet mode, too. */
 static void tell_end(struct program *p)
 {
@@ -351,6 +368,8 @@ static int run(struct program *p)
 		status = follow(p);
 	dp_run_catch(p->run); /* there may be more to tell */
 	tell_let_go(p);
+	if (!tell_refused(p) && !status)
+		status = CMD_FAILED;
 	show_aggregates(p);
 	tell_end(p);
 	return status;
@@ -377,8 +396,11 @@ int dp_cmd_trace_lines(struct trace *t)
 			    .lines = &t->lines,
 			    .interval = t->interval,
 			    .ended = -1};
-	struct line_target target = {
-	    .command = t->command, .defines = t->defines, .ndefines = t->ndefines, .quiet = t->quiet};
+	struct line_target target = {.command = t->command,
+				     .defines = t->defines,
+				     .ndefines = t->ndefines,
+				     .quiet = t->quiet,
+				     .allow_trap = t->opt.allow_trap};
 	int status = CMD_FAILED;
 
 	if (!t->select.file && !set_target(&p))

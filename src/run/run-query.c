@@ -277,3 +277,18 @@ int dp_run_vars(struct dp_run *run, const struct dp_run_request *rq, const char 
 	}
 	return 0;
 }
+
+u32 dp_run_refused(const struct dp_run *run, const char **module, struct dp_error *why)
+{
+	bool behind = !*module;
+
+	for (const struct run_module *m = run->modules; m; m = m->next) {
+		if (behind && m->left_out) {
+			*module = m->unit.name;
+			*why = m->last;
+			return m->left_out;
+		}
+		behind |= *module && !strcmp(m->unit.name, *module);
+	}
+	return 0;
+}

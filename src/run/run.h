@@ -82,6 +82,12 @@ bool dp_run_turn(struct dp_run *run, int fd);
 void dp_run_catch(struct dp_run *run);
 void dp_run_end_guard(void);
 
+/*
+ * How many processes have refused the probes of a module, and why the last one did, of the first module behind *module
+ * (NULL: the first) that was refused; 0: there is none.
+ */
+u32 dp_run_refused(const struct dp_run *run, const char **module, struct dp_error *why);
+
 /* Processes so far that began, or loaded a file of a program, without waiting for their probes. */
 u64 dp_run_let_go(const struct dp_run *run);
 

@@ -10,6 +10,7 @@
 #include <gelf.h>
 
 #include "arch/arch.h"
+#include "symbols/statics.h"
 #include "symbols/symbols.h"
 
 #define SYM_FUNC 0x01
@@ -66,6 +67,11 @@ struct mod_ranges {
 
 struct mod_addrs {
 	u64 *v;
+	size_t n, cap;
+};
+
+struct mod_statics {
+	struct dp_static *v; /* sorted by address */
 	size_t n, cap;
 };
 
@@ -128,6 +134,9 @@ struct dp_module {
 
 	bool relocs_loaded;
 	struct mod_relocs relocs;
+
+	bool statics_read;
+	struct mod_statics statics;
 
 	bool collected, analysed;
 	int analyse_rc;

@@ -202,6 +202,7 @@ void dp_module_close(struct dp_module *m)
 	free(m->funcs.v);
 	free(m->pads.v);
 	free(m->relocs.v);
+	free(m->statics.v);
 	free(m->segs);
 	free(m->secs);
 	if (m->elf)

@@ -15,6 +15,7 @@
 #include "../unit/machine.h"
 #include "lang/dpcc/dpcc.h"
 #include "samples.h"
+#include "symbols/statics.h"
 #include "symbols/sym-lines.h"
 #include "symbols/sym-unwind.h"
 #include "symbols/variable.h"
@@ -198,11 +199,32 @@ static void look(const char *path)
 	dp_module_addr_to_offset(m, below(65536), &offset);
 	if (!dp_module_unwind(m, &rows, &n, &err))
 		free(rows);
+	look_at_statics(m, path);
 	dp_module_close(m);
 	if (!below(4) && !dp_cc_compile(path, &opt, &res, &err)) {
 		fuzz_counts[4]++;
 		free(res.text);
 	}
+}
+
+/* Notes of static probes, and their operands. */
+static void look_at_statics(struct dp_module *m, const char *path)
+{
+	static const char program[] =
+	    "#pragma MODNAME(\"file\") PROBEPOINT_LOCATION(\"u *\") PROBEPOINT_HANDLER(\"h\")\n"
+	    "void h() { log_args(); }\n";
+	struct dpcc_options opt = {.module = path, .text = program, .all_places = true};
+	const struct dp_static *v;
+	struct dpcc_result res;
+	struct dp_error err;
+	u32 n = dp_module_statics(m, &v);
+
+	for (u32 i = 0; i < n; i++) {
+		fuzz_counts[5] += dp_static_matches(&v[i], "shop:*");
+		dp_module_semaphore(m, v[i].addr);
+	}
+	if (n && !dp_cc_compile("statics", &opt, &res, &err))
+		free(res.text);
 }
 
 static void put(const char *path, const u8 *bytes, size_t n)
@@ -249,9 +271,10 @@ int main(int argc, char **argv)
 	if (!good)
 		printf("# again: fuzz-elf 0 %llu %llu\n", (unsigned long long)seed, (unsigned long long)at);
 	printf(
-	    "1..1\n%s 1 - %llu files with changed bytes of %u: %llu opened, %llu functions, %llu lists of variables\n",
+	    "1..1\n%s 1 - %llu files with changed bytes of %u: %llu opened, %llu functions, %llu lists of variables, "
+	    "%llu static probes\n",
 	    good ? "ok" : "not ok", (unsigned long long)fuzz_counts[1], nsamples, (unsigned long long)fuzz_counts[2],
-	    (unsigned long long)fuzz_counts[3], (unsigned long long)fuzz_counts[4]);
+	    (unsigned long long)fuzz_counts[3], (unsigned long long)fuzz_counts[4], (unsigned long long)fuzz_counts[5]);
 	samples_end();
 	return good ? 0 : 1;
 }

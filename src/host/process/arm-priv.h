@@ -80,7 +80,7 @@ struct dp_part {
 	void (*end)(struct dp_session *s);
 };
 
-extern const struct dp_part dp_calls_part, dp_watch_part, dp_pages_part;
+extern const struct dp_part dp_calls_part, dp_watch_part, dp_pages_part, dp_semaphores_part;
 
 /* session-parts.c */
 int dp_parts_step(struct arming *a, enum dp_part_step step, struct dp_error *err);

@@ -313,6 +313,8 @@ static int make_plan(struct change *c, struct dp_error *err)
 	    dp_plan_next(&c->next, &c->here, c->spots, c->nspots, c->a.entries, s->opt.allow_trap))
 		return dp_fail(err, E_ARM_NOMEM, "plan");
 	r = dp_arm_settle(s, c->spots, c->nspots, err);
+	if (!r)
+		r = dp_semaphores_check(s, c->spots, c->nspots, err);
 	if (r)
 		return r;
 	dp_arm_name_files(&c->next, &s->proc);
@@ -700,6 +702,9 @@ int dp_session_change(struct dp_session *s, struct dp_error *err)
 		dp_session_cancel(s);
 	} else {
 		adopt_plan(&c, out);
+		if (dp_semaphores_settle(s, &c.a.mem, NULL))
+			dp_session_say(s,
+				       "semaphores of static probes could not be changed: such probes may not be hit");
 	}
 	finish(&c);
 	return r;

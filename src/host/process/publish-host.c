@@ -93,13 +93,16 @@ static u32 file_place(u64 inode, u32 major, u32 minor, u64 offset)
 	return h ? h : 2;
 }
 
+u32 dp_file_number(const struct dp_map *m, u64 addr)
+{
+	return file_place(m->inode, m->dev_major, m->dev_minor, addr - m->lo + m->offset);
+}
+
 u32 dp_code_file(const struct dp_maps *maps, u64 addr)
 {
 	const struct dp_map *m = dp_maps_at(maps, addr);
 
-	if (!m || !m->x || !m->inode)
-		return 0;
-	return file_place(m->inode, m->dev_major, m->dev_minor, addr - m->lo + m->offset);
+	return m && m->x && m->inode ? dp_file_number(m, addr) : 0;
 }
 
 u32 dp_image_file(const struct dp_image *im, u64 addr)

@@ -52,6 +52,8 @@ void dp_patches_overlay(const struct dp_patches *p, u64 at, u8 *bytes, u32 n);
  * is there.
  */
 u32 dp_code_file(const struct dp_maps *maps, u64 addr);
+/* The same of any mapping that has one. */
+u32 dp_file_number(const struct dp_map *m, u64 addr);
 /*
  * The same of a patch's place by the image that it was planned for, with whether it stays. (What the maps said when the
  * image was found does not tell: they are not read in one moment.)

@@ -187,6 +187,12 @@ int dp_pages_check(const struct dp_session *s, struct dp_error *err);
  */
 void dp_pages_learn(struct dp_session *s);
 
+/* semaphore.c */
+/* Whether there is room for those that probes at these places want. E_STATIC_MANY */
+int dp_semaphores_check(struct dp_session *s, const struct dp_spot *spots, u32 n, struct dp_error *err);
+/* Armed: raise those that the session's probes want, and lower those that they want no more. */
+int dp_semaphores_settle(struct dp_session *s, const struct dp_mem *mem, struct dp_error *err);
+
 /* process-calls.c */
 int dp_call_resolve(struct dp_session *s, struct dp_event_line *line, struct dp_error *err);
 

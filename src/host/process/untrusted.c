@@ -119,6 +119,9 @@ static const char *wrong_tables(const struct dp_block *b)
 		return "a redirection";
 	if (!areas_ok(b->areas, c->nareas))
 		return "an area";
+	for (u32 i = 0; i < DP_MAX_SEMAPHORES; i++)
+		if (c->semaphores[i].addr && !is_user(c->semaphores[i].addr))
+			return "a semaphore";
 	for (u32 i = 0; i < c->npoints; i++)
 		if (!is_user(b->points[i].addr) ||
 		    (b->points[i].n && !some_of(b->points[i].first, b->points[i].n, c->nprobes)))

@@ -70,6 +70,13 @@ bool dp_block_begun(const struct dp_mem *mem, u64 addr);
 /* Whether the process still has the block there: after an exec the memory is another program's. */
 bool dp_block_there(pid_t pid, u64 addr);
 
+/*
+ * Lower the semaphores of a block (semaphore.c) as far as the copy of the block in the process says that they are
+ * raised. maps: of the process.
+ */
+void dp_semaphores_lower(const struct dp_mem *mem, const struct dp_maps *maps, u64 control,
+			 const struct dp_semaphore known[DP_MAX_SEMAPHORES]);
+
 /* ---- slots, copies, questions ---- */
 
 struct dp_hit_slot_state {

@@ -417,6 +417,9 @@ int dp_withdraw_process(pid_t pid, const struct dp_block *known, u64 ctl_addr, b
 		/* A predecessor's last call took everything away. */
 		return crashed && dp_find_control(pid) != ctl_addr ? 0 : r;
 	}
+	/* While the probes are there: who asks a semaphore that is lowered only then comes to none. */
+	if (w.ctl.state != DP_STATE_EMPTY)
+		dp_semaphores_lower(&w.mem, &w.maps, dp_find_control(pid), w.ctl.semaphores);
 	select_patches(&w, crashed || w.ctl.state == DP_STATE_ARMING);
 	dp_publish_host_init(&ph, &w.tracer, &w.mem, &w.remote);
 	if (w.npatches) {

@@ -131,12 +131,30 @@ static void more_arguments(struct dpcc *c, const struct tok *name, struct node *
 		dp_cc_fail(c, name, E_DPCC_TYPE, "it takes %u arguments, not %u", want, n);
 }
 
+static void static_arguments(struct dpcc *c, struct node *n)
+{
+	struct node **last = &n->a, *v;
+
+	for (u32 i = 1; (v = dp_cc_static_argument(c, n->tok, i)); i++) {
+		struct node *arg = dp_cc_node_new(c, N_COMMA, n->tok);
+
+		arg->a = v;
+		arg->text = v->text;
+		*last = arg;
+		last = &arg->next;
+	}
+}
+
 /* All parameters of the function, those that are not available here left out. */
 static void parameters(struct dpcc *c, struct node *n)
 {
 	struct node **last = &n->a;
 	const char *name;
 
+	if (c->target.note) {
+		static_arguments(c, n);
+		return;
+	}
 	for (u32 i = 1; (name = dp_cc_parameter_name(c, i)); i++) {
 		struct node *arg = dp_cc_node_new(c, N_COMMA, n->tok);
 

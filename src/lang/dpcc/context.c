@@ -10,6 +10,7 @@
 #include "abi/abi-record.h"
 #include "arch/arch.h"
 #include "lang/dpcc/dpcc-gen.h"
+#include "symbols/statics.h"
 
 #define CALLS_MAX 2048        /* calls in progress, of one line; */
 #define CALLS_WORDS_MAX 10240 /* fewer where many values are kept, so that other lines have room */
@@ -115,6 +116,37 @@ static struct node *stack_word(struct dpcc *c, const struct tok *t, const char *
 	    dp_cc_format(c, "push r," DP_NAME_SP ";push d,%llu;add;push mem,u64;", (unsigned long long)i * 8));
 }
 
+struct node *dp_cc_static_argument(struct dpcc *c, const struct tok *t, u32 i)
+{
+	static struct type *const types[2][9] = {
+	    {[1] = &dp_cc_type_uchar, [2] = &dp_cc_type_ushort, [4] = &dp_cc_type_uint, [8] = &dp_cc_type_ulong},
+	    {[1] = &dp_cc_type_schar, [2] = &dp_cc_type_short, [4] = &dp_cc_type_int, [8] = &dp_cc_type_long},
+	};
+	char code[STATIC_CODE];
+	const char *why = "";
+	struct node *n;
+	int size, r = dp_cc_static_operand(c->mod, c->target.note, i, code, &size, &why);
+
+	if (r > 0)
+		return NULL;
+	if (r < 0)
+		dp_cc_fail(c, t, E_STATIC_OPERAND, "argument %u of %.60s, `%.80s`: %s", i, c->target.note->name,
+			   c->target.note->args, why);
+	n = probe_value(c, t, dp_cc_format(c, "arg%u", i), code);
+	n->type = types[size < 0][size < 0 ? -size : size];
+	return n;
+}
+
+static struct node *static_argument(struct dpcc *c, const struct tok *t, u64 i)
+{
+	struct node *n = dp_cc_static_argument(c, t, (u32)i);
+
+	if (!n)
+		dp_cc_fail(c, t, E_EVENT_ARGN, "%.60s:%.60s has the arguments `%.100s`", c->target.note->provider,
+			   c->target.note->name, c->target.note->args);
+	return n;
+}
+
 /* The Nth parameter by the debug information; else by the calling convention, where C's holds. */
 static struct node *argument(struct dpcc *c, const struct tok *t, const char *name, u64 i)
 {
@@ -122,6 +154,8 @@ static struct node *argument(struct dpcc *c, const struct tok *t, const char *na
 
 	if (!i)
 		dp_cc_fail(c, t, E_EVENT_ARGN, "arguments are counted from 1");
+	if (c->target.note)
+		return static_argument(c, t, i);
 	if (c->target.watched || c->target.is_return)
 		dp_cc_fail(c, t, E_EVENT_ARGN, "$%s is known at the function's entry", name);
 	real = c->mod ? dp_cc_parameter_name(c, (u32)i) : NULL;

@@ -181,8 +181,9 @@ struct target {           /* one probed instruction */
 	u64 pc;           /* in the module; without one the offset in func */
 	const char *func; /* of the kernel; else NULL */
 	bool is_return;
-	u64 watched;            /* bytes of memory; it runs at accesses to them. 0: it is an instruction */
-	const char *watched_as; /* the variable that they are; NULL: none whose type is known */
+	u64 watched;                  /* bytes of memory; it runs at accesses to them. 0: it is an instruction */
+	const char *watched_as;       /* the variable that they are; NULL: none whose type is known */
+	const struct dp_static *note; /* it is a static probe; NULL: it is none */
 };
 
 struct dpcc {
@@ -302,8 +303,20 @@ bool dp_cc_probed_enumerator(struct dpcc *c, const char *name, s64 *value);
 struct node *dp_cc_variable(struct dpcc *c, const struct tok *t, const char *name, bool needed);
 /* The name of parameter i, from 1, of the probed function; NULL: not known. */
 const char *dp_cc_parameter_name(struct dpcc *c, u32 i);
+/* Of a static probe at the instruction, from 1; NULL: there are not so many. */
+struct node *dp_cc_static_argument(struct dpcc *c, const struct tok *t, u32 i);
 /* The instruction is a function's first one. */
 bool dp_cc_at_entry(const struct dpcc *c);
+
+/* ---- static-args.c ---- */
+struct dp_static;
+/*
+ * Argument n, from 1, as text of the Dynamic Probes language that pushes its value, extended from its size by its sign.
+ * size: its bytes, negative where it is signed. 1: there are not so many. -1: why says why it cannot be read.
+ */
+#define STATIC_CODE 512
+int dp_cc_static_operand(struct dp_module *m, const struct dp_static *s, u32 n, char code[STATIC_CODE], int *size,
+			 const char **why);
 
 /* ---- context.c ---- */
 #define CALL_VALUES_MAX 15

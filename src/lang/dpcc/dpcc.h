@@ -20,6 +20,7 @@ struct dpcc_options {
 	const char *text;   /* what is compiled, in the place of the file; its name stands in messages */
 	bool comments;      /* in the generated text */
 	bool ignore_errors; /* of the preprocessor */
+	bool all_places;    /* also those of a pattern where only a breakpoint fits */
 	bool tree;          /* write the syntax tree instead */
 	/* Show which variables are known at this place of the module, in the place of compiling;
 	 * NULL */

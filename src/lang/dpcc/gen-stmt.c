@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lang/dpcc/dpcc-gen.h"
+#include "symbols/statics.h"
 
 static void set_handler(struct dpcc *c, int label)
 {
@@ -353,14 +354,16 @@ static const char *event_words(struct dpcc *c)
 	struct dp_symbol sym = {.name = c->target.func         ? c->target.func
 					: c->target.watched_as ? c->target.watched_as
 							       : ""};
-	const char *slash = strchr(c->event, '/');
+	const char *slash = strchr(c->event, '/'), *name = slash + 1;
 	u64 offset = c->target.pc;
 
 	if (c->mod && !c->target.watched) {
 		dp_module_symbol_at(c->mod, c->target.pc, &sym);
 		offset -= sym.addr;
 	}
-	return dp_cc_format(c, "\"%.*s\" \"%s\" \"%s\" %llu %d", (int)(slash - c->event), c->event, slash + 1,
+	if (c->target.note && !*name)
+		name = dp_cc_format(c, "%s:%s", c->target.note->provider, c->target.note->name);
+	return dp_cc_format(c, "\"%.*s\" \"%s\" \"%s\" %llu %d", (int)(slash - c->event), c->event, name,
 			    dp_cc_one_line(c, sym.name), (unsigned long long)(c->target.is_return ? 0 : offset),
 			    c->target.is_return);
 }

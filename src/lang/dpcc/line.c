@@ -258,7 +258,7 @@ bool dp_cc_line_says_more(const char *text)
 		dp_event_line_free(line);
 		return false;
 	}
-	return !dp_event_head(&ev, text, &behind, NULL) && says_more(text, behind);
+	return !dp_event_head(&ev, text, &behind, NULL) && (ev.is_static || says_more(text, behind));
 }
 
 /* ---- names ---- */
@@ -380,7 +380,7 @@ static int skip_function(struct line *l, u32 at, u32 end)
 	u32 from = skip_blanks(l->text, at + 6);
 	int r;
 
-	if (l->ev.is_return || l->ev.is_watch || l->ev.loc.offset || l->ev.loc.kind == DP_LOC_LINE)
+	if (l->ev.is_return || l->ev.is_watch || l->ev.is_static || l->ev.loc.offset || l->ev.loc.kind == DP_LOC_LINE)
 		return dp_cc_line_fail(l, at, E_DPCC_TYPE,
 				       "return stands at a function's entry: p FUNCTION return VALUE");
 	dp_cc_out_put(&l->body, at, "setreg(\"" DP_NAME_RESULT "\", ");
@@ -584,6 +584,8 @@ static void put_location(struct line *l, struct out_text *o, const char *suffix)
 	dp_cc_out_put(o, at, "#pragma PROBEPOINT_LOCATION(\"");
 	if (l->ev.is_watch)
 		dp_cc_out_put(o, at, "w %.*s", (int)(l->behind - at), l->text + at);
+	else if (l->ev.is_static)
+		dp_cc_out_put(o, at, "u %s", loc->symbol);
 	else if (loc->kind == DP_LOC_FILE_OFFSET)
 		dp_cc_out_put(o, at, "0x%llx", (unsigned long long)loc->offset);
 	else if (loc->kind == DP_LOC_LINE)

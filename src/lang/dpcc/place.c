@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "lang/dpcc/dpcc-unit.h"
 #include "lang/event/event.h"
+#include "symbols/statics.h"
 #include "symbols/sym-lines.h"
 #include "symbols/variable.h"
 
@@ -341,6 +342,56 @@ static void patterns_place(struct unit *u, const struct place_def *d, const stru
 	}
 }
 
+/* Of many places that a pattern means, those are left out where no jump fits: the others are not refused for them. */
+static bool can_stand(struct unit *u, u64 addr)
+{
+	const struct dp_text *text;
+	struct dp_site site;
+	struct dp_error err = {0};
+
+	return u->c.opt->all_places || (!dp_module_text(u->c.mod, addr, &text, &err) &&
+					!dp_site_judge(text, addr, &site, &err) && site.outcome == DP_OUTCOME_JUMP);
+}
+
+/* u PATTERN: the static probes that match. */
+static bool is_static(const struct place_def *d)
+{
+	return d->location[0] == 'u' && d->location[1] == ' ';
+}
+
+static void statics_place(struct unit *u, const struct place_def *d, const struct tok *where)
+{
+	const char *pattern = d->location + 2;
+	const struct dp_static *v;
+	u32 n = u->c.mod && !u->c.by_name ? dp_module_statics(u->c.mod, &v) : 0, found = 0, left_out = 0;
+	bool many = strpbrk(pattern, "*?[");
+	u64 offset;
+
+	for (u32 i = 0; i < n; i++) {
+		struct target target = {.pc = v[i].addr, .note = &v[i]};
+
+		if (!dp_static_matches(&v[i], pattern))
+			continue;
+		if (many && !can_stand(u, v[i].addr)) {
+			left_out++;
+			continue;
+		}
+		if (!dp_module_addr_to_offset(u->c.mod, v[i].addr, &offset))
+			dp_cc_fail(&u->c, where, E_SITE_NOTEXT, "0x%llx is in no segment of the module",
+				   (unsigned long long)v[i].addr);
+		one_probe(u, d, target, dp_cc_format(&u->c, "%s:%s", v[i].provider, v[i].name),
+			  dp_cc_format(&u->c, "0x%llx", (unsigned long long)offset));
+		found++;
+	}
+	if (left_out)
+		dp_cc_unit_note(u, "%u of %u static probes left out: no room for a jump", left_out, left_out + found);
+	if (!found && left_out)
+		dp_cc_fail(&u->c, where, E_SITE_TRAP, "%.100s", pattern);
+	if (!found)
+		dp_cc_fail(&u->c, where, E_STATIC_NONE, "%.100s in %.80s", pattern,
+			   u->c.mod ? dp_module_base(u->c.mod) : "the kernel");
+}
+
 static void watch_place(struct unit *u, const struct place_def *d, const struct tok *where)
 {
 	struct dpcc *c = &u->c;
@@ -384,6 +435,10 @@ void dp_cc_unit_place(struct unit *u, const struct place_def *d)
 		dp_cc_fail(&u->c, &where, E_DPCC_PRAGMA, "a PROBEPOINT_HANDLER for %.60s is missing", d->location);
 	if (is_watch(d)) {
 		watch_place(u, d, &where);
+		return;
+	}
+	if (is_static(d)) {
+		statics_place(u, d, &where);
 		return;
 	}
 	if (dp_line_parse(name, &file_len, &line)) {

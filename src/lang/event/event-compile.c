@@ -180,6 +180,7 @@ int dp_event_head(struct dp_event *ev, const char *text, u32 *behind, struct dp_
 
 	if (!l)
 		return dp_fail(err, E_EVENT_MEMORY, "the line");
+	l->any_kind = true;
 	ret = dp_ev_parse_head(l);
 	*ev = l->shape;
 	*behind = l->pos;

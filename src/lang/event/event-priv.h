@@ -115,7 +115,8 @@ struct dp_event_line {
 	u32 pos; /* next character */
 	struct dp_event shape;
 	bool is_kernel;
-	bool waits; /* the arguments are not parsed yet */
+	bool waits;    /* the arguments are not parsed yet */
+	bool any_kind; /* kinds that only the compiler knows as well */
 
 	/* Of the call that is going on. */
 	struct dp_event *ev;

@@ -327,6 +327,30 @@ static int parse_watch(struct dp_event_line *l, u32 *end)
 	return ret;
 }
 
+/* MODULE:NAME, MODULE:PROVIDER:NAME, NAME; each may be a pattern. */
+static int parse_static(struct dp_event_line *l)
+{
+	struct dp_location *loc = &l->ev->loc;
+	u32 end = l->pos, colon;
+	int ret = 0;
+
+	for (; !dp_ev_is_blank(l->text[end]); end++)
+		if (l->text[end] == '"' || l->text[end] == '\\')
+			return dp_ev_fail(l, end, E_EVENT_LOCATION, "names of static probes have no `%c`",
+					  l->text[end]);
+	for (colon = l->pos; colon < end && l->text[colon] != ':';)
+		colon++;
+	loc->kind = DP_LOC_STATIC;
+	if (colon < end) {
+		ret = copy(l, loc->module, sizeof(loc->module), l->pos, colon);
+		l->pos = colon + 1;
+	}
+	if (!ret)
+		ret = copy(l, loc->symbol, sizeof(loc->symbol), l->pos, end);
+	l->pos = end;
+	return ret;
+}
+
 int dp_ev_parse_location(struct dp_event_line *l)
 {
 	struct dp_location *loc = &l->ev->loc;
@@ -334,6 +358,8 @@ int dp_ev_parse_location(struct dp_event_line *l)
 	int ret;
 
 	loc->column = (int)l->pos;
+	if (l->ev->is_static)
+		return parse_static(l);
 	ret = find_end(l, &end);
 	if (ret)
 		return ret;
