@@ -257,6 +257,7 @@ static void add_statics(struct statics *s, const char *file, const char *module)
 {
 	struct line_program *wanted = calloc(1, sizeof(*wanted)), *p = NULL;
 
+	s->found++;
 	if (wanted) {
 		wanted->modtype = "user";
 		snprintf(wanted->file, sizeof(wanted->file), "%s", file);
@@ -265,8 +266,10 @@ static void add_statics(struct statics *s, const char *file, const char *module)
 	}
 	if (!p)
 		dp_fail(s->err, E_EVENT_MEMORY, "lines");
-	s->failed |= !p || !add_to(p, s->e, s->line, s->err);
-	s->found++;
+	/* A library may have two names: it is met twice. */
+	else if (!p->n || p->numbers[p->n - 1] != s->line)
+		s->failed |= !add_to(p, s->e, s->line, s->err);
+	s->failed |= !p;
 	free(wanted);
 }
 
@@ -286,12 +289,13 @@ static bool add_file_statics(void *arg, const char *path)
 	const char *typed = s->program;
 	struct dp_error ignored;
 	struct dp_module *m;
+	char real[4096];
 
 	s->program = NULL;
-	if (!is_meant(s, path, typed) || dp_module_open(&m, path, &ignored))
+	if (!is_meant(s, path, typed) || !realpath(path, real) || dp_module_open(&m, real, &ignored))
 		return false;
 	if (has_static(m, s->loc->symbol))
-		add_statics(s, path, path);
+		add_statics(s, real, real);
 	dp_module_close(m);
 	return s->failed;
 }

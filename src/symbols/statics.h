@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Static probes: places that the source of a program names (DTRACE_PROBE and its like of <sys/sdt.h>). Notes of the
- * file tell where they are and where their arguments stand. Anybody may have made a file: what is handed out is checked.
+ * file tell where they are and where their arguments stand. Anybody may have made a file: what is handed out was
+ * checked.
  */
 #ifndef DP_STATICS_H
 #define DP_STATICS_H

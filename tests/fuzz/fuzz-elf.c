@@ -171,6 +171,26 @@ static int on_func(const struct dp_symbol *sym, void *arg)
 	return ++s->n > 24;
 }
 
+/* Notes of static probes, and their operands. */
+static void look_at_statics(struct dp_module *m, const char *path)
+{
+	static const char program[] =
+	    "#pragma MODNAME(\"file\") PROBEPOINT_LOCATION(\"u *\") PROBEPOINT_HANDLER(\"h\")\n"
+	    "void h() { log_args(); }\n";
+	struct dpcc_options opt = {.module = path, .text = program, .all_places = true};
+	const struct dp_static *v;
+	struct dpcc_result res;
+	struct dp_error err;
+	u32 n = dp_module_statics(m, &v);
+
+	for (u32 i = 0; i < n; i++) {
+		fuzz_counts[5] += dp_static_matches(&v[i], "shop:*");
+		dp_module_semaphore(m, v[i].addr);
+	}
+	if (n && !dp_cc_compile("statics", &opt, &res, &err))
+		free(res.text);
+}
+
 static void look(const char *path)
 {
 	struct dp_module *m;
@@ -205,26 +225,6 @@ static void look(const char *path)
 		fuzz_counts[4]++;
 		free(res.text);
 	}
-}
-
-/* Notes of static probes, and their operands. */
-static void look_at_statics(struct dp_module *m, const char *path)
-{
-	static const char program[] =
-	    "#pragma MODNAME(\"file\") PROBEPOINT_LOCATION(\"u *\") PROBEPOINT_HANDLER(\"h\")\n"
-	    "void h() { log_args(); }\n";
-	struct dpcc_options opt = {.module = path, .text = program, .all_places = true};
-	const struct dp_static *v;
-	struct dpcc_result res;
-	struct dp_error err;
-	u32 n = dp_module_statics(m, &v);
-
-	for (u32 i = 0; i < n; i++) {
-		fuzz_counts[5] += dp_static_matches(&v[i], "shop:*");
-		dp_module_semaphore(m, v[i].addr);
-	}
-	if (n && !dp_cc_compile("statics", &opt, &res, &err))
-		free(res.text);
 }
 
 static void put(const char *path, const u8 *bytes, size_t n)

@@ -37,7 +37,8 @@ static const char source[] =
     "__asm__ volatile(\"990: nop\\n.pushsection .note.stapsdt,\\\"\\\",\\\"note\\\"\\n.balign 4\\n\"\n"
     "\".4byte 8, 992f-991f, 3\\n.asciz \\\"stapsdt\\\"\\n991: .8byte 990b, 0, total\\n\"\n"
     "\".asciz \\\"shop\\\"\\n.asciz \\\"sale\\\"\\n\"\n"
-    "\".asciz \\\"8@%%rdi -4@-20(%%rbp,%%rbx,8) 2@$77 8@total(%%rip) -1@%%dh\\\"\\n992: .balign 4\\n.popsection\" ::);\n"
+    "\".asciz \\\"8@%%rdi -4@-20(%%rbp,%%rbx,8) 2@$77 8@total(%%rip)\\\"\\n\"\n"
+    "\"992: .balign 4\\n.popsection\" ::);\n"
     "return work(&here, argc, pointer(argc)) + choose(argc, 3); }\n";
 
 static char dir[] = "/tmp/dp-fuzz-XXXXXX";

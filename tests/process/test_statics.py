@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Static probes (u MODULE:NAME): found by the notes of files, arguments by their operands, semaphores raised and lowered."""
+"""Static probes (u MODULE:NAME): found by notes of files, arguments by operands, semaphores raised and lowered."""
 import json
 import os
 import signal
@@ -182,7 +182,8 @@ def python():
     code = "import wave\ndef hello(x): return x\nfor i in range(5): hello(i)"
     got = events('u python3:function__return $arg1:string $arg2:string $arg3 if $arg2:string == "hello"',
                  'u python:import__find__load__start $arg1:string', command=[exe, "-c", code])
-    assert [g["args"] for g in got if "arg2" in g["args"]] == [{"arg1": "<string>", "arg2": "hello", "arg3": 2}] * 5, got
+    returned = [g["args"] for g in got if "arg2" in g["args"]]
+    assert returned == [{"arg1": "<string>", "arg2": "hello", "arg3": 2}] * 5, got
     assert "wave" in [g["args"]["arg1"] for g in got if "arg2" not in g["args"]], got
 
 

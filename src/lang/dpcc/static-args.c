@@ -119,8 +119,8 @@ static bool indexed(struct operand *o, bool has_symbol)
 	if (at(o, '%')) {
 		if (!reg(o, &part))
 			return false;
-		if (part.reg->reg_word == DP_REG_WORD(ip)) /* the symbol is the address already */
-			return has_symbol && take(o, ')') ? true : fails(o, "only names are relative to %rip");
+		if (!strcmp(part.reg->names[0], DP_NAME_IP)) /* the symbol is the address already */
+			return has_symbol && take(o, ')') ? true : fails(o, "only names are relative to %" DP_NAME_IP);
 		if (part.width != 64)
 			return fails(o, "an address has 64 bits");
 		if (!put(o, "push r,%s;add;", part.reg->names[0]))
