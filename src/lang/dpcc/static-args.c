@@ -110,6 +110,13 @@ static bool symbol(struct operand *o, u64 *addr)
 	return true;
 }
 
+static bool is_instruction_pointer(const struct dp_register_part *part)
+{
+	struct dp_register_part ip;
+
+	return dp_register_find(DP_NAME_IP, strlen(DP_NAME_IP), &ip) && part->reg == ip.reg;
+}
+
 /* (%base,%index,scale): their sum is added to what was pushed. */
 static bool indexed(struct operand *o, bool has_symbol)
 {
@@ -119,7 +126,7 @@ static bool indexed(struct operand *o, bool has_symbol)
 	if (at(o, '%')) {
 		if (!reg(o, &part))
 			return false;
-		if (!strcmp(part.reg->names[0], DP_NAME_IP)) /* the symbol is the address already */
+		if (is_instruction_pointer(&part)) /* the symbol is the address already */
 			return has_symbol && take(o, ')') ? true : fails(o, "only names are relative to %" DP_NAME_IP);
 		if (part.width != 64)
 			return fails(o, "an address has 64 bits");
