@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "../tests/unit/machine.h"
-#include "arch/x86_64/rpn-compile.h"
+#include "arch/compile.h"
 #include "bench.h"
 #include "hit/hit-rpn.h"
 

@@ -166,13 +166,12 @@ EXPORT_SYMBOL_GPL(dp_jprobe_return);
 static u64 landing(const struct dp_holder *h, u32 number)
 {
 	u64 at = dp_k_near.landings + number * (u64)DP_K_LANDING_SIZE;
-	u8 buf[DP_K_LANDING_SIZE];
-	struct dp_emit e;
+	enum { JUMP = 1 + sizeof(number) };
+	u8 buf[DP_K_LANDING_SIZE] = {DP_PUSH_BYTE};
 
-	dp_emit_init(&e, buf, sizeof(buf), at);
-	dp_emit_push_const(&e, number);
-	if (dp_emit_jmp(&e, (u64)dp_k_landed, NULL) || dp_k_near_want(at, at + sizeof(buf)) ||
-	    dp_k_fill(at, buf, (u32)e.len))
+	memcpy(buf + 1, &number, sizeof(number));
+	if (!dp_jump_make(buf + JUMP, at + JUMP, (u64)dp_k_landed) || dp_k_near_want(at, at + sizeof(buf)) ||
+	    dp_k_fill(at, buf, JUMP + DP_JUMP_LEN))
 		return 0;
 	return at;
 }

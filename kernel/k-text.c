@@ -153,7 +153,7 @@ static void walk(struct kfunc *f)
 		memcpy(buf, code, n);
 		set_bit_of(f->starts, addr - f->text.lo);
 		see(f, &in, addr);
-		if (in.cls != DP_INSN_INT3 && !(dp_insn_is_nop(&in, code) && addr != f->ftrace))
+		if (in.cls != DP_INSN_INT3 && !(dp_insn_traits(&in) & DP_INSN_NOP && addr != f->ftrace))
 			end = addr + n;
 		addr += n;
 	}
@@ -382,7 +382,8 @@ u32 dp_k_landing_pad(u64 addr)
 	struct kfunc *f;
 
 	if (dp_k_allowed(addr, &ignored) || text_at(addr, &f, &ignored) ||
-	    dp_insn_decode(&in, f->bytes + (addr - f->text.lo), f->text.hi - addr) < 0 || !dp_insn_is_landing_pad(&in))
+	    dp_insn_decode(&in, f->bytes + (addr - f->text.lo), f->text.hi - addr) < 0 ||
+	    !(dp_insn_traits(&in) & DP_INSN_PAD))
 		return 0;
 	return in.len;
 }
@@ -400,7 +401,7 @@ int dp_k_locate(void *arg, u64 addr, struct dp_locus *l, struct dp_error *err)
 	if (f->ftrace && addr >= f->ftrace && addr < f->ftrace + DP_JUMP_LEN)
 		return dp_fail(err, E_SITE_FTRACE, "%pS", (void *)(unsigned long)addr);
 	n = dp_insn_decode(&in, f->bytes + (addr - f->text.lo), f->text.hi - addr);
-	if (n > 0 && dp_insn_is_landing_pad(&in))
+	if (n > 0 && dp_insn_traits(&in) & DP_INSN_PAD)
 		return dp_fail(err, E_SITE_LANDING, "%pS", (void *)(unsigned long)addr);
 	if (n > 0) {
 		r = dp_k_marked(&f->owner->marks, addr, n, err);

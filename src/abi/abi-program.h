@@ -26,7 +26,7 @@ struct dp_code_rt { /* one verified program, as the interpreter wants it */
 	u32 ex_logmax;
 	u16 major, minor;
 	u32 pad;
-	u64 compiled; /* address of the program as machine code, 0: none (arch/x86_64/rpn-compile.h) */
+	u64 compiled; /* address of the program as machine code, 0: none (arch/compile.h) */
 };
 
 /* In ex_mask, above the exceptions. */

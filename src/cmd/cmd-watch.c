@@ -96,7 +96,7 @@ static bool find_access(struct watch *w, const struct dp_probe_info *p, const u6
 			continue;
 		*access = ip - back;
 		return dp_insn_decode(&in, text->bytes + i, text->hi - text->lo - i) == (int)back &&
-		       dp_insn_falls_through(&in);
+		       dp_insn_traits(&in) & DP_INSN_FALLS;
 	}
 	return false;
 }

@@ -159,7 +159,7 @@ static struct dp_planned *patch_for(struct dp_plan *plan, struct dp_spot *spot, 
 	if (len < 0)
 		return NULL;
 	other.len = (u8)len;
-	other.falls = dp_insn_falls_through(&in);
+	other.falls = dp_insn_traits(&in) & DP_INSN_FALLS;
 	return new_patch(plan, spot, &other, DP_PATCH_TRAP);
 }
 
@@ -266,14 +266,14 @@ static void fill_patch(struct dp_planned *p)
 {
 	struct dp_patch *t = &p->patch;
 	bool trap = p->flags & DP_PATCH_TRAP;
-	s32 rel = (s32)(p->detour_addr + p->detour.arrive[0] - (p->start + DP_JUMP_LEN));
 
 	t->addr = p->start;
 	t->len = trap ? 1 : DP_JUMP_LEN;
 	t->bounds = trap ? 0 : p->win.bounds;
 	memcpy(t->orig, p->text->bytes + (p->win.start - p->text->lo), t->len);
-	t->jump[0] = trap ? DP_TRAP_BYTE : DP_JUMP_BYTE;
-	memcpy(t->jump + 1, &rel, 4);
+	dp_jump_make(t->jump, p->start, p->detour_addr + p->detour.arrive[0]);
+	if (trap)
+		t->jump[0] = DP_TRAP_BYTE;
 }
 
 /* Find a place for the detour and emit it there. Returns 0, or -ERANGE when no place will do. */

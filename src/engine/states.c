@@ -55,7 +55,6 @@ static bool region_safe(struct dp_manager *m, struct dp_kpoint *p)
 {
 	struct dp_error err;
 	u64 link = p->addr - p->bias;
-	s32 rel;
 
 	if (p->jump.addr)
 		return true;
@@ -69,11 +68,9 @@ static bool region_safe(struct dp_manager *m, struct dp_kpoint *p)
 	if (dp_ool_slot_make(m, p, DP_OOL_JUMP, &err))
 		return no_jump(p, err.code);
 	p->win.start = p->addr;
-	p->jump_patch = (struct dp_patch){
-	    .addr = p->addr, .len = DP_JUMP_LEN, .bounds = p->win.bounds, .jump = {DP_JUMP_BYTE}};
+	p->jump_patch = (struct dp_patch){.addr = p->addr, .len = DP_JUMP_LEN, .bounds = p->win.bounds};
 	memcpy(p->jump_patch.orig, p->text->bytes + (link - p->text->lo), DP_JUMP_LEN);
-	rel = (s32)(p->jump.addr - (p->addr + DP_JUMP_LEN));
-	memcpy(p->jump_patch.jump + 1, &rel, 4);
+	dp_jump_make(p->jump_patch.jump, p->addr, p->jump.addr);
 	return true;
 }
 

@@ -140,13 +140,12 @@ void dp_copy_expect(const struct dp_control *ctl, u32 index, const u64 *uc, stru
 {
 	struct dp_copy *c = (struct dp_copy *)ctl->copies + index;
 	const struct dp_store_insn *s = body_of(c);
-	enum dp_store_segment segment = dp_store_segment(s);
-	u64 base = segment ? dp_segment_base(ctl, segment == DP_STORE_GS) : 0, repeated = dp_store_repeated(s, uc);
+	u64 base = s->segment ? dp_segment_base(ctl, s->segment == DP_STORE_GS) : 0, repeated;
 
 	out->ip = c->ip + s->in.len;
 	out->index = index;
 	out->len = s->size;
-	out->addr = out->lo = dp_store_address(s, uc, out->ip, base);
+	out->addr = out->lo = dp_store_address(s, uc, out->ip, base, &repeated);
 	out->hi = out->lo + (s->size ? s->size : DP_STORE_MAX);
 	/* Upward or downward: a detour does not tell. */
 	out->lo -= repeated;
@@ -158,6 +157,6 @@ u64 dp_copy_next(const struct dp_control *ctl, u32 index, u32 *element)
 	struct dp_copy *c = (struct dp_copy *)ctl->copies + index;
 	const struct dp_store_insn *s = body_of(c);
 
-	*element = dp_store_is_string(s) ? s->size : 0;
+	*element = s->string ? s->size : 0;
 	return c->ip + s->in.len;
 }

@@ -265,7 +265,7 @@ int dp_module_analyse(struct dp_module *m, struct dp_error *err)
 	if (rc || m->analysed)
 		return rc;
 	m->analysed = true;
-	m->analyse_rc = dp_code_analyse(&m->an);
+	m->analyse_rc = dp_code_know(&m->an, DP_CODE_ALL);
 	dp_code_release(&m->an);
 	copy_flags(m);
 	return m->analyse_rc ? dp_fail(err, E_FILE_MEMORY, "%s", m->path) : 0;

@@ -23,7 +23,7 @@ for f in base/error base/services-user base/text lang/event/lexer lang/event/eve
 	program/flow program/lower lang/rpn/rpn-aggregate lang/rpn/asm lang/rpn/rpn-fields lang/rpn/macro \
 	lang/rpn/rpn-parse lang/rpn/pre lang/rpn/token lang/rpn/rpn-unit \
 	$(cd "$src/src" && ls log/*.c log/sinks/*.c) \
-	hit/vm hit/hit-rpn hit/hit-text arch/x86_64/emit arch/x86_64/rpn-calls \
+	hit/vm hit/hit-rpn hit/hit-text base/emit arch/x86_64/rpn-calls \
 	arch/x86_64/rpn-compile arch/x86_64/rpn-ops arch/x86_64/rpn-values; do
 	f=${f%.c}
 	o=$out/obj/$(echo $f | tr / -).o

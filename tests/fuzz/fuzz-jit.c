@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "arch/x86_64/rpn-compile.h"
+#include "arch/compile.h"
 #include "hit/hit-rpn.h"
 #include "programs.h"
 

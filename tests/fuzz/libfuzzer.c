@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "../unit/machine.h"
-#include "arch/x86_64/rpn-compile.h"
+#include "arch/compile.h"
 #include "hit/hit-rpn.h"
 #include "lang/rpn/rpn.h"
 #include "log/reader.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "arch/x86_64/insn.h"
-#include "arch/x86_64/site.h"
+#include "arch/site.h"
 #include "symbols/symbols.h"
 
 struct run {
@@ -44,9 +44,9 @@ static int each(const struct dp_symbol *sym, void *arg)
 			break;
 		/* Padding that nothing runs may lie under the jump of the instruction before it. */
 		reached |= dp_text_is_target(t, a);
-		if (!reached && dp_insn_is_nop(&in, t->bytes + (a - t->lo)))
+		if (!reached && dp_insn_traits(&in) & DP_INSN_NOP)
 			continue;
-		reached = dp_insn_falls_through(&in);
+		reached = dp_insn_traits(&in) & DP_INSN_FALLS;
 		if (dp_site_judge(t, a, &site, NULL) || site.outcome != DP_OUTCOME_JUMP ||
 		    !dp_module_addr_to_offset(r->m, a, &at)) {
 			r->other++;

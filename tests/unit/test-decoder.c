@@ -153,7 +153,7 @@ static bool field(const struct dp_insn *in, const u8 *code, const char *name, s6
 	FIELD(rip_relative)
 #undef FIELD
 	    /* clang-format on */
-	    if (!strcmp(name, "nop")) *value = dp_insn_is_nop(in, code);
+	    if (!strcmp(name, "nop")) *value = dp_insn_is_nop(in);
 	else if (!strcmp(name, "pad")) *value = dp_insn_is_landing_pad(in);
 	else if (!strcmp(name, "falls")) *value = dp_insn_falls_through(in);
 	else if (!strcmp(name, "target")) *value = dp_insn_target(in, 0x1000, &target) ? (s64)target : -1;

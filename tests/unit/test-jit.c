@@ -16,7 +16,7 @@
 
 #include "abi/abi-point.h"
 #include "abi/abi-ring.h"
-#include "arch/x86_64/direct.h"
+#include "arch/compile.h"
 #include "host/measure/measure.h"
 #include "machine.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "arch/x86_64/text.h"
+#include "arch/analysis.h"
 #include "symbols/symbols.h"
 
 #define CODE 0x1000
@@ -89,7 +89,7 @@ static void raw(struct world *w, const char *code, const int *bounds, const char
 
 static void analyse(struct world *w)
 {
-	dp_code_analyse(&w->an);
+	dp_code_know(&w->an, DP_CODE_ALL);
 	dp_code_release(&w->an);
 }
 

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "arch/x86_64/text.h"
+#include "arch/analysis.h"
 #include "engine/manager.h"
 
 #define FUNCS 40
@@ -264,7 +264,7 @@ static int set_up(void)
 	text.starts = starts;
 	text.t = (struct dp_text){(u64)code, (u64)code + SIZE, original, targets, funcs, FUNCS};
 	text.t.starts = starts;
-	if (dp_code_analyse(&an))
+	if (dp_code_know(&an, DP_CODE_ALL))
 		return -1;
 	dp_code_release(&an);
 	return dp_mgr_init(&manager, &host);

@@ -2,7 +2,7 @@
 /* System calls in a module's code whose arguments are loaded a few instructions before. */
 #include <string.h>
 
-#include "arch/x86_64/call-args.h"
+#include "arch/analysis.h"
 
 #define RAX 0
 #define RSI 6

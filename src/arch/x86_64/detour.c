@@ -5,7 +5,8 @@
  * nor any allocator.
  */
 #include "abi/abi-point.h"
-#include "arch/x86_64/detour.h"
+#include "arch/detour.h"
+#include "arch/x86_64/relocate.h"
 
 #define ZONE 128
 
@@ -195,10 +196,12 @@ static int emit_copies(struct dp_emit *e, struct dp_outline *o, bool *falls, str
 
 int dp_outline_emit(struct dp_emit *e, struct dp_outline *o, struct dp_error *err)
 {
-	struct word_hit first = emit_word_hit(e, o, o->entry[0]), second = {0};
+	struct word_hit first = {0}, second = {0};
 	bool falls = false;
 	int r;
 
+	if (o->entry[0])
+		first = emit_word_hit(e, o, o->entry[0]);
 	o->ninsns = 0;
 	r = emit_copies(e, o, &falls, err);
 	if (r)
@@ -210,7 +213,8 @@ int dp_outline_emit(struct dp_emit *e, struct dp_outline *o, struct dp_error *er
 	r = falls ? dp_emit_jmp(e, o->start + o->len, err) : 0;
 	if (r)
 		return r;
-	emit_constants(e, &first, o->word[0], o->entry[0]);
+	if (o->entry[0])
+		emit_constants(e, &first, o->word[0], o->entry[0]);
 	if (o->word[1])
 		emit_constants(e, &second, o->word[1], o->entry[1]);
 	return e->overflow ? dp_fail(err, E_RELOC_RANGE, "the slot is too long") : 0;

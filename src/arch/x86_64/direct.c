@@ -17,7 +17,7 @@
 #include "abi/abi-program.h"
 #include "abi/abi-ring.h"
 #include "abi/abi-slot.h"
-#include "arch/x86_64/direct.h"
+#include "arch/compile.h"
 #include "arch/x86_64/encode.h"
 #include "arch/x86_64/machine.h"
 #include "program/lower.h"

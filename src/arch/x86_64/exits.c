@@ -5,7 +5,7 @@
  * error.
  */
 #include "arch/x86_64/indirect.h"
-#include "arch/x86_64/text.h"
+#include "arch/analysis.h"
 
 #define MAX_RANGES 64 /* a function and its parts */
 
@@ -148,8 +148,7 @@ static int run_off(struct search *s, const struct dp_text *t, const struct dp_fu
 		rc = function_at(s, a, &next);
 		if (rc)
 			return rc;
-		if (!next && (dp_insn_decode(&in, t->bytes + (a - t->lo), t->hi - a) < 0 ||
-			      !dp_insn_is_nop(&in, t->bytes + (a - t->lo))))
+		if (!next && (dp_insn_decode(&in, t->bytes + (a - t->lo), t->hi - a) < 0 || !dp_insn_is_nop(&in)))
 			break;
 	}
 	if (!next)
@@ -173,7 +172,7 @@ static int scan(struct search *s, const struct dp_func *f)
 		rc = one(s, t, f, &trail, &in, off);
 		if (rc)
 			return rc;
-		if (!dp_insn_is_nop(&in, t->bytes + off)) {
+		if (!dp_insn_is_nop(&in)) {
 			real = in.cls != DP_INSN_CALL_REL && in.cls != DP_INSN_CALL_IND && in.cls != DP_INSN_HLT &&
 			       in.cls != DP_INSN_INT3 && in.cls != DP_INSN_SYSCALL;
 			falls = dp_insn_falls_through(&in);

@@ -3,7 +3,7 @@
 #ifndef DP_FLAGS_H
 #define DP_FLAGS_H
 
-#include "arch/x86_64/site.h"
+#include "arch/site.h"
 
 /*
  * True when it is certain that nobody looks at the arithmetic flags that are in force at addr: the code from there on

@@ -9,6 +9,20 @@
 #define DP_JUMP_BYTE 0xe9 /* jmp rel32, */
 #define DP_JUMP_LEN 5     /* with its displacement behind it */
 
+/* The jump from one address to another. False: it does not reach. */
+static inline bool dp_jump_make(u8 jump[DP_JUMP_LEN], u64 from, u64 to)
+{
+	s64 rel = (s64)(to - (from + DP_JUMP_LEN));
+	s32 near = (s32)rel;
+
+	jump[0] = DP_JUMP_BYTE;
+	memcpy(jump + 1, &near, sizeof(near));
+	return near == rel;
+}
+
+#define DP_PUSH_BYTE 0x68 /* pushes the 32-bit constant behind it, sign-extended */
+#define DP_RELOC_MAX 48   /* most bytes of the copy of one instruction */
+
 /*
  * Bytes that trap when executed as the first byte of an instruction: a breakpoint, or privileged
  * one-byte instructions (general protection fault). The latter serve where a breakpoint as the top byte

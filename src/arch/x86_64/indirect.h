@@ -7,7 +7,7 @@
 #ifndef DP_INDIRECT_H
 #define DP_INDIRECT_H
 
-#include "arch/x86_64/site.h"
+#include "arch/analysis.h"
 
 #define DP_TRAIL 32 /* power of two */
 
@@ -69,5 +69,8 @@ void dp_sums_see(struct dp_sums *s, const struct dp_insn *in, u64 next);
 
 /* Whether the jump could go to a computed address. */
 bool dp_sums_reach(const struct dp_sums *s, const struct dp_indirect *ind);
+
+/* text.c: from here on the end and the flags of the function are final, though perhaps not who branches into it. */
+int dp_code_settle(struct dp_analysis *c, const struct dp_func *f);
 
 #endif

@@ -114,17 +114,8 @@ bool dp_insn_falls_through(const struct dp_insn *in)
 	}
 }
 
-bool dp_insn_target(const struct dp_insn *in, u64 addr, u64 *target)
+bool dp_insn_is_nop(const struct dp_insn *in)
 {
-	if (!in->rel_size)
-		return false;
-	*target = addr + in->len + (u64)in->rel;
-	return true;
-}
-
-bool dp_insn_is_nop(const struct dp_insn *in, const u8 *code)
-{
-	(void)code;
 	if (in->enc != DP_ENC_LEGACY)
 		return false;
 	if (in->map == DP_MAP_ONE) /* xchg rax, rax; not xchg r8, rax; not pause */

@@ -120,3 +120,10 @@ bool dp_insn_may_fault(const struct dp_insn *in)
 		return true; /* of the system */
 	return in->modrm < 0xc0 && !on_own_stack(in);
 }
+
+u32 dp_insn_traits(const struct dp_insn *in)
+{
+	return (dp_insn_falls_through(in) ? DP_INSN_FALLS : 0) | (dp_insn_is_nop(in) ? DP_INSN_NOP : 0) |
+	       (dp_insn_is_landing_pad(in) ? DP_INSN_PAD : 0) | (dp_insn_may_fault(in) ? DP_INSN_MAY_FAULT : 0) |
+	       (dp_insn_is_general(in) ? DP_INSN_GENERAL : 0);
+}

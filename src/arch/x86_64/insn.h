@@ -118,14 +118,31 @@ static inline u8 dp_modrm_rm(const struct dp_insn *in) /* with REX.B; meaningful
  */
 int dp_insn_decode(struct dp_insn *in, const u8 *code, size_t avail);
 
+enum dp_insn_trait {
+	DP_INSN_FALLS = 1,
+	DP_INSN_NOP = 2,
+	DP_INSN_PAD = 4,
+	DP_INSN_MAY_FAULT = 8,
+	DP_INSN_GENERAL = 16,
+};
+
+/* Which of these it has: the answers of the five functions below. */
+u32 dp_insn_traits(const struct dp_insn *in);
+
+/* True when the instruction has a direct target; *target gets it for an instruction at addr. */
+static inline bool dp_insn_target(const struct dp_insn *in, u64 addr, u64 *target)
+{
+	*target = addr + in->len + (u64)in->rel;
+	return in->rel_size;
+}
+
+/* ---- inside of this folder, one by one ---- */
+
 /* True when control can reach the next instruction by falling through (calls do). */
 bool dp_insn_falls_through(const struct dp_insn *in);
 
-/* True when the instruction has a direct target; *target gets it for an instruction at addr. */
-bool dp_insn_target(const struct dp_insn *in, u64 addr, u64 *target);
-
 /* True for nop in all its encodings and lengths, endbr64 excluded: bytes that compilers pad with. */
-bool dp_insn_is_nop(const struct dp_insn *in, const u8 *code);
+bool dp_insn_is_nop(const struct dp_insn *in);
 
 /* True for endbr64, where an indirect branch arrives on processors that watch them: it must stay where it is there. */
 bool dp_insn_is_landing_pad(const struct dp_insn *in);

@@ -195,6 +195,17 @@ static int copy_jcc(struct dp_emit *e, const struct dp_insn *in, u64 target, str
 	return emit_branch(e, in, op + skip, sizeof(op) - skip, target, err);
 }
 
+int dp_emit_jmp(struct dp_emit *e, u64 target, struct dp_error *err)
+{
+	u8 jump[DP_JUMP_LEN];
+
+	if (!dp_jump_make(jump, dp_emit_here(e), target))
+		return dp_fail(err, E_RELOC_RANGE, "a jump from 0x%llx to 0x%llx", (unsigned long long)dp_emit_here(e),
+			       (unsigned long long)target);
+	dp_emit_bytes(e, jump, sizeof(jump));
+	return 0;
+}
+
 /*
  * loop and jcxz have no near form: they hop over a short jump to a near one. Prefixes are kept: 67 counts in ecx, and
  * on some processors (AMD family 25) F2 and F3 turn the condition of loope and loopne.

@@ -7,7 +7,7 @@
 #include "abi/abi-machine.h"
 #include "abi/abi-record.h"
 #include "arch/x86_64/encode.h"
-#include "arch/x86_64/rpn-compile.h"
+#include "arch/compile.h"
 #include "program/flow.h"
 
 /*

@@ -5,30 +5,13 @@
  * nothing; everything it believes comes from struct dp_text.
  */
 #include "arch/x86_64/relocate.h"
-#include "arch/x86_64/site.h"
+#include "arch/site.h"
 #include "arch/x86_64/flags.h"
 
 #define BACK_INSNS 4 /* how far before an address a window may begin */
 #define BACK_BYTES 15
 
 typedef unsigned long long ull;
-
-const char *dp_outcome_name(enum dp_outcome o)
-{
-	static const char *const names[] = {
-	    [DP_OUTCOME_REFUSED] = "refused", [DP_OUTCOME_TRAP] = "trap",     [DP_OUTCOME_PUN] = "pun",
-	    [DP_OUTCOME_HOP] = "hop",         [DP_OUTCOME_FTRACE] = "ftrace", [DP_OUTCOME_JUMP] = "jump",
-	};
-
-	return (unsigned)o < DP_ARRAY_SIZE(names) ? names[o] : "?";
-}
-
-const struct dp_func *dp_text_func(const struct dp_text *t, u64 addr)
-{
-	size_t n = DP_COUNT_UP_TO(t->funcs, t->nfuncs, lo, addr);
-
-	return n && addr < t->funcs[n - 1].hi ? &t->funcs[n - 1] : NULL;
-}
 
 /* What must not be displaced there: DP_OK nothing. */
 static enum dp_code guarded(const struct dp_text *t, u64 lo, u64 hi)
@@ -96,7 +79,7 @@ static int padding_len(const struct dp_text *t, u64 addr, u64 end)
 	if (*p == 0xcc)
 		return 1;
 	n = dp_insn_decode(&in, p, end - addr);
-	return n > 0 && dp_insn_is_nop(&in, p) ? n : 0;
+	return n > 0 && dp_insn_is_nop(&in) ? n : 0;
 }
 
 /*

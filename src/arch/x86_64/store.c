@@ -3,7 +3,7 @@
  * What instructions store, and copies of them. The processor makes the store, so every instruction is told alike.
  * Freestanding.
  */
-#include "arch/x86_64/store.h"
+#include "arch/store.h"
 
 #include "arch/x86_64/signal-context.h"
 
@@ -232,15 +232,16 @@ static u64 by_modrm(const struct dp_insn *in, const u8 *code, const u64 *uc, u64
 	return at;
 }
 
-enum dp_store_segment dp_store_segment(const struct dp_store_insn *s)
+static enum dp_store_segment segment_of(const struct dp_store_insn *s)
 {
 	if ((s->kind != BY_MODRM && s->kind != BY_OFFSET) || !(s->in.prefixes & (DP_PFX_FS | DP_PFX_GS)))
 		return DP_STORE_FLAT;
 	return s->in.prefixes & DP_PFX_FS ? DP_STORE_FS : DP_STORE_GS;
 }
 
-u64 dp_store_address(const struct dp_store_insn *s, const u64 *uc, u64 next, u64 base)
+u64 dp_store_address(const struct dp_store_insn *s, const u64 *uc, u64 next, u64 base, u64 *repeated)
 {
+	*repeated = s->string && s->in.prefixes & (DP_PFX_F3 | DP_PFX_F2) ? uc[DP_CTX_CX] * s->size : 0;
 	switch (s->kind) {
 	case BY_MODRM:
 		return base + by_modrm(&s->in, s->bytes, uc, next);
@@ -251,16 +252,6 @@ u64 dp_store_address(const struct dp_store_insn *s, const u64 *uc, u64 next, u64
 	default:
 		return base + (u64)s->in.disp;
 	}
-}
-
-bool dp_store_is_string(const struct dp_store_insn *s)
-{
-	return s->kind == BY_DI && s->in.map == DP_MAP_ONE;
-}
-
-u64 dp_store_repeated(const struct dp_store_insn *s, const u64 *uc)
-{
-	return dp_store_is_string(s) && s->in.prefixes & (DP_PFX_F3 | DP_PFX_F2) ? uc[DP_CTX_CX] * s->size : 0;
 }
 
 /* ---- the copy ---- */
@@ -370,5 +361,7 @@ bool dp_store_read(struct dp_store_insn *s, u64 ip)
 	if (decode(&s->in, s->bytes, ip) < 0 || s->in.cls != DP_INSN_PLAIN || !find_operand(&s->in, &s->kind))
 		return false;
 	s->size = size_of_store(&s->in, s->bytes);
+	s->string = s->kind == BY_DI && s->in.map == DP_MAP_ONE;
+	s->segment = (u8)segment_of(s);
 	return s->kind != BY_STACK || s->size;
 }

@@ -19,3 +19,5 @@ const u8 dp_stub_wait[DP_STUB_WAIT] = {
 };
 
 const u8 dp_stub_wait_once[DP_STUB_WAIT_ONCE] = {0xb9, 0, 0, 0, 8, 0xf3, 0x90, 0xe2, 0xfc};
+
+const u8 dp_stub_far[DP_STUB_FAR] = {0xff, 0x25, 0, 0, 0, 0}; /* jmp *0(%rip) */

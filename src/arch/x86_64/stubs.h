@@ -24,4 +24,8 @@ extern const u8 dp_stub_wait[DP_STUB_WAIT];
 #define DP_STUB_WAIT_ONCE 9
 extern const u8 dp_stub_wait_once[DP_STUB_WAIT_ONCE];
 
+/* Jumps to the address that stands behind it. */
+#define DP_STUB_FAR 6
+extern const u8 dp_stub_far[DP_STUB_FAR];
+
 #endif

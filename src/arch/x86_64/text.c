@@ -6,7 +6,7 @@
  */
 #include "arch/x86_64/code-scan.h"
 #include "arch/x86_64/indirect.h"
-#include "arch/x86_64/text.h"
+#include "arch/analysis.h"
 
 #define ANY_REG 0xff
 #define MANY_KNOWN 12 /* functions one by one; the whole costs about as much as 20 */
@@ -43,14 +43,6 @@ struct walk {
 	struct dp_trail trail;
 };
 
-struct dp_code_text *dp_code_at(const struct dp_analysis *c, u64 addr)
-{
-	for (u32 i = 0; i < c->ntexts; i++)
-		if (addr >= c->texts[i].t.lo && addr < c->texts[i].t.hi)
-			return &c->texts[i];
-	return NULL;
-}
-
 static void set_bit(u8 *map, u64 i)
 {
 	map[i >> 3] |= (u8)(1u << (i & 7));
@@ -61,31 +53,6 @@ static bool get_bit(const u8 *map, u64 i)
 	return map[i >> 3] >> (i & 7) & 1;
 }
 
-void dp_code_mark(struct dp_analysis *c, u64 addr)
-{
-	struct dp_code_text *ct = dp_code_at(c, addr);
-
-	if (ct)
-		set_bit(ct->targets, addr - ct->t.lo);
-}
-
-static struct dp_func *func_at(const struct dp_analysis *c, u64 addr)
-{
-	struct dp_code_text *ct = dp_code_at(c, addr);
-	const struct dp_func *f = ct ? dp_text_func(&ct->t, addr) : NULL;
-
-	return f && f->lo == addr ? &ct->funcs[f - ct->funcs] : NULL;
-}
-
-void dp_code_take(struct dp_analysis *c, u64 addr)
-{
-	struct dp_func *f = func_at(c, addr);
-
-	if (f)
-		f->flags |= DP_FUNC_ENTERED;
-	dp_code_mark(c, addr);
-}
-
 static const struct dp_code_data *data_at(const struct dp_analysis *c, u64 addr)
 {
 	size_t n = DP_COUNT_UP_TO(c->data, c->ndata, lo, addr);
@@ -93,7 +60,7 @@ static const struct dp_code_data *data_at(const struct dp_analysis *c, u64 addr)
 	return n && addr < c->data[n - 1].hi ? &c->data[n - 1] : NULL;
 }
 
-const u8 *dp_code_bytes(const struct dp_analysis *c, u64 addr, u64 n)
+static const u8 *bytes_at(const struct dp_analysis *c, u64 addr, u64 n)
 {
 	const struct dp_code_data *d = data_at(c, addr);
 	struct dp_code_text *ct;
@@ -244,7 +211,7 @@ static void see_operands(struct walk *w, const struct dp_insn *in, u64 next)
 /* A branch or call from elsewhere to the start of a function. */
 static void see_reference(struct walk *w, const struct dp_insn *in, u64 target)
 {
-	struct dp_func *f = func_at(w->c, target);
+	struct dp_func *f = dp_code_func(w->c, target);
 	u32 from = w->func < w->ct->t.nfuncs ? w->func + 1 : MANY;
 
 	if (!f)
@@ -396,7 +363,7 @@ static void walk_function(struct walk *w, struct dp_func *f)
 			set_bit(w->ct->starts, off);
 		see(w, &in, off);
 		off += (u64)n;
-		if (in.cls != DP_INSN_INT3 && !dp_insn_is_nop(&in, t->bytes + off - n)) {
+		if (in.cls != DP_INSN_INT3 && !dp_insn_is_nop(&in)) {
 			last = off;
 			tail = in;
 		}
@@ -547,7 +514,7 @@ static void read_table(struct dp_analysis *c, u32 i, u64 next_table)
 	const struct dp_func *f = &own->funcs[tb.func];
 
 	for (u64 at = tb.at;; at += 4) {
-		const u8 *p = dp_code_bytes(c, at, 4);
+		const u8 *p = bytes_at(c, at, 4);
 		s32 v;
 		u64 target;
 
@@ -647,7 +614,7 @@ static int finish_tables(struct dp_analysis *c)
 	return c->short_of_memory ? -ENOMEM : rc;
 }
 
-int dp_code_analyse(struct dp_analysis *c)
+static int know_all(struct dp_analysis *c)
 {
 	walk_all(c);
 	return finish_tables(c);
@@ -708,10 +675,12 @@ int dp_code_know(struct dp_analysis *c, u64 addr)
 	struct dp_func *f;
 	int rc;
 
+	if (addr == DP_CODE_ALL)
+		return know_all(c);
 	if (!at || c->complete || at->flags & DP_FUNC_KNOWN)
 		return 0;
 	if (c->nknown++ == MANY_KNOWN)
-		return dp_code_analyse(c);
+		return know_all(c);
 	rc = prepare(c);
 	if (rc)
 		return rc;
@@ -732,13 +701,4 @@ int dp_code_settle(struct dp_analysis *c, const struct dp_func *f)
 	if (!rc && !c->complete)
 		walk_once(&w, (u32)(f - ct->funcs));
 	return !rc && part_is_open(c, f) ? dp_code_know(c, f->lo) : rc;
-}
-
-void dp_code_release(struct dp_analysis *c)
-{
-	dp_free(c->tables);
-	dp_free(c->jumps);
-	c->tables = NULL;
-	c->jumps = NULL;
-	c->ntables = c->tables_cap = c->njumps = c->jumps_cap = 0;
 }

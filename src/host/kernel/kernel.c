@@ -241,7 +241,8 @@ static bool may_fault(struct dp_module *m, s64 offset)
 	u64 addr;
 
 	return dp_module_offset_to_addr(m, (u64)offset, &addr) && !dp_module_text(m, addr, &text, &ignored) &&
-	       dp_insn_decode(&in, text->bytes + (addr - text->lo), text->hi - addr) > 0 && dp_insn_may_fault(&in);
+	       dp_insn_decode(&in, text->bytes + (addr - text->lo), text->hi - addr) > 0 &&
+	       dp_insn_traits(&in) & DP_INSN_MAY_FAULT;
 }
 
 static int put_user_place(struct dp_kernel *k, const struct dp_location *loc, struct dp_dev_probe *d, struct probe *p,

@@ -145,25 +145,20 @@ static int find_place(struct dp_parking *p, const struct dp_mem *mem, size_t *ro
 static int make_code(struct dp_parking *p, const u8 *first, size_t avail, bool once, struct dp_emit *e,
 		     struct dp_error *err)
 {
-	u32 done = 0;
+	struct dp_outline o = {.code = first, .start = p->entry};
+	struct dp_insn in;
 	int r;
 
 	p->word = once ? 0 : p->at + DP_STUB_WAIT_WORD;
 	dp_emit_bytes(e, once ? dp_stub_wait_once : dp_stub_wait, once ? DP_STUB_WAIT_ONCE : DP_STUB_WAIT);
-	while (done < DP_JUMP_LEN) {
-		struct dp_insn in;
-
-		r = dp_insn_decode(&in, first + done, avail - done) < 0
-			? dp_fail(err, E_TARGET_NOROOM, "process %d", (int)p->pid)
-			: dp_relocate(e, &in, first + done, p->entry + done, err);
-		if (r)
-			return r;
-		done += in.len;
-		if (!dp_insn_falls_through(&in))
-			break; /* the whole program is one jump */
-	}
-	r = done < DP_JUMP_LEN ? dp_fail(err, E_TARGET_NOROOM, "process %d", (int)p->pid)
-			       : dp_emit_jmp(e, p->entry + done, err);
+	do {
+		if (dp_insn_decode(&in, first + o.len, avail - o.len) < 0)
+			return dp_fail(err, E_TARGET_NOROOM, "process %d", (int)p->pid);
+		o.len += in.len;
+	} while (o.len < DP_JUMP_LEN && dp_insn_traits(&in) & DP_INSN_FALLS);
+	/* The whole program may be one short jump. */
+	r = o.len < DP_JUMP_LEN ? dp_fail(err, E_TARGET_NOROOM, "process %d", (int)p->pid)
+				: dp_outline_emit(e, &o, err);
 	if (!r && e->overflow)
 		r = dp_fail(err, E_TARGET_NOROOM, "process %d", (int)p->pid);
 	return r;
@@ -206,7 +201,7 @@ static int divert(struct dp_parking *p, const struct dp_mem *mem, struct dp_erro
 {
 	u8 code[DP_PARK_MAX], first[DP_JUMP_LEN + 16] = {0}, jump[DP_JUMP_LEN];
 	size_t avail = DP_MIN(sizeof(first), PAGE - (p->entry & (PAGE - 1))), room = 0;
-	struct dp_emit e, j;
+	struct dp_emit e;
 	int r = find_place(p, mem, &room, err);
 
 	if (!r)
@@ -214,14 +209,13 @@ static int divert(struct dp_parking *p, const struct dp_mem *mem, struct dp_erro
 	if (r)
 		return r;
 	dp_emit_init(&e, code, room, p->at);
-	dp_emit_init(&j, jump, sizeof(jump), p->entry);
 	r = make_code(p, first, avail, false, &e, err);
 	if (r) {
 		dp_emit_init(&e, code, room, p->at);
 		r = make_code(p, first, avail, true, &e, err);
 	}
 	if (!r)
-		r = dp_emit_jmp(&j, p->at, err);
+		r = dp_jump_make(jump, p->entry, p->at) ? 0 : dp_fail(err, E_TARGET_NOROOM, "process %d", (int)p->pid);
 	p->size = (u32)e.len;
 	if (!r)
 		r = dp_mem_read(mem, p->at, p->saved, p->size, err);
@@ -416,7 +410,8 @@ static int park_here(struct dp_parking *p, pid_t tid, pid_t pid, struct dp_error
 	p->entry = dp_user_ip(&regs);
 	dp_emit_init(&e, code, room, p->at);
 	dp_emit_bytes(&e, dp_stub_wait_once, DP_STUB_WAIT_ONCE);
-	dp_emit_jmp_far(&e, p->entry); /* to the linker */
+	dp_emit_bytes(&e, dp_stub_far, DP_STUB_FAR);
+	dp_emit_u64(&e, p->entry); /* to the linker */
 	p->size = (u32)e.len;
 	r = e.overflow ? dp_fail(err, E_TARGET_NOROOM, "process %d", (int)pid)
 		       : dp_mem_read(&mem, p->at, p->saved, p->size, err);

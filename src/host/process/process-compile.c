@@ -165,8 +165,8 @@ int dp_compile_write(struct arming *a, const struct dp_spot *spots, u32 n, const
 			s->probes[sp->owner].ncompiled++;
 			continue;
 		}
-		dp_emit_init(&e, all + (sp->direct - to.lo), DP_JIT_MAX, sp->direct);
-		r = dp_emit_jmp(&e, entry, err);
+		if (!dp_jump_make(all + (sp->direct - to.lo), sp->direct, entry))
+			r = dp_fail(err, E_RELOC_RANGE, "a jump from 0x%llx", (unsigned long long)sp->direct);
 	}
 	if (!r)
 		r = write_rpn(s, to, all, err);

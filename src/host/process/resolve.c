@@ -617,7 +617,7 @@ static void confirm_spots(struct dp_session *s)
 		u64 left = sp->text->hi - sp->site.addr;
 
 		sp->confirm = dp_insn_decode(&in, sp->text->bytes + (sp->site.addr - sp->text->lo), left) > 0 &&
-			      dp_insn_may_fault(&in);
+			      dp_insn_traits(&in) & DP_INSN_MAY_FAULT;
 	}
 }
 

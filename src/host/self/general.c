@@ -57,7 +57,7 @@ static bool follow(struct walk *w, u64 addr)
 	u64 target;
 
 	while (see(w, addr)) {
-		if (w->nseen > MAX_INSNS || !decode(addr, &in) || !dp_insn_is_general(&in))
+		if (w->nseen > MAX_INSNS || !decode(addr, &in) || !(dp_insn_traits(&in) & DP_INSN_GENERAL))
 			return false;
 		switch (in.cls) {
 		case DP_INSN_JMP_IND:
@@ -73,7 +73,7 @@ static bool follow(struct walk *w, u64 addr)
 				return false;
 			w->ahead[w->nahead++] = target;
 		}
-		if (!dp_insn_falls_through(&in))
+		if (!(dp_insn_traits(&in) & DP_INSN_FALLS))
 			return true;
 		addr += in.len;
 	}

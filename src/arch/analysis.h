@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The analysis of a module's code: at which addresses control may arrive other than by falling
- * through, and in which functions that cannot be proven. Of the whole module (dp_code_analyse: one linear
- * pass over all functions, then one over all jump tables), or of what is asked for (dp_code_know), with
- * the same result there. Kernel-clean; it reads bytes and writes bitmaps and flags, nothing else.
+ * through, and in which functions that cannot be proven. Of the whole module (one linear pass over all functions, then
+ * one over all jump tables), or of one function, with the same result there. Kernel-clean; it reads bytes and writes bitmaps and flags, nothing else.
  */
-#ifndef DP_ARCH_TEXT_H
-#define DP_ARCH_TEXT_H
+#ifndef DP_ANALYSIS_H
+#define DP_ANALYSIS_H
 
-#include "arch/x86_64/site.h"
+#include "arch/site.h"
 
 struct dp_code_text { /* one executable range; t.funcs, t.targets and t.starts point to the arrays
 			 below */
@@ -47,7 +46,13 @@ struct dp_analysis {
 };
 
 /* The range that contains addr, or NULL. */
-struct dp_code_text *dp_code_at(const struct dp_analysis *c, u64 addr);
+static inline struct dp_code_text *dp_code_at(const struct dp_analysis *c, u64 addr)
+{
+	for (u32 i = 0; i < c->ntexts; i++)
+		if (addr >= c->texts[i].t.lo && addr < c->texts[i].t.hi)
+			return &c->texts[i];
+	return NULL;
+}
 
 /* Say that control may arrive at addr; no effect outside the code. Order and repetition do not
  * matter. */
@@ -56,26 +61,20 @@ void dp_code_mark(struct dp_analysis *c, u64 addr);
 /* The same for an address that is used as a pointer: a function that begins there is an entry. */
 void dp_code_take(struct dp_analysis *c, u64 addr);
 
-/* Bytes of the module at addr, code or data; NULL unless n of them are there. */
-const u8 *dp_code_bytes(const struct dp_analysis *c, u64 addr, u64 n);
+/* The function that begins at addr, or NULL. */
+struct dp_func *dp_code_func(const struct dp_analysis *c, u64 addr);
+
+#define DP_CODE_ALL (~0ull)
 
 /*
- * Find everything that the code itself tells; addresses found in data, landing pads and symbols are
- * to be marked by the caller, before or afterwards. The bitmaps must be zeroed and as long as the
- * range. Sets starts, targets, the flags DP_FUNC_UNPROVEN, _FALLEN and (where there is no name)
- * _PART, and shortens functions that are DP_FUNC_OPEN. Returns 0 or -ENOMEM.
- */
-int dp_code_analyse(struct dp_analysis *c);
-
-/*
- * The same for the function that contains addr, and what a judge or a search for exits looks at around it. It costs a
- * twentieth of the whole, most of that once a module; when many functions have been asked for, the whole is done.
- * Whatever the caller marks it has marked before.
+ * Find what the code itself tells about the function that contains addr, and what a judge or a search for exits looks
+ * at around it; or about everything (DP_CODE_ALL). Addresses found in data, landing pads and symbols are marked by the
+ * caller before; for everything afterwards will do, too. The bitmaps must be zeroed and as long as the range. Sets
+ * starts, targets, the flags DP_FUNC_UNPROVEN, _FALLEN and (where there is no name) _PART, and shortens functions that
+ * are DP_FUNC_OPEN. One function costs a twentieth of the whole, most of that once a module; when many have been asked
+ * for, the whole is done. Returns 0 or -ENOMEM.
  */
 int dp_code_know(struct dp_analysis *c, u64 addr);
-
-/* The end and the flags of a function are final, though perhaps not who branches into it. */
-int dp_code_settle(struct dp_analysis *c, const struct dp_func *f);
 
 /* Release what the analysis has allocated. */
 void dp_code_release(struct dp_analysis *c);
@@ -93,5 +92,14 @@ struct dp_exit_env {
 
 int dp_code_exits(struct dp_analysis *c, u64 addr, const struct dp_exit_env *env, u64 *exits, int max,
 		  struct dp_error *err);
+
+/* addr: of the instruction that loads the address which is the call's second argument, long enough for a jump. */
+typedef void (*dp_call_fn)(u64 addr, void *arg);
+
+/*
+ * Each system call of this number with this constant as its first argument, as far as registers can be followed in a
+ * straight line. Link-time addresses.
+ */
+void dp_text_find_calls(const struct dp_text *t, u32 number, u32 first, dp_call_fn found, void *arg);
 
 #endif

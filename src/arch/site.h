@@ -7,8 +7,7 @@
 #ifndef DP_SITE_H
 #define DP_SITE_H
 
-#include "arch/x86_64/forms.h"
-#include "arch/x86_64/insn.h"
+#include "arch/tables.h"
 #include "base/error.h"
 
 #define DP_WINDOW_INSNS 16 /* most instructions that one detour displaces */

@@ -3,8 +3,8 @@
 #ifndef DP_DETOUR_H
 #define DP_DETOUR_H
 
-#include "arch/x86_64/relocate.h"
-#include "arch/x86_64/site.h"
+#include "arch/site.h"
+#include "base/emit.h"
 
 #define DP_NO_POINT 0xffffffffu
 
@@ -46,7 +46,7 @@ struct dp_outline {
 	u64 start;      /* run-time address of code */
 	u32 len;        /* bytes of whole instructions; 0: none are copied, and the first hit never returns */
 	u64 word[2];    /* what the hits before and behind the copies hand over; [1] 0: there is no second one */
-	u64 entry[2];   /* run addresses of where they go */
+	u64 entry[2];   /* run addresses of where they go; [0] 0: there is no hit, only copies and the way back */
 	u32 zone;       /* bytes below the stack pointer that must be left alone */
 	/* The entries are in reach of a direct call: kernels prefer it not predicted. Not with entry_jumps. */
 	bool near;
