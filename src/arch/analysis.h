@@ -2,7 +2,8 @@
 /*
  * The analysis of a module's code: at which addresses control may arrive other than by falling
  * through, and in which functions that cannot be proven. Of the whole module (one linear pass over all functions, then
- * one over all jump tables), or of one function, with the same result there. Kernel-clean; it reads bytes and writes bitmaps and flags, nothing else.
+ * one over all jump tables), or of one function, with the same result there. Kernel-clean; it reads bytes and writes
+ * bitmaps and flags, nothing else.
  */
 #ifndef DP_ANALYSIS_H
 #define DP_ANALYSIS_H

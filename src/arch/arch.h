@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The contract of an architecture. All else in src/ and kernel/ includes this header, arch/context.h and arch/emulate.h,
- * and none of an architecture's folder; no instruction byte, no inline assembly and no register's name stands outside of
- * that folder (tests/cmd/test_house.py).
+ * The contract of an architecture. All else in src/ and kernel/ includes this header, arch/context.h and
+ * arch/emulate.h, and none of an architecture's folder; no instruction byte, no inline assembly and no register's name
+ * stands outside of that folder (tests/cmd/test_house.py).
  *
  * An architecture defines these functions. Each is described where it is declared:
  *
@@ -22,8 +22,8 @@
  *		 dp_jit_usable		whether such code can run in the probed world
  *		 dp_rpn_jit_compile	a program of the Dynamic Probes language as a function
  *
- * tables.h lists what it defines besides: constants, tables and inline functions. What is the same for all architectures
- * is in analysis.c and in the headers themselves.
+ * tables.h lists what it defines besides: constants, tables and inline functions. What is the same for all
+ * architectures is in analysis.c and in the headers themselves.
  *
  * The entries, in entry/, are assembled by whoever needs them: hit-entry.S is the blob's, self-entry.S and landing.S
  * the library's, k-entry.S the module's, load-code.S loads a library into a process.

@@ -6,8 +6,8 @@
 #include "base/base.h"
 
 /*
- * Bytes go to buf[len]; addr is the address at which buf[0] will run. When the buffer is full, overflow becomes true and
- * further bytes are dropped: check once, at the end.
+ * Bytes go to buf[len]; addr is the address at which buf[0] will run. When the buffer is full, overflow becomes true
+ * and further bytes are dropped: check once, at the end.
  */
 struct dp_emit {
 	u8 *buf;

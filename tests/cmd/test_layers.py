@@ -63,4 +63,29 @@ def formats():
         assert not found, "\n".join(found)
 
 
+@test
+def contract():
+    """an architecture defines the functions that arch.h lists, at most fifteen; nobody outside calls another of it"""
+    with open(os.path.join(ROOT, "src/arch/arch.h")) as f:
+        listed = set(re.findall(r"^ \*\s(?:.*\s)?(dp_\w+)\t", f.read(), re.M))
+    assert 10 < len(listed) <= 15, sorted(listed)
+    texts = dict(sources())
+    folder = {path: text for path, text in texts.items() if path.startswith("src/arch/x86_64/")}
+    outside = "\n".join(text for path, text in texts.items() if not path.startswith("src/arch/"))
+    words = set(re.findall(r"\bdp_\w+", outside))
+    defined = {name for path, text in folder.items() if path.endswith(".c")
+               for name in re.findall(r"^(?!static|\s)[\w ]+[ *](dp_\w+)\([^;{]*\)\n{", text, re.M)}
+    assert len(defined) > 30, defined
+    assert listed <= defined, f"nobody defines {sorted(listed - defined)}"
+    assert defined & words == listed, f"arch.h does not list these: {sorted(defined & words - listed)}, " \
+        f"these are not called: {sorted(listed - words)}"
+    # What is there besides are tables: their inline functions stand in the headers that tables.h names.
+    with open(os.path.join(ROOT, "src/arch/tables.h")) as f:
+        tables = set(re.findall(r'#include "(arch/x86_64/[^"]+)"', f.read()))
+    inline = {name for path, text in folder.items() if path.endswith(".h") and path[len("src/"):] not in tables
+              for name in re.findall(r"^static [^\n=;]*?(dp_\w+)\(", text, re.M)}
+    hosts = {"dp_emulate", "dp_context_take", "dp_context_put"}  # arch/emulate.h, arch/context.h
+    assert inline & words <= hosts, sorted(inline & words - hosts)
+
+
 run()
