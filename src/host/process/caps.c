@@ -24,29 +24,6 @@
 
 #define STOP_TIMEOUT 2000000000ull
 
-int dp_status_field(pid_t pid, pid_t tid, const char *name, char *buf, size_t size)
-{
-	char path[64], line[256];
-	size_t n = strlen(name);
-	FILE *f;
-	int r = -ENOENT;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
-	f = fopen(path, "re");
-	if (!f)
-		return -errno;
-	while (fgets(line, sizeof(line), f))
-		if (!strncmp(line, name, n) && line[n] == ':') {
-			const char *p = line + n + 1 + strspn(line + n + 1, " \t");
-
-			snprintf(buf, size, "%.*s", (int)strcspn(p, "\n"), p);
-			r = 0;
-			break;
-		}
-	fclose(f);
-	return r;
-}
-
 /* A file of the process's control group, version 2, at one of the usual places; the first that can be opened. */
 static FILE *open_group_file(const char *group, const char *name)
 {

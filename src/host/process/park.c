@@ -107,23 +107,6 @@ void dp_catch_settle(void)
 	}
 }
 
-u64 dp_passed(pid_t pid, u64 type)
-{
-	char path[64];
-	Elf64_auxv_t av;
-	u64 value = 0;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	while (fd >= 0 && read(fd, &av, sizeof(av)) == sizeof(av))
-		if (av.a_type == type)
-			value = av.a_un.a_val;
-	if (fd >= 0)
-		close(fd);
-	return value;
-}
-
 /* Where the process is going to wait: behind a code segment's end, as much as is left of the page. */
 static int find_place(struct dp_parking *p, const struct dp_mem *mem, size_t *room, struct dp_error *err)
 {

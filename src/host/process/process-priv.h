@@ -238,7 +238,7 @@ struct dp_rseq_configuration {
 	u32 size, signature, flags, pad;
 };
 
-/* A value that the kernel has passed to the program (getauxval(3)); 0: none (park.c). */
+/* A value that the kernel has passed to the program (getauxval(3)); 0: none. */
 u64 dp_passed(pid_t pid, u64 type);
 
 /* ---- waiting at the entry point: struct dp_parking of process.h (park.c) ---- */

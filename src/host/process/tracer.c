@@ -30,14 +30,6 @@
 #define STOPS_NS 5000000000ull   /* for all of them */
 #define CALL_UNKNOWN (-2)        /* it runs */
 
-u64 dp_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000000000u + (u64)ts.tv_nsec;
-}
-
 static struct dp_thread *find(struct dp_tracer *t, pid_t tid)
 {
 	for (u32 i = 0; i < t->n; i++)

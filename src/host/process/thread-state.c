@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What a thread is doing, as the kernel tells it, and the results of system calls that we have interrupted. */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host/process/process-priv.h"
+
+#define ERESTARTSYS 512
+#define ERESTARTNOINTR 513
+#define ERESTARTNOHAND 514
+#define ERESTART_RESTARTBLOCK 516
+
+u64 dp_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (u64)ts.tv_sec * 1000000000u + (u64)ts.tv_nsec;
+}
+
+int dp_status_field(pid_t pid, pid_t tid, const char *name, char *buf, size_t size)
+{
+	char path[64], line[256];
+	size_t n = strlen(name);
+	FILE *f;
+	int r = -ENOENT;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, n) && line[n] == ':') {
+			const char *p = line + n + 1 + strspn(line + n + 1, " \t");
+
+			snprintf(buf, size, "%.*s", (int)strcspn(p, "\n"), p);
+			r = 0;
+			break;
+		}
+	fclose(f);
+	return r;
+}
+
+u64 dp_passed(pid_t pid, u64 type)
+{
+	char path[64];
+	Elf64_auxv_t av;
+	u64 value = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && read(fd, &av, sizeof(av)) == sizeof(av))
+		if (av.a_type == type)
+			value = av.a_un.a_val;
+	if (fd >= 0)
+		close(fd);
+	return value;
+}
+
+bool dp_signal_pending(pid_t tid)
+{
+	char pnd[32] = "0", shd[32] = "0", blk[32] = "0";
+
+	dp_status_field(tid, tid, "SigPnd", pnd, sizeof(pnd));
+	dp_status_field(tid, tid, "ShdPnd", shd, sizeof(shd));
+	dp_status_field(tid, tid, "SigBlk", blk, sizeof(blk));
+	return ((strtoull(pnd, NULL, 16) | strtoull(shd, NULL, 16)) & ~strtoull(blk, NULL, 16)) != 0;
+}
+
+/*
+ * Calls that give up with EINTR even when no handler runs (signal(7) lists them). Our interruption must not be
+ * seen, so they are made again, unless a signal is on its way that would have ended them anyway.
+ */
+static bool gives_up(u64 nr)
+{
+	switch (nr) {
+	case 65:  /* semop */
+	case 220: /* semtimedop */
+	case 128: /* rt_sigtimedwait */
+	case 208: /* io_getevents */
+	case 333: /* io_pgetevents */
+	case 232: /* epoll_wait */
+	case 281: /* epoll_pwait */
+	case 441: /* epoll_pwait2 */
+	case 34:  /* pause */
+	case 130: /* rt_sigsuspend */
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool dp_will_restart(const struct user_regs_struct *regs)
+{
+	s64 ret = (s64)dp_user_result(regs);
+
+	return (s64)dp_user_call(regs) >= 0 && (ret == -ERESTARTSYS || ret == -ERESTARTNOINTR ||
+						ret == -ERESTARTNOHAND || ret == -ERESTART_RESTARTBLOCK);
+}
+
+void dp_fix_restart(pid_t tid, struct user_regs_struct *regs, bool by_hand)
+{
+	s64 ret = (s64)dp_user_result(regs);
+
+	if ((s64)dp_user_call(regs) < 0)
+		return; /* not in a system call */
+	if (ret == -EINTR && gives_up(dp_user_call(regs)) && !dp_signal_pending(tid)) {
+		dp_user_result(regs) = dp_user_call(regs);
+		dp_user_ip(regs) -= DP_SYSCALL_LEN;
+		dp_user_call(regs) = (u64)-1;
+		return;
+	}
+	if (!by_hand)
+		return; /* the kernel does the rest when the thread leaves the stop */
+	if (dp_will_restart(regs)) {
+		dp_user_result(regs) = ret == -ERESTART_RESTARTBLOCK ? 219 /* restart_syscall */ : dp_user_call(regs);
+		dp_user_ip(regs) -= DP_SYSCALL_LEN;
+	}
+	dp_user_call(regs) = (u64)-1;
+}
