@@ -126,7 +126,7 @@ static int look_at_process(struct doctor *d, pid_t pid)
 		      c.compiled ? "a hit needs no slot" : "programs are interpreted", c.compiled ? "yes" : "no");
 	dp_doctor_row(d, grade(c.caps & DP_CAP_PVR, c.caps & DP_CAP_PROBE_READ ? DOCTOR_SLOW : DOCTOR_LESS),
 		      "reads of memory",
-		      c.caps & DP_CAP_PVR          ? "bad pointers are told, never followed"
+		      c.caps & DP_CAP_PVR          ? "bad pointers are reported, never followed"
 		      : c.caps & DP_CAP_PROBE_READ ? "by rt_sigprocmask, page by page; programs cannot write"
 						   : "only the stack's page and the files' segments",
 		      "process_vm_readv is %s", ALLOWED(&c, DP_CAP_PVR));
