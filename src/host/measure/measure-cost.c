@@ -2,7 +2,6 @@
 /* How long this machine takes for what hits are made of. */
 #include <linux/perf_event.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -84,12 +83,11 @@ double dp_measure_signal_ns(void)
 double dp_measure_watch_ns(void)
 {
 	static double known;
-	struct perf_event_attr a;
+	struct perf_event_attr a = {0};
 	int fd;
 
 	if (known == 0) {
-		dp_measure_watch_event(&a, DP_WATCH_W, (u64)&watched, sizeof(watched));
-		fd = (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+		fd = dp_measure_watch_open(&a, DP_WATCH_W, (u64)&watched, sizeof(watched), 0);
 		if (fd < 0)
 			return 0;
 		known = shortest(write_watched, 20);

@@ -29,30 +29,26 @@ static void access_once(enum dp_watch_type type)
 		word = 1;
 }
 
-void dp_measure_watch_event(struct perf_event_attr *a, enum dp_watch_type type, u64 addr, u32 len)
+int dp_measure_watch_open(struct perf_event_attr *a, enum dp_watch_type type, u64 addr, u32 len, int tid)
 {
-	*a = (struct perf_event_attr){
-	    .type = PERF_TYPE_BREAKPOINT,
-	    .size = sizeof(*a),
-	    .bp_addr = addr,
-	    .bp_len = type == DP_WATCH_X ? sizeof(long) : len,
-	    .bp_type = type == DP_WATCH_X   ? HW_BREAKPOINT_X
-		       : type == DP_WATCH_W ? HW_BREAKPOINT_W
-					    : HW_BREAKPOINT_RW,
-	    .exclude_kernel = 1,
-	    .exclude_hv = 1,
-	};
+	a->type = PERF_TYPE_BREAKPOINT;
+	a->size = sizeof(*a);
+	a->bp_addr = addr;
+	a->bp_len = type == DP_WATCH_X ? sizeof(long) : len;
+	a->bp_type = type == DP_WATCH_X ? HW_BREAKPOINT_X : type == DP_WATCH_W ? HW_BREAKPOINT_W : HW_BREAKPOINT_RW;
+	a->exclude_kernel = 1;
+	a->exclude_hv = 1;
+	return (int)syscall(SYS_perf_event_open, a, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
 static enum dp_measured try_once(enum dp_watch_type type, int *e)
 {
-	struct perf_event_attr a;
+	struct perf_event_attr a = {0};
 	u64 count = 0;
 	ssize_t n;
 	int fd;
 
-	dp_measure_watch_event(&a, type, type == DP_WATCH_X ? (u64)code : (u64)&word, sizeof(word));
-	fd = (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	fd = dp_measure_watch_open(&a, type, type == DP_WATCH_X ? (u64)code : (u64)&word, sizeof(word), 0);
 	if (fd < 0) {
 		*e = errno;
 		return DP_UNKNOWN;

@@ -20,10 +20,10 @@ enum dp_measured {
 struct perf_event_attr;
 
 /*
- * What all events of debug registers have in common: accesses of this kind by user code. Code has the length of its
- * own.
+ * Open an event of a debug register: accesses of this kind by user code in that thread, 0: the own one. *a holds what
+ * the caller wants besides. Code has the length of its own. Returns the descriptor, or -1 with errno.
  */
-void dp_measure_watch_event(struct perf_event_attr *a, enum dp_watch_type type, u64 addr, u32 len);
+int dp_measure_watch_open(struct perf_event_attr *a, enum dp_watch_type type, u64 addr, u32 len, int tid);
 
 /* A watchpoint of this kind on a word of our own, fired once. e may be NULL. */
 enum dp_measured dp_measure_watch(enum dp_watch_type type, int *e);

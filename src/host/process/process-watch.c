@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -327,17 +326,17 @@ void dp_watch_fill(const struct dp_session *s, struct dp_control *ctl, struct dp
 
 int dp_watch_open(const struct dp_watched *w, pid_t tid, enum dp_watch_inherit inherit)
 {
-	struct perf_event_attr a;
+	struct perf_event_attr a = {
+	    .sample_period = 1,
+	    .sigtrap = 1,
+	    .remove_on_exec = 1, /* the addresses mean nothing to the next program, and the handler is gone */
+	    .inherit = inherit != DP_INHERIT_NONE,
+	    /* Threads to come; children only on request: one of posix_spawn has no handler any more. */
+	    .inherit_thread = inherit == DP_INHERIT_THREADS,
+	    .sig_data = DP_WATCH_MAGIC << 32 | w->group,
+	};
 
-	dp_measure_watch_event(&a, w->type, w->addr, w->len);
-	a.sample_period = 1;
-	a.sigtrap = 1;
-	a.remove_on_exec = 1; /* the addresses mean nothing to the next program, and the handler is gone */
-	a.inherit = inherit != DP_INHERIT_NONE;
-	/* Threads to come; children only when they are asked for: one of posix_spawn has no handler any more. */
-	a.inherit_thread = inherit == DP_INHERIT_THREADS;
-	a.sig_data = DP_WATCH_MAGIC << 32 | w->group;
-	return (int)syscall(SYS_perf_event_open, &a, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	return dp_measure_watch_open(&a, w->type, w->addr, w->len, tid);
 }
 
 /* Names of processes that may hold debug registers: they have performance events open, or trace the target. */

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "dprobes/watch.h"
@@ -32,16 +31,16 @@ struct watchpoint *dp_self_watched[SELF_WATCHES];
 
 static int open_event(const struct watchpoint *w, u32 index, int tid)
 {
-	struct perf_event_attr a;
+	struct perf_event_attr a = {
+	    .sample_period = 1,
+	    .sigtrap = 1,
+	    .remove_on_exec = 1,
+	    .inherit = 1,
+	    .inherit_thread = 1,
+	    .sig_data = SELF_WATCH_MAGIC << 32 | index,
+	};
 
-	dp_measure_watch_event(&a, (enum dp_watch_type)w->type, (u64)w->addr, w->len);
-	a.sample_period = 1;
-	a.sigtrap = 1;
-	a.remove_on_exec = 1;
-	a.inherit = 1;
-	a.inherit_thread = 1;
-	a.sig_data = SELF_WATCH_MAGIC << 32 | index;
-	return (int)syscall(SYS_perf_event_open, &a, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	return dp_measure_watch_open(&a, (enum dp_watch_type)w->type, (u64)w->addr, w->len, tid);
 }
 
 /* Who has the registers, as far as it is us: others can only be guessed. */
