@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-#define DP_ABI 11
+#define DP_ABI 12
 #define DP_CONTROL_MAGIC 0x31424f5250594e44ull /* "DNYPROB1" */
 #define DP_REDIRECTED 0x4452494445525044ull    /* value of a trap signal whose thread a tracer has redirected already */
 
@@ -98,7 +98,8 @@ struct dp_control {
 	u32 npatches;
 	u32 nareas;
 	u64 areas;               /* struct dp_range[]: where the detours lie */
-	u32 segv_taken, pad2;    /* a handler of ours stands for SIGSEGV too */
+	u32 segv_taken;          /* a handler of ours stands for SIGSEGV too */
+	u32 stack_off;           /* in a thread's control block: begin and size of its stack; 0: not known */
 	u64 clock_tsc, clock_ns; /* a moment by both clocks */
 	u64 clock_mult;          /* nanoseconds per tick, 32.32 fixed point; 0: no program asks */
 	u64 unwind;              /* struct dp_unwind; 0: no program asks */
@@ -110,7 +111,7 @@ struct dp_control {
 	u32 npages;               /* ranges; 0: no pages are watched */
 	s32 pagemap;              /* the process's descriptor of its own /proc/self/pagemap, opened for us */
 	struct dp_range stack;    /* of the process's first thread, as far as it was mapped when this was armed */
-	u32 nranges;              /* memory that cannot go away: may be read without a check */
+	u32 nranges;              /* memory that cannot go away: may be read without a check; sorted, not touching */
 	u32 pad;
 	struct dp_range ranges[DP_MAX_RANGES];
 	struct dp_semaphore semaphores[DP_MAX_SEMAPHORES];

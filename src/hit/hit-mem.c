@@ -27,22 +27,42 @@ struct iovec_rt {
 	u64 base, len;
 };
 
+/*
+ * Above its stack pointer a thread's stack is its callers': that stays as long as they do. Where it ends is known of the
+ * process's first thread, and of those that the C library has made: their control blocks lie at the end of their stacks,
+ * and tell. (In that of the first thread the words mean something else, and the first one is 0.) sp: if it points into
+ * that stack; 0 if not, as on an alternate stack, or a coroutine's.
+ */
+static u64 stack_end(const struct dp_hit *h, u64 sp)
+{
+	const struct dp_control *ctl = h->ctl;
+	const struct dp_hit_slot *slot = (const struct dp_hit_slot *)((const u8 *)h->vm - DP_HIT_SLOT_VM +
+								      DP_HIT_SLOT_HEAD);
+	const volatile u64 *stack;
+	u64 lo, size;
+
+	if (sp - ctl->stack.lo < ctl->stack.hi - ctl->stack.lo)
+		return ctl->stack.hi;
+	if (!ctl->stack_off || !slot->tcb)
+		return 0;
+	stack = (const volatile u64 *)(slot->thread + ctl->stack_off);
+	lo = stack[0];
+	size = stack[1];
+	return lo && sp - lo < size && slot->thread - lo < size ? lo + size : 0;
+}
+
 static bool known(const struct dp_hit *h, u64 addr, u32 len)
 {
 	const struct dp_control *ctl = h->ctl;
-	u64 page = h->regs->sp & ~(PAGE - 1), end = page + PAGE;
+	u64 page = h->regs->sp & ~(PAGE - 1);
+	size_t k;
 
-	if (h->aside)
+	if (h->aside || addr + len < addr)
 		return false;
-	/* Above its stack pointer the first thread's stack is its callers': that stays as long as they do. */
-	if (page - ctl->stack.lo < ctl->stack.hi - ctl->stack.lo)
-		end = ctl->stack.hi;
-	if (addr >= page && addr < end && addr + len <= end)
+	if (addr >= page && (addr + len <= page + PAGE || addr + len <= stack_end(h, h->regs->sp)))
 		return true;
-	for (u32 i = 0; i < ctl->nranges; i++)
-		if (addr >= ctl->ranges[i].lo && addr + len <= ctl->ranges[i].hi && addr + len >= addr)
-			return true;
-	return false;
+	k = DP_COUNT_UP_TO(ctl->ranges, ctl->nranges, lo, addr);
+	return k && addr + len <= ctl->ranges[k - 1].hi;
 }
 
 /* By words while there are such: a string is read in pieces of 64 bytes. */

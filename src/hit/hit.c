@@ -389,7 +389,7 @@ void dp_hit_probes(struct dp_hit *h, struct dp_hit_slot *slot, u32 first, u32 n)
  * hits: the program may ask for another stack. Goroutines' stacks lie further apart than those of a thread, and their
  * signal stack is asked for once.
  */
-static void look_up_alternate(struct dp_hit_slot *slot, u64 sp)
+static __attribute__((noinline, cold)) void look_up_alternate(struct dp_hit_slot *slot, u64 sp)
 {
 	u64 ss[3] = {0}; /* stack_t: address, flags, size */
 	u64 lo, all = ~0ull;

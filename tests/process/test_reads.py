@@ -68,15 +68,51 @@ def end_of_memory():
         text_of(r.trace.err_path)
 
 
+def calls_for(how, *fields):
+    """Events of so many calls, and how many system calls the process needed for their memory."""
+    r = Reads("p look n=%%cx:s64 %s" % " ".join(fields))
+    assert r.o("%s 1" % how) == "done"
+    n = system_calls(r.o.pid, lambda: r.o("%s %d" % (how, CALLS)))
+    events = r.end()
+    assert [e["n"] for e in events] == [1] + list(range(1, CALLS + 1))
+    return n, events
+
+
+MEMBERS = ["w%d=+%d(%%di):u64" % (i, 8 * i) for i in range(8)]
+
+
+def members_and_stack(how):
+    n, events = calls_for(how, "above=+0(%dx):s64", "top=+2000(%dx):u8", *MEMBERS)
+    assert n == CALLS, n
+    assert all(e["above"] == e["n"] and e["n"] * 100 + 7 == e["w7"] for e in events)
+
+
 @test
 def calls_of_members():
     """one system call for all members that lie together, and none for the stack of the first thread"""
-    r = Reads("p look %s above=+0(%%dx):s64" % " ".join("w%d=+%d(%%di):u64" % (i, 8 * i) for i in range(8)))
-    assert r.o("calls 1") == "done"
-    n = system_calls(r.o.pid, lambda: r.o("calls %d" % CALLS))
-    events = r.end()
-    assert n == CALLS, n
-    assert all(e["above"] * 100 + 7 == e["w7"] for e in events) and len(events) == CALLS + 1
+    members_and_stack("calls")
+
+
+@test
+def calls_by_threads():
+    """none for the stack of a thread, as far as it reaches"""
+    members_and_stack("thread")
+
+
+@test
+def calls_of_data():
+    """none for the program's data, zeroed data among it"""
+    n, events = calls_for("static", *MEMBERS)
+    assert n == 0, n
+    assert all(e["n"] * 100 + 7 == e["w7"] for e in events)
+
+
+@test
+def other_stacks():
+    """a stack that is no thread's has an end that is not known: what is behind it is a fault"""
+    n, events = calls_for("other", "near=-64(%dx):u64", "behind=+0(%dx):u64")
+    assert n >= CALLS, n
+    assert all(not e["behind"] and e["near"] is not None for e in events)
 
 
 @test

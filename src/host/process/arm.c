@@ -553,6 +553,7 @@ static int fill_region(struct arming *a, struct dp_error *err)
 	a->ctl->caps = a->caps.caps;
 	a->ctl->rseq_off = a->caps.rseq_off;
 	a->ctl->tid_off = a->caps.tid_off;
+	a->ctl->stack_off = a->caps.stack_off;
 	dp_arm_set_clock(a);
 	r = dp_parts_step(a, DP_PART_PREPARE, err);
 	if (!r)

@@ -23,6 +23,7 @@
 #endif
 
 #define STOP_TIMEOUT 2000000000ull
+#define PAGE 4096ull
 
 /* A file of the process's control group, version 2, at one of the usual places; the first that can be opened. */
 static FILE *open_group_file(const char *group, const char *name)
@@ -318,6 +319,52 @@ static void find_areas(struct dp_caps *c, struct dp_tracer *t, const struct dp_t
 	}
 }
 
+/*
+ * Where the control block of a thread made by the C library says where its stack begins and how long it is (glibc,
+ * musl): the only two words of which the first is the begin of a page, and between which the thread's stack pointer and
+ * its control block lie. That of the first thread says nothing of the kind.
+ */
+static u32 find_stack_words(const struct dp_mem *mem, u64 tp, u64 sp)
+{
+	u64 v[256];
+	u32 n = DP_ARRAY_SIZE(v), at = 0;
+
+	if (dp_mem_read(mem, tp, v, sizeof(v), NULL)) { /* a smaller one, at the end of its memory */
+		n = (u32)(PAGE - tp % PAGE) / 8;
+		if (n > DP_ARRAY_SIZE(v) || dp_mem_read(mem, tp, v, n * 8ull, NULL))
+			return 0;
+	}
+	for (u32 i = 1; i + 1 < n; i++) {
+		if (!v[i] || v[i] % PAGE || sp - v[i] >= v[i + 1] || tp - v[i] >= v[i + 1])
+			continue;
+		if (at)
+			return 0;
+		at = i * 8;
+	}
+	return at;
+}
+
+static void find_stacks(struct dp_caps *c, struct dp_tracer *t, const struct dp_mem *mem)
+{
+	struct user_regs_struct regs;
+
+	for (u32 i = 0; i < t->n && !c->stack_off; i++) {
+		struct dp_thread *th = &t->v[i];
+
+		if (th->tid == t->pid || th->foreign || th->sharer || !dp_tracer_stop(t, th, STOP_TIMEOUT))
+			continue;
+		th = &t->v[i];
+		if (!ptrace(PTRACE_GETREGS, th->tid, 0, &regs)) {
+			if (has_control_block(mem, regs.fs_base))
+				c->stack_off = find_stack_words(mem, regs.fs_base, regs.rsp);
+			dp_fix_restart(th->tid, &regs, false);
+			ptrace(PTRACE_SETREGS, th->tid, 0, &regs);
+		}
+		dp_tracer_resume(t, th);
+		return; /* what one does not tell the others would not either */
+	}
+}
+
 int dp_caps_find(struct dp_caps *c, struct dp_tracer *t, const struct dp_mem *mem, struct dp_error *err)
 {
 	struct user_regs_struct regs;
@@ -337,6 +384,7 @@ int dp_caps_find(struct dp_caps *c, struct dp_tracer *t, const struct dp_mem *me
 		dp_fix_restart(th->tid, &regs, false);
 		ptrace(PTRACE_SETREGS, th->tid, 0, &regs);
 		dp_tracer_resume(t, th);
+		find_stacks(c, t, mem);
 		return choose_thread(c, t, mem, err);
 	}
 	return dp_fail(err, t->dead ? E_TARGET_GONE : E_TARGET_STUCK, "process %d", (int)t->pid);

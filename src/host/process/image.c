@@ -36,19 +36,47 @@ struct dp_range *dp_merge_areas(const struct dp_space *sp, u32 first, u32 *n)
 	return v;
 }
 
-/* Segments that stay mapped as long as the process lives: the executable's and its first libraries'. */
+/* Sorted, and joined with what it touches. */
+static void add_range(struct dp_control *c, u64 lo, u64 hi)
+{
+	struct dp_range *v = c->ranges;
+	size_t k = DP_COUNT_UP_TO(v, c->nranges, lo, lo);
+
+	if (k && v[k - 1].hi == lo) {
+		v[k - 1].hi = hi;
+	} else if (c->nranges < DP_MAX_RANGES) {
+		memmove(v + k + 1, v + k, (c->nranges++ - k) * sizeof(*v));
+		v[k++] = (struct dp_range){lo, hi};
+	}
+	if (k && k < c->nranges && v[k - 1].hi == v[k].lo) {
+		v[k - 1].hi = v[k].hi;
+		memmove(v + k, v + k + 1, (--c->nranges - k) * sizeof(*v));
+	}
+}
+
+/* Memory of a module that has no file: zeroes behind its data. Other such memory may lie in a gap between segments. */
+static bool is_zeroed(const struct dp_map *data, const struct dp_map *m, const struct dp_image *im)
+{
+	return m->w && !m->inode && data && data->w && data->inode && data->hi == m->lo && data->lo >= im->lo;
+}
+
+/*
+ * Segments that stay mapped as long as the process lives: of the executable and what it is linked to (the plan has
+ * asked which modules stay). Those of the executable and the C library first, should there be no room for all.
+ */
 static void permanent_ranges(struct arming *a, struct dp_control *c)
 {
 	for (int pass = 0; pass < 2; pass++)
-		for (size_t i = 0; i < a->now.n && c->nranges < DP_MAX_RANGES; i++) {
+		for (size_t i = 0; i < a->now.n; i++) {
 			const struct dp_map *m = &a->now.v[i];
 			const struct dp_image *im = dp_process_image_at(&a->s->proc, m->lo);
 			const char *base = im ? dp_module_base(im->mod) : "";
 			bool libc = !strncmp(base, "libc.so", 7) || !strncmp(base, "ld-", 3);
 
-			if (!im || !m->r || (pass == 0 ? !im->is_exe : !libc) || !m->inode)
+			if (!im || !m->r || (!im->stays && !im->is_exe && !libc) || pass == (im->is_exe || libc))
 				continue;
-			c->ranges[c->nranges++] = (struct dp_range){m->lo, m->hi};
+			if (m->inode || is_zeroed(i ? m - 1 : NULL, m, im))
+				add_range(c, m->lo, DP_MIN(m->hi, im->hi));
 		}
 }
 

@@ -255,6 +255,7 @@ void dp_park_keep_end(struct dp_parking *p);
 struct dp_caps {
 	u32 caps; /* DP_CAP_* */
 	s32 rseq_off, tid_off;
+	u32 stack_off;
 	bool seccomp; /* a filter or strict mode is in force */
 };
 
