@@ -105,15 +105,18 @@ static bool fetch(const struct dp_hit *h, void *dst, u64 src, u32 len)
 
 /*
  * Programs read members of one structure: the bytes around the first come with it, for one system call. They lie in the
- * same page, so they can be read if it can. Each is given out once: a program that reads it again gets what is there
- * then. Nothing but a running program asks for this (h->near): others wait between two reads.
+ * same page, so they can be read exactly if it can. Each is given out once: a program that reads it again gets what is
+ * there then. Nothing but a running program asks for this (h->near): others wait between two reads.
  */
-static bool nearby(struct dp_hit *h, void *dst, u64 src, u32 len)
+static bool is_near(const struct dp_hit *h, u64 src, u32 len)
 {
-	u64 line = src & ~(DP_NEAR - 1ull), bits = (len == 64 ? ~0ull : (1ull << len) - 1) << (src - line);
+	return h->near != DP_NEAR_OFF && src >= DP_NEAR && src % DP_NEAR + len <= DP_NEAR;
+}
 
-	if (h->near == DP_NEAR_OFF || !line || src + len > line + DP_NEAR)
-		return false;
+static bool read_near(struct dp_hit *h, void *dst, u64 src, u32 len)
+{
+	u64 line = DP_ALIGN_DOWN(src, (u64)DP_NEAR), bits = (len == 64 ? ~0ull : (1ull << len) - 1) << (src - line);
+
 	if (h->near != line || h->taken & bits) {
 		h->near = 0;
 		if (!fetch(h, h->line, line, DP_NEAR))
@@ -140,8 +143,8 @@ static u32 read_some(struct dp_hit *h, void *dst, u64 src, u32 len)
 		return len;
 	}
 	if (h->ctl->caps & DP_CAP_PVR) {
-		if (len <= DP_NEAR && nearby(h, dst, src, len))
-			return len;
+		if (is_near(h, src, len))
+			return read_near(h, dst, src, len) ? len : 0;
 		n = dp_syscall(SYS_PROCESS_VM_READV, h->tid, (u64)&here, 1, (u64)there, len > first ? 2 : 1, 0);
 		return n > 0 ? (u32)n : 0;
 	}
