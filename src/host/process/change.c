@@ -122,6 +122,7 @@ static bool gather(struct change *c)
 static int find_here(struct change *c, struct dp_error *err)
 {
 	const struct dp_plan *plan = &c->a.s->plan;
+	struct dp_mem_look look = {.mem = &c->a.mem};
 
 	c->here = *plan;
 	c->here.npatches = 0;
@@ -130,7 +131,7 @@ static int find_here(struct change *c, struct dp_error *err)
 	if (!c->here.patches || !c->left)
 		return dp_fail(err, E_ARM_NOMEM, "plan");
 	for (u32 i = 0; i < plan->npatches; i++)
-		if (dp_patch_state(&c->a.mem, &c->a.now, &plan->patches[i].patch, NULL) != DP_PATCH_ABSENT)
+		if (dp_patch_state(&look, &c->a.now, &plan->patches[i].patch, NULL) != DP_PATCH_ABSENT)
 			c->here.patches[c->here.npatches++] = plan->patches[i];
 		else
 			c->left[c->nleft++] = plan->patches[i];
@@ -174,8 +175,10 @@ static bool compare(struct change *c)
 /* Where bytes change there must be the file's code, or our patches. */
 static int check_bytes(struct change *c, struct dp_error *err)
 {
+	struct dp_mem_look look = {.mem = &c->a.mem};
+
 	for (u32 i = 0; i < c->old.n; i++)
-		if (dp_patch_state(&c->a.mem, &c->a.now, &c->old.v[i], NULL) == DP_PATCH_OTHERS)
+		if (dp_patch_state(&look, &c->a.now, &c->old.v[i], NULL) == DP_PATCH_OTHERS)
 			return dp_fail(err, E_SITE_FOREIGN, "at 0x%llx", (unsigned long long)c->old.v[i].addr);
 	return dp_arm_check_bytes(&c->a, err);
 }

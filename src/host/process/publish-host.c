@@ -161,14 +161,14 @@ static bool in_some_step(const struct dp_patch *p, const u8 *now, const struct d
 	return crashed || p->len == 1 || now[0] != DP_TRAP_BYTE || memcmp(now + 1, p->jump + 1, 4);
 }
 
-enum dp_patch_state dp_patch_state(const struct dp_mem *mem, const struct dp_maps *maps, const struct dp_patch *p,
+enum dp_patch_state dp_patch_state(struct dp_mem_look *look, const struct dp_maps *maps, const struct dp_patch *p,
 				   const struct dp_patches *crashed)
 {
 	const struct dp_map *m = dp_maps_at(maps, p->addr);
-	u8 now[sizeof(p->orig)];
+	const u8 *now = m && m->x ? dp_mem_look(look, p->addr, p->len, NULL) : NULL;
 	bool ours;
 
-	if (!m || !m->x || dp_mem_read(mem, p->addr, now, p->len, NULL) || !memcmp(now, p->orig, p->len))
+	if (!now || !memcmp(now, p->orig, p->len))
 		return DP_PATCH_ABSENT;
 	ours = in_some_step(p, now, crashed);
 	/*
@@ -211,10 +211,11 @@ static int check_places(const struct dp_publish_host *ph, const struct dp_maps *
 static u32 keep_ours(const struct dp_publish_host *ph, const struct dp_maps *maps, struct dp_patch *v, u32 n)
 {
 	bool *ours = calloc(n + 1ull, sizeof(*ours));
+	struct dp_mem_look look = {.mem = ph->mem};
 	u32 k = 0;
 
 	for (u32 i = 0; ours && i < n; i++)
-		ours[i] = dp_patch_state(ph->mem, maps, &v[i], &(struct dp_patches){v, n}) == DP_PATCH_OURS;
+		ours[i] = dp_patch_state(&look, maps, &v[i], &(struct dp_patches){v, n}) == DP_PATCH_OURS;
 	for (u32 i = 0; ours && i < n; i++)
 		if (ours[i]) {
 			struct dp_patch p = v[k];
@@ -304,10 +305,11 @@ void dp_patches_overlay(const struct dp_patches *p, u64 at, u8 *bytes, u32 n)
 static int check_exchange(const struct dp_publish_host *ph, const struct dp_maps *maps, struct dp_patches *old,
 			  const struct dp_patches *now, struct dp_error *err)
 {
+	struct dp_mem_look look = {.mem = ph->mem};
 	u32 k = 0;
 
 	for (u32 i = 0; i < old->n; i++) {
-		enum dp_patch_state state = dp_patch_state(ph->mem, maps, &old->v[i], NULL);
+		enum dp_patch_state state = dp_patch_state(&look, maps, &old->v[i], NULL);
 
 		if (state == DP_PATCH_OTHERS)
 			return dp_fail(err, E_SITE_FOREIGN, "at 0x%llx", (unsigned long long)old->v[i].addr);
@@ -424,14 +426,16 @@ static void change_child(const struct dp_mem *mem, const struct dp_maps *maps, c
 {
 	for (u32 i = 0; i < old->n; i++) {
 		const struct dp_patch *p = &old->v[i];
+		struct dp_mem_look look = {.mem = mem};
 
 		/* Where patches are to come a byte may be of one of them. */
-		if (now ? has_file(maps, p) : dp_patch_state(mem, maps, p, old) == DP_PATCH_OURS)
+		if (now ? has_file(maps, p) : dp_patch_state(&look, maps, p, old) == DP_PATCH_OURS)
 			dp_mem_write(mem, p->addr, p->orig, p->len, NULL);
 	}
 	for (u32 i = 0; now && i < now->n; i++) {
 		const struct dp_patch *p = &now->v[i];
-		enum dp_patch_state state = dp_patch_state(mem, maps, p, now);
+		struct dp_mem_look look = {.mem = mem}; /* what lies around has changed */
+		enum dp_patch_state state = dp_patch_state(&look, maps, p, now);
 
 		if (state == DP_PATCH_OURS || (state == DP_PATCH_ABSENT && has_file(maps, p)))
 			dp_mem_write(mem, p->addr, p->jump, p->len, NULL);

@@ -69,7 +69,7 @@ enum dp_patch_state {
  * What stands in the process at a patch. crashed: NULL, or its owner may have been killed between two steps, and had
  * all of these patches: while one takes the place of another, a byte may be of either.
  */
-enum dp_patch_state dp_patch_state(const struct dp_mem *mem, const struct dp_maps *maps, const struct dp_patch *p,
+enum dp_patch_state dp_patch_state(struct dp_mem_look *look, const struct dp_maps *maps, const struct dp_patch *p,
 				   const struct dp_patches *crashed);
 
 #endif

@@ -70,11 +70,12 @@ static int take_block(struct work *w, const struct dp_block *known, u64 ctl_addr
 /* Keep the patches that are still in place; the others' modules are gone, or the bytes are not ours. */
 static void select_patches(struct work *w, bool crashed)
 {
+	struct dp_mem_look look = {.mem = &w->mem};
 	u32 n = 0;
 
 	for (u32 i = 0; i < w->npatches; i++) {
 		const struct dp_patch *p = &w->patches[i];
-		enum dp_patch_state state = dp_patch_state(&w->mem, &w->maps, p, crashed ? &w->all : NULL);
+		enum dp_patch_state state = dp_patch_state(&look, &w->maps, p, crashed ? &w->all : NULL);
 		u8 now[sizeof(p->orig)];
 
 		if (state == DP_PATCH_OURS) {
