@@ -28,10 +28,10 @@ struct iovec_rt {
 };
 
 /*
- * Above its stack pointer a thread's stack is its callers': that stays as long as they do. Where it ends is known of the
- * process's first thread, and of those that the C library has made: their control blocks lie at the end of their stacks,
- * and tell. (In that of the first thread the words mean something else, and the first one is 0.) sp: if it points into
- * that stack; 0 if not, as on an alternate stack, or a coroutine's.
+ * Above its stack pointer a thread's stack is its callers': that stays as long as they do. Where it ends is known of
+ * the process's first thread, and of those that the C library has made: their control blocks lie at the end of their
+ * stacks, and tell. (In that of the first thread the words mean something else, and the first one is 0.) Returns 0 when
+ * sp points elsewhere, as on an alternate stack, or a coroutine's.
  */
 static u64 stack_end(const struct dp_hit *h, u64 sp)
 {

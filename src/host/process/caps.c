@@ -356,7 +356,7 @@ static void find_stacks(struct dp_caps *c, struct dp_tracer *t, const struct dp_
 		th = &t->v[i];
 		if (!ptrace(PTRACE_GETREGS, th->tid, 0, &regs)) {
 			if (has_control_block(mem, regs.fs_base))
-				c->stack_off = find_stack_words(mem, regs.fs_base, regs.rsp);
+				c->stack_off = find_stack_words(mem, regs.fs_base, dp_user_sp(&regs));
 			dp_fix_restart(th->tid, &regs, false);
 			ptrace(PTRACE_SETREGS, th->tid, 0, &regs);
 		}
