@@ -1,27 +1,18 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Probe programs in live processes: the command in both forms, the driver, variables, log, objects, altering."""
-import functools
+"""Probe programs in live processes: the command in both forms, variables, log, objects, altering."""
 import os
-import random
 import re
 import resource
 import shutil
 import signal
 import socket
 import subprocess
-import sys
-import tempfile
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from tap import *  # noqa: E402,F403
-from live import *  # noqa: E402,F403
+from obey import *  # noqa: F403
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(HERE, "..", "..", "examples", "rpn")
-OBEY = target("obey")
-DIR = tempfile.mkdtemp(prefix="dp-rpn-")
-os.environ["DPROBES_DIR"] = os.path.join(DIR, "driver")
 
 # As printed on the slides of 2003, but for name, modtype, offset and opcode.
 SEED = """
@@ -41,37 +32,6 @@ push r, esp
 log mrf
 exit
 """
-
-
-class Obey(Live):
-    """A target that answers."""
-
-    def __init__(self, argv=None, **kw):
-        super().__init__(argv or OBEY, **kw)
-
-
-def program(name, text):
-    path = os.path.join(DIR, name)
-    with open(path, "w") as f:
-        f.write(text)
-    return path
-
-
-def log():
-    return dprobes("log", check=0).stdout
-
-
-def logged(pattern):
-    """Wait for the log to hold it: the driver drains the rings a little later."""
-    return wait_for(lambda: re.search(pattern, log()), what="log with " + pattern)
-
-
-def body(code, name=OBEY, header="logmax = 100\nvars = 4\njmpmax = 20\n", offset="add_numbers", more=""):
-    return "name = %s\n%s\noffset = %s\n%s\n%s\n" % (name, header, offset, more, code)
-
-
-def hits(text, probe=0):
-    return int(re.search(r"probe %d: .*hits (\d+):" % probe, text).group(1))
 
 
 @alone
@@ -652,197 +612,6 @@ def merging():
 
 
 @alone
-def killed_in_changes():
-    """drivers killed at random instants while programs come and go: the process goes on, and in the end nothing is
-    left in it"""
-    o, chance = Obey(), random.Random(2)
-    one = program("k1.rpn", body("inc lv, 0; inc gv, 0; push r, rdi; log 1; exit",
-                                 header="logmax = 9\nvars = 1\ngvars = 1"))
-    two = program("k2.rpn", body("inc lv, 0; abort", header="vars = 1", more="at = return"))
-    for i in range(25):
-        p = start([DPROBES, *chance.choice([["insert", one, "--replace"], ["insert", two, "--merge"],
-                                            ["remove", one]])])
-        end = time.monotonic() + chance.random() * 0.1
-        while time.monotonic() < end:
-            assert o("add 1 1") == "2" and o("fork 2 2") == "4"
-        for pid in drivers():
-            os.kill(pid, 9)
-        p.wait(60)
-    dprobes("-r", "-a", check=0)
-    assert o("add 1 1") == "2" and not our_mappings(o.pid) and not code_differs(o.pid)
-    left = [os.readlink("/proc/%d/fd/%s" % (o.pid, fd)) for fd in os.listdir("/proc/%d/fd" % o.pid)]
-    assert not [name for name in left if "dprobes" in name or "globals" in name], left
-    assert o.end() == 0
-
-
-def kill_driver():
-    os.kill(drivers()[0], 9)
-    wait_for(lambda: not drivers(), what="the driver's death")
-
-
-@alone
-def driver():
-    """the driver ends after the last removal; asked to end, it takes its probes along; a killed one's are removed,
-    too"""
-    o = Obey()
-    f = program("d.rpn", body("inc lv, 0; abort"))
-    state = os.path.join(os.environ["DPROBES_DIR"], "state")
-    dprobes("insert", f, check=0)
-    pids = drivers()
-    assert len(pids) == 1, pids
-    dprobes("-r", "-a", check=0)
-    wait_for(lambda: not drivers(), what="the driver's end")
-    assert os.listdir(state) == ["journal"], os.listdir(state)
-    assert dprobes("-q", "-a", check=0).stdout == "" and not drivers(), drivers()
-    dprobes("insert", f, check=0)
-    kill_driver()
-    assert o("add 2 3") == "5" and our_mappings(o.pid)
-    dprobes("-r", "-a", check=0)
-    assert not our_mappings(o.pid) and not code_differs(o.pid)
-    dprobes("insert", f, check=0)
-    os.kill(drivers()[0], 15)
-    wait_for(lambda: not drivers(), what="the driver's end")
-    assert not our_mappings(o.pid) and o("add 2 3") == "5" and o.end() == 0
-
-
-def adopted(root=True):
-    """Kill the driver again and again while a process runs into its probes: what is counted and logged is what
-    happened."""
-    o, other = Obey(), Obey()
-    code = "inc lv, 0; inc gv, 0; push r, rdi; log 1; exit"
-    dprobes("insert", program("a.rpn", body(code, header="logmax = 100\nvars = 4\ngvars = 1", more="ignore = 10")),
-            "--json", check=0)
-    before, n, rings = our_mappings(o.pid), 0, []
-    for i in range(6):
-        for _ in range(40):
-            assert o("add %d 1" % n) == str(n + 1)
-            n += 1
-        if i == 2:
-            assert other.end() == 0  # while nobody is there to see it
-        kill_driver()
-        rings.append(our_mappings(o.pid))
-        for _ in range(40):
-            assert o("add %d 1" % n) == str(n + 1)
-            n += 1
-        text = dprobes("query", check=0).stdout
-        assert "hits %d:" % n in text, (n, text)
-    if root:
-        assert rings == [before] * 6 and our_mappings(o.pid) == before, "the probes were set anew"
-    text = dprobes("vars", "--all", check=0).stdout
-    assert "lv 0 = %d" % (n - 10) in text and "gv 0 = %d" % (n - 10) in text, text
-    wait_for(lambda: len(json_lines(log())) >= n - 10, what="all records")
-    seen = [int.from_bytes(bytes.fromhex(r["data"]), "little") for r in json_lines(log())]
-    assert seen == list(range(10, n)), (len(seen), seen[:20])
-    dprobes("-r", "-a", check=0)
-    assert not our_mappings(o.pid) and not code_differs(o.pid) and o.end() == 0
-
-
-@alone
-def adoption():
-    """a killed driver's successor goes on with its probes: each hit is counted, each record is logged once"""
-    adopted()
-
-
-@alone
-def adoption_at_random():
-    """drivers killed at random instants, while they begin, drain and answer: still each hit once, each record once"""
-    if os.geteuid() != 0:
-        raise Skip("for root, who may open the rings")
-    o, n, chance = Obey(), 0, random.Random(1)
-    dprobes("insert", program("r.rpn", body("inc lv, 0; push r, rdi; log 1; exit")), "--json", check=0)
-    for _ in range(25):
-        q = start([DPROBES, "query"])
-        end = time.monotonic() + chance.random() * 0.15
-        while time.monotonic() < end:
-            assert o("add %d 1" % n) == str(n + 1)
-            n += 1
-            time.sleep(0.0001)
-        for pid in drivers():
-            os.kill(pid, 9)
-        q.wait(60)
-    text = dprobes("query", check=0).stdout
-    recorded, lost = (int(re.search(r"\b%s (\d+)" % what, text).group(1)) for what in ("recorded", "lost"))
-    assert hits(text) == n == recorded + lost and "lv 0 = %d" % n in text, (n, text)
-    wait_for(lambda: len(json_lines(log())) >= recorded, what="all records")
-    seen = [int.from_bytes(bytes.fromhex(r["data"]), "little") for r in json_lines(log())]
-    assert len(seen) == recorded and seen == sorted(set(seen)), (n, recorded, len(seen), len(set(seen)))
-    assert o.end() == 0
-
-
-@alone
-def adoption_by_copy():
-    """the same where the kernel does not let the rings be opened: they are read, and the probes set anew"""
-    need("capsh")
-    if os.geteuid() != 0:
-        raise Skip("only root can drop what this needs")
-    with_all = dprobes.__globals__["DPROBES"]
-    less = program("less", "#!/bin/sh\nexec capsh --drop=cap_checkpoint_restore,cap_sys_admin "
-                           "-- -c 'exec \"$0\" \"$@\"' %s \"$@\"\n" % with_all)
-    os.chmod(less, 0o755)
-    dprobes.__globals__["DPROBES"] = less
-    try:
-        adopted(root=False)
-    finally:
-        clean()
-        dprobes.__globals__["DPROBES"] = with_all
-
-
-@alone
-def adoption_changes():
-    """killed between all steps: with children, a parent that is gone, another program, a half-done change"""
-    o = Obey()
-    f = program("c1.rpn", body("inc lv, 0; abort"))
-    dprobes("insert", f, check=0)
-    child = subprocess.Popen([OBEY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    wait_for(lambda: our_mappings(child.pid), what="probes in the second process")
-    assert o("fork 1 2") == "3"
-    kill_driver()
-    assert o("fork 1 2") == "3" and o("add 1 2") == "3"
-    child.kill()
-    child.wait()
-    late = Obey()  # begins while no driver is there
-    text = wait_for(lambda: (lambda t: t if "in 2 processes" in t else None)(dprobes("query", check=0).stdout),
-                    what="two processes")
-    assert "lv 0 = 3" in text, text
-    wait_for(lambda: our_mappings(late.pid), what="probes in the late process")
-    assert late("add 1 2") == "3"
-    kill_driver()
-    dprobes("insert", program("c2.rpn", body("inc lv, 1; abort", more="at = return")), "--merge", check=0)
-    assert o("add 1 2") == "3"
-    text = dprobes("vars", "--all", check=0).stdout
-    assert "lv 0 = 4" in text and "lv 1 = 1" in text and "lv 0 = 1" in text, text
-    kill_driver()
-    dprobes("remove", "--name", OBEY, check=0)
-    assert not our_mappings(o.pid) and not our_mappings(late.pid) and not code_differs(o.pid)
-    assert o.end() == 0 and late.end() == 0
-
-
-BRIEF, LIBRIEF = target("brief"), target("libbrief.so")
-
-
-def watched():
-    """Insert probes for programs that are over in a moment, or skip where starts cannot be held."""
-    if os.geteuid() != 0:
-        raise Skip("programs can be held at their start by root only")
-    for name, offset in ((BRIEF, "brief_work"), (LIBRIEF, "plugin_work")):
-        dprobes("insert", program(offset + ".rpn", body("inc lv, 0; abort", name=name, offset=offset)), check=0)
-
-
-@alone
-def brief():
-    """programs that are over in a moment: every hit is counted, in them and in their library"""
-    watched()
-    for _ in range(5):
-        together = [start([BRIEF]) for _ in range(4)]
-        assert [p.wait(60) for p in together] == [0] * 4
-    counted = functools.partial(dprobes, "query", check=0)
-    wait_for(lambda: [int(n) for n in re.findall(r"hits (\d+):", counted().stdout)] == [60, 40], what="60 and 40 hits")
-    for path in (BRIEF, LIBRIEF):
-        with open(path, "rb") as f:  # who only reads is not in the way of anybody
-            assert len(f.read()) > 1000
-
-
-@alone
 def compiled():
     """programs as machine code: on, off and by the environment, with the same results; `query` tells which"""
     code = "push d, 10; turn: push r, edi; push lv, 0; add; pop lv, 0; loop turn; push lv, 0; push d, 1; log; " \
@@ -863,19 +632,6 @@ def compiled():
         assert o.end() == 0
     assert len(lines[0]) == 3 and lines.count(lines[0]) == 4, lines
     assert "on, off or auto" in dprobes("insert", program("sum.rpn", body(code)), "--jit", "maybe", check=2).stderr
-
-
-@alone
-def brief_killed():
-    """the driver is killed while programs are being caught: all of them go on"""
-    for i in range(8):
-        watched()
-        running = [start([BRIEF]) for _ in range(12)]
-        time.sleep(0.005 * i)
-        os.kill(drivers()[0], 9)
-        ended = [p.wait(60) for p in running]
-        assert ended == [0] * 12, ended
-        clean()
 
 
 try:
