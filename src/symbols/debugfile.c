@@ -206,14 +206,16 @@ bool dp_mod_fetch_debug(struct dp_module *m)
 	return found; /* the library stays: it may have threads */
 }
 
-int dp_mod_no_debug(const struct dp_module *m, struct dp_error *err)
+int dp_mod_no_debug(struct dp_module *m, struct dp_error *err)
 {
-	char advice[160];
 	int r = dp_fail(err, E_LINE_NODEBUG, m->debug_why[0] ? "%.80s: %.150s" : "%.80s%s", m->base, m->debug_why);
 
-	dp_package_advice(m->path, m->build_id, advice, sizeof(advice));
-	if (!m->debug_why[0] && *advice)
-		dp_error_hint(err, "%s", advice);
+	/* Once for a module: it reads the lists of all packages, and each place of a pattern may fail. */
+	if (!m->advice_known)
+		dp_package_advice(m->path, m->build_id, m->advice, sizeof(m->advice));
+	m->advice_known = true;
+	if (!m->debug_why[0] && m->advice[0])
+		dp_error_hint(err, "%s", m->advice);
 	else if (!m->debug_why[0] && m->build_id[0] && m->build_id[1] && m->build_id[2])
 		dp_error_hint(err,
 			      "compile it with -g, or install its debug symbols: " DEBUG_ROOT

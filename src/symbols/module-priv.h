@@ -122,6 +122,8 @@ struct dp_module {
 	struct mod_syms syms;
 	struct mod_debug debug;
 	char debug_why[160]; /* why there is no separate file; "": nothing is known */
+	bool advice_known;
+	char advice[160]; /* what to install for it; "": no package is known */
 	struct mod_dwarf dw;
 	void *mini;   /* Dwfl of .gnu_debugdata */
 	char **names; /* made-up names (sym@plt) */
@@ -202,7 +204,7 @@ bool dp_package_of(const char *path, char *name, size_t size);
 void dp_package_advice(const char *path, const char *build_id, char *text, size_t size);
 
 /* E_LINE_NODEBUG, with what is known about it. */
-int dp_mod_no_debug(const struct dp_module *m, struct dp_error *err);
+int dp_mod_no_debug(struct dp_module *m, struct dp_error *err);
 bool dp_mod_read_mini(struct dp_module *m); /* adds the symbols of .gnu_debugdata */
 void dp_mod_close_debug(struct dp_module *m);
 
