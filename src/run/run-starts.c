@@ -343,6 +343,12 @@ static bool has_come(const struct guard_message *c)
 	return false;
 }
 
+/* Before the thread runs: the next library that it opens may come before we do anything else. */
+static void busy_no_more(void *arg)
+{
+	dp_run_busy_with(0);
+}
+
 static void catch_one(struct dp_run *run, struct guard_message *c)
 {
 	struct dp_parking p;
@@ -364,14 +370,14 @@ static void catch_one(struct dp_run *run, struct guard_message *c)
 	if (!r) {
 		is_wanted(run, c, !c->in_exec);
 		dp_run_look_at(run, c->pid);
-		dp_unpark(&p, NULL);
+		dp_unpark(&p, busy_no_more, NULL, NULL);
 	}
 	gone = r == -dp_error_info(E_TARGET_GONE)->number; /* or it was about something else */
 	if (c->in_exec && !gone && (r || !c->frozen)) {
 		count_let_go(run, c);
 		dp_run_look_at(run, c->pid);
 	}
-	dp_run_busy_with(0);
+	busy_no_more(NULL); /* where it was not caught */
 	current = 0;
 }
 

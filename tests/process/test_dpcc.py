@@ -442,7 +442,7 @@ int main(int argc, char **argv)
 	pthread_t t;
 	int sum = 0;
 	pthread_create(&t, 0, spin, 0);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 10; i++) {
 		void *lib = dlopen(argv[1], i ? RTLD_LAZY : RTLD_NOW);
 		int (*use)(int) = (int (*)(int))dlsym(lib, "use");
 		for (int k = 0; k < 5; k++) sum += use(k);
@@ -476,19 +476,23 @@ def loaded():
 
     def judge(tables, records):
         rows = {e["key"][0]: e["value"] for e in tables[-1]["entries"]}
-        assert rows == {k: 3 for k in range(5)}, tables
-        assert [fields(r)["$started"] for r in records] == [0, 0, 0], records
+        assert rows == {k: 10 for k in range(5)}, tables
+        assert [fields(r)["$started"] for r in records] == [0] * 10, records
 
     r = dprobes("trace", "--json", "-f", prog, "--", main, lib, check=0)
-    assert "45\n" in r.stdout, r.stdout
+    assert "150\n" in r.stdout, r.stdout
     lines = json_lines(r.stdout)
     judge([x for x in lines if "aggregate" in x], [x for x in lines if "fields" in x])
     dprobes("insert", "--json", prog, check=0)
     plain = subprocess.run([main, lib], stdout=subprocess.PIPE, text=True, timeout=60)
-    assert plain.stdout == "45\n" and not plain.returncode
+    assert plain.stdout == "150\n" and not plain.returncode
     wait_for(lambda: '"ended":true' in dprobes("vars", "--all", "--json", check=0).stdout,
              what="the end of the program")
-    judge(json_lines(dprobes("vars", "--all", "--json", check=0).stdout), records(3))
+    tables = json_lines(dprobes("vars", "--all", "--json", check=0).stdout)
+    try:
+        judge(tables, records(10))
+    except AssertionError as e:
+        raise AssertionError("%s\n%s\n%s" % (e, tables, dprobes("query", check=0).stdout))
     # Who only reads the file is not kept.
     assert subprocess.run(["cmp", lib, lib], timeout=60).returncode == 0
 

@@ -265,7 +265,7 @@ void dp_park_keep_end(struct dp_parking *p)
 	p->keeps = false;
 }
 
-int dp_unpark(struct dp_parking *p, struct dp_error *err)
+int dp_unpark(struct dp_parking *p, void (*ready)(void *arg), void *arg, struct dp_error *err)
 {
 	struct user_regs_struct regs;
 	struct dp_mem mem;
@@ -299,6 +299,8 @@ int dp_unpark(struct dp_parking *p, struct dp_error *err)
 			dp_mem_close(&mem);
 		}
 	}
+	if (ready)
+		ready(arg);
 	ptrace(PTRACE_DETACH, p->tid, 0, (long)signal_of(status));
 	return r;
 }

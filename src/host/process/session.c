@@ -273,7 +273,7 @@ int dp_session_arm(struct dp_session *s, struct dp_error *err)
 		err->code = DP_OK; /* of an earlier round */
 	if (!r && s->parking.pid) {
 		dp_park_keep_end(&s->parking);
-		r = dp_unpark(&s->parking, err);
+		r = dp_unpark(&s->parking, NULL, NULL, err);
 		s->parking.pid = 0;
 		if (!r && s->parking.left)
 			dp_session_say(
