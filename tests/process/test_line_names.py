@@ -270,6 +270,38 @@ def all_processes():
     assert r.returncode and "not the file of --all" in r.stderr, r.stderr
 
 
+FORKS = """#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) int work(int n)
+{
+	int pid = n == 5 ? fork() : 0;
+	if (pid > 0) waitpid(pid, 0, 0);
+	return n + (pid > 0);
+}
+int main(void)
+{
+	int r = work(5);
+	if (r == 5) work(9); /* in the child, where the parent's call still goes on */
+	return r != 6 && r != 5;
+}
+"""
+
+
+@test
+def forked():
+    """a forked child calls at the stack address of its parent's call: each has its own values of the entry"""
+    path = os.path.join(DIR, "forks")
+    with open(path + ".c", "w") as f:
+        f.write(FORKS)
+    subprocess.run(["gcc", "-g", "-O2", "-o", path, path + ".c"], check=True)
+    out = os.path.join(DIR, "forks.out")
+    r = subprocess.run([DPROBES, "trace", "--json", "-o", out, "r forks:work $n $retval", "--", path],
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert r.returncode == 0, r.stderr
+    got = sorted((e["args"]["n"], e["args"]["retval"]) for e in map(json.loads, open(out)))
+    assert (5, 6) in got and (9, 9) in got and not [g for g in got if g not in ((5, 5), (5, 6), (9, 9))], (got, r.stderr)
+
+
 @test
 def macros():
     """-D NAME=VALUE reaches lines"""

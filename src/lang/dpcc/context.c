@@ -13,6 +13,7 @@
 #include "symbols/statics.h"
 
 #define CALLS_MAX 2048        /* calls in progress, of one line; */
+#define CALL_KEYS 2           /* where the stack is, and whose: forked processes share the table */
 #define CALLS_WORDS_MAX 10240 /* fewer where many values are kept, so that other lines have room */
 
 static struct node *builtin(struct dpcc *c, const struct tok *t, const char *name, struct type *type)
@@ -172,7 +173,7 @@ static struct node *argument(struct dpcc *c, const struct tok *t, const char *na
 
 /* ---- what was kept when the call began ---- */
 
-struct call { /* of one line: a table by stack pointer, whose words are the time and the kept values */
+struct call { /* of one line: a table by stack pointer and process, whose words are the time and the kept values */
 	struct call *next;
 	u64 line;
 	u32 index, words, calls;
@@ -243,9 +244,9 @@ void dp_cc_parse_call_begin(struct dpcc *c, struct node *n)
 		last = !strcmp(name, "args") ? keep_all(c, k, t, last) : keep(c, k, t, name, last);
 	}
 	k->words = 1 + k->n;
-	k->calls = DP_MIN(CALLS_MAX, (u32)(CALLS_WORDS_MAX / dp_table_words(1, 1, k->words)));
+	k->calls = DP_MIN(CALLS_MAX, (u32)(CALLS_WORDS_MAX / dp_table_words(CALL_KEYS, 1, k->words)));
 	k->index = c->nlocals;
-	c->nlocals += (u32)dp_table_words(1, k->calls, k->words);
+	c->nlocals += (u32)dp_table_words(CALL_KEYS, k->calls, k->words);
 	if (c->nlocals > DP_LOCALS_MAX)
 		dp_cc_fail(c, n->tok, E_DPCC_LIMIT, "there is no room for another line that looks at whole calls");
 	k->losses = dp_cc_loss(c, n->tok, dp_cc_format(c, "calls of line %llu", (unsigned long long)k->line));
@@ -253,7 +254,7 @@ void dp_cc_parse_call_begin(struct dpcc *c, struct node *n)
 
 static void gen_find(struct dpcc *c, const struct call *k)
 {
-	dp_cc_emit(c, "push r," DP_NAME_SP ";find lv,1,%u,%u,%u", k->index, k->calls, k->words);
+	dp_cc_emit(c, "push r," DP_NAME_SP ";push pid;find lv,%u,%u,%u,%u", CALL_KEYS, k->index, k->calls, k->words);
 }
 
 void dp_cc_gen_call_begin(struct dpcc *c, const struct node *n)
