@@ -29,6 +29,11 @@ __attribute__((noipa)) int many(int a, int b, int c, int d, int e, int f, int g,
 {
 	return a + b + c + d + e + f + g + i + j + k + l + m + n + o + p + q;
 }
+/* What STAP_PROBE2(shop, sold, real, number) of <sys/sdt.h> makes, with operands that stand. */
+__asm__(".pushsection .text\nsold_here: nop\nret\n.popsection\n"
+	".pushsection .note.stapsdt, \"\", \"note\"\n.balign 4\n.4byte 2f-1f, 4f-3f, 3\n1: .asciz \"stapsdt\"\n"
+	"2: .balign 4\n3: .8byte sold_here, 0, 0\n.asciz \"shop\"\n.asciz \"sold\"\n"
+	".asciz \"8@%xmm0 -4@%edi\"\n4: .balign 4\n.popsection");
 int main(int argc, char **argv)
 {
 	struct pair p = {argc, 2};
