@@ -319,7 +319,9 @@ bool dp_run_change(struct dp_run *run, struct run_target *t, const struct run_wa
 	if (!t->session || !t->pid || !dp_tracee_alive(t->session))
 		return false;
 	r = attempt(run, t, w, &err);
-	for (u32 i = 1; r == -dp_error_info(E_ARM_MOVED)->number && i < MOVED_TRIES; i++) {
+	/* The program has unmapped a module meanwhile: seen by its patches, or by memory that cannot be read. */
+	for (u32 i = 1; (r == -dp_error_info(E_ARM_MOVED)->number || err.code == E_TARGET_MEM) && r && i < MOVED_TRIES;
+	     i++) {
 		usleep(i * 1000); /* until the program has loaded the module again */
 		r = attempt(run, t, w, &err);
 	}
