@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -217,6 +218,7 @@ static void become_command(const struct program *p, int go, int result)
 
 	ssize_t n;
 
+	prctl(PR_SET_NAME, DP_RUN_WAITS);
 	while ((n = read(go, &c, 1)) < 0 && errno == EINTR)
 		;
 	if (n != 1)

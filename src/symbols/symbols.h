@@ -102,6 +102,12 @@ int dp_module_analyse(struct dp_module *m, struct dp_error *err);
  */
 int dp_module_exits(struct dp_module *m, u64 addr, u64 *exits, int max, struct dp_error *err);
 
+/*
+ * Instructions that call the system, at most max link-time addresses; all of the module but the one by which signal
+ * handlers return. Left out and counted are those where, or behind which, no jump fits. Their number.
+ */
+u32 dp_module_syscalls(struct dp_module *m, u64 *addrs, u32 max, u32 *left_out);
+
 /* ---- the modules of a process ---- */
 
 struct dp_map {

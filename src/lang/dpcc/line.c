@@ -258,7 +258,7 @@ bool dp_cc_line_says_more(const char *text)
 		dp_event_line_free(line);
 		return false;
 	}
-	return !dp_event_head(&ev, text, &behind, NULL) && (ev.is_static || says_more(text, behind));
+	return !dp_event_head(&ev, text, &behind, NULL) && (ev.is_static || ev.is_call || says_more(text, behind));
 }
 
 /* ---- names ---- */
@@ -339,6 +339,8 @@ static int field(struct line *l, u32 at, u32 end)
 	if (l->nfields == DP_ARRAY_SIZE(l->fields))
 		return dp_cc_line_fail(l, at, E_EVENT_ARGS, "more than %zu", DP_ARRAY_SIZE(l->fields));
 	if (end - from == 5 && !strncmp(l->text + from, "$args", 5)) {
+		if (l->ev.is_call)
+			return dp_cc_line_fail(l, from, E_EVENT_VAR, "a line without values shows all arguments");
 		dp_cc_out_put(&l->body, from, "log_args(); ");
 		l->uses_all = true;
 		return 0;
@@ -510,10 +512,17 @@ static int parse_condition(struct line *l, u32 *at)
 {
 	u32 from = skip_blanks(l->text, *at + 2), end = from + (u32)strlen(l->text + from);
 
+	bool used = l->uses_result;
+	int r;
+
 	*at = end;
 	if (from == end)
 		return dp_cc_line_fail(l, from, E_EVENT_ARG, "the condition is missing");
-	return dp_cc_line_expr(l, from, end, &l->condition, NULL);
+	l->uses_result = false;
+	r = dp_cc_line_expr(l, from, end, &l->condition, NULL);
+	l->condition_waits = l->uses_result;
+	l->uses_result |= used;
+	return r;
 }
 
 static int parse_item(struct line *l, u32 *at)
@@ -651,6 +660,8 @@ int dp_cc_line_translate(struct out_text *o, const char *text, u32 number, struc
 	l->number = number;
 	l->err = err;
 	r = dp_event_head(&l->ev, text, &l->behind, err);
+	if (!r && l->ev.is_call)
+		r = dp_cc_line_calls(l);
 	if (!r && l->ev.loc.kind == DP_LOC_ADDRESS)
 		r = dp_cc_line_fail(l, (u32)l->ev.loc.column, E_EVENT_LOCATION,
 				    "names are known in functions: give one");
@@ -660,7 +671,7 @@ int dp_cc_line_translate(struct out_text *o, const char *text, u32 number, struc
 		r = dp_cc_line_fail(l, l->duration_at, E_EVENT_VAR,
 				    "$duration is known where a function returns: r FUNCTION");
 	if (!r)
-		put_handler(l, o);
+		(l->ev.is_call ? dp_cc_line_put_calls : put_handler)(l, o);
 	if (!r && (o->failed || l->body.failed || l->tail.failed || l->condition.failed))
 		r = dp_fail(err, E_EVENT_MEMORY, "the line");
 	for (u32 i = 0; i < DP_ARRAY_SIZE(l->fields); i++)
