@@ -599,7 +599,7 @@ void dp_arm_finish_children(struct arming *a)
 		if (!th->foreign || th->gone || th->released)
 			continue;
 		if (!dp_mem_open(&mem, th->tid, NULL)) {
-			begun = dp_block_begun(&mem, a->s->control);
+			begun = dp_block_begun(&mem, a->s->region, a->s->control);
 			dp_mem_close(&mem);
 		}
 		if (begun && v)

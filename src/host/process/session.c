@@ -114,16 +114,22 @@ static u32 withdraw_others(struct dp_session *s, const struct heritage *h)
 	while (dir && (de = readdir(dir))) {
 		struct dp_withdrawn wd;
 		pid_t pid = (pid_t)atoi(de->d_name);
-		u64 at;
+		bool is_other;
+		u64 at, own;
 
 		if (pid <= 0 || pid == getpid() || pid == h->but ||
 		    !dp_same_file(dp_rings_at(pid, h->rings_at), h->file))
 			continue;
 		at = h->known ? h->known->ctl.self : ownerless(pid, h->rings_at);
-		if (h->known && h->only && dp_find_control(pid) != at)
+		own = h->known ? dp_find_control(pid) : 0;
+		if (h->known && h->only && own != at)
 			continue;
+		/* Born in a change before that one: the patches that it has are not the known ones. */
+		is_other = own && own != at;
+		if (is_other)
+			at = ownerless(pid, h->rings_at);
 		/* Born in the middle of a step, perhaps. */
-		if (at && !dp_withdraw_process(pid, h->known, at, true, &wd, NULL)) {
+		if (at && !dp_withdraw_process(pid, is_other ? NULL : h->known, at, true, &wd, NULL)) {
 			add_withdrawn(s, &wd);
 			n += !wd.kept_bytes;
 		}

@@ -390,11 +390,14 @@ u64 dp_find_control(pid_t pid)
 	return found;
 }
 
-bool dp_block_begun(const struct dp_mem *mem, u64 addr)
+bool dp_block_begun(const struct dp_mem *mem, u64 region, u64 addr)
 {
 	struct dp_control c;
+	u64 used;
 
-	return has_magic(mem, addr, &c) && c.state != DP_STATE_EMPTY;
+	/* Where it is to stand, an earlier one may have stood. */
+	return !dp_mem_read(mem, region + offsetof(struct dp_blob_head, ctl), &used, sizeof(used), NULL) &&
+	       used == addr && has_magic(mem, addr, &c) && c.state != DP_STATE_EMPTY;
 }
 
 bool dp_block_there(pid_t pid, u64 addr)

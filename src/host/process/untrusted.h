@@ -65,8 +65,8 @@ void dp_block_tables(struct dp_block *b, struct dp_block_table t[DP_BLOCK_TABLES
 /* The patch that displaces the instruction at addr; NULL: none begins before it. */
 const struct dp_patch *dp_block_patch(const struct dp_block *b, u64 addr);
 
-/* Whether a control block that has got as far as changing bytes stands at addr. */
-bool dp_block_begun(const struct dp_mem *mem, u64 addr);
+/* Whether hits of this region use the control block at addr, and it has got as far as changing bytes. */
+bool dp_block_begun(const struct dp_mem *mem, u64 region, u64 addr);
 /* Whether the process still has the block there: after an exec the memory is another program's. */
 bool dp_block_there(pid_t pid, u64 addr);
 
