@@ -309,6 +309,23 @@ static bool stay_as_they_are(struct run_target *t, const struct run_wanted *w, c
 	return any;
 }
 
+/* These alone. One that the program has unmapped goes, too, if the others cannot stay with it. */
+static int attempt_some(struct dp_run *run, struct run_target *t, struct run_wanted *some, struct dp_error *err)
+{
+	int r = some->n ? attempt(run, t, some, err) : 0;
+
+	for (u32 i = 0; r == -dp_error_info(E_ARM_MOVED)->number && some->n > 1 && i < some->n; i++) {
+		struct run_wanted less = *some;
+
+		memmove(&less.v[i], &less.v[i + 1], (less.n - i - 1) * sizeof(*less.v));
+		less.n--;
+		r = attempt(run, t, &less, err);
+		if (!r)
+			*some = less;
+	}
+	return r;
+}
+
 bool dp_run_change(struct dp_run *run, struct run_target *t, const struct run_wanted *w)
 {
 	struct dp_error err = {0};
@@ -338,7 +355,7 @@ bool dp_run_change(struct dp_run *run, struct run_target *t, const struct run_wa
 		if (have && !have->left_out && !have->stale && have->generation == w->v[i]->generation)
 			some.v[some.n++] = w->v[i];
 	}
-	if (some.n && attempt(run, t, &some, &err))
+	if (attempt_some(run, t, &some, &err))
 		return false;
 	for (u32 i = 0; i < w->n; i++) {
 		if (dp_run_is_among(&some, w->v[i]))
