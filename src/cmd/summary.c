@@ -100,10 +100,13 @@ void dp_summary_rows(FILE *to, struct dp_trace_row *rows, u32 n, const struct dp
 	if (!l.broken)
 		fwrite(l.text, 1, l.n, to);
 	dp_line_free(&l);
-	percent = lasted > 0 ? total->cost_ns / lasted / 1e7 : 0;
-	fprintf(to, "%u probe%s, %u never hit%s; %.1f s; %s %.*f %% of one processor\n", n, n == 1 ? "" : "s", quiet,
-		quiet > QUIET_SHOWN ? " (not shown)" : "", lasted, percent < 0.01 ? "less than" : "about",
-		percent < 10 ? 2 : 0, DP_MAX(percent, 0.01));
+	percent = total->cost_ns / DP_MAX(lasted, 0.1) / 1e7;
+	fprintf(to, "%u probe%s, %u never hit%s; %.1f s", n, n == 1 ? "" : "s", quiet,
+		quiet > QUIET_SHOWN ? " (not shown)" : "", lasted);
+	if (lasted >= 0.1) /* of less, a share tells nothing */
+		fprintf(to, "; %s %.*f %% of one processor", percent < 0.01 ? "less than" : "about",
+			percent < 10 ? 2 : 0, DP_MAX(percent, 0.01));
+	fputc('\n', to);
 }
 
 void dp_summary_print(FILE *to, const struct dp_trace *t)

@@ -170,6 +170,21 @@ def come_and_go():
 
 
 @test
+def first_thread_writes():
+    """the first thread, with which registers are tried before there is a handler, writes all the time"""
+    w = Watched()
+    for i in range(6):
+        w.send("busy")
+        t = begin(w, "w:c counter n=$new if $new == 1")
+        time.sleep(0.05)
+        rows, out = finish(t)
+        assert rows["c"]["hits"], rows
+        w.send("inc 1")
+        assert not w.answer() and not w.answer()
+    assert w.end()[0] == 6
+
+
+@test
 def refusals():
     """what cannot be watched is refused by name"""
     w = Watched()

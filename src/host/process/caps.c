@@ -24,6 +24,7 @@
 
 #define STOP_TIMEOUT 2000000000ull
 #define PAGE 4096ull
+#define CONTROL_MAX 65536 /* bytes of a thread's control block, and of what lies between it and the stack's end */
 
 /* A file of the process's control group, version 2, at one of the usual places; the first that can be opened. */
 static FILE *open_group_file(const char *group, const char *name)
@@ -319,10 +320,17 @@ static void find_areas(struct dp_caps *c, struct dp_tracer *t, const struct dp_t
 	}
 }
 
+/* Whether a stack from lo on, of so many bytes, holds sp and has the thread's control block at its end. */
+static bool is_stack(u64 lo, u64 size, u64 sp, u64 tp)
+{
+	return lo && lo % PAGE == 0 && lo <= sp && sp - lo < size && lo <= tp && tp - lo < size &&
+	       size - (tp - lo) < CONTROL_MAX;
+}
+
 /*
  * Where the control block of a thread made by the C library says where its stack begins and how long it is (glibc,
- * musl): the only two words of which the first is the begin of a page, and between which the thread's stack pointer and
- * its control block lie. That of the first thread says nothing of the kind.
+ * musl): the only two words that can be that. Others are not: among them are random ones. The control block of the first
+ * thread says nothing of the kind.
  */
 static u32 find_stack_words(const struct dp_mem *mem, u64 tp, u64 sp)
 {
@@ -335,7 +343,7 @@ static u32 find_stack_words(const struct dp_mem *mem, u64 tp, u64 sp)
 			return 0;
 	}
 	for (u32 i = 1; i + 1 < n; i++) {
-		if (!v[i] || v[i] % PAGE || sp - v[i] >= v[i + 1] || tp - v[i] >= v[i + 1])
+		if (!is_stack(v[i], v[i + 1], sp, tp))
 			continue;
 		if (at)
 			return 0;

@@ -191,7 +191,7 @@ static int load_filter(const struct dp_range *v, u32 n)
 	return (int)syscall(SYS_bpf, BPF_PROG_LOAD, &a, sizeof(a));
 }
 
-/* -1: errno. */
+/* Off at first. -1: errno. */
 static int open_event(pid_t tid, int filter, bool by_call)
 {
 	struct perf_event_attr a = {
@@ -212,7 +212,7 @@ static int open_event(pid_t tid, int filter, bool by_call)
 	};
 	int fd = (int)syscall(SYS_perf_event_open, &a, tid, -1, -1, PERF_FLAG_FD_CLOEXEC), e;
 
-	if (fd >= 0 && (ioctl(fd, PERF_EVENT_IOC_SET_BPF, filter) || ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))) {
+	if (fd >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_BPF, filter)) {
 		e = errno;
 		close(fd);
 		errno = e;
@@ -249,6 +249,8 @@ int dp_pages_can(struct dp_error *err)
 		fd = open_event(0, filter, false);
 	if (!r && fd < 0)
 		r = fail_event("events of page faults", err);
+	if (!r && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+		r = fail_event("events of page faults", err);
 	if (!r && page != MAP_FAILED)
 		*(volatile char *)page = 1;
 	if (fd >= 0)
@@ -263,8 +265,8 @@ int dp_pages_can(struct dp_error *err)
 	return r;
 }
 
-/* Its events; it is stopped, and has none yet. */
-static int watch_thread(struct dp_session *s, pid_t tid, struct dp_error *err)
+/* Its events, off; it is stopped, and has none yet. */
+static int open_events(struct dp_session *s, pid_t tid, struct dp_error *err)
 {
 	struct dp_range v[DP_PAGES_RANGES];
 	u32 n = dp_pages_ranges(s, v);
@@ -297,13 +299,27 @@ static int watch_thread(struct dp_session *s, pid_t tid, struct dp_error *err)
 	return r;
 }
 
+static int watch_thread(struct dp_session *s, pid_t tid, struct dp_error *err)
+{
+	size_t n = s->pages.nevents;
+	int r = open_events(s, tid, err);
+
+	for (; n < s->pages.nevents && !r; n++)
+		if (ioctl(s->pages.events[n], PERF_EVENT_IOC_ENABLE, 0) && errno != ESRCH)
+			r = fail_event("events of page faults", err);
+	return r;
+}
+
 static void close_events(struct dp_session *s)
 {
 	while (s->pages.nevents)
 		close(s->pages.events[--s->pages.nevents]);
 }
 
-/* Whether the memory can be watched, and the kernel has what it takes, tried with one thread. */
+/*
+ * Whether the memory can be watched, and the kernel has what it takes, tried with one thread. The events stay off:
+ * there is no handler yet.
+ */
 static int prepare(struct arming *a, struct dp_error *err)
 {
 	struct dp_session *s = a->s;
@@ -324,7 +340,7 @@ static int prepare(struct arming *a, struct dp_error *err)
 	s->pages.filter = load_filter(v, n);
 	if (s->pages.filter < 0)
 		return fail_event("the filter of page faults", err);
-	r = watch_thread(s, a->tracer.v[0].tid, err);
+	r = open_events(s, a->tracer.v[0].tid, err);
 	close_events(s);
 	return r;
 }

@@ -328,9 +328,10 @@ int dp_watch_open(const struct dp_watched *w, pid_t tid, enum dp_watch_inherit i
 {
 	struct perf_event_attr a = {
 	    .sample_period = 1,
+	    .disabled = inherit == DP_INHERIT_TRIAL,
 	    .sigtrap = 1,
 	    .remove_on_exec = 1, /* the addresses mean nothing to the next program, and the handler is gone */
-	    .inherit = inherit != DP_INHERIT_NONE,
+	    .inherit = inherit == DP_INHERIT_THREADS || inherit == DP_INHERIT_ALL,
 	    /* Threads to come; children only on request: one of posix_spawn has no handler any more. */
 	    .inherit_thread = inherit == DP_INHERIT_THREADS,
 	    .sig_data = DP_WATCH_MAGIC << 32 | w->group,
@@ -402,7 +403,7 @@ static void close_events(struct dp_session *s, size_t from)
 }
 
 /* All pieces on one thread, which is not watched yet. */
-static int watch_thread(struct dp_session *s, pid_t tid, struct dp_error *err)
+static int open_events(struct dp_session *s, pid_t tid, enum dp_watch_inherit inherit, struct dp_error *err)
 {
 	size_t before_this = s->watch.nevents;
 
@@ -415,7 +416,7 @@ static int watch_thread(struct dp_session *s, pid_t tid, struct dp_error *err)
 		if (!dp_grow((void **)&s->watch.events, &s->watch.cap_events, s->watch.nevents,
 			     sizeof(*s->watch.events)))
 			return dp_fail(err, E_ARM_NOMEM, "watchpoint");
-		fd = dp_watch_open(w, tid, s->opt.children ? DP_INHERIT_ALL : DP_INHERIT_THREADS);
+		fd = dp_watch_open(w, tid, inherit);
 		if (fd < 0) {
 			int e = errno;
 
@@ -427,7 +428,12 @@ static int watch_thread(struct dp_session *s, pid_t tid, struct dp_error *err)
 	return 0;
 }
 
-/* Whether the kernel gives the registers, tried with one thread. */
+static int watch_thread(struct dp_session *s, pid_t tid, struct dp_error *err)
+{
+	return open_events(s, tid, s->opt.children ? DP_INHERIT_ALL : DP_INHERIT_THREADS, err);
+}
+
+/* Whether the kernel gives the registers, tried with one thread. Nothing fires: there is no handler yet. */
 static int prepare(struct arming *a, struct dp_error *err)
 {
 	struct dp_session *s = a->s;
@@ -442,13 +448,13 @@ static int prepare(struct arming *a, struct dp_error *err)
 		lim.rlim_cur = lim.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &lim);
 	}
-	r = watch_thread(s, tid, err);
+	r = open_events(s, tid, DP_INHERIT_TRIAL, err);
 	if (!r && s->calls.any) {
 		struct dp_watched w = s->watch.v[0];
 		int fd;
 
 		w.addr = 4096; /* any place */
-		fd = dp_watch_open(&w, tid, DP_INHERIT_NONE);
+		fd = dp_watch_open(&w, tid, DP_INHERIT_TRIAL);
 		r = fd < 0 && errno != ESRCH ? fail_event(s, &w, errno, err) : 0;
 		if (fd >= 0)
 			close(fd);

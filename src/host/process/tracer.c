@@ -391,15 +391,21 @@ static bool postpone(const struct dp_tracer *t, struct dp_thread *th, int sig)
 }
 
 /* A watchpoint was hit, and what watched it is gone. */
-static bool is_late_watch(const struct dp_tracer *t, pid_t tid, int sig)
+static bool is_late_watch(const struct dp_tracer *t, const siginfo_t *si)
 {
-	siginfo_t si;
 	u64 data;
 
-	if (!t->drops_watches || sig != SIGTRAP || ptrace(PTRACE_GETSIGINFO, tid, 0, &si) || si.si_code != DP_TRAP_PERF)
+	if (!t->drops_watches || si->si_signo != SIGTRAP || si->si_code != DP_TRAP_PERF)
 		return false;
-	memcpy(&data, (const u8 *)&si + 24, 8); /* si_perf_data */
+	memcpy(&data, (const u8 *)si + 24, 8); /* si_perf_data */
 	return data >> 32 == DP_WATCH_MAGIC || data >> 32 == DP_PAGE_MAGIC;
+}
+
+static bool stopped_by_late_watch(const struct dp_tracer *t, pid_t tid)
+{
+	siginfo_t si;
+
+	return !ptrace(PTRACE_GETSIGINFO, tid, 0, &si) && is_late_watch(t, &si);
 }
 
 /* Newly born. A process with a copy of the memory is held while bytes change, so that its own can be put right. */
@@ -476,7 +482,7 @@ static void on_stop(struct dp_tracer *t, struct dp_thread *th, int status)
 				t->on_call(t->on_call_arg, th);
 			break;
 		}
-		if (!redirect(t, th, sig) && !postpone(t, th, sig) && !is_late_watch(t, th->tid, sig)) {
+		if (!redirect(t, th, sig) && !postpone(t, th, sig) && !stopped_by_late_watch(t, th->tid)) {
 			th->signal = sig;
 			mend_call(th, sig);
 		}
@@ -556,19 +562,30 @@ void dp_tracer_pump(struct dp_tracer *t)
 	}
 }
 
+static bool blocks(pid_t tid, int sig)
+{
+	u64 mask;
+
+	return ptrace(PTRACE_GETSIGMASK, tid, sizeof(mask), &mask) || mask & SIGNAL_BIT(sig);
+}
+
 /*
  * The stop came between an instruction's trap and the delivery of its signal: the program counter
- * must not be touched now, because the signal still speaks of it.
+ * must not be touched now, because the signal still speaks of it. Nor is a thread let go with a signal that nobody
+ * waits for any more: its delivery would be the end of the process.
  */
-static bool trap_pending(pid_t tid)
+static bool trap_pending(const struct dp_tracer *t, pid_t tid)
 {
 	struct __ptrace_peeksiginfo_args args = {.off = 0, .flags = 0, .nr = 8};
 	siginfo_t si[8];
 	long n = ptrace(PTRACE_PEEKSIGINFO, tid, &args, si);
 
-	for (long i = 0; i < n; i++)
+	for (long i = 0; i < n; i++) {
 		if ((si[i].si_signo == SIGTRAP || si[i].si_signo == SIGSEGV) && si[i].si_code == SI_KERNEL)
 			return true;
+		if (is_late_watch(t, &si[i]) && !blocks(tid, SIGTRAP))
+			return true;
+	}
 	return false;
 }
 
@@ -591,7 +608,7 @@ bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns)
 		if (th->gone || th->released)
 			return false;
 		if (!th->running) {
-			if (!trap_pending(th->tid))
+			if (!trap_pending(t, th->tid))
 				return true;
 			/*
 			 * An interruption would come before the trap again, and again if the thread has to wait for a

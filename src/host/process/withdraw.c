@@ -209,6 +209,9 @@ static int restore_signals(struct work *w)
 
 	if (!w->opened)
 		return 0;
+	/* The signal of a hit may not have been sent yet, in a thread that has to wait for a processor. A stop sends it. */
+	if (w->ctl.nwatches && !dp_tracer_stop_all(&w->tracer, NULL))
+		dp_tracer_resume_all(&w->tracer);
 	renew_actions(w);
 	if (w->ctl.old_trap[2] != ~0ull)
 		r = restore_signal(w, SIGTRAP, w->ctl.old_trap);

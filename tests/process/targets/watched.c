@@ -8,6 +8,7 @@
  *	read N		looks at counter, N times
  *	call N		calls touch(), N times
  *	spin, rest	the two threads work until then, and take back what they added
+ *	busy		this thread works until the next command comes, and takes back what it added
  *	change N D	change() on a part, N times, D calls deep, and writes to it behind each
  *	changers T N	T new threads, each N times on a part of its own
  *	rep		store_then_repeat(), repeat_over()
@@ -15,6 +16,7 @@
  *	fork N, vfork N	the same as inc in a child
  *	end		prints what it counted itself
  */
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -116,6 +118,17 @@ static void *wait_and_work(void *arg)
 	return NULL;
 }
 
+static void work_until_told(void)
+{
+	struct pollfd in = {.fd = 0, .events = POLLIN};
+	long spun = 0;
+
+	while (!poll(&in, 1, 0))
+		for (int i = 0; i < 100000; i++, spun++)
+			increment();
+	__atomic_fetch_sub(&counter, spun, __ATOMIC_RELAXED);
+}
+
 static void threads(long t, void *(*what)(void *), long n)
 {
 	pthread_t v[64];
@@ -187,6 +200,8 @@ int main(int argc, char **argv)
 			spinning = 0;
 			for (int i = 0; i < 2; i++)
 				sem_wait(&done);
+		} else if (!strcmp(word, "busy")) {
+			work_until_told();
 		} else if (!strcmp(word, "read")) {
 			while (a-- > 0)
 				sum += counter;
