@@ -75,4 +75,19 @@ def process_frozen():
         os.rmdir(group)
 
 
+@test
+def waits_leave_the_processor():
+    """dprobes comes before the threads that it waits for: it looks after them seldom while they do not come"""
+    p = start([target("vforked"), "3"], stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline() == "ready\n"
+    wait_for(lambda: ") D " in text_of("/proc/%d/stat" % p.pid), what="vfork")
+    begin = time.time()
+    t = trace_start("-p", p.pid, "p main")
+    _, status, used = os.wait4(t.pid, 0)
+    assert status and "E-TARGET-" in text_of(t.err_path), text_of(t.err_path)
+    waited = time.time() - begin
+    assert p.wait(60) == 0
+    assert used.ru_nvcsw < 500 + 3000 * waited, (used.ru_nvcsw, waited)
+
+
 run()

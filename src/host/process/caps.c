@@ -329,8 +329,8 @@ static bool is_stack(u64 lo, u64 size, u64 sp, u64 tp)
 
 /*
  * Where the control block of a thread made by the C library says where its stack begins and how long it is (glibc,
- * musl): the only two words that can be that. Others are not: among them are random ones. The control block of the first
- * thread says nothing of the kind.
+ * musl): the only two words that can be that. Among the others are random ones. The control block of the first thread
+ * says nothing of the kind.
  */
 static u32 find_stack_words(const struct dp_mem *mem, u64 tp, u64 sp)
 {

@@ -23,6 +23,8 @@
 #include "abi/abi-page.h"
 #include "host/process/process-priv.h"
 
+#define REST_MIN_US 5ull
+#define REST_MAX_US 1000ull
 #define DETACH_NS 30000000000ull
 #define FORKS_NS 20000000000ull
 #define STUCK_NS 5000000ull      /* by then a thread that does not stop is looked at */
@@ -633,8 +635,11 @@ bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns)
 
 void dp_tracer_rest(u64 waited_ns)
 {
-	/* Never by sched_yield: the thread that we wait for may need this processor. */
-	usleep(waited_ns > 300000 ? 50 : 5);
+	/*
+	 * Never by sched_yield: the thread that we wait for may need this processor. We come before it (be_first()),
+	 * and so do others of our kind: whoever waits long looks less often, or they leave it none.
+	 */
+	usleep((useconds_t)DP_MIN(DP_MAX(waited_ns / 8000, REST_MIN_US), REST_MAX_US));
 }
 
 void dp_tracer_pause(struct dp_tracer *t, u32 *ms)

@@ -209,7 +209,7 @@ static int restore_signals(struct work *w)
 
 	if (!w->opened)
 		return 0;
-	/* The signal of a hit may not have been sent yet, in a thread that has to wait for a processor. A stop sends it. */
+	/* A thread that waits for a processor may not have sent itself the signal of a hit yet. At a stop it does. */
 	if (w->ctl.nwatches && !dp_tracer_stop_all(&w->tracer, NULL))
 		dp_tracer_resume_all(&w->tracer);
 	renew_actions(w);
