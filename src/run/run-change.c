@@ -369,5 +369,5 @@ bool dp_run_change(struct dp_run *run, struct run_target *t, const struct run_wa
 		if (r)
 			some.n--;
 	}
-	return true;
+	return some.n; /* nobody stays and nobody comes: those that go are still there */
 }

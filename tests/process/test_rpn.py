@@ -524,7 +524,9 @@ def refused_beside_others():
     shown(3)
     assert o("add 1 1") == "2"
     shown(4)
-    dprobes("-r", "-a", check=0)
+    driver = drivers()
+    dprobes("-r", "-a")
+    assert drivers() == driver  # it has survived
     for p in (o, other):
         assert not our_mappings(p.pid) and not code_differs(p.pid) and p.end() == 0
 
