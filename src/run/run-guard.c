@@ -30,7 +30,8 @@
 #define HELD_MAX 1000    /* at a time; more go on unheld */
 #define TURN_MS 200      /* between looks at who has been held for too long */
 #define BEAT_MS 300      /* between signs of life */
-#define SILENCE_MS 2500  /* without any, the guard is taken for stopped */
+#define SILENCE_MS 2500  /* without any, the guard is taken for stopped, */
+#define SILENCES 10      /* looked at so many times */
 #define STOPPED_MS 2500  /* so long the driver may be stopped while it traces somebody; */
 #define CONTINUED_MS 500 /* so long it may take to go on when it is told to */
 
@@ -459,12 +460,15 @@ int dp_keeper_main(int pipe)
 	struct pollfd p = {pipe, POLLIN, 0};
 	pid_t guard = getppid();
 	char buf[64];
+	u32 silent = 0;
 
 	prctl(PR_SET_NAME, GUARD_NAME);
 	for (;;) {
-		int n = poll(&p, 1, SILENCE_MS);
+		/* Looks that are counted, not a time: while the machine stands still, we do, too. */
+		int n = poll(&p, 1, SILENCE_MS / SILENCES);
 
-		if (!n && getppid() == guard)
+		silent = n ? 0 : silent + 1;
+		if (silent == SILENCES && getppid() == guard)
 			kill(guard, SIGKILL); /* stopped: whoever waits for its answers goes on, by the kernel */
 		if (n > 0 && read(pipe, buf, sizeof(buf)) == 0)
 			break;
