@@ -92,9 +92,11 @@ def run(argv, env):
 
 
 def main():
-    # A shell starts what runs in the background with SIGINT ignored, and the tests' programs would inherit that.
+    # A shell starts what runs in the background with SIGINT ignored, nohup with SIGHUP, and the tests' programs would
+    # inherit that.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     build = os.path.abspath(sys.argv[1])
     patterns = sys.argv[2:]
     env = dict(os.environ, DP_BUILD=build, DPROBES=os.path.join(build, "src", "cmd", "dprobes"),

@@ -291,7 +291,7 @@ def begin_call(w, *args):
     """Nothing is watched before the first call: wait for the probe at its entry."""
     need_registers()
     t = trace_start("-p", w.pid, *args)
-    wait_for(lambda: t.poll() is not None or " jump  dprobes" in dprobes("list", "-p", w.pid, check=0).stdout
+    wait_for(lambda: t.poll() is not None or " jump  dprobes %d" % t.pid in dprobes("list", "-p", w.pid, check=0).stdout
              and not traced(w.pid),
              what="the probes")
     if t.poll() is not None:
