@@ -110,10 +110,8 @@ int main(int argc, char **argv)
 		verb != VERB_NONE ? dp_cmd_print_help(verb) : print_help();
 		return finish(CMD_OK);
 	}
-	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V") || !strcmp(argv[1], "-v")) {
-		printf("dprobes %s\n", DP_VERSION);
-		return finish(CMD_OK);
-	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V") || !strcmp(argv[1], "-v"))
+		return finish(dp_cmd_version(argc - 1, argv + 1));
 	if (!strcmp(argv[1], "driver"))
 		return dp_cmd_driver(argc - 1, argv + 1);
 	if (!strcmp(argv[1], "cleaner"))

@@ -165,6 +165,15 @@ static int waiting(void *client, long a, long b)
 	return 0;
 }
 
+bool dp_debuginfod_there(void)
+{
+	void *lib = dlopen(DEBUGINFOD, RTLD_NOW);
+
+	if (lib)
+		dlclose(lib);
+	return lib;
+}
+
 /*
  * Ask the servers of DEBUGINFOD_URLS, through the library that other tools ask through, so that
  * what one of them has fetched is there for all. The library is optional.

@@ -45,6 +45,9 @@ int dp_module_open(struct dp_module **m, const char *path, struct dp_error *err)
 int dp_module_open_fd(struct dp_module **m, int fd, const char *name, struct dp_error *err);
 void dp_module_close(struct dp_module *m);
 
+/* Whether the library is installed that asks the servers of DEBUGINFOD_URLS. */
+bool dp_debuginfod_there(void);
+
 const char *dp_module_path(const struct dp_module *m);
 const char *dp_module_base(const struct dp_module *m);     /* last path component */
 const char *dp_module_build_id(const struct dp_module *m); /* lower-case hex, or "" */

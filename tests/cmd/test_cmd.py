@@ -46,10 +46,28 @@ def help_and_version():
         own = dprobes(name, "--help", check=0)
         assert own.stdout.startswith("usage: dprobes " + name), own.stdout
         assert not own.stderr
-    assert re.fullmatch(r"dprobes \d+\.\d+\.\d+\n", dprobes("--version", check=0).stdout)
     assert dprobes("help", "trace", check=0).stdout == dprobes("trace", "--help", check=0).stdout
     r = dprobes(check=2)
     assert "usage:" in r.stdout
+
+
+@test
+def version():
+    """--version: the build-id of the file, the module's interface, formats and libraries, as text and as JSON"""
+    text = dprobes("--version", check=0).stdout
+    assert re.match(r"dprobes \d+\.\d+\.\d+\n", text) and text == dprobes("-V", check=0).stdout
+    told = json.loads(dprobes("--version", "--json", check=0).stdout)
+    assert told.pop("version") == text.split()[1]
+    assert [line.split("  ")[-1].strip() for line in text.splitlines()[1:]] == list(told.values()), (text, told)
+    notes = subprocess.run(["readelf", "-n", DPROBES], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert "Build ID: %s\n" % told["build_id"] in notes, (told, notes)
+    device, control = (text_of(os.path.join(ROOT, "src", "abi", name)) for name in ("abi-device.h", "abi-control.h"))
+    assert told["kernel_interface"] == "%s.%s" % (re.search(r"#define DP_DEV_ABI (\d+)", device).group(1),
+                                                  re.search(r"#define DP_ABI (\d+)", control).group(1))
+    formats = dprobes("report", "--help", check=0).stdout.split("\nFormats:\n")[1].split("\n\n")[0]
+    assert told["formats"].split() == re.findall(r"^  ([a-z]+) ", formats, re.M), (told, formats)
+    assert "--json" in fails("E-CMD-OPTION", 2, "--version", "--jsno").stderr
+    fails("E-CMD-EXTRA", 2, "--version", "x")
 
 
 @test
