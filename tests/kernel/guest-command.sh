@@ -180,7 +180,14 @@ trace_user() {
 	say $? "probes in a file that processes map"
 	$dprobes list | grep -q "^[0-9a-f]*  p  *$libc:fopen+0x0  *uprobe  dprobes $tracer"
 	say $? "list shows them"
-	$dprobes explain kernel:vfs_read >/dev/null
+	# Probes come one after the other: what is compared below begins when all are there.
+	for probe in "  r  *$libc:fopen+" "  p  *$libc:.*poll+" "  p  *vfs_read+"; do
+		soon '$dprobes list | grep "dprobes $tracer" | grep -q "$probe"'
+		say $? "there is $probe"
+	done
+	$dprobes explain kernel:vfs_read >/dev/null &
+	later=$!
+	wait $later
 	$dprobes explain kernel:vfs_write >/dev/null
 	sleep 1
 	finish
@@ -190,7 +197,8 @@ trace_user() {
 	say $? "several of them"
 	grep -q -- "-$earlier .*: \(clock_nanosleep\|other\): @" /tmp/out
 	say $? "and one that ran already"
-	[ "$(grep -c ': open: ' /tmp/out)" = "$(grep -c ': opened: <-fopen+0 f=0x[0-9a-f]*$' /tmp/out)" ]
+	opened=$(grep -c -- "-$later .*: opened: <-fopen+0 f=0x[0-9a-f]*\$" /tmp/out)
+	[ "$opened" -gt 0 ] && [ "$opened" = "$(grep -c -- "-$later .*: open: " /tmp/out)" ]
 	say $? "each return with its value"
 	grep -q ': vfs_read: @vfs_read+0$' /tmp/out
 	say $? "and the kernel's own in the same trace"
