@@ -9,6 +9,7 @@
 
 #include "cmd/ask-kernel.h"
 #include "cmd/cmd.h"
+#include "lang/dpcc/syscalls.h"
 #include "symbols/statics.h"
 #include "symbols/sym-lines.h"
 
@@ -18,6 +19,7 @@ struct listing {
 	const char *prefix; /* "libc.so.6:" or "" */
 	bool not_jump_only;
 	bool statics; /* static probes, not functions */
+	bool calls;   /* system calls */
 	struct cmd_outcomes count;
 };
 
@@ -86,10 +88,10 @@ void dp_cmd_print_funcs_head(void)
 
 /* ---- static probes ---- */
 
-/* u PATTERN, as events have it; NULL: functions are meant. */
-static char *statics_pattern(char *text)
+/* u PATTERN or s PATTERN, as events have it; NULL: it is not of this kind. */
+static char *pattern_of(char kind, char *text)
 {
-	if (!text || text[0] != 'u' || (text[1] && text[1] != ' '))
+	if (!text || text[0] != kind || (text[1] && text[1] != ' '))
 		return NULL;
 	text += 1 + strspn(text + 1, " ");
 	return text;
@@ -128,9 +130,57 @@ static void list_statics(struct listing *l, const char *pattern)
 			print_static(l, &v[i]);
 }
 
+/* ---- system calls: the names that there are, and the instructions by which a module calls the system ---- */
+
+static int print_calls(const char *pattern)
+{
+	u32 numbers[DP_SYSCALLS_MAX], n = dp_syscalls_matching(pattern, numbers, DP_SYSCALLS_MAX);
+	char name[32], kind;
+
+	if (!n)
+		return dp_ui_fail(E_CALLS_NONE, NULL, "%s", pattern);
+	printf("%s%-6s %-24s %s%s\n", dp_ui_style(stdout, UI_BOLD), "NUMBER", "CALL", "ARGUMENTS",
+	       dp_ui_style(stdout, UI_PLAIN));
+	for (u32 i = 0; i < n; i++) {
+		int known = 1;
+
+		printf("%-6u %-23s", numbers[i], dp_syscall_name_of(numbers[i]));
+		for (u32 k = 0; k < DP_SYSCALL_ARGS && known > 0; k++) {
+			known = dp_syscall_arg(numbers[i], k, name, sizeof(name), &kind);
+			if (known)
+				printf(" $%s", known > 0 ? name : "arg1 to $arg6");
+		}
+		putchar('\n');
+	}
+	return CMD_OK;
+}
+
+static bool print_call(void *arg, u64 addr, bool fits)
+{
+	struct listing *l = arg;
+	enum dp_outcome o = fits ? DP_OUTCOME_JUMP : DP_OUTCOME_REFUSED;
+	struct dp_symbol sym;
+	char name[300];
+
+	dp_cmd_count_outcome(&l->count, o);
+	if (l->not_jump_only && fits)
+		return false;
+	printf("%016llx %s%-7s%s %s", (unsigned long long)(addr + l->bias), dp_cmd_outcome_style(o), dp_outcome_name(o),
+	       dp_ui_style(stdout, UI_PLAIN), dp_ui_clean(l->prefix));
+	if (dp_module_symbol_at(l->mod, addr, &sym))
+		printf("%s+0x%llx", dp_ui_clean(dp_symbol_shown(sym.name, true, name, sizeof(name))),
+		       (unsigned long long)(addr - sym.addr));
+	else
+		putchar('?');
+	putchar('\n');
+	return ferror(stdout);
+}
+
 static void list_module(struct listing *l, const char *pattern)
 {
-	if (l->statics)
+	if (l->calls)
+		dp_module_each_syscall(l->mod, print_call, l);
+	else if (l->statics)
 		list_statics(l, pattern);
 	else
 		dp_module_each_func(l->mod, pattern, print_func, l);
@@ -138,17 +188,26 @@ static void list_module(struct listing *l, const char *pattern)
 
 static void print_head(const struct listing *l)
 {
-	l->statics ? print_statics_head() : dp_cmd_print_funcs_head();
+	if (l->calls)
+		printf("%s%-16s %-7s %s%s\n", dp_ui_style(stdout, UI_BOLD), "ADDRESS", "OUTCOME", "CALLS THE SYSTEM",
+		       dp_ui_style(stdout, UI_PLAIN));
+	else
+		l->statics ? print_statics_head() : dp_cmd_print_funcs_head();
 }
 
 static int finish(const struct listing *l, const char *pattern, const char *where)
 {
+	if (!l->count.n && l->calls)
+		return dp_ui_fail(E_CALLS_NONE, "the libraries of the program may: dprobes funcs -p PID s", "%s",
+				  where);
 	if (!l->count.n && l->statics)
 		return dp_ui_fail(E_STATIC_NONE, "not all programs and libraries have some", "%s in %s",
 				  pattern && *pattern ? pattern : "none", where);
 	if (!l->count.n && pattern)
 		return dp_ui_fail(E_CMD_NOMATCH, NULL, "'%s' in %s", pattern, where);
-	dp_cmd_print_outcomes(&l->count, l->statics ? "static probes" : "functions");
+	dp_cmd_print_outcomes(&l->count, l->calls     ? "instructions that call the system"
+					 : l->statics ? "static probes"
+						      : "functions");
 	return CMD_OK;
 }
 
@@ -236,7 +295,7 @@ int dp_cmd_funcs(int argc, char **argv)
 {
 	struct cmd_words w = {.most = 2, .hint = "put the pattern in quotes"};
 	struct listing l = {0};
-	char *pattern, *statics;
+	char *pattern, *statics, *calls;
 	int status;
 
 	if (!dp_cmd_words(VERB_FUNCS, argc, argv, &w, &status))
@@ -245,9 +304,19 @@ int dp_cmd_funcs(int argc, char **argv)
 	if (w.pid && w.n > 1)
 		return dp_ui_fail(E_CMD_EXTRA, w.hint, "%s", w.v[1]);
 	pattern = w.pid ? w.v[0] : w.n > 1 ? w.v[1] : NULL;
-	statics = statics_pattern(pattern);
+	statics = pattern_of('u', pattern);
+	calls = pattern_of('s', pattern);
 	l.statics = statics;
+	l.calls = calls;
 	pattern = statics ? statics : pattern;
+	if (calls && strchr(calls, ':')) { /* MODULE: of which the instructions are shown */
+		pattern = calls;
+		calls = strrchr(calls, ':') + 1;
+	} else if (calls) {
+		pattern = NULL;
+	}
+	if (calls && *calls && strcmp(calls, "*"))
+		return print_calls(calls);
 	if (w.pid)
 		return list_process(&l, w.pid, pattern);
 	if (!w.n)

@@ -22,6 +22,7 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 		 "  'p do_work arg=$arg1 if $arg1 > 4096'   only when a condition holds\n"
 		 "  'p redis-server:*Command'               every function that matches\n"
 		 "  'u python3:gc__* count'                 static probes, named by the program's source\n"
+		 "  's openat if $ret < 0'                  system calls of the process; 's *' is all\n"
 		 "  'p kernel:vfs_read n=$arg3'             a function of the kernel (dprobes kernel load)\n"
 		 "  'r kmod(ext4):ext4_file_open'           and of one of its modules, loaded or not\n"
 		 "  'p user(/bin/bash):readline'            in all processes that run a file, through the kernel"},
@@ -97,6 +98,8 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 			    "  dprobes funcs -p 1234 'libc:mem*'\n"
 			    "  dprobes funcs /usr/bin/redis-server '*Command'\n"
 			    "  dprobes funcs /usr/bin/python3 'u *'     static probes\n"
+			    "  dprobes funcs -p 1234 's open*'          system calls and the names of their arguments\n"
+			    "  dprobes funcs -p 1234 s                  where the process calls the system\n"
 			    "  dprobes funcs 'kernel:vfs_*'",
 		    .operand = KIND_FILE,
 		    .shows = true},

@@ -242,11 +242,39 @@ struct statics {
 static bool add_to(struct line_program *p, const struct event_lines *e, u32 i, struct dp_error *err);
 static struct line_program *program_of(struct line_programs *out, const struct line_program *wanted);
 
-static bool has_static(struct dp_module *m, const char *pattern)
-{
-	const struct dp_static *v;
-	u32 n = dp_module_statics(m, &v);
+struct calls_here {
+	u32 fit, left_out;
+};
 
+static bool see_call(void *arg, u64 addr, bool fits)
+{
+	struct calls_here *here = arg;
+
+	(void)addr;
+	*(fits ? &here->fit : &here->left_out) += 1;
+	return fits; /* one is enough */
+}
+
+static bool has_calls(struct dp_module *m)
+{
+	struct calls_here here = {0};
+
+	dp_module_each_syscall(m, see_call, &here);
+	if (!here.fit && here.left_out)
+		dp_ui_note("%s: none of its %u instructions that call the system can be probed", dp_module_base(m),
+			   here.left_out);
+	return here.fit;
+}
+
+/* Static probes, or instructions that call the system. */
+static bool has_static(struct dp_module *m, const struct dp_location *loc)
+{
+	const char *pattern = loc->symbol;
+	const struct dp_static *v;
+	u32 n = loc->kind == DP_LOC_STATIC ? dp_module_statics(m, &v) : 0;
+
+	if (loc->kind == DP_LOC_CALL)
+		return has_calls(m);
 	for (u32 i = 0; i < n; i++)
 		if (dp_static_matches(&v[i], pattern))
 			return true;
@@ -294,7 +322,7 @@ static bool add_file_statics(void *arg, const char *path)
 	s->program = NULL;
 	if (!is_meant(s, path, typed) || !realpath(path, real) || dp_module_open(&m, real, &ignored))
 		return false;
-	if (has_static(m, s->loc->symbol))
+	if (has_static(m, s->loc))
 		add_statics(s, real, real);
 	dp_module_close(m);
 	return s->failed;
@@ -313,7 +341,7 @@ static void add_process_statics(struct statics *s, struct finder *f)
 		const char *path = map && *map->path == '/' ? map->path : dp_module_path(im->mod);
 
 		any |= only ? im == only : is_meant(s, path, NULL);
-		if ((only ? im == only : is_meant(s, path, NULL)) && has_static(im->mod, s->loc->symbol))
+		if ((only ? im == only : is_meant(s, path, NULL)) && has_static(im->mod, s->loc))
 			add_statics(s, dp_module_path(im->mod), path);
 	}
 	if (!any)
@@ -346,7 +374,7 @@ static bool add_static_line(struct finder *f, const struct event_lines *e, u32 i
 	else
 		look_for_statics(&s, f);
 	first = *err;
-	if (!s.found && !s.failed && loc->module[0]) { /* the provider, in any module */
+	if (!s.found && !s.failed && loc->module[0] && loc->kind == DP_LOC_STATIC) { /* the provider, in any module */
 		snprintf(any.symbol, sizeof(any.symbol), "%.200s:%.300s", loc->module, loc->symbol);
 		s.loc = &any;
 		look_for_statics(&s, f);
@@ -354,7 +382,8 @@ static bool add_static_line(struct finder *f, const struct event_lines *e, u32 i
 			*err = first;
 	}
 	if (!s.found && !err->code)
-		dp_fail(err, E_STATIC_NONE, "%.80s%s%.100s", loc->module, loc->module[0] ? ":" : "", loc->symbol);
+		dp_fail(err, loc->kind == DP_LOC_CALL ? E_CALLS_NONE : E_STATIC_NONE, "%.80s%s%.100s", loc->module,
+			loc->module[0] ? ":" : "", loc->symbol);
 	return s.found && !s.failed;
 }
 
@@ -398,7 +427,7 @@ static bool add_line(struct finder *f, const struct event_lines *e, u32 i, struc
 
 	if (!wanted || dp_event_head(&ev, line->text, &behind, &err))
 		goto out;
-	if (ev.is_static) {
+	if (ev.is_static || ev.is_call) {
 		good = add_static_line(f, e, i, &ev.loc, out, &err);
 		if (!good && !err.column)
 			dp_error_column(&err, ev.loc.column);
@@ -424,6 +453,7 @@ static bool compile(struct line_program *p, const struct event_lines *e, const s
 				   .ndefines = t->ndefines,
 				   .module = p->file[0] ? p->file : NULL,
 				   .all_places = t->allow_trap,
+				   .takes_copies = true,
 				   .notes = t->quiet ? NULL : stderr};
 	struct dp_error err = {0};
 	struct dpcc_result res;
@@ -434,11 +464,14 @@ static bool compile(struct line_program *p, const struct event_lines *e, const s
 		return tell(&e->v[p->numbers[wrong]], &err);
 	if (!r) {
 		r = dp_rpn_parse(&p->unit, res.text, "line", ".", NULL, 0, &err);
-		free(res.text);
+		p->compiled = !r;
+		for (u32 i = 0; !r && i < res.ncopies; i++)
+			r = dp_rpn_copy_probe(&p->unit, res.copies[i].probe, res.copies[i].offset, res.copies[i].event,
+					      &err);
+		dp_cc_result_free(&res);
 	}
 	if (r)
 		dp_ui_error(&err, res.line[0] ? res.line : NULL);
-	p->compiled = !r;
 	return !r;
 }
 

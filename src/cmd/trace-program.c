@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -209,17 +210,25 @@ static void show_aggregates(struct program *p)
 	fflush(stdout);
 }
 
+static bool read_byte(int fd)
+{
+	char c;
+	ssize_t n;
+
+	while ((n = read(fd, &c, 1)) < 0 && errno == EINTR)
+		;
+	return n == 1;
+}
+
 /* In the child: wait for the probes to be in place, then become the command. */
 static void become_command(const struct program *p, int go, int result)
 {
-	char c;
 	int code;
 
-	ssize_t n;
-
-	while ((n = read(go, &c, 1)) < 0 && errno == EINTR)
-		;
-	if (n != 1)
+	prctl(PR_SET_NAME, DP_RUN_WAITS);
+	if (write(result, "", 1) != 1) /* our parent waits for the name */
+		_exit(126);
+	if (!read_byte(go))
 		_exit(127); /* the program was refused */
 	signal(SIGPIPE, SIG_DFL);
 	if (dp_cmd_int_ignored)
@@ -248,7 +257,9 @@ static int begin_command(struct program *p)
 	p->result = result[0];
 	p->args.pid = p->child;
 	p->args.flags |= DP_RUN_LATER;
-	return p->child > 0 ? CMD_OK : dp_ui_fail(E_FILE_MEMORY, NULL, "fork: %s", strerror(errno));
+	if (p->child > 0 && read_byte(p->result))
+		return CMD_OK;
+	return dp_ui_fail(E_FILE_MEMORY, NULL, "fork: %s", strerror(errno));
 }
 
 static int release_command(struct program *p)

@@ -456,10 +456,28 @@ static bool note_rings(struct dp_run *run, const struct dp_maps *maps, pid_t pid
 	return inherited;
 }
 
+/* A command that has not begun is a child of ours, with libraries of its own, and calls itself so. */
+static bool has_begun(const struct run_module *m, pid_t pid)
+{
+	char path[40], name[32] = "";
+	FILE *f;
+
+	if (!(m->flags & DP_RUN_LATER))
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	f = fopen(path, "re");
+	if (f && !fgets(name, sizeof(name), f))
+		*name = '\0';
+	if (f)
+		fclose(f);
+	name[strcspn(name, "\n")] = '\0';
+	return strcmp(name, DP_RUN_WAITS);
+}
+
 static void find_wanted(struct dp_run *run, const struct dp_maps *maps, pid_t pid, struct run_wanted *w)
 {
 	for (struct run_module *m = run->modules; m && w->n < RUN_WANTED_MAX; m = m->next) {
-		bool here = !run_is_in_kernel(m) && !m->leaving && dp_run_is_for(m, pid);
+		bool here = !run_is_in_kernel(m) && !m->leaving && dp_run_is_for(m, pid) && has_begun(m, pid);
 		const struct dp_map *map = here ? find_module(maps, m) : NULL;
 
 		if (!map)

@@ -65,6 +65,8 @@ struct dp_run_request {
 	u32 name_len, file_len, object_len;
 };
 
+#define DP_RUN_WAITS "dprobes-waits" /* DP_RUN_LATER: so the process calls itself until it is the program */
+
 /* A run without a directory: records go to write, which returns how many bytes it took. NULL: no memory. */
 struct dp_run *dp_run_new(ssize_t (*write)(void *arg, const void *text, size_t n), void *arg);
 

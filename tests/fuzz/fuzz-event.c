@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "../unit/machine.h"
+#include "lang/dpcc/dpcc.h"
 
 static const char *const seeds[] = {
     "p do_work+0x12 %ax +8(%di):u32 +0(%si):string if $arg1 > 4096",
@@ -22,6 +23,11 @@ static const char *const seeds[] = {
     "p f a=+0(%si):string if a == \"hello\" && $comm ~ \"red*[a-z]?\" || !(%ax & 0xff) && %al != 'x'",
     "p f x=%di if x ? %si : -%dx:s64 * 3 / (%cx | 1) % 7 << 2 >= 1 ^ ~5",
     "r f if $retval:s32 < 0 || +0(%sp):u64 - 8 <= 0x1000",
+    "s openat $path n=$flags if $ret < 0 && $error != 2",
+    "s libc:re[ac]* hist($duration), sum($count) by $fd, $call top 5 if $ret > 0",
+    "s:io/x write $ret = -5 if $path ~ \"/etc/*\"",
+    "u lib*:setjmp $arg1:string count by $backtrace[3]",
+    "r g $retval quantiles($duration) by $o->name { if (x) y = 1; }",
 };
 
 static const char *const pieces[] = {
@@ -53,10 +59,15 @@ static const char *const pieces[] = {
     "+",        "-",
     "1",        "kmod(x):",
     "a1",       "rv",
-    "m0x10",
+    "m0x10",    "s ",
+    "u ",       "$ret",
+    "$error",   "$duration",
+    " by ",     "hist(",
+    "count",    "{",
+    "}",        ",",
 };
 
-static u64 state, lines, compiled, ran;
+static u64 state, lines, compiled, ran, translated;
 static u64 codes[DP_NCODES];
 
 static u32 below(u32 n)
@@ -139,6 +150,32 @@ static const char *run(const struct dp_event *ev)
 	return what;
 }
 
+/* As the compiler of handlers takes it: a handler in C, or a mistake with its place. */
+static const char *translate(const char *line)
+{
+	struct dp_cc_lines *ls = dp_cc_lines_new("/bin/x", "user");
+	struct dp_error err = {0};
+	struct dp_event head;
+	const char *what = NULL;
+	u32 behind;
+	int ret;
+
+	if (!dp_event_head(&head, line, &behind, NULL) && behind > strlen(line))
+		what = "a head that is longer than its line";
+	ret = dp_cc_line_says_more(line) ? dp_cc_lines_add(ls, line, &err) : 0;
+	translated += !ret;
+	if (ret && (!err.code || ret != -dp_error_info(err.code)->number))
+		what = "the compiler gives an error without its code";
+	else if (ret && (err.column < 0 || err.column > (int)strlen(line)))
+		what = "the compiler gives an error without its place";
+	if (ret)
+		codes[err.code]++;
+	if (what)
+		printf("# %s: %s\n", what, line);
+	dp_cc_lines_free(ls);
+	return what;
+}
+
 static const char *check(const char *line)
 {
 	static const struct dp_event_env env = {symbol, NULL, NULL};
@@ -203,7 +240,7 @@ int main(int argc, char **argv)
 			strcpy(line, seeds[below(DP_ARRAY_SIZE(seeds))]);
 			mutate(line, sizeof(line));
 			copy = strdup(line); /* of its exact length */
-			good = !check(copy);
+			good = !check(copy) && !translate(copy);
 			free(copy);
 		}
 	for (u32 i = 0; i < DP_NCODES; i++)

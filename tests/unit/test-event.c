@@ -126,6 +126,7 @@ static void show_location(const struct dp_event *ev, char *buf, size_t size)
 		snprintf(buf + n, size - (size_t)n, "line %s %lld", ev->loc.symbol, (long long)ev->loc.offset);
 		break;
 	case DP_LOC_STATIC:
+	case DP_LOC_CALL:
 		snprintf(buf + n, size - (size_t)n, "static %s", ev->loc.symbol);
 	}
 }

@@ -48,6 +48,18 @@ static inline bool dp_code_is_syscall(const u8 code[DP_SYSCALL_LEN])
 	return code[0] == 0x0f && code[1] == 0x05;
 }
 
+/*
+ * Whether the call at code + at, with `at` bytes in front of it, is the one by which a signal handler returns.
+ * Unwinders and debuggers know it by its bytes, so they must not change.
+ */
+static inline bool dp_code_is_sigreturn(const u8 *code, u64 at)
+{
+	static const u8 wide[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0}, narrow[] = {0xb8, 15, 0, 0, 0};
+
+	return (at >= sizeof(wide) && !memcmp(code + at - sizeof(wide), wide, sizeof(wide))) ||
+	       (at >= sizeof(narrow) && !memcmp(code + at - sizeof(narrow), narrow, sizeof(narrow)));
+}
+
 /* Whether the byte may be the first of a breakpoint or of a jump that was put there. */
 static inline bool dp_code_may_be_patched(u8 byte)
 {

@@ -23,6 +23,16 @@ static inline const char *dp_name_of_arg(u32 n)
 	return names[n];
 }
 
+/* Of a system call: its number, and then what it gives; argument n, from 0. */
+#define DP_NAME_CALL "rax"
+
+static inline const char *dp_name_of_call_arg(u32 n)
+{
+	static const char *const names[] = {"rdi", "rsi", "rdx", "r10", "r8", "r9"};
+
+	return names[n];
+}
+
 enum dp_dwarf_register { DP_DWARF_FRAME = 6, DP_DWARF_SP = 7, DP_DWARF_ALIGN = 10, DP_DWARF_IP = 16 };
 
 /* NULL: programs cannot read it. is_vector: `push r` of it leaves two words. */

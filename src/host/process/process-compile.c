@@ -65,8 +65,20 @@ static bool is_due(const struct dp_session *s, const struct dp_probe *p)
 	return p->event && (p->fresh || !s->armed);
 }
 
+/* The same program with the same variables: one piece of code serves both. They follow one another. */
+static bool is_copy(const struct dp_probe *p, const struct dp_probe *last)
+{
+	const struct dp_program *a = &p->event->prog, *b = last ? &last->event->prog : NULL;
+
+	return b && a->len == b->len && p->locals == last->locals && p->globals == last->globals &&
+	       p->jit == last->jit && a->jmpmax == b->jmpmax && a->logmax == b->logmax &&
+	       !memcmp(&a->rpn, &b->rpn, sizeof(a->rpn)) && !memcmp(a->code, b->code, a->len);
+}
+
 static u64 lay_out_rpn(struct dp_session *s, u64 size)
 {
+	const struct dp_probe *last = NULL;
+
 	for (u32 i = 0; i < s->nprobes; i++) {
 		struct dp_probe *p = &s->probes[i];
 		struct dp_emit e;
@@ -79,6 +91,11 @@ static u64 lay_out_rpn(struct dp_session *s, u64 size)
 		p->compiled = 0;
 		if (!p->event->prog.rpn.ex_mask || p->jit == DP_JIT_OFF || s->opt.interpret)
 			continue;
+		if (is_copy(p, last)) {
+			p->compiled = last->compiled;
+			continue;
+		}
+		last = p;
 		buf = malloc(room);
 		dp_emit_init(&e, buf, room, 0);
 		if (buf && !compile_rpn(s, p, &e)) {
@@ -125,16 +142,21 @@ void dp_compile_place(struct dp_session *s, struct dp_spot *spots, u32 n, u64 ba
 
 static int write_rpn(struct dp_session *s, struct dp_range to, u8 *all, struct dp_error *err)
 {
+	u64 written = 0;
+
 	for (u32 i = 0; i < s->nprobes; i++) {
 		struct dp_probe *p = &s->probes[i];
 		struct dp_emit e;
 
 		if (!p->compiled || !is_due(s, p))
 			continue;
+		p->ncompiled = p->nsites;
+		if (p->compiled == written)
+			continue;
+		written = p->compiled;
 		dp_emit_init(&e, all + (p->compiled - to.lo), to.hi - p->compiled, p->compiled);
 		if (compile_rpn(s, p, &e)) /* it went well when the place was chosen */
 			return dp_fail(err, E_ARM_NOMEM, "compiled programs");
-		p->ncompiled = p->nsites;
 	}
 	return 0;
 }

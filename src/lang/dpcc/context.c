@@ -10,6 +10,7 @@
 #include "abi/abi-record.h"
 #include "arch/arch.h"
 #include "lang/dpcc/dpcc-gen.h"
+#include "lang/dpcc/syscalls.h"
 #include "symbols/statics.h"
 
 #define CALLS_MAX 2048        /* calls in progress, of one line; */
@@ -171,6 +172,64 @@ static struct node *argument(struct dpcc *c, const struct tok *t, const char *na
 	return stack_word(c, t, name, i - DP_NAME_ARGS);
 }
 
+/* ---- system calls ---- */
+
+static struct type *names_of(struct dpcc *c, struct type **known, const char *(*next)(u32 i, u32 *number))
+{
+	struct type *t = *known ? *known : dp_cc_alloc(c, sizeof(*t));
+	struct enumerator **last = &t->enums;
+	const char *name;
+	u32 number;
+
+	if (*known)
+		return t;
+	*t = dp_cc_type_int;
+	t->name = "system";
+	for (u32 i = 0; (name = next(i, &number)); i++) {
+		*last = dp_cc_alloc(c, sizeof(**last));
+		**last = (struct enumerator){NULL, name, number};
+		last = &(*last)->next;
+	}
+	return *known = t;
+}
+
+static struct node *named(struct dpcc *c, struct node *value, struct type *names)
+{
+	struct node *n = dp_cc_node_new(c, N_CAST, value->tok);
+
+	n->a = value;
+	n->type = names;
+	return n;
+}
+
+/* $nr, $call, $argN of the call; $ret, $retval, $error behind it. */
+static struct node *call_word(struct dpcc *c, const struct tok *t, const char *name)
+{
+	struct node *n = NULL;
+	u64 i;
+
+	if (numbered(name, "arg", &i)) {
+		if (!i || i > DP_SYSCALL_ARGS)
+			dp_cc_fail(c, t, E_EVENT_ARGN, "a system call has %d arguments at most", DP_SYSCALL_ARGS);
+		if (!c->target.is_return)
+			n = probe_value(c, t, name, dp_cc_format(c, "push r,%s;", dp_name_of_call_arg((u32)i - 1)));
+	} else if (!strcmp(name, "nr") && !c->target.is_return) {
+		n = probe_value(c, t, name, "push r," DP_NAME_CALL ";sx32;");
+	} else if ((!strcmp(name, "ret") || !strcmp(name, "retval")) && c->target.is_return) {
+		n = probe_value(c, t, name, DP_NAME_CALL);
+		n->probe->pieces[0].kind = DP_PIECE_REGISTER; /* it can be another one */
+	} else if (!strcmp(name, "error") && c->target.is_return) {
+		return named(c, probe_value(c, t, name, "push r," DP_NAME_CALL ";neg;"),
+			     names_of(c, &c->error_names, dp_syscall_error));
+	} else if (!strcmp(name, "call")) {
+		n = dp_cc_context(c, t, "nr");
+		return n ? named(c, dp_cc_to_value(c, n), names_of(c, &c->call_names, dp_syscall_name)) : NULL;
+	}
+	if (n)
+		n->type = &dp_cc_type_long;
+	return n;
+}
+
 /* ---- what was kept when the call began ---- */
 
 struct call { /* of one line: a table by stack pointer and process, whose words are the time and the kept values */
@@ -194,8 +253,9 @@ static struct call *call_of(struct dpcc *c, u64 line)
 static struct node **keep(struct dpcc *c, struct call *k, const struct tok *t, const char *name, struct node **last)
 {
 	u64 number;
-	struct node *v = numbered(name, "arg", &number) ? argument(c, t, name, number)
-							: dp_cc_variable(c, t, name, false);
+	struct node *v = c->target.is_call                ? call_word(c, t, name)
+			 : numbered(name, "arg", &number) ? argument(c, t, name, number)
+							  : dp_cc_variable(c, t, name, false);
 
 	for (u32 i = 0; i < k->n; i++)
 		if (!strcmp(k->names[i], name))
@@ -332,6 +392,12 @@ struct node *dp_cc_context(struct dpcc *c, const struct tok *t, const char *name
 
 	if (n)
 		return n;
+	if (c->target.is_call)
+		n = call_word(c, t, name);
+	if (n)
+		return n;
+	if (c->target.is_call && (numbered(name, "arg", &number) || !strcmp(name, "nr")))
+		return NULL;
 	for (u32 i = 0; i < DP_ARRAY_SIZE(words); i++)
 		if (!strcmp(name, words[i].name))
 			return builtin(c, t, words[i].builtin, words[i].type);

@@ -184,6 +184,7 @@ struct target {           /* one probed instruction */
 	u64 watched;                  /* bytes of memory; it runs at accesses to them. 0: it is an instruction */
 	const char *watched_as;       /* the variable that they are; NULL: none whose type is known */
 	const struct dp_static *note; /* it is a static probe; NULL: it is none */
+	bool is_call;                 /* it calls the system, or, is_return, stands behind one that does */
 };
 
 struct dpcc {
@@ -202,10 +203,11 @@ struct dpcc {
 	struct btf *btf, *btf_base; /* of the probed module of the kernel, and of the kernel */
 	bool by_name;               /* addresses are not known yet: symbols stand for them */
 	struct target target;
-	u64 line;           /* of which the handler is: see context.c */
-	struct call *calls; /* over all passes */
-	const char *event;  /* the record is shown as one of this event; NULL: as a program's */
-	bool bare;          /* words without $ may be variables of the program: in log_probe_expr */
+	u64 line;                              /* of which the handler is: see context.c */
+	struct call *calls;                    /* over all passes */
+	const char *event;                     /* the record is shown as one of this event; NULL: as a program's */
+	struct type *call_names, *error_names; /* of system calls, over all passes */
+	bool bare;                             /* words without $ may be variables of the program: in log_probe_expr */
 
 	/* tables of one pass */
 	struct scope *scope;
@@ -220,6 +222,7 @@ struct dpcc {
 		char *s;
 		size_t n, cap;
 	} * code, decls, all;
+	size_t program_at; /* in all: where the last probe's program begins, behind what its place makes of it */
 	u32 label, depth;
 	int brk, cont, handler, loop_handler; /* labels, -1: none */
 	bool helper[64];
@@ -383,6 +386,7 @@ void dp_cc_gen_address(struct dpcc *c, struct node *n);
 void dp_cc_gen_void(struct dpcc *c, struct node *n);
 /* All of a probe's program: the handler, what it calls, helpers. */
 void dp_cc_gen_program(struct dpcc *c, struct function *handler);
+const char *dp_cc_event_words(struct dpcc *c); /* what "field = event" has at this place */
 void dp_cc_gen_helpers(struct dpcc *c);
 void dp_cc_gen_load(struct dpcc *c, u64 size, bool is_signed, bool in_target); /* (addr -- v) */
 void dp_cc_gen_store(struct dpcc *c, u64 size, bool in_target);                /* (addr v -- ) */

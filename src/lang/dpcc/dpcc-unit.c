@@ -348,6 +348,17 @@ static void compile(struct unit *u, const char *path)
 		dp_cc_fail(c, NULL, E_RPN_MEMORY, "the compiler");
 }
 
+void dp_cc_result_free(struct dpcc_result *res)
+{
+	for (u32 i = 0; i < res->ncopies; i++)
+		free(res->copies[i].event);
+	free(res->copies);
+	free(res->text);
+	res->copies = NULL;
+	res->text = NULL;
+	res->ncopies = 0;
+}
+
 int dp_cc_compile(const char *path, const struct dpcc_options *opt, struct dpcc_result *res, struct dp_error *err)
 {
 	struct dp_error own = {0};
@@ -378,6 +389,8 @@ int dp_cc_compile(const char *path, const struct dpcc_options *opt, struct dpcc_
 		free(chunk);
 	}
 	own.code = u->c.err->code;
+	if (own.code)
+		dp_cc_result_free(res);
 	free(u);
 	return own.code ? -dp_error_info(own.code)->number : 0;
 }

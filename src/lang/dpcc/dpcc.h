@@ -27,10 +27,19 @@ struct dpcc_options {
 	const char *vars_at;
 	enum dp_rpn_modtype vars_of; /* which kind of module that is */
 	FILE *notes;                 /* remarks, one a line; NULL: none */
+	bool takes_copies;           /* the caller looks at dpcc_result.copies */
+};
+
+struct dpcc_copy { /* the program of a probe in text is wanted at another place of the file as well */
+	u32 probe;
+	u64 offset;
+	char *event; /* what "field = event" is to have there; NULL: nothing else */
 };
 
 struct dpcc_result {
-	char *text;     /* free() it */
+	char *text;               /* free() it */
+	struct dpcc_copy *copies; /* dp_cc_result_free() */
+	u32 ncopies;
 	char line[512]; /* on error: the source line that err->column is in; "" */
 };
 
@@ -39,6 +48,8 @@ struct dpcc_result {
  * the detail begins with "FILE:LINE:COLUMN: ".
  */
 int dp_cc_compile(const char *path, const struct dpcc_options *opt, struct dpcc_result *res, struct dp_error *err);
+
+void dp_cc_result_free(struct dpcc_result *res);
 
 /*
  * Event lines. Whether one says what only this compiler understands (names of the program, aggregates, assignments, a

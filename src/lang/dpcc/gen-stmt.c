@@ -349,7 +349,7 @@ static void gen_literals(struct dpcc *c)
 }
 
 /* "group" "name" "function" OFFSET RETURN, as records show the probe. */
-static const char *event_words(struct dpcc *c)
+const char *dp_cc_event_words(struct dpcc *c)
 {
 	struct dp_symbol sym = {.name = c->target.func         ? c->target.func
 					: c->target.watched_as ? c->target.watched_as
@@ -398,7 +398,8 @@ void dp_cc_gen_program(struct dpcc *c, struct function *handler)
 		dp_cc_emit(c, c->counts && !c->traces ? "abort" : "exit");
 	}
 	if (c->event)
-		dp_cc_buf_put(c, &c->all, "field = event %s\n", event_words(c));
+		dp_cc_buf_put(c, &c->all, "field = event %s\n", dp_cc_event_words(c));
+	c->program_at = c->all.n;
 	for (u32 i = 0; i < c->nfields; i++)
 		dp_cc_buf_put(c, &c->all, "field = %s\n", c->fields[i]);
 	dp_cc_buf_add(c, &c->all, start.s, start.n);

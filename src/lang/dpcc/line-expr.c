@@ -81,11 +81,13 @@ static int name(struct line *l, u32 at, struct out_text *o)
 	if (!n)
 		return dp_cc_line_fail(l, at, E_EVENT_VAR, "a name must follow the $");
 	if (n == 8 && !memcmp(p, "duration", 8)) {
-		l->uses_duration = true;
+		l->uses_duration = l->uses_result = true;
 		l->duration_at = at;
 		dp_cc_out_put(o, at, "__took");
 		return 0;
 	}
+	if (l->ev.is_call && dp_cc_line_call_name(l, at, o))
+		return 0;
 	dp_cc_out_add(o, l->text + at, n + 1, at, true);
 	return is_known_everywhere(p, n) ? 0 : remember_name(l, at + 1);
 }

@@ -5,6 +5,7 @@
 
 #include "arch/arch.h"
 #include "lang/dpcc/dpcc-priv.h"
+#include "lang/dpcc/syscalls.h"
 #include "lang/event/event.h"
 #include "program/code.h"
 #include "program/opcode.h"
@@ -47,11 +48,15 @@ struct line {
 	unsigned long top;
 	bool uses_duration, uses_all;
 	u32 duration_at;
-	u32 names[64], nnames; /* $NAME that may be a parameter: where the name begins */
+	u32 calls[DP_SYSCALLS_MAX], ncalls; /* of the system, that the line means */
+	bool uses_result;                   /* $ret, $error, $duration: what is known behind a call only */
+	bool condition_waits;               /* the condition does */
+	u32 names[64], nnames;              /* $NAME that may be a parameter: where the name begins */
 
 	struct out_text body, tail, condition;
 };
 
+/* line-text.c */
 int dp_cc_line_fail(struct line *l, u32 at, enum dp_code code, const char *fmt, ...) DP_PRINTF(4, 5);
 bool dp_cc_is_word_char(char c);
 u32 dp_cc_word_len(const char *p);
@@ -65,6 +70,11 @@ void dp_cc_out_free(struct out_text *o);
 /* line-expr.c. hex (may be NULL): whether the value is better shown in hexadecimal. */
 int dp_cc_line_expr(struct line *l, u32 from, u32 to, struct out_text *o, bool *hex);
 int dp_cc_line_body(struct line *l, u32 from, u32 to);
+
+/* line-calls.c: lines of system calls. */
+int dp_cc_line_calls(struct line *l);                                  /* which are meant */
+bool dp_cc_line_call_name(struct line *l, u32 at, struct out_text *o); /* $NAME of an argument, or what is known */
+void dp_cc_line_put_calls(struct line *l, struct out_text *o);
 
 /* line.c: a line as pragmas and handlers, two text lines for each. */
 int dp_cc_line_translate(struct out_text *o, const char *text, u32 number, struct line_names *taken,

@@ -10,98 +10,7 @@
 
 #include "lang/dpcc/line-priv.h"
 
-/* ---- texts with their origin ---- */
-
-static bool has_room(struct out_text *o, size_t n)
-{
-	size_t room = DP_MAX(2 * o->room, n);
-	void *more;
-
-	if (n <= o->room)
-		return true;
-	more = realloc(o->s, room);
-	if (!more)
-		return false;
-	o->s = more;
-	more = realloc(o->at, room * sizeof(*o->at));
-	if (!more)
-		return false;
-	o->at = more;
-	o->room = room;
-	return true;
-}
-
-void dp_cc_out_add(struct out_text *o, const char *s, size_t n, u32 at, bool follows)
-{
-	if (o->failed || !has_room(o, o->n + n + 1)) {
-		o->failed = true;
-		return;
-	}
-	memcpy(o->s + o->n, s, n);
-	for (size_t i = 0; i < n; i++)
-		o->at[o->n + i] = at + (follows ? (u32)i : 0);
-	o->n += n;
-	o->s[o->n] = '\0';
-}
-
-void dp_cc_out_put(struct out_text *o, u32 at, const char *fmt, ...)
-{
-	char text[1024];
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	o->failed |= n >= (int)sizeof(text);
-	dp_cc_out_add(o, text, strlen(text), at, false);
-}
-
-void dp_cc_out_append(struct out_text *o, const struct out_text *from)
-{
-	size_t before = o->n;
-
-	o->failed |= from->failed;
-	dp_cc_out_add(o, from->s ? from->s : "", from->n, 0, false);
-	if (!o->failed && from->n)
-		memcpy(o->at + before, from->at, from->n * sizeof(*o->at));
-}
-
-void dp_cc_out_free(struct out_text *o)
-{
-	free(o->s);
-	free(o->at);
-	*o = (struct out_text){NULL};
-}
-
-int dp_cc_line_fail(struct line *l, u32 at, enum dp_code code, const char *fmt, ...)
-{
-	char text[160];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	dp_fail(l->err, code, "%s", text);
-	dp_error_column(l->err, (int)at);
-	return -dp_error_info(code)->number;
-}
-
 /* ---- characters ---- */
-
-bool dp_cc_is_word_char(char c)
-{
-	return isalnum((unsigned char)c) || c == '_';
-}
-
-u32 dp_cc_word_len(const char *p)
-{
-	u32 n = 0;
-
-	while (dp_cc_is_word_char(p[n]))
-		n++;
-	return isdigit((unsigned char)*p) ? 0 : n;
-}
 
 static bool is_blank(char c)
 {
@@ -113,23 +22,6 @@ static u32 skip_blanks(const char *text, u32 at)
 	while (text[at] && is_blank(text[at]))
 		at++;
 	return at;
-}
-
-/* Behind a quoted text or a bracket with all in it that begins here, else behind the character. */
-u32 dp_cc_step(const char *text, u32 at)
-{
-	char c = text[at++];
-
-	if (c == '"' || c == '\'') {
-		while (text[at] && text[at] != c)
-			at += text[at] == '\\' && text[at + 1] ? 2 : 1;
-		return text[at] ? at + 1 : at;
-	}
-	if (c != '(' && c != '[' && c != '{')
-		return at;
-	while (text[at] && text[at] != ')' && text[at] != ']' && text[at] != '}')
-		at = dp_cc_step(text, at);
-	return text[at] ? at + 1 : at;
 }
 
 static bool is_keyword(const char *p)
@@ -258,7 +150,7 @@ bool dp_cc_line_says_more(const char *text)
 		dp_event_line_free(line);
 		return false;
 	}
-	return !dp_event_head(&ev, text, &behind, NULL) && (ev.is_static || says_more(text, behind));
+	return !dp_event_head(&ev, text, &behind, NULL) && (ev.is_static || ev.is_call || says_more(text, behind));
 }
 
 /* ---- names ---- */
@@ -339,6 +231,8 @@ static int field(struct line *l, u32 at, u32 end)
 	if (l->nfields == DP_ARRAY_SIZE(l->fields))
 		return dp_cc_line_fail(l, at, E_EVENT_ARGS, "more than %zu", DP_ARRAY_SIZE(l->fields));
 	if (end - from == 5 && !strncmp(l->text + from, "$args", 5)) {
+		if (l->ev.is_call)
+			return dp_cc_line_fail(l, from, E_EVENT_VAR, "a line without values shows all arguments");
 		dp_cc_out_put(&l->body, from, "log_args(); ");
 		l->uses_all = true;
 		return 0;
@@ -510,10 +404,17 @@ static int parse_condition(struct line *l, u32 *at)
 {
 	u32 from = skip_blanks(l->text, *at + 2), end = from + (u32)strlen(l->text + from);
 
+	bool used = l->uses_result;
+	int r;
+
 	*at = end;
 	if (from == end)
 		return dp_cc_line_fail(l, from, E_EVENT_ARG, "the condition is missing");
-	return dp_cc_line_expr(l, from, end, &l->condition, NULL);
+	l->uses_result = false;
+	r = dp_cc_line_expr(l, from, end, &l->condition, NULL);
+	l->condition_waits = l->uses_result;
+	l->uses_result |= used;
+	return r;
 }
 
 static int parse_item(struct line *l, u32 *at)
@@ -651,6 +552,8 @@ int dp_cc_line_translate(struct out_text *o, const char *text, u32 number, struc
 	l->number = number;
 	l->err = err;
 	r = dp_event_head(&l->ev, text, &l->behind, err);
+	if (!r && l->ev.is_call)
+		r = dp_cc_line_calls(l);
 	if (!r && l->ev.loc.kind == DP_LOC_ADDRESS)
 		r = dp_cc_line_fail(l, (u32)l->ev.loc.column, E_EVENT_LOCATION,
 				    "names are known in functions: give one");
@@ -660,7 +563,7 @@ int dp_cc_line_translate(struct out_text *o, const char *text, u32 number, struc
 		r = dp_cc_line_fail(l, l->duration_at, E_EVENT_VAR,
 				    "$duration is known where a function returns: r FUNCTION");
 	if (!r)
-		put_handler(l, o);
+		(l->ev.is_call ? dp_cc_line_put_calls : put_handler)(l, o);
 	if (!r && (o->failed || l->body.failed || l->tail.failed || l->condition.failed))
 		r = dp_fail(err, E_EVENT_MEMORY, "the line");
 	for (u32 i = 0; i < DP_ARRAY_SIZE(l->fields); i++)

@@ -14,6 +14,7 @@
 #include "symbols/variable.h"
 
 #define PLACES_MAX 256
+#define CALLS_MAX 1500 /* of the system, in a module; each is two probes */
 
 const char *dp_cc_one_line(struct dpcc *c, const char *name)
 {
@@ -392,6 +393,85 @@ static void statics_place(struct unit *u, const struct place_def *d, const struc
 			   u->c.mod ? dp_module_base(u->c.mod) : "the kernel");
 }
 
+/* s: all instructions that call the system; s%return: those behind them. */
+static bool is_call(const struct place_def *d)
+{
+	return !strcmp(d->location, "s") || !strcmp(d->location, "s%return");
+}
+
+/* The program of the first place again: nothing in it is of the place but what the event's words say. */
+static void same_program(struct unit *u, struct target target, u64 offset, const char *program)
+{
+	struct dpcc *c = &u->c;
+
+	c->target = target;
+	dp_cc_buf_put(c, &c->all, "\noffset = 0x%llx\nminor = %u\n", (unsigned long long)offset, ++u->nprobes);
+	if (c->event)
+		dp_cc_buf_put(c, &c->all, "field = event %s\n", dp_cc_event_words(c));
+	dp_cc_buf_add(c, &c->all, program, strlen(program));
+}
+
+static void add_copy(struct unit *u, struct target target, u64 offset)
+{
+	struct dpcc *c = &u->c;
+	struct dpcc_copy *v = realloc(c->res->copies, (c->res->ncopies + 1) * sizeof(*v));
+
+	if (!v)
+		dp_cc_fail(c, NULL, E_RPN_MEMORY, "the compiler");
+	c->target = target;
+	c->res->copies = v;
+	v[c->res->ncopies] = (struct dpcc_copy){u->nprobes - 1, offset, c->event ? strdup(dp_cc_event_words(c)) : NULL};
+	if (c->event && !v[c->res->ncopies].event)
+		dp_cc_fail(c, NULL, E_RPN_MEMORY, "the compiler");
+	c->res->ncopies++;
+}
+
+struct calls {
+	u64 v[CALLS_MAX];
+	u32 n, left_out;
+};
+
+static bool note_call(void *arg, u64 addr, bool fits)
+{
+	struct calls *calls = arg;
+
+	if (fits && calls->n < CALLS_MAX)
+		calls->v[calls->n++] = addr;
+	else
+		calls->left_out++;
+	return false;
+}
+
+static void calls_place(struct unit *u, const struct place_def *d, const struct tok *where)
+{
+	struct dpcc *c = &u->c;
+	struct calls *calls = dp_cc_alloc(c, sizeof(*calls));
+	bool is_return = d->location[1];
+	const char *program = NULL;
+	u64 offset;
+
+	if (c->mod && !c->by_name)
+		dp_module_each_syscall(c->mod, note_call, calls);
+	if (!calls->n)
+		dp_cc_fail(c, where, E_CALLS_NONE, "%.80s", c->mod ? dp_module_base(c->mod) : "the kernel");
+	if (calls->left_out && is_return)
+		dp_cc_unit_note(u, "%s: %u of %u instructions that call the system cannot be probed",
+				dp_module_base(c->mod), calls->left_out, calls->left_out + calls->n);
+	for (u32 i = 0; i < calls->n; i++) {
+		u64 pc = calls->v[i] + (is_return ? DP_SYSCALL_LEN : 0);
+		struct target target = {.pc = pc, .is_call = true, .is_return = is_return};
+
+		if (!dp_module_addr_to_offset(c->mod, pc, &offset))
+			continue;
+		if (program) {
+			c->opt->takes_copies ? add_copy(u, target, offset) : same_program(u, target, offset, program);
+			continue;
+		}
+		one_probe(u, d, target, "", dp_cc_format(c, "0x%llx", (unsigned long long)offset));
+		program = dp_cc_text(c, c->all.s + c->program_at, c->all.n - c->program_at);
+	}
+}
+
 static void watch_place(struct unit *u, const struct place_def *d, const struct tok *where)
 {
 	struct dpcc *c = &u->c;
@@ -435,6 +515,10 @@ void dp_cc_unit_place(struct unit *u, const struct place_def *d)
 		dp_cc_fail(&u->c, &where, E_DPCC_PRAGMA, "a PROBEPOINT_HANDLER for %.60s is missing", d->location);
 	if (is_watch(d)) {
 		watch_place(u, d, &where);
+		return;
+	}
+	if (is_call(d)) {
+		calls_place(u, d, &where);
 		return;
 	}
 	if (is_static(d)) {

@@ -170,6 +170,13 @@ struct node *dp_cc_variable(struct dpcc *c, const struct tok *t, const char *nam
 				   "variables of the program can be used in handlers of a probe only");
 		return NULL;
 	}
+	if (c->target.is_call) {
+		if (needed)
+			dp_cc_fail(c, t, E_EVENT_VAR,
+				   "system calls have $call $nr $arg1 to $arg6 $ret $error $duration, and "
+				   "the names of their arguments where one call is named");
+		return NULL;
+	}
 	n = dp_cc_node_new(c, N_PROBE, t);
 	n->probe = dp_cc_alloc(c, sizeof(*n->probe));
 	n->text = name;

@@ -18,6 +18,7 @@ enum dp_location_kind {
 	DP_LOC_PATTERN,     /* [MODULE:]GLOB: every function that matches */
 	DP_LOC_LINE,        /* MODULE:FILE.c:LINE; the file in symbol, the line in offset */
 	DP_LOC_STATIC,      /* [MODULE:]PATTERN of static probes; see dp_static_matches() */
+	DP_LOC_CALL,        /* [MODULE:]PATTERN of system calls */
 };
 
 #define DP_MODULE_MAX 256
@@ -38,8 +39,8 @@ struct dp_event {
 	bool is_named;           /* the line gives the name */
 	bool is_return;          /* r, or %return */
 	bool is_watch;           /* w: loc names memory */
-	bool is_static; /* u: loc names static probes; such a line has a head only, the compiler reads the rest */
-	u32 watch_len;  /* bytes; 0: not given. Of a probe in a process: how many there are */
+	bool is_static, is_call; /* u, s: loc names static probes, system calls; the compiler reads what is behind it */
+	u32 watch_len;           /* bytes; 0: not given. Of a probe in a process: how many there are */
 	enum dp_watch_type watch_type;
 	int maxactive;             /* 0: not given */
 	bool has_args, has_retval; /* $argN, $retval: words where C has them */

@@ -114,6 +114,50 @@ int dp_rpn_select(struct dp_rpn_unit *u, const char *groups, const char *types, 
 	return kept ? 0 : dp_fail(err, E_RPN_NONE, "%.100s", u->name);
 }
 
+/* ---- copies ---- */
+
+/* The description with another event. */
+static char *described_as(const char *described, const char *event)
+{
+	static const char head[] = "field = event ";
+	const char *at = described ? strstr(described, head) : NULL, *end = at ? at + strcspn(at, "\n") : NULL;
+	char *text;
+
+	if (!at || !event)
+		return described ? strdup(described) : NULL;
+	return asprintf(&text, "%.*s%s%s%s", (int)(at - described), described, head, event, end) < 0 ? NULL : text;
+}
+
+int dp_rpn_copy_probe(struct dp_rpn_unit *u, u32 index, u64 offset, const char *event, struct dp_error *err)
+{
+	struct dp_rpn_probe *v, *p;
+	const char *bad;
+
+	if (u->nprobes == DP_RPN_PROBES_MAX)
+		return dp_fail(err, E_RPN_VALUE, "more than %u probes", DP_RPN_PROBES_MAX);
+	v = realloc(u->probes, (u->nprobes + 1ull) * sizeof(*v));
+	if (!v)
+		return dp_fail(err, E_RPN_MEMORY, "probe");
+	u->probes = v;
+	p = &v[u->nprobes];
+	*p = v[index];
+	p->offset = (s64)offset;
+	p->rf = NULL;
+	p->prog.code = dp_alloc(v[index].prog.len);
+	p->relocs = malloc((p->nrelocs + 1) * sizeof(*p->relocs));
+	p->described = described_as(v[index].described, event);
+	if (!p->prog.code || !p->relocs || (v[index].described && !p->described)) {
+		dp_rpn_probe_free(p);
+		return dp_fail(err, E_RPN_MEMORY, "probe");
+	}
+	memcpy(p->prog.code, v[index].prog.code, p->prog.len);
+	if (p->nrelocs)
+		memcpy(p->relocs, v[index].relocs, p->nrelocs * sizeof(*p->relocs));
+	u->nprobes++;
+	p->rf = p->described ? dp_rf_parse(p->described, &bad) : NULL;
+	return !p->described || p->rf ? 0 : dp_fail(err, E_RPN_VALUE, "the event of a probe");
+}
+
 /* ---- back to text ---- */
 
 static const struct dp_rpn_reloc *reloc_at(const struct dp_rpn_probe *p, u32 at)

@@ -111,6 +111,11 @@ int dp_rpn_read(struct dp_rpn_unit *u, const char *path, const struct dp_rpn_def
 /* The same for a text; name stands for the file in messages, #include looks in dir. */
 int dp_rpn_parse(struct dp_rpn_unit *u, const char *text, const char *name, const char *dir,
 		 const struct dp_rpn_define *defines, u32 ndefines, struct dp_error *err);
+/*
+ * Probe `index` once more, at another offset of the file; event: what its "field = event" is to have there, or NULL.
+ * E_RPN_MEMORY, E_RPN_VALUE.
+ */
+int dp_rpn_copy_probe(struct dp_rpn_unit *u, u32 index, u64 offset, const char *event, struct dp_error *err);
 void dp_rpn_free(struct dp_rpn_unit *u);
 void dp_rpn_probe_free(struct dp_rpn_probe *p);
 

@@ -34,6 +34,13 @@ __asm__(".pushsection .text\nsold_here: nop\nret\n.popsection\n"
 	".pushsection .note.stapsdt, \"\", \"note\"\n.balign 4\n.4byte 2f-1f, 4f-3f, 3\n1: .asciz \"stapsdt\"\n"
 	"2: .balign 4\n3: .8byte sold_here, 0, 0\n.asciz \"shop\"\n.asciz \"sold\"\n"
 	".asciz \"8@%xmm0 -4@%edi\"\n4: .balign 4\n.popsection");
+__attribute__((noipa)) long calls_system(long number_of_call)
+{
+	long result;
+
+	__asm__ volatile("syscall" : "=a"(result) : "a"(number_of_call) : "rcx", "r11", "memory");
+	return result + 100000;
+}
 int main(int argc, char **argv)
 {
 	struct pair p = {argc, 2};
@@ -42,6 +49,7 @@ int main(int argc, char **argv)
 	bits.low = argc;
 	if (argc > 100)
 		never();
+	number += argc > 50 ? (int)calls_system(39) : 0;
 	nothing();
 	real += gives_double(argc) + gives_float(argc);
 	number += gives_pair(argc).b + gives_big(argc).last;
