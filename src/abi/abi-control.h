@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-#define DP_ABI 12
+#define DP_ABI 13
 #define DP_CONTROL_MAGIC 0x31424f5250594e44ull /* "DNYPROB1" */
 #define DP_REDIRECTED 0x4452494445525044ull    /* value of a trap signal whose thread a tracer has redirected already */
 
@@ -85,7 +85,8 @@ struct dp_control {
 	u64 homes;     /* struct dp_redirect[], sorted: place in a detour -> original address */
 	u64 watches;   /* struct dp_watch_rt[] */
 	u32 npoints, nprobes, nredirects, nhomes;
-	u32 nwatches, pad3;
+	u32 nwatches;
+	u32 above;                /* old_trap is the handler of another session: its watchpoints' signals go on to it */
 	u32 state;                /* enum dp_state */
 	u32 owner_pid;            /* the dprobes that armed this; 0 when it let go of it for good */
 	u64 region_lo, region_hi; /* the main mapping: code, control block, slots, rings */

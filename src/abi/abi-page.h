@@ -5,8 +5,8 @@
 
 #include "base/base.h"
 
-/* In the data of the signal of a page fault, as DP_WATCH_MAGIC; below it: */
-#define DP_PAGE_MAGIC 0x44505047ull
+/* In the data of the signal of a page fault, as DP_WATCH_MAGIC; instead of the index: */
+#define DP_PAGE_MAGIC 0xd950ull
 #define DP_PAGE_BY_CALL 1 /* the kernel faulted, on behalf of the program */
 
 #define DP_COPIES 4096     /* instructions that may be known, power of two */

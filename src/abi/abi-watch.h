@@ -27,9 +27,15 @@ struct dp_watch_rt { /* one watched piece of memory: at most 8 bytes, or any num
 	u32 pad;
 };
 
-/* In the data of the signal that a hit raises: above the index into watches[]. */
-#define DP_WATCH_MAGIC 0x44505741ull
-#define DP_TRAP_PERF 6 /* si_code of that signal */
+/*
+ * In the data of the signal that a hit raises: what it is of, the region of the session that watches (whole pages, in
+ * the lower half of the addresses), and the index into watches[].
+ */
+#define DP_WATCH_MAGIC 0xd957ull
+#define DP_WATCH_DATA(magic, region, index) ((magic) << 48 | (region) | (index))
+#define DP_WATCH_INDEX(data) ((u32)(data)&0xfff)
+#define DP_WATCH_OF(data) ((data) & ~0xfffull) /* without the index */
+#define DP_TRAP_PERF 6                         /* si_code of that signal */
 #define DP_WATCH_CHUNK 8
 
 /* From a register along pointers: each offset but the last leads to a word that is the next pointer. */

@@ -36,6 +36,19 @@ static void on_note(void *arg, const char *text)
 	dp_ui_note("%s", text);
 }
 
+/* Whose probes stand there: one that runs, 0: none; and whether there are some to be taken away. */
+static pid_t look(const struct cleaning *c, const struct dp_standing *v, u32 n, bool *left)
+{
+	pid_t running = 0;
+
+	*left = false;
+	for (u32 i = 0; i < n; i++) {
+		*left |= c->of ? v[i].owner == c->of : !lives(v[i].owner);
+		running = lives(v[i].owner) ? v[i].owner : running;
+	}
+	return running;
+}
+
 /* A new session takes away what a dead one has left; it is not used further. */
 static void clean(struct cleaning *c, pid_t pid)
 {
@@ -45,24 +58,27 @@ static void clean(struct cleaning *c, pid_t pid)
 	struct dp_error err = {0};
 	u32 n = 0;
 	int r = dp_standing_read(pid, &v, &n, &err);
+	bool left;
+	pid_t running = look(c, v, n, &left);
 
-	if (!r && c->all && (!n || (c->of ? v[0].owner != c->of : lives(v[0].owner)))) {
+	if (c->all && (r || !left)) { /* or it has ended, or may not be looked at */
 		free(v);
 		return;
 	}
-	if (r && c->all) /* it has ended, or may not be looked at */
-		return;
-	if (!r && n && !c->of && lives(v[0].owner))
+	if (!r && running && !left && !c->of)
 		c->status = dp_ui_fail(E_TARGET_BUSY,
 				       "end that dprobes, or take its programs out with `dprobes remove`",
-				       "the probes in process %d belong to dprobes process %d", pid, v[0].owner);
+				       "the probes in process %d belong to dprobes process %d", pid, running);
 	else if (!r)
 		r = dp_session_new(&s, pid, &opt, &err);
 	if (!r && c->status == CMD_OK) {
 		dp_session_free(s);
-		if (!c->of)
-			printf("process %d: %s\n", pid, n ? "clean again" : "no probes are left in it");
-		c->cleaned += n > 0;
+		if (!c->of && running)
+			printf("process %d: clean again but for the probes of dprobes process %d, which runs\n", pid,
+			       running);
+		else if (!c->of)
+			printf("process %d: %s\n", pid, left ? "clean again" : "no probes are left in it");
+		c->cleaned += left;
 	}
 	if (r) {
 		dp_ui_error(&err, NULL);

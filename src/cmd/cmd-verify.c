@@ -169,11 +169,18 @@ static void check_mapping(struct check *c, const struct dp_map *map)
 static void hint(const struct check *c, char *buf, size_t size)
 {
 	pid_t owner = c->nours ? c->ours[0].owner : 0;
+	bool killed = owner && kill(owner, 0) && errno == ESRCH;
 
 	*buf = '\0';
 	if (!c->places || c->known < c->places || !owner)
 		return;
-	if (kill(owner, 0) && errno == ESRCH)
+	for (u32 i = 1; i < c->nours; i++)
+		if (c->ours[i].owner != owner) {
+			snprintf(buf, size, "they are the probes of several dprobes: `dprobes list -p %d` names them",
+				 c->pid);
+			return;
+		}
+	if (killed)
 		snprintf(buf, size,
 			 "they are the probes of dprobes process %d, which was killed: "
 			 "`dprobes clean -p %d` takes them away",

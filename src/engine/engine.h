@@ -75,6 +75,9 @@ struct dp_plan {
 	u8 *code;
 	u64 code_len, cap_code;
 	struct dp_space space; /* fill in what is busy before planning */
+	/* Bytes of somebody else's patches that may not be touched, by dp_alloc(); fill in before planning. */
+	struct dp_range *taken;
+	u32 ntaken;
 };
 
 /*

@@ -367,8 +367,16 @@ static int build_tables(struct dp_plan *plan)
 	return 0;
 }
 
-/* A patch that found no place is dropped; its spots learn why. */
-static void drop_patch(struct dp_plan *plan, u32 index, struct dp_spot *spots, u32 n)
+static bool is_taken(const struct dp_plan *plan, const struct dp_planned *p)
+{
+	for (u32 i = 0; i < plan->ntaken; i++)
+		if (p->start < plan->taken[i].hi && p->start + dp_planned_reach(p) > plan->taken[i].lo)
+			return true;
+	return false;
+}
+
+/* A patch that cannot be is dropped; its spots learn why. */
+static void drop_patch(struct dp_plan *plan, u32 index, struct dp_spot *spots, u32 n, enum dp_code why)
 {
 	struct dp_planned *p = &plan->patches[index];
 
@@ -377,7 +385,7 @@ static void drop_patch(struct dp_plan *plan, u32 index, struct dp_spot *spots, u
 			for (u8 k = 0; k < p->win.ninsns; k++)
 				if (p->detour.point[k] == spots[i].point) {
 					spots[i].outcome = DP_OUTCOME_REFUSED;
-					spots[i].why = E_SITE_REACH;
+					spots[i].why = why;
 				}
 	memmove(p, p + 1, (plan->npatches - index - 1) * sizeof(*p));
 	plan->npatches--;
@@ -434,11 +442,15 @@ int dp_plan_next(struct dp_plan *plan, const struct dp_plan *before, struct dp_s
 	if (r)
 		return r;
 	for (u32 i = 0; i < plan->npatches;) {
-		r = keep(&plan->patches[i], before) ? 0 : place_detour(plan, &plan->patches[i], entries);
+		bool taken = is_taken(plan, &plan->patches[i]);
+
+		r = taken                             ? -EBUSY
+		    : keep(&plan->patches[i], before) ? 0
+						      : place_detour(plan, &plan->patches[i], entries);
 		if (r == -ENOMEM)
 			return r;
 		if (r)
-			drop_patch(plan, i, spots, n);
+			drop_patch(plan, i, spots, n, taken ? E_SITE_TAKEN : E_SITE_REACH);
 		else
 			i++;
 	}
@@ -457,6 +469,7 @@ void dp_plan_free(struct dp_plan *plan)
 	dp_free(plan->redirects);
 	dp_free(plan->homes);
 	dp_free(plan->code);
+	dp_free(plan->taken);
 	dp_space_free(&plan->space);
 	memset(plan, 0, sizeof(*plan));
 }

@@ -111,7 +111,7 @@ void dp_watch_run(u8 *slot_base, const struct dp_watch_rt *w, u64 *uc, const str
 
 void dp_on_watch(const struct dp_siginfo *si, u64 *uc, const struct dp_control *ctl)
 {
-	u32 index = (u32)si->perf.data;
+	u32 index = DP_WATCH_INDEX(si->perf.data);
 	const struct dp_watch_rt *w = (const struct dp_watch_rt *)ctl->watches + index;
 	struct dp_hit_slot *slot;
 	u64 ip = uc[DP_CTX_IP], next = ip;

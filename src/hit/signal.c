@@ -171,6 +171,23 @@ static bool chain(int sig, struct frame *f, const u64 *old, u64 *start, const st
 	return to;
 }
 
+/*
+ * Of a watchpoint of ours, which has been dealt with; or of one that nobody has any more: a program knows nothing of
+ * such signals. One of another session is passed on to its handler, if there may be one below ours.
+ */
+static bool is_watch(const struct dp_siginfo *si, u64 *uc, const struct dp_control *ctl)
+{
+	u64 data = si->perf.data;
+
+	if (DP_WATCH_OF(data) == DP_WATCH_DATA(DP_WATCH_MAGIC, ctl->region_lo, 0))
+		dp_on_watch(si, uc, ctl);
+	else if (DP_WATCH_OF(data) == DP_WATCH_DATA(DP_PAGE_MAGIC, ctl->region_lo, 0))
+		dp_on_page(si, uc, ctl);
+	else
+		return (data >> 48 == DP_WATCH_MAGIC || data >> 48 == DP_PAGE_MAGIC) && !ctl->above;
+	return true;
+}
+
 bool dp_on_signal(int sig, void *info, u64 *uc, const struct dp_control *ctl, u64 *start)
 {
 	struct dp_siginfo *si = info;
@@ -178,14 +195,8 @@ bool dp_on_signal(int sig, void *info, u64 *uc, const struct dp_control *ctl, u6
 	u64 to = 0;
 
 	_Static_assert(sizeof(struct frame) == 440, "struct rt_sigframe");
-	if (si->code == DP_TRAP_PERF && sig == SIGTRAP_NR && si->perf.data >> 32 == DP_WATCH_MAGIC) {
-		dp_on_watch(si, uc, ctl);
+	if (si->code == DP_TRAP_PERF && sig == SIGTRAP_NR && is_watch(si, uc, ctl))
 		return false;
-	}
-	if (si->code == DP_TRAP_PERF && sig == SIGTRAP_NR && si->perf.data >> 32 == DP_PAGE_MAGIC) {
-		dp_on_page(si, uc, ctl);
-		return false;
-	}
 	if (si->code == SI_KERNEL_CODE || marked) /* raised by an instruction */
 		to = dp_redirect_find((const struct dp_redirect *)ctl->redirects, ctl->nredirects,
 				      uc[DP_CTX_IP] - (sig == SIGTRAP_NR));

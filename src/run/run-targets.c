@@ -680,7 +680,7 @@ static void inherit(struct dp_run *run, struct run_target *t, struct run_orphan 
 		same &= s->generation == s->m->generation;
 	}
 	t->nprobes = n;
-	if (t->pid && t->probes && same && dp_rings_copy(t->pid, n, h->nwords, &copy, &words)) {
+	if (t->pid && t->probes && same && dp_rings_copy(t->pid, h->inode, n, h->nwords, &copy, &words)) {
 		dp_reader_settle(&copy, run->old_epoch);
 		if (!dp_reader_open(&t->reader, &copy, NULL)) {
 			dp_run_drain(run, t, true);

@@ -148,11 +148,11 @@ static void change(const struct dp_mem *mem, u64 at)
 
 static void forget_record(pid_t pid)
 {
-	struct dp_known k;
+	struct dp_knowns k = dp_records_of(pid);
 
-	if (dp_record_find(&k, pid))
-		dp_known_forget(&k);
-	dp_known_free(&k);
+	for (u32 i = 0; i < k.n; i++)
+		dp_known_forget(&k.v[i]);
+	dp_knowns_free(&k);
 }
 
 static void read_all(pid_t pid, u64 at)
@@ -163,13 +163,16 @@ static void read_all(pid_t pid, u64 at)
 	struct dp_ring_map map;
 	struct dp_session *s;
 	struct dp_error err = {0};
+	struct dp_knowns known;
 	u64 *words;
 	u32 n;
 
 	listed += !dp_standing_read(pid, &v, &n, &err) && n;
 	free(v);
-	if (dp_rings_copy(pid, below(4), below(64), &map, &words))
+	known = dp_records_of(pid);
+	if (known.n && dp_rings_copy(pid, known.v[0].file.inode, below(4), below(64), &map, &words))
 		munmap(map.at, map.size);
+	dp_knowns_free(&known);
 	err = (struct dp_error){0};
 	if (dp_session_new(&s, pid, &opt, &err)) {
 		refused++;
@@ -188,11 +191,12 @@ static void read_all(pid_t pid, u64 at)
 
 static bool life(const char *program)
 {
-	static const char *const lies[] = {"", "", "", "block", "overlong", "counts", "tables", "region", "service", "circle"};
+	static const char *const lies[] = {"",       "",       "",       "block",   "overlong",
+					   "counts", "tables", "region", "service", "circle"};
 	const char *lie = lies[below(DP_ARRAY_SIZE(lies))];
 	pid_t pid = start(program, lie);
+	u64 controls[DP_OWNERS_MAX], at;
 	struct dp_mem mem;
-	u64 at;
 
 	lives++;
 	if (pid < 0)
@@ -200,7 +204,7 @@ static bool life(const char *program)
 	alarm(HANG);
 	if (!*lie)
 		real += arm_and_die(pid);
-	at = dp_find_control(pid);
+	at = dp_find_controls(pid, controls) ? controls[0] : 0;
 	if (at && !dp_mem_open(&mem, pid, NULL)) {
 		if (below(4))
 			forget_record(pid);
@@ -239,9 +243,10 @@ int main(int argc, char **argv)
 		}
 	for (u32 i = 0; i < DP_NCODES; i++)
 		kinds += codes[i] != 0;
-	printf("# %llu processes, %llu of them armed; %llu lists, %llu refused with %u codes, %llu cleaned up, %llu died of it\n",
-	       (unsigned long long)lives, (unsigned long long)real, (unsigned long long)listed, (unsigned long long)refused, kinds,
-	       (unsigned long long)cleaned, (unsigned long long)died);
+	printf(
+	    "# %llu processes, %llu of them armed; %llu lists, %llu refused with %u codes, %llu cleaned up, %llu died of it\n",
+	    (unsigned long long)lives, (unsigned long long)real, (unsigned long long)listed,
+	    (unsigned long long)refused, kinds, (unsigned long long)cleaned, (unsigned long long)died);
 	ok(true, "control blocks with any content: refused or cleaned up, and nothing happens to us");
 	ok(lives > 3, "there were some");
 	return done();

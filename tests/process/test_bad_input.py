@@ -256,11 +256,12 @@ def already_traced():
 
 @test
 def busy():
-    """a process that another dprobes holds: E-TARGET-BUSY, and the first one goes on"""
+    """an instruction that another dprobes probes: E-SITE-TAKEN, and the first one goes on"""
     p = ready("simple", "1")
     t = trace_start("--json", "-p", p.pid, "p work n=%di:s64")
     wait_for(lambda: '"event"' in text_of(t.out_path) or t.poll() is not None, what="events")
-    r = coded(dprobes("trace", "-p", p.pid, "--duration", "0.2", "p outer"), "E-TARGET-BUSY")
+    r = coded(dprobes("trace", "-p", p.pid, "--duration", "0.2", "p work"), "E-ARM-SITE")
+    assert "E-SITE-TAKEN" in r.stderr, r.stderr
     size = os.path.getsize(t.out_path)
     wait_for(lambda: os.path.getsize(t.out_path) > size, what="further events")
     assert stop(t, signal.SIGINT, 60) == 0, text_of(t.err_path)

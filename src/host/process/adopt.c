@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "arch/arch.h"
+#include "host/process/hold.h"
 #include "host/process/session-priv.h"
 #include "log/rings.h"
 #include "program/program.h"
@@ -100,8 +101,10 @@ static bool same_probes(struct dp_session *s, const struct dp_block *t, const st
 	if (t->ctl.nprobes != s->nspots)
 		return false;
 	dp_compile_lay_out(s, s->spots, s->nspots);
-	for (u32 i = 0; i < s->nprobes; i++)
+	for (u32 i = 0; i < s->nprobes; i++) {
 		s->probes[i].outcome = DP_OUTCOME_JUMP;
+		s->probes[i].ncompiled = 0;
+	}
 	for (u32 i = 0; i < s->nspots; i++) {
 		const struct dp_patch *patch = dp_block_patch(t, s->spots[i].addr);
 		u8 now[sizeof(patch->jump)];
@@ -128,10 +131,11 @@ static void sign(struct dp_session *s)
 
 		if (pid <= 0 || pid == getpid() || !dp_same_file(dp_rings_at(pid, s->block.ctl.rings), s->rings_file))
 			continue;
-		at = dp_find_control(pid);
-		if (!at || dp_mem_open(&mem, pid, NULL))
+		if (dp_mem_open(&mem, pid, NULL))
 			continue;
-		dp_mem_write(&mem, at + offsetof(struct dp_control, owner_pid), &own, sizeof(own), NULL);
+		at = dp_control_of(&mem, s->block.ctl.region_lo);
+		if (at)
+			dp_mem_write(&mem, at + offsetof(struct dp_control, owner_pid), &own, sizeof(own), NULL);
 		dp_mem_close(&mem);
 	}
 	if (dir)
@@ -158,45 +162,63 @@ static void take_over(struct dp_session *s, struct dp_known *k)
 	sign(s);
 }
 
-/* Only what its predecessor has written down is gone on with. */
-bool dp_session_adopt(struct dp_session *s)
+static bool adopt(struct dp_session *s, struct dp_known *k)
 {
-	struct dp_known k;
 	struct dp_mem mem;
-	bool good = false;
+	bool good;
 
-	if (!dp_record_find(&k, s->pid))
+	if (k->block.ctl.state != DP_STATE_ARMED || dp_known_owner_lives(k) || dp_mem_open(&mem, s->pid, NULL))
 		return false;
-	if (k.block.ctl.state == DP_STATE_ARMED && !dp_known_owner_lives(&k) && !dp_mem_open(&mem, s->pid, NULL)) {
-		good = map_rings(s, &k) && same_probes(s, &k.block, &mem);
-		if (good)
-			take_over(s, &k);
-		else
-			dp_session_unmap_rings(s);
-		dp_mem_close(&mem);
-	}
-	dp_known_free(&k);
+	dp_block_actions(&mem, &k->block.ctl);
+	good = map_rings(s, k) && same_probes(s, &k->block, &mem);
+	if (good)
+		take_over(s, k);
+	else
+		dp_session_unmap_rings(s);
+	dp_mem_close(&mem);
 	return good;
 }
 
-bool dp_rings_copy(pid_t pid, u32 nprobes, u32 nwords, struct dp_ring_map *map, u64 **words)
+/* Only what its predecessor has written down is gone on with. */
+bool dp_session_adopt(struct dp_session *s)
 {
-	struct dp_known k;
+	struct dp_knowns known;
+	bool good = false;
+
+	if (dp_process_hold(s->pid, NULL))
+		return false;
+	known = dp_records_of(s->pid);
+	for (u32 i = 0; i < known.n && !good; i++)
+		good = adopt(s, &known.v[i]);
+	dp_knowns_free(&known);
+	dp_process_release(s->pid);
+	return good;
+}
+
+/* The record of those rings, which nobody owns any more; NULL: none. */
+static const struct dp_known *ownerless_rings(const struct dp_knowns *known, u64 inode)
+{
+	for (u32 i = 0; i < known->n; i++)
+		if (known->v[i].file.inode && known->v[i].file.inode == inode && !dp_known_owner_lives(&known->v[i]))
+			return &known->v[i];
+	return NULL;
+}
+
+bool dp_rings_copy(pid_t pid, u64 inode, u32 nprobes, u32 nwords, struct dp_ring_map *map, u64 **words)
+{
+	struct dp_knowns known = dp_records_of(pid);
+	const struct dp_known *k = ownerless_rings(&known, inode);
+	u64 at = k ? words_behind(&k->rings, nprobes, nwords) : 0;
 	struct dp_mem mem;
-	u64 at = 0;
 
 	*map = (struct dp_ring_map){.at = NULL};
-	if (!dp_record_find(&k, pid))
-		return false;
-	if (k.file.inode && !dp_known_owner_lives(&k))
-		at = words_behind(&k.rings, nprobes, nwords);
-	*map = k.rings;
 	if (at && !dp_mem_open(&mem, pid, NULL)) {
+		*map = k->rings;
 		map->at = mmap(NULL, map->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
 			       0);
 		if (map->at == MAP_FAILED)
 			map->at = NULL;
-		if (map->at && dp_mem_read(&mem, k.block.ctl.rings, map->at, map->size, NULL)) {
+		if (map->at && dp_mem_read(&mem, k->block.ctl.rings, map->at, map->size, NULL)) {
 			munmap(map->at, map->size);
 			map->at = NULL;
 		}
@@ -204,6 +226,6 @@ bool dp_rings_copy(pid_t pid, u32 nprobes, u32 nwords, struct dp_ring_map *map, 
 	}
 	if (map->at)
 		*words = (u64 *)((u8 *)map->at + at);
-	dp_known_free(&k);
+	dp_knowns_free(&known);
 	return map->at;
 }

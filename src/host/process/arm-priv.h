@@ -99,13 +99,16 @@ int dp_arm_check_bytes(struct arming *a, struct dp_error *err);
 int dp_arm_map_areas(struct arming *a, struct dp_error *err);
 /* arm-detours.c: all detours of the plan, into areas that are mapped. */
 int dp_arm_write_detours(struct arming *a, struct dp_error *err);
+/* Calls of the process; one that the kernel refuses is E_TARGET_CALL. */
+int dp_arm_calls(struct arming *a, struct dp_call *v, u32 n, const char *what, struct dp_error *err);
+/* Our handler before the action that stands there, which is left in old, a part of the control block. */
 int dp_arm_take_signal(struct arming *a, int sig, u64 old[4], struct dp_error *err);
 int dp_arm_publish(struct arming *a, struct dp_error *err);
 int dp_arm_last_round(struct arming *a, bool parts, struct dp_error *err); /* parts: they see each thread */
 void dp_arm_finish_children(struct arming *a);
 /* From now on the plan's redirections are in force, and forked children are held. The block says that bytes change. */
 int dp_arm_begin_publish(struct arming *a, const struct dp_redirect *redirects, u32 n, struct dp_error *err);
-/* A trap in a thread that blocks the signal made the kernel reset our action: set it again. */
+/* A trap in a thread that blocks the signal made the kernel reset the action: set that of the first handler again. */
 int dp_arm_renew_signals(struct arming *a, struct dp_error *err);
 /* The clock of programs, where one asks. */
 void dp_arm_set_clock(struct arming *a);

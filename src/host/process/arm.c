@@ -18,6 +18,7 @@
 
 #include "abi/abi-slot.h"
 #include "host/process/arm-priv.h"
+#include "host/process/owners.h"
 #include "host/process/publish-host.h"
 #include "log/clock.h"
 #include "log/reader.h"
@@ -30,15 +31,6 @@
 #define STACK_MARGIN (256 * MiB)
 #define REGION_MARGIN (16 * MiB) /* between it and its neighbours */
 #define LOWEST (1ull << 32)      /* of the region: what is below is for code that is near */
-
-/*
- * SA_SIGINFO, SA_RESTORER, SA_ONSTACK (goroutines have no room for a frame), SA_NODEFER. While our handler runs no
- * other one interrupts it: only what an instruction raises is not blocked, since that would be fatal.
- */
-#define SA_FLAGS (0x4 | 0x04000000 | 0x08000000 | 0x40000000)
-#define SA_MASK                                                                                                       \
-	(~(SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGFPE) | \
-	   SIGNAL_BIT(SIGSYS)))
 
 static u32 count_threads(pid_t pid)
 {
@@ -181,6 +173,8 @@ static int make_plan(struct arming *a, struct dp_error *err)
 	dp_compile_place(s, s->spots, s->nspots, s->region + a->lay.jit);
 	dp_space_busy(&s->plan.space, s->region, s->region + a->lay.end);
 	dp_arm_entries(a);
+	if (dp_owners_avoid(&s->plan, s->pid, s->region, err))
+		return -dp_error_info(E_ARM_NOMEM)->number;
 	if (dp_plan_build(&s->plan, s->spots, s->nspots, a->entries, s->opt.allow_trap))
 		return dp_fail(err, E_ARM_NOMEM, "plan");
 	dp_arm_name_files(&s->plan, &s->proc);
@@ -363,17 +357,6 @@ static int unmap_unmarked(struct arming *a, struct dp_error *err)
 	return r;
 }
 
-static int checked_calls(struct arming *a, struct dp_call *v, u32 n, const char *what, struct dp_error *err)
-{
-	int r = dp_remote_calls(&a->remote, v, n, err);
-
-	for (u32 i = 0; i < n && !r; i++)
-		if (v[i].ret < 0 && v[i].ret > -4096)
-			r = dp_fail(err, E_TARGET_CALL, "%s (call %lld): %s", what, (long long)v[i].nr,
-				    strerror((int)-v[i].ret));
-	return r;
-}
-
 /* The copy of the blob, and its head last, by which it is known: when it is whole. */
 static int write_blob(struct arming *a, struct dp_error *err)
 {
@@ -430,7 +413,7 @@ static int map_region(struct arming *a, struct dp_error *err)
 	if (!r)
 		r = dp_remote_stub(&a->remote, SYS_mprotect, open_table, err);
 	if (!r)
-		r = checked_calls(a, calls, 2, "opening the main mapping", err);
+		r = dp_arm_calls(a, calls, 2, "opening the main mapping", err);
 	if (!r)
 		r = dp_remote_calls(&a->remote, calls + 2, 2, err); /* may fail: the defaults do */
 	return r;
@@ -502,45 +485,9 @@ int dp_arm_map_areas(struct arming *a, struct dp_error *err)
 			    {a->areas[i + k].lo, a->areas[i + k].hi - a->areas[i + k].lo, PROT_READ | PROT_EXEC,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (u64)-1, 0},
 			    0};
-		r = checked_calls(a, calls, n, "mapping the detours", err);
+		r = dp_arm_calls(a, calls, n, "mapping the detours", err);
 	}
 	return r ? r : dp_arm_write_detours(a, err);
-}
-
-int dp_arm_put_control(struct arming *a, struct dp_error *err)
-{
-	a->s->block.ctl = *a->ctl;
-	dp_record_update(a->s);
-	return dp_mem_write(&a->mem, a->s->control, a->ctl, sizeof(*a->ctl), err);
-}
-
-/* The second net: our handler before the program's own, whose action is remembered. */
-int dp_arm_take_signal(struct arming *a, int sig, u64 old[4], struct dp_error *err)
-{
-	const struct dp_blob_head *head = (const struct dp_blob_head *)dp_blob;
-	u64 scratch = a->remote.table + 3072, base = a->s->region;
-	u64 ours[4] = {base + head->signal_entry, SA_FLAGS, base + head->restorer, SA_MASK};
-	const u64 *own = sig == SIGTRAP ? a->ctl->old_trap : a->ctl->old_segv;
-	struct dp_call ask = {SYS_rt_sigaction, {(u64)sig, 0, scratch, 8}, 0};
-	struct dp_call put_ours = {SYS_rt_sigaction, {(u64)sig, scratch, 0, 8}, 0};
-	int r = checked_calls(a, &ask, 1, "rt_sigaction", err);
-
-	if (!r)
-		r = dp_mem_read(&a->mem, scratch, old, 4 * sizeof(*old), err);
-	/* Known to the handler before it can be called, and to a successor before it has to put it back. */
-	if (!r)
-		r = dp_arm_put_control(a, err);
-	/* A system call that the signal interrupts goes on where it would have gone on without us. */
-	ours[1] |= own[0] <= 1 ? SA_RESTART : own[1] & SA_RESTART;
-	if (!r)
-		r = dp_mem_write(&a->mem, scratch, ours, sizeof(ours), err);
-	if (!r)
-		r = checked_calls(a, &put_ours, 1, "rt_sigaction", err);
-	if (!r) {
-		a->tracer.handled |= SIGNAL_BIT(sig);
-		a->tracer.lost &= ~SIGNAL_BIT(sig);
-	}
-	return r;
 }
 
 static int fill_region(struct arming *a, struct dp_error *err)
@@ -620,7 +567,7 @@ int dp_arm_last_round(struct arming *a, bool parts, struct dp_error *err)
 	struct dp_moves mv = {.map = a->plan->redirects,
 			      .nmap = a->plan->nredirects,
 			      .slots = a->remote.slots,
-			      .slots_hi = a->remote.slots_hi};
+			      .nslots = a->remote.nslots};
 	int r = 0;
 
 	for (u32 i = 0; i < t->n && !r; i++) {
@@ -651,18 +598,6 @@ int dp_arm_begin_publish(struct arming *a, const struct dp_redirect *redirects, 
 	a->tracer.holds = true;
 	a->ctl->state = DP_STATE_ARMING;
 	return dp_arm_put_control(a, err);
-}
-
-int dp_arm_renew_signals(struct arming *a, struct dp_error *err)
-{
-	u64 ignore[4];
-	int r = 0;
-
-	if (a->tracer.lost & SIGNAL_BIT(SIGTRAP))
-		r = dp_arm_take_signal(a, SIGTRAP, ignore, err);
-	if (!r && a->tracer.lost & SIGNAL_BIT(SIGSEGV))
-		r = dp_arm_take_signal(a, SIGSEGV, ignore, err);
-	return r;
 }
 
 int dp_arm_publish(struct arming *a, struct dp_error *err)

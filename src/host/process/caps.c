@@ -16,6 +16,7 @@
 #include "abi/abi-control.h"
 #include "arch/arch.h"
 #include "host/measure/measure.h"
+#include "host/process/hold.h"
 #include "host/process/process-priv.h"
 
 #ifndef PTRACE_SECCOMP_GET_FILTER
@@ -414,11 +415,15 @@ int dp_process_caps(pid_t pid, struct dp_process_caps *out, struct dp_error *err
 	r = dp_mem_open(&mem, pid, err);
 	if (r)
 		return r;
-	r = dp_tracer_attach(&t, pid, err);
+	r = dp_process_hold(pid, err);
 	if (!r) {
-		out->nthreads = t.n;
-		r = dp_caps_find(&c, &t, &mem, err);
-		dp_tracer_detach(&t);
+		r = dp_tracer_attach(&t, pid, err);
+		if (!r) {
+			out->nthreads = t.n;
+			r = dp_caps_find(&c, &t, &mem, err);
+			dp_tracer_detach(&t);
+		}
+		dp_process_release(pid);
 	}
 	dp_mem_close(&mem);
 	ctl.caps = out->caps = c.caps;

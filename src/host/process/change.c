@@ -20,6 +20,8 @@
 #include <unistd.h>
 
 #include "host/process/arm-priv.h"
+#include "host/process/hold.h"
+#include "host/process/owners.h"
 #include "host/process/publish-host.h"
 
 #define PAGE 4096ull
@@ -312,6 +314,8 @@ static int make_plan(struct change *c, struct dp_error *err)
 	memset(&s->plan.space, 0, sizeof(s->plan.space));
 	dp_arm_entries(&c->a);
 	place_compiled(c);
+	if (dp_owners_avoid(&c->next, s->pid, s->region, err))
+		return -dp_error_info(E_ARM_NOMEM)->number;
 	if (dp_arm_mark_busy(&c->next.space, &c->a.now, &s->proc) ||
 	    dp_plan_next(&c->next, &c->here, c->spots, c->nspots, c->a.entries, s->opt.allow_trap))
 		return dp_fail(err, E_ARM_NOMEM, "plan");
@@ -523,7 +527,7 @@ static bool all_out(struct change *c)
 {
 	struct dp_session *s = c->a.s;
 	struct dp_range *avoid = calloc(c->nleft + 2ull, sizeof(*avoid));
-	struct dp_moves mv = {.slots = c->a.remote.slots, .slots_hi = c->a.remote.slots_hi};
+	struct dp_moves mv = {.slots = c->a.remote.slots, .nslots = c->a.remote.nslots};
 	pid_t inside = 0;
 	bool all = false;
 
@@ -673,7 +677,7 @@ static bool has_room(const struct dp_session *s)
 	return s->nprobes <= s->changes.probes && (s->unwind.n || !dp_session_uses(s, DP_OP_PUSH_FRAMES));
 }
 
-int dp_session_change(struct dp_session *s, struct dp_error *err)
+static int change(struct dp_session *s, struct dp_error *err)
 {
 	struct change c = {.a = {.s = s, .mem = {s->pid, -1}}};
 	bool out = false;
@@ -683,6 +687,8 @@ int dp_session_change(struct dp_session *s, struct dp_error *err)
 		r = dp_maps_read(&c.a.now, s->pid, err);
 	if (!r)
 		r = dp_mem_open(&c.a.mem, s->pid, err);
+	if (!r)
+		dp_block_actions(&c.a.mem, &s->block.ctl);
 	if (!r)
 		r = make_plan(&c, err);
 	if (!r)
@@ -710,5 +716,18 @@ int dp_session_change(struct dp_session *s, struct dp_error *err)
 				       "semaphores of static probes could not be changed: such probes may not be hit");
 	}
 	finish(&c);
+	return r;
+}
+
+int dp_session_change(struct dp_session *s, struct dp_error *err)
+{
+	int r = dp_process_hold(s->pid, err);
+
+	if (r) {
+		dp_session_cancel(s);
+		return r;
+	}
+	r = change(s, err);
+	dp_process_release(s->pid);
 	return r;
 }

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "host/process/arm-priv.h"
+#include "host/process/hold.h"
 
 #define BATCHES (DP_COPY_ASKS + 16u)
 #define SITES 256u /* in all of them */
@@ -265,6 +266,19 @@ static int extend(struct dp_session *s, struct dp_spot *spots, u32 n, const stru
 	return r;
 }
 
+static int extend_alone(struct dp_session *s, struct dp_spot *spots, u32 n, const struct dp_mem *mem,
+			struct dp_error *err)
+{
+	int r = dp_process_hold(s->pid, err);
+
+	if (r)
+		return r;
+	dp_block_actions(mem, &s->block.ctl);
+	r = extend(s, spots, n, mem, err);
+	dp_process_release(s->pid);
+	return r;
+}
+
 /* Threads that wait for what is to become of an instruction go on; those that have asked since then ring once more. */
 static void answer(struct dp_session *s, const struct dp_mem *mem, const struct dp_copy_state_of *v)
 {
@@ -293,7 +307,7 @@ static void learn(struct dp_session *s, const struct dp_mem *mem, bool asked)
 	if (v && spots && s->late.tried && dp_copies_read(mem, s->region + s->pages.copies_off, v)) {
 		if (s->late.n < BATCHES)
 			n = find_spots(s, v, spots, SITES - s->late.nspots);
-		if (n && extend(s, spots, n, mem, &err) && err.code && dp_session_alive(s))
+		if (n && extend_alone(s, spots, n, mem, &err) && err.code && dp_session_alive(s))
 			dp_session_say(s, "%u instructions are not told exactly while other threads store: %s: %s", n,
 				       dp_error_info(err.code)->sentence, err.detail);
 		if (asked)

@@ -12,7 +12,7 @@
 #include "host/process/process-priv.h"
 
 #define STACK_SCAN (1024 * 1024ull)
-#define SLOTS_MAX 4
+#define SLOTS_MAX 8
 #define STACKS_MAX 8 /* stacks of one thread that are followed, each interrupted by a handler on the next */
 
 /*
@@ -68,15 +68,13 @@ static bool on_other_stack(const struct scan *s, const u64 *w, u64 at)
 	return true;
 }
 
-static bool in_slots(const struct dp_moves *mv, u64 sp)
-{
-	return mv->slots && sp >= mv->slots && sp < mv->slots_hi;
-}
-
-/* Where the slot begins on whose stack sp lies. */
+/* Where the slot begins on whose stack sp lies; 0: on that of none. */
 static u64 slot_of(const struct dp_moves *mv, u64 sp)
 {
-	return mv->slots + (sp - mv->slots) / DP_HIT_SLOT_SIZE * DP_HIT_SLOT_SIZE;
+	for (u32 i = 0; i < mv->nslots; i++)
+		if (sp >= mv->slots[i].lo && sp < mv->slots[i].hi)
+			return mv->slots[i].lo + (sp - mv->slots[i].lo) / DP_HIT_SLOT_SIZE * DP_HIT_SLOT_SIZE;
+	return 0;
 }
 
 /*
@@ -84,11 +82,11 @@ static u64 slot_of(const struct dp_moves *mv, u64 sp)
  */
 static bool hit_is_over(const struct scan *s, u64 sp)
 {
+	u64 slot = slot_of(s->mv, sp);
 	u32 busy;
 
-	return in_slots(s->mv, sp) &&
-	       !dp_mem_read(s->mem, slot_of(s->mv, sp) + DP_HIT_SLOT_HEAD + offsetof(struct dp_hit_slot, busy), &busy,
-			    4, NULL) &&
+	return slot &&
+	       !dp_mem_read(s->mem, slot + DP_HIT_SLOT_HEAD + offsetof(struct dp_hit_slot, busy), &busy, 4, NULL) &&
 	       !busy;
 }
 
@@ -108,9 +106,10 @@ static void add_part(struct scan *s, u64 sp, u64 hi)
 static void add_stack(struct scan *s, u64 sp)
 {
 	const struct dp_map *map;
+	u64 slot;
 
-	for (int i = 0; i < SLOTS_MAX && in_slots(s->mv, sp); i++) {
-		u64 slot = slot_of(s->mv, sp), from = 0;
+	for (int i = 0; i < SLOTS_MAX && (slot = slot_of(s->mv, sp)); i++) {
+		u64 from = 0;
 
 		add_part(s, sp, slot + DP_HIT_SLOT_SIZE);
 		if (dp_mem_read(s->mem, slot + DP_HIT_SLOT_HEAD + offsetof(struct dp_hit_slot, context), &from, 8,

@@ -59,15 +59,38 @@ static u32 collect(const struct dp_block *t, const struct dp_mem *mem, struct dp
 						      .state = DP_STANDING_ARMED,
 						      .owner = (pid_t)c->owner_pid};
 	}
-	qsort(v, n, sizeof(*v), by_address);
 	return n;
+}
+
+/* Those of one session are added. */
+static int add_block(pid_t pid, const struct dp_mem *mem, u64 addr, struct dp_standing **out, u32 *n,
+		     struct dp_error *err)
+{
+	struct dp_block t = {.points = NULL};
+	int r = dp_block_read(&t, mem, addr, err);
+
+	if (!r && t.ctl.state != DP_STATE_EMPTY) {
+		struct dp_standing *v = realloc(*out, ((size_t)*n + t.ctl.nprobes + 1) * sizeof(*v));
+
+		if (v) {
+			*out = v;
+			memset(v + *n, 0, ((size_t)t.ctl.nprobes + 1) * sizeof(*v));
+			*n += collect(&t, mem, v + *n);
+		} else {
+			r = dp_fail(err, E_ARM_NOMEM, "process %d", (int)pid);
+		}
+	} else if (r && !dp_block_there(pid, addr)) {
+		r = 0; /* its dprobes has just removed them */
+	}
+	dp_block_free(&t);
+	return r;
 }
 
 int dp_standing_read(pid_t pid, struct dp_standing **out, u32 *n, struct dp_error *err)
 {
-	struct dp_block t = {.points = NULL};
+	u64 v[DP_OWNERS_MAX];
 	struct dp_mem mem;
-	u64 addr;
+	u32 nowners;
 	int r;
 
 	*out = NULL;
@@ -75,20 +98,11 @@ int dp_standing_read(pid_t pid, struct dp_standing **out, u32 *n, struct dp_erro
 	r = dp_mem_open(&mem, pid, err);
 	if (r)
 		return r;
-	addr = dp_find_control(pid);
-	if (addr) {
-		r = dp_block_read(&t, &mem, addr, err);
-		if (!r && t.ctl.state != DP_STATE_EMPTY) {
-			*out = calloc((size_t)t.ctl.nprobes + 1, sizeof(**out));
-			if (*out)
-				*n = collect(&t, &mem, *out);
-			else
-				r = dp_fail(err, E_ARM_NOMEM, "process %d", (int)pid);
-		} else if (r && dp_find_control(pid) != addr) {
-			r = 0; /* its dprobes has just removed them */
-		}
-	}
-	dp_block_free(&t);
+	nowners = dp_find_controls(pid, v);
+	for (u32 i = 0; i < nowners && !r; i++)
+		r = add_block(pid, &mem, v[i], out, n, err);
+	if (*n)
+		qsort(*out, *n, sizeof(**out), by_address);
 	dp_mem_close(&mem);
 	return r;
 }

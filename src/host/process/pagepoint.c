@@ -25,6 +25,7 @@
 
 #include "abi/abi-pagemap.h"
 #include "host/process/arm-priv.h"
+#include "host/process/owners.h"
 
 #define PAGE 4096ull
 #define STACK_SPAN (1024 * 1024ull) /* around a stack pointer, within its mapping */
@@ -192,7 +193,7 @@ static int load_filter(const struct dp_range *v, u32 n)
 }
 
 /* Off at first. -1: errno. */
-static int open_event(pid_t tid, int filter, bool by_call)
+static int open_event(u64 region, pid_t tid, int filter, bool by_call)
 {
 	struct perf_event_attr a = {
 	    .type = PERF_TYPE_SOFTWARE,
@@ -208,7 +209,7 @@ static int open_event(pid_t tid, int filter, bool by_call)
 	    .remove_on_exec = 1,
 	    .inherit = 1,
 	    .inherit_thread = 1,
-	    .sig_data = DP_PAGE_MAGIC << 32 | (by_call ? DP_PAGE_BY_CALL : 0),
+	    .sig_data = DP_WATCH_DATA(DP_PAGE_MAGIC, region, by_call ? DP_PAGE_BY_CALL : 0),
 	};
 	int fd = (int)syscall(SYS_perf_event_open, &a, tid, -1, -1, PERF_FLAG_FD_CLOEXEC), e;
 
@@ -246,7 +247,7 @@ int dp_pages_can(struct dp_error *err)
 	sigaddset(&traps, SIGTRAP);
 	pthread_sigmask(SIG_BLOCK, &traps, &before);
 	if (!r)
-		fd = open_event(0, filter, false);
+		fd = open_event(0, 0, filter, false);
 	if (!r && fd < 0)
 		r = fail_event("events of page faults", err);
 	if (!r && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
@@ -283,7 +284,7 @@ static int open_events(struct dp_session *s, pid_t tid, struct dp_error *err)
 		if (!dp_grow((void **)&s->pages.events, &s->pages.cap_events, s->pages.nevents,
 			     sizeof(*s->pages.events)))
 			return dp_fail(err, E_ARM_NOMEM, "watchpoint");
-		fd = open_event(tid, s->pages.filter, by_call);
+		fd = open_event(s->region, tid, s->pages.filter, by_call);
 		if (fd < 0 && errno == ESRCH)
 			return 0;
 		if (fd < 0 && by_call && (errno == EACCES || errno == EPERM)) {
@@ -329,6 +330,8 @@ static int prepare(struct arming *a, struct dp_error *err)
 
 	if (!n)
 		return 0;
+	if (dp_owners_watch_pages(&a->mem, &a->now))
+		return dp_fail(err, E_TARGET_BUSY, "another dprobes watches pages of process %d", (int)s->pid);
 	if (a->caps.seccomp)
 		return dp_fail(err, E_WATCH_PAGES, "process %d has a filter of system calls, which a hit would meet",
 			       (int)s->pid);

@@ -151,7 +151,7 @@ static bool answer(struct dp_calls *c, const volatile struct dp_ask *a)
 	w.addr = q.addr;
 	if (!dp_grow((void **)&c->open, &c->cap, c->n, sizeof(*c->open)))
 		return false;
-	fd = dp_watch_open(&w, tid, DP_INHERIT_NONE);
+	fd = dp_watch_open(c->s, &w, tid, DP_INHERIT_NONE);
 	/* A thread that has ended meanwhile may have left its id to another process's. */
 	if (fd >= 0 && !dp_thread_is_of(c->s->pid, tid)) {
 		close(fd);

@@ -232,7 +232,7 @@ static void stop_all(struct dp_tracer *t)
 /* 1: the library is at its lists at this moment. */
 static int try_once(pid_t pid, const struct self_hooks_registry *reg, struct change *c, struct dp_error *err)
 {
-	struct dp_tracer t = {.drops_watches = false};
+	struct dp_tracer t = {.late_watches = 0};
 	struct dp_mem mem;
 	int lock, r = dp_mem_open(&mem, pid, err);
 

@@ -13,6 +13,8 @@
 struct dp_control;
 struct dp_redirect;
 
+#define DP_OWNERS_MAX 32 /* sessions in one process */
+
 /* ---- memory of another process (process-mem.c) ---- */
 
 struct dp_mem {
@@ -63,12 +65,12 @@ struct dp_tracer {
 	u32 n;
 	size_t cap;
 	bool execed, dead;
-	int exit_status;          /* when dead: as waitpid gave it */
-	pid_t other;              /* holds threads of the process, so that we cannot */
-	u64 handled;              /* signals whose actions are to be kept, as a mask */
-	bool drops_watches;       /* set before attaching: signals of watchpoints are of the past, nobody gets them */
-	u64 lost;                 /* of these: the kernel has set the default action, see note_reset() */
-	int old_nice, old_policy; /* our own */
+	int exit_status;  /* when dead: as waitpid gave it */
+	pid_t other;      /* holds threads of the process, so that we cannot */
+	u64 handled;      /* signals whose actions are to be kept, as a mask */
+	u64 late_watches; /* set before attaching: of this region they are of the past, nobody gets their signals */
+	u64 lost;         /* of these: the kernel has set the default action, see note_reset() */
+	int old_nice, old_policy;            /* our own */
 	const struct dp_redirect *redirects; /* traps at these go on elsewhere */
 	u32 nredirects;
 	bool holds; /* bytes are in some step: forked children wait until theirs are right. Else they go on at once */
@@ -87,7 +89,7 @@ struct dp_tracer {
 
 #define SIGNAL_BIT(sig) (1ull << ((sig)-1)) /* in masks as /proc and ptrace show them */
 
-/* Seize every thread, those being born included. Nothing is stopped. *t is zeroed but for drops_watches. */
+/* Seize every thread, those being born included. Nothing is stopped. *t is zeroed but for late_watches. */
 int dp_tracer_attach(struct dp_tracer *t, pid_t pid, struct dp_error *err);
 
 /*
@@ -157,9 +159,10 @@ struct dp_remote {
 	u64 noted;   /* what a predecessor that was killed was mapping or unmapping last, 0 nothing */
 	u64 service; /* the blob's service loop, 0 before it is mapped */
 	u64 service_end;
-	bool service_in;     /* its code stands there; there are breakpoints otherwise */
-	u64 table;           /* writable page for it */
-	u64 slots, slots_hi; /* threads may be on these stacks, see struct dp_moves */
+	bool service_in;                          /* its code stands there; there are breakpoints otherwise */
+	u64 table;                                /* writable page for it */
+	struct dp_range slots[DP_OWNERS_MAX + 1]; /* threads may be on these stacks, see struct dp_moves */
+	u32 nslots;
 	struct dp_follow follow;
 	const struct dp_maps *maps;
 };
@@ -175,6 +178,8 @@ u64 dp_find_slack(const struct dp_maps *maps, const struct dp_mem *mem);
 /* Find the bytes to borrow in the executable mappings. */
 int dp_remote_init(struct dp_remote *r, struct dp_tracer *t, struct dp_mem *mem, const struct dp_maps *maps,
 		   struct dp_error *err);
+/* owners.c: the stacks of hits of all sessions; their number. */
+u32 dp_owners_slots(const struct dp_mem *mem, const struct dp_maps *maps, struct dp_range v[DP_OWNERS_MAX]);
 void dp_remote_end(struct dp_remote *r); /* gives the borrowed bytes back */
 
 /* Wait until every thread that made calls has left the code for it: the last call's effect is visible before that. */
@@ -278,9 +283,10 @@ struct dp_moves {
 	u32 nmap;
 	const struct dp_range *avoid;
 	u32 navoid;
-	u64 slots, slots_hi; /* on whose stacks hits run; 0 none */
-	u64 moved;           /* counted up */
-	u64 where;           /* the last program counter that was found in `avoid` */
+	const struct dp_range *slots; /* on whose stacks hits run: those of all sessions in the process */
+	u32 nslots;
+	u64 moved; /* counted up */
+	u64 where; /* the last program counter that was found in `avoid` */
 };
 
 /*

@@ -324,7 +324,7 @@ void dp_watch_fill(const struct dp_session *s, struct dp_control *ctl, struct dp
 
 /* ---- events of the kernel ---- */
 
-int dp_watch_open(const struct dp_watched *w, pid_t tid, enum dp_watch_inherit inherit)
+int dp_watch_open(const struct dp_session *s, const struct dp_watched *w, pid_t tid, enum dp_watch_inherit inherit)
 {
 	struct perf_event_attr a = {
 	    .sample_period = 1,
@@ -334,7 +334,7 @@ int dp_watch_open(const struct dp_watched *w, pid_t tid, enum dp_watch_inherit i
 	    .inherit = inherit == DP_INHERIT_THREADS || inherit == DP_INHERIT_ALL,
 	    /* Threads to come; children only on request: one of posix_spawn has no handler any more. */
 	    .inherit_thread = inherit == DP_INHERIT_THREADS,
-	    .sig_data = DP_WATCH_MAGIC << 32 | w->group,
+	    .sig_data = DP_WATCH_DATA(DP_WATCH_MAGIC, s->region, w->group),
 	};
 
 	return dp_measure_watch_open(&a, w->type, w->addr, w->len, tid);
@@ -416,7 +416,7 @@ static int open_events(struct dp_session *s, pid_t tid, enum dp_watch_inherit in
 		if (!dp_grow((void **)&s->watch.events, &s->watch.cap_events, s->watch.nevents,
 			     sizeof(*s->watch.events)))
 			return dp_fail(err, E_ARM_NOMEM, "watchpoint");
-		fd = dp_watch_open(w, tid, inherit);
+		fd = dp_watch_open(s, w, tid, inherit);
 		if (fd < 0) {
 			int e = errno;
 
@@ -454,7 +454,7 @@ static int prepare(struct arming *a, struct dp_error *err)
 		int fd;
 
 		w.addr = 4096; /* any place */
-		fd = dp_watch_open(&w, tid, DP_INHERIT_TRIAL);
+		fd = dp_watch_open(s, &w, tid, DP_INHERIT_TRIAL);
 		r = fd < 0 && errno != ESRCH ? fail_event(s, &w, errno, err) : 0;
 		if (fd >= 0)
 			close(fd);

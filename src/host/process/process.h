@@ -127,10 +127,10 @@ bool dp_session_adopt(struct dp_session *s);
 
 /*
  * What stands in the rings that such a dprobes has left in the process, as it is now, with nwords words behind them, at
- * *words. Their layout is as that dprobes has written it down, for nprobes probes. False: there is nothing.
- * munmap(map->at, map->size).
+ * *words; inode: of their file. Their layout is as that dprobes has written it down, for nprobes probes. False: there
+ * is nothing. munmap(map->at, map->size).
  */
-bool dp_rings_copy(pid_t pid, u32 nprobes, u32 nwords, struct dp_ring_map *map, u64 **words);
+bool dp_rings_copy(pid_t pid, u64 inode, u32 nprobes, u32 nwords, struct dp_ring_map *map, u64 **words);
 
 /* Restore every byte, unmap after the grace period; also in children that inherited the probes. Safe to
  * call when the process is gone, and more than once. */

@@ -10,6 +10,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "host/process/hold.h"
 #include "host/process/record.h"
 #include "host/process/session-priv.h"
 
@@ -35,29 +36,11 @@ _Static_assert(sizeof(struct head) <= PAGE && sizeof(struct dp_control) <= PAGE,
 
 /* ---- where ---- */
 
-/* A directory that nobody else can write to. */
-static bool own_dir(const char *path)
+/* Of the session with this region. */
+static void name_record(char *buf, size_t size, const char *dir, pid_t pid, u64 started, u64 region)
 {
-	struct stat st;
-
-	mkdir(path, 0700);
-	return !lstat(path, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022);
-}
-
-static bool find_dir(char *buf, size_t size)
-{
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-
-	if (geteuid() == 0)
-		snprintf(buf, size, "/run/dprobes");
-	else if (runtime && *runtime == '/' && strlen(runtime) < 64)
-		snprintf(buf, size, "%s/dprobes", runtime);
-	else
-		snprintf(buf, size, "/tmp/dprobes-%u", (unsigned)geteuid());
-	if (!own_dir(buf))
-		return false;
-	snprintf(buf + strlen(buf), size - strlen(buf), "/sessions");
-	return own_dir(buf);
+	snprintf(buf, size, "%.99s/%d-%llu-%llx", dir, (int)pid, (unsigned long long)started,
+		 (unsigned long long)region);
 }
 
 /* Process ids mean something in their namespace only. */
@@ -206,12 +189,12 @@ void dp_record_write(struct dp_session *s)
 	char dir[100], path[160], new[160];
 	int fd;
 
-	if (!find_dir(dir, sizeof(dir)))
+	if (!dp_record_dir(dir, sizeof(dir)))
 		return;
 	if (!s->recorded && each_record(dir, NULL, NULL) > KEPT)
 		each_record(dir, sweep_one, NULL);
-	snprintf(path, sizeof(path), "%s/%d-%llu", dir, (int)s->pid, (unsigned long long)dp_process_started(s->pid));
-	snprintf(new, sizeof(new), "%s/.%d", dir, (int)s->pid);
+	name_record(path, sizeof(path), dir, s->pid, dp_process_started(s->pid), s->block.ctl.region_lo);
+	snprintf(new, sizeof(new), "%s/.%d-%d", dir, (int)s->pid, (int)getpid());
 	fd = open(new, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd >= 0 && (!put_all(fd, s) || rename(new, path))) {
 		close(fd);
@@ -240,8 +223,8 @@ void dp_record_end(struct dp_session *s, bool forget)
 	if (!s->recorded)
 		return;
 	s->recorded = false;
-	if (forget && find_dir(dir, sizeof(dir)) && get(s->record_fd, &h, sizeof(h), 0)) {
-		snprintf(path, sizeof(path), "%s/%d-%llu", dir, (int)h.pid, (unsigned long long)h.started);
+	if (forget && dp_record_dir(dir, sizeof(dir)) && get(s->record_fd, &h, sizeof(h), 0)) {
+		name_record(path, sizeof(path), dir, h.pid, h.started, s->block.ctl.region_lo);
 		unlink(path);
 	}
 	close(s->record_fd);
@@ -297,9 +280,11 @@ static bool read_known(struct dp_known *k, int fd, const struct head *h, const c
 
 struct search {
 	pid_t pid;
-	struct dp_known *k;
 	struct dp_maps maps;
-	bool found;
+	struct dp_known *v;
+	u32 n;
+	size_t cap;
+	bool others; /* only those of other processes: inherited by fork */
 };
 
 /* What this record is about stands in the process. */
@@ -321,6 +306,7 @@ static bool maps_file(const struct dp_maps *maps, u64 at, struct dp_file_id id)
 	return m && m->shared && id.inode && m->inode == id.inode && makedev(m->dev_major, m->dev_minor) == id.dev;
 }
 
+/* Add it to those that were found, if it is about what stands in the process. */
 static bool look_at(const char *path, void *arg)
 {
 	struct search *s = arg;
@@ -329,39 +315,49 @@ static bool look_at(const char *path, void *arg)
 	int fd = open_record(path, &h);
 	bool its_own = fd >= 0 && h.pid == s->pid && h.started == dp_process_started(s->pid);
 
-	if (fd >= 0 && get(fd, &c, sizeof(c), PAGE) && (its_own || maps_file(&s->maps, c.rings, h.file)) &&
-	    stands_there(s, &h, c.region_lo)) {
-		s->found = read_known(s->k, fd, &h, path);
-		if (!s->found)
-			dp_block_free(&s->k->block);
+	if (fd >= 0 && its_own != s->others && get(fd, &c, sizeof(c), PAGE) &&
+	    (its_own || maps_file(&s->maps, c.rings, h.file)) && stands_there(s, &h, c.region_lo) &&
+	    dp_grow((void **)&s->v, &s->cap, s->n, sizeof(*s->v))) {
+		if (read_known(&s->v[s->n], fd, &h, path))
+			s->n++;
+		else
+			dp_block_free(&s->v[s->n].block);
 	}
 	if (fd >= 0)
 		close(fd);
-	return s->found;
+	return false;
 }
 
-bool dp_record_find(struct dp_known *k, pid_t pid)
+/* Names of records tell the regions, so of the process's own only those are opened that may be about it. */
+struct dp_knowns dp_records_of(pid_t pid)
 {
-	struct search s = {.pid = pid, .k = k};
+	struct search s = {.pid = pid};
+	u64 started = dp_process_started(pid);
 	char dir[100], path[160];
+	u32 rings = 0;
 
-	*k = (struct dp_known){.pid = 0};
-	if (!find_dir(dir, sizeof(dir)) || dp_maps_read(&s.maps, pid, NULL))
-		return false;
-	snprintf(path, sizeof(path), "%s/%d-%llu", dir, (int)pid, (unsigned long long)dp_process_started(pid));
-	if (!look_at(path, &s))
-		for (size_t i = 0; i < s.maps.n; i++)
-			if (!strncmp(s.maps.v[i].path, "/memfd:dprobes-rings", 20)) { /* inherited, perhaps */
-				each_record(dir, look_at, &s);
-				break;
-			}
+	if (!dp_record_dir(dir, sizeof(dir)) || dp_maps_read(&s.maps, pid, NULL))
+		return (struct dp_knowns){NULL, 0};
+	for (size_t i = 0; i < s.maps.n; i++) {
+		rings += !strncmp(s.maps.v[i].path, "/memfd:dprobes-rings", 20);
+		if (!s.maps.v[i].x || s.maps.v[i].inode)
+			continue;
+		name_record(path, sizeof(path), dir, pid, started, s.maps.v[i].lo);
+		look_at(path, &s);
+	}
+	s.others = true;
+	if (rings > s.n)
+		each_record(dir, look_at, &s);
 	dp_maps_free(&s.maps);
-	return s.found;
+	return (struct dp_knowns){s.v, s.n};
 }
 
-void dp_known_free(struct dp_known *k)
+void dp_knowns_free(struct dp_knowns *k)
 {
-	dp_block_free(&k->block);
+	for (u32 i = 0; i < k->n; i++)
+		dp_block_free(&k->v[i].block);
+	free(k->v);
+	*k = (struct dp_knowns){NULL, 0};
 }
 
 void dp_known_forget(const struct dp_known *k)

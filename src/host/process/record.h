@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * What a dprobes writes down about the processes that it probes, where none of them can write: in a directory of the
- * user's alone, one file for each, by process id and start time. It is there before the process is changed, so whoever
- * comes after a dprobes that was killed knows from it what to restore, and need not believe what stands in the process.
- * Without a directory nothing is written, and what stands in the process must do (untrusted.h).
+ * user's alone, one file for each session, by process id, start time and region. It is there before the process is
+ * changed, so whoever comes after a dprobes that was killed knows from it what to restore, and need not believe what
+ * stands in the process. Without a directory nothing is written, and what stands in the process must do (untrusted.h).
  */
 #ifndef DP_RECORD_H
 #define DP_RECORD_H
@@ -39,9 +39,14 @@ struct dp_known {
 	char path[160];
 };
 
-/* What is known about the probes that stand in pid. False: nothing. Free it. */
-bool dp_record_find(struct dp_known *k, pid_t pid);
-void dp_known_free(struct dp_known *k);
+struct dp_knowns {
+	struct dp_known *v;
+	u32 n;
+};
+
+/* What is known about the probes that stand in pid, of each session. Free it. */
+struct dp_knowns dp_records_of(pid_t pid);
+void dp_knowns_free(struct dp_knowns *k);
 void dp_known_forget(const struct dp_known *k);      /* nobody carries these probes any more */
 bool dp_known_owner_lives(const struct dp_known *k); /* and is another process than this one */
 

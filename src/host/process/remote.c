@@ -234,7 +234,7 @@ static int wait_done(struct dp_remote *r, u64 timeout, bool (*done)(void *arg), 
 /* Wait until every thread (or every one that worked for us) was seen outside of these places once. */
 static int wait_outside(struct dp_remote *r, const struct dp_range *v, u32 n, bool workers, struct dp_error *err)
 {
-	struct dp_moves mv = {.avoid = v, .navoid = n, .slots = r->slots, .slots_hi = r->slots_hi};
+	struct dp_moves mv = {.avoid = v, .navoid = n, .slots = r->slots, .nslots = r->nslots};
 	struct dp_tracer *t = r->tracer;
 	u64 begin = dp_now_ns();
 	u32 ms = 0;
@@ -304,6 +304,7 @@ int dp_remote_init(struct dp_remote *r, struct dp_tracer *t, struct dp_mem *mem,
 	r->tracer = t;
 	r->mem = mem;
 	r->maps = maps;
+	r->nslots = dp_owners_slots(mem, maps, r->slots);
 	if (check_shadow_stack(t, err))
 		return -dp_error_info(E_TARGET_SHSTK)->number;
 	r->stub = dp_find_slack(maps, mem);
@@ -422,8 +423,7 @@ static bool table_done(void *arg)
 void dp_remote_serve(struct dp_remote *r, u64 region, const struct dp_blob_head *head, u64 slots, u32 nslots,
 		     bool there)
 {
-	r->slots = slots;
-	r->slots_hi = slots + (u64)nslots * DP_HIT_SLOT_SIZE;
+	r->slots[r->nslots++] = (struct dp_range){slots, slots + (u64)nslots * DP_HIT_SLOT_SIZE};
 	r->service = region + head->service;
 	r->service_end = region + head->service_end;
 	r->table = region + DP_ALIGN_UP(head->end, PAGE);

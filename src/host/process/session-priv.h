@@ -167,7 +167,7 @@ void dp_watch_count(struct dp_session *s);
 /* Who is watched beside the thread. DP_INHERIT_TRIAL: not even the thread, the register is only taken. */
 enum dp_watch_inherit { DP_INHERIT_TRIAL, DP_INHERIT_NONE, DP_INHERIT_THREADS, DP_INHERIT_ALL };
 /* An event of the kernel; -1: errno. Its index is that of the group. */
-int dp_watch_open(const struct dp_watched *w, pid_t tid, enum dp_watch_inherit inherit);
+int dp_watch_open(const struct dp_session *s, const struct dp_watched *w, pid_t tid, enum dp_watch_inherit inherit);
 /* The watchpoint of an event line whose memory is found at each call. type: NULL: a hexadecimal number */
 int dp_watch_of_call(struct dp_session *s, struct dp_event_line *line, const char *type, u32 len, struct dp_error *err);
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "abi/abi-slot.h"
+#include "host/process/hold.h"
 #include "host/process/session-priv.h"
 #include "log/log-guard.h"
 
@@ -90,18 +91,35 @@ struct heritage {
  */
 static u64 ownerless(pid_t pid, u64 rings_at)
 {
-	u64 at = dp_find_control(pid);
-	struct dp_block b = {.points = NULL};
+	u64 v[DP_OWNERS_MAX], found = 0;
+	u32 n = dp_find_controls(pid, v);
 	struct dp_mem mem;
-	bool good = false;
 
-	if (at && !dp_mem_open(&mem, pid, NULL)) {
-		good = !dp_block_read(&b, &mem, at, NULL) && b.ctl.rings == rings_at &&
-		       !dp_owner_lives(b.ctl.owner_pid);
-		dp_mem_close(&mem);
+	if (!n || dp_mem_open(&mem, pid, NULL))
+		return 0;
+	for (u32 i = 0; i < n && !found; i++) {
+		struct dp_block b = {.points = NULL};
+
+		if (!dp_block_read(&b, &mem, v[i], NULL) && b.ctl.rings == rings_at && !dp_owner_lives(b.ctl.owner_pid))
+			found = v[i];
+		dp_block_free(&b);
 	}
-	dp_block_free(&b);
-	return good ? at : 0;
+	dp_mem_close(&mem);
+	return found;
+}
+
+/* When nobody else changes the process; not by who holds it already. */
+static int withdraw(pid_t pid, const struct dp_block *known, u64 at, bool crashed, struct dp_withdrawn *wd,
+		    struct dp_error *err)
+{
+	int r = dp_process_hold(pid, err);
+
+	*wd = (struct dp_withdrawn){.kept_bytes = 0};
+	if (r)
+		return r;
+	r = dp_withdraw_process(pid, known, at, crashed, wd, err);
+	dp_process_release(pid);
+	return r;
 }
 
 /* One pass over all processes that have inherited these probes; returns how many were freed of probes. */
@@ -121,7 +139,7 @@ static u32 withdraw_others(struct dp_session *s, const struct heritage *h)
 		    !dp_same_file(dp_rings_at(pid, h->rings_at), h->file))
 			continue;
 		at = h->known ? h->known->ctl.self : ownerless(pid, h->rings_at);
-		own = h->known ? dp_find_control(pid) : 0;
+		own = h->known ? dp_control_of_process(pid, h->known->ctl.region_lo) : 0;
 		if (h->known && h->only && own != at)
 			continue;
 		/* Born in a change before that one: the patches that it has are not the known ones. */
@@ -129,7 +147,7 @@ static u32 withdraw_others(struct dp_session *s, const struct heritage *h)
 		if (is_other)
 			at = ownerless(pid, h->rings_at);
 		/* Born in the middle of a step, perhaps. */
-		if (at && !dp_withdraw_process(pid, is_other ? NULL : h->known, at, true, &wd, NULL)) {
+		if (at && !withdraw(pid, is_other ? NULL : h->known, at, true, &wd, NULL)) {
 			add_withdrawn(s, &wd);
 			n += !wd.kept_bytes;
 		}
@@ -174,7 +192,7 @@ static int busy(const struct dp_session *s, u32 owner, struct dp_error *err)
 static int clean_up(struct dp_session *s, const struct dp_block *known, u64 at, const struct heritage *h,
 		    struct dp_withdrawn *wd, struct dp_error *err)
 {
-	int r = dp_withdraw_process(s->pid, known, at, true, wd, err);
+	int r = withdraw(s->pid, known, at, true, wd, err);
 
 	if (!r)
 		withdraw_all_others(s, h);
@@ -184,54 +202,74 @@ static int clean_up(struct dp_session *s, const struct dp_block *known, u64 at, 
 }
 
 /* Nobody has written down what stands there: another user, another machine's files, a dprobes without a directory. */
-static int settle_claim(struct dp_session *s, struct dp_error *err)
+static int settle_claim(struct dp_session *s, u64 addr, struct dp_error *err)
 {
-	u64 addr = dp_find_control(s->pid);
 	struct heritage h = {.but = s->pid};
 	struct dp_block b = {.points = NULL};
 	struct dp_withdrawn wd;
 	struct dp_mem mem;
-	int r;
+	int r = dp_mem_open(&mem, s->pid, err);
 
-	if (!addr)
-		return 0;
-	r = dp_mem_open(&mem, s->pid, err);
 	if (r)
 		return r;
 	r = dp_block_read(&b, &mem, addr, err);
-	dp_mem_close(&mem);
 	h.rings_at = b.ctl.rings;
 	if (r) /* a predecessor's last call may just have taken it away */
-		r = dp_find_control(s->pid) ? r : 0;
+		r = dp_block_there(s->pid, addr) ? r : 0;
 	else if (dp_owner_lives(b.ctl.owner_pid))
 		r = busy(s, b.ctl.owner_pid, err);
 	else {
 		h.file = dp_rings_at(s->pid, h.rings_at);
 		r = clean_up(s, NULL, addr, &h, &wd, err);
 	}
+	dp_mem_close(&mem);
 	dp_block_free(&b);
 	return r;
 }
 
-/* A predecessor's probes: its own business while it lives, ours to clean when it does not. */
-static int settle_predecessor(struct dp_session *s, struct dp_error *err)
+static int settle_claims(struct dp_session *s, const u64 *v, u32 n, const struct dp_knowns *known, struct dp_error *err)
 {
-	struct dp_withdrawn wd = {.kept_bytes = 0};
-	struct dp_known k;
+	int r = 0;
+
+	for (u32 i = 0; i < n && !r; i++) {
+		bool is_known = false;
+
+		for (u32 k = 0; k < known->n; k++) {
+			const struct dp_control *c = &known->v[k].block.ctl;
+
+			is_known |= v[i] >= c->region_lo && v[i] < c->region_hi;
+		}
+		if (!is_known)
+			r = settle_claim(s, v[i], err);
+	}
+	return r;
+}
+
+/* What a predecessor has left: its own business while it lives, ours to clean when it does not. */
+static int settle_known(struct dp_session *s, const struct dp_known *k, struct dp_error *err)
+{
+	struct heritage h = {s->pid, &k->block, k->block.ctl.rings, k->file, false};
+	struct dp_withdrawn wd;
 	int r;
 
-	if (!dp_record_find(&k, s->pid))
-		return settle_claim(s, err);
-	if (dp_known_owner_lives(&k)) {
-		r = busy(s, (u32)k.owner, err);
-	} else {
-		struct heritage h = {s->pid, &k.block, k.block.ctl.rings, k.file, false};
+	if (dp_known_owner_lives(k))
+		return 0;
+	r = clean_up(s, &k->block, k->block.ctl.self, &h, &wd, err);
+	if (!r && !wd.kept_bytes)
+		dp_known_forget(k);
+	return r;
+}
 
-		r = clean_up(s, &k.block, k.block.ctl.self, &h, &wd, err);
-		if (!r && !wd.kept_bytes)
-			dp_known_forget(&k);
-	}
-	dp_known_free(&k);
+static int settle_predecessors(struct dp_session *s, struct dp_error *err)
+{
+	u64 v[DP_OWNERS_MAX];
+	u32 n = dp_find_controls(s->pid, v); /* first: what stands there has been written down before */
+	struct dp_knowns known = dp_records_of(s->pid);
+	int r = settle_claims(s, v, n, &known, err);
+
+	for (u32 i = 0; i < known.n && !r; i++)
+		r = settle_known(s, &known.v[i], err);
+	dp_knowns_free(&known);
 	return r;
 }
 
@@ -251,7 +289,7 @@ int dp_session_new(struct dp_session **out, pid_t pid, const struct dp_session_o
 		s->opt = *opt;
 	r = dp_process_read(&s->proc, pid, err);
 	if (!r && !s->opt.adopt)
-		r = settle_predecessor(s, err);
+		r = settle_predecessors(s, err);
 	if (r) {
 		dp_process_free(&s->proc);
 		free(s);
@@ -262,6 +300,32 @@ int dp_session_new(struct dp_session **out, pid_t pid, const struct dp_session_o
 	return 0;
 }
 
+/* A dprobes catches the program at its start, say: that is over soon. */
+static bool traced_by_dprobes(pid_t pid)
+{
+	char tracer[16] = "0";
+
+	dp_status_field(pid, pid, "TracerPid", tracer, sizeof(tracer));
+	return dp_owner_lives((u32)atoi(tracer));
+}
+
+/* One try, when nobody else changes the process. */
+static int arm_alone(struct dp_session *s, struct dp_error *err)
+{
+	int r;
+
+	for (int i = 0;; i++) {
+		r = dp_process_hold(s->pid, err);
+		if (r)
+			return r;
+		r = dp_arm(s, err);
+		dp_process_release(s->pid);
+		if (r != -dp_error_info(E_TARGET_TRACED)->number || i == TRACED_PATIENCE || !traced_by_dprobes(s->pid))
+			return r;
+		usleep(10000);
+	}
+}
+
 int dp_session_arm(struct dp_session *s, struct dp_error *err)
 {
 	int r = 0;
@@ -269,7 +333,7 @@ int dp_session_arm(struct dp_session *s, struct dp_error *err)
 	if (!s->nprobes && !s->parking.pid)
 		return dp_fail(err, E_ARM_NONE, "process %d", (int)s->pid);
 	for (u32 i = 0; i < MOVED_TRIES && s->nprobes; i++) {
-		r = dp_arm(s, err);
+		r = arm_alone(s, err);
 		if (r == -dp_error_info(E_ARM_MOVED)->number)
 			usleep(i * 1000); /* until the program has loaded the module again */
 		else if (r != -dp_error_info(E_TARGET_CALL)->number || i >= TRIES)
@@ -294,7 +358,7 @@ static int withdraw_patiently(struct dp_session *s, struct dp_withdrawn *wd, str
 	int r;
 
 	for (int i = 0;; i++) {
-		r = dp_withdraw_process(s->pid, &s->block, s->control, s->changes.unsure, wd, err);
+		r = withdraw(s->pid, &s->block, s->control, s->changes.unsure, wd, err);
 		if (r != -dp_error_info(E_TARGET_TRACED)->number || i == TRACED_PATIENCE)
 			return r;
 		usleep(10000);

@@ -258,12 +258,12 @@ void dp_tracer_pass_forks(struct dp_tracer *t)
 
 int dp_tracer_attach(struct dp_tracer *t, pid_t pid, struct dp_error *err)
 {
-	bool drops = t->drops_watches;
+	u64 late = t->late_watches;
 	int r;
 
 	memset(t, 0, sizeof(*t));
 	t->pid = pid;
-	t->drops_watches = drops;
+	t->late_watches = late;
 	be_first(t);
 	/*
 	 * Until a look finds nobody new: threads that are born of a seized thread are attached by the kernel, those of
@@ -397,10 +397,11 @@ static bool is_late_watch(const struct dp_tracer *t, const siginfo_t *si)
 {
 	u64 data;
 
-	if (!t->drops_watches || si->si_signo != SIGTRAP || si->si_code != DP_TRAP_PERF)
+	if (!t->late_watches || si->si_signo != SIGTRAP || si->si_code != DP_TRAP_PERF)
 		return false;
 	memcpy(&data, (const u8 *)si + 24, 8); /* si_perf_data */
-	return data >> 32 == DP_WATCH_MAGIC || data >> 32 == DP_PAGE_MAGIC;
+	return DP_WATCH_OF(data) == DP_WATCH_DATA(DP_WATCH_MAGIC, t->late_watches, 0) ||
+	       DP_WATCH_OF(data) == DP_WATCH_DATA(DP_PAGE_MAGIC, t->late_watches, 0);
 }
 
 static bool stopped_by_late_watch(const struct dp_tracer *t, pid_t tid)

@@ -364,30 +364,91 @@ static bool has_magic(const struct dp_mem *mem, u64 addr, struct dp_control *c)
 	       c->abi == DP_ABI;
 }
 
-u64 dp_find_control(pid_t pid)
+/* The block that hits use whose region begins with this mapping, as far as its head says. */
+static bool control_in(const struct dp_mem *mem, const struct dp_map *m, struct dp_blob_head *head,
+		       struct dp_control *c)
 {
+	return m->x && !m->w && !m->inode && !dp_mem_read(mem, m->lo, head, sizeof(*head), NULL) &&
+	       head->magic == DP_BLOB_MAGIC && head->ctl && has_magic(mem, head->ctl, c) && c->region_lo == m->lo;
+}
+
+u32 dp_find_controls(pid_t pid, u64 v[DP_OWNERS_MAX])
+{
+	struct dp_blob_head head;
+	struct dp_control c;
 	struct dp_maps maps;
 	struct dp_mem mem;
-	u64 found = 0;
+	u32 n = 0;
 
 	if (dp_maps_read(&maps, pid, NULL))
 		return 0;
 	if (!dp_mem_open(&mem, pid, NULL)) {
-		for (size_t i = 0; i < maps.n && !found; i++) {
-			struct dp_blob_head head;
-			struct dp_control ctl;
-
-			if (!maps.v[i].x || maps.v[i].w || maps.v[i].inode ||
-			    dp_mem_read(&mem, maps.v[i].lo, &head, sizeof(head), NULL) || head.magic != DP_BLOB_MAGIC ||
-			    !head.ctl)
-				continue;
-			if (has_magic(&mem, head.ctl, &ctl) && ctl.region_lo == maps.v[i].lo)
-				found = head.ctl;
-		}
+		for (size_t i = 0; i < maps.n && n < DP_OWNERS_MAX; i++)
+			if (control_in(&mem, &maps.v[i], &head, &c))
+				v[n++] = head.ctl;
 		dp_mem_close(&mem);
 	}
 	dp_maps_free(&maps);
-	return found;
+	return n;
+}
+
+u64 dp_control_of(const struct dp_mem *mem, u64 region)
+{
+	struct dp_blob_head head;
+	struct dp_control c;
+
+	return !dp_mem_read(mem, region, &head, sizeof(head), NULL) && head.magic == DP_BLOB_MAGIC &&
+		       has_magic(mem, head.ctl, &c) && c.region_lo == region
+		   ? head.ctl
+		   : 0;
+}
+
+int dp_block_region(const struct dp_mem *mem, u64 addr, u64 *region, struct dp_error *err)
+{
+	struct dp_control c;
+
+	if (!has_magic(mem, addr, &c))
+		return dp_fail(err, E_ARM_EXEC, "process %d carries no probes any more", (int)mem->pid);
+	*region = c.region_lo;
+	return 0;
+}
+
+void dp_block_actions(const struct dp_mem *mem, struct dp_control *c)
+{
+	u64 at = dp_control_of(mem, c->region_lo);
+	struct dp_control now;
+
+	if (!at || !has_magic(mem, at, &now))
+		return;
+	memcpy(c->old_trap, now.old_trap, sizeof(c->old_trap));
+	memcpy(c->old_segv, now.old_segv, sizeof(c->old_segv));
+	c->above = !!now.above;
+}
+
+u64 dp_control_of_process(pid_t pid, u64 region)
+{
+	struct dp_mem mem;
+	u64 at = 0;
+
+	if (!dp_mem_open(&mem, pid, NULL)) {
+		at = dp_control_of(&mem, region);
+		dp_mem_close(&mem);
+	}
+	return at;
+}
+
+u32 dp_owners_read(const struct dp_mem *mem, const struct dp_maps *maps, struct dp_owner **v)
+{
+	struct dp_owner *o = calloc(DP_OWNERS_MAX, sizeof(*o));
+	u32 n = 0;
+
+	for (size_t i = 0; o && i < maps->n && n < DP_OWNERS_MAX; i++)
+		if (control_in(mem, &maps->v[i], &o[n].head, &o[n].ctl) && !wrong_layout(&o[n].ctl, &o[n].head) &&
+		    !wrong_counts(&o[n].ctl) && o[n].head.signal_entry < o[n].head.end &&
+		    o[n].head.restorer < o[n].head.end)
+			n++;
+	*v = o;
+	return n;
 }
 
 bool dp_block_begun(const struct dp_mem *mem, u64 region, u64 addr)

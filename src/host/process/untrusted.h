@@ -37,8 +37,25 @@ struct dp_block {
 	struct dp_watch_rt *watches;
 };
 
-/* The address of a control block that the process says it has, 0: it has none. */
-u64 dp_find_control(pid_t pid);
+/* The addresses of the control blocks that the process says its hits use, one for each session in it; their number. */
+u32 dp_find_controls(pid_t pid, u64 v[DP_OWNERS_MAX]);
+/* Of the one whose region begins there; 0: there is none. */
+u64 dp_control_of(const struct dp_mem *mem, u64 region);
+u64 dp_control_of_process(pid_t pid, u64 region);
+/* The region of the block at that address. E_TARGET_MEM, E_ARM_EXEC. */
+int dp_block_region(const struct dp_mem *mem, u64 addr, u64 *region, struct dp_error *err);
+/*
+ * The signal actions that the handlers of c's region go on to, as the block in force has them: other sessions may have
+ * changed them since c was written.
+ */
+void dp_block_actions(const struct dp_mem *mem, struct dp_control *c);
+
+/* The same blocks, each sound by itself, without their tables; free(*v). What is no control block is left out. */
+struct dp_owner {
+	struct dp_control ctl;
+	struct dp_blob_head head;
+};
+u32 dp_owners_read(const struct dp_mem *mem, const struct dp_maps *maps, struct dp_owner **v);
 
 /* Read and check it. E_TARGET_DAMAGED, E_TARGET_MEM, E_TARGET_GONE, E_ARM_NOMEM. Free in any case. */
 int dp_block_read(struct dp_block *b, const struct dp_mem *mem, u64 addr, struct dp_error *err);

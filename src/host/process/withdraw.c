@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "abi/abi-slot.h"
+#include "host/process/owners.h"
 #include "host/process/publish-host.h"
 #include "host/process/untrusted.h"
 
@@ -122,7 +123,7 @@ static bool all_threads_out(struct work *w)
 			      .avoid = w->areas,
 			      .navoid = w->ctl.nareas + 3,
 			      .slots = w->remote.slots,
-			      .slots_hi = w->remote.slots_hi};
+			      .nslots = w->remote.nslots};
 	bool all;
 
 	w->areas[w->ctl.nareas].lo = w->ctl.region_lo;
@@ -217,6 +218,9 @@ static int restore_signals(struct work *w)
 		r = restore_signal(w, SIGTRAP, w->ctl.old_trap);
 	if (!r && w->ctl.segv_taken)
 		r = restore_signal(w, SIGSEGV, w->ctl.old_segv);
+	/* Else our handler must stay: another one goes on to it. */
+	if (!r)
+		w->keep |= !dp_owners_unlink(&w->tracer, &w->mem, &w->maps, &w->ctl, &w->out->inside, &w->out->where);
 	return r;
 }
 
@@ -326,7 +330,7 @@ static bool restore_stopped(struct work *w, struct dp_publish_host *ph)
 {
 	struct dp_tracer *t = &w->tracer;
 	struct dp_moves mv = {
-	    .map = w->redirects, .nmap = w->ctl.nredirects, .slots = w->remote.slots, .slots_hi = w->remote.slots_hi};
+	    .map = w->redirects, .nmap = w->ctl.nredirects, .slots = w->remote.slots, .nslots = w->remote.nslots};
 	bool good = true;
 
 	for (u32 i = 0; i < t->n; i++)
@@ -364,7 +368,10 @@ static int prepare(struct work *w, const struct dp_block *known, u64 ctl_addr, b
 	 * From the first moment on: a thread that gets such a signal from us, but does not run at once, looks up its
 	 * action when it runs, and that may be the default one by then.
 	 */
-	w->tracer.drops_watches = true;
+	if (!r)
+		r = known ? 0 : dp_block_region(&w->mem, ctl_addr, &w->tracer.late_watches, err);
+	if (known)
+		w->tracer.late_watches = known->ctl.region_lo;
 	if (!r)
 		r = dp_tracer_attach(&w->tracer, w->pid, err);
 	if (!r)
@@ -377,6 +384,7 @@ static int prepare(struct work *w, const struct dp_block *known, u64 ctl_addr, b
 		r = dp_fail(err, E_ARM_EXEC, "process %d carries no probes any more", (int)w->pid);
 	if (r)
 		return r;
+	dp_block_actions(&w->mem, &w->ctl);
 	w->tracer.redirects = w->redirects;
 	w->tracer.nredirects = w->ctl.nredirects;
 	dp_remote_serve(&w->remote, w->ctl.region_lo, &w->head, w->ctl.slots, w->ctl.nslots, false);
@@ -419,11 +427,11 @@ int dp_withdraw_process(pid_t pid, const struct dp_block *known, u64 ctl_addr, b
 	if (r) {
 		finish(&w);
 		/* A predecessor's last call took everything away. */
-		return crashed && dp_find_control(pid) != ctl_addr ? 0 : r;
+		return crashed && !dp_block_there(pid, ctl_addr) ? 0 : r;
 	}
 	/* While the probes are there: who asks a semaphore that is lowered only then comes to none. */
 	if (w.ctl.state != DP_STATE_EMPTY)
-		dp_semaphores_lower(&w.mem, &w.maps, dp_find_control(pid), w.ctl.semaphores);
+		dp_semaphores_lower(&w.mem, &w.maps, dp_control_of(&w.mem, w.ctl.region_lo), w.ctl.semaphores);
 	select_patches(&w, crashed || w.ctl.state == DP_STATE_ARMING);
 	dp_publish_host_init(&ph, &w.tracer, &w.mem, &w.remote);
 	if (w.npatches) {

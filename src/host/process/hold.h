@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* One dprobes at a time changes a process. */
+#ifndef DP_HOLD_H
+#define DP_HOLD_H
+
+#include <sys/types.h>
+
+#include "base/base.h"
+#include "base/error.h"
+
+/* The directory of records; false: there is none that nobody else can write to. */
+bool dp_record_dir(char *buf, size_t size);
+
+/*
+ * Nobody else of this user takes probes into that process or out of it until the release, or our end. Not twice for one
+ * process; of two a child is taken after its parent. Where records cannot be written nothing is held. E_TARGET_BUSY.
+ */
+int dp_process_hold(pid_t pid, struct dp_error *err);
+void dp_process_release(pid_t pid);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Several sessions in one process, each with a region, detours, slots and rings of its own. What they share is changed
+ * by one at a time: the bytes of the code, which belong to the session whose patch stands there, and the signal
+ * actions, where each handler stands above the action that it found.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+
+#include "host/process/owners.h"
+
+#define TRIES 200 /* to see all threads outside of a handler */
+
+/* ---- slots ---- */
+
+u32 dp_owners_slots(const struct dp_mem *mem, const struct dp_maps *maps, struct dp_range v[DP_OWNERS_MAX])
+{
+	struct dp_owner *o;
+	u32 n = dp_owners_read(mem, maps, &o);
+
+	for (u32 i = 0; i < n; i++)
+		v[i] = (struct dp_range){o[i].ctl.slots, o[i].ctl.slots + (u64)o[i].ctl.nslots * DP_HIT_SLOT_SIZE};
+	free(o);
+	return n;
+}
+
+bool dp_owners_watch_pages(const struct dp_mem *mem, const struct dp_maps *maps)
+{
+	struct dp_owner *o;
+	u32 n = dp_owners_read(mem, maps, &o), pages = 0;
+
+	for (u32 i = 0; i < n; i++)
+		pages += o[i].ctl.npages;
+	free(o);
+	return pages;
+}
+
+/* ---- bytes ---- */
+
+int dp_owners_avoid(struct dp_plan *plan, pid_t pid, u64 own, struct dp_error *err)
+{
+	struct dp_knowns known = dp_records_of(pid);
+	u32 n = 0;
+
+	for (u32 i = 0; i < known.n; i++)
+		n += known.v[i].block.ctl.npatches;
+	dp_free(plan->taken);
+	plan->taken = dp_alloc((n + 1ull) * sizeof(*plan->taken));
+	plan->ntaken = 0;
+	for (u32 i = 0; plan->taken && i < known.n; i++) {
+		const struct dp_block *b = &known.v[i].block;
+
+		for (u32 k = 0; b->ctl.region_lo != own && k < b->ctl.npatches; k++)
+			plan->taken[plan->ntaken++] = (struct dp_range){b->patches[k].addr,
+									b->patches[k].addr + b->patches[k].len};
+	}
+	dp_knowns_free(&known);
+	return plan->taken ? 0 : dp_fail(err, E_ARM_NOMEM, "plan");
+}
+
+/* ---- signal actions ---- */
+
+static bool is_of(const struct dp_control *c, u64 handler)
+{
+	return handler >= c->region_lo && handler < c->region_hi;
+}
+
+static const u64 *old_of(const struct dp_control *c, int sig)
+{
+	if (sig == SIGTRAP)
+		return c->old_trap;
+	return c->segv_taken ? c->old_segv : NULL;
+}
+
+bool dp_owners_handler(const struct dp_mem *mem, const struct dp_maps *maps, u64 handler)
+{
+	struct dp_owner *v;
+	u32 n = dp_owners_read(mem, maps, &v);
+	bool found = false;
+
+	for (u32 i = 0; i < n; i++)
+		found |= is_of(&v[i].ctl, handler);
+	free(v);
+	return found;
+}
+
+bool dp_owners_top(const struct dp_mem *mem, const struct dp_maps *maps, const struct dp_control *own, int sig,
+		   struct dp_owner *top)
+{
+	struct dp_owner *v;
+	u32 n = dp_owners_read(mem, maps, &v), steps = 0;
+	bool found = false;
+
+	top->ctl = *own;
+	for (u32 i = 0; i < n && steps < DP_OWNERS_MAX; i++) {
+		const u64 *old = old_of(&v[i].ctl, sig);
+
+		if (!old || v[i].ctl.region_lo == top->ctl.region_lo || !is_of(&top->ctl, old[0]))
+			continue;
+		*top = v[i];
+		found = true;
+		steps++;
+		i = ~0u; /* and who stands above that one? */
+	}
+	free(v);
+	return found;
+}
+
+/* Nobody is in the code of this session, who may have looked up its old action and not yet gone there. */
+static bool all_outside(const struct dp_tracer *t, const struct dp_owner *o, pid_t *inside, u64 *where)
+{
+	for (u32 i = 0; i < t->n; i++) {
+		struct user_regs_struct regs;
+
+		if (t->v[i].running || t->v[i].gone || t->v[i].foreign || ptrace(PTRACE_GETREGS, t->v[i].tid, 0, &regs))
+			continue;
+		if (dp_user_ip(&regs) - o->ctl.region_lo < o->head.end) {
+			*inside = t->v[i].tid;
+			*where = dp_user_ip(&regs);
+			return false;
+		}
+	}
+	return true;
+}
+
+static int write_actions(const struct dp_mem *mem, const struct dp_owner *o)
+{
+	u64 at = o->head.ctl;
+	int r = dp_mem_write(mem, at + offsetof(struct dp_control, old_trap), o->ctl.old_trap, sizeof(o->ctl.old_trap),
+			     NULL);
+
+	if (!r)
+		r = dp_mem_write(mem, at + offsetof(struct dp_control, old_segv), o->ctl.old_segv,
+				 sizeof(o->ctl.old_segv), NULL);
+	return r ? r : dp_mem_write(mem, at + offsetof(struct dp_control, above), &o->ctl.above, 4, NULL);
+}
+
+/* The words change while no thread runs: a handler sees all of one action. */
+static bool change_actions(struct dp_tracer *t, const struct dp_mem *mem, const struct dp_owner *o, pid_t *inside,
+			   u64 *where)
+{
+	bool done = false;
+	u32 ms = 0;
+
+	for (u32 i = 0; i < TRIES && !done && !t->dead; i++) {
+		done = !dp_tracer_stop_all(t, NULL) && all_outside(t, o, inside, where) && !write_actions(mem, o);
+		dp_tracer_resume_all(t);
+		if (!done)
+			dp_tracer_pause(t, &ms);
+	}
+	return done;
+}
+
+bool dp_owners_unlink(struct dp_tracer *t, const struct dp_mem *mem, const struct dp_maps *maps,
+		      const struct dp_control *own, pid_t *inside, u64 *where)
+{
+	struct dp_owner *v;
+	u32 n = dp_owners_read(mem, maps, &v);
+	u64 reset = 0;
+	bool good = true;
+
+	dp_mem_read(mem, own->signals, &reset, sizeof(reset), NULL);
+	for (u32 i = 0; i < n; i++) {
+		struct dp_control *c = &v[i].ctl;
+		bool trap = c->region_lo != own->region_lo && is_of(own, c->old_trap[0]);
+		bool segv = c->region_lo != own->region_lo && c->segv_taken && is_of(own, c->old_segv[0]);
+
+		if (trap) {
+			memcpy(c->old_trap, own->old_trap, sizeof(c->old_trap));
+			c->old_trap[0] = reset & SIGNAL_BIT(SIGTRAP) ? 0 : c->old_trap[0];
+			c->above = own->above;
+		}
+		if (segv) {
+			memcpy(c->old_segv, own->old_segv, sizeof(c->old_segv));
+			c->old_segv[0] = reset & SIGNAL_BIT(SIGSEGV) ? 0 : c->old_segv[0];
+		}
+		if (trap || segv)
+			good &= change_actions(t, mem, &v[i], inside, where);
+	}
+	free(v);
+	return good;
+}

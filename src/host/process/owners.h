@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What sessions of several dprobes in one process have to do with one another (doc/several-owners.md). */
+#ifndef DP_OWNERS_H
+#define DP_OWNERS_H
+
+#include "abi/abi-slot.h"
+#include "host/process/record.h"
+
+/*
+ * The plan is not to touch bytes that other sessions have patched. own: the region of the session whose plan it is.
+ * E_ARM_NOMEM.
+ */
+int dp_owners_avoid(struct dp_plan *plan, pid_t pid, u64 own, struct dp_error *err);
+
+/* Whether one of them watches pages: of descriptors for that there can be one set in a process. */
+bool dp_owners_watch_pages(const struct dp_mem *mem, const struct dp_maps *maps);
+
+/* Whether a signal's handler is that of a session. */
+bool dp_owners_handler(const struct dp_mem *mem, const struct dp_maps *maps, u64 handler);
+/* The session whose handler of sig stands above all others over that of own; false: that is own. */
+bool dp_owners_top(const struct dp_mem *mem, const struct dp_maps *maps, const struct dp_control *own, int sig,
+		   struct dp_owner *top);
+/*
+ * own goes: who has its handlers as old actions gets its old actions. False: not so, since a thread does not leave the
+ * code of that one.
+ */
+bool dp_owners_unlink(struct dp_tracer *t, const struct dp_mem *mem, const struct dp_maps *maps,
+		      const struct dp_control *own, pid_t *inside, u64 *where);
+
+#endif

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Several dprobes probe one process at once: each has its own probes and counts, and takes away no more than these."""
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+sys.path.insert(0, os.path.dirname(__file__))
+from real import rows_of  # noqa: E402
+from tap import *  # noqa: E402,F403
+from live import *  # noqa: E402,F403
+import watching  # noqa: E402
+
+COUNTS = target("counts")
+DIR = tempfile.mkdtemp(prefix="dp-owners-")
+os.environ["DPROBES_DIR"] = os.path.join(DIR, "driver")
+FUNCTIONS = ["steady", "left", "right", "several"]
+
+
+class Counts(Live):
+    """Calls so far of each function, while its threads stand still."""
+
+    def __init__(self, threads=4, *plugin):
+        super().__init__([COUNTS, str(threads), *plugin])
+
+    def calls(self):
+        return dict(zip(FUNCTIONS, map(int, self("stop").split())))
+
+    def go(self):
+        assert self("go") == "ok"
+
+    def clean_end(self):
+        assert not our_mappings(self.pid) and not code_differs(self.pid)
+        self.go()
+        assert self.end() == 0
+
+
+def owners(pid):
+    """The dprobes that have probes in a process."""
+    return {int(x) for x in re.findall(r" dprobes (\d+)", dprobes("list", "-p", pid, check=0).stdout)}
+
+
+def trace(pid, *args):
+    return trace_start("-p", pid, "-o", "/dev/null", *args)
+
+
+def armed(t, pid):
+    wait_for(lambda: t.poll() is not None or t.pid in owners(pid), what="the probes")
+    assert t.poll() is None, text_of(t.err_path)
+    return t
+
+
+def hits(t, event, sig=signal.SIGINT):
+    """Of an event of a trace that ends now: all of them were seen."""
+    if t.poll() is None:
+        assert stop(t, sig) == 0, text_of(t.err_path)
+    row = rows_of(text_of(t.err_path))[event]
+    assert row["hits"] == sum(row[k] for k in ("recorded", "filtered", "passed", "missed", "lost")), row
+    return row["hits"]
+
+
+def cleaner_of(t):
+    """The process beside a trace that takes its probes out when it is killed."""
+    with open("/proc/%d/task/%d/children" % (t.pid, t.pid)) as f:
+        return [int(x) for x in f.read().split()]
+
+
+def abandon(t):
+    """Killed, with what would clean up behind it."""
+    for pid in cleaner_of(t):
+        os.kill(pid, signal.SIGKILL)
+    stop(t, signal.SIGKILL)
+
+
+def program(name, offset, module=COUNTS):
+    path = os.path.join(DIR, name + ".rpn")
+    with open(path, "w") as f:
+        f.write("name = %s\nid = 7\nvars = 4\noffset = %s\ninc lv, 0; abort\n" % (module, offset))
+    return path
+
+
+@test
+def side_by_side():
+    """two traces begin at once and end in either order: each counts every call of its own function"""
+    for first, second in ((0, 1), (1, 0)):
+        o = Counts()
+        begin = o.calls()
+        t = [trace(o.pid, "p steady count()"), trace(o.pid, "p left count()")]
+        for x in t:
+            armed(x, o.pid)
+        assert owners(o.pid) == {t[0].pid, t[1].pid}
+        o.go()
+        time.sleep(0.2)
+        middle = o.calls()
+        names = ("steady", "left")
+        assert hits(t[first], names[first]) == middle[names[first]] - begin[names[first]]
+        assert owners(o.pid) == {t[second].pid}
+        o.go()
+        time.sleep(0.1)
+        end = o.calls()
+        assert hits(t[second], names[second]) == end[names[second]] - begin[names[second]]
+        o.clean_end()
+
+
+@test
+def same_instruction():
+    """a second trace of the same function is refused by name, out of a pattern it is left out; the first one goes on"""
+    o = Counts()
+    begin = o.calls()
+    t = armed(trace(o.pid, "p steady count()"), o.pid)
+    r = dprobes("trace", "-p", o.pid, "--duration", "0.1", "p steady")
+    assert r.returncode == 1 and "E-SITE-TAKEN" in r.stderr, r.stderr
+    r = dprobes("trace", "-p", o.pid, "--duration", "0.1", "-o", "/dev/null", "p exe:*e*t")
+    assert r.returncode == 0 and "left" in rows_of(r.stderr), r.stderr
+    r = dprobes("trace", "-p", o.pid, "--duration", "0.1", "-o", "/dev/null", "p exe:*e*")
+    assert r.returncode == 0 and "steady" not in rows_of(r.stderr) and "left out" in r.stderr, r.stderr
+    o.go()
+    time.sleep(0.1)
+    end = o.calls()
+    assert hits(t, "steady") == end["steady"] - begin["steady"]
+    r = dprobes("trace", "-p", o.pid, "--duration", "0.1", "-o", "/dev/null", "p steady", check=0)
+    o.clean_end()
+
+
+@test
+def killed():
+    """one of three is killed: what it leaves goes with its cleaner, with whoever comes next, or with clean; the others
+    miss nothing"""
+    o = Counts()
+    begin = o.calls()
+    stays = [armed(trace(o.pid, "p steady count()"), o.pid)]
+    dead = armed(trace(o.pid, "-f", program("left", "left")), o.pid)
+    stays.append(armed(trace(o.pid, "p right count()"), o.pid))
+    o.go()
+    stop(dead, signal.SIGKILL)
+    wait_for(lambda: owners(o.pid) == {t.pid for t in stays}, what="the cleaner")
+    for how in ("next", "clean"):
+        dead = armed(trace(o.pid, "p left"), o.pid)
+        abandon(dead)
+        assert owners(o.pid) == {dead.pid, *(t.pid for t in stays)}
+        if how == "next":
+            r = dprobes("trace", "-p", o.pid, "--duration", "0.1", "-o", "/dev/null", "p several", check=0)
+            assert "cleaned up" in r.stderr, r.stderr
+        else:
+            told = dprobes("verify", "-p", o.pid).stderr
+            assert "several dprobes" in told, told
+            told = dprobes("clean", "-p", o.pid, check=0).stdout
+            assert "clean again but for" in told, told
+        assert owners(o.pid) == {t.pid for t in stays}
+    r = dprobes("clean", "-p", o.pid)
+    assert r.returncode == 1 and "E-TARGET-BUSY" in r.stderr, r.stderr
+    end = o.calls()
+    for t, f in zip(stays, ("steady", "right")):
+        assert hits(t, f) == end[f] - begin[f], f
+    o.clean_end()
+
+
+def inserted_hits(name):
+    text = dprobes("query", "--name", name, check=0).stdout
+    return int(re.search(r"probe 0: .*hits (\d+): recorded", text).group(1))
+
+
+@alone
+def beside_programs():
+    """a trace beside inserted programs, which come and go meanwhile: exact counts of all, whichever goes first"""
+    o, base = Counts(), os.path.basename(COUNTS)
+    begin = o.calls()
+    dprobes("insert", program("stays", "steady"), "-p", o.pid, check=0)
+    t = armed(trace(o.pid, "p left count()"), o.pid)
+    o.go()
+    for _ in range(2):
+        dprobes("insert", program("goes", "right", base), "-p", o.pid, check=0)
+        dprobes("remove", "--name", base, check=0)
+    r = dprobes("insert", program("taken", "left", base), "-p", o.pid)
+    assert r.returncode and "E-SITE-TAKEN" in r.stderr, r.stderr
+    middle = o.calls()
+    assert hits(t, "left") == middle["left"] - begin["left"]
+    t = armed(trace(o.pid, "p right count()"), o.pid)
+    o.go()
+    for pid in drivers():
+        os.kill(pid, signal.SIGKILL)
+    time.sleep(0.1)
+    end = o.calls()
+    assert inserted_hits(COUNTS) == end["steady"] - begin["steady"]  # a successor went on
+    dprobes("-r", "-a", check=0)
+    assert owners(o.pid) == {t.pid}
+    assert hits(t, "right") == end["right"] - middle["right"]
+    o.clean_end()
+
+
+@test
+def breakpoints_of_three():
+    """breakpoints of two owners, jumps of a third, and the program's own breakpoints: whoever leaves first, each gets
+    its own signals"""
+    for order in ((0, 1, 2), (1, 0, 2), (2, 1, 0), (0, 2, 1)):
+        p = start([target("signals"), "own-trap"], stdout=subprocess.PIPE, text=True)
+        assert p.stdout.readline().startswith("ready")
+        t = [armed(trace(p.pid, "--allow-trap", "p %s count()" % f), p.pid) for f in ("tiny", "tiny_next", "step")]
+        for i in order:
+            time.sleep(0.05)
+            row = hits(t[i], ("tiny", "tiny_next", "step")[i])
+            assert row > 10, row
+        assert not our_mappings(p.pid) and not code_differs(p.pid)
+        assert stop(p) == 0
+        own = dict(zip(*[iter(p.stdout.read().split())] * 2))
+        assert int(own["traps"]) == int(own["calls"]) // 500 and own["wrong"] == "0", (order, own)
+
+
+@test
+def watchpoints():
+    """watchpoints of two owners: each gets the signals of its own"""
+    need_registers()
+    w = watching.Obedient("watched")
+    a = watching.launch(w.pid, "w:c counter")
+    watching.settle(a, lambda: watching.watches(a, w.pid), "E-WATCH-NONE|E-WATCH-PERM|E-WATCH-DEAD")
+    b = watching.launch(w.pid, "w:n neighbour")
+    watching.settle(b, lambda: watching.watches(b, w.pid) and b.pid in owners(w.pid),
+                    "E-WATCH-NONE|E-WATCH-PERM|E-WATCH-DEAD")
+    w.do("inc 50")
+    rows, _ = watching.finish(a)
+    assert rows["c"]["hits"] == 50, rows
+    w.do("inc 20", "threads 3 10")
+    rows, _ = watching.finish(b)
+    assert rows["n"]["hits"] == 100, rows
+    assert not our_mappings(w.pid)
+    assert w.end()[0] == 100
+
+
+@test
+def storm():
+    """owners come, go and are killed at random while threads, signals, forks and dlopen go on: the one that stays
+    misses nothing, and in the end nothing is left"""
+    o, chance = Counts(8, target("plugin.so")), random.Random(11)
+    begin = o.calls()
+    stays = armed(trace(o.pid, "p steady count()"), o.pid)
+    o.go()
+    others = []
+    end = time.time() + 8
+    while time.time() < end:
+        while len(others) < 4:
+            t = trace(o.pid, "p %s count()" % chance.choice(FUNCTIONS[1:]))
+            t.seconds = time.time() + chance.random() * 0.6
+            others.append(t)
+        for t in list(others):
+            if t.poll() is not None:
+                assert t.returncode == 1 and "E-SITE-TAKEN" in text_of(t.err_path), text_of(t.err_path)
+            elif time.time() < t.seconds:
+                continue
+            elif chance.random() < 0.3:
+                abandon(t)
+            else:
+                t.send_signal(signal.SIGINT)
+                t.wait(60)
+            others.remove(t)
+        time.sleep(0.01)
+    for t in others:
+        t.send_signal(signal.SIGINT)
+        t.wait(60)
+    after = o.calls()
+    assert hits(stays, "steady") == after["steady"] - begin["steady"], text_of(stays.err_path)
+    dprobes("clean", "-p", o.pid, check=0)
+    o.clean_end()
+
+
+try:
+    run()
+finally:
+    subprocess.run([DPROBES, "-r", "-a"], stdout=subprocess.DEVNULL)
+    shutil.rmtree(DIR, ignore_errors=True)
