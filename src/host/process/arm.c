@@ -332,31 +332,6 @@ int dp_arm_check_bytes(struct arming *a, struct dp_error *err)
 	return 0;
 }
 
-/*
- * A main mapping that a predecessor did not come to mark before it was killed: nothing was written that would
- * make it known, so no session finds it.
- */
-static int unmap_unmarked(struct arming *a, struct dp_error *err)
-{
-	struct dp_maps maps;
-	const struct dp_map *m;
-	u64 magic, args[6] = {a->remote.noted};
-	int r;
-
-	if (!a->remote.noted || dp_mem_read(&a->mem, a->remote.noted, &magic, 8, NULL) || magic)
-		return 0;
-	r = dp_maps_read(&maps, a->s->pid, err);
-	if (r)
-		return r;
-	m = dp_maps_at(&maps, a->remote.noted);
-	if (m && m->lo == a->remote.noted && m->x && !m->w && !m->shared && !m->inode) {
-		args[1] = m->hi - m->lo;
-		r = dp_remote_stub(&a->remote, SYS_munmap, args, err);
-	}
-	dp_maps_free(&maps);
-	return r;
-}
-
 /* The copy of the blob, and its head last, by which it is known: when it is whole. */
 static int write_blob(struct arming *a, struct dp_error *err)
 {
@@ -675,8 +650,6 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 	attached = dp_now_ns();
 	if (!r)
 		r = dp_remote_init(&a.remote, &a.tracer, &a.mem, &a.now, err);
-	if (!r)
-		r = unmap_unmarked(&a, err);
 	if (!r)
 		r = fill_region(&a, err);
 	if (!r)

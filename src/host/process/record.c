@@ -215,6 +215,14 @@ void dp_record_update(struct dp_session *s)
 		dp_record_end(s, true);
 }
 
+static bool is_file(const char *path, int fd)
+{
+	struct stat a, b;
+
+	return !stat(path, &a) && !fstat(fd, &b) && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+}
+
+/* Another session may stand in the same place by now, with a record of that name. */
 void dp_record_end(struct dp_session *s, bool forget)
 {
 	char dir[100], path[160];
@@ -225,7 +233,8 @@ void dp_record_end(struct dp_session *s, bool forget)
 	s->recorded = false;
 	if (forget && dp_record_dir(dir, sizeof(dir)) && get(s->record_fd, &h, sizeof(h), 0)) {
 		name_record(path, sizeof(path), dir, h.pid, h.started, s->block.ctl.region_lo);
-		unlink(path);
+		if (is_file(path, s->record_fd))
+			unlink(path);
 	}
 	close(s->record_fd);
 }

@@ -275,17 +275,32 @@ int dp_remote_settle(struct dp_remote *r, u64 service_size, struct dp_error *err
 /*
  * A predecessor that was killed may have sent a thread to the borrowed bytes that has not run since. It
  * must be through before anything else happens: what it is about to map or unmap is what we are about to use.
+ * noted: what it was mapping or unmapping last.
  */
-static int await_predecessor(struct dp_remote *r, struct dp_error *err)
+static int await_predecessor(struct dp_remote *r, u64 *noted, struct dp_error *err)
 {
 	struct dp_range code = {r->stub, r->stub + DP_STUB_CALL};
 	u8 now[BORROWED];
+	int e;
 
 	if (dp_mem_read(r->mem, r->stub, now, sizeof(now), NULL) || memcmp(now, dp_stub_call, DP_STUB_CALL))
 		return 0;
-	memcpy(&r->noted, now + DP_STUB_CALL, NOTE_SIZE);
-	r->noted *= PAGE;
-	return wait_outside(r, &code, 1, false, err);
+	memcpy(noted, now + DP_STUB_CALL, NOTE_SIZE);
+	*noted *= PAGE;
+	e = wait_outside(r, &code, 1, false, err);
+	if (!e) { /* whoever ends this puts the file's bytes there */
+		read_original(r);
+		r->stub_in = true;
+	}
+	return e;
+}
+
+bool dp_remote_left(const struct dp_maps *maps, const struct dp_mem *mem)
+{
+	u64 stub = dp_find_slack(maps, mem);
+	u8 now[DP_STUB_CALL];
+
+	return stub && !dp_mem_read(mem, stub, now, sizeof(now), NULL) && !memcmp(now, dp_stub_call, sizeof(now));
 }
 
 /* The ways back from calls, and out of hits that move a thread, are returns without a call. */
@@ -295,22 +310,6 @@ static int check_shadow_stack(const struct dp_tracer *t, struct dp_error *err)
 
 	dp_status_field(t->pid, dp_memory_tid(t->pid), "x86_Thread_features", features, sizeof(features));
 	return strstr(features, "shstk") ? dp_fail(err, E_TARGET_SHSTK, "process %d: %s", (int)t->pid, features) : 0;
-}
-
-int dp_remote_init(struct dp_remote *r, struct dp_tracer *t, struct dp_mem *mem, const struct dp_maps *maps,
-		   struct dp_error *err)
-{
-	memset(r, 0, sizeof(*r));
-	r->tracer = t;
-	r->mem = mem;
-	r->maps = maps;
-	r->nslots = dp_owners_slots(mem, maps, r->slots);
-	if (check_shadow_stack(t, err))
-		return -dp_error_info(E_TARGET_SHSTK)->number;
-	r->stub = dp_find_slack(maps, mem);
-	if (!r->stub)
-		return dp_fail(err, E_TARGET_NOROOM, "process %d", (int)t->pid);
-	return await_predecessor(r, err);
 }
 
 static int get_worker(struct dp_remote *r, struct dp_thread **th, struct user_regs_struct *regs, struct dp_error *err)
@@ -389,6 +388,51 @@ int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], struct dp_erro
 			       "signal handlers of process %d jump out of calls", (int)r->tracer->pid);
 	return c.ret < 0 && c.ret > -4096 ? dp_fail(err, E_TARGET_CALL, "%s: %s", name_of(nr), strerror((int)-c.ret))
 					  : 0;
+}
+
+/*
+ * A main mapping that a predecessor did not come to mark before it was killed: nothing was written that would
+ * make it known, so no session finds it.
+ */
+static int unmap_unmarked(struct dp_remote *r, u64 noted, struct dp_error *err)
+{
+	struct dp_maps maps;
+	const struct dp_map *m;
+	u64 magic, args[6] = {noted};
+	int e;
+
+	if (!noted || dp_mem_read(r->mem, noted, &magic, 8, NULL) || magic)
+		return 0;
+	e = dp_maps_read(&maps, r->mem->pid, err);
+	if (e)
+		return e;
+	m = dp_maps_at(&maps, noted);
+	if (m && m->lo == noted && m->x && !m->w && !m->shared && !m->inode) {
+		args[1] = m->hi - m->lo;
+		e = dp_remote_stub(r, SYS_munmap, args, err);
+	}
+	dp_maps_free(&maps);
+	return e;
+}
+
+int dp_remote_init(struct dp_remote *r, struct dp_tracer *t, struct dp_mem *mem, const struct dp_maps *maps,
+		   struct dp_error *err)
+{
+	u64 noted = 0;
+	int e;
+
+	memset(r, 0, sizeof(*r));
+	r->tracer = t;
+	r->mem = mem;
+	r->maps = maps;
+	r->nslots = dp_owners_slots(mem, maps, r->slots);
+	if (check_shadow_stack(t, err))
+		return -dp_error_info(E_TARGET_SHSTK)->number;
+	r->stub = dp_find_slack(maps, mem);
+	if (!r->stub)
+		return dp_fail(err, E_TARGET_NOROOM, "process %d", (int)t->pid);
+	e = await_predecessor(r, &noted, err);
+	return e ? e : unmap_unmarked(r, noted, err);
 }
 
 int dp_remote_run(struct dp_remote *r, struct dp_thread *th, u64 code, u64 data, bool (*done)(void *arg), void *arg,

@@ -108,18 +108,29 @@ static u64 ownerless(pid_t pid, u64 rings_at)
 	return found;
 }
 
-/* When nobody else changes the process; not by who holds it already. */
-static int withdraw(pid_t pid, const struct dp_block *known, u64 at, bool crashed, struct dp_withdrawn *wd,
-		    struct dp_error *err)
+/* Of one process that has inherited them, which nobody else changes meanwhile. */
+static bool withdraw_inherited(struct dp_session *s, pid_t pid, const struct heritage *h)
 {
-	int r = dp_process_hold(pid, err);
+	u64 at = h->known ? h->known->ctl.self : ownerless(pid, h->rings_at);
+	u64 own = h->known ? dp_control_of_process(pid, h->known->ctl.region_lo) : 0;
+	bool is_other = own && own != at;
+	struct dp_withdrawn wd;
 
-	*wd = (struct dp_withdrawn){.kept_bytes = 0};
-	if (r)
-		return r;
-	r = dp_withdraw_process(pid, known, at, crashed, wd, err);
-	dp_process_release(pid);
-	return r;
+	if (h->known && h->only && own != at)
+		return false;
+	/* Born in a change before that one: the patches that it has are not the known ones. */
+	if (is_other)
+		at = ownerless(pid, h->rings_at);
+	/* Born in the middle of a step, perhaps. */
+	if (!at || dp_withdraw_process(pid, is_other ? NULL : h->known, at, true, &wd, NULL))
+		return false;
+	add_withdrawn(s, &wd);
+	return !wd.kept_bytes;
+}
+
+static bool is_heir(pid_t pid, const struct heritage *h)
+{
+	return dp_same_file(dp_rings_at(pid, h->rings_at), h->file);
 }
 
 /* One pass over all processes that have inherited these probes; returns how many were freed of probes. */
@@ -130,27 +141,13 @@ static u32 withdraw_others(struct dp_session *s, const struct heritage *h)
 	u32 n = 0;
 
 	while (dir && (de = readdir(dir))) {
-		struct dp_withdrawn wd;
 		pid_t pid = (pid_t)atoi(de->d_name);
-		bool is_other;
-		u64 at, own;
 
-		if (pid <= 0 || pid == getpid() || pid == h->but ||
-		    !dp_same_file(dp_rings_at(pid, h->rings_at), h->file))
+		if (pid <= 0 || pid == getpid() || pid == h->but || !is_heir(pid, h) || dp_process_hold(pid, NULL))
 			continue;
-		at = h->known ? h->known->ctl.self : ownerless(pid, h->rings_at);
-		own = h->known ? dp_control_of_process(pid, h->known->ctl.region_lo) : 0;
-		if (h->known && h->only && own != at)
-			continue;
-		/* Born in a change before that one: the patches that it has are not the known ones. */
-		is_other = own && own != at;
-		if (is_other)
-			at = ownerless(pid, h->rings_at);
-		/* Born in the middle of a step, perhaps. */
-		if (at && !withdraw(pid, is_other ? NULL : h->known, at, true, &wd, NULL)) {
-			add_withdrawn(s, &wd);
-			n += !wd.kept_bytes;
-		}
+		/* Somebody else may have taken them out, and put others in the same place. */
+		n += is_heir(pid, h) && withdraw_inherited(s, pid, h);
+		dp_process_release(pid);
 	}
 	if (dir)
 		closedir(dir);
@@ -189,25 +186,34 @@ static int busy(const struct dp_session *s, u32 owner, struct dp_error *err)
 	return dp_fail(err, E_TARGET_BUSY, "process %d belongs to dprobes process %u", (int)s->pid, owner);
 }
 
-static int clean_up(struct dp_session *s, const struct dp_block *known, u64 at, const struct heritage *h,
-		    struct dp_withdrawn *wd, struct dp_error *err)
-{
-	int r = withdraw(s->pid, known, at, true, wd, err);
+/* Whose probes were taken out of the process: they are to be taken out of others as well. */
+struct settled {
+	struct heritage v[2 * DP_OWNERS_MAX];
+	u32 n;
+};
 
-	if (!r)
-		withdraw_all_others(s, h);
-	if (!r)
-		dp_session_say(s, "cleaned up after an earlier dprobes: %u places restored", wd->restored);
-	return r;
+static int clean_up(struct dp_session *s, const struct heritage *h, u64 at, struct settled *done, bool *kept,
+		    struct dp_error *err)
+{
+	struct dp_withdrawn wd;
+	int r = dp_withdraw_process(s->pid, h->known, at, true, &wd, err);
+
+	if (r)
+		return r;
+	*kept = wd.kept_bytes;
+	if (done->n < DP_ARRAY_SIZE(done->v))
+		done->v[done->n++] = *h;
+	dp_session_say(s, "cleaned up after an earlier dprobes: %u places restored", wd.restored);
+	return 0;
 }
 
 /* Nobody has written down what stands there: another user, another machine's files, a dprobes without a directory. */
-static int settle_claim(struct dp_session *s, u64 addr, struct dp_error *err)
+static int settle_claim(struct dp_session *s, u64 addr, struct settled *done, struct dp_error *err)
 {
 	struct heritage h = {.but = s->pid};
 	struct dp_block b = {.points = NULL};
-	struct dp_withdrawn wd;
 	struct dp_mem mem;
+	bool kept;
 	int r = dp_mem_open(&mem, s->pid, err);
 
 	if (r)
@@ -220,55 +226,64 @@ static int settle_claim(struct dp_session *s, u64 addr, struct dp_error *err)
 		r = busy(s, b.ctl.owner_pid, err);
 	else {
 		h.file = dp_rings_at(s->pid, h.rings_at);
-		r = clean_up(s, NULL, addr, &h, &wd, err);
+		r = clean_up(s, &h, addr, done, &kept, err);
 	}
 	dp_mem_close(&mem);
 	dp_block_free(&b);
 	return r;
 }
 
-static int settle_claims(struct dp_session *s, const u64 *v, u32 n, const struct dp_knowns *known, struct dp_error *err)
+static bool is_known(const struct dp_knowns *known, u64 addr)
 {
-	int r = 0;
+	for (u32 i = 0; i < known->n; i++) {
+		const struct dp_control *c = &known->v[i].block.ctl;
 
-	for (u32 i = 0; i < n && !r; i++) {
-		bool is_known = false;
-
-		for (u32 k = 0; k < known->n; k++) {
-			const struct dp_control *c = &known->v[k].block.ctl;
-
-			is_known |= v[i] >= c->region_lo && v[i] < c->region_hi;
-		}
-		if (!is_known)
-			r = settle_claim(s, v[i], err);
+		if (addr >= c->region_lo && addr < c->region_hi)
+			return true;
 	}
-	return r;
+	return false;
 }
 
 /* What a predecessor has left: its own business while it lives, ours to clean when it does not. */
-static int settle_known(struct dp_session *s, const struct dp_known *k, struct dp_error *err)
+static int settle_known(struct dp_session *s, const struct dp_known *k, struct settled *done, struct dp_error *err)
 {
-	struct heritage h = {s->pid, &k->block, k->block.ctl.rings, k->file, false};
-	struct dp_withdrawn wd;
+	const struct heritage h = {s->pid, &k->block, k->block.ctl.rings, k->file, false};
+	bool kept;
 	int r;
 
 	if (dp_known_owner_lives(k))
 		return 0;
-	r = clean_up(s, &k->block, k->block.ctl.self, &h, &wd, err);
-	if (!r && !wd.kept_bytes)
+	r = clean_up(s, &h, k->block.ctl.self, done, &kept, err);
+	if (!r && !kept)
 		dp_known_forget(k);
 	return r;
 }
 
+/*
+ * While nobody else changes the process: what its records say now holds until the end of that. Not so of children: a
+ * child is taken after its parent, which may be among them.
+ */
 static int settle_predecessors(struct dp_session *s, struct dp_error *err)
 {
+	struct settled done = {.n = 0};
+	struct dp_knowns known;
 	u64 v[DP_OWNERS_MAX];
-	u32 n = dp_find_controls(s->pid, v); /* first: what stands there has been written down before */
-	struct dp_knowns known = dp_records_of(s->pid);
-	int r = settle_claims(s, v, n, &known, err);
+	int r = dp_process_hold(s->pid, err);
+	u32 n;
 
+	if (r)
+		return r;
+	n = dp_find_controls(s->pid, v); /* first: what stands there has been written down before */
+	known = dp_records_of(s->pid);
+	for (u32 i = 0; i < n && !r; i++)
+		r = is_known(&known, v[i]) ? 0 : settle_claim(s, v[i], &done, err);
 	for (u32 i = 0; i < known.n && !r; i++)
-		r = settle_known(s, &known.v[i], err);
+		r = settle_known(s, &known.v[i], &done, err);
+	if (!r)
+		dp_withdraw_call(s->pid);
+	dp_process_release(s->pid);
+	for (u32 i = 0; i < done.n; i++)
+		withdraw_all_others(s, &done.v[i]);
 	dp_knowns_free(&known);
 	return r;
 }
@@ -358,7 +373,11 @@ static int withdraw_patiently(struct dp_session *s, struct dp_withdrawn *wd, str
 	int r;
 
 	for (int i = 0;; i++) {
-		r = withdraw(s->pid, &s->block, s->control, s->changes.unsure, wd, err);
+		r = dp_process_hold(s->pid, err);
+		if (r)
+			return r;
+		r = dp_withdraw_process(s->pid, &s->block, s->control, s->changes.unsure, wd, err);
+		dp_process_release(s->pid);
 		if (r != -dp_error_info(E_TARGET_TRACED)->number || i == TRACED_PATIENCE)
 			return r;
 		usleep(10000);
@@ -392,6 +411,7 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 	struct heritage h = {s->pid, &s->block, s->region + (u64)s->rings_off, s->rings_file, false};
 	struct dp_withdrawn wd = {.kept_bytes = 0};
 	u64 begin = dp_now_ns();
+	bool held;
 	int r = 0;
 
 	if (!s->armed)
@@ -410,7 +430,10 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 			r = 0;
 	}
 	withdraw_all_others(s, &h);
+	held = !dp_process_hold(s->pid, NULL);
 	dp_record_end(s, !r && !wd.kept_bytes);
+	if (held)
+		dp_process_release(s->pid);
 	dp_watch_count(s);
 	s->stats.remove_ns = dp_now_ns() - begin;
 	return r;

@@ -415,6 +415,17 @@ static void finish(struct work *w)
 	free(w->areas);
 }
 
+void dp_withdraw_call(pid_t pid)
+{
+	struct dp_withdrawn out = {.kept_bytes = 0};
+	struct work w = {.pid = pid, .out = &out, .mem = {pid, -1}};
+
+	if (!dp_mem_open(&w.mem, pid, NULL) && !read_maps(&w, NULL) && dp_remote_left(&w.maps, &w.mem) &&
+	    !dp_tracer_attach(&w.tracer, pid, NULL))
+		dp_remote_init(&w.remote, &w.tracer, &w.mem, &w.maps, NULL);
+	finish(&w);
+}
+
 int dp_withdraw_process(pid_t pid, const struct dp_block *known, u64 ctl_addr, bool crashed, struct dp_withdrawn *out,
 			struct dp_error *err)
 {
