@@ -161,6 +161,32 @@ def killed():
     o.clean_end()
 
 
+def unnamed_code(pid):
+    with open("/proc/%d/maps" % pid) as f:
+        return [line.split("-")[0] for line in f if " r-xp 00000000 00:00 0" in line and "[" not in line]
+
+
+@test
+def killed_in_a_call():
+    """one is killed when the process has just mapped a region for it: that goes with clean, as with another one's end"""
+    program = ("import mmap, sys\nm = mmap.mmap(-1, 1 << 16, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, "
+               "mmap.PROT_READ | mmap.PROT_EXEC)\nprint('ready', flush=True)\nsys.stdin.read()")
+    for how in ("clean", "end"):
+        p = start([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert p.stdout.readline() == "ready\n"
+        region = unnamed_code(p.pid)
+        t = armed(trace(p.pid, "p libc:malloc count()"), p.pid) if how == "end" else None
+        subprocess.run([os.path.join(BUILD, "tests", "process", "unmarked"), str(p.pid), region[-1]], check=True)
+        assert len(region) == 1 and code_differs(p.pid)
+        if t:
+            assert stop(t, signal.SIGINT) == 0, text_of(t.err_path)
+        else:
+            dprobes("clean", "-p", p.pid, check=0)
+        assert not unnamed_code(p.pid) and not our_mappings(p.pid) and not code_differs(p.pid)
+        p.stdin.close()
+        assert p.wait() == 0
+
+
 def inserted_hits(name):
     text = dprobes("query", "--name", name, check=0).stdout
     return int(re.search(r"probe 0: .*hits (\d+): recorded", text).group(1))
