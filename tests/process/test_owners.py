@@ -161,6 +161,56 @@ def killed():
     o.clean_end()
 
 
+def records(pid):
+    """What is written down about a process."""
+    uid, runtime = os.geteuid(), os.environ.get("XDG_RUNTIME_DIR")
+    base = "/run/dprobes" if uid == 0 else runtime + "/dprobes" if runtime else "/tmp/dprobes-%d" % uid
+    return [name for name in os.listdir(base + "/sessions") if name.startswith("%d-" % pid)]
+
+
+@test
+def killed_with_children():
+    """what a killed one wrote down stays until the children are clean, too: one of them is held by a debugger first"""
+    p = Live([sys.executable, "-c", "import os, sys\nprint('ready', flush=True)\nsys.stdin.readline()\nc = os.fork()\n"
+              "if c: print(c, flush=True)\nsys.stdin.read()\nif c: os.waitpid(c, 0)"])
+    t = armed(trace(p.pid, "p libc:malloc count()"), p.pid)
+    child = int(p("fork"))
+    debugger = start([sys.executable, "-c", "import ctypes, sys\nlibc = ctypes.CDLL(None)\n"
+                      "libc.ptrace.argtypes = [ctypes.c_long] * 4\nprint(libc.ptrace(0x4206, %d, 0, 0), flush=True)\n"
+                      "sys.stdin.read()" % child], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert debugger.stdout.readline() == "0\n"
+    abandon(t)
+    assert len(records(p.pid)) == 1
+    dprobes("clean", "-p", p.pid, check=0)
+    assert not our_mappings(p.pid) and our_mappings(child) and len(records(p.pid)) == 1
+    debugger.stdin.close()
+    debugger.wait()
+    dprobes("clean", "-p", child, check=0)
+    assert not our_mappings(child) and not code_differs(child) and not records(p.pid)
+    assert p.end() == 0
+
+
+@test
+def no_more():
+    """32 owners in a process, each of a function of the C library; the next one is refused by name, until one goes"""
+    names = ("abs labs llabs atoi atol atof rand srand getpid getuid geteuid getgid getegid getppid time clock toupper "
+             "tolower isatty alarm nice sync umask access close open read lseek dup dup2 pipe fcntl").split()
+    assert len(names) == 32
+    o = Counts()
+    t = [trace(o.pid, "p libc:%s count()" % name) for name in names]
+    for x in t:
+        armed(x, o.pid)
+    r = dprobes("trace", "-p", o.pid, "--duration", "0.1", "p steady")
+    assert r.returncode == 1 and "E-TARGET-BUSY" in r.stderr and "32 dprobes" in r.stderr, r.stderr
+    assert stop(t.pop(), signal.SIGINT) == 0
+    dprobes("trace", "-p", o.pid, "--duration", "0.1", "p steady", check=0)
+    for x in t:
+        x.send_signal(signal.SIGINT)
+    for x in t:
+        assert x.wait(60) == 0, text_of(x.err_path)
+    o.clean_end()
+
+
 def unnamed_code(pid):
     with open("/proc/%d/maps" % pid) as f:
         return [line.split("-")[0] for line in f if " r-xp 00000000 00:00 0" in line and "[" not in line]

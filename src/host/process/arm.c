@@ -651,6 +651,10 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 	if (!r)
 		r = dp_remote_init(&a.remote, &a.tracer, &a.mem, &a.now, err);
 	if (!r)
+		r = dp_remote_unmap_left(&a.remote, err);
+	if (!r && a.remote.nslots >= DP_OWNERS_MAX)
+		r = dp_fail(err, E_TARGET_BUSY, "%u dprobes have probes in process %d", a.remote.nslots, (int)s->pid);
+	if (!r)
 		r = fill_region(&a, err);
 	if (!r)
 		r = dp_arm_publish(&a, err);

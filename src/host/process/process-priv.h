@@ -156,6 +156,7 @@ struct dp_remote {
 	u8 stub_saved[32];
 	bool stub_in;
 	bool stuck;  /* a thread did not come back from a call */
+	u64 noted;   /* what a predecessor that was killed was mapping or unmapping last, 0: nothing */
 	u64 service; /* the blob's service loop, 0 before it is mapped */
 	u64 service_end;
 	bool service_in;                          /* its code stands there; there are breakpoints otherwise */
@@ -174,10 +175,7 @@ struct dp_remote {
 #define DP_SLACK_PARK 24
 u64 dp_find_slack(const struct dp_maps *maps, const struct dp_mem *mem);
 
-/*
- * Find the bytes to borrow in the executable mappings. Another dprobes that was killed in a call may have left its code
- * there, and a mapping that nothing tells of: that is taken away.
- */
+/* Find the bytes to borrow in the executable mappings. */
 int dp_remote_init(struct dp_remote *r, struct dp_tracer *t, struct dp_mem *mem, const struct dp_maps *maps,
 		   struct dp_error *err);
 /* owners.c: the stacks of hits of all sessions; their number. */
@@ -185,6 +183,8 @@ u32 dp_owners_slots(const struct dp_mem *mem, const struct dp_maps *maps, struct
 void dp_remote_end(struct dp_remote *r); /* gives the borrowed bytes back */
 /* Whether they are borrowed: now, or by one that was killed. */
 bool dp_remote_left(const struct dp_maps *maps, const struct dp_mem *mem);
+/* Take away a mapping that such a one has left and that nothing tells of. */
+int dp_remote_unmap_left(struct dp_remote *r, struct dp_error *err);
 
 /* Wait until every thread that made calls has left the code for it: the last call's effect is visible before that. */
 int dp_remote_leave(struct dp_remote *r, struct dp_error *err);

@@ -369,10 +369,18 @@ void dp_knowns_free(struct dp_knowns *k)
 	*k = (struct dp_knowns){NULL, 0};
 }
 
+/* Another session may stand in the same place by now, with a record of that name. */
 void dp_known_forget(const struct dp_known *k)
 {
-	if (k->path[0])
+	struct head h;
+	int fd = k->path[0] ? open_record(k->path, &h) : -1;
+
+	if (fd < 0)
+		return;
+	if (h.owner == k->owner && h.owner_started == k->owner_started && h.file.inode == k->file.inode &&
+	    h.file.dev == k->file.dev)
 		unlink(k->path);
+	close(fd);
 }
 
 /* One that was killed but not waited for has its start time still, and no program. */

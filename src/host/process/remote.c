@@ -275,9 +275,8 @@ int dp_remote_settle(struct dp_remote *r, u64 service_size, struct dp_error *err
 /*
  * A predecessor that was killed may have sent a thread to the borrowed bytes that has not run since. It
  * must be through before anything else happens: what it is about to map or unmap is what we are about to use.
- * noted: what it was mapping or unmapping last.
  */
-static int await_predecessor(struct dp_remote *r, u64 *noted, struct dp_error *err)
+static int await_predecessor(struct dp_remote *r, struct dp_error *err)
 {
 	struct dp_range code = {r->stub, r->stub + DP_STUB_CALL};
 	u8 now[BORROWED];
@@ -285,8 +284,8 @@ static int await_predecessor(struct dp_remote *r, u64 *noted, struct dp_error *e
 
 	if (dp_mem_read(r->mem, r->stub, now, sizeof(now), NULL) || memcmp(now, dp_stub_call, DP_STUB_CALL))
 		return 0;
-	memcpy(noted, now + DP_STUB_CALL, NOTE_SIZE);
-	*noted *= PAGE;
+	memcpy(&r->noted, now + DP_STUB_CALL, NOTE_SIZE);
+	r->noted *= PAGE;
 	e = wait_outside(r, &code, 1, false, err);
 	if (!e) { /* whoever ends this puts the file's bytes there */
 		read_original(r);
@@ -394,20 +393,20 @@ int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], struct dp_erro
  * A main mapping that a predecessor did not come to mark before it was killed: nothing was written that would
  * make it known, so no session finds it.
  */
-static int unmap_unmarked(struct dp_remote *r, u64 noted, struct dp_error *err)
+int dp_remote_unmap_left(struct dp_remote *r, struct dp_error *err)
 {
 	struct dp_maps maps;
 	const struct dp_map *m;
-	u64 magic, args[6] = {noted};
+	u64 magic, args[6] = {r->noted};
 	int e;
 
-	if (!noted || dp_mem_read(r->mem, noted, &magic, 8, NULL) || magic)
+	if (!r->noted || dp_mem_read(r->mem, r->noted, &magic, 8, NULL) || magic)
 		return 0;
 	e = dp_maps_read(&maps, r->mem->pid, err);
 	if (e)
 		return e;
-	m = dp_maps_at(&maps, noted);
-	if (m && m->lo == noted && m->x && !m->w && !m->shared && !m->inode) {
+	m = dp_maps_at(&maps, r->noted);
+	if (m && m->lo == r->noted && m->x && !m->w && !m->shared && !m->inode) {
 		args[1] = m->hi - m->lo;
 		e = dp_remote_stub(r, SYS_munmap, args, err);
 	}
@@ -418,9 +417,6 @@ static int unmap_unmarked(struct dp_remote *r, u64 noted, struct dp_error *err)
 int dp_remote_init(struct dp_remote *r, struct dp_tracer *t, struct dp_mem *mem, const struct dp_maps *maps,
 		   struct dp_error *err)
 {
-	u64 noted = 0;
-	int e;
-
 	memset(r, 0, sizeof(*r));
 	r->tracer = t;
 	r->mem = mem;
@@ -431,8 +427,7 @@ int dp_remote_init(struct dp_remote *r, struct dp_tracer *t, struct dp_mem *mem,
 	r->stub = dp_find_slack(maps, mem);
 	if (!r->stub)
 		return dp_fail(err, E_TARGET_NOROOM, "process %d", (int)t->pid);
-	e = await_predecessor(r, &noted, err);
-	return e ? e : unmap_unmarked(r, noted, err);
+	return await_predecessor(r, err);
 }
 
 int dp_remote_run(struct dp_remote *r, struct dp_thread *th, u64 code, u64 data, bool (*done)(void *arg), void *arg,

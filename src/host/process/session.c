@@ -133,8 +133,8 @@ static bool is_heir(pid_t pid, const struct heritage *h)
 	return dp_same_file(dp_rings_at(pid, h->rings_at), h->file);
 }
 
-/* One pass over all processes that have inherited these probes; returns how many were freed of probes. */
-static u32 withdraw_others(struct dp_session *s, const struct heritage *h)
+/* One pass over all processes that have inherited these probes; returns how many were freed of them. left: how many not. */
+static u32 withdraw_others(struct dp_session *s, const struct heritage *h, u32 *left)
 {
 	DIR *dir = opendir("/proc");
 	struct dirent *de;
@@ -143,22 +143,31 @@ static u32 withdraw_others(struct dp_session *s, const struct heritage *h)
 	while (dir && (de = readdir(dir))) {
 		pid_t pid = (pid_t)atoi(de->d_name);
 
-		if (pid <= 0 || pid == getpid() || pid == h->but || !is_heir(pid, h) || dp_process_hold(pid, NULL))
+		if (pid <= 0 || pid == getpid() || pid == h->but || !is_heir(pid, h))
 			continue;
-		/* Somebody else may have taken them out, and put others in the same place. */
-		n += is_heir(pid, h) && withdraw_inherited(s, pid, h);
-		dp_process_release(pid);
+		if (!dp_process_hold(pid, NULL)) {
+			/* Somebody else may have taken them out, and put others in the same place. */
+			n += is_heir(pid, h) && withdraw_inherited(s, pid, h);
+			dp_process_release(pid);
+		}
+		*left += is_heir(pid, h);
 	}
 	if (dir)
 		closedir(dir);
 	return n;
 }
 
-/* Without rings there were no probes yet that a child could have got. */
-static void withdraw_all_others(struct dp_session *s, const struct heritage *h)
+/* Without rings there were no probes yet that a child could have got. False: one keeps something of them. */
+static bool withdraw_all_others(struct dp_session *s, const struct heritage *h)
 {
-	for (int i = 0; h->file.inode && i < ROUNDS && withdraw_others(s, h); i++)
-		;
+	u32 left = 0;
+
+	for (int i = 0; h->file.inode && i < ROUNDS; i++) {
+		left = 0;
+		if (!withdraw_others(s, h, &left))
+			break;
+	}
+	return !left;
 }
 
 void dp_withdraw_inheritors(struct dp_session *s, const struct dp_block *before)
@@ -183,26 +192,32 @@ bool dp_owner_lives(u32 pid)
 
 static int busy(const struct dp_session *s, u32 owner, struct dp_error *err)
 {
-	return dp_fail(err, E_TARGET_BUSY, "process %d belongs to dprobes process %u", (int)s->pid, owner);
+	return dp_fail(err, E_TARGET_BUSY,
+		       "process %d has probes of dprobes process %u, and no record of them can be read", (int)s->pid,
+		       owner);
 }
 
 /* Whose probes were taken out of the process: they are to be taken out of others as well. */
 struct settled {
-	struct heritage v[2 * DP_OWNERS_MAX];
+	struct {
+		struct heritage h;
+		const struct dp_known *gone; /* nothing of it is left in the process; NULL: something is, or none */
+	} v[2 * DP_OWNERS_MAX];
 	u32 n;
 };
 
-static int clean_up(struct dp_session *s, const struct heritage *h, u64 at, struct settled *done, bool *kept,
-		    struct dp_error *err)
+static int clean_up(struct dp_session *s, const struct heritage *h, u64 at, const struct dp_known *k,
+		    struct settled *done, struct dp_error *err)
 {
 	struct dp_withdrawn wd;
 	int r = dp_withdraw_process(s->pid, h->known, at, true, &wd, err);
 
 	if (r)
 		return r;
-	*kept = wd.kept_bytes;
-	if (done->n < DP_ARRAY_SIZE(done->v))
-		done->v[done->n++] = *h;
+	if (done->n < DP_ARRAY_SIZE(done->v)) {
+		done->v[done->n].h = *h;
+		done->v[done->n++].gone = wd.kept_bytes ? NULL : k;
+	}
 	dp_session_say(s, "cleaned up after an earlier dprobes: %u places restored", wd.restored);
 	return 0;
 }
@@ -213,7 +228,6 @@ static int settle_claim(struct dp_session *s, u64 addr, struct settled *done, st
 	struct heritage h = {.but = s->pid};
 	struct dp_block b = {.points = NULL};
 	struct dp_mem mem;
-	bool kept;
 	int r = dp_mem_open(&mem, s->pid, err);
 
 	if (r)
@@ -226,7 +240,7 @@ static int settle_claim(struct dp_session *s, u64 addr, struct settled *done, st
 		r = busy(s, b.ctl.owner_pid, err);
 	else {
 		h.file = dp_rings_at(s->pid, h.rings_at);
-		r = clean_up(s, &h, addr, done, &kept, err);
+		r = clean_up(s, &h, addr, NULL, done, err);
 	}
 	dp_mem_close(&mem);
 	dp_block_free(&b);
@@ -248,15 +262,22 @@ static bool is_known(const struct dp_knowns *known, u64 addr)
 static int settle_known(struct dp_session *s, const struct dp_known *k, struct settled *done, struct dp_error *err)
 {
 	const struct heritage h = {s->pid, &k->block, k->block.ctl.rings, k->file, false};
-	bool kept;
-	int r;
 
-	if (dp_known_owner_lives(k))
-		return 0;
-	r = clean_up(s, &h, k->block.ctl.self, done, &kept, err);
-	if (!r && !kept)
-		dp_known_forget(k);
-	return r;
+	return dp_known_owner_lives(k) ? 0 : clean_up(s, &h, k->block.ctl.self, k, done, err);
+}
+
+/* The children too, and only then the records are forgotten: as long as there is something to be taken out by them. */
+static void settle_children(struct dp_session *s, struct settled *done)
+{
+	for (u32 i = 0; i < done->n; i++)
+		if (!withdraw_all_others(s, &done->v[i].h))
+			done->v[i].gone = NULL;
+	if (!done->n || dp_process_hold(s->pid, NULL))
+		return;
+	for (u32 i = 0; i < done->n; i++)
+		if (done->v[i].gone)
+			dp_known_forget(done->v[i].gone);
+	dp_process_release(s->pid);
 }
 
 /*
@@ -282,8 +303,7 @@ static int settle_predecessors(struct dp_session *s, struct dp_error *err)
 	if (!r)
 		dp_withdraw_call(s->pid);
 	dp_process_release(s->pid);
-	for (u32 i = 0; i < done.n; i++)
-		withdraw_all_others(s, &done.v[i]);
+	settle_children(s, &done);
 	dp_knowns_free(&known);
 	return r;
 }
@@ -411,7 +431,7 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 	struct heritage h = {s->pid, &s->block, s->region + (u64)s->rings_off, s->rings_file, false};
 	struct dp_withdrawn wd = {.kept_bytes = 0};
 	u64 begin = dp_now_ns();
-	bool held;
+	bool held, all;
 	int r = 0;
 
 	if (!s->armed)
@@ -429,9 +449,9 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 			  (r == -dp_error_info(E_TARGET_MEM)->number && !dp_block_there(s->pid, s->control))))
 			r = 0;
 	}
-	withdraw_all_others(s, &h);
+	all = withdraw_all_others(s, &h);
 	held = !dp_process_hold(s->pid, NULL);
-	dp_record_end(s, !r && !wd.kept_bytes);
+	dp_record_end(s, !r && !wd.kept_bytes && all);
 	if (held)
 		dp_process_release(s->pid);
 	dp_watch_count(s);

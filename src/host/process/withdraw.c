@@ -376,6 +376,8 @@ static int prepare(struct work *w, const struct dp_block *known, u64 ctl_addr, b
 		r = dp_tracer_attach(&w->tracer, w->pid, err);
 	if (!r)
 		r = dp_remote_init(&w->remote, &w->tracer, &w->mem, &w->maps, err);
+	if (!r) /* if it can be: what is to be taken out goes in any case */
+		dp_remote_unmap_left(&w->remote, NULL);
 	if (!r)
 		r = take_block(w, known, ctl_addr, err);
 	if (!r)
@@ -421,8 +423,8 @@ void dp_withdraw_call(pid_t pid)
 	struct work w = {.pid = pid, .out = &out, .mem = {pid, -1}};
 
 	if (!dp_mem_open(&w.mem, pid, NULL) && !read_maps(&w, NULL) && dp_remote_left(&w.maps, &w.mem) &&
-	    !dp_tracer_attach(&w.tracer, pid, NULL))
-		dp_remote_init(&w.remote, &w.tracer, &w.mem, &w.maps, NULL);
+	    !dp_tracer_attach(&w.tracer, pid, NULL) && !dp_remote_init(&w.remote, &w.tracer, &w.mem, &w.maps, NULL))
+		dp_remote_unmap_left(&w.remote, NULL);
 	finish(&w);
 }
 
