@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Who is stopped, or frozen, while probes come or go: a trace that has stopped its process; the process itself."""
 import os
+import subprocess
 import sys
 import time
 
@@ -69,6 +70,34 @@ def process_frozen():
         time.sleep(0.2)  # it runs
         assert p.poll() is None
         assert stop(p) == 0
+    finally:
+        write(group + "/cgroup.freeze", "0")
+        stop(p, signal.SIGKILL)
+        os.rmdir(group)
+
+
+@test
+def frozen_with_a_leftover():
+    """the same where a killed dprobes has left a mapping, which cannot be unmapped meanwhile: the code is restored"""
+    group = own_group()
+    program = ("import mmap, sys\nm = mmap.mmap(-1, 1 << 16, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, "
+               "mmap.PROT_READ | mmap.PROT_EXEC)\nprint('ready', flush=True)\nsys.stdin.read()")
+    p = start([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert p.stdout.readline() == "ready\n"
+        with open("/proc/%d/maps" % p.pid) as f:
+            region = [line.split("-")[0] for line in f if " r-xp 00000000 00:00 0" in line and "[" not in line][-1]
+        write(group + "/cgroup.procs", str(p.pid))
+        t = trace_start("-p", p.pid, "-o", "/dev/null", "p libc:malloc")
+        wait_for(lambda: in_place(p.pid), what="probes")
+        subprocess.run([os.path.join(BUILD, "tests", "process", "unmarked"), str(p.pid), region], check=True)
+        write(group + "/cgroup.freeze", "1")
+        wait_for(lambda: "frozen 1" in text_of(group + "/cgroup.events"), what="the freezer")
+        assert stop(t, signal.SIGINT) == 0, text_of(t.err_path)
+        assert not code_differs(p.pid), code_differs(p.pid)
+        write(group + "/cgroup.freeze", "0")
+        p.stdin.close()
+        assert p.wait(20) == 0
     finally:
         write(group + "/cgroup.freeze", "0")
         stop(p, signal.SIGKILL)
