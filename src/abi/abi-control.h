@@ -85,14 +85,15 @@ struct dp_control {
 	u64 homes;     /* struct dp_redirect[], sorted: place in a detour -> original address */
 	u64 watches;   /* struct dp_watch_rt[] */
 	u32 npoints, nprobes, nredirects, nhomes;
-	u32 nwatches;
-	u32 above;                /* old_trap is the handler of another session: its watchpoints' signals go on to it */
+	u32 nwatches, pad3;
 	u32 state;                /* enum dp_state */
 	u32 owner_pid;            /* the dprobes that armed this; 0 when it let go of it for good */
 	u64 region_lo, region_hi; /* the main mapping: code, control block, slots, rings */
 	u64 rings_hi;             /* end of the rings */
 	u64 jit_lo, jit_hi;       /* compiled programs */
-	u64 old_trap[4];          /* the program's own SIGTRAP action: handler, flags, restorer, mask */
+	/* What changes when another session goes (owners.c): these nine words, by one write while no thread runs. */
+	u64 above;       /* old_trap is the handler of another session: its watchpoints' signals go on to it */
+	u64 old_trap[4]; /* the program's own SIGTRAP action: handler, flags, restorer, mask */
 	u64 old_segv[4];
 	u64 signals; /* address of a word: bit SIG - 1 is set when the program's handler was reset (SA_RESETHAND) */
 	u64 patches; /* struct dp_patch[]: what a successor needs to restore the bytes */

@@ -175,7 +175,7 @@ static bool chain(int sig, struct frame *f, const u64 *old, u64 *start, const st
  * Of a watchpoint of ours, which has been dealt with; or of one that nobody has any more: a program knows nothing of
  * such signals. One of another session is passed on to its handler, if there may be one below ours.
  */
-static bool is_watch(const struct dp_siginfo *si, u64 *uc, const struct dp_control *ctl)
+static bool is_watch(const struct dp_siginfo *si, u64 *uc, const struct dp_control *ctl, bool above)
 {
 	u64 data = si->perf.data;
 
@@ -184,18 +184,48 @@ static bool is_watch(const struct dp_siginfo *si, u64 *uc, const struct dp_contr
 	else if (DP_WATCH_OF(data) == DP_WATCH_DATA(DP_PAGE_MAGIC, ctl->region_lo, 0))
 		dp_on_page(si, uc, ctl);
 	else
-		return (data >> 48 == DP_WATCH_MAGIC || data >> 48 == DP_PAGE_MAGIC) && !ctl->above;
+		return (data >> 48 == DP_WATCH_MAGIC || data >> 48 == DP_PAGE_MAGIC) && !above;
 	return true;
+}
+
+/* As the control block has them from `above` on. */
+struct actions {
+	u64 above, trap[4], segv[4];
+};
+
+/*
+ * All of it from before another session went, or from after that. The words change while no thread runs, so who was
+ * stopped between two of them finds others when it looks again.
+ */
+static void take_actions(struct actions *to, const struct dp_control *ctl)
+{
+	const u64 *from = &ctl->above;
+	u64 *v = &to->above;
+	u64 differ;
+
+	_Static_assert(offsetof(struct dp_control, old_segv) == offsetof(struct dp_control, above) + 5 * 8,
+		       "nine words");
+	do {
+		differ = 0;
+		for (u32 i = 0; i < sizeof(*to) / 8; i++)
+			v[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+		/* Pairs with change_actions(): a stop between these two looks orders all that it writes. */
+		__atomic_signal_fence(__ATOMIC_ACQUIRE);
+		for (u32 i = 0; i < sizeof(*to) / 8; i++)
+			differ |= v[i] ^ __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	} while (differ);
 }
 
 bool dp_on_signal(int sig, void *info, u64 *uc, const struct dp_control *ctl, u64 *start)
 {
 	struct dp_siginfo *si = info;
 	bool marked = si->code == SI_QUEUE_CODE && si->sent.value == DP_REDIRECTED;
+	struct actions old;
 	u64 to = 0;
 
 	_Static_assert(sizeof(struct frame) == 440, "struct rt_sigframe");
-	if (si->code == DP_TRAP_PERF && sig == SIGTRAP_NR && is_watch(si, uc, ctl))
+	take_actions(&old, ctl);
+	if (si->code == DP_TRAP_PERF && sig == SIGTRAP_NR && is_watch(si, uc, ctl, old.above))
 		return false;
 	if (si->code == SI_KERNEL_CODE || marked) /* raised by an instruction */
 		to = dp_redirect_find((const struct dp_redirect *)ctl->redirects, ctl->nredirects,
@@ -203,7 +233,6 @@ bool dp_on_signal(int sig, void *info, u64 *uc, const struct dp_control *ctl, u6
 	if (to)
 		uc[DP_CTX_IP] = to;
 	else if (!marked)
-		return chain(sig, (struct frame *)(uc - 1), sig == SIGTRAP_NR ? ctl->old_trap : ctl->old_segv, start,
-			     ctl);
+		return chain(sig, (struct frame *)(uc - 1), sig == SIGTRAP_NR ? old.trap : old.segv, start, ctl);
 	return false;
 }

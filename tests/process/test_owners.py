@@ -218,7 +218,7 @@ def unnamed_code(pid):
 
 @test
 def killed_in_a_call():
-    """one is killed when the process has just mapped a region for it: that goes with clean, as with another one's end"""
+    """one is killed when the process has just mapped its region: that goes with clean, or with another one's end"""
     program = ("import mmap, sys\nm = mmap.mmap(-1, 1 << 16, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, "
                "mmap.PROT_READ | mmap.PROT_EXEC)\nprint('ready', flush=True)\nsys.stdin.read()")
     for how in ("clean", "end"):

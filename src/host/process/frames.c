@@ -203,7 +203,8 @@ bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct
 		s.clear = false;
 		mv->where = dp_user_ip(&regs);
 	}
-	add_stack(&s, dp_user_sp(&regs));
+	if (!mv->no_frames)
+		add_stack(&s, dp_user_sp(&regs));
 	for (u32 i = 0; i < s.n; i++)
 		each_frame(mem, s.v[i].lo, s.v[i].hi, look_at_frame, &s);
 	return s.clear;

@@ -10,7 +10,7 @@
 
 #include "host/process/owners.h"
 
-#define TRIES 200 /* to see all threads outside of a handler */
+#define TRIES 20 /* to stop all threads */
 
 /* ---- slots ---- */
 
@@ -107,44 +107,25 @@ bool dp_owners_top(const struct dp_mem *mem, const struct dp_maps *maps, const s
 	return found;
 }
 
-/* Nobody is in the code of this session, who may have looked up its old action and not yet gone there. */
-static bool all_outside(const struct dp_tracer *t, const struct dp_owner *o, pid_t *inside, u64 *where)
-{
-	for (u32 i = 0; i < t->n; i++) {
-		struct user_regs_struct regs;
-
-		if (t->v[i].running || t->v[i].gone || t->v[i].foreign || ptrace(PTRACE_GETREGS, t->v[i].tid, 0, &regs))
-			continue;
-		if (dp_user_ip(&regs) - o->ctl.region_lo < o->head.end) {
-			*inside = t->v[i].tid;
-			*where = dp_user_ip(&regs);
-			return false;
-		}
-	}
-	return true;
-}
-
+/* One write: should we be killed, it was made or not. */
 static int write_actions(const struct dp_mem *mem, const struct dp_owner *o)
 {
-	u64 at = o->head.ctl;
-	int r = dp_mem_write(mem, at + offsetof(struct dp_control, old_trap), o->ctl.old_trap, sizeof(o->ctl.old_trap),
-			     NULL);
+	u64 from = offsetof(struct dp_control, above);
 
-	if (!r)
-		r = dp_mem_write(mem, at + offsetof(struct dp_control, old_segv), o->ctl.old_segv,
-				 sizeof(o->ctl.old_segv), NULL);
-	return r ? r : dp_mem_write(mem, at + offsetof(struct dp_control, above), &o->ctl.above, 4, NULL);
+	return dp_mem_write(mem, o->head.ctl + from, &o->ctl.above, offsetof(struct dp_control, signals) - from, NULL);
 }
 
-/* The words change while no thread runs: a handler sees all of one action. */
-static bool change_actions(struct dp_tracer *t, const struct dp_mem *mem, const struct dp_owner *o, pid_t *inside,
-			   u64 *where)
+/*
+ * The words change while no thread runs. A handler that has begun goes on with the old ones, or takes all of the new
+ * ones (hit/signal.c).
+ */
+static bool change_actions(struct dp_tracer *t, const struct dp_mem *mem, const struct dp_owner *o)
 {
 	bool done = false;
 	u32 ms = 0;
 
 	for (u32 i = 0; i < TRIES && !done && !t->dead; i++) {
-		done = !dp_tracer_stop_all(t, NULL) && all_outside(t, o, inside, where) && !write_actions(mem, o);
+		done = !dp_tracer_stop_all(t, NULL) && !write_actions(mem, o);
 		dp_tracer_resume_all(t);
 		if (!done)
 			dp_tracer_pause(t, &ms);
@@ -153,18 +134,20 @@ static bool change_actions(struct dp_tracer *t, const struct dp_mem *mem, const 
 }
 
 bool dp_owners_unlink(struct dp_tracer *t, const struct dp_mem *mem, const struct dp_maps *maps,
-		      const struct dp_control *own, pid_t *inside, u64 *where)
+		      const struct dp_control *own, bool crashed, struct dp_range *users, u32 *nusers)
 {
 	struct dp_owner *v;
 	u32 n = dp_owners_read(mem, maps, &v);
 	u64 reset = 0;
 	bool good = true;
 
+	*nusers = 0;
 	dp_mem_read(mem, own->signals, &reset, sizeof(reset), NULL);
 	for (u32 i = 0; i < n; i++) {
 		struct dp_control *c = &v[i].ctl;
-		bool trap = c->region_lo != own->region_lo && is_of(own, c->old_trap[0]);
-		bool segv = c->region_lo != own->region_lo && c->segv_taken && is_of(own, c->old_segv[0]);
+		bool other = c->region_lo != own->region_lo;
+		bool trap = other && is_of(own, c->old_trap[0]);
+		bool segv = other && c->segv_taken && is_of(own, c->old_segv[0]);
 
 		if (trap) {
 			memcpy(c->old_trap, own->old_trap, sizeof(c->old_trap));
@@ -176,7 +159,9 @@ bool dp_owners_unlink(struct dp_tracer *t, const struct dp_mem *mem, const struc
 			c->old_segv[0] = reset & SIGNAL_BIT(SIGSEGV) ? 0 : c->old_segv[0];
 		}
 		if (trap || segv)
-			good &= change_actions(t, mem, &v[i], inside, where);
+			good &= change_actions(t, mem, &v[i]);
+		if (trap || segv || (other && crashed))
+			users[(*nusers)++] = (struct dp_range){c->region_lo, c->region_lo + v[i].head.end};
 	}
 	free(v);
 	return good;

@@ -21,10 +21,11 @@ bool dp_owners_handler(const struct dp_mem *mem, const struct dp_maps *maps, u64
 bool dp_owners_top(const struct dp_mem *mem, const struct dp_maps *maps, const struct dp_control *own, int sig,
 		   struct dp_owner *top);
 /*
- * own goes: who has its handlers as old actions gets its old actions. False: not so, since a thread does not leave the
- * code of that one.
+ * own goes: who has its handlers as old actions gets its old actions. A thread that is in a handler of those may still
+ * go to a handler of own: users is the code in which that may be, *nusers of them, at most DP_OWNERS_MAX. crashed: a
+ * predecessor may have done this, and not have waited for them. False: the threads could not be stopped.
  */
 bool dp_owners_unlink(struct dp_tracer *t, const struct dp_mem *mem, const struct dp_maps *maps,
-		      const struct dp_control *own, pid_t *inside, u64 *where);
+		      const struct dp_control *own, bool crashed, struct dp_range *users, u32 *nusers);
 
 #endif

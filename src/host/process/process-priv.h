@@ -289,13 +289,14 @@ struct dp_moves {
 	u32 navoid;
 	const struct dp_range *slots; /* on whose stacks hits run: those of all sessions in the process */
 	u32 nslots;
-	u64 moved; /* counted up */
-	u64 where; /* the last program counter that was found in `avoid` */
+	bool no_frames; /* where the threads are now is all that matters */
+	u64 moved;      /* counted up */
+	u64 where;      /* the last program counter that was found in `avoid` */
 };
 
 /*
  * Look at one stopped thread. Its program counter, and those in signal frames that may still be in use on its stacks,
- * are moved by `map`. True when none is left in `avoid`.
+ * are moved by `map`. True when none is left in `avoid`. (no_frames: the program counter alone.)
  */
 bool dp_move_thread(struct dp_thread *th, const struct dp_mem *mem, const struct dp_maps *maps, struct dp_moves *mv);
 

@@ -133,7 +133,9 @@ static bool is_heir(pid_t pid, const struct heritage *h)
 	return dp_same_file(dp_rings_at(pid, h->rings_at), h->file);
 }
 
-/* One pass over all processes that have inherited these probes; returns how many were freed of them. left: how many not. */
+/*
+ * One pass over all processes that have inherited these probes; returns how many were freed of them, and how many not.
+ */
 static u32 withdraw_others(struct dp_session *s, const struct heritage *h, u32 *left)
 {
 	DIR *dir = opendir("/proc");

@@ -35,10 +35,12 @@ struct work {
 	u32 npatches;
 	struct dp_patches all; /* that the block has */
 	struct dp_redirect *redirects, *homes;
-	struct dp_range *areas; /* and the three pieces of code in the main mapping behind them */
-	bool keep;              /* something must stay mapped */
-	bool opened;            /* the main mapping got as far as calls through its service loop */
-	u64 actions[2][4];      /* of trap_signals, as they were when we came */
+	struct dp_range *areas;               /* and the three pieces of code in the main mapping behind them */
+	struct dp_range users[DP_OWNERS_MAX]; /* code of other sessions, whose handlers may be about to go to ours */
+	u32 nusers;
+	bool keep;         /* something must stay mapped */
+	bool opened;       /* the main mapping got as far as calls through its service loop */
+	u64 actions[2][4]; /* of trap_signals, as they were when we came */
 	struct dp_withdrawn *out;
 };
 
@@ -118,6 +120,7 @@ static void restore_children(void *arg)
  */
 static bool all_threads_out(struct work *w)
 {
+	struct dp_moves users = {.avoid = w->users, .navoid = w->nusers, .no_frames = true};
 	struct dp_moves mv = {.map = w->homes,
 			      .nmap = w->ctl.nhomes,
 			      .avoid = w->areas,
@@ -126,6 +129,12 @@ static bool all_threads_out(struct work *w)
 			      .nslots = w->remote.nslots};
 	bool all;
 
+	/* Whoever comes to our handler that way is there before it is waited for there. */
+	if (w->nusers &&
+	    !dp_move_all(&w->tracer, &w->mem, &w->maps, &users, GRACE_NS, restore_children, w, &w->out->inside)) {
+		w->out->where = users.where;
+		return false;
+	}
 	w->areas[w->ctl.nareas].lo = w->ctl.region_lo;
 	w->areas[w->ctl.nareas].hi = w->ctl.region_lo + DP_ALIGN_UP(dp_blob_size, 4096);
 	w->areas[w->ctl.nareas + 1] = (struct dp_range){w->ctl.jit_lo, w->ctl.jit_hi};
@@ -204,7 +213,7 @@ static int restore_signal(struct work *w, int sig, const u64 old[4])
  * Before the grace period: whoever is seen out then does not come into our handler any more. Nobody needs it: no byte
  * of ours stands in the code, and what traps meanwhile comes to us as the tracer.
  */
-static int restore_signals(struct work *w)
+static int restore_signals(struct work *w, bool crashed)
 {
 	int r = 0;
 
@@ -220,7 +229,7 @@ static int restore_signals(struct work *w)
 		r = restore_signal(w, SIGSEGV, w->ctl.old_segv);
 	/* Else our handler must stay: another one goes on to it. */
 	if (!r)
-		w->keep |= !dp_owners_unlink(&w->tracer, &w->mem, &w->maps, &w->ctl, &w->out->inside, &w->out->where);
+		w->keep |= !dp_owners_unlink(&w->tracer, &w->mem, &w->maps, &w->ctl, crashed, w->users, &w->nusers);
 	return r;
 }
 
@@ -463,7 +472,7 @@ int dp_withdraw_process(pid_t pid, const struct dp_block *known, u64 ctl_addr, b
 	if (!r) {
 		out->restored = w.npatches;
 		if (!w.keep)
-			r = restore_signals(&w);
+			r = restore_signals(&w, crashed);
 		dp_tracer_pass_forks(&w.tracer);
 		if (w.keep || (!r && !all_threads_out(&w)))
 			out->kept_bytes = mapped_bytes(&w);
