@@ -94,13 +94,19 @@ struct dp_exit_env {
 int dp_code_exits(struct dp_analysis *c, u64 addr, const struct dp_exit_env *env, u64 *exits, int max,
 		  struct dp_error *err);
 
-/* addr: of the instruction that loads the address which is the call's second argument, long enough for a jump. */
-typedef void (*dp_call_fn)(u64 addr, void *arg);
+struct dp_text_call { /* a system call; link-time addresses */
+	u64 addr;
+	u64 load;          /* the instruction that loads the address which is the second argument, long enough for a
+			      jump; 0: there is none */
+	s64 number, first; /* and the first argument; -1: not known */
+};
+
+typedef void (*dp_call_fn)(const struct dp_text_call *call, void *arg);
 
 /*
- * Each system call of this number with this constant as its first argument, as far as registers can be followed in a
- * straight line. Link-time addresses.
+ * Each instruction in functions that calls the system, with what registers are known to hold there. This is true where
+ * the function that contains it has been asked for (dp_code_know()); else control may arrive in between from elsewhere.
  */
-void dp_text_find_calls(const struct dp_text *t, u32 number, u32 first, dp_call_fn found, void *arg);
+void dp_text_find_calls(const struct dp_text *t, dp_call_fn found, void *arg);
 
 #endif

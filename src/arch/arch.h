@@ -10,7 +10,7 @@
  *		 dp_insn_traits		what it does, as a set of bits
  *	analysis.h dp_code_know		where control may arrive, in one function or in a whole module
  *		 dp_code_exits		where a function returns
- *		 dp_text_find_calls	where an argument of a system call is loaded
+ *		 dp_text_find_calls	system calls, with their numbers where these are loaded before
  *	site.h	 dp_site_judge		what a probe at an address will be, or why there is none
  *		 dp_window_build	the instructions that a jump displaces
  *	detour.h dp_detour_emit		code out of line, with hits for handlers that are programs

@@ -155,8 +155,9 @@ static int print_calls(const char *pattern)
 	return CMD_OK;
 }
 
-static bool print_call(void *arg, u64 addr, bool fits)
+static bool print_call(void *arg, u64 addr, s32 number, bool fits)
 {
+	const char *call = number < 0 ? NULL : dp_syscall_name_of((u32)number);
 	struct listing *l = arg;
 	enum dp_outcome o = fits ? DP_OUTCOME_JUMP : DP_OUTCOME_REFUSED;
 	struct dp_symbol sym;
@@ -165,8 +166,8 @@ static bool print_call(void *arg, u64 addr, bool fits)
 	dp_cmd_count_outcome(&l->count, o);
 	if (l->not_jump_only && fits)
 		return false;
-	printf("%016llx %s%-7s%s %s", (unsigned long long)(addr + l->bias), dp_cmd_outcome_style(o), dp_outcome_name(o),
-	       dp_ui_style(stdout, UI_PLAIN), dp_ui_clean(l->prefix));
+	printf("%016llx %s%-7s%s %-20s %s", (unsigned long long)(addr + l->bias), dp_cmd_outcome_style(o),
+	       dp_outcome_name(o), dp_ui_style(stdout, UI_PLAIN), call ? call : "?", dp_ui_clean(l->prefix));
 	if (dp_module_symbol_at(l->mod, addr, &sym))
 		printf("%s+0x%llx", dp_ui_clean(dp_symbol_shown(sym.name, true, name, sizeof(name))),
 		       (unsigned long long)(addr - sym.addr));
@@ -189,7 +190,7 @@ static void list_module(struct listing *l, const char *pattern)
 static void print_head(const struct listing *l)
 {
 	if (l->calls)
-		printf("%s%-16s %-7s %s%s\n", dp_ui_style(stdout, UI_BOLD), "ADDRESS", "OUTCOME", "CALLS THE SYSTEM",
+		printf("%s%-16s %-7s %-20s %s%s\n", dp_ui_style(stdout, UI_BOLD), "ADDRESS", "OUTCOME", "CALL", "WHERE",
 		       dp_ui_style(stdout, UI_PLAIN));
 	else
 		l->statics ? print_statics_head() : dp_cmd_print_funcs_head();

@@ -7,6 +7,7 @@
 
 #include "cmd/trace-lines.h"
 #include "lang/dpcc/dpcc.h"
+#include "lang/dpcc/syscalls.h"
 #include "symbols/needed.h"
 #include "symbols/statics.h"
 #include "symbols/sym-lines.h"
@@ -243,25 +244,28 @@ static bool add_to(struct line_program *p, const struct event_lines *e, u32 i, s
 static struct line_program *program_of(struct line_programs *out, const struct line_program *wanted);
 
 struct calls_here {
+	const char *pattern;
 	u32 fit, left_out;
 };
 
-static bool see_call(void *arg, u64 addr, bool fits)
+static bool see_call(void *arg, u64 addr, s32 number, bool fits)
 {
 	struct calls_here *here = arg;
 
 	(void)addr;
+	if (!dp_syscall_may_be(number, here->pattern))
+		return false;
 	*(fits ? &here->fit : &here->left_out) += 1;
 	return fits; /* one is enough */
 }
 
-static bool has_calls(struct dp_module *m)
+static bool has_calls(struct dp_module *m, const char *pattern)
 {
-	struct calls_here here = {0};
+	struct calls_here here = {.pattern = pattern};
 
 	dp_module_each_syscall(m, see_call, &here);
 	if (!here.fit && here.left_out)
-		dp_ui_note("%s: none of its %u instructions that call the system can be probed", dp_module_base(m),
+		dp_ui_note("%s: none of its %u instructions that make such calls can be probed", dp_module_base(m),
 			   here.left_out);
 	return here.fit;
 }
@@ -274,7 +278,7 @@ static bool has_static(struct dp_module *m, const struct dp_location *loc)
 	u32 n = loc->kind == DP_LOC_STATIC ? dp_module_statics(m, &v) : 0;
 
 	if (loc->kind == DP_LOC_CALL)
-		return has_calls(m);
+		return has_calls(m, pattern);
 	for (u32 i = 0; i < n; i++)
 		if (dp_static_matches(&v[i], pattern))
 			return true;

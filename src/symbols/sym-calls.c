@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Where the code of a module calls the system. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "symbols/module-priv.h"
@@ -17,30 +18,85 @@ static bool jump_fits(struct dp_module *m, u64 addr, bool *is_code)
 	return !r && site.outcome == DP_OUTCOME_JUMP;
 }
 
-static bool scan(struct dp_module *m, u64 lo, u64 size, dp_each_call *each, void *arg)
+struct call {
+	u64 addr;
+	s32 number;
+	bool fits;
+};
+
+struct calls {
+	struct call *v;
+	u32 n;
+	bool is_full;
+};
+
+static void add(struct calls *calls, struct call call)
+{
+	struct call *v = calls->n % 64 ? calls->v : realloc(calls->v, (calls->n + 64) * sizeof(*v));
+
+	calls->is_full |= !v;
+	if (!v)
+		return;
+	calls->v = v;
+	v[calls->n++] = call;
+}
+
+static void scan(struct dp_module *m, u64 lo, u64 size, struct calls *calls)
 {
 	const u8 *p = dp_mod_at(m, lo, size, NULL);
 
-	for (u64 i = 0; p && i + DP_SYSCALL_LEN <= size; i++) {
+	for (u64 i = 0; p && i + DP_SYSCALL_LEN <= size && !calls->is_full; i++) {
 		bool is_code, fits;
 
 		if (!dp_code_is_syscall(p + i) || dp_code_is_sigreturn(p, i))
 			continue;
 		fits = jump_fits(m, lo + i, &is_code);
-		if (is_code && each(arg, lo + i, fits && jump_fits(m, lo + i + DP_SYSCALL_LEN, &is_code)))
-			return true;
+		if (is_code)
+			add(calls, (struct call){.addr = lo + i,
+						 .number = -1,
+						 .fits = fits && jump_fits(m, lo + i + DP_SYSCALL_LEN, &is_code)});
 	}
-	return false;
+}
+
+static int by_addr(const void *a, const void *b)
+{
+	const struct call *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static void note_number(const struct dp_text_call *found, void *arg)
+{
+	const struct calls *calls = arg;
+	struct call key = {.addr = found->addr};
+	struct call *call = bsearch(&key, calls->v, calls->n, sizeof(key), by_addr);
+
+	if (call && found->number >= 0 && found->number <= INT32_MAX)
+		call->number = (s32)found->number;
 }
 
 void dp_module_each_syscall(struct dp_module *m, dp_each_call *each, void *arg)
 {
-	bool ends = false;
+	struct calls calls = {NULL, 0, false};
+	const struct dp_text *text, *last = NULL;
+	struct dp_error err;
 
-	for (size_t i = 0; m->nshdrs && i < m->nsecs && !ends; i++)
+	for (size_t i = 0; m->nshdrs && i < m->nsecs; i++)
 		if (m->secs[i].x)
-			ends = scan(m, m->secs[i].addr, m->secs[i].size, each, arg);
-	for (size_t i = 0; !m->nshdrs && i < m->nsegs && !ends; i++)
+			scan(m, m->secs[i].addr, m->secs[i].size, &calls);
+	for (size_t i = 0; !m->nshdrs && i < m->nsegs; i++)
 		if (m->segs[i].x)
-			ends = scan(m, m->segs[i].addr, m->segs[i].filesz, each, arg);
+			scan(m, m->segs[i].addr, m->segs[i].filesz, &calls);
+	if (calls.n)
+		qsort(calls.v, calls.n, sizeof(*calls.v), by_addr);
+	/* All functions that have some have been asked for by now. */
+	for (u32 i = 0; i < calls.n; i++)
+		if (!dp_module_text(m, calls.v[i].addr, &text, &err) && text != last) {
+			dp_text_find_calls(text, note_number, &calls);
+			last = text;
+		}
+	for (u32 i = 0; i < calls.n; i++)
+		if (each(arg, calls.v[i].addr, calls.v[i].number, calls.v[i].fits))
+			break;
+	free(calls.v);
 }

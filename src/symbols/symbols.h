@@ -106,11 +106,11 @@ int dp_module_analyse(struct dp_module *m, struct dp_error *err);
 int dp_module_exits(struct dp_module *m, u64 addr, u64 *exits, int max, struct dp_error *err);
 
 /*
- * Each instruction that calls the system, by its link-time address: all of the module but the one by which signal
- * handlers return. fits: whether a jump fits there and behind it, as a probe of the call needs. Ends when `each` gives
- * true.
+ * Each instruction that calls the system, by its link-time address, in order: all of the module but the one by which
+ * signal handlers return. number: of the call that it makes whenever it is executed, -1: that is not known. fits:
+ * whether a jump fits there and behind it, as a probe of the call needs. Ends when `each` gives true.
  */
-typedef bool dp_each_call(void *arg, u64 addr, bool fits);
+typedef bool dp_each_call(void *arg, u64 addr, s32 number, bool fits);
 void dp_module_each_syscall(struct dp_module *m, dp_each_call *each, void *arg);
 
 /* ---- the modules of a process ---- */

@@ -24,6 +24,7 @@ static const char *const seeds[] = {
     "p f x=%di if x ? %si : -%dx:s64 * 3 / (%cx | 1) % 7 << 2 >= 1 ^ ~5",
     "r f if $retval:s32 < 0 || +0(%sp):u64 - 8 <= 0x1000",
     "s openat $path n=$flags if $ret < 0 && $error != 2",
+    "s write n=\\5 $fd m=\\x1f",
     "s libc:re[ac]* hist($duration), sum($count) by $fd, $call top 5 if $ret > 0",
     "s:io/x write $ret = -5 if $path ~ \"/etc/*\"",
     "u lib*:setjmp $arg1:string count by $backtrace[3]",

@@ -124,6 +124,7 @@ def decoded():
     assert got == [{"path": "/nonexistent/file", "ret": -2}], got
     got = args('s openat $path if $path ~ "/etc/*"', command=[program()], status=7)
     assert [g["path"] for g in got] == ["/etc/hostname"], got
+    assert args("s write n=\\5 $fd", command=[program()], status=7) == [{"n": 5, "fd": 1}]
     got = args("s * if $ret < 0", command=[program()], status=7)
     assert [(g["call"], g["error"]) for g in got] == [("lseek", "EINVAL"), ("openat", "ENOENT")], got
 
@@ -177,13 +178,54 @@ def listed():
     assert re.search(r"^2 +open +[$]path [$]flags [$]mode$", r.stdout, re.M), r.stdout
     libc = [line.split()[-1] for line in open("/proc/self/maps") if re.search(r"/libc[.-]", line)][0]
     r = dprobes("funcs", libc, "s", check=0)
-    assert re.search(r"^[0-9a-f]+ jump +(__)?write[+]0x", r.stdout, re.M), r.stdout[:3000]
+    assert re.search(r"^[0-9a-f]+ jump +write +(__)?write[+]0x", r.stdout, re.M), r.stdout[:3000]
+    assert re.search(r"^[0-9a-f]+ jump +[?] +syscall[+]0x", r.stdout, re.M), r.stdout[-3000:]
     assert " instructions that call the system: " in r.stderr, r.stderr
     left_out = re.findall(r" refused ", r.stdout)
     r = dprobes("funcs", "--not-jump", libc, "s", check=0)
     assert re.findall(r" refused ", r.stdout) == left_out and " jump " not in r.stdout, r.stdout
     assert "E-CALLS-NONE" in dprobes("funcs", program(), "s nosuch", check=1).stderr
     assert "E-CALLS-NONE" in dprobes("funcs", program(), "s", check=1).stderr
+
+
+# Each function makes the call number that the second column says, or one that only running it tells.
+NUMBERS = (
+    ("loaded", "getpid", "mov $39, %eax; mov %edi, %esi; nop"),
+    ("copied", "getppid", "mov $110, %r8d; xor %eax, %eax; test %edi, %edi; mov %r8d, %eax"),
+    ("zero", "read", "xor %eax, %eax; lea 8(%rsp), %rsi; mov $-1, %edi"),
+    ("fallen", "getpid", "mov $39, %eax; test %esp, %esp; jz loaded"),
+    ("entered", "?", "mov $39, %eax; test %edi, %edi; jz 1f; mov $110, %eax; 1: mov %edi, %esi"),
+    ("popped", "?", "mov $110, %eax; push $39; pop %rax; mov %edi, %esi"),
+    ("added", "?", "mov $30, %eax; add $9, %eax; mov %edi, %esi"),
+    ("widened", "?", "mov $39, %eax; cltq; mov %edi, %esi"),
+    ("exchanged", "?", "mov $39, %ecx; mov $110, %eax; xchg %eax, %ecx; mov %edi, %esi"),
+    ("half", "?", "mov $0x127, %eax; xor %ecx, %ecx; mov $0, %ah; mov %edi, %esi"),
+    ("compared", "?", "mov $39, %eax; mov %eax, %ecx; cmpxchg %ecx, %ecx; mov %edi, %esi"),
+    ("multiplied", "?", "mov $39, %eax; mov $1, %ecx; mul %ecx; mov %edi, %esi"),
+    ("called", "?", "mov $110, %eax; call gives; mov %edi, %esi"),
+    ("loop_", "?", "mov $1, %ecx; mov $39, %eax; 1: mov %edi, %esi; dec %ecx; jz 2f; mov $39, %eax; jmp 1b; 2: nop"),
+)
+
+
+@test
+def numbers():
+    """which call an instruction makes is told where it is known only, and traced right where it is not"""
+    need("gcc")
+    path = os.path.join(DIR, "numbers")
+    with open(path + ".s", "w") as f:
+        f.write(".text\n.type gives, @function\ngives: mov $39, %eax\nret\n.size gives, . - gives\n")
+        for name, _, code in NUMBERS:
+            f.write(".p2align 4\n.type %s, @function\n%s: %s\nsyscall\nmov %%rax, %%rdx\nmov %%rax, %%rcx\nret\n"
+                    ".size %s, . - %s\n" % (name, name, code, name, name))
+        f.write(".globl main\n.type main, @function\nmain: push %%rbx\n%s\nxor %%eax, %%eax\npop %%rbx\nret\n"
+                ".size main, . - main\n" % "\n".join("call " + n[0] for n in NUMBERS))
+    subprocess.run(["gcc", "-z", "noexecstack", "-o", path, path + ".s"], check=True)
+    r = dprobes("funcs", path, "s", check=0)
+    told = {name: call for call, name in re.findall(r"^[0-9a-f]+ jump +(\S+) +(\w+)[+]0x", r.stdout, re.M)}
+    assert told == {name: call for name, call, _ in NUMBERS}, r.stdout
+    theirs = [n for n, _, _ in strace(path) if n in ("getpid", "getppid", "read")][-len(NUMBERS):]
+    ours = [a["call"] for a in args("s numbers:*", command=[path])]
+    assert ours == theirs, (ours, theirs)
 
 
 @test

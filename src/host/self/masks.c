@@ -58,10 +58,10 @@ static HIT int on_place(struct kprobe *kp, struct pt_regs *regs)
 	return 1;
 }
 
-static void on_call(u64 addr, void *bias)
+static void on_call(const struct dp_text_call *call, void *bias)
 {
-	if (nplaces < MAX_PLACES)
-		places[nplaces++].kp.addr = (kprobe_opcode_t *)(addr + *(u64 *)bias);
+	if (call->number == RT_SIGPROCMASK && call->first == SIG_BLOCK && call->load && nplaces < MAX_PLACES)
+		places[nplaces++].kp.addr = (kprobe_opcode_t *)(call->load + *(u64 *)bias);
 }
 
 /* Attached, not applied yet. */
@@ -78,7 +78,7 @@ void dp_self_masks_attach(void)
 	im = dp_self_image_at(addr);
 	if (!im || dp_self_image_module(im, &why) || dp_module_text(im->mod, addr - im->bias, &text, &why))
 		return;
-	dp_text_find_calls(text, RT_SIGPROCMASK, SIG_BLOCK, on_call, &im->bias);
+	dp_text_find_calls(text, on_call, &im->bias);
 	for (u32 i = 0; i < nplaces; i++) {
 		struct place *p = &places[i];
 

@@ -155,6 +155,10 @@ static void parameters(struct dpcc *c, struct node *n)
 		static_arguments(c, n);
 		return;
 	}
+	if (c->target.is_call) {
+		dp_cc_call_arguments(c, n);
+		return;
+	}
 	for (u32 i = 1; (name = dp_cc_parameter_name(c, i)); i++) {
 		struct node *arg = dp_cc_node_new(c, N_COMMA, n->tok);
 
@@ -543,7 +547,7 @@ static bool of_lines(struct dpcc *c, struct node *n)
 		(name[4] == 'a' ? log_value : log_hex)(c, n->a);
 	} else if (!strcmp(name, "log_args")) {
 		for (struct node *arg = n->a; arg; arg = arg->next)
-			log_value(c, arg);
+			(arg->op ? log_hex : log_value)(c, arg);
 	} else if (!strcmp(name, "log_here")) { /* a record of an event without fields */
 		log_mark(c, new_field(c, n->tok, "nothing"));
 	} else if (!strcmp(name, "__call_begin")) {

@@ -208,10 +208,13 @@ static struct node *call_word(struct dpcc *c, const struct tok *t, const char *n
 	struct node *n = NULL;
 	u64 i;
 
-	if (numbered(name, "arg", &i)) {
+	if (c->target.is_one_call && !strcmp(name, "nr")) {
+		n = dp_cc_node_new(c, N_NUM, t);
+		n->value = c->target.call;
+	} else if (numbered(name, "arg", &i)) {
 		if (!i || i > DP_SYSCALL_ARGS)
 			dp_cc_fail(c, t, E_EVENT_ARGN, "a system call has %d arguments at most", DP_SYSCALL_ARGS);
-		if (!c->target.is_return)
+		if (!c->target.is_return || c->target.is_one_call) /* the kernel keeps these registers */
 			n = probe_value(c, t, name, dp_cc_format(c, "push r,%s;", dp_name_of_call_arg((u32)i - 1)));
 	} else if (!strcmp(name, "nr") && !c->target.is_return) {
 		n = probe_value(c, t, name, "push r," DP_NAME_CALL ";sx32;");
@@ -228,6 +231,38 @@ static struct node *call_word(struct dpcc *c, const struct tok *t, const char *n
 	if (n)
 		n->type = &dp_cc_type_long;
 	return n;
+}
+
+static struct type *type_of_kind(struct dpcc *c, char kind)
+{
+	return kind == 's'   ? dp_cc_type_ptr(c, &dp_cc_type_char)
+	       : kind == 'd' ? &dp_cc_type_int
+	       : kind == 'l' ? &dp_cc_type_long
+			     : &dp_cc_type_ulong;
+}
+
+/* By name; six words where they are not known. arg->op: in hexadecimal. */
+void dp_cc_call_arguments(struct dpcc *c, struct node *n)
+{
+	struct node **last = &n->a;
+
+	for (u32 i = 0; i < DP_SYSCALL_ARGS; i++) {
+		struct node *arg = dp_cc_node_new(c, N_COMMA, n->tok);
+		char name[32], kind = 'x';
+		int r = c->target.is_one_call ? dp_syscall_arg(c->target.call, i, name, sizeof(name), &kind) : -1;
+
+		if (!r)
+			break;
+		arg->text = r > 0 ? dp_cc_text(c, name, strlen(name)) : dp_cc_format(c, "arg%u", i + 1);
+		arg->op = strchr("xp", kind) ? "x" : NULL;
+		arg->a = dp_cc_context(c, n->tok, dp_cc_format(c, "arg%u", i + 1));
+		if (arg->a)
+			arg->a = named(c, arg->a, type_of_kind(c, kind));
+		if (!arg->a)
+			continue;
+		*last = arg;
+		last = &arg->next;
+	}
 }
 
 /* ---- what was kept when the call began ---- */

@@ -185,6 +185,8 @@ struct target {           /* one probed instruction */
 	const char *watched_as;       /* the variable that they are; NULL: none whose type is known */
 	const struct dp_static *note; /* it is a static probe; NULL: it is none */
 	bool is_call;                 /* it calls the system, or, is_return, stands behind one that does */
+	bool is_one_call;             /* always the same call, of this number */
+	u32 call;
 };
 
 struct dpcc {
@@ -329,6 +331,7 @@ struct node *dp_cc_context(struct dpcc *c, const struct tok *t, const char *name
 bool dp_cc_is_comm(const struct node *n);
 bool dp_cc_is_chain(const struct node *n);
 struct node *dp_cc_compare_text(struct dpcc *c, const struct tok *t, const char *op, struct node *a, struct node *b);
+void dp_cc_call_arguments(struct dpcc *c, struct node *n); /* of a system call, for log_args() */
 void dp_cc_parse_call_begin(struct dpcc *c, struct node *n);
 void dp_cc_gen_call_begin(struct dpcc *c, const struct node *n);
 void dp_cc_gen_call_end(struct dpcc *c, const struct node *n);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Lines of system calls (s NAME): a handler where the system is called, which keeps number and arguments, and one
- * behind it, which knows the result. Calls that do not come back are told of by the first.
+ * Lines of system calls (s NAME). Where it is known which call an instruction makes, one handler behind it knows all:
+ * the kernel keeps the registers of the arguments. Elsewhere, and when the call's time is wanted, a handler in front
+ * keeps number and arguments for the one behind. Calls that do not come back are told of in front.
  */
 #include <string.h>
 
@@ -71,27 +72,34 @@ static void add(struct set *s, u32 number)
 	s->any = true;
 }
 
-/* Whether __nr is in the set, as an expression. */
-static void put_in(struct out_text *o, const struct set *s)
+/* Whether the call's number is in the set, as an expression. */
+static void put_in(struct out_text *o, const struct line *l, const struct set *s)
 {
+	const char *nr = l->knows_call ? "$nr" : "__nr";
+
 	dp_cc_out_put(o, 0, "(((");
-	for (u32 i = 0; i + 1 < DP_ARRAY_SIZE(s->bits); i++)
+	for (u32 i = 0; i < DP_ARRAY_SIZE(s->bits); i++)
 		if (s->bits[i])
-			dp_cc_out_put(o, 0, "__nr >> 6 == %u ? 0x%llxul : ", i, (unsigned long long)s->bits[i]);
-	dp_cc_out_put(o, 0, "__nr >> 6 == %zu ? 0x%llxul : 0ul) >> (__nr & 63)) & 1)", DP_ARRAY_SIZE(s->bits) - 1,
-		      (unsigned long long)s->bits[DP_ARRAY_SIZE(s->bits) - 1]);
+			dp_cc_out_put(o, 0, "%s >> 6 == %u ? 0x%llxul : ", nr, i, (unsigned long long)s->bits[i]);
+	dp_cc_out_put(o, 0, "0ul) >> (%s & 63)) & 1)", nr);
+}
+
+static bool is_in_class(u32 number, enum call_class class)
+{
+	const char *name = dp_syscall_name_of(number);
+
+	for (u32 k = 0; k < DP_ARRAY_SIZE(classes[0]) && classes[class][k]; k++)
+		if (!strcmp(classes[class][k], name))
+			return true;
+	return false;
 }
 
 static void class_of(const struct line *l, enum call_class class, struct set *s)
 {
-	u32 number;
-
 	*s = (struct set){.any = false};
-	for (u32 k = 0; k < DP_ARRAY_SIZE(classes[0]) && classes[class][k]; k++)
-		if (dp_syscalls_matching(classes[class][k], &number, 1))
-			for (u32 i = 0; i < l->ncalls; i++)
-				if (l->calls[i] == number)
-					add(s, number);
+	for (u32 i = 0; i < l->ncalls; i++)
+		if (is_in_class(l->calls[i], class))
+			add(s, l->calls[i]);
 }
 
 static void put_meant(const struct line *l, struct out_text *o)
@@ -103,7 +111,7 @@ static void put_meant(const struct line *l, struct out_text *o)
 	for (u32 i = 0; i < l->ncalls; i++)
 		add(&all, l->calls[i]);
 	dp_cc_out_put(o, 0, "if (!");
-	put_in(o, &all);
+	put_in(o, l, &all);
 	dp_cc_out_put(o, 0, ") abort(); ");
 }
 
@@ -136,13 +144,13 @@ static void put_any(const struct line *l, struct out_text *o, u32 i)
 		if (!of[k].any)
 			continue;
 		dp_cc_out_put(o, 0, "if (");
-		put_in(o, &of[k]);
+		put_in(o, l, &of[k]);
 		dp_cc_out_put(o, 0, ") ");
 		put_one(o, name, kinds[k], i);
 		dp_cc_out_put(o, 0, "else ");
 	}
 	dp_cc_out_put(o, 0, "if (!");
-	put_in(o, &none);
+	put_in(o, l, &none);
 	dp_cc_out_put(o, 0, ") ");
 	put_one(o, name, 'x', i);
 }
@@ -154,6 +162,10 @@ static void put_arguments(const struct line *l, struct out_text *o)
 
 	if (l->ncalls > 1)
 		dp_cc_out_put(o, 0, "log_as(\"call\", $call); ");
+	if (l->knows_call) {
+		dp_cc_out_put(o, 0, "log_args(); ");
+		return;
+	}
 	for (u32 i = 0; i < DP_SYSCALL_ARGS; i++) {
 		if (l->ncalls > 1) {
 			put_any(l, o, i);
@@ -176,7 +188,7 @@ static void put_result(const struct line *l, struct out_text *o)
 		      "if ($ret < 0 && $ret > -4096) { log_as(\"ret\", $ret); log_as(\"error\", $error); } else ");
 	if (address.any) {
 		dp_cc_out_put(o, 0, "if (");
-		put_in(o, &address);
+		put_in(o, l, &address);
 		dp_cc_out_put(o, 0, ") log_hex(\"ret\", $ret); else ");
 	}
 	dp_cc_out_put(o, 0, "log_as(\"ret\", $ret); ");
@@ -193,74 +205,146 @@ static void put_condition(struct line *l, struct out_text *o)
 	dp_cc_out_put(o, 0, ")) abort(); ");
 }
 
-/* What is shown of calls of this class where they begin; nothing when the line asks for what is known later. */
-static void put_early(struct line *l, struct out_text *o, const struct set *s, bool is_own)
+static bool is_own(const struct line *l)
 {
-	if (!s->any || l->condition_waits || (is_own && l->uses_result))
-		return;
-	dp_cc_out_put(o, 0, "if (");
-	put_in(o, s);
-	dp_cc_out_put(o, 0, ") { ");
-	if (is_own) {
+	return l->naggregates || l->body.n;
+}
+
+/* Whether calls that do not come back are told of where they begin: not when the line asks for what is known later. */
+static bool is_early(const struct line *l)
+{
+	return !l->condition_waits && !(is_own(l) && l->uses_result);
+}
+
+/* What the line shows, but for what is known behind the call. */
+static void put_shown(struct line *l, struct out_text *o)
+{
+	if (is_own(l)) {
 		dp_cc_out_append(o, &l->body);
 		dp_cc_out_append(o, &l->tail);
 	} else {
 		put_arguments(l, o);
 	}
+}
+
+/* What is shown of calls of this class where they begin. */
+static void put_early(struct line *l, struct out_text *o, const struct set *s)
+{
+	if (!s->any || !is_early(l))
+		return;
+	dp_cc_out_put(o, 0, "if (");
+	put_in(o, l, s);
+	dp_cc_out_put(o, 0, ") { ");
+	put_shown(l, o);
 	dp_cc_out_put(o, 0, "} ");
 }
 
-static void put_head(struct line *l, struct out_text *o, const char *place, const char *handler, const char *prefix)
+/* The beginning of execve(), which may fail: it is told of once where the line has values of its own. */
+static void leave_out_told(const struct line *l, struct out_text *o, const char *then)
+{
+	struct set exec;
+
+	class_of(l, EXEC, &exec);
+	if (!exec.any || !is_own(l) || !is_early(l))
+		return;
+	dp_cc_out_put(o, 0, "if (");
+	put_in(o, l, &exec);
+	dp_cc_out_put(o, 0, ") %s; ", then);
+}
+
+/* A child of vfork stands on its parent's stack, and has the parent's memory. */
+static void leave_out_children(const struct line *l, struct out_text *o)
+{
+	struct set forks;
+
+	class_of(l, FORK, &forks);
+	if (!forks.any)
+		return;
+	dp_cc_out_put(o, 0, "if ($ret == 0 && ");
+	put_in(o, l, &forks);
+	dp_cc_out_put(o, 0, ") abort(); ");
+}
+
+static void put_place(struct line *l, struct out_text *o, const char *which, const char *pattern, const char *suffix)
+{
+	dp_cc_out_put(o, (u32)l->ev.loc.column, "#pragma PROBEPOINT_LOCATION(\"s%s %s%s\") ", which, pattern, suffix);
+}
+
+static void put_head(struct line *l, struct out_text *o, const char *handler, const char *prefix)
 {
 	const char *name = l->ev.is_named ? l->ev.name : strpbrk(l->ev.loc.symbol, "*?[") ? "calls" : l->ev.loc.symbol;
 
 	dp_cc_out_put(o, (u32)l->ev.loc.column,
-		      "#pragma PROBEPOINT_LOCATION(\"%s\") PROBEPOINT_HANDLER(\"__%s%u\")\nvoid __%s%u() { "
-		      "log_event(\"%s/%s%.40s\"); ",
-		      place, handler, l->number, handler, l->number, l->ev.group, prefix, name);
+		      "PROBEPOINT_HANDLER(\"__%s%u\")\nvoid __%s%u() { log_event(\"%s/%s%.40s\"); ", handler, l->number,
+		      handler, l->number, l->ev.group, prefix, name);
 }
 
-void dp_cc_line_put_calls(struct line *l, struct out_text *o)
+/* Two handlers, of which the first keeps what the second asks for. */
+static void put_pair(struct line *l, struct out_text *o, const char *which)
 {
-	bool is_own = l->naggregates || l->body.n, early;
-	struct set no_return, exec, forks;
+	struct set no_return, exec;
 
 	class_of(l, NO_RETURN, &no_return);
 	class_of(l, EXEC, &exec);
-	class_of(l, FORK, &forks);
-	early = !l->condition_waits && !(is_own && l->uses_result) && (no_return.any || exec.any);
-	put_head(l, o, "s", "begin", early ? "" : "entry of ");
+	put_place(l, o, which, l->ev.loc.symbol, "");
+	put_head(l, o, "begin", is_early(l) && (no_return.any || exec.any) ? "" : "entry of ");
 	dp_cc_out_put(o, 0, "unsigned long __nr = $nr; ");
 	put_meant(l, o);
 	if (!l->condition_waits)
 		put_condition(l, o);
-	put_early(l, o, &no_return, is_own);
-	put_early(l, o, &exec, is_own);
-	if (is_own && !l->uses_result && exec.any) { /* they are told of already */
-		dp_cc_out_put(o, 0, "if (!");
-		put_in(o, &exec);
-		dp_cc_out_put(o, 0, ") ");
-	}
+	put_early(l, o, &no_return);
+	put_early(l, o, &exec);
+	leave_out_told(l, o, "return");
 	dp_cc_out_put(o, 0, "__call_begin(%u, $nr, $arg1, $arg2, $arg3, $arg4, $arg5, $arg6); }\n", l->number);
-	put_head(l, o, "s%return", "line", "");
+	put_place(l, o, which, l->ev.loc.symbol, "%return");
+	put_head(l, o, "line", "");
 	dp_cc_out_put(o, 0,
 		      "long __call = __call_end(%u); if (__call < 0) abort(); unsigned long __nr = $nr; "
 		      "unsigned long __took = timestamp() - $__began; ",
 		      l->number);
-	if (forks.any) { /* a child of vfork stands on its parent's stack, and has the parent's memory */
-		dp_cc_out_put(o, 0, "if ($ret == 0 && ");
-		put_in(o, &forks);
-		dp_cc_out_put(o, 0, ") abort(); ");
-	}
+	leave_out_children(l, o);
 	dp_cc_out_put(o, 0, "__call_done(__call); ");
 	if (l->condition_waits)
 		put_condition(l, o);
-	if (is_own) {
-		dp_cc_out_append(o, &l->body);
-		dp_cc_out_append(o, &l->tail);
-	} else {
-		put_arguments(l, o);
+	put_shown(l, o);
+	if (!is_own(l))
 		put_result(l, o);
-	}
 	dp_cc_out_put(o, 0, "}\n");
+}
+
+/* Of instructions of which the call is known: one behind it, since the kernel keeps the arguments' registers. */
+static void put_one_each(struct line *l, struct out_text *o)
+{
+	bool any = false;
+
+	l->knows_call = true;
+	put_place(l, o, "=", l->ev.loc.symbol, "%return");
+	put_head(l, o, "known", "");
+	leave_out_told(l, o, "abort()");
+	leave_out_children(l, o);
+	put_condition(l, o);
+	put_shown(l, o);
+	if (!is_own(l))
+		put_result(l, o);
+	dp_cc_out_put(o, 0, "}\n");
+	for (u32 i = 0; i < l->ncalls && is_early(l); i++) {
+		if (!is_in_class(l->calls[i], NO_RETURN) && !is_in_class(l->calls[i], EXEC))
+			continue;
+		put_place(l, o, "=", dp_syscall_name_of(l->calls[i]), "");
+		any = true;
+	}
+	if (any) {
+		put_head(l, o, "early", "");
+		put_condition(l, o);
+		put_shown(l, o);
+		dp_cc_out_put(o, 0, "}\n");
+	}
+	l->knows_call = false;
+}
+
+void dp_cc_line_put_calls(struct line *l, struct out_text *o)
+{
+	put_pair(l, o, l->uses_duration ? "" : "?");
+	if (!l->uses_duration)
+		put_one_each(l, o);
 }

@@ -250,9 +250,8 @@ int dp_cc_line_expr(struct line *l, u32 from, u32 to, struct out_text *o, bool *
 			operand = true;
 		} else {
 			next++;
-			if (*p == '\\') /* \5: a constant */
-				continue;
-			dp_cc_out_add(o, p, 1, at, true);
+			if (*p != '\\') /* \5: a constant */
+				dp_cc_out_add(o, p, 1, at, true);
 			if (!isspace((unsigned char)*p))
 				operand = *p == ')' || *p == ']';
 		}

@@ -51,6 +51,7 @@ struct line {
 	u32 calls[DP_SYSCALLS_MAX], ncalls; /* of the system, that the line means */
 	bool uses_result;                   /* $ret, $error, $duration: what is known behind a call only */
 	bool condition_waits;               /* the condition does */
+	bool knows_call;                    /* of the handler that is written: it knows which call it is */
 	u32 names[64], nnames;              /* $NAME that may be a parameter: where the name begins */
 
 	struct out_text body, tail, condition;

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "lang/dpcc/dpcc-unit.h"
+#include "lang/dpcc/syscalls.h"
 #include "lang/event/event.h"
 #include "symbols/statics.h"
 #include "symbols/sym-lines.h"
@@ -393,10 +394,15 @@ static void statics_place(struct unit *u, const struct place_def *d, const struc
 			   u->c.mod ? dp_module_base(u->c.mod) : "the kernel");
 }
 
-/* s: all instructions that call the system; s%return: those behind them. */
+/*
+ * s [PATTERN]: the instructions that call the system, and may make such a call; s= and s?: only those of which it is
+ * known, or not known, which call they make. %return: the instructions behind them.
+ */
 static bool is_call(const struct place_def *d)
 {
-	return !strcmp(d->location, "s") || !strcmp(d->location, "s%return");
+	const char *p = d->location;
+
+	return *p == 's' && (!p[1] || strchr(" =?%", p[1])) && (p[1] != '%' || !strcmp(p, "s%return"));
 }
 
 /* The program of the first place again: nothing in it is of the place but what the event's words say. */
@@ -427,41 +433,45 @@ static void add_copy(struct unit *u, struct target target, u64 offset)
 }
 
 struct calls {
-	u64 v[CALLS_MAX];
+	const char *pattern;
+	char which; /* '=', '?' or 0 */
+	struct {
+		u64 addr;
+		s32 number;
+	} v[CALLS_MAX];
 	u32 n, left_out;
 };
 
-static bool note_call(void *arg, u64 addr, bool fits)
+static bool note_call(void *arg, u64 addr, s32 number, bool fits)
 {
 	struct calls *calls = arg;
 
-	if (fits && calls->n < CALLS_MAX)
-		calls->v[calls->n++] = addr;
-	else
+	if (!dp_syscall_may_be(number, calls->pattern))
+		return false;
+	if (!fits || calls->n == CALLS_MAX) {
 		calls->left_out++;
+		return false;
+	}
+	if (calls->which && (calls->which == '=') != (number >= 0))
+		return false;
+	calls->v[calls->n].addr = addr;
+	calls->v[calls->n++].number = calls->which == '=' ? number : -1;
 	return false;
 }
 
-static void calls_place(struct unit *u, const struct place_def *d, const struct tok *where)
+/* One program for all of these places. */
+static void same_calls(struct unit *u, const struct place_def *d, const struct calls *calls, s32 number, bool is_return)
 {
 	struct dpcc *c = &u->c;
-	struct calls *calls = dp_cc_alloc(c, sizeof(*calls));
-	bool is_return = d->location[1];
 	const char *program = NULL;
 	u64 offset;
 
-	if (c->mod && !c->by_name)
-		dp_module_each_syscall(c->mod, note_call, calls);
-	if (!calls->n)
-		dp_cc_fail(c, where, E_CALLS_NONE, "%.80s", c->mod ? dp_module_base(c->mod) : "the kernel");
-	if (calls->left_out && is_return)
-		dp_cc_unit_note(u, "%s: %u of %u instructions that call the system cannot be probed",
-				dp_module_base(c->mod), calls->left_out, calls->left_out + calls->n);
 	for (u32 i = 0; i < calls->n; i++) {
-		u64 pc = calls->v[i] + (is_return ? DP_SYSCALL_LEN : 0);
-		struct target target = {.pc = pc, .is_call = true, .is_return = is_return};
+		u64 pc = calls->v[i].addr + (is_return ? DP_SYSCALL_LEN : 0);
+		struct target target = {
+		    .pc = pc, .is_call = true, .is_return = is_return, .is_one_call = number >= 0, .call = (u32)number};
 
-		if (!dp_module_addr_to_offset(c->mod, pc, &offset))
+		if (calls->v[i].number != number || !dp_module_addr_to_offset(c->mod, pc, &offset))
 			continue;
 		if (program) {
 			c->opt->takes_copies ? add_copy(u, target, offset) : same_program(u, target, offset, program);
@@ -470,6 +480,39 @@ static void calls_place(struct unit *u, const struct place_def *d, const struct 
 		one_probe(u, d, target, "", dp_cc_format(c, "0x%llx", (unsigned long long)offset));
 		program = dp_cc_text(c, c->all.s + c->program_at, c->all.n - c->program_at);
 	}
+}
+
+static bool is_first(const struct calls *calls, u32 at)
+{
+	for (u32 i = 0; i < at; i++)
+		if (calls->v[i].number == calls->v[at].number)
+			return false;
+	return true;
+}
+
+static void calls_place(struct unit *u, const struct place_def *d, const struct tok *where)
+{
+	struct dpcc *c = &u->c;
+	struct calls *calls = dp_cc_alloc(c, sizeof(*calls));
+	const char *p = d->location + 1;
+	u32 len;
+	bool is_return;
+
+	calls->which = *p == '=' || *p == '?' ? *p++ : 0;
+	p += *p == ' ';
+	len = (u32)strcspn(p, "%");
+	is_return = p[len];
+	calls->pattern = len ? dp_cc_text(c, p, len) : "*";
+	if (c->mod && !c->by_name)
+		dp_module_each_syscall(c->mod, note_call, calls);
+	if (!calls->n && !calls->which)
+		dp_cc_fail(c, where, E_CALLS_NONE, "%.80s", c->mod ? dp_module_base(c->mod) : "the kernel");
+	if (calls->left_out && is_return && calls->which != '=')
+		dp_cc_unit_note(u, "%s: %u instructions that call the system cannot be probed", dp_module_base(c->mod),
+				calls->left_out);
+	for (u32 i = 0; i < calls->n; i++)
+		if (is_first(calls, i))
+			same_calls(u, d, calls, calls->v[i].number, is_return);
 }
 
 static void watch_place(struct unit *u, const struct place_def *d, const struct tok *where)

@@ -54,6 +54,13 @@ const char *dp_syscall_name_of(u32 number)
 	return NULL;
 }
 
+bool dp_syscall_may_be(s32 number, const char *pattern)
+{
+	const char *name = number < 0 ? NULL : dp_syscall_name_of((u32)number);
+
+	return number < 0 || (name ? !fnmatch(pattern, name, 0) : !strcmp(pattern, "*"));
+}
+
 const char *dp_syscall_name(u32 i, u32 *number)
 {
 	if (i >= DP_ARRAY_SIZE(calls))

@@ -13,6 +13,9 @@ u32 dp_syscalls_matching(const char *pattern, u32 *numbers, u32 max);
 
 const char *dp_syscall_name_of(u32 number); /* NULL: it is not known */
 
+/* Whether the call of this number, -1: any, may have a name that matches. */
+bool dp_syscall_may_be(s32 number, const char *pattern);
+
 /* The i-th of all, of all errors; NULL: there are no more. */
 const char *dp_syscall_name(u32 i, u32 *number);
 const char *dp_syscall_error(u32 i, u32 *number);
