@@ -20,20 +20,6 @@ static int (*const subcommands[VERB_COUNT])(int argc, char **argv) = {
     [VERB_EXPLAIN] = dp_cmd_explain, [VERB_RECORD] = dp_cmd_record, [VERB_REPORT] = dp_cmd_report,
 };
 
-static void print_help(void)
-{
-	printf("usage: dprobes SUBCOMMAND [ARGUMENTS]\n\n"
-	       "Put probes into programs that are already running.\n\nSubcommands:\n");
-	for (enum cmd_verb v = VERB_NONE + 1; v < VERB_COUNT; v++)
-		if (dp_cmd_specs[v].purpose)
-			printf("  %-10s %s\n", dp_cmd_specs[v].name, dp_cmd_specs[v].purpose);
-	printf("\n`dprobes SUBCOMMAND --help` tells more about one. Examples:\n"
-	       "  dprobes trace -p 1234 'p libc:malloc bytes=%%di'\n"
-	       "  dprobes trace -o trace.txt -- python3 script.py\n"
-	       "  dprobes funcs -p 1234 'SSL_*'\n"
-	       "  dprobes explain E-SITE-MIDINSN\n");
-}
-
 static const char *subcommand_name(int i, void *arg)
 {
 	return i + 1 < VERB_COUNT ? dp_cmd_specs[i + 1].name : NULL;
@@ -47,7 +33,7 @@ static int unknown_subcommand(const char *name)
 	if (near)
 		snprintf(hint, sizeof(hint), "did you mean `dprobes %s`?", near);
 	return dp_ui_fail(name[0] == '-' ? E_CMD_OPTION : E_CMD_UNKNOWN,
-			  near ? hint : "`dprobes --help` shows the subcommands", "%s", name);
+			  near ? hint : "`dprobes help` shows the subcommands", "%s", name);
 }
 
 static bool sigpipe_ignored; /* by our parent */
@@ -99,17 +85,19 @@ int main(int argc, char **argv)
 	 */
 	sigpipe_ignored = signal(SIGPIPE, ignore) == SIG_IGN;
 	if (argc < 2) {
-		print_help();
+		dp_cmd_print_overview();
 		return CMD_USAGE;
 	}
 	verb = dp_cmd_verb_named(argv[1]);
 	if (verb != VERB_NONE)
 		return run(verb, argc - 1, argv + 1);
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
 		verb = argc > 2 ? dp_cmd_verb_named(argv[2]) : VERB_NONE;
-		verb != VERB_NONE ? dp_cmd_print_help(verb) : print_help();
+		verb != VERB_NONE ? dp_cmd_print_help(verb) : dp_cmd_print_overview();
 		return finish(CMD_OK);
 	}
+	if (!strcmp(argv[1], "help"))
+		return finish(dp_cmd_help(argc - 1, argv + 1));
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V") || !strcmp(argv[1], "-v"))
 		return finish(dp_cmd_version(argc - 1, argv + 1));
 	if (!strcmp(argv[1], "driver"))

@@ -52,6 +52,11 @@ int dp_cmd_driver(int argc, char **argv);
 int dp_cmd_guard(int argc, char **argv);
 int dp_cmd_version(int argc, char **argv);
 int dp_cmd_cleaner(int argc, char **argv);
+int dp_cmd_help(int argc, char **argv);
+
+/* On standard output, in 24 lines of 80 columns: what there is, and the help of one subcommand. */
+void dp_cmd_print_overview(void);
+void dp_cmd_print_help(enum cmd_verb verb);
 
 /*
  * A process beside a trace: it lets our processes go on should we be stopped while we trace them, and, where asked,

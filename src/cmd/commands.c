@@ -1,126 +1,113 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The table of subcommands and options, and the help that is made from it. */
-#include <stdio.h>
+/* The table of subcommands and options. */
 #include <string.h>
 
 #include "cmd/commands.h"
 
 const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
-    [VERB_TRACE] =
-	{.name = "trace",
-	 .purpose = "probe a running process, or a program that is started, and show the events",
-	 .synopsis = "-p WHO [OPTIONS] EVENT...\n[OPTIONS] EVENT... -- COMMAND [ARGS]\n"
-		     "[OPTIONS] KERNEL-EVENT...\n-f FILE.dpc [-p PID] [OPTIONS]",
-	 .about = "Probe a running process, a program that is started, or the kernel, and show the events.\n"
-		  "Ctrl-C ends it; the probes are always removed.",
-	 .more = "Without an EVENT, a started program is shown with its calls of libc that open,\n"
-		 "start and connect.\n\n"
-		 "Events (doc/event-language.md tells all):\n"
-		 "  'p libc:malloc bytes=%di'               entry of a function, with a register\n"
-		 "  'p:NAME do_work+0x12 +8(%di):u32'       an instruction, memory behind a pointer\n"
-		 "  'r lookupKey found=$retval'             return of a function\n"
-		 "  'p do_work arg=$arg1 if $arg1 > 4096'   only when a condition holds\n"
-		 "  'p redis-server:*Command'               every function that matches\n"
-		 "  'u python3:gc__* count'                 static probes, named by the program's source\n"
-		 "  's openat if $ret < 0'                  system calls of the process; 's *' is all\n"
-		 "  'p kernel:vfs_read n=$arg3'             a function of the kernel (dprobes kernel load)\n"
-		 "  'r kmod(ext4):ext4_file_open'           and of one of its modules, loaded or not\n"
-		 "  'p user(/bin/bash):readline'            in all processes that run a file, through the kernel"},
+    [VERB_TRACE] = {.name = "trace",
+		    .frequent = true,
+		    .purpose = "probe a running process, or one that is started; show the events",
+		    .synopsis = "-p WHO [OPTIONS] EVENT...\n[OPTIONS] EVENT... -- COMMAND [ARGS]\n"
+				"[OPTIONS] KERNEL-EVENT...\n-f FILE.dpc [-p PID] [OPTIONS]",
+		    .about = "Probe a running process, a program that is started, or the kernel, and show the "
+			     "events. Ctrl-C ends it; the probes are always removed.",
+		    .notes = "Without an EVENT, a started program is shown with its calls of libc that open, start "
+			     "and connect. `dprobes help events` tells what an EVENT is.",
+		    .examples = "dprobes trace -p 1234 'p libc:malloc bytes=%di'\n"
+				"dprobes trace -p redis 'r lookupKey found=$retval if $retval != 0'\n"
+				"dprobes trace -p 1234 'p libc:malloc count by $backtrace' --duration 10\n"
+				"dprobes trace -o trace.txt -- python3 script.py"},
     [VERB_TRACE_PROGRAM] = {.name = "trace",
 			    .synopsis = "-f PROGRAM [OPTIONS]\n-f PROGRAM [OPTIONS] -- COMMAND [ARGS]",
 			    .about =
-				"Run a probe program in all processes that map its module, in one, or in one that is\n"
+				"Run a probe program in all processes that map its module, in one, or in one that is "
 				"started. Ctrl-C ends it; the probes are always removed, and aggregates shown.",
-			    .more = "Examples:\n"
-				    "  dprobes trace -f latency.dpc -p 1234 --interval 5\n"
-				    "  dprobes trace -f malloc.dpc -D MIN=4096 -- python3 script.py"},
-    [VERB_WATCH] =
-	{.name = "watch",
-	 .purpose = "show who writes to a variable, with old and new value and the callers",
-	 .synopsis = "-p PID [OPTIONS] VARIABLE[:LEN][:w|rw|x] [ARGS] ['if CONDITION']\n"
-		     "[OPTIONS] VARIABLE... -- COMMAND [ARGS]",
-	 .about = "Show who writes to a variable: old and new value, the instruction, its line, its callers.\n"
-		  "Ctrl-C ends it; the watchpoint is always removed.",
-	 .more = "VARIABLE is a global or static variable, [MODULE:]NAME, with .FIELD, ->FIELD and [INDEX]\n"
-		 "behind it where debug information tells the type; or an address. w: writes (the default),\n"
-		 "rw: reads and writes, x: execution of a function. Pointers are followed when the watch begins.\n"
-		 "FUNCTION($ARGUMENT->FIELD) is what an argument leads to, watched until that call returns.\n\n"
-		 "Examples:\n"
-		 "  dprobes watch -p 1234 redis-server:server.dirty 'if new > 100'\n"
-		 "  dprobes watch -p 1234 'list->head->refs:rw'\n"
-		 "  dprobes watch -p 1234 'release($obj->refcount)'\n"
-		 "  dprobes watch -p 1234 --pages redis-server:server\n"
-		 "  dprobes watch -p 1234 0x55d0c0ffee00:4 'who=$comm if old == 0'"},
-    [VERB_GRAPH] =
-	{.name = "graph",
-	 .purpose = "show calls of functions with their durations, as a tree",
-	 .synopsis = "-p PID [OPTIONS] [PATTERN...]\n[OPTIONS] [PATTERN...] -- COMMAND [ARGS]",
-	 .about = "Show calls of functions with their durations, as an indented tree for each thread. Ctrl-C ends\n"
-		  "it; the probes are always removed. A call is shown when it has ended.",
-	 .more = "PATTERN is a function or a pattern of functions, [MODULE:]NAME; arguments that an event line\n"
-		 "can have may follow it. Without one: all functions of the executable.\n\n"
-		 "Examples:\n"
-		 "  dprobes graph -p 1234 --min 100us\n"
-		 "  dprobes graph -p 1234 --only processCommand --depth 3 'redis-server:*'\n"
-		 "  dprobes graph --results 'add_order qty=$arg2' 'price_*' -- ./shop\n"
-		 "  dprobes graph -p 1234 --summary --duration 5\n"
-		 "  dprobes graph -p 1234 --format flame -o flame.svg --duration 5"},
-    [VERB_RECORD] =
-	{.name = "record",
-	 .purpose = "record events into a file, to be shown later or elsewhere",
-	 .synopsis = "-o FILE -p WHO [OPTIONS] EVENT...\n-o FILE [OPTIONS] EVENT... -- COMMAND [ARGS]\n"
-		     "-o FILE [OPTIONS] KERNEL-EVENT...",
-	 .about =
-	     "Record events into a file, with all that `dprobes report` needs to show them later, on any machine.\n"
-	     "Ctrl-C ends it; the probes are always removed.",
-	 .more = "Events are those of `dprobes trace`. Examples:\n"
-		 "  dprobes record -o run.dpt -p 1234 'p libc:malloc bytes=%di' 'r libc:malloc'\n"
-		 "  dprobes report run.dpt\n"
-		 "  dprobes report --format perfetto -o run.perfetto run.dpt"},
+			    .examples = "dprobes trace -f latency.dpc -p 1234 --interval 5\n"
+					"dprobes trace -f malloc.dpc -D MIN=4096 -- python3 script.py"},
+    [VERB_WATCH] = {.name = "watch",
+		    .frequent = true,
+		    .purpose = "show who writes to a variable, old and new value, callers",
+		    .synopsis = "-p PID [OPTIONS] VARIABLE[:LEN][:w|rw|x] [ARGS] [IF]\n"
+				"[OPTIONS] VARIABLE... -- COMMAND [ARGS]",
+		    .about = "Show who writes to a variable: old and new value, the instruction, its line, its "
+			     "callers. Ctrl-C ends it; the watchpoint is always removed.",
+		    .notes = "VARIABLE is a global or static variable, [MODULE:]NAME, with .FIELD, ->FIELD and "
+			     "[INDEX] behind it where debug information tells the type; or an address. w: writes "
+			     "(the default), rw: reads and writes, x: execution of a function. Pointers are "
+			     "followed when the watch begins. FUNCTION($ARGUMENT->FIELD) is what an argument leads "
+			     "to, watched until that call returns.",
+		    .examples = "dprobes watch -p 1234 redis-server:server.dirty 'if new > 100'\n"
+				"dprobes watch -p 1234 'list->head->refs:rw'\n"
+				"dprobes watch -p 1234 'release($obj->refcount)'\n"
+				"dprobes watch -p 1234 --pages redis-server:server\n"
+				"dprobes watch -p 1234 0x55d0c0ffee00:4 'who=$comm if old == 0'"},
+    [VERB_GRAPH] = {.name = "graph",
+		    .frequent = true,
+		    .purpose = "show calls of functions with their durations, as a tree",
+		    .synopsis = "-p PID [OPTIONS] [PATTERN...]\n[OPTIONS] [PATTERN...] -- COMMAND [ARGS]",
+		    .about = "Show calls of functions with their durations, as an indented tree for each thread. "
+			     "Ctrl-C ends it; the probes are always removed. A call is shown when it has ended.",
+		    .notes = "PATTERN is a function or a pattern of functions, [MODULE:]NAME; arguments that an "
+			     "event line can have may follow it. Without one: all functions of the executable.",
+		    .examples = "dprobes graph -p 1234 --min 100us\n"
+				"dprobes graph -p 1234 --only processCommand --depth 3 'redis-server:*'\n"
+				"dprobes graph --results 'add_order qty=$arg2' 'price_*' -- ./shop\n"
+				"dprobes graph -p 1234 --summary --duration 5\n"
+				"dprobes graph -p 1234 --format flame -o flame.svg --duration 5"},
+    [VERB_RECORD] = {.name = "record",
+		     .frequent = true,
+		     .purpose = "record events into a file, to be shown later or elsewhere",
+		     .synopsis = "-o FILE -p WHO [OPTIONS] EVENT...\n-o FILE [OPTIONS] EVENT... -- COMMAND [ARGS]\n"
+				 "-o FILE [OPTIONS] KERNEL-EVENT...",
+		     .about = "Record events into a file, with all that `dprobes report` needs to show them later, "
+			      "on any machine. Ctrl-C ends it; the probes are always removed.",
+		     .notes = "Events are those of `dprobes trace`.",
+		     .examples = "dprobes record -o run.dpt -p 1234 'p libc:malloc bytes=%di' 'r libc:malloc'\n"
+				 "dprobes report run.dpt\n"
+				 "dprobes report --format perfetto -o run.perfetto run.dpt"},
     [VERB_REPORT] = {.name = "report",
+		     .frequent = true,
 		     .purpose = "show a recording, in any format",
 		     .synopsis = "FILE [OPTIONS]",
 		     .about = "Show what `dprobes record` has recorded, here or on another machine.",
-		     .more = "Examples:\n"
-			     "  dprobes report run.dpt\n"
-			     "  dprobes report --info run.dpt\n"
-			     "  dprobes report --format flame -o run.svg run.dpt",
+		     .examples = "dprobes report run.dpt\n"
+				 "dprobes report --info run.dpt\n"
+				 "dprobes report --format flame -o run.svg run.dpt",
 		     .operand = KIND_FILE,
 		     .shows = true},
     [VERB_FUNCS] = {.name = "funcs",
+		    .frequent = true,
 		    .purpose = "show what can be probed, how, and why not",
 		    .synopsis = "-p PID [MODULE:][PATTERN]\nFILE [PATTERN]\nkernel:PATTERN|kmod(MODULE):PATTERN",
-		    .about = "Show what can be probed: the outcome that a probe on each function would get, and why.",
-		    .more = "Outcomes: jump (the usual, nanoseconds), trap (a breakpoint, only with --allow-trap),\n"
-			    "refused. Patterns are those of the shell and need quotes.\n\n"
-			    "Examples:\n"
-			    "  dprobes funcs -p 1234 'SSL_*'\n"
-			    "  dprobes funcs -p 1234 'libc:mem*'\n"
-			    "  dprobes funcs /usr/bin/redis-server '*Command'\n"
-			    "  dprobes funcs /usr/bin/python3 'u *'     static probes\n"
-			    "  dprobes funcs -p 1234 's open*'          system calls and the names of their arguments\n"
-			    "  dprobes funcs -p 1234 s                  where the process calls the system\n"
-			    "  dprobes funcs 'kernel:vfs_*'",
+		    .about = "Show what can be probed: the outcome that a probe on each function would get, and "
+			     "why.",
+		    .notes = "Outcomes: jump (the usual, nanoseconds), trap (a breakpoint, only with --allow-trap), "
+			     "refused. Patterns are those of the shell and need quotes.",
+		    .examples = "dprobes funcs -p 1234 'SSL_*'\n"
+				"dprobes funcs -p 1234 'libc:mem*'\n"
+				"dprobes funcs /usr/bin/redis-server '*Command'\n"
+				"dprobes funcs /usr/bin/python3 'u *'     static probes\n"
+				"dprobes funcs -p 1234 's open*'          system calls\n"
+				"dprobes funcs 'kernel:vfs_*'",
 		    .operand = KIND_FILE,
 		    .shows = true},
     [VERB_LINES] = {.name = "lines",
 		    .purpose = "show which source lines of a function can be probed",
 		    .synopsis = "FILE FUNCTION\n-p PID [MODULE:]FUNCTION",
 		    .about = "Show which source lines of a function can be probed, and how.",
-		    .more = "The program needs debug information, in the file or in a separate one.\n\n"
-			    "Examples:\n"
-			    "  dprobes lines ./shop add_order\n"
-			    "  dprobes lines -p 1234 processCommand\n"
-			    "  dprobes trace -p 1234 'p exe:server.c:3920'",
+		    .notes = "The program needs debug information, in the file or in a separate one.",
+		    .examples = "dprobes lines ./shop add_order\n"
+				"dprobes lines -p 1234 processCommand\n"
+				"dprobes trace -p 1234 'p exe:server.c:3920'",
 		    .operand = KIND_FILE,
 		    .shows = true},
     [VERB_COVERAGE] = {.name = "coverage",
 		       .purpose = "count how many functions and instructions of a file can be probed",
 		       .synopsis = "[--json] FILE...",
-		       .about =
-			   "Count how many functions and instructions of files can be probed by a jump, only by a\n"
-			   "breakpoint (trap), or not at all (ref), and the most frequent reasons.",
-		       .more = "Example:\n  dprobes coverage /usr/bin/redis-server",
+		       .about = "Count how many functions and instructions of files can be probed by a jump, only by a "
+				"breakpoint (trap), or not at all (ref), and the most frequent reasons.",
+		       .examples = "dprobes coverage /usr/bin/redis-server",
 		       .operand = KIND_FILE,
 		       .shows = true},
     [VERB_VERIFY] = {.name = "verify",
@@ -129,52 +116,53 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 		     .about = "Compare the code of a process with its files. Exit status 0: all bytes are the same.",
 		     .shows = true},
     [VERB_LIST] = {.name = "list",
+		   .frequent = true,
 		   .purpose = "show all probes in a process, whoever set them",
 		   .synopsis = "[-p PID]",
-		   .about = "Show all probes in the kernel (without -p), or in a process: those that it has set\n"
-			    "in itself through libdprobes (kprobes k, jprobes j, return probes r; newest first),\n"
-			    "then those of a dprobes trace (p, and r with a line for each exit of the function; by\n"
-			    "address). HOW tells whether a jump or a breakpoint (trap) stands there, WHO has set it:\n"
-			    "library, or dprobes and its process id.",
+		   .about = "Show all probes in the kernel (without -p), or in a process: those that it has set in "
+			    "itself through libdprobes (kprobes k, jprobes j, return probes r; newest first), then "
+			    "those of a dprobes trace (p, and r with a line for each exit of the function; by "
+			    "address). HOW tells whether a jump or a breakpoint (trap) stands there, WHO has set "
+			    "it: library, or dprobes and its process id.",
 		   .shows = true},
     [VERB_CLEAN] = {.name = "clean",
 		    .purpose = "take away what a dprobes that was killed has left in processes",
 		    .synopsis = "-p PID\n--all",
-		    .about = "Take away the probes that a dprobes which was killed has left in a process, or in all; "
-			     "those of one that runs stay."},
+		    .about = "Take away the probes that a dprobes which was killed has left in a process, or in "
+			     "all; those of one that runs stay."},
     [VERB_HOOKS] = {.name = "hooks",
-		    .purpose = "show the hooks of a process or of the kernel, arm and disarm their exits",
+		    .purpose = "show the hooks of a process or of the kernel, arm and disarm exits",
 		    .synopsis = "[-p PID] [--json]\n[-p PID] --arm HOOK[:EXIT]... --disarm HOOK[:EXIT]...",
-		    .about = "Show the hooks (<dprobes/hooks.h>) of a process or of the kernel's modules, with their\n"
-			     "exits in the order of calls; or arm and disarm exits whose records allow that. A hook\n"
-			     "without exits can be opened: its places then call the function HOOK_hook_call, where\n"
-			     "probes and probe programs find its arguments (%si, %dx, ...).",
-		    .more = "Examples:\n"
-			    "  dprobes hooks -p 1234\n"
-			    "  dprobes hooks -p 1234 --arm file_open:audit --arm file_close:audit\n"
-			    "  dprobes hooks -p 1234 --arm file_open\n"
-			    "  dprobes trace -p 1234 'p exe:file_open_hook_call path=+0(%si):string'"},
-    [VERB_LOAD] =
-	{.name = "load",
-	 .purpose = "start a program with a probe module in it, or load one into a process",
-	 .synopsis = "FILE.so [NAME=VALUE...] -- COMMAND [ARGUMENTS]\nFILE.so [NAME=VALUE...] -p PID",
-	 .about = "Start COMMAND with the probe module FILE.so in it: a shared object whose constructor, or\n"
-		  "module_init() function, registers kprobes, jprobes or return probes (doc/kprobes.md). Source\n"
-		  "written for the kernel compiles with the headers in include/compat. NAME=VALUE sets the module's\n"
-		  "parameters. Programs that COMMAND starts do not get the module. The exit status is COMMAND's.\n\n"
-		  "With -p, load the module into a running process: `dprobes unload` takes it out again. The\n"
-		  "process must be linked dynamically with glibc 2.34 or later, and one of its threads must\n"
-		  "sleep in a call (poll, read, nanosleep, ...): it starts a thread that loads the module.",
-	 .operand = KIND_FILE},
-    [VERB_UNLOAD] =
-	{.name = "unload",
-	 .purpose = "take a probe module out of a process",
-	 .synopsis = "FILE.so -p PID",
-	 .about = "Take a probe module out of a running process: its module_exit() function and its destructors\n"
-		  "run, in a thread that one of the process's sleeping threads starts for it.",
-	 .operand = KIND_FILE},
+		    .about = "Show the hooks (<dprobes/hooks.h>) of a process or of the kernel's modules, with "
+			     "their exits in the order of calls; or arm and disarm exits whose records allow that. "
+			     "A hook without exits can be opened: its places then call the function HOOK_hook_call, "
+			     "where probes and probe programs find its arguments (%si, %dx, ...).",
+		    .examples = "dprobes hooks -p 1234\n"
+				"dprobes hooks -p 1234 --arm file_open:audit --arm file_close:audit\n"
+				"dprobes hooks -p 1234 --arm file_open\n"
+				"dprobes trace -p 1234 'p exe:file_open_hook_call path=+0(%si):string'"},
+    [VERB_LOAD] = {.name = "load",
+		   .purpose = "load a probe module into a process, or into one that is started",
+		   .synopsis = "FILE.so [NAME=VALUE...] -- COMMAND [ARGUMENTS]\nFILE.so [NAME=VALUE...] -p PID",
+		   .about = "Start COMMAND with the probe module FILE.so in it: a shared object whose constructor, "
+			    "or module_init() function, registers kprobes, jprobes or return probes "
+			    "(libdprobes(3)). Source written for the kernel compiles with the headers in "
+			    "include/compat. NAME=VALUE sets the module's parameters. Programs that COMMAND starts "
+			    "do not get the module. The exit status is COMMAND's.\n\nWith -p, load the module into "
+			    "a running process: `dprobes unload` takes it out again. The process must be linked "
+			    "dynamically with glibc 2.34 or later, and one of its threads must sleep in a call "
+			    "(poll, read, nanosleep, ...): it starts a thread that loads the module.",
+		   .operand = KIND_FILE},
+    [VERB_UNLOAD] = {.name = "unload",
+		     .purpose = "take a probe module out of a process",
+		     .synopsis = "FILE.so -p PID",
+		     .about = "Take a probe module out of a running process: its module_exit() function and its "
+			      "destructors run, in a thread that one of the process's sleeping threads starts for "
+			      "it.",
+		     .operand = KIND_FILE},
     [VERB_INSERT] = {.name = "insert",
-		     .purpose = "put the probes of a probe program (.rpn) in place, and keep them there",
+		     .frequent = true,
+		     .purpose = "put the probes of a program (.rpn) in place, and keep them there",
 		     .synopsis = "FILE.rpn [OPTIONS]",
 		     .about = "Put the probes of a probe program in place, and keep them there.",
 		     .old = "insert",
@@ -194,24 +182,26 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 		    .old = "query",
 		    .old_letter = 'q'},
     [VERB_VARS] = {.name = "vars",
-		   .purpose = "show or reset the variables of inserted programs; or those of a program at a place",
+		   .frequent = true,
+		   .purpose = "show variables: of inserted programs, or of a program at a place",
 		   .synopsis = "[--name MODULE | --all] [OPTIONS]",
 		   .about = "Show or reset the variables of probe programs.",
-		   .more = "Variables of a program at a place: `dprobes vars -p PID PLACE`, `dprobes vars FILE PLACE`.",
+		   .notes = "Variables of a program at a place: `dprobes vars -p PID PLACE`, `dprobes vars FILE "
+			    "PLACE`.",
 		   .old = "getvars",
 		   .old_letter = 'g',
 		   .operand = KIND_FILE},
     [VERB_VARS_PLACE] = {.name = "vars",
 			 .synopsis = "FILE PLACE\n-p PID [MODULE:]PLACE\nkernel:FUNCTION|kmod(MODULE):FUNCTION",
 			 .about = "Show which variables of a program can be read at a place, and why not others.",
-			 .more = "PLACE: FUNCTION, FUNCTION+N, FUNCTION%return, FILE.c:LINE. Without FILE and -p the\n"
-				 "variables of inserted programs are shown: `dprobes --getvars --help`.\n\n"
-				 "Examples:\n"
-				 "  dprobes vars ./shop orders.c:120\n"
-				 "  dprobes vars -p 1234 processCommand\n"
-				 "  dprobes vars kernel:vfs_open",
+			 .notes = "PLACE: FUNCTION, FUNCTION+N, FUNCTION%return, FILE.c:LINE. Without FILE and -p the "
+				  "variables of inserted programs are shown: `dprobes --getvars --help`.",
+			 .examples = "dprobes vars ./shop orders.c:120\n"
+				     "dprobes vars -p 1234 processCommand\n"
+				     "dprobes vars kernel:vfs_open",
 			 .operand = KIND_FILE},
     [VERB_LOG] = {.name = "log",
+		  .frequent = true,
 		  .purpose = "show what inserted programs have logged",
 		  .synopsis = "[OPTIONS]",
 		  .about = "Show what inserted probe programs have logged."},
@@ -233,30 +223,29 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 		     .purpose = "load the kernel module, or take it out",
 		     .synopsis = "load [--allow-crash] [--allow-debugger] [FILE.ko]\nunload",
 		     .about = "Load the kernel module, or take it out of the kernel.",
-		     .more = "Without FILE.ko the module of the running kernel is taken, where DKMS installs it.\n"
-			     "Examples:\n"
-			     "  dprobes kernel load build/kernel/local/kernel/dprobes.ko\n"
-			     "  dprobes kernel unload",
+		     .notes = "Without FILE.ko the module of the running kernel is taken, where DKMS installs it.",
+		     .examples = "dprobes kernel load build/kernel/local/kernel/dprobes.ko\n"
+				 "dprobes kernel unload",
 		     .operand = KIND_FILE,
 		     .words = "load|unload"},
     [VERB_DOCTOR] = {.name = "doctor",
-		     .purpose = "show what this machine, a process and the kernel module can do for probes",
+		     .frequent = true,
+		     .purpose = "show what this machine, a process and the kernel can do for probes",
 		     .synopsis = "[-p PID] [--json]",
-		     .about = "Show what this machine can do for probes: each capability, what was found by trying it, "
-			      "and what follows.",
-		     .more = "Exit status 0: nothing keeps probes from working. Bug reports can quote it.\n"
-			     "Examples:\n"
-			     "  dprobes doctor\n"
-			     "  dprobes doctor -p 1234 --json"},
-    [VERB_EXPLAIN] =
-	{.name = "explain",
-	 .purpose = "tell what an error code means",
-	 .synopsis = "[CODE|kernel:FUNCTION|kmod(MODULE):FUNCTION...]",
-	 .about =
-	     "Tell what an error code means and what can be done, or what a probe in the kernel would be and why.\n"
-	     "Without a code: list all.",
-	 .more = "Examples:\n  dprobes explain E-SITE-MIDINSN\n  dprobes explain kernel:schedule",
-	 .shows = true},
+		     .about = "Show what this machine can do for probes: each capability, what was found by trying "
+			      "it, and what follows.",
+		     .notes = "Exit status 0: nothing keeps probes from working. Bug reports can quote it.",
+		     .examples = "dprobes doctor\n"
+				 "dprobes doctor -p 1234 --json"},
+    [VERB_EXPLAIN] = {.name = "explain",
+		      .frequent = true,
+		      .purpose = "tell what an error code means",
+		      .synopsis = "[CODE|kernel:FUNCTION|kmod(MODULE):FUNCTION...]",
+		      .about = "Tell what an error code means and what can be done, or what a probe in the kernel "
+			       "would be and why. Without a code: list all.",
+		      .examples = "dprobes explain E-SITE-MIDINSN\n"
+				  "dprobes explain kernel:schedule",
+		      .shows = true},
 };
 
 #define V(verb) (1u << VERB_##verb)
@@ -266,8 +255,7 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 #define MODULES (V(REMOVE) | V(QUERY) | V(VARS))
 
 static const struct cmd_option options[] = {
-    {V(TRACE) | V(RECORD), OPT_PID, 'p', "pid", "WHO", KIND_PID,
-     "processes: ids, names or patterns, with commas between them"},
+    {V(TRACE) | V(RECORD), OPT_PID, 'p', "pid", "WHO", KIND_PID, "processes: ids, names, patterns, with commas"},
     {V(TRACE_PROGRAM), OPT_PID, 'p', "pid", "PID", KIND_PID, "only in this process; the end of it ends the trace"},
     {V(WATCH), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process to watch"},
     {V(GRAPH), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process to probe"},
@@ -279,91 +267,95 @@ static const struct cmd_option options[] = {
     {V(DOCTOR), OPT_PID, 'p', "pid", "PID", KIND_PID, "also what this process allows"},
     {LOADS, OPT_PID, 'p', "pid", "PID", KIND_PID, "only in this process"},
     {V(TRACE) | V(RECORD), OPT_ALL, 'a', "all", "FILE", KIND_FILE, "all processes that map FILE, now and later"},
-    {V(TRACE) | V(RECORD), OPT_TREE, 0, "tree", NULL, 0, "also what these processes start, other programs too"},
-    {V(TRACE) | V(RECORD), OPT_USER, 0, "user", "NAME", KIND_TEXT, "only processes of this user"},
-    {V(TRACE) | V(RECORD), OPT_COMM, 0, "comm", "PATTERN", KIND_TEXT, "only those that call themselves so"},
-    {V(TRACE) | V(RECORD), OPT_CGROUP, 0, "cgroup", "PATH", KIND_TEXT, "only those in this control group, or below it"},
+    {V(TRACE) | V(RECORD), OPT_TREE, 0, "tree", NULL, 0, "also what these processes start, other programs too", true},
+    {V(TRACE) | V(RECORD), OPT_USER, 0, "user", "NAME", KIND_TEXT, "only processes of this user", true},
+    {V(TRACE) | V(RECORD), OPT_COMM, 0, "comm", "PATTERN", KIND_TEXT, "only those that call themselves so", true},
+    {V(TRACE) | V(RECORD), OPT_CGROUP, 0, "cgroup", "PATH", KIND_TEXT, "only those in this control group, or below it",
+     true},
     {V(TRACE) | V(RECORD), OPT_CONTAINER, 0, "container", "ID", KIND_TEXT,
-     "only those of this container (docker, podman, lxc, ...)"},
-    {V(TRACE) | V(RECORD), OPT_UNIT, 0, "unit", "NAME", KIND_TEXT, "only those of this unit of systemd"},
+     "only those of this container (docker, podman, lxc, ...)", true},
+    {V(TRACE) | V(RECORD), OPT_UNIT, 0, "unit", "NAME", KIND_TEXT, "only those of this unit of systemd", true},
     {V(CLEAN), OPT_ALL, 'a', "all", NULL, 0, "all processes that may be looked at"},
     {MODULES, OPT_NAME, 'n', "name", "MODULE", KIND_TEXT, "the module, as its program names it"},
     {MODULES, OPT_ALL, 'a', "all", NULL, 0, "all modules"},
     {V(FUNCS), OPT_NOT_JUMP, 0, "not-jump", NULL, 0, "only those that a jump does not fit on"},
 
-    {V(GRAPH) | V(REPORT), OPT_MIN, 0, "min", "TIME", KIND_TEXT,
-     "only calls that took so long, such as 10us, and those around them"},
-    {V(GRAPH) | V(REPORT), OPT_DEPTH, 0, "depth", "N", KIND_TEXT, "at most so many calls one within the other"},
+    {V(GRAPH) | V(REPORT), OPT_MIN, 0, "min", "TIME", KIND_TEXT, "only calls so long (10us), and those around them"},
+    {V(GRAPH) | V(REPORT), OPT_DEPTH, 0, "depth", "N", KIND_TEXT, "at most so many calls one within the other", true},
     {V(GRAPH) | V(REPORT), OPT_ONLY, 0, "only", "FUNCTION", KIND_TEXT,
-     "only calls of this function, and what is within them"},
-    {V(GRAPH), OPT_RESULTS, 0, "results", NULL, 0, "with what functions return"},
-    {V(GRAPH) | V(REPORT), OPT_SUMMARY, 0, "summary", NULL, 0,
-     "at the end a table by function and caller, instead of the tree"},
+     "only calls of this function, and what is within them", true},
+    {V(GRAPH), OPT_RESULTS, 0, "results", NULL, 0, "with what functions return", true},
+    {V(GRAPH) | V(REPORT), OPT_SUMMARY, 0, "summary", NULL, 0, "a table by function and caller, not the tree"},
 
-    {V(TRACE) | V(RECORD), OPT_EVENT, 'e', "event", "EVENT", KIND_TEXT, "an event, as the arguments are"},
+    {V(TRACE) | V(RECORD), OPT_EVENT, 'e', "event", "EVENT", KIND_TEXT, "an event, as the arguments are", true},
     {V(TRACE) | V(RECORD), OPT_FILE, 'f', "file", "FILE", KIND_FILE,
-     "events from FILE, one a line (-: standard input); or a probe program"},
+     "events from FILE (-: standard input), or a program"},
     {V(TRACE_PROGRAM), OPT_FILE, 'f', "file", "FILE", KIND_FILE, "the program: .dpc, .rpn or .ppdf"},
     {SOURCE | V(REMOVE) | V(TRACE) | V(TRACE_PROGRAM), OPT_DEFINE, 'D', "define", "KEY=VALUE", KIND_TEXT,
-     "define a macro of the preprocessor"},
-    {SOURCE, OPT_SYM, 's', "sym", "FILE", KIND_FILE, "take symbols from FILE instead of the module"},
-    {LOADS, OPT_GROUP, 'u', "group", "LIST", KIND_TEXT, "only probes of these groups, such as 1,3-5"},
-    {LOADS, OPT_TYPE, 't', "type", "LIST", KIND_TEXT, "only probes of these types"},
+     "define a macro of the preprocessor", true},
+    {SOURCE, OPT_SYM, 's', "sym", "FILE", KIND_FILE, "take symbols from FILE instead of the module", true},
+    {LOADS, OPT_GROUP, 'u', "group", "LIST", KIND_TEXT, "only probes of these groups, such as 1,3-5", true},
+    {LOADS, OPT_TYPE, 't', "type", "LIST", KIND_TEXT, "only probes of these types", true},
     {LOADS, OPT_MERGE, 'm', "merge", NULL, 0, "add to the probes that the module has"},
     {LOADS, OPT_REPLACE, 'c', "replace", NULL, 0, "take the place of the probes that the module has"},
-    {LOADS, OPT_NO_OPCODES, 0, "dont-verify-opcodes", NULL, 0, "do not compare opcode = with the code"},
-    {LOADS, OPT_STOP_CPUS, 0, "stop-cpus", NULL, 0, "accepted; nothing needs to be stopped"},
-    {LOADS, OPT_LOG, 'l', "log", "WORDS", KIND_TEXT, "PROCNAME PID UID SSESP CSEIP TSC CPU, or ALL"},
-    {LOADS, OPT_LOG_TARGET, 0, "log-target", "TARGET", KIND_TEXT, "KLOG: to the system log too; CONSOLE, COM1, COM2"},
-    {LOADS, OPT_UNFORMATTED, 'f', "unformatted-output", NULL, 0, "log the data as bare hex"},
+    {LOADS, OPT_NO_OPCODES, 0, "dont-verify-opcodes", NULL, 0, "do not compare opcode = with the code", true},
+    {LOADS, OPT_STOP_CPUS, 0, "stop-cpus", NULL, 0, "accepted; nothing needs to be stopped", true},
+    {LOADS, OPT_LOG, 'l', "log", "WORDS", KIND_TEXT, "PROCNAME PID UID SSESP CSEIP TSC CPU, or ALL", true},
+    {LOADS, OPT_LOG_TARGET, 0, "log-target", "TARGET", KIND_TEXT, "KLOG: to the system log too; CONSOLE, COM1, COM2",
+     true},
+    {LOADS, OPT_UNFORMATTED, 'f', "unformatted-output", NULL, 0, "log the data as bare hex", true},
 
     {TRACES | V(REPORT), OPT_OUTPUT, 'o', "output", "FILE", KIND_FILE, "write what is shown to FILE"},
     {V(TRACE) | V(REPORT), OPT_JSON, 0, "json", NULL, 0, "events as JSON, one object a line"},
     {V(TRACE_PROGRAM), OPT_JSON, 0, "json", NULL, 0, "records and aggregates as JSON, one object a line"},
-    {V(GRAPH), OPT_JSON, 0, "json", NULL, 0, "entries and returns as JSON, one object a line"},
-    {V(WATCH), OPT_JSON, 0, "json", NULL, 0, "as JSON, one object a line, without callers"},
+    {V(GRAPH), OPT_JSON, 0, "json", NULL, 0, "entries and returns as JSON, one object a line", true},
+    {V(WATCH), OPT_JSON, 0, "json", NULL, 0, "as JSON, one object a line, without callers", true},
     {LOADS, OPT_JSON, 0, "json", NULL, 0, "log as JSON, one object a line"},
     {V(VARS), OPT_JSON, 0, "json", NULL, 0, "only aggregates, as JSON, one object a line"},
     {V(HOOKS), OPT_JSON, 0, "json", NULL, 0, "one JSON object for each hook"},
     {V(COVERAGE), OPT_JSON, 'j', "json", NULL, 0, "one JSON object for each file"},
     {V(DOCTOR), OPT_JSON, 'j', "json", NULL, 0, "as one JSON object"},
-    {V(TRACE) | V(REPORT), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "events in this format"},
+    {V(TRACE), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "events in this format", true},
+    {V(REPORT), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "events in this format"},
     {V(TRACE_PROGRAM), OPT_FORMAT, 0, "format", "FORMAT", KIND_RECORD_FORMAT, "records and aggregates in this format"},
-    {V(GRAPH), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "calls in this format instead"},
-    {V(WATCH), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "in this format; only text has callers"},
+    {V(GRAPH), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "calls in this format instead", true},
+    {V(WATCH), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "in this format; only text has callers", true},
     {LOADS, OPT_FORMAT, 0, "format", "FORMAT", KIND_RECORD_FORMAT, "log in this format"},
     {V(VARS), OPT_FORMAT, 0, "format", "FORMAT", KIND_RECORD_FORMAT, "if not text: only aggregates, in this format"},
     {TRACES, OPT_DURATION, 0, "duration", "SEC", KIND_TEXT, "end after so many seconds"},
-    {V(TRACE) | V(RECORD) | V(REPORT), OPT_MAX_EVENTS, 0, "max-events", "N", KIND_TEXT, "end after so many events"},
-    {V(TRACE) | V(RECORD), OPT_UNTIL, 0, "until", "EVENT", KIND_TEXT, "end with the first of this event"},
+    {V(TRACE) | V(RECORD) | V(REPORT), OPT_MAX_EVENTS, 0, "max-events", "N", KIND_TEXT, "end after so many events",
+     true},
+    {V(TRACE) | V(RECORD), OPT_UNTIL, 0, "until", "EVENT", KIND_TEXT, "end with the first of this event", true},
     {V(TRACE) | V(TRACE_PROGRAM), OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT,
-     "show the aggregates every so many seconds"},
-    {V(TRACE) | V(RECORD), OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that it forks"},
-    {V(WATCH), OPT_CHILDREN, 0, "children", NULL, 0, "also in processes that it forks"},
-    {V(TRACE_PROGRAM) | LOADS, OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that are forked"},
-    {V(TRACE) | V(RECORD), OPT_PAGES, 0, "pages", NULL, 0, "watchpoints: any number of bytes, by page protection"},
+     "show the aggregates every so many seconds", true},
+    {V(TRACE) | V(RECORD), OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that it forks", true},
+    {V(WATCH), OPT_CHILDREN, 0, "children", NULL, 0, "also in processes that it forks", true},
+    {V(TRACE_PROGRAM) | LOADS, OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that are forked",
+     true},
+    {V(TRACE) | V(RECORD), OPT_PAGES, 0, "pages", NULL, 0, "watchpoints: any number of bytes, by page protection",
+     true},
     {V(WATCH), OPT_PAGES, 0, "pages", NULL, 0, "any number of bytes, by page protection (writes only)"},
-    {V(WATCH), OPT_CALLERS, 0, "callers", "N", KIND_TEXT, "show at most N callers (default 12)"},
+    {V(WATCH), OPT_CALLERS, 0, "callers", "N", KIND_TEXT, "show at most N callers (default 12)", true},
     {V(TRACE) | V(GRAPH) | V(RECORD), OPT_INTERPRET, 0, "interpret", NULL, 0,
-     "run programs by the interpreter, do not compile them"},
+     "run programs by the interpreter, do not compile them", true},
     {LOADS, OPT_JIT, 0, "jit", "on|off|auto", KIND_WORD,
-     "compile programs to machine code; auto, the default: where it pays"},
+     "compile programs to machine code; auto, the default: where it pays", true},
     {LOADS, OPT_UPROBES, 0, "uprobes", NULL, 0,
-     "by the kernel's module: all processes that map the file, now and later"},
-    {V(TRACE) | V(GRAPH) | V(RECORD), OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0,
-     "use breakpoints where no jump fits (see doc/process-host.md)"},
-    {V(TRACE_PROGRAM) | LOADS, OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits"},
+     "by the kernel's module: all processes that map the file, now and later", true},
+    {V(TRACE) | V(GRAPH) | V(RECORD), OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits",
+     true},
+    {V(TRACE_PROGRAM) | LOADS, OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits", true},
     {V(TRACE) | V(WATCH) | V(GRAPH) | V(RECORD), OPT_BUFFER, 0, "buffer", "SIZE", KIND_TEXT,
-     "bytes of one processor's log ring, such as 4M (default 1M)"},
+     "bytes of one processor's log ring, such as 4M (default 1M)", true},
 
     {V(BUILD), OPT_OUTFILE, 'o', "outfile", "FILE", KIND_FILE, "write the object to FILE (default: .ppdf for .rpn)"},
     {V(BUILD), OPT_LIST, 0, "list", NULL, 0, "print the program as it was understood, write nothing"},
     {V(QUERY), OPT_EXTENDED, 'x', "extended", NULL, 0, "with the programs"},
-    {V(VARS), OPT_INDEX, 'i', "index", "I1-I2", KIND_TEXT, "only variables I1 to I2"},
-    {V(VARS), OPT_LOCAL, 0, "local", NULL, 0, "only local variables"},
-    {V(VARS), OPT_GLOBAL, 0, "global", NULL, 0, "only global variables"},
+    {V(VARS), OPT_INDEX, 'i', "index", "I1-I2", KIND_TEXT, "only variables I1 to I2", true},
+    {V(VARS), OPT_LOCAL, 0, "local", NULL, 0, "only local variables", true},
+    {V(VARS), OPT_GLOBAL, 0, "global", NULL, 0, "only global variables", true},
     {V(VARS), OPT_RESET, 0, "reset", NULL, 0, "set them to zero instead"},
-    {V(VARS), OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT, "again and again, until Ctrl-C"},
+    {V(VARS), OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT, "again and again, until Ctrl-C", true},
     {V(LOG), OPT_FOLLOW, 'f', "follow", NULL, 0, "go on showing what is logged, until Ctrl-C"},
     {V(LOG), OPT_CLEAR, 'c', "clear", NULL, 0, "empty the log"},
     {V(HOOKS), OPT_ARM, 0, "arm", "HOOK[:EXIT]", KIND_TEXT, "arm an exit, or open a hook for probes on HOOK_hook_call"},
@@ -374,12 +366,12 @@ static const struct cmd_option options[] = {
      "programs may enter the kernel's debugger (`exit 1`)"},
 
     {V(TRACE) | V(WATCH) | V(GRAPH) | V(RECORD), OPT_QUIET, 'q', "quiet", NULL, 0,
-     "no notes and no summary; errors and losses are still told"},
+     "nothing but the events, errors and losses"},
     {V(TRACE_PROGRAM), OPT_QUIET, 'q', "quiet", NULL, 0, "no notes"},
     {V(REPORT), OPT_QUIET, 'q', "quiet", NULL, 0, "no summary"},
-    {V(REPORT), OPT_INFO, 0, "info", NULL, 0, "only when, where and what was recorded, with the counts"},
+    {V(REPORT), OPT_INFO, 0, "info", NULL, 0, "only when, where and what was recorded, counts"},
     {V(VERIFY), OPT_QUIET, 'q', "quiet", NULL, 0, "only the exit status"},
-    {~V(NONE), OPT_HELP, 'h', "help", NULL, 0, "show this help"},
+    {~V(NONE), OPT_HELP, 'h', "help", NULL, 0, "show this help", true},
 };
 
 const struct cmd_option *dp_cmd_option_after(enum cmd_verb verb, const struct cmd_option *o)
@@ -416,59 +408,4 @@ enum cmd_verb dp_cmd_verb_named(const char *name)
 		if (!strcmp(name, dp_cmd_specs[v].name))
 			return v;
 	return VERB_NONE;
-}
-
-/* ---- the help ---- */
-
-static void print_synopsis(const struct cmd_spec *spec)
-{
-	const char *word = "usage:";
-
-	for (const char *line = spec->synopsis; *line;) {
-		size_t n = strcspn(line, "\n");
-
-		printf("%s dprobes %s %.*s\n", word, spec->name, (int)n, line);
-		line += n + (line[n] == '\n');
-		word = "      ";
-	}
-	if (spec->old)
-		printf("%s dprobes --%s %s   (short: -%c)\n", word, spec->old, spec->synopsis, spec->old_letter);
-}
-
-static void print_option(const struct cmd_option *o)
-{
-	char letter[8] = "    ", left[64];
-
-	if (o->letter)
-		snprintf(letter, sizeof(letter), "-%c, ", o->letter);
-	snprintf(left, sizeof(left), "%s--%s%s%s", letter, o->name, o->value ? " " : "", o->value ? o->value : "");
-	printf("  %-26s %s\n", left, o->help);
-}
-
-static void print_formats(enum cmd_kind kind)
-{
-	printf("\nFormats:\n");
-#define DP_FORMAT(id, name, events, programs, help) printf("  %-26s %s\n", name, help);
-#define DP_EVENT_FORMAT(id, name, events, help) \
-	if (kind == KIND_FORMAT)                \
-		printf("  %-26s %s\n", name, help);
-#include "log/formats.def"
-#undef DP_EVENT_FORMAT
-#undef DP_FORMAT
-}
-
-void dp_cmd_print_help(enum cmd_verb verb)
-{
-	const struct cmd_spec *spec = &dp_cmd_specs[verb];
-	const struct cmd_option *o = NULL;
-
-	print_synopsis(spec);
-	printf("\n%s\n\nOptions:\n", spec->about);
-	while ((o = dp_cmd_option_after(verb, o)))
-		print_option(o);
-	o = dp_cmd_option_named(verb, "format", strlen("format"));
-	if (o)
-		print_formats(o->kind);
-	if (spec->more)
-		printf("\n%s\n", spec->more);
 }

@@ -113,19 +113,22 @@ struct cmd_option {
 	const char *value; /* as the help calls it, of KIND_WORD: "this|that"; NULL: takes none */
 	enum cmd_kind kind;
 	const char *help;
+	bool rare; /* left to the whole help */
 };
 
 struct cmd_spec {
 	const char *name;
-	const char *purpose;  /* in a line; NULL: a second form */
-	const char *synopsis; /* one or more lines behind the name */
-	const char *about;
-	const char *more;      /* below the options: examples; may be NULL */
+	const char *purpose;   /* in a line; NULL: a second form */
+	const char *synopsis;  /* one or more lines behind the name */
+	const char *about;     /* sentences, one paragraph or more */
+	const char *notes;     /* more of them, for the whole help; may be NULL */
+	const char *examples;  /* one or more lines; may be NULL */
 	const char *old;       /* the long option that Dynamic Probes has for it; NULL: none */
 	char old_letter;       /* and the short one */
 	enum cmd_kind operand; /* what stands without an option */
 	const char *words;     /* operands that are always the same: "this|that"; may be NULL */
 	bool shows;            /* and nothing else: nothing is to be put back when it ends */
+	bool frequent;         /* shown by the help that fits a screen */
 };
 
 extern const struct cmd_spec dp_cmd_specs[VERB_COUNT];
@@ -139,8 +142,5 @@ const struct cmd_option *dp_cmd_option_lettered(enum cmd_verb verb, char letter)
 
 /* The first form of a name; VERB_NONE: no subcommand has it. */
 enum cmd_verb dp_cmd_verb_named(const char *name);
-
-/* The help of one; usage, options, formats where it takes one, examples. */
-void dp_cmd_print_help(enum cmd_verb verb);
 
 #endif

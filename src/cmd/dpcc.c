@@ -35,7 +35,7 @@ static void help(void)
 	       "  -o OUTFILE  write to this file; `-`: to standard output. Default: FILE.rpn\n"
 	       "  -p          ignore errors of the preprocessor\n"
 	       "  -h, -?      this text\n\n"
-	       "doc/dpcc.md describes the language. `dprobes -i FILE.dpc` compiles and inserts.\n");
+	       "dpcc(1) describes the language. `dprobes -i FILE.dpc` compiles and inserts.\n");
 }
 
 static int usage(const char *what)

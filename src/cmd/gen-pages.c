@@ -2,9 +2,11 @@
 /*
  * A program of the build. It copies a page or a script from standard input to standard output and puts something from
  * the table of commands.c in the place of lines that begin with "@":
- *   @synopsis          usage lines of all subcommands, for man
- *   @options NAME [2]  the options of one, or of its second form, for man
- *   @completion        what the completion for bash has to know
+ *   @completion                    what the completion for bash has to know
+ *   @subcommands                   what each does, for man
+ *   @section NAME... or NAME/2 HEADING   here begins what is told of subcommands, or of a second form
+ *   @end                           and here it ends
+ * Sections are left out; with the name of a subcommand as argument nothing but its sections is written, as a page.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -47,14 +49,13 @@ static void put_synopsis(const struct cmd_spec *spec)
 	for (const char *line = spec->synopsis; *line;) {
 		size_t n = strcspn(line, "\n");
 
-		if (spec->old)
-			printf("\\fBdprobes\\fR {\\fB%s\\fR | \\fB\\-%c\\fR} ", spec->name, spec->old_letter);
-		else
-			printf("\\fBdprobes %s\\fR ", spec->name);
+		printf("\\fBdprobes %s\\fR ", spec->name);
 		put_usage(line, n);
 		putchar('\n');
 		line += n + (line[n] == '\n');
 	}
+	if (spec->old)
+		printf("\\fBdprobes\\fR {\\fB\\-\\-%s\\fR | \\fB\\-%c\\fR} ...\n", spec->old, spec->old_letter);
 }
 
 static void put_format(const char *name, const char *help)
@@ -178,35 +179,118 @@ static void put_completion(void)
 
 /* ---- lines of the input ---- */
 
-static bool put_section(const char *line)
+static void put_subcommands(void)
 {
-	char what[16], name[16];
-	int form = 1, n = sscanf(line, "@%15s %15s %d", what, name, &form);
-	enum cmd_verb verb = n > 1 ? dp_cmd_verb_named(name) : VERB_NONE;
-
-	if (n == 1 && !strcmp(what, "synopsis"))
-		for (enum cmd_verb v = VERB_NONE + 1; v < VERB_COUNT; v++)
-			put_synopsis(&dp_cmd_specs[v]);
-	else if (n == 1 && !strcmp(what, "completion"))
-		put_completion();
-	else if (verb != VERB_NONE && !strcmp(what, "options"))
-		put_all_options(verb + (form == 2));
-	else
-		return false;
-	return true;
+	for (enum cmd_verb v = VERB_NONE + 1; v < VERB_COUNT; v++) {
+		if (!dp_cmd_specs[v].purpose)
+			continue;
+		printf(".TP\n.BR dprobes\\-%s (1)\n", dp_cmd_specs[v].name);
+		put_escaped(dp_cmd_specs[v].purpose, strlen(dp_cmd_specs[v].purpose));
+		putchar('\n');
+	}
 }
 
-int main(void)
+static bool is_second_form(enum cmd_verb v)
 {
+	return v < VERB_COUNT && v > VERB_NONE + 1 && !strcmp(dp_cmd_specs[v].name, dp_cmd_specs[v - 1].name);
+}
+
+static void begin_page(enum cmd_verb verb)
+{
+	const struct cmd_spec *spec = &dp_cmd_specs[verb];
+
+	fputs(".\\\" SPDX-License-Identifier: MIT OR GPL-2.0-only\n.TH DPROBES\\-", stdout);
+	for (const char *p = spec->name; *p; p++)
+		putchar(toupper((unsigned char)*p));
+	printf(" 1 \"\" \"Dynamic Probes\" \"User Commands\"\n.SH NAME\ndprobes\\-%s \\- ", spec->name);
+	put_escaped(spec->purpose, strlen(spec->purpose));
+	puts("\n.SH SYNOPSIS\n.nf");
+	put_synopsis(spec);
+	if (is_second_form(verb + 1))
+		put_synopsis(spec + 1);
+	puts(".fi\n.SH DESCRIPTION");
+}
+
+static void put_examples(const struct cmd_spec *spec)
+{
+	if (!spec->examples)
+		return;
+	puts(".SH EXAMPLES\n.nf");
+	put_escaped(spec->examples, strlen(spec->examples));
+	puts("\n.fi");
+}
+
+/* What the table tells behind the text of a section. */
+static void end_section(enum cmd_verb verb)
+{
+	if (!is_second_form(verb)) {
+		if (dp_cmd_option_after(verb, NULL)->id != OPT_HELP)
+			puts(".SH OPTIONS");
+		put_all_options(verb);
+		put_examples(&dp_cmd_specs[verb]);
+	} else {
+		put_all_options(verb);
+	}
+}
+
+/* Which form of the subcommand a section tells of, if any. */
+static enum cmd_verb section_of(const char *line, enum cmd_verb page)
+{
+	char name[16];
+	int n, form;
+
+	line += strlen("@section");
+	while (sscanf(line, " %15[a-z]%n", name, &n) == 1) {
+		line += n;
+		form = *line == '/' ? line[1] - '0' : 1;
+		if (page != VERB_NONE && !strcmp(name, dp_cmd_specs[page].name)) {
+			if (form == 2)
+				printf(".SH %s", line + 3);
+			return page + (u32)form - 1;
+		}
+		if (form == 2)
+			break;
+	}
+	return VERB_NONE;
+}
+
+static bool begins(const char *line, const char *word)
+{
+	return !strncmp(line, word, strlen(word));
+}
+
+int main(int argc, char **argv)
+{
+	enum cmd_verb page = argc > 1 ? dp_cmd_verb_named(argv[1]) : VERB_NONE, section = VERB_NONE;
+	bool in_section = false;
 	char line[4096];
 
+	if (argc > 1 && page == VERB_NONE) {
+		fprintf(stderr, "gen-pages: there is no subcommand %s\n", argv[1]);
+		return 1;
+	}
+	if (page != VERB_NONE)
+		begin_page(page);
 	while (fgets(line, sizeof(line), stdin)) {
-		if (line[0] != '@') {
-			fputs(line, stdout);
-		} else if (!put_section(line)) {
+		if (begins(line, "@section") || begins(line, "@end")) {
+			if (section != VERB_NONE)
+				end_section(section);
+			in_section = begins(line, "@section");
+			section = in_section ? section_of(line, page) : VERB_NONE;
+		} else if (in_section ? section == VERB_NONE : page != VERB_NONE) {
+			continue;
+		} else if (begins(line, "@subcommands")) {
+			put_subcommands();
+		} else if (begins(line, "@completion")) {
+			put_completion();
+		} else if (line[0] == '@') {
 			fprintf(stderr, "gen-pages: what is %s", line);
 			return 1;
+		} else {
+			fputs(line, stdout);
 		}
 	}
+	if (page != VERB_NONE)
+		puts(".SH SEE ALSO\n.BR dprobes (1),\n.BR dprobes\\-event (5)");
 	return 0;
 }

@@ -94,6 +94,7 @@ int dp_ui_status(enum dp_code code)
 {
 	switch (code) {
 	case E_CMD_UNKNOWN:
+	case E_CMD_TOPIC:
 	case E_CMD_OPTION:
 	case E_CMD_VALUE:
 	case E_CMD_MISSING:

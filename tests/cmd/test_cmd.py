@@ -40,13 +40,13 @@ def simple(threads="1", *more):
 @test
 def help_and_version():
     """--help of the command and of every subcommand, --version"""
-    r = dprobes("--help", check=0)
+    r = dprobes("help", check=0)
     for name in SUBCOMMANDS:
         assert re.search(r"^  %s " % name, r.stdout, re.M), name
         own = dprobes(name, "--help", check=0)
         assert own.stdout.startswith("usage: dprobes " + name), own.stdout
         assert not own.stderr
-    assert dprobes("help", "trace", check=0).stdout == dprobes("trace", "--help", check=0).stdout
+    assert dprobes("--help", "trace", check=0).stdout == dprobes("trace", "--help", check=0).stdout
     r = dprobes(check=2)
     assert "usage:" in r.stdout
 
@@ -64,7 +64,7 @@ def version():
     device, control = (text_of(os.path.join(ROOT, "src", "abi", name)) for name in ("abi-device.h", "abi-control.h"))
     assert told["kernel_interface"] == "%s.%s" % (re.search(r"#define DP_DEV_ABI (\d+)", device).group(1),
                                                   re.search(r"#define DP_ABI (\d+)", control).group(1))
-    formats = dprobes("report", "--help", check=0).stdout.split("\nFormats:\n")[1].split("\n\n")[0]
+    formats = dprobes("help", "report", check=0).stdout.split("\nFormats:\n")[1].split("\n\n")[0]
     assert told["formats"].split() == re.findall(r"^  ([a-z]+) ", formats, re.M), (told, formats)
     assert "--json" in fails("E-CMD-OPTION", 2, "--version", "--jsno").stderr
     fails("E-CMD-EXTRA", 2, "--version", "x")

@@ -8,9 +8,9 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from tap import *  # noqa: E402,F403
 
-MADE = os.path.join(os.environ["DP_BUILD"], "src", "cmd")
-# Second forms of a subcommand, told by what they begin with, with their headings in the page.
-FORMS = {"trace \\-f \\fIPROGRAM\\fR": ("trace", "-f", "x.rpn"), "vars \\fIPLACE\\fR": ("vars", "main")}
+BUILD = os.environ["DP_BUILD"]
+# Second forms of a subcommand, told by what they begin with.
+FORMS = {"trace": ("trace", "-f", "x.rpn"), "vars": ("vars", "main")}
 
 
 def options_of(text):
@@ -19,11 +19,16 @@ def options_of(text):
     return {name: (letter, bool(value)) for letter, name, value in lines}
 
 
+def whole_help(name, form=1):
+    """What `dprobes help` tells of a form of a subcommand."""
+    return ("\n" + dprobes("help", name, check=0).stdout).split("\nusage:")[form]
+
+
 def forms():
     """The words that begin each form of a subcommand -> its options."""
-    names = re.findall(r"^  ([a-z]+) ", dprobes("--help", check=0).stdout, re.M)[:-4]
-    words = [(name,) for name in names] + list(FORMS.values())
-    found = {form: options_of(dprobes(*form, "--help", check=0).stdout) for form in words}
+    names = re.findall(r"^  ([a-z]+) ", dprobes("help", check=0).stdout.split("\n\n")[1], re.M)
+    found = {(name,): options_of(whole_help(name)) for name in names}
+    found.update({words: options_of(whole_help(name, 2)) for name, words in FORMS.items()})
     assert len(found) > 20 and len(found[("insert",)]) > 15, found
     return found
 
@@ -49,28 +54,25 @@ def parsed():
 
 @test
 def manual():
-    """the manual page has the options of each help, with their letters and values"""
-    with open(os.path.join(MADE, "dprobes.1")) as f:
-        page = f.read()
-    assert not re.search("^@", page, re.M)
-    sections = re.findall(r"^\.SS (.*)\n((?:(?!\.S[SH] ).*\n)*)", page, re.M)
-    told = {}
-    for heading, text in sections:
-        lines = re.findall(r"^\.TP\n(?:\\fB\\(-\w)\\fR, )?\\fB\\-\\-([a-z\\-]+)\\fR( \\fI.*)?$", text, re.M)
-        for name in [heading] if heading in FORMS else heading.split(", "):
-            assert FORMS.get(name, (name,)) not in told, name
-            told[FORMS.get(name, (name,))] = {"--" + option.replace("\\", ""): (letter, bool(value))
-                                              for letter, option, value in lines}
+    """each subcommand's page has the options of its help, with their letters and values"""
     for form, options in forms().items():
+        page = text_of(os.path.join(BUILD, "doc", "dprobes-%s.1" % form[0]))
+        assert not re.search("^@", page, re.M), form
+        parts = re.split(r"^\.SH .*\n", page, flags=re.M)
+        texts = [part for part in parts if r"\fB\-\-" in part and ".TP" in part]
+        text = "".join(texts[:1] if len(form) == 1 else texts[1:2])
+        lines = re.findall(r"^\.TP\n(?:\\fB\\(-\w)\\fR, )?\\fB\\-\\-([a-z\\-]+)\\fR( \\fI.*)?$", text, re.M)
+        told = {"--" + option.replace("\\", ""): (letter, bool(value)) for letter, option, value in lines}
         options.pop("--help")
-        assert told.get(form, {}) == options, (form, told.get(form), options)
+        assert told == options, (form, told, options)
 
 
 def complete(*words):
     """What bash offers for the last of these words."""
     script = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _dprobes; printf "%s\\n" "${COMPREPLY[@]}"'
-    r = subprocess.run(["bash", "-c", script, "bash", os.path.join(MADE, "dprobes.bash"), "dprobes", *words],
-                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=MADE)
+    where = os.path.join(BUILD, "src", "cmd")
+    r = subprocess.run(["bash", "-c", script, "bash", os.path.join(where, "dprobes.bash"), "dprobes", *words],
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=where)
     assert not r.stderr, r.stderr
     return set(r.stdout.split())
 
@@ -88,14 +90,14 @@ def completion():
         for option in {n for options in both for n, (letter, value) in options.items() if not value}:
             assert not complete(name, option, "--ver"), (name, option)
     assert str(os.getpid()) in complete("list", "-p", "") and str(os.getpid()) in complete("trace", "--pid", "=")
-    of_events, of_records = (set(re.findall(r"^  ([a-z]+) ", shown.split("\nFormats:\n")[1], re.M)) for shown in
-                             (dprobes(*words, "--help", check=0).stdout for words in (("trace",), ("--getvars",))))
+    parts = (whole_help(name).split("\nFormats:\n")[1].split("\n\n")[0] for name in ("trace", "vars"))
+    of_events, of_records = (set(re.findall(r"^  ([a-z]+) ", part, re.M)) for part in parts)
     assert len(of_events) > len(of_records) > 2 and of_records < of_events
     assert complete("trace", "--format", "=", "") == of_events and complete("vars", "--format", "") == of_records
     assert complete("insert", "--jit", "o") == {"on", "off"} and complete("-i", "--jit", "a") == {"auto"}
     assert complete("kernel", "l") == {"load"} and "dprobes.bash" in complete("kernel", "load", "dprobes.b")
     for words in (("--output",), ("--",), ("-p", "1", "-o")):
-        assert "dprobes.1" in complete("trace", *words, "dprobes."), words
+        assert "dprobes.bash" in complete("trace", *words, "dprobes."), words
     assert not complete("trace", "--duration", "") and not complete("verify", "")
 
 

@@ -592,7 +592,7 @@ def options_listed():
                 tests += g.read()
     for verb in ("insert", "remove", "query", "vars", "build", "apply", "log", "trace", "list", "funcs",
                  "verify", "coverage"):
-        text = dprobes(verb, "--help", check=0).stdout
+        text = dprobes("help", verb, check=0).stdout
         for short, option in re.findall(r"^ +(?:(-\w), )?(--[a-z-]+)", text, re.M):
             assert re.search(r"[\"' ](%s|%s)[=\"' ,]" % (option, short or option), tests), "%s %s" % (verb, option)
 
