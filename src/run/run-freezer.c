@@ -17,9 +17,10 @@
 #include <unistd.h>
 
 #include "run/run-freezer.h"
+#include "symbols/symbols.h"
 
 #define MAGIC 0x63677270
-#define NAME "dprobes-hold-" /* then the holder's id and that of the process */
+#define NAME "dprobes-held-" /* then the holder's id, when it began, and the id of the process */
 #define DEPTH 32             /* of directories that are looked through */
 #define TRIES 20             /* to empty a directory in which processes are born */
 
@@ -152,14 +153,15 @@ static int open_own(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-static void name_of(char *buf, size_t size, pid_t holder, pid_t pid)
+static void name_of(char *buf, size_t size, pid_t pid)
 {
-	snprintf(buf, size, NAME "%d-%d", (int)holder, (int)pid);
+	snprintf(buf, size, NAME "%d-%llu-%d", (int)getpid(), (unsigned long long)dp_process_started(getpid()),
+		 (int)pid);
 }
 
 int dp_run_freeze(struct run_hold *h, pid_t pid)
 {
-	char name[48];
+	char name[64];
 	int dir, r;
 
 	*h = (struct run_hold){pid, -1, -1};
@@ -168,7 +170,7 @@ int dp_run_freeze(struct run_hold *h, pid_t pid)
 	h->parent = open_own(pid);
 	if (h->parent < 0)
 		return h->parent;
-	name_of(name, sizeof(name), getpid(), pid);
+	name_of(name, sizeof(name), pid);
 	r = mkdirat(h->parent, name, 0700) && errno != EEXIST ? -errno : 0;
 	dir = r ? -1 : openat(h->parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (!r && dir < 0)
@@ -220,9 +222,9 @@ static void empty(int parent, const char *name)
 
 void dp_run_thaw(struct run_hold *h)
 {
-	char name[48];
+	char name[64];
 
-	name_of(name, sizeof(name), getpid(), h->pid);
+	name_of(name, sizeof(name), h->pid);
 	if (h->parent >= 0) {
 		write_pid(h->parent, h->pid);
 		empty(h->parent, name);
@@ -245,6 +247,15 @@ bool dp_run_is_ours(pid_t pid)
 	return n > 0 && n == k && !memcmp(exe, own, (size_t)n);
 }
 
+/* The process that began then; one that has ended, and that nobody has waited for, has no program any more. */
+static bool lives(pid_t pid, u64 began)
+{
+	char path[64], exe[8];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	return readlink(path, exe, sizeof(exe)) > 0 && dp_process_started(pid) == began;
+}
+
 static u32 look_through(int parent, u32 depth)
 {
 	int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -253,12 +264,13 @@ static u32 look_through(int parent, u32 depth)
 	u32 found = 0;
 
 	while (dir && (e = readdir(dir))) {
+		unsigned long long began;
 		int holder, pid, child;
 
 		if (e->d_type != DT_DIR || e->d_name[0] == '.')
 			continue;
-		if (sscanf(e->d_name, NAME "%d-%d", &holder, &pid) == 2) {
-			if (dp_run_is_ours(holder)) /* else another process has its id by now */
+		if (sscanf(e->d_name, NAME "%d-%llu-%d", &holder, &began, &pid) == 3) {
+			if (lives(holder, began)) /* whatever release of dprobes it is */
 				continue;
 			empty(parent, e->d_name);
 			found++;

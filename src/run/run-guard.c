@@ -91,6 +91,24 @@ int dp_guard_receive(int fd, struct guard_message *m, int *with)
 
 /* ---- those who are held ---- */
 
+/* The letter of a process's state. */
+static char state_of(pid_t pid)
+{
+	char path[64], text[512], *p;
+	size_t n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (f) {
+		n = fread(text, 1, sizeof(text) - 1, f);
+		fclose(f);
+	}
+	text[n] = '\0';
+	p = strrchr(text, ')');
+	return p && p[1] == ' ' ? p[2] : '?';
+}
+
 /* A sign of life for the keeper. */
 static void live(void)
 {
@@ -171,11 +189,13 @@ static void look_at_held(void)
 	for (u32 i = 0; i < nheld; i++) {
 		struct held *h = &held[i];
 		enum run_hold_state state = h->hold.events >= 0 ? dp_run_hold_state(&h->hold) : RUN_HOLD_MOVING;
-		bool late = now - h->since > GUARD_HELD_MS * MS;
+		bool late = now - h->since > GUARD_HELD_MS * MS, empty = state == RUN_HOLD_EMPTY;
 
-		if (late && state != RUN_HOLD_EMPTY && (h->fd >= 0 || h->hold.events >= 0))
+		/* One that lives and is no more there was moved by somebody else. */
+		if (empty ? !h->told && strchr("ZX?", state_of(h->pid)) == NULL
+			  : late && (h->fd >= 0 || h->hold.events >= 0))
 			tell_let_go(h);
-		if (late || state == RUN_HOLD_EMPTY) {
+		if (late || empty) {
 			let_go(h);
 			continue;
 		}
@@ -229,14 +249,14 @@ static void on_event(const struct fanotify_event_metadata *m)
 	struct stat st;
 
 	h.pid = process_of(h.tid, &tracer);
-	if (!h.pid || tracer || h.pid == busy_with || fstat(h.fd, &st) ||
+	if (!h.pid || tracer == driver || h.pid == busy_with || fstat(h.fd, &st) ||
 	    (dp_run_is_ours(h.pid) && !(h.in_exec && h.pid == expected)) || is_in_exec(h.pid)) {
 		answer(&h);
 		return;
 	}
 	h.dev = st.st_dev;
 	h.ino = st.st_ino;
-	if (nheld == HELD_MAX) {
+	if (nheld == HELD_MAX || tracer) { /* who is traced by somebody else cannot be caught */
 		answer(&h);
 		tell_let_go(&h);
 		return;
@@ -319,24 +339,6 @@ static void take_commands(void)
 	}
 	if (r == -EPIPE)
 		end(0);
-}
-
-/* The letter of a process's state. */
-static char state_of(pid_t pid)
-{
-	char path[64], text[512], *p;
-	size_t n = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	if (f) {
-		n = fread(text, 1, sizeof(text) - 1, f);
-		fclose(f);
-	}
-	text[n] = '\0';
-	p = strrchr(text, ')');
-	return p && p[1] == ' ' ? p[2] : '?';
 }
 
 static bool traces_somebody(pid_t pid)

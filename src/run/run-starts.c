@@ -352,7 +352,6 @@ static void busy_no_more(void *arg)
 static void catch_one(struct dp_run *run, struct guard_message *c)
 {
 	struct dp_parking p;
-	bool gone;
 	int r = -EAGAIN;
 
 	if (!is_wanted(run, c, false)) {
@@ -372,8 +371,7 @@ static void catch_one(struct dp_run *run, struct guard_message *c)
 		dp_run_look_at(run, c->pid);
 		dp_unpark(&p, busy_no_more, NULL, NULL);
 	}
-	gone = r == -dp_error_info(E_TARGET_GONE)->number; /* or it was about something else */
-	if (c->in_exec && !gone && (r || !c->frozen)) {
+	if (c->in_exec && (r || !c->frozen)) { /* also where it is gone: it may have run before that */
 		count_let_go(run, c);
 		dp_run_look_at(run, c->pid);
 	}
@@ -394,8 +392,10 @@ void dp_run_catch(struct dp_run *run)
 		waiting[i].op = 0;
 		if (m.op == GUARD_CAUGHT)
 			catch_one(run, &m);
-		else if (m.op == GUARD_LET_GO)
+		else if (m.op == GUARD_LET_GO) {
 			count_let_go(run, &m);
+			dp_run_look_at(run, m.pid);
+		}
 	}
 	nwaiting = 0;
 	if (control < 0)

@@ -234,6 +234,8 @@ static void drop_session(struct run_target *t, struct dp_tracee *s)
 void dp_run_leave_out(struct run_range *range, const struct dp_error *err)
 {
 	range->left_out = true;
+	if (err->code == E_PROC_DEAD || err->code == E_TARGET_GONE)
+		return; /* it has ended meanwhile: that is no refusal */
 	range->m->last = *err;
 	range->m->left_out++;
 }

@@ -591,7 +591,7 @@ starts_of() {
 
 nobody_frozen() {
 	mkdir -p /tmp/cgroup && mount -t cgroup2 cgroup2 /tmp/cgroup
-	[ -z "$(find /tmp/cgroup -name 'dprobes-hold-*')" ]
+	[ -z "$(find /tmp/cgroup -name 'dprobes-held-*')" ]
 	frozen=$?
 	umount /tmp/cgroup
 	return $frozen

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
@@ -81,7 +82,7 @@ def held():
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open("/proc/%s/cgroup" % pid) as f:
-                found += [line for line in f if "dprobes-hold-" in line]
+                found += [line for line in f if "dprobes-held-" in line]
         except OSError:
             pass
     return found
@@ -176,6 +177,31 @@ def late_in_trace():
     wait_for(lambda: any(has_probes(pid) for pid in children(t.pid)), timeout=LONG, what="probes")
     err = t.communicate("\n", timeout=LONG)[1]
     assert t.returncode == 0 and "1 process began, or loaded a file, without waiting for the probes" in err, err
+
+
+@alone
+def other_release():
+    """another release of dprobes, at another path, takes nobody for left behind whom this one holds at its start"""
+    root()
+    other, done = os.path.join(DIR, "other", "dprobes"), threading.Event()
+    os.mkdir(os.path.dirname(other))
+    shutil.copy(DPROBES, other)
+
+    def work():
+        while not done.is_set():
+            assert subprocess.run([other, "trace", "-q", "p brief_work count", "--", STATIC],
+                                  stdout=subprocess.DEVNULL).returncode == 0
+
+    neighbour = threading.Thread(target=work)
+    neighbour.start()
+    try:
+        for _ in range(20):
+            r = dprobes("trace", "p brief_work count", "--", BRIEF, check=0)
+            assert re.search(r"^brief_work +jump +3 ", r.stderr, re.M), r.stderr
+    finally:
+        done.set()
+        neighbour.join()
+    assert not held(), held()
 
 
 @alone
