@@ -33,7 +33,8 @@ struct dp_rpn_state {
 	u32 top, next;  /* where stack and code go on after an exception or a return */
 	u32 trace_full; /* a piece did not fit: nothing more goes in */
 	u64 handle;     /* of the block just allocated */
-	u32 fx_ready, pad2;
+	u32 fx_ready;
+	u32 spent; /* the run has cost all that it may, and goes on for its handlers */
 	u64 fx[64] __attribute__((
 	    aligned(16)));      /* floating point and vector registers at this hit, once they were asked for */
 	u64 code, parm1, parm2; /* the last exception */
@@ -64,6 +65,7 @@ struct dp_hit {
 	u32 rec_flags; /* DP_REC_* for the record */
 	u32 faults;    /* memory accesses that failed */
 	u32 exceptions;
+	s64 work; /* that the run may still do (program/work.h); less than 0: it ends */
 	u32 tid;
 	u32 flags;  /* DP_PROBE_* of the probe */
 	bool aside; /* reads must not be seen by debug registers */

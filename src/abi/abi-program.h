@@ -25,7 +25,7 @@ struct dp_code_rt { /* one verified program, as the interpreter wants it */
 	u32 heap; /* bytes allocated at one time */
 	u32 ex_logmax;
 	u16 major, minor;
-	u32 pad;
+	u32 work;     /* what a run may cost (program/work.h) */
 	u64 compiled; /* address of the program as machine code, 0: none (arch/compile.h) */
 };
 

@@ -3,6 +3,7 @@
  * relies on more than sizes. */
 #include "abi/abi-control.h"
 #include "hit/hit-rpn.h"
+#include "program/work.h"
 
 #define HEAD ((u32)sizeof(struct dp_rpn_head))
 #define PREFIX 3u
@@ -70,6 +71,7 @@ bool dp_rpn_begin(struct dp_hit *h)
 	s->ntraces = 0;
 	s->heap_ready = 0;
 	s->fx_ready = 0;
+	s->spent = 0;
 	s->code = s->parm1 = s->parm2 = 0;
 	s->frames[0] = (struct dp_frame){0};
 	head->major = prog->major;
@@ -176,6 +178,7 @@ u32 dp_rpn_log_str(struct dp_hit *h, u64 len, u64 addr)
 	if (more < 0 && !done)
 		return bad_address(h, addr);
 	end_item(h, DP_TOKEN_ASCII, done, done);
+	h->work -= dp_work_of_text(done);
 	return more > 1 ? overflow(h) : 0;
 }
 
@@ -191,6 +194,7 @@ u32 dp_rpn_log_mrf(struct dp_hit *h, u64 len, u64 addr)
 	if (n && dp_hit_read(h, payload_of(h) + h->log_len + PREFIX, addr, n))
 		return bad_address(h, addr);
 	end_item(h, DP_TOKEN_MEMORY, n, n);
+	h->work -= dp_work_of_memory(n);
 	return 0;
 }
 
@@ -207,6 +211,7 @@ u32 dp_rpn_log_stack(struct dp_hit *h, u32 sp, u64 n, int token)
 		*(any_u64 *)(to + 8 * i) = h->vm->stack[(sp + i) & (DP_VM_STACK - 1)];
 	if (prefix) {
 		end_item(h, token, fit, 8 * fit);
+		h->work -= dp_work_of_words(fit);
 	} else {
 		state(h)->plp = dp_rpn_position(h);
 		h->rec_flags |= DP_REC_BARE;
@@ -247,6 +252,7 @@ u32 dp_rpn_log_vars(struct dp_hit *h, u64 first, u64 n, int token)
 	for (u32 i = 0; i < fit; i++)
 		*(any_u64 *)(to + 8 * i) = v[first + i];
 	end_item(h, token, fit, 8 * fit);
+	h->work -= dp_work_of_words(fit);
 	return fit < n ? overflow(h) : 0;
 }
 
@@ -322,6 +328,23 @@ enum dp_raised dp_rpn_raise(struct dp_hit *h, u32 sp)
 	return dispatch(h);
 }
 
+enum dp_raised dp_rpn_spent(struct dp_hit *h, u32 sp)
+{
+	struct dp_rpn_state *s = state(h);
+
+	failed(h, DP_EX_MAX_WORK, h->prog->work, 0);
+	s->code = DP_EX_MAX_WORK;
+	if (!s->spent) {
+		s->spent = 1;
+		h->work = dp_work_reserve(h->prog->work);
+		return dp_rpn_raise(h, sp);
+	}
+	h->exceptions++;
+	if (h->prog->ex_mask & DP_RPN_AUTOTRACE)
+		dp_rpn_trace(h);
+	return DP_RAISED_STOP;
+}
+
 enum dp_raised dp_rpn_reraise(struct dp_hit *h, u32 sp)
 {
 	struct dp_rpn_state *s = state(h);
@@ -368,7 +391,7 @@ static void emit_vars(struct dp_hit *h, const struct dp_trace_range *range, int 
 	u64 have, *v = variables(h, token, &have);
 
 	emit_prefix(h, token, range->n);
-	for (u32 i = 0; i < range->n; i++)
+	for (u32 i = 0; i < range->n && !state(h)->trace_full; i++)
 		emit_word(h, v[(u32)range->at + i]); /* checked when it was set */
 }
 
@@ -379,7 +402,7 @@ static void emit_frame(struct dp_hit *h, u32 depth, u32 base)
 	emit_word(h, depth ? f->called : 0);
 	emit_word(h, depth ? f->ret : NO_OFFSET);
 	emit_prefix(h, DP_TOKEN_STACK, f->stack.n);
-	for (u32 i = 0; i < f->stack.n; i++)
+	for (u32 i = 0; i < f->stack.n && !state(h)->trace_full; i++)
 		emit_word(h, h->vm->stack[(base + (u32)f->stack.at + i) & (DP_VM_STACK - 1)]);
 	emit_vars(h, &f->locals, DP_TOKEN_LOCALS);
 	emit_vars(h, &f->globals, DP_TOKEN_GLOBALS);
@@ -573,6 +596,7 @@ u32 dp_rpn_heap_alloc(struct dp_hit *h, u64 asked)
 			((volatile u64 *)s->heap)[at / 8 + 1 + i] = 0;
 		s->heap_used += (u32)asked;
 		s->handle = at + 8;
+		h->work -= dp_work_of_walk(s->handle + size);
 		return 0;
 	}
 	return failed(h, DP_EX_HEAP_NOMEM, asked, 0);
@@ -585,6 +609,7 @@ u32 dp_rpn_heap_free(struct dp_hit *h, u64 handle)
 	if (!word)
 		return failed(h, DP_EX_HEAP_INVALID_HANDLE, handle, 0);
 	state(h)->heap_used -= block_asked(*word);
+	h->work -= dp_work_of_walk(handle);
 	*word = block_word(block_size(*word), 0, 0);
 	return 0;
 }
@@ -601,6 +626,7 @@ u8 *dp_rpn_heap(struct dp_hit *h, u64 handle, u64 offset, u64 bytes)
 		state(h)->code = failed(h, DP_EX_HEAP_INVALID_OFFSET, handle, offset);
 		return NULL;
 	}
+	h->work -= dp_work_of_walk(handle);
 	return (u8 *)(word + 1) + offset;
 }
 

@@ -41,6 +41,8 @@ enum dp_raised { DP_RAISED_STOP, DP_RAISED_IGNORED, DP_RAISED_HANDLED };
  * go on, or stop. top: the stack's top from now on.
  */
 enum dp_raised dp_rpn_raise(struct dp_hit *h, u32 sp);
+/* The run has cost all that it may: an exception, which handlers may take once; the next time it stops. */
+enum dp_raised dp_rpn_spent(struct dp_hit *h, u32 sp);
 /* The same for an exception that lies on the stack already, without a look at the mask. */
 enum dp_raised dp_rpn_reraise(struct dp_hit *h, u32 sp);
 

@@ -3,6 +3,7 @@
  * Texts in the scratch memory of the machine: fetched, compared, matched (vm.h). Freestanding like all of the hit path.
  */
 #include "hit/vm.h"
+#include "program/work.h"
 
 void dp_vm_comm(struct dp_hit *h)
 {
@@ -23,6 +24,8 @@ bool dp_vm_text(struct dp_hit *h, u64 addr, u32 size)
 		n = 1;
 	if (n <= 0 || size < 2)
 		s[0] = 0;
+	if (n > 0)
+		h->work -= dp_work_of_text((u32)n);
 	return n > 0;
 }
 

@@ -7,12 +7,19 @@
 #define DP_VM_BLOCKS_H
 
 #include "program/formulas.h"
+#include "program/work.h"
 
 /* Record fields, items of the heap and code operands may lie at any address. */
 typedef u8 any_u8;
 typedef u16 __attribute__((aligned(1), may_alias)) any_u16;
 typedef u32 __attribute__((aligned(1), may_alias)) any_u32;
 typedef u64 __attribute__((aligned(1), may_alias)) any_u64;
+
+enum {
+#define DP_OPCODE(number, id, text, operands, pops, pushes, rule, work, ...) DP_WORK_OF_##id = (work),
+#define DP_OPCODE2 DP_OPCODE
+#include "program/opcodes.def"
+};
 
 /* The blocks of opcodes are no statements to clang-format. */
 /* clang-format off */
@@ -32,7 +39,9 @@ typedef u64 __attribute__((aligned(1), may_alias)) any_u64;
 	{                                                                                          \
 		const struct dp_args_##id *const a = (const void *)pc;                             \
 		pc += sizeof(*a);                                                                  \
-		(void)a;
+		(void)a;                                                                           \
+		if (DP_WORK_OF_##id)                                                               \
+			SPEND(DP_WORK_OF_##id);
 #define NEXT goto *(&&op_ILLEGAL + labels[*pc++])
 #define END                                                                                        \
 	NEXT;                                                                                      \
@@ -47,8 +56,24 @@ typedef u64 __attribute__((aligned(1), may_alias)) any_u64;
 		goto exception;                                                                    \
 	} while (0)
 
+/* Before anything is done: work that is too much is not begun. */
+#define SPEND(n)                                                                                   \
+	do {                                                                                       \
+		h->work -= (s64)(n);                                                               \
+		if (DP_UNLIKELY(h->work < 0))                                                      \
+			goto spent;                                                                \
+	} while (0)
+
+/* Where a transfer of control leads back; it is never more than what was executed since it was there. */
+#define SPEND_BACK                                                                                 \
+	do {                                                                                       \
+		if (a->to < 0)                                                                     \
+			SPEND(-(s64)a->to);                                                        \
+	} while (0)
+
 #define COUNT_JUMP                                                                                 \
 	do {                                                                                       \
+		SPEND_BACK;                                                                        \
 		if (DP_UNLIKELY(jumps == h->prog->jmpmax))                                         \
 			RAISE(DP_EX_MAX_JMPS, h->prog->jmpmax, 0);                                 \
 		jumps++;                                                                           \
@@ -160,6 +185,7 @@ typedef u64 __attribute__((aligned(1), may_alias)) any_u64;
 #define HEAP(access, bits) HEAP_##access, any_u##bits
 #define HEAP_PUSH(id, pops, type)                                                                  \
 	OP(id)                                                                                     \
+	SPEND(dp_work_of_words(a->n));                                                             \
 	const type *p = (const type *)dp_rpn_heap(h, TOP(1), TOP(0), a->n * sizeof(type));         \
 	if (DP_UNLIKELY(!p))                                                                       \
 		goto exception;                                                                    \
@@ -169,6 +195,7 @@ typedef u64 __attribute__((aligned(1), may_alias)) any_u64;
 	END
 #define HEAP_POP(id, pops, type)                                                                   \
 	OP(id)                                                                                     \
+	SPEND(dp_work_of_words(a->n));                                                             \
 	type *p = (type *)dp_rpn_heap(h, TOP(1), TOP(0), a->n * sizeof(type));                     \
 	if (DP_UNLIKELY(!p))                                                                       \
 		goto exception;                                                                    \

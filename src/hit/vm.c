@@ -79,6 +79,7 @@ static DP_NOINLINE void log_string(struct dp_hit *h, u64 addr, u32 at, u32 keep,
 		} else if ((u32)n == room) {
 			h->rec_flags |= DP_REC_TRUNCATED;
 		}
+		h->work -= dp_work_of_text((u32)n);
 	}
 	end_text(h, at, (u32)n);
 }
@@ -151,6 +152,13 @@ static inline void divide_signed(s64 a, s64 b, u64 *rest, u64 *quotient)
 #define KERNEL_ONLY(id, ...) NO_HOST(id)
 #endif
 
+/* Go on in the handler that was found. */
+#define HANDLE                                                                                     \
+	do {                                                                                       \
+		pc = (const u8 *)h->prog->code + h->vm->rpn.next;                                  \
+		SPEND(DP_WORK_HANDLED + h->prog->len);                                             \
+	} while (0)
+
 #define OFFSET_HERE ((u32)(pc - (const u8 *)h->prog->code))
 
 /* Copies of this function would make the distances between labels wrong. */
@@ -180,6 +188,7 @@ enum dp_run_result dp_vm_go(struct dp_hit *h, const u8 *pc, u32 sp, u32 jumps, u
 	u64 *const stack = h->vm->stack;
 	u64 *const r = (u64 *)h->regs;
 	bool mark = false; /* a load failed and no store has taken note of it */
+	enum dp_raised raised;
 
 	if (DP_UNLIKELY(raise)) {
 		h->vm->rpn.code = raise;
@@ -191,7 +200,7 @@ op_PREFIX:
 	goto *(&&op_ILLEGAL + more_labels[*pc++]);
 
 	/* What the table says. */
-#define DP_OPCODE(number, id, text, operands, pops, pushes, rule, operation, ...) BLOCK(id, pops, operation)
+#define DP_OPCODE(number, id, text, operands, pops, pushes, rule, work, operation, ...) BLOCK(id, pops, operation)
 #define DP_OPCODE2 DP_OPCODE
 #include "program/opcodes.def"
 
@@ -204,11 +213,15 @@ op_PREFIX:
 		pc += a->to;
 	END
 	OP(CALL)
+	SPEND_BACK;
 	TRY(dp_rpn_call(h, (u32)(OFFSET_HERE + a->to), OFFSET_HERE));
+	h->work += DP_MAX(a->to, 0); /* what the return leads back over is not all executed */
 	pc += a->to;
 	END
 	OP(RET)
+	u32 from = OFFSET_HERE;
 	TRY(dp_rpn_ret(h));
+	h->work -= from > h->vm->rpn.next ? from - h->vm->rpn.next : 0;
 	pc = (const u8 *)h->prog->code + h->vm->rpn.next;
 	END
 	OP(ABORT) h->vm->rpn.trace_len = 0; goto filtered; }
@@ -232,6 +245,7 @@ op_PREFIX:
 	LOG_ITEM(LOG_STR, dp_rpn_log_str(h, x, y))
 	LOG_ITEM(LOG_MRF, dp_rpn_log_mrf(h, x, y))
 	OP(LOG)
+	SPEND(dp_work_of_words(a->n));
 	DROP(a->n);
 	TRY(dp_rpn_log_stack(h, sp - a->n, a->n, -1));
 	END
@@ -271,12 +285,14 @@ op_PREFIX:
 	END
 	OP(DUP)
 	u64 x = TOP(0);
+	SPEND(dp_work_of_words(a->n));
 	DROP(1);
 	for (u32 i = 0; i < a->n; i++)
 		PUSH(x);
 	END
 	OP(DUP_S)
 	u64 x = TOP(0), n = TOP(1);
+	h->work -= dp_work_of_words((u32)DP_MIN(n, DP_VM_STACK - 1ull));
 	DROP(2);
 	/* More copies than the stack has words change nothing but the index. */
 	for (u64 i = 0; i < DP_MIN(n, DP_VM_STACK - 1ull) + 1; i++)
@@ -322,7 +338,7 @@ op_PREFIX:
 	OP(RX)
 	if (dp_rpn_reraise(h, sp) != DP_RAISED_HANDLED)
 		goto stop;
-	pc = (const u8 *)h->prog->code + h->vm->rpn.next;
+	HANDLE;
 	END
 	OP(PUSH_X) PUSH(h->vm->rpn.parm2); PUSH(h->vm->rpn.parm1); PUSH(h->vm->rpn.code); END
 	OP(LOG_ST) dp_rpn_trace(h); END
@@ -348,11 +364,13 @@ op_PREFIX:
 	mark = false;
 	END
 	OP(LOGM)
+	h->work -= dp_work_of_memory(a->n);
 	if (!fetch(h, payload + a->at, r[a->reg] + (s64)a->d, a->n))
 		mark_field(h, a->f);
 	END
 	OP(LOGM_S)
 	u64 addr = TOP(0) + (s64)a->d;
+	h->work -= dp_work_of_memory(a->n);
 	DROP(1);
 	if (DP_UNLIKELY(mark)) {
 		for (u32 i = 0; i < a->n; i++)
@@ -394,6 +412,7 @@ op_PREFIX:
 	pc += a->t;
 	END
 	OP(STRGLOB)
+	SPEND(dp_work_of_pattern(a->t));
 	PUSH(dp_vm_match((const u8 *)h->vm->scratch, pc, a->t));
 	pc += a->t;
 	END
@@ -407,8 +426,8 @@ op_PREFIX:
 	OP(PUSH_CPUID) sp = dp_rpn_cpuid(h, sp); END
 	OP(PUSH_TID) PUSH(h->tid); END
 	OP(PUSH_NS) PUSH(dp_hit_ns(h)); END
-	OP(PUSH_FRAMES) sp = dp_rpn_push_frames(h, sp, a->n); END
-	OP(PUSH_TEXT) sp = dp_rpn_push_text(h, sp, a->n); END
+	OP(PUSH_FRAMES) SPEND(a->n * DP_WORK_FRAME); sp = dp_rpn_push_frames(h, sp, a->n); END
+	OP(PUSH_TEXT) SPEND(dp_work_of_memory(64 * a->n)); sp = dp_rpn_push_text(h, sp, a->n); END
 	OP(FIND_LV)
 	u64 at = dp_rpn_find(h, sp, a->k, a->i, a->keys, a->words);
 	DROP(a->k);
@@ -420,15 +439,21 @@ op_PREFIX:
 		return DP_RUN_PASSED;
 	END
 
+spent:
+	if (h->prog->ex_mask) {
+		raised = dp_rpn_spent(h, sp);
+		goto raised;
+	}
+	goto op_ILLEGAL;
 exception:
 	if (h->prog->ex_mask) {
-		enum dp_raised raised = dp_rpn_raise(h, sp);
-
+		raised = dp_rpn_raise(h, sp);
+	raised:
 		if (raised == DP_RAISED_STOP)
 			goto stop;
 		sp = h->vm->rpn.top;
 		if (raised == DP_RAISED_HANDLED)
-			pc = (const u8 *)h->prog->code + h->vm->rpn.next;
+			HANDLE;
 		NEXT;
 	}
 op_ILLEGAL: /* numbers that the verifier does not let pass */

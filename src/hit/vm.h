@@ -9,7 +9,7 @@ struct dp_regs;
 
 /*
  * Run a verified program. The payload goes to vm->record behind the header. Registers in
- * h->regs may be changed. Never faults, loops at most prog->jmpmax times.
+ * h->regs may be changed. Never faults, loops at most prog->jmpmax times, does no more than prog->work.
  */
 static inline enum dp_run_result dp_vm_run(struct dp_hit *h);
 
@@ -28,6 +28,7 @@ static inline enum dp_run_result dp_vm_run(struct dp_hit *h)
 	h->rec_flags = 0;
 	h->faults = 0;
 	h->exceptions = 0;
+	h->work = h->prog->work;
 #ifndef __KERNEL__ /* nothing is compiled there */
 	if (h->prog->compiled)
 		return ((dp_vm_compiled *)h->prog->compiled)(h);

@@ -6,6 +6,7 @@
 #include "program/code.h"
 #include "program/formulas.h"
 #include "program/program.h"
+#include "program/work.h"
 
 #define ARG(kind, name) DP_KIND_##kind,
 
@@ -51,8 +52,8 @@ static const struct {
 	u16 opcode;
 	struct dp_opcode_info info;
 } opcodes[] = {
-#define DP_OPCODE(number, id, text, operands, pops, pushes, rule, operation, meaning) \
-	{DP_OP_##id, {text, {operands}, pops, pushes, DP_RULE_##rule, operation, meaning}},
+#define DP_OPCODE(number, id, text, operands, pops, pushes, rule, work, operation, meaning) \
+	{DP_OP_##id, {text, {operands}, pops, pushes, DP_RULE_##rule, work, operation, meaning}},
 #define DP_OPCODE2 DP_OPCODE
 #include "program/opcodes.def"
 };
@@ -183,6 +184,25 @@ s64 dp_op_operand(const struct dp_op_view *insn, enum dp_operand_kind kind)
 		if (insn->info->operands[i] == kind)
 			return insn->v[i];
 	return 0;
+}
+
+u32 dp_op_work(const struct dp_op_view *insn)
+{
+	u32 work = insn->info->work, n = (u32)insn->v[0];
+
+	switch (insn->opcode) {
+	case DP_OP_DUP:
+	case DP_OP_LOG:
+		return work + dp_work_of_words(n);
+	case DP_OP_PUSH_FRAMES:
+		return work + n * DP_WORK_FRAME;
+	case DP_OP_PUSH_TEXT:
+		return work + dp_work_of_memory(64 * n);
+	case DP_OP_STRGLOB:
+		return work + dp_work_of_pattern((u32)dp_op_operand(insn, DP_KIND_TEXT));
+	default:
+		return work + (insn->info->op.does == DP_DOES_HEAP ? dp_work_of_words(n) : 0);
+	}
 }
 
 void dp_op_effect(const struct dp_op_view *insn, u32 *pops, u32 *pushes)

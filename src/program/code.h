@@ -85,7 +85,8 @@ struct dp_opcode_info {
 	const char *text;                 /* "push r" */
 	u8 operands[DP_OPERANDS_MAX + 1]; /* enum dp_operand_kind; DP_KIND_NONE behind the last */
 	u8 pops, pushes;
-	u8 rule; /* enum dp_rule */
+	u8 rule;  /* enum dp_rule */
+	u16 work; /* beyond its bytes, whatever its operands */
 	struct dp_operation op;
 	const char *meaning;
 };
@@ -123,6 +124,9 @@ bool dp_operand_fits(enum dp_operand_kind kind, s64 v);
  * RPN_ANY.
  */
 void dp_op_effect(const struct dp_op_view *insn, u32 *pops, u32 *pushes);
+
+/* What it costs beyond its bytes, as far as its operands tell (program/work.h). */
+u32 dp_op_work(const struct dp_op_view *insn);
 
 /* The value of DP_DOES_CONSTANT. */
 u64 dp_op_constant(const struct dp_op_view *insn);

@@ -127,6 +127,7 @@ enum dp_exception {
 	DP_EX_INVALID_ADDR = 0x0001,
 	DP_EX_SEG_FAULT = 0x0002,
 	DP_EX_MAX_JMPS = 0x0004,
+	DP_EX_MAX_WORK = 0x0008, /* ours: the run has cost all that it may */
 	DP_EX_CALL_STACK_OVERFLOW = 0x0010,
 	DP_EX_DIV_BY_ZERO = 0x0020,
 	DP_EX_INVALID_OPERAND = 0x0040,

@@ -3,6 +3,7 @@
  * verifier. */
 #include "abi/abi-program.h"
 #include "program/program.h"
+#include "program/work.h"
 
 void dp_program_free(struct dp_program *p)
 {
@@ -24,6 +25,7 @@ void dp_program_to_rt(const struct dp_program *p, struct dp_code_rt *rt)
 	    .nlocals = p->nlocals,
 	    .nglobals = p->nglobals,
 	    .ex_mask = rpn->ex_mask,
+	    .work = DP_RING0 || p->in_kernel ? DP_WORK_KERNEL : DP_WORK_PROCESS,
 	};
 	if (!rpn->ex_mask)
 		return;

@@ -3,6 +3,7 @@
  * Everything that judges the interpreter, in one program, for the coverage of its branches (test_branches.py): the
  * tests of opcodes, the golden programs, random programs against the reference, and what only the cases here come to.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "../unit/machine.h"
@@ -27,6 +28,7 @@ static enum dp_run_result run(struct machine *m, struct dp_program *p, const cha
 	m->rt.code = (u64)p->code;
 	m->rt.locals = (u64)variables;
 	m->rt.gate = 0; /* a program whose hits nobody counts */
+	m->rt.work = m->work;
 	result = dp_vm_run(&m->hit);
 	dp_program_free(p);
 	return result;
@@ -198,6 +200,77 @@ static void test_more(struct machine *m)
 	ok(variables[10] == 3 && variables[11] == 1, "the least value, while another thread sets the first one");
 }
 
+/* The instruction behind a no-operation, with so much work left and such a word on the stack: whether it is ended. */
+static bool ends_at(struct machine *m, const struct dp_asm *code, u64 word, s64 work)
+{
+	m->rt = (struct dp_code_rt){.code = (u64)code->bytes, .len = code->len, .jmpmax = 1, .locals = (u64)variables};
+	m->hit.exceptions = 0;
+	m->hit.work = work;
+	m->vm->stack[DP_VM_STACK - 2] = word;
+	dp_vm_go(&m->hit, code->bytes, DP_VM_STACK - 2, 0, 0);
+	return m->hit.exceptions == 1 && m->hit.work < 0;
+}
+
+/* Each instruction that has a price is not begun when that is more than is left. */
+static void test_spent(struct machine *m)
+{
+	static const u64 words[] = {0, 1, ~0ull};
+	u32 i = 0, opcode, ended = 0, all = 0;
+
+	while (dp_opcode_next(&i, &opcode)) {
+		const struct dp_opcode_info *info = dp_opcode_info(opcode);
+		s64 v[DP_OPERANDS_MAX + 1] = {0};
+		struct dp_op_view op;
+		struct dp_asm code = {0};
+		bool back = false, good = false;
+
+		DP_PUT(&code, NOP);
+		for (u32 k = 0; info->operands[k]; k++) {
+			u8 kind = info->operands[k];
+
+			v[k] = kind == DP_KIND_NUM || kind == DP_KIND_COUNT || kind == DP_KIND_TEXT ? 64 : 0;
+			back |= kind == DP_KIND_JUMP && info->rule != DP_RULE_HANDLER;
+		}
+		dp_asm_put(&code, (enum dp_opcode)opcode, v,
+			   "****************************************************************");
+		DP_PUT(&code, EXIT);
+		dp_op_decode(code.bytes, code.len, 1, &op);
+		if (dp_op_work(&op)) {
+			all++;
+			good = ends_at(m, &code, 0, 0);
+			if (good && dp_op_work(&op) > info->work)
+				good = ends_at(m, &code, 0, info->work);
+		}
+		if (back) {
+			all += !dp_op_work(&op);
+			for (u32 k = 0; k < DP_ARRAY_SIZE(words); k++)
+				good |= ends_at(m, &code, words[k], info->work);
+		}
+		if (!good && (back || dp_op_work(&op)))
+			printf("# begun: %s\n", info->text);
+		ended += good;
+		dp_asm_free(&code);
+	}
+	ok(ended == all && all > 50, "%u of %u instructions with a price are not begun without it", ended, all);
+}
+
+static void test_work(struct machine *m)
+{
+	struct dp_program p = rpn(0);
+	u32 work = m->work;
+
+	run(m, &p, "begin; jmp M; F: ret; M: call F; push d, 5; pop lv, 0; exit");
+	ok(LV0 == 5, "a return that leads forward");
+	p = rpn(0);
+	p.jmpmax = DP_JMPMAX;
+	p.rpn.ex_mask |= DP_RPN_AUTOTRACE;
+	p.rpn.ex_logmax = DP_EX_LOG_MAX;
+	m->work = 20000;
+	run(m, &p, "begin; sx H; L: jmp L; H: jmp H");
+	ok(m->hit.exceptions == 2 && m->vm->rpn.ntraces == 2, "two exceptions for a handler that goes on, with traces");
+	m->work = work;
+}
+
 int main(int argc, char **argv)
 {
 	char *fuzz[] = {"fuzz-vm", "0", "1234567", "40000", NULL};
@@ -211,6 +284,8 @@ int main(int argc, char **argv)
 	test_memory(&m);
 	test_tables(&m);
 	test_more(&m);
+	test_work(&m);
+	test_spent(&m);
 	machine_free(&m);
 	vm_main(1, fuzz);
 	golden_main(1, fuzz);

@@ -64,6 +64,7 @@ static enum dp_run_result run(struct machine *m, const struct dp_program *p, boo
 	m->rt.locals = (u64)m->locals;
 	m->rt.globals = (u64)m->globals;
 	m->rt.gate = (u64)&m->gate;
+	m->rt.work = m->work;
 	if (by_jit) {
 		*done = compile(&jit);
 		if (!*done)

@@ -286,6 +286,8 @@ void furnish(struct machine *m, u64 seed)
 	}
 	memcpy(m->memory + 0x100, "hello", 6);
 	m->gate = below(3);
+	if (!below(3))
+		m->work = below(below(2) ? 3000 : 100000);
 	m->comm = below(2) ? "hello" : "a-name-of-fifteen";
 	state = saved;
 }

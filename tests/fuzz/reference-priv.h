@@ -4,6 +4,7 @@
 #define FUZZ_REFERENCE_PRIV_H
 
 #include "abi/abi-program.h"
+#include "program/work.h"
 #include "reference.h"
 
 #define REF_BLOCKS 4096
@@ -25,12 +26,13 @@ struct ref {
 	u64 stack[DP_VM_STACK];
 	u32 top; /* index of the top word + 1, any number */
 	u32 jumps;
+	s64 work;
 	bool mark, stop, filtered;
 	char scratch[DP_SCRATCH_SIZE];
 	const char *complaint;
 	/* RPN programs */
 	u32 before; /* top when the instruction began */
-	bool passed, raised, trace_full;
+	bool passed, raised, trace_full, spent;
 	s64 goes_to; /* -1: to the next instruction */
 	u32 base, depth, calls, handled, plp, trace_len, ntraces, nblocks;
 	u64 code, parm1, parm2;
@@ -44,6 +46,8 @@ void ref_push(struct ref *r, u64 v);
 u8 *ref_payload(struct ref *r);
 void ref_complain(struct ref *r, const char *what);
 
+/* False: that is more than the run may cost, and it goes on elsewhere. */
+bool ref_spend(struct ref *r, u32 work);
 void ref_raise(struct ref *r, u32 code, u64 parm1, u64 parm2);
 void ref_trace(struct ref *r);
 bool ref_log(struct ref *r, u32 opcode, const struct dp_op_view *op);

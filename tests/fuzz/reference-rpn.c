@@ -63,6 +63,8 @@ static void dispatch(struct ref *r)
 	}
 	r->goes_to = r->frames[r->depth].handler;
 	r->frames[r->depth].handler = -1;
+	r->before = r->top;
+	ref_spend(r, DP_WORK_HANDLED + r->p->len);
 }
 
 void ref_raise(struct ref *r, u32 code, u64 parm1, u64 parm2)
@@ -91,6 +93,25 @@ void ref_raise(struct ref *r, u32 code, u64 parm1, u64 parm2)
 	ref_push(r, parm1);
 	ref_push(r, code);
 	dispatch(r);
+}
+
+bool ref_spend(struct ref *r, u32 work)
+{
+	r->work -= work;
+	if (!work || r->work >= 0)
+		return true;
+	if (!r->spent || !r->p->rpn.ex_mask) {
+		r->spent = true;
+		r->work = dp_work_reserve(r->m->work);
+		ref_raise(r, DP_EX_MAX_WORK, r->m->work, 0);
+		return false;
+	}
+	r->raised = r->stop = true;
+	r->code = DP_EX_MAX_WORK;
+	r->parm1 = r->m->work;
+	r->parm2 = 0;
+	unwind(r);
+	return false;
 }
 
 /* ---- log ---- */
@@ -169,6 +190,7 @@ static void log_str(struct ref *r, u64 len, u64 addr)
 		two[0] = 0;
 	}
 	item(r, DP_TOKEN_ASCII, n, text, n);
+	r->work -= dp_work_of_text(n);
 	if (n == most && most < len && two[0]) /* a text that ends just there is whole */
 		overflow(r);
 }
@@ -187,8 +209,10 @@ static void log_mrf(struct ref *r, u64 len, u64 addr)
 		r->m->hit.rec_flags |= DP_REC_TRUNCATED;
 	if (n && dp_hit_read(&r->m->hit, bytes, addr, n))
 		bad_address(r, addr);
-	else
+	else {
 		item(r, DP_TOKEN_MEMORY, n, bytes, n);
+		r->work -= dp_work_of_memory(n);
+	}
 }
 
 static void log_words(struct ref *r, const u64 *v, u64 n, int token)
@@ -202,6 +226,7 @@ static void log_words(struct ref *r, const u64 *v, u64 n, int token)
 	fit = (room(r) - prefix) / 8 < n ? (room(r) - prefix) / 8 : (u32)n;
 	if (prefix) {
 		item(r, token, fit, v, 8 * fit);
+		r->work -= dp_work_of_words(fit);
 	} else {
 		r->plp = r->m->hit.log_len - head_of(r);
 		r->m->hit.rec_flags |= DP_REC_BARE;
@@ -401,6 +426,7 @@ static void allocate(struct ref *r)
 	r->blocks[i] = (struct ref_block){at, (u32)asked};
 	r->nblocks++;
 	memset(r->heap + at, 0, size);
+	r->work -= dp_work_of_walk(at + size);
 	ref_push(r, at);
 }
 
@@ -417,6 +443,7 @@ static void heap_access(struct ref *r, u32 width, u32 n, bool store)
 		ref_raise(r, DP_EX_HEAP_INVALID_OFFSET, handle, offset);
 		return;
 	}
+	r->work -= dp_work_of_walk(handle);
 	for (u32 k = 0; k < n; k++) {
 		if (store) {
 			v = ref_pop(r);
@@ -627,6 +654,8 @@ bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *ne
 		ref_begin(r);
 		return true;
 	case DP_OP_CALL:
+		if (op->v[0] < *next && !ref_spend(r, *next - (u32)op->v[0]))
+			return true;
 		if (r->depth == DP_VM_CALLS) {
 			ref_raise(r, DP_EX_CALL_STACK_OVERFLOW, DP_VM_CALLS, 0);
 		} else if (r->calls == DP_VM_CALLS_TOTAL) {
@@ -634,6 +663,7 @@ bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *ne
 		} else {
 			r->calls++;
 			r->frames[++r->depth] = (struct ref_frame){r->base, -1, (u32)op->v[0], *next, {0}, {0}};
+			r->work += op->v[0] > *next ? (u32)op->v[0] - *next : 0;
 			*next = (u32)op->v[0];
 		}
 		return true;
@@ -642,6 +672,7 @@ bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *ne
 			ref_raise(r, DP_EX_CALL_STACK_OVERFLOW, 0, 0);
 		} else {
 			r->base = f->base;
+			r->work -= *next > f->ret ? *next - f->ret : 0;
 			*next = f->ret;
 			r->depth--;
 		}
@@ -723,6 +754,7 @@ bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *ne
 		} else {
 			s32 i = block_of(r, x);
 
+			r->work -= dp_work_of_walk(x);
 			r->nblocks--;
 			memmove(&r->blocks[i], &r->blocks[i + 1], (r->nblocks - (u32)i) * sizeof(r->blocks[0]));
 		}

@@ -116,10 +116,13 @@ static void log_string(struct ref *r, s64 at, s64 keep, u64 addr)
 	else if ((u32)n == space)
 		r->m->hit.rec_flags |= DP_REC_TRUNCATED;
 	append(r, at, copy, n < 0 ? 0 : (u32)n);
+	r->work -= n < 0 ? 0 : dp_work_of_text((u32)n);
 }
 
 static void load_scratch(struct ref *r, u64 addr, u32 n)
 {
+	int got;
+
 	r->scratch[0] = '\0';
 	if (r->mark)
 		return;
@@ -127,10 +130,15 @@ static void load_scratch(struct ref *r, u64 addr, u32 n)
 		char c;
 
 		r->mark = !load(r, addr, &c, 1);
-	} else if (dp_hit_read_str(&r->m->hit, r->scratch, addr, n) < 0) {
+		return;
+	}
+	got = dp_hit_read_str(&r->m->hit, r->scratch, addr, n);
+	if (got < 0) {
 		r->mark = true;
 		r->m->hit.faults++;
 		r->scratch[0] = '\0';
+	} else {
+		r->work -= dp_work_of_text((u32)got);
 	}
 }
 
@@ -174,14 +182,16 @@ static bool matches(const char *s, const u8 *p, const u8 *end, u32 *steps)
 
 static void jump(struct ref *r, const struct dp_op_view *op, bool taken, u32 *next)
 {
-	if (!taken)
+	u32 to = (u32)dp_op_operand(op, DP_KIND_JUMP);
+
+	if (!taken || (to < *next && !ref_spend(r, *next - to)))
 		return;
 	if (r->jumps == r->p->jmpmax) {
 		ref_raise(r, DP_EX_MAX_JMPS, r->p->jmpmax, 0);
 		return;
 	}
 	r->jumps++;
-	*next = (u32)dp_op_operand(op, DP_KIND_JUMP);
+	*next = to;
 }
 
 static u64 bit(struct ref *r, u32 opcode, u64 a, u64 n)
@@ -469,7 +479,10 @@ static void log_memory(struct ref *r, const struct dp_op_view *op, u64 addr)
 {
 	u8 bytes[DP_RECORD_MAX] = {0};
 	u32 n = (u32)dp_op_operand(op, DP_KIND_LEN);
-	bool good = !r->mark && load(r, addr + (u64)dp_op_operand(op, DP_KIND_DISP), bytes, n);
+	bool good;
+
+	r->work -= dp_work_of_memory(n);
+	good = !r->mark && load(r, addr + (u64)dp_op_operand(op, DP_KIND_DISP), bytes, n);
 
 	store(r, dp_op_operand(op, DP_KIND_OFF), bytes, n);
 	if (!good)
@@ -636,7 +649,9 @@ static void other(struct ref *r, const struct dp_op_view *op, u32 *next)
 	case DP_OP_DUP_S:
 		x = ref_pop(r);
 		y = ref_pop(r);
-		for (y = (y > 1023 ? 1023 : y) + 1; y; y--)
+		y = y > 1023 ? 1023 : y;
+		r->work -= dp_work_of_words((u32)y);
+		for (y++; y; y--)
 			ref_push(r, x);
 		return;
 	case DP_OP_ROS:
@@ -707,6 +722,7 @@ enum dp_run_result reference_run(struct machine *m, const struct dp_program *p, 
 	memset(&r, 0, sizeof(r));
 	r.m = m;
 	r.p = p;
+	r.work = m->work;
 	/* The machine's memory before the first hit; see machine_init. */
 	memset(r.stack, 0xa5, sizeof(r.stack));
 	memset(r.scratch, 0xa5, sizeof(r.scratch));
@@ -720,7 +736,9 @@ enum dp_run_result reference_run(struct machine *m, const struct dp_program *p, 
 		r.before = r.top;
 		r.raised = false;
 		r.goes_to = -1;
-		if (op.opcode >= DP_OP_PUSH_GV && op.opcode <= DP_OP_DEC_LV_S)
+		if (!ref_spend(&r, dp_op_work(&op)))
+			; /* it is not begun */
+		else if (op.opcode >= DP_OP_PUSH_GV && op.opcode <= DP_OP_DEC_LV_S)
 			variable(&r, op.opcode, &op);
 		else if (!arithmetic(&r, op.opcode, &op) && !memory(&r, op.opcode, &op) &&
 			 !logging(&r, op.opcode, &op) && !needs(&r, op.opcode, &op) &&

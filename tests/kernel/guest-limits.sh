@@ -86,6 +86,7 @@ limits() {
 	./raw variables
 	./raw layouts
 	./raw touches
+	./raw work
 	big_records
 	mounts
 	lockdown

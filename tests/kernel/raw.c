@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "abi/abi-program.h"
@@ -193,6 +194,48 @@ static void touches(void)
 	free(code.bytes);
 }
 
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* As many jumps as there may be, over as much code: seconds, with preemption off. */
+static void work(void)
+{
+	struct dp_program p = {
+	    .rpn = {.ex_mask = DP_RPN | DP_EX_DEFAULT, .max = DP_MAXHITS_NONE}, .jmpmax = DP_JMPMAX, .nlocals = 1};
+	struct dp_dev_probe d = {0};
+	struct dp_asm code = {0};
+	double took = 1e9, since;
+	struct run r;
+	u32 loop;
+	int ret;
+
+	DP_PUT(&code, BEGIN);
+	loop = DP_PUT(&code, PUSH_D, 1);
+	for (u32 i = 0; i < 4000; i++) {
+		DP_PUT(&code, DUP, 255);
+		DP_PUT(&code, ROS, 255);
+		DP_PUT(&code, PUSH_D, 1);
+	}
+	DP_PUT(&code, INC_LV, 0);
+	DP_PUT(&code, JMP, loop);
+	ret = code.len > DP_CODE_MAX ? -E2BIG : begin(&r, &d, &p, &code, 1);
+	for (u32 i = 0; i < 5 && !ret; i++) {
+		since = now();
+		sync();
+		took = took < now() - since ? took : now() - since;
+	}
+	printf("tap: # figure: a run that is ended, in this emulator: %.1f ms\n", took * 1e3);
+	ok(!ret && count(&r, DP_COUNT_EXCEPTIONS) == 5, "a program that works too long is ended by an exception");
+	ok(!ret && word(&r, 0) < 5 && took < 0.5, "soon");
+	end(&r);
+	free(code.bytes);
+}
+
 /* What is refused depends on what the program does. */
 static void lockdown(const char *how)
 {
@@ -233,6 +276,8 @@ int main(int argc, char **argv)
 		layouts();
 	else if (!strcmp(what, "touches"))
 		touches();
+	else if (!strcmp(what, "work"))
+		work();
 	else if (!strcmp(what, "lockdown"))
 		lockdown(argc > 2 ? argv[2] : "");
 	else

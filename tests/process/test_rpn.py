@@ -247,6 +247,26 @@ def exceptions():
 
 
 @alone
+def work():
+    """as many jumps as there may be, over as much code: the hit ends by an exception, soon"""
+    o = Obey()
+    code = "sx caught; L: push d, 1\n%sinc lv, 0; jmp L; caught: log 1; exit" % ("dup 255\nros 255\npush d, 1\n" * 3000)
+    for options in ((), ("--jit", "off")):
+        dprobes("insert", program("work.rpn", body(code, header="logmax = 20\nvars = 1\njmpmax = 65535")), "--json",
+                "-p", o.pid, *options, check=0)
+        begin = time.time()
+        assert o("add 1 2") == "3"
+        took = time.time() - begin
+        print("# figure: a run that is ended%s: %.0f ms" % (" ".join(("",) + options), took * 1e3))
+        assert took < 2, took  # without an end of its own: half a minute
+        wait_for(lambda: len(json_lines(log())) == 1, what="a record")
+        assert json_lines(log())[0]["items"] == [{"words": [8]}], log()
+        assert "exceptions 1\n" in dprobes("query", check=0).stdout
+        clean()
+    assert o.end() == 0
+
+
+@alone
 def json_items():
     """items in JSON: words without a prefix are never taken for items, what was cut says so, stack traces as well"""
     o = Obey()

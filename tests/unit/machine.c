@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "machine.h"
+#include "program/work.h"
 
 /* ---- the services of the hit path ---- */
 
@@ -148,6 +149,7 @@ void machine_init(struct machine *m)
 		m->memory[i] = (u8)(i * 7 + 1);
 	m->ctl.pid = 4711;
 	m->comm = "redis-server";
+	m->work = DP_WORK_PROCESS;
 	m->vm = malloc(sizeof(*m->vm));
 	memset(m->vm, 0xa5, sizeof(*m->vm));
 	m->hit.regs = &m->regs;
@@ -173,6 +175,7 @@ enum dp_run_result machine_run(struct machine *m, const struct dp_program *p)
 	m->rt.locals = (u64)m->locals;
 	m->rt.globals = (u64)m->globals;
 	m->rt.gate = (u64)&m->gate;
+	m->rt.work = m->work;
 	result = dp_vm_run(&m->hit);
 	free(code);
 	return result;

@@ -30,6 +30,7 @@ struct machine {
 	u64 gate;
 	u32 reads; /* calls of the memory services */
 	u32 dumps;
+	u32 work;       /* what a run may cost */
 	bool read_only; /* memory */
 	const char *comm;
 };

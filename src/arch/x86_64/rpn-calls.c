@@ -64,11 +64,17 @@ static void o_call(struct compiler *c, const struct dp_op_view *op, u32 arg)
 {
 	u32 to = (u32)op->v[0];
 
+	if (to < c->next)
+		dp_jit_spend(c, c->next - to);
 	dp_val_sync(c);
 	move_imm32(c->e, SI, to);
 	move_imm32(c->e, DX, c->next);
 	call(c, DP_SERVICE_dp_rpn_call);
 	need_zero(c, WAY_RAISE);
+	if (to > c->next) {
+		op_mem(c->e, true, 0x81, ALU_ADD, HIT_AT(work));
+		dp_emit_u32(c->e, to - c->next);
+	}
 	dp_jit_settle(c, to, ~0u);
 	dp_jit_goto(c, CC_ALWAYS, to);
 	c->ended = true;
@@ -91,6 +97,7 @@ static u32 return_point(const struct compiler *c, u32 from)
 static void o_ret(struct compiler *c, const struct dp_op_view *op, u32 arg)
 {
 	u32 to = return_point(c, 0), more;
+	size_t forward;
 
 	dp_val_sync(c);
 	call(c, DP_SERVICE_dp_rpn_ret);
@@ -100,6 +107,11 @@ static void o_ret(struct compiler *c, const struct dp_op_view *op, u32 arg)
 		return;
 	}
 	load32(c->e, AX, RPN_AT(next));
+	move_imm32(c->e, R10, c->next);
+	op_regs(c->e, true, ALU_SUB, R10, AX);
+	forward = jump_hole(c->e, CC_BE);
+	op_mem(c->e, true, 0x29, R10, HIT_AT(work)); /* sub: how far it leads back */
+	land_here(c->e, forward);
 	dp_jit_settle(c, to, ~0u);
 	while ((more = return_point(c, to)) != ~0u) {
 		op_imm(c->e, false, ALU_CMP, AX, to);

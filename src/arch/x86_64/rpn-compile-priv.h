@@ -57,6 +57,7 @@ struct leave {
 	s16 cur;
 	u8 way;
 	u32 first, n; /* saved words */
+	u32 refund;   /* work that was counted: the interpreter counts it when it does the instruction again */
 };
 
 struct fixup {
@@ -75,8 +76,9 @@ struct compiler {
 	bool any_top;
 	s16 cur; /* where the top is, from the block's first */
 	struct word words[2 * REACH];
-	u32 locked; /* registers that this instruction needs */
-	bool ended; /* nothing falls out of this instruction */
+	u32 locked;  /* registers that this instruction needs */
+	bool ended;  /* nothing falls out of this instruction */
+	u32 charged; /* work counted for it so far */
 	/* lists that grow */
 	struct leave *leaves;
 	u32 nleaves, cap_leaves;
@@ -113,6 +115,8 @@ void dp_jit_leave_if(struct compiler *c, u8 cc, enum way way, u32 at);
 void dp_jit_leave(struct compiler *c);
 void dp_jit_call(struct compiler *c, enum dp_service s);
 void dp_jit_finish(struct compiler *c, u8 cc, enum dp_run_result result);
+/* Work of the instruction, before anything of it is done; what is too much is left to the interpreter. */
+void dp_jit_spend(struct compiler *c, u32 work);
 void dp_jit_goto(struct compiler *c, u8 cc, u32 at);
 void dp_jit_settle(struct compiler *c, u32 a, u32 b); /* before jumps: what the blocks at a and b expect */
 

@@ -36,6 +36,8 @@ static void add_leave(struct compiler *c, u8 cc, enum way way, u32 at)
 	struct leave l = {
 	    .hole = jump_hole(c->e, cc), .at = at, .top = c->top, .any_top = c->any_top, .cur = c->cur, .way = way};
 
+	if (way != WAY_RAISE)
+		l.refund = c->charged;
 	dp_val_save(c, &l);
 	c->leaves = grown(c, c->leaves, c->nleaves, &c->cap_leaves, sizeof(*c->leaves));
 	if (!c->failed)
@@ -65,6 +67,16 @@ void dp_jit_finish(struct compiler *c, u8 cc, enum dp_run_result result)
 {
 	add_fixup(c, jump_hole(c->e, cc), END_BASE + result);
 	c->ended |= cc == CC_ALWAYS;
+}
+
+void dp_jit_spend(struct compiler *c, u32 work)
+{
+	if (!work)
+		return;
+	c->charged += work;
+	op_mem(c->e, true, 0x81, ALU_SUB, HIT_AT(work));
+	dp_emit_u32(c->e, work);
+	dp_jit_leave_if(c, CC_S, WAY_AGAIN, c->at);
 }
 
 void dp_jit_goto(struct compiler *c, u8 cc, u32 at)
@@ -159,6 +171,7 @@ static void compile_block(struct compiler *c, u32 at)
 		c->at = at;
 		c->next = at + op.len;
 		c->locked = 0;
+		c->charged = 0;
 		dp_op_compile(c, &op);
 		at = c->next;
 	} while (!c->ended && !c->failed && !c->flow.places[at].is_leader);
@@ -221,6 +234,10 @@ static void emit_leaves(struct compiler *c)
 
 		land_here(e, l->hole);
 		dp_val_restore(c, l);
+		if (l->refund) {
+			op_mem(e, true, 0x81, ALU_ADD, HIT_AT(work));
+			dp_emit_u32(e, l->refund);
+		}
 		if (l->way == WAY_RAISE)
 			op_reg(e, false, 0x89, AX, R8);
 		else

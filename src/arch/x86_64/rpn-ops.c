@@ -497,12 +497,20 @@ static void spend_jump(struct compiler *c)
 	dp_jit_leave_if(c, CC_B, WAY_BUDGET, c->at);
 }
 
+/* Control goes there; see program/work.h. */
+static void spend_back(struct compiler *c, u32 to)
+{
+	if (to < c->next)
+		dp_jit_spend(c, c->next - to);
+}
+
 static void o_jump(struct compiler *c, const struct dp_op_view *op, u32 arg)
 {
 	u32 to = (u32)op->v[0];
 
 	dp_val_sync(c);
 	dp_jit_settle(c, to, ~0u);
+	spend_back(c, to);
 	spend_jump(c);
 	dp_jit_goto(c, CC_ALWAYS, to);
 	c->ended = true;
@@ -519,6 +527,7 @@ static void o_branch(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	dp_jit_settle(c, to, c->next);
 	test(c->e, true, r);
 	stay = jump_hole(c->e, cc ^ 1);
+	spend_back(c, to);
 	spend_jump(c);
 	dp_jit_goto(c, CC_ALWAYS, to);
 	land_here(c->e, stay);
@@ -531,6 +540,7 @@ static void o_loop(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	u8 r;
 
 	r = dp_val_take(c, 0);
+	spend_back(c, to);
 	spend_jump(c);
 	op_imm(c->e, true, ALU_SUB, r, 1);
 	dp_val_set(c, 0, r);
@@ -642,8 +652,10 @@ void dp_op_compile(struct compiler *c, const struct dp_op_view *op)
 	u32 arg;
 	o_compiler compile = compiler_of(op, &arg);
 
-	if (compile)
+	if (compile) {
+		dp_jit_spend(c, dp_op_work(op));
 		compile(c, op, arg);
-	else
+	} else {
 		dp_jit_leave(c);
+	}
 }
