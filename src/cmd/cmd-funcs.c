@@ -135,7 +135,7 @@ static void list_statics(struct listing *l, const char *pattern)
 static int print_calls(const char *pattern)
 {
 	u32 numbers[DP_SYSCALLS_MAX], n = dp_syscalls_matching(pattern, numbers, DP_SYSCALLS_MAX);
-	char name[32], kind;
+	struct dp_syscall_arg arg;
 
 	if (!n)
 		return dp_ui_fail(E_CALLS_NONE, NULL, "%s", pattern);
@@ -146,9 +146,9 @@ static int print_calls(const char *pattern)
 
 		printf("%-6u %-23s", numbers[i], dp_syscall_name_of(numbers[i]));
 		for (u32 k = 0; k < DP_SYSCALL_ARGS && known > 0; k++) {
-			known = dp_syscall_arg(numbers[i], k, name, sizeof(name), &kind);
+			known = dp_syscall_arg(numbers[i], k, &arg);
 			if (known)
-				printf(" $%s", known > 0 ? name : "arg1 to $arg6");
+				printf(" $%s", known > 0 ? arg.name : "arg1 to $arg6");
 		}
 		putchar('\n');
 	}

@@ -128,9 +128,36 @@ static void enumerator(struct show *s, const struct dp_rf_layout *e, u64 v)
 	number(s, DP_SINK_SIGNED, (u64)wanted, false);
 }
 
+/* The names of all that are set, with | between them, and what is left as a number. */
+static void flags(struct show *s, const struct dp_rf_layout *e, u64 v)
+{
+	char text[400];
+	u64 done = 0;
+	int n = 0;
+
+	v &= e->size < 8 ? (1ull << e->size * 8) - 1 : ~0ull;
+	for (u32 i = 0; i < e->n && n < (int)sizeof(text) - 100; i++) {
+		const struct dp_rf_member *m = &e->members[i];
+
+		if (m->mask & done || (v & m->mask) != (u64)m->value || (!m->mask && v))
+			continue;
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "%s%.60s", n ? "|" : "", m->name);
+		done |= m->mask;
+	}
+	if (v & ~done || !n)
+		n += snprintf(text + n, sizeof(text) - (size_t)n,
+			      n   ? "|0x%llx"
+			      : v ? "0x%llx"
+				  : "%llx",
+			      (unsigned long long)(v & ~done));
+	give_bytes(s, DP_SINK_NAME, text, (size_t)n);
+}
+
 static void scalar(struct show *s, const struct dp_rf_type *t, u64 v, u32 bits)
 {
-	if (t->kind == DP_RF_LAYOUT)
+	if (t->kind == DP_RF_LAYOUT && s->rf->layouts[t->layout].is_flags)
+		flags(s, &s->rf->layouts[t->layout], v);
+	else if (t->kind == DP_RF_LAYOUT)
 		enumerator(s, &s->rf->layouts[t->layout], v);
 	else if (t->kind == DP_RF_CHAR)
 		number(s, DP_SINK_BYTE, (u8)v, false);

@@ -45,12 +45,13 @@ struct dp_rf_member {
 	char *name;
 	struct dp_rf_type type;
 	u32 offset, shift, bits; /* bits 0: no bitfield */
-	s64 value;               /* of an enumerator */
+	s64 value;               /* of an enumerator, or a flag, */
+	u64 mask;                /* which is a value of these bits */
 };
 
 struct dp_rf_layout {
 	u32 number, size;
-	bool is_enum;
+	bool is_enum, is_flags; /* is_flags: an enumeration of which several are set together */
 	struct dp_rf_member *members;
 	u32 n;
 };

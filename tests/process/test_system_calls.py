@@ -3,15 +3,18 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from tap import *  # noqa: E402,F403
 
 DIR = tempfile.mkdtemp(prefix="dp-calls-")
 os.environ["DPROBES_DIR"] = os.path.join(DIR, "driver")
+is_traced = traced  # noqa: F405
 ENV = dict(os.environ, LC_ALL="C", GIT_CONFIG_NOSYSTEM="1", HOME=DIR, GOMAXPROCS="1", PYTHONHASHSEED="0",
            PYTHONDONTWRITEBYTECODE="1")
 SOURCE = r"""
@@ -118,10 +121,15 @@ def same_as_strace(*command):
 def decoded():
     """s openat: names of arguments, texts, results, errors; conditions; one line of several calls"""
     got = args("s openat", command=[program()], status=7)
-    assert got[0] == {"dfd": -100, "path": "/etc/hostname", "flags": 0x80000, "mode": 0, "ret": 3}, got
+    assert got[0] == {"dfd": "AT_FDCWD", "path": "/etc/hostname", "flags": "O_RDONLY|O_CLOEXEC", "mode": 0,
+                      "ret": 3}, got
     assert got[1]["path"] == "/nonexistent/file" and got[1]["ret"] == -2 and got[1]["error"] == "ENOENT", got
     got = args("s openat $path $ret if $ret < 0", command=[program()], status=7)
     assert got == [{"path": "/nonexistent/file", "ret": -2}], got
+    got = args("s openat $path $dfd f=$flags if $flags & O_CREAT && $error == ENOENT", command=[program()], status=7)
+    assert got == [{"path": "/nonexistent/file", "dfd": "AT_FDCWD", "f": "O_WRONLY|O_CREAT"}], got
+    got = args("s openat $duration $flags", command=[program()], status=7)
+    assert [g["flags"] for g in got] == ["O_RDONLY|O_CLOEXEC", "O_WRONLY|O_CREAT"], got
     got = args('s openat $path if $path ~ "/etc/*"', command=[program()], status=7)
     assert [g["path"] for g in got] == ["/etc/hostname"], got
     assert args("s write n=\\5 $fd", command=[program()], status=7) == [{"n": 5, "fd": 1}]
@@ -240,6 +248,82 @@ def python():
     """python3: the same calls with the same results as strace shows"""
     (exe,) = need("/usr/bin/python3")
     assert same_as_strace(exe, "-S", "-c", "import os; os.getppid(); open('/dev/null').read()") > 100
+
+
+@test
+def names():
+    """flags and other values have the names that strace has for them"""
+    (exe,) = need("/usr/bin/python3")
+    script = ("import fcntl, mmap, os, signal, socket, threading; os.open('/dev/null', os.O_RDWR | os.O_APPEND);"
+              "m = mmap.mmap(-1, 4096, mmap.MAP_SHARED, mmap.PROT_READ); m.madvise(mmap.MADV_DONTNEED);"
+              "a, b = socket.socketpair(); a.send(b'x', socket.MSG_DONTWAIT); b.recv(1, socket.MSG_PEEK);"
+              "a.shutdown(socket.SHUT_WR); fcntl.flock(0, fcntl.LOCK_EX | fcntl.LOCK_NB); os.pipe();"
+              "fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 100); os.access('/', os.R_OK | os.X_OK); os.lseek(0, 0, 2);"
+              "socket.socket(socket.AF_INET, socket.SOCK_DGRAM); signal.pthread_sigmask(signal.SIG_BLOCK, []);"
+              "os.kill(os.getpid(), 0); os.stat('/dev/null', follow_symlinks=False)")
+    asked = {"openat": (0, 2), "mmap": (2, 3), "mprotect": (2,), "madvise": (2,), "socketpair": (0, 1),
+             "socket": (0, 1), "sendto": (3,), "recvfrom": (3,), "shutdown": (1,), "flock": (1,), "pipe2": (1,),
+             "fcntl": (1,), "access": (1,), "lseek": (2,), "newfstatat": (0, 3), "rt_sigprocmask": (0,), "kill": (1,)}
+
+    def words(call, values):
+        return call, [sorted(str(v).split("|")) for v in values]
+
+    theirs = []
+    for call, _, text in strace(exe, "-S", "-c", script, flags=("-s0",)):
+        if call in asked:
+            parts = re.split(r", (?![^{]*})", text)
+            theirs.append(words(call, [parts[i] for i in asked[call] if i < len(parts)]))
+    ours = []
+    for e in traced("s *", command=[exe, "-S", "-c", script])[0]:
+        a = dict(e["args"])
+        call = a.pop("call", None)
+        if call in asked:
+            ours.append(words(call, [list(a.values())[i] for i in asked[call]]))
+    assert len({c for c, _ in ours}) >= 15, {c for c, _ in ours}
+    assert ours == theirs[-len(ours):], [(a, b) for a, b in zip(ours, theirs[-len(ours):]) if a != b][:5]
+    got = args("s mprotect $prot if $addr == 0", command=[
+        exe, "-S", "-c", "import ctypes\nfor i in 0, 0x40, 0x41, 5: ctypes.CDLL(None).mprotect(0, 0, i)"])
+    assert [g["prot"] for g in got] == ["PROT_NONE", "0x40", "PROT_READ|0x40", "PROT_READ|PROT_EXEC"], got
+
+
+@test
+def redis():
+    """redis-server, attached: the calls of a request, as strace -p has them"""
+    need("strace")
+    (server,) = need("/usr/bin/redis-server")
+    sock = os.path.join(DIR, "redis.sock")
+    p = subprocess.Popen([server, "--port", "0", "--unixsocket", sock, "--save", "", "--dir", DIR],
+                         stdout=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: os.path.exists(sock))
+        outs = [os.path.join(DIR, "redis.strace"), os.path.join(DIR, "redis.json")]
+        calls = ("read", "write", "accept4", "accept", "close", "openat", "setsockopt", "getpeername")
+        for command, ready in ((["strace", "-q", "-o", outs[0], "-e", "trace=" + ",".join(calls), "-p", str(p.pid)],
+                                lambda: is_traced(p.pid)),
+                               ([DPROBES, "trace", "-q", "--json", "-o", outs[1], "-p", str(p.pid), "s *"],
+                                lambda: in_place(p.pid))):
+            t = subprocess.Popen(command, stderr=subprocess.PIPE)
+            wait_for(ready)
+            for i in range(3):
+                with socket.socket(socket.AF_UNIX) as s:
+                    s.connect(sock)
+                    s.sendall(b"SET key%d value\r\nGET key%d\r\n" % (i, i))
+                    got = b""
+                    while got.count(b"\n") < 3:
+                        got += s.recv(100)
+            time.sleep(0.5)
+            t.send_signal(2)
+            t.wait(timeout=60)
+        theirs = [(m[1], int(m[2])) for m in re.finditer(r"^(\w+)\(.*\) += (-?\d+)", open(outs[0]).read(), re.M)]
+        ours = [(e["args"]["call"], e["args"]["ret"]) for e in map(json.loads, open(outs[1]))
+                if e["args"].get("call") in calls]
+        # What its timers do beside is not the same twice: they read /proc/self/stat.
+        mine = [[c for c in of if 0 < c[1] < 100 and c[0] in ("read", "write", "accept4", "accept")]
+                for of in (theirs, ours)]
+        assert len([c for c in mine[1] if c[0] == "write"]) >= 3 and mine[0] == mine[1], mine
+    finally:
+        p.terminate()
+        p.wait()
 
 
 @test

@@ -27,6 +27,7 @@ static const struct builtin {
     {"log_str", ANY, &dp_cc_type_void, NULL},
     {"log_as", TEXT_AND_ONE, &dp_cc_type_void, NULL},
     {"log_hex", TEXT_AND_ONE, &dp_cc_type_void, NULL},
+    {"__set", TEXT_AND_ONE, &dp_cc_type_int, NULL},
     {"log_args", NONE, &dp_cc_type_void, NULL},
     {"log_event", TEXT_ONLY, &dp_cc_type_void, NULL},
     {"__call_begin", CALL, &dp_cc_type_void, NULL},
@@ -221,7 +222,7 @@ struct node *dp_cc_parse_builtin(struct dpcc *c, const struct tok *name)
 			       : b->args == ONE || b->args == TEXT_AND_ONE ? 1
 									   : 0);
 	dp_cc_expect(c, ")");
-	return n;
+	return strcmp(b->name, "__set") ? n : dp_cc_call_set(c, n->a->a, n->op);
 }
 
 /* ---- logging ---- */

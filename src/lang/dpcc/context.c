@@ -233,6 +233,40 @@ static struct node *call_word(struct dpcc *c, const struct tok *t, const char *n
 	return n;
 }
 
+/* The type of a set in syscall-flags.def. */
+static struct type *set_of(struct dpcc *c, const char *set)
+{
+	struct type *t;
+	struct enumerator **last;
+	const char *name;
+	s64 value;
+	u64 mask;
+
+	for (t = c->call_sets; t; t = t->next)
+		if (!strcmp(t->name, set))
+			return t;
+	t = dp_cc_alloc(c, sizeof(*t));
+	*t = dp_cc_type_int;
+	t->name = dp_cc_text(c, set, strlen(set));
+	t->next = c->call_sets;
+	c->call_sets = t;
+	last = &t->enums;
+	for (u32 i = 0; (name = dp_syscall_flag(set, i, &value, &mask)); i++) {
+		*last = dp_cc_alloc(c, sizeof(**last));
+		**last = (struct enumerator){NULL, name, value, mask};
+		t->is_flags |= mask != 0xffffffff;
+		last = &(*last)->next;
+	}
+	t->is_unsigned = t->is_flags;
+	return t;
+}
+
+/* __set("SET", E) */
+struct node *dp_cc_call_set(struct dpcc *c, struct node *value, const char *set)
+{
+	return named(c, dp_cc_to_value(c, value), set_of(c, set));
+}
+
 static struct type *type_of_kind(struct dpcc *c, char kind)
 {
 	return kind == 's'   ? dp_cc_type_ptr(c, &dp_cc_type_char)
@@ -248,16 +282,16 @@ void dp_cc_call_arguments(struct dpcc *c, struct node *n)
 
 	for (u32 i = 0; i < DP_SYSCALL_ARGS; i++) {
 		struct node *arg = dp_cc_node_new(c, N_COMMA, n->tok);
-		char name[32], kind = 'x';
-		int r = c->target.is_one_call ? dp_syscall_arg(c->target.call, i, name, sizeof(name), &kind) : -1;
+		struct dp_syscall_arg of = {.kind = 'x'};
+		int r = c->target.is_one_call ? dp_syscall_arg(c->target.call, i, &of) : -1;
 
 		if (!r)
 			break;
-		arg->text = r > 0 ? dp_cc_text(c, name, strlen(name)) : dp_cc_format(c, "arg%u", i + 1);
-		arg->op = strchr("xp", kind) ? "x" : NULL;
+		arg->text = r > 0 ? dp_cc_text(c, of.name, strlen(of.name)) : dp_cc_format(c, "arg%u", i + 1);
+		arg->op = strchr("xp", of.kind) ? "x" : NULL;
 		arg->a = dp_cc_context(c, n->tok, dp_cc_format(c, "arg%u", i + 1));
 		if (arg->a)
-			arg->a = named(c, arg->a, type_of_kind(c, kind));
+			arg->a = named(c, arg->a, of.set[0] ? set_of(c, of.set) : type_of_kind(c, of.kind));
 		if (!arg->a)
 			continue;
 		*last = arg;

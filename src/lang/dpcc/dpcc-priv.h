@@ -38,7 +38,7 @@ enum type_kind { TY_VOID, TY_INT, TY_FLOAT, TY_PTR, TY_ARRAY, TY_STRUCT, TY_FUNC
 
 struct type {
 	enum type_kind kind;
-	bool is_unsigned, is_char, is_bool, is_union, is_complex, complete, lazy;
+	bool is_unsigned, is_char, is_bool, is_union, is_complex, is_flags, complete, lazy;
 	u64 size;
 	u32 align;
 	struct type *of;
@@ -64,6 +64,7 @@ struct enumerator {
 	struct enumerator *next;
 	const char *name;
 	s64 value;
+	u64 mask; /* of a type that is_flags: the bits that it is a value of */
 };
 
 enum var_kind {
@@ -205,11 +206,11 @@ struct dpcc {
 	struct btf *btf, *btf_base; /* of the probed module of the kernel, and of the kernel */
 	bool by_name;               /* addresses are not known yet: symbols stand for them */
 	struct target target;
-	u64 line;                              /* of which the handler is: see context.c */
-	struct call *calls;                    /* over all passes */
-	const char *event;                     /* the record is shown as one of this event; NULL: as a program's */
-	struct type *call_names, *error_names; /* of system calls, over all passes */
-	bool bare;                             /* words without $ may be variables of the program: in log_probe_expr */
+	u64 line;           /* of which the handler is: see context.c */
+	struct call *calls; /* over all passes */
+	const char *event;  /* the record is shown as one of this event; NULL: as a program's */
+	struct type *call_names, *error_names, *call_sets; /* of system calls, over all passes */
+	bool bare; /* words without $ may be variables of the program: in log_probe_expr */
 
 	/* tables of one pass */
 	struct scope *scope;
@@ -331,6 +332,7 @@ struct node *dp_cc_context(struct dpcc *c, const struct tok *t, const char *name
 bool dp_cc_is_comm(const struct node *n);
 bool dp_cc_is_chain(const struct node *n);
 struct node *dp_cc_compare_text(struct dpcc *c, const struct tok *t, const char *op, struct node *a, struct node *b);
+struct node *dp_cc_call_set(struct dpcc *c, struct node *value, const char *set);
 void dp_cc_call_arguments(struct dpcc *c, struct node *n); /* of a system call, for log_args() */
 void dp_cc_parse_call_begin(struct dpcc *c, struct node *n);
 void dp_cc_gen_call_begin(struct dpcc *c, const struct node *n);

@@ -35,20 +35,27 @@ static bool is_hex(char kind)
 	return kind == 'x' || kind == 'p';
 }
 
+static void put_value(struct out_text *o, u32 at, const struct dp_syscall_arg *arg, u32 i)
+{
+	if (arg->set[0])
+		dp_cc_out_put(o, at, "__set(\"%s\", $arg%u)", arg->set, i + 1);
+	else
+		dp_cc_out_put(o, at, "((%s)$arg%u)", type_of(arg->kind), i + 1);
+}
+
 /* $NAME of an argument of the one call that the line means; the words that are known of each. */
 bool dp_cc_line_call_name(struct line *l, u32 at, struct out_text *o)
 {
 	static const char *const results[] = {"ret", "retval", "error"}, *const others[] = {"call", "nr"};
 	const char *p = l->text + at + 1;
 	u32 n = dp_cc_word_len(p);
-	char name[32], kind;
+	struct dp_syscall_arg arg;
 
 	for (u32 i = 0; i < DP_ARRAY_SIZE(results); i++)
 		l->uses_result |= strlen(results[i]) == n && !memcmp(results[i], p, n);
 	for (u32 i = 0; l->ncalls == 1 && i < DP_SYSCALL_ARGS; i++)
-		if (dp_syscall_arg(l->calls[0], i, name, sizeof(name), &kind) > 0 && strlen(name) == n &&
-		    !memcmp(name, p, n)) {
-			dp_cc_out_put(o, at, "((%s)$arg%u)", type_of(kind), i + 1);
+		if (dp_syscall_arg(l->calls[0], i, &arg) > 0 && strlen(arg.name) == n && !memcmp(arg.name, p, n)) {
+			put_value(o, at, &arg, i);
 			return true;
 		}
 	for (u32 i = 0; i < DP_ARRAY_SIZE(others); i++)
@@ -117,10 +124,11 @@ static void put_meant(const struct line *l, struct out_text *o)
 
 /* ---- what a line shows that names no values ---- */
 
-static void put_one(struct out_text *o, const char *name, char kind, u32 i)
+static void put_one(struct out_text *o, const struct dp_syscall_arg *arg, u32 i)
 {
-	dp_cc_out_put(o, 0, "%s(\"%s\", (%s)$arg%u); ", is_hex(kind) ? "log_hex" : "log_as", name, type_of(kind),
-		      i + 1);
+	dp_cc_out_put(o, 0, "%s(\"%s\", ", is_hex(arg->kind) ? "log_hex" : "log_as", arg->name);
+	put_value(o, 0, arg, i);
+	dp_cc_out_put(o, 0, "); ");
 }
 
 /* Argument i of whichever call it is: by the kinds that it has. */
@@ -128,36 +136,39 @@ static void put_any(const struct line *l, struct out_text *o, u32 i)
 {
 	static const char kinds[] = "sdlu";
 	struct set of[sizeof(kinds)] = {{.any = false}}, none = {.any = false};
-	char name[32], kind;
+	struct dp_syscall_arg arg;
 
 	for (u32 k = 0; k < l->ncalls; k++) {
-		int r = dp_syscall_arg(l->calls[k], i, name, sizeof(name), &kind);
-		const char *at = r > 0 ? strchr(kinds, kind) : NULL;
+		int r = dp_syscall_arg(l->calls[k], i, &arg);
+		const char *at = r > 0 ? strchr(kinds, arg.kind == 'e' ? 'd' : arg.kind) : NULL;
 
 		if (at)
 			add(&of[at - kinds], l->calls[k]);
 		if (!r)
 			add(&none, l->calls[k]);
 	}
-	dp_format(name, sizeof(name), "arg%u", i + 1);
+	arg = (struct dp_syscall_arg){.kind = 'x'};
+	dp_format(arg.name, sizeof(arg.name), "arg%u", i + 1);
 	for (u32 k = 0; kinds[k]; k++) {
 		if (!of[k].any)
 			continue;
 		dp_cc_out_put(o, 0, "if (");
 		put_in(o, l, &of[k]);
 		dp_cc_out_put(o, 0, ") ");
-		put_one(o, name, kinds[k], i);
+		arg.kind = kinds[k];
+		put_one(o, &arg, i);
 		dp_cc_out_put(o, 0, "else ");
 	}
 	dp_cc_out_put(o, 0, "if (!");
 	put_in(o, l, &none);
 	dp_cc_out_put(o, 0, ") ");
-	put_one(o, name, 'x', i);
+	arg.kind = 'x';
+	put_one(o, &arg, i);
 }
 
 static void put_arguments(const struct line *l, struct out_text *o)
 {
-	char name[32], kind;
+	struct dp_syscall_arg arg;
 	int r;
 
 	if (l->ncalls > 1)
@@ -171,11 +182,13 @@ static void put_arguments(const struct line *l, struct out_text *o)
 			put_any(l, o, i);
 			continue;
 		}
-		r = dp_syscall_arg(l->calls[0], i, name, sizeof(name), &kind);
-		if (r < 0)
-			dp_format(name, sizeof(name), "arg%u", i + 1);
+		r = dp_syscall_arg(l->calls[0], i, &arg);
+		if (r < 0) {
+			arg = (struct dp_syscall_arg){.kind = 'x'};
+			dp_format(arg.name, sizeof(arg.name), "arg%u", i + 1);
+		}
 		if (r)
-			put_one(o, name, r < 0 ? 'x' : kind, i);
+			put_one(o, &arg, i);
 	}
 }
 

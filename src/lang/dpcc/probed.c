@@ -8,10 +8,13 @@
 
 #include "arch/arch.h"
 #include "lang/dpcc/dpcc-priv.h"
+#include "lang/dpcc/syscalls.h"
 #include "symbols/variable.h"
 
 bool dp_cc_probed_enumerator(struct dpcc *c, const char *name, s64 *value)
 {
+	if (c->target.is_call && dp_syscall_constant(name, value))
+		return true;
 	if (c->mod)
 		return dp_var_enumerator(c->mod, c->target.pc, name, value);
 	return c->btf && dp_cc_btf_enumerator(c, name, value);

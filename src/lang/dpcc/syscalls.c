@@ -1,7 +1,24 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* What is known of system calls: names and errors by the kernel's headers, arguments by syscall-args.def. */
+#include <asm/prctl.h>
+#include <fcntl.h>
 #include <fnmatch.h>
+#include <linux/futex.h>
+#include <linux/memfd.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "lang/dpcc/dpcc-priv.h"
 #include "lang/dpcc/syscalls.h"
@@ -34,6 +51,22 @@ static const struct {
 #define DP_CALL_ARGS(name, args) {#name, args},
 #include "lang/dpcc/syscall-args.def"
 #undef DP_CALL_ARGS
+};
+
+#define WHOLE 0xffffffffu
+
+static const struct {
+	const char *set, *name;
+	s64 value;
+	u64 mask;
+} flags[] = {
+#define DP_CALL_FLAG(set, name) {#set, #name, (s64)(name), (u32)(name)},
+#define DP_CALL_PART(set, name, mask) {#set, #name, (s64)(name), (mask)},
+#define DP_CALL_VALUE(set, name) {#set, #name, (s64)(name), WHOLE},
+#include "lang/dpcc/syscall-flags.def"
+#undef DP_CALL_FLAG
+#undef DP_CALL_PART
+#undef DP_CALL_VALUE
 };
 
 u32 dp_syscalls_matching(const char *pattern, u32 *numbers, u32 max)
@@ -87,22 +120,59 @@ static const char *args_of(u32 number)
 	return NULL;
 }
 
-int dp_syscall_arg(u32 number, u32 arg, char *name, u32 size, char *kind)
+const char *dp_syscall_flag(const char *set, u32 i, s64 *value, u64 *mask)
+{
+	for (u32 k = 0; k < DP_ARRAY_SIZE(flags); k++)
+		if (!strcmp(flags[k].set, set) && !i--) {
+			*value = flags[k].value;
+			*mask = flags[k].mask;
+			return flags[k].name;
+		}
+	return NULL;
+}
+
+bool dp_syscall_constant(const char *name, s64 *value)
+{
+	for (u32 i = 0; i < DP_ARRAY_SIZE(flags); i++)
+		if (!strcmp(flags[i].name, name)) {
+			*value = flags[i].value;
+			return true;
+		}
+	for (u32 i = 0; i < DP_ARRAY_SIZE(errors); i++)
+		if (!strcmp(errors[i].name, name)) {
+			*value = errors[i].number;
+			return true;
+		}
+	return false;
+}
+
+/* One letter; or the set's name, whose first value tells whether all are values of the whole. */
+static void kind_of(struct dp_syscall_arg *arg, const char *p)
+{
+	s64 value;
+	u64 mask;
+
+	arg->kind = *p;
+	arg->set[0] = '\0';
+	if (strcspn(p, " ") == 1)
+		return;
+	dp_format(arg->set, sizeof(arg->set), "%.*s", (int)strcspn(p, " "), p);
+	arg->kind = dp_syscall_flag(arg->set, 0, &value, &mask) && mask == WHOLE ? 'e' : 'f';
+}
+
+int dp_syscall_arg(u32 number, u32 i, struct dp_syscall_arg *arg)
 {
 	const char *p = args_of(number);
-	u32 n;
 
 	if (!p)
 		return -1;
-	for (; arg && *p; arg--) {
+	for (; i && *p; i--) {
 		p += strcspn(p, " ");
 		p += *p == ' ';
 	}
-	n = (u32)strcspn(p, ":");
-	if (!*p || n >= size)
+	if (!*p)
 		return 0;
-	memcpy(name, p, n);
-	name[n] = '\0';
-	*kind = p[n + 1];
+	dp_format(arg->name, sizeof(arg->name), "%.*s", (int)strcspn(p, ":"), p);
+	kind_of(arg, p + strcspn(p, ":") + 1);
 	return 1;
 }

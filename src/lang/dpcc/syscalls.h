@@ -20,10 +20,18 @@ bool dp_syscall_may_be(s32 number, const char *pattern);
 const char *dp_syscall_name(u32 i, u32 *number);
 const char *dp_syscall_error(u32 i, u32 *number);
 
-/*
- * Argument arg, from 0, of a call: its name and its kind as in syscall-args.def. 0: it has not so many; -1: its
- * arguments are not known.
- */
-int dp_syscall_arg(u32 number, u32 arg, char *name, u32 size, char *kind);
+struct dp_syscall_arg {
+	char name[24], set[16];
+	char kind; /* as in syscall-args.def; of a set that names its values: f, several together, or e, one */
+};
+
+/* Argument i, from 0, of a call. 0: it has not so many; -1: its arguments are not known. */
+int dp_syscall_arg(u32 number, u32 i, struct dp_syscall_arg *arg);
+
+/* The i-th value of a set that has a name, and the bits that it is of. NULL: there are no more. */
+const char *dp_syscall_flag(const char *set, u32 i, s64 *value, u64 *mask);
+
+/* The value of a name of any set, or of an error. */
+bool dp_syscall_constant(const char *name, s64 *value);
 
 #endif

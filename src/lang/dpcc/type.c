@@ -177,11 +177,13 @@ const char *dp_cc_type_field(struct dpcc *c, struct type *t, const struct tok *a
 						  (unsigned long long)t->size * 8);
 		if (t->number)
 			return dp_cc_format(c, "T%u", t->number);
-		dp_cc_buf_put(c, &b, " %llu enum {", (unsigned long long)t->size);
+		dp_cc_buf_put(c, &b, " %llu %s {", (unsigned long long)t->size, t->is_flags ? "flags" : "enum");
 		for (struct enumerator *e = t->enums; e; e = e->next) {
 			dp_cc_buf_put(c, &b, "%s", e == t->enums ? " " : ", ");
 			dp_cc_put_quoted(c, &b, e->name);
 			dp_cc_buf_put(c, &b, " %lld", (long long)e->value);
+			if (t->is_flags && e->mask != (u64)e->value)
+				dp_cc_buf_put(c, &b, " of %llu", (unsigned long long)e->mask);
 		}
 		break;
 	case TY_STRUCT:

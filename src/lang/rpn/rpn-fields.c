@@ -3,6 +3,7 @@
  * Descriptions of records:
  *   layout = T1 16 struct { "x" s32 @ 0, "flags" u32 @ 4 bits 3 5, "name" char[8] @ 8 }
  *   layout = T2 4 enum { "RED" 0, "GREEN" 1 }
+ *   layout = T3 4 flags { "READ" 0 of 3, "WRITE" 1 of 3, "CREATE" 64 }
  *   field = "*p" T1
  *   field = printf "x is %d"
  *   field = nothing
@@ -142,13 +143,22 @@ static bool type(struct reader *r, struct dp_rf_type *t)
 	return false;
 }
 
-static bool member(struct reader *r, struct dp_rf_member *m, bool is_enum)
+static bool member(struct reader *r, struct dp_rf_member *m, const struct dp_rf_layout *l)
 {
+	s64 mask;
+
 	m->name = quoted(r);
 	if (!m->name)
 		return false;
-	if (is_enum)
-		return number(r, &m->value);
+	if (l->is_enum) {
+		if (!number(r, &m->value))
+			return false;
+		m->mask = (u64)m->value;
+		if (!l->is_flags || !word(r, "of"))
+			return true;
+		m->mask = number(r, &mask) ? (u64)mask : 0;
+		return !((u64)m->value & ~m->mask);
+	}
 	if (!type(r, &m->type) || !word(r, "@") || !small(r, &m->offset))
 		return false;
 	if (!word(r, "bits"))
@@ -178,7 +188,10 @@ static bool layout(struct reader *r)
 	good = layout_number(&t, &l->number);
 	r->p = t.at + t.len;
 	good = good && small(r, &l->size) &&
-	       (word(r, "struct") || word(r, "union") || (l->is_enum = word(r, "enum"))) && word(r, "{");
+	       (word(r, "struct") || word(r, "union") || (l->is_flags = word(r, "flags")) ||
+		(l->is_enum = word(r, "enum"))) &&
+	       word(r, "{");
+	l->is_enum |= l->is_flags;
 	while (good && !word(r, "}")) {
 		struct dp_rf_member *more = l->n < MEMBERS_MAX ? grow(members, l->n, sizeof(*more)) : NULL;
 
@@ -187,7 +200,7 @@ static bool layout(struct reader *r)
 		if (good) {
 			memset(&members[l->n], 0, sizeof(*members));
 			/* Counted even when it is wrong: its name is freed with the others. */
-			good = member(r, &members[l->n++], l->is_enum);
+			good = member(r, &members[l->n++], l);
 		}
 	}
 	l->members = members ? members : calloc(1, sizeof(*members));
