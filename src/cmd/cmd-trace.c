@@ -97,6 +97,9 @@ int dp_cmd_trace_option(struct trace *t, int id, const char *value)
 	case OPT_ALLOW_TRAP:
 		t->opt.allow_trap = true;
 		return 0;
+	case OPT_SKIP_REFUSED:
+		t->opt.skip_refused = true;
+		return 0;
 	case OPT_INTERPRET:
 		t->opt.interpret = true;
 		return 0;
@@ -191,6 +194,7 @@ static int check_compiled(const struct trace *t)
 	    {t->opt.ring_size, "--buffer", "the log of programs has one size"},
 	    {t->opt.interpret, "--interpret", "leave it out"},
 	    {t->opt.pages, "--pages", "leave it out"},
+	    {t->opt.skip_refused, "--skip-refused", "leave it out"},
 	};
 
 	for (size_t i = 0; i < DP_ARRAY_SIZE(table); i++)
@@ -222,6 +226,9 @@ int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **arg
 	}
 	if (r)
 		return r;
+	if (t->until && t->opt.skip_refused)
+		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them",
+				  "--until and --skip-refused: the trace might wait for an event that was left out");
 	in_process = dp_select_any(&t->select) || t->command;
 	dp_event_lines_parse(&t->lines, !in_process);
 	t->compiled = dp_cmd_lines_need_compiler(&t->lines);
@@ -234,7 +241,9 @@ int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **arg
 		if (in_process || kernel_events(t) < t->lines.n)
 			return dp_ui_fail(E_KERNEL_WORLDS, NULL, "%u of %u events are of the kernel", kernel_events(t),
 					  t->lines.n);
-		return CMD_OK;
+		return !t->opt.skip_refused
+			   ? CMD_OK
+			   : dp_ui_fail(E_CMD_EXTRA, "leave it out", "--skip-refused is for events in processes");
 	}
 	if (!in_process)
 		return dp_ui_fail(E_CMD_MISSING, "give a process with -p, or a command behind --",
@@ -273,6 +282,18 @@ static bool is_elsewhere(const struct dp_error *err)
 	return err->code == E_SYM_NONE || err->code == E_MOD_NONE;
 }
 
+/* Lines that no process has taken, of a trace that goes on without them. */
+static void tell_skipped(struct trace *t)
+{
+	for (u32 i = 0; i < t->lines.n && t->opt.skip_refused && !t->quiet; i++) {
+		const struct event_line *l = &t->lines.v[i];
+
+		if (!l->places && l->err.code)
+			dp_ui_note("left out: %s: %s: %s: %s", dp_ui_clean(l->text), dp_error_info(l->err.code)->name,
+				   dp_error_info(l->err.code)->sentence, dp_ui_clean(l->err.detail));
+	}
+}
+
 /*
  * The events of the lines, in the member that was opened last. A line that fails is in *line. several: a line need not
  * be for this process, but one must.
@@ -294,7 +315,7 @@ static int add_lines(struct trace *t, bool several, struct event_line **line, st
 		if (t->until && i == t->lines.n - 1)
 			m->ends_from = dp_tracee_nprobes(&m->tracee);
 		r = dp_tracee_add(&m->tracee, l->parsed, err);
-		if (r && !l->optional && !(several && is_elsewhere(err)))
+		if (r && !l->optional && !t->opt.skip_refused && !(several && is_elsewhere(err)))
 			return r;
 		if (r)
 			l->err = *err;
@@ -303,7 +324,13 @@ static int add_lines(struct trace *t, bool several, struct event_line **line, st
 	}
 	if (several && !taken && !t->command)
 		return r;
+	if (!several && !taken && t->opt.skip_refused && t->lines.n == 1)
+		return r;
 	*line = NULL;
+	if (!several && !taken && t->opt.skip_refused) {
+		tell_skipped(t);
+		return dp_fail(err, E_ARM_NONE, "all %u events were left out", t->lines.n);
+	}
 	return 0;
 }
 
@@ -320,10 +347,10 @@ static int open_member(struct trace *t, pid_t pid, bool several, struct event_li
 	return r;
 }
 
-/* A line that no process has taken. */
+/* A line that no process has taken, and that is no matter of course. */
 static struct event_line *find_unused(const struct trace *t)
 {
-	for (u32 i = 0; i < t->lines.n; i++)
+	for (u32 i = 0; i < t->lines.n && !t->opt.skip_refused; i++)
 		if (!t->lines.v[i].places && !t->lines.v[i].optional)
 			return &t->lines.v[i];
 	return NULL;
@@ -476,6 +503,8 @@ static int run(struct trace *t, struct dp_error *err)
 {
 	int r = dp_trace_describe(&t->run, err);
 
+	if (!dp_select_is_open(&t->select))
+		tell_skipped(t);
 	if (r)
 		return r;
 	if (t->adapt)
@@ -565,6 +594,8 @@ static void finish(struct trace *t, int r, struct dp_error *err)
 		dp_fail(&unused->err, E_SELECT_NONE, "none came that maps %.150s", t->select.file);
 	if (unused)
 		tell(t, &unused->err, unused);
+	if (dp_select_is_open(&t->select))
+		tell_skipped(t);
 	if (!t->run.was_armed)
 		return;
 	tell_left_out(t);

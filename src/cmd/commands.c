@@ -345,6 +345,8 @@ static const struct cmd_option options[] = {
     {V(TRACE) | V(GRAPH) | V(RECORD), OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits",
      true},
     {V(TRACE_PROGRAM) | LOADS, OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits", true},
+    {V(TRACE) | V(RECORD), OPT_SKIP_REFUSED, 0, "skip-refused", NULL, 0,
+     "trace what can be probed, and list the events that cannot", true},
     {V(TRACE) | V(WATCH) | V(GRAPH) | V(RECORD), OPT_BUFFER, 0, "buffer", "SIZE", KIND_TEXT,
      "bytes of one processor's log ring, such as 4M (default 1M)", true},
 

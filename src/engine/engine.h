@@ -62,6 +62,11 @@ static inline u32 dp_planned_reach(const struct dp_planned *p)
 	return p->flags & DP_PATCH_TRAP ? p->win.len : dp_window_reach(&p->win);
 }
 
+struct dp_taken {
+	u64 lo, hi;
+	enum dp_code why;
+};
+
 struct dp_plan {
 	struct dp_planned *patches; /* sorted by start */
 	u32 npatches, cap_patches;
@@ -75,8 +80,9 @@ struct dp_plan {
 	u8 *code;
 	u64 code_len, cap_code;
 	struct dp_space space; /* fill in what is busy before planning */
-	/* Bytes of somebody else's patches that may not be touched, by dp_alloc(); fill in before planning. */
-	struct dp_range *taken;
+	/* Bytes that may not be touched, and why, by dp_grow(); fill in before planning. */
+	struct dp_taken *taken;
+	size_t cap_taken;
 	u32 ntaken;
 };
 

@@ -367,12 +367,13 @@ static int build_tables(struct dp_plan *plan)
 	return 0;
 }
 
-static bool is_taken(const struct dp_plan *plan, const struct dp_planned *p)
+/* Where somebody else has changed bytes; NULL: nowhere. */
+static const struct dp_taken *taken_by(const struct dp_plan *plan, const struct dp_planned *p)
 {
 	for (u32 i = 0; i < plan->ntaken; i++)
 		if (p->start < plan->taken[i].hi && p->start + dp_planned_reach(p) > plan->taken[i].lo)
-			return true;
-	return false;
+			return &plan->taken[i];
+	return NULL;
 }
 
 /* A patch that cannot be is dropped; its spots learn why. */
@@ -442,7 +443,7 @@ int dp_plan_next(struct dp_plan *plan, const struct dp_plan *before, struct dp_s
 	if (r)
 		return r;
 	for (u32 i = 0; i < plan->npatches;) {
-		bool taken = is_taken(plan, &plan->patches[i]);
+		const struct dp_taken *taken = taken_by(plan, &plan->patches[i]);
 
 		r = taken                             ? -EBUSY
 		    : keep(&plan->patches[i], before) ? 0
@@ -450,7 +451,7 @@ int dp_plan_next(struct dp_plan *plan, const struct dp_plan *before, struct dp_s
 		if (r == -ENOMEM)
 			return r;
 		if (r)
-			drop_patch(plan, i, spots, n, taken ? E_SITE_TAKEN : E_SITE_REACH);
+			drop_patch(plan, i, spots, n, taken ? taken->why : E_SITE_REACH);
 		else
 			i++;
 	}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Bad input: each a coded message and a failing status, and the target is as it was."""
+import contextlib
 import os
 import re
 import sys
@@ -269,26 +270,59 @@ def busy():
     finish(p)
 
 
-@test
-def foreign_breakpoint():
-    """code that somebody else has changed: E-SITE-FOREIGN, and the change stays"""
-    p = ready("simple", "1")
+@contextlib.contextmanager
+def changed(p, function):
+    """Somebody else's breakpoint at a function of `simple` that nobody calls before the end: it stays."""
     with open("/proc/%d/maps" % p.pid) as f:
         base = int(next(line for line in f if line.rstrip().endswith("/simple")).split("-")[0], 16)
     nm, = need("nm")
     text = subprocess.run([nm, target("simple")], stdout=subprocess.PIPE, text=True, check=True).stdout
-    # Nobody calls this one before the end.
-    addr = base + int(re.search(r"^(\w+) \w on_term$", text, re.M).group(1), 16)
+    addr = base + int(re.search(r"^(\w+) \w %s$" % function, text, re.M).group(1), 16)
     with open("/proc/%d/mem" % p.pid, "r+b", 0) as mem:
         mem.seek(addr)
         was = mem.read(1)
         mem.seek(addr)
         mem.write(b"\xcc")
-        coded(dprobes("trace", "-p", p.pid, "--duration", "0.2", "p on_term"), "E-SITE-FOREIGN")
+        yield
         mem.seek(addr)
         assert mem.read(1) == b"\xcc"
         mem.seek(addr)
         mem.write(was)
+
+
+@test
+def skip_refused():
+    """--skip-refused: what can be probed is traced, all else is listed with its reason"""
+    p = ready("simple", "1")
+    busy = trace_start("-p", p.pid, "-o", "/dev/null", "p outer")
+    wait_for(lambda: in_place(p.pid), what="probes")
+    base = ["trace", "--json", "-p", p.pid, "--duration", "0.3", "--skip-refused"]
+    with changed(p, "on_term"):
+        r = dprobes(*base, "p work", "p nosuch", "p outer", "p on_term", "p libc:malloc+1", check=0)
+        events = {e["symbol"] for e in json_lines(r.stdout)}
+        assert events == {"work"}, events
+        for place, code in (("nosuch", "E-SYM-NONE"), ("outer", "E-SITE-TAKEN"), ("on_term", "E-SITE-FOREIGN"),
+                            ("malloc", "E-SITE-")):
+            assert re.search("^note: left out.*%s.*%s" % (place, code), r.stderr, re.M), (place, r.stderr)
+        coded(dprobes("trace", "-p", p.pid, "--duration", "0.2", "p work", "p on_term"), "E-SITE-FOREIGN")
+        r = coded(dprobes(*base, "p nosuch", "p neither"), "E-ARM-NONE")
+        assert len(re.findall("^note: left out: p n.*E-SYM-NONE", r.stderr, re.M)) == 2, r.stderr
+        coded(dprobes(*base, "p nosuch"), "E-SYM-NONE")
+        coded(dprobes(*base, "p outer"), "E-ARM-NONE")
+    coded(dprobes(*base, "p work n=%zz", "p work"), "E-EVENT-REG")
+    coded(dprobes(*base, "p work", "--until", "p work"), "E-CMD-EXTRA")
+    coded(dprobes(*base, "p work count()"), "E-CMD-EXTRA")
+    assert stop(busy, signal.SIGINT) == 0, text_of(busy.err_path)
+    assert not code_differs(p.pid) and not our_mappings(p.pid)
+    finish(p)
+
+
+@test
+def foreign_breakpoint():
+    """code that somebody else has changed: E-SITE-FOREIGN, and the change stays"""
+    p = ready("simple", "1")
+    with changed(p, "on_term"):
+        coded(dprobes("trace", "-p", p.pid, "--duration", "0.2", "p on_term"), "E-SITE-FOREIGN")
     assert not our_mappings(p.pid)
     finish(p)
 

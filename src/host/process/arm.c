@@ -173,7 +173,8 @@ static int make_plan(struct arming *a, struct dp_error *err)
 	dp_compile_place(s, s->spots, s->nspots, s->region + a->lay.jit);
 	dp_space_busy(&s->plan.space, s->region, s->region + a->lay.end);
 	dp_arm_entries(a);
-	if (dp_owners_avoid(&s->plan, s->pid, s->region, err))
+	if (dp_owners_avoid(&s->plan, s->pid, s->region, err) ||
+	    (s->opt.skip_refused && dp_foreign_avoid(&s->plan, s->spots, s->nspots, &a->mem, err)))
 		return -dp_error_info(E_ARM_NOMEM)->number;
 	if (dp_plan_build(&s->plan, s->spots, s->nspots, a->entries, s->opt.allow_trap))
 		return dp_fail(err, E_ARM_NOMEM, "plan");
@@ -182,10 +183,40 @@ static int make_plan(struct arming *a, struct dp_error *err)
 	return 0;
 }
 
-/* A spot that could not be planned takes its probe with it: out of a pattern quietly, else as an error. */
+/* Whether the others may do without it. What is armed already is not left out. */
+static bool is_optional(const struct dp_session *s, const struct dp_probe *p)
+{
+	return (p->from_pattern || s->opt.skip_refused) && (!s->armed || p->fresh);
+}
+
+/* Those of patterns are many: they are counted. */
+static void tell_dropped(struct dp_session *s)
+{
+	const struct dp_probe *last = NULL;
+	u32 dropped = 0, all = 0;
+
+	for (u32 i = 0; i < s->nprobes; i++) {
+		const struct dp_probe *p = &s->probes[i];
+
+		all += p->from_pattern;
+		if (p->dropped && p->from_pattern) {
+			dropped++;
+			last = p;
+		} else if (p->dropped) {
+			dp_session_say(s, "left out in process %d: %s:%s+0x%llx: %s: %s", (int)s->pid, p->module,
+				       p->symbol, (unsigned long long)p->offset, dp_error_info(p->why)->name,
+				       p->reason);
+		}
+	}
+	if (last)
+		dp_session_say(s, "%u of %u functions left out (the last one: %s: %s)", dropped, all,
+			       dp_error_info(last->why)->name, last->reason);
+}
+
+/* A spot that could not be planned takes its probe with it; where the others cannot do without it, it is an error. */
 int dp_arm_settle(struct dp_session *s, const struct dp_spot *spots, u32 n, struct dp_error *err)
 {
-	u32 left = 0, dropped = 0;
+	u32 left = 0;
 
 	for (u32 i = 0; i < s->nprobes; i++)
 		if (!s->armed || s->probes[i].fresh)
@@ -201,7 +232,7 @@ int dp_arm_settle(struct dp_session *s, const struct dp_spot *spots, u32 n, stru
 		}
 		if (sp->outcome != DP_OUTCOME_REFUSED)
 			continue;
-		if (!p->from_pattern || (s->armed && !p->fresh)) {
+		if (!is_optional(s, p)) {
 			int r = dp_fail(err, E_ARM_SITE, "%s:%s+0x%llx (0x%llx): %s: %s", p->module, p->symbol,
 					(unsigned long long)p->offset, (unsigned long long)sp->addr,
 					dp_error_info(sp->why)->name, dp_error_info(sp->why)->sentence);
@@ -211,13 +242,11 @@ int dp_arm_settle(struct dp_session *s, const struct dp_spot *spots, u32 n, stru
 		}
 		p->dropped = true;
 	}
-	for (u32 i = 0; i < s->nprobes; i++)
-		if (!s->armed || s->probes[i].fresh)
-			s->probes[i].dropped ? dropped++ : left++;
 	if (s->armed)
 		return 0;
-	if (dropped)
-		dp_session_say(s, "%u of %u functions left out: no room for a jump", dropped, dropped + left);
+	for (u32 i = 0; i < s->nprobes; i++)
+		left += !s->probes[i].dropped;
+	tell_dropped(s);
 	return left ? 0 : dp_fail(err, E_ARM_NONE, "process %d", (int)s->pid);
 }
 
@@ -634,11 +663,11 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 	if (!r)
 		r = dp_unwind_build(s, err);
 	if (!r)
+		r = dp_mem_open(&a.mem, s->pid, err);
+	if (!r)
 		r = make_plan(&a, err);
 	if (!r)
 		r = dp_arm_settle(s, s->spots, s->nspots, err);
-	if (!r)
-		r = dp_mem_open(&a.mem, s->pid, err);
 	if (!r)
 		r = dp_build_control(&a, err);
 	if (!r)

@@ -4,12 +4,14 @@
  * by one at a time: the bytes of the code, which belong to the session whose patch stands there, and the signal
  * actions, where each handler stands above the action that it found.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
 
 #include "host/process/owners.h"
 
+#define NEAR 32u /* bytes before and behind a place that its patch may take */
 #define TRIES 20 /* to stop all threads */
 
 /* ---- slots ---- */
@@ -38,25 +40,54 @@ bool dp_owners_watch_pages(const struct dp_mem *mem, const struct dp_maps *maps)
 
 /* ---- bytes ---- */
 
+static int add_taken(struct dp_plan *plan, u64 at, u64 len, enum dp_code why)
+{
+	if (!dp_grow((void **)&plan->taken, &plan->cap_taken, plan->ntaken, sizeof(*plan->taken)))
+		return -ENOMEM;
+	plan->taken[plan->ntaken++] = (struct dp_taken){at, at + len, why};
+	return 0;
+}
+
 int dp_owners_avoid(struct dp_plan *plan, pid_t pid, u64 own, struct dp_error *err)
 {
 	struct dp_knowns known = dp_records_of(pid);
-	u32 n = 0;
+	int r = 0;
 
-	for (u32 i = 0; i < known.n; i++)
-		n += known.v[i].block.ctl.npatches;
-	dp_free(plan->taken);
-	plan->taken = dp_alloc((n + 1ull) * sizeof(*plan->taken));
-	plan->ntaken = 0;
-	for (u32 i = 0; plan->taken && i < known.n; i++) {
+	for (u32 i = 0; i < known.n; i++) {
 		const struct dp_block *b = &known.v[i].block;
 
-		for (u32 k = 0; b->ctl.region_lo != own && k < b->ctl.npatches; k++)
-			plan->taken[plan->ntaken++] = (struct dp_range){b->patches[k].addr,
-									b->patches[k].addr + b->patches[k].len};
+		for (u32 k = 0; b->ctl.region_lo != own && k < b->ctl.npatches && !r; k++)
+			r = add_taken(plan, b->patches[k].addr, b->patches[k].len, E_SITE_TAKEN);
 	}
 	dp_knowns_free(&known);
-	return plan->taken ? 0 : dp_fail(err, E_ARM_NOMEM, "plan");
+	return r ? dp_fail(err, E_ARM_NOMEM, "plan") : 0;
+}
+
+/* What differs from the file near a place, but for what is taken anyway. */
+static int avoid_near(struct dp_plan *plan, const struct dp_spot *sp, struct dp_mem_look *look)
+{
+	u64 lo = DP_MAX(sp->text->lo + sp->bias, sp->addr - NEAR),
+	    hi = DP_MIN(sp->text->hi + sp->bias, sp->addr + NEAR);
+	const u8 *now = dp_mem_look(look, lo, (u32)(hi - lo), NULL);
+	const u8 *file = sp->text->bytes + (lo - sp->bias - sp->text->lo);
+	int r = 0;
+
+	for (u64 i = 0; now && i < hi - lo && !r; i++)
+		if (now[i] != file[i])
+			r = add_taken(plan, lo + i, 1, E_SITE_FOREIGN);
+	return r;
+}
+
+int dp_foreign_avoid(struct dp_plan *plan, const struct dp_spot *spots, u32 n, const struct dp_mem *mem,
+		     struct dp_error *err)
+{
+	struct dp_mem_look look = {.mem = mem};
+	int r = 0;
+
+	for (u32 i = 0; i < n && !r; i++)
+		if (spots[i].text)
+			r = avoid_near(plan, &spots[i], &look);
+	return r ? dp_fail(err, E_ARM_NOMEM, "plan") : 0;
 }
 
 /* ---- signal actions ---- */

@@ -11,6 +11,9 @@
  * E_ARM_NOMEM.
  */
 int dp_owners_avoid(struct dp_plan *plan, pid_t pid, u64 own, struct dp_error *err);
+/* Nor bytes that are not the file's: somebody else has changed them. Behind dp_owners_avoid(). */
+int dp_foreign_avoid(struct dp_plan *plan, const struct dp_spot *spots, u32 n, const struct dp_mem *mem,
+		     struct dp_error *err);
 
 /* Whether one of them watches pages: of descriptors for that there can be one set in a process. */
 bool dp_owners_watch_pages(const struct dp_mem *mem, const struct dp_maps *maps);
