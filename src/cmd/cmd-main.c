@@ -100,6 +100,8 @@ int main(int argc, char **argv)
 		return finish(dp_cmd_help(argc - 1, argv + 1));
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V") || !strcmp(argv[1], "-v"))
 		return finish(dp_cmd_version(argc - 1, argv + 1));
+	if (!strcmp(argv[1], "complete"))
+		return finish(dp_cmd_complete(argc - 1, argv + 1));
 	if (!strcmp(argv[1], "driver"))
 		return dp_cmd_driver(argc - 1, argv + 1);
 	if (!strcmp(argv[1], "cleaner"))

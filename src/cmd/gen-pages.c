@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A program of the build. It copies a page or a script from standard input to standard output and puts something from
+ * A program of the build. It copies a page from standard input to standard output and puts something from
  * the table of commands.c in the place of lines that begin with "@":
- *   @completion                    what the completion for bash has to know
  *   @subcommands                   what each does, for man
  *   @section NAME... or NAME/2 HEADING   here begins what is told of subcommands, or of a second form
  *   @end                           and here it ends
@@ -104,77 +103,6 @@ static void put_all_options(enum cmd_verb verb)
 	while ((o = dp_cmd_option_after(verb, o)))
 		if (o->id != OPT_HELP)
 			put_option(o);
-}
-
-/* ---- completion ---- */
-
-static const char *const kinds[] = {[KIND_TEXT] = "text",
-				    [KIND_PID] = "pid",
-				    [KIND_FILE] = "file",
-				    [KIND_FORMAT] = "format",
-				    [KIND_RECORD_FORMAT] = "record",
-				    [KIND_WORD] = "word"};
-
-static void put_words(const char *words)
-{
-	for (; *words; words++)
-		putchar(*words == '|' ? ' ' : *words);
-}
-
-/* "--pid=pid -p=pid --json=": each option with what its value is. */
-static void put_options(enum cmd_verb verb)
-{
-	const struct cmd_option *o = NULL;
-
-	while ((o = dp_cmd_option_after(verb, o))) {
-		bool is_word = o->kind == KIND_WORD;
-		char kind[64] = "";
-
-		if (o->value)
-			snprintf(kind, sizeof(kind), "%s%s%s", kinds[o->kind], is_word ? ":" : "",
-				 is_word ? o->value : "");
-		printf(" --%s=%s", o->name, kind);
-		if (o->letter)
-			printf(" -%c=%s", o->letter, kind);
-	}
-}
-
-static void put_verb(enum cmd_verb verb)
-{
-	const struct cmd_spec *spec = &dp_cmd_specs[verb];
-
-	printf("\t%s", spec->name);
-	if (spec->old)
-		printf(" | --%s | -%c", spec->old, spec->old_letter);
-	printf(") options='");
-	for (enum cmd_verb v = verb; v < VERB_COUNT && !strcmp(dp_cmd_specs[v].name, spec->name); v++)
-		put_options(v);
-	printf(" ' operands='");
-	put_words(spec->words ? spec->words : "");
-	printf("' kind=%s ;;\n", kinds[spec->operand]);
-}
-
-static void put_completion(void)
-{
-	fputs("_dprobes_record_formats='", stdout);
-#define DP_FORMAT(id, name, events, programs, help) fputs(name " ", stdout);
-#define DP_EVENT_FORMAT(id, name, events, help)
-#include "log/formats.def"
-#undef DP_EVENT_FORMAT
-	fputs("'\n_dprobes_formats='", stdout);
-#define DP_EVENT_FORMAT(id, name, events, help) fputs(name " ", stdout);
-#include "log/formats.def"
-#undef DP_EVENT_FORMAT
-#undef DP_FORMAT
-	fputs("'\n_dprobes_names='", stdout);
-	for (enum cmd_verb v = VERB_NONE + 1; v < VERB_COUNT; v++)
-		if (dp_cmd_specs[v].purpose)
-			printf("%s ", dp_cmd_specs[v].name);
-	puts("'\n\n_dprobes_know() {\n\tcase $1 in");
-	for (enum cmd_verb v = VERB_NONE + 1; v < VERB_COUNT; v++)
-		if (dp_cmd_specs[v].purpose)
-			put_verb(v);
-	puts("\tesac\n}");
 }
 
 /* ---- lines of the input ---- */
@@ -281,8 +209,6 @@ int main(int argc, char **argv)
 			continue;
 		} else if (begins(line, "@subcommands")) {
 			put_subcommands();
-		} else if (begins(line, "@completion")) {
-			put_completion();
 		} else if (line[0] == '@') {
 			fprintf(stderr, "gen-pages: what is %s", line);
 			return 1;

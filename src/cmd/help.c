@@ -174,6 +174,12 @@ static const char *topic_name(int i, void *arg)
 	return i - nverbs < (int)DP_ARRAY_SIZE(topics) ? topics[i - nverbs].name : NULL;
 }
 
+void dp_cmd_each_topic(void (*take)(void *arg, const char *name), void *arg)
+{
+	for (size_t i = 0; i < DP_ARRAY_SIZE(topics); i++)
+		take(arg, topics[i].name);
+}
+
 static const struct topic *topic_named(const char *name)
 {
 	for (size_t i = 0; i < DP_ARRAY_SIZE(topics); i++)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What the help, the manual page and the completion of bash say of options is what is parsed."""
+"""What the help and the pages of the manual say of options is what is parsed."""
 import os
 import re
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
@@ -65,40 +64,6 @@ def manual():
         told = {"--" + option.replace("\\", ""): (letter, bool(value)) for letter, option, value in lines}
         options.pop("--help")
         assert told == options, (form, told, options)
-
-
-def complete(*words):
-    """What bash offers for the last of these words."""
-    script = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _dprobes; printf "%s\\n" "${COMPREPLY[@]}"'
-    where = os.path.join(BUILD, "src", "cmd")
-    r = subprocess.run(["bash", "-c", script, "bash", os.path.join(where, "dprobes.bash"), "dprobes", *words],
-                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=where)
-    assert not r.stderr, r.stderr
-    return set(r.stdout.split())
-
-
-@test
-def completion():
-    """bash completes subcommands, the options of each help, and values by their kinds"""
-    known = forms()
-    assert complete("") == {form[0] for form in known} | {"--help", "--version"}
-    assert complete("tr") == {"trace"}
-    for name in {form[0] for form in known}:
-        both = [options for form, options in known.items() if form[0] == name]
-        letters = {letter for options in both for letter, value in options.values() if letter}
-        assert complete(name, "-") == {n for options in both for n in options} | letters, name
-        for option in {n for options in both for n, (letter, value) in options.items() if not value}:
-            assert not complete(name, option, "--ver"), (name, option)
-    assert str(os.getpid()) in complete("list", "-p", "") and str(os.getpid()) in complete("trace", "--pid", "=")
-    parts = (whole_help(name).split("\nFormats:\n")[1].split("\n\n")[0] for name in ("trace", "vars"))
-    of_events, of_records = (set(re.findall(r"^  ([a-z]+) ", part, re.M)) for part in parts)
-    assert len(of_events) > len(of_records) > 2 and of_records < of_events
-    assert complete("trace", "--format", "=", "") == of_events and complete("vars", "--format", "") == of_records
-    assert complete("insert", "--jit", "o") == {"on", "off"} and complete("-i", "--jit", "a") == {"auto"}
-    assert complete("kernel", "l") == {"load"} and "dprobes.bash" in complete("kernel", "load", "dprobes.b")
-    for words in (("--output",), ("--",), ("-p", "1", "-o")):
-        assert "dprobes.bash" in complete("trace", *words, "dprobes."), words
-    assert not complete("trace", "--duration", "") and not complete("verify", "")
 
 
 run()
