@@ -70,6 +70,7 @@ struct dp_hit {
 	u32 flags;  /* DP_PROBE_* of the probe */
 	bool aside; /* reads must not be seen by debug registers */
 	u32 stop;   /* not 0: a program asks that the process stops behind this hit */
+	u32 core;   /* DP_CORE_* and a process: of an exit to a core dump */
 	bool held;  /* records of this hit wait (struct dp_pending) */
 	u64 near;   /* address of the bytes that are in line; 0: none are, DP_NEAR_OFF: none shall be */
 	u64 taken;  /* bit i: the program has had byte i of them */

@@ -36,9 +36,15 @@ struct dp_rpn_head { /* begins the payload of records that RPN programs log */
 	u16 major, minor;
 	u16 cs, ss;
 	u32 pid;
-	u32 pad; /* bytes behind the last item, since records have whole words */
+	u32 pad; /* its lowest three bits: bytes behind the last item, since records have whole words; DP_CORE_* */
 	u64 ip, sp;
 };
+
+/* Of an exit to a core dump, in the head: what has become of it, and the process that had it. */
+#define DP_CORE_MADE 0x8
+#define DP_CORE_LIMITED 0x10 /* the process's own RLIMIT_CORE is 0 */
+#define DP_CORE_FAILED 0x20
+#define DP_CORE_PID(pad) ((pad) >> 8)
 
 /* Items of a log record: token (s8), count (u16), then bytes or words. */
 enum dp_token {

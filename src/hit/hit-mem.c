@@ -21,6 +21,8 @@
 #define SYS_PROCESS_VM_READV 310
 #define SYS_PROCESS_VM_WRITEV 311
 #define PR_GET_NAME 16
+#define RLIMIT_CORE 4
+#define HAS_CORE 0x80u /* in what wait tells */
 #define PAGE 4096ull
 
 struct iovec_rt {
@@ -345,13 +347,13 @@ static void return_to_hit(struct dp_hit *h)
 }
 
 /* In the copy: die of SIGABRT, with a core as large as is allowed. Does not return. */
-static void die_with_core(struct dp_hit *h)
+static void die_with_core(struct dp_hit *h, bool any)
 {
 	u64 limits[2], by_default[4] = {0}, all = ~0ull;
 
-	if (!dp_syscall(SYS_PRLIMIT64, 0, 4 /* RLIMIT_CORE */, 0, (u64)limits, 0, 0)) {
+	if (any && !dp_syscall(SYS_PRLIMIT64, 0, RLIMIT_CORE, 0, (u64)limits, 0, 0)) {
 		limits[0] = limits[1];
-		dp_syscall(SYS_PRLIMIT64, 0, 4, (u64)limits, 0, 0, 0);
+		dp_syscall(SYS_PRLIMIT64, 0, RLIMIT_CORE, (u64)limits, 0, 0, 0);
 	}
 	dp_syscall(SYS_RT_SIGACTION, 6, (u64)by_default, 0, 8, 0, 0);
 	dp_syscall(SYS_RT_SIGPROCMASK, 2, (u64)&all, 0, 8, 0, 0);
@@ -363,23 +365,30 @@ static void die_with_core(struct dp_hit *h)
  * A copy of the process dies for it. The copy ends without a signal to the program, and only a wait for children of
  * that kind sees it. The thread stands still until the core is written.
  */
-static void dump(struct dp_hit *h)
+static u32 dump(struct dp_hit *h, bool any)
 {
+	u64 limits[2] = {0};
+	u32 status = 0;
 	s64 pid;
 
+	if (!any && !dp_syscall(SYS_PRLIMIT64, 0, RLIMIT_CORE, 0, (u64)limits, 0, 0) && !limits[0])
+		return DP_CORE_LIMITED;
 	pid = dp_syscall(SYS_CLONE, 0, 0, 0, 0, 0, 0);
 	if (pid == 0)
-		die_with_core(h);
-	while (pid > 0 && dp_syscall(SYS_WAIT4, (u64)pid, 0, 0x40000000 /* __WALL */, 0, 0, 0) == -EINTR)
+		die_with_core(h, any);
+	if (pid < 0)
+		return DP_CORE_FAILED;
+	while (dp_syscall(SYS_WAIT4, (u64)pid, (u64)&status, 0x40000000 /* __WALL */, 0, 0, 0) == -EINTR)
 		;
+	return (u32)pid << 8 | (status & HAS_CORE ? DP_CORE_MADE : DP_CORE_FAILED);
 }
 
 void dp_hit_exit(struct dp_hit *h, u32 facility)
 {
 	if (!(h->ctl->caps & DP_CAP_DUMP))
 		return;
-	if (facility == DP_EXIT_COREDUMP)
-		dump(h);
+	if (facility >= DP_EXIT_COREDUMP)
+		h->core = dump(h, facility == DP_EXIT_COREDUMP_ANY);
 	else
 		h->rec_flags |= DP_REC_STOP;
 }

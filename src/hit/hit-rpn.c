@@ -92,7 +92,7 @@ enum dp_run_result dp_rpn_end(struct dp_hit *h)
 	/* A program without a log; one that logged nothing has a record all the same. */
 	if (!h->log_len)
 		return DP_RUN_FILTERED;
-	dp_rpn_head(h)->pad = -h->log_len & 7;
+	dp_rpn_head(h)->pad = (-h->log_len & 7) | h->core;
 	return DP_RUN_LOG;
 }
 

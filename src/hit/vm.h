@@ -29,6 +29,7 @@ static inline enum dp_run_result dp_vm_run(struct dp_hit *h)
 	h->faults = 0;
 	h->exceptions = 0;
 	h->work = h->prog->work;
+	h->core = 0;
 #ifndef __KERNEL__ /* nothing is compiled there */
 	if (h->prog->compiled)
 		return ((dp_vm_compiled *)h->prog->compiled)(h);

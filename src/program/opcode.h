@@ -155,6 +155,7 @@ enum dp_bad_operand {
 #define DP_EXIT_KDB 1
 #define DP_EXIT_CRASHDUMP 2
 #define DP_EXIT_COREDUMP 3
+#define DP_EXIT_COREDUMP_ANY 4 /* whatever RLIMIT_CORE is, as far as it can be raised */
 
 /* Where a state of cpustates.def comes from. */
 enum dp_cpustate_source { DP_CPUSTATE_FX, DP_CPUSTATE_SEGMENT, DP_CPUSTATE_KERNEL };

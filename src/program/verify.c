@@ -145,10 +145,10 @@ static int check_operand(struct verifier *v, const struct dp_op_view *insn, u32 
 	case DP_KIND_LEN:
 		return x >= 0 && x <= (s64)DP_LOGMAX ? 0 : bad(v, insn, E_PROG_OPERAND, x);
 	case DP_KIND_EXITTO:
-		if (x < DP_EXIT_KDB || x > DP_EXIT_COREDUMP)
+		if (x < DP_EXIT_KDB || x > DP_EXIT_COREDUMP_ANY)
 			return bad(v, insn, E_PROG_OPERAND, x);
 		if (v->p->in_kernel)
-			return x == DP_EXIT_COREDUMP ? bad(v, insn, E_PROG_KERNEL, x) : 0;
+			return x >= DP_EXIT_COREDUMP ? bad(v, insn, E_PROG_KERNEL, x) : 0;
 		return x == DP_EXIT_CRASHDUMP ? bad(v, insn, E_PROG_WORLD, x) : 0;
 	case DP_KIND_TEXT:
 		return x <= (s64)DP_LOGMAX ? 0 : bad(v, insn, E_PROG_OPERAND, x);

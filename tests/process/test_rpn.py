@@ -392,31 +392,16 @@ def processor():
     assert o.end() == 0
 
 
-@alone
-def core():
-    """exit 3 makes a core dump, and the process goes on"""
-    with open("/proc/sys/kernel/core_pattern") as f:
-        pattern = f.read().strip()
-    here = os.path.join(DIR, "cores")
-    os.makedirs(here, exist_ok=True)
-    where = os.path.dirname(pattern) if pattern.startswith("/") else here
-    before = set(os.listdir(where)) if os.path.isdir(where) else set()
-    o = Obey(cwd=here)
-    dprobes("insert", program("core.rpn", body("push d, 7; log 1; exit 3", more="maxhits = 1")), check=0)
-    assert o("add 1 2") == "3" and o("add 2 2") == "4" and o("counter") == "5"
-    logged("8 bytes")
-    assert o.end() == 0
-    if pattern.startswith("|") or "/" in pattern[1:] and "%" in where \
-            or resource.getrlimit(resource.RLIMIT_CORE)[1] == 0:
-        raise Skip("cores do not go to a known directory here")
-    found = 0
+def cores_in(where, before):
+    """Those of the target that are new, looked at and removed."""
+    found = []
     gdb = shutil.which("gdb")
     for name in set(os.listdir(where)) - before:
         path = os.path.join(where, name)
         with open(path, "rb") as f:
             if f.read(4) != b"\x7fELF" or OBEY.encode() not in f.read(1 << 20):
                 continue
-        found += 1
+        found.append(path)
         if gdb:
             said = subprocess.run([gdb, "-nx", "-batch", "-ex", "bt", "-ex", "p $rdi", "-ex", "p $rsi", OBEY, path],
                                   stdout=subprocess.PIPE,
@@ -426,9 +411,45 @@ def core():
             assert "$1 = 1\n$2 = 2\n" in said, said
         assert os.stat(path).st_blocks * 512 < 16 << 20, os.stat(path)
         os.unlink(path)
-    assert found == 1, found
-    if not gdb:
-        raise Skip("gdb is not installed: the core was not looked at")
+    return found
+
+
+@alone
+def core():
+    """exit 3 makes a core dump as far as the process's limit allows, exit 4 all the same; the log says where it is,
+    and the process goes on"""
+    with open("/proc/sys/kernel/core_pattern") as f:
+        pattern = f.read().strip()
+    here = os.path.join(DIR, "cores")
+    os.makedirs(here, exist_ok=True)
+    where = os.path.dirname(pattern) if pattern.startswith("/") else here
+    before = set(os.listdir(where)) if os.path.isdir(where) else set()
+    limits = resource.getrlimit(resource.RLIMIT_CORE)
+    known = not pattern.startswith("|") and not ("/" in pattern[1:] and "%" in where)
+    for number, limit, made in ((3, limits[1], True), (3, 0, False), (4, 0, True)):
+        made &= limits[1] != 0
+        resource.setrlimit(resource.RLIMIT_CORE, (limit, limits[1]))
+        try:
+            o = Obey(cwd=here)
+        finally:
+            resource.setrlimit(resource.RLIMIT_CORE, limits)
+        code = "push d, 7; log 1; exit %d" % number
+        dprobes("insert", program("core.rpn", body(code, more="maxhits = 1")), "-p", o.pid, check=0)
+        assert o("add 1 2") == "3" and o("add 2 2") == "4" and o("counter") == "5"
+        logged("8 bytes")
+        said = logged(r"dprobes\(1,0\) process %d: (.*)" % o.pid).group(1)
+        found = cores_in(where, before) if known else []
+        assert not known or len(found) == made, (number, limit, found)
+        if not made and limits[1]:
+            assert "ulimit -c" in said, said
+        if found and "%" not in re.sub("%[pPiI]", "", pattern):
+            assert said == "core dumped: " + found[0], (said, found)
+        clean()
+        assert o.end() == 0
+    if not known:
+        raise Skip("cores do not go to a known directory here: %s" % pattern)
+    if limits[1] == 0 or not shutil.which("gdb"):
+        raise Skip("no core was looked at: the hard limit is 0, or there is no gdb")
 
 
 @alone

@@ -601,9 +601,9 @@ static void special(struct dpcc *c, struct node *n)
 		dp_cc_gen_value(c, dp_cc_cast_to(c, dp_cc_to_value(c, n->a->a), &dp_cc_type_ulong));
 		dp_cc_emit(c, "pop r,%s", n->op);
 	} else { /* exit_to */
-		if (!dp_cc_fold(n->a->a, &v) || v < 1 || v > 3)
+		if (!dp_cc_fold(n->a->a, &v) || v < 1 || v > 4)
 			dp_cc_fail(c, n->tok, E_DPCC_TYPE,
-				   "exit_to takes 1 (debugger), 2 (crash dump) or 3 (core dump)");
+				   "exit_to takes 1 (debugger), 2 (crash dump), 3 or 4 (core dump)");
 		dp_cc_emit(c, "exit %lld", (long long)v);
 	}
 }

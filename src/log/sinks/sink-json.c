@@ -7,6 +7,7 @@
  */
 #include <stdio.h>
 
+#include "log/core-text.h"
 #include "log/aggregate.h"
 #include "log/log-rpn.h"
 #include "log/sinks.h"
@@ -101,9 +102,12 @@ static void begin(struct dp_sink *s, const struct dp_sink_record *r)
 static void end(struct dp_sink *s, const struct dp_sink_record *r)
 {
 	struct dp_json *j = json(s);
+	char text[512];
 
 	if (!s->program)
 		dp_json_close(j, '}');
+	if (s->program && !(r->rec->flags & DP_REC_TRACE) && dp_core_text(r->head, text, sizeof(text)))
+		dp_json_put_string(j, "core", text);
 	if (s->program && r->rec->flags & DP_REC_STOP) {
 		dp_json_key(j, "stopped");
 		dp_json_bool(j, true);

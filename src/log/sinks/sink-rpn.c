@@ -3,6 +3,7 @@
  * Records of probe programs as text: the two lines that Dynamic Probes writes to the system log, and below them the
  * fields, or the bytes in rows where nothing describes them. Their aggregates: sink-table.c.
  */
+#include "log/core-text.h"
 #include "log/log-rpn.h"
 #include "log/sinks/sink-table.h"
 #include "log/sinks.h"
@@ -109,8 +110,21 @@ static void field_end(struct dp_sink *s)
 	dp_line_char(s->line, '\n');
 }
 
+static void put_core(struct dp_sink *s, const struct dp_sink_record *r)
+{
+	char text[512];
+
+	if (!dp_core_text(r->head, text, sizeof(text)))
+		return;
+	put(s->line, "dprobes(%u,%u) process %u: ", r->head->major, r->head->minor, r->head->pid);
+	dp_line_clean(s->line, text, strlen(text), "");
+	dp_line_char(s->line, '\n');
+}
+
 static void end(struct dp_sink *s, const struct dp_sink_record *r)
 {
+	if (!(r->rec->flags & DP_REC_TRACE))
+		put_core(s, r);
 	if (r->rec->flags & DP_REC_STOP)
 		put(s->line, "dprobes(%u,%u) process %u is stopped: gdb -p %u, or kill -CONT %u\n", r->head->major,
 		    r->head->minor, r->head->pid, r->head->pid, r->head->pid);
