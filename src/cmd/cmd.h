@@ -58,7 +58,7 @@ int dp_cmd_complete(int argc, char **argv);
 /* On standard output, in 24 lines of 80 columns: what there is, and the help of one subcommand. */
 void dp_cmd_print_overview(void);
 void dp_cmd_print_help(enum cmd_verb verb);
-void dp_cmd_each_topic(void (*take)(void *arg, const char *name), void *arg); /* that is no subcommand */
+void dp_cmd_each_topic(cmd_take_named *take, void *arg); /* that is no subcommand */
 
 /*
  * A process beside a trace: it lets our processes go on should we be stopped while we trace them, and, where asked,

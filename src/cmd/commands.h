@@ -144,4 +144,8 @@ const struct cmd_option *dp_cmd_option_lettered(enum cmd_verb verb, char letter)
 /* The first form of a name; VERB_NONE: no subcommand has it. */
 enum cmd_verb dp_cmd_verb_named(const char *name);
 
+/* The formats that an option of this kind takes. */
+typedef void cmd_take_named(void *arg, const char *name, const char *help);
+void dp_cmd_each_format(enum cmd_kind kind, cmd_take_named *take, void *arg);
+
 #endif

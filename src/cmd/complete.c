@@ -10,39 +10,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/cmd.h"
-#include "cmd/names-cache.h"
-#include "lang/dpcc/syscalls.h"
-#include "run/run-select.h"
-#include "symbols/statics.h"
-#include "symbols/vars.h"
+#include "cmd/complete.h"
 
-#define WORDS 128
 #define CANDIDATES 2000
-
-struct line {
-	char *words[WORDS]; /* behind "dprobes", as the shell would pass them; the last one is being written */
-	u32 n;
-	char quote; /* that the last one is in; 0: none */
-};
-
-struct candidates {
-	const char *word; /* what they begin with */
-	size_t word_len;
-	size_t kept;        /* bytes of the word that stand before what is completed, and */
-	size_t hidden;      /* of the word that are not printed: bash has made a word of its own of them */
-	const char *before; /* of the word: printed in front of each */
-	u32 n;
-};
 
 /* ---- the line ---- */
 
 /* Takes the line apart in place, as shells do it. */
-static void split(struct line *l, char *text)
+static void split(struct complete_line *l, char *text)
 {
 	char *to = text, *start;
 
-	while (l->n < WORDS) {
+	while (l->n < COMPLETE_WORDS) {
 		while (isspace((unsigned char)*text))
 			text++;
 		start = to = text;
@@ -67,7 +46,7 @@ static void split(struct line *l, char *text)
 }
 
 /* What stands before the command and itself goes: sudo, a path. */
-static bool cut_command(struct line *l)
+static bool cut_command(struct complete_line *l)
 {
 	for (u32 i = l->n - 1; i--;) {
 		const char *slash = strrchr(l->words[i], '/');
@@ -83,11 +62,23 @@ static bool cut_command(struct line *l)
 
 /* ---- candidates ---- */
 
-static void put(struct candidates *c, const char *value, const char *about)
+/* Whether the shell takes the text as it is. A file chooses the names of its functions: none may become a command. */
+static bool is_plain(const struct candidates *c, const char *text)
+{
+	if (c->quote == '\'')
+		return !strchr(text, '\'');
+	if (c->quote == '"')
+		return !strpbrk(text, "\"$`\\!");
+	while (c->is_bash && (isalnum((unsigned char)*text) || (*text && strchr("_.@:/+-,=%", *text))))
+		text++;
+	return !c->is_bash || !*text; /* the others quote what needs it */
+}
+
+void dp_complete_put(struct candidates *c, const char *value, const char *about)
 {
 	const char *shown = value;
 
-	if (strncmp(value, c->word, c->word_len) != 0 || c->n == CANDIDATES)
+	if (strncmp(value, c->word, c->word_len) != 0 || c->n == CANDIDATES || !is_plain(c, value))
 		return;
 	c->n++;
 	if (c->hidden >= c->kept)
@@ -101,7 +92,7 @@ static void put(struct candidates *c, const char *value, const char *about)
 }
 
 /* From here on the first `n` bytes of the word stand as they are. */
-static void keep(struct candidates *c, size_t n)
+void dp_complete_keep(struct candidates *c, size_t n)
 {
 	c->kept += n;
 	c->word += n;
@@ -115,26 +106,20 @@ static void put_alternatives(struct candidates *c, const char *words)
 	for (size_t n; *words; words += n + (words[n] == '|')) {
 		n = strcspn(words, "|");
 		snprintf(word, sizeof(word), "%.*s", (int)n, words);
-		put(c, word, NULL);
+		dp_complete_put(c, word, NULL);
 	}
 }
 
-static void put_formats(struct candidates *c, enum cmd_kind kind)
+static void put_named(void *c, const char *name, const char *help)
 {
-#define DP_FORMAT(id, name, events, programs, help) put(c, name, help);
-#define DP_EVENT_FORMAT(id, name, events, help) \
-	if (kind == KIND_FORMAT)                \
-		put(c, name, help);
-#include "log/formats.def"
-#undef DP_EVENT_FORMAT
-#undef DP_FORMAT
+	dp_complete_put(c, name, help);
 }
 
 static void put_subcommands(struct candidates *c)
 {
 	for (enum cmd_verb v = VERB_NONE + 1; v < VERB_COUNT; v++)
 		if (dp_cmd_specs[v].purpose)
-			put(c, dp_cmd_specs[v].name, dp_cmd_specs[v].purpose);
+			dp_complete_put(c, dp_cmd_specs[v].name, dp_cmd_specs[v].purpose);
 }
 
 /* Ids with what they run; or names, where some are wanted and the word is none of a number. */
@@ -162,261 +147,12 @@ static void put_processes(struct candidates *c, bool names)
 		if (f)
 			fclose(f);
 		comm[strcspn(comm, "\n")] = '\0';
-		put(c, e->d_name, comm);
+		dp_complete_put(c, e->d_name, comm);
 		if (names && c->word_len && !isdigit((unsigned char)*c->word))
-			put(c, strrchr(exe, '/') + 1, e->d_name);
+			dp_complete_put(c, strrchr(exe, '/') + 1, e->d_name);
 	}
 	if (dir)
 		closedir(dir);
-}
-
-/* ---- names of a program ---- */
-
-/* Where the names of a command line come from. */
-struct subject {
-	pid_t pid;        /* 0: none */
-	const char *file; /* NULL: none */
-};
-
-static const char *value_of(const struct line *l, enum cmd_verb verb, enum cmd_option_id id)
-{
-	for (u32 i = 1; i + 1 < l->n; i++) {
-		const char *w = l->words[i];
-		const struct cmd_option *o = NULL;
-		size_t n = strcspn(w, "=");
-
-		if (!strncmp(w, "--", 2))
-			o = dp_cmd_option_named(verb, w + 2, n - DP_MIN(n, 2ul));
-		else if (w[0] == '-' && w[1])
-			o = dp_cmd_option_lettered(verb, w[1]);
-		if (!o || o->id != id || !o->value)
-			continue;
-		if (w[1] == '-')
-			return w[n] ? w + n + 1 : l->words[i + 1];
-		return w[2] ? w + 2 : l->words[i + 1];
-	}
-	return NULL;
-}
-
-static pid_t first_process(const char *who)
-{
-	struct dp_select s = {0};
-	struct dp_pids pids = {0};
-	struct dp_error err;
-	pid_t pid = 0;
-
-	if (who && dp_select_add(&s, who) && !dp_select_find(&s, &pids, &err) && pids.n)
-		pid = pids.v[0];
-	dp_pids_free(&pids);
-	dp_select_free(&s);
-	return pid;
-}
-
-static struct subject find_subject(const struct line *l, enum cmd_verb verb)
-{
-	struct subject s = {first_process(value_of(l, verb, OPT_PID)), NULL};
-
-	if (verb == VERB_TRACE || verb == VERB_RECORD)
-		s.file = value_of(l, verb, OPT_ALL);
-	else if (l->n > 2 && l->words[1][0] != '-')
-		s.file = l->words[1];
-	return s;
-}
-
-/* The part of a file's name by which its functions are named: libc.so.6 is libc. */
-static void short_name(char *buf, size_t size, const char *path)
-{
-	const char *base = strrchr(path, '/'), *so;
-
-	base = base ? base + 1 : path;
-	so = strstr(base, ".so");
-	snprintf(buf, size, "%.*s", so && (!so[3] || so[3] == '.') ? (int)(so - base) : (int)strlen(base), base);
-}
-
-/* The module of that name, as short_name() has it or as the file is called; NULL: the executable. */
-static struct dp_module *open_module(const struct subject *s, const char *name)
-{
-	struct dp_module *m = NULL;
-	struct dp_maps maps;
-	char exe[64], path[4096], own[256];
-	ssize_t n;
-
-	if (!s->pid)
-		return s->file && !dp_module_open(&m, s->file, NULL) ? m : NULL;
-	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)s->pid);
-	n = readlink(exe, path, sizeof(path) - 1);
-	path[DP_MAX(n, 0l)] = '\0';
-	if (dp_maps_read(&maps, s->pid, NULL))
-		return NULL;
-	for (size_t i = 0; i < maps.n && !m; i++) {
-		const struct dp_map *map = &maps.v[i];
-		const char *base = strrchr(map->path, '/');
-		int fd;
-
-		if (!map->x || !base)
-			continue;
-		short_name(own, sizeof(own), map->path);
-		if (name && *name ? strcmp(name, own) && strcmp(name, base + 1) && strcmp(name, map->path)
-				  : strcmp(map->path, path))
-			continue;
-		fd = dp_map_open(s->pid, map);
-		if (fd >= 0 && dp_module_open_fd(&m, fd, map->path, NULL))
-			m = NULL;
-		if (fd >= 0)
-			close(fd);
-	}
-	dp_maps_free(&maps);
-	return m;
-}
-
-static void put_modules(struct candidates *c, const struct subject *s)
-{
-	struct dp_maps maps;
-	char own[256], seen[256] = "";
-
-	put(c, "kernel:", "functions of the kernel");
-	if (!s->pid || dp_maps_read(&maps, s->pid, NULL))
-		return;
-	for (size_t i = 0; i < maps.n; i++) {
-		if (!maps.v[i].x || maps.v[i].path[0] != '/')
-			continue;
-		short_name(own, sizeof(own) - 1, maps.v[i].path);
-		strcat(own, ":");
-		if (strcmp(own, seen) != 0)
-			put(c, own, maps.v[i].path);
-		memcpy(seen, own, sizeof(seen));
-	}
-	dp_maps_free(&maps);
-}
-
-static void put_name(void *c, const char *name)
-{
-	put(c, name, NULL);
-}
-
-static void put_kernel(struct candidates *c)
-{
-	FILE *f = fopen("/proc/kallsyms", "re");
-	char text[512], name[256], kind;
-
-	while (f && fgets(text, sizeof(text), f))
-		if (sscanf(text, "%*x %c %255s", &kind, name) == 2 && strchr("tTwW", kind) && !strchr(text, '['))
-			put(c, name, NULL);
-	if (f)
-		fclose(f);
-}
-
-static void put_statics(struct candidates *c, struct dp_module *m)
-{
-	const struct dp_static *v;
-	char name[256];
-
-	for (u32 i = 0, n = dp_module_statics(m, &v); i < n; i++) {
-		snprintf(name, sizeof(name), "%s__%s", v[i].provider, v[i].name);
-		put(c, name, v[i].args);
-	}
-}
-
-static void put_calls(struct candidates *c)
-{
-	u32 numbers[DP_SYSCALLS_MAX], n = dp_syscalls_matching("*", numbers, DP_SYSCALLS_MAX);
-
-	for (u32 i = 0; i < n; i++)
-		put(c, dp_syscall_name_of(numbers[i]), NULL);
-}
-
-/* [MODULE:]FUNCTION; of a static probe or a system call where kind is u or s. */
-static void complete_place(struct candidates *c, const struct subject *s, char kind)
-{
-	const char *colon = strchr(c->word, ':');
-	char name[256] = "";
-	struct dp_module *m;
-
-	if (kind == 's') {
-		put_calls(c);
-		return;
-	}
-	if (colon && colon[1] != ':') {
-		snprintf(name, sizeof(name), "%.*s", (int)(colon - c->word), c->word);
-		keep(c, (size_t)(colon - c->word) + 1);
-		if (!strcmp(name, "kernel")) {
-			put_kernel(c);
-			return;
-		}
-	} else {
-		put_modules(c, s);
-	}
-	m = open_module(s, name);
-	if (m && kind == 'u')
-		put_statics(c, m);
-	else if (m)
-		dp_names_each(m, c->word, put_name, c);
-	dp_module_close(m);
-}
-
-static int put_variable(const char *name, int r, const struct dp_var *v, const struct dp_error *err, void *arg)
-{
-	char word[256];
-
-	snprintf(word, sizeof(word), "$%s", name);
-	put(arg, word, r ? "not available at this place" : "variable");
-	return 0;
-}
-
-static void put_variables(struct candidates *c, const struct subject *s, const char *place)
-{
-	const char *colon = strchr(place, ':'), *function = place;
-	char name[256] = "", function_name[256];
-	struct dp_symbol sym;
-	struct dp_module *m;
-
-	if (colon && colon[1] != ':') {
-		snprintf(name, sizeof(name), "%.*s", (int)(colon - place), place);
-		function = colon + 1;
-	}
-	snprintf(function_name, sizeof(function_name), "%.*s", (int)strcspn(function, " +%"), function);
-	m = open_module(s, name);
-	if (m && !dp_module_symbol(m, function_name, &sym, NULL))
-		dp_var_each(m, sym.addr, put_variable, c, NULL);
-	dp_module_close(m);
-}
-
-static void complete_value_of_event(struct candidates *c, const struct subject *s, char kind, const char *place)
-{
-	static const char *const known[] = {"$args",  "$arg1", "$arg2",      "$comm",   "$pid",      "$tid",
-					    "$cpu",   "$time", "$backtrace", "$caller", "$ip",       "$stack",
-					    "count",  "sum(",  "avg(",       "min(",    "max(",      "hist(",
-					    "lhist(", "by",    "if",         "top",     "quantiles("};
-
-	for (size_t i = 0; i < DP_ARRAY_SIZE(known); i++)
-		put(c, known[i], NULL);
-	if (kind == 'r') {
-		put(c, "$retval", "what the function returns");
-		put(c, "$duration", "nanoseconds of the call");
-	}
-	if (c->word[0] == '$' && (kind == 'p' || kind == 'r'))
-		put_variables(c, s, place);
-}
-
-static void complete_event(struct candidates *c, const struct subject *s)
-{
-	const char *blank = strchr(c->word, ' '), *last = strrchr(c->word, ' '), *place;
-	char kind = c->word[0];
-
-	if (!blank) {
-		put(c, "p ", "entry of a function, an instruction or a line");
-		put(c, "r ", "return of a function");
-		put(c, "u ", "static probe");
-		put(c, "s ", "system call");
-		put(c, "w ", "watchpoint");
-		return;
-	}
-	place = blank + strspn(blank, " ");
-	keep(c, (size_t)(last + 1 - c->word));
-	if (last < place)
-		complete_place(c, s, kind);
-	else
-		complete_value_of_event(c, s, kind, place);
 }
 
 /* ---- words ---- */
@@ -446,12 +182,12 @@ static const char *complete_value(struct candidates *c, const struct cmd_option 
 	puts("words");
 	if (o->kind == KIND_PID) {
 		if (comma)
-			keep(c, (size_t)(comma + 1 - c->word));
+			dp_complete_keep(c, (size_t)(comma + 1 - c->word));
 		put_processes(c, !strcmp(o->value, "WHO"));
 	} else if (o->kind == KIND_WORD) {
 		put_alternatives(c, o->value);
 	} else if (o->kind == KIND_FORMAT || o->kind == KIND_RECORD_FORMAT) {
-		put_formats(c, o->kind);
+		dp_cmd_each_format(o->kind, put_named, c);
 	}
 	return NULL;
 }
@@ -470,17 +206,17 @@ static void put_options(struct candidates *c, enum cmd_verb verb)
 			if (told)
 				continue;
 			snprintf(word, sizeof(word), "--%s", o->name);
-			put(c, word, o->help);
+			dp_complete_put(c, word, o->help);
 			snprintf(word, sizeof(word), "-%c", o->letter);
 			if (o->letter)
-				put(c, word, o->help);
+				dp_complete_put(c, word, o->help);
 		}
 }
 
-static const char *complete_operand(struct candidates *c, const struct line *l, enum cmd_verb verb)
+static const char *complete_operand(struct candidates *c, const struct complete_line *l, enum cmd_verb verb)
 {
 	const struct cmd_spec *spec = &dp_cmd_specs[verb];
-	struct subject s = find_subject(l, verb);
+	struct complete_subject s = dp_complete_subject(l, verb);
 	bool of_process = s.pid || s.file;
 
 	if (spec->words) {
@@ -490,14 +226,14 @@ static const char *complete_operand(struct candidates *c, const struct line *l, 
 	}
 	if (verb == VERB_TRACE || verb == VERB_RECORD) {
 		puts("words");
-		complete_event(c, &s);
+		dp_complete_event(c, &s);
 	} else if (of_process && (verb == VERB_GRAPH || verb == VERB_FUNCS || verb == VERB_LINES || verb == VERB_VARS ||
 				  verb == VERB_WATCH)) {
 		puts("words");
-		complete_place(c, &s, verb == VERB_WATCH ? 'w' : 'p');
+		dp_complete_place(c, &s, verb == VERB_WATCH ? 'w' : 'p');
 	} else if (verb == VERB_EXPLAIN) {
 		puts("words");
-#define DP_ERROR(id, name, number, sentence, ...) put(c, name, sentence);
+#define DP_ERROR(id, name, number, sentence, ...) dp_complete_put(c, name, sentence);
 #include "base/errors.def"
 #undef DP_ERROR
 	} else {
@@ -506,7 +242,7 @@ static const char *complete_operand(struct candidates *c, const struct line *l, 
 	return NULL;
 }
 
-static const char *complete(struct candidates *c, const struct line *l)
+static const char *complete(struct candidates *c, const struct complete_line *l)
 {
 	const char *word = l->words[l->n - 1], *before = l->n > 1 ? l->words[l->n - 2] : "", *equals;
 	const struct cmd_option *o;
@@ -521,7 +257,7 @@ static const char *complete(struct candidates *c, const struct line *l)
 		if (l->n == 1)
 			put_alternatives(c, "help|--help|--version");
 		else
-			dp_cmd_each_topic(put_name, c);
+			dp_cmd_each_topic(put_named, c);
 		return NULL;
 	}
 	verb = dp_cmd_verb_named(l->words[0]);
@@ -535,7 +271,7 @@ static const char *complete(struct candidates *c, const struct line *l)
 	equals = !strncmp(word, "--", 2) ? strchr(word, '=') : NULL;
 	o = find_option(verb, equals ? word : before);
 	if (equals)
-		keep(c, (size_t)(equals + 1 - word));
+		dp_complete_keep(c, (size_t)(equals + 1 - word));
 	if (o && o->value && (equals || !strchr(before, '=')))
 		return complete_value(c, o);
 	if (*word == '-') {
@@ -549,7 +285,7 @@ static const char *complete(struct candidates *c, const struct line *l)
 int dp_cmd_complete(int argc, char **argv)
 {
 	struct candidates c = {0};
-	struct line l = {0};
+	struct complete_line l = {0};
 	const char *instead, *last;
 	char *text;
 
@@ -562,11 +298,13 @@ int dp_cmd_complete(int argc, char **argv)
 	if (l.n > 1 && cut_command(&l)) {
 		c.before = c.word = l.words[l.n - 1];
 		c.word_len = strlen(c.word);
+		c.quote = l.quote;
+		c.is_bash = !strcmp(argv[1], "bash");
 		/* Bash begins a word behind each of these, outside of quotes. */
 		last = strpbrk(c.word, ":=");
 		for (const char *p = last; p && (p = strpbrk(p + 1, ":="));)
 			last = p;
-		if (last && !l.quote && !strcmp(argv[1], "bash"))
+		if (last && !l.quote && c.is_bash)
 			c.hidden = (size_t)(last + 1 - c.word);
 		instead = complete(&c, &l);
 		if (instead)

@@ -57,22 +57,11 @@ static void put_synopsis(const struct cmd_spec *spec)
 		printf("\\fBdprobes\\fR {\\fB\\-\\-%s\\fR | \\fB\\-%c\\fR} ...\n", spec->old, spec->old_letter);
 }
 
-static void put_format(const char *name, const char *help)
+static void put_format(void *arg, const char *name, const char *help)
 {
 	printf(".br\n\\fB%s\\fR: ", name);
 	put_escaped(help, strlen(help));
 	putchar('\n');
-}
-
-static void put_formats(enum cmd_kind kind)
-{
-#define DP_FORMAT(id, name, events, programs, help) put_format(name, help);
-#define DP_EVENT_FORMAT(id, name, events, help) \
-	if (kind == KIND_FORMAT)                \
-		put_format(name, help);
-#include "log/formats.def"
-#undef DP_EVENT_FORMAT
-#undef DP_FORMAT
 }
 
 static void put_option(const struct cmd_option *o)
@@ -93,7 +82,7 @@ static void put_option(const struct cmd_option *o)
 	put_escaped(o->help + 1, strlen(o->help) - 1);
 	fputs(".\n", stdout);
 	if (o->kind == KIND_FORMAT || o->kind == KIND_RECORD_FORMAT)
-		put_formats(o->kind);
+		dp_cmd_each_format(o->kind, put_format, NULL);
 }
 
 static void put_all_options(enum cmd_verb verb)

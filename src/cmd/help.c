@@ -82,15 +82,9 @@ static void print_option(FILE *out, const struct cmd_option *o)
 	print_two_columns(out, left, o->help);
 }
 
-static void print_formats(FILE *out, enum cmd_kind kind)
+static void print_format(void *out, const char *name, const char *help)
 {
-#define DP_FORMAT(id, name, events, programs, help) print_two_columns(out, name, help);
-#define DP_EVENT_FORMAT(id, name, events, help) \
-	if (kind == KIND_FORMAT)                \
-		print_two_columns(out, name, help);
-#include "log/formats.def"
-#undef DP_EVENT_FORMAT
-#undef DP_FORMAT
+	print_two_columns(out, name, help);
 }
 
 static void print_verb(FILE *out, enum cmd_verb verb, bool whole)
@@ -112,7 +106,7 @@ static void print_verb(FILE *out, enum cmd_verb verb, bool whole)
 	o = dp_cmd_option_named(verb, "format", strlen("format"));
 	if (o && whole) {
 		fprintf(out, "\nFormats:\n");
-		print_formats(out, o->kind);
+		dp_cmd_each_format(o->kind, print_format, out);
 	}
 	if (spec->examples) {
 		fprintf(out, "\nExamples:\n");
@@ -174,10 +168,10 @@ static const char *topic_name(int i, void *arg)
 	return i - nverbs < (int)DP_ARRAY_SIZE(topics) ? topics[i - nverbs].name : NULL;
 }
 
-void dp_cmd_each_topic(void (*take)(void *arg, const char *name), void *arg)
+void dp_cmd_each_topic(cmd_take_named *take, void *arg)
 {
 	for (size_t i = 0; i < DP_ARRAY_SIZE(topics); i++)
-		take(arg, topics[i].name);
+		take(arg, topics[i].name, topics[i].purpose);
 }
 
 static const struct topic *topic_named(const char *name)
@@ -220,7 +214,7 @@ int dp_cmd_help(int argc, char **argv)
 	else if (t && t->text)
 		print_lines(stdout, t->text, "");
 	else if (t)
-		print_formats(stdout, KIND_FORMAT);
+		dp_cmd_each_format(KIND_FORMAT, print_format, stdout);
 	else if (!strncasecmp(name, "E-", 2))
 		return dp_cmd_explain(argc, argv);
 	else {

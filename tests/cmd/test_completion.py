@@ -67,6 +67,7 @@ def events():
     shop = os.path.join(DIR, "shop")
     with open(shop + ".c", "w") as f:
         f.write("#include <unistd.h>\n#include <stdio.h>\n"
+                "int odd(void) __asm__(\"odd$name\"); int odd(void) { return 1; }\n"
                 "int add_order(int qty, const char *label) { return qty + label[0]; }\n"
                 "int main(void) { puts(\"ready\"); fflush(stdout); pause(); return add_order(1, \"x\"); }\n")
     subprocess.run(["gcc", "-g", "-O0", "-o", shop, shop + ".c"], check=True)
@@ -75,6 +76,10 @@ def events():
     trace = "dprobes trace -p %d " % p.pid
     assert words(trace + "'") == {"p ", "r ", "u ", "s ", "w "}
     assert words(trace + "'p add_") == {"p add_order"} == words(trace + '"p add_', "bash")
+    # What the shell would expand or run is not offered to it.
+    assert words(trace + "'p odd") == {"p odd$name"} and not words(trace + '"p odd')
+    assert words("dprobes funcs %s odd" % shop) == {"odd$name"} and not words("dprobes funcs %s odd" % shop, "bash")
+    assert not words(trace, "bash") and words(trace) == words(trace + "'")
     assert words(trace + "'p libc:mallo") >= {"p libc:malloc"} <= words(trace + "'p libc:mallo", "bash")
     assert "p libc:" in words(trace + "'p li")
     assert words(trace + "'p add_order $q") == {"p add_order $qty"}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Names of a program for the completion of shells: modules, functions, static probes, variables, in an event or alone. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/complete.h"
+#include "cmd/names-cache.h"
+#include "lang/dpcc/syscalls.h"
+#include "run/run-select.h"
+#include "symbols/statics.h"
+#include "symbols/vars.h"
+
+static const char *value_of(const struct complete_line *l, enum cmd_verb verb, enum cmd_option_id id)
+{
+	for (u32 i = 1; i + 1 < l->n; i++) {
+		const char *w = l->words[i];
+		const struct cmd_option *o = NULL;
+		size_t n = strcspn(w, "=");
+
+		if (!strncmp(w, "--", 2))
+			o = dp_cmd_option_named(verb, w + 2, n - DP_MIN(n, 2ul));
+		else if (w[0] == '-' && w[1])
+			o = dp_cmd_option_lettered(verb, w[1]);
+		if (!o || o->id != id || !o->value)
+			continue;
+		if (w[1] == '-')
+			return w[n] ? w + n + 1 : l->words[i + 1];
+		return w[2] ? w + 2 : l->words[i + 1];
+	}
+	return NULL;
+}
+
+static pid_t first_process(const char *who)
+{
+	struct dp_select s = {0};
+	struct dp_pids pids = {0};
+	struct dp_error err;
+	pid_t pid = 0;
+
+	if (who && dp_select_add(&s, who) && !dp_select_find(&s, &pids, &err) && pids.n)
+		pid = pids.v[0];
+	dp_pids_free(&pids);
+	dp_select_free(&s);
+	return pid;
+}
+
+struct complete_subject dp_complete_subject(const struct complete_line *l, enum cmd_verb verb)
+{
+	struct complete_subject s = {first_process(value_of(l, verb, OPT_PID)), NULL};
+
+	if (verb == VERB_TRACE || verb == VERB_RECORD)
+		s.file = value_of(l, verb, OPT_ALL);
+	else if (l->n > 2 && l->words[1][0] != '-')
+		s.file = l->words[1];
+	return s;
+}
+
+/* The part of a file's name by which its functions are named: libc.so.6 is libc. */
+static void short_name(char *buf, size_t size, const char *path)
+{
+	const char *base = strrchr(path, '/'), *so;
+
+	base = base ? base + 1 : path;
+	so = strstr(base, ".so");
+	snprintf(buf, size, "%.*s", so && (!so[3] || so[3] == '.') ? (int)(so - base) : (int)strlen(base), base);
+}
+
+/* The module of that name, as short_name() has it or as the file is called; NULL: the executable. */
+static struct dp_module *open_module(const struct complete_subject *s, const char *name)
+{
+	struct dp_module *m = NULL;
+	struct dp_maps maps;
+	char exe[64], path[4096], own[256];
+	ssize_t n;
+
+	if (!s->pid)
+		return s->file && !dp_module_open(&m, s->file, NULL) ? m : NULL;
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)s->pid);
+	n = readlink(exe, path, sizeof(path) - 1);
+	path[DP_MAX(n, 0l)] = '\0';
+	if (dp_maps_read(&maps, s->pid, NULL))
+		return NULL;
+	for (size_t i = 0; i < maps.n && !m; i++) {
+		const struct dp_map *map = &maps.v[i];
+		const char *base = strrchr(map->path, '/');
+		int fd;
+
+		if (!map->x || !base)
+			continue;
+		short_name(own, sizeof(own), map->path);
+		if (name && *name ? strcmp(name, own) && strcmp(name, base + 1) && strcmp(name, map->path)
+				  : strcmp(map->path, path))
+			continue;
+		fd = dp_map_open(s->pid, map);
+		if (fd >= 0 && dp_module_open_fd(&m, fd, map->path, NULL))
+			m = NULL;
+		if (fd >= 0)
+			close(fd);
+	}
+	dp_maps_free(&maps);
+	return m;
+}
+
+static void put_modules(struct candidates *c, const struct complete_subject *s)
+{
+	struct dp_maps maps;
+	char own[256], seen[256] = "";
+
+	dp_complete_put(c, "kernel:", "functions of the kernel");
+	if (!s->pid || dp_maps_read(&maps, s->pid, NULL))
+		return;
+	for (size_t i = 0; i < maps.n; i++) {
+		if (!maps.v[i].x || maps.v[i].path[0] != '/')
+			continue;
+		short_name(own, sizeof(own) - 1, maps.v[i].path);
+		strcat(own, ":");
+		if (strcmp(own, seen) != 0)
+			dp_complete_put(c, own, maps.v[i].path);
+		memcpy(seen, own, sizeof(seen));
+	}
+	dp_maps_free(&maps);
+}
+
+static void put_name(void *c, const char *name)
+{
+	dp_complete_put(c, name, NULL);
+}
+
+static void put_kernel(struct candidates *c)
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	char text[512], name[256], kind;
+
+	while (f && fgets(text, sizeof(text), f))
+		if (sscanf(text, "%*x %c %255s", &kind, name) == 2 && strchr("tTwW", kind) && !strchr(text, '['))
+			dp_complete_put(c, name, NULL);
+	if (f)
+		fclose(f);
+}
+
+static void put_statics(struct candidates *c, struct dp_module *m)
+{
+	const struct dp_static *v;
+	char name[256];
+
+	for (u32 i = 0, n = dp_module_statics(m, &v); i < n; i++) {
+		snprintf(name, sizeof(name), "%s__%s", v[i].provider, v[i].name);
+		dp_complete_put(c, name, v[i].args);
+	}
+}
+
+static void put_calls(struct candidates *c)
+{
+	u32 numbers[DP_SYSCALLS_MAX], n = dp_syscalls_matching("*", numbers, DP_SYSCALLS_MAX);
+
+	for (u32 i = 0; i < n; i++)
+		dp_complete_put(c, dp_syscall_name_of(numbers[i]), NULL);
+}
+
+void dp_complete_place(struct candidates *c, const struct complete_subject *s, char kind)
+{
+	const char *colon = strchr(c->word, ':');
+	char name[256] = "";
+	struct dp_module *m;
+
+	if (kind == 's') {
+		put_calls(c);
+		return;
+	}
+	if (colon && colon[1] != ':') {
+		snprintf(name, sizeof(name), "%.*s", (int)(colon - c->word), c->word);
+		dp_complete_keep(c, (size_t)(colon - c->word) + 1);
+		if (!strcmp(name, "kernel")) {
+			put_kernel(c);
+			return;
+		}
+	} else {
+		put_modules(c, s);
+	}
+	m = open_module(s, name);
+	if (m && kind == 'u')
+		put_statics(c, m);
+	else if (m)
+		dp_names_each(m, c->word, put_name, c);
+	dp_module_close(m);
+}
+
+static int put_variable(const char *name, int r, const struct dp_var *v, const struct dp_error *err, void *arg)
+{
+	char word[256];
+
+	snprintf(word, sizeof(word), "$%s", name);
+	dp_complete_put(arg, word, r ? "not available at this place" : "variable");
+	return 0;
+}
+
+static void put_variables(struct candidates *c, const struct complete_subject *s, const char *place)
+{
+	const char *colon = strchr(place, ':'), *function = place;
+	char name[256] = "", function_name[256];
+	struct dp_symbol sym;
+	struct dp_module *m;
+
+	if (colon && colon[1] != ':') {
+		snprintf(name, sizeof(name), "%.*s", (int)(colon - place), place);
+		function = colon + 1;
+	}
+	snprintf(function_name, sizeof(function_name), "%.*s", (int)strcspn(function, " +%"), function);
+	m = open_module(s, name);
+	if (m && !dp_module_symbol(m, function_name, &sym, NULL))
+		dp_var_each(m, sym.addr, put_variable, c, NULL);
+	dp_module_close(m);
+}
+
+static void complete_value_of_event(struct candidates *c, const struct complete_subject *s, char kind,
+				    const char *place)
+{
+	static const char *const known[] = {"$args",  "$arg1", "$arg2",      "$comm",   "$pid",      "$tid",
+					    "$cpu",   "$time", "$backtrace", "$caller", "$ip",       "$stack",
+					    "count",  "sum(",  "avg(",       "min(",    "max(",      "hist(",
+					    "lhist(", "by",    "if",         "top",     "quantiles("};
+
+	for (size_t i = 0; i < DP_ARRAY_SIZE(known); i++)
+		dp_complete_put(c, known[i], NULL);
+	if (kind == 'r') {
+		dp_complete_put(c, "$retval", "what the function returns");
+		dp_complete_put(c, "$duration", "nanoseconds of the call");
+	}
+	if (c->word[0] == '$' && (kind == 'p' || kind == 'r'))
+		put_variables(c, s, place);
+}
+
+void dp_complete_event(struct candidates *c, const struct complete_subject *s)
+{
+	const char *blank = strchr(c->word, ' '), *last = strrchr(c->word, ' '), *place;
+	char kind = c->word[0];
+
+	if (!blank) {
+		dp_complete_put(c, "p ", "entry of a function, an instruction or a line");
+		dp_complete_put(c, "r ", "return of a function");
+		dp_complete_put(c, "u ", "static probe");
+		dp_complete_put(c, "s ", "system call");
+		dp_complete_put(c, "w ", "watchpoint");
+		return;
+	}
+	place = blank + strspn(blank, " ");
+	dp_complete_keep(c, (size_t)(last + 1 - c->word));
+	if (last < place)
+		dp_complete_place(c, s, kind);
+	else
+		complete_value_of_event(c, s, kind, place);
+}
