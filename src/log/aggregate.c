@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "log/aggregate.h"
+#include "log/log-fields.h"
 #include "log/sink.h"
 
 const char *dp_agg_kind(const struct dp_rpn_aggregate *a)
@@ -91,9 +92,22 @@ double dp_agg_weight(const struct dp_rpn_aggregate *a, const u64 *v)
 	return sum;
 }
 
+/* Layouts of the program's header: all of its probes have them. */
+static const struct dp_rf_layout *layout_of(const struct dp_rpn_unit *u, u32 number)
+{
+	const struct dp_rf *rf = u->nprobes ? u->probes[0].rf : NULL;
+
+	for (u32 i = 0; rf && i < rf->nlayouts; i++)
+		if (rf->layouts[i].number == number && rf->layouts[i].is_enum)
+			return &rf->layouts[i];
+	return NULL;
+}
+
 void dp_agg_part(const struct dp_agg_table *t, u32 i, const u64 *key, char *buf, size_t size)
 {
 	const struct dp_agg_view *view = t->view;
+	const struct dp_rf_layout *layout = t->a->parts[i] == DP_KEY_NAMES ? layout_of(t->unit, t->a->layouts[i])
+									   : NULL;
 	char text[DP_KEY_TEXT_WORDS * 8 + 1] = "";
 
 	switch (t->a->parts[i]) {
@@ -112,6 +126,10 @@ void dp_agg_part(const struct dp_agg_table *t, u32 i, const u64 *key, char *buf,
 		break;
 	case DP_KEY_CODE:
 		dp_symbol_text(view->symbolize, view->arg, *key, false, buf, size);
+		break;
+	case DP_KEY_NAMES:
+		if (!layout || !dp_layout_name(layout, *key, buf, size))
+			snprintf(buf, size, "%lld", (long long)*key);
 		break;
 	case DP_KEY_STACK:
 		dp_agg_frame_name(t, key, 0, buf, size);
@@ -211,7 +229,7 @@ void dp_agg_show(enum dp_format format, const struct dp_rpn_unit *u, volatile co
 	union dp_sink_room room = {.s = {.ops = dp_format_of_programs(format), .line = &line, .dim = "", .plain = ""}};
 
 	for (u32 i = 0; i < u->naggregates; i++) {
-		struct dp_agg_table t = {.a = &u->aggregates[i], .module = u->name, .view = view};
+		struct dp_agg_table t = {.a = &u->aggregates[i], .unit = u, .module = u->name, .view = view};
 
 		if (t.a->loss)
 			continue;

@@ -24,6 +24,7 @@ struct dp_agg_entry { /* the words of one key; without keys there is one entry *
 
 struct dp_agg_table {
 	const struct dp_rpn_aggregate *a;
+	const struct dp_rpn_unit *unit;
 	const char *module;
 	const struct dp_agg_view *view;
 	const struct dp_agg_entry *v; /* the largest first */

@@ -116,48 +116,63 @@ static void number(struct show *s, enum dp_sink_kind kind, u64 v, bool hex)
 	give(s, &(struct dp_sink_value){.kind = kind, .bits = v, .hex = hex});
 }
 
-static void enumerator(struct show *s, const struct dp_rf_layout *e, u64 v)
+static void flags_text(const struct dp_rf_layout *e, u64 v, char *buf, size_t size)
 {
-	s64 wanted = extended(v, e->size * 8);
-
-	for (u32 i = 0; i < e->n; i++)
-		if (extended((u64)e->members[i].value, e->size * 8) == wanted) {
-			give_bytes(s, DP_SINK_NAME, e->members[i].name, strlen(e->members[i].name));
-			return;
-		}
-	number(s, DP_SINK_SIGNED, (u64)wanted, false);
-}
-
-/* The names of all that are set, with | between them, and what is left as a number. */
-static void flags(struct show *s, const struct dp_rf_layout *e, u64 v)
-{
-	char text[400];
 	u64 done = 0;
-	int n = 0;
+	size_t n = 0;
 
 	v &= e->size < 8 ? (1ull << e->size * 8) - 1 : ~0ull;
-	for (u32 i = 0; i < e->n && n < (int)sizeof(text) - 100; i++) {
+	for (u32 i = 0; i < e->n && n < size; i++) {
 		const struct dp_rf_member *m = &e->members[i];
 
 		if (m->mask & done || (v & m->mask) != (u64)m->value || (!m->mask && v))
 			continue;
-		n += snprintf(text + n, sizeof(text) - (size_t)n, "%s%.60s", n ? "|" : "", m->name);
+		n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "|" : "", m->name);
 		done |= m->mask;
 	}
-	if (v & ~done || !n)
-		n += snprintf(text + n, sizeof(text) - (size_t)n,
-			      n   ? "|0x%llx"
-			      : v ? "0x%llx"
-				  : "%llx",
-			      (unsigned long long)(v & ~done));
-	give_bytes(s, DP_SINK_NAME, text, (size_t)n);
+	if (n < size && (v & ~done || !n))
+		snprintf(buf + n, size - n, n ? "|0x%llx" : v ? "0x%llx" : "%llx", (unsigned long long)(v & ~done));
+}
+
+static const char *name_of(const struct dp_rf_layout *e, u64 v)
+{
+	u32 bits = e->size * 8;
+
+	for (u32 i = 0; i < e->n; i++)
+		if (extended((u64)e->members[i].value, bits) == extended(v, bits))
+			return e->members[i].name;
+	return NULL;
+}
+
+bool dp_layout_name(const struct dp_rf_layout *e, u64 v, char *buf, size_t size)
+{
+	const char *name = e->is_flags ? NULL : name_of(e, v);
+
+	if (e->is_flags)
+		flags_text(e, v, buf, size);
+	else if (name)
+		snprintf(buf, size, "%s", name);
+	return e->is_flags || name;
+}
+
+static void enumerator(struct show *s, const struct dp_rf_layout *e, u64 v)
+{
+	const char *name = name_of(e, v);
+	char text[400];
+
+	if (e->is_flags) {
+		flags_text(e, v, text, sizeof(text));
+		name = text;
+	}
+	if (name)
+		give_bytes(s, DP_SINK_NAME, name, strlen(name));
+	else
+		number(s, DP_SINK_SIGNED, (u64)extended(v, e->size * 8), false);
 }
 
 static void scalar(struct show *s, const struct dp_rf_type *t, u64 v, u32 bits)
 {
-	if (t->kind == DP_RF_LAYOUT && s->rf->layouts[t->layout].is_flags)
-		flags(s, &s->rf->layouts[t->layout], v);
-	else if (t->kind == DP_RF_LAYOUT)
+	if (t->kind == DP_RF_LAYOUT)
 		enumerator(s, &s->rf->layouts[t->layout], v);
 	else if (t->kind == DP_RF_CHAR)
 		number(s, DP_SINK_BYTE, (u8)v, false);

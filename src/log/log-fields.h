@@ -10,4 +10,10 @@
 bool dp_fields_parse(const u8 *items, size_t n);
 void dp_walk_described(struct dp_sink *s, const struct dp_rpn_context *c, const u8 *items, size_t n);
 
+/*
+ * The name that a value has in an enumeration; of flags all names, with | between them, and what is left as a number.
+ * False: it has none. 400 bytes are enough for flags; more of them are cut off.
+ */
+bool dp_layout_name(const struct dp_rf_layout *e, u64 v, char *buf, size_t size);
+
 #endif

@@ -76,7 +76,7 @@ static bool has_names(const struct dp_rpn_unit *u)
 {
 	for (u32 i = 0; i < u->naggregates; i++)
 		for (u32 k = 0; k < u->aggregates[i].nparts; k++)
-			if (u->aggregates[i].parts[k] >= DP_KEY_CODE)
+			if (u->aggregates[i].parts[k] == DP_KEY_CODE || u->aggregates[i].parts[k] == DP_KEY_STACK)
 				return true;
 	return false;
 }

@@ -141,6 +141,7 @@ def counts():
     assert len(t["entries"]) == 1 and t["entries"][0]["value"] > 0, t
     t = tables("p add_order count sum($qty), max($qty) avg($qty) by $label, $o->color")
     key = {e["key"][0]: e for e in t[("sum", "add_order_qty")]["entries"]}
+    assert key["retail"]["key"] == ["retail", "GREEN"], t
     assert key["retail"]["value"] == 6 and t[("max", "add_order_qty")]["entries"][0]["value"] == 13, t
     assert {e["key"][0]: e["value"] for e in t[("count", "add_order")]["entries"]}["retail"] == TIMES, t
 

@@ -158,6 +158,11 @@ def tables():
     found = {(t["kind"], t["aggregate"]): t for t in map(json.loads, re.findall("{.*libc[.].*", out))}
     assert found[("count", "write")]["value"] == 1, out
     assert [e["value"] for e in found[("sum", "read_count")]["entries"]] == [3], out
+    out = traced("s * count by $call, $error if $ret < 0", "s openat count by $flags", command=[program()],
+                 status=7)[1]
+    tables = [t for t in map(json.loads, re.findall("{.*libc[.].*", out))]
+    keys = sorted(e["key"] for t in tables for e in t["entries"])
+    assert keys == [["O_RDONLY|O_CLOEXEC"], ["O_WRONLY|O_CREAT"], ["lseek", "EINVAL"], ["openat", "ENOENT"]], out
 
 
 @test

@@ -3,6 +3,7 @@
  * count, sum, min, max, hist, put and get: values that are kept at the hit in words of the module,
  * with or without a key, and declared beside the code so that they are shown as what they are.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "lang/dpcc/dpcc-gen.h"
@@ -39,10 +40,12 @@ static u32 usual_keys(u32 kind)
 /* How a part of a key is kept and shown. */
 static u32 part_of(struct dpcc *c, const struct node *arg)
 {
-	const struct type *t = arg->a ? arg->a->type : NULL;
+	struct type *t = arg->a ? arg->a->type : NULL;
 
 	if (!t)
 		return arg->value ? DP_KEY_STACK : DP_KEY_TEXT;
+	if (t->lazy)
+		dp_cc_debug_complete(c, t);
 	if (is_text(t))
 		return DP_KEY_TEXT;
 	if (t->kind == TY_FUNC || (t->kind == TY_PTR && t->of->kind == TY_FUNC))
@@ -51,7 +54,7 @@ static u32 part_of(struct dpcc *c, const struct node *arg)
 		return DP_KEY_HEX;
 	if (t->kind != TY_INT || t->size > 8)
 		dp_cc_fail(c, arg->tok, E_DPCC_TYPE, "a key is a number, a pointer or a text");
-	return t->is_unsigned ? DP_KEY_UNSIGNED : DP_KEY_SIGNED;
+	return t->enums ? DP_KEY_NAMES : t->is_unsigned ? DP_KEY_UNSIGNED : DP_KEY_SIGNED;
 }
 
 /*
@@ -93,6 +96,8 @@ static void add_part(struct dpcc *c, struct dp_rpn_aggregate *wanted, struct nod
 		dp_cc_fail(c, t, E_DPCC_LIMIT, "a key has at most %d parts", DP_RPN_KEYS_MAX);
 	n = key_argument(c, last);
 	wanted->parts[wanted->nparts] = part_of(c, n);
+	if (wanted->parts[wanted->nparts] == DP_KEY_NAMES)
+		wanted->layouts[wanted->nparts] = (u32)strtoul(dp_cc_type_field(c, n->a->type, t) + 1, NULL, 10);
 	if (wanted->parts[wanted->nparts++] != DP_KEY_STACK)
 		return;
 	if (wanted->frames)
@@ -112,7 +117,8 @@ static struct aggregate *find(struct dpcc *c, const struct tok *t, const struct 
 		if (a->a.step != wanted->step)
 			dp_cc_fail(c, t, E_DPCC_TYPE, "'%.60s' has another step elsewhere", wanted->name);
 		if (a->a.nparts != wanted->nparts || a->a.frames != wanted->frames ||
-		    memcmp(a->a.parts, wanted->parts, sizeof(a->a.parts)))
+		    memcmp(a->a.parts, wanted->parts, sizeof(a->a.parts)) ||
+		    memcmp(a->a.layouts, wanted->layouts, sizeof(a->a.layouts)))
 			dp_cc_fail(c, t, E_DPCC_TYPE, "'%.60s' has keys of another type elsewhere", wanted->name);
 		return a;
 	}

@@ -18,7 +18,7 @@ const char *dp_rpn_aggregate_kind(u32 kind)
 
 const char *dp_rpn_key_kind(u32 part)
 {
-	static const char *const parts[] = {"signed", "unsigned", "hex", "text", "code", "stack"};
+	static const char *const parts[] = {"signed", "unsigned", "hex", "text", "code", "stack", "names"};
 
 	return part < DP_ARRAY_SIZE(parts) ? parts[part] : NULL;
 }
@@ -54,6 +54,8 @@ void dp_rpn_aggregate_text(const struct dp_rpn_aggregate *a, char *buf, size_t s
 		n += (size_t)snprintf(buf + n, size - n, "%s %s", i ? "" : " by", dp_rpn_key_kind(a->parts[i]));
 		if (a->parts[i] == DP_KEY_STACK)
 			n += (size_t)snprintf(buf + n, size - n, " %u", a->frames);
+		if (a->parts[i] == DP_KEY_NAMES)
+			n += (size_t)snprintf(buf + n, size - n, " %u", a->layouts[i]);
 	}
 	if (a->nparts)
 		n += (size_t)snprintf(buf + n, size - n, " %u", a->keys);
@@ -113,7 +115,7 @@ static bool aggregate_view(struct rpn_token t, struct dp_rpn_aggregate *a)
 	return t.kind == RPN_END;
 }
 
-/* [by PART... KEYS] and how it is shown; a call chain is "stack N", its length */
+/* [by PART... KEYS] and how it is shown; a call chain is "stack N", its length; "names N", of layout TN */
 static bool aggregate_key(struct rpn_token t, struct dp_rpn_aggregate *a)
 {
 	if (!dp_rpn_is(&t, "by"))
@@ -126,9 +128,14 @@ static bool aggregate_key(struct rpn_token t, struct dp_rpn_aggregate *a)
 		if (!dp_rpn_key_kind(part) || a->nparts == DP_RPN_KEYS_MAX)
 			return false;
 		a->parts[a->nparts++] = part;
-		if (part != DP_KEY_STACK)
+		if (part != DP_KEY_STACK && part != DP_KEY_NAMES)
 			continue;
 		t = after(&t);
+		if (part == DP_KEY_NAMES) {
+			if (!number_within(&t, 1u << 24, &a->layouts[a->nparts - 1]))
+				return false;
+			continue;
+		}
 		if (a->frames || !number_within(&t, DP_FRAMES_MAX, &a->frames) || !a->frames)
 			return false;
 	}

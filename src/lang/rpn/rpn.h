@@ -64,22 +64,24 @@ enum dp_rpn_key {
 	DP_KEY_TEXT,
 	DP_KEY_CODE,  /* an address of code, shown by name */
 	DP_KEY_STACK, /* a call chain as `push frames` leaves it: its words are those of the stack, the hit last */
+	DP_KEY_NAMES, /* a number whose names a layout has */
 };
 #define DP_RPN_KEYS_MAX 4   /* parts of one key */
 #define DP_KEY_TEXT_WORDS 8 /* of a text in a key */
 
 struct dp_rpn_aggregate { /* local variables that are shown as what they add up to */
 	char name[64];
-	u32 kind, index;            /* enum dp_aggregate_kind */
-	u32 nparts;                 /* of a key; 0: without keys */
-	u32 parts[DP_RPN_KEYS_MAX]; /* enum dp_rpn_key */
-	u32 keys;                   /* at most */
-	u32 frames;                 /* of a call chain in the key, of which it has one at most; 0: none */
-	u32 step;                   /* of a linear histogram: width of a bar */
-	s64 from;                   /* of a linear histogram: what was subtracted from the values */
-	u32 top;                    /* so many keys are shown; 0: all */
-	u32 average;                /* of a sum: its average is shown alone */
-	u32 loss;                   /* a count of calls for which there was no room, told at the end */
+	u32 kind, index;              /* enum dp_aggregate_kind */
+	u32 nparts;                   /* of a key; 0: without keys */
+	u32 parts[DP_RPN_KEYS_MAX];   /* enum dp_rpn_key */
+	u32 layouts[DP_RPN_KEYS_MAX]; /* of DP_KEY_NAMES: its number */
+	u32 keys;                     /* at most */
+	u32 frames;                   /* of a call chain in the key, of which it has one at most; 0: none */
+	u32 step;                     /* of a linear histogram: width of a bar */
+	s64 from;                     /* of a linear histogram: what was subtracted from the values */
+	u32 top;                      /* so many keys are shown; 0: all */
+	u32 average;                  /* of a sum: its average is shown alone */
+	u32 loss;                     /* a count of calls for which there was no room, told at the end */
 };
 
 struct dp_rpn_unit {                /* one probe program: a header and its probe definitions */
