@@ -158,8 +158,7 @@ void dp_semaphores_lower(const struct dp_mem *mem, const struct dp_maps *maps, u
 		u16 now;
 
 		/* What is raised the process's copy says: a record may be older, and a forked child has its own. */
-		if (!known[i].addr || dp_mem_read(mem, entry_of(control, i), &s, sizeof(s), NULL) ||
-		    s.addr != known[i].addr || file_at(maps, s.addr) != known[i].file ||
+		if (!dp_semaphore_read(mem, entry_of(control, i), &known[i], &s) || file_at(maps, s.addr) != s.file ||
 		    dp_mem_read(mem, s.addr, &now, sizeof(now), NULL))
 			continue;
 		if (s.state == DP_SEMAPHORE_RAISED || (s.state == DP_SEMAPHORE_RAISING && now != s.before) ||

@@ -504,6 +504,12 @@ bool dp_hit_may_return(pid_t via, u64 frame, const struct dp_block *b)
 	return false;
 }
 
+bool dp_semaphore_read(const struct dp_mem *mem, u64 addr, const struct dp_semaphore *known, struct dp_semaphore *s)
+{
+	return known->addr && !dp_mem_read(mem, addr, s, sizeof(*s), NULL) && s->addr == known->addr &&
+	       s->file == known->file && s->state <= DP_SEMAPHORE_LOWERING;
+}
+
 bool dp_copies_read(const struct dp_mem *mem, u64 addr, struct dp_copy_state_of v[DP_COPIES])
 {
 	struct dp_copy *all = malloc(DP_COPIES * sizeof(*all));
