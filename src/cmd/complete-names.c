@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Names of a program for the completion of shells: modules, functions, static probes, variables, in an event or alone. */
+/*
+ * Names of a program for the completion of shells: modules, functions, static probes, variables, in an event or alone.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -213,6 +215,28 @@ static void put_variables(struct candidates *c, const struct complete_subject *s
 	dp_module_close(m);
 }
 
+/* What is known of a system call; the names of its arguments where the place is one call. */
+static void put_call_words(struct candidates *c, const char *place)
+{
+	const char *colon = strrchr(place, ':');
+	struct dp_syscall_arg arg;
+	char name[64], word[32];
+	u32 number;
+
+	dp_complete_put(c, "$ret", "what the kernel gives");
+	dp_complete_put(c, "$error", "the name of the error");
+	dp_complete_put(c, "$call", "the name of the call");
+	dp_complete_put(c, "$duration", "nanoseconds of the call");
+	place = colon ? colon + 1 : place;
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(place, " "), place);
+	if (strpbrk(name, "*?[\\") || !dp_syscalls_matching(name, &number, 1))
+		return;
+	for (u32 i = 0; dp_syscall_arg(number, i, &arg) > 0; i++) {
+		snprintf(word, sizeof(word), "$%s", arg.name);
+		dp_complete_put(c, word, "argument");
+	}
+}
+
 static void complete_value_of_event(struct candidates *c, const struct complete_subject *s, char kind,
 				    const char *place)
 {
@@ -227,6 +251,8 @@ static void complete_value_of_event(struct candidates *c, const struct complete_
 		dp_complete_put(c, "$retval", "what the function returns");
 		dp_complete_put(c, "$duration", "nanoseconds of the call");
 	}
+	if (kind == 's')
+		put_call_words(c, place);
 	if (c->word[0] == '$' && (kind == 'p' || kind == 'r'))
 		put_variables(c, s, place);
 }

@@ -86,6 +86,8 @@ def events():
     assert {"r add_order $retval", "r add_order $duration"} <= words(trace + "'r add_order $")
     assert words(trace + "'p add_order quant") == {"p add_order quantiles("}
     assert "s openat" in words(trace + "'s open")
+    assert {"s openat $path", "s openat $flags", "s openat $ret"} <= words(trace + "'s openat $")
+    assert "s * $error" in words(trace + "'s * $") and "s * $path" not in words(trace + "'s * $")
     assert words("dprobes trace --all %s 'p add_" % shop) == {"p add_order"}
     assert words("dprobes funcs -p %d libc:mallo" % p.pid) >= {"libc:malloc"}
     assert words("dprobes funcs -p %d libc:mallo" % p.pid, "bash") >= {"malloc"}  # bash's word begins behind the colon
