@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/*
- * Names of a program for the completion of shells: modules, functions, static probes, variables, in an event or alone.
- */
+/* Names of a program for the completion of shells: modules, functions, static probes, variables. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -88,8 +88,8 @@ bool dp_block_begun(const struct dp_mem *mem, u64 region, u64 addr);
 bool dp_block_there(pid_t pid, u64 addr);
 
 /*
- * An entry of a block's semaphores, at addr: what it says of one that is known. False: it is about another place or file,
- * or has no state.
+ * An entry of a block's semaphores, at addr: what it says of one that is known. False: it is about another place or
+ * file, or has no state.
  */
 bool dp_semaphore_read(const struct dp_mem *mem, u64 addr, const struct dp_semaphore *known, struct dp_semaphore *s);
 /*
