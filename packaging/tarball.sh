@@ -14,7 +14,7 @@ version=$(sed -n "s/^  version: '\(.*\)',$/\1/p" meson.build)
 when=${SOURCE_DATE_EPOCH:-$(date -d "$(sed -n 's/^ -- .*>  //p' debian/changelog | head -1)" +%s)}
 {
 	if git rev-parse --git-dir >/dev/null 2>&1; then
-		git ls-files -z
+		git ls-files -z --deduplicate # in the middle of a merge, too
 	else # unpacked from a tarball: all there is, without what was built
 		find . -mindepth 1 -path './build*' -prune -o ! -type d -printf '%P\0'
 	fi

@@ -56,11 +56,12 @@ enum {
 		goto exception;                                                                    \
 	} while (0)
 
-/* Before anything is done: work that is too much is not begun. */
+/* Before anything is done: work that is too much is not begun. What costs nothing is done all the same. */
 #define SPEND(n)                                                                                   \
 	do {                                                                                       \
-		h->work -= (s64)(n);                                                               \
-		if (DP_UNLIKELY(h->work < 0))                                                      \
+		s64 n_ = (n);                                                                      \
+		h->work -= n_;                                                                     \
+		if (DP_UNLIKELY(h->work < 0) && n_)                                                \
 			goto spent;                                                                \
 	} while (0)
 

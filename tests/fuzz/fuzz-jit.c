@@ -83,6 +83,8 @@ static const char *compare(const struct machine *a, const struct machine *b, boo
 
 	if (memcmp(&a->regs, &b->regs, sizeof(a->regs)))
 		return "registers differ";
+	if (a->hit.work != b->hit.work)
+		return "work left differs";
 	if (a->gate != b->gate || a->dumps != b->dumps)
 		return "counts of hits differ";
 	if (memcmp(a->locals, b->locals, sizeof(a->locals)) || memcmp(a->globals, b->globals, sizeof(a->globals)))

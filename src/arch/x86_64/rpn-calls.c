@@ -6,6 +6,7 @@
  * (WAY_AGAIN); log items and frames are the exception, which it raises at once (WAY_RAISE).
  */
 #include "arch/x86_64/rpn-ops.h"
+#include "program/work.h"
 
 #define SCRATCH AT(SP, 0)
 #define SIGNED 0x10
@@ -307,6 +308,8 @@ static void o_log_words(struct compiler *c, const struct dp_op_view *op, u32 arg
 	at = log_words(c, 1, (u32)n, 3);
 	store_imm8(c->e, (struct mem){VM, at, 1, PAYLOAD}, DP_TOKEN_WORDS);
 	store_imm16(c->e, (struct mem){VM, at, 1, PAYLOAD + 1}, (u16)n);
+	op_mem(c->e, true, 0x81, ALU_SUB, HIT_AT(work));
+	dp_emit_u32(c->e, dp_work_of_words((u32)n));
 	c->cur = (s16)(c->cur + 1 + (s32)n);
 }
 
