@@ -123,6 +123,32 @@ def same_page():
 
 
 @test
+def another_owner():
+    """another dprobes probes one of the instructions that store there: the others get points of their own all the same"""
+    w = Paged()
+    other = trace_start("-p", w.pid, "-o", "/dev/null", "p:b bump")
+    wait_for(lambda: in_place(w.pid), what="the other one's probe")
+    alone = code_differs(w.pid)
+    t = begin(w.pid, EVENT)
+    w.do("spin", "mixed 2 200")
+    wait_for(lambda: in_place(w.pid) not in ([], False, alone), what="points of their own")  # in front of bump()
+    w.do("mixed 2 200")
+    settled(lambda: code_differs(w.pid), what="the last of them")
+    w.do("rest", "clear", "add 4000 1", "mixed 4 60", "add 4001 1")
+    rows, out = end(t)
+    seen = [a for a, _, _ in values(out)]
+    words = [(a - min(seen)) // 8 for a in seen]
+    words = Counter(words[words.index(4000) + 1:words.index(4001)])
+    want = Counter({4095: 3 * 240, 4094: 240, **{8 + 3 * i: 60 for i in range(4)}})
+    del words[0]  # by the instruction that is the other one's: not told by itself
+    assert not words - want and (want - words).total() <= rows["t"]["lost"], (words, rows)
+    assert stop(other, signal.SIGINT) == 0, text_of(other.err_path)
+    unharmed(w.pid)
+    w.do("clear", "add 0 5")
+    assert w.end() == (5, 0)
+
+
+@test
 def descriptor():
     """the program closes the descriptor that dprobes has opened in it"""
     w = Paged()
