@@ -37,8 +37,11 @@ void dp_init_cs(struct dp_hit_slot *slot);
 u32 dp_hit(struct dp_regs *regs, u32 index, void *slot_base, const struct dp_control *ctl);
 u32 dp_hit_tid(struct dp_hit_slot *slot, const struct dp_control *ctl);
 
-/* hit.c: run the programs of n probes, and count what became of each. */
-void dp_hit_probes(struct dp_hit *h, struct dp_hit_slot *slot, u32 first, u32 n);
+/*
+ * hit.c: run the programs of n probes, and count what became of each. True: the process is to be stopped for a
+ * debugger, by dp_hit_stop().
+ */
+bool dp_hit_probes(struct dp_hit *h, struct dp_hit_slot *slot, u32 first, u32 n);
 /* Count one hit that ran no program: DP_COUNT_MISSED, or DP_COUNT_OWN. */
 void dp_hit_passed_by(const struct dp_control *ctl, u32 first, u32 n, enum dp_count what);
 void dp_hit_prepare(struct dp_hit_slot *slot, const struct dp_control *ctl);

@@ -361,7 +361,7 @@ static void run_probe(struct dp_hit *h, struct dp_hit_slot *slot, const struct d
 	}
 }
 
-void dp_hit_probes(struct dp_hit *h, struct dp_hit_slot *slot, u32 first, u32 n)
+bool dp_hit_probes(struct dp_hit *h, struct dp_hit_slot *slot, u32 first, u32 n)
 {
 	const struct dp_probe_rt *probe = (const struct dp_probe_rt *)h->ctl->probes + first;
 
@@ -375,12 +375,34 @@ void dp_hit_probes(struct dp_hit *h, struct dp_hit_slot *slot, u32 first, u32 n)
 		else
 			run_probe(h, slot, &probe[i]);
 	}
-	if (__builtin_expect(!h->stop, 1))
-		return;
-	if (h->held)
+	return __builtin_expect(h->stop, 0);
+}
+
+/*
+ * The process stops, with the records of the hit in their rings. Where the thread is sent back to the point meanwhile,
+ * for a debugger, it does not come back here, and the hit that follows is this one once more.
+ */
+static __attribute__((noinline, cold)) void stop_at(struct dp_hit *h, struct dp_hit_slot *slot, u64 addr)
+{
+	if (h->held) {
 		release(slot, h->ctl);
-	h->held = false;
+		pending_of(slot)->addr = addr; /* nothing more waits, and nothing is missing when it has been carried out */
+		pending_of(slot)->bytes = 0;
+	}
+	slot->stopped_at = h->regs->ip == addr ? addr : 0;
+	slot->left = 1; /* the next hit looks */
+	slot->stopped = 1;
 	dp_hit_stop();
+	slot->stopped = 0;
+	slot->stopped_at = 0;
+}
+
+static bool comes_again(struct dp_hit_slot *slot, const struct dp_point *point)
+{
+	u64 at = slot->stopped_at;
+
+	slot->stopped_at = 0;
+	return at && at == point->addr;
 }
 
 /*
@@ -426,8 +448,11 @@ u32 dp_hit(struct dp_regs *regs, u32 index, void *slot_base, const struct dp_con
 
 	if (__builtin_expect(!slot->ready, 0))
 		dp_hit_prepare(slot, ctl);
-	if (__builtin_expect(slot->blocked || !--slot->left, 0))
+	if (__builtin_expect(slot->blocked || !--slot->left, 0)) {
 		look_up_alternate(slot, sp);
+		if (comes_again(slot, point))
+			return 0;
+	}
 	if (__builtin_expect(index & DP_HIT_PAGE, 0)) /* hit-entry.S leaves room behind the registers */
 		return dp_page_stored((struct dp_watch_regs *)regs, index & ~DP_HIT_PAGE, slot_base, ctl);
 	if (__builtin_expect(index & DP_HIT_AFTER, 0)) {
@@ -447,7 +472,8 @@ u32 dp_hit(struct dp_regs *regs, u32 index, void *slot_base, const struct dp_con
 	h.tid = dp_hit_tid(slot, ctl);
 	h.aside = false;
 	h.near = DP_NEAR_OFF;
-	dp_hit_probes(&h, slot, point->first, point->n);
+	if (__builtin_expect(dp_hit_probes(&h, slot, point->first, point->n), 0))
+		stop_at(&h, slot, point->addr);
 	if (__builtin_expect(regs->ip == point->addr && regs->sp == sp, 1))
 		return 0;
 	if (regs->ip == point->addr)

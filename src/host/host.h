@@ -115,7 +115,7 @@ struct dp_host_ops {
 	const struct dp_ring_map *(*rings)(void *session);
 	bool (*alive)(void *session);        /* or NULL: always */
 	void (*tend)(void *session);         /* now and then */
-	void (*tend_pages)(void *session);   /* or NULL: dp_session_tend_pages() */
+	void (*tend_soon)(void *session);    /* or NULL; several times a second: what does not wait for tend() */
 	void (*rest)(void *session, u64 ns); /* sleep; dp_session_rest() */
 	int (*remove)(void *session, struct dp_error *err);
 
@@ -252,10 +252,10 @@ static inline void dp_tracee_tend(struct dp_tracee *t)
 	t->ops->tend(t->session);
 }
 
-static inline void dp_tracee_tend_pages(struct dp_tracee *t)
+static inline void dp_tracee_tend_soon(struct dp_tracee *t)
 {
-	if (t->ops->tend_pages)
-		t->ops->tend_pages(t->session);
+	if (t->ops->tend_soon)
+		t->ops->tend_soon(t->session);
 }
 
 static inline void dp_tracee_rest(struct dp_tracee *t, u64 ns)

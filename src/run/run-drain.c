@@ -28,7 +28,7 @@ int dp_drain_turn(struct dp_drain *d, struct dp_tracee *session, struct dp_reade
 	int n = dp_reader_drain(reader, false, fn, arg);
 	u64 now = dp_now_ns();
 
-	dp_tracee_tend_pages(session);
+	dp_tracee_tend_soon(session);
 	if (now - d->tended_ns > TEND_NS) {
 		dp_tracee_tend(session);
 		d->tended_ns = now;

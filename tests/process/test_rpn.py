@@ -454,22 +454,51 @@ def core():
 
 @alone
 def debugger():
-    """exit 1 stops the process for a debugger, behind its record"""
+    """exit 1 stops the process for a debugger, behind its record: at the probed instruction, where it then goes on; the
+    hit is counted once"""
     o = Obey()
-    dprobes("insert", program("stop.rpn", body("push r, rdi; log 1; exit 1", more="maxhits = 1")), check=0)
-    o.p.stdin.write("add 4711 1\n")
-    o.p.stdin.flush()
+    f = program("stop.rpn", body("push r, rdi; log 1; exit 1"))
+    dprobes("insert", f, check=0)
 
-    def state():
+    def call(line):
+        o.p.stdin.write(line + "\n")
+        o.p.stdin.flush()
+
+    def stopped():
         with open("/proc/%d/stat" % o.pid) as f:
-            return f.read().split()[2]
+            return f.read().split()[2] == "T"
 
-    wait_for(lambda: state() == "T", what="a stopped process")
+    def at_the_probe():  # in no system call of ours, then
+        with open("/proc/%d/syscall" % o.pid) as f:
+            return stopped() and f.read().startswith("-1 ")
+
+    call("add 4711 1")
+    wait_for(stopped, what="a stopped process")
     logged(r"dprobes\(1,0\) process %d is stopped: gdb -p %d" % (o.pid, o.pid))
+    wait_for(at_the_probe, what="a thread at the probed instruction")
+    gdb = shutil.which("gdb")
+    if gdb:
+        said = subprocess.run([gdb, "-nx", "-batch", "-p", str(o.pid), "-ex", "bt", "-ex", "p $rdi", "-ex", "p $rsi"],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
+                              env=dict(os.environ, DEBUGINFOD_URLS="")).stdout
+        assert re.search(r"#0 .* in add_numbers \(.*\n#1 .* in main \(", said), said
+        assert "$1 = 4711\n$2 = 1\n" in said, said
     os.kill(o.pid, signal.SIGCONT)
-    assert o.p.stdout.readline() == "4712\n" and o("add 1 2") == "3"
+    assert o.p.stdout.readline() == "4712\n"
+    for n in range(30):  # whether it was sent there already or not
+        call("add %d 1" % n)
+        wait_for(stopped, what="a stopped process")
+        if n % 3:
+            time.sleep(0.004 * n)
+        os.kill(o.pid, signal.SIGCONT)
+        assert o.p.stdout.readline() == "%d\n" % (n + 1), n
+    wait_for(lambda: hits(dprobes("-q", check=0).stdout) == 31, what="31 hits, each once")
+    assert not re.search(r"[1-9]\d* lost", dprobes("-q", check=0).stdout), dprobes("-q", check=0).stdout
     dprobes("-r", "-a", check=0)
-    assert not our_mappings(o.pid) and not code_differs(o.pid) and o.end() == 0
+    assert not our_mappings(o.pid) and not code_differs(o.pid)
+    assert o("add 1 2") == "3" and o.end() == 0
+    if not gdb:
+        raise Skip("no debugger has looked: there is no gdb")
 
 
 @alone

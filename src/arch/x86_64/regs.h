@@ -25,6 +25,7 @@
 /* Of struct user_regs_struct, as ptrace gives it. */
 #define dp_user_ip(r) ((r)->rip)
 #define dp_user_sp(r) ((r)->rsp)
+#define dp_user_thread(r) ((r)->fs_base)
 #define dp_user_result(r) ((r)->rax)
 #define dp_user_call(r) ((r)->orig_rax) /* number of the system call that the thread is in; negative: none */
 

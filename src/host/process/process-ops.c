@@ -70,9 +70,10 @@ static void tend(void *s)
 	dp_session_tend(s);
 }
 
-static void tend_pages(void *s)
+static void tend_soon(void *s)
 {
 	dp_session_tend_pages(s);
+	dp_session_present(s);
 }
 
 static void rest(void *s, u64 ns)
@@ -174,7 +175,7 @@ const struct dp_host_ops dp_process_ops = {
     .rings = rings,
     .alive = alive,
     .tend = tend,
-    .tend_pages = tend_pages,
+    .tend_soon = tend_soon,
     .rest = rest,
     .remove = take_out,
     .nprobes = nprobes,

@@ -155,6 +155,11 @@ void dp_session_tend(struct dp_session *s);
  * threads (extend.c). Costs some microseconds, and some 10 ns for each page; with such instructions what arming costs.
  */
 void dp_session_tend_pages(struct dp_session *s);
+/*
+ * While armed, several times a second: threads that have stopped the process for a debugger are sent to where they hit.
+ * Costs nothing unless a program has `exit 1`, then one look at /proc; while the process stands, one at each slot.
+ */
+void dp_session_present(struct dp_session *s);
 /* Sleep between two such looks, or until the process has something for dp_session_tend_pages(). */
 void dp_session_rest(struct dp_session *s, u64 ns);
 

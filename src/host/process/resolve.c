@@ -663,6 +663,7 @@ int dp_session_add_spec(struct dp_session *s, const struct dp_probe_spec *spec, 
 	p->globals = spec->globals;
 	p->gate = spec->gate;
 	p->jit = spec->jit;
+	s->stops |= dp_program_exits_to(&ev->prog, DP_EXIT_KDB);
 	if (!spec->log_on_fault && (ev->prog.logmax || ev->prog.rpn.ex_logmax))
 		confirm_spots(s);
 	if (spec->index != DP_NEXT_INDEX && !move_last(s, spec->index))

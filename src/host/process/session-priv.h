@@ -135,6 +135,7 @@ struct dp_session {
 	int pidfd;
 	bool spawned;              /* the program was started by us */
 	struct dp_parking parking; /* where it waits until the probes are armed; pid 0: it does not */
+	bool stops;                /* a program can stop the process for a debugger */
 	struct dp_session_stats stats;
 	struct dp_unwind_tables unwind;
 	struct dp_watch_part watch;

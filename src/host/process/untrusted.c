@@ -490,6 +490,34 @@ bool dp_hit_slot_read(pid_t via, u64 slot, u64 tid_at, struct dp_hit_slot_state 
 	return true;
 }
 
+bool dp_hit_slot_stopped(pid_t via, u64 slot, struct dp_hit_stopped *out)
+{
+	struct dp_hit_slot head;
+	if (!dp_process_peek(via, slot + DP_HIT_SLOT_HEAD, &head, sizeof(head)) || !head.stopped ||
+	    !dp_process_peek(via, slot + DP_HIT_SLOT_REGS, &out->regs, sizeof(out->regs)))
+		return false;
+	out->thread = head.thread;
+	out->blocked = head.blocked;
+	out->mask = head.mask;
+	return is_user(out->regs.ip) && is_user(out->regs.sp);
+}
+
+int dp_hit_slot_leave(pid_t pid, u64 slot, struct dp_error *err)
+{
+	struct dp_mem mem;
+	u64 none = 0;
+	int r = dp_mem_open(&mem, pid, err);
+
+	if (r)
+		return r;
+	slot += DP_HIT_SLOT_HEAD;
+	r = dp_mem_write(&mem, slot + offsetof(struct dp_hit_slot, busy), &none, 4, err);
+	r = r ? r : dp_mem_write(&mem, slot + offsetof(struct dp_hit_slot, blocked), &none, 4, err);
+	r = r ? r : dp_mem_write(&mem, slot + offsetof(struct dp_hit_slot, stopped), &none, 8, err);
+	dp_mem_close(&mem);
+	return r;
+}
+
 bool dp_hit_may_return(pid_t via, u64 frame, const struct dp_block *b)
 {
 	u64 to = 0;

@@ -113,6 +113,17 @@ struct dp_hit_slot_state {
 };
 bool dp_hit_slot_read(pid_t via, u64 slot, u64 tid_at, struct dp_hit_slot_state *out);
 
+/* The thread of that slot has stopped the process in a hit, for a debugger. */
+struct dp_hit_stopped {
+	u64 thread;          /* its thread pointer */
+	struct dp_regs regs; /* as they are to be when the hit ends: of the general registers, ip and flags */
+	bool blocked;        /* the hit has blocked all signals. The thread's mask was: */
+	u64 mask;
+};
+bool dp_hit_slot_stopped(pid_t via, u64 slot, struct dp_hit_stopped *out);
+/* It is in no hit any more: the thread was sent back to the program. */
+int dp_hit_slot_leave(pid_t pid, u64 slot, struct dp_error *err);
+
 /*
  * Whether the frame of a hit, through which it goes back to the program, still leads into code of this block; once it
  * has been overwritten the hit never ends.
