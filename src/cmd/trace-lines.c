@@ -103,6 +103,14 @@ static bool file_has(void *arg, const char *path)
 	return has;
 }
 
+/* For a line that may be left out. What a pattern matches is the compiler's business. */
+static bool file_may_have(const char *path, const struct dp_location *loc, struct dp_error *err)
+{
+	struct wanted w = {loc, err};
+
+	return strpbrk(loc->symbol, "*?[") || file_has(&w, path);
+}
+
 /* The executable, else another module that has the name; which one must be clear. */
 static struct dp_image *image_with(struct finder *f, const struct dp_location *loc, struct dp_error *err)
 {
@@ -442,6 +450,8 @@ static bool add_line(struct finder *f, const struct event_lines *e, u32 i, struc
 			dp_error_column(&err, ev.loc.column);
 		goto out;
 	}
+	if (line->optional && !file_may_have(wanted->file, &ev.loc, &err))
+		goto out;
 	p = program_of(out, wanted);
 	good = p ? add_to(p, e, i, &err) : !dp_fail(&err, E_EVENT_MEMORY, "lines");
 out:
@@ -490,6 +500,11 @@ bool dp_cmd_lines_compile(const struct event_lines *e, const struct line_target 
 	for (u32 i = 0; good && i < e->n; i++)
 		if (!dp_cc_line_is_begin(e->v[i].text))
 			good = add_line(&f, e, i, out);
+	if (good && !out->n) {
+		dp_fail(&err, E_ARM_NONE, "the program has no place of the %u line%s", e->n, e->n == 1 ? "" : "s");
+		dp_ui_error(&err, NULL);
+		good = false;
+	}
 	/* Variables are for the bodies of all lines; each module has its own. */
 	for (u32 i = 0; good && i < e->n; i++)
 		for (u32 k = 0; good && dp_cc_line_is_begin(e->v[i].text) && k < out->n; k++)

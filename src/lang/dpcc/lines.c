@@ -44,7 +44,7 @@ void dp_cc_lines_free(struct dp_cc_lines *ls)
 	free(ls);
 }
 
-/* begin { NAME = NUMBER; ... }: variables of all bodies, with their first values. */
+/* begin { NAME = NUMBER; KEYS(N); ... }: variables of all bodies with their first values, and how large tables are. */
 bool dp_cc_line_is_begin(const char *text)
 {
 	return !strncmp(text, "begin", 5) && text[5 + strspn(text + 5, " \t")] == '{';
@@ -63,8 +63,15 @@ static int put_variables(struct out_text *o, const char *text, struct dp_error *
 			return o->failed ? dp_fail(err, E_EVENT_MEMORY, "the line") : 0;
 		start = at;
 		at += n + (u32)strspn(text + at + n, " \t");
+		if (n == 4 && !strncmp(text + start, "KEYS", 4) && text[at] == '(') {
+			at += (u32)strcspn(text + at, ";}");
+			dp_cc_out_put(o, start, "\n#pragma ");
+			dp_cc_out_add(o, text + start, at - start, start, true);
+			dp_cc_out_put(o, at, "\n");
+			continue;
+		}
 		if (!n || text[at] != '=') {
-			dp_fail(err, E_DPCC_SYNTAX, "begin takes NAME = NUMBER; and ends with }");
+			dp_fail(err, E_DPCC_SYNTAX, "begin takes NAME = NUMBER; KEYS(NUMBER); and ends with }");
 			dp_error_column(err, (int)start);
 			return -EINVAL;
 		}
