@@ -665,20 +665,26 @@ bool dp_cmd_select_one(struct trace *t, pid_t *pid)
 	return !r;
 }
 
+int dp_cmd_trace_events(struct trace *t, enum cmd_verb verb, int argc, char **argv)
+{
+	bool done = false;
+
+	t->status = dp_cmd_trace_parse(t, verb, argc, argv, &done);
+	if (t->status != CMD_OK || done)
+		return dp_cmd_trace_drop(t);
+	if (!t->compiled)
+		return dp_cmd_trace_run(t);
+	t->status = dp_cmd_trace_lines(t);
+	dp_probes_args_free(&(struct probes_args){.defines = t->defines, .ndefines = t->ndefines});
+	dp_event_lines_free(&t->lines);
+	return t->status;
+}
+
 int dp_cmd_trace(int argc, char **argv)
 {
 	struct trace t = {.status = CMD_OK};
-	bool done = false;
 
 	if (dp_cmd_traces_program(argc, argv))
 		return dp_cmd_trace_program(argc, argv);
-	t.status = dp_cmd_trace_parse(&t, VERB_TRACE, argc, argv, &done);
-	if (t.status != CMD_OK || done)
-		return dp_cmd_trace_drop(&t);
-	if (!t.compiled)
-		return dp_cmd_trace_run(&t);
-	t.status = dp_cmd_trace_lines(&t);
-	dp_probes_args_free(&(struct probes_args){.defines = t.defines, .ndefines = t.ndefines});
-	dp_event_lines_free(&t.lines);
-	return t.status;
+	return dp_cmd_trace_events(&t, VERB_TRACE, argc, argv);
 }

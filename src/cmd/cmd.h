@@ -29,6 +29,7 @@ int dp_cmd_watch(int argc, char **argv);
 int dp_cmd_graph(int argc, char **argv);
 int dp_cmd_record(int argc, char **argv);
 int dp_cmd_report(int argc, char **argv);
+int dp_cmd_run(int argc, char **argv);
 int dp_cmd_funcs(int argc, char **argv);
 int dp_cmd_lines(int argc, char **argv);
 int dp_cmd_coverage(int argc, char **argv);

@@ -76,6 +76,20 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 				 "dprobes report --format flame -o run.svg run.dpt",
 		     .operand = KIND_FILE,
 		     .shows = true},
+    [VERB_RUN] = {.name = "run",
+		  .frequent = true,
+		  .purpose = "run a recipe: a trace for a question that is asked often",
+		  .synopsis = "[NAME --show]\nNAME -p WHO [OPTIONS] [PARAMETER=VALUE...]\n"
+			      "NAME [OPTIONS] [PARAMETER=VALUE...] -- COMMAND [ARGS]",
+		  .about = "Run a recipe as `dprobes trace` runs its lines; without NAME list all. Ctrl-C ends it; the "
+			   "probes are always removed.",
+		  .notes =
+		      "Recipes are text files NAME.recipe: of dprobes, of the machine in /etc/dprobes/recipes, and "
+		      "your own in ~/.config/dprobes/recipes. `--show` prints one and the trace that does the same.",
+		  .examples = "dprobes run\n"
+			      "dprobes run malloc-callers -p redis-server --duration 10\n"
+			      "dprobes run syscall-slow min=1ms -- git status\n"
+			      "dprobes run tls-sizes --show"},
     [VERB_FUNCS] = {.name = "funcs",
 		    .frequent = true,
 		    .purpose = "show what can be probed, how, and why not",
@@ -249,13 +263,15 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 };
 
 #define V(verb) (1u << VERB_##verb)
-#define TRACES (V(TRACE) | V(TRACE_PROGRAM) | V(WATCH) | V(GRAPH) | V(RECORD)) /* as long as the command runs */
+#define TRACES (V(TRACE) | V(RUN) | V(TRACE_PROGRAM) | V(WATCH) | V(GRAPH) | V(RECORD)) /* while the command runs */
+#define EVENTS (V(TRACE) | V(RECORD) | V(RUN))
 #define LOADS (V(INSERT) | V(APPLY))
 #define SOURCE (V(INSERT) | V(BUILD))
 #define MODULES (V(REMOVE) | V(QUERY) | V(VARS))
 
 static const struct cmd_option options[] = {
-    {V(TRACE) | V(RECORD), OPT_PID, 'p', "pid", "WHO", KIND_PID, "processes: ids, names, patterns, with commas"},
+    {V(RUN), OPT_SHOW, 's', "show", NULL, 0, "print the recipe, and the trace that does the same"},
+    {EVENTS, OPT_PID, 'p', "pid", "WHO", KIND_PID, "processes: ids, names, patterns, with commas"},
     {V(TRACE_PROGRAM), OPT_PID, 'p', "pid", "PID", KIND_PID, "only in this process; the end of it ends the trace"},
     {V(WATCH), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process to watch"},
     {V(GRAPH), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process to probe"},
@@ -266,15 +282,14 @@ static const struct cmd_option options[] = {
     {V(HOOKS), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process; without it: the kernel"},
     {V(DOCTOR), OPT_PID, 'p', "pid", "PID", KIND_PID, "also what this process allows"},
     {LOADS, OPT_PID, 'p', "pid", "PID", KIND_PID, "only in this process"},
-    {V(TRACE) | V(RECORD), OPT_ALL, 'a', "all", "FILE", KIND_FILE, "all processes that map FILE, now and later"},
-    {V(TRACE) | V(RECORD), OPT_TREE, 0, "tree", NULL, 0, "also what these processes start, other programs too", true},
-    {V(TRACE) | V(RECORD), OPT_USER, 0, "user", "NAME", KIND_TEXT, "only processes of this user", true},
-    {V(TRACE) | V(RECORD), OPT_COMM, 0, "comm", "PATTERN", KIND_TEXT, "only those that call themselves so", true},
-    {V(TRACE) | V(RECORD), OPT_CGROUP, 0, "cgroup", "PATH", KIND_TEXT, "only those in this control group, or below it",
+    {EVENTS, OPT_ALL, 'a', "all", "FILE", KIND_FILE, "all processes that map FILE, now and later"},
+    {EVENTS, OPT_TREE, 0, "tree", NULL, 0, "also what these processes start, other programs too", true},
+    {EVENTS, OPT_USER, 0, "user", "NAME", KIND_TEXT, "only processes of this user", true},
+    {EVENTS, OPT_COMM, 0, "comm", "PATTERN", KIND_TEXT, "only those that call themselves so", true},
+    {EVENTS, OPT_CGROUP, 0, "cgroup", "PATH", KIND_TEXT, "only those in this control group, or below it", true},
+    {EVENTS, OPT_CONTAINER, 0, "container", "ID", KIND_TEXT, "only those of this container (docker, podman, lxc, ...)",
      true},
-    {V(TRACE) | V(RECORD), OPT_CONTAINER, 0, "container", "ID", KIND_TEXT,
-     "only those of this container (docker, podman, lxc, ...)", true},
-    {V(TRACE) | V(RECORD), OPT_UNIT, 0, "unit", "NAME", KIND_TEXT, "only those of this unit of systemd", true},
+    {EVENTS, OPT_UNIT, 0, "unit", "NAME", KIND_TEXT, "only those of this unit of systemd", true},
     {V(CLEAN), OPT_ALL, 'a', "all", NULL, 0, "all processes that may be looked at"},
     {MODULES, OPT_NAME, 'n', "name", "MODULE", KIND_TEXT, "the module, as its program names it"},
     {MODULES, OPT_ALL, 'a', "all", NULL, 0, "all modules"},
@@ -306,7 +321,7 @@ static const struct cmd_option options[] = {
     {LOADS, OPT_UNFORMATTED, 'f', "unformatted-output", NULL, 0, "log the data as bare hex", true},
 
     {TRACES | V(REPORT), OPT_OUTPUT, 'o', "output", "FILE", KIND_FILE, "write what is shown to FILE"},
-    {V(TRACE) | V(REPORT), OPT_JSON, 0, "json", NULL, 0, "events as JSON, one object a line"},
+    {V(TRACE) | V(RUN) | V(REPORT), OPT_JSON, 0, "json", NULL, 0, "events as JSON, one object a line"},
     {V(TRACE_PROGRAM), OPT_JSON, 0, "json", NULL, 0, "records and aggregates as JSON, one object a line"},
     {V(GRAPH), OPT_JSON, 0, "json", NULL, 0, "entries and returns as JSON, one object a line", true},
     {V(WATCH), OPT_JSON, 0, "json", NULL, 0, "as JSON, one object a line, without callers", true},
@@ -315,7 +330,7 @@ static const struct cmd_option options[] = {
     {V(HOOKS), OPT_JSON, 0, "json", NULL, 0, "one JSON object for each hook"},
     {V(COVERAGE), OPT_JSON, 'j', "json", NULL, 0, "one JSON object for each file"},
     {V(DOCTOR), OPT_JSON, 'j', "json", NULL, 0, "as one JSON object"},
-    {V(TRACE), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "events in this format", true},
+    {V(TRACE) | V(RUN), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "events in this format", true},
     {V(REPORT), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "events in this format"},
     {V(TRACE_PROGRAM), OPT_FORMAT, 0, "format", "FORMAT", KIND_RECORD_FORMAT, "records and aggregates in this format"},
     {V(GRAPH), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "calls in this format instead", true},
@@ -323,31 +338,28 @@ static const struct cmd_option options[] = {
     {LOADS, OPT_FORMAT, 0, "format", "FORMAT", KIND_RECORD_FORMAT, "log in this format"},
     {V(VARS), OPT_FORMAT, 0, "format", "FORMAT", KIND_RECORD_FORMAT, "if not text: only aggregates, in this format"},
     {TRACES, OPT_DURATION, 0, "duration", "SEC", KIND_TEXT, "end after so many seconds"},
-    {V(TRACE) | V(RECORD) | V(REPORT), OPT_MAX_EVENTS, 0, "max-events", "N", KIND_TEXT, "end after so many events",
-     true},
-    {V(TRACE) | V(RECORD), OPT_UNTIL, 0, "until", "EVENT", KIND_TEXT, "end with the first of this event", true},
-    {V(TRACE) | V(TRACE_PROGRAM), OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT,
+    {EVENTS | V(REPORT), OPT_MAX_EVENTS, 0, "max-events", "N", KIND_TEXT, "end after so many events", true},
+    {EVENTS, OPT_UNTIL, 0, "until", "EVENT", KIND_TEXT, "end with the first of this event", true},
+    {V(TRACE) | V(RUN) | V(TRACE_PROGRAM), OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT,
      "show the aggregates every so many seconds", true},
-    {V(TRACE) | V(RECORD), OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that it forks", true},
+    {EVENTS, OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that it forks", true},
     {V(WATCH), OPT_CHILDREN, 0, "children", NULL, 0, "also in processes that it forks", true},
     {V(TRACE_PROGRAM) | LOADS, OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that are forked",
      true},
-    {V(TRACE) | V(RECORD), OPT_PAGES, 0, "pages", NULL, 0, "watchpoints: any number of bytes, by page protection",
-     true},
+    {EVENTS, OPT_PAGES, 0, "pages", NULL, 0, "watchpoints: any number of bytes, by page protection", true},
     {V(WATCH), OPT_PAGES, 0, "pages", NULL, 0, "any number of bytes, by page protection (writes only)"},
     {V(WATCH), OPT_CALLERS, 0, "callers", "N", KIND_TEXT, "show at most N callers (default 12)", true},
-    {V(TRACE) | V(GRAPH) | V(RECORD), OPT_INTERPRET, 0, "interpret", NULL, 0,
-     "run programs by the interpreter, do not compile them", true},
+    {EVENTS | V(GRAPH), OPT_INTERPRET, 0, "interpret", NULL, 0, "run programs by the interpreter, do not compile them",
+     true},
     {LOADS, OPT_JIT, 0, "jit", "on|off|auto", KIND_WORD,
      "compile programs to machine code; auto, the default: where it pays", true},
     {LOADS, OPT_UPROBES, 0, "uprobes", NULL, 0,
      "by the kernel's module: all processes that map the file, now and later", true},
-    {V(TRACE) | V(GRAPH) | V(RECORD), OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits",
-     true},
+    {EVENTS | V(GRAPH), OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits", true},
     {V(TRACE_PROGRAM) | LOADS, OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits", true},
-    {V(TRACE) | V(RECORD), OPT_SKIP_REFUSED, 0, "skip-refused", NULL, 0,
-     "trace what can be probed, and list the events that cannot", true},
-    {V(TRACE) | V(WATCH) | V(GRAPH) | V(RECORD), OPT_BUFFER, 0, "buffer", "SIZE", KIND_TEXT,
+    {EVENTS, OPT_SKIP_REFUSED, 0, "skip-refused", NULL, 0, "trace what can be probed, and list the events that cannot",
+     true},
+    {EVENTS | V(WATCH) | V(GRAPH), OPT_BUFFER, 0, "buffer", "SIZE", KIND_TEXT,
      "bytes of one processor's log ring, such as 4M (default 1M)", true},
 
     {V(BUILD), OPT_OUTFILE, 'o', "outfile", "FILE", KIND_FILE, "write the object to FILE (default: .ppdf for .rpn)"},
@@ -367,8 +379,7 @@ static const struct cmd_option options[] = {
     {V(KERNEL), OPT_ALLOW_DEBUGGER, 0, "allow-debugger", NULL, 0,
      "programs may enter the kernel's debugger (`exit 1`)"},
 
-    {V(TRACE) | V(WATCH) | V(GRAPH) | V(RECORD), OPT_QUIET, 'q', "quiet", NULL, 0,
-     "nothing but the events, errors and losses"},
+    {EVENTS | V(WATCH) | V(GRAPH), OPT_QUIET, 'q', "quiet", NULL, 0, "nothing but the events, errors and losses"},
     {V(TRACE_PROGRAM), OPT_QUIET, 'q', "quiet", NULL, 0, "no notes"},
     {V(REPORT), OPT_QUIET, 'q', "quiet", NULL, 0, "no summary"},
     {V(REPORT), OPT_INFO, 0, "info", NULL, 0, "only when, where and what was recorded, counts"},

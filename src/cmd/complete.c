@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cmd/complete.h"
+#include "cmd/recipes.h"
 
 #define CANDIDATES 2000
 
@@ -213,6 +214,39 @@ static void put_options(struct candidates *c, enum cmd_verb verb)
 		}
 }
 
+/* The first operand is a recipe, the others are its parameters. */
+static void put_recipes(struct candidates *c, const struct complete_line *l)
+{
+	struct recipe_names names;
+	struct dp_error err;
+	struct recipe r;
+	char word[64];
+
+	dp_recipe_names(&names);
+	for (u32 i = 0; i < names.n; i++) {
+		bool is_there = false;
+
+		for (u32 w = 1; w + 1 < l->n; w++)
+			is_there |= !strcmp(l->words[w], names.v[i]);
+		if (is_there && !dp_recipe_open(&r, names.v[i], &err)) {
+			for (u32 k = 0; k < r.nparams; k++) {
+				snprintf(word, sizeof(word), "%.40s=", r.params[k].name);
+				dp_complete_put(c, word, r.params[k].about);
+			}
+			dp_recipe_free(&r);
+			goto out;
+		}
+		if (is_there)
+			dp_recipe_free(&r);
+	}
+	for (u32 i = 0; i < names.n; i++) {
+		dp_complete_put(c, names.v[i], dp_recipe_open(&r, names.v[i], &err) ? NULL : r.title);
+		dp_recipe_free(&r);
+	}
+out:
+	dp_recipe_names_free(&names);
+}
+
 static const char *complete_operand(struct candidates *c, const struct complete_line *l, enum cmd_verb verb)
 {
 	const struct cmd_spec *spec = &dp_cmd_specs[verb];
@@ -224,7 +258,10 @@ static const char *complete_operand(struct candidates *c, const struct complete_
 		put_alternatives(c, spec->words);
 		return c->n ? NULL : spec->operand == KIND_FILE ? "files" : NULL;
 	}
-	if (verb == VERB_TRACE || verb == VERB_RECORD) {
+	if (verb == VERB_RUN) {
+		puts("words");
+		put_recipes(c, l);
+	} else if (verb == VERB_TRACE || verb == VERB_RECORD) {
 		puts("words");
 		dp_complete_event(c, &s);
 	} else if (of_process && (verb == VERB_GRAPH || verb == VERB_FUNCS || verb == VERB_LINES || verb == VERB_VARS ||

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* See recipes.h. Files are read here, and believed only where their owner may decide what we do. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cmd/recipes.h"
+
+#define ENDING ".recipe"
+#define FOLDERS 3
+#define SIZE_MAX_RECIPE 65536
+
+/* ---- folders and files ---- */
+
+/* In the order in which they are asked; false: there is no such folder. */
+static bool folder(u32 i, char *path, size_t size)
+{
+	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+	char exe[4096], *slash;
+	ssize_t n;
+
+	if (i == 0 && config && *config == '/')
+		snprintf(path, size, "%s/dprobes/recipes", config);
+	else if (i == 0)
+		snprintf(path, size, "%s/.config/dprobes/recipes", home ? home : "");
+	if (i == 0)
+		return (config && *config == '/') || (home && *home == '/');
+	if (i == 1)
+		return snprintf(path, size, "/etc/dprobes/recipes") > 0;
+	/* Ours lie where the command does: PREFIX/share beside PREFIX/bin, or in the directory of the build. */
+	n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	if (n <= 0)
+		return false;
+	exe[n] = '\0';
+	slash = strrchr(exe, '/');
+	*slash = '\0';
+	if (slash - exe >= 8 && !strcmp(slash - 8, "/src/cmd"))
+		return (size_t)snprintf(path, size, "%.*srecipes", (int)(strlen(exe) - 3), exe) < size;
+	return (size_t)snprintf(path, size, "%s/../share/dprobes/recipes", exe) < size;
+}
+
+static bool is_name(const char *name, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)name[i]) && !strchr("-_.+", name[i]))
+			return false;
+	return n > 0 && name[0] != '.';
+}
+
+/* Root does what the file says: nobody else may have written it. */
+static bool is_ours(const struct stat *st)
+{
+	return geteuid() != 0 || (st->st_uid == 0 && !(st->st_mode & (S_IWOTH | (st->st_gid ? S_IWGRP : 0))));
+}
+
+static int read_source(struct recipe *r, int fd, struct dp_error *err)
+{
+	struct stat st;
+	ssize_t n, have = 0;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size > SIZE_MAX_RECIPE)
+		return dp_fail(err, E_CMD_RECIPE_FILE, "%.200s: no file of text", r->path);
+	if (!is_ours(&st))
+		return dp_fail(err, E_CMD_RECIPE_FILE, "%.200s: %s", r->path,
+			       st.st_uid ? "it belongs to another user" : "others may write it");
+	r->source = calloc(1, (size_t)st.st_size + 2);
+	if (!r->source)
+		return dp_fail(err, E_FILE_MEMORY, "recipe");
+	while (have < st.st_size && (n = read(fd, r->source + have, (size_t)(st.st_size - have))) > 0)
+		have += n;
+	if (have < st.st_size || strlen(r->source) != (size_t)have)
+		return dp_fail(err, E_CMD_RECIPE_FILE, "%.200s: no file of text", r->path);
+	return 0;
+}
+
+/* ---- what a file says ---- */
+
+/* A copy without the blanks around it. */
+static char *trimmed(const char *s, size_t n)
+{
+	while (n && isspace((unsigned char)*s))
+		s++, n--;
+	while (n && isspace((unsigned char)s[n - 1]))
+		n--;
+	return strndup(s, n);
+}
+
+/* 10ms: in nanoseconds. */
+static bool parse_time(const char *text, u64 *ns)
+{
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+	char *end;
+	double v = strtod(text, &end);
+
+	for (size_t i = 0; isdigit((unsigned char)*text) && i < DP_ARRAY_SIZE(units); i++)
+		if (!strcmp(end, units[i].name) && v * units[i].ns < 1e18) {
+			*ns = (u64)(v * units[i].ns);
+			return true;
+		}
+	return false;
+}
+
+static bool is_number(const char *text)
+{
+	char *end;
+
+	strtoull(text, &end, 0);
+	return isdigit((unsigned char)*text) && !*end;
+}
+
+static char *time_value(const char *text)
+{
+	char digits[32];
+	u64 ns;
+
+	if (!parse_time(text, &ns))
+		return NULL;
+	snprintf(digits, sizeof(digits), "%llu", (unsigned long long)ns);
+	return strdup(digits);
+}
+
+static int add_param(struct recipe *r, const char *s, size_t n, struct dp_error *err)
+{
+	struct recipe_param *p = &r->params[r->nparams];
+	char *text = trimmed(s, n);
+	size_t name = text ? strcspn(text, " \t") : 0, value, at;
+
+	if (!text || r->nparams == RECIPE_PARAMS) {
+		free(text);
+		return dp_fail(err, E_CMD_RECIPE_FILE, "%.200s: more than %d parameters", r->path, RECIPE_PARAMS);
+	}
+	at = name + strspn(text + name, " \t");
+	value = strcspn(text + at, " \t");
+	p->name = strndup(text, name);
+	p->value = strndup(text + at, value);
+	p->about = trimmed(text + at + value, strlen(text + at + value));
+	r->nparams++;
+	free(text);
+	if (!p->name || !p->value || !p->about || !*p->value)
+		return dp_fail(err, E_CMD_RECIPE_FILE, "%.200s: a parameter has a name, a default and a meaning",
+			       r->path);
+	text = time_value(p->value);
+	p->is_time = text;
+	p->is_number = is_number(p->value);
+	if (text || !strcmp(p->value, "-")) {
+		free(p->value);
+		p->value = text;
+	}
+	return 0;
+}
+
+static int take_head(struct recipe *r, const char *s, size_t n, struct dp_error *err)
+{
+	struct {
+		const char *word;
+		char **to;
+	} words[] = {{"title:", &r->title}, {"needs:", &r->needs}, {"example:", &r->example}, {"param:", NULL}};
+
+	while (n && (*s == '#' || *s == ' '))
+		s++, n--;
+	for (size_t i = 0; i < DP_ARRAY_SIZE(words); i++) {
+		size_t len = strlen(words[i].word);
+
+		if (n < len || strncmp(s, words[i].word, len) != 0)
+			continue;
+		if (!words[i].to)
+			return add_param(r, s + len, n - len, err);
+		free(*words[i].to);
+		*words[i].to = trimmed(s + len, n - len);
+	}
+	return 0;
+}
+
+static int add_line(struct recipe *r, char *text, struct dp_error *err)
+{
+	struct recipe_line *l = &r->lines[r->nlines];
+	char *s = text;
+
+	if (r->nlines == RECIPE_LINES) {
+		free(text);
+		return dp_fail(err, E_CMD_RECIPE_FILE, "%.200s: more than %d lines", r->path, RECIPE_LINES);
+	}
+	l->optional = *s == '?';
+	l->text = trimmed(s + l->optional, strlen(s + l->optional));
+	r->nlines++;
+	free(text);
+	return l->text ? 0 : dp_fail(err, E_FILE_MEMORY, "recipe");
+}
+
+/* An event line that may go on in the next ones. Returns where the rest begins. */
+static const char *take_line(const char *s, char **line)
+{
+	char *text = malloc(strlen(s) + 1), *to = text;
+
+	s += strspn(s, " \t");
+	for (; text && *s && *s != '\n'; s++)
+		if (s[0] == '\\' && s[1] == '\n') {
+			s += 1 + strspn(s + 2, " \t");
+			*to++ = ' ';
+		} else if (*s != '\r') {
+			*to++ = *s;
+		}
+	if (text)
+		*to = '\0';
+	*line = text;
+	return s + (*s == '\n');
+}
+
+static int parse(struct recipe *r, struct dp_error *err)
+{
+	int ret = 0;
+
+	for (const char *s = r->source; !ret && *s;) {
+		size_t n = strcspn(s, "\n"), blank = strspn(s, " \t\r");
+		char *line;
+
+		if (s[blank] == '#')
+			ret = take_head(r, s + blank, n - blank, err);
+		if (s[blank] == '#' || s[blank] == '\n' || !s[blank]) {
+			s += n + (s[n] == '\n');
+			continue;
+		}
+		s = take_line(s, &line);
+		ret = line ? add_line(r, line, err) : dp_fail(err, E_FILE_MEMORY, "recipe");
+	}
+	if (!ret && !r->title)
+		ret = dp_fail(err, E_CMD_RECIPE_FILE, "%.200s: no line `# title: ...`", r->path);
+	if (!ret && !r->nlines)
+		ret = dp_fail(err, E_CMD_RECIPE_FILE, "%.200s: no event line", r->path);
+	return ret;
+}
+
+int dp_recipe_open(struct recipe *r, const char *name, struct dp_error *err)
+{
+	bool is_path = strchr(name, '/');
+	int fd = -1, ret;
+
+	*r = (struct recipe){.nlines = 0};
+	if (is_path) {
+		snprintf(r->path, sizeof(r->path), "%s", name);
+		fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	}
+	for (u32 i = 0; fd < 0 && i < FOLDERS && is_name(name, strlen(name)); i++) {
+		char path[3800];
+
+		if (!folder(i, path, sizeof(path)))
+			continue;
+		snprintf(r->path, sizeof(r->path), "%s/%.200s" ENDING, path, name);
+		fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (fd < 0 && errno != ENOENT && errno != ENOTDIR)
+			return dp_fail(err, E_CMD_RECIPE_FILE, "%.200s: %s", r->path, strerror(errno));
+	}
+	if (fd < 0)
+		return dp_fail(err, E_CMD_RECIPE, "%.100s", name);
+	ret = read_source(r, fd, err);
+	close(fd);
+	return ret ? ret : parse(r, err);
+}
+
+void dp_recipe_free(struct recipe *r)
+{
+	for (u32 i = 0; i < r->nparams; i++) {
+		free(r->params[i].name);
+		free(r->params[i].value);
+		free(r->params[i].about);
+	}
+	for (u32 i = 0; i < r->nlines; i++)
+		free(r->lines[i].text);
+	free(r->title);
+	free(r->needs);
+	free(r->example);
+	free(r->source);
+	*r = (struct recipe){.nlines = 0};
+}
+
+/* ---- parameters ---- */
+
+static bool is_safe(const char *value)
+{
+	for (; *value; value++)
+		if (iscntrl((unsigned char)*value) || *value == '"')
+			return false;
+	return true;
+}
+
+int dp_recipe_set(struct recipe *r, const char *given, struct dp_error *err)
+{
+	size_t n = strcspn(given, "=");
+	struct recipe_param *p = NULL;
+	const char *value = given + n + 1;
+	char names[300] = "", *kept;
+
+	for (u32 i = 0; i < r->nparams && given[n]; i++)
+		if (strlen(r->params[i].name) == n && !strncmp(r->params[i].name, given, n))
+			p = &r->params[i];
+	for (u32 i = 0; i < r->nparams; i++)
+		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%.30s", i ? ", " : "",
+			 r->params[i].name);
+	if (!p) {
+		dp_fail(err, E_CMD_EXTRA, "%.100s is no parameter of the recipe", given);
+		if (r->nparams)
+			dp_error_hint(err, "there are %.200s, as %.30s=VALUE", names, r->params[0].name);
+		else
+			dp_error_hint(err, "it has none");
+		return -EINVAL;
+	}
+	if (p->is_time) {
+		kept = time_value(value);
+		if (!kept) {
+			dp_fail(err, E_CMD_VALUE, "%.100s: no time", given);
+			dp_error_hint(err, "give one such as 10us, 5ms or 1s");
+			return -EINVAL;
+		}
+	} else if ((p->is_number && !is_number(value)) || !is_safe(value) || !*value) {
+		return dp_fail(err, E_CMD_VALUE, "%.100s: %s", given, p->is_number ? "no number" : "no such text");
+	} else {
+		kept = strdup(value);
+		if (!kept)
+			return dp_fail(err, E_FILE_MEMORY, "recipe");
+	}
+	free(p->value);
+	p->value = kept;
+	return 0;
+}
+
+char *dp_recipe_fill(const struct recipe *r, const char *text, struct dp_error *err)
+{
+	size_t room = 0;
+	char *out = NULL;
+	FILE *f = open_memstream(&out, &room);
+
+	for (const char *s = text; f && *s; s++) {
+		const struct recipe_param *p = NULL;
+		const char *end = !strncmp(s, "{{", 2) ? strstr(s, "}}") : NULL;
+
+		for (u32 i = 0; end && i < r->nparams; i++)
+			if (strlen(r->params[i].name) == (size_t)(end - s - 2) &&
+			    !strncmp(r->params[i].name, s + 2, (size_t)(end - s - 2)))
+				p = &r->params[i];
+		if (!p) {
+			putc(*s, f);
+			continue;
+		}
+		if (!p->value) {
+			fclose(f);
+			free(out);
+			dp_fail(err, E_CMD_MISSING, "the recipe needs %.40s: %.150s", p->name, p->about);
+			dp_error_hint(err, "give it as %.40s=VALUE", p->name);
+			return NULL;
+		}
+		fputs(p->value, f);
+		s = end + 1;
+	}
+	if (!f || fclose(f)) {
+		dp_fail(err, E_FILE_MEMORY, "recipe");
+		return NULL;
+	}
+	return out;
+}
+
+/* ---- names ---- */
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void add_name(struct recipe_names *names, const char *file)
+{
+	size_t n = strlen(file), cut = strlen(ENDING);
+	char **v;
+
+	if (n <= cut || strcmp(file + n - cut, ENDING) != 0 || !is_name(file, n - cut))
+		return;
+	for (u32 i = 0; i < names->n; i++)
+		if (!strncmp(names->v[i], file, n - cut) && !names->v[i][n - cut])
+			return;
+	v = realloc(names->v, (names->n + 1) * sizeof(*v));
+	if (!v)
+		return;
+	names->v = v;
+	v[names->n] = strndup(file, n - cut);
+	names->n += v[names->n] != NULL;
+}
+
+void dp_recipe_names(struct recipe_names *names)
+{
+	char path[4096];
+
+	*names = (struct recipe_names){NULL};
+	for (u32 i = 0; i < FOLDERS; i++) {
+		DIR *dir = folder(i, path, sizeof(path)) ? opendir(path) : NULL;
+		struct dirent *e;
+
+		while (dir && (e = readdir(dir)))
+			add_name(names, e->d_name);
+		if (dir)
+			closedir(dir);
+	}
+	if (names->n)
+		qsort(names->v, names->n, sizeof(*names->v), by_name);
+}
+
+void dp_recipe_names_free(struct recipe_names *names)
+{
+	for (u32 i = 0; i < names->n; i++)
+		free(names->v[i]);
+	free(names->v);
+	*names = (struct recipe_names){NULL};
+}
