@@ -12,11 +12,11 @@ build="gcc make meson ninja-build pkg-config libc6-dev libelf-dev libdw-dev libb
 demo="redis-server redis-tools python3"
 tests="libcmocka-dev libzydis-dev nginx-light golang-go musl-tools gdb libllvm14 g++ git sqlite3
        openssl binutils procps qemu-system-x86 busybox-static cpio kmod dkms tcl clang-format cppcheck codespell
-       babeltrace2 protobuf-compiler xz-utils systemtap-sdt-dev zsh fish strace"
-optional="rustc chromium"
+       babeltrace2 protobuf-compiler xz-utils systemtap-sdt-dev zsh fish strace postgresql"
+optional="rustc chromium nodejs"
 kernel="flex bison bc libssl-dev" # besides, to build a kernel
 packages="debhelper dh-dkms dpkg-dev xz-utils"
-services="redis-server nginx"
+services="redis-server nginx postgresql"
 
 case "${1:-build}" in
 build) wanted=$build optional= ;;

@@ -469,32 +469,45 @@ def postgres():
     data = os.path.join(where, "data")
     subprocess.run(as_user + [os.path.join(d, "initdb"), "-D", data, "-A", "trust", "-N", "-U", "dp"], check=True,
                    capture_output=True, cwd=where)
-    server = start(as_user + [exe, "-D", data, "-k", where, "-c", "listen_addresses=", "-c", "fsync=off"], cwd=where)
+    server = start(as_user + [exe, "-D", data, "-k", where, "-c", "listen_addresses=", "-c", "fsync=off", "-c",
+                              "shared_buffers=128kB", "-c", "autovacuum=off"], cwd=where)
     try:
         wait_for(lambda: os.path.exists(os.path.join(where, ".s.PGSQL.5432")), what="postgres")
         wait_for(lambda: subprocess.run(["psql", "-h", where, "-U", "dp", "-c", "select 1", "postgres"],
                                         capture_output=True).returncode == 0, what="postgres")
-        p = start(["psql", "-h", where, "-U", "dp", "-qAt", "postgres"], stdin=subprocess.PIPE,
-                  stdout=subprocess.PIPE, text=True)
+        sessions = [start(["psql", "-h", where, "-U", "dp", "-qAt", "postgres"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) for _ in range(2)]
 
-        def ask(sql):
-            p.stdin.write(sql + ";\n")
-            p.stdin.flush()
-            return p.stdout.readline().strip()
+        def send(sql, n=0):
+            sessions[n].stdin.write(sql + ";\n")
+            sessions[n].stdin.flush()
+
+        def ask(sql, n=0):
+            send(sql, n)
+            return sessions[n].stdout.readline().strip()
 
         pid = int(ask("select pg_backend_pid()"))
         with Live("postgres-queries", pid) as t:
             for i in range(8):
                 assert ask("select %d" % (i + 40)) == str(i + 40)
         assert [a["query"] for a in t.r.args()] == ["select %d;" % (i + 40) for i in range(8)], t.r.out
+        send("create table dp as select generate_series(1, 100000) as x")
+        send("checkpoint")
+        # Of the pages of the table, 16 may be in the server's memory.
+        node, pages = map(int, ask("select pg_relation_filenode('dp') || ' ' || pg_relation_size('dp') / 8192").split())
         with Live("postgres-io", pid) as t:
-            assert ask("create table dp as select generate_series(1, 3000) as x; select count(*) from dp") == "3000"
-        assert set(t.r.tables), t.r.out
+            assert ask("select count(*) from dp") == "100000"
+        assert pages > 100 and pages - 16 <= t.r.count("smgr__md__read__start", node) <= pages, (node, pages, t.r.out)
         with Live("postgres-locks", pid) as t:
-            assert ask("select 1") == "1"
-        assert all(not v for v in t.r.tables.values()), t.r.out
-        p.stdin.close()
-        p.wait(30)
+            assert ask("begin; lock table dp; select 'locked'", 1) == "locked"
+            send("select count(*) from dp")
+            wait_for(lambda: ask("select count(*) from pg_locks where not granted", 1) == "1", what="the lock")
+            send("commit", 1)
+            assert sessions[0].stdout.readline() == "100000\n"
+        assert [v[0] for v in t.r.tables["lock__wait__start"].values()] == [1], t.r.out
+        for p in sessions:
+            p.stdin.close()
+            p.wait(30)
     finally:
         stop(server, signal.SIGINT)
         shutil.rmtree(where, ignore_errors=True)
