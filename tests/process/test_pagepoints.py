@@ -124,7 +124,7 @@ def same_page():
 
 @test
 def another_owner():
-    """another dprobes probes one of the instructions that store there: the others get points of their own all the same"""
+    """another dprobes probes an instruction that stores there: the others get points of their own all the same"""
     w = Paged()
     other = trace_start("-p", w.pid, "-o", "/dev/null", "p:b bump")
     wait_for(lambda: in_place(w.pid), what="the other one's probe")
