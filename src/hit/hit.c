@@ -386,7 +386,8 @@ static __attribute__((noinline, cold)) void stop_at(struct dp_hit *h, struct dp_
 {
 	if (h->held) {
 		release(slot, h->ctl);
-		pending_of(slot)->addr = addr; /* nothing more waits, and nothing is missing when it has been carried out */
+		/* Nothing waits any more, and nothing is missing when the instruction has been carried out. */
+		pending_of(slot)->addr = addr;
 		pending_of(slot)->bytes = 0;
 	}
 	slot->stopped_at = h->regs->ip == addr ? addr : 0;

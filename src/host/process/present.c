@@ -50,7 +50,7 @@ static bool seize(pid_t tid)
 		}
 		if (r == tid || (r < 0 && errno != EINTR))
 			return false; /* it has ended */
-		if (i == LOOKS) /* it goes on already */
+		if (i == LOOKS)       /* it goes on already */
 			ptrace(PTRACE_INTERRUPT, tid, 0, 0);
 		usleep(1000);
 	}
