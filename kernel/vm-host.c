@@ -2,7 +2,9 @@
 /* What the machine of ../src/hit asks of its host, in a kernel. Hit path: nothing here sleeps or
  * faults. */
 #include <linux/compiler.h>
+#include <linux/cred.h>
 #include <linux/io.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/task_stack.h>
 #include <linux/uaccess.h>
@@ -117,6 +119,21 @@ HIT bool dp_hit_writable(struct dp_hit *h, u64 addr)
 HIT u32 dp_hit_pid(struct dp_hit *h)
 {
 	return current->tgid;
+}
+
+HIT s64 dp_hit_uid(struct dp_hit *h)
+{
+	return __kuid_val(current_uid());
+}
+
+HIT s64 dp_hit_ppid(struct dp_hit *h)
+{
+	pid_t id;
+
+	rcu_read_lock(); /* the parent may end, and another one take its place */
+	id = rcu_dereference(current->real_parent)->tgid;
+	rcu_read_unlock();
+	return id;
 }
 
 HIT u64 dp_hit_ns(struct dp_hit *h)

@@ -28,6 +28,8 @@
 #define DP_CAP_RDFSBASE 0x1000 /* the thread pointer by rdfsbase; rdgsbase works too */
 #define DP_CAP_FS_WORD 0x2000  /* else: every thread's control block begins with its own address */
 #define DP_CAP_GET_FS 0x4000   /* else: by arch_prctl, which is allowed */
+#define DP_CAP_GETUID 0x8000   /* getuid is allowed */
+#define DP_CAP_GETPPID 0x10000 /* getppid is allowed */
 
 /*
  * A thread that has committed to a ring and does so again within that many ticks cannot have become a child of vfork

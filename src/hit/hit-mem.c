@@ -13,6 +13,8 @@
 #define SYS_WAIT4 61
 #define SYS_KILL 62
 #define SYS_GETPID 39
+#define SYS_GETUID 102
+#define SYS_GETPPID 110
 #define SYS_GETTID 186
 #define SYS_RT_SIGACTION 13
 #define SYS_FUTEX 202
@@ -276,6 +278,16 @@ u32 dp_hit_pid(struct dp_hit *h)
 	if ((u32)dp_syscall(SYS_GETTID, 0, 0, 0, 0, 0, 0) == h->tid)
 		*known = pid;
 	return pid;
+}
+
+s64 dp_hit_uid(struct dp_hit *h)
+{
+	return h->ctl->caps & DP_CAP_GETUID ? (u32)dp_syscall(SYS_GETUID, 0, 0, 0, 0, 0, 0) : -1ll;
+}
+
+s64 dp_hit_ppid(struct dp_hit *h)
+{
+	return h->ctl->caps & DP_CAP_GETPPID ? (u32)dp_syscall(SYS_GETPPID, 0, 0, 0, 0, 0, 0) : -1ll;
 }
 
 u32 dp_hit_cpu(struct dp_hit *h)

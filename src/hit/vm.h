@@ -71,6 +71,13 @@ bool dp_hit_writable(struct dp_hit *h, u64 addr);
 /* The process's id as it knows it. */
 u32 dp_hit_pid(struct dp_hit *h);
 
+/*
+ * The thread's real user id, and the parent's process id, by a system call in a process; for programs that ask for them
+ * by name. They change at any time. -1: a filter of system calls is in force that does not let the call through.
+ */
+s64 dp_hit_uid(struct dp_hit *h);
+s64 dp_hit_ppid(struct dp_hit *h);
+
 /* CLOCK_MONOTONIC, by the time stamp counter. */
 u64 dp_hit_ns(struct dp_hit *h);
 

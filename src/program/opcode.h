@@ -147,6 +147,7 @@ enum dp_bad_operand {
 	DP_BAD_BIT,
 	DP_BAD_FACILITY,
 	DP_BAD_POSITION, /* ours: a log position that was not reached yet */
+	DP_BAD_ASK,      /* ours: a system call that a filter forbids */
 };
 
 #define DP_EX_DEFAULT 0x0fff     /* mask when the program gives none */

@@ -401,6 +401,11 @@ END
 	$dprobes trace -f kernel-open.dpc -- cat /proc/version /proc/cpuinfo >/tmp/out 2>/tmp/err
 	grep -q 'cat, proc  *[2-9] |' /tmp/out && grep -q 'hist *bytes' /tmp/out
 	say $? "the example: who opens what"
+	$dprobes trace -q --json -o /tmp/out 'p kernel:vfs_open $uid $ppid $thread_name if $comm == "cat"' \
+		-- cat /proc/version >/tmp/told 2>/tmp/err &
+	wait $!
+	[ $? = 0 ] && grep -q "\"uid\":0,\"ppid\":$!,\"thread_name\":\"cat\"" /tmp/out
+	say $? "event lines know the user, the parent and the name of the current task"
 	cat >/tmp/gone.dpc <<'END'
 #pragma MODNAME("vmlinux") MODTYPE(kernel) PROBEPOINT_LOCATION("vfs_open+1") PROBEPOINT_HANDLER("h")
 void h() { log($path); }

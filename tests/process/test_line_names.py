@@ -10,6 +10,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from tap import *  # noqa: E402,F403
+from live import *  # noqa: E402,F403
 
 DIR = tempfile.mkdtemp(prefix="dp-names-")
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shop.c")
@@ -101,6 +102,16 @@ def floating_conditions():
 
 
 @test
+def impossible_conditions():
+    """a condition that cannot be computed does not hold; nothing is recorded, and the exception is counted"""
+    out, _, err = traced("p add_order $qty if *(int *)0x10 == 1", "p:or add_order $qty if $qty > 0 || *(int *)0x10 == 1",
+                         options=["--json"])
+    got = [json.loads(s) for s in out.splitlines()]
+    assert got and {e["event"] for e in got} == {"or"}, got
+    assert re.search(r"^add_order +jump +%d +0 +%d .* %d +\S+$" % ((2 * TIMES,) * 3), err, re.M), err
+
+
+@test
 def returned():
     """$retval has the type of the function, float and double too; a void function has none"""
     assert args("r mean $retval $a") == [{"retval": (i + 2.5) / 2, "a": float(i)} for i in range(1, TIMES + 1)]
@@ -130,6 +141,126 @@ def context():
     assert g["args"]["pid"] == g["args"]["tid"] == g["tid"] and g["args"]["comm"] == "shop", got
     assert g["args"]["time"] > 0 and got[1]["args"]["time"] > g["args"]["time"], got
     assert not events('p add_order $pid if $comm ~ "s?op2"')
+
+
+WHO = """#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static volatile long sum;
+__attribute__((noinline)) int work(int uid)
+{
+	sum += uid;
+	return uid + 1;
+}
+__attribute__((noinline)) int plain(int n)
+{
+	sum += n;
+	return n + 1;
+}
+static void forbid(void)
+{
+	struct sock_filter f[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getuid, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog p = {sizeof(f) / sizeof(*f), f};
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
+}
+int main(int argc, char **argv)
+{
+	char line[16];
+	int told[2], first = getpid();
+	if (argc > 1 && !strcmp(argv[1], "filter")) {
+		forbid();
+		puts("ready"); fflush(stdout);
+		while (fgets(line, sizeof(line), stdin)) {
+			printf("%d\\n", plain(1)); fflush(stdout);
+		}
+		return 0;
+	}
+	pipe(told);
+	plain(1);
+	if (argc > 1) /* root */
+		syscall(SYS_setresuid, 65534, -1, -1);
+	plain(2);
+	work(77);
+	prctl(PR_SET_NAME, "other", 0, 0, 0);
+	plain(3);
+	printf("parent %d %d\\n", getppid(), getpid()); fflush(stdout);
+	if (fork()) { /* ends before its child does */
+		read(told[0], line, 1);
+		return 0;
+	}
+	plain(4);
+	write(told[1], "x", 1);
+	while (getppid() == first)
+		usleep(1000);
+	plain(5);
+	printf("now %d %d\\n", getppid(), getpid());
+	return 0;
+}
+"""
+
+
+def who():
+    need("gcc")
+    path = os.path.join(DIR, "who")
+    if not os.path.exists(path):
+        with open(path + ".c", "w") as f:
+            f.write(WHO)
+        subprocess.run(["gcc", "-g", "-O2", "-w", "-o", path, path + ".c"], check=True)
+    return path
+
+
+@test
+def identity():
+    """$uid $ppid $thread_name are what they are at that hit: after setuid, another name, another parent"""
+    path, out = who(), os.path.join(DIR, "who.out")
+    rooted = os.getuid() == 0
+    t = subprocess.run([DPROBES, "trace", "--json", "-o", out, "p plain $n $uid $ppid $pid $thread_name", "r work $uid",
+                        "--", path, *(["root"] if rooted else [])],
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert t.returncode == 0, t.stderr
+    got = [json.loads(s) for s in open(out)]
+    of = {e["args"]["n"]: e["args"] for e in got if "n" in e["args"]}
+    first = [int(s) for s in re.search(r"parent (\d+) (\d+)", t.stdout).groups()]
+    assert [of[n]["uid"] for n in (1, 2)] == [os.getuid(), 65534 if rooted else os.getuid()], of
+    assert [of[n]["thread_name"] for n in (1, 3)] == ["who", "other"], of
+    assert [of[1]["ppid"], of[1]["pid"]] == first, (of, first)
+    assert of[4]["ppid"] == first[1], of
+    if 5 in of and "now" in t.stdout:  # the command's end ends the trace, perhaps before
+        assert of[5]["ppid"] == int(re.search(r"now (\d+)", t.stdout).group(1)) != first[1], of
+    # A parameter of that name comes first, as it was at the entry.
+    assert [e["args"]["uid"] for e in got if "n" not in e["args"]] == [77], got
+
+
+@test
+def identity_forbidden():
+    """where a filter kills at getuid and getppid they are not asked: the record ends there, the exception is counted"""
+    path = who()
+    for word in ("$uid", "$ppid"):
+        live = Live([path, "filter"])
+        t = trace_start("--json", "-p", live.pid, "p plain $n %s" % word, "p:never plain $n if %s == 1" % word)
+        wait_for(lambda: in_place(live.pid) or t.poll() is not None, what="the probe")
+        if t.poll() is not None:
+            assert "E-TARGET-SECCOMP" in text_of(t.err_path), text_of(t.err_path)
+            raise Skip("this kernel cannot suspend filters")
+        assert [live("x") for _ in range(3)] == ["2"] * 3
+        stop(t, signal.SIGINT)
+        assert live.end() == 0
+        got = [json.loads(s) for s in text_of(t.out_path).splitlines()]
+        assert [e["args"] for e in got] == [{"n": 1}] * 3, (got, text_of(t.err_path))
 
 
 @test

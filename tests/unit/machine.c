@@ -90,6 +90,16 @@ u32 dp_hit_pid(struct dp_hit *h)
 	return h->ctl->pid;
 }
 
+s64 dp_hit_uid(struct dp_hit *h)
+{
+	return 4294967294;
+}
+
+s64 dp_hit_ppid(struct dp_hit *h) /* as where a filter forbids it */
+{
+	return -1;
+}
+
 u64 dp_hit_ns(struct dp_hit *h)
 {
 	return 1000000;

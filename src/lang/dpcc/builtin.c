@@ -66,6 +66,8 @@ static const struct builtin {
     {"abort", NONE, &dp_cc_type_void, "abort"},
     /* Made by the compiler alone. */
     {"$comm", NONE, &dp_cc_type_void, NULL},
+    {"$uid", NONE, &dp_cc_type_uint, "push uid"},
+    {"$ppid", NONE, &dp_cc_type_int, "push ppid"},
     {"$backtrace", NONE, &dp_cc_type_void, NULL},
     {"$matches", NONE, &dp_cc_type_int, NULL},
     {"__kept", NONE, &dp_cc_type_ulong, NULL},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What is known at every hit beside the program's variables: $pid $tid $cpu $time $comm $ip $caller $backtrace, words
- * of the call ($argN, $stackN, $stack), and, where a function returns, what was kept of the call's beginning.
+ * What is known at every hit beside the program's variables: $pid $tid $ppid $uid $cpu $time $comm ($thread_name) $ip
+ * $caller $backtrace, words of the call ($argN, $stackN, $stack), and, where a function returns, what was kept of the
+ * call's beginning.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +33,9 @@ static const struct {
 	const char *name, *builtin;
 	struct type *type;
 } words[] = {
-    {"pid", "pid", &dp_cc_type_int},          {"tid", "tid", &dp_cc_type_int},  {"cpu", "cpu", &dp_cc_type_int},
-    {"time", "timestamp", &dp_cc_type_ulong}, {"ip", "here", &dp_cc_type_code}, {"caller", "caller", &dp_cc_type_code},
+    {"pid", "pid", &dp_cc_type_int},   {"tid", "tid", &dp_cc_type_int},        {"cpu", "cpu", &dp_cc_type_int},
+    {"uid", "$uid", &dp_cc_type_uint}, {"ppid", "$ppid", &dp_cc_type_int},     {"time", "timestamp", &dp_cc_type_ulong},
+    {"ip", "here", &dp_cc_type_code},  {"caller", "caller", &dp_cc_type_code},
 };
 
 /* comm, backtrace, backtrace[N] */
@@ -470,7 +472,7 @@ struct node *dp_cc_context(struct dpcc *c, const struct tok *t, const char *name
 	for (u32 i = 0; i < DP_ARRAY_SIZE(words); i++)
 		if (!strcmp(name, words[i].name))
 			return builtin(c, t, words[i].builtin, words[i].type);
-	if (!strcmp(name, "comm") || !strcmp(name, "backtrace"))
+	if (!strcmp(name, "comm") || !strcmp(name, "thread_name") || !strcmp(name, "backtrace"))
 		return text_or_chain(c, t, *name == 'b');
 	if (numbered(name, "arg", &number))
 		return argument(c, t, name, number);

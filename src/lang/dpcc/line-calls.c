@@ -209,15 +209,6 @@ static void put_result(const struct line *l, struct out_text *o)
 
 /* ---- the handlers ---- */
 
-static void put_condition(struct line *l, struct out_text *o)
-{
-	if (!l->condition.n)
-		return;
-	dp_cc_out_put(o, l->condition.at[0], "if (!(");
-	dp_cc_out_append(o, &l->condition);
-	dp_cc_out_put(o, 0, ")) abort(); ");
-}
-
 static bool is_own(const struct line *l)
 {
 	return l->naggregates || l->body.n;
@@ -304,7 +295,7 @@ static void put_pair(struct line *l, struct out_text *o, const char *which)
 	dp_cc_out_put(o, 0, "unsigned long __nr = $nr; ");
 	put_meant(l, o);
 	if (!l->condition_waits)
-		put_condition(l, o);
+		dp_cc_line_put_condition(l, o);
 	put_early(l, o, &no_return);
 	put_early(l, o, &exec);
 	leave_out_told(l, o, "return");
@@ -318,7 +309,7 @@ static void put_pair(struct line *l, struct out_text *o, const char *which)
 	leave_out_children(l, o);
 	dp_cc_out_put(o, 0, "__call_done(__call); ");
 	if (l->condition_waits)
-		put_condition(l, o);
+		dp_cc_line_put_condition(l, o);
 	put_shown(l, o);
 	if (!is_own(l))
 		put_result(l, o);
@@ -335,7 +326,7 @@ static void put_one_each(struct line *l, struct out_text *o)
 	put_head(l, o, "known", "");
 	leave_out_told(l, o, "abort()");
 	leave_out_children(l, o);
-	put_condition(l, o);
+	dp_cc_line_put_condition(l, o);
 	put_shown(l, o);
 	if (!is_own(l))
 		put_result(l, o);
@@ -348,7 +339,7 @@ static void put_one_each(struct line *l, struct out_text *o)
 	}
 	if (any) {
 		put_head(l, o, "early", "");
-		put_condition(l, o);
+		dp_cc_line_put_condition(l, o);
 		put_shown(l, o);
 		dp_cc_out_put(o, 0, "}\n");
 	}

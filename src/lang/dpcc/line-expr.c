@@ -32,9 +32,12 @@ static const struct value_type *type_at(const char *p, u32 *len)
 	return NULL;
 }
 
-/* What is known everywhere, and so needs not to be kept from a call's beginning. */
-static const char *const everywhere[] = {"retval", "pid",       "tid",   "cpu",  "time", "comm", "ip",
-					 "caller", "backtrace", "stack", "addr", "old",  "new"};
+/*
+ * What is known everywhere, and so needs not to be kept from a call's beginning. $uid is, too, but many functions have
+ * a parameter of that name, which is to be the entry's.
+ */
+static const char *const everywhere[] = {"retval",      "pid",    "tid",       "ppid",  "cpu",  "time", "comm", "ip",
+					 "thread_name", "caller", "backtrace", "stack", "addr", "old",  "new"};
 
 const char *dp_cc_line_near(const char *name)
 {
@@ -281,4 +284,14 @@ int dp_cc_line_body(struct line *l, u32 from, u32 to)
 		at = next;
 	}
 	return r;
+}
+
+/* One that cannot be computed does not hold. */
+void dp_cc_line_put_condition(struct line *l, struct out_text *o)
+{
+	if (!l->condition.n)
+		return;
+	dp_cc_out_put(o, l->condition.at[0], "try { if (!(");
+	dp_cc_out_append(o, &l->condition);
+	dp_cc_out_put(o, 0, ")) abort(); } catch { abort(); } ");
 }

@@ -70,6 +70,7 @@ void dp_cc_out_free(struct out_text *o);
 
 /* line-expr.c. hex (may be NULL): whether the value is better shown in hexadecimal. */
 int dp_cc_line_expr(struct line *l, u32 from, u32 to, struct out_text *o, bool *hex);
+void dp_cc_line_put_condition(struct line *l, struct out_text *o);
 int dp_cc_line_body(struct line *l, u32 from, u32 to);
 
 /* line-calls.c: lines of system calls. */

@@ -527,11 +527,7 @@ static void put_handler(struct line *l, struct out_text *o)
 			      "long __call = __call_end(%u); if (__call < 0) abort(); "
 			      "unsigned long __took = timestamp() - $__began; __call_done(__call); ",
 			      l->number);
-	if (l->condition.n) {
-		dp_cc_out_put(o, l->condition.at[0], "if (!(");
-		dp_cc_out_append(o, &l->condition);
-		dp_cc_out_put(o, 0, ")) abort(); ");
-	}
+	dp_cc_line_put_condition(l, o);
 	dp_cc_out_append(o, &l->body);
 	dp_cc_out_append(o, &l->tail);
 	if (!l->naggregates && !l->body.n)
