@@ -18,13 +18,15 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 				"dprobes trace -p redis 'r lookupKey found=$retval if $retval != 0'\n"
 				"dprobes trace -p 1234 'p libc:malloc count by $backtrace' --duration 10\n"
 				"dprobes trace -o trace.txt -- python3 script.py"},
-    [VERB_TRACE_PROGRAM] = {.name = "trace",
-			    .synopsis = "-f PROGRAM [OPTIONS]\n-f PROGRAM [OPTIONS] -- COMMAND [ARGS]",
-			    .about =
-				"Run a probe program in all processes that map its module, in one, or in one that is "
-				"started. Ctrl-C ends it; the probes are always removed, and aggregates shown.",
-			    .examples = "dprobes trace -f latency.dpc -p 1234 --interval 5\n"
-					"dprobes trace -f malloc.dpc -D MIN=4096 -- python3 script.py"},
+    [VERB_TRACE_PROGRAM] =
+	{.name = "trace",
+	 .synopsis =
+	     "-f PROGRAM [OPTIONS]\n-f PROGRAM [OPTIONS] -- COMMAND [ARGS]\n-e TEXT [OPTIONS] [-- COMMAND [ARGS]]",
+	 .about = "Run a probe program in all processes that map its module, in one, or in one that is "
+		  "started. Ctrl-C ends it; the probes are always removed, and aggregates shown.",
+	 .examples = "dprobes trace -f latency.dpc -p 1234 --interval 5\n"
+		     "dprobes trace -f malloc.dpc -D MIN=4096 -- python3 script.py\n"
+		     "dprobes trace -p 1234 -e \"$(cat latency.dpc)\""},
     [VERB_WATCH] = {.name = "watch",
 		    .frequent = true,
 		    .purpose = "show who writes to a variable, old and new value, callers",
@@ -302,7 +304,8 @@ static const struct cmd_option options[] = {
     {V(GRAPH), OPT_RESULTS, 0, "results", NULL, 0, "with what functions return", true},
     {V(GRAPH) | V(REPORT), OPT_SUMMARY, 0, "summary", NULL, 0, "a table by function and caller, not the tree"},
 
-    {V(TRACE) | V(RECORD), OPT_EVENT, 'e', "event", "EVENT", KIND_TEXT, "an event, as the arguments are", true},
+    {V(TRACE) | V(RECORD), OPT_EVENT, 'e', "event", "EVENT", KIND_TEXT, "an event, as the arguments are, or C", true},
+    {V(TRACE_PROGRAM), OPT_EVENT, 'e', "event", "TEXT", KIND_TEXT, "handlers in C, in the place of a file", true},
     {V(TRACE) | V(RECORD), OPT_FILE, 'f', "file", "FILE", KIND_FILE,
      "events from FILE (-: standard input), or a program"},
     {V(TRACE_PROGRAM), OPT_FILE, 'f', "file", "FILE", KIND_FILE, "the program: .dpc, .rpn or .ppdf"},

@@ -328,4 +328,5 @@ void dp_probes_args_free(struct probes_args *a)
 	for (u32 i = 0; i < a->ndefines; i++)
 		free((char *)a->defines[i].key);
 	free(a->defines);
+	free(a->text);
 }

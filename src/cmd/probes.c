@@ -44,7 +44,7 @@ static bool read_object(const char *path, struct dp_rpn_unit *u, bool *is_object
 /* A file for dpcc, compiled on the fly. */
 static bool compile(const struct probes_args *a, struct dp_rpn_unit *u)
 {
-	struct dpcc_options opt = {.defines = a->defines, .ndefines = a->ndefines, .module = a->sym, .notes = stderr};
+	struct dpcc_options opt = {.defines = a->defines, .ndefines = a->ndefines, .module = a->sym, .notes = stderr, .text = a->text};
 	struct dp_error err = {0};
 	struct dpcc_result res;
 	int r;
@@ -63,13 +63,13 @@ bool dp_probes_read(const struct probes_args *a, struct dp_rpn_unit *u)
 	struct dp_error err = {0};
 	bool is_object = false;
 
-	if (strcmp(a->file, "-") && !read_object(a->file, u, &is_object))
+	if (!a->text && strcmp(a->file, "-") && !read_object(a->file, u, &is_object))
 		return false;
 	if (!is_object && a->verb == VERB_APPLY) {
 		dp_ui_fail(E_RPN_OBJECT, NULL, "%s", a->file);
 		return false;
 	}
-	if (!is_object && dp_cc_is_source(a->file)) {
+	if (a->text || (!is_object && dp_cc_is_source(a->file))) {
 		if (!compile(a, u))
 			return false;
 	} else if (!is_object && dp_rpn_read(u, a->file, a->defines, a->ndefines, &err)) {

@@ -11,6 +11,7 @@
 struct probes_args {
 	enum cmd_verb verb;
 	const char *file; /* operand */
+	char *text;       /* in the place of the file: C, of -e; file is what messages call it */
 	const char *name, *sym, *groups, *types, *outfile;
 	struct dp_rpn_define *defines;
 	u32 ndefines;

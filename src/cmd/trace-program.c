@@ -45,6 +45,17 @@ static bool is_program(const char *path)
 	return dot && (!strcmp(dot, ".dpc") || !strcmp(dot, ".rpn") || !strcmp(dot, ".ppdf"));
 }
 
+/* Whether an event is C: it has a pragma, which no event line can have. */
+static bool is_c(const char *text)
+{
+	for (const char *p = text; p; p = strchr(p, '\n')) {
+		p += strspn(p, " \t\n");
+		if (!strncmp(p, "#pragma", 7))
+			return true;
+	}
+	return false;
+}
+
 bool dp_cmd_traces_program(int argc, char **argv)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
@@ -56,10 +67,29 @@ bool dp_cmd_traces_program(int argc, char **argv)
 			value = argv[i] + 7;
 		else if (!strncmp(argv[i], "-f", 2))
 			value = argv[i] + 2;
-		if (value && is_program(value))
+		if ((value && is_program(value)) || is_c(argv[i]) ||
+		    (!strncmp(argv[i], "-e", 2) && is_c(argv[i] + 2)) ||
+		    (!strncmp(argv[i], "--event=", 8) && is_c(argv[i] + 8)))
 			return true;
 	}
 	return false;
+}
+
+/* C on the command line; several are one program. */
+static int take_event(struct program *p, const char *value)
+{
+	char *text = NULL;
+
+	if (!is_c(value))
+		return dp_ui_fail(E_CMD_EXTRA, "events and a probe program are traced one at a time", "%s", value);
+	if (p->args.file && !p->args.text)
+		return dp_ui_fail(E_CMD_EXTRA, "give one program", "%s, and handlers in C", p->args.file);
+	if (asprintf(&text, "%s%s\n", p->args.text ? p->args.text : "", value) < 0)
+		return dp_ui_fail(E_RPN_MEMORY, NULL, "-e");
+	free(p->args.text);
+	p->args.text = text;
+	p->args.file = "-e";
+	return 0;
 }
 
 static int take_option(void *arg, int id, const char *value)
@@ -76,8 +106,9 @@ static int take_option(void *arg, int id, const char *value)
 		return dp_probes_define(&p->args, value);
 	case OPT_INTERVAL:
 		return dp_cmd_parse_seconds(value, &p->interval) ? 0 : CMD_USAGE;
+	case OPT_EVENT:
 	case CMD_OPT_OPERAND:
-		return dp_ui_fail(E_CMD_EXTRA, "events and a probe program are traced one at a time", "%s", value);
+		return take_event(p, value);
 	default:
 		return dp_cmd_trace_option(&p->t, id, value);
 	}

@@ -441,6 +441,27 @@ def macros():
 
 
 @test
+def handlers_on_the_command_line():
+    """C behind -e, or as an argument, is what a .dpc file is, with -D, --json and -o; mistakes are shown in it"""
+    text = """#pragma MODNAME(PROGRAM)
+#pragma PROBEPOINT_LOCATION("add_order") PROBEPOINT_HANDLER("h")
+void h() { if ($qty > LEAST) { log($qty); sum(q, $qty, $label); } }"""
+    define = ["-D", 'PROGRAM="%s"' % shop(), "-D", "LEAST=10"]
+    for spelling in (["-e", text], ["-e" + text], ["--event=" + text], [text]):
+        found, told, _ = traced(*spelling, options=["--json", *define])
+        got = [json.loads(s) for s in found.splitlines()]
+        assert [[f["value"] for f in e["fields"]] for e in got] == [[11], [12], [13]], got
+        assert '"aggregate":"q"' in told, told
+    # Pieces are one program.
+    assert traced("-e", text.split("void")[0], "-e", "#pragma MINOR(1)\nvoid h() { count(q); }", options=define)[1]
+    for more, code, reason in ((["-e", text.replace("$qty >", "$nosuch >")], "E-VAR", "-e:3:16"),
+                               (["-e", text, "p add_order"], "E-CMD-EXTRA", "one at a time"),
+                               (["-e", text, "-f", "x.dpc"], "E-CMD-EXTRA", "x.dpc")):
+        r = dprobes("trace", *define, *more, "--", shop(), "1")
+        assert r.returncode and code in r.stderr and reason in r.stderr, r.stderr
+
+
+@test
 def mistakes():
     """a mistake is shown in the line as it was typed, with a caret below it"""
     err = refused("p add_order $qty $o->label", "E-DPCC-NAME", "no member")
