@@ -104,8 +104,8 @@ def floating_conditions():
 @test
 def impossible_conditions():
     """a condition that cannot be computed does not hold; nothing is recorded, and the exception is counted"""
-    out, _, err = traced("p add_order $qty if *(int *)0x10 == 1", "p:or add_order $qty if $qty > 0 || *(int *)0x10 == 1",
-                         options=["--json"])
+    out, _, err = traced("p add_order $qty if *(int *)0x10 == 1",
+                         "p:or add_order $qty if $qty > 0 || *(int *)0x10 == 1", options=["--json"])
     got = [json.loads(s) for s in out.splitlines()]
     assert got and {e["event"] for e in got} == {"or"}, got
     assert re.search(r"^add_order +jump +%d +0 +%d .* %d +\S+$" % ((2 * TIMES,) * 3), err, re.M), err
@@ -459,6 +459,54 @@ void h() { if ($qty > LEAST) { log($qty); sum(q, $qty, $label); } }"""
                                (["-e", text, "-f", "x.dpc"], "E-CMD-EXTRA", "x.dpc")):
         r = dprobes("trace", *define, *more, "--", shop(), "1")
         assert r.returncode and code in r.stderr and reason in r.stderr, r.stderr
+
+
+FILE = """#pragma MODNAME(PROGRAM)
+begin { least = 10; }
+static long seen;
+#pragma PROBEPOINT_LOCATION("add_order") PROBEPOINT_HANDLER("h")
+void h()
+{
+	seen++;
+	count(handled);
+}
+/* lines
+p of a comment */
+p add_order $qty sum($qty) by $label if $qty > least
+r:done add_order $retval
+p:body add_order {
+	if (seen) /* what h() counts */
+		count(bodies, $label);
+}
+"""
+
+
+@test
+def lines_in_a_file():
+    """event lines stand beside the handlers of a .dpc file, share its variables, and are shown as lines are"""
+    path = os.path.join(DIR, "lines.dpc")
+    with open(path, "w") as f:
+        f.write(FILE)
+    define = ["-D", 'PROGRAM="%s"' % shop()]
+    for spelling in (["-f", path], ["-e", FILE]):
+        found, told, _ = traced(*spelling, options=["--json", *define])
+        got = [json.loads(s) for s in found.splitlines()]
+        assert [e["args"]["qty"] for e in got if e["event"] == "add_order"] == [11, 12, 13], got
+        assert len([e for e in got if e["event"] == "done" and "retval" in e["args"]]) == 2 * TIMES, got
+        of = {t["aggregate"]: t for t in (json.loads(s) for s in told.splitlines() if s.startswith("{"))}
+        assert set(of) == {"handled", "add_order_qty", "bodies"}, told
+        assert sum(e["value"] for e in of["add_order_qty"]["entries"]) == 11 + 12 + 13, told
+    for old, new, code, where in (("> least", "> lest", "E-DPCC-NAME", "wrong.dpc:12:48: "),
+                                  ("$retval", "$nosuch", "E-VAR-NONE", "wrong.dpc:13:18: "),
+                                  ("sum($qty)", "sum(", "E-EVENT-PAREN", "wrong.dpc:12:21: "),
+                                  ("p add_order", "p libc:malloc", "E-DPCC-PRAGMA", "not of libc"),
+                                  ("10; }", "10", "E-DPCC-SYNTAX", "wrong.dpc:2:"),
+                                  ("r:done add_order", "r:done nowhere", "E-SYM-NONE", "wrong.dpc:13:")):
+        wrong = os.path.join(DIR, "wrong.dpc")
+        with open(wrong, "w") as f:
+            f.write(FILE.replace(old, new))
+        r = dprobes("trace", "-f", wrong, *define, "--", shop(), "1")
+        assert r.returncode and code in r.stderr and where in r.stderr, (old, r.stderr)
 
 
 @test

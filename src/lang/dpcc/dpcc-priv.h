@@ -190,6 +190,15 @@ struct target {           /* one probed instruction */
 	u32 call;
 };
 
+struct
+    origin { /* a line of C that was made of an event line of the file, and where in that each character comes from */
+	struct origin *next;
+	const char *text;
+	size_t n;
+	const u32 *at;
+	struct rpn_line line;
+};
+
 struct dpcc {
 	const struct dpcc_options *opt;
 	struct dpcc_result *res;
@@ -198,6 +207,8 @@ struct dpcc {
 	struct chunk *chunks; /* all memory */
 
 	struct rpn_source src, prelude;
+	struct rpn_source owner; /* of the texts of src, where event lines stood among them */
+	struct origin *origins;  /* file-lines.c */
 	struct tok *toks;
 	u32 ntoks, at, prelude_end;
 
@@ -259,6 +270,10 @@ _Noreturn void dp_cc_fail(struct dpcc *c, const struct tok *t, enum dp_code code
 /* An error that another part has filled in, at a token. */
 _Noreturn void dp_cc_refail(struct dpcc *c, const struct tok *t, const struct dp_error *why);
 void dp_cc_lex(struct dpcc *c, const struct rpn_source *s);
+
+/* file-lines.c: event lines of c->src become handlers. */
+void dp_cc_file_lines(struct dpcc *c);
+
 bool dp_cc_tok_is(const struct tok *t, const char *text);
 void dp_cc_buf_add(struct dpcc *c, struct buf *b, const char *s, size_t n);
 void dp_cc_buf_put(struct dpcc *c, struct buf *b, const char *fmt, ...) DP_PRINTF(3, 4);

@@ -251,6 +251,7 @@ static void preprocess(struct unit *u, const char *path)
 				   c->opt->defines, c->opt->ndefines, &opt, c->err) ||
 	    dp_rpn_preprocess(&c->prelude, both, "prelude", ".", NULL, 0, c->err))
 		longjmp(c->out, 1);
+	dp_cc_file_lines(c);
 	dp_cc_lex(c, &c->src);
 	user = c->toks;
 	nuser = c->ntoks;
@@ -380,7 +381,7 @@ int dp_cc_compile(const char *path, const struct dpcc_options *opt, struct dpcc_
 	u->logmax = 1024;
 	if (!setjmp(u->c.out))
 		compile(u, path);
-	dp_rpn_source_free(&u->c.src);
+	dp_rpn_source_free(u->c.owner.lines ? &u->c.owner : &u->c.src);
 	dp_rpn_source_free(&u->c.prelude);
 	dp_module_close(u->c.mod);
 	dp_cc_btf_close(&u->c);

@@ -46,6 +46,20 @@ char *dp_cc_format(struct dpcc *c, const char *fmt, ...)
 
 /* ---- errors ---- */
 
+/* The token where the user wrote it, when its line was made of an event line. */
+static const struct tok *written(const struct dpcc *c, const struct tok *t, struct tok *own)
+{
+	for (const struct origin *o = c->origins; o && t && t->line; o = o->next) {
+		if (t->line->text != o->text || t->at < o->text || t->at >= o->text + o->n)
+			continue;
+		*own = *t;
+		own->line = &o->line;
+		own->at = o->line.text + o->at[t->at - o->text];
+		return own;
+	}
+	return t;
+}
+
 static void place(struct dpcc *c, const struct tok *t, char *buf, size_t size)
 {
 	buf[0] = '\0';
@@ -61,8 +75,10 @@ static void place(struct dpcc *c, const struct tok *t, char *buf, size_t size)
 void dp_cc_fail(struct dpcc *c, const struct tok *t, enum dp_code code, const char *fmt, ...)
 {
 	char where[128], text[160];
+	struct tok own;
 	va_list ap;
 
+	t = written(c, t, &own);
 	place(c, t, where, sizeof(where));
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
@@ -76,7 +92,9 @@ void dp_cc_fail(struct dpcc *c, const struct tok *t, enum dp_code code, const ch
 void dp_cc_refail(struct dpcc *c, const struct tok *t, const struct dp_error *why)
 {
 	char where[128];
+	struct tok own;
 
+	t = written(c, t, &own);
 	place(c, t, where, sizeof(where));
 	dp_fail(c->err, why->code, "%s%.120s", where, why->detail);
 	if (why->hint[0])

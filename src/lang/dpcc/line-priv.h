@@ -68,6 +68,8 @@ void dp_cc_out_put(struct out_text *o, u32 at, const char *fmt, ...) DP_PRINTF(3
 void dp_cc_out_append(struct out_text *o, const struct out_text *from);
 void dp_cc_out_free(struct out_text *o);
 
+int dp_cc_line_variables(struct out_text *o, const char *text, struct dp_error *err); /* of `begin { ... }` */
+
 /* line-expr.c. hex (may be NULL): whether the value is better shown in hexadecimal. */
 int dp_cc_line_expr(struct line *l, u32 from, u32 to, struct out_text *o, bool *hex);
 void dp_cc_line_put_condition(struct line *l, struct out_text *o);

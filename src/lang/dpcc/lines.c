@@ -44,45 +44,6 @@ void dp_cc_lines_free(struct dp_cc_lines *ls)
 	free(ls);
 }
 
-/* begin { NAME = NUMBER; KEYS(N); ... }: variables of all bodies with their first values, and how large tables are. */
-bool dp_cc_line_is_begin(const char *text)
-{
-	return !strncmp(text, "begin", 5) && text[5 + strspn(text + 5, " \t")] == '{';
-}
-
-static int put_variables(struct out_text *o, const char *text, struct dp_error *err)
-{
-	u32 at = (u32)(strchr(text, '{') - text) + 1;
-
-	for (;;) {
-		u32 n, start;
-
-		at += (u32)strspn(text + at, " \t;");
-		n = dp_cc_word_len(text + at);
-		if (text[at] == '}' && !text[at + 1 + strspn(text + at + 1, " \t")])
-			return o->failed ? dp_fail(err, E_EVENT_MEMORY, "the line") : 0;
-		start = at;
-		at += n + (u32)strspn(text + at + n, " \t");
-		if (n == 4 && !strncmp(text + start, "KEYS", 4) && text[at] == '(') {
-			at += (u32)strcspn(text + at, ";}");
-			dp_cc_out_put(o, start, "\n#pragma ");
-			dp_cc_out_add(o, text + start, at - start, start, true);
-			dp_cc_out_put(o, at, "\n");
-			continue;
-		}
-		if (!n || text[at] != '=') {
-			dp_fail(err, E_DPCC_SYNTAX, "begin takes NAME = NUMBER; KEYS(NUMBER); and ends with }");
-			dp_error_column(err, (int)start);
-			return -EINVAL;
-		}
-		dp_cc_out_put(o, start, "long ");
-		while (text[at] && text[at] != ';' && text[at] != '}')
-			at++;
-		dp_cc_out_add(o, text + start, at - start, start, true);
-		dp_cc_out_put(o, at, "; ");
-	}
-}
-
 int dp_cc_lines_add(struct dp_cc_lines *ls, const char *text, struct dp_error *err)
 {
 	struct one *v = realloc(ls->v, (ls->n + 1) * sizeof(*v)), *one;
@@ -96,7 +57,7 @@ int dp_cc_lines_add(struct dp_cc_lines *ls, const char *text, struct dp_error *e
 	if (!one->text)
 		return dp_fail(err, E_EVENT_MEMORY, "the line");
 	ls->n++;
-	r = dp_cc_line_is_begin(text) ? put_variables(&one->out, text, err)
+	r = dp_cc_line_is_begin(text) ? dp_cc_line_variables(&one->out, text, err)
 				      : dp_cc_line_translate(&one->out, text, ls->n, &ls->taken, err);
 	if (dp_cc_line_is_begin(text))
 		dp_cc_out_put(&one->out, 0, "\n");
