@@ -239,9 +239,9 @@ static void complete_value_of_event(struct candidates *c, const struct complete_
 				    const char *place)
 {
 	static const char *const known[] = {
-	    "$args", "$arg1", "$arg2",      "$comm",   "$pid", "$tid",   "$ppid", "$uid",      "$thread_name",
-	    "$cpu",  "$time", "$backtrace", "$caller", "$ip",  "$stack", "count", "sum(",      "avg(",
-	    "min(",  "max(",  "hist(",      "lhist(",  "by",   "if",     "top",   "quantiles("};
+	    "$args",        "$arg1", "$arg2", "$comm",      "$pid",    "$tid", "$ppid",  "$uid",  "$goid",
+	    "$thread_name", "$cpu",  "$time", "$backtrace", "$caller", "$ip",  "$stack", "count", "sum(",
+	    "avg(",         "min(",  "max(",  "hist(",      "lhist(",  "by",   "if",     "top",   "quantiles("};
 
 	for (size_t i = 0; i < DP_ARRAY_SIZE(known); i++)
 		dp_complete_put(c, known[i], NULL);

@@ -70,6 +70,35 @@ def arguments():
 
 
 @test
+def goroutines():
+    """$goid is the id that the runtime itself tells of; it is refused by name where there is none"""
+    if not os.path.exists(target("gowork")):
+        raise Skip("go is not installed")
+    out = os.path.join(tempfile.mkdtemp(prefix="dp-go-"), "out")
+    t = start([DPROBES, "trace", "--json", "-o", out, "p main.main $goid", "p main.Words $goid if $goid > 1",
+               "p:never main.Words if $goid == 0", "p main.Words count by $goid", "--", target("gowork")],
+              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert t.stdout.readline().startswith("ready"), t.stderr.read()
+    wait_for(lambda: len({s for s in re.findall('"goid":([0-9]+)', text_of(out))}) > 16, what="all goroutines")
+    pid = int(re.search('"tid":([0-9]+)[^\n]*"main.main"', text_of(out)).group(1))
+    with open("/proc/%d/status" % pid) as f:
+        pid = int(re.search(r"Tgid:\s+(\d+)", f.read()).group(1))
+    os.kill(pid, signal.SIGQUIT)  # the runtime lists its goroutines, and ends
+    _, err = t.communicate(timeout=60)
+    got = [json.loads(s) for s in open(out)]
+    assert not [e for e in got if e["event"] == "never"], got
+    assert {e["args"]["goid"] for e in got if e["symbol"] == "main.main"} == {1}, got[:3]
+    listed = {int(s) for s in re.findall(r"^goroutine (\d+)[ \[]", err, re.M)} - {0}
+    seen = {e["args"]["goid"] for e in got if e["symbol"] == "main.Words"}
+    assert len(seen) == 16 and seen <= listed, (seen, listed)
+    for line, command, code, text in (("p libc:write $goid", "true", "E-EVENT-VAR", "$goid"),
+                                      ("p libc:write $exe", "true", "E-EVENT-VAR", "--all FILE"),
+                                      ("p libc:write count by $cgroup", "true", "E-EVENT-VAR", "--cgroup")):
+        r = dprobes("trace", line, "--", command)
+        assert r.returncode and code in r.stderr and text in r.stderr, r.stderr
+
+
+@test
 def exits():
     """exits of the program's own functions, and entries of all"""
     probe(["p * " + NEVER, "r main.* " + NEVER_R, "r sort.* " + NEVER_R, "r strings.* " + NEVER_R], 2)

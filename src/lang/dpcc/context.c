@@ -4,6 +4,7 @@
  * $caller $backtrace, words of the call ($argN, $stackN, $stack), and, where a function returns, what was kept of the
  * call's beginning.
  */
+#include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -454,6 +455,56 @@ static struct node *kept(struct dpcc *c, const struct tok *t, const char *name)
 	return n;
 }
 
+/* ---- goroutines, and what no hit knows ---- */
+
+static _Noreturn void refuse(struct dpcc *c, const struct tok *t, const char *name, const char *why, const char *hint)
+{
+	struct dp_error err = {0};
+
+	dp_fail(&err, E_EVENT_VAR, "$%s: %s", name, why);
+	dp_error_hint(&err, "%s", hint);
+	dp_cc_refail(c, t, &err);
+}
+
+/*
+ * The id in the structure that a register is to point to. What stands there need not be one (a signal's handler, code
+ * of another language, an older Go): a goroutine's stack, whose ends come first there, is the one that we are on. Else
+ * the id is read at 0, which raises.
+ */
+static struct node *goroutine(struct dpcc *c, const struct tok *t)
+{
+	bool is_go = c->mod && !c->by_name && dp_module_is_go(c->mod);
+	struct type *g = is_go ? dp_cc_debug_named(c, DW_TAG_structure_type, "runtime.g") : NULL;
+	struct member *m;
+
+	if (!is_go)
+		refuse(c, t, "goid", "this is no code of Go", "$tid is the thread");
+	if (g && g->lazy)
+		dp_cc_debug_complete(c, g);
+	for (m = g ? g->members : NULL; m && strcmp(m->name, "goid");)
+		m = m->next;
+	if (!m || m->type->size != 8)
+		refuse(c, t, "goid", "there is no debug information of the runtime",
+		       "build the program without -ldflags=-w, or use $tid");
+	return probe_value(c, t, "goid",
+			   dp_cc_format(c,
+					"push r," DP_NAME_GOROUTINE ";push mem,u64;push r," DP_NAME_SP
+					";leu;push r," DP_NAME_SP ";push r," DP_NAME_GOROUTINE
+					";push d,8;add;push mem,u64;ltu;and;neg;push r," DP_NAME_GOROUTINE
+					";push d,%llu;add;and;push mem,u64;",
+					(unsigned long long)m->offset));
+}
+
+static void refuse_unknown(struct dpcc *c, const struct tok *t, const char *name)
+{
+	static const char unknown[] = "no hit knows that, for it is the system that does";
+
+	if (!strcmp(name, "exe"))
+		refuse(c, t, name, unknown, "choose processes by --all FILE or -p NAME; $comm is the thread's name");
+	if (!strcmp(name, "cgroup"))
+		refuse(c, t, name, unknown, "choose processes by --cgroup PATH; $pid tells them apart");
+}
+
 /* ---- all of them ---- */
 
 struct node *dp_cc_context(struct dpcc *c, const struct tok *t, const char *name)
@@ -480,5 +531,8 @@ struct node *dp_cc_context(struct dpcc *c, const struct tok *t, const char *name
 		return stack_word(c, t, name, number);
 	if (!strcmp(name, "stack"))
 		return probe_value(c, t, name, "push r," DP_NAME_SP ";");
+	if (!strcmp(name, "goid"))
+		return goroutine(c, t);
+	refuse_unknown(c, t, name);
 	return NULL;
 }

@@ -36,8 +36,8 @@ static const struct value_type *type_at(const char *p, u32 *len)
  * What is known everywhere, and so needs not to be kept from a call's beginning. $uid is, too, but many functions have
  * a parameter of that name, which is to be the entry's.
  */
-static const char *const everywhere[] = {"retval",      "pid",    "tid",       "ppid",  "cpu",  "time", "comm", "ip",
-					 "thread_name", "caller", "backtrace", "stack", "addr", "old",  "new"};
+static const char *const everywhere[] = {"retval",      "pid",  "tid",    "ppid",      "cpu",   "time", "comm", "ip",
+					 "thread_name", "goid", "caller", "backtrace", "stack", "addr", "old",  "new"};
 
 const char *dp_cc_line_near(const char *name)
 {
