@@ -329,3 +329,8 @@ int dp_module_exits(struct dp_module *m, u64 addr, u64 *exits, int max, struct d
 
 	return rc ? rc : dp_code_exits(&m->an, addr, &env, exits, max, err);
 }
+
+int dp_module_tail_calls(struct dp_module *m, const u64 *exits, int n)
+{
+	return dp_code_tail_calls(&m->an, exits, n);
+}

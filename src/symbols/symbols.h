@@ -104,6 +104,14 @@ int dp_module_analyse(struct dp_module *m, struct dp_error *err);
  * known (an unproven indirect jump), is conditional, or there are more than max.
  */
 int dp_module_exits(struct dp_module *m, u64 addr, u64 *exits, int max, struct dp_error *err);
+/*
+ * How many of these n exits are tail calls: there the function's result is not known yet, and its time is not over. What
+ * there is to say of them, in words that go on behind the function's name, is DP_TAIL_CALLS with both numbers.
+ */
+int dp_module_tail_calls(struct dp_module *m, const u64 *exits, int n);
+#define DP_TAIL_CALLS                                                                                                 \
+	"jumps to another function at %d of its %d exits: `$retval` is not its result there, and `$duration` is the " \
+	"time up to there"
 
 /*
  * Each instruction that calls the system, by its link-time address, in order: all of the module but the one by which

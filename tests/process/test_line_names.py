@@ -123,6 +123,28 @@ def returned():
 
 
 @test
+def tail_calls():
+    """a function that ends by a jump to another one: a note says that its result and time are not known there"""
+    source, prog = os.path.join(DIR, "tails.c"), os.path.join(DIR, "tails")
+    with open(source, "w") as f:
+        f.write("""#define ALONE __attribute__((noinline, noclone, noipa))
+ALONE long inner(long x) { return 3 * x; }
+ALONE long outer(long x) { return x < 0 ? 1 : inner(x + 1); }
+long (*volatile chosen)(long) = inner;
+ALONE long by_pointer(long x) { return chosen(x); }
+int main(void) { return outer(1) + by_pointer(1) != 9; }
+""")
+    subprocess.run(["gcc", "-O2", "-g", "-o", prog, source], check=True)
+    for line, said in (("r outer $retval", "outer jumps to another function at 1 of its 2 exits: `$retval` is not"),
+                       ("r outer $duration", "outer jumps to another function at 1 of its 2 exits"),
+                       ("r by_pointer max($duration)", "by_pointer jumps to another function at 1 of its 1 exits"),
+                       ("r inner $retval", None)):
+        r = subprocess.run([DPROBES, "trace", "-o", os.devnull, line, "--", prog], stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True)
+        assert r.returncode == 0 and (said in r.stderr if said else "jumps to another" not in r.stderr), r.stderr
+
+
+@test
 def durations():
     """r do_query $retval $duration: one record for a call, recursion too, with the time of that very call"""
     got = args("r do_query $retval $duration $sql $kind")

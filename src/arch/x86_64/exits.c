@@ -211,3 +211,17 @@ int dp_code_exits(struct dp_analysis *c, u64 addr, const struct dp_exit_env *env
 			       (unsigned long long)f->lo, s.n, max);
 	return s.n;
 }
+
+int dp_code_tail_calls(struct dp_analysis *c, const u64 *exits, int n)
+{
+	int tails = 0;
+
+	for (int i = 0; i < n; i++) {
+		const struct dp_code_text *ct = dp_code_at(c, exits[i]);
+		struct dp_insn in;
+
+		tails += ct && dp_insn_decode(&in, ct->t.bytes + (exits[i] - ct->t.lo), ct->t.hi - exits[i]) > 0 &&
+			 in.cls != DP_INSN_RET;
+	}
+	return tails;
+}

@@ -265,7 +265,7 @@ static void returns_place(struct unit *u, const struct place_def *d, const struc
 	struct dp_error err = {0};
 	struct dp_symbol sym;
 	u64 exits[PLACES_MAX];
-	int n;
+	int n, tails;
 
 	if (dp_module_symbol(u->c.mod, name, &sym, &err))
 		dp_cc_refail(&u->c, where, &err);
@@ -274,6 +274,9 @@ static void returns_place(struct unit *u, const struct place_def *d, const struc
 		dp_cc_refail(&u->c, where, &err);
 	if (!n)
 		dp_cc_fail(&u->c, where, E_FUNC_EXITS, "%s never returns", name);
+	tails = dp_module_tail_calls(u->c.mod, exits, n);
+	if (tails)
+		dp_cc_unit_note(u, "%s " DP_TAIL_CALLS, name, tails, n);
 	for (int i = 0; i < n; i++)
 		probe_at(u, d, exits[i], true);
 }
