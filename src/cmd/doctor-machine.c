@@ -17,6 +17,7 @@
 #include "cmd/cmd.h"
 #include "cmd/doctor.h"
 #include "host/measure/measure.h"
+#include "host/process/process-load.h"
 #include "host/process/process.h"
 
 static void first_line(const char *path, const char *key, char *buf, size_t size)
@@ -111,6 +112,17 @@ static void thread_pointer(struct doctor *d, const struct dp_machine *m)
 		? "used only where the word at the thread pointer is not its address"
 		: "the word at the thread pointer instead; processes without one (Go) pay a system call a hit",
 	    "%s", text);
+}
+
+static void all_registers(struct doctor *d)
+{
+	unsigned bytes = dp_load_state();
+
+	if (bytes)
+		dp_doctor_row(d, DOCTOR_GOOD, "xsave", "`dprobes load` keeps all registers of the thread that it asks",
+			      "%u bytes", bytes);
+	else
+		dp_doctor_row(d, DOCTOR_LESS, "xsave", "no `dprobes load` (E-TARGET-CPU)", "not enabled");
 }
 
 /* ---- the kernel ---- */
@@ -230,6 +242,7 @@ void dp_doctor_machine(struct doctor *d)
 	system_call(d);
 	processor_number(d, m);
 	thread_pointer(d, m);
+	all_registers(d);
 	watchpoints(d);
 	performance_events(d);
 	memory(d);

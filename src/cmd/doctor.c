@@ -133,6 +133,10 @@ static int look_at_process(struct doctor *d, pid_t pid)
 	dp_doctor_row(d, grade(c.caps & DP_CAP_FUTEX, DOCTOR_LESS), "waiting at a hit",
 		      c.caps & DP_CAP_FUTEX ? "-" : "no watchpoints behind arguments (E-WATCH-CALL)", "futex is %s",
 		      ALLOWED(&c, DP_CAP_FUTEX));
+	dp_doctor_row(d, grade(c.caps & DP_CAP_DUMP, DOCTOR_LESS), "copies and stops",
+		      c.caps & DP_CAP_DUMP ? "`exit 1` stops it for a debugger, `exit 3` dumps a copy"
+					   : "no `exit 1`, `exit 3` and `exit 4`",
+		      "clone is %s", ALLOWED(&c, DP_CAP_DUMP));
 	return 0;
 }
 

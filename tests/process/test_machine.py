@@ -73,7 +73,7 @@ def found(*args):
 def doctor():
     """doctor: a table of what was found, with its consequence; of the machine, of a process; as JSON"""
     t = dprobes("doctor", check=0).stdout
-    for name in ("processor's number", "thread's area (rseq)", "rdpid", "rdtscp", "segment limit (lsl)", "rdfsbase",
+    for name in ("processor's number", "thread's area (rseq)", "rdpid", "rdtscp", "segment limit (lsl)", "rdfsbase", "xsave",
                  "debug registers: writes",
                  "pages (--pages)", "membarrier", "process_vm_readv", "ptrace", "dprobes.ko"):
         assert re.search(r"^  +%s  +\S" % re.escape(name), t, re.M), (name, t)
@@ -92,6 +92,7 @@ def doctor():
     assert all[(part, "attach")]["found"] == "allowed, 3 threads", all
     assert all[(part, "thread id")]["found"] == "in the thread's control block", all
     assert all[(part, "filter of system calls")]["found"] == "none", all
+    assert all[(part, "copies and stops")]["found"] == "clone is allowed", all
     assert not our_mappings(p.pid)
     stop(p)
     r = dprobes("doctor", "-p", p.pid)

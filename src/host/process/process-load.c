@@ -112,14 +112,23 @@ static int check_file(const struct load *l, struct dp_error *err)
 	return 0;
 }
 
-/* The middle of a large gap: far from whatever grows. */
-static int choose_place(struct load *l, struct dp_error *err)
+unsigned dp_load_state(void)
 {
 	unsigned a, b, c, d;
 
 	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !__get_cpuid_count(13, 0, &a, &b, &c, &d))
+		return 0;
+	return b;
+}
+
+/* The middle of a large gap: far from whatever grows. */
+static int choose_place(struct load *l, struct dp_error *err)
+{
+	u64 state = dp_load_state();
+
+	if (!state)
 		return dp_fail(err, E_TARGET_CPU, "xsave");
-	l->size = PAGE + sizeof(l->data) + DP_ALIGN_UP((u64)b, PAGE);
+	l->size = PAGE + sizeof(l->data) + DP_ALIGN_UP(state, PAGE);
 	for (size_t i = 1; i < l->maps.n; i++) {
 		u64 lo = l->maps.v[i - 1].hi, hi = l->maps.v[i].lo;
 

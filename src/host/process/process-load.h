@@ -16,5 +16,7 @@
  * "a=1 b=2", which its constructors find (include/compat/linux/moduleparam.h). Errors: E_PROC_*, E_TARGET_*, E_LOAD_*.
  */
 int dp_load_object(pid_t pid, const char *path, const char *args, bool unload, struct dp_error *err);
+/* Bytes that all registers of a thread take, which is what this needs to know (xsave); 0: this machine does not say. */
+unsigned dp_load_state(void);
 
 #endif
