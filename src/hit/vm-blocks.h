@@ -61,7 +61,7 @@ enum {
 	do {                                                                                       \
 		s64 n_ = (n);                                                                      \
 		h->work -= n_;                                                                     \
-		if (DP_UNLIKELY(h->work < 0) && n_)                                                \
+		if (DP_UNLIKELY((h->work < 0) & (n_ != 0)))                                        \
 			goto spent;                                                                \
 	} while (0)
 

@@ -85,6 +85,25 @@ static void test_raise(struct machine *m)
 	dp_program_free(&p);
 }
 
+static void test_questions(struct machine *m)
+{
+	struct dp_program p = rpn(0);
+
+	run(m, &p, "begin; sx L; push uid; pop lv, 1; push ppid; exit; L: pop lv, 0; exit");
+	ok(LV0 == DP_EX_INVALID_OPERAND && variables[1] == 4294967294, "the user is told, the parent is not");
+	m->other_way = true;
+	p = rpn(0);
+	run(m, &p, "begin; sx L; push ppid; pop lv, 1; push uid; exit; L: pop lv, 0; exit");
+	m->other_way = false;
+	ok(LV0 == DP_EX_INVALID_OPERAND && variables[1] == 4711, "the parent is told, the user is not");
+	p = rpn(0);
+	run(m, &p,
+	    "begin; sx L; call F; exit; F: sx K; push d, 1; push d, 0; div; K: rx; exit; L: pop lv, 0; push d, 5; pop lv, 1; "
+	    "exit");
+	ok(LV0 == DP_EX_DIV_BY_ZERO && variables[1] == 5,
+	   "an exception that is raised again goes to the caller's handler");
+}
+
 static void test_gate(struct machine *m)
 {
 	struct dp_program p = rpn(0);
@@ -189,6 +208,12 @@ static void test_more(struct machine *m)
 	ok(LV0 == DP_EX_HEAP_INVALID_HANDLE && variables[1] == DP_EX_HEAP_INVALID_HANDLE,
 	   "handles outside of the heap");
 	p = rpn(0);
+	run(m, &p,
+	    "begin; push d, 8; malloc; pop lv, 2; sx L; push lv, 2; push d, 9; push heap,u8, 1; exit; L: pop lv, 0; "
+	    "sx K; push lv, 2; push d, 4; push heap,u64, 1; exit; K: pop lv, 1; exit");
+	ok(LV0 == DP_EX_HEAP_INVALID_OFFSET && variables[1] == DP_EX_HEAP_INVALID_OFFSET,
+	   "a place behind a block, and one that goes beyond it");
+	p = rpn(0);
 	p.jmpmax = 3000;
 	p.rpn.heap = DP_HEAP_MAX;
 	run(m, &p, "begin; sx K; push d, 2100; L: push d, 1; malloc; ros 1; loop L; exit; K: pop lv, 0; exit");
@@ -268,6 +293,10 @@ static void test_work(struct machine *m)
 	m->work = 20000;
 	run(m, &p, "begin; sx H; L: jmp L; H: jmp H");
 	ok(m->hit.exceptions == 2 && m->vm->rpn.ntraces == 2, "two exceptions for a handler that goes on, with traces");
+	p = rpn(0);
+	m->work = 700;
+	run(m, &p, "begin; sx L; call F; exit; F: sx K; push d, 1; push d, 0; div; K: rx; exit; L: pop lv, 0; exit");
+	ok(m->vm->rpn.code == DP_EX_MAX_WORK, "work for one handler is there, and not for the next one");
 	m->work = work;
 }
 
@@ -279,6 +308,7 @@ int main(int argc, char **argv)
 	machine_init(&m);
 	test_texts(&m);
 	test_raise(&m);
+	test_questions(&m);
 	test_gate(&m);
 	test_marks(&m);
 	test_memory(&m);

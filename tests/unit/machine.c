@@ -92,12 +92,12 @@ u32 dp_hit_pid(struct dp_hit *h)
 
 s64 dp_hit_uid(struct dp_hit *h)
 {
-	return 4294967294;
+	return machine_of(h)->other_way ? -1 : 4294967294;
 }
 
 s64 dp_hit_ppid(struct dp_hit *h) /* as where a filter forbids it */
 {
-	return -1;
+	return machine_of(h)->other_way ? 4711 : -1;
 }
 
 u64 dp_hit_ns(struct dp_hit *h)

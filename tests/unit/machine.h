@@ -32,6 +32,7 @@ struct machine {
 	u32 dumps;
 	u32 work;       /* what a run may cost */
 	bool read_only; /* memory */
+	bool other_way; /* of the questions for user and parent, the second is answered, and not the first */
 	const char *comm;
 };
 
