@@ -98,8 +98,8 @@ static void test_questions(struct machine *m)
 	ok(LV0 == DP_EX_INVALID_OPERAND && variables[1] == 4711, "the parent is told, the user is not");
 	p = rpn(0);
 	run(m, &p,
-	    "begin; sx L; call F; exit; F: sx K; push d, 1; push d, 0; div; K: rx; exit; L: pop lv, 0; push d, 5; pop lv, 1; "
-	    "exit");
+	    "begin; sx L; call F; exit; F: sx K; push d, 1; push d, 0; div; K: rx; exit; L: pop lv, 0; push d, 5; "
+	    "pop lv, 1; exit");
 	ok(LV0 == DP_EX_DIV_BY_ZERO && variables[1] == 5,
 	   "an exception that is raised again goes to the caller's handler");
 }

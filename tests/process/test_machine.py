@@ -73,9 +73,9 @@ def found(*args):
 def doctor():
     """doctor: a table of what was found, with its consequence; of the machine, of a process; as JSON"""
     t = dprobes("doctor", check=0).stdout
-    for name in ("processor's number", "thread's area (rseq)", "rdpid", "rdtscp", "segment limit (lsl)", "rdfsbase", "xsave",
-                 "debug registers: writes",
-                 "pages (--pages)", "membarrier", "process_vm_readv", "ptrace", "dprobes.ko"):
+    for name in ("processor's number", "thread's area (rseq)", "rdpid", "rdtscp", "segment limit (lsl)", "rdfsbase",
+                 "xsave", "debug registers: writes", "pages (--pages)", "membarrier", "process_vm_readv", "ptrace",
+                 "dprobes.ko"):
         assert re.search(r"^  +%s  +\S" % re.escape(name), t, re.M), (name, t)
     # Three columns, each of one width.
     rows = [line for line in t.splitlines() if line.startswith("  ")]
