@@ -20,8 +20,8 @@
 #include "host/process/untrusted.h"
 
 #define GROUP_STOP (SIGSTOP << 8 | PTRACE_EVENT_STOP << 16)
-#define LOOKS 100 /* a millisecond each, for a thread that stands to say so */
-#define MOST 16   /* threads in one turn */
+#define LOOKS 5 /* a millisecond each, for a thread that stands to say so */
+#define MOST 16 /* threads in one turn */
 
 _Static_assert(sizeof(struct dp_regs) == offsetof(struct user_regs_struct, fs_base), "struct user_regs_struct");
 
