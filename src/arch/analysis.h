@@ -89,13 +89,12 @@ void dp_code_release(struct dp_analysis *c);
 struct dp_exit_env {
 	int (*internal)(void *arg, const struct dp_func *f, u64 table);
 	void *arg;
+	int *
+	    tails; /* NULL, or: add how many are tail calls, after which another function runs before the caller does */
 };
 
 int dp_code_exits(struct dp_analysis *c, u64 addr, const struct dp_exit_env *env, u64 *exits, int max,
 		  struct dp_error *err);
-
-/* Of exits: how many are no returns but tail calls, after which another function runs before the caller does. */
-int dp_code_tail_calls(struct dp_analysis *c, const u64 *exits, int n);
 
 struct dp_text_call { /* a system call; link-time addresses */
 	u64 addr;

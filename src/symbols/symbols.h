@@ -105,10 +105,10 @@ int dp_module_analyse(struct dp_module *m, struct dp_error *err);
  */
 int dp_module_exits(struct dp_module *m, u64 addr, u64 *exits, int max, struct dp_error *err);
 /*
- * How many of these n exits are tail calls: there the function's result is not known yet, and its time is not over.
- * What there is to say of them, in words that go on behind the function's name, is DP_TAIL_CALLS with both numbers.
+ * How many exits of a function, all of which are known, are tail calls: there its result is not known yet, and its time
+ * is not over. What there is to say of it, in words that go on behind the name, is DP_TAIL_CALLS with both numbers.
  */
-int dp_module_tail_calls(struct dp_module *m, const u64 *exits, int n);
+int dp_module_tail_calls(struct dp_module *m, u64 addr);
 #define DP_TAIL_CALLS                                                                                                 \
 	"jumps to another function at %d of its %d exits: `$retval` is not its result there, and `$duration` is the " \
 	"time up to there"

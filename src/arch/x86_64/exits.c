@@ -47,8 +47,10 @@ static int function_at(struct search *s, u64 addr, const struct dp_func **f)
 	return 0;
 }
 
-static void add_exit(struct search *s, u64 addr)
+static void add_exit(struct search *s, u64 addr, bool is_return)
 {
+	if (s->env->tails)
+		*s->env->tails += !is_return;
 	if (s->n < s->max)
 		s->exits[s->n] = addr;
 	s->n++;
@@ -75,7 +77,7 @@ static int tail_call(struct search *s, const struct dp_insn *in, u64 from)
 {
 	if (in->cls != DP_INSN_JMP_REL)
 		return doubt(s, "a conditional jump leaves the function", from);
-	add_exit(s, from);
+	add_exit(s, from, false);
 	return 0;
 }
 
@@ -110,7 +112,7 @@ static int indirect_jump(struct search *s, const struct dp_text *t, const struct
 	if (rc < 0)
 		return doubt(s, "an indirect jump may stay inside or leave", t->lo + off);
 	if (!rc)
-		add_exit(s, t->lo + off);
+		add_exit(s, t->lo + off, false);
 	return 0;
 }
 
@@ -121,7 +123,7 @@ static int one(struct search *s, const struct dp_text *t, const struct dp_func *
 
 	switch (in->cls) {
 	case DP_INSN_RET:
-		add_exit(s, t->lo + off);
+		add_exit(s, t->lo + off, true);
 		return 0;
 	case DP_INSN_JMP_REL:
 	case DP_INSN_JCC_REL:
@@ -210,18 +212,4 @@ int dp_code_exits(struct dp_analysis *c, u64 addr, const struct dp_exit_env *env
 		return dp_fail(err, E_FUNC_EXITS, "the function at 0x%llx has %d exits, more than %d",
 			       (unsigned long long)f->lo, s.n, max);
 	return s.n;
-}
-
-int dp_code_tail_calls(struct dp_analysis *c, const u64 *exits, int n)
-{
-	int tails = 0;
-
-	for (int i = 0; i < n; i++) {
-		const struct dp_code_text *ct = dp_code_at(c, exits[i]);
-		struct dp_insn in;
-
-		tails += ct && dp_insn_decode(&in, ct->t.bytes + (exits[i] - ct->t.lo), ct->t.hi - exits[i]) > 0 &&
-			 in.cls != DP_INSN_RET;
-	}
-	return tails;
 }

@@ -323,7 +323,7 @@ static int add_own_sites(struct dp_session *s, const struct found *f, struct dp_
 	if (n == 0 || n >= MAX_EXITS)
 		return dp_fail(err, E_FUNC_EXITS, "%s has %s", p->symbol,
 			       n ? "more exits than can be probed" : "no exit (it never returns)");
-	tails = p->event->has_retval && !p->from_pattern ? dp_module_tail_calls(f->im->mod, exits, n) : 0;
+	tails = p->event->has_retval && !p->from_pattern ? dp_module_tail_calls(f->im->mod, f->link) : 0;
 	if (tails)
 		dp_session_say(s, "%s " DP_TAIL_CALLS, p->symbol, tails, n);
 	for (int i = 0; i < n && !r; i++)

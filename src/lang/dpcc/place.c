@@ -274,7 +274,7 @@ static void returns_place(struct unit *u, const struct place_def *d, const struc
 		dp_cc_refail(&u->c, where, &err);
 	if (!n)
 		dp_cc_fail(&u->c, where, E_FUNC_EXITS, "%s never returns", name);
-	tails = dp_module_tail_calls(u->c.mod, exits, n);
+	tails = dp_module_tail_calls(u->c.mod, sym.addr);
 	if (tails)
 		dp_cc_unit_note(u, "%s " DP_TAIL_CALLS, name, tails, n);
 	for (int i = 0; i < n; i++)
