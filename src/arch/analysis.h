@@ -89,8 +89,7 @@ void dp_code_release(struct dp_analysis *c);
 struct dp_exit_env {
 	int (*internal)(void *arg, const struct dp_func *f, u64 table);
 	void *arg;
-	int *
-	    tails; /* NULL, or: add how many are tail calls, after which another function runs before the caller does */
+	int *tails; /* may be NULL: one is added for each tail call */
 };
 
 int dp_code_exits(struct dp_analysis *c, u64 addr, const struct dp_exit_env *env, u64 *exits, int max,

@@ -244,6 +244,32 @@ bool dp_cmd_parse_user(const char *text, uid_t *user)
 	return p || (end != text && !*end && v < ~0u);
 }
 
+bool dp_cmd_home_folder(const char *variable, const char *usual, const char *inside, char *path, size_t size)
+{
+	const char *base = getenv(variable), *home = getenv("HOME");
+
+	if (base && *base == '/')
+		return (size_t)snprintf(path, size, "%s/%s", base, inside) < size;
+	return home && *home == '/' && (size_t)snprintf(path, size, "%s/%s/%s", home, usual, inside) < size;
+}
+
+bool dp_cmd_parse_time(const char *text, u64 *ns)
+{
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+	char *end;
+	double v = strtod(text, &end);
+
+	for (size_t i = 0; i < DP_ARRAY_SIZE(units) && end != text && v >= 0 && v < 1e9; i++)
+		if (!strcmp(end, units[i].name)) {
+			*ns = (u64)(v * units[i].ns);
+			return true;
+		}
+	return false;
+}
+
 bool dp_cmd_parse_seconds(const char *text, double *seconds)
 {
 	char *end;

@@ -22,18 +22,13 @@ struct graph {
 /* "10us", "1.5ms"; without a unit: microseconds. */
 static bool parse_duration(const char *text, u64 *ns)
 {
-	static const struct {
-		const char *name;
-		double ns;
-	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"", 1e3}};
-	char *end;
-	double v = strtod(text, &end);
+	char with_unit[64];
 
-	for (size_t i = 0; i < DP_ARRAY_SIZE(units) && end != text && v >= 0 && v < 1e9; i++)
-		if (!strcmp(end, units[i].name)) {
-			*ns = (u64)(v * units[i].ns);
-			return true;
-		}
+	if (dp_cmd_parse_time(text, ns))
+		return true;
+	snprintf(with_unit, sizeof(with_unit), "%.60sus", text);
+	if (dp_cmd_parse_time(with_unit, ns))
+		return true;
 	dp_ui_fail(E_CMD_VALUE, "give a duration such as 500ns, 10us or 1.5ms", "'%s' is no duration", text);
 	return false;
 }

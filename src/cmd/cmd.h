@@ -140,6 +140,9 @@ bool dp_cmd_parse_pid(const char *text, pid_t *pid);
 struct dp_select;
 bool dp_cmd_parse_processes(const char *text, struct dp_select *s); /* ids, names and patterns, with commas */
 bool dp_cmd_parse_user(const char *text, uid_t *user);
+/* What a user keeps: `inside` the folder that the variable names, else `usual` below $HOME. False: there is no home. */
+bool dp_cmd_home_folder(const char *variable, const char *usual, const char *inside, char *path, size_t size);
+bool dp_cmd_parse_time(const char *text, u64 *ns); /* 500ns, 10us, 1.5ms, 1s; says nothing */
 bool dp_cmd_parse_seconds(const char *text, double *seconds);
 /* --min, --depth, --only, --summary. Returns 0, or CMD_USAGE. */
 int dp_cmd_graph_option(struct dp_graph_options *opt, int id, const char *value);

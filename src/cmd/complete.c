@@ -214,36 +214,39 @@ static void put_options(struct candidates *c, enum cmd_verb verb)
 		}
 }
 
+/* The recipe that the line has before the word; NULL: none. */
+static const char *recipe_in(const struct complete_line *l, const struct recipe_names *names)
+{
+	for (u32 w = 1; w + 1 < l->n; w++)
+		for (u32 i = 0; i < names->n; i++)
+			if (!strcmp(l->words[w], names->v[i]))
+				return names->v[i];
+	return NULL;
+}
+
 /* The first operand is a recipe, the others are its parameters. */
 static void put_recipes(struct candidates *c, const struct complete_line *l)
 {
 	struct recipe_names names;
 	struct dp_error err;
 	struct recipe r;
+	const char *chosen;
 	char word[64];
 
 	dp_recipe_names(&names);
-	for (u32 i = 0; i < names.n; i++) {
-		bool is_there = false;
-
-		for (u32 w = 1; w + 1 < l->n; w++)
-			is_there |= !strcmp(l->words[w], names.v[i]);
-		if (is_there && !dp_recipe_open(&r, names.v[i], &err)) {
-			for (u32 k = 0; k < r.nparams; k++) {
-				snprintf(word, sizeof(word), "%.40s=", r.params[k].name);
-				dp_complete_put(c, word, r.params[k].about);
-			}
-			dp_recipe_free(&r);
-			goto out;
+	chosen = recipe_in(l, &names);
+	if (chosen) {
+		dp_recipe_open(&r, chosen, &err);
+		for (u32 k = 0; k < r.nparams; k++) {
+			snprintf(word, sizeof(word), "%.40s=", r.params[k].name);
+			dp_complete_put(c, word, r.params[k].about);
 		}
-		if (is_there)
-			dp_recipe_free(&r);
+		dp_recipe_free(&r);
 	}
-	for (u32 i = 0; i < names.n; i++) {
+	for (u32 i = 0; i < names.n && !chosen; i++) {
 		dp_complete_put(c, names.v[i], dp_recipe_open(&r, names.v[i], &err) ? NULL : r.title);
 		dp_recipe_free(&r);
 	}
-out:
 	dp_recipe_names_free(&names);
 }
 

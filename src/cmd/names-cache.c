@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cmd/cmd.h"
 #include "cmd/names-cache.h"
 
 #define WORTH_KEEPING 5000 /* functions; fewer are read faster than looked up */
@@ -45,16 +46,13 @@ static int by_name(const void *a, const void *b)
 /* Where the names of the file are kept; the folders are made. False: nowhere. */
 static bool place(const struct dp_module *m, char *path, size_t size)
 {
-	const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"), *id = dp_module_build_id(m);
-	int n;
+	const char *id = dp_module_build_id(m);
 
-	if (!*id || (!(base && *base == '/') && !home))
-		return false;
-	n = base && *base == '/' ? snprintf(path, size, "%s", base) : snprintf(path, size, "%s/.cache", home);
-	if (n < 0 || (size_t)n + 64 + strlen(id) > size)
+	if (!*id || !dp_cmd_home_folder("XDG_CACHE_HOME", ".cache", "", path, size) ||
+	    strlen(path) + 64 + strlen(id) > size)
 		return false;
 	mkdir(path, 0700);
-	strcat(path, "/dprobes");
+	strcat(path, "dprobes");
 	mkdir(path, 0700);
 	strcat(path, "/names-");
 	strcat(path, id);

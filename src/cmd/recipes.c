@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/error.h"
+#include "cmd/cmd.h"
 #include "cmd/recipes.h"
 
 #define ENDING ".recipe"
@@ -22,16 +22,11 @@
 /* In the order in which they are asked; false: there is no such folder. */
 static bool folder(u32 i, char *path, size_t size)
 {
-	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 	char exe[4096], *slash;
 	ssize_t n;
 
-	if (i == 0 && config && *config == '/')
-		snprintf(path, size, "%s/dprobes/recipes", config);
-	else if (i == 0)
-		snprintf(path, size, "%s/.config/dprobes/recipes", home ? home : "");
 	if (i == 0)
-		return (config && *config == '/') || (home && *home == '/');
+		return dp_cmd_home_folder("XDG_CONFIG_HOME", ".config", "dprobes/recipes", path, size);
 	if (i == 1)
 		return snprintf(path, size, "/etc/dprobes/recipes") > 0;
 	/* Ours lie where the command does: PREFIX/share beside PREFIX/bin, or in the directory of the build. */
@@ -92,24 +87,6 @@ static char *trimmed(const char *s, size_t n)
 	return strndup(s, n);
 }
 
-/* 10ms: in nanoseconds. */
-static bool parse_time(const char *text, u64 *ns)
-{
-	static const struct {
-		const char *name;
-		double ns;
-	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-	char *end;
-	double v = strtod(text, &end);
-
-	for (size_t i = 0; isdigit((unsigned char)*text) && i < DP_ARRAY_SIZE(units); i++)
-		if (!strcmp(end, units[i].name) && v * units[i].ns < 1e18) {
-			*ns = (u64)(v * units[i].ns);
-			return true;
-		}
-	return false;
-}
-
 static bool is_number(const char *text)
 {
 	char *end;
@@ -118,12 +95,13 @@ static bool is_number(const char *text)
 	return isdigit((unsigned char)*text) && !*end;
 }
 
+/* 10ms: in nanoseconds; NULL: it is no time. */
 static char *time_value(const char *text)
 {
 	char digits[32];
 	u64 ns;
 
-	if (!parse_time(text, &ns))
+	if (!isdigit((unsigned char)*text) || !dp_cmd_parse_time(text, &ns))
 		return NULL;
 	snprintf(digits, sizeof(digits), "%llu", (unsigned long long)ns);
 	return strdup(digits);
@@ -293,20 +271,27 @@ static bool is_safe(const char *value)
 	return true;
 }
 
+/* Its index; nparams: there is none. */
+static u32 find_param(const struct recipe *r, const char *name, size_t n)
+{
+	u32 i = 0;
+
+	while (i < r->nparams && (strlen(r->params[i].name) != n || strncmp(r->params[i].name, name, n) != 0))
+		i++;
+	return i;
+}
+
 int dp_recipe_set(struct recipe *r, const char *given, struct dp_error *err)
 {
 	size_t n = strcspn(given, "=");
-	struct recipe_param *p = NULL;
+	struct recipe_param *p = &r->params[find_param(r, given, n)];
 	const char *value = given + n + 1;
 	char names[300] = "", *kept;
 
-	for (u32 i = 0; i < r->nparams && given[n]; i++)
-		if (strlen(r->params[i].name) == n && !strncmp(r->params[i].name, given, n))
-			p = &r->params[i];
 	for (u32 i = 0; i < r->nparams; i++)
 		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%.30s", i ? ", " : "",
 			 r->params[i].name);
-	if (!p) {
+	if (!given[n] || p == &r->params[r->nparams]) {
 		dp_fail(err, E_CMD_EXTRA, "%.100s is no parameter of the recipe", given);
 		if (r->nparams)
 			dp_error_hint(err, "there are %.200s, as %.30s=VALUE", names, r->params[0].name);
@@ -340,14 +325,11 @@ char *dp_recipe_fill(const struct recipe *r, const char *text, struct dp_error *
 	FILE *f = open_memstream(&out, &room);
 
 	for (const char *s = text; f && *s; s++) {
-		const struct recipe_param *p = NULL;
 		const char *end = !strncmp(s, "{{", 2) ? strstr(s, "}}") : NULL;
+		u32 i = end ? find_param(r, s + 2, (size_t)(end - s - 2)) : r->nparams;
+		const struct recipe_param *p = &r->params[i];
 
-		for (u32 i = 0; end && i < r->nparams; i++)
-			if (strlen(r->params[i].name) == (size_t)(end - s - 2) &&
-			    !strncmp(r->params[i].name, s + 2, (size_t)(end - s - 2)))
-				p = &r->params[i];
-		if (!p) {
+		if (i == r->nparams) {
 			putc(*s, f);
 			continue;
 		}

@@ -375,7 +375,7 @@ bool dp_hit_probes(struct dp_hit *h, struct dp_hit_slot *slot, u32 first, u32 n)
 		else
 			run_probe(h, slot, &probe[i]);
 	}
-	return __builtin_expect(h->stop, 0);
+	return h->stop;
 }
 
 /*

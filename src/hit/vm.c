@@ -144,6 +144,15 @@ static inline void divide_signed(s64 a, s64 b, u64 *rest, u64 *quotient)
 	TRY(call);                                                                                 \
 	END
 
+/* A question that a filter of system calls may forbid. */
+#define ASK(id, question, number)                                                                  \
+	OP(id)                                                                                     \
+	s64 answer = (question);                                                                   \
+	if (answer < 0)                                                                            \
+		RAISE(DP_EX_INVALID_OPERAND, DP_BAD_ASK, number);                                  \
+	PUSH((u64)answer);                                                                         \
+	END
+
 /* What only the host in the kernel has; the verifier lets none of these pass elsewhere. */
 #define NO_HOST(id) OP(id) goto op_ILLEGAL; }
 #if DP_RING0
@@ -425,18 +434,8 @@ op_PREFIX:
 	OP(PUSH_STATE2) sp = dp_rpn_push_state(h, sp, a->reg); END
 	OP(PUSH_CPUID) sp = dp_rpn_cpuid(h, sp); END
 	OP(PUSH_TID) PUSH(h->tid); END
-	OP(PUSH_UID)
-	s64 uid = dp_hit_uid(h);
-	if (uid < 0)
-		RAISE(DP_EX_INVALID_OPERAND, DP_BAD_ASK, 0);
-	PUSH((u64)uid);
-	END
-	OP(PUSH_PPID)
-	s64 ppid = dp_hit_ppid(h);
-	if (ppid < 0)
-		RAISE(DP_EX_INVALID_OPERAND, DP_BAD_ASK, 1);
-	PUSH((u64)ppid);
-	END
+	ASK(PUSH_UID, dp_hit_uid(h), 0)
+	ASK(PUSH_PPID, dp_hit_ppid(h), 1)
 	OP(PUSH_NS) PUSH(dp_hit_ns(h)); END
 	OP(PUSH_FRAMES) SPEND(a->n * DP_WORK_FRAME); sp = dp_rpn_push_frames(h, sp, a->n); END
 	OP(PUSH_TEXT) SPEND(dp_work_of_memory(64 * a->n)); sp = dp_rpn_push_text(h, sp, a->n); END

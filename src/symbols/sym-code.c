@@ -322,19 +322,12 @@ static int stays_inside(void *arg, const struct dp_func *f, u64 table)
 	return middle_is_taken(m, f) ? -EOPNOTSUPP : 0;
 }
 
-int dp_module_exits(struct dp_module *m, u64 addr, u64 *exits, int max, struct dp_error *err)
+int dp_module_exits(struct dp_module *m, u64 addr, u64 *exits, int max, int *tails, struct dp_error *err)
 {
-	struct dp_exit_env env = {stays_inside, m};
+	struct dp_exit_env env = {stays_inside, m, tails};
 	int rc = collect(m, err);
 
+	if (tails)
+		*tails = 0;
 	return rc ? rc : dp_code_exits(&m->an, addr, &env, exits, max, err);
-}
-
-int dp_module_tail_calls(struct dp_module *m, u64 addr)
-{
-	int tails = 0;
-	struct dp_exit_env env = {stays_inside, m, &tails};
-
-	dp_code_exits(&m->an, addr, &env, NULL, 0, NULL); /* none has room: they are counted */
-	return tails;
 }

@@ -101,14 +101,11 @@ int dp_module_analyse(struct dp_module *m, struct dp_error *err);
  * Exits of the function at addr: every ret and every jump that leaves it (tail call), also those of
  * its parts elsewhere (NAME.cold). At most max link-time addresses are stored; returns their number
  * (0: it never returns), or a negative errno: E_SITE_NOFUNC, or E_FUNC_EXITS when an exit cannot be
- * known (an unproven indirect jump), is conditional, or there are more than max.
+ * known (an unproven indirect jump), is conditional, or there are more than max. *tails (may be NULL): how many of them
+ * are tail calls, where the function's result is not known yet, and its time is not over.
  */
-int dp_module_exits(struct dp_module *m, u64 addr, u64 *exits, int max, struct dp_error *err);
-/*
- * How many exits of a function, all of which are known, are tail calls: there its result is not known yet, and its time
- * is not over. What there is to say of it, in words that go on behind the name, is DP_TAIL_CALLS with both numbers.
- */
-int dp_module_tail_calls(struct dp_module *m, u64 addr);
+int dp_module_exits(struct dp_module *m, u64 addr, u64 *exits, int max, int *tails, struct dp_error *err);
+/* What there is to say of tail calls, in words that go on behind the name, with both numbers. */
 #define DP_TAIL_CALLS                                                                                                 \
 	"jumps to another function at %d of its %d exits: `$retval` is not its result there, and `$duration` is the " \
 	"time up to there"

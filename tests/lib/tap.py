@@ -79,6 +79,18 @@ def need(*programs):
     return found
 
 
+def compiled(folder, name, source, *flags, compiler="gcc"):
+    """The program of this source, made once; skips where there is no compiler."""
+    need(compiler)
+    path = os.path.join(folder, name)
+    if not os.path.exists(path):
+        file = path + (".cc" if compiler == "g++" else ".c")
+        with open(file, "w") as f:
+            f.write(source)
+        subprocess.run([compiler, *flags, "-o", path, file], check=True)
+    return path
+
+
 _fires = {}
 
 

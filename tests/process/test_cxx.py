@@ -100,12 +100,8 @@ def started():
 @test
 def threads():
     """four threads that throw objects of several types, rethrow and unwind through 20 frames"""
-    compiler, = need("g++")
     with tempfile.TemporaryDirectory() as d:
-        src, exe = os.path.join(d, "many.cc"), os.path.join(d, "many")
-        with open(src, "w") as f:
-            f.write(THREADS)
-        subprocess.run([compiler, "-O2", "-o", exe, src, "-pthread"], check=True)
+        exe = compiled(d, "many", THREADS, "-O2", "-pthread", compiler="g++")
         r = dprobes("trace", "-o", "/dev/null", "p many:* " + NEVER, "r many:* " + NEVER_R, *EVENTS[2:],
                     "p libc:* " + NEVER,
                     "r libc:* " + NEVER_R, "--", exe, "3000", check=0)

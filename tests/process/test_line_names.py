@@ -125,16 +125,13 @@ def returned():
 @test
 def tail_calls():
     """a function that ends by a jump to another one: a note says that its result and time are not known there"""
-    source, prog = os.path.join(DIR, "tails.c"), os.path.join(DIR, "tails")
-    with open(source, "w") as f:
-        f.write("""#define ALONE __attribute__((noinline, noclone, noipa))
+    prog = compiled(DIR, "tails", """#define ALONE __attribute__((noinline, noclone, noipa))
 ALONE long inner(long x) { return 3 * x; }
 ALONE long outer(long x) { return x < 0 ? 1 : inner(x + 1); }
 long (*volatile chosen)(long) = inner;
 ALONE long by_pointer(long x) { return chosen(x); }
 int main(void) { return outer(1) + by_pointer(1) != 9; }
-""")
-    subprocess.run(["gcc", "-O2", "-g", "-o", prog, source], check=True)
+""", "-O2", "-g")
     for line, said in (("r outer $retval", "outer jumps to another function at 1 of its 2 exits: `$retval` is not"),
                        ("r outer $duration", "outer jumps to another function at 1 of its 2 exits"),
                        ("r by_pointer max($duration)", "by_pointer jumps to another function at 1 of its 1 exits"),
@@ -236,13 +233,7 @@ int main(int argc, char **argv)
 
 
 def who():
-    need("gcc")
-    path = os.path.join(DIR, "who")
-    if not os.path.exists(path):
-        with open(path + ".c", "w") as f:
-            f.write(WHO)
-        subprocess.run(["gcc", "-g", "-O2", "-w", "-o", path, path + ".c"], check=True)
-    return path
+    return compiled(DIR, "who", WHO, "-g", "-O2", "-w")
 
 
 @test

@@ -400,13 +400,10 @@ def node():
 @test
 def cxx():
     """C++: exceptions, by who throws them"""
-    compiler, = need("g++")
     with tempfile.TemporaryDirectory() as d:
-        exe, source = os.path.join(d, "t"), os.path.join(d, "t.cc")
-        with open(source, "w") as f:
-            f.write("__attribute__((noinline)) void thrower(int i) { throw i; }\n"
-                    "int main() { for (int i = 0; i < 77; i++) try { thrower(i); } catch (int) { } }\n")
-        subprocess.run([compiler, "-O1", "-o", exe, source], check=True)
+        exe = compiled(d, "t", "__attribute__((noinline)) void thrower(int i) { throw i; }\n"
+                       "int main() { for (int i = 0; i < 77; i++) try { thrower(i); } catch (int) { } }\n",
+                       "-O1", compiler="g++")
         r = recipe("exceptions", run=[exe])
         assert [v[0] for v in list(r.tables.values())[0].values()] == [77], r.out
 

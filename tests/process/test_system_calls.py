@@ -50,13 +50,7 @@ int main(int argc, char **argv)
 
 
 def program():
-    need("gcc")
-    path = os.path.join(DIR, "calls")
-    if not os.path.exists(path):
-        with open(path + ".c", "w") as f:
-            f.write(SOURCE)
-        subprocess.run(["gcc", "-O2", "-w", "-o", path, path + ".c"], check=True)
-    return path
+    return compiled(DIR, "calls", SOURCE, "-O2", "-w")
 
 
 def traced(*lines, command, status=0, options=()):

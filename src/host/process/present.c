@@ -19,9 +19,9 @@
 #include "host/process/session-priv.h"
 #include "host/process/untrusted.h"
 
-#define GROUP_STOP (SIGSTOP << 8 | PTRACE_EVENT_STOP << 16)
-#define LOOKS 5 /* a millisecond each, for a thread that stands to say so */
-#define MOST 16 /* threads in one turn */
+#define GROUP_STOP (SIGSTOP | PTRACE_EVENT_STOP << 8) /* of a status, without its lowest byte */
+#define LOOKS 5                                       /* a millisecond each, for a thread that stands to say so */
+#define MOST 16                                       /* threads in one turn */
 
 _Static_assert(sizeof(struct dp_regs) == offsetof(struct user_regs_struct, fs_base), "struct user_regs_struct");
 
@@ -43,7 +43,7 @@ static bool seize(pid_t tid)
 		pid_t r = waitpid(tid, &status, __WALL | WNOHANG);
 
 		if (r == tid && WIFSTOPPED(status)) {
-			if (status >> 8 == GROUP_STOP >> 8)
+			if (status >> 8 == GROUP_STOP)
 				return true;
 			ptrace(PTRACE_DETACH, tid, 0, WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status));
 			return false;
@@ -56,20 +56,9 @@ static bool seize(pid_t tid)
 	}
 }
 
-/* Whether the thread is in our code, by its user's right to look. */
-static bool is_inside(const struct dp_session *s, pid_t tid)
+static bool is_ours(const struct dp_session *s, u64 ip)
 {
-	char path[64], text[256] = "";
-	const char *last;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)s->pid, (int)tid);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	last = fgets(text, sizeof(text), f) ? strrchr(text, ' ') : NULL;
-	fclose(f);
-	return last && strtoull(last, NULL, 16) - s->region < s->block.ctl.region_hi - s->region;
+	return ip - s->region < s->block.ctl.region_hi - s->region;
 }
 
 /* To the state that the slot of its thread pointer has for it. */
@@ -81,8 +70,7 @@ static void send_back(struct dp_session *s, pid_t tid, struct dp_hit_stopped *v,
 	if (!seize(tid))
 		return;
 	for (u32 i = 0; i < n && !ptrace(PTRACE_GETREGS, tid, 0, &user); i++) {
-		if (dp_user_thread(&user) != v[i].thread ||
-		    dp_user_ip(&user) - s->region >= s->block.ctl.region_hi - s->region ||
+		if (dp_user_thread(&user) != v[i].thread || !is_ours(s, dp_user_ip(&user)) ||
 		    dp_hit_slot_leave(s->pid, slots[i], NULL))
 			continue;
 		memcpy(&now, &user, sizeof(now));
@@ -117,7 +105,7 @@ void dp_session_present(struct dp_session *s)
 	while (dir && (de = readdir(dir))) {
 		pid_t tid = (pid_t)atoi(de->d_name);
 
-		if (tid > 0 && is_inside(s, tid) && stands(s->pid, tid))
+		if (tid > 0 && is_ours(s, dp_thread_call(s->pid, tid).ip) && stands(s->pid, tid))
 			send_back(s, tid, v, slots, n);
 	}
 	if (dir)

@@ -185,20 +185,11 @@ static bool waits(s64 nr)
 /* The call in which the thread sleeps, as far as one can see without stopping it. */
 static bool sleeps(pid_t pid, pid_t tid)
 {
-	char path[64], line[64] = "", state[32] = "?";
-	long nr = -1;
-	FILE *f;
+	char state[32] = "?";
 
 	if (dp_status_field(pid, tid, "State", state, sizeof(state)) || state[0] != 'S')
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	if (!fgets(line, sizeof(line), f) || sscanf(line, "%ld", &nr) != 1)
-		nr = -1;
-	fclose(f);
-	return waits(nr);
+	return waits(dp_thread_call(pid, tid).nr);
 }
 
 /* The same of the stopped thread: its call was interrupted, by us and nothing else, and will be

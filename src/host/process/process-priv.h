@@ -276,6 +276,16 @@ s64 dp_harmless_call(pid_t tid);
 
 int dp_caps_find(struct dp_caps *c, struct dp_tracer *t, const struct dp_mem *mem, struct dp_error *err);
 int dp_status_field(pid_t pid, pid_t tid, const char *name, char *buf, size_t size);
+
+/* What a thread waits in, without stopping it. */
+#define DP_CALL_NONE (-1)    /* no system call: a page fault, a stop */
+#define DP_CALL_UNKNOWN (-2) /* it runs, or is gone */
+struct dp_thread_call {
+	long nr;
+	u64 arg; /* its first argument */
+	u64 ip;  /* program counter; 0: not known */
+};
+struct dp_thread_call dp_thread_call(pid_t pid, pid_t tid);
 /* Its control group is frozen, as far as one can see: its threads can be stopped, but run nothing. */
 bool dp_process_frozen(pid_t pid);
 pid_t dp_inner_tid(pid_t pid, pid_t tid); /* the thread's id as it knows it itself; 0: it is gone */

@@ -317,14 +317,13 @@ static int add_own_sites(struct dp_session *s, const struct found *f, struct dp_
 		p->nsites = 1;
 		return add_spot(s, f->im, f->link, owner, err);
 	}
-	n = dp_module_exits(f->im->mod, f->link, exits, MAX_EXITS, err);
+	n = dp_module_exits(f->im->mod, f->link, exits, MAX_EXITS, &tails, err);
 	if (n < 0)
 		return n;
 	if (n == 0 || n >= MAX_EXITS)
 		return dp_fail(err, E_FUNC_EXITS, "%s has %s", p->symbol,
 			       n ? "more exits than can be probed" : "no exit (it never returns)");
-	tails = p->event->has_retval && !p->from_pattern ? dp_module_tail_calls(f->im->mod, f->link) : 0;
-	if (tails)
+	if (tails && p->event->has_retval && !p->from_pattern)
 		dp_session_say(s, "%s " DP_TAIL_CALLS, p->symbol, tails, n);
 	for (int i = 0; i < n && !r; i++)
 		r = add_spot(s, f->im, exits[i], owner, err);

@@ -47,6 +47,29 @@ int dp_status_field(pid_t pid, pid_t tid, const char *name, char *buf, size_t si
 	return r;
 }
 
+struct dp_thread_call dp_thread_call(pid_t pid, pid_t tid)
+{
+	struct dp_thread_call call = {DP_CALL_UNKNOWN, 0, 0};
+	char path[64], line[256] = "", *end;
+	long nr;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
+	f = fopen(path, "re");
+	if (!f)
+		return call;
+	if (!fgets(line, sizeof(line), f))
+		line[0] = '\0';
+	fclose(f);
+	nr = strtol(line, &end, 10);
+	if (end == line)
+		return call; /* "running" */
+	call.nr = nr;
+	call.arg = strtoull(end, NULL, 16);
+	call.ip = strtoull(strrchr(line, ' ') ? strrchr(line, ' ') : "", NULL, 16);
+	return call;
+}
+
 u64 dp_passed(pid_t pid, u64 type)
 {
 	char path[64];

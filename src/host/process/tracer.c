@@ -30,7 +30,6 @@
 #define STUCK_NS 5000000ull      /* by then a thread that does not stop is looked at */
 #define STOP_ALL_NS 200000000ull /* for one thread to stop */
 #define STOPS_NS 5000000000ull   /* for all of them */
-#define CALL_UNKNOWN (-2)        /* it runs */
 
 static struct dp_thread *find(struct dp_tracer *t, pid_t tid)
 {
@@ -196,45 +195,22 @@ static int fail_attach(const struct dp_tracer *t, int r, struct dp_error *err)
 	return dp_fail(err, E_TARGET_GONE, "process %d", (int)t->pid);
 }
 
-/* The call that a thread sleeps in, and its first argument; -1: in none (a page fault). CALL_UNKNOWN: it runs. */
-static long thread_call(pid_t tid, u64 *arg)
-{
-	char path[64], line[256] = "";
-	unsigned long long first = 0;
-	long nr;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)tid, (int)tid);
-	f = fopen(path, "re");
-	if (f) {
-		if (!fgets(line, sizeof(line), f))
-			line[0] = '\0';
-		fclose(f);
-	}
-	if (sscanf(line, "%ld %llx", &nr, &first) < 1)
-		return CALL_UNKNOWN;
-	*arg = first;
-	return nr;
-}
-
 /*
  * Whether a thread may be inside a fork that began before it was seized: then nobody tells us of the child. A thread
  * that is running may be anywhere; for one that sleeps the kernel names the call.
  */
 static bool may_fork_unseen(pid_t tid)
 {
-	u64 flags = 0, arg = 0;
-	struct iovec to = {&flags, sizeof(flags)}, from = {NULL, sizeof(flags)};
-	long nr = thread_call(tid, &arg);
+	struct dp_thread_call call = dp_thread_call(tid, tid);
+	u64 flags = call.nr == SYS_clone ? call.arg : 0;
+	struct iovec to = {&flags, sizeof(flags)};
+	struct iovec from = {(void *)(uintptr_t)call.arg, sizeof(flags)}; /* clone3's arguments begin with the flags */
 
-	if (nr == CALL_UNKNOWN)
+	if (call.nr == DP_CALL_UNKNOWN)
 		return true;
-	if (nr == SYS_clone)
-		flags = arg;
-	from.iov_base = (void *)(uintptr_t)arg; /* clone3's arguments begin with the flags */
-	if (nr == SYS_clone3 && process_vm_readv(tid, &to, 1, &from, 1, 0) != (ssize_t)sizeof(flags))
+	if (call.nr == SYS_clone3 && process_vm_readv(tid, &to, 1, &from, 1, 0) != (ssize_t)sizeof(flags))
 		return true;
-	return nr == SYS_fork || ((nr == SYS_clone || nr == SYS_clone3) && !(flags & CLONE_VM));
+	return call.nr == SYS_fork || ((call.nr == SYS_clone || call.nr == SYS_clone3) && !(flags & CLONE_VM));
 }
 
 void dp_tracer_pass_forks(struct dp_tracer *t)
@@ -663,13 +639,12 @@ static bool may_map(pid_t tid)
 {
 	static const long calls[] = {SYS_mmap,  SYS_munmap, SYS_mremap, SYS_mprotect, SYS_pkey_mprotect,
 				     SYS_shmat, SYS_shmdt,  SYS_execve, SYS_execveat, SYS_remap_file_pages};
-	u64 arg;
-	long nr = thread_call(tid, &arg);
+	long nr = dp_thread_call(tid, tid).nr;
 
 	for (u32 i = 0; i < DP_ARRAY_SIZE(calls); i++)
 		if (nr == calls[i])
 			return true;
-	return nr == CALL_UNKNOWN;
+	return nr == DP_CALL_UNKNOWN;
 }
 
 static bool is_ours(const struct dp_thread *th)

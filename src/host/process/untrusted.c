@@ -493,6 +493,7 @@ bool dp_hit_slot_read(pid_t via, u64 slot, u64 tid_at, struct dp_hit_slot_state 
 bool dp_hit_slot_stopped(pid_t via, u64 slot, struct dp_hit_stopped *out)
 {
 	struct dp_hit_slot head;
+
 	if (!dp_process_peek(via, slot + DP_HIT_SLOT_HEAD, &head, sizeof(head)) || !head.stopped ||
 	    !dp_process_peek(via, slot + DP_HIT_SLOT_REGS, &out->regs, sizeof(out->regs)))
 		return false;

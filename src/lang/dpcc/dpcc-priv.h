@@ -190,8 +190,8 @@ struct target {           /* one probed instruction */
 	u32 call;
 };
 
-struct
-    origin { /* a line of C that was made of an event line of the file, and where in that each character comes from */
+/* A line of C that was made of an event line of the file, and where in that each character comes from. */
+struct origin {
 	struct origin *next;
 	const char *text;
 	size_t n;

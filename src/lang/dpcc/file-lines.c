@@ -134,14 +134,6 @@ static void translate(struct reader *r, const struct rpn_line *line)
 	}
 }
 
-static char *join(struct dpcc *c, const char *a, const char *b)
-{
-	char *text = dp_cc_alloc(c, strlen(a) + strlen(b) + 2);
-
-	stpcpy(stpcpy(stpcpy(text, a), " "), b);
-	return text;
-}
-
 /* The line at i, and those behind it until its body is closed. Returns how many. */
 static u32 take_event(struct reader *r, u32 i)
 {
@@ -152,7 +144,7 @@ static u32 take_event(struct reader *r, u32 i)
 	u32 depth = depth_behind(text, "{", "}", 0, &last), n = 1;
 
 	for (; depth && i + n < r->src->n; n++) {
-		text = join(r->c, text, lines[i + n].text);
+		text = dp_cc_format(r->c, "%s %s", text, lines[i + n].text);
 		depth = depth_behind(lines[i + n].text, "{", "}", depth, &last);
 	}
 	line.text = text;

@@ -269,12 +269,11 @@ static void returns_place(struct unit *u, const struct place_def *d, const struc
 
 	if (dp_module_symbol(u->c.mod, name, &sym, &err))
 		dp_cc_refail(&u->c, where, &err);
-	n = dp_module_exits(u->c.mod, sym.addr, exits, PLACES_MAX, &err);
+	n = dp_module_exits(u->c.mod, sym.addr, exits, PLACES_MAX, &tails, &err);
 	if (n < 0)
 		dp_cc_refail(&u->c, where, &err);
 	if (!n)
 		dp_cc_fail(&u->c, where, E_FUNC_EXITS, "%s never returns", name);
-	tails = dp_module_tail_calls(u->c.mod, sym.addr);
 	if (tails)
 		dp_cc_unit_note(u, "%s " DP_TAIL_CALLS, name, tails, n);
 	for (int i = 0; i < n; i++)
@@ -336,7 +335,7 @@ static void patterns_place(struct unit *u, const struct place_def *d, const stru
 		dp_cc_fail(&u->c, where, E_SYM_NONE, "no function matches %s", name);
 	dp_cc_unit_note(u, "%s matches %u functions", name, m.n);
 	for (u32 i = 0; i < m.n; i++) {
-		int n = is_return ? dp_module_exits(u->c.mod, m.v[i], exits, PLACES_MAX, &err) : 0;
+		int n = is_return ? dp_module_exits(u->c.mod, m.v[i], exits, PLACES_MAX, NULL, &err) : 0;
 
 		if (n < 0)
 			dp_cc_refail(&u->c, where, &err);
