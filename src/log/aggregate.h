@@ -33,7 +33,7 @@ struct dp_agg_table {
 	u64 no_room;  /* values whose keys found no room */
 };
 
-/* All aggregates of a program, whose local variables begin at words, in this format. */
+/* All aggregates of a program, whose local variables begin at words, in this format (agg-show.c). */
 void dp_agg_show(enum dp_format format, const struct dp_rpn_unit *u, volatile const u64 *words,
 		 const struct dp_agg_view *view, FILE *out);
 

@@ -12,28 +12,6 @@
 
 #define MOVED_TRIES 20
 
-/* ---- where words and probes of a module are ---- */
-
-void dp_run_free_ranges(struct run_range *v, u32 n)
-{
-	for (u32 i = 0; v && i < n; i++)
-		free(v[i].at);
-	free(v);
-}
-
-bool dp_run_place_range(struct run_range *r, struct run_module *m, u32 from, bool grows)
-{
-	u32 locals = m->unit.nlocals, gates = m->unit.nprobes;
-
-	*r = (struct run_range){.m = m, .generation = m->generation, .nlocals = locals, .ngates = gates};
-	r->room_locals = grows && locals ? locals * 2 + 64 : locals;
-	r->room_gates = grows ? gates + 16 : gates;
-	r->locals = from;
-	r->gates = from + r->room_locals;
-	r->at = calloc(gates + 1ull, sizeof(*r->at));
-	return r->at;
-}
-
 static u32 end_of(const struct run_range *r)
 {
 	return r->gates + r->room_gates;
@@ -214,6 +192,18 @@ static bool has_place(const struct run_target *t, u32 index)
 	return r && !r->left_out && t->probes[index].index < r->ngates && r->at[t->probes[index].index] == index;
 }
 
+/* Of a probe that goes: to its module, from the rings. */
+static void take_counts(struct run_target *t, u32 index)
+{
+	const struct run_probe *p = &t->probes[index];
+	struct dp_counts c;
+
+	dp_reader_counts(t->reader, index, &c);
+	for (u32 k = 0; k < DP_NCOUNTS; k++)
+		p->m->done[p->index].v[k] += c.v[k];
+	dp_reader_forget(t->reader, index);
+}
+
 /* What has gone leaves its counts, and its places to others. */
 static void settle(struct edit *e, const struct run_wanted *w)
 {
@@ -230,7 +220,7 @@ static void settle(struct edit *e, const struct run_wanted *w)
 		const struct run_range *r = &t->ranges[i];
 
 		for (u32 k = 0; e->goes[i] && !r->left_out && k < r->ngates; k++)
-			dp_run_take_counts(t, r->at[k]);
+			take_counts(t, r->at[k]);
 	}
 	dp_run_keep_words(t, (const u64 *)(const void *)dp_tracee_words(t->session), t->ranges, t->nranges, w);
 	dp_run_log_commit(run);

@@ -68,16 +68,6 @@ bool dp_run_turn(struct dp_run *run, int fd)
 	return p[0].revents & POLLIN;
 }
 
-void dp_run_limit(struct dp_run *run, u64 n)
-{
-	run->most = n;
-}
-
-bool dp_run_is_full(const struct dp_run *run)
-{
-	return run->most && run->shown >= run->most;
-}
-
 void dp_run_stop(struct dp_run *run)
 {
 	while (run->targets)

@@ -8,14 +8,6 @@
 
 #include "run/run-priv.h"
 
-struct run_module *dp_run_module_find(struct dp_run *run, const char *name)
-{
-	for (struct run_module *m = run->modules; m; m = m->next)
-		if (!strcmp(m->unit.name, name))
-			return m;
-	return NULL;
-}
-
 static void free_module(struct dp_run *run, struct run_module *m)
 {
 	dp_run_unwatch(run, m);
@@ -35,16 +27,6 @@ static void unlink_module(struct dp_run *run, struct run_module *m)
 		p = &(*p)->next;
 	if (*p)
 		*p = m->next;
-}
-
-static void link_last(struct dp_run *run, struct run_module *m)
-{
-	struct run_module **p = &run->modules;
-
-	while (*p)
-		p = &(*p)->next;
-	m->next = NULL;
-	*p = m;
 }
 
 /* ---- insert ---- */
@@ -172,32 +154,6 @@ static const char *other_option(const struct run_module *m, const struct dp_run_
 	return NULL;
 }
 
-struct run_module *dp_run_module_new(struct dp_run *run, struct dp_rpn_unit *u)
-{
-	struct run_module *m = calloc(1, sizeof(*m));
-	struct stat st;
-
-	if (m)
-		m->done = calloc(u->nprobes, sizeof(*m->done));
-	if (m)
-		m->how = calloc(u->nprobes, sizeof(*m->how));
-	if (!m || !m->done || !m->how) {
-		if (m)
-			free(m->done);
-		free(m);
-		return NULL;
-	}
-	m->unit = *u;
-	memset(u, 0, sizeof(*u));
-	if (!run_is_in_kernel(m) && m->unit.name[0] == '/' && !stat(m->unit.name, &st)) {
-		m->file_inode = st.st_ino;
-		m->file_dev_major = major(st.st_dev);
-		m->file_dev_minor = minor(st.st_dev);
-	}
-	link_last(run, m);
-	return m;
-}
-
 /*
  * Put it in everywhere. When no process takes it and one refuses, it is not inserted; nor when it was to take the place
  * of another one, which so many processes have, and one of these refuses.
@@ -311,7 +267,7 @@ static struct run_module *new_module(struct dp_run *run, const struct dp_run_req
 	m->flags = rq->flags;
 	m->fields = rq->fields;
 	m->pid = rq->pid;
-	m->pid_started = dp_run_start_time(m->pid);
+	m->pid_started = dp_process_started(m->pid);
 	return m;
 }
 

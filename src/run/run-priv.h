@@ -45,7 +45,7 @@ struct run_module {
 	u32 flags, fields;
 	u32 generation; /* changes with its probes */
 	pid_t pid;
-	u64 pid_started;                    /* see dp_run_start_time() */
+	u64 pid_started;                    /* see dp_process_started() */
 	u32 number;                         /* in the order of insertion; of its file in the state's directory */
 	u32 file_dev_major, file_dev_minor; /* of the file that the name is a path of */
 	u64 file_inode;                     /* 0: the name is no path */
@@ -174,10 +174,21 @@ static inline bool run_is_in_kernel(const struct run_module *m)
 	return m->unit.modtype != DP_RPN_USER || m->flags & DP_RUN_UPROBES;
 }
 
-/* run-modules.c */
+/* run-lists.c */
 struct run_module *dp_run_module_find(struct dp_run *run, const char *name);
 /* Takes the unit; the module is the last one from now on. NULL: no memory. */
 struct run_module *dp_run_module_new(struct dp_run *run, struct dp_rpn_unit *u);
+bool dp_run_is_for(const struct run_module *m, pid_t pid); /* whether it is inserted for that process, or for all */
+u32 dp_run_count_targets(const struct dp_run *run, const struct run_module *m);
+/* The counts of a probe over all targets, also those that are gone. */
+void dp_run_counts(const struct dp_run *run, const struct run_module *m, u32 index, struct dp_counts *sum);
+/* A range for the module, its words beginning there. grows: with room for more. False: no memory. */
+bool dp_run_place_range(struct run_range *r, struct run_module *m, u32 from, bool grows);
+void dp_run_free_ranges(struct run_range *v, u32 n);
+void dp_run_leave_out(struct run_range *range, const struct dp_error *err); /* why its module is not in */
+bool dp_run_symbol_of(void *target, u64 addr, char *buf, size_t size);      /* a dp_symbolize_fn */
+
+/* run-modules.c */
 int dp_run_insert(struct dp_run *run, const struct dp_run_request *rq, const void *object, FILE *out,
 		  struct dp_error *err);
 void dp_run_drop(struct dp_run *run, struct run_module *m); /* its probes and itself */
@@ -188,9 +199,6 @@ int dp_run_remove(struct dp_run *run, const struct dp_run_request *rq, const cha
 int dp_run_query(struct dp_run *run, const struct dp_run_request *rq, const char *name, FILE *out,
 		 struct dp_error *err);
 int dp_run_vars(struct dp_run *run, const struct dp_run_request *rq, const char *name, FILE *out, struct dp_error *err);
-
-/* run-query.c: the counts of a probe over all targets, also those that are gone. */
-void dp_run_counts(const struct dp_run *run, const struct run_module *m, u32 index, struct dp_counts *sum);
 
 /* run-rows.c: remember how the hits of its probes come about. */
 void dp_run_note_how(struct run_target *t);
@@ -236,28 +244,19 @@ void dp_run_scan(struct dp_run *run, bool force);
 /* A module is about to go: take its probes out everywhere. */
 void dp_run_forget(struct dp_run *run, struct run_module *m);
 void dp_run_target_end(struct dp_run *run, struct run_target *t);
-u64 dp_run_start_time(pid_t pid);                          /* of a process, in clock ticks; 0 when it is gone */
-bool dp_run_is_for(const struct run_module *m, pid_t pid); /* whether it is inserted for that process, or for all */
 /* Go on with what a killed driver had: its targets, or the processes that have inherited their probes. */
 void dp_run_adopt(struct dp_run *run);
-u32 dp_run_count_targets(const struct dp_run *run, const struct run_module *m);
 
 /* Look at one process, which has just been started or has loaded a library. */
 void dp_run_look_at(struct dp_run *run, pid_t pid);
 /* What the process had mapped of the module's file is not what it has now. */
 void dp_run_mapped_anew(struct dp_run *run, const struct run_module *m, pid_t pid);
 
-void dp_run_leave_out(struct run_range *range, const struct dp_error *err); /* why its module is not in */
-void dp_run_take_counts(struct run_target *t, u32 index); /* of a probe that has gone: to its module, from the rings */
-
 /* run-change.c */
-void dp_run_free_ranges(struct run_range *v, u32 n);
-/* A range for the module, its words beginning there. grows: with room for more. False: no memory. */
-bool dp_run_place_range(struct run_range *r, struct run_module *m, u32 from, bool grows);
 /* Give the process exactly these modules' probes, without a gap for those that it has. False: it cannot be done so. */
 bool dp_run_change(struct dp_run *run, struct run_target *t, const struct run_wanted *w);
 
-/* watch.c */
+/* run-starts.c */
 /*
  * From now on programs are caught at their start when they are, or load, this file; once for each module. Takes the
  * descriptor.
@@ -272,7 +271,6 @@ bool dp_run_is_caught(pid_t pid); /* it is held, and waits for dp_run_catch() */
 int dp_run_log_open(struct dp_run *run, const char *dir, struct dp_error *err);
 int dp_run_open_sinks(struct dp_run *run, u32 flags, struct dp_error *err); /* E_DRV_TARGET */
 void dp_run_drain(struct dp_run *run, struct run_target *t, bool final);
-bool dp_run_symbol_of(void *target, u64 addr, char *buf, size_t size); /* a dp_symbolize_fn */
 /* What was shown is in the log from now on, whatever happens to us. */
 void dp_run_log_commit(struct dp_run *run);
 

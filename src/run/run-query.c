@@ -20,21 +20,6 @@ static const char *target_name(pid_t pid, char *buf, size_t size)
 
 /* ---- query ---- */
 
-void dp_run_counts(const struct dp_run *run, const struct run_module *m, u32 index, struct dp_counts *sum)
-{
-	*sum = m->done[index];
-	for (const struct run_target *t = run->targets; t; t = t->next)
-		for (u32 i = 0; t->session && i < t->nprobes; i++) {
-			struct dp_counts c;
-
-			if (t->probes[i].m != m || t->probes[i].index != index)
-				continue;
-			dp_reader_counts(t->reader, i, &c);
-			for (u32 k = 0; k < DP_NCOUNTS; k++)
-				sum->v[k] += c.v[k];
-		}
-}
-
 /* The words of the status bits that Dynamic Probes has. */
 static const char *status(const struct dp_rpn_probe *p, u64 gate)
 {

@@ -223,19 +223,22 @@ static void to_sinks(struct dp_run *run, u32 flags)
 		}
 }
 
+/* ---- showing ---- */
+
+void dp_run_limit(struct dp_run *run, u64 n)
+{
+	run->most = n;
+}
+
+bool dp_run_is_full(const struct dp_run *run)
+{
+	return run->most && run->shown >= run->most;
+}
+
 struct drain {
 	struct dp_run *run;
 	struct run_target *t;
 };
-
-bool dp_run_symbol_of(void *arg, u64 addr, char *buf, size_t size)
-{
-	struct run_target *t = arg;
-
-	if (!t->session)
-		return false;
-	return dp_tracee_symbolize(t->session, addr, buf, size);
-}
 
 static void show(const struct dp_record *rec, u64 ns, void *arg)
 {

@@ -2,8 +2,8 @@
 /*
  * Programs that are started, and libraries that are loaded, while probes for them are inserted: the kernel holds them
  * until we have caught them, so that not even the shortest process runs without its probes. A process of its own, the
- * guard (run-guard.h), answers the kernel and tells the driver's loop, which does what needs ptrace. Should we be too
- * slow, the guard lets them go on; they are found then when the loop looks around, and counted.
+ * guard (run-guard.h), answers the kernel and tells the driver's loop, which does what needs ptrace (run-catch.c). Here
+ * is what the loop and the guard say to each other, and which files are watched.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,17 +22,17 @@
 #include "run/run-priv.h"
 #include "run/run-freezer.h"
 #include "run/run-guard.h"
+#include "run/run-starts.h"
 
 #define PATIENCE_MS 5000 /* with the guard */
 #define RESTARTS 5       /* of it, in that time: */
 #define RESTARTS_NS 10000000000ull
-#define COMES_MS 30 /* so long a program that is not held is waited for */
 
 static int control = -1; /* to the guard */
 static pid_t guard;
 static int guard_fd = -1;             /* pidfd of it */
 static struct guard_message *waiting; /* what it has told, and what is not dealt with yet */
-static u32 nwaiting;
+static u32 nwaiting, ntaken;
 static pid_t busy_with, expected;
 static u64 current; /* the number of the one that is being dealt with */
 static u64 restarts, restarts_since;
@@ -51,7 +51,7 @@ static void forget_guard(void)
 		waitpid(guard, NULL, 0);
 	control = guard_fd = -1;
 	guard = 0;
-	nwaiting = 0;
+	nwaiting = ntaken = 0;
 }
 
 void dp_run_end_guard(void)
@@ -208,11 +208,11 @@ void dp_run_watch_file(struct dp_run *run, struct run_module *m, int fd)
 		close(fd);
 }
 
-static bool same_file(int a, u64 dev, u64 ino)
+bool dp_run_watches(const struct run_module *m, u64 dev, u64 ino)
 {
 	struct stat st;
 
-	return !fstat(a, &st) && st.st_dev == dev && st.st_ino == ino;
+	return m->watched && !fstat(m->watched_fd, &st) && st.st_dev == dev && st.st_ino == ino;
 }
 
 void dp_run_unwatch(struct dp_run *run, struct run_module *m)
@@ -225,7 +225,7 @@ void dp_run_unwatch(struct dp_run *run, struct run_module *m)
 		return;
 	m->watched = false;
 	for (struct run_module *o = run->modules; o && !fstat(m->watched_fd, &st); o = o->next)
-		others |= o->watched && same_file(o->watched_fd, st.st_dev, st.st_ino);
+		others |= dp_run_watches(o, st.st_dev, st.st_ino);
 	if (!others)
 		send_guard(&msg, m->watched_fd);
 	close(m->watched_fd);
@@ -294,119 +294,45 @@ bool dp_run_is_caught(pid_t pid)
 	return control >= 0 && dp_run_is_held(pid);
 }
 
-/* Whether probes for the file are wanted in the process. anew: it maps the file now, whatever it had mapped before. */
-static bool is_wanted(struct dp_run *run, const struct guard_message *c, bool anew)
+bool dp_run_hear_starts(struct dp_run *run)
 {
-	bool wanted = false;
+	if (control < 0 && run->watch_wake < 0)
+		return false;
+	dp_catch_settle();
+	hear_guard();
+	return true;
+}
 
-	for (struct run_module *m = run->modules; m; m = m->next) {
-		if (!m->watched || !dp_run_is_for(m, c->pid) || !same_file(m->watched_fd, c->dev, c->ino))
-			continue;
-		wanted = true;
-		if (anew)
-			dp_run_mapped_anew(run, m, c->pid);
+bool dp_run_next_start(struct guard_message *m)
+{
+	if (ntaken == nwaiting) {
+		nwaiting = ntaken = 0;
+		return false;
 	}
-	return wanted;
+	*m = waiting[ntaken];
+	waiting[ntaken++].op = 0;
+	return true;
 }
 
-static void count_let_go(struct dp_run *run, const struct guard_message *c)
+void dp_run_start_begin(const struct guard_message *c)
 {
-	for (struct run_module *m = run->modules; m; m = m->next)
-		if (m->watched && dp_run_is_for(m, c->pid) && same_file(m->watched_fd, c->dev, c->ino))
-			m->let_go++;
+	current = c->number;
+	dp_run_busy_with(c->pid);
 }
 
-/* The guard thaws it, or answers the kernel. */
-static void go_on(void *arg)
+void dp_run_start_done(const struct guard_message *c)
 {
-	const struct guard_message *c = arg;
-
 	send_guard(&(struct guard_message){.op = GUARD_DONE, .number = c->number}, -1);
 }
 
-/*
- * A program that is not held is looked at no sooner than it is there: until then its execve may hang, and we with it.
- */
-static bool has_come(const struct guard_message *c)
-{
-	char path[64];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)c->pid);
-	for (u32 i = 0; i < COMES_MS * 10; i++) {
-		if (stat(path, &st))
-			return false;
-		if (st.st_dev == c->dev && st.st_ino == c->ino)
-			return true;
-		usleep(100);
-	}
-	return false;
-}
-
-/* Before the thread runs: the next library that it opens may come before we do anything else. */
-static void busy_no_more(void *arg)
+void dp_run_start_end(void)
 {
 	dp_run_busy_with(0);
-}
-
-static void catch_one(struct dp_run *run, struct guard_message *c)
-{
-	struct dp_parking p;
-	int r = -EAGAIN;
-
-	if (!is_wanted(run, c, false)) {
-		go_on(c);
-		return;
-	}
-	current = c->number;
-	dp_run_busy_with(c->pid); /* it may open more of our files on its way */
-	if (!c->in_exec)
-		r = dp_catch_load(&p, c->tid, c->pid, go_on, c, NULL);
-	else if (c->frozen || has_come(c))
-		r = dp_catch_start(&p, c->pid, go_on, c, NULL);
-	else
-		go_on(c);
-	if (!r) {
-		is_wanted(run, c, !c->in_exec);
-		dp_run_look_at(run, c->pid);
-		dp_unpark(&p, busy_no_more, NULL, NULL);
-	}
-	if (c->in_exec && (r || !c->frozen)) { /* also where it is gone: it may have run before that */
-		count_let_go(run, c);
-		dp_run_look_at(run, c->pid);
-	}
-	busy_no_more(NULL); /* where it was not caught */
 	current = 0;
 }
 
-void dp_run_catch(struct dp_run *run)
+void dp_run_keep_guard(struct dp_run *run)
 {
-	struct guard_message m;
-
-	if (run->no_watch || (control < 0 && run->watch_wake < 0))
-		return;
-	dp_catch_settle();
-	hear_guard();
-	for (u32 i = 0; i < nwaiting; i++) { /* it may grow meanwhile */
-		m = waiting[i];
-		waiting[i].op = 0;
-		if (m.op == GUARD_CAUGHT)
-			catch_one(run, &m);
-		else if (m.op == GUARD_LET_GO) {
-			count_let_go(run, &m);
-			dp_run_look_at(run, m.pid);
-		}
-	}
-	nwaiting = 0;
 	if (control < 0)
 		renew_guard(run);
-}
-
-u64 dp_run_let_go(const struct dp_run *run)
-{
-	u64 n = 0;
-
-	for (const struct run_module *m = run->modules; m; m = m->next)
-		n += m->let_go;
-	return n;
 }

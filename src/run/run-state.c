@@ -262,7 +262,7 @@ static bool module_of(struct dp_run *run, struct input *in)
 	struct dp_rpn_unit u;
 	const void *object;
 
-	if (!get(in, &sm, sizeof(sm)) || (sm.pid && dp_run_start_time(sm.pid) != sm.pid_started))
+	if (!get(in, &sm, sizeof(sm)) || (sm.pid && dp_process_started(sm.pid) != sm.pid_started))
 		return false;
 	object = take(in, sm.object);
 	if (!object || dp_rpn_load(&u, object, sm.object, NULL))

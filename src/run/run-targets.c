@@ -17,16 +17,6 @@
 
 /* ---- processes ---- */
 
-u64 dp_run_start_time(pid_t pid)
-{
-	return dp_process_started(pid);
-}
-
-bool dp_run_is_for(const struct run_module *m, pid_t pid)
-{
-	return !m->pid || (m->pid == pid && dp_run_start_time(pid) == m->pid_started);
-}
-
 static bool named(const struct run_module *m, const char *path)
 {
 	const char *name = m->unit.name, *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
@@ -79,17 +69,6 @@ static void add_counts(struct run_target *t)
 		for (u32 k = 0; k < DP_NCOUNTS; k++)
 			p->m->done[p->index].v[k] += c.v[k];
 	}
-}
-
-void dp_run_take_counts(struct run_target *t, u32 index)
-{
-	const struct run_probe *p = &t->probes[index];
-	struct dp_counts c;
-
-	dp_reader_counts(t->reader, index, &c);
-	for (u32 k = 0; k < DP_NCOUNTS; k++)
-		p->m->done[p->index].v[k] += c.v[k];
-	dp_reader_forget(t->reader, index);
 }
 
 static void save_modules(struct dp_run *run, const struct run_range *ranges, u32 n)
@@ -228,16 +207,6 @@ static void drop_session(struct run_target *t, struct dp_tracee *s)
 	free(t->probes);
 	t->probes = NULL;
 	t->nprobes = 0;
-}
-
-/* The module's own probes are why there is no session: the others can do without it. */
-void dp_run_leave_out(struct run_range *range, const struct dp_error *err)
-{
-	range->left_out = true;
-	if (err->code == E_PROC_DEAD || err->code == E_TARGET_GONE)
-		return; /* it has ended meanwhile: that is no refusal */
-	range->m->last = *err;
-	range->m->left_out++;
 }
 
 static bool any_left_in(const struct run_target *t)
@@ -506,7 +475,7 @@ static void look_at(struct dp_run *run, pid_t pid, bool force, bool caught)
 	t = find_target(run, pid);
 	if (!w.n && !t)
 		return;
-	started = dp_run_start_time(pid);
+	started = dp_process_started(pid);
 	if (t && t->started != started) { /* another process with the same id */
 		dp_run_target_end(run, t);
 		t = NULL;
@@ -621,16 +590,6 @@ void dp_run_forget(struct dp_run *run, struct run_module *m)
 	}
 }
 
-u32 dp_run_count_targets(const struct dp_run *run, const struct run_module *m)
-{
-	u32 n = 0;
-
-	for (const struct run_target *t = run->targets; t; t = t->next)
-		for (u32 i = 0; i < t->nranges; i++)
-			n += t->session && t->ranges[i].m == m && !t->ranges[i].left_out;
-	return n;
-}
-
 /* ---- going on with what a killed driver had ---- */
 
 /* Somebody who maps the rings: the target itself, or else a child that has inherited its probes. 0: nobody is left. */
@@ -640,7 +599,7 @@ static pid_t find_orphan(const struct run_orphan *h)
 	struct dirent *e;
 	pid_t found = 0;
 
-	if (!h->pid || dp_run_start_time(h->pid) == h->started)
+	if (!h->pid || dp_process_started(h->pid) == h->started)
 		return h->pid;
 	dir = h->inode ? opendir("/proc") : NULL;
 	while (dir && !found && (e = readdir(dir))) {
@@ -703,7 +662,7 @@ static void inherit(struct dp_run *run, struct run_target *t, struct run_orphan 
 
 static void adopt_target(struct dp_run *run, struct run_orphan *h, pid_t pid)
 {
-	struct run_target *t = new_target(run, pid, pid ? dp_run_start_time(pid) : 0);
+	struct run_target *t = new_target(run, pid, pid ? dp_process_started(pid) : 0);
 	struct run_wanted w;
 	struct dp_error err = {0};
 	struct dp_maps maps;

@@ -13,7 +13,7 @@
 
 static void call(struct compiler *c, enum dp_service s)
 {
-	dp_jit_call(c, s);
+	dp_way_call(c, s);
 	dp_val_forget(c);
 }
 
@@ -21,7 +21,7 @@ static void call(struct compiler *c, enum dp_service s)
 static void need_zero(struct compiler *c, enum way way)
 {
 	test(c->e, false, AX);
-	dp_jit_leave_if(c, CC_NE, way, way == WAY_RAISE ? c->next : c->at);
+	dp_way_leave_if(c, CC_NE, way, way == WAY_RAISE ? c->next : c->at);
 }
 
 /* The result, of 32 bits, becomes the new top. */
@@ -29,7 +29,7 @@ static void push_result(struct compiler *c)
 {
 	op_reg(c->e, false, 0x89, AX, AX);
 	c->locked |= 1u << AX;
-	dp_op_push(c, AX);
+	dp_val_push(c, AX);
 }
 
 /* Words a and b as second and third argument. */
@@ -58,7 +58,7 @@ static void o_begin(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	dp_val_sync(c);
 	call(c, DP_SERVICE_dp_rpn_begin);
 	op_reg(c->e, false, 0x84, AX, AX);
-	dp_jit_finish(c, CC_E, DP_RUN_PASSED);
+	dp_way_finish(c, CC_E, DP_RUN_PASSED);
 }
 
 static void o_call(struct compiler *c, const struct dp_op_view *op, u32 arg)
@@ -66,7 +66,7 @@ static void o_call(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	u32 to = (u32)op->v[0];
 
 	if (to < c->next)
-		dp_jit_spend(c, c->next - to);
+		dp_way_spend(c, c->next - to);
 	dp_val_sync(c);
 	move_imm32(c->e, SI, to);
 	move_imm32(c->e, DX, c->next);
@@ -76,8 +76,8 @@ static void o_call(struct compiler *c, const struct dp_op_view *op, u32 arg)
 		op_mem(c->e, true, 0x81, ALU_ADD, HIT_AT(work));
 		dp_emit_u32(c->e, to - c->next);
 	}
-	dp_jit_settle(c, to, ~0u);
-	dp_jit_goto(c, CC_ALWAYS, to);
+	dp_way_settle(c, to, ~0u);
+	dp_way_goto(c, CC_ALWAYS, to);
 	c->ended = true;
 }
 
@@ -104,7 +104,7 @@ static void o_ret(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	call(c, DP_SERVICE_dp_rpn_ret);
 	need_zero(c, WAY_RAISE);
 	if (to == ~0u) {
-		dp_jit_finish(c, CC_ALWAYS, DP_RUN_FILTERED); /* not reached: there is no frame */
+		dp_way_finish(c, CC_ALWAYS, DP_RUN_FILTERED); /* not reached: there is no frame */
 		return;
 	}
 	load32(c->e, AX, RPN_AT(next));
@@ -113,13 +113,13 @@ static void o_ret(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	forward = jump_hole(c->e, CC_BE);
 	op_mem(c->e, true, 0x29, R10, HIT_AT(work)); /* sub: how far it leads back */
 	land_here(c->e, forward);
-	dp_jit_settle(c, to, ~0u);
+	dp_way_settle(c, to, ~0u);
 	while ((more = return_point(c, to)) != ~0u) {
 		op_imm(c->e, false, ALU_CMP, AX, to);
-		dp_jit_goto(c, CC_E, to);
+		dp_way_goto(c, CC_E, to);
 		to = more;
 	}
-	dp_jit_goto(c, CC_ALWAYS, to);
+	dp_way_goto(c, CC_ALWAYS, to);
 	c->ended = true;
 }
 
@@ -143,7 +143,7 @@ static void o_push_x(struct compiler *c, const struct dp_op_view *op, u32 arg)
 		u8 r = dp_val_alloc(c);
 
 		load(c->e, r, from[i]);
-		dp_op_push(c, r);
+		dp_val_push(c, r);
 	}
 }
 
@@ -203,7 +203,7 @@ static void o_str(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	move_imm32(c->e, DX, (u32)op->v[0]);
 	call(c, DP_SERVICE_dp_vm_text);
 	op_reg(c->e, false, 0x84, AX, AX);
-	dp_jit_leave_if(c, CC_E, WAY_AGAIN, c->at);
+	dp_way_leave_if(c, CC_E, WAY_AGAIN, c->at);
 	c->cur++;
 }
 
@@ -263,7 +263,7 @@ static u8 log_words(struct compiler *c, int i, u32 n, u32 prefix)
 	load32(c->e, at, HIT_AT(log_len));
 	lea(c->e, false, R10, AT(at, bytes));
 	op_imm(c->e, false, ALU_CMP, R10, c->in->rt->logmax);
-	dp_jit_leave_if(c, CC_A, WAY_AGAIN, c->at);
+	dp_way_leave_if(c, CC_A, WAY_AGAIN, c->at);
 	store32(c->e, HIT_AT(log_len), R10);
 	or_imm(c->e, HIT_AT(rec_flags), prefix ? DP_REC_ITEMS : DP_REC_BARE);
 	for (u32 k = 0; k < n; k++) {
@@ -289,7 +289,7 @@ static void o_log(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	u32 n = (u32)op->v[0];
 
 	if (n > LOG_WORDS_MAX) {
-		dp_jit_leave(c);
+		dp_way_leave(c);
 		return;
 	}
 	log_words(c, 0, n, 0);
@@ -302,7 +302,7 @@ static void o_log_words(struct compiler *c, const struct dp_op_view *op, u32 arg
 	u8 at;
 
 	if (!dp_val_is_const(c, 0, &n) || n > LOG_WORDS_MAX || dp_flow_count_before(&c->flow, c->at) != n) {
-		dp_jit_leave(c);
+		dp_way_leave(c);
 		return;
 	}
 	at = log_words(c, 1, (u32)n, 3);
@@ -334,7 +334,7 @@ static void o_push_position(struct compiler *c, const struct dp_op_view *op, u32
 	load32(c->e, r, before ? RPN_AT(plp) : HIT_AT(log_len));
 	if (!before)
 		op_imm(c->e, false, ALU_SUB, r, head_size(c));
-	dp_op_push(c, r);
+	dp_val_push(c, r);
 }
 
 /* ---- what the host tells ---- */
@@ -351,7 +351,7 @@ static void o_tid(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	u8 r = dp_val_alloc(c);
 
 	load32(c->e, r, HIT_AT(tid));
-	dp_op_push(c, r);
+	dp_val_push(c, r);
 }
 
 static void o_time(struct compiler *c, const struct dp_op_view *op, u32 arg)
@@ -359,7 +359,7 @@ static void o_time(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	dp_val_sync(c);
 	call(c, DP_SERVICE_dp_hit_ns);
 	c->locked |= 1u << AX;
-	dp_op_push(c, AX);
+	dp_val_push(c, AX);
 }
 
 /* ---- tables and aggregates ---- */
@@ -369,7 +369,7 @@ static void o_push_text(struct compiler *c, const struct dp_op_view *op, u32 arg
 	u32 n = (u32)op->v[0];
 
 	if (n > INSN_REACH) {
-		dp_jit_leave(c);
+		dp_way_leave(c);
 		return;
 	}
 	dp_val_sync(c);
@@ -391,7 +391,7 @@ static void o_find(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	call(c, DP_SERVICE_dp_rpn_find);
 	c->cur = (s16)(c->cur + op->v[0]);
 	c->locked |= 1u << AX;
-	dp_op_push(c, AX);
+	dp_val_push(c, AX);
 }
 
 static void o_fold(struct compiler *c, const struct dp_op_view *op, u32 arg)
@@ -434,14 +434,14 @@ static void o_free(struct compiler *c, const struct dp_op_view *op, u32 arg)
 static bool heap_place(struct compiler *c, u32 n, u32 bytes)
 {
 	if (n > LOG_WORDS_MAX) {
-		dp_jit_leave(c);
+		dp_way_leave(c);
 		return false;
 	}
 	two_args(c, 1, 0);
 	move_imm32(c->e, CX, n * bytes);
 	call(c, DP_SERVICE_dp_rpn_heap);
 	test(c->e, true, AX);
-	dp_jit_leave_if(c, CC_E, WAY_AGAIN, c->at);
+	dp_way_leave_if(c, CC_E, WAY_AGAIN, c->at);
 	c->locked |= 1u << AX;
 	c->cur = (s16)(c->cur + 2);
 	return true;
@@ -453,7 +453,7 @@ static void push_heap(struct compiler *c, u32 n, u32 bytes)
 		u8 r = dp_val_alloc(c);
 
 		load_part(c->e, r, AT(AX, i * bytes), bytes, false);
-		dp_op_push(c, r);
+		dp_val_push(c, r);
 		c->locked &= ~(1u << r);
 	}
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What the parts of the compiler share: stack in registers (rpn-values.c),
- * opcodes (rpn-ops.c). */
+/*
+ * What the parts of the compiler share: the stack in registers (rpn-values.c), ways out of an instruction (rpn-ways.c),
+ * opcodes (rpn-ops.c, and rpn-calls.c for those that call functions of the hit path), whole programs (rpn-compile.c).
+ * Each uses only those before it; rpn-ops.c those of rpn-calls.c.
+ */
 #ifndef DP_RPN_JIT_PRIV_H
 #define DP_RPN_JIT_PRIV_H
 
@@ -98,6 +101,7 @@ void dp_val_evict(struct compiler *c, u8 reg);       /* let nothing stand in tha
 u8 dp_val_load(struct compiler *c, int i);           /* the word in a register, which must not be changed */
 u8 dp_val_take(struct compiler *c, int i); /* the word in a register that may be changed; the word is to be set then */
 void dp_val_set(struct compiler *c, int i, u8 reg);
+void dp_val_push(struct compiler *c, u8 reg);
 void dp_val_set_const(struct compiler *c, int i, u64 v);
 void dp_val_copy(struct compiler *c, int to, int from);
 bool dp_val_is_const(struct compiler *c, int i, u64 *v);
@@ -110,15 +114,18 @@ void dp_val_top(struct compiler *c, u8 reg);        /* the index of the top */
 void dp_val_save(struct compiler *c, struct leave *l);
 void dp_val_restore(struct compiler *c, const struct leave *l);
 
-/* rpn-compile.c */
-void dp_jit_leave_if(struct compiler *c, u8 cc, enum way way, u32 at);
-void dp_jit_leave(struct compiler *c);
-void dp_jit_call(struct compiler *c, enum dp_service s);
-void dp_jit_finish(struct compiler *c, u8 cc, enum dp_run_result result);
+/* rpn-ways.c */
+#define END_BASE 0xfffffff0u /* fixups to the ends of a run: this plus the result */
+#define END_LEAVE (END_BASE + 8)
+
+void dp_way_leave_if(struct compiler *c, u8 cc, enum way way, u32 at);
+void dp_way_leave(struct compiler *c);
+void dp_way_call(struct compiler *c, enum dp_service s);
+void dp_way_finish(struct compiler *c, u8 cc, enum dp_run_result result);
 /* Work of the instruction, before anything of it is done; what is too much is left to the interpreter. */
-void dp_jit_spend(struct compiler *c, u32 work);
-void dp_jit_goto(struct compiler *c, u8 cc, u32 at);
-void dp_jit_settle(struct compiler *c, u32 a, u32 b); /* before jumps: what the blocks at a and b expect */
+void dp_way_spend(struct compiler *c, u32 work);
+void dp_way_goto(struct compiler *c, u8 cc, u32 at);
+void dp_way_settle(struct compiler *c, u32 a, u32 b); /* before jumps: what the blocks at a and b expect */
 
 /* rpn-ops.c; whether the instruction is one that is compiled, and compile it */
 bool dp_op_known(const struct dp_op_view *op);

@@ -23,12 +23,6 @@ static const u8 shift_of[] = {[DP_SHIFT_ROL] = SHIFT_ROL,
 
 /* ---- small things ---- */
 
-void dp_op_push(struct compiler *c, u8 reg)
-{
-	c->cur--;
-	dp_val_set(c, 0, reg);
-}
-
 static bool fits(u64 v)
 {
 	return (u64)(s64)(s32)v == v;
@@ -224,7 +218,7 @@ static void o_propagate_by(struct compiler *c, const struct dp_op_view *op, u32 
 	u64 n;
 
 	if (!dp_val_is_const(c, 0, &n) || n - 1 > 63) {
-		dp_jit_leave(c);
+		dp_way_leave(c);
 		return;
 	}
 	c->cur++;
@@ -241,7 +235,7 @@ static void o_divide(struct compiler *c, const struct dp_op_view *op, u32 is_sig
 	y = dp_val_load(c, 0);
 	x = dp_val_load(c, 1);
 	test(c->e, true, y);
-	dp_jit_leave_if(c, CC_E, WAY_AGAIN, c->at);
+	dp_way_leave_if(c, CC_E, WAY_AGAIN, c->at);
 	move(c->e, R10, y);
 	move(c->e, AX, x);
 	if (is_signed) { /* the quotient that does not fit would trap */
@@ -289,7 +283,7 @@ static void o_dup(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	int n = (int)op->v[0];
 
 	if (n > 16) {
-		dp_jit_leave(c);
+		dp_way_leave(c);
 		return;
 	}
 	for (int i = 1; i < n; i++)
@@ -310,7 +304,7 @@ static void top_word(struct compiler *c, const struct dp_op_view *op, u32 how)
 	int i = (int)op->v[0];
 
 	if (i > 16 || i < -16) {
-		dp_jit_leave(c);
+		dp_way_leave(c);
 		return;
 	}
 	dp_val_copy(c, how == DP_ACCESS_PUSH ? -1 : how == DP_ACCESS_POP ? i + 1 : i, how == DP_ACCESS_PUSH ? i : 0);
@@ -323,7 +317,7 @@ static void o_stack_at(struct compiler *c, const struct dp_op_view *op, u32 arg)
 
 	if (op->info->op.where != DP_BASE_TOP || op->info->op.how != DP_ACCESS_PUSH || !dp_val_is_const(c, 0, &i) ||
 	    i > 16) {
-		dp_jit_leave(c);
+		dp_way_leave(c);
 		return;
 	}
 	dp_val_copy(c, 0, (int)i + 1);
@@ -345,7 +339,7 @@ static void base_word(struct compiler *c, const struct dp_op_view *op, u32 how)
 	dp_val_sync(c);
 	if (how == DP_ACCESS_PUSH) {
 		load(c->e, r, base_place(c, op->v[0]));
-		dp_op_push(c, r);
+		dp_val_push(c, r);
 		return;
 	}
 	store(c->e, base_place(c, op->v[0]), r);
@@ -366,7 +360,7 @@ static void o_save_sbp(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	u8 r = dp_val_alloc(c);
 
 	load32(c->e, r, RPN_AT(base));
-	dp_op_push(c, r);
+	dp_val_push(c, r);
 }
 
 static void o_restore_sbp(struct compiler *c, const struct dp_op_view *op, u32 arg)
@@ -380,7 +374,7 @@ static void o_save_tsp(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	u8 r = dp_val_alloc(c);
 
 	dp_val_top(c, r);
-	dp_op_push(c, r);
+	dp_val_push(c, r);
 }
 
 /* ---- registers ---- */
@@ -390,7 +384,7 @@ static void push_register(struct compiler *c, const struct dp_op_view *op)
 	u8 r = dp_val_alloc(c);
 
 	load(c->e, r, reg_word_at(reg_word_of(op->v[0])));
-	dp_op_push(c, r);
+	dp_val_push(c, r);
 }
 
 /* What a program may set in the flags register; as in vm.c. */
@@ -426,7 +420,7 @@ static void o_part(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	u8 r = dp_val_alloc(c);
 
 	load_part(c->e, r, reg_word_at((u32)op->v[0]), op->info->op.size, op->info->op.is_signed);
-	dp_op_push(c, r);
+	dp_val_push(c, r);
 }
 
 /* ---- variables ---- */
@@ -460,7 +454,7 @@ static void o_var(struct compiler *c, const struct dp_op_view *op, u32 arg)
 
 	touch_variable(c, AT(variables(c, op), 8 * op->v[0]), how, r);
 	if (how == DP_ACCESS_PUSH)
-		dp_op_push(c, r);
+		dp_val_push(c, r);
 	c->cur = (s16)(c->cur + (how == DP_ACCESS_POP));
 }
 
@@ -477,7 +471,7 @@ static void o_var_by(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	else if (how == DP_ACCESS_POP || how == DP_ACCESS_MOVE)
 		r = dp_val_load(c, value_at[how]);
 	op_imm(c->e, true, ALU_CMP, i, n);
-	dp_jit_leave_if(c, CC_AE, WAY_AGAIN, c->at);
+	dp_way_leave_if(c, CC_AE, WAY_AGAIN, c->at);
 	touch_variable(c, (struct mem){variables(c, op), i, 8, 0}, how, r);
 	if (how == DP_ACCESS_PUSH)
 		dp_val_set(c, 0, r);
@@ -494,14 +488,14 @@ static void o_nop(struct compiler *c, const struct dp_op_view *op, u32 arg)
 static void spend_jump(struct compiler *c)
 {
 	op_imm(c->e, false, ALU_SUB, LEFT, 1);
-	dp_jit_leave_if(c, CC_B, WAY_BUDGET, c->at);
+	dp_way_leave_if(c, CC_B, WAY_BUDGET, c->at);
 }
 
 /* Control goes there; see program/work.h. */
 static void spend_back(struct compiler *c, u32 to)
 {
 	if (to < c->next)
-		dp_jit_spend(c, c->next - to);
+		dp_way_spend(c, c->next - to);
 }
 
 static void o_jump(struct compiler *c, const struct dp_op_view *op, u32 arg)
@@ -509,10 +503,10 @@ static void o_jump(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	u32 to = (u32)op->v[0];
 
 	dp_val_sync(c);
-	dp_jit_settle(c, to, ~0u);
+	dp_way_settle(c, to, ~0u);
 	spend_back(c, to);
 	spend_jump(c);
-	dp_jit_goto(c, CC_ALWAYS, to);
+	dp_way_goto(c, CC_ALWAYS, to);
 	c->ended = true;
 }
 
@@ -524,12 +518,12 @@ static void o_branch(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	size_t stay;
 
 	dp_val_sync(c);
-	dp_jit_settle(c, to, c->next);
+	dp_way_settle(c, to, c->next);
 	test(c->e, true, r);
 	stay = jump_hole(c->e, cc ^ 1);
 	spend_back(c, to);
 	spend_jump(c);
-	dp_jit_goto(c, CC_ALWAYS, to);
+	dp_way_goto(c, CC_ALWAYS, to);
 	land_here(c->e, stay);
 	c->ended = true; /* into the next block, which stands behind */
 }
@@ -545,9 +539,9 @@ static void o_loop(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	op_imm(c->e, true, ALU_SUB, r, 1);
 	dp_val_set(c, 0, r);
 	dp_val_sync(c);
-	dp_jit_settle(c, to, c->next);
+	dp_way_settle(c, to, c->next);
 	test(c->e, true, r);
-	dp_jit_goto(c, CC_NE, to);
+	dp_way_goto(c, CC_NE, to);
 	c->ended = true;
 }
 
@@ -557,11 +551,11 @@ static void o_exit(struct compiler *c, const struct dp_op_view *op, u32 arg)
 		dp_val_sync(c);
 	load32(c->e, AX, HIT_AT(log_len));
 	test(c->e, false, AX);
-	dp_jit_finish(c, CC_E, DP_RUN_FILTERED);
+	dp_way_finish(c, CC_E, DP_RUN_FILTERED);
 	op_reg(c->e, false, 0xf7, 3, AX); /* neg */
 	op_imm(c->e, false, ALU_AND, AX, 7);
 	store32(c->e, AT(VM, PAYLOAD + offsetof(struct dp_rpn_head, pad)), AX);
-	dp_jit_finish(c, CC_ALWAYS, DP_RUN_LOG);
+	dp_way_finish(c, CC_ALWAYS, DP_RUN_LOG);
 }
 
 static void o_abort(struct compiler *c, const struct dp_op_view *op, u32 arg)
@@ -569,7 +563,7 @@ static void o_abort(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	if (c->in->whole)
 		dp_val_sync(c);
 	store_imm(c->e, false, RPN_AT(trace_len), 0);
-	dp_jit_finish(c, CC_ALWAYS, DP_RUN_FILTERED);
+	dp_way_finish(c, CC_ALWAYS, DP_RUN_FILTERED);
 }
 
 static void o_need(struct compiler *c, const struct dp_op_view *op, u32 arg)
@@ -580,7 +574,7 @@ static void o_need(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	if (c->in->whole)
 		dp_val_sync(c);
 	compare_const(c, r, (u64)op->v[0]); /* 0 where there is none */
-	dp_jit_finish(c, cc ^ 1, DP_RUN_FILTERED);
+	dp_way_finish(c, cc ^ 1, DP_RUN_FILTERED);
 	c->cur++;
 }
 
@@ -591,7 +585,7 @@ static void o_needr(struct compiler *c, const struct dp_op_view *op, u32 arg)
 		dp_val_sync(c);
 	load(c->e, R10, reg_word_at((u32)op->v[0]));
 	compare_const(c, R10, (u64)op->v[1]);
-	dp_jit_finish(c, cc ^ 1, DP_RUN_FILTERED);
+	dp_way_finish(c, cc ^ 1, DP_RUN_FILTERED);
 }
 
 /* ---- the tables ---- */
@@ -653,9 +647,9 @@ void dp_op_compile(struct compiler *c, const struct dp_op_view *op)
 	o_compiler compile = compiler_of(op, &arg);
 
 	if (compile) {
-		dp_jit_spend(c, dp_op_work(op));
+		dp_way_spend(c, dp_op_work(op));
 		compile(c, op, arg);
 	} else {
-		dp_jit_leave(c);
+		dp_way_leave(c);
 	}
 }

@@ -17,8 +17,6 @@ struct o_row {
 extern const struct o_row dp_op_calls[];
 extern const u32 dp_op_ncalls;
 
-void dp_op_push(struct compiler *c, u8 reg);
-
 void dp_op_read(struct compiler *c, const struct dp_op_view *op, u32 arg);
 void dp_op_write(struct compiler *c, const struct dp_op_view *op, u32 arg);
 void dp_op_heap(struct compiler *c, const struct dp_op_view *op, u32 arg);

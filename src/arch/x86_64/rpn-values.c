@@ -165,6 +165,12 @@ void dp_val_set(struct compiler *c, int i, u8 reg)
 	*dp_val_word(c, i) = (struct word){IN_REGISTER, reg, true, 0};
 }
 
+void dp_val_push(struct compiler *c, u8 reg)
+{
+	c->cur--;
+	dp_val_set(c, 0, reg);
+}
+
 void dp_val_set_const(struct compiler *c, int i, u64 v)
 {
 	*dp_val_word(c, i) = (struct word){CONSTANT, 0, true, v};

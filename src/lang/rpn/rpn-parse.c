@@ -4,7 +4,6 @@
  * assembler. The first offset, address or watchpoint ends the header; each begins a probe.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,17 +26,6 @@ struct parser {
 	int suspended; /* the variable of `suspend` and `resume`, behind the program's own; -1: none */
 	char *layouts; /* of the header: each probe has them */
 };
-
-int dp_rpn_fail(struct dp_error *err, const struct rpn_line *line, enum dp_code code, const char *fmt, ...)
-{
-	char text[200];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	return dp_fail(err, code, "%.50s:%u: %s", line ? line->file : "", line ? line->line : 0, text);
-}
 
 static int bad_value(struct parser *p, const char *value)
 {

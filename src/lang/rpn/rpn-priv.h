@@ -87,7 +87,8 @@ bool dp_rpn_asm_empty(const struct rpn_asm *a);
 /* "NAME" KIND INDEX [STEP] [by PART... KEYS]; false: it is not that (aggregate.c). */
 bool dp_rpn_aggregate(const char *value, struct dp_rpn_aggregate *a);
 
-/* "FILE:LINE: " and the rest. */
+/* ---- errors (rpn-error.c): "FILE:LINE: " and the rest ---- */
+
 int dp_rpn_fail(struct dp_error *err, const struct rpn_line *line, enum dp_code code, const char *fmt, ...)
     DP_PRINTF(4, 5);
 

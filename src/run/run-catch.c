@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Whoever the guard holds gets its probes: it is caught, looked at, and goes on. Those that the guard could not hold,
+ * or that it let go because we were too slow, are looked at late, and counted.
+ */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "run/run-priv.h"
+#include "run/run-starts.h"
+
+#define COMES_MS 30 /* so long a program that is not held is waited for */
+
+/* Whether probes for the file are wanted in the process. anew: it maps the file now, whatever it had mapped before. */
+static bool is_wanted(struct dp_run *run, const struct guard_message *c, bool anew)
+{
+	bool wanted = false;
+
+	for (struct run_module *m = run->modules; m; m = m->next) {
+		if (!dp_run_watches(m, c->dev, c->ino) || !dp_run_is_for(m, c->pid))
+			continue;
+		wanted = true;
+		if (anew)
+			dp_run_mapped_anew(run, m, c->pid);
+	}
+	return wanted;
+}
+
+static void count_let_go(struct dp_run *run, const struct guard_message *c)
+{
+	for (struct run_module *m = run->modules; m; m = m->next)
+		if (dp_run_watches(m, c->dev, c->ino) && dp_run_is_for(m, c->pid))
+			m->let_go++;
+}
+
+/* The guard thaws it, or answers the kernel. */
+static void go_on(void *arg)
+{
+	dp_run_start_done(arg);
+}
+
+/*
+ * A program that is not held is looked at no sooner than it is there: until then its execve may hang, and we with it.
+ */
+static bool has_come(const struct guard_message *c)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)c->pid);
+	for (u32 i = 0; i < COMES_MS * 10; i++) {
+		if (stat(path, &st))
+			return false;
+		if (st.st_dev == c->dev && st.st_ino == c->ino)
+			return true;
+		usleep(100);
+	}
+	return false;
+}
+
+/* Before the thread runs: the next library that it opens may come before we do anything else. */
+static void busy_no_more(void *arg)
+{
+	dp_run_busy_with(0);
+}
+
+static void catch_one(struct dp_run *run, struct guard_message *c)
+{
+	struct dp_parking p;
+	int r = -EAGAIN;
+
+	if (!is_wanted(run, c, false)) {
+		go_on(c);
+		return;
+	}
+	dp_run_start_begin(c); /* it may open more of our files on its way */
+	if (!c->in_exec)
+		r = dp_catch_load(&p, c->tid, c->pid, go_on, c, NULL);
+	else if (c->frozen || has_come(c))
+		r = dp_catch_start(&p, c->pid, go_on, c, NULL);
+	else
+		go_on(c);
+	if (!r) {
+		is_wanted(run, c, !c->in_exec);
+		dp_run_look_at(run, c->pid);
+		dp_unpark(&p, busy_no_more, NULL, NULL);
+	}
+	if (c->in_exec && (r || !c->frozen)) { /* also where it is gone: it may have run before that */
+		count_let_go(run, c);
+		dp_run_look_at(run, c->pid);
+	}
+	dp_run_start_end();
+}
+
+void dp_run_catch(struct dp_run *run)
+{
+	struct guard_message m;
+
+	if (run->no_watch || !dp_run_hear_starts(run))
+		return;
+	while (dp_run_next_start(&m)) /* more may come meanwhile */
+		if (m.op == GUARD_CAUGHT) {
+			catch_one(run, &m);
+		} else if (m.op == GUARD_LET_GO) {
+			count_let_go(run, &m);
+			dp_run_look_at(run, m.pid);
+		}
+	dp_run_keep_guard(run);
+}
+
+u64 dp_run_let_go(const struct dp_run *run)
+{
+	u64 n = 0;
+
+	for (const struct run_module *m = run->modules; m; m = m->next)
+		n += m->let_go;
+	return n;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The lists of a run, modules and targets, and the ranges of modules in targets: made, found and counted. Nothing here
+ * touches a process.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "run/run-priv.h"
+
+/* ---- modules ---- */
+
+struct run_module *dp_run_module_find(struct dp_run *run, const char *name)
+{
+	for (struct run_module *m = run->modules; m; m = m->next)
+		if (!strcmp(m->unit.name, name))
+			return m;
+	return NULL;
+}
+
+static void link_last(struct dp_run *run, struct run_module *m)
+{
+	struct run_module **p = &run->modules;
+
+	while (*p)
+		p = &(*p)->next;
+	m->next = NULL;
+	*p = m;
+}
+
+struct run_module *dp_run_module_new(struct dp_run *run, struct dp_rpn_unit *u)
+{
+	struct run_module *m = calloc(1, sizeof(*m));
+	struct stat st;
+
+	if (m)
+		m->done = calloc(u->nprobes, sizeof(*m->done));
+	if (m)
+		m->how = calloc(u->nprobes, sizeof(*m->how));
+	if (!m || !m->done || !m->how) {
+		if (m)
+			free(m->done);
+		free(m);
+		return NULL;
+	}
+	m->unit = *u;
+	memset(u, 0, sizeof(*u));
+	if (!run_is_in_kernel(m) && m->unit.name[0] == '/' && !stat(m->unit.name, &st)) {
+		m->file_inode = st.st_ino;
+		m->file_dev_major = major(st.st_dev);
+		m->file_dev_minor = minor(st.st_dev);
+	}
+	link_last(run, m);
+	return m;
+}
+
+bool dp_run_is_for(const struct run_module *m, pid_t pid)
+{
+	return !m->pid || (m->pid == pid && dp_process_started(pid) == m->pid_started);
+}
+
+u32 dp_run_count_targets(const struct dp_run *run, const struct run_module *m)
+{
+	u32 n = 0;
+
+	for (const struct run_target *t = run->targets; t; t = t->next)
+		for (u32 i = 0; i < t->nranges; i++)
+			n += t->session && t->ranges[i].m == m && !t->ranges[i].left_out;
+	return n;
+}
+
+void dp_run_counts(const struct dp_run *run, const struct run_module *m, u32 index, struct dp_counts *sum)
+{
+	*sum = m->done[index];
+	for (const struct run_target *t = run->targets; t; t = t->next)
+		for (u32 i = 0; t->session && i < t->nprobes; i++) {
+			struct dp_counts c;
+
+			if (t->probes[i].m != m || t->probes[i].index != index)
+				continue;
+			dp_reader_counts(t->reader, i, &c);
+			for (u32 k = 0; k < DP_NCOUNTS; k++)
+				sum->v[k] += c.v[k];
+		}
+}
+
+/* ---- words and probes of a module in a target ---- */
+
+void dp_run_free_ranges(struct run_range *v, u32 n)
+{
+	for (u32 i = 0; v && i < n; i++)
+		free(v[i].at);
+	free(v);
+}
+
+bool dp_run_place_range(struct run_range *r, struct run_module *m, u32 from, bool grows)
+{
+	u32 locals = m->unit.nlocals, gates = m->unit.nprobes;
+
+	*r = (struct run_range){.m = m, .generation = m->generation, .nlocals = locals, .ngates = gates};
+	r->room_locals = grows && locals ? locals * 2 + 64 : locals;
+	r->room_gates = grows ? gates + 16 : gates;
+	r->locals = from;
+	r->gates = from + r->room_locals;
+	r->at = calloc(gates + 1ull, sizeof(*r->at));
+	return r->at;
+}
+
+/* The module's own probes are why there is no session: the others can do without it. */
+void dp_run_leave_out(struct run_range *range, const struct dp_error *err)
+{
+	range->left_out = true;
+	if (err->code == E_PROC_DEAD || err->code == E_TARGET_GONE)
+		return; /* it has ended meanwhile: that is no refusal */
+	range->m->last = *err;
+	range->m->left_out++;
+}
+
+bool dp_run_symbol_of(void *arg, u64 addr, char *buf, size_t size)
+{
+	struct run_target *t = arg;
+
+	if (!t->session)
+		return false;
+	return dp_tracee_symbolize(t->session, addr, buf, size);
+}
