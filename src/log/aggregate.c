@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* What the words of an aggregate mean, and its keys as text. agg-show.c reads and sorts them; sinks show them. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "log/aggregate.h"

@@ -86,15 +86,21 @@ extern const struct dp_part dp_calls_part, dp_watch_part, dp_pages_part, dp_sema
 int dp_parts_step(struct arming *a, enum dp_part_step step, struct dp_error *err);
 int dp_parts_thread(struct dp_session *s, pid_t tid, struct dp_error *err);
 
-/* arm.c, for parts that have changed a->ctl: the block without its tables, for a successor and into the process. */
-int dp_arm_put_control(struct arming *a, struct dp_error *err);
-
-/* arm.c, the steps that extend.c and change.c take as well */
+/* arm-plan.c, for all three that make a plan: arm.c, extend.c, change.c */
 int dp_arm_mark_busy(struct dp_space *space, const struct dp_maps *maps, const struct dp_process *proc);
 void dp_arm_entries(struct arming *a); /* a->entries, of the mapped region */
 /* Each patch gets to know the file that the plan is of. */
 void dp_arm_name_files(struct dp_plan *plan, struct dp_process *proc);
 int dp_arm_check_bytes(struct arming *a, struct dp_error *err);
+/*
+ * What came of each spot, as outcomes of probes: those that could not be planned are left out, if they come from a
+ * pattern and are not armed, else E_ARM_SITE.
+ */
+int dp_arm_settle(struct dp_session *s, const struct dp_spot *spots, u32 n, struct dp_error *err);
+
+/* arm-steps.c, for the same three */
+/* For parts, too, that have changed a->ctl: the block without its tables, for a successor and into the process. */
+int dp_arm_put_control(struct arming *a, struct dp_error *err);
 /* Map a->areas and write the plan's detours. */
 int dp_arm_map_areas(struct arming *a, struct dp_error *err);
 /* arm-detours.c: all detours of the plan, into areas that are mapped. */
@@ -104,7 +110,9 @@ int dp_arm_calls(struct arming *a, struct dp_call *v, u32 n, const char *what, s
 /* Our handler before the action that stands there, which is left in old, a part of the control block. */
 int dp_arm_take_signal(struct arming *a, int sig, u64 old[4], struct dp_error *err);
 int dp_arm_publish(struct arming *a, struct dp_error *err);
-int dp_arm_last_round(struct arming *a, bool parts, struct dp_error *err); /* parts: they see each thread */
+/* Each thread is seen once; each(), if it is not NULL, sees it while it is stopped, or stuck in the kernel. */
+int dp_arm_last_round(struct arming *a, int (*each)(struct dp_session *s, pid_t tid, struct dp_error *err),
+		      struct dp_error *err);
 void dp_arm_finish_children(struct arming *a);
 /* From now on the plan's redirections are in force, and forked children are held. The block says that bytes change. */
 int dp_arm_begin_publish(struct arming *a, const struct dp_redirect *redirects, u32 n, struct dp_error *err);
@@ -112,11 +120,6 @@ int dp_arm_begin_publish(struct arming *a, const struct dp_redirect *redirects, 
 int dp_arm_renew_signals(struct arming *a, struct dp_error *err);
 /* The clock of programs, where one asks. */
 void dp_arm_set_clock(struct arming *a);
-/*
- * What came of each spot, as outcomes of probes: those that could not be planned are left out, if they come from a
- * pattern and are not armed, else E_ARM_SITE.
- */
-int dp_arm_settle(struct dp_session *s, const struct dp_spot *spots, u32 n, struct dp_error *err);
 
 /* change.c: bytes that control blocks and compiled programs to come take in the region; 0 where none will come. */
 u64 dp_changes_room(struct dp_session *s, u64 control_size);

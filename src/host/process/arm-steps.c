@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Steps of arming that extend.c and change.c take as well: calls of the process, the control block without its tables,
- * and the second net: our handlers before those that stand there.
+ * the second net (our handlers before those that stand there), and the publication with what threads and children see.
  */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "host/process/arm-priv.h"
 #include "host/process/owners.h"
+#include "host/process/publish-host.h"
+#include "log/clock.h"
 
 /*
  * SA_SIGINFO, SA_RESTORER, SA_ONSTACK (goroutines have no room for a frame), SA_NODEFER. While our handler runs no
@@ -35,6 +40,42 @@ int dp_arm_put_control(struct arming *a, struct dp_error *err)
 	a->s->block.ctl = *a->ctl;
 	dp_record_update(a->s);
 	return dp_mem_write(&a->mem, a->s->control, a->ctl, sizeof(*a->ctl), err);
+}
+
+/* `push ns`: a line through two moments by both clocks. Taken once, so that it never runs backwards. */
+void dp_arm_set_clock(struct arming *a)
+{
+	static struct dp_clock clock;
+
+	if (!dp_session_uses(a->s, DP_OP_PUSH_NS))
+		return;
+	if (!clock.n) {
+		dp_clock_start(&clock);
+		nanosleep(&(struct timespec){0, 20000000}, NULL); /* the longer the line, the straighter */
+		dp_clock_mark(&clock);
+	}
+	a->ctl->clock_tsc = clock.pair[0].tsc;
+	a->ctl->clock_ns = clock.pair[0].ns;
+	a->ctl->clock_mult = clock.mult;
+}
+
+int dp_arm_map_areas(struct arming *a, struct dp_error *err)
+{
+	struct dp_call calls[32];
+	int r = 0;
+
+	for (u32 i = 0; i < a->nareas && !r; i += 32) {
+		u32 n = DP_MIN(32u, a->nareas - i);
+
+		for (u32 k = 0; k < n; k++)
+			calls[k] = (struct dp_call){
+			    SYS_mmap,
+			    {a->areas[i + k].lo, a->areas[i + k].hi - a->areas[i + k].lo, PROT_READ | PROT_EXEC,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (u64)-1, 0},
+			    0};
+		r = dp_arm_calls(a, calls, n, "mapping the detours", err);
+	}
+	return r ? r : dp_arm_write_detours(a, err);
 }
 
 /* ---- signals ---- */
@@ -103,5 +144,100 @@ int dp_arm_renew_signals(struct arming *a, struct dp_error *err)
 		r = renew_signal(a, SIGTRAP, err);
 	if (!r && a->tracer.lost & SIGNAL_BIT(SIGSEGV))
 		r = renew_signal(a, SIGSEGV, err);
+	return r;
+}
+
+/* ---- bytes and threads ---- */
+
+/*
+ * Forked children that were held: their copies of the code may be in any step. Make them complete,
+ * unless they were born before the first byte changed: those may lack the detours.
+ */
+void dp_arm_finish_children(struct arming *a)
+{
+	struct dp_patch *v = a->tracer.held ? dp_plan_patches(a->plan) : NULL;
+
+	for (u32 i = 0; a->tracer.held && i < a->tracer.n; i++) {
+		struct dp_thread *th = &a->tracer.v[i];
+		bool begun = false;
+		struct dp_mem mem;
+
+		if (!th->foreign || th->gone || th->released)
+			continue;
+		if (!dp_mem_open(&mem, th->tid, NULL)) {
+			begun = dp_block_begun(&mem, a->s->region, a->s->control);
+			dp_mem_close(&mem);
+		}
+		if (begun && v)
+			dp_patch_child(th->tid, &a->old, &(struct dp_patches){v, a->plan->npatches});
+		dp_tracer_release(&a->tracer, th);
+	}
+	free(v);
+}
+
+/*
+ * Each thread is stopped once and moved if it stands on a displaced instruction, then let go. each() sees it while it
+ * is stopped: threads that it started before are in our table, those that it starts later inherit what parts set. So
+ * each gets it once.
+ */
+int dp_arm_last_round(struct arming *a, int (*each)(struct dp_session *s, pid_t tid, struct dp_error *err),
+		      struct dp_error *err)
+{
+	struct dp_tracer *t = &a->tracer;
+	struct dp_moves mv = {.map = a->plan->redirects,
+			      .nmap = a->plan->nredirects,
+			      .slots = a->remote.slots,
+			      .nslots = a->remote.nslots};
+	int r = 0;
+
+	for (u32 i = 0; i < t->n && !r; i++) {
+		struct dp_thread *th = &t->v[i];
+
+		dp_arm_finish_children(a); /* which do not wait for all the others */
+		if (th->foreign || !dp_tracer_stop(t, th, 500000000)) {
+			/* Stuck in the kernel: the second net stays. */
+			if (each && !t->v[i].foreign && !t->v[i].sharer && !t->v[i].gone && !t->v[i].released)
+				r = each(a->s, t->v[i].tid, err);
+			continue;
+		}
+		dp_move_thread(&t->v[i], &a->mem, &a->now, &mv);
+		if (each && !t->v[i].sharer)
+			r = each(a->s, t->v[i].tid, err);
+		if (!r)
+			dp_tracer_release(t, &t->v[i]);
+	}
+	a->s->stats.moved += mv.moved;
+	return r;
+}
+
+int dp_arm_begin_publish(struct arming *a, const struct dp_redirect *redirects, u32 n, struct dp_error *err)
+{
+	a->tracer.redirects = redirects;
+	a->tracer.nredirects = n;
+	dp_tracer_pass_forks(&a->tracer);
+	a->tracer.holds = true;
+	a->ctl->state = DP_STATE_ARMING;
+	return dp_arm_put_control(a, err);
+}
+
+int dp_arm_publish(struct arming *a, struct dp_error *err)
+{
+	const struct dp_plan *plan = a->plan;
+	struct dp_publish_host ph;
+	struct dp_patch *v = dp_plan_patches(plan);
+	int r;
+
+	if (!v)
+		return dp_fail(err, E_ARM_NOMEM, "patches");
+	dp_publish_host_init(&ph, &a->tracer, &a->mem, &a->remote);
+	r = dp_arm_begin_publish(a, plan->redirects, plan->nredirects, err);
+	if (!r)
+		r = dp_patches_in(&ph, v, plan->npatches, err);
+	if (!r)
+		r = dp_arm_renew_signals(a, err);
+	a->ctl->state = DP_STATE_ARMED;
+	if (!r)
+		r = dp_arm_put_control(a, err);
+	free(v);
 	return r;
 }

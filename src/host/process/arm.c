@@ -5,30 +5,21 @@
  * a byte of code may differ from the file.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "abi/abi-slot.h"
 #include "host/process/arm-priv.h"
 #include "host/process/owners.h"
-#include "host/process/publish-host.h"
-#include "log/clock.h"
 #include "log/reader.h"
-#include "program/code.h"
 
 #define PAGE 4096ull
-#define LOOKS 8 /* at a module that may come and go, 1 ms apart, before a difference is believed */
 #define MiB (1024 * 1024ull)
-#define HEAP_MARGIN (512 * MiB) /* room that the heap may grow into */
-#define STACK_MARGIN (256 * MiB)
 #define REGION_MARGIN (16 * MiB) /* between it and its neighbours */
 #define LOWEST (1ull << 32)      /* of the region: what is below is for code that is near */
 
@@ -90,29 +81,6 @@ static void make_layout(struct dp_session *s, struct layout *l)
 		l->end += PAGE;
 }
 
-/* Everything that is in use or that the program may grow into. */
-int dp_arm_mark_busy(struct dp_space *space, const struct dp_maps *maps, const struct dp_process *proc)
-{
-	int r = dp_space_busy(space, 0, 65536);
-	u64 exe_hi = 0;
-
-	for (size_t i = 0; i < proc->nimages; i++)
-		if (proc->images[i].is_exe)
-			exe_hi = proc->images[i].hi;
-	for (size_t i = 0; i < maps->n && !r; i++) {
-		const struct dp_map *m = &maps->v[i];
-		u64 lo = m->lo, hi = m->hi;
-
-		if (!strcmp(m->path, "[heap]") || m->hi == exe_hi)
-			hi += HEAP_MARGIN;
-		if (!strcmp(m->path, "[stack]"))
-			lo -= STACK_MARGIN;
-		if (lo < 1ull << 47)
-			r = dp_space_busy(space, lo, hi);
-	}
-	return r ? r : dp_space_busy(space, (1ull << 47) - PAGE, ~0ull);
-}
-
 /* Anywhere: whoever knows where the program's other mappings are must not know where this one is. */
 static u64 choose_region(const struct dp_space *space, u64 size)
 {
@@ -135,17 +103,6 @@ static u64 choose_region(const struct dp_space *space, u64 size)
 		}
 	}
 	return 0;
-}
-
-void dp_arm_entries(struct arming *a)
-{
-	const struct dp_blob_head *head = (const struct dp_blob_head *)dp_blob;
-	u64 region = a->s->region;
-
-	a->entries[DP_ENTRY_PLAIN] = region + head->entry_plain;
-	a->entries[DP_ENTRY_FLAGS] = region + head->entry_flags;
-	a->entries[DP_ENTRY_ZONE] = region + head->entry_zone;
-	a->entries[DP_ENTRY_ZONE_FLAGS] = region + head->entry_zone_flags;
 }
 
 static int make_plan(struct arming *a, struct dp_error *err)
@@ -180,184 +137,6 @@ static int make_plan(struct arming *a, struct dp_error *err)
 		return dp_fail(err, E_ARM_NOMEM, "plan");
 	dp_arm_name_files(&s->plan, &s->proc);
 	s->stats.plan_ns = dp_now_ns() - begin;
-	return 0;
-}
-
-/* Whether the others may do without it. What is armed already is not left out. */
-static bool is_optional(const struct dp_session *s, const struct dp_probe *p)
-{
-	return (p->from_pattern || s->opt.skip_refused) && (!s->armed || p->fresh);
-}
-
-/* Those of patterns are many: they are counted. */
-static void tell_dropped(struct dp_session *s)
-{
-	const struct dp_probe *last = NULL;
-	u32 dropped = 0, all = 0;
-
-	for (u32 i = 0; i < s->nprobes; i++) {
-		const struct dp_probe *p = &s->probes[i];
-
-		all += p->from_pattern;
-		if (p->dropped && p->from_pattern) {
-			dropped++;
-			last = p;
-		} else if (p->dropped) {
-			dp_session_say(s, "left out in process %d: %s:%s+0x%llx: %s: %s", (int)s->pid, p->module,
-				       p->symbol, (unsigned long long)p->offset, dp_error_info(p->why)->name,
-				       p->reason);
-		}
-	}
-	if (last)
-		dp_session_say(s, "%u of %u functions left out (the last one: %s: %s)", dropped, all,
-			       dp_error_info(last->why)->name, last->reason);
-}
-
-/* A spot that could not be planned takes its probe with it; where the others cannot do without it, it is an error. */
-int dp_arm_settle(struct dp_session *s, const struct dp_spot *spots, u32 n, struct dp_error *err)
-{
-	u32 left = 0;
-
-	for (u32 i = 0; i < s->nprobes; i++)
-		if (!s->armed || s->probes[i].fresh)
-			s->probes[i].outcome = DP_OUTCOME_JUMP;
-	for (u32 i = 0; i < n; i++) {
-		const struct dp_spot *sp = &spots[i];
-		struct dp_probe *p = &s->probes[sp->owner];
-
-		if (sp->outcome < p->outcome) {
-			p->outcome = sp->outcome;
-			p->why = sp->why;
-			snprintf(p->reason, sizeof(p->reason), "%s", dp_error_info(sp->why)->sentence);
-		}
-		if (sp->outcome != DP_OUTCOME_REFUSED)
-			continue;
-		if (!is_optional(s, p)) {
-			int r = dp_fail(err, E_ARM_SITE, "%s:%s+0x%llx (0x%llx): %s: %s", p->module, p->symbol,
-					(unsigned long long)p->offset, (unsigned long long)sp->addr,
-					dp_error_info(sp->why)->name, dp_error_info(sp->why)->sentence);
-
-			dp_error_hint(err, "%s", dp_error_info(sp->why)->hint);
-			return r;
-		}
-		p->dropped = true;
-	}
-	if (s->armed)
-		return 0;
-	for (u32 i = 0; i < s->nprobes; i++)
-		left += !s->probes[i].dropped;
-	tell_dropped(s);
-	return left ? 0 : dp_fail(err, E_ARM_NONE, "process %d", (int)s->pid);
-}
-
-/* `push ns`: a line through two moments by both clocks. Taken once, so that it never runs backwards. */
-void dp_arm_set_clock(struct arming *a)
-{
-	static struct dp_clock clock;
-
-	if (!dp_session_uses(a->s, DP_OP_PUSH_NS))
-		return;
-	if (!clock.n) {
-		dp_clock_start(&clock);
-		nanosleep(&(struct timespec){0, 20000000}, NULL); /* the longer the line, the straighter */
-		dp_clock_mark(&clock);
-	}
-	a->ctl->clock_tsc = clock.pair[0].tsc;
-	a->ctl->clock_ns = clock.pair[0].ns;
-	a->ctl->clock_mult = clock.mult;
-}
-
-static void hex(char *out, const u8 *v, u32 n)
-{
-	for (u32 i = 0; i < n; i++)
-		sprintf(out + 3 * i, "%02x ", v[i]);
-	out[3 * n - 1] = '\0';
-}
-
-/*
- * Of two modules that take each other's place, the image that was looked at: both may be known, since the maps are not
- * read in one moment.
- */
-static const struct dp_image *image_of(const struct dp_process *proc, const struct dp_planned *p)
-{
-	for (size_t i = 0; i < proc->nimages; i++) {
-		const struct dp_image *im = &proc->images[i];
-		const struct dp_text *text;
-
-		if (im->bias == p->bias && p->start >= im->lo && p->start < im->hi &&
-		    !dp_module_text(im->mod, p->start - im->bias, &text, NULL) && text == p->text)
-			return im;
-	}
-	return NULL;
-}
-
-void dp_arm_name_files(struct dp_plan *plan, struct dp_process *proc)
-{
-	dp_process_find_lasting(proc);
-	for (u32 i = 0; i < plan->npatches; i++) {
-		const struct dp_image *im = image_of(proc, &plan->patches[i]);
-
-		plan->patches[i].patch.file = im ? dp_image_file(im, plan->patches[i].start) : 0;
-	}
-}
-
-static bool has_file(const struct dp_maps *maps, const struct dp_planned *p)
-{
-	return dp_code_file(maps, p->start) == (p->patch.file & ~DP_FILE_STAYS);
-}
-
-static int check_patch(struct dp_mem_look *look, const struct dp_patches *old, const struct dp_planned *p,
-		       struct dp_error *err)
-{
-	u32 n = p->patch.len == 1 ? 1 : dp_window_reach(&p->win);
-	char is[3 * 8], was[3 * 8];
-	const u8 *now = dp_mem_look(look, p->start, n, err);
-	u8 want[256];
-
-	if (!now)
-		return -EIO;
-	memcpy(want, p->text->bytes + (p->win.start - p->text->lo), n);
-	dp_patches_overlay(old, p->start, want, n);
-	if (!memcmp(now, want, n))
-		return 0;
-	hex(is, now, DP_MIN(n, 8u));
-	hex(was, want, DP_MIN(n, 8u));
-	return dp_fail(err, E_SITE_FOREIGN, "at 0x%llx: %s there, %s in the file", (unsigned long long)p->start, is,
-		       was);
-}
-
-/*
- * The code in memory must be the file's code, with those of our patches that are to go: somebody else's patch cannot be
- * combined with ours. And the file must be
- * the one that was looked at. The program may have unmapped it since, or between two of our looks: then the bytes say
- * nothing about anybody's patch.
- */
-int dp_arm_check_bytes(struct arming *a, struct dp_error *err)
-{
-	struct dp_mem_look look = {.mem = &a->mem};
-
-	for (u32 i = 0; i < a->plan->npatches; i++) {
-		const struct dp_planned *p = &a->plan->patches[i];
-		bool there = has_file(&a->now, p);
-		int r = there ? check_patch(&look, &a->old, p, err) : -EAGAIN;
-
-		for (u32 k = 0; r && there && !(p->patch.file & DP_FILE_STAYS) && k < LOOKS; k++) {
-			struct dp_maps maps;
-
-			usleep(1000);
-			r = dp_maps_read(&maps, a->s->pid, err);
-			if (r)
-				return r;
-			there = has_file(&maps, p);
-			dp_maps_free(&maps);
-			look = (struct dp_mem_look){.mem = &a->mem}; /* what was seen before is old */
-			r = check_patch(&look, &a->old, p, err);
-		}
-		if (!there)
-			return dp_fail(err, E_ARM_MOVED, "at 0x%llx", (unsigned long long)p->start);
-		if (r)
-			return r;
-	}
 	return 0;
 }
 
@@ -475,25 +254,6 @@ static int map_rings(struct arming *a, struct dp_error *err)
 	return 0;
 }
 
-int dp_arm_map_areas(struct arming *a, struct dp_error *err)
-{
-	struct dp_call calls[32];
-	int r = 0;
-
-	for (u32 i = 0; i < a->nareas && !r; i += 32) {
-		u32 n = DP_MIN(32u, a->nareas - i);
-
-		for (u32 k = 0; k < n; k++)
-			calls[k] = (struct dp_call){
-			    SYS_mmap,
-			    {a->areas[i + k].lo, a->areas[i + k].hi - a->areas[i + k].lo, PROT_READ | PROT_EXEC,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (u64)-1, 0},
-			    0};
-		r = dp_arm_calls(a, calls, n, "mapping the detours", err);
-	}
-	return r ? r : dp_arm_write_detours(a, err);
-}
-
 static int fill_region(struct arming *a, struct dp_error *err)
 {
 	struct dp_session *s = a->s;
@@ -532,98 +292,6 @@ static int fill_region(struct arming *a, struct dp_error *err)
 	if (!r && a->ctl->segv_taken)
 		r = dp_arm_take_signal(a, SIGSEGV, a->ctl->old_segv, err);
 	return r ? r : dp_parts_step(a, DP_PART_FILL, err);
-}
-
-/*
- * Forked children that were held: their copies of the code may be in any step. Make them complete,
- * unless they were born before the first byte changed: those may lack the detours.
- */
-void dp_arm_finish_children(struct arming *a)
-{
-	struct dp_patch *v = a->tracer.held ? dp_plan_patches(a->plan) : NULL;
-
-	for (u32 i = 0; a->tracer.held && i < a->tracer.n; i++) {
-		struct dp_thread *th = &a->tracer.v[i];
-		bool begun = false;
-		struct dp_mem mem;
-
-		if (!th->foreign || th->gone || th->released)
-			continue;
-		if (!dp_mem_open(&mem, th->tid, NULL)) {
-			begun = dp_block_begun(&mem, a->s->region, a->s->control);
-			dp_mem_close(&mem);
-		}
-		if (begun && v)
-			dp_patch_child(th->tid, &a->old, &(struct dp_patches){v, a->plan->npatches});
-		dp_tracer_release(&a->tracer, th);
-	}
-	free(v);
-}
-
-/*
- * Each thread is stopped once and moved if it stands on a displaced instruction, then let go. The parts see it while it
- * is stopped: threads that it started before are in our table, those that it starts later inherit what parts set. So
- * each gets it once.
- */
-int dp_arm_last_round(struct arming *a, bool parts, struct dp_error *err)
-{
-	struct dp_tracer *t = &a->tracer;
-	struct dp_moves mv = {.map = a->plan->redirects,
-			      .nmap = a->plan->nredirects,
-			      .slots = a->remote.slots,
-			      .nslots = a->remote.nslots};
-	int r = 0;
-
-	for (u32 i = 0; i < t->n && !r; i++) {
-		struct dp_thread *th = &t->v[i];
-
-		dp_arm_finish_children(a); /* which do not wait for all the others */
-		if (th->foreign || !dp_tracer_stop(t, th, 500000000)) {
-			/* Stuck in the kernel: the second net stays. */
-			if (parts && !t->v[i].foreign && !t->v[i].sharer && !t->v[i].gone && !t->v[i].released)
-				r = dp_parts_thread(a->s, t->v[i].tid, err);
-			continue;
-		}
-		dp_move_thread(&t->v[i], &a->mem, &a->now, &mv);
-		if (parts && !t->v[i].sharer)
-			r = dp_parts_thread(a->s, t->v[i].tid, err);
-		if (!r)
-			dp_tracer_release(t, &t->v[i]);
-	}
-	a->s->stats.moved += mv.moved;
-	return r;
-}
-
-int dp_arm_begin_publish(struct arming *a, const struct dp_redirect *redirects, u32 n, struct dp_error *err)
-{
-	a->tracer.redirects = redirects;
-	a->tracer.nredirects = n;
-	dp_tracer_pass_forks(&a->tracer);
-	a->tracer.holds = true;
-	a->ctl->state = DP_STATE_ARMING;
-	return dp_arm_put_control(a, err);
-}
-
-int dp_arm_publish(struct arming *a, struct dp_error *err)
-{
-	const struct dp_plan *plan = a->plan;
-	struct dp_publish_host ph;
-	struct dp_patch *v = dp_plan_patches(plan);
-	int r;
-
-	if (!v)
-		return dp_fail(err, E_ARM_NOMEM, "patches");
-	dp_publish_host_init(&ph, &a->tracer, &a->mem, &a->remote);
-	r = dp_arm_begin_publish(a, plan->redirects, plan->nredirects, err);
-	if (!r)
-		r = dp_patches_in(&ph, v, plan->npatches, err);
-	if (!r)
-		r = dp_arm_renew_signals(a, err);
-	a->ctl->state = DP_STATE_ARMED;
-	if (!r)
-		r = dp_arm_put_control(a, err);
-	free(v);
-	return r;
 }
 
 static void collect_stats(struct arming *a)
@@ -692,7 +360,7 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 	if (!r)
 		r = dp_parts_step(&a, DP_PART_BEGIN, err);
 	if (!r) {
-		r = dp_arm_last_round(&a, true, err);
+		r = dp_arm_last_round(&a, dp_parts_thread, err);
 		if (!r)
 			r = dp_parts_step(&a, DP_PART_READY, err);
 		dp_arm_finish_children(&a);

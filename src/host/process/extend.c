@@ -200,7 +200,7 @@ static int arm_more(struct arming *a, struct dp_plan *both, struct dp_error *err
 	if (!r)
 		r = dp_remote_retire(&a->remote, err);
 	if (!r)
-		r = dp_arm_last_round(a, false, err);
+		r = dp_arm_last_round(a, NULL, err);
 	dp_arm_finish_children(a);
 	return r;
 }
@@ -319,7 +319,8 @@ static void learn(struct dp_session *s, const struct dp_mem *mem, bool asked)
 	free(spots);
 }
 
-void dp_pages_learn(struct dp_session *s)
+/* Now and then while armed: the instructions that were met get points of their own, where there are several threads. */
+static void learn_when_due(struct dp_session *s)
 {
 	u64 known = 0, all = s->region + s->pages.copies_off;
 	bool asked;
@@ -342,6 +343,12 @@ void dp_pages_learn(struct dp_session *s)
 		dp_mem_close(&mem);
 	}
 	s->late.at = dp_now_ns() + (WAIT_NS << DP_MIN(s->late.n, 20u));
+}
+
+void dp_session_tend_pages(struct dp_session *s)
+{
+	if (dp_pages_close(s))
+		learn_when_due(s);
 }
 
 void dp_session_rest(struct dp_session *s, u64 ns)

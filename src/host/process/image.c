@@ -135,7 +135,7 @@ bool dp_plan_needs_segv(const struct dp_plan *plan)
 	return false;
 }
 
-void dp_fill_probe(const struct dp_session *s, struct dp_probe_rt *rt, u32 owner, u64 addr, u64 code)
+static void fill_probe(const struct dp_session *s, struct dp_probe_rt *rt, u32 owner, u64 addr, u64 code)
 {
 	const struct dp_probe *p = &s->probes[owner];
 	const struct dp_program *prog = &p->event->prog;
@@ -167,10 +167,31 @@ static u32 fill_probes(const struct dp_session *s, const struct dp_plan *plan, c
 		if (!pt->n)
 			pt->first = n;
 		pt->n++;
-		dp_fill_probe(s, &rt[n], sp->owner, sp->addr, code_addr[sp->owner]);
+		fill_probe(s, &rt[n], sp->owner, sp->addr, code_addr[sp->owner]);
 		rt[n++].flags |= sp->confirm ? DP_PROBE_WAITS : 0;
 	}
 	return n;
+}
+
+/* The groups, and their probes behind those of sites. */
+static void fill_watches(const struct dp_session *s, struct dp_control *ctl, struct dp_probe_rt *rt,
+			 struct dp_watch_rt *watches, const u64 *code_addr)
+{
+	for (u32 i = 0; i < s->watch.n; i++) {
+		const struct dp_watched *w = &s->watch.v[i];
+		struct dp_watch_rt *out = &watches[w->group];
+
+		if (!out->n)
+			*out = (struct dp_watch_rt){.addr = w->addr,
+						    .len = w->len,
+						    .type = w->type,
+						    .first = ctl->nprobes,
+						    .last = w->paged ? s->region + s->pages.shadows_off + w->shadow
+								     : s->region + s->watch.cells_off + 8ull * w->group,
+						    .paged = w->paged};
+		out->n++;
+		fill_probe(s, &rt[ctl->nprobes++], w->owner, w->addr, code_addr[w->owner]);
+	}
 }
 
 /* The programs, their probes, and the plan. */
@@ -190,7 +211,7 @@ static int put_all(struct dp_session *s, struct dp_control *c, const struct dp_p
 				code_addr[i] = put(base, at, origin, s->probes[i].event->prog.code,
 						   s->probes[i].event->prog.len);
 		c->nprobes = fill_probes(s, plan, spots, nspots, rt, code_addr);
-		dp_watch_fill(s, c, rt, watches, code_addr);
+		fill_watches(s, c, rt, watches, code_addr);
 		put_plan(c, plan, patches, areas, nareas, at, origin);
 		c->probes = put(base, at, origin, rt, c->nprobes * sizeof(*rt));
 		c->watches = put(base, at, origin, watches, s->watch.ngroups * sizeof(*watches));

@@ -35,53 +35,7 @@
 #define FEATURE_WP_UNPOPULATED (1ull << 13) /* pages that are not there yet, too */
 #define FEATURE_WP_ASYNC (1ull << 15)
 
-/* ---- what is to be watched ---- */
-
-bool dp_pages_any(const struct dp_session *s)
-{
-	for (u32 i = 0; i < s->watch.n; i++)
-		if (s->watch.v[i].paged)
-			return true;
-	return false;
-}
-
-u64 dp_pages_shadows(struct dp_session *s)
-{
-	u64 at = 0;
-
-	for (u32 i = 0; i < s->watch.n; i++) {
-		struct dp_watched *w = &s->watch.v[i];
-
-		if (!w->paged)
-			continue;
-		if (i && s->watch.v[i - 1].group == w->group) {
-			w->shadow = s->watch.v[i - 1].shadow;
-			continue;
-		}
-		/* Words lie in the copy as they do in the memory. */
-		w->shadow = at + (w->addr & 7);
-		at = DP_ALIGN_UP(w->shadow + w->len, 64);
-	}
-	return at;
-}
-
-u32 dp_pages_ranges(const struct dp_session *s, struct dp_range v[DP_PAGES_RANGES])
-{
-	u32 n = 0;
-
-	for (u32 i = 0; i < s->watch.n; i++) {
-		const struct dp_watched *w = &s->watch.v[i];
-		u64 lo = DP_ALIGN_DOWN(w->addr, PAGE), hi = DP_ALIGN_UP(w->addr + w->len, PAGE);
-
-		if (!w->paged)
-			continue;
-		if (n && lo <= v[n - 1].hi)
-			v[n - 1].hi = DP_MAX(v[n - 1].hi, hi);
-		else if (n < DP_PAGES_RANGES)
-			v[n++] = (struct dp_range){lo, hi};
-	}
-	return n;
-}
+/* ---- what can be watched ---- */
 
 static int refuse(struct dp_error *err, const char *hint, const char *what, u64 addr)
 {
@@ -89,24 +43,6 @@ static int refuse(struct dp_error *err, const char *hint, const char *what, u64 
 
 	dp_error_hint(err, "%s", hint);
 	return r;
-}
-
-int dp_pages_check(const struct dp_session *s, struct dp_error *err)
-{
-	struct dp_range v[DP_PAGES_RANGES];
-	u32 n = dp_pages_ranges(s, v), registers = 0;
-	u64 pages = 0;
-
-	for (u32 i = 0; i < s->watch.n; i++)
-		registers += !s->watch.v[i].paged;
-	for (u32 i = 0; i < n; i++)
-		pages += (v[i].hi - v[i].lo) / PAGE;
-	if (n && s->opt.children)
-		return dp_fail(err, E_WATCH_PAGES, "the children of forks");
-	if (pages > DP_PAGES_MAX || s->watch.ngroups - DP_MIN(registers, s->watch.ngroups) >= DP_PAGES_RANGES)
-		return refuse(err, "watch at most 64 pieces of memory, of 256 MiB in all", "too much is to be watched",
-			      n ? v[0].lo : 0);
-	return 0;
 }
 
 /* The mappings as they are now. */
@@ -499,7 +435,7 @@ static int ready(struct arming *a, struct dp_error *err)
 	return r;
 }
 
-void dp_session_tend_pages(struct dp_session *s)
+bool dp_pages_close(struct dp_session *s)
 {
 	struct dp_range v[DP_PAGES_RANGES];
 	u32 n = s->armed && s->pages.map > 0 ? dp_pages_ranges(s, v) : 0;
@@ -507,8 +443,7 @@ void dp_session_tend_pages(struct dp_session *s)
 
 	for (u32 i = 0; i < n; i++)
 		close_some(s, v[i].lo, v[i].hi, NULL, 0, &end);
-	if (n)
-		dp_pages_learn(s);
+	return n;
 }
 
 static void end(struct dp_session *s)

@@ -81,65 +81,13 @@ static int find_place(struct dp_session *s, const struct dp_location *loc, struc
 	}
 }
 
-static bool before(const struct dp_watched *a, const struct dp_watched *b)
-{
-	if (a->addr != b->addr)
-		return a->addr < b->addr;
-	if (a->len != b->len)
-		return a->len < b->len;
-	return a->type != b->type ? a->type < b->type : a->paged < b->paged;
-}
-
-static void number_groups(struct dp_session *s)
-{
-	s->watch.ngroups = 0;
-	for (u32 i = 0; i < s->watch.n; i++) {
-		if (!i || before(&s->watch.v[i - 1], &s->watch.v[i]))
-			s->watch.ngroups++;
-		s->watch.v[i].group = s->watch.ngroups - 1;
-	}
-}
-
-static bool add_piece(struct dp_session *s, struct dp_watched piece)
-{
-	u32 i;
-
-	if (!dp_grow((void **)&s->watch.v, &s->watch.cap, s->watch.n, sizeof(*s->watch.v)))
-		return false;
-	for (i = s->watch.n++; i && before(&piece, &s->watch.v[i - 1]); i--)
-		s->watch.v[i] = s->watch.v[i - 1];
-	s->watch.v[i] = piece;
-	return true;
-}
-
-static void drop_pieces(struct dp_session *s, u32 owner)
-{
-	u32 n = 0;
-
-	for (u32 i = 0; i < s->watch.n; i++)
-		if (s->watch.v[i].owner != owner)
-			s->watch.v[n++] = s->watch.v[i];
-	s->watch.n = n;
-	number_groups(s);
-}
-
-static u32 count_registers(const struct dp_session *s)
-{
-	u32 n = 0;
-
-	for (u32 i = 0; i < s->watch.n; i++)
-		n += !s->watch.v[i].paged && (!i || s->watch.v[i].group != s->watch.v[i - 1].group);
-	return n;
-}
-
 static int add_pages(struct dp_session *s, u64 addr, u64 len, u32 owner, struct dp_error *err)
 {
 	if (len > DP_PAGES_MAX * 4096ull)
 		return dp_fail(err, E_WATCH_PAGES, "%llu bytes, of at most %llu", (unsigned long long)len,
 			       DP_PAGES_MAX * 4096ull);
-	if (!add_piece(s, (struct dp_watched){addr, (u32)len, DP_WATCH_W, owner, 0, true, 0}))
+	if (!dp_watched_add(s, (struct dp_watched){addr, (u32)len, DP_WATCH_W, owner, 0, true, 0}))
 		return dp_fail(err, E_ARM_NOMEM, "watchpoint");
-	number_groups(s);
 	return dp_pages_check(s, err);
 }
 
@@ -151,12 +99,11 @@ static int add_pieces(struct dp_session *s, u64 addr, u64 len, enum dp_watch_typ
 
 		while (addr % size || addr + size > end)
 			size /= 2;
-		if (!add_piece(s, (struct dp_watched){addr, size, type, owner, 0, false, 0}))
+		if (!dp_watched_add(s, (struct dp_watched){addr, size, type, owner, 0, false, 0}))
 			return dp_fail(err, E_ARM_NOMEM, "watchpoint");
 		addr += size;
-		number_groups(s);
-		if (count_registers(s) > DP_WATCH_REGISTERS)
-			return dp_fail(err, E_WATCH_MANY, "%u pieces of memory, of at most %u", count_registers(s),
+		if (dp_watched_registers(s) > DP_WATCH_REGISTERS)
+			return dp_fail(err, E_WATCH_MANY, "%u pieces of memory, of at most %u", dp_watched_registers(s),
 				       DP_WATCH_REGISTERS);
 	}
 	return 0;
@@ -255,7 +202,7 @@ static int add_probe(struct dp_session *s, struct dp_event *ev, const struct dp_
 		if (!r)
 			return 0;
 		s->nprobes--;
-		drop_pieces(s, s->nprobes);
+		dp_watched_drop(s, s->nprobes);
 	} else if (!r) {
 		r = dp_fail(err, E_ARM_NOMEM, "probe");
 	}
@@ -281,8 +228,6 @@ int dp_watch_resolve(struct dp_session *s, struct dp_event_line *line, struct dp
 	struct dp_event *ev;
 	int r;
 
-	if (parsed->loc.kind == DP_LOC_SYMBOL && strchr(parsed->loc.symbol, '('))
-		return dp_call_resolve(s, line, err);
 	r = find_memory(s, parsed, &place, &im, err);
 	if (!r)
 		r = dp_event_new(s, line, value_type(&place), &ev, err);
@@ -300,26 +245,6 @@ int dp_watch_add(struct dp_session *s, struct dp_event *ev, struct dp_error *err
 	dp_event_free(ev);
 	free(ev);
 	return r;
-}
-
-void dp_watch_fill(const struct dp_session *s, struct dp_control *ctl, struct dp_probe_rt *rt,
-		   struct dp_watch_rt *watches, const u64 *code_addr)
-{
-	for (u32 i = 0; i < s->watch.n; i++) {
-		const struct dp_watched *w = &s->watch.v[i];
-		struct dp_watch_rt *out = &watches[w->group];
-
-		if (!out->n)
-			*out = (struct dp_watch_rt){.addr = w->addr,
-						    .len = w->len,
-						    .type = w->type,
-						    .first = ctl->nprobes,
-						    .last = w->paged ? s->region + s->pages.shadows_off + w->shadow
-								     : s->region + s->watch.cells_off + 8ull * w->group,
-						    .paged = w->paged};
-		out->n++;
-		dp_fill_probe(s, &rt[ctl->nprobes++], w->owner, w->addr, code_addr[w->owner]);
-	}
 }
 
 /* ---- events of the kernel ---- */

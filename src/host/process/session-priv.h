@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* A session's inside: shared by resolve.c (events to spots), arm.c (into the target) and session.c. */
+/* A session's inside: shared by resolve.c (events to spots), arm.c (into the target), session.c and others. */
 #ifndef DP_SESSION_PRIV_H
 #define DP_SESSION_PRIV_H
 
@@ -149,7 +149,10 @@ struct dp_session {
 /* A spot at a link-time address of the image, judged. */
 int dp_spot_at(struct dp_spot *spot, const struct dp_image *im, u64 link, u32 owner, struct dp_error *err);
 
-/* resolve.c, for process-watch.c */
+/* An event line's place in code, or all of a pattern, as probes. */
+int dp_resolve_code(struct dp_session *s, struct dp_event_line *line, struct dp_error *err);
+
+/* resolve.c, for process-watch.c and process-calls.c */
 struct dp_probe *dp_add_probe(struct dp_session *s);
 int dp_event_new(struct dp_session *s, struct dp_event_line *line, const char *watch_type, struct dp_event **ev,
 		 struct dp_error *err);
@@ -160,9 +163,6 @@ struct dp_image *dp_image_of_symbol(struct dp_session *s, const char *name, stru
 int dp_watch_resolve(struct dp_session *s, struct dp_event_line *line, struct dp_error *err);
 /* An event whose program is there already: it is the session's from now on, or freed. */
 int dp_watch_add(struct dp_session *s, struct dp_event *ev, struct dp_error *err);
-/* The groups, and their probes behind those of sites. */
-void dp_watch_fill(const struct dp_session *s, struct dp_control *ctl, struct dp_probe_rt *rt,
-		   struct dp_watch_rt *watches, const u64 *code_addr);
 /* After the end: hits of which no program knows are counted as missed. */
 void dp_watch_count(struct dp_session *s);
 /* Who is watched beside the thread. DP_INHERIT_TRIAL: not even the thread, the register is only taken. */
@@ -172,22 +172,23 @@ int dp_watch_open(const struct dp_session *s, const struct dp_watched *w, pid_t 
 /* The watchpoint of an event line whose memory is found at each call. type: NULL: a hexadecimal number */
 int dp_watch_of_call(struct dp_session *s, struct dp_event_line *line, const char *type, u32 len, struct dp_error *err);
 
-/* pagepoint.c */
+/* watched.c */
+bool dp_watched_add(struct dp_session *s, struct dp_watched piece); /* false: no memory */
+void dp_watched_drop(struct dp_session *s, u32 owner);
+u32 dp_watched_registers(const struct dp_session *s); /* how many are needed */
 bool dp_pages_any(const struct dp_session *s);
 /* Places what was seen last for each piece; returns the bytes that they take. */
 u64 dp_pages_shadows(struct dp_session *s);
 /* The pages that are watched, sorted, not overlapping; returns their number. */
 u32 dp_pages_ranges(const struct dp_session *s, struct dp_range v[DP_PAGES_RANGES]);
-/* Whether this kernel has what it takes, tried on ourselves: E_WATCH_PAGES. */
-int dp_pages_can(struct dp_error *err);
 /* Whether this much can be watched at all: E_WATCH_PAGES. */
 int dp_pages_check(const struct dp_session *s, struct dp_error *err);
 
-/*
- * extend.c: instructions that were met get points of their own, where there are several threads; now and then while
- * armed.
- */
-void dp_pages_learn(struct dp_session *s);
+/* pagepoint.c */
+/* Whether this kernel has what it takes, tried on ourselves: E_WATCH_PAGES. */
+int dp_pages_can(struct dp_error *err);
+/* Watch again what was left open. False: no pages are watched. */
+bool dp_pages_close(struct dp_session *s);
 
 /* semaphore.c */
 /* Whether there is room for those that probes at these places want. E_STATIC_MANY */
@@ -201,14 +202,22 @@ int dp_call_resolve(struct dp_session *s, struct dp_event_line *line, struct dp_
 /* session-parts.c: nothing comes from any part from then on; may be called for a session that is not armed. */
 void dp_parts_end(struct dp_session *s);
 
-/* session.c */
+/* session-state.c */
 /* The rings are in this memory file. E_TARGET_CALL */
 int dp_session_map_rings(struct dp_session *s, int fd, u64 size, struct dp_error *err);
 void dp_session_unmap_rings(struct dp_session *s);
-bool dp_owner_lives(u32 pid); /* as a control block has it that we did not write: another dprobes that runs */
+struct dp_withdrawn;
+void dp_session_add_withdrawn(struct dp_session *s, const struct dp_withdrawn *wd); /* to its figures */
+void dp_session_say(struct dp_session *s, const char *fmt, ...) DP_PRINTF(2, 3);
 
+/* inheritors.c */
+bool dp_owner_lives(u32 pid); /* as a control block has it that we did not write: another dprobes that runs */
 /* Processes that inherited the probes by fork lose them. before: the block as it was when most of them did. */
 void dp_withdraw_inheritors(struct dp_session *s, const struct dp_block *before);
+/* The same at the end of a session. False: one keeps something of them. */
+bool dp_withdraw_all_inheritors(struct dp_session *s);
+/* What dprobes that have ended left in the process, and in others that inherited it, is taken out. E_TARGET_BUSY */
+int dp_settle_predecessors(struct dp_session *s, struct dp_error *err);
 
 /* shared.c */
 /* Map size bytes of our file fd at addr in the process, shared. E_TARGET_SHARE besides the errors of calls. */
@@ -230,7 +239,6 @@ int dp_memory_adopt(const char *link, uid_t owner, u64 size, struct dp_error *er
 
 /* arm.c */
 int dp_arm(struct dp_session *s, struct dp_error *err);
-void dp_fill_probe(const struct dp_session *s, struct dp_probe_rt *rt, u32 owner, u64 addr, u64 code);
 
 /* process-compile.c */
 /*
@@ -259,7 +267,5 @@ static inline u64 dp_session_globals(const struct dp_session *s, const struct dp
 	return s->globals_off ? s->region + s->globals_off
 			      : s->region + s->rings_off + s->words_off + 8ull * p->globals;
 }
-
-void dp_session_say(struct dp_session *s, const char *fmt, ...) DP_PRINTF(2, 3);
 
 #endif
