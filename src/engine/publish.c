@@ -100,45 +100,37 @@ static int all(const struct dp_host *host, const struct dp_patch *v, u32 n, enum
 	return host->serialise(host->arg, err);
 }
 
+static int each(const struct dp_host *host, const struct dp_patch *v, u32 n, const enum step *steps, u32 nsteps,
+		struct dp_error *err)
+{
+	int r = 0;
+
+	for (u32 s = 0; s < nsteps && !r; s++)
+		r = all(host, v, n, steps[s], err);
+	return r;
+}
+
+/* In this order; dp_unjump() leaves the breakpoint in. */
+static const enum step steps_back[] = {STEP_TRAP_FIRST, STEP_TAIL_BACK, STEP_BOUNDS_BACK, STEP_FIRST_BACK};
+
 int dp_withdraw(const struct dp_host *host, const struct dp_patch *v, u32 n, struct dp_error *err)
 {
-	static const enum step steps[] = {STEP_TRAP_FIRST, STEP_TAIL_BACK, STEP_BOUNDS_BACK, STEP_FIRST_BACK};
-
-	for (u32 s = 0; s < DP_ARRAY_SIZE(steps); s++) {
-		int r = all(host, v, n, steps[s], err);
-
-		if (r)
-			return r;
-	}
-	return 0;
+	return each(host, v, n, steps_back, DP_ARRAY_SIZE(steps_back), err);
 }
 
 int dp_unjump(const struct dp_host *host, const struct dp_patch *v, u32 n, struct dp_error *err)
 {
-	static const enum step steps[] = {STEP_TRAP_FIRST, STEP_TAIL_BACK, STEP_BOUNDS_BACK};
-
-	for (u32 s = 0; s < DP_ARRAY_SIZE(steps); s++) {
-		int r = all(host, v, n, steps[s], err);
-
-		if (r)
-			return r;
-	}
-	return 0;
+	return each(host, v, n, steps_back, DP_ARRAY_SIZE(steps_back) - 1, err);
 }
 
 int dp_publish(const struct dp_host *host, const struct dp_patch *v, u32 n, struct dp_error *err)
 {
 	static const enum step steps[] = {STEP_BREAKPOINTS, STEP_TAIL, STEP_JUMP};
+	int r = each(host, v, n, steps, DP_ARRAY_SIZE(steps), err);
 
-	for (u32 s = 0; s < DP_ARRAY_SIZE(steps); s++) {
-		int r = all(host, v, n, steps[s], err);
-
-		if (r) {
-			dp_withdraw(host, v, n, NULL);
-			return r;
-		}
-	}
-	return 0;
+	if (r)
+		dp_withdraw(host, v, n, NULL);
+	return r;
 }
 
 /* ---- from one set to another ---- */

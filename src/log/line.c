@@ -25,6 +25,24 @@ bool dp_line_reserve(struct dp_line *l, size_t n)
 	return true;
 }
 
+void dp_line_format(struct dp_line *l, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = dp_vformat(l->text + l->n, l->room - l->n, fmt, ap);
+	va_end(ap);
+	if ((size_t)n >= l->room - l->n) { /* cut: once more, with room for it and for a zero */
+		if (!dp_line_reserve(l, (size_t)n + 1))
+			return;
+		va_start(ap, fmt);
+		dp_vformat(l->text + l->n, l->room - l->n, fmt, ap);
+		va_end(ap);
+	}
+	l->n += (size_t)n;
+}
+
 void dp_line_dec(struct dp_line *l, u64 v, int width, char fill)
 {
 	char digits[20], *to;

@@ -44,6 +44,7 @@ static inline void dp_line_char(struct dp_line *l, char c)
 	l->text[l->n++] = c;
 }
 
+void dp_line_format(struct dp_line *l, const char *fmt, ...) DP_PRINTF(2, 3);
 void dp_line_dec(struct dp_line *l, u64 v, int width, char fill); /* right-aligned */
 void dp_line_column(struct dp_line *l, const char *s, int width); /* blanks on its right; width < 0: on its left */
 void dp_line_signed(struct dp_line *l, s64 v);

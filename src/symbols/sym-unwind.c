@@ -140,13 +140,6 @@ static bool add_range(struct dp_module *m, struct rows *rows, u64 base, u64 lo, 
 	return true;
 }
 
-static int by_address(const void *a, const void *b)
-{
-	const struct mod_range *x = a, *y = b;
-
-	return x->lo < y->lo ? -1 : x->lo > y->lo;
-}
-
 int dp_module_unwind(struct dp_module *m, struct dp_unwind_row **table, u32 *n, struct dp_error *err)
 {
 	struct rows rows = {0};
@@ -165,8 +158,7 @@ int dp_module_unwind(struct dp_module *m, struct dp_unwind_row **table, u32 *n, 
 	good = v;
 	if (good && count)
 		memcpy(v, m->ranges.v, count * sizeof(*v));
-	if (good)
-		qsort(v, count, sizeof(*v), by_address);
+	good = good && DP_SORT_BY(v, count, lo);
 	for (size_t i = 0; good && i < count; i++) {
 		u64 lo = DP_MAX(v[i].lo, end), hi = i + 1 < count ? DP_MIN(v[i].hi, v[i + 1].lo) : v[i].hi;
 

@@ -42,15 +42,20 @@ static inline s64 load(const u8 *p, unsigned int size)
 	}
 }
 
-static inline int take_imm(struct cursor *c, struct dp_insn *in, unsigned int size)
+static inline int take_value(struct cursor *c, unsigned int size, u8 *bytes, u8 *off, s64 *v)
 {
 	if (!need(c, size))
 		return c->over;
-	in->imm_size = (u8)size;
-	in->imm_off = (u8)c->pos;
-	in->imm = load(c->code + c->pos, size);
+	*bytes = (u8)size;
+	*off = (u8)c->pos;
+	*v = load(c->code + c->pos, size);
 	c->pos += size;
 	return 0;
+}
+
+static inline int take_imm(struct cursor *c, struct dp_insn *in, unsigned int size)
+{
+	return take_value(c, size, &in->imm_size, &in->imm_off, &in->imm);
 }
 
 static inline int take_imm2(struct cursor *c, struct dp_insn *in)
@@ -64,24 +69,12 @@ static inline int take_imm2(struct cursor *c, struct dp_insn *in)
 
 static inline int take_rel(struct cursor *c, struct dp_insn *in, unsigned int size)
 {
-	if (!need(c, size))
-		return c->over;
-	in->rel_size = (u8)size;
-	in->rel_off = (u8)c->pos;
-	in->rel = load(c->code + c->pos, size);
-	c->pos += size;
-	return 0;
+	return take_value(c, size, &in->rel_size, &in->rel_off, &in->rel);
 }
 
 static inline int take_disp(struct cursor *c, struct dp_insn *in, unsigned int size)
 {
-	if (!need(c, size))
-		return c->over;
-	in->disp_size = (u8)size;
-	in->disp_off = (u8)c->pos;
-	in->disp = load(c->code + c->pos, size);
-	c->pos += size;
-	return 0;
+	return take_value(c, size, &in->disp_size, &in->disp_off, &in->disp);
 }
 
 static inline int take_modrm(struct cursor *c, struct dp_insn *in)

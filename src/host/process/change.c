@@ -202,13 +202,6 @@ static struct dp_redirect *join(const struct dp_redirect *a, u32 na, const struc
 	return v;
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct dp_planned *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 static bool join_tables(struct change *c)
 {
 	const struct dp_plan *plan = &c->a.s->plan, *next = &c->next;
@@ -227,8 +220,7 @@ static bool join_tables(struct change *c)
 	for (u32 i = 0; i < c->here.npatches; i++)
 		if (!is_kept(next, &c->here.patches[i]))
 			both->patches[both->npatches++] = c->here.patches[i];
-	qsort(both->patches, both->npatches, sizeof(*both->patches), by_start);
-	return true;
+	return DP_SORT_BY(both->patches, both->npatches, start);
 }
 
 /* ---- room in the region ---- */
@@ -489,13 +481,6 @@ static u64 move_of(const struct change *c, const struct dp_planned *p, const str
 	return q ? q->detour_addr + q->detour.copy[k] : to ? to : home->to;
 }
 
-static int by_pc(const void *a, const void *b)
-{
-	const struct dp_redirect *x = a, *y = b;
-
-	return x->pc < y->pc ? -1 : x->pc > y->pc;
-}
-
 /* Program counters on bytes that are displaced now, and those in detours that go. */
 static struct dp_redirect *find_moves(const struct change *c, u32 *n)
 {
@@ -512,8 +497,10 @@ static struct dp_redirect *find_moves(const struct change *c, u32 *n)
 	}
 	for (u32 i = 0; v && i < next->nredirects; i++)
 		v[(*n)++] = next->redirects[i];
-	if (v)
-		qsort(v, *n, sizeof(*v), by_pc);
+	if (v && !DP_SORT_BY(v, *n, pc)) {
+		free(v);
+		return NULL;
+	}
 	return v;
 }
 

@@ -82,22 +82,8 @@ static u32 find_spots(struct dp_session *s, const struct dp_copy_state_of *v, st
 
 /* ---- the plan ---- */
 
-static int by_pc(const void *a, const void *b)
-{
-	const struct dp_redirect *x = a, *y = b;
-
-	return x->pc < y->pc ? -1 : x->pc > y->pc;
-}
-
-static int by_start(const void *a, const void *b)
-{
-	const struct dp_planned *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
-/* Both, in memory of its own. */
-static void *join(const void *a, u32 na, const void *b, u32 nb, size_t size, int (*order)(const void *, const void *))
+/* Both, in memory of its own, sorted by the key that is so far behind the begin of each element. */
+static void *join(const void *a, u32 na, const void *b, u32 nb, size_t size, size_t key)
 {
 	u8 *v = dp_alloc((na + nb + 1) * size);
 
@@ -107,8 +93,10 @@ static void *join(const void *a, u32 na, const void *b, u32 nb, size_t size, int
 		memcpy(v, a, na * size);
 	if (nb)
 		memcpy(v + na * size, b, nb * size);
-	qsort(v, na + nb, size, order);
-	return v;
+	if (dp_sort_by(v, na + nb, size, key))
+		return v;
+	dp_free(v);
+	return NULL;
 }
 
 /* The numbers of points go on where those of the session's end, and detours lie in its areas if there is room. */
@@ -146,10 +134,11 @@ static int plan_both(const struct dp_plan *plan, const struct dp_plan *more, str
 	both->nhomes = plan->nhomes + more->nhomes;
 	both->npatches = both->cap_patches = plan->npatches + more->npatches;
 	both->redirects = join(plan->redirects, plan->nredirects, more->redirects, more->nredirects,
-			       sizeof(*plan->redirects), by_pc);
-	both->homes = join(plan->homes, plan->nhomes, more->homes, more->nhomes, sizeof(*plan->homes), by_pc);
+			       sizeof(*plan->redirects), offsetof(struct dp_redirect, pc));
+	both->homes = join(plan->homes, plan->nhomes, more->homes, more->nhomes, sizeof(*plan->homes),
+			   offsetof(struct dp_redirect, pc));
 	both->patches = join(plan->patches, plan->npatches, more->patches, more->npatches, sizeof(*plan->patches),
-			     by_start);
+			     offsetof(struct dp_planned, start));
 	return both->redirects && both->homes && both->patches ? 0 : -ENOMEM;
 }
 

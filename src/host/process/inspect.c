@@ -10,13 +10,6 @@
 
 #include "host/process/record.h"
 
-static int by_address(const void *a, const void *b)
-{
-	const struct dp_standing *p = a, *q = b;
-
-	return p->addr < q->addr ? -1 : p->addr > q->addr;
-}
-
 static enum dp_standing_state state_of(const struct dp_block *t, const struct dp_patch *p, const struct dp_mem *mem)
 {
 	u8 now[sizeof(p->orig)];
@@ -101,8 +94,8 @@ int dp_standing_read(pid_t pid, struct dp_standing **out, u32 *n, struct dp_erro
 	nowners = dp_find_controls(pid, v);
 	for (u32 i = 0; i < nowners && !r; i++)
 		r = add_block(pid, &mem, v[i], out, n, err);
-	if (*n)
-		qsort(*out, *n, sizeof(**out), by_address);
+	if (!r && !DP_SORT_BY(*out, *n, addr))
+		r = dp_fail(err, E_ARM_NOMEM, "%u probes", *n);
 	dp_mem_close(&mem);
 	return r;
 }

@@ -32,22 +32,35 @@ void dp_mem_close(struct dp_mem *m)
 	m->fd = -1;
 }
 
-int dp_mem_read(const struct dp_mem *m, u64 addr, void *buf, size_t n, struct dp_error *err)
+/* In pieces, where the kernel does not move all at once. */
+static int move(const struct dp_mem *m, u64 addr, void *buf, size_t n, bool writes, struct dp_error *err)
 {
 	size_t done = 0;
 
 	while (done < n) {
-		ssize_t r = pread(m->fd, (char *)buf + done, n - done, (off_t)(addr + done));
+		off_t at = (off_t)(addr + done);
+		char *part = (char *)buf + done;
+		ssize_t r = writes ? pwrite(m->fd, part, n - done, at) : pread(m->fd, part, n - done, at);
 
 		if (r < 0 && errno == EINTR)
 			continue;
 		if (r <= 0)
-			return dp_fail(err, r ? E_TARGET_MEM : E_TARGET_GONE, "reading 0x%llx of process %d: %s",
-				       (unsigned long long)(addr + done), (int)m->pid,
+			return dp_fail(err, r ? E_TARGET_MEM : E_TARGET_GONE, "%s 0x%llx of process %d: %s",
+				       writes ? "writing" : "reading", (unsigned long long)at, (int)m->pid,
 				       r ? strerror(errno) : "it is gone");
 		done += (size_t)r;
 	}
 	return 0;
+}
+
+int dp_mem_read(const struct dp_mem *m, u64 addr, void *buf, size_t n, struct dp_error *err)
+{
+	return move(m, addr, buf, n, false, err);
+}
+
+int dp_mem_write(const struct dp_mem *m, u64 addr, const void *buf, size_t n, struct dp_error *err)
+{
+	return move(m, addr, (void *)buf, n, true, err);
 }
 
 const u8 *dp_mem_look(struct dp_mem_look *l, u64 addr, u32 n, struct dp_error *err)
@@ -65,22 +78,4 @@ const u8 *dp_mem_look(struct dp_mem_look *l, u64 addr, u32 n, struct dp_error *e
 		}
 	}
 	return l->bytes + (addr - l->lo);
-}
-
-int dp_mem_write(const struct dp_mem *m, u64 addr, const void *buf, size_t n, struct dp_error *err)
-{
-	size_t done = 0;
-
-	while (done < n) {
-		ssize_t r = pwrite(m->fd, (const char *)buf + done, n - done, (off_t)(addr + done));
-
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r <= 0)
-			return dp_fail(err, r ? E_TARGET_MEM : E_TARGET_GONE, "writing 0x%llx of process %d: %s",
-				       (unsigned long long)(addr + done), (int)m->pid,
-				       r ? strerror(errno) : "it is gone");
-		done += (size_t)r;
-	}
-	return 0;
 }

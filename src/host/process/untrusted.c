@@ -164,20 +164,6 @@ void dp_block_free(struct dp_block *b)
 	}
 }
 
-static int by_patch_address(const void *a, const void *b)
-{
-	const struct dp_patch *p = a, *q = b;
-
-	return p->addr < q->addr ? -1 : p->addr > q->addr;
-}
-
-static int by_pc(const void *a, const void *b)
-{
-	const struct dp_redirect *p = a, *q = b;
-
-	return p->pc < q->pc ? -1 : p->pc > q->pc;
-}
-
 int dp_block_check(struct dp_block *b, struct dp_error *err)
 {
 	struct dp_control *c = &b->ctl;
@@ -189,9 +175,9 @@ int dp_block_check(struct dp_block *b, struct dp_error *err)
 		wrong = wrong_tables(b);
 	if (wrong)
 		return damaged(err, wrong);
-	qsort(b->patches, c->npatches, sizeof(*b->patches), by_patch_address);
-	qsort(b->redirects, c->nredirects, sizeof(*b->redirects), by_pc);
-	qsort(b->homes, c->nhomes, sizeof(*b->homes), by_pc);
+	if (!DP_SORT_BY(b->patches, c->npatches, addr) || !DP_SORT_BY(b->redirects, c->nredirects, pc) ||
+	    !DP_SORT_BY(b->homes, c->nhomes, pc))
+		return dp_fail(err, E_ARM_NOMEM, "control block");
 	return 0;
 }
 

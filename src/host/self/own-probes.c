@@ -85,35 +85,18 @@ static HIT int on_sigmask(struct kprobe *kp, struct pt_regs *regs)
 	return 0;
 }
 
-static HIT int on_mask_si(struct kprobe *kp, struct pt_regs *regs)
-{
-	dp_self_open_mask(&dp_regs_arg(regs, 1));
-	return 0;
-}
+#define ON_MASK(arg)                                                          \
+	static HIT int on_mask_##arg(struct kprobe *kp, struct pt_regs *regs) \
+	{                                                                     \
+		dp_self_open_mask(&dp_regs_arg(regs, arg));                   \
+		return 0;                                                     \
+	}
 
-static HIT int on_mask_di(struct kprobe *kp, struct pt_regs *regs)
-{
-	dp_self_open_mask(&dp_regs_arg(regs, 0));
-	return 0;
-}
-
-static HIT int on_mask_cx(struct kprobe *kp, struct pt_regs *regs)
-{
-	dp_self_open_mask(&dp_regs_arg(regs, 3));
-	return 0;
-}
-
-static HIT int on_mask_r8(struct kprobe *kp, struct pt_regs *regs)
-{
-	dp_self_open_mask(&dp_regs_arg(regs, 4));
-	return 0;
-}
-
-static HIT int on_mask_r9(struct kprobe *kp, struct pt_regs *regs)
-{
-	dp_self_open_mask(&dp_regs_arg(regs, 5));
-	return 0;
-}
+ON_MASK(0)
+ON_MASK(1)
+ON_MASK(3)
+ON_MASK(4)
+ON_MASK(5)
 
 static int on_linker(struct kprobe *kp, struct pt_regs *regs)
 {
@@ -133,12 +116,12 @@ static struct own_probe {
     /* The inner one is what posix_spawn() and system() call. */
     {"libc:__libc_sigaction", "libc:sigaction", OURS, {.pre_handler = on_sigaction}},
     {"libc:pthread_sigmask", NULL, OURS, {.pre_handler = on_sigmask}},
-    {"libc:pthread_attr_setsigmask_np", NULL, OURS, {.pre_handler = on_mask_si}},
-    {"libc:sigsuspend", NULL, OURS, {.pre_handler = on_mask_di}},
-    {"libc:ppoll", NULL, OURS, {.pre_handler = on_mask_cx}},
-    {"libc:epoll_pwait", NULL, OURS, {.pre_handler = on_mask_r8}},
-    {"libc:epoll_pwait2", NULL, OURS, {.pre_handler = on_mask_r8}},
-    {"libc:pselect", NULL, OURS, {.pre_handler = on_mask_r9}},
+    {"libc:pthread_attr_setsigmask_np", NULL, OURS, {.pre_handler = on_mask_1}},
+    {"libc:sigsuspend", NULL, OURS, {.pre_handler = on_mask_0}},
+    {"libc:ppoll", NULL, OURS, {.pre_handler = on_mask_3}},
+    {"libc:epoll_pwait", NULL, OURS, {.pre_handler = on_mask_4}},
+    {"libc:epoll_pwait2", NULL, OURS, {.pre_handler = on_mask_4}},
+    {"libc:pselect", NULL, OURS, {.pre_handler = on_mask_5}},
     {NULL, NULL, 0, {.pre_handler = on_linker}},
 };
 

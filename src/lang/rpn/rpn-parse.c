@@ -244,34 +244,29 @@ static int key_opcode(struct parser *p, const char *value)
 	return r;
 }
 
-static int key_minor(struct parser *p, const char *value)
+static int number16(struct parser *p, const char *value, u16 *to)
 {
 	u32 v;
 	int r = unsigned_number(p, value, 0xffff, &v);
 
 	if (!r)
-		p->probe->prog.rpn.minor = (u16)v;
+		*to = (u16)v;
 	return r;
+}
+
+static int key_minor(struct parser *p, const char *value)
+{
+	return number16(p, value, &p->probe->prog.rpn.minor);
 }
 
 static int key_group(struct parser *p, const char *value)
 {
-	u32 v;
-	int r = unsigned_number(p, value, 0xffff, &v);
-
-	if (!r)
-		p->probe->group = (u16)v;
-	return r;
+	return number16(p, value, &p->probe->group);
 }
 
 static int key_type(struct parser *p, const char *value)
 {
-	u32 v;
-	int r = unsigned_number(p, value, 0xffff, &v);
-
-	if (!r)
-		p->probe->type = (u16)v;
-	return r;
+	return number16(p, value, &p->probe->type);
 }
 
 static int key_ignore(struct parser *p, const char *value)

@@ -58,14 +58,12 @@ void dp_graph_table_add(struct dp_graph_table *t, const struct dp_event_info *fu
 void dp_graph_duration(struct dp_line *l, u64 ns)
 {
 	static const char *const units[] = {"us", "ms", " s"};
-	char text[48];
 	int unit = 0;
 
 	for (; unit < 2 && ns >= 1000000; unit++)
 		ns /= 1000;
-	dp_format(text, sizeof(text), "%4llu.%03llu %s", (unsigned long long)(ns / 1000),
-		  (unsigned long long)(ns % 1000), units[unit]);
-	dp_line_str(l, text);
+	dp_line_format(l, "%4llu.%03llu %s", (unsigned long long)(ns / 1000), (unsigned long long)(ns % 1000),
+		       units[unit]);
 }
 
 /* ---- the table ---- */

@@ -55,29 +55,16 @@ void dp_flame_text(struct dp_line *l, const char *s, size_t n)
 	dp_line_free(&clean);
 }
 
-static void put(struct dp_line *l, const char *fmt, ...) DP_PRINTF(2, 3);
-
-static void put(struct dp_line *l, const char *fmt, ...)
-{
-	char text[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	dp_vformat(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	dp_line_str(l, text);
-}
-
 static void put_weight(struct dp_line *l, const struct dp_stacks *st, u64 v)
 {
 	if (st->unit[0] != 'n')
-		put(l, "%llu %s", (unsigned long long)v, v == 1 ? "event" : st->unit);
+		dp_line_format(l, "%llu %s", (unsigned long long)v, v == 1 ? "event" : st->unit);
 	else if (v < 10000)
-		put(l, "%llu ns", (unsigned long long)v);
+		dp_line_format(l, "%llu ns", (unsigned long long)v);
 	else if (v < 10000000)
-		put(l, "%.1f us", (double)v / 1e3);
+		dp_line_format(l, "%.1f us", (double)v / 1e3);
 	else
-		put(l, "%.1f ms", (double)v / 1e6);
+		dp_line_format(l, "%.1f ms", (double)v / 1e6);
 }
 
 struct picture {
@@ -108,20 +95,21 @@ static void put_frame(struct picture *p, u32 i, double x, u32 depth)
 
 	for (const char *c = name; *c; c++)
 		color = color * 31 + (u8)*c;
-	put(p->l, "<g class=\"f %s%u\" data-x=\"%.3f\" data-w=\"%.3f\" data-d=\"%u\" data-n=\"", i ? "c" : "root c",
-	    color % COLORS, x, w, depth);
+	dp_line_format(p->l, "<g class=\"f %s%u\" data-x=\"%.3f\" data-w=\"%.3f\" data-d=\"%u\" data-n=\"",
+		       i ? "c" : "root c", color % COLORS, x, w, depth);
 	dp_flame_text(p->l, name, strlen(name));
-	put(p->l, "\"><title>");
+	dp_line_format(p->l, "\"><title>");
 	dp_flame_text(p->l, name, strlen(name));
-	put(p->l, " (");
+	dp_line_format(p->l, " (");
 	put_weight(p->l, p->st, node->total);
-	put(p->l, ", %.2f %%", 100 * (double)node->total / (double)all);
+	dp_line_format(p->l, ", %.2f %%", 100 * (double)node->total / (double)all);
 	if (node->calls)
-		put(p->l, ", %llu call%s", (unsigned long long)node->calls, node->calls == 1 ? "" : "s");
-	put(p->l, ")</title><rect x=\"%.3f\" y=\"%.1f\" width=\"%.3f\" height=\"%u\" rx=\"2\"/>", x, y, w, ROW - 1);
-	put(p->l, "<text x=\"%.3f\" y=\"%.1f\">", x + 3, y + ROW - 5);
+		dp_line_format(p->l, ", %llu call%s", (unsigned long long)node->calls, node->calls == 1 ? "" : "s");
+	dp_line_format(p->l, ")</title><rect x=\"%.3f\" y=\"%.1f\" width=\"%.3f\" height=\"%u\" rx=\"2\"/>", x, y, w,
+		       ROW - 1);
+	dp_line_format(p->l, "<text x=\"%.3f\" y=\"%.1f\">", x + 3, y + ROW - 5);
 	dp_flame_text(p->l, name, fitting(name, w));
-	put(p->l, "</text></g>\n");
+	dp_line_format(p->l, "</text></g>\n");
 }
 
 static int by_name(const void *a, const void *b, void *arg)
@@ -178,17 +166,19 @@ void dp_flame_svg(struct dp_line *l, const struct dp_stacks *st)
 	struct picture p = {l, st, all ? (double)WIDTH / (double)all : 0};
 
 	p.height = TOP + BOTTOM + (depth_of(st) + 1) * ROW;
-	put(l, "<svg class=\"flame\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %u %u\">\n", WIDTH, p.height);
-	put(l, "<text class=\"title\" x=\"8\" y=\"20\">Flame graph: ");
+	dp_line_format(l, "<svg class=\"flame\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %u %u\">\n", WIDTH,
+		       p.height);
+	dp_line_format(l, "<text class=\"title\" x=\"8\" y=\"20\">Flame graph: ");
 	put_weight(l, st, all);
-	put(l, "</text>\n<text class=\"button reset off\" x=\"%u\" y=\"20\">whole picture</text>\n", WIDTH - 250);
-	put(l, "<text class=\"button search\" x=\"%u\" y=\"20\">search (/)</text>\n", WIDTH - 110);
-	put(l, "<text class=\"found\" x=\"8\" y=\"38\"></text>\n");
+	dp_line_format(l, "</text>\n<text class=\"button reset off\" x=\"%u\" y=\"20\">whole picture</text>\n",
+		       WIDTH - 250);
+	dp_line_format(l, "<text class=\"button search\" x=\"%u\" y=\"20\">search (/)</text>\n", WIDTH - 110);
+	dp_line_format(l, "<text class=\"found\" x=\"8\" y=\"38\"></text>\n");
 	put_frames(&p, 0, 0, 0);
-	put(l, "<text class=\"under\" x=\"8\" y=\"%u\">", p.height - 10);
+	dp_line_format(l, "<text class=\"under\" x=\"8\" y=\"%u\">", p.height - 10);
 	if (p.hidden)
-		put(l, "%u stacks are too narrow to be shown", p.hidden);
-	put(l, "</text>\n</svg>\n");
+		dp_line_format(l, "%u stacks are too narrow to be shown", p.hidden);
+	dp_line_format(l, "</text>\n</svg>\n");
 }
 
 static void finish(struct dp_sink *s)

@@ -285,12 +285,10 @@ static void end(struct dp_sink *s, const struct dp_sink_record *r)
 static void lost(struct dp_sink *s, u64 n)
 {
 	struct graph_sink *g = graph(s);
-	char text[96];
 
 	dp_calls_lost(g->calls);
-	dp_format(text, sizeof(text), "# %llu records were lost here: calls are missing around this line\n",
-		  (unsigned long long)n);
-	dp_line_str(s->line, text);
+	dp_line_format(s->line, "# %llu records were lost here: calls are missing around this line\n",
+		       (unsigned long long)n);
 }
 
 static void finish(struct dp_sink *s)

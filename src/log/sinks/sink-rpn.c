@@ -10,23 +10,10 @@
 
 #define ROW 16
 
-static void put(struct dp_line *l, const char *fmt, ...) DP_PRINTF(2, 3);
-
-static void put(struct dp_line *l, const char *fmt, ...)
-{
-	char text[160];
-	va_list ap;
-
-	va_start(ap, fmt);
-	dp_vformat(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	dp_line_str(l, text);
-}
-
 static void rows(struct dp_line *l, const u8 *p, size_t n)
 {
 	for (size_t at = 0; at < n; at += ROW) {
-		put(l, "%04zx ", at);
+		dp_line_format(l, "%04zx ", at);
 		for (size_t i = 0; i < ROW; i++) {
 			if (i % 4 == 0)
 				dp_line_char(l, ' ');
@@ -48,18 +35,18 @@ static void selected(struct dp_line *l, const struct dp_sink_record *r)
 	const struct dp_rpn_head *head = r->head;
 
 	if (c->fields & DP_RPN_LOG_CPU)
-		put(l, " cpu=%u", r->rec->cpu);
+		dp_line_format(l, " cpu=%u", r->rec->cpu);
 	if (c->fields & DP_RPN_LOG_PID)
-		put(l, " pid=%u", head->pid);
+		dp_line_format(l, " pid=%u", head->pid);
 	if (c->fields & DP_RPN_LOG_UID)
-		put(l, " uid=%u", c->uid);
+		dp_line_format(l, " uid=%u", c->uid);
 	if (c->fields & DP_RPN_LOG_CSEIP)
-		put(l, " cs=%x eip=%016llx", head->cs, (unsigned long long)head->ip);
+		dp_line_format(l, " cs=%x eip=%016llx", head->cs, (unsigned long long)head->ip);
 	if (c->fields & DP_RPN_LOG_SSESP)
-		put(l, " ss=%x esp=%016llx", head->ss, (unsigned long long)head->sp);
+		dp_line_format(l, " ss=%x esp=%016llx", head->ss, (unsigned long long)head->sp);
 	if (c->fields & DP_RPN_LOG_TSC)
-		put(l, " tsc=%llu:%06llu", (unsigned long long)(c->realtime_ns / 1000000000u),
-		    (unsigned long long)(c->realtime_ns / 1000u % 1000000u));
+		dp_line_format(l, " tsc=%llu:%06llu", (unsigned long long)(c->realtime_ns / 1000000000u),
+			       (unsigned long long)(c->realtime_ns / 1000u % 1000000u));
 	if (c->fields & DP_RPN_LOG_PROCNAME) {
 		dp_line_str(l, " name=");
 		for (const char *p = r->task ? r->task : "<...>"; *p; p++) /* a name may hold anything */
@@ -72,15 +59,15 @@ static void begin(struct dp_sink *s, const struct dp_sink_record *r)
 	bool bare = r->program->fields & DP_RPN_LOG_UNFORMATTED;
 	struct dp_line *l = s->line;
 
-	put(l, "dprobes(%u,%u)", r->head->major, r->head->minor);
+	dp_line_format(l, "dprobes(%u,%u)", r->head->major, r->head->minor);
 	selected(l, r);
-	put(l, "\ndprobes(%u,%u) ", r->head->major, r->head->minor);
+	dp_line_format(l, "\ndprobes(%u,%u) ", r->head->major, r->head->minor);
 	if (r->rec->flags & DP_REC_TRACE) {
 		dp_line_str(l, "stack trace of ");
 		dp_line_c_string(l, r->program->module, strlen(r->program->module), '"');
-		put(l, "+0x%llx id=%u: ", (unsigned long long)r->program->offset, r->program->id & 0xffff);
+		dp_line_format(l, "+0x%llx id=%u: ", (unsigned long long)r->program->offset, r->program->id & 0xffff);
 	}
-	put(l, "%zu bytes%s", r->size, r->rec->flags & DP_REC_TRUNCATED ? ", cut to the log budget" : "");
+	dp_line_format(l, "%zu bytes%s", r->size, r->rec->flags & DP_REC_TRUNCATED ? ", cut to the log budget" : "");
 	dp_line_str(l, bare && r->size ? ": " : !bare && r->size ? ":\n" : "\n");
 	if (!bare)
 		return;
@@ -116,7 +103,7 @@ static void put_core(struct dp_sink *s, const struct dp_sink_record *r)
 
 	if (!dp_core_text(r->head, text, sizeof(text)))
 		return;
-	put(s->line, "dprobes(%u,%u) process %u: ", r->head->major, r->head->minor, r->head->pid);
+	dp_line_format(s->line, "dprobes(%u,%u) process %u: ", r->head->major, r->head->minor, r->head->pid);
 	dp_line_clean(s->line, text, strlen(text), "");
 	dp_line_char(s->line, '\n');
 }
@@ -126,8 +113,8 @@ static void end(struct dp_sink *s, const struct dp_sink_record *r)
 	if (!(r->rec->flags & DP_REC_TRACE))
 		put_core(s, r);
 	if (r->rec->flags & DP_REC_STOP)
-		put(s->line, "dprobes(%u,%u) process %u is stopped: gdb -p %u, or kill -CONT %u\n", r->head->major,
-		    r->head->minor, r->head->pid, r->head->pid, r->head->pid);
+		dp_line_format(s->line, "dprobes(%u,%u) process %u is stopped: gdb -p %u, or kill -CONT %u\n",
+			       r->head->major, r->head->minor, r->head->pid, r->head->pid, r->head->pid);
 }
 
 const struct dp_sink_ops dp_sink_rpn = {

@@ -11,19 +11,6 @@
 
 static const char bar[] = "########################################";
 
-static void put(struct dp_line *l, const char *fmt, ...) DP_PRINTF(2, 3);
-
-static void put(struct dp_line *l, const char *fmt, ...)
-{
-	char text[2 * KEY_TEXT];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	dp_line_str(l, text);
-}
-
 /* "0 and less", "4 .. 7". */
 static void put_range(struct dp_line *l, const struct dp_rpn_aggregate *a, u32 i)
 {
@@ -31,18 +18,18 @@ static void put_range(struct dp_line *l, const struct dp_rpn_aggregate *a, u32 i
 	bool open = dp_agg_range(a, i, &lo, &hi);
 
 	if (!i && a->kind == DP_AGG_HIST)
-		put(l, "%20s    %-20s", "", "0 and less");
+		dp_line_format(l, "%20s    %-20s", "", "0 and less");
 	else if (!i)
-		put(l, "%20s    less than %-10lld", "", (long long)a->from);
+		dp_line_format(l, "%20s    less than %-10lld", "", (long long)a->from);
 	else if (open)
-		put(l, "%20lld and more%12s", (long long)lo, "");
+		dp_line_format(l, "%20lld and more%12s", (long long)lo, "");
 	else
-		put(l, "%20lld .. %-20lld", (long long)lo, (long long)hi);
+		dp_line_format(l, "%20lld .. %-20lld", (long long)lo, (long long)hi);
 }
 
 static void put_bar(struct dp_line *l, u64 v, double most)
 {
-	put(l, " %10llu |%.*s\n", (unsigned long long)v, (int)((double)v / most * BAR + 0.5), bar);
+	dp_line_format(l, " %10llu |%.*s\n", (unsigned long long)v, (int)((double)v / most * BAR + 0.5), bar);
 }
 
 static void put_hist(struct dp_line *l, const struct dp_rpn_aggregate *a, const u64 *v)
@@ -68,10 +55,10 @@ static void put_quantiles(struct dp_line *l, const u64 *v)
 {
 	u64 n = dp_agg_values(v);
 
-	put(l, "%llu values", (unsigned long long)n);
+	dp_line_format(l, "%llu values", (unsigned long long)n);
 	for (u32 i = 0; n && dp_agg_parts_shown[i].name; i++)
-		put(l, ", %s %llu", dp_agg_parts_shown[i].name,
-		    (unsigned long long)dp_agg_quantile(v, dp_agg_parts_shown[i].part));
+		dp_line_format(l, ", %s %llu", dp_agg_parts_shown[i].name,
+			       (unsigned long long)dp_agg_quantile(v, dp_agg_parts_shown[i].part));
 }
 
 static void put_value(struct dp_line *l, const struct dp_rpn_aggregate *a, const u64 *v)
@@ -83,7 +70,7 @@ static void put_value(struct dp_line *l, const struct dp_rpn_aggregate *a, const
 		return;
 	}
 	if (a->average && v[1]) {
-		put(l, "%.6g, %llu values", (double)(s64)v[0] / (double)v[1], (unsigned long long)v[1]);
+		dp_line_format(l, "%.6g, %llu values", (double)(s64)v[0] / (double)v[1], (unsigned long long)v[1]);
 		return;
 	}
 	if (kind == DP_AGG_COUNT)
@@ -93,7 +80,8 @@ static void put_value(struct dp_line *l, const struct dp_rpn_aggregate *a, const
 	else
 		dp_line_signed(l, (s64)v[0]);
 	if (kind == DP_AGG_SUM && v[1])
-		put(l, ", %llu values, %.6g on average", (unsigned long long)v[1], (double)(s64)v[0] / (double)v[1]);
+		dp_line_format(l, ", %llu values, %.6g on average", (unsigned long long)v[1],
+			       (double)(s64)v[0] / (double)v[1]);
 }
 
 static void key_text(const struct dp_agg_table *t, const u64 *key, char *buf, size_t size)
@@ -117,13 +105,13 @@ static void put_callers(struct dp_line *l, const struct dp_agg_table *t, const u
 	for (u32 i = 0; i < t->a->nparts; key += dp_rpn_key_part_words(t->a, i++))
 		for (u32 k = 1; t->a->parts[i] == DP_KEY_STACK && dp_agg_frame(t->a, key, k); k++) {
 			dp_agg_frame_name(t, key, k, name, sizeof(name));
-			put(l, "      %s\n", name);
+			dp_line_format(l, "      %s\n", name);
 		}
 }
 
 static void put_head(struct dp_line *l, const struct dp_rpn_aggregate *a)
 {
-	put(l, "  %-5s %-16s ", dp_agg_kind(a), a->name);
+	dp_line_format(l, "  %-5s %-16s ", dp_agg_kind(a), a->name);
 }
 
 static void put_entry(struct dp_line *l, const struct dp_agg_table *t, const struct dp_agg_entry *e, const char *key,
@@ -132,12 +120,12 @@ static void put_entry(struct dp_line *l, const struct dp_agg_table *t, const str
 	const struct dp_rpn_aggregate *a = t->a;
 
 	if (dp_agg_is_hist(a)) {
-		put(l, "    %s\n", key);
+		dp_line_format(l, "    %s\n", key);
 		put_callers(l, t, e->key);
 		put_hist(l, a, e->v);
 		return;
 	}
-	put(l, "    %-*s", width, key);
+	dp_line_format(l, "    %-*s", width, key);
 	if (a->kind == DP_AGG_COUNT) {
 		put_bar(l, e->v[0], DP_MAX(most, 1.0));
 	} else {
@@ -165,9 +153,10 @@ static void put_table(struct dp_line *l, const struct dp_agg_table *t)
 	for (u32 i = 0; i < n; i++)
 		put_entry(l, t, &t->v[i], keys[i], (int)width, dp_agg_weight(t->a, t->v[0].v));
 	if (t->left_out)
-		put(l, "    and %u more keys\n", t->left_out);
+		dp_line_format(l, "    and %u more keys\n", t->left_out);
 	if (t->no_room)
-		put(l, "    %llu values had keys for which there was no room\n", (unsigned long long)t->no_room);
+		dp_line_format(l, "    %llu values had keys for which there was no room\n",
+			       (unsigned long long)t->no_room);
 	free(keys);
 }
 
