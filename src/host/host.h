@@ -304,4 +304,16 @@ static inline bool dp_tracee_status(const struct dp_tracee *t, int *status)
 	return t->session && t->ops->status && t->ops->status(t->session, status);
 }
 
+/* What came of the functions that match a pattern: those that cannot be probed are left out. */
+struct dp_matches {
+	u32 taken, left_out;
+	struct dp_error why; /* of the last one that was left out */
+};
+
+/* r and *why: what came of one. -ENOMEM ends the walk through the others. */
+int dp_matches_count(struct dp_matches *m, int r, const struct dp_error *why);
+/* Whether any was taken; none: the error where nothing matches. Those that were left out are noted. */
+int dp_matches_end(const struct dp_matches *m, const char *pattern, enum dp_code none,
+		   const struct dp_session_options *opt, struct dp_error *err);
+
 #endif

@@ -380,25 +380,15 @@ static int add_one(struct dp_kernel *k, struct dp_event_line *line, const struct
 struct matches {
 	struct dp_kernel *k;
 	struct dp_event_line *line;
-	u32 taken, left_out;
-	struct dp_error why;
+	struct dp_matches found;
 };
 
 static int add_match(const struct dp_ksym *sym, void *arg)
 {
 	struct matches *m = arg;
 	struct dp_error err = {0};
-	int r = add_one(m->k, m->line, sym, &err);
 
-	if (r == -ENOMEM)
-		return r;
-	if (r) {
-		m->left_out++;
-		m->why = err;
-	} else {
-		m->taken++;
-	}
-	return 0;
+	return dp_matches_count(&m->found, add_one(m->k, m->line, sym, &err), &err);
 }
 
 static int add_user_match(const struct dp_symbol *sym, void *arg)
@@ -419,32 +409,13 @@ static int each_match(const struct dp_location *loc, struct matches *m, struct d
 	return dp_kallsyms_each(*module ? module : NULL, loc->symbol, add_match, m, err);
 }
 
-static void say(struct dp_kernel *k, const char *text)
-{
-	if (k->opt.note)
-		k->opt.note(k->opt.arg, text);
-}
-
 static int add_pattern(struct dp_kernel *k, struct dp_event_line *line, struct dp_error *err)
 {
 	const struct dp_location *loc = &dp_event_of_line(line)->loc;
 	struct matches m = {.k = k, .line = line};
-	char note[600];
 	int r = each_match(loc, &m, err);
 
-	if (r)
-		return r;
-	if (!m.taken && m.left_out) {
-		*err = m.why;
-		return -dp_error_info(m.why.code)->number;
-	}
-	if (!m.taken)
-		return dp_fail(err, E_KERNEL_SYMBOL, "no function matches %.200s", loc->symbol);
-	snprintf(note, sizeof(note), "%.200s: %u functions, %u left out (the last one: %s: %.200s)", loc->symbol,
-		 m.taken, m.left_out, dp_error_info(m.why.code)->name, m.why.detail);
-	if (m.left_out)
-		say(k, note);
-	return 0;
+	return r ? r : dp_matches_end(&m.found, loc->symbol, E_KERNEL_SYMBOL, &k->opt, err);
 }
 
 static int add_line(void *session, struct dp_event_line *line, struct dp_error *err)

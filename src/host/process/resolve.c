@@ -473,9 +473,8 @@ struct matches {
 	struct dp_image *im, *only; /* at hand; the one that the line names, or NULL */
 	struct dp_event_line *line;
 	bool nameless; /* those that have no name, of a program where none has */
-	u32 armed, left_out;
+	struct dp_matches found;
 	u64 last; /* aliases at one address count once */
-	struct dp_error why;
 };
 
 static int add_match(const struct dp_symbol *sym, void *arg)
@@ -485,19 +484,12 @@ static int add_match(const struct dp_symbol *sym, void *arg)
 	struct dp_error err;
 	int r;
 
-	if (sym->is_ifunc || !sym->name[0] != m->nameless || (m->last == sym->addr && m->armed))
+	if (sym->is_ifunc || !sym->name[0] != m->nameless || (m->last == sym->addr && m->found.taken))
 		return 0;
 	r = add_event(m->s, m->line, &f, true, &err);
-	if (r == -ENOMEM)
-		return r;
-	if (r) {
-		m->left_out++;
-		m->why = err;
-	} else {
-		m->armed++;
+	if (!r)
 		m->last = sym->addr;
-	}
-	return 0;
+	return dp_matches_count(&m->found, r, &err);
 }
 
 static bool is_twin(const struct dp_session *s, size_t i)
@@ -537,22 +529,13 @@ static int add_pattern(struct dp_session *s, struct dp_event_line *line, struct 
 			return -ENOENT;
 	}
 	r = add_matches(&m, loc);
-	if (!r && !m.armed && !m.left_out && !strcmp(loc->symbol, "*")) {
+	if (!r && !m.found.taken && !m.found.left_out && !strcmp(loc->symbol, "*")) {
 		m.nameless = true;
 		r = add_matches(&m, loc);
 	}
 	if (r)
 		return dp_fail(err, E_ARM_NOMEM, "%s", loc->symbol);
-	if (!m.armed && m.left_out) {
-		*err = m.why;
-		return -dp_error_info(m.why.code)->number;
-	}
-	if (!m.armed)
-		return dp_fail(err, E_SYM_NONE, "no function matches %s", loc->symbol);
-	if (m.left_out)
-		dp_session_say(s, "%s: %u functions, %u left out (the last one: %s: %s)", loc->symbol, m.armed,
-			       m.left_out, dp_error_info(m.why.code)->name, m.why.detail);
-	return 0;
+	return dp_matches_end(&m.found, loc->symbol, E_SYM_NONE, &s->opt, err);
 }
 
 int dp_resolve_code(struct dp_session *s, struct dp_event_line *line, struct dp_error *err)
