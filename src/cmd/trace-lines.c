@@ -15,7 +15,7 @@
 bool dp_cmd_lines_need_compiler(const struct event_lines *e)
 {
 	for (u32 i = 0; i < e->n; i++)
-		if (!e->v[i].parsed && (dp_cc_line_is_begin(e->v[i].text) || dp_cc_line_says_more(e->v[i].text)))
+		if (!e->v[i].parsed && (dp_cc_line_is_body(e->v[i].text) || dp_cc_line_says_more(e->v[i].text)))
 			return true;
 	return false;
 }
@@ -489,6 +489,26 @@ static bool compile(struct line_program *p, const struct event_lines *e, const s
 	return !r;
 }
 
+static bool all_bodies(const struct event_lines *e)
+{
+	for (u32 i = 0; i < e->n; i++)
+		if (!dp_cc_line_is_body(e->v[i].text))
+			return false;
+	return true;
+}
+
+/* Of several modules each has variables of its own, and runs the bodies on them. */
+static void tell_bodies(const struct event_lines *e, const struct line_programs *out)
+{
+	for (u32 i = 0; out->n > 1 && i < e->n; i++)
+		if (dp_cc_line_is_body(e->v[i].text) && *e->v[i].text != 'b') {
+			dp_ui_note(
+			    "the lines are of %u modules, which have variables of their own: %.40s runs for each",
+			    out->n, dp_ui_clean(e->v[i].text));
+			return;
+		}
+}
+
 bool dp_cmd_lines_compile(const struct event_lines *e, const struct line_target *t, struct line_programs *out)
 {
 	struct finder f = {.target = t};
@@ -498,17 +518,21 @@ bool dp_cmd_lines_compile(const struct event_lines *e, const struct line_target 
 	if (!good)
 		dp_ui_error(&err, NULL);
 	for (u32 i = 0; good && i < e->n; i++)
-		if (!dp_cc_line_is_begin(e->v[i].text))
+		if (!dp_cc_line_is_body(e->v[i].text))
 			good = add_line(&f, e, i, out);
 	if (good && !out->n) {
 		dp_fail(&err, E_ARM_NONE, "the program has no place of the %u line%s", e->n, e->n == 1 ? "" : "s");
+		if (all_bodies(e))
+			dp_error_hint(&err, "begin, end and timers need a line with a place beside them");
 		dp_ui_error(&err, NULL);
 		good = false;
 	}
 	/* Variables are for the bodies of all lines; each module has its own. */
 	for (u32 i = 0; good && i < e->n; i++)
-		for (u32 k = 0; good && dp_cc_line_is_begin(e->v[i].text) && k < out->n; k++)
+		for (u32 k = 0; good && dp_cc_line_is_body(e->v[i].text) && k < out->n; k++)
 			good = add_to(&out->v[k], e, i, &err) || tell(&e->v[i], &err);
+	if (good && !t->quiet)
+		tell_bodies(e, out);
 	for (u32 i = 0; good && i < out->n; i++)
 		good = compile(&out->v[i], e, t);
 	if (f.is_read)

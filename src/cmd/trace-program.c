@@ -305,7 +305,7 @@ static int release_command(struct program *p)
 
 static bool is_over(struct program *p)
 {
-	if (dp_cmd_stop || dp_run_is_full(p->run))
+	if (dp_cmd_stop || dp_run_is_full(p->run) || dp_run_has_ended(p->run))
 		return true;
 	if (p->child > 0)
 		return waitpid(p->child, &p->ended, WNOHANG) != 0;
@@ -376,6 +376,10 @@ static void tell_end(struct program *p)
 			dp_summary_rows(stderr, rows, n, &total, (double)(dp_now_ns() - p->begin) / 1e9);
 		dp_free(rows);
 	}
+	if (dp_run_body_exceptions(p->run))
+		dp_ui_note("bodies of begin, end or timers ended early %llu times: they have no memory of the program, "
+			   "and what they compute has limits",
+			   (unsigned long long)dp_run_body_exceptions(p->run));
 	if (lost)
 		dp_ui_note("%llu call%s began while there was no room to keep what is known of %s, and %s left out",
 			   lost, lost == 1 ? "" : "s", lost == 1 ? "it" : "them", lost == 1 ? "is" : "are");
@@ -412,6 +416,7 @@ static int run(struct program *p)
 	tell_let_go(p);
 	if (!tell_refused(p) && !status)
 		status = CMD_FAILED;
+	dp_run_finish(p->run);
 	show_aggregates(p);
 	tell_end(p);
 	return status;

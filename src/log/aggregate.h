@@ -33,8 +33,12 @@ struct dp_agg_table {
 	u64 no_room;  /* values whose keys found no room */
 };
 
-/* All aggregates of a program, whose local variables begin at words, in this format (agg-show.c). */
-void dp_agg_show(enum dp_format format, const struct dp_rpn_unit *u, volatile const u64 *words,
+/*
+ * All aggregates of a program, whose local variables begin at words, in this format; or the one with this index
+ * (agg-show.c).
+ */
+#define DP_AGG_ALL (~0u)
+void dp_agg_show(enum dp_format format, const struct dp_rpn_unit *u, volatile const u64 *words, u32 only,
 		 const struct dp_agg_view *view, FILE *out);
 
 /* Whether it shows anything; what is counted as lost (dp_rpn_aggregate.loss) is told elsewhere, as a sum. */

@@ -89,7 +89,8 @@ static void keep_names(const struct dp_rpn_unit *u, struct run_ended *e, const s
 
 	if (!nowhere)
 		return;
-	dp_agg_show(DP_FORMAT_TEXT, u, e->words, &(struct dp_agg_view){view->pid, true, record, &r}, nowhere);
+	dp_agg_show(DP_FORMAT_TEXT, u, e->words, DP_AGG_ALL, &(struct dp_agg_view){view->pid, true, record, &r},
+		    nowhere);
 	fclose(nowhere);
 	e->names = r.v;
 	e->nnames = (u32)r.n;

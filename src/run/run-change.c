@@ -131,7 +131,7 @@ static bool place_words(struct edit *e, struct run_range *r, const struct run_ra
 		if (r->m->unit.inits[k].index >= locals)
 			words[r->locals + r->m->unit.inits[k].index] = (u64)r->m->unit.inits[k].value;
 	if (!before)
-		dp_run_bring_back(e->t, r, words);
+		r->fresh = !dp_run_bring_back(e->t, r, words);
 	return true;
 }
 
@@ -256,6 +256,9 @@ static int attempt(struct dp_run *run, struct run_target *t, const struct run_wa
 		r = add(&e, &e.v[i], err);
 	if (r && r != -ENOSPC)
 		dp_tracee_cancel(t->session);
+	for (u32 i = e.nstay; i < e.n && !r; i++)
+		if (e.v[i].fresh)
+			dp_run_begin_bodies(run, t, e.v[i].m, dp_tracee_words(t->session) + e.v[i].locals);
 	if (!r && (e.any || e.n > e.nstay))
 		r = dp_tracee_change(t->session, err);
 	if (!r)

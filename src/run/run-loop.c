@@ -59,13 +59,31 @@ bool dp_run_turn(struct dp_run *run, int fd)
 {
 	struct pollfd p[2] = {{fd, POLLIN, 0}, {run->watch_wake, POLLIN, 0}};
 
-	if (poll(p, 2, (int)(rest_of_all(run) / 1000000)) < 0)
+	if (poll(p, 2, (int)((DP_MIN(rest_of_all(run), dp_run_next_timer(run)) + 999999) / 1000000)) < 0)
 		p[0].revents = 0;
 	dp_run_catch(run);
 	drain_all(run);
+	dp_run_timers(run);
 	if (run->modules && dp_now_ns() - run->scanned_ns > SCAN_NS)
 		dp_run_scan(run, false);
 	return p[0].revents & POLLIN;
+}
+
+void dp_run_finish(struct dp_run *run)
+{
+	for (struct run_target *t = run->targets; t; t = t->next)
+		dp_run_end_bodies(run, t, NULL);
+	dp_run_log_commit(run);
+}
+
+bool dp_run_has_ended(const struct dp_run *run)
+{
+	return run->has_ended;
+}
+
+u64 dp_run_body_exceptions(const struct dp_run *run)
+{
+	return run->body_exceptions;
 }
 
 void dp_run_stop(struct dp_run *run)

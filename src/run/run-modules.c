@@ -14,6 +14,7 @@ static void free_module(struct dp_run *run, struct run_module *m)
 	free(m->is_new);
 	free(m->done);
 	free(m->how);
+	free(m->due);
 	free(m);
 }
 
@@ -73,6 +74,23 @@ static int merge_init(struct dp_rpn_unit *u, const struct dp_rpn_init *add, stru
 	return 0;
 }
 
+/* Bodies of the addition come behind those that are there. */
+static int merge_bodies(struct dp_rpn_unit *u, struct dp_rpn_unit *add, struct dp_error *err)
+{
+	struct dp_rpn_probe *v = realloc(u->bodies, (u->nbodies + add->nbodies + 1ull) * sizeof(*v));
+
+	if (!v)
+		return dp_fail(err, E_RPN_MEMORY, "merge");
+	u->bodies = v;
+	if (u->nbodies + add->nbodies > DP_RPN_BODIES_MAX)
+		return dp_fail(err, E_RPN_MERGE, "more than %d bodies", DP_RPN_BODIES_MAX);
+	if (add->nbodies)
+		memcpy(v + u->nbodies, add->bodies, add->nbodies * sizeof(*v));
+	u->nbodies += add->nbodies;
+	add->nbodies = 0;
+	return 0;
+}
+
 /*
  * The probes of `add` go into `u`, in the place of those at the same places; is_new says which these are. Variables
  * become as many as either wants.
@@ -105,11 +123,18 @@ static int merge(struct dp_rpn_unit *u, struct dp_rpn_unit *add, bool *is_new, s
 	if (r)
 		return r;
 	add->nprobes = 0; /* they have moved */
+	r = merge_bodies(u, add, err);
+	if (r)
+		return r;
 	u->nlocals = DP_MAX(u->nlocals, add->nlocals);
 	u->nglobals = DP_MAX(u->nglobals, add->nglobals);
 	for (u32 i = 0; i < u->nprobes; i++) { /* what the unit says of all its programs */
 		v[i].prog.nlocals = u->nlocals;
 		v[i].prog.nglobals = u->nglobals;
+	}
+	for (u32 i = 0; i < u->nbodies; i++) {
+		u->bodies[i].prog.nlocals = u->nlocals;
+		u->bodies[i].prog.nglobals = u->nglobals;
 	}
 	return 0;
 }
@@ -186,6 +211,8 @@ static int apply(struct dp_run *run, struct run_module *m, u32 have, FILE *out, 
 
 void dp_run_drop(struct dp_run *run, struct run_module *m)
 {
+	for (struct run_target *t = run->targets; t; t = t->next)
+		dp_run_end_bodies(run, t, m);
 	dp_run_forget(run, m);
 	dp_run_unsave_module(run, m);
 	unlink_module(run, m);

@@ -61,6 +61,9 @@ struct run_module {
 	u64 watched_for;
 	struct run_module *before; /* while it takes the place of another one */
 	bool *is_new;              /* of its probes: those that the other one has not; NULL: it has none of them */
+	u64 *due;                  /* of its bodies that are timers: when each runs next; 0: it has not begun */
+	pid_t begun;               /* the process for which bodies of its begin have run last, */
+	u64 begun_started;         /* so that a second attempt does not show what they log again */
 	bool leaving;              /* nobody wants it while another one takes its place */
 };
 
@@ -71,6 +74,8 @@ struct run_range { /* a module's words in a target */
 	u32 room_locals, room_gates; /* words that are kept for it, gates behind variables */
 	u32 *at;                     /* of each of its probes: which of the session's it is */
 	bool left_out;               /* its probes are not in: the process refused them */
+	bool fresh;                  /* its words are new */
+	bool ended;                  /* the bodies of its end have run */
 	bool stale;                  /* its file has been mapped anew since: the probes are not there */
 };
 
@@ -164,6 +169,8 @@ struct dp_run {
 	s64 realtime_offset;
 	int sinks[RUN_SINKS]; /* descriptors of the log targets in use, plus 1; 0: not open */
 	bool no_watch;        /* this system or user cannot hold anybody at an open */
+	bool has_ended;       /* a body has asked for the end */
+	u64 body_exceptions;  /* that bodies have met */
 	char not_held[96];    /* why programs are not held at their start; "": they are */
 	int watch_wake;       /* readable when some wait; -1: nothing is watched */
 };
@@ -233,9 +240,10 @@ void dp_run_fill_words(const struct run_target *t, const u64 *old, const struct 
 /* A module is what another one was, with more probes: variables go on, and the gates of those that both have. */
 bool dp_run_goes_on(const struct run_module *to, const struct run_module *from);
 bool dp_run_keeps_gate(const struct run_range *to, const struct run_range *from, u32 k);
-void dp_run_bring_back(const struct run_target *t, const struct run_range *to, volatile u64 *words);
+/* False: there was nothing to bring back. */
+bool dp_run_bring_back(const struct run_target *t, const struct run_range *to, volatile u64 *words);
 void dp_run_forget_kept(struct run_target *t, const struct run_module *m);
-void dp_run_end_kept(struct run_target *t); /* the process has ended, or become another program */
+void dp_run_end_kept(struct dp_run *run, struct run_target *t); /* the process has ended, or become another program */
 
 /* run-targets.c */
 /* Look at all processes; those that map a module get its probes. force: those that could not be
@@ -271,8 +279,24 @@ bool dp_run_is_caught(pid_t pid); /* it is held, and waits for dp_run_catch() */
 int dp_run_log_open(struct dp_run *run, const char *dir, struct dp_error *err);
 int dp_run_open_sinks(struct dp_run *run, u32 flags, struct dp_error *err); /* E_DRV_TARGET */
 void dp_run_drain(struct dp_run *run, struct run_target *t, bool final);
+/* A record that a body has made, or a text, in the order of what is shown. */
+void dp_run_show_body(struct dp_run *run, struct run_target *t, struct run_module *m, const struct dp_rpn_probe *body,
+		      const struct dp_record *rec);
+void dp_run_show_text(struct dp_run *run, struct run_module *m, const char *text, size_t n);
 /* What was shown is in the log from now on, whatever happens to us. */
 void dp_run_log_commit(struct dp_run *run);
+
+/* run-bodies.c: what programs do besides their probes, by us, on the variables of each target. */
+/* The module's words are new, and nobody uses them yet. */
+void dp_run_begin_bodies(struct dp_run *run, struct run_target *t, struct run_module *m, volatile u64 *locals);
+/* The same for all modules that the target did not have, and of which nothing was kept; words: of the session. */
+void dp_run_begin_all(struct dp_run *run, struct run_target *t, const struct run_range *old, u32 nold, u64 *words);
+/* Nobody will use the words any more. */
+void dp_run_end_body_words(struct dp_run *run, struct run_target *t, struct run_module *m, u64 *locals);
+/* Of the module, or of all (NULL): takes the target's probes out if there are any bodies that want to be last. */
+void dp_run_end_bodies(struct dp_run *run, struct run_target *t, const struct run_module *m);
+void dp_run_timers(struct dp_run *run);
+u64 dp_run_next_timer(const struct dp_run *run); /* nanoseconds until then; ~0: never */
 
 /* run-globals.c: the global variables of all processes; false: no memory. */
 bool dp_run_open_globals(struct dp_run *run);

@@ -205,7 +205,7 @@ static void show_module(const struct dp_rpn_unit *u, volatile u64 *v, const stru
 	char at[32];
 
 	if (dp_run_format(rq->flags) != DP_FORMAT_TEXT) {
-		dp_agg_show(dp_run_format(rq->flags), u, v, view, out);
+		dp_agg_show(dp_run_format(rq->flags), u, v, DP_AGG_ALL, view, out);
 		return;
 	}
 	if (rq->flags & DP_RUN_AGGREGATES && !dp_agg_any_shown(u))
@@ -213,7 +213,7 @@ static void show_module(const struct dp_rpn_unit *u, volatile u64 *v, const stru
 	if (!(rq->flags & DP_RUN_RESET)) {
 		fprintf(out, "%s%s, %s:\n", target_name(view->pid, at, sizeof(at)), view->ended ? " (ended)" : "",
 			u->name);
-		dp_agg_show(DP_FORMAT_TEXT, u, v, view, out);
+		dp_agg_show(DP_FORMAT_TEXT, u, v, DP_AGG_ALL, view, out);
 	}
 	if (!(rq->flags & DP_RUN_AGGREGATES))
 		show_locals(u, v, rq, out);

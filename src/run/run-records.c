@@ -14,6 +14,7 @@
 #include "run/run-priv.h"
 #include "log/view.h"
 
+#define NO_PROBE (~0u)
 #define OUT_BYTES 65536             /* of records that are written at once */
 #define LOG_MAX_BYTES (64ull << 20) /* then it is renamed and begun anew */
 
@@ -27,6 +28,15 @@ int dp_run_log_open(struct dp_run *run, const char *dir, struct dp_error *err)
 		return dp_fail(err, E_DRV_DIR, "%.150s: %s", run->log_path, strerror(errno));
 	run->log_bytes = fstat(fileno(run->log), &st) ? 0 : (u64)st.st_size;
 	return 0;
+}
+
+/* What the session has counted is added to these. */
+static void count_as_lost(struct run_module *m, u32 index)
+{
+	if (index == NO_PROBE)
+		return;
+	m->done[index].v[DP_COUNT_RECORDED]--;
+	m->done[index].v[DP_COUNT_LOST]++;
 }
 
 /*
@@ -54,9 +64,7 @@ static void write_out(struct dp_run *run)
 			good = u->end;
 			continue;
 		}
-		/* What the session has counted is added to these. */
-		u->m->done[u->index].v[DP_COUNT_RECORDED]--;
-		u->m->done[u->index].v[DP_COUNT_LOST]++;
+		count_as_lost(u->m, u->index);
 	}
 	if (run->log && done > good && !fstat(fd, &st) && ftruncate(fd, st.st_size - (off_t)(done - good)))
 		good = done;
@@ -85,8 +93,7 @@ static void put(struct dp_run *run, struct run_module *m, u32 index)
 	run->unwritten[run->nunwritten++] = (struct run_unwritten){m, index, run->out_n};
 	return;
 lost:
-	m->done[index].v[DP_COUNT_RECORDED]--;
-	m->done[index].v[DP_COUNT_LOST]++;
+	count_as_lost(m, index);
 }
 
 static void retake_clock(struct dp_run *run)
@@ -240,47 +247,69 @@ struct drain {
 	struct run_target *t;
 };
 
-static void show(const struct dp_record *rec, u64 ns, void *arg)
+/* index: of the probe; NO_PROBE: it is a body's, and not counted. */
+static void show_record(struct dp_run *run, struct run_target *t, struct run_module *m, u32 index, u64 offset,
+			const struct dp_rf *rf, const struct dp_record *rec, u64 ns)
 {
-	struct drain *a = arg;
-	struct dp_run *run = a->run;
-	const struct run_probe *p;
 	struct dp_rpn_context c = {0};
-	struct dp_probe_info info = {.offset = 0};
 	char comm[32];
 
-	if (rec->event >= a->t->nprobes || dp_run_is_full(run))
-		return;
-	p = &a->t->probes[rec->event];
-	if (!p->m)
-		return;
-	if (a->t->session) /* else these are the rings of one that was killed */
-		dp_tracee_probe(a->t->session, rec->event, &info);
-	c.module = p->m->unit.name;
-	c.fields = p->m->fields;
-	c.id = p->m->unit.id;
-	c.offset = info.offset;
+	c.module = m->unit.name;
+	c.fields = m->fields;
+	c.id = m->unit.id;
+	c.offset = offset;
 	c.symbolize = dp_run_symbol_of;
-	c.symbolize_arg = a->t;
-	c.rf = p->m->unit.probes[p->index].rf;
+	c.symbolize_arg = t;
+	c.rf = rf;
 	c.ns = ns;
 	c.realtime_ns = ns + (u64)run->realtime_offset;
 	if (dp_view_comm(rec)) {
 		snprintf(comm, sizeof(comm), "%.16s", dp_view_comm(rec));
 		c.comm = comm;
 	} else {
-		c.comm = dp_task_comm(rec->tid, comm) ? comm : a->t->comm[0] ? a->t->comm : "<...>";
+		c.comm = dp_task_comm(rec->tid, comm) ? comm : t->comm[0] ? t->comm : "<...>";
 	}
-	c.uid = c.fields & DP_RPN_LOG_UID ? owner_of(a->t->pid ? a->t->pid : (pid_t)rec->tid) : 0;
+	c.uid = c.fields & DP_RPN_LOG_UID ? owner_of(t->pid ? t->pid : (pid_t)rec->tid) : 0;
 	dp_line_reset(&run->line);
-	if (!dp_rpn_log(&run->line, dp_run_format(p->m->flags), rec, &c) || run->line.broken)
+	if (!dp_rpn_log(&run->line, dp_run_format(m->flags), rec, &c) || run->line.broken)
 		return;
-	run->shown++;
-	put(run, p->m, p->index);
-	if (p->m->flags & DP_RUN_SYSLOG)
+	run->shown += index != NO_PROBE;
+	put(run, m, index);
+	if (m->flags & DP_RUN_SYSLOG)
 		to_syslog(&run->line);
-	if (p->m->flags & (DP_RUN_CONSOLE | DP_RUN_SERIAL1 | DP_RUN_SERIAL2))
-		to_sinks(run, p->m->flags);
+	if (m->flags & (DP_RUN_CONSOLE | DP_RUN_SERIAL1 | DP_RUN_SERIAL2))
+		to_sinks(run, m->flags);
+}
+
+static void show(const struct dp_record *rec, u64 ns, void *arg)
+{
+	struct drain *a = arg;
+	struct dp_probe_info info = {.offset = 0};
+	const struct run_probe *p;
+
+	if (rec->event >= a->t->nprobes || dp_run_is_full(a->run))
+		return;
+	p = &a->t->probes[rec->event];
+	if (!p->m)
+		return;
+	if (a->t->session) /* else these are the rings of one that was killed */
+		dp_tracee_probe(a->t->session, rec->event, &info);
+	show_record(a->run, a->t, p->m, p->index, info.offset, p->m->unit.probes[p->index].rf, rec, ns);
+}
+
+void dp_run_show_body(struct dp_run *run, struct run_target *t, struct run_module *m, const struct dp_rpn_probe *body,
+		      const struct dp_record *rec)
+{
+	retake_clock(run);
+	show_record(run, t, m, NO_PROBE, 0, body->rf, rec, dp_now_ns());
+}
+
+void dp_run_show_text(struct dp_run *run, struct run_module *m, const char *text, size_t n)
+{
+	dp_line_reset(&run->line);
+	dp_line_bytes(&run->line, text, n);
+	if (!run->line.broken)
+		put(run, m, NO_PROBE);
 }
 
 void dp_run_drain(struct dp_run *run, struct run_target *t, bool final)

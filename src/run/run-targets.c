@@ -105,13 +105,14 @@ void dp_run_target_end(struct dp_run *run, struct run_target *t)
 	struct run_target **p = &run->targets;
 	pid_t before = dp_run_busy_with(t->pid);
 
+	dp_run_end_bodies(run, t, NULL);
 	for (u32 i = 0; t->session && i < t->nranges; i++)
 		if (!t->ranges[i].left_out)
 			dp_run_keep_ended(t->ranges[i].m,
 					  dp_run_ended_new(t->ranges[i].m,
 							   dp_tracee_words(t->session) + t->ranges[i].locals,
 							   &(struct dp_agg_view){t->pid, true, dp_run_symbol_of, t}));
-	dp_run_end_kept(t);
+	dp_run_end_kept(run, t);
 	end_session(run, t);
 	dp_run_busy_with(before);
 	while (*p && *p != t)
@@ -315,6 +316,8 @@ static int build_session(struct dp_run *run, struct run_target *t, const struct 
 	if (!words)
 		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
 	dp_run_fill_words(t, old, ranges, nranges, words);
+	if (!adopt)
+		dp_run_begin_all(run, t, old ? ranges : NULL, old ? nranges : 0, words);
 	while ((r = try_session(run, t, &opt, words, nwords, &refused, err)) && refused) {
 		dp_run_leave_out(refused, err);
 		if (!any_left_in(t))
@@ -498,7 +501,7 @@ static void look_at(struct dp_run *run, pid_t pid, bool force, bool caught)
 
 		none.n = 0;
 		rearm(run, t, &none);
-		dp_run_end_kept(t);
+		dp_run_end_kept(run, t);
 	}
 	if (!as_wanted(t, &w) || (force && !t->session && w.n))
 		rearm(run, t, &w);

@@ -52,13 +52,16 @@ void dp_run_forget_kept(struct run_target *t, const struct run_module *m)
 	free(k);
 }
 
-void dp_run_end_kept(struct run_target *t)
+void dp_run_end_kept(struct dp_run *run, struct run_target *t)
 {
 	for (struct run_kept *k; (k = take_kept(t, NULL)); free(k))
-		if (k->generation == k->m->generation)
+		if (k->generation == k->m->generation) {
+			if (k->locals)
+				dp_run_end_body_words(run, t, k->m, k->locals->words);
 			dp_run_keep_ended(k->m, k->locals);
-		else
+		} else {
 			dp_run_free_ended(k->locals);
+		}
 }
 
 void dp_run_keep_words(struct run_target *t, const u64 *old, const struct run_range *ranges, u32 n,
@@ -100,8 +103,10 @@ static void carry_over(const u64 *old, const struct run_range *ranges, u32 n, co
 }
 
 /* A module that the target had before goes on with its words. */
-void dp_run_bring_back(const struct run_target *t, const struct run_range *to, volatile u64 *words)
+bool dp_run_bring_back(const struct run_target *t, const struct run_range *to, volatile u64 *words)
 {
+	bool any = false;
+
 	for (const struct run_kept *k = t->kept; k; k = k->next) {
 		if (k->m != to->m || k->generation != to->generation || !k->locals)
 			continue;
@@ -109,7 +114,9 @@ void dp_run_bring_back(const struct run_target *t, const struct run_range *to, v
 			words[to->locals + i] = k->locals->words[i];
 		for (u32 i = 0; i < to->ngates; i++)
 			words[to->gates + i] = k->gates[i];
+		any = true;
 	}
+	return any;
 }
 
 void dp_run_fill_words(const struct run_target *t, const u64 *old, const struct run_range *ranges, u32 nranges,

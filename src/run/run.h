@@ -97,6 +97,14 @@ u64 dp_run_let_go(const struct dp_run *run);
 void dp_run_limit(struct dp_run *run, u64 n);
 bool dp_run_is_full(const struct dp_run *run);
 
+/*
+ * Bodies that are of the end run now, behind the last hit: probes of such programs are taken out first. Whether a body
+ * has asked for the end.
+ */
+void dp_run_finish(struct dp_run *run);
+bool dp_run_has_ended(const struct dp_run *run);
+u64 dp_run_body_exceptions(const struct dp_run *run); /* that bodies of begin, end and timers have met */
+
 /* Take all probes out and log what they have left; what was counted stays known. */
 void dp_run_stop(struct dp_run *run);
 

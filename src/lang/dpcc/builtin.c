@@ -13,7 +13,7 @@
 #define STRING_MAX_BYTES 256 /* of one text in a record */
 #define MATCHED_BYTES 512    /* of a text that is compared, with its end */
 
-enum argument { NONE, ONE, TWO, TEXT_ONLY, TEXT_AND_ONE, ANY, NAME_ONLY, NAME_AND_ONE, CALL };
+enum argument { NONE, ONE, TWO, TEXT_ONLY, TEXT_AND_ONE, ANY, NAME_ONLY, NAME_AND_ONE, CALL, AGGREGATE };
 
 static const struct builtin {
 	const char *name;
@@ -34,6 +34,7 @@ static const struct builtin {
     {"__call_done", ONE, &dp_cc_type_void, "push d,0;pop lv"},
     {"__code", ONE, &dp_cc_type_code, "nop"},
     {"log_here", NONE, &dp_cc_type_void, NULL},
+    {"__no_record", NONE, &dp_cc_type_void, NULL},
     {"__call_end", CALL, &dp_cc_type_long, NULL},
     {"count", NAME_ONLY, &dp_cc_type_void, NULL},
     {"sum", NAME_AND_ONE, &dp_cc_type_void, NULL},
@@ -44,6 +45,9 @@ static const struct builtin {
     {"quantiles", NAME_AND_ONE, &dp_cc_type_void, NULL},
     {"put", NAME_AND_ONE, &dp_cc_type_void, NULL},
     {"get", NAME_ONLY, &dp_cc_type_long, NULL},
+    {"print", AGGREGATE, &dp_cc_type_void, NULL},
+    {"clear", AGGREGATE, &dp_cc_type_void, NULL},
+    {"end_trace", NONE, &dp_cc_type_void, NULL},
     {"log_mem", TWO, &dp_cc_type_void, NULL},
     {"log_backtrace", ANY, &dp_cc_type_void, NULL},
     {"log_stack", NONE, &dp_cc_type_void, "log st"},
@@ -192,6 +196,13 @@ struct node *dp_cc_parse_builtin(struct dpcc *c, const struct tok *name)
 	n->type = b->type;
 	if (b->args == NAME_ONLY || b->args == NAME_AND_ONE) {
 		dp_cc_parse_aggregate(c, n, b->args == NAME_AND_ONE);
+		dp_cc_expect(c, ")");
+		return n;
+	}
+	if (b->args == AGGREGATE || !strcmp(b->name, "end_trace")) {
+		if (!c->target.body)
+			dp_cc_fail(c, name, E_DPCC_TYPE, "%s() stands in bodies of begin, end and timers", b->name);
+		n->op = b->args == AGGREGATE ? dp_cc_parse_aggregate_name(c) : NULL;
 		dp_cc_expect(c, ")");
 		return n;
 	}
@@ -553,6 +564,8 @@ static bool of_lines(struct dpcc *c, struct node *n)
 			(arg->op ? log_hex : log_value)(c, arg);
 	} else if (!strcmp(name, "log_here")) { /* a record of an event without fields */
 		log_mark(c, new_field(c, n->tok, "nothing"));
+	} else if (!strcmp(name, "__no_record")) { /* unless something is logged */
+		c->counts = true;
 	} else if (!strcmp(name, "__call_begin")) {
 		dp_cc_gen_call_begin(c, n);
 	} else if (!strcmp(name, "__call_end")) {
@@ -561,6 +574,12 @@ static bool of_lines(struct dpcc *c, struct node *n)
 		gen_kept(c, n);
 	} else if (!strcmp(name, "$matches")) {
 		gen_matches(c, n);
+	} else if (!strcmp(name, "print")) {
+		dp_cc_gen_ask(c, DP_CONTROL_PRINT, n->op);
+	} else if (!strcmp(name, "clear")) {
+		dp_cc_gen_ask(c, DP_CONTROL_CLEAR, n->op);
+	} else if (!strcmp(name, "end_trace")) {
+		dp_cc_gen_ask(c, DP_CONTROL_STOP, NULL);
 	} else {
 		return !strcmp(name, "log_event");
 	}
@@ -618,6 +637,8 @@ void dp_cc_gen_builtin(struct dpcc *c, struct node *n, bool want)
 		b++;
 	if (want && n->type->kind == TY_VOID)
 		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "'%s' returns nothing", n->text);
+	if (n->tok && n->tok->line)
+		c->here = n->tok;
 	c->traces |= !strcmp(n->text, "log_stack");
 	c->logs |= c->traces;
 	if (b->code) {

@@ -505,6 +505,20 @@ static void refuse_unknown(struct dpcc *c, const struct tok *t, const char *name
 		refuse(c, t, name, unknown, "choose processes by --cgroup PATH; $pid tells them apart");
 }
 
+/* ---- in bodies that belong to no hit ---- */
+
+struct node *dp_cc_body_word(struct dpcc *c, const struct tok *t, const char *name, bool needed)
+{
+	static const char *const known[] = {"pid", "ppid", "uid", "comm", "time"};
+
+	for (u32 i = 0; i < DP_ARRAY_SIZE(known); i++)
+		if (!strcmp(name, known[i]))
+			return dp_cc_context(c, t, name);
+	if (needed)
+		dp_cc_fail(c, t, E_DPCC_BODY, "$%.60s", name);
+	return NULL;
+}
+
 /* ---- all of them ---- */
 
 struct node *dp_cc_context(struct dpcc *c, const struct tok *t, const char *name)

@@ -272,3 +272,31 @@ void dp_cc_gen_aggregate(struct dpcc *c, const struct node *n)
 	gen_index(c, a, keys);
 	dp_cc_emit(c, "fold lv,%u", a->kind);
 }
+
+/* ---- in bodies ---- */
+
+const char *dp_cc_parse_aggregate_name(struct dpcc *c)
+{
+	const struct tok *t = dp_cc_peek(c);
+	const char *name = dp_cc_parse_word(c);
+
+	for (const struct aggregate *a = c->aggregates; a; a = a->next)
+		if (!strcmp(a->a.name, name))
+			return name;
+	if (dp_cc_find_var(c, t))
+		dp_cc_fail(c, t, E_DPCC_NAME, "'%.60s' is a variable: log(%.60s) shows it, %.60s = 0 clears it", name,
+			   name, name);
+	dp_cc_fail(c, t, E_DPCC_NAME, "there is no aggregate '%.60s'", name);
+}
+
+void dp_cc_gen_ask(struct dpcc *c, enum dp_control_op op, const char *name)
+{
+	c->in_helpers = true; /* an address that no memory has */
+	if (!name)
+		dp_cc_emit(c, "push d,0x%llx;push mem,u8;ros 1", (unsigned long long)dp_control_ask(op, 0));
+	for (const struct aggregate *a = name ? c->aggregates : NULL; a; a = a->next)
+		if (!strcmp(a->a.name, name))
+			dp_cc_emit(c, "push d,0x%llx;push mem,u8;ros 1",
+				   (unsigned long long)dp_control_ask(op, a->a.index));
+	c->in_helpers = false;
+}

@@ -185,6 +185,7 @@ struct target {           /* one probed instruction */
 	u64 watched;                  /* bytes of memory; it runs at accesses to them. 0: it is an instruction */
 	const char *watched_as;       /* the variable that they are; NULL: none whose type is known */
 	const struct dp_static *note; /* it is a static probe; NULL: it is none */
+	const char *body;             /* when it runs, as `run =` has it: it is no instruction; NULL: it is one */
 	bool is_call;                 /* it calls the system, or, is_return, stands behind one that does */
 	bool is_one_call;             /* always the same call, of this number */
 	u32 call;
@@ -221,6 +222,8 @@ struct dpcc {
 	struct call *calls; /* over all passes */
 	const char *event;  /* the record is shown as one of this event; NULL: as a program's */
 	struct type *call_names, *error_names, *call_sets; /* of system calls, over all passes */
+	const struct tok *here;                            /* what code is made for: for messages */
+	bool in_helpers;                                   /* what they do depends on whom they are called for */
 	bool bare; /* words without $ may be variables of the program: in log_probe_expr */
 
 	/* tables of one pass */
@@ -270,6 +273,9 @@ _Noreturn void dp_cc_fail(struct dpcc *c, const struct tok *t, enum dp_code code
 /* An error that another part has filled in, at a token. */
 _Noreturn void dp_cc_refail(struct dpcc *c, const struct tok *t, const struct dp_error *why);
 void dp_cc_lex(struct dpcc *c, const struct rpn_source *s);
+
+/* line-bodies.c: 1s, 100ms: nanoseconds; false: it is no time, or out of bounds. */
+bool dp_cc_period(const char *text, u64 *ns);
 
 /* file-lines.c: event lines of c->src become handlers. */
 void dp_cc_file_lines(struct dpcc *c);
@@ -343,6 +349,8 @@ int dp_cc_static_operand(struct dp_module *m, const struct dp_static *s, u32 n, 
 #define CALL_VALUES_MAX 15
 /* $pid and the like; NULL: the name means nothing of this kind. */
 struct node *dp_cc_context(struct dpcc *c, const struct tok *t, const char *name);
+/* The same where no probe is hit: in bodies of begin, end and timers. */
+struct node *dp_cc_body_word(struct dpcc *c, const struct tok *t, const char *name, bool needed);
 /* $comm and $backtrace have no value: they are logged, compared and taken as keys only. */
 bool dp_cc_is_comm(const struct node *n);
 bool dp_cc_is_chain(const struct node *n);

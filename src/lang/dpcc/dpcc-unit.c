@@ -337,7 +337,14 @@ static void compile(struct unit *u, const char *path)
 		dp_cc_fail(c, NULL, E_DPCC_PRAGMA, "%.100s: #pragma PROBEPOINT_LOCATION(\"PLACE\") is missing", path);
 	open_subject(u);
 	for (const struct place_def *d = u->places; d; d = d->next)
-		dp_cc_unit_place(u, d);
+		if (!dp_cc_unit_is_moment(d))
+			dp_cc_unit_place(u, d);
+	if (!u->nprobes && !c->opt->vars_at)
+		dp_cc_fail(c, NULL, E_DPCC_PRAGMA, "%.100s: there are bodies of begin, end and timers, and no probe",
+			   path);
+	for (const struct place_def *d = u->places; d; d = d->next) /* aggregates of all probes are known */
+		if (dp_cc_unit_is_moment(d))
+			dp_cc_unit_place(u, d);
 	if (c->opt->tree || c->opt->vars_at) {
 		dp_cc_buf_add(c, &out, c->all.s ? c->all.s : "", c->all.n);
 	} else {

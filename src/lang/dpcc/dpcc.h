@@ -57,8 +57,8 @@ void dp_cc_result_free(struct dpcc_result *res);
  */
 bool dp_cc_line_says_more(const char *text);
 
-/* begin { NAME = NUMBER; ... }: variables for the bodies of a module. */
-bool dp_cc_line_is_begin(const char *text);
+/* begin { ... }, end { ... }, i:1s ...: of no place, and for the bodies of all modules. */
+bool dp_cc_line_is_body(const char *text);
 
 /* Lines of one module: modname is its path, or what MODNAME has for the kernel; modtype user, kernel or kmod. */
 struct dp_cc_lines;

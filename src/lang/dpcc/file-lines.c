@@ -37,7 +37,7 @@ static bool is_event(const char *text)
 {
 	const char *p = text + strspn(text, " \t"), *end = p + strlen(p);
 
-	if (dp_cc_line_is_begin(p))
+	if (dp_cc_line_is_body(p))
 		return true;
 	while (end > p && isspace((unsigned char)end[-1]))
 		end--;
@@ -116,13 +116,9 @@ static void translate(struct reader *r, const struct rpn_line *line)
 	struct dp_error err = {0};
 	int bad;
 
-	if (dp_cc_line_is_begin(line->text)) {
-		bad = dp_cc_line_variables(&made, line->text, &err);
-	} else {
-		bad = check_module(line->text, &err);
-		if (!bad)
-			bad = dp_cc_line_translate(&made, line->text, ++r->number, &r->taken, &err);
-	}
+	bad = dp_cc_line_is_body(line->text) ? 0 : check_module(line->text, &err);
+	if (!bad)
+		bad = dp_cc_line_translate(&made, line->text, ++r->number, &r->taken, &err);
 	if (!bad)
 		put_made(r, &made, line);
 	dp_cc_out_free(&made);

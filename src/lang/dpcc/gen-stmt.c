@@ -218,6 +218,7 @@ static void comment(struct dpcc *c, const struct node *n)
 void dp_cc_gen_statement(struct dpcc *c, struct node *n)
 {
 	comment(c, n);
+	c->here = n->tok;
 	switch (n->kind) {
 	case N_BLOCK:
 		for (struct node *s = n->a; s; s = s->next)
@@ -357,7 +358,7 @@ const char *dp_cc_event_words(struct dpcc *c)
 	const char *slash = strchr(c->event, '/'), *name = slash + 1;
 	u64 offset = c->target.pc;
 
-	if (c->mod && !c->target.watched) {
+	if (c->mod && !c->target.watched && !c->target.body) {
 		dp_module_symbol_at(c->mod, c->target.pc, &sym);
 		offset -= sym.addr;
 	}
@@ -384,7 +385,9 @@ void dp_cc_gen_program(struct dpcc *c, struct function *handler)
 			more = true;
 		}
 	}
+	c->in_helpers = true;
 	dp_cc_gen_helpers(c);
+	c->in_helpers = false;
 	c->code = &start;
 	gen_literals(c);
 	dp_cc_emit(c, "push d,0;call F_%s", handler->name);
@@ -395,7 +398,7 @@ void dp_cc_gen_program(struct dpcc *c, struct function *handler)
 		dp_cc_put_label(c, drop);
 		dp_cc_emit(c, "abort");
 	} else {
-		dp_cc_emit(c, c->counts && !c->traces ? "abort" : "exit");
+		dp_cc_emit(c, (c->counts || c->target.body) && !c->traces ? "abort" : "exit");
 	}
 	if (c->event)
 		dp_cc_buf_put(c, &c->all, "field = event %s\n", dp_cc_event_words(c));

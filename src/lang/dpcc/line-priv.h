@@ -37,6 +37,7 @@ struct line {
 	struct line_names *taken;
 	const char *text;
 	u32 number, behind; /* behind: its head */
+	char moment[32];    /* of a line without a place: when it runs; "" */
 	struct dp_event ev;
 	struct dp_error *err;
 
@@ -54,6 +55,8 @@ struct line {
 	bool knows_call;                    /* of the handler that is written: it knows which call it is */
 	u32 names[64], nnames;              /* $NAME that may be a parameter: where the name begins */
 
+	u32 declared[64], ndeclared; /* by begin { }: where each name stands */
+
 	struct out_text body, tail, condition;
 };
 
@@ -68,7 +71,9 @@ void dp_cc_out_put(struct out_text *o, u32 at, const char *fmt, ...) DP_PRINTF(3
 void dp_cc_out_append(struct out_text *o, const struct out_text *from);
 void dp_cc_out_free(struct out_text *o);
 
-int dp_cc_line_variables(struct out_text *o, const char *text, struct dp_error *err); /* of `begin { ... }` */
+/* line-bodies.c: lines that are of no place. What begin { } declares goes to o; the handler comes last. */
+int dp_cc_line_moment(struct line *l, struct out_text *o);
+void dp_cc_line_put_moment(struct line *l, struct out_text *o);
 
 /* line-expr.c. hex (may be NULL): whether the value is better shown in hexadecimal. */
 int dp_cc_line_expr(struct line *l, u32 from, u32 to, struct out_text *o, bool *hex);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/*
- * What all that read event lines need: texts that remember where in the line they come from, words, mistakes; lines of
- * variables.
- */
+/* What all that read event lines need: texts that remember where in the line they come from, words, mistakes. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,45 +114,4 @@ u32 dp_cc_step(const char *text, u32 at)
 	while (text[at] && text[at] != ')' && text[at] != ']' && text[at] != '}')
 		at = dp_cc_step(text, at);
 	return text[at] ? at + 1 : at;
-}
-
-/* ---- variables of all bodies ---- */
-
-/* begin { NAME = NUMBER; KEYS(N); ... }: variables of all bodies with their first values, and how large tables are. */
-bool dp_cc_line_is_begin(const char *text)
-{
-	return !strncmp(text, "begin", 5) && text[5 + strspn(text + 5, " \t")] == '{';
-}
-
-int dp_cc_line_variables(struct out_text *o, const char *text, struct dp_error *err)
-{
-	u32 at = (u32)(strchr(text, '{') - text) + 1;
-
-	for (;;) {
-		u32 n, start;
-
-		at += (u32)strspn(text + at, " \t;");
-		n = dp_cc_word_len(text + at);
-		if (text[at] == '}' && !text[at + 1 + strspn(text + at + 1, " \t")])
-			return o->failed ? dp_fail(err, E_EVENT_MEMORY, "the line") : 0;
-		start = at;
-		at += n + (u32)strspn(text + at + n, " \t");
-		if (n == 4 && !strncmp(text + start, "KEYS", 4) && text[at] == '(') {
-			at += (u32)strcspn(text + at, ";}");
-			dp_cc_out_put(o, start, "\n#pragma ");
-			dp_cc_out_add(o, text + start, at - start, start, true);
-			dp_cc_out_put(o, at, "\n");
-			continue;
-		}
-		if (!n || text[at] != '=') {
-			dp_fail(err, E_DPCC_SYNTAX, "begin takes NAME = NUMBER; KEYS(NUMBER); and ends with }");
-			dp_error_column(err, (int)start);
-			return -EINVAL;
-		}
-		dp_cc_out_put(o, start, "long ");
-		while (text[at] && text[at] != ';' && text[at] != '}')
-			at++;
-		dp_cc_out_add(o, text + start, at - start, start, true);
-		dp_cc_out_put(o, at, "; ");
-	}
 }

@@ -428,6 +428,7 @@ static int parse_item(struct line *l, u32 *at)
 		if (l->text[end - 1] != '}' || l->text[skip_blanks(l->text, end)])
 			return dp_cc_line_fail(l, *at, E_DPCC_SYNTAX, "a body ends the line, with its }");
 		*at = skip_blanks(l->text, end);
+		dp_cc_out_put(&l->body, (u32)(p - l->text), "__no_record(); ");
 		return dp_cc_line_body(l, (u32)(p - l->text), end);
 	}
 	end = item_end(l->text, *at, equals || is_skip);
@@ -547,10 +548,10 @@ int dp_cc_line_translate(struct out_text *o, const char *text, u32 number, struc
 	l->taken = taken;
 	l->number = number;
 	l->err = err;
-	r = dp_event_head(&l->ev, text, &l->behind, err);
+	r = dp_cc_line_is_body(text) ? dp_cc_line_moment(l, o) : dp_event_head(&l->ev, text, &l->behind, err);
 	if (!r && l->ev.is_call)
 		r = dp_cc_line_calls(l);
-	if (!r && l->ev.loc.kind == DP_LOC_ADDRESS)
+	if (!r && !*l->moment && l->ev.loc.kind == DP_LOC_ADDRESS)
 		r = dp_cc_line_fail(l, (u32)l->ev.loc.column, E_EVENT_LOCATION,
 				    "names are known in functions: give one");
 	if (!r)
@@ -559,7 +560,7 @@ int dp_cc_line_translate(struct out_text *o, const char *text, u32 number, struc
 		r = dp_cc_line_fail(l, l->duration_at, E_EVENT_VAR,
 				    "$duration is known where a function returns: r FUNCTION");
 	if (!r)
-		(l->ev.is_call ? dp_cc_line_put_calls : put_handler)(l, o);
+		(*l->moment ? dp_cc_line_put_moment : l->ev.is_call ? dp_cc_line_put_calls : put_handler)(l, o);
 	if (!r && (o->failed || l->body.failed || l->tail.failed || l->condition.failed))
 		r = dp_fail(err, E_EVENT_MEMORY, "the line");
 	for (u32 i = 0; i < DP_ARRAY_SIZE(l->fields); i++)

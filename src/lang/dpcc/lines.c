@@ -47,7 +47,6 @@ void dp_cc_lines_free(struct dp_cc_lines *ls)
 int dp_cc_lines_add(struct dp_cc_lines *ls, const char *text, struct dp_error *err)
 {
 	struct one *v = realloc(ls->v, (ls->n + 1) * sizeof(*v)), *one;
-	int r;
 
 	if (!v)
 		return dp_fail(err, E_EVENT_MEMORY, "the line");
@@ -57,11 +56,7 @@ int dp_cc_lines_add(struct dp_cc_lines *ls, const char *text, struct dp_error *e
 	if (!one->text)
 		return dp_fail(err, E_EVENT_MEMORY, "the line");
 	ls->n++;
-	r = dp_cc_line_is_begin(text) ? dp_cc_line_variables(&one->out, text, err)
-				      : dp_cc_line_translate(&one->out, text, ls->n, &ls->taken, err);
-	if (dp_cc_line_is_begin(text))
-		dp_cc_out_put(&one->out, 0, "\n");
-	return r;
+	return dp_cc_line_translate(&one->out, text, ls->n, &ls->taken, err);
 }
 
 static char *all_text(const struct dp_cc_lines *ls)

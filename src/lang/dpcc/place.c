@@ -181,8 +181,10 @@ static void one_probe(struct unit *u, const struct place_def *d, struct target t
 	}
 	/* Exits of a module's function are instructions of their own; the kernel host finds them itself. */
 	dp_cc_buf_put(c, &c->all, "\n// %s%s%s\n%s = %s\n%s", d->location, *where ? " at " : "", where,
-		      is_watch(d) ? "watchpoint" : "offset", offset,
-		      target.func && target.is_return ? "at = return\n" : "");
+		      is_watch(d)   ? "watchpoint"
+		      : target.body ? "run"
+				    : "offset",
+		      offset, target.func && target.is_return ? "at = return\n" : "");
 	if (!strstr(d->options, "minor = "))
 		dp_cc_buf_put(c, &c->all, "minor = %u\n", u->nprobes + 1);
 	dp_cc_buf_put(c, &c->all, "%s", d->options);
@@ -548,6 +550,28 @@ static void watch_place(struct unit *u, const struct place_def *d, const struct 
 	one_probe(u, d, target, "", d->location + 2);
 }
 
+/* i begin, i end, i 1s, i 100ms: bodies that belong to no hit. */
+bool dp_cc_unit_is_moment(const struct place_def *d)
+{
+	return d->location[0] == 'i' && d->location[1] == ' ';
+}
+
+static void moment_place(struct unit *u, const struct place_def *d, const struct tok *where)
+{
+	const char *p = d->location + 2;
+	struct target target = {.body = p};
+	u64 ns;
+
+	if (!strcmp(p, "begin") || !strcmp(p, "end")) {
+		one_probe(u, d, target, "", p);
+		return;
+	}
+	if (!dp_cc_period(p, &ns))
+		dp_cc_fail(&u->c, where, E_DPCC_PRAGMA, "a moment is begin, end or a time from 1ms to 86400s");
+	target.body = dp_cc_format(&u->c, "%llu", (unsigned long long)ns);
+	one_probe(u, d, target, "", target.body);
+}
+
 void dp_cc_unit_place(struct unit *u, const struct place_def *d)
 {
 	struct tok where = dp_cc_pragma_token(d->line, d->line->text);
@@ -560,6 +584,10 @@ void dp_cc_unit_place(struct unit *u, const struct place_def *d)
 		dp_cc_fail(&u->c, &where, E_DPCC_PRAGMA, "a PROBEPOINT_HANDLER for %.60s is missing", d->location);
 	if (is_watch(d)) {
 		watch_place(u, d, &where);
+		return;
+	}
+	if (dp_cc_unit_is_moment(d)) {
+		moment_place(u, d, &where);
 		return;
 	}
 	if (is_call(d)) {

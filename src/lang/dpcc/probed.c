@@ -151,8 +151,11 @@ bool dp_cc_at_entry(const struct dpcc *c)
 /* In event lines $pid and the like are what they always were; in handlers the program's own variable goes first. */
 struct node *dp_cc_probed(struct dpcc *c, const struct tok *t, const char *name, bool needed)
 {
-	struct node *n = c->event ? dp_cc_context(c, t, name) : NULL;
+	struct node *n;
 
+	if (c->target.body)
+		return dp_cc_body_word(c, t, name, needed);
+	n = c->event ? dp_cc_context(c, t, name) : NULL;
 	if (n)
 		return n;
 	n = dp_cc_variable(c, t, name, false);

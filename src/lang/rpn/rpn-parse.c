@@ -517,6 +517,8 @@ static int end_probe(struct parser *p)
 
 	if (!probe)
 		return 0;
+	if (dp_rpn_is_body(probe) && (probe->at_return || probe->has_opcode))
+		return dp_rpn_fail(p->err, p->line, E_RPN_PLACE, "a body has no return and no opcode");
 	if (probe->place == DP_RPN_LINE && probe->at_return)
 		return dp_rpn_fail(p->err, p->line, E_RPN_VALUE, "a line has no return");
 	r = end_watch(p);
@@ -559,27 +561,43 @@ static int end_probe(struct parser *p)
 	return r;
 }
 
-/* key: offset, address or watchpoint. */
+/* begin, end, or a number of nanoseconds. */
+static int set_moment(struct parser *p, const char *value)
+{
+	s64 ns;
+	int r;
+
+	p->probe->place = !strcmp(value, "begin") ? DP_RPN_BEGIN : !strcmp(value, "end") ? DP_RPN_END : DP_RPN_TIMER;
+	if (p->probe->place != DP_RPN_TIMER)
+		return 0;
+	r = number(p, value, DP_RPN_TIMER_MIN, DP_RPN_TIMER_MAX, &ns);
+	p->probe->offset = r ? 0 : ns;
+	return r;
+}
+
+/* key: offset, address, watchpoint or run. */
 static int begin_probe(struct parser *p, const struct rpn_token *key, const char *value)
 {
 	struct dp_rpn_unit *u = p->u;
-	struct dp_rpn_probe *v;
+	bool is_body = dp_rpn_is(key, "run");
+	struct dp_rpn_probe *v, **all = is_body ? &u->bodies : &u->probes;
+	u32 *n = is_body ? &u->nbodies : &u->nprobes, most = is_body ? DP_RPN_BODIES_MAX : DP_RPN_PROBES_MAX;
 	int r = end_probe(p);
 
 	if (r)
 		return r;
-	if (!u->nprobes && p->may_suspend) {
+	if (!u->nprobes && !u->nbodies && p->may_suspend) {
 		if (u->nlocals == DP_LOCALS_MAX)
 			return dp_rpn_fail(p->err, p->line, E_RPN_VALUE, "no variable is left for suspend and resume");
 		p->suspended = (int)u->nlocals++;
 	}
-	if (u->nprobes == DP_RPN_PROBES_MAX)
-		return dp_rpn_fail(p->err, p->line, E_RPN_VALUE, "more than %u probes", DP_RPN_PROBES_MAX);
-	v = realloc(u->probes, (u->nprobes + 1) * sizeof(*v));
+	if (*n == most)
+		return dp_rpn_fail(p->err, p->line, E_RPN_VALUE, "more than %u of this kind", most);
+	v = realloc(*all, (*n + 1) * sizeof(*v));
 	if (!v)
 		return dp_rpn_fail(p->err, p->line, E_RPN_MEMORY, "probe");
-	u->probes = v;
-	p->probe = &v[u->nprobes++];
+	*all = v;
+	p->probe = &v[(*n)++];
 	memset(p->probe, 0, sizeof(*p->probe));
 	p->probe->line = p->line->line;
 	p->probe->prog.rpn.ex_mask = DP_RPN | DP_EX_DEFAULT;
@@ -589,21 +607,25 @@ static int begin_probe(struct parser *p, const struct rpn_token *key, const char
 	p->as = dp_rpn_asm_new(p->suspended);
 	if (!p->as || (p->layouts && !p->probe->described))
 		return dp_rpn_fail(p->err, p->line, E_RPN_MEMORY, "probe");
+	if (is_body)
+		return set_moment(p, value);
 	return dp_rpn_is(key, "watchpoint") ? set_memory(p, value) : set_place(p, value, dp_rpn_is(key, "address"));
 }
 
 static int key_value(struct parser *p, const struct rpn_token *key, char *value)
 {
+	static const char *const places[] = {"offset", "address", "watchpoint", "run"};
 	size_t n;
 
 	while (*value == ' ' || *value == '\t')
 		value++;
 	for (n = strlen(value); n && (value[n - 1] == ' ' || value[n - 1] == '\t');)
 		value[--n] = '\0';
-	if (dp_rpn_is(key, "offset") || dp_rpn_is(key, "address") || dp_rpn_is(key, "watchpoint")) {
-		p->key = dp_rpn_is(key, "offset") ? "offset" : dp_rpn_is(key, "address") ? "address" : "watchpoint";
-		return begin_probe(p, key, value);
-	}
+	for (size_t i = 0; i < DP_ARRAY_SIZE(places); i++)
+		if (dp_rpn_is(key, places[i])) {
+			p->key = places[i];
+			return begin_probe(p, key, value);
+		}
 	for (size_t i = 0; i < DP_ARRAY_SIZE(keywords); i++) {
 		if (!dp_rpn_is(key, keywords[i].name))
 			continue;
@@ -733,7 +755,10 @@ void dp_rpn_free(struct dp_rpn_unit *u)
 {
 	for (u32 i = 0; i < u->nprobes; i++)
 		dp_rpn_probe_free(&u->probes[i]);
+	for (u32 i = 0; i < u->nbodies; i++)
+		dp_rpn_probe_free(&u->bodies[i]);
 	free(u->probes);
+	free(u->bodies);
 	free(u->inits);
 	free(u->aggregates);
 	memset(u, 0, sizeof(*u));

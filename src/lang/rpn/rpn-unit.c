@@ -12,7 +12,7 @@
 
 #define FILE_MAX_BYTES (4u << 20)
 #define MAGIC "DPPF\r\n\032"
-#define VERSION 9u
+#define VERSION 10u
 
 int dp_rpn_read(struct dp_rpn_unit *u, const char *path, const struct dp_rpn_define *defines, u32 ndefines,
 		struct dp_error *err)
@@ -54,6 +54,8 @@ int dp_rpn_verify(const struct dp_rpn_unit *u, struct dp_error *err)
 
 	for (u32 i = 0; i < u->nprobes && !r; i++)
 		r = dp_program_verify(&u->probes[i].prog, u->probes[i].at_return, err);
+	for (u32 i = 0; i < u->nbodies && !r; i++)
+		r = dp_program_verify(&u->bodies[i].prog, false, err);
 	return r;
 }
 
@@ -256,6 +258,10 @@ static void list_probe(const struct dp_rpn_unit *u, const struct dp_rpn_probe *p
 		fprintf(out, ":%lld\"", (long long)p->offset);
 	} else if (p->place == DP_RPN_WATCH) {
 		list_name(out, "\nwatchpoint", p->symbol, true);
+	} else if (p->place == DP_RPN_TIMER) {
+		fprintf(out, "\nrun = %lld", (long long)p->offset);
+	} else if (dp_rpn_is_body(p)) {
+		fprintf(out, "\nrun = %s", p->place == DP_RPN_BEGIN ? "begin" : "end");
 	} else {
 		fprintf(out, "\n%s = 0x%llx", p->place == DP_RPN_OFFSET ? "offset" : "address",
 			(unsigned long long)p->offset);
@@ -321,6 +327,8 @@ void dp_rpn_list(const struct dp_rpn_unit *u, FILE *out)
 		fprintf(out, "autostacktrace = yes\n");
 	for (u32 i = 0; i < u->nprobes; i++)
 		list_probe(u, &u->probes[i], out);
+	for (u32 i = 0; i < u->nbodies; i++)
+		list_probe(u, &u->bodies[i], out);
 }
 
 /* ---- objects: magic, version, then fixed structs and the bytes behind them; native byte order
@@ -332,7 +340,7 @@ struct object_head {
 	char name[DP_RPN_NAME_MAX];
 	char build_id[DP_RPN_BUILD_ID_MAX];
 	u32 modtype, major, id, nlocals, nglobals, nprobes;
-	u32 ninits, naggregates;
+	u32 ninits, naggregates, nbodies, pad;
 };
 
 /* Its program's image follows. */
@@ -368,7 +376,8 @@ int dp_rpn_save(const struct dp_rpn_unit *u, void **bytes, size_t *size, struct 
 				   .nglobals = u->nglobals,
 				   .nprobes = u->nprobes,
 				   .ninits = u->ninits,
-				   .naggregates = u->naggregates};
+				   .naggregates = u->naggregates,
+				   .nbodies = u->nbodies};
 	char *buf = NULL;
 	FILE *f = open_memstream(&buf, size);
 	int r = 0;
@@ -382,8 +391,8 @@ int dp_rpn_save(const struct dp_rpn_unit *u, void **bytes, size_t *size, struct 
 		fwrite(u->inits, sizeof(*u->inits), u->ninits, f);
 	if (u->naggregates)
 		fwrite(u->aggregates, sizeof(*u->aggregates), u->naggregates, f);
-	for (u32 i = 0; i < u->nprobes; i++) {
-		const struct dp_rpn_probe *p = &u->probes[i];
+	for (u32 i = 0; i < u->nprobes + u->nbodies; i++) {
+		const struct dp_rpn_probe *p = i < u->nprobes ? &u->probes[i] : &u->bodies[i - u->nprobes];
 		struct object_probe o = {.offset = p->offset,
 					 .place = p->place,
 					 .image = dp_program_image_size(&p->prog),
@@ -460,7 +469,7 @@ static bool load_probe(struct reader *r, struct dp_rpn_probe *p, const struct ob
 	struct dp_error ignored;
 	struct object_probe o;
 
-	if (!take(r, &o, sizeof(o)) || !is_text(o.symbol, sizeof(o.symbol)) || o.place > DP_RPN_WATCH ||
+	if (!take(r, &o, sizeof(o)) || !is_text(o.symbol, sizeof(o.symbol)) || o.place > DP_RPN_TIMER ||
 	    o.image > r->left || dp_program_image_read(&p->prog, r->p, o.image, &ignored))
 		return false;
 	r->p += o.image;
@@ -524,6 +533,12 @@ static bool load_aggregates(struct reader *r, struct dp_rpn_unit *u, u32 n)
 	return true;
 }
 
+static bool is_moment(const struct dp_rpn_probe *p)
+{
+	return dp_rpn_is_body(p) && !p->at_return &&
+	       (p->place != DP_RPN_TIMER || (p->offset >= DP_RPN_TIMER_MIN && p->offset <= DP_RPN_TIMER_MAX));
+}
+
 int dp_rpn_load(struct dp_rpn_unit *u, const void *bytes, size_t size, struct dp_error *err)
 {
 	struct reader r = {bytes, size};
@@ -538,7 +553,8 @@ int dp_rpn_load(struct dp_rpn_unit *u, const void *bytes, size_t size, struct dp
 		return dp_fail(err, E_RPN_OBJECT, "version %u, this command knows %u", head.version, VERSION);
 	if (head.size != size || !is_text(head.name, sizeof(head.name)) || !head.name[0] ||
 	    !is_text(head.build_id, sizeof(head.build_id)) || head.modtype > DP_RPN_KMOD || !head.nprobes ||
-	    head.nprobes > DP_RPN_PROBES_MAX || head.nlocals > DP_LOCALS_MAX || head.nglobals > DP_GLOBALS_MAX)
+	    head.nprobes > DP_RPN_PROBES_MAX || head.nbodies > DP_RPN_BODIES_MAX || head.nlocals > DP_LOCALS_MAX ||
+	    head.nglobals > DP_GLOBALS_MAX)
 		return dp_fail(err, E_RPN_OBJECT, "its head is damaged");
 	memcpy(u->name, head.name, sizeof(u->name));
 	memcpy(u->build_id, head.build_id, sizeof(u->build_id));
@@ -548,8 +564,9 @@ int dp_rpn_load(struct dp_rpn_unit *u, const void *bytes, size_t size, struct dp
 	u->nlocals = head.nlocals;
 	u->nglobals = head.nglobals;
 	u->probes = calloc(head.nprobes, sizeof(*u->probes));
+	u->bodies = calloc(head.nbodies + 1, sizeof(*u->bodies));
 	u->inits = calloc((head.ninits <= DP_LOCALS_MAX ? head.ninits : 0) + 1, sizeof(*u->inits));
-	good = u->probes && u->inits && head.ninits <= DP_LOCALS_MAX &&
+	good = u->probes && u->bodies && u->inits && head.ninits <= DP_LOCALS_MAX &&
 	       take(&r, u->inits, head.ninits * sizeof(*u->inits));
 	u->ninits = good ? head.ninits : 0;
 	for (u32 i = 0; i < u->ninits; i++)
@@ -557,8 +574,13 @@ int dp_rpn_load(struct dp_rpn_unit *u, const void *bytes, size_t size, struct dp
 	good = good && load_aggregates(&r, u, head.naggregates);
 	for (u32 i = 0; i < head.nprobes && good; i++) {
 		u->nprobes++;
-		good = load_probe(&r, &u->probes[i], &head);
+		good = load_probe(&r, &u->probes[i], &head) && !dp_rpn_is_body(&u->probes[i]);
 		u->probes[i].prog.in_kernel = u->modtype != DP_RPN_USER;
+	}
+	for (u32 i = 0; i < head.nbodies && good; i++) {
+		u->nbodies++;
+		good = load_probe(&r, &u->bodies[i], &head) && is_moment(&u->bodies[i]);
+		u->bodies[i].prog.in_kernel = u->modtype != DP_RPN_USER;
 	}
 	ret = good && !r.left ? dp_rpn_verify(u, err) : dp_fail(err, E_RPN_OBJECT, "a probe of it is damaged");
 	if (ret)

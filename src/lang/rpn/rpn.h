@@ -25,6 +25,9 @@ enum dp_rpn_place {
 	DP_RPN_ADDRESS, /* address = N: run-time address */
 	DP_RPN_LINE,    /* offset = FILE:LINE; the file in symbol, the line in offset */
 	DP_RPN_WATCH,   /* watchpoint = PLACE: memory; symbol is what an event line has behind its w */
+	DP_RPN_BEGIN,   /* run = begin: by the control side, in front of the first hit of a process; */
+	DP_RPN_END,     /* run = end: behind the last one; */
+	DP_RPN_TIMER,   /* run = N: again and again, every so many nanoseconds (offset) */
 };
 
 /* A word of the code that is the address of a symbol of the probed program: known when it is
@@ -97,7 +100,30 @@ struct dp_rpn_unit {                /* one probe program: a header and its probe
 	u32 naggregates;
 	struct dp_rpn_probe *probes;
 	u32 nprobes;
+	struct dp_rpn_probe *bodies; /* run by the control side, on the same variables */
+	u32 nbodies;
 };
+
+#define DP_RPN_TIMER_MIN 1000000ll /* nanoseconds */
+#define DP_RPN_TIMER_MAX 86400000000000ll
+#define DP_RPN_BODIES_MAX 64
+
+/*
+ * What a body asks of the control side: it reads a byte of an address that no memory has, these in its upper half, the
+ * operation and an aggregate (its index) in the lower one.
+ */
+#define DP_CONTROL_TAG 0xd0b3u
+enum dp_control_op { DP_CONTROL_PRINT = 1, DP_CONTROL_CLEAR, DP_CONTROL_STOP };
+
+static inline u64 dp_control_ask(enum dp_control_op op, u32 index)
+{
+	return (u64)DP_CONTROL_TAG << 48 | (u64)op << 32 | index;
+}
+
+static inline bool dp_rpn_is_body(const struct dp_rpn_probe *p)
+{
+	return p->place >= DP_RPN_BEGIN;
+}
 
 struct dp_rpn_define { /* -D key = value */
 	const char *key, *value;

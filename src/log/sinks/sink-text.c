@@ -94,6 +94,10 @@ static void begin(struct dp_sink *s, const struct dp_sink_record *r)
 	else if (!ev->is_return || !put_caller(s, &r->view))
 		clean(l, ev->symbol);
 	color(s, PLAIN);
+	if (!ev->symbol[0] && !ev->offset && !ev->is_return) { /* of no place */
+		dp_line_char(l, ':');
+		return;
+	}
 	dp_line_str(l, ev->is_return ? ": <-" : ": @");
 	clean(l, ev->symbol);
 	dp_line_char(l, '+');
