@@ -55,10 +55,14 @@ struct dp_hit_slot {   /* at DP_HIT_SLOT_HEAD from the slot's start */
 	u64 alternate[3]; /* stack_t: what the thread was told about its alternate stack at a missed hit */
 	u64 frame;        /* of the last hit, on the program's stack: without it nobody comes back from that hit */
 	/*
-	 * The hit has stopped the process for a debugger (present.c): 1 while the thread stands in it, and the point's
-	 * address, 0 when a program has sent the thread elsewhere. Once it was sent back, the hit comes again.
+	 * The hit has stopped the process for a debugger (present.c): DP_STOPPED_* while the thread stands in it, and
+	 * the point's address, 0 when a program has sent the thread elsewhere. Once it was sent back, the hit comes
+	 * again.
 	 */
 	u64 stopped, stopped_at;
 };
+
+#define DP_STOPPED_AT_POINT 1 /* the instruction is still to come */
+#define DP_STOPPED_BEHIND 2   /* a watched access has happened: only the end of the hit is to come */
 
 #endif

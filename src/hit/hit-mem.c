@@ -405,7 +405,9 @@ void dp_hit_exit(struct dp_hit *h, u32 facility)
 		h->rec_flags |= DP_REC_STOP;
 }
 
-void dp_hit_stop(void)
+void dp_hit_stop(struct dp_hit_slot *slot, u64 where)
 {
+	*(volatile u64 *)&slot->stopped = where;
 	dp_syscall(SYS_KILL, (u64)dp_syscall(SYS_GETPID, 0, 0, 0, 0, 0, 0), 19 /* SIGSTOP */, 0, 0, 0, 0);
+	*(volatile u64 *)&slot->stopped = 0;
 }

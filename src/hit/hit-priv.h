@@ -49,8 +49,8 @@ void dp_hit_prepare(struct dp_hit_slot *slot, const struct dp_control *ctl);
 /* hit-calls.c: a probe with DP_PROBE_WATCH_BEGIN or _END */
 enum dp_count dp_call_probe(struct dp_hit *h, struct dp_hit_slot *slot, const struct dp_probe_rt *probe);
 
-/* hit-mem.c: the process stands still until somebody continues it. */
-void dp_hit_stop(void);
+/* hit-mem.c: the process stands still until somebody continues it. where: DP_STOPPED_*. */
+void dp_hit_stop(struct dp_hit_slot *slot, u64 where);
 
 /* hit-watch.c */
 struct dp_siginfo;

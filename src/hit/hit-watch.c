@@ -74,7 +74,7 @@ void dp_watch_hit(struct dp_watch_regs *regs, const struct dp_watch_rt *w, void 
 		/* Each value is told once as the new one, and once as the old one, whoever comes between. */
 		regs->old = __atomic_exchange_n(last, regs->now, __ATOMIC_RELAXED);
 	if (dp_hit_probes(&h, slot, w->first, w->n))
-		dp_hit_stop();
+		dp_hit_stop(slot, DP_STOPPED_BEHIND);
 }
 
 u64 dp_home_of(const struct dp_control *ctl, u64 ip)

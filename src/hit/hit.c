@@ -392,9 +392,7 @@ static __attribute__((noinline, cold)) void stop_at(struct dp_hit *h, struct dp_
 	}
 	slot->stopped_at = h->regs->ip == addr ? addr : 0;
 	slot->left = 1; /* the next hit looks */
-	slot->stopped = 1;
-	dp_hit_stop();
-	slot->stopped = 0;
+	dp_hit_stop(slot, DP_STOPPED_AT_POINT);
 	slot->stopped_at = 0;
 }
 

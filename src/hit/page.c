@@ -135,7 +135,7 @@ static void tell(struct dp_hit *h, struct dp_hit_slot *slot, const struct dp_wat
 			dp_hit_read(h, (void *)(w->last + (lo - w->addr) + n), lo + n, (u32)(hi - lo - n));
 	}
 	if (dp_hit_probes(h, slot, w->first, w->n))
-		dp_hit_stop();
+		dp_hit_stop(slot, DP_STOPPED_BEHIND);
 }
 
 /* The first and the last of the watched bytes in [lo, hi) that differ from what was seen last. */

@@ -477,6 +477,67 @@ def inserted(w, path):
                                                          text_of(t.out_path))
 
 
+STOPS = """
+name = watched
+logmax = 100
+watchpoint = counter
+	push r, new; log 1
+	exit 1
+"""
+
+
+def in_the_program(w):
+    """Stopped, in no system call of ours and at no instruction of ours."""
+    with open("/proc/%d/stat" % w.pid) as f:
+        if f.read().split()[2] != "T":
+            return False
+    with open("/proc/%d/syscall" % w.pid) as f:
+        call, *_, ip = f.read().split()
+    with open("/proc/%d/maps" % w.pid) as f:
+        for line in f:
+            lo, hi = (int(end, 16) for end in line.split()[0].split("-"))
+            if lo <= int(ip, 16) < hi:
+                return call == "-1" and line.rstrip().endswith("/watched")
+    return False
+
+
+def stops_behind_the_store(w, n):
+    """The target, told to count once, stops; where gdb finds it, and on it goes."""
+    w.send("inc 1")
+    wait_for(lambda: in_the_program(w), what="a thread behind the store")
+    gdb = shutil.which("gdb")
+    if gdb and n < 2:
+        said = subprocess.run([gdb, "-nx", "-batch", "-p", str(w.pid), "-ex", "bt", "-ex", "p counter"],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
+                              env=dict(os.environ, DEBUGINFOD_URLS="")).stdout
+        assert re.search(r"#0 .*increment \(.*\n#1 .*work \(", said) and "$1 = %d\n" % (n + 1) in said, said
+    os.kill(w.pid, signal.SIGCONT)
+    assert w.answer() == ""
+    return gdb
+
+
+@test
+def stops():
+    """exit 1 at a watchpoint stops the process behind the store, where a debugger finds the program's own frames; it
+    goes on there, and each store is counted once"""
+    need_registers()
+    with tempfile.NamedTemporaryFile("w", suffix=".rpn") as f:
+        f.write(STOPS)
+        f.flush()
+        w = Watched()
+        t = trace_start("-f", f.name, "-p", w.pid)
+        if wait_for(lambda: re.search(r"inserted|E-WATCH-(NONE|PERM)", text_of(t.err_path)),
+                    what="the program").group(1):
+            raise Skip("no watchpoints here")
+        for n in range(20):
+            gdb = stops_behind_the_store(w, n)
+        assert stop(t, signal.SIGINT, 60) == 0, text_of(t.err_path)
+        assert text_of(t.out_path).count("dprobes(1,0) 8 bytes") == 20, text_of(t.out_path)
+        assert not our_mappings(w.pid) and w.end() == (20, 0)
+    if not gdb:
+        raise Skip("no debugger has looked: there is no gdb")
+
+
 CHILDREN = """
 name = watched
 logmax = 100

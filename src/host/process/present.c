@@ -3,6 +3,9 @@
  * `exit 1`: a debugger that comes to the stopped process is to find the thread at the probed instruction, with its
  * registers, not in our code. The thread cannot stop itself there, since it stops in a system call, so it is sent there
  * while it stands. When it goes on, the hit comes again and is passed over (comes_again() in hit/hit.c).
+ *
+ * Behind a watched access the rest of the hit is still to be done: a signal handler returns, or a page is closed again.
+ * The thread does it, step by step, up to the program's next instruction.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -22,6 +25,7 @@
 #define GROUP_STOP (SIGSTOP | PTRACE_EVENT_STOP << 8) /* of a status, without its lowest byte */
 #define LOOKS 5                                       /* a millisecond each, for a thread that stands to say so */
 #define MOST 16                                       /* threads in one turn */
+#define STEPS_MS 100                                  /* for the rest of a hit */
 
 _Static_assert(sizeof(struct dp_regs) == offsetof(struct user_regs_struct, fs_base), "struct user_regs_struct");
 
@@ -61,6 +65,52 @@ static bool is_ours(const struct dp_session *s, u64 ip)
 	return ip - s->region < s->block.ctl.region_hi - s->region;
 }
 
+static bool in_detour(const struct dp_session *s, u64 ip)
+{
+	for (u32 i = 0; i < s->plan.space.nareas; i++)
+		if (ip - s->plan.space.areas[i].lo < s->plan.space.areas[i].hi - s->plan.space.areas[i].lo)
+			return true;
+	return false;
+}
+
+/* One instruction of a thread that is traced and stands. False: it has been detached, or has ended. */
+static bool step(pid_t tid, u64 until)
+{
+	siginfo_t si;
+	int status;
+	pid_t r;
+
+	if (ptrace(PTRACE_SINGLESTEP, tid, 0, 0))
+		return false;
+	do {
+		r = waitpid(tid, &status, __WALL | WNOHANG);
+		if (!r && dp_now_ns() > until)
+			ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+	} while (!r || (r < 0 && errno == EINTR));
+	if (r != tid || !WIFSTOPPED(status))
+		return false;
+	if (status >> 16) /* by an event, no signal */
+		return true;
+	if (WSTOPSIG(status) == SIGTRAP && !ptrace(PTRACE_GETSIGINFO, tid, 0, &si) &&
+	    (si.si_code == TRAP_TRACE || si.si_code == TRAP_BRKPT)) /* the latter behind a system call */
+		return true;
+	ptrace(PTRACE_DETACH, tid, 0, WSTOPSIG(status)); /* a signal of the program's comes first */
+	return false;
+}
+
+/* Whether the thread is traced still. */
+static bool step_out(struct dp_session *s, pid_t tid)
+{
+	u64 until = dp_now_ns() + STEPS_MS * 1000000ull;
+	struct user_regs_struct user;
+
+	while (!ptrace(PTRACE_GETREGS, tid, 0, &user) && dp_now_ns() < until &&
+	       (is_ours(s, dp_user_ip(&user)) || in_detour(s, dp_user_ip(&user))))
+		if (!step(tid, until))
+			return false;
+	return true;
+}
+
 /* To the state that the slot of its thread pointer has for it. */
 static void send_back(struct dp_session *s, pid_t tid, struct dp_hit_stopped *v, const u64 *slots, u32 n)
 {
@@ -70,8 +120,14 @@ static void send_back(struct dp_session *s, pid_t tid, struct dp_hit_stopped *v,
 	if (!seize(tid))
 		return;
 	for (u32 i = 0; i < n && !ptrace(PTRACE_GETREGS, tid, 0, &user); i++) {
-		if (dp_user_thread(&user) != v[i].thread || !is_ours(s, dp_user_ip(&user)) ||
-		    dp_hit_slot_leave(s->pid, slots[i], NULL))
+		if (dp_user_thread(&user) != v[i].thread || !is_ours(s, dp_user_ip(&user)))
+			continue;
+		if (v[i].behind) {
+			if (!step_out(s, tid))
+				return;
+			break;
+		}
+		if (dp_hit_slot_leave(s->pid, slots[i], NULL))
 			continue;
 		memcpy(&now, &user, sizeof(now));
 		v[i].regs.cs = now.cs;

@@ -484,9 +484,10 @@ bool dp_hit_slot_stopped(pid_t via, u64 slot, struct dp_hit_stopped *out)
 	    !dp_process_peek(via, slot + DP_HIT_SLOT_REGS, &out->regs, sizeof(out->regs)))
 		return false;
 	out->thread = head.thread;
+	out->behind = head.stopped != DP_STOPPED_AT_POINT;
 	out->blocked = head.blocked;
 	out->mask = head.mask;
-	return is_user(out->regs.ip) && is_user(out->regs.sp);
+	return out->behind || (is_user(out->regs.ip) && is_user(out->regs.sp));
 }
 
 int dp_hit_slot_leave(pid_t pid, u64 slot, struct dp_error *err)

@@ -116,6 +116,7 @@ bool dp_hit_slot_read(pid_t via, u64 slot, u64 tid_at, struct dp_hit_slot_state 
 /* The thread of that slot has stopped the process in a hit, for a debugger. */
 struct dp_hit_stopped {
 	u64 thread;          /* its thread pointer */
+	bool behind;         /* the access that was watched: nothing of what follows is known */
 	struct dp_regs regs; /* as they are to be when the hit ends: of the general registers, ip and flags */
 	bool blocked;        /* the hit has blocked all signals. The thread's mask was: */
 	u64 mask;
