@@ -246,10 +246,9 @@ char *dp_cmd_split_module(char *text, char **module)
 static void list_image(struct listing *l, const struct dp_process *process, const struct dp_image *image,
 		       const char *name, const char *pattern)
 {
-	char prefix[300], own[290];
+	char prefix[300];
 
-	dp_process_image_name(process, image, own, sizeof(own));
-	snprintf(prefix, sizeof(prefix), "%s:", name ? name : own);
+	snprintf(prefix, sizeof(prefix), "%s:", name ? name : dp_process_image_name(process, image));
 	l->mod = image->mod;
 	l->bias = image->bias;
 	l->prefix = prefix;

@@ -7,11 +7,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "symbols/module-priv.h"
@@ -123,6 +124,14 @@ static bool find_bias(const struct dp_module *m, const struct dp_map *map, u64 *
 	return false;
 }
 
+static bool has_image(const struct dp_process *p, const struct dp_image *im)
+{
+	for (size_t i = 0; i < p->nimages; i++)
+		if (p->images[i].mod == im->mod && p->images[i].bias == im->bias)
+			return true;
+	return false;
+}
+
 /* One that this look has found, or the one before. */
 static struct dp_image *image_of_file(struct dp_process *p, const struct dp_map *map)
 {
@@ -153,6 +162,66 @@ static struct dp_module *module_of(struct dp_process *p, const struct dp_map *ma
 	dp_module_open_fd(&m, fd, map->path, NULL);
 	close(fd);
 	return m;
+}
+
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* The first word of a file of the process's in /proc; empty when it cannot be read. */
+static void read_word(pid_t pid, const char *file, const char *ends, char *buf, size_t size)
+{
+	char path[64];
+	FILE *f;
+
+	dp_format(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+	f = fopen(path, "re");
+	buf[f ? fread(buf, 1, size - 1, f) : 0] = '\0';
+	if (f)
+		fclose(f);
+	buf[strcspn(buf, ends)] = '\0';
+}
+
+/* Whether that path leads to the file, by links too, inside the root directory of the process. resolve: RESOLVE_*. */
+static bool leads_to(const struct dp_process *p, const struct dp_image *img, const char *name, u64 resolve)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | resolve};
+	struct statx st;
+	char path[64];
+	int root, fd, r;
+
+	dp_format(path, sizeof(path), "/proc/%d/root", (int)p->pid);
+	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fd = (int)syscall(SYS_openat2, root, name, &how, sizeof(how));
+	r = statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st);
+	if (fd >= 0)
+		close(fd);
+	if (root >= 0)
+		close(root);
+	return !r && st.stx_ino == img->inode && (st.stx_dev_major == img->dev_major || !img->dev_major);
+}
+
+/* Under which name the program was started, if that was a link to it. */
+static void find_called(struct dp_process *p, const struct dp_image *exe)
+{
+	const char *file = dp_module_path(exe->mod), *base = dp_module_base(exe->mod);
+	char called[PATH_MAX], beside[PATH_MAX], *name;
+
+	read_word(p->pid, "cmdline", " ", called, sizeof(called)); /* a blank: of a title set by the program */
+	if (!*base_of(called) || !strcmp(base_of(called), base))
+		return;
+	/* The path that it was called by, or a name in the same directory, which $PATH has found. */
+	dp_format(beside, sizeof(beside), "%.*s%s", (int)(base - file), file, base_of(called));
+	/*
+	 * The name is the program's own word: a way to a file system that may never answer is not gone. The kernel
+	 * mostly knows the way already (it cannot say so before 5.12).
+	 */
+	name = *called == '/' ? called : beside;
+	if (leads_to(p, exe, name, RESOLVE_CACHED) || leads_to(p, exe, name, RESOLVE_NO_XDEV))
+		dp_format(p->called, sizeof(p->called), "%s", base_of(called));
 }
 
 static bool add_image(struct dp_process *p, const struct dp_map *map, const char *exe)
@@ -187,6 +256,10 @@ static bool add_image(struct dp_process *p, const struct dp_map *map, const char
 	}
 	p->images = v;
 	v[p->nimages++] = img;
+	if (img.is_exe && p->old && has_image(p->old, &img))
+		memcpy(p->called, p->old->called, sizeof(p->called));
+	else if (img.is_exe)
+		find_called(p, &img);
 	return true;
 }
 
@@ -227,14 +300,6 @@ fail:
 	return rc;
 }
 
-static bool has_image(const struct dp_process *p, const struct dp_image *im)
-{
-	for (size_t i = 0; i < p->nimages; i++)
-		if (p->images[i].mod == im->mod && p->images[i].bias == im->bias)
-			return true;
-	return false;
-}
-
 int dp_process_renew(struct dp_process *p, struct dp_error *err)
 {
 	struct dp_process now = {.pid = dp_memory_tid(p->pid), .old = p};
@@ -264,6 +329,7 @@ int dp_process_renew(struct dp_process *p, struct dp_error *err)
 	p->pid = now.pid;
 	p->maps = now.maps;
 	p->images = now.images;
+	memcpy(p->called, now.called, sizeof(p->called));
 	p->nimages = now.nimages;
 	return 0;
 }
@@ -364,27 +430,6 @@ static bool short_name(const char *base, const char *name)
 	return !strncmp(rest, "so", 2) && rest[-1] == '.';
 }
 
-static const char *base_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-/* The first word of a file of the process's in /proc; empty when it cannot be read. */
-static void read_word(pid_t pid, const char *file, const char *ends, char *buf, size_t size)
-{
-	char path[64];
-	FILE *f;
-
-	dp_format(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
-	f = fopen(path, "re");
-	buf[f ? fread(buf, 1, size - 1, f) : 0] = '\0';
-	if (f)
-		fclose(f);
-	buf[strcspn(buf, ends)] = '\0';
-}
-
 /* Debian's redis-server is a link to redis-check-rdb: the name that the program was started by
  * counts too. */
 static bool started_as(pid_t pid, const char *name)
@@ -398,27 +443,9 @@ static bool started_as(pid_t pid, const char *name)
 	return !strcmp(buf, name);
 }
 
-/* A path may be a link: compare what it leads to, inside the root directory of the process. */
-static bool same_path(const struct dp_process *p, const struct dp_image *img, const char *name)
+const char *dp_process_image_name(const struct dp_process *p, const struct dp_image *img)
 {
-	char path[PATH_MAX];
-	struct stat st;
-
-	dp_format(path, sizeof(path), "/proc/%d/root%s", (int)p->pid, name);
-	return !stat(path, &st) && st.st_ino == img->inode && (major(st.st_dev) == img->dev_major || !img->dev_major);
-}
-
-void dp_process_image_name(const struct dp_process *p, const struct dp_image *img, char *buf, size_t size)
-{
-	const char *file = dp_module_path(img->mod), *base = dp_module_base(img->mod);
-	char called[PATH_MAX], beside[PATH_MAX];
-
-	read_word(p->pid, "cmdline", " ", called, sizeof(called));
-	/* The path that it was called by, or a name in the same directory, which $PATH has found. */
-	dp_format(beside, sizeof(beside), "%.*s%s", (int)(base - file), file, base_of(called));
-	if (img->is_exe && *base_of(called) && same_path(p, img, *called == '/' ? called : beside))
-		base = base_of(called);
-	dp_format(buf, size, "%s", base);
+	return img->is_exe && *p->called ? p->called : dp_module_base(img->mod);
 }
 
 static bool name_matches(const struct dp_process *p, const struct dp_image *img, const char *name, int how)
@@ -431,7 +458,7 @@ static bool name_matches(const struct dp_process *p, const struct dp_image *img,
 	case 1:
 		return img->is_exe && (!strcmp(name, "exe") || started_as(p->pid, name));
 	case 2:
-		return name[0] == '/' && same_path(p, img, name);
+		return name[0] == '/' && leads_to(p, img, name, 0);
 	case 3:
 		soname = dp_mod_soname(img->mod);
 		return soname && !strcmp(soname, name);

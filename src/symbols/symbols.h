@@ -165,6 +165,7 @@ struct dp_image { /* one module as mapped into one process */
 
 struct dp_process {
 	pid_t pid;
+	char called[256]; /* the link by which the program was started, without its directory; else empty */
 	struct dp_maps maps;
 	struct dp_image *images;
 	size_t nimages;
@@ -198,7 +199,7 @@ void dp_process_find_lasting(struct dp_process *p);
 struct dp_image *dp_process_image(struct dp_process *p, const char *name, struct dp_error *err);
 struct dp_image *dp_process_image_at(struct dp_process *p, u64 addr);
 /* The last part of its path; of a program that was started by a link, the link's. dp_process_image() knows both. */
-void dp_process_image_name(const struct dp_process *p, const struct dp_image *img, char *buf, size_t size);
+const char *dp_process_image_name(const struct dp_process *p, const struct dp_image *img);
 
 /* What is called, when it is set, with a few words on what takes longer than a second, so that the user can be told. */
 extern void (*dp_module_slow)(const char *what);

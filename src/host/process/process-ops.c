@@ -127,15 +127,16 @@ static int build_id(void *s, enum dp_module_kind kind, const char *module, char 
 
 static bool symbolize(void *s, void **names, u64 addr, char *buf, size_t size)
 {
+	struct dp_process *p = dp_session_process(s);
 	struct dp_image *im;
 
 	if (!*names)
-		*names = dp_symbolizer_new(dp_session_process(s));
+		*names = dp_symbolizer_new(p);
 	if (*names && dp_symbolize(*names, addr, buf, size))
 		return true;
-	im = dp_process_image_at(dp_session_process(s), addr);
+	im = dp_process_image_at(p, addr);
 	if (im) /* of a program without names: as MODULE:0x1234 probes it */
-		snprintf(buf, size, "%s+0x%llx", dp_module_base(im->mod), (unsigned long long)(addr - im->bias));
+		snprintf(buf, size, "%s+0x%llx", dp_process_image_name(p, im), (unsigned long long)(addr - im->bias));
 	return im;
 }
 
