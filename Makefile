@@ -54,6 +54,7 @@ bench:
 	@$(BUILD)/bench/bench-hits -w $(BUILD)/bench $(BUILD)/bench/bench-target
 	@$(BUILD)/bench/bench-rpn
 	@$(BUILD)/bench/bench-arm $(BUILD)/bench/bench-many
+	@$(PYTHON) bench/bench-cost.py $(BUILD)
 
 kernel:
 	@[ -e $(KDIR)/Makefile ] || \

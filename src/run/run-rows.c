@@ -56,7 +56,6 @@ static struct dp_trace_row *row_of(struct dp_trace_row *rows, u32 *n, const stru
 struct dp_trace_row *dp_run_rows(const struct dp_run *run, u32 *n, struct dp_trace_row *total)
 {
 	struct dp_trace_row *rows;
-	bool interpreted = false;
 	u32 most = 1;
 
 	for (struct run_target *t = run->targets; t; t = t->next)
@@ -76,10 +75,10 @@ struct dp_trace_row *dp_run_rows(const struct dp_run *run, u32 *n, struct dp_tra
 				row->counts.v[k] += c.v[k];
 			if (!row->via || m->how[i].via)
 				row->via = via(&m->unit.probes[i], m->how[i].via);
-			interpreted |= m->how[i].interpreted;
+			dp_trace_row_program(row, &m->unit.probes[i].prog, m->how[i].interpreted);
 		}
 	for (u32 i = 0; rows && i < *n; i++)
-		dp_trace_row_finish(&rows[i], interpreted, total);
+		dp_trace_row_finish(&rows[i], total);
 	return rows;
 }
 

@@ -4,16 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/measure/measure.h"
 #include "run/run-trace.h"
-
-/*
- * Rough times of one hit in nanoseconds beside what the machine tells by measuring; `make bench` measures the whole.
- */
-#define COST_HIT 3
-#define COST_RECORD 5
-#define COST_HIT_INTERPRETED 18
-#define COST_RECORD_INTERPRETED 42
 
 const char *dp_trace_row_via(const struct dp_probe_info *info)
 {
@@ -42,25 +33,11 @@ static void put_name(const struct dp_probe_info *info, char *buf, size_t size)
 		snprintf(buf, size, "%s", info->symbol);
 }
 
-static double cost_ns(const struct dp_trace_row *row, bool compiled)
-{
-	u64 records = row->counts.v[DP_COUNT_RECORDED] + row->counts.v[DP_COUNT_LOST];
-	double ns = (double)row->hits * (compiled ? COST_HIT : COST_HIT_INTERPRETED);
-
-	if (records)
-		ns += (double)records * ((compiled ? COST_RECORD : COST_RECORD_INTERPRETED) + dp_measure_stamp_ns());
-	if (row->hits && strstr(row->via, "trap"))
-		ns += (double)row->hits * dp_measure_signal_ns();
-	else if (row->hits && strstr(row->via, "watch"))
-		ns += (double)row->hits * (dp_measure_watch_ns() + dp_measure_signal_ns());
-	return ns;
-}
-
-void dp_trace_row_finish(struct dp_trace_row *row, bool interpreted, struct dp_trace_row *total)
+void dp_trace_row_finish(struct dp_trace_row *row, struct dp_trace_row *total)
 {
 	row->hits = row->counts.v[DP_COUNT_RECORDED] + row->counts.v[DP_COUNT_PASSED] +
 		    row->counts.v[DP_COUNT_FILTERED] + row->counts.v[DP_COUNT_MISSED] + row->counts.v[DP_COUNT_LOST];
-	row->cost_ns = cost_ns(row, !interpreted);
+	row->cost_ns = dp_trace_cost_ns(row);
 	for (int k = 0; k < DP_NCOUNTS; k++)
 		total->counts.v[k] += row->counts.v[k];
 	total->hits += row->hits;
@@ -76,7 +53,8 @@ static void fill(struct dp_trace_row *row, const struct dp_trace *t, u32 i, cons
 	put_name(&p, row->name, sizeof(row->name));
 	row->via = dp_trace_row_via(&p);
 	row->counts = *counts;
-	dp_trace_row_finish(row, p.ncompiled != p.nsites, total);
+	dp_trace_row_program(row, &p.event->prog, p.ncompiled != p.nsites);
+	dp_trace_row_finish(row, total);
 }
 
 struct dp_trace_row *dp_trace_rows(const struct dp_trace *t, struct dp_trace_row *total)

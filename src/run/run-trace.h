@@ -119,14 +119,19 @@ struct dp_trace_row {
 	const char *via; /* how hits come about: "jump", "trap", "exits", "exits+trap" */
 	struct dp_counts counts;
 	u64 hits;
-	double cost_ns; /* an estimate */
+	bool interpreted;           /* its program is not compiled */
+	double run_ns, filtered_ns; /* of a run, and of one that records nothing: beyond what each run takes */
+	double cost_ns;             /* an estimate */
 };
 
 /* A row for each event, and their sum in *total. NULL: no memory. dp_free() it. */
 struct dp_trace_row *dp_trace_rows(const struct dp_trace *t, struct dp_trace_row *total);
 
-/* Of one row: hits and cost_ns, from all else. interpreted: its program is not compiled. Adds it to the sum. */
-void dp_trace_row_finish(struct dp_trace_row *row, bool interpreted, struct dp_trace_row *total);
+/* Of one row: hits and cost_ns, from all else. Adds it to the sum. */
+void dp_trace_row_finish(struct dp_trace_row *row, struct dp_trace_row *total);
+/* run-cost.c: this is the program of the row, or one of its programs; what all hits of the row have cost. */
+void dp_trace_row_program(struct dp_trace_row *row, const struct dp_program *prog, bool interpreted);
+double dp_trace_cost_ns(const struct dp_trace_row *row);
 const char *dp_trace_row_via(const struct dp_probe_info *info);
 
 #endif

@@ -199,6 +199,33 @@ def started_by_a_link():
         r = dprobes("trace", "--json", "--duration", "0.3", "-p", p.pid, "p %s:work" % name, check=0)
         assert {e["task"] for e in json_lines(r.stdout)} == {"called"}, r.stderr
     assert stop(p) == 0
+    strip, = need("strip")
+    subprocess.run([strip, "-o", link + "-file", target("brief")], check=True)
+    os.symlink("called-file", link + "-bare")
+    r = dprobes("trace", "--json", "p plugin_work chain=$backtrace", "--", link + "-bare", check=0,
+                env=dict(os.environ, LD_LIBRARY_PATH=TARGETS))
+    assert re.fullmatch(r"called-bare\+0x[0-9a-f]+", json_lines(r.stdout)[0]["args"]["chain"][1]), r.stdout
+
+
+@test
+def summary():
+    """probes that were never hit are counted, not listed; a share has two digits at most; COST~ goes by what the
+    program of a probe does"""
+    p = ready([target("simple"), "1"])
+    said = dprobes("trace", "-o", "/dev/null", "--duration", "0.4", "-p", p.pid, "p exe:*", "p libc:str*",
+                   "p:deep work c=$backtrace", "p:texts work $comm", check=0).stderr
+    assert stop(p) == 0
+    rows = [line.split() for line in said.splitlines() if re.search(" jump +[0-9]", line)]
+    assert rows and all(int(row[2]) for row in rows), said
+    assert re.search(r"^\d\d probes, \d\d never hit \(not shown\); \d\.\d s; (about|less than) \d+(\.\d\d)? % of "
+                     "one processor$", said, re.M), said
+
+    def cost(name):
+        row = next(row for row in rows if row[0] == name)
+        number, unit = re.fullmatch(r"([\d.]+)([num]?s)", row[-1]).groups()
+        return float(number) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit] / int(row[2])
+
+    assert cost("deep") > cost("work") + 100 and cost("texts") > cost("work"), said
 
 
 @test

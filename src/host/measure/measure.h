@@ -72,6 +72,8 @@ const struct dp_machine *dp_measure_machine(void);
  * watches. 0: it could not be tried.
  */
 double dp_measure_stamp_ns(void);
+double dp_measure_call_ns(void); /* a system call that does next to nothing */
+double dp_measure_read_ns(void); /* a few words of memory, by a system call */
 double dp_measure_signal_ns(void);
 double dp_measure_watch_ns(void);
 

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The estimate of what hits have cost. `make bench` measures it, and compares (bench-cost.py). */
+#include <string.h>
+
+#include "host/measure/measure.h"
+#include "program/code.h"
+#include "program/opcode.h"
+#include "run/run-trace.h"
+
+/* In nanoseconds, beside what is measured on the machine. */
+#define HIT 3
+#define RECORD 5
+#define HIT_INTERPRETED 12
+#define RECORD_INTERPRETED 15
+#define LOADED 2    /* a word, or a piece of a text, that a read of memory has brought */
+#define CALLERS 150 /* a chain of some eight callers */
+#define KEY 8       /* of a table, found again */
+#define COUNTED 30  /* a locked operation */
+#define FOLDED 30   /* into an aggregate */
+
+/* What the instruction takes where it is not a few cycles. *reads: it reads memory. */
+static double cost_of(const struct dp_op_view *op, bool *reads)
+{
+	switch (op->opcode) {
+	case DP_OP_LD8 ... DP_OP_LD64:
+	case DP_OP_PUSH_MEM8 ... DP_OP_PUSH_MEM64:
+	case DP_OP_LOGSTR:
+	case DP_OP_LOGSTR_S:
+	case DP_OP_LOG_STR:
+	case DP_OP_STR:
+	case DP_OP_LOGM:
+	case DP_OP_LOGM_S:
+	case DP_OP_LOG_MRF:
+		*reads = true;
+		return LOADED;
+	case DP_OP_LOGCOMM:
+	case DP_OP_STRCOMM:
+		return 2 * dp_measure_call_ns(); /* prctl() */
+	case DP_OP_LOG_ST:
+	case DP_OP_PUSH_FRAMES:
+		return CALLERS;
+	case DP_OP_INC_LV:
+	case DP_OP_INC_GV:
+		return COUNTED;
+	case DP_OP_FIND_LV:
+		return KEY;
+	case DP_OP_FOLD_LV:
+		return FOLDED;
+	default:
+		return 0;
+	}
+}
+
+void dp_trace_row_program(struct dp_trace_row *row, const struct dp_program *prog, bool interpreted)
+{
+	double ns = 0, filtered = -1;
+	bool reads = false;
+	struct dp_op_view op;
+
+	for (u32 at = 0; at < prog->len && !dp_op_decode(prog->code, prog->len, at, &op); at += op.len) {
+		if (filtered < 0 && (op.opcode == DP_OP_REC || op.opcode == DP_OP_RECM))
+			filtered = reads ? ns + dp_measure_read_ns() : ns;
+		ns += cost_of(&op, &reads);
+	}
+	if (reads) /* what lies close together comes with one read */
+		ns += dp_measure_read_ns();
+	row->interpreted |= interpreted;
+	row->run_ns = DP_MAX(row->run_ns, ns);
+	row->filtered_ns = DP_MAX(row->filtered_ns, filtered < 0 ? ns : filtered);
+}
+
+double dp_trace_cost_ns(const struct dp_trace_row *row)
+{
+	const u64 *v = row->counts.v;
+	u64 records = v[DP_COUNT_RECORDED] + v[DP_COUNT_LOST];
+	double ns = (double)row->hits * (row->interpreted ? HIT_INTERPRETED : HIT);
+
+	if (records)
+		ns += (double)records * ((row->interpreted ? RECORD_INTERPRETED : RECORD) + dp_measure_stamp_ns());
+	ns += (double)(records + v[DP_COUNT_PASSED]) * row->run_ns + (double)v[DP_COUNT_FILTERED] * row->filtered_ns;
+	if (row->hits && strstr(row->via, "trap"))
+		ns += (double)row->hits * dp_measure_signal_ns();
+	else if (row->hits && strstr(row->via, "watch"))
+		ns += (double)row->hits * (dp_measure_watch_ns() + dp_measure_signal_ns());
+	return ns;
+}
