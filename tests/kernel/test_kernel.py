@@ -57,8 +57,8 @@ GROUPS = [
     ("bench", 240, ICOUNT),
 ]
 # The other kernels, and what runs on them when they are not asked for by name.
-OTHERS = {"amd64": ("conformance", "refusals", "ktrace"), "bullseye": ("conformance",),
-          "trixie": ("conformance", "refusals", "patches")}
+OTHERS = {"amd64": ("conformance", "refusals", "ktrace"), "bullseye": ("conformance", "starts"),
+          "trixie": ("conformance", "refusals", "patches", "starts")}
 LEFT_OUT = [("debug", "bench"), ("debug", "ftracetest"), ("amd64", "ftracetest"),
             ("cloud-amd64", "debugger"), ("amd64", "debugger")]
 # What the guest's serial console must show.

@@ -249,4 +249,24 @@ def shadow_stack():
     finish(p)
 
 
+@test
+def shadow_stack_by_its_word():
+    """where the kernel's word is that the program has a shadow stack, it is refused and stays as it is (the word is put
+    in its mouth: a file mounted over /proc/PID/task/TID/status)"""
+    unshare, mount = need("unshare", "mount")
+    p = ready("plain")
+    path = "/proc/%d/task/%d/status" % (p.pid, p.pid)
+    said = re.sub(r"^x86_Thread_features:.*\n", "", text_of(path), flags=re.M)
+    with tempfile.NamedTemporaryFile("w", prefix="dp-status-") as f:
+        f.write(said + "x86_Thread_features:\tshstk wrss\n")
+        f.flush()
+        r = subprocess.run([unshare, "-m", "sh", "-c", '"$0" --bind "$1" "$2" && shift 2 && exec "$@"', mount, f.name,
+                            path, DPROBES, "trace", "--duration", "0.2", "-p", str(p.pid), VISIT],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert r.returncode == 1 and "E-TARGET-SHSTK" in r.stderr and "shstk wrss" in r.stderr, r.stderr
+    unharmed(p)
+    assert trace(p, 0.2, check=0)[1]
+    finish(p)
+
+
 run()
