@@ -290,6 +290,16 @@ bool dp_module_offset_to_addr(const struct dp_module *m, u64 offset, u64 *addr)
 	return false;
 }
 
+bool dp_module_number_to_addr(const struct dp_module *m, u64 number, u64 *addr)
+{
+	u64 offset;
+
+	if (dp_module_offset_to_addr(m, number, addr))
+		return true;
+	*addr = number;
+	return dp_module_addr_to_offset(m, number, &offset);
+}
+
 bool dp_module_addr_to_offset(const struct dp_module *m, u64 addr, u64 *offset)
 {
 	for (size_t i = 0; i < m->nsegs; i++) {

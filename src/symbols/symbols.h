@@ -60,6 +60,8 @@ bool dp_module_has_symtab(const struct dp_module *m); /* false: stripped */
 
 /* File offset <-> link-time address through the PT_LOAD segments; false when outside. */
 bool dp_module_offset_to_addr(const struct dp_module *m, u64 offset, u64 *addr);
+/* What a number names: an offset in the file or, where it is none, a link-time address, as `funcs FILE` shows it. */
+bool dp_module_number_to_addr(const struct dp_module *m, u64 number, u64 *addr);
 bool dp_module_addr_to_offset(const struct dp_module *m, u64 addr, u64 *offset);
 
 /* Lowest p_vaddr of the PT_LOAD segments, rounded down to a page (0 for PIE). */

@@ -250,11 +250,13 @@ def no_names():
 
 @test
 def printed_addresses():
-    """the address that `funcs FILE` prints is a place, also where it is no offset in the file"""
+    """the address that `funcs FILE` prints is a place, also where it is no offset in the file, and in a line with names
+    or values that compile"""
     for name in ("simple", "simple-nopie"):
         at = re.search(r"^([0-9a-f]+) .* work$", dprobes("funcs", target(name), "work", check=0).stdout, re.M).group(1)
-        r = dprobes("trace", "--json", "p exe:0x" + at, "--", target(name), 1, 20, check=0)
-        assert [e["symbol"] for e in json_lines(r.stdout)] == ["work"] * 20, r.stderr
+        for values in ("", " t=$tid"):
+            r = dprobes("trace", "--json", "p exe:0x" + at + values, "--", target(name), 1, 20, check=0)
+            assert [e["symbol"] for e in json_lines(r.stdout)] == ["work"] * 20, r.stderr
 
 
 @test

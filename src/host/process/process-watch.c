@@ -60,7 +60,7 @@ static int find_place(struct dp_session *s, const struct dp_location *loc, struc
 		*im = dp_process_image(&s->proc, loc->module, err);
 		if (!*im)
 			return -dp_error_info(E_MOD_NONE)->number;
-		if (!dp_module_offset_to_addr((*im)->mod, (u64)loc->offset, &out->addr))
+		if (!dp_module_number_to_addr((*im)->mod, (u64)loc->offset, &out->addr))
 			return dp_fail(err, E_SITE_NOTEXT, "offset 0x%llx is in no segment of %s",
 				       (unsigned long long)loc->offset, dp_module_base((*im)->mod));
 		out->addr += (*im)->bias;

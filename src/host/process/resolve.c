@@ -132,15 +132,7 @@ static int find_location(struct dp_session *s, const struct dp_location *loc, st
 			return err ? -dp_error_info(err->code)->number : -ENOENT;
 	}
 	if (loc->kind == DP_LOC_FILE_OFFSET) {
-		u64 offset;
-
-		/*
-		 * An address as `funcs FILE` and others show it is taken as well, where that is no offset in the file.
-		 */
-		if (!dp_module_offset_to_addr(f->im->mod, (u64)loc->offset, &f->link) &&
-		    dp_module_addr_to_offset(f->im->mod, (u64)loc->offset, &offset))
-			f->link = (u64)loc->offset;
-		else if (!dp_module_offset_to_addr(f->im->mod, (u64)loc->offset, &f->link))
+		if (!dp_module_number_to_addr(f->im->mod, (u64)loc->offset, &f->link))
 			return dp_fail(err, E_SITE_NOTEXT, "offset 0x%llx is in no segment of %s",
 				       (unsigned long long)loc->offset, dp_module_base(f->im->mod));
 		dp_module_symbol_at(f->im->mod, f->link, &f->sym);

@@ -624,9 +624,9 @@ void dp_cc_unit_place(struct unit *u, const struct place_def *d)
 		patterns_place(u, d, &where, name, is_return);
 	} else if (is_return) {
 		returns_place(u, d, &where, name);
-	} else if (*name >= '0' && *name <= '9') { /* an offset in the file */
+	} else if (*name >= '0' && *name <= '9') {
 		offset = strtoull(name, &end, 0);
-		if (*end || !dp_module_offset_to_addr(u->c.mod, offset, &offset))
+		if (*end || !dp_module_number_to_addr(u->c.mod, offset, &offset))
 			dp_cc_fail(&u->c, &where, E_DPCC_PRAGMA, "%s is no place in the module", name);
 		probe_at(u, d, offset, false);
 	} else {
