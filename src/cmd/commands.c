@@ -12,8 +12,8 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 				"[OPTIONS] KERNEL-EVENT...\n-f FILE.dpc [-p PID] [OPTIONS]",
 		    .about = "Probe a running process, a program that is started, or the kernel, and show the "
 			     "events. Ctrl-C ends it; the probes are always removed.",
-		    .notes = "Without an EVENT, a started program is shown with its calls of libc that open, start "
-			     "and connect. `dprobes help events` tells what an EVENT is.",
+		    .notes = "Without an EVENT, a started program is traced at the functions of libc that open files, "
+			     "start programs and connect. `dprobes help events` describes events.",
 		    .examples = "dprobes trace -p 1234 'p libc:malloc bytes=%di'\n"
 				"dprobes trace -p redis 'r lookupKey found=$retval if $retval != 0'\n"
 				"dprobes trace -p 1234 'p libc:malloc count by $backtrace' --duration 10\n"
@@ -35,7 +35,7 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 		    .about = "Show who writes to a variable: old and new value, the instruction, its line, its "
 			     "callers. Ctrl-C ends it; the watchpoint is always removed.",
 		    .notes = "VARIABLE is a global or static variable, [MODULE:]NAME, with .FIELD, ->FIELD and "
-			     "[INDEX] behind it where debug information tells the type; or an address. w: writes "
+			     "[INDEX] after it where debug information gives the type; or an address. w: writes "
 			     "(the default), rw: reads and writes, x: execution of a function. Pointers are "
 			     "followed when the watch begins. FUNCTION($ARGUMENT->FIELD) is what an argument leads "
 			     "to, watched until that call returns.",
@@ -83,11 +83,12 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 		  .purpose = "run a recipe: a trace for a question that is asked often",
 		  .synopsis = "[NAME --show]\nNAME -p WHO [OPTIONS] [PARAMETER=VALUE...]\n"
 			      "NAME [OPTIONS] [PARAMETER=VALUE...] -- COMMAND [ARGS]",
-		  .about = "Run a recipe as `dprobes trace` runs its lines; without NAME list all. Ctrl-C ends it; the "
-			   "probes are always removed.",
+		  .about = "Run the lines of a recipe as `dprobes trace` does; without NAME, list all recipes. Ctrl-C "
+			   "ends it; the probes are always removed.",
 		  .notes =
-		      "Recipes are text files NAME.recipe: of dprobes, of the machine in /etc/dprobes/recipes, and "
-		      "your own in ~/.config/dprobes/recipes. `--show` prints one and the trace that does the same.",
+		      "Recipes are text files NAME.recipe: those of dprobes, those of the machine in "
+		      "/etc/dprobes/recipes, and your own in ~/.config/dprobes/recipes. `--show` prints a recipe and "
+		      "the equivalent trace.",
 		  .examples = "dprobes run\n"
 			      "dprobes run malloc-callers -p redis-server --duration 10\n"
 			      "dprobes run syscall-slow min=1ms -- git status\n"
@@ -138,14 +139,14 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 		   .about = "Show all probes in the kernel (without -p), or in a process: those that it has set in "
 			    "itself through libdprobes (kprobes k, jprobes j, return probes r; newest first), then "
 			    "those of a dprobes trace (p, and r with a line for each exit of the function; by "
-			    "address). HOW tells whether a jump or a breakpoint (trap) stands there, WHO has set "
-			    "it: library, or dprobes and its process id.",
+			    "address). HOW shows whether the probe is a jump or a breakpoint (trap), WHO shows who "
+			    "set it: library, or dprobes and its process id.",
 		   .shows = true},
     [VERB_CLEAN] = {.name = "clean",
-		    .purpose = "take away what a dprobes that was killed has left in processes",
+		    .purpose = "remove the probes that a killed dprobes has left in processes",
 		    .synopsis = "-p PID\n--all",
-		    .about = "Take away the probes that a dprobes which was killed has left in a process, or in "
-			     "all; those of one that runs stay."},
+		    .about = "Remove the probes that a killed dprobes has left in a process, or in all processes. "
+			     "Probes of a dprobes that still runs stay."},
     [VERB_HOOKS] = {.name = "hooks",
 		    .purpose = "show the hooks of a process or of the kernel, arm and disarm exits",
 		    .synopsis = "[-p PID] [--json]\n[-p PID] --arm HOOK[:EXIT]... --disarm HOOK[:EXIT]...",
@@ -165,29 +166,29 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 			    "(libdprobes(3)). Source written for the kernel compiles with the headers in "
 			    "include/compat. NAME=VALUE sets the module's parameters. Programs that COMMAND starts "
 			    "do not get the module. The exit status is COMMAND's.\n\nWith -p, load the module into "
-			    "a running process: `dprobes unload` takes it out again. The process must be linked "
+			    "a running process: `dprobes unload` removes it again. The process must be linked "
 			    "dynamically with glibc 2.34 or later, and one of its threads must sleep in a call "
 			    "(poll, read, nanosleep, ...): it starts a thread that loads the module.",
 		   .operand = KIND_FILE},
     [VERB_UNLOAD] = {.name = "unload",
-		     .purpose = "take a probe module out of a process",
+		     .purpose = "unload a probe module from a process",
 		     .synopsis = "FILE.so -p PID",
-		     .about = "Take a probe module out of a running process: its module_exit() function and its "
+		     .about = "Unload a probe module from a running process: its module_exit() function and its "
 			      "destructors run, in a thread that one of the process's sleeping threads starts for "
 			      "it.",
 		     .operand = KIND_FILE},
     [VERB_INSERT] = {.name = "insert",
 		     .frequent = true,
-		     .purpose = "put the probes of a program (.rpn) in place, and keep them there",
+		     .purpose = "insert the probes of a program (.rpn), and keep them in place",
 		     .synopsis = "FILE.rpn [OPTIONS]",
-		     .about = "Put the probes of a probe program in place, and keep them there.",
+		     .about = "Insert the probes of a probe program, and keep them in place.",
 		     .old = "insert",
 		     .old_letter = 'i',
 		     .operand = KIND_FILE},
     [VERB_REMOVE] = {.name = "remove",
-		     .purpose = "take inserted probes out",
+		     .purpose = "remove inserted probes",
 		     .synopsis = "FILE.rpn | --name MODULE | --all [OPTIONS]",
-		     .about = "Take probes out.",
+		     .about = "Remove inserted probes.",
 		     .old = "remove",
 		     .old_letter = 'r',
 		     .operand = KIND_FILE},
@@ -236,10 +237,10 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 		    .old_letter = 'p',
 		    .operand = KIND_FILE},
     [VERB_KERNEL] = {.name = "kernel",
-		     .purpose = "load the kernel module, or take it out",
+		     .purpose = "load the kernel module, or unload it",
 		     .synopsis = "load [--allow-crash] [--allow-debugger] [FILE.ko]\nunload",
-		     .about = "Load the kernel module, or take it out of the kernel.",
-		     .notes = "Without FILE.ko the module of the running kernel is taken, where DKMS installs it.",
+		     .about = "Load the kernel module, or unload it.",
+		     .notes = "Without FILE.ko, the module that DKMS installed for the running kernel is loaded.",
 		     .examples = "dprobes kernel load build/kernel/local/kernel/dprobes.ko\n"
 				 "dprobes kernel unload",
 		     .operand = KIND_FILE,
@@ -248,17 +249,17 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 		     .frequent = true,
 		     .purpose = "show what this machine, a process and the kernel can do for probes",
 		     .synopsis = "[-p PID] [--json]",
-		     .about = "Show what this machine can do for probes: each capability, what was found by trying "
-			      "it, and what follows.",
+		     .about = "Show what this machine can do for probes: each capability, what a trial of it "
+			      "found, and what follows.",
 		     .notes = "Exit status 0: nothing keeps probes from working. Bug reports can quote it.",
 		     .examples = "dprobes doctor\n"
 				 "dprobes doctor -p 1234 --json"},
     [VERB_EXPLAIN] = {.name = "explain",
 		      .frequent = true,
-		      .purpose = "tell what an error code means",
+		      .purpose = "explain an error code",
 		      .synopsis = "[CODE|kernel:FUNCTION|kmod(MODULE):FUNCTION...]",
-		      .about = "Tell what an error code means and what can be done, or what a probe in the kernel "
-			       "would be and why. Without a code: list all.",
+		      .about = "Explain what an error code means and what can be done, or what a probe in the kernel "
+			       "would be and why. Without a code, list all.",
 		      .examples = "dprobes explain E-SITE-MIDINSN\n"
 				  "dprobes explain kernel:schedule",
 		      .shows = true},
@@ -272,9 +273,9 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 #define MODULES (V(REMOVE) | V(QUERY) | V(VARS))
 
 static const struct cmd_option options[] = {
-    {V(RUN), OPT_SHOW, 's', "show", NULL, 0, "print the recipe, and the trace that does the same"},
+    {V(RUN), OPT_SHOW, 's', "show", NULL, 0, "print the recipe and the equivalent trace"},
     {EVENTS, OPT_PID, 'p', "pid", "WHO", KIND_PID, "processes: ids, names, patterns, with commas"},
-    {V(TRACE_PROGRAM), OPT_PID, 'p', "pid", "PID", KIND_PID, "only in this process; the end of it ends the trace"},
+    {V(TRACE_PROGRAM), OPT_PID, 'p', "pid", "PID", KIND_PID, "only in this process; the trace ends with it"},
     {V(WATCH), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process to watch"},
     {V(GRAPH), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process to probe"},
     {V(FUNCS), OPT_PID, 'p', "pid", "PID", KIND_PID, "all modules of this process, with its addresses"},
@@ -287,25 +288,26 @@ static const struct cmd_option options[] = {
     {EVENTS, OPT_ALL, 'a', "all", "FILE", KIND_FILE, "all processes that map FILE, now and later"},
     {EVENTS, OPT_TREE, 0, "tree", NULL, 0, "also what these processes start, other programs too", true},
     {EVENTS, OPT_USER, 0, "user", "NAME", KIND_TEXT, "only processes of this user", true},
-    {EVENTS, OPT_COMM, 0, "comm", "PATTERN", KIND_TEXT, "only those that call themselves so", true},
+    {EVENTS, OPT_COMM, 0, "comm", "PATTERN", KIND_TEXT, "only those whose own name (comm) matches", true},
     {EVENTS, OPT_CGROUP, 0, "cgroup", "PATH", KIND_TEXT, "only those in this control group, or below it", true},
     {EVENTS, OPT_CONTAINER, 0, "container", "ID", KIND_TEXT, "only those of this container (docker, podman, lxc, ...)",
      true},
-    {EVENTS, OPT_UNIT, 0, "unit", "NAME", KIND_TEXT, "only those of this unit of systemd", true},
-    {V(CLEAN), OPT_ALL, 'a', "all", NULL, 0, "all processes that may be looked at"},
+    {EVENTS, OPT_UNIT, 0, "unit", "NAME", KIND_TEXT, "only those of this systemd unit", true},
+    {V(CLEAN), OPT_ALL, 'a', "all", NULL, 0, "all processes that you may inspect"},
     {MODULES, OPT_NAME, 'n', "name", "MODULE", KIND_TEXT, "the module, as its program names it"},
     {MODULES, OPT_ALL, 'a', "all", NULL, 0, "all modules"},
-    {V(FUNCS), OPT_NOT_JUMP, 0, "not-jump", NULL, 0, "only those that a jump does not fit on"},
+    {V(FUNCS), OPT_NOT_JUMP, 0, "not-jump", NULL, 0, "only those where no jump fits"},
 
-    {V(GRAPH) | V(REPORT), OPT_MIN, 0, "min", "TIME", KIND_TEXT, "only calls so long (10us), and those around them"},
-    {V(GRAPH) | V(REPORT), OPT_DEPTH, 0, "depth", "N", KIND_TEXT, "at most so many calls one within the other", true},
+    {V(GRAPH) | V(REPORT), OPT_MIN, 0, "min", "TIME", KIND_TEXT,
+     "only calls of at least TIME (10us) and their callers"},
+    {V(GRAPH) | V(REPORT), OPT_DEPTH, 0, "depth", "N", KIND_TEXT, "at most N nested calls", true},
     {V(GRAPH) | V(REPORT), OPT_ONLY, 0, "only", "FUNCTION", KIND_TEXT,
-     "only calls of this function, and what is within them", true},
-    {V(GRAPH), OPT_RESULTS, 0, "results", NULL, 0, "with what functions return", true},
+     "only calls of this function and the calls in them", true},
+    {V(GRAPH), OPT_RESULTS, 0, "results", NULL, 0, "with the results of functions", true},
     {V(GRAPH) | V(REPORT), OPT_SUMMARY, 0, "summary", NULL, 0, "a table by function and caller, not the tree"},
 
-    {V(TRACE) | V(RECORD), OPT_EVENT, 'e', "event", "EVENT", KIND_TEXT, "an event, as the arguments are, or C", true},
-    {V(TRACE_PROGRAM), OPT_EVENT, 'e', "event", "TEXT", KIND_TEXT, "handlers in C, in the place of a file", true},
+    {V(TRACE) | V(RECORD), OPT_EVENT, 'e', "event", "EVENT", KIND_TEXT, "an event, like the arguments, or C", true},
+    {V(TRACE_PROGRAM), OPT_EVENT, 'e', "event", "TEXT", KIND_TEXT, "handlers in C, instead of a file", true},
     {V(TRACE) | V(RECORD), OPT_FILE, 'f', "file", "FILE", KIND_FILE,
      "events from FILE (-: standard input), or a program"},
     {V(TRACE_PROGRAM), OPT_FILE, 'f', "file", "FILE", KIND_FILE, "the program: .dpc, .rpn or .ppdf"},
@@ -315,7 +317,7 @@ static const struct cmd_option options[] = {
     {LOADS, OPT_GROUP, 'u', "group", "LIST", KIND_TEXT, "only probes of these groups, such as 1,3-5", true},
     {LOADS, OPT_TYPE, 't', "type", "LIST", KIND_TEXT, "only probes of these types", true},
     {LOADS, OPT_MERGE, 'm', "merge", NULL, 0, "add to the probes that the module has"},
-    {LOADS, OPT_REPLACE, 'c', "replace", NULL, 0, "take the place of the probes that the module has"},
+    {LOADS, OPT_REPLACE, 'c', "replace", NULL, 0, "replace the probes that the module has"},
     {LOADS, OPT_NO_OPCODES, 0, "dont-verify-opcodes", NULL, 0, "do not compare opcode = with the code", true},
     {LOADS, OPT_STOP_CPUS, 0, "stop-cpus", NULL, 0, "accepted; nothing needs to be stopped", true},
     {LOADS, OPT_LOG, 'l', "log", "WORDS", KIND_TEXT, "PROCNAME PID UID SSESP CSEIP TSC CPU, or ALL", true},
@@ -340,11 +342,11 @@ static const struct cmd_option options[] = {
     {V(WATCH), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "in this format; only text has callers", true},
     {LOADS, OPT_FORMAT, 0, "format", "FORMAT", KIND_RECORD_FORMAT, "log in this format"},
     {V(VARS), OPT_FORMAT, 0, "format", "FORMAT", KIND_RECORD_FORMAT, "if not text: only aggregates, in this format"},
-    {TRACES, OPT_DURATION, 0, "duration", "SEC", KIND_TEXT, "end after so many seconds"},
-    {EVENTS | V(REPORT), OPT_MAX_EVENTS, 0, "max-events", "N", KIND_TEXT, "end after so many events", true},
-    {EVENTS, OPT_UNTIL, 0, "until", "EVENT", KIND_TEXT, "end with the first of this event", true},
+    {TRACES, OPT_DURATION, 0, "duration", "SEC", KIND_TEXT, "end after SEC seconds"},
+    {EVENTS | V(REPORT), OPT_MAX_EVENTS, 0, "max-events", "N", KIND_TEXT, "end after N events", true},
+    {EVENTS, OPT_UNTIL, 0, "until", "EVENT", KIND_TEXT, "end at the first hit of this event", true},
     {V(TRACE) | V(RUN) | V(TRACE_PROGRAM), OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT,
-     "show the aggregates every so many seconds", true},
+     "show the aggregates every SEC seconds", true},
     {EVENTS, OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that it forks", true},
     {V(WATCH), OPT_CHILDREN, 0, "children", NULL, 0, "also in processes that it forks", true},
     {V(TRACE_PROGRAM) | LOADS, OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that are forked",
@@ -352,12 +354,11 @@ static const struct cmd_option options[] = {
     {EVENTS, OPT_PAGES, 0, "pages", NULL, 0, "watchpoints: any number of bytes, by page protection", true},
     {V(WATCH), OPT_PAGES, 0, "pages", NULL, 0, "any number of bytes, by page protection (writes only)"},
     {V(WATCH), OPT_CALLERS, 0, "callers", "N", KIND_TEXT, "show at most N callers (default 12)", true},
-    {EVENTS | V(GRAPH), OPT_INTERPRET, 0, "interpret", NULL, 0, "run programs by the interpreter, do not compile them",
-     true},
+    {EVENTS | V(GRAPH), OPT_INTERPRET, 0, "interpret", NULL, 0, "interpret programs instead of compiling them", true},
     {LOADS, OPT_JIT, 0, "jit", "on|off|auto", KIND_WORD,
      "compile programs to machine code; auto, the default: where it pays", true},
-    {LOADS, OPT_UPROBES, 0, "uprobes", NULL, 0,
-     "by the kernel's module: all processes that map the file, now and later", true},
+    {LOADS, OPT_UPROBES, 0, "uprobes", NULL, 0, "by the kernel module: all processes that map the file, now and later",
+     true},
     {EVENTS | V(GRAPH), OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits", true},
     {V(TRACE_PROGRAM) | LOADS, OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits", true},
     {EVENTS, OPT_SKIP_REFUSED, 0, "skip-refused", NULL, 0, "trace what can be probed, and list the events that cannot",
@@ -366,14 +367,14 @@ static const struct cmd_option options[] = {
      "bytes of one processor's log ring, such as 4M (default 1M)", true},
 
     {V(BUILD), OPT_OUTFILE, 'o', "outfile", "FILE", KIND_FILE, "write the object to FILE (default: .ppdf for .rpn)"},
-    {V(BUILD), OPT_LIST, 0, "list", NULL, 0, "print the program as it was understood, write nothing"},
+    {V(BUILD), OPT_LIST, 0, "list", NULL, 0, "print the program as it was read, write nothing"},
     {V(QUERY), OPT_EXTENDED, 'x', "extended", NULL, 0, "with the programs"},
     {V(VARS), OPT_INDEX, 'i', "index", "I1-I2", KIND_TEXT, "only variables I1 to I2", true},
     {V(VARS), OPT_LOCAL, 0, "local", NULL, 0, "only local variables", true},
     {V(VARS), OPT_GLOBAL, 0, "global", NULL, 0, "only global variables", true},
     {V(VARS), OPT_RESET, 0, "reset", NULL, 0, "set them to zero instead"},
-    {V(VARS), OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT, "again and again, until Ctrl-C", true},
-    {V(LOG), OPT_FOLLOW, 'f', "follow", NULL, 0, "go on showing what is logged, until Ctrl-C"},
+    {V(VARS), OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT, "repeat every SEC seconds, until Ctrl-C", true},
+    {V(LOG), OPT_FOLLOW, 'f', "follow", NULL, 0, "keep showing what is logged, until Ctrl-C"},
     {V(LOG), OPT_CLEAR, 'c', "clear", NULL, 0, "empty the log"},
     {V(HOOKS), OPT_ARM, 0, "arm", "HOOK[:EXIT]", KIND_TEXT, "arm an exit, or open a hook for probes on HOOK_hook_call"},
     {V(HOOKS), OPT_DISARM, 0, "disarm", "HOOK[:EXIT]", KIND_TEXT, "disarm an exit, or close a hook"},
@@ -382,7 +383,7 @@ static const struct cmd_option options[] = {
     {V(KERNEL), OPT_ALLOW_DEBUGGER, 0, "allow-debugger", NULL, 0,
      "programs may enter the kernel's debugger (`exit 1`)"},
 
-    {EVENTS | V(WATCH) | V(GRAPH), OPT_QUIET, 'q', "quiet", NULL, 0, "nothing but the events, errors and losses"},
+    {EVENTS | V(WATCH) | V(GRAPH), OPT_QUIET, 'q', "quiet", NULL, 0, "only events, errors and losses"},
     {V(TRACE_PROGRAM), OPT_QUIET, 'q', "quiet", NULL, 0, "no notes"},
     {V(REPORT), OPT_QUIET, 'q', "quiet", NULL, 0, "no summary"},
     {V(REPORT), OPT_INFO, 0, "info", NULL, 0, "only when, where and what was recorded, counts"},
