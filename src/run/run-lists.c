@@ -65,6 +65,11 @@ bool dp_run_is_for(const struct run_module *m, pid_t pid)
 	return !m->pid || (m->pid == pid && dp_process_started(pid) == m->pid_started);
 }
 
+bool dp_run_goes_on(const struct run_module *to, const struct run_module *from)
+{
+	return to == from || (to->before == from && to->is_new) || (from->before == to && from->is_new);
+}
+
 u32 dp_run_count_targets(const struct dp_run *run, const struct run_module *m)
 {
 	u32 n = 0;

@@ -186,6 +186,8 @@ struct run_module *dp_run_module_find(struct dp_run *run, const char *name);
 /* Takes the unit; the module is the last one from now on. NULL: no memory. */
 struct run_module *dp_run_module_new(struct dp_run *run, struct dp_rpn_unit *u);
 bool dp_run_is_for(const struct run_module *m, pid_t pid); /* whether it is inserted for that process, or for all */
+/* A module is what another one was, with more probes: variables go on, and the gates of those that both have. */
+bool dp_run_goes_on(const struct run_module *to, const struct run_module *from);
 u32 dp_run_count_targets(const struct dp_run *run, const struct run_module *m);
 /* The counts of a probe over all targets, also those that are gone. */
 void dp_run_counts(const struct dp_run *run, const struct run_module *m, u32 index, struct dp_counts *sum);
@@ -237,8 +239,6 @@ void dp_run_keep_words(struct run_target *t, const u64 *old, const struct run_ra
 /* For the target's ranges as they are now: first values, or those from before. */
 void dp_run_fill_words(const struct run_target *t, const u64 *old, const struct run_range *ranges, u32 nranges,
 		       u64 *words);
-/* A module is what another one was, with more probes: variables go on, and the gates of those that both have. */
-bool dp_run_goes_on(const struct run_module *to, const struct run_module *from);
 bool dp_run_keeps_gate(const struct run_range *to, const struct run_range *from, u32 k);
 /* False: there was nothing to bring back. */
 bool dp_run_bring_back(const struct run_target *t, const struct run_range *to, volatile u64 *words);

@@ -29,11 +29,6 @@ static struct run_kept *take_kept(struct run_target *t, const struct run_module 
 	return k;
 }
 
-bool dp_run_goes_on(const struct run_module *to, const struct run_module *from)
-{
-	return to == from || (to->before == from && to->is_new) || (from->before == to && from->is_new);
-}
-
 bool dp_run_keeps_gate(const struct run_range *to, const struct run_range *from, u32 k)
 {
 	const bool *is_new = to->m->before == from->m ? to->m->is_new : from->m->is_new;
