@@ -253,12 +253,27 @@ bool dp_cmd_home_folder(const char *variable, const char *usual, const char *ins
 	return home && *home == '/' && (size_t)snprintf(path, size, "%s/%s/%s", home, usual, inside) < size;
 }
 
+u64 dp_cmd_bytes(const char *text)
+{
+	char *end;
+	unsigned long long v = strtoull(text, &end, 0);
+	unsigned shift = 0;
+
+	if (*end == 'k' || *end == 'K')
+		shift = 10, end++;
+	else if (*end == 'm' || *end == 'M')
+		shift = 20, end++;
+	else if (*end == 'g' || *end == 'G')
+		shift = 30, end++;
+	return end == text || *end || text[0] == '-' || v > ~0ull >> shift ? 0 : v << shift;
+}
+
 bool dp_cmd_parse_time(const char *text, u64 *ns)
 {
 	static const struct {
 		const char *name;
 		double ns;
-	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}};
 	char *end;
 	double v = strtod(text, &end);
 

@@ -32,17 +32,9 @@ static void catch_signals(void)
 
 static bool parse_size(const char *text, u64 *size)
 {
-	char *end;
-	unsigned long long v = strtoull(text, &end, 0);
-	u64 power = 4096;
+	u64 v = dp_cmd_bytes(text), power = 4096;
 
-	if (*end == 'k' || *end == 'K')
-		v <<= 10, end++;
-	else if (*end == 'm' || *end == 'M')
-		v <<= 20, end++;
-	else if (*end == 'g' || *end == 'G')
-		v <<= 30, end++;
-	if (end == text || *end || text[0] == '-' || !v || v > (u64)1 << 32) {
+	if (!v || v > (u64)1 << 32) {
 		dp_ui_fail(E_CMD_VALUE, "give a size such as 256k or 4M", "'%s' is not a buffer size", text);
 		return false;
 	}
@@ -84,6 +76,11 @@ int dp_cmd_trace_option(struct trace *t, int id, const char *value)
 	case OPT_UNTIL:
 		t->until = value;
 		return 0;
+	case OPT_DUMP_ON:
+	case OPT_KEEP:
+	case OPT_LAST:
+	case OPT_ROTATE:
+		return dp_cmd_record_option(t, id, value);
 	case OPT_OUTPUT:
 		t->out_path = value;
 		return 0;
@@ -220,15 +217,19 @@ int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **arg
 		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "both a process and a command");
 	if (!t->lines.n && t->command)
 		r = use_defaults(t);
-	if (!r && t->until && dp_event_lines_add(&t->lines, t->until, "--until: ", &err)) {
+	if (!r && t->dump_on && t->until)
+		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "--dump-on and --until");
+	t->ends = t->until ? t->until : t->dump_on;
+	if (!r && t->ends && dp_event_lines_add(&t->lines, t->ends, t->until ? "--until: " : "--dump-on: ", &err)) {
 		dp_ui_error(&err, NULL);
 		r = CMD_FAILED;
 	}
 	if (r)
 		return r;
-	if (t->until && t->opt.skip_refused)
+	if (t->ends && t->opt.skip_refused)
 		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them",
-				  "--until and --skip-refused: the trace might wait for an event that was left out");
+				  "%s and --skip-refused: the trace might wait for an event that was left out",
+				  t->until ? "--until" : "--dump-on");
 	in_process = dp_select_any(&t->select) || t->command;
 	dp_event_lines_parse(&t->lines, !in_process);
 	t->compiled = dp_cmd_lines_need_compiler(&t->lines);
@@ -312,7 +313,7 @@ static int add_lines(struct trace *t, bool several, struct event_line **line, st
 			*err = l->err;
 			return -EINVAL;
 		}
-		if (t->until && i == t->lines.n - 1)
+		if (t->ends && i == t->lines.n - 1)
 			m->ends_from = dp_tracee_nprobes(&m->tracee);
 		r = dp_tracee_add(&m->tracee, l->parsed, err);
 		if (r && !l->optional && !t->opt.skip_refused && !(several && is_elsewhere(err)))

@@ -16,7 +16,11 @@ struct trace {
 	char **command;
 	enum dp_format format;
 	bool quiet;
-	const char *until; /* an event that ends the trace; NULL: none */
+	const char *until;       /* an event that ends the trace; NULL: none */
+	const char *dump_on;     /* record --last: one that asks for what is kept; NULL: none */
+	const char *ends;        /* either; the last of the lines */
+	struct dp_chunks chunks; /* of a recording, where run.chunks is set */
+	u64 keep;                /* files of them; 0: all */
 	bool no_summary;
 	bool of_programs; /* the format is one of their records */
 	struct event_lines lines;
@@ -39,6 +43,9 @@ bool dp_cmd_select_one(struct trace *t, pid_t *pid);
 
 /* Options that both have. Returns 0, or CMD_USAGE (told already). */
 int dp_cmd_trace_option(struct trace *t, int id, const char *value);
+
+/* Those of a recording in chunks. Returns 0, or CMD_USAGE (told already). */
+int dp_cmd_record_option(struct trace *t, int id, const char *value);
 
 /* Run lines that are compiled to probe programs, as trace -f runs one. Frees nothing of t. */
 int dp_cmd_trace_lines(struct trace *t);

@@ -142,6 +142,7 @@ bool dp_cmd_parse_processes(const char *text, struct dp_select *s); /* ids, name
 bool dp_cmd_parse_user(const char *text, uid_t *user);
 /* What a user keeps: `inside` the folder that the variable names, else `usual` below $HOME. False: there is no home. */
 bool dp_cmd_home_folder(const char *variable, const char *usual, const char *inside, char *path, size_t size);
+u64 dp_cmd_bytes(const char *text);                /* 4096, 256k, 64M, 1G; 0: it is none */
 bool dp_cmd_parse_time(const char *text, u64 *ns); /* 500ns, 10us, 1.5ms, 1s; says nothing */
 bool dp_cmd_parse_seconds(const char *text, double *seconds);
 /* --min, --depth, --only, --summary. Returns 0, or CMD_USAGE. */

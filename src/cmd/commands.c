@@ -66,6 +66,7 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 			      "on any machine. Ctrl-C ends it; the probes are always removed.",
 		     .notes = "Events are those of `dprobes trace`.",
 		     .examples = "dprobes record -o run.dpt -p 1234 'p libc:malloc bytes=%di' 'r libc:malloc'\n"
+				 "dprobes record -o box.dpt --last 64M -p 1234 'p handle*'\n"
 				 "dprobes report run.dpt\n"
 				 "dprobes report --format perfetto -o run.perfetto run.dpt"},
     [VERB_REPORT] = {.name = "report",
@@ -345,6 +346,10 @@ static const struct cmd_option options[] = {
     {TRACES, OPT_DURATION, 0, "duration", "SEC", KIND_TEXT, "end after SEC seconds"},
     {EVENTS | V(REPORT), OPT_MAX_EVENTS, 0, "max-events", "N", KIND_TEXT, "end after N events", true},
     {EVENTS, OPT_UNTIL, 0, "until", "EVENT", KIND_TEXT, "end at the first hit of this event", true},
+    {V(RECORD), OPT_ROTATE, 0, "rotate", "LIMIT", KIND_TEXT, "start a new file after 100M, or after 10min"},
+    {V(RECORD), OPT_KEEP, 0, "keep", "N", KIND_TEXT, "with --rotate: keep the last N files, remove older ones", true},
+    {V(RECORD), OPT_LAST, 0, "last", "LIMIT", KIND_TEXT, "keep only the last 64M or 30s, in memory"},
+    {V(RECORD), OPT_DUMP_ON, 0, "dump-on", "EVENT", KIND_TEXT, "with --last: write what is kept at each hit", true},
     {V(TRACE) | V(RUN) | V(TRACE_PROGRAM), OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT,
      "show the aggregates every SEC seconds", true},
     {EVENTS, OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that it forks", true},

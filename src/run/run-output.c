@@ -50,6 +50,12 @@ static ssize_t write_some(void *cookie, const char *buf, size_t size)
 	struct dp_output *o = cookie;
 	size_t done = 0;
 
+	if (o->divert) {
+		if (o->divert(o->divert_arg, buf, size))
+			return (ssize_t)size;
+		o->error = o->error ? o->error : ENOMEM;
+		return 0;
+	}
 	while (done < size) {
 		size_t n = next_chunk(o, buf + done, size - done);
 		ssize_t w;
@@ -61,6 +67,7 @@ static ssize_t write_some(void *cookie, const char *buf, size_t size)
 		w = write(o->fd, buf + done, n);
 		if (w > 0) {
 			done += (size_t)w;
+			o->written += (u64)w;
 		} else if (w == 0 || (errno != EINTR && errno != EAGAIN)) {
 			o->error = o->error ? o->error : (w ? errno : EIO);
 			return (ssize_t)done;
@@ -69,18 +76,28 @@ static ssize_t write_some(void *cookie, const char *buf, size_t size)
 	return (ssize_t)done;
 }
 
+static int open_file(struct dp_output *o, const char *path, struct dp_error *err)
+{
+	struct stat st;
+	int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666) : STDOUT_FILENO;
+
+	if (fd < 0)
+		return dp_fail(err, E_OUT_OPEN, "%s: %s", path, strerror(errno));
+	o->fd = fd;
+	o->chunk = !fstat(fd, &st) && S_ISREG(st.st_mode) ? FILE_CHUNK : PIPE_BUF;
+	o->written = 0;
+	return 0;
+}
+
 int dp_output_open(struct dp_output *o, const char *path, volatile sig_atomic_t *stop, struct dp_error *err)
 {
 	cookie_io_functions_t io = {.write = write_some};
-	struct stat st;
+	int r;
 
-	*o = (struct dp_output){.name = path ? path : "standard output", .stop = stop, .fd = STDOUT_FILENO};
-	if (path) {
-		o->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-		if (o->fd < 0)
-			return dp_fail(err, E_OUT_OPEN, "%s: %s", path, strerror(errno));
-	}
-	o->chunk = !fstat(o->fd, &st) && S_ISREG(st.st_mode) ? FILE_CHUNK : PIPE_BUF;
+	*o = (struct dp_output){.name = path ? path : "standard output", .stop = stop};
+	r = open_file(o, path, err);
+	if (r)
+		return r;
 	o->buffer = malloc(BUFFER);
 	o->f = o->buffer ? fopencookie(o, "w", io) : NULL;
 	if (!o->f) {
@@ -91,6 +108,30 @@ int dp_output_open(struct dp_output *o, const char *path, volatile sig_atomic_t 
 	}
 	setvbuf(o->f, o->buffer, _IOFBF, BUFFER);
 	return 0;
+}
+
+int dp_output_next(struct dp_output *o, const char *path, struct dp_error *err)
+{
+	int r = dp_output_flush(o, err), before = o->fd;
+
+	if (!r)
+		r = open_file(o, path, err);
+	if (!r && close(before)) {
+		o->error = errno;
+		r = dp_fail(err, E_OUT_WRITE, "%s: %s", o->name, strerror(errno));
+	}
+	return r;
+}
+
+void dp_output_divert(struct dp_output *o, bool (*to)(void *arg, const char *text, size_t n), void *arg)
+{
+	o->divert = to;
+	o->divert_arg = arg;
+}
+
+bool dp_output_is_file(const struct dp_output *o)
+{
+	return o->chunk == FILE_CHUNK;
 }
 
 void dp_output_line_done(struct dp_output *o)

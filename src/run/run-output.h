@@ -18,11 +18,22 @@ struct dp_output {
 	int fd;
 	size_t chunk; /* bytes that one write may carry without blocking, once the file is ready */
 	volatile sig_atomic_t *stop;
+	u64 written;                                           /* to the file */
+	bool (*divert)(void *arg, const char *text, size_t n); /* takes what would be written. NULL: nobody does */
+	void *divert_arg;
 	int error; /* errno of the first failure; EINTR: stopped while the output was blocked */
 };
 
 /* path NULL: standard output. E_OUT_OPEN. */
 int dp_output_open(struct dp_output *o, const char *path, volatile sig_atomic_t *stop, struct dp_error *err);
+
+/* Flush, and go on in the file of that name, which is made anew. E_OUT_OPEN, E_OUT_WRITE. */
+int dp_output_next(struct dp_output *o, const char *path, struct dp_error *err);
+
+/* From here on that one takes what is written, and returns false where it cannot; NULL: the file again. */
+void dp_output_divert(struct dp_output *o, bool (*to)(void *arg, const char *text, size_t n), void *arg);
+
+bool dp_output_is_file(const struct dp_output *o);
 
 /* After a line: writes out in time, so that the end of the buffer never comes within a line. */
 void dp_output_line_done(struct dp_output *o);

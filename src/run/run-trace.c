@@ -45,8 +45,12 @@ int dp_trace_begin(struct dp_trace *t, enum dp_format format, bool color, struct
 	    .graph = t->graph,
 	    .recording = &t->recording,
 	};
+	int r;
 
 	dp_trace_recording_env(t);
+	r = t->chunks ? dp_chunks_begin(t->chunks, &t->out, err) : 0;
+	if (r)
+		return r;
 	if (dp_formatter_new(&t->formatter, format, t->out.f, &env))
 		return dp_fail(err, E_RING_MEMORY, "%u events", env.nevents);
 	dp_formatter_head(t->formatter);
@@ -87,6 +91,10 @@ static void show(struct dp_trace *t, u32 member, bool ends, const struct dp_reco
 	if (t->is_full)
 		return;
 	t->shown++;
+	if (ends && t->chunks && t->chunks->on_event) {
+		*t->chunks->asked = 1;
+		ends = false;
+	}
 	t->is_full = ends || t->shown == t->max_events;
 	/* Once writing has failed the rest is only counted. */
 	if (ferror(t->out.f))
@@ -242,6 +250,9 @@ int dp_trace_run(struct dp_trace *t, struct dp_error *err)
 			looked = now;
 		}
 		r = drain(t, false, err);
+		t->lasted = (double)(dp_now_ns() - start) / 1e9;
+		if (!r && t->chunks)
+			r = dp_chunks_turn(t->chunks, &t->out, t->formatter, err);
 		if (r || t->is_full || (!more && !any_alive(t)))
 			break;
 		put_away_ended(t);
@@ -268,6 +279,8 @@ int dp_trace_end(struct dp_trace *t, struct dp_error *err)
 		tell_lost(t);
 		trouble = dp_formatter_finish(t->formatter);
 	}
+	if (!r && t->chunks && t->was_armed)
+		r = dp_chunks_end(t->chunks, &t->out, err);
 	if (trouble)
 		r = dp_fail(err, E_OUT_WHOLE, "%s: %s", t->path ? t->path : t->out.name, trouble);
 	closed = dp_output_close(&t->out, r ? &late : err);

@@ -12,6 +12,7 @@
 #include "log/reader.h"
 #include "run/run-drain.h"
 #include "run/run-output.h"
+#include "run/run-chunks.h"
 
 struct dp_merge;
 struct dp_threads;
@@ -46,6 +47,7 @@ struct dp_trace {
 	double seconds;                                       /* 0: no limit */
 	u64 max_events;                                       /* 0: no limit */
 	const char *path;                                     /* of formats that are a directory */
+	struct dp_chunks *chunks;                             /* of a recording; NULL: it is one */
 	const struct dp_graph_options *graph;                 /* may be NULL */
 	void (*more)(const struct dp_record *rec, void *arg); /* what is shown behind a record; may be NULL */
 	void *more_arg;

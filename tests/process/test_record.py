@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from tap import *  # noqa: E402,F403
@@ -201,9 +202,106 @@ def killed():
     stop(target_process)
 
 
+STEP = 8
+LINE = "p outer n=%%di:s64 t=%%ip:symbol if %%di %% %d == 0" % STEP
+
+
+def numbers(file, *args):
+    """Of the calls in a recording, which follow one another; it is whole, and knows names and counts."""
+    r = dprobes("report", "--json", *args, file, check=0)
+    assert "not ended" not in r.stderr, r.stderr
+    events = json_lines(r.stdout)
+    assert all(e["symbol"] == "outer" and e["args"]["t"].startswith("outer+") for e in events), events[:3]
+    n = [e["args"]["n"] for e in events]
+    assert not n or n == list(range(n[0], n[0] + STEP * len(n), STEP)), n[:20]
+    return n
+
+
+def files_of(name):
+    """All files of a recording, in order."""
+    stem = path(name)
+    return [stem + ".dpt"] + ["%s.%d.dpt" % (stem, i) for i in range(2, 10000)
+                              if os.path.exists("%s.%d.dpt" % (stem, i))]
+
+
+@test
+def rotated():
+    """record --rotate: the files are recordings of their own, and together have each event once, in order; --keep
+    removes the older ones"""
+    p = running("rec-turn")
+    r = dprobes("record", "-o", path("turn.dpt"), "--rotate", "64K", "-p", p.pid, "--max-events", "8000", LINE, check=0)
+    files = files_of("turn")
+    assert len(files) > 2 and all(os.path.getsize(f) >= 64 << 10 for f in files[:-1]), (files, r.stderr)
+    assert all("1 probe" in dprobes("report", f, check=0).stderr for f in files)
+    n = [n for f in files for n in numbers(f)]
+    assert n == list(range(n[0], n[0] + STEP * 8000, STEP)), len(n)
+    dprobes("record", "-o", path("kept.dpt"), "--rotate", "0.1s", "--keep", "2", "-p", p.pid, "--duration", "0.8", LINE,
+            check=0)
+    found = sorted(f for f in os.listdir(tempfile.tempdir) if f.startswith("kept."))
+    assert len(found) == 2 and "kept.dpt" not in found, found
+    assert all(numbers(path(f)) for f in found)
+    stop(p)
+
+
+@test
+def flight_recorder():
+    """record --last: the latest records are written on SIGUSR1, when an event comes and at the end, each once, and
+    memory does not grow"""
+    p = running("rec-last")
+    t = start([DPROBES, "record", "-o", path("last.dpt"), "--last", "128K", "-p", str(p.pid),
+               "--dump-on", "p work if %di % 65536 == 65535", LINE], stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: os.path.exists(path("last.2.dpt")), what="two files by the event")
+    size = rss(t.pid)
+    t.send_signal(signal.SIGUSR1)
+    time.sleep(2)
+    assert rss(t.pid) < size + (8 << 20), (size, rss(t.pid))
+    t.send_signal(signal.SIGINT)
+    err = t.communicate(timeout=60)[1]
+    assert t.returncode == 0 and err.count("note: written: ") == len(files_of("last")) >= 3, err
+    before, of_event = -1, 0
+    for f in files_of("last"):
+        events = events_of(f)
+        of_event += any(e["symbol"] == "work" for e in events)
+        n = [e["args"]["n"] for e in events if e["symbol"] == "outer"]
+        if n:  # the last one may come at once behind another
+            assert n[0] > before and n == list(range(n[0], n[-1] + 1, STEP)), (f, n[:3])
+            before = n[-1]
+    assert of_event >= 2 and code_differs(p.pid) == []
+    stop(p)
+
+
+def rss(pid):
+    with open("/proc/%d/statm" % pid) as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+@test
+def black_box():
+    """record --last: what a program did before it crashed is in the file, its last calls too; of a time, at least so
+    much"""
+    p = running("rec-crash")
+    t = start([DPROBES, "record", "-o", path("crash.dpt"), "--last", "0.5s", "-p", str(p.pid), LINE],
+              stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: "outer" in dprobes("list", "-p", p.pid).stdout, what="the probe")
+    time.sleep(2.5)
+    p.send_signal(signal.SIGSEGV)
+    err = t.communicate(timeout=60)[1]
+    assert t.returncode == 0 and "written: " in err, err
+    stamps = [e["ts"] for e in events_of(path("crash.dpt"))]
+    assert 0.5 <= stamps[-1] - stamps[0] < 2.2 and numbers(path("crash.dpt")), (stamps[0], stamps[-1])
+
+
 @test
 def command_line():
-    """record wants a file, report one recording"""
+    """record wants a file, report one recording; limits are bytes or times"""
+    for option, value, code in (("--rotate", "10m", "E-CMD-VALUE"), ("--rotate", "5", "E-CMD-VALUE"),
+                                ("--last", "x", "E-CMD-VALUE"), ("--keep", "3", "E-CMD-MISSING"),
+                                ("--dump-on", "p tree:leaf", "E-CMD-MISSING"),
+                                ("--last=1M", "--rotate=1M", "E-CMD-EXTRA")):
+        r = dprobes("record", "-o", path("no.dpt"), option, value, "p tree:leaf", "--", TREE)
+        assert r.returncode == 2 and code in r.stderr, (option, value, r.stderr)
+    r = dprobes("record", "-o", "/dev/null", "--last", "1M", "p tree:leaf", "--", TREE)
+    assert r.returncode == 1 and "E-OUT-OPEN" in r.stderr, r.stderr
     r = dprobes("record", "p tree:leaf", "--", TREE)
     assert r.returncode == 2 and "E-CMD-MISSING" in r.stderr, r.stderr
     r = dprobes("report")

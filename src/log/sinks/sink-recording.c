@@ -192,6 +192,14 @@ static void put_task(struct recording_sink *w, const struct dp_sink_record *r)
 
 /* ---- the sink ---- */
 
+/* Nothing is known of what is behind it: a recording begins anew. */
+static void forget(struct recording_sink *w)
+{
+	w->nsources = w->nevents = w->ntasks = 0;
+	dp_recording_table_free(&w->names);
+	dp_recording_table_free(&w->tasks);
+}
+
 static void head(struct dp_sink *s)
 {
 	struct recording_sink *w = (struct recording_sink *)s;
@@ -210,6 +218,7 @@ static void head(struct dp_sink *s)
 		dp_format(h.machine, sizeof(h.machine), "%s", u.machine);
 		dp_format(h.host, sizeof(h.host), "%s", u.nodename);
 	}
+	forget(w);
 	dp_line_bytes(s->line, (const char *)&h, sizeof(h));
 	while (w->nevents < s->env->nevents)
 		put_event(w, w->nevents++);
@@ -280,9 +289,8 @@ static void release(struct dp_sink *s)
 {
 	struct recording_sink *w = (struct recording_sink *)s;
 
+	forget(w);
 	dp_line_free(&w->data);
-	dp_recording_table_free(&w->names);
-	dp_recording_table_free(&w->tasks);
 	free(w->v);
 }
 

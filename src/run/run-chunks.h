@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * A recording in chunks. Rotation: where a file has its size or its age, the next one begins; each is whole in itself.
+ * Flight recorder: chunks are kept in memory, the oldest goes where there are enough of them, and all that is there is
+ * written to a file when somebody asks for it, and at the end.
+ */
+#ifndef DP_RUN_CHUNKS_H
+#define DP_RUN_CHUNKS_H
+
+#include <signal.h>
+
+#include "base/error.h"
+
+#define DP_CHUNKS_KEPT 8u /* in memory, of what is to be kept; one more is being written */
+
+struct dp_formatter;
+struct dp_output;
+struct dp_chunk;
+
+struct dp_chunks {
+	/* Set by the caller. */
+	const char *path;               /* of the first file; the others are called NAME.2.dpt, NAME.3.dpt, ... */
+	bool in_memory;                 /* a flight recorder */
+	u64 bytes, ns;                  /* of a file; or so much is kept, at least. 0: no limit */
+	u32 keep;                       /* files; 0: all */
+	bool on_event;                  /* the event that would end the trace asks for a file instead */
+	volatile sig_atomic_t *asked;   /* somebody does; set back when it is written */
+	void (*note)(const char *text); /* may be NULL */
+
+	struct dp_chunk *v[DP_CHUNKS_KEPT + 1]; /* the oldest first */
+	u32 n, files;
+	u64 since; /* of the file */
+	u64 held;  /* bytes in memory */
+	bool broken;
+};
+
+/* The output is open. E_OUT_OPEN: it is no file. */
+int dp_chunks_begin(struct dp_chunks *p, struct dp_output *o, struct dp_error *err);
+/* All that was read is in the output, which has been flushed. E_OUT_OPEN, E_OUT_WRITE. */
+int dp_chunks_turn(struct dp_chunks *p, struct dp_output *o, struct dp_formatter *f, struct dp_error *err);
+/* Behind the last block of the recording. */
+int dp_chunks_end(struct dp_chunks *p, struct dp_output *o, struct dp_error *err);
+void dp_chunks_free(struct dp_chunks *p);
+
+#endif
