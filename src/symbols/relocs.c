@@ -106,6 +106,25 @@ static bool from_sections(struct dp_module *m)
 	return true;
 }
 
+/* False behind the last one. */
+static bool take_word(struct source *d, u64 tag, u64 v)
+{
+	static const struct {
+		u64 tag;
+		size_t at;
+	} words[] = {
+	    {DT_RELA, offsetof(struct source, rela)},     {DT_RELASZ, offsetof(struct source, relasz)},
+	    {DT_JMPREL, offsetof(struct source, jmprel)}, {DT_PLTRELSZ, offsetof(struct source, pltrelsz)},
+	    {DT_RELR, offsetof(struct source, relr)},     {DT_RELRSZ, offsetof(struct source, relrsz)},
+	    {DT_SYMTAB, offsetof(struct source, symtab)},
+	};
+
+	for (size_t i = 0; i < DP_ARRAY_SIZE(words); i++)
+		if (words[i].tag == tag)
+			*(u64 *)((char *)d + words[i].at) = v;
+	return tag != DT_NULL;
+}
+
 static void read_dynamic(struct dp_module *m, struct source *d)
 {
 	size_t n = 0;
@@ -120,35 +139,9 @@ static void read_dynamic(struct dp_module *m, struct source *d)
 			continue;
 		p = dp_mod_at(m, ph.p_vaddr, 16, &avail);
 		avail = DP_MIN(avail, ph.p_filesz);
-		for (u64 off = 0; p && off + 16 <= avail; off += 16) {
-			u64 v = mod_load64(p + off + 8);
-
-			switch (mod_load64(p + off)) {
-			case DT_NULL:
+		for (u64 off = 0; p && off + 16 <= avail; off += 16)
+			if (!take_word(d, mod_load64(p + off), mod_load64(p + off + 8)))
 				return;
-			case DT_RELA:
-				d->rela = v;
-				break;
-			case DT_RELASZ:
-				d->relasz = v;
-				break;
-			case DT_JMPREL:
-				d->jmprel = v;
-				break;
-			case DT_PLTRELSZ:
-				d->pltrelsz = v;
-				break;
-			case DT_RELR:
-				d->relr = v;
-				break;
-			case DT_RELRSZ:
-				d->relrsz = v;
-				break;
-			case DT_SYMTAB:
-				d->symtab = v;
-				break;
-			}
-		}
 	}
 }
 
