@@ -53,7 +53,7 @@ static void put_summary(FILE *to, const struct dp_recording_info *info)
 	struct dp_trace_row total = {.name = "total", .via = ""}, *rows;
 
 	if (!info->nrows) {
-		dp_ui_note("the recording was not ended: it has no counts of hits");
+		dp_ui_note("the recording is incomplete: it has no counts of hits");
 		return;
 	}
 	rows = calloc(info->nrows, sizeof(*rows));
@@ -119,7 +119,7 @@ static void tell(const struct report *t, const struct dp_recording_info *info)
 	if (t->r.lost)
 		dp_ui_note("%llu records were lost when it was recorded", (unsigned long long)t->r.lost);
 	if (info->cut)
-		dp_ui_note("the recording ends within something: its last %llu bytes are left out",
+		dp_ui_note("the recording ends in the middle of a block: its last %llu bytes are left out",
 			   (unsigned long long)info->cut);
 }
 

@@ -221,7 +221,7 @@ static int check_process(struct check *c)
 	hint(c, whose, sizeof(whose));
 	free(c->ours);
 	if (c->vanished && !c->quiet)
-		dp_ui_note("%llu mappings went away meanwhile", (unsigned long long)c->vanished);
+		dp_ui_note("%llu mappings were unmapped meanwhile", (unsigned long long)c->vanished);
 	if (c->differing || c->unreadable)
 		return c->quiet ? CMD_FAILED
 				: dp_ui_fail(E_CMD_VERIFY, *whose ? whose : NULL,

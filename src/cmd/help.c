@@ -153,7 +153,7 @@ void dp_cmd_print_overview(void)
 	for (enum cmd_verb v = VERB_NONE + 1; v < VERB_COUNT; v++)
 		if (dp_cmd_specs[v].frequent)
 			printf("  %-9s %s\n", dp_cmd_specs[v].name, dp_cmd_specs[v].purpose);
-	printf("\n`dprobes SUBCOMMAND --help` tells more about one, `dprobes help` shows all.\n\n"
+	printf("\n`dprobes SUBCOMMAND --help` describes one, `dprobes help` lists all.\n\n"
 	       "  dprobes trace -p redis 'p libc:malloc bytes=%%di'\n"
 	       "  dprobes trace -o trace.txt -- python3 script.py\n"
 	       "  dprobes graph -p 1234 --min 100us\n");

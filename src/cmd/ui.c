@@ -86,7 +86,7 @@ void dp_ui_error(const struct dp_error *err, const char *text)
 		print_caret(text, err->column);
 	if (hint[0])
 		fprintf(stderr, "hint: %s\n", dp_ui_clean(hint));
-	fprintf(stderr, "%s`dprobes explain %s` tells more%s\n", dp_ui_style(stderr, UI_DIM), info->name,
+	fprintf(stderr, "%s`dprobes explain %s` explains it%s\n", dp_ui_style(stderr, UI_DIM), info->name,
 		dp_ui_style(stderr, UI_PLAIN));
 }
 

@@ -122,7 +122,7 @@ def cut():
         r = dprobes("report", "--json", path("cut.dpt"), check=0)
         got = json_lines(r.stdout)
         assert got == whole[:len(got)]
-        assert "not ended" in r.stderr, r.stderr
+        assert "incomplete" in r.stderr, r.stderr
     for bad in (b"", data[:100], b"\x7fELF" + data[4:]):
         with open(path("bad.dpt"), "wb") as f:
             f.write(bad)
@@ -194,7 +194,7 @@ def killed():
     stop(p, signal.SIGKILL)
     r = dprobes("report", "--json", path("kill.dpt"), check=0)
     n = [e["args"]["n"] for e in json_lines(r.stdout)]
-    assert "not ended" in r.stderr and len(n) > 100, (len(n), r.stderr)
+    assert "incomplete" in r.stderr and len(n) > 100, (len(n), r.stderr)
     assert n == list(range(n[0], n[0] + 16 * len(n), 16)), n[:20]
     dprobes("record", "-o", path("next.dpt"), "--max-events", "100", *line, check=0)
     assert len(events_of(path("next.dpt"))) == 100
@@ -209,7 +209,7 @@ LINE = "p outer n=%%di:s64 t=%%ip:symbol if %%di %% %d == 0" % STEP
 def numbers(file, *args):
     """Of the calls in a recording, which follow one another; it is whole, and knows names and counts."""
     r = dprobes("report", "--json", *args, file, check=0)
-    assert "not ended" not in r.stderr, r.stderr
+    assert "incomplete" not in r.stderr, r.stderr
     events = json_lines(r.stdout)
     assert all(e["symbol"] == "outer" and e["args"]["t"].startswith("outer+") for e in events), events[:3]
     n = [e["args"]["n"] for e in events]

@@ -299,8 +299,9 @@ static void learn(struct dp_session *s, const struct dp_mem *mem, bool asked)
 		if (s->late.n < BATCHES)
 			n = find_spots(s, v, spots, SITES - s->late.nspots);
 		if (n && extend_alone(s, spots, n, mem, &err) && err.code && dp_session_alive(s))
-			dp_session_say(s, "%u instructions are not told exactly while other threads store: %s: %s", n,
-				       dp_error_info(err.code)->sentence, err.detail);
+			dp_session_say(
+			    s, "stores by %u instructions are not reported exactly while other threads store: %s: %s",
+			    n, dp_error_info(err.code)->sentence, err.detail);
 		if (asked)
 			answer(s, mem, v);
 	}

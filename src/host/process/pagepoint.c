@@ -225,7 +225,7 @@ static int open_events(struct dp_session *s, pid_t tid, struct dp_error *err)
 			return 0;
 		if (fd < 0 && by_call && (errno == EACCES || errno == EPERM)) {
 			s->pages.no_calls = true;
-			dp_session_say(s, "what system calls store is not told: "
+			dp_session_say(s, "stores by system calls are not reported: "
 					  "that takes root, or kernel.perf_event_paranoid below 2");
 			break;
 		}

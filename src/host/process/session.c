@@ -116,10 +116,10 @@ static void tell_withdrawn(struct dp_session *s, const struct dp_withdrawn *wd)
 	unsigned long long kib = wd->kept_bytes / 1024;
 
 	if (wd->absent)
-		dp_session_say(s, "%u places were unmapped while they were probed: hits there ended with that",
+		dp_session_say(s, "%u places were unmapped while they were probed: later hits there were not seen",
 			       wd->absent);
 	if (wd->skipped)
-		dp_session_say(s, "%u places were changed by somebody else meanwhile and left alone", wd->skipped);
+		dp_session_say(s, "%u places were changed by another tool meanwhile and left as they are", wd->skipped);
 	if (wd->kept_bytes && wd->halted.code)
 		dp_session_say(s,
 			       "%llu KiB stay mapped in process %d: it was stopped to restore its code, since %s: %s",
@@ -128,7 +128,7 @@ static void tell_withdrawn(struct dp_session *s, const struct dp_withdrawn *wd)
 		dp_session_say(s, "%llu KiB stay mapped in process %d: thread %d may still be inside, at %#llx", kib,
 			       (int)s->pid, (int)wd->inside, (unsigned long long)wd->where);
 	else if (wd->kept_bytes)
-		dp_session_say(s, "%llu KiB stay mapped in process %d: somebody else changed bytes there", kib,
+		dp_session_say(s, "%llu KiB stay mapped in process %d: another tool changed bytes there", kib,
 			       (int)s->pid);
 }
 
