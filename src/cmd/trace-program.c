@@ -361,11 +361,12 @@ static bool tell_refused(const struct program *p)
 static void tell_end(struct program *p)
 {
 	struct dp_trace_row total, *rows;
-	unsigned long long lost;
+	unsigned long long lost, hits;
 	u32 n;
 
 	dp_run_stop(p->run);
 	lost = dp_run_losses(p->run);
+	hits = dp_run_thread_losses(p->run);
 	if (dp_run_is_full(p->run) && !p->t.quiet)
 		dp_ui_note("%llu events shown; those behind are counted only", (unsigned long long)p->t.run.max_events);
 	if (!p->t.quiet && p->lines) {
@@ -380,6 +381,9 @@ static void tell_end(struct program *p)
 		dp_ui_note("bodies of begin, end or timers ended early %llu times: they have no memory of the program, "
 			   "and what they compute has limits",
 			   (unsigned long long)dp_run_body_exceptions(p->run));
+	if (hits)
+		dp_ui_note("%llu hit%s of threads for which there was no room (begin { THREADS(N); }) %s left out",
+			   hits, hits == 1 ? "" : "s", hits == 1 ? "is" : "are");
 	if (lost)
 		dp_ui_note("%llu call%s began while there was no room to keep what is known of %s, and %s left out",
 			   lost, lost == 1 ? "" : "s", lost == 1 ? "it" : "them", lost == 1 ? "is" : "are");

@@ -680,11 +680,12 @@ static bool is_key(const struct dp_hit *h, u32 sp, u32 k, const u64 *key)
 	return true;
 }
 
-/* Makes the place the key's; false: it is another one's, or its owner does not come to an end. */
-static bool take_place(struct dp_hit *h, u32 sp, u32 k, u64 *place)
+/*
+ * Makes the place the key's, unless it is one that was left; false: it is another one's, or its owner does not come to
+ * an end. Its loads of a place's state pair with the releases by which others make one theirs.
+ */
+static bool take_place(struct dp_hit *h, u32 sp, u32 k, u64 *place, u64 state)
 {
-	u64 state = __atomic_load_n(place, __ATOMIC_ACQUIRE); /* pairs with the release below */
-
 	if (state == DP_TABLE_FREE &&
 	    __atomic_compare_exchange_n(place, &state, DP_TABLE_BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
 		for (u32 i = 0; i < k; i++)
@@ -699,9 +700,26 @@ static bool take_place(struct dp_hit *h, u32 sp, u32 k, u64 *place)
 	return state == DP_TABLE_VALID && is_key(h, sp, k, place + 1);
 }
 
+/*
+ * One that was left, with what its owner had. Keys that are taken so are one thread's own: nobody else looks for this
+ * one. The exchange pairs with the release by which the control side gave the place free, the store with loads of it.
+ */
+static bool take_left(struct dp_hit *h, u32 sp, u32 k, u32 words, u64 *place)
+{
+	u64 state = DP_TABLE_LEFT;
+
+	if (!__atomic_compare_exchange_n(place, &state, DP_TABLE_BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+		return false;
+	for (u32 i = 0; i < k + words; i++)
+		((volatile u64 *)place)[1 + i] = i < k ? key_word(h, sp, k, i) : 0;
+	__atomic_store_n(place, DP_TABLE_VALID, __ATOMIC_RELEASE);
+	return true;
+}
+
 u64 dp_rpn_find(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words)
 {
-	u64 *table = (u64 *)h->prog->locals + first, hash = 0;
+	u64 *table = (u64 *)h->prog->locals + first, hash = 0, state;
+	u32 left = 0;
 
 	for (u32 i = 0; i < k; i++) {
 		hash = (hash ^ key_word(h, sp, k, i)) * 0x9e3779b97f4a7c15ull;
@@ -710,9 +728,18 @@ u64 dp_rpn_find(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words)
 	for (u32 n = 0; n < TRIES && n < keys; n++) {
 		u32 at = 1 + (u32)((hash + n) % keys) * (1 + k + words);
 
-		if (take_place(h, sp, k, table + at))
+		state = __atomic_load_n(table + at, __ATOMIC_ACQUIRE); /* pairs with the releases above */
+		if (state == DP_TABLE_LEFT) {                          /* the key may lie behind it */
+			left = left ? left : at;
+			continue;
+		}
+		if (state == DP_TABLE_FREE && left)
+			break;
+		if (take_place(h, sp, k, table + at, state))
 			return first + at + 1 + k;
 	}
+	if (left && take_left(h, sp, k, words, table + left))
+		return first + left + 1 + k;
 	__atomic_fetch_add(&table[0], 1, __ATOMIC_RELAXED);
 	return ~0ull;
 }

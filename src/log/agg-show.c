@@ -84,7 +84,7 @@ void dp_agg_show(enum dp_format format, const struct dp_rpn_unit *u, volatile co
 	for (u32 i = 0; i < u->naggregates; i++) {
 		struct dp_agg_table t = {.a = &u->aggregates[i], .unit = u, .module = u->name, .view = view};
 
-		if (t.a->loss || (only != DP_AGG_ALL && t.a->index != only))
+		if (t.a->loss || t.a->thread || (only != DP_AGG_ALL && t.a->index != only))
 			continue;
 		dp_line_reset(&line);
 		show_one(&room.s, &t, words + u->aggregates[i].index);

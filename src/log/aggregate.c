@@ -60,7 +60,7 @@ u64 dp_agg_quantile(const u64 *v, double part)
 bool dp_agg_any_shown(const struct dp_rpn_unit *u)
 {
 	for (u32 i = 0; i < u->naggregates; i++)
-		if (!u->aggregates[i].loss)
+		if (!u->aggregates[i].loss && !u->aggregates[i].thread)
 			return true;
 	return false;
 }
@@ -71,6 +71,15 @@ u64 dp_agg_losses(const struct dp_rpn_unit *u, volatile const u64 *words)
 
 	for (u32 i = 0; i < u->naggregates; i++)
 		n += u->aggregates[i].loss ? words[u->aggregates[i].index] : 0;
+	return n;
+}
+
+u64 dp_agg_thread_losses(const struct dp_rpn_unit *u, volatile const u64 *words)
+{
+	u64 n = 0;
+
+	for (u32 i = 0; i < u->naggregates; i++)
+		n += u->aggregates[i].thread ? words[u->aggregates[i].index] : 0;
 	return n;
 }
 

@@ -44,6 +44,8 @@ void dp_agg_show(enum dp_format format, const struct dp_rpn_unit *u, volatile co
 /* Whether it shows anything; what is counted as lost (dp_rpn_aggregate.loss) is told elsewhere, as a sum. */
 bool dp_agg_any_shown(const struct dp_rpn_unit *u);
 u64 dp_agg_losses(const struct dp_rpn_unit *u, volatile const u64 *words);
+/* Hits that ended because there was no room for a variable of their thread. */
+u64 dp_agg_thread_losses(const struct dp_rpn_unit *u, volatile const u64 *words);
 
 /* ---- for sinks ---- */
 

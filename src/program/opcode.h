@@ -111,11 +111,13 @@ static inline u32 dp_aggregate_words(u32 kind)
 
 /*
  * A table of keys: a word that counts what found no room, then for each key a word of state (0 free, 1 being
- * written, 2 valid), the key, and the words that belong to it.
+ * written, 2 valid, 3 left: its owner has ended, and another key may have it), the key, and the words that belong to
+ * it.
  */
 #define DP_TABLE_FREE 0
 #define DP_TABLE_BUSY 1
 #define DP_TABLE_VALID 2
+#define DP_TABLE_LEFT 3
 
 static inline u64 dp_table_words(u64 key_words, u64 keys, u64 words)
 {

@@ -135,6 +135,7 @@ void dp_run_keep_ended(struct run_module *m, struct run_ended *e)
 		e = m->ended;
 		m->ended = e->next;
 		m->losses += dp_agg_losses(&m->unit, e->words);
+		m->thread_losses += dp_agg_thread_losses(&m->unit, e->words);
 		dp_run_free_ended(e);
 	}
 }

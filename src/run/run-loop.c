@@ -64,8 +64,10 @@ bool dp_run_turn(struct dp_run *run, int fd)
 	dp_run_catch(run);
 	drain_all(run);
 	dp_run_timers(run);
-	if (run->modules && dp_now_ns() - run->scanned_ns > SCAN_NS)
+	if (run->modules && dp_now_ns() - run->scanned_ns > SCAN_NS) {
 		dp_run_scan(run, false);
+		dp_run_clean_threads(run);
+	}
 	return p[0].revents & POLLIN;
 }
 

@@ -231,6 +231,7 @@ static void succeed(struct dp_run *run, struct run_module *m)
 		}
 	m->let_go = m->is_new ? before->let_go : 0;
 	m->losses = m->is_new ? before->losses : 0;
+	m->thread_losses = m->is_new ? before->thread_losses : 0;
 	m->before = NULL;
 	free(m->is_new);
 	m->is_new = NULL;

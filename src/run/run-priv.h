@@ -52,6 +52,7 @@ struct run_module {
 	struct dp_counts *done;             /* for each probe: counts in processes that are gone, */
 	struct run_how *how;                /* and how its hits came about where it was armed last */
 	u64 losses;                         /* dp_agg_losses() of processes that are not remembered any more */
+	u64 thread_losses;                  /* the same of dp_agg_thread_losses() */
 	struct dp_error last;               /* why a process was left out */
 	u32 left_out;
 	u64 let_go;              /* processes that began, or loaded the file, without waiting for the probes */
@@ -297,6 +298,9 @@ void dp_run_end_body_words(struct dp_run *run, struct run_target *t, struct run_
 void dp_run_end_bodies(struct dp_run *run, struct run_target *t, const struct run_module *m);
 void dp_run_timers(struct dp_run *run);
 u64 dp_run_next_timer(const struct dp_run *run); /* nanoseconds until then; ~0: never */
+
+/* run-owners.c: variables of threads that have ended are given free */
+void dp_run_clean_threads(struct dp_run *run);
 
 /* run-globals.c: the global variables of all processes; false: no memory. */
 bool dp_run_open_globals(struct dp_run *run);

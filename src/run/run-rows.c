@@ -82,7 +82,9 @@ struct dp_trace_row *dp_run_rows(const struct dp_run *run, u32 *n, struct dp_tra
 	return rows;
 }
 
-u64 dp_run_losses(const struct dp_run *run)
+typedef u64 losses_fn(const struct dp_rpn_unit *u, volatile const u64 *words);
+
+static u64 losses_of_all(const struct dp_run *run, losses_fn *of)
 {
 	u64 n = 0;
 
@@ -90,15 +92,31 @@ u64 dp_run_losses(const struct dp_run *run)
 		volatile const u64 *words = t->session ? dp_tracee_words(t->session) : NULL;
 
 		for (const struct run_kept *k = t->kept; k; k = k->next)
-			n += k->locals ? dp_agg_losses(&k->m->unit, k->locals->words) : 0;
+			n += k->locals ? of(&k->m->unit, k->locals->words) : 0;
 		for (u32 i = 0; words && i < t->nranges; i++)
 			if (!t->ranges[i].left_out)
-				n += dp_agg_losses(&t->ranges[i].m->unit, words + t->ranges[i].locals);
+				n += of(&t->ranges[i].m->unit, words + t->ranges[i].locals);
 	}
-	for (const struct run_module *m = run->modules; m; m = m->next) {
-		n += m->losses;
+	for (const struct run_module *m = run->modules; m; m = m->next)
 		for (const struct run_ended *e = m->ended; e; e = e->next)
-			n += dp_agg_losses(&m->unit, e->words);
-	}
+			n += of(&m->unit, e->words);
+	return n;
+}
+
+u64 dp_run_losses(const struct dp_run *run)
+{
+	u64 n = losses_of_all(run, dp_agg_losses);
+
+	for (const struct run_module *m = run->modules; m; m = m->next)
+		n += m->losses;
+	return n;
+}
+
+u64 dp_run_thread_losses(const struct dp_run *run)
+{
+	u64 n = losses_of_all(run, dp_agg_thread_losses);
+
+	for (const struct run_module *m = run->modules; m; m = m->next)
+		n += m->thread_losses;
 	return n;
 }

@@ -12,4 +12,7 @@ struct dp_trace_row *dp_run_rows(const struct dp_run *run, u32 *n, struct dp_tra
 /* Calls so far for which there was no room. */
 u64 dp_run_losses(const struct dp_run *run);
 
+/* Hits that ended because there was no room for a variable of their thread. */
+u64 dp_run_thread_losses(const struct dp_run *run);
+
 #endif

@@ -126,7 +126,7 @@ static void add_process(struct dp_threads *t, const char *pid)
 	closedir(dir);
 }
 
-static void scan(struct dp_threads *t)
+void dp_threads_scan(struct dp_threads *t)
 {
 	struct dirent *e;
 	DIR *dir = opendir("/proc");
@@ -158,7 +158,7 @@ bool dp_threads_comm(void *arg, u32 *tid, char buf[16])
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (!ours && now.tv_sec - t->scanned >= SCAN_AGAIN_S) {
 		t->scanned = now.tv_sec;
-		scan(t);
+		dp_threads_scan(t);
 		ours = find(t, *tid);
 	}
 	if (!ours)
@@ -171,11 +171,16 @@ bool dp_threads_comm(void *arg, u32 *tid, char buf[16])
 	return true;
 }
 
+bool dp_threads_has(const struct dp_threads *t, u32 tid)
+{
+	return t->n == 0 || find(t, tid) != 0;
+}
+
 /* Asked rarely, and a wrong "no" would let two threads into one ring: always look afresh. */
 bool dp_threads_alive(u32 tid, void *arg)
 {
 	struct dp_threads *t = arg;
 
-	scan(t);
-	return t->n == 0 || find(t, tid) != 0;
+	dp_threads_scan(t);
+	return dp_threads_has(t, tid);
 }

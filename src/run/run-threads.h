@@ -20,4 +20,8 @@ void dp_threads_free(struct dp_threads *t);
 bool dp_threads_comm(void *arg, u32 *tid, char buf[16]);
 bool dp_threads_alive(u32 tid, void *arg);
 
+/* All threads of the namespace as they are now; whether one was among them (if none could be seen, all were). */
+void dp_threads_scan(struct dp_threads *t);
+bool dp_threads_has(const struct dp_threads *t, u32 tid);
+
 #endif

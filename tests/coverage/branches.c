@@ -167,6 +167,41 @@ static void test_memory(struct machine *m)
 	ok(LV0 == 56, "a hole that is too small is passed over");
 }
 
+/* Places whose owners have ended: the key may lie behind them, and else has the first of them, which is empty then. */
+static void test_left(struct machine *m)
+{
+	struct dp_program p = rpn(0);
+	u32 at, other;
+
+	memset(variables, 0, sizeof(variables));
+	run(m, &p, "begin; push d, 77; find lv, 1, 1, 40, 1; pop lv, 0; exit");
+	at = (u32)LV0 - 2;
+	variables[at] = DP_TABLE_LEFT;
+	variables[at + 1] = 5;
+	variables[at + 2] = 55;
+	p = rpn(0);
+	run(m, &p, "begin; push d, 77; find lv, 1, 1, 40, 1; pop lv, 0; exit");
+	ok(LV0 == at + 2 && variables[at] == DP_TABLE_VALID && variables[at + 1] == 77 && !variables[at + 2],
+	   "a place that was left is the next key's, without what was there");
+	other = at + 3 < 2 + 40 * 3 ? at + 3 : 2; /* where the key comes when its first place is taken */
+	memset(variables, 0, sizeof(variables));
+	variables[at] = DP_TABLE_VALID;
+	p = rpn(0);
+	run(m, &p, "begin; push d, 77; find lv, 1, 1, 40, 1; pop lv, 0; exit");
+	variables[at] = DP_TABLE_LEFT;
+	variables[other + 2] = 7;
+	p = rpn(0);
+	run(m, &p, "begin; push d, 77; find lv, 1, 1, 40, 1; pop lv, 0; exit");
+	ok(LV0 == other + 2 && variables[other + 2] == 7 && variables[at] == DP_TABLE_LEFT,
+	   "a key behind a place that was left is found");
+	for (at = 2; at < 2 + 40 * 3; at += 3)
+		variables[at] = at == 2 ? DP_TABLE_VALID : DP_TABLE_LEFT;
+	p = rpn(0);
+	run(m, &p, "begin; push d, 78; find lv, 1, 1, 40, 1; pop lv, 0; exit");
+	ok(LV0 != ~0ull && variables[LV0 - 2] == DP_TABLE_VALID && variables[LV0 - 1] == 78,
+	   "a table in which all have been left, or belong to others");
+}
+
 static void test_tables(struct machine *m)
 {
 	struct dp_program p = rpn(0);
@@ -182,6 +217,7 @@ static void test_tables(struct machine *m)
 	p = rpn(0);
 	run(m, &p, "begin; push d, 77; find lv, 1, 1, 40, 1; pop lv, 0; exit");
 	ok(LV0 == ~0ull && variables[1] == 1, "a table whose places are all being written");
+	test_left(m);
 	memset(variables, 0, sizeof(variables));
 	p = rpn(0);
 	run(m, &p,

@@ -535,7 +535,7 @@ static u64 state_word(u32 number)
 /* Places are tried in the same order as by the machine: the hash is part of what is agreed. */
 static void find(struct ref *r, u32 k, u32 first, u32 keys, u32 words)
 {
-	u64 key[DP_KEY_WORDS_MAX], hash = 0, *table = r->m->locals + first, found = ~0ull;
+	u64 key[DP_KEY_WORDS_MAX], hash = 0, *table = r->m->locals + first, found = ~0ull, *reuse = NULL;
 
 	for (u32 i = k; i-- > 0;)
 		key[i] = ref_pop(r);
@@ -546,12 +546,22 @@ static void find(struct ref *r, u32 k, u32 first, u32 keys, u32 words)
 	for (u32 n = 0; n < 32 && n < keys && found == ~0ull; n++) {
 		u64 *place = table + 1 + (u32)((hash + n) % keys) * (1 + k + words);
 
+		if (*place == DP_TABLE_LEFT && !reuse)
+			reuse = place;
+		if (*place == DP_TABLE_FREE && reuse)
+			break;
 		if (*place == DP_TABLE_FREE) {
 			memcpy(place + 1, key, k * 8);
 			*place = DP_TABLE_VALID;
 		}
 		if (*place == DP_TABLE_VALID && !memcmp(place + 1, key, k * 8))
 			found = (u64)(place - r->m->locals) + 1 + k;
+	}
+	if (found == ~0ull && reuse) {
+		memset(reuse + 1 + k, 0, words * 8);
+		memcpy(reuse + 1, key, k * 8);
+		*reuse = DP_TABLE_VALID;
+		found = (u64)(reuse - r->m->locals) + 1 + k;
 	}
 	table[0] += found == ~0ull;
 	ref_push(r, found);

@@ -34,6 +34,12 @@ static struct type *named_type(struct dpcc *c, const struct tok *t)
 	return NULL;
 }
 
+/* `thread` before a word; alone it is a name like others. */
+static bool is_thread(const struct tok *t)
+{
+	return dp_cc_tok_is(t, "thread") && t[1].kind == TOK_WORD;
+}
+
 static bool is_specifier(const struct tok *t)
 {
 	static const char *const words[] = {"void",     "char",   "short",  "int",       "long",    "signed",
@@ -44,7 +50,7 @@ static bool is_specifier(const struct tok *t)
 	for (u32 i = 0; i < DP_ARRAY_SIZE(words); i++)
 		if (dp_cc_tok_is(t, words[i]))
 			return true;
-	return false;
+	return is_thread(t);
 }
 
 /* A name of the program's own typedef: where a type may stand, before a name or a star. */
@@ -234,7 +240,7 @@ struct type *dp_cc_parse_specifiers(struct dpcc *c, const char **storage, u32 *i
 		bool arithmetic = n_short || n_long || n_char || n_int || is_signed || is_unsigned;
 
 		if (dp_cc_tok_is(t, "static") || dp_cc_tok_is(t, "typedef") || dp_cc_tok_is(t, "extern") ||
-		    dp_cc_tok_is(t, "global")) {
+		    dp_cc_tok_is(t, "global") || (is_thread(t) && !named_type(c, t))) {
 			if (!storage || *storage)
 				dp_cc_fail(c, t, E_DPCC_SYNTAX, "this does not belong here");
 			*storage = dp_cc_parse_word(c);
@@ -277,6 +283,8 @@ struct type *dp_cc_parse_specifiers(struct dpcc *c, const char **storage, u32 *i
 			type = named_type(c, t);
 			if (!type)
 				type = debug_alias(c, t);
+			if (!type && storage && *storage && !strcmp(*storage, "thread"))
+				return &dp_cc_type_long; /* thread NAME; */
 			if (!type)
 				dp_cc_fail(c, t, t->kind == TOK_WORD ? E_DPCC_NAME : E_DPCC_SYNTAX,
 					   "a type is missing here");

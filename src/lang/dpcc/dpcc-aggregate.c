@@ -11,6 +11,7 @@
 #define KEYS 256     /* of one aggregate, unless KEYS says otherwise */
 #define KEYS_HIST 64 /* each takes as many words as a histogram */
 #define KEYS_QUANTILES 48
+#define KEYS_THREADS 1024 /* of a variable that each has */
 
 /* The text of a key: what fits into its words, and the NUL that `str` wants room for. */
 #define TEXT_ROOM (DP_KEY_TEXT_WORDS * 8 + 1)
@@ -112,7 +113,8 @@ static struct aggregate *find(struct dpcc *c, const struct tok *t, const struct 
 	u64 words = dp_rpn_aggregate_words(wanted);
 
 	for (; (a = *last); last = &a->next) {
-		if (a->a.kind != wanted->kind || a->a.average != wanted->average || strcmp(a->a.name, wanted->name))
+		if (a->a.kind != wanted->kind || a->a.average != wanted->average || a->a.thread != wanted->thread ||
+		    strcmp(a->a.name, wanted->name))
 			continue;
 		if (a->a.step != wanted->step)
 			dp_cc_fail(c, t, E_DPCC_TYPE, "'%.60s' has another step elsewhere", wanted->name);
@@ -138,6 +140,17 @@ u32 dp_cc_loss(struct dpcc *c, const struct tok *t, const char *name)
 	struct dp_rpn_aggregate wanted = {.kind = DP_AGG_COUNT, .step = 1, .loss = true};
 
 	dp_format(wanted.name, sizeof(wanted.name), "%s", name);
+	return find(c, t, &wanted)->a.index;
+}
+
+/* A variable that each thread has: where its table begins. */
+u32 dp_cc_thread_table(struct dpcc *c, const struct tok *t, const char *name)
+{
+	struct dp_rpn_aggregate wanted = {.kind = DP_AGG_LAST, .step = 1, .nparts = 1, .thread = true};
+
+	wanted.keys = c->threads ? c->threads : KEYS_THREADS;
+	wanted.parts[0] = DP_KEY_SIGNED;
+	dp_format(wanted.name, sizeof(wanted.name), "%.60s", name);
 	return find(c, t, &wanted)->a.index;
 }
 
@@ -281,7 +294,7 @@ const char *dp_cc_parse_aggregate_name(struct dpcc *c)
 	const char *name = dp_cc_parse_word(c);
 
 	for (const struct aggregate *a = c->aggregates; a; a = a->next)
-		if (!strcmp(a->a.name, name))
+		if (!strcmp(a->a.name, name) && !a->a.thread)
 			return name;
 	if (dp_cc_find_var(c, t))
 		dp_cc_fail(c, t, E_DPCC_NAME, "'%.60s' is a variable: log(%.60s) shows it, %.60s = 0 clears it", name,
@@ -295,7 +308,7 @@ void dp_cc_gen_ask(struct dpcc *c, enum dp_control_op op, const char *name)
 	if (!name)
 		dp_cc_emit(c, "push d,0x%llx;push mem,u8;ros 1", (unsigned long long)dp_control_ask(op, 0));
 	for (const struct aggregate *a = name ? c->aggregates : NULL; a; a = a->next)
-		if (!strcmp(a->a.name, name))
+		if (!strcmp(a->a.name, name) && !a->a.thread)
 			dp_cc_emit(c, "push d,0x%llx;push mem,u8;ros 1",
 				   (unsigned long long)dp_control_ask(op, a->a.index));
 	c->in_helpers = false;

@@ -21,6 +21,7 @@ static const struct {
     {"log mrf", "memory of the program"},
     {"push frames", "call chains"},
     {"push tid", "threads"},
+    {"call T_", "threads"},
     {"push procid", "processors"},
     {"exit ", "facilities"},
     {"remove", "probes"},

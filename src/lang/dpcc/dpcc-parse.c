@@ -149,6 +149,20 @@ static void place_static(struct dpcc *c, struct var *v, const struct tok *name, 
 	c->statics = s;
 }
 
+/* The same for one that each thread has. */
+static void place_thread(struct dpcc *c, struct var *v, const struct tok *name)
+{
+	if (c->func)
+		dp_cc_fail(c, name, E_DPCC_TYPE, "variables of threads stand outside of functions");
+	if (!dp_cc_type_is_scalar(v->type))
+		dp_cc_fail(c, name, E_DPCC_TYPE, "variables of threads are single words: integers and pointers");
+	if (dp_cc_tok_is(dp_cc_peek(c), "="))
+		dp_cc_fail(c, dp_cc_peek(c), E_DPCC_TYPE, "a variable of each thread begins at 0");
+	v->is_static = true;
+	v->kind = VAR_THREAD;
+	v->first_word = (s32)dp_cc_thread_table(c, name, v->name);
+}
+
 static void init_static(struct dpcc *c, struct var *v, const struct tok *name)
 {
 	struct node *n = dp_cc_alloc(c, sizeof(*n));
@@ -198,6 +212,8 @@ static struct node *local_declaration(struct dpcc *c)
 			continue;
 		}
 		v = declare_var(c, name, type);
+		if (storage && !strcmp(storage, "thread"))
+			place_thread(c, v, name);
 		if (storage) {
 			place_static(c, v, name, !strcmp(storage, "global"), index);
 			if (dp_cc_accept(c, "="))
@@ -659,7 +675,10 @@ static void file_variable(struct dpcc *c, const struct tok *name, struct type *t
 {
 	struct var *v = declare_var(c, name, type);
 
-	place_static(c, v, name, storage && !strcmp(storage, "global"), index);
+	if (storage && !strcmp(storage, "thread"))
+		place_thread(c, v, name);
+	else
+		place_static(c, v, name, storage && !strcmp(storage, "global"), index);
 	if (dp_cc_accept(c, "="))
 		init_static(c, v, name);
 }

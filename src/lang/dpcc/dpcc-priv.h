@@ -72,7 +72,8 @@ enum var_kind {
 	VAR_HEAP,
 	VAR_LOCAL /* lv */,
 	VAR_GLOBAL /* gv */,
-	VAR_MEMORY /* lv, by bytes */
+	VAR_MEMORY, /* lv, by bytes */
+	VAR_THREAD  /* lv, each thread's own: a table by its id */
 };
 
 struct var {
@@ -243,12 +244,17 @@ struct dpcc {
 	u32 label, depth;
 	int brk, cont, handler, loop_handler; /* labels, -1: none */
 	bool helper[64];
+	struct thread_use { /* variables of threads that the code uses, of one pass */
+		struct thread_use *next;
+		const struct var *var;
+	} * thread_uses;
 	const char *fields[256]; /* of the probe in the making */
 	u32 nfields, ntypes;
 	struct aggregate { /* over all passes: the same name is the same words */
 		struct aggregate *next;
 		struct dp_rpn_aggregate a;
 	} * aggregates;
+	u32 threads;         /* places of variables that each thread has; 0: the usual number */
 	u32 keys;            /* of each from here on; 0: the usual number */
 	bool logs;           /* some handler makes a record */
 	bool counts, traces; /* the one in the making has aggregates, stack traces */
@@ -402,6 +408,9 @@ struct node *dp_cc_to_value(struct dpcc *c, struct node *n);
 /* Fails for integers that do not fit into a word of the machine. */
 void dp_cc_need_word(struct dpcc *c, const struct node *n);
 struct node *dp_cc_cast_to(struct dpcc *c, struct node *n, struct type *t);
+
+/* ---- dpcc-aggregate.c ---- */
+u32 dp_cc_thread_table(struct dpcc *c, const struct tok *t, const char *name);
 
 /* ---- builtin.c ---- */
 struct node *dp_cc_parse_builtin(struct dpcc *c, const struct tok *name);

@@ -175,6 +175,8 @@ static void one_pragma(struct unit *u, const struct rpn_line *line, const char *
 	} else if (dp_rpn_is(&t, "LOGMAX")) {
 		u->logmax = pragma_number(u, line, p, 1024);
 		u->c.logs = true;
+	} else if (dp_rpn_is(&t, "THREADS")) {
+		u->c.threads = (u32)pragma_number(u, line, p, DP_LOCALS_MAX);
 	} else if (dp_rpn_is(&t, "KEYS")) {
 		u->c.keys = (u32)pragma_number(u, line, p, DP_LOCALS_MAX);
 	} else {

@@ -96,8 +96,22 @@ static void helper_store(struct dpcc *c, u32 bits)
 	dp_cc_buf_put(c, c->code, "\txchg\n\tzx32\n\tshr 3\n\txchg\n\tpop lv\n\tret\n");
 }
 
+static void helper_thread(struct dpcc *c, const struct var *v)
+{
+	const struct aggregate *a = c->aggregates;
+
+	while (a->a.index != (u32)v->first_word)
+		a = a->next;
+	dp_cc_buf_put(c, c->code,
+		      "T_%d:\n\tpush tid\n\tfind lv,1,%d,%u,1\n\tpush tsp,0\n\tpush d,0\n\tlt\n\tjnz T_%d_none\n\tros "
+		      "1\n\tret\nT_%d_none:\n\tabort\n",
+		      v->first_word, v->first_word, a->a.keys, v->first_word, v->first_word);
+}
+
 void dp_cc_gen_helpers(struct dpcc *c)
 {
+	for (const struct thread_use *u = c->thread_uses; u; u = u->next)
+		helper_thread(c, u->var);
 	for (u32 l = 0; l < 4; l++) {
 		if (c->helper[HELPER_LOAD + l])
 			helper_load(c, 8u << l);
@@ -305,6 +319,24 @@ static void put_bits(struct dpcc *c, const struct place *p)
 	dp_cc_emit(c, "shl %u;push d,%lld;and;xchg;push d,%lld;and;or", p->shift, (long long)mask, (long long)~mask);
 }
 
+/*
+ * ( -- index) of the word that the thread has of the variable. Where there is no room for it, the hit ends, and is
+ * counted: it would compute with what is not there.
+ */
+static void own_word(struct dpcc *c, const struct var *v)
+{
+	struct thread_use *u = c->thread_uses;
+
+	while (u && u->var->first_word != v->first_word)
+		u = u->next;
+	if (!u) {
+		u = dp_cc_alloc(c, sizeof(*u));
+		*u = (struct thread_use){c->thread_uses, v};
+		c->thread_uses = u;
+	}
+	dp_cc_emit(c, "call T_%d", v->first_word);
+}
+
 /* The words in which a variable of one word lives. */
 static const char *space_of(const struct var *v)
 {
@@ -324,6 +356,12 @@ static void load(struct dpcc *c, const struct place *p)
 
 	switch (p->kind) {
 	case PLACE_WORD:
+		if (v->kind == VAR_THREAD) {
+			own_word(c, v);
+			dp_cc_emit(c, "push lv");
+			dp_cc_gen_normalise(c, p->type);
+			break;
+		}
 		dp_cc_emit(c, "push %s,%d", space_of(v), v->first_word);
 		if (v->kind != VAR_STACK)
 			dp_cc_gen_normalise(c, p->type);
@@ -367,6 +405,11 @@ void dp_cc_place_store(struct dpcc *c, const struct place *p, const struct tok *
 	}
 	switch (p->kind) {
 	case PLACE_WORD:
+		if (v->kind == VAR_THREAD) {
+			own_word(c, v);
+			dp_cc_emit(c, "xchg;pop lv");
+			break;
+		}
 		dp_cc_emit(c, "pop %s,%d", space_of(v), v->first_word);
 		break;
 	case PLACE_OWN:

@@ -40,6 +40,7 @@ static void start_pass(struct unit *u, struct target target)
 	c->literals = NULL;
 	c->literal_bytes = 0;
 	c->nfields = 0;
+	c->thread_uses = NULL;
 	c->line = 0;
 	c->event = NULL;
 	c->counts = c->traces = false;

@@ -37,6 +37,11 @@ u32 dp_rpn_key_words(const struct dp_rpn_aggregate *a)
 	return n;
 }
 
+bool dp_rpn_aggregate_fits(const struct dp_rpn_aggregate *a)
+{
+	return !a->thread || (a->kind == DP_AGG_LAST && a->nparts == 1 && a->parts[0] == DP_KEY_SIGNED);
+}
+
 u64 dp_rpn_aggregate_words(const struct dp_rpn_aggregate *a)
 {
 	u32 words = dp_aggregate_words(a->kind);
@@ -67,6 +72,8 @@ void dp_rpn_aggregate_text(const struct dp_rpn_aggregate *a, char *buf, size_t s
 		n += (size_t)snprintf(buf + n, size - n, " from %lld", (long long)a->from);
 	if (a->loss)
 		snprintf(buf + n, size - n, " loss");
+	if (a->thread)
+		snprintf(buf + n, size - n, " thread");
 }
 
 static struct rpn_token after(const struct rpn_token *t)
@@ -82,7 +89,7 @@ static bool number_within(const struct rpn_token *t, u32 most, u32 *v)
 	return true;
 }
 
-/* [average] [top N] [from N] [loss], up to the end */
+/* [average] [top N] [from N] [loss | thread], up to the end */
 static bool aggregate_view(struct rpn_token t, struct dp_rpn_aggregate *a)
 {
 	u32 most = 0;
@@ -111,8 +118,11 @@ static bool aggregate_view(struct rpn_token t, struct dp_rpn_aggregate *a)
 	if (dp_rpn_is(&t, "loss")) {
 		a->loss = true;
 		t = after(&t);
+	} else if (dp_rpn_is(&t, "thread")) {
+		a->thread = true;
+		t = after(&t);
 	}
-	return t.kind == RPN_END;
+	return t.kind == RPN_END && dp_rpn_aggregate_fits(a);
 }
 
 /* [by PART... KEYS] and how it is shown; a call chain is "stack N", its length; "names N", of layout TN */

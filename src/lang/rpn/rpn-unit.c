@@ -525,7 +525,7 @@ static bool load_aggregates(struct reader *r, struct dp_rpn_unit *u, u32 n)
 			if (!dp_rpn_key_kind(a->parts[k]) || (stack && (!a->frames || a->frames > DP_FRAMES_MAX)))
 				return false;
 		}
-		if (dp_rpn_key_words(a) > DP_KEY_WORDS_MAX)
+		if (dp_rpn_key_words(a) > DP_KEY_WORDS_MAX || !dp_rpn_aggregate_fits(a))
 			return false;
 		if (dp_rpn_aggregate_words(a) > u->nlocals - a->index)
 			return false;

@@ -84,7 +84,8 @@ struct dp_rpn_aggregate { /* local variables that are shown as what they add up 
 	s64 from;                     /* of a linear histogram: what was subtracted from the values */
 	u32 top;                      /* so many keys are shown; 0: all */
 	u32 average;                  /* of a sum: its average is shown alone */
-	u32 loss;                     /* a count of calls for which there was no room, told at the end */
+	u32 thread; /* a variable that each thread has: by its id; places are cleaned when threads end */
+	u32 loss;   /* a count of calls for which there was no room, told at the end */
 };
 
 struct dp_rpn_unit {                /* one probe program: a header and its probe definitions */
@@ -157,6 +158,9 @@ int dp_rpn_select(struct dp_rpn_unit *u, const char *groups, const char *types, 
 /* The name of a kind of aggregate, of a part of a key, in the language; NULL: there is none. */
 const char *dp_rpn_aggregate_kind(u32 kind);
 const char *dp_rpn_key_kind(u32 part);
+
+/* What is said of it goes together. */
+bool dp_rpn_aggregate_fits(const struct dp_rpn_aggregate *a);
 
 /* Words of part i of a key; of a whole key; local variables that the aggregate takes in all. */
 u32 dp_rpn_key_part_words(const struct dp_rpn_aggregate *a, u32 i);
