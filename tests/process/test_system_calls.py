@@ -344,4 +344,18 @@ def go():
     assert len(opened) == 20 and ours[-60:] == theirs[-60:], (ours[-60:], theirs[-60:])
 
 
+@test
+def many_lines():
+    """eight lines of all calls in one command: each has counted the same calls"""
+    out = traced(*["s:e%d * count by $call" % i for i in range(8)], command=[program(), "fork"], status=7)[1]
+    tables = [json.loads(s) for s in out.splitlines() if s.startswith('{"aggregate"')]
+    of = {}
+    for t in tables:
+        of.setdefault((t["module"], t["pid"]), []).append({json.dumps(e["key"]): e["value"] for e in t["entries"]})
+    assert of and all(len(v) == 8 for v in of.values()), {k: len(v) for k, v in of.items()}
+    assert all(t == same[0] for same in of.values() for t in same), of
+    counted = max((same[0] for same in of.values()), key=lambda v: sum(v.values()))
+    assert sum(counted.values()) > 10, counted
+
+
 run()

@@ -15,9 +15,11 @@
 #include "lang/dpcc/syscalls.h"
 #include "symbols/statics.h"
 
+#define CALLS_LEAST 16        /* so few are of no use */
 #define CALLS_MAX 2048        /* calls in progress, of one line; */
 #define CALL_KEYS 2           /* where the stack is, and whose: forked processes share the table */
-#define CALLS_WORDS_MAX 10240 /* fewer where many values are kept, so that other lines have room */
+#define CALLS_WORDS_MAX 10240 /* fewer where many values are kept, so that other lines have room, */
+#define CALLS_WORDS_ALL 16384 /* and where many lines look at whole calls: they share this */
 
 static struct node *builtin(struct dpcc *c, const struct tok *t, const char *name, struct type *type)
 {
@@ -322,6 +324,15 @@ static struct call *call_of(struct dpcc *c, u64 line)
 	return NULL;
 }
 
+/* How many words each line that looks at whole calls can have. */
+static u32 words_of_a_line(struct dpcc *c)
+{
+	if (!c->call_lines)
+		for (u32 i = 0; i < c->ntoks; i++)
+			c->call_lines += dp_cc_tok_is(&c->toks[i], "__call_begin");
+	return DP_MIN(CALLS_WORDS_MAX, CALLS_WORDS_ALL / DP_MAX(c->call_lines, 1u));
+}
+
 static struct node **keep(struct dpcc *c, struct call *k, const struct tok *t, const char *name, struct node **last)
 {
 	u64 number;
@@ -376,7 +387,10 @@ void dp_cc_parse_call_begin(struct dpcc *c, struct node *n)
 		last = !strcmp(name, "args") ? keep_all(c, k, t, last) : keep(c, k, t, name, last);
 	}
 	k->words = 1 + k->n;
-	k->calls = DP_MIN(CALLS_MAX, (u32)(CALLS_WORDS_MAX / dp_table_words(CALL_KEYS, 1, k->words)));
+	k->calls = DP_MIN(CALLS_MAX, (u32)(words_of_a_line(c) / dp_table_words(CALL_KEYS, 1, k->words)));
+	if (k->calls < CALLS_LEAST)
+		dp_cc_fail(c, n->tok, E_DPCC_LIMIT, "%u lines look at whole calls: there is no room for so many",
+			   c->call_lines);
 	k->index = c->nlocals;
 	c->nlocals += (u32)dp_table_words(CALL_KEYS, k->calls, k->words);
 	if (c->nlocals > DP_LOCALS_MAX)

@@ -221,6 +221,7 @@ struct dpcc {
 	struct target target;
 	u64 line;           /* of which the handler is: see context.c */
 	struct call *calls; /* over all passes */
+	u32 call_lines;     /* that look at whole calls */
 	const char *event;  /* the record is shown as one of this event; NULL: as a program's */
 	struct type *call_names, *error_names, *call_sets; /* of system calls, over all passes */
 	const struct tok *here;                            /* what code is made for: for messages */
