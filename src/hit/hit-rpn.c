@@ -716,15 +716,13 @@ static bool take_left(struct dp_hit *h, u32 sp, u32 k, u32 words, u64 *place)
 	return true;
 }
 
-u64 dp_rpn_find(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words)
+#define FASTER 0 /* another thread took the place that this one was about to take; no index of words */
+
+static u64 look(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words, u64 hash)
 {
-	u64 *table = (u64 *)h->prog->locals + first, hash = 0, state;
+	u64 *table = (u64 *)h->prog->locals + first, state;
 	u32 left = 0;
 
-	for (u32 i = 0; i < k; i++) {
-		hash = (hash ^ key_word(h, sp, k, i)) * 0x9e3779b97f4a7c15ull;
-		hash ^= hash >> 32;
-	}
 	for (u32 n = 0; n < TRIES && n < keys; n++) {
 		u32 at = 1 + (u32)((hash + n) % keys) * (1 + k + words);
 
@@ -738,9 +736,25 @@ u64 dp_rpn_find(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words)
 		if (take_place(h, sp, k, table + at, state))
 			return first + at + 1 + k;
 	}
-	if (left && take_left(h, sp, k, words, table + left))
-		return first + left + 1 + k;
-	__atomic_fetch_add(&table[0], 1, __ATOMIC_RELAXED);
+	if (!left)
+		return ~0ull;
+	return take_left(h, sp, k, words, table + left) ? first + left + 1 + k : FASTER;
+}
+
+u64 dp_rpn_find(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words)
+{
+	u64 hash = 0, at;
+
+	for (u32 i = 0; i < k; i++) {
+		hash = (hash ^ key_word(h, sp, k, i)) * 0x9e3779b97f4a7c15ull;
+		hash ^= hash >> 32;
+	}
+	at = look(h, sp, k, first, keys, words, hash);
+	for (u32 n = 0; at == FASTER && n < WAITS; n++)
+		at = look(h, sp, k, first, keys, words, hash);
+	if (at != ~0ull && at != FASTER)
+		return at;
+	__atomic_fetch_add((u64 *)h->prog->locals + first, 1, __ATOMIC_RELAXED);
 	return ~0ull;
 }
 

@@ -132,6 +132,7 @@ static bool place_words(struct edit *e, struct run_range *r, const struct run_ra
 			words[r->locals + r->m->unit.inits[k].index] = (u64)r->m->unit.inits[k].value;
 	if (!before)
 		r->fresh = !dp_run_bring_back(e->t, r, words);
+	dp_run_fill_known(e->t, r, words);
 	return true;
 }
 

@@ -91,6 +91,21 @@ static int merge_bodies(struct dp_rpn_unit *u, struct dp_rpn_unit *add, struct d
 	return 0;
 }
 
+static int merge_knowns(struct dp_rpn_unit *u, const struct dp_rpn_unit *add, struct dp_error *err)
+{
+	struct dp_rpn_known *v = realloc(u->knowns, (u->nknowns + add->nknowns + 1ull) * sizeof(*v));
+
+	if (!v)
+		return dp_fail(err, E_RPN_MEMORY, "merge");
+	u->knowns = v;
+	if (u->nknowns + add->nknowns > DP_KNOWN_MAX)
+		return dp_fail(err, E_RPN_MERGE, "more than %d questions for $exe", DP_KNOWN_MAX);
+	if (add->nknowns)
+		memcpy(v + u->nknowns, add->knowns, add->nknowns * sizeof(*v));
+	u->nknowns += add->nknowns;
+	return 0;
+}
+
 /*
  * The probes of `add` go into `u`, in the place of those at the same places; is_new says which these are. Variables
  * become as many as either wants.
@@ -124,6 +139,8 @@ static int merge(struct dp_rpn_unit *u, struct dp_rpn_unit *add, bool *is_new, s
 		return r;
 	add->nprobes = 0; /* they have moved */
 	r = merge_bodies(u, add, err);
+	if (!r)
+		r = merge_knowns(u, add, err);
 	if (r)
 		return r;
 	u->nlocals = DP_MAX(u->nlocals, add->nlocals);
@@ -364,6 +381,8 @@ int dp_run_insert(struct dp_run *run, const struct dp_run_request *rq, const voi
 	if (r)
 		return r;
 	r = dp_run_open_sinks(run, rq->flags, err);
+	if (!r && rq->flags & DP_RUN_UPROBES && u.nknowns)
+		r = dp_fail(err, E_RPN_WORLD, "$exe, and the kernel's uprobes");
 	if (!r && rq->flags & DP_RUN_UPROBES && (u.modtype != DP_RPN_USER || rq->pid))
 		r = dp_fail(err, E_RPN_WORLD, "--uprobes for %.150s", rq->pid ? "one process" : u.name);
 	if (r) {

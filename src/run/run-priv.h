@@ -240,6 +240,8 @@ void dp_run_keep_words(struct run_target *t, const u64 *old, const struct run_ra
 /* For the target's ranges as they are now: first values, or those from before. */
 void dp_run_fill_words(const struct run_target *t, const u64 *old, const struct run_range *ranges, u32 nranges,
 		       u64 *words);
+/* What programs ask of the process itself. */
+void dp_run_fill_known(const struct run_target *t, const struct run_range *r, volatile u64 *words);
 bool dp_run_keeps_gate(const struct run_range *to, const struct run_range *from, u32 k);
 /* False: there was nothing to bring back. */
 bool dp_run_bring_back(const struct run_target *t, const struct run_range *to, volatile u64 *words);

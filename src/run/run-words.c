@@ -3,8 +3,10 @@
  * A module's variables outlive the sessions of a target: they are carried over to the next one, and those of a module
  * that the target has unmapped are kept for when it maps it again.
  */
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "run/run-priv.h"
 
@@ -114,6 +116,58 @@ bool dp_run_bring_back(const struct run_target *t, const struct run_range *to, v
 	return any;
 }
 
+/* The executable's path; "" where it cannot be told. */
+static void read_exe(pid_t pid, char *path, size_t size)
+{
+	static const char deleted[] = " (deleted)";
+	char name[40];
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
+	n = readlink(name, path, size - 1);
+	path[n > 0 ? n : 0] = '\0';
+	if (n > (ssize_t)sizeof(deleted) && !strcmp(path + n - (sizeof(deleted) - 1), deleted))
+		path[n - (ssize_t)(sizeof(deleted) - 1)] = '\0';
+}
+
+/* A text of so many words, the last of its bytes 0; of one that is too long the end. */
+static void put_text(volatile u64 *words, u32 n, const char *text)
+{
+	size_t len = strlen(text), most = n * 8 - 1;
+	union {
+		char bytes[DP_KNOWN_TEXT_WORDS * 8];
+		u64 words[DP_KNOWN_TEXT_WORDS];
+	} out = {""};
+
+	if (len > most)
+		snprintf(out.bytes, most + 1, "...%s", text + len - (most - 3));
+	else
+		memcpy(out.bytes, text, len);
+	for (u32 i = 0; i < n; i++)
+		words[i] = out.words[i];
+}
+
+/* The same process always runs the same program: another one has a session of its own. */
+void dp_run_fill_known(const struct run_target *t, const struct run_range *r, volatile u64 *words)
+{
+	const struct dp_rpn_unit *u = &r->m->unit;
+	char path[4096] = "";
+
+	if (u->nknowns && t->pid)
+		read_exe(t->pid, path, sizeof(path));
+	for (u32 i = 0; i < u->nknowns; i++) {
+		const struct dp_rpn_known *k = &u->knowns[i];
+		volatile u64 *at = words + r->locals + k->index;
+
+		if (k->how == DP_KNOWN_SAME)
+			*at = !strcmp(path, k->text);
+		else if (k->how == DP_KNOWN_MATCH)
+			*at = !fnmatch(k->text, path, 0);
+		else
+			put_text(at, dp_rpn_known_words(k->how), path);
+	}
+}
+
 void dp_run_fill_words(const struct run_target *t, const u64 *old, const struct run_range *ranges, u32 nranges,
 		       u64 *words)
 {
@@ -122,6 +176,8 @@ void dp_run_fill_words(const struct run_target *t, const u64 *old, const struct 
 			words[t->ranges[i].locals + t->ranges[i].m->unit.inits[k].index] =
 			    (u64)t->ranges[i].m->unit.inits[k].value;
 	carry_over(old, ranges, nranges, t, words);
-	for (u32 i = 0; i < t->nranges; i++)
+	for (u32 i = 0; i < t->nranges; i++) {
 		dp_run_bring_back(t, &t->ranges[i], words);
+		dp_run_fill_known(t, &t->ranges[i], words);
+	}
 }

@@ -105,7 +105,7 @@ def apart():
 @test
 def given_on():
     """a thread that has ended leaves its places: later ones begin at 0, and more than there are places have room"""
-    got, err = run_(["begin { thread long mine; thread calls; THREADS(40); }", BODY], [30, 8, 60])
+    got, err = run_(["begin { thread long mine; thread calls; THREADS(100); }", BODY], [30, 8, 60])
     assert "no room" not in err, err
     check(got, 240)
 
@@ -131,7 +131,7 @@ def namespaces():
     os.chmod(inner, 0o755)
     out = os.path.join(DIR, "out")
     p = start(["unshare", "--pid", "--fork", inner, program(), "30", "8", "60"])
-    t = trace_start("--json", "--all", program(), "begin { thread long mine; thread calls; THREADS(40); }", BODY)
+    t = trace_start("--json", "--all", program(), "begin { thread long mine; thread calls; THREADS(100); }", BODY)
     assert p.wait(60) == 0
     time.sleep(0.3)
     stop(t, signal.SIGINT)

@@ -70,6 +70,7 @@ static const struct builtin {
     {"abort", NONE, &dp_cc_type_void, "abort"},
     /* Made by the compiler alone. */
     {"$comm", NONE, &dp_cc_type_void, NULL},
+    {"$exe", NONE, &dp_cc_type_void, NULL},
     {"$uid", NONE, &dp_cc_type_uint, "push uid"},
     {"$ppid", NONE, &dp_cc_type_int, "push ppid"},
     {"$backtrace", NONE, &dp_cc_type_void, NULL},
@@ -328,6 +329,15 @@ static void log_float(struct dpcc *c, struct node *n, u64 mark)
 	dp_cc_emit(c, "push d,0x%llx;push d,2;log", (unsigned long long)mark);
 }
 
+/* The words of the text, the first on top. */
+static void push_exe(struct dpcc *c, const struct tok *t)
+{
+	u32 at = dp_cc_known(c, t, DP_KNOWN_TEXT, "");
+
+	for (u32 i = DP_KNOWN_TEXT_WORDS; i-- > 0;)
+		dp_cc_emit(c, "push lv,%u", at + i);
+}
+
 static void log_value(struct dpcc *c, struct node *arg)
 {
 	struct node *n = arg->a;
@@ -351,6 +361,12 @@ static void log_value(struct dpcc *c, struct node *arg)
 	if (dp_cc_is_comm(n)) { /* the words of a text are pushed beginning first, and logged from the top */
 		mark = new_field(c, arg->tok, dp_cc_format(c, "%s char[16]", name));
 		dp_cc_emit(c, "strcomm;push text,2;xchg;push d,0x%llx;push d,3;log", (unsigned long long)mark);
+		return;
+	}
+	if (dp_cc_is_exe(n)) {
+		mark = new_field(c, arg->tok, dp_cc_format(c, "%s char[%d]", name, DP_KNOWN_TEXT_WORDS * 8));
+		push_exe(c, arg->tok);
+		dp_cc_emit(c, "push d,0x%llx;push d,%d;log", (unsigned long long)mark, DP_KNOWN_TEXT_WORDS + 1);
 		return;
 	}
 	if (t->kind == TY_VOID || t->kind == TY_FUNC)
@@ -433,6 +449,15 @@ static void log_text(struct dpcc *c, struct node *arg)
 			dp_cc_emit(c, "push d,%u;log", words);
 			return;
 		}
+	}
+	if (dp_cc_is_comm(n)) {
+		dp_cc_emit(c, "strcomm;push text,2;xchg;push d,2;log");
+		return;
+	}
+	if (dp_cc_is_exe(n)) {
+		push_exe(c, arg->tok);
+		dp_cc_emit(c, "push d,%d;log", DP_KNOWN_TEXT_WORDS);
+		return;
 	}
 	n = dp_cc_to_value(c, n);
 	if (n->type->kind != TY_PTR)
@@ -533,6 +558,13 @@ static void log_hex(struct dpcc *c, struct node *arg)
 
 static void gen_matches(struct dpcc *c, struct node *n)
 {
+	if (dp_cc_is_exe(n->a)) {
+		dp_cc_emit(c, "push lv,%u",
+			   dp_cc_known(c, n->tok, *n->op == '~' ? DP_KNOWN_MATCH : DP_KNOWN_SAME, n->b->text));
+		if (*n->op == '!')
+			dp_cc_emit(c, "lnot");
+		return;
+	}
 	if (dp_cc_is_comm(n->a)) {
 		dp_cc_emit(c, "strcomm");
 	} else {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What is known at every hit beside the program's variables: $pid $tid $ppid $uid $cpu $time $comm ($thread_name) $ip
- * $caller $backtrace, words of the call ($argN, $stackN, $stack), and, where a function returns, what was kept of the
- * call's beginning.
+ * What is known at every hit beside the program's variables: $pid $tid $ppid $uid $cpu $time $comm ($thread_name) $exe
+ * $ip $caller $backtrace, words of the call ($argN, $stackN, $stack), and, where a function returns, what was kept of
+ * the call's beginning.
  */
 #include <dwarf.h>
 #include <stdlib.h>
@@ -69,12 +69,36 @@ bool dp_cc_is_comm(const struct node *n)
 	return n->kind == N_BUILTIN && !strcmp(n->text, "$comm");
 }
 
+bool dp_cc_is_exe(const struct node *n)
+{
+	return n->kind == N_BUILTIN && !strcmp(n->text, "$exe");
+}
+
+u32 dp_cc_known(struct dpcc *c, const struct tok *t, enum dp_rpn_known_how how, const char *text)
+{
+	struct known *k;
+
+	for (k = c->knowns; k; k = k->next)
+		if (k->k.how == how && !strcmp(k->k.text, text))
+			return k->k.index;
+	k = dp_cc_alloc(c, sizeof(*k));
+	k->next = c->knowns;
+	k->k.how = how;
+	k->k.index = c->nlocals;
+	dp_format(k->k.text, sizeof(k->k.text), "%s", text);
+	c->knowns = k;
+	c->nlocals += dp_rpn_known_words(how);
+	if (c->nlocals > DP_LOCALS_MAX)
+		dp_cc_fail(c, t, E_DPCC_LIMIT, "there is no room for $exe");
+	return k->k.index;
+}
+
 /* A text of the program, or the thread's name, and a constant one or, behind ~, a pattern as the shell has them. */
 struct node *dp_cc_compare_text(struct dpcc *c, const struct tok *t, const char *op, struct node *a, struct node *b)
 {
 	struct node *n = dp_cc_node_new(c, N_BUILTIN, t);
 
-	if (!dp_cc_is_comm(a)) {
+	if (!dp_cc_is_comm(a) && !dp_cc_is_exe(a)) {
 		a = dp_cc_to_value(c, a);
 		if (a->type->kind != TY_PTR || a->type->of->kind != TY_INT || a->type->of->size != 1)
 			dp_cc_fail(c, t, E_DPCC_TYPE, "%s is no text", dp_cc_type_name(c, a->type));
@@ -514,7 +538,7 @@ static void refuse_unknown(struct dpcc *c, const struct tok *t, const char *name
 	static const char unknown[] = "no hit knows that, for it is the system that does";
 
 	if (!strcmp(name, "exe"))
-		refuse(c, t, name, unknown, "choose processes by --all FILE or -p NAME; $comm is the thread's name");
+		refuse(c, t, name, "the kernel's hits do not tell it", "$comm is the thread's name, $pid its process");
 	if (!strcmp(name, "cgroup"))
 		refuse(c, t, name, unknown, "choose processes by --cgroup PATH; $pid tells them apart");
 }
@@ -523,7 +547,7 @@ static void refuse_unknown(struct dpcc *c, const struct tok *t, const char *name
 
 struct node *dp_cc_body_word(struct dpcc *c, const struct tok *t, const char *name, bool needed)
 {
-	static const char *const known[] = {"pid", "ppid", "uid", "comm", "time"};
+	static const char *const known[] = {"pid", "ppid", "uid", "comm", "exe", "time"};
 
 	for (u32 i = 0; i < DP_ARRAY_SIZE(known); i++)
 		if (!strcmp(name, known[i]))
@@ -553,6 +577,8 @@ struct node *dp_cc_context(struct dpcc *c, const struct tok *t, const char *name
 			return builtin(c, t, words[i].builtin, words[i].type);
 	if (!strcmp(name, "comm") || !strcmp(name, "thread_name") || !strcmp(name, "backtrace"))
 		return text_or_chain(c, t, *name == 'b');
+	if (!strcmp(name, "exe") && !c->by_name)
+		return builtin(c, t, "$exe", &dp_cc_type_void);
 	if (numbered(name, "arg", &number))
 		return argument(c, t, name, number);
 	if (numbered(name, "stack", &number))

@@ -70,7 +70,8 @@ static struct node *key_argument(struct dpcc *c, struct node ***last)
 
 	if ((!chain && !dp_cc_tok_is(t, "comm")) || !dp_cc_tok_is(t + 1, "(")) {
 		n = dp_cc_parse_argument(c, last);
-		if (dp_cc_is_chain(n->a) || dp_cc_is_comm(n->a)) {
+		if (dp_cc_is_chain(n->a) || dp_cc_is_comm(n->a) || dp_cc_is_exe(n->a)) {
+			n->op = dp_cc_is_exe(n->a) ? "exe" : NULL;
 			n->value = n->a->value;
 			n->a = NULL;
 		}
@@ -222,6 +223,11 @@ static void gen_key(struct dpcc *c, const struct node *arg)
 {
 	if (!arg->a && arg->value) {
 		dp_cc_emit(c, "push frames,%llu", (unsigned long long)arg->value);
+	} else if (!arg->a && arg->op) {
+		u32 at = dp_cc_known(c, arg->tok, DP_KNOWN_KEY, "");
+
+		for (u32 i = 0; i < DP_KEY_TEXT_WORDS; i++)
+			dp_cc_emit(c, "push lv,%u", at + i);
 	} else if (!arg->a) {
 		dp_cc_emit(c, "strcomm;push text,%d", DP_KEY_TEXT_WORDS);
 	} else if (is_text(arg->a->type)) {

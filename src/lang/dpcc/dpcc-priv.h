@@ -221,8 +221,12 @@ struct dpcc {
 	struct target target;
 	u64 line;           /* of which the handler is: see context.c */
 	struct call *calls; /* over all passes */
-	u32 call_lines;     /* that look at whole calls */
-	const char *event;  /* the record is shown as one of this event; NULL: as a program's */
+	struct known {      /* what the control side puts into variables, over all passes */
+		struct known *next;
+		struct dp_rpn_known k;
+	} * knowns;
+	u32 call_lines;    /* that look at whole calls */
+	const char *event; /* the record is shown as one of this event; NULL: as a program's */
 	struct type *call_names, *error_names, *call_sets; /* of system calls, over all passes */
 	const struct tok *here;                            /* what code is made for: for messages */
 	bool in_helpers;                                   /* what they do depends on whom they are called for */
@@ -360,6 +364,9 @@ struct node *dp_cc_context(struct dpcc *c, const struct tok *t, const char *name
 struct node *dp_cc_body_word(struct dpcc *c, const struct tok *t, const char *name, bool needed);
 /* $comm and $backtrace have no value: they are logged, compared and taken as keys only. */
 bool dp_cc_is_comm(const struct node *n);
+bool dp_cc_is_exe(const struct node *n); /* the same of $exe */
+/* Where the control side puts what it knows of the process. */
+u32 dp_cc_known(struct dpcc *c, const struct tok *t, enum dp_rpn_known_how how, const char *text);
 bool dp_cc_is_chain(const struct node *n);
 struct node *dp_cc_compare_text(struct dpcc *c, const struct tok *t, const char *op, struct node *a, struct node *b);
 struct node *dp_cc_call_set(struct dpcc *c, struct node *value, const char *set);

@@ -287,6 +287,16 @@ static void header(struct unit *u, struct buf *out)
 	for (const struct var *s = c->statics; s; s = s->next)
 		if (s->init)
 			dp_cc_buf_put(c, out, "init = %d %lld\n", s->first_word, (long long)s->init->value);
+	for (const struct known *k = c->knowns; k; k = k->next) {
+		dp_cc_buf_put(c, out, "known = %u exe", k->k.index);
+		if (k->k.how == DP_KNOWN_KEY)
+			dp_cc_buf_put(c, out, " key");
+		if (k->k.how >= DP_KNOWN_SAME) {
+			dp_cc_buf_put(c, out, k->k.how == DP_KNOWN_SAME ? " == " : " ~ ");
+			dp_cc_put_quoted(c, out, k->k.text);
+		}
+		dp_cc_buf_put(c, out, "\n");
+	}
 	for (const struct aggregate *a = c->aggregates; a; a = a->next) {
 		char text[160];
 

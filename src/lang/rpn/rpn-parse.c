@@ -219,6 +219,36 @@ static int key_init(struct parser *p, const char *value)
 }
 
 /* aggregate = "NAME" KIND INDEX [STEP, of lhist] [by PART... KEYS] */
+/* INDEX exe [key | == "TEXT" | ~ "PATTERN"] */
+static int key_known(struct parser *p, const char *value)
+{
+	struct rpn_token index = dp_rpn_token(value), exe = dp_rpn_token(index.at + index.len),
+			 how = dp_rpn_token(exe.at + exe.len), text = dp_rpn_token(how.at + how.len);
+	struct dp_rpn_known k = {.how = dp_rpn_is(&how, "key")  ? DP_KNOWN_KEY
+					: dp_rpn_is(&how, "==") ? DP_KNOWN_SAME
+					: dp_rpn_is(&how, "~")  ? DP_KNOWN_MATCH
+								: DP_KNOWN_TEXT},
+			    *v;
+	int n = 0;
+
+	if (index.kind != RPN_NUMBER || index.bad || index.value < 0 || index.value >= DP_LOCALS_MAX ||
+	    !dp_rpn_is(&exe, "exe") || (k.how == DP_KNOWN_TEXT && how.kind != RPN_END))
+		return bad_value(p, value);
+	if (k.how >= DP_KNOWN_SAME) {
+		n = text.kind == RPN_TEXT && !text.bad ? dp_rpn_text(&text, k.text, DP_KNOWN_MAX) : -1;
+		text = dp_rpn_token(text.at + text.len);
+	}
+	if (n < 0 || strlen(k.text) != (size_t)n || (k.how != DP_KNOWN_TEXT && text.kind != RPN_END))
+		return bad_value(p, value);
+	k.index = (u32)index.value;
+	v = p->u->nknowns < DP_KNOWN_MAX ? realloc(p->u->knowns, (p->u->nknowns + 1) * sizeof(*v)) : NULL;
+	if (!v)
+		return dp_rpn_fail(p->err, p->line, E_RPN_MEMORY, "known");
+	p->u->knowns = v;
+	v[p->u->nknowns++] = k;
+	return 0;
+}
+
 static int key_aggregate(struct parser *p, const char *value)
 {
 	struct dp_rpn_aggregate *v = realloc(p->u->aggregates, (p->u->naggregates + 1) * sizeof(*v));
@@ -372,6 +402,7 @@ static const struct keyword {
     {"layout", key_layout, true, true},
     {"field", key_field, false, true},
     {"init", key_init, true, false},
+    {"known", key_known, true, false},
     {"aggregate", key_aggregate, true, false},
 };
 
@@ -730,6 +761,10 @@ int dp_rpn_parse(struct dp_rpn_unit *u, const char *source, const char *name, co
 		if (u->inits[i].index >= u->nlocals)
 			r = dp_rpn_fail(err, NULL, E_RPN_VALUE, "init = %u: there are %u variables", u->inits[i].index,
 					u->nlocals);
+	for (u32 i = 0; i < u->nknowns && !r; i++)
+		if (u->knowns[i].index + dp_rpn_known_words(u->knowns[i].how) > u->nlocals)
+			r = dp_rpn_fail(err, NULL, E_RPN_VALUE, "known = %u: there are %u variables",
+					u->knowns[i].index, u->nlocals);
 	for (u32 i = 0; i < u->naggregates && !r; i++) {
 		if (u->aggregates[i].index + dp_rpn_aggregate_words(&u->aggregates[i]) > u->nlocals)
 			r = dp_rpn_fail(err, NULL, E_RPN_VALUE, "aggregate = \"%s\": there are %u variables",
@@ -760,6 +795,7 @@ void dp_rpn_free(struct dp_rpn_unit *u)
 	free(u->probes);
 	free(u->bodies);
 	free(u->inits);
+	free(u->knowns);
 	free(u->aggregates);
 	memset(u, 0, sizeof(*u));
 }

@@ -12,7 +12,7 @@
 
 #define FILE_MAX_BYTES (4u << 20)
 #define MAGIC "DPPF\r\n\032"
-#define VERSION 10u
+#define VERSION 11u
 
 int dp_rpn_read(struct dp_rpn_unit *u, const char *path, const struct dp_rpn_define *defines, u32 ndefines,
 		struct dp_error *err)
@@ -315,6 +315,17 @@ void dp_rpn_list(const struct dp_rpn_unit *u, FILE *out)
 		fprintf(out, "gvars = %u\n", u->nglobals);
 	for (u32 i = 0; i < u->ninits; i++)
 		fprintf(out, "init = %u %lld\n", u->inits[i].index, (long long)u->inits[i].value);
+	for (u32 i = 0; i < u->nknowns; i++) {
+		const struct dp_rpn_known *k = &u->knowns[i];
+
+		fprintf(out, "known = %u exe%s", k->index,
+			k->how == DP_KNOWN_KEY     ? " key"
+			: k->how == DP_KNOWN_SAME  ? " == \""
+			: k->how == DP_KNOWN_MATCH ? " ~ \""
+						   : "");
+		list_text(out, k->text);
+		fprintf(out, k->how >= DP_KNOWN_SAME ? "\"\n" : "\n");
+	}
 	for (u32 i = 0; i < u->naggregates; i++) {
 		const struct dp_rpn_aggregate *a = &u->aggregates[i];
 		char text[160];
@@ -340,7 +351,7 @@ struct object_head {
 	char name[DP_RPN_NAME_MAX];
 	char build_id[DP_RPN_BUILD_ID_MAX];
 	u32 modtype, major, id, nlocals, nglobals, nprobes;
-	u32 ninits, naggregates, nbodies, pad;
+	u32 ninits, naggregates, nbodies, nknowns;
 };
 
 /* Its program's image follows. */
@@ -377,7 +388,8 @@ int dp_rpn_save(const struct dp_rpn_unit *u, void **bytes, size_t *size, struct 
 				   .nprobes = u->nprobes,
 				   .ninits = u->ninits,
 				   .naggregates = u->naggregates,
-				   .nbodies = u->nbodies};
+				   .nbodies = u->nbodies,
+				   .nknowns = u->nknowns};
 	char *buf = NULL;
 	FILE *f = open_memstream(&buf, size);
 	int r = 0;
@@ -389,6 +401,8 @@ int dp_rpn_save(const struct dp_rpn_unit *u, void **bytes, size_t *size, struct 
 	fwrite(&head, sizeof(head), 1, f);
 	if (u->ninits)
 		fwrite(u->inits, sizeof(*u->inits), u->ninits, f);
+	if (u->nknowns)
+		fwrite(u->knowns, sizeof(*u->knowns), u->nknowns, f);
 	if (u->naggregates)
 		fwrite(u->aggregates, sizeof(*u->aggregates), u->naggregates, f);
 	for (u32 i = 0; i < u->nprobes + u->nbodies; i++) {
@@ -506,6 +520,22 @@ static bool load_probe(struct reader *r, struct dp_rpn_probe *p, const struct ob
 	return load_description(r, p, o.described);
 }
 
+static bool load_knowns(struct reader *r, struct dp_rpn_unit *u, u32 n)
+{
+	u->knowns = calloc((n <= DP_KNOWN_MAX ? n : 0) + 1, sizeof(*u->knowns));
+	if (!u->knowns || n > DP_KNOWN_MAX || !take(r, u->knowns, n * sizeof(*u->knowns)))
+		return false;
+	u->nknowns = n;
+	for (u32 i = 0; i < n; i++) {
+		const struct dp_rpn_known *k = &u->knowns[i];
+
+		if (k->how > DP_KNOWN_MATCH || !is_text(k->text, sizeof(k->text)) || k->index > u->nlocals ||
+		    dp_rpn_known_words(k->how) > u->nlocals - k->index)
+			return false;
+	}
+	return true;
+}
+
 static bool load_aggregates(struct reader *r, struct dp_rpn_unit *u, u32 n)
 {
 	u->aggregates = calloc((n <= DP_LOCALS_MAX ? n : 0) + 1, sizeof(*u->aggregates));
@@ -571,6 +601,7 @@ int dp_rpn_load(struct dp_rpn_unit *u, const void *bytes, size_t size, struct dp
 	u->ninits = good ? head.ninits : 0;
 	for (u32 i = 0; i < u->ninits; i++)
 		good = good && u->inits[i].index < u->nlocals;
+	good = good && load_knowns(&r, u, head.nknowns);
 	good = good && load_aggregates(&r, u, head.naggregates);
 	for (u32 i = 0; i < head.nprobes && good; i++) {
 		u->nprobes++;

@@ -60,6 +60,21 @@ struct dp_rpn_init { /* first value of a local variable */
 	s64 value;
 };
 
+/* What the control side knows of each process, and puts into local variables before its first hit. */
+enum dp_rpn_known_how {
+	DP_KNOWN_TEXT, /* the path of its executable, */
+	DP_KNOWN_KEY,  /* shortened to a key; */
+	DP_KNOWN_SAME, /* whether it is this text, */
+	DP_KNOWN_MATCH /* whether it matches this pattern of the shell */
+};
+#define DP_KNOWN_TEXT_WORDS 32
+#define DP_KNOWN_MAX 256 /* characters to compare with; of these things in a program */
+
+struct dp_rpn_known {
+	u32 index, how;
+	char text[DP_KNOWN_MAX + 8]; /* of the last two */
+};
+
 enum dp_rpn_key {
 	DP_KEY_SIGNED,
 	DP_KEY_UNSIGNED,
@@ -97,6 +112,8 @@ struct dp_rpn_unit {                /* one probe program: a header and its probe
 	u32 nlocals, nglobals;
 	struct dp_rpn_init *inits;
 	u32 ninits;
+	struct dp_rpn_known *knowns;
+	u32 nknowns;
 	struct dp_rpn_aggregate *aggregates;
 	u32 naggregates;
 	struct dp_rpn_probe *probes;
@@ -158,6 +175,12 @@ int dp_rpn_select(struct dp_rpn_unit *u, const char *groups, const char *types, 
 /* The name of a kind of aggregate, of a part of a key, in the language; NULL: there is none. */
 const char *dp_rpn_aggregate_kind(u32 kind);
 const char *dp_rpn_key_kind(u32 part);
+
+/* Words that it takes. */
+static inline u32 dp_rpn_known_words(u32 how)
+{
+	return how == DP_KNOWN_TEXT ? DP_KNOWN_TEXT_WORDS : how == DP_KNOWN_KEY ? DP_KEY_TEXT_WORDS : 1;
+}
 
 /* What is said of it goes together. */
 bool dp_rpn_aggregate_fits(const struct dp_rpn_aggregate *a);
