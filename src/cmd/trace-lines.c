@@ -372,6 +372,20 @@ static void look_for_statics(struct statics *s, struct finder *f)
 		dp_needed_each(f->program, add_file_statics, s, path, sizeof(path));
 }
 
+/* Calls that the kernel's own code in the process answers (the vDSO), most of the time, without being called. */
+static void tell_unseen(const char *pattern)
+{
+	static const char *const names[] = {"clock_gettime", "gettimeofday", "getcpu", "time", "clock_getres"};
+
+	for (u32 i = 0; i < DP_ARRAY_SIZE(names); i++)
+		if (strcmp(pattern, "*") && !fnmatch(pattern, names[i], 0)) {
+			dp_ui_note("%s is mostly answered by the vDSO, without a system call, and not seen then: "
+				   "p libc:%s sees all calls by the C library",
+				   names[i], names[i]);
+			return;
+		}
+}
+
 static bool add_static_line(struct finder *f, const struct event_lines *e, u32 i, const struct dp_location *loc,
 			    struct line_programs *out, struct dp_error *err)
 {
@@ -396,6 +410,8 @@ static bool add_static_line(struct finder *f, const struct event_lines *e, u32 i
 	if (!s.found && !err->code)
 		dp_fail(err, loc->kind == DP_LOC_CALL ? E_CALLS_NONE : E_STATIC_NONE, "%.80s%s%.100s", loc->module,
 			loc->module[0] ? ":" : "", loc->symbol);
+	if (s.found && loc->kind == DP_LOC_CALL && !f->target->quiet)
+		tell_unseen(loc->symbol);
 	return s.found && !s.failed;
 }
 

@@ -345,6 +345,14 @@ def go():
 
 
 @test
+def unseen():
+    """a line of calls that the vDSO answers says that it may see none"""
+    for line, told in (("s clock_gettime count", True), ("s clock_get* count", True), ("s read count", False)):
+        r = dprobes("trace", line, "--", program())
+        assert ("answered by the vDSO" in r.stderr) == told, (line, r.stderr)
+
+
+@test
 def many_lines():
     """eight lines of all calls in one command: each has counted the same calls"""
     out = traced(*["s:e%d * count by $call" % i for i in range(8)], command=[program(), "fork"], status=7)[1]

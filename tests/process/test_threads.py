@@ -163,6 +163,18 @@ def typical():
 
 
 @test
+def kept_code():
+    """a caller that was kept as a number is a pointer to code again: code(), in values, keys, and bodies of the end"""
+    got, _ = run_(["begin { thread long who; last = 0; }", "p step { who = (long)caller(); last = who; }",
+                   "r step { count(by, code(who)); }", "end { log(code(last)); }"], [1, 2, 0])
+    table = [t for t in got if t.get("aggregate") == "by"][0]
+    keys = {json.dumps(e["key"]): e["value"] for e in table["entries"]}
+    assert sum(keys.values()) == 62 and all(re.search(r"go\+0x[0-9a-f]+", k) for k in keys), keys
+    end = [e["args"] for e in got if e.get("event") == "end"]
+    assert len(end) == 1, got
+
+
+@test
 def refusals():
     """what cannot be a variable of threads, and who has none"""
     for line, code, text in (("begin { thread long a[3]; }", "E-DPCC-TYPE", "single words"),

@@ -33,6 +33,7 @@ static const struct builtin {
     {"__call_begin", CALL, &dp_cc_type_void, NULL},
     {"__call_done", ONE, &dp_cc_type_void, "push d,0;pop lv"},
     {"__code", ONE, &dp_cc_type_code, "nop"},
+    {"code", ONE, &dp_cc_type_code, "nop"},
     {"log_here", NONE, &dp_cc_type_void, NULL},
     {"__no_record", NONE, &dp_cc_type_void, NULL},
     {"__call_end", CALL, &dp_cc_type_long, NULL},
