@@ -104,8 +104,8 @@ static bool is_return_word(const char *p)
 	return dp_cc_word_len(p) == 6 && !strncmp(p, "return", 6) && is_blank(p[6]);
 }
 
-/* $name that the event language does not have. */
-static bool is_new_name(const char *p)
+/* $name that the event language does not have. at_return: it knows no parameters there. */
+static bool is_new_name(const char *p, bool at_return)
 {
 	static const char *const old[] = {"retval", "stack", "comm", "backtrace", "addr", "old", "new", "arg"};
 	u32 n = dp_cc_word_len(p), letters = n;
@@ -115,11 +115,11 @@ static bool is_new_name(const char *p)
 	for (u32 i = 0; i < DP_ARRAY_SIZE(old); i++)
 		if (strlen(old[i]) == letters && !strncmp(p, old[i], letters) &&
 		    (letters == n || !strcmp(old[i], "arg") || !strcmp(old[i], "stack")))
-			return false;
+			return at_return && !strcmp(old[i], "arg");
 	return n > 0;
 }
 
-static bool says_more(const char *text, u32 at)
+static bool says_more(const char *text, u32 at, bool at_return)
 {
 	for (at = skip_blanks(text, at); text[at];) {
 		u32 name = name_before(text + at), item = at + (name ? name + 1 : 0);
@@ -132,7 +132,8 @@ static bool says_more(const char *text, u32 at)
 				at = dp_cc_step(text, at) - 1;
 				continue;
 			}
-			if ((text[at] == '$' && is_new_name(text + at + 1)) || (text[at] == '-' && text[at + 1] == '>'))
+			if ((text[at] == '$' && is_new_name(text + at + 1, at_return)) ||
+			    (text[at] == '-' && text[at + 1] == '>'))
 				return true;
 		}
 		at = skip_blanks(text, at);
@@ -150,7 +151,9 @@ bool dp_cc_line_says_more(const char *text)
 		dp_event_line_free(line);
 		return false;
 	}
-	return !dp_event_head(&ev, text, &behind, NULL) && (ev.is_static || ev.is_call || says_more(text, behind));
+	return !dp_event_head(&ev, text, &behind, NULL) &&
+	       (ev.is_static || ev.is_call ||
+		says_more(text, behind, ev.is_return && strcmp(ev.loc.module, "kernel") != 0));
 }
 
 /* ---- names ---- */
