@@ -115,7 +115,9 @@ static int begin_statement(struct line *l, struct out_text *o, u32 at, u32 end)
 	u32 n = dp_cc_word_len(p), equals = at + n + (u32)strspn(p + n, " \t");
 	int r;
 
-	if (((n == 4 && !strncmp(p, "KEYS", 4)) || (n == 7 && !strncmp(p, "THREADS", 7))) && l->text[equals] == '(') {
+	if ((n == 4 && !strncmp(p, "KEYS", 4)) || (n == 7 && !strncmp(p, "THREADS", 7))) {
+		if (l->text[equals] != '(')
+			return dp_cc_line_fail(l, at, E_DPCC_SYNTAX, "here belongs %.*s(NUMBER)", (int)n, p);
 		dp_cc_out_put(o, at, "\n#pragma ");
 		dp_cc_out_add(o, p, end - at, at, true);
 		dp_cc_out_put(o, at, "\n");
