@@ -227,13 +227,13 @@ static int list(pid_t pid)
 int dp_cmd_list(int argc, char **argv)
 {
 	struct cmd_words w = {.most = 0};
-	int status;
+	int status, r;
 
 	if (!dp_cmd_words(VERB_LIST, argc, argv, &w, &status))
 		return status;
 	if (w.pid)
 		return list(w.pid);
-	if (access(DP_DEV_PATH, F_OK))
-		return dp_ui_fail(E_CMD_MISSING, "`dprobes list --help` shows how it is used", "-p PID");
-	return dp_cmd_list_kernel();
+	status = access(DP_DEV_PATH, F_OK) ? CMD_OK : dp_cmd_list_kernel();
+	r = dp_cmd_list_processes();
+	return DP_MAX(status, r);
 }

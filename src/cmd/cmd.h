@@ -37,6 +37,7 @@ int dp_cmd_verify(int argc, char **argv);
 int dp_cmd_doctor(int argc, char **argv);
 int dp_cmd_explain(int argc, char **argv);
 int dp_cmd_list(int argc, char **argv);
+int dp_cmd_list_processes(void); /* list-all.c */
 int dp_cmd_clean(int argc, char **argv);
 int dp_cmd_load(int argc, char **argv);
 int dp_cmd_unload(int argc, char **argv);

@@ -133,16 +133,18 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 		     .synopsis = "-p PID",
 		     .about = "Compare the code of a process with its files. Exit status 0: all bytes are the same.",
 		     .shows = true},
-    [VERB_LIST] = {.name = "list",
-		   .frequent = true,
-		   .purpose = "show all probes in a process, whoever set them",
-		   .synopsis = "[-p PID]",
-		   .about = "Show all probes in the kernel (without -p), or in a process: those that it has set in "
-			    "itself through libdprobes (kprobes k, jprobes j, return probes r; newest first), then "
-			    "those of a dprobes trace (p, and r with a line for each exit of the function; by "
-			    "address). HOW shows whether the probe is a jump or a breakpoint (trap), WHO shows who "
-			    "set it: library, or dprobes and its process id.",
-		   .shows = true},
+    [VERB_LIST] =
+	{.name = "list",
+	 .frequent = true,
+	 .purpose = "show the processes with probes, or all probes in one",
+	 .synopsis = "[-p PID]",
+	 .about = "Without -p: the probes in the kernel, and the processes that have probes, with the number of "
+		  "them and the dprobes that set them. With -p: all probes in that process: those that it has set in "
+		  "itself through libdprobes (kprobes k, jprobes j, return probes r; newest first), then "
+		  "those of a dprobes trace (p, and r with a line for each exit of the function; by "
+		  "address). HOW shows whether the probe is a jump or a breakpoint (trap), WHO shows who "
+		  "set it: library, or dprobes and its process id.",
+	 .shows = true},
     [VERB_CLEAN] = {.name = "clean",
 		    .purpose = "remove the probes that a killed dprobes has left in processes",
 		    .synopsis = "-p PID\n--all",

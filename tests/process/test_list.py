@@ -61,6 +61,29 @@ def of_a_trace():
     assert stop(p) == 0
 
 
+def overview():
+    """Rows of the list of all processes: process, name, probes, dprobes, age, command."""
+    lines = dprobes("list", check=0).stdout.splitlines()
+    assert not lines or lines[0].split() == ["PROCESS", "NAME", "PROBES", "DPROBES", "AGE", "COMMAND"], lines
+    return [re.split("  +", line.strip(), 5) for line in lines[1:]]
+
+
+@test
+def all_processes():
+    """without a process: each that has probes, with their number and who has set them"""
+    p, q = ready([target("simple"), "1"]), ready([target("simple"), "1"])
+    t, u = tracing(p.pid, "p exe:work", "p exe:leaf"), tracing(q.pid, "p exe:outer")
+    rows = {int(r[0]): r for r in overview() if int(r[0]) in (p.pid, q.pid)}
+    for row, tracer, n in ((rows[p.pid], t, 2), (rows[q.pid], u, 1)):
+        assert row[1:4] == ["simple", str(n), str(tracer.pid)] and row[4].endswith(" s"), row
+        assert row[5].startswith(DPROBES[:100]) and "trace -p" in row[5], row
+    assert stop(u, signal.SIGINT) == 0
+    assert stop(t, signal.SIGINT) == 0
+    assert not [r for r in overview() if int(r[0]) in (p.pid, q.pid)]
+    stop(p)
+    stop(q)
+
+
 @test
 def neighbours():
     """several probes in one place and in neighbouring instructions are listed one by one"""

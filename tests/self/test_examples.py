@@ -66,8 +66,6 @@ def test_debugger():
        "dprobes list -p: %r" % listed)
     rc, listed = run(os.environ["DPROBES"], "list", "-p", str(os.getpid()))
     ok(rc == 0 and not listed, "a process without probes: %r" % listed)
-    rc, listed = run(os.environ["DPROBES"], "list")
-    ok(rc == 2 and "E-CMD-MISSING" in listed, "dprobes list needs a process")
     frames = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\S+)", out, re.M)
     ok("inside" in frames and "caller" in frames and "main" in frames,
        "gdb's backtrace passes a probed call: %s" % frames)
