@@ -408,10 +408,12 @@ END
 	say $? "event lines know the user, the parent and the name of the current task"
 	$dprobes trace -q --json -o /tmp/out 'begin { thread long opened; n = 0; }' \
 		'p kernel:vfs_open { if (comm_is("cat")) { opened++; n++; log(opened); } }' 'i:20ms { log(n); }' \
-		'end { log(n); }' -- sh -c 'cat /proc/version /proc/uptime; sleep 1; cat /proc/version' >/tmp/told 2>/tmp/err
+		'end { log(n); }' -- sh -c 'cat /proc/version /proc/uptime; sleep 1; cat /proc/version' \
+		>/tmp/told 2>/tmp/err
 	[ $? = 0 ] && [ "$(grep -c '"opened":1}' /tmp/out)" = 2 ] && grep -q '"opened":2}' /tmp/out
 	say $? "each task has a variable of its own, which begins at 0"
-	grep -q "\"event\":\"end\".*\"n\":$(grep -c '"opened"' /tmp/out)}" /tmp/out && grep -q '"event":"i_20ms"' /tmp/out
+	n=$(grep -c '"opened"' /tmp/out)
+	grep -q "\"event\":\"end\".*\"n\":$n}" /tmp/out && grep -q '"event":"i_20ms"' /tmp/out
 	say $? "timers and the end's body have the variables of the kernel's hits"
 	cat >/tmp/gone.dpc <<'END'
 #pragma MODNAME("vmlinux") MODTYPE(kernel) PROBEPOINT_LOCATION("vfs_open+1") PROBEPOINT_HANDLER("h")
