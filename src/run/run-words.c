@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "run/run-priv.h"
+#include "symbols/symbols.h"
 
 bool dp_run_is_among(const struct run_wanted *w, const struct run_module *m)
 {
@@ -116,20 +117,6 @@ bool dp_run_bring_back(const struct run_target *t, const struct run_range *to, v
 	return any;
 }
 
-/* The executable's path; "" where it cannot be told. */
-static void read_exe(pid_t pid, char *path, size_t size)
-{
-	static const char deleted[] = " (deleted)";
-	char name[40];
-	ssize_t n;
-
-	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
-	n = readlink(name, path, size - 1);
-	path[n > 0 ? n : 0] = '\0';
-	if (n > (ssize_t)sizeof(deleted) && !strcmp(path + n - (sizeof(deleted) - 1), deleted))
-		path[n - (ssize_t)(sizeof(deleted) - 1)] = '\0';
-}
-
 /* A text of so many words, the last of its bytes 0; of one that is too long the end. */
 static void put_text(volatile u64 *words, u32 n, const char *text)
 {
@@ -154,7 +141,7 @@ void dp_run_fill_known(const struct run_target *t, const struct run_range *r, vo
 	char path[4096] = "";
 
 	if (u->nknowns && t->pid)
-		read_exe(t->pid, path, sizeof(path));
+		dp_process_exe(t->pid, path, sizeof(path));
 	for (u32 i = 0; i < u->nknowns; i++) {
 		const struct dp_rpn_known *k = &u->knowns[i];
 		volatile u64 *at = words + r->locals + k->index;

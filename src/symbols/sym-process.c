@@ -263,7 +263,7 @@ static bool add_image(struct dp_process *p, const struct dp_map *map, const char
 	return true;
 }
 
-static void read_exe(pid_t pid, char *buf, size_t size)
+void dp_process_exe(pid_t pid, char *buf, size_t size)
 {
 	static const char gone[] = " (deleted)";
 	char path[64];
@@ -287,7 +287,7 @@ int dp_process_read(struct dp_process *p, pid_t pid, struct dp_error *err)
 		rc = check_class(p->pid, err);
 	if (rc)
 		goto fail;
-	read_exe(p->pid, exe, sizeof(exe));
+	dp_process_exe(p->pid, exe, sizeof(exe));
 	for (size_t i = 0; i < p->maps.n; i++) {
 		if (is_module_map(&p->maps.v[i]) && !add_image(p, &p->maps.v[i], exe)) {
 			rc = dp_fail(err, E_FILE_MEMORY, "%d", (int)pid);
@@ -307,7 +307,7 @@ int dp_process_renew(struct dp_process *p, struct dp_error *err)
 	char exe[PATH_MAX];
 	int rc = dp_maps_read(&now.maps, p->pid, err);
 
-	read_exe(p->pid, exe, sizeof(exe));
+	dp_process_exe(p->pid, exe, sizeof(exe));
 	for (size_t i = 0; i < now.maps.n && !rc; i++)
 		if (is_module_map(&now.maps.v[i]) && !add_image(&now, &now.maps.v[i], exe))
 			rc = dp_fail(err, E_FILE_MEMORY, "%d", (int)p->pid);

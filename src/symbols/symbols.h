@@ -203,6 +203,9 @@ struct dp_image *dp_process_image_at(struct dp_process *p, u64 addr);
 /* The last part of its path; of a program that was started by a link, the link's. dp_process_image() knows both. */
 const char *dp_process_image_name(const struct dp_process *p, const struct dp_image *img);
 
+/* The path of the program that a process runs, or ran when its file was still there; "": it cannot be read. */
+void dp_process_exe(pid_t pid, char *buf, size_t size);
+
 /* What is called, when it is set, with a few words on what takes longer than a second, so that the user can be told. */
 extern void (*dp_module_slow)(const char *what);
 

@@ -52,13 +52,7 @@ int main(int argc, char **argv)
 
 
 def program():
-    need("gcc")
-    path = os.path.join(DIR, "works")
-    if not os.path.exists(path):
-        with open(path + ".c", "w") as f:
-            f.write(SOURCE)
-        subprocess.run(["gcc", "-O2", "-g", "-w", "-o", path, path + ".c"], check=True)
-    return path
+    return compiled(DIR, "works", SOURCE, "-O2", "-g", "-w")
 
 
 def traced_(*args, status=0, n=CALLS, how=()):

@@ -70,13 +70,7 @@ BODY = "p step { if ($n >= 0) { mine += $n; calls++; } else log(mine, calls, *$s
 
 
 def program():
-    need("gcc")
-    path = os.path.join(DIR, "steps")
-    if not os.path.exists(path):
-        with open(path + ".c", "w") as f:
-            f.write(SOURCE)
-        subprocess.run(["gcc", "-O2", "-g", "-w", "-pthread", "-o", path, path + ".c"], check=True)
-    return path
+    return compiled(DIR, "steps", SOURCE, "-O2", "-g", "-w", "-pthread")
 
 
 def run_(lines, how, status=0, before=()):

@@ -69,31 +69,32 @@ static double shortest(step_fn step, u32 times)
 	return best;
 }
 
+static double once(double *known, step_fn step, u32 times)
+{
+	if (*known == 0)
+		*known = shortest(step, times);
+	return *known;
+}
+
 double dp_measure_stamp_ns(void)
 {
 	static double known;
 
-	if (known == 0)
-		known = shortest(read_stamp, 1000);
-	return known;
+	return once(&known, read_stamp, 1000);
 }
 
 double dp_measure_call_ns(void)
 {
 	static double known;
 
-	if (known == 0)
-		known = shortest(call, 100);
-	return known;
+	return once(&known, call, 100);
 }
 
 double dp_measure_read_ns(void)
 {
 	static double known;
 
-	if (known == 0)
-		known = shortest(read_words, 100);
-	return known;
+	return once(&known, read_words, 100);
 }
 
 static void ignore(int sig)
