@@ -9,6 +9,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +25,9 @@
 
 #define GROUP_STOP (SIGSTOP | PTRACE_EVENT_STOP << 8) /* of a status, without its lowest byte */
 #define LOOKS 5                                       /* a millisecond each, for a thread that stands to say so */
-#define MOST 16                                       /* threads in one turn */
-#define STEPS_MS 100                                  /* for the rest of a hit */
+#define MOST 16                                       /* hits in one turn */
+#define MOST_TRIED 64                                 /* threads: others may be in our code, or pretend it */
+#define STEPS_MS 100                                  /* for the rest of all hits of one turn */
 
 _Static_assert(sizeof(struct dp_regs) == offsetof(struct user_regs_struct, fs_base), "struct user_regs_struct");
 
@@ -86,6 +88,8 @@ static bool step(pid_t tid, u64 until)
 		r = waitpid(tid, &status, __WALL | WNOHANG);
 		if (!r && dp_now_ns() > until)
 			ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+		if (!r)
+			sched_yield();
 	} while (!r || (r < 0 && errno == EINTR));
 	if (r != tid || !WIFSTOPPED(status))
 		return false;
@@ -98,32 +102,39 @@ static bool step(pid_t tid, u64 until)
 	return false;
 }
 
-/* Whether the thread is traced still. */
-static bool step_out(struct dp_session *s, pid_t tid)
+/* Whether the thread is traced still. Where time runs out before it is in the program it goes on in the next turn. */
+static bool step_out(struct dp_session *s, pid_t tid, u64 until)
 {
-	u64 until = dp_now_ns() + STEPS_MS * 1000000ull;
 	struct user_regs_struct user;
 
-	while (!ptrace(PTRACE_GETREGS, tid, 0, &user) && dp_now_ns() < until &&
-	       (is_ours(s, dp_user_ip(&user)) || in_detour(s, dp_user_ip(&user))))
+	s->stepping = 0;
+	while (!ptrace(PTRACE_GETREGS, tid, 0, &user) &&
+	       (is_ours(s, dp_user_ip(&user)) || in_detour(s, dp_user_ip(&user)))) {
+		if (dp_now_ns() > until) {
+			s->stepping = tid;
+			break;
+		}
 		if (!step(tid, until))
 			return false;
+	}
 	return true;
 }
 
 /* To the state that the slot of its thread pointer has for it. */
-static void send_back(struct dp_session *s, pid_t tid, struct dp_hit_stopped *v, const u64 *slots, u32 n)
+static void send_back(struct dp_session *s, pid_t tid, struct dp_hit_stopped *v, const u64 *slots, u32 n, u64 until)
 {
 	struct user_regs_struct user;
 	struct dp_regs now;
 
 	if (!seize(tid))
 		return;
+	if (tid == s->stepping && !step_out(s, tid, until))
+		return;
 	for (u32 i = 0; i < n && !ptrace(PTRACE_GETREGS, tid, 0, &user); i++) {
 		if (dp_user_thread(&user) != v[i].thread || !is_ours(s, dp_user_ip(&user)))
 			continue;
 		if (v[i].behind) {
-			if (!step_out(s, tid))
+			if (!step_out(s, tid, until))
 				return;
 			break;
 		}
@@ -147,22 +158,30 @@ void dp_session_present(struct dp_session *s)
 	u64 slots[MOST];
 	char path[64];
 	struct dirent *de;
-	u32 n = 0;
+	u32 n = 0, tried = 0;
+	u64 until;
 	DIR *dir;
 
-	if (!s->armed || !s->stops || !stands(s->pid, s->pid))
+	if (!s->armed || !s->stops)
 		return;
+	if (!stands(s->pid, s->pid)) {
+		s->stepping = 0;
+		return;
+	}
 	for (u32 i = 0; i < s->nslots && n < MOST; i++) {
 		slots[n] = s->region + s->slots_off + (u64)i * DP_HIT_SLOT_SIZE;
 		n += dp_hit_slot_stopped(s->pid, slots[n], &v[n]);
 	}
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)s->pid);
-	dir = n ? opendir(path) : NULL;
-	while (dir && (de = readdir(dir))) {
+	dir = n || s->stepping ? opendir(path) : NULL;
+	until = dp_now_ns() + STEPS_MS * 1000000ull;
+	while (dir && tried < MOST_TRIED && (de = readdir(dir))) {
 		pid_t tid = (pid_t)atoi(de->d_name);
 
-		if (tid > 0 && is_ours(s, dp_thread_call(s->pid, tid).ip) && stands(s->pid, tid))
-			send_back(s, tid, v, slots, n);
+		if (tid <= 0 || !is_ours(s, dp_thread_call(s->pid, tid).ip) || !stands(s->pid, tid))
+			continue;
+		send_back(s, tid, v, slots, n, until);
+		tried++;
 	}
 	if (dir)
 		closedir(dir);

@@ -136,6 +136,7 @@ struct dp_session {
 	bool spawned;              /* the program was started by us */
 	struct dp_parking parking; /* where it waits until the probes are armed; pid 0: it does not */
 	bool stops;                /* a program can stop the process for a debugger */
+	pid_t stepping;            /* present.c: the thread that has not got to the end of its hit yet; 0: none */
 	struct dp_session_stats stats;
 	struct dp_unwind_tables unwind;
 	struct dp_watch_part watch;
