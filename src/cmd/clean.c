@@ -26,7 +26,7 @@ struct cleaning {
 	int status;
 };
 
-static bool lives(pid_t owner)
+bool dp_cmd_lives(pid_t owner)
 {
 	return owner > 0 && (!kill(owner, 0) || errno == EPERM);
 }
@@ -43,8 +43,8 @@ static pid_t look(const struct cleaning *c, const struct dp_standing *v, u32 n, 
 
 	*left = false;
 	for (u32 i = 0; i < n; i++) {
-		*left |= c->of ? v[i].owner == c->of : !lives(v[i].owner);
-		running = lives(v[i].owner) ? v[i].owner : running;
+		*left |= c->of ? v[i].owner == c->of : !dp_cmd_lives(v[i].owner);
+		running = dp_cmd_lives(v[i].owner) ? v[i].owner : running;
 	}
 	return running;
 }

@@ -4,8 +4,6 @@
  * those of a `dprobes trace`. Reads memory; the process does not notice, and may change its probes
  * meanwhile.
  */
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,7 +129,7 @@ static int add_standing(struct rows *rows, const struct dp_standing *s)
 	row->how = s->is_watch ? "watch" : s->outcome == DP_OUTCOME_TRAP ? "trap" : "jump";
 	if (s->owner)
 		snprintf(row->who, sizeof(row->who), "dprobes %d%s", (int)s->owner,
-			 kill(s->owner, 0) && errno == ESRCH ? " (ended)" : "");
+			 dp_cmd_lives(s->owner) ? "" : " (ended)");
 	else
 		strcpy(row->who, "dprobes");
 	if (s->state != DP_STANDING_ARMED)

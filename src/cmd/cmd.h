@@ -38,6 +38,7 @@ int dp_cmd_doctor(int argc, char **argv);
 int dp_cmd_explain(int argc, char **argv);
 int dp_cmd_list(int argc, char **argv);
 int dp_cmd_list_processes(void); /* list-all.c */
+bool dp_cmd_lives(pid_t owner);  /* clean.c: the dprobes of that id runs, whosever it is */
 int dp_cmd_clean(int argc, char **argv);
 int dp_cmd_load(int argc, char **argv);
 int dp_cmd_unload(int argc, char **argv);

@@ -2,8 +2,6 @@
 /* `dprobes list` without a process: which processes have probes, how many, and whose they are. */
 #include <ctype.h>
 #include <dirent.h>
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,6 +9,7 @@
 
 #include "cmd/cmd.h"
 #include "host/process/process.h"
+#include "log/format.h"
 
 #define COMMAND_MAX 200
 #define START_FIELD 22 /* of /proc/PID/stat, by proc(5) */
@@ -118,11 +117,10 @@ static int by_pid(const void *a, const void *b)
 
 static void print(const struct owned *r)
 {
-	char name[32], who[32] = "dprobes", age[16] = "-", command[COMMAND_MAX] = "";
+	char name[16] = "", who[32] = "dprobes", age[16] = "-", command[COMMAND_MAX] = "";
 
-	read_file(r->pid, "comm", name, sizeof(name));
-	name[strcspn(name, "\n")] = '\0';
-	if (r->owner && kill(r->owner, 0) && errno == ESRCH) {
+	dp_task_comm((u32)r->pid, name);
+	if (r->owner && !dp_cmd_lives(r->owner)) {
 		snprintf(who, sizeof(who), "%d (ended)", (int)r->owner);
 	} else if (r->owner) {
 		snprintf(who, sizeof(who), "%d", (int)r->owner);

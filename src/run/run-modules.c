@@ -74,36 +74,37 @@ static int merge_init(struct dp_rpn_unit *u, const struct dp_rpn_init *add, stru
 	return 0;
 }
 
-/* Bodies of the addition come behind those that are there. */
+/* Elements of the addition come behind those that are there. what: how many are too many, in words. */
+static int append(void **v, u32 *n, const void *add, u32 nadd, size_t size, u32 most, const char *what,
+		  struct dp_error *err)
+{
+	u8 *more = realloc(*v, (*n + nadd + 1ull) * size);
+
+	if (!more)
+		return dp_fail(err, E_RPN_MEMORY, "merge");
+	*v = more;
+	if (*n + nadd > most)
+		return dp_fail(err, E_RPN_MERGE, "more than %u %s", most, what);
+	if (nadd)
+		memcpy(more + *n * size, add, nadd * size);
+	*n += nadd;
+	return 0;
+}
+
 static int merge_bodies(struct dp_rpn_unit *u, struct dp_rpn_unit *add, struct dp_error *err)
 {
-	struct dp_rpn_probe *v = realloc(u->bodies, (u->nbodies + add->nbodies + 1ull) * sizeof(*v));
+	int r = append((void **)&u->bodies, &u->nbodies, add->bodies, add->nbodies, sizeof(*u->bodies),
+		       DP_RPN_BODIES_MAX, "bodies", err);
 
-	if (!v)
-		return dp_fail(err, E_RPN_MEMORY, "merge");
-	u->bodies = v;
-	if (u->nbodies + add->nbodies > DP_RPN_BODIES_MAX)
-		return dp_fail(err, E_RPN_MERGE, "more than %d bodies", DP_RPN_BODIES_MAX);
-	if (add->nbodies)
-		memcpy(v + u->nbodies, add->bodies, add->nbodies * sizeof(*v));
-	u->nbodies += add->nbodies;
-	add->nbodies = 0;
-	return 0;
+	if (!r)
+		add->nbodies = 0; /* what they hold has moved */
+	return r;
 }
 
 static int merge_knowns(struct dp_rpn_unit *u, const struct dp_rpn_unit *add, struct dp_error *err)
 {
-	struct dp_rpn_known *v = realloc(u->knowns, (u->nknowns + add->nknowns + 1ull) * sizeof(*v));
-
-	if (!v)
-		return dp_fail(err, E_RPN_MEMORY, "merge");
-	u->knowns = v;
-	if (u->nknowns + add->nknowns > DP_KNOWN_MAX)
-		return dp_fail(err, E_RPN_MERGE, "more than %d questions for $exe", DP_KNOWN_MAX);
-	if (add->nknowns)
-		memcpy(v + u->nknowns, add->knowns, add->nknowns * sizeof(*v));
-	u->nknowns += add->nknowns;
-	return 0;
+	return append((void **)&u->knowns, &u->nknowns, add->knowns, add->nknowns, sizeof(*u->knowns), DP_KNOWN_MAX,
+		      "questions for $exe", err);
 }
 
 /*
