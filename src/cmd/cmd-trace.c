@@ -44,46 +44,55 @@ static bool parse_size(const char *text, u64 *size)
 	return true;
 }
 
+/* Options that set a flag, or keep their text as it is. Returns 0. */
+static int keep_option(struct trace *t, int id, const char *value)
+{
+	const struct {
+		int id;
+		bool *flag;
+		const char **text;
+	} kept[] = {
+	    {OPT_ALL, .text = &t->select.file},
+	    {OPT_COMM, .text = &t->select.comm},
+	    {OPT_CGROUP, .text = &t->select.cgroup},
+	    {OPT_CONTAINER, .text = &t->select.container},
+	    {OPT_UNIT, .text = &t->select.unit},
+	    {OPT_TREE, .flag = &t->select.tree},
+	    {OPT_UNTIL, .text = &t->until},
+	    {OPT_OUTPUT, .text = &t->out_path},
+	    {OPT_ALLOW_TRAP, .flag = &t->opt.allow_trap},
+	    {OPT_SKIP_REFUSED, .flag = &t->opt.skip_refused},
+	    {OPT_INTERPRET, .flag = &t->opt.interpret},
+	    {OPT_CHILDREN, .flag = &t->opt.children},
+	    {OPT_PAGES, .flag = &t->opt.pages},
+	    {OPT_QUIET, .flag = &t->quiet},
+	};
+
+	for (size_t i = 0; i < DP_ARRAY_SIZE(kept); i++) {
+		if (kept[i].id == id && kept[i].flag)
+			*kept[i].flag = true;
+		else if (kept[i].id == id)
+			*kept[i].text = value;
+	}
+	return 0;
+}
+
 /* Returns 0, or CMD_USAGE when the value was wrong (told already). */
 int dp_cmd_trace_option(struct trace *t, int id, const char *value)
 {
 	switch (id) {
 	case OPT_PID:
 		return dp_cmd_parse_processes(value, &t->select) ? 0 : CMD_USAGE;
-	case OPT_ALL:
-		t->select.file = value;
-		return 0;
 	case OPT_USER:
 		t->select.by_user = true;
 		return dp_cmd_parse_user(value, &t->select.user) ? 0 : CMD_USAGE;
-	case OPT_COMM:
-		t->select.comm = value;
-		return 0;
-	case OPT_CGROUP:
-		t->select.cgroup = value;
-		return 0;
-	case OPT_CONTAINER:
-		t->select.container = value;
-		return 0;
-	case OPT_UNIT:
-		t->select.unit = value;
-		return 0;
-	case OPT_TREE:
-		t->select.tree = true;
-		return 0;
 	case OPT_MAX_EVENTS:
 		return dp_cmd_parse_count(value, &t->run.max_events) ? 0 : CMD_USAGE;
-	case OPT_UNTIL:
-		t->until = value;
-		return 0;
 	case OPT_DUMP_ON:
 	case OPT_KEEP:
 	case OPT_LAST:
 	case OPT_ROTATE:
 		return dp_cmd_record_option(t, id, value);
-	case OPT_OUTPUT:
-		t->out_path = value;
-		return 0;
 	case OPT_JSON:
 		t->format = DP_FORMAT_JSON;
 		return 0;
@@ -91,26 +100,10 @@ int dp_cmd_trace_option(struct trace *t, int id, const char *value)
 		return dp_cmd_parse_format(value, t->of_programs, &t->format) ? 0 : CMD_USAGE;
 	case OPT_DURATION:
 		return dp_cmd_parse_seconds(value, &t->run.seconds) ? 0 : CMD_USAGE;
-	case OPT_ALLOW_TRAP:
-		t->opt.allow_trap = true;
-		return 0;
-	case OPT_SKIP_REFUSED:
-		t->opt.skip_refused = true;
-		return 0;
-	case OPT_INTERPRET:
-		t->opt.interpret = true;
-		return 0;
-	case OPT_CHILDREN:
-		t->opt.children = true;
-		return 0;
-	case OPT_PAGES:
-		t->opt.pages = true;
-		return 0;
 	case OPT_BUFFER:
 		return parse_size(value, &t->opt.ring_size) ? 0 : CMD_USAGE;
-	default: /* OPT_QUIET */
-		t->quiet = true;
-		return 0;
+	default:
+		return keep_option(t, id, value);
 	}
 }
 
