@@ -130,7 +130,7 @@ int dp_cmd_graph(int argc, char **argv)
 	if (!r && !done && dp_select_any(&g.t.select) == !!g.t.command)
 		r = dp_ui_fail(g.t.command ? E_CMD_EXTRA : E_CMD_MISSING,
 			       "give a process with -p, or a command after --",
-			       g.t.command ? "both a process and a command" : "no process to probe");
+			       g.t.command ? "both a process and a command are given" : "no process to probe");
 	g.t.run.graph = &g.opt;
 	if (!r && !done)
 		r = make_lines(&g);

@@ -153,7 +153,7 @@ static int use_defaults(struct trace *t)
 	}
 	if (!t->quiet)
 		dp_ui_note("no event given: showing what the program opens, starts and connects to "
-			   "(calls of libc)");
+			   "(calls to libc)");
 	return CMD_OK;
 }
 
@@ -189,12 +189,14 @@ static int check_compiled(const struct trace *t)
 
 	for (size_t i = 0; i < DP_ARRAY_SIZE(table); i++)
 		if (table[i].given)
-			return dp_ui_fail(E_CMD_EXTRA, table[i].reason,
-					  "%s, and a line with names, tables or a body: such lines are programs",
-					  table[i].option);
+			return dp_ui_fail(
+			    E_CMD_EXTRA, table[i].reason,
+			    "%s cannot be used with lines that have names, tables or a body: such lines are programs",
+			    table[i].option);
 	if (!dp_format_of_events(t->format))
 		return dp_ui_fail(E_CMD_VALUE, "use text, json or csv",
-				  "--format %s shows no lines with names, tables or a body", dp_format_name(t->format));
+				  "--format %s cannot show lines that have names, tables or a body",
+				  dp_format_name(t->format));
 	return CMD_OK;
 }
 
@@ -207,11 +209,11 @@ int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **arg
 	if (r || *done)
 		return r;
 	if (dp_select_any(&t->select) && t->command)
-		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "both a process and a command");
+		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "both a process and a command are given");
 	if (!t->lines.n && t->command)
 		r = use_defaults(t);
 	if (!r && t->dump_on && t->until)
-		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "--dump-on and --until");
+		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "--dump-on cannot be used with --until");
 	t->ends = t->until ? t->until : t->dump_on;
 	if (!r && t->ends && dp_event_lines_add(&t->lines, t->ends, t->until ? "--until: " : "--dump-on: ", &err)) {
 		dp_ui_error(&err, NULL);
@@ -221,7 +223,7 @@ int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **arg
 		return r;
 	if (t->ends && t->opt.skip_refused)
 		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them",
-				  "%s and --skip-refused: the trace might wait for an event that was left out",
+				  "%s cannot be used with --skip-refused: the event to wait for might be left out",
 				  t->until ? "--until" : "--dump-on");
 	in_process = dp_select_any(&t->select) || t->command;
 	dp_event_lines_parse(&t->lines, !in_process);
@@ -229,18 +231,18 @@ int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **arg
 	if (t->compiled)
 		return check_compiled(t);
 	if (t->interval || t->ndefines)
-		return dp_ui_fail(E_CMD_EXTRA, "leave it out", "%s, and no line that it could change",
+		return dp_ui_fail(E_CMD_EXTRA, "leave it out", "%s has no effect on these lines",
 				  t->interval ? "--interval" : "-D");
 	if (kernel_events(t)) {
 		if (in_process || kernel_events(t) < t->lines.n)
-			return dp_ui_fail(E_KERNEL_WORLDS, NULL, "%u of %u events are of the kernel", kernel_events(t),
+			return dp_ui_fail(E_KERNEL_WORLDS, NULL, "%u of %u events are in the kernel", kernel_events(t),
 					  t->lines.n);
-		return !t->opt.skip_refused
-			   ? CMD_OK
-			   : dp_ui_fail(E_CMD_EXTRA, "leave it out", "--skip-refused is for events in processes");
+		return !t->opt.skip_refused ? CMD_OK
+					    : dp_ui_fail(E_CMD_EXTRA, "leave it out",
+							 "--skip-refused works only for events in processes");
 	}
 	if (!in_process)
-		return dp_ui_fail(E_CMD_MISSING, "give a process with -p, or a command behind --",
+		return dp_ui_fail(E_CMD_MISSING, "give a process with -p, or a command after --",
 				  "no process to probe");
 	if (!t->lines.n)
 		return dp_ui_fail(E_CMD_MISSING, "for example: 'p libc:malloc bytes=%di'", "no event");
@@ -471,7 +473,7 @@ static void tell_workers(struct trace *t)
 	dp_pids_free(&below);
 	if (n)
 		dp_ui_note(
-		    "process %d has %u child%s that run%s the same program and %s not probed; --tree takes %s as well",
+		    "process %d has %u child%s that run%s the same program and %s not probed; --tree probes %s as well",
 		    (int)pid, n, n == 1 ? "" : "ren", n == 1 ? "s" : "", n == 1 ? "is" : "are", n == 1 ? "it" : "them");
 }
 
@@ -541,8 +543,8 @@ static void tell_losses(struct trace *t)
 
 	dp_trace_losses(&t->run, &lost, &unread);
 	if (lost)
-		dp_ui_note("%llu events found no room in the log and were lost: record less, add a "
-			   "condition (if ...), or enlarge it with --buffer",
+		dp_ui_note("%llu events were lost because the log had no room: record less, add a "
+			   "condition (if ...), or enlarge the log with --buffer",
 			   (unsigned long long)lost);
 	for (u32 i = 0; i < t->run.n; i++)
 		if (t->run.v[i]->reader && dp_reader_damage(t->run.v[i]->reader, &damaged, &err)) {
@@ -558,13 +560,14 @@ static void tell_followed(struct trace *t)
 	const struct dp_follow_run *f = &t->follow;
 
 	if (f->joined)
-		dp_ui_note("%u process%s joined while the trace ran; what they did in their first %s is not in it",
-			   f->joined, f->joined == 1 ? "" : "es", t->select.tree ? "20 ms" : "0.1 s");
+		dp_ui_note("%u process%s joined while the trace ran; up to the first %s of each is missing", f->joined,
+			   f->joined == 1 ? "" : "es", t->select.tree ? "20 ms" : "0.1 s");
 	if (f->strangers)
-		dp_ui_note("%u process%s that the traced program started ran without probes; --tree takes them as well",
-			   f->strangers, f->strangers == 1 ? "" : "es");
+		dp_ui_note(
+		    "%u process%s that the traced program started ran without probes; --tree probes them as well",
+		    f->strangers, f->strangers == 1 ? "" : "es");
 	if (t->run.is_full)
-		dp_ui_note("%llu events shown; those behind are counted only", (unsigned long long)t->run.shown);
+		dp_ui_note("%llu events shown; later ones were only counted", (unsigned long long)t->run.shown);
 }
 
 static void finish(struct trace *t, int r, struct dp_error *err)
@@ -585,7 +588,7 @@ static void finish(struct trace *t, int r, struct dp_error *err)
 		tell(t, err, NULL);
 	unused = r ? NULL : find_unused(t);
 	if (unused && !unused->err.code)
-		dp_fail(&unused->err, E_SELECT_NONE, "none came that maps %.150s", t->select.file);
+		dp_fail(&unused->err, E_SELECT_NONE, "no process that maps %.150s has started", t->select.file);
 	if (unused)
 		tell(t, &unused->err, unused);
 	if (dp_select_is_open(&t->select))
@@ -650,7 +653,7 @@ bool dp_cmd_select_one(struct trace *t, pid_t *pid)
 		return true;
 	r = dp_select_check(&t->select, &err) || dp_select_find(&t->select, &pids, &err);
 	if (!r && pids.n > 1)
-		r = dp_fail(&err, E_CMD_EXTRA, "%u processes; here it must be one", pids.n);
+		r = dp_fail(&err, E_CMD_EXTRA, "%u processes match; exactly one is needed", pids.n);
 	if (!r)
 		*pid = pids.v[0];
 	else

@@ -245,8 +245,7 @@ int dp_cmd_watch(int argc, char **argv)
 		return dp_ui_fail(E_CMD_MISSING, "for example: redis-server:server.dirty", "no variable");
 	by_pid = dp_select_any(&w.t.select);
 	if (by_pid == !!w.t.command)
-		return dp_ui_fail(by_pid ? E_CMD_EXTRA : E_CMD_MISSING,
-				  "give a process with -p, or a command behind --",
+		return dp_ui_fail(by_pid ? E_CMD_EXTRA : E_CMD_MISSING, "give a process with -p, or a command after --",
 				  by_pid ? "both -p and a command" : "no process to watch");
 	r = dp_cmd_select_one(&w.t, &pid) ? make_line(&w, &words) : CMD_FAILED;
 	if (r)

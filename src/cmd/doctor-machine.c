@@ -54,7 +54,7 @@ static void system_call(struct doctor *d)
 		best = DP_MIN(best, (u64)((b.tv_sec - a.tv_sec) * 1000000000ll + b.tv_nsec - a.tv_nsec) / 2000);
 	}
 	dp_doctor_row(d, best > 500 ? DOCTOR_SLOW : DOCTOR_GOOD, "a system call",
-		      "what a read of memory that may go away costs at least", "%llu ns", (unsigned long long)best);
+		      "the least that reading memory which may be unmapped costs", "%llu ns", (unsigned long long)best);
 }
 
 /* ---- instructions ---- */
@@ -62,12 +62,12 @@ static void system_call(struct doctor *d)
 static void trial(const struct dp_machine *m, enum dp_trial i, char *buf, size_t size)
 {
 	const struct dp_trial_result *r = &m->v[i];
-	const char *told = r->told ? "" : ", though it is not told to be there";
+	const char *told = r->told ? "" : ", although it is not reported as present";
 
 	if (!r->ran)
-		snprintf(buf, size, "%s", r->told ? "told to be there, but does not run" : "not there");
+		snprintf(buf, size, "%s", r->told ? "reported as present, but does not run" : "not present");
 	else if (r->right == r->ran)
-		snprintf(buf, size, "right on %u of %u processor%s%s", r->right, m->tried, m->tried == 1 ? "" : "s",
+		snprintf(buf, size, "correct on %u of %u processor%s%s", r->right, m->tried, m->tried == 1 ? "" : "s",
 			 told);
 	else
 		snprintf(buf, size, "wrong: 0x%llx where the kernel says 0x%llx%s", (unsigned long long)r->got,
@@ -87,8 +87,8 @@ static void processor_number(struct doctor *d, const struct dp_machine *m)
 	char text[160];
 
 	dp_doctor_row(d, used == DP_CAP_RDPID ? DOCTOR_GOOD : DOCTOR_SLOW, "processor's number",
-		      used ? "programs become machine code where threads have restartable sequences"
-			   : "programs are interpreted, records go by locked rings",
+		      used ? "programs are compiled where threads have restartable sequences"
+			   : "programs are interpreted, and records use locked rings",
 		      "%s",
 		      used == DP_CAP_RDPID    ? "by rdpid"
 		      : used == DP_CAP_LSL    ? "by rseq and the segment limit"
@@ -105,13 +105,12 @@ static void thread_pointer(struct doctor *d, const struct dp_machine *m)
 	char text[160];
 
 	trial(m, DP_TRY_RDFSBASE, text, sizeof(text));
-	dp_doctor_row(
-	    d, m->caps & DP_CAP_RDFSBASE ? DOCTOR_GOOD : DOCTOR_SLOW, "rdfsbase",
-	    m->caps & DP_CAP_RDFSBASE ? "a hit finds its thread by it"
-	    : m->fsbase_runs
-		? "used only where the word at the thread pointer is not its address"
-		: "the word at the thread pointer instead; processes without one (Go) pay a system call a hit",
-	    "%s", text);
+	dp_doctor_row(d, m->caps & DP_CAP_RDFSBASE ? DOCTOR_GOOD : DOCTOR_SLOW, "rdfsbase",
+		      m->caps & DP_CAP_RDFSBASE ? "a hit identifies its thread with it"
+		      : m->fsbase_runs
+			  ? "used only where the word at the thread pointer is not its address"
+			  : "the word at the thread pointer is used; without one (Go), each hit makes a system call",
+		      "%s", text);
 }
 
 static void all_registers(struct doctor *d)
@@ -119,7 +118,7 @@ static void all_registers(struct doctor *d)
 	unsigned bytes = dp_load_state();
 
 	if (bytes)
-		dp_doctor_row(d, DOCTOR_GOOD, "xsave", "`dprobes load` keeps all registers of the thread that it asks",
+		dp_doctor_row(d, DOCTOR_GOOD, "xsave", "`dprobes load` saves all registers of the thread that it uses",
 			      "%u bytes", bytes);
 	else
 		dp_doctor_row(d, DOCTOR_LESS, "xsave", "no `dprobes load` (E-TARGET-CPU)", "not enabled");
@@ -142,12 +141,11 @@ static void watchpoints(struct doctor *d)
 		enum dp_measured r = dp_measure_watch(rows[i].type, &e);
 
 		dp_doctor_row(d, r == DP_WORKS ? DOCTOR_GOOD : DOCTOR_LESS, rows[i].name,
-			      r == DP_WORKS ? "watchpoints"
-			      : r == DP_DEAD
-				  ? (rows[i].type == DP_WATCH_W ? "pages are watched instead, where they can be"
-								: "refused: E-WATCH-DEAD")
-			      : e == ENOSPC ? "no watchpoint now"
-					    : "no watchpoints",
+			      r == DP_WORKS  ? "watchpoints"
+			      : r == DP_DEAD ? (rows[i].type == DP_WATCH_W ? "pages are watched instead where possible"
+									   : "refused: E-WATCH-DEAD")
+			      : e == ENOSPC  ? "no watchpoint now"
+					     : "no watchpoints",
 			      "%s%s",
 			      r == DP_WORKS  ? "fired"
 			      : r == DP_DEAD ? "set, but never fired"
@@ -155,8 +153,8 @@ static void watchpoints(struct doctor *d)
 			      r == DP_UNKNOWN ? strerror(e) : "");
 	}
 	if (dp_session_can_watch_pages(&err))
-		dp_doctor_row(d, DOCTOR_LESS, "pages (--pages)", "no watchpoints of any number of bytes", "%.120s",
-			      err.detail);
+		dp_doctor_row(d, DOCTOR_LESS, "pages (--pages)",
+			      "watchpoints are limited to the debug registers' sizes", "%.120s", err.detail);
 	else
 		dp_doctor_row(d, DOCTOR_GOOD, "pages (--pages)", "writes to any number of bytes can be watched",
 			      "works");
@@ -169,7 +167,7 @@ static void memory(struct doctor *d)
 	bool good = process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 8 && to == from;
 
 	dp_doctor_row(d, good ? DOCTOR_GOOD : DOCTOR_SLOW, "process_vm_readv",
-		      good ? "programs read any memory without risk" : "programs read memory page by page", "%s",
+		      good ? "programs can read any memory safely" : "programs read memory page by page", "%s",
 		      good ? "works" : strerror(errno));
 }
 
@@ -181,7 +179,7 @@ static void barrier(struct doctor *d)
 		    !syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
 
 	dp_doctor_row(d, good ? DOCTOR_GOOD : DOCTOR_SLOW, "membarrier",
-		      good ? "threads need not stop while code changes"
+		      good ? "threads keep running while code changes"
 			   : "each thread is stopped at each step of arming; no libdprobes",
 		      "%s",
 		      good      ? "serialises all threads"

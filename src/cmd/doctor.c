@@ -100,7 +100,7 @@ static int look_at_process(struct doctor *d, pid_t pid)
 			      dp_error_info(err.code)->name, err.detail);
 		return 0;
 	}
-	dp_doctor_row(d, DOCTOR_GOOD, "attach", "probes can be put in", "allowed, %u thread%s", c.nthreads,
+	dp_doctor_row(d, DOCTOR_GOOD, "attach", "probes can be inserted", "allowed, %u thread%s", c.nthreads,
 		      c.nthreads == 1 ? "" : "s");
 	dp_doctor_row(d, grade(!c.seccomp, DOCTOR_LESS), "filter of system calls",
 		      c.seccomp ? "no core dumps or stops by programs, no pagepoints" : "-",
@@ -111,14 +111,14 @@ static int look_at_process(struct doctor *d, pid_t pid)
 			      "an area of %d bytes from the thread pointer", c.rseq_off);
 	else
 		dp_doctor_row(d, DOCTOR_SLOW, "restartable sequences",
-			      "records go by a locked ring, programs are interpreted", "none registered");
+			      "records use a locked ring, and programs are interpreted", "none registered");
 	dp_doctor_row(d, grade(c.caps & (DP_CAP_RDFSBASE | DP_CAP_FS_WORD), DOCTOR_SLOW), "the thread",
 		      c.caps & (DP_CAP_RDFSBASE | DP_CAP_FS_WORD) ? "-" : "each hit makes a system call",
 		      c.caps & DP_CAP_RDFSBASE  ? "by rdfsbase"
 		      : c.caps & DP_CAP_FS_WORD ? "by the word at the thread pointer"
 						: "by arch_prctl");
 	dp_doctor_row(d, grade(c.caps & DP_CAP_TIDOFF, DOCTOR_SLOW), "thread id",
-		      c.caps & DP_CAP_TIDOFF ? "-" : "asked for once in each thread; programs are interpreted",
+		      c.caps & DP_CAP_TIDOFF ? "-" : "looked up once in each thread; programs are interpreted",
 		      c.caps & DP_CAP_TIDOFF ? "in the thread's control block"
 					     : "not found in the control block; gettid is %s",
 		      ALLOWED(&c, DP_CAP_GETTID));
@@ -128,13 +128,13 @@ static int look_at_process(struct doctor *d, pid_t pid)
 		      "reads of memory",
 		      c.caps & DP_CAP_PVR          ? "bad pointers are reported, never followed"
 		      : c.caps & DP_CAP_PROBE_READ ? "by rt_sigprocmask, page by page; programs cannot write"
-						   : "only the stack's page and the files' segments",
+						   : "only the stack's page and file segments",
 		      "process_vm_readv is %s", ALLOWED(&c, DP_CAP_PVR));
 	dp_doctor_row(d, grade(c.caps & DP_CAP_FUTEX, DOCTOR_LESS), "waiting at a hit",
 		      c.caps & DP_CAP_FUTEX ? "-" : "no watchpoints behind arguments (E-WATCH-CALL)", "futex is %s",
 		      ALLOWED(&c, DP_CAP_FUTEX));
 	dp_doctor_row(d, grade(c.caps & DP_CAP_DUMP, DOCTOR_LESS), "copies and stops",
-		      c.caps & DP_CAP_DUMP ? "`exit 1` stops it for a debugger, `exit 3` dumps a copy"
+		      c.caps & DP_CAP_DUMP ? "`exit 1` stops it for a debugger, `exit 3` writes a core dump of a copy"
 					   : "no `exit 1`, `exit 3` and `exit 4`",
 		      "clone is %s", ALLOWED(&c, DP_CAP_DUMP));
 	return 0;
@@ -150,7 +150,7 @@ static void look_at_module(struct doctor *d)
 
 	d->part = "kernel module";
 	if (dp_kernel_open(&k, &opt, &err)) {
-		dp_doctor_row(d, DOCTOR_LESS, "dprobes.ko", "no probes in the kernel; processes need none of it",
+		dp_doctor_row(d, DOCTOR_LESS, "dprobes.ko", "no probes in the kernel; processes can still be probed",
 			      "%s: %.100s", dp_error_info(err.code)->name,
 			      err.detail[0] ? err.detail : dp_error_info(err.code)->sentence);
 		return;

@@ -368,7 +368,7 @@ static void tell_end(struct program *p)
 	lost = dp_run_losses(p->run);
 	hits = dp_run_thread_losses(p->run);
 	if (dp_run_is_full(p->run) && !p->t.quiet)
-		dp_ui_note("%llu events shown; those behind are counted only", (unsigned long long)p->t.run.max_events);
+		dp_ui_note("%llu events shown; later ones were only counted", (unsigned long long)p->t.run.max_events);
 	if (!p->t.quiet && p->lines) {
 		if (p->ended > 0)
 			dp_ui_tell_ended(p->t.command[0], p->ended);

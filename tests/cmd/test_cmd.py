@@ -445,7 +445,7 @@ def losses_are_told():
     """a ring that is too small: losses are counted and told, and the sums are right"""
     r = dprobes("trace", "-q", "--buffer", "4k", "--json", "-o", "/dev/null", "p work", "--", target("simple"), "4",
                 "200000", check=0)
-    assert "found no room" in r.stderr, r.stderr
+    assert "had no room" in r.stderr, r.stderr
     r = dprobes("trace", "--buffer", "4k", "--json", "p:w work", "--", target("simple"), "4", "200000", check=0)
     row = next(line.split() for line in r.stderr.splitlines() if line.startswith("w "))
     hits, recorded, filtered, passed, missed, lost = map(int, row[2:8])

@@ -64,7 +64,7 @@ def boot(kernel, name, cpu, processors, append, given):
         lacks = LACKS.get(name)
         if lacks:
             row = next((x for x in logs if x.strip().startswith(lacks + " ")), "no such row")
-            report(re.search(r"not there|does not run", row), "%s: doctor misses %s" % (name, lacks), logs)
+            report(re.search(r"not present|does not run", row), "%s: doctor misses %s" % (name, lacks), logs)
         report(done, "%s: the guest came to its end" % name, lines[-60:])
         print("# %s: %.1f s" % (name, time.time() - began), flush=True)
 

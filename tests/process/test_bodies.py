@@ -210,8 +210,8 @@ def refusals():
                              ("i:1s { clear(n); }", "E-DPCC-NAME", "n = 0 clears it"),
                              ("p work { clear(n); }", "E-DPCC-TYPE", "begin, end and timers"),
                              ("p work { end_trace(); }", "E-DPCC-TYPE", "begin, end and timers"),
-                             ("begin { n = 1; } count", "E-DPCC-SYNTAX", "ends the line"),
-                             ("end { n = 1;", "E-DPCC-SYNTAX", "ends the line")):
+                             ("begin { n = 1; } count", "E-DPCC-SYNTAX", "must end with the }"),
+                             ("end { n = 1;", "E-DPCC-SYNTAX", "must end with the }")):
         err = traced_("begin { n = 3; }", probe, line, status=1)[1]
         assert code in err and text in err, (line, err)
         assert "^" in err or "E-DPCC-NAME" in code, (line, err)

@@ -222,7 +222,7 @@ def wide_types():
     for text, why in (("log($w.i + 1)", "64 bits"), ("if ($w.i) log(1)", "64 bits"),
                       ("printf(\"%d\", $w.i)", "64 bits"),
                       ("switch ($w.u) { }", "64 bits"), ("$w.i = 1", "64 bits"), ("log($w.ld + 1)", "not long double"),
-                      ("log(-$w.cd)", "not complex"), ("log((int)$w.ld)", "cannot become int")):
+                      ("log(-$w.cd)", "not complex"), ("log((int)$w.ld)", "cannot be converted to int")):
         with open(prog, "w") as f:
             f.write('#pragma MODNAME("%s") PROBEPOINT_LOCATION("work") PROBEPOINT_HANDLER("h")\nvoid h() { %s; }\n'
                     % (path, text))

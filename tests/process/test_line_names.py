@@ -512,7 +512,7 @@ def lines_in_a_file():
     for old, new, code, where in (("> least", "> lest", "E-DPCC-NAME", "wrong.dpc:12:48: "),
                                   ("$retval", "$nosuch", "E-VAR-NONE", "wrong.dpc:13:18: "),
                                   ("sum($qty)", "sum(", "E-EVENT-PAREN", "wrong.dpc:12:21: "),
-                                  ("p add_order", "p libc:malloc", "E-DPCC-PRAGMA", "not of libc"),
+                                  ("p add_order", "p libc:malloc", "E-DPCC-PRAGMA", "not in libc"),
                                   ("10; }", "10", "E-DPCC-SYNTAX", "wrong.dpc:2:"),
                                   ("r:done add_order", "r:done nowhere", "E-SYM-NONE", "wrong.dpc:13:")):
         wrong = os.path.join(DIR, "wrong.dpc")

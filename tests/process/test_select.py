@@ -126,7 +126,7 @@ def tree():
     assert events and len({e["tid"] for e in events}) == 2, text_of(t.err_path)
     assert re.search("[0-9] process(es)? joined", text_of(t.err_path)), text_of(t.err_path)
     t = trace_start("p libc:malloc", "--", "sh", "-c", "sleep 0; %s 1 & sleep 3; kill $!; wait" % path)
-    assert t.wait(60) == 0 and "--tree takes them as well" in text_of(t.err_path), text_of(t.err_path)
+    assert t.wait(60) == 0 and "--tree probes them as well" in text_of(t.err_path), text_of(t.err_path)
 
 
 @test

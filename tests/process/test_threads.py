@@ -171,8 +171,8 @@ def kept_code():
 @test
 def refusals():
     """what cannot be a variable of threads, and who has none"""
-    for line, code, text in (("begin { thread long a[3]; }", "E-DPCC-TYPE", "single words"),
-                             ("begin { thread long a = 3; }", "E-DPCC-TYPE", "begins at 0"),
+    for line, code, text in (("begin { thread long a[3]; }", "E-DPCC-TYPE", "an integer or a pointer"),
+                             ("begin { thread long a = 3; }", "E-DPCC-TYPE", "starts at 0"),
                              ("p step { thread long a; }", "E-DPCC-TYPE", "outside of functions"),
                              ("p step { long *p = &mine; }", "E-DPCC-TYPE", "no address"),
                              ("i:1s { log(mine); }", "E-DPCC-BODY", "threads"),

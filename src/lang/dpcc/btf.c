@@ -282,7 +282,7 @@ static int gone(const struct dpcc *c, const char *name, const char *why, struct 
 {
 	int r = dp_fail(err, E_VAR_GONE, "%.60s in %.60s: %s", name, c->target.func, why);
 
-	dp_error_hint(err, "BTF tells it for the first instruction only; a debug file tells more: dpcc -m vmlinux");
+	dp_error_hint(err, "BTF has it for the function's first instruction only; use a debug file: dpcc -m vmlinux");
 	return r;
 }
 

@@ -119,7 +119,7 @@ static void probe_expression(struct dpcc *c, struct node *n, struct tok *t)
 	c->bare = true;
 	dp_cc_parse_argument(c, &last);
 	if (dp_cc_peek(c)->kind != TOK_END)
-		dp_cc_fail(c, dp_cc_peek(c), E_DPCC_SYNTAX, "the expression ends before this");
+		dp_cc_fail(c, dp_cc_peek(c), E_DPCC_SYNTAX, "the expression should end before this");
 	n->a->text = line->text;
 	c->bare = bare;
 	c->toks = toks;
@@ -137,7 +137,7 @@ static void more_arguments(struct dpcc *c, const struct tok *name, struct node *
 		dp_cc_parse_argument(c, &last);
 	}
 	if (want != ~0u && n != want)
-		dp_cc_fail(c, name, E_DPCC_TYPE, "it takes %u arguments, not %u", want, n);
+		dp_cc_fail(c, name, E_DPCC_TYPE, "it takes %u argument%s, not %u", want, want == 1 ? "" : "s", n);
 }
 
 static void static_arguments(struct dpcc *c, struct node *n)
@@ -203,7 +203,8 @@ struct node *dp_cc_parse_builtin(struct dpcc *c, const struct tok *name)
 	}
 	if (b->args == AGGREGATE || !strcmp(b->name, "end_trace")) {
 		if (!c->target.body)
-			dp_cc_fail(c, name, E_DPCC_TYPE, "%s() stands in bodies of begin, end and timers", b->name);
+			dp_cc_fail(c, name, E_DPCC_TYPE, "%s() can be used only in bodies of begin, end and timers",
+				   b->name);
 		n->op = b->args == AGGREGATE ? dp_cc_parse_aggregate_name(c) : NULL;
 		dp_cc_expect(c, ")");
 		return n;
@@ -259,7 +260,7 @@ static u64 new_field(struct dpcc *c, const struct tok *t, const char *declaratio
 		if (!strcmp(c->fields[i], declaration))
 			return DP_FIELD_MARK | i;
 	if (c->nfields == DP_ARRAY_SIZE(c->fields))
-		dp_cc_fail(c, t, E_DPCC_LIMIT, "a handler can log at most 256 different things");
+		dp_cc_fail(c, t, E_DPCC_LIMIT, "a handler can log at most 256 different values");
 	if (strlen(declaration) > 1900) /* lines of programs end */
 		dp_cc_fail(c, t, E_DPCC_LIMIT, "the text is too long");
 	c->fields[c->nfields] = declaration;
@@ -298,7 +299,7 @@ static void log_bytes(struct dpcc *c, struct node *n, u64 mark)
 		return;
 	}
 	if (words > 100)
-		dp_cc_fail(c, n->tok, E_DPCC_LIMIT, "only memory of the program can be logged in that size");
+		dp_cc_fail(c, n->tok, E_DPCC_LIMIT, "only memory of the program can be logged in this size");
 	for (u64 i = words; i-- > 0;) {
 		struct place part = p;
 
@@ -506,7 +507,7 @@ static void gen_log_str(struct dpcc *c, struct node *n)
 	struct node *p, *len;
 
 	if (!n->a || (n->a->next && n->a->next->next))
-		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "it takes a pointer, and perhaps a length");
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "it takes a pointer and, optionally, a length");
 	p = dp_cc_to_value(c, n->a->a);
 	len = n->a->next ? dp_cc_to_value(c, n->a->next->a) : NULL;
 	log_mark(c, new_field(c, n->tok, dp_cc_format(c, "%s string", quoted(c, n->a->text))));
@@ -552,7 +553,7 @@ static void log_hex(struct dpcc *c, struct node *arg)
 			     dp_cc_format(c, "%s x%llu", quoted(c, arg->text), (unsigned long long)n->type->size * 8));
 
 	if (!dp_cc_type_is_scalar(n->type) || n->type->size > 8)
-		dp_cc_fail(c, arg->tok, E_DPCC_TYPE, "%s is no number", dp_cc_type_name(c, n->type));
+		dp_cc_fail(c, arg->tok, E_DPCC_TYPE, "%s is not a number", dp_cc_type_name(c, n->type));
 	dp_cc_gen_value(c, n);
 	dp_cc_emit(c, "push d,0x%llx;push d,2;log", (unsigned long long)mark);
 }
@@ -644,7 +645,7 @@ static void special(struct dpcc *c, struct node *n)
 		gen_log_backtrace(c, n);
 	} else if (!strcmp(name, "comm_is")) {
 		if (strlen(n->op) > 15)
-			dp_cc_fail(c, n->tok, E_DPCC_TYPE, "names of threads have at most 15 characters");
+			dp_cc_fail(c, n->tok, E_DPCC_TYPE, "a thread's name can have at most 15 characters");
 		dp_cc_emit(c, "strcomm");
 		dp_cc_buf_put(c, c->code, "\tstreq %s\n", quoted(c, n->op));
 	} else if (!strcmp(name, "reg")) {

@@ -54,7 +54,7 @@ static struct node *text_or_chain(struct dpcc *c, const struct tok *t, bool is_c
 		dp_cc_expect(c, "]");
 	}
 	if (depth < 1 || depth > DP_FRAMES_MAX)
-		dp_cc_fail(c, t, E_DPCC_TYPE, "a call chain has from 1 to %d functions", DP_FRAMES_MAX);
+		dp_cc_fail(c, t, E_DPCC_TYPE, "a call chain must have from 1 to %d functions", DP_FRAMES_MAX);
 	n->value = (u64)depth;
 	return n;
 }
@@ -101,10 +101,10 @@ struct node *dp_cc_compare_text(struct dpcc *c, const struct tok *t, const char 
 	if (!dp_cc_is_comm(a) && !dp_cc_is_exe(a)) {
 		a = dp_cc_to_value(c, a);
 		if (a->type->kind != TY_PTR || a->type->of->kind != TY_INT || a->type->of->size != 1)
-			dp_cc_fail(c, t, E_DPCC_TYPE, "%s is no text", dp_cc_type_name(c, a->type));
+			dp_cc_fail(c, t, E_DPCC_TYPE, "%s is not a text", dp_cc_type_name(c, a->type));
 	}
 	if (b->len > 256)
-		dp_cc_fail(c, b->tok, E_DPCC_LIMIT, "a text to compare with has at most 256 characters");
+		dp_cc_fail(c, b->tok, E_DPCC_LIMIT, "a text to compare with can have at most 256 characters");
 	n->text = "$matches";
 	n->op = op;
 	n->type = &dp_cc_type_int;
@@ -188,14 +188,14 @@ static struct node *argument(struct dpcc *c, const struct tok *t, const char *na
 	if (c->target.note)
 		return static_argument(c, t, i);
 	if (c->target.watched || c->target.is_return)
-		dp_cc_fail(c, t, E_EVENT_ARGN, "$%s is known at the function's entry", name);
+		dp_cc_fail(c, t, E_EVENT_ARGN, "$%s is known only at the function's entry", name);
 	real = c->mod ? dp_cc_parameter_name(c, (u32)i) : NULL;
 	if (real)
 		return dp_cc_probed(c, t, real, true);
 	if (c->mod && dp_module_is_go(c->mod))
-		dp_cc_fail(c, t, E_EVENT_ARGN, "Go passes arguments by rules of its own: debug information must tell");
+		dp_cc_fail(c, t, E_EVENT_ARGN, "Go has its own calling convention: $argN needs debug information");
 	if (!dp_cc_at_entry(c))
-		dp_cc_fail(c, t, E_EVENT_ARGN, "$%s is known at the function's entry", name);
+		dp_cc_fail(c, t, E_EVENT_ARGN, "$%s is known only at the function's entry", name);
 	if (i <= DP_NAME_ARGS)
 		return probe_value(c, t, name, dp_cc_format(c, "push r,%s;", dp_name_of_arg((u32)i - 1)));
 	return stack_word(c, t, name, i - DP_NAME_ARGS);
@@ -242,7 +242,7 @@ static struct node *call_word(struct dpcc *c, const struct tok *t, const char *n
 		n->value = c->target.call;
 	} else if (numbered(name, "arg", &i)) {
 		if (!i || i > DP_SYSCALL_ARGS)
-			dp_cc_fail(c, t, E_EVENT_ARGN, "a system call has %d arguments at most", DP_SYSCALL_ARGS);
+			dp_cc_fail(c, t, E_EVENT_ARGN, "a system call has at most %d arguments", DP_SYSCALL_ARGS);
 		if (!c->target.is_return || c->target.is_one_call) /* the kernel keeps these registers */
 			n = probe_value(c, t, name, dp_cc_format(c, "push r,%s;", dp_name_of_call_arg((u32)i - 1)));
 	} else if (!strcmp(name, "nr") && !c->target.is_return) {
@@ -398,8 +398,7 @@ void dp_cc_parse_call_begin(struct dpcc *c, struct node *n)
 	if (k && !dp_cc_tok_is(dp_cc_peek(c), ",")) /* of a pattern: functions differ by where the stack is */
 		return;
 	if (k)
-		dp_cc_fail(c, n->tok, E_DPCC_TYPE,
-			   "parameters can be kept of one function only, not of all that match");
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "parameters can be kept for one function, not for all that match");
 	k = dp_cc_alloc(c, sizeof(*k));
 	k->line = n->value;
 	k->next = c->calls;
@@ -413,7 +412,7 @@ void dp_cc_parse_call_begin(struct dpcc *c, struct node *n)
 	k->words = 1 + k->n;
 	k->calls = DP_MIN(CALLS_MAX, (u32)(words_of_a_line(c) / dp_table_words(CALL_KEYS, 1, k->words)));
 	if (k->calls < CALLS_LEAST)
-		dp_cc_fail(c, n->tok, E_DPCC_LIMIT, "%u lines look at whole calls: there is no room for so many",
+		dp_cc_fail(c, n->tok, E_DPCC_LIMIT, "%u lines look at whole calls: there is not enough room for them",
 			   c->call_lines);
 	k->index = c->nlocals;
 	c->nlocals += (u32)dp_table_words(CALL_KEYS, k->calls, k->words);
@@ -516,13 +515,13 @@ static struct node *goroutine(struct dpcc *c, const struct tok *t)
 	struct member *m;
 
 	if (!is_go)
-		refuse(c, t, "goid", "this is no code of Go", "$tid is the thread");
+		refuse(c, t, "goid", "this is not Go code", "$tid is the thread");
 	if (g && g->lazy)
 		dp_cc_debug_complete(c, g);
 	for (m = g ? g->members : NULL; m && strcmp(m->name, "goid");)
 		m = m->next;
 	if (!m || m->type->size != 8)
-		refuse(c, t, "goid", "there is no debug information of the runtime",
+		refuse(c, t, "goid", "there is no debug information for the Go runtime",
 		       "build the program without -ldflags=-w, or use $tid");
 	return probe_value(c, t, "goid",
 			   dp_cc_format(c,
@@ -535,12 +534,12 @@ static struct node *goroutine(struct dpcc *c, const struct tok *t)
 
 static void refuse_unknown(struct dpcc *c, const struct tok *t, const char *name)
 {
-	static const char unknown[] = "no hit knows that, for it is the system that does";
+	static const char unknown[] = "a hit cannot read this";
 
 	if (!strcmp(name, "exe"))
-		refuse(c, t, name, "the kernel's hits do not tell it", "$comm is the thread's name, $pid its process");
+		refuse(c, t, name, "hits in the kernel cannot read it", "$comm is the thread's name, $pid its process");
 	if (!strcmp(name, "cgroup"))
-		refuse(c, t, name, unknown, "choose processes by --cgroup PATH; $pid tells them apart");
+		refuse(c, t, name, unknown, "select processes with --cgroup PATH; $pid tells them apart");
 }
 
 /* ---- in bodies that belong to no hit ---- */

@@ -217,7 +217,7 @@ static struct type *integer_of(struct dpcc *c, const struct tok *t, u32 n_short,
 			       bool is_unsigned)
 {
 	if ((n_short && (n_long || n_char)) || (n_char && n_long) || (is_signed && is_unsigned) || n_long > 2)
-		dp_cc_fail(c, t, E_DPCC_TYPE, "these words make no type together");
+		dp_cc_fail(c, t, E_DPCC_TYPE, "these words do not form a type");
 	if (n_char)
 		return is_unsigned ? &dp_cc_type_uchar : is_signed ? &dp_cc_type_schar : &dp_cc_type_char;
 	if (n_short)
@@ -242,7 +242,7 @@ struct type *dp_cc_parse_specifiers(struct dpcc *c, const char **storage, u32 *i
 		if (dp_cc_tok_is(t, "static") || dp_cc_tok_is(t, "typedef") || dp_cc_tok_is(t, "extern") ||
 		    dp_cc_tok_is(t, "global") || (is_thread(t) && !named_type(c, t))) {
 			if (!storage || *storage)
-				dp_cc_fail(c, t, E_DPCC_SYNTAX, "this does not belong here");
+				dp_cc_fail(c, t, E_DPCC_SYNTAX, "this is not allowed here");
 			*storage = dp_cc_parse_word(c);
 			if (dp_cc_tok_is(t, "global") && dp_cc_accept(c, "(")) {
 				*index = (u32)dp_cc_parse_constant(c) + 1;
@@ -305,7 +305,7 @@ static struct type *array_suffix(struct dpcc *c, struct type *t)
 	dp_cc_expect(c, "]");
 	t = array_suffix(c, t);
 	if (n < 0 || n > 65536 || !t->complete || t->kind == TY_VOID)
-		dp_cc_fail(c, at, E_DPCC_TYPE, "an array of this size or type cannot be");
+		dp_cc_fail(c, at, E_DPCC_TYPE, "an array cannot have this size or type");
 	return dp_cc_type_array(c, t, (u64)n);
 }
 

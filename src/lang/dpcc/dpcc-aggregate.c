@@ -54,7 +54,7 @@ static u32 part_of(struct dpcc *c, const struct node *arg)
 	if (t->kind == TY_PTR || t->kind == TY_ARRAY)
 		return DP_KEY_HEX;
 	if (t->kind != TY_INT || t->size > 8)
-		dp_cc_fail(c, arg->tok, E_DPCC_TYPE, "a key is a number, a pointer or a text");
+		dp_cc_fail(c, arg->tok, E_DPCC_TYPE, "a key must be a number, a pointer or a text");
 	return t->enums ? DP_KEY_NAMES : t->is_unsigned ? DP_KEY_UNSIGNED : DP_KEY_SIGNED;
 }
 
@@ -95,7 +95,7 @@ static void add_part(struct dpcc *c, struct dp_rpn_aggregate *wanted, struct nod
 	struct node *n;
 
 	if (wanted->nparts == DP_RPN_KEYS_MAX)
-		dp_cc_fail(c, t, E_DPCC_LIMIT, "a key has at most %d parts", DP_RPN_KEYS_MAX);
+		dp_cc_fail(c, t, E_DPCC_LIMIT, "a key can have at most %d parts", DP_RPN_KEYS_MAX);
 	n = key_argument(c, last);
 	wanted->parts[wanted->nparts] = part_of(c, n);
 	if (wanted->parts[wanted->nparts] == DP_KEY_NAMES)
@@ -103,7 +103,7 @@ static void add_part(struct dpcc *c, struct dp_rpn_aggregate *wanted, struct nod
 	if (wanted->parts[wanted->nparts++] != DP_KEY_STACK)
 		return;
 	if (wanted->frames)
-		dp_cc_fail(c, t, E_DPCC_TYPE, "a key has at most one call chain");
+		dp_cc_fail(c, t, E_DPCC_TYPE, "a key can have at most one call chain");
 	wanted->frames = (u32)n->value;
 }
 
@@ -118,16 +118,17 @@ static struct aggregate *find(struct dpcc *c, const struct tok *t, const struct 
 		    strcmp(a->a.name, wanted->name))
 			continue;
 		if (a->a.step != wanted->step)
-			dp_cc_fail(c, t, E_DPCC_TYPE, "'%.60s' has another step elsewhere", wanted->name);
+			dp_cc_fail(c, t, E_DPCC_TYPE, "'%.60s' has a different step elsewhere", wanted->name);
 		if (a->a.nparts != wanted->nparts || a->a.frames != wanted->frames ||
 		    memcmp(a->a.parts, wanted->parts, sizeof(a->a.parts)) ||
 		    memcmp(a->a.layouts, wanted->layouts, sizeof(a->a.layouts)))
-			dp_cc_fail(c, t, E_DPCC_TYPE, "'%.60s' has keys of another type elsewhere", wanted->name);
+			dp_cc_fail(c, t, E_DPCC_TYPE, "'%.60s' has keys of a different type elsewhere", wanted->name);
 		return a;
 	}
 	if (c->nlocals + words > DP_LOCALS_MAX)
-		dp_cc_fail(c, t, E_DPCC_LIMIT, "static variables and aggregates have at most %d words; this takes %llu",
-			   DP_LOCALS_MAX, (unsigned long long)words);
+		dp_cc_fail(c, t, E_DPCC_LIMIT,
+			   "static variables and aggregates can have at most %d words; this takes %llu", DP_LOCALS_MAX,
+			   (unsigned long long)words);
 	a = dp_cc_alloc(c, sizeof(*a));
 	*a = (struct aggregate){.a = *wanted};
 	a->a.index = c->nlocals;
@@ -165,7 +166,7 @@ static u32 parse_step(struct dpcc *c)
 	t = dp_cc_peek(c);
 	dp_cc_parse_argument(c, &last);
 	if (!dp_cc_fold(n->a, &v) || v < 1 || v > 1 << 30)
-		dp_cc_fail(c, t, E_DPCC_TYPE, "a step is a constant, at least 1");
+		dp_cc_fail(c, t, E_DPCC_TYPE, "a step must be a constant of at least 1");
 	return (u32)v;
 }
 
@@ -199,7 +200,7 @@ void dp_cc_parse_aggregate(struct dpcc *c, struct node *n, bool has_value)
 
 	parse_attributes(c, &wanted);
 	if (strlen(name) >= sizeof(wanted.name))
-		dp_cc_fail(c, t, E_DPCC_LIMIT, "the name of an aggregate has at most %zu characters",
+		dp_cc_fail(c, t, E_DPCC_LIMIT, "the name of an aggregate can have at most %zu characters",
 			   sizeof(wanted.name) - 1);
 	memcpy(wanted.name, name, strlen(name) + 1);
 	if (has_value) {

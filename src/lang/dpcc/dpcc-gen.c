@@ -274,7 +274,7 @@ static u32 literal(struct dpcc *c, const char *s, u32 len)
 	c->literals = l;
 	c->literal_bytes += DP_ALIGN_UP(len + 1, 8u);
 	if (c->literal_bytes > 1600)
-		dp_cc_fail(c, NULL, E_DPCC_LIMIT, "the texts of the handler have more than 1600 bytes");
+		dp_cc_fail(c, NULL, E_DPCC_LIMIT, "the texts of the handler exceed 1600 bytes");
 	return l->offset;
 }
 

@@ -130,7 +130,7 @@ static void place_static(struct dpcc *c, struct var *v, const struct tok *name, 
 	v->is_static = true;
 	v->kind = is_global ? VAR_GLOBAL : by_bytes ? VAR_MEMORY : VAR_LOCAL;
 	if (is_global && by_bytes)
-		dp_cc_fail(c, name, E_DPCC_TYPE, "global variables are single words: integers and pointers");
+		dp_cc_fail(c, name, E_DPCC_TYPE, "a global variable must be an integer or a pointer");
 	for (s = c->statics; s; s = s->next)
 		if (s->owner == name->at) {
 			v->first_word = s->first_word;
@@ -140,8 +140,8 @@ static void place_static(struct dpcc *c, struct var *v, const struct tok *name, 
 	v->first_word = (s32)(index ? index - 1 : *n);
 	*n = DP_MAX(*n, (u32)v->first_word + words);
 	if (*n > (is_global ? DP_GLOBALS_MAX : DP_LOCALS_MAX))
-		dp_cc_fail(c, name, E_DPCC_LIMIT, "%s variables have at most %d words", is_global ? "global" : "static",
-			   is_global ? DP_GLOBALS_MAX : DP_LOCALS_MAX);
+		dp_cc_fail(c, name, E_DPCC_LIMIT, "%s variables can have at most %d words",
+			   is_global ? "global" : "static", is_global ? DP_GLOBALS_MAX : DP_LOCALS_MAX);
 	s = dp_cc_alloc(c, sizeof(*s));
 	*s = *v;
 	s->owner = name->at; /* which declaration it is */
@@ -153,11 +153,11 @@ static void place_static(struct dpcc *c, struct var *v, const struct tok *name, 
 static void place_thread(struct dpcc *c, struct var *v, const struct tok *name)
 {
 	if (c->func)
-		dp_cc_fail(c, name, E_DPCC_TYPE, "variables of threads stand outside of functions");
+		dp_cc_fail(c, name, E_DPCC_TYPE, "a thread variable must be declared outside of functions");
 	if (!dp_cc_type_is_scalar(v->type))
-		dp_cc_fail(c, name, E_DPCC_TYPE, "variables of threads are single words: integers and pointers");
+		dp_cc_fail(c, name, E_DPCC_TYPE, "a thread variable must be an integer or a pointer");
 	if (dp_cc_tok_is(dp_cc_peek(c), "="))
-		dp_cc_fail(c, dp_cc_peek(c), E_DPCC_TYPE, "a variable of each thread begins at 0");
+		dp_cc_fail(c, dp_cc_peek(c), E_DPCC_TYPE, "a thread variable cannot be initialised: it starts at 0");
 	v->is_static = true;
 	v->kind = VAR_THREAD;
 	v->first_word = (s32)dp_cc_thread_table(c, name, v->name);
@@ -333,7 +333,7 @@ static struct node *parse_case(struct dpcc *c, const struct tok *t, bool is_defa
 	struct node *n = dp_cc_node_new(c, N_CASE, t);
 
 	if (!c->switches)
-		dp_cc_fail(c, t, E_DPCC_SYNTAX, "case and default belong into a switch");
+		dp_cc_fail(c, t, E_DPCC_SYNTAX, "case and default must be inside a switch");
 	n->postfix = is_default;
 	if (!is_default)
 		n->value = (u64)dp_cc_parse_constant(c);
@@ -398,7 +398,7 @@ static void skip_brackets(struct dpcc *c)
 		const struct tok *t = dp_cc_peek(c);
 
 		if (t->kind == TOK_END)
-			dp_cc_fail(c, start, E_DPCC_SYNTAX, "what closes this is missing");
+			dp_cc_fail(c, start, E_DPCC_SYNTAX, "the closing bracket is missing");
 		depth += dp_cc_tok_is(t, "(") || dp_cc_tok_is(t, "{") || dp_cc_tok_is(t, "[");
 		depth -= dp_cc_tok_is(t, ")") || dp_cc_tok_is(t, "}") || dp_cc_tok_is(t, "]");
 		c->at++;
@@ -545,7 +545,7 @@ static struct node *keyword(struct dpcc *c, const struct tok *t)
 		bool is_break = dp_cc_tok_is(t, "break");
 
 		if (!c->loops && !(is_break && c->switches))
-			dp_cc_fail(c, t, E_DPCC_SYNTAX, "there is no loop around this");
+			dp_cc_fail(c, t, E_DPCC_SYNTAX, "this is not inside a loop");
 		dp_cc_expect(c, ";");
 		return dp_cc_node_new(c, is_break ? N_BREAK : N_CONTINUE, t);
 	}
@@ -604,7 +604,7 @@ static void parse_params(struct dpcc *c, struct function *f)
 		if (type->kind == TY_ARRAY)
 			type = dp_cc_type_ptr(c, type->of);
 		if (!dp_cc_type_is_scalar(type))
-			dp_cc_fail(c, t, E_DPCC_TYPE, "parameters are integers and pointers");
+			dp_cc_fail(c, t, E_DPCC_TYPE, "a parameter must be an integer or a pointer");
 		v = dp_cc_alloc(c, sizeof(*v));
 		v->name = name ? dp_cc_text(c, name->at, name->len) : "";
 		v->type = type;
@@ -642,7 +642,7 @@ static void parse_function(struct dpcc *c, const struct tok *name, struct type *
 	struct function *f = dp_cc_alloc(c, sizeof(*f)), *old = dp_cc_find_func(c, n);
 
 	if (ret->kind != TY_VOID && !dp_cc_type_is_scalar(ret))
-		dp_cc_fail(c, name, E_DPCC_TYPE, "functions return integers and pointers");
+		dp_cc_fail(c, name, E_DPCC_TYPE, "a function must return an integer, a pointer or nothing");
 	f->name = n;
 	f->ret = ret;
 	parse_params(c, f);

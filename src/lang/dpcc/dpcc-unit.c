@@ -108,7 +108,8 @@ static u64 pragma_number(struct unit *u, const struct rpn_line *line, const char
 	u64 v = strtoull(value, &end, 0);
 
 	if (*end || v > max)
-		dp_cc_fail(&u->c, &where, E_DPCC_PRAGMA, "a number up to %llu is needed here", (unsigned long long)max);
+		dp_cc_fail(&u->c, &where, E_DPCC_PRAGMA, "a number of at most %llu is needed here",
+			   (unsigned long long)max);
 	return v;
 }
 
@@ -134,7 +135,7 @@ static void set_modtype(struct unit *u, const struct rpn_line *line, const char 
 			u->modtype = (enum dp_rpn_modtype)i;
 			return;
 		}
-	dp_cc_fail(&u->c, &where, E_DPCC_PRAGMA, "MODTYPE is user, kernel or kmod");
+	dp_cc_fail(&u->c, &where, E_DPCC_PRAGMA, "MODTYPE must be user, kernel or kmod");
 }
 
 static const char *const probe_options[][2] = {
@@ -151,7 +152,7 @@ static void one_pragma(struct unit *u, const struct rpn_line *line, const char *
 	if (dp_rpn_is(&t, "MODNAME")) {
 		u->modname = pragma_value(u, line, p);
 		if (strlen(u->modname) >= DP_RPN_NAME_MAX)
-			dp_cc_fail(&u->c, &where, E_DPCC_PRAGMA, "the name of a module has at most %d characters",
+			dp_cc_fail(&u->c, &where, E_DPCC_PRAGMA, "the name of a module can have at most %d characters",
 				   DP_RPN_NAME_MAX - 1);
 	} else if (dp_rpn_is(&t, "MODTYPE")) {
 		set_modtype(u, line, p);
@@ -352,7 +353,7 @@ static void compile(struct unit *u, const char *path)
 		if (!dp_cc_unit_is_moment(d))
 			dp_cc_unit_place(u, d);
 	if (!u->nprobes && !c->opt->vars_at)
-		dp_cc_fail(c, NULL, E_DPCC_PRAGMA, "%.100s: there are bodies of begin, end and timers, and no probe",
+		dp_cc_fail(c, NULL, E_DPCC_PRAGMA, "%.100s: there are bodies of begin, end and timers, but no probe",
 			   path);
 	for (const struct place_def *d = u->places; d; d = d->next) /* aggregates of all probes are known */
 		if (dp_cc_unit_is_moment(d))

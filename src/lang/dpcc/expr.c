@@ -54,7 +54,7 @@ struct node *dp_cc_cast_to(struct dpcc *c, struct node *n, struct type *t)
 		return dp_cc_real_cast(c, n, t);
 	if (t->kind == TY_STRUCT || n->type->kind == TY_STRUCT || t->kind == TY_FLOAT || n->type->kind == TY_FLOAT ||
 	    n->type->kind == TY_VOID || !(dp_cc_type_is_scalar(t) || t->kind == TY_VOID))
-		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "%s cannot become %s", dp_cc_type_name(c, n->type),
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "%s cannot be converted to %s", dp_cc_type_name(c, n->type),
 			   dp_cc_type_name(c, t));
 	k = dp_cc_node_new(c, N_CAST, n->tok);
 	k->a = n;
@@ -67,8 +67,8 @@ void dp_cc_need_word(struct dpcc *c, const struct node *n)
 {
 	if (n->type->size > 8)
 		dp_cc_fail(c, n->tok, E_DPCC_TYPE,
-			   "numbers of more than 64 bits cannot be computed with: "
-			   "log it, or take (long) of it, its lower half");
+			   "a number of more than 64 bits cannot be used in a computation: "
+			   "log it, or cast it to long for its lower half");
 }
 
 static void need_scalar(struct dpcc *c, const struct node *n)
@@ -94,7 +94,7 @@ static bool is_place(const struct node *n)
 static void need_place(struct dpcc *c, const struct node *n)
 {
 	if (!is_place(n))
-		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "only a variable or a place in memory can be used here");
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "this must be a variable or a place in memory");
 }
 
 /* ---- constants ---- */
@@ -132,7 +132,8 @@ static struct node *call(struct dpcc *c, const struct tok *t, struct function *f
 		struct node *arg = dp_cc_to_value(c, dp_cc_parse_assign(c));
 
 		if (!p)
-			dp_cc_fail(c, arg->tok, E_DPCC_TYPE, "'%s' takes %u arguments", f->name, f->nparams);
+			dp_cc_fail(c, arg->tok, E_DPCC_TYPE, "'%s' takes %u argument%s", f->name, f->nparams,
+				   f->nparams == 1 ? "" : "s");
 		*last = dp_cc_node_new(c, N_COMMA, arg->tok);
 		(*last)->a = dp_cc_cast_to(c, arg, p->type);
 		last = &(*last)->next;
@@ -141,7 +142,8 @@ static struct node *call(struct dpcc *c, const struct tok *t, struct function *f
 			dp_cc_expect(c, ",");
 	}
 	if (p)
-		dp_cc_fail(c, t, E_DPCC_TYPE, "'%s' takes %u arguments", f->name, f->nparams);
+		dp_cc_fail(c, t, E_DPCC_TYPE, "'%s' takes %u argument%s", f->name, f->nparams,
+			   f->nparams == 1 ? "" : "s");
 	return n;
 }
 
@@ -208,7 +210,7 @@ static struct node *primary(struct dpcc *c)
 	struct node *n;
 
 	if (t->kind == TOK_END)
-		dp_cc_fail(c, t, E_DPCC_SYNTAX, "the file ends too early");
+		dp_cc_fail(c, t, E_DPCC_SYNTAX, "unexpected end of the file");
 	c->at++;
 	switch (t->kind) {
 	case TOK_NUM:
@@ -279,7 +281,7 @@ static struct node *member(struct dpcc *c, struct node *of, const struct tok *t)
 	m = find_member(c, of->type, name, &offset, 0);
 	if (!m)
 		dp_cc_fail(c, name, E_DPCC_NAME,
-			   of->type->complete ? "%s has no member of this name" : "what %s contains is not known",
+			   of->type->complete ? "%s has no member of this name" : "the members of %s are not known",
 			   dp_cc_type_name(c, of->type));
 	copy = dp_cc_alloc(c, sizeof(*copy));
 	*copy = *m;
@@ -299,15 +301,14 @@ static struct node *deref(struct dpcc *c, struct node *a, const struct tok *t)
 
 	a = dp_cc_to_value(c, a);
 	if (a->type->kind != TY_PTR)
-		dp_cc_fail(c, t, E_DPCC_TYPE, "%s is no pointer", dp_cc_type_name(c, a->type));
+		dp_cc_fail(c, t, E_DPCC_TYPE, "%s is not a pointer", dp_cc_type_name(c, a->type));
 	n->a = a;
 	n->type = a->type->of;
 	n->in_target = a->in_target;
 	if (n->type->lazy)
 		dp_cc_debug_complete(c, n->type);
 	if (n->type->kind == TY_VOID || n->type->kind == TY_FUNC)
-		dp_cc_fail(c, t, E_DPCC_TYPE, "a pointer to %s points to nothing that can be read",
-			   dp_cc_type_name(c, n->type));
+		dp_cc_fail(c, t, E_DPCC_TYPE, "a pointer to %s cannot be dereferenced", dp_cc_type_name(c, n->type));
 	return n;
 }
 
@@ -368,7 +369,7 @@ static struct node *address_of(struct dpcc *c, const struct tok *t)
 	if (of->kind == N_VAR && of->var->kind == VAR_GLOBAL && of->var->is_static)
 		dp_cc_fail(c, t, E_DPCC_TYPE, "a global variable has no address");
 	if (of->kind == N_VAR && of->var->kind == VAR_THREAD && of->var->is_static)
-		dp_cc_fail(c, t, E_DPCC_TYPE, "a variable of each thread has no address");
+		dp_cc_fail(c, t, E_DPCC_TYPE, "a thread variable has no address");
 	if (of->kind == N_VAR)
 		of->var->in_memory = true;
 	n->type = dp_cc_type_ptr(c, n->a->type);
@@ -384,7 +385,7 @@ static struct node *cast(struct dpcc *c, const struct tok *t)
 	dp_cc_expect(c, ")");
 	n = dp_cc_to_value(c, unary(c));
 	if (type->kind == TY_INT && type->size > 8)
-		dp_cc_fail(c, t, E_DPCC_TYPE, "numbers of more than 64 bits cannot be computed with");
+		dp_cc_fail(c, t, E_DPCC_TYPE, "a number of more than 64 bits cannot be used in a computation");
 	/* A cast between types that are the same inside still changes how it is shown. */
 	if (dp_cc_type_same(n->type, type) && dp_cc_type_is_scalar(type)) {
 		struct node *k = dp_cc_node_new(c, N_CAST, t);
@@ -557,7 +558,7 @@ static struct node *binary(struct dpcc *c, const struct tok *t, const char *op, 
 	if (b->kind == N_STR && (!strcmp(op, "==") || !strcmp(op, "!=") || !strcmp(op, "~")))
 		return dp_cc_compare_text(c, t, op, a, b);
 	if (!strcmp(op, "~"))
-		dp_cc_fail(c, b->tok, E_DPCC_TYPE, "a text in quotes is needed behind ~");
+		dp_cc_fail(c, b->tok, E_DPCC_TYPE, "a text in quotes is needed after ~");
 	a = dp_cc_to_value(c, a);
 	b = dp_cc_to_value(c, b);
 	if (!logic && (dp_cc_is_real(a->type) || dp_cc_is_real(b->type)))
@@ -712,7 +713,7 @@ static struct node *copy_struct(struct dpcc *c, const struct tok *t, struct node
 	struct node *args[3] = {NULL, NULL, size}, **last = &n->a;
 
 	if (!dp_cc_type_same(to->type, from->type))
-		dp_cc_fail(c, t, E_DPCC_TYPE, "%s cannot become %s", dp_cc_type_name(c, from->type),
+		dp_cc_fail(c, t, E_DPCC_TYPE, "%s cannot be converted to %s", dp_cc_type_name(c, from->type),
 			   dp_cc_type_name(c, to->type));
 	args[0] = dp_cc_place_address(c, to, t);
 	args[1] = dp_cc_place_address(c, from, t);
@@ -760,7 +761,7 @@ struct node *dp_cc_parse_assign(struct dpcc *c)
 		need_scalar(c, n->b);
 		if (a->type->kind == TY_PTR) {
 			if (*n->op != '+' && *n->op != '-')
-				dp_cc_fail(c, t, E_DPCC_TYPE, "pointers can be moved only");
+				dp_cc_fail(c, t, E_DPCC_TYPE, "only += and -= can be used with a pointer");
 			n->b = scaled(c, n->b, a->type->of, t);
 		} else {
 			need_integer(c, n->b);

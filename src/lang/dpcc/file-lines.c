@@ -104,7 +104,8 @@ static int check_module(const char *text, struct dp_error *err)
 
 	if (r || !ev.loc.module[0])
 		return r;
-	r = dp_fail(err, E_DPCC_PRAGMA, "a line in a file is of the file's module, not of %.60s", ev.loc.module);
+	r = dp_fail(err, E_DPCC_PRAGMA, "an event line in the file must be in the file's module, not in %.60s",
+		    ev.loc.module);
 	dp_error_hint(err, "leave out the module, or give the line to `dprobes trace` without the file");
 	dp_error_column(err, ev.loc.column);
 	return r;

@@ -149,7 +149,7 @@ struct node *dp_cc_real_binary(struct dpcc *c, const struct tok *t, const char *
 
 	if ((!dp_cc_is_real(a->type) && a->type->kind != TY_INT) ||
 	    (!dp_cc_is_real(b->type) && b->type->kind != TY_INT))
-		dp_cc_fail(c, t, E_DPCC_TYPE, "%s and %s do not go together", dp_cc_type_name(c, a->type),
+		dp_cc_fail(c, t, E_DPCC_TYPE, "%s and %s cannot be combined", dp_cc_type_name(c, a->type),
 			   dp_cc_type_name(c, b->type));
 	a = dp_cc_real_cast(c, a, &dp_cc_type_double);
 	b = dp_cc_real_cast(c, b, &dp_cc_type_double);
@@ -160,5 +160,5 @@ struct node *dp_cc_real_binary(struct dpcc *c, const struct tok *t, const char *
 			     table[i].compares ? &dp_cc_type_int : &dp_cc_type_double);
 		return table[i].negated ? negated(c, t, n) : n;
 	}
-	dp_cc_fail(c, t, E_DPCC_TYPE, "%s takes integers", op);
+	dp_cc_fail(c, t, E_DPCC_TYPE, "%s takes only integers", op);
 }

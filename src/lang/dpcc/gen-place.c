@@ -131,7 +131,7 @@ static void put_symbol(struct dpcc *c, u64 addr)
 	struct dp_symbol sym;
 
 	if (addr < KERNEL_LOWEST)
-		dp_cc_fail(c, NULL, E_VAR_GONE, "$ of a variable that each processor has its own of");
+		dp_cc_fail(c, NULL, E_VAR_GONE, "it is a per-CPU variable");
 	if (!dp_module_symbol_at(c->mod, addr, &sym) || !*sym.name)
 		dp_cc_fail(c, NULL, E_SYM_NONE, "the kernel's debug file has no symbol at 0x%llx",
 			   (unsigned long long)addr);
@@ -176,7 +176,7 @@ static void piece_value(struct dpcc *c, const struct node *n, const struct dp_pi
 		if (from)
 			dp_cc_emit(c, "push d,%llu;add", (unsigned long long)from);
 		if (size != 1 && size != 2 && size != 4 && size != 8)
-			dp_cc_fail(c, n->tok, E_VAR_GONE, "$%s is in pieces of unusual sizes", n->text);
+			dp_cc_fail(c, n->tok, E_VAR_GONE, "$%s is split into pieces of unsupported sizes", n->text);
 		dp_cc_emit(c, "push mem,u%llu", (unsigned long long)size * 8);
 		return;
 	default:
@@ -237,7 +237,7 @@ static void store_piece(struct dpcc *c, const struct place *p, const struct tok 
 		dp_cc_emit(c, "pop r,%s", q->code);
 		return;
 	}
-	dp_cc_fail(c, t, E_DPCC_TYPE, "$%s has no place here that can be written to", p->base->text);
+	dp_cc_fail(c, t, E_DPCC_TYPE, "$%s has no location here that can be written to", p->base->text);
 }
 
 /* ---- places ---- */
@@ -254,7 +254,7 @@ struct place dp_cc_place_of(struct dpcc *c, struct node *n)
 		while (p.size * 8 < end)
 			p.size *= 2;
 		if (p.size > 8)
-			dp_cc_fail(c, n->tok, E_DPCC_TYPE, "this bitfield is spread too far");
+			dp_cc_fail(c, n->tok, E_DPCC_TYPE, "this bitfield spans too many bytes");
 	}
 	p.whole = n->kind != N_MEMBER;
 	for (; n->kind == N_MEMBER; n = n->a)
@@ -272,7 +272,7 @@ struct place dp_cc_place_of(struct dpcc *c, struct node *n)
 		p.kind = PLACE_MEMORY;
 		break;
 	default:
-		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "only a variable or a place in memory can be used here");
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "this must be a variable or a place in memory");
 	}
 	return p;
 }

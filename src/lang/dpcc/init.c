@@ -79,7 +79,7 @@ static u64 init_list(struct dpcc *c, struct node *to, struct node ***last)
 			dp_cc_expect(c, "=");
 		}
 		if (is_array ? !grows && i >= to->type->n : !m)
-			dp_cc_fail(c, dp_cc_peek(c), E_DPCC_TYPE, "there is nothing left to initialise");
+			dp_cc_fail(c, dp_cc_peek(c), E_DPCC_TYPE, "there are more values than can be initialised");
 		if (is_array) {
 			part = element(c, to, i++, t);
 		} else {

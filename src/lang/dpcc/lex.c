@@ -193,7 +193,7 @@ static void number(struct dpcc *c, struct tok *t, const char *p)
 	}
 	t->len = (u32)(end - p);
 	if (errno || is_word(*end) || *end == '.')
-		dp_cc_fail(c, t, E_DPCC_SYNTAX, "this is no number of the language");
+		dp_cc_fail(c, t, E_DPCC_SYNTAX, "this is not a valid number");
 	/* Hexadecimal and octal ones may become unsigned, decimal ones become long, as in C. */
 	if (t->value > 0x7fffffff)
 		t->is_long |= t->value > 0xffffffff || (p[0] != '0' && !t->is_unsigned);
@@ -209,7 +209,7 @@ static void quoted(struct dpcc *c, struct tok *t, const char *p)
 	int n;
 
 	if (r.bad)
-		dp_cc_fail(c, t, E_DPCC_SYNTAX, "the quote does not end");
+		dp_cc_fail(c, t, E_DPCC_SYNTAX, "the closing quote is missing");
 	t->len = r.len;
 	if (*p == '\'') {
 		t->kind = TOK_NUM;
@@ -239,7 +239,7 @@ static void one(struct dpcc *c, struct tok *t, const char *p)
 	} else {
 		t->kind = TOK_PUNCT;
 		if (!strchr("+-*/%=<>!&|^~?:;,.()[]{}@", *p))
-			dp_cc_fail(c, t, E_DPCC_SYNTAX, "this character means nothing here");
+			dp_cc_fail(c, t, E_DPCC_SYNTAX, "this character is not allowed here");
 		for (u32 i = 0; puncts[i]; i++)
 			if (!strncmp(p, puncts[i], strlen(puncts[i]))) {
 				t->len = (u32)strlen(puncts[i]);

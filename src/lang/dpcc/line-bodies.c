@@ -57,7 +57,8 @@ static int timer_head(struct line *l)
 
 	snprintf(period, sizeof(period), "%.*s", (int)DP_MIN(n, sizeof(period) - 1), l->text + 2);
 	if (!dp_cc_period(period, &ns))
-		return dp_cc_line_fail(l, 2, E_EVENT_NUMBER, "a timer has a time from 1ms to 86400s: i:1s, i:100ms");
+		return dp_cc_line_fail(l, 2, E_EVENT_NUMBER,
+				       "a timer's period must be from 1ms to 86400s: i:1s, i:100ms");
 	snprintf(l->moment, sizeof(l->moment), "%s", period);
 	snprintf(l->ev.name, sizeof(l->ev.name), "i_%.20s", period);
 	for (char *p = l->ev.name; *p; p++)
@@ -117,7 +118,7 @@ static int begin_statement(struct line *l, struct out_text *o, u32 at, u32 end)
 
 	if ((n == 4 && !strncmp(p, "KEYS", 4)) || (n == 7 && !strncmp(p, "THREADS", 7))) {
 		if (l->text[equals] != '(')
-			return dp_cc_line_fail(l, at, E_DPCC_SYNTAX, "here belongs %.*s(NUMBER)", (int)n, p);
+			return dp_cc_line_fail(l, at, E_DPCC_SYNTAX, "write %.*s(NUMBER) here", (int)n, p);
 		dp_cc_out_put(o, at, "\n#pragma ");
 		dp_cc_out_add(o, p, end - at, at, true);
 		dp_cc_out_put(o, at, "\n");
@@ -132,7 +133,7 @@ static int begin_statement(struct line *l, struct out_text *o, u32 at, u32 end)
 		bool first = is_number(l->text, equals + 1, end);
 
 		if (l->ndeclared == DP_ARRAY_SIZE(l->declared))
-			return dp_cc_line_fail(l, at, E_DPCC_LIMIT, "a line declares at most %zu variables",
+			return dp_cc_line_fail(l, at, E_DPCC_LIMIT, "a line can declare at most %zu variables",
 					       DP_ARRAY_SIZE(l->declared));
 		l->declared[l->ndeclared++] = at;
 		dp_cc_out_put(o, at, "long ");
@@ -153,7 +154,7 @@ static int begin_body(struct line *l, struct out_text *o)
 	int r = 0;
 
 	if (l->text[close] != '}' || l->text[close + 1 + strspn(l->text + close + 1, " \t\r\n")])
-		return dp_cc_line_fail(l, open, E_DPCC_SYNTAX, "a body ends the line, with its }");
+		return dp_cc_line_fail(l, open, E_DPCC_SYNTAX, "the line must end with the } of its body");
 	for (u32 at = open + 1, end; !r; at = end + (end < close && l->text[end] == ';')) {
 		at += (u32)strspn(l->text + at, " \t\r\n;");
 		if (at >= close)

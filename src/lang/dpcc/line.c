@@ -279,7 +279,7 @@ static int skip_function(struct line *l, u32 at, u32 end)
 
 	if (l->ev.is_return || l->ev.is_watch || l->ev.is_static || l->ev.loc.offset || l->ev.loc.kind == DP_LOC_LINE)
 		return dp_cc_line_fail(l, at, E_DPCC_TYPE,
-				       "return stands at a function's entry: p FUNCTION return VALUE");
+				       "return is allowed only at a function's entry: p FUNCTION return VALUE");
 	dp_cc_out_put(&l->body, at, "setreg(\"" DP_NAME_RESULT "\", ");
 	r = dp_cc_line_expr(l, from, end, &l->body, NULL);
 	dp_cc_out_put(&l->body, at,
@@ -297,7 +297,7 @@ static int remember_aggregate(struct line *l, u32 at, u32 end)
 	u32 n = dp_cc_word_len(l->text + word);
 
 	if (l->naggregates == DP_ARRAY_SIZE(l->aggregates))
-		return dp_cc_line_fail(l, at, E_DPCC_LIMIT, "a line has at most %zu aggregates",
+		return dp_cc_line_fail(l, at, E_DPCC_LIMIT, "a line can have at most %zu aggregates",
 				       DP_ARRAY_SIZE(l->aggregates));
 	*a = (struct line_aggregate){.at = at, .name_len = len, .word = word, .end = end};
 	if (l->text[word + n] == '(') {
@@ -341,7 +341,7 @@ static int linear(struct line *l, const struct line_aggregate *a, const u32 *fro
 	*step = strtol(l->text + from[3], &end, 0);
 	if (*step < 1 || high <= *low || (high - *low + *step - 1) / *step > DP_HIST_WORDS - 2)
 		return dp_cc_line_fail(l, from[1], E_DPCC_LIMIT,
-				       "LOW, HIGH and STEP are constants that make from 1 to %d bars",
+				       "LOW, HIGH and STEP must be constants that make from 1 to %d bars",
 				       DP_HIST_WORDS - 2);
 	return 0;
 }
@@ -392,7 +392,8 @@ static int parse_keys(struct line *l, u32 *at)
 	for (*at = skip_blanks(l->text, start + 2);
 	     l->text[*at] && !is_keyword(l->text + *at) && l->text[*at] != '{';) {
 		if (l->nkeys == DP_RPN_KEYS_MAX)
-			return dp_cc_line_fail(l, *at, E_DPCC_LIMIT, "a key has at most %d parts", DP_RPN_KEYS_MAX);
+			return dp_cc_line_fail(l, *at, E_DPCC_LIMIT, "a key can have at most %d parts",
+					       DP_RPN_KEYS_MAX);
 		l->keys[l->nkeys] = *at;
 		l->key_ends[l->nkeys] = item_end(l->text, *at, false);
 		if (l->key_ends[l->nkeys] == *at)
@@ -400,7 +401,7 @@ static int parse_keys(struct line *l, u32 *at)
 		*at = l->key_ends[l->nkeys++];
 		*at = skip_blanks(l->text, *at + (l->text[*at] == ','));
 	}
-	return l->nkeys ? 0 : dp_cc_line_fail(l, start, E_EVENT_ARG, "keys are missing behind `by`");
+	return l->nkeys ? 0 : dp_cc_line_fail(l, start, E_EVENT_ARG, "keys are missing after `by`");
 }
 
 static int parse_condition(struct line *l, u32 *at)
@@ -429,7 +430,7 @@ static int parse_item(struct line *l, u32 *at)
 	if (*p == '{') {
 		end = dp_cc_step(l->text, *at);
 		if (l->text[end - 1] != '}' || l->text[skip_blanks(l->text, end)])
-			return dp_cc_line_fail(l, *at, E_DPCC_SYNTAX, "a body ends the line, with its }");
+			return dp_cc_line_fail(l, *at, E_DPCC_SYNTAX, "the line must end with the } of its body");
 		*at = skip_blanks(l->text, end);
 		dp_cc_out_put(&l->body, (u32)(p - l->text), "__no_record(); ");
 		return dp_cc_line_body(l, (u32)(p - l->text), end);
@@ -556,12 +557,12 @@ int dp_cc_line_translate(struct out_text *o, const char *text, u32 number, struc
 		r = dp_cc_line_calls(l);
 	if (!r && !*l->moment && l->ev.loc.kind == DP_LOC_ADDRESS)
 		r = dp_cc_line_fail(l, (u32)l->ev.loc.column, E_EVENT_LOCATION,
-				    "names are known in functions: give one");
+				    "variables are known only in functions: give one");
 	if (!r)
 		r = parse_line(l, l->behind);
 	if (!r && l->uses_duration && !l->ev.is_return)
 		r = dp_cc_line_fail(l, l->duration_at, E_EVENT_VAR,
-				    "$duration is known where a function returns: r FUNCTION");
+				    "$duration is known only where a function returns: r FUNCTION");
 	if (!r)
 		(*l->moment ? dp_cc_line_put_moment : l->ev.is_call ? dp_cc_line_put_calls : put_handler)(l, o);
 	if (!r && (o->failed || l->body.failed || l->tail.failed || l->condition.failed))

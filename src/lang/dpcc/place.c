@@ -256,7 +256,7 @@ static void lines_place(struct unit *u, const struct place_def *d, const struct 
 	if (n < 0)
 		dp_cc_refail(&u->c, where, &err);
 	if (used != line)
-		dp_cc_unit_note(u, "%s has no code: line %u is taken", d->location, used);
+		dp_cc_unit_note(u, "%s has no code: line %u is used instead", d->location, used);
 	if (n > 1)
 		dp_cc_unit_note(u, "%s has %d places", d->location, n);
 	for (int i = 0; i < n; i++)
@@ -568,7 +568,8 @@ static void moment_place(struct unit *u, const struct place_def *d, const struct
 		return;
 	}
 	if (!dp_cc_period(p, &ns))
-		dp_cc_fail(&u->c, where, E_DPCC_PRAGMA, "a moment is begin, end or a time from 1ms to 86400s");
+		dp_cc_fail(&u->c, where, E_DPCC_PRAGMA,
+			   "the location must be begin, end or a period from 1ms to 86400s");
 	target.body = dp_cc_format(&u->c, "%llu", (unsigned long long)ns);
 	one_probe(u, d, target, "", target.body);
 }
@@ -628,7 +629,7 @@ void dp_cc_unit_place(struct unit *u, const struct place_def *d)
 	} else if (*name >= '0' && *name <= '9') {
 		offset = strtoull(name, &end, 0);
 		if (*end || !dp_module_number_to_addr(u->c.mod, offset, &offset))
-			dp_cc_fail(&u->c, &where, E_DPCC_PRAGMA, "%s is no place in the module", name);
+			dp_cc_fail(&u->c, &where, E_DPCC_PRAGMA, "%s is not a place in the module", name);
 		probe_at(u, d, offset, false);
 	} else {
 		function_place(u, d, &where, name, offset, is_entry);

@@ -43,12 +43,12 @@ static struct type *return_type(struct dpcc *c, const struct tok *where)
 	if (dp_cc_is_real(t))
 		return t;
 	if (t->kind == TY_FLOAT)
-		dp_cc_fail(c, where, E_DPCC_TYPE, "the function returns %.80s in registers that are not read here",
+		dp_cc_fail(c, where, E_DPCC_TYPE, "the function returns %.80s in a register that cannot be read",
 			   dp_cc_type_name(c, t));
 	if (!dp_cc_type_is_scalar(t) && (!is_struct(t) || t->size <= 16))
 		dp_cc_fail(c, where, E_DPCC_TYPE,
 			   "the function returns %.80s in registers: "
-			   "$retval is known for numbers, pointers and what is returned in memory",
+			   "$retval is known only for numbers, pointers and values returned in memory",
 			   dp_cc_type_name(c, t));
 	if (dp_cc_type_is_scalar(t) && t->size > 8)
 		dp_cc_fail(c, where, E_DPCC_TYPE, "the function returns %.80s in several registers",
@@ -173,7 +173,7 @@ struct node *dp_cc_variable(struct dpcc *c, const struct tok *t, const char *nam
 	if (!c->mod && !c->btf) {
 		if (needed)
 			dp_cc_fail(c, t, E_DPCC_NAME,
-				   "variables of the program can be used in handlers of a probe only");
+				   "variables of the program can be used only in handlers of a probe");
 		return NULL;
 	}
 	if (c->target.is_call) {
@@ -190,7 +190,7 @@ struct node *dp_cc_variable(struct dpcc *c, const struct tok *t, const char *nam
 		if (c->target.is_return)
 			return returned(c, n, t);
 		if (needed)
-			dp_cc_fail(c, t, E_DPCC_NAME, "$retval is known where a function returns only");
+			dp_cc_fail(c, t, E_DPCC_NAME, "$retval is known only where a function returns");
 		return NULL;
 	}
 	if (watch_word(c, n, name)) {

@@ -82,7 +82,7 @@ static bool reg(struct operand *o, struct dp_register_part *part)
 	while (o->p + n < o->end && isalnum((unsigned char)o->p[n]))
 		n++;
 	if (n > 2 && (o->p[0] == 'x' || o->p[0] == 'y' || o->p[0] == 'z') && !memcmp(o->p + 1, "mm", 2))
-		return fails(o, "it is in a vector register, which is not read here");
+		return fails(o, "it is in a vector register, which cannot be read");
 	if (!dp_register_find(o->p, n, part))
 		return fails(o, "there is no such register");
 	o->p += n;
@@ -100,12 +100,12 @@ static bool symbol(struct operand *o, u64 *addr)
 	while (o->p + n < o->end && (isalnum((unsigned char)o->p[n]) || strchr("_.$@", o->p[n])))
 		n++;
 	if (!n || n >= sizeof(name))
-		return fails(o, "it is no operand that is known here");
+		return fails(o, "this form of operand is not supported");
 	memcpy(name, o->p, n);
 	name[n] = '\0';
 	o->p += n;
 	if (dp_module_symbol(o->mod, name, &sym, &ignored))
-		return fails(o, "the module has no such symbol, or several");
+		return fails(o, "the module has no such symbol, or more than one");
 	*addr = sym.addr;
 	return true;
 }
@@ -127,19 +127,20 @@ static bool indexed(struct operand *o, bool has_symbol)
 		if (!reg(o, &part))
 			return false;
 		if (is_instruction_pointer(&part)) /* the symbol is the address already */
-			return has_symbol && take(o, ')') ? true : fails(o, "only names are relative to %" DP_NAME_IP);
+			return has_symbol && take(o, ')') ? true
+							  : fails(o, "only a name can be relative to %" DP_NAME_IP);
 		if (part.width != 64)
-			return fails(o, "an address has 64 bits");
+			return fails(o, "the base must be a 64-bit register");
 		if (!put(o, "push r,%s;add;", part.reg->names[0]))
 			return false;
 	}
 	if (take(o, ',')) {
 		if (!at(o, '%') || !reg(o, &part) || part.width != 64)
-			return fails(o, "an index is a register of 64 bits");
+			return fails(o, "the index must be a 64-bit register");
 		if (take(o, ',') && !number(o, &scale))
-			return fails(o, "the scale is no number");
+			return fails(o, "the scale is not a number");
 		if (scale != 1 && scale != 2 && scale != 4 && scale != 8)
-			return fails(o, "there is no such scale");
+			return fails(o, "the scale must be 1, 2, 4 or 8");
 		if (!put(o, "push r,%s;push d,%lld;mul;add;", part.reg->names[0], (long long)scale))
 			return false;
 	}
@@ -213,7 +214,7 @@ static bool find(struct operand *o, const char *args, u32 n)
 int dp_cc_static_operand(struct dp_module *m, const struct dp_static *s, u32 n, char code[STATIC_CODE], int *size,
 			 const char **why)
 {
-	struct operand o = {.code = code, .mod = m, .why = "it is no operand that is known here"};
+	struct operand o = {.code = code, .mod = m, .why = "this form of operand is not supported"};
 	const char *start;
 	s64 bytes = 8;
 
@@ -222,7 +223,7 @@ int dp_cc_static_operand(struct dp_module *m, const struct dp_static *s, u32 n, 
 	start = o.p;
 	if (!number(&o, &bytes) || !at(&o, '@')) {
 		if (o.p > start && at(&o, 'f')) {
-			*why = "floating point arguments are not read here";
+			*why = "floating-point arguments cannot be read";
 			return -1;
 		}
 		o.p = start; /* without a size: the whole is the operand */
@@ -230,7 +231,7 @@ int dp_cc_static_operand(struct dp_module *m, const struct dp_static *s, u32 n, 
 	} else {
 		o.p++;
 	}
-	*why = "there is no such size";
+	*why = "this size is not supported";
 	if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8 && bytes != -1 && bytes != -2 && bytes != -4 &&
 	    bytes != -8)
 		return -1;
