@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What handlers can call besides functions: logging, with the names and types in the declarations
- * beside the code, and what the machine does in one instruction.
+ * What handlers can call besides functions, and the code of it: logging, with the names and types in the declarations
+ * beside the code, and what the machine does in one instruction. The table at the end has them all; parse-builtin.c
+ * reads their arguments.
  */
 #include <string.h>
 
@@ -12,234 +13,6 @@
 
 #define STRING_MAX_BYTES 256 /* of one text in a record */
 #define MATCHED_BYTES 512    /* of a text that is compared, with its end */
-
-enum argument { NONE, ONE, TWO, TEXT_ONLY, TEXT_AND_ONE, ANY, NAME_ONLY, NAME_AND_ONE, CALL, AGGREGATE };
-
-static const struct builtin {
-	const char *name;
-	enum argument args;
-	struct type *type;
-	const char *code; /* after the arguments; NULL: see dp_cc_gen_builtin() */
-} builtins[] = {
-    {"log", ANY, &dp_cc_type_void, NULL},
-    {"printf", ANY, &dp_cc_type_void, NULL},
-    {"log_probe_expr", TEXT_ONLY, &dp_cc_type_void, NULL},
-    {"log_str", ANY, &dp_cc_type_void, NULL},
-    {"log_as", TEXT_AND_ONE, &dp_cc_type_void, NULL},
-    {"log_hex", TEXT_AND_ONE, &dp_cc_type_void, NULL},
-    {"__set", TEXT_AND_ONE, &dp_cc_type_int, NULL},
-    {"log_args", NONE, &dp_cc_type_void, NULL},
-    {"log_event", TEXT_ONLY, &dp_cc_type_void, NULL},
-    {"__call_begin", CALL, &dp_cc_type_void, NULL},
-    {"__call_done", ONE, &dp_cc_type_void, "push d,0;pop lv"},
-    {"__code", ONE, &dp_cc_type_code, "nop"},
-    {"code", ONE, &dp_cc_type_code, "nop"},
-    {"log_here", NONE, &dp_cc_type_void, NULL},
-    {"__no_record", NONE, &dp_cc_type_void, NULL},
-    {"__call_end", CALL, &dp_cc_type_long, NULL},
-    {"count", NAME_ONLY, &dp_cc_type_void, NULL},
-    {"sum", NAME_AND_ONE, &dp_cc_type_void, NULL},
-    {"min", NAME_AND_ONE, &dp_cc_type_void, NULL},
-    {"max", NAME_AND_ONE, &dp_cc_type_void, NULL},
-    {"hist", NAME_AND_ONE, &dp_cc_type_void, NULL},
-    {"lhist", NAME_AND_ONE, &dp_cc_type_void, NULL},
-    {"quantiles", NAME_AND_ONE, &dp_cc_type_void, NULL},
-    {"put", NAME_AND_ONE, &dp_cc_type_void, NULL},
-    {"get", NAME_ONLY, &dp_cc_type_long, NULL},
-    {"print", AGGREGATE, &dp_cc_type_void, NULL},
-    {"clear", AGGREGATE, &dp_cc_type_void, NULL},
-    {"end_trace", NONE, &dp_cc_type_void, NULL},
-    {"log_mem", TWO, &dp_cc_type_void, NULL},
-    {"log_backtrace", ANY, &dp_cc_type_void, NULL},
-    {"log_stack", NONE, &dp_cc_type_void, "log st"},
-    {"pid", NONE, &dp_cc_type_int, "push pid"},
-    {"tid", NONE, &dp_cc_type_int, "push tid"},
-    {"timestamp", NONE, &dp_cc_type_ulong, "push ns"},
-    {"cpu", NONE, &dp_cc_type_int, "push procid"},
-    {"here", NONE, &dp_cc_type_code, "push r," DP_NAME_IP},
-    {"comm_is", TEXT_ONLY, &dp_cc_type_int, NULL},
-    {"caller", NONE, &dp_cc_type_code, "push frames,2;ros 1"},
-    {"readable", ONE, &dp_cc_type_int, "vfy r;lnot"},
-    {"writable", ONE, &dp_cc_type_int, "vfy rw;lnot"},
-    {"reg", TEXT_ONLY, &dp_cc_type_ulong, NULL},
-    {"setreg", TEXT_AND_ONE, &dp_cc_type_void, NULL},
-    {"setmajor", ONE, &dp_cc_type_void, "setmaj"},
-    {"setminor", ONE, &dp_cc_type_void, "setmin"},
-    {"exit", NONE, &dp_cc_type_void, "exit"},
-    {"exit_to", ONE, &dp_cc_type_void, NULL},
-    {"remove", NONE, &dp_cc_type_void, "remove"},
-    {"abort", NONE, &dp_cc_type_void, "abort"},
-    /* Made by the compiler alone. */
-    {"$comm", NONE, &dp_cc_type_void, NULL},
-    {"$exe", NONE, &dp_cc_type_void, NULL},
-    {"$uid", NONE, &dp_cc_type_uint, "push uid"},
-    {"$ppid", NONE, &dp_cc_type_int, "push ppid"},
-    {"$backtrace", NONE, &dp_cc_type_void, NULL},
-    {"$matches", NONE, &dp_cc_type_int, NULL},
-    {"__kept", NONE, &dp_cc_type_ulong, NULL},
-};
-
-/* ---- parsing ---- */
-
-struct node *dp_cc_parse_argument(struct dpcc *c, struct node ***last)
-{
-	const struct tok *t = dp_cc_peek(c), *end;
-	struct node *n = dp_cc_node_new(c, N_COMMA, t);
-
-	n->a = dp_cc_parse_assign(c);
-	end = &c->toks[c->at - 1];
-	n->text = end->line == t->line ? dp_cc_text(c, t->at, (size_t)(end->at + end->len - t->at)) : "value";
-	**last = n;
-	*last = &n->next;
-	return n;
-}
-
-static struct tok *text_argument(struct dpcc *c)
-{
-	struct tok *t = dp_cc_peek(c);
-
-	if (t->kind != TOK_STR)
-		dp_cc_fail(c, t, E_DPCC_TYPE, "a text in quotes is needed here");
-	c->at++;
-	return t;
-}
-
-/* The text of log_probe_expr as an expression of the program's own variables. */
-static void probe_expression(struct dpcc *c, struct node *n, struct tok *t)
-{
-	struct rpn_line *line = dp_cc_alloc(c, sizeof(*line));
-	struct rpn_source s = {.lines = line, .n = 1};
-	struct tok *toks = c->toks;
-	u32 ntoks = c->ntoks, at = c->at;
-	struct node **last = &n->a;
-	bool bare = c->bare;
-
-	*line = (struct rpn_line){dp_cc_text(c, t->str, t->str_len), t->line->file, t->line->line};
-	dp_cc_lex(c, &s);
-	c->bare = true;
-	dp_cc_parse_argument(c, &last);
-	if (dp_cc_peek(c)->kind != TOK_END)
-		dp_cc_fail(c, dp_cc_peek(c), E_DPCC_SYNTAX, "the expression should end before this");
-	n->a->text = line->text;
-	c->bare = bare;
-	c->toks = toks;
-	c->ntoks = ntoks;
-	c->at = at;
-}
-
-static void more_arguments(struct dpcc *c, const struct tok *name, struct node **last, u32 want)
-{
-	u32 n = 0;
-
-	while (!dp_cc_tok_is(dp_cc_peek(c), ")")) {
-		if (n++)
-			dp_cc_expect(c, ",");
-		dp_cc_parse_argument(c, &last);
-	}
-	if (want != ~0u && n != want)
-		dp_cc_fail(c, name, E_DPCC_TYPE, "it takes %u argument%s, not %u", want, want == 1 ? "" : "s", n);
-}
-
-static void static_arguments(struct dpcc *c, struct node *n)
-{
-	struct node **last = &n->a, *v;
-
-	for (u32 i = 1; (v = dp_cc_static_argument(c, n->tok, i)); i++) {
-		struct node *arg = dp_cc_node_new(c, N_COMMA, n->tok);
-
-		arg->a = v;
-		arg->text = v->text;
-		*last = arg;
-		last = &arg->next;
-	}
-}
-
-/* All parameters of the function, those that are not available here left out. */
-static void parameters(struct dpcc *c, struct node *n)
-{
-	struct node **last = &n->a;
-	const char *name;
-
-	if (c->target.note) {
-		static_arguments(c, n);
-		return;
-	}
-	if (c->target.is_call) {
-		dp_cc_call_arguments(c, n);
-		return;
-	}
-	for (u32 i = 1; (name = dp_cc_parameter_name(c, i)); i++) {
-		struct node *arg = dp_cc_node_new(c, N_COMMA, n->tok);
-
-		arg->a = dp_cc_context(c, n->tok, name);
-		if (!arg->a || (arg->a->kind == N_BUILTIN && strcmp(arg->a->text, "__kept")))
-			arg->a = dp_cc_variable(c, n->tok, name, false);
-		if (!arg->a)
-			continue;
-		arg->text = name;
-		*last = arg;
-		last = &arg->next;
-	}
-	if (c->mod && !dp_module_debug_bytes(c->mod))
-		dp_cc_fail(c, n->tok, E_LINE_NODEBUG, "%.100s", dp_module_base(c->mod));
-}
-
-struct node *dp_cc_parse_builtin(struct dpcc *c, const struct tok *name)
-{
-	struct node *n = dp_cc_node_new(c, N_BUILTIN, name);
-	const struct builtin *b = NULL;
-
-	for (u32 i = 0; i < DP_ARRAY_SIZE(builtins); i++)
-		if (dp_cc_tok_is(name, builtins[i].name))
-			b = &builtins[i];
-	if (!b)
-		return NULL;
-	n->text = b->name;
-	n->type = b->type;
-	if (b->args == NAME_ONLY || b->args == NAME_AND_ONE) {
-		dp_cc_parse_aggregate(c, n, b->args == NAME_AND_ONE);
-		dp_cc_expect(c, ")");
-		return n;
-	}
-	if (b->args == AGGREGATE || !strcmp(b->name, "end_trace")) {
-		if (!c->target.body)
-			dp_cc_fail(c, name, E_DPCC_TYPE, "%s() can be used only in bodies of begin, end and timers",
-				   b->name);
-		n->op = b->args == AGGREGATE ? dp_cc_parse_aggregate_name(c) : NULL;
-		dp_cc_expect(c, ")");
-		return n;
-	}
-	if (b->args == CALL) {
-		if (!strcmp(b->name, "__call_begin"))
-			dp_cc_parse_call_begin(c, n);
-		else
-			n->value = c->line = (u64)dp_cc_parse_constant(c);
-		dp_cc_expect(c, ")");
-		return n;
-	}
-	if (!strcmp(b->name, "log_args"))
-		parameters(c, n);
-	if (b->args == TEXT_ONLY || b->args == TEXT_AND_ONE || !strcmp(b->name, "printf")) {
-		struct tok *t = text_argument(c);
-
-		n->op = t->str;
-		n->value = t->str_len;
-		if (!strcmp(b->name, "log_probe_expr"))
-			probe_expression(c, n, t);
-		if (!strcmp(b->name, "log_event"))
-			c->event = t->str;
-		if (b->args != TEXT_ONLY && !dp_cc_tok_is(dp_cc_peek(c), ")"))
-			dp_cc_expect(c, ",");
-	}
-	if (b->args != TEXT_ONLY)
-		more_arguments(c, name, &n->a,
-			       b->args == ANY                              ? ~0u
-			       : b->args == TWO                            ? 2
-			       : b->args == ONE || b->args == TEXT_AND_ONE ? 1
-									   : 0);
-	dp_cc_expect(c, ")");
-	return strcmp(b->name, "__set") ? n : dp_cc_call_set(c, n->a->a, n->op);
-}
 
 /* ---- logging ---- */
 
@@ -519,19 +292,10 @@ static void gen_log_str(struct dpcc *c, struct node *n)
 	dp_cc_emit(c, "log str");
 }
 
-u32 dp_cc_frames_wanted(struct dpcc *c, const struct tok *t, const struct node *args)
-{
-	s64 n = DP_FRAMES_USUAL;
-
-	if (args && (args->next || !dp_cc_fold(args->a, &n) || n < 1 || n > DP_FRAMES_MAX))
-		dp_cc_fail(c, t, E_DPCC_TYPE, "%.*s takes a constant from 1 to %d", (int)t->len, t->at, DP_FRAMES_MAX);
-	return (u32)n;
-}
-
 /* Who called, up to that many functions. */
 static void gen_log_backtrace(struct dpcc *c, struct node *n)
 {
-	u32 depth = dp_cc_frames_wanted(c, n->tok, n->a);
+	u32 depth = (u32)n->value;
 	u64 mark = new_field(c, n->tok, dp_cc_format(c, "\"backtrace\" frame[%u]", depth));
 
 	dp_cc_emit(c, "push frames,%u;push d,0x%llx;push d,%u;log", depth, (unsigned long long)mark, depth + 1);
@@ -545,7 +309,6 @@ static void need_register(struct dpcc *c, const struct node *n)
 		dp_cc_fail(c, n->tok, E_DPCC_NAME, "there is no register '%.20s'", n->op);
 }
 
-/* n->a->text becomes the name. */
 static void log_hex(struct dpcc *c, struct node *arg)
 {
 	struct node *n = dp_cc_to_value(c, arg->a);
@@ -585,103 +348,210 @@ static void gen_kept(struct dpcc *c, struct node *n)
 	dp_cc_emit(c, "push d,%llu;add;push lv", (unsigned long long)n->value);
 }
 
-/* What lines are made of. False: it is none of that. */
-static bool of_lines(struct dpcc *c, struct node *n)
-{
-	const char *name = n->text;
+/* ---- calls that are looked at as a whole ---- */
 
-	if (!strcmp(name, "log_as") || !strcmp(name, "log_hex")) {
-		n->a->text = n->op;
-		(name[4] == 'a' ? log_value : log_hex)(c, n->a);
-	} else if (!strcmp(name, "log_args")) {
-		for (struct node *arg = n->a; arg; arg = arg->next)
-			(arg->op ? log_hex : log_value)(c, arg);
-	} else if (!strcmp(name, "log_here")) { /* a record of an event without fields */
-		log_mark(c, new_field(c, n->tok, "nothing"));
-	} else if (!strcmp(name, "__no_record")) { /* unless something is logged */
-		c->counts = true;
-	} else if (!strcmp(name, "__call_begin")) {
-		dp_cc_gen_call_begin(c, n);
-	} else if (!strcmp(name, "__call_end")) {
-		dp_cc_gen_call_end(c, n);
-	} else if (!strcmp(name, "__kept")) {
-		gen_kept(c, n);
-	} else if (!strcmp(name, "$matches")) {
-		gen_matches(c, n);
-	} else if (!strcmp(name, "print")) {
-		dp_cc_gen_ask(c, DP_CONTROL_PRINT, n->op);
-	} else if (!strcmp(name, "clear")) {
-		dp_cc_gen_ask(c, DP_CONTROL_CLEAR, n->op);
-	} else if (!strcmp(name, "end_trace")) {
-		dp_cc_gen_ask(c, DP_CONTROL_STOP, NULL);
-	} else {
-		return !strcmp(name, "log_event");
-	}
-	return true;
+static void gen_find(struct dpcc *c, const struct call *k)
+{
+	dp_cc_emit(c, "push r," DP_NAME_SP ";push pid;find lv,%u,%u,%u,%u", CALL_KEYS, k->index, k->calls, k->words);
 }
 
-static void special(struct dpcc *c, struct node *n)
+static void gen_call_begin(struct dpcc *c, struct node *n)
 {
-	const char *name = n->text;
+	int none = dp_cc_new_label(c), end = dp_cc_new_label(c);
+	const struct call *k = dp_cc_call_of(c, n->value);
+	u32 i = 1;
+
+	c->counts = true; /* no record */
+	gen_find(c, k);
+	dp_cc_emit(c, "push tsp,0;push d,0;lt;jnz L%d;ros 1", none);
+	for (const struct node *v = n->a; v; v = v->next) {
+		dp_cc_emit(c, "push tsp,0;push d,%u;add", i++);
+		dp_cc_gen_value(c, v->a);
+		dp_cc_emit(c, "pop lv");
+	}
+	dp_cc_emit(c, "push ns;pop lv;jmp L%d", end);
+	dp_cc_put_label(c, none);
+	dp_cc_emit(c, "ros 2;inc lv,%u", k->losses);
+	dp_cc_put_label(c, end);
+}
+
+/* __call_end(LINE): where the call's words are, or -1: its beginning was not seen. */
+static void gen_call_end(struct dpcc *c, struct node *n)
+{
+	int none = dp_cc_new_label(c), end = dp_cc_new_label(c);
+
+	gen_find(c, dp_cc_call_of(c, n->value));
+	dp_cc_emit(c, "push tsp,0;push d,0;lt;jnz L%d;ros 1;push tsp,0;push lv;jz L%d;ros 1;jmp L%d", none, none, end);
+	dp_cc_put_label(c, none); /* (index flag -- -1) */
+	dp_cc_emit(c, "ros 2;push d,-1");
+	dp_cc_put_label(c, end);
+}
+
+/* ---- single ones ---- */
+
+static void gen_log(struct dpcc *c, struct node *n)
+{
+	for (struct node *arg = n->a; arg; arg = arg->next)
+		log_value(c, arg);
+}
+
+/* The text becomes the name. */
+static void gen_log_as(struct dpcc *c, struct node *n)
+{
+	n->a->text = n->op;
+	log_value(c, n->a);
+}
+
+static void gen_log_hex(struct dpcc *c, struct node *n)
+{
+	n->a->text = n->op;
+	log_hex(c, n->a);
+}
+
+static void gen_log_args(struct dpcc *c, struct node *n)
+{
+	for (struct node *arg = n->a; arg; arg = arg->next)
+		(arg->op ? log_hex : log_value)(c, arg);
+}
+
+/* A record of an event without fields. */
+static void gen_log_here(struct dpcc *c, struct node *n)
+{
+	log_mark(c, new_field(c, n->tok, "nothing"));
+}
+
+/* Unless something is logged. */
+static void gen_no_record(struct dpcc *c, struct node *n)
+{
+	c->counts = true;
+}
+
+static void gen_print(struct dpcc *c, struct node *n)
+{
+	dp_cc_gen_ask(c, DP_CONTROL_PRINT, n->op);
+}
+
+static void gen_clear(struct dpcc *c, struct node *n)
+{
+	dp_cc_gen_ask(c, DP_CONTROL_CLEAR, n->op);
+}
+
+static void gen_end_trace(struct dpcc *c, struct node *n)
+{
+	dp_cc_gen_ask(c, DP_CONTROL_STOP, NULL);
+}
+
+static void gen_log_mem(struct dpcc *c, struct node *n)
+{
+	log_mark(c, new_field(c, n->tok, dp_cc_format(c, "%s bytes", quoted(c, n->a->text))));
+	dp_cc_gen_value(c, dp_cc_to_value(c, n->a->next->a));
+	dp_cc_gen_value(c, dp_cc_to_value(c, n->a->a));
+	dp_cc_emit(c, "log mrf");
+}
+
+static void gen_comm_is(struct dpcc *c, struct node *n)
+{
+	if (strlen(n->op) > 15)
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "a thread's name can have at most 15 characters");
+	dp_cc_emit(c, "strcomm");
+	dp_cc_buf_put(c, c->code, "\tstreq %s\n", quoted(c, n->op));
+}
+
+static void gen_reg(struct dpcc *c, struct node *n)
+{
+	need_register(c, n);
+	dp_cc_emit(c, "push r,%s", n->op);
+}
+
+static void gen_setreg(struct dpcc *c, struct node *n)
+{
+	need_register(c, n);
+	dp_cc_gen_value(c, dp_cc_cast_to(c, dp_cc_to_value(c, n->a->a), &dp_cc_type_ulong));
+	dp_cc_emit(c, "pop r,%s", n->op);
+}
+
+static void gen_exit_to(struct dpcc *c, struct node *n)
+{
 	s64 v;
 
-	if (of_lines(c, n))
-		return;
-	if (!strcmp(name, "log") || !strcmp(name, "log_probe_expr")) {
-		for (struct node *arg = n->a; arg; arg = arg->next)
-			log_value(c, arg);
-	} else if (!strcmp(name, "printf")) {
-		gen_printf(c, n);
-	} else if (!strcmp(name, "log_str")) {
-		gen_log_str(c, n);
-	} else if (n->aggregate) {
-		dp_cc_gen_aggregate(c, n);
-	} else if (!strcmp(name, "log_mem")) {
-		log_mark(c, new_field(c, n->tok, dp_cc_format(c, "%s bytes", quoted(c, n->a->text))));
-		dp_cc_gen_value(c, dp_cc_to_value(c, n->a->next->a));
-		dp_cc_gen_value(c, dp_cc_to_value(c, n->a->a));
-		dp_cc_emit(c, "log mrf");
-	} else if (!strcmp(name, "log_backtrace")) {
-		gen_log_backtrace(c, n);
-	} else if (!strcmp(name, "comm_is")) {
-		if (strlen(n->op) > 15)
-			dp_cc_fail(c, n->tok, E_DPCC_TYPE, "a thread's name can have at most 15 characters");
-		dp_cc_emit(c, "strcomm");
-		dp_cc_buf_put(c, c->code, "\tstreq %s\n", quoted(c, n->op));
-	} else if (!strcmp(name, "reg")) {
-		need_register(c, n);
-		dp_cc_emit(c, "push r,%s", n->op);
-	} else if (!strcmp(name, "setreg")) {
-		need_register(c, n);
-		dp_cc_gen_value(c, dp_cc_cast_to(c, dp_cc_to_value(c, n->a->a), &dp_cc_type_ulong));
-		dp_cc_emit(c, "pop r,%s", n->op);
-	} else { /* exit_to */
-		if (!dp_cc_fold(n->a->a, &v) || v < 1 || v > 4)
-			dp_cc_fail(c, n->tok, E_DPCC_TYPE,
-				   "exit_to takes 1 (debugger), 2 (crash dump), 3 or 4 (core dump)");
-		dp_cc_emit(c, "exit %lld", (long long)v);
-	}
+	if (!dp_cc_fold(n->a->a, &v) || v < 1 || v > 4)
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "exit_to takes 1 (debugger), 2 (crash dump), 3 or 4 (core dump)");
+	dp_cc_emit(c, "exit %lld", (long long)v);
 }
 
-void dp_cc_gen_builtin(struct dpcc *c, struct node *n, bool want)
-{
-	const struct builtin *b = builtins;
+/* ---- all of them ---- */
 
-	while (strcmp(b->name, n->text))
-		b++;
-	if (want && n->type->kind == TY_VOID)
-		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "'%s' returns nothing", n->text);
-	if (n->tok && n->tok->line)
-		c->here = n->tok;
-	c->traces |= !strcmp(n->text, "log_stack");
-	c->logs |= c->traces;
-	if (b->code) {
-		if (n->a)
-			dp_cc_gen_value(c, dp_cc_to_value(c, n->a->a));
-		dp_cc_emit(c, "%s", b->code);
-	} else {
-		special(c, n);
+static const struct builtin builtins[] = {
+    {"log", ARG_ANY, &dp_cc_type_void, .gen = gen_log},
+    {"printf", ARG_ANY, &dp_cc_type_void, .gen = gen_printf},
+    {"log_probe_expr", ARG_TEXT, &dp_cc_type_void, .gen = gen_log},
+    {"log_str", ARG_ANY, &dp_cc_type_void, .gen = gen_log_str},
+    {"log_as", ARG_TEXT_AND_ONE, &dp_cc_type_void, .gen = gen_log_as},
+    {"log_hex", ARG_TEXT_AND_ONE, &dp_cc_type_void, .gen = gen_log_hex},
+    {"__set", ARG_TEXT_AND_ONE, &dp_cc_type_int},
+    {"log_args", ARG_NONE, &dp_cc_type_void, .gen = gen_log_args},
+    {"log_event", ARG_TEXT, &dp_cc_type_void},
+    {"__call_begin", ARG_CALL, &dp_cc_type_void, .gen = gen_call_begin},
+    {"__call_done", ARG_ONE, &dp_cc_type_void, .code = "push d,0;pop lv"},
+    {"__code", ARG_ONE, &dp_cc_type_code, .code = "nop"},
+    {"code", ARG_ONE, &dp_cc_type_code, .code = "nop"},
+    {"log_here", ARG_NONE, &dp_cc_type_void, .gen = gen_log_here},
+    {"__no_record", ARG_NONE, &dp_cc_type_void, .gen = gen_no_record},
+    {"__call_end", ARG_CALL, &dp_cc_type_long, .gen = gen_call_end},
+    {"count", ARG_KEYS, &dp_cc_type_void, .gen = dp_cc_gen_aggregate},
+    {"sum", ARG_VALUE_AND_KEYS, &dp_cc_type_void, .gen = dp_cc_gen_aggregate},
+    {"min", ARG_VALUE_AND_KEYS, &dp_cc_type_void, .gen = dp_cc_gen_aggregate},
+    {"max", ARG_VALUE_AND_KEYS, &dp_cc_type_void, .gen = dp_cc_gen_aggregate},
+    {"hist", ARG_VALUE_AND_KEYS, &dp_cc_type_void, .gen = dp_cc_gen_aggregate},
+    {"lhist", ARG_VALUE_AND_KEYS, &dp_cc_type_void, .gen = dp_cc_gen_aggregate},
+    {"quantiles", ARG_VALUE_AND_KEYS, &dp_cc_type_void, .gen = dp_cc_gen_aggregate},
+    {"put", ARG_VALUE_AND_KEYS, &dp_cc_type_void, .gen = dp_cc_gen_aggregate},
+    {"get", ARG_KEYS, &dp_cc_type_long, .gen = dp_cc_gen_aggregate},
+    {"print", ARG_AGGREGATE, &dp_cc_type_void, .gen = gen_print},
+    {"clear", ARG_AGGREGATE, &dp_cc_type_void, .gen = gen_clear},
+    {"end_trace", ARG_NONE, &dp_cc_type_void, .gen = gen_end_trace},
+    {"log_mem", ARG_TWO, &dp_cc_type_void, .gen = gen_log_mem},
+    {"log_backtrace", ARG_ANY, &dp_cc_type_void, .gen = gen_log_backtrace},
+    {"log_stack", ARG_NONE, &dp_cc_type_void, .code = "log st"},
+    {"pid", ARG_NONE, &dp_cc_type_int, .code = "push pid"},
+    {"tid", ARG_NONE, &dp_cc_type_int, .code = "push tid"},
+    {"timestamp", ARG_NONE, &dp_cc_type_ulong, .code = "push ns"},
+    {"cpu", ARG_NONE, &dp_cc_type_int, .code = "push procid"},
+    {"here", ARG_NONE, &dp_cc_type_code, .code = "push r," DP_NAME_IP},
+    {"comm_is", ARG_TEXT, &dp_cc_type_int, .gen = gen_comm_is},
+    {"caller", ARG_NONE, &dp_cc_type_code, .code = "push frames,2;ros 1"},
+    {"readable", ARG_ONE, &dp_cc_type_int, .code = "vfy r;lnot"},
+    {"writable", ARG_ONE, &dp_cc_type_int, .code = "vfy rw;lnot"},
+    {"reg", ARG_TEXT, &dp_cc_type_ulong, .gen = gen_reg},
+    {"setreg", ARG_TEXT_AND_ONE, &dp_cc_type_void, .gen = gen_setreg},
+    {"setmajor", ARG_ONE, &dp_cc_type_void, .code = "setmaj"},
+    {"setminor", ARG_ONE, &dp_cc_type_void, .code = "setmin"},
+    {"exit", ARG_NONE, &dp_cc_type_void, .code = "exit"},
+    {"exit_to", ARG_ONE, &dp_cc_type_void, .gen = gen_exit_to},
+    {"remove", ARG_NONE, &dp_cc_type_void, .code = "remove"},
+    {"abort", ARG_NONE, &dp_cc_type_void, .code = "abort"},
+    /* Made by the compiler alone. */
+    {"$comm", ARG_NONE, &dp_cc_type_void},
+    {"$exe", ARG_NONE, &dp_cc_type_void},
+    {"$uid", ARG_NONE, &dp_cc_type_uint, .code = "push uid"},
+    {"$ppid", ARG_NONE, &dp_cc_type_int, .code = "push ppid"},
+    {"$backtrace", ARG_NONE, &dp_cc_type_void},
+    {"$matches", ARG_NONE, &dp_cc_type_int, .gen = gen_matches},
+    {"__kept", ARG_NONE, &dp_cc_type_ulong, .gen = gen_kept},
+};
+
+struct node *dp_cc_builtin(struct dpcc *c, const struct tok *t, const char *name)
+{
+	for (u32 i = 0; i < DP_ARRAY_SIZE(builtins); i++) {
+		struct node *n;
+
+		if (strcmp(name, builtins[i].name))
+			continue;
+		n = dp_cc_node_new(c, N_BUILTIN, t);
+		n->builtin = &builtins[i];
+		n->text = builtins[i].name;
+		n->type = builtins[i].type;
+		return n;
 	}
-	if (!want && n->type->kind != TY_VOID)
-		dp_cc_emit(c, "ros 1");
+	return NULL;
 }

@@ -11,92 +11,28 @@
 #include "abi/abi-program.h"
 #include "abi/abi-record.h"
 #include "arch/arch.h"
-#include "lang/dpcc/dpcc-gen.h"
+#include "lang/dpcc/dpcc-priv.h"
 #include "lang/dpcc/syscalls.h"
 #include "symbols/statics.h"
 
 #define CALLS_LEAST 16        /* so few are of no use */
 #define CALLS_MAX 2048        /* calls in progress, of one line; */
-#define CALL_KEYS 2           /* where the stack is, and whose: forked processes share the table */
 #define CALLS_WORDS_MAX 10240 /* fewer where many values are kept, so that other lines have room, */
 #define CALLS_WORDS_ALL 16384 /* and where many lines look at whole calls: they share this */
-
-static struct node *builtin(struct dpcc *c, const struct tok *t, const char *name, struct type *type)
-{
-	struct node *n = dp_cc_node_new(c, N_BUILTIN, t);
-
-	n->text = name;
-	n->type = type;
-	return n;
-}
 
 /* ---- simple ones ---- */
 
 static const struct {
 	const char *name, *builtin;
-	struct type *type;
 } words[] = {
-    {"pid", "pid", &dp_cc_type_int},   {"tid", "tid", &dp_cc_type_int},        {"cpu", "cpu", &dp_cc_type_int},
-    {"uid", "$uid", &dp_cc_type_uint}, {"ppid", "$ppid", &dp_cc_type_int},     {"time", "timestamp", &dp_cc_type_ulong},
-    {"ip", "here", &dp_cc_type_code},  {"caller", "caller", &dp_cc_type_code},
+    {"pid", "pid"},    {"tid", "tid"},        {"cpu", "cpu"}, {"uid", "$uid"},
+    {"ppid", "$ppid"}, {"time", "timestamp"}, {"ip", "here"}, {"caller", "caller"},
 };
-
-/* comm, backtrace, backtrace[N] */
-static struct node *text_or_chain(struct dpcc *c, const struct tok *t, bool is_chain)
-{
-	struct node *n = builtin(c, t, is_chain ? "$backtrace" : "$comm", &dp_cc_type_void);
-	s64 depth = DP_FRAMES_USUAL;
-
-	if (!is_chain)
-		return n;
-	if (dp_cc_accept(c, "[")) {
-		depth = dp_cc_parse_constant(c);
-		dp_cc_expect(c, "]");
-	}
-	if (depth < 1 || depth > DP_FRAMES_MAX)
-		dp_cc_fail(c, t, E_DPCC_TYPE, "a call chain must have from 1 to %d functions", DP_FRAMES_MAX);
-	n->value = (u64)depth;
-	return n;
-}
-
-bool dp_cc_is_chain(const struct node *n)
-{
-	return n->kind == N_BUILTIN && !strcmp(n->text, "$backtrace");
-}
-
-bool dp_cc_is_comm(const struct node *n)
-{
-	return n->kind == N_BUILTIN && !strcmp(n->text, "$comm");
-}
-
-bool dp_cc_is_exe(const struct node *n)
-{
-	return n->kind == N_BUILTIN && !strcmp(n->text, "$exe");
-}
-
-u32 dp_cc_known(struct dpcc *c, const struct tok *t, enum dp_rpn_known_how how, const char *text)
-{
-	struct known *k;
-
-	for (k = c->knowns; k; k = k->next)
-		if (k->k.how == how && !strcmp(k->k.text, text))
-			return k->k.index;
-	k = dp_cc_alloc(c, sizeof(*k));
-	k->next = c->knowns;
-	k->k.how = how;
-	k->k.index = c->nlocals;
-	dp_format(k->k.text, sizeof(k->k.text), "%s", text);
-	c->knowns = k;
-	c->nlocals += dp_rpn_known_words(how);
-	if (c->nlocals > DP_LOCALS_MAX)
-		dp_cc_fail(c, t, E_DPCC_LIMIT, "there is no room for $exe");
-	return k->k.index;
-}
 
 /* A text of the program, or the thread's name, and a constant one or, behind ~, a pattern as the shell has them. */
 struct node *dp_cc_compare_text(struct dpcc *c, const struct tok *t, const char *op, struct node *a, struct node *b)
 {
-	struct node *n = dp_cc_node_new(c, N_BUILTIN, t);
+	struct node *n = dp_cc_builtin(c, t, "$matches");
 
 	if (!dp_cc_is_comm(a) && !dp_cc_is_exe(a)) {
 		a = dp_cc_to_value(c, a);
@@ -105,9 +41,7 @@ struct node *dp_cc_compare_text(struct dpcc *c, const struct tok *t, const char 
 	}
 	if (b->len > 256)
 		dp_cc_fail(c, b->tok, E_DPCC_LIMIT, "a text to compare with can have at most 256 characters");
-	n->text = "$matches";
 	n->op = op;
-	n->type = &dp_cc_type_int;
 	n->a = a;
 	n->b = b;
 	return n;
@@ -330,24 +264,6 @@ void dp_cc_call_arguments(struct dpcc *c, struct node *n)
 
 /* ---- what was kept when the call began ---- */
 
-struct call { /* of one line: a table by stack pointer and process, whose words are the time and the kept values */
-	struct call *next;
-	u64 line;
-	u32 index, words, calls;
-	u32 losses; /* where those are counted that find no room */
-	const char *names[CALL_VALUES_MAX];
-	struct type *types[CALL_VALUES_MAX];
-	u32 n;
-};
-
-static struct call *call_of(struct dpcc *c, u64 line)
-{
-	for (struct call *k = c->calls; k; k = k->next)
-		if (k->line == line)
-			return k;
-	return NULL;
-}
-
 /* How many words each line that looks at whole calls can have. */
 static u32 words_of_a_line(struct dpcc *c)
 {
@@ -393,8 +309,7 @@ void dp_cc_parse_call_begin(struct dpcc *c, struct node *n)
 	struct node **last = &n->a;
 	struct call *k;
 
-	n->value = (u64)dp_cc_parse_constant(c);
-	k = call_of(c, n->value);
+	k = dp_cc_call_of(c, n->value);
 	if (k && !dp_cc_tok_is(dp_cc_peek(c), ",")) /* of a pattern: functions differ by where the stack is */
 		return;
 	if (k)
@@ -419,43 +334,6 @@ void dp_cc_parse_call_begin(struct dpcc *c, struct node *n)
 	if (c->nlocals > DP_LOCALS_MAX)
 		dp_cc_fail(c, n->tok, E_DPCC_LIMIT, "there is no room for another line that looks at whole calls");
 	k->losses = dp_cc_loss(c, n->tok, dp_cc_format(c, "calls of line %llu", (unsigned long long)k->line));
-}
-
-static void gen_find(struct dpcc *c, const struct call *k)
-{
-	dp_cc_emit(c, "push r," DP_NAME_SP ";push pid;find lv,%u,%u,%u,%u", CALL_KEYS, k->index, k->calls, k->words);
-}
-
-void dp_cc_gen_call_begin(struct dpcc *c, const struct node *n)
-{
-	int none = dp_cc_new_label(c), end = dp_cc_new_label(c);
-	const struct call *k = call_of(c, n->value);
-	u32 i = 1;
-
-	c->counts = true; /* no record */
-	gen_find(c, k);
-	dp_cc_emit(c, "push tsp,0;push d,0;lt;jnz L%d;ros 1", none);
-	for (const struct node *v = n->a; v; v = v->next) {
-		dp_cc_emit(c, "push tsp,0;push d,%u;add", i++);
-		dp_cc_gen_value(c, v->a);
-		dp_cc_emit(c, "pop lv");
-	}
-	dp_cc_emit(c, "push ns;pop lv;jmp L%d", end);
-	dp_cc_put_label(c, none);
-	dp_cc_emit(c, "ros 2;inc lv,%u", k->losses);
-	dp_cc_put_label(c, end);
-}
-
-/* __call_end(LINE): where the call's words are, or -1: its beginning was not seen. */
-void dp_cc_gen_call_end(struct dpcc *c, const struct node *n)
-{
-	int none = dp_cc_new_label(c), end = dp_cc_new_label(c);
-
-	gen_find(c, call_of(c, n->value));
-	dp_cc_emit(c, "push tsp,0;push d,0;lt;jnz L%d;ros 1;push tsp,0;push lv;jz L%d;ros 1;jmp L%d", none, none, end);
-	dp_cc_put_label(c, none); /* (index flag -- -1) */
-	dp_cc_emit(c, "ros 2;push d,-1");
-	dp_cc_put_label(c, end);
 }
 
 /* The variable of the handler that holds what __call_end() gave. */
@@ -484,7 +362,9 @@ static struct node *kept(struct dpcc *c, const struct tok *t, const char *name)
 	where = dp_cc_node_new(c, N_VAR, t);
 	where->var = at;
 	where->type = at->type;
-	n = builtin(c, t, "__kept", began ? &dp_cc_type_ulong : k->types[i]);
+	n = dp_cc_builtin(c, t, "__kept");
+	if (!began)
+		n->type = k->types[i];
 	n->a = dp_cc_node_new(c, N_COMMA, t);
 	n->a->a = where;
 	n->value = began ? 0 : i + 1;
@@ -573,11 +453,16 @@ struct node *dp_cc_context(struct dpcc *c, const struct tok *t, const char *name
 		return NULL;
 	for (u32 i = 0; i < DP_ARRAY_SIZE(words); i++)
 		if (!strcmp(name, words[i].name))
-			return builtin(c, t, words[i].builtin, words[i].type);
-	if (!strcmp(name, "comm") || !strcmp(name, "thread_name") || !strcmp(name, "backtrace"))
-		return text_or_chain(c, t, *name == 'b');
+			return dp_cc_builtin(c, t, words[i].builtin);
+	if (!strcmp(name, "comm") || !strcmp(name, "thread_name"))
+		return dp_cc_builtin(c, t, "$comm");
+	if (!strcmp(name, "backtrace")) { /* expr.c reads its length */
+		n = dp_cc_builtin(c, t, "$backtrace");
+		n->value = DP_FRAMES_USUAL;
+		return n;
+	}
 	if (!strcmp(name, "exe") && !c->by_name)
-		return builtin(c, t, "$exe", &dp_cc_type_void);
+		return dp_cc_builtin(c, t, "$exe");
 	if (numbered(name, "arg", &number))
 		return argument(c, t, name, number);
 	if (numbered(name, "stack", &number))

@@ -26,17 +26,10 @@ void dp_cc_place_address(struct dpcc *c, const struct place *p); /* ( -- addr) *
 void dp_cc_place_load(struct dpcc *c, const struct place *p);
 void dp_cc_place_store(struct dpcc *c, const struct place *p, const struct tok *t);
 
-/* builtin.c, aggregate.c */
-/* How long a call chain is to be: what stands in parentheses, or the usual. */
-u32 dp_cc_frames_wanted(struct dpcc *c, const struct tok *t, const struct node *args);
-struct node *dp_cc_parse_argument(struct dpcc *c, struct node ***last);
-void dp_cc_parse_aggregate(struct dpcc *c, struct node *n, bool has_value);
-/* The local variable that counts what is lost, by its name. */
-u32 dp_cc_loss(struct dpcc *c, const struct tok *t, const char *name);
+/* ---- gen-aggregate.c ---- */
+void dp_cc_gen_aggregate(struct dpcc *c, struct node *n);
 /* What a body asks of the control side, for each aggregate of this name. */
-const char *dp_cc_parse_aggregate_name(struct dpcc *c);
 void dp_cc_gen_ask(struct dpcc *c, enum dp_control_op op, const char *name);
-void dp_cc_gen_aggregate(struct dpcc *c, const struct node *n);
 
 void dp_cc_gen_statement(struct dpcc *c, struct node *n);
 

@@ -5,100 +5,6 @@
 
 #include "lang/dpcc/dpcc-priv.h"
 
-struct tok *dp_cc_peek(struct dpcc *c)
-{
-	return &c->toks[c->at];
-}
-
-struct tok *dp_cc_next_tok(struct dpcc *c)
-{
-	struct tok *t = dp_cc_peek(c);
-
-	if (t->kind != TOK_END)
-		c->at++;
-	return t;
-}
-
-bool dp_cc_accept(struct dpcc *c, const char *text)
-{
-	if (!dp_cc_tok_is(dp_cc_peek(c), text))
-		return false;
-	c->at++;
-	return true;
-}
-
-struct tok *dp_cc_expect(struct dpcc *c, const char *text)
-{
-	if (!dp_cc_tok_is(dp_cc_peek(c), text))
-		dp_cc_fail(c, dp_cc_peek(c), E_DPCC_SYNTAX, "'%s' is missing here", text);
-	return dp_cc_next_tok(c);
-}
-
-const char *dp_cc_parse_word(struct dpcc *c)
-{
-	struct tok *t = dp_cc_peek(c);
-
-	if (t->kind != TOK_WORD)
-		dp_cc_fail(c, t, E_DPCC_SYNTAX, "a name is missing here");
-	c->at++;
-	return dp_cc_text(c, t->at, t->len);
-}
-
-struct node *dp_cc_node_new(struct dpcc *c, enum node_kind kind, const struct tok *t)
-{
-	struct node *n = dp_cc_alloc(c, sizeof(*n));
-
-	n->kind = kind;
-	n->tok = t;
-	return n;
-}
-
-/* ---- scopes ---- */
-
-static void open_scope(struct dpcc *c)
-{
-	struct scope *s = dp_cc_alloc(c, sizeof(*s));
-
-	s->up = c->scope;
-	c->scope = s;
-	if (++c->depth > 200)
-		dp_cc_fail(c, dp_cc_peek(c), E_DPCC_LIMIT, "blocks are nested too deeply");
-}
-
-static void close_scope(struct dpcc *c)
-{
-	c->scope = c->scope->up;
-	c->depth--;
-}
-
-struct var *dp_cc_find_var(struct dpcc *c, const struct tok *t)
-{
-	for (struct scope *s = c->scope; s; s = s->up)
-		for (struct var *v = s->vars; v; v = v->next)
-			if (dp_cc_tok_is(t, v->name))
-				return v;
-	return NULL;
-}
-
-bool dp_cc_find_constant(struct dpcc *c, const struct tok *t, s64 *v)
-{
-	for (struct scope *s = c->scope; s; s = s->up)
-		for (struct constant *k = s->constants; k; k = k->next)
-			if (dp_cc_tok_is(t, k->name)) {
-				*v = k->value;
-				return true;
-			}
-	return false;
-}
-
-struct function *dp_cc_find_func(struct dpcc *c, const char *name)
-{
-	for (struct function *f = c->funcs; f; f = f->next)
-		if (!strcmp(f->name, name))
-			return f;
-	return NULL;
-}
-
 /* ---- variables ---- */
 
 static struct var *declare_var(struct dpcc *c, const struct tok *name, struct type *type)
@@ -258,14 +164,14 @@ static struct node *parse_block(struct dpcc *c)
 	struct node *n = dp_cc_node_new(c, N_BLOCK, dp_cc_peek(c)), **last = &n->a;
 
 	dp_cc_expect(c, "{");
-	open_scope(c);
+	dp_cc_open_scope(c);
 	while (!dp_cc_accept(c, "}")) {
 		if (dp_cc_peek(c)->kind == TOK_END)
 			dp_cc_fail(c, dp_cc_peek(c), E_DPCC_SYNTAX, "a } is missing at the end");
 		*last = statement(c);
 		last = &(*last)->next;
 	}
-	close_scope(c);
+	dp_cc_close_scope(c);
 	return n;
 }
 
@@ -274,7 +180,7 @@ static struct node *parse_for(struct dpcc *c, const struct tok *t)
 	struct node *n = dp_cc_node_new(c, N_FOR, t);
 
 	dp_cc_expect(c, "(");
-	open_scope(c);
+	dp_cc_open_scope(c);
 	if (dp_cc_begins_type(c)) {
 		n->a = local_declaration(c);
 	} else if (!dp_cc_accept(c, ";")) {
@@ -291,7 +197,7 @@ static struct node *parse_for(struct dpcc *c, const struct tok *t)
 	c->loops++;
 	n->d = statement(c);
 	c->loops--;
-	close_scope(c);
+	dp_cc_close_scope(c);
 	return n;
 }
 
@@ -302,7 +208,7 @@ static struct node *parse_try(struct dpcc *c, const struct tok *t)
 
 	n->a = parse_block(c);
 	dp_cc_expect(c, "catch");
-	open_scope(c);
+	dp_cc_open_scope(c);
 	for (u32 i = 0; i < 3; i++) {
 		n->caught[i] = dp_cc_alloc(c, sizeof(struct var));
 		n->caught[i]->name = "";
@@ -324,7 +230,7 @@ static struct node *parse_try(struct dpcc *c, const struct tok *t)
 		dp_cc_expect(c, ")");
 	}
 	n->b = parse_block(c);
-	close_scope(c);
+	dp_cc_close_scope(c);
 	return n;
 }
 
@@ -388,71 +294,31 @@ static struct node *parse_loop(struct dpcc *c, const struct tok *t)
 	return n;
 }
 
-/* Over a ( ) or { } that begins here. */
-static void skip_brackets(struct dpcc *c)
-{
-	const struct tok *start = dp_cc_peek(c);
-	u32 depth = 0;
-
-	do {
-		const struct tok *t = dp_cc_peek(c);
-
-		if (t->kind == TOK_END)
-			dp_cc_fail(c, start, E_DPCC_SYNTAX, "the closing bracket is missing");
-		depth += dp_cc_tok_is(t, "(") || dp_cc_tok_is(t, "{") || dp_cc_tok_is(t, "[");
-		depth -= dp_cc_tok_is(t, ")") || dp_cc_tok_is(t, "}") || dp_cc_tok_is(t, "]");
-		c->at++;
-	} while (depth);
-}
-
-/* Over an expression up to one of these, outside of brackets. */
-void dp_cc_skip_expression(struct dpcc *c, const char *const *ends)
-{
-	u32 choices = 0;
-
-	for (;;) {
-		const struct tok *t = dp_cc_peek(c);
-
-		for (u32 i = 0; ends[i]; i++)
-			if (dp_cc_tok_is(t, ends[i]) && (*ends[i] != ':' || !choices))
-				return;
-		if (t->kind == TOK_END || dp_cc_tok_is(t, ")") || dp_cc_tok_is(t, "}") || dp_cc_tok_is(t, "]") ||
-		    dp_cc_tok_is(t, ";"))
-			return;
-		choices += dp_cc_tok_is(t, "?");
-		choices -= dp_cc_tok_is(t, ":") && choices;
-		if (dp_cc_tok_is(t, "(") || dp_cc_tok_is(t, "[") || dp_cc_tok_is(t, "{"))
-			skip_brackets(c);
-		else
-			c->at++;
-	}
-}
-
 /* Over a statement that is never reached: what it names need not exist, as behind @defined. */
 static void skip_statement(struct dpcc *c)
 {
 	static const char *const end[] = {";", NULL};
 
 	if (dp_cc_tok_is(dp_cc_peek(c), "{")) {
-		skip_brackets(c);
+		dp_cc_skip_brackets(c);
 	} else if (dp_cc_accept(c, "do")) {
 		skip_statement(c);
 		dp_cc_skip_expression(c, end);
 		dp_cc_expect(c, ";");
 	} else if (dp_cc_accept(c, "if")) {
-		skip_brackets(c);
+		dp_cc_skip_brackets(c);
 		skip_statement(c);
 		if (dp_cc_accept(c, "else"))
 			skip_statement(c);
 	} else if (dp_cc_accept(c, "while") || dp_cc_accept(c, "for") || dp_cc_accept(c, "switch")) {
-		skip_brackets(c);
+		dp_cc_skip_brackets(c);
 		skip_statement(c);
 	} else if (dp_cc_accept(c, "try")) {
-		skip_brackets(c);
+		dp_cc_skip_brackets(c);
 		dp_cc_expect(c, "catch");
 		if (dp_cc_tok_is(dp_cc_peek(c), "("))
-			skip_brackets(c);
-		skip_brackets(c);
+			dp_cc_skip_brackets(c);
+		dp_cc_skip_brackets(c);
 	} else {
 		dp_cc_skip_expression(c, end);
 		dp_cc_expect(c, ";");
@@ -622,7 +488,7 @@ void dp_cc_parse_body(struct dpcc *c, struct function *f)
 	c->at = f->body_at;
 	c->func = f;
 	c->loops = c->switches = 0;
-	open_scope(c);
+	dp_cc_open_scope(c);
 	for (struct var *p = f->params; p; p = p->next) {
 		struct var *v = dp_cc_alloc(c, sizeof(*v));
 
@@ -668,7 +534,7 @@ static void parse_function(struct dpcc *c, const struct tok *name, struct type *
 		dp_cc_fail(c, dp_cc_peek(c), E_DPCC_SYNTAX, "the function's body is missing here");
 	f->defined = true;
 	f->body_at = c->at;
-	skip_brackets(c);
+	dp_cc_skip_brackets(c);
 }
 
 static void file_variable(struct dpcc *c, const struct tok *name, struct type *type, const char *storage, u32 index)
@@ -685,7 +551,7 @@ static void file_variable(struct dpcc *c, const struct tok *name, struct type *t
 
 void dp_cc_parse(struct dpcc *c)
 {
-	open_scope(c);
+	dp_cc_open_scope(c);
 	while (dp_cc_peek(c)->kind != TOK_END) {
 		const char *storage = NULL;
 		u32 index = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the passes of the compiler share. lex.c makes tokens, type.c and debug.c types, parse-*.c a
- * typed tree, gen*.c the text; dpcc-unit.c goes through them once for each probed instruction, since a
- * variable's type and place depend on it. Errors leave by longjmp to dp_cc_compile(), which frees
- * all.
+ * What the passes of the compiler share. lex.c makes tokens; type.c, debug.c and btf.c types; dpcc-parse.c,
+ * parse-builtin.c, decl.c, init.c and expr.c a typed tree, with value.c, scope.c and context.c below them; gen*.c,
+ * dpcc-gen.c and builtin.c the text. dpcc-unit.c goes through them once for each probed instruction, since a
+ * variable's type and place depend on it. Errors leave by longjmp to dp_cc_compile(), which frees all.
  */
 #ifndef DPCC_PRIV_H
 #define DPCC_PRIV_H
@@ -145,8 +145,9 @@ struct node {
 	struct member *member;
 	struct dp_var *probe;
 	struct function *func;
-	struct aggregate *aggregate; /* of N_BUILTIN: count and its like */
-	const char *text;            /* N_STR: the bytes; N_BUILTIN, N_LABEL: the name; fields: how it is written */
+	const struct builtin *builtin; /* of N_BUILTIN */
+	struct aggregate *aggregate;   /* of N_BUILTIN: count and its like */
+	const char *text;              /* N_STR: the bytes; N_BUILTIN, N_LABEL: the name; fields: how it is written */
 	u32 len;
 	int label; /* of a case, once code is made */
 };
@@ -308,8 +309,95 @@ bool dp_cc_type_same(const struct type *a, const struct type *b);
 struct type *dp_cc_type_promote(struct type *t);
 struct type *dp_cc_type_common(struct type *a, struct type *b);
 const char *dp_cc_type_name(struct dpcc *c, const struct type *t);
+/* float and double, which handlers compute with. */
+bool dp_cc_is_real(const struct type *t);
+bool dp_cc_type_is_text(const struct type *t);
+
+/* ---- type-layout.c ---- */
 /* The notation of "field =" for it; declares what it consists of. */
 const char *dp_cc_type_field(struct dpcc *c, struct type *t, const struct tok *at);
+
+/* ---- tokens.c ---- */
+struct tok *dp_cc_peek(struct dpcc *c);
+struct tok *dp_cc_next_tok(struct dpcc *c);
+bool dp_cc_accept(struct dpcc *c, const char *text);
+struct tok *dp_cc_expect(struct dpcc *c, const char *text);
+const char *dp_cc_parse_word(struct dpcc *c);
+void dp_cc_skip_brackets(struct dpcc *c);
+void dp_cc_skip_expression(struct dpcc *c, const char *const *ends);
+
+/* ---- scope.c ---- */
+void dp_cc_open_scope(struct dpcc *c);
+void dp_cc_close_scope(struct dpcc *c);
+struct var *dp_cc_find_var(struct dpcc *c, const struct tok *t);
+bool dp_cc_find_constant(struct dpcc *c, const struct tok *t, s64 *v);
+struct function *dp_cc_find_func(struct dpcc *c, const char *name);
+
+/* ---- value.c ---- */
+struct node *dp_cc_node_new(struct dpcc *c, enum node_kind kind, const struct tok *t);
+struct node *dp_cc_node_number(struct dpcc *c, const struct tok *t, s64 v, struct type *type);
+bool dp_cc_in_memory(const struct dp_var *v);
+/* $comm, $exe and $backtrace have no value: they are logged, compared and taken as keys only. */
+bool dp_cc_is_comm(const struct node *n);
+bool dp_cc_is_exe(const struct node *n);
+bool dp_cc_is_chain(const struct node *n);
+struct node *dp_cc_to_value(struct dpcc *c, struct node *n);
+struct node *dp_cc_cast_to(struct dpcc *c, struct node *n, struct type *t);
+/* Fails for integers that do not fit into a word of the machine. */
+void dp_cc_need_word(struct dpcc *c, const struct node *n);
+
+/* ---- dpcc-words.c ---- */
+#define CALL_VALUES_MAX 15
+#define CALL_KEYS 2 /* where the stack is, and whose: forked processes share the table */
+
+struct call { /* of one line: a table by stack pointer and process, whose words are the time and the kept values */
+	struct call *next;
+	u64 line;
+	u32 index, words, calls;
+	u32 losses; /* where those are counted that find no room */
+	const char *names[CALL_VALUES_MAX];
+	struct type *types[CALL_VALUES_MAX];
+	u32 n;
+};
+
+/* NULL: the line looks at no whole calls. */
+struct call *dp_cc_call_of(struct dpcc *c, u64 line);
+/* The aggregate of that name, which is made when it is met first. */
+struct aggregate *dp_cc_aggregate(struct dpcc *c, const struct tok *t, const struct dp_rpn_aggregate *wanted);
+/* The local variable that counts what is lost, by its name. */
+u32 dp_cc_loss(struct dpcc *c, const struct tok *t, const char *name);
+/* A variable that each thread has: where its table begins. */
+u32 dp_cc_thread_table(struct dpcc *c, const struct tok *t, const char *name);
+/* Where the control side puts what it knows of the process. */
+u32 dp_cc_known(struct dpcc *c, const struct tok *t, enum dp_rpn_known_how how, const char *text);
+
+/* ---- builtin.c ---- */
+enum argument {
+	ARG_NONE,
+	ARG_ONE,
+	ARG_TWO,
+	ARG_TEXT,
+	ARG_TEXT_AND_ONE,
+	ARG_ANY,
+	ARG_KEYS, /* the name of an aggregate and its keys */
+	ARG_VALUE_AND_KEYS,
+	ARG_CALL,
+	ARG_AGGREGATE
+};
+
+struct builtin {
+	const char *name;
+	enum argument args;
+	struct type *type;
+	const char *code;                            /* after the argument; NULL: see gen */
+	void (*gen)(struct dpcc *c, struct node *n); /* both NULL: there is no code */
+};
+
+/* A call of it, without arguments; NULL: there is no such builtin. */
+struct node *dp_cc_builtin(struct dpcc *c, const struct tok *t, const char *name);
+
+/* ---- parse-builtin.c ---- */
+struct node *dp_cc_parse_builtin(struct dpcc *c, const struct tok *name);
 
 /* ---- debug.c ---- */
 struct type *dp_cc_debug_type(struct dpcc *c, Dwarf_Die *die);
@@ -357,23 +445,14 @@ int dp_cc_static_operand(struct dp_module *m, const struct dp_static *s, u32 n, 
 			 const char **why);
 
 /* ---- context.c ---- */
-#define CALL_VALUES_MAX 15
 /* $pid and the like; NULL: the name means nothing of this kind. */
 struct node *dp_cc_context(struct dpcc *c, const struct tok *t, const char *name);
 /* The same where no probe is hit: in bodies of begin, end and timers. */
 struct node *dp_cc_body_word(struct dpcc *c, const struct tok *t, const char *name, bool needed);
-/* $comm and $backtrace have no value: they are logged, compared and taken as keys only. */
-bool dp_cc_is_comm(const struct node *n);
-bool dp_cc_is_exe(const struct node *n); /* the same of $exe */
-/* Where the control side puts what it knows of the process. */
-u32 dp_cc_known(struct dpcc *c, const struct tok *t, enum dp_rpn_known_how how, const char *text);
-bool dp_cc_is_chain(const struct node *n);
 struct node *dp_cc_compare_text(struct dpcc *c, const struct tok *t, const char *op, struct node *a, struct node *b);
 struct node *dp_cc_call_set(struct dpcc *c, struct node *value, const char *set);
 void dp_cc_call_arguments(struct dpcc *c, struct node *n); /* of a system call, for log_args() */
 void dp_cc_parse_call_begin(struct dpcc *c, struct node *n);
-void dp_cc_gen_call_begin(struct dpcc *c, const struct node *n);
-void dp_cc_gen_call_end(struct dpcc *c, const struct node *n);
 
 /* ---- decl.c ---- */
 /* static, typedef, global(N) and the like are told by *storage; N + 1 by *index. */
@@ -382,8 +461,6 @@ struct type *dp_cc_parse_declarator(struct dpcc *c, struct type *base, const str
 
 /* ---- float.c ---- */
 extern const char dp_cc_prelude_float[];
-/* float and double, which handlers compute with. */
-bool dp_cc_is_real(const struct type *t);
 /* Between two of them, or one and an integer. */
 struct node *dp_cc_real_cast(struct dpcc *c, struct node *n, struct type *to);
 struct node *dp_cc_real_binary(struct dpcc *c, const struct tok *t, const char *op, struct node *a, struct node *b);
@@ -393,36 +470,14 @@ struct node *dp_cc_real_binary(struct dpcc *c, const struct tok *t, const char *
 struct node *dp_cc_parse_initialiser(struct dpcc *c, struct var *v, const struct tok *t);
 
 /* ---- dpcc-parse.c: variables, statements, functions; expr.c ---- */
-struct tok *dp_cc_next_tok(struct dpcc *c);
-const char *dp_cc_parse_word(struct dpcc *c);
 void dp_cc_parse(struct dpcc *c);
 void dp_cc_parse_body(struct dpcc *c, struct function *f);
-struct tok *dp_cc_peek(struct dpcc *c);
-bool dp_cc_accept(struct dpcc *c, const char *text);
-struct tok *dp_cc_expect(struct dpcc *c, const char *text);
-struct node *dp_cc_node_new(struct dpcc *c, enum node_kind kind, const struct tok *t);
-struct node *dp_cc_node_number(struct dpcc *c, const struct tok *t, s64 v, struct type *type);
 bool dp_cc_begins_type(struct dpcc *c);
 struct type *dp_cc_parse_type_name(struct dpcc *c);
-struct var *dp_cc_find_var(struct dpcc *c, const struct tok *t);
-struct function *dp_cc_find_func(struct dpcc *c, const char *name);
-bool dp_cc_find_constant(struct dpcc *c, const struct tok *t, s64 *v);
 struct node *dp_cc_parse_expr(struct dpcc *c);
-void dp_cc_skip_expression(struct dpcc *c, const char *const *ends);
 struct node *dp_cc_parse_assign(struct dpcc *c);
 s64 dp_cc_parse_constant(struct dpcc *c);
 bool dp_cc_fold(const struct node *n, s64 *v);
-struct node *dp_cc_to_value(struct dpcc *c, struct node *n);
-/* Fails for integers that do not fit into a word of the machine. */
-void dp_cc_need_word(struct dpcc *c, const struct node *n);
-struct node *dp_cc_cast_to(struct dpcc *c, struct node *n, struct type *t);
-
-/* ---- dpcc-aggregate.c ---- */
-u32 dp_cc_thread_table(struct dpcc *c, const struct tok *t, const char *name);
-
-/* ---- builtin.c ---- */
-struct node *dp_cc_parse_builtin(struct dpcc *c, const struct tok *name);
-void dp_cc_gen_builtin(struct dpcc *c, struct node *n, bool want);
 
 /* ---- dpcc-gen.c ---- */
 void dp_cc_emit(struct dpcc *c, const char *fmt, ...) DP_PRINTF(2, 3);
@@ -438,7 +493,6 @@ void dp_cc_gen_store(struct dpcc *c, u64 size, bool in_target);                /
 void dp_cc_gen_normalise(struct dpcc *c, const struct type *t);
 /* Bytes [at, at + size) of a variable that is not in memory as a whole: (-- v), not normalised. */
 void dp_cc_gen_pieces(struct dpcc *c, const struct node *n, const struct dp_var *v, u64 at, u64 size);
-bool dp_cc_in_memory(const struct dp_var *v);
 int dp_cc_new_label(struct dpcc *c);
 void dp_cc_put_label(struct dpcc *c, int label);
 

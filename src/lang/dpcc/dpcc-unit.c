@@ -65,11 +65,6 @@ bool dp_cc_is_source(const char *path)
 
 /* ---- pragmas ---- */
 
-struct tok dp_cc_pragma_token(const struct rpn_line *line, const char *at)
-{
-	return (struct tok){.kind = TOK_WORD, .at = at, .len = 1, .line = line};
-}
-
 /* NAME(value) or NAME value: the value without quotes. */
 static const char *pragma_value(struct unit *u, const struct rpn_line *line, const char **p)
 {

@@ -1,75 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Expressions: by precedence, typed as they are read. */
-#include <dwarf.h>
 #include <string.h>
 
+#include "abi/abi-program.h"
 #include "lang/dpcc/dpcc-priv.h"
 
 static struct node *unary(struct dpcc *c);
-
-struct node *dp_cc_node_number(struct dpcc *c, const struct tok *t, s64 v, struct type *type)
-{
-	struct node *n = dp_cc_node_new(c, N_NUM, t);
-
-	n->value = (u64)v;
-	n->type = type;
-	return n;
-}
-
-/* ---- conversions ---- */
-
-/* An array becomes the address of its first element; a bitfield that fits into an int becomes one.
- */
-struct node *dp_cc_to_value(struct dpcc *c, struct node *n)
-{
-	struct node *a;
-
-	if (n->kind == N_MEMBER && n->member->bits && n->type->kind == TY_INT &&
-	    n->member->bits < 32u + !n->type->is_unsigned) {
-		a = dp_cc_node_new(c, N_CAST, n->tok);
-		a->a = n;
-		a->type = &dp_cc_type_int;
-		return a;
-	}
-	if (n->type->kind != TY_ARRAY)
-		return n;
-	a = dp_cc_node_new(c, N_ADDR, n->tok);
-	a->a = n;
-	a->type = dp_cc_type_ptr(c, n->type->of);
-	a->in_target = n->in_target;
-	for (struct node *v = n; v; v = v->kind == N_MEMBER ? v->a : NULL)
-		if (v->kind == N_PROBE && !dp_cc_in_memory(v->probe))
-			dp_cc_fail(c, n->tok, E_DPCC_TYPE, "this array is not in memory as a whole");
-	return a;
-}
-
-struct node *dp_cc_cast_to(struct dpcc *c, struct node *n, struct type *t)
-{
-	struct node *k;
-
-	if (dp_cc_type_same(n->type, t))
-		return n;
-	if ((dp_cc_is_real(t) && (dp_cc_is_real(n->type) || n->type->kind == TY_INT)) ||
-	    (dp_cc_is_real(n->type) && t->kind == TY_INT))
-		return dp_cc_real_cast(c, n, t);
-	if (t->kind == TY_STRUCT || n->type->kind == TY_STRUCT || t->kind == TY_FLOAT || n->type->kind == TY_FLOAT ||
-	    n->type->kind == TY_VOID || !(dp_cc_type_is_scalar(t) || t->kind == TY_VOID))
-		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "%s cannot be converted to %s", dp_cc_type_name(c, n->type),
-			   dp_cc_type_name(c, t));
-	k = dp_cc_node_new(c, N_CAST, n->tok);
-	k->a = n;
-	k->type = t;
-	k->in_target = n->in_target && t->kind == TY_PTR;
-	return k;
-}
-
-void dp_cc_need_word(struct dpcc *c, const struct node *n)
-{
-	if (n->type->size > 8)
-		dp_cc_fail(c, n->tok, E_DPCC_TYPE,
-			   "a number of more than 64 bits cannot be used in a computation: "
-			   "log it, or cast it to long for its lower half");
-}
 
 static void need_scalar(struct dpcc *c, const struct node *n)
 {
@@ -147,6 +83,22 @@ static struct node *call(struct dpcc *c, const struct tok *t, struct function *f
 	return n;
 }
 
+/* A variable of the program, or a word like $pid; behind $backtrace [N] may follow. */
+static struct node *probed(struct dpcc *c, const struct tok *t, const char *name, bool needed)
+{
+	struct node *n = dp_cc_probed(c, t, name, needed);
+
+	if (n && dp_cc_is_chain(n) && dp_cc_accept(c, "[")) {
+		s64 depth = dp_cc_parse_constant(c);
+
+		dp_cc_expect(c, "]");
+		if (depth < 1 || depth > DP_FRAMES_MAX)
+			dp_cc_fail(c, t, E_DPCC_TYPE, "a call chain must have from 1 to %d functions", DP_FRAMES_MAX);
+		n->value = (u64)depth;
+	}
+	return n;
+}
+
 static struct node *defined(struct dpcc *c, const struct tok *t)
 {
 	struct tok *word = &c->toks[c->at];
@@ -161,9 +113,9 @@ static struct node *defined(struct dpcc *c, const struct tok *t)
 	if (word->kind != TOK_PROBE && !(bare && word->kind == TOK_WORD))
 		dp_cc_fail(c, word, E_DPCC_SYNTAX, "@defined takes a $name");
 	c->at++;
-	found = dp_cc_probed(c, word,
-			     dp_cc_text(c, word->at + (word->kind == TOK_PROBE), word->len - (word->kind == TOK_PROBE)),
-			     false) != NULL;
+	found = probed(c, word,
+		       dp_cc_text(c, word->at + (word->kind == TOK_PROBE), word->len - (word->kind == TOK_PROBE)),
+		       false) != NULL;
 	dp_cc_expect(c, ")");
 	n = dp_cc_node_number(c, t, found, &dp_cc_type_int);
 	n->is_defined = true;
@@ -180,7 +132,7 @@ static struct node *named(struct dpcc *c, const struct tok *t)
 	s64 value;
 
 	if (c->bare && !is_call) {
-		n = dp_cc_probed(c, t, name, !v && !dp_cc_find_constant(c, t, &value));
+		n = probed(c, t, name, !v && !dp_cc_find_constant(c, t, &value));
 		if (n)
 			return n;
 	}
@@ -227,7 +179,7 @@ static struct node *primary(struct dpcc *c)
 		n->type = dp_cc_type_ptr(c, &dp_cc_type_char);
 		return n;
 	case TOK_PROBE:
-		return dp_cc_probed(c, t, dp_cc_text(c, t->at + 1, t->len - 1), true);
+		return probed(c, t, dp_cc_text(c, t->at + 1, t->len - 1), true);
 	case TOK_WORD:
 		return named(c, t);
 	default:
@@ -690,7 +642,7 @@ static struct node *conditional(struct dpcc *c)
 	return n;
 }
 
-static struct node *dp_cc_place_address(struct dpcc *c, struct node *of, const struct tok *t)
+static struct node *address_of_whole(struct dpcc *c, struct node *of, const struct tok *t)
 {
 	struct node *n = dp_cc_node_new(c, N_ADDR, t);
 
@@ -715,8 +667,8 @@ static struct node *copy_struct(struct dpcc *c, const struct tok *t, struct node
 	if (!dp_cc_type_same(to->type, from->type))
 		dp_cc_fail(c, t, E_DPCC_TYPE, "%s cannot be converted to %s", dp_cc_type_name(c, from->type),
 			   dp_cc_type_name(c, to->type));
-	args[0] = dp_cc_place_address(c, to, t);
-	args[1] = dp_cc_place_address(c, from, t);
+	args[0] = address_of_whole(c, to, t);
+	args[1] = address_of_whole(c, from, t);
 	n->func = dp_cc_find_func(c, "memcpy");
 	n->func->used = true;
 	n->type = &dp_cc_type_void;

@@ -77,11 +77,6 @@ const char dp_cc_prelude_float[] =
     " q = ma / mb; ma %= mb; for (i = 0; i < 5; i++) { q = q << 11 | (ma << 11) / mb; ma = (ma << 11) % mb; }"
     " return __dp_pack(s, ea - eb - 56, q << 1 | (ma != 0)); }\n";
 
-bool dp_cc_is_real(const struct type *t)
-{
-	return t->kind == TY_FLOAT && !t->is_complex && (t->size == 4 || t->size == 8);
-}
-
 /* A call of one of the functions above. */
 static struct node *computed(struct dpcc *c, const struct tok *t, const char *name, struct node *a, struct node *b,
 			     struct type *type)

@@ -9,11 +9,6 @@
 
 #include "lang/dpcc/dpcc-gen.h"
 
-bool dp_cc_in_memory(const struct dp_var *v)
-{
-	return v->npieces == 1 && v->pieces[0].kind == DP_PIECE_MEMORY;
-}
-
 /* ---- memory of either kind ---- */
 
 enum { HELPER_LOAD = 0, HELPER_STORE = 4 };

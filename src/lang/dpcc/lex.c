@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "lang/dpcc/dpcc-priv.h"
 
 #define MEMORY_MAX (256u << 20)
@@ -298,4 +299,13 @@ void dp_cc_lex(struct dpcc *c, const struct rpn_source *s)
 bool dp_cc_tok_is(const struct tok *t, const char *text)
 {
 	return (t->kind == TOK_WORD || t->kind == TOK_PUNCT) && strlen(text) == t->len && !memcmp(t->at, text, t->len);
+}
+
+const char *dp_cc_one_line(struct dpcc *c, const char *name)
+{
+	size_t n = strlen(name);
+	char *text = dp_cc_alloc(c, 4 * n + 1);
+
+	dp_clean(text, 4 * n + 1, name, n, "");
+	return text;
 }

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "lang/dpcc/dpcc-unit.h"
 #include "lang/dpcc/syscalls.h"
 #include "lang/event/event.h"
@@ -17,13 +16,9 @@
 #define PLACES_MAX 256
 #define CALLS_MAX 1500 /* of the system, in a module; each is two probes */
 
-const char *dp_cc_one_line(struct dpcc *c, const char *name)
+struct tok dp_cc_pragma_token(const struct rpn_line *line, const char *at)
 {
-	size_t n = strlen(name);
-	char *text = dp_cc_alloc(c, 4 * n + 1);
-
-	dp_clean(text, 4 * n + 1, name, n, "");
-	return text;
+	return (struct tok){.kind = TOK_WORD, .at = at, .len = 1, .line = line};
 }
 
 /* ---- one probed instruction ---- */

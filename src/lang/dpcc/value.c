@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Nodes of the tree and the conversions of their values; it reads no tokens. */
+#include <string.h>
+
+#include "lang/dpcc/dpcc-priv.h"
+
+struct node *dp_cc_node_new(struct dpcc *c, enum node_kind kind, const struct tok *t)
+{
+	struct node *n = dp_cc_alloc(c, sizeof(*n));
+
+	n->kind = kind;
+	n->tok = t;
+	return n;
+}
+
+struct node *dp_cc_node_number(struct dpcc *c, const struct tok *t, s64 v, struct type *type)
+{
+	struct node *n = dp_cc_node_new(c, N_NUM, t);
+
+	n->value = (u64)v;
+	n->type = type;
+	return n;
+}
+
+/* ---- what a node is ---- */
+
+bool dp_cc_in_memory(const struct dp_var *v)
+{
+	return v->npieces == 1 && v->pieces[0].kind == DP_PIECE_MEMORY;
+}
+
+bool dp_cc_is_chain(const struct node *n)
+{
+	return n->kind == N_BUILTIN && !strcmp(n->text, "$backtrace");
+}
+
+bool dp_cc_is_comm(const struct node *n)
+{
+	return n->kind == N_BUILTIN && !strcmp(n->text, "$comm");
+}
+
+bool dp_cc_is_exe(const struct node *n)
+{
+	return n->kind == N_BUILTIN && !strcmp(n->text, "$exe");
+}
+
+/* ---- conversions ---- */
+
+/* An array becomes the address of its first element; a bitfield that fits into an int becomes one.
+ */
+struct node *dp_cc_to_value(struct dpcc *c, struct node *n)
+{
+	struct node *a;
+
+	if (n->kind == N_MEMBER && n->member->bits && n->type->kind == TY_INT &&
+	    n->member->bits < 32u + !n->type->is_unsigned) {
+		a = dp_cc_node_new(c, N_CAST, n->tok);
+		a->a = n;
+		a->type = &dp_cc_type_int;
+		return a;
+	}
+	if (n->type->kind != TY_ARRAY)
+		return n;
+	a = dp_cc_node_new(c, N_ADDR, n->tok);
+	a->a = n;
+	a->type = dp_cc_type_ptr(c, n->type->of);
+	a->in_target = n->in_target;
+	for (struct node *v = n; v; v = v->kind == N_MEMBER ? v->a : NULL)
+		if (v->kind == N_PROBE && !dp_cc_in_memory(v->probe))
+			dp_cc_fail(c, n->tok, E_DPCC_TYPE, "this array is not in memory as a whole");
+	return a;
+}
+
+struct node *dp_cc_cast_to(struct dpcc *c, struct node *n, struct type *t)
+{
+	struct node *k;
+
+	if (dp_cc_type_same(n->type, t))
+		return n;
+	if ((dp_cc_is_real(t) && (dp_cc_is_real(n->type) || n->type->kind == TY_INT)) ||
+	    (dp_cc_is_real(n->type) && t->kind == TY_INT))
+		return dp_cc_real_cast(c, n, t);
+	if (t->kind == TY_STRUCT || n->type->kind == TY_STRUCT || t->kind == TY_FLOAT || n->type->kind == TY_FLOAT ||
+	    n->type->kind == TY_VOID || !(dp_cc_type_is_scalar(t) || t->kind == TY_VOID))
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "%s cannot be converted to %s", dp_cc_type_name(c, n->type),
+			   dp_cc_type_name(c, t));
+	k = dp_cc_node_new(c, N_CAST, n->tok);
+	k->a = n;
+	k->type = t;
+	k->in_target = n->in_target && t->kind == TY_PTR;
+	return k;
+}
+
+void dp_cc_need_word(struct dpcc *c, const struct node *n)
+{
+	if (n->type->size > 8)
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE,
+			   "a number of more than 64 bits cannot be used in a computation: "
+			   "log it, or cast it to long for its lower half");
+}
