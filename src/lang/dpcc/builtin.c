@@ -379,8 +379,11 @@ static void gen_call_begin(struct dpcc *c, struct node *n)
 static void gen_call_end(struct dpcc *c, struct node *n)
 {
 	int none = dp_cc_new_label(c), end = dp_cc_new_label(c);
+	const struct call *k = dp_cc_call_of(c, n->value);
 
-	gen_find(c, dp_cc_call_of(c, n->value));
+	if (!k)
+		dp_cc_fail(c, n->tok, E_DPCC_NAME, "there is no __call_begin(%llu)", (unsigned long long)n->value);
+	gen_find(c, k);
 	dp_cc_emit(c, "push tsp,0;push d,0;lt;jnz L%d;ros 1;push tsp,0;push lv;jz L%d;ros 1;jmp L%d", none, none, end);
 	dp_cc_put_label(c, none); /* (index flag -- -1) */
 	dp_cc_emit(c, "ros 2;push d,-1");
@@ -537,7 +540,7 @@ static const struct builtin builtins[] = {
     {"$ppid", ARG_NONE, &dp_cc_type_int, .code = "push ppid"},
     {"$backtrace", ARG_NONE, &dp_cc_type_void},
     {"$matches", ARG_NONE, &dp_cc_type_int, .gen = gen_matches},
-    {"__kept", ARG_NONE, &dp_cc_type_ulong, .gen = gen_kept},
+    {"$kept", ARG_NONE, &dp_cc_type_ulong, .gen = gen_kept},
 };
 
 struct node *dp_cc_builtin(struct dpcc *c, const struct tok *t, const char *name)

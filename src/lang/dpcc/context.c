@@ -362,7 +362,7 @@ static struct node *kept(struct dpcc *c, const struct tok *t, const char *name)
 	where = dp_cc_node_new(c, N_VAR, t);
 	where->var = at;
 	where->type = at->type;
-	n = dp_cc_builtin(c, t, "__kept");
+	n = dp_cc_builtin(c, t, "$kept");
 	if (!began)
 		n->type = k->types[i];
 	n->a = dp_cc_node_new(c, N_COMMA, t);

@@ -278,7 +278,7 @@ static void parameters(struct dpcc *c, struct node *n)
 		struct node *arg = dp_cc_node_new(c, N_COMMA, n->tok);
 
 		arg->a = dp_cc_context(c, n->tok, name);
-		if (!arg->a || (arg->a->kind == N_BUILTIN && strcmp(arg->a->text, "__kept")))
+		if (!arg->a || (arg->a->kind == N_BUILTIN && strcmp(arg->a->text, "$kept")))
 			arg->a = dp_cc_variable(c, n->tok, name, false);
 		if (!arg->a)
 			continue;
