@@ -173,13 +173,6 @@ static int check_compiled(const struct trace *t)
 		bool given;
 		const char *option, *reason;
 	} table[] = {
-	    {t->select.tree, "--tree", "name one process, or a command"},
-	    {t->select.file && t->select.nnames, "--all", "leave out one of them"},
-	    {t->select.file && t->select.by_user, "--user", "use a condition"},
-	    {t->select.file && t->select.comm, "--comm", "use a condition: if $comm ~ \"PATTERN\""},
-	    {t->select.file && t->select.cgroup, "--cgroup", "name one process"},
-	    {t->select.file && t->select.container, "--container", "name one process"},
-	    {t->select.file && t->select.unit, "--unit", "name one process"},
 	    {t->until, "--until", "use --duration, or `remove()` in a body"},
 	    {t->opt.ring_size, "--buffer", "the log of programs has one size"},
 	    {t->opt.interpret, "--interpret", "leave it out"},

@@ -271,14 +271,14 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 #define V(verb) (1u << VERB_##verb)
 #define TRACES (V(TRACE) | V(RUN) | V(TRACE_PROGRAM) | V(WATCH) | V(GRAPH) | V(RECORD)) /* while the command runs */
 #define EVENTS (V(TRACE) | V(RECORD) | V(RUN))
+#define SELECTS (EVENTS | V(TRACE_PROGRAM))
 #define LOADS (V(INSERT) | V(APPLY))
 #define SOURCE (V(INSERT) | V(BUILD))
 #define MODULES (V(REMOVE) | V(QUERY) | V(VARS))
 
 static const struct cmd_option options[] = {
     {V(RUN), OPT_SHOW, 's', "show", NULL, 0, "print the recipe and the equivalent trace"},
-    {EVENTS, OPT_PID, 'p', "pid", "WHO", KIND_PID, "processes: ids, names, patterns, with commas"},
-    {V(TRACE_PROGRAM), OPT_PID, 'p', "pid", "PID", KIND_PID, "only in this process; the trace ends with it"},
+    {SELECTS, OPT_PID, 'p', "pid", "WHO", KIND_PID, "processes: ids, names, patterns, with commas"},
     {V(WATCH), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process to watch"},
     {V(GRAPH), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process to probe"},
     {V(FUNCS), OPT_PID, 'p', "pid", "PID", KIND_PID, "all modules of this process, with its addresses"},
@@ -288,14 +288,14 @@ static const struct cmd_option options[] = {
     {V(HOOKS), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process; without it: the kernel"},
     {V(DOCTOR), OPT_PID, 'p', "pid", "PID", KIND_PID, "also what this process allows"},
     {LOADS, OPT_PID, 'p', "pid", "PID", KIND_PID, "only in this process"},
-    {EVENTS, OPT_ALL, 'a', "all", "FILE", KIND_FILE, "all processes that map FILE, now and later"},
-    {EVENTS, OPT_TREE, 0, "tree", NULL, 0, "also what these processes start, other programs too", true},
-    {EVENTS, OPT_USER, 0, "user", "NAME", KIND_TEXT, "only processes of this user", true},
-    {EVENTS, OPT_COMM, 0, "comm", "PATTERN", KIND_TEXT, "only those whose own name (comm) matches", true},
-    {EVENTS, OPT_CGROUP, 0, "cgroup", "PATH", KIND_TEXT, "only those in this control group, or below it", true},
-    {EVENTS, OPT_CONTAINER, 0, "container", "ID", KIND_TEXT, "only those of this container (docker, podman, lxc, ...)",
+    {SELECTS, OPT_ALL, 'a', "all", "FILE", KIND_FILE, "all processes that map FILE, now and later"},
+    {SELECTS, OPT_TREE, 0, "tree", NULL, 0, "also what these processes start, other programs too", true},
+    {SELECTS, OPT_USER, 0, "user", "NAME", KIND_TEXT, "only processes of this user", true},
+    {SELECTS, OPT_COMM, 0, "comm", "PATTERN", KIND_TEXT, "only those whose own name (comm) matches", true},
+    {SELECTS, OPT_CGROUP, 0, "cgroup", "PATH", KIND_TEXT, "only those in this control group, or below it", true},
+    {SELECTS, OPT_CONTAINER, 0, "container", "ID", KIND_TEXT, "only those of this container (docker, podman, lxc, ...)",
      true},
-    {EVENTS, OPT_UNIT, 0, "unit", "NAME", KIND_TEXT, "only those of this systemd unit", true},
+    {SELECTS, OPT_UNIT, 0, "unit", "NAME", KIND_TEXT, "only those of this systemd unit", true},
     {V(CLEAN), OPT_ALL, 'a', "all", NULL, 0, "all processes that you may inspect"},
     {MODULES, OPT_NAME, 'n', "name", "MODULE", KIND_TEXT, "the module, as its program names it"},
     {MODULES, OPT_ALL, 'a', "all", NULL, 0, "all modules"},

@@ -78,6 +78,48 @@ struct wanted { /* what a line without a module names */
 	struct dp_error *err;
 };
 
+static u32 modules_in(const struct event_lines *e, pid_t pid)
+{
+	struct dp_error err;
+	struct dp_event ev;
+	struct dp_maps maps;
+	u32 n = 0, behind;
+
+	if (dp_maps_read(&maps, pid, NULL))
+		return 0;
+	for (u32 i = 0; i < e->n; i++) {
+		bool found = false;
+
+		if (dp_cc_line_is_body(e->v[i].text) || dp_event_head(&ev, e->v[i].text, &behind, &err))
+			continue;
+		for (size_t k = 0; k < maps.n && !found; k++) {
+			const char *base = strrchr(maps.v[k].path, '/');
+
+			found = maps.v[k].x && base &&
+				(!ev.loc.module[0] || dp_needed_is_meant(base + 1, ev.loc.module) ||
+				 !strcmp(maps.v[k].path, ev.loc.module));
+		}
+		n += found;
+	}
+	dp_maps_free(&maps);
+	return n;
+}
+
+pid_t dp_cmd_lines_process(const struct event_lines *e, const pid_t *pids, u32 n)
+{
+	pid_t best = pids[0];
+	u32 most = 0;
+
+	for (u32 i = 0; i < n && most < e->n; i++) {
+		u32 k = modules_in(e, pids[i]);
+
+		if (k > most)
+			best = pids[i];
+		most = DP_MAX(most, k);
+	}
+	return best;
+}
+
 static bool module_has(struct dp_module *m, const struct dp_location *loc, struct dp_error *err)
 {
 	u64 addrs[DP_LINE_COPIES_MAX];

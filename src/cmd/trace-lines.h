@@ -34,6 +34,9 @@ struct line_target {
 /* Whether any of the lines needs the compiler. */
 bool dp_cmd_lines_need_compiler(const struct event_lines *e);
 
+/* That one of the processes which has the modules of most lines: there the others are looked up, too. */
+pid_t dp_cmd_lines_process(const struct event_lines *e, const pid_t *pids, u32 n);
+
 /* False: told already. Free them in either case. */
 bool dp_cmd_lines_compile(const struct event_lines *e, const struct line_target *t, struct line_programs *out);
 void dp_cmd_lines_free(struct line_programs *p);

@@ -23,7 +23,8 @@
 
 struct program {
 	struct probes_args args;
-	struct trace t; /* what it has in common with a trace of events: options and the output */
+	struct dp_pids pids; /* several processes, or one that others may join: args.pid is 0 */
+	struct trace t;      /* what it has in common with a trace of events: options and the output */
 	double interval;
 	struct dp_run *run;
 	pid_t child;
@@ -114,13 +115,47 @@ static int take_option(void *arg, int id, const char *value)
 	}
 }
 
-/* False: told already. */
+/* Lines are of that file, in whoever maps it. */
+static bool is_of_file(const struct dp_select *s)
+{
+	return s->file && dp_select_is_open(s) && !s->tree;
+}
+
+/* One process is asked for by its id; several, and those that others may join, are chosen. False: told already. */
 static bool set_target(struct program *p)
 {
-	if (!dp_cmd_select_one(&p->t, &p->args.pid))
-		return false;
+	struct dp_select *s = &p->t.select;
+	struct dp_error err = {0};
+
 	p->args.flags |= (p->t.opt.allow_trap ? DP_RUN_ALLOW_TRAP : 0) | (p->t.opt.children ? DP_RUN_CHILDREN : 0);
+	if (!dp_select_any(s)) {
+		if (s->tree && !p->t.command)
+			dp_ui_fail(E_CMD_MISSING, "give a process with -p, or a command behind --",
+				   "--tree of no process");
+		return !s->tree || p->t.command;
+	}
+	if ((dp_select_check(s, &err) || dp_select_find(s, &p->pids, &err)) &&
+	    !(err.code == E_SELECT_NONE && is_of_file(s))) {
+		dp_ui_error(&err, NULL);
+		return false;
+	}
+	if (p->pids.n != 1 || dp_select_is_open(s))
+		return true;
+	p->args.pid = p->pids.v[0];
+	dp_pids_free(&p->pids);
 	return true;
+}
+
+/* False: no memory. */
+static bool choose(struct program *p)
+{
+	const struct dp_select *s = &p->t.select;
+
+	if (p->t.command)
+		return !s->tree || dp_run_choose_command(p->run, s, p->child);
+	if (p->args.pid || !dp_select_any(s) || dp_select_is_file_alone(s))
+		return true;
+	return dp_run_choose(p->run, s, p->pids.v, p->pids.n);
 }
 
 static int parse(struct program *p, int argc, char **argv, bool *done)
@@ -286,7 +321,7 @@ static int begin_command(struct program *p)
 	close(result[1]);
 	p->go = go[1];
 	p->result = result[0];
-	p->args.pid = p->child;
+	p->args.pid = p->t.select.tree ? 0 : p->child;
 	p->args.flags |= DP_RUN_LATER;
 	if (p->child > 0 && read_byte(p->result))
 		return CMD_OK;
@@ -307,8 +342,12 @@ static bool is_over(struct program *p)
 {
 	if (dp_cmd_stop || dp_run_is_full(p->run) || dp_run_has_ended(p->run))
 		return true;
-	if (p->child > 0)
-		return waitpid(p->child, &p->ended, WNOHANG) != 0;
+	if (p->child > 0 && p->ended < 0 && !waitpid(p->child, &p->ended, WNOHANG))
+		return false;
+	if (p->child > 0 && !p->t.select.tree)
+		return true;
+	if (p->child > 0 || p->t.select.tree || (p->pids.n && !dp_select_is_open(&p->t.select)))
+		return !dp_run_chosen_live(p->run);
 	return p->args.pid && kill(p->args.pid, 0) && errno == ESRCH;
 }
 
@@ -407,6 +446,8 @@ static int run(struct program *p)
 	dp_cmd_start_cleaner(&p->cleaner, true);
 	if (p->t.command)
 		status = begin_command(p);
+	if (!status && !choose(p))
+		status = dp_ui_fail(E_RPN_MEMORY, NULL, "processes");
 	if (!status)
 		status = insert(p);
 	if (status)
@@ -454,15 +495,19 @@ int dp_cmd_trace_lines(struct trace *t)
 				     .allow_trap = t->opt.allow_trap};
 	int status = CMD_FAILED;
 
-	if (!t->select.file && !set_target(&p))
+	if (!set_target(&p))
 		return CMD_FAILED;
-	target.pid = p.args.pid;
-	target.all = t->select.file;
+	if (is_of_file(&t->select))
+		target.all = t->select.file;
+	else
+		target.pid = p.pids.n ? dp_cmd_lines_process(&t->lines, p.pids.v, p.pids.n) : p.args.pid;
 	if (dp_cmd_lines_compile(&t->lines, &target, &p.programs))
 		status = finish(&p, run(&p));
 	if (!status && p.ended > 0)
 		status = dp_ui_status_of(p.ended);
 	dp_cmd_lines_free(&p.programs);
+	dp_pids_free(&p.pids);
+	dp_select_free(&t->select);
 	return status;
 }
 
@@ -475,5 +520,7 @@ int dp_cmd_trace_program(int argc, char **argv)
 	if (status == CMD_OK && !done)
 		status = finish(&p, run(&p));
 	dp_probes_args_free(&p.args);
+	dp_pids_free(&p.pids);
+	dp_select_free(&p.t.select);
 	return status;
 }

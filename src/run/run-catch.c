@@ -17,7 +17,7 @@ static bool is_wanted(struct dp_run *run, const struct guard_message *c, bool an
 	bool wanted = false;
 
 	for (struct run_module *m = run->modules; m; m = m->next) {
-		if (!dp_run_watches(m, c->dev, c->ino) || !dp_run_is_for(m, c->pid))
+		if (!dp_run_watches(m, c->dev, c->ino) || !dp_run_is_for(run, m, c->pid))
 			continue;
 		wanted = true;
 		if (anew)
@@ -29,7 +29,7 @@ static bool is_wanted(struct dp_run *run, const struct guard_message *c, bool an
 static void count_let_go(struct dp_run *run, const struct guard_message *c)
 {
 	for (struct run_module *m = run->modules; m; m = m->next)
-		if (dp_run_watches(m, c->dev, c->ino) && dp_run_is_for(m, c->pid))
+		if (dp_run_watches(m, c->dev, c->ino) && dp_run_is_for(run, m, c->pid))
 			m->let_go++;
 }
 

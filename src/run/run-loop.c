@@ -111,6 +111,7 @@ void dp_run_free(struct dp_run *run)
 		return;
 	dp_run_end(run);
 	dp_run_close_globals(run);
+	dp_run_free_chosen(run);
 	dp_line_free(&run->line);
 	free(run->out);
 	free(run->unwritten);

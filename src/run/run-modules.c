@@ -210,7 +210,9 @@ static int apply(struct dp_run *run, struct run_module *m, u32 have, FILE *out, 
 		*err = m->last;
 		return -dp_error_info(err->code)->number;
 	}
-	if (!n && (m->left_out || (m->pid && !(m->flags & DP_RUN_LATER)))) {
+	if (!n && (m->left_out || (!run_is_in_kernel(m) && !dp_run_takes_more(run, m)))) {
+		if (!m->left_out && !m->pid)
+			return dp_fail(err, E_MOD_NONE, "%.80s is not mapped by any of the processes", m->unit.name);
 		if (!m->left_out)
 			return dp_fail(err, E_MOD_NONE, "%.80s is not mapped by process %d", m->unit.name, (int)m->pid);
 		*err = m->last;
@@ -223,7 +225,10 @@ static int apply(struct dp_run *run, struct run_module *m, u32 have, FILE *out, 
 		fprintf(out, "%u process%s", n, n == 1 ? "" : "es");
 	if (m->left_out)
 		fprintf(out, ", %u left out (%s: %s)", m->left_out, dp_error_info(m->last.code)->name, m->last.detail);
-	fprintf(out, "%s\n", run_is_in_kernel(m) || m->pid ? "" : ", and in all that map it later");
+	fprintf(out, "%s\n",
+		run_is_in_kernel(m) || m->pid || dp_run_is_closed(run) ? ""
+		: run->chosen ? ", and in those of the selection that map it later"
+			      : ", and in all that map it later");
 	return 0;
 }
 
@@ -386,6 +391,8 @@ int dp_run_insert(struct dp_run *run, const struct dp_run_request *rq, const voi
 		r = dp_fail(err, E_RPN_WORLD, "$exe, and the kernel's uprobes");
 	if (!r && rq->flags & DP_RUN_UPROBES && (u.modtype != DP_RPN_USER || rq->pid))
 		r = dp_fail(err, E_RPN_WORLD, "--uprobes for %.150s", rq->pid ? "one process" : u.name);
+	if (!r && run->chosen && !run->command && (u.modtype != DP_RPN_USER || rq->flags & DP_RUN_UPROBES))
+		r = dp_fail(err, E_RPN_WORLD, "%.150s, for some processes", u.name);
 	if (r) {
 		dp_rpn_free(&u);
 		return r;

@@ -168,12 +168,14 @@ struct dp_run {
 	struct dp_line line;
 	u64 scanned_ns;
 	s64 realtime_offset;
-	int sinks[RUN_SINKS]; /* descriptors of the log targets in use, plus 1; 0: not open */
-	bool no_watch;        /* this system or user cannot hold anybody at an open */
-	bool has_ended;       /* a body has asked for the end */
-	u64 body_exceptions;  /* that bodies have met */
-	char not_held[96];    /* why programs are not held at their start; "": they are */
-	int watch_wake;       /* readable when some wait; -1: nothing is watched */
+	int sinks[RUN_SINKS];      /* descriptors of the log targets in use, plus 1; 0: not open */
+	pid_t command;             /* a child that becomes the root of a tree; 0: none */
+	struct run_chosen *chosen; /* processes that programs without a process are for; NULL: all */
+	bool no_watch;             /* this system or user cannot hold anybody at an open */
+	bool has_ended;            /* a body has asked for the end */
+	u64 body_exceptions;       /* that bodies have met */
+	char not_held[96];         /* why programs are not held at their start; "": they are */
+	int watch_wake;            /* readable when some wait; -1: nothing is watched */
 };
 
 /* Its probes are set through the kernel's module. */
@@ -186,7 +188,9 @@ static inline bool run_is_in_kernel(const struct run_module *m)
 struct run_module *dp_run_module_find(struct dp_run *run, const char *name);
 /* Takes the unit; the module is the last one from now on. NULL: no memory. */
 struct run_module *dp_run_module_new(struct dp_run *run, struct dp_rpn_unit *u);
-bool dp_run_is_for(const struct run_module *m, pid_t pid); /* whether it is inserted for that process, or for all */
+/* Whether it is inserted for that process, for all, or for those that were chosen. */
+bool dp_run_is_for(const struct dp_run *run, const struct run_module *m, pid_t pid);
+bool dp_run_takes_more(const struct dp_run *run, const struct run_module *m); /* who maps it later gets it, too */
 /* A module is what another one was, with more probes: variables go on, and the gates of those that both have. */
 bool dp_run_goes_on(const struct run_module *to, const struct run_module *from);
 u32 dp_run_count_targets(const struct dp_run *run, const struct run_module *m);
@@ -197,6 +201,11 @@ bool dp_run_place_range(struct run_range *r, struct run_module *m, u32 from, boo
 void dp_run_free_ranges(struct run_range *v, u32 n);
 void dp_run_leave_out(struct run_range *range, const struct dp_error *err); /* why its module is not in */
 bool dp_run_symbol_of(void *target, u64 addr, char *buf, size_t size);      /* a dp_symbolize_fn */
+
+/* run-chosen.c */
+bool dp_run_has_chosen(const struct dp_run *run, pid_t pid); /* true where nobody has chosen */
+bool dp_run_is_closed(const struct dp_run *run);             /* no other processes join those that were chosen */
+void dp_run_free_chosen(struct dp_run *run);
 
 /* run-modules.c */
 int dp_run_insert(struct dp_run *run, const struct dp_run_request *rq, const void *object, FILE *out,

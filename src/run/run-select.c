@@ -63,6 +63,14 @@ bool dp_select_any(const struct dp_select *s)
 	return s->nnames || has_filter(s);
 }
 
+bool dp_select_is_file_alone(const struct dp_select *s)
+{
+	struct dp_select other = *s;
+
+	other.file = NULL;
+	return s->file && !s->tree && !dp_select_any(&other);
+}
+
 bool dp_select_is_open(const struct dp_select *s)
 {
 	return s->tree || (s->file && !s->nnames);
@@ -166,7 +174,7 @@ static bool read_exe(pid_t pid, char *buf, size_t size)
 	return true;
 }
 
-static pid_t parent_of(pid_t pid)
+pid_t dp_parent_of(pid_t pid)
 {
 	char text[512], *p;
 	int ppid = 0;
@@ -303,7 +311,7 @@ static bool in_groups(const struct dp_select *s, pid_t pid)
 	return group && container && unit;
 }
 
-static bool is_wanted(const struct dp_select *s, pid_t pid)
+bool dp_select_allows(const struct dp_select *s, pid_t pid)
 {
 	char comm[64], exe[PATH];
 
@@ -312,8 +320,12 @@ static bool is_wanted(const struct dp_select *s, pid_t pid)
 	if (has_filter(s) && !read_exe(pid, exe, sizeof(exe)))
 		return false; /* of the kernel, or not ours to look at */
 	return (!s->by_user || is_users(s, pid)) && in_groups(s, pid) &&
-	       (!s->comm || (read_comm(pid, comm, sizeof(comm)) && same(s->comm, comm))) &&
-	       (!s->file || maps_file(s, pid));
+	       (!s->comm || (read_comm(pid, comm, sizeof(comm)) && same(s->comm, comm)));
+}
+
+static bool is_wanted(const struct dp_select *s, pid_t pid)
+{
+	return dp_select_allows(s, pid) && (!s->file || maps_file(s, pid));
 }
 
 /* ---- finding ---- */
@@ -466,7 +478,7 @@ static u32 read_families(struct family **out)
 			v = more;
 			room = room * 2 + 256;
 		}
-		v[n++] = (struct family){pid, parent_of(pid), false};
+		v[n++] = (struct family){pid, dp_parent_of(pid), false};
 	}
 	if (dir)
 		closedir(dir);

@@ -31,6 +31,10 @@ void dp_select_free(struct dp_select *s);
 /* Whether anything is asked for, and whether processes that start later may belong to it. */
 bool dp_select_any(const struct dp_select *s);
 bool dp_select_is_open(const struct dp_select *s);
+bool dp_select_is_file_alone(const struct dp_select *s); /* whoever maps it, now and later */
+
+/* Whether a process is one of those, whatever it maps and whoever started it. */
+bool dp_select_allows(const struct dp_select *s, pid_t pid);
 
 /* The file is there: E_FILE_OPEN. Before the others. */
 int dp_select_check(struct dp_select *s, struct dp_error *err);
@@ -48,6 +52,8 @@ bool dp_pids_have(const struct dp_pids *pids, pid_t pid);
 
 /* Whether the process runs the same file as another. */
 bool dp_same_program(pid_t a, pid_t b);
+
+pid_t dp_parent_of(pid_t pid); /* 0: it has ended */
 
 /* What these have started and what that has started, without these themselves. False: no memory. */
 bool dp_pids_below(const struct dp_pids *roots, struct dp_pids *below);

@@ -189,7 +189,7 @@ static bool mark(struct run_module *m)
 
 void dp_run_watch_file(struct dp_run *run, struct run_module *m, int fd)
 {
-	if (m->watched || (m->pid && !(m->flags & DP_RUN_LATER)) || run->no_watch || fd < 0) {
+	if (m->watched || !dp_run_takes_more(run, m) || run->no_watch || fd < 0) {
 		if (fd >= 0)
 			close(fd);
 		return;
@@ -197,7 +197,7 @@ void dp_run_watch_file(struct dp_run *run, struct run_module *m, int fd)
 	if (control < 0)
 		open_watch(run);
 	if (m->flags & DP_RUN_LATER) {
-		expected = m->pid;
+		expected = m->pid ? m->pid : run->command;
 		send_guard(&(struct guard_message){.op = GUARD_EXPECT, .pid = expected}, -1);
 	}
 	m->watched_fd = fd;

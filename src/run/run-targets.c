@@ -43,7 +43,7 @@ static const struct dp_map *find_module(const struct dp_maps *maps, const struct
 /* A module that was inserted by its name alone: now it is known which file that is. */
 static void watch(struct dp_run *run, struct run_module *m, pid_t pid, const struct dp_map *map)
 {
-	if (!m->watched && !run->no_watch && (!m->pid || m->flags & DP_RUN_LATER))
+	if (!m->watched && !run->no_watch && dp_run_takes_more(run, m))
 		dp_run_watch_file(run, m, dp_map_open(pid, map));
 }
 
@@ -451,7 +451,7 @@ static bool has_begun(const struct run_module *m, pid_t pid)
 static void find_wanted(struct dp_run *run, const struct dp_maps *maps, pid_t pid, struct run_wanted *w)
 {
 	for (struct run_module *m = run->modules; m && w->n < RUN_WANTED_MAX; m = m->next) {
-		bool here = !run_is_in_kernel(m) && !m->leaving && dp_run_is_for(m, pid) && has_begun(m, pid);
+		bool here = !run_is_in_kernel(m) && !m->leaving && dp_run_is_for(run, m, pid) && has_begun(m, pid);
 		const struct dp_map *map = here ? find_module(maps, m) : NULL;
 
 		if (!map)

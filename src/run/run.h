@@ -70,6 +70,16 @@ struct dp_run_request {
 /* A run without a directory: records go to write, which returns how many bytes it took. NULL: no memory. */
 struct dp_run *dp_run_new(ssize_t (*write)(void *arg, const void *text, size_t n), void *arg);
 
+/*
+ * Programs in processes, inserted from now on and for no process of their own, are for these n processes only, and for
+ * those that the selection (it must stay) lets join later. Once a run. Of a command: a child that
+ * begins its program later (DP_RUN_LATER), with what it starts. False: no memory.
+ */
+struct dp_select;
+bool dp_run_choose(struct dp_run *run, const struct dp_select *select, const pid_t *pids, u32 n);
+bool dp_run_choose_command(struct dp_run *run, const struct dp_select *select, pid_t command);
+bool dp_run_chosen_live(const struct dp_run *run); /* any of them, or of those that have joined */
+
 /* What a request asks for; text for the user goes to out. */
 int dp_run_request(struct dp_run *run, const struct dp_run_request *rq, const char *name, const void *object, FILE *out,
 		   struct dp_error *err);

@@ -371,8 +371,7 @@ def summary():
 @test
 def options():
     """what such lines cannot have is refused by its name"""
-    for option in (["--tree"], ["--until", "p main"], ["--buffer", "1M"],
-                   ["--format", "folded"]):
+    for option in (["--until", "p main"], ["--buffer", "1M"], ["--format", "folded"]):
         r = subprocess.run([DPROBES, "trace", *option, "p add_order $qty", "--", shop()], stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, text=True, timeout=60)
         assert r.returncode and option[0] in r.stderr and "names, tables or a body" in r.stderr, r.stderr

@@ -129,6 +129,66 @@ def tree():
     assert t.wait(60) == 0 and "--tree probes them as well" in text_of(t.err_path), text_of(t.err_path)
 
 
+def processes_of(text):
+    """the process ids of the tables"""
+    return {int(s) for s in re.findall(r"^process (\d+)", text, re.M)}
+
+
+@test
+def compiled():
+    """lines that are compiled take several processes, by id, name and filter, and no others"""
+    v = [named("dpsel-c", "1"), named("dpsel-c", "1"), named("dpsel-d", "1")]
+    path = os.path.join(HERE, "dpsel-c")
+    count = "p outer count by $pid"
+    for who, which in ((["-p", "%d,%d" % (v[0].pid, v[1].pid)], v[:2]), (["-p", "dpsel-c"], v[:2]),
+                       (["--comm", "dpsel-c"], v[:2]), (["--all", path], v[:2]),
+                       (["-p", str(v[1].pid), "--all", path], v[1:2])):
+        r = dprobes("trace", *who, "--duration", "1", count)
+        keys = {int(n) for n in re.findall(r"^ +(\d+) +\d+ ", r.stdout, re.M)}
+        assert keys == {p.pid for p in which} and "1 probe, 0 never hit" in r.stderr, (who, r.stdout, r.stderr)
+    r = dprobes("trace", "--all", path, "--comm", "dpsel-none", "--duration", "0.5", count)
+    assert not processes_of(r.stdout) and "inserted in 0 processes" in r.stderr, r.stderr
+    r = dprobes("trace", "--tree", count, check=1)
+    assert "E-CMD-MISSING" in r.stderr, r.stderr
+    r = dprobes("trace", "-p", "dpsel-c,dpsel-none", count, check=1)
+    assert "E-SELECT-NONE" in r.stderr, r.stderr
+    # It ends with the last of them.
+    t = trace_start("-p", "%d,%d" % (v[0].pid, v[1].pid), count)
+    wait_for(lambda: in_place(v[0].pid) and in_place(v[1].pid), what="probes")
+    assert stop(v[0]) == 0
+    time.sleep(0.5)
+    assert t.poll() is None
+    assert stop(v[1]) == 0
+    assert t.wait(60) == 0, text_of(t.err_path)
+    assert not our_mappings(v[2].pid) and not code_differs(v[2].pid)
+    assert stop(v[2]) == 0
+
+
+@test
+def compiled_tree():
+    """--tree of lines that are compiled: programs that a command, or a running process, starts, from their start"""
+    if os.geteuid() != 0:
+        raise Skip("programs are held at their start by root only")
+    path = os.path.join(HERE, "dpsel-e")
+    shutil.copy(target("simple"), path)
+    script = "for i in 1 2 3; do /bin/cat /dev/null; done; (/bin/sleep 0.1); sh -c '%s 1 & sleep 0.5; kill $!'" % path
+    t = trace_start("--tree", "p libc:setlocale count by $comm", "p %s:outer count by $comm" % path, "--", "sh", "-c",
+                    script)
+    assert t.wait(60) == 0, text_of(t.err_path)
+    text = text_of(t.out_path)
+    assert len(re.findall(r"^ +cat +\d+ ", text, re.M)) == 3 and "sleep" in text, (text, text_of(t.err_path))
+    assert re.search(r"^ +dpsel-e +\d+ ", text, re.M), (text, text_of(t.err_path))
+    shell = start(["sh", "-c", "read x; /bin/cat /dev/null; /bin/sleep 0.2"], stdin=subprocess.PIPE)
+    other = start(["sh", "-c", "read x; /bin/cat /dev/null"], stdin=subprocess.PIPE)
+    t = trace_start("--tree", "-p", str(shell.pid), "p libc:setlocale count by $comm")
+    wait_for(lambda: in_place(shell.pid), what="probes")
+    for p in (other, shell):
+        p.communicate(b"\n")
+    assert t.wait(60) == 0, text_of(t.err_path)
+    text = text_of(t.out_path)
+    assert len(re.findall(r"^ +cat +\d+ ", text, re.M)) == 1 and "sleep" in text, (text, text_of(t.err_path))
+
+
 @test
 def workers():
     """the children of a server that run its program are told of, and taken with --tree"""
