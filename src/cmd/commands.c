@@ -288,7 +288,7 @@ static const struct cmd_option options[] = {
     {V(HOOKS), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process; without it: the kernel"},
     {V(DOCTOR), OPT_PID, 'p', "pid", "PID", KIND_PID, "also what this process allows"},
     {LOADS, OPT_PID, 'p', "pid", "PID", KIND_PID, "only in this process"},
-    {SELECTS, OPT_ALL, 'a', "all", "FILE", KIND_FILE, "all processes that map FILE, now and later"},
+    {EVENTS, OPT_ALL, 'a', "all", "FILE", KIND_FILE, "all processes that map FILE, now and later"},
     {SELECTS, OPT_TREE, 0, "tree", NULL, 0, "also what these processes start, other programs too", true},
     {SELECTS, OPT_USER, 0, "user", "NAME", KIND_TEXT, "only processes of this user", true},
     {SELECTS, OPT_COMM, 0, "comm", "PATTERN", KIND_TEXT, "only those whose own name (comm) matches", true},

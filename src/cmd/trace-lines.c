@@ -78,6 +78,7 @@ struct wanted { /* what a line without a module names */
 	struct dp_error *err;
 };
 
+/* How many lines are of a module that the process has. */
 static u32 modules_in(const struct event_lines *e, pid_t pid)
 {
 	struct dp_error err;

@@ -162,6 +162,17 @@ def compiled():
     assert t.wait(60) == 0, text_of(t.err_path)
     assert not our_mappings(v[2].pid) and not code_differs(v[2].pid)
     assert stop(v[2]) == 0
+    # So it is with a program in a file.
+    v = [named("dpsel-c", "1"), named("dpsel-c", "1"), named("dpsel-c", "1")]
+    dpc = os.path.join(HERE, "several.dpc")
+    with open(dpc, "w") as f:
+        f.write('#pragma MODNAME("%s")\n#pragma MODTYPE(user)\n#pragma PROBEPOINT_LOCATION("outer")\n'
+                '#pragma PROBEPOINT_HANDLER("seen")\nvoid seen() { count(calls, pid()); }\n' % path)
+    r = dprobes("trace", "-f", dpc, "-p", "%d,%d" % (v[0].pid, v[2].pid), "--duration", "1")
+    assert processes_of(r.stdout) == {v[0].pid, v[2].pid}, (r.stdout, r.stderr)
+    for p in v:
+        assert not our_mappings(p.pid) and not code_differs(p.pid)
+        assert stop(p) == 0
 
 
 @test
