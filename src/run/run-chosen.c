@@ -4,8 +4,6 @@
  * they start; of a file's users, also those that come later.
  */
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "run/run-priv.h"
 #include "run/run-select.h"
@@ -95,22 +93,13 @@ bool dp_run_is_closed(const struct dp_run *run)
 	return run->chosen && !dp_select_is_open(run->chosen->select);
 }
 
-/* One that has ended, and that nobody has waited for, has no program any more. */
-static bool lives(const struct one *o)
-{
-	char path[64], exe[8];
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)o->pid);
-	return readlink(path, exe, sizeof(exe)) > 0 && dp_process_started(o->pid) == o->started;
-}
-
 bool dp_run_chosen_live(const struct dp_run *run)
 {
 	const struct run_chosen *c = run->chosen;
 	u32 n = 0;
 
 	for (u32 i = 0; c && i < c->n; i++)
-		n += lives(&c->v[i]);
+		n += dp_process_lives(c->v[i].pid, c->v[i].started);
 	return n;
 }
 

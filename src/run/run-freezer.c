@@ -247,15 +247,6 @@ bool dp_run_is_ours(pid_t pid)
 	return n > 0 && n == k && !memcmp(exe, own, (size_t)n);
 }
 
-/* The process that began then; one that has ended, and that nobody has waited for, has no program any more. */
-static bool lives(pid_t pid, u64 began)
-{
-	char path[64], exe[8];
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	return readlink(path, exe, sizeof(exe)) > 0 && dp_process_started(pid) == began;
-}
-
 static u32 look_through(int parent, u32 depth)
 {
 	int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -270,7 +261,7 @@ static u32 look_through(int parent, u32 depth)
 		if (e->d_type != DT_DIR || e->d_name[0] == '.')
 			continue;
 		if (sscanf(e->d_name, NAME "%d-%llu-%d", &holder, &began, &pid) == 3) {
-			if (lives(holder, began)) /* whatever release of dprobes it is */
+			if (dp_process_lives(holder, began)) /* whatever release of dprobes it is */
 				continue;
 			empty(parent, e->d_name);
 			found++;

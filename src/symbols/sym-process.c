@@ -57,6 +57,14 @@ u64 dp_process_started(pid_t pid)
 	return p ? strtoull(p, NULL, 10) : 0;
 }
 
+bool dp_process_lives(pid_t pid, u64 started)
+{
+	char path[64], exe[8];
+
+	dp_format(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	return readlink(path, exe, sizeof(exe)) > 0 && dp_process_started(pid) == started;
+}
+
 void dp_boot_id(char out[40])
 {
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);

@@ -147,6 +147,8 @@ pid_t dp_memory_tid(pid_t pid);
 
 /* When a process was started, in clock ticks: with its id a name that is given once. 0: there is no such process. */
 u64 dp_process_started(pid_t pid);
+/* Whether the one that was started then still runs a program: one that nobody has waited for does not. */
+bool dp_process_lives(pid_t pid, u64 started);
 /* What such names hold within: the kernel's id of this boot, 36 characters; empty when it cannot be read. */
 void dp_boot_id(char out[40]);
 void dp_maps_free(struct dp_maps *maps);
