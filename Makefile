@@ -12,8 +12,8 @@ PYTHON ?= python3
 KDIR ?= /lib/modules/$(shell uname -r)/build
 SETUP ?= # more arguments of meson setup
 
-.PHONY: all build commands deps demo check torture bench kernel check-kernel check-kernel-debug install uninstall \
-	tarball deb check-packages clean
+.PHONY: all build static commands deps demo check torture bench kernel check-kernel check-kernel-debug install \
+	uninstall tarball deb check-packages clean
 
 all: deps build
 
@@ -23,6 +23,14 @@ build: $(BUILD)/build.ninja
 $(BUILD)/build.ninja:
 	@meson setup $(SETUP) $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
+
+# dprobes as one file that needs no library and no other file: for hosts and containers that have neither.
+static:
+	@packaging/install-deps.sh static
+	@$(MAKE) --no-print-directory -s BUILD=$(BUILD)-static SETUP="$(SETUP) -Dstatic=true -Dtests=false" \
+		$(BUILD)-static/build.ninja
+	@ninja -C $(BUILD)-static --quiet src/cmd/static/dprobes
+	@echo $(BUILD)-static/src/cmd/static/dprobes
 
 # compile_commands.json for editors, with the hit path, and with the module where it was built.
 commands: build

@@ -4,11 +4,12 @@
 # Install the Debian packages that are missing, and only those: quietly, without questions, and
 # without starting any service that a package brings along.
 #
-# Usage: install-deps.sh build|demo|check|check-debug|deb|check-packages
+# Usage: install-deps.sh build|static|demo|check|check-debug|deb|check-packages
 set -eu
 
 build="gcc make meson ninja-build pkg-config libc6-dev libelf-dev libdw-dev libbpf-dev
        libbabeltrace2-dev libprotobuf-c-dev protobuf-c-compiler lowdown"
+static="zlib1g-dev liblzma-dev libbz2-dev g++" # besides, for the static dprobes
 demo="redis-server redis-tools python3"
 tests="libcmocka-dev libzydis-dev nginx-light golang-go musl-tools gdb libllvm14 g++ git sqlite3
        openssl binutils procps qemu-system-x86 busybox-static cpio kmod dkms tcl clang-format cppcheck codespell
@@ -20,13 +21,14 @@ services="redis-server nginx postgresql"
 
 case "${1:-build}" in
 build) wanted=$build optional= ;;
+static) wanted="$build $static" optional= ;;
 demo) wanted="$build $demo" optional= ;;
-check) wanted="$build $demo $tests" ;;
-check-debug) wanted="$build $demo $tests $kernel" ;;
+check) wanted="$build $static $demo $tests" ;;
+check-debug) wanted="$build $static $demo $tests $kernel" ;;
 deb) wanted="$build $packages" optional= ;;
 check-packages) wanted="$build $packages python3 lintian mmdebstrap" optional= ;;
 *)
-	echo "usage: install-deps.sh build|demo|check|check-debug|deb|check-packages" >&2
+	echo "usage: install-deps.sh build|static|demo|check|check-debug|deb|check-packages" >&2
 	exit 2
 	;;
 esac

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/built.h"
 #include "cmd/cmd.h"
 #include "run/run-select.h"
 
@@ -240,7 +241,8 @@ bool dp_cmd_parse_user(const char *text, uid_t *user)
 	else if (end != text && !*end && v < ~0u)
 		*user = (uid_t)v;
 	else
-		dp_ui_fail(E_CMD_VALUE, "give a name or a number", "there is no user '%s'", text);
+		dp_ui_fail(dp_built_static ? E_CMD_STATIC : E_CMD_VALUE, "give a name or a number",
+			   dp_built_static ? "user '%s' is not in /etc/passwd" : "there is no user '%s'", text);
 	return p || (end != text && !*end && v < ~0u);
 }
 
@@ -318,6 +320,13 @@ bool dp_cmd_parse_format(const char *text, bool of_programs, enum dp_format *for
 	bool known = dp_format_find(text, format);
 	char hint[200];
 
+	const char *missing = known ? dp_format_missing(*format) : NULL;
+
+	if (missing) {
+		dp_ui_fail(E_CMD_STATIC, "record, and use `dprobes report` of an installed dprobes on the file",
+			   "format %s: %s", text, missing);
+		return false;
+	}
 	if (known && (!of_programs || dp_format_of_programs(*format)))
 		return true;
 	snprintf(hint, sizeof(hint), "there are %s", dp_format_names(of_programs));

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/nowhere.h"
 #include "cmd/cmd.h"
 #include "run/run-freezer.h"
 #include "run/run-guard.h"
@@ -183,7 +184,7 @@ int dp_cmd_cleaner(int argc, char **argv)
 		return dp_ui_fail(E_CMD_UNKNOWN, "it is started by `dprobes trace`", "%s", argv[0]);
 	prctl(PR_SET_NAME, CLEANER);
 	signal(SIGPIPE, SIG_IGN);
-	for (int i = 0, null = open("/dev/null", O_RDWR); i < 3 && null >= 0; i++)
+	for (int i = 0, null = dp_open_nowhere(); i < 3 && null >= 0; i++)
 		dup2(null, i); /* whoever reads our trace's output waits for its end, not for ours */
 	while (poll(&p, 1, LOOK_MS) <= 0)
 		dp_guard_look(c.of, &look);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* See recipes.h. Files are read here, and believed only where their owner may decide what we do. */
+/*
+ * See recipes.h. Files are read here, and believed only where their owner may decide what we do. Our own are there
+ * without files, too.
+ */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -16,6 +19,13 @@
 #define ENDING ".recipe"
 #define FOLDERS 3
 #define SIZE_MAX_RECIPE 65536
+
+/* What dprobes brings along, for a command without its folder. */
+static const struct {
+	const char *name, *text;
+} texts[] = {
+#include <recipe-texts.inc>
+};
 
 /* ---- folders and files ---- */
 
@@ -73,6 +83,22 @@ static int read_source(struct recipe *r, int fd, struct dp_error *err)
 	if (have < st.st_size || strlen(r->source) != (size_t)have)
 		return dp_fail(err, E_CMD_RECIPE_FILE, "%.200s: no file of text", r->path);
 	return 0;
+}
+
+/* Among our own texts; false: it is none of them. */
+static bool read_text(struct recipe *r, const char *name)
+{
+	for (size_t i = 0; i < DP_ARRAY_SIZE(texts); i++)
+		if (!strcmp(name, texts[i].name)) {
+			size_t n = strlen(texts[i].text);
+
+			snprintf(r->path, sizeof(r->path), "%.200s" ENDING, name);
+			r->source = calloc(1, n + 2);
+			if (r->source)
+				memcpy(r->source, texts[i].text, n);
+			return true;
+		}
+	return false;
 }
 
 /* ---- what a file says ---- */
@@ -238,8 +264,10 @@ int dp_recipe_open(struct recipe *r, const char *name, struct dp_error *err)
 		if (fd < 0 && errno != ENOENT && errno != ENOTDIR)
 			return dp_fail(err, E_CMD_RECIPE_FILE, "%.200s: %s", r->path, strerror(errno));
 	}
-	if (fd < 0)
+	if (fd < 0 && !read_text(r, name))
 		return dp_fail(err, E_CMD_RECIPE, "%.100s", name);
+	if (fd < 0)
+		return r->source ? parse(r, err) : dp_fail(err, E_FILE_MEMORY, "recipe");
 	ret = read_source(r, fd, err);
 	close(fd);
 	return ret ? ret : parse(r, err);
@@ -357,22 +385,27 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static void add_name(struct recipe_names *names, const char *file)
+static void add_name(struct recipe_names *names, const char *name, size_t n)
 {
-	size_t n = strlen(file), cut = strlen(ENDING);
 	char **v;
 
-	if (n <= cut || strcmp(file + n - cut, ENDING) != 0 || !is_name(file, n - cut))
-		return;
 	for (u32 i = 0; i < names->n; i++)
-		if (!strncmp(names->v[i], file, n - cut) && !names->v[i][n - cut])
+		if (!strncmp(names->v[i], name, n) && !names->v[i][n])
 			return;
 	v = realloc(names->v, (names->n + 1) * sizeof(*v));
 	if (!v)
 		return;
 	names->v = v;
-	v[names->n] = strndup(file, n - cut);
+	v[names->n] = strndup(name, n);
 	names->n += v[names->n] != NULL;
+}
+
+static void add_file(struct recipe_names *names, const char *file)
+{
+	size_t n = strlen(file), cut = strlen(ENDING);
+
+	if (n > cut && !strcmp(file + n - cut, ENDING) && is_name(file, n - cut))
+		add_name(names, file, n - cut);
 }
 
 void dp_recipe_names(struct recipe_names *names)
@@ -385,10 +418,12 @@ void dp_recipe_names(struct recipe_names *names)
 		struct dirent *e;
 
 		while (dir && (e = readdir(dir)))
-			add_name(names, e->d_name);
+			add_file(names, e->d_name);
 		if (dir)
 			closedir(dir);
 	}
+	for (size_t i = 0; i < DP_ARRAY_SIZE(texts); i++)
+		add_name(names, texts[i].name, strlen(texts[i].name));
 	if (names->n)
 		qsort(names->v, names->n, sizeof(*names->v), by_name);
 }

@@ -3,13 +3,13 @@
  * `dprobes --version`: which build this is, which module and files go with it, and what it was built with. What the
  * machine can do is the doctor's.
  */
-#include <babeltrace2/babeltrace.h>
 #include <elfutils/libdwfl.h>
 #include <protobuf-c/protobuf-c.h>
 #include <string.h>
 
 #include "abi/abi-control.h"
 #include "abi/abi-device.h"
+#include "base/built.h"
 #include "cmd/cmd.h"
 #include "log/recording.h"
 
@@ -58,25 +58,26 @@ static void fill(struct version_row rows[ROW_COUNT])
 	    [ROW_CTF] = {"babeltrace2", "format ctf by babeltrace2"},
 	    [ROW_PERFETTO] = {"protobuf_c", "format perfetto by protobuf-c"},
 	};
+	const char *ctf = dp_format_ctf_writer();
 
 	memcpy(rows, named, sizeof(named));
 #define SIZE sizeof(rows->value)
 	own_build_id(rows[ROW_BUILD_ID].value, SIZE);
 	snprintf(rows[ROW_KERNEL].value, SIZE, "%d.%d", DP_DEV_ABI, DP_ABI);
 	snprintf(rows[ROW_RECORDING].value, SIZE, "%d", DP_RECORDING_VERSION);
-#define DP_FORMAT(id, name, events, programs, help) name " "
-#define DP_EVENT_FORMAT(id, name, events, help) name " "
-	snprintf(rows[ROW_FORMATS].value, SIZE, "%s",
-#include "log/formats.def"
-	);
-#undef DP_EVENT_FORMAT
-#undef DP_FORMAT
-	rows[ROW_FORMATS].value[strlen(rows[ROW_FORMATS].value) - 1] = '\0'; /* the blank behind the last */
+	for (unsigned i = 0; i < DP_NFORMATS; i++) {
+		char *s = rows[ROW_FORMATS].value;
+
+		if (!dp_format_missing((enum dp_format)i))
+			snprintf(s + strlen(s), SIZE - strlen(s), "%s%s", *s ? " " : "",
+				 dp_format_name((enum dp_format)i));
+	}
 	snprintf(rows[ROW_ELFUTILS].value, SIZE, "%s", dwfl_version(NULL));
 	snprintf(rows[ROW_DEBUGINFOD].value, SIZE, "%s",
-		 dp_debuginfod_there() ? "installed" : "not installed (libdebuginfod1)");
-	snprintf(rows[ROW_CTF].value, SIZE, "%u.%u.%u", bt_version_get_major(), bt_version_get_minor(),
-		 bt_version_get_patch());
+		 dp_built_static         ? "not in the static dprobes"
+		 : dp_debuginfod_there() ? "installed"
+					 : "not installed (libdebuginfod1)");
+	snprintf(rows[ROW_CTF].value, SIZE, "%s", ctf ? ctf : "not in the static dprobes");
 	snprintf(rows[ROW_PERFETTO].value, SIZE, "%s", protobuf_c_version());
 #undef SIZE
 }

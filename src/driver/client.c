@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/nowhere.h"
 #include "driver/driver.h"
 #include "run/run-priv.h"
 
@@ -33,6 +34,8 @@ int dp_driver_dir(char *buf, size_t size, struct dp_error *err)
 		snprintf(buf, size, "/tmp/dprobes-%u", (unsigned)geteuid());
 	if (strlen(buf) > 90) /* the name of a socket has 107 bytes */
 		return dp_fail(err, E_DRV_DIR, "%.150s: too long", buf);
+	if (!strncmp(buf, "/run/", 5)) /* a root that has no more than a program */
+		mkdir("/run", 0755);
 	if (mkdir(buf, 0700) && errno != EEXIST)
 		return dp_fail(err, E_DRV_DIR, "%s: %s", buf, strerror(errno));
 	/* In a directory that others may write to, it could be theirs. */
@@ -57,7 +60,7 @@ static int connect_to(const char *dir)
 static void become_driver(int listener, int lock)
 {
 	char fd[16];
-	int null = open("/dev/null", O_RDWR);
+	int null = dp_open_nowhere();
 
 	setsid();
 	for (int i = 0; i < 3 && null >= 0; i++)

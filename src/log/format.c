@@ -47,6 +47,11 @@ bool dp_format_is_directory(enum dp_format format)
 	return sinks[format]->is_directory;
 }
 
+const char *dp_format_missing(enum dp_format format)
+{
+	return sinks[format]->missing;
+}
+
 /* ---- one that is in use ---- */
 
 static void name_address(struct dp_sink *s, u64 addr, bool behind_call, char *buf, size_t size)

@@ -32,7 +32,9 @@ const char *dp_format_names(bool of_programs);
 struct dp_sink_ops;
 const struct dp_sink_ops *dp_format_of_programs(enum dp_format format); /* NULL: it is one of events only */
 const struct dp_sink_ops *dp_format_of_events(enum dp_format format);   /* NULL: it cannot show programs' records */
-bool dp_format_is_directory(enum dp_format format);                     /* needs dp_format_env.path */
+const char *dp_format_missing(enum dp_format format); /* why this build cannot write it; NULL: it can */
+const char *dp_format_ctf_writer(void);               /* the version of what writes CTF; NULL: nothing does */
+bool dp_format_is_directory(enum dp_format format);   /* needs dp_format_env.path */
 
 /* What the formatter must know of one event; index = dp_record.event. */
 struct dp_event_info {

@@ -112,6 +112,7 @@ struct dp_sink_ops {
 	void (*finish)(struct dp_sink *s);      /* behind the last record */
 	void (*lost)(struct dp_sink *s, u64 n); /* so many more found no room, about here */
 	bool is_directory;                      /* it writes into the directory env->path, not to the line */
+	const char *missing;                    /* why this build cannot write the format; NULL: it can */
 };
 
 struct dp_sink {

@@ -84,7 +84,9 @@ static bool has_names(const struct dp_rpn_unit *u)
 /* Whatever would be asked later is asked now. */
 static void keep_names(const struct dp_rpn_unit *u, struct run_ended *e, const struct dp_agg_view *view)
 {
-	FILE *nowhere = has_names(u) ? fopen("/dev/null", "we") : NULL;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *nowhere = has_names(u) ? open_memstream(&text, &size) : NULL;
 	struct recorder r = {.view = view};
 
 	if (!nowhere)
@@ -92,6 +94,7 @@ static void keep_names(const struct dp_rpn_unit *u, struct run_ended *e, const s
 	dp_agg_show(DP_FORMAT_TEXT, u, e->words, DP_AGG_ALL, &(struct dp_agg_view){view->pid, true, record, &r},
 		    nowhere);
 	fclose(nowhere);
+	free(text);
 	e->names = r.v;
 	e->nnames = (u32)r.n;
 }

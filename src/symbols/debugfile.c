@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/built.h"
 #include "symbols/module-priv.h"
 
 #define DEBUG_ROOT "/usr/lib/debug"
@@ -195,7 +196,8 @@ bool dp_mod_fetch_debug(struct dp_module *m)
 
 	if (urls && *urls && m->build_id[0] && !client)
 		dp_format(m->debug_why, sizeof(m->debug_why),
-			  "DEBUGINFOD_URLS is set, but " DEBUGINFOD " is not installed");
+			  dp_built_static ? "DEBUGINFOD_URLS is set, but a static dprobes asks no servers"
+					  : "DEBUGINFOD_URLS is set, but " DEBUGINFOD " is not installed");
 	fetching.name = m->base;
 	fetching.since = seconds();
 	if (client && progress)

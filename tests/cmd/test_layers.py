@@ -59,7 +59,7 @@ def formats():
     for sink in sinks:
         home = f"src/log/sinks/sink-{sink}.c"
         assert os.path.exists(os.path.join(ROOT, home)), home
-        found = offenders(rf"\bdp_sink_{sink}\b(?!;)", {home, "src/log/formats.def"})
+        found = offenders(rf"\bdp_sink_{sink}\b(?!;)", {home, "src/log/formats.def", f"src/cmd/static/static-{sink}.c"})
         assert not found, "\n".join(found)
 
 

@@ -35,6 +35,8 @@ bool dp_record_dir(char *buf, size_t size)
 		snprintf(buf, size, "%s/dprobes", runtime);
 	else
 		snprintf(buf, size, "/tmp/dprobes-%u", (unsigned)geteuid());
+	if (geteuid() == 0)
+		mkdir("/run", 0755); /* a root that has no more than a program */
 	if (!own_dir(buf))
 		return false;
 	snprintf(buf + strlen(buf), size - strlen(buf), "/sessions");

@@ -412,6 +412,15 @@ static void no_value(struct dp_sink *s, const struct dp_sink_value *v)
 {
 }
 
+const char *dp_format_ctf_writer(void)
+{
+	static char version[32];
+
+	dp_format(version, sizeof(version), "%u.%u.%u", bt_version_get_major(), bt_version_get_minor(),
+		  bt_version_get_patch());
+	return version;
+}
+
 const struct dp_sink_ops dp_sink_ctf = {
     .open = open,
     .release = release,
