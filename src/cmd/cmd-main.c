@@ -10,15 +10,15 @@
 #include "symbols/symbols.h"
 
 static int (*const subcommands[VERB_COUNT])(int argc, char **argv) = {
-    [VERB_TRACE] = dp_cmd_trace,     [VERB_WATCH] = dp_cmd_watch,   [VERB_GRAPH] = dp_cmd_graph,
-    [VERB_FUNCS] = dp_cmd_funcs,     [VERB_LINES] = dp_cmd_lines,   [VERB_COVERAGE] = dp_cmd_coverage,
-    [VERB_VERIFY] = dp_cmd_verify,   [VERB_LIST] = dp_cmd_list,     [VERB_CLEAN] = dp_cmd_clean,
-    [VERB_HOOKS] = dp_cmd_hooks,     [VERB_LOAD] = dp_cmd_load,     [VERB_UNLOAD] = dp_cmd_unload,
-    [VERB_INSERT] = dp_cmd_insert,   [VERB_REMOVE] = dp_cmd_remove, [VERB_QUERY] = dp_cmd_query,
-    [VERB_VARS] = dp_cmd_vars,       [VERB_LOG] = dp_cmd_log,       [VERB_BUILD] = dp_cmd_build,
-    [VERB_APPLY] = dp_cmd_apply,     [VERB_KERNEL] = dp_cmd_kernel, [VERB_DOCTOR] = dp_cmd_doctor,
-    [VERB_EXPLAIN] = dp_cmd_explain, [VERB_RECORD] = dp_cmd_record, [VERB_REPORT] = dp_cmd_report,
-    [VERB_RUN] = dp_cmd_run,
+    [VERB_TRACE] = dp_cmd_trace,   [VERB_WATCH] = dp_cmd_watch,     [VERB_GRAPH] = dp_cmd_graph,
+    [VERB_FUNCS] = dp_cmd_funcs,   [VERB_LINES] = dp_cmd_lines,     [VERB_COVERAGE] = dp_cmd_coverage,
+    [VERB_VERIFY] = dp_cmd_verify, [VERB_LIST] = dp_cmd_list,       [VERB_CLEAN] = dp_cmd_clean,
+    [VERB_HOOKS] = dp_cmd_hooks,   [VERB_LOAD] = dp_cmd_load,       [VERB_UNLOAD] = dp_cmd_unload,
+    [VERB_INSERT] = dp_cmd_insert, [VERB_REMOVE] = dp_cmd_remove,   [VERB_QUERY] = dp_cmd_query,
+    [VERB_VARS] = dp_cmd_vars,     [VERB_LOG] = dp_cmd_log,         [VERB_DRIVER] = dp_cmd_driver,
+    [VERB_BUILD] = dp_cmd_build,   [VERB_APPLY] = dp_cmd_apply,     [VERB_KERNEL] = dp_cmd_kernel,
+    [VERB_DOCTOR] = dp_cmd_doctor, [VERB_EXPLAIN] = dp_cmd_explain, [VERB_RECORD] = dp_cmd_record,
+    [VERB_REPORT] = dp_cmd_report, [VERB_RUN] = dp_cmd_run,
 };
 
 static const char *subcommand_name(int i, void *arg)
@@ -103,8 +103,8 @@ int main(int argc, char **argv)
 		return finish(dp_cmd_version(argc - 1, argv + 1));
 	if (!strcmp(argv[1], "complete"))
 		return finish(dp_cmd_complete(argc - 1, argv + 1));
-	if (!strcmp(argv[1], "driver"))
-		return dp_cmd_driver(argc - 1, argv + 1);
+	if (!strcmp(argv[1], "serve"))
+		return dp_cmd_serve(argc - 1, argv + 1);
 	if (!strcmp(argv[1], "cleaner"))
 		return dp_cmd_cleaner(argc - 1, argv + 1);
 	if (!strcmp(argv[1], "guard") || !strcmp(argv[1], "keeper"))

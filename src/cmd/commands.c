@@ -225,6 +225,14 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 		  .purpose = "show what inserted programs have logged",
 		  .synopsis = "[OPTIONS]",
 		  .about = "Show what inserted probe programs have logged."},
+    [VERB_DRIVER] = {.name = "driver",
+		     .purpose = "keep the programs of a directory inserted (dprobes.service)",
+		     .synopsis = "[DIRECTORY]",
+		     .about = "Run the driver in the foreground, and insert each .dpc and .rpn file of DIRECTORY "
+			      "(/etc/dprobes.d). A file that cannot be inserted is reported; the others are. SIGTERM "
+			      "removes all probes and ends it.",
+		     .examples = "dprobes driver\nDPROBES_DIR=/tmp/mine dprobes driver ~/programs",
+		     .operand = KIND_FILE},
     [VERB_BUILD] = {.name = "build",
 		    .purpose = "assemble a probe program into an object (.ppdf)",
 		    .synopsis = "FILE.rpn [OPTIONS]",

@@ -33,6 +33,7 @@ enum cmd_verb {
 	VERB_VARS,
 	VERB_VARS_PLACE, /* with a file or a process */
 	VERB_LOG,
+	VERB_DRIVER,
 	VERB_BUILD,
 	VERB_APPLY,
 	VERB_KERNEL,

@@ -70,42 +70,52 @@ static void become_driver(int listener, int lock)
 	fcntl(listener, F_SETFD, 0);
 	fcntl(lock, F_SETFD, 0); /* held as long as the driver lives */
 	snprintf(fd, sizeof(fd), "%d", listener);
-	execl("/proc/self/exe", "dprobesd", "driver", fd, (char *)NULL);
+	execl("/proc/self/exe", "dprobesd", "serve", fd, (char *)NULL);
 	_exit(127);
+}
+
+int dp_driver_listen(const char *dir, int *listener, int *lock, struct dp_error *err)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	char path[128];
+
+	*listener = -1;
+	snprintf(path, sizeof(path), "%.90s/lock", dir);
+	*lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (*lock < 0)
+		return dp_fail(err, E_DRV_DIR, "%s: %s", path, strerror(errno));
+	if (flock(*lock, LOCK_EX | LOCK_NB)) { /* it is starting or ending */
+		close(*lock);
+		return 0;
+	}
+	snprintf(a.sun_path, sizeof(a.sun_path), "%.90s/socket", dir);
+	unlink(a.sun_path);
+	*listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (*listener >= 0 && !bind(*listener, (struct sockaddr *)&a, sizeof(a)) && !listen(*listener, 16))
+		return 0;
+	dp_fail(err, E_DRV_START, "%s: %s", a.sun_path, strerror(errno));
+	if (*listener >= 0)
+		close(*listener);
+	close(*lock);
+	return -dp_error_info(E_DRV_START)->number;
 }
 
 /* Begin a driver, unless another one holds the lock. The socket listens before anybody can connect.
  */
 static int start_driver(const char *dir, struct dp_error *err)
 {
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	char path[128];
-	int lock, listener, r = 0;
+	int lock, listener, r = dp_driver_listen(dir, &listener, &lock, err);
 	pid_t pid;
 
-	snprintf(path, sizeof(path), "%.90s/lock", dir);
-	lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (lock < 0)
-		return dp_fail(err, E_DRV_DIR, "%s: %s", path, strerror(errno));
-	if (flock(lock, LOCK_EX | LOCK_NB)) { /* it is starting or ending */
-		close(lock);
-		return 0;
-	}
-	snprintf(a.sun_path, sizeof(a.sun_path), "%.90s/socket", dir);
-	unlink(a.sun_path);
-	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (listener < 0 || bind(listener, (struct sockaddr *)&a, sizeof(a)) || listen(listener, 16)) {
-		r = dp_fail(err, E_DRV_START, "%s: %s", a.sun_path, strerror(errno));
-	} else {
-		setenv(DP_DRIVER_DIR_ENV, dir, 1);
-		pid = fork();
-		if (pid == 0)
-			become_driver(listener, lock);
-		if (pid < 0)
-			r = dp_fail(err, E_DRV_START, "%s", strerror(errno));
-	}
-	if (listener >= 0)
-		close(listener);
+	if (r || listener < 0)
+		return r;
+	setenv(DP_DRIVER_DIR_ENV, dir, 1);
+	pid = fork();
+	if (pid == 0)
+		become_driver(listener, lock);
+	if (pid < 0)
+		r = dp_fail(err, E_DRV_START, "%s", strerror(errno));
+	close(listener);
 	close(lock);
 	return r;
 }

@@ -31,7 +31,13 @@ int dp_driver_dir(char *buf, size_t size, struct dp_error *err);
 int dp_driver_ask(const struct dp_run_request *rq, const char *name, const char *file, const void *object, bool start,
 		  char **text, struct dp_error *err);
 
-/* The driver itself, on a socket that listens already. Returns its exit status. */
-int dp_driver_main(int listener, const char *dir);
+/*
+ * The driver's socket, and the lock that is held as long as its descriptor is open in somebody. listener -1: another
+ * driver holds it. E_DRV_DIR, E_DRV_START.
+ */
+int dp_driver_listen(const char *dir, int *listener, int *lock, struct dp_error *err);
+
+/* The driver itself, on a socket that listens. stays: also when nothing is inserted. Returns its exit status. */
+int dp_driver_main(int listener, const char *dir, bool stays);
 
 #endif

@@ -113,7 +113,7 @@ static void serve(struct dp_run *run, int fd)
 	free(text);
 }
 
-static void loop(struct dp_run *run, int listener)
+static void loop(struct dp_run *run, int listener, bool stays)
 {
 	u64 idle_since = dp_now_ns();
 
@@ -128,14 +128,14 @@ static void loop(struct dp_run *run, int listener)
 			serve(run, fd);
 			close(fd);
 		}
-		if (run->modules)
+		if (run->modules || stays)
 			idle_since = dp_now_ns();
 		else if (dp_now_ns() - idle_since > LINGER_NS)
 			break;
 	}
 }
 
-int dp_driver_main(int listener, const char *dir)
+int dp_driver_main(int listener, const char *dir, bool stays)
 {
 	static struct dp_run run = {.watch_wake = -1};
 	struct sigaction sa = {.sa_handler = on_signal};
@@ -152,7 +152,7 @@ int dp_driver_main(int listener, const char *dir)
 		return 1;
 	dp_run_state_open(&run, dir);
 	dp_run_adopt(&run);
-	loop(&run, listener);
+	loop(&run, listener, stays);
 	/* Asked to end, it takes its probes along. */
 	snprintf(path, sizeof(path), "%s/socket", dir);
 	unlink(path);

@@ -54,6 +54,7 @@ def drivers():
                 env = f.read().split(b"\0")
         except OSError:
             continue
-        if line[0] == b"dprobesd" and ("DPROBES_DIR=" + os.environ["DPROBES_DIR"]).encode() in env:
+        ours = line[0] == b"dprobesd" or line[1:2] == [b"driver"]
+        if ours and ("DPROBES_DIR=" + os.environ["DPROBES_DIR"]).encode() in env:
             found.append(int(pid))
     return found

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * `dprobes driver`: the driver in the foreground, for a service manager. A child inserts the files of a directory, each
+ * by `dprobes insert`, so that a bad one stops nobody, and tells the manager when all were tried.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd/cmd.h"
+#include "driver/driver.h"
+#include "run/run-priv.h"
+
+#define PROGRAMS "/etc/dprobes.d"
+#define NOTIFY "NOTIFY_SOCKET"
+
+/* As sd_notify(3) does; without a manager that asked for it, nothing. */
+static void notify(const char *text)
+{
+	const char *path = getenv(NOTIFY);
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	size_t n = path ? strlen(path) : 0;
+	int fd;
+
+	if (!n || n >= sizeof(a.sun_path))
+		return;
+	memcpy(a.sun_path, path, n);
+	if (*path == '@')
+		a.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	if (sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&a,
+		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) < 0)
+		dp_ui_note("%s: %s", path, strerror(errno));
+	close(fd);
+}
+
+static int is_program(const struct dirent *e)
+{
+	const char *dot = strrchr(e->d_name, '.');
+
+	return dot && e->d_name[0] != '.' && (!strcmp(dot, ".dpc") || !strcmp(dot, ".rpn"));
+}
+
+/* Root does what the file says: nobody else may have written it. */
+static const char *distrusted(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return strerror(errno);
+	if (!S_ISREG(st.st_mode))
+		return "no regular file";
+	if (geteuid() == 0 && st.st_uid != 0)
+		return "it belongs to another user";
+	if (geteuid() == 0 && (st.st_mode & (S_IWOTH | (st.st_gid ? S_IWGRP : 0))))
+		return "others may write it";
+	return NULL;
+}
+
+static bool insert(const char *path, bool replace)
+{
+	const char *why = distrusted(path);
+	int status = 0;
+	pid_t pid;
+
+	if (why) {
+		dp_ui_fail(E_DRV_PROGRAM, NULL, "%s: %s", path, why);
+		return false;
+	}
+	pid = fork();
+	if (pid == 0) {
+		execl("/proc/self/exe", "dprobes", "insert", path, replace ? "--replace" : NULL, (char *)NULL);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) < 0 || status) {
+		dp_ui_fail(E_DRV_PROGRAM, NULL, "%s", path);
+		return false;
+	}
+	fprintf(stderr, "dprobes: %s: inserted\n", dp_ui_clean(path));
+	return true;
+}
+
+/* again: a driver was killed, and its successor has its programs already. */
+static void insert_all(const char *dir, bool again, pid_t driver)
+{
+	struct dirent **files = NULL;
+	int n = scandir(dir, &files, is_program, alphasort);
+	int good = 0;
+	char path[4096], text[128];
+
+	if (n < 0 && (errno != ENOENT || strcmp(dir, PROGRAMS) != 0))
+		dp_ui_fail(E_FILE_OPEN, NULL, "%s: %s", dir, strerror(errno));
+	for (int i = 0; i < n; i++) {
+		snprintf(path, sizeof(path), "%.3800s/%.255s", dir, files[i]->d_name);
+		if (!kill(driver, 0)) /* else it was ended meanwhile, and an insertion would start another one */
+			good += insert(path, again);
+		free(files[i]);
+	}
+	free(files);
+	snprintf(text, sizeof(text), "READY=1\nSTATUS=%d programs of the directory inserted, %d not", good,
+		 n > 0 ? n - good : 0);
+	notify(text);
+}
+
+/* Nobody waits for the child: its parent is the one that ends. */
+static bool insert_beside(const char *dir, bool again, int listener, int lock)
+{
+	pid_t driver = getpid(), pid = fork();
+
+	if (pid == 0) {
+		close(listener);
+		close(lock);
+		if (fork() == 0)
+			insert_all(dir, again, driver);
+		_exit(0);
+	}
+	return pid > 0 && waitpid(pid, NULL, 0) == pid;
+}
+
+int dp_cmd_driver(int argc, char **argv)
+{
+	struct cmd_words w = {.most = 1, .hint = "give one directory"};
+	struct dp_error err = {0};
+	int status, listener, lock;
+	char dir[256];
+	bool again;
+
+	if (!dp_cmd_words(VERB_DRIVER, argc, argv, &w, &status))
+		return status;
+	if (dp_driver_dir(dir, sizeof(dir), &err) || dp_driver_listen(dir, &listener, &lock, &err)) {
+		dp_ui_error(&err, NULL);
+		return CMD_FAILED;
+	}
+	if (listener < 0)
+		return dp_ui_fail(E_DRV_RUNS, NULL, "%s", dir);
+	again = dp_run_state_exists(dir);
+	setenv(DP_DRIVER_DIR_ENV, dir, 1);
+	if (!insert_beside(w.n ? w.v[0] : PROGRAMS, again, listener, lock))
+		return dp_ui_fail(E_DRV_START, NULL, "%s", strerror(errno));
+	unsetenv(NOTIFY);
+	return dp_driver_main(listener, dir, true); /* the lock's descriptor ends with it */
+}
