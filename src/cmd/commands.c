@@ -229,8 +229,8 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 		     .purpose = "keep the programs of a directory inserted (dprobes.service)",
 		     .synopsis = "[DIRECTORY]",
 		     .about = "Run the driver in the foreground, and insert each .dpc and .rpn file of DIRECTORY "
-			      "(/etc/dprobes.d). A file that cannot be inserted is reported; the others are. SIGTERM "
-			      "removes all probes and ends it.",
+			      "(/etc/dprobes.d). A file that cannot be inserted is reported, and the others are "
+			      "inserted all the same. SIGTERM removes all probes and ends it.",
 		     .examples = "dprobes driver\nDPROBES_DIR=/tmp/mine dprobes driver ~/programs",
 		     .operand = KIND_FILE},
     [VERB_BUILD] = {.name = "build",
