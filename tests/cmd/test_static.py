@@ -35,7 +35,7 @@ def alone(script):
     shutil.copy(built(), os.path.join(ROOT, "dprobes"))
     shutil.copy(target("simple-static"), os.path.join(ROOT, "simple"))
     os.makedirs(os.path.join(ROOT, "proc"), exist_ok=True)
-    head = 'mount -t proc proc "$0/proc"; D="%s $0 /dprobes"; %s "$0" /simple 30 >"$0/out" & P=$!\n' \
+    head = 'mount -t proc proc "$0/proc"; D="%s $0 /dprobes"; : >"$0/out"; %s "$0" /simple 30 >"$0/out" & P=$!\n' \
            'until grep -q ready "$0/out"; do sleep 0.1; done\n' % (chroot, chroot)
     env = {k: v for k, v in os.environ.items() if not k.startswith("DPROBES")}
     r = subprocess.run([unshare, "-m", "-p", "-f", "--kill-child", "sh", "-c", head + script, ROOT],
