@@ -208,7 +208,7 @@ def other_release():
 def driver_stopped():
     """while the driver is stopped programs start and load their libraries, and it tells how many it has not seen"""
     both()
-    pids = send(signal.SIGSTOP, "driver")
+    pids = send(signal.SIGSTOP, "serve")
     assert len(pids) == 1
     running = [start([path]) for path in (BRIEF, STATIC, BRIEF)]
     assert [p.wait(LONG) for p in running] == [0] * 3
@@ -250,7 +250,7 @@ def killed(*names):
 @alone
 def driver_killed():
     """the driver is killed while programs are being caught: all of them go on"""
-    killed("driver")
+    killed("serve")
 
 
 @alone
@@ -262,7 +262,7 @@ def guard_killed():
 @alone
 def both_killed():
     """both are killed at once: the keeper lets go whom they held"""
-    killed("driver", "guard")
+    killed("serve", "guard")
 
 
 @alone
@@ -273,7 +273,7 @@ def all_killed():
         both()
         running = [start([path]) for path in (BRIEF, STATIC, BRIEF)]
         time.sleep(chance.random() * 0.15)
-        send(signal.SIGKILL, "driver", "guard", "keeper")
+        send(signal.SIGKILL, "serve", "guard", "keeper")
         clean()
         assert [p.wait(LONG) for p in running] == [0] * 3
     assert not held(), held()
@@ -287,7 +287,7 @@ def not_held():
     groups = [line.split()[1] for line in open("/proc/mounts") if line.split()[2] == "cgroup2"]
     if not groups:
         raise Skip("no cgroup version 2 is mounted")
-    wait_for(lambda: not ours("driver"), timeout=LONG, what="the end of the driver of the test before")
+    wait_for(lambda: not ours("serve"), timeout=LONG, what="the end of the driver of the test before")
     own = os.path.join(groups[0], "dp-test-%d" % os.getpid())
     os.mkdir(own)
     try:
@@ -300,7 +300,7 @@ def not_held():
         wait_for(lambda: let_go(query()) == 6, timeout=LONG, what="six that were not held")
     finally:
         clean()
-        wait_for(lambda: not ours("driver", "guard", "keeper"), timeout=LONG, what="the driver's end")
+        wait_for(lambda: not ours("serve", "guard", "keeper"), timeout=LONG, what="the driver's end")
         wait_for(lambda: not text_of(os.path.join(own, "cgroup.procs")), timeout=LONG, what="an empty group")
         wait_for(lambda: "populated 0" in text_of(os.path.join(own, "cgroup.events")), timeout=LONG, what="its end")
         os.rmdir(own)
