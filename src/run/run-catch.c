@@ -14,10 +14,10 @@
 /* Whether probes for the file are wanted in the process. anew: it maps the file now, whatever it had mapped before. */
 static bool is_wanted(struct dp_run *run, const struct guard_message *c, bool anew)
 {
-	bool wanted = false;
+	bool wanted = false, chosen = dp_run_has_chosen(run, c->pid);
 
 	for (struct run_module *m = run->modules; m; m = m->next) {
-		if (!dp_run_watches(m, c->dev, c->ino) || !dp_run_is_for(run, m, c->pid))
+		if (!dp_run_watches(m, c->dev, c->ino) || !dp_run_is_for(m, c->pid, chosen))
 			continue;
 		wanted = true;
 		if (anew)
@@ -28,8 +28,10 @@ static bool is_wanted(struct dp_run *run, const struct guard_message *c, bool an
 
 static void count_let_go(struct dp_run *run, const struct guard_message *c)
 {
+	bool chosen = dp_run_has_chosen(run, c->pid);
+
 	for (struct run_module *m = run->modules; m; m = m->next)
-		if (dp_run_watches(m, c->dev, c->ino) && dp_run_is_for(run, m, c->pid))
+		if (dp_run_watches(m, c->dev, c->ino) && dp_run_is_for(m, c->pid, chosen))
 			m->let_go++;
 }
 

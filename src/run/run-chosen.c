@@ -96,11 +96,11 @@ bool dp_run_is_closed(const struct dp_run *run)
 bool dp_run_chosen_live(const struct dp_run *run)
 {
 	const struct run_chosen *c = run->chosen;
-	u32 n = 0;
 
 	for (u32 i = 0; c && i < c->n; i++)
-		n += dp_process_lives(c->v[i].pid, c->v[i].started);
-	return n;
+		if (dp_process_lives(c->v[i].pid, c->v[i].started))
+			return true;
+	return false;
 }
 
 void dp_run_free_chosen(struct dp_run *run)

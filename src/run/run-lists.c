@@ -60,9 +60,9 @@ struct run_module *dp_run_module_new(struct dp_run *run, struct dp_rpn_unit *u)
 	return m;
 }
 
-bool dp_run_is_for(const struct dp_run *run, const struct run_module *m, pid_t pid)
+bool dp_run_is_for(const struct run_module *m, pid_t pid, bool chosen)
 {
-	return m->pid ? m->pid == pid && dp_process_started(pid) == m->pid_started : dp_run_has_chosen(run, pid);
+	return m->pid ? m->pid == pid && dp_process_started(pid) == m->pid_started : chosen;
 }
 
 bool dp_run_takes_more(const struct dp_run *run, const struct run_module *m)

@@ -188,8 +188,8 @@ static inline bool run_is_in_kernel(const struct run_module *m)
 struct run_module *dp_run_module_find(struct dp_run *run, const char *name);
 /* Takes the unit; the module is the last one from now on. NULL: no memory. */
 struct run_module *dp_run_module_new(struct dp_run *run, struct dp_rpn_unit *u);
-/* Whether it is inserted for that process, for all, or for those that were chosen. */
-bool dp_run_is_for(const struct dp_run *run, const struct run_module *m, pid_t pid);
+/* Whether it is inserted for that process, or for those that were chosen (dp_run_has_chosen(), once a process). */
+bool dp_run_is_for(const struct run_module *m, pid_t pid, bool chosen);
 bool dp_run_takes_more(const struct dp_run *run, const struct run_module *m); /* who maps it later gets it, too */
 /* A module is what another one was, with more probes: variables go on, and the gates of those that both have. */
 bool dp_run_goes_on(const struct run_module *to, const struct run_module *from);

@@ -450,8 +450,10 @@ static bool has_begun(const struct run_module *m, pid_t pid)
 
 static void find_wanted(struct dp_run *run, const struct dp_maps *maps, pid_t pid, struct run_wanted *w)
 {
+	bool chosen = dp_run_has_chosen(run, pid);
+
 	for (struct run_module *m = run->modules; m && w->n < RUN_WANTED_MAX; m = m->next) {
-		bool here = !run_is_in_kernel(m) && !m->leaving && dp_run_is_for(run, m, pid) && has_begun(m, pid);
+		bool here = !run_is_in_kernel(m) && !m->leaving && dp_run_is_for(m, pid, chosen) && has_begun(m, pid);
 		const struct dp_map *map = here ? find_module(maps, m) : NULL;
 
 		if (!map)
