@@ -5,6 +5,7 @@
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/built.h"
 #include "cmd/cmd.h"
@@ -315,12 +316,20 @@ bool dp_cmd_parse_count(const char *text, u64 *count)
 	return false;
 }
 
+const char *dp_cmd_distrusted(const struct stat *st)
+{
+	if (geteuid() != 0)
+		return NULL;
+	if (st->st_uid != 0)
+		return "it belongs to another user";
+	return st->st_mode & (S_IWOTH | (st->st_gid ? S_IWGRP : 0)) ? "others may write it" : NULL;
+}
+
 bool dp_cmd_parse_format(const char *text, bool of_programs, enum dp_format *format)
 {
 	bool known = dp_format_find(text, format);
-	char hint[200];
-
 	const char *missing = known ? dp_format_missing(*format) : NULL;
+	char hint[200];
 
 	if (missing) {
 		dp_ui_fail(E_CMD_STATIC, "record, and use `dprobes report` of an installed dprobes on the file",

@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "cmd/commands.h"
@@ -151,6 +152,8 @@ bool dp_cmd_parse_seconds(const char *text, double *seconds);
 /* --min, --depth, --only, --summary. Returns 0, or CMD_USAGE. */
 int dp_cmd_graph_option(struct dp_graph_options *opt, int id, const char *value);
 bool dp_cmd_parse_count(const char *text, u64 *count);
+/* Root does what a file says only when nobody else may have written it. Why it may not be used; NULL: it may. */
+const char *dp_cmd_distrusted(const struct stat *st);
 bool dp_cmd_parse_format(const char *text, bool of_programs, enum dp_format *format);
 
 /* ---- messages ---- */

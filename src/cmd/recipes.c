@@ -59,22 +59,17 @@ static bool is_name(const char *name, size_t n)
 	return n > 0 && name[0] != '.';
 }
 
-/* Root does what the file says: nobody else may have written it. */
-static bool is_ours(const struct stat *st)
-{
-	return geteuid() != 0 || (st->st_uid == 0 && !(st->st_mode & (S_IWOTH | (st->st_gid ? S_IWGRP : 0))));
-}
-
 static int read_source(struct recipe *r, int fd, struct dp_error *err)
 {
+	const char *why;
 	struct stat st;
 	ssize_t n, have = 0;
 
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size > SIZE_MAX_RECIPE)
 		return dp_fail(err, E_CMD_RECIPE_FILE, "%.200s: no file of text", r->path);
-	if (!is_ours(&st))
-		return dp_fail(err, E_CMD_RECIPE_FILE, "%.200s: %s", r->path,
-			       st.st_uid ? "it belongs to another user" : "others may write it");
+	why = dp_cmd_distrusted(&st);
+	if (why)
+		return dp_fail(err, E_CMD_RECIPE_FILE, "%.200s: %s", r->path, why);
 	r->source = calloc(1, (size_t)st.st_size + 2);
 	if (!r->source)
 		return dp_fail(err, E_FILE_MEMORY, "recipe");
