@@ -214,6 +214,7 @@ struct dpcc {
 	struct origin *origins;  /* file-lines.c */
 	struct tok *toks;
 	u32 ntoks, at, prelude_end;
+	struct node *(*parse_assign)(struct dpcc *c); /* expr.c's, for what stands in expressions and contains some */
 
 	/* the module and the instruction that code is made for */
 	struct dp_module *mod;      /* with debug information; NULL: btf has the types */

@@ -387,6 +387,7 @@ int dp_cc_compile(const char *path, const struct dpcc_options *opt, struct dpcc_
 	if (!u)
 		return dp_fail(err, E_RPN_MEMORY, "the compiler");
 	u->c.opt = opt;
+	u->c.parse_assign = dp_cc_parse_assign;
 	u->c.res = res;
 	u->c.err = err ? err : &own;
 	u->c.err->code = DP_OK;

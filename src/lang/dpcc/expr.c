@@ -33,18 +33,6 @@ static void need_place(struct dpcc *c, const struct node *n)
 		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "this must be a variable or a place in memory");
 }
 
-/* ---- constants ---- */
-
-s64 dp_cc_parse_constant(struct dpcc *c)
-{
-	struct node *n = dp_cc_to_value(c, dp_cc_parse_assign(c));
-	s64 v;
-
-	if (n->type->kind == TY_ARRAY || !dp_cc_fold(n, &v))
-		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "this must be a constant");
-	return v;
-}
-
 /* ---- variables ---- */
 
 static struct node *variable(struct dpcc *c, const struct tok *t, struct var *v)

@@ -18,7 +18,7 @@ static struct node *parse_argument(struct dpcc *c, struct node ***last)
 	const struct tok *t = dp_cc_peek(c), *end;
 	struct node *n = dp_cc_node_new(c, N_COMMA, t);
 
-	n->a = dp_cc_parse_assign(c);
+	n->a = c->parse_assign(c);
 	end = &c->toks[c->at - 1];
 	n->text = end->line == t->line ? dp_cc_text(c, t->at, (size_t)(end->at + end->len - t->at)) : "value";
 	**last = n;

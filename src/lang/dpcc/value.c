@@ -98,3 +98,13 @@ void dp_cc_need_word(struct dpcc *c, const struct node *n)
 			   "a number of more than 64 bits cannot be used in a computation: "
 			   "log it, or cast it to long for its lower half");
 }
+
+s64 dp_cc_parse_constant(struct dpcc *c)
+{
+	struct node *n = dp_cc_to_value(c, c->parse_assign(c));
+	s64 v;
+
+	if (n->type->kind == TY_ARRAY || !dp_cc_fold(n, &v))
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "this must be a constant");
+	return v;
+}
