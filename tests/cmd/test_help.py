@@ -12,6 +12,7 @@ from tap import *  # noqa: E402,F403
 
 ROOT = os.path.join(os.path.dirname(__file__), "..", "..")
 PAGES = os.path.join(os.environ["DP_BUILD"], "doc")
+TUTORIAL = os.path.join(os.environ["DP_BUILD"], "examples", "tutorial")
 DIR = tempfile.mkdtemp(prefix="dp-help-")
 
 
@@ -55,13 +56,14 @@ def topics():
     subprocess.run(["gcc", "-g", "-O1", "-o", shop, source], check=True)
     run_here = 0
     for name in listed(2):
+        program = (os.path.join(TUTORIAL, "shop"), 1, "order") if name == "tutorial" else (shop, 3, "add")
         for line in re.findall(r"^  dprobes (trace -p shop .*)", dprobes("help", name, check=0).stdout, re.M):
-            script = 'exec "$DPROBES" %s -- %s 3' % (line.replace("-p shop", ""), shop)
+            script = 'exec "$DPROBES" %s -- %s %d' % (line.replace("-p shop", ""), *program[:2])
             r = subprocess.run(["sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             assert r.returncode == 0 and "E-" not in r.stderr and " 0 never hit" in r.stderr, (line, r)
-            assert "add" in r.stdout, (line, r)
+            assert program[2] in r.stdout, (line, r)
             run_here += 1
-    assert run_here > 8, run_here
+    assert run_here > 10, run_here
 
 
 @test
