@@ -36,6 +36,37 @@ static const char *const hows[] = {
     [DP_DEV_OFF] = "-",  [DP_DEV_TRAP] = "trap",     [DP_DEV_JUMP] = "jump",     [DP_DEV_PENDING] = "-",
     [DP_DEV_GONE] = "-", [DP_DEV_FTRACE] = "ftrace", [DP_DEV_UPROBE] = "uprobe", [DP_DEV_WATCHES] = "watch"};
 
+/* As json_row() in cmd-list.c has it. */
+static void json_row(const struct dp_dev_row *row)
+{
+	const struct {
+		bool is;
+		const char *name;
+	} states[] = {{row->how == DP_DEV_GONE, "gone"},
+		      {row->flags & DP_DEV_LIST_DISABLED, "disabled"},
+		      {row->how == DP_DEV_PENDING, "pending"},
+		      {row->flags & DP_DEV_LIST_PATCHED, "patched"}};
+	struct dp_line line = {0};
+	struct dp_json j = {.line = &line};
+
+	dp_json_open(&j, '{');
+	dp_cmd_json_address(&j, "address", row->addr);
+	dp_json_key(&j, "type");
+	dp_json_text(&j, (const char *)&row->type, 1);
+	dp_json_put_string(&j, "place", row->place);
+	dp_json_put_string(&j, "how", row->how < DP_ARRAY_SIZE(hows) ? hows[row->how] : "?");
+	dp_json_put_string(&j, "who", row->pid > 0 ? "dprobes" : row->pid ? "module" : "event files");
+	dp_cmd_json_owner(&j, row->pid);
+	dp_json_key(&j, "state");
+	dp_json_open(&j, '[');
+	for (u32 i = 0; i < DP_ARRAY_SIZE(states); i++)
+		if (states[i].is)
+			dp_json_string(&j, states[i].name);
+	dp_json_close(&j, ']');
+	dp_json_close(&j, '}');
+	dp_ui_json_end(&j);
+}
+
 static void print_row(const struct dp_dev_row *row, int wplace)
 {
 	char who[40] = "module";
@@ -50,7 +81,7 @@ static void print_row(const struct dp_dev_row *row, int wplace)
 	       row->how == DP_DEV_PENDING ? "  [PENDING]" : "", row->flags & DP_DEV_LIST_PATCHED ? "  [PATCHED]" : "");
 }
 
-int dp_cmd_list_kernel(void)
+int dp_cmd_list_kernel(bool json)
 {
 	struct dp_error err = {.column = -1};
 	struct dp_dev_row *rows = NULL;
@@ -66,10 +97,10 @@ int dp_cmd_list_kernel(void)
 		return told(&err);
 	for (u32 i = 0; i < n; i++)
 		wplace = DP_MIN(DP_MAX(wplace, (int)strlen(rows[i].place)), 60);
-	if (n)
+	if (n && !json)
 		printf("%-16s  TYPE  %-*s  HOW     %-16s  STATE\n", "ADDRESS", wplace, "PLACE", "WHO");
 	for (u32 i = 0; i < n; i++)
-		print_row(&rows[i], wplace);
+		json ? json_row(&rows[i]) : print_row(&rows[i], wplace);
 	free(rows);
 	return CMD_OK;
 }
@@ -79,9 +110,28 @@ int dp_cmd_list_kernel(void)
 struct listing {
 	struct dp_kernel *k;
 	const char *prefix;
-	bool not_jump_only;
+	bool not_jump_only, json;
 	struct cmd_outcomes count;
 };
+
+static void json_func(const struct listing *l, const struct dp_ksym *sym, u64 size, enum dp_outcome how,
+		      enum dp_code why)
+{
+	struct dp_line line = {0};
+	struct dp_json j = {.line = &line};
+
+	dp_json_open(&j, '{');
+	dp_json_put_string(&j, "function", sym->name);
+	dp_json_put_string(&j, "symbol", sym->name);
+	dp_json_key(&j, "module");
+	dp_json_text(&j, l->prefix, strlen(l->prefix) - 1); /* without its colon */
+	dp_cmd_json_address(&j, "address", sym->addr);
+	dp_json_put_unsigned(&j, "size", size);
+	dp_json_put_bool(&j, "ifunc", false);
+	dp_cmd_json_outcome(&j, how, why, dp_error_info(why)->sentence);
+	dp_json_close(&j, '}');
+	dp_ui_json_end(&j);
+}
 
 static int print_func(const struct dp_ksym *sym, void *arg)
 {
@@ -95,6 +145,10 @@ static int print_func(const struct dp_ksym *sym, void *arg)
 	dp_cmd_count_outcome(&l->count, how);
 	if (l->not_jump_only && how == DP_OUTCOME_JUMP)
 		return 0;
+	if (l->json) {
+		json_func(l, sym, size, how, why);
+		return ferror(stdout);
+	}
 	printf("%016llx %7llu %s%-7s%s %s%s", (unsigned long long)sym->addr, (unsigned long long)size,
 	       dp_cmd_outcome_style(how), dp_outcome_name(how), dp_ui_style(stdout, UI_PLAIN), dp_ui_clean(l->prefix),
 	       dp_ui_clean(sym->name));
@@ -104,9 +158,9 @@ static int print_func(const struct dp_ksym *sym, void *arg)
 	return ferror(stdout);
 }
 
-int dp_cmd_funcs_kernel(const char *text, bool not_jump_only)
+int dp_cmd_funcs_kernel(const char *text, bool not_jump_only, bool json)
 {
-	struct listing l = {.not_jump_only = not_jump_only};
+	struct listing l = {.not_jump_only = not_jump_only, .json = json};
 	struct dp_error err = {.column = -1};
 	char module[64], prefix[80] = "kernel:";
 	const char *pattern = dp_cmd_kernel_split(text, module, sizeof(module));
@@ -117,7 +171,8 @@ int dp_cmd_funcs_kernel(const char *text, bool not_jump_only)
 	if (*module)
 		snprintf(prefix, sizeof(prefix), "kmod(%s):", module);
 	l.prefix = prefix;
-	dp_cmd_print_funcs_head();
+	if (!json)
+		dp_cmd_print_funcs_head();
 	r = dp_kallsyms_each(*module ? module : NULL, pattern, print_func, &l, &err);
 	dp_kernel_close(l.k);
 	if (r < 0)
@@ -130,7 +185,27 @@ int dp_cmd_funcs_kernel(const char *text, bool not_jump_only)
 
 /* ---- explain ---- */
 
-int dp_cmd_explain_kernel(const char *text)
+static void json_explained(const char *text, u64 addr, enum dp_outcome how, const struct dp_error_info *info,
+			   const char *detail)
+{
+	struct dp_line line = {0};
+	struct dp_json j = {.line = &line};
+
+	dp_json_open(&j, '{');
+	dp_json_put_string(&j, "place", text);
+	dp_cmd_json_address(&j, "address", addr);
+	dp_json_put_string(&j, "outcome", dp_outcome_name(how));
+	if (how != DP_OUTCOME_JUMP) {
+		dp_json_put_string(&j, "code", info->name);
+		dp_json_put_string(&j, "message", info->sentence);
+		dp_json_put_string(&j, "detail", detail);
+		dp_json_put_string(&j, "explanation", info->explanation);
+	}
+	dp_json_close(&j, '}');
+	dp_ui_json_end(&j);
+}
+
+int dp_cmd_explain_kernel(const char *text, bool json)
 {
 	struct dp_error err = {.column = -1};
 	char module[64], name[DP_DEV_PLACE_MAX + 70], *end;
@@ -153,8 +228,12 @@ int dp_cmd_explain_kernel(const char *text)
 	}
 	dp_kernel_judge(k, addr + offset, &size, &how, &why, &err);
 	dp_kernel_close(k);
-	printf("%s, 0x%llx: %s\n", text, (unsigned long long)(addr + offset), dp_outcome_name(how));
 	info = dp_error_info(why);
+	if (json) {
+		json_explained(text, addr + offset, how, info, err.detail);
+		return CMD_OK;
+	}
+	printf("%s, 0x%llx: %s\n", text, (unsigned long long)(addr + offset), dp_outcome_name(how));
 	if (how != DP_OUTCOME_JUMP)
 		printf("%s: %s%s%s\n\n  %s\n", info->name, info->sentence, err.detail[0] ? ": " : "", err.detail,
 		       info->explanation);

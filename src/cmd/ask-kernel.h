@@ -11,8 +11,8 @@ bool dp_cmd_kernel_word(const char *text);
 /* Takes such a word apart and returns NAME, "*" when it is empty; the module is "" for the kernel itself. */
 const char *dp_cmd_kernel_split(const char *text, char *module, size_t size);
 
-int dp_cmd_list_kernel(void);
-int dp_cmd_funcs_kernel(const char *text, bool not_jump_only);
-int dp_cmd_explain_kernel(const char *text); /* what a probe there would be */
+int dp_cmd_list_kernel(bool json);
+int dp_cmd_funcs_kernel(const char *text, bool not_jump_only, bool json);
+int dp_cmd_explain_kernel(const char *text, bool json); /* what a probe there would be */
 
 #endif

@@ -17,7 +17,9 @@ struct listing {
 	struct dp_module *mod;
 	u64 bias;
 	const char *prefix; /* "libc.so.6:" or "" */
+	const char *module; /* "libc.so.6" */
 	bool not_jump_only;
+	bool json;
 	bool statics; /* static probes, not functions */
 	bool calls;   /* system calls */
 	struct cmd_outcomes count;
@@ -40,6 +42,41 @@ const char *dp_cmd_outcome_style(enum dp_outcome o)
 	return dp_ui_style(stdout, o == DP_OUTCOME_JUMP ? UI_GREEN : o != DP_OUTCOME_REFUSED ? UI_YELLOW : UI_RED);
 }
 
+void dp_cmd_json_address(struct dp_json *j, const char *key, u64 addr)
+{
+	char text[20];
+
+	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)addr);
+	dp_json_put_string(j, key, text);
+}
+
+void dp_cmd_json_outcome(struct dp_json *j, enum dp_outcome o, enum dp_code why, const char *reason)
+{
+	dp_json_put_string(j, "outcome", dp_outcome_name(o));
+	if (o == DP_OUTCOME_JUMP)
+		return;
+	dp_json_put_string(j, "code", dp_error_info(why)->name);
+	dp_json_put_string(j, "reason", reason);
+}
+
+static void json_func(struct listing *l, const struct dp_symbol *sym, const char *name, enum dp_outcome o,
+		      enum dp_code why, const char *reason)
+{
+	struct dp_line line = {0};
+	struct dp_json j = {.line = &line};
+
+	dp_json_open(&j, '{');
+	dp_json_put_string(&j, "function", name);
+	dp_json_put_string(&j, "symbol", sym->name);
+	dp_json_put_string(&j, "module", l->module);
+	dp_cmd_json_address(&j, "address", sym->addr + l->bias);
+	dp_json_put_unsigned(&j, "size", sym->size);
+	dp_json_put_bool(&j, "ifunc", sym->is_ifunc);
+	dp_cmd_json_outcome(&j, o, why, reason);
+	dp_json_close(&j, '}');
+	dp_ui_json_end(&j);
+}
+
 static int print_func(const struct dp_symbol *sym, void *arg)
 {
 	struct listing *l = arg;
@@ -47,14 +84,19 @@ static int print_func(const struct dp_symbol *sym, void *arg)
 	enum dp_outcome o = dp_cmd_judge(l->mod, sym->addr, &err);
 	const struct dp_error_info *why = dp_error_info(err.code);
 	const char *text = err.detail[0] ? err.detail : why->sentence;
-	char name[2 * DP_SHOWN_MAX];
+	char buf[2 * DP_SHOWN_MAX];
+	const char *name = sym->name[0] ? dp_symbol_shown(sym->name, true, buf, sizeof(buf)) : "?";
 
 	dp_cmd_count_outcome(&l->count, o);
 	if (l->not_jump_only && o == DP_OUTCOME_JUMP)
 		return 0;
+	if (l->json) {
+		json_func(l, sym, name, o, err.code, text);
+		return ferror(stdout);
+	}
 	printf("%016llx %7llu %s%-7s%s %s%s", (unsigned long long)(sym->addr + l->bias), (unsigned long long)sym->size,
 	       dp_cmd_outcome_style(o), dp_outcome_name(o), dp_ui_style(stdout, UI_PLAIN), dp_ui_clean(l->prefix),
-	       sym->name[0] ? dp_ui_clean(dp_symbol_shown(sym->name, true, name, sizeof(name))) : "?");
+	       dp_ui_clean(name));
 	if (sym->is_ifunc)
 		fputs("  (chooses an implementation at start)", stdout);
 	if (o != DP_OUTCOME_JUMP)
@@ -71,13 +113,16 @@ void dp_cmd_count_outcome(struct cmd_outcomes *c, enum dp_outcome o)
 
 void dp_cmd_print_outcomes(const struct cmd_outcomes *c, const char *what)
 {
+	FILE *notes;
+
 	if (fflush(stdout) || ferror(stdout))
 		return; /* not all of them were looked at */
-	fprintf(stderr, "%llu %s: %llu jump, %llu trap, ", (unsigned long long)c->n, what,
+	notes = dp_ui_notes();
+	fprintf(notes, "%llu %s: %llu jump, %llu trap, ", (unsigned long long)c->n, what,
 		(unsigned long long)c->by_outcome[DP_OUTCOME_JUMP], (unsigned long long)c->by_outcome[DP_OUTCOME_TRAP]);
 	if (c->by_outcome[DP_OUTCOME_FTRACE])
-		fprintf(stderr, "%llu ftrace, ", (unsigned long long)c->by_outcome[DP_OUTCOME_FTRACE]);
-	fprintf(stderr, "%llu refused\n", (unsigned long long)c->by_outcome[DP_OUTCOME_REFUSED]);
+		fprintf(notes, "%llu ftrace, ", (unsigned long long)c->by_outcome[DP_OUTCOME_FTRACE]);
+	fprintf(notes, "%llu refused\n", (unsigned long long)c->by_outcome[DP_OUTCOME_REFUSED]);
 }
 
 void dp_cmd_print_funcs_head(void)
@@ -103,6 +148,23 @@ static void print_statics_head(void)
 	       dp_ui_style(stdout, UI_PLAIN));
 }
 
+static void json_static(struct listing *l, const struct dp_static *s, enum dp_outcome o, const struct dp_error *why)
+{
+	struct dp_line line = {0};
+	struct dp_json j = {.line = &line};
+
+	dp_json_open(&j, '{');
+	dp_json_put_string(&j, "provider", s->provider);
+	dp_json_put_string(&j, "probe", s->name);
+	dp_json_put_string(&j, "module", l->module);
+	dp_cmd_json_address(&j, "address", s->addr + l->bias);
+	dp_json_put_string(&j, "arguments", s->args);
+	dp_json_put_bool(&j, "semaphore", s->semaphore);
+	dp_cmd_json_outcome(&j, o, why->code, why->detail[0] ? why->detail : dp_error_info(why->code)->sentence);
+	dp_json_close(&j, '}');
+	dp_ui_json_end(&j);
+}
+
 /* What the notes say is printable: it was checked. */
 static void print_static(struct listing *l, const struct dp_static *s)
 {
@@ -112,6 +174,10 @@ static void print_static(struct listing *l, const struct dp_static *s)
 	dp_cmd_count_outcome(&l->count, o);
 	if (l->not_jump_only && o == DP_OUTCOME_JUMP)
 		return;
+	if (l->json) {
+		json_static(l, s, o, &err);
+		return;
+	}
 	printf("%016llx %s%-7s%s %s%s:%s  %s%s", (unsigned long long)(s->addr + l->bias), dp_cmd_outcome_style(o),
 	       dp_outcome_name(o), dp_ui_style(stdout, UI_PLAIN), dp_ui_clean(l->prefix), s->provider, s->name, s->args,
 	       s->semaphore ? "  (semaphore)" : "");
@@ -132,27 +198,71 @@ static void list_statics(struct listing *l, const char *pattern)
 
 /* ---- system calls: the names that there are, and the instructions by which a module calls the system ---- */
 
-static int print_calls(const char *pattern)
+static void json_numbered(u32 number)
+{
+	struct dp_line line = {0};
+	struct dp_json j = {.line = &line};
+	struct dp_syscall_arg arg;
+	int known = dp_syscall_arg(number, 0, &arg);
+
+	dp_json_open(&j, '{');
+	dp_json_put_string(&j, "call", dp_syscall_name_of(number));
+	dp_json_put_unsigned(&j, "number", number);
+	dp_json_key(&j, "arguments");
+	if (known < 0) {
+		dp_json_null(&j); /* not known: $arg1 to $arg6 */
+	} else {
+		dp_json_open(&j, '[');
+		for (u32 k = 0; k < DP_SYSCALL_ARGS && dp_syscall_arg(number, k, &arg) > 0; k++)
+			dp_json_string(&j, arg.name);
+		dp_json_close(&j, ']');
+	}
+	dp_json_close(&j, '}');
+	dp_ui_json_end(&j);
+}
+
+static void print_numbered(u32 number)
+{
+	struct dp_syscall_arg arg;
+	int known = 1;
+
+	printf("%-6u %-23s", number, dp_syscall_name_of(number));
+	for (u32 k = 0; k < DP_SYSCALL_ARGS && known > 0; k++) {
+		known = dp_syscall_arg(number, k, &arg);
+		if (known)
+			printf(" $%s", known > 0 ? arg.name : "arg1 to $arg6");
+	}
+	putchar('\n');
+}
+
+static int print_calls(const char *pattern, bool json)
 {
 	u32 numbers[DP_SYSCALLS_MAX], n = dp_syscalls_matching(pattern, numbers, DP_SYSCALLS_MAX);
-	struct dp_syscall_arg arg;
 
 	if (!n)
 		return dp_ui_fail(E_CALLS_NONE, NULL, "%s", pattern);
-	printf("%s%-6s %-24s %s%s\n", dp_ui_style(stdout, UI_BOLD), "NUMBER", "CALL", "ARGUMENTS",
-	       dp_ui_style(stdout, UI_PLAIN));
-	for (u32 i = 0; i < n; i++) {
-		int known = 1;
-
-		printf("%-6u %-23s", numbers[i], dp_syscall_name_of(numbers[i]));
-		for (u32 k = 0; k < DP_SYSCALL_ARGS && known > 0; k++) {
-			known = dp_syscall_arg(numbers[i], k, &arg);
-			if (known)
-				printf(" $%s", known > 0 ? arg.name : "arg1 to $arg6");
-		}
-		putchar('\n');
-	}
+	if (!json)
+		printf("%s%-6s %-24s %s%s\n", dp_ui_style(stdout, UI_BOLD), "NUMBER", "CALL", "ARGUMENTS",
+		       dp_ui_style(stdout, UI_PLAIN));
+	for (u32 i = 0; i < n; i++)
+		(json ? json_numbered : print_numbered)(numbers[i]);
 	return CMD_OK;
+}
+
+static void json_call(struct listing *l, u64 addr, const char *call, enum dp_outcome o, const struct dp_symbol *sym)
+{
+	struct dp_line line = {0};
+	struct dp_json j = {.line = &line};
+
+	dp_json_open(&j, '{');
+	dp_json_put_string_or_null(&j, "call", call);
+	dp_json_put_string(&j, "module", l->module);
+	dp_cmd_json_address(&j, "address", addr + l->bias);
+	dp_json_put_string_or_null(&j, "symbol", sym ? sym->name : NULL);
+	dp_json_put_unsigned(&j, "offset", sym ? addr - sym->addr : 0);
+	dp_json_put_string(&j, "outcome", dp_outcome_name(o));
+	dp_json_close(&j, '}');
+	dp_ui_json_end(&j);
 }
 
 static bool print_call(void *arg, u64 addr, s32 number, bool fits)
@@ -161,14 +271,19 @@ static bool print_call(void *arg, u64 addr, s32 number, bool fits)
 	struct listing *l = arg;
 	enum dp_outcome o = fits ? DP_OUTCOME_JUMP : DP_OUTCOME_REFUSED;
 	struct dp_symbol sym;
+	bool named = dp_module_symbol_at(l->mod, addr, &sym);
 	char name[300];
 
 	dp_cmd_count_outcome(&l->count, o);
 	if (l->not_jump_only && fits)
 		return false;
+	if (l->json) {
+		json_call(l, addr, call, o, named ? &sym : NULL);
+		return ferror(stdout);
+	}
 	printf("%016llx %s%-7s%s %-20s %s", (unsigned long long)(addr + l->bias), dp_cmd_outcome_style(o),
 	       dp_outcome_name(o), dp_ui_style(stdout, UI_PLAIN), call ? call : "?", dp_ui_clean(l->prefix));
-	if (dp_module_symbol_at(l->mod, addr, &sym))
+	if (named)
 		printf("%s+0x%llx", dp_ui_clean(dp_symbol_shown(sym.name, true, name, sizeof(name))),
 		       (unsigned long long)(addr - sym.addr));
 	else
@@ -189,6 +304,8 @@ static void list_module(struct listing *l, const char *pattern)
 
 static void print_head(const struct listing *l)
 {
+	if (l->json)
+		return;
 	if (l->calls)
 		printf("%s%-16s %-7s %-20s %s%s\n", dp_ui_style(stdout, UI_BOLD), "ADDRESS", "OUTCOME", "CALL", "WHERE",
 		       dp_ui_style(stdout, UI_PLAIN));
@@ -222,6 +339,7 @@ static int list_file(struct listing *l, const char *path, const char *pattern)
 		return CMD_FAILED;
 	}
 	l->prefix = "";
+	l->module = dp_module_base(l->mod);
 	print_head(l);
 	list_module(l, pattern);
 	status = finish(l, pattern, path);
@@ -248,7 +366,8 @@ static void list_image(struct listing *l, const struct dp_process *process, cons
 {
 	char prefix[300];
 
-	snprintf(prefix, sizeof(prefix), "%s:", name ? name : dp_process_image_name(process, image));
+	l->module = name ? name : dp_process_image_name(process, image);
+	snprintf(prefix, sizeof(prefix), "%s:", l->module);
 	l->mod = image->mod;
 	l->bias = image->bias;
 	l->prefix = prefix;
@@ -301,6 +420,7 @@ int dp_cmd_funcs(int argc, char **argv)
 	if (!dp_cmd_words(VERB_FUNCS, argc, argv, &w, &status))
 		return status;
 	l.not_jump_only = dp_cmd_has(&w, OPT_NOT_JUMP);
+	l.json = dp_cmd_has(&w, OPT_JSON);
 	if (w.pid && w.n > 1)
 		return dp_ui_fail(E_CMD_EXTRA, w.hint, "%s", w.v[1]);
 	pattern = w.pid ? w.v[0] : w.n > 1 ? w.v[1] : NULL;
@@ -316,12 +436,12 @@ int dp_cmd_funcs(int argc, char **argv)
 		pattern = NULL;
 	}
 	if (calls && *calls && strcmp(calls, "*"))
-		return print_calls(calls);
+		return print_calls(calls, l.json);
 	if (w.pid)
 		return list_process(&l, w.pid, pattern);
 	if (!w.n)
 		return dp_ui_fail(E_CMD_MISSING, "give a process with -p, or a file", "no process or file");
 	if (w.n == 1 && dp_cmd_kernel_word(w.v[0]))
-		return dp_cmd_funcs_kernel(w.v[0], l.not_jump_only);
+		return dp_cmd_funcs_kernel(w.v[0], l.not_jump_only, l.json);
 	return list_file(&l, w.v[0], pattern);
 }

@@ -64,12 +64,6 @@ static const char *kind_of(const struct dp_hook_info *h)
 
 /* ---- showing ---- */
 
-static void bool_member(struct dp_json *j, const char *name, bool v)
-{
-	dp_json_key(j, name);
-	dp_json_bool(j, v);
-}
-
 static void show_json(const struct dp_hook_info *h)
 {
 	struct dp_line line = {0};
@@ -82,8 +76,8 @@ static void show_json(const struct dp_hook_info *h)
 	dp_json_string(&j, kind_of(h));
 	dp_json_key(&j, "places");
 	dp_json_unsigned(&j, h->nplaces);
-	bool_member(&j, "active", h->flags & HOOK_ACTIVE);
-	bool_member(&j, "open", h->flags & HOOK_OPEN);
+	dp_json_put_bool(&j, "active", h->flags & HOOK_ACTIVE);
+	dp_json_put_bool(&j, "open", h->flags & HOOK_OPEN);
 	dp_json_key(&j, "exits");
 	dp_json_open(&j, '[');
 	for (u32 i = 0; i < h->nexits; i++) {
@@ -92,8 +86,8 @@ static void show_json(const struct dp_hook_info *h)
 		dp_json_string(&j, h->exits[i].name);
 		dp_json_key(&j, "position");
 		dp_json_signed(&j, h->exits[i].position);
-		bool_member(&j, "armed", h->exits[i].armed);
-		bool_member(&j, "writable", h->exits[i].writable);
+		dp_json_put_bool(&j, "armed", h->exits[i].armed);
+		dp_json_put_bool(&j, "writable", h->exits[i].writable);
 		dp_json_close(&j, '}');
 	}
 	dp_json_close(&j, ']');

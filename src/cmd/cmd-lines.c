@@ -20,6 +20,7 @@ struct subject {
 	struct dp_process process; /* with a PID */
 	bool is_process;
 	bool is_kernel;
+	bool json;
 	char kmod[64]; /* of the kernel; "" for itself */
 };
 
@@ -71,6 +72,7 @@ static bool parse(struct subject *s, enum cmd_verb verb, int argc, char **argv, 
 
 	if (!dp_cmd_words(verb, argc, argv, &w, status))
 		return false;
+	s->json = dp_cmd_has(&w, OPT_JSON);
 	s->is_kernel = !w.pid && w.n == 1 && verb == VERB_VARS_PLACE && dp_cmd_kernel_word(w.v[0]);
 	if (s->is_kernel) {
 		s->name = dp_cmd_kernel_split(w.v[0], s->kmod, sizeof(s->kmod));
@@ -143,10 +145,47 @@ out:
 
 /* ---- variables ---- */
 
+static void json_place(void *arg, const char *place, const char *file, u32 line)
+{
+	struct dp_json *j = arg;
+
+	dp_json_open(j, '{');
+	dp_json_put_string(j, "place", place);
+	dp_json_put_string_or_null(j, "file", file);
+	dp_json_key(j, "line");
+	file ? dp_json_unsigned(j, line) : dp_json_null(j);
+	dp_json_key(j, "variables");
+	dp_json_open(j, '[');
+}
+
+static void json_var(void *arg, const struct dpcc_var *v)
+{
+	struct dp_json *j = arg;
+
+	dp_json_open(j, '{');
+	dp_json_put_string(j, "name", v->name);
+	dp_json_put_string_or_null(j, "type", v->type);
+	dp_json_put_string_or_null(j, "where", v->where);
+	if (!v->where) {
+		dp_json_put_string(j, "reason", v->why);
+		dp_json_put_string(j, "hint", v->hint);
+	}
+	dp_json_close(j, '}');
+}
+
+static void json_end(struct dp_json *j)
+{
+	dp_json_close(j, ']');
+	dp_json_close(j, '}');
+	dp_ui_json_end(j);
+}
+
 int dp_cmd_source_vars(int argc, char **argv)
 {
 	struct subject s = {0};
-	struct dpcc_options opt = {.notes = stderr};
+	struct dp_line line = {0};
+	struct dp_json json = {.line = &line};
+	struct dpcc_options opt = {.notes = dp_ui_notes()};
 	struct dpcc_result res;
 	struct dp_error err = {0};
 	int status;
@@ -154,14 +193,20 @@ int dp_cmd_source_vars(int argc, char **argv)
 	if (!parse(&s, VERB_VARS_PLACE, argc, argv, &status))
 		goto out;
 	opt.vars_at = s.name;
+	if (s.json) {
+		opt.take_place = json_place;
+		opt.take_var = json_var;
+		opt.take_arg = &json;
+	}
 	opt.vars_of = !s.is_kernel ? DP_RPN_USER : *s.kmod ? DP_RPN_KMOD : DP_RPN_KERNEL;
 	if (dp_cc_compile(s.is_kernel ? s.kmod : dp_module_path(s.mod), &opt, &res, &err)) {
 		dp_ui_error(&err, NULL);
 		status = dp_ui_status(err.code);
 	} else {
-		dp_ui_put_text(stdout, res.text);
+		s.json ? json_end(&json) : dp_ui_put_text(stdout, res.text);
 		free(res.text);
 	}
+	dp_line_free(&line);
 out:
 	subject_close(&s);
 	return status;

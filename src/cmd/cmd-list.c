@@ -4,6 +4,7 @@
  * those of a `dprobes trace`. Reads memory; the process does not notice, and may change its probes
  * meanwhile.
  */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,13 +37,19 @@ static int find_head(struct dp_process *proc, u64 *head)
 	return CMD_OK;
 }
 
+enum state { GONE = 1, DISABLED = 2, OPTIMIZED = 4, PENDING = 8, EXITS = 16, CLASSIC = 32, ARMING = 64, ALTERED = 128 };
+
+static const char *const states[] = {"gone",  "disabled", "optimized", "pending",
+				     "exits", "classic",  "arming",    "altered"};
+
 struct row {
 	u64 addr;
 	char type;
 	char *place;
 	const char *how;
-	char who[40];
-	char state[64];
+	bool library;
+	pid_t owner; /* a dprobes; 0: the library, or not known */
+	u32 state;   /* of enum state */
 };
 
 struct rows {
@@ -103,13 +110,12 @@ static int add_own(struct rows *rows, const struct dp_registered *s)
 	row->addr = s->pending ? 0 : (u64)kp.addr;
 	row->type = s->type;
 	row->how = s->pending || gone || kp.flags & KPROBE_FLAG_DISABLED ? "-" : library_how(rows->proc, &kp);
-	strcpy(row->who, "library");
-	snprintf(row->state, sizeof(row->state), "%s%s%s%s%s", gone ? "  [GONE]" : "",
-		 kp.flags & KPROBE_FLAG_DISABLED ? "  [DISABLED]" : "",
-		 kp.flags & KPROBE_FLAG_OPTIMIZED ? "  [OPTIMIZED]" : "", s->pending ? "  [PENDING]" : "",
-		 kp.flags & KPROBE_FLAG_RET_EXITS     ? "  [EXITS]"
-		 : kp.flags & KPROBE_FLAG_RET_CLASSIC ? "  [CLASSIC]"
-						      : "");
+	row->library = true;
+	row->state = (gone ? GONE : 0) | (kp.flags & KPROBE_FLAG_DISABLED ? DISABLED : 0) |
+		     (kp.flags & KPROBE_FLAG_OPTIMIZED ? OPTIMIZED : 0) | (s->pending ? PENDING : 0) |
+		     (kp.flags & KPROBE_FLAG_RET_EXITS     ? EXITS
+		      : kp.flags & KPROBE_FLAG_RET_CLASSIC ? CLASSIC
+							   : 0);
 	return 0;
 }
 
@@ -127,14 +133,35 @@ static int add_standing(struct rows *rows, const struct dp_standing *s)
 	row->addr = s->addr;
 	row->type = s->is_watch ? 'w' : s->is_return ? 'r' : 'p';
 	row->how = s->is_watch ? "watch" : s->outcome == DP_OUTCOME_TRAP ? "trap" : "jump";
-	if (s->owner)
-		snprintf(row->who, sizeof(row->who), "dprobes %d%s", (int)s->owner,
-			 dp_cmd_lives(s->owner) ? "" : " (ended)");
-	else
-		strcpy(row->who, "dprobes");
+	row->owner = s->owner;
 	if (s->state != DP_STANDING_ARMED)
-		strcpy(row->state, s->state == DP_STANDING_ARMING ? "  [ARMING]" : "  [ALTERED]");
+		row->state = s->state == DP_STANDING_ARMING ? ARMING : ALTERED;
 	return 0;
+}
+
+/* The result lasts until the next call. */
+static const char *who(const struct row *row)
+{
+	static char text[40];
+
+	if (row->library)
+		return "library";
+	if (!row->owner)
+		return "dprobes";
+	snprintf(text, sizeof(text), "dprobes %d%s", (int)row->owner, dp_cmd_lives(row->owner) ? "" : " (ended)");
+	return text;
+}
+
+static void put_states(u32 state)
+{
+	for (u32 i = 0; i < DP_ARRAY_SIZE(states); i++) {
+		if (!(state >> i & 1))
+			continue;
+		fputs("  [", stdout);
+		for (const char *c = states[i]; *c; c++)
+			putchar(toupper((unsigned char)*c));
+		putchar(']');
+	}
 }
 
 static void print_rows(const struct rows *rows)
@@ -143,17 +170,42 @@ static void print_rows(const struct rows *rows)
 
 	for (size_t i = 0; i < rows->n; i++) {
 		wplace = DP_MIN(DP_MAX(wplace, (int)strlen(rows->v[i].place)), WIDEST);
-		wwho = DP_MAX(wwho, (int)strlen(rows->v[i].who));
+		wwho = DP_MAX(wwho, (int)strlen(who(&rows->v[i])));
 	}
 	if (rows->n)
 		printf("%-16s  TYPE  %-*s  HOW   %-*s  STATE\n", "ADDRESS", wplace, "PLACE", wwho, "WHO");
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct row *row = &rows->v[i];
 
-		printf("%016llx  %-4c  %-*s  %-5s %-*s%s\n", (unsigned long long)row->addr, row->type, wplace,
-		       row->place[0] ? dp_ui_clean(row->place) : "-", row->how, row->state[0] ? wwho : 0, row->who,
-		       row->state);
+		printf("%016llx  %-4c  %-*s  %-5s %-*s", (unsigned long long)row->addr, row->type, wplace,
+		       row->place[0] ? dp_ui_clean(row->place) : "-", row->how, row->state ? wwho : 0, who(row));
+		put_states(row->state);
+		putchar('\n');
 	}
+}
+
+/* As json_row() in ask-kernel.c has it. */
+static void json_row(const struct row *row)
+{
+	struct dp_line line = {0};
+	struct dp_json j = {.line = &line};
+
+	dp_json_open(&j, '{');
+	dp_cmd_json_address(&j, "address", row->addr);
+	dp_json_key(&j, "type");
+	dp_json_text(&j, &row->type, 1);
+	dp_json_put_string(&j, "place", row->place);
+	dp_json_put_string(&j, "how", row->how);
+	dp_json_put_string(&j, "who", row->library ? "library" : "dprobes");
+	dp_cmd_json_owner(&j, row->owner);
+	dp_json_key(&j, "state");
+	dp_json_open(&j, '[');
+	for (u32 i = 0; i < DP_ARRAY_SIZE(states); i++)
+		if (row->state >> i & 1)
+			dp_json_string(&j, states[i]);
+	dp_json_close(&j, ']');
+	dp_json_close(&j, '}');
+	dp_ui_json_end(&j);
 }
 
 static void free_rows(struct rows *rows)
@@ -201,7 +253,7 @@ static int collect_standing(struct rows *rows)
 	return r;
 }
 
-static int list(pid_t pid)
+static int list(pid_t pid, bool json)
 {
 	struct dp_process proc;
 	struct rows rows = {.proc = &proc};
@@ -215,7 +267,10 @@ static int list(pid_t pid)
 	rows.names = dp_symbolizer_new(&proc);
 	r = collect_own(&rows);
 	r2 = collect_standing(&rows); /* what the one half cannot show does not hide the other */
-	print_rows(&rows);
+	for (size_t i = 0; json && i < rows.n; i++)
+		json_row(&rows.v[i]);
+	if (!json)
+		print_rows(&rows);
 	free_rows(&rows);
 	dp_symbolizer_free(rows.names);
 	dp_process_free(&proc);
@@ -226,12 +281,14 @@ int dp_cmd_list(int argc, char **argv)
 {
 	struct cmd_words w = {.most = 0};
 	int status, r;
+	bool json;
 
 	if (!dp_cmd_words(VERB_LIST, argc, argv, &w, &status))
 		return status;
+	json = dp_cmd_has(&w, OPT_JSON);
 	if (w.pid)
-		return list(w.pid);
-	status = access(DP_DEV_PATH, F_OK) ? CMD_OK : dp_cmd_list_kernel();
-	r = dp_cmd_list_processes();
+		return list(w.pid, json);
+	status = access(DP_DEV_PATH, F_OK) ? CMD_OK : dp_cmd_list_kernel(json);
+	r = dp_cmd_list_processes(json);
 	return DP_MAX(status, r);
 }

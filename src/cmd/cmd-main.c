@@ -72,13 +72,18 @@ static int run(enum cmd_verb verb, int argc, char **argv)
 
 static void slow(const char *what)
 {
-	fprintf(stderr, "dprobes: %s\n", dp_ui_clean(what));
+	if (dp_ui_messages_json())
+		dp_ui_note("%s", what);
+	else
+		fprintf(stderr, "dprobes: %s\n", dp_ui_clean(what));
 }
 
 int main(int argc, char **argv)
 {
 	enum cmd_verb verb;
 
+	if (dp_ui_messages_begin())
+		return CMD_USAGE;
 	dp_module_slow = slow;
 	/*
 	 * A reader that goes away (`| head`) is told by EPIPE, so that probes are removed first. A

@@ -13,7 +13,7 @@ struct run_args {
 	const char **given; /* PARAMETER=VALUE */
 	char **passed;      /* options of trace, as --NAME or --NAME=VALUE; [0] is left to the command's name */
 	int ngiven, npassed;
-	bool show;
+	bool show, json;
 	char **command;
 };
 
@@ -27,6 +27,7 @@ static int take_option(void *arg, int id, const char *value)
 		a->show = true;
 		return CMD_OK;
 	}
+	a->json |= id == OPT_JSON;
 	if (id == CMD_OPT_OPERAND) {
 		if (!a->name)
 			a->name = value;
@@ -42,7 +43,40 @@ static int take_option(void *arg, int id, const char *value)
 	return CMD_OK;
 }
 
-static int list_all(void)
+static void json_recipe(const char *name, const struct recipe *r)
+{
+	struct dp_line line = {0};
+	struct dp_json j = {.line = &line};
+
+	dp_json_open(&j, '{');
+	dp_json_put_string(&j, "recipe", name);
+	dp_json_put_string(&j, "title", r->title);
+	dp_json_put_string_or_null(&j, "needs", r->needs);
+	dp_json_put_string_or_null(&j, "example", r->example);
+	dp_json_key(&j, "parameters");
+	dp_json_open(&j, '[');
+	for (u32 i = 0; i < r->nparams; i++) {
+		dp_json_open(&j, '{');
+		dp_json_put_string(&j, "name", r->params[i].name);
+		dp_json_put_string_or_null(&j, "value", r->params[i].value);
+		dp_json_put_string(&j, "about", r->params[i].about);
+		dp_json_close(&j, '}');
+	}
+	dp_json_close(&j, ']');
+	dp_json_key(&j, "lines");
+	dp_json_open(&j, '[');
+	for (u32 i = 0; i < r->nlines; i++) {
+		dp_json_open(&j, '{');
+		dp_json_put_string(&j, "text", r->lines[i].text);
+		dp_json_put_bool(&j, "optional", r->lines[i].optional);
+		dp_json_close(&j, '}');
+	}
+	dp_json_close(&j, ']');
+	dp_json_close(&j, '}');
+	dp_ui_json_end(&j);
+}
+
+static int list_all(bool json)
 {
 	struct recipe_names names;
 	struct dp_error err;
@@ -50,10 +84,12 @@ static int list_all(void)
 
 	dp_recipe_names(&names);
 	for (u32 i = 0; i < names.n; i++) {
-		if (!dp_recipe_open(&r, names.v[i], &err))
-			printf("%-*s  %s\n", NAME_COLUMNS, dp_ui_clean(names.v[i]), dp_ui_clean(r.title));
-		else
+		if (dp_recipe_open(&r, names.v[i], &err))
 			dp_ui_error(&err, NULL);
+		else if (json)
+			json_recipe(names.v[i], &r);
+		else
+			printf("%-*s  %s\n", NAME_COLUMNS, dp_ui_clean(names.v[i]), dp_ui_clean(r.title));
 		dp_recipe_free(&r);
 	}
 	dp_recipe_names_free(&names);
@@ -188,9 +224,9 @@ int dp_cmd_run(int argc, char **argv)
 	if (status || done)
 		goto out;
 	if (!a.name) {
-		status = a.npassed || a.command || a.show
+		status = a.npassed > a.json || a.command || a.show
 			     ? dp_ui_fail(E_CMD_MISSING, "`dprobes run` lists the recipes", "no recipe")
-			     : list_all();
+			     : list_all(a.json);
 		goto out;
 	}
 	status = dp_recipe_open(&r, a.name, &err) ? tell(&err, a.name) : run(&r, &a);

@@ -507,7 +507,10 @@ static int run(struct trace *t, struct dp_error *err)
 	r = arm(t, err);
 	dp_ui_progress_end();
 	tell_left_out(t);
-	return r ? r : dp_trace_run(&t->run, err);
+	if (r)
+		return r;
+	dp_ui_ready();
+	return dp_trace_run(&t->run, err);
 }
 
 /* ---- the end ---- */

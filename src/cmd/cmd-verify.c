@@ -23,6 +23,7 @@ struct check {
 	int mem;
 	pid_t pid;
 	bool quiet;
+	struct dp_json *json; /* its places are open; NULL: text */
 	struct symbolizer *symbolizer;
 	u64 bytes, differing, places, mappings, unreadable, vanished;
 	struct dp_standing *ours; /* probes of a dprobes: see whose */
@@ -41,6 +42,21 @@ static bool is_ours(const struct check *c, u64 addr, u64 n)
 	return false;
 }
 
+#define PLACE_BYTES 16 /* shown of a place */
+
+static void json_place(struct dp_json *j, u64 addr, const char *where, const u8 *mem, const u8 *file, u64 n, bool known)
+{
+	dp_json_open(j, '{');
+	dp_cmd_json_address(j, "address", addr);
+	dp_json_put_string(j, "symbol", where);
+	dp_json_key(j, "file");
+	dp_json_hex(j, file, n);
+	dp_json_key(j, "memory");
+	dp_json_hex(j, mem, n);
+	dp_json_put_bool(j, "probe", known);
+	dp_json_close(j, '}');
+}
+
 static void tell_place(struct check *c, u64 addr, const u8 *mem, const u8 *file, u64 n)
 {
 	char where[300];
@@ -52,13 +68,17 @@ static void tell_place(struct check *c, u64 addr, const u8 *mem, const u8 *file,
 		return;
 	if (!dp_symbolize(c->symbolizer, addr, where, sizeof(where)))
 		where[0] = '\0';
+	if (c->json) {
+		json_place(c->json, addr, where, mem, file, DP_MIN(n, (u64)PLACE_BYTES), known);
+		return;
+	}
 	printf("%016llx %s: ", (unsigned long long)addr, dp_ui_clean(where));
-	for (u64 i = 0; i < n && i < 16; i++)
+	for (u64 i = 0; i < n && i < PLACE_BYTES; i++)
 		printf("%02x", file[i]);
 	printf(" in the file, ");
-	for (u64 i = 0; i < n && i < 16; i++)
+	for (u64 i = 0; i < n && i < PLACE_BYTES; i++)
 		printf("%02x", mem[i]);
-	printf(" in memory%s%s\n", n > 16 ? " ..." : "", known ? " (a probe of dprobes)" : "");
+	printf(" in memory%s%s\n", n > PLACE_BYTES ? " ..." : "", known ? " (a probe of dprobes)" : "");
 }
 
 /* Places less than four bytes apart are shown as one. */
@@ -189,6 +209,29 @@ static void hint(const struct check *c, char *buf, size_t size)
 		snprintf(buf, size, "they are the probes of dprobes process %d, which runs", owner);
 }
 
+static void json_begin(const struct check *c)
+{
+	dp_json_open(c->json, '{');
+	dp_json_put_unsigned(c->json, "pid", (u64)c->pid);
+	dp_json_key(c->json, "differences");
+	dp_json_open(c->json, '[');
+}
+
+static void json_end(const struct check *c)
+{
+	const struct {
+		const char *name;
+		u64 n;
+	} counts[] = {{"bytes", c->bytes},   {"mappings", c->mappings},     {"differing", c->differing},
+		      {"places", c->places}, {"unreadable", c->unreadable}, {"unmapped", c->vanished}};
+
+	dp_json_close(c->json, ']');
+	for (u32 i = 0; i < DP_ARRAY_SIZE(counts); i++)
+		dp_json_put_unsigned(c->json, counts[i].name, counts[i].n);
+	dp_json_close(c->json, '}');
+	dp_ui_json_end(c->json);
+}
+
 static int check_process(struct check *c)
 {
 	struct dp_process process;
@@ -206,6 +249,8 @@ static int check_process(struct check *c)
 		return dp_ui_fail(E_CMD_VERIFY, "run as root or as the owner of the process", "%s: %s", path,
 				  strerror(errno));
 	}
+	if (c->json)
+		json_begin(c);
 	c->symbolizer = dp_symbolizer_new(&process);
 	if (dp_standing_read(c->pid, &c->ours, &c->nours, &err))
 		c->nours = 0;
@@ -218,6 +263,8 @@ static int check_process(struct check *c)
 	dp_symbolizer_free(c->symbolizer);
 	close(c->mem);
 	dp_process_free(&process);
+	if (c->json)
+		json_end(c);
 	hint(c, whose, sizeof(whose));
 	free(c->ours);
 	if (c->vanished && !c->quiet)
@@ -228,7 +275,7 @@ static int check_process(struct check *c)
 					     "%llu bytes in %llu places; %llu mappings could not be read",
 					     (unsigned long long)c->differing, (unsigned long long)c->places,
 					     (unsigned long long)c->unreadable);
-	if (!c->quiet)
+	if (!c->quiet && !c->json)
 		printf("%llu bytes of code in %llu mappings: all as in the files\n", (unsigned long long)c->bytes,
 		       (unsigned long long)c->mappings);
 	return CMD_OK;
@@ -237,6 +284,8 @@ static int check_process(struct check *c)
 int dp_cmd_verify(int argc, char **argv)
 {
 	struct cmd_words w = {.most = 0};
+	struct dp_line line = {0};
+	struct dp_json json = {.line = &line};
 	struct check c = {0};
 	int status;
 
@@ -244,6 +293,7 @@ int dp_cmd_verify(int argc, char **argv)
 		return status;
 	c.pid = w.pid;
 	c.quiet = dp_cmd_has(&w, OPT_QUIET);
+	c.json = dp_cmd_has(&w, OPT_JSON) && !c.quiet ? &json : NULL;
 	if (!c.pid)
 		return dp_ui_fail(E_CMD_MISSING, NULL, "no process: give one with -p");
 	return check_process(&c);

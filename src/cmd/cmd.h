@@ -38,8 +38,8 @@ int dp_cmd_verify(int argc, char **argv);
 int dp_cmd_doctor(int argc, char **argv);
 int dp_cmd_explain(int argc, char **argv);
 int dp_cmd_list(int argc, char **argv);
-int dp_cmd_list_processes(void); /* list-all.c */
-bool dp_cmd_lives(pid_t owner);  /* clean.c: the dprobes of that id runs, whosever it is */
+int dp_cmd_list_processes(bool json); /* list-all.c */
+bool dp_cmd_lives(pid_t owner);       /* clean.c: the dprobes of that id runs, whosever it is */
 int dp_cmd_clean(int argc, char **argv);
 int dp_cmd_load(int argc, char **argv);
 int dp_cmd_unload(int argc, char **argv);
@@ -85,6 +85,13 @@ int dp_cmd_source_vars(int argc, char **argv);
 /* The outcome that a probe at this link-time address would get; err tells why it is not a jump. */
 enum dp_outcome dp_cmd_judge(struct dp_module *mod, u64 addr, struct dp_error *err);
 const char *dp_cmd_outcome_style(enum dp_outcome o);
+
+/* Members of an object: an address, as a text since it may be beyond what readers of JSON keep of a number; an outcome,
+ * and why it is no jump. */
+void dp_cmd_json_address(struct dp_json *j, const char *key, u64 addr);
+/* "owner", null where it is no dprobes, and whether that one is "running" (list-all.c). */
+void dp_cmd_json_owner(struct dp_json *j, pid_t owner);
+void dp_cmd_json_outcome(struct dp_json *j, enum dp_outcome o, enum dp_code why, const char *reason);
 
 /* How many of what there were of each outcome; the heading of a list of functions. */
 struct cmd_outcomes {
@@ -174,14 +181,31 @@ const char *dp_ui_clean(const char *s);
 /* The same for a whole text of lines. */
 void dp_ui_put_text(FILE *f, const char *s);
 
-/* Ends the line of JSON and writes it to standard output. */
+/* Ends the line of JSON, writes it and frees it; the first one to standard output. */
 void dp_ui_json_end(struct dp_json *j);
+void dp_ui_json_write(struct dp_json *j, FILE *to);
 
 void dp_ui_note(const char *fmt, ...) DP_PRINTF(1, 2);
+/* Where others write remarks, a line each: standard error, or what makes messages of them. */
+FILE *dp_ui_notes(void);
 /* A program that was started for a trace has ended, with this status of waitpid(): told where it was not 0. */
 void dp_ui_tell_ended(const char *name, int status);
 /* A trace that went well ends as that program did, with 128 more than a signal's number. */
 int dp_ui_status_of(int status);
+
+/* ---- messages for programs (ui-json.c) ---- */
+
+/* Takes DPROBES_MESSAGES from the environment, once. Returns the exit status. */
+int dp_ui_messages_begin(void);
+bool dp_ui_messages_json(void); /* all messages are to be JSON */
+
+/* {"WHAT":...}: its value is written between the two. */
+void dp_ui_message_open(struct dp_json *j, const char *what);
+void dp_ui_message_close(struct dp_json *j);
+void dp_ui_message_error(const struct dp_error *err, const char *hint, const char *text);
+void dp_ui_message_note(const char *text, size_t n);
+/* The probes are in place; people are not told. */
+void dp_ui_ready(void);
 
 /* A line that is overwritten while something takes long; shown on a terminal only. */
 void dp_ui_progress(const char *what, unsigned long long done, unsigned long long total);

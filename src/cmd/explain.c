@@ -38,12 +38,29 @@ static void print_code(const struct dp_error_info *info)
 	}
 }
 
-static void list_codes(void)
+static void json_code(const struct dp_error_info *info)
+{
+	struct dp_line line = {0};
+	struct dp_json j = {.line = &line};
+
+	dp_json_open(&j, '{');
+	dp_json_put_string(&j, "code", info->name);
+	dp_json_put_string(&j, "message", info->sentence);
+	dp_json_put_string(&j, "explanation", info->explanation);
+	dp_json_put_string(&j, "hint", info->hint);
+	dp_json_close(&j, '}');
+	dp_ui_json_end(&j);
+}
+
+static void list_codes(bool json)
 {
 	for (int i = 1; i < DP_NCODES; i++) {
 		const struct dp_error_info *info = dp_error_info((enum dp_code)i);
 
-		printf("%-20s %s\n", info->name, info->sentence);
+		if (json)
+			json_code(info);
+		else
+			printf("%-20s %s\n", info->name, info->sentence);
 	}
 }
 
@@ -74,33 +91,59 @@ static int unknown_code(const char *code)
 	return dp_ui_fail(E_CMD_CODE, hint[0] ? hint : NULL, "%s", code);
 }
 
-struct explained {
-	int n, status;
+struct asked {
+	const char **v;
+	int n;
+	bool json;
 };
 
-static int explain(void *arg, int id, const char *code)
+static int take(void *arg, int id, const char *value)
 {
-	struct explained *e = arg;
+	struct asked *a = arg;
+
+	if (id == OPT_JSON)
+		a->json = true;
+	else
+		a->v[a->n++] = value;
+	return CMD_OK;
+}
+
+static int explain(const char *code, bool json)
+{
 	enum dp_code known = dp_error_by_name(code);
 
-	if (e->n++)
-		putchar('\n');
 	if (dp_cmd_kernel_word(code))
-		e->status = dp_cmd_explain_kernel(code);
-	else if (known != DP_OK)
-		print_code(dp_error_info(known));
-	else
-		e->status = unknown_code(code);
+		return dp_cmd_explain_kernel(code, json);
+	if (known == DP_OK)
+		return unknown_code(code);
+	(json ? json_code : print_code)(dp_error_info(known));
 	return CMD_OK;
+}
+
+static int explain_all(const struct asked *a)
+{
+	int r = CMD_OK, status;
+
+	if (!a->n)
+		list_codes(a->json);
+	for (int i = 0; i < a->n; i++) {
+		if (i && !a->json)
+			putchar('\n');
+		status = explain(a->v[i], a->json);
+		r = status ? status : r;
+	}
+	return r;
 }
 
 int dp_cmd_explain(int argc, char **argv)
 {
-	struct explained e = {.status = CMD_OK};
+	struct asked a = {.v = calloc((size_t)argc, sizeof(*a.v))};
 	bool done = false;
-	int r = dp_cmd_options(VERB_EXPLAIN, argc, argv, explain, &e, NULL, &done);
+	int r = a.v ? dp_cmd_options(VERB_EXPLAIN, argc, argv, take, &a, NULL, &done)
+		    : dp_ui_fail(E_FILE_MEMORY, NULL, "options");
 
-	if (!r && !done && !e.n)
-		list_codes();
-	return r ? r : e.status;
+	if (!r && !done)
+		r = explain_all(&a);
+	free(a.v);
+	return r;
 }

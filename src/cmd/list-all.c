@@ -115,6 +115,35 @@ static int by_pid(const void *a, const void *b)
 	return x->pid != y->pid ? (x->pid > y->pid) - (x->pid < y->pid) : (x->owner > y->owner) - (x->owner < y->owner);
 }
 
+void dp_cmd_json_owner(struct dp_json *j, pid_t owner)
+{
+	dp_json_key(j, "owner");
+	owner > 0 ? dp_json_signed(j, owner) : dp_json_null(j);
+	dp_json_put_bool(j, "running", dp_cmd_lives(owner));
+}
+
+static void json_row(const struct owned *r)
+{
+	double age = r->owner && dp_cmd_lives(r->owner) ? age_of(r->owner) : -1;
+	char name[16] = "", command[COMMAND_MAX] = "";
+	struct dp_line line = {0};
+	struct dp_json j = {.line = &line};
+
+	dp_task_comm((u32)r->pid, name);
+	if (age >= 0)
+		put_command(r->owner, command, sizeof(command));
+	dp_json_open(&j, '{');
+	dp_json_put_unsigned(&j, "pid", (u64)r->pid);
+	dp_json_put_string(&j, "name", name);
+	dp_json_put_unsigned(&j, "probes", r->probes);
+	dp_cmd_json_owner(&j, r->owner);
+	dp_json_key(&j, "age");
+	age >= 0 ? dp_json_seconds(&j, (u64)(age * 1e9)) : dp_json_null(&j);
+	dp_json_put_string(&j, "command", command);
+	dp_json_close(&j, '}');
+	dp_ui_json_end(&j);
+}
+
 static void print(const struct owned *r)
 {
 	char name[16] = "", who[32] = "dprobes", age[16] = "-", command[COMMAND_MAX] = "";
@@ -131,7 +160,7 @@ static void print(const struct owned *r)
 	printf("  %s\n", dp_ui_clean(command));
 }
 
-int dp_cmd_list_processes(void)
+int dp_cmd_list_processes(bool json)
 {
 	struct overview o = {0};
 	struct dirent *e;
@@ -145,10 +174,10 @@ int dp_cmd_list_processes(void)
 			fits = look(&o, (pid_t)atol(e->d_name));
 	closedir(dir);
 	qsort(o.v, o.n, sizeof(*o.v), by_pid);
-	if (o.n)
+	if (o.n && !json)
 		printf("%7s  %-15s  %6s  %-16s  %7s  %s\n", "PROCESS", "NAME", "PROBES", "DPROBES", "AGE", "COMMAND");
 	for (size_t i = 0; i < o.n; i++)
-		print(&o.v[i]);
+		(json ? json_row : print)(&o.v[i]);
 	if (!o.n)
 		dp_ui_note("no process has probes that a dprobes has set");
 	if (o.closed && geteuid())

@@ -45,7 +45,7 @@ static bool read_object(const char *path, struct dp_rpn_unit *u, bool *is_object
 static bool compile(const struct probes_args *a, struct dp_rpn_unit *u)
 {
 	struct dpcc_options opt = {
-	    .defines = a->defines, .ndefines = a->ndefines, .module = a->sym, .notes = stderr, .text = a->text};
+	    .defines = a->defines, .ndefines = a->ndefines, .module = a->sym, .notes = dp_ui_notes(), .text = a->text};
 	struct dp_error err = {0};
 	struct dpcc_result res;
 	int r;

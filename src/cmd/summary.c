@@ -31,10 +31,14 @@ static int by_hits(const void *a, const void *b)
 
 static const struct {
 	enum dp_count count;
-	const char *head;
+	const char *head, *key; /* in text, in JSON */
 } columns[] = {
-    {DP_COUNT_RECORDED, "RECORDED"}, {DP_COUNT_FILTERED, "FILTERED"}, {DP_COUNT_PASSED, "PASSED"},
-    {DP_COUNT_MISSED, "MISSED"},     {DP_COUNT_LOST, "LOST"},         {DP_COUNT_FAULTS, "FAULTS"},
+    {DP_COUNT_RECORDED, "RECORDED", "recorded"},
+    {DP_COUNT_FILTERED, "FILTERED", "filtered"},
+    {DP_COUNT_PASSED, "PASSED", "passed"},
+    {DP_COUNT_MISSED, "MISSED", "missed"},
+    {DP_COUNT_LOST, "LOST", "lost"},
+    {DP_COUNT_FAULTS, "FAULTS", "faults"},
 };
 
 static void put_row(struct dp_line *l, FILE *to, const struct dp_trace_row *row, int width)
@@ -70,6 +74,43 @@ static void put_head(struct dp_line *l, FILE *to, int width)
 	dp_line_char(l, '\n');
 }
 
+/* ---- for programs ---- */
+
+static void json_row(struct dp_json *j, const struct dp_trace_row *row)
+{
+	dp_json_open(j, '{');
+	dp_json_put_string(j, "probe", row->name);
+	dp_json_put_string(j, "via", row->via);
+	dp_json_put_unsigned(j, "hits", row->hits);
+	for (size_t i = 0; i < DP_ARRAY_SIZE(columns); i++)
+		dp_json_put_unsigned(j, columns[i].key, row->counts.v[columns[i].count]);
+	dp_json_put_unsigned(j, "cost_ns", (u64)DP_MAX(row->cost_ns, 0.0));
+	dp_json_close(j, '}');
+}
+
+/* All of them, those that were never hit as well. */
+static void tell_rows(const struct dp_trace_row *rows, u32 n, const struct dp_trace_row *total, double lasted)
+{
+	struct dp_line line = {0};
+	struct dp_json j = {.line = &line};
+
+	dp_ui_message_open(&j, "summary");
+	dp_json_open(&j, '{');
+	dp_json_key(&j, "probes");
+	dp_json_open(&j, '[');
+	for (u32 i = 0; i < n; i++)
+		json_row(&j, &rows[i]);
+	dp_json_close(&j, ']');
+	dp_json_key(&j, "total");
+	json_row(&j, total);
+	dp_json_key(&j, "seconds");
+	dp_json_seconds(&j, (u64)(DP_MAX(lasted, 0.0) * 1e9));
+	dp_json_close(&j, '}');
+	dp_ui_message_close(&j);
+}
+
+/* ---- for people ---- */
+
 void dp_summary_rows(FILE *to, struct dp_trace_row *rows, u32 n, const struct dp_trace_row *total, double lasted)
 {
 	u32 quiet = 0, shown = n;
@@ -77,6 +118,10 @@ void dp_summary_rows(FILE *to, struct dp_trace_row *rows, u32 n, const struct dp
 	int width = 12;
 	double percent;
 
+	if (to == stderr && dp_ui_messages_json()) {
+		tell_rows(rows, n, total, lasted);
+		return;
+	}
 	if (n > SHOWN) {
 		qsort(rows, n, sizeof(*rows), by_hits);
 		shown = SHOWN;

@@ -527,7 +527,7 @@ static bool compile(struct line_program *p, const struct event_lines *e, const s
 				   .module = p->file[0] ? p->file : NULL,
 				   .all_places = t->allow_trap,
 				   .takes_copies = true,
-				   .notes = t->quiet ? NULL : stderr};
+				   .notes = t->quiet ? NULL : dp_ui_notes()};
 	struct dp_error err = {0};
 	struct dpcc_result res;
 	u32 wrong;

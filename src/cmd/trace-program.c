@@ -233,7 +233,7 @@ static int insert_unit(struct program *p, const struct dp_rpn_unit *u, u32 flags
 		dp_ui_error(&err, NULL);
 	else
 		status = ask(p, DP_RUN_INSERT, dp_run_with_format(flags, p->t.format), u->name, bytes, size,
-			     p->t.quiet || p->t.command || (p->lines && !p->t.select.file) ? NULL : stderr);
+			     p->t.quiet || p->t.command || (p->lines && !p->t.select.file) ? NULL : dp_ui_notes());
 	p->args.pid = pid;
 	free(bytes);
 	return status;
@@ -266,14 +266,17 @@ static bool has_aggregates(const struct program *p)
 	return false;
 }
 
+/* Programs get them where they get the events; else standard output is not only the command's. */
 static void show_aggregates(struct program *p)
 {
+	FILE *to = p->t.out_path && dp_ui_messages_json() ? p->t.run.out.f : stdout;
+
 	if (p->interval && p->t.format == DP_FORMAT_TEXT)
 		dp_ui_time_line();
 	if (p->lines && !has_aggregates(p))
 		return;
-	ask(p, DP_RUN_VARS, dp_run_with_format(DP_RUN_AGGREGATES, p->t.format), "", NULL, 0, stdout);
-	fflush(stdout);
+	ask(p, DP_RUN_VARS, dp_run_with_format(DP_RUN_AGGREGATES, p->t.format), "", NULL, 0, to);
+	fflush(to);
 }
 
 static bool read_byte(int fd)
@@ -455,8 +458,10 @@ static int run(struct program *p)
 	p->begin = dp_now_ns();
 	if (p->t.command)
 		status = release_command(p);
-	if (!status)
+	if (!status) {
+		dp_ui_ready();
 		status = follow(p);
+	}
 	dp_run_catch(p->run); /* there may be more to tell */
 	tell_let_go(p);
 	if (!tell_refused(p) && !status)

@@ -80,6 +80,10 @@ void dp_ui_error(const struct dp_error *err, const char *text)
 	const char *hint = err->hint[0] ? err->hint : info->hint;
 
 	dp_ui_progress_end();
+	if (dp_ui_messages_json()) {
+		dp_ui_message_error(err, hint, text);
+		return;
+	}
 	fprintf(stderr, "dprobes: %s%s%s: %s%s%s\n", dp_ui_style(stderr, UI_RED), info->name,
 		dp_ui_style(stderr, UI_PLAIN), info->sentence, err->detail[0] ? ": " : "", dp_ui_clean(err->detail));
 	if (text && err->column >= 0)
@@ -126,22 +130,26 @@ void dp_ui_note(const char *fmt, ...)
 	int n;
 
 	dp_ui_progress_end();
-	fprintf(stderr, "%snote:%s ", dp_ui_style(stderr, UI_CYAN), dp_ui_style(stderr, UI_PLAIN));
 	va_start(ap, fmt);
 	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
-	if (n >= 0) {
+	if (n < 0)
+		return;
+	if (dp_ui_messages_json()) {
+		dp_ui_message_note(text, (size_t)n);
+	} else {
+		fprintf(stderr, "%snote:%s ", dp_ui_style(stderr, UI_CYAN), dp_ui_style(stderr, UI_PLAIN));
 		dp_ui_put_text(stderr, text);
-		free(text);
+		fputc('\n', stderr);
 	}
-	fputc('\n', stderr);
+	free(text);
 }
 
 static bool progress_shown;
 
 void dp_ui_progress(const char *what, unsigned long long done, unsigned long long total)
 {
-	if (!dp_ui_color(stderr))
+	if (dp_ui_messages_json() || !dp_ui_color(stderr))
 		return;
 	fprintf(stderr, "\r\033[K%s", dp_ui_clean(what));
 	if (total)
@@ -216,14 +224,19 @@ void dp_ui_time_line(void)
 	printf("%s---- %s%s\n", dp_ui_style(stdout, UI_DIM), text, dp_ui_style(stdout, UI_PLAIN));
 }
 
-void dp_ui_json_end(struct dp_json *j)
+void dp_ui_json_write(struct dp_json *j, FILE *to)
 {
 	dp_json_end(j);
-	if (j->line->broken)
+	if (!j->line->broken)
+		fwrite(j->line->text, 1, j->line->n, to);
+	else if (to == stdout)
 		dp_ui_fail(E_FILE_MEMORY, NULL, "output");
-	else
-		fwrite(j->line->text, 1, j->line->n, stdout);
 	dp_line_free(j->line);
+}
+
+void dp_ui_json_end(struct dp_json *j)
+{
+	dp_ui_json_write(j, stdout);
 }
 
 int dp_ui_status_of(int status)

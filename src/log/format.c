@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@ struct task {
 	u32 tid;
 	u32 source; /* see dp_formatter_source() */
 	u32 ours;   /* the same thread's id as we know it, 0: not looked up */
+	u32 pid;    /* its process; 0: not known */
 	bool known;
 	char comm[16];
 	u64 looked_ns; /* when it was last looked up */
@@ -29,7 +31,7 @@ struct dp_formatter {
 	struct dp_format_env env;
 	struct dp_line line;
 	struct task *tasks; /* by the low bits of the id */
-	u32 source;
+	u32 source, pid;
 	char comm[16]; /* of those whose name nobody has seen; empty: not known */
 	union dp_sink_room sink;
 };
@@ -117,6 +119,24 @@ bool dp_task_comm(u32 tid, char buf[16])
 	return true;
 }
 
+/* The process of a thread; 0: it is gone. */
+static u32 process_of(u32 tid)
+{
+	char path[40], text[512], *line;
+	ssize_t n;
+	int fd;
+
+	dp_format(path, sizeof(path), "/proc/%u/status", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[DP_MAX(n, (ssize_t)0)] = '\0';
+	line = strstr(text, "\nTgid:"); /* a line's end in the name in front of it is shown as \n */
+	return line ? (u32)strtoul(line + 6, NULL, 10) : 0;
+}
+
 static struct task *task_slot(struct dp_formatter *f, u32 tid)
 {
 	struct task *t = &f->tasks[tid % TASKS];
@@ -129,28 +149,44 @@ static struct task *task_slot(struct dp_formatter *f, u32 tid)
 	return t;
 }
 
+/* Whether it is time to ask for what is known of a thread. */
+static bool look_again(struct task *t, u64 ns)
+{
+	if (t->looked_ns && ns - t->looked_ns <= LOOK_AGAIN_NS)
+		return false;
+	t->looked_ns = ns ? ns : 1;
+	return true;
+}
+
+static void look_for_process(struct dp_formatter *f, struct task *t, u32 ours)
+{
+	u32 pid = f->env.recorded ? 0 : process_of(ours);
+
+	t->pid = pid ? pid : t->pid;
+}
+
 static const char *task_name(struct dp_formatter *f, const struct dp_record *rec, u64 ns)
 {
 	u32 tid = rec->tid, ours = tid;
 	struct task *t = task_slot(f, tid);
 	const char *told = dp_view_comm(rec);
+	bool look = look_again(t, ns);
 	char comm[16];
 
 	if (told) {
 		memcpy(t->comm, told, sizeof(t->comm));
 		t->comm[sizeof(t->comm) - 1] = '\0';
+		if (look)
+			look_for_process(f, t, tid);
 		return t->comm;
 	}
-	if (!t->looked_ns || ns - t->looked_ns > LOOK_AGAIN_NS) {
-		t->looked_ns = ns ? ns : 1;
-		/* The name of a thread that has ended stays, though it can no longer be looked up.
-		 */
-		if (f->env.comm ? f->env.comm(f->env.comm_arg, &ours, comm) : dp_task_comm(tid, comm)) {
-			comm[15] = '\0';
-			memcpy(t->comm, comm, sizeof(comm));
-			t->ours = ours;
-			t->known = true;
-		}
+	/* The name of a thread that has ended stays, though it can no longer be looked up. */
+	if (look && (f->env.comm ? f->env.comm(f->env.comm_arg, &ours, comm) : dp_task_comm(tid, comm))) {
+		comm[15] = '\0';
+		memcpy(t->comm, comm, sizeof(comm));
+		t->ours = ours;
+		t->known = true;
+		look_for_process(f, t, ours);
 	}
 	return t->known ? t->comm : f->comm[0] ? f->comm : "<...>";
 }
@@ -162,9 +198,17 @@ static u32 task_id(struct dp_formatter *f, u32 tid)
 	return t->ours ? t->ours : tid;
 }
 
-void dp_formatter_source(struct dp_formatter *f, u32 source, const char *comm)
+static u32 task_process(struct dp_formatter *f, u32 tid)
+{
+	struct task *t = task_slot(f, tid);
+
+	return t->pid ? t->pid : f->pid;
+}
+
+void dp_formatter_source(struct dp_formatter *f, u32 source, u32 pid, const char *comm)
 {
 	f->source = source;
+	f->pid = pid;
 	dp_format(f->comm, sizeof(f->comm), "%s", comm);
 }
 
@@ -193,6 +237,7 @@ void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u6
 	r.event = ev;
 	r.task = task_name(f, rec, ns);
 	r.tid = task_id(f, rec->tid); /* after the name */
+	r.pid = task_process(f, rec->tid);
 	dp_view_init(&r.view, rec, ev->layout);
 	dp_line_reset(&f->line);
 	dp_walk_event(&f->sink.s, &r);

@@ -64,6 +64,7 @@ struct dp_format_env {
 	bool (*comm)(void *arg, u32 *tid, char buf[16]);
 	void *arg;      /* for dp_symbolize */
 	void *comm_arg; /* for comm */
+	bool recorded;  /* /proc knows nothing of these threads */
 	bool color;
 	u32 pid;                                  /* of the traced process; 0: none */
 	const char *path;                         /* of formats that are a directory; NULL: none was named */
@@ -97,9 +98,9 @@ bool dp_task_comm(u32 tid, char comm[16]);
 
 /*
  * The records that follow come from this process: ids of threads are its own. comm: its name, for threads that have
- * ended before anybody looked; "": not known.
+ * ended before anybody looked; "": not known. pid: its id, for the same; 0: not known.
  */
-void dp_formatter_source(struct dp_formatter *f, u32 source, const char *comm);
+void dp_formatter_source(struct dp_formatter *f, u32 source, u32 pid, const char *comm);
 
 /* There are more events now, the first ones unchanged. */
 void dp_formatter_events(struct dp_formatter *f, const struct dp_event_info *events, u32 n);

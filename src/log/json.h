@@ -55,4 +55,17 @@ static inline void dp_json_put_string(struct dp_json *j, const char *key, const 
 	dp_json_string(j, v);
 }
 
+/* v NULL: null. */
+static inline void dp_json_put_string_or_null(struct dp_json *j, const char *key, const char *v)
+{
+	dp_json_key(j, key);
+	v ? dp_json_string(j, v) : dp_json_null(j);
+}
+
+static inline void dp_json_put_bool(struct dp_json *j, const char *key, bool v)
+{
+	dp_json_key(j, key);
+	dp_json_bool(j, v);
+}
+
 #endif

@@ -293,6 +293,7 @@ static void log_event(union dp_sink_room *room, struct dp_sink_record *r)
 	room->s.env = &env;
 	r->event = &info;
 	r->ns = c->ns;
+	r->pid = r->head->pid;
 	r->view.layout = &nothing;
 	room->s.ops->begin(&room->s, r);
 	dp_walk_described(&room->s, c, r->data, r->size);

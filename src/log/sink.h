@@ -22,6 +22,7 @@ struct dp_sink_record {
 	const struct dp_record *rec;
 	const char *task; /* NULL: not known */
 	u32 tid;          /* as we know it */
+	u32 pid;          /* of an event: the process; 0: not known */
 	u64 ns;           /* of an event: CLOCK_MONOTONIC */
 	u32 source;       /* of an event: see dp_formatter_source() */
 

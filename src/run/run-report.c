@@ -32,7 +32,7 @@ static bool show(void *arg, u32 source, const struct dp_record *rec)
 	if (s->source != source) {
 		s->source = source;
 		dp_recording_process(r->from, source, &p);
-		dp_formatter_source(s->formatter, source, p.comm);
+		dp_formatter_source(s->formatter, source, p.pid == ~0u ? 0 : p.pid, p.comm);
 	}
 	dp_formatter_record(s->formatter, rec, rec->tsc);
 	dp_output_line_done(&r->out);
@@ -64,6 +64,7 @@ static int begin(struct showing *s, struct dp_error *err)
 	    .symbolize = symbolize,
 	    .arg = s,
 	    .comm = name_thread,
+	    .recorded = true,
 	    .comm_arg = s,
 	    .color = r->color,
 	    .pid = p.pid,

@@ -101,7 +101,7 @@ static void show(struct dp_trace *t, u32 member, bool ends, const struct dp_reco
 		return;
 	if (t->now != t->v[member]) {
 		t->now = t->v[member];
-		dp_formatter_source(t->formatter, member, t->now->comm);
+		dp_formatter_source(t->formatter, member, (u32)dp_tracee_pid(&t->now->tracee), t->now->comm);
 	}
 	if (!t->looked)
 		tell_lost(t);

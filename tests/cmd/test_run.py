@@ -36,7 +36,7 @@ def lists():
     names = [line.split()[0] for line in lines]
     assert names == sorted(names) and "offcpu" in names, names
     assert len({len(line) - len(line.split(None, 1)[1]) for line in lines}) == 1, lines
-    fails("E-CMD-MISSING", "--json", text="dprobes run")
+    fails("E-CMD-MISSING", "--json", "--duration", "1", text="dprobes run")
     fails("E-CMD-MISSING", "offcpu", text="no process to probe")
     fails("E-CMD-OPTION", "offcpu", "-e", "p malloc")
 

@@ -113,7 +113,7 @@ static void make_record(struct dp_formatter *f, u64 i)
 	r.head.len = (u16)(sizeof(r.head) + (events[r.head.event].layout->nfields ? 72 : 0));
 	memcpy(r.words, words, sizeof(words));
 	sample_sum += sum_of(&r.head);
-	dp_formatter_source(f, (u32)below(2), "main");
+	dp_formatter_source(f, (u32)below(2), 7, "main");
 	if (!below(40))
 		dp_formatter_lost(f, 3);
 	dp_formatter_record(f, &r.head, 1000 * i);
@@ -178,7 +178,7 @@ static bool show(void *arg, u32 source, const struct dp_record *rec)
 	s->source = source;
 	s->sum += sum_of(rec);
 	s->n++;
-	dp_formatter_source(s->f, source, "main");
+	dp_formatter_source(s->f, source, 7, "main");
 	dp_formatter_record(s->f, rec, rec->tsc);
 	return true;
 }

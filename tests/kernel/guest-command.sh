@@ -56,7 +56,8 @@ trace_kernel() {
 	cat /proc/version >/dev/null
 	finish
 	off='+0x[0-9a-f]*'
-	head='^{"ts":[0-9]*\.[0-9]*,"task":"cat","tid":[0-9]*,"cpu":[01],"event":"o","group":"dprobes",'
+	head='^{"ts":[0-9]*\.[0-9]*,"task":"cat",\("pid":[0-9]*,\)\?"tid":[0-9]*,"cpu":[01],'
+	head="$head"'"event":"o","group":"dprobes",'
 	args='"symbol":"do_sys_openat2","offset":0,"return":false,"args":{"name":"/proc/version","mode":0,'
 	chain="\"bt\":\\[\"do_sys_openat2+0x[05]\",\"__x64_sys_openat$off\",\"do_syscall_64$off\","
 	grep -q "$head$args$chain\"entry_SYSCALL_64_after_hwframe$off\"\\]}}\$" /tmp/out

@@ -114,7 +114,7 @@ static char *render_as(enum dp_format format, u64 ns, const char *comm, bool col
 		record.rec.len = sizeof(record);
 	assert_int_equal(dp_formatter_new(&f, format, out, &env), 0);
 	if (comm)
-		dp_formatter_source(f, 0, comm);
+		dp_formatter_source(f, 0, 2000, comm);
 	dp_formatter_record(f, &record.rec, ns);
 	dp_formatter_free(f);
 	fclose(out);
@@ -226,7 +226,7 @@ static void strings_are_escaped(void **state)
 	       "empty=\"\" "
 	       "cut=\"abcd\"\n",
 	       TEXT("a"));
-	expect("{\"ts\":262.389131123,\"task\":\"a\",\"tid\":2376,\"cpu\":1,\"event\":\"t\",\"group\":"
+	expect("{\"ts\":262.389131123,\"task\":\"a\",\"pid\":2000,\"tid\":2376,\"cpu\":1,\"event\":\"t\",\"group\":"
 	       "\"dprobes\",\"symbol\":\"f\",\"offset\":0,\"return\":false,\"args\":{\"s\":"
 	       "\"a\\\"b\\\\\\n\\t\\r\\u001b[1m\\u0080\xc3\xa9 "
 	       "\\u009b\xe2\x80\xae'\\u00017\",\"empty\":\"\","
@@ -247,7 +247,7 @@ static void arrays_are_in_braces(void **state)
 	put_text(at, "x", 2);
 	put_text(at + 4, "y\"", 3);
 	expect("               a-2376  [001]   262.389131: t: @f+0 v={1,2,3} w={\"x\",\"y\\\"\"}\n", TEXT("a"));
-	expect("{\"ts\":262.389131123,\"task\":\"a\",\"tid\":2376,\"cpu\":1,\"event\":\"t\",\"group\":"
+	expect("{\"ts\":262.389131123,\"task\":\"a\",\"pid\":2000,\"tid\":2376,\"cpu\":1,\"event\":\"t\",\"group\":"
 	       "\"dprobes\",\"symbol\":\"f\",\"offset\":0,\"return\":false,\"args\":{\"v\":[1,2,3],"
 	       "\"w\":[\"x\",\"y\\\"\"]}}\n",
 	       JSON("a"));
@@ -261,7 +261,7 @@ static void faults_are_told(void **state)
 	number("b", DP_FIELD_U64, 8, 0);
 	field("s", DP_FIELD_STRING, 4, 0);
 	expect("               a-2376  [001]   262.389131: t: @f+0 a=1 b=(fault) s=(fault)\n", TEXT("a"));
-	expect("{\"ts\":262.389131123,\"task\":\"a\",\"tid\":2376,\"cpu\":1,\"event\":\"t\",\"group\":"
+	expect("{\"ts\":262.389131123,\"task\":\"a\",\"pid\":2000,\"tid\":2376,\"cpu\":1,\"event\":\"t\",\"group\":"
 	       "\"dprobes\",\"symbol\":\"f\",\"offset\":0,\"return\":false,\"args\":{\"a\":1,\"b\":"
 	       "null,"
 	       "\"s\":null}}\n",
@@ -448,7 +448,7 @@ static void csv_has_a_column_for_each_name(void **state)
 	record.rec.len = sizeof(record);
 	record.rec.event = 1;
 	assert_int_equal(dp_formatter_new(&f, DP_FORMAT_CSV, out, &env), 0);
-	dp_formatter_source(f, 0, "redis");
+	dp_formatter_source(f, 0, 0, "redis");
 	dp_formatter_head(f);
 	dp_formatter_record(f, &record.rec, 262389131123);
 	record.rec.event = 0;

@@ -11,6 +11,13 @@
 
 #include "lang/rpn/rpn.h"
 
+/* A variable that is known at a place (dpcc_options.vars_at). */
+struct dpcc_var {
+	const char *name, *type; /* type NULL: not known */
+	const char *where;       /* where it is; NULL: it cannot be read, and */
+	const char *why, *hint;  /* why not */
+};
+
 struct dpcc_options {
 	const struct dp_rpn_define *defines;
 	u32 ndefines;
@@ -26,8 +33,12 @@ struct dpcc_options {
 	 * NULL */
 	const char *vars_at;
 	enum dp_rpn_modtype vars_of; /* which kind of module that is */
-	FILE *notes;                 /* remarks, one a line; NULL: none */
-	bool takes_copies;           /* the caller looks at dpcc_result.copies */
+	/* Take the place, and then each variable, in the place of a text; file NULL: not known. May be NULL. */
+	void (*take_place)(void *arg, const char *place, const char *file, u32 line);
+	void (*take_var)(void *arg, const struct dpcc_var *v);
+	void *take_arg;
+	FILE *notes;       /* remarks, one a line; NULL: none */
+	bool takes_copies; /* the caller looks at dpcc_result.copies */
 };
 
 struct dpcc_copy { /* the program of a probe in text is wanted at another place of the file as well */

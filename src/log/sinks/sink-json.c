@@ -2,8 +2,8 @@
 /*
  * Records as JSON, one object a line:
  *
- *   {"ts":262.389131000,"task":"redis-server","tid":2376,"cpu":1,"event":"conn","group":"dprobes",
- *    "symbol":"acceptTcpHandler","offset":0,"return":false,"args":{"fd":6}}
+ *   {"ts":262.389131000,"task":"redis-server","pid":2376,"tid":2376,"cpu":1,"event":"conn",
+ *    "group":"dprobes","symbol":"acceptTcpHandler","offset":0,"return":false,"args":{"fd":6}}
  */
 #include <stdio.h>
 
@@ -40,8 +40,7 @@ static void shortened(struct dp_json *j, const struct dp_sink_record *r)
 {
 	if (!(r->rec->flags & DP_REC_TRUNCATED))
 		return;
-	dp_json_key(j, "shortened");
-	dp_json_bool(j, true);
+	dp_json_put_bool(j, "shortened", true);
 }
 
 static void begin_event(struct dp_sink *s, const struct dp_sink_record *r)
@@ -53,14 +52,15 @@ static void begin_event(struct dp_sink *s, const struct dp_sink_record *r)
 	dp_json_key(j, "ts");
 	dp_json_seconds(j, r->ns);
 	dp_json_put_string(j, "task", r->task);
+	if (r->pid)
+		dp_json_put_unsigned(j, "pid", r->pid);
 	dp_json_put_unsigned(j, "tid", r->tid);
 	dp_json_put_unsigned(j, "cpu", r->rec->cpu);
 	dp_json_put_string(j, "event", ev->name && ev->name[0] ? ev->name : ev->symbol);
 	dp_json_put_string(j, "group", ev->group ? ev->group : "");
 	dp_json_put_string(j, "symbol", ev->symbol);
 	dp_json_put_unsigned(j, "offset", ev->offset);
-	dp_json_key(j, "return");
-	dp_json_bool(j, ev->is_return);
+	dp_json_put_bool(j, "return", ev->is_return);
 	if (dp_view_ret_addr(&r->view, &addr)) {
 		dp_json_key(j, "caller");
 		put_symbol(s, addr, true);
@@ -109,8 +109,7 @@ static void end(struct dp_sink *s, const struct dp_sink_record *r)
 	if (s->program && !(r->rec->flags & DP_REC_TRACE) && dp_core_text(r->head, text, sizeof(text)))
 		dp_json_put_string(j, "core", text);
 	if (s->program && r->rec->flags & DP_REC_STOP) {
-		dp_json_key(j, "stopped");
-		dp_json_bool(j, true);
+		dp_json_put_bool(j, "stopped", true);
 	}
 	dp_json_close(j, '}');
 	dp_json_end(j);
@@ -173,11 +172,12 @@ void dp_json_group_end(struct dp_sink *s, enum dp_sink_group what)
 	dp_json_close(json(s), what == DP_GROUP_STRUCT ? '}' : ']');
 }
 
-static void missing(struct dp_json *j, const struct dp_sink_value *v)
+/* Members of an event's args are arguments, and nothing else. */
+static void missing(struct dp_sink *s, const struct dp_sink_value *v)
 {
-	dp_json_null(j);
-	if (v->missing == DP_MISSING_FAULT_AT)
-		dp_json_put_unsigned(j, "fault", v->bits);
+	dp_json_null(json(s));
+	if (v->missing == DP_MISSING_FAULT_AT && s->program)
+		dp_json_put_unsigned(json(s), "fault", v->bits);
 }
 
 void dp_json_value(struct dp_sink *s, const struct dp_sink_value *v)
@@ -217,7 +217,7 @@ void dp_json_value(struct dp_sink *s, const struct dp_sink_value *v)
 		dp_json_hex(j, v->text, v->len);
 		break;
 	case DP_SINK_MISSING:
-		missing(j, v);
+		missing(s, v);
 		break;
 	}
 }
@@ -327,6 +327,7 @@ static void agg_entries(struct dp_json *j, const struct dp_agg_table *t)
 		dp_json_close(j, '}');
 	}
 	dp_json_close(j, ']');
+	dp_json_put_unsigned(j, "left_out", t->left_out);
 	dp_json_put_unsigned(j, "no_room", t->no_room);
 }
 
@@ -339,8 +340,7 @@ static void aggregate(struct dp_sink *s, const struct dp_agg_table *t)
 	dp_json_put_string(j, "kind", dp_agg_kind(t->a));
 	dp_json_put_string(j, "module", t->module);
 	dp_json_put_unsigned(j, "pid", (u64)t->view->pid);
-	dp_json_key(j, "ended");
-	dp_json_bool(j, t->view->ended);
+	dp_json_put_bool(j, "ended", t->view->ended);
 	if (t->a->nparts)
 		agg_entries(j, t);
 	else
