@@ -348,7 +348,7 @@ static const struct cmd_option options[] = {
     {V(LIST), OPT_JSON, 'j', "json", NULL, 0, "one JSON object for each probe, or process"},
     {V(EXPLAIN), OPT_JSON, 'j', "json", NULL, 0, "one JSON object for each code"},
     {V(VERIFY), OPT_JSON, 'j', "json", NULL, 0, "as one JSON object"},
-    {V(VARS_PLACE), OPT_JSON, 'j', "json", NULL, 0, "as one JSON object"},
+    {V(VARS_PLACE), OPT_JSON, 0, "json", NULL, 0, "as one JSON object"},
     {V(COVERAGE), OPT_JSON, 'j', "json", NULL, 0, "one JSON object for each file"},
     {V(DOCTOR), OPT_JSON, 'j', "json", NULL, 0, "as one JSON object"},
     {V(TRACE) | V(RUN), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "events in this format", true},

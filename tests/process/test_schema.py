@@ -92,7 +92,8 @@ def events():
     summary, = (m["summary"] for m in told if "summary" in m)
     assert {"ready": True} in told and summary["total"]["hits"] == len(got) == summary["total"]["recorded"], told
     assert [row["probe"] for row in summary["probes"]] == ["plain", "<-add_order", "may_fail", "nothing"], summary
-    got, told = trace("p add_order $qty $o $o->price $o->color $label *$o if $total > 1e3", "r do_query $retval $duration",
+    got, told = trace("p add_order $qty $o $o->price $o->color $label *$o if $total > 1e3",
+                      "r do_query $retval $duration",
                       "p nothing { log(1); printf(\"%d\\n\", $a); }", "p may_fail { log_str((char *)8); }")
     bad = [e for e in got if e["event"] == "may_fail"][0]["args"]
     assert bad == {"(char *)8": None}, bad
@@ -102,13 +103,13 @@ def events():
 @test
 def tables():
     """tables and values of all kinds, with and without keys; more keys than wanted, or than there is room"""
-    keyed = ["begin { KEYS(8); }", "p add_order count() by $label", "p add_order sum($qty) by $label, $qty top 2", "p nothing avg($a) by $a",
-             "p nothing min($a) by $a", "r do_query max($duration) by $comm", "p nothing { put(seen, $a, $a); }",
-             "p make hist($n) by $n", "p make lhist($n, 0, 1000, 100) by $backtrace[3]",
-             "p make quantiles($n) by $n"]
+    keyed = ["begin { KEYS(8); }", "p add_order count() by $label", "p add_order sum($qty) by $label, $qty top 2",
+             "p nothing avg($a) by $a", "p nothing min($a) by $a", "r do_query max($duration) by $comm",
+             "p nothing { put(seen, $a, $a); }", "p make hist($n) by $n",
+             "p make lhist($n, 0, 1000, 100) by $backtrace[3]", "p make quantiles($n) by $n"]
     single = ["p add_order count()", "p add_order sum($qty)", "p nothing avg($a)", "p nothing min($a)",
-              "r do_query max($duration)", "p nothing { put(seen, $a); }", "p make hist($n)", "p make lhist($n, 200, 600, 100)",
-              "p make quantiles($n)", "p nothing min($a) if $a > 100"]
+              "r do_query max($duration)", "p nothing { put(seen, $a); }", "p make hist($n)",
+              "p make lhist($n, 200, 600, 100)", "p make quantiles($n)", "p nothing min($a) if $a > 100"]
     got = trace(*keyed)[0]
     kinds = {"count", "sum", "avg", "min", "max", "last", "hist", "lhist", "quantiles"}
     assert {o["kind"] for o in got} == kinds and max(o["left_out"] for o in got) > 0, got
