@@ -13,10 +13,11 @@ static="zlib1g-dev liblzma-dev libbz2-dev g++" # besides, for the static dprobes
 demo="redis-server redis-tools python3"
 tests="libcmocka-dev libzydis-dev nginx-light golang-go musl-tools gdb libllvm14 g++ git sqlite3
        openssl binutils procps qemu-system-x86 busybox-static cpio kmod dkms tcl clang-format cppcheck codespell
-       babeltrace2 protobuf-compiler xz-utils systemtap-sdt-dev zsh fish strace postgresql python3-jsonschema"
+       babeltrace2 protobuf-compiler xz-utils systemtap-sdt-dev zsh fish strace postgresql python3-jsonschema
+       mypy"
 optional="rustc chromium nodejs"
 kernel="flex bison bc libssl-dev" # besides, to build a kernel
-packages="debhelper dh-dkms dpkg-dev xz-utils"
+packages="debhelper dh-dkms dh-python dpkg-dev python3 xz-utils"
 services="redis-server nginx postgresql"
 
 case "${1:-build}" in

@@ -143,6 +143,7 @@ static int show(struct report *t, struct dp_error *err)
 	t->r.graph = &t->graph;
 	t->r.color = !t->out_path && dp_ui_color(stdout);
 	dp_cmd_catch_signals();
+	dp_ui_ready();
 	r = dp_report_run(&t->r, err);
 	if (r && err->code == E_OUT_WRITE && dp_output_unwanted(&t->r.out))
 		return 0;

@@ -343,7 +343,7 @@ static int release_command(struct program *p)
 
 static bool is_over(struct program *p)
 {
-	if (dp_cmd_stop || dp_run_is_full(p->run) || dp_run_has_ended(p->run))
+	if (dp_cmd_stop || dp_run_is_full(p->run) || dp_run_has_ended(p->run) || dp_output_is_left(&p->t.run.out))
 		return true;
 	if (p->child > 0 && p->ended < 0 && !waitpid(p->child, &p->ended, WNOHANG))
 		return false;

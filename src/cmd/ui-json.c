@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Messages for programs: with DPROBES_MESSAGES=json each message on standard error is an object on a line
- * (doc/output.md). ui.c and summary.c ask here whether that is wanted. dpcc does not have it.
+ * Messages for programs: with DPROBES_MESSAGES=json each message is an object on a line, on standard error or on a
+ * descriptor of their own (doc/output.md). ui.c and summary.c ask here whether that is wanted. dpcc does not have it.
  */
+#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,22 +13,41 @@
 
 #define WANTED "DPROBES_MESSAGES"
 
-static bool wanted;
+static FILE *to; /* NULL: messages are for people */
+
+/* "json", or "json:N" for a descriptor that programs which we start do not get. NULL: neither. */
+static FILE *stream_of(const char *text)
+{
+	char *end;
+	long n;
+
+	if (!strcmp(text, "json"))
+		return stderr;
+	if (strncmp(text, "json:", 5))
+		return NULL;
+	n = strtol(text + 5, &end, 10);
+	if (end == text + 5 || *end || n <= STDERR_FILENO || n > INT_MAX || fcntl((int)n, F_SETFD, FD_CLOEXEC))
+		return NULL;
+	return fdopen((int)n, "w");
+}
 
 int dp_ui_messages_begin(void)
 {
 	const char *text = getenv(WANTED);
+	int r = CMD_OK;
 
-	if (text && *text && strcmp(text, "json") && strcmp(text, "text"))
-		return dp_ui_fail(E_CMD_VALUE, "use json or text", WANTED " is '%s'", text);
-	wanted = text && !strcmp(text, "json");
+	if (text && *text && strcmp(text, "text")) {
+		to = stream_of(text);
+		if (!to)
+			r = dp_ui_fail(E_CMD_VALUE, "use json, json:DESCRIPTOR or text", WANTED " is '%s'", text);
+	}
 	unsetenv(WANTED); /* programs that we start have messages of their own */
-	return CMD_OK;
+	return r;
 }
 
 bool dp_ui_messages_json(void)
 {
-	return wanted;
+	return to;
 }
 
 void dp_ui_message_open(struct dp_json *j, const char *what)
@@ -38,7 +59,8 @@ void dp_ui_message_open(struct dp_json *j, const char *what)
 void dp_ui_message_close(struct dp_json *j)
 {
 	dp_json_close(j, '}');
-	dp_ui_json_write(j, stderr);
+	dp_ui_json_write(j, to);
+	fflush(to);
 }
 
 void dp_ui_message_error(const struct dp_error *err, const char *hint, const char *text)
@@ -77,7 +99,7 @@ void dp_ui_ready(void)
 	struct dp_line line = {0};
 	struct dp_json j = {.line = &line};
 
-	if (!wanted)
+	if (!to)
 		return;
 	dp_ui_message_open(&j, "ready");
 	dp_json_bool(&j, true);
@@ -107,7 +129,7 @@ FILE *dp_ui_notes(void)
 	static struct dp_line rest;
 	static FILE *lines;
 
-	if (!wanted)
+	if (!to)
 		return stderr;
 	if (!lines) {
 		lines = fopencookie(&rest, "w", (cookie_io_functions_t){.write = take_lines});

@@ -76,10 +76,25 @@ static ssize_t write_some(void *cookie, const char *buf, size_t size)
 	return (ssize_t)done;
 }
 
+/*
+ * /dev/fd/N is the descriptor that we were given: opened by that path a socket would be refused, and programs that we
+ * start would have N open as well.
+ */
+static int open_path(const char *path)
+{
+	static const char given[] = "/dev/fd/";
+	char *end = NULL;
+	long n = strncmp(path, given, strlen(given)) ? -1 : strtol(path + strlen(given), &end, 10);
+
+	if (n <= STDERR_FILENO || n > INT_MAX || *end)
+		return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+	return fcntl((int)n, F_SETFD, FD_CLOEXEC) ? -1 : (int)n;
+}
+
 static int open_file(struct dp_output *o, const char *path, struct dp_error *err)
 {
 	struct stat st;
-	int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666) : STDOUT_FILENO;
+	int fd = path ? open_path(path) : STDOUT_FILENO;
 
 	if (fd < 0)
 		return dp_fail(err, E_OUT_OPEN, "%s: %s", path, strerror(errno));
@@ -163,6 +178,13 @@ int dp_output_close(struct dp_output *o, struct dp_error *err)
 		r = dp_fail(err, E_OUT_WRITE, "%s: %s", o->name, strerror(errno));
 	}
 	return r;
+}
+
+bool dp_output_is_left(const struct dp_output *o)
+{
+	struct pollfd p = {.fd = o->fd};
+
+	return o->chunk == PIPE_BUF && poll(&p, 1, 0) == 1 && p.revents & POLLERR;
 }
 
 bool dp_output_unwanted(const struct dp_output *o)

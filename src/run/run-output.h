@@ -24,7 +24,7 @@ struct dp_output {
 	int error; /* errno of the first failure; EINTR: stopped while the output was blocked */
 };
 
-/* path NULL: standard output. E_OUT_OPEN. */
+/* path NULL: standard output; /dev/fd/N: a descriptor that we were given. E_OUT_OPEN. */
 int dp_output_open(struct dp_output *o, const char *path, volatile sig_atomic_t *stop, struct dp_error *err);
 
 /* Flush, and go on in the file of that name, which is made anew. E_OUT_OPEN, E_OUT_WRITE. */
@@ -43,6 +43,9 @@ int dp_output_flush(struct dp_output *o, struct dp_error *err);
 
 /* Flush and close. E_OUT_WRITE. */
 int dp_output_close(struct dp_output *o, struct dp_error *err);
+
+/* The reader of a pipe is gone, although nothing was written since. */
+bool dp_output_is_left(const struct dp_output *o);
 
 /* The reader went away or does not read: no error of ours, but a reason to end. */
 bool dp_output_unwanted(const struct dp_output *o);

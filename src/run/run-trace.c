@@ -253,7 +253,7 @@ int dp_trace_run(struct dp_trace *t, struct dp_error *err)
 		t->lasted = (double)(dp_now_ns() - start) / 1e9;
 		if (!r && t->chunks)
 			r = dp_chunks_turn(t->chunks, &t->out, t->formatter, err);
-		if (r || t->is_full || (!more && !any_alive(t)))
+		if (r || t->is_full || (!more && !any_alive(t)) || dp_output_is_left(&t->out))
 			break;
 		put_away_ended(t);
 		now = dp_now_ns();

@@ -97,7 +97,7 @@ void dp_trace_put_away(struct dp_trace *t, struct dp_trace_member *m);
 /* What formats that record a trace ask of it. */
 void dp_trace_recording_env(struct dp_trace *t);
 
-/* Until stop, the end of all members, a limit, or a failure to write (E_OUT_WRITE). */
+/* Until stop, the end of all members or of the reader, a limit, or a failure to write (E_OUT_WRITE). */
 int dp_trace_run(struct dp_trace *t, struct dp_error *err);
 
 /* Take the probes out; the first failure. */

@@ -15,6 +15,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 REPEATED = {  # files, and what stands before the version in them
     "debian/changelog": r"\Adprobes \(",
     "debian/dprobes-dkms.install": r"usr/src/dprobes-",
+    "python/dprobes/__init__.py": r"__version__ = \"",
     "kernel/dkms.conf": r"PACKAGE_VERSION=\"",
     "kernel/k-main.c": r"MODULE_VERSION\(\"",
     "doc/kernel-host.md": r"/usr/src/dprobes-",

@@ -61,7 +61,8 @@ def build_twice():
     for where in (FIRST, SECOND):
         command(os.path.join(ROOT, "packaging", "deb.sh"), where)
     names = [os.path.basename(f) for f in glob.glob(FIRST + "/*.deb")]
-    assert set(packages(FIRST)) == {"dprobes", "libdprobes1", "libdprobes-dev", "dprobes-dkms", "dprobes-doc"}, names
+    assert set(packages(FIRST)) == {"dprobes", "libdprobes1", "libdprobes-dev", "dprobes-dkms", "dprobes-doc",
+                                    "python3-dprobes"}, names
     _, other, errors = filecmp.cmpfiles(FIRST, SECOND, names, shallow=False)
     assert not other and not errors, (other, errors)
 

@@ -210,6 +210,19 @@ def showing():
 
 
 @test
+def messages():
+    """messages on a descriptor of their own; one that is not open, and other words, are refused"""
+    end, write = os.pipe()
+    r = dprobes("explain", "E-NOTHING", env=dict(os.environ, DPROBES_MESSAGES="json:%d" % write), pass_fds=[write])
+    os.close(write)
+    with os.fdopen(end) as f:
+        assert r.returncode == 1 and not r.stderr and valid(f.read(), "message")[0]["error"]["code"] == "E-CMD-CODE", r
+    for word in ("json:999", "json:", "json:2", "xml"):
+        r = dprobes("explain", env=dict(os.environ, DPROBES_MESSAGES=word))
+        assert r.returncode == 2 and "E-CMD-VALUE" in r.stderr and word in r.stderr, r
+
+
+@test
 def complete():
     """every subcommand that has --json was run here, and every schema and message was met"""
     names = re.findall(r"^  ([a-z]+) ", dprobes("help", check=0).stdout.split("\n\n")[1], re.M)

@@ -20,10 +20,26 @@ def example(name):
     return os.path.join(BUILD, "examples", "kprobes", name + "-example")
 
 
+def test_cxx_headers():
+    """Programs include them from C++; kernel.h is for modules."""
+    for compiler in filter(shutil.which, ("g++", "clang++")):
+        for header, standard in (("kprobes", "17"), ("watch", "17"), ("hooks", "20")):
+            rc, out = run(compiler, "-x", "c++", "-std=c++" + standard, "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+                          "-I" + os.path.join(ROOT, "include"),
+                          os.path.join(ROOT, "include", "dprobes", header + ".h"),
+                          *(["-Wno-pragma-once-outside-header"] if "clang" in compiler else []))
+            ok(rc == 0, "%s.h compiles as C++%s with %s: %s" % (header, standard, compiler, out[:300]))
+
+
 def test_examples():
     rc, out = run(example("kprobe"))
     ok(rc == 0 and re.search(r"planted at 0x[0-9a-f]+, optimised\n", out) and "hello\n" in out
        and re.search(r"\b[1-9]\d* bytes were written", out), "kprobe example: %r" % out)
+    if shutil.which("g++"):
+        rc, out = run(example("kprobe") + "-cc")
+        ok(rc == 0 and out == "1 opened, the last one /dev/null\n", "kprobe example in C++: %r" % out)
+    else:
+        skip("kprobe example in C++", "g++ is not installed")
     rc, out = run(example("kprobe"), "post")
     ok(rc == 0 and "a breakpoint" in out and re.search(r"\b[1-9]\d* bytes were written", out),
        "with a post handler: %r" % out)
@@ -131,6 +147,7 @@ def test_installed():
         shutil.rmtree(prefix)
 
 
+test_cxx_headers()
 test_examples()
 test_bench()
 test_modules()

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Commands that answer at once: what can be probed, what is, what a code means; programs that stay in place."""
+import os
+from dataclasses import dataclass
+from typing import Any, List, Optional, Tuple, Union
+
+from ._command import Object, Value, ask, objects, options
+from ._model import Lines, Shown, Tables
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function with the outcome that a probe on it would get."""
+    name: str
+    symbol: str               # its name in the file
+    module: str
+    address: int
+    size: int
+    outcome: str              # jump, trap, ftrace or refused
+    code: Optional[str]       # why it is no jump
+    reason: Optional[str]
+
+
+def funcs(pattern: Optional[str] = None, *, pid: Optional[int] = None, file: Optional[Path] = None) -> List[Function]:
+    """Functions of a process ([MODULE:]PATTERN) or of a file that match a pattern. Changes nothing."""
+    where = ["-p", str(pid)] if pid is not None else [os.fspath(file)] if file is not None else []
+    text, _ = ask("funcs", "--json", *where, *([pattern] if pattern else []))
+    return [Function(o["function"], o["symbol"], o["module"], int(o["address"], 16), o["size"], o["outcome"],
+                     o.get("code"), o.get("reason")) for o in objects(text) if "function" in o]
+
+
+@dataclass(frozen=True)
+class ProbedProcess:
+    """A process that has probes of a dprobes."""
+    pid: int
+    name: str
+    probes: int
+    owner: Optional[int]      # process id of that dprobes; None: not known
+    running: bool             # that dprobes runs
+    age: Optional[float]      # seconds since it began
+    command: str
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A probe that is in place."""
+    address: int
+    type: str                 # p: a probe, r: of returns, w: a watchpoint, ...
+    place: str
+    how: str                  # jump, trap, watch, ...
+    who: str                  # library, dprobes, module, event files
+    owner: Optional[int]
+    running: bool
+    state: Tuple[str, ...]
+
+
+def _probe(o: Object) -> Probe:
+    return Probe(int(o["address"], 16), o["type"], o["place"], o["how"], o["who"], o["owner"], o["running"],
+                 tuple(o["state"]))
+
+
+def list_probes(pid: Optional[int] = None) -> List[Any]:
+    """All processes with probes (ProbedProcess), and probes of the kernel; with pid the probes of a process (Probe)."""
+    text, _ = ask("list", "--json", *(["-p", str(pid)] if pid is not None else []))
+    return [ProbedProcess(**o) if "pid" in o else _probe(o) for o in objects(text)]
+
+
+@dataclass(frozen=True)
+class Code:
+    """What an error code means."""
+    code: str
+    message: str
+    explanation: str
+    hint: str
+
+
+def explain(code: str) -> Code:
+    text, _ = ask("explain", "--json", code)
+    return Code(**objects(text)[0])
+
+
+@dataclass(frozen=True)
+class Variable:
+    name: str
+    type: Optional[str]       # as C has it; None: not known
+    where: Optional[str]      # None: it cannot be read, and
+    reason: Optional[str]     # why not
+
+
+@dataclass(frozen=True)
+class Place:
+    place: str                # function and offset
+    file: Optional[str]
+    line: Optional[int]
+    variables: List[Variable]
+
+
+def variables(place: str, *, pid: Optional[int] = None, file: Optional[Path] = None) -> Place:
+    """Which variables of the program event lines can name at a place: FUNCTION, FUNCTION%return, FILE.c:LINE."""
+    where = ["-p", str(pid)] if pid is not None else [os.fspath(file)] if file is not None else []
+    text, _ = ask("vars", *where, place, "--json")
+    o = objects(text)[0]
+    return Place(o["place"], o["file"], o["line"],
+                 [Variable(v["name"], v["type"], v["where"], v.get("reason")) for v in o["variables"]])
+
+
+@dataclass(frozen=True)
+class Parameter:
+    name: str
+    value: Optional[str]      # None: it must be given
+    about: str
+
+
+@dataclass(frozen=True)
+class Recipe:
+    name: str
+    title: str
+    needs: Optional[str]
+    example: Optional[str]
+    parameters: List[Parameter]
+    lines: List[str]
+
+
+def recipes() -> List[Recipe]:
+    """What run() takes."""
+    text, _ = ask("run", "--json")
+    return [Recipe(o["recipe"], o["title"], o["needs"], o["example"], [Parameter(**p) for p in o["parameters"]],
+                   [line["text"] for line in o["lines"]]) for o in objects(text)]
+
+
+# ---- programs that stay in place ----
+
+def insert(file: Path, *, pid: Optional[int] = None, **more: Value) -> None:
+    """Inserts the probes of a program (.rpn, .dpc); they stay until remove(). More: options, replace=True."""
+    ask("insert", os.fspath(file), "--json", *(["-p", str(pid)] if pid is not None else []), *options(more))
+
+
+def remove(name: Optional[str] = None, *, file: Optional[Path] = None) -> None:
+    """Removes the probes of a module, as its program names it, or of a program's file; without both, all."""
+    if name is not None:
+        ask("remove", "--name", name)
+    else:
+        ask("remove", *([os.fspath(file)] if file is not None else ["--all"]))
+
+
+def log(clear: bool = False) -> List[Shown]:
+    """What inserted programs have logged."""
+    text, _ = ask("log")
+    lines = Lines()
+    found = [shown for shown in map(lines.take, objects(text)) if shown is not None]
+    if clear:
+        ask("log", "--clear")
+    return found
+
+
+def tables(name: Optional[str] = None) -> Tables:
+    """Tables of inserted programs; name: of one module."""
+    text, _ = ask("vars", "--json", *(["--name", name] if name is not None else ["--all"]))
+    lines = Lines()
+    for o in objects(text):
+        lines.take(o)
+    return lines.tables
