@@ -8,8 +8,9 @@ name=$1 section=$2 about=$3 head=${4-}
 
 roff() {
 	if command -v lowdown >/dev/null; then
-		# Headings move up by a level, for the title has gone; headings in examples are none.
-		sed '/^```/,/^```/!s/^#\(#* \)/\1/' | lowdown -Tman
+		# Headings move up by a level, for the title has gone; headings in examples are none. Code is bold:
+		# many terminals show no other font.
+		sed '/^```/,/^```/!s/^#\(#* \)/\1/' | lowdown -Tman | sed 's/\\fC/\\fB/g'
 	else
 		cat >/dev/null
 		echo 'The documents of Dynamic Probes, in /usr/share/doc/dprobes or its source, describe it.'

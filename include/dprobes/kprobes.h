@@ -260,6 +260,8 @@ void jprobe_return(void);
 
 #define JPROBE_ENTRY(handler) ((void *)(handler))
 
+/* ---- all probes of the process ---- */
+
 /* The reason of this thread's last failure of a function of this header, as one line; "" when there
  * was none. */
 const char *dp_kprobe_error(void);

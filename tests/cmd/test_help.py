@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Help that fits a screen, topics whose examples work, and pages for all that is cited."""
 import glob
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -86,8 +88,57 @@ def pages():
         warned = [line for line in r.stderr.splitlines() if "adjust line" not in line and "break line" not in line]
         assert r.returncode == 0 and not warned, (page, warned)
         assert len(r.stdout.splitlines()) > 15, page
+        if shutil.which("mandoc"):
+            r = subprocess.run(["mandoc", "-Tlint", "-W", "warning", os.path.join(PAGES, page)], text=True,
+                               stdout=subprocess.PIPE)
+            warned = [line for line in r.stdout.splitlines() if not re.search("missing date|paragraph macro", line)]
+            assert not warned, warned
     missing = {"%s.%s" % name for name in cited} - there
     assert len(cited) > 20 and not missing, missing
+
+
+def installed():
+    """Paths that an installation has, below its prefix."""
+    r = subprocess.run(["meson", "introspect", os.environ["DP_BUILD"], "--installed"], stdout=subprocess.PIPE,
+                       check=True)
+    return set(json.loads(r.stdout).values())
+
+
+@test
+def documents():
+    """each document, page and picture that an installed document or a message names is installed, too"""
+    need("meson")
+    paths = installed()
+    there = {os.path.basename(path) for path in paths if "/doc/dprobes/" in path or "/man/" in path}
+    documents = sorted(name for name in there if name.endswith(".md"))
+    assert len(documents) > 20, documents
+    missing = set()
+    for name in documents + ["../README.md"]:
+        text = text_of(os.path.join(ROOT, "doc", name))
+        cited = set(re.findall(r"\bdoc/([a-z.-]+\.md)\b", text)) | set(re.findall(r"pictures/([a-z-]+\.svg)", text))
+        cited |= {"%s.%s" % page for page in re.findall(r"\b((?:lib)?(?:dprobesd?|dpcc)[a-z.-]*)\((\d)\)", text)}
+        cited |= {page + "." for page in re.findall(r"`man (dp[a-z.-]+)`", text)}
+        missing |= {(name, what) for what in cited if not any(file.startswith(what) for file in there)}
+        for example in re.findall(r"\bexamples/[\w./-]*\w", text):
+            if not os.path.exists(os.path.join(ROOT, re.sub(r"\.ko$", ".c", example))):
+                missing.add((name, example))
+    assert not missing, missing
+
+
+@test
+def library():
+    """each function that libdprobes offers has a page or a link to one, and the page has its declaration"""
+    headers = [os.path.join(ROOT, "include", "dprobes", name + ".h") for name in ("hooks", "kprobes", "watch")]
+    r = subprocess.run([os.path.join(ROOT, "doc", "man3.py"), "--names", *headers], stdout=subprocess.PIPE, text=True,
+                       check=True)
+    page_of = dict(line.split() for line in r.stdout.splitlines())
+    offered = set(re.findall(r"\b\w+(?=;)", text_of(os.path.join(ROOT, "src", "host", "self", "libdprobes.map"))))
+    offered -= {"dp_hook_me", "dp_hook_thread", "dp_hook_module", "dp_self_hooks", "dp_self_registry"}  # inside
+    assert len(offered) > 25 and offered <= set(page_of), offered - set(page_of)
+    for name, page in page_of.items():
+        text = text_of(os.path.join(PAGES, page + ".3"))
+        synopsis = re.search(r"^\.SH SYNOPSIS\n(.*?)^\.SH ", text, re.M | re.S)[1]
+        assert re.search(r"(?:\b|\\fB)%s\(" % name, synopsis), (name, page)
 
 
 run()
