@@ -15,7 +15,7 @@ tests="libcmocka-dev libzydis-dev nginx-light golang-go musl-tools gdb libllvm14
        openssl binutils procps qemu-system-x86 busybox-static cpio kmod dkms tcl clang-format cppcheck codespell
        babeltrace2 protobuf-compiler xz-utils systemtap-sdt-dev zsh fish strace postgresql python3-jsonschema
        mypy"
-optional="rustc chromium nodejs mandoc"
+optional="rustc chromium nodejs mandoc diction"
 kernel="flex bison bc libssl-dev" # besides, to build a kernel
 packages="debhelper dh-dkms dh-python dpkg-dev python3 xz-utils"
 services="redis-server nginx postgresql"
