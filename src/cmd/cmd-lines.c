@@ -93,8 +93,24 @@ static bool parse(struct subject *s, enum cmd_verb verb, int argc, char **argv, 
 
 struct lines {
 	struct dp_module *mod;
+	bool json;
 	struct cmd_outcomes count;
 };
+
+static void json_line(const struct dp_module_row *row, enum dp_outcome o, const struct dp_error *why)
+{
+	struct dp_line line = {0};
+	struct dp_json j = {.line = &line};
+
+	dp_json_open(&j, '{');
+	dp_json_put_string(&j, "file", row->file);
+	dp_json_put_unsigned(&j, "line", row->line);
+	dp_cmd_json_address(&j, "address", row->addr);
+	dp_json_put_string_or_null(&j, "inlined", *row->inlined ? row->inlined : NULL);
+	dp_cmd_json_outcome(&j, o, why->code, why->detail[0] ? why->detail : dp_error_info(why->code)->sentence);
+	dp_json_close(&j, '}');
+	dp_ui_json_end(&j);
+}
 
 static int print_line(const struct dp_module_row *row, void *arg)
 {
@@ -104,6 +120,11 @@ static int print_line(const struct dp_module_row *row, void *arg)
 	const char *slash = strrchr(row->file, '/');
 	char where[300];
 
+	if (l->json) {
+		dp_cmd_count_outcome(&l->count, o);
+		json_line(row, o, &err);
+		return ferror(stdout);
+	}
 	if (!l->count.n)
 		printf("%s%-28s %-16s %-7s %s%s\n", dp_ui_style(stdout, UI_BOLD), "LINE", "ADDRESS", "OUTCOME",
 		       "INLINED FROM  WHY", dp_ui_style(stdout, UI_PLAIN));
@@ -131,6 +152,7 @@ int dp_cmd_lines(int argc, char **argv)
 	if (!parse(&s, VERB_LINES, argc, argv, &status))
 		goto out;
 	l.mod = s.mod;
+	l.json = s.json;
 	if (dp_module_symbol(s.mod, s.name, &sym, &err) ||
 	    dp_module_each_line(s.mod, sym.addr, sym.addr + DP_MAX(sym.size, 1ull), print_line, &l, &err) < 0) {
 		dp_ui_error(&err, NULL);

@@ -343,6 +343,8 @@ static const struct cmd_option options[] = {
     {V(WATCH), OPT_JSON, 0, "json", NULL, 0, "as JSON, one object a line, without callers", true},
     {LOADS, OPT_JSON, 0, "json", NULL, 0, "log as JSON, one object a line"},
     {V(VARS), OPT_JSON, 0, "json", NULL, 0, "only aggregates, as JSON, one object a line"},
+    {V(QUERY), OPT_JSON, 0, "json", NULL, 0, "one JSON object for each module"},
+    {V(LINES), OPT_JSON, 'j', "json", NULL, 0, "one JSON object for each line"},
     {V(HOOKS), OPT_JSON, 0, "json", NULL, 0, "one JSON object for each hook"},
     {V(FUNCS), OPT_JSON, 'j', "json", NULL, 0, "one JSON object for each of them"},
     {V(LIST), OPT_JSON, 'j', "json", NULL, 0, "one JSON object for each probe, or process"},

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Answers: what is inserted, where, how often it was hit, and what its variables hold. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "log/json.h"
 #include "run/run-priv.h"
 
 static const struct run_range *slot_of(const struct run_target *t, const struct run_module *m)
@@ -30,23 +32,43 @@ static const char *status(const struct dp_rpn_probe *p, u64 gate)
 	return "active";
 }
 
+/* Where a program wants a probe. */
+static const char *wanted_place(const struct dp_rpn_probe *p, char *buf, size_t size)
+{
+	if (p->place == DP_RPN_WATCH)
+		snprintf(buf, size, "watch %s", p->symbol);
+	else if (p->place == DP_RPN_SYMBOL)
+		snprintf(buf, size, "%s%s%llx", p->symbol, p->offset < 0 ? "-0x" : "+0x",
+			 (unsigned long long)(p->offset < 0 ? -p->offset : p->offset));
+	else
+		snprintf(buf, size, "0x%llx", (unsigned long long)p->offset);
+	return buf;
+}
+
+/* Hits that have come to an end; those that were missed are known of the whole module. */
+static u64 counted(const struct dp_counts *c)
+{
+	return c->v[DP_COUNT_RECORDED] + c->v[DP_COUNT_PASSED] + c->v[DP_COUNT_FILTERED] + c->v[DP_COUNT_LOST];
+}
+
+static const char *via(const struct dp_probe_info *info)
+{
+	return info->via                          ? info->via
+	       : info->outcome == DP_OUTCOME_JUMP ? "jump"
+	       : info->outcome == DP_OUTCOME_TRAP ? "trap"
+						  : "refused";
+}
+
 static void query_probe(struct dp_run *run, const struct run_module *m, u32 i, FILE *out)
 {
 	const struct dp_rpn_probe *p = &m->unit.probes[i];
+	char place[sizeof(p->symbol) + 32];
 	struct dp_counts c;
 	u64 hits;
 
 	dp_run_counts(run, m, i, &c);
-	hits = c.v[DP_COUNT_RECORDED] + c.v[DP_COUNT_PASSED] + c.v[DP_COUNT_FILTERED] + c.v[DP_COUNT_MISSED] +
-	       c.v[DP_COUNT_LOST];
-	fprintf(out, "  probe %u: ", i);
-	if (p->place == DP_RPN_WATCH)
-		fprintf(out, "watch %s", p->symbol);
-	else if (p->place == DP_RPN_SYMBOL)
-		fprintf(out, "%s%s%llx", p->symbol, p->offset < 0 ? "-0x" : "+0x",
-			(unsigned long long)(p->offset < 0 ? -p->offset : p->offset));
-	else
-		fprintf(out, "0x%llx", (unsigned long long)p->offset);
+	hits = counted(&c) + c.v[DP_COUNT_MISSED];
+	fprintf(out, "  probe %u: %s", i, wanted_place(p, place, sizeof(place)));
 	fprintf(out,
 		"%s, major %u, minor %u, hits %llu: recorded %llu, passed over %llu, not logged "
 		"%llu, missed %llu, "
@@ -65,11 +87,7 @@ static void query_place(const struct dp_probe_info *info, FILE *out)
 		return;
 	}
 	fprintf(out, "at 0x%llx (%s+0x%llx) by %s", (unsigned long long)info->addr, info->symbol,
-		(unsigned long long)info->offset,
-		info->via                          ? info->via
-		: info->outcome == DP_OUTCOME_JUMP ? "jump"
-		: info->outcome == DP_OUTCOME_TRAP ? "trap"
-						   : "refused");
+		(unsigned long long)info->offset, via(info));
 }
 
 static void query_armed(struct run_target *t, u32 i, const struct run_module *m, u64 gate, FILE *out)
@@ -81,9 +99,7 @@ static void query_armed(struct run_target *t, u32 i, const struct run_module *m,
 	dp_tracee_probe(t->session, i, &info);
 	dp_reader_counts(t->reader, i, &c);
 	fprintf(out, "    probe %u: %s, %llu counted, ", index,
-		info.absent ? info.absent : status(&m->unit.probes[index], gate),
-		(unsigned long long)(c.v[DP_COUNT_RECORDED] + c.v[DP_COUNT_PASSED] + c.v[DP_COUNT_FILTERED] +
-				     c.v[DP_COUNT_LOST]));
+		info.absent ? info.absent : status(&m->unit.probes[index], gate), (unsigned long long)counted(&c));
 	query_place(&info, out);
 	fprintf(out, ", %s\n", info.ncompiled ? "compiled" : "interpreted");
 }
@@ -107,10 +123,10 @@ static void query_target(struct run_target *t, const struct run_range *range, FI
 	}
 }
 
+static const char *const types[] = {"user", "kernel", "kmod"};
+
 static void query_module(struct dp_run *run, struct run_module *m, bool extended, FILE *out)
 {
-	static const char *const types[] = {"user", "kernel", "kmod"};
-
 	fprintf(out, "%s: %s%s, id %u, %u probes, %u variables", m->unit.name, types[m->unit.modtype],
 		m->flags & DP_RUN_UPROBES ? " by uprobes" : "", m->unit.id, m->unit.nprobes, m->unit.nlocals);
 	if (run_is_in_kernel(m))
@@ -136,18 +152,162 @@ static void query_module(struct dp_run *run, struct run_module *m, bool extended
 		dp_rpn_list(&m->unit, out);
 }
 
+/* ---- the same as JSON ---- */
+
+static void json_probe(struct dp_json *j, struct dp_run *run, const struct run_module *m, u32 i)
+{
+	static const struct {
+		enum dp_count count;
+		const char *key;
+	} counts[] = {{DP_COUNT_RECORDED, "recorded"}, {DP_COUNT_PASSED, "passed"},
+		      {DP_COUNT_FILTERED, "filtered"}, {DP_COUNT_MISSED, "missed"},
+		      {DP_COUNT_LOST, "lost"},         {DP_COUNT_EXCEPTIONS, "exceptions"}};
+	const struct dp_rpn_probe *p = &m->unit.probes[i];
+	char place[sizeof(p->symbol) + 32];
+	struct dp_counts c;
+
+	dp_run_counts(run, m, i, &c);
+	dp_json_open(j, '{');
+	dp_json_put_unsigned(j, "probe", i);
+	dp_json_put_string(j, "place", wanted_place(p, place, sizeof(place)));
+	dp_json_put_bool(j, "return", p->at_return);
+	dp_json_put_unsigned(j, "major", p->prog.rpn.major);
+	dp_json_put_unsigned(j, "minor", p->prog.rpn.minor);
+	dp_json_put_unsigned(j, "hits", counted(&c) + c.v[DP_COUNT_MISSED]);
+	for (u32 k = 0; k < DP_ARRAY_SIZE(counts); k++)
+		dp_json_put_unsigned(j, counts[k].key, c.v[counts[k].count]);
+	dp_json_close(j, '}');
+}
+
+static void json_armed(struct dp_json *j, struct run_target *t, u32 i, const struct run_module *m, u64 gate)
+{
+	u32 index = t->probes[i].index;
+	struct dp_probe_info info;
+	struct dp_counts c;
+	char address[20];
+
+	dp_tracee_probe(t->session, i, &info);
+	dp_reader_counts(t->reader, i, &c);
+	snprintf(address, sizeof(address), "0x%llx", info.absent ? 0 : (unsigned long long)info.addr);
+	dp_json_open(j, '{');
+	dp_json_put_unsigned(j, "probe", index);
+	dp_json_put_string(j, "state", info.absent ? info.absent : status(&m->unit.probes[index], gate));
+	dp_json_put_unsigned(j, "counted", counted(&c));
+	dp_json_put_string(j, "address", address);
+	dp_json_put_string(j, "symbol", info.symbol);
+	dp_json_put_unsigned(j, "offset", info.offset);
+	dp_json_put_string_or_null(j, "via", info.absent ? NULL : via(&info));
+	dp_json_put_bool(j, "compiled", info.ncompiled);
+	dp_json_close(j, '}');
+}
+
+static void json_target(struct dp_json *j, struct run_target *t, const struct run_range *range)
+{
+	volatile u64 *words = dp_tracee_words(t->session);
+
+	dp_json_open(j, '{');
+	dp_json_put_unsigned(j, "pid", (u64)t->pid);
+	dp_json_key(j, "probes");
+	dp_json_open(j, '[');
+	for (u32 i = 0; i < t->nprobes; i++)
+		if (t->probes[i].m == range->m)
+			json_armed(j, t, i, range->m, words[range->gates + t->probes[i].index]);
+	dp_json_close(j, ']');
+	dp_json_key(j, "variables");
+	dp_json_open(j, '[');
+	for (u32 i = 0; i < range->m->unit.nlocals; i++) {
+		u32 whole = dp_run_aggregate_at(&range->m->unit, i);
+
+		if (whole) { /* `dprobes vars` shows it */
+			i += whole - 1;
+			continue;
+		}
+		dp_json_open(j, '{');
+		dp_json_put_unsigned(j, "index", i);
+		dp_json_put_unsigned(j, "value", words[range->locals + i]);
+		dp_json_close(j, '}');
+	}
+	dp_json_close(j, ']');
+	dp_json_close(j, '}');
+}
+
+/* The last process that was left out. */
+static void json_refusal(struct dp_json *j, const struct dp_error *why)
+{
+	dp_json_key(j, "refused");
+	if (!why->code) {
+		dp_json_null(j);
+		return;
+	}
+	dp_json_open(j, '{');
+	dp_json_put_string(j, "code", dp_error_info(why->code)->name);
+	dp_json_put_string(j, "detail", why->detail);
+	dp_json_close(j, '}');
+}
+
+static void json_program(struct dp_json *j, const struct dp_rpn_unit *u)
+{
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+
+	if (f) {
+		dp_rpn_list(u, f);
+		fclose(f);
+	}
+	dp_json_put_string(j, "program", text ? text : "");
+	free(text);
+}
+
+static void json_module(struct dp_run *run, struct run_module *m, bool extended, FILE *out)
+{
+	bool held = run_is_in_kernel(m) || m->pid || !*run->not_held;
+	struct dp_line line = {0};
+	struct dp_json j = {.line = &line};
+
+	dp_json_open(&j, '{');
+	dp_json_put_string(&j, "module", m->unit.name);
+	dp_json_put_string(&j, "type", types[m->unit.modtype]);
+	dp_json_put_bool(&j, "uprobes", m->flags & DP_RUN_UPROBES);
+	dp_json_put_unsigned(&j, "id", m->unit.id);
+	dp_json_put_unsigned(&j, "variables", m->unit.nlocals);
+	dp_json_put_string_or_null(&j, "not_held", held ? NULL : run->not_held);
+	dp_json_put_unsigned(&j, "let_go", m->let_go);
+	json_refusal(&j, &m->last);
+	dp_json_key(&j, "probes");
+	dp_json_open(&j, '[');
+	for (u32 i = 0; i < m->unit.nprobes; i++)
+		json_probe(&j, run, m, i);
+	dp_json_close(&j, ']');
+	dp_json_key(&j, "targets");
+	dp_json_open(&j, '[');
+	for (struct run_target *t = run->targets; t; t = t->next)
+		if (slot_of(t, m))
+			json_target(&j, t, slot_of(t, m));
+	dp_json_close(&j, ']');
+	if (extended)
+		json_program(&j, &m->unit);
+	dp_json_close(&j, '}');
+	dp_json_end(&j);
+	if (!line.broken)
+		fwrite(line.text, 1, line.n, out);
+	dp_line_free(&line);
+}
+
 int dp_run_query(struct dp_run *run, const struct dp_run_request *rq, const char *name, FILE *out, struct dp_error *err)
 {
+	void (*show)(struct dp_run *, struct run_module *, bool,
+		     FILE *) = dp_run_format(rq->flags) == DP_FORMAT_JSON ? json_module : query_module;
 	struct run_module *m = *name ? dp_run_module_find(run, name) : NULL;
 
 	if (*name && !m)
 		return dp_fail(err, E_RPN_NOTIN, "%.150s", name);
 	if (m) {
-		query_module(run, m, rq->flags & DP_RUN_EXTENDED, out);
+		show(run, m, rq->flags & DP_RUN_EXTENDED, out);
 		return 0;
 	}
 	for (m = run->modules; m; m = m->next)
-		query_module(run, m, rq->flags & DP_RUN_EXTENDED, out);
+		show(run, m, rq->flags & DP_RUN_EXTENDED, out);
 	return 0;
 }
 

@@ -89,7 +89,7 @@ def install():
     for name in ("dprobes", "libdprobes1"):
         upgrade_of(packages(FIRST)[name], os.path.join(CHROOT, "root", "next", name + ".deb"))
     inside("apt-get install -q -y --no-install-recommends /root/*.deb")
-    for name in ("trace", "insert", "library"):
+    for name in ("trace", "insert", "library", "python"):
         inside("/root/tests/" + name)
 
 
@@ -108,7 +108,7 @@ def upgrade():
         after=$(dprobes vars --all | sed -n 's/.*lv 0 = //p')
         [ "$after" -gt "$before" ]
         ! grep -q dprobes-rings /proc/$!/maps || echo armed
-        dpkg --remove dprobes
+        dpkg --remove python3-dprobes dprobes
         ! pgrep dprobesd
         kill -0 $!
         ! grep -q dprobes-rings /proc/$!/maps && echo clean
@@ -120,7 +120,7 @@ def upgrade():
 def purge():
     """after a purge no file of the packages is left"""
     tap.need("mmdebstrap")
-    out = inside("apt-get purge -q -y '^dprobes' '^libdprobes' && "
+    out = inside("apt-get purge -q -y '^dprobes' '^libdprobes' '^python3-dprobes' && "
                  "find / -xdev '(' -path /root -o -path /proc -o -path /var/lib/apt -o -path /var/log "
                  "-o -path /var/cache ')' -prune -o -name '*dprobes*' -print | sed 's/^/left: /'")
     assert not re.search(r"(?m)^left: ", out), out

@@ -139,6 +139,9 @@ def programs():
         wait_for(lambda: len(json_lines(log())) == 1, what="a record")
         assert "words" in valid(log(), "record")[0]["items"][0]
         run_json("vars", names=("aggregate",))
+        module, = run_json("query", "--extended", names=("query",))[0]
+        assert module["probes"][0]["recorded"] == 1 and "push d" in module["program"], module
+        assert module["targets"][0]["variables"][0] == {"index": 0, "value": 1}, module["targets"]
         assert o.end() == 0
     finally:
         clean()
@@ -172,6 +175,7 @@ def others():
     assert run_json("explain", "E-SITE-MIDINSN", names=("explain",))[0][0]["explanation"]
     recipes = run_json("run", names=("recipe",))[0]
     assert {"optional": True} in [{"optional": line["optional"]} for r in recipes for line in r["lines"]], recipes
+    assert any(line["line"] for line in run_json("lines", shop(), "main", names=("line",))[0])
     place, = run_json("vars", shop(), "add_order", names=("variables",))[0]
     assert place["variables"][0] == {"name": "qty", "type": "int", "where": "rdi"} and place["line"], place
     r = dprobes("doctor", "-p", o.pid, "--json")
