@@ -302,7 +302,7 @@ static void json_names_and_returns(void **state)
 	number("l", DP_FIELD_SYMBOL, 8, 0xc06e8e01);
 	number("m", DP_FIELD_SYMBOL, 8, 0x77);
 	number("neg", DP_FIELD_S32, 4, 0xffffffff);
-	expect("{\"ts\":262.389131123,\"task\":\"x\xc3\xa9\\u0001\",\"tid\":2376,\"cpu\":1,"
+	expect("{\"ts\":262.389131123,\"task\":\"x\xc3\xa9\\u0001\",\"pid\":2000,\"tid\":2376,\"cpu\":1,"
 	       "\"event\":\"do_sys_open\","
 	       "\"group\":\"g\\\"1\",\"symbol\":\"do_sys_open\",\"offset\":4,\"return\":true,"
 	       "\"caller\":\"sys_open+0xbb\",\"args\":{\"arg1\":9007199254740993,"
