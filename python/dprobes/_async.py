@@ -23,18 +23,16 @@ class AsyncTrace:
         await asyncio.shield(_apart(self._trace.__exit__, kind, value, where))
 
     async def __aiter__(self) -> AsyncIterator[Shown]:
-        mine = self._trace.status is None and not self._trace.running
-        if mine:
-            await self.__aenter__()
-        try:
-            while True:
-                shown = await _apart(next, self._trace, None)
-                if shown is None:
-                    break
-                yield shown
-        finally:
-            if mine:
-                await self.__aexit__(None, None, None)
+        if not self._trace.started:
+            async with self:
+                async for shown in self:
+                    yield shown
+            return
+        while True:
+            shown = await _apart(next, self._trace, None)
+            if shown is None:
+                break
+            yield shown
 
     async def stop(self) -> None:
         await asyncio.shield(_apart(self._trace.stop))

@@ -50,8 +50,8 @@ class Pipes:
         os.close(self._messages)
 
 
-def full(lines: Sequence[str]) -> List[str]:
-    """Event lines are operands: none of them is an option."""
+def operands(lines: Sequence[str]) -> List[str]:
+    """Event lines, none of which may be taken for an option."""
     for line in lines:
         if line.startswith("-"):
             raise ValueError("an event line begins with its kind (p, r, w, u, s, i), not with '-': %r" % line)

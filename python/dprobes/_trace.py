@@ -9,7 +9,7 @@ from collections import deque
 from types import TracebackType
 from typing import Any, Deque, Iterator, List, Mapping, Optional, Sequence, Type
 
-from ._child import CHUNK, Pipes, arguments, full
+from ._child import CHUNK, Pipes, arguments, operands
 from ._command import Error, Messages, Value, Who, failure
 from ._model import Lines, Shown, Summary, Tables
 from ._query import Path
@@ -27,7 +27,7 @@ class Trace:
                  command: Optional[Sequence[str]] = None, stdin: Any = None, stdout: Any = None, stderr: Any = None,
                  env: Optional[Mapping[str, str]] = None, cwd: Optional[Path] = None,
                  options: Optional[Mapping[str, Value]] = None) -> None:
-        self._words = arguments(verb, full(lines), pid, command, options or {})
+        self._words = arguments(verb, operands(lines), pid, command, options or {})
         self._files = {"stdin": stdin, "stdout": stdout, "stderr": stderr, "cwd": cwd}
         self._env = env
         self._lines = Lines()
@@ -156,7 +156,7 @@ class Trace:
                 self._shown.append(shown)
 
     def __iter__(self) -> Iterator[Shown]:
-        return self if self._process else self._alone()
+        return self if self.started else self._alone()
 
     def _alone(self) -> Iterator[Shown]:
         """Without a block: the trace begins here, and ends with the loop."""
@@ -193,6 +193,10 @@ class Trace:
         """What people would be told on standard error."""
         with self._change:
             return list(self._said.notes)
+
+    @property
+    def started(self) -> bool:
+        return self._process is not None
 
     @property
     def running(self) -> bool:

@@ -300,7 +300,7 @@ def asynchronous():
         n = 0
         async for event in dp.atrace("p obey:add_numbers", pid=o.pid, duration=0.2):
             n += 1
-        assert n == 0 and t.summary.total.hits == 1
+        assert n == 0 and t.summary.total.hits == 1 and [e async for e in t] == []
 
         async def forever():
             async with dp.atrace("p obey:add_numbers", pid=o.pid) as t:
