@@ -15,7 +15,14 @@ class AsyncTrace:
         self._trace = inner
 
     async def __aenter__(self) -> "AsyncTrace":
-        await _apart(self._trace.start)
+        begun = asyncio.ensure_future(_apart(self._trace.start))
+        try:
+            await asyncio.shield(begun)
+        except asyncio.CancelledError:  # a thread cannot be cancelled: what it begins is ended
+            await asyncio.wait([begun])
+            if not begun.exception():
+                await _apart(self._trace.stop)
+            raise
         return self
 
     async def __aexit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
