@@ -278,9 +278,11 @@ def identity_forbidden():
 
 @test
 def counts():
-    """p libc:malloc count by $backtrace; several keys; several aggregates; top"""
+    """p libc:malloc count by $backtrace; $backtrace[N] alone; several keys; several aggregates; top"""
     t = tables("p make count by $backtrace")[("count", "make")]
     assert sum(e["value"] for e in t["entries"]) == 4 * TIMES and t["entries"][0]["key"][0][0].startswith("make"), t
+    chains = args("p make $backtrace[2]", "p make from=$backtrace[2] if $arg1 > 0")
+    assert {tuple(name.split("+")[0] for name in chain) for e in chains for chain in e.values()} == {("make", "main")}
     t = tables("p libc:malloc sum($arg1) by $backtrace[5] top 1")[("sum", "malloc_arg1")]
     assert len(t["entries"]) == 1 and t["entries"][0]["value"] > 0, t
     t = tables("p add_order count sum($qty), max($qty) avg($qty) by $label, $o->color")

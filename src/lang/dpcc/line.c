@@ -104,12 +104,14 @@ static bool is_return_word(const char *p)
 	return dp_cc_word_len(p) == 6 && !strncmp(p, "return", 6) && is_blank(p[6]);
 }
 
-/* $name that the event language does not have. at_return: it knows no parameters there. */
+/* $name that the event language does not have, and $backtrace[N]. at_return: it knows no parameters there. */
 static bool is_new_name(const char *p, bool at_return)
 {
 	static const char *const old[] = {"retval", "stack", "comm", "backtrace", "addr", "old", "new", "arg"};
 	u32 n = dp_cc_word_len(p), letters = n;
 
+	if (n == strlen("backtrace") && !strncmp(p, "backtrace[", n + 1))
+		return true;
 	while (letters && isdigit((unsigned char)p[letters - 1]))
 		letters--;
 	for (u32 i = 0; i < DP_ARRAY_SIZE(old); i++)
