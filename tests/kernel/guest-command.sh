@@ -28,6 +28,9 @@ trace_kernel() {
 	say $? "list shows a probe, its owner and how it stands"
 	grep -q "  r     do_sys_openat2+0x[59]/" /tmp/list
 	say $? "and the return probe"
+	$dprobes list --json |
+		grep -q '"type":"r","place":"do_sys_openat2.*"owner":'$tracer',"running":true,"state":\[.*\]}$'
+	say $? "and as JSON"
 	cat /proc/version >/dev/null
 	dd if=/dev/zero of=/tmp/w bs=777 count=50 2>/dev/null
 	dd if=/dev/zero of=/tmp/w bs=778 count=50 2>/dev/null
@@ -140,6 +143,11 @@ questions() {
 	say $? "and why not"
 	$dprobes explain kernel:__rcu_read_lock | grep -q '^E-SITE-TRAPPATH: '
 	say $? "explain tells of a place"
+	$dprobes funcs --json kernel:__rcu_read_lock 2>/dev/null |
+		grep -q '"module":"kernel","address":"0xffff.*"code":"E-SITE-TRAPPATH","reason":"' &&
+		$dprobes explain --json kernel:__rcu_read_lock |
+		grep -q '^{"place":"kernel:__rcu_read_lock",.*"outcome":"refused","code":"E-SITE-TRAPPATH","message":"'
+	say $? "both as JSON"
 	place=kernel:vfs_read+$(behind vfs_read)
 	$dprobes explain $place | grep -q "^$place, 0xffffffff[0-9a-f]*: \(jump\|trap\)"
 	say $? "and of one that can be probed"
