@@ -9,8 +9,6 @@
 #include "cmd/cmd.h"
 #include "cmd/cmd-trace.h"
 
-#define ALL "exe:*"
-
 struct graph {
 	struct trace t;
 	struct dp_graph_options opt;
@@ -88,8 +86,7 @@ static int take_option(void *arg, int id, const char *value)
 	}
 }
 
-/* The entry with the arguments that the user wants to see, and the return. */
-static int add_pattern(struct graph *g, const char *pattern)
+int dp_cmd_add_calls(struct event_lines *lines, const char *pattern, bool results)
 {
 	size_t n = strcspn(pattern, " \t"), size = strlen(pattern) + 64;
 	char *line = malloc(size);
@@ -98,11 +95,11 @@ static int add_pattern(struct graph *g, const char *pattern)
 
 	if (!r) {
 		snprintf(line, size, "p %.*s sp=%%sp%s", (int)n, pattern, pattern + n);
-		r = dp_event_lines_add(&g->t.lines, line, "", &err);
+		r = dp_event_lines_add(lines, line, "", &err);
 	}
 	if (!r) {
-		snprintf(line, size, "r %.*s sp=%%sp%s", (int)n, pattern, g->results ? " result=$retval" : "");
-		r = dp_event_lines_add(&g->t.lines, line, "", &err);
+		snprintf(line, size, "r %.*s sp=%%sp%s", (int)n, pattern, results ? " result=$retval" : "");
+		r = dp_event_lines_add(lines, line, "", &err);
 	}
 	free(line);
 	if (r)
@@ -112,10 +109,10 @@ static int add_pattern(struct graph *g, const char *pattern)
 
 static int make_lines(struct graph *g)
 {
-	int r = g->n ? CMD_OK : add_pattern(g, ALL);
+	int r = g->n ? CMD_OK : dp_cmd_add_calls(&g->t.lines, DP_CMD_ALL_FUNCTIONS, g->results);
 
 	for (u32 i = 0; i < g->n && !r; i++)
-		r = add_pattern(g, g->patterns[i]);
+		r = dp_cmd_add_calls(&g->t.lines, g->patterns[i], g->results);
 	if (!r)
 		dp_event_lines_parse(&g->t.lines, false);
 	return r;

@@ -488,9 +488,22 @@ static void follow(struct trace *t)
 	t->run.look_ns = !t->follow.join ? LOOK_ONLY_NS : t->select.tree ? LOOK_TREE_NS : LOOK_FILE_NS;
 }
 
+static bool watch_turn(struct dp_trace *run, void *arg)
+{
+	const struct trace_watch *w = arg;
+
+	return w->turn(w->arg);
+}
+
 static int run(struct trace *t, struct dp_error *err)
 {
 	int r = dp_trace_describe(&t->run, err);
+
+	if (t->watch) {
+		t->run.turn = watch_turn;
+		t->run.turn_arg = (void *)t->watch;
+		t->watch->begin(t->watch->arg, NULL, t->run.out.f);
+	}
 
 	if (!dp_select_is_open(&t->select))
 		tell_skipped(t);
@@ -510,7 +523,10 @@ static int run(struct trace *t, struct dp_error *err)
 	if (r)
 		return r;
 	dp_ui_ready();
-	return dp_trace_run(&t->run, err);
+	r = dp_trace_run(&t->run, err);
+	if (t->watch)
+		t->watch->leave(t->watch->arg);
+	return r;
 }
 
 /* ---- the end ---- */
@@ -600,6 +616,8 @@ static void finish(struct trace *t, int r, struct dp_error *err)
 	}
 	tell_losses(t);
 	take_status(t);
+	if (t->watch)
+		t->watch->last(t->watch->arg);
 }
 
 int dp_cmd_trace_drop(struct trace *t)

@@ -10,6 +10,18 @@
 #include "run/run-follow.h"
 #include "run/run-trace.h"
 
+struct dp_run;
+
+/* Who shows a trace in another way than by its records. */
+struct trace_watch {
+	/* Before anything is probed. run: of lines that are compiled, else NULL; out: where to write */
+	void (*begin)(void *arg, struct dp_run *run, FILE *out);
+	bool (*turn)(void *arg);  /* many times a second; false: the trace is to end */
+	void (*leave)(void *arg); /* no more turns: messages may follow */
+	void (*last)(void *arg);  /* all counts are there, and nothing is probed any more */
+	void *arg;
+};
+
 struct trace {
 	struct dp_select select;
 	const char *out_path;
@@ -29,7 +41,8 @@ struct trace {
 	u32 ndefines;
 	bool compiled; /* the lines are compiled to programs */
 	struct dp_session_options opt;
-	void (*adapt)(struct trace *t); /* may change run.infos; may be NULL */
+	void (*adapt)(struct trace *t);  /* may change run.infos; may be NULL */
+	const struct trace_watch *watch; /* NULL: the records are shown */
 
 	struct dp_trace run;
 	struct dp_follow_run follow;
@@ -56,6 +69,11 @@ int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **arg
 int dp_cmd_trace_events(struct trace *t, enum cmd_verb verb, int argc, char **argv);
 /* Free what it has made. Returns the status. */
 int dp_cmd_trace_drop(struct trace *t);
+
+#define DP_CMD_ALL_FUNCTIONS "exe:*"
+
+/* Two lines for the entries and the returns of what matches, with the stack pointer. CMD_OK, or told already. */
+int dp_cmd_add_calls(struct event_lines *lines, const char *pattern, bool results);
 
 /* Run what the command line has asked for, and free all. Returns the exit status. */
 int dp_cmd_trace_run(struct trace *t);

@@ -28,6 +28,7 @@ bool dp_cmd_traces_program(int argc, char **argv);
 int dp_cmd_trace_program(int argc, char **argv);
 int dp_cmd_watch(int argc, char **argv);
 int dp_cmd_graph(int argc, char **argv);
+int dp_cmd_top(int argc, char **argv);
 int dp_cmd_record(int argc, char **argv);
 int dp_cmd_report(int argc, char **argv);
 int dp_cmd_run(int argc, char **argv);

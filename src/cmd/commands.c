@@ -57,6 +57,23 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 				"dprobes graph --results 'add_order qty=$arg2' 'price_*' -- ./shop\n"
 				"dprobes graph -p 1234 --summary --duration 5\n"
 				"dprobes graph -p 1234 --format flame -o flame.svg --duration 5"},
+    [VERB_TOP] = {.name = "top",
+		  .frequent = true,
+		  .purpose = "live rates and times of the functions of a process, or of events",
+		  .synopsis = "-p WHO [OPTIONS] [PATTERN... | EVENT...]\n"
+			      "[OPTIONS] [PATTERN... | EVENT...] -- COMMAND [ARGS]\n"
+			      "--sample HZ -p PID [OPTIONS] [-- COMMAND [ARGS]]",
+		  .about = "Show what a process does, live, on a full screen: a row for each function or event, with "
+			   "rate, times and trend. `h` lists the keys, `q` ends it; the probes are always removed.",
+		  .notes =
+		      "PATTERN is a function or a pattern of functions, [MODULE:]NAME; without one: all functions "
+		      "of the executable. EVENT is an event line of `dprobes trace`; tables and histograms of lines "
+		      "are shown below the rows.",
+		  .examples = "dprobes top -p 1234\n"
+			      "dprobes top -p 1234 'main:*' 'libssl:SSL_*'\n"
+			      "dprobes top -p 1234 'r libc:read' 'p libc:malloc hist($arg1)'\n"
+			      "dprobes top -p 1234 --sample 99\n"
+			      "dprobes top -p 1234 --json --interval 5 --count 12"},
     [VERB_RECORD] = {.name = "record",
 		     .frequent = true,
 		     .purpose = "record events into a file, to be shown later or elsewhere",
@@ -279,7 +296,7 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 #define V(verb) (1u << VERB_##verb)
 #define TRACES (V(TRACE) | V(RUN) | V(TRACE_PROGRAM) | V(WATCH) | V(GRAPH) | V(RECORD)) /* while the command runs */
 #define EVENTS (V(TRACE) | V(RECORD) | V(RUN))
-#define SELECTS (EVENTS | V(TRACE_PROGRAM))
+#define SELECTS (EVENTS | V(TRACE_PROGRAM) | V(TOP))
 #define LOADS (V(INSERT) | V(APPLY))
 #define SOURCE (V(INSERT) | V(BUILD))
 #define MODULES (V(REMOVE) | V(QUERY) | V(VARS))
@@ -339,6 +356,10 @@ static const struct cmd_option options[] = {
     {TRACES | V(REPORT), OPT_OUTPUT, 'o', "output", "FILE", KIND_FILE, "write what is shown to FILE"},
     {V(TRACE) | V(RUN) | V(REPORT), OPT_JSON, 0, "json", NULL, 0, "events as JSON, one object a line"},
     {V(TRACE_PROGRAM), OPT_JSON, 0, "json", NULL, 0, "records and aggregates as JSON, one object a line"},
+    {V(TOP), OPT_PLAIN, 0, "plain", NULL, 0, "aligned lines every interval, as without a terminal"},
+    {V(TOP), OPT_JSON, 0, "json", NULL, 0, "a JSON object every interval, one a line"},
+    {V(TOP), OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT, "time between turns (default 1)"},
+    {V(TOP), OPT_COUNT, 0, "count", "N", KIND_TEXT, "end after N turns"},
     {V(GRAPH), OPT_JSON, 0, "json", NULL, 0, "entries and returns as JSON, one object a line", true},
     {V(WATCH), OPT_JSON, 0, "json", NULL, 0, "as JSON, one object a line, without callers", true},
     {LOADS, OPT_JSON, 0, "json", NULL, 0, "log as JSON, one object a line"},
@@ -360,7 +381,7 @@ static const struct cmd_option options[] = {
     {V(WATCH), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "in this format; only text has callers", true},
     {LOADS, OPT_FORMAT, 0, "format", "FORMAT", KIND_RECORD_FORMAT, "log in this format"},
     {V(VARS), OPT_FORMAT, 0, "format", "FORMAT", KIND_RECORD_FORMAT, "if not text: only aggregates, in this format"},
-    {TRACES, OPT_DURATION, 0, "duration", "SEC", KIND_TEXT, "end after SEC seconds"},
+    {TRACES | V(TOP), OPT_DURATION, 0, "duration", "SEC", KIND_TEXT, "end after SEC seconds"},
     {EVENTS | V(REPORT), OPT_MAX_EVENTS, 0, "max-events", "N", KIND_TEXT, "end after N events", true},
     {EVENTS, OPT_UNTIL, 0, "until", "EVENT", KIND_TEXT, "end at the first hit of this event", true},
     {V(RECORD), OPT_ROTATE, 0, "rotate", "LIMIT", KIND_TEXT, "start a new file after 100M, or after 10min"},
@@ -381,11 +402,11 @@ static const struct cmd_option options[] = {
      "compile programs to machine code; auto, the default: where it pays", true},
     {LOADS, OPT_UPROBES, 0, "uprobes", NULL, 0, "by the kernel module: all processes that map the file, now and later",
      true},
-    {EVENTS | V(GRAPH), OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits", true},
+    {EVENTS | V(GRAPH) | V(TOP), OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits", true},
     {V(TRACE_PROGRAM) | LOADS, OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits", true},
     {EVENTS, OPT_SKIP_REFUSED, 0, "skip-refused", NULL, 0, "trace what can be probed, and list the events that cannot",
      true},
-    {EVENTS | V(WATCH) | V(GRAPH), OPT_BUFFER, 0, "buffer", "SIZE", KIND_TEXT,
+    {EVENTS | V(WATCH) | V(GRAPH) | V(TOP), OPT_BUFFER, 0, "buffer", "SIZE", KIND_TEXT,
      "bytes of one processor's log ring, such as 4M (default 1M)", true},
 
     {V(BUILD), OPT_OUTFILE, 'o', "outfile", "FILE", KIND_FILE, "write the object to FILE (default: .ppdf for .rpn)"},

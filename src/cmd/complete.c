@@ -267,8 +267,11 @@ static const char *complete_operand(struct candidates *c, const struct complete_
 	} else if (verb == VERB_TRACE || verb == VERB_RECORD) {
 		puts("words");
 		dp_complete_event(c, &s);
-	} else if (of_process && (verb == VERB_GRAPH || verb == VERB_FUNCS || verb == VERB_LINES || verb == VERB_VARS ||
-				  verb == VERB_WATCH)) {
+	} else if (verb == VERB_TOP && strchr(c->word, ' ')) {
+		puts("words");
+		dp_complete_event(c, &s);
+	} else if (of_process && (verb == VERB_GRAPH || verb == VERB_TOP || verb == VERB_FUNCS || verb == VERB_LINES ||
+				  verb == VERB_VARS || verb == VERB_WATCH)) {
 		puts("words");
 		dp_complete_place(c, &s, verb == VERB_WATCH ? 'w' : 'p');
 	} else if (verb == VERB_EXPLAIN) {

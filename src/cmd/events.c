@@ -94,6 +94,7 @@ void dp_event_lines_free(struct event_lines *e)
 		dp_event_line_free(e->v[i].parsed);
 		free(e->v[i].text);
 		free(e->v[i].where);
+		free(e->v[i].added);
 	}
 	free(e->v);
 	*e = (struct event_lines){NULL};

@@ -7,7 +7,9 @@
 
 struct event_line {
 	char *text;
-	char *where;                  /* "FILE:3: ", or "" for an argument */
+	char *where; /* "FILE:3: ", or "" for an argument */
+	char *added; /* what is compiled in addition, behind so many characters of text; NULL: nothing */
+	u32 added_at;
 	bool optional;                /* left out when the program has nothing of that name */
 	struct dp_event_line *parsed; /* NULL: it has a mistake, */
 	struct dp_error err;          /* this one */

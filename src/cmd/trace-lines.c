@@ -34,6 +34,8 @@ static bool tell(const struct event_line *line, struct dp_error *err)
 	struct dp_error told = *err;
 
 	snprintf(told.detail, sizeof(told.detail), "%s%.250s", line->where, err->detail);
+	if (line->added && told.column > (int)line->added_at) /* as the user has written it */
+		told.column -= DP_MIN((int)strlen(line->added), told.column - (int)line->added_at);
 	dp_ui_error(&told, line->text);
 	return false;
 }
@@ -479,12 +481,21 @@ static struct line_program *program_of(struct line_programs *out, const struct l
 static bool add_to(struct line_program *p, const struct event_lines *e, u32 i, struct dp_error *err)
 {
 	u32 *numbers = realloc(p->numbers, (p->n + 1) * sizeof(*numbers));
+	const struct event_line *line = &e->v[i];
+	char *whole = NULL;
+	bool good;
 
 	if (!numbers)
 		return !dp_fail(err, E_EVENT_MEMORY, "lines");
 	p->numbers = numbers;
 	numbers[p->n++] = i;
-	return !dp_cc_lines_add(p->lines, e->v[i].text, err);
+	if (!line->added)
+		return !dp_cc_lines_add(p->lines, line->text, err);
+	if (asprintf(&whole, "%.*s%s%s", (int)line->added_at, line->text, line->added, line->text + line->added_at) < 0)
+		return !dp_fail(err, E_EVENT_MEMORY, "lines");
+	good = !dp_cc_lines_add(p->lines, whole, err);
+	free(whole);
+	return good;
 }
 
 static bool add_line(struct finder *f, const struct event_lines *e, u32 i, struct line_programs *out)

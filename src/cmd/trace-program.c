@@ -178,6 +178,8 @@ static ssize_t write_records(void *arg, const void *text, size_t n)
 {
 	struct program *p = arg;
 
+	if (p->t.watch)
+		return (ssize_t)n;
 	if (!p->t.run.out.error && fwrite(text, 1, n, p->t.run.out.f) == n && !fflush(p->t.run.out.f))
 		return (ssize_t)n;
 	errno = EIO; /* not EINTR, which would be tried again */
@@ -189,6 +191,8 @@ static void write_head(struct program *p)
 {
 	struct dp_line l = {0};
 
+	if (p->t.watch)
+		return;
 	dp_rpn_log_head(&l, p->t.format, p->lines != NULL);
 	if (l.n)
 		fwrite(l.text, 1, l.n, p->t.run.out.f);
@@ -271,6 +275,8 @@ static void show_aggregates(struct program *p)
 {
 	FILE *to = p->t.out_path && dp_ui_messages_json() ? p->t.run.out.f : stdout;
 
+	if (p->t.watch)
+		return;
 	if (p->interval && p->t.format == DP_FORMAT_TEXT)
 		dp_ui_time_line();
 	if (p->lines && !has_aggregates(p))
@@ -368,7 +374,11 @@ static int follow(struct program *p)
 		if (p->t.run.seconds && (double)(now - begin) >= p->t.run.seconds * 1e9)
 			break;
 		dp_run_turn(p->run, -1);
+		if (p->t.watch && !p->t.watch->turn(p->t.watch->arg))
+			break;
 	}
+	if (p->t.watch)
+		p->t.watch->leave(p->t.watch->arg);
 	return CMD_OK;
 }
 
@@ -407,6 +417,8 @@ static void tell_end(struct program *p)
 	u32 n;
 
 	dp_run_stop(p->run);
+	if (p->t.watch)
+		p->t.watch->last(p->t.watch->arg);
 	lost = dp_run_losses(p->run);
 	hits = dp_run_thread_losses(p->run);
 	if (dp_run_is_full(p->run) && !p->t.quiet)
@@ -414,7 +426,7 @@ static void tell_end(struct program *p)
 	if (!p->t.quiet && p->lines) {
 		if (p->ended > 0)
 			dp_ui_tell_ended(p->t.command[0], p->ended);
-		rows = dp_run_rows(p->run, &n, &total);
+		rows = p->t.no_summary ? NULL : dp_run_rows(p->run, &n, &total);
 		if (rows)
 			dp_summary_rows(stderr, rows, n, &total, (double)(dp_now_ns() - p->begin) / 1e9);
 		dp_free(rows);
@@ -446,6 +458,8 @@ static int run(struct program *p)
 	if (!p->run)
 		return dp_ui_fail(E_RPN_MEMORY, NULL, "trace");
 	dp_run_limit(p->run, p->t.run.max_events);
+	if (p->t.watch)
+		p->t.watch->begin(p->t.watch->arg, p->run, p->t.run.out.f);
 	dp_cmd_start_cleaner(&p->cleaner, true);
 	if (p->t.command)
 		status = begin_command(p);

@@ -12,6 +12,7 @@
 #include "base/built.h"
 #include "cmd/cmd.h"
 #include "log/recording.h"
+#include "top/top-show.h"
 
 struct version_row {
 	const char *key, *name; /* in JSON, in text */
@@ -28,6 +29,7 @@ enum {
 	ROW_DEBUGINFOD,
 	ROW_CTF,
 	ROW_PERFETTO,
+	ROW_SCREEN,
 	ROW_COUNT
 };
 
@@ -57,8 +59,9 @@ static void fill(struct version_row rows[ROW_COUNT])
 	    [ROW_DEBUGINFOD] = {"debuginfod", "debuginfod"},
 	    [ROW_CTF] = {"babeltrace2", "format ctf by babeltrace2"},
 	    [ROW_PERFETTO] = {"protobuf_c", "format perfetto by protobuf-c"},
+	    [ROW_SCREEN] = {"ncurses", "screen of top by ncurses"},
 	};
-	const char *ctf = dp_format_ctf_writer();
+	const char *ctf = dp_format_ctf_writer(), *screen = dp_top_screen_library();
 
 	memcpy(rows, named, sizeof(named));
 #define SIZE sizeof(rows->value)
@@ -79,6 +82,8 @@ static void fill(struct version_row rows[ROW_COUNT])
 					 : "not installed (libdebuginfod1)");
 	snprintf(rows[ROW_CTF].value, SIZE, "%s", ctf ? ctf : "not in the static dprobes");
 	snprintf(rows[ROW_PERFETTO].value, SIZE, "%s", protobuf_c_version());
+	snprintf(rows[ROW_SCREEN].value, SIZE, "%s",
+		 screen && !strncmp(screen, "ncurses ", 8) ? screen + 8 : "not in this build");
 #undef SIZE
 }
 

@@ -108,6 +108,7 @@ struct dp_host_ops {
 	bool (*can_change)(void *session, u32 *words); /* how many there is room for */
 	void (*cancel)(void *session);
 	void (*drop)(void *session, u32 probe);
+	int (*pause)(void *session, u32 probe, bool pause); /* dp_session_pause() */
 	int (*change)(void *session, struct dp_error *err);
 
 	/* Armed. */
@@ -201,6 +202,12 @@ static inline void dp_tracee_cancel(struct dp_tracee *t)
 static inline void dp_tracee_drop(struct dp_tracee *t, u32 probe)
 {
 	t->ops->drop(t->session, probe);
+}
+
+/* It is kept and not in place, or in place again, from dp_tracee_change() on. */
+static inline int dp_tracee_pause(struct dp_tracee *t, u32 probe, bool pause)
+{
+	return t->ops->pause ? t->ops->pause(t->session, probe, pause) : -EINVAL;
 }
 
 static inline int dp_tracee_change(struct dp_tracee *t, struct dp_error *err)

@@ -54,7 +54,7 @@ static struct dp_agg_entry *read_table(const struct dp_rpn_aggregate *a, volatil
 	return sorted;
 }
 
-static void show_one(struct dp_sink *s, const struct dp_agg_table *what, volatile const u64 *words)
+static void hand_over(const struct dp_agg_table *what, volatile const u64 *words, dp_agg_fn *fn, void *arg)
 {
 	struct dp_agg_entry single = {.v = {0}}, *v = NULL;
 	struct dp_agg_table t = *what;
@@ -70,26 +70,50 @@ static void show_one(struct dp_sink *s, const struct dp_agg_table *what, volatil
 		t.v = &single;
 		t.n = 1;
 	}
-	s->ops->aggregate(s, &t);
+	fn(arg, &t);
 	free(v);
+}
+
+void dp_agg_each(const struct dp_rpn_unit *u, volatile const u64 *words, u32 only, const struct dp_agg_view *view,
+		 dp_agg_fn *fn, void *arg)
+{
+	for (u32 i = 0; i < u->naggregates; i++) {
+		struct dp_agg_table t = {.a = &u->aggregates[i], .unit = u, .module = u->name, .view = view};
+
+		if (!t.a->loss && !t.a->thread && (only == DP_AGG_ALL || t.a->index == only))
+			hand_over(&t, words + t.a->index, fn, arg);
+	}
+}
+
+void dp_agg_put(enum dp_format format, const struct dp_agg_table *t, struct dp_line *l)
+{
+	/* A sink begins with struct dp_sink and goes on with what its format keeps. */
+	union dp_sink_room room = {.s = {.ops = dp_format_of_programs(format), .line = l, .dim = "", .plain = ""}};
+
+	room.s.ops->aggregate(&room.s, t);
+}
+
+struct shown {
+	enum dp_format format;
+	struct dp_line line;
+	FILE *out;
+};
+
+static void show_one(void *arg, const struct dp_agg_table *t)
+{
+	struct shown *s = arg;
+
+	dp_line_reset(&s->line);
+	dp_agg_put(s->format, t, &s->line);
+	if (!s->line.broken)
+		fwrite(s->line.text, 1, s->line.n, s->out);
 }
 
 void dp_agg_show(enum dp_format format, const struct dp_rpn_unit *u, volatile const u64 *words, u32 only,
 		 const struct dp_agg_view *view, FILE *out)
 {
-	struct dp_line line = {0};
-	/* A sink begins with struct dp_sink and goes on with what its format keeps. */
-	union dp_sink_room room = {.s = {.ops = dp_format_of_programs(format), .line = &line, .dim = "", .plain = ""}};
+	struct shown s = {.format = format, .out = out};
 
-	for (u32 i = 0; i < u->naggregates; i++) {
-		struct dp_agg_table t = {.a = &u->aggregates[i], .unit = u, .module = u->name, .view = view};
-
-		if (t.a->loss || t.a->thread || (only != DP_AGG_ALL && t.a->index != only))
-			continue;
-		dp_line_reset(&line);
-		show_one(&room.s, &t, words + u->aggregates[i].index);
-		if (!line.broken)
-			fwrite(line.text, 1, line.n, out);
-	}
-	dp_line_free(&line);
+	dp_agg_each(u, words, only, view, show_one, &s);
+	dp_line_free(&s.line);
 }

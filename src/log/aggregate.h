@@ -7,6 +7,7 @@
 
 #include "lang/rpn/rpn.h"
 #include "log/format.h"
+#include "log/line.h"
 #include "program/opcode.h"
 
 /* Whose words they are, and what names the addresses in keys. */
@@ -40,6 +41,13 @@ struct dp_agg_table {
 #define DP_AGG_ALL (~0u)
 void dp_agg_show(enum dp_format format, const struct dp_rpn_unit *u, volatile const u64 *words, u32 only,
 		 const struct dp_agg_view *view, FILE *out);
+
+/* The same, handed to fn, which may keep nothing of it. */
+typedef void dp_agg_fn(void *arg, const struct dp_agg_table *t);
+void dp_agg_each(const struct dp_rpn_unit *u, volatile const u64 *words, u32 only, const struct dp_agg_view *view,
+		 dp_agg_fn *fn, void *arg);
+/* One table in a format, as a text in l. */
+void dp_agg_put(enum dp_format format, const struct dp_agg_table *t, struct dp_line *l);
 
 /* Whether it shows anything; what is counted as lost (dp_rpn_aggregate.loss) is told elsewhere, as a sum. */
 bool dp_agg_any_shown(const struct dp_rpn_unit *u);

@@ -75,7 +75,7 @@ int dp_formatter_new(struct dp_formatter **out, enum dp_format format, FILE *to,
 	s = &f->sink.s;
 	f->out = to;
 	f->env = *env;
-	s->ops = sinks[format];
+	s->ops = env->sink ? env->sink : sinks[format];
 	s->line = &f->line;
 	s->symbol = name_address;
 	s->env = &f->env;

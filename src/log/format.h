@@ -14,6 +14,7 @@
 
 struct dp_record;
 struct dp_recording_env;
+struct dp_sink_ops;
 
 enum dp_format {
 #define DP_FORMAT(id, name, events, programs, help) DP_FORMAT_##id,
@@ -29,7 +30,6 @@ bool dp_format_find(const char *name, enum dp_format *format);
 const char *dp_format_name(enum dp_format format);
 const char *dp_format_names(bool of_programs);
 
-struct dp_sink_ops;
 const struct dp_sink_ops *dp_format_of_programs(enum dp_format format); /* NULL: it is one of events only */
 const struct dp_sink_ops *dp_format_of_events(enum dp_format format);   /* NULL: it cannot show programs' records */
 const char *dp_format_missing(enum dp_format format); /* why this build cannot write it; NULL: it can */
@@ -70,6 +70,8 @@ struct dp_format_env {
 	const char *path;                         /* of formats that are a directory; NULL: none was named */
 	const struct dp_graph_options *graph;     /* NULL: a tree of all calls */
 	const struct dp_recording_env *recording; /* may be NULL */
+	const struct dp_sink_ops *sink;           /* takes the records in the place of the format's; NULL: that one */
+	void *sink_arg;
 };
 
 struct dp_formatter;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "run/run-priv.h"
+#include "run/run-rows.h"
 
 #define ENDED_MAX 32 /* processes that are remembered, for each module */
 
@@ -20,6 +21,33 @@ u32 dp_run_aggregate_at(const struct dp_rpn_unit *u, u32 i)
 			return a->index + words - i;
 	}
 	return 0;
+}
+
+void dp_run_clear_aggregate(const struct dp_rpn_aggregate *a, volatile u64 *words)
+{
+	u32 size = dp_aggregate_words(a->kind), first = 0, step = size, n = 1;
+
+	if (a->nparts) {
+		first = 2 + dp_rpn_key_words(a);
+		step = 1 + dp_rpn_key_words(a) + size;
+		n = a->keys;
+		__atomic_store_n(words + a->index, 0, __ATOMIC_RELAXED);
+	}
+	for (u32 i = 0; i < n; i++)
+		for (u32 k = 0; k < size; k++)
+			__atomic_store_n(words + a->index + first + i * step + k, 0, __ATOMIC_RELAXED);
+}
+
+static void clear_shown(void *arg, const struct dp_rpn_unit *u, volatile u64 *words, const struct dp_agg_view *view)
+{
+	for (u32 i = 0; i < u->naggregates; i++)
+		if (!u->aggregates[i].loss && !u->aggregates[i].thread && u->aggregates[i].kind != DP_AGG_LAST)
+			dp_run_clear_aggregate(&u->aggregates[i], words);
+}
+
+void dp_run_clear_aggregates(const struct dp_run *run)
+{
+	dp_run_each_words(run, clear_shown, NULL);
 }
 
 /* ---- processes that have ended ---- */

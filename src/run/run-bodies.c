@@ -69,22 +69,6 @@ static void print(struct body *b, u32 index)
 	free(text);
 }
 
-/* Values only: keys stay, since hits may be on their way to them. */
-static void clear(struct body *b, const struct dp_rpn_aggregate *a)
-{
-	u32 words = dp_aggregate_words(a->kind), first = 0, step = words, n = 1;
-
-	if (a->nparts) {
-		first = 2 + dp_rpn_key_words(a);
-		step = 1 + dp_rpn_key_words(a) + words;
-		n = a->keys;
-		__atomic_store_n(b->locals + a->index, 0, __ATOMIC_RELAXED);
-	}
-	for (u32 i = 0; i < n; i++)
-		for (u32 k = 0; k < words; k++)
-			__atomic_store_n(b->locals + a->index + first + i * step + k, 0, __ATOMIC_RELAXED);
-}
-
 static bool answer(struct run_machine *machine, u64 addr)
 {
 	struct body *b = machine->arg;
@@ -99,7 +83,7 @@ static bool answer(struct run_machine *machine, u64 addr)
 		return a;
 	case DP_CONTROL_CLEAR:
 		if (a)
-			clear(b, a);
+			dp_run_clear_aggregate(a, b->locals);
 		return a;
 	case DP_CONTROL_STOP:
 		b->run->has_ended = true;

@@ -196,6 +196,41 @@ int dp_trace_arm(struct dp_trace *t, struct dp_trace_member *m, struct dp_error 
 	return r;
 }
 
+/* ---- rest ---- */
+
+static int pause_in(struct dp_trace *t, struct dp_trace_member *m,
+		    bool (*is_meant)(const struct dp_event_info *ev, const void *arg), const void *arg, bool pause,
+		    struct dp_error *err)
+{
+	u32 words, n = 0;
+	int r = dp_tracee_can_change(&m->tracee, &words) ? 0 : -EINVAL;
+
+	for (u32 i = 0; !r && i < dp_tracee_nprobes(&m->tracee); i++)
+		if (is_meant(&t->infos[m->events[i]], arg)) {
+			r = dp_tracee_pause(&m->tracee, i, pause);
+			n++;
+		}
+	if (!r && !n)
+		return 0;
+	if (r && n)
+		dp_tracee_cancel(&m->tracee);
+	if (!r)
+		r = dp_tracee_change(&m->tracee, err);
+	return r && !err->code ? dp_fail(err, E_ARM_CHANGE, "process %d", (int)dp_tracee_pid(&m->tracee)) : r;
+}
+
+int dp_trace_pause(struct dp_trace *t, bool (*is_meant)(const struct dp_event_info *ev, const void *arg),
+		   const void *arg, bool pause, struct dp_error *err)
+{
+	int r = 0;
+
+	*err = (struct dp_error){0};
+	for (u32 i = 0; i < t->n && !r; i++)
+		if (t->v[i]->reader && !t->v[i]->has_ended)
+			r = pause_in(t, t->v[i], is_meant, arg, pause, err);
+	return r;
+}
+
 /* ---- and go ---- */
 
 int dp_trace_remove(struct dp_trace *t, struct dp_error *err)

@@ -225,6 +225,8 @@ void dp_run_note_how(struct run_target *t);
 /* run-aggregates.c */
 /* Words from local variable i to the end of the aggregate that it belongs to; 0: to none. */
 u32 dp_run_aggregate_at(const struct dp_rpn_unit *u, u32 i);
+/* Its values among a module's words, not its keys: hits may be on their way to them. */
+void dp_run_clear_aggregate(const struct dp_rpn_aggregate *a, volatile u64 *words);
 /* A copy of a module's words, with the names of addresses in keys as the view has them now. NULL: no memory. */
 struct run_ended *dp_run_ended_new(const struct run_module *m, volatile const u64 *words,
 				   const struct dp_agg_view *view);

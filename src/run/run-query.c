@@ -5,6 +5,7 @@
 
 #include "log/json.h"
 #include "run/run-priv.h"
+#include "run/run-rows.h"
 
 static const struct run_range *slot_of(const struct run_target *t, const struct run_module *m)
 {
@@ -379,26 +380,53 @@ static void show_module(const struct dp_rpn_unit *u, volatile u64 *v, const stru
 		show_locals(u, v, rq, out);
 }
 
-static void show_target(struct run_target *t, const struct dp_run_request *rq, const char *name, FILE *out)
+static void each_of_target(struct run_target *t, const char *name, dp_run_words_fn *fn, void *arg)
 {
 	const struct dp_agg_view view = {t->pid, false, dp_run_symbol_of, t};
 	volatile u64 *words = t->session ? dp_tracee_words(t->session) : NULL;
 
 	for (struct run_kept *k = t->kept; k; k = k->next) /* of libraries that are unloaded at the moment */
 		if ((!*name || !strcmp(k->m->unit.name, name)) && k->locals && k->generation == k->m->generation)
-			show_module(&k->m->unit, k->locals->words,
-				    &(struct dp_agg_view){t->pid, false, dp_run_name_of_ended, k->locals}, rq, out);
+			fn(arg, &k->m->unit, k->locals->words,
+			   &(struct dp_agg_view){t->pid, false, dp_run_name_of_ended, k->locals});
 	for (u32 i = 0; words && i < t->nranges; i++) {
 		const struct dp_rpn_unit *u = &t->ranges[i].m->unit;
 
 		if (!t->ranges[i].left_out && (!*name || !strcmp(u->name, name)) && u->nlocals)
-			show_module(u, words + t->ranges[i].locals, &view, rq, out);
+			fn(arg, u, words + t->ranges[i].locals, &view);
 	}
+}
+
+static void each_of_ended(struct run_module *m, dp_run_words_fn *fn, void *arg)
+{
+	for (struct run_ended *e = m->ended; e; e = e->next)
+		fn(arg, &m->unit, e->words, &(struct dp_agg_view){e->pid, true, dp_run_name_of_ended, e});
+}
+
+void dp_run_each_words(const struct dp_run *run, dp_run_words_fn *fn, void *arg)
+{
+	for (struct run_target *t = run->targets; t; t = t->next)
+		each_of_target(t, "", fn, arg);
+	for (struct run_module *m = run->modules; m; m = m->next)
+		each_of_ended(m, fn, arg);
+}
+
+struct shown {
+	const struct dp_run_request *rq;
+	FILE *out;
+};
+
+static void show(void *arg, const struct dp_rpn_unit *u, volatile u64 *words, const struct dp_agg_view *view)
+{
+	const struct shown *s = arg;
+
+	show_module(u, words, view, s->rq, s->out);
 }
 
 int dp_run_vars(struct dp_run *run, const struct dp_run_request *rq, const char *name, FILE *out, struct dp_error *err)
 {
 	bool local = rq->flags & DP_RUN_LOCAL, global = rq->flags & DP_RUN_GLOBAL;
+	struct shown s = {rq, out};
 
 	if (*name && !dp_run_module_find(run, name))
 		return dp_fail(err, E_RPN_NOTIN, "%.150s", name);
@@ -410,15 +438,13 @@ int dp_run_vars(struct dp_run *run, const struct dp_run_request *rq, const char 
 	}
 	for (struct run_target *t = run->targets; t; t = t->next)
 		if (local || !global)
-			show_target(t, rq, name, out);
+			each_of_target(t, name, show, &s);
 	for (struct run_module *m = run->modules; m; m = m->next) {
 		if ((*name && strcmp(m->unit.name, name)) || rq->flags & DP_RUN_GLOBAL)
 			continue;
 		if (rq->flags & DP_RUN_RESET)
 			dp_run_forget_ended(m);
-		for (struct run_ended *e = m->ended; e; e = e->next)
-			show_module(&m->unit, e->words, &(struct dp_agg_view){e->pid, true, dp_run_name_of_ended, e},
-				    rq, out);
+		each_of_ended(m, show, &s);
 	}
 	return 0;
 }

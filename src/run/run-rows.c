@@ -82,6 +82,54 @@ struct dp_trace_row *dp_run_rows(const struct dp_run *run, u32 *n, struct dp_tra
 	return rows;
 }
 
+#define ENTRY "entry of " /* of the probes that a line with $duration has at entries */
+
+static bool is_part_of(const struct dp_rpn_probe *p, const char *row)
+{
+	char name[80];
+
+	put_name(p, name, sizeof(name));
+	if (!strcmp(name, row))
+		return true;
+	return !strncmp(name, ENTRY, strlen(ENTRY)) &&
+	       !strcmp(name + strlen(ENTRY), row + (strncmp(row, "<-", 2) ? 0 : 2));
+}
+
+bool dp_run_row_is_entry(const char *row)
+{
+	return !strncmp(row, ENTRY, strlen(ENTRY));
+}
+
+static int pause_in(struct run_target *t, const char *row, bool pause, struct dp_error *err)
+{
+	u32 words, n = 0;
+	int r = dp_tracee_can_change(t->session, &words) ? 0 : -EINVAL;
+
+	for (u32 i = 0; !r && i < t->nprobes; i++)
+		if (t->probes[i].m && is_part_of(&t->probes[i].m->unit.probes[t->probes[i].index], row)) {
+			r = dp_tracee_pause(t->session, i, pause);
+			n++;
+		}
+	if (!r && !n)
+		return 0;
+	if (r && n)
+		dp_tracee_cancel(t->session);
+	if (!r)
+		r = dp_tracee_change(t->session, err);
+	return r && !err->code ? dp_fail(err, E_ARM_CHANGE, t->pid ? "process %d" : "the kernel", (int)t->pid) : r;
+}
+
+int dp_run_pause(struct dp_run *run, const char *row, bool pause, struct dp_error *err)
+{
+	int r = 0;
+
+	*err = (struct dp_error){0};
+	for (struct run_target *t = run->targets; t && !r; t = t->next)
+		if (t->session && dp_tracee_alive(t->session))
+			r = pause_in(t, row, pause, err);
+	return r;
+}
+
 typedef u64 losses_fn(const struct dp_rpn_unit *u, volatile const u64 *words);
 
 static u64 losses_of_all(const struct dp_run *run, losses_fn *of)

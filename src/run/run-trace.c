@@ -44,6 +44,8 @@ int dp_trace_begin(struct dp_trace *t, enum dp_format format, bool color, struct
 	    .path = t->path,
 	    .graph = t->graph,
 	    .recording = &t->recording,
+	    .sink = t->sink,
+	    .sink_arg = t->sink_arg,
 	};
 	int r;
 
@@ -253,7 +255,8 @@ int dp_trace_run(struct dp_trace *t, struct dp_error *err)
 		t->lasted = (double)(dp_now_ns() - start) / 1e9;
 		if (!r && t->chunks)
 			r = dp_chunks_turn(t->chunks, &t->out, t->formatter, err);
-		if (r || t->is_full || (!more && !any_alive(t)) || dp_output_is_left(&t->out))
+		if (r || t->is_full || (!more && !any_alive(t)) || dp_output_is_left(&t->out) ||
+		    (t->turn && !t->turn(t, t->turn_arg)))
 			break;
 		put_away_ended(t);
 		now = dp_now_ns();

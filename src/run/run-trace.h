@@ -55,6 +55,11 @@ struct dp_trace {
 	bool (*look)(struct dp_trace *t, void *arg);
 	void *look_arg;
 	u64 look_ns;
+	/* Called after each drain; false ends the trace. May be NULL */
+	bool (*turn)(struct dp_trace *t, void *arg);
+	void *turn_arg;
+	const struct dp_sink_ops *sink; /* takes the records in the place of the format; may be NULL */
+	void *sink_arg;
 
 	struct dp_trace_member **v;
 	u32 n;
@@ -93,6 +98,13 @@ int dp_trace_arm(struct dp_trace *t, struct dp_trace_member *m, struct dp_error 
 
 /* Of a member that has ended, and whose records are shown: its counts stay. */
 void dp_trace_put_away(struct dp_trace *t, struct dp_trace_member *m);
+
+/*
+ * Of members that were opened with `grows`: the probes of events that are meant are taken out of all of them, or put
+ * back. E_ARM_CHANGE where that cannot be done.
+ */
+int dp_trace_pause(struct dp_trace *t, bool (*is_meant)(const struct dp_event_info *ev, const void *arg),
+		   const void *arg, bool pause, struct dp_error *err);
 
 /* What formats that record a trace ask of it. */
 void dp_trace_recording_env(struct dp_trace *t);

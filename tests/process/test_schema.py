@@ -208,6 +208,13 @@ def showing():
     assert len(got) == 6 and all(e["pid"] == e["tid"] for e in got), got
     got = run_json("run", "function-callers", "function=shop:add_order", "--", shop(), "3", names=EVENTS)[0]
     assert got, got
+    p = start([target("busy"), "calls"], stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline() == "ready\n"
+    for args in ((), ("r outer", "p leaf hist($arg1)", "p idle count by $caller")):
+        got = run_json("top", "-p", p.pid, "--count", 2, "--interval", 0.1, *args, names=("top",))[0]
+        assert len(got) == 2 and got[1]["rows"] and len(got[1].get("tables", ())) == len(args[1:]), got
+        valid("\n".join(json.dumps(table) for table in got[1].get("tables", ())), "aggregate")
+    stop(p)
     need_registers()
     got = run_json("watch", "sold", "--", shop(), "3", names=("event",))[0]
     assert len(got) == 6 and set(got[0]["args"]) == {"old", "new"}, got

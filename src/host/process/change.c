@@ -81,6 +81,9 @@ static bool is_used(void *arg, const struct dp_image *im)
 	for (u32 i = 0; i < s->nspots; i++)
 		if (s->spots[i].addr >= im->lo && s->spots[i].addr < im->hi)
 			return true;
+	for (u32 i = 0; i < s->nidle; i++)
+		if (s->idle[i].addr >= im->lo && s->idle[i].addr < im->hi)
+			return true;
 	return false;
 }
 
@@ -89,7 +92,9 @@ bool dp_session_can_change(struct dp_session *s, u32 *words)
 	struct dp_changes *c = &s->changes;
 
 	for (u32 i = 0; i < s->nprobes && s->armed; i++)
-		if (s->probes[i].leaving)
+		if (s->probes[i].leaving && s->probes[i].paused)
+			s->probes[i].leaving = false;
+		else if (s->probes[i].leaving)
 			free_probe(&s->probes[i]);
 	*words = c->words;
 	if (!s->armed || !c->size || c->unsure || c->busy || !s->plan.npoints)
@@ -102,6 +107,59 @@ bool dp_session_can_change(struct dp_session *s, u32 *words)
 void dp_session_drop(struct dp_session *s, u32 probe)
 {
 	s->probes[probe].leaving = true;
+}
+
+/* ---- probes that are not in place for a while ---- */
+
+static bool set_aside(struct dp_session *s, u32 probe)
+{
+	for (u32 i = 0; i < s->nspots; i++) {
+		if (s->spots[i].owner != probe)
+			continue;
+		if (!dp_grow((void **)&s->idle, &s->cap_idle, s->nidle, sizeof(*s->idle)))
+			return false;
+		s->idle[s->nidle++] = s->spots[i];
+	}
+	return true;
+}
+
+static bool take_up(struct dp_session *s, u32 probe)
+{
+	size_t room = s->cap_spots;
+
+	for (u32 i = 0; i < s->nidle; i++) {
+		if (s->idle[i].owner != probe)
+			continue;
+		if (!dp_grow((void **)&s->spots, &room, s->nspots, sizeof(*s->spots)))
+			return false;
+		s->cap_spots = (u32)room;
+		s->spots[s->nspots++] = s->idle[i];
+	}
+	return true;
+}
+
+/* Those of probes that are in place again, or still. */
+static void forget_idle(struct dp_session *s)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < s->nidle; i++)
+		if (s->probes[s->idle[i].owner].paused)
+			s->idle[n++] = s->idle[i];
+	s->nidle = n;
+}
+
+int dp_session_pause(struct dp_session *s, u32 probe, bool pause)
+{
+	struct dp_probe *p = &s->probes[probe];
+
+	if (!p->event || p->event->is_watch || p->paused == pause || p->leaving || p->fresh)
+		return -EINVAL;
+	if (!(pause ? set_aside(s, probe) : take_up(s, probe)))
+		return -ENOMEM;
+	p->paused = p->leaving = pause;
+	p->fresh = p->resumed = !pause;
+	return 0;
 }
 
 /* ---- what is to stand ---- */
@@ -594,7 +652,8 @@ static void adopt_plan(struct change *c, bool out)
 	if (c->jit.hi > c->jit.lo)
 		s->changes.jit_used = c->jit.hi - s->block.ctl.jit_lo;
 	for (u32 i = 0; i < s->nprobes; i++) /* those that leave are still looked at by whoever shows their records */
-		s->probes[i].fresh = false;
+		s->probes[i].fresh = s->probes[i].resumed = false;
+	forget_idle(s);
 	if (out) {
 		forget_points(&s->plan);
 		for (u32 i = 0; i < c->nleft; i++)
@@ -612,10 +671,17 @@ void dp_session_cancel(struct dp_session *s)
 			s->spots[n++] = s->spots[i];
 	s->nspots = n;
 	for (u32 i = 0; i < s->nprobes; i++) {
-		s->probes[i].leaving = false;
-		if (s->probes[i].fresh)
-			free_probe(&s->probes[i]);
+		struct dp_probe *p = &s->probes[i];
+
+		if (p->resumed)
+			p->paused = true;
+		else if (p->leaving)
+			p->paused = false;
+		if (p->fresh && !p->resumed)
+			free_probe(p);
+		p->leaving = p->fresh = p->resumed = false;
 	}
+	forget_idle(s);
 	trim_probes(s);
 }
 

@@ -45,6 +45,11 @@ static void drop(void *s, u32 probe)
 	dp_session_drop(s, probe);
 }
 
+static int pause_probe(void *s, u32 probe, bool pause)
+{
+	return dp_session_pause(s, probe, pause);
+}
+
 static int change(void *s, struct dp_error *err)
 {
 	return dp_session_change(s, err);
@@ -171,6 +176,7 @@ const struct dp_host_ops dp_process_ops = {
     .can_change = can_change,
     .cancel = cancel,
     .drop = drop,
+    .pause = pause_probe,
     .change = change,
     .words = words,
     .rings = rings,

@@ -115,6 +115,11 @@ int dp_session_arm(struct dp_session *s, struct dp_error *err);
 bool dp_session_can_change(struct dp_session *s, u32 *words); /* how many there is room for */
 void dp_session_cancel(struct dp_session *s);                 /* what was added or dropped, and not yet changed */
 void dp_session_drop(struct dp_session *s, u32 probe);
+/*
+ * The same for a probe that stays known, with its counts, and comes back by pause == false. It must not be the same
+ * already, and no watchpoint: -EINVAL. -ENOMEM.
+ */
+int dp_session_pause(struct dp_session *s, u32 probe, bool pause);
 int dp_session_change(struct dp_session *s, struct dp_error *err);
 
 /*

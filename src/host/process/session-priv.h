@@ -31,6 +31,8 @@ struct dp_probe {               /* one event, at one function entry, one address
 	enum dp_jit_choice jit;
 	u64 compiled;        /* address of the program as a function, 0: interpreted */
 	bool fresh, leaving; /* added, or to go, while the session is armed: up to the next dp_session_change() */
+	bool paused;         /* not in place, its spots are idle; with leaving: from the next change on */
+	bool resumed;        /* with fresh: it was paused */
 };
 
 #define DP_WATCH_REGISTERS 4
@@ -114,6 +116,9 @@ struct dp_session {
 	size_t cap_probes;
 	struct dp_spot *spots;
 	u32 nspots, cap_spots;
+	struct dp_spot *idle; /* of probes that are paused */
+	u32 nidle;
+	size_t cap_idle;
 	struct dp_plan plan;
 	u64 region; /* address of the main mapping */
 	u64 control;

@@ -179,6 +179,7 @@ void dp_session_free(struct dp_session *s)
 	free(s->probes);
 	free(s->words);
 	free(s->spots);
+	free(s->idle);
 	free(s->watch.v);
 	free(s->late.tried);
 	free(s->seen);

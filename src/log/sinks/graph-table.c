@@ -40,12 +40,12 @@ static void count(struct dp_graph_table *t, u32 node, u64 ns, u64 self, bool out
 }
 
 void dp_graph_table_add(struct dp_graph_table *t, const struct dp_event_info *functions, const struct dp_call *outer,
-			u32 depth, u64 ns)
+			u32 depth, u64 ns, const char *outside)
 {
 	const struct dp_call *c = &outer[depth];
 	u64 took = ns > c->begin_ns ? ns - c->begin_ns : 0, self = took > c->inner_ns ? took - c->inner_ns : 0;
 	u32 node = dp_stacks_child(&t->names, 0, dp_stacks_name(&t->names, functions[c->event].symbol));
-	const char *caller = depth ? functions[outer[depth - 1].event].symbol : "(not traced)";
+	const char *caller = depth ? functions[outer[depth - 1].event].symbol : outside;
 	bool outermost = true;
 
 	for (u32 i = depth; i-- > 0 && outermost;)

@@ -18,9 +18,12 @@ struct dp_graph_table {
 bool dp_graph_table_init(struct dp_graph_table *t);
 void dp_graph_table_free(struct dp_graph_table *t);
 
-/* A call that has ended: outer[depth]. functions: their names, by event. */
+/*
+ * A call that has ended: outer[depth]. functions: their names, by event; outside: the caller of calls that have none
+ * around them.
+ */
 void dp_graph_table_add(struct dp_graph_table *t, const struct dp_event_info *functions, const struct dp_call *outer,
-			u32 depth, u64 ns);
+			u32 depth, u64 ns, const char *outside);
 
 void dp_graph_table_put(struct dp_line *l, const struct dp_graph_table *t);
 

@@ -153,7 +153,7 @@ static void end_call(struct graph_sink *g, u32 tid, struct dp_call *outer, u32 d
 		     const char *result)
 {
 	if (g->opt.summary && how != DP_CALL_OPEN)
-		dp_graph_table_add(&g->table, g->s.env->events, outer, depth, ns);
+		dp_graph_table_add(&g->table, g->s.env->events, outer, depth, ns, "(not traced)");
 	else if (!g->opt.summary)
 		write_call(g, tid, outer, depth, ns, how, result);
 	free(outer[depth].text);
