@@ -12,6 +12,7 @@
 #include "cmd/cmd.h"
 #include "cmd/summary.h"
 #include "cmd/cmd-trace.h"
+#include "cmd/line-modules.h"
 #include "cmd/probes.h"
 #include "cmd/trace-lines.h"
 #include "host/kernel/kernel.h"
@@ -66,6 +67,7 @@ static int keep_option(struct trace *t, int id, const char *value)
 	    {OPT_CHILDREN, .flag = &t->opt.children},
 	    {OPT_PAGES, .flag = &t->opt.pages},
 	    {OPT_QUIET, .flag = &t->quiet},
+	    {OPT_WAIT_MODULES, .flag = &t->wait_modules},
 	};
 
 	for (size_t i = 0; i < DP_ARRAY_SIZE(kept); i++) {
@@ -260,6 +262,8 @@ static int tell(struct trace *t, const struct dp_error *err, const struct event_
 
 	if (line)
 		snprintf(told.detail, sizeof(told.detail), "%s%.250s", line->where, err->detail);
+	if (line && line->parsed)
+		dp_cmd_hint_later(dp_event_of_line(line->parsed)->loc.module, &told);
 	dp_ui_error(&told, line ? line->text : NULL);
 	t->status = DP_MAX(t->status, dp_ui_status(err->code));
 	return -1;
@@ -676,11 +680,32 @@ bool dp_cmd_select_one(struct trace *t, pid_t *pid)
 	return !r;
 }
 
+/* Whether any line waits for a module that is loaded later. */
+static bool waits(struct trace *t)
+{
+	struct line_target target = {.command = t->command, .all = t->select.file, .wait = t->wait_modules};
+	struct dp_pids pids = {0};
+	struct dp_error ignored;
+	bool found = !t->opt.skip_refused;
+
+	if (found && dp_select_any(&t->select))
+		found = !dp_select_check(&t->select, &ignored) && !dp_select_find(&t->select, &pids, &ignored);
+	target.pids = pids.v;
+	target.npids = pids.n;
+	found = found && dp_cmd_lines_wait(&t->lines, &target);
+	dp_pids_free(&pids);
+	return found;
+}
+
 int dp_cmd_trace_events(struct trace *t, enum cmd_verb verb, int argc, char **argv)
 {
 	bool done = false;
 
 	t->status = dp_cmd_trace_parse(t, verb, argc, argv, &done);
+	if (t->status == CMD_OK && !done && !t->compiled && waits(t)) {
+		t->compiled = true; /* a run of programs follows what processes load */
+		t->status = check_compiled(t);
+	}
 	if (t->status != CMD_OK || done)
 		return dp_cmd_trace_drop(t);
 	if (!t->compiled)

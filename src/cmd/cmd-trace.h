@@ -34,7 +34,8 @@ struct trace {
 	struct dp_chunks chunks; /* of a recording, where run.chunks is set */
 	u64 keep;                /* files of them; 0: all */
 	bool no_summary;
-	bool of_programs; /* the format is one of their records */
+	bool wait_modules; /* lines wait for modules that are loaded later, whatever they are called */
+	bool of_programs;  /* the format is one of their records */
 	struct event_lines lines;
 	double interval;               /* between tables; 0: at the end alone */
 	struct dp_rpn_define *defines; /* -D, for lines that are compiled */

@@ -406,6 +406,8 @@ static const struct cmd_option options[] = {
     {V(TRACE_PROGRAM) | LOADS, OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits", true},
     {EVENTS, OPT_SKIP_REFUSED, 0, "skip-refused", NULL, 0, "trace what can be probed, and list the events that cannot",
      true},
+    {V(TRACE) | V(RUN), OPT_WAIT_MODULES, 0, "wait-for-modules", NULL, 0,
+     "wait for any module that is not loaded, not only for libraries that are found", true},
     {EVENTS | V(WATCH) | V(GRAPH) | V(TOP), OPT_BUFFER, 0, "buffer", "SIZE", KIND_TEXT,
      "bytes of one processor's log ring, such as 4M (default 1M)", true},
 

@@ -111,7 +111,8 @@ enum cmd_option_id {
 	OPT_UNIT,
 	OPT_UNTIL,
 	OPT_UPROBES,
-	OPT_USER
+	OPT_USER,
+	OPT_WAIT_MODULES
 };
 
 /* What a value or an operand is, as far as shells can complete it. */

@@ -3,14 +3,12 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "cmd/trace-lines.h"
+#include "cmd/line-modules.h"
 #include "lang/dpcc/dpcc.h"
 #include "lang/dpcc/syscalls.h"
 #include "symbols/needed.h"
 #include "symbols/statics.h"
-#include "symbols/sym-lines.h"
 
 bool dp_cmd_lines_need_compiler(const struct event_lines *e)
 {
@@ -19,15 +17,6 @@ bool dp_cmd_lines_need_compiler(const struct event_lines *e)
 			return true;
 	return false;
 }
-
-/* ---- which module ---- */
-
-struct finder {
-	const struct line_target *target;
-	struct dp_process process; /* with a PID */
-	bool is_read;
-	char program[4096]; /* of a command */
-};
 
 static bool tell(const struct event_line *line, struct dp_error *err)
 {
@@ -40,245 +29,6 @@ static bool tell(const struct event_line *line, struct dp_error *err)
 	return false;
 }
 
-/* The program that a command starts, as execvp() finds it. */
-static bool find_program(const char *name, char *path, size_t size)
-{
-	const char *dirs = getenv("PATH");
-
-	snprintf(path, size, "%s", name);
-	if (strchr(name, '/'))
-		return !access(path, R_OK);
-	for (const char *p = dirs ? dirs : "/bin:/usr/bin"; *p; p += strcspn(p, ":") + (p[strcspn(p, ":")] == ':')) {
-		snprintf(path, size, "%.*s/%s", (int)strcspn(p, ":"), p, name);
-		if (!access(path, X_OK))
-			return true;
-	}
-	return false;
-}
-
-static bool finder_open(struct finder *f, struct dp_error *err)
-{
-	char path[4096];
-
-	if (f->target->pid) {
-		f->is_read = !dp_process_read(&f->process, f->target->pid, err);
-		return f->is_read;
-	}
-	if (f->target->all && realpath(f->target->all, f->program))
-		return true;
-	if (!f->target->all && !f->target->command)
-		return true;
-	if (f->target->all || !find_program(f->target->command[0], path, sizeof(path)) || !realpath(path, f->program)) {
-		dp_fail(err, E_FILE_OPEN, "%.150s", f->target->all ? f->target->all : f->target->command[0]);
-		return false;
-	}
-	return true;
-}
-
-struct wanted { /* what a line without a module names */
-	const struct dp_location *loc;
-	struct dp_error *err;
-};
-
-/* How many lines are of a module that the process has. */
-static u32 modules_in(const struct event_lines *e, pid_t pid)
-{
-	struct dp_error err;
-	struct dp_event ev;
-	struct dp_maps maps;
-	u32 n = 0, behind;
-
-	if (dp_maps_read(&maps, pid, NULL))
-		return 0;
-	for (u32 i = 0; i < e->n; i++) {
-		bool found = false;
-
-		if (dp_cc_line_is_body(e->v[i].text) || dp_event_head(&ev, e->v[i].text, &behind, &err))
-			continue;
-		for (size_t k = 0; k < maps.n && !found; k++) {
-			const char *base = strrchr(maps.v[k].path, '/');
-
-			found = maps.v[k].x && base &&
-				(!ev.loc.module[0] || dp_needed_is_meant(base + 1, ev.loc.module) ||
-				 !strcmp(maps.v[k].path, ev.loc.module));
-		}
-		n += found;
-	}
-	dp_maps_free(&maps);
-	return n;
-}
-
-pid_t dp_cmd_lines_process(const struct event_lines *e, const pid_t *pids, u32 n)
-{
-	pid_t best = pids[0];
-	u32 most = 0;
-
-	for (u32 i = 0; i < n && most < e->n; i++) {
-		u32 k = modules_in(e, pids[i]);
-
-		if (k > most)
-			best = pids[i];
-		most = DP_MAX(most, k);
-	}
-	return best;
-}
-
-static bool module_has(struct dp_module *m, const struct dp_location *loc, struct dp_error *err)
-{
-	u64 addrs[DP_LINE_COPIES_MAX];
-	struct dp_symbol sym;
-	u32 used;
-
-	if (loc->kind == DP_LOC_LINE)
-		return dp_module_line(m, loc->symbol, (u32)loc->offset, addrs, DP_LINE_COPIES_MAX, &used, err) > 0;
-	return loc->kind != DP_LOC_SYMBOL || !dp_module_symbol(m, loc->symbol, &sym, err);
-}
-
-static bool file_has(void *arg, const char *path)
-{
-	const struct wanted *w = arg;
-	struct dp_module *m;
-	struct dp_error ignored;
-	bool has;
-
-	if (dp_module_open(&m, path, &ignored))
-		return false;
-	has = module_has(m, w->loc, &ignored);
-	dp_module_close(m);
-	return has;
-}
-
-/* For a line that may be left out. What a pattern matches is the compiler's business. */
-static bool file_may_have(const char *path, const struct dp_location *loc, struct dp_error *err)
-{
-	struct wanted w = {loc, err};
-
-	return strpbrk(loc->symbol, "*?[") || file_has(&w, path);
-}
-
-/* The executable, else another module that has the name; which one must be clear. */
-static struct dp_image *image_with(struct finder *f, const struct dp_location *loc, struct dp_error *err)
-{
-	struct dp_image *found = NULL, *exe = dp_process_image(&f->process, "exe", err);
-	struct dp_error ignored;
-
-	if (!exe || module_has(exe->mod, loc, err))
-		return exe;
-	for (size_t i = 0; i < f->process.nimages; i++) {
-		struct dp_image *im = &f->process.images[i];
-
-		if (im == exe || !module_has(im->mod, loc, &ignored))
-			continue;
-		if (found && loc->kind == DP_LOC_LINE) {
-			dp_fail(err, E_LINE_COPIES, "%.80s is in %.60s and in %.60s", loc->symbol,
-				dp_module_base(found->mod), dp_module_base(im->mod));
-			dp_error_hint(err, "name the module: %.60s:%.80s:%lld", dp_module_base(found->mod), loc->symbol,
-				      (long long)loc->offset);
-			return NULL;
-		}
-		found = found ? found : im;
-	}
-	return found;
-}
-
-static bool of_process(struct finder *f, const struct dp_location *loc, struct line_program *p, struct dp_error *err)
-{
-	struct dp_image *im = loc->module[0] ? dp_process_image(&f->process, loc->module, err)
-					     : image_with(f, loc, err);
-	const struct dp_map *map = im ? dp_maps_at(&f->process.maps, im->lo) : NULL;
-
-	if (!im)
-		return false;
-	snprintf(p->file, sizeof(p->file), "%s", dp_module_path(im->mod));
-	snprintf(p->module, sizeof(p->module), "%s", map && *map->path == '/' ? map->path : dp_module_path(im->mod));
-	return true;
-}
-
-static bool of_command(struct finder *f, const struct dp_location *loc, struct line_program *p, struct dp_error *err)
-{
-	const char *base = strrchr(f->program, '/') + 1, *typed = f->target->all;
-	struct wanted w = {loc, err};
-
-	typed = typed ? typed : f->target->command[0];
-	typed = strrchr(typed, '/') ? strrchr(typed, '/') + 1 : typed;
-	snprintf(p->file, sizeof(p->file), "%s", f->program);
-	if (!loc->module[0]) {
-		struct dp_module *m;
-		bool has;
-
-		if (dp_module_open(&m, f->program, err))
-			return false;
-		has = module_has(m, loc, err);
-		dp_module_close(m);
-		return has || dp_needed_each(f->program, file_has, &w, p->file, sizeof(p->file));
-	}
-	if (loc->module[0] == '/') {
-		snprintf(p->file, sizeof(p->file), "%s", loc->module);
-		return true;
-	}
-	if (!strcmp(loc->module, base) || !strcmp(loc->module, typed) || !strcmp(loc->module, "exe") ||
-	    dp_needed_is_meant(base, loc->module) || dp_needed_find(f->program, loc->module, p->file, sizeof(p->file)))
-		return true;
-	dp_fail(err, E_MOD_NONE, "%.80s is no library that %.80s needs", loc->module, base);
-	dp_error_hint(err, "give the path of a library that is loaded later: /PATH/%.80s:...", loc->module);
-	return false;
-}
-
-static bool in_parentheses(const char *text, const char *word, char *out, size_t size)
-{
-	size_t n = strlen(word), len = strlen(text);
-
-	if (strncmp(text, word, n) || text[n] != '(' || text[len - 1] != ')')
-		return false;
-	snprintf(out, size, "%.*s", (int)(len - n - 2), text + n + 1);
-	return true;
-}
-
-/* Processes that map one file may have others of the same name: those are not meant. */
-static bool is_file_of_all(const struct finder *f, const char *file)
-{
-	char real[4096];
-
-	return realpath(file, real) && !strcmp(real, f->program);
-}
-
-static bool find_module(struct finder *f, const struct dp_location *loc, struct line_program *p, struct dp_error *err)
-{
-	bool found = true;
-
-	p->modtype = "user";
-	if (!strcmp(loc->module, "kernel")) {
-		p->modtype = "kernel";
-		strcpy(p->module, "vmlinux");
-		return true;
-	}
-	if (in_parentheses(loc->module, "kmod", p->module, sizeof(p->module))) {
-		p->modtype = "kmod";
-		return true;
-	}
-	p->uprobes = in_parentheses(loc->module, "user", p->file, sizeof(p->file));
-	if (p->uprobes)
-		found = true;
-	else if (f->is_read)
-		found = of_process(f, loc, p, err);
-	else if (f->program[0])
-		found = of_command(f, loc, p, err);
-	else if (loc->module[0] == '/')
-		snprintf(p->file, sizeof(p->file), "%s", loc->module);
-	else
-		found = false;
-	if (!found && !err->code)
-		dp_fail(err, E_CMD_MISSING, "%.80s: no process to probe", loc->module);
-	if (found && !p->module[0])
-		snprintf(p->module, sizeof(p->module), "%s", p->file);
-	if (found && f->target->all && !is_file_of_all(f, p->file)) {
-		dp_fail(err, E_CMD_EXTRA, "%.80s is not the file of --all", p->file);
-		dp_error_hint(err, "with --all, lines with names, tables or a body are of that file alone");
-		return false;
-	}
-	return found;
-}
-
 /* ---- static probes: in all modules that have some that match ---- */
 
 /* What is called for each module: its file, and what MODNAME has. */
@@ -289,6 +39,8 @@ struct statics {
 	const struct dp_location *loc;
 	const char *program; /* the file that the user means by the command's name, too */
 	u32 found;
+	bool met;   /* a module that is meant, whatever it has */
+	bool waits; /* it is loaded later */
 	struct dp_error *err;
 	bool failed;
 };
@@ -345,6 +97,7 @@ static void add_statics(struct statics *s, const char *file, const char *module)
 	s->found++;
 	if (wanted) {
 		wanted->modtype = "user";
+		wanted->waits = s->waits;
 		snprintf(wanted->file, sizeof(wanted->file), "%s", file);
 		snprintf(wanted->module, sizeof(wanted->module), "%s", module);
 		p = program_of(s->out, wanted);
@@ -379,13 +132,14 @@ static bool add_file_statics(void *arg, const char *path)
 	s->program = NULL;
 	if (!is_meant(s, path, typed) || !realpath(path, real) || dp_module_open(&m, real, &ignored))
 		return false;
+	s->met = true;
 	if (has_static(m, s->loc))
 		add_statics(s, real, real);
 	dp_module_close(m);
 	return s->failed;
 }
 
-static void add_process_statics(struct statics *s, struct finder *f)
+static void add_process_statics(struct statics *s, struct line_finder *f)
 {
 	struct dp_process *proc = &f->process;
 	bool any = false;
@@ -401,11 +155,31 @@ static void add_process_statics(struct statics *s, struct finder *f)
 		if ((only ? im == only : is_meant(s, path, NULL)) && has_static(im->mod, s->loc))
 			add_statics(s, dp_module_path(im->mod), path);
 	}
+	s->met |= any;
 	if (!any)
 		*s->err = why;
 }
 
-static void look_for_statics(struct statics *s, struct finder *f)
+/* Of a file that is loaded later. */
+static void add_later_statics(struct statics *s, const struct line_program *later)
+{
+	struct dp_module *m;
+
+	if (dp_module_open(&m, later->file, s->err))
+		return;
+	s->waits = true;
+	if (has_static(m, s->loc))
+		add_statics(s, later->file, later->module);
+	dp_module_close(m);
+}
+
+static void fail_none(const struct dp_location *loc, struct dp_error *err)
+{
+	dp_fail(err, loc->kind == DP_LOC_CALL ? E_CALLS_NONE : E_STATIC_NONE, "%.80s%s%.100s", loc->module,
+		loc->module[0] ? ":" : "", loc->symbol);
+}
+
+static void look_for_statics(struct statics *s, struct line_finder *f)
 {
 	const char *typed = f->target->all ? f->target->all : f->target->command ? f->target->command[0] : NULL;
 	char path[4096];
@@ -431,8 +205,9 @@ static void tell_unseen(const char *pattern)
 		}
 }
 
-static bool add_static_line(struct finder *f, const struct event_lines *e, u32 i, const struct dp_location *loc,
-			    struct line_programs *out, struct dp_error *err)
+/* met: what was found or not, the module that the line names is there. */
+static bool add_static_line(struct line_finder *f, const struct event_lines *e, u32 i, const struct dp_location *loc,
+			    struct line_programs *out, bool *met, struct dp_error *err)
 {
 	struct statics s = {.e = e, .line = i, .out = out, .loc = loc, .err = err};
 	struct dp_location any = {.kind = DP_LOC_STATIC};
@@ -453,8 +228,8 @@ static bool add_static_line(struct finder *f, const struct event_lines *e, u32 i
 			*err = first;
 	}
 	if (!s.found && !err->code)
-		dp_fail(err, loc->kind == DP_LOC_CALL ? E_CALLS_NONE : E_STATIC_NONE, "%.80s%s%.100s", loc->module,
-			loc->module[0] ? ":" : "", loc->symbol);
+		fail_none(loc, err);
+	*met = s.met || !loc->module[0];
 	if (s.found && loc->kind == DP_LOC_CALL && !f->target->quiet)
 		tell_unseen(loc->symbol);
 	return s.found && !s.failed;
@@ -488,50 +263,81 @@ static bool add_to(struct line_program *p, const struct event_lines *e, u32 i, s
 	if (!numbers)
 		return !dp_fail(err, E_EVENT_MEMORY, "lines");
 	p->numbers = numbers;
-	numbers[p->n++] = i;
-	if (!line->added)
-		return !dp_cc_lines_add(p->lines, line->text, err);
-	if (asprintf(&whole, "%.*s%s%s", (int)line->added_at, line->text, line->added, line->text + line->added_at) < 0)
+	if (line->added &&
+	    asprintf(&whole, "%.*s%s%s", (int)line->added_at, line->text, line->added, line->text + line->added_at) < 0)
 		return !dp_fail(err, E_EVENT_MEMORY, "lines");
-	good = !dp_cc_lines_add(p->lines, whole, err);
+	good = !dp_cc_lines_add(p->lines, whole ? whole : line->text, err);
 	free(whole);
+	if (good)
+		numbers[p->n++] = i;
 	return good;
 }
 
-static bool add_line(struct finder *f, const struct event_lines *e, u32 i, struct line_programs *out)
+/* To the program of a module that is there, or loaded later. */
+static bool add_to_module(const struct line_program *wanted, const struct event_lines *e, u32 i,
+			  struct line_programs *out, struct dp_error *err)
 {
-	const struct event_line *line = &e->v[i];
-	struct line_program *wanted = calloc(1, sizeof(*wanted)), *p;
-	struct dp_error err = {0};
-	struct dp_event ev;
-	bool good = false;
-	u32 behind;
+	struct line_program *p = program_of(out, wanted);
 
-	if (!wanted || dp_event_head(&ev, line->text, &behind, &err))
-		goto out;
-	if (ev.is_static || ev.is_call) {
-		good = add_static_line(f, e, i, &ev.loc, out, &err);
-		if (!good && !err.column)
-			dp_error_column(&err, ev.loc.column);
-		goto out;
-	}
-	if (!find_module(f, &ev.loc, wanted, &err)) {
-		if (err.column < 0 || !err.column)
-			dp_error_column(&err, ev.loc.column);
-		goto out;
-	}
-	if (line->optional && !file_may_have(wanted->file, &ev.loc, &err))
-		goto out;
-	p = program_of(out, wanted);
-	good = p ? add_to(p, e, i, &err) : !dp_fail(&err, E_EVENT_MEMORY, "lines");
-out:
-	free(wanted);
-	if (!good && line->optional)
-		return true;
-	return good || tell(line, &err);
+	return p ? add_to(p, e, i, err) : !dp_fail(err, E_EVENT_MEMORY, "lines");
 }
 
-static bool compile(struct line_program *p, const struct event_lines *e, const struct line_target *t)
+/* The module is not there: the line waits for it. False: there is nothing to wait for, or the line is wrong. */
+static bool wait_for(struct line_finder *f, const struct event_lines *e, u32 i, const struct dp_location *loc,
+		     struct line_program *wanted, struct line_programs *out, struct dp_error *err)
+{
+	struct statics s = {.e = e, .line = i, .out = out, .loc = loc, .err = err};
+
+	if (!dp_cmd_find_later(f, loc->module, wanted, err))
+		return false;
+	*err = (struct dp_error){0};
+	e->v[i].waits = true;
+	if (!wanted->file[0])
+		return true;
+	if (loc->kind != DP_LOC_STATIC && loc->kind != DP_LOC_CALL)
+		return add_to_module(wanted, e, i, out, err);
+	add_later_statics(&s, wanted);
+	if (!s.found && !err->code)
+		fail_none(loc, err);
+	return s.found && !s.failed;
+}
+
+static bool add_place(struct line_finder *f, const struct event_lines *e, u32 i, const struct dp_location *loc,
+		      struct line_programs *out, struct dp_error *err)
+{
+	struct line_program *wanted = calloc(1, sizeof(*wanted));
+	bool is_several = loc->kind == DP_LOC_STATIC || loc->kind == DP_LOC_CALL, good, met = true;
+
+	if (!wanted)
+		return !dp_fail(err, E_EVENT_MEMORY, "lines");
+	good = is_several ? add_static_line(f, e, i, loc, out, &met, err) : dp_cmd_find_module(f, loc, wanted, err);
+	if (!good && (err->code == E_MOD_NONE || !met))
+		good = !e->v[i].optional && wait_for(f, e, i, loc, wanted, out, err);
+	else if (good && !is_several)
+		good = (!e->v[i].optional || dp_cmd_file_may_have(wanted->file, loc)) &&
+		       add_to_module(wanted, e, i, out, err);
+	free(wanted);
+	return good;
+}
+
+static bool add_line(struct line_finder *f, const struct event_lines *e, u32 i, struct line_programs *out)
+{
+	const struct event_line *line = &e->v[i];
+	struct dp_error err = {0};
+	struct dp_event ev;
+	u32 behind;
+	bool good;
+
+	if (dp_event_head(&ev, line->text, &behind, &err))
+		return line->optional || tell(line, &err);
+	good = add_place(f, e, i, &ev.loc, out, &err);
+	if (!good && err.column <= 0)
+		dp_error_column(&err, ev.loc.column);
+	return good || line->optional || tell(line, &err);
+}
+
+/* wrong: which of the program's lines has a mistake; ~0: none is to blame. False: told already. */
+static bool compile(struct line_program *p, const struct event_lines *e, const struct line_target *t, u32 *wrong)
 {
 	struct dpcc_options opt = {.defines = t->defines,
 				   .ndefines = t->ndefines,
@@ -541,11 +347,11 @@ static bool compile(struct line_program *p, const struct event_lines *e, const s
 				   .notes = t->quiet ? NULL : dp_ui_notes()};
 	struct dp_error err = {0};
 	struct dpcc_result res;
-	u32 wrong;
-	int r = dp_cc_lines_compile(p->lines, &opt, &res, &wrong, &err);
+	int r = dp_cc_lines_compile(p->lines, &opt, &res, wrong, &err);
 
-	if (r && wrong != ~0u)
-		return tell(&e->v[p->numbers[wrong]], &err);
+	if (r && *wrong != ~0u)
+		return tell(&e->v[p->numbers[*wrong]], &err);
+	*wrong = ~0u;
 	if (!r) {
 		r = dp_rpn_parse(&p->unit, res.text, "line", ".", NULL, 0, &err);
 		p->compiled = !r;
@@ -579,35 +385,246 @@ static void tell_bodies(const struct event_lines *e, const struct line_programs 
 		}
 }
 
+/* Variables are for the bodies of all lines; each module has its own. */
+static bool add_bodies(const struct event_lines *e, struct line_program *p)
+{
+	struct dp_error err = {0};
+	bool good = true;
+
+	for (u32 i = 0; good && i < e->n; i++)
+		if (dp_cc_line_is_body(e->v[i].text))
+			good = add_to(p, e, i, &err) || tell(&e->v[i], &err);
+	return good;
+}
+
+static bool name_of_module(const struct event_line *line, char name[DP_MODULE_MAX])
+{
+	struct dp_error ignored;
+	struct dp_event ev;
+	u32 behind;
+
+	*name = '\0';
+	if (!dp_cc_line_is_body(line->text) && !dp_event_head(&ev, line->text, &behind, &ignored))
+		snprintf(name, DP_MODULE_MAX, "%s", ev.loc.module);
+	return *name;
+}
+
+static bool any_waits(const struct event_lines *e)
+{
+	for (u32 i = 0; i < e->n; i++)
+		if (e->v[i].waits)
+			return true;
+	return false;
+}
+
+/* Of all lines that wait for a module of that name the first. */
+static bool is_first_of_name(const struct event_lines *e, u32 line, const char *name)
+{
+	char other[DP_MODULE_MAX];
+
+	for (u32 i = 0; i < line; i++)
+		if (e->v[i].waits && name_of_module(&e->v[i], other) && !strcmp(name, other))
+			return false;
+	return true;
+}
+
+static bool was_loaded(const struct line_programs *p, const char *name)
+{
+	for (u32 i = 0; i < p->n; i++)
+		if (p->v[i].was_in &&
+		    (!strcmp(p->v[i].module, name) || dp_needed_is_meant(strrchr(p->v[i].module, '/') + 1, name)))
+			return true;
+	return false;
+}
+
+void dp_cmd_lines_tell_waiting(const struct event_lines *e, const struct line_programs *p, bool ended)
+{
+	char name[DP_MODULE_MAX];
+
+	for (u32 i = 0; i < e->n; i++)
+		if (e->v[i].waits && name_of_module(&e->v[i], name) && is_first_of_name(e, i, name) &&
+		    !was_loaded(p, name))
+			dp_ui_note(ended ? "%s was never loaded" : "%s is not loaded yet; its probes wait for it",
+				   dp_ui_clean(name));
+}
+
 bool dp_cmd_lines_compile(const struct event_lines *e, const struct line_target *t, struct line_programs *out)
 {
-	struct finder f = {.target = t};
+	struct line_finder f;
 	struct dp_error err = {0};
-	bool good = finder_open(&f, &err);
+	u32 wrong;
+	bool good = dp_cmd_finder_open(&f, t, t->npids ? t->pids[0] : 0, &err);
 
 	if (!good)
 		dp_ui_error(&err, NULL);
 	for (u32 i = 0; good && i < e->n; i++)
 		if (!dp_cc_line_is_body(e->v[i].text))
 			good = add_line(&f, e, i, out);
-	if (good && !out->n) {
+	if (good && !out->n && !any_waits(e)) {
 		dp_fail(&err, E_ARM_NONE, "the program has no place of the %u line%s", e->n, e->n == 1 ? "" : "s");
 		if (all_bodies(e))
 			dp_error_hint(&err, "begin, end and timers need a line with a place beside them");
 		dp_ui_error(&err, NULL);
 		good = false;
 	}
-	/* Variables are for the bodies of all lines; each module has its own. */
-	for (u32 i = 0; good && i < e->n; i++)
-		for (u32 k = 0; good && dp_cc_line_is_body(e->v[i].text) && k < out->n; k++)
-			good = add_to(&out->v[k], e, i, &err) || tell(&e->v[i], &err);
+	for (u32 k = 0; good && k < out->n; k++)
+		good = add_bodies(e, &out->v[k]);
 	if (good && !t->quiet)
 		tell_bodies(e, out);
 	for (u32 i = 0; good && i < out->n; i++)
-		good = compile(&out->v[i], e, t);
-	if (f.is_read)
-		dp_process_free(&f.process);
+		good = compile(&out->v[i], e, t, &wrong);
+	dp_cmd_finder_close(&f);
 	return good;
+}
+
+/* ---- modules that are loaded later ---- */
+
+/* With a command: the dynamic linker loads it first of all. */
+static bool is_preloaded(const char *module)
+{
+	const char *list = getenv("LD_PRELOAD");
+	char path[4096];
+
+	for (const char *p = list ? list : ""; *p; p += strcspn(p, ": ") + (p[strcspn(p, ": ")] != '\0')) {
+		snprintf(path, sizeof(path), "/%.*s", (int)strcspn(p, ": "), p);
+		if (dp_needed_is_meant(strrchr(path, '/') + 1, module) || !strcmp(path + 1, module))
+			return true;
+	}
+	return false;
+}
+
+/* Whether one of the processes has it mapped, or the command will map it at its start. */
+static bool is_mapped(struct line_finder *f, const struct line_target *t, const struct dp_location *loc)
+{
+	struct line_program *p = calloc(1, sizeof(*p));
+	struct dp_error err = {0};
+	struct dp_location place = {.kind = DP_LOC_ADDRESS};
+	struct dp_maps maps;
+	bool found = t->command && is_preloaded(loc->module);
+
+	for (u32 i = 0; i < t->npids && !found; i++)
+		if (!dp_maps_read(&maps, t->pids[i], NULL)) {
+			found = dp_cmd_map_named(&maps, loc->module);
+			dp_maps_free(&maps);
+		}
+	snprintf(place.module, sizeof(place.module), "%s", loc->module);
+	found = found || !p || dp_cmd_find_module(f, &place, p, &err) || err.code != E_MOD_NONE;
+	free(p);
+	return found;
+}
+
+bool dp_cmd_lines_wait(const struct event_lines *e, const struct line_target *t)
+{
+	struct line_program *p = calloc(1, sizeof(*p));
+	struct dp_error err = {0};
+	struct line_finder f;
+	bool waits = false;
+
+	if (!p || t->all || (!t->npids && !t->command) || !dp_cmd_finder_open(&f, t, t->npids ? t->pids[0] : 0, &err)) {
+		free(p);
+		return false;
+	}
+	for (u32 i = 0; i < e->n && !waits; i++) {
+		const struct dp_location *loc = e->v[i].parsed ? &dp_event_of_line(e->v[i].parsed)->loc : NULL;
+
+		waits = loc && loc->module[0] && !e->v[i].optional && !is_mapped(&f, t, loc) &&
+			dp_cmd_find_later(&f, loc->module, p, &err);
+	}
+	dp_cmd_finder_close(&f);
+	free(p);
+	return waits;
+}
+
+static struct line_program *program_for(const struct line_programs *out, const char *path)
+{
+	for (u32 i = 0; i < out->n; i++)
+		if (!strcmp(out->v[i].module, path))
+			return &out->v[i];
+	return NULL;
+}
+
+/* Of a file for which nothing can be done: so that it is not tried again. */
+static void note_refused(struct line_programs *out, const char *path)
+{
+	struct line_program *p = program_for(out, path) ? NULL : calloc(1, sizeof(*p));
+
+	if (!p)
+		return;
+	p->modtype = "user";
+	snprintf(p->module, sizeof(p->module), "%s", path);
+	program_of(out, p);
+	free(p);
+}
+
+/* All lines that wait for a module which is mapped from a file that no program is for. One that is wrong is told. */
+static void add_mapped(const struct event_lines *e, const struct line_target *t, pid_t pid, const struct dp_maps *maps,
+		       struct line_programs *out)
+{
+	char name[DP_MODULE_MAX];
+	struct line_finder f;
+	struct dp_error err;
+	u32 known = out->n;
+
+	for (u32 i = 0; i < e->n; i++) {
+		const struct dp_map *map = e->v[i].waits && name_of_module(&e->v[i], name)
+					       ? dp_cmd_map_named(maps, name)
+					       : NULL;
+		struct line_program *p = map ? program_for(out, map->path) : NULL;
+
+		if (!map || (p && p < &out->v[known]) || !dp_cmd_finder_open(&f, t, pid, &err))
+			continue;
+		add_line(&f, e, i, out);
+		note_refused(out, map->path);
+		dp_cmd_finder_close(&f);
+	}
+}
+
+/* Without its line at that index. */
+static bool leave_out(struct line_program *p, const struct event_lines *e, u32 index)
+{
+	struct dp_error ignored;
+	u32 n = p->n;
+
+	dp_cc_lines_free(p->lines);
+	p->lines = dp_cc_lines_new(p->module, p->modtype);
+	p->n = 0;
+	for (u32 i = 0; p->lines && i < n; i++)
+		if (i != index && !add_to(p, e, p->numbers[i], &ignored))
+			return false;
+	return p->lines && p->n;
+}
+
+/* The lines that are right, with the bodies. */
+static bool compile_some(struct line_program *p, const struct event_lines *e, const struct line_target *t)
+{
+	u32 wrong;
+
+	if (!p->n || !add_bodies(e, p))
+		return false;
+	while (!compile(p, e, t, &wrong))
+		if (wrong == ~0u || !leave_out(p, e, wrong))
+			return false;
+	return true;
+}
+
+bool dp_cmd_lines_come(const struct event_lines *e, const struct line_target *t, const pid_t *pids, u32 n,
+		       struct line_programs *out)
+{
+	u32 known = out->n;
+
+	for (u32 i = 0; i < n && any_waits(e); i++) {
+		struct dp_maps maps;
+
+		if (dp_maps_read(&maps, pids[i], NULL))
+			continue;
+		add_mapped(e, t, pids[i], &maps, out);
+		dp_maps_free(&maps);
+	}
+	for (u32 i = known; i < out->n; i++)
+		if (compile_some(&out->v[i], e, t) && !t->quiet)
+			dp_ui_note("%s was loaded from a place where it was not expected: its first calls are missing",
+				   dp_ui_clean(out->v[i].module));
+	return out->n > known;
 }
 
 void dp_cmd_lines_free(struct line_programs *p)

@@ -13,6 +13,9 @@ struct line_programs {
 		char file[4096];   /* what is read */
 		const char *modtype;
 		bool uprobes;
+		bool waits;    /* the module is not mapped yet */
+		bool inserted; /* by whoever runs the programs; */
+		bool was_in;   /* in a process, as far as he knows */
 		struct dp_cc_lines *lines;
 		u32 *numbers; /* of the command line's lines */
 		u32 n;
@@ -23,9 +26,11 @@ struct line_programs {
 };
 
 struct line_target {
-	pid_t pid;
+	const pid_t *pids; /* the lines' modules are those of the first one */
+	u32 npids;
 	char *const *command;
 	const char *all; /* a file: all processes that map it, now and later. NULL: see above */
+	bool wait;       /* for modules that are loaded later, whatever they are called */
 	const struct dp_rpn_define *defines;
 	u32 ndefines;
 	bool quiet, allow_trap;
@@ -34,11 +39,26 @@ struct line_target {
 /* Whether any of the lines needs the compiler. */
 bool dp_cmd_lines_need_compiler(const struct event_lines *e);
 
-/* That one of the processes which has the modules of most lines: there the others are looked up, too. */
-pid_t dp_cmd_lines_process(const struct event_lines *e, const pid_t *pids, u32 n);
+/*
+ * Whether any of them waits for a module that is loaded later; such lines are compiled, too. Lines must have been
+ * parsed.
+ */
+bool dp_cmd_lines_wait(const struct event_lines *e, const struct line_target *t);
+
+/* That one of the processes comes first which has the modules of most lines. */
+void dp_cmd_lines_sort(const struct event_lines *e, pid_t *pids, u32 n);
 
 /* False: told already. Free them in either case. */
 bool dp_cmd_lines_compile(const struct event_lines *e, const struct line_target *t, struct line_programs *out);
+/*
+ * The program loads what lines wait for from another file than was expected: one program more for each such file, not
+ * inserted yet. Lines that are wrong there are told. Whether there are any programs more.
+ */
+bool dp_cmd_lines_come(const struct event_lines *e, const struct line_target *t, const pid_t *pids, u32 n,
+		       struct line_programs *out);
+/* Once for each module that lines wait for, or, at the end, have waited for in vain. */
+void dp_cmd_lines_tell_waiting(const struct event_lines *e, const struct line_programs *p, bool ended);
+
 void dp_cmd_lines_free(struct line_programs *p);
 
 #endif

@@ -32,6 +32,7 @@ struct program {
 	int go, result;                  /* pipes to and from it */
 	struct dp_cmd_cleaner cleaner;   /* cleans up after us */
 	const struct event_lines *lines; /* in the place of a file; NULL */
+	struct line_target target;       /* of the lines */
 	struct line_programs programs;
 	u64 begin; /* when the probes were in place */
 };
@@ -243,16 +244,30 @@ static int insert_unit(struct program *p, const struct dp_rpn_unit *u, u32 flags
 	return status;
 }
 
+/* Those programs of the lines that are not in yet. */
+static int insert_programs(struct program *p)
+{
+	int status = CMD_OK;
+
+	for (u32 i = 0; !status && i < p->programs.n; i++) {
+		struct line_program *v = &p->programs.v[i];
+
+		if (v->inserted || !v->compiled)
+			continue;
+		v->inserted = true;
+		status = insert_unit(p, &v->unit, (v->uprobes ? DP_RUN_UPROBES : 0) | (v->waits ? DP_RUN_LATER : 0));
+	}
+	return status;
+}
+
 static int insert(struct program *p)
 {
 	struct dp_rpn_unit u = {0};
-	int status = CMD_OK;
+	int status;
 
 	p->args.verb = VERB_INSERT;
-	for (u32 i = 0; p->lines && !status && i < p->programs.n; i++)
-		status = insert_unit(p, &p->programs.v[i].unit, p->programs.v[i].uprobes ? DP_RUN_UPROBES : 0);
 	if (p->lines)
-		return status;
+		return insert_programs(p);
 	if (!dp_probes_read(&p->args, &u))
 		return CMD_FAILED;
 	status = insert_unit(p, &u, 0);
@@ -360,6 +375,26 @@ static bool is_over(struct program *p)
 	return p->args.pid && kill(p->args.pid, 0) && errno == ESRCH;
 }
 
+/* Libraries that lines wait for, where they are loaded from other files than those that are watched. */
+static void look_for_modules(struct program *p)
+{
+	struct dp_pids pids = {0}, below;
+	pid_t one = p->child > 0 ? p->child : p->args.pid;
+	bool good = !one || dp_pids_add(&pids, one);
+
+	for (u32 i = 0; i < p->pids.n && good; i++)
+		good = dp_pids_add(&pids, p->pids.v[i]);
+	if (p->t.select.tree) {
+		good = dp_pids_below(&pids, &below) && good;
+		for (u32 i = 0; i < below.n && good; i++)
+			good = dp_pids_add(&pids, below.v[i]);
+		dp_pids_free(&below);
+	}
+	if (dp_cmd_lines_come(p->lines, &p->target, pids.v, pids.n, &p->programs))
+		insert_programs(p);
+	dp_pids_free(&pids);
+}
+
 static int follow(struct program *p)
 {
 	u64 begin = dp_now_ns(), shown = begin;
@@ -374,6 +409,8 @@ static int follow(struct program *p)
 		if (p->t.run.seconds && (double)(now - begin) >= p->t.run.seconds * 1e9)
 			break;
 		dp_run_turn(p->run, -1);
+		if (p->lines)
+			look_for_modules(p);
 		if (p->t.watch && !p->t.watch->turn(p->t.watch->arg))
 			break;
 	}
@@ -409,6 +446,22 @@ static bool tell_refused(const struct program *p)
 	return good;
 }
 
+static void tell_waiting(struct program *p, bool ended)
+{
+	for (u32 i = 0; i < p->programs.n; i++)
+		p->programs.v[i].was_in = dp_run_was_in(p->run, p->programs.v[i].module);
+	if (p->t.quiet || !p->lines)
+		return;
+	dp_cmd_lines_tell_waiting(p->lines, &p->programs, ended);
+	for (u32 i = 0; i < p->programs.n && !ended; i++)
+		if (p->programs.v[i].waits && dp_run_why_not_held(p->run)) {
+			dp_ui_note(
+			    "a process cannot be held while it loads a library (%s): the first calls may be missing",
+			    dp_run_why_not_held(p->run));
+			return;
+		}
+}
+
 /* The summary is what it is for events; that calls were left out is told in quiet mode, too. */
 static void tell_end(struct program *p)
 {
@@ -431,6 +484,7 @@ static void tell_end(struct program *p)
 			dp_summary_rows(stderr, rows, n, &total, (double)(dp_now_ns() - p->begin) / 1e9);
 		dp_free(rows);
 	}
+	tell_waiting(p, true);
 	if (dp_run_body_exceptions(p->run))
 		dp_ui_note("bodies of begin, end or timers ended early %llu times: they have no memory of the program, "
 			   "and what they compute has limits",
@@ -470,6 +524,7 @@ static int run(struct program *p)
 	if (status)
 		return status; /* a command that waits for its start sees the end of the pipe */
 	p->begin = dp_now_ns();
+	tell_waiting(p, false);
 	if (p->t.command)
 		status = release_command(p);
 	if (!status) {
@@ -507,20 +562,24 @@ int dp_cmd_trace_lines(struct trace *t)
 			    .lines = &t->lines,
 			    .interval = t->interval,
 			    .ended = -1};
-	struct line_target target = {.command = t->command,
-				     .defines = t->defines,
-				     .ndefines = t->ndefines,
-				     .quiet = t->quiet,
-				     .allow_trap = t->opt.allow_trap};
 	int status = CMD_FAILED;
 
 	if (!set_target(&p))
 		return CMD_FAILED;
-	if (is_of_file(&t->select))
-		target.all = t->select.file;
-	else
-		target.pid = p.pids.n ? dp_cmd_lines_process(&t->lines, p.pids.v, p.pids.n) : p.args.pid;
-	if (dp_cmd_lines_compile(&t->lines, &target, &p.programs))
+	p.target = (struct line_target){.pids = p.pids.n ? p.pids.v : &p.args.pid,
+					.npids = p.pids.n ? p.pids.n : p.args.pid != 0,
+					.command = t->command,
+					.all = is_of_file(&t->select) ? t->select.file : NULL,
+					.wait = t->wait_modules,
+					.defines = t->defines,
+					.ndefines = t->ndefines,
+					.quiet = t->quiet,
+					.allow_trap = t->opt.allow_trap};
+	if (p.target.all)
+		p.target.npids = 0;
+	else if (p.pids.n)
+		dp_cmd_lines_sort(&t->lines, p.pids.v, p.pids.n);
+	if (dp_cmd_lines_compile(&t->lines, &p.target, &p.programs))
 		status = finish(&p, run(&p));
 	if (!status && p.ended > 0)
 		status = dp_ui_status_of(p.ended);

@@ -67,7 +67,7 @@ bool dp_run_is_for(const struct run_module *m, pid_t pid, bool chosen)
 
 bool dp_run_takes_more(const struct dp_run *run, const struct run_module *m)
 {
-	return m->pid ? m->flags & DP_RUN_LATER : !dp_run_is_closed(run);
+	return m->flags & DP_RUN_LATER || (!m->pid && !dp_run_is_closed(run));
 }
 
 bool dp_run_goes_on(const struct run_module *to, const struct run_module *from)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "run/run-priv.h"
 
@@ -195,6 +196,37 @@ static const char *other_option(const struct run_module *m, const struct dp_run_
 	return NULL;
 }
 
+/* The file, in the view of the process that the module is for. -1: it is not called by a path, or there is none. */
+static int open_file(const struct run_module *m)
+{
+	char path[DP_RPN_NAME_MAX + 64];
+	int fd = -1;
+
+	if (run_is_in_kernel(m) || m->unit.name[0] != '/')
+		return -1;
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)m->pid, m->unit.name);
+	if (m->pid)
+		fd = dp_open_regular(path);
+	return fd >= 0 ? fd : dp_open_regular(m->unit.name);
+}
+
+/* A process does not map the module, which is a library that it may load later: by its path, or its name alone. */
+static bool waits_for(struct dp_run *run, struct run_module *m)
+{
+	const char *name = m->unit.name;
+	int fd = open_file(m);
+
+	if (*name == '/' ? fd < 0 || !strstr(name, ".so") : strncmp(name, "lib", 3) && !strstr(name, ".so")) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	m->flags |= DP_RUN_LATER;
+	dp_run_watch_file(run, m, fd);
+	dp_run_save_module(run, m);
+	return true;
+}
+
 /*
  * Put it in everywhere. When no process takes it and one refuses, it is not inserted; nor when it was to take the place
  * of another one, which so many processes have, and one of these refuses.
@@ -209,6 +241,11 @@ static int apply(struct dp_run *run, struct run_module *m, u32 have, FILE *out, 
 	if (m->left_out && n < have) {
 		*err = m->last;
 		return -dp_error_info(err->code)->number;
+	}
+	if (!n && !m->left_out && m->pid && !m->before && !dp_run_takes_more(run, m) && waits_for(run, m)) {
+		fprintf(out, "%s: %u probe%s will be inserted when process %d loads it\n", m->unit.name,
+			m->unit.nprobes, m->unit.nprobes == 1 ? "" : "s", (int)m->pid);
+		return 0;
 	}
 	if (!n && (m->left_out || (!run_is_in_kernel(m) && !dp_run_takes_more(run, m)))) {
 		if (!m->left_out && !m->pid)
@@ -289,8 +326,7 @@ static int exchange(struct dp_run *run, struct run_module *m, struct run_module 
 	m->number = before->number;
 	m->generation = before->generation + 1;
 	before->leaving = true;
-	if (!run_is_in_kernel(m) && m->unit.name[0] == '/')
-		dp_run_watch_file(run, m, dp_open_regular(m->unit.name));
+	dp_run_watch_file(run, m, open_file(m));
 	r = apply(run, m, have, out, err);
 	if (r)
 		fall_back(run, m);
@@ -368,8 +404,7 @@ static int insert_unit(struct dp_run *run, const struct dp_run_request *rq, stru
 	if (before)
 		return exchange(run, m, before, out, err);
 	m->number = ++run->numbers;
-	if (!run_is_in_kernel(m) && m->unit.name[0] == '/')
-		dp_run_watch_file(run, m, dp_open_regular(m->unit.name));
+	dp_run_watch_file(run, m, open_file(m));
 	/* Before the first process has its probes: who is killed in between must not leave any that nobody knows. */
 	dp_run_save_module(run, m);
 	r = apply(run, m, 0, out, err);

@@ -463,3 +463,20 @@ u32 dp_run_refused(const struct dp_run *run, const char **module, struct dp_erro
 	}
 	return 0;
 }
+
+const char *dp_run_why_not_held(const struct dp_run *run)
+{
+	return !run->no_watch ? NULL : *run->not_held ? run->not_held : "only root may do that";
+}
+
+bool dp_run_was_in(struct dp_run *run, const char *module)
+{
+	const struct run_module *m = dp_run_module_find(run, module);
+
+	for (struct run_target *t = run->targets; t; t = t->next)
+		dp_run_note_how(t);
+	for (u32 i = 0; m && i < m->unit.nprobes; i++)
+		if (m->how[i].via)
+			return true;
+	return false;
+}

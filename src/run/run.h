@@ -100,6 +100,12 @@ void dp_run_end_guard(void);
  */
 u32 dp_run_refused(const struct dp_run *run, const char **module, struct dp_error *why);
 
+/* Why processes are not held while they start, or load a file, until their probes are in place; NULL: they are. */
+const char *dp_run_why_not_held(const struct dp_run *run);
+
+/* Whether the module of that name has its probes in a process, or had. */
+bool dp_run_was_in(struct dp_run *run, const char *module);
+
 /* Processes so far that began, or loaded a file of a program, without waiting for their probes. */
 u64 dp_run_let_go(const struct dp_run *run);
 

@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The libraries that a program will map when it starts, by the names in the file: found before it runs. As the dynamic
- * linker looks for them, without its cache.
+ * The libraries that a program will map when it starts, by the names in the file, and those that it may load later:
+ * found before it does. As the dynamic linker looks for them, without its cache.
  */
+#include <dirent.h>
 #include <elf.h>
 #include <gelf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "symbols/module-priv.h"
 #include "symbols/needed.h"
 
 #define LIBRARIES_MAX 256
+
+static const char usual[] = "/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib64:/usr/lib64:/lib:/usr/lib:"
+			    "/usr/local/lib";
 
 struct search {
 	const char *name; /* NULL: see fn */
@@ -53,9 +58,6 @@ static bool in_directories(struct search *s, const char *dirs, const char *origi
 
 static bool library(struct search *s, const char *rpath, const char *origin, const char *file)
 {
-	static const char usual[] = "/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib64:/usr/lib64:/lib:/usr/lib:"
-				    "/usr/local/lib";
-
 	for (u32 i = 0; i < s->n; i++)
 		if (!strcmp(s->seen[i], file))
 			return false;
@@ -131,4 +133,90 @@ bool dp_needed_each(const char *program, bool (*fn)(void *arg, const char *path)
 
 	elf_version(EV_CURRENT);
 	return search_file(&s, program);
+}
+
+/* ---- libraries that may be loaded later ---- */
+
+/* A shared object, open; -1: it is none. */
+static int open_library(const char *path)
+{
+	int fd = dp_open_regular(path);
+	Elf *elf = fd >= 0 ? elf_begin(fd, ELF_C_READ_MMAP, NULL) : NULL;
+	GElf_Ehdr eh;
+	bool good = elf && gelf_getehdr(elf, &eh) && eh.e_type == ET_DYN;
+
+	elf_end(elf);
+	if (fd >= 0 && !good)
+		close(fd);
+	return good ? fd : -1;
+}
+
+/* The latest version of those that have the name. */
+static int open_latest(const char *dir, const char *name)
+{
+	DIR *d = opendir(dir);
+	char best[256] = "", path[4096 + 256];
+	struct dirent *e;
+	int fd = -1, other;
+
+	while (d && (e = readdir(d))) {
+		if (!dp_needed_is_meant(e->d_name, name) || (*best && strverscmp(e->d_name, best) <= 0))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+		other = open_library(path);
+		if (other < 0)
+			continue;
+		if (fd >= 0)
+			close(fd);
+		fd = other;
+		snprintf(best, sizeof(best), "%s", e->d_name);
+	}
+	if (d)
+		closedir(d);
+	return fd;
+}
+
+static bool is_file(const char *path, const struct stat *file)
+{
+	struct stat st;
+
+	return !stat(path, &st) && st.st_ino == file->st_ino && st.st_dev == file->st_dev;
+}
+
+/* Under which names the open file is known. Closes it. */
+static bool name_library(int fd, const char *root, struct dp_library *lib)
+{
+	char link[32];
+	struct stat st;
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, lib->path, sizeof(lib->path) - 1);
+	lib->path[n > 0 ? n : 0] = '\0';
+	n = fstat(fd, &st) ? -1 : n;
+	close(fd);
+	snprintf(lib->file, sizeof(lib->file), "%s", lib->path);
+	if (n > 0 && !is_file(lib->file, &st))
+		n = snprintf(lib->file, sizeof(lib->file), "%s%s", root, lib->path);
+	return n > 0 && n < (ssize_t)sizeof(lib->file) && is_file(lib->file, &st);
+}
+
+bool dp_library_find(const char *root, const char *dirs, const char *name, struct dp_library *lib)
+{
+	const char *lists[] = {dirs, usual};
+	char path[4096];
+	int fd = -1;
+
+	elf_version(EV_CURRENT);
+	if (*name == '/') {
+		snprintf(path, sizeof(path), "%s%s", root, name);
+		fd = open_library(path);
+	}
+	for (u32 i = 0; i < DP_ARRAY_SIZE(lists) && fd < 0 && !strchr(name, '/'); i++)
+		for (const char *p = lists[i]; *p && fd < 0; p += strcspn(p, ":") + (p[strcspn(p, ":")] == ':')) {
+			snprintf(path, sizeof(path), "%s%.*s", root, (int)strcspn(p, ":"), p);
+			if (*p == '/')
+				fd = open_latest(path, name);
+		}
+	return fd >= 0 && name_library(fd, root, lib);
 }

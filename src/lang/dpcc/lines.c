@@ -30,12 +30,16 @@ struct dp_cc_lines *dp_cc_lines_new(const char *modname, const char *modtype)
 	return NULL;
 }
 
+static void free_one(struct one *one)
+{
+	free(one->text);
+	dp_cc_out_free(&one->out);
+}
+
 void dp_cc_lines_free(struct dp_cc_lines *ls)
 {
-	for (u32 i = 0; ls && i < ls->n; i++) {
-		free(ls->v[i].text);
-		dp_cc_out_free(&ls->v[i].out);
-	}
+	for (u32 i = 0; ls && i < ls->n; i++)
+		free_one(&ls->v[i]);
 	if (ls) {
 		free(ls->taken.v);
 		free(ls->v);
@@ -47,6 +51,7 @@ void dp_cc_lines_free(struct dp_cc_lines *ls)
 int dp_cc_lines_add(struct dp_cc_lines *ls, const char *text, struct dp_error *err)
 {
 	struct one *v = realloc(ls->v, (ls->n + 1) * sizeof(*v)), *one;
+	int r;
 
 	if (!v)
 		return dp_fail(err, E_EVENT_MEMORY, "the line");
@@ -55,8 +60,12 @@ int dp_cc_lines_add(struct dp_cc_lines *ls, const char *text, struct dp_error *e
 	*one = (struct one){.text = strdup(text)};
 	if (!one->text)
 		return dp_fail(err, E_EVENT_MEMORY, "the line");
-	ls->n++;
-	return dp_cc_line_translate(&one->out, text, ls->n, &ls->taken, err);
+	r = dp_cc_line_translate(&one->out, text, ls->n + 1, &ls->taken, err);
+	if (r)
+		free_one(one);
+	else
+		ls->n++;
+	return r;
 }
 
 static char *all_text(const struct dp_cc_lines *ls)
