@@ -16,6 +16,7 @@
 #include "cmd/probes.h"
 #include "cmd/trace-lines.h"
 #include "host/kernel/kernel.h"
+#include "lang/dpcc/dpcc.h"
 
 static void on_failed_write(int sig)
 {
@@ -175,8 +176,6 @@ static int check_compiled(const struct trace *t)
 		bool given;
 		const char *option, *reason;
 	} table[] = {
-	    {t->until, "--until", "use --duration, or `remove()` in a body"},
-	    {t->opt.ring_size, "--buffer", "the log of programs has one size"},
 	    {t->opt.interpret, "--interpret", "leave it out"},
 	    {t->opt.pages, "--pages", "leave it out"},
 	    {t->opt.skip_refused, "--skip-refused", "leave it out"},
@@ -188,6 +187,9 @@ static int check_compiled(const struct trace *t)
 			    E_CMD_EXTRA, table[i].reason,
 			    "%s cannot be used with lines that have names, tables or a body: such lines are programs",
 			    table[i].option);
+	if (t->until && dp_cc_line_is_body(t->until))
+		return dp_ui_fail(E_CMD_VALUE, "use --duration, or `end_trace()` in a timer's body",
+				  "--until takes an event with a place");
 	if (!dp_format_of_events(t->format))
 		return dp_ui_fail(E_CMD_VALUE, "use text, json or csv",
 				  "--format %s cannot show lines that have names, tables or a body",
@@ -220,6 +222,8 @@ int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **arg
 		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them",
 				  "%s cannot be used with --skip-refused: the event to wait for might be left out",
 				  t->until ? "--until" : "--dump-on");
+	if (t->ends)
+		t->lines.v[t->lines.n - 1].ends = true;
 	in_process = dp_select_any(&t->select) || t->command;
 	dp_event_lines_parse(&t->lines, !in_process);
 	t->compiled = dp_cmd_lines_need_compiler(&t->lines);
@@ -305,7 +309,7 @@ static int add_lines(struct trace *t, bool several, struct event_line **line, st
 			*err = l->err;
 			return -EINVAL;
 		}
-		if (t->ends && i == t->lines.n - 1)
+		if (l->ends)
 			m->ends_from = dp_tracee_nprobes(&m->tracee);
 		r = dp_tracee_add(&m->tracee, l->parsed, err);
 		if (r && !l->optional && !t->opt.skip_refused && !(several && is_elsewhere(err)))

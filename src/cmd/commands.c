@@ -408,7 +408,7 @@ static const struct cmd_option options[] = {
      true},
     {V(TRACE) | V(RUN), OPT_WAIT_MODULES, 0, "wait-for-modules", NULL, 0,
      "wait for any module that is not loaded, not only for libraries that are found", true},
-    {EVENTS | V(WATCH) | V(GRAPH) | V(TOP), OPT_BUFFER, 0, "buffer", "SIZE", KIND_TEXT,
+    {EVENTS | V(TRACE_PROGRAM) | V(WATCH) | V(GRAPH) | V(TOP), OPT_BUFFER, 0, "buffer", "SIZE", KIND_TEXT,
      "bytes of one processor's log ring, such as 4M (default 1M)", true},
 
     {V(BUILD), OPT_OUTFILE, 'o', "outfile", "FILE", KIND_FILE, "write the object to FILE (default: .ppdf for .rpn)"},

@@ -14,6 +14,7 @@ struct event_line {
 	struct dp_event_line *parsed; /* NULL: it has a mistake, */
 	struct dp_error err;          /* this one */
 	u32 places;                   /* sessions that have taken it */
+	bool ends;                    /* the trace, with its first hit */
 	bool waits;                   /* for its module, which is loaded later */
 };
 

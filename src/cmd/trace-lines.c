@@ -266,7 +266,7 @@ static bool add_to(struct line_program *p, const struct event_lines *e, u32 i, s
 	if (line->added &&
 	    asprintf(&whole, "%.*s%s%s", (int)line->added_at, line->text, line->added, line->text + line->added_at) < 0)
 		return !dp_fail(err, E_EVENT_MEMORY, "lines");
-	good = !dp_cc_lines_add(p->lines, whole ? whole : line->text, err);
+	good = !dp_cc_lines_add(p->lines, whole ? whole : line->text, line->ends, err);
 	free(whole);
 	if (good)
 		numbers[p->n++] = i;

@@ -475,7 +475,7 @@ static void tell_end(struct program *p)
 	lost = dp_run_losses(p->run);
 	hits = dp_run_thread_losses(p->run);
 	if (dp_run_is_full(p->run) && !p->t.quiet)
-		dp_ui_note("%llu events shown; later ones were only counted", (unsigned long long)p->t.run.max_events);
+		dp_ui_note("%llu events shown; later ones were only counted", (unsigned long long)dp_run_shown(p->run));
 	if (!p->t.quiet && p->lines) {
 		if (p->ended > 0)
 			dp_ui_tell_ended(p->t.command[0], p->ended);
@@ -512,6 +512,8 @@ static int run(struct program *p)
 	if (!p->run)
 		return dp_ui_fail(E_RPN_MEMORY, NULL, "trace");
 	dp_run_limit(p->run, p->t.run.max_events);
+	if (p->t.opt.ring_size)
+		dp_run_set_buffer(p->run, p->t.opt.ring_size);
 	if (p->t.watch)
 		p->t.watch->begin(p->t.watch->arg, p->run, p->t.run.out.f);
 	dp_cmd_start_cleaner(&p->cleaner, true);

@@ -62,6 +62,7 @@ struct dp_rf_event { /* the record is shown as one of an event line */
 	char *symbol;
 	u64 offset;
 	bool is_return;
+	bool ends; /* the trace, with its first record */
 };
 
 struct dp_rf {

@@ -7,6 +7,7 @@
 
 #define SCAN_NS 200000000ull
 #define TURN_NS 20000000ull /* at most, with a target */
+#define RING_BYTES (1 << 20)
 
 struct dp_run *dp_run_new(ssize_t (*write)(void *arg, const void *text, size_t n), void *arg)
 {
@@ -15,6 +16,7 @@ struct dp_run *dp_run_new(ssize_t (*write)(void *arg, const void *text, size_t n
 	if (!run)
 		return NULL;
 	run->watch_wake = -1;
+	run->ring_size = RING_BYTES;
 	run->write = write;
 	run->write_arg = arg;
 	return run;
@@ -76,6 +78,16 @@ void dp_run_finish(struct dp_run *run)
 	for (struct run_target *t = run->targets; t; t = t->next)
 		dp_run_end_bodies(run, t, NULL);
 	dp_run_log_commit(run);
+}
+
+void dp_run_set_buffer(struct dp_run *run, u64 size)
+{
+	run->ring_size = size;
+}
+
+u64 dp_run_shown(const struct dp_run *run)
+{
+	return run->shown;
 }
 
 bool dp_run_has_ended(const struct dp_run *run)

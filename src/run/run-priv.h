@@ -156,6 +156,8 @@ struct dp_run {
 	u64 old_epoch; /* in which their driver was killed */
 	struct run_target *targets;
 	u64 shown, most; /* records; 0: no limit */
+	bool is_full;    /* a record was the last one that is shown */
+	u64 ring_size;   /* of sessions, bytes for each processor */
 	FILE *log;       /* its descriptor; NULL: records go to write. What is written goes through: */
 	char *out;       /* records that are not in the file yet, */
 	size_t out_n, out_room;

@@ -13,6 +13,7 @@
 
 #include "run/run-priv.h"
 #include "log/view.h"
+#include "program/described.h"
 
 #define NO_PROBE (~0u)
 #define OUT_BYTES 65536             /* of records that are written at once */
@@ -239,7 +240,7 @@ void dp_run_limit(struct dp_run *run, u64 n)
 
 bool dp_run_is_full(const struct dp_run *run)
 {
-	return run->most && run->shown >= run->most;
+	return run->is_full || (run->most && run->shown >= run->most);
 }
 
 struct drain {
@@ -275,6 +276,7 @@ static void show_record(struct dp_run *run, struct run_target *t, struct run_mod
 		return;
 	run->shown += index != NO_PROBE;
 	put(run, m, index);
+	run->is_full |= rf && rf->event && rf->event->ends;
 	if (m->flags & DP_RUN_SYSLOG)
 		to_syslog(&run->line);
 	if (m->flags & (DP_RUN_CONSOLE | DP_RUN_SERIAL1 | DP_RUN_SERIAL2))

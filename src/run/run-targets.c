@@ -291,7 +291,7 @@ static int try_without_one(struct dp_run *run, struct run_target *t, const struc
 static int build_session(struct dp_run *run, struct run_target *t, const struct run_wanted *w, const u64 *old,
 			 const struct run_range *ranges, u32 nranges, bool adopt, struct dp_error *err)
 {
-	struct dp_session_options opt = {.ring_size = 1 << 20, .adopt = adopt, .grows = t->pid};
+	struct dp_session_options opt = {.ring_size = run->ring_size, .adopt = adopt, .grows = t->pid};
 	struct run_range *refused;
 	u32 nwords;
 	u64 *words;

@@ -111,7 +111,10 @@ u64 dp_run_let_go(const struct dp_run *run);
 
 /* Show n records at most; those behind are counted only. Whether so many were shown. */
 void dp_run_limit(struct dp_run *run, u64 n);
-bool dp_run_is_full(const struct dp_run *run);
+bool dp_run_is_full(const struct dp_run *run); /* or a record was shown of an event that ends the trace */
+u64 dp_run_shown(const struct dp_run *run);
+/* Of sessions that begin from now on, what a processor's log can hold, in bytes: a power of two. */
+void dp_run_set_buffer(struct dp_run *run, u64 size);
 
 /*
  * Bodies that are of the end run now, behind the last hit: probes of such programs are taken out first. Whether a body

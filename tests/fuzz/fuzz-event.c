@@ -163,7 +163,7 @@ static const char *translate(const char *line)
 
 	if (!dp_event_head(&head, line, &behind, NULL) && behind > strlen(line))
 		what = "a head that is longer than its line";
-	ret = dp_cc_line_says_more(line) ? dp_cc_lines_add(ls, line, &err) : 0;
+	ret = dp_cc_line_says_more(line) ? dp_cc_lines_add(ls, line, false, &err) : 0;
 	translated += !ret;
 	if (ret && (!err.code || ret != -dp_error_info(err.code)->number))
 		what = "the compiler gives an error without its code";

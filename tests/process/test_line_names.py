@@ -373,7 +373,7 @@ def summary():
 @test
 def options():
     """what such lines cannot have is refused by its name"""
-    for option in (["--until", "p main"], ["--buffer", "1M"], ["--format", "folded"]):
+    for option in (["--interpret"], ["--pages"], ["--format", "folded"]):
         r = subprocess.run([DPROBES, "trace", *option, "p add_order $qty", "--", shop()], stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, text=True, timeout=60)
         assert r.returncode and option[0] in r.stderr and "names, tables or a body" in r.stderr, r.stderr
@@ -386,6 +386,35 @@ def some_events():
     lines = [s for s in text.splitlines() if not s.startswith("#")]
     assert len(lines) == 2 and all(re.match(r" *shop-\d+ ", s) for s in lines), text
     assert "2 events shown" in err, err
+
+
+@test
+def until():
+    """--until EVENT ends the trace at its first hit: with names, a condition, a table, a body, a system call"""
+    for event, n in (("p add_order count if $qty == 11", 2), ("p:last add_order $label if $qty == 12", 4),
+                     ("p add_order { x = $qty; if (x != 2) return; count(many); }", 3),
+                     ("r add_order $qty if $qty > 2", 2)):
+        got = events("begin { x = 0; }", "p:each add_order $qty", options=["--until", event])
+        assert [e["args"]["qty"] for e in got if e["event"] == "each"] == [1, 11, 2, 12][:n] and len(got) == n + 1, got
+        assert got[-1]["event"] != "each", got
+    err = traced("p:each add_order $qty", options=["--until", "p add_order if $qty == 2"])[2]
+    assert "4 events shown; later ones were only counted" in err and re.search(r"^each +jump +%d " % (2 * TIMES), err,
+                                                                               re.M), err
+    got = events("p:each add_order $qty", options=["--until", "s write count"])
+    assert got[-1]["event"] == "write" and "each" in {e["event"] for e in got}, got
+    assert "with a place" in traced("p add_order $qty", status=2, options=["--until", "i:1s"])[2]
+
+
+@test
+def buffer():
+    """--buffer: the size of the log; what does not fit is lost in a small one only"""
+    prog = compiled(DIR, "fast", "__attribute__((noipa)) long f(long n) { return n * 1234567 + 1; }\n"
+                    "int main(void) { for (long i = 0; i < 100000; i++) f(i); }\n", "-O2", "-g")
+    lost = {}
+    for size in ("8k", "32M"):
+        r = dprobes("trace", "-o", os.devnull, "--buffer", size, "p f $n", "--", prog, check=0)
+        lost[size] = int(re.search(r"^f +jump +100000 +\d+ +\d+ +\d+ +\d+ +(\d+)", r.stderr, re.M).group(1))
+    assert lost["8k"] > 0 == lost["32M"], lost
 
 
 @test

@@ -74,7 +74,8 @@ bool dp_cc_line_is_body(const char *text);
 /* Lines of one module: modname is its path, or what MODNAME has for the kernel; modtype user, kernel or kmod. */
 struct dp_cc_lines;
 struct dp_cc_lines *dp_cc_lines_new(const char *modname, const char *modtype);
-int dp_cc_lines_add(struct dp_cc_lines *ls, const char *text, struct dp_error *err);
+/* ends: its first record ends the trace, and it makes one for each hit, whatever it says. */
+int dp_cc_lines_add(struct dp_cc_lines *ls, const char *text, bool ends, struct dp_error *err);
 /* As dp_cc_compile(). On error *line says which of the lines is wrong, and res->line is it; ~0: none can be told. */
 int dp_cc_lines_compile(const struct dp_cc_lines *ls, const struct dpcc_options *opt, struct dpcc_result *res,
 			u32 *line, struct dp_error *err);

@@ -119,7 +119,7 @@ static void translate(struct reader *r, const struct rpn_line *line)
 
 	bad = dp_cc_line_is_body(line->text) ? 0 : check_module(line->text, &err);
 	if (!bad)
-		bad = dp_cc_line_translate(&made, line->text, ++r->number, &r->taken, &err);
+		bad = dp_cc_line_translate(&made, line->text, ++r->number, false, &r->taken, &err);
 	if (!bad)
 		put_made(r, &made, line);
 	dp_cc_out_free(&made);

@@ -355,18 +355,20 @@ const char *dp_cc_event_words(struct dpcc *c)
 	struct dp_symbol sym = {.name = c->target.func         ? c->target.func
 					: c->target.watched_as ? c->target.watched_as
 							       : ""};
-	const char *slash = strchr(c->event, '/'), *name = slash + 1;
+	const char *slash = strchr(c->event, '/'), *name = slash + 1, *ends = strchr(name, '/');
 	u64 offset = c->target.pc;
 
 	if (c->mod && !c->target.watched && !c->target.body) {
 		dp_module_symbol_at(c->mod, c->target.pc, &sym);
 		offset -= sym.addr;
 	}
+	if (ends)
+		name = dp_cc_format(c, "%.*s", (int)(ends - name), name);
 	if (c->target.note && !*name)
 		name = dp_cc_format(c, "%s:%s", c->target.note->provider, c->target.note->name);
-	return dp_cc_format(c, "\"%.*s\" \"%s\" \"%s\" %llu %d", (int)(slash - c->event), c->event, name,
+	return dp_cc_format(c, "\"%.*s\" \"%s\" \"%s\" %llu %d%s", (int)(slash - c->event), c->event, name,
 			    dp_cc_one_line(c, sym.name), (unsigned long long)(c->target.is_return ? 0 : offset),
-			    c->target.is_return);
+			    c->target.is_return, ends ? " ends" : "");
 }
 
 void dp_cc_gen_program(struct dpcc *c, struct function *handler)

@@ -226,6 +226,8 @@ static void put_shown(struct line *l, struct out_text *o)
 	if (is_own(l)) {
 		dp_cc_out_append(o, &l->body);
 		dp_cc_out_append(o, &l->tail);
+		if (l->ends)
+			dp_cc_out_put(o, 0, "log_here(); ");
 	} else {
 		put_arguments(l, o);
 	}
@@ -279,8 +281,8 @@ static void put_head(struct line *l, struct out_text *o, const char *handler, co
 	const char *name = l->ev.is_named ? l->ev.name : strpbrk(l->ev.loc.symbol, "*?[") ? "calls" : l->ev.loc.symbol;
 
 	dp_cc_out_put(o, (u32)l->ev.loc.column,
-		      "PROBEPOINT_HANDLER(\"__%s%u\")\nvoid __%s%u() { log_event(\"%s/%s%.40s\"); ", handler, l->number,
-		      handler, l->number, l->ev.group, prefix, name);
+		      "PROBEPOINT_HANDLER(\"__%s%u\")\nvoid __%s%u() { log_event(\"%s/%s%.40s%s\"); ", handler,
+		      l->number, handler, l->number, l->ev.group, prefix, name, l->ends ? DP_CC_ENDS : "");
 }
 
 /* Two handlers, of which the first keeps what the second asks for. */

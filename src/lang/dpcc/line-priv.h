@@ -33,6 +33,8 @@ struct line_names { /* names that were made for aggregates, so that no two lines
 	u32 n;
 };
 
+#define DP_CC_ENDS "/ends" /* behind the name of an event whose first record ends the trace */
+
 struct line {
 	struct line_names *taken;
 	const char *text;
@@ -48,6 +50,7 @@ struct line {
 	u32 keys[DP_RPN_KEYS_MAX], key_ends[DP_RPN_KEYS_MAX], nkeys;
 	unsigned long top;
 	bool uses_duration, uses_all;
+	bool ends; /* its first record ends the trace */
 	u32 duration_at;
 	u32 calls[DP_SYSCALLS_MAX], ncalls; /* of the system, that the line means */
 	bool uses_result;                   /* $ret, $error, $duration: what is known behind a call only */
@@ -86,7 +89,7 @@ bool dp_cc_line_call_name(struct line *l, u32 at, struct out_text *o); /* $NAME 
 void dp_cc_line_put_calls(struct line *l, struct out_text *o);
 
 /* line.c: a line as pragmas and handlers, two text lines for each. */
-int dp_cc_line_translate(struct out_text *o, const char *text, u32 number, struct line_names *taken,
+int dp_cc_line_translate(struct out_text *o, const char *text, u32 number, bool ends, struct line_names *taken,
 			 struct dp_error *err);
 
 #endif

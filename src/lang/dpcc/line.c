@@ -527,8 +527,8 @@ static void put_handler(struct line *l, struct out_text *o)
 	if (whole)
 		put_begin(l, o);
 	put_location(l, o, l->ev.is_return ? "%return" : "");
-	dp_cc_out_put(o, 0, "__line%u\")\nvoid __line%u() { log_event(\"%s/%s\"); ", l->number, l->number, l->ev.group,
-		      l->ev.is_named ? l->ev.name : "");
+	dp_cc_out_put(o, 0, "__line%u\")\nvoid __line%u() { log_event(\"%s/%s%s\"); ", l->number, l->number,
+		      l->ev.group, l->ev.is_named ? l->ev.name : "", l->ends ? DP_CC_ENDS : "");
 	if (whole)
 		dp_cc_out_put(o, 0,
 			      "long __call = __call_end(%u); if (__call < 0) abort(); "
@@ -537,12 +537,12 @@ static void put_handler(struct line *l, struct out_text *o)
 	dp_cc_line_put_condition(l, o);
 	dp_cc_out_append(o, &l->body);
 	dp_cc_out_append(o, &l->tail);
-	if (!l->naggregates && !l->body.n)
+	if (l->ends || (!l->naggregates && !l->body.n))
 		dp_cc_out_put(o, 0, "log_here(); ");
 	dp_cc_out_put(o, 0, "}\n");
 }
 
-int dp_cc_line_translate(struct out_text *o, const char *text, u32 number, struct line_names *taken,
+int dp_cc_line_translate(struct out_text *o, const char *text, u32 number, bool ends, struct line_names *taken,
 			 struct dp_error *err)
 {
 	struct line *l = calloc(1, sizeof(*l));
@@ -553,6 +553,7 @@ int dp_cc_line_translate(struct out_text *o, const char *text, u32 number, struc
 	l->text = text;
 	l->taken = taken;
 	l->number = number;
+	l->ends = ends;
 	l->err = err;
 	r = dp_cc_line_is_body(text) ? dp_cc_line_moment(l, o) : dp_event_head(&l->ev, text, &l->behind, err);
 	if (!r && l->ev.is_call)

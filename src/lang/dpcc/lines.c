@@ -48,7 +48,7 @@ void dp_cc_lines_free(struct dp_cc_lines *ls)
 	free(ls);
 }
 
-int dp_cc_lines_add(struct dp_cc_lines *ls, const char *text, struct dp_error *err)
+int dp_cc_lines_add(struct dp_cc_lines *ls, const char *text, bool ends, struct dp_error *err)
 {
 	struct one *v = realloc(ls->v, (ls->n + 1) * sizeof(*v)), *one;
 	int r;
@@ -60,7 +60,7 @@ int dp_cc_lines_add(struct dp_cc_lines *ls, const char *text, struct dp_error *e
 	*one = (struct one){.text = strdup(text)};
 	if (!one->text)
 		return dp_fail(err, E_EVENT_MEMORY, "the line");
-	r = dp_cc_line_translate(&one->out, text, ls->n + 1, &ls->taken, err);
+	r = dp_cc_line_translate(&one->out, text, ls->n + 1, ends, &ls->taken, err);
 	if (r)
 		free_one(one);
 	else

@@ -7,8 +7,9 @@
  *   field = "*p" T1
  *   field = printf "x is %d"
  *   field = nothing
- *   field = event "group" "name" "function" 0x12 0
- * The last one makes records look like those of an event line; its numbers: the offset, and whether it returns.
+ *   field = event "group" "name" "function" 0x12 0 [ends]
+ * The last one makes records look like those of an event line; its numbers: the offset, and whether it returns. With
+ * `ends`, the first record ends the trace.
  * A layout refers to earlier ones only, so that none contains itself.
  */
 #include <stdlib.h>
@@ -222,6 +223,7 @@ static bool event(struct reader *r)
 		return false;
 	e->offset = (u64)offset;
 	e->is_return = is_return;
+	e->ends = word(r, "ends");
 	return true;
 }
 
