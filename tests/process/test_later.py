@@ -165,7 +165,7 @@ def elsewhere():
     """--wait-for-modules: one that is found nowhere is judged when it is loaded; a wrong line is told then, and the
     others go on"""
     p = Live(loader())
-    t = tracing(p, "p libaway:late_work $l->n", "p libaway:late_wurk", "r libaway:late_work $retval", "p main",
+    t = tracing(p, "p libaway:late_work $l->n", "p libaway:late_wurk", "r libaway:late_work $retval",
                 options=["--json", "--wait-for-modules"])
     away = library(AWAY, "libaway.so")
     p(away)
