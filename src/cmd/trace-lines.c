@@ -37,10 +37,11 @@ struct statics {
 	u32 line;
 	struct line_programs *out;
 	const struct dp_location *loc;
-	const char *program; /* the file that the user means by the command's name, too */
-	u32 found;
-	bool met;   /* a module that is meant, whatever it has */
-	bool waits; /* it is loaded later */
+	const char *program;    /* the file that the user means by the command's name, too */
+	u32 found, here;        /* functions of the module at hand, where they are looked for, */
+	u32 modules, functions; /* and of all */
+	bool met;               /* a module that is meant, whatever it has */
+	bool waits;             /* it is loaded later */
 	struct dp_error *err;
 	bool failed;
 };
@@ -75,15 +76,34 @@ static bool has_calls(struct dp_module *m, const char *pattern)
 	return here.fit;
 }
 
-/* Static probes, or instructions that call the system. */
-static bool has_static(struct dp_module *m, const struct dp_location *loc)
+static int count_function(const struct dp_symbol *sym, void *arg)
 {
+	*(u32 *)arg += !sym->is_ifunc;
+	return 0;
+}
+
+static u32 functions_in(struct dp_module *m, const char *pattern)
+{
+	u32 n = 0;
+
+	dp_module_each_func(m, pattern, count_function, &n);
+	return n;
+}
+
+/* Static probes, instructions that call the system, or functions, in modules that are a pattern. */
+static bool has_static(struct statics *s, struct dp_module *m)
+{
+	const struct dp_location *loc = s->loc;
 	const char *pattern = loc->symbol;
 	const struct dp_static *v;
 	u32 n = loc->kind == DP_LOC_STATIC ? dp_module_statics(m, &v) : 0;
 
 	if (loc->kind == DP_LOC_CALL)
 		return has_calls(m, pattern);
+	if (loc->kind != DP_LOC_STATIC) {
+		s->here = functions_in(m, pattern);
+		return s->here;
+	}
 	for (u32 i = 0; i < n; i++)
 		if (dp_static_matches(&v[i], pattern))
 			return true;
@@ -102,11 +122,13 @@ static void add_statics(struct statics *s, const char *file, const char *module)
 		snprintf(wanted->module, sizeof(wanted->module), "%s", module);
 		p = program_of(s->out, wanted);
 	}
-	if (!p)
+	if (!p) {
 		dp_fail(s->err, E_EVENT_MEMORY, "lines");
-	/* A library may have two names: it is met twice. */
-	else if (!p->n || p->numbers[p->n - 1] != s->line)
+	} else if (!p->n || p->numbers[p->n - 1] != s->line) { /* a library may have two names: it is met twice */
 		s->failed |= !add_to(p, s->e, s->line, s->err);
+		s->modules++;
+		s->functions += s->here;
+	}
 	s->failed |= !p;
 	free(wanted);
 }
@@ -133,7 +155,7 @@ static bool add_file_statics(void *arg, const char *path)
 	if (!is_meant(s, path, typed) || !realpath(path, real) || dp_module_open(&m, real, &ignored))
 		return false;
 	s->met = true;
-	if (has_static(m, s->loc))
+	if (has_static(s, m))
 		add_statics(s, real, real);
 	dp_module_close(m);
 	return s->failed;
@@ -152,7 +174,7 @@ static void add_process_statics(struct statics *s, struct line_finder *f)
 		const char *path = map && *map->path == '/' ? map->path : dp_module_path(im->mod);
 
 		any |= only ? im == only : is_meant(s, path, NULL);
-		if ((only ? im == only : is_meant(s, path, NULL)) && has_static(im->mod, s->loc))
+		if ((only ? im == only : is_meant(s, path, NULL)) && has_static(s, im->mod))
 			add_statics(s, dp_module_path(im->mod), path);
 	}
 	s->met |= any;
@@ -168,15 +190,18 @@ static void add_later_statics(struct statics *s, const struct line_program *late
 	if (dp_module_open(&m, later->file, s->err))
 		return;
 	s->waits = true;
-	if (has_static(m, s->loc))
+	if (has_static(s, m))
 		add_statics(s, later->file, later->module);
 	dp_module_close(m);
 }
 
 static void fail_none(const struct dp_location *loc, struct dp_error *err)
 {
-	dp_fail(err, loc->kind == DP_LOC_CALL ? E_CALLS_NONE : E_STATIC_NONE, "%.80s%s%.100s", loc->module,
-		loc->module[0] ? ":" : "", loc->symbol);
+	dp_fail(err,
+		loc->kind == DP_LOC_CALL     ? E_CALLS_NONE
+		: loc->kind == DP_LOC_STATIC ? E_STATIC_NONE
+					     : E_SYM_NONE,
+		"%.80s%s%.100s", loc->module, loc->module[0] ? ":" : "", loc->symbol);
 }
 
 static void look_for_statics(struct statics *s, struct line_finder *f)
@@ -227,11 +252,14 @@ static bool add_static_line(struct line_finder *f, const struct event_lines *e, 
 		if (!s.found && first.code)
 			*err = first;
 	}
-	if (!s.found && !err->code)
+	if (!s.found && (!err->code || dp_is_module_pattern(loc->module)))
 		fail_none(loc, err);
 	*met = s.met || !loc->module[0];
 	if (s.found && loc->kind == DP_LOC_CALL && !f->target->quiet)
 		tell_unseen(loc->symbol);
+	if (s.functions && !s.failed && !f->target->quiet)
+		dp_ui_note("%s:%s: %u function%s in %u module%s", dp_ui_clean(loc->module), dp_ui_clean(loc->symbol),
+			   s.functions, s.functions == 1 ? "" : "s", s.modules, s.modules == 1 ? "" : "s");
 	return s.found && !s.failed;
 }
 
@@ -282,6 +310,14 @@ static bool add_to_module(const struct line_program *wanted, const struct event_
 	return p ? add_to(p, e, i, err) : !dp_fail(err, E_EVENT_MEMORY, "lines");
 }
 
+static bool is_of_several(const struct dp_location *loc)
+{
+	bool is_function = loc->kind == DP_LOC_SYMBOL || loc->kind == DP_LOC_PATTERN;
+
+	return loc->kind == DP_LOC_STATIC || loc->kind == DP_LOC_CALL ||
+	       (is_function && dp_is_module_pattern(loc->module));
+}
+
 /* The module is not there: the line waits for it. False: there is nothing to wait for, or the line is wrong. */
 static bool wait_for(struct line_finder *f, const struct event_lines *e, u32 i, const struct dp_location *loc,
 		     struct line_program *wanted, struct line_programs *out, struct dp_error *err)
@@ -294,7 +330,7 @@ static bool wait_for(struct line_finder *f, const struct event_lines *e, u32 i, 
 	e->v[i].waits = true;
 	if (!wanted->file[0])
 		return true;
-	if (loc->kind != DP_LOC_STATIC && loc->kind != DP_LOC_CALL)
+	if (!is_of_several(loc))
 		return add_to_module(wanted, e, i, out, err);
 	add_later_statics(&s, wanted);
 	if (!s.found && !err->code)
@@ -306,7 +342,7 @@ static bool add_place(struct line_finder *f, const struct event_lines *e, u32 i,
 		      struct line_programs *out, struct dp_error *err)
 {
 	struct line_program *wanted = calloc(1, sizeof(*wanted));
-	bool is_several = loc->kind == DP_LOC_STATIC || loc->kind == DP_LOC_CALL, good, met = true;
+	bool is_several = is_of_several(loc), good, met = true;
 
 	if (!wanted)
 		return !dp_fail(err, E_EVENT_MEMORY, "lines");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * From FILE:LINE to addresses and back. A line's code may stand in many places: each function or
+ * From FILE:LINE and FUNCTION:LINE to addresses and back. A line's code may stand in many places: each function or
  * inlined copy that holds some of it counts once, at its lowest address.
  */
 #include <dwarf.h>
@@ -11,6 +11,8 @@
 #include "symbols/module-priv.h"
 
 #define ROWS_MAX 4096
+
+static const char *decl_file(Dwarf_Die *die);
 
 struct row {
 	u64 addr;
@@ -35,7 +37,7 @@ bool dp_line_parse(const char *text, u32 *file_len, u32 *line)
 	if (!colon || colon == text || colon[-1] == ':' || colon[1] < '0' || colon[1] > '9')
 		return false;
 	v = strtoul(colon + 1, &end, 10);
-	if (*end || !v || v > 10000000 || !strchr(text, '.') || strchr(text, '.') > colon)
+	if (*end || !v || v > 10000000)
 		return false;
 	*file_len = (u32)(colon - text);
 	*line = (u32)v;
@@ -318,8 +320,8 @@ static u32 choose(struct search *s, u64 *addrs, u32 max)
 	return n;
 }
 
-int dp_module_line(struct dp_module *m, const char *file, u32 line, u64 *addrs, u32 max, u32 *used,
-		   struct dp_error *err)
+static int find_in_file(struct dp_module *m, const char *file, u32 line, u64 *addrs, u32 max, u32 *used,
+			struct dp_error *err)
 {
 	struct search s = {.m = m, .file = file, .line = line};
 	Dwarf *dw = dp_mod_dwarf(m);
@@ -347,6 +349,73 @@ int dp_module_line(struct dp_module *m, const char *file, u32 line, u64 *addrs, 
 		dp_error_hint(err, "the nearest lines with code are %u and %u", s.before, s.best);
 	else if (s.before || s.best)
 		dp_error_hint(err, "the nearest line with code is %u", s.before | s.best);
+	return r;
+}
+
+/* A function by its debug information: where it is written, and its last line with code. */
+struct written {
+	const char *file;
+	u32 first, last;
+};
+
+static int note_last(const struct dp_module_row *row, void *arg)
+{
+	struct written *w = arg;
+
+	if (!row->inlined[0] && !strcmp(row->file, w->file))
+		w->last = DP_MAX(w->last, row->line);
+	return 0;
+}
+
+static int find_function(struct dp_module *m, const char *name, struct written *w, struct dp_error *err)
+{
+	Dwarf_Die cu, func, outer;
+	struct dp_symbol sym;
+	int first, r = dp_module_symbol(m, name, &sym, err);
+
+	*w = (struct written){0};
+	if (r)
+		return r;
+	if (!dp_mod_unit_at(m, sym.addr, &cu) || !dp_mod_function_of(&cu, sym.addr, &func, &outer))
+		return dp_mod_no_debug(m, err);
+	w->file = decl_file(&outer);
+	if (!w->file || dwarf_decl_line(&outer, &first) || first <= 0)
+		return dp_mod_no_debug(m, err);
+	w->first = w->last = (u32)first;
+	return dp_module_each_line(m, sym.addr, sym.addr + sym.size, note_last, w, err);
+}
+
+/* A line counted from the one in which the function begins. */
+static int find_in_function(struct dp_module *m, const char *name, u32 line, u64 *addrs, u32 max, u32 *used,
+			    struct dp_error *err)
+{
+	struct written w;
+	int r = find_function(m, name, &w, err);
+
+	if (r)
+		return r;
+	if (line <= w.last - w.first)
+		r = find_in_file(m, w.file, w.first + line, addrs, max, used, err);
+	if (r > 0 && *used <= w.last) {
+		*used -= w.first;
+		return r;
+	}
+	r = dp_fail(err, E_LINE_CODE, "%.100s:%u in %.100s", name, line, m->base);
+	dp_error_hint(err, "%.60s begins at line %u of %.100s, and its last line with code is %.60s:%u", name, w.first,
+		      strrchr(w.file, '/') ? strrchr(w.file, '/') + 1 : w.file, name, w.last - w.first);
+	return r;
+}
+
+int dp_module_line(struct dp_module *m, const char *file, u32 line, u64 *addrs, u32 max, u32 *used,
+		   struct dp_error *err)
+{
+	struct dp_error e = {0};
+	int r = find_in_file(m, file, line, addrs, max, used, &e);
+
+	if (e.code == E_LINE_FILE && !strpbrk(file, "./"))
+		return find_in_function(m, file, line, addrs, max, used, err);
+	if (r < 0 && err)
+		*err = e;
 	return r;
 }
 

@@ -13,11 +13,12 @@
 /*
  * Where the code of FILE:LINE begins, as link-time addresses: one for each function that holds the
  * line and for each place into which it was inlined, the lowest of several. file is a name, or the
- * tail of a path ("net/core.c"). When the line has no code, the next one of the same function that
+ * tail of a path ("net/core.c"); or a function, whose lines are counted from the one that it begins
+ * in. When the line has no code, the next one of the same function that
  * has; *used is the line taken. In functions compiled without optimisation the first line is taken
  * behind the prologue, where the parameters are in their places. Returns the number of addresses,
  * at most max, or a negative errno: E_LINE_NODEBUG, E_LINE_FILE, E_LINE_CODE (the hint names the
- * nearest lines).
+ * nearest lines), of a function E_SYM_NONE.
  */
 int dp_module_line(struct dp_module *m, const char *file, u32 line, u64 *addrs, u32 max, u32 *used,
 		   struct dp_error *err);
@@ -41,7 +42,7 @@ struct dp_module_row {    /* where a source line has code */
 int dp_module_each_line(struct dp_module *m, u64 lo, u64 hi, int (*fn)(const struct dp_module_row *row, void *arg),
 			void *arg, struct dp_error *err);
 
-/* "file.c:123": the length of the file's name and the line; false when text is not of this form. */
+/* "file.c:123" or "function:12": the length of the name and the line; false when text is not of this form. */
 bool dp_line_parse(const char *text, u32 *file_len, u32 *line);
 
 #endif

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
@@ -473,6 +474,16 @@ static bool name_matches(const struct dp_process *p, const struct dp_image *img,
 	default:
 		return short_name(dp_module_base(img->mod), name);
 	}
+}
+
+bool dp_is_module_pattern(const char *name)
+{
+	return strpbrk(name, "*?");
+}
+
+bool dp_process_image_matches(const struct dp_process *p, const struct dp_image *img, const char *pattern)
+{
+	return !fnmatch(pattern, strchr(pattern, '/') ? dp_module_path(img->mod) : dp_process_image_name(p, img), 0);
 }
 
 struct dp_image *dp_process_image(struct dp_process *p, const char *name, struct dp_error *err)

@@ -201,6 +201,9 @@ void dp_process_find_lasting(struct dp_process *p);
 /* The image whose base name or path is `name` ("libc" also finds libc.so.6; "exe" the executable).
  * E_MOD_NONE with the nearest names as hint. */
 struct dp_image *dp_process_image(struct dp_process *p, const char *name, struct dp_error *err);
+/* Whether a module's name is a pattern, and whether the image is one of those: by its path or its name. */
+bool dp_is_module_pattern(const char *name);
+bool dp_process_image_matches(const struct dp_process *p, const struct dp_image *img, const char *pattern);
 struct dp_image *dp_process_image_at(struct dp_process *p, u64 addr);
 /* The last part of its path; of a program that was started by a link, the link's. dp_process_image() knows both. */
 const char *dp_process_image_name(const struct dp_process *p, const struct dp_image *img);

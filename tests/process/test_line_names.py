@@ -102,6 +102,33 @@ def floating_conditions():
 
 
 @test
+def lines_of_functions():
+    """p FUNCTION:LINE: a line counted from the one in which the function begins, in plain lines and in compiled ones"""
+    line = line_of("asm volatile(\"\" ::\"r\"(label)") - line_of("int add_order(int qty")
+    want = events("p shop.c:%d $total" % (line + line_of("int add_order(int qty")))
+    for form in ("p add_order:%d $total", "p shop:add_order:%d $total"):
+        got = events(form % line)
+        assert [(e["offset"], e["args"]) for e in got] == [(e["offset"], e["args"]) for e in want], (got, want)
+    assert [e["offset"] for e in events("p add_order:%d" % line)] == [e["offset"] for e in want]
+    for values in ("", " $qty"):
+        err = refused("p add_order:500" + values, "E-LINE-CODE", "add_order begins at line")
+        assert "of shop.c, and its last line with code is add_order:" in err, err
+        refused("p add_ordre:2" + values, "E-SYM-NONE", "did you mean add_order")
+
+
+@test
+def patterns_of_modules():
+    """p *:NAME, p lib*:PATTERN: in all modules that match, and how many there are is told"""
+    for values in ("", " count"):
+        err = traced("p *:add_order" + values)[2]
+        assert "*:add_order: 1 function in 1 module" in err and re.search(r"^add_order +jump +%d " % (2 * TIMES), err,
+                                                                          re.M), err
+        err = traced("p libc.*:puts" + values, "p *:add_ord?r" + values)[2]
+        assert "libc.*:puts: 1 function in 1 module" in err and "*:add_ord?r: 1 function" in err, err
+        refused("p lib*:add_order" + values, "E-SYM-NONE", "lib*:add_order")
+
+
+@test
 def impossible_conditions():
     """a condition that cannot be computed does not hold; nothing is recorded, and the exception is counted"""
     out, _, err = traced("p add_order $qty if *(int *)0x10 == 1",

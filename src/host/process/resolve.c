@@ -463,6 +463,8 @@ static int add_copies(struct dp_session *s, struct dp_event_line *line, const st
 struct matches {
 	struct dp_session *s;
 	struct dp_image *im, *only; /* at hand; the one that the line names, or NULL */
+	const char *among;          /* a pattern of modules; NULL: all */
+	u32 modules;                /* with matches */
 	struct dp_event_line *line;
 	bool nameless; /* those that have no name, of a program where none has */
 	struct dp_matches found;
@@ -472,7 +474,7 @@ struct matches {
 static int add_match(const struct dp_symbol *sym, void *arg)
 {
 	struct matches *m = arg;
-	struct found f = {m->im, *sym, sym->addr};
+	struct found f = {m->im, *sym, sym->addr + (u64)dp_event_of_line(m->line)->loc.offset};
 	struct dp_error err;
 	int r;
 
@@ -501,10 +503,15 @@ static int add_matches(struct matches *m, const struct dp_location *loc)
 	for (size_t i = 0; i < proc->nimages && !r; i++) {
 		struct dp_image *im = &proc->images[i];
 
+		u32 taken = m->found.taken;
+
 		if (m->only ? im != m->only : is_twin(m->s, i)) /* a twin: together with the other one */
+			continue;
+		if (m->among && !dp_process_image_matches(&m->s->proc, im, m->among))
 			continue;
 		m->im = im;
 		r = dp_module_each_func(im->mod, m->nameless ? NULL : loc->symbol, add_match, m);
+		m->modules += m->found.taken > taken;
 	}
 	return r;
 }
@@ -513,9 +520,12 @@ static int add_pattern(struct dp_session *s, struct dp_event_line *line, struct 
 {
 	const struct dp_location *loc = &dp_event_of_line(line)->loc;
 	struct matches m = {.s = s, .line = line};
+	char what[520];
 	int r;
 
-	if (loc->module[0]) {
+	if (dp_is_module_pattern(loc->module)) {
+		m.among = loc->module;
+	} else if (loc->module[0]) {
 		m.only = dp_process_image(&s->proc, loc->module, err);
 		if (!m.only)
 			return -ENOENT;
@@ -527,7 +537,12 @@ static int add_pattern(struct dp_session *s, struct dp_event_line *line, struct 
 	}
 	if (r)
 		return dp_fail(err, E_ARM_NOMEM, "%s", loc->symbol);
-	return dp_matches_end(&m.found, loc->symbol, E_SYM_NONE, &s->opt, err);
+	snprintf(what, sizeof(what), "%.200s%s%.300s", loc->module, loc->module[0] ? ":" : "", loc->symbol);
+	r = dp_matches_end(&m.found, m.among ? what : loc->symbol, E_SYM_NONE, &s->opt, err);
+	if (!r && m.among)
+		dp_session_say(s, "%s: %u function%s in %u module%s", what, m.found.taken,
+			       m.found.taken == 1 ? "" : "s", m.modules, m.modules == 1 ? "" : "s");
+	return r;
 }
 
 int dp_resolve_code(struct dp_session *s, struct dp_event_line *line, struct dp_error *err)
@@ -536,7 +551,7 @@ int dp_resolve_code(struct dp_session *s, struct dp_event_line *line, struct dp_
 	struct found f;
 	int r;
 
-	if (ev->loc.kind == DP_LOC_PATTERN)
+	if (ev->loc.kind == DP_LOC_PATTERN || (ev->loc.kind == DP_LOC_SYMBOL && dp_is_module_pattern(ev->loc.module)))
 		return add_pattern(s, line, err);
 	r = find_location(s, &ev->loc, &f, err);
 	if (!r)

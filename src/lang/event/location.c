@@ -275,6 +275,16 @@ static bool is_source(const char *name)
 	return false;
 }
 
+/* FUNCTION:LINE of whatever module has it; offsets in files are those of a path, a shared object, or in hexadecimal. */
+static bool is_function(const char *name)
+{
+	const char *p = name;
+
+	while (*p && *p != '/' && *p != '(' && !(p[0] == '.' && p[1] == 's' && p[2] == 'o'))
+		p++;
+	return *name && !*p;
+}
+
 static int parse_bare_line(struct dp_event_line *l, u32 end)
 {
 	struct dp_location *loc = &l->ev->loc;
@@ -378,8 +388,8 @@ int dp_ev_parse_location(struct dp_event_line *l)
 		ret = copy(l, loc->module, sizeof(loc->module), l->pos, colon);
 		l->pos = colon + 1;
 	}
-	if (!ret && !l->ev->is_watch && is_source(loc->module) && dp_ev_is_digit(l->text[l->pos]) &&
-	    l->text[l->pos + 1] != 'x')
+	if (!ret && !l->ev->is_watch && (is_source(loc->module) || is_function(loc->module)) &&
+	    dp_ev_is_digit(l->text[l->pos]) && l->text[l->pos + 1] != 'x')
 		ret = parse_bare_line(l, suffix);
 	else if (!ret && (l->ev->is_watch || !parse_line(l, suffix)))
 		ret = dp_ev_is_digit(l->text[l->pos]) ? parse_number(l, suffix) : parse_symbol(l, suffix);
