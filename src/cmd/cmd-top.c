@@ -11,9 +11,15 @@
 
 #include "cmd/cmd.h"
 #include "cmd/cmd-trace.h"
+#include "host/process/process.h"
+#include "run/run-select.h"
 #include "top/top-calls.h"
 #include "top/top-events.h"
+#include "top/top-sample.h"
 #include "top/top-show.h"
+
+#define SAMPLES_MAX 10000
+#define SAMPLE_TURN_MS(hz) ((hz) > 2000 ? 5 : 20) /* a ring holds some sixty samples */
 
 struct top {
 	struct trace t;
@@ -26,6 +32,7 @@ struct top {
 	u32 n;
 	const char *whom; /* of -p */
 	bool is_plain, is_json;
+	u64 hz; /* 0: probes */
 };
 
 /* ---- the command line ---- */
@@ -63,6 +70,12 @@ static int take_option(void *arg, int id, const char *value)
 		return dp_cmd_parse_seconds(value, &p->show.interval) ? 0 : CMD_USAGE;
 	case OPT_COUNT:
 		return dp_cmd_parse_count(value, &p->show.turns) ? 0 : CMD_USAGE;
+	case OPT_SAMPLE:
+		if (!dp_cmd_parse_count(value, &p->hz))
+			return CMD_USAGE;
+		return p->hz <= SAMPLES_MAX
+			   ? 0
+			   : dp_ui_fail(E_CMD_VALUE, "give 1 to 10000 samples a second", "'%s' is too many", value);
 	case OPT_PID:
 		p->whom = value;
 		return dp_cmd_trace_option(&p->t, id, value);
@@ -80,6 +93,9 @@ static int check(const struct top *p)
 {
 	bool in_process = dp_select_any(&p->t.select);
 
+	if (p->hz && (p->n || p->t.command || !in_process))
+		return dp_ui_fail(in_process ? E_CMD_EXTRA : E_CMD_MISSING, "give a process with -p, and nothing else",
+				  "--sample samples all functions of one process");
 	if (in_process && p->t.command)
 		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "both a process and a command are given");
 	if (!in_process && !p->t.command && !of_events(p))
@@ -202,6 +218,41 @@ static int run(struct top *p)
 	return status;
 }
 
+/* Without probes: nothing of the process changes. */
+static int run_samples(struct top *p)
+{
+	struct dp_sampler *sampler;
+	struct dp_error err = {0};
+	u64 begin = dp_now_ns();
+	pid_t pid;
+
+	if (!dp_cmd_select_one(&p->t, &pid))
+		return CMD_FAILED;
+	dp_cmd_catch_signals();
+	p->source = dp_top_samples_source();
+	if (!dp_top_init(&p->model, DP_TOP_SAMPLES, &p->source))
+		return dp_ui_fail(E_CMD_EVENTS, NULL, "no memory");
+	put_title(p);
+	if (dp_sampler_new(&sampler, pid, (u32)p->hz, &p->model, &err)) {
+		dp_ui_error(&err, NULL);
+		return dp_ui_status(err.code);
+	}
+	if (p->show.form != DP_TOP_JSON)
+		dp_ui_note("sampling by perf events of the software clock, %u a second for each thread that runs",
+			   (unsigned)p->hz);
+	p->show.top = &p->model;
+	p->show.out = stdout;
+	while (!dp_cmd_stop && dp_sampler_turn(sampler, SAMPLE_TURN_MS(p->hz)) && dp_top_show_turn(&p->show))
+		if (p->t.run.seconds > 0 && (double)(dp_now_ns() - begin) >= p->t.run.seconds * 1e9)
+			break;
+	dp_top_show_leave(&p->show);
+	if (!p->show.has_ended || p->show.form == DP_TOP_SCREEN)
+		dp_top_end(&p->model);
+	dp_sampler_free(sampler);
+	dp_top_show_last(&p->show);
+	return *p->show.trouble ? dp_ui_fail(E_OUT_SCREEN, "use --plain", "%s", p->show.trouble) : CMD_OK;
+}
+
 int dp_cmd_top(int argc, char **argv)
 {
 	struct top p = {.t = {.status = CMD_OK, .format = DP_FORMAT_TEXT, .no_summary = true}, .show = {.interval = 1}};
@@ -210,11 +261,11 @@ int dp_cmd_top(int argc, char **argv)
 
 	if (!r && !done)
 		r = check(&p);
-	if (!r && !done)
+	if (!r && !done && !p.hz)
 		r = add_lines(&p);
 	if (!r && !done) {
 		choose_form(&p);
-		r = run(&p);
+		r = p.hz ? run_samples(&p) : run(&p);
 	}
 	dp_top_free(&p.model);
 	dp_select_free(&p.t.select);

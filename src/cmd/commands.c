@@ -62,7 +62,7 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 		  .purpose = "live rates and times of the functions of a process, or of events",
 		  .synopsis = "-p WHO [OPTIONS] [PATTERN... | EVENT...]\n"
 			      "[OPTIONS] [PATTERN... | EVENT...] -- COMMAND [ARGS]\n"
-			      "--sample HZ -p PID [OPTIONS] [-- COMMAND [ARGS]]",
+			      "--sample HZ -p PID [OPTIONS]",
 		  .about = "Show what a process does, live, on a full screen: a row for each function or event, with "
 			   "rate, times and trend. `h` lists the keys, `q` ends it; the probes are always removed.",
 		  .notes =
@@ -356,10 +356,11 @@ static const struct cmd_option options[] = {
     {TRACES | V(REPORT), OPT_OUTPUT, 'o', "output", "FILE", KIND_FILE, "write what is shown to FILE"},
     {V(TRACE) | V(RUN) | V(REPORT), OPT_JSON, 0, "json", NULL, 0, "events as JSON, one object a line"},
     {V(TRACE_PROGRAM), OPT_JSON, 0, "json", NULL, 0, "records and aggregates as JSON, one object a line"},
+    {V(TOP), OPT_SAMPLE, 0, "sample", "HZ", KIND_TEXT, "sample call stacks at this rate, without any probe"},
     {V(TOP), OPT_PLAIN, 0, "plain", NULL, 0, "aligned lines every interval, as without a terminal"},
     {V(TOP), OPT_JSON, 0, "json", NULL, 0, "a JSON object every interval, one a line"},
-    {V(TOP), OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT, "time between turns (default 1)"},
-    {V(TOP), OPT_COUNT, 0, "count", "N", KIND_TEXT, "end after N turns"},
+    {V(TOP), OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT, "time between turns (default 1)", true},
+    {V(TOP), OPT_COUNT, 0, "count", "N", KIND_TEXT, "end after N turns", true},
     {V(GRAPH), OPT_JSON, 0, "json", NULL, 0, "entries and returns as JSON, one object a line", true},
     {V(WATCH), OPT_JSON, 0, "json", NULL, 0, "as JSON, one object a line, without callers", true},
     {LOADS, OPT_JSON, 0, "json", NULL, 0, "log as JSON, one object a line"},

@@ -83,7 +83,9 @@ void dp_top_put_summary(struct dp_line *l, const struct dp_top *t)
 			       hit, t->n, what[t->kind], number, persec);
 	if (t->lost) {
 		dp_top_number((double)t->lost, number, sizeof(number));
-		dp_line_format(l, ", %s records lost: times are not whole", number);
+		dp_line_format(
+		    l, t->kind == DP_TOP_SAMPLES ? ", %s samples lost" : ", %s records lost: times are not whole",
+		    number);
 	}
 	dp_line_char(l, '\n');
 }

@@ -214,6 +214,8 @@ def showing():
         got = run_json("top", "-p", p.pid, "--count", 2, "--interval", 0.1, *args, names=("top",))[0]
         assert len(got) == 2 and got[1]["rows"] and len(got[1].get("tables", ())) == len(args[1:]), got
         valid("\n".join(json.dumps(table) for table in got[1].get("tables", ())), "aggregate")
+    r = dprobes("top", "-p", p.pid, "--sample", 99, "--json", "--count", 1, "--interval", 0.1)
+    assert "E-SAMPLE-PERF" in r.stderr or valid(r.stdout, "top")[0]["kind"] == "samples", r
     stop(p)
     need_registers()
     got = run_json("watch", "sold", "--", shop(), "3", names=("event",))[0]

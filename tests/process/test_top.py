@@ -102,6 +102,51 @@ def mistakes():
     stop(p)
 
 
+def sampled(p, *args):
+    r = dprobes("top", "-p", p.pid, "--sample", 499, "--interval", 0.3, *args)
+    if "E-SAMPLE-PERF" in r.stderr:
+        raise Skip("this kernel does not allow perf events of the software clock: %s" % r.stderr.splitlines()[0])
+    assert r.returncode == 0, r
+    return r
+
+
+@test
+def samples():
+    """--sample: the hot function of a spinning program, its callers' share, the means; nothing is probed"""
+    p = busy("spin")
+    r = sampled(p, "--json", "--count", 3)
+    turn = json.loads(r.stdout.splitlines()[-1])
+    rows = {row["name"]: row for row in turn["rows"]}
+    assert turn["kind"] == "samples" and turn["samples"] > 20, turn
+    assert turn["rows"][0]["name"] == "hot" and rows["hot"]["self_percent"] > 60, turn
+    assert rows["spin"]["total_percent"] > 90 > 50 > rows["spin"]["self_percent"], turn
+    assert rows["main"]["total_percent"] > 90, turn
+    r = sampled(p, "--count", 1)
+    assert "perf events" in r.stderr and re.search(r"^ +\d+ +[\d.]+ +[\d.]+ .* hot$", r.stdout, re.M), r
+    assert str(p.pid) not in dprobes("list", check=0).stdout
+    t = on_screen(p, "--sample", 499)
+    t.wait(lambda s: re.search(r"SELF%.*\n.* hot$", s, re.M), "hot() first")
+    t.type("\n")
+    t.wait(lambda s: re.search(r"CALLERS.*\n.* spin$", s, re.M), "its caller")
+    t.type("d")
+    t.see("E-ARM-CHANGE")
+    t.type("\x1b")
+    t.see("h help")
+    stop(p)
+    assert t.ended() == 0 and t.restored() is True and "hot" in t.screen.text()
+
+
+@test
+def sample_mistakes():
+    """--sample with lines, a command, no process, or a wrong rate: told"""
+    for args, said in ((("-p", os.getpid(), "--sample", 99, "p f"), "E-CMD-EXTRA"), (("--sample", 99), "E-CMD-MISSING"),
+                       (("-p", os.getpid(), "--sample", 20000), "E-CMD-VALUE"),
+                       (("-p", os.getpid(), "--sample", "x"), "E-CMD-VALUE"),
+                       (("--sample", 99, "--", BUSY), "E-CMD-MISSING")):
+        r = dprobes("top", *args)
+        assert r.returncode and said in r.stderr and not r.stdout, (args, r)
+
+
 # ---- the screen ----
 
 

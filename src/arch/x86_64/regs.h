@@ -10,6 +10,8 @@
 #define dp_regs_sp(r) ((r)->sp)
 #define dp_regs_result(r) ((r)->ax)
 #define dp_regs_frame(r) ((r)->bp)
+/* For perf events: the frame register, the stack pointer, the program counter, in this order. */
+#define DP_PERF_REGS (1ull << 6 | 1ull << 7 | 1ull << 8)
 #define dp_regs_align(r) ((r)->r10)     /* the frame of a function that aligns its stack, where it begins and ends */
 #define dp_regs_spare(r) ((r)->orig_ax) /* free at a hit: return probes keep the return address there for programs */
 

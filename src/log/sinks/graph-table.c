@@ -55,6 +55,14 @@ void dp_graph_table_add(struct dp_graph_table *t, const struct dp_event_info *fu
 		count(t, dp_stacks_child(&t->names, node, dp_stacks_name(&t->names, caller)), took, self, outermost);
 }
 
+void dp_graph_table_count(struct dp_graph_table *t, u32 function, u32 caller)
+{
+	u32 node = dp_stacks_child(&t->names, 0, function);
+
+	if (node)
+		count(t, dp_stacks_child(&t->names, node, caller), 0, 0, false);
+}
+
 void dp_graph_duration(struct dp_line *l, u64 ns)
 {
 	static const char *const units[] = {"us", "ms", " s"};

@@ -25,6 +25,9 @@ void dp_graph_table_free(struct dp_graph_table *t);
 void dp_graph_table_add(struct dp_graph_table *t, const struct dp_event_info *functions, const struct dp_call *outer,
 			u32 depth, u64 ns, const char *outside);
 
+/* One call more of a function by a caller, both by the numbers of their names. */
+void dp_graph_table_count(struct dp_graph_table *t, u32 function, u32 caller);
+
 void dp_graph_table_put(struct dp_line *l, const struct dp_graph_table *t);
 
 /* "  2.405 us", eleven columns */
