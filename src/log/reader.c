@@ -446,6 +446,14 @@ void dp_reader_keep(struct dp_reader *r)
 	r->keep = true;
 }
 
+bool dp_reader_has_moved(const struct dp_reader *r)
+{
+	for (u32 i = 0; i < r->g.nrings; i++)
+		if (r->src[i].tail != r->src[i].given)
+			return true;
+	return false;
+}
+
 void dp_reader_propose(struct dp_reader *r, u64 epoch)
 {
 	const struct batch *b = &r->batch;

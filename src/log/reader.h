@@ -47,6 +47,7 @@ u64 dp_reader_known(const struct dp_reader *r);
  * the log is in, before it opens a reader.
  */
 void dp_reader_keep(struct dp_reader *r);
+bool dp_reader_has_moved(const struct dp_reader *r); /* it has read farther than room was given back */
 void dp_reader_propose(struct dp_reader *r, u64 epoch);
 void dp_reader_release(struct dp_reader *r);
 void dp_reader_settle(const struct dp_ring_map *map, u64 epoch);

@@ -34,5 +34,6 @@ int dp_drain_turn(struct dp_drain *d, struct dp_tracee *session, struct dp_reade
 		d->tended_ns = now;
 	}
 	d->rest_ns = next_rest(reader, d->rest_ns, n);
+	d->due_ns = now + d->rest_ns;
 	return n;
 }

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/fanotify.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -27,6 +28,7 @@
 #include "host/process/process.h"
 
 #define MS 1000000ull
+#define HURRY (-20)      /* its nice value */
 #define HELD_MAX 1000    /* at a time; more go on unheld */
 #define TURN_MS 200      /* between looks at who has been held for too long */
 #define BEAT_MS 300      /* between signs of life */
@@ -48,6 +50,7 @@ static pid_t driver, keeper, busy_with, expected;
 static struct held held[HELD_MAX];
 static u32 nheld;
 static u64 numbers, beaten;
+static u64 worked; /* when the driver said last that it works on somebody, or is done with him */
 static struct dp_guard_look driver_look;
 
 /* ---- messages ---- */
@@ -180,6 +183,12 @@ static void release(pid_t pid, u64 number)
 	nheld = n;
 }
 
+/* Nobody waits for a driver that does nothing; where many start at once, each has to wait for those before it. */
+static bool is_late(const struct held *h, u64 now)
+{
+	return now - DP_MAX(h->since, worked) > GUARD_HELD_MS * MS || now - h->since > GUARD_QUEUE_MS * MS;
+}
+
 /* Tell of those who have come to stand; let those go who are dead, or have been held for too long. */
 static void look_at_held(void)
 {
@@ -189,7 +198,7 @@ static void look_at_held(void)
 	for (u32 i = 0; i < nheld; i++) {
 		struct held *h = &held[i];
 		enum run_hold_state state = h->hold.events >= 0 ? dp_run_hold_state(&h->hold) : RUN_HOLD_MOVING;
-		bool late = now - h->since > GUARD_HELD_MS * MS, empty = state == RUN_HOLD_EMPTY;
+		bool late = is_late(h, now), empty = state == RUN_HOLD_EMPTY;
 
 		/* One that lives and is no more there was moved by somebody else. */
 		if (empty ? !h->told && strchr("ZX?", state_of(h->pid)) == NULL
@@ -332,6 +341,8 @@ static void take_commands(void)
 			release(0, m.number);
 		else if (m.op == GUARD_BUSY)
 			busy_with = m.pid;
+		if (m.op == GUARD_DONE || m.op == GUARD_BUSY)
+			worked = dp_now_ns();
 		if (m.op == GUARD_BUSY && m.pid)
 			release(m.pid, m.number);
 		if (with >= 0)
@@ -439,6 +450,7 @@ int dp_guard_main(int fd, int of)
 	struct guard_message hello = {.op = GUARD_HELLO, .pid = getpid()};
 
 	prctl(PR_SET_NAME, GUARD_NAME);
+	setpriority(PRIO_PROCESS, 0, HURRY); /* who starts waits for it */
 	signal(SIGPIPE, SIG_IGN);
 	control = fd;
 	driver = of;

@@ -2,7 +2,7 @@
 /*
  * The guard of a driver: a process of its own that answers for files whose opening the kernel holds (fanotify), so that
  * nobody waits for a driver that is busy, stopped or dead. It tells the driver whom it holds and lets each go on when
- * the driver is done, after three seconds at the latest. Messages go through a pair of sockets; each is one structure.
+ * the driver is done, and when the driver has done nothing for three seconds. Messages go through a pair of sockets; each is one structure.
  */
 #ifndef DP_RUN_GUARD_H
 #define DP_RUN_GUARD_H
@@ -12,7 +12,8 @@
 #include "base/base.h"
 
 #define GUARD_NAME "dprobes-guard"
-#define GUARD_HELD_MS 3000 /* the most that anybody is held */
+#define GUARD_HELD_MS 3000   /* the most that anybody is held by a driver that does nothing, */
+#define GUARD_QUEUE_MS 15000 /* or by one that works on others */
 
 enum guard_op {
 	/* to the guard */

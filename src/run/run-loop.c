@@ -5,8 +5,9 @@
 
 #include "run/run-priv.h"
 
-#define SCAN_NS 200000000ull
-#define TURN_NS 20000000ull /* at most, with a target */
+#define IDLE_NS 200000000ull    /* a turn, without a target */
+#define TURN_NS 20000000ull     /* at most, with a target */
+#define THREADS_NS 200000000ull /* between looks for threads that have ended: their variables are given on */
 #define RING_BYTES (1 << 20)
 
 struct dp_run *dp_run_new(ssize_t (*write)(void *arg, const void *text, size_t n), void *arg)
@@ -39,17 +40,20 @@ int dp_run_request(struct dp_run *run, const struct dp_run_request *rq, const ch
 	}
 }
 
-static void drain_all(struct dp_run *run)
+/* Each target in its own time: there may be many that have nothing to tell. */
+static void drain_due(struct dp_run *run)
 {
+	u64 now = dp_now_ns();
+
 	for (struct run_target *t = run->targets; t; t = t->next)
-		if (t->session)
+		if (t->session && now >= t->drain.due_ns)
 			dp_run_drain(run, t, false);
 	dp_run_log_commit(run);
 }
 
 static u64 rest_of_all(const struct dp_run *run)
 {
-	u64 rest = run->targets ? TURN_NS : SCAN_NS;
+	u64 rest = run->targets ? TURN_NS : IDLE_NS;
 
 	for (const struct run_target *t = run->targets; t; t = t->next)
 		if (t->session)
@@ -60,15 +64,19 @@ static u64 rest_of_all(const struct dp_run *run)
 bool dp_run_turn(struct dp_run *run, int fd)
 {
 	struct pollfd p[2] = {{fd, POLLIN, 0}, {run->watch_wake, POLLIN, 0}};
+	u64 now;
 
 	if (poll(p, 2, (int)((DP_MIN(rest_of_all(run), dp_run_next_timer(run)) + 999999) / 1000000)) < 0)
 		p[0].revents = 0;
 	dp_run_catch(run);
-	drain_all(run);
+	drain_due(run);
 	dp_run_timers(run);
-	if (run->modules && dp_now_ns() - run->scanned_ns > SCAN_NS) {
+	now = dp_now_ns();
+	if (run->modules && now > run->scan_due_ns)
 		dp_run_scan(run, false);
+	if (run->modules && now > run->threads_due_ns) {
 		dp_run_clean_threads(run);
+		run->threads_due_ns = now + THREADS_NS;
 	}
 	return p[0].revents & POLLIN;
 }
@@ -124,6 +132,7 @@ void dp_run_free(struct dp_run *run)
 	dp_run_end(run);
 	dp_run_close_globals(run);
 	dp_run_free_chosen(run);
+	dp_seen_free(run);
 	dp_line_free(&run->line);
 	free(run->out);
 	free(run->unwritten);

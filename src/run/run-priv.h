@@ -94,10 +94,10 @@ struct run_probe {
 };
 
 struct run_target {
-	struct run_target *next;
-	pid_t pid;                 /* 0: the kernel */
-	u64 started;               /* so that an id that is used again is noticed */
-	struct dp_tracee *session; /* NULL: could not be probed, or not any more */
+	struct run_target *next, *next_same; /* all; those whose pids have the same place in by_pid */
+	pid_t pid;                           /* 0: the kernel */
+	u64 started;                         /* so that an id that is used again is noticed */
+	struct dp_tracee *session;           /* NULL: could not be probed, or not any more */
 	struct dp_reader *reader;
 	struct run_range *ranges;
 	u32 nranges;
@@ -107,11 +107,12 @@ struct run_target {
 	u32 nwords;               /* of the session, that have been given to ranges */
 	bool shares, allows_trap; /* the session has the global variables, may use breakpoints */
 	u64 rings_inode;
-	bool alive, in_use, seen;
+	bool in_use, seen;
 	char comm[16]; /* of threads whose name nobody has seen; "": not known */
 	struct dp_drain drain;
 };
 
+#define RUN_BY_PID 1024
 #define RUN_WANTED_MAX 4096 /* so many modules can be inserted */
 
 struct run_wanted { /* the modules whose probes a target is to have */
@@ -150,11 +151,12 @@ struct dp_run {
 	char state[4096];            /* directory; "": this run leaves nothing behind */
 	u32 numbers;                 /* of modules given so far */
 	struct run_journal *journal; /* NULL: none */
+	bool moved;                  /* rings have been read farther than the journal says */
 	int globals_fd;              /* of the global variables that all processes share, */
 	volatile u64 *globals;       /* and here; NULL: there are none yet. The kernel has its own */
 	struct run_orphan *orphans;
 	u64 old_epoch; /* in which their driver was killed */
-	struct run_target *targets;
+	struct run_target *targets, *by_pid[RUN_BY_PID];
 	u64 shown, most; /* records; 0: no limit */
 	bool is_full;    /* a record was the last one that is shown */
 	u64 ring_size;   /* of sessions, bytes for each processor */
@@ -168,7 +170,9 @@ struct dp_run {
 	char log_path[4096];
 	u64 log_bytes;
 	struct dp_line line;
-	u64 scanned_ns;
+	u64 scan_due_ns, threads_due_ns;
+	bool rearmed;          /* a session was made or changed, since the last scan began */
+	struct run_seen *seen; /* by the last scan */
 	s64 realtime_offset;
 	int sinks[RUN_SINKS];      /* descriptors of the log targets in use, plus 1; 0: not open */
 	pid_t command;             /* a child that becomes the root of a tree; 0: none */
@@ -208,6 +212,12 @@ bool dp_run_symbol_of(void *target, u64 addr, char *buf, size_t size);      /* a
 bool dp_run_has_chosen(const struct dp_run *run, pid_t pid); /* true where nobody has chosen */
 bool dp_run_is_closed(const struct dp_run *run);             /* no other processes join those that were chosen */
 void dp_run_free_chosen(struct dp_run *run);
+
+/* run-seen.c: a scan asks about each process that it meets, and notes it if nothing has to be done for it. */
+void dp_seen_begin(struct dp_run *run, bool anew); /* a scan; anew: what others have seen does not count */
+bool dp_seen_same(struct dp_run *run, pid_t pid);  /* it needs no look: it is as when it was noted last */
+void dp_seen_note(struct dp_run *run, pid_t pid, bool is_target); /* the one that was asked about last */
+void dp_seen_free(struct dp_run *run);
 
 /* run-modules.c */
 int dp_run_insert(struct dp_run *run, const struct dp_run_request *rq, const void *object, FILE *out,

@@ -133,6 +133,9 @@ void dp_run_log_commit(struct dp_run *run)
 	flush(run);
 	if (!run->journal || fstat(fileno(run->log), &st))
 		return;
+	if (!run->moved && (u64)st.st_size == run->journal->size[run->journal->epoch & 1])
+		return;
+	run->moved = false;
 	epoch = run->journal->epoch + 1;
 	for (struct run_target *t = run->targets; t; t = t->next)
 		if (t->reader)
@@ -323,4 +326,5 @@ void dp_run_drain(struct dp_run *run, struct run_target *t, bool final)
 		dp_reader_drain(t->reader, true, show, &a);
 	else
 		dp_drain_turn(&t->drain, t->session, t->reader, show, &a);
+	run->moved |= dp_reader_has_moved(t->reader);
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "run/run-priv.h"
@@ -49,10 +50,11 @@ static void watch(struct dp_run *run, struct run_module *m, pid_t pid, const str
 
 static struct run_target *find_target(struct dp_run *run, pid_t pid)
 {
-	for (struct run_target *t = run->targets; t; t = t->next)
-		if (t->pid == pid)
-			return t;
-	return NULL;
+	struct run_target *t = run->by_pid[(u32)pid % RUN_BY_PID];
+
+	while (t && t->pid != pid)
+		t = t->next_same;
+	return t;
 }
 
 /* ---- the end of a session ---- */
@@ -102,7 +104,7 @@ static void end_session(struct dp_run *run, struct run_target *t)
 
 void dp_run_target_end(struct dp_run *run, struct run_target *t)
 {
-	struct run_target **p = &run->targets;
+	struct run_target **p = &run->targets, **same = &run->by_pid[(u32)t->pid % RUN_BY_PID];
 	pid_t before = dp_run_busy_with(t->pid);
 
 	dp_run_end_bodies(run, t, NULL);
@@ -119,6 +121,10 @@ void dp_run_target_end(struct dp_run *run, struct run_target *t)
 		p = &(*p)->next;
 	if (*p)
 		*p = t->next;
+	while (*same && *same != t)
+		same = &(*same)->next_same;
+	if (*same)
+		*same = t->next_same;
 	dp_run_unsave_target(run, t);
 	dp_run_free_ranges(t->ranges, t->nranges);
 	free(t);
@@ -351,6 +357,7 @@ static void rearm(struct dp_run *run, struct run_target *t, const struct run_wan
 	pid_t before = dp_run_busy_with(t->pid);
 	u64 *old = NULL;
 
+	run->rearmed = true;
 	if (w->n && dp_run_change(run, t, w)) {
 		dp_run_busy_with(before);
 		return;
@@ -379,6 +386,11 @@ static void rearm(struct dp_run *run, struct run_target *t, const struct run_wan
 }
 
 /* ---- looking around ---- */
+
+#define SCAN_NS 200000000ull      /* between two scans, at least; more where they would take */
+#define SHARE 200                 /* more than so small a share of a processor, */
+#define SHARE_ALONE 20            /* or that, where nothing but scans finds who starts; */
+#define SCAN_MAX_NS 2000000000ull /* at most */
 
 /*
  * A module that is unmapped keeps its part of the session, so that the process, which may be about to load it again, is
@@ -409,7 +421,8 @@ static struct run_target *new_target(struct dp_run *run, pid_t pid, u64 started)
 	t->pid = pid;
 	t->started = started;
 	t->next = run->targets;
-	run->targets = t;
+	t->next_same = run->by_pid[(u32)pid % RUN_BY_PID];
+	run->targets = run->by_pid[(u32)pid % RUN_BY_PID] = t;
 	return t;
 }
 
@@ -463,7 +476,8 @@ static void find_wanted(struct dp_run *run, const struct dp_maps *maps, pid_t pi
 	}
 }
 
-static void look_at(struct dp_run *run, pid_t pid, bool force, bool caught)
+/* False: there is something more to do, or to find out, at the next scan. */
+static bool look_at(struct dp_run *run, pid_t pid, bool force, bool caught)
 {
 	struct run_wanted w;
 	struct run_target *t;
@@ -473,30 +487,30 @@ static void look_at(struct dp_run *run, pid_t pid, bool force, bool caught)
 
 	w.n = 0;
 	if (dp_maps_read(&maps, pid, NULL))
-		return;
+		return true;
 	inherited = note_rings(run, &maps, pid);
 	find_wanted(run, &maps, pid, &w);
 	dp_maps_free(&maps);
 	t = find_target(run, pid);
 	if (!w.n && !t)
-		return;
+		return !inherited;
 	started = dp_process_started(pid);
 	if (t && t->started != started) { /* another process with the same id */
 		dp_run_target_end(run, t);
 		t = NULL;
 	}
 	if (!t && (inherited || !w.n || !started))
-		return;
+		return false;
 	if (!caught && (!t || !t->session || !dp_tracee_alive(t->session)) &&
 	    dp_run_is_caught(pid)) { /* it is held: its turn comes */
 		if (t)
 			t->seen = true;
-		return;
+		return false;
 	}
 	if (!t)
 		t = new_target(run, pid, started);
 	if (!t)
-		return;
+		return false;
 	t->seen = true;
 	if (t->session && !dp_tracee_alive(t->session)) { /* it runs another program now */
 		struct run_wanted none;
@@ -505,8 +519,11 @@ static void look_at(struct dp_run *run, pid_t pid, bool force, bool caught)
 		rearm(run, t, &none);
 		dp_run_end_kept(run, t);
 	}
-	if (!as_wanted(t, &w) || (force && !t->session && w.n))
+	if (!as_wanted(t, &w) || (force && !t->session && w.n)) {
 		rearm(run, t, &w);
+		return false;
+	}
+	return w.n && !inherited;
 }
 
 static void find_wanted_in_kernel(struct dp_run *run, struct run_wanted *w)
@@ -546,17 +563,52 @@ void dp_run_look_at(struct dp_run *run, pid_t pid)
 	look_at(run, pid, true, true);
 }
 
+/* Who is chosen may change without its memory, and so may the time from which a command counts as begun. */
+static bool may_trust_sizes(const struct dp_run *run)
+{
+	bool trusts = !run->chosen;
+
+	for (const struct run_module *m = run->modules; m; m = m->next)
+		trusts &= !(m->flags & DP_RUN_LATER);
+	return trusts;
+}
+
+static void scan_process(struct dp_run *run, pid_t pid, bool force, bool trusts)
+{
+	struct run_target *t;
+
+	if (!dp_seen_same(run, pid)) {
+		if (look_at(run, pid, force, false) && trusts)
+			dp_seen_note(run, pid, find_target(run, pid));
+		return;
+	}
+	t = find_target(run, pid);
+	if (t)
+		t->seen = t->in_use = true;
+}
+
+static u64 processor_ns(void)
+{
+	struct timespec t;
+
+	return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) ? 0 : (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
+}
+
 void dp_run_scan(struct dp_run *run, bool force)
 {
+	u64 began = processor_ns(), share = run->no_watch ? SHARE_ALONE : SHARE;
+	bool trusts = may_trust_sizes(run);
 	DIR *dir = opendir("/proc");
 	struct run_target *next;
 	struct dirent *e;
 
 	for (struct run_target *t = run->targets; t; t = t->next)
 		t->seen = t->in_use = false;
+	run->rearmed = false;
+	dp_seen_begin(run, force || !trusts);
 	while (dir && (e = readdir(dir)))
 		if (isdigit((unsigned char)e->d_name[0]) && atoi(e->d_name) != (int)getpid())
-			look_at(run, (pid_t)atoi(e->d_name), force, false);
+			scan_process(run, (pid_t)atoi(e->d_name), force, trusts);
 	if (dir)
 		closedir(dir);
 	look_at_kernel(run, force);
@@ -567,7 +619,9 @@ void dp_run_scan(struct dp_run *run, bool force)
 		if ((!t->seen && !t->in_use) || (t->seen && !t->nranges && !t->kept))
 			dp_run_target_end(run, t);
 	}
-	run->scanned_ns = dp_now_ns();
+	run->scan_due_ns = dp_now_ns() + (run->rearmed
+					      ? SCAN_NS
+					      : DP_MIN(DP_MAX((processor_ns() - began) * share, SCAN_NS), SCAN_MAX_NS));
 }
 
 void dp_run_forget(struct dp_run *run, struct run_module *m)

@@ -21,6 +21,7 @@ DIR = tempfile.mkdtemp(prefix="dp-starts-")
 os.environ["DPROBES_DIR"] = os.path.join(DIR, "driver")
 BRIEF, STATIC, LIBRARY, LATE = target("brief"), target("brief-static"), target("libbrief.so"), target("late")
 LONG = 120  # seconds in which anything ends; nothing here depends on how long it takes
+QUEUE = 15  # seconds for which a process waits at most while the driver works on others (GUARD_QUEUE_MS)
 
 
 def program(name, offset):
@@ -121,6 +122,22 @@ def counted():
         running = [start([path]) for path in (BRIEF, STATIC, BRIEF, STATIC)]
         assert [p.wait(LONG) for p in running] == [0] * 4
     wait_for(lambda: hits(query()) == [18, 12, 18] or let_go(query()), timeout=LONG, what="all hits")
+    assert not held(), held()
+
+
+@alone
+def burst():
+    """a hundred programs that are started at once wait for one another: each hit is counted, and nobody is let go,
+    unless the last of them would have waited for too long"""
+    root()
+    insert(BRIEF, "brief_work")
+    insert(STATIC, "brief_work")
+    began = time.monotonic()
+    running = [start([path]) for path in (BRIEF, STATIC) * 50]
+    assert [p.wait(LONG) for p in running] == [0] * 100
+    lasted = time.monotonic() - began
+    wait_for(lambda: hits(query()) == [150, 150] or let_go(query()), timeout=LONG, what="all hits")
+    assert not let_go(query()) or lasted > QUEUE, (lasted, query())
     assert not held(), held()
 
 

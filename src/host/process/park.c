@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,6 +21,7 @@
 #include "host/process/process-priv.h"
 
 #define PAGE 4096ull
+#define LOOK_US 100       /* between looks at a process that is to stop */
 #define ARRIVAL_US 50     /* between looks at a process on its way to its entry point */
 #define ARRIVAL_MS 2000   /* a library's initialiser may do whatever it likes on that way */
 #define LET_GO_MS 200     /* until a thread that is to be let go has stopped for it */
@@ -61,10 +63,13 @@ static int look(pid_t tid, int options, int *status)
 static int wait_stop(pid_t tid, u32 ms, int *status)
 {
 	u64 end = dp_now_ns() + ms * 1000000ull;
+	sigset_t before;
 	int r;
 
+	dp_hear_stops(&before);
 	while ((r = look(tid, WNOHANG, status)) == -EAGAIN && dp_now_ns() < end)
-		usleep(20);
+		dp_await_stop(LOOK_US);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return r == -EAGAIN ? -ETIMEDOUT : r;
 }
 

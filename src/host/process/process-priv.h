@@ -70,7 +70,8 @@ struct dp_tracer {
 	u64 handled;      /* signals whose actions are to be kept, as a mask */
 	u64 late_watches; /* set before attaching: of this region they are of the past, nobody gets their signals */
 	u64 lost;         /* of these: the kernel has set the default action, see note_reset() */
-	int old_nice, old_policy;            /* our own */
+	int old_nice, old_policy; /* our own */
+	sigset_t old_signals;
 	const struct dp_redirect *redirects; /* traps at these go on elsewhere */
 	u32 nredirects;
 	bool holds; /* bytes are in some step: forked children wait until theirs are right. Else they go on at once */
@@ -108,6 +109,14 @@ void dp_tracer_pump(struct dp_tracer *t);
  * on a busy machine a thread that is stopped again soon has not got the processor at all in between.
  */
 void dp_tracer_pause(struct dp_tracer *t, u32 *ms);
+
+/*
+ * A thread that we trace and that stops is told of by SIGCHLD. From dp_hear_stops() on, until the signals that it found
+ * blocked are set again, dp_await_stop() returns at the next such signal, or after that many microseconds: the signal
+ * may be ignored here, or come to another thread of ours.
+ */
+void dp_hear_stops(sigset_t *before);
+void dp_await_stop(u64 us);
 
 /* Sleep a little in a loop that waits for a thread; waited_ns: so far. */
 void dp_tracer_rest(u64 waited_ns);

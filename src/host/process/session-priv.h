@@ -135,6 +135,8 @@ struct dp_session {
 	u64 rings_off, slots_off, tids_off; /* from the region */
 	u32 nslots;
 	struct dp_slot_seen *seen; /* of each slot, at the last look */
+	u64 ran_ns;                /* the processor's time of the process at that look, */
+	u32 rests;                 /* the same at so many looks before */
 	bool armed, reaped;
 	int exit_status;
 	int pidfd;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "abi/abi-slot.h"
@@ -196,6 +197,7 @@ void dp_session_free(struct dp_session *s)
 
 /* ---- slots that nobody comes back to ---- */
 
+#define TEND_LOOKS 2  /* until a slot is given back */
 #define FRAME_SIZE 64 /* at least what an entry takes of the program's stack */
 
 /*
@@ -243,12 +245,34 @@ static bool give_back(struct dp_session *s, pid_t via, u32 i, u64 at)
 	return process_vm_writev(via, &here, 1, there, 3, 0) == sizeof(none);
 }
 
+/*
+ * Nothing has changed in the slots where the process has not run since the last looks: there may be a thousand of them
+ * that wait for something.
+ */
+static bool has_rested(struct dp_session *s)
+{
+	struct timespec ran;
+	clockid_t clock;
+	u64 ns;
+
+	if (clock_getcpuclockid(s->pid, &clock) || clock_gettime(clock, &ran))
+		return false;
+	ns = (u64)ran.tv_sec * 1000000000 + (u64)ran.tv_nsec;
+	s->rests = ns == s->ran_ns ? s->rests + 1 : 0;
+	s->ran_ns = ns;
+	return s->rests > TEND_LOOKS;
+}
+
 void dp_session_tend(struct dp_session *s)
 {
-	struct dp_hit_slot_state *slots = calloc(s->nslots, sizeof(*slots));
 	u64 first = s->region + s->slots_off + DP_HIT_SLOT_HEAD;
-	pid_t via = dp_memory_tid(s->pid);
+	struct dp_hit_slot_state *slots;
+	pid_t via;
 
+	if (has_rested(s))
+		return;
+	slots = calloc(s->nslots, sizeof(*slots));
+	via = dp_memory_tid(s->pid);
 	if (!s->seen)
 		s->seen = calloc(s->nslots, sizeof(*s->seen));
 	for (u32 i = 0; s->seen && slots && i < s->nslots; i++)

@@ -72,18 +72,21 @@ struct dp_thread_call dp_thread_call(pid_t pid, pid_t tid)
 
 u64 dp_passed(pid_t pid, u64 type)
 {
+	Elf64_auxv_t av[64]; /* some twenty are passed */
 	char path[64];
-	Elf64_auxv_t av;
 	u64 value = 0;
+	ssize_t n;
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	while (fd >= 0 && read(fd, &av, sizeof(av)) == sizeof(av))
-		if (av.a_type == type)
-			value = av.a_un.a_val;
-	if (fd >= 0)
-		close(fd);
+	if (fd < 0)
+		return 0;
+	n = read(fd, av, sizeof(av));
+	for (ssize_t i = 0; i < n / (ssize_t)sizeof(av[0]); i++)
+		if (av[i].a_type == type)
+			value = av[i].a_un.a_val;
+	close(fd);
 	return value;
 }
 

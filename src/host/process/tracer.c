@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@
 #include "host/process/process-priv.h"
 
 #define REST_MIN_US 5ull
+#define STOP_MIN_US 50ull /* where a signal tells of it */
 #define REST_MAX_US 1000ull
 #define DETACH_NS 30000000000ull
 #define FORKS_NS 20000000000ull
@@ -107,6 +109,25 @@ static void seize_sharers(struct dp_tracer *t)
 		each_child(t, t->v[i].tid, seize_sharer);
 }
 
+void dp_hear_stops(sigset_t *before)
+{
+	sigset_t stops;
+
+	sigemptyset(&stops);
+	sigaddset(&stops, SIGCHLD);
+	pthread_sigmask(SIG_BLOCK, &stops, before);
+}
+
+void dp_await_stop(u64 us)
+{
+	struct timespec most = {(time_t)(us / 1000000), (long)(us % 1000000 * 1000)};
+	sigset_t stops;
+
+	sigemptyset(&stops);
+	sigaddset(&stops, SIGCHLD);
+	sigtimedwait(&stops, NULL, &most);
+}
+
 /*
  * Stopped threads wait for us: be scheduled at once while there are any, also where every processor is busy (there, a
  * mere nice value waits until the running thread's slice is over, milliseconds). Without the right to, as it is.
@@ -115,6 +136,7 @@ static void be_first(struct dp_tracer *t)
 {
 	struct sched_param first = {.sched_priority = 1};
 
+	dp_hear_stops(&t->old_signals);
 	t->old_policy = sched_getscheduler(0);
 	t->old_nice = getpriority(PRIO_PROCESS, 0);
 	if (t->old_policy != SCHED_OTHER && t->old_policy != SCHED_BATCH)
@@ -127,6 +149,7 @@ static void be_usual(struct dp_tracer *t)
 {
 	struct sched_param usual = {0};
 
+	pthread_sigmask(SIG_SETMASK, &t->old_signals, NULL);
 	if (t->old_policy != SCHED_OTHER && t->old_policy != SCHED_BATCH)
 		return;
 	sched_setscheduler(0, t->old_policy, &usual);
@@ -606,7 +629,7 @@ bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns)
 			t->v[index].asked = false; /* should it stop after all, it goes on at once */
 			return false;
 		}
-		dp_tracer_rest(waited);
+		dp_await_stop(DP_MIN(DP_MAX(waited / 8000, STOP_MIN_US), REST_MAX_US));
 	}
 }
 
