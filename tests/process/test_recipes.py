@@ -138,6 +138,10 @@ def allocations():
     r = known("memory", "malloc-leaks")
     assert r.count("sum outstanding", "leaky") == 30000 and r.count("sum outstanding", "tidy") == 0, r.out
     assert r.count("sum outstanding", "large") == 0, r.out
+    r = known("blocks", "malloc-leaks")  # calloc, realloc, posix_memalign, free by another thread
+    for who, bytes_left, left in (("zeroed", 300, 5), ("grown", 5000, 5), ("shrunk", 35, 5), ("aligned", 640, 5),
+                                  ("small", 0, 0), ("of_nothing", 0, 0), ("elsewhere", 0, 0)):
+        assert r.count("sum outstanding", who) == bytes_left and r.count("sum blocks", who) == left, (who, r.out)
     r = known("memory", "mmap-callers")
     assert sum(v[0] == 12345 * v[1] and v[1] for v in r.tables["sum mmap_length"].values()) == 5, r.out
 

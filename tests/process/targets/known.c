@@ -70,6 +70,71 @@ static void memory(void)
 		munmap(mmap(NULL, 12345, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 12345);
 }
 
+static NOINLINE void zeroed(void)
+{
+	kept[nkept++] = calloc(3, 20);
+}
+
+static NOINLINE void *small(void)
+{
+	void *volatile p = malloc(10);
+
+	return p;
+}
+
+static NOINLINE void *of_nothing(void)
+{
+	void *volatile p = realloc(NULL, 500);
+
+	return p;
+}
+
+static NOINLINE void grown(void)
+{
+	void *volatile p = small();
+
+	kept[nkept++] = realloc(p, 1000);
+}
+
+static NOINLINE void shrunk(void)
+{
+	void *volatile p = of_nothing();
+
+	kept[nkept++] = realloc(p, 7);
+}
+
+static NOINLINE void aligned(void)
+{
+	if (posix_memalign(&kept[nkept], 64, 128) == 0)
+		nkept++;
+}
+
+static void *free_it(void *p)
+{
+	free(p);
+	return NULL;
+}
+
+static NOINLINE void elsewhere(void)
+{
+	pthread_t t;
+
+	pthread_create(&t, NULL, free_it, malloc(77));
+	pthread_join(t, NULL);
+}
+
+static void blocks(void)
+{
+	for (int i = 0; i < 5; i++) {
+		zeroed();
+		grown();
+		shrunk();
+		aligned();
+		elsewhere();
+	}
+	free(NULL);
+}
+
 static NOINLINE void locked(void)
 {
 	pthread_mutex_lock(&lock);
@@ -221,7 +286,9 @@ int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
 
-	if (!strcmp(what, "memory"))
+	if (!strcmp(what, "blocks"))
+		blocks();
+	else if (!strcmp(what, "memory"))
 		memory();
 	else if (!strcmp(what, "locks"))
 		locks();
