@@ -110,6 +110,14 @@ static bool has_static(struct statics *s, struct dp_module *m)
 	return false;
 }
 
+static bool has_line(const struct line_program *p, u32 line)
+{
+	for (u32 i = 0; i < p->n; i++)
+		if (p->numbers[i] == line)
+			return true;
+	return false;
+}
+
 static void add_statics(struct statics *s, const char *file, const char *module)
 {
 	struct line_program *wanted = calloc(1, sizeof(*wanted)), *p = NULL;
@@ -124,7 +132,7 @@ static void add_statics(struct statics *s, const char *file, const char *module)
 	}
 	if (!p) {
 		dp_fail(s->err, E_EVENT_MEMORY, "lines");
-	} else if (!p->n || p->numbers[p->n - 1] != s->line) { /* a library may have two names: it is met twice */
+	} else if (!has_line(p, s->line)) { /* a library may have two names: it is met twice */
 		s->failed |= !add_to(p, s->e, s->line, s->err);
 		s->modules++;
 		s->functions += s->here;
@@ -307,7 +315,9 @@ static bool add_to_module(const struct line_program *wanted, const struct event_
 {
 	struct line_program *p = program_of(out, wanted);
 
-	return p ? add_to(p, e, i, err) : !dp_fail(err, E_EVENT_MEMORY, "lines");
+	if (!p)
+		return !dp_fail(err, E_EVENT_MEMORY, "lines");
+	return has_line(p, i) || add_to(p, e, i, err);
 }
 
 static bool is_of_several(const struct dp_location *loc)
@@ -338,8 +348,12 @@ static bool wait_for(struct line_finder *f, const struct event_lines *e, u32 i, 
 	return s.found && !s.failed;
 }
 
+/*
+ * waits: for a module that is not there, if it may be one that is loaded later. Without it, the line is added where its
+ * place is.
+ */
 static bool add_place(struct line_finder *f, const struct event_lines *e, u32 i, const struct dp_location *loc,
-		      struct line_programs *out, struct dp_error *err)
+		      bool waits, struct line_programs *out, struct dp_error *err)
 {
 	struct line_program *wanted = calloc(1, sizeof(*wanted));
 	bool is_several = is_of_several(loc), good, met = true;
@@ -348,9 +362,10 @@ static bool add_place(struct line_finder *f, const struct event_lines *e, u32 i,
 		return !dp_fail(err, E_EVENT_MEMORY, "lines");
 	good = is_several ? add_static_line(f, e, i, loc, out, &met, err) : dp_cmd_find_module(f, loc, wanted, err);
 	if (!good && (err->code == E_MOD_NONE || !met))
-		good = !e->v[i].optional && wait_for(f, e, i, loc, wanted, out, err);
+		good = waits && !e->v[i].optional && wait_for(f, e, i, loc, wanted, out, err);
 	else if (good && !is_several)
-		good = (!e->v[i].optional || dp_cmd_file_may_have(wanted->file, loc)) &&
+		good = ((waits && !e->v[i].optional) || strcmp(wanted->modtype, "user") != 0 ||
+			dp_cmd_file_may_have(wanted->file, loc)) &&
 		       add_to_module(wanted, e, i, out, err);
 	free(wanted);
 	return good;
@@ -366,10 +381,96 @@ static bool add_line(struct line_finder *f, const struct event_lines *e, u32 i, 
 
 	if (dp_event_head(&ev, line->text, &behind, &err))
 		return line->optional || tell(line, &err);
-	good = add_place(f, e, i, &ev.loc, out, &err);
+	good = add_place(f, e, i, &ev.loc, true, out, &err);
 	if (!good && err.column <= 0)
 		dp_error_column(&err, ev.loc.column);
 	return good || line->optional || tell(line, &err);
+}
+
+static bool name_of_module(const struct event_line *line, char name[DP_MODULE_MAX])
+{
+	struct dp_error ignored;
+	struct dp_event ev;
+	u32 behind;
+
+	*name = '\0';
+	if (!dp_cc_line_is_body(line->text) && !dp_event_head(&ev, line->text, &behind, &ignored))
+		snprintf(name, DP_MODULE_MAX, "%s", ev.loc.module);
+	return *name;
+}
+
+/* What a process has of the lines: mistakes are told where no process has a line. */
+static void add_what_is_here(struct line_finder *f, const struct event_lines *e, struct line_programs *out)
+{
+	for (u32 i = 0; i < e->n; i++) {
+		struct dp_error ignored = {0};
+		struct dp_event ev;
+		u32 behind;
+
+		if (!dp_cc_line_is_body(e->v[i].text) && !dp_event_head(&ev, e->v[i].text, &behind, &ignored))
+			e->v[i].places += add_place(f, e, i, &ev.loc, false, out, &ignored);
+	}
+}
+
+/* The files that the lines of one process are in: processes that have the same need to be looked at once. */
+static u64 files_of(const struct event_lines *e, pid_t pid)
+{
+	char name[DP_MODULE_MAX], exe[4096];
+	u64 sum = 14695981039346656037ull;
+	struct dp_maps maps;
+
+	if (dp_maps_read(&maps, pid, NULL))
+		return 0;
+	dp_process_exe(pid, exe, sizeof(exe));
+	for (size_t i = 0; i < maps.n; i++) {
+		bool is_meant = !strcmp(maps.v[i].path, exe);
+
+		for (u32 k = 0; k < e->n && maps.v[i].x && !is_meant; k++)
+			is_meant = name_of_module(&e->v[k], name) &&
+				   (dp_is_module_pattern(name) || dp_cmd_map_named(&maps, name) == &maps.v[i]);
+		if (is_meant && maps.v[i].x)
+			sum = (sum ^ maps.v[i].inode ^ (u64)maps.v[i].dev_minor << 40) * 1099511628211ull;
+	}
+	dp_maps_free(&maps);
+	return sum;
+}
+
+/* The lines in each of several processes: those that have a module from another file get a program of their own. */
+static bool add_of_several(const struct event_lines *e, const struct line_target *t, struct line_programs *out)
+{
+	struct line_target quiet = *t;
+	u64 *seen = calloc(t->npids, sizeof(*seen));
+	struct dp_error err = {0};
+	u32 n = 0;
+
+	for (u32 i = 0; seen && i < t->npids; i++) {
+		u64 files = files_of(e, t->pids[i]);
+		struct line_finder f;
+		u32 k = 0;
+
+		while (k < n && seen[k] != files)
+			k++;
+		if (!files || k < n || !dp_cmd_finder_open(&f, &quiet, t->pids[i], &err))
+			continue;
+		seen[n++] = files;
+		add_what_is_here(&f, e, out);
+		dp_cmd_finder_close(&f);
+		quiet.quiet = true; /* the first one has told */
+	}
+	free(seen);
+	return seen;
+}
+
+/* Offsets are those of this build: a process that has another one under the same name refuses them. */
+static void note_build(struct line_program *p)
+{
+	struct dp_module *m;
+	struct dp_error ignored;
+
+	if (strcmp(p->modtype, "user") || p->uprobes || dp_module_open(&m, p->file, &ignored))
+		return;
+	snprintf(p->unit.build_id, sizeof(p->unit.build_id), "%s", dp_module_build_id(m));
+	dp_module_close(m);
 }
 
 /* wrong: which of the program's lines has a mistake; ~0: none is to blame. False: told already. */
@@ -398,6 +499,8 @@ static bool compile(struct line_program *p, const struct event_lines *e, const s
 	}
 	if (r)
 		dp_ui_error(&err, res.line[0] ? res.line : NULL);
+	else
+		note_build(p);
 	return !r;
 }
 
@@ -431,18 +534,6 @@ static bool add_bodies(const struct event_lines *e, struct line_program *p)
 		if (dp_cc_line_is_body(e->v[i].text))
 			good = add_to(p, e, i, &err) || tell(&e->v[i], &err);
 	return good;
-}
-
-static bool name_of_module(const struct event_line *line, char name[DP_MODULE_MAX])
-{
-	struct dp_error ignored;
-	struct dp_event ev;
-	u32 behind;
-
-	*name = '\0';
-	if (!dp_cc_line_is_body(line->text) && !dp_event_head(&ev, line->text, &behind, &ignored))
-		snprintf(name, DP_MODULE_MAX, "%s", ev.loc.module);
-	return *name;
 }
 
 static bool any_waits(const struct event_lines *e)
@@ -484,6 +575,22 @@ void dp_cmd_lines_tell_waiting(const struct event_lines *e, const struct line_pr
 				   dp_ui_clean(name));
 }
 
+/* Programs of lines that were wrong. */
+static void drop_empty(struct line_programs *out)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < out->n; i++) {
+		if (out->v[i].n) {
+			out->v[n++] = out->v[i];
+			continue;
+		}
+		dp_cc_lines_free(out->v[i].lines);
+		free(out->v[i].numbers);
+	}
+	out->n = n;
+}
+
 bool dp_cmd_lines_compile(const struct event_lines *e, const struct line_target *t, struct line_programs *out)
 {
 	struct line_finder f;
@@ -493,9 +600,12 @@ bool dp_cmd_lines_compile(const struct event_lines *e, const struct line_target 
 
 	if (!good)
 		dp_ui_error(&err, NULL);
+	if (good && t->npids > 1 && !add_of_several(e, t, out))
+		good = !dp_fail(&err, E_EVENT_MEMORY, "processes");
 	for (u32 i = 0; good && i < e->n; i++)
-		if (!dp_cc_line_is_body(e->v[i].text))
+		if (!dp_cc_line_is_body(e->v[i].text) && !e->v[i].places)
 			good = add_line(&f, e, i, out);
+	drop_empty(out);
 	if (good && !out->n && !any_waits(e)) {
 		dp_fail(&err, E_ARM_NONE, "the program has no place of the %u line%s", e->n, e->n == 1 ? "" : "s");
 		if (all_bodies(e))

@@ -26,7 +26,7 @@ struct line_programs {
 };
 
 struct line_target {
-	const pid_t *pids; /* the lines' modules are those of the first one */
+	const pid_t *pids; /* mistakes are told of the first one */
 	u32 npids;
 	char *const *command;
 	const char *all; /* a file: all processes that map it, now and later. NULL: see above */

@@ -429,19 +429,24 @@ static void tell_let_go(struct program *p)
 		    n == 1 ? "" : "es");
 }
 
-/* Processes that were there at the start have been told of. False: a command's own program was refused. */
+/* Whoever refused the probes of a module is told. False: a command's own program was refused. */
 static bool tell_refused(const struct program *p)
 {
 	const char *module = NULL;
 	struct dp_error why;
 	bool good = true;
+	pid_t last;
 	u32 n;
 
-	while (p->lines && p->child > 0 && (n = dp_run_refused(p->run, &module, &why))) {
-		dp_ui_error(&why, NULL);
+	while (p->lines && !p->target.all && (n = dp_run_refused(p->run, &module, &last, &why))) {
+		if (p->child > 0)
+			dp_ui_error(&why, NULL);
+		else
+			dp_ui_note("process %d refused the probes of %s: %s: %s", (int)last, dp_ui_clean(module),
+				   dp_error_info(why.code)->name, dp_ui_clean(why.detail));
 		dp_ui_note("%u process%s refused the probes of %s: nothing of it was counted there", n,
 			   n == 1 ? " has" : "es have", dp_ui_clean(module));
-		good = false;
+		good &= p->child <= 0;
 	}
 	return good;
 }

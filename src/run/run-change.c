@@ -283,7 +283,7 @@ static bool note_left_out(struct run_target *t, struct run_module *m, const stru
 	if (!dp_run_place_range(&v[t->nranges], m, 0, false))
 		return false;
 	v[t->nranges].room_locals = v[t->nranges].room_gates = 0;
-	dp_run_leave_out(&v[t->nranges++], err);
+	dp_run_leave_out(&v[t->nranges++], t->pid, err);
 	return true;
 }
 

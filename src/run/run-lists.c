@@ -123,12 +123,13 @@ bool dp_run_place_range(struct run_range *r, struct run_module *m, u32 from, boo
 }
 
 /* The module's own probes are why there is no session: the others can do without it. */
-void dp_run_leave_out(struct run_range *range, const struct dp_error *err)
+void dp_run_leave_out(struct run_range *range, pid_t pid, const struct dp_error *err)
 {
 	range->left_out = true;
 	if (err->code == E_PROC_DEAD || err->code == E_PROC_NONE || err->code == E_TARGET_GONE)
 		return; /* it has ended meanwhile: that is no refusal */
 	range->m->last = *err;
+	range->m->last_pid = pid;
 	range->m->left_out++;
 }
 

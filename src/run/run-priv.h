@@ -53,7 +53,8 @@ struct run_module {
 	struct run_how *how;                /* and how its hits came about where it was armed last */
 	u64 losses;                         /* dp_agg_losses() of processes that are not remembered any more */
 	u64 thread_losses;                  /* the same of dp_agg_thread_losses() */
-	struct dp_error last;               /* why a process was left out */
+	struct dp_error last;               /* why a process was left out, */
+	pid_t last_pid;                     /* this one */
 	u32 left_out;
 	u64 let_go;              /* processes that began, or loaded the file, without waiting for the probes */
 	struct run_ended *ended; /* oldest first */
@@ -205,8 +206,8 @@ void dp_run_counts(const struct dp_run *run, const struct run_module *m, u32 ind
 /* A range for the module, its words beginning there. grows: with room for more. False: no memory. */
 bool dp_run_place_range(struct run_range *r, struct run_module *m, u32 from, bool grows);
 void dp_run_free_ranges(struct run_range *v, u32 n);
-void dp_run_leave_out(struct run_range *range, const struct dp_error *err); /* why its module is not in */
-bool dp_run_symbol_of(void *target, u64 addr, char *buf, size_t size);      /* a dp_symbolize_fn */
+void dp_run_leave_out(struct run_range *range, pid_t pid, const struct dp_error *err); /* why its module is not in */
+bool dp_run_symbol_of(void *target, u64 addr, char *buf, size_t size);                 /* a dp_symbolize_fn */
 
 /* run-chosen.c */
 bool dp_run_has_chosen(const struct dp_run *run, pid_t pid); /* true where nobody has chosen */

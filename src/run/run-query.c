@@ -449,7 +449,7 @@ int dp_run_vars(struct dp_run *run, const struct dp_run_request *rq, const char 
 	return 0;
 }
 
-u32 dp_run_refused(const struct dp_run *run, const char **module, struct dp_error *why)
+u32 dp_run_refused(const struct dp_run *run, const char **module, pid_t *last, struct dp_error *why)
 {
 	bool behind = !*module;
 
@@ -457,6 +457,7 @@ u32 dp_run_refused(const struct dp_run *run, const char **module, struct dp_erro
 		if (behind && m->left_out) {
 			*module = m->unit.name;
 			*why = m->last;
+			*last = m->last_pid;
 			return m->left_out;
 		}
 		behind |= *module && !strcmp(m->unit.name, *module);

@@ -286,7 +286,7 @@ static int try_without_one(struct dp_run *run, struct run_target *t, const struc
 			continue;
 		t->ranges[i].left_out = true;
 		if (any_left_in(t) && !try_session(run, t, opt, words, nwords, &refused, &err)) {
-			dp_run_leave_out(&t->ranges[i], why);
+			dp_run_leave_out(&t->ranges[i], t->pid, why);
 			return 0;
 		}
 		t->ranges[i].left_out = false;
@@ -325,7 +325,7 @@ static int build_session(struct dp_run *run, struct run_target *t, const struct 
 	if (!adopt)
 		dp_run_begin_all(run, t, old ? ranges : NULL, old ? nranges : 0, words);
 	while ((r = try_session(run, t, &opt, words, nwords, &refused, err)) && refused) {
-		dp_run_leave_out(refused, err);
+		dp_run_leave_out(refused, t->pid, err);
 		if (!any_left_in(t))
 			break;
 	}
@@ -345,7 +345,7 @@ static void renew(struct dp_run *run, struct run_target *t, const struct run_wan
 		return;
 	for (u32 i = 0; i < t->nranges; i++)
 		if (!t->ranges[i].left_out)
-			dp_run_leave_out(&t->ranges[i], &err);
+			dp_run_leave_out(&t->ranges[i], t->pid, &err);
 	dp_run_unsave_target(run, t);
 }
 

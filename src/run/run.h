@@ -95,10 +95,10 @@ void dp_run_catch(struct dp_run *run);
 void dp_run_end_guard(void);
 
 /*
- * How many processes have refused the probes of a module, and why the last one did, of the first module behind *module
- * (NULL: the first) that was refused; 0: there is none.
+ * How many processes have refused the probes of a module, and which was the last one, and why, of the first module
+ * behind *module (NULL: the first) that was refused; 0: there is none.
  */
-u32 dp_run_refused(const struct dp_run *run, const char **module, struct dp_error *why);
+u32 dp_run_refused(const struct dp_run *run, const char **module, pid_t *last, struct dp_error *why);
 
 /* Why processes are not held while they start, or load a file, until their probes are in place; NULL: they are. */
 const char *dp_run_why_not_held(const struct dp_run *run);
