@@ -8,7 +8,6 @@
 #define IDLE_NS 200000000ull    /* a turn, without a target */
 #define TURN_NS 20000000ull     /* at most, with a target */
 #define THREADS_NS 200000000ull /* between looks for threads that have ended: their variables are given on */
-#define RING_BYTES (1 << 20)
 
 struct dp_run *dp_run_new(ssize_t (*write)(void *arg, const void *text, size_t n), void *arg)
 {
@@ -17,7 +16,6 @@ struct dp_run *dp_run_new(ssize_t (*write)(void *arg, const void *text, size_t n
 	if (!run)
 		return NULL;
 	run->watch_wake = -1;
-	run->ring_size = RING_BYTES;
 	run->write = write;
 	run->write_arg = arg;
 	return run;

@@ -160,7 +160,7 @@ struct dp_run {
 	struct run_target *targets, *by_pid[RUN_BY_PID];
 	u64 shown, most; /* records; 0: no limit */
 	bool is_full;    /* a record was the last one that is shown */
-	u64 ring_size;   /* of sessions, bytes for each processor */
+	u64 ring_size;   /* of sessions, bytes for each processor; 0: the usual ones */
 	FILE *log;       /* its descriptor; NULL: records go to write. What is written goes through: */
 	char *out;       /* records that are not in the file yet, */
 	size_t out_n, out_room;

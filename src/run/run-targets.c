@@ -16,6 +16,8 @@
 #include "run/run-priv.h"
 #include "run/run-trace.h"
 
+#define RING_BYTES (1 << 20) /* of a processor's log, where nobody wants another size */
+
 /* ---- processes ---- */
 
 static bool named(const struct run_module *m, const char *path)
@@ -297,7 +299,8 @@ static int try_without_one(struct dp_run *run, struct run_target *t, const struc
 static int build_session(struct dp_run *run, struct run_target *t, const struct run_wanted *w, const u64 *old,
 			 const struct run_range *ranges, u32 nranges, bool adopt, struct dp_error *err)
 {
-	struct dp_session_options opt = {.ring_size = run->ring_size, .adopt = adopt, .grows = t->pid};
+	struct dp_session_options opt = {
+	    .ring_size = run->ring_size ? run->ring_size : RING_BYTES, .adopt = adopt, .grows = t->pid};
 	struct run_range *refused;
 	u32 nwords;
 	u64 *words;
