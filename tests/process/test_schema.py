@@ -44,7 +44,10 @@ def run_json(*args, names, status=0):
     """The lines of a command, validated, and its messages. Standard output is that of a program that it starts."""
     out, where = os.path.join(DIR, "out"), args.index("--") if "--" in args else len(args)
     options = ["--json", "-o", out] if "--" in args else ["--json"]
-    r = dprobes(*args[:where], *options, *args[where:], env=dict(os.environ, DPROBES_MESSAGES="json"))
+    for _ in range(5):  # on a busy machine a program may begin without waiting for the probes
+        r = dprobes(*args[:where], *options, *args[where:], env=dict(os.environ, DPROBES_MESSAGES="json"))
+        if "without waiting for the probes" not in r.stderr:
+            break
     assert r.returncode == status, (args, r.returncode, r.stdout[-2000:], r.stderr[-2000:])
     commands.add(args[0])
     found = valid(text_of(out) if "--" in args else r.stdout, *names)
