@@ -305,6 +305,29 @@ bool dp_cmd_parse_seconds(const char *text, double *seconds)
 	return true;
 }
 
+bool dp_cmd_parse_budget(const char *text, bool may_be_off, u32 *budget)
+{
+	bool digits = text[0] >= '0' && text[0] <= '9'; /* no hexadecimal number, infinity or sign */
+	char *end;
+	double v;
+
+	*budget = 0;
+	if (may_be_off && !strcmp(text, "off"))
+		return true;
+	v = strtod(text, &end);
+	if (!strcmp(end, "%"))
+		end++;
+	if (digits && strcspn(text, "xX") == strlen(text) && !*end && v >= 0.01 && v <= 100) {
+		*budget = (u32)(v * 100 + 0.5);
+		return true;
+	}
+	dp_ui_fail(E_CMD_VALUE,
+		   may_be_off ? "give a percentage from 0.01 to 100, such as 0.5%, or off"
+			      : "give a percentage from 0.01 to 100, such as 0.5%",
+		   "'%s' is not a budget", text);
+	return false;
+}
+
 bool dp_cmd_parse_count(const char *text, u64 *count)
 {
 	char *end;

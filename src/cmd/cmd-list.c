@@ -37,10 +37,20 @@ static int find_head(struct dp_process *proc, u64 *head)
 	return CMD_OK;
 }
 
-enum state { GONE = 1, DISABLED = 2, OPTIMIZED = 4, PENDING = 8, EXITS = 16, CLASSIC = 32, ARMING = 64, ALTERED = 128 };
+enum state {
+	GONE = 1,
+	DISABLED = 2,
+	OPTIMIZED = 4,
+	PENDING = 8,
+	EXITS = 16,
+	CLASSIC = 32,
+	ARMING = 64,
+	ALTERED = 128,
+	TAKEN_OUT = 256
+};
 
-static const char *const states[] = {"gone",  "disabled", "optimized", "pending",
-				     "exits", "classic",  "arming",    "altered"};
+static const char *const states[] = {"gone",    "disabled", "optimized", "pending",  "exits",
+				     "classic", "arming",   "altered",   "taken out"};
 
 struct row {
 	u64 addr;
@@ -135,7 +145,9 @@ static int add_standing(struct rows *rows, const struct dp_standing *s)
 	row->how = s->is_watch ? "watch" : s->outcome == DP_OUTCOME_TRAP ? "trap" : "jump";
 	row->owner = s->owner;
 	if (s->state != DP_STANDING_ARMED)
-		row->state = s->state == DP_STANDING_ARMING ? ARMING : ALTERED;
+		row->state = s->state == DP_STANDING_ARMING ? ARMING
+			     : s->state == DP_STANDING_OUT  ? TAKEN_OUT
+							    : ALTERED;
 	return 0;
 }
 

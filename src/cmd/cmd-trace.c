@@ -103,6 +103,8 @@ int dp_cmd_trace_option(struct trace *t, int id, const char *value)
 		return dp_cmd_parse_format(value, t->of_programs, &t->format) ? 0 : CMD_USAGE;
 	case OPT_DURATION:
 		return dp_cmd_parse_seconds(value, &t->run.seconds) ? 0 : CMD_USAGE;
+	case OPT_BUDGET:
+		return dp_cmd_parse_budget(value, false, &t->run.budget) ? 0 : CMD_USAGE;
 	case OPT_BUFFER:
 		return parse_size(value, &t->opt.ring_size) ? 0 : CMD_USAGE;
 	default:
@@ -169,6 +171,20 @@ static u32 kernel_events(const struct trace *t)
 	return n;
 }
 
+/* What cannot be taken out. Programs are looked at when they are there (trace-program.c). */
+static int check_budget(const struct trace *t)
+{
+	for (u32 i = 0; i < t->lines.n && t->run.budget; i++) {
+		const struct event_line *l = &t->lines.v[i];
+		const struct dp_event *ev = l->parsed ? dp_event_of_line(l->parsed) : NULL;
+
+		if (ev && (ev->is_watch || dp_kernel_is_place(&ev->loc)))
+			return dp_ui_fail(E_BUDGET_PROBE, NULL, "%s: %s", l->text,
+					  ev->is_watch ? "it watches memory" : "it is in the kernel");
+	}
+	return CMD_OK;
+}
+
 /* What does not go together with lines that are compiled. */
 static int check_compiled(const struct trace *t)
 {
@@ -226,6 +242,9 @@ int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **arg
 		t->lines.v[t->lines.n - 1].ends = true;
 	in_process = dp_select_any(&t->select) || t->command;
 	dp_event_lines_parse(&t->lines, !in_process);
+	r = check_budget(t);
+	if (r)
+		return r;
 	t->compiled = dp_cmd_lines_need_compiler(&t->lines);
 	if (t->compiled)
 		return check_compiled(t);
@@ -258,6 +277,11 @@ static void on_progress(void *arg, const char *what, u64 done, u64 total)
 static void on_note(void *arg, const char *text)
 {
 	dp_ui_note("%s", text);
+}
+
+void dp_cmd_budget_note(void *arg, const char *text)
+{
+	dp_ui_note("%s", dp_ui_clean(text));
 }
 
 static int tell(struct trace *t, const struct dp_error *err, const struct event_line *line)
@@ -522,6 +546,8 @@ static int run(struct trace *t, struct dp_error *err)
 	r = dp_trace_begin(&t->run, t->format, !t->out_path && dp_ui_color(stdout), err);
 	if (r)
 		return r;
+	t->run.note = t->quiet ? NULL : dp_cmd_budget_note;
+	t->run.last = t->format == DP_FORMAT_JSON ? dp_summary_budget_json : NULL;
 	follow(t);
 	if (t->run.n)
 		tell_workers(t);
@@ -622,6 +648,8 @@ static void finish(struct trace *t, int r, struct dp_error *err)
 		if (!t->no_summary)
 			dp_summary_print(stderr, &t->run);
 	}
+	if (t->run.budget)
+		dp_summary_budget(stderr, &t->run, t->quiet);
 	tell_losses(t);
 	take_status(t);
 	if (t->watch)

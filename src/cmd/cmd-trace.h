@@ -61,6 +61,9 @@ int dp_cmd_trace_option(struct trace *t, int id, const char *value);
 /* Those of a recording in chunks. Returns 0, or CMD_USAGE (told already). */
 int dp_cmd_record_option(struct trace *t, int id, const char *value);
 
+/* What a budget does, while it runs. */
+void dp_cmd_budget_note(void *arg, const char *text);
+
 /* Run lines that are compiled to probe programs, as trace -f runs one. Frees nothing of t. */
 int dp_cmd_trace_lines(struct trace *t);
 

@@ -157,6 +157,9 @@ bool dp_cmd_home_folder(const char *variable, const char *usual, const char *ins
 u64 dp_cmd_bytes(const char *text);                /* 4096, 256k, 64M, 1G; 0: it is none */
 bool dp_cmd_parse_time(const char *text, u64 *ns); /* 500ns, 10us, 1.5ms, 1s; says nothing */
 bool dp_cmd_parse_seconds(const char *text, double *seconds);
+
+/* "0.5%" or "0.5", from 0.01 to 100, in 0.01 %; may_be_off: "off" is 0. */
+bool dp_cmd_parse_budget(const char *text, bool may_be_off, u32 *budget);
 /* --min, --depth, --only, --summary. Returns 0, or CMD_USAGE. */
 int dp_cmd_graph_option(struct dp_graph_options *opt, int id, const char *value);
 bool dp_cmd_parse_count(const char *text, u64 *count);

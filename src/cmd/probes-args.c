@@ -215,6 +215,9 @@ static int take(struct parser *p, const struct cmd_option *o)
 		return dp_cmd_parse_pid(v, &a->pid) ? 0 : CMD_USAGE;
 	case OPT_INTERVAL:
 		return dp_cmd_parse_seconds(v, &a->interval) ? 0 : CMD_USAGE;
+	case OPT_BUDGET:
+		a->has_budget = true;
+		return dp_cmd_parse_budget(v, true, &a->budget) ? 0 : CMD_USAGE;
 	case OPT_JIT:
 		return take_jit(p, v);
 	case OPT_JSON:

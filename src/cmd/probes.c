@@ -169,6 +169,7 @@ static int ask(const struct probes_args *a, u32 op, const char *name, const void
 	struct dp_run_request rq = {.op = op,
 				    .flags = a->flags,
 				    .fields = a->fields,
+				    .budget = a->budget,
 				    .pid = a->pid,
 				    .lo = a->lo,
 				    .hi = a->hi,
@@ -194,7 +195,24 @@ static int ask(const struct probes_args *a, u32 op, const char *name, const void
 	return dp_ui_status(err.code);
 }
 
-static int insert(const struct probes_args *a)
+#define BUDGET_USUAL 500 /* of what is inserted into all processes */
+
+/* The kernel and its uprobes know no budget. False: told already. */
+static bool set_budget(struct probes_args *a, const struct dp_rpn_unit *u)
+{
+	bool in_kernel = u->modtype != DP_RPN_USER || a->flags & DP_RUN_UPROBES;
+
+	const char *usual = getenv("DPROBES_BUDGET"); /* what holds without --budget */
+
+	if (a->budget && in_kernel)
+		dp_ui_fail(E_BUDGET_PROBE, NULL, "%s: its probes are the kernel's", u->name);
+	if (a->has_budget || in_kernel || a->pid)
+		return !a->budget || !in_kernel;
+	a->budget = BUDGET_USUAL;
+	return !usual || !*usual || dp_cmd_parse_budget(usual, true, &a->budget);
+}
+
+static int insert(struct probes_args *a)
 {
 	struct dp_rpn_unit u = {0};
 	struct dp_error err = {0};
@@ -204,6 +222,10 @@ static int insert(const struct probes_args *a)
 
 	if (!dp_probes_read(a, &u))
 		return CMD_FAILED;
+	if (!set_budget(a, &u)) {
+		dp_rpn_free(&u);
+		return CMD_FAILED;
+	}
 	if (!a->sym || dp_probes_resolve(a, &u)) {
 		if (dp_rpn_save(&u, &bytes, &size, &err))
 			dp_ui_error(&err, NULL);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Prints the summary of a trace. */
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd/cmd.h"
 #include "cmd/summary.h"
+#include "log/json.h"
 
 #define SHOWN 40      /* rows; more than a screen helps nobody */
 #define QUIET_SHOWN 8 /* rows of probes that were never hit: of more only the number is shown */
@@ -160,5 +162,111 @@ void dp_summary_print(FILE *to, const struct dp_trace *t)
 
 	if (rows)
 		dp_summary_rows(to, rows, t->nevents, &total, t->lasted);
+	dp_free(rows);
+}
+
+/* ---- budgets ---- */
+
+/* A line of it; a note where messages are objects. */
+static void say(FILE *to, const char *fmt, ...) DP_PRINTF(2, 3);
+static void say(FILE *to, const char *fmt, ...)
+{
+	char text[300];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (to == stderr && dp_ui_messages_json())
+		dp_ui_note("%s", text + strspn(text, " "));
+	else
+		fprintf(to, "%s\n", text);
+}
+
+static int by_missed(const void *a, const void *b)
+{
+	double x = ((const struct dp_trace_row *)a)->governed.missed;
+	double y = ((const struct dp_trace_row *)b)->governed.missed;
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+void dp_summary_budget_rows(FILE *to, u32 budget, const struct dp_govern_cost *cost, struct dp_trace_row *rows, u32 n,
+			    bool quiet)
+{
+	struct dp_governed rest = {0};
+	u32 shown = 0, more = 0;
+	char text[160];
+
+	if (!quiet && cost->cpu_ns)
+		say(to, "budget %g %%: hits took about %.2g %% of %.1f s of processor time, %.0f ns each",
+		    budget / 100.0, 100 * cost->cost_ns / (double)cost->cpu_ns, (double)cost->cpu_ns / 1e9,
+		    cost->hits ? cost->cost_ns / (double)cost->hits : 0.0);
+	qsort(rows, n, sizeof(*rows), by_missed);
+	for (u32 i = 0; i < n; i++) {
+		if (!rows[i].governed.times)
+			continue;
+		if (shown == SHOWN) {
+			dp_governed_sum(&rest, &rows[i].governed);
+			more++;
+			continue;
+		}
+		dp_governed_text(&rows[i].governed, text, sizeof(text));
+		say(to, "  %s: %s", dp_ui_clean(rows[i].name), text);
+		shown++;
+	}
+	if (!more)
+		return;
+	dp_governed_text(&rest, text, sizeof(text));
+	say(to, "  ... and %u more probes, together: %s", more, text);
+}
+
+void dp_summary_budget(FILE *to, const struct dp_trace *t, bool quiet)
+{
+	struct dp_trace_row total, *rows = dp_trace_rows(t, &total);
+	struct dp_govern_cost cost;
+
+	dp_trace_govern_cost(t, &cost);
+	if (rows)
+		dp_summary_budget_rows(to, t->budget, &cost, rows, t->nevents, quiet);
+	dp_free(rows);
+}
+
+void dp_summary_budget_json_rows(FILE *to, u32 budget, const struct dp_trace_row *rows, u32 n)
+{
+	char percent[24];
+
+	snprintf(percent, sizeof(percent), "%g", budget / 100.0);
+	for (u32 i = 0; i < n; i++) {
+		const struct dp_governed *g = &rows[i].governed;
+		struct dp_line line = {0};
+		struct dp_json j = {&line};
+
+		if (!g->times)
+			continue;
+		dp_json_open(&j, '{');
+		dp_json_put_string(&j, "taken_out", rows[i].name);
+		dp_json_key(&j, "budget");
+		dp_json_digits(&j, percent, strlen(percent));
+		dp_json_put_unsigned(&j, "times", g->times);
+		dp_json_key(&j, "out");
+		dp_json_seconds(&j, g->out_ns);
+		dp_json_key(&j, "of");
+		dp_json_seconds(&j, g->of_ns);
+		dp_json_put_unsigned(&j, "hits_passed_over_about", (u64)DP_MIN(g->missed, 1e18));
+		dp_json_close(&j, '}');
+		dp_json_end(&j);
+		if (!line.broken)
+			fwrite(line.text, 1, line.n, to);
+		dp_line_free(&line);
+	}
+}
+
+void dp_summary_budget_json(struct dp_trace *t, void *arg)
+{
+	struct dp_trace_row total, *rows = t->budget ? dp_trace_rows(t, &total) : NULL;
+
+	if (rows)
+		dp_summary_budget_json_rows(t->out.f, t->budget, rows, t->nevents);
 	dp_free(rows);
 }

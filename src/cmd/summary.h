@@ -13,4 +13,14 @@ void dp_summary_print(FILE *to, const struct dp_trace *t);
 /* The same of n rows with their sum, of so many seconds; it may sort them. */
 void dp_summary_rows(FILE *to, struct dp_trace_row *rows, u32 n, const struct dp_trace_row *total, double lasted);
 
+/* What the budget of a trace has cost and spared; quiet: only probes that were taken out. */
+void dp_summary_budget(FILE *to, const struct dp_trace *t, bool quiet);
+/* The same of rows, of which budget and costs are known; it sorts them. */
+void dp_summary_budget_rows(FILE *to, u32 budget, const struct dp_govern_cost *cost, struct dp_trace_row *rows, u32 n,
+			    bool quiet);
+
+/* An object for each event whose probes were taken out. The first one is for dp_trace.last. */
+void dp_summary_budget_json(struct dp_trace *t, void *arg);
+void dp_summary_budget_json_rows(FILE *to, u32 budget, const struct dp_trace_row *rows, u32 n);
+
 #endif

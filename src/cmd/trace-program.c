@@ -203,7 +203,12 @@ static void write_head(struct program *p)
 
 static int ask(const struct program *p, u32 op, u32 flags, const char *name, const void *object, size_t size, FILE *out)
 {
-	struct dp_run_request rq = {.op = op, .flags = flags, .pid = p->args.pid, .hi = ~0u, .object_len = (u32)size};
+	struct dp_run_request rq = {.op = op,
+				    .flags = flags,
+				    .pid = p->args.pid,
+				    .hi = ~0u,
+				    .budget = p->t.run.budget,
+				    .object_len = (u32)size};
 	struct dp_error err = {0};
 	char *text = NULL;
 	size_t len = 0;
@@ -220,6 +225,21 @@ static int ask(const struct program *p, u32 op, u32 flags, const char *name, con
 	return r ? dp_ui_status(err.code) : CMD_OK;
 }
 
+/* Probes that cannot be taken out, where the user wants a budget. */
+static int check_budget(const struct program *p, const struct dp_rpn_unit *u, u32 flags)
+{
+	if (p->t.run.budget && (u->modtype != DP_RPN_USER || flags & DP_RUN_UPROBES))
+		return dp_ui_fail(E_BUDGET_PROBE, NULL, "%s: its probes are the kernel's", u->name);
+	for (u32 i = 0; p->t.run.budget && i < u->nprobes; i++) {
+		const struct dp_rpn_probe *q = &u->probes[i];
+
+		if (q->place == DP_RPN_WATCH || dp_program_acts(&q->prog))
+			return dp_ui_fail(E_BUDGET_PROBE, NULL, "probe %u of %s %s", i, u->name,
+					  q->place == DP_RPN_WATCH ? "watches memory" : "changes the program");
+	}
+	return CMD_OK;
+}
+
 static int insert_unit(struct program *p, const struct dp_rpn_unit *u, u32 flags)
 {
 	bool in_kernel = u->modtype != DP_RPN_USER;
@@ -230,6 +250,8 @@ static int insert_unit(struct program *p, const struct dp_rpn_unit *u, u32 flags
 	int status = CMD_FAILED;
 
 	flags |= p->args.flags;
+	if (check_budget(p, u, flags))
+		return CMD_FAILED;
 	if (in_kernel && p->child > 0) { /* the kernel, while the command runs */
 		p->args.pid = 0;
 		flags &= ~(u32)DP_RUN_LATER;
@@ -467,6 +489,16 @@ static void tell_waiting(struct program *p, bool ended)
 		}
 }
 
+static void tell_budget(struct program *p, struct dp_trace_row *rows, u32 n)
+{
+	struct dp_govern_cost cost;
+
+	dp_run_govern_cost(p->run, &cost);
+	dp_summary_budget_rows(stderr, p->t.run.budget, &cost, rows, n, p->t.quiet);
+	if (p->t.format == DP_FORMAT_JSON)
+		dp_summary_budget_json_rows(p->t.run.out.f, p->t.run.budget, rows, n);
+}
+
 /* The summary is what it is for events; that calls were left out is told in quiet mode, too. */
 static void tell_end(struct program *p)
 {
@@ -481,14 +513,16 @@ static void tell_end(struct program *p)
 	hits = dp_run_thread_losses(p->run);
 	if (dp_run_is_full(p->run) && !p->t.quiet)
 		dp_ui_note("%llu events shown; later ones were only counted", (unsigned long long)dp_run_shown(p->run));
+	rows = p->t.no_summary ? NULL : dp_run_rows(p->run, &n, &total);
 	if (!p->t.quiet && p->lines) {
 		if (p->ended > 0)
 			dp_ui_tell_ended(p->t.command[0], p->ended);
-		rows = p->t.no_summary ? NULL : dp_run_rows(p->run, &n, &total);
 		if (rows)
 			dp_summary_rows(stderr, rows, n, &total, (double)(dp_now_ns() - p->begin) / 1e9);
-		dp_free(rows);
 	}
+	if (rows && p->t.run.budget)
+		tell_budget(p, rows, n);
+	dp_free(rows);
 	tell_waiting(p, true);
 	if (dp_run_body_exceptions(p->run))
 		dp_ui_note("bodies of begin, end or timers ended early %llu times: they have no memory of the program, "
@@ -521,6 +555,8 @@ static int run(struct program *p)
 		dp_run_set_buffer(p->run, p->t.opt.ring_size);
 	if (p->t.watch)
 		p->t.watch->begin(p->t.watch->arg, p->run, p->t.run.out.f);
+	if (!p->t.quiet)
+		dp_run_set_note(p->run, dp_cmd_budget_note, NULL);
 	dp_cmd_start_cleaner(&p->cleaner, true);
 	if (p->t.command)
 		status = begin_command(p);

@@ -54,6 +54,7 @@ struct dp_planned {
 	u32 code_off, code_len; /* the detour's bytes in plan->code */
 	struct dp_patch patch;
 	bool kept; /* it stands already, see dp_plan_next() */
+	bool out;  /* the caller has taken it out for a while: the original bytes are there */
 };
 
 /* As dp_window_reach(); a breakpoint takes nothing behind its instruction. */

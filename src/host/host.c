@@ -60,3 +60,19 @@ int dp_matches_end(const struct dp_matches *m, const char *pattern, enum dp_code
 		opt->note(opt->arg, note);
 	return 0;
 }
+
+u32 dp_groups_first(u32 *group, u32 probe)
+{
+	while (group[probe] != probe) {
+		group[probe] = group[group[probe]]; /* paths become shorter */
+		probe = group[probe];
+	}
+	return probe;
+}
+
+void dp_groups_join(u32 *group, u32 a, u32 b)
+{
+	a = dp_groups_first(group, a);
+	b = dp_groups_first(group, b);
+	group[DP_MAX(a, b)] = DP_MIN(a, b);
+}

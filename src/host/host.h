@@ -111,6 +111,12 @@ struct dp_host_ops {
 	int (*pause)(void *session, u32 probe, bool pause); /* dp_session_pause() */
 	int (*change)(void *session, struct dp_error *err);
 
+	/* Or NULL. Armed: probes are out of the code for a while; dp_session_groups() and its like. */
+	bool (*groups)(void *session, u32 *group);
+	void (*mark_out)(void *session, u32 probe, bool out);
+	int (*take_out)(void *session, struct dp_error *err);
+	u32 (*processes)(void *session, pid_t **pids);
+
 	/* Armed. */
 	volatile u64 *(*words)(void *session);
 	const struct dp_ring_map *(*rings)(void *session);
@@ -220,6 +226,26 @@ static inline int dp_tracee_change(struct dp_tracee *t, struct dp_error *err)
 	return r;
 }
 
+static inline bool dp_tracee_groups(struct dp_tracee *t, u32 *group)
+{
+	return t->ops->groups && t->ops->groups(t->session, group);
+}
+
+static inline void dp_tracee_mark_out(struct dp_tracee *t, u32 probe, bool out) /* where it has groups */
+{
+	t->ops->mark_out(t->session, probe, out);
+}
+
+static inline int dp_tracee_take_out(struct dp_tracee *t, struct dp_error *err)
+{
+	return t->ops->take_out(t->session, err);
+}
+
+static inline u32 dp_tracee_processes(struct dp_tracee *t, pid_t **pids)
+{
+	return t->ops->processes(t->session, pids);
+}
+
 static inline int dp_tracee_remove(struct dp_tracee *t, struct dp_error *err) /* may be called for none */
 {
 	return t->session ? t->ops->remove(t->session, err) : 0;
@@ -310,6 +336,10 @@ static inline bool dp_tracee_status(const struct dp_tracee *t, int *status)
 {
 	return t->session && t->ops->status && t->ops->status(t->session, status);
 }
+
+/* Groups of probes, as groups() has them: two become one; the first probe of the group that one is in. */
+void dp_groups_join(u32 *group, u32 a, u32 b);
+u32 dp_groups_first(u32 *group, u32 probe);
 
 /* What came of the functions that match a pattern: those that cannot be probed are left out. */
 struct dp_matches {

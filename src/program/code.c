@@ -394,6 +394,31 @@ bool dp_program_uses(const struct dp_program *p, u32 opcode)
 	return false;
 }
 
+static bool acts(const struct dp_op_view *insn)
+{
+	switch (insn->opcode) {
+	case DP_OP_POP_R:
+	case DP_OP_POP_U:
+	case DP_OP_POP_IO8:
+	case DP_OP_POP_IO16:
+	case DP_OP_POP_IO32:
+	case DP_OP_EXIT_TO:
+		return true;
+	default:
+		return insn->info->op.does == DP_DOES_WRITE;
+	}
+}
+
+bool dp_program_acts(const struct dp_program *p)
+{
+	struct dp_op_view insn;
+
+	for (u32 at = 0; at < p->len && !dp_op_decode(p->code, p->len, at, &insn); at += insn.len)
+		if (acts(&insn))
+			return true;
+	return false;
+}
+
 bool dp_program_exits_to(const struct dp_program *p, u32 facility)
 {
 	struct dp_op_view insn;

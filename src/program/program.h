@@ -55,6 +55,9 @@ bool dp_program_uses(const struct dp_program *p, u32 opcode);
 /* Whether a verified program hands over to the facility (DP_EXIT_*). */
 bool dp_program_exits_to(const struct dp_program *p, u32 facility);
 
+/* Whether a verified program does more than look: it sets registers, writes to memory or ports, stops or dumps. */
+bool dp_program_acts(const struct dp_program *p);
+
 /* What the interpreter wants to know of a program, but for addresses: those are the host's to fill in. */
 struct dp_code_rt;
 void dp_program_to_rt(const struct dp_program *p, struct dp_code_rt *rt);

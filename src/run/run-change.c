@@ -211,6 +211,7 @@ static void settle(struct edit *e, const struct run_wanted *w)
 	struct run_target *t = e->t;
 	struct dp_run *run = e->run;
 
+	dp_run_end_governors(run, t);
 	free(t->probes);
 	t->probes = e->free; /* those that go, too */
 	t->nprobes = e->nprobes;

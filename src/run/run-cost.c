@@ -84,3 +84,29 @@ double dp_trace_cost_ns(const struct dp_trace_row *row)
 		ns += (double)row->hits * (dp_measure_watch_ns() + dp_measure_signal_ns());
 	return ns;
 }
+
+void dp_trace_row_finish(struct dp_trace_row *row, struct dp_trace_row *total)
+{
+	row->hits = row->counts.v[DP_COUNT_RECORDED] + row->counts.v[DP_COUNT_PASSED] +
+		    row->counts.v[DP_COUNT_FILTERED] + row->counts.v[DP_COUNT_MISSED] + row->counts.v[DP_COUNT_LOST];
+	row->cost_ns = dp_trace_cost_ns(row);
+	for (int k = 0; k < DP_NCOUNTS; k++)
+		total->counts.v[k] += row->counts.v[k];
+	total->hits += row->hits;
+	total->cost_ns += row->cost_ns;
+}
+
+const char *dp_trace_row_via(const struct dp_probe_info *info)
+{
+	bool trap = info->outcome == DP_OUTCOME_TRAP;
+
+	if (info->absent)
+		return info->absent;
+	if (info->via)
+		return info->via;
+	if (info->outcome == DP_OUTCOME_REFUSED)
+		return "left-out"; /* one of a pattern's that could not be armed */
+	if (info->event->is_return)
+		return trap ? "exits+trap" : "exits";
+	return trap ? "trap" : "jump";
+}

@@ -38,12 +38,15 @@ struct run_module *dp_run_module_new(struct dp_run *run, struct dp_rpn_unit *u)
 	if (m)
 		m->done = calloc(u->nprobes, sizeof(*m->done));
 	if (m)
+		m->governed = calloc(u->nprobes, sizeof(*m->governed));
+	if (m)
 		m->how = calloc(u->nprobes, sizeof(*m->how));
 	if (m)
 		m->due = calloc(u->nbodies + 1ull, sizeof(*m->due));
-	if (!m || !m->done || !m->how || !m->due) {
+	if (!m || !m->done || !m->governed || !m->how || !m->due) {
 		if (m) {
 			free(m->done);
+			free(m->governed);
 			free(m->how);
 		}
 		free(m);

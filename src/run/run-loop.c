@@ -68,6 +68,7 @@ bool dp_run_turn(struct dp_run *run, int fd)
 		p[0].revents = 0;
 	dp_run_catch(run);
 	drain_due(run);
+	dp_run_govern(run);
 	dp_run_timers(run);
 	now = dp_now_ns();
 	if (run->modules && now > run->scan_due_ns)

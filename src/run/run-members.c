@@ -60,6 +60,7 @@ struct dp_trace_member *dp_trace_last(const struct dp_trace *t)
 
 static void free_member(struct dp_trace_member *m)
 {
+	dp_governor_free(m->governor);
 	dp_reader_close(m->reader);
 	dp_threads_free(m->threads);
 	dp_tracee_free(&m->tracee);
@@ -191,6 +192,9 @@ int dp_trace_arm(struct dp_trace *t, struct dp_trace_member *m, struct dp_error 
 		return 0;
 	r = dp_reader_open(&m->reader, dp_tracee_rings(&m->tracee), err);
 	m->rings_inode = r ? 0 : dp_tracee_rings_inode(&m->tracee);
+	if (!r && t->budget)
+		m->governor = dp_governor_new(&(struct dp_govern_setup){
+		    .budget = t->budget, .tracee = &m->tracee, .reader = m->reader, .note = t->note});
 	if (!r && m->threads)
 		dp_reader_set_alive(m->reader, dp_threads_alive, m->threads);
 	return r;
@@ -239,7 +243,10 @@ int dp_trace_remove(struct dp_trace *t, struct dp_error *err)
 	int first = 0;
 
 	for (u32 i = 0; i < t->n; i++) {
-		int r = dp_tracee_remove(&t->v[i]->tracee, &e);
+		int r;
+
+		dp_governor_end(t->v[i]->governor);
+		r = dp_tracee_remove(&t->v[i]->tracee, &e);
 
 		if (r && !first && err)
 			*err = e;
@@ -259,8 +266,14 @@ static void add_counts(const struct dp_trace_member *m, u32 i, struct dp_counts 
 
 void dp_trace_put_away(struct dp_trace *t, struct dp_trace_member *m)
 {
-	for (u32 i = 0; m->reader && i < dp_tracee_nprobes(&m->tracee); i++)
+	dp_governor_end(m->governor);
+	for (u32 i = 0; m->reader && i < dp_tracee_nprobes(&m->tracee); i++) {
 		add_counts(m, i, &t->places[m->events[i]].gone);
+		dp_governor_add(m->governor, i, &t->places[m->events[i]].governed);
+	}
+	dp_governor_add_cost(m->governor, &t->governed);
+	dp_governor_free(m->governor);
+	m->governor = NULL;
 	dp_reader_close(m->reader);
 	m->reader = NULL;
 	m->was_put_away = true;

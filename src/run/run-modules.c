@@ -15,6 +15,7 @@ static void free_module(struct dp_run *run, struct run_module *m)
 	free(m->is_new);
 	free(m->done);
 	free(m->how);
+	free(m->governed);
 	free(m->due);
 	free(m);
 }
@@ -227,6 +228,20 @@ static bool waits_for(struct dp_run *run, struct run_module *m)
 	return true;
 }
 
+/* Probes that stay, whatever they cost. */
+static void tell_fixed(const struct run_module *m, FILE *out)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; m->budget && i < m->unit.nprobes; i++)
+		n += m->unit.probes[i].place == DP_RPN_WATCH || dp_program_acts(&m->unit.probes[i].prog);
+	if (n)
+		fprintf(out,
+			"%s: the budget of %g %% does not apply to %u probe%s that %s memory or change%s the program\n",
+			m->unit.name, m->budget / 100.0, n, n == 1 ? "" : "s", n == 1 ? "watches" : "watch",
+			n == 1 ? "s" : "");
+}
+
 /*
  * Put it in everywhere. When no process takes it and one refuses, it is not inserted; nor when it was to take the place
  * of another one, which so many processes have, and one of these refuses.
@@ -266,6 +281,7 @@ static int apply(struct dp_run *run, struct run_module *m, u32 have, FILE *out, 
 		run_is_in_kernel(m) || m->pid || dp_run_is_closed(run) ? ""
 		: run->chosen ? ", and in those of the selection that map it later"
 			      : ", and in all that map it later");
+	tell_fixed(m, out);
 	return 0;
 }
 
@@ -288,6 +304,7 @@ static void succeed(struct dp_run *run, struct run_module *m)
 		if (!m->is_new[i]) {
 			m->done[i] = before->done[i];
 			m->how[i] = before->how[i];
+			m->governed[i] = before->governed[i];
 		}
 	m->let_go = m->is_new ? before->let_go : 0;
 	m->losses = m->is_new ? before->losses : 0;
@@ -351,6 +368,7 @@ static struct run_module *new_module(struct dp_run *run, const struct dp_run_req
 	}
 	m->flags = rq->flags;
 	m->fields = rq->fields;
+	m->budget = rq->budget;
 	m->pid = rq->pid;
 	m->pid_started = dp_process_started(m->pid);
 	return m;
@@ -377,6 +395,7 @@ static int merge_unit(struct dp_run *run, const struct dp_run_request *rq, struc
 	r = merge(&u, add, is_new, err);
 	as_before.flags = before->flags | (rq->flags & DP_RUN_ALLOW_TRAP);
 	as_before.fields = before->fields;
+	as_before.budget = before->budget;
 	as_before.pid = before->pid;
 	m = r ? NULL : new_module(run, &as_before, &u, err);
 	dp_rpn_free(&u);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "run/run-drain.h"
+#include "run/run-govern.h"
 #include "run/run.h"
 #include "host/any/any-host.h"
 #include "host/process/process.h"
@@ -43,6 +44,7 @@ struct run_module {
 	struct run_module *next;
 	struct dp_rpn_unit unit;
 	u32 flags, fields;
+	u32 budget;     /* see dp_run_request */
 	u32 generation; /* changes with its probes */
 	pid_t pid;
 	u64 pid_started;                    /* see dp_process_started() */
@@ -50,7 +52,8 @@ struct run_module {
 	u32 file_dev_major, file_dev_minor; /* of the file that the name is a path of */
 	u64 file_inode;                     /* 0: the name is no path */
 	struct dp_counts *done;             /* for each probe: counts in processes that are gone, */
-	struct run_how *how;                /* and how its hits came about where it was armed last */
+	struct run_how *how;                /* and how its hits came about where it was armed last; */
+	struct dp_governed *governed;       /* what its budget has done there */
 	u64 losses;                         /* dp_agg_losses() of processes that are not remembered any more */
 	u64 thread_losses;                  /* the same of dp_agg_thread_losses() */
 	struct dp_error last;               /* why a process was left out, */
@@ -94,6 +97,8 @@ struct run_probe {
 	u32 index; /* in the module */
 };
 
+struct run_governed;
+
 struct run_target {
 	struct run_target *next, *next_same; /* all; those whose pids have the same place in by_pid */
 	pid_t pid;                           /* 0: the kernel */
@@ -111,6 +116,8 @@ struct run_target {
 	bool in_use, seen;
 	char comm[16]; /* of threads whose name nobody has seen; "": not known */
 	struct dp_drain drain;
+	struct run_governed *governed; /* NULL: governors have not been begun */
+	u32 ngoverned;
 };
 
 #define RUN_BY_PID 1024
@@ -175,14 +182,17 @@ struct dp_run {
 	bool rearmed;          /* a session was made or changed, since the last scan began */
 	struct run_seen *seen; /* by the last scan */
 	s64 realtime_offset;
-	int sinks[RUN_SINKS];      /* descriptors of the log targets in use, plus 1; 0: not open */
-	pid_t command;             /* a child that becomes the root of a tree; 0: none */
-	struct run_chosen *chosen; /* processes that programs without a process are for; NULL: all */
-	bool no_watch;             /* this system or user cannot hold anybody at an open */
-	bool has_ended;            /* a body has asked for the end */
-	u64 body_exceptions;       /* that bodies have met */
-	char not_held[96];         /* why programs are not held at their start; "": they are */
-	int watch_wake;            /* readable when some wait; -1: nothing is watched */
+	int sinks[RUN_SINKS];           /* descriptors of the log targets in use, plus 1; 0: not open */
+	pid_t command;                  /* a child that becomes the root of a tree; 0: none */
+	struct run_chosen *chosen;      /* processes that programs without a process are for; NULL: all */
+	bool no_watch;                  /* this system or user cannot hold anybody at an open */
+	bool has_ended;                 /* a body has asked for the end */
+	u64 body_exceptions;            /* that bodies have met */
+	char not_held[96];              /* why programs are not held at their start; "": they are */
+	int watch_wake;                 /* readable when some wait; -1: nothing is watched */
+	struct dp_govern_cost governed; /* of sessions that have ended */
+	void (*note)(void *arg, const char *text);
+	void *note_arg;
 };
 
 /* Its probes are set through the kernel's module. */
@@ -234,6 +244,13 @@ int dp_run_vars(struct dp_run *run, const struct dp_run_request *rq, const char 
 
 /* run-rows.c: remember how the hits of its probes come about. */
 void dp_run_note_how(struct run_target *t);
+
+/* run-budgets.c */
+void dp_run_govern(struct dp_run *run); /* as often as there is time */
+void dp_run_end_governors(struct dp_run *run, struct run_target *t);
+bool dp_run_is_out(const struct run_target *t, u32 probe); /* of the code, for a while */
+void dp_run_governed(const struct dp_run *run, const struct run_module *m, u32 index, struct dp_governed *sum);
+u32 dp_run_count_taken_out(const struct dp_run *run, const struct run_module *m); /* probes that ever were */
 
 /* run-aggregates.c */
 /* Words from local variable i to the end of the aggregate that it belongs to; 0: to none. */

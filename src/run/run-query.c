@@ -64,20 +64,26 @@ static void query_probe(struct dp_run *run, const struct run_module *m, u32 i, F
 {
 	const struct dp_rpn_probe *p = &m->unit.probes[i];
 	char place[sizeof(p->symbol) + 32];
+	char governed[128] = "; ";
+	struct dp_governed sum;
 	struct dp_counts c;
 	u64 hits;
 
 	dp_run_counts(run, m, i, &c);
+	dp_run_governed(run, m, i, &sum);
+	dp_governed_text(&sum, governed + 2, sizeof(governed) - 2);
+	if (!sum.times)
+		governed[0] = '\0';
 	hits = counted(&c) + c.v[DP_COUNT_MISSED];
 	fprintf(out, "  probe %u: %s", i, wanted_place(p, place, sizeof(place)));
 	fprintf(out,
 		"%s, major %u, minor %u, hits %llu: recorded %llu, passed over %llu, not logged "
 		"%llu, missed %llu, "
-		"lost %llu; exceptions %llu\n",
+		"lost %llu; exceptions %llu%s\n",
 		p->at_return ? " at return" : "", p->prog.rpn.major, p->prog.rpn.minor, (unsigned long long)hits,
 		(unsigned long long)c.v[DP_COUNT_RECORDED], (unsigned long long)c.v[DP_COUNT_PASSED],
 		(unsigned long long)c.v[DP_COUNT_FILTERED], (unsigned long long)c.v[DP_COUNT_MISSED],
-		(unsigned long long)c.v[DP_COUNT_LOST], (unsigned long long)c.v[DP_COUNT_EXCEPTIONS]);
+		(unsigned long long)c.v[DP_COUNT_LOST], (unsigned long long)c.v[DP_COUNT_EXCEPTIONS], governed);
 }
 
 /* Where a probe is in a target, and how; of one that is not in place, why not. */
@@ -91,7 +97,15 @@ static void query_place(const struct dp_probe_info *info, FILE *out)
 		(unsigned long long)info->offset, via(info));
 }
 
-static void query_armed(struct run_target *t, u32 i, const struct run_module *m, u64 gate, FILE *out)
+/* What a probe of a target is at the moment. */
+static const char *state_of(const struct run_target *t, u32 i, u64 gate, const struct dp_probe_info *info)
+{
+	if (info->absent)
+		return info->absent;
+	return dp_run_is_out(t, i) ? "taken out" : status(&t->probes[i].m->unit.probes[t->probes[i].index], gate);
+}
+
+static void query_armed(struct run_target *t, u32 i, u64 gate, FILE *out)
 {
 	u32 index = t->probes[i].index;
 	struct dp_probe_info info;
@@ -99,8 +113,8 @@ static void query_armed(struct run_target *t, u32 i, const struct run_module *m,
 
 	dp_tracee_probe(t->session, i, &info);
 	dp_reader_counts(t->reader, i, &c);
-	fprintf(out, "    probe %u: %s, %llu counted, ", index,
-		info.absent ? info.absent : status(&m->unit.probes[index], gate), (unsigned long long)counted(&c));
+	fprintf(out, "    probe %u: %s, %llu counted, ", index, state_of(t, i, gate, &info),
+		(unsigned long long)counted(&c));
 	query_place(&info, out);
 	fprintf(out, ", %s\n", info.ncompiled ? "compiled" : "interpreted");
 }
@@ -113,7 +127,7 @@ static void query_target(struct run_target *t, const struct run_range *range, FI
 	fprintf(out, "  %s:\n", target_name(t->pid, name, sizeof(name)));
 	for (u32 i = 0; i < t->nprobes; i++)
 		if (t->probes[i].m == range->m)
-			query_armed(t, i, range->m, words[range->gates + t->probes[i].index], out);
+			query_armed(t, i, words[range->gates + t->probes[i].index], out);
 	for (u32 i = 0; i < range->m->unit.nlocals; i++) {
 		u32 whole = dp_run_aggregate_at(&range->m->unit, i); /* `dprobes vars` shows it */
 
@@ -130,6 +144,8 @@ static void query_module(struct dp_run *run, struct run_module *m, bool extended
 {
 	fprintf(out, "%s: %s%s, id %u, %u probes, %u variables", m->unit.name, types[m->unit.modtype],
 		m->flags & DP_RUN_UPROBES ? " by uprobes" : "", m->unit.id, m->unit.nprobes, m->unit.nlocals);
+	if (m->budget)
+		fprintf(out, ", budget %g %%", m->budget / 100.0);
 	if (run_is_in_kernel(m))
 		fprintf(out, "\n");
 	else
@@ -165,6 +181,7 @@ static void json_probe(struct dp_json *j, struct dp_run *run, const struct run_m
 		      {DP_COUNT_LOST, "lost"},         {DP_COUNT_EXCEPTIONS, "exceptions"}};
 	const struct dp_rpn_probe *p = &m->unit.probes[i];
 	char place[sizeof(p->symbol) + 32];
+	struct dp_governed sum;
 	struct dp_counts c;
 
 	dp_run_counts(run, m, i, &c);
@@ -177,10 +194,12 @@ static void json_probe(struct dp_json *j, struct dp_run *run, const struct run_m
 	dp_json_put_unsigned(j, "hits", counted(&c) + c.v[DP_COUNT_MISSED]);
 	for (u32 k = 0; k < DP_ARRAY_SIZE(counts); k++)
 		dp_json_put_unsigned(j, counts[k].key, c.v[counts[k].count]);
+	dp_run_governed(run, m, i, &sum);
+	dp_json_put_unsigned(j, "taken_out", sum.times);
 	dp_json_close(j, '}');
 }
 
-static void json_armed(struct dp_json *j, struct run_target *t, u32 i, const struct run_module *m, u64 gate)
+static void json_armed(struct dp_json *j, struct run_target *t, u32 i, u64 gate)
 {
 	u32 index = t->probes[i].index;
 	struct dp_probe_info info;
@@ -192,7 +211,7 @@ static void json_armed(struct dp_json *j, struct run_target *t, u32 i, const str
 	snprintf(address, sizeof(address), "0x%llx", info.absent ? 0 : (unsigned long long)info.addr);
 	dp_json_open(j, '{');
 	dp_json_put_unsigned(j, "probe", index);
-	dp_json_put_string(j, "state", info.absent ? info.absent : status(&m->unit.probes[index], gate));
+	dp_json_put_string(j, "state", state_of(t, i, gate, &info));
 	dp_json_put_unsigned(j, "counted", counted(&c));
 	dp_json_put_string(j, "address", address);
 	dp_json_put_string(j, "symbol", info.symbol);
@@ -212,7 +231,7 @@ static void json_target(struct dp_json *j, struct run_target *t, const struct ru
 	dp_json_open(j, '[');
 	for (u32 i = 0; i < t->nprobes; i++)
 		if (t->probes[i].m == range->m)
-			json_armed(j, t, i, range->m, words[range->gates + t->probes[i].index]);
+			json_armed(j, t, i, words[range->gates + t->probes[i].index]);
 	dp_json_close(j, ']');
 	dp_json_key(j, "variables");
 	dp_json_open(j, '[');
@@ -265,6 +284,7 @@ static void json_module(struct dp_run *run, struct run_module *m, bool extended,
 	bool held = run_is_in_kernel(m) || m->pid || !*run->not_held;
 	struct dp_line line = {0};
 	struct dp_json j = {.line = &line};
+	char budget[24];
 
 	dp_json_open(&j, '{');
 	dp_json_put_string(&j, "module", m->unit.name);
@@ -272,6 +292,9 @@ static void json_module(struct dp_run *run, struct run_module *m, bool extended,
 	dp_json_put_bool(&j, "uprobes", m->flags & DP_RUN_UPROBES);
 	dp_json_put_unsigned(&j, "id", m->unit.id);
 	dp_json_put_unsigned(&j, "variables", m->unit.nlocals);
+	snprintf(budget, sizeof(budget), "%g", m->budget / 100.0);
+	dp_json_key(&j, "budget");
+	dp_json_digits(&j, budget, strlen(budget));
 	dp_json_put_string_or_null(&j, "not_held", held ? NULL : run->not_held);
 	dp_json_put_unsigned(&j, "let_go", m->let_go);
 	json_refusal(&j, &m->last);
@@ -360,8 +383,19 @@ static void show_locals(const struct dp_rpn_unit *u, volatile u64 *v, const stru
 	}
 }
 
-static void show_module(const struct dp_rpn_unit *u, volatile u64 *v, const struct dp_agg_view *view,
-			const struct dp_run_request *rq, FILE *out)
+/* What is left of the whole: probes were taken out to keep the budget. */
+static void put_partial(const struct dp_run *run, const struct dp_rpn_unit *u, FILE *out)
+{
+	u32 n = 0;
+
+	for (const struct run_module *m = run->modules; m; m = m->next)
+		n += &m->unit == u ? dp_run_count_taken_out(run, m) : 0;
+	if (n)
+		fprintf(out, " (partial: %u probe%s taken out for some time)", n, n == 1 ? " was" : "s were");
+}
+
+static void show_module(const struct dp_run *run, const struct dp_rpn_unit *u, volatile u64 *v,
+			const struct dp_agg_view *view, const struct dp_run_request *rq, FILE *out)
 {
 	char at[32];
 
@@ -372,8 +406,10 @@ static void show_module(const struct dp_rpn_unit *u, volatile u64 *v, const stru
 	if (rq->flags & DP_RUN_AGGREGATES && !dp_agg_any_shown(u))
 		return;
 	if (!(rq->flags & DP_RUN_RESET)) {
-		fprintf(out, "%s%s, %s:\n", target_name(view->pid, at, sizeof(at)), view->ended ? " (ended)" : "",
+		fprintf(out, "%s%s, %s", target_name(view->pid, at, sizeof(at)), view->ended ? " (ended)" : "",
 			u->name);
+		put_partial(run, u, out);
+		fprintf(out, ":\n");
 		dp_agg_show(DP_FORMAT_TEXT, u, v, DP_AGG_ALL, view, out);
 	}
 	if (!(rq->flags & DP_RUN_AGGREGATES))
@@ -412,6 +448,7 @@ void dp_run_each_words(const struct dp_run *run, dp_run_words_fn *fn, void *arg)
 }
 
 struct shown {
+	const struct dp_run *run;
 	const struct dp_run_request *rq;
 	FILE *out;
 };
@@ -420,13 +457,13 @@ static void show(void *arg, const struct dp_rpn_unit *u, volatile u64 *words, co
 {
 	const struct shown *s = arg;
 
-	show_module(u, words, view, s->rq, s->out);
+	show_module(s->run, u, words, view, s->rq, s->out);
 }
 
 int dp_run_vars(struct dp_run *run, const struct dp_run_request *rq, const char *name, FILE *out, struct dp_error *err)
 {
 	bool local = rq->flags & DP_RUN_LOCAL, global = rq->flags & DP_RUN_GLOBAL;
-	struct shown s = {rq, out};
+	struct shown s = {run, rq, out};
 
 	if (*name && !dp_run_module_find(run, name))
 		return dp_fail(err, E_RPN_NOTIN, "%.150s", name);

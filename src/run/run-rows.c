@@ -53,6 +53,18 @@ static struct dp_trace_row *row_of(struct dp_trace_row *rows, u32 *n, const stru
 	return row;
 }
 
+/* The places of an event in one function go together: what is told of them is not the sum. */
+static void add_governed(const struct dp_run *run, const struct run_module *m, u32 i, struct dp_governed *sum)
+{
+	struct dp_governed own;
+	double missed = sum->missed;
+
+	dp_run_governed(run, m, i, &own);
+	if (own.out_ns > sum->out_ns)
+		*sum = own;
+	sum->missed = missed + own.missed;
+}
+
 struct dp_trace_row *dp_run_rows(const struct dp_run *run, u32 *n, struct dp_trace_row *total)
 {
 	struct dp_trace_row *rows;
@@ -73,6 +85,7 @@ struct dp_trace_row *dp_run_rows(const struct dp_run *run, u32 *n, struct dp_tra
 			dp_run_counts(run, m, i, &c);
 			for (u32 k = 0; k < DP_NCOUNTS; k++)
 				row->counts.v[k] += c.v[k];
+			add_governed(run, m, i, &row->governed);
 			if (!row->via || m->how[i].via)
 				row->via = via(&m->unit.probes[i], m->how[i].via);
 			dp_trace_row_program(row, &m->unit.probes[i].prog, m->how[i].interpreted);

@@ -9,6 +9,9 @@
 /* A row for each event, *n of them, and their sum. NULL: no memory. dp_free() it. */
 struct dp_trace_row *dp_run_rows(const struct dp_run *run, u32 *n, struct dp_trace_row *total);
 
+/* What the hits of programs with a budget have cost. */
+void dp_run_govern_cost(const struct dp_run *run, struct dp_govern_cost *sum);
+
 /* The local variables of all targets, live ones and those that have ended. */
 struct dp_agg_view;
 struct dp_rpn_unit;

@@ -27,9 +27,9 @@ struct head {
 };
 
 struct saved_module {
-	u32 number, generation, flags, fields;
+	u32 number, generation, flags, fields, budget;
 	s32 pid;
-	u32 nended;
+	u32 nended, pad;
 	u64 pid_started;
 	u64 object;
 	/* then the object, the counts of each probe, and for each process that has ended its id, names and words */
@@ -103,7 +103,13 @@ static const char *target_file(pid_t pid, char *buf, size_t size)
 
 void dp_run_save_module(struct dp_run *run, const struct run_module *m)
 {
-	struct saved_module sm = {m->number, m->generation, m->flags, m->fields, m->pid, 0, m->pid_started, 0};
+	struct saved_module sm = {.number = m->number,
+				  .generation = m->generation,
+				  .flags = m->flags,
+				  .fields = m->fields,
+				  .budget = m->budget,
+				  .pid = m->pid,
+				  .pid_started = m->pid_started};
 	void *object = NULL;
 	size_t n, size = 0;
 	char *bytes, name[32];
@@ -276,6 +282,7 @@ static bool module_of(struct dp_run *run, struct input *in)
 	m->generation = sm.generation;
 	m->flags = sm.flags;
 	m->fields = sm.fields;
+	m->budget = sm.budget;
 	m->pid = sm.pid;
 	m->pid_started = sm.pid_started;
 	run->numbers = DP_MAX(run->numbers, m->number);

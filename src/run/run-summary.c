@@ -6,21 +6,6 @@
 
 #include "run/run-trace.h"
 
-const char *dp_trace_row_via(const struct dp_probe_info *info)
-{
-	bool trap = info->outcome == DP_OUTCOME_TRAP;
-
-	if (info->absent)
-		return info->absent;
-	if (info->via)
-		return info->via;
-	if (info->outcome == DP_OUTCOME_REFUSED)
-		return "left-out"; /* one of a pattern's that could not be armed */
-	if (info->event->is_return)
-		return trap ? "exits+trap" : "exits";
-	return trap ? "trap" : "jump";
-}
-
 static void put_name(const struct dp_probe_info *info, char *buf, size_t size)
 {
 	if (info->event->is_named)
@@ -33,17 +18,6 @@ static void put_name(const struct dp_probe_info *info, char *buf, size_t size)
 		snprintf(buf, size, "%s", info->symbol);
 }
 
-void dp_trace_row_finish(struct dp_trace_row *row, struct dp_trace_row *total)
-{
-	row->hits = row->counts.v[DP_COUNT_RECORDED] + row->counts.v[DP_COUNT_PASSED] +
-		    row->counts.v[DP_COUNT_FILTERED] + row->counts.v[DP_COUNT_MISSED] + row->counts.v[DP_COUNT_LOST];
-	row->cost_ns = dp_trace_cost_ns(row);
-	for (int k = 0; k < DP_NCOUNTS; k++)
-		total->counts.v[k] += row->counts.v[k];
-	total->hits += row->hits;
-	total->cost_ns += row->cost_ns;
-}
-
 static void fill(struct dp_trace_row *row, const struct dp_trace *t, u32 i, const struct dp_counts *counts,
 		 struct dp_trace_row *total)
 {
@@ -53,6 +27,7 @@ static void fill(struct dp_trace_row *row, const struct dp_trace *t, u32 i, cons
 	put_name(&p, row->name, sizeof(row->name));
 	row->via = dp_trace_row_via(&p);
 	row->counts = *counts;
+	row->governed = t->places[i].governed;
 	dp_trace_row_program(row, &p.event->prog, p.ncompiled != p.nsites);
 	dp_trace_row_finish(row, total);
 }
@@ -71,6 +46,16 @@ struct dp_trace_row *dp_trace_rows(const struct dp_trace *t, struct dp_trace_row
 	*total = (struct dp_trace_row){.name = "total", .via = ""};
 	for (u32 i = 0; i < n; i++)
 		fill(&rows[i], t, i, &counts[i], total);
+	for (u32 i = 0; i < t->n; i++)
+		for (u32 k = 0; t->v[i]->governor && k < dp_tracee_nprobes(&t->v[i]->tracee); k++)
+			dp_governor_add(t->v[i]->governor, k, &rows[t->v[i]->events[k]].governed);
 	free(counts);
 	return rows;
+}
+
+void dp_trace_govern_cost(const struct dp_trace *t, struct dp_govern_cost *sum)
+{
+	*sum = t->governed;
+	for (u32 i = 0; i < t->n; i++)
+		dp_governor_add_cost(t->v[i]->governor, sum);
 }

@@ -88,6 +88,7 @@ static void end_session(struct dp_run *run, struct run_target *t)
 	if (!t->session)
 		return;
 	dp_run_note_how(t);
+	dp_run_end_governors(run, t);
 	dp_tracee_remove(t->session, NULL);
 	dp_run_drain(run, t, true);
 	add_counts(t);

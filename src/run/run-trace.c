@@ -174,6 +174,10 @@ static void drain_member(struct dp_trace *t, u32 i, bool final, u64 *known)
 		dp_drain_turn(&m->drain, &m->tracee, m->reader, show_one, &d);
 	else
 		dp_reader_drain(m->reader, true, show_one, &d);
+	if (alive)
+		dp_governor_turn(m->governor);
+	else
+		dp_governor_end(m->governor);
 	m->has_ended = !alive;
 	if (alive)
 		*known = DP_MIN(*known, dp_reader_known(m->reader));
@@ -281,6 +285,8 @@ int dp_trace_end(struct dp_trace *t, struct dp_error *err)
 	if (!r && t->formatter && t->was_armed && !ferror(t->out.f)) {
 		tell_lost(t);
 		trouble = dp_formatter_finish(t->formatter);
+		if (t->last && !trouble)
+			t->last(t, t->last_arg);
 	}
 	if (!r && t->chunks && t->was_armed)
 		r = dp_chunks_end(t->chunks, &t->out, err);

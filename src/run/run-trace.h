@@ -11,6 +11,7 @@
 #include "log/recording.h"
 #include "log/reader.h"
 #include "run/run-drain.h"
+#include "run/run-govern.h"
 #include "run/run-output.h"
 #include "run/run-chunks.h"
 
@@ -25,7 +26,8 @@ struct dp_trace_member { /* a process, or the kernel */
 	u32 ends_from; /* probes from this one on end the trace; ~0: none does */
 	u32 *events;   /* of its probes: which of the trace's events they are; NULL: not described yet */
 	struct dp_drain drain;
-	struct dp_reader *reader; /* NULL: not armed, or put away */
+	struct dp_reader *reader;     /* NULL: not armed, or put away */
+	struct dp_governor *governor; /* NULL: there is no budget */
 	struct dp_threads *threads;
 	char comm[16];     /* of threads whose name nobody has seen; "": not known */
 	u32 waiting;       /* records that wait for those of other members */
@@ -38,7 +40,8 @@ struct dp_trace_member { /* a process, or the kernel */
 
 struct dp_trace_place { /* where an event was described */
 	u32 member, probe;
-	struct dp_counts gone; /* counts of members that were put away */
+	struct dp_counts gone;       /* counts of members that were put away, */
+	struct dp_governed governed; /* and what the budget did there */
 };
 
 struct dp_trace {
@@ -51,6 +54,10 @@ struct dp_trace {
 	const struct dp_graph_options *graph;                 /* may be NULL */
 	void (*more)(const struct dp_record *rec, void *arg); /* what is shown behind a record; may be NULL */
 	void *more_arg;
+	u32 budget; /* of each process's time, for its hits; struct dp_govern_setup; 0: none */
+	void (*note)(void *arg, const char *text);
+	void (*last)(struct dp_trace *t, void *arg); /* behind the last record: may write more to out. May be NULL */
+	void *last_arg;
 	/* Called every look_ns: opens, with events, what has come since. Whether more may come. May be NULL */
 	bool (*look)(struct dp_trace *t, void *arg);
 	void *look_arg;
@@ -72,12 +79,13 @@ struct dp_trace {
 	struct dp_merge *merge;      /* NULL: there is one member only */
 	struct dp_trace_member *now; /* whose record is shown */
 	bool started, was_armed;
-	u64 read;      /* records that came out of the rings */
-	u64 shown;     /* of them, those that were shown */
-	bool is_full;  /* no record is shown any more: max_events, or one that ends the trace */
-	u64 lost;      /* records of which the formatter knows that they are */
-	bool looked;   /* for them, in this drain */
-	double lasted; /* seconds */
+	u64 read;                       /* records that came out of the rings */
+	u64 shown;                      /* of them, those that were shown */
+	bool is_full;                   /* no record is shown any more: max_events, or one that ends the trace */
+	u64 lost;                       /* records of which the formatter knows that they are */
+	bool looked;                    /* for them, in this drain */
+	struct dp_govern_cost governed; /* of members that were put away */
+	double lasted;                  /* seconds */
 };
 
 /* One member more, as dp_tracee_open(); on error there is none. */
@@ -133,17 +141,22 @@ struct dp_trace_row {
 	const char *via; /* how hits come about: "jump", "trap", "exits", "exits+trap" */
 	struct dp_counts counts;
 	u64 hits;
-	bool interpreted;           /* its program is not compiled */
-	double run_ns, filtered_ns; /* of a run, and of one that records nothing: beyond what each run takes */
-	double cost_ns;             /* an estimate */
+	bool interpreted;            /* its program is not compiled */
+	double run_ns, filtered_ns;  /* of a run, and of one that records nothing: beyond what each run takes */
+	double cost_ns;              /* an estimate */
+	struct dp_governed governed; /* by the budget */
 };
 
 /* A row for each event, and their sum in *total. NULL: no memory. dp_free() it. */
 struct dp_trace_row *dp_trace_rows(const struct dp_trace *t, struct dp_trace_row *total);
 
+/* What the hits of all processes with a budget have cost. */
+void dp_trace_govern_cost(const struct dp_trace *t, struct dp_govern_cost *sum);
+
+/* run-cost.c */
 /* Of one row: hits and cost_ns, from all else. Adds it to the sum. */
 void dp_trace_row_finish(struct dp_trace_row *row, struct dp_trace_row *total);
-/* run-cost.c: this is the program of the row, or one of its programs; what all hits of the row have cost. */
+/* This is the program of the row, or one of its programs; what all hits of the row have cost. */
 void dp_trace_row_program(struct dp_trace_row *row, const struct dp_program *prog, bool interpreted);
 double dp_trace_cost_ns(const struct dp_trace_row *row);
 const char *dp_trace_row_via(const struct dp_probe_info *info);

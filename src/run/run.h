@@ -62,6 +62,7 @@ struct dp_run_request {
 	u32 fields; /* insert: enum dp_rpn_log_fields */
 	s32 pid;    /* insert: only this process; 0: all that map the module */
 	u32 lo, hi; /* variables */
+	u32 budget; /* insert: hits may cost this much of the processor time, in 0.01 %; 0: any */
 	u32 name_len, file_len, object_len;
 };
 
@@ -79,6 +80,9 @@ struct dp_select;
 bool dp_run_choose(struct dp_run *run, const struct dp_select *select, const pid_t *pids, u32 n);
 bool dp_run_choose_command(struct dp_run *run, const struct dp_select *select, pid_t command);
 bool dp_run_chosen_live(const struct dp_run *run); /* any of them, or of those that have joined */
+
+/* Where things are told that happen while it runs. May be left out. */
+void dp_run_set_note(struct dp_run *run, void (*note)(void *arg, const char *text), void *arg);
 
 /* What a request asks for; text for the user goes to out. */
 int dp_run_request(struct dp_run *run, const struct dp_run_request *rq, const char *name, const void *object, FILE *out,

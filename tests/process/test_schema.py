@@ -104,6 +104,18 @@ def events():
 
 
 @test
+def budgets():
+    """events that were taken out to keep a budget"""
+    p = Live(target("phases"))
+    p("hot")
+    got, told = run_json("trace", "-p", str(p.pid), "--budget", "0.1%", "--duration", "1.5", "p exe:busy if %di == 1",
+                         names=["event", "taken-out"])
+    assert got[-1]["taken_out"] == "busy" and got[-1]["budget"] == 0.1, got
+    assert any("busy: taken out" in m.get("note", "") for m in told), told
+    assert p.end() == 0
+
+
+@test
 def tables():
     """tables and values of all kinds, with and without keys; more keys than wanted, or than there is room"""
     keyed = ["begin { KEYS(8); }", "p add_order count() by $label", "p add_order sum($qty) by $label, $qty top 2",

@@ -114,6 +114,11 @@ int dp_arm_publish(struct arming *a, struct dp_error *err);
 int dp_arm_last_round(struct arming *a, int (*each)(struct dp_session *s, pid_t tid, struct dp_error *err),
 		      struct dp_error *err);
 void dp_arm_finish_children(struct arming *a);
+/*
+ * To a process where the session is armed already, or that has inherited its probes. Others trace a process for moments
+ * only, as a rule: so often it is tried, every 10 ms.
+ */
+int dp_arm_attach(struct arming *a, pid_t pid, u32 tries, struct dp_error *err);
 /* From now on the plan's redirections are in force, and forked children are held. The block says that bytes change. */
 int dp_arm_begin_publish(struct arming *a, const struct dp_redirect *redirects, u32 n, struct dp_error *err);
 /* A trap in a thread that blocks the signal made the kernel reset the action: set that of the first handler again. */

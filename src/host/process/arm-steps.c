@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "host/process/arm-priv.h"
 #include "host/process/owners.h"
@@ -76,6 +77,26 @@ int dp_arm_map_areas(struct arming *a, struct dp_error *err)
 		r = dp_arm_calls(a, calls, n, "mapping the detours", err);
 	}
 	return r ? r : dp_arm_write_detours(a, err);
+}
+
+int dp_arm_attach(struct arming *a, pid_t pid, u32 tries, struct dp_error *err)
+{
+	struct dp_session *s = a->s;
+	int r;
+
+	for (u32 i = 1;; i++) {
+		r = dp_tracer_attach(&a->tracer, pid, err);
+		if (r != -dp_error_info(E_TARGET_TRACED)->number || i >= tries)
+			break;
+		dp_tracer_detach(&a->tracer);
+		usleep(10000);
+	}
+	a->tracer.handled |= SIGNAL_BIT(SIGTRAP) | (s->block.ctl.segv_taken ? SIGNAL_BIT(SIGSEGV) : 0);
+	if (!r)
+		r = dp_remote_init(&a->remote, &a->tracer, &a->mem, &a->now, err);
+	dp_remote_serve(&a->remote, s->region, (const struct dp_blob_head *)dp_blob, s->region + s->slots_off,
+			s->nslots, false);
+	return r;
 }
 
 /* ---- signals ---- */

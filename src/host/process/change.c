@@ -397,28 +397,6 @@ static void give_back(struct change *c)
 
 /* ---- into the process ---- */
 
-/* Others trace a process for moments only, as a rule. */
-static int attach(struct change *c, struct dp_error *err)
-{
-	struct dp_session *s = c->a.s;
-	int r;
-
-	c->attached = true;
-	for (int i = 0;; i++) {
-		r = dp_tracer_attach(&c->a.tracer, s->pid, err);
-		if (r != -dp_error_info(E_TARGET_TRACED)->number || i == PATIENCE)
-			break;
-		dp_tracer_detach(&c->a.tracer);
-		usleep(10000);
-	}
-	c->a.tracer.handled |= SIGNAL_BIT(SIGTRAP) | (s->block.ctl.segv_taken ? SIGNAL_BIT(SIGSEGV) : 0);
-	if (!r)
-		r = dp_remote_init(&c->a.remote, &c->a.tracer, &c->a.mem, &c->a.now, err);
-	dp_remote_serve(&c->a.remote, s->region, (const struct dp_blob_head *)dp_blob, s->region + s->slots_off,
-			s->nslots, false);
-	return r;
-}
-
 /* The control block at this address is the one that hits use. */
 static int swing(struct change *c, u64 to, struct dp_error *err)
 {
@@ -652,7 +630,7 @@ static void adopt_plan(struct change *c, bool out)
 	if (c->jit.hi > c->jit.lo)
 		s->changes.jit_used = c->jit.hi - s->block.ctl.jit_lo;
 	for (u32 i = 0; i < s->nprobes; i++) /* those that leave are still looked at by whoever shows their records */
-		s->probes[i].fresh = s->probes[i].resumed = false;
+		s->probes[i].fresh = s->probes[i].resumed = s->probes[i].out = false;
 	forget_idle(s);
 	if (out) {
 		forget_points(&s->plan);
@@ -744,8 +722,10 @@ static int change(struct dp_session *s, struct dp_error *err)
 		dp_block_actions(&c.a.mem, &s->block.ctl);
 	if (!r)
 		r = make_plan(&c, err);
-	if (!r)
-		r = attach(&c, err);
+	if (!r) {
+		c.attached = true;
+		r = dp_arm_attach(&c.a, s->pid, PATIENCE, err);
+	}
 	if (!r)
 		r = put_first(&c, err);
 	if (!r)

@@ -72,6 +72,41 @@ static bool is_heir(pid_t pid, const struct heritage *h)
 	return dp_same_file(dp_rings_at(pid, h->rings_at), h->file);
 }
 
+u32 dp_session_heirs(const struct dp_session *s, pid_t **pids)
+{
+	const struct heritage h = {.rings_at = s->region + s->rings_off, .file = s->rings_file};
+	DIR *dir = s->rings_file.inode ? opendir("/proc") : NULL;
+	struct dirent *de;
+	size_t room = 0;
+	u32 n = 0;
+
+	*pids = NULL;
+	while (dir && (de = readdir(dir))) {
+		pid_t pid = (pid_t)atoi(de->d_name);
+
+		if (pid <= 0 || pid == getpid() || pid == s->pid || !is_heir(pid, &h))
+			continue;
+		if (!dp_grow((void **)pids, &room, n, sizeof(**pids)))
+			break;
+		(*pids)[n++] = pid;
+	}
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+u32 dp_session_processes(const struct dp_session *s, pid_t **pids)
+{
+	u32 n = dp_session_heirs(s, pids);
+	pid_t *v = realloc(*pids, (n + 1ull) * sizeof(*v));
+
+	if (!v)
+		return n;
+	*pids = v;
+	v[n] = s->pid;
+	return n + 1;
+}
+
 /*
  * One pass over all processes that have inherited these probes; returns how many were freed of them, and how many not.
  */

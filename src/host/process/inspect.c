@@ -8,9 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/process/publish-host.h"
 #include "host/process/record.h"
 
-static enum dp_standing_state state_of(const struct dp_block *t, const struct dp_patch *p, const struct dp_mem *mem)
+/* The original bytes of a patch: its file is there as it was, and somebody goes on with the probe. */
+static bool is_out(const struct dp_block *t, const struct dp_patch *p, const struct dp_maps *maps)
+{
+	return dp_code_file(maps, p->addr) == (p->file & ~DP_FILE_STAYS) && t->ctl.owner_pid &&
+	       (!kill((pid_t)t->ctl.owner_pid, 0) || errno == EPERM);
+}
+
+static enum dp_standing_state state_of(const struct dp_block *t, const struct dp_patch *p, const struct dp_mem *mem,
+				       const struct dp_maps *maps)
 {
 	u8 now[sizeof(p->orig)];
 
@@ -20,10 +29,13 @@ static enum dp_standing_state state_of(const struct dp_block *t, const struct dp
 		return DP_STANDING_ARMED;
 	if (t->ctl.state == DP_STATE_ARMING)
 		return DP_STANDING_ARMING;
-	return memcmp(now, p->orig, p->len) ? DP_STANDING_ALTERED : DP_STANDING_GONE;
+	if (memcmp(now, p->orig, p->len))
+		return DP_STANDING_ALTERED;
+	return is_out(t, p, maps) ? DP_STANDING_OUT : DP_STANDING_GONE;
 }
 
-static u32 collect(const struct dp_block *t, const struct dp_mem *mem, struct dp_standing *v)
+static u32 collect(const struct dp_block *t, const struct dp_mem *mem, const struct dp_maps *maps,
+		   struct dp_standing *v)
 {
 	const struct dp_control *c = &t->ctl;
 	u32 n = 0;
@@ -36,7 +48,7 @@ static u32 collect(const struct dp_block *t, const struct dp_mem *mem, struct dp
 			v[n].addr = pt->addr;
 			v[n].is_return = t->probes[k].flags & DP_PROBE_RETURN;
 			v[n].outcome = patch->len == 1 ? DP_OUTCOME_TRAP : DP_OUTCOME_JUMP;
-			v[n].state = state_of(t, patch, mem);
+			v[n].state = state_of(t, patch, mem, maps);
 			v[n].owner = (pid_t)c->owner_pid;
 			n++;
 		}
@@ -56,8 +68,8 @@ static u32 collect(const struct dp_block *t, const struct dp_mem *mem, struct dp
 }
 
 /* Those of one session are added. */
-static int add_block(pid_t pid, const struct dp_mem *mem, u64 addr, struct dp_standing **out, u32 *n,
-		     struct dp_error *err)
+static int add_block(pid_t pid, const struct dp_mem *mem, const struct dp_maps *maps, u64 addr,
+		     struct dp_standing **out, u32 *n, struct dp_error *err)
 {
 	struct dp_block t = {.points = NULL};
 	int r = dp_block_read(&t, mem, addr, err);
@@ -68,7 +80,7 @@ static int add_block(pid_t pid, const struct dp_mem *mem, u64 addr, struct dp_st
 		if (v) {
 			*out = v;
 			memset(v + *n, 0, ((size_t)t.ctl.nprobes + 1) * sizeof(*v));
-			*n += collect(&t, mem, v + *n);
+			*n += collect(&t, mem, maps, v + *n);
 		} else {
 			r = dp_fail(err, E_ARM_NOMEM, "process %d", (int)pid);
 		}
@@ -82,6 +94,7 @@ static int add_block(pid_t pid, const struct dp_mem *mem, u64 addr, struct dp_st
 int dp_standing_read(pid_t pid, struct dp_standing **out, u32 *n, struct dp_error *err)
 {
 	u64 v[DP_OWNERS_MAX];
+	struct dp_maps maps = {.n = 0};
 	struct dp_mem mem;
 	u32 nowners;
 	int r;
@@ -92,10 +105,13 @@ int dp_standing_read(pid_t pid, struct dp_standing **out, u32 *n, struct dp_erro
 	if (r)
 		return r;
 	nowners = dp_find_controls(pid, v);
+	if (nowners)
+		r = dp_maps_read(&maps, pid, err);
 	for (u32 i = 0; i < nowners && !r; i++)
-		r = add_block(pid, &mem, v[i], out, n, err);
+		r = add_block(pid, &mem, &maps, v[i], out, n, err);
 	if (!r && !DP_SORT_BY(*out, *n, addr))
 		r = dp_fail(err, E_ARM_NOMEM, "%u probes", *n);
+	dp_maps_free(&maps);
 	dp_mem_close(&mem);
 	return r;
 }

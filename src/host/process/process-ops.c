@@ -55,6 +55,26 @@ static int change(void *s, struct dp_error *err)
 	return dp_session_change(s, err);
 }
 
+static bool groups(void *s, u32 *group)
+{
+	return dp_session_groups(s, group);
+}
+
+static void mark_out(void *s, u32 probe, bool out)
+{
+	dp_session_mark_out(s, probe, out);
+}
+
+static int take_marked_out(void *s, struct dp_error *err)
+{
+	return dp_session_take_out(s, err);
+}
+
+static u32 processes(void *s, pid_t **pids)
+{
+	return dp_session_processes(s, pids);
+}
+
 static volatile u64 *words(void *s)
 {
 	return dp_session_words(s);
@@ -178,6 +198,10 @@ const struct dp_host_ops dp_process_ops = {
     .drop = drop,
     .pause = pause_probe,
     .change = change,
+    .groups = groups,
+    .mark_out = mark_out,
+    .take_out = take_marked_out,
+    .processes = processes,
     .words = words,
     .rings = rings,
     .alive = alive,

@@ -123,6 +123,22 @@ int dp_session_pause(struct dp_session *s, u32 probe, bool pause);
 int dp_session_change(struct dp_session *s, struct dp_error *err);
 
 /*
+ * Of an armed session: probes can be taken out of the code for a while, and brought back; nothing else of them changes.
+ * group[] gets for each probe the first one of those that go together, since they share a patch, or are entry and
+ * return of one function. False: this session cannot (it watches pages).
+ */
+bool dp_session_groups(const struct dp_session *s, u32 *group);
+/*
+ * Whether a probe is to be out. dp_session_take_out() makes it true for all at once, also in children. A failed one has
+ * changed nothing, or the session can only be removed: dp_session_groups() tells. dp_session_change() brings all back.
+ */
+void dp_session_mark_out(struct dp_session *s, u32 probe, bool out);
+int dp_session_take_out(struct dp_session *s, struct dp_error *err);
+u32 dp_session_places_out(const struct dp_session *s); /* places in code that are out */
+/* The process and those that have inherited its probes; free() them. */
+u32 dp_session_processes(const struct dp_session *s, pid_t **pids);
+
+/*
  * Instead of arming: take over the probes that a dprobes which was killed has left in the process, with its rings,
  * counts and words. False, and nothing has changed, unless they are the same probes and programs, added in the same
  * order, and the kernel lets us open the rings (for that it wants CAP_CHECKPOINT_RESTORE). Afterwards as after
@@ -176,6 +192,7 @@ enum dp_standing_state {
 	DP_STANDING_ARMED,
 	DP_STANDING_ARMING,  /* the bytes are being changed */
 	DP_STANDING_ALTERED, /* somebody else has written over the jump or breakpoint */
+	DP_STANDING_OUT,     /* its dprobes has taken it out of the code for a while */
 	DP_STANDING_GONE,    /* the original bytes are there, or the module is unmapped */
 };
 

@@ -33,6 +33,7 @@ struct dp_probe {               /* one event, at one function entry, one address
 	bool fresh, leaving; /* added, or to go, while the session is armed: up to the next dp_session_change() */
 	bool paused;         /* not in place, its spots are idle; with leaving: from the next change on */
 	bool resumed;        /* with fresh: it was paused */
+	bool out;            /* to be out of the code for a while, from the next dp_session_take_out() on */
 };
 
 #define DP_WATCH_REGISTERS 4
@@ -224,6 +225,8 @@ bool dp_owner_lives(u32 pid); /* as a control block has it that we did not write
 void dp_withdraw_inheritors(struct dp_session *s, const struct dp_block *before);
 /* The same at the end of a session. False: one keeps something of them. */
 bool dp_withdraw_all_inheritors(struct dp_session *s);
+/* Processes that have inherited the probes by fork, and still have them; free() them. */
+u32 dp_session_heirs(const struct dp_session *s, pid_t **pids);
 /* What dprobes that have ended left in the process, and in others that inherited it, is taken out. E_TARGET_BUSY */
 int dp_settle_predecessors(struct dp_session *s, struct dp_error *err);
 

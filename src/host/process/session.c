@@ -149,6 +149,7 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 		r = withdraw_patiently(s, &wd, err);
 		if (!r)
 			dp_session_add_withdrawn(s, &wd);
+		wd.absent -= DP_MIN(wd.absent, dp_session_places_out(s));
 		if (!r)
 			tell_withdrawn(s, &wd);
 		/* It ended, or an execve has taken everything away since we looked. */
