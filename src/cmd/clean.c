@@ -18,6 +18,7 @@
 #include "cmd/cmd.h"
 #include "run/run-freezer.h"
 #include "run/run-guard.h"
+#include "run/run-recover.h"
 #include "host/process/process.h"
 
 struct cleaning {
@@ -55,7 +56,7 @@ static void clean(struct cleaning *c, pid_t pid)
 {
 	struct dp_session_options opt = {.note = c->of ? NULL : on_note};
 	struct dp_standing *v = NULL;
-	struct dp_session *s;
+	struct dp_tracee t;
 	struct dp_error err = {0};
 	u32 n = 0;
 	int r = dp_standing_read(pid, &v, &n, &err);
@@ -71,9 +72,9 @@ static void clean(struct cleaning *c, pid_t pid)
 				       "end that dprobes, or take its programs out with `dprobes remove`",
 				       "the probes in process %d belong to dprobes process %d", pid, running);
 	else if (!r)
-		r = dp_session_new(&s, pid, &opt, &err);
+		r = dp_recover_open(&t, pid, NULL, &opt, &err);
 	if (!r && c->status == CMD_OK) {
-		dp_session_free(s);
+		dp_tracee_free(&t);
 		if (!c->of && running)
 			printf("process %d: clean again but for the probes of dprobes process %d, which runs\n", pid,
 			       running);
@@ -105,6 +106,7 @@ static int clean_all(struct cleaning *c)
 		if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
 			clean(c, (pid_t)atol(e->d_name));
 	closedir(dir);
+	c->cleaned += dp_recover_chunks(c->of ? NULL : on_note, NULL);
 	if (!c->cleaned && c->status == CMD_OK && !c->of)
 		printf("no probes are left in any process\n");
 	return c->status;

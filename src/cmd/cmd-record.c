@@ -5,6 +5,7 @@
 
 #include "cmd/cmd.h"
 #include "cmd/cmd-trace.h"
+#include "run/run-recover.h"
 
 #define LIMIT_MIN (64u << 10)
 #define LIMIT_MIN_NS 100000000u
@@ -20,6 +21,11 @@ static void on_ask(int sig)
 static void note(const char *text)
 {
 	dp_ui_note("written: %s", dp_ui_clean(text));
+}
+
+static void on_saved(void *arg, const char *text)
+{
+	dp_ui_note("%s", text);
 }
 
 /* So many bytes, or so long. A small m may be minutes. */
@@ -100,6 +106,7 @@ int dp_cmd_record(int argc, char **argv)
 	if (t.status != CMD_OK || done)
 		return dp_cmd_trace_drop(&t);
 	set_up(&t);
+	dp_recover_chunks(on_saved, NULL);
 	t.status = dp_cmd_trace_run(&t);
 	dp_chunks_free(&t.chunks);
 	return t.status;

@@ -16,7 +16,8 @@
 #include "log/clock.h"
 #include "log/reader.h"
 
-#define HOLD_MS 50                /* how long a record waits for others with older stamps */
+#define HOLD_MS 50                /* how long a record waits for others with older stamps, */
+#define HOLD_SHORT_MS 10          /* and where it takes room that is getting scarce meanwhile */
 #define BATCH_MAX ((u64)16 << 20) /* bytes copied out of all rings in one drain */
 #define PAGE 4096u
 #define AHEAD_LEAST 65536u /* bytes of a ring that have pages before anybody writes */
@@ -26,7 +27,9 @@ struct source {
 	const u8 *data;
 	u64 tail;  /* ours; the one in the ring is for the producers */
 	u64 given; /* the one in the ring */
-	u64 next;  /* the first record that was not handed out, as of dp_reader_propose() */
+	u64 next;  /* the first record that is not logged, as of dp_reader_propose() */
+	u64 least; /* of those that wait somewhere else, */
+	bool has_least;
 	u64 ahead; /* bytes of data that have pages, as far as we know */
 	bool locked;
 };
@@ -58,6 +61,7 @@ struct dp_reader {
 	u64 known;   /* stamp up to which records were handed out */
 	u64 horizon; /* stamps may be this many ticks ahead of now */
 	unsigned pressure;
+	bool is_scarce; /* room: half of a ring is not given back */
 	bool (*alive)(u32 tid, void *arg);
 	void *alive_arg;
 };
@@ -295,6 +299,7 @@ static u64 empty(struct dp_reader *r, struct source *s, u64 share, u64 now)
 		s->tail = head;
 	}
 	r->pressure = DP_MAX(r->pressure, (unsigned)((head - s->tail) * 100 / r->g.ring_size));
+	r->is_scarce |= head - s->given > r->g.ring_size / 2;
 	while (s->tail != head) {
 		if (s->tail - start >= share || !take(r, s, head, now)) {
 			known = r->batch.n ? DP_MIN(now, r->batch.index[r->batch.n - 1].tsc) : 0;
@@ -414,13 +419,15 @@ int dp_reader_drain(struct dp_reader *r, bool final, void (*fn)(const struct dp_
 
 	share = DP_MAX(BATCH_MAX / r->g.nrings, (u64)DP_RECORD_MAX);
 	r->pressure = 0;
+	r->is_scarce = false;
 	for (u32 i = 0; i < r->g.nrings; i++) {
 		if (r->src[i].locked)
 			free_if_dead(r, &r->src[i]);
 		limit = DP_MIN(limit, empty(r, &r->src[i], final ? ~(u64)0 : share, now));
 	}
 	if (!final)
-		limit = DP_MIN(limit, now - HOLD_MS * dp_clock_ticks_per_ms(&r->clock));
+		limit = DP_MIN(limit,
+			       now - (r->is_scarce ? HOLD_SHORT_MS : HOLD_MS) * dp_clock_ticks_per_ms(&r->clock));
 	r->known = limit;
 	put_in_order(r, old);
 	while (b->first < b->n && (final || b->index[b->first].tsc <= limit)) {
@@ -454,32 +461,50 @@ bool dp_reader_has_moved(const struct dp_reader *r)
 	return false;
 }
 
+struct dp_reader_mark dp_reader_mark(const struct dp_reader *r)
+{
+	const struct entry *e = &r->batch.index[r->batch.first - 1];
+
+	return (struct dp_reader_mark){e->src, e->pos};
+}
+
+void dp_reader_withhold(struct dp_reader *r, struct dp_reader_mark mark)
+{
+	struct source *s = &r->src[mark.ring];
+
+	/* The oldest of those that wait: positions only grow, and lie within a ring's size. */
+	if (!s->has_least || s->tail - mark.pos > s->tail - s->least)
+		s->least = mark.pos;
+	s->has_least = true;
+}
+
 void dp_reader_propose(struct dp_reader *r, u64 epoch)
 {
 	const struct batch *b = &r->batch;
 
-	for (u32 i = 0; i < r->g.nrings; i++)
-		r->src[i].next = r->src[i].tail;
-	for (u64 i = b->first; i < b->n; i++) {
-		struct source *s = &r->src[b->index[i].src];
-
-		/* The oldest of those that wait: positions only grow, and lie within a ring's size. */
-		if (s->tail - b->index[i].pos > s->tail - s->next)
-			s->next = b->index[i].pos;
-	}
+	for (u64 i = b->first; i < b->n; i++)
+		dp_reader_withhold(r, (struct dp_reader_mark){b->index[i].src, b->index[i].pos});
 	for (u32 i = 0; i < r->g.nrings; i++) {
-		struct dp_ring *ring = r->src[i].ring;
+		struct source *s = &r->src[i];
 
-		__atomic_store_n(&ring->next, r->src[i].next, __ATOMIC_RELAXED);
+		s->next = s->has_least ? s->least : s->tail;
+		s->has_least = false;
+		if (s->next == s->given) /* then its tail is right in any epoch */
+			continue;
+		__atomic_store_n(&s->ring->next, s->next, __ATOMIC_RELAXED);
 		/* Pairs with our death, which a successor comes after: if it reads this epoch it sees that position. */
-		__atomic_store_n(&ring->epoch, epoch, __ATOMIC_RELEASE);
+		__atomic_store_n(&s->ring->epoch, epoch, __ATOMIC_RELEASE);
 	}
 }
 
 void dp_reader_release(struct dp_reader *r)
 {
-	for (u32 i = 0; i < r->g.nrings; i++)
-		give(&r->src[i], r->src[i].next);
+	for (u32 i = 0; i < r->g.nrings; i++) {
+		struct source *s = &r->src[i];
+
+		if (s->next != s->given || __atomic_load_n(&s->ring->tail, __ATOMIC_RELAXED) != s->given)
+			give(s, s->next);
+	}
 }
 
 /* A tail that the program has made up is none: it lies between the one that is there and the head. */
@@ -532,6 +557,26 @@ void dp_reader_counts(struct dp_reader *r, u32 probe, struct dp_counts *out)
 		for (int k = 0; k < DP_NCOUNTS; k++)
 			out->v[k] += __atomic_load_n(&c->v[k], __ATOMIC_RELAXED);
 	}
+}
+
+void dp_reader_clock(const struct dp_reader *r, u64 *tsc, u64 *ns)
+{
+	const struct dp_clock_pair *last = &r->clock.pair[r->clock.n - 1];
+
+	*tsc = last->tsc;
+	*ns = last->ns;
+}
+
+/* The line goes through both moments; a pair that is not older is none. */
+void dp_reader_clock_since(struct dp_reader *r, u64 tsc, u64 ns)
+{
+	struct dp_clock_pair first = r->clock.pair[0];
+
+	if (!tsc || tsc >= first.tsc || ns >= first.ns)
+		return;
+	r->clock.n = 0;
+	dp_clock_add(&r->clock, tsc, ns);
+	dp_clock_mark(&r->clock);
 }
 
 u64 dp_reader_ns(struct dp_reader *r, u64 tsc)

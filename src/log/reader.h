@@ -52,6 +52,21 @@ void dp_reader_propose(struct dp_reader *r, u64 epoch);
 void dp_reader_release(struct dp_reader *r);
 void dp_reader_settle(const struct dp_ring_map *map, u64 epoch);
 
+/*
+ * Where a record stands in the rings. mark: of the one that fn has at hand. withhold: it waits somewhere else, and is
+ * not logged by the next proposal.
+ */
+struct dp_reader_mark {
+	u32 ring;
+	u64 pos;
+};
+struct dp_reader_mark dp_reader_mark(const struct dp_reader *r);
+void dp_reader_withhold(struct dp_reader *r, struct dp_reader_mark mark);
+
+/* What the clock was taken to be last: a stamp and its time; and to go on from there, for records that are older. */
+void dp_reader_clock(const struct dp_reader *r, u64 *tsc, u64 *ns);
+void dp_reader_clock_since(struct dp_reader *r, u64 tsc, u64 ns);
+
 /* How full the fullest ring was at the last drain, in percent: what a caller adapts its pace to. */
 unsigned dp_reader_pressure(const struct dp_reader *r);
 

@@ -3,66 +3,98 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "host/process/process.h"
 #include "log/format.h"
-#include "log/line.h"
-#include "log/recording.h"
-#include "run/run-output.h"
 #include "run/run-chunks.h"
+#include "run/run-join.h"
+#include "run/run-journal.h"
+#include "run/run-output.h"
 
 struct dp_chunk {
-	struct dp_line line;
+	int fd;
+	bool is_named; /* a file of the journal; else memory that goes with us */
+	u32 number;
+	u64 size;
 	u64 since, until; /* CLOCK_MONOTONIC, nanoseconds */
 };
-
-/* run.dpt, run.2.dpt, run.3.dpt */
-static bool name_of(const struct dp_chunks *p, u32 number, char *buf, size_t size)
-{
-	const char *slash = strrchr(p->path, '/'), *dot = strrchr(p->path, '.');
-	size_t stem = dot && dot > (slash ? slash + 1 : p->path) ? (size_t)(dot - p->path) : strlen(p->path);
-
-	if (number == 1)
-		return (size_t)snprintf(buf, size, "%s", p->path) < size;
-	return (size_t)snprintf(buf, size, "%.*s.%u%s", (int)stem, p->path, number, p->path + stem) < size;
-}
 
 static int next_file(struct dp_chunks *p, struct dp_output *o, struct dp_error *err)
 {
 	char path[PATH_MAX];
 	int r;
 
-	if (!name_of(p, p->files + 1, path, sizeof(path)))
+	if (!dp_join_name(p->path, p->files + 1, path, sizeof(path)))
 		return dp_fail(err, E_OUT_OPEN, "%s: %s", p->path, strerror(ENAMETOOLONG));
 	r = dp_output_next(o, path, err);
 	if (r)
 		return r;
 	p->files++;
 	p->since = dp_now_ns();
-	if (p->keep && p->files > p->keep && name_of(p, p->files - p->keep, path, sizeof(path)))
+	if (p->keep && p->files > p->keep && dp_join_name(p->path, p->files - p->keep, path, sizeof(path)))
 		unlink(path);
 	return 0;
 }
 
 /* ---- in memory ---- */
 
+static bool write_all(int fd, const char *text, size_t n)
+{
+	for (size_t done = 0; done < n;) {
+		ssize_t w = write(fd, text + done, n - done);
+
+		if (w <= 0 && !(w < 0 && errno == EINTR))
+			return false;
+		done += w > 0 ? (size_t)w : 0;
+	}
+	return true;
+}
+
+/* Where named chunks are there is no more room: this one goes on in memory. */
+static bool to_memory(struct dp_chunks *p, struct dp_chunk *chunk)
+{
+	int fd = memfd_create("dprobes-chunk", MFD_CLOEXEC);
+	void *at = chunk->size ? mmap(NULL, chunk->size, PROT_READ, MAP_PRIVATE, chunk->fd, 0) : NULL;
+	bool good = fd >= 0 && at != MAP_FAILED && write_all(fd, at, chunk->size);
+
+	if (at && at != MAP_FAILED)
+		munmap(at, chunk->size);
+	if (!good) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	dp_journal_drop_chunk(p->journal, chunk->number);
+	close(chunk->fd);
+	chunk->fd = fd;
+	chunk->is_named = false;
+	return true;
+}
+
 static bool take(void *arg, const char *text, size_t n)
 {
 	struct dp_chunks *p = arg;
-	struct dp_line *l = &p->v[p->n - 1]->line;
+	struct dp_chunk *last = p->v[p->n - 1];
+	bool good = !last->is_named || !dp_journal_is_full(p->journal) || to_memory(p, last);
 
-	dp_line_bytes(l, text, n);
+	good = good && write_all(last->fd, text, n);
+	last->size += n;
 	p->held += n;
-	p->broken |= l->broken;
-	return !l->broken;
+	p->broken |= !good;
+	return good;
 }
 
 static void drop_oldest(struct dp_chunks *p)
 {
-	p->held -= p->v[0]->line.n;
-	dp_line_free(&p->v[0]->line);
-	free(p->v[0]);
+	struct dp_chunk *chunk = p->v[0];
+
+	p->held -= chunk->size;
+	if (chunk->is_named)
+		dp_journal_drop_chunk(p->journal, chunk->number);
+	close(chunk->fd);
+	free(chunk);
 	memmove(p->v, p->v + 1, --p->n * sizeof(*p->v));
 }
 
@@ -72,6 +104,15 @@ static int begin_chunk(struct dp_chunks *p, struct dp_error *err)
 
 	if (!chunk)
 		return dp_fail(err, E_RING_MEMORY, "chunks of the recording");
+	chunk->number = ++p->begun;
+	chunk->fd = dp_journal_chunk(p->journal, chunk->number);
+	chunk->is_named = chunk->fd >= 0;
+	if (!chunk->is_named)
+		chunk->fd = memfd_create("dprobes-chunk", MFD_CLOEXEC);
+	if (chunk->fd < 0) {
+		free(chunk);
+		return dp_fail(err, E_RING_MEMORY, "chunks of the recording");
+	}
 	chunk->since = chunk->until = dp_now_ns();
 	p->v[p->n++] = chunk;
 	return 0;
@@ -80,7 +121,7 @@ static int begin_chunk(struct dp_chunks *p, struct dp_error *err)
 /* Without the oldest there is still enough. */
 static bool is_spare(const struct dp_chunks *p, u64 now)
 {
-	return p->n == DP_ARRAY_SIZE(p->v) || (p->bytes && p->held - p->v[0]->line.n >= p->bytes) ||
+	return p->n == DP_ARRAY_SIZE(p->v) || (p->bytes && p->held - p->v[0]->size >= p->bytes) ||
 	       (p->ns && now - p->v[0]->until >= p->ns);
 }
 
@@ -88,40 +129,14 @@ static bool is_full(const struct dp_chunks *p, u64 now)
 {
 	const struct dp_chunk *last = p->v[p->n - 1];
 
-	return (p->bytes && last->line.n >= p->bytes / DP_CHUNKS_KEPT) ||
+	return (p->bytes && last->size >= p->bytes / DP_CHUNKS_KEPT) ||
 	       (p->ns && now - last->since >= p->ns / DP_CHUNKS_KEPT);
-}
-
-/*
- * What stands in the chunks, as one recording: each begins anew with its head and with all that records need, of which
- * the events and the processes may stand there once only.
- */
-static void put_chunk(FILE *to, const struct dp_chunk *chunk, bool first, u32 *nevents, u32 *nsources)
-{
-	const char *at = chunk->line.text, *end = at + chunk->line.n;
-
-	if (first)
-		fwrite(at, 1, sizeof(struct dp_recording_head), to);
-	at += sizeof(struct dp_recording_head);
-	while (at < end) {
-		const struct dp_recording_block *b = (const void *)at;
-		const struct dp_recording_event *e = (const void *)(b + 1);
-		size_t size = sizeof(*b) + b->size;
-		bool again = (b->kind == DP_RECORDING_EVENT && e->index < *nevents) ||
-			     (b->kind == DP_RECORDING_SOURCE && b->source < *nsources);
-
-		*nevents += b->kind == DP_RECORDING_EVENT && !again;
-		*nsources += b->kind == DP_RECORDING_SOURCE && !again;
-		if (!again)
-			fwrite(at, 1, size, to);
-		at += size;
-	}
 }
 
 static int write_chunks(struct dp_chunks *p, struct dp_output *o, struct dp_error *err)
 {
 	u64 since = p->v[0]->since, held = p->held, now = dp_now_ns();
-	u32 nevents = 0, nsources = 0;
+	struct dp_join join = {0};
 	char text[PATH_MAX + 100];
 	int r;
 
@@ -131,10 +146,10 @@ static int write_chunks(struct dp_chunks *p, struct dp_output *o, struct dp_erro
 	r = p->files ? next_file(p, o, err) : 0;
 	p->files += !p->files;
 	for (u32 i = 0; i < p->n && !r; i++)
-		put_chunk(o->f, p->v[i], !i, &nevents, &nsources);
+		dp_join_file(&join, o->f, p->v[i]->fd, p->v[i]->size);
 	r = r ? r : dp_output_flush(o, err);
 	dp_output_divert(o, take, p);
-	if (!r && p->note && name_of(p, p->files, text, PATH_MAX)) {
+	if (!r && p->note && dp_join_name(p->path, p->files, text, PATH_MAX)) {
 		size_t n = strlen(text);
 
 		snprintf(text + n, sizeof(text) - n, ": %.1f s, %.1f MiB", (double)(now - since) / 1e9,
@@ -196,10 +211,11 @@ static int turn_files(struct dp_chunks *p, struct dp_output *o, struct dp_format
 
 /* ---- all ---- */
 
-int dp_chunks_begin(struct dp_chunks *p, struct dp_output *o, struct dp_error *err)
+int dp_chunks_begin(struct dp_chunks *p, struct dp_output *o, const struct dp_journal *journal, struct dp_error *err)
 {
 	int r = 0;
 
+	p->journal = journal;
 	if (!dp_output_is_file(o))
 		return dp_fail(err, E_OUT_OPEN, "%s is no file, and others are to follow it", p->path);
 	p->since = dp_now_ns();
@@ -210,6 +226,19 @@ int dp_chunks_begin(struct dp_chunks *p, struct dp_output *o, struct dp_error *e
 		p->files = 1;
 	}
 	return r;
+}
+
+void dp_chunks_point(const struct dp_chunks *p, struct dp_journal_point *point)
+{
+	point->number = p->files;
+	if (!p->in_memory)
+		return;
+	point->number++;
+	if (p->files) /* the first one has been there from the beginning */
+		point->dev = point->inode = 0;
+	point->first = p->n ? p->v[0]->number : 0;
+	point->last = p->n ? p->v[p->n - 1]->number : 0;
+	point->size = p->n ? p->v[p->n - 1]->size : 0;
 }
 
 int dp_chunks_turn(struct dp_chunks *p, struct dp_output *o, struct dp_formatter *f, struct dp_error *err)

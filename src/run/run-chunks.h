@@ -16,6 +16,8 @@
 struct dp_formatter;
 struct dp_output;
 struct dp_chunk;
+struct dp_journal;
+struct dp_journal_point;
 
 struct dp_chunks {
 	/* Set by the caller. */
@@ -31,11 +33,15 @@ struct dp_chunks {
 	u32 n, files;
 	u64 since; /* of the file */
 	u64 held;  /* bytes in memory */
+	u32 begun; /* chunks */
 	bool broken;
+	const struct dp_journal *journal; /* has the chunks' files; NULL: they are memory of ours */
 };
 
 /* The output is open. E_OUT_OPEN: it is no file. */
-int dp_chunks_begin(struct dp_chunks *p, struct dp_output *o, struct dp_error *err);
+int dp_chunks_begin(struct dp_chunks *p, struct dp_output *o, const struct dp_journal *journal, struct dp_error *err);
+/* Which file and which chunks there are, for the journal. */
+void dp_chunks_point(const struct dp_chunks *p, struct dp_journal_point *point);
 /* All that was read is in the output, which has been flushed. E_OUT_OPEN, E_OUT_WRITE. */
 int dp_chunks_turn(struct dp_chunks *p, struct dp_output *o, struct dp_formatter *f, struct dp_error *err);
 /* Behind the last block of the recording. */

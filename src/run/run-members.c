@@ -5,7 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "run/run-journal.h"
 #include "run/run-merge.h"
+#include "run/run-recover.h"
 #include "run/run-threads.h"
 #include "run/run-trace.h"
 #include "symbols/symbols.h"
@@ -38,7 +40,7 @@ int dp_trace_open(struct dp_trace *t, pid_t pid, char *const command[], const st
 	if (!m)
 		return dp_fail(err, E_RING_MEMORY, "%u processes", t->n + 1);
 	m->ends_from = ~0u;
-	r = dp_tracee_open(&m->tracee, pid, command, opt, err);
+	r = dp_recover_open(&m->tracee, pid, command, opt, err);
 	if (r) {
 		dp_free(m);
 		return r;
@@ -181,8 +183,18 @@ int dp_trace_describe(struct dp_trace *t, struct dp_error *err)
 	return r;
 }
 
+static u32 index_of(const struct dp_trace *t, const struct dp_trace_member *m)
+{
+	u32 i = 0;
+
+	while (t->v[i] != m)
+		i++;
+	return i;
+}
+
 int dp_trace_arm(struct dp_trace *t, struct dp_trace_member *m, struct dp_error *err)
 {
+	bool journaled = dp_trace_journal_add(t, index_of(t, m));
 	int r = dp_tracee_arm(&m->tracee, err);
 
 	if (r)
@@ -195,6 +207,9 @@ int dp_trace_arm(struct dp_trace *t, struct dp_trace_member *m, struct dp_error 
 	if (!r && t->budget)
 		m->governor = dp_governor_new(&(struct dp_govern_setup){
 		    .budget = t->budget, .tracee = &m->tracee, .reader = m->reader, .note = t->note});
+	m->is_journaled = !r && journaled;
+	if (m->is_journaled)
+		dp_reader_keep(m->reader);
 	if (!r && m->threads)
 		dp_reader_set_alive(m->reader, dp_threads_alive, m->threads);
 	return r;
@@ -264,9 +279,27 @@ static void add_counts(const struct dp_trace_member *m, u32 i, struct dp_counts 
 		to->v[k] += c.v[k];
 }
 
+/* Records that never came: hits that found no room in the log, and those that were met within another hit. */
+void dp_trace_note_losses(struct dp_trace *t, struct dp_trace_member *m)
+{
+	u64 n = 0;
+
+	for (u32 i = 0; m->reader && i < dp_tracee_nprobes(&m->tracee); i++) {
+		struct dp_counts c = {0};
+
+		add_counts(m, i, &c);
+		n += c.v[DP_COUNT_LOST] + c.v[DP_COUNT_MISSED];
+	}
+	if (n > m->lost) {
+		t->untold += n - m->lost;
+		m->lost = n;
+	}
+}
+
 void dp_trace_put_away(struct dp_trace *t, struct dp_trace_member *m)
 {
 	dp_governor_end(m->governor);
+	dp_trace_note_losses(t, m);
 	for (u32 i = 0; m->reader && i < dp_tracee_nprobes(&m->tracee); i++) {
 		add_counts(m, i, &t->places[m->events[i]].gone);
 		dp_governor_add(m->governor, i, &t->places[m->events[i]].governed);
@@ -276,6 +309,7 @@ void dp_trace_put_away(struct dp_trace *t, struct dp_trace_member *m)
 	m->governor = NULL;
 	dp_reader_close(m->reader);
 	m->reader = NULL;
+	m->is_journaled = false;
 	m->was_put_away = true;
 	if (!m->is_needed && !(t->started && m == t->v[0]))
 		dp_tracee_free(&m->tracee);
@@ -317,6 +351,7 @@ void dp_trace_free(struct dp_trace *t)
 	if (pid && !t->was_armed)
 		kill(pid, SIGKILL);
 	dp_formatter_free(t->formatter);
+	dp_journal_close(t->journal);
 	dp_merge_free(t->merge);
 	while (t->n)
 		dp_trace_drop_last(t);

@@ -11,6 +11,7 @@
 struct waiting {
 	u64 tsc, at; /* at: of the record among the bytes */
 	u32 source;
+	struct dp_reader_mark mark;
 };
 
 struct dp_merge {
@@ -49,13 +50,13 @@ static bool grow(void **p, u64 *room, u64 unit, u64 want)
 	return true;
 }
 
-bool dp_merge_put(struct dp_merge *m, const struct dp_record *rec, u32 source)
+bool dp_merge_put(struct dp_merge *m, const struct dp_record *rec, u32 source, struct dp_reader_mark mark)
 {
 	if (!grow((void **)&m->bytes, &m->room, 1, m->used + rec->len) ||
 	    !grow((void **)&m->v, &m->v_room, sizeof(*m->v), m->n + 1))
 		return false;
 	memcpy(m->bytes + m->used, rec, rec->len);
-	m->v[m->n++] = (struct waiting){rec->tsc, m->used, source};
+	m->v[m->n++] = (struct waiting){rec->tsc, m->used, source, mark};
 	m->used += rec->len;
 	return true;
 }
@@ -88,7 +89,7 @@ static void close_up(struct dp_merge *m, u64 gone)
 		const struct dp_record *rec = (const struct dp_record *)(m->bytes + m->v[i].at);
 
 		memcpy(bytes + used, rec, rec->len);
-		m->v[i - gone] = (struct waiting){m->v[i].tsc, used, m->v[i].source};
+		m->v[i - gone] = (struct waiting){m->v[i].tsc, used, m->v[i].source, m->v[i].mark};
 		used += rec->len;
 	}
 	m->n -= gone;
@@ -110,4 +111,10 @@ void dp_merge_take(struct dp_merge *m, u64 tsc, void (*fn)(const struct dp_recor
 		fn((const struct dp_record *)(m->bytes + m->v[i].at), m->v[i].source, arg);
 	if (i)
 		close_up(m, i);
+}
+
+void dp_merge_each(const struct dp_merge *m, void (*fn)(u32 source, struct dp_reader_mark mark, void *arg), void *arg)
+{
+	for (u64 i = 0; i < m->n; i++)
+		fn(m->v[i].source, m->v[i].mark, arg);
 }

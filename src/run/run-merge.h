@@ -3,19 +3,21 @@
 #ifndef DP_RUN_MERGE_H
 #define DP_RUN_MERGE_H
 
-#include "base/base.h"
+#include "log/reader.h"
 
-struct dp_record;
 struct dp_merge;
 
 struct dp_merge *dp_merge_new(void); /* NULL: no memory */
 void dp_merge_free(struct dp_merge *m);
 
-/* A copy of the record waits. False: no memory. */
-bool dp_merge_put(struct dp_merge *m, const struct dp_record *rec, u32 source);
+/* A copy of the record waits; mark: where it stands in the rings. False: no memory. */
+bool dp_merge_put(struct dp_merge *m, const struct dp_record *rec, u32 source, struct dp_reader_mark mark);
 
 /* Hand out, oldest first, what has a stamp up to this one. */
 void dp_merge_take(struct dp_merge *m, u64 tsc, void (*fn)(const struct dp_record *rec, u32 source, void *arg),
 		   void *arg);
+
+/* For each record that waits. */
+void dp_merge_each(const struct dp_merge *m, void (*fn)(u32 source, struct dp_reader_mark mark, void *arg), void *arg);
 
 #endif

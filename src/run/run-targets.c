@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "run/run-priv.h"
+#include "run/run-recover.h"
 #include "run/run-trace.h"
 
 #define RING_BYTES (1 << 20) /* of a processor's log, where nobody wants another size */
@@ -251,7 +252,7 @@ static int try_session(struct dp_run *run, struct run_target *t, const struct dp
 		t->probes = NULL;
 		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
 	}
-	r = dp_tracee_open(s, t->pid, NULL, opt, err);
+	r = dp_recover_open(s, t->pid, NULL, opt, err);
 	for (u32 i = 0; i < t->nranges && !r; i++) {
 		if (t->ranges[i].left_out)
 			continue;

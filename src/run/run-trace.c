@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "host/process/process.h"
+#include "run/run-journal.h"
 #include "run/run-merge.h"
 #include "run/run-threads.h"
 #include "run/run-trace.h"
@@ -50,41 +51,31 @@ int dp_trace_begin(struct dp_trace *t, enum dp_format format, bool color, struct
 	int r;
 
 	dp_trace_recording_env(t);
-	r = t->chunks ? dp_chunks_begin(t->chunks, &t->out, err) : 0;
+	if (format == DP_FORMAT_RECORDING)
+		dp_trace_journal_open(t);
+	r = t->chunks ? dp_chunks_begin(t->chunks, &t->out, t->journal, err) : 0;
 	if (r)
 		return r;
 	if (dp_formatter_new(&t->formatter, format, t->out.f, &env))
 		return dp_fail(err, E_RING_MEMORY, "%u events", env.nevents);
 	dp_formatter_head(t->formatter);
-	return dp_output_flush(&t->out, err);
+	r = dp_output_flush(&t->out, err);
+	if (!r)
+		dp_trace_journal_commit(t);
+	return r;
 }
 
 /* ---- losses ---- */
 
-/* Records that never came: hits that found no room in the log, and those that were met within another hit. */
-static u64 never_came(const struct dp_trace *t)
-{
-	struct dp_counts *c = dp_trace_counts(t);
-	u64 n = 0;
-
-	if (!c)
-		return t->lost;
-	for (u32 i = 0; i < t->nevents; i++)
-		n += c[i].v[DP_COUNT_LOST] + c[i].v[DP_COUNT_MISSED];
-	free(c);
-	return n;
-}
-
 /* The rings have just been emptied: what was lost so far, was lost near the first record that comes now. */
 static void tell_lost(struct dp_trace *t)
 {
-	u64 lost = never_came(t);
-
 	t->looked = true;
-	if (lost <= t->lost)
-		return;
-	dp_formatter_lost(t->formatter, lost - t->lost);
-	t->lost = lost;
+	for (u32 i = 0; i < t->n; i++)
+		dp_trace_note_losses(t, t->v[i]);
+	if (t->untold)
+		dp_formatter_lost(t->formatter, t->untold);
+	t->untold = 0;
 }
 
 /* The record's event is the trace's. */
@@ -132,9 +123,11 @@ static void keep(const struct dp_record *rec, u64 ns, void *arg)
 {
 	const struct draining *d = arg;
 
-	if (dp_merge_put(d->t->merge, rec, d->member)) {
+	struct dp_trace_member *m = d->t->v[d->member];
+
+	if (dp_merge_put(d->t->merge, rec, d->member, dp_reader_mark(m->reader))) {
 		d->t->read++;
-		d->t->v[d->member]->waiting++;
+		m->waiting++;
 	}
 }
 
@@ -243,6 +236,18 @@ static void rest(struct dp_trace *t, u64 ns)
 	nanosleep(&time, NULL);
 }
 
+/* What was drained is in the output. Both before and after it goes on in another file the journal has where it is. */
+static int turn(struct dp_trace *t, struct dp_error *err)
+{
+	int r;
+
+	dp_trace_journal_commit(t);
+	r = t->chunks ? dp_chunks_turn(t->chunks, &t->out, t->formatter, err) : 0;
+	if (!r && t->chunks)
+		dp_trace_journal_commit(t);
+	return r;
+}
+
 int dp_trace_run(struct dp_trace *t, struct dp_error *err)
 {
 	u64 start = dp_now_ns(), now = start, looked = 0, ns;
@@ -257,8 +262,7 @@ int dp_trace_run(struct dp_trace *t, struct dp_error *err)
 		}
 		r = drain(t, false, err);
 		t->lasted = (double)(dp_now_ns() - start) / 1e9;
-		if (!r && t->chunks)
-			r = dp_chunks_turn(t->chunks, &t->out, t->formatter, err);
+		r = r ? r : turn(t, err);
 		if (r || t->is_full || (!more && !any_alive(t)) || dp_output_is_left(&t->out) ||
 		    (t->turn && !t->turn(t, t->turn_arg)))
 			break;
@@ -293,5 +297,7 @@ int dp_trace_end(struct dp_trace *t, struct dp_error *err)
 	if (trouble)
 		r = dp_fail(err, E_OUT_WHOLE, "%s: %s", t->path ? t->path : t->out.name, trouble);
 	closed = dp_output_close(&t->out, r ? &late : err);
+	dp_journal_close(t->journal);
+	t->journal = NULL;
 	return r ? r : closed;
 }

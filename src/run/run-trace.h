@@ -15,6 +15,7 @@
 #include "run/run-output.h"
 #include "run/run-chunks.h"
 
+struct dp_journal;
 struct dp_merge;
 struct dp_threads;
 
@@ -36,6 +37,8 @@ struct dp_trace_member { /* a process, or the kernel */
 	bool has_ended;    /* and its last record was read */
 	bool is_needed;    /* the trace shows what this one has described */
 	bool was_put_away;
+	bool is_journaled; /* and armed: room in the rings is given back when the recording has their records */
+	u64 lost;          /* losses that have been noted */
 };
 
 struct dp_trace_place { /* where an event was described */
@@ -76,16 +79,18 @@ struct dp_trace {
 	u32 nevents;
 	struct dp_formatter *formatter;
 	struct dp_recording_env recording;
+	struct dp_journal *journal;  /* of a recording, for a successor; NULL: there is none */
+	u32 described;               /* events that the journal knows; ~0: they are to be told again */
 	struct dp_merge *merge;      /* NULL: there is one member only */
 	struct dp_trace_member *now; /* whose record is shown */
 	bool started, was_armed;
-	u64 read;                       /* records that came out of the rings */
-	u64 shown;                      /* of them, those that were shown */
-	bool is_full;                   /* no record is shown any more: max_events, or one that ends the trace */
-	u64 lost;                       /* records of which the formatter knows that they are */
-	bool looked;                    /* for them, in this drain */
+	u64 read;      /* records that came out of the rings */
+	u64 shown;     /* of them, those that were shown */
+	bool is_full;  /* no record is shown any more: max_events, or one that ends the trace */
+	u64 untold;    /* losses of which the formatter does not know yet */
+	bool looked;   /* for them, in this drain */
 	struct dp_govern_cost governed; /* of members that were put away */
-	double lasted;                  /* seconds */
+	double lasted; /* seconds */
 };
 
 /* One member more, as dp_tracee_open(); on error there is none. */
@@ -113,6 +118,18 @@ void dp_trace_put_away(struct dp_trace *t, struct dp_trace_member *m);
  */
 int dp_trace_pause(struct dp_trace *t, bool (*is_meant)(const struct dp_event_info *ev, const void *arg),
 		   const void *arg, bool pause, struct dp_error *err);
+
+/* run-commit.c: the journal of a recording; nothing where there can be none. */
+void dp_trace_journal_open(struct dp_trace *t);
+bool dp_trace_journal_add(struct dp_trace *t, u32 member); /* before it is armed. False: it is not journaled */
+/* What was read is in the recording, and flushed. */
+void dp_trace_journal_commit(struct dp_trace *t);
+
+/* Adds what the member has lost since the last time to t->untold. */
+void dp_trace_note_losses(struct dp_trace *t, struct dp_trace_member *m);
+
+/* The process of a recording's source; p: what is mapped in it, or NULL; pid: ~0: not known. */
+void dp_recording_put_process(struct dp_line *to, const struct dp_process *p, u32 pid, const char *comm);
 
 /* What formats that record a trace ask of it. */
 void dp_trace_recording_env(struct dp_trace *t);

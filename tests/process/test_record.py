@@ -2,6 +2,7 @@
 """dprobes record and dprobes report: what is shown later, elsewhere, is what a trace shows."""
 import collections
 import os
+import random
 import re
 import shutil
 import signal
@@ -200,6 +201,129 @@ def killed():
     assert len(events_of(path("next.dpt"))) == 100
     assert not code_differs(target_process.pid)
     stop(target_process)
+
+
+APART = 16
+NUMBERED = "p outer n=%%di:s64 t=%%ip:symbol if %%di %% %d == 0" % APART
+SAVED = re.compile(r"note: (/.*): saved (\d+) records that a killed recorder had not read; (\d+) were lost")
+
+
+SESSIONS = "/run/dprobes/sessions"
+
+
+def kill_recorder(name, size, processes, *args):
+    """A recorder is killed some time after its file, or what it keeps, has that size. Its process id."""
+    p = start([DPROBES, "record", "-o", path(name), *args, "-p", ",".join(str(t.pid) for t in processes), NUMBERED])
+    wait_for(lambda: os.path.exists(path(name)) and size(p.pid), what="records")
+    time.sleep(random.random() / 10)
+    stop(p, signal.SIGKILL)
+    return p.pid
+
+
+def journals(pid):
+    return [f for f in os.listdir(SESSIONS) if f.startswith(".recording-%d-" % pid)]
+
+
+def has_dropped(pid):
+    """A flight recorder has dropped its first chunk."""
+    chunks = [f for f in journals(pid) if re.search(r"\d\.\d+$", f)]
+    return chunks and not [f for f in chunks if f.endswith(".1")]
+
+
+def need_room():
+    v = os.statvfs("/run")
+    if v.f_bavail * v.f_frsize < min(v.f_blocks * v.f_frsize // 8, 1 << 30) + (8 << 20):
+        raise Skip("no room in /run: chunks are kept in memory alone")
+
+
+def whole(file):
+    """The numbers in a recording, of each task, with no gap but for what is counted as lost; and the counts."""
+    shown = dprobes("report", "--json", file, check=0)
+    assert "incomplete" not in shown.stderr and "ends in the middle" not in shown.stderr, shown.stderr
+    events = json_lines(shown.stdout)
+    lost = sum(map(int, re.findall(r"(\d+) records were lost", shown.stderr)))
+    of = collections.defaultdict(list)
+    for e in events:
+        of[e["task"]].append(e["args"]["n"])
+        assert e["args"]["t"].startswith("outer+"), e
+    for n in of.values():
+        assert n == sorted(set(n)), n[:20]
+        assert (n[-1] - n[0]) // APART + 1 - len(n) <= lost, (n[0], n[-1], len(n), lost)
+    return of, int(re.search(r"^outer +(?:jump +)?\d+ +(\d+)", shown.stderr, re.M).group(1)), lost
+
+
+def after_kill(process, name, size, *args):
+    """The numbers that are in a recording, whose recorder was killed, behind `dprobes clean`; and what was counted."""
+    pid = kill_recorder(name, size, [process], *args)
+    r = dprobes("clean", "-p", process.pid, check=0)
+    saved = SAVED.search(r.stderr)
+    assert saved and saved.group(1) == path(name) and int(saved.group(2)) > 0, r.stderr
+    of, recorded, lost = whole(path(name))
+    assert lost >= int(saved.group(3)) and not journals(pid)
+    return list(of.values())[0], recorded
+
+
+@test
+def killed_at_any_moment():
+    """what the rings held when the recorder was killed, and got until its probes were removed, is in the recording
+    after `dprobes clean`: each record once, and no gap but for what is counted as lost"""
+    process = running("rec-any")
+    for i in range(6):
+        name = "any%d.dpt" % i
+        n, recorded = after_kill(process, name, lambda pid: os.path.getsize(path(name)) > i << 13, "--buffer", "256K")
+        assert len(n) == recorded, (len(n), recorded)
+    need_room()
+    for i in range(4):
+        n, recorded = after_kill(process, "box%d.dpt" % i, has_dropped, "--buffer", "256K", "--last", "64K")
+        assert len(n) > 64 << 10 >> 6, (len(n), recorded)
+    assert not code_differs(process.pid)
+    stop(process)
+
+
+@test
+def killed_with_several():
+    """of several processes each has what it left saved by whoever takes its probes out, into the one recording"""
+    a, b = running("rec-one"), running("rec-two")
+    pid = kill_recorder("both.dpt", lambda pid: os.path.getsize(path("both.dpt")) > 1 << 15, [a, b])
+    for p in a, b:
+        r = dprobes("trace", "--max-events", "1", "-p", p.pid, "p outer", check=0)
+        assert SAVED.search(r.stderr) and "outer: @outer+0" in r.stdout, (r.stdout, r.stderr)
+    of, recorded, _ = whole(path("both.dpt"))
+    assert set(of) == {"rec-one", "rec-two"} and sum(map(len, of.values())) == recorded, (of.keys(), recorded)
+    assert not journals(pid)
+    stop(a)
+    stop(b)
+
+
+@test
+def killed_and_replaced():
+    """where something else stands in the place of the recording, what was left goes to a file beside it"""
+    process = running("rec-moved")
+    kill_recorder("moved.dpt", lambda pid: os.path.getsize(path("moved.dpt")) > 1 << 15, [process])
+    os.rename(path("moved.dpt"), path("away.dpt"))
+    size = os.path.getsize(path("away.dpt"))
+    os.symlink(path("away.dpt"), path("moved.dpt"))
+    r = dprobes("clean", "-p", process.pid, check=0)
+    assert path("moved.recovered.dpt") in r.stderr, r.stderr
+    assert os.path.getsize(path("away.dpt")) == size
+    before = [e["args"]["n"] for e in events_of(path("away.dpt"))]
+    of, _, lost = whole(path("moved.recovered.dpt"))
+    both = sorted(set(before + of["rec-moved"]))
+    assert (both[-1] - both[0]) // APART + 1 - len(both) <= lost
+    stop(process)
+
+
+@test
+def killed_with_target():
+    """a flight recorder that dies together with the process leaves what it kept: the next cleaning saves it"""
+    need_room()
+    process = running("rec-gone")
+    pid = kill_recorder("late.dpt", has_dropped, [process], "--last", "64K")
+    stop(process, signal.SIGKILL)
+    dprobes("clean", "--all", check=0)
+    assert not journals(pid)
+    n = [e["args"]["n"] for e in events_of(path("late.dpt"))]
+    assert n == list(range(n[0], n[0] + APART * len(n), APART)) and len(n) > 64 << 10 >> 6, len(n)
 
 
 STEP = 8

@@ -204,28 +204,69 @@ static const struct dp_known *ownerless_rings(const struct dp_knowns *known, u64
 	return NULL;
 }
 
+/* Memory of ours with what stands in them now. */
+static bool copy_rings(pid_t pid, const struct dp_known *k, struct dp_ring_map *map)
+{
+	struct dp_mem mem;
+
+	*map = k->rings;
+	map->at = NULL;
+	if (dp_mem_open(&mem, pid, NULL))
+		return false;
+	map->at = mmap(NULL, map->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (map->at == MAP_FAILED)
+		map->at = NULL;
+	if (map->at && dp_mem_read(&mem, k->block.ctl.rings, map->at, map->size, NULL)) {
+		munmap(map->at, map->size);
+		map->at = NULL;
+	}
+	dp_mem_close(&mem);
+	return map->at;
+}
+
 bool dp_rings_copy(pid_t pid, u64 inode, u32 nprobes, u32 nwords, struct dp_ring_map *map, u64 **words)
 {
 	struct dp_knowns known = dp_records_of(pid);
 	const struct dp_known *k = ownerless_rings(&known, inode);
 	u64 at = k ? words_behind(&k->rings, nprobes, nwords) : 0;
-	struct dp_mem mem;
 
 	*map = (struct dp_ring_map){.at = NULL};
-	if (at && !dp_mem_open(&mem, pid, NULL)) {
-		*map = k->rings;
-		map->at = mmap(NULL, map->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-			       0);
-		if (map->at == MAP_FAILED)
-			map->at = NULL;
-		if (map->at && dp_mem_read(&mem, k->block.ctl.rings, map->at, map->size, NULL)) {
-			munmap(map->at, map->size);
-			map->at = NULL;
-		}
-		dp_mem_close(&mem);
-	}
-	if (map->at)
+	if (at && copy_rings(pid, k, map))
 		*words = (u64 *)((u8 *)map->at + at);
 	dp_knowns_free(&known);
 	return map->at;
+}
+
+/* ---- of whoever was killed ---- */
+
+static bool map_left(pid_t pid, const struct dp_known *k, struct dp_rings_left *left)
+{
+	const struct dp_control *c = &k->block.ctl;
+	int fd = k->rings.size == c->rings_hi - c->rings
+		     ? dp_open_rings(pid, c->rings, c->rings_hi, k->file.dev, k->file.inode)
+		     : -1;
+
+	*left = (struct dp_rings_left){.map = k->rings,
+				       .pid = k->pid,
+				       .owner = k->owner,
+				       .started = k->started,
+				       .owner_started = k->owner_started};
+	if (fd < 0)
+		return copy_rings(pid, k, &left->map);
+	left->map.at = mmap(NULL, k->rings.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	left->is_live = left->map.at != MAP_FAILED;
+	return left->is_live;
+}
+
+u32 dp_rings_left(pid_t pid, struct dp_rings_left *v)
+{
+	struct dp_knowns known = dp_records_of(pid);
+	u32 n = 0;
+
+	for (u32 i = 0; i < known.n && n < DP_RINGS_LEFT; i++)
+		if (known.v[i].file.inode && !dp_known_owner_lives(&known.v[i]) && map_left(pid, &known.v[i], &v[n]))
+			n++;
+	dp_knowns_free(&known);
+	return n;
 }

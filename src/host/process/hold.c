@@ -43,6 +43,13 @@ bool dp_record_dir(char *buf, size_t size)
 	return own_dir(buf);
 }
 
+u64 dp_pid_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino;
+}
+
 /* ---- one at a time ---- */
 
 /*

@@ -10,6 +10,8 @@
 
 /* The directory of records; false: there is none that nobody else can write to. */
 bool dp_record_dir(char *buf, size_t size);
+/* Of this process: ids of processes mean something in their namespace only. */
+u64 dp_pid_namespace(void);
 
 /*
  * Nobody else of this user takes probes into that process or out of it until the release, or our end. Not twice for one

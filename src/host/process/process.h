@@ -153,6 +153,20 @@ bool dp_session_adopt(struct dp_session *s);
  */
 bool dp_rings_copy(pid_t pid, u64 inode, u32 nprobes, u32 nwords, struct dp_ring_map *map, u64 **words);
 
+/*
+ * The rings that dprobes which were killed have left in the process, each with whose they are. is_live: they are mapped
+ * here, and hits go on writing into them; else the kernel does not let us (that wants CAP_CHECKPOINT_RESTORE), and this
+ * is a copy. At most DP_RINGS_LEFT; their number. munmap() each.
+ */
+#define DP_RINGS_LEFT 32u
+struct dp_rings_left {
+	struct dp_ring_map map;
+	bool is_live;
+	pid_t pid, owner; /* pid: for which they were made: this process, or one from which it inherited them */
+	u64 started, owner_started;
+};
+u32 dp_rings_left(pid_t pid, struct dp_rings_left *v);
+
 /* Restore every byte, unmap after the grace period; also in children that inherited the probes. Safe to
  * call when the process is gone, and more than once. */
 int dp_session_remove(struct dp_session *s, struct dp_error *err);

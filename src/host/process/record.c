@@ -44,14 +44,6 @@ static void name_record(char *buf, size_t size, const char *dir, pid_t pid, u64 
 		 (unsigned long long)region);
 }
 
-/* Process ids mean something in their namespace only. */
-static u64 pid_namespace(void)
-{
-	struct stat st;
-
-	return stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino;
-}
-
 /*
  * Whether nothing can be read there. Asked of every process when a session ends, and so by one system call: a list of
  * mappings takes a hundred times as long.
@@ -93,7 +85,7 @@ static void fill_head(const struct dp_session *s, struct head *h)
 	*h = (struct head){.magic = MAGIC,
 			   .abi = DP_ABI,
 			   .size = sizeof(*h),
-			   .pid_namespace = pid_namespace(),
+			   .pid_namespace = dp_pid_namespace(),
 			   .pid = s->pid,
 			   .owner = getpid(),
 			   .started = dp_process_started(s->pid),
@@ -163,7 +155,7 @@ static int open_record(const char *path, struct head *h)
 
 	dp_boot_id(boot);
 	if (fd >= 0 && (!get(fd, h, sizeof(*h), 0) || h->magic != MAGIC || h->abi != DP_ABI || h->size != sizeof(*h) ||
-			memcmp(h->boot, boot, sizeof(boot)) || h->pid_namespace != pid_namespace())) {
+			memcmp(h->boot, boot, sizeof(boot)) || h->pid_namespace != dp_pid_namespace())) {
 		close(fd);
 		return -1;
 	}
