@@ -468,6 +468,44 @@ static void headers_are_not_believed(void **state)
 	assert_int_equal(ring_at(w->g, 1)->tail, ring_at(w->g, 1)->head);
 }
 
+struct marked {
+	struct dp_reader *r;
+	struct dp_reader_mark v[4];
+	u32 n;
+};
+
+static void take_mark(const struct dp_record *rec, u64 ns, void *arg)
+{
+	struct marked *m = arg;
+
+	m->v[m->n++] = dp_reader_mark(m->r);
+}
+
+/* Room is given back up to the first record that waits somewhere else, and by the next proposal behind it. */
+static void what_waits_elsewhere_is_kept(void **state)
+{
+	struct world *w = *state;
+	struct marked m = {.n = 0};
+	u64 second;
+
+	assert_int_equal(dp_reader_open(&m.r, &w->map, NULL), 0);
+	dp_reader_keep(m.r);
+	put(w->g, 0, rdtsc(), 0, 1, 1);
+	second = ring_at(w->g, 0)->head;
+	put(w->g, 0, rdtsc(), 0, 2, 1);
+	put(w->g, 0, rdtsc(), 0, 3, 1);
+	assert_int_equal(dp_reader_drain(m.r, true, take_mark, &m), 3);
+	dp_reader_withhold(m.r, m.v[2]);
+	dp_reader_withhold(m.r, m.v[1]);
+	dp_reader_propose(m.r, 1);
+	dp_reader_release(m.r);
+	assert_int_equal(ring_at(w->g, 0)->tail, second);
+	dp_reader_propose(m.r, 2);
+	dp_reader_settle(&w->map, 2);
+	assert_int_equal(ring_at(w->g, 0)->tail, ring_at(w->g, 0)->head);
+	dp_reader_close(m.r);
+}
+
 /* A successor's tail is between the tail and the head, or stays. */
 static void made_up_tails_are_none(void **state)
 {
@@ -706,6 +744,7 @@ int main(void)
 	    TEST(counts_are_summed),
 	    TEST(wrong_layouts_are_refused),
 	    TEST(headers_are_not_believed),
+	    TEST(what_waits_elsewhere_is_kept),
 	    TEST(made_up_tails_are_none),
 	    TEST(shortened_files_are_survived),
 	    TEST(many_producers_lose_nothing_untold),
