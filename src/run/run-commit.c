@@ -96,3 +96,11 @@ void dp_trace_journal_commit(struct dp_trace *t)
 		if (t->v[i]->is_journaled)
 			dp_reader_release(t->v[i]->reader);
 }
+
+void dp_trace_journal_close(struct dp_trace *t)
+{
+	if (t->chunks)
+		dp_chunks_free(t->chunks); /* whose files are the journal's */
+	dp_journal_close(t->journal);
+	t->journal = NULL;
+}

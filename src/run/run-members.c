@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "run/run-journal.h"
 #include "run/run-merge.h"
 #include "run/run-recover.h"
 #include "run/run-threads.h"
@@ -351,7 +350,7 @@ void dp_trace_free(struct dp_trace *t)
 	if (pid && !t->was_armed)
 		kill(pid, SIGKILL);
 	dp_formatter_free(t->formatter);
-	dp_journal_close(t->journal);
+	dp_trace_journal_close(t);
 	dp_merge_free(t->merge);
 	while (t->n)
 		dp_trace_drop_last(t);

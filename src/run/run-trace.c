@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "host/process/process.h"
-#include "run/run-journal.h"
 #include "run/run-merge.h"
 #include "run/run-threads.h"
 #include "run/run-trace.h"
@@ -297,7 +296,6 @@ int dp_trace_end(struct dp_trace *t, struct dp_error *err)
 	if (trouble)
 		r = dp_fail(err, E_OUT_WHOLE, "%s: %s", t->path ? t->path : t->out.name, trouble);
 	closed = dp_output_close(&t->out, r ? &late : err);
-	dp_journal_close(t->journal);
-	t->journal = NULL;
+	dp_trace_journal_close(t);
 	return r ? r : closed;
 }

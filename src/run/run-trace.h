@@ -124,6 +124,8 @@ void dp_trace_journal_open(struct dp_trace *t);
 bool dp_trace_journal_add(struct dp_trace *t, u32 member); /* before it is armed. False: it is not journaled */
 /* What was read is in the recording, and flushed. */
 void dp_trace_journal_commit(struct dp_trace *t);
+/* The recording has ended, or there will be none. */
+void dp_trace_journal_close(struct dp_trace *t);
 
 /* Adds what the member has lost since the last time to t->untold. */
 void dp_trace_note_losses(struct dp_trace *t, struct dp_trace_member *m);
