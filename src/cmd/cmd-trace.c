@@ -61,6 +61,9 @@ static int keep_option(struct trace *t, int id, const char *value)
 	    {OPT_UNIT, .text = &t->select.unit},
 	    {OPT_TREE, .flag = &t->select.tree},
 	    {OPT_UNTIL, .text = &t->until},
+	    {OPT_KEEP_IF, .text = &t->keep_if},
+	    {OPT_KEEP_OUTSIDE, .flag = &t->rule.outside},
+	    {OPT_KEEP_UNFINISHED, .flag = &t->rule.unfinished},
 	    {OPT_OUTPUT, .text = &t->out_path},
 	    {OPT_ALLOW_TRAP, .flag = &t->opt.allow_trap},
 	    {OPT_SKIP_REFUSED, .flag = &t->opt.skip_refused},
@@ -192,6 +195,7 @@ static int check_compiled(const struct trace *t)
 		bool given;
 		const char *option, *reason;
 	} table[] = {
+	    {t->keep_if, "--keep-if", "leave out names, tables and bodies"},
 	    {t->opt.interpret, "--interpret", "leave it out"},
 	    {t->opt.pages, "--pages", "leave it out"},
 	    {t->opt.skip_refused, "--skip-refused", "leave it out"},
@@ -225,6 +229,7 @@ int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **arg
 		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "both a process and a command are given");
 	if (!t->lines.n && t->command)
 		r = use_defaults(t);
+	r = r ? r : dp_cmd_keep_if(t);
 	if (!r && t->dump_on && t->until)
 		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "--dump-on cannot be used with --until");
 	t->ends = t->until ? t->until : t->dump_on;
@@ -255,6 +260,8 @@ int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **arg
 		if (in_process || kernel_events(t) < t->lines.n)
 			return dp_ui_fail(E_KERNEL_WORLDS, NULL, "%u of %u events are in the kernel", kernel_events(t),
 					  t->lines.n);
+		if (t->keep_if)
+			return dp_ui_fail(E_CMD_EXTRA, "leave it out", "--keep-if works only for events in processes");
 		return !t->opt.skip_refused ? CMD_OK
 					    : dp_ui_fail(E_CMD_EXTRA, "leave it out",
 							 "--skip-refused works only for events in processes");
@@ -601,6 +608,23 @@ static void tell_losses(struct trace *t)
 		dp_ui_note("%llu recorded events could not be read back", (unsigned long long)unread);
 }
 
+static void tell_kept(const struct trace *t)
+{
+	struct dp_keep_counts c;
+
+	dp_keep_counts(t->run.keep, &c);
+	dp_ui_note("%llu records in %llu requests passed over, %llu requests kept; %llu records outside of requests "
+		   "passed over",
+		   (unsigned long long)c.passed_records, (unsigned long long)c.passed, (unsigned long long)c.kept,
+		   (unsigned long long)c.outside);
+	if (c.unfinished)
+		dp_ui_note("%llu requests did not return, and are %s", (unsigned long long)c.unfinished,
+			   t->rule.unfinished ? "among those that were kept" : "passed over");
+	if (c.cut)
+		dp_ui_note("%llu records were dropped from requests with more than %u KiB of them",
+			   (unsigned long long)c.cut, DP_KEEP_BYTES >> 10);
+}
+
 static void tell_followed(struct trace *t)
 {
 	const struct dp_follow_run *f = &t->follow;
@@ -612,6 +636,8 @@ static void tell_followed(struct trace *t)
 		dp_ui_note(
 		    "%u process%s that the traced program started ran without probes; --tree probes them as well",
 		    f->strangers, f->strangers == 1 ? "" : "es");
+	if (t->run.keep)
+		tell_kept(t);
 	if (t->run.is_full)
 		dp_ui_note("%llu events shown; later ones were only counted", (unsigned long long)t->run.shown);
 }

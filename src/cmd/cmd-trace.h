@@ -28,8 +28,10 @@ struct trace {
 	char **command;
 	enum dp_format format;
 	bool quiet;
-	const char *until;       /* an event that ends the trace; NULL: none */
-	const char *dump_on;     /* record --last: one that asks for what is kept; NULL: none */
+	const char *until;   /* an event that ends the trace; NULL: none */
+	const char *dump_on; /* record --last: one that asks for what is kept; NULL: none */
+	const char *keep_if; /* the return that decides which requests are shown; NULL: all are */
+	struct dp_keep_rule rule;
 	const char *ends;        /* either; the last of the lines */
 	struct dp_chunks chunks; /* of a recording, where run.chunks is set */
 	u64 keep;                /* files of them; 0: all */
@@ -57,6 +59,9 @@ bool dp_cmd_select_one(struct trace *t, pid_t *pid);
 
 /* Options that both have. Returns 0, or CMD_USAGE (told already). */
 int dp_cmd_trace_option(struct trace *t, int id, const char *value);
+
+/* What --keep-if says: its events, in front of and behind the lines that are there. Returns CMD_OK to go on. */
+int dp_cmd_keep_if(struct trace *t);
 
 /* Those of a recording in chunks. Returns 0, or CMD_USAGE (told already). */
 int dp_cmd_record_option(struct trace *t, int id, const char *value);

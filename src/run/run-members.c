@@ -352,6 +352,7 @@ void dp_trace_free(struct dp_trace *t)
 	dp_formatter_free(t->formatter);
 	dp_trace_journal_close(t);
 	dp_merge_free(t->merge);
+	dp_keep_free(t->keep);
 	while (t->n)
 		dp_trace_drop_last(t);
 	free(t->v);

@@ -30,6 +30,8 @@ static bool name_thread(void *arg, u32 *tid, char buf[16])
 	return t->now && t->now->threads ? dp_threads_comm(t->now->threads, tid, buf) : dp_task_comm(*tid, buf);
 }
 
+static void show_kept(void *arg, u32 member, const struct dp_record *rec, u64 ns);
+
 int dp_trace_begin(struct dp_trace *t, enum dp_format format, bool color, struct dp_error *err)
 {
 	struct dp_format_env env = {
@@ -52,6 +54,9 @@ int dp_trace_begin(struct dp_trace *t, enum dp_format format, bool color, struct
 	dp_trace_recording_env(t);
 	if (format == DP_FORMAT_RECORDING)
 		dp_trace_journal_open(t);
+	t->keep = t->rule ? dp_keep_new(t->rule, show_kept, t) : NULL;
+	if (t->rule && !t->keep)
+		return dp_fail(err, E_RING_MEMORY, "requests");
 	r = t->chunks ? dp_chunks_begin(t->chunks, &t->out, t->journal, err) : 0;
 	if (r)
 		return r;
@@ -78,7 +83,7 @@ static void tell_lost(struct dp_trace *t)
 }
 
 /* The record's event is the trace's. */
-static void show(struct dp_trace *t, u32 member, bool ends, const struct dp_record *rec, u64 ns)
+static void show_now(struct dp_trace *t, u32 member, bool ends, const struct dp_record *rec, u64 ns)
 {
 	if (t->is_full)
 		return;
@@ -101,6 +106,20 @@ static void show(struct dp_trace *t, u32 member, bool ends, const struct dp_reco
 	if (t->more)
 		t->more(rec, t->more_arg);
 	dp_output_line_done(&t->out);
+}
+
+static void show_kept(void *arg, u32 member, const struct dp_record *rec, u64 ns)
+{
+	show_now(arg, member, false, rec, ns);
+}
+
+/* What ends the trace is shown in any case. */
+static void show(struct dp_trace *t, u32 member, bool ends, const struct dp_record *rec, u64 ns)
+{
+	if (!t->keep || ends)
+		show_now(t, member, ends, rec, ns);
+	else if (rec->event < t->nevents)
+		dp_keep_take(t->keep, member, &t->infos[rec->event], rec, ns);
 }
 
 struct draining {
@@ -199,8 +218,10 @@ static int drain(struct dp_trace *t, bool final, struct dp_error *err)
 static void put_away_ended(struct dp_trace *t)
 {
 	for (u32 i = 0; t->n > 1 && i < t->n; i++)
-		if (t->v[i]->has_ended && !t->v[i]->waiting && !t->v[i]->was_put_away)
+		if (t->v[i]->has_ended && !t->v[i]->waiting && !t->v[i]->was_put_away) {
+			dp_keep_end(t->keep, i);
 			dp_trace_put_away(t, t->v[i]);
+		}
 }
 
 static bool any_alive(const struct dp_trace *t)
@@ -286,6 +307,7 @@ int dp_trace_end(struct dp_trace *t, struct dp_error *err)
 	int closed;
 
 	if (!r && t->formatter && t->was_armed && !ferror(t->out.f)) {
+		dp_keep_end(t->keep, ~0u);
 		tell_lost(t);
 		trouble = dp_formatter_finish(t->formatter);
 		if (t->last && !trouble)

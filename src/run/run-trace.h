@@ -14,6 +14,7 @@
 #include "run/run-govern.h"
 #include "run/run-output.h"
 #include "run/run-chunks.h"
+#include "run/run-keep.h"
 
 struct dp_journal;
 struct dp_merge;
@@ -55,6 +56,7 @@ struct dp_trace {
 	const char *path;                                     /* of formats that are a directory */
 	struct dp_chunks *chunks;                             /* of a recording; NULL: it is one */
 	const struct dp_graph_options *graph;                 /* may be NULL */
+	const struct dp_keep_rule *rule;                      /* which requests are shown; NULL: all records are */
 	void (*more)(const struct dp_record *rec, void *arg); /* what is shown behind a record; may be NULL */
 	void *more_arg;
 	u32 budget; /* of each process's time, for its hits; struct dp_govern_setup; 0: none */
@@ -81,6 +83,7 @@ struct dp_trace {
 	struct dp_recording_env recording;
 	struct dp_journal *journal;  /* of a recording, for a successor; NULL: there is none */
 	u32 described;               /* events that the journal knows; ~0: they are to be told again */
+	struct dp_keep *keep;        /* with a rule: requests that have not ended yet */
 	struct dp_merge *merge;      /* NULL: there is one member only */
 	struct dp_trace_member *now; /* whose record is shown */
 	bool started, was_armed;

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * See run-keep.h. The stack pointer tells which return belongs to the request: it is the same at the entry of a call
+ * and at its return. The outermost call decides. One that was left without a return (an exception, longjmp()) has ended
+ * when the function is entered, or returns, at the same or a shallower depth.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/abi-record.h"
+#include "log/recording-table.h"
+#include "log/view.h"
+#include "run/run-keep.h"
+
+struct thread {
+	u32 source;
+	bool open;
+	u64 sp, begin_ns;
+	u8 *bytes; /* its records, each behind its time */
+	size_t first, used, room;
+	u64 nrecords;
+};
+
+struct dp_keep {
+	const struct dp_keep_rule *rule;
+	void (*show)(void *arg, u32 source, const struct dp_record *rec, u64 ns);
+	void *arg;
+	struct dp_recording_table table; /* threads by id and source */
+	struct thread *v;
+	u32 n;
+	size_t room;
+	struct dp_keep_counts counts;
+};
+
+struct dp_keep *dp_keep_new(const struct dp_keep_rule *rule,
+			    void (*show)(void *arg, u32 source, const struct dp_record *rec, u64 ns), void *arg)
+{
+	struct dp_keep *k = calloc(1, sizeof(*k));
+
+	if (k)
+		*k = (struct dp_keep){.rule = rule, .show = show, .arg = arg};
+	return k;
+}
+
+void dp_keep_free(struct dp_keep *k)
+{
+	for (u32 i = 0; k && i < k->n; i++)
+		free(k->v[i].bytes);
+	if (k) {
+		dp_recording_table_free(&k->table);
+		free(k->v);
+	}
+	free(k);
+}
+
+void dp_keep_counts(const struct dp_keep *k, struct dp_keep_counts *out)
+{
+	*out = k->counts;
+}
+
+/* NULL: no memory. */
+static struct thread *thread_of(struct dp_keep *k, u32 source, u32 tid)
+{
+	u32 i;
+
+	if (dp_recording_find(&k->table, tid, source, &i))
+		return &k->v[i];
+	if (!dp_grow((void **)&k->v, &k->room, k->n, sizeof(*k->v)) || !dp_recording_add(&k->table, tid, source, k->n))
+		return NULL;
+	k->v[k->n] = (struct thread){.source = source};
+	return &k->v[k->n++];
+}
+
+/* ---- the condition ---- */
+
+static bool compare(const struct dp_keep_node *n, u64 duration, u64 retval)
+{
+	u32 shift = n->duration ? 0 : 64 - 8u * n->bytes;
+	u64 bits = (n->duration ? duration : retval) << shift;
+	s64 is = n->is_signed ? (s64)bits >> shift : 0;
+	bool less = n->is_signed ? is < n->value : bits >> shift < (u64)n->value;
+	bool same = n->is_signed ? is == n->value : bits >> shift == (u64)n->value;
+
+	switch (n->op) {
+	case DP_KEEP_LT:
+		return less;
+	case DP_KEEP_LE:
+		return less || same;
+	case DP_KEEP_GT:
+		return !less && !same;
+	case DP_KEEP_GE:
+		return !less;
+	case DP_KEEP_EQ:
+		return same;
+	default:
+		return !same;
+	}
+}
+
+static bool holds(const struct dp_keep_rule *rule, u64 duration, u64 retval)
+{
+	bool v[DP_KEEP_NODES] = {false};
+
+	for (u32 i = 0; i < rule->n; i++) {
+		const struct dp_keep_node *n = &rule->v[i];
+
+		if (n->op == DP_KEEP_NOT)
+			v[i] = !v[n->a];
+		else if (n->op == DP_KEEP_AND)
+			v[i] = v[n->a] && v[n->b];
+		else if (n->op == DP_KEEP_OR)
+			v[i] = v[n->a] || v[n->b];
+		else
+			v[i] = compare(n, duration, retval);
+	}
+	return v[rule->n - 1];
+}
+
+/* ---- records that wait ---- */
+
+static size_t entry_size(const struct thread *t, size_t at)
+{
+	return sizeof(u64) + ((const struct dp_record *)(t->bytes + at + sizeof(u64)))->len;
+}
+
+static void drop_oldest(struct dp_keep *k, struct thread *t)
+{
+	t->first += entry_size(t, t->first);
+	t->nrecords--;
+	k->counts.cut++;
+	if (t->first < t->used / 2)
+		return;
+	memmove(t->bytes, t->bytes + t->first, t->used - t->first);
+	t->used -= t->first;
+	t->first = 0;
+}
+
+static bool make_room(struct thread *t, size_t size)
+{
+	size_t want = t->used + size, room = DP_MAX(t->room * 2, want + 4096);
+	u8 *more;
+
+	if (want <= t->room)
+		return true;
+	more = realloc(t->bytes, room);
+	if (!more)
+		return false;
+	t->bytes = more;
+	t->room = room;
+	return true;
+}
+
+static void put(struct dp_keep *k, struct thread *t, const struct dp_record *rec, u64 ns)
+{
+	size_t size = sizeof(ns) + rec->len;
+
+	while (t->nrecords && t->used - t->first + size > DP_KEEP_BYTES)
+		drop_oldest(k, t);
+	if (!make_room(t, size)) {
+		k->counts.cut++;
+		return;
+	}
+	memcpy(t->bytes + t->used, &ns, sizeof(ns));
+	memcpy(t->bytes + t->used + sizeof(ns), rec, rec->len);
+	t->used += size;
+	t->nrecords++;
+}
+
+/* The request is over. */
+static void decide(struct dp_keep *k, struct thread *t, bool keep)
+{
+	if (keep)
+		k->counts.kept++;
+	else
+		k->counts.passed++;
+	if (!keep)
+		k->counts.passed_records += t->nrecords;
+	for (size_t at = t->first; keep && at < t->used; at += entry_size(t, at)) {
+		u64 ns;
+
+		memcpy(&ns, t->bytes + at, sizeof(ns));
+		k->show(k->arg, t->source, (const struct dp_record *)(t->bytes + at + sizeof(ns)), ns);
+	}
+	free(t->bytes);
+	*t = (struct thread){.source = t->source};
+}
+
+static void leave_unfinished(struct dp_keep *k, struct thread *t)
+{
+	k->counts.unfinished++;
+	decide(k, t, k->rule->unfinished);
+}
+
+/* ---- in order ---- */
+
+static void enter(struct dp_keep *k, struct thread *t, u64 sp, u64 ns)
+{
+	if (t->open && sp < t->sp) /* within the request */
+		return;
+	if (t->open)
+		leave_unfinished(k, t);
+	t->open = true;
+	t->sp = sp;
+	t->begin_ns = ns;
+}
+
+static void leave(struct dp_keep *k, struct thread *t, u64 sp, u64 ns, u64 retval)
+{
+	if (!t->open || sp < t->sp)
+		return;
+	if (sp > t->sp) /* of a call whose entry was not seen: ours was left */
+		leave_unfinished(k, t);
+	else
+		decide(k, t, holds(k->rule, ns - t->begin_ns, retval));
+}
+
+void dp_keep_take(struct dp_keep *k, u32 source, const struct dp_event_info *ev, const struct dp_record *rec, u64 ns)
+{
+	struct thread *t = thread_of(k, source, rec->tid);
+	bool is_mark = ev->group && !strcmp(ev->group, DP_KEEP_GROUP);
+	struct dp_view v;
+
+	if (!t) {
+		k->counts.cut++;
+		return;
+	}
+	dp_view_init(&v, rec, ev->layout);
+	if (is_mark && !ev->is_return)
+		enter(k, t, dp_view_value(&v, 0, 0).bits, ns);
+	else if (is_mark)
+		leave(k, t, dp_view_value(&v, 0, 0).bits, ns, dp_view_value(&v, 1, 0).bits);
+	else if (t->open)
+		put(k, t, rec, ns);
+	else if (k->rule->outside)
+		k->show(k->arg, source, rec, ns);
+	else
+		k->counts.outside++;
+}
+
+void dp_keep_end(struct dp_keep *k, u32 source)
+{
+	for (u32 i = 0; k && i < k->n; i++)
+		if (k->v[i].open && (source == ~0u || k->v[i].source == source))
+			leave_unfinished(k, &k->v[i]);
+}

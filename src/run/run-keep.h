@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Keeps the records of those requests that turn out to be wanted. A request is a call of one function; the records of
+ * its thread wait here from its entry on until it returns, and are then shown or passed over as a condition says.
+ * Knows nothing of formats and of hosts.
+ */
+#ifndef DP_RUN_KEEP_H
+#define DP_RUN_KEEP_H
+
+#include "log/format.h"
+
+#define DP_KEEP_GROUP "keep_if"  /* the group of the events at entry and return of the function */
+#define DP_KEEP_BYTES (1u << 20) /* of the records of one request, at most: the oldest go */
+#define DP_KEEP_NODES 64u
+
+/* A condition: nodes, each of which comes behind its operands; the last one is the condition. */
+enum dp_keep_op {
+	DP_KEEP_LT,
+	DP_KEEP_LE,
+	DP_KEEP_GT,
+	DP_KEEP_GE,
+	DP_KEEP_EQ,
+	DP_KEEP_NE,
+	DP_KEEP_AND,
+	DP_KEEP_OR,
+	DP_KEEP_NOT
+};
+
+struct dp_keep_node {
+	enum dp_keep_op op;
+	u8 a, b;       /* and, or, not: the operands' nodes */
+	bool duration; /* of a comparison: the duration in nanoseconds, or else the value that is returned */
+	bool is_signed;
+	u8 bytes; /* of that value */
+	s64 value;
+};
+
+struct dp_keep_rule {
+	struct dp_keep_node v[DP_KEEP_NODES];
+	u32 n;           /* 0: there is no rule */
+	bool outside;    /* records of threads that are in no request are shown */
+	bool unfinished; /* and requests of which no return was seen */
+};
+
+struct dp_keep_counts {
+	u64 kept, passed, passed_records; /* requests, and records in them */
+	u64 unfinished;                   /* requests; kept or passed over as the rule says, and counted there, too */
+	u64 outside;                      /* records that were passed over */
+	u64 cut;                          /* records that were dropped, since their request had too many */
+};
+
+struct dp_keep;
+
+/* show: what is kept, request by request. NULL: no memory. The rule stays the caller's. */
+struct dp_keep *dp_keep_new(const struct dp_keep_rule *rule,
+			    void (*show)(void *arg, u32 source, const struct dp_record *rec, u64 ns), void *arg);
+void dp_keep_free(struct dp_keep *k);
+
+/* The next record of a process (source); ev: its event. */
+void dp_keep_take(struct dp_keep *k, u32 source, const struct dp_event_info *ev, const struct dp_record *rec, u64 ns);
+/* Behind the last one of a process; ~0: of all. Nothing, where k is NULL. */
+void dp_keep_end(struct dp_keep *k, u32 source);
+void dp_keep_counts(const struct dp_keep *k, struct dp_keep_counts *out);
+
+#endif

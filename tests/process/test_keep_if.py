@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""--keep-if: of the records of each request, those are shown whose request has turned out to be wanted."""
+import collections
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from tap import *  # noqa: E402,F403
+
+SERVER = target("requests")
+STEP = "p requests:step id=%di:s64"
+BAD = "r requests:handle if $retval < 0"
+ALL = range(120)  # three threads with 40 requests
+SLOW, BADS, LEFT, WITHIN, BAD_OUTSIDE = 1, 3, 5, 6, 7  # by the rest of the number, divided by 8: see requests.c
+
+
+def steps(number):
+    """How many steps a request takes."""
+    return {LEFT: 1, WITHIN: 6, BAD_OUTSIDE: 6}.get(number % 8, 2)
+
+
+def expected(*kinds):
+    return collections.Counter({i: steps(i) for i in ALL if i % 8 in kinds})
+
+
+def ids(output):
+    return collections.Counter(e["args"]["id"] for e in json_lines(output) if e["symbol"] == "step")
+
+
+def traced(keep_if, *args, events=(STEP,), command=(SERVER,), verb="trace", **kw):
+    return dprobes(verb, *args, "--keep-if", keep_if, *events, "--", *command, check=0, **kw)
+
+
+def note(r):
+    """Records passed over, requests passed over and kept, records outside of requests."""
+    m = re.search(r"(\d+) records in (\d+) requests passed over, (\d+) requests kept; (\d+) records outside", r.stderr)
+    assert m, r.stderr
+    return tuple(map(int, m.groups()))
+
+
+@test
+def by_value():
+    """the outermost call decides, in each thread by itself: recursion and calls that were left by longjmp() included"""
+    r = traced(BAD, "--json")
+    want = expected(BADS, BAD_OUTSIDE)
+    assert ids(r.stdout) == want, (ids(r.stdout) - want, want - ids(r.stdout))
+    total = sum(map(steps, ALL))
+    # What a thread does behind a call that was left belongs to that until the next one begins.
+    assert note(r) == (total - sum(want.values()) + 15, 90, 30, 121 - 15), r.stderr
+    assert "15 requests did not return, and are passed over" in r.stderr, r.stderr
+
+
+@test
+def in_text():
+    """text has the same, request by request, and the entry and the return of the request function itself"""
+    r = traced("r requests:handle if !($retval >= 0) && $duration < 1h",
+               events=(STEP, "p:begin requests:handle id=%di:s64", "r:end requests:handle"))
+    seen = re.findall(r": (step|begin): @\w+\+0 id=(-?\d+)", r.stdout)
+    assert collections.Counter(int(n) for what, n in seen if what == "step") == expected(BADS, BAD_OUTSIDE)
+    begun = collections.Counter(int(n) for what, n in seen if what == "begin")
+    assert begun == {i: 3 if i % 8 == BAD_OUTSIDE else 1 for i in ALL if i % 8 in (BADS, BAD_OUTSIDE)}, begun
+    assert r.stdout.count(": end: <-handle+0") == sum(begun.values()), r.stdout[-300:]
+    numbers = [n for _, n in seen]
+    assert sum(a != b for a, b in zip(numbers, numbers[1:])) == 29, numbers
+
+
+@test
+def by_duration():
+    """requests that took long are kept, whatever they return"""
+    r = traced("r requests:handle if $duration > 25ms || $retval:s32 == -1", "--json")
+    missing = expected(SLOW, BADS, BAD_OUTSIDE) - ids(r.stdout)
+    assert not missing, missing
+    assert not [i for i in ids(r.stdout) if i < 0 or i % 8 == LEFT], ids(r.stdout)
+
+
+@test
+def outside_and_unfinished():
+    """--keep-outside shows what belongs to no request, --keep-unfinished requests that were left, or that the end of
+    the program has cut"""
+    r = traced(BAD, "--json", "--keep-outside", "--keep-unfinished")
+    want = expected(BADS, LEFT, BAD_OUTSIDE) + collections.Counter({-1: 120, 1000: 1})
+    assert ids(r.stdout) == want, (ids(r.stdout) - want, want - ids(r.stdout))
+    assert "15 requests did not return, and are among those that were kept" in r.stderr and note(r)[3] == 0, r.stderr
+    r = traced("r requests:last if $retval < 0", "--json", "--keep-unfinished")
+    assert ids(r.stdout) == {1000: 1} and note(r)[2] == 1, r.stdout
+
+
+@test
+def recorded():
+    """a recording has what was kept, and nothing else"""
+    file = os.path.join(tempfile.tempdir, "kept.dpt")
+    r = traced(BAD, "-o", file, verb="record")
+    assert note(r)[1:3] == (90, 30)
+    assert ids(dprobes("report", "--json", file, check=0).stdout) == expected(BADS, BAD_OUTSIDE)
+
+
+@test
+def several_processes():
+    """requests of several processes do not mix"""
+    servers = [start([SERVER, "0", "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in "ab"]
+    for s in servers:
+        assert s.stdout.readline() == "ready\n"
+    t = start([DPROBES, "trace", "--json", "-p", ",".join(str(s.pid) for s in servers), "--keep-if", BAD, STEP],
+              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for s in servers:
+        wait_for(lambda: "step" in dprobes("list", "-p", s.pid).stdout, what="the probes")
+    for s in servers:
+        s.communicate("\n")
+    out, err = t.communicate(timeout=60)
+    want = expected(BADS, BAD_OUTSIDE)
+    assert t.returncode == 0 and ids(out) == want + want, (ids(out), err)
+    requests = collections.Counter((e["tid"], e["args"]["id"]) for e in json_lines(out))
+    assert len(requests) == 60 and all(n == steps(i) for (_, i), n in requests.items()), requests
+
+
+@test
+def bounded():
+    """of a request with too many records the oldest go, and are counted"""
+    r = traced("r requests:handle if $retval == 0", "--json", "--buffer", "16M", command=(SERVER, "60000"))
+    cut = re.search(r"(\d+) records were dropped from requests with more than 1024 KiB", r.stderr)
+    assert cut, r.stderr
+    kept = ids(r.stdout)
+    lost = sum(map(int, re.findall(r"(\d+) events were lost", r.stderr)))
+    assert 1000 < kept[0] < 60002 and kept[8] == 2, kept[0]
+    assert int(cut.group(1)) + kept[0] + kept[40] + kept[80] + lost >= 3 * 60002
+
+
+@test
+def command_line():
+    """what --keep-if cannot do is refused, with what it can"""
+    for value, code in (("p requests:handle if $retval < 0", "E-CMD-VALUE"), ("r requests:handle", "E-CMD-VALUE"),
+                        ("r requests:handle if $arg1 < 0", "E-CMD-VALUE"),
+                        ("r requests:handle if $retval < ", "E-CMD-VALUE"),
+                        ("r requests:handle if ($retval < 0", "E-CMD-VALUE"),
+                        ("r requests:handle if $retval < 0 1", "E-CMD-VALUE"),
+                        ("r requests:nothing if $retval < 0", "E-SYM-NONE")):
+        r = dprobes("trace", "--keep-if", value, STEP, "--", SERVER)
+        assert r.returncode in (1, 2) and code in r.stderr and not r.stdout.count("step"), (value, r.stderr)
+    r = dprobes("trace", "--keep-outside", STEP, "--", SERVER)
+    assert r.returncode == 2 and "E-CMD-MISSING" in r.stderr, r.stderr
+    r = dprobes("trace", "--keep-if", BAD, "r requests:handle count by $retval", "--", SERVER)
+    assert r.returncode == 2 and "E-CMD-EXTRA" in r.stderr, r.stderr
+
+
+run()
