@@ -8,8 +8,9 @@
 set -eu
 
 build="gcc make meson ninja-build pkg-config libc6-dev libelf-dev libdw-dev libbpf-dev
-       libbabeltrace2-dev libncurses-dev libprotobuf-c-dev protobuf-c-compiler lowdown"
-static="zlib1g-dev liblzma-dev libbz2-dev g++" # besides, for the static dprobes
+       libbabeltrace2-dev libncurses-dev libprotobuf-c-dev protobuf-c-compiler
+       zlib1g-dev lowdown"
+static="liblzma-dev libbz2-dev g++" # besides, for the static dprobes
 demo="redis-server redis-tools python3"
 tests="libcmocka-dev libzydis-dev nginx-light golang-go musl-tools gdb libllvm14 g++ git sqlite3
        openssl binutils procps qemu-system-x86 busybox-static cpio kmod dkms tcl clang-format cppcheck codespell

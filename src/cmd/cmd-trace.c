@@ -210,8 +210,11 @@ static int check_compiled(const struct trace *t)
 	if (t->until && dp_cc_line_is_body(t->until))
 		return dp_ui_fail(E_CMD_VALUE, "use --duration, or `end_trace()` in a timer's body",
 				  "--until takes an event with a place");
-	if (!dp_format_of_events(t->format))
-		return dp_ui_fail(E_CMD_VALUE, "use text, json or csv",
+	if (dp_format_is_whole(t->format) && t->interval)
+		return dp_ui_fail(E_CMD_EXTRA, "leave it out", "--interval: --format %s is made at the end",
+				  dp_format_name(t->format));
+	if (!dp_format_of_events(t->format) && !dp_format_is_whole(t->format))
+		return dp_ui_fail(E_CMD_VALUE, "use text, json, csv or pprof",
 				  "--format %s cannot show lines that have names, tables or a body",
 				  dp_format_name(t->format));
 	return CMD_OK;

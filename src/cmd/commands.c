@@ -485,10 +485,12 @@ enum cmd_verb dp_cmd_verb_named(const char *name)
 void dp_cmd_each_format(enum cmd_kind kind, cmd_take_named *take, void *arg)
 {
 #define DP_FORMAT(id, name, events, programs, help) take(arg, name, help);
+#define DP_WHOLE_FORMAT(id, name, sink, help) DP_EVENT_FORMAT(id, name, sink, help)
 #define DP_EVENT_FORMAT(id, name, events, help) \
 	if (kind == KIND_FORMAT)                \
 		take(arg, name, help);
 #include "log/formats.def"
 #undef DP_EVENT_FORMAT
+#undef DP_WHOLE_FORMAT
 #undef DP_FORMAT
 }

@@ -34,7 +34,9 @@ struct program {
 	const struct event_lines *lines; /* in the place of a file; NULL */
 	struct line_target target;       /* of the lines */
 	struct line_programs programs;
-	u64 begin; /* when the probes were in place */
+	u64 begin;                      /* when the probes were in place */
+	struct dp_formatter *formatter; /* of a format that is whole; NULL */
+	struct dp_recording_env facts;  /* for it */
 };
 
 /* ---- the command line ---- */
@@ -187,12 +189,61 @@ static ssize_t write_records(void *arg, const void *text, size_t n)
 	return -1;
 }
 
+/* ---- formats that are made at the end ---- */
+
+static void put_rows(void *arg, struct dp_line *to)
+{
+	const struct program *p = arg;
+	struct dp_trace_row total, *rows;
+	u32 n = 0;
+
+	rows = dp_run_rows(p->run, &n, &total);
+	for (u32 i = 0; rows && i < n; i++)
+		dp_trace_put_row(&rows[i], to);
+	dp_free(rows);
+}
+
+/* Which processes there were, records tell themselves. */
+static void put_source(void *arg, u32 source, struct dp_line *to)
+{
+	struct dp_recording_source s = {.pid = source};
+
+	dp_line_bytes(to, (const char *)&s, sizeof(s));
+}
+
+static u64 lasted_ns(void *arg)
+{
+	const struct program *p = arg;
+
+	return p->begin ? dp_now_ns() - p->begin : 0;
+}
+
+static bool make_formatter(struct program *p)
+{
+	struct dp_format_env env = {.recording = &p->facts};
+
+	p->facts = (struct dp_recording_env){p, put_source, put_rows, lasted_ns, NULL};
+	if (dp_formatter_new(&p->formatter, p->t.format, p->t.run.out.f, &env))
+		return false;
+	dp_formatter_head(p->formatter);
+	dp_run_give_to(p->run, p->formatter);
+	return true;
+}
+
+/* Behind the last record. */
+static int write_whole(struct program *p)
+{
+	const char *trouble = p->formatter ? dp_formatter_finish(p->formatter) : NULL;
+
+	return trouble ? dp_ui_fail(E_OUT_WHOLE, NULL, "%s: %s", p->t.run.out.name, trouble) : CMD_OK;
+}
+
 /* Before the aggregates, which go to standard output, too. */
 static void write_head(struct program *p)
 {
 	struct dp_line l = {0};
 
-	if (p->t.watch)
+	if (p->t.watch || dp_format_is_whole(p->t.format))
 		return;
 	dp_rpn_log_head(&l, p->t.format, p->lines != NULL);
 	if (l.n)
@@ -259,7 +310,8 @@ static int insert_unit(struct program *p, const struct dp_rpn_unit *u, u32 flags
 	if (dp_rpn_save(u, &bytes, &size, &err))
 		dp_ui_error(&err, NULL);
 	else
-		status = ask(p, DP_RUN_INSERT, dp_run_with_format(flags, p->t.format), u->name, bytes, size,
+		status = ask(p, DP_RUN_INSERT, dp_run_with_format(flags, p->formatter ? DP_FORMAT_TEXT : p->t.format),
+			     u->name, bytes, size,
 			     p->t.quiet || p->t.command || (p->lines && !p->t.select.file) ? NULL : dp_ui_notes());
 	p->args.pid = pid;
 	free(bytes);
@@ -307,6 +359,12 @@ static bool has_aggregates(const struct program *p)
 	return false;
 }
 
+static void give_words(void *formatter, const struct dp_rpn_unit *u, volatile u64 *words,
+		       const struct dp_agg_view *view)
+{
+	dp_formatter_aggregates(formatter, u, words, view);
+}
+
 /* Programs get them where they get the events; else standard output is not only the command's. */
 static void show_aggregates(struct program *p)
 {
@@ -314,6 +372,10 @@ static void show_aggregates(struct program *p)
 
 	if (p->t.watch)
 		return;
+	if (p->formatter) {
+		dp_run_each_words(p->run, give_words, p->formatter);
+		return;
+	}
 	if (p->interval && p->t.format == DP_FORMAT_TEXT)
 		dp_ui_time_line();
 	if (p->lines && !has_aggregates(p))
@@ -550,6 +612,8 @@ static int run(struct program *p)
 	p->run = dp_run_new(write_records, p);
 	if (!p->run)
 		return dp_ui_fail(E_RPN_MEMORY, NULL, "trace");
+	if (dp_format_is_whole(p->t.format) && !make_formatter(p))
+		return dp_ui_fail(E_RPN_MEMORY, NULL, "format %s", dp_format_name(p->t.format));
 	dp_run_limit(p->run, p->t.run.max_events);
 	if (p->t.opt.ring_size)
 		dp_run_set_buffer(p->run, p->t.opt.ring_size);
@@ -581,7 +645,7 @@ static int run(struct program *p)
 	dp_run_finish(p->run);
 	show_aggregates(p);
 	tell_end(p);
-	return status;
+	return status ? status : write_whole(p);
 }
 
 static int finish(struct program *p, int status)
@@ -589,6 +653,7 @@ static int finish(struct program *p, int status)
 	struct dp_error err = {0};
 
 	dp_run_free(p->run); /* the probes are out, and all records with them */
+	dp_formatter_free(p->formatter);
 	dp_cmd_end_cleaner(&p->cleaner);
 	if (dp_output_close(&p->t.run.out, &err) && !dp_output_unwanted(&p->t.run.out) && !status) {
 		dp_ui_error(&err, NULL);

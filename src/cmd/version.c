@@ -11,6 +11,7 @@
 #include "abi/abi-device.h"
 #include "base/built.h"
 #include "cmd/cmd.h"
+#include "log/gzip.h"
 #include "log/recording.h"
 #include "top/top-show.h"
 
@@ -30,6 +31,7 @@ enum {
 	ROW_CTF,
 	ROW_PERFETTO,
 	ROW_SCREEN,
+	ROW_PPROF,
 	ROW_COUNT
 };
 
@@ -60,8 +62,9 @@ static void fill(struct version_row rows[ROW_COUNT])
 	    [ROW_CTF] = {"babeltrace2", "format ctf by babeltrace2"},
 	    [ROW_PERFETTO] = {"protobuf_c", "format perfetto by protobuf-c"},
 	    [ROW_SCREEN] = {"ncurses", "screen of top by ncurses"},
+	    [ROW_PPROF] = {"zlib", "format pprof by zlib"},
 	};
-	const char *ctf = dp_format_ctf_writer(), *screen = dp_top_screen_library();
+	const char *ctf = dp_format_ctf_writer(), *screen = dp_top_screen_library(), *zlib = dp_gzip_version();
 
 	memcpy(rows, named, sizeof(named));
 #define SIZE sizeof(rows->value)
@@ -84,6 +87,7 @@ static void fill(struct version_row rows[ROW_COUNT])
 	snprintf(rows[ROW_PERFETTO].value, SIZE, "%s", protobuf_c_version());
 	snprintf(rows[ROW_SCREEN].value, SIZE, "%s",
 		 screen && !strncmp(screen, "ncurses ", 8) ? screen + 8 : "not in this build");
+	snprintf(rows[ROW_PPROF].value, SIZE, "%s", zlib ? zlib : "built without: not compressed");
 #undef SIZE
 }
 

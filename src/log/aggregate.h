@@ -16,6 +16,7 @@ struct dp_agg_view {
 	bool ended;
 	dp_symbolize_fn *symbolize;
 	void *arg;
+	dp_code_file_fn *code_file; /* may be NULL */
 };
 
 struct dp_agg_entry { /* the words of one key; without keys there is one entry */

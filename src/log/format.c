@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "log/aggregate.h"
 #include "log/format.h"
+#include "log/log-rpn.h"
 #include "log/sinks.h"
 
 #define TASKS 4096                /* names kept; a power of two */
@@ -39,7 +41,9 @@ struct dp_formatter {
 static const struct dp_sink_ops *const sinks[] = {
 #define DP_FORMAT(id, name, events, programs, help) &events,
 #define DP_EVENT_FORMAT(id, name, events, help) &events,
+#define DP_WHOLE_FORMAT(id, name, events, help) &events,
 #include "log/formats.def"
+#undef DP_WHOLE_FORMAT
 #undef DP_EVENT_FORMAT
 #undef DP_FORMAT
 };
@@ -78,6 +82,8 @@ int dp_formatter_new(struct dp_formatter **out, enum dp_format format, FILE *to,
 	s->ops = env->sink ? env->sink : sinks[format];
 	s->line = &f->line;
 	s->symbol = name_address;
+	s->code_file = env->code_file;
+	s->code_file_arg = env->arg;
 	s->env = &f->env;
 	s->dim = s->plain = "";
 	if (s->ops->open && !s->ops->open(s, &f->env)) {
@@ -242,6 +248,29 @@ void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u6
 	dp_line_reset(&f->line);
 	dp_walk_event(&f->sink.s, &r);
 	write_line(f);
+}
+
+void dp_formatter_program(struct dp_formatter *f, const struct dp_record *rec, const struct dp_rpn_context *c)
+{
+	dp_line_reset(&f->line);
+	dp_rpn_walk(&f->sink.s, rec, c);
+}
+
+static void give_table(void *arg, const struct dp_agg_table *t)
+{
+	struct dp_sink *s = arg;
+
+	s->ops->aggregate(s, t);
+}
+
+void dp_formatter_aggregates(struct dp_formatter *f, const struct dp_rpn_unit *u, volatile const u64 *words,
+			     const struct dp_agg_view *view)
+{
+	struct dp_sink *s = &f->sink.s;
+
+	s->code_file = view->code_file;
+	s->code_file_arg = view->arg;
+	dp_agg_each(u, words, DP_AGG_ALL, view, give_table, s);
 }
 
 void dp_formatter_head(struct dp_formatter *f)

@@ -15,11 +15,16 @@
 struct dp_record;
 struct dp_recording_env;
 struct dp_sink_ops;
+struct dp_rpn_context;
+struct dp_rpn_unit;
+struct dp_agg_view;
 
 enum dp_format {
 #define DP_FORMAT(id, name, events, programs, help) DP_FORMAT_##id,
 #define DP_EVENT_FORMAT(id, name, events, help) DP_FORMAT_##id,
+#define DP_WHOLE_FORMAT(id, name, events, help) DP_FORMAT_##id,
 #include "log/formats.def"
+#undef DP_WHOLE_FORMAT
 #undef DP_EVENT_FORMAT
 #undef DP_FORMAT
 	DP_NFORMATS
@@ -35,6 +40,7 @@ const struct dp_sink_ops *dp_format_of_events(enum dp_format format);   /* NULL:
 const char *dp_format_missing(enum dp_format format); /* why this build cannot write it; NULL: it can */
 const char *dp_format_ctf_writer(void);               /* the version of what writes CTF; NULL: nothing does */
 bool dp_format_is_directory(enum dp_format format);   /* needs dp_format_env.path */
+bool dp_format_is_whole(enum dp_format format);       /* see dp_formatter_program() */
 
 /* What the formatter must know of one event; index = dp_record.event. */
 struct dp_event_info {
@@ -59,19 +65,20 @@ struct dp_format_env {
 	const struct dp_event_info *events;
 	u32 nevents;
 	dp_symbolize_fn *symbolize; /* may be NULL */
+	dp_code_file_fn *code_file; /* may be NULL */
 	/* Find a thread's name by the id that the target knows, and turn that into the id by which we
 	 * know it; false when it is gone. NULL: /proc/TID/comm. */
 	bool (*comm)(void *arg, u32 *tid, char buf[16]);
-	void *arg;      /* for dp_symbolize */
+	void *arg;      /* for symbolize and code_file */
 	void *comm_arg; /* for comm */
 	bool recorded;  /* /proc knows nothing of these threads */
 	bool color;
-	u32 pid;                                  /* of the traced process; 0: none */
-	const char *path;                         /* of formats that are a directory; NULL: none was named */
-	const struct dp_graph_options *graph;     /* NULL: a tree of all calls */
-	const struct dp_recording_env *recording; /* may be NULL */
-	const struct dp_sink_ops *sink;           /* takes the records in the place of the format's; NULL: that one */
+	u32 pid;                              /* of the traced process; 0: none */
+	const char *path;                     /* of formats that are a directory; NULL: none was named */
+	const struct dp_graph_options *graph; /* NULL: a tree of all calls */
+	const struct dp_sink_ops *sink;       /* takes the records in the place of the format's; NULL: that one */
 	void *sink_arg;
+	const struct dp_recording_env *recording; /* what is known of the trace; may be NULL */
 };
 
 struct dp_formatter;
@@ -103,6 +110,14 @@ bool dp_task_comm(u32 tid, char comm[16]);
  * ended before anybody looked; "": not known. pid: its id, for the same; 0: not known.
  */
 void dp_formatter_source(struct dp_formatter *f, u32 source, u32 pid, const char *comm);
+
+/*
+ * Of a format that is whole, instead: a record of a probe program, and what the program's local variables add up to.
+ * Both are kept until the end.
+ */
+void dp_formatter_program(struct dp_formatter *f, const struct dp_record *rec, const struct dp_rpn_context *c);
+void dp_formatter_aggregates(struct dp_formatter *f, const struct dp_rpn_unit *u, volatile const u64 *words,
+			     const struct dp_agg_view *view);
 
 /* There are more events now, the first ones unchanged. */
 void dp_formatter_events(struct dp_formatter *f, const struct dp_event_info *events, u32 n);

@@ -9,10 +9,13 @@
 static const struct {
 	const char *name;
 	const struct dp_sink_ops *events, *programs; /* NULL: of events only */
+	bool whole;
 } formats[] = {
-#define DP_FORMAT(id, name, events, programs, help) {name, &events, &programs},
-#define DP_EVENT_FORMAT(id, name, events, help) {name, NULL, NULL},
+#define DP_FORMAT(id, name, events, programs, help) {name, &events, &programs, false},
+#define DP_EVENT_FORMAT(id, name, events, help) {name, NULL, NULL, false},
+#define DP_WHOLE_FORMAT(id, name, sink, help) {name, NULL, NULL, true},
 #include "log/formats.def"
+#undef DP_WHOLE_FORMAT
 #undef DP_EVENT_FORMAT
 #undef DP_FORMAT
 };
@@ -30,6 +33,11 @@ bool dp_format_find(const char *name, enum dp_format *format)
 const char *dp_format_name(enum dp_format format)
 {
 	return formats[format].name;
+}
+
+bool dp_format_is_whole(enum dp_format format)
+{
+	return formats[format].whole;
 }
 
 const char *dp_format_names(bool of_programs)

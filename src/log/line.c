@@ -188,3 +188,15 @@ void dp_line_clean(struct dp_line *l, const char *s, size_t n, const char *keep)
 	else if (dp_line_reserve(l, 4 * n + 1))
 		l->n += dp_clean(l->text + l->n, l->room - l->n, s, n, keep);
 }
+
+char *dp_line_clean_copy(const char *s, size_t n)
+{
+	struct dp_line clean = {0};
+
+	dp_line_clean(&clean, s, n, "");
+	dp_line_char(&clean, '\0');
+	if (!clean.broken && clean.text)
+		return clean.text;
+	dp_line_free(&clean);
+	return NULL;
+}

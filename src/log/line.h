@@ -62,6 +62,9 @@ void dp_line_quoted(struct dp_line *l, const char *s, size_t n, char quote, dp_l
 /* A text that somebody else has chosen, by dp_clean(). */
 void dp_line_clean(struct dp_line *l, const char *s, size_t n, const char *keep);
 
+/* The same as a text of its own; NULL: no memory. dp_free() it. */
+char *dp_line_clean_copy(const char *s, size_t n);
+
 /* Two hexadecimal digits for each byte. */
 void dp_line_bytes_hex(struct dp_line *l, const void *p, size_t n);
 

@@ -276,7 +276,7 @@ void dp_rpn_log_head(struct dp_line *l, enum dp_format format, bool events)
 		room.s.ops->head(&room.s);
 }
 
-static void log_event(union dp_sink_room *room, struct dp_sink_record *r)
+static void walk_as_event(struct dp_sink *s, struct dp_sink_record *r)
 {
 	static const struct dp_layout nothing;
 	const struct dp_rpn_context *c = r->program;
@@ -287,19 +287,46 @@ static void log_event(union dp_sink_room *room, struct dp_sink_record *r)
 					   .offset = e->offset,
 					   .is_return = e->is_return,
 					   .layout = &nothing};
-	const struct dp_format_env env = {
+	const struct dp_format_env own = {
 	    .events = &info, .nevents = 1, .symbolize = c->symbolize, .arg = c->symbolize_arg};
+	const struct dp_format_env *env = s->env;
 
-	room->s.env = &env;
+	s->env = env ? env : &own;
 	r->event = &info;
 	r->ns = c->ns;
 	r->pid = r->head->pid;
 	r->view.layout = &nothing;
-	room->s.ops->begin(&room->s, r);
-	dp_walk_described(&room->s, c, r->data, r->size);
-	room->s.ops->end(&room->s, r);
-	room->s.env = NULL;
+	s->ops->begin(s, r);
+	dp_walk_described(s, c, r->data, r->size);
+	s->ops->end(s, r);
+	s->env = env;
 	r->event = NULL;
+}
+
+static void walk_as_program(struct dp_sink *s, const struct dp_sink_record *r)
+{
+	s->ops->begin(s, r);
+	if (r->rec->flags & DP_REC_TRACE) {
+		walk_section(s, r, DP_SECTION_TRACES);
+	} else {
+		walk_section(s, r, DP_SECTION_ITEMS);
+		if (r->program->rf)
+			walk_section(s, r, DP_SECTION_FIELDS);
+	}
+	s->ops->end(s, r);
+}
+
+static bool is_of_event(const struct dp_record *rec, const struct dp_rpn_context *c)
+{
+	return c->rf && c->rf->event && !(rec->flags & DP_REC_TRACE);
+}
+
+static void walk(struct dp_sink *s, struct dp_sink_record *r)
+{
+	if (s->program)
+		walk_as_program(s, r);
+	else
+		walk_as_event(s, r);
 }
 
 bool dp_rpn_log(struct dp_line *l, enum dp_format format, const struct dp_record *rec, const struct dp_rpn_context *c)
@@ -311,20 +338,26 @@ bool dp_rpn_log(struct dp_line *l, enum dp_format format, const struct dp_record
 	if (!open_record(rec, &head, &r.data, &r.size))
 		return false;
 	r.head = &head;
-	make_sink(&room, l, format, c->rf && c->rf->event && !(rec->flags & DP_REC_TRACE), c);
-	if (!room.s.program) {
-		log_event(&room, &r);
-		return true;
-	}
-	room.s.ops->begin(&room.s, &r);
-	if (rec->flags & DP_REC_TRACE) {
-		walk_section(&room.s, &r, DP_SECTION_TRACES);
-	} else {
-		walk_section(&room.s, &r, DP_SECTION_ITEMS);
-		if (c->rf)
-			walk_section(&room.s, &r, DP_SECTION_FIELDS);
-	}
-	room.s.ops->end(&room.s, &r);
+	make_sink(&room, l, format, is_of_event(rec, c), c);
+	walk(&room.s, &r);
+	return true;
+}
+
+bool dp_rpn_walk(struct dp_sink *s, const struct dp_record *rec, const struct dp_rpn_context *c)
+{
+	struct dp_sink_record r = {
+	    .rec = rec, .task = c->comm, .tid = rec->tid, .ns = c->ns, .source = c->pid, .program = c};
+	struct dp_rpn_head head;
+
+	if (!open_record(rec, &head, &r.data, &r.size))
+		return false;
+	r.head = &head;
+	s->program = !is_of_event(rec, c);
+	s->symbol = name_address;
+	s->arg = (void *)c;
+	s->code_file = c->code_file;
+	s->code_file_arg = c->symbolize_arg;
+	walk(s, &r);
 	return true;
 }
 

@@ -34,8 +34,10 @@ struct dp_rpn_context { /* what is known of a record beside its bytes */
 	u64 offset;                 /* of the probe in its module */
 	u64 realtime_ns, ns;        /* ns: of the monotonic clock */
 	dp_symbolize_fn *symbolize; /* NULL: addresses stay numbers */
-	void *symbolize_arg;
-	const struct dp_rf *rf; /* the program's own description of its records; NULL: none */
+	dp_code_file_fn *code_file; /* may be NULL */
+	void *symbolize_arg;        /* for both */
+	u32 pid;                    /* of the process; 0: the kernel */
+	const struct dp_rf *rf;     /* the program's own description of its records; NULL: none */
 };
 
 /* The heads of columns, in formats that have some; of records that are shown as events (struct dp_rf_event). */
@@ -43,6 +45,9 @@ void dp_rpn_log_head(struct dp_line *l, enum dp_format format, bool events);
 
 /* False when the record is none of an RPN program. */
 bool dp_rpn_log(struct dp_line *l, enum dp_format format, const struct dp_record *rec, const struct dp_rpn_context *c);
+
+/* The same through a sink of a format that is whole. */
+bool dp_rpn_walk(struct dp_sink *s, const struct dp_record *rec, const struct dp_rpn_context *c);
 
 /* One section of its data alone, with its record's flags. False, and nothing written, when the bytes do not parse. */
 bool dp_rpn_log_section(struct dp_line *l, enum dp_format format, enum dp_sink_section what, u32 flags,

@@ -92,14 +92,18 @@ struct dp_recording_end {
 	u64 lasted_ns;
 };
 
-/* ---- writing: what a sink does not know of a trace ---- */
+/* ---- what a sink does not know of a trace ---- */
 
 struct dp_recording_env {
 	void *arg;
 	void (*source)(void *arg, u32 source, struct dp_line *to); /* struct dp_recording_source and what follows it */
 	void (*rows)(void *arg, struct dp_line *to);               /* struct dp_recording_row, one for each event */
 	u64 (*lasted_ns)(void *arg);
+	const struct dp_recording_head *head; /* of a recording that is shown; NULL: of this machine, now */
 };
+
+/* Where and when. env may be NULL. */
+void dp_recording_head_of(const struct dp_recording_env *env, struct dp_recording_head *h);
 
 /* A text as it stands in a file: cut to DP_RECORDING_TEXT; and its size there. */
 void dp_recording_put_text(struct dp_line *l, const char *text);

@@ -7,6 +7,7 @@
 #ifndef DP_SINK_H
 #define DP_SINK_H
 
+#include "log/symbol.h"
 #include "log/view.h"
 
 #define DP_SINK_SYMBOL 768 /* bytes of an address's name */
@@ -24,7 +25,7 @@ struct dp_sink_record {
 	u32 tid;          /* as we know it */
 	u32 pid;          /* of an event: the process; 0: not known */
 	u64 ns;           /* of an event: CLOCK_MONOTONIC */
-	u32 source;       /* of an event: see dp_formatter_source() */
+	u32 source; /* of an event: see dp_formatter_source(); of a program, where the format is whole: the process */
 
 	const void *event; /* the sink's own description of the event, for example struct dp_event_info; */
 	struct dp_view view;
@@ -121,7 +122,9 @@ struct dp_sink {
 	struct dp_line *line;
 	/* Writes the name of an address, or the number. behind_call as in dp_sink_value. */
 	void (*symbol)(struct dp_sink *s, u64 addr, bool behind_call, char *buf, size_t size);
-	void *arg;                       /* for symbol */
+	void *arg;                  /* for symbol */
+	dp_code_file_fn *code_file; /* NULL: no files are known */
+	void *code_file_arg;
 	const struct dp_format_env *env; /* of events; NULL in the kernel and for programs */
 	const char *dim, *plain;         /* around names: colours, or "" */
 	const char *apart;               /* text: between the members of the innermost group */

@@ -7,7 +7,9 @@
 
 #define DP_FORMAT(id, name, events, programs, help) extern const struct dp_sink_ops events, programs;
 #define DP_EVENT_FORMAT(id, name, events, help) extern const struct dp_sink_ops events;
+#define DP_WHOLE_FORMAT(id, name, events, help) extern const struct dp_sink_ops events;
 #include "log/formats.def"
+#undef DP_WHOLE_FORMAT
 #undef DP_EVENT_FORMAT
 #undef DP_FORMAT
 

@@ -149,12 +149,27 @@ static struct dp_stacks *stacks_of(struct dp_sink *s)
 	return ((struct dp_stacks_sink *)s)->stacks;
 }
 
+/* A function by its name, or by an address in it (symbol NULL). */
+static u32 place_of(struct dp_sink *sink, u64 addr, bool behind_call, const char *symbol)
+{
+	struct dp_stacks *s = stacks_of(sink);
+	char name[DP_SINK_SYMBOL];
+
+	if (s->place)
+		return s->place(sink, addr, behind_call, symbol);
+	if (symbol)
+		return dp_stacks_name(s, symbol);
+	sink->symbol(sink, addr, behind_call, name, sizeof(name));
+	dp_stacks_function(name);
+	return dp_stacks_name(s, name);
+}
+
 static void on_enter(void *arg, u32 tid, struct dp_call *c, const struct dp_call *parent, u32 depth)
 {
 	struct dp_sink *sink = arg;
-	struct dp_stacks *s = stacks_of(sink);
 
-	c->node = dp_stacks_child(s, parent ? parent->node : 0, dp_stacks_name(s, sink->env->events[c->event].symbol));
+	c->node = dp_stacks_child(stacks_of(sink), parent ? parent->node : 0,
+				  place_of(sink, c->function, false, sink->env->events[c->event].symbol));
 }
 
 static void on_leave(void *arg, u32 tid, struct dp_call *outer, u32 depth, u64 ns, enum dp_call_end how)
@@ -220,19 +235,17 @@ void dp_stacks_end(struct dp_sink *sink, const struct dp_sink_record *r)
 {
 	struct dp_stacks *s = stacks_of(sink);
 	const struct dp_event_info *ev = r->event;
-	char name[DP_SINK_SYMBOL];
 	u32 node = 0;
 
-	if (is_time(s))
+	s->last = 0;
+	if (is_time(s) || !ev)
 		return;
-	for (u32 i = s->nframes; i-- > 0;) {
-		sink->symbol(sink, s->frames[i], i > 0, name, sizeof(name));
-		dp_stacks_function(name);
-		node = dp_stacks_child(s, node, dp_stacks_name(s, name));
-	}
+	for (u32 i = s->nframes; i-- > 0;)
+		node = dp_stacks_child(s, node, place_of(sink, s->frames[i], i > 0, NULL));
 	if (!node)
-		node = dp_stacks_child(s, 0, dp_stacks_name(s, ev->symbol));
+		node = dp_stacks_child(s, 0, place_of(sink, ev->function, false, ev->symbol));
 	s->nodes[node].self++;
+	s->last = node;
 }
 
 void dp_stacks_field(struct dp_sink *sink, const char *name, unsigned i)

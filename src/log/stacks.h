@@ -28,8 +28,13 @@ struct dp_stacks {
 
 	/* Of events. */
 	struct dp_calls *calls;
-	u64 *frames; /* of the record's first chain, the hit first */
-	u32 nframes;
+	u64 *frames;       /* of the record's first chain, the hit first */
+	u32 nframes, last; /* the node of the last record */
+	/*
+	 * What nodes have in the place of the number of a name, for formats that know more of a function; NULL: the name
+	 * alone. symbol: the function's name; NULL: by the address.
+	 */
+	u32 (*place)(struct dp_sink *s, u64 addr, bool behind_call, const char *symbol);
 };
 
 #define DP_STACKS_NODES (1u << 22) /* what a target can make us keep */

@@ -14,4 +14,11 @@ typedef bool dp_symbolize_fn(void *arg, u64 addr, char *buf, size_t size);
  */
 void dp_symbol_text(dp_symbolize_fn *fn, void *arg, u64 addr, bool behind_call, char *buf, size_t size);
 
+/* The file with code that is mapped at a run-time address; the texts stay until the next call. False: none is known. */
+struct dp_code_file {
+	u64 lo, hi; /* where it is mapped */
+	const char *path, *build_id;
+};
+typedef bool dp_code_file_fn(void *arg, u64 addr, struct dp_code_file *file);
+
 #endif

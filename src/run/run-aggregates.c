@@ -56,6 +56,8 @@ struct recorder { /* asks another, and keeps the answers in the order of address
 	const struct dp_agg_view *view;
 	struct run_name *v;
 	size_t n, room;
+	struct dp_code_file *files;
+	size_t nfiles, files_room;
 };
 
 static size_t position(const struct run_name *v, size_t n, u64 addr)
@@ -73,11 +75,40 @@ static size_t position(const struct run_name *v, size_t n, u64 addr)
 	return lo;
 }
 
+static bool find_file(const struct dp_code_file *v, size_t n, u64 addr, struct dp_code_file *file)
+{
+	for (size_t i = 0; i < n; i++)
+		if (addr >= v[i].lo && addr < v[i].hi) {
+			*file = v[i];
+			return true;
+		}
+	return false;
+}
+
+static void record_file(struct recorder *r, u64 addr)
+{
+	struct dp_code_file f, *to;
+
+	if (find_file(r->files, r->nfiles, addr, &f) || !r->view->code_file ||
+	    !r->view->code_file(r->view->arg, addr, &f) ||
+	    !dp_grow((void **)&r->files, &r->files_room, r->nfiles, sizeof(*r->files)))
+		return;
+	to = &r->files[r->nfiles];
+	*to = (struct dp_code_file){f.lo, f.hi, strdup(f.path), strdup(f.build_id)};
+	if (to->path && to->build_id) {
+		r->nfiles++;
+		return;
+	}
+	free((char *)to->path);
+	free((char *)to->build_id);
+}
+
 static bool record(void *arg, u64 addr, char *buf, size_t size)
 {
 	struct recorder *r = arg;
 	size_t at = position(r->v, r->n, addr);
 
+	record_file(r, addr);
 	if (!r->view->symbolize(r->view->arg, addr, buf, size))
 		return false;
 	if ((at < r->n && r->v[at].addr == addr) || !dp_grow((void **)&r->v, &r->room, r->n, sizeof(*r->v)))
@@ -98,6 +129,13 @@ bool dp_run_name_of_ended(void *arg, u64 addr, char *buf, size_t size)
 		return false;
 	snprintf(buf, size, "%s", e->names[at].text);
 	return true;
+}
+
+bool dp_run_file_of_ended(void *arg, u64 addr, struct dp_code_file *file)
+{
+	const struct run_ended *e = arg;
+
+	return find_file(e->files, e->nfiles, addr, file);
 }
 
 static bool has_names(const struct dp_rpn_unit *u)
@@ -125,12 +163,20 @@ static void keep_names(const struct dp_rpn_unit *u, struct run_ended *e, const s
 	free(text);
 	e->names = r.v;
 	e->nnames = (u32)r.n;
+	e->files = r.files;
+	e->nfiles = (u32)r.nfiles;
 }
 
 void dp_run_free_ended(struct run_ended *e)
 {
-	if (e)
-		free(e->names);
+	if (!e)
+		return;
+	for (u32 i = 0; i < e->nfiles; i++) {
+		free((char *)e->files[i].path);
+		free((char *)e->files[i].build_id);
+	}
+	free(e->files);
+	free(e->names);
 	free(e);
 }
 

@@ -49,7 +49,7 @@ static const struct dp_rpn_aggregate *aggregate_at(const struct dp_rpn_unit *u, 
 
 static void print(struct body *b, u32 index)
 {
-	const struct dp_agg_view view = {b->t->pid, false, dp_run_symbol_of, b->t};
+	const struct dp_agg_view view = {b->t->pid, false, dp_run_symbol_of, b->t, dp_run_file_of};
 	struct dp_hit *h = &b->machine.hit;
 	char *text = NULL;
 	size_t n = 0;

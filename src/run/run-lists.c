@@ -9,6 +9,7 @@
 #include <sys/sysmacros.h>
 
 #include "run/run-priv.h"
+#include "run/run-trace.h"
 
 /* ---- modules ---- */
 
@@ -134,6 +135,13 @@ void dp_run_leave_out(struct run_range *range, pid_t pid, const struct dp_error 
 	range->m->last = *err;
 	range->m->last_pid = pid;
 	range->m->left_out++;
+}
+
+bool dp_run_file_of(void *arg, u64 addr, struct dp_code_file *file)
+{
+	const struct run_target *t = arg;
+
+	return t->session && dp_tracee_code_file(t->session, addr, file);
 }
 
 bool dp_run_symbol_of(void *arg, u64 addr, char *buf, size_t size)

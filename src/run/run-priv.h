@@ -30,8 +30,10 @@ struct run_name { /* of an address in a process that has ended */
 struct run_ended { /* what a module's words came to in a process that has ended */
 	struct run_ended *next;
 	pid_t pid;
-	struct run_name *names; /* by address, */
-	u32 nnames;             /* that occur in keys */
+	struct run_name *names;     /* by address, */
+	u32 nnames;                 /* that occur in keys */
+	struct dp_code_file *files; /* that they are in */
+	u32 nfiles;
 	u64 words[];
 };
 
@@ -165,11 +167,12 @@ struct dp_run {
 	struct run_orphan *orphans;
 	u64 old_epoch; /* in which their driver was killed */
 	struct run_target *targets, *by_pid[RUN_BY_PID];
-	u64 shown, most; /* records; 0: no limit */
-	bool is_full;    /* a record was the last one that is shown */
-	u64 ring_size;   /* of sessions, bytes for each processor; 0: the usual ones */
-	FILE *log;       /* its descriptor; NULL: records go to write. What is written goes through: */
-	char *out;       /* records that are not in the file yet, */
+	u64 shown, most;                /* records; 0: no limit */
+	bool is_full;                   /* a record was the last one that is shown */
+	struct dp_formatter *formatter; /* NULL: each record is written as text */
+	u64 ring_size;                  /* of sessions, bytes for each processor; 0: the usual ones */
+	FILE *log;                      /* its descriptor; NULL: records go to write. What is written goes through: */
+	char *out;                      /* records that are not in the file yet, */
 	size_t out_n, out_room;
 	struct run_unwritten *unwritten; /* and whose they are */
 	size_t nunwritten, unwritten_room;
@@ -218,6 +221,7 @@ bool dp_run_place_range(struct run_range *r, struct run_module *m, u32 from, boo
 void dp_run_free_ranges(struct run_range *v, u32 n);
 void dp_run_leave_out(struct run_range *range, pid_t pid, const struct dp_error *err); /* why its module is not in */
 bool dp_run_symbol_of(void *target, u64 addr, char *buf, size_t size);                 /* a dp_symbolize_fn */
+bool dp_run_file_of(void *target, u64 addr, struct dp_code_file *file);                /* a dp_code_file_fn */
 
 /* run-chosen.c */
 bool dp_run_has_chosen(const struct dp_run *run, pid_t pid); /* true where nobody has chosen */
@@ -262,6 +266,7 @@ struct run_ended *dp_run_ended_new(const struct run_module *m, volatile const u6
 				   const struct dp_agg_view *view);
 void dp_run_keep_ended(struct run_module *m, struct run_ended *e);        /* takes it; NULL does nothing */
 bool dp_run_name_of_ended(void *ended, u64 addr, char *buf, size_t size); /* a dp_symbolize_fn */
+bool dp_run_file_of_ended(void *ended, u64 addr, struct dp_code_file *file);
 void dp_run_free_ended(struct run_ended *e);
 void dp_run_forget_ended(struct run_module *m);
 

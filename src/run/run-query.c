@@ -418,13 +418,13 @@ static void show_module(const struct dp_run *run, const struct dp_rpn_unit *u, v
 
 static void each_of_target(struct run_target *t, const char *name, dp_run_words_fn *fn, void *arg)
 {
-	const struct dp_agg_view view = {t->pid, false, dp_run_symbol_of, t};
+	const struct dp_agg_view view = {t->pid, false, dp_run_symbol_of, t, dp_run_file_of};
 	volatile u64 *words = t->session ? dp_tracee_words(t->session) : NULL;
 
 	for (struct run_kept *k = t->kept; k; k = k->next) /* of libraries that are unloaded at the moment */
 		if ((!*name || !strcmp(k->m->unit.name, name)) && k->locals && k->generation == k->m->generation)
 			fn(arg, &k->m->unit, k->locals->words,
-			   &(struct dp_agg_view){t->pid, false, dp_run_name_of_ended, k->locals});
+			   &(struct dp_agg_view){t->pid, false, dp_run_name_of_ended, k->locals, dp_run_file_of_ended});
 	for (u32 i = 0; words && i < t->nranges; i++) {
 		const struct dp_rpn_unit *u = &t->ranges[i].m->unit;
 
@@ -436,7 +436,8 @@ static void each_of_target(struct run_target *t, const char *name, dp_run_words_
 static void each_of_ended(struct run_module *m, dp_run_words_fn *fn, void *arg)
 {
 	for (struct run_ended *e = m->ended; e; e = e->next)
-		fn(arg, &m->unit, e->words, &(struct dp_agg_view){e->pid, true, dp_run_name_of_ended, e});
+		fn(arg, &m->unit, e->words,
+		   &(struct dp_agg_view){e->pid, true, dp_run_name_of_ended, e, dp_run_file_of_ended});
 }
 
 void dp_run_each_words(const struct dp_run *run, dp_run_words_fn *fn, void *arg)

@@ -4,6 +4,16 @@
 
 #include "run/run-trace.h"
 
+bool dp_tracee_code_file(const struct dp_tracee *t, u64 addr, struct dp_code_file *file)
+{
+	struct dp_process *p = dp_tracee_process(t);
+	const struct dp_image *img = p ? dp_process_image_at(p, addr) : NULL;
+
+	if (img)
+		*file = (struct dp_code_file){img->lo, img->hi, dp_module_path(img->mod), dp_module_build_id(img->mod)};
+	return img;
+}
+
 static void put(struct dp_line *to, const void *p, size_t n)
 {
 	dp_line_bytes(to, p, n);
@@ -18,19 +28,22 @@ static void put_source(void *arg, u32 source, struct dp_line *to)
 				 dp_tracee_any(&m->tracee) ? (u32)dp_tracee_pid(&m->tracee) : ~0u, m->comm);
 }
 
+void dp_trace_put_row(const struct dp_trace_row *row, struct dp_line *to)
+{
+	struct dp_recording_row r = {.counts = row->counts, .hits = row->hits, .cost_ns = row->cost_ns};
+
+	dp_format(r.via, sizeof(r.via), "%s", row->via);
+	dp_format(r.name, sizeof(r.name), "%s", row->name);
+	put(to, &r, sizeof(r));
+}
+
 static void put_rows(void *arg, struct dp_line *to)
 {
 	const struct dp_trace *t = arg;
 	struct dp_trace_row total, *rows = dp_trace_rows(t, &total);
 
-	for (u32 i = 0; rows && i < t->nevents; i++) {
-		struct dp_recording_row r = {
-		    .counts = rows[i].counts, .hits = rows[i].hits, .cost_ns = rows[i].cost_ns};
-
-		dp_format(r.via, sizeof(r.via), "%s", rows[i].via);
-		dp_format(r.name, sizeof(r.name), "%s", rows[i].name);
-		put(to, &r, sizeof(r));
-	}
+	for (u32 i = 0; rows && i < t->nevents; i++)
+		dp_trace_put_row(&rows[i], to);
 	dp_free(rows);
 }
 

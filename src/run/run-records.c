@@ -236,6 +236,11 @@ static void to_sinks(struct dp_run *run, u32 flags)
 
 /* ---- showing ---- */
 
+void dp_run_give_to(struct dp_run *run, struct dp_formatter *f)
+{
+	run->formatter = f;
+}
+
 void dp_run_limit(struct dp_run *run, u64 n)
 {
 	run->most = n;
@@ -262,7 +267,9 @@ static void show_record(struct dp_run *run, struct run_target *t, struct run_mod
 	c.fields = m->fields;
 	c.id = m->unit.id;
 	c.offset = offset;
+	c.pid = (u32)t->pid;
 	c.symbolize = dp_run_symbol_of;
+	c.code_file = dp_run_file_of;
 	c.symbolize_arg = t;
 	c.rf = rf;
 	c.ns = ns;
@@ -274,6 +281,11 @@ static void show_record(struct dp_run *run, struct run_target *t, struct run_mod
 		c.comm = dp_task_comm(rec->tid, comm) ? comm : t->comm[0] ? t->comm : "<...>";
 	}
 	c.uid = c.fields & DP_RPN_LOG_UID ? owner_of(t->pid ? t->pid : (pid_t)rec->tid) : 0;
+	if (run->formatter) {
+		dp_formatter_program(run->formatter, rec, &c);
+		run->shown += index != NO_PROBE;
+		return;
+	}
 	dp_line_reset(&run->line);
 	if (!dp_rpn_log(&run->line, dp_run_format(m->flags), rec, &c) || run->line.broken)
 		return;
@@ -313,7 +325,7 @@ void dp_run_show_text(struct dp_run *run, struct run_module *m, const char *text
 {
 	dp_line_reset(&run->line);
 	dp_line_bytes(&run->line, text, n);
-	if (!run->line.broken)
+	if (!run->line.broken && !run->formatter)
 		put(run, m, NO_PROBE);
 }
 

@@ -23,6 +23,13 @@ static bool symbolize(void *arg, u64 addr, char *buf, size_t size)
 	return t->now && dp_tracee_symbolize(&t->now->tracee, addr, buf, size);
 }
 
+static bool code_file(void *arg, u64 addr, struct dp_code_file *file)
+{
+	struct dp_trace *t = arg;
+
+	return t->now && dp_tracee_code_file(&t->now->tracee, addr, file);
+}
+
 static bool name_thread(void *arg, u32 *tid, char buf[16])
 {
 	struct dp_trace *t = arg;
@@ -38,6 +45,7 @@ int dp_trace_begin(struct dp_trace *t, enum dp_format format, bool color, struct
 	    .events = t->infos,
 	    .nevents = t->nevents,
 	    .symbolize = symbolize,
+	    .code_file = code_file,
 	    .arg = t,
 	    .comm = name_thread,
 	    .comm_arg = t,

@@ -20,6 +20,9 @@ struct dp_journal;
 struct dp_merge;
 struct dp_threads;
 
+/* The file that is mapped at an address of the traced process: a dp_code_file_fn, but for the type of its argument. */
+bool dp_tracee_code_file(const struct dp_tracee *t, u64 addr, struct dp_code_file *file);
+
 /* Of the file that the rings of an armed session are, as processes that inherit them map it too; 0: they are none. */
 u64 dp_tracee_rings_inode(const struct dp_tracee *t);
 
@@ -87,13 +90,13 @@ struct dp_trace {
 	struct dp_merge *merge;      /* NULL: there is one member only */
 	struct dp_trace_member *now; /* whose record is shown */
 	bool started, was_armed;
-	u64 read;      /* records that came out of the rings */
-	u64 shown;     /* of them, those that were shown */
-	bool is_full;  /* no record is shown any more: max_events, or one that ends the trace */
-	u64 untold;    /* losses of which the formatter does not know yet */
-	bool looked;   /* for them, in this drain */
+	u64 read;                       /* records that came out of the rings */
+	u64 shown;                      /* of them, those that were shown */
+	bool is_full;                   /* no record is shown any more: max_events, or one that ends the trace */
+	u64 untold;                     /* losses of which the formatter does not know yet */
+	bool looked;                    /* for them, in this drain */
 	struct dp_govern_cost governed; /* of members that were put away */
-	double lasted; /* seconds */
+	double lasted;                  /* seconds */
 };
 
 /* One member more, as dp_tracee_open(); on error there is none. */
@@ -171,6 +174,9 @@ struct dp_trace_row {
 
 /* A row for each event, and their sum in *total. NULL: no memory. dp_free() it. */
 struct dp_trace_row *dp_trace_rows(const struct dp_trace *t, struct dp_trace_row *total);
+
+/* As a recording has it. */
+void dp_trace_put_row(const struct dp_trace_row *row, struct dp_line *to);
 
 /* What the hits of all processes with a budget have cost. */
 void dp_trace_govern_cost(const struct dp_trace *t, struct dp_govern_cost *sum);

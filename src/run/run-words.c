@@ -65,7 +65,7 @@ void dp_run_end_kept(struct dp_run *run, struct run_target *t)
 void dp_run_keep_words(struct run_target *t, const u64 *old, const struct run_range *ranges, u32 n,
 		       const struct run_wanted *w)
 {
-	const struct dp_agg_view view = {t->pid, true, dp_run_symbol_of, t};
+	const struct dp_agg_view view = {t->pid, true, dp_run_symbol_of, t, dp_run_file_of};
 
 	for (u32 i = 0; old && i < n; i++) {
 		const struct run_range *s = &ranges[i];

@@ -81,6 +81,13 @@ bool dp_run_choose(struct dp_run *run, const struct dp_select *select, const pid
 bool dp_run_choose_command(struct dp_run *run, const struct dp_select *select, pid_t command);
 bool dp_run_chosen_live(const struct dp_run *run); /* any of them, or of those that have joined */
 
+/*
+ * From now on records, and aggregates that are asked for, are given to this formatter, of a format that is whole, and
+ * no text is made of them. It must stay.
+ */
+struct dp_formatter;
+void dp_run_give_to(struct dp_run *run, struct dp_formatter *f);
+
 /* Where things are told that happen while it runs. May be left out. */
 void dp_run_set_note(struct dp_run *run, void (*note)(void *arg, const char *text), void *arg);
 

@@ -119,10 +119,12 @@ static void make_record(struct dp_formatter *f, u64 i)
 	dp_formatter_record(f, &r.head, 1000 * i);
 }
 
+static const struct dp_recording_head head = {.mono_ns = 1, .real_ns = 1000000000, .host = "here"};
+static const struct dp_recording_env recording = {NULL, put_source, put_rows, lasted, &head};
+
 /* The same records each time. Text: all that comes out; free it. */
 static char *make(enum dp_format format, size_t *size)
 {
-	static const struct dp_recording_env recording = {NULL, put_source, put_rows, lasted};
 	struct dp_format_env env = {.events = events,
 				    .nevents = DP_ARRAY_SIZE(events),
 				    .symbolize = symbolize,
@@ -195,18 +197,21 @@ static bool show_all(struct dp_recording *r, enum dp_format format, char **text,
 {
 	static const struct dp_recording_ops ops = {show, lose};
 	struct dp_recording_info info;
+	struct dp_recording_env facts = recording;
 	struct showing s = {.r = r};
 	struct dp_error err;
 	FILE *to = open_memstream(text, size);
 	bool whole;
 
 	dp_recording_info(r, &info);
+	facts.head = &info.head;
 	struct dp_format_env env = {.events = info.events,
 				    .nevents = info.nevents,
 				    .symbolize = name_address,
 				    .arg = &s,
 				    .comm = task_of,
-				    .comm_arg = &s};
+				    .comm_arg = &s,
+				    .recording = &facts};
 
 	if (!to || dp_formatter_new(&s.f, format, to, &env))
 		abort();
@@ -275,7 +280,7 @@ static void compare(enum dp_format format)
 	size_t n, m;
 	char *direct, *text = read_back(sample, sample_size, format, &n);
 
-	if (format == DP_FORMAT_RECORDING) { /* its head has the time */
+	if (format == DP_FORMAT_RECORDING) { /* what is lost ends a block of records when it is read again */
 		if (!text)
 			abort();
 		free(text);

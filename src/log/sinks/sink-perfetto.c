@@ -63,16 +63,10 @@ static void write_packet(struct perfetto_sink *p, Dp__PfPacket *packet)
 /* Texts of somebody else: valid UTF-8 and nothing that could drive a terminal. The caller frees it. */
 static char *clean_text(struct dp_line *broken, const char *text, size_t n)
 {
-	struct dp_line clean = {0};
+	char *clean = dp_line_clean_copy(text, n);
 
-	dp_line_clean(&clean, text, n, "");
-	dp_line_char(&clean, '\0');
-	if (clean.broken || !clean.text) {
-		broken->broken = true;
-		dp_line_free(&clean);
-		return NULL;
-	}
-	return clean.text;
+	broken->broken |= !clean;
+	return clean;
 }
 
 static u64 track_of(const struct perfetto_sink *p, u32 tid)

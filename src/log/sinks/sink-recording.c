@@ -200,24 +200,35 @@ static void forget(struct recording_sink *w)
 	dp_recording_table_free(&w->tasks);
 }
 
-static void head(struct dp_sink *s)
+void dp_recording_head_of(const struct dp_recording_env *env, struct dp_recording_head *h)
 {
-	struct recording_sink *w = (struct recording_sink *)s;
-	struct dp_recording_head h = {
-	    .magic = DP_RECORDING_MAGIC, .version = DP_RECORDING_VERSION, .size = sizeof(struct dp_recording_head)};
 	struct timespec mono, real;
 	struct utsname u;
 
+	*h = env && env->head ? *env->head : (struct dp_recording_head){0};
+	h->magic = DP_RECORDING_MAGIC;
+	h->version = DP_RECORDING_VERSION;
+	h->size = sizeof(*h);
+	if (env && env->head)
+		return;
 	clock_gettime(CLOCK_MONOTONIC, &mono);
 	clock_gettime(CLOCK_REALTIME, &real);
-	h.mono_ns = (u64)mono.tv_sec * 1000000000u + (u64)mono.tv_nsec;
-	h.real_ns = (u64)real.tv_sec * 1000000000u + (u64)real.tv_nsec;
-	if (!uname(&u)) {
-		dp_format(h.system, sizeof(h.system), "%s", u.sysname);
-		dp_format(h.release, sizeof(h.release), "%s", u.release);
-		dp_format(h.machine, sizeof(h.machine), "%s", u.machine);
-		dp_format(h.host, sizeof(h.host), "%s", u.nodename);
-	}
+	h->mono_ns = (u64)mono.tv_sec * 1000000000u + (u64)mono.tv_nsec;
+	h->real_ns = (u64)real.tv_sec * 1000000000u + (u64)real.tv_nsec;
+	if (uname(&u))
+		return;
+	dp_format(h->system, sizeof(h->system), "%s", u.sysname);
+	dp_format(h->release, sizeof(h->release), "%s", u.release);
+	dp_format(h->machine, sizeof(h->machine), "%s", u.machine);
+	dp_format(h->host, sizeof(h->host), "%s", u.nodename);
+}
+
+static void head(struct dp_sink *s)
+{
+	struct recording_sink *w = (struct recording_sink *)s;
+	struct dp_recording_head h;
+
+	dp_recording_head_of(s->env->recording, &h);
 	forget(w);
 	dp_line_bytes(s->line, (const char *)&h, sizeof(h));
 	while (w->nevents < s->env->nevents)
