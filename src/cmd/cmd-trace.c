@@ -214,7 +214,7 @@ static int check_compiled(const struct trace *t)
 		return dp_ui_fail(E_CMD_EXTRA, "leave it out", "--interval: --format %s is made at the end",
 				  dp_format_name(t->format));
 	if (!dp_format_of_events(t->format) && !dp_format_is_whole(t->format))
-		return dp_ui_fail(E_CMD_VALUE, "use text, json, csv or pprof",
+		return dp_ui_fail(E_CMD_VALUE, "use text, json, csv, html or pprof",
 				  "--format %s cannot show lines that have names, tables or a body",
 				  dp_format_name(t->format));
 	return CMD_OK;

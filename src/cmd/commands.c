@@ -93,7 +93,7 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 		     .about = "Show what `dprobes record` has recorded, here or on another machine.",
 		     .examples = "dprobes report run.dpt\n"
 				 "dprobes report --info run.dpt\n"
-				 "dprobes report --format flame -o run.svg run.dpt",
+				 "dprobes report --format html -o run.html run.dpt",
 		     .operand = KIND_FILE,
 		     .shows = true},
     [VERB_RUN] = {.name = "run",

@@ -254,6 +254,7 @@ void dp_formatter_program(struct dp_formatter *f, const struct dp_record *rec, c
 {
 	dp_line_reset(&f->line);
 	dp_rpn_walk(&f->sink.s, rec, c);
+	write_line(f);
 }
 
 static void give_table(void *arg, const struct dp_agg_table *t)
@@ -270,7 +271,9 @@ void dp_formatter_aggregates(struct dp_formatter *f, const struct dp_rpn_unit *u
 
 	s->code_file = view->code_file;
 	s->code_file_arg = view->arg;
+	dp_line_reset(&f->line);
 	dp_agg_each(u, words, DP_AGG_ALL, view, give_table, s);
+	write_line(f);
 }
 
 void dp_formatter_head(struct dp_formatter *f)

@@ -31,8 +31,8 @@ struct dp_stacks {
 	u64 *frames;       /* of the record's first chain, the hit first */
 	u32 nframes, last; /* the node of the last record */
 	/*
-	 * What nodes have in the place of the number of a name, for formats that know more of a function; NULL: the name
-	 * alone. symbol: the function's name; NULL: by the address.
+	 * What nodes have in the place of the number of a name, for formats that know more of a function; NULL: the
+	 * name alone. symbol: the function's name; NULL: by the address.
 	 */
 	u32 (*place)(struct dp_sink *s, u64 addr, bool behind_call, const char *symbol);
 };

@@ -331,10 +331,8 @@ static void agg_entries(struct dp_json *j, const struct dp_agg_table *t)
 	dp_json_put_unsigned(j, "no_room", t->no_room);
 }
 
-static void aggregate(struct dp_sink *s, const struct dp_agg_table *t)
+void dp_json_put_aggregate(struct dp_json *j, const struct dp_agg_table *t)
 {
-	struct dp_json *j = json(s);
-
 	dp_json_open(j, '{');
 	dp_json_put_string(j, "aggregate", t->a->name);
 	dp_json_put_string(j, "kind", dp_agg_kind(t->a));
@@ -346,7 +344,12 @@ static void aggregate(struct dp_sink *s, const struct dp_agg_table *t)
 	else
 		agg_value(j, t->a, t->v->v);
 	dp_json_close(j, '}');
-	dp_json_end(j);
+}
+
+static void aggregate(struct dp_sink *s, const struct dp_agg_table *t)
+{
+	dp_json_put_aggregate(json(s), t);
+	dp_json_end(json(s));
 }
 
 const struct dp_sink_ops dp_sink_json = {

@@ -26,4 +26,7 @@ void dp_json_member(struct dp_sink *s, const char *name);
 void dp_json_group_end(struct dp_sink *s, enum dp_sink_group what);
 void dp_json_value(struct dp_sink *s, const struct dp_sink_value *v);
 
+struct dp_agg_table;
+void dp_json_put_aggregate(struct dp_json *j, const struct dp_agg_table *t); /* as one object */
+
 #endif
