@@ -348,21 +348,36 @@ const char *dp_cmd_distrusted(const struct stat *st)
 	return st->st_mode & (S_IWOTH | (st->st_gid ? S_IWGRP : 0)) ? "others may write it" : NULL;
 }
 
-bool dp_cmd_parse_format(const char *text, bool of_programs, enum dp_format *format)
+struct formats { /* that may be named */
+	const char *wanted;
+	bool has_wanted;
+	char hint[200];
+};
+
+static void take_format(void *arg, const char *name, const char *help)
+{
+	struct formats *f = arg;
+	size_t n = strlen(f->hint);
+
+	f->has_wanted |= !strcmp(name, f->wanted);
+	snprintf(f->hint + n, sizeof(f->hint) - n, "%s%s", n ? ", " : "there are ", name);
+}
+
+bool dp_cmd_parse_format(const char *text, enum cmd_kind kind, enum dp_format *format)
 {
 	bool known = dp_format_find(text, format);
 	const char *missing = known ? dp_format_missing(*format) : NULL;
-	char hint[200];
+	struct formats f = {.wanted = text};
 
 	if (missing) {
 		dp_ui_fail(E_CMD_STATIC, "record, and use `dprobes report` of an installed dprobes on the file",
 			   "format %s: %s", text, missing);
 		return false;
 	}
-	if (known && (!of_programs || dp_format_of_programs(*format)))
+	dp_cmd_each_format(kind, take_format, &f);
+	if (f.has_wanted)
 		return true;
-	snprintf(hint, sizeof(hint), "there are %s", dp_format_names(of_programs));
-	dp_ui_fail(E_CMD_VALUE, hint, known ? "'%s' is a format of event lines only" : "'%s' is no output format",
+	dp_ui_fail(E_CMD_VALUE, f.hint, known ? "'%s' is a format of event lines only" : "'%s' is no output format",
 		   text);
 	return false;
 }

@@ -27,7 +27,7 @@ static int take_option(void *arg, int id, const char *value)
 		t->r.format = DP_FORMAT_JSON;
 		return CMD_OK;
 	case OPT_FORMAT:
-		return dp_cmd_parse_format(value, false, &t->r.format) ? CMD_OK : CMD_USAGE;
+		return dp_cmd_parse_format(value, KIND_FORMAT, &t->r.format) ? CMD_OK : CMD_USAGE;
 	case OPT_MAX_EVENTS:
 		return dp_cmd_parse_count(value, &t->r.max_events) ? CMD_OK : CMD_USAGE;
 	case OPT_INFO:

@@ -103,7 +103,9 @@ int dp_cmd_trace_option(struct trace *t, int id, const char *value)
 		t->format = DP_FORMAT_JSON;
 		return 0;
 	case OPT_FORMAT:
-		return dp_cmd_parse_format(value, t->of_programs, &t->format) ? 0 : CMD_USAGE;
+		return dp_cmd_parse_format(value, t->of_programs ? KIND_PROGRAM_FORMAT : KIND_FORMAT, &t->format)
+			   ? 0
+			   : CMD_USAGE;
 	case OPT_DURATION:
 		return dp_cmd_parse_seconds(value, &t->run.seconds) ? 0 : CMD_USAGE;
 	case OPT_BUDGET:
@@ -188,6 +190,14 @@ static int check_budget(const struct trace *t)
 	return CMD_OK;
 }
 
+bool dp_cmd_check_interval(enum dp_format format, double interval)
+{
+	if (dp_format_is_whole(format) && interval)
+		dp_ui_fail(E_CMD_EXTRA, "leave it out", "--interval: --format %s is made at the end",
+			   dp_format_name(format));
+	return !dp_format_is_whole(format) || !interval;
+}
+
 /* What does not go together with lines that are compiled. */
 static int check_compiled(const struct trace *t)
 {
@@ -210,9 +220,8 @@ static int check_compiled(const struct trace *t)
 	if (t->until && dp_cc_line_is_body(t->until))
 		return dp_ui_fail(E_CMD_VALUE, "use --duration, or `end_trace()` in a timer's body",
 				  "--until takes an event with a place");
-	if (dp_format_is_whole(t->format) && t->interval)
-		return dp_ui_fail(E_CMD_EXTRA, "leave it out", "--interval: --format %s is made at the end",
-				  dp_format_name(t->format));
+	if (!dp_cmd_check_interval(t->format, t->interval))
+		return CMD_USAGE;
 	if (!dp_format_of_events(t->format) && !dp_format_is_whole(t->format))
 		return dp_ui_fail(E_CMD_VALUE, "use text, json, csv, html or pprof",
 				  "--format %s cannot show lines that have names, tables or a body",

@@ -58,6 +58,9 @@ struct trace {
 bool dp_cmd_select_one(struct trace *t, pid_t *pid);
 
 /* Options that both have. Returns 0, or CMD_USAGE (told already). */
+/* Whether the format can be shown again and again. Told where it cannot. */
+bool dp_cmd_check_interval(enum dp_format format, double interval);
+
 int dp_cmd_trace_option(struct trace *t, int id, const char *value);
 
 /* What --keep-if says: its events, in front of and behind the lines that are there. Returns CMD_OK to go on. */

@@ -165,7 +165,7 @@ int dp_cmd_graph_option(struct dp_graph_options *opt, int id, const char *value)
 bool dp_cmd_parse_count(const char *text, u64 *count);
 /* Root does what a file says only when nobody else may have written it. Why it may not be used; NULL: it may. */
 const char *dp_cmd_distrusted(const struct stat *st);
-bool dp_cmd_parse_format(const char *text, bool of_programs, enum dp_format *format);
+bool dp_cmd_parse_format(const char *text, enum cmd_kind kind, enum dp_format *format);
 
 /* ---- messages ---- */
 

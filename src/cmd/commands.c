@@ -377,7 +377,7 @@ static const struct cmd_option options[] = {
     {V(DOCTOR), OPT_JSON, 'j', "json", NULL, 0, "as one JSON object"},
     {V(TRACE) | V(RUN), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "events in this format", true},
     {V(REPORT), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "events in this format"},
-    {V(TRACE_PROGRAM), OPT_FORMAT, 0, "format", "FORMAT", KIND_RECORD_FORMAT, "records and aggregates in this format"},
+    {V(TRACE_PROGRAM), OPT_FORMAT, 0, "format", "FORMAT", KIND_PROGRAM_FORMAT, "records and aggregates in this format"},
     {V(GRAPH), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "calls in this format instead", true},
     {V(WATCH), OPT_FORMAT, 0, "format", "FORMAT", KIND_FORMAT, "in this format; only text has callers", true},
     {LOADS, OPT_FORMAT, 0, "format", "FORMAT", KIND_RECORD_FORMAT, "log in this format"},
@@ -485,7 +485,9 @@ enum cmd_verb dp_cmd_verb_named(const char *name)
 void dp_cmd_each_format(enum cmd_kind kind, cmd_take_named *take, void *arg)
 {
 #define DP_FORMAT(id, name, events, programs, help) take(arg, name, help);
-#define DP_WHOLE_FORMAT(id, name, sink, help) DP_EVENT_FORMAT(id, name, sink, help)
+#define DP_WHOLE_FORMAT(id, name, sink, help) \
+	if (kind != KIND_RECORD_FORMAT)       \
+		take(arg, name, help);
 #define DP_EVENT_FORMAT(id, name, events, help) \
 	if (kind == KIND_FORMAT)                \
 		take(arg, name, help);

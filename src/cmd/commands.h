@@ -120,7 +120,20 @@ enum cmd_option_id {
 };
 
 /* What a value or an operand is, as far as shells can complete it. */
-enum cmd_kind { KIND_TEXT, KIND_PID, KIND_FILE, KIND_FORMAT, KIND_RECORD_FORMAT, KIND_WORD };
+enum cmd_kind {
+	KIND_TEXT,
+	KIND_PID,
+	KIND_FILE,
+	KIND_FORMAT,         /* of events: any */
+	KIND_PROGRAM_FORMAT, /* of traces of probe programs */
+	KIND_RECORD_FORMAT,  /* of single records of them, as in a log */
+	KIND_WORD
+};
+
+static inline bool cmd_kind_is_format(enum cmd_kind kind)
+{
+	return kind >= KIND_FORMAT && kind <= KIND_RECORD_FORMAT;
+}
 
 struct cmd_option {
 	u32 verbs; /* a bit for each that takes it */

@@ -187,7 +187,7 @@ static const char *complete_value(struct candidates *c, const struct cmd_option 
 		put_processes(c, !strcmp(o->value, "WHO"));
 	} else if (o->kind == KIND_WORD) {
 		put_alternatives(c, o->value);
-	} else if (o->kind == KIND_FORMAT || o->kind == KIND_RECORD_FORMAT) {
+	} else if (cmd_kind_is_format(o->kind)) {
 		dp_cmd_each_format(o->kind, put_named, c);
 	}
 	return NULL;

@@ -81,7 +81,7 @@ static void put_option(const struct cmd_option *o)
 	putchar(toupper((unsigned char)o->help[0]));
 	put_escaped(o->help + 1, strlen(o->help) - 1);
 	fputs(".\n", stdout);
-	if (o->kind == KIND_FORMAT || o->kind == KIND_RECORD_FORMAT)
+	if (cmd_kind_is_format(o->kind))
 		dp_cmd_each_format(o->kind, put_format, NULL);
 }
 

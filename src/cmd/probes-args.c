@@ -143,7 +143,7 @@ static int take_format(struct probes_args *a, const char *text)
 {
 	enum dp_format format;
 
-	if (!dp_cmd_parse_format(text, true, &format))
+	if (!dp_cmd_parse_format(text, KIND_RECORD_FORMAT, &format))
 		return CMD_USAGE;
 	a->flags = dp_run_with_format(a->flags, format);
 	return 0;

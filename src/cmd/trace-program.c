@@ -169,6 +169,8 @@ static int parse(struct program *p, int argc, char **argv, bool *done)
 		return r;
 	if (p->t.command && dp_select_any(&p->t.select))
 		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "both -p and a command");
+	if (!dp_cmd_check_interval(p->t.format, p->interval))
+		return CMD_USAGE;
 	if (!set_target(p))
 		return CMD_FAILED;
 	return CMD_OK;

@@ -30,10 +30,9 @@ enum dp_format {
 	DP_NFORMATS
 };
 
-/* By its name; false: there is none. And the names, for messages: "text, json". */
+/* By its name; false: there is none. */
 bool dp_format_find(const char *name, enum dp_format *format);
 const char *dp_format_name(enum dp_format format);
-const char *dp_format_names(bool of_programs);
 
 const struct dp_sink_ops *dp_format_of_programs(enum dp_format format); /* NULL: it is one of events only */
 const struct dp_sink_ops *dp_format_of_events(enum dp_format format);   /* NULL: it cannot show programs' records */

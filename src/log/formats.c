@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Which formats there are, and sinks of those that can show probe programs. Others, and their libraries: format.c. */
-#include <stdio.h>
 #include <string.h>
 
 #include "log/format.h"
@@ -38,17 +37,6 @@ const char *dp_format_name(enum dp_format format)
 bool dp_format_is_whole(enum dp_format format)
 {
 	return formats[format].whole;
-}
-
-const char *dp_format_names(bool of_programs)
-{
-	static char names[160];
-	size_t n = 0;
-
-	for (u32 i = 0; i < DP_NFORMATS && n < sizeof(names); i++)
-		if (formats[i].programs || !of_programs)
-			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n ? ", " : "", formats[i].name);
-	return names;
 }
 
 const struct dp_sink_ops *dp_format_of_programs(enum dp_format format)

@@ -208,6 +208,26 @@ def lines():
     clean(page)
 
 
+@test
+def programs():
+    """a program in C has its records and tables in a page; an argument of a user's that is called duration is none"""
+    need("chromium")
+    with open(path("p.dpc"), "w") as f:
+        f.write("""#pragma MODNAME("%s")
+                   #pragma MODTYPE(user)
+                   #pragma PROBEPOINT_LOCATION("leaf")
+                   #pragma PROBEPOINT_HANDLER("at_leaf")
+                   void at_leaf() { long n = $arg1; if (n > 5) log(n); count(values, n); }\n""" % TREE)
+    dprobes("trace", "-f", path("p.dpc"), "--format", "html", "-o", path("p.html"), "--", TREE, check=0)
+    page = page_of(path("p.html"))
+    assert page.eval("report.records.n") > 0 and page.eval("report.tables.length") == 1
+    assert re.match(r"n = ([6-9]|\d\d)$", page.eval("report.records.texts[0]")), page.eval("report.records.texts[0]")
+    clean(page)
+    dprobes("trace", "--format", "html", "-o", path("d.html"), "p tree:leaf duration=$arg1:u64", "--", TREE, check=0)
+    page = page_of(path("d.html"))
+    assert page.eval("report.records.n") > 300 and page.eval("report.byFunction.length") == 0
+
+
 HOSTILE = r"""
 #include <string.h>
 #include <sys/prctl.h>

@@ -69,7 +69,7 @@ def go_top(file, sample):
 @test
 def events():
     """events with $backtrace are samples: each stack with its count, functions with names, files with build-ids"""
-    dprobes("record", "-o", path("e.dpt"), "p tree:leaf bt=$backtrace", "--", TREE, check=0)
+    dprobes("record", "-o", path("e.dpt"), "p tree:leaf bt=$backtrace duration=%sp:u64", "--", TREE, check=0)
     dprobes("report", "--format", "pprof", "-o", path("e.pb.gz"), path("e.dpt"), check=0)
     events = json_lines(dprobes("report", "--json", path("e.dpt"), check=0).stdout)
     p = Profile(path("e.pb.gz"))

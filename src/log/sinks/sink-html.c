@@ -26,7 +26,6 @@ enum item {
 };
 
 #define NONE (~0u)
-#define FIELDS 512 /* bytes of an event's place */
 
 static const char page_style[] =
 #include <report-style.inc>
@@ -52,17 +51,16 @@ struct event {
 struct page {
 	struct dp_json j;
 	struct dp_calls *calls;
-	struct dp_stacks names; /* of events of programs: their places, as names */
 	struct thread *threads;
-	struct dp_recording_table by_tid;
-	struct event *events; /* of programs */
+	struct dp_recording_table by_tid, by_program; /* by_program: events by their description */
+	struct event *events;                         /* of programs */
 	size_t nthreads, threads_room, nevents, events_room;
 	u64 base_ns, last_ns, lost, nrecords;
 	u64 duration; /* of the record at hand; 0: none */
 	size_t mark;  /* where the line had begun, */
 	size_t field; /* and the field */
 	u32 thread;   /* of the record at hand */
-	bool in_stack, is_duration;
+	bool in_stack, is_duration, of_program;
 };
 
 struct html_sink {
@@ -148,26 +146,21 @@ static u32 add_event(struct page *p, const struct dp_event_info *ev)
 	return NONE;
 }
 
-static u32 event_of(struct dp_sink *s, const struct dp_sink_record *r)
+static u32 event_of_program(struct dp_sink *s, const struct dp_sink_record *r)
 {
 	struct page *p = page_of(s);
-	const struct dp_event_info of_program = {.symbol = r->program ? r->program->module : ""};
-	const struct dp_event_info *ev = r->event ? r->event : &of_program;
-	char place[FIELDS];
+	const struct dp_rpn_context *c = r->program;
+	const char *slash = strrchr(c->module, '/');
+	const struct dp_event_info unnamed = {.symbol = slash ? slash + 1 : c->module, .offset = c->offset};
+	u64 described = (u64)(uintptr_t)c->rf;
 	u32 i;
 
-	if (!r->program)
-		return r->rec->event;
-	dp_format(place, sizeof(place), "%s/%s/%d/%llx/%s", ev->group ? ev->group : "", ev->name ? ev->name : "",
-		  ev->is_return, (unsigned long long)ev->offset, ev->symbol ? ev->symbol : "");
-	i = dp_stacks_name(&p->names, place);
-	if (i > p->nevents) /* number 0 is the root's */
-		i = add_event(p, ev) + 1;
-	if (!i || i > p->nevents) {
+	if (dp_recording_find(&p->by_program, described, (u32)c->offset, &i))
+		return i;
+	i = add_event(p, r->event ? r->event : &unnamed);
+	if (i == NONE || !dp_recording_add(&p->by_program, described, (u32)c->offset, i))
 		s->trouble = "there was no memory for some events";
-		return NONE;
-	}
-	return i - 1;
+	return i;
 }
 
 /* ---- calls ---- */
@@ -201,7 +194,7 @@ static bool open(struct dp_sink *s, const struct dp_format_env *env)
 	struct page *p = dp_alloc(sizeof(*p));
 
 	h->p = p;
-	if (!dp_stacks_open(s, env) || !p || !dp_stacks_init(&p->names))
+	if (!dp_stacks_open(s, env) || !p)
 		return false;
 	p->j.line = s->line;
 	p->calls = dp_calls_new(env, &ops, s);
@@ -214,8 +207,8 @@ static void release(struct dp_sink *s)
 
 	if (p) {
 		dp_calls_free(p->calls);
-		dp_stacks_free(&p->names);
 		dp_recording_table_free(&p->by_tid);
+		dp_recording_table_free(&p->by_program);
 		for (size_t i = 0; i < p->nevents; i++)
 			free_event(&p->events[i]);
 		free(p->events);
@@ -251,6 +244,7 @@ static void begin(struct dp_sink *s, const struct dp_sink_record *r)
 	p->mark = s->line->n;
 	p->duration = 0;
 	p->is_duration = p->in_stack = false;
+	p->of_program = r->program;
 	p->thread = thread_of(s, r);
 	if (!p->base_ns)
 		p->base_ns = p->last_ns = r->ns;
@@ -267,7 +261,7 @@ static void field(struct dp_sink *s, const char *name, unsigned i)
 	struct page *p = page_of(s);
 
 	p->field = s->line->n;
-	p->is_duration = name && !strcmp(name, "duration");
+	p->is_duration = p->of_program && name && !strcmp(name, "duration"); /* $duration */
 	p->in_stack = name && !strcmp(name, "sp"); /* of dprobes graph: nobody wants to see it */
 	dp_put_field(s, name, i);
 }
@@ -343,7 +337,7 @@ static void end(struct dp_sink *s, const struct dp_sink_record *r)
 {
 	struct page *p = page_of(s);
 	struct dp_line *l = s->line;
-	u32 event = event_of(s, r);
+	u32 event = r->program ? event_of_program(s, r) : r->rec->event;
 	size_t n = l->n - p->mark;
 	char *text = l->broken ? NULL : malloc(n + 1);
 

@@ -48,7 +48,7 @@ struct profile {
 	size_t nrows, rows_room;
 	u64 first_ns;
 	bool any_event, any_ns, any_without; /* a table without call stacks */
-	bool is_duration;                    /* the field at hand, */
+	bool of_program, is_duration;        /* the field at hand, */
 	u64 duration;                        /* and its value; 0: none */
 };
 
@@ -159,13 +159,16 @@ static void begin(struct dp_sink *s, const struct dp_sink_record *r)
 		p->first_ns = r->ns;
 	p->any_event |= r->event != NULL;
 	p->is_duration = false;
+	p->of_program = r->program;
 	p->duration = 0;
 	dp_stacks_begin(s, r);
 }
 
 static void field(struct dp_sink *s, const char *name, unsigned i)
 {
-	profile_of(s)->is_duration = name && (!strcmp(name, "$duration") || !strcmp(name, "duration"));
+	struct profile *p = profile_of(s);
+
+	p->is_duration = p->of_program && name && !strcmp(name, "duration"); /* $duration */
 }
 
 static void value(struct dp_sink *s, const struct dp_sink_value *v)
