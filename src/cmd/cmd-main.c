@@ -108,8 +108,8 @@ int main(int argc, char **argv)
 		return finish(dp_cmd_version(argc - 1, argv + 1));
 	if (!strcmp(argv[1], "complete"))
 		return finish(dp_cmd_complete(argc - 1, argv + 1));
-	if (!strcmp(argv[1], "serve"))
-		return dp_cmd_serve(argc - 1, argv + 1);
+	if (!strcmp(argv[1], "driver-serve"))
+		return dp_cmd_driver_serve(argc - 1, argv + 1);
 	if (!strcmp(argv[1], "cleaner"))
 		return dp_cmd_cleaner(argc - 1, argv + 1);
 	if (!strcmp(argv[1], "guard") || !strcmp(argv[1], "keeper"))

@@ -89,13 +89,13 @@ int dp_cmd_log(int argc, char **argv)
 }
 
 /* Only the command itself starts this, with a socket that listens. */
-int dp_cmd_serve(int argc, char **argv)
+int dp_cmd_driver_serve(int argc, char **argv)
 {
 	const char *dir = getenv(DP_DRIVER_DIR_ENV);
 	int fd = argc == 2 ? atoi(argv[1]) : -1;
 
 	if (fd <= 2 || !dir || fcntl(fd, F_GETFD) < 0)
-		return dp_ui_fail(E_CMD_UNKNOWN, "the driver is started by `dprobes insert`", "serve");
+		return dp_ui_fail(E_CMD_UNKNOWN, "the driver is started by `dprobes insert`", "driver-serve");
 	return dp_driver_main(fd, dir, false);
 }
 

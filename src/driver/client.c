@@ -70,7 +70,7 @@ static void become_driver(int listener, int lock)
 	fcntl(listener, F_SETFD, 0);
 	fcntl(lock, F_SETFD, 0); /* held as long as the driver lives */
 	snprintf(fd, sizeof(fd), "%d", listener);
-	execl("/proc/self/exe", "dprobesd", "serve", fd, (char *)NULL);
+	execl("/proc/self/exe", "dprobesd", "driver-serve", fd, (char *)NULL);
 	_exit(127);
 }
 

@@ -225,7 +225,7 @@ def other_release():
 def driver_stopped():
     """while the driver is stopped programs start and load their libraries, and it tells how many it has not seen"""
     both()
-    pids = send(signal.SIGSTOP, "serve")
+    pids = send(signal.SIGSTOP, "driver-serve")
     assert len(pids) == 1
     running = [start([path]) for path in (BRIEF, STATIC, BRIEF)]
     assert [p.wait(LONG) for p in running] == [0] * 3
@@ -267,7 +267,7 @@ def killed(*names):
 @alone
 def driver_killed():
     """the driver is killed while programs are being caught: all of them go on"""
-    killed("serve")
+    killed("driver-serve")
 
 
 @alone
@@ -279,7 +279,7 @@ def guard_killed():
 @alone
 def both_killed():
     """both are killed at once: the keeper lets go whom they held"""
-    killed("serve", "guard")
+    killed("driver-serve", "guard")
 
 
 @alone
@@ -290,7 +290,7 @@ def all_killed():
         both()
         running = [start([path]) for path in (BRIEF, STATIC, BRIEF)]
         time.sleep(chance.random() * 0.15)
-        send(signal.SIGKILL, "serve", "guard", "keeper")
+        send(signal.SIGKILL, "driver-serve", "guard", "keeper")
         clean()
         assert [p.wait(LONG) for p in running] == [0] * 3
     assert not held(), held()
@@ -304,7 +304,7 @@ def not_held():
     groups = [line.split()[1] for line in open("/proc/mounts") if line.split()[2] == "cgroup2"]
     if not groups:
         raise Skip("no cgroup version 2 is mounted")
-    wait_for(lambda: not ours("serve"), timeout=LONG, what="the end of the driver of the test before")
+    wait_for(lambda: not ours("driver-serve"), timeout=LONG, what="the end of the driver of the test before")
     own = os.path.join(groups[0], "dp-test-%d" % os.getpid())
     os.mkdir(own)
     try:
@@ -317,7 +317,7 @@ def not_held():
         wait_for(lambda: let_go(query()) == 6, timeout=LONG, what="six that were not held")
     finally:
         clean()
-        wait_for(lambda: not ours("serve", "guard", "keeper"), timeout=LONG, what="the driver's end")
+        wait_for(lambda: not ours("driver-serve", "guard", "keeper"), timeout=LONG, what="the driver's end")
         wait_for(lambda: not text_of(os.path.join(own, "cgroup.procs")), timeout=LONG, what="an empty group")
         wait_for(lambda: "populated 0" in text_of(os.path.join(own, "cgroup.events")), timeout=LONG, what="its end")
         os.rmdir(own)
