@@ -8,7 +8,7 @@
 set -eu
 
 build="gcc make meson ninja-build pkg-config libc6-dev libelf-dev libdw-dev libbpf-dev
-       libbabeltrace2-dev libncurses-dev libprotobuf-c-dev protobuf-c-compiler
+       libbabeltrace2-dev libncurses-dev libprotobuf-c-dev protobuf-c-compiler libmicrohttpd-dev libjson-c-dev
        zlib1g-dev lowdown"
 static="liblzma-dev libbz2-dev g++" # besides, for the static dprobes
 demo="redis-server redis-tools python3"
@@ -16,10 +16,10 @@ tests="libcmocka-dev libzydis-dev nginx-light golang-go musl-tools gdb libllvm14
        openssl binutils procps qemu-system-x86 busybox-static cpio kmod dkms tcl clang-format cppcheck codespell
        babeltrace2 protobuf-compiler xz-utils systemtap-sdt-dev zsh fish strace postgresql python3-jsonschema
        mypy"
-optional="rustc chromium nodejs mandoc diction"
+optional="rustc chromium nodejs prometheus mandoc diction"
 kernel="flex bison bc libssl-dev" # besides, to build a kernel
 packages="debhelper dh-dkms dh-python dpkg-dev python3 xz-utils"
-services="redis-server nginx postgresql"
+services="redis-server nginx postgresql prometheus"
 
 case "${1:-build}" in
 build) wanted=$build optional= ;;

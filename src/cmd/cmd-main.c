@@ -19,6 +19,7 @@ static int (*const subcommands[VERB_COUNT])(int argc, char **argv) = {
     [VERB_BUILD] = dp_cmd_build,   [VERB_APPLY] = dp_cmd_apply,     [VERB_KERNEL] = dp_cmd_kernel,
     [VERB_DOCTOR] = dp_cmd_doctor, [VERB_EXPLAIN] = dp_cmd_explain, [VERB_RECORD] = dp_cmd_record,
     [VERB_REPORT] = dp_cmd_report, [VERB_RUN] = dp_cmd_run,         [VERB_TOP] = dp_cmd_top,
+    [VERB_SERVE] = dp_cmd_serve,
 };
 
 static const char *subcommand_name(int i, void *arg)

@@ -127,9 +127,8 @@ static int define(struct trace *t, const char *value)
 	return r;
 }
 
-static int take_option(void *arg, int id, const char *value)
+int dp_cmd_trace_line_option(struct trace *t, int id, const char *value)
 {
-	struct trace *t = arg;
 	struct dp_error err;
 
 	switch (id) {
@@ -151,6 +150,11 @@ static int take_option(void *arg, int id, const char *value)
 	}
 	dp_ui_error(&err, NULL);
 	return CMD_FAILED;
+}
+
+static int take_option(void *arg, int id, const char *value)
+{
+	return dp_cmd_trace_line_option(arg, id, value);
 }
 
 static int use_defaults(struct trace *t)

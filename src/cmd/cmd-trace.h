@@ -46,6 +46,11 @@ struct trace {
 	struct dp_session_options opt;
 	void (*adapt)(struct trace *t);  /* may change run.infos; may be NULL */
 	const struct trace_watch *watch; /* NULL: the records are shown */
+	/* Of compiled lines: called when probes are in place, and when wake_fd is readable. False: end it */
+	void (*on_ready)(void *arg); /* with on_wake */
+	bool (*on_wake)(void *arg, struct dp_run *run);
+	void *wake_arg;
+	int wake_fd;
 
 	struct dp_trace run;
 	struct dp_follow_run follow;
@@ -57,11 +62,13 @@ struct trace {
 /* The process, where there can be only one; 0: none was asked for. False: told already. */
 bool dp_cmd_select_one(struct trace *t, pid_t *pid);
 
-/* Options that both have. Returns 0, or CMD_USAGE (told already). */
 /* Whether the format can be shown again and again. Told where it cannot. */
 bool dp_cmd_check_interval(enum dp_format format, double interval);
 
+/* Options that both have. Returns 0, or CMD_USAGE (told already). */
 int dp_cmd_trace_option(struct trace *t, int id, const char *value);
+/* The same, and lines with what goes along with them. Returns 0, or the exit status (told already). */
+int dp_cmd_trace_line_option(struct trace *t, int id, const char *value);
 
 /* What --keep-if says: its events, in front of and behind the lines that are there. Returns CMD_OK to go on. */
 int dp_cmd_keep_if(struct trace *t);

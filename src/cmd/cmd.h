@@ -54,7 +54,8 @@ int dp_cmd_kernel(int argc, char **argv);
 int dp_cmd_hooks(int argc, char **argv);
 int dp_cmd_log(int argc, char **argv);
 int dp_cmd_driver(int argc, char **argv);
-int dp_cmd_driver_serve(int argc, char **argv);
+int dp_cmd_serve(int argc, char **argv);
+int dp_cmd_driver_serve(int argc, char **argv); /* log.c */
 int dp_cmd_guard(int argc, char **argv);
 int dp_cmd_version(int argc, char **argv);
 int dp_cmd_cleaner(int argc, char **argv);

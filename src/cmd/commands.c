@@ -250,6 +250,17 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 			      "inserted all the same. SIGTERM removes all probes and ends it.",
 		     .examples = "dprobes driver\nDPROBES_DIR=/tmp/mine dprobes driver ~/programs",
 		     .operand = KIND_FILE},
+    [VERB_SERVE] = {.name = "serve",
+		    .purpose = "serve the tables of programs to Prometheus",
+		    .synopsis = "--listen ADDRESS\n--listen ADDRESS -p WHO [OPTIONS] EVENT...",
+		    .about = "Answer HTTP requests for /metrics with the tables and counts of inserted programs, and "
+			     "of EVENTs that are traced as long as it runs. Ctrl-C ends it; its probes are always "
+			     "removed.",
+		    .notes = "ADDRESS is an address and a port, or unix:/PATH. EVENTs have tables, such as `count by "
+			     "$comm` or `hist($duration)`.",
+		    .examples = "dprobes serve --listen 127.0.0.1:9464\n"
+				"dprobes serve --listen 127.0.0.1:9464 -p mysqld 'r do_query hist($duration)'\n"
+				"curl http://127.0.0.1:9464/metrics"},
     [VERB_BUILD] = {.name = "build",
 		    .purpose = "assemble a probe program into an object (.ppdf)",
 		    .synopsis = "FILE.rpn [OPTIONS]",
@@ -296,12 +307,14 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 #define V(verb) (1u << VERB_##verb)
 #define TRACES (V(TRACE) | V(RUN) | V(TRACE_PROGRAM) | V(WATCH) | V(GRAPH) | V(RECORD)) /* while the command runs */
 #define EVENTS (V(TRACE) | V(RECORD) | V(RUN))
-#define SELECTS (EVENTS | V(TRACE_PROGRAM) | V(TOP))
+#define SELECTS (EVENTS | V(TRACE_PROGRAM) | V(TOP) | V(SERVE))
 #define LOADS (V(INSERT) | V(APPLY))
 #define SOURCE (V(INSERT) | V(BUILD))
 #define MODULES (V(REMOVE) | V(QUERY) | V(VARS))
 
 static const struct cmd_option options[] = {
+    {V(SERVE), OPT_LISTEN, 0, "listen", "ADDRESS", KIND_TEXT, "where: 127.0.0.1:9464, [::1]:9464, unix:/PATH"},
+    {V(SERVE), OPT_PUBLIC, 0, "public", NULL, 0, "ADDRESS may be one that other hosts reach"},
     {V(RUN), OPT_SHOW, 's', "show", NULL, 0, "print the recipe and the equivalent trace"},
     {SELECTS, OPT_PID, 'p', "pid", "WHO", KIND_PID, "processes: ids, names, patterns, with commas"},
     {V(WATCH), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process to watch"},
@@ -313,7 +326,7 @@ static const struct cmd_option options[] = {
     {V(HOOKS), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process; without it: the kernel"},
     {V(DOCTOR), OPT_PID, 'p', "pid", "PID", KIND_PID, "also what this process allows"},
     {LOADS, OPT_PID, 'p', "pid", "PID", KIND_PID, "only in this process"},
-    {EVENTS, OPT_ALL, 'a', "all", "FILE", KIND_FILE, "all processes that map FILE, now and later"},
+    {EVENTS | V(SERVE), OPT_ALL, 'a', "all", "FILE", KIND_FILE, "all processes that map FILE, now and later"},
     {SELECTS, OPT_TREE, 0, "tree", NULL, 0, "also what these processes start, other programs too", true},
     {SELECTS, OPT_USER, 0, "user", "NAME", KIND_TEXT, "only processes of this user", true},
     {SELECTS, OPT_COMM, 0, "comm", "PATTERN", KIND_TEXT, "only those whose own name (comm) matches", true},
@@ -334,12 +347,14 @@ static const struct cmd_option options[] = {
     {V(GRAPH), OPT_RESULTS, 0, "results", NULL, 0, "with the results of functions", true},
     {V(GRAPH) | V(REPORT), OPT_SUMMARY, 0, "summary", NULL, 0, "a table by function and caller, not the tree"},
 
-    {V(TRACE) | V(RECORD), OPT_EVENT, 'e', "event", "EVENT", KIND_TEXT, "an event, like the arguments, or C", true},
+    {V(TRACE) | V(RECORD) | V(SERVE), OPT_EVENT, 'e', "event", "EVENT", KIND_TEXT, "an event, like the arguments, or C",
+     true},
     {V(TRACE_PROGRAM), OPT_EVENT, 'e', "event", "TEXT", KIND_TEXT, "handlers in C, instead of a file", true},
+    {V(SERVE), OPT_FILE, 'f', "file", "FILE", KIND_FILE, "events from FILE (-: standard input)", true},
     {V(TRACE) | V(RECORD), OPT_FILE, 'f', "file", "FILE", KIND_FILE,
      "events from FILE (-: standard input), or a program"},
     {V(TRACE_PROGRAM), OPT_FILE, 'f', "file", "FILE", KIND_FILE, "the program: .dpc, .rpn or .ppdf"},
-    {SOURCE | V(REMOVE) | V(TRACE) | V(TRACE_PROGRAM), OPT_DEFINE, 'D', "define", "KEY=VALUE", KIND_TEXT,
+    {SOURCE | V(REMOVE) | V(TRACE) | V(TRACE_PROGRAM) | V(SERVE), OPT_DEFINE, 'D', "define", "KEY=VALUE", KIND_TEXT,
      "define a macro of the preprocessor", true},
     {SOURCE, OPT_SYM, 's', "sym", "FILE", KIND_FILE, "take symbols from FILE instead of the module", true},
     {LOADS, OPT_GROUP, 'u', "group", "LIST", KIND_TEXT, "only probes of these groups, such as 1,3-5", true},
@@ -408,7 +423,8 @@ static const struct cmd_option options[] = {
     {LOADS, OPT_UPROBES, 0, "uprobes", NULL, 0, "by the kernel module: all processes that map the file, now and later",
      true},
     {EVENTS | V(GRAPH) | V(TOP), OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits", true},
-    {V(TRACE_PROGRAM) | LOADS, OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits", true},
+    {V(TRACE_PROGRAM) | V(SERVE) | LOADS, OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0,
+     "use breakpoints where no jump fits", true},
     {EVENTS, OPT_SKIP_REFUSED, 0, "skip-refused", NULL, 0, "trace what can be probed, and list the events that cannot",
      true},
     {V(TRACE) | V(RUN), OPT_WAIT_MODULES, 0, "wait-for-modules", NULL, 0,

@@ -35,6 +35,7 @@ enum cmd_verb {
 	VERB_VARS_PLACE, /* with a file or a process */
 	VERB_LOG,
 	VERB_DRIVER,
+	VERB_SERVE,
 	VERB_BUILD,
 	VERB_APPLY,
 	VERB_KERNEL,
@@ -83,6 +84,7 @@ enum cmd_option_id {
 	OPT_KEEP_UNFINISHED,
 	OPT_LAST,
 	OPT_LIST,
+	OPT_LISTEN,
 	OPT_LOCAL,
 	OPT_LOG,
 	OPT_LOG_TARGET,
@@ -98,6 +100,7 @@ enum cmd_option_id {
 	OPT_PAGES,
 	OPT_PID,
 	OPT_PLAIN,
+	OPT_PUBLIC,
 	OPT_QUIET,
 	OPT_REPLACE,
 	OPT_RESET,

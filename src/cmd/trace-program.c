@@ -494,7 +494,8 @@ static int follow(struct program *p)
 		}
 		if (p->t.run.seconds && (double)(now - begin) >= p->t.run.seconds * 1e9)
 			break;
-		dp_run_turn(p->run, -1);
+		if (dp_run_turn(p->run, p->t.on_wake ? p->t.wake_fd : -1) && !p->t.on_wake(p->t.wake_arg, p->run))
+			break;
 		if (p->lines)
 			look_for_modules(p);
 		if (p->t.watch && !p->t.watch->turn(p->t.watch->arg))
@@ -610,7 +611,8 @@ static int run(struct program *p)
 		dp_ui_error(&err, NULL);
 		return CMD_FAILED;
 	}
-	write_head(p);
+	if (!p->t.on_wake)
+		write_head(p);
 	p->run = dp_run_new(write_records, p);
 	if (!p->run)
 		return dp_ui_fail(E_RPN_MEMORY, NULL, "trace");
@@ -634,6 +636,8 @@ static int run(struct program *p)
 		return status; /* a command that waits for its start sees the end of the pipe */
 	p->begin = dp_now_ns();
 	tell_waiting(p, false);
+	if (p->t.on_wake)
+		p->t.on_ready(p->t.wake_arg);
 	if (p->t.command)
 		status = release_command(p);
 	if (!status) {
@@ -645,7 +649,8 @@ static int run(struct program *p)
 	if (!tell_refused(p) && !status)
 		status = CMD_FAILED;
 	dp_run_finish(p->run);
-	show_aggregates(p);
+	if (!p->t.on_wake)
+		show_aggregates(p);
 	tell_end(p);
 	return status ? status : write_whole(p);
 }

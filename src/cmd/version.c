@@ -13,6 +13,7 @@
 #include "cmd/cmd.h"
 #include "log/gzip.h"
 #include "log/recording.h"
+#include "serve/serve.h"
 #include "top/top-show.h"
 
 struct version_row {
@@ -32,6 +33,7 @@ enum {
 	ROW_PERFETTO,
 	ROW_SCREEN,
 	ROW_PPROF,
+	ROW_SERVE,
 	ROW_COUNT
 };
 
@@ -63,8 +65,10 @@ static void fill(struct version_row rows[ROW_COUNT])
 	    [ROW_PERFETTO] = {"protobuf_c", "format perfetto by protobuf-c"},
 	    [ROW_SCREEN] = {"ncurses", "screen of top by ncurses"},
 	    [ROW_PPROF] = {"zlib", "format pprof by zlib"},
+	    [ROW_SERVE] = {"libmicrohttpd", "serve by libmicrohttpd"},
 	};
 	const char *ctf = dp_format_ctf_writer(), *screen = dp_top_screen_library(), *zlib = dp_gzip_version();
+	const char *server = dp_exporter_library();
 
 	memcpy(rows, named, sizeof(named));
 #define SIZE sizeof(rows->value)
@@ -88,6 +92,11 @@ static void fill(struct version_row rows[ROW_COUNT])
 	snprintf(rows[ROW_SCREEN].value, SIZE, "%s",
 		 screen && !strncmp(screen, "ncurses ", 8) ? screen + 8 : "not in this build");
 	snprintf(rows[ROW_PPROF].value, SIZE, "%s", zlib ? zlib : "built without: not compressed");
+	snprintf(rows[ROW_SERVE].value, SIZE, "%s",
+		 server            ? server
+		 : dp_built_static ? "not in the static dprobes"
+				   : "not in this build (libmicrohttpd-dev, "
+				     "libjson-c-dev)");
 #undef SIZE
 }
 

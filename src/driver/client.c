@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 
 #define TRIES 50
 #define TEXT_MAX (64u << 20)
+#define METRICS_PATIENCE_S 4
 
 int dp_driver_dir(char *buf, size_t size, struct dp_error *err)
 {
@@ -173,6 +175,26 @@ static int exchange(int fd, const struct dp_run_request *rq, const char *name, c
 	if (hint[0])
 		dp_error_hint(err, "%s", hint);
 	return -dp_error_info((enum dp_code)reply.code)->number;
+}
+
+int dp_driver_metrics(char **text, struct dp_error *err)
+{
+	struct dp_run_request rq = {.size = sizeof(rq), .op = DP_RUN_METRICS};
+	const struct timeval patience = {.tv_sec = METRICS_PATIENCE_S};
+	char dir[256];
+	int fd, r = dp_driver_dir(dir, sizeof(dir), err);
+
+	*text = NULL;
+	if (r)
+		return r;
+	fd = connect_to(dir);
+	if (fd < 0)
+		return dp_fail(err, E_DRV_NONE, "%s", dir);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	r = exchange(fd, &rq, "", "", "", text, err);
+	close(fd);
+	return r == -EAGAIN ? dp_fail(err, E_DRV_TALK, "no answer") : r;
 }
 
 int dp_driver_ask(const struct dp_run_request *rq, const char *name, const char *file, const void *object, bool start,

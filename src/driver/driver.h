@@ -32,6 +32,12 @@ int dp_driver_ask(const struct dp_run_request *rq, const char *name, const char 
 		  char **text, struct dp_error *err);
 
 /*
+ * What dp_run_metrics() tells of the driver that runs; none is started, and one that is stuck is not waited for. The
+ * text is allocated, also when an error is returned. E_DRV_NONE, E_DRV_TALK.
+ */
+int dp_driver_metrics(char **text, struct dp_error *err);
+
+/*
  * The driver's socket, and the lock that is held as long as its descriptor is open in somebody. listener -1: another
  * driver holds it. E_DRV_DIR, E_DRV_START.
  */

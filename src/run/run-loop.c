@@ -33,6 +33,8 @@ int dp_run_request(struct dp_run *run, const struct dp_run_request *rq, const ch
 		return dp_run_query(run, rq, name, out, err);
 	case DP_RUN_VARS:
 		return dp_run_vars(run, rq, name, out, err);
+	case DP_RUN_METRICS:
+		return dp_run_metrics(run, out, err);
 	default:
 		return dp_fail(err, E_DRV_TALK, "request %u", rq->op);
 	}

@@ -33,8 +33,7 @@ static const char *status(const struct dp_rpn_probe *p, u64 gate)
 	return "active";
 }
 
-/* Where a program wants a probe. */
-static const char *wanted_place(const struct dp_rpn_probe *p, char *buf, size_t size)
+const char *dp_run_place_text(const struct dp_rpn_probe *p, char *buf, size_t size)
 {
 	if (p->place == DP_RPN_WATCH)
 		snprintf(buf, size, "watch %s", p->symbol);
@@ -75,7 +74,7 @@ static void query_probe(struct dp_run *run, const struct run_module *m, u32 i, F
 	if (!sum.times)
 		governed[0] = '\0';
 	hits = counted(&c) + c.v[DP_COUNT_MISSED];
-	fprintf(out, "  probe %u: %s", i, wanted_place(p, place, sizeof(place)));
+	fprintf(out, "  probe %u: %s", i, dp_run_place_text(p, place, sizeof(place)));
 	fprintf(out,
 		"%s, major %u, minor %u, hits %llu: recorded %llu, passed over %llu, not logged "
 		"%llu, missed %llu, "
@@ -187,7 +186,7 @@ static void json_probe(struct dp_json *j, struct dp_run *run, const struct run_m
 	dp_run_counts(run, m, i, &c);
 	dp_json_open(j, '{');
 	dp_json_put_unsigned(j, "probe", i);
-	dp_json_put_string(j, "place", wanted_place(p, place, sizeof(place)));
+	dp_json_put_string(j, "place", dp_run_place_text(p, place, sizeof(place)));
 	dp_json_put_bool(j, "return", p->at_return);
 	dp_json_put_unsigned(j, "major", p->prog.rpn.major);
 	dp_json_put_unsigned(j, "minor", p->prog.rpn.minor);

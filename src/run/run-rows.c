@@ -19,7 +19,7 @@ void dp_run_note_how(struct run_target *t)
 	}
 }
 
-static void put_name(const struct dp_rpn_probe *p, char *buf, size_t size)
+void dp_run_probe_name(const struct dp_rpn_probe *p, char *buf, size_t size)
 {
 	const struct dp_rf_event *e = p->rf ? p->rf->event : NULL;
 
@@ -45,7 +45,7 @@ static struct dp_trace_row *row_of(struct dp_trace_row *rows, u32 *n, const stru
 {
 	struct dp_trace_row *row = &rows[*n];
 
-	put_name(p, row->name, sizeof(row->name));
+	dp_run_probe_name(p, row->name, sizeof(row->name));
 	for (u32 i = 0; i < *n; i++)
 		if (!strcmp(rows[i].name, row->name))
 			return &rows[i];
@@ -101,7 +101,7 @@ static bool is_part_of(const struct dp_rpn_probe *p, const char *row)
 {
 	char name[80];
 
-	put_name(p, name, sizeof(name));
+	dp_run_probe_name(p, name, sizeof(name));
 	if (!strcmp(name, row))
 		return true;
 	return !strncmp(name, ENTRY, strlen(ENTRY)) &&

@@ -15,7 +15,7 @@
 
 struct dp_run;
 
-enum dp_run_op { DP_RUN_INSERT = 1, DP_RUN_REMOVE, DP_RUN_QUERY, DP_RUN_VARS };
+enum dp_run_op { DP_RUN_INSERT = 1, DP_RUN_REMOVE, DP_RUN_QUERY, DP_RUN_VARS, DP_RUN_METRICS };
 
 enum dp_run_flags {
 	DP_RUN_ALL = 0x1,

@@ -100,7 +100,7 @@ def said():
     subprocess.run([strip, "-g", "-o", bare, target("simple-static")], check=True)
     fails("a static dprobes asks no servers", "lines", bare, "work", env={"DEBUGINFOD_URLS": "http://127.0.0.1:9"})
     shown = subprocess.run([built(), "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
-    assert not re.search(r"formats.* ctf", shown) and shown.count("not in the static dprobes") == 2, shown
+    assert not re.search(r"formats.* ctf", shown) and shown.count("not in the static dprobes") == 3, shown
 
 
 @test

@@ -258,6 +258,11 @@ static void agg_key(struct dp_json *j, const struct dp_agg_table *t, const u64 *
 
 static void agg_bars(struct dp_json *j, const struct dp_rpn_aggregate *a, const u64 *v)
 {
+	if (a->kind == DP_AGG_LINEAR) {
+		dp_json_key(j, "low");
+		dp_json_signed(j, a->from);
+		dp_json_put_unsigned(j, "step", a->step);
+	}
 	dp_json_key(j, "bars");
 	dp_json_open(j, '[');
 	for (u32 i = 0; i < DP_HIST_WORDS; i++) {
