@@ -441,9 +441,10 @@ static bool add_of_several(const struct event_lines *e, const struct line_target
 	struct line_target quiet = *t;
 	u64 *seen = calloc(t->npids, sizeof(*seen));
 	struct dp_error err = {0};
+	bool good = seen;
 	u32 n = 0;
 
-	for (u32 i = 0; seen && i < t->npids; i++) {
+	for (u32 i = 0; good && i < t->npids; i++) {
 		u64 files = files_of(e, t->pids[i]);
 		struct line_finder f;
 		u32 k = 0;
@@ -458,7 +459,7 @@ static bool add_of_several(const struct event_lines *e, const struct line_target
 		quiet.quiet = true; /* the first one has told */
 	}
 	free(seen);
-	return seen;
+	return good;
 }
 
 /* Offsets are those of this build: a process that has another one under the same name refuses them. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "run/run-trace.h"
+#include "symbols/symbols.h"
 
 bool dp_tracee_code_file(const struct dp_tracee *t, u64 addr, struct dp_code_file *file)
 {

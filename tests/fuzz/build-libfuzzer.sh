@@ -12,11 +12,23 @@ flags="$flags -fsanitize=address,undefined -fno-sanitize=function"
 libs=$(pkg-config --libs babeltrace2 libprotobuf-c)
 mkdir -p "$out/obj" "$out/text" "$out/object" "$out/code" "$out/log"
 # What the build makes for the formats.
-protoc-c "--c_out=$out/obj" "--proto_path=$src/src/log/sinks" perfetto.proto
-sed -f "$src/src/log/sinks/c-text.sed" "$src/src/log/sinks/flame.js" >"$out/obj/flame-script.inc"
+sinks=$src/src/log/sinks
+as_text() {
+	to=$1
+	shift
+	sed -f "$sinks/c-text.sed" "$@" >"$out/obj/$to.inc"
+}
+protoc-c "--c_out=$out/obj" "--proto_path=$sinks" perfetto.proto pprof.proto
+as_text flame-script "$sinks/flame.js"
+as_text report-style "$sinks/report.css"
+as_text report-body "$sinks/report.html"
+as_text report-script "$sinks"/report-*.js
 flags="$flags -I$out/obj $(pkg-config --cflags babeltrace2 libprotobuf-c)"
-clang $flags -fsanitize=fuzzer-no-link -c "$out/obj/perfetto.pb-c.c" -o "$out/obj/perfetto.o"
-objects=$out/obj/perfetto.o
+objects=
+for f in perfetto pprof; do
+	clang $flags -fsanitize=fuzzer-no-link -c "$out/obj/$f.pb-c.c" -o "$out/obj/$f.o"
+	objects="$objects $out/obj/$f.o"
+done
 for f in base/error base/services-user base/text lang/event/lexer lang/event/event-parse \
 	lang/event/location lang/event/fetch lang/event/condition lang/event/event-gen lang/event/gen-condition \
 	lang/event/event-compile program/code program/program-image program/program program/verify program/disasm \
