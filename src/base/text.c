@@ -61,3 +61,18 @@ size_t dp_clean(char *to, size_t room, const char *s, size_t n, const char *keep
 		to[out] = '\0';
 	return out;
 }
+
+u64 dp_time_unit(const char *p, u32 *len)
+{
+	static const u32 ns[] = {['n'] = 1, ['u'] = 1000, ['m'] = 1000000};
+
+	*len = 0;
+	if (*p == 's') {
+		*len = 1;
+		return 1000000000;
+	}
+	if ((*p != 'n' && *p != 'u' && *p != 'm') || p[1] != 's')
+		return 0;
+	*len = 2;
+	return ns[(u8)*p];
+}

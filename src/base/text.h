@@ -22,4 +22,10 @@ bool dp_unprintable(u32 rune);
  */
 size_t dp_clean(char *to, size_t room, const char *s, size_t n, const char *keep);
 
+/*
+ * A unit of time behind a number: "ns", "us", "ms" or "s". Returns its nanoseconds, and its length in *len; 0: p begins
+ * with none. What follows the unit is the caller's to judge.
+ */
+u64 dp_time_unit(const char *p, u32 *len);
+
 #endif

@@ -169,7 +169,8 @@ static bool of_command(struct line_finder *f, const struct dp_location *loc, str
 		return true;
 	}
 	if (!strcmp(loc->module, base) || !strcmp(loc->module, typed) || !strcmp(loc->module, "exe") ||
-	    dp_needed_is_meant(base, loc->module) || dp_needed_find(f->program, loc->module, p->file, sizeof(p->file)))
+	    dp_needed_is_meant(base, loc->module) ||
+	    dp_needed_find(f->program, loc->module, p->file, sizeof(p->file)) || !strcmp(loc->module, "main"))
 		return true;
 	dp_fail(err, E_MOD_NONE, "%.80s is no library that %.80s needs", loc->module, base);
 	return false;

@@ -471,8 +471,10 @@ static bool name_matches(const struct dp_process *p, const struct dp_image *img,
 	case 3:
 		soname = dp_mod_soname(img->mod);
 		return soname && !strcmp(soname, name);
-	default:
+	case 4:
 		return short_name(dp_module_base(img->mod), name);
+	default:
+		return img->is_exe && !strcmp(name, "main");
 	}
 }
 
@@ -491,7 +493,7 @@ struct dp_image *dp_process_image(struct dp_process *p, const char *name, struct
 	struct mod_near near = {0};
 	char text[sizeof(err->hint) - 16];
 
-	for (int how = 0; how < 5; how++)
+	for (int how = 0; how < 6; how++)
 		for (size_t i = 0; i < p->nimages; i++)
 			if (name_matches(p, &p->images[i], name, how))
 				return &p->images[i];

@@ -175,7 +175,19 @@ def durations():
     assert [(g["sql"], g["kind"], g["retval"]) for g in got] == [("inner", 1, 0), ("select", 2, 1)] * TIMES, got
     for inner, outer in zip(got[::2], got[1::2]):
         assert 1000000 <= inner["duration"] < outer["duration"] and outer["duration"] >= 3000000, got
+    for bound, ns in (("2ms", 2000000), ("1.5ms", 1500000), ("2500us", 2500000)):
+        long = [g["duration"] for g in args("r do_query $duration if $duration > %s && $duration < 60s" % bound)]
+        assert len(long) >= TIMES and min(long) > ns, (bound, long)  # the outer ones at least, which take 3 ms
+    refused("r do_query $duration if $duration > 2mss", "E-DPCC-SYNTAX", "not a valid number")
     refused("p do_query $duration", "E-EVENT-VAR", "where a function returns")
+
+
+@test
+def program_itself():
+    """main: and exe: name the program, whatever it is called, in plain lines and in those with names"""
+    for alias in ("main", "exe", "shop"):
+        assert len(events("p %s:add_order" % alias)) == 2 * TIMES
+        assert len(args("p %s:add_order $qty" % alias)) == 2 * TIMES
 
 
 @test

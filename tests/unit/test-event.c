@@ -259,6 +259,8 @@ static const struct {
 	const char *condition;
 	bool holds;
 } conditions[] = {
+    {"20ms == 20000000 && 5us == 5000 && 1s == 1000000000 && 7ns == 7", true},
+    {"0x10us == 16000 && 010ms == 8000000 && 0ms == 0", true},
     {"1", true},
     {"0", false},
     {"2 > 1", true},
@@ -670,6 +672,10 @@ static const struct {
     {"p f %ax if  ", E_EVENT_IF, 12, NULL},
     {"p f if %ax = 3", E_EVENT_EXPR, 11, "=="},
     {"p f if 3 4", E_EVENT_EXPR, 9, NULL},
+    {"p f if %ax > 20m", E_EVENT_NUMBER, 15, NULL},
+    {"p f if %ax > 20mss", E_EVENT_NUMBER, 15, NULL},
+    {"p f if %ax > 99999999999999s", E_EVENT_NUMBER, 13, NULL},
+    {"p f +8us(%ax)", E_EVENT_NUMBER, 6, NULL},
     {"p f if %ax - 8(%di)", E_EVENT_EXPR, 13, "(+8(ARG))"},
     {"p f if 1 ? 2", E_EVENT_EXPR, 12, NULL},
     {"p f if %ax ==", E_EVENT_OPERAND, 13, NULL},

@@ -160,6 +160,20 @@ static bool is_word(char ch)
 }
 
 /* 1.5, 1e6: its bits as a double. */
+/* 20ms, 1.5s: nanoseconds, as all times are. */
+static bool in_unit(struct tok *t, const char *p, const char *end, double value)
+{
+	u32 len;
+	u64 unit = dp_time_unit(end, &len);
+
+	if (!unit || is_word(end[len]) || end[len] == '.' || value * (double)unit >= 9.2e18)
+		return false;
+	t->value = (u64)(value * (double)unit + 0.5);
+	t->is_long = true;
+	t->len = (u32)(end + len - p);
+	return true;
+}
+
 static bool real_number(struct tok *t, const char *p)
 {
 	char *end = (char *)p + strspn(p, "0123456789");
@@ -168,6 +182,8 @@ static bool real_number(struct tok *t, const char *p)
 	if (*end != '.' && (*end | 32) != 'e') /* 0x1e begins with a 0 and an x */
 		return false;
 	d = strtod(p, &end);
+	if (!errno && in_unit(t, p, end, d))
+		return true;
 	if (errno || is_word(*end) || *end == '.')
 		return false;
 	memcpy(&t->value, &d, sizeof(d));
@@ -186,7 +202,7 @@ static void number(struct dpcc *c, struct tok *t, const char *p)
 		t->value = strtoull(p + 2, &end, 2);
 	else
 		t->value = strtoull(p, &end, 0);
-	if (real_number(t, p))
+	if (real_number(t, p) || (!errno && in_unit(t, p, end, (double)t->value)))
 		return;
 	for (; *end == 'u' || *end == 'U' || *end == 'l' || *end == 'L'; end++) {
 		t->is_unsigned |= (*end | 32) == 'u';

@@ -342,7 +342,7 @@ static int parse_number_operand(struct dp_event_line *l, s16 *out)
 {
 	u32 start = l->pos;
 	u64 v;
-	int ret = dp_ev_number(l, true, &v);
+	int ret = dp_ev_quantity(l, &v);
 
 	if (!ret && l->text[l->pos] == '(') {
 		ret = dp_ev_fail(l, start, E_EVENT_EXPR, "a number before a parenthesis");

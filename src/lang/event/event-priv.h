@@ -149,6 +149,7 @@ u32 dp_ev_word(const char *p);
 
 /* A number, decimal or after 0x hexadecimal; octal after 0 when asked for. Fails with E_EVENT_NUMBER. */
 int dp_ev_number(struct dp_event_line *l, bool octal, u64 *value);
+int dp_ev_quantity(struct dp_event_line *l, u64 *value); /* octal after 0; or a time with its unit, in nanoseconds */
 
 /* A text in double quotes, at most max characters; its content goes to the pool. */
 int dp_ev_quoted(struct dp_event_line *l, u32 max, u16 *text, u16 *len);

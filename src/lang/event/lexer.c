@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Characters of an event line: words, numbers, quoted texts, errors with their column. No grammar
  * here. */
+#include "base/text.h"
 #include "lang/event/event-priv.h"
 
 bool dp_ev_is_digit(char c)
@@ -61,9 +62,10 @@ static u32 digit(char c)
 	return 99;
 }
 
-int dp_ev_number(struct dp_event_line *l, bool octal, u64 *value)
+/* The digits of a number, up to *end. */
+static int digits_of(struct dp_event_line *l, bool octal, u64 *value, const char **end)
 {
-	const char *p = l->text + l->pos, *start = p;
+	const char *p = l->text + l->pos;
 	u32 base = 10;
 	u64 v = 0;
 
@@ -80,12 +82,44 @@ int dp_ev_number(struct dp_event_line *l, bool octal, u64 *value)
 			return dp_ev_fail(l, l->pos, E_EVENT_NUMBER, "the number has more than 64 bits");
 		v = v * base + digit(*p++);
 	}
+	*end = p;
+	*value = v;
+	return 0;
+}
+
+static int end_number(struct dp_event_line *l, const char *p)
+{
+	const char *start = l->text + l->pos;
+
 	if (dp_ev_is_word(*p))
 		return dp_ev_fail(l, (u32)(p - l->text), E_EVENT_NUMBER, "`%c` in `%.*s`", *p, (int)(p + 1 - start),
 				  start);
 	l->pos += (u32)(p - start);
-	*value = v;
 	return 0;
+}
+
+int dp_ev_number(struct dp_event_line *l, bool octal, u64 *value)
+{
+	const char *end;
+	int ret = digits_of(l, octal, value, &end);
+
+	return ret ? ret : end_number(l, end);
+}
+
+int dp_ev_quantity(struct dp_event_line *l, u64 *value)
+{
+	const char *end;
+	u32 len;
+	int ret = digits_of(l, true, value, &end);
+	u64 unit = ret ? 0 : dp_time_unit(end, &len);
+
+	if (unit && !dp_ev_is_word(end[len])) {
+		if (*value > ~0ull / unit)
+			return dp_ev_fail(l, l->pos, E_EVENT_NUMBER, "the number has more than 64 bits");
+		*value *= unit;
+		end += len;
+	}
+	return ret ? ret : end_number(l, end);
 }
 
 int dp_ev_keep(struct dp_event_line *l, const char *p, u32 len, u16 *text)
