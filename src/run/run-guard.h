@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The guard of a driver: a process of its own that answers for files whose opening the kernel holds (fanotify), so that
- * nobody waits for a driver that is stopped or dead. It tells the driver whom it holds and lets each go on when the
- * driver is done, and when the driver has done nothing for three seconds. Messages go through a pair of sockets; each is
- * one structure.
+ * nobody waits for a driver that is stopped or dead. It tells the driver whom it holds. It lets each go on when the
+ * driver is done with him, and all when the driver has done nothing for three seconds. Messages go through a pair of
+ * sockets; each is one structure.
  */
 #ifndef DP_RUN_GUARD_H
 #define DP_RUN_GUARD_H
