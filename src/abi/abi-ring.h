@@ -27,6 +27,13 @@ struct dp_counts {
 	u64 v[DP_NCOUNTS]; /* one cache line */
 };
 
+/* Each hit has one of these outcomes. */
+static inline u64 dp_counts_hits(const struct dp_counts *c)
+{
+	return c->v[DP_COUNT_RECORDED] + c->v[DP_COUNT_PASSED] + c->v[DP_COUNT_FILTERED] + c->v[DP_COUNT_MISSED] +
+	       c->v[DP_COUNT_LOST];
+}
+
 struct dp_ring {    /* one page, then the data */
 	u64 head;   /* bytes ever written; written by producers only */
 	u64 by, at; /* thread pointer and stamp of a commit that was known to be made on this ring's processor */

@@ -5,6 +5,7 @@
  */
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cmd/cmd-trace.h"
 #include "cmd/cmd.h"
@@ -12,6 +13,7 @@
 #include "cmd/trace-lines.h"
 #include "driver/driver.h"
 #include "run/run.h"
+#include "serve/api.h"
 #include "serve/serve.h"
 
 struct server {
@@ -20,7 +22,12 @@ struct server {
 	bool is_public;
 	struct dp_listener listener;
 	struct dp_exporter exporter;
+	const char *api_address;
+	struct dp_listener api_listener;
+	struct dp_api api;
 };
+
+#define API_ADDRESS "unix:/run/dprobes-api.sock"
 
 static int take_option(void *arg, int id, const char *value)
 {
@@ -32,12 +39,32 @@ static int take_option(void *arg, int id, const char *value)
 			return dp_ui_fail(E_CMD_EXTRA, "give one address", "--listen %s", value);
 		s->address = value;
 		return CMD_OK;
+	case OPT_API:
+		if (s->api_address)
+			return dp_ui_fail(E_CMD_EXTRA, "give one address", "--api %s", value);
+		s->api_address = value;
+		return CMD_OK;
+	case OPT_ALLOW_WRITES:
+		s->api.allows_writes = true;
+		return CMD_OK;
 	case OPT_PUBLIC:
 		s->is_public = true;
 		return CMD_OK;
 	default:
 		return dp_cmd_trace_line_option(&s->t, id, value);
 	}
+}
+
+/* Nothing beside it that is for metrics. */
+static int check_api(const struct server *s)
+{
+	if (s->address || s->is_public || s->t.lines.n || dp_select_any(&s->t.select) || s->t.opt.allow_trap ||
+	    s->t.ndefines)
+		return dp_ui_fail(E_CMD_EXTRA, "serve metrics by another `dprobes serve`",
+				  "--api, and events or options for metrics");
+	if (strncmp(s->api_address, "unix:", 5))
+		return dp_ui_fail(E_CMD_VALUE, "give " API_ADDRESS, "--api %s is not a socket", s->api_address);
+	return CMD_OK;
 }
 
 static int parse(struct server *s, int argc, char **argv, bool *done)
@@ -47,6 +74,10 @@ static int parse(struct server *s, int argc, char **argv, bool *done)
 
 	if (r || *done)
 		return r;
+	if (s->api_address)
+		return check_api(s);
+	if (s->api.allows_writes)
+		return dp_ui_fail(E_CMD_EXTRA, "give --api, or leave it out", "--allow-writes");
 	if (!s->address)
 		return dp_ui_fail(E_CMD_MISSING, "for example --listen 127.0.0.1:9464", "no --listen ADDRESS");
 	if (!s->t.lines.n)
@@ -139,14 +170,54 @@ static int run(struct server *s)
 	return status;
 }
 
+/* ---- requests of programs ---- */
+
+static bool has_tables(const char *const *lines, u32 n)
+{
+	struct event_lines e = {0};
+	struct dp_error err;
+	bool has;
+
+	for (u32 i = 0; i < n; i++)
+		dp_event_lines_add(&e, lines[i], "", &err);
+	dp_event_lines_parse(&e, false);
+	has = dp_cmd_lines_need_compiler(&e);
+	dp_event_lines_free(&e);
+	return has;
+}
+
+static int run_api(struct server *s)
+{
+	struct pollfd p = {.events = POLLIN};
+	struct dp_error err = {0};
+
+	if (!dp_api_built())
+		return dp_ui_fail(E_SERVE_BUILD, NULL, "--api");
+	dp_cmd_catch_signals();
+	if (dp_listener_open(&s->api_listener, s->api_address, false, &err)) {
+		dp_ui_error(&err, NULL);
+		return dp_ui_status(err.code);
+	}
+	s->api.has_tables = has_tables;
+	dp_ui_note("serving the socket %s", s->api_listener.name);
+	p.fd = s->api_listener.fd;
+	while (!dp_cmd_stop)
+		if (poll(&p, 1, 500) == 1)
+			dp_api_accept(&s->api, p.fd);
+		else
+			dp_api_reap();
+	dp_listener_close(&s->api_listener);
+	return CMD_OK;
+}
+
 int dp_cmd_serve(int argc, char **argv)
 {
-	struct server s = {.listener.fd = -1, .exporter = {.fd = -1, .pid = -1}};
+	struct server s = {.listener.fd = -1, .api_listener.fd = -1, .exporter = {.fd = -1, .pid = -1}};
 	bool done = false;
 	int status = parse(&s, argc, argv, &done);
 
 	if (status == CMD_OK && !done)
-		status = run(&s);
+		status = s.api_address ? run_api(&s) : run(&s);
 	dp_cmd_trace_drop(&s.t);
 	dp_probes_args_free(&(struct probes_args){.defines = s.t.defines, .ndefines = s.t.ndefines});
 	return status;

@@ -72,6 +72,7 @@ static int keep_option(struct trace *t, int id, const char *value)
 	    {OPT_PAGES, .flag = &t->opt.pages},
 	    {OPT_QUIET, .flag = &t->quiet},
 	    {OPT_WAIT_MODULES, .flag = &t->wait_modules},
+	    {OPT_READ_ONLY, .flag = &t->read_only},
 	};
 
 	for (size_t i = 0; i < DP_ARRAY_SIZE(kept); i++) {
@@ -94,6 +95,8 @@ int dp_cmd_trace_option(struct trace *t, int id, const char *value)
 		return dp_cmd_parse_user(value, &t->select.user) ? 0 : CMD_USAGE;
 	case OPT_MAX_EVENTS:
 		return dp_cmd_parse_count(value, &t->run.max_events) ? 0 : CMD_USAGE;
+	case OPT_MAX_RATE:
+		return dp_cmd_parse_count(value, &t->run.rate.most) ? 0 : CMD_USAGE;
 	case OPT_DUMP_ON:
 	case OPT_KEEP:
 	case OPT_LAST:

@@ -28,6 +28,7 @@ struct trace {
 	char **command;
 	enum dp_format format;
 	bool quiet;
+	bool read_only;      /* programs that write are refused */
 	const char *until;   /* an event that ends the trace; NULL: none */
 	const char *dump_on; /* record --last: one that asks for what is kept; NULL: none */
 	const char *keep_if; /* the return that decides which requests are shown; NULL: all are */

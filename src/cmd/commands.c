@@ -252,10 +252,11 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 		     .operand = KIND_FILE},
     [VERB_SERVE] = {.name = "serve",
 		    .purpose = "serve the tables of programs to Prometheus",
-		    .synopsis = "--listen ADDRESS\n--listen ADDRESS -p WHO [OPTIONS] EVENT...",
+		    .synopsis = "--listen ADDRESS\n--listen ADDRESS -p WHO [OPTIONS] EVENT...\n"
+				"--api unix:PATH [--allow-writes]",
 		    .about = "Answer HTTP requests for /metrics with the tables and counts of inserted programs, and "
 			     "of EVENTs that are traced as long as it runs. Ctrl-C ends it; its probes are always "
-			     "removed.",
+			     "removed. With --api, take requests of programs to probe processes (JSON-RPC).",
 		    .notes = "ADDRESS is an address and a port, or unix:/PATH. EVENTs have tables, such as `count by "
 			     "$comm` or `hist($duration)`.",
 		    .examples = "dprobes serve --listen 127.0.0.1:9464\n"
@@ -314,6 +315,8 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 
 static const struct cmd_option options[] = {
     {V(SERVE), OPT_LISTEN, 0, "listen", "ADDRESS", KIND_TEXT, "where: 127.0.0.1:9464, [::1]:9464, unix:/PATH"},
+    {V(SERVE), OPT_API, 0, "api", "ADDRESS", KIND_TEXT, "requests of programs, at unix:/PATH"},
+    {V(SERVE), OPT_ALLOW_WRITES, 0, "allow-writes", NULL, 0, "with --api: also programs that write to memory"},
     {V(SERVE), OPT_PUBLIC, 0, "public", NULL, 0, "ADDRESS may be one that other hosts reach"},
     {V(RUN), OPT_SHOW, 's', "show", NULL, 0, "print the recipe and the equivalent trace"},
     {SELECTS, OPT_PID, 'p', "pid", "WHO", KIND_PID, "processes: ids, names, patterns, with commas"},
@@ -399,6 +402,8 @@ static const struct cmd_option options[] = {
     {V(VARS), OPT_FORMAT, 0, "format", "FORMAT", KIND_RECORD_FORMAT, "if not text: only aggregates, in this format"},
     {TRACES | V(TOP), OPT_DURATION, 0, "duration", "SEC", KIND_TEXT, "end after SEC seconds"},
     {EVENTS | V(REPORT), OPT_MAX_EVENTS, 0, "max-events", "N", KIND_TEXT, "end after N events", true},
+    {V(TRACE) | V(TRACE_PROGRAM), OPT_MAX_RATE, 0, "max-rate", "N", KIND_TEXT,
+     "end, and fail, when there are more than N hits in a second", true},
     {EVENTS, OPT_UNTIL, 0, "until", "EVENT", KIND_TEXT, "end at the first hit of this event", true},
     {EVENTS, OPT_KEEP_IF, 0, "keep-if", "EVENT", KIND_TEXT,
      "only calls for which this return has held: 'r F if $duration > 10ms'", true},
@@ -425,6 +430,8 @@ static const struct cmd_option options[] = {
     {EVENTS | V(GRAPH) | V(TOP), OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits", true},
     {V(TRACE_PROGRAM) | V(SERVE) | LOADS, OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0,
      "use breakpoints where no jump fits", true},
+    {V(TRACE) | V(TRACE_PROGRAM), OPT_READ_ONLY, 0, "read-only", NULL, 0,
+     "refuse programs that write to memory or registers", true},
     {EVENTS, OPT_SKIP_REFUSED, 0, "skip-refused", NULL, 0, "trace what can be probed, and list the events that cannot",
      true},
     {V(TRACE) | V(RUN), OPT_WAIT_MODULES, 0, "wait-for-modules", NULL, 0,

@@ -293,6 +293,15 @@ static int check_budget(const struct program *p, const struct dp_rpn_unit *u, u3
 	return CMD_OK;
 }
 
+/* Writes to memory or registers, or hands the process over. */
+static bool unit_acts(const struct dp_rpn_unit *u)
+{
+	for (u32 i = 0; i < u->nprobes; i++)
+		if (dp_program_acts(&u->probes[i].prog))
+			return true;
+	return false;
+}
+
 static int insert_unit(struct program *p, const struct dp_rpn_unit *u, u32 flags)
 {
 	bool in_kernel = u->modtype != DP_RPN_USER;
@@ -302,6 +311,8 @@ static int insert_unit(struct program *p, const struct dp_rpn_unit *u, u32 flags
 	size_t size = 0;
 	int status = CMD_FAILED;
 
+	if (p->t.read_only && unit_acts(u))
+		return dp_ui_fail(E_TRACE_WRITES, NULL, "%.150s", u->name);
 	flags |= p->args.flags;
 	if (check_budget(p, u, flags))
 		return CMD_FAILED;
@@ -492,6 +503,9 @@ static int follow(struct program *p)
 			show_aggregates(p);
 			shown = now;
 		}
+		if (p->t.run.rate.most && dp_rate_exceeded(&p->t.run.rate, dp_run_hits(p->run), now))
+			return dp_ui_fail(E_TRACE_RATE, NULL, "more than %llu hits in a second",
+					  (unsigned long long)p->t.run.rate.most);
 		if (p->t.run.seconds && (double)(now - begin) >= p->t.run.seconds * 1e9)
 			break;
 		if (dp_run_turn(p->run, p->t.on_wake ? p->t.wake_fd : -1) && !p->t.on_wake(p->t.wake_arg, p->run))

@@ -87,8 +87,7 @@ double dp_trace_cost_ns(const struct dp_trace_row *row)
 
 void dp_trace_row_finish(struct dp_trace_row *row, struct dp_trace_row *total)
 {
-	row->hits = row->counts.v[DP_COUNT_RECORDED] + row->counts.v[DP_COUNT_PASSED] +
-		    row->counts.v[DP_COUNT_FILTERED] + row->counts.v[DP_COUNT_MISSED] + row->counts.v[DP_COUNT_LOST];
+	row->hits = dp_counts_hits(&row->counts);
 	row->cost_ns = dp_trace_cost_ns(row);
 	for (int k = 0; k < DP_NCOUNTS; k++)
 		total->counts.v[k] += row->counts.v[k];

@@ -48,7 +48,7 @@ const char *dp_run_place_text(const struct dp_rpn_probe *p, char *buf, size_t si
 /* Hits that have come to an end; those that were missed are known of the whole module. */
 static u64 counted(const struct dp_counts *c)
 {
-	return c->v[DP_COUNT_RECORDED] + c->v[DP_COUNT_PASSED] + c->v[DP_COUNT_FILTERED] + c->v[DP_COUNT_LOST];
+	return dp_counts_hits(c) - c->v[DP_COUNT_MISSED];
 }
 
 static const char *via(const struct dp_probe_info *info)
@@ -73,7 +73,7 @@ static void query_probe(struct dp_run *run, const struct run_module *m, u32 i, F
 	dp_governed_text(&sum, governed + 2, sizeof(governed) - 2);
 	if (!sum.times)
 		governed[0] = '\0';
-	hits = counted(&c) + c.v[DP_COUNT_MISSED];
+	hits = dp_counts_hits(&c);
 	fprintf(out, "  probe %u: %s", i, dp_run_place_text(p, place, sizeof(place)));
 	fprintf(out,
 		"%s, major %u, minor %u, hits %llu: recorded %llu, passed over %llu, not logged "
@@ -190,7 +190,7 @@ static void json_probe(struct dp_json *j, struct dp_run *run, const struct run_m
 	dp_json_put_bool(j, "return", p->at_return);
 	dp_json_put_unsigned(j, "major", p->prog.rpn.major);
 	dp_json_put_unsigned(j, "minor", p->prog.rpn.minor);
-	dp_json_put_unsigned(j, "hits", counted(&c) + c.v[DP_COUNT_MISSED]);
+	dp_json_put_unsigned(j, "hits", dp_counts_hits(&c));
 	for (u32 k = 0; k < DP_ARRAY_SIZE(counts); k++)
 		dp_json_put_unsigned(j, counts[k].key, c.v[counts[k].count]);
 	dp_run_governed(run, m, i, &sum);

@@ -236,8 +236,7 @@ static void put_source(void *arg, u32 source, struct dp_line *to)
 
 static void add(struct dp_recording_row *row, const struct dp_counts *c)
 {
-	row->hits += c->v[DP_COUNT_RECORDED] + c->v[DP_COUNT_PASSED] + c->v[DP_COUNT_FILTERED] + c->v[DP_COUNT_MISSED] +
-		     c->v[DP_COUNT_LOST];
+	row->hits += dp_counts_hits(c);
 	for (u32 k = 0; k < DP_NCOUNTS; k++)
 		row->counts.v[k] += c->v[k];
 }

@@ -143,6 +143,20 @@ int dp_run_pause(struct dp_run *run, const char *row, bool pause, struct dp_erro
 	return r;
 }
 
+u64 dp_run_hits(const struct dp_run *run)
+{
+	u64 n = 0;
+
+	for (const struct run_module *m = run->modules; m; m = m->next)
+		for (u32 i = 0; i < m->unit.nprobes; i++) {
+			struct dp_counts c;
+
+			dp_run_counts(run, m, i, &c);
+			n += dp_counts_hits(&c);
+		}
+	return n;
+}
+
 typedef u64 losses_fn(const struct dp_rpn_unit *u, volatile const u64 *words);
 
 static u64 losses_of_all(const struct dp_run *run, losses_fn *of)

@@ -276,6 +276,42 @@ static int turn(struct dp_trace *t, struct dp_error *err)
 	return r;
 }
 
+bool dp_rate_exceeded(struct dp_rate *r, u64 hits, u64 now_ns)
+{
+	u64 seconds;
+
+	if (!r->most)
+		return false;
+	if (!r->begun_ns)
+		r->begun_ns = now_ns; /* what was hit before is of its first second */
+	seconds = (now_ns - r->begun_ns) / 1000000000u;
+	if ((hits - r->hits) / DP_MAX(seconds, 1u) > r->most)
+		return true;
+	if (seconds) {
+		r->begun_ns = now_ns;
+		r->hits = hits;
+	}
+	return false;
+}
+
+static u64 hits_of(const struct dp_trace *t)
+{
+	struct dp_counts *c = dp_trace_counts(t);
+	u64 n = 0;
+
+	for (u32 i = 0; c && i < t->nevents; i++)
+		n += dp_counts_hits(&c[i]);
+	free(c);
+	return n;
+}
+
+static int check_rate(struct dp_trace *t, struct dp_error *err)
+{
+	if (!t->rate.most || !dp_rate_exceeded(&t->rate, hits_of(t), dp_now_ns()))
+		return 0;
+	return dp_fail(err, E_TRACE_RATE, "more than %llu hits in a second", (unsigned long long)t->rate.most);
+}
+
 int dp_trace_run(struct dp_trace *t, struct dp_error *err)
 {
 	u64 start = dp_now_ns(), now = start, looked = 0, ns;
@@ -291,6 +327,7 @@ int dp_trace_run(struct dp_trace *t, struct dp_error *err)
 		r = drain(t, false, err);
 		t->lasted = (double)(dp_now_ns() - start) / 1e9;
 		r = r ? r : turn(t, err);
+		r = r ? r : check_rate(t, err);
 		if (r || t->is_full || (!more && !any_alive(t)) || dp_output_is_left(&t->out) ||
 		    (t->turn && !t->turn(t, t->turn_arg)))
 			break;

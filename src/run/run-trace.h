@@ -45,6 +45,13 @@ struct dp_trace_member { /* a process, or the kernel */
 	u64 lost;          /* losses that have been noted */
 };
 
+/* More hits in a second than a trace may have. */
+struct dp_rate {
+	u64 most;           /* 0: no limit */
+	u64 begun_ns, hits; /* of the second */
+};
+bool dp_rate_exceeded(struct dp_rate *r, u64 hits, u64 now_ns);
+
 struct dp_trace_place { /* where an event was described */
 	u32 member, probe;
 	struct dp_counts gone;       /* counts of members that were put away, */
@@ -56,6 +63,7 @@ struct dp_trace {
 	struct dp_output out;                                 /* open; its stop ends the trace, too */
 	double seconds;                                       /* 0: no limit */
 	u64 max_events;                                       /* 0: no limit */
+	struct dp_rate rate;                                  /* E_TRACE_RATE */
 	const char *path;                                     /* of formats that are a directory */
 	struct dp_chunks *chunks;                             /* of a recording; NULL: it is one */
 	const struct dp_graph_options *graph;                 /* may be NULL */

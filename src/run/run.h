@@ -117,6 +117,8 @@ const char *dp_run_why_not_held(const struct dp_run *run);
 /* Whether the module of that name has its probes in a process, or had. */
 bool dp_run_was_in(struct dp_run *run, const char *module);
 
+u64 dp_run_hits(const struct dp_run *run); /* of all probes so far */
+
 /* Processes so far that began, or loaded a file of a program, without waiting for their probes. */
 u64 dp_run_let_go(const struct dp_run *run);
 

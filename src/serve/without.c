@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* In the place of exporter.c where libmicrohttpd or json-c is missing, and in the static dprobes. */
+#include "serve/api.h"
 #include "serve/serve.h"
 
 const char *dp_exporter_library(void)
@@ -25,5 +26,18 @@ bool dp_exporter_answer(struct dp_exporter *x, const char *driver, const char *o
 }
 
 void dp_exporter_end(struct dp_exporter *x)
+{
+}
+
+bool dp_api_built(void)
+{
+	return false;
+}
+
+void dp_api_reap(void)
+{
+}
+
+void dp_api_accept(const struct dp_api *api, int listener)
 {
 }
