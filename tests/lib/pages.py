@@ -25,7 +25,7 @@ FORMS = [
     (r" \(ended\)", ""),
     (r"; (?:about|less than) [\d.]+ % of one processor", ""),
     (r"\+0x[0-9a-f]+", "+N"),
-    (r"\b0x[0-9a-f]+|\b[0-9a-f]{8,}\b", "N"),
+    (r"\b0x[0-9a-f]+|(?<!\.)\b[0-9a-f]{8,}\b", "N"),
     (r"-?\b\d+(?:\.\d+)?(?:e[+-]\d+)? ?(?:ns|us|ms|s|KiB|MiB)?(?![\w.])", "N"),
     (r"-?\d+", "N"),
     (r"\bN s\b", "N"),  # seconds stand apart in columns
