@@ -299,7 +299,7 @@ static u64 empty(struct dp_reader *r, struct source *s, u64 share, u64 now)
 		s->tail = head;
 	}
 	r->pressure = DP_MAX(r->pressure, (unsigned)((head - s->tail) * 100 / r->g.ring_size));
-	r->is_scarce |= head - s->given > r->g.ring_size / 2;
+	r->is_scarce |= r->keep && head - s->given > r->g.ring_size / 2;
 	while (s->tail != head) {
 		if (s->tail - start >= share || !take(r, s, head, now)) {
 			known = r->batch.n ? DP_MIN(now, r->batch.index[r->batch.n - 1].tsc) : 0;
