@@ -137,7 +137,8 @@ def another_owner():
     w.do("rest", "clear", "add 4000 1", "mixed 4 60", "add 4001 1")
     rows, out = end(t)
     seen = [a for a, _, _ in values(out)]
-    words = [(a - min(seen)) // 8 for a in seen]
+    first = min(seen)
+    words = [(a - first) // 8 for a in seen]
     words = Counter(words[words.index(4000) + 1:words.index(4001)])
     want = Counter({4095: 3 * 240, 4094: 240, **{8 + 3 * i: 60 for i in range(4)}})
     del words[0]  # by the instruction that is the other one's: not told by itself
