@@ -457,6 +457,22 @@ def buffer():
 
 
 @test
+def read_only():
+    """--read-only refuses lines that change the program, and lets others pass"""
+    for line in ("p add_order $qty = 3", "r do_query $retval = 0"):
+        refused(line, "E-TRACE-WRITES", "", options=["--read-only"])
+    assert args("p add_order $qty", options=["--read-only"]) == args("p add_order $qty")
+
+
+@test
+def max_rate():
+    """--max-rate ends a trace whose probes are hit more often than so many times a second"""
+    refused("p add_order $qty", "E-TRACE-RATE", "", options=["--max-rate", "1"], times=300)
+    assert len(args("p add_order $qty", options=["--max-rate", "1000000"])) == 2 * TIMES
+    assert "E-CMD-VALUE" in traced("p add_order", options=["--max-rate", "none"], status=2)[2]
+
+
+@test
 def all_processes():
     """--all FILE: processes that map it now and that start later, each with tables of its own"""
     if os.geteuid() != 0:
