@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/nowhere.h"
+#include "base/socket.h"
 #include "driver/driver.h"
 #include "run/run-priv.h"
 
@@ -122,21 +123,6 @@ static int start_driver(const char *dir, struct dp_error *err)
 	return r;
 }
 
-static bool send_all(int fd, const void *p, size_t n)
-{
-	while (n) {
-		ssize_t w = send(fd, p, n, MSG_NOSIGNAL);
-
-		if (w < 0 && errno == EINTR)
-			continue;
-		if (w <= 0)
-			return false;
-		p = (const char *)p + w;
-		n -= (size_t)w;
-	}
-	return true;
-}
-
 static bool receive_all(int fd, void *p, size_t n)
 {
 	while (n) {
@@ -159,8 +145,9 @@ static int exchange(int fd, const struct dp_run_request *rq, const char *name, c
 	struct dp_driver_reply reply;
 	char detail[256] = "", hint[160] = "";
 
-	if (!send_all(fd, rq, sizeof(*rq)) || !send_all(fd, name, rq->name_len) || !send_all(fd, file, rq->file_len) ||
-	    !send_all(fd, object, rq->object_len) || !receive_all(fd, &reply, sizeof(reply)))
+	if (!dp_send_all(fd, rq, sizeof(*rq)) || !dp_send_all(fd, name, rq->name_len) ||
+	    !dp_send_all(fd, file, rq->file_len) || !dp_send_all(fd, object, rq->object_len) ||
+	    !receive_all(fd, &reply, sizeof(reply)))
 		return -EAGAIN;
 	if (reply.code >= DP_NCODES || reply.detail_len >= sizeof(detail) || reply.hint_len >= sizeof(hint) ||
 	    reply.text_len > TEXT_MAX)

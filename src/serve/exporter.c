@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/socket.h"
 #include "serve/serve-priv.h"
 
 #define NOBODY 65534
@@ -87,21 +88,6 @@ bool dp_exporter_asks(struct dp_exporter *x)
 	return n == sizeof(x->asked);
 }
 
-static bool send_all(int fd, const void *p, size_t n)
-{
-	while (n) {
-		ssize_t w = send(fd, p, n, MSG_NOSIGNAL);
-
-		if (w < 0 && errno == EINTR)
-			continue;
-		if (w <= 0)
-			return false;
-		p = (const char *)p + w;
-		n -= (size_t)w;
-	}
-	return true;
-}
-
 bool dp_exporter_answer(struct dp_exporter *x, const char *driver, const char *own)
 {
 	struct dp_serve_answer a = {.number = x->asked,
@@ -109,8 +95,8 @@ bool dp_exporter_answer(struct dp_exporter *x, const char *driver, const char *o
 				    .driver_len = driver ? (u32)strlen(driver) : 0,
 				    .own_len = own ? (u32)strlen(own) : 0};
 
-	return send_all(x->fd, &a, sizeof(a)) && send_all(x->fd, driver, a.driver_len) &&
-	       send_all(x->fd, own, a.own_len);
+	return dp_send_all(x->fd, &a, sizeof(a)) && dp_send_all(x->fd, driver, a.driver_len) &&
+	       dp_send_all(x->fd, own, a.own_len);
 }
 
 void dp_exporter_end(struct dp_exporter *x)
