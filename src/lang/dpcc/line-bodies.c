@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "lang/dpcc/line-priv.h"
 
 static bool is_word_and_brace(const char *text, const char *word)
@@ -28,24 +29,20 @@ bool dp_cc_line_is_body(const char *text)
 
 /* ---- times ---- */
 
+#define UNIT_MIN 1000000 /* ms */
+
 bool dp_cc_period(const char *text, u64 *ns)
 {
-	static const struct {
-		const char *unit;
-		double ns;
-	} units[] = {{"ms", 1e6}, {"s", 1e9}};
 	char *end;
 	double v = strtod(text, &end), most = (double)DP_RPN_TIMER_MAX, least = (double)DP_RPN_TIMER_MIN;
+	u32 len;
+	u64 unit = dp_time_unit(end, &len);
 
-	if (!isdigit((unsigned char)*text) || end == text)
+	if (!isdigit((unsigned char)*text) || end == text || unit < UNIT_MIN || end[len])
 		return false;
-	for (u32 i = 0; i < DP_ARRAY_SIZE(units); i++)
-		if (!strcmp(end, units[i].unit)) {
-			v *= units[i].ns;
-			*ns = v >= least && v <= most ? (u64)v : 0;
-			return *ns;
-		}
-	return false;
+	v *= (double)unit;
+	*ns = v >= least && v <= most ? (u64)v : 0;
+	return *ns;
 }
 
 /* i:1s: what stands behind the colon; false: told already. */
