@@ -1,48 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* See families.h. The formats: OpenMetrics 1.0, and the text format 0.0.4 of Prometheus. */
+/* See families.h. Which series there are; families-text.c and families-proto.c write them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/families.h"
+#include "serve/families-priv.h"
 
 #define FAMILIES_MAX 1000
 #define LABEL_MAX 512 /* bytes of a value */
-#define POWERS 41     /* bars of powers of two that have buckets: up to 2^40 - 1 */
-
-struct series {
-	char *labels; /* escaped, without braces; NULL: it has become a part of another one */
-	u64 hash;
-	bool shown;
-	struct dp_metric_value v;
-};
-
-struct place { /* of a series that was shown the last time */
-	char *labels;
-	u64 hash;
-	size_t at; /* in the family's series, plus 1; 0: it does not come this time */
-};
-
-struct dp_family {
-	char name[256], help[256];
-	const char *unit;
-	enum dp_metric type;
-	struct series *v;
-	size_t n, room;
-	char *rest_labels;
-	struct series rest;
-	u64 nrest; /* how many it has */
-	struct place *places;
-	u32 nplaces, most;
-	bool comes;
-};
-
-struct dp_families {
-	struct dp_family **v;
-	size_t n, room;
-	u32 most;
-	u64 refused; /* values whose family has another type */
-};
 
 /* ---- names and labels ---- */
 
@@ -61,7 +26,7 @@ static void put_name(char *to, size_t size, const char *name, const char *unit)
 		snprintf(to + n, size - n, "_%s", unit);
 }
 
-static void put_escaped(struct dp_line *l, const char *s, size_t n)
+void dp_metric_escape(struct dp_line *l, const char *s, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (s[i] == '\n')
@@ -96,7 +61,7 @@ static void put_labels(struct dp_line *l, const struct dp_metric_label *labels, 
 		if (rest)
 			dp_line_str(l, DP_METRIC_REST);
 		else
-			put_escaped(l, labels[i].value, fitting(labels[i].value, labels[i].len));
+			dp_metric_escape(l, labels[i].value, fitting(labels[i].value, labels[i].len));
 		dp_line_char(l, '"');
 	}
 }
@@ -133,11 +98,11 @@ struct dp_families *dp_families_new(u32 most)
 	return f;
 }
 
-static void free_series(struct series *s)
+static void free_series(struct dp_series *s)
 {
 	free(s->labels);
 	free(s->v.bars);
-	*s = (struct series){0};
+	*s = (struct dp_series){0};
 }
 
 static void empty(struct dp_family *f)
@@ -222,7 +187,7 @@ struct dp_family *dp_family(struct dp_families *f, const char *name, enum dp_met
 
 void dp_family_put(struct dp_family *f, const struct dp_metric_label *labels, u32 n, const struct dp_metric_value *v)
 {
-	struct series s = {.labels = labels_text(labels, n, false), .v = *v};
+	struct dp_series s = {.labels = labels_text(labels, n, false), .v = *v};
 
 	if (!s.labels || !dp_grow((void **)&f->v, &f->room, f->n, sizeof(*f->v))) {
 		free_series(&s);
@@ -252,7 +217,7 @@ static bool fold(struct dp_metric_value *to, const struct dp_metric_value *v)
 	return true;
 }
 
-static struct place *place_of(const struct dp_family *f, const struct series *s)
+static struct dp_place *place_of(const struct dp_family *f, const struct dp_series *s)
 {
 	for (u32 i = 0; i < f->nplaces; i++)
 		if (f->places[i].hash == s->hash && !strcmp(f->places[i].labels, s->labels))
@@ -261,9 +226,9 @@ static struct place *place_of(const struct dp_family *f, const struct series *s)
 }
 
 /* In its place; a second one with the same labels adds to the first. */
-static void take_place(struct dp_family *f, struct place *p, size_t i)
+static void take_place(struct dp_family *f, struct dp_place *p, size_t i)
 {
-	struct series *s = &f->v[i];
+	struct dp_series *s = &f->v[i];
 
 	if (!p->at) {
 		p->at = i + 1;
@@ -275,7 +240,7 @@ static void take_place(struct dp_family *f, struct place *p, size_t i)
 	free_series(s);
 }
 
-static void join_rest(struct dp_family *f, struct series *s)
+static void join_rest(struct dp_family *f, struct dp_series *s)
 {
 	f->nrest++;
 	if (!f->rest.labels && s->v.fold != DP_FOLD_NONE && f->rest_labels) {
@@ -284,7 +249,7 @@ static void join_rest(struct dp_family *f, struct series *s)
 		s->v.nquantiles = 0;
 		f->rest_labels = NULL;
 		f->rest = *s;
-		*s = (struct series){0};
+		*s = (struct dp_series){0};
 		return;
 	}
 	if (f->rest.labels)
@@ -310,15 +275,15 @@ static void settle(struct dp_family *f)
 	for (u32 i = 0; i < f->nplaces; i++)
 		f->places[i].at = 0;
 	for (size_t i = 0; i < f->n; i++) {
-		struct place *p = place_of(f, &f->v[i]);
+		struct dp_place *p = place_of(f, &f->v[i]);
 
 		if (p)
 			take_place(f, p, i);
 	}
 	free_places(f);
 	for (size_t i = 0; i < f->n; i++) {
-		struct series *s = &f->v[i];
-		struct place *p = !s->labels || s->shown ? NULL : place_of(f, s);
+		struct dp_series *s = &f->v[i];
+		struct dp_place *p = !s->labels || s->shown ? NULL : place_of(f, s);
 		char *labels;
 
 		if (!s->labels || s->shown)
@@ -326,7 +291,7 @@ static void settle(struct dp_family *f)
 		labels = !p && f->nplaces < f->most ? strdup(s->labels) : NULL;
 		if (labels) {
 			p = &f->places[f->nplaces++];
-			*p = (struct place){.labels = labels, .hash = s->hash};
+			*p = (struct dp_place){.labels = labels, .hash = s->hash};
 		}
 		if (p)
 			take_place(f, p, i);
@@ -335,132 +300,7 @@ static void settle(struct dp_family *f)
 	}
 }
 
-/* ---- the text ---- */
-
-struct writer {
-	struct dp_line *out;
-	bool openmetrics;
-};
-
-/* Whole numbers as such: they may be longer than a double shows in a few digits. */
-static void put_number(struct dp_line *l, double v)
-{
-	if (v == (double)(s64)v && v < 9e15 && v > -9e15)
-		dp_line_signed(l, (s64)v);
-	else
-		dp_line_format(l, "%.17g", v);
-}
-
-static void put_head(const struct writer *w, const struct dp_family *f)
-{
-	static const char *const types[] = {"counter", "gauge", "summary", "histogram", "info"};
-	bool counts = f->type == DP_METRIC_COUNTER, is_info = f->type == DP_METRIC_INFO;
-	const char *behind = w->openmetrics ? "" : counts ? "_total" : is_info ? "_info" : "";
-
-	dp_line_format(w->out, "# TYPE %s%s %s\n", f->name, behind,
-		       is_info && !w->openmetrics ? "gauge" : types[f->type]);
-	if (f->unit && w->openmetrics)
-		dp_line_format(w->out, "# UNIT %s %s\n", f->name, f->unit);
-	dp_line_format(w->out, "# HELP %s%s ", f->name, behind);
-	put_escaped(w->out, f->help, strlen(f->help));
-	dp_line_char(w->out, '\n');
-}
-
-/* A name with its labels, and one more; what follows is the number. */
-static void put_sample(const struct writer *w, const struct dp_family *f, const char *behind, const struct series *s,
-		       const char *label, const char *value)
-{
-	dp_line_format(w->out, "%s%s", f->name, behind);
-	if (*s->labels || label) {
-		dp_line_char(w->out, '{');
-		dp_line_str(w->out, s->labels);
-		if (label)
-			dp_line_format(w->out, "%s%s=\"%s\"", *s->labels ? "," : "", label, value);
-		dp_line_char(w->out, '}');
-	}
-	dp_line_char(w->out, ' ');
-}
-
-static void put_count(const struct writer *w, const struct dp_family *f, const char *behind, const struct series *s,
-		      const char *label, const char *value, u64 count)
-{
-	put_sample(w, f, behind, s, label, value);
-	dp_line_dec(w->out, count, 0, ' ');
-	dp_line_char(w->out, '\n');
-}
-
-static void put_sum(const struct writer *w, const struct dp_family *f, const struct series *s)
-{
-	if (!s->v.has_sum || s->v.sum < 0) /* both formats want one that only grows */
-		return;
-	put_sample(w, f, "_sum", s, NULL, NULL);
-	put_number(w->out, s->v.sum);
-	dp_line_char(w->out, '\n');
-}
-
-/* The last value that belongs to bar i. */
-static s64 bar_end(const struct dp_metric_value *v, u32 i)
-{
-	return v->step ? v->low + (s64)i * v->step - 1 : (s64)((1ull << i) - 1);
-}
-
-static void put_histogram(const struct writer *w, const struct dp_family *f, const struct series *s)
-{
-	u32 nbuckets = s->v.step ? DP_METRIC_BARS - 1 : POWERS;
-	u64 count = 0;
-	char end[32];
-
-	for (u32 i = 0; i < DP_METRIC_BARS; i++) {
-		count += s->v.bars[i];
-		if (i >= nbuckets || (s->v.has_sum && bar_end(&s->v, i) < 0)) /* a sum allows no bucket below 0 */
-			continue;
-		snprintf(end, sizeof(end), "%lld.0", (long long)bar_end(&s->v, i));
-		put_count(w, f, "_bucket", s, "le", end, count);
-	}
-	put_count(w, f, "_bucket", s, "le", "+Inf", count);
-	put_count(w, f, "_count", s, NULL, NULL, count);
-	put_sum(w, f, s);
-}
-
-static void put_summary(const struct writer *w, const struct dp_family *f, const struct series *s)
-{
-	char part[32];
-
-	for (u32 i = 0; i < s->v.nquantiles; i++) {
-		snprintf(part, sizeof(part), s->v.part[i] == 1 ? "%.1f" : "%g", s->v.part[i]);
-		put_sample(w, f, "", s, "quantile", part);
-		put_number(w->out, s->v.quantile[i]);
-		dp_line_char(w->out, '\n');
-	}
-	put_count(w, f, "_count", s, NULL, NULL, s->v.count);
-	put_sum(w, f, s);
-}
-
-static void put_series(const struct writer *w, const struct dp_family *f, const struct series *s)
-{
-	static const char *const behind[] = {
-	    [DP_METRIC_COUNTER] = "_total", [DP_METRIC_GAUGE] = "", [DP_METRIC_INFO] = "_info"};
-
-	if (f->type == DP_METRIC_HISTOGRAM) {
-		put_histogram(w, f, s);
-	} else if (f->type == DP_METRIC_SUMMARY) {
-		put_summary(w, f, s);
-	} else {
-		put_sample(w, f, behind[f->type], s, NULL, NULL);
-		put_number(w->out, s->v.number);
-		dp_line_char(w->out, '\n');
-	}
-}
-
-static void put_family(const struct writer *w, const struct dp_family *f)
-{
-	put_head(w, f);
-	for (size_t i = 0; i < f->n; i++)
-		if (f->v[i].shown)
-			put_series(w, f, &f->v[i]);
-	if (f->rest.labels)
-		put_series(w, f, &f->rest);
-}
+/* ---- what is told ---- */
 
 /* How many series have become a part of the rest, or could not be shown at all. */
 static void put_left_out(struct dp_families *all)
@@ -486,17 +326,20 @@ static void put_left_out(struct dp_families *all)
 		settle(left);
 }
 
-void dp_families_write(struct dp_families *f, bool openmetrics, struct dp_line *out)
+void dp_families_write(struct dp_families *f, enum dp_exposition format, struct dp_line *out)
 {
-	const struct writer w = {out, openmetrics};
-
 	for (size_t i = 0; i < f->n; i++)
 		if (f->v[i]->comes)
 			settle(f->v[i]);
 	put_left_out(f);
-	for (size_t i = 0; i < f->n; i++)
-		if (f->v[i]->comes)
-			put_family(&w, f->v[i]);
-	if (openmetrics)
+	for (size_t i = 0; i < f->n; i++) {
+		if (!f->v[i]->comes)
+			continue;
+		if (format == DP_EXPOSITION_PROTO)
+			dp_family_write_proto(f->v[i], out);
+		else
+			dp_family_write_text(f->v[i], format == DP_EXPOSITION_OPENMETRICS, out);
+	}
+	if (format == DP_EXPOSITION_OPENMETRICS)
 		dp_line_str(out, "# EOF\n");
 }

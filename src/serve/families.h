@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Metric families with their series, and the text of both exposition formats of Prometheus. Names and labels may be
+ * Metric families with their series, in the exposition formats of Prometheus. Names and labels may be
  * anybody's choice: they are cleaned and escaped here, and here alone. A family has a limited number of series; what
  * comes later adds up to one that is named as the rest. A series that was shown keeps its place as long as it comes.
  */
@@ -57,7 +57,12 @@ struct dp_family *dp_family(struct dp_families *f, const char *name, enum dp_met
 
 void dp_family_put(struct dp_family *f, const struct dp_metric_label *labels, u32 n, const struct dp_metric_value *v);
 
-/* openmetrics: in that format, else in the older text format. */
-void dp_families_write(struct dp_families *f, bool openmetrics, struct dp_line *out);
+enum dp_exposition {
+	DP_EXPOSITION_TEXT, /* the text format 0.0.4 of Prometheus */
+	DP_EXPOSITION_OPENMETRICS,
+	DP_EXPOSITION_PROTO, /* its protocol buffers, the only one with native histograms */
+};
+
+void dp_families_write(struct dp_families *f, enum dp_exposition format, struct dp_line *out);
 
 #endif

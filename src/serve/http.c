@@ -24,6 +24,9 @@
 
 #define OPENMETRICS "application/openmetrics-text; version=1.0.0; charset=utf-8"
 #define PLAIN "text/plain; version=0.0.4; charset=utf-8"
+#define PROTO "application/vnd.google.protobuf"
+#define PROTO_FAMILY "proto=io.prometheus.client.MetricFamily"
+#define PROTO_DELIMITED "encoding=delimited"
 
 struct client {
 	int fd; /* -1: none */
@@ -112,8 +115,13 @@ static bool refresh(struct http *h)
 
 /* ---- requests ---- */
 
-/* How much the client wants this type; 0: not at all. */
-static double wanted(const char *accept, const char *type)
+static bool has_parameter(const char *range, size_t n, const char *parameter)
+{
+	return memmem(range, n, parameter, strlen(parameter));
+}
+
+/* How much the client wants this type, with these parameters where they are not NULL; 0: not at all. */
+static double wanted(const char *accept, const char *type, const char *one, const char *other)
 {
 	double best = 0;
 
@@ -125,6 +133,8 @@ static double wanted(const char *accept, const char *type)
 		n = strcspn(p, ",; \t");
 		if (n != strlen(type) || strncmp(p, type, n))
 			continue;
+		if (one && !(has_parameter(p, strcspn(p, ","), one) && has_parameter(p, strcspn(p, ","), other)))
+			continue;
 		for (const char *s = p + n; *s && *s != ','; s++)
 			if (*s == ';' && !strncmp(s + 1 + strspn(s + 1, " \t"), "q=", 2))
 				q = strtod(strchr(s, '=') + 1, NULL);
@@ -133,11 +143,16 @@ static double wanted(const char *accept, const char *type)
 	return best;
 }
 
-static bool wants_openmetrics(const char *accept)
+/* What the client likes best; of equals the one that has more. */
+static enum dp_exposition choose(const char *accept)
 {
-	double openmetrics = wanted(accept, "application/openmetrics-text");
+	double plain = wanted(accept, "text/plain", NULL, NULL),
+	       openmetrics = wanted(accept, "application/openmetrics-text", NULL, NULL),
+	       proto = wanted(accept, PROTO, PROTO_FAMILY, PROTO_DELIMITED);
 
-	return openmetrics > 0 && openmetrics >= wanted(accept, "text/plain");
+	if (proto > 0 && proto >= openmetrics && proto >= plain)
+		return DP_EXPOSITION_PROTO;
+	return openmetrics > 0 && openmetrics >= plain ? DP_EXPOSITION_OPENMETRICS : DP_EXPOSITION_TEXT;
 }
 
 static enum MHD_Result reply(struct MHD_Connection *c, unsigned status, const char *type, const char *text, size_t n)
@@ -163,15 +178,20 @@ static enum MHD_Result reply_text(struct MHD_Connection *c, unsigned status, con
 
 static enum MHD_Result reply_metrics(struct http *h, struct MHD_Connection *c)
 {
-	bool openmetrics = wants_openmetrics(MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT));
+	static const char *const types[] = {
+	    [DP_EXPOSITION_TEXT] = PLAIN,
+	    [DP_EXPOSITION_OPENMETRICS] = OPENMETRICS,
+	    [DP_EXPOSITION_PROTO] = PROTO "; " PROTO_FAMILY "; " PROTO_DELIMITED,
+	};
+	enum dp_exposition format = choose(MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT));
 	struct dp_line l = {0};
 	enum MHD_Result r;
 
 	if (!refresh(h))
 		return reply_text(c, MHD_HTTP_SERVICE_UNAVAILABLE, "no answer within 10 seconds\n");
-	dp_snapshot_write(h->snapshot, openmetrics, &l);
+	dp_snapshot_write(h->snapshot, format, &l);
 	r = l.broken ? reply_text(c, MHD_HTTP_SERVICE_UNAVAILABLE, "no memory\n")
-		     : reply(c, MHD_HTTP_OK, openmetrics ? OPENMETRICS : PLAIN, l.text, l.n);
+		     : reply(c, MHD_HTTP_OK, types[format], l.text, l.n);
 	dp_line_free(&l);
 	return r;
 }

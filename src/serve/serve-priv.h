@@ -23,6 +23,6 @@ struct dp_snapshot;
 struct dp_snapshot *dp_snapshot_new(void); /* NULL: no memory */
 /* driver, own: NULL: there is none. */
 void dp_snapshot_take(struct dp_snapshot *s, const char *driver, const char *own, double seconds);
-void dp_snapshot_write(struct dp_snapshot *s, bool openmetrics, struct dp_line *out);
+void dp_snapshot_write(struct dp_snapshot *s, enum dp_exposition format, struct dp_line *out);
 
 #endif

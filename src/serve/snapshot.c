@@ -384,7 +384,7 @@ void dp_snapshot_take(struct dp_snapshot *s, const char *driver, const char *own
 	take_lines(s, own, "lines");
 }
 
-void dp_snapshot_write(struct dp_snapshot *s, bool openmetrics, struct dp_line *out)
+void dp_snapshot_write(struct dp_snapshot *s, enum dp_exposition format, struct dp_line *out)
 {
-	dp_families_write(s->families, openmetrics, out);
+	dp_families_write(s->families, format, out);
 }

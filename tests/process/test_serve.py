@@ -8,6 +8,7 @@ import re
 import shutil
 import socket
 import subprocess
+import urllib.parse
 import urllib.request
 
 from obey import *  # noqa: F403
@@ -143,7 +144,7 @@ class Server:
         c = http.client.HTTPConnection(self.where, timeout=60)
         c.request(method, path, headers={k.replace("_", "-"): v for k, v in headers.items()})
         r = c.getresponse()
-        body = r.read().decode()
+        body = r.read().decode(errors="replace")
         c.close()
         return r.status, dict(r.getheaders()), body
 
@@ -253,6 +254,10 @@ def formats():
     prefers = "text/plain;q=0.9,application/openmetrics-text;q=0.5"
     assert s.get(Accept=prefers)[1]["Content-Type"].startswith("text/plain")
     assert s.get(Accept="application/openmetrics-text;q=0")[1]["Content-Type"].startswith("text/plain")
+    proto = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding="
+    assert s.get(Accept=proto + "delimited;q=0.9, text/plain;q=0.5")[1]["Content-Type"] == proto + "delimited"
+    for other in (proto + "text", proto + "delimited;q=0.1,text/plain", "application/vnd.google.protobuf"):
+        assert s.get(Accept=other)[1]["Content-Type"].startswith("text/plain"), other
     for i in range(3):
         assert s.get("/healthz")[::2] == (200, "ok\n")
     status, headers, body = s.get(method="HEAD")
@@ -348,9 +353,45 @@ def on_a_socket():
     assert not os.path.exists(path)
 
 
+class Prometheus:
+    def __init__(self, server, config, *args):
+        with socket.socket() as c:
+            c.bind(("127.0.0.1", 0))
+            self.port = c.getsockname()[1]
+        self.p = start([server, "--config.file=" + config, "--storage.tsdb.path=%s/tsdb%d" % (DIR, self.port),
+                        "--web.listen-address=127.0.0.1:%d" % self.port, "--log.level=error", *args])
+
+    def ask(self, query):
+        where = "http://127.0.0.1:%d/api/v1/query?query=%s" % (self.port, urllib.parse.quote(query))
+        try:
+            with urllib.request.urlopen(where, timeout=10) as r:
+                return json.load(r)["data"]["result"]
+        except OSError:
+            return []
+
+    def number(self, query):
+        found = self.ask(query)
+        assert len(found) == 1, (query, found)
+        return float(found[0]["value"][1])
+
+
+def check_native(p, names):
+    """The histogram of query's results: its buckets as they are in a native one, and what follows from them."""
+    name, = names
+    values = [i % 100 + len(("alpha", 'be"ta\\', "gam\nma")[i % 3]) for i in range(300)]
+    found = p.ask(name)[0]["histogram"][1]
+    buckets = {(float(low), float(high)): int(count) for _, low, high, count in found["buckets"]}
+    assert int(found["count"]) == 300 and buckets == {
+        (low, 2 * low): n for low in (2 ** i for i in range(20))
+        for n in [sum(low <= v < 2 * low for v in values)] if n}, (found, values)
+    assert p.number("histogram_count(%s)" % name) == 300
+    assert 32 < p.number("histogram_quantile(0.5,%s)" % name) < 64
+    assert not p.ask(name + "_bucket")
+
+
 @alone
 def prometheus():
-    """promtool finds nothing wrong, and a Prometheus scrapes it, with both formats' types and all labels"""
+    """promtool finds nothing wrong, and a Prometheus scrapes it, as text and with native histograms"""
     promtool, server = need("promtool", "prometheus")
     o = shop()
     s = Server("-p", o.p.pid, *LINES)
@@ -365,25 +406,18 @@ def prometheus():
     with open(config, "w") as f:
         f.write("scrape_configs:\n  - job_name: dprobes\n    scrape_interval: 1s\n    scrape_timeout: 1s\n"
                 "    static_configs:\n      - targets: ['%s']\n" % s.where)
-    with socket.socket() as c:
-        c.bind(("127.0.0.1", 0))
-        port = c.getsockname()[1]
-    p = start([server, "--config.file=" + config, "--storage.tsdb.path=" + os.path.join(DIR, "tsdb"),
-               "--web.listen-address=127.0.0.1:%d" % port, "--log.level=error"])
-
-    def ask(query):
-        try:
-            with urllib.request.urlopen("http://127.0.0.1:%d/api/v1/query?query=%s" % (port, query), timeout=10) as r:
-                return json.load(r)["data"]["result"]
-        except OSError:
-            return []
-
-    got = wait_for(lambda: ask("dprobes_table_query_total"), what="Prometheus's answer")
-    assert {m["metric"]["key1"]: m["value"][1] for m in got} == {"alpha": "100", 'be"ta\\': "100", "gam?ma": "100"}, got
-    assert ask("up")[0]["value"][1] == "1"
-    median = ask("histogram_quantile(0.5,dprobes_table_query_n_bucket)")
-    assert 45 < float(median[0]["value"][1]) < 55, median
-    stop(p)
+    text, native = Prometheus(server, config), Prometheus(server, config, "--enable-feature=native-histograms")
+    for p in (text, native):
+        got = wait_for(lambda: p.ask("dprobes_table_query_total"), what="Prometheus's answer")
+        assert {m["metric"]["key1"]: m["value"][1] for m in got} == \
+            {"alpha": "100", 'be"ta\\': "100", "gam?ma": "100"}, got
+        assert p.number("up") == 1
+        assert p.number("sum(dprobes_probe_hits_total{outcome='filtered'})") == 300 * len(LINES)
+        assert 45 < p.number("histogram_quantile(0.5,dprobes_table_query_n_bucket)") < 55
+        assert 90 <= p.number("dprobes_table_query_n_quantiles{quantile='1.0'}") < 120
+    check_native(native, [n for n, (kind, _) in s.families().items() if kind == "histogram" and "_n" not in n])
+    stop(text.p)
+    stop(native.p)
     s.end()
     assert o.end() == 0
 
