@@ -9,7 +9,7 @@ set -eu
 
 build="gcc make meson ninja-build pkg-config libc6-dev libelf-dev libdw-dev libbpf-dev
        libbabeltrace2-dev libncurses-dev libprotobuf-c-dev protobuf-c-compiler libmicrohttpd-dev libjson-c-dev
-       zlib1g-dev lowdown"
+       zlib1g-dev libcurl4-openssl-dev lowdown"
 static="liblzma-dev libbz2-dev g++" # besides, for the static dprobes
 demo="redis-server redis-tools python3"
 tests="libcmocka-dev libzydis-dev nginx-light golang-go musl-tools gdb libllvm14 g++ git sqlite3

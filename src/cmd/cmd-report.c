@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "cmd/cmd.h"
+#include "cmd/deliver.h"
 #include "cmd/summary.h"
 #include "run/run-report.h"
 
@@ -12,7 +13,9 @@ struct report {
 	struct dp_report r;
 	struct dp_graph_options graph;
 	const char *file, *out_path;
+	struct delivery delivery;
 	bool quiet, info;
+	int status;
 };
 
 static int take_option(void *arg, int id, const char *value)
@@ -22,6 +25,9 @@ static int take_option(void *arg, int id, const char *value)
 	switch (id) {
 	case OPT_OUTPUT:
 		t->out_path = value;
+		return CMD_OK;
+	case OPT_ENDPOINT:
+		t->delivery.endpoint = value;
 		return CMD_OK;
 	case OPT_JSON:
 		t->r.format = DP_FORMAT_JSON;
@@ -139,6 +145,9 @@ static int show(struct report *t, struct dp_error *err)
 	r = dp_output_open(&t->r.out, is_directory ? "/dev/null" : t->out_path, &dp_cmd_stop, err);
 	if (r)
 		return r;
+	t->status = dp_cmd_deliver(&t->delivery, t->r.format, t->out_path, true, &t->r.out);
+	if (t->status)
+		return dp_output_close(&t->r.out, err);
 	t->r.path = is_directory ? t->out_path : NULL;
 	t->r.graph = &t->graph;
 	t->r.color = !t->out_path && dp_ui_color(stdout);
@@ -168,5 +177,5 @@ int dp_cmd_report(int argc, char **argv)
 	dp_recording_close(t.r.from);
 	if (r)
 		dp_ui_error(&err, NULL);
-	return r ? dp_ui_status(err.code) : CMD_OK;
+	return dp_cmd_delivered(&t.delivery, t.quiet, r ? dp_ui_status(err.code) : t.status);
 }

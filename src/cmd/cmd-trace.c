@@ -65,6 +65,7 @@ static int keep_option(struct trace *t, int id, const char *value)
 	    {OPT_KEEP_OUTSIDE, .flag = &t->rule.outside},
 	    {OPT_KEEP_UNFINISHED, .flag = &t->rule.unfinished},
 	    {OPT_OUTPUT, .text = &t->out_path},
+	    {OPT_ENDPOINT, .text = &t->delivery.endpoint},
 	    {OPT_ALLOW_TRAP, .flag = &t->opt.allow_trap},
 	    {OPT_SKIP_REFUSED, .flag = &t->opt.skip_refused},
 	    {OPT_INTERPRET, .flag = &t->opt.interpret},
@@ -230,7 +231,7 @@ static int check_compiled(const struct trace *t)
 	if (!dp_cmd_check_interval(t->format, t->interval))
 		return CMD_USAGE;
 	if (!dp_format_of_events(t->format) && !dp_format_is_whole(t->format))
-		return dp_ui_fail(E_CMD_VALUE, "use text, json, csv, html or pprof",
+		return dp_ui_fail(E_CMD_VALUE, "use text, json, csv, journald, html, otlp or pprof",
 				  "--format %s cannot show lines that have names, tables or a body",
 				  dp_format_name(t->format));
 	return CMD_OK;
@@ -708,6 +709,19 @@ int dp_cmd_trace_drop(struct trace *t)
 	return t->status;
 }
 
+/* The output is open. */
+static void show(struct trace *t)
+{
+	struct dp_error err = {0};
+
+	t->status = dp_cmd_deliver(&t->delivery, t->format, t->out_path, false, &t->run.out);
+	if (!t->status && !begin_session(t))
+		finish(t, run(t, &err), &err);
+	else
+		dp_output_close(&t->run.out, &err);
+	t->status = dp_cmd_delivered(&t->delivery, t->quiet, t->status);
+}
+
 int dp_cmd_trace_run(struct trace *t)
 {
 	struct dp_cmd_cleaner cleaner;
@@ -719,16 +733,15 @@ int dp_cmd_trace_run(struct trace *t)
 	t->run.path = is_directory ? t->out_path : NULL;
 	/* Formats of events only describe all of them at their start, but for one. */
 	if (dp_select_is_open(&t->select) && !dp_format_of_programs(t->format) && t->format != DP_FORMAT_RECORDING)
-		t->status = dp_ui_fail(E_CMD_VALUE, "omit --tree and --all, or use text, json, csv or recording",
+		t->status = dp_ui_fail(E_CMD_VALUE,
+				       "omit --tree and --all, or use text, json, csv, journald or recording",
 				       "--format %s cannot take processes that join later", dp_format_name(t->format));
 	else if (is_directory && !t->out_path)
 		t->status = dp_ui_fail(E_OUT_PLACE, NULL, "%s", dp_format_name(t->format));
 	else if (dp_output_open(&t->run.out, is_directory ? "/dev/null" : t->out_path, &dp_cmd_stop, &err))
 		tell(t, &err, NULL);
-	else if (!begin_session(t))
-		finish(t, run(t, &err), &err);
 	else
-		dp_output_close(&t->run.out, &err);
+		show(t);
 	dp_trace_free(&t->run);
 	dp_follow_free(&t->follow);
 	dp_select_free(&t->select);

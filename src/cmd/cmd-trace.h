@@ -4,6 +4,7 @@
 #define DP_CMD_TRACE_H
 
 #include "cmd/cmd.h"
+#include "cmd/deliver.h"
 #include "cmd/events.h"
 #include "host/host.h"
 #include "lang/rpn/rpn.h"
@@ -27,6 +28,7 @@ struct trace {
 	const char *out_path;
 	char **command;
 	enum dp_format format;
+	struct delivery delivery;
 	bool quiet;
 	bool read_only;      /* programs that write are refused */
 	const char *until;   /* an event that ends the trace; NULL: none */

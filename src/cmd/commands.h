@@ -72,6 +72,7 @@ enum cmd_option_id {
 	OPT_FILE,
 	OPT_FOLLOW,
 	OPT_FORMAT,
+	OPT_ENDPOINT,
 	OPT_GLOBAL,
 	OPT_GROUP,
 	OPT_INDEX,

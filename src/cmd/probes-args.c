@@ -111,8 +111,11 @@ static int take_target(struct parser *p, const char *text)
 	static const struct {
 		const char *name;
 		u32 flag;
-	} targets[] = {
-	    {"KLOG", DP_RUN_SYSLOG}, {"CONSOLE", DP_RUN_CONSOLE}, {"COM1", DP_RUN_SERIAL1}, {"COM2", DP_RUN_SERIAL2}};
+	} targets[] = {{"KLOG", DP_RUN_SYSLOG},
+		       {"JOURNALD", DP_RUN_JOURNALD},
+		       {"CONSOLE", DP_RUN_CONSOLE},
+		       {"COM1", DP_RUN_SERIAL1},
+		       {"COM2", DP_RUN_SERIAL2}};
 
 	for (size_t i = 0; i < DP_ARRAY_SIZE(targets); i++)
 		if (!strcmp(text, targets[i].name)) {
@@ -121,7 +124,7 @@ static int take_target(struct parser *p, const char *text)
 		}
 	return dp_ui_fail(
 	    E_CMD_VALUE,
-	    "give KLOG, CONSOLE, COM1 or COM2, or leave --log-target out: `dprobes log` shows the driver's log",
+	    "give KLOG, JOURNALD, CONSOLE, COM1 or COM2, or leave it out: `dprobes log` shows the driver's log",
 	    !strcmp(text, "LTT") || !strcmp(text, "EVL") ? "--log-target %s does not exist any more"
 							 : "--log-target %s: no such target",
 	    text);

@@ -381,7 +381,8 @@ static void give_words(void *formatter, const struct dp_rpn_unit *u, volatile u6
 /* Programs get them where they get the events; else standard output is not only the command's. */
 static void show_aggregates(struct program *p)
 {
-	FILE *to = p->t.out_path && dp_ui_messages_json() ? p->t.run.out.f : stdout;
+	bool with_events = (p->t.out_path && dp_ui_messages_json()) || p->t.format == DP_FORMAT_JOURNALD;
+	FILE *to = with_events ? p->t.run.out.f : stdout;
 
 	if (p->t.watch)
 		return;
@@ -492,6 +493,13 @@ static void look_for_modules(struct program *p)
 	dp_pids_free(&pids);
 }
 
+/* Of a format that need not wait for the end. */
+static void write_some(struct program *p)
+{
+	dp_formatter_commit(p->formatter);
+	fflush(p->t.run.out.f); /* a failure is told at the end */
+}
+
 static int follow(struct program *p)
 {
 	u64 begin = dp_now_ns(), shown = begin;
@@ -510,6 +518,8 @@ static int follow(struct program *p)
 			break;
 		if (dp_run_turn(p->run, p->t.on_wake ? p->t.wake_fd : -1) && !p->t.on_wake(p->t.wake_arg, p->run))
 			break;
+		if (p->formatter)
+			write_some(p);
 		if (p->lines)
 			look_for_modules(p);
 		if (p->t.watch && !p->t.watch->turn(p->t.watch->arg))
@@ -625,6 +635,9 @@ static int run(struct program *p)
 		dp_ui_error(&err, NULL);
 		return CMD_FAILED;
 	}
+	status = dp_cmd_deliver(&p->t.delivery, p->t.format, p->t.out_path, false, &p->t.run.out);
+	if (status)
+		return status;
 	if (!p->t.on_wake)
 		write_head(p);
 	p->run = dp_run_new(write_records, p);
@@ -680,7 +693,7 @@ static int finish(struct program *p, int status)
 		dp_ui_error(&err, NULL);
 		status = CMD_FAILED;
 	}
-	return status;
+	return dp_cmd_delivered(&p->t.delivery, p->t.quiet, status);
 }
 
 int dp_cmd_trace_lines(struct trace *t)

@@ -13,6 +13,7 @@
 #include "cmd/cmd.h"
 #include "log/gzip.h"
 #include "log/recording.h"
+#include "send/send.h"
 #include "serve/serve.h"
 #include "top/top-show.h"
 
@@ -34,6 +35,7 @@ enum {
 	ROW_SCREEN,
 	ROW_PPROF,
 	ROW_SERVE,
+	ROW_OTLP,
 	ROW_COUNT
 };
 
@@ -66,9 +68,10 @@ static void fill(struct version_row rows[ROW_COUNT])
 	    [ROW_SCREEN] = {"ncurses", "screen of top by ncurses"},
 	    [ROW_PPROF] = {"zlib", "format pprof by zlib"},
 	    [ROW_SERVE] = {"libmicrohttpd", "serve by libmicrohttpd"},
+	    [ROW_OTLP] = {"libcurl", "format otlp sent by libcurl"},
 	};
 	const char *ctf = dp_format_ctf_writer(), *screen = dp_top_screen_library(), *zlib = dp_gzip_version();
-	const char *server = dp_exporter_library();
+	const char *server = dp_exporter_library(), *sender = dp_sender_library();
 
 	memcpy(rows, named, sizeof(named));
 #define SIZE sizeof(rows->value)
@@ -97,6 +100,10 @@ static void fill(struct version_row rows[ROW_COUNT])
 		 : dp_built_static ? "not in the static dprobes"
 				   : "not in this build (libmicrohttpd-dev, "
 				     "libjson-c-dev)");
+	snprintf(rows[ROW_OTLP].value, SIZE, "%s",
+		 sender            ? sender
+		 : dp_built_static ? "not in the static dprobes"
+				   : "not installed (libcurl4), or built without (libcurl4-openssl-dev)");
 #undef SIZE
 }
 

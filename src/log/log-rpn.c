@@ -252,7 +252,7 @@ static void name_address(struct dp_sink *s, u64 addr, bool behind_call, char *bu
 /* The program: its records may be shown as events. Formats that need to know all events beforehand do not. */
 static bool as_events(enum dp_format format, bool events)
 {
-	return events && (format == DP_FORMAT_TEXT || format == DP_FORMAT_JSON);
+	return events && (format == DP_FORMAT_TEXT || format == DP_FORMAT_JSON || format == DP_FORMAT_JOURNALD);
 }
 
 static void make_sink(union dp_sink_room *room, struct dp_line *l, enum dp_format format, bool events,
@@ -340,6 +340,8 @@ bool dp_rpn_log(struct dp_line *l, enum dp_format format, const struct dp_record
 	r.head = &head;
 	make_sink(&room, l, format, is_of_event(rec, c), c);
 	walk(&room.s, &r);
+	if (room.s.ops->release)
+		room.s.ops->release(&room.s);
 	return true;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "run/run-priv.h"
+#include "send/journald.h"
 
 #define IDLE_NS 200000000ull    /* a turn, without a target */
 #define TURN_NS 20000000ull     /* at most, with a target */
@@ -134,6 +135,8 @@ void dp_run_free(struct dp_run *run)
 	dp_run_close_globals(run);
 	dp_run_free_chosen(run);
 	dp_seen_free(run);
+	if (run->journald)
+		dp_journald_end(run->journald);
 	dp_line_free(&run->line);
 	free(run->out);
 	free(run->unwritten);

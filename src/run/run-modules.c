@@ -178,6 +178,7 @@ static const char *other_option(const struct run_module *m, const struct dp_run_
 		u32 flag;
 		const char *name;
 	} all[] = {{DP_RUN_SYSLOG, "--log-target KLOG"},
+		   {DP_RUN_JOURNALD, "--log-target JOURNALD"},
 		   {DP_RUN_CONSOLE, "--log-target CONSOLE"},
 		   {DP_RUN_SERIAL1, "--log-target COM1"},
 		   {DP_RUN_SERIAL2, "--log-target COM2"},

@@ -185,6 +185,7 @@ struct dp_run {
 	bool rearmed;          /* a session was made or changed, since the last scan began */
 	struct run_seen *seen; /* by the last scan */
 	s64 realtime_offset;
+	struct dp_journald *journald;   /* where a module has that log target; else NULL */
 	int sinks[RUN_SINKS];           /* descriptors of the log targets in use, plus 1; 0: not open */
 	pid_t command;                  /* a child that becomes the root of a tree; 0: none */
 	struct run_chosen *chosen;      /* processes that programs without a process are for; NULL: all */

@@ -14,6 +14,7 @@
 #include "run/run-priv.h"
 #include "log/view.h"
 #include "program/described.h"
+#include "send/journald.h"
 
 #define NO_PROBE (~0u)
 #define OUT_BYTES 65536             /* of records that are written at once */
@@ -183,7 +184,10 @@ static u32 sink_flag(u32 i)
 int dp_run_open_sinks(struct dp_run *run, u32 flags, struct dp_error *err)
 {
 	struct termios settings;
+	int r = flags & DP_RUN_JOURNALD && !run->journald ? dp_journald_new(&run->journald, err) : 0;
 
+	if (r)
+		return r;
 	for (u32 i = 0; i < RUN_SINKS; i++) {
 		if (!(flags & sink_flag(i)) || run->sinks[i])
 			continue;
@@ -199,6 +203,16 @@ int dp_run_open_sinks(struct dp_run *run, u32 flags, struct dp_error *err)
 		}
 	}
 	return 0;
+}
+
+/* As an entry with fields, whatever the format of the log is. */
+static void to_journal(struct dp_run *run, const struct dp_record *rec, const struct dp_rpn_context *c)
+{
+	struct dp_line entry = {0};
+
+	if (run->journald && dp_rpn_log(&entry, DP_FORMAT_JOURNALD, rec, c) && !entry.broken)
+		dp_journald_take(run->journald, entry.text, entry.n);
+	dp_line_free(&entry);
 }
 
 /* A port that does not take a line within a second loses the rest of it: processes must not wait for it. */
@@ -294,6 +308,8 @@ static void show_record(struct dp_run *run, struct run_target *t, struct run_mod
 	run->is_full |= rf && rf->event && rf->event->ends;
 	if (m->flags & DP_RUN_SYSLOG)
 		to_syslog(&run->line);
+	if (m->flags & DP_RUN_JOURNALD)
+		to_journal(run, rec, &c);
 	if (m->flags & (DP_RUN_CONSOLE | DP_RUN_SERIAL1 | DP_RUN_SERIAL2))
 		to_sinks(run, m->flags);
 }

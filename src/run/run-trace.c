@@ -205,7 +205,7 @@ static void drain_member(struct dp_trace *t, u32 i, bool final, u64 *known)
 /* All that can be shown now. */
 static int drain(struct dp_trace *t, bool final, struct dp_error *err)
 {
-	u64 known = ~(u64)0, before = t->read;
+	u64 known = ~(u64)0;
 
 	t->looked = false;
 	for (u32 i = 0; i < t->n; i++)
@@ -215,9 +215,7 @@ static int drain(struct dp_trace *t, bool final, struct dp_error *err)
 			drain_member(t, i, final, &known);
 	if (t->merge)
 		dp_merge_take(t->merge, known, show_merged, t);
-	if (t->read == before && !t->merge)
-		return 0;
-	if (t->formatter)
+	if (t->formatter) /* what waits in it may have waited long enough */
 		dp_formatter_commit(t->formatter);
 	return dp_output_flush(&t->out, err);
 }
