@@ -55,6 +55,7 @@ torture:
 	@packaging/install-deps.sh check
 	@$(MAKE) --no-print-directory -s build
 	@DP_ROUNDS=200 $(PYTHON) tests/run.py $(BUILD) tests/process/test_handling.py
+	@DP_STORM=60 DP_ONLY=storm $(PYTHON) tests/run.py $(BUILD) tests/process/test_owners.py
 
 bench:
 	@packaging/install-deps.sh check

@@ -38,6 +38,9 @@ struct dp_redirect { /* where a program counter found on a patched byte belongs;
 	u64 to;      /* where execution goes on */
 };
 
+/* In `to` of a place in a detour: the hits that stand before that instruction have been. */
+#define DP_HOME_BEHIND (1ull << 63)
+
 /* How many of n such entries are of addresses below pc: the index of its own, if it has one, else of the next. */
 static inline u32 dp_redirects_below(const struct dp_redirect *v, u32 n, u64 pc)
 {
@@ -60,6 +63,12 @@ struct dp_patch { /* one overwritten place */
 	u8 jump[5];
 	u32 file;        /* in a process: by which the file that was mapped there is known again; 0: not known */
 #define DP_FILE_STAYS 1u /* in it: the program cannot unload that file */
+	/* Several sessions at one place, each with a detour that has the hits of those before it, too (same-site.c). */
+	u32 rank;   /* who comes later has a larger one */
+	u8 span;    /* bytes of the displaced instructions */
+	u8 nwords;  /* of the detour, which lead to the entries of other sessions */
+	u16 single; /* nobody else may come to this place */
+	u64 words;  /* address of the first one; the byte before it is a return */
 };
 
 #endif

@@ -11,6 +11,17 @@
 /* How a detour enters the hit path; an index into the addresses of hit-entry.S's four entries. */
 enum dp_entry { DP_ENTRY_PLAIN, DP_ENTRY_FLAGS, DP_ENTRY_ZONE, DP_ENTRY_ZONE_FLAGS, DP_NENTRIES };
 
+/* A hit of another session that probes the same instruction: who comes last has the hits of all in its detour. */
+struct dp_other_hit {
+	u64 addr;  /* run-time address of the instruction */
+	u32 point; /* of that session */
+	bool confirm;
+	u64 entries[DP_NENTRIES];
+	u8 entry; /* enum dp_entry */
+};
+
+#define DP_OTHERS_MAX 32 /* such hits in one detour */
+
 struct dp_detour {
 	/* input */
 	const struct dp_window *win;   /* link-time addresses */
@@ -20,11 +31,15 @@ struct dp_detour {
 	u8 entry[DP_WINDOW_INSNS];     /* enum dp_entry */
 	u64 direct[DP_WINDOW_INSNS];   /* code of its own that the hit goes to instead; 0 none */
 	bool confirm[DP_WINDOW_INSNS]; /* a second hit behind the copy, which says that it was carried out */
+	const struct dp_other_hit *others;
+	u32 nothers;
 	/* output: offsets in the emitted code */
 	u16 arrive[DP_WINDOW_INSNS]; /* where control meant for instruction i goes: its hit, else its copy */
 	u16 copy[DP_WINDOW_INSNS];   /* the copy itself */
 	u16 after[DP_WINDOW_INSNS];  /* the second hit; 0: there is none */
 	u16 back;                    /* the jump back; 0 when control never falls out of the window */
+	u16 words;                   /* aligned to eight: where the hits of others lead, a return before the first */
+	u8 nwords;
 };
 
 /*
@@ -33,7 +48,7 @@ struct dp_detour {
  */
 int dp_detour_emit(struct dp_emit *e, struct dp_detour *d, const u64 entries[DP_NENTRIES], struct dp_error *err);
 
-#define DP_DETOUR_MAX (DP_WINDOW_INSNS * (DP_RELOC_MAX + 2 * 26 + 8) + 48)
+#define DP_DETOUR_MAX (DP_WINDOW_INSNS * (DP_RELOC_MAX + 2 * 26 + 8) + DP_OTHERS_MAX * 2 * (26 + 8) + 64)
 
 /*
  * Code out of line for a host whose handlers are C functions: a hit, copies of the instructions at a place, perhaps a

@@ -53,8 +53,9 @@ struct dp_planned {
 	u64 detour_addr;
 	u32 code_off, code_len; /* the detour's bytes in plan->code */
 	struct dp_patch patch;
-	bool kept; /* it stands already, see dp_plan_next() */
-	bool out;  /* the caller has taken it out for a while: the original bytes are there */
+	const struct dp_shared *shared; /* others' patches stand there; NULL: none */
+	bool kept;                      /* it stands already, see dp_plan_next() */
+	bool out;                       /* the caller has taken it out for a while: the original bytes are there */
 };
 
 /* As dp_window_reach(); a breakpoint takes nothing behind its instruction. */
@@ -66,6 +67,16 @@ static inline u32 dp_planned_reach(const struct dp_planned *p)
 struct dp_taken {
 	u64 lo, hi;
 	enum dp_code why;
+};
+
+/*
+ * A place that other sessions have patched. A patch with the same window may take the place of theirs, if its detour
+ * has their hits, too.
+ */
+struct dp_shared {
+	struct dp_patch front; /* what stands there */
+	u32 rank;              /* of who comes next */
+	u32 first, n;          /* the others' hits, of plan->others */
 };
 
 struct dp_plan {
@@ -85,6 +96,11 @@ struct dp_plan {
 	struct dp_taken *taken;
 	size_t cap_taken;
 	u32 ntaken;
+	/* Places of others that it may come to, sorted by address, and taken as well; fill in before planning. */
+	struct dp_shared *shared;
+	struct dp_other_hit *others;
+	size_t cap_shared, cap_others;
+	u32 nshared, nothers;
 };
 
 /*

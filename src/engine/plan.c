@@ -110,6 +110,35 @@ static struct dp_planned *new_patch(struct dp_plan *plan, const struct dp_spot *
 	return p;
 }
 
+/* The place of others that has this byte. */
+static const struct dp_shared *shared_at(const struct dp_plan *plan, u64 addr)
+{
+	size_t n = DP_COUNT_UP_TO(plan->shared, plan->nshared, front.addr, addr);
+	const struct dp_shared *s = n ? &plan->shared[n - 1] : NULL;
+
+	return s && addr < s->front.addr + s->front.span ? s : NULL;
+}
+
+/* A patch with the window of those that stand there; NULL: it cannot be made, or no memory. */
+static struct dp_planned *join_shared(struct dp_plan *plan, struct dp_spot *spot, const struct dp_shared *s)
+{
+	u64 start = s->front.addr - spot->bias;
+	struct dp_window w = {.len = 0};
+	struct dp_planned *p;
+
+	while (w.len < s->front.span)
+		if (dp_window_build(spot->text, start, start + w.len, &w, NULL))
+			break;
+	if (w.len != s->front.span || w.bounds != s->front.bounds) {
+		spot->why = E_SITE_TAKEN;
+		return NULL;
+	}
+	p = new_patch(plan, spot, &w, 0);
+	if (p)
+		p->shared = s;
+	return p;
+}
+
 /*
  * The patch that will carry the spot: the last one when it displaces the instruction already or
  * can be widened to do so, else a new one. NULL: the spot cannot be armed (why is set), or no memory.
@@ -117,6 +146,7 @@ static struct dp_planned *new_patch(struct dp_plan *plan, const struct dp_spot *
 static struct dp_planned *patch_for(struct dp_plan *plan, struct dp_spot *spot, bool allow_trap)
 {
 	struct dp_planned *last = plan->npatches ? &plan->patches[plan->npatches - 1] : NULL;
+	const struct dp_shared *shared = shared_at(plan, spot->addr);
 	const struct dp_window *w = &spot->site.win;
 	u64 addr = spot->site.addr;
 	struct dp_window other;
@@ -127,12 +157,14 @@ static struct dp_planned *patch_for(struct dp_plan *plan, struct dp_spot *spot, 
 	end = last ? end_of(last) : 0;
 	if (last && addr < end && insn_at(&last->win, addr) >= 0)
 		return last;
+	if (shared)
+		return join_shared(plan, spot, shared);
 	if (spot->site.outcome == DP_OUTCOME_JUMP) {
 		if (!last || w->start >= end)
 			return new_patch(plan, spot, w, 0);
 		if (addr >= end && !dp_window_build(spot->text, end, addr, &other, NULL))
 			return new_patch(plan, spot, &other, 0);
-		if (!(last->flags & DP_PATCH_TRAP) &&
+		if (!(last->flags & DP_PATCH_TRAP) && !last->shared &&
 		    !dp_window_build(spot->text, last->win.start, addr, &other, NULL)) {
 			widen(last, &other);
 			return last;
@@ -270,32 +302,64 @@ static void fill_patch(struct dp_planned *p)
 	t->addr = p->start;
 	t->len = trap ? 1 : DP_JUMP_LEN;
 	t->bounds = trap ? 0 : p->win.bounds;
+	t->span = p->win.len;
+	t->rank = p->shared ? p->shared->rank : 0;
+	t->nwords = p->detour.nwords;
+	t->words = t->nwords ? p->detour_addr + p->detour.words : 0;
 	memcpy(t->orig, p->text->bytes + (p->win.start - p->text->lo), t->len);
 	dp_jump_make(t->jump, p->start, p->detour_addr + p->detour.arrive[0]);
 	if (trap)
 		t->jump[0] = DP_TRAP_BYTE;
 }
 
-/* Find a place for the detour and emit it there. Returns 0, or -ERANGE when no place will do. */
-static int place_detour(struct dp_plan *plan, struct dp_planned *p, const u64 entries[DP_NENTRIES])
+/* The hits of others that go into a patch, and how each enters the hit path. */
+static void take_others(struct dp_plan *plan, struct dp_planned *p)
+{
+	for (u32 i = p->shared->first; i < p->shared->first + p->shared->n; i++) {
+		struct dp_other_hit *o = &plan->others[i];
+		struct dp_site site;
+
+		dp_site_judge(p->text, o->addr - p->bias, &site, NULL);
+		o->entry = site.outcome == DP_OUTCOME_REFUSED ? DP_ENTRY_ZONE_FLAGS : dp_entry_for(&site);
+	}
+	p->detour.others = plan->others + p->shared->first;
+	p->detour.nothers = p->shared->n;
+}
+
+/* Find a place for the detour and emit it there. Returns 0, or -ERANGE when no place will do. buf: to emit it to. */
+static int place_with(struct dp_plan *plan, struct dp_planned *p, const u64 entries[DP_NENTRIES], u8 *buf)
 {
 	struct dp_place want = {
 	    .next = p->start + DP_JUMP_LEN, .bounds = p->win.bounds, .reach_lo = p->reach_lo, .reach_hi = p->reach_hi};
-	u8 buf[DP_DETOUR_MAX];
 	u32 len;
+	int r;
 
 	if (p->flags & DP_PATCH_TRAP)
 		want.bounds = 0;
+	if (p->shared)
+		take_others(plan, p);
 	/* The length does not depend on the address: ask for it near the site, where all is in reach. */
 	if (emit_at(p, buf, p->start + DP_JUMP_LEN, entries, &len))
 		return -ERANGE;
 	want.size = len;
 	if (dp_space_place(&plan->space, &want, &p->detour_addr, NULL))
 		return -ERANGE;
-	if (emit_at(p, buf, p->detour_addr, entries, &len) || len != want.size)
+	r = emit_at(p, buf, p->detour_addr, entries, &len);
+	p->detour.others = NULL; /* they are the plan's only while it is made */
+	p->detour.nothers = 0;
+	if (r || len != want.size)
 		return -ERANGE;
 	fill_patch(p);
 	return keep_code(plan, p, buf, len);
+}
+
+static int place_detour(struct dp_plan *plan, struct dp_planned *p, const u64 entries[DP_NENTRIES])
+{
+	u8 *buf = dp_alloc(DP_DETOUR_MAX);
+	int r = buf ? place_with(plan, p, entries, buf) : -ENOMEM;
+
+	dp_free(buf);
+	return r;
 }
 
 /*
@@ -349,7 +413,7 @@ static int build_tables(struct dp_plan *plan)
 			called = behind_syscall(p, k);
 			plan->homes[plan->nhomes++] = (struct dp_redirect){arrive, home};
 			if (copy != arrive)
-				plan->homes[plan->nhomes++] = (struct dp_redirect){copy, home};
+				plan->homes[plan->nhomes++] = (struct dp_redirect){copy, home | DP_HOME_BEHIND};
 			if (p->detour.after[k])
 				plan->homes[plan->nhomes++] = (struct dp_redirect){p->detour_addr + p->detour.after[k],
 										   home_after(p, k)};
@@ -370,7 +434,7 @@ static int build_tables(struct dp_plan *plan)
 /* Where somebody else has changed bytes; NULL: nowhere. */
 static const struct dp_taken *taken_by(const struct dp_plan *plan, const struct dp_planned *p)
 {
-	for (u32 i = 0; i < plan->ntaken; i++)
+	for (u32 i = 0; !p->shared && i < plan->ntaken; i++)
 		if (p->start < plan->taken[i].hi && p->start + dp_planned_reach(p) > plan->taken[i].lo)
 			return &plan->taken[i];
 	return NULL;
@@ -414,6 +478,7 @@ static bool keep(struct dp_planned *p, const struct dp_plan *before)
 	if (!n || !is_same(p, &before->patches[n - 1]))
 		return false;
 	*p = before->patches[n - 1];
+	p->shared = NULL;
 	p->kept = true;
 	return true;
 }
@@ -471,6 +536,8 @@ void dp_plan_free(struct dp_plan *plan)
 	dp_free(plan->homes);
 	dp_free(plan->code);
 	dp_free(plan->taken);
+	dp_free(plan->shared);
+	dp_free(plan->others);
 	dp_space_free(&plan->space);
 	memset(plan, 0, sizeof(*plan));
 }

@@ -82,7 +82,7 @@ u64 dp_home_of(const struct dp_control *ctl, u64 ip)
 	const struct dp_redirect *r = (const struct dp_redirect *)ctl->homes;
 	u32 i = dp_redirects_below(r, ctl->nhomes, ip);
 
-	return i < ctl->nhomes && r[i].pc - ip < DP_RELOC_MAX ? r[i].to : ip;
+	return i < ctl->nhomes && r[i].pc - ip < DP_RELOC_MAX ? r[i].to & ~DP_HOME_BEHIND : ip;
 }
 
 void dp_watch_run(u8 *slot_base, const struct dp_watch_rt *w, u64 *uc, const struct dp_control *ctl)

@@ -88,7 +88,7 @@ static void emit_pointers(struct dp_emit *e, const struct dp_detour *d, const si
 			dp_emit_u64(e, d->direct[i]);
 		}
 	for (u8 i = 0; i < d->win->ninsns; i++)
-		if (d->after[i]) {
+		if (d->confirm[i]) {
 			point_here(e, after[i]);
 			any = true;
 		}
@@ -96,24 +96,79 @@ static void emit_pointers(struct dp_emit *e, const struct dp_detour *d, const si
 		dp_emit_u64(e, entries[DP_ENTRY_ZONE_FLAGS]);
 }
 
+struct other_hole { /* a displacement that must come to point at a word with that address */
+	size_t hole;
+	u64 entry;
+};
+
+/* The hits of others at that instruction: those before its copy, or those behind it. */
+static void emit_others(struct dp_emit *e, struct dp_detour *d, u64 addr, bool behind, struct other_hole *holes)
+{
+	for (u32 i = 0; i < d->nothers; i++) {
+		const struct dp_other_hit *o = &d->others[i];
+
+		if (o->addr != addr || (behind && !o->confirm))
+			continue;
+		holes[d->nwords].entry = o->entries[behind ? DP_ENTRY_ZONE_FLAGS : o->entry];
+		holes[d->nwords++].hole = emit_hit(e, behind ? o->point | DP_HIT_AFTER : o->point,
+						   behind || o->entry >= DP_ENTRY_ZONE);
+	}
+}
+
+/*
+ * The words of others are aligned, so that each changes at once; as many bytes at any address. Before them are returns,
+ * which a hit of one that has gone leads to.
+ */
+static void emit_words(struct dp_emit *e, struct dp_detour *d, const struct other_hole *holes)
+{
+	static const u8 returns[] = {0xc3, 0xc3, 0xc3, 0xc3, 0xc3, 0xc3, 0xc3, 0xc3};
+	u32 before = 8 - (u32)(dp_emit_here(e) & 7);
+
+	if (!d->nwords)
+		return;
+	dp_emit_bytes(e, returns, before);
+	d->words = (u16)e->len;
+	for (u32 i = 0; i < d->nwords; i++) {
+		point_here(e, holes[i].hole);
+		dp_emit_u64(e, holes[i].entry);
+	}
+	dp_emit_bytes(e, returns, 8 - before);
+}
+
+static bool any_after(const struct dp_detour *d, u8 i)
+{
+	bool any = d->confirm[i];
+
+	for (u32 k = 0; k < d->nothers; k++)
+		any |= d->others[k].confirm && d->others[k].addr == d->start + d->win->off[i];
+	return any;
+}
+
 int dp_detour_emit(struct dp_emit *e, struct dp_detour *d, const u64 entries[DP_NENTRIES], struct dp_error *err)
 {
 	size_t holes[DP_WINDOW_INSNS] = {0}, after[DP_WINDOW_INSNS] = {0};
+	struct other_hole others[2 * DP_OTHERS_MAX];
 	struct dp_insn in;
 	int r;
 
+	d->nwords = 0;
+	d->words = 0;
 	for (u8 i = 0; i < d->win->ninsns; i++) {
+		u64 addr = d->start + d->win->off[i];
+
 		d->arrive[i] = (u16)e->len;
 		if (d->point[i] != DP_NO_POINT)
 			holes[i] = emit_hit(e, d->point[i], d->entry[i] >= DP_ENTRY_ZONE);
+		emit_others(e, d, addr, false, others);
 		d->copy[i] = (u16)e->len;
-		r = emit_copy(e, d->code + d->win->off[i], d->start + d->win->off[i], &in, err);
+		r = emit_copy(e, d->code + d->win->off[i], addr, &in, err);
 		if (r)
 			return r;
 		/* Nothing is known of flags and red zone behind it. */
-		d->after[i] = d->confirm[i] ? (u16)e->len : 0;
+		d->after[i] = any_after(d, i) ? (u16)e->len : 0;
 		if (d->confirm[i])
 			after[i] = emit_hit(e, d->point[i] | DP_HIT_AFTER, true);
+		emit_others(e, d, addr, true, others);
 	}
 	d->back = 0;
 	if (d->win->falls) {
@@ -123,6 +178,7 @@ int dp_detour_emit(struct dp_emit *e, struct dp_detour *d, const u64 entries[DP_
 			return r;
 	}
 	emit_pointers(e, d, holes, after, entries);
+	emit_words(e, d, others);
 	return e->overflow ? dp_fail(err, E_RELOC_RANGE, "the detour is too long") : 0;
 }
 

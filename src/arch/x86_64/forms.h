@@ -20,6 +20,15 @@ static inline bool dp_jump_make(u8 jump[DP_JUMP_LEN], u64 from, u64 to)
 	return near == rel;
 }
 
+/* Where such a jump leads. */
+static inline u64 dp_jump_target(const u8 jump[DP_JUMP_LEN], u64 from)
+{
+	s32 near;
+
+	memcpy(&near, jump + 1, sizeof(near));
+	return from + DP_JUMP_LEN + (u64)(s64)near;
+}
+
 #define DP_PUSH_BYTE 0x68 /* pushes the 32-bit constant behind it, sign-extended */
 #define DP_RELOC_MAX 48   /* most bytes of the copy of one instruction */
 

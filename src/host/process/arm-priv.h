@@ -23,7 +23,7 @@ struct layout { /* offsets from the region's start */
 struct arming {
 	struct dp_session *s;
 	struct dp_plan *plan;  /* what is new: the session's, or of extend.c or change.c */
-	struct dp_patches old; /* what goes in its place, by change.c; sorted by address */
+	struct dp_patches old; /* whose place it takes: the session's, by change.c, or of others; sorted by address */
 	struct layout lay;
 	struct dp_mem mem;
 	struct dp_tracer tracer;

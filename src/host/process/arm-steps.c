@@ -246,6 +246,7 @@ int dp_arm_publish(struct arming *a, struct dp_error *err)
 	const struct dp_plan *plan = a->plan;
 	struct dp_publish_host ph;
 	struct dp_patch *v = dp_plan_patches(plan);
+	bool begun;
 	int r;
 
 	if (!v)
@@ -253,7 +254,8 @@ int dp_arm_publish(struct arming *a, struct dp_error *err)
 	dp_publish_host_init(&ph, &a->tracer, &a->mem, &a->remote);
 	r = dp_arm_begin_publish(a, plan->redirects, plan->nredirects, err);
 	if (!r)
-		r = dp_patches_in(&ph, v, plan->npatches, err);
+		r = a->old.n ? dp_patches_exchange(&ph, &a->old, &(struct dp_patches){v, plan->npatches}, &begun, err)
+			     : dp_patches_in(&ph, v, plan->npatches, err);
 	if (!r)
 		r = dp_arm_renew_signals(a, err);
 	a->ctl->state = DP_STATE_ARMED;

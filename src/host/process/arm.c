@@ -16,6 +16,7 @@
 #include "abi/abi-slot.h"
 #include "host/process/arm-priv.h"
 #include "host/process/owners.h"
+#include "host/process/same-site.h"
 #include "log/reader.h"
 
 #define PAGE 4096ull
@@ -130,12 +131,17 @@ static int make_plan(struct arming *a, struct dp_error *err)
 	dp_compile_place(s, s->spots, s->nspots, s->region + a->lay.jit);
 	dp_space_busy(&s->plan.space, s->region, s->region + a->lay.end);
 	dp_arm_entries(a);
-	if (dp_owners_avoid(&s->plan, s->pid, s->region, err) ||
+	/* Who comes back to an instruction for a debugger would come to the hits of others, too. */
+	if (dp_others_avoid(&s->plan, s->pid, s->region, s->stops ? NULL : &a->mem, err) ||
 	    (s->opt.skip_refused && dp_foreign_avoid(&s->plan, s->spots, s->nspots, &a->mem, err)))
 		return -dp_error_info(E_ARM_NOMEM)->number;
 	if (dp_plan_build(&s->plan, s->spots, s->nspots, a->entries, s->opt.allow_trap))
 		return dp_fail(err, E_ARM_NOMEM, "plan");
 	dp_arm_name_files(&s->plan, &s->proc);
+	if (dp_others_replaced(&s->plan, &a->old, err))
+		return -dp_error_info(E_ARM_NOMEM)->number;
+	for (u32 i = 0; i < s->plan.npatches; i++)
+		s->plan.patches[i].patch.single = s->stops;
 	s->stats.plan_ns = dp_now_ns() - begin;
 	return 0;
 }
@@ -379,6 +385,7 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 		dp_record_end(s, !wd.kept_bytes);
 	dp_mem_close(&a.mem);
 	dp_maps_free(&a.now);
+	free(a.old.v);
 	free(a.areas);
 	free(a.ctl);
 	return r;

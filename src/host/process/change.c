@@ -21,7 +21,7 @@
 
 #include "host/process/arm-priv.h"
 #include "host/process/hold.h"
-#include "host/process/owners.h"
+#include "host/process/same-site.h"
 #include "host/process/publish-host.h"
 
 #define PAGE 4096ull
@@ -87,6 +87,22 @@ static bool is_used(void *arg, const struct dp_image *im)
 	return false;
 }
 
+/*
+ * Whether probes of the session, or those that are to come, have instructions of other owners: then all of it is made
+ * anew, in front of them.
+ */
+static bool meets_others(const struct dp_session *s)
+{
+	struct dp_range *v;
+	u32 n = dp_others_places(s->pid, s->region, &v);
+	bool any = false;
+
+	for (u32 i = 0; n && i < s->nspots && !any; i++)
+		any = dp_places_meet(v, n, s->spots[i].addr, s->spots[i].addr + 1);
+	free(v);
+	return any;
+}
+
 bool dp_session_can_change(struct dp_session *s, u32 *words)
 {
 	struct dp_changes *c = &s->changes;
@@ -97,7 +113,7 @@ bool dp_session_can_change(struct dp_session *s, u32 *words)
 		else if (s->probes[i].leaving)
 			free_probe(&s->probes[i]);
 	*words = c->words;
-	if (!s->armed || !c->size || c->unsure || c->busy || !s->plan.npoints)
+	if (!s->armed || !c->size || c->unsure || c->busy || !s->plan.npoints || meets_others(s))
 		return false;
 	trim_probes(s);
 	dp_process_forget(&s->proc, is_used, s);
@@ -364,7 +380,7 @@ static int make_plan(struct change *c, struct dp_error *err)
 	memset(&s->plan.space, 0, sizeof(s->plan.space));
 	dp_arm_entries(&c->a);
 	place_compiled(c);
-	if (dp_owners_avoid(&c->next, s->pid, s->region, err))
+	if (dp_others_avoid(&c->next, s->pid, s->region, NULL, err))
 		return -dp_error_info(E_ARM_NOMEM)->number;
 	if (dp_arm_mark_busy(&c->next.space, &c->a.now, &s->proc) ||
 	    dp_plan_next(&c->next, &c->here, c->spots, c->nspots, c->a.entries, s->opt.allow_trap))
@@ -712,7 +728,7 @@ static int change(struct dp_session *s, struct dp_error *err)
 {
 	struct change c = {.a = {.s = s, .mem = {s->pid, -1}}};
 	bool out = false;
-	int r = has_room(s) ? 0 : -ENOSPC;
+	int r = has_room(s) && !meets_others(s) ? 0 : -ENOSPC;
 
 	if (!r)
 		r = dp_maps_read(&c.a.now, s->pid, err);

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/process/publish-host.h"
-#include "host/process/record.h"
+#include "host/process/same-site.h"
 
 /* The original bytes of a patch: its file is there as it was, and somebody goes on with the probe. */
 static bool is_out(const struct dp_block *t, const struct dp_patch *p, const struct dp_maps *maps)
@@ -18,14 +17,26 @@ static bool is_out(const struct dp_block *t, const struct dp_patch *p, const str
 	       (!kill((pid_t)t->ctl.owner_pid, 0) || errno == EPERM);
 }
 
+/* The jump of another session which came later to the same instruction: its detour has the hits of this one. */
+static bool is_covered(const struct dp_knowns *known, const struct dp_patch *p, const u8 *now)
+{
+	for (u32 i = 0; i < known->n; i++) {
+		const struct dp_patch *q = dp_block_patch(&known->v[i].block, p->addr);
+
+		if (q && q->addr == p->addr && q->len == p->len && q->rank > p->rank && !memcmp(q->jump, now, p->len))
+			return true;
+	}
+	return false;
+}
+
 static enum dp_standing_state state_of(const struct dp_block *t, const struct dp_patch *p, const struct dp_mem *mem,
-				       const struct dp_maps *maps)
+				       const struct dp_maps *maps, const struct dp_knowns *known)
 {
 	u8 now[sizeof(p->orig)];
 
 	if (dp_mem_read(mem, p->addr, now, p->len, NULL))
 		return DP_STANDING_GONE;
-	if (!memcmp(now, p->jump, p->len))
+	if (!memcmp(now, p->jump, p->len) || is_covered(known, p, now))
 		return DP_STANDING_ARMED;
 	if (t->ctl.state == DP_STATE_ARMING)
 		return DP_STANDING_ARMING;
@@ -35,7 +46,7 @@ static enum dp_standing_state state_of(const struct dp_block *t, const struct dp
 }
 
 static u32 collect(const struct dp_block *t, const struct dp_mem *mem, const struct dp_maps *maps,
-		   struct dp_standing *v)
+		   const struct dp_knowns *known, struct dp_standing *v)
 {
 	const struct dp_control *c = &t->ctl;
 	u32 n = 0;
@@ -48,7 +59,7 @@ static u32 collect(const struct dp_block *t, const struct dp_mem *mem, const str
 			v[n].addr = pt->addr;
 			v[n].is_return = t->probes[k].flags & DP_PROBE_RETURN;
 			v[n].outcome = patch->len == 1 ? DP_OUTCOME_TRAP : DP_OUTCOME_JUMP;
-			v[n].state = state_of(t, patch, mem, maps);
+			v[n].state = state_of(t, patch, mem, maps, known);
 			v[n].owner = (pid_t)c->owner_pid;
 			n++;
 		}
@@ -68,8 +79,8 @@ static u32 collect(const struct dp_block *t, const struct dp_mem *mem, const str
 }
 
 /* Those of one session are added. */
-static int add_block(pid_t pid, const struct dp_mem *mem, const struct dp_maps *maps, u64 addr,
-		     struct dp_standing **out, u32 *n, struct dp_error *err)
+static int add_block(pid_t pid, const struct dp_mem *mem, const struct dp_maps *maps, const struct dp_knowns *known,
+		     u64 addr, struct dp_standing **out, u32 *n, struct dp_error *err)
 {
 	struct dp_block t = {.points = NULL};
 	int r = dp_block_read(&t, mem, addr, err);
@@ -80,7 +91,7 @@ static int add_block(pid_t pid, const struct dp_mem *mem, const struct dp_maps *
 		if (v) {
 			*out = v;
 			memset(v + *n, 0, ((size_t)t.ctl.nprobes + 1) * sizeof(*v));
-			*n += collect(&t, mem, maps, v + *n);
+			*n += collect(&t, mem, maps, known, v + *n);
 		} else {
 			r = dp_fail(err, E_ARM_NOMEM, "process %d", (int)pid);
 		}
@@ -94,6 +105,7 @@ static int add_block(pid_t pid, const struct dp_mem *mem, const struct dp_maps *
 int dp_standing_read(pid_t pid, struct dp_standing **out, u32 *n, struct dp_error *err)
 {
 	u64 v[DP_OWNERS_MAX];
+	struct dp_knowns known = {.n = 0};
 	struct dp_maps maps = {.n = 0};
 	struct dp_mem mem;
 	u32 nowners;
@@ -105,12 +117,15 @@ int dp_standing_read(pid_t pid, struct dp_standing **out, u32 *n, struct dp_erro
 	if (r)
 		return r;
 	nowners = dp_find_controls(pid, v);
-	if (nowners)
+	if (nowners) {
+		known = dp_records_of(pid);
 		r = dp_maps_read(&maps, pid, err);
+	}
 	for (u32 i = 0; i < nowners && !r; i++)
-		r = add_block(pid, &mem, &maps, v[i], out, n, err);
+		r = add_block(pid, &mem, &maps, &known, v[i], out, n, err);
 	if (!r && !DP_SORT_BY(*out, *n, addr))
 		r = dp_fail(err, E_ARM_NOMEM, "%u probes", *n);
+	dp_knowns_free(&known);
 	dp_maps_free(&maps);
 	dp_mem_close(&mem);
 	return r;

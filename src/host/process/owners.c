@@ -48,21 +48,6 @@ static int add_taken(struct dp_plan *plan, u64 at, u64 len, enum dp_code why)
 	return 0;
 }
 
-int dp_owners_avoid(struct dp_plan *plan, pid_t pid, u64 own, struct dp_error *err)
-{
-	struct dp_knowns known = dp_records_of(pid);
-	int r = 0;
-
-	for (u32 i = 0; i < known.n; i++) {
-		const struct dp_block *b = &known.v[i].block;
-
-		for (u32 k = 0; b->ctl.region_lo != own && k < b->ctl.npatches && !r; k++)
-			r = add_taken(plan, b->patches[k].addr, b->patches[k].len, E_SITE_TAKEN);
-	}
-	dp_knowns_free(&known);
-	return r ? dp_fail(err, E_ARM_NOMEM, "plan") : 0;
-}
-
 /* What differs from the file near a place, but for what is taken anyway. */
 static int avoid_near(struct dp_plan *plan, const struct dp_spot *sp, struct dp_mem_look *look)
 {

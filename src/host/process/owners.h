@@ -7,11 +7,9 @@
 #include "host/process/record.h"
 
 /*
- * The plan is not to touch bytes that other sessions have patched. own: the region of the session whose plan it is.
+ * The plan is not to touch bytes that are not the file's: somebody else has changed them. Behind dp_others_avoid().
  * E_ARM_NOMEM.
  */
-int dp_owners_avoid(struct dp_plan *plan, pid_t pid, u64 own, struct dp_error *err);
-/* Nor bytes that are not the file's: somebody else has changed them. Behind dp_owners_avoid(). */
 int dp_foreign_avoid(struct dp_plan *plan, const struct dp_spot *spots, u32 n, const struct dp_mem *mem,
 		     struct dp_error *err);
 

@@ -419,6 +419,52 @@ int dp_patches_exchange(struct dp_publish_host *ph, const struct dp_patches *old
 	return dp_republish(&ph->host, old->v, ko, now->v, kn, err);
 }
 
+/* ---- from the patches of one session to those of others ---- */
+
+int dp_patches_put(struct dp_publish_host *ph, const struct dp_patches *now, struct dp_error *err)
+{
+	struct dp_maps maps;
+	int r = dp_maps_read(&maps, ph->tracer->pid, err);
+
+	for (u32 i = 0; i < now->n && !r; i++)
+		if (has_file(&maps, &now->v[i]))
+			r = dp_mem_write(ph->mem, now->v[i].addr, now->v[i].jump, now->v[i].len, err);
+	dp_maps_free(&maps);
+	return r;
+}
+
+/* Where the module is still there. What a killed one left in some step is made whole as well. */
+static int hand_over_at_rest(struct dp_publish_host *ph, const struct dp_patch *old, const struct dp_patch *now, u32 n,
+			     struct dp_error *err)
+{
+	struct dp_maps maps;
+	int r = dp_tracer_stop_all(ph->tracer, err);
+
+	if (!r)
+		r = dp_maps_read(&maps, ph->tracer->pid, err);
+	else
+		memset(&maps, 0, sizeof(maps));
+	for (u32 i = 0; i < n && !r; i++)
+		if (has_file(&maps, &now[i]))
+			r = dp_republish(&ph->rest, &old[i], 1, &now[i], 1, err);
+	dp_maps_free(&maps);
+	dp_tracer_resume_all(ph->tracer);
+	dp_tracer_pump(ph->tracer);
+	return r;
+}
+
+int dp_patches_hand_over(struct dp_publish_host *ph, struct dp_patches *old, struct dp_patches *now,
+			 struct dp_error *err)
+{
+	u32 k = split(old->v, old->n);
+	int r = 0;
+
+	split(now->v, now->n);
+	for (u32 i = k; i < old->n && !r; i += AT_REST)
+		r = hand_over_at_rest(ph, old->v + i, now->v + i, DP_MIN(old->n - i, (u32)AT_REST), err);
+	return r || !k ? r : dp_republish(&ph->host, old->v, k, now->v, k, err);
+}
+
 /* ---- forked children that are held ---- */
 
 static void change_child(const struct dp_mem *mem, const struct dp_maps *maps, const struct dp_patches *old,

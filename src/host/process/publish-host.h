@@ -42,6 +42,14 @@ int dp_patches_restore(struct dp_publish_host *ph, struct dp_patch *v, u32 n, st
  */
 int dp_patches_exchange(struct dp_publish_host *ph, const struct dp_patches *old, const struct dp_patches *now,
 			bool *begun, struct dp_error *err);
+/*
+ * From patches of one session to those of others at the same places, one for each, with the same windows: sorted by
+ * address. The bytes may be in any step between them, or between those of others.
+ */
+int dp_patches_hand_over(struct dp_publish_host *ph, struct dp_patches *old, struct dp_patches *now,
+			 struct dp_error *err);
+/* The last step of it, by a caller who has stopped all threads. */
+int dp_patches_put(struct dp_publish_host *ph, const struct dp_patches *now, struct dp_error *err);
 /* In a forked child that is held: take out the old patches that are there, and put in those of `now`, or NULL: none. */
 void dp_patch_child(pid_t tid, const struct dp_patches *old, const struct dp_patches *now);
 /* In n bytes that begin at `at`: those that patches write. */

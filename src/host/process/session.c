@@ -218,6 +218,25 @@ static bool was_overtaken(const struct dp_session *s, const struct dp_hit_slot_s
 }
 
 /*
+ * Whether the hit may still end: its frame leads into our code, or into other code without a file, such as a detour of
+ * another session.
+ */
+static bool may_return(const struct dp_session *s, pid_t via, u64 frame)
+{
+	u64 to = dp_hit_returns_to(via, frame);
+	const struct dp_map *m;
+	struct dp_maps maps;
+	bool may;
+
+	if (!to || dp_maps_read(&maps, s->pid, NULL))
+		return to != 0;
+	m = dp_maps_at(&maps, to);
+	may = m && m->x && !m->w && !m->inode;
+	dp_maps_free(&maps);
+	return may;
+}
+
+/*
  * Whether a slot can be given back: its thread is gone, unless it left in the middle of a hit; or its thread has given
  * it up, and the hit has ended after all, or cannot end any more. (Its last instructions still read the slot: so it is
  * looked at twice.)
@@ -230,7 +249,7 @@ static bool is_free(struct dp_session *s, pid_t via, const struct dp_hit_slot_st
 		return s->seen[i].ended;
 	if (v->given_up)
 		return v->entered && v->frame && s->seen[i].given_up &&
-		       (was_overtaken(s, slots, i) || !dp_hit_may_return(via, v->frame, &s->block));
+		       (was_overtaken(s, slots, i) || !may_return(s, via, v->frame));
 	/* Its id is read from the thread itself: a successor takes the slot over. */
 	return v->idle && v->tid && !dp_thread_is_of(s->pid, (pid_t)v->tid);
 }

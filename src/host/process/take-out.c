@@ -13,7 +13,7 @@
 
 #include "host/process/arm-priv.h"
 #include "host/process/hold.h"
-#include "host/process/owners.h"
+#include "host/process/same-site.h"
 
 /* ---- which probes go together ---- */
 
@@ -97,6 +97,18 @@ struct taking {
 	bool attached, begun;
 };
 
+/* Of an instruction that other owners probe as well: their detours have its hits, and its detour has theirs. */
+static void want_shared(const struct dp_session *s, bool *wanted)
+{
+	struct dp_range *v;
+	u32 n = dp_others_places(s->pid, s->region, &v);
+
+	for (u32 i = 0; n && i < s->plan.npatches; i++)
+		wanted[i] |= !s->plan.patches[i].out &&
+			     dp_places_meet(v, n, s->plan.patches[i].start, s->plan.patches[i].start + 1);
+	free(v);
+}
+
 /* For each patch of the plan, whether a probe wants it. NULL: no memory. */
 static bool *find_wanted(const struct dp_session *s)
 {
@@ -109,6 +121,8 @@ static bool *find_wanted(const struct dp_session *s)
 		if (p && !s->probes[sp->owner].out)
 			wanted[p - s->plan.patches] = true;
 	}
+	if (wanted)
+		want_shared(s, wanted);
 	return wanted;
 }
 
@@ -274,6 +288,7 @@ int dp_session_take_out(struct dp_session *s, struct dp_error *err)
 	}
 	r = dp_process_hold(s->pid, err);
 	if (!r) {
+		want_shared(s, wanted); /* who has come meanwhile */
 		r = take_out_in(s, s->pid, wanted, &begun, err);
 		dp_process_release(s->pid);
 	}

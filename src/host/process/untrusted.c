@@ -82,7 +82,7 @@ static const char *wrong_counts(const struct dp_control *c)
 static bool redirects_ok(const struct dp_redirect *v, u32 n)
 {
 	for (u32 i = 0; i < n; i++)
-		if (!is_user(v[i].pc) || !is_user(v[i].to))
+		if (!is_user(v[i].pc) || !is_user(v[i].to & ~DP_HOME_BEHIND))
 			return false;
 	return true;
 }
@@ -91,7 +91,7 @@ static bool patches_ok(const struct dp_patch *v, u32 n)
 {
 	for (u32 i = 0; i < n; i++)
 		if ((v[i].len != 1 && v[i].len != sizeof(v[i].orig)) || v[i].bounds >> sizeof(v[i].orig) ||
-		    !is_user(v[i].addr))
+		    !is_user(v[i].addr) || !is_user(v[i].words))
 			return false;
 	return true;
 }
@@ -506,18 +506,11 @@ int dp_hit_slot_leave(pid_t pid, u64 slot, struct dp_error *err)
 	return r;
 }
 
-bool dp_hit_may_return(pid_t via, u64 frame, const struct dp_block *b)
+u64 dp_hit_returns_to(pid_t via, u64 frame)
 {
 	u64 to = 0;
 
-	if (!dp_process_peek(via, frame + F_RET, &to, sizeof(to)))
-		return false;
-	if (to - b->ctl.region_lo < b->ctl.region_hi - b->ctl.region_lo)
-		return true;
-	for (u32 i = 0; i < b->ctl.nareas; i++)
-		if (to - b->areas[i].lo < b->areas[i].hi - b->areas[i].lo)
-			return true;
-	return false;
+	return dp_process_peek(via, frame + F_RET, &to, sizeof(to)) ? to : 0;
 }
 
 bool dp_semaphore_read(const struct dp_mem *mem, u64 addr, const struct dp_semaphore *known, struct dp_semaphore *s)

@@ -125,11 +125,8 @@ bool dp_hit_slot_stopped(pid_t via, u64 slot, struct dp_hit_stopped *out);
 /* It is in no hit any more: the thread was sent back to the program. */
 int dp_hit_slot_leave(pid_t pid, u64 slot, struct dp_error *err);
 
-/*
- * Whether the frame of a hit, through which it goes back to the program, still leads into code of this block; once it
- * has been overwritten the hit never ends.
- */
-bool dp_hit_may_return(pid_t via, u64 frame, const struct dp_block *b);
+/* Where the frame of a hit, through which it goes back to the program, leads; 0: it cannot be read. */
+u64 dp_hit_returns_to(pid_t via, u64 frame);
 
 /* Which instructions store to watched pages; all DP_COPIES of them. */
 struct dp_copy_state_of {

@@ -18,8 +18,7 @@
 
 #include "abi/abi-slot.h"
 #include "host/process/owners.h"
-#include "host/process/publish-host.h"
-#include "host/process/untrusted.h"
+#include "host/process/same-site.h"
 
 #define GRACE_NS 20000000000ull
 
@@ -34,8 +33,10 @@ struct work {
 	struct dp_patch *patches; /* those to be taken back */
 	u32 npatches;
 	struct dp_patches all; /* that the block has */
+	struct dp_same same;   /* where others probe the same instruction */
 	struct dp_redirect *redirects, *homes;
-	struct dp_range *areas;               /* and the three pieces of code in the main mapping behind them */
+	/* And the pieces of code in the main mapping behind them, and those of others that its detours call. */
+	struct dp_range *areas;
 	struct dp_range users[DP_OWNERS_MAX]; /* code of other sessions, whose handlers may be about to go to ours */
 	u32 nusers;
 	bool keep;         /* something must stay mapped */
@@ -56,7 +57,7 @@ static int take_block(struct work *w, const struct dp_block *known, u64 ctl_addr
 	w->redirects = b.redirects;
 	w->homes = b.homes;
 	w->npatches = b.ctl.npatches;
-	w->areas = r ? NULL : calloc((size_t)b.ctl.nareas + 3, sizeof(*w->areas));
+	w->areas = r ? NULL : calloc((size_t)b.ctl.nareas + 3 + 2 * DP_OWNERS_MAX, sizeof(*w->areas));
 	w->all.v = w->npatches ? calloc(w->npatches, sizeof(*w->all.v)) : NULL;
 	if (w->all.v) {
 		memcpy(w->all.v, w->patches, w->npatches * sizeof(*w->all.v));
@@ -70,16 +71,26 @@ static int take_block(struct work *w, const struct dp_block *known, u64 ctl_addr
 	return r || w->areas ? r : dp_fail(err, E_ARM_NOMEM, "process %d", (int)w->pid);
 }
 
-/* Keep the patches that are still in place; the others' modules are gone, or the bytes are not ours. */
-static void select_patches(struct work *w, bool crashed)
+/*
+ * Keep the patches that are still in place; the others' modules are gone, or the bytes are not ours. Where others probe
+ * the same instruction their patches stay, or come.
+ */
+static int select_patches(struct work *w, bool crashed, struct dp_error *err)
 {
 	struct dp_mem_look look = {.mem = &w->mem};
 	u32 n = 0;
+	int r = dp_same_find(&w->same, &w->mem, &w->maps, w->ctl.region_lo, w->patches, w->npatches, crashed, err);
 
+	if (r)
+		return r;
 	for (u32 i = 0; i < w->npatches; i++) {
 		const struct dp_patch *p = &w->patches[i];
-		enum dp_patch_state state = dp_patch_state(&look, &w->maps, p, crashed ? &w->all : NULL);
+		enum dp_patch_state state;
 		u8 now[sizeof(p->orig)];
+
+		if (dp_same_has(&w->same, p->addr))
+			continue;
+		state = dp_patch_state(&look, &w->maps, p, crashed ? &w->all : NULL);
 
 		if (state == DP_PATCH_OURS) {
 			w->patches[n++] = *p;
@@ -93,6 +104,8 @@ static void select_patches(struct work *w, bool crashed)
 		}
 	}
 	w->npatches = n;
+	dp_same_lead(&w->same, w->redirects, w->ctl.nredirects, w->homes, w->ctl.nhomes);
+	return 0;
 }
 
 /*
@@ -110,6 +123,7 @@ static void restore_children(void *arg)
 		if (!th->foreign || th->gone || th->released)
 			continue;
 		dp_patch_child(th->tid, &(struct dp_patches){w->patches, w->npatches}, NULL);
+		dp_patch_child(th->tid, &w->same.old, &w->same.now);
 		dp_tracer_release(&w->tracer, th);
 	}
 }
@@ -139,6 +153,7 @@ static bool all_threads_out(struct work *w)
 	w->areas[w->ctl.nareas].hi = w->ctl.region_lo + DP_ALIGN_UP(dp_blob_size, 4096);
 	w->areas[w->ctl.nareas + 1] = (struct dp_range){w->ctl.jit_lo, w->ctl.jit_hi};
 	w->areas[w->ctl.nareas + 2] = (struct dp_range){w->ctl.copies_lo, w->ctl.copies_hi};
+	mv.navoid += dp_same_code(&w->same, w->ctl.region_lo, w->areas + mv.navoid);
 	/* Children do not wait for all the others. */
 	all = dp_move_all(&w->tracer, &w->mem, &w->maps, &mv, GRACE_NS, restore_children, w, &w->out->inside);
 	w->out->where = mv.where;
@@ -346,6 +361,7 @@ static bool restore_stopped(struct work *w, struct dp_publish_host *ph)
 		if (!t->v[i].foreign && !t->v[i].released && !dp_tracer_stop(t, &t->v[i], 2000000000ull))
 			good &= t->v[i].gone;
 	good &= !dp_patches_restore(ph, w->patches, w->npatches, NULL);
+	good &= !dp_patches_put(ph, &w->same.now, NULL);
 	/* Whoever stood on a byte of a jump goes on in the detour, which stays mapped. */
 	for (u32 i = 0; i < t->n; i++)
 		if (!t->v[i].running && !t->v[i].foreign) {
@@ -419,6 +435,7 @@ static void finish(struct work *w)
 	dp_tracer_detach(&w->tracer);
 	dp_mem_close(&w->mem);
 	dp_maps_free(&w->maps);
+	dp_same_free(&w->same);
 	free(w->patches);
 	free(w->all.v);
 	free(w->redirects);
@@ -454,13 +471,19 @@ int dp_withdraw_process(pid_t pid, const struct dp_block *known, u64 ctl_addr, b
 	/* While the probes are there: who asks a semaphore that is lowered only then comes to none. */
 	if (w.ctl.state != DP_STATE_EMPTY)
 		dp_semaphores_lower(&w.mem, &w.maps, dp_control_of(&w.mem, w.ctl.region_lo), w.ctl.semaphores);
-	select_patches(&w, crashed || w.ctl.state == DP_STATE_ARMING);
+	r = select_patches(&w, crashed || w.ctl.state == DP_STATE_ARMING, err);
+	if (r) {
+		finish(&w);
+		return r;
+	}
 	dp_publish_host_init(&ph, &w.tracer, &w.mem, &w.remote);
-	if (w.npatches) {
+	if (w.npatches || w.same.old.n) {
 		note_actions(&w);
 		dp_tracer_pass_forks(&w.tracer);
 		w.tracer.holds = true;
 		r = dp_patches_out(&ph, w.patches, w.npatches, &out->halted);
+		if (!r)
+			r = dp_patches_hand_over(&ph, &w.same.old, &w.same.now, &out->halted);
 		renew_actions(&w);
 	}
 	if (r && !w.tracer.dead && !w.tracer.execed && restore_stopped(&w, &ph)) {
@@ -470,7 +493,8 @@ int dp_withdraw_process(pid_t pid, const struct dp_block *known, u64 ctl_addr, b
 	if (r && err)
 		*err = out->halted;
 	if (!r) {
-		out->restored = w.npatches;
+		out->restored = w.npatches + w.same.n;
+		w.keep |= !dp_same_silence(&w.same, &w.ctl, &w.tracer, &w.mem);
 		if (!w.keep)
 			r = restore_signals(&w, crashed);
 		dp_tracer_pass_forks(&w.tracer);
