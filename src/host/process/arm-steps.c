@@ -253,6 +253,9 @@ int dp_arm_publish(struct arming *a, struct dp_error *err)
 		return dp_fail(err, E_ARM_NOMEM, "patches");
 	dp_publish_host_init(&ph, &a->tracer, &a->mem, &a->remote);
 	r = dp_arm_begin_publish(a, plan->redirects, plan->nredirects, err);
+	/* Others must find the calls of their hits when they go. */
+	if (!r && a->old.n && !a->s->recorded)
+		r = dp_fail(err, E_SITE_TAKEN, "no record can be written");
 	if (!r)
 		r = a->old.n ? dp_patches_exchange(&ph, &a->old, &(struct dp_patches){v, plan->npatches}, &begun, err)
 			     : dp_patches_in(&ph, v, plan->npatches, err);

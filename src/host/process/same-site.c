@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "host/process/same-site.h"
+#include "host/process/session-priv.h"
 
 #define TRIES 20     /* to stop all threads */
 #define AT_REST 1024 /* words that are written at one stop */
@@ -332,6 +333,29 @@ static void look_at(struct dp_same *ss, struct dp_mem_look *look, const struct d
 	ss->n++;
 }
 
+static bool is_known(const struct dp_same *ss, u64 region)
+{
+	bool known = false;
+
+	for (u32 i = 0; i < ss->known.n; i++)
+		known |= ss->known.v[i].block.ctl.region_lo == region;
+	return known;
+}
+
+/* Another dprobes that runs has probes there, and its record cannot be read. */
+static bool any_unknown(const struct dp_same *ss, const struct dp_mem *mem, const struct dp_maps *maps, u64 own)
+{
+	struct dp_owner *v;
+	u32 n = dp_owners_read(mem, maps, &v);
+	bool any = false;
+
+	for (u32 i = 0; i < n; i++)
+		any |= v[i].ctl.region_lo != own && !is_known(ss, v[i].ctl.region_lo) &&
+		       dp_owner_lives(v[i].ctl.owner_pid);
+	free(v);
+	return any;
+}
+
 int dp_same_find(struct dp_same *ss, const struct dp_mem *mem, const struct dp_maps *maps, u64 own,
 		 const struct dp_patch *patches, u32 n, bool crashed, struct dp_error *err)
 {
@@ -340,6 +364,7 @@ int dp_same_find(struct dp_same *ss, const struct dp_mem *mem, const struct dp_m
 	u32 all, k = 0;
 
 	*ss = (struct dp_same){.known = dp_records_of(mem->pid)};
+	ss->unsure = any_unknown(ss, mem, maps, own);
 	v = patches_of_others(&ss->known, own, &all);
 	ss->v = calloc(n + 1ull, sizeof(*ss->v));
 	ss->old.v = calloc(n + 1ull, sizeof(*ss->old.v));
@@ -474,7 +499,7 @@ bool dp_same_silence(const struct dp_same *ss, const struct dp_control *own, str
 {
 	struct dp_mem_look look = {.mem = mem};
 	struct words w = {.n = 0};
-	bool good = true;
+	bool good = !ss->unsure;
 
 	for (u32 i = 0; i < ss->known.n; i++) {
 		const struct dp_block *b = &ss->known.v[i].block;

@@ -37,6 +37,7 @@ struct dp_same {
 	u32 n;
 	struct dp_patches old, now; /* those of them whose bytes change */
 	bool has_words;             /* detours of the session have hits of others */
+	bool unsure;                /* so may those of somebody of whom no record can be read */
 };
 
 /* patches: of the session, sorted by address. crashed: it may have left them in any step. E_ARM_NOMEM. */
@@ -51,7 +52,7 @@ bool dp_same_has(const struct dp_same *ss, u64 addr);
  */
 void dp_same_lead(const struct dp_same *ss, struct dp_redirect *redirects, u32 nredirects, struct dp_redirect *homes,
 		  u32 nhomes);
-/* No detour of others has hits of the session any more. False: the threads could not be stopped. */
+/* No detour of others has hits of the session any more. False: one may, as the threads could not be stopped. */
 bool dp_same_silence(const struct dp_same *ss, const struct dp_control *own, struct dp_tracer *t,
 		     const struct dp_mem *mem);
 /* The code of others in which a hit from the session's detours may be: two of each of ss->known. Their number. */
