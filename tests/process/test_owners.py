@@ -300,8 +300,8 @@ def places(pid):
 
 @test
 def same_system_call():
-    """two owners of a system call in which the process sleeps, in the detour of one of them: it is in the same call when
-    that one has gone, and each owner sees each call once"""
+    """two owners of a system call in which the process sleeps, in the detour of one of them: it is in the same call
+    when that one has gone, and each owner sees each call once"""
     program = "import os\nprint('ready', flush=True)\nwhile os.read(0, 1): os.write(1, b'x')"
     for first in (0, 1):
         p = start([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -4,7 +4,8 @@
  * has a larger one. The code jumps to the detour of the largest rank, which has the hits of all that stood there when
  * it came: a call through a word that leads to an entry of that session. So
  *	- who comes writes a detour with the hits of all, and its patch takes the place of the one in front;
- *	- who goes and is in front leaves its place to the patch of the next rank, whose detour has the hits of the rest;
+ *	- who goes and is in front leaves its place to the patch of the next rank, whose detour has the hits of those
+ *	  that are left;
  *	- who goes has its entries taken out of the words of others: they lead to a return from then on.
  * Who was killed on the way leaves bytes in some step between two patches whose detours are both mapped.
  */
