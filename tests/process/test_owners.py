@@ -73,6 +73,7 @@ def cleaner_of(t):
 
 def abandon(t):
     """Killed, with what would clean up behind it."""
+    t.send_signal(signal.SIGSTOP)  # it makes no other one meanwhile
     for pid in cleaner_of(t):
         os.kill(pid, signal.SIGKILL)
     stop(t, signal.SIGKILL)
@@ -338,10 +339,8 @@ def beside_programs():
     for _ in range(2):
         dprobes("insert", program("goes", "right", base), "-p", o.pid, check=0)
         dprobes("remove", "--name", base, check=0)
-    dprobes("insert", program("same", "left", base), "-p", o.pid, check=0)
     middle = o.calls()
     assert hits(t, "left") == middle["left"] - begin["left"]
-    dprobes("remove", "--name", base, check=0)
     t = armed(trace(o.pid, "p right count()"), o.pid)
     o.go()
     for pid in drivers():
@@ -352,6 +351,26 @@ def beside_programs():
     dprobes("-r", "-a", check=0)
     assert owners(o.pid) == {t.pid}
     assert hits(t, "right") == end["right"] - middle["right"]
+    o.clean_end()
+
+
+@alone
+def beside_programs_at_once():
+    """an inserted program and traces at the same instruction; the program is there first, and another one comes later,
+    at an instruction of a trace: exact counts of all"""
+    o, base = Counts(), os.path.basename(COUNTS)
+    begin = o.calls()
+    dprobes("insert", program("stays", "steady"), "-p", o.pid, check=0)
+    t = {f: armed(trace(o.pid, "p:e %s count()" % f), o.pid) for f in ("steady", "left")}
+    dprobes("insert", program("comes", "left", base), "-p", o.pid, check=0)
+    o.go()
+    time.sleep(0.1)
+    end = o.calls()
+    for f, x in t.items():
+        assert hits(x, "e") == end[f] - begin[f], f
+    assert inserted_hits(COUNTS) == end["steady"] - begin["steady"]
+    assert inserted_hits(base) == end["left"] - begin["left"]
+    dprobes("-r", "-a", check=0)
     o.clean_end()
 
 
@@ -443,6 +462,42 @@ def storm():
     after = o.calls()
     for f, t in stays.items():
         assert hits(t, "e") == after[f] - begin[f], (f, text_of(t.err_path))
+    dprobes("clean", "-p", o.pid, check=0)
+    o.clean_end()
+
+
+@test
+def killed_at_any_moment():
+    """owners of the same instructions are killed at random moments of coming, being there and going, with what would
+    clean up behind them: one that stays misses nothing, and in the end nothing is left"""
+    kills, seed = int(os.environ.get("DP_KILLS", 40)), int(os.environ.get("DP_SEED", 11))
+    o, chance = Counts(8, target("plugin.so")), random.Random(seed)
+    begin = o.calls()["steady"]
+    stays = armed(trace(o.pid, "p:e steady count()"), o.pid)
+    o.go()
+    others = []
+    while kills:
+        while len(others) < 4:
+            t = trace(o.pid, chance.choice(LINES))
+            t.goes = time.time() + chance.random() * 0.6
+            t.dies = t.goes + chance.random() * (0.1 if chance.random() < 0.5 else 0)
+            others.append(t)
+        for t in list(others):
+            now = time.time()
+            if t.poll() is None and now >= t.dies:
+                abandon(t)
+                kills -= bool(kills)
+            elif t.poll() is None and now >= t.goes:
+                t.send_signal(signal.SIGINT)
+            if t.poll() is not None:
+                assert t.returncode in (0, -signal.SIGKILL, -signal.SIGINT) or is_refused(t)
+                others.remove(t)
+        time.sleep(0.005)
+    for t in others:
+        if t.poll() is None:
+            abandon(t)
+    end = o.calls()["steady"]
+    assert hits(stays, "e") == end - begin, text_of(stays.err_path)
     dprobes("clean", "-p", o.pid, check=0)
     o.clean_end()
 
