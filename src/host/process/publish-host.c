@@ -335,16 +335,21 @@ static int check_exchange(const struct dp_publish_host *ph, const struct dp_maps
 	return 0;
 }
 
+/* All threads are stopped, if they can be, and what is mapped is known. */
+static int stop_and_look(struct dp_publish_host *ph, struct dp_maps *maps, struct dp_error *err)
+{
+	int r = dp_tracer_stop_all(ph->tracer, err);
+
+	memset(maps, 0, sizeof(*maps));
+	return r ? r : dp_maps_read(maps, ph->tracer->pid, err);
+}
+
 static int exchange_at_rest(struct dp_publish_host *ph, struct dp_patches *old, const struct dp_patches *now,
 			    bool *begun, struct dp_error *err)
 {
 	struct dp_maps maps;
-	int r = dp_tracer_stop_all(ph->tracer, err);
+	int r = stop_and_look(ph, &maps, err);
 
-	if (!r)
-		r = dp_maps_read(&maps, ph->tracer->pid, err);
-	else
-		memset(&maps, 0, sizeof(maps));
 	if (!r)
 		r = check_exchange(ph, &maps, old, now, err);
 	if (!r) {
@@ -438,12 +443,8 @@ static int hand_over_at_rest(struct dp_publish_host *ph, const struct dp_patch *
 			     struct dp_error *err)
 {
 	struct dp_maps maps;
-	int r = dp_tracer_stop_all(ph->tracer, err);
+	int r = stop_and_look(ph, &maps, err);
 
-	if (!r)
-		r = dp_maps_read(&maps, ph->tracer->pid, err);
-	else
-		memset(&maps, 0, sizeof(maps));
 	for (u32 i = 0; i < n && !r; i++)
 		if (has_file(&maps, &now[i]))
 			r = dp_republish(&ph->rest, &old[i], 1, &now[i], 1, err);
