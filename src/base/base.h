@@ -109,6 +109,8 @@ bool dp_sort_by(void *v, size_t n, size_t size, size_t at);
 int dp_open_regular(const char *path);
 /* Something is there under this name, and dp_open_regular would not open it because of what it is. */
 bool dp_is_odd_file(const char *path);
+/* From now on as many descriptors may be open as the system allows, in this process and in those that it starts. */
+void dp_allow_descriptors(void);
 #endif
 
 #endif

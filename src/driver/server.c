@@ -148,6 +148,7 @@ int dp_driver_main(int listener, const char *dir, bool stays)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a log that may not grow is a full disk */
 	fcntl(listener, F_SETFD, FD_CLOEXEC);
+	dp_allow_descriptors(); /* one for each process that is probed, and one for each file that they map */
 	if (dp_run_log_open(&run, dir, NULL))
 		return 1;
 	dp_run_state_open(&run, dir);

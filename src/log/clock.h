@@ -23,7 +23,7 @@ struct dp_clock {
 	u64 mult; /* over the whole history: for stamps behind the last pair */
 };
 
-/* Take the first two pairs; sleeps for a millisecond. */
+/* Take the first two pairs; sleeps for a millisecond, unless another clock was started shortly before. */
 void dp_clock_start(struct dp_clock *c);
 
 /* Take a pair; returns its stamp. Loads that follow in program order are made after the stamp. */

@@ -74,6 +74,20 @@ static void join(void *arg, u32 *group)
 
 /* ---- governors ---- */
 
+/* As the scans have found them. */
+static u32 processes(void *arg, pid_t **pids)
+{
+	const struct run_target *t = ((const struct run_governed *)arg)->t;
+
+	*pids = calloc(t->nheirs + 1ull, sizeof(**pids));
+	if (!*pids)
+		return 0;
+	(*pids)[0] = t->pid;
+	for (u32 i = 0; i < t->nheirs; i++)
+		(*pids)[i + 1] = t->heirs[i];
+	return t->nheirs + 1;
+}
+
 /* The smallest of those that one governor is for. */
 static u32 budget_of(const struct run_target *t, const struct run_module *m)
 {
@@ -100,6 +114,7 @@ static void add_governor(struct dp_run *run, struct run_target *t, struct run_mo
 								.reader = t->reader,
 								.has = has,
 								.join = join,
+								.processes = processes,
 								.arg = r,
 								.note = run->note,
 								.note_arg = run->note_arg});

@@ -3,13 +3,15 @@
 #include "host/process/process.h"
 #include "run/run-drain.h"
 
+#define US 1000u
 #define MS 1000000u
 #define REST_BUSY (2 * MS)
 #define REST_USUAL (20 * MS)
 #define REST_IDLE (50 * MS)
+#define REST_OF_EACH (300 * US) /* where more sessions than that allows have nothing to tell, each is read less often */
 #define TEND_NS 1000000000u
 
-static u64 next_rest(const struct dp_reader *reader, u64 last, int read)
+static u64 next_rest(const struct dp_reader *reader, u64 last, int read, u32 sessions)
 {
 	unsigned pressure = dp_reader_pressure(reader);
 
@@ -19,7 +21,7 @@ static u64 next_rest(const struct dp_reader *reader, u64 last, int read)
 		return REST_BUSY;
 	if (read)
 		return REST_USUAL;
-	return DP_MIN(last + last / 4 + MS, (u64)REST_IDLE);
+	return DP_MIN(last + last / 4 + MS, DP_MAX((u64)REST_IDLE, (u64)sessions * REST_OF_EACH));
 }
 
 int dp_drain_turn(struct dp_drain *d, struct dp_tracee *session, struct dp_reader *reader,
@@ -33,7 +35,7 @@ int dp_drain_turn(struct dp_drain *d, struct dp_tracee *session, struct dp_reade
 		dp_tracee_tend(session);
 		d->tended_ns = now;
 	}
-	d->rest_ns = next_rest(reader, d->rest_ns, n);
+	d->rest_ns = next_rest(reader, d->rest_ns, n, d->sessions);
 	d->due_ns = now + d->rest_ns;
 	return n;
 }

@@ -2,7 +2,6 @@
 /* See run-govern.h. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "host/process/process.h"
 #include "program/program.h"
@@ -15,8 +14,9 @@
 #define TURN_NS (100 * MS)   /* at least, and so much processor time has to have been used, */
 #define TURN_CPU_NS (2 * MS) /* unless a turn has lasted */
 #define TURN_MOST_NS SECOND
-#define CHANGE_PART 20 /* changes take so small a part of the time at most */
-#define LOOK_PART 100  /* and the looks for processes that have inherited the probes */
+#define REST_MOST_NS (500 * MS) /* between looks at processes that do not run */
+#define CHANGE_PART 20          /* changes take so small a part of the time at most */
+#define LOOK_PART 100           /* and the looks for processes that have inherited the probes */
 #define AGAIN_NS (10 * SECOND)
 #define NOTES 5 /* a minute */
 #define MINUTE_NS (60 * SECOND)
@@ -42,7 +42,7 @@ struct dp_governor {
 	u32 n;
 	struct process *processes;
 	u32 nprocesses;
-	u64 begun_ns, turn_ns, due_ns, looked_ns, look_took_ns, ended_ns;
+	u64 begun_ns, turn_ns, due_ns, rest_ns, looked_ns, look_took_ns, ended_ns;
 	u64 cpu_ns; /* in the turn so far */
 	struct dp_govern_cost cost;
 	u64 noted_ns;
@@ -52,23 +52,13 @@ struct dp_governor {
 
 /* ---- processor time ---- */
 
-static u64 cpu_of(pid_t pid)
-{
-	struct timespec ts;
-	clockid_t clock;
-
-	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &ts))
-		return 0;
-	return (u64)ts.tv_sec * SECOND + (u64)ts.tv_nsec;
-}
-
 /* Since the last call. Time of a process that has ended meanwhile is missing, so the judge errs to the safe side. */
 static u64 cpu_used(struct dp_governor *g)
 {
 	u64 sum = 0;
 
 	for (u32 i = 0; i < g->nprocesses; i++) {
-		u64 now = cpu_of(g->processes[i].pid);
+		u64 now = dp_process_ran_ns(g->processes[i].pid);
 
 		if (now > g->processes[i].cpu_ns)
 			sum += now - g->processes[i].cpu_ns;
@@ -82,14 +72,15 @@ static u64 cpu_known(const struct dp_governor *g, pid_t pid)
 	for (u32 i = 0; i < g->nprocesses; i++)
 		if (g->processes[i].pid == pid)
 			return g->processes[i].cpu_ns;
-	return g->processes ? 0 : cpu_of(pid); /* one that has been born since: all of its time is with probes */
+	return g->processes ? 0
+			    : dp_process_ran_ns(pid); /* one that has been born since: all of its time is with probes */
 }
 
 /* Processes that have inherited the probes hit them as well. */
 static void look_for_processes(struct dp_governor *g, u64 now)
 {
 	pid_t *pids = NULL;
-	u32 n = dp_tracee_processes(g->s.tracee, &pids);
+	u32 n = g->s.processes ? g->s.processes(g->s.arg, &pids) : dp_tracee_processes(g->s.tracee, &pids);
 	struct process *v = calloc(n + 1ull, sizeof(*v));
 
 	for (u32 i = 0; v && i < n; i++)
@@ -355,21 +346,31 @@ static void change(struct dp_governor *g, u64 now)
 	g->due_ns = DP_MAX(g->due_ns, end + (r ? SECOND : DP_MAX(TURN_NS, CHANGE_PART * (end - now))));
 }
 
+/* Of a turn in which the process has run. */
+static void judge(struct dp_governor *g, u64 now, u64 lasted)
+{
+	take_turn(g, g->cpu_ns);
+	memcpy(g->saved, g->units, g->budget.n * sizeof(*g->units));
+	g->due_ns = now + DP_MAX(TURN_NS, g->rest_ns);
+	if (dp_budget_judge(&g->budget, now, lasted, g->cpu_ns))
+		change(g, now);
+}
+
 void dp_governor_turn(struct dp_governor *g)
 {
-	u64 now = dp_now_ns(), lasted;
+	u64 now = dp_now_ns(), lasted, used;
 
 	if (!g || g->ended_ns || now < g->due_ns)
 		return;
-	g->cpu_ns += cpu_used(g);
+	used = cpu_used(g);
+	g->cpu_ns += used;
+	g->rest_ns = used ? 0 : DP_MIN(2 * g->rest_ns + TURN_NS, REST_MOST_NS);
+	g->due_ns = now + g->rest_ns;
 	lasted = now - g->turn_ns;
 	if (g->cpu_ns < TURN_CPU_NS && lasted < TURN_MOST_NS)
 		return;
-	take_turn(g, g->cpu_ns);
-	memcpy(g->saved, g->units, g->budget.n * sizeof(*g->units));
-	g->due_ns = now + TURN_NS;
-	if (dp_budget_judge(&g->budget, now, lasted, g->cpu_ns))
-		change(g, now);
+	if (g->cpu_ns)
+		judge(g, now, lasted);
 	g->turn_ns = now;
 	g->cpu_ns = 0;
 	tell_unnoted(g, now);

@@ -31,6 +31,8 @@ struct dp_govern_setup {
 	/* Of which probes, and which go together beside those that must; may be NULL: all, and no others. */
 	bool (*has)(void *arg, u32 probe);
 	void (*join)(void *arg, u32 *group);
+	/* The processes that have the probes, to be freed; NULL: the host looks at all that there are. */
+	u32 (*processes)(void *arg, pid_t **pids);
 	void *arg;
 	void (*note)(void *arg, const char *text); /* may be NULL */
 	void *note_arg;

@@ -3,12 +3,14 @@
 #include <poll.h>
 #include <stdlib.h>
 
+#include "run/run-merge.h"
 #include "run/run-priv.h"
 #include "send/journald.h"
 
-#define IDLE_NS 200000000ull    /* a turn, without a target */
-#define TURN_NS 20000000ull     /* at most, with a target */
-#define THREADS_NS 200000000ull /* between looks for threads that have ended: their variables are given on */
+#define IDLE_NS 200000000ull      /* a turn, without a target */
+#define TURN_NS 50000000ull       /* at most, with a target */
+#define TURN_OF_EACH_NS 150000ull /* or this, for each of many that have nothing to tell */
+#define THREADS_NS 200000000ull   /* between looks for threads that have ended: their variables are given on */
 
 struct dp_run *dp_run_new(ssize_t (*write)(void *arg, const void *text, size_t n), void *arg)
 {
@@ -45,16 +47,22 @@ int dp_run_request(struct dp_run *run, const struct dp_run_request *rq, const ch
 static void drain_due(struct dp_run *run)
 {
 	u64 now = dp_now_ns();
+	u32 n = 0;
 
-	for (struct run_target *t = run->targets; t; t = t->next)
+	for (struct run_target *t = run->targets; t; t = t->next) {
+		n += t->session != NULL;
+		t->drain.sessions = run->nsessions;
 		if (t->session && now >= t->drain.due_ns)
 			dp_run_drain(run, t, false);
+	}
+	run->nsessions = n;
+	dp_run_show_known(run);
 	dp_run_log_commit(run);
 }
 
 static u64 rest_of_all(const struct dp_run *run)
 {
-	u64 rest = run->targets ? TURN_NS : IDLE_NS;
+	u64 rest = run->targets ? DP_MAX(TURN_NS, run->nsessions * TURN_OF_EACH_NS) : IDLE_NS;
 
 	for (const struct run_target *t = run->targets; t; t = t->next)
 		if (t->session)
@@ -137,6 +145,8 @@ void dp_run_free(struct dp_run *run)
 	dp_seen_free(run);
 	if (run->journald)
 		dp_journald_end(run->journald);
+	dp_merge_free(run->merge);
+	free(run->numbered);
 	dp_line_free(&run->line);
 	free(run->out);
 	free(run->unwritten);

@@ -115,6 +115,10 @@ struct run_target {
 	u32 nwords;               /* of the session, that have been given to ranges */
 	bool shares, allows_trap; /* the session has the global variables, may use breakpoints */
 	u64 rings_inode;
+	u32 number;   /* of its records that wait, from 1; 0: none have waited */
+	pid_t *heirs; /* processes that have inherited the probes, as the last scan found them */
+	u32 nheirs;
+	size_t room_heirs;
 	bool in_use, seen;
 	char comm[16]; /* of threads whose name nobody has seen; "": not known */
 	struct dp_drain drain;
@@ -167,6 +171,12 @@ struct dp_run {
 	struct run_orphan *orphans;
 	u64 old_epoch; /* in which their driver was killed */
 	struct run_target *targets, *by_pid[RUN_BY_PID];
+	u32 nsessions;                /* of targets, at the last turn */
+	struct dp_merge *merge;       /* records that wait for older ones of other targets, NULL: none have, */
+	u64 waiting;                  /* so many, */
+	struct run_target **numbered; /* and whose they are */
+	u32 nnumbered;
+	size_t room_numbered;
 	u64 shown, most;                /* records; 0: no limit */
 	bool is_full;                   /* a record was the last one that is shown */
 	struct dp_formatter *formatter; /* NULL: each record is written as text */
@@ -231,8 +241,10 @@ void dp_run_free_chosen(struct dp_run *run);
 
 /* run-seen.c: a scan asks about each process that it meets, and notes it if nothing has to be done for it. */
 void dp_seen_begin(struct dp_run *run, bool anew); /* a scan; anew: what others have seen does not count */
-bool dp_seen_same(struct dp_run *run, pid_t pid);  /* it needs no look: it is as when it was noted last */
-void dp_seen_note(struct dp_run *run, pid_t pid, bool is_target); /* the one that was asked about last */
+/* Whether it needs no look: it is as when it was noted last, with those rings. */
+bool dp_seen_same(struct dp_run *run, pid_t pid, u64 *rings);
+/* The one that was asked about last. rings: whose it has inherited; 0: none. */
+void dp_seen_note(struct dp_run *run, pid_t pid, bool is_target, u64 rings);
 void dp_seen_free(struct dp_run *run);
 
 /* run-modules.c */
@@ -301,6 +313,11 @@ bool dp_run_bring_back(const struct run_target *t, const struct run_range *to, v
 void dp_run_forget_kept(struct run_target *t, const struct run_module *m);
 void dp_run_end_kept(struct dp_run *run, struct run_target *t); /* the process has ended, or become another program */
 
+/* run-wanted.c */
+void dp_run_find_wanted(struct dp_run *run, const struct dp_maps *maps, pid_t pid, struct run_wanted *w);
+void dp_run_find_wanted_in_kernel(struct dp_run *run, struct run_wanted *w);
+bool dp_run_as_wanted(struct run_target *t, const struct run_wanted *w); /* the target's probes are those */
+
 /* run-targets.c */
 /* Look at all processes; those that map a module get its probes. force: those that could not be
  * probed are tried again. */
@@ -335,6 +352,8 @@ bool dp_run_is_caught(pid_t pid); /* it is held, and waits for dp_run_catch() */
 int dp_run_log_open(struct dp_run *run, const char *dir, struct dp_error *err);
 int dp_run_open_sinks(struct dp_run *run, u32 flags, struct dp_error *err); /* E_DRV_TARGET */
 void dp_run_drain(struct dp_run *run, struct run_target *t, bool final);
+void dp_run_show_known(struct dp_run *run);                               /* what waits for older records no more */
+void dp_run_order_forget(struct dp_run *run, const struct run_target *t); /* none of its records wait */
 /* A record that a body has made, or a text, in the order of what is shown. */
 void dp_run_show_body(struct dp_run *run, struct run_target *t, struct run_module *m, const struct dp_rpn_probe *body,
 		      const struct dp_record *rec);

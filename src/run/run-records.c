@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "run/run-merge.h"
 #include "run/run-priv.h"
 #include "log/view.h"
 #include "program/described.h"
@@ -268,6 +269,7 @@ bool dp_run_is_full(const struct dp_run *run)
 struct drain {
 	struct dp_run *run;
 	struct run_target *t;
+	bool has_clock;
 };
 
 /* index: of the probe; NO_PROBE: it is a body's, and not counted. */
@@ -325,6 +327,9 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 	p = &a->t->probes[rec->event];
 	if (!p->m)
 		return;
+	if (!a->has_clock)
+		retake_clock(a->run); /* somebody may have set it */
+	a->has_clock = true;
 	if (a->t->session) /* else these are the rings of one that was killed */
 		dp_tracee_probe(a->t->session, rec->event, &info);
 	show_record(a->run, a->t, p->m, p->index, info.offset, p->m->unit.probes[p->index].rf, rec, ns);
@@ -345,14 +350,95 @@ void dp_run_show_text(struct dp_run *run, struct run_module *m, const char *text
 		put(run, m, NO_PROBE);
 }
 
+/* ---- in order ---- */
+
+/*
+ * A trace shows the records of all its targets in the order of their stamps: they wait until no target can have an
+ * older one. A driver's log is in order for each target alone, since what is read must be logged at once.
+ */
+static bool has_order(const struct dp_run *run)
+{
+	bool alone = !run->waiting && (!run->targets || !run->targets->next);
+
+	return !*run->state && !alone;
+}
+
+/* Under which number its records wait. False: no memory. */
+static bool number(struct dp_run *run, struct run_target *t)
+{
+	if (!run->merge)
+		run->merge = dp_merge_new();
+	if (!t->number && run->merge &&
+	    dp_grow((void **)&run->numbered, &run->room_numbered, run->nnumbered, sizeof(t))) {
+		run->numbered[run->nnumbered++] = t;
+		t->number = run->nnumbered;
+	}
+	return run->merge && t->number;
+}
+
+static void wait(const struct dp_record *rec, u64 ns, void *arg)
+{
+	struct drain *a = arg;
+
+	if (dp_merge_put(a->run->merge, rec, a->t->number - 1, dp_reader_mark(a->t->reader)))
+		a->run->waiting++;
+	else
+		show(rec, ns, arg);
+}
+
+static void show_waiting(const struct dp_record *rec, u32 source, void *arg)
+{
+	struct drain *a = arg;
+
+	a->run->waiting--;
+	a->t = a->run->numbered[source];
+	show(rec, dp_reader_ns(a->t->reader, rec->tsc), a);
+}
+
+static void show_up_to(struct dp_run *run, u64 tsc)
+{
+	struct drain a = {run, NULL, false};
+
+	if (run->merge)
+		dp_merge_take(run->merge, tsc, show_waiting, &a);
+}
+
+void dp_run_show_known(struct dp_run *run)
+{
+	u64 known = ~(u64)0;
+
+	for (const struct run_target *t = run->targets; t; t = t->next)
+		if (t->session)
+			known = DP_MIN(known, dp_reader_known(t->reader));
+	show_up_to(run, known);
+}
+
+/* Whatever any target has by now; the one whose turn it is may end with it. */
+static void show_all(struct dp_run *run, const struct run_target *but)
+{
+	for (struct run_target *t = run->targets; t; t = t->next)
+		if (t != but && t->session && number(run, t))
+			dp_reader_drain(t->reader, true, wait, &(struct drain){run, t, false});
+	show_up_to(run, ~(u64)0);
+}
+
+void dp_run_order_forget(struct dp_run *run, const struct run_target *t)
+{
+	if (t->number)
+		run->numbered[t->number - 1] = NULL;
+}
+
 void dp_run_drain(struct dp_run *run, struct run_target *t, bool final)
 {
-	struct drain a = {run, t};
+	struct drain a = {run, t, false};
+	bool ordered = has_order(run) && number(run, t);
+	void (*fn)(const struct dp_record *, u64, void *) = ordered ? wait : show;
 
-	retake_clock(run); /* somebody may have set it */
 	if (final)
-		dp_reader_drain(t->reader, true, show, &a);
+		dp_reader_drain(t->reader, true, fn, &a);
 	else
-		dp_drain_turn(&t->drain, t->session, t->reader, show, &a);
+		dp_drain_turn(&t->drain, t->session, t->reader, fn, &a);
+	if (final && ordered)
+		show_all(run, t);
 	run->moved |= dp_reader_has_moved(t->reader);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Scans look at every process, and most are what they were at the scan before. Reading what a process maps takes a
- * hundred times as long as reading how much that is, so a process is looked at when the sizes of its memory are others
- * than at the last look, and anyway after some seconds: memory that was exchanged for as much is found then.
+ * hundred times as long as reading how much that is, so a process is looked at when it has run and the sizes of its
+ * memory are others than at the last look, and, if it has run, anyway after some seconds: memory that was exchanged for
+ * as much is found then.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,6 +19,8 @@
 struct run_sight {
 	pid_t pid;
 	u64 size, text, data; /* pages, as /proc/PID/statm has them */
+	u64 ran_ns;           /* processor time: one that has not run has changed nothing */
+	u64 rings;            /* that it has inherited; 0: none */
 	u64 looked_ns;
 };
 
@@ -43,7 +46,9 @@ static bool read_sight(pid_t pid, struct run_sight *s)
 	buf[n > 0 ? n : 0] = '\0';
 	if (sscanf(buf, "%llu %*u %*u %llu %*u %llu", &size, &text, &data) != 3)
 		return false;
-	*s = (struct run_sight){pid, size, text, data, dp_now_ns()};
+	s->size = size;
+	s->text = text;
+	s->data = data;
 	return true;
 }
 
@@ -87,32 +92,49 @@ void dp_seen_begin(struct dp_run *run, bool anew)
 	s->n = 0;
 }
 
-bool dp_seen_same(struct dp_run *run, pid_t pid)
+static bool is_as_before(const struct run_sight *was, const struct run_sight *now)
 {
-	struct run_seen *s = run->seen;
-	const struct run_sight *was;
+	return was->size == now->size && was->text == now->text && was->data == now->data &&
+	       now->looked_ns - was->looked_ns <= AGAIN_NS + (u64)(now->pid % SPREAD) * SPREAD_NS;
+}
 
-	if (!s)
-		return false;
-	if (!read_sight(pid, &s->now)) {
-		s->now.pid = 0;
-		return false;
-	}
-	was = s->nold ? bsearch(&s->now, s->old, s->nold, sizeof(*was), by_pid) : NULL;
-	if (!was || was->size != s->now.size || was->text != s->now.text || was->data != s->now.data ||
-	    s->now.looked_ns - was->looked_ns > AGAIN_NS + (u64)(pid % SPREAD) * SPREAD_NS)
-		return false;
+/* With what was noted before. */
+static bool go_on(struct run_seen *s, const struct run_sight *was, u64 *rings)
+{
+	*rings = was->rings;
 	append(s, was);
+	s->now.pid = 0;
 	return true;
 }
 
-void dp_seen_note(struct dp_run *run, pid_t pid, bool is_target)
+bool dp_seen_same(struct dp_run *run, pid_t pid, u64 *rings)
 {
-	const struct run_seen *s = run->seen;
+	struct run_seen *s = run->seen;
+	struct run_sight *was;
+
+	if (!s)
+		return false;
+	s->now = (struct run_sight){.pid = pid, .ran_ns = dp_process_ran_ns(pid), .looked_ns = dp_now_ns()};
+	was = s->nold ? bsearch(&s->now, s->old, s->nold, sizeof(*was), by_pid) : NULL;
+	if (was && s->now.ran_ns && was->ran_ns == s->now.ran_ns)
+		return go_on(s, was, rings);
+	if (!read_sight(pid, &s->now))
+		s->now.pid = 0;
+	if (!s->now.pid || !was || !is_as_before(was, &s->now))
+		return false;
+	was->ran_ns = s->now.ran_ns;
+	return go_on(s, was, rings);
+}
+
+void dp_seen_note(struct dp_run *run, pid_t pid, bool is_target, u64 rings)
+{
+	struct run_seen *s = run->seen;
 
 	/* Where the main thread has ended, there are no sizes by which the end of the others could be seen. */
-	if (s && s->now.pid == pid && (s->now.size || !is_target))
-		append(run->seen, &s->now);
+	if (!s || s->now.pid != pid || (!s->now.size && is_target))
+		return;
+	s->now.rings = rings;
+	append(s, &s->now);
 }
 
 void dp_seen_free(struct dp_run *run)

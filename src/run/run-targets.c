@@ -19,38 +19,6 @@
 
 #define RING_BYTES (1 << 20) /* of a processor's log, where nobody wants another size */
 
-/* ---- processes ---- */
-
-static bool named(const struct run_module *m, const char *path)
-{
-	const char *name = m->unit.name, *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-	size_t n = strlen(name);
-
-	if (*name == '/')
-		return !strcmp(path, name);
-	return !strcmp(base, name) || (!strncmp(base, name, n) && !strncmp(base + n, ".so", 3));
-}
-
-static const struct dp_map *find_module(const struct dp_maps *maps, const struct run_module *m)
-{
-	for (size_t i = 0; i < maps->n; i++) {
-		const struct dp_map *map = &maps->v[i];
-		bool same_file = m->file_inode && map->inode == m->file_inode && map->dev_major == m->file_dev_major &&
-				 map->dev_minor == m->file_dev_minor;
-
-		if (map->x && map->inode && (same_file || named(m, map->path)))
-			return map;
-	}
-	return NULL;
-}
-
-/* A module that was inserted by its name alone: now it is known which file that is. */
-static void watch(struct dp_run *run, struct run_module *m, pid_t pid, const struct dp_map *map)
-{
-	if (!m->watched && !run->no_watch && dp_run_takes_more(run, m))
-		dp_run_watch_file(run, m, dp_map_open(pid, map));
-}
-
 static struct run_target *find_target(struct dp_run *run, pid_t pid)
 {
 	struct run_target *t = run->by_pid[(u32)pid % RUN_BY_PID];
@@ -131,6 +99,8 @@ void dp_run_target_end(struct dp_run *run, struct run_target *t)
 		*same = t->next_same;
 	dp_run_unsave_target(run, t);
 	dp_run_free_ranges(t->ranges, t->nranges);
+	dp_run_order_forget(run, t);
+	free(t->heirs);
 	free(t);
 }
 
@@ -393,29 +363,9 @@ static void rearm(struct dp_run *run, struct run_target *t, const struct run_wan
 /* ---- looking around ---- */
 
 #define SCAN_NS 200000000ull      /* between two scans, at least; more where they would take */
-#define SHARE 200                 /* more than so small a share of a processor, */
+#define SHARE 500                 /* more than so small a share of a processor, */
 #define SHARE_ALONE 20            /* or that, where nothing but scans finds who starts; */
 #define SCAN_MAX_NS 2000000000ull /* at most */
-
-/*
- * A module that is unmapped keeps its part of the session, so that the process, which may be about to load it again, is
- * left alone now; then its probes are set anew.
- */
-static bool as_wanted(struct run_target *t, const struct run_wanted *w)
-{
-	u32 n = 0;
-
-	for (u32 i = 0; i < t->nranges; i++) {
-		struct run_range *s = &t->ranges[i];
-		bool here = dp_run_is_among(w, s->m);
-
-		if (s->generation != s->m->generation || (here && s->stale))
-			return false;
-		s->stale |= !here;
-		n += here;
-	}
-	return n == w->n;
-}
 
 static struct run_target *new_target(struct dp_run *run, pid_t pid, u64 started)
 {
@@ -431,80 +381,74 @@ static struct run_target *new_target(struct dp_run *run, pid_t pid, u64 started)
 	return t;
 }
 
-/* Whose rings are mapped there: a session's own process, or one that inherited them. */
-static bool note_rings(struct dp_run *run, const struct dp_maps *maps, pid_t pid)
+static struct run_target *target_of_rings(const struct dp_run *run, u64 inode)
 {
-	bool inherited = false;
+	struct run_target *t = run->targets;
+
+	while (t && (!inode || t->rings_inode != inode))
+		t = t->next;
+	return t;
+}
+
+/* A process that has the session's rings: its own one, or one that has inherited them. */
+static void note_user(struct run_target *t, pid_t pid)
+{
+	t->in_use = true;
+	for (u32 i = 0; i < t->nheirs; i++)
+		if (t->heirs[i] == pid)
+			return;
+	if (pid != t->pid && dp_grow((void **)&t->heirs, &t->room_heirs, t->nheirs, sizeof(*t->heirs)))
+		t->heirs[t->nheirs++] = pid;
+}
+
+#define SEVERAL (~0ull)
+
+/* Whose rings are mapped there. Returns those that the process has inherited; 0: none, or SEVERAL. */
+static u64 note_rings(struct dp_run *run, const struct dp_maps *maps, pid_t pid)
+{
+	u64 inherited = 0;
 
 	for (size_t i = 0; i < maps->n; i++) {
-		if (!strstr(maps->v[i].path, "dprobes-rings"))
+		struct run_target *t = strstr(maps->v[i].path, "dprobes-rings") ? target_of_rings(run, maps->v[i].inode)
+										: NULL;
+
+		if (!t)
 			continue;
-		for (struct run_target *t = run->targets; t; t = t->next)
-			if (t->rings_inode && t->rings_inode == maps->v[i].inode) {
-				t->in_use = true;
-				inherited |= t->pid != pid;
-			}
+		note_user(t, pid);
+		if (t->pid != pid)
+			inherited = inherited && inherited != t->rings_inode ? SEVERAL : t->rings_inode;
 	}
 	return inherited;
 }
 
-/* A command that has not begun is a child of ours, with libraries of its own, and calls itself so. */
-static bool has_begun(const struct run_module *m, pid_t pid)
-{
-	char path[40], name[32] = "";
-	FILE *f;
-
-	if (!(m->flags & DP_RUN_LATER))
-		return true;
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	f = fopen(path, "re");
-	if (f && !fgets(name, sizeof(name), f))
-		*name = '\0';
-	if (f)
-		fclose(f);
-	name[strcspn(name, "\n")] = '\0';
-	return strcmp(name, DP_RUN_WAITS);
-}
-
-static void find_wanted(struct dp_run *run, const struct dp_maps *maps, pid_t pid, struct run_wanted *w)
-{
-	bool chosen = dp_run_has_chosen(run, pid);
-
-	for (struct run_module *m = run->modules; m && w->n < RUN_WANTED_MAX; m = m->next) {
-		bool here = !run_is_in_kernel(m) && !m->leaving && dp_run_is_for(m, pid, chosen) && has_begun(m, pid);
-		const struct dp_map *map = here ? find_module(maps, m) : NULL;
-
-		if (!map)
-			continue;
-		watch(run, m, pid, map);
-		w->v[w->n++] = m;
-	}
-}
-
-/* False: there is something more to do, or to find out, at the next scan. */
-static bool look_at(struct dp_run *run, pid_t pid, bool force, bool caught)
+/*
+ * False: there is something more to do, or to find out, at the next scan. rings: of the session that it inherited, as
+ * note_rings() finds it.
+ */
+static bool look_at(struct dp_run *run, pid_t pid, bool force, bool caught, u64 *rings)
 {
 	struct run_wanted w;
 	struct run_target *t;
 	struct dp_maps maps;
-	bool inherited;
 	u64 started;
 
-	w.n = 0;
+	*rings = 0;
 	if (dp_maps_read(&maps, pid, NULL))
 		return true;
-	inherited = note_rings(run, &maps, pid);
-	find_wanted(run, &maps, pid, &w);
+	*rings = note_rings(run, &maps, pid);
+	dp_run_find_wanted(run, &maps, pid, &w);
 	dp_maps_free(&maps);
 	t = find_target(run, pid);
 	if (!w.n && !t)
-		return !inherited;
+		return *rings != SEVERAL;
 	started = dp_process_started(pid);
 	if (t && t->started != started) { /* another process with the same id */
 		dp_run_target_end(run, t);
 		t = NULL;
 	}
-	if (!t && (inherited || !w.n || !started))
+	if (!t && *rings)
+		return *rings != SEVERAL;
+	if (!t && (!w.n || !started))
 		return false;
 	if (!caught && (!t || !t->session || !dp_tracee_alive(t->session)) &&
 	    dp_run_is_caught(pid)) { /* it is held: its turn comes */
@@ -524,18 +468,11 @@ static bool look_at(struct dp_run *run, pid_t pid, bool force, bool caught)
 		rearm(run, t, &none);
 		dp_run_end_kept(run, t);
 	}
-	if (!as_wanted(t, &w) || (force && !t->session && w.n)) {
+	if (!dp_run_as_wanted(t, &w) || (force && !t->session && w.n)) {
 		rearm(run, t, &w);
 		return false;
 	}
-	return w.n && !inherited;
-}
-
-static void find_wanted_in_kernel(struct dp_run *run, struct run_wanted *w)
-{
-	for (struct run_module *m = run->modules; m && w->n < RUN_WANTED_MAX; m = m->next)
-		if (run_is_in_kernel(m) && !m->leaving)
-			w->v[w->n++] = m;
+	return w.n && !*rings;
 }
 
 /* The kernel is one target more, which is always there. */
@@ -544,14 +481,13 @@ static void look_at_kernel(struct dp_run *run, bool force)
 	struct run_target *t = find_target(run, 0);
 	struct run_wanted w;
 
-	w.n = 0;
-	find_wanted_in_kernel(run, &w);
+	dp_run_find_wanted_in_kernel(run, &w);
 	if (!t && w.n)
 		t = new_target(run, 0, 0);
 	if (!t)
 		return;
 	t->seen = true;
-	if (!as_wanted(t, &w) || (force && !t->session && w.n))
+	if (!dp_run_as_wanted(t, &w) || (force && !t->session && w.n))
 		rearm(run, t, &w);
 }
 
@@ -565,7 +501,9 @@ void dp_run_mapped_anew(struct dp_run *run, const struct run_module *m, pid_t pi
 
 void dp_run_look_at(struct dp_run *run, pid_t pid)
 {
-	look_at(run, pid, true, true);
+	u64 rings;
+
+	look_at(run, pid, true, true, &rings);
 }
 
 /* Who is chosen may change without its memory, and so may the time from which a command counts as begun. */
@@ -578,18 +516,31 @@ static bool may_trust_sizes(const struct dp_run *run)
 	return trusts;
 }
 
-static void scan_process(struct dp_run *run, pid_t pid, bool force, bool trusts)
+/* It needs no look. What it has inherited may be over, though. */
+static bool is_same(struct dp_run *run, pid_t pid)
 {
-	struct run_target *t;
+	struct run_target *t, *of;
+	u64 rings;
 
-	if (!dp_seen_same(run, pid)) {
-		if (look_at(run, pid, force, false) && trusts)
-			dp_seen_note(run, pid, find_target(run, pid));
-		return;
-	}
+	if (!dp_seen_same(run, pid, &rings))
+		return false;
+	of = target_of_rings(run, rings);
+	if (rings && !of)
+		return false;
+	if (of)
+		note_user(of, pid);
 	t = find_target(run, pid);
 	if (t)
 		t->seen = t->in_use = true;
+	return true;
+}
+
+static void scan_process(struct dp_run *run, pid_t pid, bool force, bool trusts)
+{
+	u64 rings;
+
+	if (!is_same(run, pid) && look_at(run, pid, force, false, &rings) && trusts)
+		dp_seen_note(run, pid, find_target(run, pid), rings);
 }
 
 static u64 processor_ns(void)
@@ -607,8 +558,10 @@ void dp_run_scan(struct dp_run *run, bool force)
 	struct run_target *next;
 	struct dirent *e;
 
-	for (struct run_target *t = run->targets; t; t = t->next)
+	for (struct run_target *t = run->targets; t; t = t->next) {
 		t->seen = t->in_use = false;
+		t->nheirs = 0;
+	}
 	run->rearmed = false;
 	dp_seen_begin(run, force || !trusts);
 	while (dir && (e = readdir(dir)))
@@ -736,9 +689,9 @@ static void adopt_target(struct dp_run *run, struct run_orphan *h, pid_t pid)
 	if (!t)
 		return;
 	if (!pid) {
-		find_wanted_in_kernel(run, &w);
+		dp_run_find_wanted_in_kernel(run, &w);
 	} else if (!dp_maps_read(&maps, pid, NULL)) {
-		find_wanted(run, &maps, pid, &w);
+		dp_run_find_wanted(run, &maps, pid, &w);
 		dp_maps_free(&maps);
 	}
 	before = dp_run_busy_with(pid);
@@ -753,6 +706,24 @@ static void adopt_target(struct dp_run *run, struct run_orphan *h, pid_t pid)
 	inherit(run, t, h);
 	renew(run, t, &w, h->words, h->ranges, h->nranges);
 	dp_run_busy_with(before);
+}
+
+static void tell_heirs(struct dp_run *run)
+{
+	void (*adopted)(void *const *sessions, u32 n) = NULL;
+	void **v = NULL;
+	size_t room = 0;
+	u32 n = 0;
+
+	for (const struct run_target *t = run->targets; t; t = t->next) {
+		if (!t->session || !t->session->ops->adopted || !dp_grow((void **)&v, &room, n, sizeof(*v)))
+			continue;
+		adopted = t->session->ops->adopted;
+		v[n++] = t->session->session;
+	}
+	if (adopted)
+		adopted(v, n);
+	free(v);
 }
 
 void dp_run_adopt(struct dp_run *run)
@@ -770,4 +741,5 @@ void dp_run_adopt(struct dp_run *run)
 		run->orphans = h->next;
 		dp_run_free_orphan(h);
 	}
+	tell_heirs(run);
 }

@@ -8,6 +8,7 @@
 
 #include <elfutils/libdw.h>
 #include <gelf.h>
+#include <sys/stat.h>
 
 #include "arch/arch.h"
 #include "symbols/statics.h"
@@ -102,6 +103,8 @@ struct mod_dwarf { /* debug information, opened when it is asked for */
 
 struct dp_module {
 	int refs;
+	struct dp_module *next; /* of those that are shared, */
+	struct stat id;         /* when it was opened */
 	int fd;
 	Elf *elf;
 	char *path;

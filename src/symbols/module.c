@@ -175,6 +175,56 @@ int dp_module_open_fd(struct dp_module **out, int fd, const char *name, struct d
 	return 0;
 }
 
+/* ---- one for all who map the file ---- */
+
+static struct dp_module *shared;
+
+static bool is_same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       is_same_time(&a->st_mtim, &b->st_mtim) && is_same_time(&a->st_ctim, &b->st_ctim);
+}
+
+int dp_module_share_fd(struct dp_module **out, int fd, const char *name, struct dp_error *err)
+{
+	struct dp_module *m = shared;
+	struct stat id;
+	int rc;
+
+	*out = NULL;
+	if (fstat(fd, &id))
+		return dp_fail(err, E_FILE_OPEN, "%s: %s", name, strerror(errno));
+	while (m && !(is_same_file(&m->id, &id) && !strcmp(m->path, name)))
+		m = m->next;
+	if (m) {
+		m->refs++;
+		*out = m;
+		return 0;
+	}
+	rc = dp_module_open_fd(out, fd, name, err);
+	if (rc)
+		return rc;
+	(*out)->id = id;
+	(*out)->next = shared;
+	shared = *out;
+	return 0;
+}
+
+static void share_no_more(const struct dp_module *m)
+{
+	struct dp_module **at = &shared;
+
+	while (*at && *at != m)
+		at = &(*at)->next;
+	if (*at)
+		*at = m->next;
+}
+
 int dp_module_open(struct dp_module **m, const char *path, struct dp_error *err)
 {
 	int fd = dp_open_regular(path);
@@ -194,6 +244,7 @@ void dp_module_close(struct dp_module *m)
 {
 	if (!m || --m->refs)
 		return;
+	share_no_more(m);
 	dp_mod_free_code(m);
 	dp_mod_free_syms(m);
 	dp_mod_close_dwarf(m);

@@ -9,17 +9,20 @@
 #include <fnmatch.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "symbols/module-priv.h"
 #include "symbols/sym-process-priv.h"
 
 #define PF_KTHREAD 0x00200000
+#define PROCESS_CLOCK 2u /* of all threads of a process: the number's lowest bits, behind its id */
 
 /* State letter and flags from /proc/PID/stat; false when there is no such process. */
 static bool read_stat(pid_t pid, char *state, unsigned int *flags)
@@ -37,6 +40,16 @@ static bool read_stat(pid_t pid, char *state, unsigned int *flags)
 	buf[n] = '\0';
 	p = strrchr(buf, ')'); /* a command name may hold anything, even brackets */
 	return p && sscanf(p + 1, " %c %*d %*d %*d %*d %*d %u", state, flags) == 2;
+}
+
+/* The number of the process's clock is computed as the C library does it; that asks the kernel whether it is right. */
+u64 dp_process_ran_ns(pid_t pid)
+{
+	struct timespec ran;
+
+	if (clock_gettime((clockid_t)(~(u32)pid << 3 | PROCESS_CLOCK), &ran))
+		return 0;
+	return (u64)ran.tv_sec * 1000000000 + (u64)ran.tv_nsec;
 }
 
 u64 dp_process_started(pid_t pid)
@@ -66,15 +79,24 @@ bool dp_process_lives(pid_t pid, u64 started)
 	return readlink(path, exe, sizeof(exe)) > 0 && dp_process_started(pid) == started;
 }
 
-void dp_boot_id(char out[40])
+static char boot_id[40];
+
+static void read_boot_id(void)
 {
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 
-	memset(out, 0, 40);
-	if (fd >= 0 && read(fd, out, 36) < 0)
-		out[0] = '\0';
+	if (fd >= 0 && read(fd, boot_id, 36) < 0)
+		boot_id[0] = '\0';
 	if (fd >= 0)
 		close(fd);
+}
+
+void dp_boot_id(char out[40])
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, read_boot_id);
+	memcpy(out, boot_id, sizeof(boot_id));
 }
 
 int dp_proc_why(pid_t pid, int error, struct dp_error *err)
@@ -168,7 +190,7 @@ static struct dp_module *module_of(struct dp_process *p, const struct dp_map *ma
 	fd = dp_map_open(p->pid, map);
 	if (fd < 0)
 		return NULL;
-	dp_module_open_fd(&m, fd, map->path, NULL);
+	dp_module_share_fd(&m, fd, map->path, NULL);
 	close(fd);
 	return m;
 }

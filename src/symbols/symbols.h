@@ -43,6 +43,11 @@ int dp_module_open(struct dp_module **m, const char *path, struct dp_error *err)
 
 /* The same for an open descriptor (kept duplicated); name is used in messages. */
 int dp_module_open_fd(struct dp_module **m, int fd, const char *name, struct dp_error *err);
+/*
+ * The same, but a file that is open by this function under that name, and was not changed since, is not opened again: a
+ * thousand processes that map it have one module.
+ */
+int dp_module_share_fd(struct dp_module **m, int fd, const char *name, struct dp_error *err);
 void dp_module_close(struct dp_module *m);
 
 /* Whether the library is installed that asks the servers of DEBUGINFOD_URLS. */
@@ -145,6 +150,8 @@ int dp_maps_read(struct dp_maps *maps, pid_t pid, struct dp_error *err);
  */
 pid_t dp_memory_tid(pid_t pid);
 
+/* The processor time that a process has used, in nanoseconds. 0: there is no such process. */
+u64 dp_process_ran_ns(pid_t pid);
 /* When a process was started, in clock ticks: with its id a name that is given once. 0: there is no such process. */
 u64 dp_process_started(pid_t pid);
 /* Whether the one that was started then still runs a program: one that nobody has waited for does not. */

@@ -117,30 +117,56 @@ static bool same_probes(struct dp_session *s, const struct dp_block *t, const st
 	return true;
 }
 
-/* In the process and in those that inherited the probes, so that nobody takes them for ownerless. */
-static void sign(struct dp_session *s)
+/* ---- whose they are from now on ---- */
+
+/* In a process that has the probes, so that nobody takes them for ownerless. */
+static void sign(const struct dp_session *s, pid_t pid)
 {
 	const u32 own = (u32)getpid();
-	DIR *dir = opendir("/proc");
+	struct dp_mem mem;
+	u64 at;
+
+	if (dp_mem_open(&mem, pid, NULL))
+		return;
+	at = dp_control_of(&mem, s->block.ctl.region_lo);
+	if (at)
+		dp_mem_write(&mem, at + offsetof(struct dp_control, owner_pid), &own, sizeof(own), NULL);
+	dp_mem_close(&mem);
+}
+
+static void sign_if_inherited(void *const *sessions, u32 n, pid_t pid)
+{
+	struct dp_maps maps;
+
+	if (dp_maps_read(&maps, pid, NULL))
+		return;
+	for (size_t i = 0; i < maps.n; i++) {
+		if (!dp_is_rings(&maps.v[i]))
+			continue;
+		for (u32 k = 0; k < n; k++) {
+			const struct dp_session *s = sessions[k];
+
+			if (s->pid != pid && maps.v[i].lo == s->block.ctl.rings &&
+			    dp_same_file(dp_map_file(&maps.v[i]), s->rings_file))
+				sign(s, pid);
+		}
+	}
+	dp_maps_free(&maps);
+}
+
+void dp_sessions_adopted(void *const *sessions, u32 n)
+{
+	DIR *dir = n ? opendir("/proc") : NULL;
 	struct dirent *de;
 
 	while (dir && (de = readdir(dir))) {
 		pid_t pid = (pid_t)atoi(de->d_name);
-		struct dp_mem mem;
-		u64 at;
 
-		if (pid <= 0 || pid == getpid() || !dp_same_file(dp_rings_at(pid, s->block.ctl.rings), s->rings_file))
-			continue;
-		if (dp_mem_open(&mem, pid, NULL))
-			continue;
-		at = dp_control_of(&mem, s->block.ctl.region_lo);
-		if (at)
-			dp_mem_write(&mem, at + offsetof(struct dp_control, owner_pid), &own, sizeof(own), NULL);
-		dp_mem_close(&mem);
+		if (pid > 0 && pid != getpid())
+			sign_if_inherited(sessions, n, pid);
 	}
 	if (dir)
 		closedir(dir);
-	s->rings.at->owner_pid = own;
 }
 
 /* The block is the session's from now on. */
@@ -159,7 +185,8 @@ static void take_over(struct dp_session *s, struct dp_known *k)
 	dp_record_write(s);
 	if (k->pid != s->pid && dp_process_started(k->pid) != k->started)
 		dp_known_forget(k); /* its parent, which has ended */
-	sign(s);
+	sign(s, s->pid);
+	s->rings.at->owner_pid = (u32)getpid();
 }
 
 static bool adopt(struct dp_session *s, struct dp_known *k)

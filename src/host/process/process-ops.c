@@ -193,6 +193,7 @@ const struct dp_host_ops dp_process_ops = {
     .set_words = set_words,
     .arm = arm,
     .adopt = adopt,
+    .adopted = dp_sessions_adopted,
     .can_change = can_change,
     .cancel = cancel,
     .drop = drop,

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -363,16 +362,11 @@ static int prepare(struct arming *a, struct dp_error *err)
 {
 	struct dp_session *s = a->s;
 	pid_t tid = a->tracer.v[0].tid;
-	struct rlimit lim;
 	int r;
 
 	if (!s->watch.n)
 		return 0;
-	/* One descriptor for each thread and piece. */
-	if (!getrlimit(RLIMIT_NOFILE, &lim) && lim.rlim_cur < lim.rlim_max) {
-		lim.rlim_cur = lim.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &lim);
-	}
+	dp_allow_descriptors(); /* one for each thread and piece */
 	r = open_events(s, tid, DP_INHERIT_TRIAL, err);
 	if (!r && s->calls.any) {
 		struct dp_watched w = s->watch.v[0];

@@ -44,6 +44,11 @@ static void name_record(char *buf, size_t size, const char *dir, pid_t pid, u64 
 		 (unsigned long long)region);
 }
 
+static void own_record(const struct dp_session *s, const char *dir, char *path, size_t size)
+{
+	name_record(path, size, dir, s->pid, s->record_started, s->block.ctl.region_lo);
+}
+
 /*
  * Whether nothing can be read there. Asked of every process when a session ends, and so by one system call: a list of
  * mappings takes a hundred times as long.
@@ -63,6 +68,16 @@ static bool is_nothing_at(pid_t pid, u64 addr)
 	return !stat(path, &st) && st.st_nlink == 3;
 }
 
+bool dp_is_rings(const struct dp_map *map)
+{
+	return map->shared && !strncmp(map->path, "/memfd:dprobes-rings", 20);
+}
+
+struct dp_file_id dp_map_file(const struct dp_map *map)
+{
+	return (struct dp_file_id){makedev(map->dev_major, map->dev_minor), map->inode};
+}
+
 struct dp_file_id dp_rings_at(pid_t pid, u64 addr)
 {
 	struct dp_file_id id = {0, 0};
@@ -72,8 +87,8 @@ struct dp_file_id dp_rings_at(pid_t pid, u64 addr)
 	if (is_nothing_at(pid, addr) || dp_maps_read(&maps, pid, NULL))
 		return id;
 	m = dp_maps_at(&maps, addr);
-	if (m && m->shared && !strncmp(m->path, "/memfd:dprobes-rings", 20))
-		id = (struct dp_file_id){makedev(m->dev_major, m->dev_minor), m->inode};
+	if (m && dp_is_rings(m))
+		id = dp_map_file(m);
 	dp_maps_free(&maps);
 	return id;
 }
@@ -148,10 +163,10 @@ static bool get(int fd, void *p, u64 n, u64 at)
 }
 
 /* A record of this boot, version and namespace; -1: it is none. */
-static int open_record(const char *path, struct head *h)
+static int open_record(const char *path, int flags, struct head *h)
 {
 	char boot[40];
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW);
 
 	dp_boot_id(boot);
 	if (fd >= 0 && (!get(fd, h, sizeof(*h), 0) || h->magic != MAGIC || h->abi != DP_ABI || h->size != sizeof(*h) ||
@@ -186,7 +201,7 @@ static u32 each_record(const char *dir, bool (*fn)(const char *path, void *arg),
 static bool sweep_one(const char *path, void *arg)
 {
 	struct head h;
-	int fd = open_record(path, &h);
+	int fd = open_record(path, O_RDONLY, &h);
 
 	(void)arg;
 	if (fd < 0 || is_dead(&h))
@@ -196,59 +211,93 @@ static bool sweep_one(const char *path, void *arg)
 	return false;
 }
 
+/*
+ * Records that nobody needs any more go. Whoever looks for them reads all, so that is done again when there may be
+ * twice as many as were left the last time.
+ */
+static void sweep(const char *dir)
+{
+	static u32 n, most;
+
+	if (++n <= most)
+		return;
+	n = each_record(dir, NULL, NULL);
+	if (n > KEPT) {
+		each_record(dir, sweep_one, NULL);
+		n = each_record(dir, NULL, NULL);
+	}
+	most = DP_MAX(2 * n, (u32)KEPT);
+}
+
 void dp_record_write(struct dp_session *s)
 {
 	char dir[100], path[160], new[160];
+	bool good;
 	int fd;
 
 	if (!dp_record_dir(dir, sizeof(dir)))
 		return;
-	if (!s->recorded && each_record(dir, NULL, NULL) > KEPT)
-		each_record(dir, sweep_one, NULL);
-	name_record(path, sizeof(path), dir, s->pid, dp_process_started(s->pid), s->block.ctl.region_lo);
+	s->record_started = dp_process_started(s->pid);
+	if (!s->recorded)
+		sweep(dir);
+	own_record(s, dir, path, sizeof(path));
 	snprintf(new, sizeof(new), "%s/.%d-%d", dir, (int)s->pid, (int)getpid());
 	fd = open(new, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd >= 0 && (!put_all(fd, s) || rename(new, path))) {
+	good = fd >= 0 && put_all(fd, s) && !rename(new, path);
+	if (fd >= 0)
 		close(fd);
+	if (!good) {
 		unlink(new);
-		fd = -1;
-	}
-	if (s->recorded)
-		close(s->record_fd);
-	if (fd < 0)
 		unlink(path); /* rather none than an old one */
-	s->recorded = fd >= 0;
-	s->record_fd = fd;
+	}
+	s->recorded = good;
+}
+
+/* Another session may stand in the same place by now, with a record of that name; -1: it is not ours, or is gone. */
+static int open_own(const char *path, int flags)
+{
+	struct head h;
+	int fd = open_record(path, flags, &h);
+
+	if (fd < 0 || (h.owner == getpid() && h.owner_started == dp_process_started(getpid())))
+		return fd;
+	close(fd);
+	return -1;
 }
 
 void dp_record_update(struct dp_session *s)
 {
-	if (s->recorded && !put(s->record_fd, &s->block.ctl, sizeof(s->block.ctl), PAGE))
+	char dir[100], path[160];
+	bool good;
+	int fd;
+
+	if (!s->recorded || !dp_record_dir(dir, sizeof(dir)))
+		return;
+	own_record(s, dir, path, sizeof(path));
+	fd = open_own(path, O_RDWR);
+	good = fd >= 0 && put(fd, &s->block.ctl, sizeof(s->block.ctl), PAGE);
+	if (fd >= 0)
+		close(fd);
+	if (!good)
 		dp_record_end(s, true);
 }
 
-static bool is_file(const char *path, int fd)
-{
-	struct stat a, b;
-
-	return !stat(path, &a) && !fstat(fd, &b) && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
-}
-
-/* Another session may stand in the same place by now, with a record of that name. */
 void dp_record_end(struct dp_session *s, bool forget)
 {
 	char dir[100], path[160];
-	struct head h = {.pid = 0};
+	int fd;
 
 	if (!s->recorded)
 		return;
 	s->recorded = false;
-	if (forget && dp_record_dir(dir, sizeof(dir)) && get(s->record_fd, &h, sizeof(h), 0)) {
-		name_record(path, sizeof(path), dir, h.pid, h.started, s->block.ctl.region_lo);
-		if (is_file(path, s->record_fd))
-			unlink(path);
-	}
-	close(s->record_fd);
+	if (!forget || !dp_record_dir(dir, sizeof(dir)))
+		return;
+	own_record(s, dir, path, sizeof(path));
+	fd = open_own(path, O_RDONLY);
+	if (fd < 0)
+		return;
+	unlink(path);
+	close(fd);
 }
 
 /* ---- reading ---- */
@@ -324,7 +373,7 @@ static bool maps_file(const struct dp_maps *maps, u64 at, struct dp_file_id id)
 {
 	const struct dp_map *m = dp_maps_at(maps, at);
 
-	return m && m->shared && id.inode && m->inode == id.inode && makedev(m->dev_major, m->dev_minor) == id.dev;
+	return m && m->shared && dp_same_file(id, dp_map_file(m));
 }
 
 /* Add it to those that were found, if it is about what stands in the process. */
@@ -333,7 +382,7 @@ static bool look_at(const char *path, void *arg)
 	struct search *s = arg;
 	struct dp_control c;
 	struct head h;
-	int fd = open_record(path, &h);
+	int fd = open_record(path, O_RDONLY, &h);
 	bool its_own = fd >= 0 && h.pid == s->pid && h.started == dp_process_started(s->pid);
 
 	if (fd >= 0 && its_own != s->others && get(fd, &c, sizeof(c), PAGE) &&
@@ -385,7 +434,7 @@ void dp_knowns_free(struct dp_knowns *k)
 void dp_known_forget(const struct dp_known *k)
 {
 	struct head h;
-	int fd = k->path[0] ? open_record(k->path, &h) : -1;
+	int fd = k->path[0] ? open_record(k->path, O_RDONLY, &h) : -1;
 
 	if (fd < 0)
 		return;

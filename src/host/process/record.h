@@ -50,6 +50,8 @@ void dp_knowns_free(struct dp_knowns *k);
 void dp_known_forget(const struct dp_known *k);      /* nobody carries these probes any more */
 bool dp_known_owner_lives(const struct dp_known *k); /* and is another process than this one */
 
+bool dp_is_rings(const struct dp_map *map); /* by its name */
+struct dp_file_id dp_map_file(const struct dp_map *map);
 /* The memory file that pid has mapped at this address under the name of log rings; 0, 0 when there is none. */
 struct dp_file_id dp_rings_at(pid_t pid, u64 addr);
 static inline bool dp_same_file(struct dp_file_id a, struct dp_file_id b)

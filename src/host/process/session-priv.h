@@ -126,7 +126,7 @@ struct dp_session {
 	struct dp_ring_map rings; /* shared with the process: only what stands in the layout is known */
 	struct dp_file_id rings_file;
 	struct dp_block block; /* what stands, or is going to stand, in the process */
-	int record_fd;         /* where that is written down, */
+	u64 record_started;    /* of the process: that is written down under this time, */
 	bool recorded;         /* if it is */
 	u64 words_off;         /* of the words in the mapping of the rings */
 	u64 *words;            /* their first values */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "abi/abi-slot.h"
@@ -271,13 +270,10 @@ static bool give_back(struct dp_session *s, pid_t via, u32 i, u64 at)
  */
 static bool has_rested(struct dp_session *s)
 {
-	struct timespec ran;
-	clockid_t clock;
-	u64 ns;
+	u64 ns = dp_process_ran_ns(s->pid);
 
-	if (clock_getcpuclockid(s->pid, &clock) || clock_gettime(clock, &ran))
+	if (!ns)
 		return false;
-	ns = (u64)ran.tv_sec * 1000000000 + (u64)ran.tv_nsec;
 	s->rests = ns == s->ran_ns ? s->rests + 1 : 0;
 	s->ran_ns = ns;
 	return s->rests > TEND_LOOKS;
