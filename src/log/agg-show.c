@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Reads and sorts what local variables add up to, and hands it to the sink of a format. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "log/aggregate.h"
 #include "log/sink.h"
@@ -17,61 +18,142 @@ static int heavier(const void *a, const void *b)
 	return x > y ? -1 : x < y;
 }
 
-static u32 read_entries(const struct dp_rpn_aggregate *a, volatile const u64 *table, struct dp_agg_entry *v)
-{
-	u32 k = dp_rpn_key_words(a), words = dp_aggregate_words(a->kind), n = 0;
+/* Of one table or several: room for their keys, and those that are there. */
+struct entries {
+	struct dp_agg_entry *v;
+	u32 n;
+};
 
+static bool has_room(struct entries *to, u32 more)
+{
+	struct dp_agg_entry *v = reallocarray(to->v, (size_t)to->n + more + 1, sizeof(*v));
+
+	if (!v)
+		return false;
+	to->v = v;
+	return true;
+}
+
+static void read_entries(const struct dp_rpn_aggregate *a, volatile const u64 *table, const struct dp_agg_view *view,
+			 struct entries *to)
+{
+	u32 k = dp_rpn_key_words(a), words = dp_aggregate_words(a->kind);
+
+	if (!has_room(to, a->keys))
+		return;
 	for (u32 i = 0; i < a->keys; i++) {
 		volatile const u64 *place = table + 1 + i * (1 + k + words);
+		struct dp_agg_entry *e = &to->v[to->n];
 
 		/* Pairs with the store by which the hit path makes a new entry valid: its key is whole. */
 		if (__atomic_load_n(place, __ATOMIC_ACQUIRE) != DP_TABLE_VALID)
 			continue;
+		*e = (struct dp_agg_entry){.view = view};
 		for (u32 w = 0; w < k; w++)
-			v[n].key[w] = place[1 + w];
+			e->key[w] = place[1 + w];
 		for (u32 w = 0; w < words; w++)
-			v[n].v[w] = place[1 + k + w];
-		n += dp_agg_weight(a, v[n].v) != 0 || a->kind != DP_AGG_LAST;
+			e->v[w] = place[1 + k + w];
+		to->n += dp_agg_weight(a, e->v) != 0 || a->kind != DP_AGG_LAST;
 	}
-	return n;
 }
 
-/* The entries in order, in one piece of memory (free() it). NULL: no memory. */
-static struct dp_agg_entry *read_table(const struct dp_rpn_aggregate *a, volatile const u64 *table, u32 *n)
+/* The largest first. */
+static void sort_entries(const struct dp_rpn_aggregate *a, struct entries *e)
 {
-	struct dp_agg_entry *v = calloc(a->keys, sizeof(*v)), *sorted = calloc(a->keys, sizeof(*v));
-	struct ordered *o = calloc(a->keys, sizeof(*o));
+	struct dp_agg_entry *sorted = calloc(e->n + 1ull, sizeof(*sorted));
+	struct ordered *o = calloc(e->n + 1ull, sizeof(*o));
 
-	*n = v && sorted && o ? read_entries(a, table, v) : 0;
-	for (u32 i = 0; i < *n; i++)
-		o[i] = (struct ordered){dp_agg_weight(a, v[i].v), &v[i]};
-	if (*n)
-		qsort(o, *n, sizeof(*o), heavier);
-	for (u32 i = 0; i < *n; i++)
-		sorted[i] = *o[i].e;
-	free(v);
+	for (u32 i = 0; sorted && o && i < e->n; i++)
+		o[i] = (struct ordered){dp_agg_weight(a, e->v[i].v), &e->v[i]};
+	if (sorted && o && e->n) {
+		qsort(o, e->n, sizeof(*o), heavier);
+		for (u32 i = 0; i < e->n; i++)
+			sorted[i] = *o[i].e;
+		free(e->v);
+		e->v = sorted;
+		sorted = NULL;
+	}
+	free(sorted);
 	free(o);
-	return sorted;
+}
+
+/* ---- keys that several tables have: what a child counted before its execve stands with its parent ---- */
+
+static int by_key(const void *a, const void *b)
+{
+	const struct dp_agg_entry *x = a, *y = b;
+
+	return memcmp(x->key, y->key, sizeof(x->key));
+}
+
+static void add_extreme(bool is_min, u64 *to, const u64 *from)
+{
+	if (!from[1] || (to[1] && (is_min ? (s64)to[0] <= (s64)from[0] : (s64)to[0] >= (s64)from[0])))
+		return;
+	to[0] = from[0];
+	to[1] = from[1];
+}
+
+static void add_values(u32 kind, u64 *to, const u64 *from)
+{
+	if (kind == DP_AGG_MIN || kind == DP_AGG_MAX) {
+		add_extreme(kind == DP_AGG_MIN, to, from);
+		return;
+	}
+	for (u32 w = 0; w < dp_aggregate_words(kind); w++)
+		to[w] = kind == DP_AGG_LAST ? from[w] : to[w] + from[w];
+}
+
+static void unite(const struct dp_rpn_aggregate *a, struct entries *e)
+{
+	u32 n = 0;
+
+	if (e->n)
+		qsort(e->v, e->n, sizeof(*e->v), by_key);
+	for (u32 i = 0; i < e->n; i++)
+		if (n && !by_key(&e->v[n - 1], &e->v[i]))
+			add_values(a->kind, e->v[n - 1].v, e->v[i].v);
+		else
+			e->v[n++] = e->v[i];
+	e->n = n;
+}
+
+/* ---- tables ---- */
+
+static void hand_entries(struct dp_agg_table *t, struct entries *e, dp_agg_fn *fn, void *arg)
+{
+	sort_entries(t->a, e);
+	t->v = e->v;
+	t->left_out = t->a->top && e->n > t->a->top ? e->n - t->a->top : 0;
+	t->n = e->n - t->left_out;
+	fn(arg, t);
+	free(e->v);
 }
 
 static void hand_over(const struct dp_agg_table *what, volatile const u64 *words, dp_agg_fn *fn, void *arg)
 {
-	struct dp_agg_entry single = {.v = {0}}, *v = NULL;
+	struct dp_agg_entry single = {.v = {0}};
+	struct entries e = {.v = NULL};
 	struct dp_agg_table t = *what;
 
 	if (t.a->nparts) {
 		t.no_room = words[0];
-		t.v = v = read_table(t.a, words, &t.n);
-		t.left_out = t.a->top && t.n > t.a->top ? t.n - t.a->top : 0;
-		t.n -= t.left_out;
-	} else {
-		for (u32 k = 0; k < dp_aggregate_words(t.a->kind); k++)
-			single.v[k] = words[k];
-		t.v = &single;
-		t.n = 1;
+		read_entries(t.a, words, t.view, &e);
+		hand_entries(&t, &e, fn, arg);
+		return;
 	}
+	for (u32 k = 0; k < dp_aggregate_words(t.a->kind); k++)
+		single.v[k] = words[k];
+	t.v = &single;
+	t.n = 1;
 	fn(arg, &t);
-	free(v);
+}
+
+static bool is_asked_for(const struct dp_rpn_aggregate *a, u32 only)
+{
+	if (a->loss || a->thread)
+		return false;
+	return only == DP_AGG_OWN ? !dp_rpn_is_by_process(a) : only == DP_AGG_ALL || a->index == only;
 }
 
 void dp_agg_each(const struct dp_rpn_unit *u, volatile const u64 *words, u32 only, const struct dp_agg_view *view,
@@ -80,7 +162,7 @@ void dp_agg_each(const struct dp_rpn_unit *u, volatile const u64 *words, u32 onl
 	for (u32 i = 0; i < u->naggregates; i++) {
 		struct dp_agg_table t = {.a = &u->aggregates[i], .unit = u, .module = u->name, .view = view};
 
-		if (!t.a->loss && !t.a->thread && (only == DP_AGG_ALL || t.a->index == only))
+		if (is_asked_for(t.a, only))
 			hand_over(&t, words + t.a->index, fn, arg);
 	}
 }
@@ -115,5 +197,27 @@ void dp_agg_show(enum dp_format format, const struct dp_rpn_unit *u, volatile co
 	struct shown s = {.format = format, .out = out};
 
 	dp_agg_each(u, words, only, view, show_one, &s);
+	dp_line_free(&s.line);
+}
+
+void dp_agg_show_merged(enum dp_format format, const struct dp_rpn_unit *u, const struct dp_agg_source *v, u32 n,
+			FILE *out)
+{
+	struct shown s = {.format = format, .out = out};
+
+	for (u32 i = 0; i < u->naggregates; i++) {
+		struct dp_agg_table t = {.a = &u->aggregates[i], .unit = u, .module = u->name};
+		struct entries e = {.v = NULL};
+
+		if (!dp_rpn_is_by_process(t.a))
+			continue;
+		for (u32 k = 0; k < n; k++) {
+			t.view = &v[k].view;
+			t.no_room += v[k].words[t.a->index];
+			read_entries(t.a, v[k].words + t.a->index, &v[k].view, &e);
+		}
+		unite(t.a, &e);
+		hand_entries(&t, &e, show_one, &s);
+	}
 	dp_line_free(&s.line);
 }

@@ -65,6 +65,22 @@ bool dp_agg_any_shown(const struct dp_rpn_unit *u)
 	return false;
 }
 
+bool dp_agg_any_merged(const struct dp_rpn_unit *u)
+{
+	for (u32 i = 0; i < u->naggregates; i++)
+		if (dp_rpn_is_by_process(&u->aggregates[i]))
+			return true;
+	return false;
+}
+
+bool dp_agg_any_own(const struct dp_rpn_unit *u)
+{
+	for (u32 i = 0; i < u->naggregates; i++)
+		if (!u->aggregates[i].loss && !u->aggregates[i].thread && !dp_rpn_is_by_process(&u->aggregates[i]))
+			return true;
+	return false;
+}
+
 u64 dp_agg_losses(const struct dp_rpn_unit *u, volatile const u64 *words)
 {
 	u64 n = 0;

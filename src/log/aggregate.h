@@ -22,6 +22,7 @@ struct dp_agg_view {
 struct dp_agg_entry { /* the words of one key; without keys there is one entry */
 	u64 v[DP_AGG_WORDS_MAX];
 	u64 key[DP_KEY_WORDS_MAX];
+	const struct dp_agg_view *view; /* of a table of several processes: of this one */
 };
 
 struct dp_agg_table {
@@ -36,10 +37,11 @@ struct dp_agg_table {
 };
 
 /*
- * All aggregates of a program, whose local variables begin at words, in this format; or the one with this index
- * (agg-show.c).
+ * All aggregates of a program, whose local variables begin at words, in this format; or the one with this index; or
+ * those that are not shown for several processes together (agg-show.c).
  */
 #define DP_AGG_ALL (~0u)
+#define DP_AGG_OWN (~0u - 1)
 void dp_agg_show(enum dp_format format, const struct dp_rpn_unit *u, volatile const u64 *words, u32 only,
 		 const struct dp_agg_view *view, FILE *out);
 
@@ -47,6 +49,16 @@ void dp_agg_show(enum dp_format format, const struct dp_rpn_unit *u, volatile co
 typedef void dp_agg_fn(void *arg, const struct dp_agg_table *t);
 void dp_agg_each(const struct dp_rpn_unit *u, volatile const u64 *words, u32 only, const struct dp_agg_view *view,
 		 dp_agg_fn *fn, void *arg);
+/* The same of several processes: tables whose keys have the process are one. */
+struct dp_agg_source {
+	volatile const u64 *words;
+	struct dp_agg_view view;
+};
+void dp_agg_show_merged(enum dp_format format, const struct dp_rpn_unit *u, const struct dp_agg_source *v, u32 n,
+			FILE *out);
+/* Whether a program has such tables, and others. */
+bool dp_agg_any_merged(const struct dp_rpn_unit *u);
+bool dp_agg_any_own(const struct dp_rpn_unit *u);
 /* One table in a format, as a text in l. */
 void dp_agg_put(enum dp_format format, const struct dp_agg_table *t, struct dp_line *l);
 

@@ -393,23 +393,55 @@ static void put_partial(const struct dp_run *run, const struct dp_rpn_unit *u, F
 		fprintf(out, " (partial: %u probe%s taken out for some time)", n, n == 1 ? " was" : "s were");
 }
 
+/* ---- one table for several processes ---- */
+
+struct sources {
+	const struct dp_rpn_unit *u;
+	struct dp_agg_source *v;
+	u32 n;
+	size_t room;
+};
+
+static void add_source(void *arg, const struct dp_rpn_unit *u, volatile u64 *words, const struct dp_agg_view *view)
+{
+	struct sources *s = arg;
+
+	if (u == s->u && dp_grow((void **)&s->v, &s->room, s->n, sizeof(*s->v)))
+		s->v[s->n++] = (struct dp_agg_source){words, *view};
+}
+
+/* For people, and where there are several. Programs that read tables know their processes. */
+static bool is_merged(const struct dp_run *run, const struct dp_rpn_unit *u, const struct dp_run_request *rq)
+{
+	struct sources s = {.u = u};
+	bool several;
+
+	if (dp_run_format(rq->flags) != DP_FORMAT_TEXT || rq->flags & DP_RUN_RESET || !dp_agg_any_merged(u))
+		return false;
+	dp_run_each_words(run, add_source, &s);
+	several = s.n > 1;
+	free(s.v);
+	return several;
+}
+
 static void show_module(const struct dp_run *run, const struct dp_rpn_unit *u, volatile u64 *v,
 			const struct dp_agg_view *view, const struct dp_run_request *rq, FILE *out)
 {
+	bool merged = is_merged(run, u, rq);
 	char at[32];
 
 	if (dp_run_format(rq->flags) != DP_FORMAT_TEXT) {
 		dp_agg_show(dp_run_format(rq->flags), u, v, DP_AGG_ALL, view, out);
 		return;
 	}
-	if (rq->flags & DP_RUN_AGGREGATES && !dp_agg_any_shown(u))
+	if (rq->flags & DP_RUN_AGGREGATES && !(merged ? dp_agg_any_own(u) : dp_agg_any_shown(u)))
 		return;
 	if (!(rq->flags & DP_RUN_RESET)) {
 		fprintf(out, "%s%s, %s", target_name(view->pid, at, sizeof(at)), view->ended ? " (ended)" : "",
 			u->name);
 		put_partial(run, u, out);
 		fprintf(out, ":\n");
-		dp_agg_show(DP_FORMAT_TEXT, u, v, DP_AGG_ALL, view, out);
+		dp_agg_show(DP_FORMAT_TEXT, u, v, merged ? DP_AGG_OWN : DP_AGG_ALL, view, out);
 	}
 	if (!(rq->flags & DP_RUN_AGGREGATES))
 		show_locals(u, v, rq, out);
@@ -447,6 +479,21 @@ void dp_run_each_words(const struct dp_run *run, dp_run_words_fn *fn, void *arg)
 		each_of_ended(m, fn, arg);
 }
 
+static void show_merged(const struct dp_run *run, const struct run_module *m, const struct dp_run_request *rq,
+			FILE *out)
+{
+	struct sources s = {.u = &m->unit};
+
+	if (!is_merged(run, &m->unit, rq))
+		return;
+	dp_run_each_words(run, add_source, &s);
+	fprintf(out, "all processes, %s", m->unit.name);
+	put_partial(run, &m->unit, out);
+	fprintf(out, ":\n");
+	dp_agg_show_merged(DP_FORMAT_TEXT, &m->unit, s.v, s.n, out);
+	free(s.v);
+}
+
 struct shown {
 	const struct dp_run *run;
 	const struct dp_run_request *rq;
@@ -482,6 +529,7 @@ int dp_run_vars(struct dp_run *run, const struct dp_run_request *rq, const char 
 		if (rq->flags & DP_RUN_RESET)
 			dp_run_forget_ended(m);
 		each_of_ended(m, show, &s);
+		show_merged(run, m, rq, out);
 	}
 	return 0;
 }

@@ -64,6 +64,8 @@ static u32 part_of(struct dpcc *c, const struct node *arg)
 		dp_cc_debug_complete(c, t);
 	if (dp_cc_type_is_text(t))
 		return DP_KEY_TEXT;
+	if (arg->a->kind == N_BUILTIN && !strcmp(arg->a->text, "pid"))
+		return DP_KEY_PROCESS;
 	if (t->kind == TY_FUNC || (t->kind == TY_PTR && t->of->kind == TY_FUNC))
 		return DP_KEY_CODE;
 	if (t->kind == TY_PTR || t->kind == TY_ARRAY)

@@ -18,9 +18,17 @@ const char *dp_rpn_aggregate_kind(u32 kind)
 
 const char *dp_rpn_key_kind(u32 part)
 {
-	static const char *const parts[] = {"signed", "unsigned", "hex", "text", "code", "stack", "names"};
+	static const char *const parts[] = {"signed", "unsigned", "hex", "text", "code", "stack", "names", "process"};
 
 	return part < DP_ARRAY_SIZE(parts) ? parts[part] : NULL;
+}
+
+bool dp_rpn_is_by_process(const struct dp_rpn_aggregate *a)
+{
+	for (u32 i = 0; i < a->nparts; i++)
+		if (a->parts[i] == DP_KEY_PROCESS)
+			return true;
+	return false;
 }
 
 u32 dp_rpn_key_part_words(const struct dp_rpn_aggregate *a, u32 i)

@@ -80,9 +80,10 @@ enum dp_rpn_key {
 	DP_KEY_UNSIGNED,
 	DP_KEY_HEX,
 	DP_KEY_TEXT,
-	DP_KEY_CODE,  /* an address of code, shown by name */
-	DP_KEY_STACK, /* a call chain as `push frames` leaves it: its words are those of the stack, the hit last */
-	DP_KEY_NAMES, /* a number whose names a layout has */
+	DP_KEY_CODE,    /* an address of code, shown by name */
+	DP_KEY_STACK,   /* a call chain as `push frames` leaves it: its words are those of the stack, the hit last */
+	DP_KEY_NAMES,   /* a number whose names a layout has */
+	DP_KEY_PROCESS, /* the id of the process: tables of several processes are shown as one */
 };
 #define DP_RPN_KEYS_MAX 4   /* parts of one key */
 #define DP_KEY_TEXT_WORDS 8 /* of a text in a key */
@@ -186,6 +187,7 @@ static inline u32 dp_rpn_known_words(u32 how)
 bool dp_rpn_aggregate_fits(const struct dp_rpn_aggregate *a);
 
 /* Words of part i of a key; of a whole key; local variables that the aggregate takes in all. */
+bool dp_rpn_is_by_process(const struct dp_rpn_aggregate *a); /* its key has the id of the process */
 u32 dp_rpn_key_part_words(const struct dp_rpn_aggregate *a, u32 i);
 u32 dp_rpn_key_words(const struct dp_rpn_aggregate *a);
 u64 dp_rpn_aggregate_words(const struct dp_rpn_aggregate *a);

@@ -248,7 +248,8 @@ static void agg_key(struct dp_json *j, const struct dp_agg_table *t, const u64 *
 			continue;
 		}
 		dp_agg_part(t, i, key, text, sizeof(text));
-		if (t->a->parts[i] == DP_KEY_SIGNED || t->a->parts[i] == DP_KEY_UNSIGNED)
+		if (t->a->parts[i] == DP_KEY_SIGNED || t->a->parts[i] == DP_KEY_UNSIGNED ||
+		    t->a->parts[i] == DP_KEY_PROCESS)
 			dp_json_digits(j, text, strlen(text));
 		else
 			dp_json_string(j, text);

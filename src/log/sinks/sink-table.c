@@ -139,6 +139,7 @@ static void put_entry(struct dp_line *l, const struct dp_agg_table *t, const str
 static void put_table(struct dp_line *l, const struct dp_agg_table *t)
 {
 	char(*keys)[KEY_TEXT] = calloc(t->n + 1, sizeof(*keys)); /* names of addresses are looked up once */
+	struct dp_agg_table one = *t;                            /* as it is seen by the process of one key */
 	u32 n = keys ? t->n : 0;
 	size_t width = 8;
 
@@ -147,11 +148,14 @@ static void put_table(struct dp_line *l, const struct dp_agg_table *t)
 		dp_line_str(l, n ? "\n" : "-\n");
 	}
 	for (u32 i = 0; i < n; i++) {
-		key_text(t, t->v[i].key, keys[i], sizeof(keys[i]));
+		one.view = t->v[i].view;
+		key_text(&one, t->v[i].key, keys[i], sizeof(keys[i]));
 		width = DP_MAX(width, strlen(keys[i]));
 	}
-	for (u32 i = 0; i < n; i++)
-		put_entry(l, t, &t->v[i], keys[i], (int)width, dp_agg_weight(t->a, t->v[0].v));
+	for (u32 i = 0; i < n; i++) {
+		one.view = t->v[i].view;
+		put_entry(l, &one, &t->v[i], keys[i], (int)width, dp_agg_weight(t->a, t->v[0].v));
+	}
 	if (t->left_out)
 		dp_line_format(l, "    and %u more keys\n", t->left_out);
 	if (t->no_room)
