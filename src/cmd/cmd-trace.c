@@ -14,6 +14,7 @@
 #include "cmd/cmd-trace.h"
 #include "cmd/line-modules.h"
 #include "cmd/probes.h"
+#include "cmd/trace-later.h"
 #include "cmd/trace-lines.h"
 #include "host/kernel/kernel.h"
 #include "lang/dpcc/dpcc.h"
@@ -184,59 +185,6 @@ static u32 kernel_events(const struct trace *t)
 	return n;
 }
 
-/* What cannot be taken out. Programs are looked at when they are there (trace-program.c). */
-static int check_budget(const struct trace *t)
-{
-	for (u32 i = 0; i < t->lines.n && t->run.budget; i++) {
-		const struct event_line *l = &t->lines.v[i];
-		const struct dp_event *ev = l->parsed ? dp_event_of_line(l->parsed) : NULL;
-
-		if (ev && (ev->is_watch || dp_kernel_is_place(&ev->loc)))
-			return dp_ui_fail(E_BUDGET_PROBE, NULL, "%s: %s", l->text,
-					  ev->is_watch ? "it watches memory" : "it is in the kernel");
-	}
-	return CMD_OK;
-}
-
-bool dp_cmd_check_interval(enum dp_format format, double interval)
-{
-	if (dp_format_is_whole(format) && interval)
-		dp_ui_fail(E_CMD_EXTRA, "leave it out", "--interval: --format %s is made at the end",
-			   dp_format_name(format));
-	return !dp_format_is_whole(format) || !interval;
-}
-
-/* What does not go together with lines that are compiled. */
-static int check_compiled(const struct trace *t)
-{
-	const struct {
-		bool given;
-		const char *option, *reason;
-	} table[] = {
-	    {t->keep_if, "--keep-if", "leave out names, tables and bodies"},
-	    {t->opt.interpret, "--interpret", "leave it out"},
-	    {t->opt.pages, "--pages", "leave it out"},
-	    {t->opt.skip_refused, "--skip-refused", "leave it out"},
-	};
-
-	for (size_t i = 0; i < DP_ARRAY_SIZE(table); i++)
-		if (table[i].given)
-			return dp_ui_fail(
-			    E_CMD_EXTRA, table[i].reason,
-			    "%s cannot be used with lines that have names, tables or a body: such lines are programs",
-			    table[i].option);
-	if (t->until && dp_cc_line_is_body(t->until))
-		return dp_ui_fail(E_CMD_VALUE, "use --duration, or `end_trace()` in a timer's body",
-				  "--until takes an event with a place");
-	if (!dp_cmd_check_interval(t->format, t->interval))
-		return CMD_USAGE;
-	if (!dp_format_of_events(t->format) && !dp_format_is_whole(t->format))
-		return dp_ui_fail(E_CMD_VALUE, "use text, json, csv, journald, html, otlp or pprof",
-				  "--format %s cannot show lines that have names, tables or a body",
-				  dp_format_name(t->format));
-	return CMD_OK;
-}
-
 int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **argv, bool *done)
 {
 	int r = dp_cmd_options(verb, argc, argv, take_option, t, &t->command, done);
@@ -267,12 +215,12 @@ int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **arg
 		t->lines.v[t->lines.n - 1].ends = true;
 	in_process = dp_select_any(&t->select) || t->command;
 	dp_event_lines_parse(&t->lines, !in_process);
-	r = check_budget(t);
+	r = dp_cmd_trace_check_budget(t);
 	if (r)
 		return r;
 	t->compiled = dp_cmd_lines_need_compiler(&t->lines);
 	if (t->compiled)
-		return check_compiled(t);
+		return dp_cmd_trace_check_compiled(t);
 	if (t->interval || t->ndefines)
 		return dp_ui_fail(E_CMD_EXTRA, "leave it out", "%s has no effect on these lines",
 				  t->interval ? "--interval" : "-D");
@@ -709,39 +657,54 @@ int dp_cmd_trace_drop(struct trace *t)
 	return t->status;
 }
 
-/* The output is open. */
-static void show(struct trace *t)
+/* delivers: what is written goes where the format and the options want it. */
+static void run_to_output(struct trace *t, bool delivers)
 {
+	bool is_directory = dp_format_is_directory(t->format);
 	struct dp_error err = {0};
 
-	t->status = dp_cmd_deliver(&t->delivery, t->format, t->out_path, false, &t->run.out);
+	t->run.path = is_directory ? t->out_path : NULL;
+	if (dp_output_open(&t->run.out, is_directory ? "/dev/null" : t->out_path, &dp_cmd_stop, &err)) {
+		tell(t, &err, NULL);
+		return;
+	}
+	if (delivers)
+		t->status = dp_cmd_deliver(&t->delivery, t->format, t->out_path, false, &t->run.out);
 	if (!t->status && !begin_session(t))
 		finish(t, run(t, &err), &err);
 	else
 		dp_output_close(&t->run.out, &err);
-	t->status = dp_cmd_delivered(&t->delivery, t->quiet, t->status);
+}
+
+/* What is shown at the end may have to be delivered. False: told already. */
+static bool begin_later(struct trace *t, struct trace_later *later)
+{
+	const char *out_path = t->out_path;
+	struct dp_error err = {0};
+
+	if (dp_cmd_later_begin(later, t, &err))
+		return !tell(t, &err, NULL);
+	if (later->fd >= 0)
+		t->status = dp_cmd_deliver(&t->delivery, later->report.format, out_path, true, &later->report.out);
+	return !t->status;
 }
 
 int dp_cmd_trace_run(struct trace *t)
 {
 	struct dp_cmd_cleaner cleaner;
+	struct trace_later later;
 	struct dp_error err = {0};
-	bool is_directory = dp_format_is_directory(t->format);
 
 	dp_cmd_start_cleaner(&cleaner, false);
 	catch_signals();
-	t->run.path = is_directory ? t->out_path : NULL;
-	/* Formats of events only describe all of them at their start, but for one. */
-	if (dp_select_is_open(&t->select) && !dp_format_of_programs(t->format) && t->format != DP_FORMAT_RECORDING)
-		t->status = dp_ui_fail(E_CMD_VALUE,
-				       "omit --tree and --all, or use text, json, csv, journald or recording",
-				       "--format %s cannot take processes that join later", dp_format_name(t->format));
-	else if (is_directory && !t->out_path)
+	if (dp_format_is_directory(t->format) && !t->out_path) {
 		t->status = dp_ui_fail(E_OUT_PLACE, NULL, "%s", dp_format_name(t->format));
-	else if (dp_output_open(&t->run.out, is_directory ? "/dev/null" : t->out_path, &dp_cmd_stop, &err))
-		tell(t, &err, NULL);
-	else
-		show(t);
+	} else if (begin_later(t, &later)) {
+		run_to_output(t, later.fd < 0);
+		if (dp_cmd_later_end(&later, t, &err))
+			tell(t, &err, NULL);
+		t->status = dp_cmd_delivered(&t->delivery, t->quiet, t->status);
+	}
 	dp_trace_free(&t->run);
 	dp_follow_free(&t->follow);
 	dp_select_free(&t->select);
@@ -770,19 +733,28 @@ bool dp_cmd_select_one(struct trace *t, pid_t *pid)
 	return !r;
 }
 
-/* Whether any line waits for a module that is loaded later. */
-static bool waits(struct trace *t)
+/*
+ * Whether the lines are better off as programs: a run of programs follows what processes load later, and holds
+ * processes that start.
+ */
+static bool are_programs(struct trace *t)
 {
-	struct line_target target = {.command = t->command, .all = t->select.file, .wait = t->wait_modules};
+	struct line_target target = {.command = t->command, .wait = t->wait_modules};
+	bool later = dp_select_is_open(&t->select), found = !t->opt.skip_refused;
 	struct dp_pids pids = {0};
 	struct dp_error ignored;
-	bool found = !t->opt.skip_refused;
 
 	if (found && dp_select_any(&t->select))
-		found = !dp_select_check(&t->select, &ignored) && !dp_select_find(&t->select, &pids, &ignored);
+		found = !dp_select_check(&t->select, &ignored) &&
+			(!dp_select_find(&t->select, &pids, &ignored) || (later && t->select.file));
+	target.all = later && !t->select.tree ? t->select.file : NULL;
 	target.pids = pids.v;
-	target.npids = pids.n;
-	found = found && dp_cmd_lines_wait(&t->lines, &target);
+	target.npids = target.all ? 0 : pids.n;
+	if (found && !(later && dp_cmd_trace_can_compile(t) && dp_cmd_lines_can_hold(&t->lines, &target))) {
+		target.all = t->select.file;
+		target.npids = pids.n;
+		found = dp_cmd_lines_wait(&t->lines, &target);
+	}
 	dp_pids_free(&pids);
 	return found;
 }
@@ -792,9 +764,9 @@ int dp_cmd_trace_events(struct trace *t, enum cmd_verb verb, int argc, char **ar
 	bool done = false;
 
 	t->status = dp_cmd_trace_parse(t, verb, argc, argv, &done);
-	if (t->status == CMD_OK && !done && !t->compiled && waits(t)) {
-		t->compiled = true; /* a run of programs follows what processes load */
-		t->status = check_compiled(t);
+	if (t->status == CMD_OK && !done && !t->compiled && are_programs(t)) {
+		t->compiled = true;
+		t->status = dp_cmd_trace_check_compiled(t);
 	}
 	if (t->status != CMD_OK || done)
 		return dp_cmd_trace_drop(t);

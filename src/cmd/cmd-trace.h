@@ -68,6 +68,12 @@ bool dp_cmd_select_one(struct trace *t, pid_t *pid);
 /* Whether the format can be shown again and again. Told where it cannot. */
 bool dp_cmd_check_interval(enum dp_format format, double interval);
 
+/* Returns CMD_OK, or the exit status (told already). */
+int dp_cmd_trace_check_budget(const struct trace *t);
+int dp_cmd_trace_check_compiled(const struct trace *t);
+/* Whether the second would say so, for lines that need not be compiled. */
+bool dp_cmd_trace_can_compile(const struct trace *t);
+
 /* Options that both have. Returns 0, or CMD_USAGE (told already). */
 int dp_cmd_trace_option(struct trace *t, int id, const char *value);
 /* The same, and lines with what goes along with them. Returns 0, or the exit status (told already). */

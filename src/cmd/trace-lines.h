@@ -45,6 +45,12 @@ bool dp_cmd_lines_need_compiler(const struct event_lines *e);
  */
 bool dp_cmd_lines_wait(const struct event_lines *e, const struct line_target *t);
 
+/*
+ * Whether each line names a library that is there, or (--all) is that file, and would be shown the same if it were
+ * compiled: then processes that start later can be held until they have the probes. Lines must have been parsed.
+ */
+bool dp_cmd_lines_can_hold(const struct event_lines *e, const struct line_target *t);
+
 /* That one of the processes comes first which has the modules of most lines. */
 void dp_cmd_lines_sort(const struct event_lines *e, pid_t *pids, u32 n);
 

@@ -24,7 +24,7 @@ struct search {
 	const char *name; /* NULL: see fn */
 	bool (*fn)(void *arg, const char *path);
 	void *arg;
-	char seen[LIBRARIES_MAX][64];
+	char seen[LIBRARIES_MAX][256];
 	u32 n;
 	char *out;
 	size_t size;
@@ -64,6 +64,8 @@ static bool library(struct search *s, const char *rpath, const char *origin, con
 	if (s->n == LIBRARIES_MAX || strlen(file) >= sizeof(s->seen[0]))
 		return false;
 	strcpy(s->seen[s->n++], file);
+	if (strchr(file, '/')) /* a path, of one that has no name of its own */
+		return search_file(s, file);
 	return in_directories(s, rpath, origin, file) || in_directories(s, getenv("LD_LIBRARY_PATH"), origin, file) ||
 	       in_directories(s, usual, origin, file);
 }

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What of a trace's command line does not go together, and why. Looks at no target. */
+#include "cmd/cmd-trace.h"
+#include "host/kernel/kernel.h"
+#include "lang/dpcc/dpcc.h"
+
+/* What cannot be taken out. Programs are looked at when they are there (trace-program.c). */
+int dp_cmd_trace_check_budget(const struct trace *t)
+{
+	for (u32 i = 0; i < t->lines.n && t->run.budget; i++) {
+		const struct event_line *l = &t->lines.v[i];
+		const struct dp_event *ev = l->parsed ? dp_event_of_line(l->parsed) : NULL;
+
+		if (ev && (ev->is_watch || dp_kernel_is_place(&ev->loc)))
+			return dp_ui_fail(E_BUDGET_PROBE, NULL, "%s: %s", l->text,
+					  ev->is_watch ? "it watches memory" : "it is in the kernel");
+	}
+	return CMD_OK;
+}
+
+bool dp_cmd_check_interval(enum dp_format format, double interval)
+{
+	if (dp_format_is_whole(format) && interval)
+		dp_ui_fail(E_CMD_EXTRA, "leave it out", "--interval: --format %s is made at the end",
+			   dp_format_name(format));
+	return !dp_format_is_whole(format) || !interval;
+}
+
+/* What dp_cmd_trace_check_compiled() would refuse, of lines that need not be. */
+bool dp_cmd_trace_can_compile(const struct trace *t)
+{
+	return !t->keep_if && !t->opt.interpret && !t->opt.pages && !t->opt.skip_refused && !t->run.chunks &&
+	       !t->watch && (!t->until || !dp_cc_line_is_body(t->until)) && dp_format_of_programs(t->format);
+}
+
+/* What does not go together with lines that are compiled. */
+int dp_cmd_trace_check_compiled(const struct trace *t)
+{
+	const struct {
+		bool given;
+		const char *option, *reason;
+	} table[] = {
+	    {t->keep_if, "--keep-if", "leave out names, tables and bodies"},
+	    {t->opt.interpret, "--interpret", "leave it out"},
+	    {t->opt.pages, "--pages", "leave it out"},
+	    {t->opt.skip_refused, "--skip-refused", "leave it out"},
+	};
+
+	for (size_t i = 0; i < DP_ARRAY_SIZE(table); i++)
+		if (table[i].given)
+			return dp_ui_fail(
+			    E_CMD_EXTRA, table[i].reason,
+			    "%s cannot be used with lines that have names, tables or a body: such lines are programs",
+			    table[i].option);
+	if (t->until && dp_cc_line_is_body(t->until))
+		return dp_ui_fail(E_CMD_VALUE, "use --duration, or `end_trace()` in a timer's body",
+				  "--until takes an event with a place");
+	if (!dp_cmd_check_interval(t->format, t->interval))
+		return CMD_USAGE;
+	if (!dp_format_of_events(t->format) && !dp_format_is_whole(t->format))
+		return dp_ui_fail(E_CMD_VALUE, "use text, json, csv, journald, html, otlp or pprof",
+				  "--format %s cannot show lines that have names, tables or a body",
+				  dp_format_name(t->format));
+	return CMD_OK;
+}
