@@ -399,7 +399,7 @@ static void show_up_to(struct dp_run *run, u64 tsc)
 {
 	struct drain a = {run, NULL, false};
 
-	if (run->merge)
+	if (run->waiting)
 		dp_merge_take(run->merge, tsc, show_waiting, &a);
 }
 
@@ -407,7 +407,7 @@ void dp_run_show_known(struct dp_run *run)
 {
 	u64 known = ~(u64)0;
 
-	for (const struct run_target *t = run->targets; t; t = t->next)
+	for (const struct run_target *t = run->targets; t && run->waiting; t = t->next)
 		if (t->session)
 			known = DP_MIN(known, dp_reader_known(t->reader));
 	show_up_to(run, known);
