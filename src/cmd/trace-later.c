@@ -51,15 +51,11 @@ int dp_cmd_later_begin(struct trace_later *l, struct trace *t, struct dp_error *
 	return 0;
 }
 
-int dp_cmd_later_end(struct trace_later *l, const struct trace *t, struct dp_error *err)
+static int show(struct trace_later *l, struct dp_error *err)
 {
 	char path[32];
 	int r;
 
-	if (l->fd < 0)
-		return 0;
-	if (!t->run.was_armed)
-		return dp_output_close(&l->report.out, err);
 	dp_cmd_stop = 0; /* it has ended the trace; the next one ends this */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", l->fd);
 	r = dp_recording_open(&l->report.from, path, err);
@@ -69,8 +65,18 @@ int dp_cmd_later_end(struct trace_later *l, const struct trace *t, struct dp_err
 	}
 	r = dp_report_run(&l->report, err);
 	if (r && err->code == E_OUT_WRITE && dp_output_unwanted(&l->report.out))
-		r = 0;
+		r = 0; /* `| head` has seen enough */
 	dp_recording_close(l->report.from);
+	return r;
+}
+
+int dp_cmd_later_end(struct trace_later *l, const struct trace *t, struct dp_error *err)
+{
+	int r;
+
+	if (l->fd < 0)
+		return 0;
+	r = t->run.was_armed ? show(l, err) : dp_output_close(&l->report.out, err);
 	close(l->fd);
 	return r;
 }
