@@ -140,7 +140,7 @@ void dp_run_govern(struct dp_run *run)
 	for (struct run_target *t = run->targets; t; t = t->next) {
 		if (!t->session || !t->pid || !t->reader)
 			continue;
-		if (!t->governed)
+		if (!t->governed && run->scan_due_ns) /* a scan has found those that had inherited adopted probes */
 			begin(run, t);
 		for (u32 i = 0; i < t->ngoverned; i++)
 			dp_governor_turn(t->governed[i].governor);
