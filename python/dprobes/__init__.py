@@ -12,13 +12,17 @@ doc/python.md describes it.
 from ._async import AsyncTrace, atrace
 from ._command import Error, Version, program, version
 from ._model import (Args, Counts, Event, Histogram, Quantiles, Record, Row, Summary, Table, Tables)
-from ._query import (Code, Function, Parameter, Place, Probe, ProbedProcess, Recipe, Variable, explain, funcs, insert,
-                     log, recipes, remove, tables, variables)
+from ._programs import (ArmedProbe, Inserted, InsertedProbe, Insertion, Refused, Target, insert, log, query, remove,
+                        tables)
+from ._query import (Capability, Cleaned, Code, Difference, Function, Parameter, Place, Probe, ProbedProcess, Recipe,
+                     Variable, Verified, clean, doctor, explain, funcs, recipes, variables, verify)
 from ._query import list_probes as list
 from ._trace import Trace, graph, report, run, trace
 
 __version__ = "0.1.0"
-__all__ = ["Args", "AsyncTrace", "Code", "Counts", "Error", "Event", "Function", "Histogram", "Parameter", "Place",
-           "Probe", "ProbedProcess", "Quantiles", "Recipe", "Record", "Row", "Summary", "Table", "Tables", "Trace",
-           "Variable", "Version", "atrace", "explain", "funcs", "graph", "insert", "list", "log", "program", "recipes",
-           "remove", "report", "run", "tables", "trace", "variables", "version"]
+__all__ = ["Args", "ArmedProbe", "AsyncTrace", "Capability", "Cleaned", "Code", "Counts", "Difference", "Error",
+           "Event", "Function", "Histogram", "Inserted", "InsertedProbe", "Insertion", "Parameter", "Place", "Probe",
+           "ProbedProcess", "Quantiles", "Recipe", "Record", "Refused", "Row", "Summary", "Table", "Tables", "Target",
+           "Trace", "Variable", "Verified", "Version", "atrace", "clean", "doctor", "explain", "funcs", "graph",
+           "insert", "list", "log", "program", "query", "recipes", "remove", "report", "run", "tables", "trace",
+           "variables", "verify", "version"]

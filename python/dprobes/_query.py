@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Commands that answer at once: what can be probed, what is, what a code means; programs that stay in place."""
+"""Commands that answer at once: what can be probed, what is, what a code means, what the machine can do."""
+import json
 import os
 from dataclasses import dataclass
 from typing import Any, List, Optional, Tuple, Union
 
-from ._command import Object, Value, ask, objects, options
-from ._model import Lines, Shown, Tables
+from ._command import Object, ask, failure, objects
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -130,35 +130,70 @@ def recipes() -> List[Recipe]:
                    [line["text"] for line in o["lines"]]) for o in objects(text)]
 
 
-# ---- programs that stay in place ----
+# ---- what a process and the machine are like ----
 
-def insert(file: Path, *, pid: Optional[int] = None, **more: Value) -> None:
-    """Inserts the probes of a program (.rpn, .dpc); they stay until remove(). More: options, replace=True."""
-    ask("insert", os.fspath(file), "--json", *(["-p", str(pid)] if pid is not None else []), *options(more))
-
-
-def remove(name: Optional[str] = None, *, file: Optional[Path] = None) -> None:
-    """Removes the probes of a module, as its program names it, or of a program's file; without both, all."""
-    if name is not None:
-        ask("remove", "--name", name)
-    else:
-        ask("remove", *([os.fspath(file)] if file is not None else ["--all"]))
+@dataclass(frozen=True)
+class Difference:
+    """A place where the code of a process is not that of its file."""
+    address: int
+    symbol: str               # "": not known
+    file: bytes               # the first ones in the file,
+    memory: bytes             # and in memory
+    probe: bool               # it is a probe of a dprobes
 
 
-def log(clear: bool = False) -> List[Shown]:
-    """What inserted programs have logged."""
-    text, _ = ask("log")
-    lines = Lines()
-    found = [shown for shown in map(lines.take, objects(text)) if shown is not None]
-    if clear:
-        ask("log", "--clear")
-    return found
+@dataclass(frozen=True)
+class Verified:
+    """The code of a process, compared with its files. True as a condition: all of it is the same."""
+    pid: int
+    differences: List[Difference]  # the first ones
+    bytes: int                # that were compared
+    mappings: int
+    differing: int            # bytes
+    places: int               # of differing bytes
+    unreadable: int           # mappings
+    unmapped: int             # mappings that went meanwhile
+
+    def __bool__(self) -> bool:
+        return not self.differing and not self.unreadable
 
 
-def tables(name: Optional[str] = None) -> Tables:
-    """Tables of inserted programs; name: of one module."""
-    text, _ = ask("vars", "--json", *(["--name", name] if name is not None else ["--all"]))
-    lines = Lines()
-    for o in objects(text):
-        lines.take(o)
-    return lines.tables
+def verify(pid: int) -> Verified:
+    """Compares the code of a process with its files. Changes nothing."""
+    text, said = ask("verify", "-p", str(pid), "--json", also=(0, 1))
+    found = objects(text)
+    if not found:
+        raise said.errors[0] if said.errors else failure(1, said)
+    return Verified(**dict(found[0], differences=[
+        Difference(int(d["address"], 16), d["symbol"], bytes.fromhex(d["file"]), bytes.fromhex(d["memory"]), d["probe"])
+        for d in found[0]["differences"]]))
+
+
+@dataclass(frozen=True)
+class Capability:
+    """Something that probes use, as a trial has found it."""
+    part: str                 # machine, process PID, kernel module
+    name: str
+    found: str
+    grade: str                # good, slower, less, bad
+    consequence: str
+
+
+def doctor(pid: Optional[int] = None) -> List[Capability]:
+    """What the machine can do for probes; with pid also what that process allows."""
+    text, _ = ask("doctor", "--json", *(["-p", str(pid)] if pid is not None else []), also=(0, 1))
+    return [Capability(**o) for o in json.loads(text)["capabilities"]]
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """A process that had probes of a dprobes which was killed, or has none."""
+    pid: int
+    removed: bool             # there were some, and they are gone
+    owner: Optional[int]      # a dprobes that runs, whose probes stay
+
+
+def clean(pid: Optional[int] = None) -> List[Cleaned]:
+    """Removes the probes that a killed dprobes has left in a process; without pid, in all processes."""
+    text, _ = ask("clean", "--json", *(["-p", str(pid)] if pid is not None else ["--all"]))
+    return [Cleaned(**o) for o in objects(text)[0]["processes"]]

@@ -26,6 +26,7 @@ struct cleaning {
 	pid_t of; /* only what this dprobes has left, without a word; 0: all */
 	u32 cleaned;
 	int status;
+	struct dp_json *json; /* its processes are open; NULL: text */
 };
 
 bool dp_cmd_lives(pid_t owner)
@@ -49,6 +50,27 @@ static pid_t look(const struct cleaning *c, const struct dp_standing *v, u32 n, 
 		running = dp_cmd_lives(v[i].owner) ? v[i].owner : running;
 	}
 	return running;
+}
+
+/* left: probes were taken away; running: whose probes stay, 0: nobody's. */
+static void tell_process(const struct cleaning *c, pid_t pid, bool left, pid_t running)
+{
+	struct dp_json *j = c->json;
+
+	if (c->of)
+		return;
+	if (!j && running)
+		printf("process %d: clean again but for the probes of dprobes process %d, which runs\n", pid, running);
+	else if (!j)
+		printf("process %d: %s\n", pid, left ? "clean again" : "no probes are left in it");
+	if (!j)
+		return;
+	dp_json_open(j, '{');
+	dp_json_put_unsigned(j, "pid", (u64)pid);
+	dp_json_put_bool(j, "removed", left);
+	dp_json_key(j, "owner");
+	running ? dp_json_unsigned(j, (u64)running) : dp_json_null(j);
+	dp_json_close(j, '}');
 }
 
 /* A new session takes away what a dead one has left; it is not used further. */
@@ -75,11 +97,7 @@ static void clean(struct cleaning *c, pid_t pid)
 		r = dp_recover_open(&t, pid, NULL, &opt, &err);
 	if (!r && c->status == CMD_OK) {
 		dp_tracee_free(&t);
-		if (!c->of && running)
-			printf("process %d: clean again but for the probes of dprobes process %d, which runs\n", pid,
-			       running);
-		else if (!c->of)
-			printf("process %d: %s\n", pid, left ? "clean again" : "no probes are left in it");
+		tell_process(c, pid, left, running);
 		c->cleaned += left;
 	}
 	if (r) {
@@ -89,16 +107,25 @@ static void clean(struct cleaning *c, pid_t pid)
 	free(v);
 }
 
+static void end_json(const struct cleaning *c, u32 held, u32 chunks)
+{
+	dp_json_close(c->json, ']');
+	dp_json_put_unsigned(c->json, "released", held);
+	dp_json_put_unsigned(c->json, "recordings", chunks);
+	dp_json_close(c->json, '}');
+	dp_ui_json_end(c->json);
+}
+
 static int clean_all(struct cleaning *c)
 {
 	DIR *dir = opendir("/proc");
 	struct dirent *e;
-	u32 held;
+	u32 held, chunks;
 
 	if (!dir)
 		return dp_ui_fail(E_PROC_PERM, NULL, "/proc");
 	held = dp_run_thaw_all();
-	if (held && !c->of)
+	if (held && !c->of && !c->json)
 		printf("%u process%s held at the start by a dead driver now run%s\n", held, held == 1 ? "" : "es",
 		       held == 1 ? "s" : "");
 	c->cleaned += held;
@@ -106,9 +133,12 @@ static int clean_all(struct cleaning *c)
 		if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
 			clean(c, (pid_t)atol(e->d_name));
 	closedir(dir);
-	c->cleaned += dp_recover_chunks(c->of ? NULL : on_note, NULL);
-	if (!c->cleaned && c->status == CMD_OK && !c->of)
+	chunks = dp_recover_chunks(c->of ? NULL : on_note, NULL);
+	c->cleaned += chunks;
+	if (!c->cleaned && c->status == CMD_OK && !c->of && !c->json)
 		printf("no probes are left in any process\n");
+	if (c->json)
+		end_json(c, held, chunks);
 	return c->status;
 }
 
@@ -116,15 +146,25 @@ int dp_cmd_clean(int argc, char **argv)
 {
 	struct cleaning c = {.status = CMD_OK};
 	struct cmd_words w = {.most = 0};
+	struct dp_line line = {0};
+	struct dp_json json = {.line = &line};
 
 	if (!dp_cmd_words(VERB_CLEAN, argc, argv, &w, &c.status))
 		return c.status;
 	c.all = dp_cmd_has(&w, OPT_ALL);
 	if (!w.pid == !c.all)
 		return dp_ui_fail(w.pid ? E_CMD_EXTRA : E_CMD_MISSING, NULL, "give one of -p PID and --all");
+	if (dp_cmd_has(&w, OPT_JSON)) {
+		c.json = &json;
+		dp_json_open(&json, '{');
+		dp_json_key(&json, "processes");
+		dp_json_open(&json, '[');
+	}
 	if (c.all)
 		return clean_all(&c);
 	clean(&c, w.pid);
+	if (c.json)
+		end_json(&c, 0, 0);
 	return c.status;
 }
 

@@ -54,15 +54,12 @@ static int take_option(void *arg, int id, const char *value)
 
 /* ---- the summary ---- */
 
-static void put_summary(FILE *to, const struct dp_recording_info *info)
+/* NULL: it has none, or there is no memory. */
+static struct dp_trace_row *make_rows(const struct dp_recording_info *info, struct dp_trace_row *total)
 {
-	struct dp_trace_row total = {.name = "total", .via = ""}, *rows;
+	struct dp_trace_row *rows = info->nrows ? calloc(info->nrows, sizeof(*rows)) : NULL;
 
-	if (!info->nrows) {
-		dp_ui_note("the recording is incomplete: it has no counts of hits");
-		return;
-	}
-	rows = calloc(info->nrows, sizeof(*rows));
+	*total = (struct dp_trace_row){.name = "total", .via = ""};
 	for (u32 i = 0; rows && i < info->nrows; i++) {
 		const struct dp_recording_row *from = &info->rows[i];
 
@@ -71,11 +68,20 @@ static void put_summary(FILE *to, const struct dp_recording_info *info)
 		rows[i].counts = from->counts;
 		rows[i].hits = from->hits;
 		rows[i].cost_ns = from->cost_ns;
-		total.hits += from->hits;
-		total.cost_ns += from->cost_ns;
+		total->hits += from->hits;
+		total->cost_ns += from->cost_ns;
 		for (u32 k = 0; k < DP_NCOUNTS; k++)
-			total.counts.v[k] += from->counts.v[k];
+			total->counts.v[k] += from->counts.v[k];
 	}
+	return rows;
+}
+
+static void put_summary(FILE *to, const struct dp_recording_info *info)
+{
+	struct dp_trace_row total, *rows = make_rows(info, &total);
+
+	if (!info->nrows)
+		dp_ui_note("the recording is incomplete: it has no counts of hits");
 	if (rows)
 		dp_summary_rows(to, rows, info->nrows, &total, (double)info->lasted_ns / 1e9);
 	free(rows);
@@ -116,6 +122,92 @@ static void put_info(const struct dp_recording *r, const struct dp_recording_inf
 	put_summary(stdout, info);
 }
 
+/* ---- the same for programs ---- */
+
+static void json_head(struct dp_json *j, const struct dp_recording_info *info)
+{
+	const struct dp_recording_head *h = &info->head;
+
+	dp_json_put_string(j, "host", h->host);
+	dp_json_put_string(j, "system", h->system);
+	dp_json_put_string(j, "release", h->release);
+	dp_json_put_string(j, "machine", h->machine);
+	dp_json_key(j, "time");
+	dp_json_seconds(j, h->real_ns);
+	dp_json_key(j, "monotonic");
+	dp_json_seconds(j, h->mono_ns);
+	dp_json_put_bool(j, "complete", info->nrows);
+	dp_json_put_unsigned(j, "cut", info->cut);
+}
+
+static void json_events(struct dp_json *j, const struct dp_recording_info *info)
+{
+	dp_json_key(j, "events");
+	dp_json_open(j, '[');
+	for (u32 i = 0; i < info->nevents; i++) {
+		const struct dp_event_info *ev = &info->events[i];
+
+		dp_json_open(j, '{');
+		dp_json_put_string(j, "event", ev->name && ev->name[0] ? ev->name : ev->symbol);
+		dp_json_put_string(j, "group", ev->group ? ev->group : "");
+		dp_json_put_string(j, "symbol", ev->symbol);
+		dp_json_put_unsigned(j, "offset", ev->offset);
+		dp_json_put_bool(j, "return", ev->is_return);
+		dp_json_close(j, '}');
+	}
+	dp_json_close(j, ']');
+}
+
+static void json_source(struct dp_json *j, const struct dp_recording *r, u32 source)
+{
+	struct dp_recording_process p;
+
+	dp_recording_process(r, source, &p);
+	dp_json_open(j, '{');
+	dp_json_key(j, "pid");
+	p.pid == ~0u ? dp_json_null(j) : dp_json_unsigned(j, p.pid);
+	dp_json_put_string(j, "comm", p.comm);
+	dp_json_key(j, "files");
+	dp_json_open(j, '[');
+	for (u32 i = 0; i < p.nmaps; i++) {
+		struct dp_recording_map m;
+		const char *path = dp_recording_map(r, source, i, &m);
+
+		dp_json_open(j, '{');
+		dp_json_put_string(j, "path", path);
+		dp_json_put_string_or_null(j, "build_id", m.build_id[0] ? m.build_id : NULL);
+		dp_cmd_json_address(j, "begin", m.lo);
+		dp_cmd_json_address(j, "end", m.hi);
+		dp_json_close(j, '}');
+	}
+	dp_json_close(j, ']');
+	dp_json_close(j, '}');
+}
+
+static void print_json(const struct dp_recording *r, const struct dp_recording_info *info)
+{
+	struct dp_trace_row total, *rows = make_rows(info, &total);
+	struct dp_line line = {0};
+	struct dp_json j = {.line = &line};
+
+	dp_json_open(&j, '{');
+	json_head(&j, info);
+	json_events(&j, info);
+	dp_json_key(&j, "processes");
+	dp_json_open(&j, '[');
+	for (u32 i = 0; i < info->nsources; i++)
+		json_source(&j, r, i);
+	dp_json_close(&j, ']');
+	dp_json_key(&j, "summary");
+	if (rows)
+		dp_summary_json(&j, rows, info->nrows, &total, (double)info->lasted_ns / 1e9);
+	else
+		dp_json_null(&j);
+	dp_json_close(&j, '}');
+	dp_ui_json_end(&j);
+	free(rows);
+}
+
 /* ---- the command ---- */
 
 static void tell(const struct report *t, const struct dp_recording_info *info)
@@ -137,7 +229,10 @@ static int show(struct report *t, struct dp_error *err)
 
 	dp_recording_info(t->r.from, &info);
 	if (t->info) {
-		put_info(t->r.from, &info);
+		if (t->r.format == DP_FORMAT_JSON)
+			print_json(t->r.from, &info);
+		else
+			put_info(t->r.from, &info);
 		return 0;
 	}
 	if (is_directory && !t->out_path)

@@ -224,7 +224,7 @@ static int take(struct parser *p, const struct cmd_option *o)
 	case OPT_JIT:
 		return take_jit(p, v);
 	case OPT_JSON:
-		a->flags = dp_run_with_format(a->flags, DP_FORMAT_JSON);
+		a->flags = dp_run_with_format(a->flags | DP_RUN_TELL_JSON, DP_FORMAT_JSON);
 		return 0;
 	case OPT_FORMAT:
 		return take_format(a, v);

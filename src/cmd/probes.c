@@ -164,6 +164,14 @@ bool dp_probes_resolve(const struct probes_args *a, struct dp_rpn_unit *u)
 
 /* ---- requests ---- */
 
+/* Not in the format of records, for people. */
+static bool tells_text(const struct probes_args *a, u32 op)
+{
+	bool done = op == DP_RUN_INSERT || op == DP_RUN_REMOVE;
+
+	return done ? !(a->flags & DP_RUN_TELL_JSON) : dp_run_format(a->flags) == DP_FORMAT_TEXT;
+}
+
 static int ask(const struct probes_args *a, u32 op, const char *name, const void *object, size_t size, bool start)
 {
 	struct dp_run_request rq = {.op = op,
@@ -179,7 +187,7 @@ static int ask(const struct probes_args *a, u32 op, const char *name, const void
 	int r = dp_driver_ask(&rq, name, a->file ? a->file : "", object, start, &text, &err);
 
 	if (text)
-		dp_run_format(a->flags) == DP_FORMAT_TEXT ? dp_ui_put_text(stdout, text) : (void)fputs(text, stdout);
+		tells_text(a, op) ? dp_ui_put_text(stdout, text) : (void)fputs(text, stdout);
 	if (!r && (op == DP_RUN_QUERY || op == DP_RUN_REMOVE) && (!text || !*text)) /* the driver lingers on */
 		dp_ui_note("nothing is inserted");
 	free(text);

@@ -90,24 +90,29 @@ static void json_row(struct dp_json *j, const struct dp_trace_row *row)
 	dp_json_close(j, '}');
 }
 
-/* All of them, those that were never hit as well. */
+void dp_summary_json(struct dp_json *j, const struct dp_trace_row *rows, u32 n, const struct dp_trace_row *total,
+		     double lasted)
+{
+	dp_json_open(j, '{');
+	dp_json_key(j, "probes");
+	dp_json_open(j, '[');
+	for (u32 i = 0; i < n; i++)
+		json_row(j, &rows[i]);
+	dp_json_close(j, ']');
+	dp_json_key(j, "total");
+	json_row(j, total);
+	dp_json_key(j, "seconds");
+	dp_json_seconds(j, (u64)(DP_MAX(lasted, 0.0) * 1e9));
+	dp_json_close(j, '}');
+}
+
 static void tell_rows(const struct dp_trace_row *rows, u32 n, const struct dp_trace_row *total, double lasted)
 {
 	struct dp_line line = {0};
 	struct dp_json j = {.line = &line};
 
 	dp_ui_message_open(&j, "summary");
-	dp_json_open(&j, '{');
-	dp_json_key(&j, "probes");
-	dp_json_open(&j, '[');
-	for (u32 i = 0; i < n; i++)
-		json_row(&j, &rows[i]);
-	dp_json_close(&j, ']');
-	dp_json_key(&j, "total");
-	json_row(&j, total);
-	dp_json_key(&j, "seconds");
-	dp_json_seconds(&j, (u64)(DP_MAX(lasted, 0.0) * 1e9));
-	dp_json_close(&j, '}');
+	dp_summary_json(&j, rows, n, total, lasted);
 	dp_ui_message_close(&j);
 }
 

@@ -13,6 +13,11 @@ void dp_summary_print(FILE *to, const struct dp_trace *t);
 /* The same of n rows with their sum, of so many seconds; it may sort them. */
 void dp_summary_rows(FILE *to, struct dp_trace_row *rows, u32 n, const struct dp_trace_row *total, double lasted);
 
+/* The same as an object: all rows, those that were never hit as well. */
+struct dp_json;
+void dp_summary_json(struct dp_json *j, const struct dp_trace_row *rows, u32 n, const struct dp_trace_row *total,
+		     double lasted);
+
 /* What the budget of a trace has cost and spared; quiet: only probes that were taken out. */
 void dp_summary_budget(FILE *to, const struct dp_trace *t, bool quiet);
 /* The same of rows, of which budget and costs are known; it sorts them. */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "log/json.h"
 #include "run/run-priv.h"
 
 static void free_module(struct dp_run *run, struct run_module *m)
@@ -229,13 +230,26 @@ static bool waits_for(struct dp_run *run, struct run_module *m)
 	return true;
 }
 
+/* Who is told what was done. */
+struct telling {
+	FILE *out;
+	bool json;
+};
+
 /* Probes that stay, whatever they cost. */
-static void tell_fixed(const struct run_module *m, FILE *out)
+static u32 count_fixed(const struct run_module *m)
 {
 	u32 n = 0;
 
 	for (u32 i = 0; m->budget && i < m->unit.nprobes; i++)
 		n += m->unit.probes[i].place == DP_RPN_WATCH || dp_program_acts(&m->unit.probes[i].prog);
+	return n;
+}
+
+static void tell_fixed(const struct run_module *m, FILE *out)
+{
+	u32 n = count_fixed(m);
+
 	if (n)
 		fprintf(out,
 			"%s: the budget of %g %% does not apply to %u probe%s that %s memory or change%s the program\n",
@@ -243,11 +257,71 @@ static void tell_fixed(const struct run_module *m, FILE *out)
 			n == 1 ? "s" : "");
 }
 
+/* Processes that map it later get the probes, too. */
+static bool takes_later(const struct dp_run *run, const struct run_module *m)
+{
+	return !run_is_in_kernel(m) && !m->pid && !dp_run_is_closed(run);
+}
+
+static void tell_text(const struct dp_run *run, const struct run_module *m, u32 n, bool waits, FILE *out)
+{
+	const char *plural = m->unit.nprobes == 1 ? "" : "s";
+
+	if (waits) {
+		fprintf(out, "%s: %u probe%s will be inserted when process %d loads it\n", m->unit.name,
+			m->unit.nprobes, plural, (int)m->pid);
+		return;
+	}
+	fprintf(out, "%s: %u probe%s inserted in ", m->unit.name, m->unit.nprobes, plural);
+	if (run_is_in_kernel(m))
+		fprintf(out, "the kernel");
+	else
+		fprintf(out, "%u process%s", n, n == 1 ? "" : "es");
+	if (m->left_out)
+		fprintf(out, ", %u left out (%s: %s)", m->left_out, dp_error_info(m->last.code)->name, m->last.detail);
+	fprintf(out, "%s\n",
+		!takes_later(run, m) ? ""
+		: run->chosen        ? ", and in those of the selection that map it later"
+				     : ", and in all that map it later");
+	tell_fixed(m, out);
+}
+
+static void tell_json(const struct dp_run *run, const struct run_module *m, u32 n, bool waits, FILE *out)
+{
+	struct dp_line line = {0};
+	struct dp_json j = {.line = &line};
+
+	dp_json_open(&j, '{');
+	dp_json_put_string(&j, "module", m->unit.name);
+	dp_json_put_unsigned(&j, "probes", m->unit.nprobes);
+	dp_json_put_bool(&j, "kernel", run_is_in_kernel(m));
+	dp_json_put_unsigned(&j, "processes", n);
+	dp_json_put_bool(&j, "waits", waits);
+	dp_json_put_bool(&j, "later", takes_later(run, m));
+	dp_json_put_unsigned(&j, "left_out", m->left_out);
+	dp_run_json_refusal(&j, &m->last);
+	dp_json_put_unsigned(&j, "without_budget", count_fixed(m));
+	dp_json_close(&j, '}');
+	dp_json_end(&j);
+	fwrite(line.text, 1, line.n, out);
+	dp_line_free(&line);
+}
+
+/* It is in n processes; waits: in none, as the one that it is for has not loaded its module yet. */
+static void tell_inserted(const struct dp_run *run, const struct run_module *m, u32 n, bool waits,
+			  const struct telling *to)
+{
+	if (to->json)
+		tell_json(run, m, n, waits, to->out);
+	else
+		tell_text(run, m, n, waits, to->out);
+}
+
 /*
  * Put it in everywhere. When no process takes it and one refuses, it is not inserted; nor when it was to take the place
  * of another one, which so many processes have, and one of these refuses.
  */
-static int apply(struct dp_run *run, struct run_module *m, u32 have, FILE *out, struct dp_error *err)
+static int apply(struct dp_run *run, struct run_module *m, u32 have, const struct telling *to, struct dp_error *err)
 {
 	u32 n;
 
@@ -259,8 +333,7 @@ static int apply(struct dp_run *run, struct run_module *m, u32 have, FILE *out, 
 		return -dp_error_info(err->code)->number;
 	}
 	if (!n && !m->left_out && m->pid && !m->before && !dp_run_takes_more(run, m) && waits_for(run, m)) {
-		fprintf(out, "%s: %u probe%s will be inserted when process %d loads it\n", m->unit.name,
-			m->unit.nprobes, m->unit.nprobes == 1 ? "" : "s", (int)m->pid);
+		tell_inserted(run, m, n, true, to);
 		return 0;
 	}
 	if (!n && (m->left_out || (!run_is_in_kernel(m) && !dp_run_takes_more(run, m)))) {
@@ -271,18 +344,7 @@ static int apply(struct dp_run *run, struct run_module *m, u32 have, FILE *out, 
 		*err = m->last;
 		return -dp_error_info(err->code)->number;
 	}
-	fprintf(out, "%s: %u probe%s inserted in ", m->unit.name, m->unit.nprobes, m->unit.nprobes == 1 ? "" : "s");
-	if (run_is_in_kernel(m))
-		fprintf(out, "the kernel");
-	else
-		fprintf(out, "%u process%s", n, n == 1 ? "" : "es");
-	if (m->left_out)
-		fprintf(out, ", %u left out (%s: %s)", m->left_out, dp_error_info(m->last.code)->name, m->last.detail);
-	fprintf(out, "%s\n",
-		run_is_in_kernel(m) || m->pid || dp_run_is_closed(run) ? ""
-		: run->chosen ? ", and in those of the selection that map it later"
-			      : ", and in all that map it later");
-	tell_fixed(m, out);
+	tell_inserted(run, m, n, false, to);
 	return 0;
 }
 
@@ -334,7 +396,7 @@ static void fall_back(struct dp_run *run, struct run_module *m)
  * A module that takes the place of another one. Until all processes have it nothing of it is written down: should we be
  * killed meanwhile, a successor goes on with the one before.
  */
-static int exchange(struct dp_run *run, struct run_module *m, struct run_module *before, FILE *out,
+static int exchange(struct dp_run *run, struct run_module *m, struct run_module *before, const struct telling *to,
 		    struct dp_error *err)
 {
 	u32 have = dp_run_count_targets(run, before);
@@ -345,7 +407,7 @@ static int exchange(struct dp_run *run, struct run_module *m, struct run_module 
 	m->generation = before->generation + 1;
 	before->leaving = true;
 	dp_run_watch_file(run, m, open_file(m));
-	r = apply(run, m, have, out, err);
+	r = apply(run, m, have, to, err);
 	if (r)
 		fall_back(run, m);
 	else
@@ -367,7 +429,7 @@ static struct run_module *new_module(struct dp_run *run, const struct dp_run_req
 		dp_fail(err, E_RPN_MEMORY, "module %u", n + 1);
 		return NULL;
 	}
-	m->flags = rq->flags;
+	m->flags = rq->flags & ~(u32)DP_RUN_TELL_JSON;
 	m->fields = rq->fields;
 	m->budget = rq->budget;
 	m->pid = rq->pid;
@@ -376,7 +438,7 @@ static struct run_module *new_module(struct dp_run *run, const struct dp_run_req
 }
 
 static int merge_unit(struct dp_run *run, const struct dp_run_request *rq, struct dp_rpn_unit *add,
-		      struct run_module *before, FILE *out, struct dp_error *err)
+		      struct run_module *before, const struct telling *to, struct dp_error *err)
 {
 	const char *option = other_option(before, rq);
 	bool *is_new = calloc((u64)before->unit.nprobes + add->nprobes + 1, sizeof(*is_new));
@@ -405,29 +467,29 @@ static int merge_unit(struct dp_run *run, const struct dp_run_request *rq, struc
 		return r ? r : -ENOMEM;
 	}
 	m->is_new = is_new;
-	return exchange(run, m, before, out, err);
+	return exchange(run, m, before, to, err);
 }
 
-static int insert_unit(struct dp_run *run, const struct dp_run_request *rq, struct dp_rpn_unit *u, FILE *out,
-		       struct dp_error *err)
+static int insert_unit(struct dp_run *run, const struct dp_run_request *rq, struct dp_rpn_unit *u,
+		       const struct telling *to, struct dp_error *err)
 {
 	struct run_module *before = dp_run_module_find(run, u->name), *m;
 	int r;
 
 	if (before && rq->flags & DP_RUN_MERGE)
-		return merge_unit(run, rq, u, before, out, err);
+		return merge_unit(run, rq, u, before, to, err);
 	if (before && !(rq->flags & DP_RUN_REPLACE))
 		return dp_fail(err, E_RPN_EXISTS, "%.150s", u->name);
 	m = new_module(run, rq, u, err);
 	if (!m)
 		return -ENOMEM;
 	if (before)
-		return exchange(run, m, before, out, err);
+		return exchange(run, m, before, to, err);
 	m->number = ++run->numbers;
 	dp_run_watch_file(run, m, open_file(m));
 	/* Before the first process has its probes: who is killed in between must not leave any that nobody knows. */
 	dp_run_save_module(run, m);
-	r = apply(run, m, 0, out, err);
+	r = apply(run, m, 0, to, err);
 	if (r)
 		dp_run_drop(run, m);
 	return r;
@@ -436,6 +498,7 @@ static int insert_unit(struct dp_run *run, const struct dp_run_request *rq, stru
 int dp_run_insert(struct dp_run *run, const struct dp_run_request *rq, const void *object, FILE *out,
 		  struct dp_error *err)
 {
+	const struct telling to = {out, rq->flags & DP_RUN_TELL_JSON};
 	struct dp_rpn_unit u;
 	int r = dp_rpn_load(&u, object, rq->object_len, err);
 
@@ -452,13 +515,31 @@ int dp_run_insert(struct dp_run *run, const struct dp_run_request *rq, const voi
 		dp_rpn_free(&u);
 		return r;
 	}
-	r = u.modtype == DP_RPN_USER || !rq->pid ? insert_unit(run, rq, &u, out, err)
+	r = u.modtype == DP_RPN_USER || !rq->pid ? insert_unit(run, rq, &u, &to, err)
 						 : dp_fail(err, E_RPN_WORLD, "--pid %d for %.150s", rq->pid, u.name);
 	dp_rpn_free(&u);
 	return r;
 }
 
 /* ---- remove ---- */
+
+static void tell_removed(const struct run_module *m, bool json, FILE *out)
+{
+	struct dp_line line = {0};
+	struct dp_json j = {.line = &line};
+
+	if (!json) {
+		fprintf(out, "%s: removed\n", m->unit.name);
+		return;
+	}
+	dp_json_open(&j, '{');
+	dp_json_put_string(&j, "module", m->unit.name);
+	dp_json_put_bool(&j, "removed", true);
+	dp_json_close(&j, '}');
+	dp_json_end(&j);
+	fwrite(line.text, 1, line.n, out);
+	dp_line_free(&line);
+}
 
 int dp_run_remove(struct dp_run *run, const struct dp_run_request *rq, const char *name, FILE *out,
 		  struct dp_error *err)
@@ -469,7 +550,7 @@ int dp_run_remove(struct dp_run *run, const struct dp_run_request *rq, const cha
 	if (!m && !all)
 		return dp_fail(err, E_RPN_NOTIN, "%.150s", name);
 	for (; m; m = all ? run->modules : NULL) {
-		fprintf(out, "%s: removed\n", m->unit.name);
+		tell_removed(m, rq->flags & DP_RUN_TELL_JSON, out);
 		dp_run_drop(run, m);
 	}
 	if (!run->modules)

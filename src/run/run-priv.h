@@ -350,6 +350,8 @@ bool dp_run_is_caught(pid_t pid); /* it is held, and waits for dp_run_catch() */
 
 /* run-records.c */
 int dp_run_log_open(struct dp_run *run, const char *dir, struct dp_error *err);
+struct dp_json;
+void dp_run_json_refusal(struct dp_json *j, const struct dp_error *why);    /* the member "refused" (run-query.c) */
 int dp_run_open_sinks(struct dp_run *run, u32 flags, struct dp_error *err); /* E_DRV_TARGET */
 void dp_run_drain(struct dp_run *run, struct run_target *t, bool final);
 void dp_run_show_known(struct dp_run *run);                               /* what waits for older records no more */

@@ -251,7 +251,7 @@ static void json_target(struct dp_json *j, struct run_target *t, const struct ru
 }
 
 /* The last process that was left out. */
-static void json_refusal(struct dp_json *j, const struct dp_error *why)
+void dp_run_json_refusal(struct dp_json *j, const struct dp_error *why)
 {
 	dp_json_key(j, "refused");
 	if (!why->code) {
@@ -296,7 +296,7 @@ static void json_module(struct dp_run *run, struct run_module *m, bool extended,
 	dp_json_digits(&j, budget, strlen(budget));
 	dp_json_put_string_or_null(&j, "not_held", held ? NULL : run->not_held);
 	dp_json_put_unsigned(&j, "let_go", m->let_go);
-	json_refusal(&j, &m->last);
+	dp_run_json_refusal(&j, &m->last);
 	dp_json_key(&j, "probes");
 	dp_json_open(&j, '[');
 	for (u32 i = 0; i < m->unit.nprobes; i++)

@@ -32,13 +32,14 @@ enum dp_run_flags {
 	DP_RUN_LATER = 0x1000,     /* insert: the process will map the module */
 	DP_RUN_JIT_ON = 0x2000,    /* insert: compile whatever can be; neither of these: where it pays */
 	DP_RUN_JIT_OFF = 0x4000,
-	DP_RUN_UPROBES = 0x8000,     /* insert: probes of a file, in all processes, by the kernel's uprobes */
-	DP_RUN_CONSOLE = 0x10000,    /* insert: records go to the kernel's log and its console, too; */
-	DP_RUN_SERIAL1 = 0x20000,    /* to the first serial port; */
-	DP_RUN_SERIAL2 = 0x40000,    /* to the second one */
-	DP_RUN_CHILDREN = 0x80000,   /* insert: watchpoints are inherited by forked processes, too */
-	DP_RUN_JOURNALD = 0x1000000, /* insert: records go to systemd's journal, too */
-	DP_RUN_FORMAT = 0xf00000,    /* insert: of records; variables: other than text shows aggregates only */
+	DP_RUN_UPROBES = 0x8000,      /* insert: probes of a file, in all processes, by the kernel's uprobes */
+	DP_RUN_CONSOLE = 0x10000,     /* insert: records go to the kernel's log and its console, too; */
+	DP_RUN_SERIAL1 = 0x20000,     /* to the first serial port; */
+	DP_RUN_SERIAL2 = 0x40000,     /* to the second one */
+	DP_RUN_CHILDREN = 0x80000,    /* insert: watchpoints are inherited by forked processes, too */
+	DP_RUN_JOURNALD = 0x1000000,  /* insert: records go to systemd's journal, too */
+	DP_RUN_TELL_JSON = 0x2000000, /* insert, remove: what was done is told as JSON */
+	DP_RUN_FORMAT = 0xf00000,     /* insert: of records; variables: other than text shows aggregates only */
 };
 
 #define DP_RUN_FORMAT_SHIFT 20

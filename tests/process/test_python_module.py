@@ -267,19 +267,47 @@ def others():
     assert o.end() == 0
 
 
+@test
+def health():
+    """verify, clean and doctor: what is in a process, what a killed dprobes has left there, what can be probed"""
+    o = Obey()
+    same = dp.verify(o.pid)
+    assert same and same.bytes > 1000 and not same.differences, same
+    t = trace_start("-p", o.pid, "p obey:add_numbers")
+    wait_for(lambda: in_place(o.pid), what="probes")
+    other = dp.verify(o.pid)
+    assert not other and other.differences[0].probe and other.differences[0].file != other.differences[0].memory, other
+    fails("E-TARGET-BUSY", lambda: dp.clean(o.pid))
+    t.kill()
+    t.wait()
+    assert dp.Cleaned(o.pid, True, None) in dp.clean() and dp.verify(o.pid)
+    assert dp.clean(o.pid) == [dp.Cleaned(o.pid, False, None)]
+    parts = {c.part for c in dp.doctor(o.pid)}
+    assert {"machine", "process %d" % o.pid} <= parts and {c.part for c in dp.doctor()} < parts, parts
+    fails("E-PROC-NONE", lambda: dp.verify(999999999))
+    assert o.end() == 0
+
+
 @alone
 def programs():
     """a program that stays in place: inserted, its log and tables read, removed; one that is traced"""
     o = Obey()
     f = program("words.rpn", body("push d, 7; log 1; exit"))
-    dp.insert(f, pid=o.pid)
+    done = dp.insert(f, pid=o.pid)
+    assert (done.module, done.probes, done.processes, done.later, done.refused) == (OBEY, 1, 1, False, None), done
     assert o("add 1 2") == "3"
     wait_for(lambda: dp.log(), what="a record")
+    module, = dp.query()
+    assert module.module == OBEY and module.type == "user" and module.probes[0].recorded == 1, module
+    target, = module.targets
+    assert target.pid == o.pid and target.probes[0].address > 0 and target.probes[0].via == "jump", target
+    assert module.program is None and "push d" in dp.query(OBEY, extended=True)[0].program
+    fails("E-RPN-NOTIN", lambda: dp.query("nothing"))
     record, = dp.log(clear=True)
     assert record.pid == o.pid and record.items == [{"words": [7]}] and record.data, record
     assert len(dp.tables()) == 0 and not dp.log()
-    dp.remove(file=f)
-    dp.remove()  # nothing is left to be removed
+    assert dp.remove(file=f) == [OBEY] and not dp.query()
+    assert dp.remove() == []  # nothing is left to be removed
     clean_again(o.pid)
     assert o.end() == 0
     c = ("#pragma MODNAME(\"%s\")\n#pragma PROBEPOINT_LOCATION(\"add_order\")\n#pragma PROBEPOINT_HANDLER(\"at\")\n"

@@ -98,7 +98,7 @@ def silent_client():
 def system_wide():
     """processes that map the module later, and children, carry the probes"""
     f = program("wide.rpn", body("inc lv, 0; push r, rdi; push r, rsi; log 2; exit"))
-    assert "in 0 processes, and in all that map it later" in dprobes("insert", f, "--json", check=0).stdout
+    assert "in 0 processes, and in all that map it later" in dprobes("insert", f, "--format", "json", check=0).stdout
     a = Obey()
     wait_for(lambda: our_mappings(a.pid), what="probes in the new process")
     b = Obey()

@@ -143,7 +143,8 @@ def programs():
         code = ("sx caught; push d, 8; push d, 16; log mrf; exit\n"
                 "caught: ros 3; log st; push d, 1; push d, 0; div; exit")
         f = program("bad.rpn", body(code, header="logmax = 50\nex_logmax = 200\nid = 5\njmpmax = 1"))
-        dprobes("insert", f, "--json", "-p", o.pid, check=0)
+        done, = run_json("insert", f, "-p", o.pid, names=("insert",))[0]
+        assert done["processes"] == done["probes"] == 1 and not done["later"] and done["refused"] is None, done
         assert o("add 1 2") == "3"
         wait_for(lambda: len(json_lines(log())) == 2, what="record and trace")
         assert {"traces" in r for r in valid(log(), "record")} == {True, False}
@@ -157,6 +158,13 @@ def programs():
         module, = run_json("query", "--extended", names=("query",))[0]
         assert module["probes"][0]["recorded"] == 1 and "push d" in module["program"], module
         assert module["targets"][0]["variables"][0] == {"index": 0, "value": 1}, module["targets"]
+        assert run_json("remove", "--all", names=("remove",))[0] == [{"module": OBEY, "removed": True}]
+        done, = run_json("insert", f, names=("insert",))[0]
+        assert done["processes"] == 1 and done["later"] and not done["waits"], done
+        assert run_json("remove", f, names=("remove",))[0][0]["module"] == OBEY
+        done, = run_json("insert", program("lib.rpn", body("exit", "libnowhere.so", offset="x")), "-p", o.pid,
+                         names=("insert",))[0]
+        assert done["waits"] and not done["processes"], done
         assert o.end() == 0
     finally:
         clean()
@@ -202,6 +210,23 @@ def others():
 
 
 @test
+def cleaned():
+    """clean: a process without probes, one with those of a dprobes that was killed, one with those of one that runs"""
+    o = Obey()
+    assert run_json("clean", "-p", o.pid, names=("clean",))[0] == [
+        {"processes": [{"pid": o.pid, "removed": False, "owner": None}], "released": 0, "recordings": 0}]
+    t = trace_start("--json", "-p", o.pid, "p obey:add_numbers")
+    wait_for(lambda: in_place(o.pid), what="probes")
+    got, told = run_json("clean", "-p", o.pid, names=("clean",), status=1)
+    assert not got[0]["processes"] and told[0]["error"]["code"] == "E-TARGET-BUSY", (got, told)
+    t.kill()
+    t.wait()
+    got = run_json("clean", "--all", names=("clean",))[0][0]
+    assert {"pid": o.pid, "removed": True, "owner": None} in got["processes"], got
+    assert o.end() == 0
+
+
+@test
 def hooks():
     """hooks of a process"""
     top = os.path.join(BUILD, "examples", "hooks")
@@ -219,6 +244,16 @@ def showing():
     assert {e["return"] for e in got} == {True, False}
     path = os.path.join(DIR, "run.dpt")
     dprobes("record", "-o", path, "p shop:add_order q=%di:s32", "--", shop(), "3", check=0)
+    about, = run_json("report", "--info", path, names=("recording",))[0]
+    assert about["complete"] and about["summary"]["total"]["recorded"] == 6 and about["host"], about
+    assert [e["symbol"] for e in about["events"]] == ["add_order"] and about["processes"][0]["comm"] == "shop", about
+    assert any(f["path"] == shop() and f["build_id"] for f in about["processes"][0]["files"]), about["processes"]
+    with open(path, "rb") as f:
+        whole = f.read()
+    with open(path + ".cut", "wb") as f:
+        f.write(whole[:-100])
+    about, = run_json("report", "--info", path + ".cut", names=("recording",))[0]
+    assert not about["complete"] and about["summary"] is None, about
     got = run_json("report", path, names=("event",))[0]
     assert len(got) == 6 and all(e["pid"] == e["tid"] for e in got), got
     got = run_json("run", "function-callers", "function=shop:add_order", "--", shop(), "3", names=EVENTS)[0]
@@ -255,7 +290,7 @@ def complete():
     """every subcommand that has --json was run here, and every schema and message was met"""
     names = re.findall(r"^  ([a-z]+) ", dprobes("help", check=0).stdout.split("\n\n")[1], re.M)
     have = {name for name in names if "--json" in dprobes("help", name, check=0).stdout}
-    assert have - commands <= {"apply", "insert", "watch"}, have - commands
+    assert have - commands <= {"apply", "watch"}, have - commands
     met = {name for name, _ in seen} | {"doctor"}
     assert met | {"api"} == set(SCHEMAS), set(SCHEMAS) - met  # test_api.py has that one
     assert {keys for name, keys in seen if name == "message"} == {("error",), ("note",), ("ready",), ("summary",)}
