@@ -386,6 +386,7 @@ static const struct cmd_option options[] = {
     {V(VARS), OPT_JSON, 0, "json", NULL, 0, "only aggregates, as JSON, one object a line"},
     {V(REMOVE), OPT_JSON, 0, "json", NULL, 0, "one JSON object for each module"},
     {V(CLEAN), OPT_JSON, 0, "json", NULL, 0, "as one JSON object"},
+    {V(BUILD), OPT_JSON, 0, "json", NULL, 0, "tell what was built as one JSON object"},
     {V(QUERY), OPT_JSON, 0, "json", NULL, 0, "one JSON object for each module"},
     {V(LINES), OPT_JSON, 'j', "json", NULL, 0, "one JSON object for each line"},
     {V(HOOKS), OPT_JSON, 0, "json", NULL, 0, "one JSON object for each hook"},

@@ -309,6 +309,25 @@ static bool write_file(const char *path, const void *bytes, size_t size)
 	return good;
 }
 
+static void tell_built(const struct probes_args *a, const char *path, const struct dp_rpn_unit *u)
+{
+	struct dp_line line = {0};
+	struct dp_json j = {.line = &line};
+
+	if (!(a->flags & DP_RUN_TELL_JSON)) {
+		printf("%s: %u probe%s for build %s\n", path, u->nprobes, u->nprobes == 1 ? "" : "s",
+		       u->build_id[0] ? u->build_id : "(the module has no build-id)");
+		return;
+	}
+	dp_json_open(&j, '{');
+	dp_json_put_string(&j, "object", path);
+	dp_json_put_string(&j, "module", u->name);
+	dp_json_put_unsigned(&j, "probes", u->nprobes);
+	dp_json_put_string_or_null(&j, "build_id", u->build_id[0] ? u->build_id : NULL);
+	dp_json_close(&j, '}');
+	dp_ui_json_end(&j);
+}
+
 static int build(const struct probes_args *a)
 {
 	struct dp_rpn_unit u = {0};
@@ -333,8 +352,7 @@ static int build(const struct probes_args *a)
 			good = write_file(a->outfile ? a->outfile : path, bytes, size);
 	}
 	if (good)
-		printf("%s: %u probe%s for build %s\n", a->outfile ? a->outfile : path, u.nprobes,
-		       u.nprobes == 1 ? "" : "s", u.build_id[0] ? u.build_id : "(the module has no build-id)");
+		tell_built(a, a->outfile ? a->outfile : path, &u);
 	free(bytes);
 	dp_rpn_free(&u);
 	return good ? CMD_OK : CMD_FAILED;

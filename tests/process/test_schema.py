@@ -159,6 +159,8 @@ def programs():
         assert module["probes"][0]["recorded"] == 1 and "push d" in module["program"], module
         assert module["targets"][0]["variables"][0] == {"index": 0, "value": 1}, module["targets"]
         assert run_json("remove", "--all", names=("remove",))[0] == [{"module": OBEY, "removed": True}]
+        built, = run_json("build", f, "-o", f + ".ppdf", names=("build",))[0]
+        assert built["module"] == OBEY and built["build_id"] and os.path.exists(built["object"]), built
         done, = run_json("insert", f, names=("insert",))[0]
         assert done["processes"] == 1 and done["later"] and not done["waits"], done
         assert run_json("remove", f, names=("remove",))[0][0]["module"] == OBEY
