@@ -315,6 +315,7 @@ static void json_names_and_returns(void **state)
  * strict. */
 static void wild_records_are_harmless(void **state)
 {
+	static const enum dp_format formats[] = {DP_FORMAT_TEXT, DP_FORMAT_JSON, DP_FORMAT_JOURNALD, DP_FORMAT_OTLP};
 	u64 x = 88172645463325252ull;
 
 	for (int round = 0; round < 20000; round++) {
@@ -332,7 +333,7 @@ static void wild_records_are_harmless(void **state)
 		record.rec.len = (u16)(x % sizeof(record) & ~7u);
 		if (record.rec.len < sizeof(record.rec))
 			record.rec.len = sizeof(record.rec);
-		free(render_as(round % 4 < 2 ? DP_FORMAT_TEXT : DP_FORMAT_JSON, x, "a", false));
+		free(render_as(formats[round / 2 % DP_ARRAY_SIZE(formats)], x, "a", false));
 	}
 	begin("t", "f", 0, false);
 	record.rec.event = 1; /* no such event */
@@ -463,6 +464,19 @@ static void csv_has_a_column_for_each_name(void **state)
 	       text);
 }
 
+static void an_entry_of_the_journal_has_no_odd_bytes(void **state)
+{
+	begin("ge\nt", "get", 0, false);
+	string("o->name", "a\n\nPRIORITY=0\n\033", 16);
+	number("", DP_FIELD_X64, 8, 0x1234);
+	expect("PRIORITY=6\nSYSLOG_IDENTIFIER=dprobes\nDPROBES_PROBE=ge\\x0at\nDPROBES_GROUP=dprobes\n"
+	       "DPROBES_SYMBOL=get\nDPROBES_RETURN=0\nDPROBES_PID=2000\nDPROBES_TID=2376\nDPROBES_CPU=1\n"
+	       "DPROBES_COMM=a\\x0a\nDPROBES_MONOTONIC_NS=262389131123\n"
+	       "DPROBES_ARG_O__NAME=a\\x0a\\x0aPRIORITY=0\\x0a\\x1b\nDPROBES_ARG_ARG2=0x1234\n"
+	       "MESSAGE=ge\\x0at o->name=a\\x0a\\x0aPRIORITY=0\\x0a\\x1b arg2=0x1234\n\n",
+	       render_as(DP_FORMAT_JOURNALD, 262389131123, "a\n", false));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -482,6 +496,7 @@ int main(void)
 	    cmocka_unit_test(names_come_from_proc_and_stay),
 	    cmocka_unit_test(colours_only_when_asked),
 	    cmocka_unit_test(csv_has_a_column_for_each_name),
+	    cmocka_unit_test(an_entry_of_the_journal_has_no_odd_bytes),
 	};
 
 	return cmocka_run_group_tests_name("format", tests, NULL, NULL);
