@@ -36,7 +36,9 @@ struct program {
 	struct line_programs programs;
 	u64 begin;                      /* when the probes were in place */
 	struct dp_formatter *formatter; /* of a format that is whole; NULL */
-	struct dp_recording_env facts;  /* for it */
+	struct dp_event_info *events;   /* what it knows of the lines */
+	u32 nevents;
+	struct dp_recording_env facts; /* for it */
 };
 
 /* ---- the command line ---- */
@@ -220,10 +222,28 @@ static u64 lasted_ns(void *arg)
 	return p->begin ? dp_now_ns() - p->begin : 0;
 }
 
+/* Those of all lines that are compiled by now, so that the format knows which belong together. False: no memory. */
+static bool list_events(struct program *p)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < p->programs.n; i++)
+		n += p->programs.v[i].compiled ? p->programs.v[i].unit.nprobes : 0;
+	p->events = calloc(n + 1, sizeof(*p->events));
+	for (u32 i = 0; p->events && i < p->programs.n; i++)
+		if (p->programs.v[i].compiled)
+			p->nevents += dp_rpn_events(&p->programs.v[i].unit, p->events + p->nevents);
+	return p->events;
+}
+
 static bool make_formatter(struct program *p)
 {
 	struct dp_format_env env = {.recording = &p->facts};
 
+	if (!list_events(p))
+		return false;
+	env.described = p->events;
+	env.ndescribed = p->nevents;
 	p->facts = (struct dp_recording_env){p, put_source, put_rows, lasted_ns, NULL};
 	if (dp_formatter_new(&p->formatter, p->t.format, p->t.run.out.f, &env))
 		return false;
@@ -688,6 +708,7 @@ static int finish(struct program *p, int status)
 
 	dp_run_free(p->run); /* the probes are out, and all records with them */
 	dp_formatter_free(p->formatter);
+	free(p->events);
 	dp_cmd_end_cleaner(&p->cleaner);
 	if (dp_output_close(&p->t.run.out, &err) && !dp_output_unwanted(&p->t.run.out) && !status) {
 		dp_ui_error(&err, NULL);

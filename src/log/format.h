@@ -63,6 +63,8 @@ struct dp_graph_options {
 struct dp_format_env {
 	const struct dp_event_info *events;
 	u32 nevents;
+	const struct dp_event_info *described; /* of programs, whose records tell which they are; may be NULL */
+	u32 ndescribed;
 	dp_symbolize_fn *symbolize; /* may be NULL */
 	dp_code_file_fn *code_file; /* may be NULL */
 	/* Find a thread's name by the id that the target knows, and turn that into the id by which we

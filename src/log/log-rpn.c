@@ -2,6 +2,7 @@
 /* See log-rpn.h. */
 #include "log/log-rpn.h"
 
+#include "lang/rpn/rpn.h"
 #include "log/log-fields.h"
 #include "log/sinks.h"
 #include "program/opcode.h"
@@ -274,6 +275,38 @@ void dp_rpn_log_head(struct dp_line *l, enum dp_format format, bool events)
 	make_sink(&room, l, format, events, NULL);
 	if (room.s.ops->head)
 		room.s.ops->head(&room.s);
+}
+
+u64 dp_rpn_function(const char *module, const char *symbol)
+{
+	u64 h = 0xcbf29ce484222325;
+
+	for (; *module; module++)
+		h = (h ^ (u8)*module) * 0x100000001b3;
+	for (; *symbol; symbol++)
+		h = (h ^ (u8)*symbol) * 0x100000001b3;
+	return h ? h : 1;
+}
+
+u32 dp_rpn_events(const struct dp_rpn_unit *u, struct dp_event_info *to)
+{
+	static const struct dp_layout nothing;
+	u32 n = 0;
+
+	for (u32 i = 0; i < u->nprobes; i++) {
+		const struct dp_rf_event *e = u->probes[i].rf ? u->probes[i].rf->event : NULL;
+
+		if (e)
+			to[n++] = (struct dp_event_info){.group = e->group,
+							 .name = e->name,
+							 .symbol = e->symbol,
+							 .offset = e->offset,
+							 .is_return = e->is_return,
+							 .layout = &nothing,
+							 .function = e->offset ? 0
+									       : dp_rpn_function(u->name, e->symbol)};
+	}
+	return n;
 }
 
 static void walk_as_event(struct dp_sink *s, struct dp_sink_record *r)

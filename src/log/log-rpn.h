@@ -49,6 +49,12 @@ bool dp_rpn_log(struct dp_line *l, enum dp_format format, const struct dp_record
 /* The same through a sink of a format that is whole. */
 bool dp_rpn_walk(struct dp_sink *s, const struct dp_record *rec, const struct dp_rpn_context *c);
 
+/* The events that a program's records are of, at most one for each of its probes. Their number. */
+u32 dp_rpn_events(const struct dp_rpn_unit *u, struct dp_event_info *to);
+
+/* What entries and returns of one function have in common where lines are programs: dp_event_info.function. */
+u64 dp_rpn_function(const char *module, const char *symbol);
+
 /* One section of its data alone, with its record's flags. False, and nothing written, when the bytes do not parse. */
 bool dp_rpn_log_section(struct dp_line *l, enum dp_format format, enum dp_sink_section what, u32 flags,
 			const struct dp_rpn_context *c, const u8 *p, size_t n);

@@ -199,6 +199,10 @@ def of_programs():
     for s in d.spans:
         took = int(s["endTimeUnixNano"]) - int(s["startTimeUnixNano"])
         assert took == s["attributes"]["duration"] >= 10 ** 6, s
+    pairs = traced_to_file("p do_query $kind", "r do_query $retval", "p nothing $a")
+    inner = [s for s in pairs.named("do_query") if "parentSpanId" in s]
+    assert len(pairs.named("do_query")) == 6 and len(inner) == 3 and len(pairs.logs) == 3, pairs.spans
+    assert all(s["attributes"]["kind"] == 1 and s["attributes"]["retval"] == 0 for s in inner), inner
     order = d.logs[0]["attributes"]
     assert order["qty"] == 1 and isinstance(order["total"], (int, float)) and isinstance(order["label"], str), order
     assert {"id", "name", "price", "color", "next"} == set(order["*o"]) and order["*o"]["color"] == "GREEN", order

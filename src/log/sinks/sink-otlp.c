@@ -2,8 +2,8 @@
 /*
  * Events as OpenTelemetry's data: a call whose entry and return are traced is a span, with the arguments of both; the
  * outermost call of a thread begins a trace, and the calls in it are spans below it. Any other record is a log record,
- * in the span that its thread is in. Tables are metrics (otlp-metrics.c). Programs' records have no entries that
- * belong to them: a return with its $duration is a span by itself.
+ * in the span that its thread is in. Tables are metrics (otlp-metrics.c). A return alone is a span, too, where it has
+ * the time of its call ($duration).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +11,7 @@
 
 #include "log/calls.h"
 #include "log/log-rpn.h"
+#include "log/recording-table.h"
 #include "log/sinks.h"
 #include "log/sinks/otlp-batch.h"
 #include "log/sinks/otlp-metrics.h"
@@ -34,7 +35,9 @@ struct span { /* of an open call; its struct dp_call.text */
 struct otlp {
 	struct dp_otlp_batch *batch;
 	struct dp_calls *calls;
-	u64 to_unix; /* from CLOCK_MONOTONIC */
+	const struct dp_format_env *env; /* whose events the calls are of: the sink's, or */
+	struct dp_format_env own;        /* one with the events of programs */
+	u64 to_unix;                     /* from CLOCK_MONOTONIC */
 	u64 seed;
 	u64 ns; /* of the last record */
 	const struct dp_sink_record *r;
@@ -50,6 +53,7 @@ struct otlp {
 	bool is_hidden, is_duration;
 	u64 duration;
 	struct dp_recording_head head;
+	struct dp_recording_table by_program; /* events of programs by what describes them */
 };
 
 struct otlp_sink {
@@ -197,7 +201,8 @@ static void close_span(struct dp_json *j)
 static void put_call(struct dp_sink *s, u32 tid, const struct dp_call *c, const struct span *span, u64 end_ns,
 		     struct piece result, const char *remark)
 {
-	struct dp_json *j = open_span(s, span, s->env->events[c->event].symbol, (struct interval){c->begin_ns, end_ns});
+	struct dp_json *j = open_span(s, span, otlp_of(s)->env->events[c->event].symbol,
+				      (struct interval){c->begin_ns, end_ns});
 
 	put_thread(j, tid, span->task);
 	put_pieces(j, (struct piece){span->args, span->n}, result);
@@ -432,6 +437,46 @@ static void field_end(struct dp_sink *s)
 
 /* ---- records ---- */
 
+/* Records of programs know their event by its description. False: it was not told beforehand. */
+static bool find_event(struct dp_sink *s, const struct dp_sink_record *r, u32 *found)
+{
+	const struct dp_event_info *ev = r->event;
+	struct otlp *o = otlp_of(s);
+	u64 rf = (u64)(uintptr_t)r->program->rf, function;
+	u32 i;
+
+	if (!ev)
+		return false;
+	if (dp_recording_find(&o->by_program, rf, 0, found))
+		return *found < o->env->nevents;
+	function = dp_rpn_function(r->program->module, ev->symbol);
+	for (i = 0; i < o->env->nevents; i++) {
+		const struct dp_event_info *known = &o->env->events[i];
+
+		if (known->function == function && known->is_return == ev->is_return && known->offset == ev->offset)
+			break;
+	}
+	dp_recording_add(&o->by_program, rf, 0, i); /* without memory for it, it is looked for again */
+	*found = i;
+	return i < o->env->nevents;
+}
+
+/* What it is among the calls. */
+static enum dp_call_role role_of(struct dp_sink *s, const struct dp_sink_record *r)
+{
+	struct dp_record rec = *r->rec;
+	struct dp_sink_record as_event = *r;
+	u32 i;
+
+	if (!r->program)
+		return dp_calls_take(otlp_of(s)->calls, r);
+	if (!find_event(s, r, &i))
+		return DP_CALL_POINT;
+	rec.event = i;
+	as_event.rec = &rec;
+	return dp_calls_take(otlp_of(s)->calls, &as_event);
+}
+
 static void begin(struct dp_sink *s, const struct dp_sink_record *r)
 {
 	struct otlp *o = otlp_of(s);
@@ -442,7 +487,7 @@ static void begin(struct dp_sink *s, const struct dp_sink_record *r)
 	o->depth = 0;
 	dp_line_reset(&o->args);
 	o->a = (struct dp_json){.line = &o->args};
-	o->role = r->program ? DP_CALL_POINT : dp_calls_take(o->calls, r);
+	o->role = role_of(s, r);
 }
 
 /* The arguments of an entry wait for the call's end. */
@@ -506,7 +551,7 @@ static void put_log(struct dp_sink *s, const struct dp_sink_record *r)
 	const char *module = r->program ? r->program->module : NULL;
 	bool named = ev && ev->name && ev->name[0];
 	const char *what = named ? ev->name : ev ? ev->symbol : last_part(module);
-	struct dp_call *c = r->program ? NULL : dp_calls_innermost(o->calls, r->tid);
+	struct dp_call *c = dp_calls_innermost(o->calls, r->tid);
 	const struct span *in = c ? c->text : NULL;
 	struct dp_json *j = open_log(s, process_of(s, r), r->task, in ? &in->ids : NULL, false, what);
 
@@ -593,7 +638,14 @@ static bool open(struct dp_sink *s, const struct dp_format_env *env)
 	o->to_unix = o->head.real_ns - o->head.mono_ns;
 	o->seed = seed_of(&o->head, env->recorded);
 	o->batch = dp_otlp_batch_new(o->head.host);
-	o->calls = dp_calls_new(env, &ops, s);
+	o->env = env;
+	if (env->ndescribed) {
+		o->own = *env;
+		o->own.events = env->described;
+		o->own.nevents = env->ndescribed;
+		o->env = &o->own;
+	}
+	o->calls = dp_calls_new(o->env, &ops, s);
 	return o->batch && o->calls;
 }
 
@@ -613,6 +665,7 @@ static void release(struct dp_sink *s)
 	free_span(o->ending);
 	dp_calls_free(o->calls);
 	dp_otlp_batch_free(o->batch);
+	dp_recording_table_free(&o->by_program);
 	dp_line_free(&o->args);
 	dp_free(o);
 }
