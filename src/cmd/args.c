@@ -149,7 +149,7 @@ static int take_word(void *arg, int id, const char *value)
 	if (id == OPT_PID)
 		return dp_cmd_parse_pid(value, &w->pid) ? CMD_OK : CMD_USAGE;
 	if (id != CMD_OPT_OPERAND)
-		w->options |= 1ull << id;
+		w->has[id] = true;
 	else if (w->n == w->most)
 		return dp_ui_fail(E_CMD_EXTRA, w->hint, "%s", value);
 	else

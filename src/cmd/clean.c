@@ -29,9 +29,14 @@ struct cleaning {
 	struct dp_json *json; /* its processes are open; NULL: text */
 };
 
+/* One that was killed but not waited for has no program any more. */
 bool dp_cmd_lives(pid_t owner)
 {
-	return owner > 0 && (!kill(owner, 0) || errno == EPERM);
+	char path[64], exe[8];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)owner);
+	return owner > 0 && (!kill(owner, 0) || errno == EPERM) &&
+	       (readlink(path, exe, sizeof(exe)) >= 0 || errno != ENOENT);
 }
 
 static void on_note(void *arg, const char *text)

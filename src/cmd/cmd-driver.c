@@ -6,13 +6,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,29 +18,6 @@
 #include "run/run-priv.h"
 
 #define PROGRAMS "/etc/dprobes.d"
-#define NOTIFY "NOTIFY_SOCKET"
-
-/* As sd_notify(3) does; without a manager that asked for it, nothing. */
-static void notify(const char *text)
-{
-	const char *path = getenv(NOTIFY);
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	size_t n = path ? strlen(path) : 0;
-	int fd;
-
-	if (!n || n >= sizeof(a.sun_path))
-		return;
-	memcpy(a.sun_path, path, n);
-	if (*path == '@')
-		a.sun_path[0] = '\0';
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return;
-	if (sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&a,
-		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) < 0)
-		dp_ui_note("%s: %s", path, strerror(errno));
-	close(fd);
-}
 
 static int is_program(const struct dirent *e)
 {
@@ -106,7 +80,7 @@ static void insert_all(const char *dir, bool again, pid_t driver)
 	free(files);
 	snprintf(text, sizeof(text), "READY=1\nSTATUS=%d programs of the directory inserted, %d not", good,
 		 n > 0 ? n - good : 0);
-	notify(text);
+	dp_driver_notify(text);
 }
 
 /* Nobody waits for the child: its parent is the one that ends. */
@@ -124,6 +98,24 @@ static bool insert_beside(const char *dir, bool again, int listener, int lock)
 	return pid > 0 && waitpid(pid, NULL, 0) == pid;
 }
 
+/* To the file of this very command. */
+static int hand_over(void)
+{
+	struct dp_error err = {0};
+	char *text = NULL;
+
+	if (!dp_driver_hand_over(&text, &err)) {
+		dp_ui_put_text(stdout, text);
+	} else if (err.code == E_DRV_NONE) {
+		dp_ui_note("no driver runs");
+		err.code = 0;
+	} else {
+		dp_ui_error(&err, NULL);
+	}
+	free(text);
+	return err.code ? dp_ui_status(err.code) : CMD_OK;
+}
+
 int dp_cmd_driver(int argc, char **argv)
 {
 	struct cmd_words w = {.most = 1, .hint = "give one directory"};
@@ -134,6 +126,11 @@ int dp_cmd_driver(int argc, char **argv)
 
 	if (!dp_cmd_words(VERB_DRIVER, argc, argv, &w, &status))
 		return status;
+	if (dp_cmd_has(&w, OPT_HAND_OVER)) {
+		if (w.n)
+			return dp_ui_fail(E_CMD_EXTRA, "--hand-over takes no directory", "%s", w.v[0]);
+		return hand_over();
+	}
 	if (dp_driver_dir(dir, sizeof(dir), &err) || dp_driver_listen(dir, &listener, &lock, &err)) {
 		dp_ui_error(&err, NULL);
 		return CMD_FAILED;
@@ -144,6 +141,5 @@ int dp_cmd_driver(int argc, char **argv)
 	setenv(DP_DRIVER_DIR_ENV, dir, 1);
 	if (!insert_beside(w.n ? w.v[0] : PROGRAMS, again, listener, lock))
 		return dp_ui_fail(E_DRV_START, NULL, "%s", strerror(errno));
-	unsetenv(NOTIFY);
-	return dp_driver_main(listener, dir, true); /* the lock's descriptor ends with it */
+	return dp_driver_main(listener, lock, dir, true);
 }

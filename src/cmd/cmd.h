@@ -129,8 +129,8 @@ struct cmd_words {
 	const char *hint; /* what to say where there are more: both set by the caller */
 	int n;
 	char *v[CMD_WORDS];
-	pid_t pid;   /* 0: none */
-	u64 options; /* bits by their ids */
+	pid_t pid;                  /* 0: none */
+	bool has[OPT_COUNT_OF_ALL]; /* by the options' ids */
 };
 
 /* False: the subcommand ends with *status. */
@@ -138,7 +138,7 @@ bool dp_cmd_words(enum cmd_verb verb, int argc, char **argv, struct cmd_words *w
 
 static inline bool dp_cmd_has(const struct cmd_words *w, enum cmd_option_id id)
 {
-	return w->options >> id & 1;
+	return w->has[id];
 }
 
 /*

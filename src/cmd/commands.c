@@ -244,7 +244,7 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 		  .about = "Show what inserted probe programs have logged."},
     [VERB_DRIVER] = {.name = "driver",
 		     .purpose = "keep the programs of a directory inserted (dprobes.service)",
-		     .synopsis = "[DIRECTORY]",
+		     .synopsis = "[DIRECTORY]\n--hand-over",
 		     .about = "Run the driver in the foreground, and insert each .dpc and .rpn file of DIRECTORY "
 			      "(/etc/dprobes.d). A file that cannot be inserted is reported, and the others are "
 			      "inserted all the same. SIGTERM removes all probes and ends it.",
@@ -460,6 +460,8 @@ static const struct cmd_option options[] = {
     {V(VARS), OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT, "repeat every SEC seconds, until Ctrl-C", true},
     {V(LOG), OPT_FOLLOW, 'f', "follow", NULL, 0, "keep showing what is logged, until Ctrl-C"},
     {V(LOG), OPT_CLEAR, 'c', "clear", NULL, 0, "empty the log"},
+    {V(DRIVER), OPT_HAND_OVER, 0, "hand-over", NULL, 0,
+     "the driver that runs leaves its place, with all probes, to this version"},
     {V(HOOKS), OPT_ARM, 0, "arm", "HOOK[:EXIT]", KIND_TEXT, "arm an exit, or open a hook for probes on HOOK_hook_call"},
     {V(HOOKS), OPT_DISARM, 0, "disarm", "HOOK[:EXIT]", KIND_TEXT, "disarm an exit, or close a hook"},
     {V(KERNEL), OPT_ALLOW_CRASH, 0, "allow-crash", NULL, 0,

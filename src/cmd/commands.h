@@ -75,6 +75,7 @@ enum cmd_option_id {
 	OPT_ENDPOINT,
 	OPT_GLOBAL,
 	OPT_GROUP,
+	OPT_HAND_OVER,
 	OPT_INDEX,
 	OPT_INFO,
 	OPT_INTERPRET,
@@ -124,7 +125,8 @@ enum cmd_option_id {
 	OPT_UNTIL,
 	OPT_UPROBES,
 	OPT_USER,
-	OPT_WAIT_MODULES
+	OPT_WAIT_MODULES,
+	OPT_COUNT_OF_ALL
 };
 
 /* What a value or an operand is, as far as shells can complete it. */

@@ -88,15 +88,16 @@ int dp_cmd_log(int argc, char **argv)
 	return clear && !follow ? CMD_OK : show(path, follow);
 }
 
-/* Only the command itself starts this, with a socket that listens. */
+/* Only the command itself, and another driver, start this: with a socket that listens, and a lock. */
 int dp_cmd_driver_serve(int argc, char **argv)
 {
 	const char *dir = getenv(DP_DRIVER_DIR_ENV);
-	int fd = argc == 2 ? atoi(argv[1]) : -1;
+	int fd = argc >= 3 ? atoi(argv[1]) : -1, lock = argc >= 3 ? atoi(argv[2]) : -1;
+	bool stays = argc == 4 && !strcmp(argv[3], "stays");
 
-	if (fd <= 2 || !dir || fcntl(fd, F_GETFD) < 0)
+	if (fd <= 2 || lock <= 2 || !dir || fcntl(fd, F_GETFD) < 0 || fcntl(lock, F_GETFD) < 0)
 		return dp_ui_fail(E_CMD_UNKNOWN, "the driver is started by `dprobes insert`", "driver-serve");
-	return dp_driver_main(fd, dir, false);
+	return dp_driver_main(fd, lock, dir, stays);
 }
 
 /* Only the driver starts this, with a socket; and only the guard its keeper, with a pipe. */

@@ -13,9 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "abi/abi-control.h"
 #include "base/nowhere.h"
 #include "base/socket.h"
-#include "driver/driver.h"
+#include "driver/driver-priv.h"
 #include "run/run-priv.h"
 
 #define TRIES 50
@@ -62,7 +63,6 @@ static int connect_to(const char *dir)
 
 static void become_driver(int listener, int lock)
 {
-	char fd[16];
 	int null = dp_open_nowhere();
 
 	setsid();
@@ -70,10 +70,7 @@ static void become_driver(int listener, int lock)
 		dup2(null, i);
 	if (chdir("/"))
 		_exit(1);
-	fcntl(listener, F_SETFD, 0);
-	fcntl(lock, F_SETFD, 0); /* held as long as the driver lives */
-	snprintf(fd, sizeof(fd), "%d", listener);
-	execl("/proc/self/exe", "dprobesd", "driver-serve", fd, (char *)NULL);
+	dp_driver_become("/proc/self/exe", &(struct dp_driver_place){.listener = listener, .lock = lock});
 	_exit(127);
 }
 
@@ -145,9 +142,11 @@ static int exchange(int fd, const struct dp_run_request *rq, const char *name, c
 	struct dp_driver_reply reply;
 	char detail[256] = "", hint[160] = "";
 
-	if (!dp_send_all(fd, rq, sizeof(*rq)) || !dp_send_all(fd, name, rq->name_len) ||
-	    !dp_send_all(fd, file, rq->file_len) || !dp_send_all(fd, object, rq->object_len) ||
-	    !receive_all(fd, &reply, sizeof(reply)))
+	/* A driver of another version may answer before all is sent. */
+	if (dp_send_all(fd, rq, sizeof(*rq)) && dp_send_all(fd, name, rq->name_len) &&
+	    dp_send_all(fd, file, rq->file_len))
+		dp_send_all(fd, object, rq->object_len);
+	if (!receive_all(fd, &reply, sizeof(reply)))
 		return -EAGAIN;
 	if (reply.code >= DP_NCODES || reply.detail_len >= sizeof(detail) || reply.hint_len >= sizeof(hint) ||
 	    reply.text_len > TEXT_MAX)
@@ -166,7 +165,8 @@ static int exchange(int fd, const struct dp_run_request *rq, const char *name, c
 
 int dp_driver_metrics(char **text, struct dp_error *err)
 {
-	struct dp_run_request rq = {.size = sizeof(rq), .op = DP_RUN_METRICS};
+	struct dp_run_request rq = {
+	    .size = sizeof(rq), .protocol = DP_RUN_PROTOCOL, .abi = DP_ABI, .op = DP_RUN_METRICS};
 	const struct timeval patience = {.tv_sec = METRICS_PATIENCE_S};
 	char dir[256];
 	int fd, r = dp_driver_dir(dir, sizeof(dir), err);
@@ -192,6 +192,8 @@ int dp_driver_ask(const struct dp_run_request *rq, const char *name, const char 
 	int fd, r = dp_driver_dir(dir, sizeof(dir), err);
 
 	*text = NULL;
+	full.protocol = DP_RUN_PROTOCOL;
+	full.abi = DP_ABI;
 	full.name_len = (u32)strlen(name);
 	full.file_len = (u32)strlen(file);
 	full.size = (u32)sizeof(full) + full.name_len + full.file_len + full.object_len;
@@ -211,4 +213,30 @@ int dp_driver_ask(const struct dp_run_request *rq, const char *name, const char 
 		nanosleep(&(struct timespec){0, 20000000}, NULL);
 	}
 	return r ? r : dp_fail(err, E_DRV_TALK, "no answer");
+}
+
+/* Its answer to a question comes when it has taken all over. */
+static int await_successor(struct dp_error *err)
+{
+	struct dp_run_request rq = {.op = DP_RUN_QUERY, .flags = DP_RUN_ALL};
+	char *text = NULL;
+	int r = dp_driver_ask(&rq, "", "", "", false, &text, err);
+
+	free(text);
+	return r;
+}
+
+int dp_driver_hand_over(char **text, struct dp_error *err)
+{
+	struct dp_run_request rq = {.op = DP_RUN_HAND_OVER};
+	char program[4096];
+	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	int r;
+
+	*text = NULL;
+	if (n < 0)
+		return dp_fail(err, E_DRV_START, "/proc/self/exe: %s", strerror(errno));
+	program[n] = '\0';
+	r = dp_driver_ask(&rq, program, "", "", false, text, err);
+	return r ? r : await_successor(err);
 }

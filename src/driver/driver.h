@@ -43,7 +43,20 @@ int dp_driver_metrics(char **text, struct dp_error *err);
  */
 int dp_driver_listen(const char *dir, int *listener, int *lock, struct dp_error *err);
 
-/* The driver itself, on a socket that listens. stays: also when nothing is inserted. Returns its exit status. */
-int dp_driver_main(int listener, const char *dir, bool stays);
+/*
+ * The driver that runs gives its place, and what is inserted, to one of the file that calls this: the probes stay where
+ * they are. Returns when the successor has them. The text (free() it) says what it took over. E_DRV_NONE;
+ * E_DRV_VERSION: the successor could not go on with these probes, so the driver goes on itself.
+ */
+int dp_driver_hand_over(char **text, struct dp_error *err);
+
+/* As sd_notify(3) does; without a service manager that asked for it, nothing. */
+void dp_driver_notify(const char *text);
+
+/*
+ * The driver itself, on a socket that listens, and with its lock (dp_driver_listen()). stays: also when nothing is
+ * inserted. Returns its exit status.
+ */
+int dp_driver_main(int listener, int lock, const char *dir, bool stays);
 
 #endif

@@ -15,7 +15,14 @@
 
 struct dp_run;
 
-enum dp_run_op { DP_RUN_INSERT = 1, DP_RUN_REMOVE, DP_RUN_QUERY, DP_RUN_VARS, DP_RUN_METRICS };
+enum dp_run_op {
+	DP_RUN_INSERT = 1,
+	DP_RUN_REMOVE,
+	DP_RUN_QUERY,
+	DP_RUN_VARS,
+	DP_RUN_METRICS,
+	DP_RUN_HAND_OVER /* to the driver itself (driver/driver.h): name is the file that takes its place */
+};
 
 enum dp_run_flags {
 	DP_RUN_ALL = 0x1,
@@ -58,8 +65,13 @@ static inline u32 dp_run_with_format(u32 flags, enum dp_format format)
 	return (flags & ~(u32)DP_RUN_FORMAT) | (u32)format << DP_RUN_FORMAT_SHIFT;
 }
 
+/* Change it with the structure below, behind its first three members, and with what it means. */
+#define DP_RUN_PROTOCOL 1
+
 struct dp_run_request {
-	u32 size; /* of all that is sent, this included: name, file and object follow */
+	u32 size;     /* of all that is sent, this included: name, file and object follow */
+	u32 protocol; /* DP_RUN_PROTOCOL */
+	u32 abi;      /* DP_ABI of who asks */
 	u32 op, flags;
 	u32 fields; /* insert: enum dp_rpn_log_fields */
 	s32 pid;    /* insert: only this process; 0: all that map the module */

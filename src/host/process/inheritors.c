@@ -279,6 +279,11 @@ int dp_settle_predecessors(struct dp_session *s, struct dp_error *err)
 
 	if (r)
 		return r;
+	r = dp_refuse_foreign(s->pid, err);
+	if (r) {
+		dp_process_release(s->pid);
+		return r;
+	}
 	n = dp_find_controls(s->pid, v); /* first: what stands there has been written down before */
 	known = dp_records_of(s->pid);
 	for (u32 i = 0; i < n && !r; i++)

@@ -378,6 +378,42 @@ u32 dp_find_controls(pid_t pid, u64 v[DP_OWNERS_MAX])
 	return n;
 }
 
+/* What every version has at these places: the magic numbers, where the block is, and its version. */
+static u32 foreign_abi_in(const struct dp_mem *mem, const struct dp_map *m)
+{
+	struct {
+		u64 magic, ctl;
+	} head;
+	struct {
+		u64 magic;
+		u32 abi;
+	} block;
+
+	if (!m->x || m->w || m->inode || dp_mem_read(mem, m->lo, &head, sizeof(head), NULL) ||
+	    head.magic != DP_BLOB_MAGIC || !head.ctl || dp_mem_read(mem, head.ctl, &block, sizeof(block), NULL))
+		return 0;
+	return block.magic == DP_CONTROL_MAGIC && block.abi != DP_ABI ? block.abi : 0;
+}
+
+int dp_refuse_foreign(pid_t pid, struct dp_error *err)
+{
+	struct dp_maps maps;
+	struct dp_mem mem;
+	u32 abi = 0;
+
+	if (dp_maps_read(&maps, pid, NULL))
+		return 0; /* whoever wants to use it will tell */
+	if (!dp_mem_open(&mem, pid, NULL)) {
+		for (size_t i = 0; i < maps.n && !abi; i++)
+			abi = foreign_abi_in(&mem, &maps.v[i]);
+		dp_mem_close(&mem);
+	}
+	dp_maps_free(&maps);
+	return abi ? dp_fail(err, E_TARGET_VERSION, "process %d has probes of interface %u, not %u", (int)pid, abi,
+			     DP_ABI)
+		   : 0;
+}
+
 u64 dp_control_of(const struct dp_mem *mem, u64 region)
 {
 	struct dp_blob_head head;

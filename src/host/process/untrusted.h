@@ -39,6 +39,9 @@ struct dp_block {
 
 /* The addresses of the control blocks that the process says its hits use, one for each session in it; their number. */
 u32 dp_find_controls(pid_t pid, u64 v[DP_OWNERS_MAX]);
+
+/* Probes of another version are neither read nor built upon. E_TARGET_VERSION where there are some. */
+int dp_refuse_foreign(pid_t pid, struct dp_error *err);
 /* Of the one whose region begins there; 0: there is none. */
 u64 dp_control_of(const struct dp_mem *mem, u64 region);
 u64 dp_control_of_process(pid_t pid, u64 region);
