@@ -83,7 +83,7 @@ say "what can be probed: dprobes funcs -p $server 'redis-server:*Shared*'"
 say "dprobes trace, for $SECONDS_TRACED seconds"
 cat >"$work/events" <<'EVENTS'
 # a client connects
-p:conn redis-server:acceptTcpHandler fd=$arg2:s32
+p:conn redis-server:createClient connection=$arg1
 # a command runs
 p:call redis-server:call client=$arg1 flags=$arg2:x32
 # a key is looked up: its text, behind two pointers

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The version stands in meson.build, and all that must repeat it agrees; the tarball holds every source."""
+"""The version stands in meson.build, and all that must repeat it agrees; the tarball holds every source; what a build
+lacks is named as the distribution does."""
 import os
 import re
 import subprocess
@@ -54,6 +55,48 @@ def tarball():
         for file in ("meson.build", "debian/rules", "src/cmd/cmd-main.c", "tests/run.py", "LICENSE-MIT"):
             assert "%s/%s" % (top, file) in members, file
         assert first == pack(os.path.join(work, top), "2")[1]
+
+
+RELEASES = {  # os-release files, and how packages are installed there, with those of libdw and protoc-c
+    'ID=fedora\nVERSION_ID=43\n': "dnf install elfutils-devel protobuf-c-compiler",
+    'NAME="Rocky Linux"\nID="rocky"\nID_LIKE="rhel centos fedora"\n': "dnf install elfutils-devel protobuf-c-compiler",
+    'ID=arch\n': "pacman -S libelf protobuf-c",
+    'ID=manjaro\nID_LIKE=arch\n': "pacman -S libelf protobuf-c",
+    'ID=debian\n': "apt-get install libdw-dev protobuf-c-compiler",
+    'ID=linuxmint\nID_LIKE="ubuntu debian"\n': "apt-get install libdw-dev protobuf-c-compiler",
+}
+
+
+def with_release(text, argv, **env):
+    """What a command prints on a system whose os-release is this."""
+    with tempfile.NamedTemporaryFile("w") as release:
+        release.write(text)
+        release.flush()
+        return subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              env=dict(os.environ, DPROBES_OS_RELEASE=release.name, **env))
+
+
+@tap.test
+def distributions():
+    """what is missing is named by the packages of the distribution, or of the one that it is like"""
+    script = os.path.join(ROOT, "packaging", "package-names.sh")
+    for release, install in RELEASES.items():
+        r = with_release(release, [script, "libdw", "protoc-c"])
+        assert (r.returncode, r.stdout) == (0, "missing: libdw protoc-c. Install them with: %s\n" % install), r.stdout
+    r = with_release("ID=other\n", [script, "libdw"])
+    assert r.returncode == 0 and r.stdout.startswith("missing: libdw. Install what has them"), r.stdout
+
+
+@tap.test
+def configure():
+    """without libraries, configure names all that it cannot do without, at once"""
+    tap.need("meson")
+    with tempfile.TemporaryDirectory() as work:
+        r = with_release("ID=fedora\n", ["meson", "setup", os.path.join(work, "b"), ROOT], PKG_CONFIG_PATH="",
+                         PKG_CONFIG_LIBDIR=work)
+    assert r.returncode and ("missing: libdw libelf libbpf babeltrace2 libprotobuf-c. Install them with: dnf install "
+                             "elfutils-devel elfutils-libelf-devel libbpf-devel libbabeltrace2-devel "
+                             "protobuf-c-devel\n") in r.stdout, r.stdout
 
 
 if __name__ == "__main__":

@@ -30,10 +30,24 @@ int main(void)
 #define SHOWN 10 /* mismatches printed for one test */
 
 static const char *const files[] = {
-    LIB "libc.so.6",         LIB "libcrypto.so.3",      LIB "libstdc++.so.6",     LIB "libm.so.6",
-    LIB "libLLVM-14.so.1",   LIB "libLLVM-15.so.1",     LIB "libclang-cpp.so.14", "/usr/bin/python3.11",
-    "/usr/bin/redis-server", "/usr/bin/bash",           "/usr/bin/git",           "/usr/bin/gdb",
-    "/usr/sbin/nginx",       "/usr/lib/go-1.19/bin/go", LIB "libgo.so.21",
+    LIB "libc.so.6",
+    LIB "libcrypto.so.3",
+    LIB "libstdc++.so.6",
+    LIB "libm.so.6",
+    LIB "libLLVM-14.so.1",
+    LIB "libLLVM-15.so.1",
+    LIB "libclang-cpp.so.14",
+    "/usr/bin/python3.11",
+    LIB "libLLVM.so.19.1",
+    "/usr/bin/python3.13",
+    "/usr/lib/go-1.24/bin/go",
+    "/usr/bin/redis-server",
+    "/usr/bin/bash",
+    "/usr/bin/git",
+    "/usr/bin/gdb",
+    "/usr/sbin/nginx",
+    "/usr/lib/go-1.19/bin/go",
+    LIB "libgo.so.21",
 };
 
 static unsigned int tests;
@@ -235,6 +249,7 @@ int main(void)
 	print_categories("real code and random strings");
 	measure(LIB "libc.so.6");
 	measure(LIB "libLLVM-14.so.1");
+	measure(LIB "libLLVM.so.19.1");
 	printf("1..%u\n", tests);
 	return failed;
 }
