@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * A driver gives its place to one of another file, such as that of a newer package. It ends as a driver that is killed,
- * with all probes in place, and the successor takes them over (run/run-state.c). It has the socket and the lock from the
- * beginning, so that commands wait for it and nobody else can come between.
+ * with all probes in place, and the successor takes them over (run/run-state.c). It has the socket and the lock from
+ * the beginning, so that commands wait for it and nobody else can come between.
  */
 #include <errno.h>
 #include <fcntl.h>
