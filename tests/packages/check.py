@@ -17,7 +17,7 @@ import tap  # noqa: E402
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 WORK = tempfile.mkdtemp()
-FIRST, SECOND, CHROOT = (os.path.join(WORK, name) for name in ("first", "second", "chroot"))
+FIRST, SECOND, CHROOT, NEWER = (os.path.join(WORK, name) for name in ("first", "second", "chroot", "newer"))
 TOOLS = "gcc,libc6-dev,pkg-config,procps"
 
 
@@ -32,12 +32,12 @@ def packages(where):
     return {os.path.basename(f).split("_")[0]: f for f in sorted(glob.glob(where + "/*.deb")) if "dbgsym" not in f}
 
 
-def inside(script):
+def inside(script, root=CHROOT):
     """Run a script of the shell in the chroot, with process ids, mounts and a driver's directory of its own. What it
     starts ends with it."""
     setup = 'mount --rbind /dev "$0/dev" && mount -t tmpfs none "$0/run" && mount -t proc none "$0/proc" && ' \
             'exec chroot "$0" sh -euxc "$1"'
-    return command("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-euc", setup, CHROOT, script,
+    return command("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-euc", setup, root, script,
                    env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive",
                         "TMPDIR": "/tmp"})
 
@@ -90,22 +90,36 @@ def lintian():
     assert not re.search(r"(?m)^[EWIP]: ", found), found
 
 
+def fresh(suite, root):
+    """A Debian that has nothing but a compiler and, in /root, the packages and the tests of debian/tests."""
+    tap.need("mmdebstrap")
+    os.chmod(WORK, 0o755)  # apt gives its rights up for downloads
+    command("mmdebstrap", "--variant=apt", "--skip=cleanup/apt", "--include=" + TOOLS, suite, root)
+    for name, deb in packages(FIRST).items():
+        if name != "dprobes-dkms":  # tests/kernel/test_dkms.py builds its module
+            shutil.copy(deb, os.path.join(root, "root"))
+    shutil.copytree(os.path.join(ROOT, "debian", "tests"), os.path.join(root, "root", "tests"))
+
+
 @tap.test
 def install():
     """the packages are installed in a fresh Debian, and the tests of debian/tests pass there"""
-    tap.need("mmdebstrap")
-    os.chmod(WORK, 0o755)  # apt gives its rights up for downloads
-    command("mmdebstrap", "--variant=apt", "--skip=cleanup/apt", "--include=" + TOOLS, "bookworm", CHROOT)
-    for name, deb in packages(FIRST).items():
-        if name != "dprobes-dkms":  # tests/kernel/test_dkms.py builds its module
-            shutil.copy(deb, os.path.join(CHROOT, "root"))
-    shutil.copytree(os.path.join(ROOT, "debian", "tests"), os.path.join(CHROOT, "root", "tests"))
+    fresh("bookworm", CHROOT)
     os.makedirs(os.path.join(CHROOT, "root", "next"))
-    for name in ("dprobes", "libdprobes1"):
-        upgrade_of(packages(FIRST)[name], os.path.join(CHROOT, "root", "next", name + ".deb"))
+    upgrade_of(packages(FIRST)["dprobes"], os.path.join(CHROOT, "root", "next", "dprobes.deb"))
     inside("apt-get install -q -y --no-install-recommends /root/*.deb")
     for name in ("trace", "insert", "library", "python"):
         inside("/root/tests/" + name)
+
+
+@tap.test
+def newer_debian():
+    """the same packages are installed in the next Debian, each by one command, and pass there"""
+    fresh("trixie", NEWER)
+    inside("apt-get install -q -y /root/dprobes_*.deb && /root/tests/trace && /root/tests/insert", NEWER)
+    inside("apt-get install -q -y --no-install-recommends /root/*.deb", NEWER)
+    for name in ("library", "python"):
+        inside("/root/tests/" + name, NEWER)
 
 
 @tap.test
