@@ -147,7 +147,7 @@ static int take_word(void *arg, int id, const char *value)
 	struct cmd_words *w = arg;
 
 	if (id == OPT_PID)
-		return dp_cmd_parse_pid(value, &w->pid) ? CMD_OK : CMD_USAGE;
+		return dp_cmd_parse_process(value, &w->pid) ? CMD_OK : CMD_USAGE;
 	if (id != CMD_OPT_OPERAND)
 		w->has[id] = true;
 	else if (w->n == w->most)
@@ -196,7 +196,12 @@ void dp_cmd_catch_signals(void)
 	}
 }
 
-bool dp_cmd_parse_pid(const char *text, pid_t *pid)
+static bool is_number(const char *text)
+{
+	return strspn(text, "0123456789-+") == strlen(text);
+}
+
+static bool parse_pid(const char *text, pid_t *pid)
 {
 	char *end;
 	long v;
@@ -226,9 +231,45 @@ bool dp_cmd_parse_processes(const char *text, struct dp_select *s)
 		return false;
 	}
 	for (u32 i = before; i < s->nnames; i++)
-		if (strspn(s->names[i], "0123456789-+") == strlen(s->names[i]) && !dp_cmd_parse_pid(s->names[i], &pid))
+		if (is_number(s->names[i]) && !parse_pid(s->names[i], &pid))
 			return false;
 	return true;
+}
+
+/* Several have the name: which ones. */
+static void tell_several(const char *text, const struct dp_pids *pids)
+{
+	char ids[80] = "";
+	size_t n = 0;
+
+	for (u32 i = 0; i < pids->n && n + 16 < sizeof(ids); i++)
+		n += (size_t)snprintf(ids + n, sizeof(ids) - n, "%s%d", i ? ", " : "", (int)pids->v[i]);
+	dp_ui_fail(E_SELECT_SEVERAL, NULL, "'%s' is the name of %u: %s%s", text, pids->n, ids,
+		   n + 16 < sizeof(ids) ? "" : ", ...");
+}
+
+bool dp_cmd_parse_process(const char *text, pid_t *pid)
+{
+	struct dp_select s = {0};
+	struct dp_pids pids = {0};
+	struct dp_error err = {0};
+	bool good;
+
+	if (is_number(text))
+		return parse_pid(text, pid);
+	good = dp_cmd_parse_processes(text, &s);
+	if (good && dp_select_find(&s, &pids, &err)) {
+		dp_ui_error(&err, NULL);
+		good = false;
+	}
+	if (good && pids.n > 1)
+		tell_several(text, &pids);
+	if (good && pids.n == 1)
+		*pid = pids.v[0];
+	good = good && pids.n == 1;
+	dp_pids_free(&pids);
+	dp_select_free(&s);
+	return good;
 }
 
 bool dp_cmd_parse_user(const char *text, uid_t *user)

@@ -35,7 +35,7 @@ static int take(void *arg, int id, const char *value)
 
 	switch (id) {
 	case OPT_PID:
-		return dp_cmd_parse_pid(value, &q->pid) ? CMD_OK : CMD_USAGE;
+		return dp_cmd_parse_process(value, &q->pid) ? CMD_OK : CMD_USAGE;
 	case OPT_JSON:
 		q->json = true;
 		return CMD_OK;

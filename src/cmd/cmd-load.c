@@ -138,7 +138,7 @@ static int take(void *arg, int id, const char *value)
 	struct load *l = arg;
 
 	if (id == OPT_PID)
-		return dp_cmd_parse_pid(value, &l->pid) ? CMD_OK : CMD_USAGE;
+		return dp_cmd_parse_process(value, &l->pid) ? CMD_OK : CMD_USAGE;
 	if (!l->file)
 		l->file = value;
 	else if (l->unload)

@@ -149,7 +149,7 @@ extern bool dp_cmd_int_ignored; /* a program that is started shall inherit that 
 void dp_cmd_catch_signals(void);
 
 /* Values of options. False: told already. */
-bool dp_cmd_parse_pid(const char *text, pid_t *pid);
+bool dp_cmd_parse_process(const char *text, pid_t *pid); /* an id, or a name or pattern that only one has */
 struct dp_select;
 bool dp_cmd_parse_processes(const char *text, struct dp_select *s); /* ids, names and patterns, with commas */
 bool dp_cmd_parse_user(const char *text, uid_t *user);

@@ -215,7 +215,7 @@ static int take(struct parser *p, const struct cmd_option *o)
 	case OPT_INDEX:
 		return take_index(p, v);
 	case OPT_PID:
-		return dp_cmd_parse_pid(v, &a->pid) ? 0 : CMD_USAGE;
+		return dp_cmd_parse_process(v, &a->pid) ? 0 : CMD_USAGE;
 	case OPT_INTERVAL:
 		return dp_cmd_parse_seconds(v, &a->interval) ? 0 : CMD_USAGE;
 	case OPT_BUDGET:

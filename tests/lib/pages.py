@@ -70,19 +70,19 @@ def forms(lines):
 
 
 def script_of(steps):
-    """All steps as one script: pages use the directory and the jobs of the commands before. Of all programs named shop
-    only ours may be probed, so it goes by its number."""
+    """All steps as one script, word for word: pages use the directory and the jobs of the commands before."""
     lines = ["exec 2>&1"]
     for n, step in enumerate(steps):
-        command = re.sub(r"-p shop\b", "-p $SHOP", step.command).replace(EXAMPLES, ROOT + "/examples")
-        lines += ["echo '@@ %d'" % n, "{ %s\n} </dev/null" % command, "echo '@@ status' $?", "SHOP=${SHOP:-$!}"]
+        command = step.command.replace(EXAMPLES, ROOT + "/examples")
+        lines += ["echo '@@ %d'" % n, "{ %s\n} </dev/null" % command, "echo '@@ status' $?"]
         if command.endswith("&"):  # nobody types the next one before the program runs
             lines += ["while [ /proc/$!/exe -ef /proc/$$/exe ]; do sleep 0.05; done; sleep 0.2"]
     return "\n".join(lines + ["exit 0", ""])
 
 
 def run_page(path, bindir, limit=300):
-    """The steps of a page, after they have run in a directory of their own with the commands of bindir."""
+    """The steps of a page, after they have run in a directory of their own with the commands of bindir, and among
+    processes of their own: only one of them has the name that the page uses."""
     with open(path) as f:
         steps = steps_of(f.read())
     work = tempfile.mkdtemp(prefix="dp-page-")
@@ -93,8 +93,8 @@ def run_page(path, bindir, limit=300):
     os.mkdir(work + "/here")
     os.symlink(ROOT + "/examples", work + "/here/examples")  # as in the source tree, which README.md begins in
     with open(work + "/output", "w") as out:
-        p = subprocess.Popen(["bash", work + "/script"], stdout=out, cwd=work + "/here", env=env,
-                             start_new_session=True)
+        p = subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", work + "/script"],
+                             stdout=out, cwd=work + "/here", env=env, start_new_session=True)
         try:
             p.wait(limit)
         except subprocess.TimeoutExpired:
@@ -102,7 +102,7 @@ def run_page(path, bindir, limit=300):
             raise
         finally:
             try:
-                os.killpg(p.pid, signal.SIGKILL)  # the script and its jobs: a session of its own
+                os.killpg(p.pid, signal.SIGKILL)  # and with it all that was started
             except ProcessLookupError:
                 pass
     step = None

@@ -17,7 +17,9 @@ running = {}
 
 
 def check(page):
-    need("bash", "gcc", "make")
+    need("bash", "gcc", "make", "unshare")
+    if os.getuid():
+        raise Skip("needs root: processes of their own")
     for name in PAGES:
         if name not in running:
             running[name] = pool.submit(pages.failures, os.path.join(pages.ROOT, name), os.path.dirname(DPROBES),

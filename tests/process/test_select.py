@@ -56,6 +56,21 @@ def names():
 
 
 @test
+def one():
+    """commands about one process take a name that only one has, or say who has it"""
+    p = named("dpsel-one", "1")
+    for argv in (["verify"], ["funcs", "dpsel-one:outer"], ["list"]):
+        assert dprobes(argv[0], "-p", "dpsel-one", *argv[1:], check=0).stdout == \
+            dprobes(argv[0], "-p", p.pid, *argv[1:], check=0).stdout, argv
+    other = named("dpsel-one", "1")
+    r = dprobes("verify", "-p", "dpsel-o*")
+    ids = ", ".join(map(str, sorted((p.pid, other.pid))))
+    assert r.returncode == 2 and "E-SELECT-SEVERAL" in r.stderr and "of 2: %s\n" % ids in r.stderr, r.stderr
+    assert "E-SELECT-NONE" in dprobes("verify", "-p", "dpsel-none", check=2).stderr
+    assert stop(p) == stop(other) == 0
+
+
+@test
 def filters():
     """--comm, --user, --all FILE, --cgroup: all that is given must hold; what was looked for is told"""
     v = [named("dpsel-a", "1"), named("dpsel-b", "1")]
