@@ -194,11 +194,19 @@ static inline void dp_k_uprobe_unregister(dp_k_uprobe u, struct inode *inode, lo
 #define rdmsrl_safe rdmsrq_safe
 #endif
 
-/* What the kernel has kept of a task's vector and x87 registers, or NULL. */
+#ifdef DP_HAVE_TASK_FPU
+#ifdef CONFIG_X86_DEBUG_FPU /* a function, which modules are not offered: this is what it returns */
+#define dp_k_task_fpu(task) ((struct fpu *)((task) + 1))
+#else
+#define dp_k_task_fpu x86_task_fpu
+#endif
+#endif
+
+/* What the kernel has kept of a task's vector and x87 registers, or NULL. Not for threads of the kernel. */
 static __always_inline const union fpregs_state *dp_k_fpregs(struct task_struct *task)
 {
 #if defined(DP_HAVE_TASK_FPU)
-	const struct fpstate *f = x86_task_fpu(task)->fpstate;
+	const struct fpstate *f = dp_k_task_fpu(task)->fpstate;
 
 	return f ? &f->regs : NULL;
 #elif defined(DP_HAVE_FPSTATE)

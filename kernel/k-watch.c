@@ -82,8 +82,8 @@ static int own(struct dr *dr, struct perf_event_attr *attr, struct dp_kwatch *w,
 
 	WRITE_ONCE(dr->w, w); /* before the first hit */
 	events = register_wide_hw_breakpoint(attr, on_access, dr);
-	if (IS_ERR((void __force *)events)) {
-		r = (int)PTR_ERR((void __force *)events);
+	r = PTR_ERR_OR_ZERO((void *)(unsigned long)events); /* no cast keeps it a pointer on every kernel */
+	if (r) {
 		dr->w = NULL;
 		return r == -ENOSPC ? -EBUSY : r;
 	}

@@ -144,11 +144,11 @@ HIT u64 dp_hit_ns(struct dp_hit *h)
 /* Of user mode: in the processor still, or where the kernel has put them; what was never used is not written there. */
 HIT void dp_hit_fxsave(struct dp_hit *h, void *area512)
 {
-	const union fpregs_state *f = dp_k_fpregs(current);
+	const union fpregs_state *f = current->flags & PF_KTHREAD ? NULL : dp_k_fpregs(current);
 	struct fxregs_state *fx = area512;
 	u64 used;
 
-	if (current->flags & PF_KTHREAD || !f || !boot_cpu_has(X86_FEATURE_FXSR)) {
+	if (!f || !boot_cpu_has(X86_FEATURE_FXSR)) {
 		memset(fx, 0, sizeof(*fx));
 		return;
 	}

@@ -30,7 +30,9 @@ module_param_cb(number, &number_ops, &number, 0600);
 
 static int __init example_init(void)
 {
-	return hook_bind(&file_opening, "do_filp_open", 0);
+	int r = hook_bind(&file_opening, "do_filp_open", 0);
+
+	return r == -ENOENT ? hook_bind(&file_opening, "do_file_open", 0) : r; /* of later kernels */
 }
 
 static void __exit example_exit(void)
@@ -41,3 +43,4 @@ static void __exit example_exit(void)
 module_init(example_init);
 module_exit(example_exit);
 MODULE_LICENSE("Dual MIT/GPL");
+MODULE_DESCRIPTION("Sample: a hook and its exits");

@@ -52,3 +52,4 @@ static void __exit example_exit(void)
 module_init(example_init);
 module_exit(example_exit);
 MODULE_LICENSE("Dual MIT/GPL");
+MODULE_DESCRIPTION("Sample: a return probe");

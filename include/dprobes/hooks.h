@@ -178,7 +178,7 @@ struct hook_site { /* one place where a hook is passed, in the section dprobes_h
 #include <linux/objtool.h>
 #endif
 #ifdef ANNOTATE_NOENDBR /* for those who look for landing pads: no branch leads there */
-#define HOOK_NO_PAD_ ANNOTATE_NOENDBR
+#define HOOK_NO_PAD_ ANNOTATE_NOENDBR "\n"
 #else
 #define HOOK_NO_PAD_ ""
 #endif

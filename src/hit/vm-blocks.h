@@ -222,7 +222,7 @@ enum {
 #define PART_OF_WORD(id, pops, type) OP(id) PUSH((u64)(s64)(type)r[a->reg]); END
 
 /* Memory through exceptions (the historical opcodes). */
-#define READ(bits) READ_OR_RAISE, (bits) / 8
+#define READ_MEM(bits) READ_OR_RAISE, (bits) / 8
 #define READ_OR_RAISE(id, pops, len)                                                               \
 	OP(id)                                                                                     \
 	u64 value = 0;                                                                             \
@@ -230,7 +230,7 @@ enum {
 		RAISE(DP_EX_INVALID_ADDR, TOP(0), 0);                                              \
 	TOP(0) = value;                                                                            \
 	END
-#define WRITE(bits) WRITE_OR_RAISE, (bits) / 8
+#define WRITE_MEM(bits) WRITE_OR_RAISE, (bits) / 8
 #define WRITE_OR_RAISE(id, pops, len)                                                              \
 	OP(id)                                                                                     \
 	u64 value = TOP(0);                                                                        \

@@ -35,9 +35,9 @@
 #define IS_S true
 #define PART(sign, bits) SIZED(PART, 0, bits, IS_##sign)
 #define EXTEND(sign, bits) SIZED(EXTEND, 0, bits, IS_##sign)
-#define READ(bits) SIZED(READ, 0, bits, false)
-#define LOAD(bits) READ(bits)
-#define WRITE(bits) SIZED(WRITE, 0, bits, false)
+#define READ_MEM(bits) SIZED(READ, 0, bits, false)
+#define LOAD(bits) READ_MEM(bits)
+#define WRITE_MEM(bits) SIZED(WRITE, 0, bits, false)
 #define HEAP(access, bits) SIZED(HEAP, DP_ACCESS_##access, bits, false)
 #define STORE(bits) SIZED(STORE, 0, bits, false)
 #define STORE_REG(bits) SIZED(STORE_REG, 0, bits, false)

@@ -24,7 +24,9 @@ for part in kernel src include examples/kernel tests/kernel tests/conform; do
 		(cd "$top" && cpio --quiet -pdm "$copy/src") 2>/dev/null
 done
 status=0
-chroot "$kernel/root" /bin/sh -c "
+# With /proc, where later tools look for their limits, in a mount namespace that ends with the build.
+mkdir -p "$kernel/root/proc"
+unshare -m sh -c 'mount --rbind /proc "$1/proc" || :; exec chroot "$1" /bin/sh -c "$2"' sh "$kernel/root" "
 	PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C exec /$name/src/kernel/build.sh \
 		/usr/src/$(basename "$(readlink "$kernel/build")") /$name/out $what" || status=$?
 cp "$copy/out/$what/"*.ko "$copy/out/$what/"*.o "$out/$what/" 2>/dev/null || :

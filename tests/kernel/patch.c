@@ -26,4 +26,5 @@ static void __exit patch_exit(void)
 module_init(patch_init);
 module_exit(patch_exit);
 MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Tests: a live patch");
 MODULE_INFO(livepatch, "Y");

@@ -95,3 +95,4 @@ static void __exit test_exit(void)
 module_init(test_init);
 module_exit(test_exit);
 MODULE_LICENSE("Dual MIT/GPL");
+MODULE_DESCRIPTION("Tests of the kernel host");

@@ -58,7 +58,8 @@ GROUPS = [
 ]
 # The other kernels, and what runs on them when they are not asked for by name.
 OTHERS = {"amd64": ("conformance", "refusals", "ktrace"), "bullseye": ("conformance", "starts"),
-          "trixie": ("conformance", "refusals", "patches", "starts")}
+          "trixie": ("conformance", "refusals", "patches", "starts"),
+          "trixie-backports": ("conformance", "command", "events")}
 LEFT_OUT = [("debug", "bench"), ("debug", "ftracetest"), ("amd64", "ftracetest"),
             ("cloud-amd64", "debugger"), ("amd64", "debugger")]
 # What the guest's serial console must show.

@@ -40,3 +40,4 @@ static void __exit victim_exit(void)
 module_init(victim_init);
 module_exit(victim_exit);
 MODULE_LICENSE("Dual MIT/GPL");
+MODULE_DESCRIPTION("Tests: a module that is probed");
