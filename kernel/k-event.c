@@ -18,7 +18,7 @@ static u32 next_id = 1;
 
 static __always_inline void run(struct dp_k_event *e, struct pt_regs *regs, u64 ret_addr)
 {
-	if (likely(READ_ONCE(dp_k_tracing)))
+	if (likely(dp_k_counts_now()))
 		dp_k_run(&e->run, regs, ret_addr);
 	else
 		e->counts[raw_smp_processor_id()].v[DP_COUNT_PASSED]++;
@@ -41,7 +41,7 @@ static HIT void on_watch(struct dp_kwatch *w, struct pt_regs *regs, void *addr)
 {
 	struct dp_k_event *e = container_of(w, struct dp_k_event, watch);
 
-	if (likely(READ_ONCE(dp_k_tracing)))
+	if (likely(dp_k_counts_now()))
 		dp_k_run_watch(&e->run, w, &e->last, regs);
 	else
 		e->counts[raw_smp_processor_id()].v[DP_COUNT_PASSED]++;
@@ -145,6 +145,7 @@ static bool has_group(const char *line)
 
 static void free_event(struct dp_k_event *e)
 {
+	dp_k_prog_free(&e->run);
 	dp_event_free(&e->ev);
 	dp_program_free(&e->filtered);
 	kfree(e->counts);
@@ -155,11 +156,10 @@ static void free_event(struct dp_k_event *e)
 
 static void set_code(struct dp_k_event *e, const struct dp_program *p)
 {
-	dp_k_prog_init(&e->run, p);
+	dp_k_prog_init(&e->run, p, e->id);
 	e->run.sinks = dp_k_sinks;
 	e->run.counts = (u8 *)e->counts;
 	e->run.counts_stride = sizeof(*e->counts);
-	e->run.event = e->id;
 }
 
 /* Whether an argument begins with NAME= */

@@ -75,17 +75,30 @@ struct dp_k_log { /* a copy of what is in the rings */
 	u64 entries_written;
 	u64 ns, stamp; /* when it was read, by both clocks */
 };
-extern bool dp_k_tracing;
 extern struct dp_k_sink *dp_k_sinks;
 int dp_k_ring_init(void);
 void dp_k_ring_exit(void);
-int dp_k_log_read(struct dp_k_log *log, u64 max);
+/* cpu: of this processor alone, -1: of all. */
+int dp_k_log_read(struct dp_k_log *log, u64 max, int cpu);
 struct dp_record *dp_k_log_next(struct dp_k_log *log);
 void dp_k_log_taken(struct dp_k_log *log);
 void dp_k_log_free(struct dp_k_log *log);
+/* Records are taken out while anybody does so: what comes when there is no room is lost then. */
 void dp_k_take_begin(void);
 void dp_k_take_end(void);
-void dp_k_log_clear(void);
+void dp_k_log_clear(int cpu);
+u32 dp_k_ring_kb(void);       /* of one processor's log */
+int dp_k_ring_resize(u32 kb); /* what was logged is lost; no event may be on. -EBUSY while somebody takes records */
+
+/* k-chosen.c */
+extern bool dp_k_choosy; /* not every hit counts */
+bool dp_k_wanted(void);
+static __always_inline bool dp_k_counts_now(void)
+{
+	return likely(!READ_ONCE(dp_k_choosy)) || dp_k_wanted();
+}
+void dp_k_chosen_init(void);
+void dp_k_chosen_exit(void);
 
 /* k-trace.c */
 int dp_k_trace_init(void);

@@ -74,6 +74,7 @@ void dp_k_session_probe_free(struct dp_k_session_probe *p)
 	if (!p)
 		return;
 	dp_k_user_close(p);
+	dp_k_prog_free(&p->run);
 	dp_program_free(&p->prog);
 	kfree(p);
 }
@@ -130,8 +131,7 @@ static void make_ready(struct dp_k_session *s, u32 i, u64 words)
 	struct dp_k_session_probe *p = s->probes[i];
 	struct dp_k_prog *run = &p->run;
 
-	dp_k_prog_init(run, &p->prog);
-	run->event = i;
+	dp_k_prog_init(run, &p->prog, i);
 	run->probe_flags = p->is_return ? DP_PROBE_RETURN : 0;
 	run->sinks = s->sinks;
 	run->counts = s->area + s->g.counts_off + i * sizeof(struct dp_counts);

@@ -18,7 +18,7 @@ struct opened {
 	size_t at;
 };
 
-static atomic_t pipe_taken; /* by one reader at a time, from open to release */
+static DEFINE_MUTEX(pipe_lock); /* a record goes to one of the readers */
 
 /* ---- one record ---- */
 
@@ -162,6 +162,12 @@ static void put_record(struct dp_line *l, struct dp_record *rec)
 static const char head[] = "#           TASK-PID    CPU#    TIMESTAMP  FUNCTION\n"
 			   "#              | |       |          |         |\n";
 
+/* Of a file in per_cpu/cpuN its number, -1: of all. */
+static int cpu_of(const struct inode *inode)
+{
+	return (int)(long)inode->i_private - 1;
+}
+
 static int trace_open(struct inode *inode, struct file *f)
 {
 	struct dp_record *rec;
@@ -173,11 +179,11 @@ static int trace_open(struct inode *inode, struct file *f)
 	int r;
 
 	if (f->f_mode & FMODE_WRITE && f->f_flags & O_TRUNC)
-		dp_k_log_clear();
+		dp_k_log_clear(cpu_of(inode));
 	o = kzalloc(sizeof(*o), GFP_KERNEL);
 	if (!o)
 		return -ENOMEM;
-	r = f->f_mode & FMODE_READ ? dp_k_log_read(&log, U64_MAX) : 1;
+	r = f->f_mode & FMODE_READ ? dp_k_log_read(&log, U64_MAX, cpu_of(inode)) : 1;
 	if (r < 0) {
 		kfree(o);
 		return r;
@@ -228,32 +234,30 @@ static const struct file_operations trace_fops = {.owner = THIS_MODULE,
 						  .llseek = default_llseek,
 						  .release = trace_release};
 
-/* ---- trace_pipe: one reader at a time ---- */
+/* ---- trace_pipe ---- */
 
 static int pipe_open(struct inode *inode, struct file *f)
 {
 	struct opened *o;
 
-	if (atomic_cmpxchg_acquire(&pipe_taken, 0, 1)) /* pairs with the releases */
-		return -EBUSY;
 	o = kzalloc(sizeof(*o), GFP_KERNEL);
-	if (!o) {
-		atomic_set_release(&pipe_taken, 0);
+	if (!o)
 		return -ENOMEM;
-	}
 	dp_k_take_begin();
 	f->private_data = o;
 	return 0;
 }
 
-static int pipe_fill(struct opened *o)
+static int pipe_fill(struct opened *o, int cpu)
 {
 	struct dp_record *rec;
 	struct dp_k_log log;
-	int r = dp_k_log_read(&log, PIPE_PIECE);
+	int r;
 
+	mutex_lock(&pipe_lock);
+	r = dp_k_log_read(&log, PIPE_PIECE, cpu);
 	if (r)
-		return r;
+		goto out;
 	dp_line_reset(&o->text);
 	o->at = 0;
 	mutex_lock(&dp_k_events_lock);
@@ -262,7 +266,9 @@ static int pipe_fill(struct opened *o)
 	mutex_unlock(&dp_k_events_lock);
 	dp_k_log_taken(&log);
 	dp_k_log_free(&log);
-	return 0;
+out:
+	mutex_unlock(&pipe_lock);
+	return r;
 }
 
 static ssize_t pipe_read(struct file *f, char __user *buf, size_t n, loff_t *pos)
@@ -271,7 +277,7 @@ static ssize_t pipe_read(struct file *f, char __user *buf, size_t n, loff_t *pos
 	int r;
 
 	while (o->at == o->text.n) {
-		r = pipe_fill(o);
+		r = pipe_fill(o, cpu_of(file_inode(f)));
 		if (r)
 			return r;
 		if (o->text.n)
@@ -296,40 +302,72 @@ static int pipe_release(struct inode *inode, struct file *f)
 	dp_k_take_end();
 	dp_line_free(&o->text);
 	kfree(o);
-	atomic_set_release(&pipe_taken, 0);
 	return 0;
 }
 
 static const struct file_operations pipe_fops = {
     .owner = THIS_MODULE, .open = pipe_open, .read = pipe_read, .release = pipe_release};
 
-/* ---- tracing_on ---- */
+/* ---- buffer_size_kb ---- */
 
-static int tracing_set(void *data, u64 v)
+static int size_get(void *data, u64 *v)
 {
-	WRITE_ONCE(dp_k_tracing, v != 0);
+	*v = dp_k_ring_kb() * (data ? num_possible_cpus() : 1);
 	return 0;
 }
 
-static int tracing_get(void *data, u64 *v)
+static int size_set(void *data, u64 kb)
 {
-	*v = dp_k_tracing;
-	return 0;
-}
-DEFINE_DEBUGFS_ATTRIBUTE(tracing_fops, tracing_get, tracing_set, "%llu\n");
+	struct dp_k_event *e;
+	int r = !kb || kb > U32_MAX ? -EINVAL : 0;
 
-static struct dentry *files[3];
+	mutex_lock(&dp_k_events_lock);
+	list_for_each_entry(e, &dp_k_events, list)
+		if (!r && e->on)
+			r = -EBUSY;
+	if (!r)
+		r = dp_k_ring_resize((u32)kb);
+	mutex_unlock(&dp_k_events_lock);
+	return r;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(size_fops, size_get, size_set, "%llu\n");
+DEFINE_DEBUGFS_ATTRIBUTE(total_fops, size_get, NULL, "%llu\n");
+
+/* ---- all of them ---- */
+
+static struct dentry *per_cpu_dir;
+static struct dentry *files[4];
+
+static void log_files(struct dentry *dir, struct dentry **trace, struct dentry **pipe, int cpu)
+{
+	void *of = (void *)(long)(cpu + 1); /* cpu_of() */
+
+	*trace = debugfs_create_file("trace", 0600, dir, of, &trace_fops);
+	*pipe = debugfs_create_file("trace_pipe", 0400, dir, of, &pipe_fops);
+}
 
 int dp_k_trace_init(void)
 {
-	files[0] = debugfs_create_file("trace", 0600, dp_k_top, NULL, &trace_fops);
-	files[1] = debugfs_create_file("trace_pipe", 0400, dp_k_top, NULL, &pipe_fops);
-	files[2] = debugfs_create_file("tracing_on", 0600, dp_k_top, NULL, &tracing_fops);
+	struct dentry *unused;
+	char name[16];
+	int cpu;
+
+	log_files(dp_k_top, &files[0], &files[1], -1);
+	files[2] = debugfs_create_file("buffer_size_kb", 0600, dp_k_top, NULL, &size_fops);
+	files[3] = debugfs_create_file("buffer_total_size_kb", 0400, dp_k_top, (void *)1, &total_fops);
+	per_cpu_dir = debugfs_create_dir("per_cpu", dp_k_top);
+	for_each_possible_cpu(cpu) {
+		snprintf(name, sizeof(name), "cpu%d", cpu);
+		log_files(debugfs_create_dir(name, per_cpu_dir), &unused, &unused, cpu);
+	}
+	dp_k_chosen_init();
 	return 0;
 }
 
 void dp_k_trace_exit(void)
 {
+	dp_k_chosen_exit();
+	debugfs_remove_recursive(per_cpu_dir);
 	for (u32 i = 0; i < DP_ARRAY_SIZE(files); i++)
 		debugfs_remove(files[i]);
 }

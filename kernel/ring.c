@@ -13,13 +13,17 @@
 #include <asm/msr.h>
 #include <asm/tsc.h>
 
+#define LEAST_KB 8u
+#define MOST_KB (1u << 18)
+
 static unsigned int buffer_kb = 1024;
 module_param(buffer_kb, uint, 0400);
 MODULE_PARM_DESC(buffer_kb, "log of each processor in KiB, a power of two");
 
 static u64 ring_size;
-struct dp_k_sink *dp_k_sinks; /* by processor */
-bool dp_k_tracing = true;
+struct dp_k_sink *dp_k_sinks;  /* by processor */
+static DEFINE_MUTEX(log_lock); /* who reads, clears or replaces the rings */
+static u32 takers;             /* under it */
 
 static __always_inline struct dp_record *record_at(const struct dp_k_sink *s, u64 at)
 {
@@ -38,7 +42,7 @@ static void copy_bytes(const struct dp_k_sink *s, u64 at, u8 *to, u64 n)
 static int copy_out(struct dp_k_sink *s, struct dp_k_log *log, int cpu, u64 max)
 {
 	struct dp_ring *r = s->ring;
-	/* Pairs with the release of dp_k_put(): the records before head are whole. */
+	/* Pairs with the release of dp_k_commit(): the records before head are whole. */
 	u64 head = smp_load_acquire(&r->head), tail = READ_ONCE(r->tail), n = min(head - tail, max), now;
 	u8 *buf = kvmalloc(n ? n : 1, GFP_KERNEL);
 
@@ -51,11 +55,11 @@ static int copy_out(struct dp_k_sink *s, struct dp_k_log *log, int cpu, u64 max)
 	log->at[cpu] = now - tail > n ? n : now - tail;
 	log->end[cpu] = n;
 	log->from[cpu] = tail;
-	log->entries_written += READ_ONCE(s->overwritten);
+	log->entries_written += max ? READ_ONCE(s->overwritten) : 0;
 	return 0;
 }
 
-int dp_k_log_read(struct dp_k_log *log, u64 max)
+int dp_k_log_read(struct dp_k_log *log, u64 max, int only)
 {
 	int cpu, r = 0;
 
@@ -66,9 +70,11 @@ int dp_k_log_read(struct dp_k_log *log, u64 max)
 	log->at = (u64 *)log->buf + nr_cpu_ids;
 	log->end = log->at + nr_cpu_ids;
 	log->from = log->end + nr_cpu_ids;
+	mutex_lock(&log_lock);
 	for_each_possible_cpu(cpu)
 		if (!r)
-			r = copy_out(&dp_k_sinks[cpu], log, cpu, max);
+			r = copy_out(&dp_k_sinks[cpu], log, cpu, only < 0 || cpu == only ? max : 0);
+	mutex_unlock(&log_lock);
 	log->ns = trace_clock_local();
 	log->stamp = rdtsc_ordered();
 	if (r)
@@ -114,9 +120,16 @@ void dp_k_log_taken(struct dp_k_log *log)
 {
 	int cpu;
 
-	/* Pairs with the acquire of dp_k_put(): the records were copied before their room is given back. */
-	for_each_possible_cpu(cpu)
-		smp_store_release(&dp_k_sinks[cpu].ring->tail, log->from[cpu] + log->at[cpu]);
+	mutex_lock(&log_lock);
+	for_each_possible_cpu(cpu) {
+		struct dp_ring *r = dp_k_sinks[cpu].ring;
+		u64 taken = log->from[cpu] + log->at[cpu];
+
+		/* Pairs with the acquire of dp_k_more_room(): the records were copied before their room is given back. */
+		if (taken > r->tail) /* else it was cleared meanwhile */
+			smp_store_release(&r->tail, taken);
+	}
+	mutex_unlock(&log_lock);
 }
 
 void dp_k_log_free(struct dp_k_log *log)
@@ -139,49 +152,113 @@ static void set_overwrite(bool on)
 
 void dp_k_take_begin(void)
 {
-	set_overwrite(false);
-	synchronize_rcu(); /* producers that may still move the tail are through */
+	mutex_lock(&log_lock);
+	if (!takers++) {
+		set_overwrite(false);
+		synchronize_rcu(); /* producers that may still move the tail are through */
+	}
+	mutex_unlock(&log_lock);
 }
 
 void dp_k_take_end(void)
 {
-	set_overwrite(true);
+	mutex_lock(&log_lock);
+	if (!--takers)
+		set_overwrite(true);
+	mutex_unlock(&log_lock);
 }
 
 static void clear_this(void *arg)
 {
 	struct dp_k_sink *s = &dp_k_sinks[raw_smp_processor_id()];
 
-	s->ring->tail = s->head;
+	s->ring->tail = s->head; /* what was safe still is */
 	s->overwritten = 0;
 }
 
-void dp_k_log_clear(void)
+void dp_k_log_clear(int cpu)
 {
-	on_each_cpu(clear_this, NULL, 1);
+	mutex_lock(&log_lock);
+	if (cpu < 0)
+		on_each_cpu(clear_this, NULL, 1);
+	else
+		smp_call_function_single(cpu, clear_this, NULL, 1); /* one that is off has nobody who would mind */
+	mutex_unlock(&log_lock);
+}
+
+static void free_rings(struct dp_ring **rings)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		vfree(rings[cpu]);
+	kfree(rings);
+}
+
+static struct dp_ring **new_rings(u64 size)
+{
+	struct dp_ring **rings = kcalloc(nr_cpu_ids, sizeof(*rings), GFP_KERNEL);
+	int cpu;
+
+	if (!rings)
+		return NULL;
+	for_each_possible_cpu(cpu) {
+		rings[cpu] = vzalloc(PAGE_SIZE + size);
+		if (!rings[cpu]) {
+			free_rings(rings);
+			return NULL;
+		}
+	}
+	return rings;
+}
+
+/* Empty ones, of that size, in the place of those that are there: these are in rings afterwards. */
+static void exchange_rings(struct dp_ring **rings, u64 size)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct dp_ring *old = dp_k_sinks[cpu].ring;
+
+		dp_k_sinks[cpu] = (struct dp_k_sink){
+		    .ring = rings[cpu], .data = (u8 *)rings[cpu] + PAGE_SIZE, .mask = size - 1, .overwrite = true};
+		rings[cpu] = old;
+	}
+	ring_size = size;
+}
+
+u32 dp_k_ring_kb(void)
+{
+	return (u32)(READ_ONCE(ring_size) / 1024);
+}
+
+int dp_k_ring_resize(u32 kb)
+{
+	u64 size = roundup_pow_of_two(clamp(kb, LEAST_KB, MOST_KB)) * 1024ull;
+	struct dp_ring **rings = new_rings(size);
+	int r = 0;
+
+	if (!rings)
+		return -ENOMEM;
+	mutex_lock(&log_lock);
+	if (takers)
+		r = -EBUSY;
+	else
+		exchange_rings(rings, size);
+	mutex_unlock(&log_lock);
+	free_rings(rings);
+	return r;
 }
 
 int dp_k_ring_init(void)
 {
-	int cpu;
+	int r;
 
-	ring_size = roundup_pow_of_two(clamp(buffer_kb, 8u, 1u << 18)) * 1024ull;
 	dp_k_sinks = kcalloc(nr_cpu_ids, sizeof(*dp_k_sinks), GFP_KERNEL);
-	if (!dp_k_sinks)
-		return -ENOMEM;
-	for_each_possible_cpu(cpu) {
-		struct dp_k_sink *s = &dp_k_sinks[cpu];
-
-		s->ring = vzalloc(PAGE_SIZE + ring_size);
-		if (!s->ring) {
-			dp_k_ring_exit();
-			return -ENOMEM;
-		}
-		s->data = (u8 *)s->ring + PAGE_SIZE;
-		s->mask = ring_size - 1;
-		s->overwrite = true;
-	}
-	return 0;
+	r = dp_k_sinks ? dp_k_ring_resize(buffer_kb) : -ENOMEM;
+	if (r)
+		kfree(dp_k_sinks);
+	return r;
 }
 
 void dp_k_ring_exit(void)

@@ -32,10 +32,19 @@ static HIT void give_up(struct dp_k_sink *s, u64 tail, u32 n)
 	smp_wmb();
 }
 
+HIT bool dp_k_more_room(struct dp_k_sink *s, u32 n)
+{
+	u64 size = s->mask + 1;
+
+	/* The room was read before it is written again: pairs with the reader's release. A tail only goes on. */
+	s->safe = min(smp_load_acquire(&s->ring->tail) + size, (s->head & ~s->mask) + size);
+	return s->head + n <= s->safe;
+}
+
 HIT bool dp_k_put_slowly(struct dp_k_sink *s, const u64 *head, const u64 *payload, u32 n)
 {
 	const u64 *comm = (const u64 *)current->comm;
-	u64 at = s->head, used = at - smp_load_acquire(&s->ring->tail); /* pairs as in dp_k_put() */
+	u64 at = s->head, used = at - smp_load_acquire(&s->ring->tail); /* pairs as in dp_k_more_room() */
 
 	if (used > s->mask + 1 - n) {
 		if (!s->overwrite)
@@ -67,14 +76,27 @@ HIT void dp_k_unusual(const struct dp_k_prog *p, struct dp_hit *h, struct dp_cou
 		dp_k_debugger_enter((struct pt_regs *)h->regs);
 }
 
+HIT void dp_k_interpret(const struct dp_k_prog *p, struct pt_regs *regs, u64 ret_addr)
+{
+	dp_k_run_waiting(p, regs, ret_addr, NULL);
+}
+
 /* ---- the control side ---- */
 
-void dp_k_prog_init(struct dp_k_prog *p, const struct dp_program *prog)
+void dp_k_prog_init(struct dp_k_prog *p, const struct dp_program *prog, u32 event)
 {
 	dp_program_to_rt(prog, &p->rt);
 	p->rt.code = (u64)prog->code;
 	p->rt.logmax = min_t(u32, p->rt.logmax, DP_K_LOGMAX);
+	kfree(p->plain);
+	p->plain = dp_k_plain_make(prog, event);
+	p->event = event;
 	p->ret_at = prog->layout.has_ret_addr ? 8 * prog->layout.has_faultmask : -1;
+}
+
+void dp_k_prog_free(struct dp_k_prog *p)
+{
+	kfree(p->plain);
 }
 
 /* Changes the kernel or a process, or talks to hardware; its own variables and records are neither. */

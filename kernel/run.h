@@ -28,27 +28,35 @@ struct dp_k_sink {            /* one processor's end of a log */
 	u8 *data;
 	u64 mask; /* of the data's size */
 	u64 head;
+	u64 safe;        /* up to there records are in one piece, and room is known: dp_k_more_room() */
 	u64 overwritten; /* records */
 	bool overwrite;  /* a full ring gives up its oldest records, not the new one */
 } ____cacheline_aligned;
 
 #define DP_K_LOGMAX (DP_LOGMAX - DP_COMM_SIZE) /* payload of a record, which the task's name ends */
 
+struct dp_k_plain;
+
 struct dp_k_prog {
 	struct dp_code_rt rt;
-	u32 event;               /* in records */
-	u32 probe_flags;         /* DP_PROBE_* */
-	s16 ret_at;              /* where the return address belongs in the payload, -1: nowhere */
-	struct dp_k_sink *sinks; /* by processor */
-	u8 *counts;              /* struct dp_counts of the first processor */
-	u64 counts_stride;       /* bytes to the next one's */
+	struct dp_k_plain *plain; /* plain.c: the same as a list, NULL: it is none */
+	u32 event;                /* in records */
+	u32 probe_flags;          /* DP_PROBE_* */
+	s16 ret_at;               /* where the return address belongs in the payload, -1: nowhere */
+	struct dp_k_sink *sinks;  /* by processor */
+	u8 *counts;               /* struct dp_counts of the first processor */
+	u64 counts_stride;        /* bytes to the next one's */
 };
 
 int dp_k_run_init(void);
 void dp_k_run_exit(void);
 
-/* By the program: what it needs at the hit, but for the log. */
-void dp_k_prog_init(struct dp_k_prog *p, const struct dp_program *prog);
+/* By the program: what it needs at the hit, but for the log. event: in its records. What it was before is freed. */
+void dp_k_prog_init(struct dp_k_prog *p, const struct dp_program *prog, u32 event);
+void dp_k_prog_free(struct dp_k_prog *p);
+
+/* plain.c: NULL where the program is for the interpreter. kfree() frees it. */
+struct dp_k_plain *dp_k_plain_make(const struct dp_program *prog, u32 event);
 
 /* Whether a kernel that is locked down allows a probe with that program. E_KERNEL_LOCKDOWN. */
 int dp_k_locked_down(const struct dp_program *prog, struct dp_error *err);
@@ -67,35 +75,65 @@ extern const struct dp_control dp_k_control;
 struct dp_k_waiting;
 void dp_k_waiting_hold(struct dp_k_waiting *w, const struct dp_hit *h);
 
+/* Looks how much of the ring has been read. Whether n bytes are free behind the head and before the ring's end. */
+bool dp_k_more_room(struct dp_k_sink *s, u32 n);
 /* Into a ring that is nearly full, or across its end. */
 bool dp_k_put_slowly(struct dp_k_sink *s, const u64 *head, const u64 *payload, u32 n);
 void dp_k_unusual(const struct dp_k_prog *p, struct dp_hit *h, struct dp_counts *counts, u32 cpu, bool passed,
 		  struct dp_k_waiting *w);
 
+/* plain.c: false, and nothing has happened, where the interpreter has to. */
+bool dp_k_plain_run(const struct dp_k_prog *p, const struct pt_regs *regs, u64 ret_addr);
+
+/*
+ * The saved registers lie on the stack that is in use: from there to the end of that page nothing can fault. Words
+ * of the stack are what programs of the kernel read most, and the kernel's guarded copy takes its time.
+ */
+static __always_inline bool dp_k_near_stack(u64 regs, u64 addr)
+{
+	return addr >= regs && ((addr + 7) ^ regs) < PAGE_SIZE;
+}
+
+/* Room for a record of n bytes in one piece; NULL: only dp_k_put_slowly() can tell. */
+static __always_inline u64 *dp_k_room(struct dp_k_sink *s, u32 n)
+{
+	if (unlikely(s->head + n > s->safe) && !dp_k_more_room(s, n))
+		return NULL;
+	return (u64 *)(s->data + (s->head & s->mask));
+}
+
+/* Its last words, the task's name; then it is there to be read. */
+static __always_inline void dp_k_commit(struct dp_k_sink *s, u64 *last, u32 n)
+{
+	u64 head = s->head + n;
+
+	static_assert(DP_COMM_SIZE == TASK_COMM_LEN);
+	memcpy(last, current->comm, DP_COMM_SIZE);
+	s->head = head;
+	smp_store_release(&s->ring->head, head); /* pairs with the reader's acquire */
+}
+
 /* What the program has put together, with the task's name: tasks that are gone cannot be asked. */
 static __always_inline bool dp_k_put(const struct dp_k_prog *p, struct dp_hit *h, u32 cpu)
 {
 	struct dp_k_sink *s = &p->sinks[cpu];
-	u64 *payload = h->vm->record + sizeof(struct dp_record) / 8, *to, at = s->head, off = at & s->mask;
+	u64 *payload = h->vm->record + sizeof(struct dp_record) / 8, *to;
 	u32 words = (h->log_len + 7) / 8, n = (u32)sizeof(struct dp_record) + 8 * words + DP_COMM_SIZE;
 	u64 head[3] = {n | (u64)(h->rec_flags | DP_REC_COMM) << 16 | (u64)p->event << 32, h->tid | (u64)cpu << 32,
 		       rdtsc()};
 
-	static_assert(sizeof(struct dp_record) == 24 && DP_COMM_SIZE == TASK_COMM_LEN);
+	static_assert(sizeof(struct dp_record) == 24);
 	if (unlikely(h->log_len & 7))
 		memset((u8 *)payload + h->log_len, 0, 8 * words - h->log_len);
-	/* The room was read before it is written again: pairs with the reader's release. */
-	if (unlikely(at - smp_load_acquire(&s->ring->tail) > s->mask + 1 - n || off + n > s->mask + 1))
+	to = dp_k_room(s, n);
+	if (unlikely(!to))
 		return dp_k_put_slowly(s, head, payload, n);
-	to = (u64 *)(s->data + off);
 	to[0] = head[0];
 	to[1] = head[1];
 	to[2] = head[2];
 	for (to += 3; words; words--)
 		*to++ = *payload++;
-	memcpy(to, current->comm, DP_COMM_SIZE);
-	s->head = at + n;
-	smp_store_release(&s->ring->head, at + n); /* pairs with the reader's acquire */
+	dp_k_commit(s, to, n);
 	return true;
 }
 
@@ -129,9 +167,12 @@ static __always_inline void dp_k_run_waiting(const struct dp_k_prog *p, struct p
 		dp_k_unusual(p, &h, counts, cpu, r == DP_RUN_PASSED, w);
 }
 
+void dp_k_interpret(const struct dp_k_prog *p, struct pt_regs *regs, u64 ret_addr);
+
 static __always_inline void dp_k_run(const struct dp_k_prog *p, struct pt_regs *regs, u64 ret_addr)
 {
-	dp_k_run_waiting(p, regs, ret_addr, NULL);
+	if (unlikely(!p->plain || !dp_k_plain_run(p, regs, ret_addr)))
+		dp_k_interpret(p, regs, ret_addr);
 }
 
 /* The same at a watchpoint. The old value, in *last, goes to one hit only, whichever processors write at once. */

@@ -9,9 +9,7 @@
 #include <linux/sched/task_stack.h>
 #include <linux/uaccess.h>
 
-#include "kernel-priv.h"
-#include "hit/vm.h"
-#include "program/opcode.h"
+#include "run.h"
 
 #include <asm/asm.h>
 #include <asm/debugreg.h>
@@ -24,22 +22,11 @@ static __always_inline bool is_user(u64 addr)
 	return addr < TASK_SIZE_MAX;
 }
 
-/*
- * The saved registers lie on the stack that is in use: from there to the end of that page nothing can fault. Words
- * of the stack are what programs of the kernel read most, and the kernel's guarded copy takes its time.
- */
-static __always_inline bool is_near_stack(const struct dp_hit *h, u64 addr)
-{
-	u64 regs = (u64)h->regs;
-
-	return addr >= regs && ((addr + 7) ^ regs) < PAGE_SIZE;
-}
-
 HIT int dp_hit_read(struct dp_hit *h, void *dst, u64 src, u32 len)
 {
 	long r;
 
-	if (likely(len == 8 && is_near_stack(h, src))) {
+	if (likely(len == 8 && dp_k_near_stack((u64)h->regs, src))) {
 		*(u64 *)dst = READ_ONCE_NOCHECK(*(const unsigned long *)src);
 		return 0;
 	}

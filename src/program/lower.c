@@ -29,10 +29,15 @@ struct walk {
 	bool open, failed, ended;
 };
 
+static u64 part(u64 v, u32 size, bool is_signed)
+{
+	u32 away = 64 - 8 * size;
+
+	return is_signed ? (u64)((s64)(v << away) >> away) : v << away >> away;
+}
+
 static u64 apply(const struct dp_value_op *x, u64 v)
 {
-	u32 away = 64 - 8 * x->op.size;
-
 	switch (x->op.does) {
 	case DP_DOES_BINARY:
 	case DP_DOES_UNARY:
@@ -40,8 +45,18 @@ static u64 apply(const struct dp_value_op *x, u64 v)
 	case DP_DOES_SHIFT:
 		return x->op.how == DP_SHIFT_SHL ? v << x->by : v >> x->by;
 	default: /* EXTEND */
-		return x->op.is_signed ? (u64)((s64)(v << away) >> away) : v << away >> away;
+		return part(v, x->op.size, x->op.is_signed);
 	}
+}
+
+u64 dp_value_of(const struct dp_value *v, u64 word)
+{
+	if (v->constant)
+		return v->c;
+	word = part(word, v->size, v->is_signed);
+	for (u32 i = 0; i < v->nops; i++)
+		word = apply(&v->ops[i], word);
+	return word;
 }
 
 /* ---- the stack ---- */
@@ -266,6 +281,21 @@ static void put_reg(struct walk *w, u64 off, u8 size, u8 reg_word)
 	put(w, off, size, (struct dp_value){.reg_word = reg_word, .size = 8});
 }
 
+static void load(struct walk *w, const struct dp_op_view *op)
+{
+	struct dp_lowered *p = w->p;
+	u64 reg_word = (u64)op->v[0];
+
+	if (p->is_rpn || p->nloads == DP_LOWER_LOADS || reg_word > 63 || !(w->reg_words >> reg_word & 1))
+		w->failed = true;
+	else
+		p->loads[p->nloads++] = (struct dp_lowered_load){.reg_word = (u8)reg_word,
+								 .disp = (s32)op->v[1],
+								 .size = (u16)op->v[2],
+								 .off = (u16)op->v[3],
+								 .field = (u8)op->v[4]};
+}
+
 /* One record, which later opcodes only fill. */
 static void open(struct walk *w, const struct dp_op_view *op)
 {
@@ -378,6 +408,9 @@ static void step_own(struct walk *w, const struct dp_op_view *op)
 	case DP_OP_REC:
 	case DP_OP_RECM:
 		open(w, op);
+		break;
+	case DP_OP_LOGM:
+		load(w, op);
 		break;
 	case DP_OP_LOGRET:
 		put_reg(w, (u64)op->v[0], 8, DP_LOWER_RETURN);

@@ -34,6 +34,12 @@ struct dp_lowered_store { /* one field of the record */
 	struct dp_value v;
 };
 
+struct dp_lowered_load { /* one field, of the memory behind a register; zeros and a bit of the mask where it faults */
+	u16 off, size;
+	u8 reg_word, field;
+	s32 disp;
+};
+
 struct dp_lowered_need { /* a condition without which nothing is logged */
 	struct dp_value v;
 	enum dp_cc cc;
@@ -41,17 +47,19 @@ struct dp_lowered_need { /* a condition without which nothing is logged */
 };
 
 #define DP_LOWER_STORES 64
+#define DP_LOWER_LOADS 16
 #define DP_LOWER_NEEDS 16
 #define DP_LOWER_EFFECTS 8
 
 struct dp_lowered {
 	struct dp_lowered_need needs[DP_LOWER_NEEDS];
 	struct dp_lowered_store stores[DP_LOWER_STORES];
+	struct dp_lowered_load loads[DP_LOWER_LOADS]; /* of events */
 	struct {
 		u64 addr;
 		bool down;
 	} effects[DP_LOWER_EFFECTS]; /* add or subtract one: they can wait until the outcome is committed */
-	u32 nneeds, nstores, neffects;
+	u32 nneeds, nstores, nloads, neffects;
 	u32 early;  /* effects that happen when a condition does not hold, too */
 	bool never; /* a condition that never holds: there will be no record */
 	bool is_rpn, has_mask;
@@ -62,9 +70,12 @@ struct dp_lowered {
 /*
  * Follow the one run that a verified program can make. reg_words: bit i is set where a compiled program can read word i
  * of struct dp_regs. rt: limits and addresses of a program of the Dynamic Probes language, NULL for an event. False
- * where the program may raise an exception, loop, look at memory or at what it has changed, or is too long: it is the
- * interpreter's then.
+ * where the program may raise an exception, loop, follow pointers, look at what it has changed, or is too long: it is
+ * the interpreter's then.
  */
 bool dp_lower(struct dp_lowered *out, const u8 *code, u32 len, const struct dp_code_rt *rt, u64 reg_words);
+
+/* What v is, where its register holds word. */
+u64 dp_value_of(const struct dp_value *v, u64 word);
 
 #endif

@@ -617,6 +617,8 @@ int dp_jit_compile(struct dp_emit *e, const u8 *code, u32 len, const struct dp_j
 
 	if (!dp_lower(&j.p, code, len, jit->rt && jit->rt->ex_mask ? jit->rt : NULL, readable()))
 		return -EOPNOTSUPP;
+	if (j.p.nloads) /* memory of a process is for the general entry to read */
+		return -EOPNOTSUPP;
 	emit_all(&j);
 	if (j.failed)
 		return -EOPNOTSUPP;
