@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* What the machine of ../src/hit asks of its host, in a kernel. Hit path: nothing here sleeps or
  * faults. */
+#include <linux/cgroup.h>
 #include <linux/compiler.h>
 #include <linux/cred.h>
 #include <linux/io.h>
@@ -288,6 +289,18 @@ HIT struct dp_regs *dp_hit_user(struct dp_hit *h)
 HIT u64 dp_hit_task(struct dp_hit *h)
 {
 	return (u64)current;
+}
+
+HIT u64 dp_hit_cgroup(struct dp_hit *h)
+{
+	u64 id = 0;
+
+#ifdef CONFIG_CGROUPS
+	rcu_read_lock(); /* the task may be moved */
+	id = cgroup_id(task_dfl_cgroup(current));
+	rcu_read_unlock();
+#endif
+	return id;
 }
 
 HIT u64 dp_hit_in(u16 port, u32 bytes)

@@ -436,6 +436,7 @@ op_PREFIX:
 	OP(PUSH_TID) PUSH(h->tid); END
 	ASK(PUSH_UID, dp_hit_uid(h), 0)
 	ASK(PUSH_PPID, dp_hit_ppid(h), 1)
+	KERNEL_ONLY(PUSH_CGROUP, PUSH(dp_hit_cgroup(h));)
 	OP(PUSH_NS) PUSH(dp_hit_ns(h)); END
 	OP(PUSH_FRAMES) SPEND(a->n * DP_WORK_FRAME); sp = dp_rpn_push_frames(h, sp, a->n); END
 	OP(PUSH_TEXT) SPEND(dp_work_of_memory(64 * a->n)); sp = dp_rpn_push_text(h, sp, a->n); END

@@ -199,7 +199,7 @@ static int check_rule(struct verifier *v, const struct dp_op_view *insn)
 		return bad(v, insn, E_PROG_WORLD, insn->opcode);
 	/* A record of fixed layout, or items behind a head: a program makes one of them. */
 	if (v->p->rpn.ex_mask ? needs_open(rule) || rule == DP_RULE_OPEN || rule == DP_RULE_OPENMASK
-			      : rule >= DP_RULE_BEGIN || rule == DP_RULE_KERNEL)
+			      : rule >= DP_RULE_BEGIN && rule != DP_RULE_KERNEL)
 		return bad(v, insn, E_PROG_MACHINE, insn->opcode);
 	if (v->p->rpn.ex_mask && (insn->at == 0) != (rule == DP_RULE_BEGIN))
 		return bad(v, insn, E_PROG_MACHINE, insn->opcode);

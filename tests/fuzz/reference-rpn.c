@@ -637,12 +637,6 @@ bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *ne
 		for (u32 i = 4; i-- > 0;)
 			ref_push(r, (u32)(x + i));
 		return true;
-	case DP_OP_PUSH_TID:
-		ref_push(r, r->m->hit.tid);
-		return true;
-	case DP_OP_PUSH_UID:
-		ref_push(r, 4294967294);
-		return true;
 	case DP_OP_PUSH_PPID:
 		ref_raise(r, DP_EX_INVALID_OPERAND, 6, 1);
 		return true;

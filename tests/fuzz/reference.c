@@ -676,6 +676,12 @@ static void other(struct ref *r, const struct dp_op_view *op, u32 *next)
 	case DP_OP_PUSH_PID:
 		ref_push(r, r->m->ctl.pid);
 		return;
+	case DP_OP_PUSH_TID:
+		ref_push(r, r->m->hit.tid);
+		return;
+	case DP_OP_PUSH_UID:
+		ref_push(r, 4294967294);
+		return;
 	case DP_OP_PUSH_WID:
 		ref_push(r, -64ull);
 		return;

@@ -278,6 +278,120 @@ watched_module() {
 	say $? "and deleted"
 }
 
+# What is carried out as a list (plain.c) against the interpreter, which has it where a condition asks for the processor:
+# words of registers and their parts, computed ones, memory that is there and memory that is not, a return address.
+listed() {
+	cd $top
+	echo >trace
+	arguments='x=%si y=%dx:s32 z=%di:u8 part=%ax:x16 bits=%si:b5@7/32 m=+0($stack):x64 n=+12($stack):u32
+		bad=+0(%dx):u64 long=+8(%sp):x64[3] worse=+1(%dx):u16'
+	for place in "p:LIST vfs_write" "r:LISTr vfs_write"; do
+		for how in "a " "b if \$cpu < 4096"; do
+			echo "${place%%LIST*}${how%% *}${place#*LIST} $(echo $arguments) ${how#* }" >>kprobe_events
+		done
+	done
+	echo 'p:c vfs_write x=%si:u8 if %dx == 777 && %dx:s8 < 10' >>kprobe_events
+	echo 'p:d vfs_write x=%si:u8 if %dx == 777 && %dx:s8 < 10 && $cpu < 4096' >>kprobe_events
+	[ "$(grep -c . kprobe_events)" = 6 ] && echo 1 >events/enable
+	say $? "events that are carried out both ways"
+	dd if=/dev/zero of=/tmp/w bs=777 count=40 2>/dev/null
+	dd if=/dev/zero of=/tmp/w bs=778 count=5 2>/dev/null
+	echo 0 >events/enable
+	for name in a b ar br c d; do
+		grep " dd-.* $name: " trace | sed "s/.*: $name: //" >/tmp/of-$name
+	done
+	[ "$(grep -c 'bad=(fault) long={0x[0-9a-f]*,0x[0-9a-f]*,0x[0-9a-f]*} worse=(fault)$' /tmp/of-a)" -ge 45 ] &&
+		cmp /tmp/of-a /tmp/of-b
+	say $? "a list logs what the interpreter does"
+	[ "$(wc -l </tmp/of-ar)" -ge 45 ] && cmp /tmp/of-ar /tmp/of-br
+	say $? "so does one of returns, with where they lead"
+	[ "$(wc -l </tmp/of-c)" = 40 ] && cmp /tmp/of-c /tmp/of-d
+	say $? "and decides as the interpreter does"
+	awk '$1 == "a" { a = $7 } $1 == "b" { b = $7 } $1 == "c" { c = $4 } $1 == "d" { d = $4 }
+		END { exit !(a >= 90 && a == b && c >= 5 && c == d) }' profile
+	say $? "faults and hits that are filtered are counted alike"
+	echo >kprobe_events
+}
+
+# Whose hit it is: as arguments, and as the filters of the kernel's own events have it.
+whose() {
+	cd $top
+	echo >trace
+	mkdir -p /tmp/groups && mount -t cgroup2 none /tmp/groups && mkdir /tmp/groups/one
+	say $? "a control group"
+	echo 'p:who vfs_write pid=$pid tid=$tid uid=$uid cpu=$cpu group=$cgroup if $arg3 == 33' >>kprobe_events
+	echo 'COMM == "dd" && CPU < 4096 && common_pid > 1' >events/kprobes/who/filter && echo 1 >events/kprobes/who/enable
+	say $? "a filter knows the task and the processor"
+	sh -c 'echo $$ >/tmp/groups/one/cgroup.procs; exec dd if=/dev/zero of=/tmp/w bs=33 count=1' 2>/dev/null &
+	wait $!
+	n=$!
+	head -c 33 /dev/zero >/tmp/w
+	grep -q " dd-$n .* who: .* pid=$n tid=$n uid=0 cpu=[01] group=$(stat -c %i /tmp/groups/one)\$" trace &&
+		[ "$(grep -c ' who: ' trace)" = 1 ]
+	say $? "arguments tell the process, the thread, the user, the processor, the control group"
+	echo "common_pid == $n" >events/kprobes/who/filter
+	dd if=/dev/zero of=/tmp/w bs=33 count=1 2>/dev/null
+	[ "$(grep -c ' who: ' trace)" = 1 ]
+	say $? "a filter takes one thread alone"
+	refused kprobe_events 'p vfs_write x=$cgrup' E-EVENT-VAR
+	echo 0 >events/enable && echo >kprobe_events
+	rmdir /tmp/groups/one && umount /tmp/groups
+}
+
+# The log's own files: several readers, one processor's, its size; and who is recorded at all.
+logs() {
+	cd $top
+	echo >trace
+	echo 'p:g __x64_sys_getuid' >>kprobe_events
+	echo 1 >events/kprobes/g/enable
+	timeout 3 cat trace_pipe >/tmp/pipe1 &
+	one=$!
+	timeout 3 cat trace_pipe >/tmp/pipe2 &
+	two=$!
+	timeout 3 cat per_cpu/cpu1/trace_pipe >/tmp/pipe3 &
+	three=$!
+	for i in 1 2 3 4 5 6 7 8; do taskset $((1 + i % 2)) id -u; done >/dev/null
+	wait $one
+	wait $two
+	wait $three
+	cat /tmp/pipe1 /tmp/pipe2 /tmp/pipe3 >/tmp/pipes
+	[ "$(grep -o ' id-[0-9]*' /tmp/pipes | sort -u | wc -l)" = 8 ] &&
+		[ -z "$(grep ' g: ' /tmp/pipes | sort | uniq -d)" ] && ! grep -v '\[001\]' /tmp/pipe3 | grep -q ' g: '
+	say $? "several readers of trace_pipe: each record goes to one of them"
+	taskset 1 id -u >/dev/null
+	taskset 2 id -u >/dev/null
+	n=$(grep -c ' id-.* g: ' per_cpu/cpu0/trace)
+	[ "$n" -gt 0 ] && [ "$(grep -c ' id-.* g: ' per_cpu/cpu1/trace)" = "$n" ] &&
+		[ "$(grep -c ' id-.* g: ' trace)" = $((2 * n)) ]
+	say $? "each processor's log has a file"
+	echo >per_cpu/cpu0/trace
+	! grep -q ' id-' per_cpu/cpu0/trace && grep -q ' id-' per_cpu/cpu1/trace
+	say $? "which clears that alone"
+	! echo 64 2>/dev/null >buffer_size_kb
+	say $? "the size does not change while an event is on"
+	echo 0 >events/enable
+	[ "$(cat buffer_size_kb)" = 1024 ] && echo 60 >buffer_size_kb && [ "$(cat buffer_size_kb)" = 64 ] &&
+		[ "$(cat buffer_total_size_kb)" = 128 ] && ! grep -q ' id-' trace
+	say $? "else it does, and the log is empty"
+	echo 1 >events/enable
+	sh -c 'echo $$ >set_event_pid; exec id -u' >/dev/null &
+	wait $!
+	n=$!
+	id -u >/dev/null
+	[ "$(grep -o ' id-[0-9]*' trace | sort -u)" = " id-$n" ] && [ "$(cat set_event_pid)" = "$n" ]
+	say $? "set_event_pid: only those threads are recorded"
+	echo "7 $n 999999" >>set_event_pid && [ "$(echo $(cat set_event_pid))" = "7 $n $n 999999" ] &&
+		! echo x 2>/dev/null >>set_event_pid && [ "$(grep -c . set_event_pid)" = 4 ]
+	say $? "more are added; what is no number changes nothing"
+	echo >set_event_pid && id -u >/dev/null && [ "$(grep -o ' id-[0-9]*' trace | sort -u | wc -l)" = 2 ]
+	say $? "an empty list means all"
+	awk '$1 == "g" { good = $3 >= 1 } END { exit !good }' profile
+	say $? "the others were passed over"
+	echo 0 >events/enable
+	echo 1024 >buffer_size_kb
+	echo >kprobe_events
+}
+
 reading() {
 	cd $top
 	echo >trace
@@ -352,6 +466,9 @@ events() {
 	texts
 	watched_memory
 	watched_module
+	listed
+	whose
+	logs
 	reading
 	restless
 }

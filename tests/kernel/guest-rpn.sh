@@ -401,11 +401,11 @@ END
 	$dprobes trace -f kernel-open.dpc -- cat /proc/version /proc/cpuinfo >/tmp/out 2>/tmp/err
 	grep -q 'cat, proc  *[2-9] |' /tmp/out && grep -q 'hist *bytes' /tmp/out
 	say $? "the example: who opens what"
-	$dprobes trace -q --json -o /tmp/out 'p kernel:vfs_open $uid $ppid $thread_name if $comm == "cat"' \
+	$dprobes trace -q --json -o /tmp/out 'p kernel:vfs_open $uid $ppid $thread_name $cgroup if $comm == "cat"' \
 		-- cat /proc/version >/tmp/told 2>/tmp/err &
 	wait $!
-	[ $? = 0 ] && grep -q "\"uid\":0,\"ppid\":$!,\"thread_name\":\"cat\"" /tmp/out
-	say $? "event lines know the user, the parent and the name of the current task"
+	[ $? = 0 ] && grep -q "\"uid\":0,\"ppid\":$!,\"thread_name\":\"cat\",\"cgroup\":1}" /tmp/out
+	say $? "event lines know the user, the parent, the name and the control group of the current task"
 	$dprobes trace -q --json -o /tmp/out 'begin { thread long opened; n = 0; }' \
 		'p kernel:vfs_open { if (comm_is("cat")) { opened++; n++; log(opened); } }' 'i:20ms { log(n); }' \
 		'end { log(n); }' -- sh -c 'cat /proc/version /proc/uptime; sleep 1; cat /proc/version' \

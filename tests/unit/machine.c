@@ -166,6 +166,7 @@ void machine_init(struct machine *m)
 	m->hit.vm = m->vm;
 	m->hit.ctl = &m->ctl;
 	m->hit.prog = &m->rt;
+	m->hit.tid = 4712;
 }
 
 void machine_free(struct machine *m)

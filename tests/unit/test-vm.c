@@ -111,6 +111,7 @@ static const struct {
     {"push d, -1; pop r, flags; push r, flags", 1, {0x4444444444444444ull | 0xcd5ull}},
     {"push pid", 1, {4711}},
     {"push procid", 1, {3}},
+    {"push tid; push uid", 2, {4712, 4294967294}},
     {"push frames,3", 3, {0, 0x2222222222222322, 0x2222222222222222}},
     {"push d, 7; pop u, r8; push u, r8", 1, {7}},
     {"push d, 0x10000; vfy rw; push d, 0x11000; vfy rw", 2, {0, 1}},

@@ -537,6 +537,7 @@ static const struct builtin builtins[] = {
     {"$comm", ARG_NONE, &dp_cc_type_void},
     {"$exe", ARG_NONE, &dp_cc_type_void},
     {"$uid", ARG_NONE, &dp_cc_type_uint, .code = "push uid"},
+    {"$cgroup", ARG_NONE, &dp_cc_type_ulong, .code = "push cgroup"},
     {"$ppid", ARG_NONE, &dp_cc_type_int, .code = "push ppid"},
     {"$backtrace", ARG_NONE, &dp_cc_type_void},
     {"$matches", ARG_NONE, &dp_cc_type_int, .gen = gen_matches},

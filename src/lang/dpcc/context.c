@@ -414,7 +414,7 @@ static struct node *goroutine(struct dpcc *c, const struct tok *t)
 
 static void refuse_unknown(struct dpcc *c, const struct tok *t, const char *name)
 {
-	static const char unknown[] = "a hit cannot read this";
+	static const char unknown[] = "only hits in the kernel can read it";
 
 	if (!strcmp(name, "exe"))
 		refuse(c, t, name, "hits in the kernel cannot read it", "$comm is the thread's name, $pid its process");
@@ -461,6 +461,8 @@ struct node *dp_cc_context(struct dpcc *c, const struct tok *t, const char *name
 		n->value = DP_FRAMES_USUAL;
 		return n;
 	}
+	if (!strcmp(name, "cgroup") && c->by_name)
+		return dp_cc_builtin(c, t, "$cgroup");
 	if (!strcmp(name, "exe") && !c->by_name)
 		return dp_cc_builtin(c, t, "$exe");
 	if (numbered(name, "arg", &number))

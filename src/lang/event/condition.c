@@ -313,7 +313,7 @@ static int parse_name(struct dp_event_line *l, u32 len, s16 *out)
 			l->pos += len;
 			return ret;
 		}
-	if (dp_ev_is_short_form(p, len))
+	if (dp_ev_is_short_form(p, len) || dp_ev_is_filter_word(l, p, len))
 		return parse_operand_fetch(l, out);
 	ret = dp_ev_fail(l, l->pos, E_EVENT_UNKNOWN, "`%.*s`", (int)len, p);
 	for (u32 i = 0; i < l->nargs; i++)

@@ -151,6 +151,7 @@ static int compile(struct dp_event_line *l)
 	if (ret)
 		return ret;
 	hand_over(l);
+	l->ev->prog.in_kernel = l->is_kernel;
 	return dp_program_verify(&l->ev->prog, l->ev->is_return, l->err);
 }
 

@@ -15,7 +15,9 @@ static void put(struct dp_event_line *l, enum dp_opcode op, s64 a, s64 b)
 /* Where the chain of pointers starts, 64 bits. */
 static void gen_base(struct dp_event_line *l, const struct ev_fetch *f)
 {
-	if (f->base != EV_REG) {
+	if (f->base == EV_ASK) {
+		put(l, (enum dp_opcode)f->value, 0, 0);
+	} else if (f->base != EV_REG) {
 		put(l, DP_OP_PUSH_D, (s64)(f->base == EV_CONST ? f->value : f->address), 0);
 	} else if (f->shift) {
 		put(l, DP_OP_PUSHR, f->reg_word, 0);

@@ -40,6 +40,7 @@ enum ev_base {
 	EV_FILE,   /* address of file offset value in the probed module */
 	EV_TEXT,   /* constant text */
 	EV_COMM,   /* name of the thread */
+	EV_ASK,    /* what the opcode says, which takes nothing and pushes one word */
 	EV_FRAMES, /* who called; always an array */
 };
 
@@ -48,9 +49,9 @@ struct ev_fetch {
 	enum ev_base base;
 	u8 reg_word, width, shift; /* of the register; bits */
 	u8 nderef;
-	bool is_watched; /* $old or $new */
-	bool in_memory;  /* the user named a place in memory: texts and arrays may stand there */
-	u64 value;
+	bool is_watched;    /* $old or $new */
+	bool in_memory;     /* the user named a place in memory: texts and arrays may stand there */
+	u64 value;          /* of EV_ASK: the opcode */
 	u64 address;        /* of EV_SYMBOL and EV_FILE: as resolved for this event */
 	u16 text, text_len; /* in the line's pool */
 	u16 user;           /* bit i: deref[i] reads user memory only */
@@ -177,6 +178,8 @@ void dp_ev_nearest_hint(struct dp_event_line *l, const struct ev_nearest *n, con
 int dp_ev_parse_location(struct dp_event_line *l);
 int dp_ev_parse_fetch(struct dp_event_line *l, struct ev_fetch *f); /* with its type */
 int dp_ev_parse_argument(struct dp_event_line *l);
+/* common_pid and the like, in the kernel. */
+bool dp_ev_is_filter_word(const struct dp_event_line *l, const char *p, u32 len);
 bool dp_ev_is_short_form(const char *word, u32 len);
 int dp_ev_parse_condition(struct dp_event_line *l);
 

@@ -21,6 +21,16 @@ static const struct {
     {"ustring", DP_FIELD_STRING, 4, false}, {"symbol", DP_FIELD_SYMBOL, 8, false},
 };
 
+/* What an opcode knows at every hit in the kernel: behind a $, and in filters as the kernel's own events call it. */
+static const struct {
+	const char *name, *filter, *type;
+	enum dp_opcode opcode;
+} asks[] = {
+    {"pid", "", "s32", DP_OP_PUSH_PID},       {"tid", "common_pid", "s32", DP_OP_PUSH_TID},
+    {"uid", "", "u32", DP_OP_PUSH_UID},       {"cpu", "CPU", "u32", DP_OP_PUSH_PROCID},
+    {"cgroup", "", "u64", DP_OP_PUSH_CGROUP},
+};
+
 /* ---- types ---- */
 
 static int find_type(const char *word, u32 len)
@@ -135,6 +145,10 @@ static void default_type(const struct dp_event_line *l, struct ev_fetch *f)
 	if (f->base == EV_TEXT || f->base == EV_COMM) {
 		t->size = 4;
 		t->field = DP_FIELD_STRING;
+	} else if (f->base == EV_ASK && !f->nderef) {
+		for (u32 i = 0; i < DP_ARRAY_SIZE(asks); i++)
+			if (f->value == asks[i].opcode)
+				set_type(t, (u32)find_type(asks[i].type, (u32)strlen(asks[i].type)));
 	} else if (f->base == EV_FRAMES) {
 		t->field = DP_FIELD_FRAME;
 		t->count = DP_FRAMES_USUAL;
@@ -283,6 +297,17 @@ static bool word_is(const char *p, u32 len, const char *prefix, bool numbered)
 	return len > n;
 }
 
+static bool ask(const struct dp_event_line *l, struct ev_fetch *f, const char *p, u32 len, bool filter)
+{
+	for (u32 i = 0; i < DP_ARRAY_SIZE(asks) && l->is_kernel; i++)
+		if (word_is(p, len, filter ? asks[i].filter : asks[i].name, false)) {
+			f->base = EV_ASK;
+			f->value = asks[i].opcode;
+			return true;
+		}
+	return false;
+}
+
 static int parse_variable(struct dp_event_line *l, struct ev_fetch *f)
 {
 	static const char *const known[] = {"arg1",      "retval", "stack", "stack0", "comm",
@@ -307,6 +332,8 @@ static int parse_variable(struct dp_event_line *l, struct ev_fetch *f)
 		set_register(f, DP_REG_WORD(sp));
 		return 0;
 	}
+	if (ask(l, f, p, len, false))
+		return 0;
 	if (word_is(p, len, "retval", false))
 		return return_value(l, f);
 	if (word_is(p, len, "comm", false)) {
@@ -546,6 +573,21 @@ static int bare_word(struct dp_event_line *l, const char *p, u32 len)
 	return ret;
 }
 
+bool dp_ev_is_filter_word(const struct dp_event_line *l, const char *p, u32 len)
+{
+	struct ev_fetch f;
+
+	return len && (ask(l, &f, p, len, true) || (l->is_kernel && word_is(p, len, "COMM", false)));
+}
+
+/* Whose hit it is, as filters of the kernel's events say it. */
+static void filter_word(struct dp_event_line *l, struct ev_fetch *f, const char *p, u32 len)
+{
+	l->pos += len;
+	if (!ask(l, f, p, len, true))
+		f->base = EV_COMM;
+}
+
 static int parse_base(struct dp_event_line *l, struct ev_fetch *f, u32 depth)
 {
 	const char *p = l->text + l->pos;
@@ -569,6 +611,10 @@ static int parse_base(struct dp_event_line *l, struct ev_fetch *f, u32 depth)
 	}
 	if (dp_ev_is_short_form(p, len))
 		return parse_short_form(l, f);
+	if (dp_ev_is_filter_word(l, p, len)) {
+		filter_word(l, f, p, len);
+		return 0;
+	}
 	return len ? bare_word(l, p, len) : dp_ev_fail(l, l->pos, E_EVENT_ARG, "unexpected `%c`", *p);
 }
 
