@@ -42,7 +42,8 @@ static enum field_kind kind_of(const struct dp_lowered_store *s)
 {
 	if (!s->v.constant && s->v.reg_word == DP_LOWER_RETURN)
 		return FIELD_RETURN;
-	return s->v.constant || s->v.nops || s->v.size != 8 || s->size != 8 ? FIELD_VALUE : FIELD_WORD;
+	return s->v.constant || s->v.nops || s->v.size != 8 || s->size != 8 || s->v.reg_word > 63 ? FIELD_VALUE
+												  : FIELD_WORD;
 }
 
 /* Those that are words, or the others. Returns where the next fields belong. */
@@ -121,7 +122,7 @@ struct dp_k_plain *dp_k_plain_make(const struct dp_program *prog, u32 event)
 		return NULL;
 	p = kmalloc(sizeof(*p), GFP_KERNEL);
 	/* The verifier knows which words of the registers the program may read. */
-	if (p && dp_lower(p, prog->code, prog->len, NULL, ~0ull) && p->size <= DP_K_LOGMAX)
+	if (p && dp_lower(p, prog->code, prog->len, NULL, ~0ull, true) && p->size <= DP_K_LOGMAX)
 		l = from_lowered(p, event);
 	kfree(p);
 	return l;
@@ -134,12 +135,27 @@ static __always_inline u64 register_word(const struct pt_regs *regs, u32 word)
 	return ((const u64 *)regs)[word];
 }
 
+/* Or what stands for it in a value. */
+static HIT u64 known_word(const struct pt_regs *regs, u32 word)
+{
+	switch (word) {
+	case DP_LOWER_PID:
+		return (u32)current->tgid;
+	case DP_LOWER_TID:
+		return (u32)current->pid;
+	case DP_LOWER_CPU:
+		return raw_smp_processor_id();
+	default:
+		return register_word(regs, word);
+	}
+}
+
 static HIT bool holds(const struct dp_k_plain *l, const struct pt_regs *regs)
 {
 	for (u32 i = 0; i < l->nneeds; i++) {
 		const struct dp_lowered_need *n = &l->needs[i];
 
-		if (!dp_cc_holds(n->cc, dp_value_of(&n->v, register_word(regs, n->v.reg_word)), n->c))
+		if (!dp_cc_holds(n->cc, dp_value_of(&n->v, known_word(regs, n->v.reg_word)), n->c))
 			return false;
 	}
 	return !l->never;
@@ -159,7 +175,7 @@ static HIT u64 load(const struct pt_regs *regs, const struct field *f, void *to,
 
 static HIT void compute(const struct dp_value *v, const struct pt_regs *regs, void *to, u32 size)
 {
-	u64 x = dp_value_of(v, register_word(regs, v->reg_word)); /* a constant has reg_word 0 */
+	u64 x = dp_value_of(v, known_word(regs, v->reg_word)); /* a constant has reg_word 0 */
 
 	memcpy(to, &x, size);
 }

@@ -125,7 +125,7 @@ void dp_k_log_taken(struct dp_k_log *log)
 		struct dp_ring *r = dp_k_sinks[cpu].ring;
 		u64 taken = log->from[cpu] + log->at[cpu];
 
-		/* Pairs with the acquire of dp_k_more_room(): the records were copied before their room is given back. */
+		/* Pairs with the acquire of dp_k_more_room(): what was copied may be written over from now on. */
 		if (taken > r->tail) /* else it was cleared meanwhile */
 			smp_store_release(&r->tail, taken);
 	}

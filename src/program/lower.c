@@ -26,7 +26,7 @@ struct walk {
 	u32 depth, jumps, at;
 	u16 major, minor;
 	u32 len; /* of the payload */
-	bool open, failed, ended;
+	bool open, failed, ended, knows;
 };
 
 static u64 part(u64 v, u32 size, bool is_signed)
@@ -77,6 +77,15 @@ static void push_const(struct walk *w, u64 c)
 static void push_reg(struct walk *w, u64 reg_word, u8 size, bool is_signed)
 {
 	push_word(w, (struct word){.v = {.reg_word = (u8)reg_word, .size = size, .is_signed = is_signed}});
+}
+
+/* What the host knows, of 8 bytes. */
+static void push_known(struct walk *w, u8 what)
+{
+	if (w->depth == DEPTH || !w->knows)
+		w->failed = true;
+	else
+		w->stack[w->depth++] = (struct word){.v = {.reg_word = what, .size = 8}};
 }
 
 /* The i-th word from the top; one that means nothing, when there is none. */
@@ -412,6 +421,15 @@ static void step_own(struct walk *w, const struct dp_op_view *op)
 	case DP_OP_LOGM:
 		load(w, op);
 		break;
+	case DP_OP_PUSH_PID:
+		push_known(w, DP_LOWER_PID);
+		break;
+	case DP_OP_PUSH_TID:
+		push_known(w, DP_LOWER_TID);
+		break;
+	case DP_OP_PUSH_PROCID:
+		push_known(w, DP_LOWER_CPU);
+		break;
 	case DP_OP_LOGRET:
 		put_reg(w, (u64)op->v[0], 8, DP_LOWER_RETURN);
 		break;
@@ -504,9 +522,9 @@ static void step(struct walk *w, const struct dp_op_view *op)
 	}
 }
 
-bool dp_lower(struct dp_lowered *out, const u8 *code, u32 len, const struct dp_code_rt *rt, u64 reg_words)
+bool dp_lower(struct dp_lowered *out, const u8 *code, u32 len, const struct dp_code_rt *rt, u64 reg_words, bool knows)
 {
-	struct walk w = {.p = out, .code = code, .len_code = len, .rt = rt, .reg_words = reg_words};
+	struct walk w = {.p = out, .code = code, .len_code = len, .rt = rt, .reg_words = reg_words, .knows = knows};
 	struct dp_op_view op;
 
 	memset(out, 0, sizeof(*out));

@@ -10,6 +10,8 @@
 
 #define DP_LOWER_RETURN 0xff /* in place of a reg_word: the word at the stack pointer */
 #define DP_LOWER_PID 0xfe    /* the process's id */
+#define DP_LOWER_TID 0xfd    /* the thread's; this and the next for hosts that know them at every hit */
+#define DP_LOWER_CPU 0xfc    /* the processor's number */
 #define DP_LOWER_OPS 4
 
 struct dp_value_op {
@@ -69,11 +71,11 @@ struct dp_lowered {
 
 /*
  * Follow the one run that a verified program can make. reg_words: bit i is set where a compiled program can read word i
- * of struct dp_regs. rt: limits and addresses of a program of the Dynamic Probes language, NULL for an event. False
+ * of struct dp_regs. knows: $pid, $tid and $cpu, too. rt: limits and addresses of a program of the Dynamic Probes language, NULL for an event. False
  * where the program may raise an exception, loop, follow pointers, look at what it has changed, or is too long: it is
  * the interpreter's then.
  */
-bool dp_lower(struct dp_lowered *out, const u8 *code, u32 len, const struct dp_code_rt *rt, u64 reg_words);
+bool dp_lower(struct dp_lowered *out, const u8 *code, u32 len, const struct dp_code_rt *rt, u64 reg_words, bool knows);
 
 /* What v is, where its register holds word. */
 u64 dp_value_of(const struct dp_value *v, u64 word);

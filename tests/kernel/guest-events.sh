@@ -278,20 +278,20 @@ watched_module() {
 	say $? "and deleted"
 }
 
-# What is carried out as a list (plain.c) against the interpreter, which has it where a condition asks for the processor:
+# What is carried out as a list (plain.c) against the interpreter, which has it where a condition asks for the user:
 # words of registers and their parts, computed ones, memory that is there and memory that is not, a return address.
 listed() {
 	cd $top
 	echo >trace
-	arguments='x=%si y=%dx:s32 z=%di:u8 part=%ax:x16 bits=%si:b5@7/32 m=+0($stack):x64 n=+12($stack):u32
-		bad=+0(%dx):u64 long=+8(%sp):x64[3] worse=+1(%dx):u16'
+	arguments='x=%si p=$pid t=$tid c=$cpu y=%dx:s32 z=%di:u8 part=%ax:x16 bits=%si:b5@7/32
+		m=+0($stack):x64 n=+12($stack):u32 bad=+0(%dx):u64 long=+8(%sp):x64[3] worse=+1(%dx):u16'
 	for place in "p:LIST vfs_write" "r:LISTr vfs_write"; do
-		for how in "a " "b if \$cpu < 4096"; do
+		for how in "a " "b if \$uid == 0"; do
 			echo "${place%%LIST*}${how%% *}${place#*LIST} $(echo $arguments) ${how#* }" >>kprobe_events
 		done
 	done
-	echo 'p:c vfs_write x=%si:u8 if %dx == 777 && %dx:s8 < 10' >>kprobe_events
-	echo 'p:d vfs_write x=%si:u8 if %dx == 777 && %dx:s8 < 10 && $cpu < 4096' >>kprobe_events
+	echo 'p:c vfs_write x=%si:u8 if $tid > 1 && %dx == 777 && %dx:s8 < 10' >>kprobe_events
+	echo 'p:d vfs_write x=%si:u8 if $tid > 1 && %dx == 777 && %dx:s8 < 10 && $uid == 0' >>kprobe_events
 	[ "$(grep -c . kprobe_events)" = 6 ] && echo 1 >events/enable
 	say $? "events that are carried out both ways"
 	dd if=/dev/zero of=/tmp/w bs=777 count=40 2>/dev/null
@@ -320,7 +320,8 @@ whose() {
 	mkdir -p /tmp/groups && mount -t cgroup2 none /tmp/groups && mkdir /tmp/groups/one
 	say $? "a control group"
 	echo 'p:who vfs_write pid=$pid tid=$tid uid=$uid cpu=$cpu group=$cgroup if $arg3 == 33' >>kprobe_events
-	echo 'COMM == "dd" && CPU < 4096 && common_pid > 1' >events/kprobes/who/filter && echo 1 >events/kprobes/who/enable
+	echo 'COMM == "dd" && CPU < 4096 && common_pid > 1' >events/kprobes/who/filter &&
+		echo 1 >events/kprobes/who/enable
 	say $? "a filter knows the task and the processor"
 	sh -c 'echo $$ >/tmp/groups/one/cgroup.procs; exec dd if=/dev/zero of=/tmp/w bs=33 count=1' 2>/dev/null &
 	wait $!

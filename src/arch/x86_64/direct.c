@@ -615,7 +615,7 @@ int dp_jit_compile(struct dp_emit *e, const u8 *code, u32 len, const struct dp_j
 {
 	struct jit j = {.e = e, .in = jit};
 
-	if (!dp_lower(&j.p, code, len, jit->rt && jit->rt->ex_mask ? jit->rt : NULL, readable()))
+	if (!dp_lower(&j.p, code, len, jit->rt && jit->rt->ex_mask ? jit->rt : NULL, readable(), false))
 		return -EOPNOTSUPP;
 	if (j.p.nloads) /* memory of a process is for the general entry to read */
 		return -EOPNOTSUPP;
