@@ -71,9 +71,9 @@ struct dp_lowered {
 
 /*
  * Follow the one run that a verified program can make. reg_words: bit i is set where a compiled program can read word i
- * of struct dp_regs. knows: $pid, $tid and $cpu, too. rt: limits and addresses of a program of the Dynamic Probes language, NULL for an event. False
- * where the program may raise an exception, loop, follow pointers, look at what it has changed, or is too long: it is
- * the interpreter's then.
+ * of struct dp_regs. knows: $pid, $tid and $cpu, too. rt: limits and addresses of a program of the Dynamic Probes
+ * language, NULL for an event. False where the program may raise an exception, loop, follow pointers, look at what it
+ * has changed, or is too long: it is the interpreter's then.
  */
 bool dp_lower(struct dp_lowered *out, const u8 *code, u32 len, const struct dp_code_rt *rt, u64 reg_words, bool knows);
 
