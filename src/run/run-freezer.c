@@ -138,6 +138,14 @@ bool dp_run_is_held(pid_t pid)
 	return read_own(pid, line, sizeof(line)) && strstr(line, "/" NAME);
 }
 
+void dp_run_path_unheld(char *path)
+{
+	char *held = strstr(path, "/" NAME);
+
+	if (held)
+		held[held == path] = '\0';
+}
+
 static int open_own(pid_t pid)
 {
 	char line[4200], *at = line + 4;

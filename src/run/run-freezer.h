@@ -23,6 +23,8 @@ const char *dp_run_freezer_why(void);
 /* 0; -EXDEV its directory is not ours to see, -EBUSY somebody holds it already, or why else it is not held. */
 int dp_run_freeze(struct run_hold *h, pid_t pid);
 bool dp_run_is_held(pid_t pid); /* by whomever */
+/* The path of a control group, without the directory in which somebody holds a process for a moment. */
+void dp_run_path_unheld(char *path);
 /* Still in the kernel; every thread stands where it would go on in user mode; nobody is there any more. */
 enum run_hold_state { RUN_HOLD_MOVING, RUN_HOLD_FROZEN, RUN_HOLD_EMPTY };
 enum run_hold_state dp_run_hold_state(const struct run_hold *h);

@@ -10,6 +10,7 @@
 #define IDLE_NS 200000000ull      /* a turn, without a target */
 #define TURN_NS 50000000ull       /* at most, with a target */
 #define TURN_OF_EACH_NS 150000ull /* or this, for each of many that have nothing to tell */
+#define KNOWN_NS 1000000000ull  /* between looks at what programs know of their processes */
 #define THREADS_NS 200000000ull   /* between looks for threads that have ended: their variables are given on */
 
 struct dp_run *dp_run_new(ssize_t (*write)(void *arg, const void *text, size_t n), void *arg)
@@ -87,6 +88,10 @@ bool dp_run_turn(struct dp_run *run, int fd)
 	if (run->modules && now > run->threads_due_ns) {
 		dp_run_clean_threads(run);
 		run->threads_due_ns = now + THREADS_NS;
+	}
+	if (run->modules && now > run->known_due_ns) {
+		dp_run_renew_known(run);
+		run->known_due_ns = now + KNOWN_NS;
 	}
 	return p[0].revents & POLLIN;
 }

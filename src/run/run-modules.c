@@ -107,7 +107,7 @@ static int merge_bodies(struct dp_rpn_unit *u, struct dp_rpn_unit *add, struct d
 static int merge_knowns(struct dp_rpn_unit *u, const struct dp_rpn_unit *add, struct dp_error *err)
 {
 	return append((void **)&u->knowns, &u->nknowns, add->knowns, add->nknowns, sizeof(*u->knowns), DP_KNOWN_MAX,
-		      "questions for $exe", err);
+		      "questions for $exe and $cgroup", err);
 }
 
 /*
@@ -506,7 +506,7 @@ int dp_run_insert(struct dp_run *run, const struct dp_run_request *rq, const voi
 		return r;
 	r = dp_run_open_sinks(run, rq->flags, err);
 	if (!r && rq->flags & DP_RUN_UPROBES && u.nknowns)
-		r = dp_fail(err, E_RPN_WORLD, "$exe, and the kernel's uprobes");
+		r = dp_fail(err, E_RPN_WORLD, "$%s, and the kernel's uprobes", dp_rpn_known_name(u.knowns->what));
 	if (!r && rq->flags & DP_RUN_UPROBES && (u.modtype != DP_RPN_USER || rq->pid))
 		r = dp_fail(err, E_RPN_WORLD, "--uprobes for %.150s", rq->pid ? "one process" : u.name);
 	if (!r && run->chosen && !run->command && (u.modtype != DP_RPN_USER || rq->flags & DP_RUN_UPROBES))

@@ -191,7 +191,7 @@ struct dp_run {
 	char log_path[4096];
 	u64 log_bytes;
 	struct dp_line line;
-	u64 scan_due_ns, threads_due_ns;
+	u64 scan_due_ns, threads_due_ns, known_due_ns;
 	bool rearmed;          /* a session was made or changed, since the last scan began */
 	struct run_seen *seen; /* by the last scan */
 	s64 realtime_offset;
@@ -307,6 +307,7 @@ void dp_run_fill_words(const struct run_target *t, const u64 *old, const struct 
 		       u64 *words);
 /* What programs ask of the process itself. */
 void dp_run_fill_known(const struct run_target *t, const struct run_range *r, volatile u64 *words);
+void dp_run_renew_known(struct dp_run *run); /* what can have changed since, of all targets */
 bool dp_run_keeps_gate(const struct run_range *to, const struct run_range *from, u32 k);
 /* False: there was nothing to bring back. */
 bool dp_run_bring_back(const struct run_target *t, const struct run_range *to, volatile u64 *words);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "run/run-freezer.h"
 #include "run/run-priv.h"
 #include "symbols/symbols.h"
 
@@ -117,6 +118,13 @@ bool dp_run_bring_back(const struct run_target *t, const struct run_range *to, v
 	return any;
 }
 
+/* What has changed alone is written: hits may read it. */
+static void put_word(volatile u64 *at, u64 value)
+{
+	if (*at != value)
+		*at = value;
+}
+
 /* A text of so many words, the last of its bytes 0; of one that is too long the end. */
 static void put_text(volatile u64 *words, u32 n, const char *text)
 {
@@ -131,28 +139,57 @@ static void put_text(volatile u64 *words, u32 n, const char *text)
 	else
 		memcpy(out.bytes, text, len);
 	for (u32 i = 0; i < n; i++)
-		words[i] = out.words[i];
+		put_word(&words[i], out.words[i]);
 }
 
-/* The same process always runs the same program: another one has a session of its own. */
-void dp_run_fill_known(const struct run_target *t, const struct run_range *r, volatile u64 *words)
+static void read_known(pid_t pid, u32 what, char *buf, size_t size)
+{
+	buf[0] = '\0';
+	if (pid && what == DP_KNOWN_EXE)
+		dp_process_exe(pid, buf, size);
+	if (pid && what == DP_KNOWN_CGROUP) {
+		dp_process_cgroup(pid, buf, size);
+		dp_run_path_unheld(buf);
+	}
+}
+
+static void fill_known(const struct run_target *t, const struct run_range *r, u32 what, volatile u64 *words)
 {
 	const struct dp_rpn_unit *u = &r->m->unit;
-	char path[4096] = "";
+	bool is_read = false;
+	char path[4096];
 
-	if (u->nknowns && t->pid)
-		dp_process_exe(t->pid, path, sizeof(path));
 	for (u32 i = 0; i < u->nknowns; i++) {
 		const struct dp_rpn_known *k = &u->knowns[i];
 		volatile u64 *at = words + r->locals + k->index;
 
+		if (k->what != what)
+			continue;
+		if (!is_read)
+			read_known(t->pid, what, path, sizeof(path));
+		is_read = true;
 		if (k->how == DP_KNOWN_SAME)
-			*at = !strcmp(path, k->text);
+			put_word(at, !strcmp(path, k->text));
 		else if (k->how == DP_KNOWN_MATCH)
-			*at = !fnmatch(k->text, path, 0);
+			put_word(at, !fnmatch(k->text, path, 0));
 		else
 			put_text(at, dp_rpn_known_words(k->how), path);
 	}
+}
+
+void dp_run_fill_known(const struct run_target *t, const struct run_range *r, volatile u64 *words)
+{
+	for (u32 what = 0; what < DP_KNOWN_WHATS; what++)
+		fill_known(t, r, what, words);
+}
+
+/* The same process always runs the same program: another one has a session of its own. */
+void dp_run_renew_known(struct dp_run *run)
+{
+	for (struct run_target *t = run->targets; t; t = t->next)
+		for (u32 i = 0; t->pid && t->session && i < t->nranges; i++)
+			if (!t->ranges[i].left_out && t->ranges[i].generation == t->ranges[i].m->generation)
+				fill_known(t, &t->ranges[i], DP_KNOWN_CGROUP, dp_tracee_words(t->session));
 }
 
 void dp_run_fill_words(const struct run_target *t, const u64 *old, const struct run_range *ranges, u32 nranges,

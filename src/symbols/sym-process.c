@@ -307,6 +307,34 @@ void dp_process_exe(pid_t pid, char *buf, size_t size)
 		buf[n - (ssize_t)(sizeof(gone) - 1)] = '\0';
 }
 
+/* How well a line HIERARCHY:CONTROLLERS:PATH tells in which group a process is. */
+static int rank_of_group(const char *line)
+{
+	return !strncmp(line, "0::", 3) ? 3 : strstr(line, ":name=systemd:") ? 2 : 1;
+}
+
+void dp_process_cgroup(pid_t pid, char *buf, size_t size)
+{
+	char path[64], line[PATH_MAX + 256];
+	int best = 0;
+	FILE *f;
+
+	buf[0] = '\0';
+	dp_format(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		const char *at = strchr(line, '/');
+		int rank = rank_of_group(line);
+
+		if (!at || rank <= best)
+			continue;
+		best = rank;
+		dp_format(buf, size, "%.*s", (int)strcspn(at, "\n"), at);
+	}
+	if (f)
+		fclose(f);
+}
+
 int dp_process_read(struct dp_process *p, pid_t pid, struct dp_error *err)
 {
 	char exe[PATH_MAX];

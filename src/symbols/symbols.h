@@ -217,6 +217,11 @@ const char *dp_process_image_name(const struct dp_process *p, const struct dp_im
 
 /* The path of the program that a process runs, or ran when its file was still there; "": it cannot be read. */
 void dp_process_exe(pid_t pid, char *buf, size_t size);
+/*
+ * The path of the process's control group, as this process sees it: in the hierarchy of version 2, where there is none
+ * in systemd's own, else in the first. "": not known.
+ */
+void dp_process_cgroup(pid_t pid, char *buf, size_t size);
 
 /* What is called, when it is set, with a few words on what takes longer than a second, so that the user can be told. */
 extern void (*dp_module_slow)(const char *what);

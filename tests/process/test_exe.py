@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""$exe: the executable of the process that was hit, in values, keys, conditions and bodies, with several programs."""
+"""$exe and $cgroup: texts that are known of the process that was hit, in values, keys, conditions and bodies."""
 import json
 import os
 import shutil
@@ -38,8 +38,11 @@ int main(int argc, char **argv)
 		child = !fork();
 		at++;
 	}
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		work(i);
+		if (getenv("SLOWLY"))
+			usleep(1000);
+	}
 	if (child)
 		_exit(0);
 	while (wait(NULL) > 0)
@@ -134,11 +137,77 @@ def several():
     assert sum(g["value"] for g in got if g.get("aggregate") == "hits") == 7, got
 
 
+def group_of(pid):
+    """As the documentation has it: of version 2, else systemd's."""
+    lines = text_of("/proc/%s/cgroup" % pid).splitlines()
+    best = [s for s in lines if s.startswith("0::")] + [s for s in lines if ":name=systemd:" in s] + lines
+    return best[0].split(":", 2)[2] if best else ""
+
+
+def new_group(name):
+    """A directory beside nothing else, below where this test runs; its path as processes show it."""
+    own = group_of("self")
+    for mount in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"):
+        path = os.path.join(mount, own.lstrip("/"), name)
+        if os.path.exists(os.path.join(mount, "cgroup.procs")):
+            try:
+                os.mkdir(path)
+                return path, os.path.join(own, name)
+            except OSError:
+                break
+    raise Skip("no control group of version 2 can be made here")
+
+
+def move(pid, path):
+    with open(os.path.join(path, "cgroup.procs"), "w") as f:
+        f.write(str(pid))
+
+
+@test
+def groups():
+    """$cgroup as a field, a key, in conditions and a text that is printed"""
+    lib, one, _ = programs()
+    own = group_of("self")
+    if not own:
+        raise Skip("this system has no control groups")
+    got, _ = run_(["p %s:work $cgroup" % lib, "p %s:work { printf(\"%%s\", $cgroup); }" % lib,
+                   "p %s:work a=count by $cgroup" % lib, "p %s:work b=count if $cgroup == \"%s\"" % (lib, own),
+                   "p %s:work c=count if $cgroup ~ \"*no-such\"" % lib, "end { log($cgroup); }"], [one, "3"])
+    shown = [list(e["args"].values())[0] for e in got if "args" in e]
+    assert shown == [own] * 7, got
+    tables = {t["aggregate"]: t for t in got if "aggregate" in t}
+    assert [e["value"] for e in tables["a"]["entries"]] == [3] and tables["b"]["value"] == 3, tables
+    assert not tables.get("c", {}).get("value"), tables
+
+
+@test
+def moved():
+    """a process that is moved shows its new group"""
+    lib, one, _ = programs()
+    path, shown = new_group("dp-test-%d" % os.getpid())
+    p = start(["env", "SLOWLY=1", one, "1000000000"])
+    try:
+        t = trace_start("--json", "-p", str(p.pid), "p %s:work hits=count by $cgroup" % lib, "begin { seen = 0; }",
+                        "p %s:work { if ($cgroup == \"%s\") seen++; }" % (lib, shown),
+                        "i:20ms { if (seen > 2) end_trace(); }")
+        wait_for(lambda: in_place(p.pid) or t.poll() is not None, what="the trace")
+        move(p.pid, path)
+        assert t.wait(timeout=60) == 0, text_of(t.err_path)
+        got = [json.loads(s) for s in text_of(t.out_path).splitlines() if s.startswith("{")]
+        assert {e["key"][0] if isinstance(e["key"], list) else e["key"] for g in got for e in g.get("entries", ())} >= {
+            shown}, got
+    finally:
+        stop(p, signal.SIGKILL)
+        wait_for(lambda: not text_of(os.path.join(path, "cgroup.procs")), what="an empty group")
+        os.rmdir(path)
+
+
 @test
 def refusals():
     """it is a text: nothing is computed with it"""
     lib, one, _ = programs()
-    for line in ("p %s:work { long n = (long)$exe; }", "p %s:work sum($exe)", "p %s:work count if $exe"):
+    for line in ("p %s:work { long n = (long)$exe; }", "p %s:work sum($exe)", "p %s:work count if $exe",
+                 "p %s:work sum($cgroup)"):
         err = run_([line % lib], [one, "1"], status=1)[1]
         assert "E-DPCC-TYPE" in err, (line, err)
 

@@ -105,9 +105,9 @@ static void log_float(struct dpcc *c, struct node *n, u64 mark)
 }
 
 /* The words of the text, the first on top. */
-static void push_exe(struct dpcc *c, const struct tok *t)
+static void push_known(struct dpcc *c, const struct tok *t, int what)
 {
-	u32 at = dp_cc_known(c, t, DP_KNOWN_TEXT, "");
+	u32 at = dp_cc_known(c, t, (u32)what, DP_KNOWN_TEXT, "");
 
 	for (u32 i = DP_KNOWN_TEXT_WORDS; i-- > 0;)
 		dp_cc_emit(c, "push lv,%u", at + i);
@@ -138,9 +138,9 @@ static void log_value(struct dpcc *c, struct node *arg)
 		dp_cc_emit(c, "strcomm;push text,2;xchg;push d,0x%llx;push d,3;log", (unsigned long long)mark);
 		return;
 	}
-	if (dp_cc_is_exe(n)) {
+	if (dp_cc_known_text(n) >= 0) {
 		mark = new_field(c, arg->tok, dp_cc_format(c, "%s char[%d]", name, DP_KNOWN_TEXT_WORDS * 8));
-		push_exe(c, arg->tok);
+		push_known(c, arg->tok, dp_cc_known_text(n));
 		dp_cc_emit(c, "push d,0x%llx;push d,%d;log", (unsigned long long)mark, DP_KNOWN_TEXT_WORDS + 1);
 		return;
 	}
@@ -229,8 +229,8 @@ static void log_text(struct dpcc *c, struct node *arg)
 		dp_cc_emit(c, "strcomm;push text,2;xchg;push d,2;log");
 		return;
 	}
-	if (dp_cc_is_exe(n)) {
-		push_exe(c, arg->tok);
+	if (dp_cc_known_text(n) >= 0) {
+		push_known(c, arg->tok, dp_cc_known_text(n));
 		dp_cc_emit(c, "push d,%d;log", DP_KNOWN_TEXT_WORDS);
 		return;
 	}
@@ -323,9 +323,10 @@ static void log_hex(struct dpcc *c, struct node *arg)
 
 static void gen_matches(struct dpcc *c, struct node *n)
 {
-	if (dp_cc_is_exe(n->a)) {
+	if (dp_cc_known_text(n->a) >= 0) {
 		dp_cc_emit(c, "push lv,%u",
-			   dp_cc_known(c, n->tok, *n->op == '~' ? DP_KNOWN_MATCH : DP_KNOWN_SAME, n->b->text));
+			   dp_cc_known(c, n->tok, (u32)dp_cc_known_text(n->a),
+				       *n->op == '~' ? DP_KNOWN_MATCH : DP_KNOWN_SAME, n->b->text));
 		if (*n->op == '!')
 			dp_cc_emit(c, "lnot");
 		return;
@@ -536,8 +537,9 @@ static const struct builtin builtins[] = {
     /* Made by the compiler alone. */
     {"$comm", ARG_NONE, &dp_cc_type_void},
     {"$exe", ARG_NONE, &dp_cc_type_void},
+    {"$cgroup", ARG_NONE, &dp_cc_type_void},
     {"$uid", ARG_NONE, &dp_cc_type_uint, .code = "push uid"},
-    {"$cgroup", ARG_NONE, &dp_cc_type_ulong, .code = "push cgroup"},
+    {"$cgroup_id", ARG_NONE, &dp_cc_type_ulong, .code = "push cgroup"},
     {"$ppid", ARG_NONE, &dp_cc_type_int, .code = "push ppid"},
     {"$backtrace", ARG_NONE, &dp_cc_type_void},
     {"$matches", ARG_NONE, &dp_cc_type_int, .gen = gen_matches},

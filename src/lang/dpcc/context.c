@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * What is known at every hit beside the program's variables: $pid $tid $ppid $uid $cpu $time $comm ($thread_name) $exe
- * $ip $caller $backtrace, words of the call ($argN, $stackN, $stack), and, where a function returns, what was kept of
+ * $cgroup $ip $caller $backtrace, words of the call ($argN, $stackN, $stack), and, where a function returns, what was kept of
  * the call's beginning.
  */
 #include <dwarf.h>
@@ -34,7 +34,7 @@ struct node *dp_cc_compare_text(struct dpcc *c, const struct tok *t, const char 
 {
 	struct node *n = dp_cc_builtin(c, t, "$matches");
 
-	if (!dp_cc_is_comm(a) && !dp_cc_is_exe(a)) {
+	if (!dp_cc_is_comm(a) && dp_cc_known_text(a) < 0) {
 		a = dp_cc_to_value(c, a);
 		if (a->type->kind != TY_PTR || a->type->of->kind != TY_INT || a->type->of->size != 1)
 			dp_cc_fail(c, t, E_DPCC_TYPE, "%s is not a text", dp_cc_type_name(c, a->type));
@@ -414,19 +414,15 @@ static struct node *goroutine(struct dpcc *c, const struct tok *t)
 
 static void refuse_unknown(struct dpcc *c, const struct tok *t, const char *name)
 {
-	static const char unknown[] = "only hits in the kernel can read it";
-
-	if (!strcmp(name, "exe"))
+	if (dp_rpn_known_what(name, strlen(name)) >= 0)
 		refuse(c, t, name, "hits in the kernel cannot read it", "$comm is the thread's name, $pid its process");
-	if (!strcmp(name, "cgroup"))
-		refuse(c, t, name, unknown, "select processes with --cgroup PATH; $pid tells them apart");
 }
 
 /* ---- in bodies that belong to no hit ---- */
 
 struct node *dp_cc_body_word(struct dpcc *c, const struct tok *t, const char *name, bool needed)
 {
-	static const char *const known[] = {"pid", "ppid", "uid", "comm", "exe", "time"};
+	static const char *const known[] = {"pid", "ppid", "uid", "comm", "exe", "cgroup", "time"};
 
 	for (u32 i = 0; i < DP_ARRAY_SIZE(known); i++)
 		if (!strcmp(name, known[i]))
@@ -462,9 +458,9 @@ struct node *dp_cc_context(struct dpcc *c, const struct tok *t, const char *name
 		return n;
 	}
 	if (!strcmp(name, "cgroup") && c->by_name)
-		return dp_cc_builtin(c, t, "$cgroup");
-	if (!strcmp(name, "exe") && !c->by_name)
-		return dp_cc_builtin(c, t, "$exe");
+		return dp_cc_builtin(c, t, "$cgroup_id");
+	if (dp_rpn_known_what(name, strlen(name)) >= 0 && !c->by_name)
+		return dp_cc_builtin(c, t, dp_cc_format(c, "$%s", name));
 	if (numbered(name, "arg", &number))
 		return argument(c, t, name, number);
 	if (numbered(name, "stack", &number))

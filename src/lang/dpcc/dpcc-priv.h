@@ -338,9 +338,9 @@ struct function *dp_cc_find_func(struct dpcc *c, const char *name);
 struct node *dp_cc_node_new(struct dpcc *c, enum node_kind kind, const struct tok *t);
 struct node *dp_cc_node_number(struct dpcc *c, const struct tok *t, s64 v, struct type *type);
 bool dp_cc_in_memory(const struct dp_var *v);
-/* $comm, $exe and $backtrace have no value: they are logged, compared and taken as keys only. */
+/* $comm, $exe, $cgroup and $backtrace have no value: they are logged, compared and taken as keys only. */
 bool dp_cc_is_comm(const struct node *n);
-bool dp_cc_is_exe(const struct node *n);
+int dp_cc_known_text(const struct node *n); /* which text of the process (enum dp_rpn_known_what); -1: none */
 bool dp_cc_is_chain(const struct node *n);
 struct node *dp_cc_to_value(struct dpcc *c, struct node *n);
 struct node *dp_cc_cast_to(struct dpcc *c, struct node *n, struct type *t);
@@ -370,7 +370,7 @@ u32 dp_cc_loss(struct dpcc *c, const struct tok *t, const char *name);
 /* A variable that each thread has: where its table begins. */
 u32 dp_cc_thread_table(struct dpcc *c, const struct tok *t, const char *name);
 /* Where the control side puts what it knows of the process. */
-u32 dp_cc_known(struct dpcc *c, const struct tok *t, enum dp_rpn_known_how how, const char *text);
+u32 dp_cc_known(struct dpcc *c, const struct tok *t, u32 what, enum dp_rpn_known_how how, const char *text);
 
 /* ---- builtin.c ---- */
 enum argument {

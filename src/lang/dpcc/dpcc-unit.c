@@ -284,7 +284,7 @@ static void header(struct unit *u, struct buf *out)
 		if (s->init)
 			dp_cc_buf_put(c, out, "init = %d %lld\n", s->first_word, (long long)s->init->value);
 	for (const struct known *k = c->knowns; k; k = k->next) {
-		dp_cc_buf_put(c, out, "known = %u exe", k->k.index);
+		dp_cc_buf_put(c, out, "known = %u %s", k->k.index, dp_rpn_known_name(k->k.what));
 		if (k->k.how == DP_KNOWN_KEY)
 			dp_cc_buf_put(c, out, " key");
 		if (k->k.how >= DP_KNOWN_SAME) {

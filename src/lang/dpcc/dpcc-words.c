@@ -57,22 +57,23 @@ u32 dp_cc_thread_table(struct dpcc *c, const struct tok *t, const char *name)
 	return dp_cc_aggregate(c, t, &wanted)->a.index;
 }
 
-u32 dp_cc_known(struct dpcc *c, const struct tok *t, enum dp_rpn_known_how how, const char *text)
+u32 dp_cc_known(struct dpcc *c, const struct tok *t, u32 what, enum dp_rpn_known_how how, const char *text)
 {
 	struct known *k;
 
 	for (k = c->knowns; k; k = k->next)
-		if (k->k.how == how && !strcmp(k->k.text, text))
+		if (k->k.what == what && k->k.how == how && !strcmp(k->k.text, text))
 			return k->k.index;
 	k = dp_cc_alloc(c, sizeof(*k));
 	k->next = c->knowns;
-	k->k.how = how;
+	k->k.what = (u16)what;
+	k->k.how = (u16)how;
 	k->k.index = c->nlocals;
 	dp_format(k->k.text, sizeof(k->k.text), "%s", text);
 	c->knowns = k;
 	c->nlocals += dp_rpn_known_words(how);
 	if (c->nlocals > DP_LOCALS_MAX)
-		dp_cc_fail(c, t, E_DPCC_LIMIT, "there is no room for $exe");
+		dp_cc_fail(c, t, E_DPCC_LIMIT, "there is no room for $%s", dp_rpn_known_name(what));
 	return k->k.index;
 }
 

@@ -12,7 +12,8 @@ static void gen_key(struct dpcc *c, const struct node *arg)
 	if (!arg->a && arg->value) {
 		dp_cc_emit(c, "push frames,%llu", (unsigned long long)arg->value);
 	} else if (!arg->a && arg->op) {
-		u32 at = dp_cc_known(c, arg->tok, DP_KNOWN_KEY, "");
+		int what = dp_rpn_known_what(arg->op, strlen(arg->op));
+		u32 at = dp_cc_known(c, arg->tok, (u32)what, DP_KNOWN_KEY, "");
 
 		for (u32 i = 0; i < DP_KEY_TEXT_WORDS; i++)
 			dp_cc_emit(c, "push lv,%u", at + i);

@@ -87,8 +87,10 @@ static struct node *key_argument(struct dpcc *c, struct node ***last)
 
 	if ((!chain && !dp_cc_tok_is(t, "comm")) || !dp_cc_tok_is(t + 1, "(")) {
 		n = parse_argument(c, last);
-		if (dp_cc_is_chain(n->a) || dp_cc_is_comm(n->a) || dp_cc_is_exe(n->a)) {
-			n->op = dp_cc_is_exe(n->a) ? "exe" : NULL;
+		int known = dp_cc_known_text(n->a);
+
+		if (dp_cc_is_chain(n->a) || dp_cc_is_comm(n->a) || known >= 0) {
+			n->op = known >= 0 ? dp_rpn_known_name((u32)known) : NULL;
 			n->value = n->a->value;
 			n->a = NULL;
 		}

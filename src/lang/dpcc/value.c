@@ -39,9 +39,9 @@ bool dp_cc_is_comm(const struct node *n)
 	return n->kind == N_BUILTIN && !strcmp(n->text, "$comm");
 }
 
-bool dp_cc_is_exe(const struct node *n)
+int dp_cc_known_text(const struct node *n)
 {
-	return n->kind == N_BUILTIN && !strcmp(n->text, "$exe");
+	return n->kind == N_BUILTIN && *n->text == '$' ? dp_rpn_known_what(n->text + 1, strlen(n->text + 1)) : -1;
 }
 
 /* ---- conversions ---- */

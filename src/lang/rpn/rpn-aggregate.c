@@ -16,6 +16,21 @@ const char *dp_rpn_aggregate_kind(u32 kind)
 	return kind < DP_NAGGS ? kinds[kind] : NULL;
 }
 
+static const char *const knowns[DP_KNOWN_WHATS] = {"exe", "cgroup"};
+
+int dp_rpn_known_what(const char *name, size_t len)
+{
+	for (int i = 0; i < DP_KNOWN_WHATS; i++)
+		if (strlen(knowns[i]) == len && !memcmp(knowns[i], name, len))
+			return i;
+	return -1;
+}
+
+const char *dp_rpn_known_name(u32 what)
+{
+	return knowns[what];
+}
+
 const char *dp_rpn_key_kind(u32 part)
 {
 	static const char *const parts[] = {"signed", "unsigned", "hex", "text", "code", "stack", "names", "process"};

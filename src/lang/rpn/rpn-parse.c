@@ -219,20 +219,20 @@ static int key_init(struct parser *p, const char *value)
 }
 
 /* aggregate = "NAME" KIND INDEX [STEP, of lhist] [by PART... KEYS] */
-/* INDEX exe [key | == "TEXT" | ~ "PATTERN"] */
+/* INDEX exe|cgroup [key | == "TEXT" | ~ "PATTERN"] */
 static int key_known(struct parser *p, const char *value)
 {
-	struct rpn_token index = dp_rpn_token(value), exe = dp_rpn_token(index.at + index.len),
-			 how = dp_rpn_token(exe.at + exe.len), text = dp_rpn_token(how.at + how.len);
+	struct rpn_token index = dp_rpn_token(value), name = dp_rpn_token(index.at + index.len),
+			 how = dp_rpn_token(name.at + name.len), text = dp_rpn_token(how.at + how.len);
+	int n = 0, what = dp_rpn_known_what(name.at, name.len);
 	struct dp_rpn_known k = {.how = dp_rpn_is(&how, "key")  ? DP_KNOWN_KEY
 					: dp_rpn_is(&how, "==") ? DP_KNOWN_SAME
 					: dp_rpn_is(&how, "~")  ? DP_KNOWN_MATCH
 								: DP_KNOWN_TEXT},
 			    *v;
-	int n = 0;
 
-	if (index.kind != RPN_NUMBER || index.bad || index.value < 0 || index.value >= DP_LOCALS_MAX ||
-	    !dp_rpn_is(&exe, "exe") || (k.how == DP_KNOWN_TEXT && how.kind != RPN_END))
+	if (index.kind != RPN_NUMBER || index.bad || index.value < 0 || index.value >= DP_LOCALS_MAX || what < 0 ||
+	    (k.how == DP_KNOWN_TEXT && how.kind != RPN_END))
 		return bad_value(p, value);
 	if (k.how >= DP_KNOWN_SAME) {
 		n = text.kind == RPN_TEXT && !text.bad ? dp_rpn_text(&text, k.text, DP_KNOWN_MAX) : -1;
@@ -241,6 +241,7 @@ static int key_known(struct parser *p, const char *value)
 	if (n < 0 || strlen(k.text) != (size_t)n || (k.how != DP_KNOWN_TEXT && text.kind != RPN_END))
 		return bad_value(p, value);
 	k.index = (u32)index.value;
+	k.what = (u16)what;
 	v = p->u->nknowns < DP_KNOWN_MAX ? realloc(p->u->knowns, (p->u->nknowns + 1) * sizeof(*v)) : NULL;
 	if (!v)
 		return dp_rpn_fail(p->err, p->line, E_RPN_MEMORY, "known");

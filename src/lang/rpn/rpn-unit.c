@@ -318,7 +318,7 @@ void dp_rpn_list(const struct dp_rpn_unit *u, FILE *out)
 	for (u32 i = 0; i < u->nknowns; i++) {
 		const struct dp_rpn_known *k = &u->knowns[i];
 
-		fprintf(out, "known = %u exe%s", k->index,
+		fprintf(out, "known = %u %s%s", k->index, dp_rpn_known_name(k->what),
 			k->how == DP_KNOWN_KEY     ? " key"
 			: k->how == DP_KNOWN_SAME  ? " == \""
 			: k->how == DP_KNOWN_MATCH ? " ~ \""
@@ -529,8 +529,8 @@ static bool load_knowns(struct reader *r, struct dp_rpn_unit *u, u32 n)
 	for (u32 i = 0; i < n; i++) {
 		const struct dp_rpn_known *k = &u->knowns[i];
 
-		if (k->how > DP_KNOWN_MATCH || !is_text(k->text, sizeof(k->text)) || k->index > u->nlocals ||
-		    dp_rpn_known_words(k->how) > u->nlocals - k->index)
+		if (k->how > DP_KNOWN_MATCH || k->what >= DP_KNOWN_WHATS || !is_text(k->text, sizeof(k->text)) ||
+		    k->index > u->nlocals || dp_rpn_known_words(k->how) > u->nlocals - k->index)
 			return false;
 	}
 	return true;

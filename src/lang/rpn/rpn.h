@@ -60,9 +60,15 @@ struct dp_rpn_init { /* first value of a local variable */
 	s64 value;
 };
 
-/* What the control side knows of each process, and puts into local variables before its first hit. */
+/* Texts that the control side knows of each process, and puts into local variables before its first hit. */
+enum dp_rpn_known_what {
+	DP_KNOWN_EXE,    /* the path of its executable */
+	DP_KNOWN_CGROUP, /* of its control group; looked at again while the probes are in place */
+	DP_KNOWN_WHATS
+};
+
 enum dp_rpn_known_how {
-	DP_KNOWN_TEXT, /* the path of its executable, */
+	DP_KNOWN_TEXT, /* the text, */
 	DP_KNOWN_KEY,  /* shortened to a key; */
 	DP_KNOWN_SAME, /* whether it is this text, */
 	DP_KNOWN_MATCH /* whether it matches this pattern of the shell */
@@ -71,7 +77,8 @@ enum dp_rpn_known_how {
 #define DP_KNOWN_MAX 256 /* characters to compare with; of these things in a program */
 
 struct dp_rpn_known {
-	u32 index, how;
+	u32 index;
+	u16 how, what;
 	char text[DP_KNOWN_MAX + 8]; /* of the last two */
 };
 
@@ -176,6 +183,10 @@ int dp_rpn_select(struct dp_rpn_unit *u, const char *groups, const char *types, 
 /* The name of a kind of aggregate, of a part of a key, in the language; NULL: there is none. */
 const char *dp_rpn_aggregate_kind(u32 kind);
 const char *dp_rpn_key_kind(u32 part);
+
+/* What is known, by its name in the language; -1: nothing is called so. Its name. */
+int dp_rpn_known_what(const char *name, size_t len);
+const char *dp_rpn_known_name(u32 what);
 
 /* Words that it takes. */
 static inline u32 dp_rpn_known_words(u32 how)
