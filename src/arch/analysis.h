@@ -89,8 +89,10 @@ void dp_code_release(struct dp_analysis *c);
 struct dp_exit_env {
 	int (*internal)(void *arg, const struct dp_func *f, u64 table);
 	void *arg;
-	int *tails; /* may be NULL: one is added for each tail call */
+	u64 *to; /* may be NULL: where each exit leads to: 0 back, an address, or DP_EXIT_ELSEWHERE. As many as exits */
 };
+
+#define DP_EXIT_ELSEWHERE (~0ull) /* to another function, which is known only when control gets there */
 
 int dp_code_exits(struct dp_analysis *c, u64 addr, const struct dp_exit_env *env, u64 *exits, int max,
 		  struct dp_error *err);

@@ -322,12 +322,20 @@ static int stays_inside(void *arg, const struct dp_func *f, u64 table)
 	return middle_is_taken(m, f) ? -EOPNOTSUPP : 0;
 }
 
-int dp_module_exits(struct dp_module *m, u64 addr, u64 *exits, int max, int *tails, struct dp_error *err)
+int dp_module_exits(struct dp_module *m, u64 addr, u64 *exits, u64 *to, int max, struct dp_error *err)
 {
-	struct dp_exit_env env = {stays_inside, m, tails};
+	struct dp_exit_env env = {stays_inside, m, to};
 	int rc = collect(m, err);
 
-	if (tails)
-		*tails = 0;
 	return rc ? rc : dp_code_exits(&m->an, addr, &env, exits, max, err);
+}
+
+int dp_exits_returns(u64 *exits, const u64 *to, int n)
+{
+	int left = 0;
+
+	for (int i = 0; i < n; i++)
+		if (!to[i])
+			exits[left++] = exits[i];
+	return left;
 }

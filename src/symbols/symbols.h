@@ -108,14 +108,16 @@ int dp_module_analyse(struct dp_module *m, struct dp_error *err);
  * Exits of the function at addr: every ret and every jump that leaves it (tail call), also those of
  * its parts elsewhere (NAME.cold). At most max link-time addresses are stored; returns their number
  * (0: it never returns), or a negative errno: E_SITE_NOFUNC, or E_FUNC_EXITS when an exit cannot be
- * known (an unproven indirect jump), is conditional, or there are more than max. *tails (may be NULL): how many of them
- * are tail calls, where the function's result is not known yet, and its time is not over.
+ * known (an unproven indirect jump), is conditional, or there are more than max. to (may be NULL): where each of them
+ * leads to, 0 for a return. At a tail call the function's result is not known yet, and its time is not over.
  */
-int dp_module_exits(struct dp_module *m, u64 addr, u64 *exits, int max, int *tails, struct dp_error *err);
-/* What there is to say of tail calls, in words that go on behind the name, with both numbers. */
-#define DP_TAIL_CALLS                                                                                                 \
-	"jumps to another function at %d of its %d exits: `$retval` is not its result there, and `$duration` is the " \
-	"time up to there"
+int dp_module_exits(struct dp_module *m, u64 addr, u64 *exits, u64 *to, int max, struct dp_error *err);
+/* Of n exits, those that are returns stay. How many these are. */
+int dp_exits_returns(u64 *exits, const u64 *to, int n);
+/* What there is to say of tail calls that are left out, in words that go on behind the name, with both numbers. */
+#define DP_TAIL_CALLS                                                                                                \
+	"jumps to another function at %d of its %d exits: calls that end there are left out, since their result is " \
+	"not known there"
 
 /*
  * Each instruction that calls the system, by its link-time address, in order: all of the module but the one by which

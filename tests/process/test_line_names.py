@@ -149,23 +149,83 @@ def returned():
     assert args("r mean { log($retval); }") == [{"$retval": (i + 2.5) / 2} for i in range(1, TIMES + 1)]
 
 
+TAILS = r"""
+#include <setjmp.h>
+#include <time.h>
+#define ALONE __attribute__((noinline, noclone, noipa))
+static jmp_buf back;
+static void rest(void) { struct timespec t = {0, 2000000}; nanosleep(&t, 0); }
+ALONE long leaf(long x) { if (x == 77) rest(); if (x > 1000) longjmp(back, 1); return 3 * x + 100000; }
+ALONE long inner(long x) { if (x > 900 && x < 1000) return -x; return leaf(x); }
+ALONE long outer(long x) { if (x < 0) return 1 - x * 70000; return inner(x + 1); }
+ALONE long even(long n);
+ALONE long odd(long n) { if (n == 0) return 0; __asm__ volatile("" : "+r"(n)); return even(n - 1); }
+ALONE long even(long n) { if (n == 0) return 1; __asm__ volatile("" : "+r"(n)); return odd(n - 1); }
+long (*volatile chosen)(long) = inner;
+ALONE long by_pointer(long x) { if (x < 0) return 700000 + x; return chosen(x); }
+ALONE long only_pointer(long x) { __asm__ volatile("" : "+r"(x)); return chosen(x + 1); }
+int main(void)
+{
+	outer(1);
+	outer(-2);
+	inner(5); /* belongs to no call of outer() */
+	outer(910);
+	outer(76);
+	if (!setjmp(back))
+		outer(2000); /* never returns */
+	leaf(6);
+	outer(3);
+	by_pointer(4);
+	by_pointer(-4);
+	even(5);
+	only_pointer(1);
+	return 0;
+}
+"""
+
+
+def tails(*lines, status=0):
+    prog = compiled(DIR, "tails", TAILS, "-O2", "-g")
+    r = subprocess.run([DPROBES, "trace", "--json", *lines, "--", prog], stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE, text=True, timeout=60)
+    assert r.returncode == status, (r.returncode, r.stderr)
+    return [e["args"] for e in json_lines(r.stdout) if "args" in e], r.stderr
+
+
 @test
 def tail_calls():
-    """a function that ends by a jump to another one: a note says that its result and time are not known there"""
-    prog = compiled(DIR, "tails", """#define ALONE __attribute__((noinline, noclone, noipa))
-ALONE long inner(long x) { return 3 * x; }
-ALONE long outer(long x) { return x < 0 ? 1 : inner(x + 1); }
-long (*volatile chosen)(long) = inner;
-ALONE long by_pointer(long x) { return chosen(x); }
-int main(void) { return outer(1) + by_pointer(1) != 9; }
-""", "-O2", "-g")
-    for line, said in (("r outer $retval", "outer jumps to another function at 1 of its 2 exits: `$retval` is not"),
-                       ("r outer $duration", "outer jumps to another function at 1 of its 2 exits"),
-                       ("r by_pointer max($duration)", "by_pointer jumps to another function at 1 of its 1 exits"),
-                       ("r inner $retval", None)):
-        r = subprocess.run([DPROBES, "trace", "-o", os.devnull, line, "--", prog], stdout=subprocess.PIPE,
-                           stderr=subprocess.PIPE, text=True)
-        assert r.returncode == 0 and (said in r.stderr if said else "jumps to another" not in r.stderr), r.stderr
+    """a function that ends by jumps to others: its result is what these return, and its time lasts until then"""
+    right = [100006, 140001, -911, 100231, 100012]
+    for line in ("r outer result=$retval { }", "r outer result=$retval $x", "r outer result=$retval $duration"):
+        got, err = tails(line.replace(" { }", " $pid"))
+        assert [a["result"] for a in got] == right, (line, got)
+        assert "the returns of 2 of them are probed, too" in err, err
+    got, _ = tails("r outer $x $duration")
+    assert [a["x"] for a in got] == [1, -2, 910, 76, 3] and got[3]["duration"] >= 2000000, got
+    prog = compiled(DIR, "tails", TAILS, "-O2", "-g")
+    shown = dprobes("trace", "r outer $retval $duration", "--", prog, check=0).stdout
+    assert shown.count("outer: <-outer+0 retval=") == len(right), shown  # whoever returns
+    assert [a["result"] for a in tails("r outer { log_as(\"result\", $retval); }")[0]] == right
+    got, err = tails("r inner $pid result=$retval")
+    assert [a["result"] for a in got] == [100006, 100015, -911, 100231, 100012, 100012, 100006], (got, err)
+    assert [a["r"] for a in tails("r even r=$retval $n")[0]][-1:] == [0]
+
+
+@test
+def tail_calls_elsewhere():
+    """a jump to a function that is not known is no return: it is left out, with a note, and refused where it is all"""
+    left = "by_pointer jumps to another function at 1 of its 2 exits: calls that end there are left out"
+    for line in ("r by_pointer r=$retval", "r by_pointer r=$retval $pid", "r by_pointer r=$retval $duration"):
+        got, err = tails(line)
+        assert [int(str(a["r"]), 0) for a in got] == [699996] and left in err, (line, got, err)
+    for line in ("r only_pointer $retval", "r only_pointer $retval $pid", "r only_pointer max($duration)"):
+        assert "E-FUNC-TAIL" in tails(line, status=1)[1], line
+    got, err = tails("r only_pointer $x")  # no result is asked for
+    assert [a["x"] for a in got] == [1] and "jumps to" not in err, (got, err)
+    got, err = tails("r *_pointer r=$retval $pid")
+    assert [a["r"] for a in got] == [699996] and "left out" in err, (got, err)
+    got, err = tails("r leaf r=$retval")
+    assert len(got) == 7 and "jumps" not in err, (got, err)
 
 
 @test

@@ -48,8 +48,8 @@ static void differs(struct sweep *s, u64 addr, const char *what)
 static void compare_exits(struct sweep *s, u64 lo)
 {
 	u64 a[EXITS], b[EXITS];
-	int n = dp_module_exits(s->whole, lo, a, EXITS, NULL, NULL),
-	    m = dp_module_exits(s->part, lo, b, EXITS, NULL, NULL);
+	int n = dp_module_exits(s->whole, lo, a, NULL, EXITS, NULL),
+	    m = dp_module_exits(s->part, lo, b, NULL, EXITS, NULL);
 
 	if (n != m || (n > 0 && memcmp(a, b, (size_t)n * sizeof(*a))))
 		differs(s, lo, "exits");

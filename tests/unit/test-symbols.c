@@ -205,7 +205,7 @@ static void test_prog(void)
 	const struct dp_text *t;
 	struct dp_symbol sym;
 	struct dp_module *m;
-	u64 exits[8];
+	u64 exits[8], to[8];
 	int n = 0, rc;
 
 	ok(!dp_module_open(&m, file("prog"), &err) && dp_module_has_symtab(m), "open a program");
@@ -222,9 +222,9 @@ static void test_prog(void)
 	rc = dp_module_each_func(m, NULL, stop_at_second, &n);
 	ok(rc == 42 && n == 2, "the walk over functions can be stopped");
 	dp_module_symbol(m, "tail", &sym, &err);
-	rc = dp_module_exits(m, sym.addr, exits, 8, NULL, &err);
-	ok(rc == 2, "tail returns and tail-calls: %d exits", rc);
-	rc = dp_module_exits(m, 8, exits, 8, NULL, &err);
+	rc = dp_module_exits(m, sym.addr, exits, to, 8, &err);
+	ok(rc == 2 && !to[0] != !to[1], "tail returns and tail-calls: %d exits", rc);
+	rc = dp_module_exits(m, 8, exits, NULL, 8, &err);
 	ok(rc < 0 && err.code == E_SITE_NOFUNC, "no exits where there is no function");
 	ok(dp_module_text(m, sym.addr, &t, &err) == 0 && dp_text_func(t, sym.addr)->lo == sym.addr &&
 	       dp_text_is_target(t, sym.addr),
@@ -247,7 +247,7 @@ static void test_stripped(void)
 	ok(dp_module_symbol(m, "twice", &sym, &err) < 0 && strstr(err.detail, "stripped"), "no twice: %s", err.detail);
 	ok(dp_module_symbol_at(m, twice + 1, &sym) && sym.addr == twice && !sym.name[0] && sym.size,
 	   "its range is known from the unwind tables");
-	ok(dp_module_exits(m, twice, exits, 4, NULL, &err) >= 1, "and so are its exits");
+	ok(dp_module_exits(m, twice, exits, NULL, 4, &err) >= 1, "and so are its exits");
 	dp_module_close(m);
 }
 

@@ -47,12 +47,12 @@ static int function_at(struct search *s, u64 addr, const struct dp_func **f)
 	return 0;
 }
 
-static void add_exit(struct search *s, u64 addr, bool is_return)
+static void add_exit(struct search *s, u64 addr, u64 to)
 {
-	if (s->env->tails)
-		*s->env->tails += !is_return;
 	if (s->n < s->max)
 		s->exits[s->n] = addr;
+	if (s->n < s->max && s->env->to)
+		s->env->to[s->n] = to;
 	s->n++;
 }
 
@@ -73,11 +73,11 @@ static int follow(struct search *s, const struct dp_func *f, u64 from)
  * A tail call. A conditional one cannot be an exit: a probe on it would also be hit by calls that
  * stay.
  */
-static int tail_call(struct search *s, const struct dp_insn *in, u64 from)
+static int tail_call(struct search *s, const struct dp_insn *in, u64 from, u64 target)
 {
 	if (in->cls != DP_INSN_JMP_REL)
 		return doubt(s, "a conditional jump leaves the function", from);
-	add_exit(s, from, false);
+	add_exit(s, from, target);
 	return 0;
 }
 
@@ -91,11 +91,11 @@ static int branch_out(struct search *s, const struct dp_insn *in, u64 from, u64 
 		return rc;
 	if (f && known(s, f)) {
 		if (target == f->lo && f != s->ranges[0] && !(f->flags & DP_FUNC_PART))
-			return tail_call(s, in, from);
+			return tail_call(s, in, from, target);
 		return 0;
 	}
 	if (!f || (target == f->lo && !(f->flags & DP_FUNC_PART)))
-		return tail_call(s, in, from);
+		return tail_call(s, in, from, target);
 	return follow(s, f, from);
 }
 
@@ -112,7 +112,7 @@ static int indirect_jump(struct search *s, const struct dp_text *t, const struct
 	if (rc < 0)
 		return doubt(s, "an indirect jump may stay inside or leave", t->lo + off);
 	if (!rc)
-		add_exit(s, t->lo + off, false);
+		add_exit(s, t->lo + off, DP_EXIT_ELSEWHERE);
 	return 0;
 }
 
@@ -123,7 +123,7 @@ static int one(struct search *s, const struct dp_text *t, const struct dp_func *
 
 	switch (in->cls) {
 	case DP_INSN_RET:
-		add_exit(s, t->lo + off, true);
+		add_exit(s, t->lo + off, 0);
 		return 0;
 	case DP_INSN_JMP_REL:
 	case DP_INSN_JCC_REL:

@@ -293,11 +293,33 @@ static int add_twins(struct dp_session *s, const struct dp_image *im, u32 first,
 	return 0;
 }
 
+/* Where the function's return is seen: tail calls are left out where its result is asked for. */
+static int find_exits(struct dp_session *s, const struct found *f, const struct dp_probe *p, u64 exits[MAX_EXITS],
+		      struct dp_error *err)
+{
+	u64 to[MAX_EXITS];
+	int n = dp_module_exits(f->im->mod, f->link, exits, to, MAX_EXITS, err), left = n;
+
+	if (n < 0)
+		return n;
+	if (n == 0 || n >= MAX_EXITS)
+		return dp_fail(err, E_FUNC_EXITS, "%s has %s", p->symbol,
+			       n ? "more exits than can be probed" : "no exit (it never returns)");
+	if (p->event->has_retval)
+		left = dp_exits_returns(exits, to, n);
+	if (!left)
+		return dp_fail(err, E_FUNC_TAIL, "%s ends by jumps to other functions", p->symbol);
+	if (left < n && !p->from_pattern)
+		dp_session_say(s, "%s " DP_TAIL_CALLS " (a line that names $duration as well follows the jumps)",
+			       p->symbol, n - left, n);
+	return left;
+}
+
 static int add_own_sites(struct dp_session *s, const struct found *f, struct dp_probe *p, struct dp_error *err)
 {
 	u32 before = s->nspots, owner = (u32)(p - s->probes);
 	u64 exits[MAX_EXITS];
-	int n, tails, r = 0;
+	int n, r = 0;
 
 	if (!p->event->is_return && f->ncopies) {
 		for (u32 i = 0; i < f->ncopies && !r; i++)
@@ -311,14 +333,9 @@ static int add_own_sites(struct dp_session *s, const struct found *f, struct dp_
 		p->nsites = 1;
 		return add_spot(s, f->im, f->link, owner, err);
 	}
-	n = dp_module_exits(f->im->mod, f->link, exits, MAX_EXITS, &tails, err);
+	n = find_exits(s, f, p, exits, err);
 	if (n < 0)
 		return n;
-	if (n == 0 || n >= MAX_EXITS)
-		return dp_fail(err, E_FUNC_EXITS, "%s has %s", p->symbol,
-			       n ? "more exits than can be probed" : "no exit (it never returns)");
-	if (tails && p->event->has_retval && !p->from_pattern)
-		dp_session_say(s, "%s " DP_TAIL_CALLS, p->symbol, tails, n);
 	for (int i = 0; i < n && !r; i++)
 		r = add_spot(s, f->im, exits[i], owner, err);
 	p->nsites = (u32)n;

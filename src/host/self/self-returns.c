@@ -74,7 +74,7 @@ int dp_self_exits_attach(struct dp_registered *s, u64 addr, struct dp_error *err
 	struct self_image *im = dp_self_image_at(addr);
 	struct dp_holder *h = ((struct kretprobe *)s->kp)->dp_private;
 	u64 v[MAX_EXITS];
-	int r, n = dp_module_exits(im->mod, addr - im->bias, v, MAX_EXITS, NULL, err);
+	int r, n = dp_module_exits(im->mod, addr - im->bias, v, NULL, MAX_EXITS, err);
 
 	if (n <= 0)
 		return n ? n : dp_fail(err, E_FUNC_EXITS, "0x%llx never returns", (unsigned long long)addr);

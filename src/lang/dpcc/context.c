@@ -270,7 +270,8 @@ static u32 words_of_a_line(struct dpcc *c)
 	if (!c->call_lines)
 		for (u32 i = 0; i < c->ntoks; i++)
 			c->call_lines += dp_cc_tok_is(&c->toks[i], "__call_begin");
-	return DP_MIN(CALLS_WORDS_MAX, CALLS_WORDS_ALL / DP_MAX(c->call_lines, 1u));
+	return DP_MIN(CALLS_WORDS_MAX,
+		      CALLS_WORDS_ALL / DP_MAX(c->call_lines - DP_MIN(c->idle_lines, c->call_lines), 1u));
 }
 
 static struct node **keep(struct dpcc *c, struct call *k, const struct tok *t, const char *name, struct node **last)
@@ -324,7 +325,8 @@ void dp_cc_parse_call_begin(struct dpcc *c, struct node *n)
 
 		last = !strcmp(name, "args") ? keep_all(c, k, t, last) : keep(c, k, t, name, last);
 	}
-	k->words = 1 + k->n;
+	k->passes = c->target.passing == PASS_BEGIN;
+	k->words = 1 + k->n + k->passes;
 	k->calls = DP_MIN(CALLS_MAX, (u32)(words_of_a_line(c) / dp_table_words(CALL_KEYS, 1, k->words)));
 	if (k->calls < CALLS_LEAST)
 		dp_cc_fail(c, n->tok, E_DPCC_LIMIT, "%u lines look at whole calls: there is not enough room for them",

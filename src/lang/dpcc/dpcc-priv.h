@@ -180,10 +180,23 @@ struct scope {
 	} * constants;
 };
 
+/* What becomes of a call that a line looks at as a whole, where it ends by a jump to another function. */
+enum passing {
+	PASS_NOTHING, /* the function itself returns; there are no such jumps that are followed */
+	PASS_BEGIN,   /* it begins */
+	PASS_ON,      /* the jump */
+	PASS_ENTER,   /* the other function begins */
+	PASS_RETURN,  /* and returns: in the place of the first one */
+	PASS_LEAVE,   /* a jump that is not followed */
+};
+
 struct target {           /* one probed instruction */
 	u64 pc;           /* in the module; without one the offset in func */
 	const char *func; /* of the kernel; else NULL */
 	bool is_return;
+	bool is_jump;                 /* the return is none, but a jump to another function */
+	enum passing passing;         /* of calls that end by tail calls: what happens here, */
+	u64 asked;                    /* and the function that the line names */
 	u64 watched;                  /* bytes of memory; it runs at accesses to them. 0: it is an instruction */
 	const char *watched_as;       /* the variable that they are; NULL: none whose type is known */
 	const struct dp_static *note; /* it is a static probe; NULL: it is none */
@@ -228,6 +241,8 @@ struct dpcc {
 		struct dp_rpn_known k;
 	} * knowns;
 	u32 call_lines;    /* that look at whole calls */
+	u32 idle_lines;    /* handlers of such lines that have no place */
+	bool no_result;    /* the handler has asked for a result where there is none yet */
 	const char *event; /* the record is shown as one of this event; NULL: as a program's */
 	struct type *call_names, *error_names, *call_sets; /* of system calls, over all passes */
 	const struct tok *here;                            /* what code is made for: for messages */
@@ -359,6 +374,7 @@ struct call { /* of one line: a table by stack pointer and process, whose words 
 	const char *names[CALL_VALUES_MAX];
 	struct type *types[CALL_VALUES_MAX];
 	u32 n;
+	bool passes; /* to other functions: the last word says where it is (gen_call_pass()) */
 };
 
 /* NULL: the line looks at no whole calls. */

@@ -344,6 +344,7 @@ static void compile(struct unit *u, const char *path)
 	if (!u->places)
 		dp_cc_fail(c, NULL, E_DPCC_PRAGMA, "%.100s: #pragma PROBEPOINT_LOCATION(\"PLACE\") is missing", path);
 	open_subject(u);
+	c->idle_lines = dp_cc_unit_idle_lines(u);
 	for (const struct place_def *d = u->places; d; d = d->next)
 		if (!dp_cc_unit_is_moment(d))
 			dp_cc_unit_place(u, d);

@@ -21,6 +21,29 @@ struct unit {
 	u32 nprobes;
 };
 
+#define PLACES_MAX 256 /* of one location */
+
+/* Where calls of a function end, with those that it jumps to. */
+struct passes {
+	struct {
+		u64 addr;
+		enum passing what;
+	} v[PLACES_MAX];
+	u32 n;
+	u32 exits, tails,
+	    left;     /* of the function itself: all, those that are jumps, those of them that are not followed */
+	u32 followed; /* functions that calls go on in */
+};
+
+/* tails.c. Leaves by dp_cc_fail(). */
+void dp_cc_unit_passes(struct unit *u, const struct tok *where, u64 func, struct passes *p);
+
+/* Whether a jump fits there, or breakpoints are allowed. */
+bool dp_cc_unit_can_stand(struct unit *u, u64 addr);
+
+/* How many handlers of calls have no place, since their functions end by returns alone. */
+u32 dp_cc_unit_idle_lines(struct unit *u);
+
 /* A token for messages about a line of the source that is no C. */
 struct tok dp_cc_pragma_token(const struct rpn_line *line, const char *at);
 

@@ -356,10 +356,10 @@ const char *dp_cc_event_words(struct dpcc *c)
 					: c->target.watched_as ? c->target.watched_as
 							       : ""};
 	const char *slash = strchr(c->event, '/'), *name = slash + 1, *ends = strchr(name, '/');
-	u64 offset = c->target.pc;
+	u64 offset = c->target.passing == PASS_RETURN ? c->target.asked : c->target.pc;
 
 	if (c->mod && !c->target.watched && !c->target.body) {
-		dp_module_symbol_at(c->mod, c->target.pc, &sym);
+		dp_module_symbol_at(c->mod, offset, &sym);
 		offset -= sym.addr;
 	}
 	if (ends)

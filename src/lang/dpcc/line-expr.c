@@ -89,6 +89,7 @@ static int name(struct line *l, u32 at, struct out_text *o)
 		dp_cc_out_put(o, at, "__took");
 		return 0;
 	}
+	l->uses_retval |= n == 6 && !memcmp(p, "retval", 6);
 	if (l->ev.is_call && dp_cc_line_call_name(l, at, o))
 		return 0;
 	dp_cc_out_add(o, l->text + at, n + 1, at, true);

@@ -49,7 +49,7 @@ struct line {
 	u32 naggregates;
 	u32 keys[DP_RPN_KEYS_MAX], key_ends[DP_RPN_KEYS_MAX], nkeys;
 	unsigned long top;
-	bool uses_duration, uses_all;
+	bool uses_duration, uses_all, uses_retval;
 	bool ends; /* its first record ends the trace */
 	u32 duration_at;
 	u32 calls[DP_SYSCALLS_MAX], ncalls; /* of the system, that the line means */

@@ -505,11 +505,18 @@ static void put_location(struct line *l, struct out_text *o, const char *suffix)
 	dp_cc_out_put(o, at, "%s\") PROBEPOINT_HANDLER(\"", suffix);
 }
 
-static void put_begin(struct line *l, struct out_text *o)
+/* A handler that makes no records. */
+static void put_head(struct line *l, struct out_text *o, const char *handler)
 {
-	put_location(l, o, "%entry");
-	dp_cc_out_put(o, 0, "__begin%u\")\nvoid __begin%u() { log_event(\"%s/entry of %.40s\"); __call_begin(%u",
-		      l->number, l->number, l->ev.group, l->ev.is_named ? l->ev.name : l->ev.loc.symbol, l->number);
+	dp_cc_out_put(o, 0, "__%s%u\")\nvoid __%s%u() { log_event(\"%s/entry of %.40s\"); ", handler, l->number,
+		      handler, l->number, l->ev.group, l->ev.is_named ? l->ev.name : l->ev.loc.symbol);
+}
+
+static void put_begin(struct line *l, struct out_text *o, const char *suffix)
+{
+	put_location(l, o, suffix);
+	put_head(l, o, "begin");
+	dp_cc_out_put(o, 0, "__call_begin(%u", l->number);
 	for (u32 i = 0; i < l->nnames; i++) {
 		dp_cc_out_put(o, l->names[i] - 1, ", ");
 		dp_cc_out_add(o, l->text + l->names[i] - 1, 1 + dp_cc_word_len(l->text + l->names[i]), l->names[i] - 1,
@@ -520,15 +527,19 @@ static void put_begin(struct line *l, struct out_text *o)
 	dp_cc_out_put(o, 0, "); }\n");
 }
 
-static void put_handler(struct line *l, struct out_text *o)
+/* The call goes on in another function. */
+static void put_onward(struct line *l, struct out_text *o, const char *suffix)
 {
-	bool whole = l->ev.is_return && (l->uses_duration || l->uses_all || l->nnames);
+	put_location(l, o, suffix);
+	put_head(l, o, "onward");
+	dp_cc_out_put(o, 0, "__call_pass(%u); }\n", l->number);
+}
 
-	if (whole)
-		put_begin(l, o);
-	put_location(l, o, l->ev.is_return ? "%return" : "");
-	dp_cc_out_put(o, 0, "__line%u\")\nvoid __line%u() { log_event(\"%s/%s%s\"); ", l->number, l->number,
-		      l->ev.group, l->ev.is_named ? l->ev.name : "", l->ends ? DP_CC_ENDS : "");
+static void put_shown(struct line *l, struct out_text *o, const char *handler, const char *suffix, bool whole)
+{
+	put_location(l, o, suffix);
+	dp_cc_out_put(o, 0, "__%s%u\")\nvoid __%s%u() { log_event(\"%s/%s%s\"); ", handler, l->number, handler,
+		      l->number, l->ev.group, l->ev.is_named ? l->ev.name : "", l->ends ? DP_CC_ENDS : "");
 	if (whole)
 		dp_cc_out_put(o, 0,
 			      "long __call = __call_end(%u); if (__call < 0) abort(); "
@@ -540,6 +551,32 @@ static void put_handler(struct line *l, struct out_text *o)
 	if (l->ends || (!l->naggregates && !l->body.n))
 		dp_cc_out_put(o, 0, "log_here(); ");
 	dp_cc_out_put(o, 0, "}\n");
+}
+
+/*
+ * A line that asks for a result or a time follows calls that end by jumps to other functions, for which the whole call
+ * is looked at; where it needs no more than the result, only in functions that have such jumps.
+ */
+static void put_handlers(struct line *l, struct out_text *o)
+{
+	bool whole = l->uses_duration || l->uses_all || l->nnames, asks = l->uses_duration || l->uses_retval;
+
+	if (!l->ev.is_return) {
+		put_shown(l, o, "line", "", false);
+		return;
+	}
+	if (whole)
+		put_begin(l, o, "%entry");
+	else if (asks)
+		put_begin(l, o, "%entry?");
+	if (asks)
+		put_onward(l, o, whole ? "%onward" : "%onward?");
+	if (whole && !asks)
+		put_shown(l, o, "line", "%return", true);
+	else if (asks)
+		put_shown(l, o, "line", whole ? "%returned" : "%returned?", true);
+	if (!whole)
+		put_shown(l, o, "result", asks ? "%return=" : "%return", false);
 }
 
 int dp_cc_line_translate(struct out_text *o, const char *text, u32 number, bool ends, struct line_names *taken,
@@ -567,7 +604,7 @@ int dp_cc_line_translate(struct out_text *o, const char *text, u32 number, bool 
 		r = dp_cc_line_fail(l, l->duration_at, E_EVENT_VAR,
 				    "$duration is known only where a function returns: r FUNCTION");
 	if (!r)
-		(*l->moment ? dp_cc_line_put_moment : l->ev.is_call ? dp_cc_line_put_calls : put_handler)(l, o);
+		(*l->moment ? dp_cc_line_put_moment : l->ev.is_call ? dp_cc_line_put_calls : put_handlers)(l, o);
 	if (!r && (o->failed || l->body.failed || l->tail.failed || l->condition.failed))
 		r = dp_fail(err, E_EVENT_MEMORY, "the line");
 	for (u32 i = 0; i < DP_ARRAY_SIZE(l->fields); i++)

@@ -13,7 +13,6 @@
 #include "symbols/sym-lines.h"
 #include "symbols/variable.h"
 
-#define PLACES_MAX 256
 #define CALLS_MAX 1500 /* of the system, in a module; each is two probes */
 
 struct tok dp_cc_pragma_token(const struct rpn_line *line, const char *at)
@@ -38,7 +37,7 @@ static void start_pass(struct unit *u, struct target target)
 	c->thread_uses = NULL;
 	c->line = 0;
 	c->event = NULL;
-	c->counts = c->traces = false;
+	c->counts = c->traces = c->no_result = false;
 	c->label = c->depth = 0;
 	c->at = 0;
 	memset(c->helper, 0, sizeof(c->helper));
@@ -204,6 +203,8 @@ static void one_probe(struct unit *u, const struct place_def *d, struct target t
 		u->nprobes++;
 		return;
 	}
+	if (c->no_result)
+		return;
 	/* Exits of a module's function are instructions of their own; the kernel host finds them itself. */
 	dp_cc_buf_put(c, &c->all, "\n// %s%s%s\n%s = %s\n%s", d->location, *where ? " at " : "", where,
 		      is_watch(d)   ? "watchpoint"
@@ -217,12 +218,12 @@ static void one_probe(struct unit *u, const struct place_def *d, struct target t
 	u->nprobes++;
 }
 
-static void probe_at(struct unit *u, const struct place_def *d, u64 addr, bool is_return)
+static void probe_target(struct unit *u, const struct place_def *d, struct target target)
 {
 	struct tok token = dp_cc_pragma_token(d->line, d->line->text);
 	char where[300] = "", text[32];
 	struct dp_symbol sym;
-	u64 offset;
+	u64 offset, addr = target.pc;
 
 	if (dp_module_symbol_at(u->c.mod, addr, &sym) && *sym.name)
 		dp_format(where, sizeof(where), "%s+0x%llx", dp_cc_one_line(&u->c, sym.name),
@@ -233,7 +234,12 @@ static void probe_at(struct unit *u, const struct place_def *d, u64 addr, bool i
 		dp_cc_fail(&u->c, &token, E_SITE_NOTEXT, "0x%llx is in no segment of the module",
 			   (unsigned long long)addr);
 	dp_format(text, sizeof(text), "0x%llx", (unsigned long long)offset);
-	one_probe(u, d, (struct target){.pc = addr, .is_return = is_return}, where, u->c.by_name ? where : text);
+	one_probe(u, d, target, where, u->c.by_name ? where : text);
+}
+
+static void probe_at(struct unit *u, const struct place_def *d, u64 addr)
+{
+	probe_target(u, d, (struct target){.pc = addr});
 }
 
 /* ---- places ---- */
@@ -284,37 +290,165 @@ static void lines_place(struct unit *u, const struct place_def *d, const struct 
 	if (n > 1)
 		dp_cc_unit_note(u, "%s has %d places", d->location, n);
 	for (int i = 0; i < n; i++)
-		probe_at(u, d, addrs[i], false);
+		probe_at(u, d, addrs[i]);
 }
 
-static void returns_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name)
+/* ---- returns, and whole calls ---- */
+
+/* What stands behind a function's name, without the % in front. */
+static const struct call_place {
+	const char *suffix;
+	enum { EVERY_EXIT, CALL_BEGINS, CALL_GOES_ON, CALL_ENDS } what;
+	char which; /* '?': of functions that end by jumps to others, '=': of others, 0: of all */
+} call_places[] = {
+    {"return", EVERY_EXIT, 0},    {"return=", EVERY_EXIT, '='},  {"entry", CALL_BEGINS, 0},
+    {"entry?", CALL_BEGINS, '?'}, {"onward", CALL_GOES_ON, 0},   {"onward?", CALL_GOES_ON, '?'},
+    {"returned", CALL_ENDS, 0},   {"returned?", CALL_ENDS, '?'},
+};
+
+/* NULL: there is none. */
+static const struct call_place *call_place_of(const char *location)
+{
+	const char *sign = strchr(location, '%');
+
+	for (u32 i = 0; sign && i < DP_ARRAY_SIZE(call_places); i++)
+		if (!strcmp(sign + 1, call_places[i].suffix))
+			return &call_places[i];
+	return NULL;
+}
+
+static u64 function_addr(struct unit *u, const struct tok *where, const char *name)
 {
 	struct dp_error err = {0};
 	struct dp_symbol sym;
-	u64 exits[PLACES_MAX];
-	int n, tails;
 
 	if (dp_module_symbol(u->c.mod, name, &sym, &err))
 		dp_cc_refail(&u->c, where, &err);
-	n = dp_module_exits(u->c.mod, sym.addr, exits, PLACES_MAX, &tails, &err);
-	if (n < 0)
-		dp_cc_refail(&u->c, where, &err);
-	if (!n)
-		dp_cc_fail(&u->c, where, E_FUNC_EXITS, "%s never returns", name);
-	if (tails)
-		dp_cc_unit_note(u, "%s " DP_TAIL_CALLS, name, tails, n);
-	for (int i = 0; i < n; i++)
-		probe_at(u, d, exits[i], true);
+	return sym.addr;
 }
 
-/* NAME, NAME+N: the function itself and, for the name alone, its inlined copies; NAME%entry leaves these out. */
+static bool belongs(const struct call_place *of, enum passing what)
+{
+	return of->what == CALL_ENDS      ? what == PASS_NOTHING || what == PASS_RETURN
+	       : of->what == CALL_GOES_ON ? what == PASS_ENTER || what == PASS_ON || what == PASS_LEAVE
+					  : false;
+}
+
+/* Once for each line: of the places where its calls end. */
+static void tell_passes(struct unit *u, const struct tok *where, const char *name, const struct passes *p)
+{
+	if (!p->exits)
+		dp_cc_fail(&u->c, where, E_FUNC_EXITS, "%s never returns", name);
+	if (p->left == p->exits)
+		dp_cc_fail(&u->c, where, E_FUNC_TAIL, "%s ends by jumps to other functions", name);
+	if (p->left)
+		dp_cc_unit_note(u, "%s " DP_TAIL_CALLS, name, p->left, p->exits);
+	if (p->followed)
+		dp_cc_unit_note(u, "%s ends by jumps to other functions: the returns of %u of them are probed, too",
+				name, p->followed);
+}
+
+static void passes_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name,
+			 const struct call_place *of)
+{
+	u64 func = function_addr(u, where, name);
+	struct passes *p = dp_cc_alloc(&u->c, sizeof(*p));
+
+	dp_cc_unit_passes(u, where, func, p);
+	if (of->which == '?' && !p->tails)
+		return;
+	if (of->what == CALL_ENDS)
+		tell_passes(u, where, name, p);
+	if (of->what == CALL_BEGINS)
+		probe_target(u, d, (struct target){.pc = func, .passing = p->followed ? PASS_BEGIN : PASS_NOTHING});
+	for (u32 i = 0; i < p->n; i++)
+		if (belongs(of, p->v[i].what))
+			probe_target(u, d,
+				     (struct target){.pc = p->v[i].addr,
+						     .is_return = of->what == CALL_ENDS,
+						     .passing = p->v[i].what,
+						     .asked = func});
+}
+
+u32 dp_cc_unit_idle_lines(struct unit *u)
+{
+	struct passes *p = dp_cc_alloc(&u->c, sizeof(*p));
+	struct dp_symbol sym;
+	u32 idle = 0;
+
+	for (const struct place_def *d = u->places; d; d = d->next) {
+		const struct call_place *of = call_place_of(d->location);
+		const char *name = dp_cc_text(&u->c, d->location, strcspn(d->location, "%"));
+		struct dp_error err = {0};
+
+		if (!of || of->what != CALL_BEGINS || !of->which)
+			continue;
+		if (u->c.mod && !strpbrk(name, "*?[") && !dp_module_symbol(u->c.mod, name, &sym, &err)) {
+			struct tok where = dp_cc_pragma_token(d->line, d->line->text);
+
+			dp_cc_unit_passes(u, &where, sym.addr, p);
+			idle += !p->tails;
+		} else {
+			idle++;
+		}
+	}
+	return idle;
+}
+
+/* Exits of one function, or of all that match: those that are jumps are left out where the result is asked for. */
+static int exits_at(struct unit *u, const struct place_def *d, const struct tok *where, u64 func, bool jumps_too,
+		    u32 *left_out)
+{
+	u64 exits[PLACES_MAX], to[PLACES_MAX];
+	struct dp_error err = {0};
+	int n = dp_module_exits(u->c.mod, func, exits, to, PLACES_MAX, &err);
+
+	if (n < 0)
+		dp_cc_refail(&u->c, where, &err);
+	for (int i = 0; i < n; i++) {
+		u32 before = u->nprobes;
+
+		if (!to[i] || jumps_too)
+			probe_target(u, d, (struct target){.pc = exits[i], .is_return = true, .is_jump = to[i]});
+		*left_out += u->nprobes == before;
+	}
+	return n;
+}
+
+static void returns_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name,
+			  char which)
+{
+	u64 func = function_addr(u, where, name);
+	struct passes *p = dp_cc_alloc(&u->c, sizeof(*p));
+	u32 left_out = 0;
+	int n;
+
+	if (which) {
+		dp_cc_unit_passes(u, where, func, p);
+		if (p->tails) /* another handler is for these */
+			return;
+	}
+	n = exits_at(u, d, where, func, true, &left_out);
+	if (!n)
+		dp_cc_fail(&u->c, where, E_FUNC_EXITS, "%s never returns", name);
+	if (u->c.opt->tree || u->c.opt->vars_at)
+		return;
+	if (left_out == (u32)n)
+		dp_cc_fail(&u->c, where, E_FUNC_TAIL, "%s ends by jumps to other functions", name);
+	if (left_out)
+		dp_cc_unit_note(u, "%s " DP_TAIL_CALLS, name, (int)left_out, n);
+}
+
+/* ---- functions ---- */
+
+/* NAME, NAME+N: the function itself and, for the name alone, its inlined copies. */
 static void function_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name,
-			   u64 offset, bool alone)
+			   u64 offset)
 {
 	struct dp_error err = {0};
 	struct dp_symbol sym;
 	u64 copies[PLACES_MAX];
-	int n = offset || alone ? 0 : dp_var_copies(u->c.mod, name, copies, PLACES_MAX);
+	int n = offset ? 0 : dp_var_copies(u->c.mod, name, copies, PLACES_MAX);
 
 	if (n < 1) {
 		if (dp_module_symbol(u->c.mod, name, &sym, &err))
@@ -325,7 +459,7 @@ static void function_place(struct unit *u, const struct place_def *d, const stru
 	if (n > 1)
 		dp_cc_unit_note(u, "%s has %d places, inlined copies among them", name, n);
 	for (int i = 0; i < n; i++)
-		probe_at(u, d, copies[i], false);
+		probe_at(u, d, copies[i]);
 }
 
 /* FUNCTION, FUNCTION+N, FUNCTION%return, PATTERN in a kernel of which only BTF is known. */
@@ -351,30 +485,31 @@ static void kernel_place(struct unit *u, const struct place_def *d, const struct
 }
 
 static void patterns_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name,
-			   bool is_return)
+			   const struct call_place *of)
 {
 	struct matches m = {.n = 0};
-	struct dp_error err = {0};
-	u64 exits[PLACES_MAX];
+	u32 left_out = 0, before = u->nprobes;
+	int n = 0;
 
 	dp_module_each_func(u->c.mod, name, add_match, &m);
 	if (!m.n)
 		dp_cc_fail(&u->c, where, E_SYM_NONE, "no function matches %s", name);
+	if (of && (of->which == '?' || of->what == CALL_GOES_ON)) /* a function may jump to another one that matches */
+		return;
 	dp_cc_unit_note(u, "%s matches %u functions", name, m.n);
-	for (u32 i = 0; i < m.n; i++) {
-		int n = is_return ? dp_module_exits(u->c.mod, m.v[i], exits, PLACES_MAX, NULL, &err) : 0;
-
-		if (n < 0)
-			dp_cc_refail(&u->c, where, &err);
-		for (int k = 0; k < n; k++)
-			probe_at(u, d, exits[k], true);
-		if (!is_return)
-			probe_at(u, d, m.v[i], false);
-	}
+	for (u32 i = 0; i < m.n; i++)
+		if (of && of->what != CALL_BEGINS)
+			n += exits_at(u, d, where, m.v[i], of->what == EVERY_EXIT, &left_out);
+		else
+			probe_at(u, d, m.v[i]);
+	if (n && u->nprobes == before && !u->c.opt->tree)
+		dp_cc_fail(&u->c, where, E_FUNC_TAIL, "the functions that match %s end by jumps to others", name);
+	if (left_out)
+		dp_cc_unit_note(u, "%s: " DP_TAIL_CALLS, name, (int)left_out, n);
 }
 
 /* Of many places that a pattern means, those are left out where no jump fits: the others are not refused for them. */
-static bool can_stand(struct unit *u, u64 addr)
+bool dp_cc_unit_can_stand(struct unit *u, u64 addr)
 {
 	const struct dp_text *text;
 	struct dp_site site;
@@ -403,7 +538,7 @@ static void statics_place(struct unit *u, const struct place_def *d, const struc
 
 		if (!dp_static_matches(&v[i], pattern))
 			continue;
-		if (many && !can_stand(u, v[i].addr)) {
+		if (many && !dp_cc_unit_can_stand(u, v[i].addr)) {
 			left_out++;
 			continue;
 		}
@@ -603,7 +738,7 @@ void dp_cc_unit_place(struct unit *u, const struct place_def *d)
 	struct tok where = dp_cc_pragma_token(d->line, d->line->text);
 	char *name = dp_cc_text(&u->c, d->location, strlen(d->location)), *end, *sign;
 	u32 file_len, line;
-	bool is_return, is_entry;
+	const struct call_place *of;
 	u64 offset = 0;
 
 	if (!d->handler)
@@ -631,13 +766,11 @@ void dp_cc_unit_place(struct unit *u, const struct place_def *d)
 		lines_place(u, d, &where, file_len, line);
 		return;
 	}
-	end = strchr(name, '%');
-	is_return = end && !strcmp(end, "%return");
-	is_entry = end && !strcmp(end, "%entry");
-	if (is_return || is_entry)
-		*end = '\0';
+	of = call_place_of(name);
+	if (of)
+		*strchr(name, '%') = '\0';
 	sign = strrchr(name, '+');
-	if (sign && sign != name && !is_return) {
+	if (sign && sign != name && !of) {
 		offset = strtoull(sign + 1, &end, 0);
 		if (!*end && end != sign + 1)
 			*sign = '\0';
@@ -645,17 +778,20 @@ void dp_cc_unit_place(struct unit *u, const struct place_def *d)
 			offset = 0;
 	}
 	if (!u->c.mod) {
-		kernel_place(u, d, &where, name, offset, is_return);
+		if (!of || (of->which != '?' && of->what != CALL_GOES_ON))
+			kernel_place(u, d, &where, name, offset, of && of->what != CALL_BEGINS);
 	} else if (strpbrk(name, "*?[")) {
-		patterns_place(u, d, &where, name, is_return);
-	} else if (is_return) {
-		returns_place(u, d, &where, name);
+		patterns_place(u, d, &where, name, of);
+	} else if (of && of->what == EVERY_EXIT) {
+		returns_place(u, d, &where, name, of->which);
+	} else if (of) {
+		passes_place(u, d, &where, name, of);
 	} else if (*name >= '0' && *name <= '9') {
 		offset = strtoull(name, &end, 0);
 		if (*end || !dp_module_number_to_addr(u->c.mod, offset, &offset))
 			dp_cc_fail(&u->c, &where, E_DPCC_PRAGMA, "%s is not a place in the module", name);
-		probe_at(u, d, offset, false);
+		probe_at(u, d, offset);
 	} else {
-		function_place(u, d, &where, name, offset, is_entry);
+		function_place(u, d, &where, name, offset);
 	}
 }

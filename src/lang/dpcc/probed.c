@@ -27,14 +27,15 @@ static bool is_struct(const struct type *t)
 
 static struct type *return_type(struct dpcc *c, const struct tok *where)
 {
+	u64 func = c->target.passing == PASS_RETURN ? c->target.asked : c->target.pc;
 	struct type *t = NULL;
 	Dwarf_Die die;
 
 	if (!c->mod)
 		t = dp_cc_btf_return_type(c);
-	else if (dp_var_return_type(c->mod, c->target.pc, &die))
+	else if (dp_var_return_type(c->mod, func, &die))
 		t = dp_cc_debug_type(c, &die);
-	if (t == &dp_cc_type_void || (!t && c->mod && dp_var_returns_nothing(c->mod, c->target.pc)))
+	if (t == &dp_cc_type_void || (!t && c->mod && dp_var_returns_nothing(c->mod, func)))
 		dp_cc_fail(c, where, E_DPCC_TYPE, "the function returns nothing: there is no $retval");
 	if (!t)
 		return &dp_cc_type_long;
@@ -115,8 +116,12 @@ static int find(struct dpcc *c, struct node *n, const char *name, struct dp_erro
 
 	if (!c->mod)
 		return dp_cc_btf_variable(c, name, v, &n->type, err);
-	/* An access to memory may come from anywhere: what is known is what is known everywhere. */
-	r = c->target.watched ? dp_var_global(c->mod, name, v, err) : dp_var_find(c->mod, c->target.pc, name, v, err);
+	/*
+	 * An access to memory may come from anywhere, and a function that returns for another one has variables of its
+	 * own: what is known is what is known everywhere.
+	 */
+	r = c->target.watched || c->target.passing == PASS_RETURN ? dp_var_global(c->mod, name, v, err)
+								  : dp_var_find(c->mod, c->target.pc, name, v, err);
 	if (!r && v->has_type)
 		n->type = dp_cc_debug_type(c, &v->type);
 	else if (!r)
@@ -187,6 +192,7 @@ struct node *dp_cc_variable(struct dpcc *c, const struct tok *t, const char *nam
 	n->probe = dp_cc_alloc(c, sizeof(*n->probe));
 	n->text = name;
 	if (!strcmp(name, "retval")) {
+		c->no_result |= c->target.is_jump;
 		if (c->target.is_return)
 			return returned(c, n, t);
 		if (needed)
