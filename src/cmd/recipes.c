@@ -180,17 +180,88 @@ static int take_head(struct recipe *r, const char *s, size_t n, struct dp_error 
 	return 0;
 }
 
-static int add_line(struct recipe *r, char *text, struct dp_error *err)
+/* ---- what stands between {{ and }} ---- */
+
+/* Its index; nparams: there is none. */
+static u32 find_param(const struct recipe *r, const char *name, size_t n)
+{
+	u32 i = 0;
+
+	while (i < r->nparams && (strlen(r->params[i].name) != n || strncmp(r->params[i].name, name, n) != 0))
+		i++;
+	return i;
+}
+
+/* NULL: nothing is called so, or it has no value. */
+typedef const char *value_fn(const struct recipe *r, const char *name, size_t n);
+
+static const char *param_value(const struct recipe *r, const char *name, size_t n)
+{
+	u32 i = find_param(r, name, n);
+
+	return i < r->nparams ? r->params[i].value : NULL;
+}
+
+static const char *text_value(const struct recipe *r, const char *name, size_t n)
+{
+	for (u32 i = 0; i < r->ntexts; i++)
+		if (strlen(r->texts[i].name) == n && !strncmp(r->texts[i].name, name, n))
+			return r->texts[i].text;
+	return NULL;
+}
+
+/* The text with values in the place of their names. NULL: no memory. */
+static char *replaced(const struct recipe *r, const char *text, value_fn *value_of)
+{
+	size_t room = 0;
+	char *out = NULL;
+	FILE *f = open_memstream(&out, &room);
+
+	for (const char *s = text; f && *s; s++) {
+		const char *end = !strncmp(s, "{{", 2) ? strstr(s, "}}") : NULL;
+		const char *value = end ? value_of(r, s + 2, (size_t)(end - s - 2)) : NULL;
+
+		if (!value) {
+			putc(*s, f);
+			continue;
+		}
+		fputs(value, f);
+		s = end + 1;
+	}
+	if (f && !fclose(f))
+		return out;
+	free(f ? out : NULL);
+	return NULL;
+}
+
+/* ---- lines ---- */
+
+/* NAME TEXT */
+static int add_text(struct recipe *r, const char *s, struct dp_error *err)
+{
+	struct recipe_text *t = &r->texts[r->ntexts];
+	size_t at = strspn(s, " \t"), n = strcspn(s + at, " \t");
+
+	if (r->ntexts == RECIPE_TEXTS)
+		return dp_fail(err, E_CMD_RECIPE_FILE, "%.200s: more than %d texts", r->path, RECIPE_TEXTS);
+	t->name = strndup(s + at, n);
+	t->text = replaced(r, s + at + n + strspn(s + at + n, " \t"), text_value);
+	r->ntexts++;
+	return t->name && t->text ? 0 : dp_fail(err, E_FILE_MEMORY, "recipe");
+}
+
+static int add_line(struct recipe *r, char *s, struct dp_error *err)
 {
 	struct recipe_line *l = &r->lines[r->nlines];
-	char *s = text;
+	char *text;
 
-	if (r->nlines == RECIPE_LINES) {
-		free(text);
+	if (!strncmp(s, "let ", 4))
+		return add_text(r, s + 4, err);
+	if (r->nlines == RECIPE_LINES)
 		return dp_fail(err, E_CMD_RECIPE_FILE, "%.200s: more than %d lines", r->path, RECIPE_LINES);
-	}
 	l->optional = *s == '?';
-	l->text = trimmed(s + l->optional, strlen(s + l->optional));
+	text = trimmed(s + l->optional, strlen(s + l->optional));
+	l->text = text ? replaced(r, text, text_value) : NULL;
 	r->nlines++;
 	free(text);
 	return l->text ? 0 : dp_fail(err, E_FILE_MEMORY, "recipe");
@@ -231,6 +302,7 @@ static int parse(struct recipe *r, struct dp_error *err)
 		}
 		s = take_line(s, &line);
 		ret = line ? add_line(r, line, err) : dp_fail(err, E_FILE_MEMORY, "recipe");
+		free(line);
 	}
 	if (!ret && !r->title)
 		ret = dp_fail(err, E_CMD_RECIPE_FILE, "%.200s: no line `# title: ...`", r->path);
@@ -277,6 +349,10 @@ void dp_recipe_free(struct recipe *r)
 	}
 	for (u32 i = 0; i < r->nlines; i++)
 		free(r->lines[i].text);
+	for (u32 i = 0; i < r->ntexts; i++) {
+		free(r->texts[i].name);
+		free(r->texts[i].text);
+	}
 	free(r->title);
 	free(r->needs);
 	free(r->example);
@@ -292,16 +368,6 @@ static bool is_safe(const char *value)
 		if (iscntrl((unsigned char)*value) || *value == '"')
 			return false;
 	return true;
-}
-
-/* Its index; nparams: there is none. */
-static u32 find_param(const struct recipe *r, const char *name, size_t n)
-{
-	u32 i = 0;
-
-	while (i < r->nparams && (strlen(r->params[i].name) != n || strncmp(r->params[i].name, name, n) != 0))
-		i++;
-	return i;
 }
 
 int dp_recipe_set(struct recipe *r, const char *given, struct dp_error *err)
@@ -343,33 +409,21 @@ int dp_recipe_set(struct recipe *r, const char *given, struct dp_error *err)
 
 char *dp_recipe_fill(const struct recipe *r, const char *text, struct dp_error *err)
 {
-	size_t room = 0;
-	char *out = NULL;
-	FILE *f = open_memstream(&out, &room);
+	char *out, name[64];
 
-	for (const char *s = text; f && *s; s++) {
-		const char *end = !strncmp(s, "{{", 2) ? strstr(s, "}}") : NULL;
-		u32 i = end ? find_param(r, s + 2, (size_t)(end - s - 2)) : r->nparams;
+	for (u32 i = 0; i < r->nparams; i++) {
 		const struct recipe_param *p = &r->params[i];
 
-		if (i == r->nparams) {
-			putc(*s, f);
+		snprintf(name, sizeof(name), "{{%.50s}}", p->name);
+		if (p->value || !strstr(text, name))
 			continue;
-		}
-		if (!p->value) {
-			fclose(f);
-			free(out);
-			dp_fail(err, E_CMD_MISSING, "the recipe needs %.40s: %.150s", p->name, p->about);
-			dp_error_hint(err, "give it as %.40s=VALUE", p->name);
-			return NULL;
-		}
-		fputs(p->value, f);
-		s = end + 1;
-	}
-	if (!f || fclose(f)) {
-		dp_fail(err, E_FILE_MEMORY, "recipe");
+		dp_fail(err, E_CMD_MISSING, "the recipe needs %.40s: %.150s", p->name, p->about);
+		dp_error_hint(err, "give it as %.40s=VALUE", p->name);
 		return NULL;
 	}
+	out = replaced(r, text, param_value);
+	if (!out)
+		dp_fail(err, E_FILE_MEMORY, "recipe");
 	return out;
 }
 

@@ -8,7 +8,8 @@
  *   # example: dprobes run syscall-slow -p 1234
  *
  * The others are event lines, with {{min}} for a parameter; one that ends in \ goes on in the next, and one that begins
- * with ? is left out where the program has no such place.
+ * with ? is left out where the program has no such place. `let NAME TEXT` is a text that lines behind it share, as
+ * {{NAME}}.
  */
 #ifndef DP_RECIPES_H
 #define DP_RECIPES_H
@@ -17,6 +18,7 @@
 
 #define RECIPE_PARAMS 8
 #define RECIPE_LINES 32
+#define RECIPE_TEXTS 8
 
 struct recipe_param {
 	char *name, *value, *about; /* value NULL: none yet */
@@ -24,7 +26,7 @@ struct recipe_param {
 };
 
 struct recipe_line {
-	char *text; /* as it is in the file, without what is for us */
+	char *text; /* as it is in the file, with the texts that lines share, without what is for us */
 	bool optional;
 };
 
@@ -34,7 +36,10 @@ struct recipe {
 	char *title, *needs, *example; /* needs and example may be NULL */
 	struct recipe_param params[RECIPE_PARAMS];
 	struct recipe_line lines[RECIPE_LINES];
-	u32 nparams, nlines;
+	struct recipe_text {
+		char *name, *text;
+	} texts[RECIPE_TEXTS];
+	u32 nparams, nlines, ntexts;
 };
 
 /* By its name, or by a path with a slash. E_CMD_RECIPE: there is none; E_CMD_RECIPE_FILE. Free it in any case. */

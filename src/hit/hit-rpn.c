@@ -793,6 +793,10 @@ u32 dp_rpn_fold(struct dp_hit *h, u32 kind, u64 index, u64 value)
 		__atomic_fetch_add(&v[0], value, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&v[1], 1, __ATOMIC_RELAXED);
 		break;
+	case DP_FOLD_BACK:
+		__atomic_fetch_sub(&v[0], value, __ATOMIC_RELAXED);
+		__atomic_fetch_sub(&v[1], 1, __ATOMIC_RELAXED);
+		break;
 	case DP_AGG_MIN:
 	case DP_AGG_MAX:
 		fold_extreme(v, (s64)value, kind == DP_AGG_MIN);

@@ -53,7 +53,7 @@ static void read_entries(const struct dp_rpn_aggregate *a, volatile const u64 *t
 			e->key[w] = place[1 + w];
 		for (u32 w = 0; w < words; w++)
 			e->v[w] = place[1 + k + w];
-		to->n += dp_agg_weight(a, e->v) != 0 || a->kind != DP_AGG_LAST;
+		to->n += a->kind == DP_AGG_SUM ? e->v[1] != 0 : dp_agg_weight(a, e->v) != 0 || a->kind != DP_AGG_LAST;
 	}
 }
 
@@ -136,6 +136,13 @@ static void hand_over(const struct dp_agg_table *what, volatile const u64 *words
 	struct entries e = {.v = NULL};
 	struct dp_agg_table t = *what;
 
+	if (t.a->hidden && !words[0])
+		return;
+	if (t.a->hidden) {
+		t.no_room = words[0];
+		fn(arg, &t);
+		return;
+	}
 	if (t.a->nparts) {
 		t.no_room = words[0];
 		read_entries(t.a, words, t.view, &e);

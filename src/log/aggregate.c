@@ -60,7 +60,7 @@ u64 dp_agg_quantile(const u64 *v, double part)
 bool dp_agg_any_shown(const struct dp_rpn_unit *u)
 {
 	for (u32 i = 0; i < u->naggregates; i++)
-		if (!u->aggregates[i].loss && !u->aggregates[i].thread)
+		if (!u->aggregates[i].loss && !u->aggregates[i].thread && !u->aggregates[i].hidden)
 			return true;
 	return false;
 }

@@ -82,7 +82,9 @@ enum dp_aggregate_kind {
 	DP_AGG_LAST,      /* the last value */
 	DP_AGG_LINEAR,    /* one word for negative numbers, then one for each from 0 to 61, and one for all above */
 	DP_AGG_QUANTILES, /* a word for each of dp_quantile_bar() */
-	DP_NAGGS
+	DP_NAGGS,
+	DP_FOLD_BACK = DP_NAGGS, /* of `fold` alone: what was added to a sum is taken back */
+	DP_NFOLDS
 };
 
 #define DP_HIST_WORDS 64

@@ -238,7 +238,7 @@ static int check_rule(struct verifier *v, const struct dp_op_view *insn)
 		return check_table(v, insn);
 	case DP_RULE_RPN_FOLD:
 		len = dp_op_operand(insn, DP_KIND_NUM);
-		return len < DP_NAGGS ? 0 : bad(v, insn, E_PROG_OPERAND, len);
+		return len < DP_NFOLDS ? 0 : bad(v, insn, E_PROG_OPERAND, len);
 	default:
 		return 0;
 	}

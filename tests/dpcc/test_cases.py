@@ -80,6 +80,7 @@ def errors():
 
 # Diagnostics that no file of its own can show.
 WITHOUT_CASE = {
+    "calls of this function end at more than %u places": "a function with hundreds of exits",
     "Go has its own calling convention: $argN needs debug information": "tests/process/test_go.py",
     "/sys/kernel/btf/vmlinux: %s": "a kernel without BTF",
     "the kernel's BTF has no function %.60s": "tests/dpcc/test_kernel_types.py: it is asked for first",

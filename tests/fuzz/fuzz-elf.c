@@ -154,7 +154,7 @@ static int on_func(const struct dp_symbol *sym, void *arg)
 	u32 line;
 
 	dp_symbol_shown(sym->name, true, shown, sizeof(shown));
-	dp_module_exits(s->m, sym->addr, exits, 32, NULL, &err);
+	dp_module_exits(s->m, sym->addr, exits, NULL, 32, &err);
 	dp_module_symbol_at(s->m, sym->addr + below(64), &at);
 	dp_module_each_line(s->m, sym->addr, sym->addr + DP_MIN(sym->size, (u64)4096), on_line, &lines, &err);
 	for (u32 i = 0; i < 3; i++) {

@@ -586,6 +586,9 @@ static void fold(struct ref *r, u32 kind)
 	} else if (kind == DP_AGG_SUM) {
 		v[0] += value;
 		v[1]++;
+	} else if (kind == DP_FOLD_BACK) {
+		v[0] -= value;
+		v[1]--;
 	} else if (kind == DP_AGG_LAST) {
 		*v = value;
 	} else if (kind == DP_AGG_LINEAR) {

@@ -91,10 +91,8 @@ def goroutines():
     listed = {int(s) for s in re.findall(r"^goroutine (\d+)[ \[]", err, re.M)} - {0}
     seen = {e["args"]["goid"] for e in got if e["symbol"] == "main.Words"}
     assert len(seen) == 16 and seen <= listed, (seen, listed)
-    for line, command, code, text in (("p libc:write $goid", "true", "E-EVENT-VAR", "$goid"),
-                                      ("p libc:write count by $cgroup", "true", "E-EVENT-VAR", "--cgroup")):
-        r = dprobes("trace", line, "--", command)
-        assert r.returncode and code in r.stderr and text in r.stderr, r.stderr
+    r = dprobes("trace", "p libc:write $goid", "--", "true")
+    assert r.returncode and "E-EVENT-VAR" in r.stderr and "$goid" in r.stderr, r.stderr
 
 
 @test

@@ -136,12 +136,15 @@ def allocations():
     assert r.count("malloc") == 1306 == r.count("hist malloc_duration"), r.out
     assert r.count("free") == r.count("hist free_duration") >= 1004, r.out
     r = known("memory", "malloc-leaks")
-    assert r.count("sum outstanding", "leaky") == 30000 and r.count("sum outstanding", "tidy") == 0, r.out
-    assert r.count("sum outstanding", "large") == 0, r.out
+    assert r.chains("sum outstanding", "leaky") == (30000, 300) and r.chains("sum outstanding", "tidy") == (0, 0), r.out
+    assert r.chains("sum outstanding", "large") == (0, 0) and list(r.tables) == ["sum outstanding"], r.out
     r = known("blocks", "malloc-leaks")  # calloc, realloc, posix_memalign, free by another thread
     for who, bytes_left, left in (("zeroed", 300, 5), ("grown", 5000, 5), ("shrunk", 35, 5), ("aligned", 640, 5),
                                   ("small", 0, 0), ("of_nothing", 0, 0), ("elsewhere", 0, 0)):
-        assert r.count("sum outstanding", who) == bytes_left and r.count("sum blocks", who) == left, (who, r.out)
+        rows = [v for k, v in r.tables["sum outstanding"].items() if who in k[0][1:2]]  # who called the allocator
+        assert [sum(v[0] for v in rows), sum(v[1] for v in rows)] == [bytes_left, left], (who, r.out)
+    r = dprobes("run", "malloc-leaks", "blocks=50", "--", target("known"), "memory", check=0)
+    assert "no room" in r.stdout and "last  live" in r.stdout, r.stdout
     r = known("memory", "mmap-callers")
     assert sum(v[0] == 12345 * v[1] and v[1] for v in r.tables["sum mmap_length"].values()) == 5, r.out
 

@@ -349,87 +349,6 @@ static void gen_kept(struct dpcc *c, struct node *n)
 	dp_cc_emit(c, "push d,%llu;add;push lv", (unsigned long long)n->value);
 }
 
-/* ---- calls that are looked at as a whole ---- */
-
-static void gen_find(struct dpcc *c, const struct call *k)
-{
-	dp_cc_emit(c, "push r," DP_NAME_SP ";push pid;find lv,%u,%u,%u,%u", CALL_KEYS, k->index, k->calls, k->words);
-}
-
-static void gen_call_begin(struct dpcc *c, struct node *n)
-{
-	int none = dp_cc_new_label(c), end = dp_cc_new_label(c);
-	const struct call *k = dp_cc_call_of(c, n->value);
-	u32 i = 1;
-
-	c->counts = true; /* no record */
-	gen_find(c, k);
-	dp_cc_emit(c, "push tsp,0;push d,0;lt;jnz L%d;ros 1", none);
-	for (const struct node *v = n->a; v; v = v->next) {
-		dp_cc_emit(c, "push tsp,0;push d,%u;add", i++);
-		dp_cc_gen_value(c, v->a);
-		dp_cc_emit(c, "pop lv");
-	}
-	if (k->passes)
-		dp_cc_emit(c, "push tsp,0;push d,%u;add;push d,%d;pop lv", k->words - 1, PASS_BEGIN);
-	dp_cc_emit(c, "push ns;pop lv;jmp L%d", end);
-	dp_cc_put_label(c, none);
-	dp_cc_emit(c, "ros 2;inc lv,%u", k->losses);
-	dp_cc_put_label(c, end);
-}
-
-static const struct call *call_that_began(struct dpcc *c, const struct node *n)
-{
-	const struct call *k = dp_cc_call_of(c, n->value);
-
-	if (!k)
-		dp_cc_fail(c, n->tok, E_DPCC_NAME, "there is no __call_begin(%llu)", (unsigned long long)n->value);
-	return k;
-}
-
-/*
- * __call_pass(LINE): a call goes on in another function, at one of these steps: PASS_ON, PASS_ENTER, PASS_RETURN. The
- * last of its words says which step was the last. A function that is entered without a jump to it was called by somebody
- * else: then the call that stood at this place of the stack was left without a return (by an exception, say).
- */
-static void gen_call_pass(struct dpcc *c, struct node *n)
-{
-	int end = dp_cc_new_label(c);
-	const struct call *k = call_that_began(c, n);
-	u32 step = k->words - 1;
-
-	c->counts = true; /* no record */
-	gen_find(c, k);
-	dp_cc_emit(c, "push tsp,0;push d,0;lt;jnz L%d", end);
-	if (c->target.passing == PASS_ENTER) /* (index flag -- index flag); began &= -(step == PASS_ON) */
-		dp_cc_emit(c,
-			   "push tsp,1;push tsp,0;push lv;push tsp,3;push d,%u;add;push lv;push d,%d;eq;neg;and;pop lv",
-			   step, PASS_ON);
-	else if (c->target.passing != PASS_ON)
-		dp_cc_emit(c, "push tsp,1;push d,0;pop lv");
-	if (k->passes)
-		dp_cc_emit(c, "push tsp,1;push d,%u;add;push d,%d;pop lv", step, c->target.passing);
-	dp_cc_put_label(c, end);
-	dp_cc_emit(c, "ros 2");
-}
-
-/* __call_end(LINE): where the call's words are, or -1: its beginning was not seen. */
-static void gen_call_end(struct dpcc *c, struct node *n)
-{
-	int none = dp_cc_new_label(c), end = dp_cc_new_label(c);
-	const struct call *k = call_that_began(c, n);
-
-	gen_find(c, k);
-	dp_cc_emit(c, "push tsp,0;push d,0;lt;jnz L%d;ros 1;push tsp,0;push lv;jz L%d;ros 1", none, none);
-	if (c->target.passing == PASS_RETURN)
-		dp_cc_emit(c, "push tsp,0;push d,%u;add;push lv;push d,%d;eq;jz L%d;ros 1", k->words - 1, PASS_ENTER,
-			   none);
-	dp_cc_emit(c, "jmp L%d", end);
-	dp_cc_put_label(c, none); /* (index flag -- -1) */
-	dp_cc_emit(c, "ros 2;push d,-1");
-	dp_cc_put_label(c, end);
-}
-
 /* ---- single ones ---- */
 
 static void gen_log(struct dpcc *c, struct node *n)
@@ -534,14 +453,14 @@ static const struct builtin builtins[] = {
     {"__set", ARG_TEXT_AND_ONE, &dp_cc_type_int},
     {"log_args", ARG_NONE, &dp_cc_type_void, .gen = gen_log_args},
     {"log_event", ARG_TEXT, &dp_cc_type_void},
-    {"__call_begin", ARG_CALL, &dp_cc_type_void, .gen = gen_call_begin},
-    {"__call_pass", ARG_CALL, &dp_cc_type_void, .gen = gen_call_pass},
-    {"__call_done", ARG_ONE, &dp_cc_type_void, .code = "push d,0;pop lv"},
+    {"__call_begin", ARG_CALL, &dp_cc_type_void, .gen = dp_cc_gen_call_begin},
+    {"__call_pass", ARG_CALL, &dp_cc_type_void, .gen = dp_cc_gen_call_pass},
+    {"__call_done", ARG_ONE, &dp_cc_type_void, .gen = dp_cc_gen_call_done},
     {"__code", ARG_ONE, &dp_cc_type_code, .code = "nop"},
     {"code", ARG_ONE, &dp_cc_type_code, .code = "nop"},
     {"log_here", ARG_NONE, &dp_cc_type_void, .gen = gen_log_here},
     {"__no_record", ARG_NONE, &dp_cc_type_void, .gen = gen_no_record},
-    {"__call_end", ARG_CALL, &dp_cc_type_long, .gen = gen_call_end},
+    {"__call_end", ARG_CALL, &dp_cc_type_long, .gen = dp_cc_gen_call_end},
     {"count", ARG_KEYS, &dp_cc_type_void, .gen = dp_cc_gen_aggregate},
     {"sum", ARG_VALUE_AND_KEYS, &dp_cc_type_void, .gen = dp_cc_gen_aggregate},
     {"min", ARG_VALUE_AND_KEYS, &dp_cc_type_void, .gen = dp_cc_gen_aggregate},
@@ -551,6 +470,10 @@ static const struct builtin builtins[] = {
     {"quantiles", ARG_VALUE_AND_KEYS, &dp_cc_type_void, .gen = dp_cc_gen_aggregate},
     {"put", ARG_VALUE_AND_KEYS, &dp_cc_type_void, .gen = dp_cc_gen_aggregate},
     {"get", ARG_KEYS, &dp_cc_type_long, .gen = dp_cc_gen_aggregate},
+    {"row", ARG_KEYS, &dp_cc_type_long, .gen = dp_cc_gen_row},
+    {"row_add", ARG_VALUE_AND_ROW, &dp_cc_type_void, .gen = dp_cc_gen_row_change},
+    {"row_sub", ARG_VALUE_AND_ROW, &dp_cc_type_void, .gen = dp_cc_gen_row_change},
+    {"forget", ARG_KEYS, &dp_cc_type_void, .gen = dp_cc_gen_forget},
     {"print", ARG_AGGREGATE, &dp_cc_type_void, .gen = gen_print},
     {"clear", ARG_AGGREGATE, &dp_cc_type_void, .gen = gen_clear},
     {"end_trace", ARG_NONE, &dp_cc_type_void, .gen = gen_end_trace},

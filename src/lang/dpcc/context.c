@@ -17,6 +17,7 @@
 
 #define CALLS_LEAST 16        /* so few are of no use */
 #define CALLS_MAX 2048        /* calls in progress, of one line; */
+#define CALLS_RESULT 128      /* of one that keeps no values: a place is free again when its call has ended */
 #define CALLS_WORDS_MAX 10240 /* fewer where many values are kept, so that other lines have room, */
 #define CALLS_WORDS_ALL 16384 /* and where many lines look at whole calls: they share this */
 
@@ -328,6 +329,8 @@ void dp_cc_parse_call_begin(struct dpcc *c, struct node *n)
 	k->passes = c->target.passing == PASS_BEGIN;
 	k->words = 1 + k->n + k->passes;
 	k->calls = DP_MIN(CALLS_MAX, (u32)(words_of_a_line(c) / dp_table_words(CALL_KEYS, 1, k->words)));
+	if (k->passes && !k->n)
+		k->calls = DP_MIN(k->calls, CALLS_RESULT);
 	if (k->calls < CALLS_LEAST)
 		dp_cc_fail(c, n->tok, E_DPCC_LIMIT, "%u lines look at whole calls: there is not enough room for them",
 			   c->call_lines);

@@ -28,8 +28,17 @@ void dp_cc_place_store(struct dpcc *c, const struct place *p, const struct tok *
 
 /* ---- gen-aggregate.c ---- */
 void dp_cc_gen_aggregate(struct dpcc *c, struct node *n);
+void dp_cc_gen_row(struct dpcc *c, struct node *n);
+void dp_cc_gen_row_change(struct dpcc *c, struct node *n);
+void dp_cc_gen_forget(struct dpcc *c, struct node *n);
 /* What a body asks of the control side, for each aggregate of this name. */
 void dp_cc_gen_ask(struct dpcc *c, enum dp_control_op op, const char *name);
+
+/* ---- gen-calls.c ---- */
+void dp_cc_gen_call_begin(struct dpcc *c, struct node *n);
+void dp_cc_gen_call_pass(struct dpcc *c, struct node *n);
+void dp_cc_gen_call_end(struct dpcc *c, struct node *n);
+void dp_cc_gen_call_done(struct dpcc *c, struct node *n);
 
 void dp_cc_gen_statement(struct dpcc *c, struct node *n);
 

@@ -374,7 +374,7 @@ struct call { /* of one line: a table by stack pointer and process, whose words 
 	const char *names[CALL_VALUES_MAX];
 	struct type *types[CALL_VALUES_MAX];
 	u32 n;
-	bool passes; /* to other functions: the last word says where it is (gen_call_pass()) */
+	bool passes; /* to other functions: the last word says where it is (dp_cc_gen_call_pass()) */
 };
 
 /* NULL: the line looks at no whole calls. */
@@ -398,6 +398,7 @@ enum argument {
 	ARG_ANY,
 	ARG_KEYS, /* the name of an aggregate and its keys */
 	ARG_VALUE_AND_KEYS,
+	ARG_VALUE_AND_ROW, /* the name of one that has keys, a value, and what row() gave */
 	ARG_CALL,
 	ARG_AGGREGATE
 };

@@ -81,6 +81,37 @@ void dp_cc_gen_aggregate(struct dpcc *c, struct node *n)
 	dp_cc_emit(c, "fold lv,%u", a->kind);
 }
 
+/* row(NAME, KEY...): the index of the key's words; -1 when it has no room. */
+void dp_cc_gen_row(struct dpcc *c, struct node *n)
+{
+	c->counts = true;
+	gen_index(c, &n->aggregate->a, n->a);
+}
+
+/* row_add(NAME, VALUE, ROW), row_sub() */
+void dp_cc_gen_row_change(struct dpcc *c, struct node *n)
+{
+	c->counts = true;
+	dp_cc_gen_value(c, dp_cc_cast_to(c, dp_cc_to_value(c, n->a->a), &dp_cc_type_long));
+	dp_cc_gen_value(c, dp_cc_cast_to(c, dp_cc_to_value(c, n->a->next->a), &dp_cc_type_long));
+	dp_cc_emit(c, "fold lv,%d", strcmp(n->text, "row_sub") ? DP_AGG_SUM : DP_FOLD_BACK);
+}
+
+/* forget(NAME, KEY...): the place is free for another key, once its state says so. */
+void dp_cc_gen_forget(struct dpcc *c, struct node *n)
+{
+	const struct dp_rpn_aggregate *a = &n->aggregate->a;
+	int none = dp_cc_new_label(c), end = dp_cc_new_label(c);
+
+	c->counts = true;
+	gen_index(c, a, n->a);
+	dp_cc_emit(c, "push tsp,0;push d,0;lt;jnz L%d;ros 1;push d,%u;sub;push d,%d;pop lv;jmp L%d", none,
+		   1 + dp_rpn_key_words(a), DP_TABLE_LEFT, end);
+	dp_cc_put_label(c, none);
+	dp_cc_emit(c, "ros 2");
+	dp_cc_put_label(c, end);
+}
+
 void dp_cc_gen_ask(struct dpcc *c, enum dp_control_op op, const char *name)
 {
 	c->in_helpers = true; /* an address that no memory has */

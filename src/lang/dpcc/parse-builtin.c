@@ -41,8 +41,10 @@ static u32 kind_of(const char *builtin)
 {
 	u32 k = 0;
 
-	if (!strcmp(builtin, "put") || !strcmp(builtin, "get"))
+	if (!strcmp(builtin, "put") || !strcmp(builtin, "get") || !strcmp(builtin, "forget"))
 		return DP_AGG_LAST;
+	if (!strcmp(builtin, "row"))
+		return DP_AGG_SUM;
 	while (strcmp(dp_rpn_aggregate_kind(k), builtin))
 		k++;
 	return k;
@@ -140,7 +142,7 @@ static u32 parse_step(struct dpcc *c)
 	return (u32)v;
 }
 
-/* [: avg] [: top N] [: from N], how it is shown. */
+/* [: avg] [: top N] [: from N] [: hidden] [: keys N], how it is shown, and how large it is. */
 static void parse_attributes(struct dpcc *c, struct dp_rpn_aggregate *a)
 {
 	while (dp_cc_accept(c, ":")) {
@@ -152,10 +154,14 @@ static void parse_attributes(struct dpcc *c, struct dp_rpn_aggregate *a)
 			a->top = (u32)dp_cc_parse_constant(c);
 		} else if (dp_cc_accept(c, "from")) {
 			a->from = dp_cc_parse_constant(c);
+		} else if (dp_cc_accept(c, "hidden")) {
+			a->hidden = true;
+		} else if (dp_cc_accept(c, "keys")) {
+			a->keys = (u32)dp_cc_parse_constant(c);
 		} else {
-			dp_cc_fail(c, t, E_DPCC_SYNTAX, "avg, top N or from N is missing here");
+			dp_cc_fail(c, t, E_DPCC_SYNTAX, "avg, top N, from N, keys N or hidden is missing here");
 		}
-		if (a->top > DP_LOCALS_MAX || a->from < -(1ll << 31) || a->from > 1ll << 31)
+		if (a->top > DP_LOCALS_MAX || a->keys > DP_LOCALS_MAX || a->from < -(1ll << 31) || a->from > 1ll << 31)
 			dp_cc_fail(c, t, E_DPCC_LIMIT, "the number is too large");
 	}
 }
@@ -183,9 +189,29 @@ static void parse_aggregate(struct dpcc *c, struct node *n, bool has_value)
 		dp_cc_expect(c, ",");
 		add_part(c, &wanted, &last);
 	}
-	if (wanted.nparts)
+	if (wanted.nparts && !wanted.keys)
 		wanted.keys = c->keys ? c->keys : usual_keys(wanted.kind);
+	if (!wanted.nparts)
+		wanted.keys = 0;
 	n->aggregate = dp_cc_aggregate(c, t, &wanted);
+}
+
+/* NAME, VALUE, ROW of a sum that has keys. */
+static void parse_row(struct dpcc *c, struct node *n)
+{
+	const struct tok *t = dp_cc_peek(c);
+	const char *name = dp_cc_parse_word(c);
+	struct node **last = &n->a;
+
+	for (n->aggregate = c->aggregates; n->aggregate; n->aggregate = n->aggregate->next)
+		if (!strcmp(n->aggregate->a.name, name) && n->aggregate->a.kind == DP_AGG_SUM && n->aggregate->a.nparts)
+			break;
+	if (!n->aggregate)
+		dp_cc_fail(c, t, E_DPCC_NAME, "there is no row of '%.60s': row(%.60s, KEY...) gives one", name, name);
+	dp_cc_expect(c, ",");
+	parse_argument(c, &last);
+	dp_cc_expect(c, ",");
+	parse_argument(c, &last);
 }
 
 static const char *parse_aggregate_name(struct dpcc *c)
@@ -304,6 +330,11 @@ struct node *dp_cc_parse_builtin(struct dpcc *c, const struct tok *name)
 	b = n->builtin;
 	if (b->args == ARG_KEYS || b->args == ARG_VALUE_AND_KEYS) {
 		parse_aggregate(c, n, b->args == ARG_VALUE_AND_KEYS);
+		dp_cc_expect(c, ")");
+		return n;
+	}
+	if (b->args == ARG_VALUE_AND_ROW) {
+		parse_row(c, n);
 		dp_cc_expect(c, ")");
 		return n;
 	}

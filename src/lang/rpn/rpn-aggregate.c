@@ -97,6 +97,8 @@ void dp_rpn_aggregate_text(const struct dp_rpn_aggregate *a, char *buf, size_t s
 		snprintf(buf + n, size - n, " loss");
 	if (a->thread)
 		snprintf(buf + n, size - n, " thread");
+	if (a->hidden)
+		snprintf(buf + n, size - n, " hidden");
 }
 
 static struct rpn_token after(const struct rpn_token *t)
@@ -112,7 +114,7 @@ static bool number_within(const struct rpn_token *t, u32 most, u32 *v)
 	return true;
 }
 
-/* [average] [top N] [from N] [loss | thread], up to the end */
+/* [average] [top N] [from N] [loss | thread | hidden], up to the end */
 static bool aggregate_view(struct rpn_token t, struct dp_rpn_aggregate *a)
 {
 	u32 most = 0;
@@ -143,6 +145,9 @@ static bool aggregate_view(struct rpn_token t, struct dp_rpn_aggregate *a)
 		t = after(&t);
 	} else if (dp_rpn_is(&t, "thread")) {
 		a->thread = true;
+		t = after(&t);
+	} else if (dp_rpn_is(&t, "hidden")) {
+		a->hidden = true;
 		t = after(&t);
 	}
 	return t.kind == RPN_END && dp_rpn_aggregate_fits(a);

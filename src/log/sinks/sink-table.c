@@ -143,7 +143,7 @@ static void put_table(struct dp_line *l, const struct dp_agg_table *t)
 	u32 n = keys ? t->n : 0;
 	size_t width = 8;
 
-	if (n || t->a->kind != DP_AGG_LAST) { /* what handlers keep for themselves is mostly empty */
+	if (n || t->a->hidden || t->a->kind != DP_AGG_LAST) { /* what handlers keep for themselves is mostly empty */
 		put_head(l, t->a);
 		dp_line_str(l, n ? "\n" : "-\n");
 	}
