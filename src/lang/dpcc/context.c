@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * What is known at every hit beside the program's variables: $pid $tid $ppid $uid $cpu $time $comm ($thread_name) $exe
- * $cgroup $ip $caller $backtrace, words of the call ($argN, $stackN, $stack), and, where a function returns, what was kept of
- * the call's beginning.
+ * $cgroup $ip $caller $backtrace, words of the call ($argN, $stackN, $stack), and, where a function returns, what was
+ * kept of the call's beginning.
  */
 #include <dwarf.h>
 #include <stdlib.h>
