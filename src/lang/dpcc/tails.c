@@ -26,7 +26,7 @@ static bool add(struct search *s, u64 addr, enum passing what)
 	return true;
 }
 
-/* Probes fit at its entry and at all its exits, so that the line is not refused for a function that it does not name. */
+/* Probes fit at its entry and at all its exits: no line is refused for a function that it does not name. */
 static bool can_be_probed(struct unit *u, u64 func)
 {
 	u64 exits[PLACES_MAX];

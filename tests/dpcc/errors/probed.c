@@ -1,14 +1,7 @@
 /* What the cases with "module probed" are compiled against: gcc -g -O2. */
-struct pair {
-	int a, b;
-};
-struct small {
-	char c[8];
-};
-struct bits {
-	unsigned low : 3;
-	long rest;
-};
+struct pair { int a, b; };
+struct small { char c[8]; };
+struct bits { unsigned low : 3; long rest; };
 struct unknown;
 struct pair pairs[3];
 struct bits bits;
@@ -17,53 +10,22 @@ __int128 wide = 5;
 double real = 1.5;
 int number;
 volatile char out;
-__attribute__((noinline, noreturn)) void never(void)
-{
-	for (;;)
-		out = 1;
-}
+__attribute__((noinline, noreturn)) void never(void) { for (;;) out = 1; }
 int (*volatile chosen)(int);
-__attribute__((noipa)) int jumps(int n)
-{
-	return chosen(n + 1);
-}
+__attribute__((noipa)) int jumps(int n) { return chosen(n + 1); }
 __attribute__((noipa)) long work(int n, struct pair p, char *text, void *v, struct small s)
 {
 	out = text[n];
 	return n + p.a + p.b + (v != 0) + s.c[1];
 }
-__attribute__((noipa)) void nothing(void)
-{
-	out = 2;
-}
-struct big {
-	long v[5];
-	int last;
-};
-__attribute__((noipa)) double gives_double(int n)
-{
-	return n + 0.5;
-}
-__attribute__((noipa)) float gives_float(int n)
-{
-	return (float)n + 0.5f;
-}
-__attribute__((noipa)) struct pair gives_pair(int n)
-{
-	return (struct pair){n, 7};
-}
-__attribute__((noipa)) struct big gives_big(int n)
-{
-	return (struct big){{n, 2, 3, 4, 5}, 77};
-}
-__attribute__((noipa)) __int128 gives_wide(int n)
-{
-	return (__int128)n << 70;
-}
-__attribute__((noipa)) long double gives_long_double(int n)
-{
-	return n;
-}
+__attribute__((noipa)) void nothing(void) { out = 2; }
+struct big { long v[5]; int last; };
+__attribute__((noipa)) double gives_double(int n) { return n + 0.5; }
+__attribute__((noipa)) float gives_float(int n) { return (float)n + 0.5f; }
+__attribute__((noipa)) struct pair gives_pair(int n) { return (struct pair){n, 7}; }
+__attribute__((noipa)) struct big gives_big(int n) { return (struct big){{n, 2, 3, 4, 5}, 77}; }
+__attribute__((noipa)) __int128 gives_wide(int n) { return (__int128)n << 70; }
+__attribute__((noipa)) long double gives_long_double(int n) { return n; }
 __attribute__((noipa)) int many(int a, int b, int c, int d, int e, int f, int g, int i, int j, int k, int l, int m,
 				int n, int o, int p, int q)
 {
