@@ -206,11 +206,15 @@ static void add_later_statics(struct statics *s, const struct line_program *late
 
 static void fail_none(const struct dp_location *loc, struct dp_error *err)
 {
+	u32 one;
+
 	dp_fail(err,
 		loc->kind == DP_LOC_CALL     ? E_CALLS_NONE
 		: loc->kind == DP_LOC_STATIC ? E_STATIC_NONE
 					     : E_SYM_NONE,
 		"%.80s%s%.100s", loc->module, loc->module[0] ? ":" : "", loc->symbol);
+	if (loc->kind == DP_LOC_CALL && !dp_syscalls_matching(loc->symbol, &one, 1))
+		dp_syscall_near(loc->symbol, err);
 }
 
 static void look_for_statics(struct statics *s, struct line_finder *f)

@@ -127,14 +127,14 @@ static void find_demangled(struct dp_module *m, const char *name, struct matches
 
 static int none(struct dp_module *m, const char *name, struct dp_error *err)
 {
-	struct mod_near near = {0};
+	struct dp_near near = {0};
 	char text[sizeof(err->hint) - 16];
 	int rc = dp_fail(err, E_SYM_NONE, "%s in %s%s", name, m->base, m->has_symtab ? "" : " (which is stripped)");
 
 	for (size_t i = 0; err && i < m->syms.n; i++)
 		if (m->syms.v[i].flags & (SYM_FUNC | SYM_IFUNC) && !(m->syms.v[i].flags & SYM_PLT))
-			dp_mod_near_try(&near, name, m->syms.v[i].name);
-	dp_mod_near_text(&near, text, sizeof(text));
+			dp_near_try(&near, name, m->syms.v[i].name);
+	dp_near_text(&near, text, sizeof(text));
 	if (*text)
 		dp_error_hint(err, "did you mean %s?", text);
 	else if (!m->has_symtab && m->debug_why[0])

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "arch/arch.h"
+#include "base/nearest.h"
 #include "symbols/statics.h"
 #include "symbols/symbols.h"
 
@@ -186,16 +187,6 @@ u32 dp_mod_name_slot(const struct mod_syms *s, const char *name); /* of a name u
 size_t dp_mod_sym_after(const struct dp_module *m, u64 addr);     /* index of the first one above addr */
 void dp_mod_sym_public(const struct mod_sym *s, struct dp_symbol *out);
 const char *dp_mod_sym_demangled(struct dp_module *m, size_t i); /* NULL: not a C++ name */
-
-/* nearest.c: up to three names like `name`, quoted and separated by commas; "" when none is near.
- */
-struct mod_near {
-	char best[3][96];
-	unsigned int score[3];
-	int n;
-};
-void dp_mod_near_try(struct mod_near *near, const char *wanted, const char *candidate);
-void dp_mod_near_text(const struct mod_near *near, char *buf, size_t size);
 
 /* debugfile.c */
 /* The i-th place of a file below the directories of debug files; false: there are no more. */

@@ -540,7 +540,7 @@ bool dp_process_image_matches(const struct dp_process *p, const struct dp_image 
 
 struct dp_image *dp_process_image(struct dp_process *p, const char *name, struct dp_error *err)
 {
-	struct mod_near near = {0};
+	struct dp_near near = {0};
 	char text[sizeof(err->hint) - 16];
 
 	for (int how = 0; how < 6; how++)
@@ -549,8 +549,8 @@ struct dp_image *dp_process_image(struct dp_process *p, const char *name, struct
 				return &p->images[i];
 	dp_fail(err, E_MOD_NONE, "%s in process %d", name, (int)p->pid);
 	for (size_t i = 0; i < p->nimages; i++)
-		dp_mod_near_try(&near, name, dp_module_base(p->images[i].mod));
-	dp_mod_near_text(&near, text, sizeof(text));
+		dp_near_try(&near, name, dp_module_base(p->images[i].mod));
+	dp_near_text(&near, text, sizeof(text));
 	if (*text)
 		dp_error_hint(err, "did you mean %s?", text);
 	return NULL;

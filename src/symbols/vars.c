@@ -317,7 +317,7 @@ static int locate(struct var_place *p, Dwarf_Die *die, const char *name, struct 
 
 struct wanted {
 	const char *name;
-	struct mod_near near;
+	struct dp_near near;
 	Dwarf_Die die;
 };
 
@@ -343,7 +343,7 @@ static bool among(struct wanted *w, Dwarf_Die *scope, bool need_place)
 		if (!name)
 			continue;
 		if (strcmp(name, w->name)) {
-			dp_mod_near_try(&w->near, w->name, name);
+			dp_near_try(&w->near, w->name, name);
 			continue;
 		}
 		if (need_place && !has_place(&d))
@@ -429,7 +429,7 @@ int dp_var_find(struct dp_module *m, u64 pc, const char *name, struct dp_var *v,
 	if (function_address(&p, name, v))
 		return 0;
 	r = dp_fail(err, E_VAR_NONE, "%.60s", name);
-	dp_mod_near_text(&w.near, near, sizeof(near));
+	dp_near_text(&w.near, near, sizeof(near));
 	if (*near)
 		dp_error_hint(err, "did you mean %s?", near);
 	return r;
@@ -451,7 +451,7 @@ int dp_var_global(struct dp_module *m, const char *name, struct dp_var *v, struc
 		if (among(&w, &p.cu, true))
 			return locate(&p, &w.die, name, v, err);
 	r = dp_fail(err, E_VAR_NONE, "%.60s", name);
-	dp_mod_near_text(&w.near, near, sizeof(near));
+	dp_near_text(&w.near, near, sizeof(near));
 	if (*near)
 		dp_error_hint(err, "did you mean %s?", near);
 	return r;

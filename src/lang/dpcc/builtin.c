@@ -509,6 +509,13 @@ static const struct builtin builtins[] = {
     {"$kept", ARG_NONE, &dp_cc_type_ulong, .gen = gen_kept},
 };
 
+void dp_cc_builtin_near(struct dp_near *near, const char *name)
+{
+	for (u32 i = 0; i < DP_ARRAY_SIZE(builtins); i++)
+		if (*builtins[i].name != '$' && *builtins[i].name != '_')
+			dp_near_try(near, name, builtins[i].name);
+}
+
 struct node *dp_cc_builtin(struct dpcc *c, const struct tok *t, const char *name)
 {
 	for (u32 i = 0; i < DP_ARRAY_SIZE(builtins); i++) {

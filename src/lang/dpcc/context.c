@@ -439,6 +439,17 @@ struct node *dp_cc_body_word(struct dpcc *c, const struct tok *t, const char *na
 
 /* ---- all of them ---- */
 
+void dp_cc_context_near(struct dp_near *near, const char *name)
+{
+	static const char *const others[] = {"comm",  "thread_name", "exe",      "cgroup", "backtrace",
+					     "stack", "retval",      "duration", "args",   "goid"};
+
+	for (u32 i = 0; i < DP_ARRAY_SIZE(words); i++)
+		dp_near_try(near, name, words[i].name);
+	for (u32 i = 0; i < DP_ARRAY_SIZE(others); i++)
+		dp_near_try(near, name, others[i]);
+}
+
 struct node *dp_cc_context(struct dpcc *c, const struct tok *t, const char *name)
 {
 	struct node *n = kept(c, t, name);

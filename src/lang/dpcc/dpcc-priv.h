@@ -289,7 +289,6 @@ struct dpcc {
 };
 
 /* line-expr.c: the word of event lines that a name lacks two letters of, or has two too many; NULL: none. */
-const char *dp_cc_line_near(const char *name);
 
 /* ---- lex.c ---- */
 void *dp_cc_alloc(struct dpcc *c, size_t n);
@@ -298,6 +297,9 @@ const char *dp_cc_one_line(struct dpcc *c, const char *name);
 char *dp_cc_text(struct dpcc *c, const char *s, size_t n);
 char *dp_cc_format(struct dpcc *c, const char *fmt, ...) DP_PRINTF(2, 3);
 _Noreturn void dp_cc_fail(struct dpcc *c, const struct tok *t, enum dp_code code, const char *fmt, ...) DP_PRINTF(4, 5);
+/* With a suggestion, when a name is near. */
+_Noreturn void dp_cc_fail_near(struct dpcc *c, const struct tok *t, enum dp_code code, const struct dp_near *near,
+			       const char *fmt, ...) DP_PRINTF(5, 6);
 /* An error that another part has filled in, at a token. */
 _Noreturn void dp_cc_refail(struct dpcc *c, const struct tok *t, const struct dp_error *why);
 void dp_cc_lex(struct dpcc *c, const struct rpn_source *s);
@@ -353,6 +355,8 @@ struct function *dp_cc_find_func(struct dpcc *c, const char *name);
 struct node *dp_cc_node_new(struct dpcc *c, enum node_kind kind, const struct tok *t);
 struct node *dp_cc_node_number(struct dpcc *c, const struct tok *t, s64 v, struct type *type);
 bool dp_cc_in_memory(const struct dp_var *v);
+/* context.c: which of the names that are known at every hit are near. */
+void dp_cc_context_near(struct dp_near *near, const char *name);
 /* $comm, $exe, $cgroup and $backtrace have no value: they are logged, compared and taken as keys only. */
 bool dp_cc_is_comm(const struct node *n);
 int dp_cc_known_text(const struct node *n); /* which text of the process (enum dp_rpn_known_what); -1: none */
@@ -413,6 +417,7 @@ struct builtin {
 
 /* A call of it, without arguments; NULL: there is no such builtin. */
 struct node *dp_cc_builtin(struct dpcc *c, const struct tok *t, const char *name);
+void dp_cc_builtin_near(struct dp_near *near, const char *name);
 
 /* ---- parse-builtin.c ---- */
 struct node *dp_cc_parse_builtin(struct dpcc *c, const struct tok *name);

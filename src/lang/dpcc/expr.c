@@ -110,6 +110,33 @@ static struct node *defined(struct dpcc *c, const struct tok *t)
 	return n;
 }
 
+static _Noreturn void no_function(struct dpcc *c, const struct tok *t, const char *name)
+{
+	struct dp_near near = {.n = 0};
+
+	dp_cc_builtin_near(&near, name);
+	for (const struct function *f = c->funcs; f; f = f->next)
+		if (*f->name != '_')
+			dp_near_try(&near, name, f->name);
+	dp_cc_fail_near(c, t, E_DPCC_NAME, &near, "there is no function '%s'", name);
+}
+
+/* In an event line it may be one of the line's own words. */
+static _Noreturn void no_variable(struct dpcc *c, const struct tok *t, const char *name)
+{
+	static const char *const words[] = {"if", "by", "top", "count"};
+	struct dp_near near = {.n = 0};
+
+	for (const struct scope *s = c->scope; s; s = s->up)
+		for (const struct var *v = s->vars; v; v = v->next)
+			if (*v->name != '_')
+				dp_near_try(&near, name, v->name);
+	for (u32 i = 0; c->event && i < DP_ARRAY_SIZE(words); i++)
+		dp_near_try(&near, name, words[i]);
+	dp_cc_fail_near(c, t, E_DPCC_NAME, &near,
+			"there is no variable '%s' here; those of the program are written $%s", name, name);
+}
+
 static struct node *named(struct dpcc *c, const struct tok *t)
 {
 	const char *name = dp_cc_text(c, t->at, t->len);
@@ -136,12 +163,11 @@ static struct node *named(struct dpcc *c, const struct tok *t)
 		n = dp_cc_parse_builtin(c, t);
 		if (n)
 			return n;
-		dp_cc_fail(c, t, E_DPCC_NAME, "there is no function '%s'", name);
+		no_function(c, t, name);
 	}
 	if (dp_cc_probed_enumerator(c, name, &value))
 		return dp_cc_node_number(c, t, value, value == (s32)value ? &dp_cc_type_int : &dp_cc_type_long);
-	dp_cc_fail(c, t, E_DPCC_NAME, "there is no variable '%s' here; those of the program are written $%s", name,
-		   name);
+	no_variable(c, t, name);
 }
 
 static struct node *primary(struct dpcc *c)
@@ -206,6 +232,32 @@ static struct member *find_member(struct dpcc *c, struct type *t, const struct t
 	return NULL;
 }
 
+static void members_near(struct dp_near *near, const char *name, const struct type *t)
+{
+	for (const struct member *m = t->members; m; m = m->next)
+		if (m->name && *m->name)
+			dp_near_try(near, name, m->name);
+		else if (m->type->kind == TY_STRUCT)
+			members_near(near, name, m->type);
+}
+
+static _Noreturn void no_member(struct dpcc *c, const struct tok *name, const struct type *t)
+{
+	struct dp_near near = {.n = 0};
+
+	if (!t->complete)
+		dp_cc_fail(c, name, E_DPCC_NAME, "the members of %s are not known", dp_cc_type_name(c, t));
+	members_near(&near, dp_cc_text(c, name->at, name->len), t);
+	dp_cc_fail_near(c, name, E_DPCC_NAME, &near, "%s has no member of this name", dp_cc_type_name(c, t));
+}
+
+static _Noreturn void no_members(struct dpcc *c, const struct tok *t, const struct type *of)
+{
+	struct dp_near near = {.n = of->kind == TY_PTR && of->of->kind == TY_STRUCT, .best = {"->"}};
+
+	dp_cc_fail_near(c, t, E_DPCC_TYPE, &near, "%s has no members", dp_cc_type_name(c, of));
+}
+
 static struct node *member(struct dpcc *c, struct node *of, const struct tok *t)
 {
 	const struct tok *name = dp_cc_peek(c);
@@ -214,15 +266,13 @@ static struct node *member(struct dpcc *c, struct node *of, const struct tok *t)
 	u64 offset = 0;
 
 	if (of->type->kind != TY_STRUCT)
-		dp_cc_fail(c, t, E_DPCC_TYPE, "%s has no members", dp_cc_type_name(c, of->type));
+		no_members(c, t, of->type);
 	if (name->kind != TOK_WORD)
 		dp_cc_fail(c, name, E_DPCC_SYNTAX, "a member's name is missing here");
 	c->at++;
 	m = find_member(c, of->type, name, &offset, 0);
 	if (!m)
-		dp_cc_fail(c, name, E_DPCC_NAME,
-			   of->type->complete ? "%s has no member of this name" : "the members of %s are not known",
-			   dp_cc_type_name(c, of->type));
+		no_member(c, name, of->type);
 	copy = dp_cc_alloc(c, sizeof(*copy));
 	*copy = *m;
 	copy->offset = offset; /* through anonymous members */

@@ -73,20 +73,38 @@ static void place(struct dpcc *c, const struct tok *t, char *buf, size_t size)
 			*p = ' ';
 }
 
-void dp_cc_fail(struct dpcc *c, const struct tok *t, enum dp_code code, const char *fmt, ...)
+static void tell(struct dpcc *c, const struct tok *t, enum dp_code code, const char *fmt, va_list ap)
 {
 	char where[128], text[160];
 	struct tok own;
-	va_list ap;
 
 	t = written(c, t, &own);
 	place(c, t, where, sizeof(where));
-	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
 	dp_fail(c->err, code, "%s%s", where, text);
 	if (t && t->line && t->at - t->line->text < (ptrdiff_t)sizeof(c->res->line))
 		dp_error_column(c->err, (int)(t->at - t->line->text));
+}
+
+void dp_cc_fail(struct dpcc *c, const struct tok *t, enum dp_code code, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	tell(c, t, code, fmt, ap);
+	va_end(ap);
+	longjmp(c->out, 1);
+}
+
+void dp_cc_fail_near(struct dpcc *c, const struct tok *t, enum dp_code code, const struct dp_near *near,
+		     const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	tell(c, t, code, fmt, ap);
+	va_end(ap);
+	dp_near_hint(near, "", c->err);
 	longjmp(c->out, 1);
 }
 

@@ -22,7 +22,11 @@ int dp_cc_line_calls(struct line *l)
 {
 	l->ev.is_return = true;
 	l->ncalls = dp_syscalls_matching(l->ev.loc.symbol, l->calls, DP_SYSCALLS_MAX);
-	return l->ncalls ? 0 : dp_cc_line_fail(l, (u32)l->ev.loc.column, E_CALLS_NONE, "%.80s", l->ev.loc.symbol);
+	if (l->ncalls)
+		return 0;
+	dp_cc_line_fail(l, (u32)l->ev.loc.column, E_CALLS_NONE, "%.80s", l->ev.loc.symbol);
+	dp_syscall_near(l->ev.loc.symbol, l->err);
+	return -dp_error_info(E_CALLS_NONE)->number;
 }
 
 static const char *type_of(char kind)

@@ -32,25 +32,33 @@ static const struct value_type *type_at(const char *p, u32 *len)
 	return NULL;
 }
 
+/* :u23, which nothing else can be. */
+static bool is_unknown_type(const char *p)
+{
+	u32 digits = *p == ':' && p[1] && strchr("usx", p[1]) ? (u32)strspn(p + 2, "0123456789") : 0, len;
+
+	return digits && dp_cc_word_len(p + 1) == digits + 1 && !type_at(p, &len);
+}
+
+static int unknown_type(struct line *l, u32 at)
+{
+	struct dp_near near = {.n = 0};
+	char word[32];
+
+	snprintf(word, sizeof(word), "%.*s", (int)dp_cc_word_len(l->text + at), l->text + at);
+	for (u32 i = 0; i < DP_ARRAY_SIZE(types); i++)
+		dp_near_try(&near, word, types[i].name);
+	dp_cc_line_fail(l, at, E_EVENT_TYPE, "`%s`", word);
+	dp_near_hint(&near, "", l->err);
+	return -dp_error_info(E_EVENT_TYPE)->number;
+}
+
 /*
  * What is known everywhere, and so needs not to be kept from a call's beginning. $uid is, too, but many functions have
  * a parameter of that name, which is to be the entry's.
  */
 static const char *const everywhere[] = {"retval",      "pid",  "tid",    "ppid",      "cpu",   "time", "comm", "ip",
 					 "thread_name", "goid", "caller", "backtrace", "stack", "addr", "old",  "new"};
-
-const char *dp_cc_line_near(const char *name)
-{
-	size_t n = strlen(name);
-
-	for (u32 i = 0; i < DP_ARRAY_SIZE(everywhere); i++) {
-		size_t len = strlen(everywhere[i]), both = DP_MIN(n, len);
-
-		if (both > 2 && n + len - 2 * both <= 2 && !memcmp(name, everywhere[i], both))
-			return everywhere[i];
-	}
-	return NULL;
-}
 
 static bool is_known_everywhere(const char *p, u32 n)
 {
@@ -128,7 +136,7 @@ static int variable(struct line *l, u32 *at, u32 to, struct out_text *o, bool *h
 		dp_cc_out_put(o, *at, "((%s)(", type->c);
 	else if (type)
 		dp_cc_out_put(o, *at, strcmp(type->name, "symbol") ? "((char *)(" : "(__code(");
-	r = name(l, *at, o);
+	r = is_unknown_type(l->text + end) ? unknown_type(l, end + 1) : name(l, *at, o);
 	for (u32 i = *at + word; !r && i < end;) { /* indexes are expressions of their own */
 		u32 next = l->text[i] == '[' ? dp_cc_step(l->text, i) : i + 1;
 

@@ -484,6 +484,33 @@ static void kernel_place(struct unit *u, const struct place_def *d, const struct
 	}
 }
 
+struct search_near {
+	struct dp_near near;
+	const char *word;
+};
+
+static int see_near(const struct dp_symbol *sym, void *arg)
+{
+	struct search_near *s = arg;
+
+	dp_near_try(&s->near, s->word, sym->name);
+	return 0;
+}
+
+/* Functions are suggested that are like what the pattern has beside its signs. */
+static _Noreturn void no_match(struct unit *u, const struct tok *where, const char *pattern)
+{
+	char word[128] = "";
+	struct search_near s = {.word = word};
+	size_t n = 0;
+
+	for (const char *p = pattern; *p && n + 1 < sizeof(word); p++)
+		if (!strchr("*?[]", *p))
+			word[n++] = *p;
+	dp_module_each_func(u->c.mod, "*", see_near, &s);
+	dp_cc_fail_near(&u->c, where, E_SYM_NONE, &s.near, "no function matches %s", pattern);
+}
+
 static void patterns_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name,
 			   const struct call_place *of)
 {
@@ -493,7 +520,7 @@ static void patterns_place(struct unit *u, const struct place_def *d, const stru
 
 	dp_module_each_func(u->c.mod, name, add_match, &m);
 	if (!m.n)
-		dp_cc_fail(&u->c, where, E_SYM_NONE, "no function matches %s", name);
+		no_match(u, where, name);
 	if (of && (of->which == '?' || of->what == CALL_GOES_ON)) /* a function may jump to another one that matches */
 		return;
 	dp_cc_unit_note(u, "%s matches %u functions", name, m.n);

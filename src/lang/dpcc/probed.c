@@ -169,6 +169,35 @@ struct node *dp_cc_probed(struct dpcc *c, const struct tok *t, const char *name,
 	return n || !needed ? n : dp_cc_variable(c, t, name, true);
 }
 
+static _Noreturn void no_call_word(struct dpcc *c, const struct tok *t, const char *name)
+{
+	static const char *const words[] = {"call", "nr", "ret", "retval", "error", "duration"};
+	struct dp_syscall_arg arg;
+	struct dp_near near = {.n = 0};
+
+	for (u32 i = 0; c->target.is_one_call && dp_syscall_arg(c->target.call, i, &arg) > 0; i++)
+		dp_near_try(&near, name, arg.name);
+	for (u32 i = 0; i < DP_ARRAY_SIZE(words); i++)
+		dp_near_try(&near, name, words[i]);
+	dp_cc_context_near(&near, name);
+	dp_cc_fail_near(c, t, E_EVENT_VAR, &near,
+			"system calls have $call $nr $arg1 to $arg6 $ret $error $duration, and "
+			"the names of their arguments where one call is named");
+}
+
+/* It may be one of the names that are known at every hit. */
+static _Noreturn void no_variable(struct dpcc *c, const struct tok *t, const char *name, struct dp_error *err)
+{
+	struct dp_near near = {.n = 0};
+
+	dp_cc_context_near(&near, name);
+	if (near.n && err->code == E_VAR_NONE && strncmp(err->hint, "did you mean", 12) != 0) {
+		dp_fail(err, E_EVENT_VAR, "`$%.60s`", name);
+		dp_near_hint(&near, "$", err);
+	}
+	dp_cc_refail(c, t, err);
+}
+
 struct node *dp_cc_variable(struct dpcc *c, const struct tok *t, const char *name, bool needed)
 {
 	struct dp_error err = {0};
@@ -183,9 +212,7 @@ struct node *dp_cc_variable(struct dpcc *c, const struct tok *t, const char *nam
 	}
 	if (c->target.is_call) {
 		if (needed)
-			dp_cc_fail(c, t, E_EVENT_VAR,
-				   "system calls have $call $nr $arg1 to $arg6 $ret $error $duration, and "
-				   "the names of their arguments where one call is named");
+			no_call_word(c, t, name);
 		return NULL;
 	}
 	n = dp_cc_node_new(c, N_PROBE, t);
@@ -206,12 +233,8 @@ struct node *dp_cc_variable(struct dpcc *c, const struct tok *t, const char *nam
 	if (find(c, n, name, &err)) {
 		if (err.code == E_VAR_NONE && dp_cc_probed_enumerator(c, name, &value))
 			return dp_cc_node_number(c, t, value, value == (s32)value ? &dp_cc_type_int : &dp_cc_type_long);
-		if (needed && c->event && dp_cc_line_near(name)) {
-			dp_fail(&err, E_EVENT_VAR, "`$%.60s`", name);
-			dp_error_hint(&err, "did you mean `$%s`?", dp_cc_line_near(name));
-		}
 		if (needed)
-			dp_cc_refail(c, t, &err);
+			no_variable(c, t, name, &err);
 		return NULL;
 	}
 	if (n->type->lazy)

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "lang/dpcc/dpcc-priv.h"
+#include "base/nearest.h"
 #include "lang/dpcc/syscalls.h"
 
 static const struct {
@@ -175,4 +176,15 @@ int dp_syscall_arg(u32 number, u32 i, struct dp_syscall_arg *arg)
 	dp_format(arg->name, sizeof(arg->name), "%.*s", (int)strcspn(p, ":"), p);
 	kind_of(arg, p + strcspn(p, ":") + 1);
 	return 1;
+}
+
+void dp_syscall_near(const char *name, struct dp_error *err)
+{
+	struct dp_near near = {.n = 0};
+	const char *call;
+	u32 number;
+
+	for (u32 i = 0; (call = dp_syscall_name(i, &number)); i++)
+		dp_near_try(&near, name, call);
+	dp_near_hint(&near, "", err);
 }

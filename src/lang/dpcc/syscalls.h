@@ -34,4 +34,7 @@ const char *dp_syscall_flag(const char *set, u32 i, s64 *value, u64 *mask);
 /* The value of a name of any set, or of an error. */
 bool dp_syscall_constant(const char *name, s64 *value);
 
+/* The hint of an error: the call whose name is near. */
+void dp_syscall_near(const char *name, struct dp_error *err);
+
 #endif

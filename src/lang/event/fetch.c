@@ -562,9 +562,15 @@ static int parse_access(struct dp_event_line *l, struct ev_fetch *f, u32 depth)
 /* A word that is no argument; perhaps only its % or $ is missing. */
 static int bare_word(struct dp_event_line *l, const char *p, u32 len)
 {
+	static const char *const words[] = {"if", "by", "top", "count",
+					    "return"}; /* of lines with names, some of them */
 	int ret = dp_ev_fail(l, l->pos, E_EVENT_ARG, "`%.*s`", (int)len, p);
+	struct ev_nearest near = {p, len, 0, ""};
 	struct dp_register_part part;
 
+	for (u32 i = 0; i < DP_ARRAY_SIZE(words); i++)
+		dp_ev_nearest_try(&near, words[i]);
+	dp_ev_nearest_hint(l, &near, "");
 	if (dp_register_find(p, len, &part))
 		dp_error_hint(l->err, "did you mean %%%.*s?", (int)len, p);
 	else if (word_is(p, len, "arg", true) || word_is(p, len, "stack", true) || word_is(p, len, "retval", false) ||

@@ -410,6 +410,23 @@ static int note_line(struct rpn_asm *a)
 	return 0;
 }
 
+/* Names of several words are compared by the first one, and as a whole. */
+static int unknown_instruction(struct rpn_asm *a, const char *text)
+{
+	int r = bad(a, E_RPN_INSN, text, (u32)strlen(text));
+	struct dp_near near = {.n = 0};
+	u32 i = 0, opcode;
+	char first[64];
+
+	snprintf(first, sizeof(first), "%.*s", (int)strcspn(text, ", \t"), text);
+	while (dp_opcode_next(&i, &opcode)) {
+		dp_near_try(&near, text, dp_opcode_info(opcode)->text);
+		dp_near_try(&near, first, dp_opcode_info(opcode)->text);
+	}
+	dp_near_hint(&near, "", a->err);
+	return r;
+}
+
 static int instruction(struct rpn_asm *a, const char *text)
 {
 	struct operands o = {0};
@@ -433,7 +450,7 @@ static int instruction(struct rpn_asm *a, const char *text)
 	p = state_push(p, replaced, sizeof(replaced));
 	opcode = find_opcode(p, &end, &named);
 	if (opcode == ~0u)
-		return bad(a, named ? E_RPN_OPERANDS : E_RPN_INSN, text, (u32)strlen(text));
+		return named ? bad(a, E_RPN_OPERANDS, text, (u32)strlen(text)) : unknown_instruction(a, text);
 	info = dp_opcode_info(opcode);
 	r = all_operands(a, info, &o, end);
 	if (r)

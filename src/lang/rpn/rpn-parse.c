@@ -644,6 +644,21 @@ static int begin_probe(struct parser *p, const struct rpn_token *key, const char
 	return dp_rpn_is(key, "watchpoint") ? set_memory(p, value) : set_place(p, value, dp_rpn_is(key, "address"));
 }
 
+static int unknown_keyword(struct parser *p, const struct rpn_token *key, const char *const *places, size_t nplaces)
+{
+	struct dp_near near = {.n = 0};
+	char name[64];
+
+	snprintf(name, sizeof(name), "%.*s", (int)key->len, key->at);
+	for (size_t i = 0; i < nplaces; i++)
+		dp_near_try(&near, name, places[i]);
+	for (size_t i = 0; i < DP_ARRAY_SIZE(keywords); i++)
+		dp_near_try(&near, name, keywords[i].name);
+	dp_rpn_fail(p->err, p->line, E_RPN_KEYWORD, "'%.*s'", (int)DP_MIN(key->len, 100u), key->at);
+	dp_near_hint(&near, "", p->err);
+	return -dp_error_info(E_RPN_KEYWORD)->number;
+}
+
 static int key_value(struct parser *p, const struct rpn_token *key, char *value)
 {
 	static const char *const places[] = {"offset", "address", "watchpoint", "run"};
@@ -667,7 +682,7 @@ static int key_value(struct parser *p, const struct rpn_token *key, char *value)
 		p->key = keywords[i].name;
 		return keywords[i].take(p, value);
 	}
-	return dp_rpn_fail(p->err, p->line, E_RPN_KEYWORD, "'%.*s'", (int)DP_MIN(key->len, 100u), key->at);
+	return unknown_keyword(p, key, places, DP_ARRAY_SIZE(places));
 }
 
 /* A statement of a line; statements are separated by semicolons. */

@@ -4,6 +4,7 @@
 #ifndef DP_RPN_PRIV_H
 #define DP_RPN_PRIV_H
 
+#include "base/nearest.h"
 #include "lang/rpn/rpn.h"
 #include "program/code.h"
 

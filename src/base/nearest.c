@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Did you mean: names that resemble a name that was not found. Knows nothing of symbols. */
+/* See nearest.h. */
 #include <stdio.h>
 #include <string.h>
 
-#include "symbols/module-priv.h"
+#include "base/nearest.h"
 
 #define NEAR_LEN 64 /* longer names are compared by their beginnings */
 
@@ -68,7 +68,7 @@ static unsigned int score(const char *wanted, size_t n, const char *c, size_t k)
 	return 0;
 }
 
-void dp_mod_near_try(struct mod_near *near, const char *wanted, const char *candidate)
+void dp_near_try(struct dp_near *near, const char *wanted, const char *candidate)
 {
 	size_t n = strcspn(wanted, "@"), k = strcspn(candidate, "@");
 	unsigned int s = score(wanted, n, candidate, k);
@@ -94,7 +94,7 @@ void dp_mod_near_try(struct mod_near *near, const char *wanted, const char *cand
 		near->n++;
 }
 
-void dp_mod_near_text(const struct mod_near *near, char *buf, size_t size)
+void dp_near_text(const struct dp_near *near, char *buf, size_t size)
 {
 	size_t used = 0;
 
@@ -106,4 +106,10 @@ void dp_mod_near_text(const struct mod_near *near, char *buf, size_t size)
 			break;
 		used += (size_t)snprintf(buf + used, size - used, "%s%s", i ? ", " : "", near->best[i]);
 	}
+}
+
+void dp_near_hint(const struct dp_near *near, const char *prefix, struct dp_error *err)
+{
+	if (near->n)
+		dp_error_hint(err, "did you mean %s%s?", prefix, near->best[0]);
 }
