@@ -354,7 +354,7 @@ static void put_one_each(struct line *l, struct out_text *o)
 
 void dp_cc_line_put_calls(struct line *l, struct out_text *o)
 {
-	put_pair(l, o, l->uses_duration ? "" : "?");
-	if (!l->uses_duration)
+	if (!l->uses_duration) /* first: mistakes are told where it is known which call it is */
 		put_one_each(l, o);
+	put_pair(l, o, l->uses_duration ? "" : "?");
 }

@@ -179,7 +179,6 @@ static _Noreturn void no_call_word(struct dpcc *c, const struct tok *t, const ch
 		dp_near_try(&near, name, arg.name);
 	for (u32 i = 0; i < DP_ARRAY_SIZE(words); i++)
 		dp_near_try(&near, name, words[i]);
-	dp_cc_context_near(&near, name);
 	dp_cc_fail_near(c, t, E_EVENT_VAR, &near,
 			"system calls have $call $nr $arg1 to $arg6 $ret $error $duration, and "
 			"the names of their arguments where one call is named");
