@@ -539,6 +539,8 @@ def refusals():
         assert r.returncode != 0 and code in r.stderr and where in r.stderr, (code, r.stderr)
 
     refused(body("nop\nfrob 3\nexit"), "E-RPN-INSN", where="no.rpn:9: ")
+    refused(body("psh d, 3; exit"), "E-RPN-INSN", where="did you mean push d?")
+    refused(body("exit", more="maxhit = 3"), "E-RPN-KEYWORD", where="did you mean maxhits?")
     refused(body("nop\npush lv, 9\nexit"), "E-PROG-VAR", where="no.rpn:9: ")
     refused(body("exit", offset="no_such_function"), "E-SYM-NONE")
     refused(body("exit", more="opcode = 0xcc"), "E-RPN-OPCODE")

@@ -410,19 +410,17 @@ static int note_line(struct rpn_asm *a)
 	return 0;
 }
 
-/* Names of several words are compared by the first one, and as a whole. */
+/* What stands in front of the first comma is compared with the names, which may have several words. */
 static int unknown_instruction(struct rpn_asm *a, const char *text)
 {
 	int r = bad(a, E_RPN_INSN, text, (u32)strlen(text));
 	struct dp_near near = {.n = 0};
 	u32 i = 0, opcode;
-	char first[64];
+	char name[64];
 
-	snprintf(first, sizeof(first), "%.*s", (int)strcspn(text, ", \t"), text);
-	while (dp_opcode_next(&i, &opcode)) {
-		dp_near_try(&near, text, dp_opcode_info(opcode)->text);
-		dp_near_try(&near, first, dp_opcode_info(opcode)->text);
-	}
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(text, ","), text);
+	while (dp_opcode_next(&i, &opcode))
+		dp_near_try(&near, name, dp_opcode_info(opcode)->text);
 	dp_near_hint(&near, "", a->err);
 	return r;
 }
