@@ -149,6 +149,53 @@ def returned():
     assert args("r mean { log($retval); }") == [{"$retval": (i + 2.5) / 2} for i in range(1, TIMES + 1)]
 
 
+PAIRS = r"""
+#define ALONE __attribute__((noinline, noclone, noipa))
+struct two { long a, b; };
+struct mixed { double d; int i, j; };
+struct turned { int i; float f; double d; };
+struct reals { float x, y, z; };
+struct small { char c[3]; unsigned short s; };
+struct __attribute__((packed)) odd { char c; long v; };
+typedef union { long l; double d; } either;
+ALONE struct two two(long n) { return (struct two){n, n * 3}; }
+ALONE struct mixed mixed(int n) { return (struct mixed){n + 0.5, n, -n}; }
+ALONE struct turned turned(int n) { return (struct turned){n, n + 0.25f, n + 0.5}; }
+ALONE struct reals reals(int n) { return (struct reals){(float)n, n + 0.5f, n + 0.75f}; }
+ALONE struct small small(int n) { return (struct small){{'a', 'b', 'c'}, (unsigned short)(n + 7)}; }
+ALONE struct odd odd(int n) { return (struct odd){'x', n + 70000}; }
+ALONE either either_of(long n) { return (either){n + 5}; }
+ALONE __int128 wide(long n) { return (__int128)n << 70; }
+int main(void)
+{
+	struct two t = two(7);
+	struct mixed m = mixed(2);
+	return t.a + m.i + turned(3).i + (int)reals(4).x + small(5).s + (int)odd(6).v + (int)either_of(7).l +
+	       (int)(wide(8) >> 70) == 0;
+}
+"""
+
+
+@test
+def returned_in_registers():
+    """structures of up to two words are returned in registers, general ones and vector registers"""
+    for compiler, flags in (("gcc", ["-O2"]), ("gcc", ["-O0"]), ("g++", ["-O1", "-xc++"])):
+        need(compiler)
+        prog = compiled(DIR, "pairs" + flags[0] + compiler, PAIRS, "-g", *flags, compiler=compiler)
+        wanted = {"r two a=$retval.a b=$retval.b": {"a": 7, "b": 21},
+                  "r mixed d=$retval.d i=$retval.i j=$retval.j": {"d": 2.5, "i": 2, "j": -2},
+                  "r turned i=$retval.i f=$retval.f d=$retval.d": {"i": 3, "f": 3.25, "d": 3.5},
+                  "r reals x=$retval.x y=$retval.y z=$retval.z": {"x": 4, "y": 4.5, "z": 4.75},
+                  "r small s=$retval.s": {"s": 12}, "r odd v=$retval.v": {"v": 70006},
+                  "r either_of l=$retval.l": {"l": 12}, "r wide { log_as(\"w\", $retval); }": {"w": 8 << 70},
+                  "r mixed whole=$retval $duration": {"whole": {"d": 2.5, "i": 2, "j": -2}}}
+        r = dprobes("trace", "--json", *wanted, "--", prog, check=0)
+        got = [e["args"] for e in json_lines(r.stdout) if "args" in e]
+        for g in got:
+            g.pop("duration", None)
+        assert sorted(map(str, got)) == sorted(map(str, wanted.values())), (compiler, flags, r.stdout, r.stderr)
+
+
 TAILS = r"""
 #include <setjmp.h>
 #include <time.h>

@@ -12,7 +12,9 @@
 #define DP_NAME_SP "rsp"
 #define DP_NAME_GOROUTINE "r14"    /* where Go 1.17 and later have the running goroutine's structure */
 #define DP_NAME_RESULT "rax"       /* of a call: the value, or where it is */
+#define DP_NAME_RESULT_2 "rdx"     /* the second word of one that has two */
 #define DP_NAME_REAL_RESULT "xmm0" /* of a call that returns a float or double, in its low bytes */
+#define DP_NAME_REAL_RESULT_2 "xmm1"
 #define DP_NAME_ARG0 "rdi"
 
 #define DP_NAME_ARGS 6 /* arguments of a call that travel in registers */

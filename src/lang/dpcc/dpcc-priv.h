@@ -355,6 +355,8 @@ struct function *dp_cc_find_func(struct dpcc *c, const char *name);
 struct node *dp_cc_node_new(struct dpcc *c, enum node_kind kind, const struct tok *t);
 struct node *dp_cc_node_number(struct dpcc *c, const struct tok *t, s64 v, struct type *type);
 bool dp_cc_in_memory(const struct dp_var *v);
+/* result.c: n becomes $retval of the function at hand. Leaves by dp_cc_fail() where it has none that is known. */
+struct node *dp_cc_result(struct dpcc *c, struct node *n, const struct tok *where);
 /* context.c: which of the names that are known at every hit are near. */
 void dp_cc_context_near(struct dp_near *near, const char *name);
 /* $comm, $exe, $cgroup and $backtrace have no value: they are logged, compared and taken as keys only. */

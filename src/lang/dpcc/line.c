@@ -112,6 +112,8 @@ static bool is_new_name(const char *p, bool at_return)
 
 	if (n == strlen("backtrace") && !strncmp(p, "backtrace[", n + 1))
 		return true;
+	if (n && p[n] == '.' && isalpha((unsigned char)p[n + 1])) /* a member */
+		return true;
 	while (letters && isdigit((unsigned char)p[letters - 1]))
 		letters--;
 	for (u32 i = 0; i < DP_ARRAY_SIZE(old); i++)

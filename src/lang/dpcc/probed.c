@@ -20,63 +20,6 @@ bool dp_cc_probed_enumerator(struct dpcc *c, const char *name, s64 *value)
 	return c->btf && dp_cc_btf_enumerator(c, name, value);
 }
 
-static bool is_struct(const struct type *t)
-{
-	return t->kind == TY_STRUCT || t->kind == TY_ARRAY;
-}
-
-static struct type *return_type(struct dpcc *c, const struct tok *where)
-{
-	u64 func = c->target.passing == PASS_RETURN ? c->target.asked : c->target.pc;
-	struct type *t = NULL;
-	Dwarf_Die die;
-
-	if (!c->mod)
-		t = dp_cc_btf_return_type(c);
-	else if (dp_var_return_type(c->mod, func, &die))
-		t = dp_cc_debug_type(c, &die);
-	if (t == &dp_cc_type_void || (!t && c->mod && dp_var_returns_nothing(c->mod, func)))
-		dp_cc_fail(c, where, E_DPCC_TYPE, "the function returns nothing: there is no $retval");
-	if (!t)
-		return &dp_cc_type_long;
-	if (t->lazy)
-		dp_cc_debug_complete(c, t);
-	if (dp_cc_is_real(t))
-		return t;
-	if (t->kind == TY_FLOAT)
-		dp_cc_fail(c, where, E_DPCC_TYPE, "the function returns %.80s in a register that cannot be read",
-			   dp_cc_type_name(c, t));
-	if (!dp_cc_type_is_scalar(t) && (!is_struct(t) || t->size <= 16))
-		dp_cc_fail(c, where, E_DPCC_TYPE,
-			   "the function returns %.80s in registers: "
-			   "$retval is known only for numbers, pointers and values returned in memory",
-			   dp_cc_type_name(c, t));
-	if (dp_cc_type_is_scalar(t) && t->size > 8)
-		dp_cc_fail(c, where, E_DPCC_TYPE, "the function returns %.80s in several registers",
-			   dp_cc_type_name(c, t));
-	return t;
-}
-
-static struct node *returned(struct dpcc *c, struct node *n, const struct tok *where)
-{
-	n->type = return_type(c, where);
-	n->probe->npieces = 1;
-	if (is_struct(n->type)) { /* larger than two registers: rax says where */
-		n->probe->pieces[0].kind = DP_PIECE_MEMORY;
-		dp_format(n->probe->pieces[0].code, DP_PIECE_CODE, "push r," DP_NAME_RESULT ";");
-		n->in_target = true;
-		return n;
-	}
-	if (n->type->kind == TY_FLOAT) {
-		n->probe->pieces[0].kind = DP_PIECE_VALUE;
-		dp_format(n->probe->pieces[0].code, DP_PIECE_CODE, "push r," DP_NAME_REAL_RESULT ";xchg;ros 1;");
-		return n;
-	}
-	n->probe->pieces[0].kind = DP_PIECE_REGISTER;
-	dp_format(n->probe->pieces[0].code, DP_PIECE_CODE, DP_NAME_RESULT);
-	return n;
-}
-
 static struct type *watched_type(struct dpcc *c)
 {
 	static struct type *const integers[9] = {
@@ -220,7 +163,7 @@ struct node *dp_cc_variable(struct dpcc *c, const struct tok *t, const char *nam
 	if (!strcmp(name, "retval")) {
 		c->no_result |= c->target.is_jump;
 		if (c->target.is_return)
-			return returned(c, n, t);
+			return dp_cc_result(c, n, t);
 		if (needed)
 			dp_cc_fail(c, t, E_DPCC_NAME, "$retval is known only where a function returns");
 		return NULL;

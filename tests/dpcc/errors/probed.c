@@ -11,6 +11,13 @@ double real = 1.5;
 int number;
 volatile char out;
 __attribute__((noinline, noreturn)) void never(void) { for (;;) out = 1; }
+struct extended {
+	long double v;
+};
+__attribute__((noipa)) struct extended gives_extended(int n)
+{
+	return (struct extended){n};
+}
 int (*volatile chosen)(int);
 __attribute__((noipa)) int jumps(int n) { return chosen(n + 1); }
 __attribute__((noipa)) long work(int n, struct pair p, char *text, void *v, struct small s)
@@ -50,7 +57,7 @@ int main(int argc, char **argv)
 	pairs[0] = p;
 	bits.low = argc;
 	if (argc > 100)
-		number += jumps(argc), never();
+		number += jumps(argc) + (int)gives_extended(argc).v, never();
 	number += argc > 50 ? (int)calls_system(39) : 0;
 	nothing();
 	real += gives_double(argc) + gives_float(argc);
