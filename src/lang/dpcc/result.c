@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * $retval: the type of what a function returns, and where the calling convention puts it. Small structures of C and C++
- * are returned in up to two registers, word by word: general ones, or vector registers for words of floating point only.
+ * $retval: the type of what a function returns, and where the calling convention puts it. Small structures of C and
+ * C++ are returned in up to two registers, word by word: general ones, or vector registers for words that have floating
+ * point only.
  */
 #include <dwarf.h>
 
