@@ -60,6 +60,17 @@ int dp_cmd_graph_option(struct dp_graph_options *opt, int id, const char *value)
 	}
 }
 
+int dp_cmd_graph_check(const struct dp_graph_options *opt, enum dp_format format)
+{
+	if (opt->min_ns && !dp_format_takes_min(format))
+		return dp_ui_fail(E_CMD_VALUE, "use graph, flame, folded, speedscope, pprof or html",
+				  "--min has no effect on format %s", dp_format_name(format));
+	if (opt->summary && format != DP_FORMAT_GRAPH)
+		return dp_ui_fail(E_CMD_VALUE, "use format graph", "--summary has no effect on format %s",
+				  dp_format_name(format));
+	return CMD_OK;
+}
+
 static int take_option(void *arg, int id, const char *value)
 {
 	struct graph *g = arg;
@@ -129,6 +140,8 @@ int dp_cmd_graph(int argc, char **argv)
 			       "give a process with -p, or a command after --",
 			       g.t.command ? "both a process and a command are given" : "no process to probe");
 	g.t.run.graph = &g.opt;
+	if (!r && !done)
+		r = dp_cmd_graph_check(&g.opt, g.t.format);
 	if (!r && !done)
 		r = make_lines(&g);
 	if (!r && !done) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "log/human.h"
 #include "symbols/symbols.h"
 
 static int (*const subcommands[VERB_COUNT])(int argc, char **argv) = {
@@ -86,6 +87,7 @@ int main(int argc, char **argv)
 	if (dp_ui_messages_begin())
 		return CMD_USAGE;
 	dp_module_slow = slow;
+	dp_human.columns = dp_ui_columns(stdout);
 	/*
 	 * A reader that goes away (`| head`) is told by EPIPE, so that probes are removed first. A
 	 * handler, not SIG_IGN: programs that are started must not inherit this.

@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cmd/cmd.h"
 #include "cmd/deliver.h"
 #include "cmd/summary.h"
+#include "log/human.h"
 #include "run/run-report.h"
 
 struct report {
@@ -39,6 +41,12 @@ static int take_option(void *arg, int id, const char *value)
 	case OPT_INFO:
 		t->info = true;
 		return CMD_OK;
+	case OPT_ALL_ROWS:
+		dp_summary_all = true;
+		return CMD_OK;
+	case OPT_RAW_UNITS:
+		dp_human.raw_units = true;
+		return CMD_OK;
 	case OPT_QUIET:
 		t->quiet = true;
 		return CMD_OK;
@@ -53,6 +61,29 @@ static int take_option(void *arg, int id, const char *value)
 }
 
 /* ---- the summary ---- */
+
+static void take_governed(const struct dp_recording_info *info, struct dp_trace_row *rows)
+{
+	for (u32 i = 0; i < info->ngoverned; i++) {
+		const struct dp_recording_governed *g = &info->governed[i];
+
+		rows[g->row].governed = (struct dp_governed){
+		    .times = g->times, .out_ns = g->out_ns, .of_ns = g->of_ns, .missed = g->missed};
+	}
+}
+
+/* May sort the rows. */
+static void put_rows(FILE *to, const struct dp_recording_info *info, struct dp_trace_row *rows,
+		     const struct dp_trace_row *total)
+{
+	const struct dp_recording_budget *b = &info->budget;
+	const struct dp_govern_cost cost = {b->cost_ns, b->hits, b->cpu_ns};
+
+	take_governed(info, rows);
+	dp_summary_rows(to, rows, info->nrows, total, (double)info->lasted_ns / 1e9);
+	if (b->budget)
+		dp_summary_budget_rows(to, (u32)b->budget, &cost, rows, info->nrows, false);
+}
 
 /* NULL: it has none, or there is no memory. */
 static struct dp_trace_row *make_rows(const struct dp_recording_info *info, struct dp_trace_row *total)
@@ -83,7 +114,7 @@ static void put_summary(FILE *to, const struct dp_recording_info *info)
 	if (!info->nrows)
 		dp_ui_note("the recording is incomplete: it has no counts of hits");
 	if (rows)
-		dp_summary_rows(to, rows, info->nrows, &total, (double)info->lasted_ns / 1e9);
+		put_rows(to, info, rows, &total);
 	free(rows);
 }
 
@@ -221,6 +252,18 @@ static void tell(const struct report *t, const struct dp_recording_info *info)
 			   (unsigned long long)info->cut);
 }
 
+static void on_progress(u64 done, u64 total)
+{
+	dp_ui_progress("bytes read:", done, total);
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 static int show(struct report *t, struct dp_error *err)
 {
 	bool is_directory = dp_format_is_directory(t->r.format);
@@ -246,9 +289,11 @@ static int show(struct report *t, struct dp_error *err)
 	t->r.path = is_directory ? t->out_path : NULL;
 	t->r.graph = &t->graph;
 	t->r.color = !t->out_path && dp_ui_color(stdout);
+	t->r.progress = t->out_path || isatty(STDOUT_FILENO) != 1 ? on_progress : NULL;
 	dp_cmd_catch_signals();
 	dp_ui_ready();
 	r = dp_report_run(&t->r, err);
+	dp_ui_progress_end();
 	if (r && err->code == E_OUT_WRITE && dp_output_unwanted(&t->r.out))
 		return 0;
 	tell(t, &info);
@@ -266,6 +311,11 @@ int dp_cmd_report(int argc, char **argv)
 		return r;
 	if (!t.file)
 		return dp_ui_fail(E_CMD_MISSING, "for example: dprobes report run.dpt", "no recording");
+	if (t.out_path && is_same_file(t.out_path, t.file))
+		return dp_ui_fail(E_CMD_VALUE, "name another file", "-o would overwrite the recording");
+	r = dp_cmd_graph_check(&t.graph, t.r.format);
+	if (r)
+		return r;
 	r = dp_recording_open(&t.r.from, t.file, &err);
 	if (!r)
 		r = show(&t, &err);

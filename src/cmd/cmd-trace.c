@@ -18,6 +18,7 @@
 #include "cmd/trace-lines.h"
 #include "host/kernel/kernel.h"
 #include "lang/dpcc/dpcc.h"
+#include "log/human.h"
 
 static void on_failed_write(int sig)
 {
@@ -113,6 +114,12 @@ int dp_cmd_trace_option(struct trace *t, int id, const char *value)
 			   : CMD_USAGE;
 	case OPT_DURATION:
 		return dp_cmd_parse_seconds(value, &t->run.seconds) ? 0 : CMD_USAGE;
+	case OPT_ALL_ROWS:
+		dp_summary_all = true;
+		return 0;
+	case OPT_RAW_UNITS:
+		dp_human.raw_units = true;
+		return 0;
 	case OPT_BUDGET:
 		return dp_cmd_parse_budget(value, false, &t->run.budget) ? 0 : CMD_USAGE;
 	case OPT_BUFFER:

@@ -163,6 +163,8 @@ bool dp_cmd_parse_seconds(const char *text, double *seconds);
 bool dp_cmd_parse_budget(const char *text, bool may_be_off, u32 *budget);
 /* --min, --depth, --only, --summary. Returns 0, or CMD_USAGE. */
 int dp_cmd_graph_option(struct dp_graph_options *opt, int id, const char *value);
+/* Whether they have an effect on that format; else the exit status. */
+int dp_cmd_graph_check(const struct dp_graph_options *opt, enum dp_format format);
 bool dp_cmd_parse_count(const char *text, u64 *count);
 /* Root does what a file says only when nobody else may have written it. Why it may not be used; NULL: it may. */
 const char *dp_cmd_distrusted(const struct stat *st);
@@ -212,9 +214,12 @@ void dp_ui_message_note(const char *text, size_t n);
 /* The probes are in place; people are not told. */
 void dp_ui_ready(void);
 
-/* A line that is overwritten while something takes long; shown on a terminal only. */
+/* A line that is overwritten while something takes more than a second, with a rate; shown on a terminal only. */
 void dp_ui_progress(const char *what, unsigned long long done, unsigned long long total);
 void dp_ui_progress_end(void);
+
+/* Of the terminal that f is; 0: it is none. */
+u32 dp_ui_columns(FILE *f);
 
 /* Whether f is a terminal on which colours are wanted (NO_COLOR, TERM=dumb). */
 bool dp_ui_color(FILE *f);

@@ -47,6 +47,7 @@ enum cmd_verb {
 enum cmd_option_id {
 	OPT_HELP = 1,
 	OPT_ALL,
+	OPT_ALL_ROWS,
 	OPT_ALLOW_CRASH,
 	OPT_ALLOW_DEBUGGER,
 	OPT_ALLOW_TRAP,
@@ -107,6 +108,8 @@ enum cmd_option_id {
 	OPT_PLAIN,
 	OPT_PUBLIC,
 	OPT_QUIET,
+	OPT_RAW,
+	OPT_RAW_UNITS,
 	OPT_READ_ONLY,
 	OPT_REPLACE,
 	OPT_RESET,

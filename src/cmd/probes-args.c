@@ -221,6 +221,9 @@ static int take(struct parser *p, const struct cmd_option *o)
 	case OPT_BUDGET:
 		a->has_budget = true;
 		return dp_cmd_parse_budget(v, true, &a->budget) ? 0 : CMD_USAGE;
+	case OPT_RAW_UNITS:
+		a->flags |= DP_RUN_RAW_UNITS;
+		return 0;
 	case OPT_JIT:
 		return take_jit(p, v);
 	case OPT_JSON:

@@ -6,23 +6,15 @@
 
 #include "cmd/cmd.h"
 #include "cmd/summary.h"
+#include "log/human.h"
 #include "log/json.h"
 
 #define SHOWN 40      /* rows; more than a screen helps nobody */
-#define QUIET_SHOWN 8 /* rows of probes that were never hit: of more only the number is shown */
+#define COST 9        /* columns of the cost, */
+#define COST_RAW 13   /* and of nanoseconds */
+#define QUIET_NAMED 8 /* probes that were never hit: of more only the number is shown */
 
-static const char *duration(double ns, char buf[16])
-{
-	if (ns < 1e3)
-		snprintf(buf, 16, "%.0fns", ns);
-	else if (ns < 1e6)
-		snprintf(buf, 16, "%.1fus", ns / 1e3);
-	else if (ns < 1e9)
-		snprintf(buf, 16, "%.1fms", ns / 1e6);
-	else
-		snprintf(buf, 16, "%.1fs", ns / 1e9);
-	return buf;
-}
+bool dp_summary_all;
 
 static int by_hits(const void *a, const void *b)
 {
@@ -45,7 +37,7 @@ static const struct {
 
 static void put_row(struct dp_line *l, FILE *to, const struct dp_trace_row *row, int width)
 {
-	char buf[16];
+	char buf[32];
 
 	dp_line_column(l, dp_ui_clean(row->name), width);
 	dp_line_char(l, ' ');
@@ -59,7 +51,8 @@ static void put_row(struct dp_line *l, FILE *to, const struct dp_trace_row *row,
 		dp_line_dec(l, v, 10, ' ');
 		dp_line_str(l, bad ? dp_ui_style(to, UI_PLAIN) : "");
 	}
-	dp_line_column(l, duration(row->cost_ns, buf), -9);
+	dp_human_duration(row->cost_ns, buf, sizeof(buf));
+	dp_line_column(l, buf, dp_human.raw_units ? -COST_RAW : -COST);
 	dp_line_char(l, '\n');
 }
 
@@ -71,7 +64,7 @@ static void put_head(struct dp_line *l, FILE *to, int width)
 	dp_line_str(l, " VIA              HITS");
 	for (size_t i = 0; i < DP_ARRAY_SIZE(columns); i++)
 		dp_line_column(l, columns[i].head, -10);
-	dp_line_column(l, "COST~", -9);
+	dp_line_column(l, "COST~", dp_human.raw_units ? -COST_RAW : -COST);
 	dp_line_str(l, dp_ui_style(to, UI_PLAIN));
 	dp_line_char(l, '\n');
 }
@@ -118,6 +111,27 @@ static void tell_rows(const struct dp_trace_row *rows, u32 n, const struct dp_tr
 
 /* ---- for people ---- */
 
+/* Which of them were never hit, where their rows are not there. */
+static void put_quiet(struct dp_line *l, const struct dp_trace_row *rows, u32 n, u32 quiet)
+{
+	const char *apart = " (";
+
+	if (!quiet || dp_summary_all)
+		return;
+	if (quiet > QUIET_NAMED) {
+		dp_line_str(l, " (not shown)");
+		return;
+	}
+	for (u32 i = 0; i < n; i++) {
+		if (rows[i].hits)
+			continue;
+		dp_line_str(l, apart);
+		dp_line_str(l, dp_ui_clean(rows[i].name));
+		apart = ", ";
+	}
+	dp_line_char(l, ')');
+}
+
 void dp_summary_rows(FILE *to, struct dp_trace_row *rows, u32 n, const struct dp_trace_row *total, double lasted)
 {
 	u32 quiet = 0, shown = n;
@@ -129,7 +143,7 @@ void dp_summary_rows(FILE *to, struct dp_trace_row *rows, u32 n, const struct dp
 		tell_rows(rows, n, total, lasted);
 		return;
 	}
-	if (n > SHOWN) {
+	if (n > SHOWN && !dp_summary_all) {
 		qsort(rows, n, sizeof(*rows), by_hits);
 		shown = SHOWN;
 	}
@@ -138,23 +152,25 @@ void dp_summary_rows(FILE *to, struct dp_trace_row *rows, u32 n, const struct dp
 			width = DP_MAX(width, (int)DP_MIN(strlen(rows[i].name), (size_t)40));
 		quiet += !rows[i].hits;
 	}
-	put_head(&l, to, width);
+	if (quiet < n || dp_summary_all)
+		put_head(&l, to, width);
 	for (u32 i = 0; i < shown; i++)
-		if (quiet <= QUIET_SHOWN || rows[i].hits)
+		if (dp_summary_all || rows[i].hits)
 			put_row(&l, to, &rows[i], width);
 	if (shown < n && n - shown > quiet) {
 		dp_line_str(&l, "... and ");
-		dp_line_dec(&l, n - shown - (quiet > QUIET_SHOWN ? quiet : 0), 0, ' ');
+		dp_line_dec(&l, n - shown - quiet, 0, ' ');
 		dp_line_str(&l, " more probes\n");
 	}
-	if (n > 1)
+	if (n > 1 && (quiet < n || dp_summary_all))
 		put_row(&l, to, total, width);
+	dp_line_format(&l, "%u probe%s, %u never hit", n, n == 1 ? "" : "s", quiet);
+	put_quiet(&l, rows, n, quiet);
+	dp_line_format(&l, "; %.1f s", lasted);
 	if (!l.broken)
 		fwrite(l.text, 1, l.n, to);
 	dp_line_free(&l);
 	percent = total->cost_ns / DP_MAX(lasted, 0.1) / 1e7;
-	fprintf(to, "%u probe%s, %u never hit%s; %.1f s", n, n == 1 ? "" : "s", quiet,
-		quiet > QUIET_SHOWN ? " (not shown)" : "", lasted);
 	if (lasted >= 0.1) /* of less, a share tells nothing */
 		fprintf(to, "; %s %.*f %% of one processor", percent < 0.01 ? "less than" : "about",
 			percent < 10 ? 2 : 0, DP_MAX(percent, 0.01));

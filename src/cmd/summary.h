@@ -7,6 +7,8 @@
 
 #include "run/run-trace.h"
 
+extern bool dp_summary_all; /* --all-rows: also rows of probes that were never hit, and any number of rows */
+
 /* Sorted by hits when there are many. */
 void dp_summary_print(FILE *to, const struct dp_trace *t);
 

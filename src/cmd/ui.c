@@ -7,10 +7,12 @@
 #include <string.h>
 #include <time.h>
 #include <strings.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "log/human.h"
 #include "log/line.h"
 
 const char *dp_ui_clean(const char *s)
@@ -42,6 +44,13 @@ bool dp_ui_color(FILE *f)
 	if (no && *no)
 		return false;
 	return term && strcmp(term, "dumb") != 0 && isatty(fileno(f)) == 1;
+}
+
+u32 dp_ui_columns(FILE *f)
+{
+	struct winsize size;
+
+	return isatty(fileno(f)) == 1 && !ioctl(fileno(f), TIOCGWINSZ, &size) ? size.ws_col : 0;
 }
 
 const char *dp_ui_style(FILE *f, enum ui_style style)
@@ -145,26 +154,53 @@ void dp_ui_note(const char *fmt, ...)
 	free(text);
 }
 
-static bool progress_shown;
+#define PROGRESS_AFTER 1.0 /* seconds: what is done by then needs no line */
+#define PROGRESS_EVERY 0.1
+
+static struct {
+	char what[64];
+	double begun, shown; /* by now(); shown 0: not yet */
+} progress;
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
 
 void dp_ui_progress(const char *what, unsigned long long done, unsigned long long total)
 {
+	double at = now();
+	char rate[32], text[sizeof(progress.what)];
+
 	if (dp_ui_messages_json() || !dp_ui_color(stderr))
 		return;
+	snprintf(text, sizeof(text), "%s", what);
+	if (strcmp(text, progress.what)) {
+		memcpy(progress.what, text, sizeof(text));
+		progress.begun = at;
+	}
+	if (at < progress.begun + PROGRESS_AFTER || at < progress.shown + PROGRESS_EVERY)
+		return;
 	fprintf(stderr, "\r\033[K%s", dp_ui_clean(what));
-	if (total)
-		fprintf(stderr, " %llu/%llu", done, total);
+	if (total) {
+		dp_human_count((double)done / (at - progress.begun), rate, sizeof(rate));
+		fprintf(stderr, " %llu/%llu (%.0f %%), %s/s", done, total, 100 * (double)done / (double)total, rate);
+	}
 	fflush(stderr);
-	progress_shown = true;
+	progress.shown = at;
 }
 
 void dp_ui_progress_end(void)
 {
-	if (!progress_shown)
+	progress.what[0] = '\0';
+	if (progress.shown == 0)
 		return;
 	fputs("\r\033[K", stderr);
 	fflush(stderr);
-	progress_shown = false;
+	progress.shown = 0;
 }
 
 #define WORD_MAX 48

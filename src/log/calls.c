@@ -177,9 +177,11 @@ static u64 distance(const struct frames *f, size_t top, u64 sp)
 static void leave(struct dp_calls *c, struct thread *t, u64 ns, enum dp_call_end how)
 {
 	struct dp_call *call = &t->open.v[t->open.n - 1];
+	u64 took = ns > call->begin_ns ? ns - call->begin_ns : 0;
 
-	if (t->open.n > 1 && ns > call->begin_ns)
-		t->open.v[t->open.n - 2].inner_ns += ns - call->begin_ns;
+	call->brief = c->env->graph && took < c->env->graph->min_ns;
+	if (t->open.n > 1 && !call->brief)
+		t->open.v[t->open.n - 2].inner_ns += took;
 	c->ops->leave(c->arg, t->tid, t->open.v, (u32)t->open.n - 1, ns, how);
 	t->open.n--;
 }

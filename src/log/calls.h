@@ -25,6 +25,7 @@ struct dp_call {
 	u32 event;    /* of its entry */
 	u32 stack;    /* calls on one stack have one number */
 	bool lost;    /* while it was open records were lost: what is below it is not whole */
+	bool brief;   /* it has ended, after less than dp_graph_options.min_ns: its time is its caller's own */
 	bool shown;   /* the user's, and */
 	u32 node;     /* this, */
 	void *text;   /* and this */

@@ -13,6 +13,7 @@
 #include "log/aggregate.h"
 #include "log/format.h"
 #include "log/log-rpn.h"
+#include "log/scope.h"
 #include "log/sinks.h"
 
 #define TASKS 4096                /* names kept; a power of two */
@@ -34,7 +35,8 @@ struct dp_formatter {
 	struct dp_line line;
 	struct task *tasks; /* by the low bits of the id */
 	u32 source, pid;
-	char comm[16]; /* of those whose name nobody has seen; empty: not known */
+	char comm[16];          /* of those whose name nobody has seen; empty: not known */
+	struct dp_scope *scope; /* NULL: all calls are shown */
 	union dp_sink_room sink;
 };
 
@@ -51,6 +53,11 @@ static const struct dp_sink_ops *const sinks[] = {
 bool dp_format_is_directory(enum dp_format format)
 {
 	return sinks[format]->is_directory;
+}
+
+bool dp_format_takes_min(enum dp_format format)
+{
+	return sinks[format]->takes_min;
 }
 
 const char *dp_format_missing(enum dp_format format)
@@ -86,7 +93,9 @@ int dp_formatter_new(struct dp_formatter **out, enum dp_format format, FILE *to,
 	s->code_file_arg = env->arg;
 	s->env = &f->env;
 	s->dim = s->plain = "";
-	if (s->ops->open && !s->ops->open(s, &f->env)) {
+	if (dp_scope_limits(env->graph))
+		f->scope = dp_scope_new(&f->env);
+	if ((dp_scope_limits(env->graph) && !f->scope) || (s->ops->open && !s->ops->open(s, &f->env))) {
 		dp_formatter_free(f);
 		return -ENOMEM;
 	}
@@ -100,6 +109,7 @@ void dp_formatter_free(struct dp_formatter *f)
 		return;
 	if (f->sink.s.ops->release)
 		f->sink.s.ops->release(&f->sink.s);
+	dp_scope_free(f->scope);
 	dp_line_free(&f->line);
 	dp_free(f->tasks);
 	dp_free(f);
@@ -245,6 +255,8 @@ void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u6
 	r.tid = task_id(f, rec->tid); /* after the name */
 	r.pid = task_process(f, rec->tid);
 	dp_view_init(&r.view, rec, ev->layout);
+	if (f->scope && !dp_scope_takes(f->scope, &r))
+		return;
 	dp_line_reset(&f->line);
 	dp_walk_event(&f->sink.s, &r);
 	write_line(f);

@@ -39,6 +39,7 @@ const struct dp_sink_ops *dp_format_of_events(enum dp_format format);   /* NULL:
 const char *dp_format_missing(enum dp_format format); /* why this build cannot write it; NULL: it can */
 const char *dp_format_ctf_writer(void);               /* the version of what writes CTF; NULL: nothing does */
 bool dp_format_is_directory(enum dp_format format);   /* needs dp_format_env.path */
+bool dp_format_takes_min(enum dp_format format);      /* dp_graph_options.min_ns has an effect on it */
 bool dp_format_is_whole(enum dp_format format);       /* see dp_formatter_program() */
 
 /* What the formatter must know of one event; index = dp_record.event. */
@@ -52,12 +53,12 @@ struct dp_event_info {
 	u64 function; /* address of the function's entry, where the event is at its entry or return */
 };
 
-/* What a tree of calls shows. */
+/* Which calls are shown. */
 struct dp_graph_options {
-	u64 min_ns;       /* calls that took at least so long, and those around them */
+	u64 min_ns;       /* calls that took at least so long, and those around them; see dp_format_takes_min() */
 	u32 depth;        /* at most so many, one within the other; 0: all */
 	const char *only; /* within calls of this function; NULL: all */
-	bool summary;     /* at the end a table of functions, instead of the tree */
+	bool summary;     /* of a tree: at the end a table of functions instead */
 };
 
 struct dp_format_env {

@@ -36,6 +36,7 @@ struct dp_recording {
 	struct dp_error damage; /* met by the first pass */
 	struct dp_event_info *events;
 	struct dp_recording_row *rows;
+	struct dp_recording_governed *governed;
 	struct source *sources;
 	char **names;
 	struct task *tasks;
@@ -268,6 +269,11 @@ static int take_task(struct dp_recording *r, u32 source, struct cursor *c, struc
 
 /* ---- what became of hits ---- */
 
+static bool is_amount(double v)
+{
+	return v >= 0 && v < 1e18;
+}
+
 static int take_rows(struct dp_recording *r, struct cursor *c, struct dp_error *err)
 {
 	u32 n = (u32)(c->left / sizeof(*r->rows));
@@ -278,13 +284,37 @@ static int take_rows(struct dp_recording *r, struct cursor *c, struct dp_error *
 	memcpy(rows, c->p, n * sizeof(*rows));
 	for (u32 i = 0; i < n; i++) {
 		rows[i].name[sizeof(rows[i].name) - 1] = '\0';
-		if (!(rows[i].cost_ns >= 0 && rows[i].cost_ns < 1e18))
+		if (!is_amount(rows[i].cost_ns))
 			rows[i].cost_ns = 0;
 		rows[i].via[sizeof(rows[i].via) - 1] = '\0';
 	}
 	free(r->rows);
 	r->rows = rows;
 	r->info.nrows = n;
+	r->info.ngoverned = 0; /* it comes behind them */
+	return 0;
+}
+
+static int take_budget(struct dp_recording *r, struct cursor *c, struct dp_error *err)
+{
+	const struct dp_recording_budget *b = take(c, sizeof(*b));
+	struct dp_recording_governed *v;
+	u32 n;
+
+	if (!b || !b->budget || b->budget > 10000 || !is_amount(b->cost_ns))
+		return bad(r, err, "a budget");
+	n = (u32)(c->left / sizeof(*v));
+	v = calloc(n + 1, sizeof(*v));
+	if (!v)
+		return no_memory(r, err);
+	memcpy(v, c->p, n * sizeof(*v));
+	free(r->governed);
+	r->governed = v;
+	r->info.budget = *b;
+	r->info.ngoverned = n;
+	for (u32 i = 0; i < n; i++)
+		if (v[i].row >= r->info.nrows || !is_amount(v[i].missed))
+			return bad(r, err, "a probe that was taken out");
 	return 0;
 }
 
@@ -360,6 +390,8 @@ static int describe(struct dp_recording *r, const struct dp_recording_block *b, 
 		return take_name(r, b->source, &c, err);
 	case DP_RECORDING_ROWS:
 		return take_rows(r, &c, err);
+	case DP_RECORDING_BUDGET:
+		return take_budget(r, &c, err);
 	case DP_RECORDING_END:
 		return take_end(r, &c, err);
 	default: /* of the second pass, or of a later version */
@@ -456,6 +488,12 @@ int dp_recording_play(struct dp_recording *r, const struct dp_recording_ops *ops
 	return DP_MIN(result, 0);
 }
 
+void dp_recording_place(const struct dp_recording *r, u64 *done, u64 *total)
+{
+	*done = r->pos;
+	*total = r->end;
+}
+
 /* ---- open and close ---- */
 
 static int read_head(struct dp_recording *r, struct dp_error *err)
@@ -517,6 +555,7 @@ void dp_recording_close(struct dp_recording *r)
 	free(r->names);
 	free(r->tasks);
 	free(r->rows);
+	free(r->governed);
 	free(r->buffer);
 	free(r->path);
 	if (r->fd >= 0)
@@ -531,6 +570,7 @@ void dp_recording_info(const struct dp_recording *r, struct dp_recording_info *i
 	*info = r->info;
 	info->events = r->events;
 	info->rows = r->rows;
+	info->governed = r->governed;
 }
 
 void dp_recording_process(const struct dp_recording *r, u32 source, struct dp_recording_process *p)

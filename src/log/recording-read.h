@@ -20,8 +20,11 @@ struct dp_recording_info {
 	const struct dp_event_info *events;
 	const struct dp_recording_row *rows; /* of events, none: the recording was not ended */
 	u32 nevents, nrows, nsources;
-	u64 lasted_ns; /* 0: not known */
-	u64 cut;       /* bytes behind the last whole block */
+	u64 lasted_ns;                     /* 0: not known */
+	struct dp_recording_budget budget; /* .budget 0: there was none */
+	const struct dp_recording_governed *governed;
+	u32 ngoverned;
+	u64 cut; /* bytes behind the last whole block */
 };
 void dp_recording_info(const struct dp_recording *r, struct dp_recording_info *info);
 
@@ -41,6 +44,9 @@ struct dp_recording_ops {
 
 /* The records in their order. E_REC_DAMAGED: all before that was handed on. E_REC_MEMORY. */
 int dp_recording_play(struct dp_recording *r, const struct dp_recording_ops *ops, void *arg, struct dp_error *err);
+
+/* How far dp_recording_play() has come, in bytes, and of how many. */
+void dp_recording_place(const struct dp_recording *r, u64 *done, u64 *total);
 
 /* As formats ask for them, at this place of the recording. */
 bool dp_recording_symbolize(const struct dp_recording *r, u32 source, u64 addr, char *buf, size_t size);

@@ -43,6 +43,7 @@ enum dp_recording_kind {
 	DP_RECORDING_LOST,      /* u64: so many records were lost about here */
 	DP_RECORDING_ROWS,      /* struct dp_recording_row: what became of each event's hits */
 	DP_RECORDING_END,       /* struct dp_recording_end: behind it comes nothing */
+	DP_RECORDING_BUDGET,    /* struct dp_recording_budget, then struct dp_recording_governed */
 };
 
 /* A text stands behind what it belongs to, with a NUL, filled up to 8 bytes; sizes count the NUL. */
@@ -88,6 +89,18 @@ struct dp_recording_row {
 	char name[80];
 };
 
+struct dp_recording_budget {
+	u64 budget; /* in 0.01 % of the processor time */
+	u64 hits, cpu_ns;
+	double cost_ns; /* of all hits */
+};
+
+struct dp_recording_governed { /* of a row whose probes were taken out */
+	u32 row, times;
+	u64 out_ns, of_ns;
+	double missed; /* hits meanwhile, by the rate before */
+};
+
 struct dp_recording_end {
 	u64 lasted_ns;
 };
@@ -100,6 +113,8 @@ struct dp_recording_env {
 	void (*rows)(void *arg, struct dp_line *to);               /* struct dp_recording_row, one for each event */
 	u64 (*lasted_ns)(void *arg);
 	const struct dp_recording_head *head; /* of a recording that is shown; NULL: of this machine, now */
+	/* struct dp_recording_budget and what follows it; nothing: there was no budget. May be NULL. */
+	void (*budget)(void *arg, struct dp_line *to);
 };
 
 /* Where and when. env may be NULL. */

@@ -177,7 +177,7 @@ static void on_leave(void *arg, u32 tid, struct dp_call *outer, u32 depth, u64 n
 	struct dp_stacks *s = stacks_of(arg);
 	struct dp_call *c = &outer[depth];
 
-	if (!c->node || ns <= c->begin_ns)
+	if (!c->node || c->brief || ns <= c->begin_ns)
 		return;
 	s->nodes[c->node].calls++;
 	if (ns - c->begin_ns > c->inner_ns)

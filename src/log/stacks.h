@@ -67,7 +67,7 @@ void dp_stacks_lost(struct dp_sink *s, u64 n);
 #define DP_STACKS_OPS                                                                                             \
 	.open = dp_stacks_open, .release = dp_stacks_release, .begin = dp_stacks_begin, .field = dp_stacks_field, \
 	.group = dp_stacks_group, .member = dp_stacks_member, .group_end = dp_stacks_group_end,                   \
-	.value = dp_stacks_value, .end = dp_stacks_end, .lost = dp_stacks_lost
+	.value = dp_stacks_value, .end = dp_stacks_end, .lost = dp_stacks_lost, .takes_min = true
 
 /* No more records: open calls end, weights are summed. */
 struct dp_stacks *dp_stacks_whole(struct dp_sink *s);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "log/human.h"
 #include "log/json.h"
 #include "run/run-priv.h"
 #include "run/run-rows.h"
@@ -430,6 +431,7 @@ static void show_module(const struct dp_run *run, const struct dp_rpn_unit *u, v
 	bool merged = is_merged(run, u, rq);
 	char at[32];
 
+	dp_human.raw_units = rq->flags & DP_RUN_RAW_UNITS;
 	if (dp_run_format(rq->flags) != DP_FORMAT_TEXT) {
 		dp_agg_show(dp_run_format(rq->flags), u, v, DP_AGG_ALL, view, out);
 		return;

@@ -48,6 +48,30 @@ static void put_rows(void *arg, struct dp_line *to)
 	dp_free(rows);
 }
 
+static void put_budget(void *arg, struct dp_line *to)
+{
+	const struct dp_trace *t = arg;
+	struct dp_recording_budget b = {.budget = t->budget};
+	struct dp_trace_row total, *rows = t->budget ? dp_trace_rows(t, &total) : NULL;
+	struct dp_govern_cost cost;
+
+	if (!rows)
+		return;
+	dp_trace_govern_cost(t, &cost);
+	b.hits = cost.hits;
+	b.cpu_ns = cost.cpu_ns;
+	b.cost_ns = cost.cost_ns;
+	put(to, &b, sizeof(b));
+	for (u32 i = 0; i < t->nevents; i++) {
+		const struct dp_governed *g = &rows[i].governed;
+		struct dp_recording_governed told = {i, g->times, g->out_ns, g->of_ns, g->missed};
+
+		if (g->times)
+			put(to, &told, sizeof(told));
+	}
+	dp_free(rows);
+}
+
 static u64 lasted_ns(void *arg)
 {
 	const struct dp_trace *t = arg;
@@ -57,5 +81,5 @@ static u64 lasted_ns(void *arg)
 
 void dp_trace_recording_env(struct dp_trace *t)
 {
-	t->recording = (struct dp_recording_env){t, put_source, put_rows, lasted_ns};
+	t->recording = (struct dp_recording_env){t, put_source, put_rows, lasted_ns, NULL, put_budget};
 }

@@ -5,6 +5,8 @@
 #include "abi/abi-record.h"
 #include "run/run-report.h"
 
+#define PROGRESS_EVERY 8192 /* records */
+
 struct showing {
 	struct dp_report *r;
 	struct dp_formatter *formatter;
@@ -46,6 +48,14 @@ static bool name_thread(void *arg, u32 *tid, char buf[16])
 	return s->source != ~0u && dp_recording_task(s->r->from, s->source, tid, buf);
 }
 
+static void tell_progress(const struct dp_report *r)
+{
+	u64 done, total;
+
+	dp_recording_place(r->from, &done, &total);
+	r->progress(done, total);
+}
+
 static bool show(void *arg, u32 source, const struct dp_record *rec)
 {
 	struct showing *s = arg;
@@ -60,6 +70,8 @@ static bool show(void *arg, u32 source, const struct dp_record *rec)
 	dp_formatter_record(s->formatter, rec, rec->tsc);
 	dp_output_line_done(&r->out);
 	r->shown++;
+	if (r->progress && !(r->shown % PROGRESS_EVERY))
+		tell_progress(r);
 	return r->shown != r->max_events && !*r->out.stop && !ferror(r->out.f);
 }
 
@@ -106,6 +118,18 @@ static void put_rows(void *arg, struct dp_line *to)
 	dp_line_bytes(to, (const char *)info.rows, info.nrows * sizeof(*info.rows));
 }
 
+static void put_budget(void *arg, struct dp_line *to)
+{
+	const struct showing *s = arg;
+	struct dp_recording_info info;
+
+	dp_recording_info(s->r->from, &info);
+	if (!info.budget.budget)
+		return;
+	dp_line_bytes(to, (const char *)&info.budget, sizeof(info.budget));
+	dp_line_bytes(to, (const char *)info.governed, info.ngoverned * sizeof(*info.governed));
+}
+
 static u64 lasted_ns(void *arg)
 {
 	const struct showing *s = arg;
@@ -125,7 +149,7 @@ static int begin(struct showing *s, struct dp_error *err)
 	if (info.nsources)
 		dp_recording_process(r->from, 0, &p);
 	s->head = info.head;
-	s->facts = (struct dp_recording_env){s, put_source, put_rows, lasted_ns, &s->head};
+	s->facts = (struct dp_recording_env){s, put_source, put_rows, lasted_ns, &s->head, put_budget};
 
 	struct dp_format_env env = {
 	    .events = info.events,

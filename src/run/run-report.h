@@ -14,6 +14,7 @@ struct dp_report { /* set by the caller */
 	const struct dp_graph_options *graph;
 	u64 max_events; /* 0: no limit */
 	bool color;
+	void (*progress)(u64 done, u64 total); /* bytes of the recording; may be NULL */
 
 	u64 shown, lost;
 };

@@ -34,6 +34,7 @@ enum dp_run_flags {
 	DP_RUN_RESET = 0x40,
 	DP_RUN_NO_OPCODES = 0x80, /* insert: do not verify them */
 	DP_RUN_ALLOW_TRAP = 0x100,
+	DP_RUN_RAW_UNITS = 0x200, /* variables: whole numbers in tables */
 	DP_RUN_SYSLOG = 0x400,
 	DP_RUN_AGGREGATES = 0x800, /* variables: only these */
 	DP_RUN_LATER = 0x1000,     /* insert: the process will map the module */

@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "log/human.h"
 #include "top/top.h"
+
+#define RAW 12 /* columns of a whole number */
 
 static const struct column {
 	struct dp_top_spec calls, samples; /* head NULL: there is none */
@@ -23,6 +26,13 @@ static const struct column {
 const struct dp_top_spec *dp_top_spec(const struct dp_top *t, enum dp_top_column c)
 {
 	return t->kind == DP_TOP_SAMPLES ? &columns[c].samples : &columns[c].calls;
+}
+
+int dp_top_width(const struct dp_top *t, enum dp_top_column c)
+{
+	int width = dp_top_spec(t, c)->width;
+
+	return width && dp_human.raw_units && t->kind != DP_TOP_SAMPLES ? DP_MAX(width, RAW) : width;
 }
 
 bool dp_top_has(const struct dp_top *t, enum dp_top_column c)
@@ -59,30 +69,6 @@ double dp_top_value(const struct dp_top *t, const struct dp_top_row *row, enum d
 	}
 }
 
-/* Three digits and a unit, the steps being 1000. */
-static void with_unit(double v, const char *const units[], int n, char *buf, size_t size)
-{
-	int i = 0;
-
-	for (; i + 1 < n && v >= 999.5; i++)
-		v /= 1000;
-	snprintf(buf, size, i == 0 || v >= 99.95 ? "%.0f%s" : v >= 9.995 ? "%.1f%s" : "%.2f%s", v, units[i]);
-}
-
-void dp_top_duration(double ns, char *buf, size_t size)
-{
-	static const char *const units[] = {"ns", "us", "ms", "s"};
-
-	with_unit(ns, units, DP_ARRAY_SIZE(units), buf, size);
-}
-
-void dp_top_number(double v, char *buf, size_t size)
-{
-	static const char *const units[] = {"", "k", "M", "G", "T"};
-
-	with_unit(v, units, DP_ARRAY_SIZE(units), buf, size);
-}
-
 void dp_top_cell(const struct dp_top *t, const struct dp_top_row *row, enum dp_top_column c, char *buf, size_t size)
 {
 	double v = dp_top_value(t, row, c);
@@ -94,9 +80,9 @@ void dp_top_cell(const struct dp_top *t, const struct dp_top_row *row, enum dp_t
 	else if (columns[c].is_time && v == 0)
 		snprintf(buf, size, "-");
 	else if (columns[c].is_time)
-		dp_top_duration(v, buf, size);
+		dp_human_duration(v, buf, size);
 	else
-		dp_top_number(v, buf, size);
+		dp_human_count(v, buf, size);
 }
 
 void dp_top_trend(const struct dp_top *t, const struct dp_top_row *row, u32 width, bool utf8, char *buf, size_t size)

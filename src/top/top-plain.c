@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "host/process/process.h"
+#include "log/human.h"
 #include "log/json.h"
 #include "top/top-show.h"
 
@@ -13,7 +14,7 @@ void dp_top_put_heads(struct dp_line *l, const struct dp_top *t)
 {
 	for (enum dp_top_column c = 0; c < DP_TOP_NAME; c++)
 		if (dp_top_has(t, c)) {
-			dp_line_column(l, dp_top_spec(t, c)->head, -dp_top_spec(t, c)->width);
+			dp_line_column(l, dp_top_spec(t, c)->head, -dp_top_width(t, c));
 			dp_line_str(l, "  ");
 		}
 	dp_line_column(l, "TREND", TREND);
@@ -29,7 +30,7 @@ static void put_row(struct dp_line *l, const struct dp_top *t, const struct dp_t
 	for (enum dp_top_column c = 0; c < DP_TOP_NAME; c++)
 		if (dp_top_has(t, c)) {
 			dp_top_cell(t, row, c, text, sizeof(text));
-			dp_line_column(l, text, -dp_top_spec(t, c)->width);
+			dp_line_column(l, text, -dp_top_width(t, c));
 			dp_line_str(l, "  ");
 		}
 	dp_top_trend(t, row, TREND, utf8, text, sizeof(text));
@@ -71,8 +72,8 @@ void dp_top_put_summary(struct dp_line *l, const struct dp_top *t)
 
 	add_up(t, &hit, &hits, &rate);
 	strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&now, &tm));
-	dp_top_number((double)(t->kind == DP_TOP_SAMPLES ? t->samples : hits), number, sizeof(number));
-	dp_top_number(rate, persec, sizeof(persec));
+	dp_human_count((double)(t->kind == DP_TOP_SAMPLES ? t->samples : hits), number, sizeof(number));
+	dp_human_count(rate, persec, sizeof(persec));
 	dp_line_format(l, "%s  ", clock);
 	dp_line_clean(l, t->title, strlen(t->title), "");
 	if (t->kind == DP_TOP_SAMPLES)
@@ -82,7 +83,7 @@ void dp_top_put_summary(struct dp_line *l, const struct dp_top *t)
 		dp_line_format(l, "  %.1f s, %u of %u %s hit, %s hits, %s/s", (double)(dp_now_ns() - t->reset_ns) / 1e9,
 			       hit, t->n, what[t->kind], number, persec);
 	if (t->lost) {
-		dp_top_number((double)t->lost, number, sizeof(number));
+		dp_human_count((double)t->lost, number, sizeof(number));
 		dp_line_format(
 		    l, t->kind == DP_TOP_SAMPLES ? ", %s samples lost" : ", %s records lost: times are not whole",
 		    number);

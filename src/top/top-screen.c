@@ -8,6 +8,7 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "log/human.h"
 #include "program/opcode.h"
 #include "top/top-show.h"
 
@@ -197,12 +198,12 @@ static u32 fitting(const struct dp_top *t)
 	for (enum dp_top_column c = 0; c < DP_TOP_NCOLUMNS; c++)
 		if (dp_top_has(t, c)) {
 			fit |= 1u << c;
-			width += c == DP_TOP_NAME ? 0 : dp_top_spec(t, c)->width + 1;
+			width += c == DP_TOP_NAME ? 0 : dp_top_width(t, c) + 1;
 		}
 	for (size_t i = 0; i < DP_ARRAY_SIZE(order) && width > COLS; i++)
 		if (fit >> order[i] & 1) {
 			fit &= ~(1u << order[i]);
-			width -= order[i] == DP_TOP_NCOLUMNS ? TREND + 1 : dp_top_spec(t, order[i])->width + 1;
+			width -= order[i] == DP_TOP_NCOLUMNS ? TREND + 1 : dp_top_width(t, order[i]) + 1;
 		}
 	return fit;
 }
@@ -216,6 +217,7 @@ static void draw_heads(struct dp_top_screen *s, int y)
 	mvhline(y, 0, ' ', COLS);
 	for (enum dp_top_column c = 0; c < DP_TOP_NCOLUMNS; c++) {
 		const struct dp_top_spec *spec = dp_top_spec(s->t, c);
+		int width = dp_top_width(s->t, c);
 		chtype mark = c == s->t->sort ? A_BOLD | A_UNDERLINE : A_NORMAL;
 
 		if (!(fit >> c & 1))
@@ -225,7 +227,7 @@ static void draw_heads(struct dp_top_screen *s, int y)
 			x += TREND + 1;
 		}
 		attron(mark);
-		x = spec->width ? put_right(y, x, spec->width, spec->head) : put(y, x, COLS, spec->head);
+		x = width ? put_right(y, x, width, spec->head) : put(y, x, COLS, spec->head);
 		attrset(A_REVERSE);
 		x++;
 	}
@@ -257,7 +259,7 @@ static void draw_row(struct dp_top_screen *s, int y, const struct dp_top_row *ro
 		mvhline(y, 0, ' ', COLS);
 	}
 	for (enum dp_top_column c = 0; c < DP_TOP_NCOLUMNS; c++) {
-		const struct dp_top_spec *spec = dp_top_spec(s->t, c);
+		int width = dp_top_width(s->t, c);
 
 		if (!(fit >> c & 1))
 			continue;
@@ -269,7 +271,7 @@ static void draw_row(struct dp_top_screen *s, int y, const struct dp_top_row *ro
 		}
 		dp_top_cell(s->t, row, c, text, sizeof(text));
 		attrset(attributes(s, cell_pair(s->t, row, c)) | reverse);
-		x = spec->width ? put_right(y, x, spec->width, text) : put(y, x, COLS, text);
+		x = width ? put_right(y, x, width, text) : put(y, x, COLS, text);
 		if (c == DP_TOP_NAME && row->off)
 			x = put(y, x, COLS, " (disabled)");
 		x++;
@@ -351,9 +353,9 @@ static void draw_times(struct dp_top_screen *s, const struct dp_top_row *row, in
 		char from[16], to[16], number[16];
 		int bar = DP_MAX(COLS - 40, 4);
 
-		dp_top_duration(i ? (double)(1ull << (i + 1)) : 0, from, sizeof(from));
-		dp_top_duration((double)(1ull << (i + 2)), to, sizeof(to));
-		dp_top_number((double)sums[i], number, sizeof(number));
+		dp_human_duration(i ? (double)(1ull << (i + 1)) : 0, from, sizeof(from));
+		dp_human_duration((double)(1ull << (i + 2)), to, sizeof(to));
+		dp_human_count((double)sums[i], number, sizeof(number));
 		put_format(y, 2, "%7s .. %-7s %7s |", from, to, number);
 		attron(attributes(s, PAIR_DIM));
 		for (int k = 0; k < (int)((double)sums[i] / (double)most * bar + 0.5); k++)
@@ -374,9 +376,9 @@ static int draw_edges(struct dp_top_screen *s, int y, const char *head, const st
 	for (u32 i = 0; i < n && y < end; i++, y++, s->nedges++) {
 		char calls[16], total[16] = "";
 
-		dp_top_number((double)v[i].calls, calls, sizeof(calls));
+		dp_human_count((double)v[i].calls, calls, sizeof(calls));
 		if (!samples)
-			dp_top_duration((double)v[i].total, total, sizeof(total));
+			dp_human_duration((double)v[i].total, total, sizeof(total));
 		if (s->nedges == s->edge) {
 			attron(A_REVERSE);
 			snprintf(s->edge_name, sizeof(s->edge_name), "%s", v[i].name);

@@ -120,13 +120,12 @@ struct dp_top_spec {
 	int width;
 };
 
+int dp_top_width(const struct dp_top *t, enum dp_top_column c); /* 0: up to the end of the line */
 bool dp_top_has(const struct dp_top *t, enum dp_top_column c);
 const struct dp_top_spec *dp_top_spec(const struct dp_top *t, enum dp_top_column c);
 double dp_top_value(const struct dp_top *t, const struct dp_top_row *row, enum dp_top_column c);
 /* "1.23ms", "45.6k"; "-" where nothing is known. */
 void dp_top_cell(const struct dp_top *t, const struct dp_top_row *row, enum dp_top_column c, char *buf, size_t size);
-void dp_top_duration(double ns, char *buf, size_t size);
-void dp_top_number(double v, char *buf, size_t size);
 /* The last rates as bars of eight heights, in UTF-8 or in ASCII; width characters. */
 void dp_top_trend(const struct dp_top *t, const struct dp_top_row *row, u32 width, bool utf8, char *buf, size_t size);
 

@@ -131,7 +131,8 @@ def compiled_lines_tell_that_they_are_partial():
 
 @test
 def graphs_go_on():
-    """a graph of all functions shows those that are left, and no call without its end"""
+    """a graph of all functions shows those that are left, and no call without its end; a recording of it, too, and
+    its report tells which were taken out"""
     p = Phases()
     p.calls()
     out = os.path.join(DIR, "graph.txt")
@@ -146,6 +147,19 @@ def graphs_go_on():
     wait_for(lambda: os.path.getsize(out) > size and "calm" in text_of(out)[-2000:], what="calls of the others")
     assert stop(g, signal.SIGINT) == 0
     assert "busy: taken out" in text_of(g.err_path) and "calm: taken out" not in text_of(g.err_path)
+    p.calls()
+    file = os.path.join(DIR, "budget.dpt")
+    t = armed(trace_start("--format", "recording", "-o", file, "--budget", "3%", "-p", p.pid, "p exe:busy",
+                          "p exe:calm"), p)
+    p("go")
+    wait_for(lambda: "busy is taken out" in text_of(t.err_path), what="the hot function to go")
+    assert stop(t, signal.SIGINT) == 0
+    told = [line for line in text_of(t.err_path).splitlines() if "taken out " in line and "passed over" in line]
+    for copy in (file, file + ".copy"):  # a copy has it, too
+        shown = dprobes("report", "--max-events", 1, "--info", copy, check=0).stdout
+        assert "budget 3 %: hits took about" in shown and all(line in shown for line in told) and told, (told, shown)
+        dprobes("report", "-q", "--format", "recording", "-o", file + ".copy", file, check=0)
+    assert "E-CMD-VALUE" in dprobes("report", "--format", "csv", "-o", file, file, check=2).stderr
     p.calls()
     p.clean_end()
 

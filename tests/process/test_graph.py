@@ -87,6 +87,25 @@ def options():
     assert re.search(r" 20  round_of\n.* 20    from all\n", out), out
     for words in (("--min", "1x"), ("--depth", "0")):
         dprobes("graph", *words, "--", TREE, check=2)
+    def weights(*words):
+        path = os.path.join(tempfile.tempdir, "folded")
+        dprobes("graph", "--format", "folded", "-o", path, *words, *("tree:" + name for name in OWN), "--", TREE,
+                check=0)
+        with open(path) as f:
+            return {stack: int(n) for stack, n in (line.rsplit(" ", 1) for line in f)}
+
+    stacks = weights("--only", "round_of", "--depth", "2")
+    assert "round_of;catcher" in stacks and {s.split(";")[0] for s in stacks} == {"round_of"}, stacks
+    assert max(s.count(";") for s in stacks) == 1, stacks
+    everything, long = weights(), weights("--min", "1ms")  # brief calls are their callers' own time
+    assert any(s.endswith(";leaf") for s in everything) and len(long) < len(everything), (everything, long)
+    out = dprobes("graph", "--format", "flame", "--only", "catcher", *OWN, "--", TREE, check=0).stdout
+    assert 'data-n="catcher"' in out and 'data-n="all"' in out and 'data-n="round_of"' not in out, out[:2000]
+    assert '"symbol":"round_of"' not in dprobes("graph", "--json", "--only", "leaf", *OWN, "--", TREE, check=0).stdout
+    for words in (("--min", "1us", "--format", "chrome"), ("--summary", "--format", "flame")):
+        assert "has no effect on format" in dprobes("graph", *words, "--", TREE, check=2).stderr
+    raw = dprobes("graph", "--raw-units", "--summary", "leaf", "--", TREE, check=0).stdout
+    assert re.search(r"^ +\d+ +\d+ +\d+ +\d+  leaf$", raw, re.M), raw
     assert "E-OUT-PLACE" in dprobes("graph", "--format", "ctf", "--", TREE, check=1).stderr
 
 

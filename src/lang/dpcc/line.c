@@ -350,6 +350,14 @@ static int linear(struct line *l, const struct line_aggregate *a, const u32 *fro
 	return 0;
 }
 
+/* Of times it is known that they are nanoseconds. */
+static bool is_duration(const struct line *l, u32 from, u32 to)
+{
+	while (to > from && is_blank(l->text[to - 1]))
+		to--;
+	return to - from == strlen("$duration") && !memcmp(l->text + from, "$duration", to - from);
+}
+
 static int put_aggregate(struct line *l, const struct line_aggregate *a)
 {
 	const struct aggregate_word *w = aggregate_at(l->text + a->word);
@@ -369,6 +377,8 @@ static int put_aggregate(struct line *l, const struct line_aggregate *a)
 	dp_cc_out_put(&l->tail, a->word, "%s(%s", w->builtin, name);
 	if (!strcmp(w->name, "avg"))
 		dp_cc_out_put(&l->tail, a->word, " : avg");
+	if (n && is_duration(l, from[0], to[0]))
+		dp_cc_out_put(&l->tail, a->word, " : unit ns");
 	if (l->top)
 		dp_cc_out_put(&l->tail, a->word, " : top %lu", l->top);
 	if (low)

@@ -142,7 +142,27 @@ static u32 parse_step(struct dpcc *c)
 	return (u32)v;
 }
 
-/* [: avg] [: top N] [: from N] [: hidden] [: keys N], how it is shown, and how large it is. */
+static u32 parse_unit(struct dpcc *c)
+{
+	const struct tok *t = dp_cc_peek(c);
+
+	for (u32 unit = DP_RPN_UNIT_NS; dp_rpn_unit_name(unit); unit++)
+		if (dp_cc_accept(c, dp_rpn_unit_name(unit)))
+			return unit;
+	dp_cc_fail(c, t, E_DPCC_SYNTAX, "ns or bytes is missing here");
+}
+
+/* What a name says of it: "bytes", "sent_bytes". */
+static u32 unit_of_name(const char *name)
+{
+	size_t n = strlen(name), bytes = strlen("bytes");
+
+	return n >= bytes && !strcmp(name + n - bytes, "bytes") && (n == bytes || name[n - bytes - 1] == '_')
+		   ? DP_RPN_UNIT_BYTES
+		   : DP_RPN_UNIT_NONE;
+}
+
+/* [: avg] [: unit UNIT] [: top N] [: from N] [: hidden] [: keys N], how it is shown, and how large it is. */
 static void parse_attributes(struct dpcc *c, struct dp_rpn_aggregate *a)
 {
 	while (dp_cc_accept(c, ":")) {
@@ -150,6 +170,8 @@ static void parse_attributes(struct dpcc *c, struct dp_rpn_aggregate *a)
 
 		if (dp_cc_accept(c, "avg")) {
 			a->average = true;
+		} else if (dp_cc_accept(c, "unit")) {
+			a->unit = parse_unit(c);
 		} else if (dp_cc_accept(c, "top")) {
 			a->top = (u32)dp_cc_parse_constant(c);
 		} else if (dp_cc_accept(c, "from")) {
@@ -159,7 +181,7 @@ static void parse_attributes(struct dpcc *c, struct dp_rpn_aggregate *a)
 		} else if (dp_cc_accept(c, "keys")) {
 			a->keys = (u32)dp_cc_parse_constant(c);
 		} else {
-			dp_cc_fail(c, t, E_DPCC_SYNTAX, "avg, top N, from N, keys N or hidden is missing here");
+			dp_cc_fail(c, t, E_DPCC_SYNTAX, "avg, unit UNIT, top N, from N, keys N or hidden is missing here");
 		}
 		if (a->top > DP_LOCALS_MAX || a->keys > DP_LOCALS_MAX || a->from < -(1ll << 31) || a->from > 1ll << 31)
 			dp_cc_fail(c, t, E_DPCC_LIMIT, "the number is too large");
@@ -174,6 +196,7 @@ static void parse_aggregate(struct dpcc *c, struct node *n, bool has_value)
 	struct dp_rpn_aggregate wanted = {.kind = kind_of(n->text), .step = 1};
 	struct node **last = &n->a;
 
+	wanted.unit = wanted.kind == DP_AGG_COUNT ? DP_RPN_UNIT_NONE : unit_of_name(name);
 	parse_attributes(c, &wanted);
 	if (strlen(name) >= sizeof(wanted.name))
 		dp_cc_fail(c, t, E_DPCC_LIMIT, "the name of an aggregate can have at most %zu characters",

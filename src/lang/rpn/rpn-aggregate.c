@@ -31,6 +31,13 @@ const char *dp_rpn_known_name(u32 what)
 	return knowns[what];
 }
 
+const char *dp_rpn_unit_name(u32 unit)
+{
+	static const char *const units[] = {"", "ns", "bytes"};
+
+	return unit < DP_ARRAY_SIZE(units) ? units[unit] : NULL;
+}
+
 const char *dp_rpn_key_kind(u32 part)
 {
 	static const char *const parts[] = {"signed", "unsigned", "hex", "text", "code", "stack", "names", "process"};
@@ -89,6 +96,8 @@ void dp_rpn_aggregate_text(const struct dp_rpn_aggregate *a, char *buf, size_t s
 		n += (size_t)snprintf(buf + n, size - n, " %u", a->keys);
 	if (a->average)
 		n += (size_t)snprintf(buf + n, size - n, " average");
+	if (a->unit)
+		n += (size_t)snprintf(buf + n, size - n, " unit %s", dp_rpn_unit_name(a->unit));
 	if (a->top)
 		n += (size_t)snprintf(buf + n, size - n, " top %u", a->top);
 	if (a->from)
@@ -114,7 +123,7 @@ static bool number_within(const struct rpn_token *t, u32 most, u32 *v)
 	return true;
 }
 
-/* [average] [top N] [from N] [loss | thread | hidden], up to the end */
+/* [average] [unit UNIT] [top N] [from N] [loss | thread | hidden], up to the end */
 static bool aggregate_view(struct rpn_token t, struct dp_rpn_aggregate *a)
 {
 	u32 most = 0;
@@ -122,6 +131,13 @@ static bool aggregate_view(struct rpn_token t, struct dp_rpn_aggregate *a)
 
 	if (dp_rpn_is(&t, "average")) {
 		a->average = true;
+		t = after(&t);
+	}
+	if (dp_rpn_is(&t, "unit")) {
+		t = after(&t);
+		for (a->unit = DP_RPN_UNIT_NS; !dp_rpn_is(&t, dp_rpn_unit_name(a->unit)); a->unit++)
+			if (!dp_rpn_unit_name(a->unit + 1))
+				return false;
 		t = after(&t);
 	}
 	if (dp_rpn_is(&t, "top")) {

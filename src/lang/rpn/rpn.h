@@ -95,6 +95,8 @@ enum dp_rpn_key {
 #define DP_RPN_KEYS_MAX 4   /* parts of one key */
 #define DP_KEY_TEXT_WORDS 8 /* of a text in a key */
 
+enum dp_rpn_unit_kind { DP_RPN_UNIT_NONE, DP_RPN_UNIT_NS, DP_RPN_UNIT_BYTES };
+
 struct dp_rpn_aggregate { /* local variables that are shown as what they add up to */
 	char name[64];
 	u32 kind, index;              /* enum dp_aggregate_kind */
@@ -107,6 +109,7 @@ struct dp_rpn_aggregate { /* local variables that are shown as what they add up 
 	s64 from;                     /* of a linear histogram: what was subtracted from the values */
 	u32 top;                      /* so many keys are shown; 0: all */
 	u32 average;                  /* of a sum: its average is shown alone */
+	u32 unit;                     /* of its values: enum dp_rpn_unit_kind */
 	u32 thread; /* a variable that each thread has: by its id; places are cleaned when threads end */
 	u16 loss;   /* a count of calls for which there was no room, told at the end */
 	u16 hidden; /* others count with it: only what found no room in it is shown */
@@ -183,6 +186,7 @@ int dp_rpn_select(struct dp_rpn_unit *u, const char *groups, const char *types, 
 
 /* The name of a kind of aggregate, of a part of a key, in the language; NULL: there is none. */
 const char *dp_rpn_aggregate_kind(u32 kind);
+const char *dp_rpn_unit_name(u32 unit); /* enum dp_rpn_unit_kind; NULL: there is none */
 const char *dp_rpn_key_kind(u32 part);
 
 /* What is known, by its name in the language; -1: nothing is called so. Its name. */

@@ -2,6 +2,7 @@
 /* See graph-table.h. */
 #include <stdlib.h>
 
+#include "log/human.h"
 #include "log/sinks/graph-table.h"
 
 bool dp_graph_table_init(struct dp_graph_table *t)
@@ -68,6 +69,10 @@ void dp_graph_duration(struct dp_line *l, u64 ns)
 	static const char *const units[] = {"us", "ms", " s"};
 	int unit = 0;
 
+	if (dp_human.raw_units) {
+		dp_line_dec(l, ns, 11, ' ');
+		return;
+	}
 	for (; unit < 2 && ns >= 1000000; unit++)
 		ns /= 1000;
 	dp_line_format(l, "%4llu.%03llu %s", (unsigned long long)(ns / 1000), (unsigned long long)(ns % 1000),

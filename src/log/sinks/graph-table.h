@@ -30,7 +30,7 @@ void dp_graph_table_count(struct dp_graph_table *t, u32 function, u32 caller);
 
 void dp_graph_table_put(struct dp_line *l, const struct dp_graph_table *t);
 
-/* "  2.405 us", eleven columns */
+/* "  2.405 us", eleven columns; with --raw-units nanoseconds */
 void dp_graph_duration(struct dp_line *l, u64 ns);
 
 #endif

@@ -142,7 +142,7 @@ static void put_frames(struct picture *p, u32 i, double x, u32 depth)
 		if (w >= NARROWEST)
 			put_frames(p, children[k], x, depth + 1);
 		else
-			p->hidden++;
+			p->hidden += p->st->nodes[children[k]].total > 0; /* 0: all its calls were brief */
 		x += w;
 	}
 	free(children);

@@ -74,26 +74,14 @@ static void put_call(struct graph_sink *g, const struct dp_call *c)
 	dp_line_char(g->s.line, ')');
 }
 
-/* Where the tree begins that the call belongs to; ~0: it is not to be shown. */
-static u32 top_of(const struct graph_sink *g, const struct dp_call *outer, u32 depth)
-{
-	u32 top = 0;
-
-	while (g->opt.only && top <= depth && strcmp(name_of(g, &outer[top]), g->opt.only) != 0)
-		top++;
-	if (top > depth || (g->opt.depth && depth - top >= g->opt.depth))
-		return ~0u;
-	return top;
-}
-
 /* The calls around one that is written, as far as they are not. */
-static void open_outer(struct graph_sink *g, u32 tid, struct dp_call *outer, u32 top, u32 depth)
+static void open_outer(struct graph_sink *g, u32 tid, struct dp_call *outer, u32 depth)
 {
-	for (u32 i = top; i < depth; i++) {
+	for (u32 i = 0; i < depth; i++) {
 		if (outer[i].shown)
 			continue;
 		outer[i].shown = true;
-		put_front(g, ~(u64)0, tid, i - top);
+		put_front(g, ~(u64)0, tid, i);
 		put_call(g, &outer[i]);
 		dp_line_str(g->s.line, " {\n");
 	}
@@ -113,14 +101,13 @@ static void write_call(struct graph_sink *g, u32 tid, struct dp_call *outer, u32
 {
 	struct dp_call *c = &outer[depth];
 	u64 took = ns > c->begin_ns ? ns - c->begin_ns : 0;
-	u32 top = top_of(g, outer, depth);
 	const char *why = remark(c, how);
 	struct dp_line *l = g->s.line;
 
-	if (top == ~0u || (!c->shown && took < g->opt.min_ns))
+	if (!c->shown && c->brief)
 		return;
-	open_outer(g, tid, outer, top, depth);
-	put_front(g, took, tid, depth - top);
+	open_outer(g, tid, outer, depth);
+	put_front(g, took, tid, depth);
 	if (c->shown)
 		dp_line_char(l, '}');
 	else
@@ -152,7 +139,7 @@ static void on_enter(void *arg, u32 tid, struct dp_call *c, const struct dp_call
 static void end_call(struct graph_sink *g, u32 tid, struct dp_call *outer, u32 depth, u64 ns, enum dp_call_end how,
 		     const char *result)
 {
-	if (g->opt.summary && how != DP_CALL_OPEN)
+	if (g->opt.summary && how != DP_CALL_OPEN && !outer[depth].brief)
 		dp_graph_table_add(&g->table, g->s.env->events, outer, depth, ns, "(not traced)");
 	else if (!g->opt.summary)
 		write_call(g, tid, outer, depth, ns, how, result);
@@ -316,4 +303,5 @@ const struct dp_sink_ops dp_sink_graph = {
     .end = end,
     .lost = lost,
     .finish = finish,
+    .takes_min = true,
 };

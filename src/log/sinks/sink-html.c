@@ -176,6 +176,8 @@ static void on_leave(void *arg, u32 tid, struct dp_call *outer, u32 depth, u64 n
 	const struct dp_call *c = &outer[depth];
 	u64 took = ns > c->begin_ns ? ns - c->begin_ns : 0;
 
+	if (c->brief)
+		return;
 	dp_json_unsigned(&p->j, ITEM_CALL);
 	dp_json_unsigned(&p->j, c->node);
 	dp_json_signed(&p->j, how == DP_CALL_RETURNED ? (s64)p->nrecords : -1);
@@ -591,4 +593,5 @@ const struct dp_sink_ops dp_sink_html = {
     .aggregate = aggregate,
     .lost = lost,
     .finish = finish,
+    .takes_min = true,
 };

@@ -592,4 +592,5 @@ const struct dp_sink_ops dp_sink_pprof = {
     .aggregate = aggregate,
     .lost = dp_stacks_lost,
     .finish = finish,
+    .takes_min = true,
 };

@@ -279,6 +279,18 @@ static void lost(struct dp_sink *s, u64 n)
 	put_block(w, DP_RECORDING_LOST, 0, &n, sizeof(n));
 }
 
+static void put_budget(struct recording_sink *w, const struct dp_recording_env *env)
+{
+	struct dp_line *l = w->s.line;
+	size_t before = l->n, at = open_block(w, DP_RECORDING_BUDGET, 0);
+
+	env->budget(env->arg, l);
+	if (l->n > at)
+		close_block(w, at);
+	else
+		l->n = before;
+}
+
 static void finish(struct dp_sink *s)
 {
 	struct recording_sink *w = (struct recording_sink *)s;
@@ -292,6 +304,8 @@ static void finish(struct dp_sink *s)
 		at = open_block(w, DP_RECORDING_ROWS, 0);
 		env->rows(env->arg, s->line);
 		close_block(w, at);
+		if (env->budget)
+			put_budget(w, env);
 	}
 	put_block(w, DP_RECORDING_END, 0, &last, sizeof(last));
 }

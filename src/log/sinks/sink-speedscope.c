@@ -73,7 +73,14 @@ static void on_enter(void *arg, u32 tid, struct dp_call *call, const struct dp_c
 
 static void on_leave(void *arg, u32 tid, struct dp_call *outer, u32 depth, u64 ns, enum dp_call_end how)
 {
-	add(arg, tid, outer[depth].node, false, ns);
+	const struct dp_call *c = &outer[depth];
+	struct profile *p = profile_of(arg, tid, NULL);
+	const struct turn *last = p && p->n ? &p->v[p->n - 1] : NULL;
+
+	if (c->brief && last && last->opens && last->name == c->node && last->ns == c->begin_ns)
+		p->n--; /* those within it were as brief, and are not there either */
+	else
+		add(arg, tid, c->node, false, ns);
 }
 
 static bool open(struct dp_sink *s, const struct dp_format_env *env)
@@ -260,4 +267,5 @@ const struct dp_sink_ops dp_sink_speedscope = {
     .end = dp_stacks_end,
     .lost = lost,
     .finish = finish,
+    .takes_min = true,
 };

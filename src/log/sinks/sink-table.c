@@ -2,34 +2,83 @@
 /* Aggregates as text: tables by key, the largest first, with bars; histograms. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "log/aggregate.h"
+#include "log/human.h"
 #include "log/sinks/sink-table.h"
 
-#define BAR 40
 #define KEY_TEXT 512
+#define VALUE 32 /* bytes of a number's text */
 
-static const char bar[] = "########################################";
+#define INDENT "    "
+#define COUNT " %10llu |" /* in front of a bar */
+#define COUNT_COLUMNS 13
+#define RANGE_COLUMNS 44
 
-/* "0 and less", "4 .. 7". */
+static void put_number(struct dp_line *l, const struct dp_rpn_aggregate *a, double v)
+{
+	char text[VALUE];
+
+	dp_human_number(a->unit, v, text, sizeof(text));
+	dp_line_str(l, text);
+}
+
+static void put_whole(struct dp_line *l, const struct dp_rpn_aggregate *a, s64 v)
+{
+	if (a->unit && !dp_human.raw_units)
+		put_number(l, a, (double)v);
+	else
+		dp_line_signed(l, v);
+}
+
+static void put_average(struct dp_line *l, const struct dp_rpn_aggregate *a, const u64 *v)
+{
+	double average = (double)(s64)v[0] / (double)v[1];
+
+	if (a->unit && !dp_human.raw_units)
+		put_number(l, a, average);
+	else
+		dp_line_format(l, "%.6g", average);
+}
+
+static void end_text(char *buf, const struct dp_rpn_aggregate *a, s64 v)
+{
+	if (a->unit && !dp_human.raw_units)
+		dp_human_number(a->unit, (double)v, buf, VALUE);
+	else
+		snprintf(buf, VALUE, "%lld", (long long)v);
+}
+
+/* "0 and less", "4 .. 7", "1.02us .. 2.05us". */
 static void put_range(struct dp_line *l, const struct dp_rpn_aggregate *a, u32 i)
 {
+	char first[VALUE], last[VALUE];
 	s64 lo, hi;
 	bool open = dp_agg_range(a, i, &lo, &hi);
 
+	end_text(first, a, lo);
+	end_text(last, a, a->unit && !dp_human.raw_units ? hi + 1 : hi);
 	if (!i && a->kind == DP_AGG_HIST)
 		dp_line_format(l, "%20s    %-20s", "", "0 and less");
-	else if (!i)
-		dp_line_format(l, "%20s    less than %-10lld", "", (long long)a->from);
-	else if (open)
-		dp_line_format(l, "%20lld and more%12s", (long long)lo, "");
+	else if (!i) {
+		end_text(last, a, a->from);
+		dp_line_format(l, "%20s    less than %-10s", "", last);
+	} else if (open)
+		dp_line_format(l, "%20s and more%12s", first, "");
 	else
-		dp_line_format(l, "%20lld .. %-20lld", (long long)lo, (long long)hi);
+		dp_line_format(l, "%20s .. %-20s", first, last);
 }
 
-static void put_bar(struct dp_line *l, u64 v, double most)
+/* before: columns of the line so far. */
+static void put_bar(struct dp_line *l, u32 before, u64 v, double most)
 {
-	dp_line_format(l, " %10llu |%.*s\n", (unsigned long long)v, (int)((double)v / most * BAR + 0.5), bar);
+	u32 n = (u32)((double)v / most * dp_human_bar(before + COUNT_COLUMNS) + 0.5);
+
+	dp_line_format(l, COUNT, (unsigned long long)v);
+	while (n--)
+		dp_line_char(l, '#');
+	dp_line_char(l, '\n');
 }
 
 static void put_hist(struct dp_line *l, const struct dp_rpn_aggregate *a, const u64 *v)
@@ -45,20 +94,21 @@ static void put_hist(struct dp_line *l, const struct dp_rpn_aggregate *a, const 
 		most = DP_MAX(most, v[i]);
 	}
 	for (u32 i = lo; i <= hi && lo < DP_HIST_WORDS; i++) {
-		dp_line_str(l, "    ");
+		dp_line_str(l, INDENT);
 		put_range(l, a, i);
-		put_bar(l, v[i], (double)most);
+		put_bar(l, (u32)strlen(INDENT) + RANGE_COLUMNS, v[i], (double)most);
 	}
 }
 
-static void put_quantiles(struct dp_line *l, const u64 *v)
+static void put_quantiles(struct dp_line *l, const struct dp_rpn_aggregate *a, const u64 *v)
 {
 	u64 n = dp_agg_values(v);
 
 	dp_line_format(l, "%llu values", (unsigned long long)n);
-	for (u32 i = 0; n && dp_agg_parts_shown[i].name; i++)
-		dp_line_format(l, ", %s %llu", dp_agg_parts_shown[i].name,
-			       (unsigned long long)dp_agg_quantile(v, dp_agg_parts_shown[i].part));
+	for (u32 i = 0; n && dp_agg_parts_shown[i].name; i++) {
+		dp_line_format(l, ", %s ", dp_agg_parts_shown[i].name);
+		put_whole(l, a, (s64)dp_agg_quantile(v, dp_agg_parts_shown[i].part));
+	}
 }
 
 static void put_value(struct dp_line *l, const struct dp_rpn_aggregate *a, const u64 *v)
@@ -66,11 +116,12 @@ static void put_value(struct dp_line *l, const struct dp_rpn_aggregate *a, const
 	u32 kind = a->kind;
 
 	if (kind == DP_AGG_QUANTILES) {
-		put_quantiles(l, v);
+		put_quantiles(l, a, v);
 		return;
 	}
 	if (a->average && v[1]) {
-		dp_line_format(l, "%.6g, %llu values", (double)(s64)v[0] / (double)v[1], (unsigned long long)v[1]);
+		put_average(l, a, v);
+		dp_line_format(l, ", %llu values", (unsigned long long)v[1]);
 		return;
 	}
 	if (kind == DP_AGG_COUNT)
@@ -78,10 +129,12 @@ static void put_value(struct dp_line *l, const struct dp_rpn_aggregate *a, const
 	else if (kind != DP_AGG_LAST && !v[1])
 		dp_line_char(l, '-');
 	else
-		dp_line_signed(l, (s64)v[0]);
-	if (kind == DP_AGG_SUM && v[1])
-		dp_line_format(l, ", %llu values, %.6g on average", (unsigned long long)v[1],
-			       (double)(s64)v[0] / (double)v[1]);
+		put_whole(l, a, (s64)v[0]);
+	if (kind == DP_AGG_SUM && v[1]) {
+		dp_line_format(l, ", %llu values, ", (unsigned long long)v[1]);
+		put_average(l, a, v);
+		dp_line_str(l, " on average");
+	}
 }
 
 static void key_text(const struct dp_agg_table *t, const u64 *key, char *buf, size_t size)
@@ -125,9 +178,9 @@ static void put_entry(struct dp_line *l, const struct dp_agg_table *t, const str
 		put_hist(l, a, e->v);
 		return;
 	}
-	dp_line_format(l, "    %-*s", width, key);
+	dp_line_format(l, INDENT "%-*s", width, key);
 	if (a->kind == DP_AGG_COUNT) {
-		put_bar(l, e->v[0], DP_MAX(most, 1.0));
+		put_bar(l, (u32)strlen(INDENT) + (u32)width, e->v[0], DP_MAX(most, 1.0));
 	} else {
 		dp_line_char(l, ' ');
 		put_value(l, a, e->v);
