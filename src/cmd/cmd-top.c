@@ -218,6 +218,24 @@ static int run(struct top *p)
 	return status;
 }
 
+/* By what samples come, in a note and in the title. */
+static void tell_means(struct top *p, const char *no_perf)
+{
+	size_t n = strlen(p->model.title);
+
+	snprintf(p->model.title + n, sizeof(p->model.title) - n, no_perf ? ", by stops" : ", by perf events");
+	if (p->show.form == DP_TOP_JSON)
+		return;
+	if (no_perf)
+		dp_ui_note(
+		    "sampling %u times a second, by stopping each thread that runs for some microseconds: there are "
+		    "no perf events (%s)",
+		    (unsigned)p->hz, no_perf);
+	else
+		dp_ui_note("sampling by perf events of the software clock, %u a second for each thread that runs",
+			   (unsigned)p->hz);
+}
+
 /* Without probes: nothing of the process changes. */
 static int run_samples(struct top *p)
 {
@@ -237,9 +255,7 @@ static int run_samples(struct top *p)
 		dp_ui_error(&err, NULL);
 		return dp_ui_status(err.code);
 	}
-	if (p->show.form != DP_TOP_JSON)
-		dp_ui_note("sampling by perf events of the software clock, %u a second for each thread that runs",
-			   (unsigned)p->hz);
+	tell_means(p, dp_sampler_no_perf(sampler));
 	p->show.top = &p->model;
 	p->show.out = stdout;
 	while (!dp_cmd_stop && dp_sampler_turn(sampler, SAMPLE_TURN_MS(p->hz)) && dp_top_show_turn(&p->show))

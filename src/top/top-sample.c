@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * See top-sample.h. One event and one ring for each thread, which is looked for several times a second. What a sample
- * holds is the process's own stack: each step of a walk must go up, within the copy.
+ * See top-sample.h. By perf events: one, and a ring, for each thread, which is looked for several times a second. Where
+ * the kernel allows none, each thread that runs is stopped for a moment (host/process/glance.c). What a sample holds is
+ * the process's own stack: a walk stays within the copy.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -14,8 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "abi/abi-unwind.h"
 #include "arch/arch.h"
+#include "arch/unwind.h"
 #include "host/process/process.h"
 #include "log/sink.h"
 #include "symbols/sym-unwind.h"
@@ -28,11 +29,14 @@
 #define PAGE 4096ull
 #define LOOK_NS 100000000ull
 #define THREADS 4096
+#define EAGER 50               /* looks, before they are further apart */
+#define STOPS_NS 2000000000ull /* at the end, for those that are about to stop */
 
 struct stream { /* of one thread */
 	pid_t tid;
-	int fd;
+	int fd; /* of its perf event, which has this ring; or there is none, and: */
 	struct perf_event_mmap_page *ring;
+	bool stopping; /* it was asked to stop, and has not yet */
 	bool seen;
 };
 
@@ -45,6 +49,8 @@ struct table { /* unwind rows of a module */
 struct dp_sampler {
 	pid_t pid;
 	u32 hz;
+	int no_perf; /* why there are no perf events: errno; 0: there are */
+	u64 next_ns; /* without them: of the next look at all threads */
 	struct dp_top *top;
 	struct dp_process process;
 	struct symbolizer *names;
@@ -81,6 +87,8 @@ static int open_event(pid_t tid, u32 hz)
 
 static void close_stream(struct stream *st)
 {
+	if (!st->ring)
+		return;
 	munmap(st->ring, (1 + PAGES) * PAGE);
 	close(st->fd);
 }
@@ -92,13 +100,19 @@ static int add_thread(struct dp_sampler *s, pid_t tid)
 
 	if (s->n == THREADS || !dp_grow((void **)&s->streams, &s->room, s->n, sizeof(*s->streams)))
 		return -ENOMEM;
+	if (s->no_perf) {
+		s->streams[s->n++] = st;
+		return 0;
+	}
 	st.fd = open_event(tid, s->hz);
 	if (st.fd < 0)
 		return errno == ESRCH ? 0 : -errno;
 	st.ring = mmap(NULL, (1 + PAGES) * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, st.fd, 0);
 	if (st.ring == MAP_FAILED) {
+		int r = -errno;
+
 		close(st.fd);
-		return -ENOMEM;
+		return r;
 	}
 	s->streams[s->n++] = st;
 	return 0;
@@ -137,7 +151,7 @@ static int look_for_threads(struct dp_sampler *s)
 	if (dir)
 		closedir(dir);
 	for (u32 i = 0; i < s->n; i++) {
-		if (s->streams[i].seen)
+		if (s->streams[i].seen || s->streams[i].stopping)
 			s->streams[kept++] = s->streams[i];
 		else
 			close_stream(&s->streams[i]);
@@ -150,13 +164,16 @@ static int look_for_threads(struct dp_sampler *s)
 /* ---- unwinding ---- */
 
 struct walk {
-	u64 ip, sp, frame;
-	const u8 *stack; /* a copy of size bytes from `from` on */
+	struct dp_unwind_at f;
+	const u64 *aligned; /* at the sample itself; NULL: not known */
+	const u8 *stack;    /* a copy of size bytes from `from` on */
 	u64 from, size;
 };
 
-static bool word_at(const struct walk *w, u64 addr, u64 *v)
+static bool word_at(void *stack, u64 addr, u64 *v)
 {
+	const struct walk *w = stack;
+
 	if (addr < w->from || w->size < 8 || addr - w->from > w->size - 8)
 		return false;
 	memcpy(v, w->stack + (addr - w->from), 8);
@@ -203,39 +220,6 @@ static const struct dp_unwind_row *row_at(struct dp_sampler *s, u64 at)
 	return lo ? &t->rows[lo - 1] : NULL;
 }
 
-/* To the caller, as the hit path goes (hit-unwind.c). Signal frames and aligned stacks end the walk. */
-static bool step(struct dp_sampler *s, struct walk *w, u64 at)
-{
-	const struct dp_unwind_row *row = row_at(s, at);
-	u64 offset = row ? (u64)(row->cfa * 8ll) : 0, cfa = 0, frame = w->frame;
-
-	switch (row ? row->kind : DP_UNWIND_END) {
-	case DP_UNWIND_SP:
-		cfa = w->sp + offset;
-		break;
-	case DP_UNWIND_FRAME:
-		cfa = w->frame + offset;
-		break;
-	case DP_UNWIND_FRAME_WORD:
-		if (!word_at(w, w->frame + offset, &cfa))
-			return false;
-		break;
-	case DP_UNWIND_PLT:
-		cfa = w->sp + 8 + ((at & 15) >= (u64)row->cfa ? 8 : 0);
-		break;
-	default:
-		return false;
-	}
-	if (cfa <= w->sp || !word_at(w, cfa - 8, &w->ip))
-		return false;
-	if (row->frame &&
-	    !word_at(w, row->frame == DP_UNWIND_AT_FRAME ? w->frame : cfa + (u64)(row->frame * 8ll), &frame))
-		return false;
-	w->sp = cfa;
-	w->frame = frame;
-	return true;
-}
-
 /* ---- samples ---- */
 
 /* The function that an address is in. behind: behind a call. */
@@ -277,12 +261,17 @@ static void count(struct dp_sampler *s, const u32 *names, u32 n)
 static void take(struct dp_sampler *s, struct walk *w)
 {
 	u32 names[FRAMES], n = 0;
+	bool exact = true; /* ip is that of an instruction, not behind a call */
 
-	while (n < FRAMES && w->ip) {
-		names[n] = name_of(s, w->ip, n > 0);
+	while (n < FRAMES && w->f.ip) {
+		u64 at = w->f.ip - !exact;
+		const struct dp_unwind_row *row = row_at(s, at);
+
+		names[n] = name_of(s, w->f.ip, !exact);
 		n++;
-		if (!step(s, w, w->ip - (n > 1)))
+		if (!row || !dp_unwind_caller(&w->f, row, at, n == 1 ? w->aligned : NULL, word_at, w))
 			break;
+		exact = row->kind == DP_UNWIND_SIGNAL;
 	}
 	if (n)
 		count(s, names, n);
@@ -295,14 +284,14 @@ static void take_record(struct dp_sampler *s, const u64 *v, size_t words)
 
 	if (words < 5 || !v[0] || v[4] > (words - 5) * 8)
 		return;
-	w.frame = v[1];
-	w.sp = v[2];
-	w.ip = v[3];
-	w.from = w.sp;
+	w.f = (struct dp_unwind_at){.ip = v[3], .sp = v[2], .frame = v[1]};
+	w.from = w.f.sp;
 	w.stack = (const u8 *)&v[5];
 	w.size = v[4] && words >= 6 + v[4] / 8 ? DP_MIN(v[4], v[5 + v[4] / 8]) : 0;
 	take(s, &w);
 }
+
+/* ---- by perf events ---- */
 
 static void copy_out(const u8 *ring, u64 at, void *to, size_t n)
 {
@@ -336,18 +325,108 @@ static void drain(struct dp_sampler *s, struct stream *st)
 	__atomic_store_n(&st->ring->data_tail, head, __ATOMIC_RELEASE);
 }
 
+/* ---- by stops ---- */
+
+/* What the thread was asked for, if it is there. Whether it has not stopped yet. */
+static bool take_glance(struct dp_sampler *s, struct stream *st)
+{
+	static struct dp_glance g;
+	int r = dp_glance_end(st->tid, &g);
+	struct walk w = {
+	    .f = {g.ip, g.sp, g.frame}, .aligned = &g.aligned, .stack = g.stack, .from = g.sp, .size = g.size};
+
+	st->stopping = r == -EAGAIN;
+	if (!r)
+		take(s, &w);
+	return st->stopping;
+}
+
+/* For so long at most, or until nobody is awaited. */
+static void await_stops(struct dp_sampler *s, u64 until)
+{
+	bool any = true;
+
+	for (u32 tries = 0; any && dp_now_ns() < until; tries++) {
+		any = false;
+		for (u32 i = 0; i < s->n; i++)
+			any |= s->streams[i].stopping && take_glance(s, &s->streams[i]);
+		if (any)
+			usleep(tries < EAGER ? 20 : 500);
+	}
+}
+
+/* Those that run, and whom nobody else traces at the moment. */
+static void glance(struct dp_sampler *s)
+{
+	for (u32 i = 0; i < s->n; i++) {
+		struct stream *st = &s->streams[i];
+		int r = st->stopping ? -EAGAIN : dp_glance_begin(s->pid, st->tid);
+
+		st->stopping |= !r;
+	}
+}
+
+static void turn_by_stops(struct dp_sampler *s, u64 until)
+{
+	u64 period = 1000000000ull / s->hz;
+
+	for (u64 now; (now = dp_now_ns()) < until;) {
+		u64 next = DP_MIN(s->next_ns, until);
+
+		if (now < next) {
+			await_stops(s, next);
+			now = dp_now_ns();
+			if (now < next)
+				usleep((useconds_t)((next - now) / 1000 + 1));
+			continue;
+		}
+		glance(s);
+		s->next_ns = DP_MAX(s->next_ns + period, now);
+	}
+}
+
 bool dp_sampler_turn(struct dp_sampler *s, int ms)
 {
-	poll(NULL, 0, ms);
 	s->renewed = false;
-	for (u32 i = 0; i < s->n; i++)
+	if (s->no_perf)
+		turn_by_stops(s, dp_now_ns() + (u64)ms * 1000000);
+	else
+		poll(NULL, 0, ms);
+	for (u32 i = 0; i < s->n && !s->no_perf; i++)
 		drain(s, &s->streams[i]);
 	if (dp_now_ns() - s->looked_ns > LOOK_NS)
 		look_for_threads(s);
 	return s->n;
 }
 
+const char *dp_sampler_no_perf(const struct dp_sampler *s)
+{
+	return s->no_perf ? strerror(s->no_perf) : NULL;
+}
+
 /* ---- begin and end ---- */
+
+/* Nobody is left who was asked to stop: we may end now. */
+static void forget_streams(struct dp_sampler *s)
+{
+	await_stops(s, dp_now_ns() + STOPS_NS);
+	for (u32 i = 0; i < s->n; i++)
+		close_stream(&s->streams[i]);
+	s->n = 0;
+}
+
+/* Whether threads may be stopped, tried on any that runs. */
+static int try_stops(struct dp_sampler *s)
+{
+	for (u32 i = 0; i < s->n; i++) {
+		int r = dp_glance_begin(s->pid, s->streams[i].tid);
+
+		s->streams[i].stopping = !r;
+		if (r == -EPERM)
+			return r;
+	}
+	return 0;
+}
 
 int dp_sampler_new(struct dp_sampler **out, pid_t pid, u32 hz, struct dp_top *top, struct dp_error *err)
 {
@@ -363,6 +442,13 @@ int dp_sampler_new(struct dp_sampler **out, pid_t pid, u32 hz, struct dp_top *to
 	s->top = top;
 	s->names = dp_symbolizer_new(&s->process);
 	r = s->names ? look_for_threads(s) : -ENOMEM;
+	if (r) {
+		s->no_perf = -r;
+		forget_streams(s);
+		r = look_for_threads(s);
+		if (!r)
+			r = try_stops(s);
+	}
 	if (r || !s->n) {
 		r = dp_fail(err, E_SAMPLE_PERF, "process %d: %s", (int)pid, strerror(r ? -r : ESRCH));
 		dp_sampler_free(s);
@@ -374,8 +460,7 @@ int dp_sampler_new(struct dp_sampler **out, pid_t pid, u32 hz, struct dp_top *to
 
 void dp_sampler_free(struct dp_sampler *s)
 {
-	for (u32 i = 0; i < s->n; i++)
-		close_stream(&s->streams[i]);
+	forget_streams(s);
 	for (u32 i = 0; i < s->ntables; i++)
 		free(s->tables[i].rows);
 	free(s->streams);

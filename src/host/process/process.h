@@ -52,6 +52,23 @@ int dp_session_can_watch_pages(struct dp_error *err);
 int dp_session_spawn(struct dp_session **s, char *const argv[], const struct dp_session_options *opt,
 		     struct dp_error *err);
 
+/* ---- looks at threads (glance.c) ---- */
+
+struct dp_glance {
+	u64 ip, sp, frame, aligned; /* frame: the frame register; aligned: that of DP_UNWIND_ALIGN */
+	u64 size;                   /* of the stack, from sp on */
+	u8 stack[8192];
+};
+
+/*
+ * A thread that runs is asked to stop. 0: dp_glance_end() is to be called until it says something else than -EAGAIN,
+ * before the calling thread ends. -EAGAIN: it does not run at the moment. -EPERM: not allowed, or somebody else traces
+ * it. -ESRCH: it has ended.
+ */
+int dp_glance_begin(pid_t pid, pid_t tid);
+/* 0: it was looked at, and goes on. -EAGAIN: it has not stopped yet. -ESRCH: it has ended. */
+int dp_glance_end(pid_t tid, struct dp_glance *g);
+
 /* ---- programs that others start (park.c) ---- */
 
 #define DP_PARK_MAX 128 /* bytes of code that a waiting process runs */
