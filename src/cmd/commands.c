@@ -464,6 +464,7 @@ static const struct cmd_option options[] = {
     {V(VARS), OPT_RESET, 0, "reset", NULL, 0, "set them to zero instead"},
     {V(VARS), OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT, "repeat every SEC seconds, until Ctrl-C", true},
     {V(LOG), OPT_FOLLOW, 'f', "follow", NULL, 0, "keep showing what is logged, until Ctrl-C"},
+    {V(LOG), OPT_RAW, 0, "raw", NULL, 0, "also the bytes of each record, in hexadecimal"},
     {V(LOG), OPT_CLEAR, 'c', "clear", NULL, 0, "empty the log"},
     {V(DRIVER), OPT_HAND_OVER, 0, "hand-over", NULL, 0,
      "the driver that runs leaves its place, with all probes, to this version"},

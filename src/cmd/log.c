@@ -12,6 +12,7 @@
 
 #include "cmd/cmd.h"
 #include "driver/driver.h"
+#include "log/log-rpn.h"
 #include "run/run-guard.h"
 
 static volatile sig_atomic_t stop;
@@ -21,15 +22,37 @@ static void on_signal(int sig)
 	stop = sig;
 }
 
+struct view {
+	bool raw;            /* rows of bytes, too */
+	bool inside, hidden; /* of a line, which is not shown */
+};
+
+static bool put(struct view *v, const char *p, size_t n)
+{
+	while (n) {
+		const char *end = memchr(p, '\n', n);
+		size_t len = end ? (size_t)(end - p) + 1 : n, mark = !v->inside && *p == DP_RPN_RAW;
+
+		if (!v->inside)
+			v->hidden = mark && !v->raw;
+		if (!v->hidden && fwrite(p + mark, 1, len - mark, stdout) != len - mark)
+			return false;
+		v->inside = !end;
+		p += len;
+		n -= len;
+	}
+	return true;
+}
+
 /* Everything there is from here on; false when it cannot be written. */
-static bool copy_rest(FILE *f)
+static bool copy_rest(struct view *v, FILE *f)
 {
 	char buf[65536];
 	size_t n;
 
 	clearerr(f);
 	while ((n = fread(buf, 1, sizeof(buf), f)) > 0)
-		if (fwrite(buf, 1, n, stdout) != n)
+		if (!put(v, buf, n))
 			return false;
 	return !fflush(stdout);
 }
@@ -42,15 +65,16 @@ static bool replaced(FILE *f, const char *path)
 	       (here.st_ino != there.st_ino || (off_t)ftello(f) > there.st_size);
 }
 
-static int show(const char *path, bool follow)
+static int show(const char *path, bool follow, bool raw)
 {
+	struct view v = {.raw = raw};
 	struct sigaction sa = {.sa_handler = on_signal};
 	FILE *f = fopen(path, "re");
 
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	for (;;) {
-		if (f && !copy_rest(f))
+		if (f && !copy_rest(&v, f))
 			break;
 		if (!follow || stop)
 			break;
@@ -85,7 +109,7 @@ int dp_cmd_log(int argc, char **argv)
 	snprintf(path, sizeof(path), "%s/log", dir);
 	if (clear && truncate(path, 0) && errno != ENOENT)
 		return dp_ui_fail(E_OUT_WRITE, NULL, "%s: %s", path, strerror(errno));
-	return clear && !follow ? CMD_OK : show(path, follow);
+	return clear && !follow ? CMD_OK : show(path, follow, dp_cmd_has(&w, OPT_RAW));
 }
 
 /* Only the command itself, and another driver, start this: with a socket that listens, and a lock. */

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* See log-rpn.h. */
-#include "log/log-rpn.h"
+#include <stdlib.h>
+#include <string.h>
 
 #include "lang/rpn/rpn.h"
+#include "log/core-text.h"
 #include "log/log-fields.h"
+#include "log/log-rpn.h"
 #include "log/sinks.h"
 #include "program/opcode.h"
 
@@ -309,21 +312,38 @@ u32 dp_rpn_events(const struct dp_rpn_unit *u, struct dp_event_info *to)
 	return n;
 }
 
+/* Where the hit was, of a program that does not say it: "malloc+0x12" in name is taken apart. */
+static void find_place(const struct dp_sink_record *r, char *name, size_t size, struct dp_event_info *info)
+{
+	char *plus;
+
+	dp_symbol_text(r->program->symbolize, r->program->symbolize_arg, r->head->ip, false, name, size);
+	plus = strrchr(name, '+'); /* the last: operators may have one in their names */
+	info->symbol = name;
+	if (plus && plus > name) {
+		info->offset = strtoull(plus + 1, NULL, 0);
+		*plus = '\0';
+	}
+}
+
 static void walk_as_event(struct dp_sink *s, struct dp_sink_record *r)
 {
 	static const struct dp_layout nothing;
 	const struct dp_rpn_context *c = r->program;
 	const struct dp_rf_event *e = c->rf->event;
-	const struct dp_event_info info = {.group = e->group,
-					   .name = e->name,
-					   .symbol = e->symbol,
-					   .offset = e->offset,
-					   .is_return = e->is_return,
-					   .layout = &nothing};
+	struct dp_event_info info = {.group = e ? e->group : "",
+				     .name = e ? e->name : "",
+				     .symbol = e ? e->symbol : "",
+				     .offset = e ? e->offset : 0,
+				     .is_return = e && e->is_return,
+				     .layout = &nothing};
+	char name[DP_SINK_SYMBOL];
 	const struct dp_format_env own = {
 	    .events = &info, .nevents = 1, .symbolize = c->symbolize, .arg = c->symbolize_arg};
 	const struct dp_format_env *env = s->env;
 
+	if (!e)
+		find_place(r, name, sizeof(name), &info);
 	s->env = env ? env : &own;
 	r->event = &info;
 	r->ns = c->ns;
@@ -354,6 +374,19 @@ static bool is_of_event(const struct dp_record *rec, const struct dp_rpn_context
 	return c->rf && c->rf->event && !(rec->flags & DP_REC_TRACE);
 }
 
+/*
+ * Text shows records whose items are described on a line, as it shows events. What tells more than its items, and what
+ * was asked for in the form of Dynamic Probes (--log), has that form.
+ */
+static bool is_line(enum dp_format format, const struct dp_sink_record *r)
+{
+	const struct dp_rpn_context *c = r->program;
+	char core[8];
+
+	return format == DP_FORMAT_TEXT && c->rf && !c->fields && !(r->rec->flags & (DP_REC_TRACE | DP_REC_STOP)) &&
+	       !dp_core_text(r->head, core, sizeof(core)) && dp_fields_parse(r->data, r->size);
+}
+
 static void walk(struct dp_sink *s, struct dp_sink_record *r)
 {
 	if (s->program)
@@ -371,11 +404,44 @@ bool dp_rpn_log(struct dp_line *l, enum dp_format format, const struct dp_record
 	if (!open_record(rec, &head, &r.data, &r.size))
 		return false;
 	r.head = &head;
-	make_sink(&room, l, format, is_of_event(rec, c), c);
+	make_sink(&room, l, format, is_of_event(rec, c) || is_line(format, &r), c);
 	walk(&room.s, &r);
 	if (room.s.ops->release)
 		room.s.ops->release(&room.s);
 	return true;
+}
+
+#define ROW 16
+
+void dp_rpn_put_rows(struct dp_line *l, const char *before, const u8 *p, size_t n)
+{
+	for (size_t at = 0; at < n; at += ROW) {
+		dp_line_str(l, before);
+		dp_line_format(l, "%04zx ", at);
+		for (size_t i = 0; i < ROW; i++) {
+			if (i % 4 == 0)
+				dp_line_char(l, ' ');
+			if (at + i < n)
+				dp_line_bytes_hex(l, p + at + i, 1);
+			else
+				dp_line_str(l, "  ");
+		}
+		dp_line_str(l, "  ");
+		for (size_t i = 0; i < ROW && at + i < n; i++)
+			dp_line_char(l, p[at + i] >= ' ' && p[at + i] < 0x7f ? (char)p[at + i] : '.');
+		dp_line_char(l, '\n');
+	}
+}
+
+void dp_rpn_log_raw(struct dp_line *l, const struct dp_record *rec)
+{
+	static const char mark[] = {DP_RPN_RAW, '\0'};
+	struct dp_rpn_head head;
+	const u8 *data;
+	size_t size;
+
+	if (open_record(rec, &head, &data, &size))
+		dp_rpn_put_rows(l, mark, data, size);
 }
 
 bool dp_rpn_walk(struct dp_sink *s, const struct dp_record *rec, const struct dp_rpn_context *c)

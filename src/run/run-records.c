@@ -306,7 +306,6 @@ static void show_record(struct dp_run *run, struct run_target *t, struct run_mod
 	if (!dp_rpn_log(&run->line, dp_run_format(m->flags), rec, &c) || run->line.broken)
 		return;
 	run->shown += index != NO_PROBE;
-	put(run, m, index);
 	run->is_full |= rf && rf->event && rf->event->ends;
 	if (m->flags & DP_RUN_SYSLOG)
 		to_syslog(&run->line);
@@ -314,6 +313,9 @@ static void show_record(struct dp_run *run, struct run_target *t, struct run_mod
 		to_journal(run, rec, &c);
 	if (m->flags & (DP_RUN_CONSOLE | DP_RUN_SERIAL1 | DP_RUN_SERIAL2))
 		to_sinks(run, m->flags);
+	if (run->log && dp_run_format(m->flags) == DP_FORMAT_TEXT)
+		dp_rpn_log_raw(&run->line, rec); /* `dprobes log --raw` */
+	put(run, m, index);
 }
 
 static void show(const struct dp_record *rec, u64 ns, void *arg)

@@ -47,8 +47,10 @@ def seed():
     assert "lv 0 = 5" in text, text
     assert "inc lv, 0" in dprobes("-q", "-x", "-a", check=0).stdout
     assert "lv 0 = 5" in dprobes("-g", "-a", check=0).stdout
-    m = logged(r"(?s)(dprobes\(1,1\)\ndprobes\(1,1\) 19 bytes:\n0000  001000[^\n]*\n0010  [^\n]*\n){5}")
+    m = logged(r"(dprobes\(1,1\)\ndprobes\(1,1\) 19 bytes:\n  memory = [0-9a-f]{32}\n){5}")
     assert m, log()
+    raw = dprobes("log", "--raw", check=0).stdout
+    assert re.search(r"(dprobes.*\ndprobes.*\n  memory = .*\n0000  001000.*\n0010  .*\n){5}", raw), raw
     r = dprobes("-r", f, check=0)
     assert "removed" in r.stdout
     assert o("add 1 1") == "2" and not code_differs(o.pid) and not our_mappings(o.pid)

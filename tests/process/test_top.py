@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from tap import *  # noqa: E402,F403
@@ -110,6 +111,23 @@ def sampled(p, *args):
     return r
 
 
+# A filter that makes perf_event_open() fail, and then the command.
+NO_PERF = """
+import ctypes, os, struct, sys
+code = b"".join(struct.pack("HBBI", *i) for i in ((0x20, 0, 0, 0), (0x15, 0, 1, 298), (6, 0, 0, 0x50001),
+                                                  (6, 0, 0, 0x7fff0000)))
+text = ctypes.create_string_buffer(code)
+libc = ctypes.CDLL(None)
+prog = struct.pack("HxxxxxxQ", 4, ctypes.addressof(text))
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, prog, 0, 0) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def without_perf(*args):
+    return subprocess.run([sys.executable, "-c", NO_PERF, DPROBES, *map(str, args)], capture_output=True, text=True)
+
+
 @test
 def samples():
     """--sample: the hot function of a spinning program, its callers' share, the means; nothing is probed"""
@@ -134,6 +152,46 @@ def samples():
     t.see("h help")
     stop(p)
     assert t.ended() == 0 and t.restored() is True and "hot" in t.screen.text()
+
+
+@test
+def samples_without_perf_events():
+    """where the kernel has no perf events, running threads are stopped for a moment: the same shares, and a program that
+    gets signals and sleeps in epoll_wait() sees nothing of it"""
+    code = """
+import os, select, signal, threading, time
+hits = 0
+def on(sig, frame):
+    global hits
+    hits += 1
+signal.signal(signal.SIGALRM, on)
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+poll, failed, end = select.epoll(), 0, time.monotonic() + 60
+print("ready", flush=True)
+def spin():
+    while time.monotonic() < end:
+        pass
+threading.Thread(target=spin, daemon=True).start()
+while not os.path.exists(%r):
+    poll.poll(0.0005)
+print(hits > 10, flush=True)
+"""
+    stop_file = os.path.join(tempfile.mkdtemp(), "stop")
+    other = start([sys.executable, "-c", code % stop_file], stdout=subprocess.PIPE, text=True)
+    assert other.stdout.readline() == "ready\n"
+    p = busy("spin")
+    r = without_perf("top", "-p", p.pid, "--sample", 499, "--interval", 0.5, "--json", "--count", 2)
+    turn = json.loads(r.stdout.splitlines()[-1])
+    rows = {row["name"]: row for row in turn["rows"]}
+    assert turn["samples"] > 20 and turn["rows"][0]["name"] == "hot" and rows["hot"]["self_percent"] > 60, turn
+    assert rows["spin"]["total_percent"] > 90 and rows["main"]["total_percent"] > 90, turn
+    r = without_perf("top", "-p", other.pid, "--sample", 999, "--count", 2, "--interval", 0.5)
+    assert r.returncode == 0 and "by stopping each thread that runs" in r.stderr and ", by stops" in r.stdout, r
+    with open("/proc/%d/status" % other.pid) as f:
+        assert "TracerPid:\t0\n" in f.read()
+    open(stop_file, "w").close()
+    assert other.stdout.readline() == "True\n" and other.wait(30) == 0
+    stop(p)
 
 
 @test

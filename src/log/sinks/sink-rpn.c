@@ -1,33 +1,18 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Records of probe programs as text: the two lines that Dynamic Probes writes to the system log, and below them the
- * fields, or the bytes in rows where nothing describes them. Their aggregates: sink-table.c.
+ * fields or items, or the bytes in rows where nothing tells what they are. Their aggregates: sink-table.c.
  */
 #include "log/core-text.h"
 #include "log/log-rpn.h"
 #include "log/sinks/sink-table.h"
 #include "log/sinks.h"
 
-#define ROW 16
-
-static void rows(struct dp_line *l, const u8 *p, size_t n)
-{
-	for (size_t at = 0; at < n; at += ROW) {
-		dp_line_format(l, "%04zx ", at);
-		for (size_t i = 0; i < ROW; i++) {
-			if (i % 4 == 0)
-				dp_line_char(l, ' ');
-			if (at + i < n)
-				dp_line_bytes_hex(l, p + at + i, 1);
-			else
-				dp_line_str(l, "  ");
-		}
-		dp_line_str(l, "  ");
-		for (size_t i = 0; i < ROW && at + i < n; i++)
-			dp_line_char(l, p[at + i] >= ' ' && p[at + i] < 0x7f ? (char)p[at + i] : '.');
-		dp_line_char(l, '\n');
-	}
-}
+struct rpn_sink {
+	struct dp_sink s;
+	bool in_items; /* of the program, each on a line of its own */
+};
+_Static_assert(sizeof(struct rpn_sink) <= sizeof(union dp_sink_room), "a sink fits");
 
 static void selected(struct dp_line *l, const struct dp_sink_record *r)
 {
@@ -76,20 +61,55 @@ static void begin(struct dp_sink *s, const struct dp_sink_record *r)
 		dp_line_char(l, '\n');
 }
 
-/* The data is shown once: as fields where they are described, else as rows. */
+/* The data is shown once: as fields where they are described, as items where they can be told apart, else as rows. */
 static bool section(struct dp_sink *s, const struct dp_sink_record *r, enum dp_sink_section what, bool parses)
 {
-	if (r->program->fields & DP_RPN_LOG_UNFORMATTED)
+	bool described = r->program->rf && what == DP_SECTION_ITEMS;
+
+	if (r->program->fields & DP_RPN_LOG_UNFORMATTED || described)
 		return false;
-	if (what == DP_SECTION_FIELDS && parses)
+	((struct rpn_sink *)s)->in_items = what == DP_SECTION_ITEMS;
+	if (parses && what != DP_SECTION_TRACES)
 		return true;
-	if (what == DP_SECTION_TRACES || what == DP_SECTION_FIELDS || !r->program->rf)
-		rows(s->line, r->data, r->size);
+	dp_rpn_put_rows(s->line, "", r->data, r->size);
 	return false;
 }
 
 static void section_end(struct dp_sink *s, enum dp_sink_section what)
 {
+	((struct rpn_sink *)s)->in_items = false;
+}
+
+/* Whether it is an item of the program, and nothing within one. */
+static bool is_item(const struct dp_sink *s)
+{
+	return ((const struct rpn_sink *)s)->in_items && s->depth == 0;
+}
+
+static void member(struct dp_sink *s, const char *name)
+{
+	if (!is_item(s))
+		dp_put_member(s, name);
+}
+
+static void group(struct dp_sink *s, enum dp_sink_group what)
+{
+	if (!is_item(s)) {
+		dp_put_group(s, what);
+		return;
+	}
+	dp_line_str(s->line, "  ");
+	dp_sink_deeper(s);
+}
+
+static void group_end(struct dp_sink *s, enum dp_sink_group what)
+{
+	if (!((struct rpn_sink *)s)->in_items || s->depth != 1) {
+		dp_put_group_end(s, what);
+		return;
+	}
+	s->depth--;
+	dp_line_char(s->line, '\n');
 }
 
 static void field_end(struct dp_sink *s)
@@ -121,9 +141,9 @@ const struct dp_sink_ops dp_sink_rpn = {
     .begin = begin,
     .field = dp_put_field,
     .field_end = field_end,
-    .group = dp_put_group,
-    .member = dp_put_member,
-    .group_end = dp_put_group_end,
+    .group = group,
+    .member = member,
+    .group_end = group_end,
     .value = dp_put_value,
     .end = end,
     .section = section,
