@@ -431,7 +431,6 @@ static void show_module(const struct dp_run *run, const struct dp_rpn_unit *u, v
 	bool merged = is_merged(run, u, rq);
 	char at[32];
 
-	dp_human.raw_units = rq->flags & DP_RUN_RAW_UNITS;
 	if (dp_run_format(rq->flags) != DP_FORMAT_TEXT) {
 		dp_agg_show(dp_run_format(rq->flags), u, v, DP_AGG_ALL, view, out);
 		return;
@@ -505,8 +504,11 @@ struct shown {
 static void show(void *arg, const struct dp_rpn_unit *u, volatile u64 *words, const struct dp_agg_view *view)
 {
 	const struct shown *s = arg;
+	bool raw = dp_human.raw_units;
 
+	dp_human.raw_units |= !!(s->rq->flags & DP_RUN_RAW_UNITS);
 	show_module(s->run, u, words, view, s->rq, s->out);
+	dp_human.raw_units = raw;
 }
 
 int dp_run_vars(struct dp_run *run, const struct dp_run_request *rq, const char *name, FILE *out, struct dp_error *err)

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Probes in small targets of every kind: right events, right counts, bytes restored."""
 import csv
+import fcntl
 import os
+import pty
 import re
+import struct
+import subprocess
 import sys
+import termios
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
@@ -226,6 +231,45 @@ def summary():
         return float(number) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit] / int(row[2])
 
     assert cost("deep") > cost("work") + 100 and cost("texts") > cost("work"), said
+
+
+@test
+def units():
+    """tables have units where they are known, --raw-units none; --all-rows lists what was never hit; bars fit the
+    terminal"""
+    line, name = "r exe:work hist($duration), sum($duration), all_bytes=sum($arg1)", target("simple")
+    shown = dprobes("trace", line, "--", name, "1", "300", check=0).stdout
+    assert re.search(r"^ +[\d.]+[num]?s \.\. [\d.]+[num]?s +\d+ \|#+$", shown, re.M), shown
+    assert re.search(r"^  sum   work_duration +[\d.]+[num]s, \d+ values, [\d.]+[num]s on average$", shown, re.M), shown
+    assert re.search(r"^  sum   all_bytes +[\d.]+(B|KiB|MiB|GiB|TiB), \d+ values", shown, re.M), shown
+    raw = dprobes("trace", "--raw-units", line, "--", name, "1", "300", check=0).stdout
+    assert re.search(r"^ +\d+ \.\. \d+ +\d+ \|#+$", raw, re.M), raw
+    assert re.search(r"^  sum   work_duration +\d+, \d+ values, [\d.e+]+ on average$", raw, re.M), raw
+    rows = [dprobes("trace", "-o", "/dev/null", *more, "p:some exe:work", "p:never libc:mkfifo", "--", name, "1", "300",
+                    check=0).stderr for more in ((), ("--all-rows",))]
+    assert "2 probes, 1 never hit (never);" in rows[0] and not re.search("^never +jump", rows[0], re.M), rows
+    assert "2 probes, 1 never hit;" in rows[1] and re.search("^never +jump +0 ", rows[1], re.M), rows
+    for columns in (80, 120):
+        text = on_terminal(columns, "trace", line, "--", name, "1", "300")
+        widest = max(len(s) for s in text.splitlines() if "|#" in s)
+        assert widest == columns, (columns, widest, text)
+
+
+def on_terminal(columns, *args):
+    """What dprobes shows on a terminal of that width."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    p = start([DPROBES, *map(str, args)], stdout=slave, stderr=subprocess.DEVNULL)
+    os.close(slave)
+    text = b""
+    try:
+        while more := os.read(master, 65536):
+            text += more
+    except OSError:  # nobody has the other end any more
+        pass
+    os.close(master)
+    assert p.wait(30) == 0
+    return re.sub("\x1b[^m]*m", "", text.decode())
 
 
 @test

@@ -217,7 +217,8 @@ def files():
         assert r.count("hist read_duration", "read") == 25, r.out
         assert r.count("hist write_duration", "write") == 20, r.out
         r = known("files", "file-bytes", more=[d])
-        assert r.tables["sum read_bytes"] == {(77,): (1000, 25)} and r.tables["sum written_bytes"] == {(77,): (2000, 20)}
+        assert r.tables["sum read_bytes"] == {(77,): (1000, 25)}, r.out
+        assert r.tables["sum written_bytes"] == {(77,): (2000, 20)}, r.out
         r = known("files", "file-syncs", more=[d])
         assert sorted(e["event"] for e in r.events) == ["fdatasync", "fsync", "fsync"], r.out
         one, two = os.path.join(d, "one"), os.path.join(d, "two")

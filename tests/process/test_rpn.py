@@ -703,7 +703,8 @@ def compiled():
         text = wait_for(lambda: (lambda t: t if hits(t) == 3 else None)(dprobes("-q", check=0).stdout), what="3 hits")
         assert " by jump, %s\n" % word in text and "lv 0 = 60" in text and "exceptions 3" in text, text
         dprobes("-r", "-a", check=0)
-        lines.append([line.split("  ")[1] for line in log().splitlines() if line.startswith("0000")])
+        raw = dprobes("log", "--raw", check=0).stdout
+        lines.append([line.split("  ")[1] for line in raw.splitlines() if line.startswith("0000")])
         dprobes("log", "--clear", check=0)
         assert o.end() == 0
     assert len(lines[0]) == 3 and lines.count(lines[0]) == 4, lines

@@ -156,8 +156,8 @@ def samples():
 
 @test
 def samples_without_perf_events():
-    """where the kernel has no perf events, running threads are stopped for a moment: the same shares, and a program that
-    gets signals and sleeps in epoll_wait() sees nothing of it"""
+    """where the kernel has no perf events, running threads are stopped for a moment: the same shares, and a program
+    that gets signals and sleeps in epoll_wait() sees nothing of it"""
     code = """
 import os, select, signal, threading, time
 hits = 0
@@ -175,6 +175,7 @@ threading.Thread(target=spin, daemon=True).start()
 while not os.path.exists(%r):
     poll.poll(0.0005)
 print(hits > 10, flush=True)
+os._exit(0)
 """
     stop_file = os.path.join(tempfile.mkdtemp(), "stop")
     other = start([sys.executable, "-c", code % stop_file], stdout=subprocess.PIPE, text=True)

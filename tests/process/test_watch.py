@@ -318,7 +318,7 @@ def calls():
     t = begin_call(w, "w:c change($p->next->pair[0]):rw if $new == 30")
     w.do("change 3 1")
     rows, out = finish(t)
-    assert rows["change"]["passed"] == 3 and rows["c"]["hits"] == 0, rows  # first.next is null
+    assert rows["change"]["passed"] == 3 and "c" not in rows, rows  # first.next is null
     for line, code in (("w change($q->id)", "E-VAR-NONE"), ("w change($depth)", "E-PLACE-FIELD"),
                        ("w change($p->pair)", "E-WATCH-SIZE"),
                        ("w change($p->id):x", "E-WATCH-TYPE"), ("w change(p->id)", "E-PLACE-SYNTAX"),
@@ -473,7 +473,7 @@ def inserted(w, path):
     t = trace_start("-f", path, "-p", w.pid)
     wait_for(lambda: "inserted" in text_of(t.err_path), what="the program")
     w.do("parts", "inc 1")
-    assert stop(t, signal.SIGINT, 60) == 0 and re.search(r"dprobes\(1,8\) \d+ bytes:\n0000  f[0-9a-f]0*\b",
+    assert stop(t, signal.SIGINT, 60) == 0 and re.search(r"dprobes\(1,8\) \d+ bytes:\n  words = \{\d+",
                                                          text_of(t.out_path))
 
 
@@ -634,7 +634,7 @@ def handlers():
     assert "sign -4 -5 -5" in out and "one -5 -5 -5" in out and "one -5 -6 -6" in out, out
     assert re.search(r"sum +touched +3, 3 values", out), out
     assert re.search(r"^ +increment\+0x\w+, work\+0x\w+ +7 \|#+$", out, re.M), out
-    assert re.search(r"backtrace = \{increment\+0x\w+, work\+0x\w+, main\+", out), out
+    assert re.search(r"backtrace=\{increment\+0x\w+,work\+0x\w+,main\+", out), out
 
 
 run()
