@@ -185,10 +185,11 @@ void dp_ui_progress(const char *what, unsigned long long done, unsigned long lon
 	if (at < progress.begun + PROGRESS_AFTER || at < progress.shown + PROGRESS_EVERY)
 		return;
 	fprintf(stderr, "\r\033[K%s", dp_ui_clean(what));
-	if (total) {
-		dp_human_count((double)done / (at - progress.begun), rate, sizeof(rate));
-		fprintf(stderr, " %llu/%llu (%.0f %%), %s/s", done, total, 100 * (double)done / (double)total, rate);
-	}
+	dp_human_count((double)done / (at - progress.begun), rate, sizeof(rate));
+	fprintf(stderr, " %llu", done);
+	if (total)
+		fprintf(stderr, "/%llu (%.0f %%)", total, 100 * (double)done / (double)total);
+	fprintf(stderr, ", %s/s", rate);
 	fflush(stderr);
 	progress.shown = at;
 }

@@ -5,7 +5,7 @@
 #include "abi/abi-record.h"
 #include "run/run-report.h"
 
-#define PROGRESS_EVERY 8192 /* records */
+#define PROGRESS_EVERY 1024 /* records */
 
 struct showing {
 	struct dp_report *r;

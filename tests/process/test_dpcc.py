@@ -164,6 +164,26 @@ def command():
 
 
 @alone
+def units():
+    """aggregates whose values have a unit: in text, and none with --raw-units; a wrong unit is told"""
+    path = build("units", "-O2", "-g")
+    code = "hist(took : unit ns, 1500 * $n); sum(sent_bytes, 2048); max(most : unit bytes : top 3, $n << 20, pid());"
+    live = Live(path)
+    dprobes("insert", handlers("units.dpc", path, [("work", code)]), check=0)
+    live(3)
+    text = wait_for(lambda: (lambda t: t if "1 values" in t else None)(dprobes("vars", "-a", check=0).stdout),
+                    what="a hit")
+    for line in (r"  hist  took *\n +4\.10us \.\. 8\.19us +1 \|#{40}",
+                 r"  sum   sent_bytes +2KiB, 1 values, 2KiB on average", r"  max   most *\n +\d+ +3MiB"):
+        assert re.search(line, text), (line, text)
+    raw = dprobes("vars", "-a", "--raw-units", check=0).stdout
+    assert re.search(r"\n +4096 \.\. 8191 +1 \|", raw) and re.search("sent_bytes +2048, 1 values", raw), raw
+    dprobes("remove", "--all", check=0)
+    bad = handlers("bad-unit.dpc", path, [("work", "hist(took : unit miles, 1);")])
+    assert "ns or bytes is missing here" in dprobes("insert", bad, check=1).stderr
+
+
+@alone
 def examples():
     """the examples do what they say"""
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "dpcc")

@@ -2,8 +2,10 @@
 """dprobes record and dprobes report: what is shown later, elsewhere, is what a trace shows."""
 import collections
 import os
+import pty
 import random
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -107,6 +109,26 @@ def formats():
     tool = need("babeltrace2")[0]
     shown = subprocess.run([tool, path("ctf")], stdout=subprocess.PIPE, text=True, check=True).stdout
     assert len(shown.splitlines()) == n
+
+
+@test
+def progress():
+    """a report that takes more than a second tells on a terminal how far it is, and at what rate"""
+    file = recorded("long.dpt")
+    master, slave = pty.openpty()
+    p = start([DPROBES, "report", "-q", file], stdout=subprocess.PIPE, stderr=slave, env=dict(os.environ, TERM="xterm"))
+    os.close(slave)
+    time.sleep(1.2)  # the pipe is full meanwhile
+    p.stdout.read()
+    assert p.wait(30) == 0
+    said = b""
+    while select.select([master], [], [], 0)[0]:
+        try:
+            said += os.read(master, 65536)
+        except OSError:  # the end of what was written there
+            break
+    os.close(master)
+    assert re.search(rb"bytes read: \d+/\d+ \(\d+ %\), [\d.]+[kMG]?/s", said), said
 
 
 @test

@@ -59,8 +59,10 @@ int dp_arm_write_detours(struct arming *a, struct dp_error *err)
 		order[i] = (struct dp_redirect){plan->patches[i].detour_addr, i};
 	if (!r && !DP_SORT_BY(order, plan->npatches, pc))
 		r = dp_fail(err, E_ARM_NOMEM, "detours");
-	for (u32 i = 0; i < plan->npatches && !r; i++)
+	for (u32 i = 0; i < plan->npatches && !r; i++) {
 		r = append_detour(a, w, &plan->patches[order[i].to], err);
+		dp_session_tell(a->s, "probes placed:", i, plan->npatches);
+	}
 	if (!r)
 		r = flush(a, w, err);
 	free(order);

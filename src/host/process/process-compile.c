@@ -180,6 +180,7 @@ int dp_compile_write(struct arming *a, const struct dp_spot *spots, u32 n, const
 
 		if (i % 64 == 63)
 			dp_tracer_pump(&a->tracer);
+		dp_session_tell(s, "programs compiled:", i, n);
 		if (!sp->direct || sp->outcome == DP_OUTCOME_REFUSED || plan->points[sp->point].n != 1 ||
 		    !is_due(s, &s->probes[sp->owner]))
 			continue;

@@ -498,6 +498,7 @@ static int add_match(const struct dp_symbol *sym, void *arg)
 	if (sym->is_ifunc || !sym->name[0] != m->nameless || (m->last == sym->addr && m->found.taken))
 		return 0;
 	r = add_event(m->s, m->line, &f, true, &err);
+	dp_session_tell(m->s, "functions found:", m->s->nprobes, 0);
 	if (!r)
 		m->last = sym->addr;
 	return dp_matches_count(&m->found, r, &err);

@@ -272,6 +272,13 @@ u64 dp_unwind_size(const struct dp_unwind_tables *t); /* bytes of the control bl
 /* Write them into the image of the control block at *at, which is at `origin` in the process; returns the offset. */
 u64 dp_unwind_place(const struct dp_unwind_tables *t, u8 *image, u64 *at, u64 origin);
 
+/* Called for each of many: how far it is. total 0: not known. */
+static inline void dp_session_tell(const struct dp_session *s, const char *what, u64 done, u64 total)
+{
+	if (s->opt.progress && done && !(done & 255))
+		s->opt.progress(s->opt.arg, what, done, total);
+}
+
 /* Address of a probe's global variables in the target. */
 static inline u64 dp_session_globals(const struct dp_session *s, const struct dp_probe *p)
 {
