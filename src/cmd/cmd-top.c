@@ -96,6 +96,9 @@ static int check(const struct top *p)
 	if (p->hz && (p->n || p->t.command || !in_process))
 		return dp_ui_fail(in_process ? E_CMD_EXTRA : E_CMD_MISSING, "give a process with -p, and nothing else",
 				  "--sample samples all functions of one process");
+	if (p->t.run.budget && (p->hz || of_events(p)))
+		return dp_ui_fail(E_CMD_EXTRA, "leave it out, or give patterns of functions",
+				  "--budget has no effect on %s", p->hz ? "samples" : "event lines");
 	if (in_process && p->t.command)
 		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "both a process and a command are given");
 	if (!in_process && !p->t.command && !of_events(p))
@@ -208,6 +211,7 @@ static int run(struct top *p)
 	p->watch = (struct trace_watch){begin, turn, leave, last, p};
 	p->t.watch = &p->watch;
 	p->t.opt.grows = true;
+	p->t.quiet = p->t.run.budget && p->show.form == DP_TOP_SCREEN; /* its notes would be written over the screen */
 	p->t.run.sink = &dp_top_calls_sink;
 	p->t.run.sink_arg = &p->model;
 	status = of_events(p) ? dp_cmd_trace_lines(&p->t) : dp_cmd_trace_run(&p->t);

@@ -450,7 +450,7 @@ static const struct cmd_option options[] = {
     {EVENTS | V(TRACE_PROGRAM) | V(WATCH) | V(GRAPH) | V(TOP), OPT_BUFFER, 0, "buffer", "SIZE", KIND_TEXT,
      "bytes of one processor's log ring, such as 4M (default 1M)", true},
 
-    {EVENTS | V(GRAPH) | V(TRACE_PROGRAM), OPT_BUDGET, 0, "budget", "PERCENT", KIND_TEXT,
+    {EVENTS | V(GRAPH) | V(TOP) | V(TRACE_PROGRAM), OPT_BUDGET, 0, "budget", "PERCENT", KIND_TEXT,
      "take hot probes out while hits cost more of the processor time", true},
     {LOADS, OPT_BUDGET, 0, "budget", "PERCENT", KIND_TEXT,
      "hits cost at most so much of the processor time (5% without -p; off)", true},

@@ -169,6 +169,25 @@ static u64 hits_of(const struct dp_counts *c)
 	       c->v[DP_COUNT_LOST];
 }
 
+/* The rows whose probes a budget has taken out at the moment. */
+static void mark_out(struct dp_top *t, const struct dp_trace *trace)
+{
+	for (u32 i = 0; i < t->n; i++)
+		t->rows[i].out = false;
+	for (u32 i = 0; i < trace->n && trace->budget; i++) {
+		const struct dp_trace_member *m = trace->v[i];
+
+		for (u32 k = 0; m->governor && m->events && k < dp_tracee_nprobes(&m->tracee); k++) {
+			struct dp_top_row *row = dp_governor_is_out(m->governor, k)
+						     ? dp_top_row(t, trace->infos[m->events[k]].symbol)
+						     : NULL;
+
+			if (row)
+				row->out = true;
+		}
+	}
+}
+
 /* Several functions of one name, in several processes or files, are one row. */
 static void refresh(void *arg, struct dp_top *t)
 {
@@ -185,6 +204,7 @@ static void refresh(void *arg, struct dp_top *t)
 			row->hits += hits_of(&counts[i]);
 	}
 	free(counts);
+	mark_out(t, trace);
 	for (u32 i = 0; i < t->n; i++) {
 		struct dp_top_row *row = &t->rows[i];
 		struct dp_stacks *names = &t->edges.names;
@@ -210,5 +230,5 @@ static int pause_row(void *arg, struct dp_top_row *row, bool off, struct dp_erro
 
 struct dp_top_source dp_top_calls_source(struct dp_trace *trace)
 {
-	return (struct dp_top_source){.refresh = refresh, .pause = pause_row, .arg = trace};
+	return (struct dp_top_source){.refresh = refresh, .pause = trace->budget ? NULL : pause_row, .arg = trace};
 }

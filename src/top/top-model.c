@@ -173,10 +173,18 @@ void dp_top_reset(struct dp_top *t)
 	dp_top_order(t);
 }
 
+const char *dp_top_remark(const struct dp_top_row *row)
+{
+	return row->off ? " (disabled)" : row->out ? " (taken out)" : "";
+}
+
 int dp_top_toggle(struct dp_top *t, struct dp_top_row *row, struct dp_error *err)
 {
-	int r = t->source->pause ? t->source->pause(t->source->arg, row, !row->off, err)
-				 : dp_fail(err, E_ARM_CHANGE, "samples have no probes");
+	int r = t->source->pause
+		    ? t->source->pause(t->source->arg, row, !row->off, err)
+		    : dp_fail(err, E_ARM_CHANGE, "%s",
+			      t->kind == DP_TOP_SAMPLES ? "samples have no probes"
+							: "the budget takes them out and brings them back");
 
 	if (!r)
 		row->off = !row->off;

@@ -37,7 +37,8 @@ static void put_row(struct dp_line *l, const struct dp_top *t, const struct dp_t
 	dp_line_str(l, text);
 	dp_line_str(l, "  ");
 	dp_line_clean(l, row->name, strlen(row->name), "");
-	dp_line_str(l, row->off ? " (disabled)\n" : "\n");
+	dp_line_str(l, dp_top_remark(row));
+	dp_line_char(l, '\n');
 }
 
 void dp_top_put_rows(struct dp_line *l, const struct dp_top *t, u32 n, bool utf8)

@@ -238,7 +238,7 @@ static enum pair cell_pair(const struct dp_top *t, const struct dp_top_row *row,
 {
 	double v = dp_top_value(t, row, c);
 
-	if (row->off)
+	if (row->off || row->out)
 		return PAIR_WARN;
 	if (c == DP_TOP_RATE)
 		return row->rate > 0 ? PAIR_GOOD : PAIR_NONE;
@@ -272,8 +272,8 @@ static void draw_row(struct dp_top_screen *s, int y, const struct dp_top_row *ro
 		dp_top_cell(s->t, row, c, text, sizeof(text));
 		attrset(attributes(s, cell_pair(s->t, row, c)) | reverse);
 		x = width ? put_right(y, x, width, text) : put(y, x, COLS, text);
-		if (c == DP_TOP_NAME && row->off)
-			x = put(y, x, COLS, " (disabled)");
+		if (c == DP_TOP_NAME && *dp_top_remark(row))
+			x = put(y, x, COLS, dp_top_remark(row));
 		x++;
 	}
 	attrset(A_NORMAL);

@@ -39,7 +39,8 @@ struct dp_top_row {
 	u64 ncalls, sum_ns;       /* calls whose time is known */
 	u64 total, self, longest; /* nanoseconds; of samples: their numbers */
 	u64 *bars;                /* of the times: DP_QUANTILE_WORDS; NULL: none are known */
-	bool off;                 /* the user has disabled its probes */
+	bool off;                 /* the user has disabled its probes; */
+	bool out;                 /* its budget has taken one of them out */
 };
 
 struct dp_top;
@@ -98,6 +99,8 @@ void dp_top_order(struct dp_top *t);
 void dp_top_reset(struct dp_top *t);
 /* The row's probes are taken out, or put back. */
 int dp_top_toggle(struct dp_top *t, struct dp_top_row *row, struct dp_error *err);
+/* What stands behind its name: that its probes are not in place. */
+const char *dp_top_remark(const struct dp_top_row *row);
 bool dp_top_matches(const struct dp_top *t, const char *name);
 
 u64 dp_top_hits(const struct dp_top_row *row); /* since the reset */

@@ -148,6 +148,15 @@ def graphs_go_on():
     assert stop(g, signal.SIGINT) == 0
     assert "busy: taken out" in text_of(g.err_path) and "calm: taken out" not in text_of(g.err_path)
     p.calls()
+    out = os.path.join(DIR, "top.txt")
+    g = start([DPROBES, "top", "--plain", "--budget", "3%", "--interval", "0.2", "-p", str(p.pid), "exe:[bc]*"],
+              stdout=open(out, "w"), stderr=open(os.path.join(DIR, "top.err"), "w"))
+    g.err_path = os.path.join(DIR, "top.err")
+    armed(g, p)
+    p("hot"), p("go")
+    wait_for(lambda: re.search(r" busy \(taken out\)$", text_of(out), re.M), what="the hot row to be marked")
+    assert stop(g, signal.SIGINT) == 0 and "busy: taken out" in text_of(g.err_path), text_of(g.err_path)
+    p.calls()
     file = os.path.join(DIR, "budget.dpt")
     t = armed(trace_start("--format", "recording", "-o", file, "--budget", "3%", "-p", p.pid, "p exe:busy",
                           "p exe:calm"), p)
