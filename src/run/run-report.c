@@ -181,6 +181,8 @@ int dp_report_run(struct dp_report *r, struct dp_error *err)
 	struct dp_error late;
 	int result = begin(&s, err), closed;
 
+	if (!result && r->progress)
+		tell_progress(r);
 	if (!result)
 		result = dp_recording_play(r->from, &ops, &s, err);
 	if (s.formatter && !ferror(r->out.f))
