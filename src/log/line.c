@@ -200,3 +200,27 @@ char *dp_line_clean_copy(const char *s, size_t n)
 	dp_line_free(&clean);
 	return NULL;
 }
+
+#define ROW 16
+
+void dp_line_rows(struct dp_line *l, const char *before, const void *bytes, size_t n)
+{
+	const u8 *p = bytes;
+
+	for (size_t at = 0; at < n; at += ROW) {
+		dp_line_str(l, before);
+		dp_line_format(l, "%04zx ", at);
+		for (size_t i = 0; i < ROW; i++) {
+			if (i % 4 == 0)
+				dp_line_char(l, ' ');
+			if (at + i < n)
+				dp_line_bytes_hex(l, p + at + i, 1);
+			else
+				dp_line_str(l, "  ");
+		}
+		dp_line_str(l, "  ");
+		for (size_t i = 0; i < ROW && at + i < n; i++)
+			dp_line_char(l, p[at + i] >= ' ' && p[at + i] < 0x7f ? (char)p[at + i] : '.');
+		dp_line_char(l, '\n');
+	}
+}

@@ -68,6 +68,9 @@ char *dp_line_clean_copy(const char *s, size_t n);
 /* Two hexadecimal digits for each byte. */
 void dp_line_bytes_hex(struct dp_line *l, const void *p, size_t n);
 
+/* The same in rows of 16, with their offsets and as characters; each row begins with a text. */
+void dp_line_rows(struct dp_line *l, const char *before, const void *bytes, size_t n);
+
 /* How many bytes from s on need no escape in any of the formats. */
 size_t dp_line_plain_run(const char *s, size_t n);
 

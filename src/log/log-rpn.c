@@ -411,28 +411,6 @@ bool dp_rpn_log(struct dp_line *l, enum dp_format format, const struct dp_record
 	return true;
 }
 
-#define ROW 16
-
-void dp_rpn_put_rows(struct dp_line *l, const char *before, const u8 *p, size_t n)
-{
-	for (size_t at = 0; at < n; at += ROW) {
-		dp_line_str(l, before);
-		dp_line_format(l, "%04zx ", at);
-		for (size_t i = 0; i < ROW; i++) {
-			if (i % 4 == 0)
-				dp_line_char(l, ' ');
-			if (at + i < n)
-				dp_line_bytes_hex(l, p + at + i, 1);
-			else
-				dp_line_str(l, "  ");
-		}
-		dp_line_str(l, "  ");
-		for (size_t i = 0; i < ROW && at + i < n; i++)
-			dp_line_char(l, p[at + i] >= ' ' && p[at + i] < 0x7f ? (char)p[at + i] : '.');
-		dp_line_char(l, '\n');
-	}
-}
-
 void dp_rpn_log_raw(struct dp_line *l, const struct dp_record *rec)
 {
 	static const char mark[] = {DP_RPN_RAW, '\0'};
@@ -441,7 +419,7 @@ void dp_rpn_log_raw(struct dp_line *l, const struct dp_record *rec)
 	size_t size;
 
 	if (open_record(rec, &head, &data, &size))
-		dp_rpn_put_rows(l, mark, data, size);
+		dp_line_rows(l, mark, data, size);
 }
 
 bool dp_rpn_walk(struct dp_sink *s, const struct dp_record *rec, const struct dp_rpn_context *c)

@@ -46,10 +46,7 @@ void dp_rpn_log_head(struct dp_line *l, enum dp_format format, bool events);
 /* False when the record is none of an RPN program. */
 bool dp_rpn_log(struct dp_line *l, enum dp_format format, const struct dp_record *rec, const struct dp_rpn_context *c);
 
-/* Bytes in rows, in hexadecimal and as characters; each row begins with a text. */
-void dp_rpn_put_rows(struct dp_line *l, const char *before, const u8 *p, size_t n);
-
-/* In the driver's file such rows follow each record that is text. The mark, which no text has, begins each. */
+/* In the driver's file rows of its bytes follow each record that is text. The mark, which no text has, begins each. */
 #define DP_RPN_RAW '\x1f'
 void dp_rpn_log_raw(struct dp_line *l, const struct dp_record *rec);
 

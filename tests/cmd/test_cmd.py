@@ -361,7 +361,7 @@ def background_in_a_script():
     os.kill(pid, signal.SIGINT)
     try:
         _, err = p.communicate(timeout=60)
-        assert "PROBE" in err, err
+        assert "1 probe, 1 never hit (puts)" in err, err
     finally:
         os.kill(child, signal.SIGKILL)
 

@@ -71,7 +71,7 @@ static bool section(struct dp_sink *s, const struct dp_sink_record *r, enum dp_s
 	((struct rpn_sink *)s)->in_items = what == DP_SECTION_ITEMS;
 	if (parses && what != DP_SECTION_TRACES)
 		return true;
-	dp_rpn_put_rows(s->line, "", r->data, r->size);
+	dp_line_rows(s->line, "", r->data, r->size);
 	return false;
 }
 
