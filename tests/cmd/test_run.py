@@ -73,10 +73,10 @@ def parameters():
 def runs():
     """it is a trace: tables, --quiet, -o, the command's exit status"""
     r = dprobes("run", "getenv", "--json", "--", "/bin/sh", "-c", "exit 3", env=ENV)
-    assert r.returncode == 3 and '"aggregate":"getenv"' in r.stdout and "PROBE" in r.stderr, r
+    assert r.returncode == 3 and '"aggregate":"getenv"' in r.stdout and "never hit (getenv)" in r.stderr, r
     path = os.path.join(HOME, "out")
     r = dprobes("run", "exits", "-q", "-o", path, "--", "/bin/ls", "/", check=0, env=ENV)
-    assert "exit: @exit" in text_of(path) and "PROBE" not in r.stderr, r.stderr
+    assert "exit: @exit" in text_of(path) and "never hit" not in r.stderr, r.stderr
 
 
 @test

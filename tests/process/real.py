@@ -22,8 +22,11 @@ NEVER_R = "if $retval == 0x123456789abcd"
 
 def rows_of(err):
     """The summary's rows, name -> counts, and how it is probed ("via"); the row "total" among them where there is
-    one."""
+    one. Probes that were never hit are told by their names alone, where they are few."""
     rows, inside = {}, False
+    never = re.search(r"^\d+ probes?, \d+ never hit \((?!not shown\))(.*)\);", err, re.M)
+    for name in never.group(1).split(", ") if never else []:
+        rows[name] = dict.fromkeys(COLUMNS, 0) | {"via": None}
     for line in err.splitlines():
         if line.startswith("PROBE "):
             inside = True
