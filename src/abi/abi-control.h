@@ -18,18 +18,19 @@
 #define DP_CAP_RDPID 0x4  /* rdpid gives the processor's number */
 #define DP_CAP_GETTID 0x8 /* gettid is allowed */
 #define DP_CAP_SIGALTSTACK 0x10
-#define DP_CAP_TIDOFF 0x20     /* the thread id stands at thread pointer + tid_off */
-#define DP_CAP_PROBE_READ 0x40 /* rt_sigprocmask may be used to test whether memory is readable */
-#define DP_CAP_DUMP 0x80       /* no filter of system calls is in force */
-#define DP_CAP_FUTEX 0x100     /* futex is allowed: a thread can wait for an answer */
-#define DP_CAP_RDTSCP 0x200    /* rdtscp gives the processor's number */
-#define DP_CAP_LSL 0x400       /* the limit of a segment does */
-#define DP_CAP_GETCPU 0x800    /* getcpu is allowed */
-#define DP_CAP_RDFSBASE 0x1000 /* the thread pointer by rdfsbase; rdgsbase works too */
-#define DP_CAP_FS_WORD 0x2000  /* else: every thread's control block begins with its own address */
-#define DP_CAP_GET_FS 0x4000   /* else: by arch_prctl, which is allowed */
-#define DP_CAP_GETUID 0x8000   /* getuid is allowed */
-#define DP_CAP_GETPPID 0x10000 /* getppid is allowed */
+#define DP_CAP_TIDOFF 0x20        /* the thread id stands at thread pointer + tid_off */
+#define DP_CAP_PROBE_READ 0x40    /* rt_sigprocmask may be used to test whether memory is readable */
+#define DP_CAP_DUMP 0x80          /* no filter of system calls is in force */
+#define DP_CAP_FUTEX 0x100        /* futex is allowed: a thread can wait for an answer */
+#define DP_CAP_RDTSCP 0x200       /* rdtscp gives the processor's number */
+#define DP_CAP_LSL 0x400          /* the limit of a segment does */
+#define DP_CAP_GETCPU 0x800       /* getcpu is allowed */
+#define DP_CAP_RDFSBASE 0x1000    /* the thread pointer by rdfsbase; rdgsbase works too */
+#define DP_CAP_FS_WORD 0x2000     /* else: every thread's control block begins with its own address */
+#define DP_CAP_GET_FS 0x4000      /* else: by arch_prctl, which is allowed */
+#define DP_CAP_GETUID 0x8000      /* getuid is allowed */
+#define DP_CAP_GETPPID 0x10000    /* getppid is allowed */
+#define DP_CAP_MEMBARRIER 0x20000 /* membarrier is allowed */
 
 /*
  * A thread that has committed to a ring and does so again within that many ticks cannot have become a child of vfork
@@ -114,8 +115,10 @@ struct dp_control {
 	u64 copies_lo, copies_hi; /* their code; a copy's begins at copies_lo + index * DP_COPY_CODE */
 	u32 npages;               /* ranges; 0: no pages are watched */
 	s32 pagemap;              /* the process's descriptor of its own /proc/self/pagemap, opened for us */
-	struct dp_range stack;    /* of the process's first thread, as far as it was mapped when this was armed */
-	u32 nranges;              /* memory that cannot go away: may be read without a check; sorted, not touching */
+	u64 stretches;            /* struct dp_stretches; 0: no program asks, or it cannot be done here */
+	u64 loads; /* a word per slot, DP_LOAD_STRIDE apart, wiped in a forked child: the thread may be loading */
+	struct dp_range stack; /* of the process's first thread, as far as it was mapped when this was armed */
+	u32 nranges;           /* memory that cannot go away: may be read without a check; sorted, not touching */
 	u32 pad;
 	struct dp_range ranges[DP_MAX_RANGES];
 	struct dp_semaphore semaphores[DP_MAX_SEMAPHORES];

@@ -30,6 +30,8 @@
 #define S_DOUBTS (S_OWNER + 204)
 #define S_ALTERNATE (S_OWNER + 208)
 #define S_FRAME (S_OWNER + 232)
+#define S_CS_LOAD (S_OWNER + 256)
+#define S_STRETCH (S_OWNER + 288)
 #define DP_MANY_DOUBTS 1024
 
 /* struct dp_regs */
@@ -75,6 +77,12 @@
 #define C_POINTS 120
 #define C_PROBES 128
 
+/* struct dp_stretches: its tables follow one another */
+#define STRETCH_STATE 0
+#define STRETCH_LO (4096 + 16)
+#define STRETCH_HI (4096 + 24)
+#define STRETCH_TABLE_SHIFT 12
+
 #define DP_CAPS_BLOCK 0x50    /* DP_CAP_SIGALTSTACK, DP_CAP_PROBE_READ */
 #define DP_CAP_ALTERNATE 0x10 /* DP_CAP_SIGALTSTACK */
 
@@ -86,6 +94,7 @@
 #define PROBE_FLAGS 100
 #define PROBE_SIZE 112
 #define DP_PROBE_IS_ENABLED 1
+#define DP_PROBE_IS_GUARD 0x20
 #define COUNT_MISSED 24
 #define COUNTS_SHIFT 6
 #define DP_HIT_SECOND 0xc0000000 /* DP_HIT_AFTER, DP_HIT_PAGE */

@@ -13,6 +13,9 @@
 #define DP_PROBE_WAITS 0x4       /* its records wait until the probed instruction has been carried out */
 #define DP_PROBE_WATCH_BEGIN 0x8 /* instead of a program code is a struct dp_watch_path: that memory is watched */
 #define DP_PROBE_WATCH_END 0x10  /* until here */
+/* Without a program, and never enabled: a call that may change mappings comes (hit-guard.c), or has been made. */
+#define DP_PROBE_GUARD 0x20
+#define DP_PROBE_GUARD_END 0x40
 
 /* In the number of a point that a detour calls with: this is the second hit, behind the instruction. */
 #define DP_HIT_AFTER 0x80000000u

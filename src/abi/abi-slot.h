@@ -60,6 +60,9 @@ struct dp_hit_slot {   /* at DP_HIT_SLOT_HEAD from the slot's start */
 	 * again.
 	 */
 	u64 stopped, stopped_at;
+	struct dp_rseq_cs cs_load;
+	u32 stretch, pad2; /* offset of the stretch that was found last, in its table */
+	u64 guard_sp;      /* stack pointer at a call that changes mappings, while it is on its way; 0: none */
 };
 
 #define DP_STOPPED_AT_POINT 1 /* the instruction is still to come */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Guarded access to the probed process's memory from inside it. Direct only where the memory
- * cannot go away (the stack in use, segments that stay mapped); everywhere else by a system
- * call that returns an error instead of faulting.
+ * Guarded access to the probed process's memory from inside it. Direct where the memory cannot go away (the stack in
+ * use, segments that stay mapped), or stays until it is taken back (hit-guard.c); everywhere else by a system call that
+ * returns an error instead of faulting.
  */
 #include "hit/hit-priv.h"
 #include "program/opcode.h"
@@ -40,8 +40,7 @@ struct iovec_rt {
 static u64 stack_end(const struct dp_hit *h, u64 sp)
 {
 	const struct dp_control *ctl = h->ctl;
-	const struct dp_hit_slot *slot = (const struct dp_hit_slot *)((const u8 *)h->vm - DP_HIT_SLOT_VM +
-								      DP_HIT_SLOT_HEAD);
+	const struct dp_hit_slot *slot = dp_slot_of(h);
 	const volatile u64 *stack;
 	u64 lo, size;
 
@@ -100,11 +99,11 @@ static bool readable(u64 addr, u32 len)
 	}
 }
 
-static bool fetch(const struct dp_hit *h, void *dst, u64 src, u32 len)
+bool dp_fetch(u32 tid, void *dst, u64 src, u32 len)
 {
 	struct iovec_rt here = {(u64)dst, len}, there = {src, len};
 
-	return dp_syscall(SYS_PROCESS_VM_READV, h->tid, (u64)&here, 1, (u64)&there, 1, 0) == (s64)len;
+	return dp_syscall(SYS_PROCESS_VM_READV, tid, (u64)&here, 1, (u64)&there, 1, 0) == (s64)len;
 }
 
 /*
@@ -123,7 +122,7 @@ static bool read_near(struct dp_hit *h, void *dst, u64 src, u32 len)
 
 	if (h->near != line || h->taken & bits) {
 		h->near = 0;
-		if (!fetch(h, h->line, line, DP_NEAR))
+		if (!dp_fetch(h->tid, h->line, line, DP_NEAR))
 			return false;
 		h->near = line;
 		h->taken = 0;
@@ -146,6 +145,8 @@ static u32 read_some(struct dp_hit *h, void *dst, u64 src, u32 len)
 		copy(dst, (const void *)src, len);
 		return len;
 	}
+	if (h->ctl->stretches && dp_stretch_read(h, dst, src, len))
+		return len;
 	if (h->ctl->caps & DP_CAP_PVR) {
 		if (is_near(h, src, len))
 			return read_near(h, dst, src, len) ? len : 0;
@@ -221,7 +222,8 @@ int dp_hit_read_str(struct dp_hit *h, char *dst, u64 src, u32 size)
 	if (!size)
 		return -EFAULT;
 	while (done < size - 1) {
-		u32 want = DP_MIN(size - 1 - done, 64u);
+		/* Within a page: memory that is loaded ends with one, and the string may lie before that. */
+		u32 want = DP_MIN(DP_MIN(size - 1 - done, 64u), (u32)(PAGE - ((src + done) & (PAGE - 1))));
 		u32 got = read_some(h, dst + done, src + done, want);
 
 		if (!got)

@@ -33,6 +33,17 @@ int dp_commit(struct dp_hit_slot *slot, const struct dp_control *ctl, u64 *recor
 int dp_count_cpu(struct dp_hit_slot *slot, const struct dp_control *ctl, u64 offset, u64 n);
 void dp_init_cs(struct dp_hit_slot *slot);
 
+struct dp_stretches;
+bool dp_load(struct dp_hit_slot *slot, struct dp_stretches *st, void *dst, u64 src, u64 len, u64 *loading);
+
+/* hit-guard.c */
+/* Copy memory that stays until it is taken back; false: it is none, or that is not known. */
+bool dp_stretch_read(const struct dp_hit *h, void *dst, u64 src, u32 len);
+/* A probe with DP_PROBE_GUARD or _END. */
+void dp_guard(const struct dp_hit *h, u32 flags);
+/* From hit-entry.S: a guard whose hit was missed, on the program's stack, at the call with this number. */
+void dp_guard_missed(const struct dp_control *ctl, u32 nr);
+
 /* hit.c; dp_hit() is called from hit-entry.S */
 u32 dp_hit(struct dp_regs *regs, u32 index, void *slot_base, const struct dp_control *ctl);
 u32 dp_hit_tid(struct dp_hit_slot *slot, const struct dp_control *ctl);
@@ -49,7 +60,14 @@ void dp_hit_prepare(struct dp_hit_slot *slot, const struct dp_control *ctl);
 /* hit-calls.c: a probe with DP_PROBE_WATCH_BEGIN or _END */
 enum dp_count dp_call_probe(struct dp_hit *h, struct dp_hit_slot *slot, const struct dp_probe_rt *probe);
 
-/* hit-mem.c: the process stands still until somebody continues it. where: DP_STOPPED_*. */
+static inline struct dp_hit_slot *dp_slot_of(const struct dp_hit *h)
+{
+	return (struct dp_hit_slot *)((u8 *)h->vm - DP_HIT_SLOT_VM + DP_HIT_SLOT_HEAD);
+}
+
+/* hit-mem.c: copy len bytes by a system call, from memory of whoever thread tid belongs to; all or nothing. */
+bool dp_fetch(u32 tid, void *dst, u64 src, u32 len);
+/* The process stands still until somebody continues it. where: DP_STOPPED_*. */
 void dp_hit_stop(struct dp_hit_slot *slot, u64 where);
 
 /* hit-watch.c */

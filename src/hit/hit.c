@@ -5,6 +5,7 @@
  */
 #include "abi/abi-page.h"
 #include "abi/abi-point.h"
+#include "abi/abi-stretch.h"
 #include "hit/hit-priv.h"
 #include "abi/abi-offsets.h"
 
@@ -28,6 +29,11 @@ SAME(S_CS_COUNT - S_OWNER, struct dp_hit_slot, cs_count);
 SAME(S_DOUBTS - S_OWNER, struct dp_hit_slot, doubts);
 SAME(S_ALTERNATE - S_OWNER, struct dp_hit_slot, alternate);
 SAME(S_FRAME - S_OWNER, struct dp_hit_slot, frame);
+SAME(S_CS_LOAD - S_OWNER, struct dp_hit_slot, cs_load);
+SAME(S_STRETCH - S_OWNER, struct dp_hit_slot, stretch);
+SAME(STRETCH_STATE, struct dp_stretches, state);
+SAME(STRETCH_LO, struct dp_stretches, tables[0].v[0].lo);
+SAME(STRETCH_HI, struct dp_stretches, tables[0].v[0].hi);
 SAME(R_R8, struct dp_regs, r8);
 SAME(R_AX, struct dp_regs, ax);
 SAME(R_DI, struct dp_regs, di);
@@ -50,7 +56,10 @@ SAME(PROBE_FLAGS, struct dp_probe_rt, flags);
 SAME(COUNT_MISSED, struct dp_counts, v[DP_COUNT_MISSED]);
 _Static_assert(sizeof(struct dp_point) == POINT_SIZE && sizeof(struct dp_probe_rt) == PROBE_SIZE, "points");
 _Static_assert(sizeof(struct dp_counts) == 1 << COUNTS_SHIFT, "counts");
-_Static_assert(DP_PROBE_IS_ENABLED == DP_PROBE_ENABLED && DP_HIT_SECOND == (DP_HIT_AFTER | DP_HIT_PAGE), "flags");
+_Static_assert(DP_PROBE_IS_ENABLED == DP_PROBE_ENABLED && DP_HIT_SECOND == (DP_HIT_AFTER | DP_HIT_PAGE) &&
+		   DP_PROBE_IS_GUARD == DP_PROBE_GUARD,
+	       "flags");
+_Static_assert(sizeof(struct dp_stretch_table) == 1 << STRETCH_TABLE_SHIFT, "stretches");
 _Static_assert(DP_CAP_ALTERNATE == DP_CAP_SIGALTSTACK, "capabilities");
 _Static_assert(DP_CAPS_BLOCK == (DP_CAP_SIGALTSTACK | DP_CAP_PROBE_READ), "capabilities");
 _Static_assert(DP_CONTEXT_SIZE == DP_CTX_WORDS * 8, "struct ucontext");
@@ -86,6 +95,8 @@ void dp_hit_prepare(struct dp_hit_slot *slot, const struct dp_control *ctl)
 	slot->tcb = has_tcb(slot->thread);
 	slot->rseq = rseq_area(ctl, slot->thread);
 	dp_init_cs(slot);
+	slot->stretch = 0;
+	slot->guard_sp = 0;
 	/* A thread is not registered yet while it is being born: look again at its next hit. */
 	slot->ready = slot->rseq || !slot->tcb || !(ctl->caps & DP_CAP_RSEQ);
 }
@@ -368,8 +379,11 @@ bool dp_hit_probes(struct dp_hit *h, struct dp_hit_slot *slot, u32 first, u32 n)
 	h->held = false;
 	h->stop = 0;
 	for (u32 i = 0; i < n; i++) {
-		if (!(probe[i].flags & DP_PROBE_ENABLED))
+		if (!(probe[i].flags & DP_PROBE_ENABLED)) {
+			if (probe[i].flags & (DP_PROBE_GUARD | DP_PROBE_GUARD_END))
+				dp_guard(h, probe[i].flags);
 			continue;
+		}
 		if (__builtin_expect(probe[i].flags & (DP_PROBE_WATCH_BEGIN | DP_PROBE_WATCH_END), 0))
 			count(slot, h->ctl, probe[i].event, dp_call_probe(h, slot, &probe[i]));
 		else

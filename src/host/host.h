@@ -19,6 +19,7 @@ struct dp_session_options {
 	bool allow_trap;    /* breakpoints may be used where no jump fits */
 	bool skip_refused;  /* a place that cannot be probed takes its event with it, and no others; it is told */
 	bool interpret;     /* do not compile programs */
+	bool strict_reads;  /* memory that may go away is read by system calls only */
 	bool share_globals; /* global variables are the first page of: */
 	int globals_fd;     /* a file that other sessions use as well; programs' `globals` is not looked at then */
 	bool children;      /* watchpoints are inherited by the children of forks, too */

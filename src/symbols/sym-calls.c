@@ -5,17 +5,29 @@
 
 #include "symbols/module-priv.h"
 
-static bool jump_fits(struct dp_module *m, u64 addr, bool *is_code)
+static enum dp_code judge(struct dp_module *m, u64 addr, struct dp_site *site)
 {
 	const struct dp_text *text;
 	struct dp_error err = {0};
-	struct dp_site site = {.outcome = DP_OUTCOME_REFUSED};
-	int r = dp_module_text(m, addr, &text, &err);
 
-	if (!r)
-		r = dp_site_judge(text, addr, &site, &err);
-	*is_code = err.code != E_SITE_MIDINSN && err.code != E_SITE_NOTEXT && err.code != E_SITE_NOFUNC;
-	return !r && site.outcome == DP_OUTCOME_JUMP;
+	*site = (struct dp_site){.outcome = DP_OUTCOME_REFUSED};
+	if (!dp_module_text(m, addr, &text, &err))
+		dp_site_judge(text, addr, site, &err);
+	return err.code;
+}
+
+/* Whether an instruction of a function begins there. */
+static bool is_instruction(enum dp_code judged)
+{
+	return judged != E_SITE_MIDINSN && judged != E_SITE_NOTEXT && judged != E_SITE_NOFUNC;
+}
+
+static bool jump_fits(struct dp_module *m, u64 addr, bool *is_code)
+{
+	struct dp_site site;
+
+	*is_code = is_instruction(judge(m, addr, &site));
+	return site.outcome == DP_OUTCOME_JUMP;
 }
 
 struct call {
@@ -56,6 +68,35 @@ static void scan(struct dp_module *m, u64 lo, u64 size, struct calls *calls)
 						 .number = -1,
 						 .fits = fits && jump_fits(m, lo + i + DP_SYSCALL_LEN, &is_code)});
 	}
+}
+
+static bool is_explained(struct dp_module *m, const u8 *p, u64 at, u64 addr)
+{
+	bool is_call = dp_code_is_syscall(p + at);
+	struct dp_site site;
+	enum dp_code code;
+
+	if ((!is_call && !dp_code_is_old_syscall(p + at)) || (is_call && dp_code_is_sigreturn(p, at)))
+		return true;
+	code = judge(m, addr, &site);
+	return code == E_SITE_MIDINSN || (is_call && is_instruction(code));
+}
+
+bool dp_module_syscalls_known(struct dp_module *m, u64 *where)
+{
+	for (size_t i = 0; i < m->nsegs; i++) {
+		u64 lo = m->segs[i].addr, size = m->segs[i].filesz;
+		const u8 *p = m->segs[i].x ? dp_mod_at(m, lo, size, NULL) : NULL;
+
+		if (m->segs[i].x && !p)
+			return false;
+		for (u64 at = 0; p && at + DP_SYSCALL_LEN <= size; at++) {
+			*where = lo + at;
+			if (!is_explained(m, p, at, lo + at))
+				return false;
+		}
+	}
+	return true;
 }
 
 static int by_addr(const void *a, const void *b)

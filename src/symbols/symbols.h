@@ -126,6 +126,11 @@ int dp_exits_returns(u64 *exits, const u64 *to, int n);
  */
 typedef bool dp_each_call(void *arg, u64 addr, s32 number, bool fits);
 void dp_module_each_syscall(struct dp_module *m, dp_each_call *each, void *arg);
+/*
+ * Whether these are all ways into the system that the module's code has. False: there are bytes of such an instruction
+ * in what no function is known to contain, or those of another kind; *where is their link-time address.
+ */
+bool dp_module_syscalls_known(struct dp_module *m, u64 *where);
 
 /* ---- the modules of a process ---- */
 

@@ -14,9 +14,9 @@ CALLS = 50
 class Reads:
     """The target with an event at look(), armed."""
 
-    def __init__(self, event):
+    def __init__(self, event, *options):
         self.o = Live([target("reads")])
-        self.trace = trace_start("--json", "-p", self.o.pid, "--interpret", event)
+        self.trace = trace_start("--json", "-p", self.o.pid, "--interpret", *options, event)
         wait_for(lambda: in_place(self.o.pid) or self.trace.poll() is not None, what="the probe")
         assert self.trace.poll() is None, text_of(self.trace.err_path)
 
@@ -68,9 +68,9 @@ def end_of_memory():
         text_of(r.trace.err_path)
 
 
-def calls_for(how, *fields):
+def calls_for(how, *fields, options=("--strict-reads",)):
     """Events of so many calls, and how many system calls the process needed for their memory."""
-    r = Reads("p look n=%%cx:s64 %s" % " ".join(fields))
+    r = Reads("p look n=%%cx:s64 %s" % " ".join(fields), *options)
     assert r.o("%s 1" % how) == "done"
     n = system_calls(r.o.pid, lambda: r.o("%s %d" % (how, CALLS)))
     events = r.end()
@@ -97,6 +97,14 @@ def calls_of_members():
 def calls_by_threads():
     """none for the stack of a thread, as far as it reaches"""
     members_and_stack("thread")
+
+
+@test
+def loads():
+    """none at all where memory stays until the program's own calls take it away: heap, stacks, a string"""
+    n, events = calls_for("calls", "text=+0(%di):string", "last=-6(%si):u16", "above=+0(%dx):s64", *MEMBERS, options=())
+    assert n == 0, n
+    assert all(e["n"] * 100 + 7 == e["w7"] and e["text"] and e["last"] == 0x7461 for e in events)
 
 
 @test

@@ -57,6 +57,12 @@ static inline bool dp_code_is_syscall(const u8 code[DP_SYSCALL_LEN])
 	return code[0] == 0x0f && code[1] == 0x05;
 }
 
+/* The other ways into the system, by the calls of 32-bit programs. */
+static inline bool dp_code_is_old_syscall(const u8 code[DP_SYSCALL_LEN])
+{
+	return (code[0] == 0xcd && code[1] == 0x80) || (code[0] == 0x0f && code[1] == 0x34);
+}
+
 /*
  * Whether the call at code + at, with `at` bytes in front of it, is the one by which a signal handler returns.
  * Unwinders and debuggers know it by its bytes, so they must not change.

@@ -24,6 +24,10 @@
 	   : (n) == 4 ? &(r)->r8 \
 		      : &(r)->r9))
 
+/* At the instruction that calls the system: the number of the call; the other one is argument 3. */
+#define dp_regs_call(r) ((u32)(r)->ax)
+#define dp_regs_call_arg(r, n) ((n) == 3 ? (r)->r10 : dp_regs_arg(r, n))
+
 /* Of struct user_regs_struct, as ptrace gives it. */
 #define dp_user_ip(r) ((r)->rip)
 #define dp_user_sp(r) ((r)->rsp)

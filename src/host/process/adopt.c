@@ -44,7 +44,7 @@ static bool map_rings(struct dp_session *s, const struct dp_known *k)
 static bool same_program(struct dp_session *s, const struct dp_mem *mem, const struct dp_probe_rt *rt,
 			 const struct dp_spot *sp, u64 words)
 {
-	const struct dp_probe *p = &s->probes[sp->owner];
+	const struct dp_probe *p = dp_spot_probe(s, sp);
 	const struct dp_program *prog = &p->event->prog;
 	struct dp_code_rt want;
 	bool same = false;
@@ -79,7 +79,7 @@ static void note_outcome(struct dp_session *s, const struct dp_block *t, u32 i)
 {
 	const struct dp_spot *sp = &s->spots[i];
 	const struct dp_patch *patch = dp_block_patch(t, sp->addr);
-	struct dp_probe *p = &s->probes[sp->owner];
+	struct dp_probe *p = dp_spot_probe(s, sp);
 
 	if (patch && patch->len == 1)
 		p->outcome = DP_OUTCOME_TRAP;

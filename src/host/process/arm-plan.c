@@ -90,7 +90,7 @@ int dp_arm_settle(struct dp_session *s, const struct dp_spot *spots, u32 n, stru
 			s->probes[i].outcome = DP_OUTCOME_JUMP;
 	for (u32 i = 0; i < n; i++) {
 		const struct dp_spot *sp = &spots[i];
-		struct dp_probe *p = &s->probes[sp->owner];
+		struct dp_probe *p = dp_spot_probe(s, sp);
 
 		if (sp->outcome < p->outcome) {
 			p->outcome = sp->outcome;

@@ -13,7 +13,8 @@ struct dp_control;
 struct dp_patch;
 
 struct layout { /* offsets from the region's start */
-	u64 table, tids, cells, copies, shadows, slots, control, late, jit, jit_end, copy_code, rings, rings_end, end;
+	u64 table, tids, loads, cells, stretches, copies, shadows, slots, control, late, jit, jit_end, copy_code, rings,
+	    rings_end, end;
 	u32 nslots;
 	u64 control_size;
 	u32 ncpus;
@@ -34,6 +35,8 @@ struct arming {
 	struct dp_range *areas; /* merged */
 	u32 nareas;
 	bool mapped;
+	bool wiped;               /* what is wiped in forked children is */
+	u32 unseen;               /* threads that could not be stopped in the last round */
 	u64 entries[DP_NENTRIES]; /* run addresses */
 };
 
@@ -80,7 +83,7 @@ struct dp_part {
 	void (*end)(struct dp_session *s);
 };
 
-extern const struct dp_part dp_calls_part, dp_watch_part, dp_pages_part, dp_semaphores_part;
+extern const struct dp_part dp_calls_part, dp_watch_part, dp_pages_part, dp_semaphores_part, dp_stretches_part;
 
 /* session-parts.c */
 int dp_parts_step(struct arming *a, enum dp_part_step step, struct dp_error *err);

@@ -217,6 +217,7 @@ int dp_arm_last_round(struct arming *a, int (*each)(struct dp_session *s, pid_t 
 		dp_arm_finish_children(a); /* which do not wait for all the others */
 		if (th->foreign || !dp_tracer_stop(t, th, 500000000)) {
 			/* Stuck in the kernel: the second net stays. */
+			a->unseen += !t->v[i].foreign && !t->v[i].gone && !t->v[i].released;
 			if (each && !t->v[i].foreign && !t->v[i].sharer && !t->v[i].gone && !t->v[i].released)
 				r = each(a->s, t->v[i].tid, err);
 			continue;

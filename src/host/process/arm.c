@@ -61,8 +61,10 @@ static void make_layout(struct dp_session *s, struct layout *l)
 			  dp_unwind_size(&s->unwind);
 	l->table = DP_ALIGN_UP(dp_blob_size, PAGE);
 	l->tids = l->table + PAGE;
-	l->cells = l->tids + DP_ALIGN_UP((l->nslots + 1) * 4ull, PAGE);
-	l->copies = l->cells + DP_ALIGN_UP(s->watch.ngroups * 8ull + 8, PAGE);
+	l->loads = l->tids + DP_ALIGN_UP((l->nslots + 1) * 4ull, PAGE);
+	l->cells = l->loads + DP_ALIGN_UP(dp_stretches_loads(s, l->nslots), PAGE);
+	l->stretches = l->cells + DP_ALIGN_UP(s->watch.ngroups * 8ull + 8, PAGE);
+	l->copies = l->stretches + DP_ALIGN_UP(dp_stretches_room(s), PAGE);
 	l->shadows = l->copies + (pages ? DP_ALIGN_UP(sizeof(struct dp_copies), PAGE) : 0);
 	l->slots = l->shadows + DP_ALIGN_UP(dp_pages_shadows(s), PAGE);
 	l->control = l->slots + (u64)l->nslots * DP_HIT_SLOT_SIZE;
@@ -127,6 +129,8 @@ static int make_plan(struct arming *a, struct dp_error *err)
 	s->pages.shadows_off = a->lay.shadows;
 	s->pages.copies_off = a->lay.copies;
 	s->late.off = a->lay.late;
+	s->stretches.off = a->lay.stretches;
+	s->stretches.loads_off = a->lay.loads;
 	s->nslots = a->lay.nslots;
 	dp_compile_place(s, s->spots, s->nspots, s->region + a->lay.jit);
 	dp_space_busy(&s->plan.space, s->region, s->region + a->lay.end);
@@ -205,6 +209,7 @@ static int map_region(struct arming *a, struct dp_error *err)
 		r = dp_arm_calls(a, calls, 2, "opening the main mapping", err);
 	if (!r)
 		r = dp_remote_calls(&a->remote, calls + 2, 2, err); /* may fail: the defaults do */
+	a->wiped = !r && !calls[2].ret;
 	return r;
 }
 
@@ -327,6 +332,21 @@ static int remember(struct arming *a, struct dp_error *err)
 	return r;
 }
 
+/* What cannot be guarded costs nobody his probes: hits read memory by system calls then. */
+static int plan_and_settle(struct arming *a, struct dp_error *err)
+{
+	struct dp_session *s = a->s;
+	int r = make_plan(a, err);
+
+	if (!r)
+		r = dp_arm_settle(s, s->spots, s->nspots, err);
+	if (r || !s->stretches.guards || (!s->stretches.guards[0].dropped && !s->stretches.guards[1].dropped))
+		return r;
+	dp_stretches_give_up(s, "a call of the program's cannot be probed");
+	r = make_plan(a, err);
+	return r ? r : dp_arm_settle(s, s->spots, s->nspots, err);
+}
+
 int dp_arm(struct dp_session *s, struct dp_error *err)
 {
 	struct arming a = {.s = s, .plan = &s->plan, .mem = {s->pid, -1}};
@@ -339,9 +359,9 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 	if (!r)
 		r = dp_mem_open(&a.mem, s->pid, err);
 	if (!r)
-		r = make_plan(&a, err);
+		r = dp_stretches_guard(s, err);
 	if (!r)
-		r = dp_arm_settle(s, s->spots, s->nspots, err);
+		r = plan_and_settle(&a, err);
 	if (!r)
 		r = dp_build_control(&a, err);
 	if (!r)

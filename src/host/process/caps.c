@@ -205,9 +205,9 @@ static u32 syscall_caps(struct dp_caps *c, pid_t pid, pid_t tid)
 	static const struct {
 		u32 cap, nr;
 	} calls[] = {
-	    {DP_CAP_PVR, 310},         {DP_CAP_GETTID, 186}, {DP_CAP_PROBE_READ, 14},
-	    {DP_CAP_SIGALTSTACK, 131}, {DP_CAP_FUTEX, 202},  {DP_CAP_GETCPU, 309},
-	    {DP_CAP_GET_FS, 158},      {DP_CAP_GETUID, 102}, {DP_CAP_GETPPID, 110},
+	    {DP_CAP_PVR, 310},     {DP_CAP_GETTID, 186},     {DP_CAP_PROBE_READ, 14}, {DP_CAP_SIGALTSTACK, 131},
+	    {DP_CAP_FUTEX, 202},   {DP_CAP_GETCPU, 309},     {DP_CAP_GET_FS, 158},    {DP_CAP_GETUID, 102},
+	    {DP_CAP_GETPPID, 110}, {DP_CAP_MEMBARRIER, 324},
 	};
 	char mode[16] = "0";
 	u32 caps = 0;

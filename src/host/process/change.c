@@ -160,7 +160,7 @@ static void forget_idle(struct dp_session *s)
 	u32 n = 0;
 
 	for (u32 i = 0; i < s->nidle; i++)
-		if (s->probes[s->idle[i].owner].paused)
+		if (dp_spot_probe(s, &s->idle[i])->paused)
 			s->idle[n++] = s->idle[i];
 	s->nidle = n;
 }
@@ -186,7 +186,7 @@ static bool gather(struct change *c)
 
 	c->spots = calloc(s->nspots + 1ull, sizeof(*c->spots));
 	for (u32 i = 0; c->spots && i < s->nspots; i++) {
-		const struct dp_probe *p = &s->probes[s->spots[i].owner];
+		const struct dp_probe *p = dp_spot_probe(s, &s->spots[i]);
 
 		if (!p->leaving && !p->dropped)
 			c->spots[c->nspots++] = s->spots[i];
@@ -337,7 +337,7 @@ static void trim_compiled(struct dp_session *s)
 	u64 lo = s->block.ctl.jit_lo, used = 0;
 
 	for (u32 i = 0; i < s->nspots; i++)
-		if (s->spots[i].direct && !s->probes[s->spots[i].owner].fresh)
+		if (s->spots[i].direct && !dp_spot_probe(s, &s->spots[i])->fresh)
 			used = DP_MAX(used, s->spots[i].direct + DP_JIT_MAX - lo);
 	for (u32 i = 0; i < s->nprobes; i++)
 		if (s->probes[i].event && s->probes[i].compiled && !s->probes[i].fresh)
@@ -355,7 +355,7 @@ static void place_compiled(struct change *c)
 	lo = DP_ALIGN_UP(s->block.ctl.jit_lo + s->changes.jit_used, 64);
 	if (size > s->block.ctl.jit_hi - lo) {
 		for (u32 i = 0; i < c->nspots; i++)
-			if (s->probes[c->spots[i].owner].fresh)
+			if (dp_spot_probe(s, &c->spots[i])->fresh)
 				c->spots[i].direct = 0;
 		for (u32 i = 0; i < s->nprobes; i++)
 			if (s->probes[i].fresh)
@@ -661,7 +661,7 @@ void dp_session_cancel(struct dp_session *s)
 	u32 n = 0;
 
 	for (u32 i = 0; i < s->nspots; i++)
-		if (!s->probes[s->spots[i].owner].fresh)
+		if (!dp_spot_probe(s, &s->spots[i])->fresh)
 			s->spots[n++] = s->spots[i];
 	s->nspots = n;
 	for (u32 i = 0; i < s->nprobes; i++) {

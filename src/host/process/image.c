@@ -161,13 +161,17 @@ static u32 fill_probes(const struct dp_session *s, const struct dp_plan *plan, c
 		const struct dp_spot *sp = &spots[i];
 		struct dp_point *pt;
 
-		if (sp->outcome == DP_OUTCOME_REFUSED || s->probes[sp->owner].dropped)
+		if (sp->outcome == DP_OUTCOME_REFUSED || dp_spot_probe(s, sp)->dropped)
 			continue;
 		pt = &plan->points[sp->point];
 		if (!pt->n)
 			pt->first = n;
 		pt->n++;
-		fill_probe(s, &rt[n], sp->owner, sp->addr, code_addr[sp->owner]);
+		if (sp->owner >= DP_GUARD_OWNER)
+			rt[n].flags = dp_spot_probe(s, sp)->call_flags;
+		else
+			fill_probe(s, &rt[n], sp->owner, sp->addr, code_addr[sp->owner]);
+		rt[n].addr = sp->addr;
 		rt[n++].flags |= sp->confirm ? DP_PROBE_WAITS : 0;
 	}
 	return n;
@@ -253,6 +257,8 @@ int dp_build_control(struct arming *a, struct dp_error *err)
 	c->slots = s->region + a->lay.slots;
 	c->nslots = a->lay.nslots;
 	c->tids = s->region + a->lay.tids;
+	c->stretches = s->stretches.guards ? s->region + a->lay.stretches : 0;
+	c->loads = s->region + a->lay.loads;
 	c->jit_lo = s->region + a->lay.jit;
 	c->jit_hi = s->region + a->lay.jit_end;
 	c->region_lo = s->region;

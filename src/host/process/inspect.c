@@ -56,6 +56,8 @@ static u32 collect(const struct dp_block *t, const struct dp_mem *mem, const str
 		const struct dp_patch *patch = dp_block_patch(t, pt->addr);
 
 		for (u32 k = pt->first; patch && k < pt->first + pt->n && n < c->nprobes; k++) {
+			if (t->probes[k].flags & (DP_PROBE_GUARD | DP_PROBE_GUARD_END))
+				continue;
 			v[n].addr = pt->addr;
 			v[n].is_return = t->probes[k].flags & DP_PROBE_RETURN;
 			v[n].outcome = patch->len == 1 ? DP_OUTCOME_TRAP : DP_OUTCOME_JUMP;

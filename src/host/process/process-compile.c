@@ -25,7 +25,7 @@ static void addresses(const struct dp_session *s, const struct dp_probe *p, stru
 static int compile(const struct dp_session *s, const struct dp_spot *sp, const struct dp_control *ctl, u64 entry,
 		   u64 addr, u8 *buf, struct dp_emit *e)
 {
-	const struct dp_program *prog = &s->probes[sp->owner].event->prog;
+	const struct dp_program *prog = &dp_spot_probe(s, sp)->event->prog;
 	struct dp_code_rt rt;
 	struct dp_jit jit = {.ctl = ctl,
 			     .entry = entry,
@@ -36,7 +36,7 @@ static int compile(const struct dp_session *s, const struct dp_spot *sp, const s
 			     .zone = dp_entry_for(&sp->site) & DP_ENTRY_ZONE,
 			     .rt = &rt};
 
-	addresses(s, &s->probes[sp->owner], &rt);
+	addresses(s, dp_spot_probe(s, sp), &rt);
 	dp_emit_init(e, buf, DP_JIT_MAX, addr);
 	return dp_jit_compile(e, prog->code, prog->len, &jit);
 }
@@ -116,10 +116,10 @@ u64 dp_compile_lay_out(struct dp_session *s, struct dp_spot *spots, u32 n)
 	u64 size = 0;
 
 	for (u32 i = 0; i < n; i++) {
-		if (!is_due(s, &s->probes[spots[i].owner]))
+		if (!is_due(s, dp_spot_probe(s, &spots[i])))
 			continue;
 		spots[i].direct = 0;
-		if (s->opt.interpret || s->probes[spots[i].owner].jit == DP_JIT_OFF || spots[i].confirm ||
+		if (s->opt.interpret || dp_spot_probe(s, &spots[i])->jit == DP_JIT_OFF || spots[i].confirm ||
 		    spots[i].site.outcome == DP_OUTCOME_REFUSED)
 			continue;
 		if (compile(s, &spots[i], &nothing, 0, 0, buf, &e))
@@ -133,7 +133,7 @@ u64 dp_compile_lay_out(struct dp_session *s, struct dp_spot *spots, u32 n)
 void dp_compile_place(struct dp_session *s, struct dp_spot *spots, u32 n, u64 base)
 {
 	for (u32 i = 0; i < n; i++)
-		if (spots[i].direct && is_due(s, &s->probes[spots[i].owner]))
+		if (spots[i].direct && is_due(s, dp_spot_probe(s, &spots[i])))
 			spots[i].direct += base;
 	for (u32 i = 0; i < s->nprobes; i++)
 		if (s->probes[i].compiled && is_due(s, &s->probes[i]))
@@ -182,10 +182,10 @@ int dp_compile_write(struct arming *a, const struct dp_spot *spots, u32 n, const
 			dp_tracer_pump(&a->tracer);
 		dp_session_tell(s, "programs compiled:", i, n);
 		if (!sp->direct || sp->outcome == DP_OUTCOME_REFUSED || plan->points[sp->point].n != 1 ||
-		    !is_due(s, &s->probes[sp->owner]))
+		    !is_due(s, dp_spot_probe(s, sp)))
 			continue;
 		if (usable && !compile(s, sp, a->ctl, entry, at, all + (at - to.lo), &e)) {
-			s->probes[sp->owner].ncompiled++;
+			dp_spot_probe(s, sp)->ncompiled++;
 			continue;
 		}
 		if (!dp_jump_make(all + (sp->direct - to.lo), sp->direct, entry))

@@ -99,6 +99,7 @@ static void tend_soon(void *s)
 {
 	dp_session_tend_pages(s);
 	dp_session_present(s);
+	dp_session_tend_stretches(s);
 }
 
 static void rest(void *s, u64 ns)

@@ -37,6 +37,13 @@ struct dp_mem_look {
 const u8 *dp_mem_look(struct dp_mem_look *l, u64 addr, u32 n, struct dp_error *err);
 int dp_mem_write(const struct dp_mem *m, u64 addr, const void *buf, size_t n, struct dp_error *err);
 
+/* stretches.c */
+/*
+ * From now on nobody loads anything, so the guards can go: of a process that has them by this control block. Waits for
+ * loads in progress.
+ */
+void dp_stretches_close(pid_t pid, const struct dp_mem *mem, const struct dp_control *ctl);
+
 /* ---- threads under ptrace (tracer.c) ---- */
 
 struct dp_thread {

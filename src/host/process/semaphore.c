@@ -67,7 +67,7 @@ static int find_wanted(struct dp_session *s, const struct dp_spot *spots, u32 n,
 {
 	w->n = 0;
 	for (u32 i = 0; i < n; i++) {
-		const struct dp_probe *p = &s->probes[spots[i].owner];
+		const struct dp_probe *p = dp_spot_probe(s, &spots[i]);
 		struct dp_image *im = p->dropped || p->leaving ? NULL : dp_process_image_at(&s->proc, spots[i].addr);
 		u64 at = im ? dp_module_semaphore(im->mod, spots[i].addr - im->bias) : 0;
 

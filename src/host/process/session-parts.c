@@ -3,7 +3,8 @@
 #include "host/process/arm-priv.h"
 
 /* Calls are answered before their memory is watched, and no more once nothing is watched. */
-static const struct dp_part *const parts[] = {&dp_calls_part, &dp_watch_part, &dp_pages_part, &dp_semaphores_part};
+static const struct dp_part *const parts[] = {&dp_calls_part, &dp_watch_part, &dp_pages_part, &dp_semaphores_part,
+					      &dp_stretches_part};
 
 int dp_parts_step(struct arming *a, enum dp_part_step step, struct dp_error *err)
 {

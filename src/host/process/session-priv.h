@@ -11,6 +11,7 @@
 #include "program/code.h"
 
 struct dp_probe_rt;
+struct dp_stretch_table;
 struct dp_unwind_module;
 struct dp_unwind_row;
 
@@ -103,6 +104,21 @@ struct dp_calls_part {           /* process-calls.c */
 	struct dp_calls *server; /* while armed */
 };
 
+/* The owners of spots that are guards, no probes: before a call, and behind it (stretches.c). */
+#define DP_GUARD_OWNER 0xfffffffeu
+
+struct dp_stretches_part {       /* stretches.c: memory that hits load from */
+	struct dp_probe *guards; /* two of them, while there are spots of theirs */
+	u64 off, loads_off;      /* of struct dp_stretches, and the words of loads, from the region */
+	bool on;                 /* armed, and tables are offered */
+	const char *why;         /* not, or not any more; NULL: no program reads memory */
+	struct dp_range *odd;    /* mappings of another kind, by the kernel's flags of them */
+	size_t nodd, cap_odd;
+	u64 due, pause;                /* when the process is looked at next, and the time between */
+	struct dp_stretch_table *last; /* that was offered, */
+	u64 offered;                   /* to this state */
+};
+
 struct dp_slot_seen {
 	u32 left;
 	bool given_up, ended;
@@ -152,7 +168,14 @@ struct dp_session {
 	struct dp_late_points late;
 	struct dp_changes changes;
 	struct dp_calls_part calls;
+	struct dp_stretches_part stretches;
 };
+
+/* Whose a spot is. */
+static inline struct dp_probe *dp_spot_probe(const struct dp_session *s, const struct dp_spot *sp)
+{
+	return sp->owner >= DP_GUARD_OWNER ? &s->stretches.guards[sp->owner - DP_GUARD_OWNER] : &s->probes[sp->owner];
+}
 
 /* resolve.c */
 /* A spot at a link-time address of the image, judged. */
@@ -207,6 +230,15 @@ int dp_semaphores_settle(struct dp_session *s, const struct dp_mem *mem, struct 
 
 /* process-calls.c */
 int dp_call_resolve(struct dp_session *s, struct dp_event_line *line, struct dp_error *err);
+
+/* stretches.c */
+/* Before the plan: the guards' spots, where programs read memory and all calls of the process are known. E_ARM_NOMEM */
+int dp_stretches_guard(struct dp_session *s, struct dp_error *err);
+/* They are no spots of the session any more, for this reason. */
+void dp_stretches_give_up(struct dp_session *s, const char *why);
+/* Bytes of the region for the words of loads, and for the tables. */
+u64 dp_stretches_loads(const struct dp_session *s, u32 nslots);
+u64 dp_stretches_room(const struct dp_session *s);
 
 /* session-parts.c: nothing comes from any part from then on; may be called for a session that is not armed. */
 void dp_parts_end(struct dp_session *s);

@@ -181,6 +181,7 @@ void dp_session_free(struct dp_session *s)
 	free(s->words);
 	free(s->spots);
 	free(s->idle);
+	dp_stretches_give_up(s, NULL);
 	free(s->watch.v);
 	free(s->late.tried);
 	free(s->seen);

@@ -26,7 +26,7 @@ static const struct dp_planned *patch_of(const struct dp_plan *plan, u64 addr)
 
 static bool is_armed_spot(const struct dp_session *s, const struct dp_spot *sp)
 {
-	return sp->outcome != DP_OUTCOME_REFUSED && s->probes[sp->owner].event;
+	return sp->outcome != DP_OUTCOME_REFUSED && (sp->owner >= DP_GUARD_OWNER || dp_spot_probe(s, sp)->event);
 }
 
 /* The last spot of each patch is joined with the next one of the same patch: spots are sorted by address. */
@@ -39,7 +39,7 @@ static void join_patches(const struct dp_session *s, u32 *group)
 		const struct dp_spot *sp = &s->spots[i];
 		const struct dp_planned *p = is_armed_spot(s, sp) ? patch_of(&s->plan, sp->addr) : NULL;
 
-		if (!p)
+		if (!p || sp->owner >= DP_GUARD_OWNER) /* a patch with a guard stays anyway */
 			continue;
 		if (p == last)
 			dp_groups_join(group, before, sp->owner);
@@ -118,7 +118,7 @@ static bool *find_wanted(const struct dp_session *s)
 		const struct dp_spot *sp = &s->spots[i];
 		const struct dp_planned *p = is_armed_spot(s, sp) ? patch_of(&s->plan, sp->addr) : NULL;
 
-		if (p && !s->probes[sp->owner].out)
+		if (p && !dp_spot_probe(s, sp)->out)
 			wanted[p - s->plan.patches] = true;
 	}
 	if (wanted)

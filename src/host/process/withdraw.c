@@ -476,6 +476,7 @@ int dp_withdraw_process(pid_t pid, const struct dp_block *known, u64 ctl_addr, b
 		finish(&w);
 		return r;
 	}
+	dp_stretches_close(pid, &w.mem, &w.ctl);
 	dp_publish_host_init(&ph, &w.tracer, &w.mem, &w.remote);
 	if (w.npatches || w.same.old.n) {
 		note_actions(&w);

@@ -353,9 +353,27 @@ dp_missed:
 	mov	PROBE_EVENT(%rax), %r10d
 	shl	$COUNTS_SHIFT, %r10
 	lock incq COUNT_MISSED(%r9, %r10)
-2:	add	$PROBE_SIZE, %rax
+2:	testl	$DP_PROBE_IS_GUARD, PROBE_FLAGS(%rax)
+	jnz	4f
+5:	add	$PROBE_SIZE, %rax
 	jmp	1b
 3:	ret
+4:	push	%rax
+	push	%rcx
+	push	%rdx
+	push	%rsi
+	push	%r8
+	push	%r9
+	mov	%r8, %rdi
+	mov	(6 * 8 + 8 + 6 * 8 + F_AX)(%rsp), %esi
+	call	dp_guard_missed		/* (ctl, number of the call) */
+	pop	%r9
+	pop	%r8
+	pop	%rsi
+	pop	%rdx
+	pop	%rcx
+	pop	%rax
+	jmp	5b
 
 /*
  * A signal handler that interrupted a hit may have left by longjmp: that hit never ends, and its slot would stay busy
@@ -520,7 +538,62 @@ dp_count_cpu:
 .Lcount_abort:
 	jmp	.Lcount_again
 
-/* void dp_init_cs(struct dp_hit_slot *slot): describe the two sequences above, at their run address. */
+/*
+ * bool dp_load(struct dp_hit_slot *slot, struct dp_stretches *st, void *dst, u64 src, u64 len, u64 *loading)
+ * Copy memory that lies in the thread's stretch of the table in force; false when it does not. Whoever takes a stretch
+ * back waits until no thread is between the labels (await_loads() in hit-guard.c): a thread is, as long as its word says
+ * so and the kernel has its sequence. It forgets that when it sends the thread to the abort address, and so does a
+ * signal handler: it may take back what the load that it interrupted was about.
+ */
+	.globl	dp_load
+dp_load:
+	mov	S_RSEQ - S_OWNER(%rdi), %r10
+.Lload_again:
+	movq	$1, (%r9)		/* again, for a child that was forked in a handler: the word was wiped */
+	lea	S_CS_LOAD - S_OWNER(%rdi), %rax
+	mov	%rax, 8(%r10)
+.Lload_start:
+	mov	STRETCH_STATE(%rsi), %eax	/* pairs with the barrier of await_loads() */
+	and	$1, %eax
+	shl	$STRETCH_TABLE_SHIFT, %eax
+	add	%rsi, %rax
+	mov	S_STRETCH - S_OWNER(%rdi), %r11d
+	add	%r11, %rax
+	cmp	%rcx, STRETCH_LO(%rax)
+	ja	.Lload_not
+	lea	(%rcx, %r8), %r11
+	cmp	%r11, STRETCH_HI(%rax)
+	jb	.Lload_not
+	xor	%eax, %eax
+1:	lea	8(%rax), %r11
+	cmp	%r8, %r11
+	ja	2f
+	mov	(%rcx, %rax), %r11
+	mov	%r11, (%rdx, %rax)
+	add	$8, %rax
+	jmp	1b
+2:	cmp	%r8, %rax
+	jae	.Lload_end
+	movzbl	(%rcx, %rax), %r11d
+	mov	%r11b, (%rdx, %rax)
+	inc	%rax
+	jmp	2b
+.Lload_end:
+	movq	$0, 8(%r10)
+	movq	$0, (%r9)
+	mov	$1, %eax
+	ret
+.Lload_not:
+	movq	$0, 8(%r10)
+	movq	$0, (%r9)
+	xor	%eax, %eax
+	ret
+	.byte	0x0f, 0xb9, 0x3d
+	.long	DP_RSEQ_SIG
+.Lload_abort:
+	jmp	.Lload_again
+
+/* void dp_init_cs(struct dp_hit_slot *slot): describe the three sequences above, at their run address. */
 	.globl	dp_init_cs
 dp_init_cs:
 	lea	.Lcommit_start(%rip), %rax
@@ -533,8 +606,14 @@ dp_init_cs:
 	movq	$(.Lcount_end - .Lcount_start), S_CS_COUNT - S_OWNER + 16(%rdi)
 	lea	.Lcount_abort(%rip), %rax
 	mov	%rax, S_CS_COUNT - S_OWNER + 24(%rdi)
+	lea	.Lload_start(%rip), %rax
+	mov	%rax, S_CS_LOAD - S_OWNER + 8(%rdi)
+	movq	$(.Lload_end - .Lload_start), S_CS_LOAD - S_OWNER + 16(%rdi)
+	lea	.Lload_abort(%rip), %rax
+	mov	%rax, S_CS_LOAD - S_OWNER + 24(%rdi)
 	movq	$0, S_CS_COMMIT - S_OWNER(%rdi)
 	movq	$0, S_CS_COUNT - S_OWNER(%rdi)
+	movq	$0, S_CS_LOAD - S_OWNER(%rdi)
 	ret
 
 /* Signal handler of the second net: a thread came to a trapping byte. */

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Memory that hits load from is taken away by other threads, in every way: nobody dies of it, with SIGSEGV blocked."""
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from tap import *  # noqa: E402,F403
+
+SECONDS = float(os.environ.get("DP_SECONDS", "0.7"))
+EVENT = "p look a=+0(%di):u64 s=+8(%di):string if +16(%di):u64 == 1"  # which never holds
+MODES = ["unmap", "protect", "move", "shrink", "raw", "call"]
+
+
+class Vanishing:
+    """The program with a trace that reads from what vanishes."""
+
+    def __init__(self, *modes, options=()):
+        self.p = start([target("vanish"), *modes], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.p.stdout.readline() == "ready\n"
+        self.arm(*options)
+
+    def arm(self, *options):
+        self.trace = trace_start("-p", self.p.pid, *options, EVENT)
+        wait_for(lambda: in_place(self.p.pid) or self.trace.poll() is not None, what="the probe")
+        assert self.trace.poll() is None, text_of(self.trace.err_path)
+
+    def run(self, seconds=SECONDS):
+        time.sleep(seconds)
+        assert self.p.poll() is None, "ended with status %s" % self.p.returncode
+
+    def end(self):
+        assert stop(self.trace, signal.SIGINT) == 0, text_of(self.trace.err_path)
+        assert self.p.poll() is None, "ended with status %s" % self.p.returncode
+        assert not code_differs(self.p.pid) and not our_mappings(self.p.pid)
+        out, _ = self.p.communicate("", timeout=60)
+        assert self.p.returncode == 0, self.p.returncode
+        assert int(out) > 1000
+        print("# %s reads" % out.strip())
+
+
+@test
+def taken_away():
+    """unmapped, protected, moved, given back by brk, by any instruction that calls the system"""
+    v = Vanishing(*MODES)
+    v.run()
+    v.end()
+
+
+@test
+def forked():
+    """children that inherit the probes take away what they read themselves"""
+    v = Vanishing("fork", "unmap")
+    v.run()
+    v.end()
+
+
+@test
+def by_handlers():
+    """a signal handler unmaps what the hit that it interrupts was reading"""
+    v = Vanishing("signal", "protect")
+    v.run()
+    v.end()
+
+
+@test
+def killed():
+    """dprobes is killed, and the next one takes the guards out, again and again"""
+    v = Vanishing(*MODES)
+    for _ in range(3):
+        v.run(0.1)
+        v.trace.kill()
+        v.trace.wait()
+        v.run(0.1)
+        v.arm()
+    v.end()
+
+
+@test
+def strict():
+    """by system calls only"""
+    v = Vanishing("unmap", options=["--strict-reads"])
+    v.run(0.1)
+    v.end()
+
+
+run()
