@@ -340,8 +340,11 @@ static int add_lines(struct trace *t, bool several, struct event_line **line, st
 
 static int open_member(struct trace *t, pid_t pid, bool several, struct event_line **line, struct dp_error *err)
 {
-	int r = dp_trace_open(&t->run, pid, pid ? NULL : t->command, &t->opt, err);
+	struct dp_session_options opt = t->opt;
+	int r;
 
+	opt.tells_reads = !several && !t->quiet;
+	r = dp_trace_open(&t->run, pid, pid ? NULL : t->command, &opt, err);
 	*line = NULL;
 	if (r)
 		return r;

@@ -19,6 +19,7 @@ struct dp_session_options {
 	bool allow_trap;    /* breakpoints may be used where no jump fits */
 	bool skip_refused;  /* a place that cannot be probed takes its event with it, and no others; it is told */
 	bool interpret;     /* do not compile programs */
+	bool tells_reads;   /* a note at the end says why memory was read by system calls */
 	bool strict_reads;  /* memory that may go away is read by system calls only */
 	bool share_globals; /* global variables are the first page of: */
 	int globals_fd;     /* a file that other sessions use as well; programs' `globals` is not looked at then */
@@ -44,6 +45,7 @@ struct dp_probe_info {
 	const char *reason;      /* why not a jump; "" for jumps */
 	u32 nsites;              /* 1, or the number of exits */
 	u32 ncompiled;           /* of them, sites whose program runs as machine code; known once armed */
+	bool loads;              /* its program loads most of the memory that it reads; known once armed */
 	const char *via;         /* how a return is seen, in the kernel; NULL: by outcome */
 	const char *absent;      /* why an armed probe is not in place: "waits", "gone", "off"; NULL: it is */
 };

@@ -12,6 +12,7 @@
 #define RECORD 5
 #define HIT_INTERPRETED 12
 #define RECORD_INTERPRETED 15
+#define LOADS 8     /* the first word that is loaded, instead of a read by the system */
 #define LOADED 2    /* a word, or a piece of a text, that a read of memory has brought */
 #define CALLERS 150 /* a chain of some eight callers */
 #define KEY 8       /* of a table, found again */
@@ -51,19 +52,19 @@ static double cost_of(const struct dp_op_view *op, bool *reads)
 	}
 }
 
-void dp_trace_row_program(struct dp_trace_row *row, const struct dp_program *prog, bool interpreted)
+void dp_trace_row_program(struct dp_trace_row *row, const struct dp_program *prog, bool interpreted, bool loads)
 {
-	double ns = 0, filtered = -1;
+	double ns = 0, filtered = -1, read = loads ? LOADS : dp_measure_read_ns();
 	bool reads = false;
 	struct dp_op_view op;
 
 	for (u32 at = 0; at < prog->len && !dp_op_decode(prog->code, prog->len, at, &op); at += op.len) {
 		if (filtered < 0 && (op.opcode == DP_OP_REC || op.opcode == DP_OP_RECM))
-			filtered = reads ? ns + dp_measure_read_ns() : ns;
+			filtered = reads ? ns + read : ns;
 		ns += cost_of(&op, &reads);
 	}
 	if (reads) /* what lies close together comes with one read */
-		ns += dp_measure_read_ns();
+		ns += read;
 	row->interpreted |= interpreted;
 	row->run_ns = DP_MAX(row->run_ns, ns);
 	row->filtered_ns = DP_MAX(row->filtered_ns, filtered < 0 ? ns : filtered);

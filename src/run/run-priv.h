@@ -39,7 +39,7 @@ struct run_ended { /* what a module's words came to in a process that has ended 
 
 struct run_how {
 	const char *via; /* NULL: it was never armed */
-	bool interpreted;
+	bool interpreted, loads;
 };
 
 struct run_module {

@@ -15,7 +15,7 @@ void dp_run_note_how(struct run_target *t)
 			continue;
 		dp_tracee_probe(t->session, i, &info);
 		t->probes[i].m->how[t->probes[i].index] = (struct run_how){dp_trace_row_via(&info),
-									   info.ncompiled != info.nsites};
+									   info.ncompiled != info.nsites, info.loads};
 	}
 }
 
@@ -88,7 +88,7 @@ struct dp_trace_row *dp_run_rows(const struct dp_run *run, u32 *n, struct dp_tra
 			add_governed(run, m, i, &row->governed);
 			if (!row->via || m->how[i].via)
 				row->via = via(&m->unit.probes[i], m->how[i].via);
-			dp_trace_row_program(row, &m->unit.probes[i].prog, m->how[i].interpreted);
+			dp_trace_row_program(row, &m->unit.probes[i].prog, m->how[i].interpreted, m->how[i].loads);
 		}
 	for (u32 i = 0; rows && i < *n; i++)
 		dp_trace_row_finish(&rows[i], total);

@@ -28,7 +28,7 @@ static void fill(struct dp_trace_row *row, const struct dp_trace *t, u32 i, cons
 	row->via = dp_trace_row_via(&p);
 	row->counts = *counts;
 	row->governed = t->places[i].governed;
-	dp_trace_row_program(row, &p.event->prog, p.ncompiled != p.nsites);
+	dp_trace_row_program(row, &p.event->prog, p.ncompiled != p.nsites, p.loads);
 	dp_trace_row_finish(row, total);
 }
 

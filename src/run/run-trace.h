@@ -193,7 +193,7 @@ void dp_trace_govern_cost(const struct dp_trace *t, struct dp_govern_cost *sum);
 /* Of one row: hits and cost_ns, from all else. Adds it to the sum. */
 void dp_trace_row_finish(struct dp_trace_row *row, struct dp_trace_row *total);
 /* This is the program of the row, or one of its programs; what all hits of the row have cost. */
-void dp_trace_row_program(struct dp_trace_row *row, const struct dp_program *prog, bool interpreted);
+void dp_trace_row_program(struct dp_trace_row *row, const struct dp_program *prog, bool interpreted, bool loads);
 double dp_trace_cost_ns(const struct dp_trace_row *row);
 const char *dp_trace_row_via(const struct dp_probe_info *info);
 

@@ -64,6 +64,16 @@ def by_handlers():
 
 
 @test
+def loaded():
+    """a library is loaded: from then on nothing is loaded from, and the trace says so"""
+    v = Vanishing("load", "shrink")
+    v.run()
+    v.end()
+    assert "hits read memory by system calls: it has made a call" in text_of(v.trace.err_path), \
+        text_of(v.trace.err_path)
+
+
+@test
 def killed():
     """dprobes is killed, and the next one takes the guards out, again and again"""
     v = Vanishing(*MODES)

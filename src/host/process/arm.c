@@ -332,6 +332,14 @@ static int remember(struct arming *a, struct dp_error *err)
 	return r;
 }
 
+static bool all_guarded(const struct dp_session *s)
+{
+	for (u32 i = 0; i < s->nspots; i++)
+		if (s->spots[i].owner >= DP_GUARD_OWNER && s->spots[i].outcome != DP_OUTCOME_JUMP)
+			return false;
+	return true;
+}
+
 /* What cannot be guarded costs nobody his probes: hits read memory by system calls then. */
 static int plan_and_settle(struct arming *a, struct dp_error *err)
 {
@@ -340,7 +348,7 @@ static int plan_and_settle(struct arming *a, struct dp_error *err)
 
 	if (!r)
 		r = dp_arm_settle(s, s->spots, s->nspots, err);
-	if (r || !s->stretches.guards || (!s->stretches.guards[0].dropped && !s->stretches.guards[1].dropped))
+	if (r || all_guarded(s))
 		return r;
 	dp_stretches_give_up(s, "a call of the program's cannot be probed");
 	r = make_plan(a, err);

@@ -219,8 +219,6 @@ void dp_session_present(struct dp_session *s);
  * a look at the maps where that is worth it.
  */
 void dp_session_tend_stretches(struct dp_session *s);
-/* Why hits read memory by system calls; NULL: they load it, or no program reads any. */
-const char *dp_session_reads_slowly(const struct dp_session *s);
 /* Sleep between two such looks, or until the process has something for dp_session_tend_pages(). */
 void dp_session_rest(struct dp_session *s, u64 ns);
 

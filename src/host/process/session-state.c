@@ -106,6 +106,7 @@ void dp_session_probe(const struct dp_session *s, u32 i, struct dp_probe_info *o
 	    .reason = p->reason,
 	    .nsites = p->nsites,
 	    .ncompiled = p->ncompiled,
+	    .loads = s->stretches.guards && !s->stretches.why,
 	    .via = p->event && p->event->is_watch ? "watch" : NULL,
 	};
 }

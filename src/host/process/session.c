@@ -67,18 +67,30 @@ static int arm_alone(struct dp_session *s, struct dp_error *err)
 	}
 }
 
-int dp_session_arm(struct dp_session *s, struct dp_error *err)
+static int arm_patiently(struct dp_session *s, struct dp_error *err)
 {
 	int r = 0;
 
-	if (!s->nprobes && !s->parking.pid)
-		return dp_fail(err, E_ARM_NONE, "process %d", (int)s->pid);
 	for (u32 i = 0; i < MOVED_TRIES && s->nprobes; i++) {
 		r = arm_alone(s, err);
 		if (r == -dp_error_info(E_ARM_MOVED)->number)
 			usleep(i * 1000); /* until the program has loaded the module again */
 		else if (r != -dp_error_info(E_TARGET_CALL)->number || i >= TRIES)
 			break; /* that one: the address space changed under the plan, perhaps */
+	}
+	return r;
+}
+
+int dp_session_arm(struct dp_session *s, struct dp_error *err)
+{
+	int r;
+
+	if (!s->nprobes && !s->parking.pid)
+		return dp_fail(err, E_ARM_NONE, "process %d", (int)s->pid);
+	r = arm_patiently(s, err);
+	if (r && s->stretches.guards) { /* of which somebody has probed a place, perhaps */
+		dp_stretches_give_up(s, "not all of its calls can be probed at the moment");
+		r = arm_patiently(s, err);
 	}
 	if (!r && err)
 		err->code = DP_OK; /* of an earlier round */

@@ -33,8 +33,9 @@
 static bool reads_memory(const struct dp_session *s)
 {
 	static const enum dp_opcode readers[] = {
-	    DP_OP_PUSH_MEM8, DP_OP_PUSH_MEM16, DP_OP_PUSH_MEM32, DP_OP_PUSH_MEM64, DP_OP_LOGM,    DP_OP_LOGM_S,
-	    DP_OP_LOGSTR,    DP_OP_LOGSTR_S,   DP_OP_STR,        DP_OP_LOG_STR,    DP_OP_LOG_MRF,
+	    DP_OP_LD8,        DP_OP_LD16,       DP_OP_LD32,       DP_OP_LD64,    DP_OP_PUSH_MEM8,
+	    DP_OP_PUSH_MEM16, DP_OP_PUSH_MEM32, DP_OP_PUSH_MEM64, DP_OP_LOGM,    DP_OP_LOGM_S,
+	    DP_OP_LOGSTR,     DP_OP_LOGSTR_S,   DP_OP_STR,        DP_OP_LOG_STR, DP_OP_LOG_MRF,
 	};
 
 	for (u32 i = 0; i < DP_ARRAY_SIZE(readers); i++)
@@ -471,11 +472,6 @@ void dp_session_tend_stretches(struct dp_session *s)
 	p->why = why;
 }
 
-const char *dp_session_reads_slowly(const struct dp_session *s)
-{
-	return s->stretches.why;
-}
-
 /* ---- while a session is armed ---- */
 
 static int fill(struct arming *a, struct dp_error *err)
@@ -518,6 +514,9 @@ static int ready(struct arming *a, struct dp_error *err)
 static void end(struct dp_session *s)
 {
 	s->stretches.on = false;
+	if (s->opt.tells_reads && s->stretches.why)
+		dp_session_say(s, "process %d: hits read memory by system calls: %s", (int)s->pid, s->stretches.why);
+	s->opt.tells_reads = false;
 }
 
 const struct dp_part dp_stretches_part = {

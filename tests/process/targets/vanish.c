@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * vanish MODE... : threads call look() with addresses in memory that others take away and bring back all the time.
- * SIGSEGV is blocked, so whoever loads at the wrong moment ends the process. Modes: unmap, protect, move, shrink, raw (by
- * an instruction of its own), call (by syscall()), fork, signal (a handler takes memory away). At the end of input it
- * prints how often look() was called.
+ * SIGSEGV is blocked, so whoever loads at the wrong moment ends the process. Modes: unmap, protect, move, shrink, raw
+ * (by an instruction of its own), call (by syscall()), fork, signal (a handler takes memory away), load (a library).
+ * At the end of input it prints how often look() was called.
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -128,12 +129,22 @@ static void by_fork(int i)
 	usleep(1000);
 }
 
+/* Code that is not known comes, and goes. */
+static void load(int i)
+{
+	void *library = dlopen("libm.so.6", RTLD_NOW);
+
+	unmap(i);
+	if (library)
+		dlclose(library);
+}
+
 static const struct {
 	const char *name;
 	void (*make)(int i);
 } modes[] = {
     {"unmap", unmap},  {"protect", protect},        {"move", move},       {"shrink", shrink},
-    {"fork", by_fork}, {"raw", by_own_instruction}, {"call", by_syscall},
+    {"fork", by_fork}, {"raw", by_own_instruction}, {"call", by_syscall}, {"load", load},
 };
 
 static int mode(const char *name)

@@ -553,6 +553,8 @@ dp_load:
 	lea	S_CS_LOAD - S_OWNER(%rdi), %rax
 	mov	%rax, 8(%r10)
 .Lload_start:
+	cmpl	$0, 4(%r10)		/* cpu_id; negative when unregistered */
+	jl	.Lload_not
 	mov	STRETCH_STATE(%rsi), %eax	/* pairs with the barrier of await_loads() */
 	and	$1, %eax
 	shl	$STRETCH_TABLE_SHIFT, %eax
