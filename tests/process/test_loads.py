@@ -67,6 +67,9 @@ def by_handlers():
 def loaded():
     """a library is loaded: from then on nothing is loaded from, and the trace says so"""
     v = Vanishing("load", "shrink")
+    v.run(0.2)
+    v.p.send_signal(signal.SIGUSR1)
+    wait_for(lambda: "libm" in text_of("/proc/%d/maps" % v.p.pid), what="the library")
     v.run()
     v.end()
     assert "hits read memory by system calls: it has made a call" in text_of(v.trace.err_path), \

@@ -2,8 +2,8 @@
 /*
  * vanish MODE... : threads call look() with addresses in memory that others take away and bring back all the time.
  * SIGSEGV is blocked, so whoever loads at the wrong moment ends the process. Modes: unmap, protect, move, shrink, raw
- * (by an instruction of its own), call (by syscall()), fork, signal (a handler takes memory away), load (a library).
- * At the end of input it prints how often look() was called.
+ * (by an instruction of its own), call (by syscall()), fork, signal (a handler takes memory away), load (a library,
+ * when SIGUSR1 comes). At the end of input it prints how often look() was called.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -27,7 +27,7 @@
 /* Nobody touches the blocks but by hits. Others must not be mapped where one has just been: none of that size are. */
 static char *block[BLOCKS], *away, *volatile top;
 static atomic_ulong total;
-static atomic_bool over;
+static atomic_bool over, asked;
 static pthread_barrier_t all;
 static pthread_mutex_t shrinking = PTHREAD_MUTEX_INITIALIZER;
 
@@ -129,14 +129,12 @@ static void by_fork(int i)
 	usleep(1000);
 }
 
-/* Code that is not known comes, and goes. */
+/* Code that is not known comes, when that is asked for. */
 static void load(int i)
 {
-	void *library = dlopen("libm.so.6", RTLD_NOW);
-
+	if (asked)
+		dlopen("libm.so.6", RTLD_NOW);
 	unmap(i);
-	if (library)
-		dlclose(library);
 }
 
 static const struct {
@@ -168,6 +166,12 @@ static void on_alarm(int sig)
 {
 	(void)sig;
 	unmap(0);
+}
+
+static void on_request(int sig)
+{
+	(void)sig;
+	asked = true;
 }
 
 static void *reader(void *arg)
@@ -207,6 +211,7 @@ int main(int argc, char **argv)
 
 	sigemptyset(&segv);
 	sigaddset(&segv, SIGSEGV);
+	signal(SIGUSR1, on_request);
 	sigprocmask(SIG_BLOCK, &segv, NULL);
 	for (int i = 0; i <= BLOCKS; i++) {
 		char *new = mmap(NULL, 2 * BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
