@@ -27,6 +27,7 @@
 #define PM_GUARD (1ull << 58)
 #define IMPLIES_EXEC 0x0400000u /* personality */
 #define GUARDS 2
+#define CLOSED "it has made a call that may bring code, or change memory in other ways"
 
 /* ---- which calls are guarded ---- */
 
@@ -432,7 +433,7 @@ static const char *offer(struct dp_session *s, const struct dp_mem *mem)
 	if (dp_mem_read(mem, at, &now, offsetof(struct dp_stretches, pad), NULL))
 		return "its memory cannot be read";
 	if (now.state & DP_STRETCH_CLOSED)
-		return "it has made a call that may bring code, or change memory in other ways";
+		return CLOSED;
 	other = ~now.state & DP_STRETCH_SECOND;
 	if (now.state / DP_STRETCH_CALL & DP_STRETCH_CALLS || (now.settled & DP_STRETCH_SECOND) == other)
 		return NULL;
@@ -513,7 +514,13 @@ static int ready(struct arming *a, struct dp_error *err)
 
 static void end(struct dp_session *s)
 {
-	s->stretches.on = false;
+	struct dp_stretches_part *p = &s->stretches;
+	u64 state;
+
+	if (p->on && dp_process_peek(s->pid, tables_at(s) + offsetof(struct dp_stretches, state), &state, 8) &&
+	    state & DP_STRETCH_CLOSED)
+		p->why = CLOSED;
+	p->on = false;
 	if (s->opt.tells_reads && s->stretches.why)
 		dp_session_say(s, "process %d: hits read memory by system calls: %s", (int)s->pid, s->stretches.why);
 	s->opt.tells_reads = false;
