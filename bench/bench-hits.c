@@ -4,7 +4,7 @@
  * the same process, some rounds each, again and again, so that whatever else the machine does
  * meets all of them alike. A rival that is not there is named with the reason.
  *
- * Usage: bench-hits [-r repetitions] [-n rounds] [-c part-of-name] [-p place] [-w work-dir] TARGET
+ * Usage: bench-hits [-r repetitions] [-n rounds] [-c part-of-name] [-p place] [-w work-dir] [-j FILE] TARGET
  */
 #include <errno.h>
 #include <signal.h>
@@ -25,7 +25,7 @@
 
 static struct {
 	unsigned repetitions, rounds;
-	const char *only, *place, *work_dir, *program;
+	const char *only, *place, *work_dir, *json, *program;
 } opt = {.repetitions = 5, .rounds = 24, .work_dir = "."};
 
 static struct bench_target target;
@@ -145,7 +145,7 @@ static int parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "r:n:c:p:w:")) != -1)
+	while ((c = getopt(argc, argv, "r:n:c:p:w:j:")) != -1)
 		switch (c) {
 		case 'r':
 			opt.repetitions = (unsigned)atoi(optarg);
@@ -161,6 +161,9 @@ static int parse(int argc, char **argv)
 			break;
 		case 'w':
 			opt.work_dir = optarg;
+			break;
+		case 'j':
+			opt.json = optarg;
 			break;
 		default:
 			return -1;
@@ -180,7 +183,8 @@ int main(int argc, char **argv)
 
 	if (parse(argc, argv)) {
 		fprintf(stderr,
-			"usage: bench-hits [-r repetitions] [-n rounds] [-c contender] [-p place] [-w dir] TARGET\n");
+			"usage: bench-hits [-r repetitions] [-n rounds] [-c contender] [-p place] [-w dir] [-j FILE] "
+			"TARGET\n");
 		return 2;
 	}
 	sigaction(SIGINT, &sa, NULL);
@@ -202,6 +206,8 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	repeat(places, nplaces, all, n, results);
 	bench_report(places, nplaces, results, n);
+	if (opt.json && bench_report_json(opt.json, places, nplaces, results, n))
+		fprintf(stderr, "bench-hits: %s: %s\n", opt.json, strerror(errno));
 	bench_tracefs_end();
 	bench_target_stop(&target);
 	return stop ? 130 : 0;

@@ -124,5 +124,8 @@ double bench_min(const double *v, size_t n);
 
 /* results[place][contender] */
 void bench_report(const struct bench_place *places, size_t nplaces, struct bench_result *results, size_t ncontenders);
+/* The same as a JSON array of objects, for page.py. Returns 0, or -1 with errno. */
+int bench_report_json(const char *path, const struct bench_place *places, size_t nplaces, struct bench_result *results,
+		      size_t ncontenders);
 
 #endif

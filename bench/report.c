@@ -122,3 +122,40 @@ void bench_report(const struct bench_place *places, size_t nplaces, struct bench
 		expect_ratio(&places[i], r, ncontenders, places[i].func == FUNC_PUSH ? 25 : 10);
 	}
 }
+
+static void json_result(FILE *f, const struct bench_place *p, struct bench_result *results, size_t i)
+{
+	const struct bench_result *r = &results[i];
+
+	fprintf(f, "{\"place\": \"%s\", \"contender\": \"%s\", \"job\": %d, \"ours\": %s, ", p->name, r->c->name,
+		r->c->job, r->c->ours ? "true" : "false");
+	if (r->n)
+		fprintf(f, "\"least\": %.3f, \"median\": %.3f, \"added\": %.3f, ", bench_min(r->ns, r->n),
+			bench_median(r->ns, r->n), net(results, i));
+	fprintf(f, "\"skipped\": \"");
+	for (const char *c = r->skipped; *c; c++)
+		fprintf(f, *c == '"' || *c == '\\' ? "\\%c" : (unsigned char)*c < ' ' ? " " : "%c", *c);
+	fprintf(f, "\"}");
+}
+
+int bench_report_json(const char *path, const struct bench_place *places, size_t nplaces, struct bench_result *results,
+		      size_t ncontenders)
+{
+	FILE *f = fopen(path, "w");
+	const char *sep = "[\n";
+
+	if (!f)
+		return -1;
+	for (size_t i = 0; i < nplaces; i++)
+		for (size_t k = 0; k < ncontenders; k++) {
+			const struct bench_result *r = &results[i * ncontenders + k];
+
+			if (!r->n && !r->skipped[0])
+				continue;
+			fputs(sep, f);
+			json_result(f, &places[i], results + i * ncontenders, k);
+			sep = ",\n";
+		}
+	fputs(*sep == '[' ? "[]\n" : "\n]\n", f);
+	return fclose(f) ? -1 : 0;
+}
