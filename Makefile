@@ -57,13 +57,17 @@ torture:
 	@DP_ROUNDS=200 $(PYTHON) tests/run.py $(BUILD) tests/process/test_handling.py
 	@DP_STORM=60 DP_ONLY=storm $(PYTHON) tests/run.py $(BUILD) tests/process/test_owners.py
 
+# What hits, arming and programs cost here, beside all rivals that Debian has, and one page of it: bench.html.
 bench:
-	@packaging/install-deps.sh check
+	@packaging/install-deps.sh bench
 	@$(MAKE) --no-print-directory -s build
-	@$(BUILD)/bench/bench-hits -w $(BUILD)/bench $(BUILD)/bench/bench-target
+	@$(BUILD)/bench/bench-hits -w $(BUILD)/bench -j $(BUILD)/bench/hits.json $(BUILD)/bench/bench-target
+	@$(PYTHON) bench/bench-tools.py -j $(BUILD)/bench/tools.json $(BUILD)
 	@$(BUILD)/bench/bench-rpn
 	@$(BUILD)/bench/bench-arm $(BUILD)/bench/bench-many
 	@$(PYTHON) bench/bench-cost.py $(BUILD)
+	@$(PYTHON) bench/bench-apps.py -j $(BUILD)/bench/apps.json $(BUILD)
+	@$(PYTHON) bench/page.py $(BUILD) $(BUILD)/bench/bench.html
 
 kernel:
 	@[ -e $(KDIR)/Makefile ] || \

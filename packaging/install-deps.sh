@@ -4,7 +4,7 @@
 # Install the Debian packages that are missing, and only those: quietly, without questions, and
 # without starting any service that a package brings along.
 #
-# Usage: install-deps.sh build|static|demo|check|check-debug|deb|check-packages
+# Usage: install-deps.sh build|static|demo|check|check-debug|bench|deb|check-packages
 set -eu
 
 build="gcc make meson ninja-build pkg-config libc6-dev libelf-dev libdw-dev libbpf-dev
@@ -17,6 +17,7 @@ tests="libcmocka-dev libzydis-dev nginx-light golang-go musl-tools gdb g++ git s
        babeltrace2 protobuf-compiler xz-utils systemtap-sdt-dev zsh fish strace postgresql python3-jsonschema
        mypy"
 optional="rustc chromium nodejs prometheus mandoc diction"
+rivals="bpftrace uftrace ltrace liblttng-ust-dev" # besides, for the benchmark
 kernel="flex bison bc libssl-dev" # besides, to build a kernel
 packages="debhelper dh-dkms dh-python dpkg-dev python3 xz-utils"
 services="redis-server nginx postgresql prometheus"
@@ -27,10 +28,11 @@ static) wanted="$build $static" optional= ;;
 demo) wanted="$build $demo" optional= ;;
 check) wanted="$build $static $demo $tests" ;;
 check-debug) wanted="$build $static $demo $tests $kernel" ;;
+bench) wanted="$build $static $demo $tests" optional="$rivals" ;;
 deb) wanted="$build $packages" optional= ;;
 check-packages) wanted="$build $packages python3 lintian mmdebstrap" optional= ;;
 *)
-	echo "usage: install-deps.sh build|static|demo|check|check-debug|deb|check-packages" >&2
+	echo "usage: install-deps.sh build|static|demo|check|check-debug|bench|deb|check-packages" >&2
 	exit 2
 	;;
 esac

@@ -644,7 +644,7 @@ u32 dp_rpn_push_frames(struct dp_hit *h, u32 sp, u32 n)
 
 /* ---- tables and aggregates in local variables ---- */
 
-#define TRIES 32  /* places looked at for a key */
+#define TRIES 128 /* places looked at for a key: only a table that is nearly full makes a hit look at so many */
 #define WAITS 200 /* for another thread that is writing a key; it may not be running */
 
 u32 dp_rpn_push_text(struct dp_hit *h, u32 sp, u32 n)
@@ -721,10 +721,10 @@ static bool take_left(struct dp_hit *h, u32 sp, u32 k, u32 words, u64 *place)
 static u64 look(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words, u64 hash)
 {
 	u64 *table = (u64 *)h->prog->locals + first, state;
-	u32 left = 0;
+	u32 left = 0, place = keys ? (u32)(hash % keys) : 0;
 
-	for (u32 n = 0; n < TRIES && n < keys; n++) {
-		u32 at = 1 + (u32)((hash + n) % keys) * (1 + k + words);
+	for (u32 n = 0; n < TRIES && n < keys; n++, place = place + 1 == keys ? 0 : place + 1) {
+		u32 at = 1 + place * (1 + k + words);
 
 		state = __atomic_load_n(table + at, __ATOMIC_ACQUIRE); /* pairs with the releases above */
 		if (state == DP_TABLE_LEFT) {                          /* the key may lie behind it */

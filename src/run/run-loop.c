@@ -10,7 +10,7 @@
 #define IDLE_NS 200000000ull      /* a turn, without a target */
 #define TURN_NS 50000000ull       /* at most, with a target */
 #define TURN_OF_EACH_NS 150000ull /* or this, for each of many that have nothing to tell */
-#define KNOWN_NS 1000000000ull  /* between looks at what programs know of their processes */
+#define KNOWN_NS 1000000000ull    /* between looks at what programs know of their processes */
 #define THREADS_NS 200000000ull   /* between looks for threads that have ended: their variables are given on */
 
 struct dp_run *dp_run_new(ssize_t (*write)(void *arg, const void *text, size_t n), void *arg)

@@ -181,7 +181,8 @@ static void parse_attributes(struct dpcc *c, struct dp_rpn_aggregate *a)
 		} else if (dp_cc_accept(c, "keys")) {
 			a->keys = (u32)dp_cc_parse_constant(c);
 		} else {
-			dp_cc_fail(c, t, E_DPCC_SYNTAX, "avg, unit UNIT, top N, from N, keys N or hidden is missing here");
+			dp_cc_fail(c, t, E_DPCC_SYNTAX,
+				   "avg, unit UNIT, top N, from N, keys N or hidden is missing here");
 		}
 		if (a->top > DP_LOCALS_MAX || a->keys > DP_LOCALS_MAX || a->from < -(1ll << 31) || a->from > 1ll << 31)
 			dp_cc_fail(c, t, E_DPCC_LIMIT, "the number is too large");

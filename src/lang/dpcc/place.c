@@ -262,16 +262,26 @@ void dp_cc_unit_note(struct unit *u, const char *fmt, ...)
 }
 
 struct matches {
-	u64 v[PLACES_MAX];
-	u32 n;
+	struct dpcc *c;
+	u64 *v;
+	u32 n, room;
 };
 
 static int add_match(const struct dp_symbol *sym, void *arg)
 {
 	struct matches *m = arg;
 
-	if (m->n < PLACES_MAX && !sym->is_ifunc)
-		m->v[m->n++] = sym->addr;
+	if (sym->is_ifunc)
+		return 0;
+	if (m->n == m->room) {
+		u64 *old = m->v;
+
+		m->room = DP_MAX(2 * m->room, 64u);
+		m->v = dp_cc_alloc(m->c, m->room * sizeof(*m->v));
+		for (u32 i = 0; i < m->n; i++)
+			m->v[i] = old[i];
+	}
+	m->v[m->n++] = sym->addr;
 	return 0;
 }
 
@@ -473,6 +483,8 @@ static void kernel_place(struct unit *u, const struct place_def *d, const struct
 		n = dp_cc_btf_functions(&u->c, name, names, PLACES_MAX);
 		if (!n)
 			dp_cc_fail(&u->c, where, E_SYM_NONE, "no function matches %s", name);
+		if (n == PLACES_MAX) /* and there may be more */
+			dp_cc_fail(&u->c, where, E_PROG_LIMIT, "%s matches more than %u functions", name, n);
 		dp_cc_unit_note(u, "%s matches %u functions", name, n);
 	}
 	for (u32 i = 0; i < n; i++) {
@@ -511,11 +523,55 @@ static _Noreturn void no_match(struct unit *u, const struct tok *where, const ch
 	dp_cc_fail_near(&u->c, where, E_SYM_NONE, &s.near, "no function matches %s", pattern);
 }
 
+/*
+ * Of many places in a process that a pattern means, those are left out where no jump fits: the others are not refused
+ * for them.
+ */
+bool dp_cc_unit_can_stand(struct unit *u, u64 addr)
+{
+	const struct dp_text *text;
+	struct dp_site site;
+	struct dp_error err = {0};
+
+	return u->c.by_name || u->c.opt->all_places ||
+	       (!dp_module_text(u->c.mod, addr, &text, &err) && !dp_site_judge(text, addr, &site, &err) &&
+		site.outcome == DP_OUTCOME_JUMP);
+}
+
+/* A call is seen whole or not at all: its function's entry and all of its exits have room. */
+static bool call_can_stand(struct unit *u, const struct tok *where, u64 func)
+{
+	u64 exits[PLACES_MAX], to[PLACES_MAX];
+	struct dp_error err = {0};
+	int n = dp_module_exits(u->c.mod, func, exits, to, PLACES_MAX, &err);
+
+	if (n < 0)
+		dp_cc_refail(&u->c, where, &err);
+	for (int i = 0; i < n; i++)
+		if (!dp_cc_unit_can_stand(u, exits[i]))
+			return false;
+	return dp_cc_unit_can_stand(u, func);
+}
+
+static void tell_matches(struct unit *u, const struct tok *where, const char *name, u32 found, u32 all)
+{
+	u32 left_out = all - found;
+
+	if (!left_out)
+		dp_cc_unit_note(u, "%s matches %u functions", name, all);
+	else if (found)
+		dp_cc_unit_note(u, "%s matches %u functions; %u of them %s left out: no room for a jump", name, all,
+				left_out, left_out == 1 ? "is" : "are");
+	else
+		dp_cc_fail(&u->c, where, E_SITE_TRAP, "none of %u functions that match %.100s can be probed by a jump",
+			   all, name);
+}
+
 static void patterns_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name,
 			   const struct call_place *of)
 {
-	struct matches m = {.n = 0};
-	u32 left_out = 0, before = u->nprobes;
+	struct matches m = {.c = &u->c};
+	u32 jumps = 0, before = u->nprobes, found = 0;
 	int n = 0;
 
 	dp_module_each_func(u->c.mod, name, add_match, &m);
@@ -523,27 +579,20 @@ static void patterns_place(struct unit *u, const struct place_def *d, const stru
 		no_match(u, where, name);
 	if (of && (of->which == '?' || of->what == CALL_GOES_ON)) /* a function may jump to another one that matches */
 		return;
-	dp_cc_unit_note(u, "%s matches %u functions", name, m.n);
-	for (u32 i = 0; i < m.n; i++)
+	for (u32 i = 0; i < m.n; i++) {
+		if (of ? !call_can_stand(u, where, m.v[i]) : !dp_cc_unit_can_stand(u, m.v[i]))
+			continue;
+		found++;
 		if (of && of->what != CALL_BEGINS)
-			n += exits_at(u, d, where, m.v[i], of->what == EVERY_EXIT, &left_out);
+			n += exits_at(u, d, where, m.v[i], of->what == EVERY_EXIT, &jumps);
 		else
 			probe_at(u, d, m.v[i]);
+	}
+	tell_matches(u, where, name, found, m.n);
 	if (n && u->nprobes == before && !u->c.opt->tree)
 		dp_cc_fail(&u->c, where, E_FUNC_TAIL, "the functions that match %s end by jumps to others", name);
-	if (left_out)
-		dp_cc_unit_note(u, "%s: " DP_TAIL_CALLS, name, (int)left_out, n);
-}
-
-/* Of many places that a pattern means, those are left out where no jump fits: the others are not refused for them. */
-bool dp_cc_unit_can_stand(struct unit *u, u64 addr)
-{
-	const struct dp_text *text;
-	struct dp_site site;
-	struct dp_error err = {0};
-
-	return u->c.opt->all_places || (!dp_module_text(u->c.mod, addr, &text, &err) &&
-					!dp_site_judge(text, addr, &site, &err) && site.outcome == DP_OUTCOME_JUMP);
+	if (jumps)
+		dp_cc_unit_note(u, "%s: " DP_TAIL_CALLS, name, (int)jumps, n);
 }
 
 /* u PATTERN: the static probes that match. */

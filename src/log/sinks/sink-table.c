@@ -212,7 +212,8 @@ static void put_table(struct dp_line *l, const struct dp_agg_table *t)
 	if (t->left_out)
 		dp_line_format(l, "    and %u more keys\n", t->left_out);
 	if (t->no_room)
-		dp_line_format(l, "    %llu values had keys for which there was no room\n",
+		dp_line_format(l,
+			       "    %llu values had keys for which there was no room (KEYS(N) in `begin` makes room)\n",
 			       (unsigned long long)t->no_room);
 	free(keys);
 }
