@@ -413,7 +413,7 @@ def watchpoints():
 
 
 LINES = [*("p:e %s count()" % f for f in FUNCTIONS), "r:e steady count()", "r:e left count()", "p:e several+3 count()",
-         "p:e exe:*t* count()", "p:e libc:malloc count()"]
+         "p:e exe:*t* count()", "p:e libc:malloc count()", "s:e munmap count()"]
 
 
 def is_refused(t):
@@ -438,7 +438,9 @@ def storm():
     seconds, seed = float(os.environ.get("DP_STORM", 6)), int(os.environ.get("DP_SEED", 11))
     o, chance = Counts(8, target("plugin.so")), random.Random(seed)
     begin = o.calls()
-    stays = {f: armed(trace(o.pid, "p:e %s count()" % f), o.pid) for f in ("steady", "several")}
+    # It reads memory: it has guards at calls that change mappings.
+    stays = {"steady": armed(trace(o.pid, "p:e steady n=+0(%sp):u64 count() if n > 0"), o.pid),
+             "several": armed(trace(o.pid, "p:e several count()"), o.pid)}
     o.go()
     others = []
     end = time.time() + seconds
