@@ -150,10 +150,9 @@ def same_window():
     t = armed(trace(o.pid, "p:e several+3 count()"), o.pid)
     r = dprobes("trace", "-p", o.pid, "--duration", "0.1", "p several")
     assert r.returncode == 1 and "E-SITE-TAKEN" in r.stderr, r.stderr
+    o.go()
     r = dprobes("trace", "-p", o.pid, "--duration", "0.1", "-o", "/dev/null", "p exe:*e*")
     assert r.returncode == 0 and "left out" in r.stderr and "several" not in rows_of(r.stderr), r.stderr
-    o.go()
-    time.sleep(0.1)
     end = o.calls()
     assert hits(t, "e") == end["several"] - begin["several"]
     o.clean_end()
