@@ -9,7 +9,8 @@
 #include "run/run-priv.h"
 #include "run/run-rows.h"
 
-#define ENDED_MAX 32 /* processes that are remembered, for each module */
+#define ENDED_MAX 32           /* processes that are remembered, for each module; */
+#define ENDED_MAX_MERGED 1024u /* in a trace, where one table shows them: a driver writes all of them down */
 
 u32 dp_run_aggregate_at(const struct dp_rpn_unit *u, u32 i)
 {
@@ -194,8 +195,9 @@ struct run_ended *dp_run_ended_new(const struct run_module *m, volatile const u6
 	return e;
 }
 
-void dp_run_keep_ended(struct run_module *m, struct run_ended *e)
+void dp_run_keep_ended(const struct dp_run *run, struct run_module *m, struct run_ended *e)
 {
+	u32 most = !*run->state && dp_agg_any_merged(&m->unit) ? ENDED_MAX_MERGED : ENDED_MAX;
 	struct run_ended **p = &m->ended;
 	u32 n = 0;
 
@@ -208,7 +210,7 @@ void dp_run_keep_ended(struct run_module *m, struct run_ended *e)
 		p = &(*p)->next;
 	}
 	*p = e;
-	if (n >= ENDED_MAX) {
+	if (n >= most) {
 		e = m->ended;
 		m->ended = e->next;
 		m->losses += dp_agg_losses(&m->unit, e->words);

@@ -283,7 +283,8 @@ void dp_run_clear_aggregate(const struct dp_rpn_aggregate *a, volatile u64 *word
 /* A copy of a module's words, with the names of addresses in keys as the view has them now. NULL: no memory. */
 struct run_ended *dp_run_ended_new(const struct run_module *m, volatile const u64 *words,
 				   const struct dp_agg_view *view);
-void dp_run_keep_ended(struct run_module *m, struct run_ended *e);        /* takes it; NULL does nothing */
+/* Takes it; NULL does nothing. */
+void dp_run_keep_ended(const struct dp_run *run, struct run_module *m, struct run_ended *e);
 bool dp_run_name_of_ended(void *ended, u64 addr, char *buf, size_t size); /* a dp_symbolize_fn */
 bool dp_run_file_of_ended(void *ended, u64 addr, struct dp_code_file *file);
 void dp_run_free_ended(struct run_ended *e);

@@ -83,7 +83,7 @@ void dp_run_target_end(struct dp_run *run, struct run_target *t)
 	for (u32 i = 0; t->session && i < t->nranges; i++)
 		if (!t->ranges[i].left_out)
 			dp_run_keep_ended(
-			    t->ranges[i].m,
+			    run, t->ranges[i].m,
 			    dp_run_ended_new(t->ranges[i].m, dp_tracee_words(t->session) + t->ranges[i].locals,
 					     &(struct dp_agg_view){t->pid, true, dp_run_symbol_of, t, dp_run_file_of}));
 	dp_run_end_kept(run, t);

@@ -57,7 +57,7 @@ void dp_run_end_kept(struct dp_run *run, struct run_target *t)
 		if (k->generation == k->m->generation) {
 			if (k->locals)
 				dp_run_end_body_words(run, t, k->m, k->locals->words);
-			dp_run_keep_ended(k->m, k->locals);
+			dp_run_keep_ended(run, k->m, k->locals);
 		} else {
 			dp_run_free_ended(k->locals);
 		}

@@ -207,6 +207,18 @@ def generations():
 
 
 @test
+def short_lives():
+    """the one table has processes that have ended, and many of them"""
+    root()
+    chain = linked("chain", CHAIN)
+    t = trace_start("--tree", "p libdpmany:shared_work count by $pid", "--", "sh", "-c",
+                    "i=0; while [ $i -lt 40 ]; do %s 0; i=$((i + 1)); done" % chain)
+    assert t.wait(120) == 0, text_of(t.err_path)
+    keys = re.findall(r"^ +(\d+) +5 \|", text_of(t.out_path), re.M)
+    assert len(set(keys)) == 40 or "without waiting for the probes" in text_of(t.err_path), text_of(t.out_path)
+
+
+@test
 def formats():
     """formats that describe all events at their start show processes that joined, at the end"""
     chain = linked("chain", CHAIN)
