@@ -646,6 +646,21 @@ static void tell_end(struct program *p)
 			   lost, lost == 1 ? "" : "s", lost == 1 ? "it" : "them", lost == 1 ? "is" : "are");
 }
 
+/* Lines for whoever maps a file, now and later: that nobody did is a mistake in the file's name, perhaps. */
+static int check_found(const struct program *p)
+{
+	bool found = !p->lines || p->t.on_wake || p->t.watch || !is_of_file(&p->t.select);
+	struct dp_error err;
+
+	for (u32 i = 0; i < p->programs.n && !found; i++)
+		found = dp_run_was_in(p->run, p->programs.v[i].module);
+	if (found)
+		return CMD_OK;
+	dp_fail(&err, E_SELECT_NONE, "no process that maps %.150s has started", p->t.select.file);
+	dp_ui_error(&err, NULL);
+	return CMD_FAILED;
+}
+
 static int run(struct program *p)
 {
 	struct dp_error err = {0};
@@ -700,6 +715,7 @@ static int run(struct program *p)
 	if (!p->t.on_wake)
 		show_aggregates(p);
 	tell_end(p);
+	status = status ? status : check_found(p);
 	return status ? status : write_whole(p);
 }
 

@@ -219,6 +219,14 @@ def short_lives():
 
 
 @test
+def nobody():
+    """--all FILE of lines that are compiled, or could be: that no process maps it is an error, which names the file"""
+    for line in ("p libdpmany:shared_work", "p libdpmany:shared_work count"):
+        r = dprobes("trace", "--all", library(), "--duration", "0.2", line, check=1)
+        assert "E-SELECT-NONE" in r.stderr and library() in r.stderr, r.stderr
+
+
+@test
 def formats():
     """formats that describe all events at their start show processes that joined, at the end"""
     chain = linked("chain", CHAIN)
