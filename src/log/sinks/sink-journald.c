@@ -83,12 +83,13 @@ static void begin(struct dp_sink *s, const struct dp_sink_record *r)
 	struct journald_sink *j = of(s);
 	const struct dp_event_info *ev = r->event;
 	struct dp_line *l = s->line;
-	const char *what = ev ? (ev->name && ev->name[0] ? ev->name : ev->symbol) : last_part(r->program->module);
+	const char *module = r->program ? r->program->module : "";
+	const char *what = ev ? (ev->name && ev->name[0] ? ev->name : ev->symbol) : last_part(module);
 	u32 pid = r->pid ? r->pid : r->head ? r->head->pid : s->env ? s->env->pid : 0;
 
 	put_head(l, "6");
 	put_string(l, "DPROBES_PROBE", what);
-	put_string(l, "DPROBES_PROGRAM", r->program ? r->program->module : NULL);
+	put_string(l, "DPROBES_PROGRAM", module);
 	if (ev) {
 		put_string(l, "DPROBES_GROUP", ev->group);
 		put_string(l, "DPROBES_SYMBOL", ev->symbol);
