@@ -142,10 +142,20 @@ int main(int argc, char **argv)
     assert r.returncode == 0 and len(rows) > 1300 and len(e["DPROBES_JSON"]) > 215000, r.stderr
 
 
-def big_recording():
+def big_recording(rounds=20):
     path = os.path.join(DIR, "run.dpt")
-    dprobes("record", "-o", path, *LINES, "--", shop(), "20", check=0)
+    dprobes("record", "-o", path, *LINES, "--", shop(), str(rounds), check=0)
     return path
+
+
+@test
+def slow():
+    """a journal that takes nothing loses entries, which is told, and does not hold up what is shown"""
+    j = Journal()
+    r = j.run("report", "--format", "journald", "-q", big_recording(300))
+    found = len(j.entries())
+    assert r.returncode == 1 and "E-JOURNALD-LOST" in r.stderr and "%d of them" % (1200 - found) in r.stderr, \
+        (found, r.stderr)
 
 
 @test

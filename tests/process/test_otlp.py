@@ -372,6 +372,21 @@ def recordings():
 
 
 @test
+def without():
+    """the static dprobes, which loads no library, says that it cannot send, and writes files all the same"""
+    static = os.path.join(BUILD, "src", "cmd", "static", "dprobes")
+    if not os.path.exists(static):
+        raise Skip("the static dprobes is not built")
+    args = [static, "trace", "--format", "otlp", *LINES]
+    r = subprocess.run([*args, "--endpoint", "http://127.0.0.1:9", "--", shop(), "3"], stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE, text=True, timeout=60)
+    assert r.returncode == 1 and "E-OTLP-BUILD" in r.stderr and not r.stdout, r
+    out = os.path.join(DIR, "static.json")
+    subprocess.run([*args, "-q", "-o", out, "--", shop(), "3"], check=True, stdout=subprocess.DEVNULL, timeout=60)
+    assert len(Data(text_of(out).splitlines()).spans) == 12
+
+
+@test
 def wrong():
     """addresses that are none, and options that do not go together; nothing is begun"""
     for args, code in ((("--endpoint", "localhost:4318"), "E-OTLP-ADDRESS"),
