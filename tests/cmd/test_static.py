@@ -87,7 +87,7 @@ def inserted():
 
 @test
 def said():
-    """what one file cannot have: a format, users of other sources, servers of debug information"""
+    """what one file cannot have: a format, users of other sources, servers of debug information, a sender"""
     def fails(text, *args, **kw):
         r = subprocess.run([built(), *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
                            **kw)
@@ -100,7 +100,7 @@ def said():
     subprocess.run([strip, "-g", "-o", bare, target("simple-static")], check=True)
     fails("a static dprobes asks no servers", "lines", bare, "work", env={"DEBUGINFOD_URLS": "http://127.0.0.1:9"})
     shown = subprocess.run([built(), "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
-    assert not re.search(r"formats.* ctf", shown) and shown.count("not in the static dprobes") == 3, shown
+    assert not re.search(r"formats.* ctf", shown) and shown.count("not in the static dprobes") == 4, shown
 
 
 @test
