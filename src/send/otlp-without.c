@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* In the place of otlp-send.c where the headers of libcurl are missing. */
+/* In the place of otlp-send.c where the headers of libcurl are missing, and in the static dprobes. */
 #include "send/send.h"
 
 const char *dp_sender_library(void)
