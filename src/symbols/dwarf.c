@@ -27,19 +27,27 @@ static int open_below_roots(const char *name)
 	return fd;
 }
 
+static void path_of(int fd, char *path, size_t size)
+{
+	char link[32];
+	ssize_t n;
+
+	dp_format(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, size - 1);
+	path[n > 0 ? n : 0] = '\0';
+}
+
 /* As libdw puts together where a file is that debug information names: beside it where the name is not absolute. */
 static void beside(int fd, const char *dir, const char *name, char *path, size_t size)
 {
-	char link[32], own[4096] = "";
-	ssize_t n;
+	char own[4096] = "";
 
 	if (*name == '/') {
 		dp_format(path, size, "%s", name);
 		return;
 	}
-	dp_format(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = dir && *dir == '/' ? 0 : readlink(link, own, sizeof(own) - 1);
-	own[n > 0 ? n : 0] = '\0';
+	if (!dir || *dir != '/')
+		path_of(fd, own, sizeof(own));
 	*(strrchr(own, '/') ? strrchr(own, '/') : own) = '\0';
 	dp_format(path, size, "%s%s%s/%s", own, dir && *dir != '/' ? "/" : "", dir ? dir : "", name);
 }
@@ -129,13 +137,28 @@ static Dwarf *use(struct dp_module *m, int fd)
 	return m->dw.main;
 }
 
+/*
+ * From 0.191 on libdw also opens FILE.dwp by itself. Where that is no regular file, libdw is not told which file it
+ * reads.
+ */
+static Dwarf *begin(Elf *elf, int fd)
+{
+	char own[4096], path[4200];
+
+	path_of(fd, own, sizeof(own));
+	dp_format(path, sizeof(path), "%s.dwp", own);
+	if (*own && dp_is_odd_file(path))
+		elf_cntl(elf, ELF_C_FDREAD);
+	return dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+}
+
 Dwarf *dp_mod_dwarf(struct dp_module *m)
 {
 	if (m->dw.tried)
 		return m->dw.main;
 	m->dw.tried = true;
 	m->dw.alt_fd = -1;
-	m->dw.main = dwarf_begin_elf(m->elf, DWARF_C_READ, NULL);
+	m->dw.main = begin(m->elf, m->fd);
 	if (has_info(m->dw.main))
 		return use(m, m->fd);
 	if (m->dw.main)
@@ -143,7 +166,7 @@ Dwarf *dp_mod_dwarf(struct dp_module *m)
 	m->dw.main = NULL;
 	if (!m->debug.elf && !dp_mod_open_debug(m) && !dp_mod_fetch_debug(m))
 		return NULL;
-	m->dw.main = dwarf_begin_elf(m->debug.elf, DWARF_C_READ, NULL);
+	m->dw.main = begin(m->debug.elf, m->debug.fd);
 	if (has_info(m->dw.main))
 		return use(m, m->debug.fd);
 	if (m->dw.main)
