@@ -279,6 +279,11 @@ examples() {
 	say $? "kretprobe-example has measured"
 	dmesg | grep -E '_example: vfs_read: [1-9][0-9]* calls for [1-9][0-9]* bytes'
 	say $? "jprobe-example has seen arguments"
+	insmod dpcompat.ko
+	say $? "a module written for the kernel's own Kprobes is loaded"
+	dmesg | grep -q 'compat: 1 before, 1 behind, 4 of a batch, 2 returned, 2 entered, addr kept'
+	say $? "its probes are ours, of each kind"
+	rmmod dpcompat
 	insmod kprobe-example.ko symbol=__rcu_read_lock 2>/dev/null
 	say $((!$?)) "a place that must not be probed is refused"
 	dmesg | grep '__rcu_read_lock cannot be probed: E-SITE-TRAPPATH'
