@@ -21,33 +21,12 @@ bool dp_k_choosy;
 static bool tracing = true;
 static struct pids __rcu *chosen; /* NULL: all; written under dp_k_events_lock */
 
-static int compare(const void *a, const void *b)
-{
-	s32 x = *(const s32 *)a, y = *(const s32 *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Preemption is off: what is read here lives until the grace period behind it. */
 HIT bool dp_k_wanted(void)
 {
 	const struct pids *p = rcu_dereference_sched(chosen);
-	u32 lo = 0, hi = p ? p->n : 0;
-	s32 pid = current->pid;
 
-	if (!READ_ONCE(tracing))
-		return false;
-	while (lo < hi) {
-		u32 mid = (lo + hi) / 2;
-
-		if (p->v[mid] == pid)
-			return true;
-		if (p->v[mid] < pid)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return !p;
+	return READ_ONCE(tracing) && (!p || dp_k_among(p->v, p->n, current->pid));
 }
 
 static void update(void)
@@ -139,7 +118,7 @@ static int add(char *text)
 		kfree(p);
 		return r;
 	}
-	sort(p->v, n, sizeof(*p->v), compare, NULL);
+	sort(p->v, n, sizeof(*p->v), dp_k_by_id, NULL);
 	set(p);
 	return 0;
 }

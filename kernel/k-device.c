@@ -7,6 +7,7 @@
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
+#include <linux/sort.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
@@ -18,6 +19,7 @@
 #define RING_MIN DP_RECORD_MAX
 #define RING_MAX (1ull << 30)
 #define WORDS_MAX (1u << 20)
+#define PIDS_MAX 65536
 #define ROWS_MAX 256
 
 static void copy_name(char *to, size_t size, enum dp_code code)
@@ -198,6 +200,24 @@ static int add(struct dp_k_session *s, struct dp_dev_probe __user *to)
 
 /* ---- arming ---- */
 
+/* For whose hits the session is. Before anything is armed. */
+static int take_pids(struct dp_k_session *s, const struct dp_dev_arm *a)
+{
+	s32 *pids;
+
+	if (a->npids > PIDS_MAX)
+		return -EINVAL;
+	pids = a->npids ? memdup_user((const void __user *)a->pids, a->npids * sizeof(*pids)) : NULL;
+	if (IS_ERR(pids))
+		return PTR_ERR(pids);
+	if (pids)
+		sort(pids, a->npids, sizeof(*pids), dp_k_by_id, NULL);
+	kfree(s->pids);
+	s->pids = pids;
+	s->npids = a->npids;
+	return 0;
+}
+
 static int arm(struct dp_k_session *s, struct dp_dev_arm __user *to)
 {
 	struct dp_error err = {.column = -1};
@@ -218,6 +238,9 @@ static int arm(struct dp_k_session *s, struct dp_dev_arm __user *to)
 		    (p->prog.rpn.ex_mask && p->gate >= a.nwords))
 			return -EINVAL;
 	}
+	r = take_pids(s, &a);
+	if (r)
+		return r;
 	words = copy_in(a.words, a.nwords * sizeof(*words));
 	if (!words)
 		return -EFAULT;

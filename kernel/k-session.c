@@ -15,16 +15,26 @@
 
 static HIT int on_probe(struct dp_kprobe *kp, struct pt_regs *regs)
 {
+	struct dp_k_session_probe *p = container_of(kp, struct dp_k_session_probe, rp.kp);
 	unsigned long ip = dp_regs_ip(regs);
 
-	dp_k_run(&container_of(kp, struct dp_k_session_probe, rp.kp)->run, regs, 0);
+	if (!dp_k_session_wants(p)) {
+		dp_k_pass(&p->run);
+		return 0;
+	}
+	dp_k_run(&p->run, regs, 0);
 	return dp_regs_ip(regs) != ip; /* a program may send control elsewhere */
 }
 
 static HIT int on_return(struct dp_kretprobe_instance *ri, struct pt_regs *regs)
 {
+	struct dp_k_session_probe *p = container_of(ri->rp, struct dp_k_session_probe, rp);
+
 	dp_regs_spare(regs) = (unsigned long)ri->ret_addr; /* for `rp`; not used otherwise */
-	dp_k_run(&container_of(ri->rp, struct dp_k_session_probe, rp)->run, regs, (u64)ri->ret_addr);
+	if (dp_k_session_wants(p))
+		dp_k_run(&p->run, regs, (u64)ri->ret_addr);
+	else
+		dp_k_pass(&p->run);
 	return 0;
 }
 
@@ -32,7 +42,10 @@ static HIT void on_watch(struct dp_kwatch *w, struct pt_regs *regs, void *addr)
 {
 	struct dp_k_session_probe *p = container_of(w, struct dp_k_session_probe, watch);
 
-	dp_k_run_watch(&p->run, w, &p->last, regs);
+	if (dp_k_session_wants(p))
+		dp_k_run_watch(&p->run, w, &p->last, regs);
+	else
+		dp_k_pass(&p->run);
 }
 
 struct dp_k_session *dp_k_session_of(const struct dp_registered *s)
@@ -266,6 +279,7 @@ void dp_k_session_free(struct dp_k_session *s)
 	for (u32 i = 0; i < s->nprobes; i++)
 		dp_k_session_probe_free(s->probes[i]);
 	dp_free(s->probes);
+	kfree(s->pids);
 	kfree(s->sinks);
 	vfree(s->area);
 	kfree(s);

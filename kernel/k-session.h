@@ -44,6 +44,8 @@ struct dp_k_session {
 	u64 size;
 	struct dp_rings g; /* ours: the one in the area may be overwritten */
 	struct dp_k_sink *sinks;
+	s32 *pids; /* hits of other processes are passed over; in order */
+	u32 npids; /* 0: of none */
 };
 
 /* All under the session's lock. */
@@ -53,6 +55,14 @@ void dp_k_session_sync(struct dp_k_session *s);
 void dp_k_session_disarm(struct dp_k_session *s);
 void dp_k_session_free(struct dp_k_session *s);
 void dp_k_session_probe_free(struct dp_k_session_probe *p);
+
+/* At a hit: whether it is for the program. */
+static __always_inline bool dp_k_session_wants(const struct dp_k_session_probe *p)
+{
+	const struct dp_k_session *s = p->session;
+
+	return likely(!s->npids) || dp_k_among(s->pids, s->npids, current->tgid);
+}
 
 /* The session that a registered probe belongs to, or NULL. */
 struct dp_k_session *dp_k_session_of(const struct dp_registered *s);

@@ -138,6 +138,13 @@ int dp_k_locked_down(const struct dp_program *prog, struct dp_error *err)
 	return 0;
 }
 
+int dp_k_by_id(const void *a, const void *b)
+{
+	s32 x = *(const s32 *)a, y = *(const s32 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
 int dp_k_run_init(void)
 {
 	int cpu;

@@ -175,6 +175,30 @@ static __always_inline void dp_k_run(const struct dp_k_prog *p, struct pt_regs *
 		dp_k_interpret(p, regs, ret_addr);
 }
 
+static __always_inline void dp_k_pass(const struct dp_k_prog *p)
+{
+	dp_k_counts(p, raw_smp_processor_id())->v[DP_COUNT_PASSED]++;
+}
+
+/* Whether an id is one of those, which are in order. */
+static __always_inline bool dp_k_among(const s32 *v, u32 n, s32 id)
+{
+	u32 lo = 0;
+
+	while (lo < n) {
+		u32 mid = (lo + n) / 2;
+
+		if (v[mid] == id)
+			return true;
+		if (v[mid] < id)
+			lo = mid + 1;
+		else
+			n = mid;
+	}
+	return false;
+}
+int dp_k_by_id(const void *a, const void *b); /* for sort() */
+
 /* The same at a watchpoint. The old value, in *last, goes to one hit only, whichever processors write at once. */
 static __always_inline void dp_k_run_watch(const struct dp_k_prog *p, const struct dp_kwatch *w, u64 *last,
 					   struct pt_regs *regs)

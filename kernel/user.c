@@ -31,7 +31,10 @@ static void run(struct dp_k_session_probe *p, struct pt_regs *regs, unsigned lon
 	}
 	if (p->is_return)
 		dp_regs_spare(regs) = ret_addr; /* for `rp` */
-	dp_k_run_waiting(&p->run, regs, ret_addr, w);
+	if (dp_k_session_wants(p))
+		dp_k_run_waiting(&p->run, regs, ret_addr, w);
+	else
+		dp_k_pass(&p->run);
 	dp_k_leave();
 	if (w)
 		dp_k_waiting_add(w, ip);

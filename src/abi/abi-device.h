@@ -10,7 +10,7 @@
 #include "base/base.h"
 
 #define DP_DEV_PATH "/dev/dprobes"
-#define DP_DEV_ABI 6 /* change it with anything here or in a layout of this folder that the module hands out */
+#define DP_DEV_ABI 7 /* change it with anything here or in a layout of this folder that the module hands out */
 
 #define DP_DEV_PLACE_MAX 320 /* "function", "module:function" */
 
@@ -57,7 +57,8 @@ struct dp_dev_arm {
 	u64 error;
 	u64 ring_size; /* bytes of data for each processor, a power of two */
 	u64 words;     /* address of the first values of nwords words that the programs share */
-	u32 nwords, pad;
+	u32 nwords, npids;
+	u64 pids;      /* address of s32: hits of other processes are passed over; npids 0: of none */
 	u64 size;      /* out: of the mapping, struct dp_rings first (abi-ring.h) */
 	u64 words_off; /* out: where the words are in it */
 };

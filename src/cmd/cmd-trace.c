@@ -223,6 +223,10 @@ int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **arg
 		t->lines.v[t->lines.n - 1].ends = true;
 	in_process = dp_select_any(&t->select) || t->command;
 	dp_event_lines_parse(&t->lines, !in_process);
+	if (in_process && !t->command && t->lines.n && kernel_events(t) == t->lines.n) {
+		t->narrowed = true; /* the kernel, for some processes */
+		dp_event_lines_parse(&t->lines, true);
+	}
 	r = dp_cmd_trace_check_budget(t);
 	if (r)
 		return r;
@@ -233,9 +237,12 @@ int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **arg
 		return dp_ui_fail(E_CMD_EXTRA, "leave it out", "%s has no effect on these lines",
 				  t->interval ? "--interval" : "-D");
 	if (kernel_events(t)) {
-		if (in_process || kernel_events(t) < t->lines.n)
+		if ((in_process && !t->narrowed) || kernel_events(t) < t->lines.n)
 			return dp_ui_fail(E_KERNEL_WORLDS, NULL, "%u of %u events are in the kernel", kernel_events(t),
 					  t->lines.n);
+		if (t->narrowed && (dp_select_is_open(&t->select) || t->select.file))
+			return dp_ui_fail(E_CMD_EXTRA, "name processes with -p, --comm, --user or --cgroup",
+					  "%s works only for events in processes", t->select.tree ? "--tree" : "--all");
 		if (t->keep_if)
 			return dp_ui_fail(E_CMD_EXTRA, "leave it out", "--keep-if works only for events in processes");
 		return !t->opt.skip_refused ? CMD_OK
@@ -423,6 +430,21 @@ static int open_selected(struct trace *t)
 	return last ? tell(t, &last->err, last) : 0;
 }
 
+/* The kernel, for the processes of now that are asked for. */
+static int open_narrowed(struct trace *t)
+{
+	struct event_line *line = NULL;
+	struct dp_error err = {0};
+	int r = dp_select_find(&t->select, &t->only, &err);
+
+	if (!r) {
+		t->opt.only = t->only.v;
+		t->opt.nonly = t->only.n;
+		r = open_member(t, 0, false, &line, &err);
+	}
+	return r ? tell(t, &err, line) : 0;
+}
+
 static int begin_session(struct trace *t)
 {
 	struct event_line *line;
@@ -433,6 +455,8 @@ static int begin_session(struct trace *t)
 	t->opt.progress = t->quiet ? NULL : on_progress;
 	if (dp_select_check(&t->select, &err))
 		return tell(t, &err, NULL);
+	if (t->narrowed)
+		return open_narrowed(t);
 	if (dp_select_any(&t->select))
 		return open_selected(t);
 	return open_member(t, 0, t->select.tree, &line, &err) ? tell(t, &err, line) : 0;
@@ -664,6 +688,7 @@ static void finish(struct trace *t, int r, struct dp_error *err)
 int dp_cmd_trace_drop(struct trace *t)
 {
 	dp_select_free(&t->select);
+	dp_pids_free(&t->only);
 	dp_event_lines_free(&t->lines);
 	return t->status;
 }
@@ -719,6 +744,7 @@ int dp_cmd_trace_run(struct trace *t)
 	dp_trace_free(&t->run);
 	dp_follow_free(&t->follow);
 	dp_select_free(&t->select);
+	dp_pids_free(&t->only);
 	dp_cmd_end_cleaner(&cleaner);
 	dp_event_lines_free(&t->lines);
 	return t->status;

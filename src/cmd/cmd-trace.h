@@ -25,6 +25,8 @@ struct trace_watch {
 
 struct trace {
 	struct dp_select select;
+	bool narrowed;       /* all lines are in the kernel: only hits of the processes that are selected now */
+	struct dp_pids only; /* these */
 	const char *out_path;
 	char **command;
 	enum dp_format format;

@@ -84,8 +84,11 @@ int dp_event_lines_default(struct event_lines *e, struct dp_error *err)
 
 void dp_event_lines_parse(struct event_lines *e, bool is_kernel)
 {
-	for (u32 i = 0; i < e->n; i++)
+	for (u32 i = 0; i < e->n; i++) {
+		dp_event_line_free(e->v[i].parsed);
+		e->v[i].err = (struct dp_error){0};
 		dp_event_read(&e->v[i].parsed, e->v[i].text, is_kernel, &e->v[i].err);
+	}
 }
 
 void dp_event_lines_free(struct event_lines *e)

@@ -28,6 +28,8 @@ struct dp_session_options {
 	bool ignore_int;    /* a program that is started ignores SIGINT: so our parent wanted it */
 	bool adopt;         /* leave a dead predecessor's probes where they are, for dp_session_adopt() */
 	u64 ring_size;      /* bytes of one log ring, power of two; 0: 1 MiB */
+	const pid_t *only;  /* in the kernel: hits of other processes are passed over; as long as it is not armed */
+	u32 nonly;          /* 0: of none */
 	bool grows;         /* there is to be room for probes that come while it is armed */
 	u32 nslots;         /* threads that can be in a hit at once; 0: from the number of threads */
 	void (*progress)(void *arg, const char *what, u64 done, u64 total); /* may be NULL */

@@ -96,6 +96,32 @@ trace_watch() {
 	say $? "a condition"
 }
 
+# The kernel, for some processes.
+trace_narrowed() {
+	sh -c 'while :; do read -r _ </proc/uptime; usleep 10000; done' &
+	reader=$!
+	begin -p $reader 'p kernel:vfs_read $pid comm=$comm' 'r:back kernel:vfs_read' 'p:never kernel:ksys_sync'
+	say $? "trace -p: probes in the kernel"
+	sync
+	cat /proc/version >/dev/null
+	soon '[ "$(grep -c vfs_read: /tmp/out)" -gt 3 ]'
+	finish
+	n=$(grep -c ' back: ' /tmp/out)
+	[ "$n" -gt 3 ] && [ "$(grep -c " sh-$reader .* back: " /tmp/out)" = "$n" ] &&
+		! grep ' vfs_read: ' /tmp/out | grep -qv " sh-$reader .* pid=$reader comm=\"sh\"\$" &&
+		! grep -q ' never: ' /tmp/out
+	say $? "only that process is recorded"
+	awk '$1 == "never" { good = $3 >= 1 && $3 == $6 } END { exit !good }' /tmp/err
+	say $? "hits of others are passed over"
+	$dprobes trace --duration 1 --comm 'no such*' 'p kernel:vfs_read' 2>/tmp/err
+	[ $? != 0 ] && grep -q E-SELECT-NONE /tmp/err
+	say $? "a selection of nobody is an error"
+	$dprobes trace --duration 1 -p $reader --tree 'p kernel:vfs_read' 2>/tmp/err
+	[ $? != 0 ] && grep -q 'E-CMD-EXTRA.*--tree' /tmp/err
+	say $? "and so is --tree"
+	kill $reader
+}
+
 trace_refused() { # code event
 	$dprobes trace --duration 1 "$2" >/dev/null 2>/tmp/err
 	[ $? != 0 ] && grep -q "$1" /tmp/err
@@ -128,7 +154,7 @@ trace_patterns() {
 	trace_refused E-SITE-MIDINSN "p kernel:vfs_read+$(($(behind vfs_read) + 1))"
 	trace_refused E-KERNEL-PLACE 'p kernel:read_write.c:12'
 	trace_refused E-KERNEL-SYMBOL 'p kernel:vfs_read x=@no_such_symbol_here'
-	$dprobes trace -p 1 'p kernel:vfs_read' 2>/tmp/err
+	$dprobes trace -p 1 'p kernel:vfs_read' 'p main:main' 2>/tmp/err
 	[ $? != 0 ] && grep -q E-KERNEL-WORLDS /tmp/err
 	say $? "a process and the kernel are not traced at once"
 }
@@ -279,6 +305,7 @@ ktrace() {
 	say $? "doctor finds it"
 	trace_kernel
 	trace_watch
+	trace_narrowed
 	trace_patterns
 	questions
 	trace_modules

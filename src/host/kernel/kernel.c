@@ -474,7 +474,9 @@ static int arm(void *session, struct dp_error *err)
 	struct dp_dev_arm arm = {.error = (u64)&told,
 				 .ring_size = k->opt.ring_size ? k->opt.ring_size : RING_SIZE,
 				 .words = (u64)k->words,
-				 .nwords = k->nwords};
+				 .nwords = k->nwords,
+				 .pids = (u64)k->opt.only,
+				 .npids = k->opt.nonly};
 	const struct dp_rings *head;
 	void *at;
 	int r = k->nprobes ? 0 : dp_fail(err, E_ARM_NONE, "the kernel");
