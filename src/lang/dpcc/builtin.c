@@ -113,8 +113,25 @@ static void push_known(struct dpcc *c, const struct tok *t, int what)
 		dp_cc_emit(c, "push lv,%u", at + i);
 }
 
+/* A text that says how long it is. */
+static void log_library_text(struct dpcc *c, const struct node *arg, struct node *text, struct node *length)
+{
+	int longer = dp_cc_new_label(c), end = dp_cc_new_label(c);
+
+	log_mark(c, new_field(c, arg->tok, dp_cc_format(c, "%s string", quoted(c, arg->text))));
+	dp_cc_gen_value(c, dp_cc_to_value(c, length));
+	dp_cc_emit(c, "push tsp,0;push d,%u;leu;jz L%d;ros 1;jmp L%d", STRING_MAX_BYTES, longer, end);
+	dp_cc_put_label(c, longer);
+	dp_cc_emit(c, "ros 2;push d,%u", STRING_MAX_BYTES);
+	dp_cc_put_label(c, end);
+	dp_cc_gen_value(c, dp_cc_to_value(c, text));
+	dp_cc_emit(c, "log str");
+}
+
 static void log_value(struct dpcc *c, struct node *arg)
 {
+	struct node *text, *length;
+
 	struct node *n = arg->a;
 	struct type *t = n->type;
 	const char *name = quoted(c, arg->text);
@@ -142,6 +159,10 @@ static void log_value(struct dpcc *c, struct node *arg)
 		mark = new_field(c, arg->tok, dp_cc_format(c, "%s char[%d]", name, DP_KNOWN_TEXT_WORDS * 8));
 		push_known(c, arg->tok, dp_cc_known_text(n));
 		dp_cc_emit(c, "push d,0x%llx;push d,%d;log", (unsigned long long)mark, DP_KNOWN_TEXT_WORDS + 1);
+		return;
+	}
+	if (dp_cc_library_text(c, n, &text, &length)) {
+		log_library_text(c, arg, text, length);
 		return;
 	}
 	if (t->kind == TY_VOID || t->kind == TY_FUNC)

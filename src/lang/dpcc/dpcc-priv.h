@@ -355,6 +355,11 @@ struct function *dp_cc_find_func(struct dpcc *c, const char *name);
 struct node *dp_cc_node_new(struct dpcc *c, enum node_kind kind, const struct tok *t);
 struct node *dp_cc_node_number(struct dpcc *c, const struct tok *t, s64 v, struct type *type);
 bool dp_cc_in_memory(const struct dp_var *v);
+/* library-types.c: texts with a length (std::string, &str, String, Go's string), std::vector; false: n is none. */
+bool dp_cc_library_text(struct dpcc *c, struct node *n, struct node **text, struct node **length);
+bool dp_cc_library_vector(struct dpcc *c, struct node *n, struct node **begin, struct node **end);
+/* What a unique_ptr or shared_ptr points to; NULL: it is none. */
+struct node *dp_cc_library_owned(struct dpcc *c, struct node *n);
 /* result.c: n becomes $retval of the function at hand. Leaves by dp_cc_fail() where it has none that is known. */
 struct node *dp_cc_result(struct dpcc *c, struct node *n, const struct tok *where);
 /* context.c: which of the names that are known at every hit are near. */

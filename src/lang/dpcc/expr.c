@@ -258,6 +258,26 @@ static _Noreturn void no_members(struct dpcc *c, const struct tok *t, const stru
 	dp_cc_fail_near(c, t, E_DPCC_TYPE, &near, "%s has no members", dp_cc_type_name(c, of));
 }
 
+static struct node *binary(struct dpcc *c, const struct tok *t, const char *op, struct node *a, struct node *b);
+
+/* .size or .size() of a text or a vector of a library; NULL: it is something else. */
+static struct node *library_size(struct dpcc *c, struct node *of, const struct tok *name)
+{
+	struct node *from, *to;
+
+	if (!dp_cc_tok_is(name, "size"))
+		return NULL;
+	if (dp_cc_library_text(c, of, &from, &to))
+		from = to;
+	else if (dp_cc_library_vector(c, of, &from, &to))
+		from = binary(c, name, "-", to, from);
+	else
+		return NULL;
+	if (dp_cc_accept(c, "("))
+		dp_cc_expect(c, ")");
+	return from;
+}
+
 static struct node *member(struct dpcc *c, struct node *of, const struct tok *t)
 {
 	const struct tok *name = dp_cc_peek(c);
@@ -271,6 +291,9 @@ static struct node *member(struct dpcc *c, struct node *of, const struct tok *t)
 		dp_cc_fail(c, name, E_DPCC_SYNTAX, "a member's name is missing here");
 	c->at++;
 	m = find_member(c, of->type, name, &offset, 0);
+	n = m ? n : library_size(c, of, name);
+	if (!m && n)
+		return n;
 	if (!m)
 		no_member(c, name, of->type);
 	copy = dp_cc_alloc(c, sizeof(*copy));
@@ -302,8 +325,6 @@ static struct node *deref(struct dpcc *c, struct node *a, const struct tok *t)
 	return n;
 }
 
-static struct node *binary(struct dpcc *c, const struct tok *t, const char *op, struct node *a, struct node *b);
-
 static struct node *incdec(struct dpcc *c, struct node *a, const struct tok *t, bool postfix)
 {
 	struct node *n = dp_cc_node_new(c, N_INCDEC, t);
@@ -333,7 +354,9 @@ static struct node *postfix(struct dpcc *c)
 		} else if (dp_cc_accept(c, ".")) {
 			n = member(c, n, t);
 		} else if (dp_cc_accept(c, "->")) {
-			n = member(c, deref(c, n, t), t);
+			struct node *owned = dp_cc_library_owned(c, n);
+
+			n = member(c, deref(c, owned ? owned : n, t), t);
 		} else if (dp_cc_accept(c, "++") || dp_cc_accept(c, "--")) {
 			n = incdec(c, n, t, true);
 		} else {
