@@ -212,6 +212,88 @@ def returned_in_registers():
         assert sorted(map(str, got)) == sorted(map(str, wanted.values())), (compiler, flags, r.stdout, r.stderr)
 
 
+CXX = r"""
+#include <memory>
+#include <string>
+#include <vector>
+struct item { int id; std::string name; std::vector<int> v; };
+struct shop {
+	std::unique_ptr<item> best;
+	std::shared_ptr<item> other;
+	__attribute__((noinline)) int add(const std::string &n, std::vector<long> &v)
+	{
+		asm volatile("" ::"r"(this), "r"(&n), "r"(&v) : "memory");
+		return (int)n.size();
+	}
+};
+int main()
+{
+	shop s;
+	std::vector<long> v{4, 5, 6};
+	s.best.reset(new item{7, "best", {1, 2}});
+	s.other = std::make_shared<item>(item{8, std::string(300, 'x'), {}});
+	return s.add("a longer text, which is not inside", v) + s.add("", v) != 34;
+}
+"""
+RUST = """
+#[inline(never)]
+fn add(name: &str, s: &String) -> usize {
+    let n = name.len();
+    std::hint::black_box(n + s.len())
+}
+fn main() {
+    let s = String::from("owned text");
+    add(&s[2..7], &s);
+}
+"""
+GO = """package main
+
+type order struct{ Name string }
+
+//go:noinline
+func add(o *order, label string) int { return len(o.Name) + len(label) }
+
+func main() { println(add(&order{"anvil"}, "retail sale"[:6])) }
+"""
+
+
+def args_of(line, prog):
+    return [e["args"] for e in json_lines(dprobes("trace", "--json", line, "--", prog, check=0).stdout) if "args" in e]
+
+
+@test
+def texts_of_cxx():
+    """std::string is a text, .size of it and of a vector, -> through pointers that own"""
+    prog = compiled(DIR, "texts", CXX, "-O0", "-g", compiler="g++")
+    got = args_of("p shop::add $n a=$n.size() b=$v.size c=$this->best->name d=$this->best->v.size() e=$this->other->id "
+                  "f=$this->other->name", prog)
+    best = {"b": 3, "c": "best", "d": 2, "e": 8}
+    texts = ["a longer text, which is not inside", ""]
+    for g, text in zip(got, texts):
+        assert g.pop("f") == "x" * 256, got  # and no more
+        assert g == {"n": text, "a": len(text), **best}, got
+    assert len(got) == 2, got
+
+
+@test
+def texts_of_rust():
+    """&str and String are texts, with their length and no longer"""
+    prog = compiled(DIR, "texts_rust", RUST, "-g", compiler="rustc")
+    assert args_of("p %s:4 $name *$s n=$name.size" % os.path.basename(prog + ".c"), prog) == [
+        {"name": "ned t", "*s": "owned text", "n": 5}]
+
+
+@test
+def texts_of_go():
+    """strings of Go are texts, with their length and no longer"""
+    need("go")
+    prog = os.path.join(DIR, "texts-go")
+    with open(prog + ".go", "w") as f:
+        f.write(GO)
+    subprocess.run(["go", "build", "-o", prog, prog + ".go"], check=True, env={**os.environ, "HOME": DIR})
+    assert args_of("p main.add $o->Name $label", prog) == [{"o->Name": "anvil", "label": "retail"}]
+
+
 TAILS = r"""
 #include <setjmp.h>
 #include <time.h>
