@@ -74,7 +74,7 @@ static int check(struct trace *t)
 		return dp_ui_fail(E_CMD_MISSING, "name the file: -o run.dpt", "nowhere to record to");
 	if (t->keep && (!p || p->in_memory))
 		return dp_ui_fail(E_CMD_MISSING, "for example --rotate 100M", "--keep, and no --rotate");
-	if (t->dump_on && (!p || !p->in_memory))
+	if ((t->dump_on || t->rule.asks) && (!p || !p->in_memory))
 		return dp_ui_fail(E_CMD_MISSING, "for example --last 64M", "--dump-on, and no --last");
 	return CMD_OK;
 }

@@ -639,7 +639,7 @@ static void tell_followed(struct trace *t)
 		dp_ui_note(
 		    "%u process%s that the traced program started ran without probes; --tree probes them as well",
 		    f->strangers, f->strangers == 1 ? "" : "es");
-	if (t->run.keep)
+	if (t->run.keep && !t->rule.asks)
 		tell_kept(t);
 	if (t->run.is_full)
 		dp_ui_note("%llu events shown; later ones were only counted", (unsigned long long)t->run.shown);

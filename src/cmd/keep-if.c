@@ -177,6 +177,12 @@ static size_t split(const char *text, const char **function, const char **condit
 	return n;
 }
 
+/* An event of --dump-on that looks at the duration of its call: it is judged as --keep-if is. */
+static bool asks_for_time(const struct trace *t)
+{
+	return t->dump_on && strstr(t->dump_on, "$duration");
+}
+
 /* The events of entry and return: the first and the last of all, so that a request holds what is at the same places. */
 static int add_marks(struct trace *t, const char *function, size_t n, struct dp_error *err)
 {
@@ -201,23 +207,31 @@ int dp_cmd_keep_if(struct trace *t)
 {
 	struct parse p = {.rule = &t->rule};
 	struct dp_error err = {0};
-	const char *function;
+	const char *function, *option = t->keep_if ? "--keep-if" : "--dump-on", *text = t->keep_if;
 	size_t n;
 
-	if (!t->keep_if)
+	if (asks_for_time(t) && t->keep_if)
+		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them",
+				  "--keep-if cannot be used with $duration in --dump-on");
+	if (asks_for_time(t)) {
+		text = t->dump_on;
+		t->rule.asks = true;
+		t->dump_on = NULL;
+	}
+	if (!text)
 		return t->rule.outside || t->rule.unfinished
 			   ? dp_ui_fail(E_CMD_MISSING, EXAMPLE, "%s, and no --keep-if",
 					t->rule.outside ? "--keep-outside" : "--keep-unfinished")
 			   : CMD_OK;
 	if (!t->lines.n)
 		return dp_ui_fail(E_CMD_MISSING, "for example: 'p libc:malloc bytes=%di'", "no event");
-	n = split(t->keep_if, &function, &p.at);
+	n = split(text, &function, &p.at);
 	if (!n)
-		return dp_ui_fail(E_CMD_VALUE, EXAMPLE, "--keep-if wants the return of a function with a condition");
+		return dp_ui_fail(E_CMD_VALUE, EXAMPLE, "%s wants the return of a function with a condition", option);
 	if (take_any(&p) < 0 || (skip_blanks(&p), *p.at))
 		return dp_ui_fail(E_CMD_VALUE, EXAMPLE,
-				  "--keep-if compares $duration and $retval with numbers; not understood: '%s'",
-				  dp_ui_clean(*p.at ? p.at : t->keep_if));
+				  "%s compares $duration and $retval with numbers; not understood: '%s'", option,
+				  dp_ui_clean(*p.at ? p.at : text));
 	if (add_marks(t, function, n, &err)) {
 		dp_ui_error(&err, NULL);
 		return CMD_FAILED;

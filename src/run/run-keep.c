@@ -24,6 +24,7 @@ struct thread {
 struct dp_keep {
 	const struct dp_keep_rule *rule;
 	void (*show)(void *arg, u32 source, const struct dp_record *rec, u64 ns);
+	void (*met)(void *arg);
 	void *arg;
 	struct dp_recording_table table; /* threads by id and source */
 	struct thread *v;
@@ -33,12 +34,13 @@ struct dp_keep {
 };
 
 struct dp_keep *dp_keep_new(const struct dp_keep_rule *rule,
-			    void (*show)(void *arg, u32 source, const struct dp_record *rec, u64 ns), void *arg)
+			    void (*show)(void *arg, u32 source, const struct dp_record *rec, u64 ns),
+			    void (*met)(void *arg), void *arg)
 {
 	struct dp_keep *k = calloc(1, sizeof(*k));
 
 	if (k)
-		*k = (struct dp_keep){.rule = rule, .show = show, .arg = arg};
+		*k = (struct dp_keep){.rule = rule, .show = show, .met = met, .arg = arg};
 	return k;
 }
 
@@ -169,6 +171,8 @@ static void put(struct dp_keep *k, struct thread *t, const struct dp_record *rec
 /* The request is over. */
 static void decide(struct dp_keep *k, struct thread *t, bool keep)
 {
+	if (keep && k->rule->asks)
+		k->met(k->arg);
 	if (keep)
 		k->counts.kept++;
 	else
@@ -225,10 +229,14 @@ void dp_keep_take(struct dp_keep *k, u32 source, const struct dp_event_info *ev,
 		return;
 	}
 	dp_view_init(&v, rec, ev->layout);
+	if (k->rule->asks)
+		k->show(k->arg, source, rec, ns);
 	if (is_mark && !ev->is_return)
 		enter(k, t, dp_view_value(&v, 0, 0).bits, ns);
 	else if (is_mark)
 		leave(k, t, dp_view_value(&v, 0, 0).bits, ns, dp_view_value(&v, 1, 0).bits);
+	else if (k->rule->asks)
+		return;
 	else if (t->open)
 		put(k, t, rec, ns);
 	else if (k->rule->outside)

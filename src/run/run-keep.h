@@ -40,6 +40,7 @@ struct dp_keep_rule {
 	u32 n;           /* 0: there is no rule */
 	bool outside;    /* records of threads that are in no request are shown */
 	bool unfinished; /* and requests of which no return was seen */
+	bool asks;       /* nothing waits, all is shown: of requests that meet the condition it is only told */
 };
 
 struct dp_keep_counts {
@@ -51,9 +52,13 @@ struct dp_keep_counts {
 
 struct dp_keep;
 
-/* show: what is kept, request by request. NULL: no memory. The rule stays the caller's. */
+/*
+ * show: what is kept, request by request. met: of a rule that asks, a request that meets it. NULL: no memory. The rule
+ * stays the caller's.
+ */
 struct dp_keep *dp_keep_new(const struct dp_keep_rule *rule,
-			    void (*show)(void *arg, u32 source, const struct dp_record *rec, u64 ns), void *arg);
+			    void (*show)(void *arg, u32 source, const struct dp_record *rec, u64 ns),
+			    void (*met)(void *arg), void *arg);
 void dp_keep_free(struct dp_keep *k);
 
 /* The next record of a process (source); ev: its event. */

@@ -38,6 +38,7 @@ static bool name_thread(void *arg, u32 *tid, char buf[16])
 }
 
 static void show_kept(void *arg, u32 member, const struct dp_record *rec, u64 ns);
+static void ask_for_file(void *arg);
 
 int dp_trace_begin(struct dp_trace *t, enum dp_format format, bool color, struct dp_error *err)
 {
@@ -62,7 +63,7 @@ int dp_trace_begin(struct dp_trace *t, enum dp_format format, bool color, struct
 	dp_trace_recording_env(t);
 	if (format == DP_FORMAT_RECORDING)
 		dp_trace_journal_open(t);
-	t->keep = t->rule ? dp_keep_new(t->rule, show_kept, t) : NULL;
+	t->keep = t->rule ? dp_keep_new(t->rule, show_kept, ask_for_file, t) : NULL;
 	if (t->rule && !t->keep)
 		return dp_fail(err, E_RING_MEMORY, "requests");
 	r = t->chunks ? dp_chunks_begin(t->chunks, &t->out, t->journal, err) : 0;
@@ -119,6 +120,15 @@ static void show_now(struct dp_trace *t, u32 member, bool ends, const struct dp_
 static void show_kept(void *arg, u32 member, const struct dp_record *rec, u64 ns)
 {
 	show_now(arg, member, false, rec, ns);
+}
+
+/* As --dump-on says, of a duration. */
+static void ask_for_file(void *arg)
+{
+	struct dp_trace *t = arg;
+
+	if (t->chunks)
+		*t->chunks->asked = 1;
 }
 
 /* What ends the trace is shown in any case. */

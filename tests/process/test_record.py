@@ -416,6 +416,29 @@ def flight_recorder():
     stop(p)
 
 
+@test
+def slow_calls():
+    """record --last --dump-on with $duration: a call that takes long asks for the file, one that does not, does not"""
+    p = start([target("busy"), "calls"], stdout=subprocess.PIPE)
+    assert p.stdout.readline() == b"ready\n"
+    for bound, name in (("500us", "slow"), ("1000s", "quick")):
+        t = start([DPROBES, "record", "-o", path(name + ".dpt"), "--last", "64K", "-p", str(p.pid), "--dump-on",
+                   "r idle if $duration > " + bound, "p outer", "r outer"], stderr=subprocess.PIPE, text=True)
+        if name == "slow":
+            wait_for(lambda: os.path.exists(path("slow.2.dpt")), what="two files by slow calls")
+        else:
+            wait_for(lambda: in_place(p.pid), what="the probes")
+            time.sleep(0.2)
+        t.send_signal(signal.SIGINT)
+        err = t.communicate(timeout=60)[1]
+        assert t.returncode == 0 and (err.count("note: written: ") > 2) == (name == "slow"), err
+    events = [e["symbol"] for f in files_of("slow")[:2] for e in events_of(f)]
+    assert {"outer", "idle"} == set(events), set(events)
+    r = dprobes("record", "-o", path("x.dpt"), "-p", p.pid, "--dump-on", "r idle if $duration > 1ms", "p outer")
+    assert r.returncode == 2 and "--dump-on, and no --last" in r.stderr, r
+    stop(p)
+
+
 def rss(pid):
     with open("/proc/%d/statm" % pid) as f:
         return int(f.read().split()[1]) * os.sysconf("SC_PAGESIZE")
