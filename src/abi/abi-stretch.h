@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Memory of the process that stays as long as its own system calls do not say otherwise: the heap, stacks, whatever is
- * private and in no file. A hit loads from it. Every instruction that may make such a call has a probe of the session (a
- * guard), which takes back what the call is about and waits for loads in progress before the call is made.
+ * Memory of the process that stays as long as its own system calls do not say otherwise: the heap, stacks, whatever
+ * is private and in no file. A hit loads from it. Every instruction that may make such a call has a probe of the
+ * session (a guard), which takes back what the call is about and waits for loads in progress before the call is made.
  *
  * The control side offers a table (host/process/stretches.c); a hit takes it, unless a guard has been passed since the
  * control side began to look. hit/hit-guard.c has the rest.

@@ -186,6 +186,7 @@ static void take_back(const struct dp_control *ctl, struct dp_stretches *st, u64
 
 static void close_for_good(const struct dp_control *ctl, struct dp_stretches *st, u32 nr)
 {
+	/* Pairs with the exchange in take_offer(), which fails from then on. */
 	if (!(__atomic_fetch_or(&st->state, DP_STRETCH_CLOSED, __ATOMIC_SEQ_CST) & DP_STRETCH_CLOSED))
 		st->closer = nr;
 	take_back(ctl, st, 0, ~0ull);
@@ -230,8 +231,8 @@ static struct effect of_mremap(const struct dp_regs *r)
 }
 
 /*
- * brk() unmaps from its new end on. The old end is not known here: the control side may have seen another one since, and
- * be about to offer what it has seen. So each such call is counted.
+ * brk() unmaps from its new end on. The old end is not known here: the control side may have seen another one since,
+ * and be about to offer what it has seen. So each such call is counted.
  */
 static struct effect of_brk(const struct dp_stretches *st, u64 to)
 {
@@ -288,7 +289,7 @@ static void before_call(const struct dp_hit *h, struct dp_stretches *st)
 	if (e.lo >= e.hi)
 		return;
 	dp_slot_of(h)->guard_sp = h->regs->sp;
-	/* Pairs with the exchange in take_offer(): either it comes before, and the table is looked at here, or it fails. */
+	/* Pairs with the exchange in take_offer(): it comes before, and the table is looked at here, or it fails. */
 	calls = __atomic_fetch_add(&st->state, DP_STRETCH_TURN + DP_STRETCH_CALL, __ATOMIC_SEQ_CST) / DP_STRETCH_CALL;
 	if ((calls & DP_STRETCH_CALLS) > DP_STRETCH_CALLS / 2) /* calls that never came back, by longjmp */
 		close_for_good(h->ctl, st, nr);
@@ -303,6 +304,7 @@ static void after_call(const struct dp_hit *h, struct dp_stretches *st)
 	if (!slot->guard_sp || slot->guard_sp != h->regs->sp)
 		return;
 	slot->guard_sp = 0;
+	/* Pairs with the control side, which offers nothing before: the call has been made. */
 	__atomic_fetch_sub(&st->state, DP_STRETCH_CALL, __ATOMIC_SEQ_CST);
 }
 

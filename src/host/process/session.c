@@ -191,9 +191,9 @@ void dp_session_free(struct dp_session *s)
 	}
 	free(s->probes);
 	free(s->words);
+	dp_stretches_give_up(s, NULL);
 	free(s->spots);
 	free(s->idle);
-	dp_stretches_give_up(s, NULL);
 	free(s->watch.v);
 	free(s->late.tried);
 	free(s->seen);
