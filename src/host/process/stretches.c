@@ -20,7 +20,7 @@
 #define MEMBARRIER_REGISTER (1u << 4)
 #define SHORTEST_PAUSE 20000000ull
 #define LONGEST_PAUSE 2000000000ull
-#define CODE_MAX (48ull << 20) /* bytes of code that are searched */
+#define CODE_MAX (16ull << 20) /* bytes of code that are searched */
 #define PAGES_MAX (4ull << 20) /* pages that are asked for guards of the kernel's kind */
 #define MADV_GUARD 102         /* MADV_GUARD_INSTALL */
 #define MADV_UNGUARD 103
