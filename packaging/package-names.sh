@@ -14,6 +14,7 @@ cmocka         libcmocka-dev       libcmocka-devel         cmocka
 gcc            gcc                 gcc                     gcc
 json-c         libjson-c-dev       json-c-devel            json-c
 libbpf         libbpf-dev          libbpf-devel            libbpf
+libcurl        libcurl4-openssl-dev libcurl-devel          curl
 libdw          libdw-dev           elfutils-devel          libelf
 libelf         libelf-dev          elfutils-libelf-devel   libelf
 libmicrohttpd  libmicrohttpd-dev   libmicrohttpd-devel     libmicrohttpd
