@@ -56,7 +56,8 @@ torture:
 	@$(MAKE) --no-print-directory -s build
 	@DP_ROUNDS=200 $(PYTHON) tests/run.py $(BUILD) tests/process/test_handling.py
 	@DP_STORM=60 DP_ONLY=storm $(PYTHON) tests/run.py $(BUILD) tests/process/test_owners.py
-	@DP_TEST_LIMIT=3600 DP_KILLS=10000 DP_ONLY=killed_at_any_moment $(PYTHON) tests/run.py $(BUILD) tests/process/test_owners.py
+	@DP_TEST_LIMIT=3600 DP_KILLS=10000 DP_ONLY=killed_at_any_moment \
+		$(PYTHON) tests/run.py $(BUILD) tests/process/test_owners.py
 
 # What hits, arming and programs cost here, beside all rivals that Debian has, and one page of it: bench.html.
 bench:
