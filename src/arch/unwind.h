@@ -30,9 +30,9 @@ static DP_ALWAYS bool dp_unwind_interrupted(struct dp_unwind_at *f, dp_unwind_wo
 }
 
 /*
- * To the caller; false: there is none, or it is not known. at: an address inside the instruction that is under way. row:
- * the one of that address. aligned: the register of DP_UNWIND_ALIGN; NULL: not known. A step goes up the stack, but
- * for one out of a signal handler, which may have a stack of its own.
+ * To the caller; false: there is none, or it is not known. at: an address inside the instruction that is under way.
+ * row: the one of that address. aligned: the register of DP_UNWIND_ALIGN; NULL: not known. A step goes up the stack,
+ * but for one out of a signal handler, which may have a stack of its own.
  */
 static DP_ALWAYS bool dp_unwind_caller(struct dp_unwind_at *f, const struct dp_unwind_row *row, u64 at,
 				       const u64 *aligned, dp_unwind_word_fn *word, void *stack)

@@ -85,6 +85,15 @@ static void put_rows(void *arg, struct dp_line *to)
 		dp_line_bytes(to, (const char *)&row, sizeof(row));
 }
 
+static void put_budget(void *arg, struct dp_line *to)
+{
+	struct dp_recording_budget b = {.budget = 100, .hits = 3, .cpu_ns = 4, .cost_ns = 5};
+	struct dp_recording_governed g = {.row = 1, .times = 2, .out_ns = 3, .of_ns = 4, .missed = 5};
+
+	dp_line_bytes(to, (const char *)&b, sizeof(b));
+	dp_line_bytes(to, (const char *)&g, sizeof(g));
+}
+
 static u64 lasted(void *arg)
 {
 	return 1;
@@ -120,7 +129,7 @@ static void make_record(struct dp_formatter *f, u64 i)
 }
 
 static const struct dp_recording_head head = {.mono_ns = 1, .real_ns = 1000000000, .host = "here"};
-static const struct dp_recording_env recording = {NULL, put_source, put_rows, lasted, &head};
+static const struct dp_recording_env recording = {NULL, put_source, put_rows, lasted, &head, put_budget};
 
 /* The same records each time. Text: all that comes out; free it. */
 static char *make(enum dp_format format, size_t *size)

@@ -97,7 +97,7 @@ def redis():
     writers, steps = t.tables[("count", "writers")], t.tables[("sum", "changes")]
     by = {name.split("+")[0]: (n, steps[name]) for name, n in writers.items() if name}
     assert by["incrDecrCommand"] == (7, 7) and by["saddCommand"] == (1, 50) and by["rdbSave"][1] < 0, t.text
-    assert re.search(r"server.dirty: \d+ -> \d+\n  backtrace = \{saddCommand\+", t.text), t.text
+    assert re.search(r" text=server.dirty: \d+ -> \d+ backtrace=\{saddCommand\+", t.text), t.text
     r.end()
 
 
