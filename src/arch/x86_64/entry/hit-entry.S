@@ -540,10 +540,10 @@ dp_count_cpu:
 
 /*
  * bool dp_load(struct dp_hit_slot *slot, struct dp_stretches *st, void *dst, u64 src, u64 len, u64 *loading)
- * Copy memory that lies in the thread's stretch of the table in force; false when it does not. Whoever takes a stretch
- * back waits until no thread is between the labels (await_loads() in hit-guard.c). A thread is, as long as its word
- * says so and its area has the sequence, which the kernel removes when it sends the thread to the abort address. It does so
- * before a signal handler runs, which may take back what the load that it interrupted was about.
+ * Copy memory that lies in the thread's stretch of the table in force; false when it does not. Whoever takes a
+ * stretch back waits until no thread is between the labels (await_loads() in hit-guard.c). A thread is, as long as
+ * its word says so and its area has the sequence, which the kernel removes when it sends the thread to the abort
+ * address. It does so before a signal handler runs, which may take back what the load that it interrupted was about.
  */
 	.globl	dp_load
 dp_load:
