@@ -21,8 +21,10 @@ class Vanishing:
         self.arm(*options)
 
     def arm(self, *options):
+        left = our_mappings(self.p.pid)  # by one that was killed
         self.trace = trace_start("-p", self.p.pid, *options, EVENT)
-        wait_for(lambda: in_place(self.p.pid) or self.trace.poll() is not None, what="the probe")
+        wait_for(lambda: (our_mappings(self.p.pid) not in ([], left) and in_place(self.p.pid)) or
+                 self.trace.poll() is not None, what="the probe")
         assert self.trace.poll() is None, text_of(self.trace.err_path)
 
     def run(self, seconds=SECONDS):
