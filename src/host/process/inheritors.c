@@ -164,17 +164,6 @@ bool dp_withdraw_all_inheritors(struct dp_session *s)
 
 /* ---- predecessors ---- */
 
-bool dp_owner_lives(u32 pid)
-{
-	char exe[256], path[64];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
-	n = readlink(path, exe, sizeof(exe) - 1);
-	exe[n > 0 ? n : 0] = '\0';
-	return n > 0 && pid != (u32)getpid() && strstr(exe, "dprobes");
-}
-
 static int busy(const struct dp_session *s, u32 owner, struct dp_error *err)
 {
 	return dp_fail(err, E_TARGET_BUSY,

@@ -453,3 +453,14 @@ bool dp_known_owner_lives(const struct dp_known *k)
 	return k->owner != getpid() && dp_process_started(k->owner) == k->owner_started &&
 	       readlink(path, exe, sizeof(exe)) > 0;
 }
+
+bool dp_owner_lives(u32 pid)
+{
+	char exe[256], path[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
+	n = readlink(path, exe, sizeof(exe) - 1);
+	exe[n > 0 ? n : 0] = '\0';
+	return n > 0 && pid != (u32)getpid() && strstr(exe, "dprobes");
+}

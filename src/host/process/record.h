@@ -49,6 +49,7 @@ struct dp_knowns dp_records_of(pid_t pid);
 void dp_knowns_free(struct dp_knowns *k);
 void dp_known_forget(const struct dp_known *k);      /* nobody carries these probes any more */
 bool dp_known_owner_lives(const struct dp_known *k); /* and is another process than this one */
+bool dp_owner_lives(u32 pid); /* as a control block has it that we did not write: another dprobes that runs */
 
 bool dp_is_rings(const struct dp_map *map); /* by its name */
 struct dp_file_id dp_map_file(const struct dp_map *map);

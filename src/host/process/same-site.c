@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "host/process/same-site.h"
-#include "host/process/session-priv.h"
 
 #define TRIES 20     /* to stop all threads */
 #define AT_REST 1024 /* words that are written at one stop */

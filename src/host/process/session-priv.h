@@ -252,7 +252,6 @@ void dp_session_add_withdrawn(struct dp_session *s, const struct dp_withdrawn *w
 void dp_session_say(struct dp_session *s, const char *fmt, ...) DP_PRINTF(2, 3);
 
 /* inheritors.c */
-bool dp_owner_lives(u32 pid); /* as a control block has it that we did not write: another dprobes that runs */
 /* Processes that inherited the probes by fork lose them. before: the block as it was when most of them did. */
 void dp_withdraw_inheritors(struct dp_session *s, const struct dp_block *before);
 /* The same at the end of a session. False: one keeps something of them. */
