@@ -222,10 +222,11 @@ int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **arg
 	if (t->ends)
 		t->lines.v[t->lines.n - 1].ends = true;
 	in_process = dp_select_any(&t->select) || t->command;
-	dp_event_lines_parse(&t->lines, !in_process);
-	if (in_process && !t->command && t->lines.n && kernel_events(t) == t->lines.n) {
-		t->narrowed = true; /* the kernel, for some processes */
-		dp_event_lines_parse(&t->lines, true);
+	dp_event_lines_parse(&t->lines, !t->command);
+	if (in_process && !t->command) {
+		t->narrowed = t->lines.n && kernel_events(t) == t->lines.n; /* the kernel, for some processes */
+		if (!t->narrowed)
+			dp_event_lines_parse(&t->lines, false);
 	}
 	r = dp_cmd_trace_check_budget(t);
 	if (r)

@@ -100,7 +100,7 @@ trace_watch() {
 trace_narrowed() {
 	sh -c 'while :; do read -r _ </proc/uptime; usleep 10000; done' &
 	reader=$!
-	begin -p $reader 'p kernel:vfs_read $pid comm=$comm' 'r:back kernel:vfs_read' 'p:never kernel:ksys_sync'
+	begin -p $reader 'p kernel:vfs_read pid=$pid comm=$comm' 'r:back kernel:vfs_read' 'p:never kernel:ksys_sync'
 	say $? "trace -p: probes in the kernel"
 	sync
 	cat /proc/version >/dev/null
