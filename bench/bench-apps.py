@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What probes cost real programs: redis, a Go HTTP server, python3, sqlite3 and postgres do the same work unprobed, with
-one function, a hundred and all functions of the program probed by dprobes, and the same functions by bpftrace (the
+"""What probes cost real programs: redis, a Go HTTP server, python3, sqlite3 and postgres do the same work unprobed,
+with one function, some, and all functions of the program probed by dprobes, and the same functions by bpftrace (the
 kernel's uprobes), in turn.
 
 For each the processor time that the program needs for a piece of work (a request, a pass, a transaction) is compared
@@ -226,9 +226,10 @@ class Dprobes(Nobody):
 
     def attach(self, app):
         where = "%s:%s" % (app.module, {"one": app.one, "some": app.some, "all": "*"}[self.which])
+        events = [e.format(where, app.argument) for e in self.event]
         self.p = subprocess.Popen([os.path.join(app.build, "src/cmd/dprobes"), *self.command, "-o", "/dev/null",
-                                   *app.selection(), *[e.format(where, app.argument) for e in self.event]], stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.PIPE, text=True)
+                                   *app.selection(), *events], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                  text=True)
         pid = app.selection()[-1]
         wait_for(lambda: self.p.poll() is not None or self.stands(app, pid), PATIENCE)
         if self.p.poll() is not None:
@@ -263,9 +264,13 @@ class Bpftrace(Nobody):
             self.p = subprocess.Popen([need("bpftrace"), *only, "-e", script], stdout=out, stderr=subprocess.STDOUT,
                                       env=dict(os.environ, **{"BPFTRACE_MAX_" + what: "100000" for what in
                                                             ("PROBES", "BPF_PROGS", "MAP_KEYS")}))
-        wait_for(lambda: self.p.poll() is not None or "ready" in open(self.out, errors="replace").read(1 << 20), PATIENCE)
+        wait_for(lambda: self.p.poll() is not None or "ready" in self.said(), PATIENCE)
         if self.p.poll() is not None:
-            raise Missing(open(self.out).read().strip().split("\n")[-1])
+            raise Missing(self.said().strip().split("\n")[-1])
+
+    def said(self):
+        with open(self.out, errors="replace") as f:
+            return f.read(1 << 20)
 
     def detach(self):
         self.p.send_signal(signal.SIGINT)

@@ -49,7 +49,8 @@ int main(int argc, char **argv)
 # What is traced, who, how often it is called in a round, the command before the program and its arguments.
 TOOLS = [
     ("function", "(untraced)", 1000000, []),
-    ("function", "dprobes, one record", 100000, ["{dprobes}", "trace", "-o", "/dev/null", "p called $arg1 $arg2", "--"]),
+    ("function", "dprobes, one record", 100000,
+     ["{dprobes}", "trace", "-o", "/dev/null", "p called $arg1 $arg2", "--"]),
     ("function", "dprobes, entry and exit", 100000,
      ["{dprobes}", "record", "-o", "/dev/null", "p called $arg1 $arg2", "r called $retval", "--"]),
     ("function", "uftrace, built for it (-pg)", 100000, ["uftrace", "record", "-d", "{work}/data", "{pg}"]),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""One page of what the benchmarks measured, with the facts of the machine: HTML with its pictures inside, which asks for
-nothing from elsewhere.
+"""One page of what the benchmarks measured, with the facts of the machine: HTML with its pictures inside, which asks
+for nothing from elsewhere.
 
 Usage: page.py BUILD_DIR OUTPUT (reads hits.json, tools.json and apps.json beside OUTPUT, those that are there)"""
 import html
@@ -51,7 +51,8 @@ def table(title, unit, rows):
     out = ["<h3>%s</h3><table><tr><th></th><th>%s</th><th></th><th></th></tr>" % (text(title), text(unit))]
     for name, value, ours, why, note in sorted(rows, key=lambda r: (r[1] is None, r[1])):
         if value is None:
-            out.append('<tr><td>%s</td><td class="why" colspan="3">not measured: %s</td></tr>' % (text(name), text(why)))
+            out.append('<tr><td>%s</td><td class="why" colspan="3">not measured: %s</td></tr>' %
+                       (text(name), text(why)))
         else:
             out.append('<tr><td>%s</td><td class="n">%s</td><td>%s</td><td>%s</td></tr>' %
                        (text(name), number(value), bar(max(value, 0.01), least, most, ours), text(note)))
@@ -68,8 +69,9 @@ def hits(results):
 
 def tools(results):
     for what in dict.fromkeys(r["what"] for r in results):
-        yield table(what, "ns added to a call", [(r["tool"], r.get("added"), r["ours"], r["skipped"], "") for r in results
-                                                 if r["what"] == what and r["tool"] != "(untraced)"])
+        rows = [(r["tool"], r.get("added"), r["ours"], r["skipped"], "") for r in results
+                if r["what"] == what and r["tool"] != "(untraced)"]
+        yield table(what, "ns added to a call", rows)
 
 
 def apps(results):
@@ -87,7 +89,8 @@ def main():
                             check=False).stdout
     load = "%.1f" % os.getloadavg()[0]
     out = ["<!doctype html><html lang='en'><meta charset='utf-8'><title>Dynamic Probes: benchmark</title>",
-           "<meta name='viewport' content='width=device-width'><style>%s</style><h1>Dynamic Probes: benchmark</h1>" % STYLE,
+           "<meta name='viewport' content='width=device-width'><style>%s</style>" % STYLE,
+           "<h1>Dynamic Probes: benchmark</h1>",
            "<p>%s, %s, load %s when this was written. Contenders took turns; medians. Bars are logarithmic. Compare "
            "ratios rather than nanoseconds.</p>" % (text(time.strftime("%F %R")), text(platform.platform()), load)]
     for title, name, show in parts:
