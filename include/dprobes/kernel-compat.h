@@ -4,9 +4,9 @@
  *
  *	ccflags-y += -I/path/to/include -include dprobes/kernel-compat.h
  *
- * The names of Kprobes then mean what <dprobes/kernel.h> declares, jprobes included, which later kernels do not have any
- * more. The kernel's own header is included here, so that including it again changes nothing. Not offered: what the
- * kernel does not export to modules either (kallsyms_lookup_name(); give symbol_name).
+ * The names of Kprobes then mean what <dprobes/kernel.h> declares, jprobes included, which later kernels do not have
+ * any more. The kernel's own header is included here, so that including it again changes nothing. Not offered: what
+ * the kernel does not export to modules either (kallsyms_lookup_name(); give symbol_name).
  */
 #ifndef DPROBES_KERNEL_COMPAT_H
 #define DPROBES_KERNEL_COMPAT_H

@@ -130,15 +130,16 @@ def patterns_of_modules():
 
 @test
 def large_patterns():
-    """a table over all functions of a program counts each of them; where no jump fits, a function is left out, and told"""
+    """a table over all functions of a program counts each of them, but those where no jump fits, which are told"""
     many = "".join("int part%d(int n) { return n + %d; }\n" % (i, 1000 + i) for i in range(400))
     calls = "".join("n = part%d(n);" % i for i in range(400))
-    short = 'asm("part_short: ret; part_next: ret; .type part_short,@function; .size part_short,1;"); void part_short(void);'
+    short = ('asm("part_short: ret; part_next: ret; .type part_short,@function; .size part_short,1;");'
+             "void part_short(void);")
     program = compiled(DIR, "parts", "%s%s\nint main(void) { int n = 0; %s part_short(); return n == 0; }" %
                        (many, short, calls), "-O1", "-fno-inline", "-w")
     for line in "p exe:part* count by $ip", "r exe:part* count by $ip":
-        r = subprocess.run([DPROBES, "trace", "begin { KEYS(500); }", line, "--", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                           stdin=subprocess.DEVNULL, text=True, timeout=120)
+        r = subprocess.run([DPROBES, "trace", "begin { KEYS(500); }", line, "--", program], stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, timeout=120)
         assert r.returncode == 0 and "part* matches 401 functions; 1 of them is left out" in r.stderr, r.stderr
         assert re.search(r"^total +400 ", r.stderr, re.M) and "400 probes" in r.stderr, r.stderr
         assert len(set(re.findall(r"^ +(part\d+)\+0x\w+ +1 ", r.stdout, re.M))) == 400, r.stdout
