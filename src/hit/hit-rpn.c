@@ -721,7 +721,7 @@ static bool take_left(struct dp_hit *h, u32 sp, u32 k, u32 words, u64 *place)
 static u64 look(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words, u64 hash)
 {
 	u64 *table = (u64 *)h->prog->locals + first, state;
-	u32 left = 0, place = keys ? (u32)(hash % keys) : 0;
+	u32 left = 0, place = (u32)(hash % keys); /* the verifier wants a key */
 
 	for (u32 n = 0; n < TRIES && n < keys; n++, place = place + 1 == keys ? 0 : place + 1) {
 		u32 at = 1 + place * (1 + k + words);

@@ -13,7 +13,7 @@ int vm_main(int argc, char **argv);
 int golden_main(int argc, char **argv);
 int fuzz_main(int argc, char **argv);
 
-static u64 variables[256];
+static u64 variables[512];
 
 /* Run a program on a machine that was prepared; variables are those above. */
 static enum dp_run_result run(struct machine *m, struct dp_program *p, const char *text)
@@ -207,9 +207,9 @@ static void test_tables(struct machine *m)
 	struct dp_program p = rpn(0);
 
 	memset(variables, 0, sizeof(variables));
-	for (u32 at = 2; at < 2 + 40 * 3; at += 3) /* 40 keys, all taken by others */
+	for (u32 at = 2; at < 2 + 150 * 3; at += 3) /* 150 keys, all taken by others: more than a hit looks at */
 		variables[at] = DP_TABLE_VALID;
-	run(m, &p, "begin; push d, 77; find lv, 1, 1, 40, 1; pop lv, 0; exit");
+	run(m, &p, "begin; push d, 77; find lv, 1, 1, 150, 1; pop lv, 0; exit");
 	ok(LV0 == ~0ull && variables[1] == 1, "a table without room");
 	variables[1] = 0;
 	for (u32 at = 2; at < 2 + 40 * 3; at += 3)

@@ -96,6 +96,7 @@ def named_errors():
     bad(compile_text(handler("no_such_function", "log($x);")), "E-VAR-NONE", "does not know the function")
     bad(compile_text(handler("fs/open.c:10", "log(1);")), "E-LINE-NODEBUG")
     bad(compile_text(handler("zzz*", "log(1);")), "E-SYM-NONE")
+    bad(compile_text(handler("*", "log(1);")), "E-PROG-LIMIT", "more than 256 functions")
     bad(compile_text(handler("f", "log(1);").replace("(kernel)", "(kmod)").replace("vmlinux", "no_such_module")),
         "E-KERNEL-BTF",
         "load the module first")

@@ -29,7 +29,7 @@ for f in perfetto pprof; do
 	clang $flags -fsanitize=fuzzer-no-link -c "$out/obj/$f.pb-c.c" -o "$out/obj/$f.o"
 	objects="$objects $out/obj/$f.o"
 done
-for f in base/error base/services-user base/text lang/event/lexer lang/event/event-parse \
+for f in base/error base/nearest base/services-user base/text lang/event/lexer lang/event/event-parse \
 	lang/event/location lang/event/fetch lang/event/condition lang/event/event-gen lang/event/gen-condition \
 	lang/event/event-compile program/code program/program-image program/program program/verify program/disasm \
 	program/flow program/lower lang/rpn/rpn-aggregate lang/rpn/asm lang/rpn/rpn-error lang/rpn/rpn-fields \

@@ -43,6 +43,9 @@ __asm__(".pushsection .text\nsold_here: nop\nret\n.popsection\n"
 	".pushsection .note.stapsdt, \"\", \"note\"\n.balign 4\n.4byte 2f-1f, 4f-3f, 3\n1: .asciz \"stapsdt\"\n"
 	"2: .balign 4\n3: .8byte sold_here, 0, 0\n.asciz \"shop\"\n.asciz \"sold\"\n"
 	".asciz \"8@%xmm0 -4@%edi\"\n4: .balign 4\n.popsection");
+/* Too short for a jump. */
+__asm__(".pushsection .text\n.type brief_one, @function\n.type brief_other, @function\nbrief_one: ret\n"
+	"brief_other: ret\n.size brief_one, 1\n.size brief_other, 1\n.popsection");
 __attribute__((noipa)) long calls_system(long number_of_call)
 {
 	long result;
