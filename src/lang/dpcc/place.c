@@ -563,8 +563,7 @@ static void tell_matches(struct unit *u, const struct tok *where, const char *na
 		dp_cc_unit_note(u, "%s matches %u functions; %u of them %s left out: no room for a jump", name, all,
 				left_out, left_out == 1 ? "is" : "are");
 	else
-		dp_cc_fail(&u->c, where, E_SITE_TRAP, "none of %u functions that match %.100s can be probed by a jump",
-			   all, name);
+		dp_cc_fail(&u->c, where, E_SITE_TRAP, "no jump fits on a function that matches %.100s", name);
 }
 
 static void patterns_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name,
