@@ -92,7 +92,7 @@ check-kernel-debug:
 		$(PYTHON) tests/kernel/test_kernel.py
 
 install: $(BUILD)/build.ninja
-	@meson configure $(BUILD) --prefix $(PREFIX)
+	@meson configure $(BUILD) --prefix "$(PREFIX)"
 	@$(MAKE) --no-print-directory -s build
 	@meson install -C $(BUILD) --no-rebuild --quiet
 
