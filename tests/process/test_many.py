@@ -211,7 +211,7 @@ def short_lives():
     """the one table has processes that have ended, and many of them"""
     root()
     chain = linked("chain", CHAIN)
-    t = trace_start("--tree", "p libdpmany:shared_work count by $pid", "--", "sh", "-c",
+    t = trace_start("--tree", "p %s:shared_work count by $pid" % library(), "--", "sh", "-c",
                     "i=0; while [ $i -lt 40 ]; do %s 0; i=$((i + 1)); done" % chain)
     assert t.wait(120) == 0, text_of(t.err_path)
     keys = re.findall(r"^ +(\d+) +5 \|", text_of(t.out_path), re.M)
