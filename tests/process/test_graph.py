@@ -110,14 +110,6 @@ def options():
 
 
 @test
-def joining():
-    """a format that describes all events at its start is refused where processes join later"""
-    for name in ("chrome", "perfetto", "folded", "speedscope", "flame", "graph"):
-        r = dprobes("trace", "--tree", "--format", name, "p exe:leaf", "--", TREE)
-        assert r.returncode and "E-CMD-VALUE" in r.stderr and "join later" in r.stderr, (name, r.stderr)
-
-
-@test
 def read_back():
     """Chrome and speedscope JSON, Perfetto's protobuf and CTF hold each entry and return, read by other programs"""
     def made(name):
