@@ -7,7 +7,7 @@ insert() { # name, text
 }
 
 logged() {
-	soon "$dprobes log | grep -q '$1'"
+	soon "$dprobes log --raw | grep -q '$1'"
 }
 
 # The program of the slides, for today's name of the function.
@@ -371,16 +371,15 @@ END
 		'cat /proc/version; cat /no/such; nc -l -p 99 >/dev/null & sleep 1; echo 12345 | nc 127.0.0.1 99' \
 		>/tmp/out 2>/tmp/err
 	say $? "handlers in C run in the kernel"
-	grep -q 'd_name.name = "version"' /tmp/out && grep -q 'd_name.len = 7' /tmp/out &&
-		grep -q 'current->comm = "cat"' /tmp/out && grep -q 'tgid == pid() = 1' /tmp/out
+	grep -q 'd_name.name="version" .*d_name.len=7 .*current->comm="cat" .*tgid == pid()=1' /tmp/out
 	say $? "they read structures by their names, and the task's"
-	grep -q 'skb->len = [1-9][0-9]*' /tmp/out && grep -q 'protocol == 8 = 1' /tmp/out
+	grep -q 'skb->len=[1-9][0-9]* .*protocol == 8=1' /tmp/out
 	say $? "a packet is read where it is received"
-	grep -q 'retval = -2' /tmp/out
+	grep -q 'retval=-2' /tmp/out
 	say $? "and what a function returns"
 	grep -q 'opens' /tmp/out && grep -q 'cat *1' /tmp/out
 	say $? "an aggregate with a key"
-	grep -q 'backtrace = {vfs_read+0x[0459], ksys_read+0x[0-9a-f]*, .*do_syscall_64' /tmp/out
+	grep -q 'backtrace={vfs_read+0x[0459],ksys_read+0x[0-9a-f]*,.*do_syscall_64' /tmp/out
 	say $? "a call chain"
 	cat >/tmp/chains.dpc <<'END'
 #pragma MODNAME("vmlinux") MODTYPE(kernel)
@@ -434,7 +433,7 @@ END
 	say $? "a handler in C for a module"
 	ifconfig dummy0 10.1.1.1 netmask 255.255.255.0 up
 	ping -c 1 -W 1 10.1.1.2 >/dev/null
-	logged 'dev->name = "dummy0"'
+	logged 'dev->name="dummy0"'
 	say $? "it reads the module's arguments"
 	$dprobes -r -a
 	ifconfig dummy0 down

@@ -155,7 +155,7 @@ def shown():
                 'void h() { log_backtrace(4); }\n' % CALLERS)
         f.flush()
         r = dprobes("trace", "-f", f.name, "--", CALLERS, check=0)
-    assert re.search(r"backtrace = \{here\+0x0, [a-z]+[.a-z0-9]*\+0x[0-9a-f]+, ", r.stdout), r.stdout
+    assert re.search(r"backtrace=\{here\+0x0,[a-z]+[.a-z0-9]*\+0x[0-9a-f]+,", r.stdout), r.stdout
 
 
 @test

@@ -206,7 +206,7 @@ def wide_types():
             continue
         subprocess.run([cc, "-g", "-w", *flags, "-o", path, path + ".c"], check=True)
         r = dprobes("trace", "--allow-trap", "-f", prog, "--", path, check=0)
-        mine = dict(re.findall(r"^  \$(\S+) = (.*)$", r.stdout, re.M))
+        mine = dict(re.findall(r" \$([\w.]+)=(.*?)(?= \$[\w.]+=|$)", r.stdout, re.M))
         where = int(re.search(r"^// \S+ at work\+0x([0-9a-f]+)$", subprocess.run([DPCC, "-o", "-", prog],
                 stdout=subprocess.PIPE, text=True,
                                                                                 check=True).stdout, re.M).group(1), 16)
@@ -214,7 +214,8 @@ def wide_types():
         gdb = subprocess.run(["gdb", "-nx", "-batch", "-ex", "break *((char *)work + %d)" % where, "-ex",
                               "run", *args, path],
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=100).stdout
-        judge = {n: v for n, v in re.findall(r"<([\w.]+)>\$\d+ = (.*)", gdb) if v != "<optimized out>"}
+        judge = {n: v.replace(", ", ",") for n, v in re.findall(r"<([\w.]+)>\$\d+ = (.*)", gdb)
+                 if v != "<optimized out>"}
         # clang -O2 describes computed values of 128 bits as if DWARF's stack were that wide; gdb has an error there.
         assert mine == judge and len(mine) >= 8, (cc, flags, mine, judge)
         got = fields(json_lines(dprobes("trace", "--json", "--allow-trap", "-f", prog, "--", path, check=0).stdout)[0])

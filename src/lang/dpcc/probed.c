@@ -133,7 +133,8 @@ static _Noreturn void no_variable(struct dpcc *c, const struct tok *t, const cha
 	struct dp_near near = {.n = 0};
 
 	dp_cc_context_near(&near, name);
-	if (near.n && err->code == E_VAR_NONE && strncmp(err->hint, "did you mean", 12) != 0) {
+	if (near.n && (err->code == E_VAR_NONE || err->code == E_LINE_NODEBUG) &&
+	    strncmp(err->hint, "did you mean", 12) != 0) {
 		dp_fail(err, E_EVENT_VAR, "`$%.60s`", name);
 		dp_near_hint(&near, "$", err);
 	}
