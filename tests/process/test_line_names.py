@@ -236,6 +236,53 @@ int main()
 	return s.add("a longer text, which is not inside", v) + s.add("", v) != 34;
 }
 """
+DUMPED = r"""
+struct msg { const unsigned char *data; unsigned long n; };
+__attribute__((noipa)) int handle(const unsigned char *buf, int len, struct msg *m, const void *raw)
+{
+	char local[6] = "abcde";
+	asm volatile("" ::"r"(local) : "memory");
+	return len;
+}
+int main(void)
+{
+	unsigned char b[6000];
+	struct msg m = {b + 3, 5};
+	for (int i = 0; i < 6000; i++)
+		b[i] = i;
+	handle(b, 4, &m, b);
+	handle(b, -1, &m, b);
+	handle(b, 6000, &m, b);
+	handle((void *)8, 2, &m, b);
+	return 0;
+}
+"""
+
+
+@test
+def dumps():
+    """$buf[$len]:x8 and $buf:x8[16] are bytes of memory, as many as are wanted; a number as an index is one"""
+    prog = compiled(DIR, "dumped", DUMPED, "-O0", "-g")
+    b = bytes(i & 255 for i in range(6000)).hex()
+    got = args_of("p handle $buf[$len]:x8", prog)
+    assert [g["buf[len]"] for g in got[:2]] == [b[:8], ""], got
+    assert b.startswith(got[2]["buf[len]"]) and 2000 < len(got[2]["buf[len]"]) < 8200, got
+    assert got[3] == {"buf[len]": None}, got
+    out = dprobes("trace", "p handle $buf[$len]:x8", "--", prog, check=0).stdout
+    assert out.count("(shortened)") == 1, out
+    got = args_of("p handle d=$m->data[$m->n]:x8 $raw[$len]:x8 $raw:x8[3] i=$buf[3]:x8 h=($raw+1)[$len-2]:x8 if $len == 4",
+                  prog)
+    assert got == [{"d": b[6:16], "raw[len]": b[:8], "raw": b[:6], "i": 3, "h": b[2:6]}], got
+    got = args_of("p handle n=$arg2:s32 b=$arg1[n]:x8 r=%di:x8[%si] if n == 4", prog)
+    assert got == [{"n": 4, "b": b[:8], "r": b[:8]}], got
+    assert args_of("r handle $buf[$retval]:x8 if $retval == 4", prog) == [{"buf[retval]": b[:8]}]
+    for line, text in (("p handle $len[$len]:x8", "int is not a pointer or an array"),
+                       ("p handle $buf[$m]:x8", "is not a length"), ("p handle $buf[$len]:x9", "did you mean x8"),
+                       ("p handle b=$buf[$len]:x8 if b", "there is no variable 'b'")):
+        err = dprobes("trace", line, "--", prog, check=1).stderr
+        assert text in err, err
+
+
 RUST = """
 #[inline(never)]
 fn add(name: &str, s: &String) -> usize {

@@ -424,12 +424,40 @@ static void gen_end_trace(struct dpcc *c, struct node *n)
 	dp_cc_gen_ask(c, DP_CONTROL_STOP, NULL);
 }
 
+/* Of a length below 0 nothing. */
+static void gen_length(struct dpcc *c, struct node *n)
+{
+	s64 v;
+
+	if (n->type->kind != TY_INT && n->type->kind != TY_VOID)
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "%s is not a length", dp_cc_type_name(c, n->type));
+	dp_cc_need_word(c, n);
+	dp_cc_gen_value(c, n);
+	if (!n->type->is_unsigned && (!dp_cc_fold(n, &v) || v < 0))
+		dp_cc_emit(c, "push tsp,0;push d,63;xchg;sar;not;and"); /* and no bit where the sign is set */
+}
+
+static void log_mem(struct dpcc *c, struct node *n, const char *name, struct node *p, struct node *length)
+{
+	log_mark(c, new_field(c, n->tok, dp_cc_format(c, "%s bytes", quoted(c, name))));
+	gen_length(c, length);
+	dp_cc_need_word(c, p);
+	dp_cc_gen_value(c, p);
+	dp_cc_emit(c, "log mrf");
+}
+
 static void gen_log_mem(struct dpcc *c, struct node *n)
 {
-	log_mark(c, new_field(c, n->tok, dp_cc_format(c, "%s bytes", quoted(c, n->a->text))));
-	dp_cc_gen_value(c, dp_cc_to_value(c, n->a->next->a));
-	dp_cc_gen_value(c, dp_cc_to_value(c, n->a->a));
-	dp_cc_emit(c, "log mrf");
+	log_mem(c, n, n->a->text, dp_cc_to_value(c, n->a->a), dp_cc_to_value(c, n->a->next->a));
+}
+
+static void gen_log_mem_as(struct dpcc *c, struct node *n)
+{
+	struct node *p = dp_cc_to_value(c, n->a->a);
+
+	if (!dp_cc_type_is_scalar(p->type) || p->type->size != 8)
+		dp_cc_fail(c, p->tok, E_DPCC_TYPE, "%s is not a pointer or an array", dp_cc_type_name(c, p->type));
+	log_mem(c, n, n->op, p, dp_cc_to_value(c, n->a->next->a));
 }
 
 static void gen_comm_is(struct dpcc *c, struct node *n)
@@ -499,6 +527,7 @@ static const struct builtin builtins[] = {
     {"clear", ARG_AGGREGATE, &dp_cc_type_void, .gen = gen_clear},
     {"end_trace", ARG_NONE, &dp_cc_type_void, .gen = gen_end_trace},
     {"log_mem", ARG_TWO, &dp_cc_type_void, .gen = gen_log_mem},
+    {"log_mem_as", ARG_TEXT_AND_TWO, &dp_cc_type_void, .gen = gen_log_mem_as},
     {"log_backtrace", ARG_ANY, &dp_cc_type_void, .gen = gen_log_backtrace},
     {"log_stack", ARG_NONE, &dp_cc_type_void, .code = "log st"},
     {"pid", ARG_NONE, &dp_cc_type_int, .code = "push pid"},

@@ -32,6 +32,12 @@ static const struct value_type *type_at(const char *p, u32 *len)
 	return NULL;
 }
 
+/* The type of an operand that ends at `at`; what begins at `to` is no longer the expression. */
+static const struct value_type *type_before(const struct line *l, u32 at, u32 to, u32 *len)
+{
+	return at < to ? type_at(l->text + at, len) : NULL;
+}
+
 /* :u23, which nothing else can be. */
 static bool is_unknown_type(const char *p)
 {
@@ -127,7 +133,7 @@ static u32 chain_end(const struct line *l, u32 at, u32 to)
 static int variable(struct line *l, u32 *at, u32 to, struct out_text *o, bool *hex)
 {
 	u32 end = chain_end(l, *at + 1, to), n = 0, word = 1 + dp_cc_word_len(l->text + *at + 1);
-	const struct value_type *type = type_at(l->text + end, &n);
+	const struct value_type *type = type_before(l, end, to, &n);
 	int r;
 
 	while (l->text[*at + word] == ':' && l->text[*at + word + 1] == ':')
@@ -155,10 +161,10 @@ static int variable(struct line *l, u32 *at, u32 to, struct out_text *o, bool *h
 	return r;
 }
 
-static int register_value(struct line *l, u32 *at, struct out_text *o, bool *hex)
+static int register_value(struct line *l, u32 *at, u32 to, struct out_text *o, bool *hex)
 {
 	u32 start = *at, n = dp_cc_word_len(l->text + start + 1), skip = 0;
-	const struct value_type *type = type_at(l->text + start + 1 + n, &skip);
+	const struct value_type *type = type_before(l, start + 1 + n, to, &skip);
 	const char *c = type ? (type->c ? type->c : "char *") : "unsigned long";
 	struct dp_register_part part;
 
@@ -187,11 +193,11 @@ static int machine_value(struct line *l, u32 *at, u32 to, struct out_text *o, bo
 	if (hex)
 		*hex = true;
 	if (sign == '%')
-		return register_value(l, at, o, hex);
+		return register_value(l, at, to, o, hex);
 	offset = strtoull(l->text + start + 1 + (l->text[start + 1] == 'u'), &end, 0);
 	open = (u32)(end - l->text);
 	close = dp_cc_step(l->text, open);
-	type = type_at(l->text + close, &n);
+	type = type_before(l, close, to, &n);
 	if (type && !type->c)
 		dp_cc_out_put(o, start, "((char *)((unsigned long)(");
 	else

@@ -123,13 +123,62 @@ static bool is_new_name(const char *p, bool at_return)
 	return n > 0;
 }
 
+/* A chain as `$p->data`, or an expression in parentheses, of which a dump can be made. */
+static bool is_dumped(const char *text, u32 at, u32 end)
+{
+	if (at == end || !strchr("$%(", text[at]))
+		return false;
+	for (at = dp_cc_step(text, at); at < end; at = dp_cc_step(text, at))
+		if (!dp_cc_is_word_char(text[at]) && !strchr("[.:", text[at]) && strncmp(text + at, "->", 2) != 0 &&
+		    strncmp(text + at - 1, "->", 2) != 0)
+			return false;
+	return true;
+}
+
+/* A number alone is an index, as everywhere. */
+static bool is_length(const char *text, u32 at, u32 end)
+{
+	for (; at < end; at++) {
+		if (text[at] == '$' || text[at] == '%' || dp_cc_word_len(text + at))
+			return true;
+		while (at + 1 < end && dp_cc_is_word_char(text[at]) && dp_cc_is_word_char(text[at + 1]))
+			at++;
+	}
+	return false;
+}
+
+struct line_dump { /* where its parts begin and end */
+	u32 base_end, length, length_end;
+};
+
+/* BASE[LENGTH]:x8 and BASE:x8[LENGTH]: LENGTH bytes of memory at BASE. */
+static bool dump_at(const char *text, u32 at, u32 end, struct line_dump *d)
+{
+	static const char type[] = ":x8";
+	u32 n = sizeof(type) - 1, open = 0, close = 0;
+	bool is_typed_first;
+
+	for (u32 i = at; i < end; i = dp_cc_step(text, i))
+		if (text[i] == '[') {
+			open = i;
+			close = dp_cc_step(text, i);
+		}
+	is_typed_first = open >= at + n && close == end && !memcmp(text + open - n, type, n);
+	*d = (struct line_dump){is_typed_first ? open - n : open, open + 1, close - 1};
+	if (!open || !is_dumped(text, at, d->base_end))
+		return false;
+	return is_typed_first ||
+	       (end - close == n && !memcmp(text + close, type, n) && is_length(text, d->length, d->length_end));
+}
+
 static bool says_more(const char *text, u32 at, bool at_return)
 {
 	for (at = skip_blanks(text, at); text[at];) {
 		u32 name = name_before(text + at), item = at + (name ? name + 1 : 0);
+		struct line_dump d;
 
-		if (text[at] == '{' || aggregate_at(text + item) || is_return_word(text + at) ||
-		    assignment_at(text, at))
+		if (dump_at(text, item, item_end(text, item, false), &d) || text[at] == '{' ||
+		    aggregate_at(text + item) || is_return_word(text + at) || assignment_at(text, at))
 			return true;
 		for (; text[at] && !is_blank(text[at]); at++) {
 			if (text[at] == '"') {
@@ -228,8 +277,26 @@ static int quoted_name(struct out_text *o, u32 at, const char *name)
 	return 0;
 }
 
+/* It has no value that the line's other parts could use. */
+static int dump(struct line *l, u32 from, const struct line_dump *d, const char *name)
+{
+	int r;
+
+	dp_cc_out_put(&l->body, from, "log_mem_as(");
+	quoted_name(&l->body, from, name);
+	dp_cc_out_put(&l->body, from, ", ");
+	r = dp_cc_line_expr(l, from, d->base_end, &l->body, NULL);
+	dp_cc_out_put(&l->body, d->length, ", ");
+	if (!r)
+		r = dp_cc_line_expr(l, d->length, d->length_end, &l->body, NULL);
+	dp_cc_out_put(&l->body, d->length_end, "); ");
+	l->fields[l->nfields++].name[0] = '\0';
+	return r;
+}
+
 static int field(struct line *l, u32 at, u32 end)
 {
+	struct line_dump d;
 	u32 len = name_before(l->text + at), from = at + (len ? len + 1 : 0);
 	struct field *f = &l->fields[l->nfields];
 	bool hex = false;
@@ -252,6 +319,8 @@ static int field(struct line *l, u32 at, u32 end)
 		snprintf(f->name, sizeof(f->name), "arg%u", l->nfields + 1);
 	if (!len && strrchr(f->name, ':') && !strstr(f->name, "::")) /* without its type */
 		*strrchr(f->name, ':') = '\0';
+	if (dump_at(l->text, from, end, &d))
+		return dump(l, from, &d, f->name);
 	r = dp_cc_line_expr(l, from, end, &f->value, &hex);
 	if (r)
 		return r;
