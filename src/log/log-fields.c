@@ -207,6 +207,50 @@ static void members(struct show *s, const struct dp_rf_layout *l, const u8 *p, s
 	s->s->ops->group_end(s->s, DP_GROUP_STRUCT);
 }
 
+/* Which of the layout's variants it is by the number at p. NULL: none. Numbers of 128 bits have small values. */
+static const struct dp_rf_member *variant_of(const struct dp_rf_layout *l, const u8 *p)
+{
+	u32 size = DP_MIN(l->which_size, 8u), bits = size * 8;
+	bool is_large = l->which_size > size && word_at(p + size, size);
+	const struct dp_rf_member *other = NULL;
+
+	for (u32 i = 0; i < l->n; i++) {
+		const struct dp_rf_member *m = &l->members[i];
+
+		if (m->is_default)
+			other = m;
+		else if (!is_large && extended((u64)m->value, bits) == extended(word_at(p, size), bits))
+			return m;
+	}
+	return other;
+}
+
+/* One of several contents: its name, and what it has. A number that is no variant's is shown alone. */
+static void variant(struct show *s, const struct dp_rf_layout *l, const u8 *p, size_t n, u32 depth)
+{
+	const struct dp_rf_member *m;
+	size_t rest;
+
+	if (n < l->which_size || l->which > n - l->which_size) {
+		give_missing(s, DP_MISSING_REST, 0);
+		return;
+	}
+	m = variant_of(l, p + l->which);
+	if (!m) {
+		number(s, DP_SINK_UNSIGNED, word_at(p + l->which, l->which_size), true);
+		return;
+	}
+	if (m->is_bare) {
+		give_bytes(s, DP_SINK_NAME, m->name, strlen(m->name));
+		return;
+	}
+	rest = m->offset < n ? n - m->offset : 0;
+	s->s->ops->group(s->s, DP_GROUP_STRUCT);
+	s->s->ops->member(s->s, m->name);
+	value(s, &m->type, m->type.ndims, p + (rest ? m->offset : 0), rest, depth + 1);
+	s->s->ops->group_end(s->s, DP_GROUP_STRUCT);
+}
+
 /* Who called: up to the end of the chain. */
 static void frames(struct show *s, const u8 *p, size_t n)
 {
@@ -260,6 +304,8 @@ static void value(struct show *s, const struct dp_rf_type *t, u32 ndims, const u
 		text(s, p, n);
 	} else if (t->kind == DP_RF_BYTES) {
 		give_bytes(s, DP_SINK_BYTES, p, n);
+	} else if (t->kind == DP_RF_LAYOUT && s->rf->layouts[t->layout].is_variants) {
+		variant(s, &s->rf->layouts[t->layout], p, n, depth);
 	} else if (t->kind == DP_RF_LAYOUT && !s->rf->layouts[t->layout].is_enum) {
 		members(s, &s->rf->layouts[t->layout], p, n, depth);
 	} else if (n < size) {

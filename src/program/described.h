@@ -47,11 +47,15 @@ struct dp_rf_member {
 	u32 offset, shift, bits; /* bits 0: no bitfield */
 	s64 value;               /* of an enumerator, or a flag, */
 	u64 mask;                /* which is a value of these bits */
+	bool is_default;         /* a variant of all numbers that are no other's; value is the number of others */
+	bool is_bare;            /* a variant that is its name alone */
 };
 
 struct dp_rf_layout {
 	u32 number, size;
 	bool is_enum, is_flags; /* is_flags: an enumeration of which several are set together */
+	bool is_variants;       /* one of the members is there, as a number tells */
+	u32 which, which_size;  /* where that number is, and its bytes */
 	struct dp_rf_member *members;
 	u32 n;
 };

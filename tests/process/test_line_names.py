@@ -294,6 +294,50 @@ fn main() {
     add(&s[2..7], &s);
 }
 """
+RUST_ENUMS = """
+#[derive(Clone, Copy)]
+pub enum Shape { Empty, Circle(f64), Rect { w: u32, h: u32 }, Pair(u8, i16) }
+#[repr(i8)]
+pub enum Signed { Minus(u8) = -3, Plus = 4 }
+pub enum One { Only(u32) }
+pub struct Holder { id: u32, next: Option<Box<Holder>>, shape: Shape }
+type Nested = Option<Option<bool>>;
+#[inline(never)]
+fn add(a: Option<u32>, b: Option<&str>, c: &Option<String>, d: &Shape, e: Result<u64, ()>, f: Nested, g: &Holder,
+       h: Signed, i: One, j: Option<u128>, k: Option<std::num::NonZeroU128>, l: std::cmp::Ordering) {
+    std::hint::black_box((&a, &b, &c, &d, &e, &f));
+    std::hint::black_box((&g, &h, &i, &j, &k, &l));
+}
+fn main() {
+    let h = Holder { id: 1, next: None, shape: Shape::Circle(2.5) };
+    let g = Holder { id: 2, next: Some(Box::new(Holder { id: 3, next: None, shape: Shape::Empty })),
+                     shape: Shape::Pair(1, -2) };
+    add(Some(5), Some("abc"), &Some(String::from("owned")), &Shape::Rect { w: 3, h: 4 }, Ok(9), Some(Some(true)), &h,
+        Signed::Minus(7), One::Only(8), Some(1), None, std::cmp::Ordering::Less);
+    add(None, None, &None, &Shape::Empty, Err(()), Some(None), &g, Signed::Plus, One::Only(9), None,
+        std::num::NonZeroU128::new(5), std::cmp::Ordering::Greater);
+}
+"""
+
+
+@test
+def enums_of_rust():
+    """a Rust enum is shown by the name of its variant, with what that has; also where no number tells which it is"""
+    prog = compiled(DIR, "enums_rust", RUST_ENUMS, "-g", "-Awarnings", compiler="rustc")
+    line = "p %s:12 $a $b *$c *$d $e $f *$g $h $i $j $k $l" % os.path.basename(prog + ".c")
+    first, second = args_of(line, prog)
+    assert first.pop("b")["Some"]["length"] == 3 and "vec" in first.pop("*c")["Some"], first
+    assert first == {"a": {"Some": 5}, "*d": {"Rect": {"w": 3, "h": 4}}, "e": {"Ok": 9}, "f": {"Some": {"Some": True}},
+                     "*g": {"id": 1, "next": "None", "shape": {"Circle": 2.5}}, "h": {"Minus": 7}, "i": {"Only": 8},
+                     "j": {"Some": 1}, "k": "None", "l": "Less"}, first
+    assert second["*g"].pop("next")["Some"] > 4096 and "5" in str(second.pop("k")["Some"]), second
+    assert second == {"a": "None", "b": "None", "*c": "None", "*d": "Empty", "e": "Err", "f": {"Some": "None"},
+                      "*g": {"id": 2, "shape": {"Pair": {"__0": 1, "__1": -2}}}, "h": "Plus", "i": {"Only": 9},
+                      "j": "None", "l": "Greater"}, second
+    text = dprobes("trace", line, "--", prog, check=0).stdout
+    assert " a={Some = 5} " in text and " a=None b=None " in text, text
+
+
 GO = """package main
 
 type order struct{ Name string }

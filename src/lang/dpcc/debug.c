@@ -186,6 +186,93 @@ static bool same_whole(struct dpcc *c, Dwarf_Die *die, Dwarf_Die *whole)
 	return false;
 }
 
+/* The only member of a variant. */
+static bool variant_content(struct dpcc *c, Dwarf_Die *die, struct member *m)
+{
+	Dwarf_Die d;
+	u32 n = 0;
+
+	if (dwarf_child(die, &d))
+		return false;
+	do {
+		if (dwarf_tag(&d) != DW_TAG_member)
+			continue;
+		n++;
+		m->name = dwarf_diename(&d);
+		m->type = type_at(c, &d, 0);
+		m->offset = dp_die_number(&d, DW_AT_data_member_location, 0);
+	} while (!dwarf_siblingof(&d, &d));
+	return n == 1 && m->name;
+}
+
+/* The number that tells which variant it is. Without one there is a single variant. */
+static bool discriminant(struct dpcc *c, Dwarf_Die *die, struct variant_part *p)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Die d;
+
+	p->discriminant = &dp_cc_type_uchar;
+	if (!dwarf_attr(die, DW_AT_discr, &attr))
+		return true;
+	if (!dwarf_formref_die(&attr, &d))
+		return false;
+	p->discriminant = type_at(c, &d, 0);
+	p->offset = dp_die_number(&d, DW_AT_data_member_location, 0);
+	return dp_cc_type_is_scalar(p->discriminant) && p->discriminant->size <= 16;
+}
+
+/* Also one of 128 bits, if it fits into 64. */
+static bool variant_number(Dwarf_Attribute *attr, s64 *number)
+{
+	Dwarf_Block block;
+	Dwarf_Word v;
+	u64 words[2];
+
+	if (!dwarf_formudata(attr, &v)) {
+		*number = (s64)v;
+		return true;
+	}
+	if (dwarf_formblock(attr, &block) || block.length != sizeof(words))
+		return false;
+	memcpy(words, block.data, sizeof(words));
+	*number = (s64)words[0];
+	return !words[1];
+}
+
+/* False: not all of it is understood. */
+static bool variants(struct dpcc *c, Dwarf_Die *die, struct variant_part *p)
+{
+	struct variant **last = &p->list;
+	Dwarf_Attribute attr, list;
+	Dwarf_Die d;
+	u32 n = 0;
+
+	if (!discriminant(c, die, p) || dwarf_child(die, &d))
+		return false;
+	do {
+		struct variant *v;
+
+		if (dwarf_tag(&d) != DW_TAG_variant)
+			continue;
+		v = dp_cc_alloc(c, sizeof(*v));
+		v->is_default = !dwarf_attr(&d, DW_AT_discr_value, &attr);
+		if (n++ > MEMBERS_MAX || dwarf_attr(&d, DW_AT_discr_list, &list) ||
+		    (!v->is_default && !variant_number(&attr, &v->number)) || !variant_content(c, &d, &v->content))
+			return false;
+		*last = v;
+		last = &v->next;
+	} while (!dwarf_siblingof(&d, &d));
+	return true;
+}
+
+static void variant_part(struct dpcc *c, Dwarf_Die *die, struct type *t)
+{
+	struct variant_part *p = dp_cc_alloc(c, sizeof(*p));
+
+	t->is_opaque |= t->variants || !variants(c, die, p);
+	t->variants = p;
+}
+
 void dp_cc_debug_complete(struct dpcc *c, struct type *t)
 {
 	struct member **last = &t->members;
@@ -208,6 +295,8 @@ void dp_cc_debug_complete(struct dpcc *c, struct type *t)
 		int tag = dwarf_tag(&d);
 		struct member *m;
 
+		if (tag == DW_TAG_variant_part)
+			variant_part(c, &d, t);
 		if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) || dwarf_attr(&d, DW_AT_external, &attr) ||
 		    dwarf_attr(&d, DW_AT_declaration, &attr) || n++ > MEMBERS_MAX)
 			continue;
@@ -221,6 +310,7 @@ void dp_cc_debug_complete(struct dpcc *c, struct type *t)
 		*last = m;
 		last = &m->next;
 	} while (!dwarf_siblingof(&d, &d));
+	t->is_opaque |= t->variants && t->members;
 }
 
 struct type *dp_cc_debug_named(struct dpcc *c, int tag, const char *name)

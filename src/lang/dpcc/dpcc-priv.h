@@ -39,17 +39,19 @@ enum type_kind { TY_VOID, TY_INT, TY_FLOAT, TY_PTR, TY_ARRAY, TY_STRUCT, TY_FUNC
 struct type {
 	enum type_kind kind;
 	bool is_unsigned, is_char, is_bool, is_union, is_complex, is_flags, complete, lazy;
+	bool is_opaque; /* a structure of which not all is known */
 	u64 size;
 	u32 align;
 	struct type *of;
 	u64 n; /* elements of an array */
 	const char *name;
 	struct member *members;
-	struct enumerator *enums; /* of an integer type that is an enumeration */
-	Dwarf_Die die;            /* lazy: members are still to be read from here, */
-	u32 btf;                  /* or from this type of the kernel's */
-	u32 number;               /* of its declaration in the generated text, 0: none yet */
-	struct type *next;        /* all types that came from debug information */
+	struct enumerator *enums;      /* of an integer type that is an enumeration */
+	struct variant_part *variants; /* NULL: it has none */
+	Dwarf_Die die;                 /* lazy: members are still to be read from here, */
+	u32 btf;                       /* or from this type of the kernel's */
+	u32 number;                    /* of its declaration in the generated text, 0: none yet */
+	struct type *next;             /* all types that came from debug information */
 };
 
 struct member {
@@ -58,6 +60,20 @@ struct member {
 	struct type *type;
 	u64 offset;
 	u32 bits, shift; /* of a bitfield in the integer at offset */
+};
+
+/* Of a structure that has one of several contents (an enum of Rust), and a number that tells which. */
+struct variant_part {
+	struct type *discriminant;
+	u64 offset; /* of the number */
+	struct variant *list;
+};
+
+struct variant {
+	struct variant *next;
+	struct member content;
+	bool is_default; /* of all numbers that are no other's */
+	s64 number;
 };
 
 struct enumerator {

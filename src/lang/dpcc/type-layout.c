@@ -39,6 +39,39 @@ static void put_members(struct dpcc *c, struct buf *b, struct type *t, const str
 	}
 }
 
+/* What a variant has, if anything: of a tuple of one element that element. */
+static bool content_of(struct dpcc *c, const struct variant *v, struct member *content)
+{
+	struct member *first;
+
+	*content = v->content;
+	if (content->type->lazy)
+		dp_cc_debug_complete(c, content->type);
+	first = content->type->members;
+	if (content->type->kind == TY_STRUCT && first && !first->next && !strcmp(first->name, "__0")) {
+		content->offset += first->offset;
+		content->type = first->type;
+		return content->type->size > 0;
+	}
+	return content->type->kind != TY_STRUCT || first || content->type->variants;
+}
+
+static void put_variants(struct dpcc *c, struct buf *b, const struct variant_part *p, const struct tok *at)
+{
+	for (const struct variant *v = p->list; v; v = v->next) {
+		struct member m;
+		bool has_content = content_of(c, v, &m);
+		const char *type = has_content ? dp_cc_type_field(c, m.type, at) : NULL;
+
+		dp_cc_buf_put(c, b, "%s", v == p->list ? " " : ", ");
+		dp_cc_put_quoted(c, b, m.name);
+		if (has_content)
+			dp_cc_buf_put(c, b, " %s @ %llu", type, (unsigned long long)m.offset);
+		if (!v->is_default)
+			dp_cc_buf_put(c, b, " is %lld", (long long)v->number);
+	}
+}
+
 /* Of the formats of 16 bytes only the processor's own is shown as a number. */
 static const char *real_field(struct dpcc *c, const struct type *t)
 {
@@ -84,10 +117,17 @@ const char *dp_cc_type_field(struct dpcc *c, struct type *t, const struct tok *a
 		}
 		break;
 	case TY_STRUCT:
-		if (!t->complete)
+		if (!t->complete || t->is_opaque)
 			return dp_cc_format(c, "x8[%llu]", (unsigned long long)t->size);
 		if (t->number)
 			return dp_cc_format(c, "T%u", t->number);
+		if (t->variants) {
+			dp_cc_buf_put(c, &b, " %llu variants u%llu @ %llu {", (unsigned long long)t->size,
+				      (unsigned long long)t->variants->discriminant->size * 8,
+				      (unsigned long long)t->variants->offset);
+			put_variants(c, &b, t->variants, at);
+			break;
+		}
 		dp_cc_buf_put(c, &b, " %llu %s {", (unsigned long long)t->size, t->is_union ? "union" : "struct");
 		put_members(c, &b, t, at);
 		break;

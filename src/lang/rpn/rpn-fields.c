@@ -4,6 +4,7 @@
  *   layout = T1 16 struct { "x" s32 @ 0, "flags" u32 @ 4 bits 3 5, "name" char[8] @ 8 }
  *   layout = T2 4 enum { "RED" 0, "GREEN" 1 }
  *   layout = T3 4 flags { "READ" 0 of 3, "WRITE" 1 of 3, "CREATE" 64 }
+ *   layout = T4 8 variants u32 @ 0 { "None" is 0, "Some" s32 @ 4 is 1, "Other" s16 @ 6 }
  *   field = "*p" T1
  *   field = printf "x is %d"
  *   field = nothing
@@ -144,6 +145,30 @@ static bool type(struct reader *r, struct dp_rf_type *t)
 	return false;
 }
 
+/* Behind the name of a variant: [TYPE @ OFFSET] [is NUMBER]. */
+static bool variant(struct reader *r, struct dp_rf_member *m)
+{
+	struct rpn_token t = dp_rpn_token(r->p);
+
+	m->is_bare = dp_rpn_is(&t, "is") || dp_rpn_is(&t, ",") || dp_rpn_is(&t, "}");
+	if (!m->is_bare && (!type(r, &m->type) || !word(r, "@") || !small(r, &m->offset)))
+		return false;
+	m->is_default = !word(r, "is");
+	return m->is_default || number(r, &m->value);
+}
+
+/* variants TYPE @ OFFSET: the number that tells which it is. */
+static bool discriminant(struct reader *r, struct dp_rf_layout *l)
+{
+	struct dp_rf_type t;
+
+	l->is_variants = true;
+	if (!type(r, &t) || t.kind != DP_RF_UNSIGNED || t.ndims)
+		return false;
+	l->which_size = t.size;
+	return word(r, "@") && small(r, &l->which);
+}
+
 static bool member(struct reader *r, struct dp_rf_member *m, const struct dp_rf_layout *l)
 {
 	s64 mask;
@@ -160,6 +185,8 @@ static bool member(struct reader *r, struct dp_rf_member *m, const struct dp_rf_
 		m->mask = number(r, &mask) ? (u64)mask : 0;
 		return !((u64)m->value & ~m->mask);
 	}
+	if (l->is_variants)
+		return variant(r, m);
 	if (!type(r, &m->type) || !word(r, "@") || !small(r, &m->offset))
 		return false;
 	if (!word(r, "bits"))
@@ -190,7 +217,7 @@ static bool layout(struct reader *r)
 	r->p = t.at + t.len;
 	good = good && small(r, &l->size) &&
 	       (word(r, "struct") || word(r, "union") || (l->is_flags = word(r, "flags")) ||
-		(l->is_enum = word(r, "enum"))) &&
+		(l->is_enum = word(r, "enum")) || (word(r, "variants") && discriminant(r, l))) &&
 	       word(r, "{");
 	l->is_enum |= l->is_flags;
 	while (good && !word(r, "}")) {
