@@ -75,6 +75,18 @@ bool dp_var_type(struct dp_module *m, u64 pc, int tag, const char *name, Dwarf_D
 /* The value of an enumerator of the unit at pc or another one. */
 bool dp_var_enumerator(struct dp_module *m, u64 pc, const char *name, s64 *value);
 
+/*
+ * Types of a Go program at run time: their addresses, and where each has the offset (u32, from the first one) of its
+ * name and its flags (u8). A name is a byte, its length, 7 bits in each byte, and the text, whose first character does
+ * not belong to it where DP_GO_EXTRA_STAR is set. False: it is not known, or not sure.
+ */
+#define DP_GO_EXTRA_STAR 2
+struct dp_go_types {
+	u64 first, last; /* last: behind them */
+	u32 name_at, flags_at;
+};
+bool dp_module_go_types(struct dp_module *m, u64 pc, struct dp_go_types *t);
+
 /* Bytes of debug information, in the file or apart from it; 0: there is none. Opens it. */
 u64 dp_module_debug_bytes(struct dp_module *m);
 

@@ -270,8 +270,8 @@ def dumps():
     assert got[3] == {"buf[len]": None}, got
     out = dprobes("trace", "p handle $buf[$len]:x8", "--", prog, check=0).stdout
     assert out.count("(shortened)") == 1, out
-    got = args_of("p handle d=$m->data[$m->n]:x8 $raw[$len]:x8 $raw:x8[3] i=$buf[3]:x8 h=($raw+1)[$len-2]:x8 if $len == 4",
-                  prog)
+    got = args_of("p handle d=$m->data[$m->n]:x8 $raw[$len]:x8 $raw:x8[3] i=$buf[3]:x8 h=($raw+1)[$len-2]:x8 "
+                  "if $len == 4", prog)
     assert got == [{"d": b[6:16], "raw[len]": b[:8], "raw": b[:6], "i": 3, "h": b[2:6]}], got
     got = args_of("p handle n=$arg2:s32 b=$arg1[n]:x8 r=%di:x8[%si] if n == 4", prog)
     assert got == [{"n": 4, "b": b[:8], "r": b[:8]}], got
@@ -349,6 +349,15 @@ func main() { println(add(&order{"anvil"}, "retail sale"[:6])) }
 """
 
 
+def go_program(name, source):
+    need("go")
+    prog = os.path.join(DIR, name)
+    with open(prog + ".go", "w") as f:
+        f.write(source)
+    subprocess.run(["go", "build", "-o", prog, prog + ".go"], check=True, env={**os.environ, "HOME": DIR})
+    return prog
+
+
 def args_of(line, prog):
     return [e["args"] for e in json_lines(dprobes("trace", "--json", line, "--", prog, check=0).stdout) if "args" in e]
 
@@ -378,12 +387,58 @@ def texts_of_rust():
 @test
 def texts_of_go():
     """strings of Go are texts, with their length and no longer"""
-    need("go")
-    prog = os.path.join(DIR, "texts-go")
-    with open(prog + ".go", "w") as f:
-        f.write(GO)
-    subprocess.run(["go", "build", "-o", prog, prog + ".go"], check=True, env={**os.environ, "HOME": DIR})
+    prog = go_program("texts-go", GO)
     assert args_of("p main.add $o->Name $label", prog) == [{"o->Name": "anvil", "label": "retail"}]
+
+
+LONG = "very" * 40 + "long"
+GO_INTERFACES = """package main
+
+import "unsafe"
+
+type shape interface{ area() int }
+type square struct{ a int }
+type circle struct{ r int }
+type %s struct{ n int }
+type fault struct{}
+type holder struct{ err error }
+
+func (s square) area() int   { return s.a * s.a }
+func (c *circle) area() int  { return 3 * c.r * c.r }
+func (f fault) Error() string { return "fault" }
+
+var made [16]uint64
+
+//go:noinline
+func add(s shape, any interface{}, err error, h *holder) bool { return s != nil && any != nil && err != nil }
+
+func main() {
+	var any interface{} = 1
+	var none *circle
+	add(square{3}, any, fault{}, &holder{})
+	add(&circle{2}, "text", nil, &holder{fault{}})
+	add(none, map[string][]*circle{}, nil, &holder{})
+	add(nil, %s{1}, &fault{}, &holder{})
+	*(*unsafe.Pointer)(unsafe.Pointer(&any)) = unsafe.Pointer(&made)
+	add(nil, any, nil, &holder{})
+}
+""" % (LONG, LONG)
+
+
+@test
+def interfaces_of_go():
+    """an interface of Go is shown by its type's name, as %T of Go has it; its two words by their names"""
+    prog = go_program("interfaces-go", GO_INTERFACES)
+    got = args_of("p main.add $s $any $err h=$h->err", prog)
+    assert [tuple(g.values()) for g in got] == [
+        ("main.square", "int", "main.fault", "nil"), ("*main.circle", "string", "nil", "main.fault"),
+        ("*main.circle", "map[string][]*main.circle", "nil", "nil"), ("nil", "main." + LONG, "*main.fault", "nil"),
+        ("nil", "unknown", "nil", "nil")], got
+    got = args_of("p main.add $args d=$s.data t=$any._type", prog)
+    assert got[0]["s"] == "main.square" and got[2]["d"] == 0 and got[2]["t"] > 4096, got
+    subprocess.run(["objcopy", "-N", "runtime.types", prog, prog + "-less"], check=True)  # it cannot be checked
+    got = args_of("p main.add $s $any", prog + "-less")
+    assert sorted(got[0]["s"]) == ["data", "tab"] and got[4]["s"]["tab"] == 0 and got[0]["any"]["_type"] > 4096, got
 
 
 TAILS = r"""

@@ -128,9 +128,56 @@ static void log_library_text(struct dpcc *c, const struct node *arg, struct node
 	dp_cc_emit(c, "log str");
 }
 
+/* (type -- ) Its name is logged, as struct dp_go_types describes it. */
+static void log_go_name(struct dpcc *c, const struct dp_go_types *t)
+{
+	dp_cc_emit(c, "push tsp,0;push d,%u;add;push mem,u8;push d,%d;and;lnot;lnot", t->flags_at, DP_GO_EXTRA_STAR);
+	dp_cc_emit(c, "xchg;push d,%u;add;push mem,u32;push d,.base+%llu;add", t->name_at,
+		   (unsigned long long)t->first);                              /* (star name) */
+	dp_cc_emit(c, "push tsp,0;push d,1;add;push mem,u8;push tsp,0;shr 7"); /* (star name low more) */
+	dp_cc_emit(c, "push tsp,2;push d,2;add;push mem,u8;shl 7;push tsp,1;neg;and");
+	dp_cc_emit(c, "push tsp,2;push d,127;and;or;push tsp,4;sub"); /* (star name low more length) */
+	dp_cc_emit(c, "push tsp,3;push tsp,2;add;push d,2;add;push tsp,5;add;log str;ros 4");
+}
+
+static void log_word(struct dpcc *c, const char text[8])
+{
+	u64 word;
+
+	memcpy(&word, text, sizeof(word));
+	dp_cc_emit(c, "push d,0x%llx;push d,1;log", (unsigned long long)word);
+}
+
+/* The name of the type that an interface of Go holds. */
+static void log_interface(struct dpcc *c, const struct node *arg, struct node *word, s64 type_at,
+			  const struct dp_go_types *t)
+{
+	int nil = dp_cc_new_label(c), unknown = dp_cc_new_label(c), end = dp_cc_new_label(c);
+
+	log_mark(c, new_field(c, arg->tok, dp_cc_format(c, "%s string", quoted(c, arg->text))));
+	dp_cc_gen_value(c, dp_cc_to_value(c, word));
+	dp_cc_emit(c, "push tsp,0;jz L%d;ros 1", nil);
+	if (type_at >= 0)
+		dp_cc_emit(c, "push d,%lld;add;push mem,u64", (long long)type_at);
+	dp_cc_emit(c, "push tsp,0;push d,.base+%llu;sub;push d,%llu;ltu;jz L%d;ros 1", (unsigned long long)t->first,
+		   (unsigned long long)(t->last - t->first), unknown);
+	log_go_name(c, t);
+	dp_cc_emit(c, "jmp L%d", end);
+	dp_cc_put_label(c, nil);
+	dp_cc_emit(c, "ros 2");
+	log_word(c, "nil\0\0\0\0");
+	dp_cc_emit(c, "jmp L%d", end);
+	dp_cc_put_label(c, unknown); /* of a plugin, or made by the program */
+	dp_cc_emit(c, "ros 2");
+	log_word(c, "unknown");
+	dp_cc_put_label(c, end);
+}
+
 static void log_value(struct dpcc *c, struct node *arg)
 {
-	struct node *text, *length;
+	struct node *text, *length, *word;
+	struct dp_go_types go;
+	s64 type_at;
 
 	struct node *n = arg->a;
 	struct type *t = n->type;
@@ -163,6 +210,11 @@ static void log_value(struct dpcc *c, struct node *arg)
 	}
 	if (dp_cc_library_text(c, n, &text, &length)) {
 		log_library_text(c, arg, text, length);
+		return;
+	}
+	word = dp_cc_go_interface(c, n, &type_at);
+	if (word && !c->by_name && dp_module_go_types(c->mod, c->target.pc, &go)) {
+		log_interface(c, arg, word, type_at, &go);
 		return;
 	}
 	if (t->kind == TY_VOID || t->kind == TY_FUNC)

@@ -376,6 +376,9 @@ bool dp_cc_library_text(struct dpcc *c, struct node *n, struct node **text, stru
 bool dp_cc_library_vector(struct dpcc *c, struct node *n, struct node **begin, struct node **end);
 /* What a unique_ptr or shared_ptr points to; NULL: it is none. */
 struct node *dp_cc_library_owned(struct dpcc *c, struct node *n);
+/* The word that leads to the type of an interface of Go; NULL: n is none. type_at: at which offset of what it points to
+ * the type is, -1: it is the type. */
+struct node *dp_cc_go_interface(struct dpcc *c, struct node *n, s64 *type_at);
 /* result.c: n becomes $retval of the function at hand. Leaves by dp_cc_fail() where it has none that is known. */
 struct node *dp_cc_result(struct dpcc *c, struct node *n, const struct tok *where);
 /* context.c: which of the names that are known at every hit are near. */

@@ -93,6 +93,25 @@ bool dp_cc_library_vector(struct dpcc *c, struct node *n, struct node **begin, s
 	return parts(c, n, vectors, DP_ARRAY_SIZE(vectors), begin, end);
 }
 
+/* Where an interface of Go has its type: a word of it, or of what that points to. */
+struct node *dp_cc_go_interface(struct dpcc *c, struct node *n, s64 *type_at)
+{
+	const char *name = n->type->kind == TY_STRUCT ? n->type->name : NULL;
+	struct type *table;
+	struct node *word;
+	u64 offset = 0;
+
+	*type_at = -1;
+	if (name && !strcmp(name, "runtime.eface"))
+		return part(c, n, "_type");
+	word = name && !strcmp(name, "runtime.iface") ? part(c, n, "tab") : NULL;
+	table = word && word->type->kind == TY_PTR ? word->type->of : NULL;
+	if (!table || (!find(c, table, "_type", &offset, 0) && !find(c, table, "Type", &offset, 0)))
+		return NULL;
+	*type_at = (s64)offset;
+	return word;
+}
+
 struct node *dp_cc_library_owned(struct dpcc *c, struct node *n)
 {
 	struct node *pointer, *none;
