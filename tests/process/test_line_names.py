@@ -278,6 +278,7 @@ def dumps():
     assert args_of("r handle $buf[$retval]:x8 if $retval == 4", prog) == [{"buf[retval]": b[:8]}]
     for line, text in (("p handle $len[$len]:x8", "int is not a pointer or an array"),
                        ("p handle $buf[$m]:x8", "is not a length"), ("p handle $buf[$len]:x9", "did you mean x8"),
+                       ("p handle $buf:x8[16", "E-DPCC-"), ("p handle $buf[$len:x8", "this [ has no ]"),
                        ("p handle b=$buf[$len]:x8 if b", "there is no variable 'b'")):
         err = dprobes("trace", line, "--", prog, check=1).stderr
         assert text in err, err

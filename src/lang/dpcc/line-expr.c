@@ -146,6 +146,8 @@ static int variable(struct line *l, u32 *at, u32 to, struct out_text *o, bool *h
 	for (u32 i = *at + word; !r && i < end;) { /* indexes are expressions of their own */
 		u32 next = l->text[i] == '[' ? dp_cc_step(l->text, i) : i + 1;
 
+		if (l->text[i] == '[' && l->text[next - 1] != ']')
+			return dp_cc_line_fail(l, i, E_DPCC_SYNTAX, "this [ has no ]");
 		dp_cc_out_add(o, l->text + i, 1, i, true);
 		if (l->text[i] == '[') {
 			r = dp_cc_line_expr(l, i + 1, next - 1, o, NULL);

@@ -165,7 +165,7 @@ static bool dump_at(const char *text, u32 at, u32 end, struct line_dump *d)
 		}
 	is_typed_first = open >= at + n && close == end && !memcmp(text + open - n, type, n);
 	*d = (struct line_dump){is_typed_first ? open - n : open, open + 1, close - 1};
-	if (!open || !is_dumped(text, at, d->base_end))
+	if (!open || text[close - 1] != ']' || !is_dumped(text, at, d->base_end))
 		return false;
 	return is_typed_first ||
 	       (end - close == n && !memcmp(text + close, type, n) && is_length(text, d->length, d->length_end));
