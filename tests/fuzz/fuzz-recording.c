@@ -289,7 +289,7 @@ static void compare(enum dp_format format)
 	size_t n, m;
 	char *direct, *text = read_back(sample, sample_size, format, &n);
 
-	/* What is lost ends a block of records when it is read again; identities are drawn, but those of a recording. */
+	/* What is lost ends a block of records when it is read again; only a recording's identities are not drawn. */
 	if (format == DP_FORMAT_RECORDING || format == DP_FORMAT_OTLP) {
 		if (!text)
 			abort();

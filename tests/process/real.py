@@ -17,7 +17,7 @@ ROW = re.compile(r"^(.*?)\s+(?:(jump|trap|exits|exits\+trap|left-out|watch)\s+)?
                  r"(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+"
                  r"(\d+)\s+\S+$")
 NEVER = "if $arg1 == 0x123456789abcd"  # a condition that does not hold: the hit counts as filtered
-NEVER_R = "if $retval == 0x123456789abcd"
+NEVER_R = "if %ax == 0x123456789abcd"
 
 
 def rows_of(err):

@@ -555,7 +555,8 @@ def all_of_them():
     for name in listed:
         shown = dprobes("run", name, "--show", check=0).stdout
         assert "# example: dprobes run %s" % name in shown and "# title: " in shown, shown
-        assert "# dprobes trace" in shown and set(re.findall(r"{{(.*?)}}", shown)) <= {"function"}, shown
+        known = {"function", *re.findall(r"^let (\w+)", shown, re.M)}
+        assert "# dprobes trace" in shown and set(re.findall(r"{{(.*?)}}", shown)) <= known, shown
 
 
 if __name__ == "__main__":
