@@ -29,13 +29,13 @@ def program(name, text):
     return path
 
 
-def log():
-    return dprobes("log", check=0).stdout
+def log(*options):
+    return dprobes("log", *options, check=0).stdout
 
 
-def logged(pattern):
+def logged(pattern, *options):
     """Wait for the log to hold it: the driver drains the rings a little later."""
-    return wait_for(lambda: re.search(pattern, log()), what="log with " + pattern)
+    return wait_for(lambda: re.search(pattern, log(*options)), what="log with " + pattern)
 
 
 def body(code, name=OBEY, header="logmax = 100\nvars = 4\njmpmax = 20\n", offset="add_numbers", more=""):

@@ -67,7 +67,7 @@ def directory():
     assert re.search(r"20-bad.rpn", said) and "E-DRV-PROGRAM" in said, said
     assert os.getuid() or "30-open.rpn: others may write it" in said, said
     assert o("add 4711 1") == "4712"
-    logged("67120000")  # 4711
+    logged("67120000", "--raw")  # 4711
     r = dprobes("driver", PROGRAMS)
     assert r.returncode == 1 and "E-DRV-RUNS" in r.stderr, r.stderr
     dprobes("remove", "--all", check=0)
@@ -139,7 +139,7 @@ class Calls(threading.Thread):
 
 
 def records_of(value):
-    return len(re.findall("(?m)^0000  %s" % struct.pack("<I", value).hex(), log()))
+    return len(re.findall("(?m)^0000  %s" % struct.pack("<I", value).hex(), log("--raw")))
 
 
 def main_process(manager):
@@ -215,7 +215,7 @@ def other_versions():
     code, detail = ask_driver(1, abi + 1, 6, DPROBES.encode())
     assert code and "process %d" % old in detail and "this is 1.%d" % (abi + 1) in detail, detail
     assert drivers() == [old] and o("add 4711 1") == "4712"
-    logged("67120000")  # 4711
+    logged("67120000", "--raw")  # 4711
     kill_driver()
     shutil.rmtree(os.path.join(os.environ["DPROBES_DIR"], "state"))
     change_abi(o.pid, abi + 1)
