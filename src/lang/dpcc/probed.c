@@ -127,13 +127,15 @@ static _Noreturn void no_call_word(struct dpcc *c, const struct tok *t, const ch
 			"the names of their arguments where one call is named");
 }
 
-/* It may be one of the names that are known at every hit. */
+#define LONG_NAME 6 /* a shorter one is like another by chance */
+
+/* It may be one of the names that are known at every hit, mistyped; where no names are known, if it is long. */
 static _Noreturn void no_variable(struct dpcc *c, const struct tok *t, const char *name, struct dp_error *err)
 {
 	struct dp_near near = {.n = 0};
 
 	dp_cc_context_near(&near, name);
-	if (near.n && (err->code == E_VAR_NONE || err->code == E_LINE_NODEBUG) &&
+	if (near.n && (err->code == E_VAR_NONE || (err->code == E_LINE_NODEBUG && strlen(name) >= LONG_NAME)) &&
 	    strncmp(err->hint, "did you mean", 12) != 0) {
 		dp_fail(err, E_EVENT_VAR, "`$%.60s`", name);
 		dp_near_hint(&near, "$", err);
