@@ -148,7 +148,7 @@ def seen(path, **kw):
                            stderr=subprocess.PIPE, text=True, timeout=60, **kw)
         assert r.returncode == 0, r.stderr
         assert "name = \"first\"" in r.stdout, r.stdout
-        out += r.stdout
+        out += re.sub(r"(?m)^ *\S+-\d+ +\[\d+\] +[\d.]+: ", "", r.stdout)  # who, where and when
     return re.sub(r"0x7f\w+", "STACK", out)
 
 
