@@ -76,7 +76,10 @@ u64 dp_top_mean(const struct dp_top_row *row)
 
 u64 dp_top_quantile(const struct dp_top_row *row, double part)
 {
-	return row->bars && dp_agg_values(row->bars) ? dp_agg_quantile(row->bars, part) : 0;
+	u64 v = row->bars && dp_agg_values(row->bars) ? dp_agg_quantile(row->bars, part) : 0;
+
+	return row->longest ? DP_MIN(v, row->longest)
+			    : v; /* that is the end of a bar, which may be longer than any call */
 }
 
 /* ---- turns ---- */
