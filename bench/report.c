@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "bench.h"
+#include "log/json.h"
 
 /* What a contender adds to a call. results[0] is the unprobed one. */
 static double net(const struct bench_result *results, size_t i)
@@ -123,39 +124,50 @@ void bench_report(const struct bench_place *places, size_t nplaces, struct bench
 	}
 }
 
-static void json_result(FILE *f, const struct bench_place *p, struct bench_result *results, size_t i)
+static void put_ns(struct dp_json *j, const char *key, double v)
+{
+	char text[32];
+
+	dp_json_key(j, key);
+	dp_json_digits(j, text, (size_t)snprintf(text, sizeof(text), "%.3f", v));
+}
+
+static void put_result(struct dp_json *j, const struct bench_place *p, struct bench_result *results, size_t i)
 {
 	const struct bench_result *r = &results[i];
 
-	fprintf(f, "{\"place\": \"%s\", \"contender\": \"%s\", \"job\": %d, \"ours\": %s, ", p->name, r->c->name,
-		r->c->job, r->c->ours ? "true" : "false");
-	if (r->n)
-		fprintf(f, "\"least\": %.3f, \"median\": %.3f, \"added\": %.3f, ", bench_min(r->ns, r->n),
-			bench_median(r->ns, r->n), net(results, i));
-	fprintf(f, "\"skipped\": \"");
-	for (const char *c = r->skipped; *c; c++)
-		fprintf(f, *c == '"' || *c == '\\' ? "\\%c" : (unsigned char)*c < ' ' ? " " : "%c", *c);
-	fprintf(f, "\"}");
+	dp_json_open(j, '{');
+	dp_json_put_string(j, "place", p->name);
+	dp_json_put_string(j, "contender", r->c->name);
+	dp_json_put_unsigned(j, "job", r->c->job);
+	dp_json_put_bool(j, "ours", r->c->ours);
+	if (r->n) {
+		put_ns(j, "least", bench_min(r->ns, r->n));
+		put_ns(j, "median", bench_median(r->ns, r->n));
+		put_ns(j, "added", net(results, i));
+	}
+	dp_json_put_string(j, "skipped", r->skipped);
+	dp_json_close(j, '}');
 }
 
 int bench_report_json(const char *path, const struct bench_place *places, size_t nplaces, struct bench_result *results,
 		      size_t ncontenders)
 {
+	struct dp_line line = {.n = 0};
+	struct dp_json j = {.line = &line, .one_a_line = true};
 	FILE *f = fopen(path, "w");
-	const char *sep = "[\n";
+	bool good;
 
 	if (!f)
 		return -1;
+	dp_json_open(&j, '[');
 	for (size_t i = 0; i < nplaces; i++)
-		for (size_t k = 0; k < ncontenders; k++) {
-			const struct bench_result *r = &results[i * ncontenders + k];
-
-			if (!r->n && !r->skipped[0])
-				continue;
-			fputs(sep, f);
-			json_result(f, &places[i], results + i * ncontenders, k);
-			sep = ",\n";
-		}
-	fputs(*sep == '[' ? "[]\n" : "\n]\n", f);
-	return fclose(f) ? -1 : 0;
+		for (size_t k = 0; k < ncontenders; k++)
+			if (results[i * ncontenders + k].n || results[i * ncontenders + k].skipped[0])
+				put_result(&j, &places[i], results + i * ncontenders, k);
+	dp_json_close(&j, ']');
+	dp_json_end(&j);
+	good = fwrite(line.text, 1, line.n, f) == line.n;
+	dp_line_free(&line);
+	return fclose(f) || !good ? -1 : 0;
 }
