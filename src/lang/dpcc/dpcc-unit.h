@@ -38,6 +38,9 @@ struct passes {
 /* tails.c. Leaves by dp_cc_fail(). */
 void dp_cc_unit_passes(struct unit *u, const struct tok *where, u64 func, struct passes *p);
 
+/* place-vars.c. Show the variables at c.target, or hand them to whoever asks. */
+void dp_cc_unit_show_vars(struct unit *u);
+
 /* Whether a jump fits there, or breakpoints are allowed. */
 bool dp_cc_unit_can_stand(struct unit *u, u64 addr);
 

@@ -72,112 +72,7 @@ static struct function *parse_all(struct unit *u, const struct place_def *d)
 	return handler;
 }
 
-/* ---- what is known at a place ---- */
-
-static const char *where_it_is(const struct dp_var *v)
-{
-	if (v->npieces != 1)
-		return "in pieces";
-	switch (v->pieces[0].kind) {
-	case DP_PIECE_MEMORY:
-		return "in memory";
-	case DP_PIECE_REGISTER:
-		return v->pieces[0].code;
-	default:
-		return "a value";
-	}
-}
-
-static void put_var(struct dpcc *c, const struct dpcc_var *v)
-{
-	dp_cc_buf_put(c, &c->all, "  $%-16s ", v->name);
-	if (v->where)
-		dp_cc_buf_put(c, &c->all, "%s, %s\n", v->type ? v->type : "of unknown type", v->where);
-	else
-		dp_cc_buf_put(c, &c->all, "not available: %s%s%s\n", v->why, *v->hint ? "; " : "", v->hint);
-}
-
-static void show_var(struct dpcc *c, const char *name, int r, const struct dp_var *v, struct type *type,
-		     const struct dp_error *err)
-{
-	const char *why = strstr(err->detail, ": ");
-	bool reference = !r && type && dp_cc_probed_is_reference(c, v);
-	struct dpcc_var shown = {
-	    .name = dp_cc_one_line(c, name), .why = why ? why + 2 : err->detail, .hint = err->hint};
-	char text[2 * DP_SHOWN_MAX];
-
-	if (!r && type) {
-		snprintf(text, sizeof(text), "%s%s", dp_cc_one_line(c, dp_cc_type_name(c, reference ? type->of : type)),
-			 reference ? " &" : "");
-		shown.type = text;
-	}
-	if (!r)
-		shown.where = where_it_is(v);
-	if (c->opt->take_var)
-		c->opt->take_var(c->opt->take_arg, &shown);
-	else
-		put_var(c, &shown);
-}
-
-/* Where this is; file NULL: no line is known. */
-static void show_place(struct dpcc *c, const char *place, const char *file, u32 line)
-{
-	if (c->opt->take_place) {
-		c->opt->take_place(c->opt->take_arg, place, file, line);
-		return;
-	}
-	dp_cc_buf_put(c, &c->all, "%s", place);
-	if (file)
-		dp_cc_buf_put(c, &c->all, " (%s:%u)", file, line);
-	dp_cc_buf_put(c, &c->all, "\n");
-}
-
-static int show_module_var(const char *name, int r, const struct dp_var *v, const struct dp_error *err, void *arg)
-{
-	struct dpcc *c = arg;
-	Dwarf_Die type = v->type;
-
-	show_var(c, name, r, v, !r && v->has_type ? dp_cc_debug_type(c, &type) : NULL, err);
-	return 0;
-}
-
-static void show_parameter(struct dpcc *c, const char *name)
-{
-	struct dp_error err = {0};
-	struct type *type = NULL;
-	struct dp_var v;
-	int r = dp_cc_btf_variable(c, name, &v, &type, &err);
-
-	show_var(c, name, r, &v, type, &err);
-}
-
-static void show_vars(struct unit *u)
-{
-	struct dpcc *c = &u->c;
-	u64 addr = c->target.pc;
-	struct dp_symbol sym = {.name = ""};
-	char text[DP_SHOWN_MAX], place[DP_SHOWN_MAX + 32];
-	struct dp_error why;
-	const char *file;
-	u32 line;
-
-	if (!c->mod) {
-		dp_format(place, sizeof(place), "%s+0x%llx", c->target.func, (unsigned long long)addr);
-		show_place(c, place, NULL, 0);
-		dp_cc_btf_each_parameter(c, show_parameter);
-		return;
-	}
-	dp_module_symbol_at(c->mod, addr, &sym);
-	dp_format(place, sizeof(place), "%s+0x%llx",
-		  dp_cc_one_line(c, dp_symbol_shown(sym.name, false, text, sizeof(text))),
-		  (unsigned long long)(addr - sym.addr));
-	if (!dp_module_line_at(c->mod, addr, &file, &line))
-		show_place(c, place, NULL, 0);
-	else
-		show_place(c, place, dp_cc_one_line(c, strrchr(file, '/') ? strrchr(file, '/') + 1 : file), line);
-	if (dp_var_each(c->mod, addr, show_module_var, c, &why) < 0)
-		dp_cc_refail(c, NULL, &why);
-}
+/* ---- what is made at a place ---- */
 
 /* w VARIABLE[:LEN][:w|rw|x], as in event lines. */
 static bool is_watch(const struct place_def *d)
@@ -194,7 +89,7 @@ static void one_probe(struct unit *u, const struct place_def *d, struct target t
 
 	start_pass(u, target);
 	if (c->opt->vars_at) {
-		show_vars(u);
+		dp_cc_unit_show_vars(u);
 		return;
 	}
 	handler = parse_all(u, d);
@@ -405,24 +300,30 @@ u32 dp_cc_unit_idle_lines(struct unit *u)
 	return idle;
 }
 
-/* Exits of one function, or of all that match: those that are jumps are left out where the result is asked for. */
-static int exits_at(struct unit *u, const struct place_def *d, const struct tok *where, u64 func, bool jumps_too,
-		    u32 *left_out)
-{
-	u64 exits[PLACES_MAX], to[PLACES_MAX];
-	struct dp_error err = {0};
-	int n = dp_module_exits(u->c.mod, func, exits, to, PLACES_MAX, &err);
+struct exits { /* of one function, and where those that are jumps lead */
+	u64 v[PLACES_MAX], to[PLACES_MAX];
+	int n;
+};
 
-	if (n < 0)
+static void find_exits(struct unit *u, const struct tok *where, u64 func, struct exits *e)
+{
+	struct dp_error err = {0};
+
+	e->n = dp_module_exits(u->c.mod, func, e->v, e->to, PLACES_MAX, &err);
+	if (e->n < 0)
 		dp_cc_refail(&u->c, where, &err);
-	for (int i = 0; i < n; i++) {
+}
+
+/* Those that are jumps are left out where the result is asked for. */
+static void exits_at(struct unit *u, const struct place_def *d, const struct exits *e, bool jumps_too, u32 *left_out)
+{
+	for (int i = 0; i < e->n; i++) {
 		u32 before = u->nprobes;
 
-		if (!to[i] || jumps_too)
-			probe_target(u, d, (struct target){.pc = exits[i], .is_return = true, .is_jump = to[i]});
+		if (!e->to[i] || jumps_too)
+			probe_target(u, d, (struct target){.pc = e->v[i], .is_return = true, .is_jump = e->to[i]});
 		*left_out += u->nprobes == before;
 	}
-	return n;
 }
 
 static void returns_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name,
@@ -430,23 +331,24 @@ static void returns_place(struct unit *u, const struct place_def *d, const struc
 {
 	u64 func = function_addr(u, where, name);
 	struct passes *p = dp_cc_alloc(&u->c, sizeof(*p));
+	struct exits exits;
 	u32 left_out = 0;
-	int n;
 
 	if (which) {
 		dp_cc_unit_passes(u, where, func, p);
 		if (p->tails) /* another handler is for these */
 			return;
 	}
-	n = exits_at(u, d, where, func, true, &left_out);
-	if (!n)
+	find_exits(u, where, func, &exits);
+	exits_at(u, d, &exits, true, &left_out);
+	if (!exits.n)
 		dp_cc_fail(&u->c, where, E_FUNC_EXITS, "%s never returns", name);
 	if (u->c.opt->tree || u->c.opt->vars_at)
 		return;
-	if (left_out == (u32)n)
+	if (left_out == (u32)exits.n)
 		dp_cc_fail(&u->c, where, E_FUNC_TAIL, "%s ends by jumps to other functions", name);
 	if (left_out)
-		dp_cc_unit_note(u, "%s " DP_TAIL_CALLS, name, (int)left_out, n);
+		dp_cc_unit_note(u, "%s " DP_TAIL_CALLS, name, (int)left_out, exits.n);
 }
 
 /* ---- functions ---- */
@@ -539,16 +441,10 @@ bool dp_cc_unit_can_stand(struct unit *u, u64 addr)
 }
 
 /* A call is seen whole or not at all: its function's entry and all of its exits have room. */
-static bool call_can_stand(struct unit *u, const struct tok *where, u64 func)
+static bool call_can_stand(struct unit *u, u64 func, const struct exits *e)
 {
-	u64 exits[PLACES_MAX], to[PLACES_MAX];
-	struct dp_error err = {0};
-	int n = dp_module_exits(u->c.mod, func, exits, to, PLACES_MAX, &err);
-
-	if (n < 0)
-		dp_cc_refail(&u->c, where, &err);
-	for (int i = 0; i < n; i++)
-		if (!dp_cc_unit_can_stand(u, exits[i]))
+	for (int i = 0; i < e->n; i++)
+		if (!dp_cc_unit_can_stand(u, e->v[i]))
 			return false;
 	return dp_cc_unit_can_stand(u, func);
 }
@@ -571,6 +467,7 @@ static void patterns_place(struct unit *u, const struct place_def *d, const stru
 {
 	struct matches m = {.c = &u->c};
 	u32 jumps = 0, before = u->nprobes, found = 0;
+	struct exits exits = {.n = 0};
 	int n = 0;
 
 	dp_module_each_func(u->c.mod, name, add_match, &m);
@@ -579,13 +476,17 @@ static void patterns_place(struct unit *u, const struct place_def *d, const stru
 	if (of && (of->which == '?' || of->what == CALL_GOES_ON)) /* a function may jump to another one that matches */
 		return;
 	for (u32 i = 0; i < m.n; i++) {
-		if (of ? !call_can_stand(u, where, m.v[i]) : !dp_cc_unit_can_stand(u, m.v[i]))
+		if (of)
+			find_exits(u, where, m.v[i], &exits);
+		if (!call_can_stand(u, m.v[i], &exits)) /* it has no exits where they do not matter */
 			continue;
 		found++;
-		if (of && of->what != CALL_BEGINS)
-			n += exits_at(u, d, where, m.v[i], of->what == EVERY_EXIT, &jumps);
-		else
+		if (of && of->what != CALL_BEGINS) {
+			n += exits.n;
+			exits_at(u, d, &exits, of->what == EVERY_EXIT, &jumps);
+		} else {
 			probe_at(u, d, m.v[i]);
+		}
 	}
 	tell_matches(u, where, name, found, m.n);
 	if (n && u->nprobes == before && !u->c.opt->tree)
