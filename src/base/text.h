@@ -12,6 +12,17 @@
  * value. */
 unsigned dp_utf8(const char *s, size_t n, u32 *rune);
 
+/* What follows the last slash; all where there is none. */
+static inline const char *dp_base_name(const char *path)
+{
+	const char *base = path;
+
+	for (; *path; path++)
+		if (*path == '/')
+			base = path + 1;
+	return base;
+}
+
 /* Control characters, of both blocks, and those that reorder or break lines. */
 bool dp_unprintable(u32 rune);
 

@@ -124,13 +124,6 @@ static int top_reasons(const struct coverage *c, int *top)
 	return n;
 }
 
-static const char *base_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static void print_head(int width)
 {
 	printf("%s%-*s %9s %6s %6s %6s  %10s %6s %6s %6s  %s%s\n", dp_ui_style(stdout, UI_BOLD), width, "FILE",
@@ -143,9 +136,9 @@ static void print_row(const struct coverage *c, const char *path, int width)
 	const struct tally *e = &c->entries, *i = &c->insns;
 	int top[TOP], n = top_reasons(c, top);
 
-	printf("%-*s %9llu %6.2f %6.2f %6.2f  %10llu %6.2f %6.2f %6.2f  ", width, dp_ui_clean(base_of(path)), e->total,
-	       percent(e->jump, e->total), percent(e->trap, e->total), percent(e->refused, e->total), i->total,
-	       percent(i->jump, i->total), percent(i->trap, i->total), percent(i->refused, i->total));
+	printf("%-*s %9llu %6.2f %6.2f %6.2f  %10llu %6.2f %6.2f %6.2f  ", width, dp_ui_clean(dp_base_name(path)),
+	       e->total, percent(e->jump, e->total), percent(e->trap, e->total), percent(e->refused, e->total),
+	       i->total, percent(i->jump, i->total), percent(i->trap, i->total), percent(i->refused, i->total));
 	for (int k = 0; k < n; k++)
 		printf("%s%s %.2f", k ? ", " : "", dp_error_info((enum dp_code)top[k])->name,
 		       percent(c->reasons[top[k]], i->total));
@@ -215,7 +208,7 @@ static int cover_all(const struct wanted *w)
 	struct coverage c;
 
 	for (int i = 0; i < w->n; i++)
-		width = DP_MAX(width, (int)strlen(base_of(w->files[i])));
+		width = DP_MAX(width, (int)strlen(dp_base_name(w->files[i])));
 	if (!w->json)
 		print_head(width);
 	for (int i = 0; i < w->n; i++) {

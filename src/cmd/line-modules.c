@@ -152,7 +152,7 @@ static bool of_command(struct line_finder *f, const struct dp_location *loc, str
 	struct wanted w = {loc};
 
 	typed = typed ? typed : f->target->command[0];
-	typed = strrchr(typed, '/') ? strrchr(typed, '/') + 1 : typed;
+	typed = dp_base_name(typed);
 	snprintf(p->file, sizeof(p->file), "%s", f->program);
 	if (!loc->module[0]) {
 		struct dp_module *m;

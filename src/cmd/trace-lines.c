@@ -145,7 +145,7 @@ static void add_statics(struct statics *s, const char *file, const char *module)
 /* The module's name as the user gives it: a path, a name (without its version, too), a pattern, or none. */
 static bool is_meant(const struct statics *s, const char *path, const char *also)
 {
-	const char *name = s->loc->module, *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	const char *name = s->loc->module, *base = dp_base_name(path);
 	size_t n = strlen(name);
 
 	return !*name || (!strncmp(name, base, n) && base[n] == '.') || !strcmp(name, path) ||
@@ -222,7 +222,7 @@ static void look_for_statics(struct statics *s, struct line_finder *f)
 	const char *typed = f->target->all ? f->target->all : f->target->command ? f->target->command[0] : NULL;
 	char path[4096];
 
-	s->program = typed && strrchr(typed, '/') ? strrchr(typed, '/') + 1 : typed;
+	s->program = typed ? dp_base_name(typed) : NULL;
 	if (f->is_read)
 		add_process_statics(s, f);
 	else if (!add_file_statics(s, f->program) && !f->target->all)

@@ -7,7 +7,7 @@
 
 static bool named(const struct run_module *m, const char *path)
 {
-	const char *name = m->unit.name, *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	const char *name = m->unit.name, *base = dp_base_name(path);
 	size_t n = strlen(name);
 
 	if (*name == '/')

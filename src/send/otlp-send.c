@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/now.h"
 #include "log/line.h"
 #include "send/send.h"
 
@@ -80,14 +81,6 @@ struct dp_sender {
 	u64 patience_ns;
 	bool patient;
 };
-
-static u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (u64)t.tv_sec * 1000000000u + (u64)t.tv_nsec;
-}
 
 /* ---- the library ---- */
 
@@ -162,7 +155,7 @@ static bool has_room(const struct dp_sender *s, size_t n)
 /* A recording's reader waits while the collector goes on taking what there is. */
 static bool wait_for_room(struct dp_sender *s, size_t n)
 {
-	while (s->patient && !has_room(s, n) && now_ns() - s->taken_ns < s->patience_ns)
+	while (s->patient && !has_room(s, n) && dp_now_ns() - s->taken_ns < s->patience_ns)
 		wait_until(s, s->taken_ns + s->patience_ns);
 	return has_room(s, n);
 }
@@ -303,19 +296,19 @@ static void send_first(struct dp_sender *s)
 	char why[200];
 
 	for (;;) {
-		u64 now = now_ns(), limit = s->ends ? s->give_up_ns - DP_MIN(now, s->give_up_ns) : s->patience_ns;
+		u64 now = dp_now_ns(), limit = s->ends ? s->give_up_ns - DP_MIN(now, s->give_up_ns) : s->patience_ns;
 
 		pthread_mutex_unlock(&s->lock);
 		a = post(s, r, limit);
 		pthread_mutex_lock(&s->lock);
 		if (!is_worth_it(a.status))
 			break;
-		until = now_ns() + (a.after_ns ? DP_MIN(a.after_ns, LONGEST_WAIT_NS) : wait);
+		until = dp_now_ns() + (a.after_ns ? DP_MIN(a.after_ns, LONGEST_WAIT_NS) : wait);
 		wait = DP_MIN(wait * 2, LONGEST_WAIT_NS);
 		describe(s, a.status, why, sizeof(why));
-		while (now_ns() < until && !(s->ends && now_ns() >= s->give_up_ns))
+		while (dp_now_ns() < until && !(s->ends && dp_now_ns() >= s->give_up_ns))
 			wait_until(s, s->ends ? DP_MIN(until, s->give_up_ns) : until);
-		if (s->ends && now_ns() >= s->give_up_ns) {
+		if (s->ends && dp_now_ns() >= s->give_up_ns) {
 			lose(s, r, why);
 			return;
 		}
@@ -323,7 +316,7 @@ static void send_first(struct dp_sender *s)
 	if (a.status / 100 == 2) {
 		u64 refused = DP_MIN(rejected(s, r->kind), r->items);
 
-		s->taken_ns = now_ns();
+		s->taken_ns = dp_now_ns();
 		s->sent[r->kind] += r->items - refused;
 		s->lost += refused;
 		if (refused && !s->trouble[0])
@@ -449,7 +442,7 @@ int dp_sender_new(struct dp_sender **out, const struct dp_sender_options *opt, s
 	s->last = &s->first;
 	s->patient = opt->patient;
 	s->patience_ns = (ms && ms < 86400000 ? ms : PATIENCE_MS) * 1000000;
-	s->taken_ns = now_ns();
+	s->taken_ns = dp_now_ns();
 	if (!s->endpoint || !prepare(s) || !start_thread(s)) {
 		free_sender(s);
 		return dp_fail(err, E_OTLP_START, "%.150s", opt->endpoint);
@@ -477,7 +470,7 @@ int dp_sender_end(struct dp_sender *s, char *told, size_t size, struct dp_error 
 
 	pthread_mutex_lock(&s->lock);
 	s->ends = true;
-	s->give_up_ns = now_ns() + s->patience_ns;
+	s->give_up_ns = dp_now_ns() + s->patience_ns;
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
 	pthread_join(s->thread, NULL);

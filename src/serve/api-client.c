@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/now.h"
 #include "serve/api-priv.h"
 
 #define REQUEST_MAX 65536
@@ -131,7 +132,7 @@ static const char *reason_of(const struct dp_api_insertion *i)
 		return "removed";
 	if (i->error && json_object_object_get_ex(i->error, "code", &code))
 		return !strcmp(json_object_get_string(code), "E-TRACE-RATE") ? "budget" : "failed";
-	return (double)(dp_api_now_ns() - i->begun_ns) / 1e9 >= i->seconds ? "expired" : "process ended";
+	return (double)(dp_now_ns() - i->begun_ns) / 1e9 >= i->seconds ? "expired" : "process ended";
 }
 
 static struct json_object *described(const struct dp_api_insertion *i)
@@ -522,7 +523,7 @@ static void call(struct client *c, struct json_object *o)
 /* False: it asks too much, and is let go. */
 static bool take_request(struct client *c, const char *line, size_t n)
 {
-	u64 now = dp_api_now_ns();
+	u64 now = dp_now_ns();
 	struct json_object *o;
 
 	if (now - c->second > 1000000000u) {

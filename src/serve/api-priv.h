@@ -60,6 +60,4 @@ void dp_api_forget(struct dp_api_insertion *i); /* waits for its end */
 /* Reads what there is, and gives each line to take. False: nothing more will come. */
 bool dp_api_read(struct dp_api_stream *s, void (*take)(void *arg, struct json_object *o), void *arg);
 
-u64 dp_api_now_ns(void);
-
 #endif

@@ -8,21 +8,13 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/now.h"
 #include "base/nowhere.h"
 #include "serve/api-priv.h"
 
 #define MESSAGES_FD 3
-
-u64 dp_api_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (u64)t.tv_sec * 1000000000u + (u64)t.tv_nsec;
-}
 
 static _Noreturn void become_trace(char **argv, int out, int messages, pid_t parent)
 {
@@ -92,7 +84,7 @@ int dp_api_start(struct dp_api_insertion *i, const struct dp_api *api, const str
 		argv[n++] = "-e";
 		argv[n++] = w->program ? w->program : w->lines[k];
 	}
-	i->begun_ns = dp_api_now_ns();
+	i->begun_ns = dp_now_ns();
 	i->seconds = w->seconds;
 	i->pid = w->pid;
 	i->streams = w->streams;

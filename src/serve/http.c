@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/select.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/now.h"
 #include "serve/serve-priv.h"
 
 #define CONNECTIONS 16
@@ -42,21 +42,13 @@ struct http {
 	u64 taken_ns;        /* 0: nothing was taken yet */
 };
 
-static u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (u64)t.tv_sec * 1000000000u + (u64)t.tv_nsec;
-}
-
 /* ---- our parent ---- */
 
 static bool receive(const struct http *h, void *p, size_t n, u64 end)
 {
 	while (n) {
 		struct pollfd pfd = {.fd = h->parent, .events = POLLIN};
-		u64 now = now_ns();
+		u64 now = dp_now_ns();
 		ssize_t r;
 
 		if (now >= end || poll(&pfd, 1, (int)DP_MIN((end - now) / 1000000 + 1, 1000ull)) < 0)
@@ -90,7 +82,8 @@ static bool take_answer(struct http *h, u64 asked_ns, u64 end)
 		_exit(1);
 	h->answered = a.number;
 	if (asked_ns && a.number == h->asked)
-		dp_snapshot_take(h->snapshot, a.has_driver ? driver : NULL, own, (double)(now_ns() - asked_ns) / 1e9);
+		dp_snapshot_take(h->snapshot, a.has_driver ? driver : NULL, own,
+				 (double)(dp_now_ns() - asked_ns) / 1e9);
 	free(driver);
 	free(own);
 	return true;
@@ -98,7 +91,7 @@ static bool take_answer(struct http *h, u64 asked_ns, u64 end)
 
 static bool refresh(struct http *h)
 {
-	u64 now = now_ns(), end = now + DP_SERVE_PATIENCE_MS * 1000000ull;
+	u64 now = dp_now_ns(), end = now + DP_SERVE_PATIENCE_MS * 1000000ull;
 
 	if (h->taken_ns && now - h->taken_ns < FRESH_NS)
 		return true;
@@ -109,7 +102,7 @@ static bool refresh(struct http *h)
 		if (!take_answer(h, now, end))
 			return false;
 	while (h->answered != h->asked);
-	h->taken_ns = now_ns();
+	h->taken_ns = dp_now_ns();
 	return true;
 }
 
@@ -224,7 +217,7 @@ static void note_connection(void *arg, struct MHD_Connection *c, void **state, e
 
 	for (u32 i = 0; i < CONNECTIONS; i++)
 		if (h->clients[i].fd == wanted_fd) {
-			h->clients[i] = (struct client){what == MHD_CONNECTION_NOTIFY_STARTED ? fd : -1, now_ns()};
+			h->clients[i] = (struct client){what == MHD_CONNECTION_NOTIFY_STARTED ? fd : -1, dp_now_ns()};
 			return;
 		}
 }
@@ -232,7 +225,7 @@ static void note_connection(void *arg, struct MHD_Connection *c, void **state, e
 /* The library's own limit begins anew with each byte. */
 static void end_slow_ones(struct http *h)
 {
-	u64 now = now_ns();
+	u64 now = dp_now_ns();
 
 	for (u32 i = 0; i < CONNECTIONS; i++)
 		if (h->clients[i].fd >= 0 && now - h->clients[i].since > LIFE_NS)

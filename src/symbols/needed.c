@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "symbols/module-priv.h"
 #include "symbols/needed.h"
 
@@ -90,7 +91,7 @@ static bool walk_dynamic(struct search *s, Elf *elf, Elf_Scn *scn, const GElf_Sh
 
 static bool found(struct search *s, const char *path)
 {
-	const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	const char *base = dp_base_name(path);
 
 	if (s->name ? !dp_needed_is_meant(base, s->name) : !s->fn(s->arg, path))
 		return false;

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "symbols/module-priv.h"
 #include "symbols/sym-process-priv.h"
 
@@ -195,13 +196,6 @@ static struct dp_module *module_of(struct dp_process *p, const struct dp_map *ma
 	return m;
 }
 
-static const char *base_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* The first word of a file of the process's in /proc; empty when it cannot be read. */
 static void read_word(pid_t pid, const char *file, const char *ends, char *buf, size_t size)
 {
@@ -242,17 +236,17 @@ static void find_called(struct dp_process *p, const struct dp_image *exe)
 	char called[PATH_MAX], beside[PATH_MAX], *name;
 
 	read_word(p->pid, "cmdline", " ", called, sizeof(called)); /* a blank: of a title set by the program */
-	if (!*base_of(called) || !strcmp(base_of(called), base))
+	if (!*dp_base_name(called) || !strcmp(dp_base_name(called), base))
 		return;
 	/* The path that it was called by, or a name in the same directory, which $PATH has found. */
-	dp_format(beside, sizeof(beside), "%.*s%s", (int)(base - file), file, base_of(called));
+	dp_format(beside, sizeof(beside), "%.*s%s", (int)(base - file), file, dp_base_name(called));
 	/*
 	 * The name is the program's own word: a way to a file system that may never answer is not gone. The kernel
 	 * mostly knows the way already (it cannot say so before 5.12).
 	 */
 	name = *called == '/' ? called : beside;
 	if (leads_to(p, exe, name, RESOLVE_CACHED) || leads_to(p, exe, name, RESOLVE_NO_XDEV))
-		dp_format(p->called, sizeof(p->called), "%s", base_of(called));
+		dp_format(p->called, sizeof(p->called), "%s", dp_base_name(called));
 }
 
 static bool add_image(struct dp_process *p, const struct dp_map *map, const char *exe)
@@ -496,7 +490,7 @@ static bool started_as(pid_t pid, const char *name)
 	char buf[PATH_MAX];
 
 	read_word(pid, "cmdline", " ", buf, sizeof(buf)); /* a blank: of a title set by the program */
-	if (!strcmp(buf, name) || !strcmp(base_of(buf), name))
+	if (!strcmp(buf, name) || !strcmp(dp_base_name(buf), name))
 		return true;
 	read_word(pid, "comm", "\n", buf, sizeof(buf));
 	return !strcmp(buf, name);

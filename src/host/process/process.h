@@ -7,6 +7,7 @@
 #ifndef DP_PROCESS_H
 #define DP_PROCESS_H
 
+#include "base/now.h"
 #include "host/host.h"
 #include "symbols/symbols.h"
 
@@ -248,9 +249,6 @@ struct dp_standing { /* one probe at one address; a return probe has one for eac
  * E_TARGET_MEM.
  */
 int dp_standing_read(pid_t pid, struct dp_standing **v, u32 *n, struct dp_error *err);
-
-/* CLOCK_MONOTONIC. */
-u64 dp_now_ns(void);
 
 /* Memory of a process that is neither stopped nor attached to. */
 bool dp_process_peek(pid_t pid, u64 addr, void *buf, size_t n);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "lang/dpcc/dpcc-unit.h"
 #include "symbols/sym-lines.h"
 #include "symbols/variable.h"
@@ -107,7 +108,7 @@ void dp_cc_unit_show_vars(struct unit *u)
 	if (!dp_module_line_at(c->mod, addr, &file, &line))
 		show_place(c, place, NULL, 0);
 	else
-		show_place(c, place, dp_cc_one_line(c, strrchr(file, '/') ? strrchr(file, '/') + 1 : file), line);
+		show_place(c, place, dp_cc_one_line(c, dp_base_name(file)), line);
 	if (dp_var_each(c->mod, addr, show_module_var, c, &why) < 0)
 		dp_cc_refail(c, NULL, &why);
 }

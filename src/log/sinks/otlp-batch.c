@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/now.h"
 #include "log/sinks/otlp-batch.h"
 
 #define PROCESSES 64 /* in one request */
@@ -38,14 +39,6 @@ static const struct {
     [DP_OTLP_LOGS] = {"resourceLogs", "scopeLogs", "logRecords"},
     [DP_OTLP_METRICS] = {"resourceMetrics", "scopeMetrics", "metrics"},
 };
-
-static u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (u64)t.tv_sec * 1000000000u + (u64)t.tv_nsec;
-}
 
 struct dp_otlp_batch *dp_otlp_batch_new(const char *host)
 {
@@ -202,7 +195,7 @@ struct dp_json *dp_otlp_item(struct dp_otlp_batch *b, enum dp_otlp_kind kind, u3
 		dp_format(p->comm, sizeof(p->comm), "%s", comm);
 	}
 	if (!b->items++)
-		b->since_ns = now_ns();
+		b->since_ns = dp_now_ns();
 	p->of[kind].n++;
 	p->of[kind].json.line = &p->of[kind].text;
 	return &p->of[kind].json;
@@ -220,7 +213,7 @@ bool dp_otlp_is_full(const struct dp_otlp_batch *b)
 
 bool dp_otlp_is_due(const struct dp_otlp_batch *b)
 {
-	return b->full.n || (b->items && now_ns() - b->since_ns >= WAIT_NS);
+	return b->full.n || (b->items && dp_now_ns() - b->since_ns >= WAIT_NS);
 }
 
 static void put_process(struct dp_json *j, const struct dp_otlp_batch *b, const struct process *p,

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/now.h"
 #include "log/sinks/otlp-batch.h"
 #include "log/sinks/otlp-metrics.h"
 
@@ -13,14 +14,6 @@ struct writer {
 	const struct dp_agg_table *t;
 	u64 begin_ns, now_ns;
 };
-
-static u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (u64)t.tv_sec * 1000000000u + (u64)t.tv_nsec;
-}
 
 /* ---- keys ---- */
 
@@ -200,7 +193,7 @@ static void put_point(const struct writer *w, const struct dp_agg_entry *e)
 void dp_otlp_put_table(struct dp_json *j, const struct dp_agg_table *t, u64 begin_ns)
 {
 	const struct shape *shape = shape_of(t->a);
-	const struct writer w = {j, t, begin_ns, now_ns()};
+	const struct writer w = {j, t, begin_ns, dp_real_ns()};
 
 	dp_json_open(j, '{');
 	dp_json_put_string(j, "name", t->a->name);

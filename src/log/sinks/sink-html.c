@@ -150,8 +150,7 @@ static u32 event_of_program(struct dp_sink *s, const struct dp_sink_record *r)
 {
 	struct page *p = page_of(s);
 	const struct dp_rpn_context *c = r->program;
-	const char *slash = strrchr(c->module, '/');
-	const struct dp_event_info unnamed = {.symbol = slash ? slash + 1 : c->module, .offset = c->offset};
+	const struct dp_event_info unnamed = {.symbol = dp_base_name(c->module), .offset = c->offset};
 	u64 described = (u64)(uintptr_t)c->rf;
 	u32 i;
 

@@ -66,16 +66,6 @@ static void set_key(char key[KEY_MAX + 1], const char *name)
 	key[n] = '\0';
 }
 
-static const char *last_part(const char *path)
-{
-	const char *last = path;
-
-	for (; *path; path++)
-		if (*path == '/')
-			last = path + 1;
-	return last;
-}
-
 /* ---- records ---- */
 
 static void begin(struct dp_sink *s, const struct dp_sink_record *r)
@@ -84,7 +74,7 @@ static void begin(struct dp_sink *s, const struct dp_sink_record *r)
 	const struct dp_event_info *ev = r->event;
 	struct dp_line *l = s->line;
 	const char *module = r->program ? r->program->module : "";
-	const char *what = ev ? (ev->name && ev->name[0] ? ev->name : ev->symbol) : last_part(module);
+	const char *what = ev ? (ev->name && ev->name[0] ? ev->name : ev->symbol) : dp_base_name(module);
 	u32 pid = r->pid ? r->pid : r->head ? r->head->pid : s->env ? s->env->pid : 0;
 
 	put_head(l, "6");

@@ -537,20 +537,13 @@ static struct dp_json *open_log(struct dp_sink *s, u32 pid, const char *task, co
 	return j;
 }
 
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static void put_log(struct dp_sink *s, const struct dp_sink_record *r)
 {
 	struct otlp *o = otlp_of(s);
 	const struct dp_event_info *ev = r->event;
 	const char *module = r->program ? r->program->module : NULL;
 	bool named = ev && ev->name && ev->name[0];
-	const char *what = named ? ev->name : ev ? ev->symbol : last_part(module);
+	const char *what = named ? ev->name : ev ? ev->symbol : dp_base_name(module);
 	struct dp_call *c = dp_calls_innermost(o->calls, r->tid);
 	const struct span *in = c ? c->text : NULL;
 	struct dp_json *j = open_log(s, process_of(s, r), r->task, in ? &in->ids : NULL, false, what);
@@ -685,7 +678,7 @@ static void finish(struct dp_sink *s)
 static void aggregate(struct dp_sink *s, const struct dp_agg_table *t)
 {
 	struct otlp *o = otlp_of(s);
-	struct dp_json *j = item(s, DP_OTLP_METRICS, (u32)t->view->pid, last_part(t->module));
+	struct dp_json *j = item(s, DP_OTLP_METRICS, (u32)t->view->pid, dp_base_name(t->module));
 
 	dp_otlp_put_table(j, t, o->head.real_ns);
 }
