@@ -193,6 +193,22 @@ static u32 kernel_events(const struct trace *t)
 	return n;
 }
 
+/* Places in the kernel beside places in a process, or a command: only a run of programs has several such targets. */
+static bool is_of_both_worlds(const struct trace *t)
+{
+	bool in_kernel = false, in_process = t->command;
+
+	for (u32 i = 0; i < t->lines.n; i++) {
+		const char *text = t->lines.v[i].text;
+		struct dp_event ev;
+		u32 behind;
+
+		if (!dp_cc_line_is_body(text) && !dp_event_head(&ev, text, &behind, NULL))
+			*(dp_kernel_is_place(&ev.loc) ? &in_kernel : &in_process) = true;
+	}
+	return in_kernel && in_process;
+}
+
 int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **argv, bool *done)
 {
 	int r = dp_cmd_options(verb, argc, argv, take_option, t, &t->command, done);
@@ -231,15 +247,16 @@ int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **arg
 	r = dp_cmd_trace_check_budget(t);
 	if (r)
 		return r;
-	t->compiled = dp_cmd_lines_need_compiler(&t->lines);
+	t->compiled = dp_cmd_lines_need_compiler(&t->lines) || (in_process && is_of_both_worlds(t));
 	if (t->compiled)
 		return dp_cmd_trace_check_compiled(t);
 	if (t->interval || t->ndefines)
 		return dp_ui_fail(E_CMD_EXTRA, "leave it out", "%s has no effect on these lines",
 				  t->interval ? "--interval" : "-D");
 	if (kernel_events(t)) {
-		if ((in_process && !t->narrowed) || kernel_events(t) < t->lines.n)
-			return dp_ui_fail(E_KERNEL_WORLDS, NULL, "%u of %u events are in the kernel", kernel_events(t),
+		if (!in_process && kernel_events(t) < t->lines.n)
+			return dp_ui_fail(E_CMD_MISSING, "give a process with -p, or a command after --",
+					  "%u of %u events are in a process", t->lines.n - kernel_events(t),
 					  t->lines.n);
 		if (t->narrowed && (dp_select_is_open(&t->select) || t->select.file))
 			return dp_ui_fail(E_CMD_EXTRA, "name processes with -p, --comm, --user or --cgroup",

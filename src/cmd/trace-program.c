@@ -23,6 +23,7 @@
 
 struct program {
 	struct probes_args args;
+	pid_t only;          /* whose hits in the kernel count, of lines; where there are not several */
 	struct dp_pids pids; /* several processes, or one that others may join: args.pid is 0 */
 	struct trace t;      /* what it has in common with a trace of events: options and the output */
 	double interval;
@@ -162,6 +163,18 @@ static bool choose(struct program *p)
 	if (p->args.pid || !dp_select_any(s) || dp_select_is_file_alone(s))
 		return true;
 	return dp_run_choose(p->run, s, p->pids.v, p->pids.n);
+}
+
+/* Of lines in the kernel, hits of the process or the command count alone; of a program in a file all do. */
+static void narrow(struct program *p)
+{
+	p->only = p->child > 0 ? p->child : p->args.pid;
+	if (!p->lines || dp_select_is_open(&p->t.select))
+		return;
+	if (p->pids.n)
+		dp_run_narrow(p->run, p->pids.v, p->pids.n);
+	else if (p->only && !p->t.opt.children)
+		dp_run_narrow(p->run, &p->only, 1);
 }
 
 static int parse(struct program *p, int argc, char **argv, bool *done)
@@ -325,7 +338,7 @@ static bool unit_acts(const struct dp_rpn_unit *u)
 
 static int insert_unit(struct program *p, const struct dp_rpn_unit *u, u32 flags)
 {
-	bool in_kernel = u->modtype != DP_RPN_USER;
+	bool in_kernel = u->modtype != DP_RPN_USER || flags & DP_RUN_UPROBES;
 	pid_t pid = p->args.pid;
 	struct dp_error err = {0};
 	void *bytes = NULL;
@@ -337,7 +350,10 @@ static int insert_unit(struct program *p, const struct dp_rpn_unit *u, u32 flags
 	flags |= p->args.flags;
 	if (check_budget(p, u, flags))
 		return CMD_FAILED;
-	if (in_kernel && p->child > 0) { /* the kernel, while the command runs */
+	if (in_kernel && p->lines && !p->t.command && dp_select_is_open(&p->t.select))
+		return dp_ui_fail(E_KERNEL_WORLDS, NULL, "%.150s, and %s", u->name,
+				  p->t.select.tree ? "--tree" : "--all");
+	if (in_kernel && (p->lines || p->child > 0)) { /* the kernel, for as long as that process or command runs */
 		p->args.pid = 0;
 		flags &= ~(u32)DP_RUN_LATER;
 	}
@@ -609,6 +625,23 @@ static void tell_budget(struct program *p, struct dp_trace_row *rows, u32 n)
 		dp_summary_budget_json_rows(p->t.run.out.f, p->t.run.budget, rows, n);
 }
 
+/* Both kinds of hits have stamps of one counter: what they have in common is how well its time is known. */
+static void tell_clock(const struct program *p)
+{
+	bool in_kernel = false, in_process = false;
+	unsigned long long ns = dp_run_error_ns(p->run);
+
+	for (u32 i = 0; i < p->programs.n; i++) {
+		const struct line_program *v = &p->programs.v[i];
+
+		*(v->uprobes || strcmp(v->modtype, "user") != 0 ? &in_kernel : &in_process) = true;
+	}
+	if (in_kernel && in_process && ns)
+		dp_ui_note(
+		    "records of processes and of the kernel have times of one clock, within %llu ns of CLOCK_MONOTONIC",
+		    ns);
+}
+
 /* The summary is what it is for events; that calls were left out is told in quiet mode, too. */
 static void tell_end(struct program *p)
 {
@@ -627,6 +660,7 @@ static void tell_end(struct program *p)
 	if (!p->t.quiet && p->lines) {
 		if (p->ended > 0)
 			dp_ui_tell_ended(p->t.command[0], p->ended);
+		tell_clock(p);
 		if (rows)
 			dp_summary_rows(stderr, rows, n, &total, (double)(dp_now_ns() - p->begin) / 1e9);
 	}
@@ -693,6 +727,7 @@ static int run(struct program *p)
 		status = begin_command(p);
 	if (!status && !choose(p))
 		status = dp_ui_fail(E_RPN_MEMORY, NULL, "processes");
+	narrow(p);
 	if (!status)
 		status = insert(p);
 	if (status)

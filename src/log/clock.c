@@ -80,6 +80,7 @@ u64 dp_clock_mark(struct dp_clock *c)
 		}
 	}
 	dp_clock_add(c, tsc, ns);
+	c->unsure = DP_MAX(c->unsure, best);
 	return tsc;
 }
 
@@ -90,7 +91,7 @@ void dp_clock_start(struct dp_clock *c)
 	u64 age = monotonic_ns() - first.ns;
 
 	c->n = 0;
-	c->mult = 0;
+	c->mult = c->unsure = 0;
 	if (first.ns && age > LEAST_NS && age < MOST_NS)
 		dp_clock_add(c, first.tsc, first.ns);
 	dp_clock_mark(c);
@@ -125,6 +126,11 @@ u64 dp_clock_ns(const struct dp_clock *c, u64 tsc)
 			hi = mid;
 	}
 	return c->pair[lo].ns + scale(tsc - c->pair[lo].tsc, c->pair[hi].mult);
+}
+
+u64 dp_clock_error_ns(const struct dp_clock *c)
+{
+	return scale(c->unsure, c->mult) / 2 + 1;
 }
 
 u64 dp_clock_ticks_per_ms(const struct dp_clock *c)

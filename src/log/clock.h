@@ -20,7 +20,8 @@ struct dp_clock_pair {
 struct dp_clock {
 	struct dp_clock_pair pair[DP_CLOCK_PAIRS]; /* oldest first */
 	u32 n;
-	u64 mult; /* over the whole history: for stamps behind the last pair */
+	u64 mult;   /* over the whole history: for stamps behind the last pair */
+	u64 unsure; /* ticks: the widest gap in which a pair was taken, of those that were taken here */
 };
 
 /* Take the first two pairs; sleeps for a millisecond, unless another clock was started shortly before. */
@@ -36,6 +37,9 @@ u64 dp_clock_stamp(void);
 void dp_clock_add(struct dp_clock *c, u64 tsc, u64 ns);
 
 u64 dp_clock_ns(const struct dp_clock *c, u64 tsc);
+
+/* The moment at which a pair was taken is known to so many nanoseconds. */
+u64 dp_clock_error_ns(const struct dp_clock *c);
 
 /* Ticks in one millisecond. */
 u64 dp_clock_ticks_per_ms(const struct dp_clock *c);

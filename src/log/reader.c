@@ -602,8 +602,3 @@ void dp_reader_clock_since(struct dp_reader *r, u64 tsc, u64 ns)
 	dp_clock_add(&r->clock, tsc, ns);
 	dp_clock_mark(&r->clock);
 }
-
-u64 dp_reader_ns(struct dp_reader *r, u64 tsc)
-{
-	return dp_clock_ns(&r->clock, tsc);
-}

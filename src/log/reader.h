@@ -86,7 +86,4 @@ void dp_reader_counts(struct dp_reader *r, u32 probe, struct dp_counts *out);
 /* They are 0 from now on: nobody counts there any more. */
 void dp_reader_forget(struct dp_reader *r, u32 probe);
 
-/* Convert a raw stamp; recalibrated at every drain. */
-u64 dp_reader_ns(struct dp_reader *r, u64 tsc);
-
 #endif

@@ -64,6 +64,12 @@ bool dp_run_choose_command(struct dp_run *run, const struct dp_select *select, p
 	return dp_run_choose(run, select, &command, 1);
 }
 
+void dp_run_narrow(struct dp_run *run, const pid_t *pids, u32 n)
+{
+	run->only = pids;
+	run->nonly = n;
+}
+
 static bool has(const struct run_chosen *c, pid_t pid, u64 started)
 {
 	for (u32 i = 0; i < c->n; i++)

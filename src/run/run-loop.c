@@ -108,6 +108,11 @@ void dp_run_set_buffer(struct dp_run *run, u64 size)
 	run->ring_size = size;
 }
 
+u64 dp_run_error_ns(const struct dp_run *run)
+{
+	return run->merge ? dp_merge_error_ns(run->merge) : 0;
+}
+
 u64 dp_run_shown(const struct dp_run *run)
 {
 	return run->shown;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Records of several readers, each in its own order, wait here until every reader has been looked at past their stamps.
+ * The readers' own clocks are not used: two of them may differ by what reading a clock takes.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "abi/abi-record.h"
+#include "log/clock.h"
 #include "run/run-merge.h"
 
 struct waiting {
@@ -19,11 +21,16 @@ struct dp_merge {
 	u64 used, room;
 	struct waiting *v;
 	u64 n, v_room;
+	struct dp_clock clock;
 };
 
 struct dp_merge *dp_merge_new(void)
 {
-	return dp_alloc(sizeof(struct dp_merge));
+	struct dp_merge *m = dp_alloc(sizeof(*m));
+
+	if (m)
+		dp_clock_start(&m->clock);
+	return m;
 }
 
 void dp_merge_free(struct dp_merge *m)
@@ -99,18 +106,25 @@ static void close_up(struct dp_merge *m, u64 gone)
 	m->used = used;
 }
 
-void dp_merge_take(struct dp_merge *m, u64 tsc, void (*fn)(const struct dp_record *rec, u32 source, void *arg),
+void dp_merge_take(struct dp_merge *m, u64 tsc, void (*fn)(const struct dp_record *rec, u32 source, u64 ns, void *arg),
 		   void *arg)
 {
 	u64 i;
 
 	if (!m->n)
 		return;
+	dp_clock_mark(&m->clock);
 	qsort(m->v, m->n, sizeof(*m->v), by_stamp);
 	for (i = 0; i < m->n && m->v[i].tsc <= tsc; i++)
-		fn((const struct dp_record *)(m->bytes + m->v[i].at), m->v[i].source, arg);
+		fn((const struct dp_record *)(m->bytes + m->v[i].at), m->v[i].source,
+		   dp_clock_ns(&m->clock, m->v[i].tsc), arg);
 	if (i)
 		close_up(m, i);
+}
+
+u64 dp_merge_error_ns(const struct dp_merge *m)
+{
+	return dp_clock_error_ns(&m->clock);
 }
 
 void dp_merge_each(const struct dp_merge *m, void (*fn)(u32 source, struct dp_reader_mark mark, void *arg), void *arg)

@@ -509,7 +509,8 @@ int dp_run_insert(struct dp_run *run, const struct dp_run_request *rq, const voi
 		r = dp_fail(err, E_RPN_WORLD, "$%s, and the kernel's uprobes", dp_rpn_known_name(u.knowns->what));
 	if (!r && rq->flags & DP_RUN_UPROBES && (u.modtype != DP_RPN_USER || rq->pid))
 		r = dp_fail(err, E_RPN_WORLD, "--uprobes for %.150s", rq->pid ? "one process" : u.name);
-	if (!r && run->chosen && !run->command && (u.modtype != DP_RPN_USER || rq->flags & DP_RUN_UPROBES))
+	if (!r && run->chosen && !run->command && !run->nonly &&
+	    (u.modtype != DP_RPN_USER || rq->flags & DP_RUN_UPROBES))
 		r = dp_fail(err, E_RPN_WORLD, "%.150s, for some processes", u.name);
 	if (r) {
 		dp_rpn_free(&u);

@@ -199,6 +199,8 @@ struct dp_run {
 	int sinks[RUN_SINKS];           /* descriptors of the log targets in use, plus 1; 0: not open */
 	pid_t command;                  /* a child that becomes the root of a tree; 0: none */
 	struct run_chosen *chosen;      /* processes that programs without a process are for; NULL: all */
+	const pid_t *only;              /* processes whose hits in the kernel count, */
+	u32 nonly;                      /* so many; 0: all */
 	bool no_watch;                  /* this system or user cannot hold anybody at an open */
 	bool has_ended;                 /* a body has asked for the end */
 	u64 body_exceptions;            /* that bodies have met */

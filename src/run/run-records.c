@@ -388,13 +388,13 @@ static void wait(const struct dp_record *rec, u64 ns, void *arg)
 		show(rec, ns, arg);
 }
 
-static void show_waiting(const struct dp_record *rec, u32 source, void *arg)
+static void show_waiting(const struct dp_record *rec, u32 source, u64 ns, void *arg)
 {
 	struct drain *a = arg;
 
 	a->run->waiting--;
 	a->t = a->run->numbered[source];
-	show(rec, dp_reader_ns(a->t->reader, rec->tsc), a);
+	show(rec, ns, a);
 }
 
 static void show_up_to(struct dp_run *run, u64 tsc)

@@ -283,6 +283,8 @@ static int build_session(struct dp_run *run, struct run_target *t, const struct 
 	nwords = t->nwords;
 	if (r)
 		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
+	opt.only = t->pid ? NULL : run->only;
+	opt.nonly = t->pid ? 0 : run->nonly;
 	opt.fast_reads = false;
 	for (u32 i = 0; i < w->n; i++) {
 		opt.fast_reads |= !!(w->v[i]->flags & DP_RUN_LOAD);

@@ -167,7 +167,7 @@ static void keep(const struct dp_record *rec, u64 ns, void *arg)
 	}
 }
 
-static void show_merged(const struct dp_record *rec, u32 source, void *arg)
+static void show_merged(const struct dp_record *rec, u32 source, u64 ns, void *arg)
 {
 	struct dp_trace *t = arg;
 	struct dp_trace_member *m = t->v[source];
@@ -176,7 +176,7 @@ static void show_merged(const struct dp_record *rec, u32 source, void *arg)
 
 	m->waiting--;
 	own->event = m->events[rec->event];
-	show(t, source, ends, own, dp_reader_ns(m->reader, rec->tsc));
+	show(t, source, ends, own, ns);
 }
 
 /* ---- while it runs ---- */

@@ -96,6 +96,8 @@ struct dp_run *dp_run_new(ssize_t (*write)(void *arg, const void *text, size_t n
 struct dp_select;
 bool dp_run_choose(struct dp_run *run, const struct dp_select *select, const pid_t *pids, u32 n);
 bool dp_run_choose_command(struct dp_run *run, const struct dp_select *select, pid_t command);
+/* Hits in the kernel count for these processes alone. Before anything is inserted; the list must stay. */
+void dp_run_narrow(struct dp_run *run, const pid_t *pids, u32 n);
 bool dp_run_chosen_live(const struct dp_run *run); /* any of them, or of those that have joined */
 
 /*
@@ -143,6 +145,8 @@ u64 dp_run_let_go(const struct dp_run *run);
 void dp_run_limit(struct dp_run *run, u64 n);
 bool dp_run_is_full(const struct dp_run *run); /* or a record was shown of an event that ends the trace */
 u64 dp_run_shown(const struct dp_run *run);
+/* By how much times of records may differ from CLOCK_MONOTONIC, where several targets have one clock; else 0. */
+u64 dp_run_error_ns(const struct dp_run *run);
 /* Of sessions that begin from now on, what a processor's log can hold, in bytes: a power of two. */
 void dp_run_set_buffer(struct dp_run *run, u64 size);
 

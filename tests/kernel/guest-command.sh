@@ -154,9 +154,6 @@ trace_patterns() {
 	trace_refused E-SITE-MIDINSN "p kernel:vfs_read+$(($(behind vfs_read) + 1))"
 	trace_refused E-KERNEL-PLACE 'p kernel:read_write.c:12'
 	trace_refused E-KERNEL-SYMBOL 'p kernel:vfs_read x=@no_such_symbol_here'
-	$dprobes trace -p 1 'p kernel:vfs_read' 'p main:main' 2>/tmp/err
-	[ $? != 0 ] && grep -q E-KERNEL-WORLDS /tmp/err
-	say $? "a process and the kernel are not traced at once"
 }
 
 questions() {

@@ -39,6 +39,7 @@ GROUPS = [
     ("refusals", 150, {}),
     ("command", 150, {}),
     ("ktrace", 400, {}),
+    ("worlds", 150, ICOUNT),
     ("krpn", 300, {}),
     ("limits", 150, {}),
     ("starts", 400, {}),
@@ -227,10 +228,11 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
         argv = [os.path.join(HERE, "run.sh"), kernel, os.path.join(HERE, "guest.sh"),
                 os.path.join(HERE, "guest-events.sh"), os.path.join(HERE, "guest-command.sh"),
                 os.path.join(HERE, "guest-rpn.sh"), os.path.join(HERE, "guest-limits.sh"),
+                os.path.join(HERE, "guest-worlds.sh"),
                 os.path.join(work, "group"), os.path.join(work, "torture-seconds"),
                 *more, *modules(out)]
         if group in ("command", "ktrace", "krpn", "limits", "starts", "crash", "debugger", "torture",
-                     "patches"):
+                     "patches", "worlds"):
             argv.append(command(work))
         if group == "command":
             argv.append(of_another_kernel(out, work))
@@ -238,6 +240,8 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
             argv += for_programs(kernel, work)
         if group == "limits":
             argv.append(os.path.join(BUILD, "tests", "kernel", "raw"))
+        if group == "worlds":
+            argv.append(os.path.join(BUILD, "tests", "kernel", "worlds"))
         if group == "starts":
             argv += [os.path.join(BUILD, "tests", "process", "targets", name)
                      for name in ("brief", "brief-static", "libbrief.so")]

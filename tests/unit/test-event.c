@@ -253,6 +253,25 @@ static void test_records(void)
 	}
 }
 
+/* What only the kernel's lines can ask has its own name, where no other argument has it. */
+static void test_names(void)
+{
+	static const char *const names[] = {"pid", "tid", "arg3", "arg4", "cpu"};
+	struct dp_event ev;
+	struct dp_error err;
+	int ret = dp_event_compile(&ev, "p kernel:f $pid $tid %ax $pid $cpu", true, &env, &err);
+	u32 same = 0;
+
+	if (ret)
+		complain(&err);
+	for (u32 i = 0; !ret && i < ev.prog.layout.nfields; i++)
+		same += i < DP_ARRAY_SIZE(names) && !strcmp(ev.prog.layout.fields[i].name, names[i]);
+	ok(!ret && ev.prog.layout.nfields == DP_ARRAY_SIZE(names) && same == DP_ARRAY_SIZE(names),
+	   "names of arguments of the kernel's lines");
+	if (!ret)
+		dp_event_free(&ev);
+}
+
 /* ---- conditions ---- */
 
 static const struct {
@@ -800,6 +819,7 @@ int main(void)
 {
 	test_locations();
 	test_records();
+	test_names();
 	test_conditions();
 	test_code();
 	test_room();

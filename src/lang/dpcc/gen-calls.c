@@ -6,9 +6,16 @@
 #include "arch/arch.h"
 #include "lang/dpcc/dpcc-gen.h"
 
+/*
+ * The stack pointer as it was at the function's entry. Where the host says when a function returns (at = return), and
+ * not an instruction of it, the return address has left the stack.
+ */
 static void gen_find(struct dpcc *c, const struct call *k)
 {
-	dp_cc_emit(c, "push r," DP_NAME_SP ";push pid;find lv,%u,%u,%u,%u", CALL_KEYS, k->index, k->calls, k->words);
+	dp_cc_emit(c, "push r," DP_NAME_SP);
+	if (c->target.func && c->target.is_return)
+		dp_cc_emit(c, "push d,8;sub");
+	dp_cc_emit(c, "push pid;find lv,%u,%u,%u,%u", CALL_KEYS, k->index, k->calls, k->words);
 }
 
 /* ( -- address) of the word that says how far a call has come, for (index ...) with so many words above. */

@@ -659,6 +659,28 @@ static u32 find_equals(const struct dp_event_line *l)
 	return l->text[at] == '=' ? at : 0;
 }
 
+static bool is_taken(const struct dp_event_line *l, const char *name)
+{
+	for (u32 i = 0; i < l->nargs && *name; i++)
+		if (!strcmp(l->args[i].name, name))
+			return true;
+	return false;
+}
+
+/* Of an argument without one: what it asks, where only the kernel's lines can ask that, or else its number. */
+static void make_name(const struct dp_event_line *l, const char *p, char name[DP_NAME_MAX])
+{
+	u32 len = *p == '$' ? dp_ev_word(p + 1) : 0;
+	struct ev_fetch ignored;
+
+	if (len && ask(l, &ignored, p + 1, len, false)) {
+		dp_format(name, DP_NAME_MAX, "%.*s", (int)len, p + 1);
+		if (!is_taken(l, name))
+			return;
+	}
+	dp_format(name, DP_NAME_MAX, "arg%u", l->nargs + 1);
+}
+
 static int parse_name(struct dp_event_line *l, struct ev_arg *arg)
 {
 	u32 equals = find_equals(l), len = dp_ev_word(l->text + l->pos), start = l->pos;
@@ -666,17 +688,14 @@ static int parse_name(struct dp_event_line *l, struct ev_arg *arg)
 
 	if (!equals) {
 		if (!dp_ev_is_short_form(p, len))
-			dp_format(arg->name, sizeof(arg->name), "arg%u", l->nargs + 1);
+			make_name(l, p, arg->name);
 	} else if (start + len != equals || !len || len >= DP_NAME_MAX || !strncmp(p, "__probe_", 8)) {
 		return dp_ev_fail(l, start, E_EVENT_ARGNAME, "`%.*s`", (int)(equals - start), p);
 	} else {
 		memcpy(arg->name, p, len);
 		l->pos = equals + 1;
 	}
-	for (u32 i = 0; i < l->nargs && arg->name[0]; i++)
-		if (!strcmp(l->args[i].name, arg->name))
-			return dp_ev_fail(l, start, E_EVENT_REUSE, "`%s`", arg->name);
-	return 0;
+	return is_taken(l, arg->name) ? dp_ev_fail(l, start, E_EVENT_REUSE, "`%s`", arg->name) : 0;
 }
 
 int dp_ev_parse_argument(struct dp_event_line *l)

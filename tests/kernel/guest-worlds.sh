@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+# A process and the kernel below it in one trace; read by guest.sh. The emulator's clock counts instructions, so that
+# times do not depend on the machine.
+
+# Time (nanoseconds), event, round and the process's own time, a line for each record.
+records() {
+	sed -n 's/^{"ts":\([0-9]*\)\.\([0-9]*\),.*"event":"\([a-z]*\)".*"round":\([0-9]*\),"ns":\([0-9]*\).*/'\
+'\1\2 \3 \4 \5/p' /tmp/out
+}
+
+# Rounds that are whole: into the kernel, there, and back. How many, and how many are out of order: by their times, or
+# by what the process took its own to be before and behind.
+rounds() {
+	awk '$1 < last { bad++ } { last = $1 }
+		$2 == "into" { round = $3; from = $4; inside = 0 }
+		$2 == "inside" { if ($3 != round || $4 != from || inside) bad++; inside = $1 }
+		$2 == "back" && inside { n++; if (inside < from || inside > $4) bad++; inside = 0 }
+		END { print n + 0, bad + 0 }'
+}
+
+# How long behind a look at CLOCK_MONOTONIC an event's time is, at least: by how much that can be wrong. Empty: one is
+# before it.
+behind_look() {
+	awk -v event="$1" '$2 == event { n = $1 - $4; if (n < 0) bad = 1; if (!best || n < best) best = n }
+		END { if (best && !bad) print best }'
+}
+
+in_one_order() {
+	$dprobes trace --json --duration 1 -p $target 'p:into enters round=%di ns=%si' \
+		'p:inside kernel:__x64_sys_getppid round=+112(%di):u64 ns=+104(%di):u64' \
+		'r:look kernel:ktime_get round=0 ns=$retval:u64' 'p:back comes_back round=%di ns=%si' >/tmp/out \
+		2>/tmp/err
+	say $? "a process and the kernel in one trace"
+	# shellcheck disable=SC2046 # two numbers
+	set -- $(records | rounds)
+	[ "$1" -gt 100 ] && [ "$2" = 0 ]
+	say $? "in one order, with times between those of the process ($1 rounds, $2 wrong)"
+	process=$(records | behind_look into)
+	kernel=$(records | behind_look look)
+	echo "tap: # figure: times of the process are right within ${process:-?} ns, of the kernel within ${kernel:-?}"
+	[ -n "$process" ] && [ "$process" -lt 1000 ] && [ -n "$kernel" ] && [ "$kernel" -lt 1000 ]
+	say $? "all right within a microsecond"
+	within=$(sed -n 's/.*times of one clock, within \([0-9]*\) ns of CLOCK_MONOTONIC$/\1/p' /tmp/err)
+	[ -n "$within" ] && [ "$within" -lt 1000 ]
+	say $? "and the error is told ($within ns)"
+	awk '$1 == "inside" || $1 == "into" { n++; if ($3 != $4 + $5 + $6 + $7 + $8 || !$4) bad = 1 }
+		END { exit bad || n != 2 }' /tmp/err
+	say $? "one summary counts both"
+}
+
+# All kinds of lines, for the process alone.
+of_one_process() {
+	sh -c 'while :; do sh -c "echo \$PPID"; usleep 20000; done' >/dev/null &
+	other=$!
+	$dprobes trace -o /tmp/out --duration 1 -p $target 's getppid' 'p:inside kernel:__x64_sys_getppid $pid' \
+		'p:n kernel:__x64_sys_getppid calls=count by $comm' 'p enters entries=count by $comm' \
+		'r kernel:schedule off=sum($duration) by $backtrace[3]' >/tmp/tables 2>/tmp/err
+	say $? "system calls, tables and probes of both"
+	grep -q ": inside: @__x64_sys_getppid+0 pid=$target\$" /tmp/out &&
+		grep -q ': getppid: <-syscall+0 ret=' /tmp/out &&
+		! grep ' inside: ' /tmp/out | grep -qv " worlds-$target "
+	say $? "only that process is recorded, in the kernel too"
+	awk '$1 == "inside" { good = $6 + $5 < $3 + 1 && $4 > 0 } END { exit !good }' /tmp/err
+	say $? "hits of others are not"
+	grep -q '^  count calls' /tmp/tables && grep -q '^  count entries' /tmp/tables &&
+		[ "$(grep -c '^    worlds ' /tmp/tables)" = 2 ]
+	say $? "its tables"
+	grep -q '^    do_nanosleep+0x[0-9a-f]* .*, 1\.[0-9]*ms on average$' /tmp/tables
+	say $? "where it waits in the kernel, and for how long"
+	kill $other
+}
+
+of_a_command() {
+	$dprobes trace -o /tmp/out 'p kernel:__x64_sys_getppid c=$comm' -- sh -c 'echo $PPID' >/tmp/said 2>/tmp/err
+	say $? "the kernel below a command"
+	[ "$(grep -c ': __x64_sys_getppid: @__x64_sys_getppid+0 c="sh"$' /tmp/out)" = 1 ]
+	say $? "its hits alone"
+	$dprobes trace --duration 1 -p $target --tree 'p kernel:__x64_sys_getppid' 'p enters' >/dev/null 2>/tmp/err
+	[ $? != 0 ] && grep -q 'E-KERNEL-WORLDS.*--tree' /tmp/err
+	say $? "processes that come later are not known to the kernel"
+	$dprobes trace --duration 1 'p kernel:__x64_sys_getppid' 'p enters' >/dev/null 2>/tmp/err
+	[ $? != 0 ] && grep -q 'E-CMD-MISSING.*1 of 2 events are in a process' /tmp/err
+	say $? "a process must be named for the events of one"
+}
+
+worlds() {
+	own_libraries
+	$dprobes kernel load dprobes.ko
+	./worlds &
+	target=$!
+	in_one_order
+	of_one_process
+	of_a_command
+	kill $target
+	$dprobes kernel unload
+	say $? "it unloads"
+}
