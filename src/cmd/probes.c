@@ -41,6 +41,11 @@ static bool read_object(const char *path, struct dp_rpn_unit *u, bool *is_object
 	return !*is_object || !dp_rpn_load(u, bytes, n, &err) || told(&err);
 }
 
+static bool is_source(const struct probes_args *a)
+{
+	return a->text || dp_cc_is_source(a->file);
+}
+
 /* A file for dpcc, compiled on the fly. */
 static bool compile(const struct probes_args *a, struct dp_rpn_unit *u)
 {
@@ -70,7 +75,7 @@ bool dp_probes_read(const struct probes_args *a, struct dp_rpn_unit *u)
 		dp_ui_fail(E_RPN_OBJECT, NULL, "%s", a->file);
 		return false;
 	}
-	if (a->text || (!is_object && dp_cc_is_source(a->file))) {
+	if (!is_object && is_source(a)) {
 		if (!compile(a, u))
 			return false;
 	} else if (!is_object && dp_rpn_read(u, a->file, a->defines, a->ndefines, &err)) {
@@ -131,6 +136,31 @@ static int resolve_probe(struct dp_module *mod, struct dp_rpn_probe *p, struct d
 	return 0;
 }
 
+/*
+ * The running kernel knows its symbols. The compiler has taken lines and variables from the file: the program is for
+ * that build of the kernel alone.
+ */
+static bool resolve_in_kernel(const struct probes_args *a, struct dp_rpn_unit *u)
+{
+	struct dp_module *mod;
+	struct dp_error err = {0};
+
+	if (!a->sym) {
+		if (!dp_kernel_build_id(u->modtype == DP_RPN_KMOD ? u->name : NULL, u->build_id, sizeof(u->build_id)))
+			u->build_id[0] = '\0';
+		return true;
+	}
+	if (!is_source(a)) {
+		dp_fail(&err, E_RPN_WORLD, "--sym for %.150s", u->name);
+		return told(&err);
+	}
+	if (dp_module_open(&mod, a->sym, &err))
+		return told(&err);
+	snprintf(u->build_id, sizeof(u->build_id), "%s", dp_module_build_id(mod));
+	dp_module_close(mod);
+	return true;
+}
+
 bool dp_probes_resolve(const struct probes_args *a, struct dp_rpn_unit *u)
 {
 	const char *path = a->sym ? a->sym : u->name;
@@ -138,15 +168,8 @@ bool dp_probes_resolve(const struct probes_args *a, struct dp_rpn_unit *u)
 	struct dp_error err = {0};
 	int r;
 
-	if (u->modtype != DP_RPN_USER && a->sym) {
-		dp_fail(&err, E_RPN_WORLD, "--sym for %.150s", u->name);
-		return told(&err);
-	}
-	if (u->modtype != DP_RPN_USER) { /* the running kernel knows its symbols */
-		if (!dp_kernel_build_id(u->modtype == DP_RPN_KMOD ? u->name : NULL, u->build_id, sizeof(u->build_id)))
-			u->build_id[0] = '\0';
-		return true;
-	}
+	if (u->modtype != DP_RPN_USER)
+		return resolve_in_kernel(a, u);
 	if (!a->sym && path[0] != '/') {
 		dp_ui_fail(E_CMD_MISSING, "write name = with the whole path, or give the module with --sym",
 			   "%s is not a path", path);

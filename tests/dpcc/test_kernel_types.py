@@ -2,6 +2,7 @@
 """Handlers for the kernel, compiled only: by BTF (of the machine that this runs on), and by a debug file, for which
 a program stands that is linked to the kernel's addresses. tests/kernel runs such handlers in a kernel."""
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -112,7 +113,7 @@ def debug_file():
             f.write(FAKE)
         subprocess.run(["gcc", "-g", "-O1", "-ffreestanding", "-nostdlib", "-static", "-no-pie", "-fno-pic",
                         "-mcmodel=kernel",
-                        "-Wl,-Ttext=0xffffffff81000000,-e,start_kernel", "-o", path, source], check=True)
+                        "-Wl,-Ttext=0xffffffff81000000,-e,start_kernel,--build-id", "-o", path, source], check=True)
         good(compile_text(handler("work", "log(*$page, $order, $first.flags);"), "-m", path), "offset = work+0x0\n",
              "push d,first+0", "layout = T1 16 struct")
         good(compile_text(handler("fake.c:9", "log($sum, $p->flags);"), "-m", path), "offset = work+0x")
@@ -120,6 +121,24 @@ def debug_file():
         good(r, "offset = work+0x")
         assert "at = return" not in r.stdout, r.stdout
         assert "build_id" not in r.stdout, r.stdout
+        of_one_build(work, path)
+
+
+def of_one_build(work, debug_file):
+    """One command takes lines from the debug file, and its program is for that build alone."""
+    program = os.path.join(work, "lines.dpc")
+    with open(program, "w") as f:
+        f.write(handler("fake.c:9", "log($sum, $p->flags);"))
+    r = subprocess.run([DPROBES, "build", "lines.dpc", "-s", debug_file], cwd=work, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT, text=True)
+    build_id = re.search(r"Build ID: (\w+)", subprocess.run(["readelf", "-n", debug_file], stdout=subprocess.PIPE,
+                                                            text=True).stdout).group(1)
+    assert r.returncode == 0 and "1 probe for build " + build_id in r.stdout, r.stdout
+    with open(os.path.join(work, "words.rpn"), "w") as f:
+        f.write("name = vmlinux\nmodtype = kernel\noffset = work\n\texit\n")
+    r = subprocess.run([DPROBES, "build", "words.rpn", "-s", debug_file], cwd=work, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT, text=True)
+    assert r.returncode == 1 and "E-RPN-WORLD" in r.stdout, r.stdout
 
 
 run()

@@ -3,9 +3,12 @@
  * dp_register_kwatch() and dp_dr_alloc() of <dprobes/kernel.h>: what they refuse, what a watchpoint sees, who gets
  * which register; and beside them the kernel's other users of debug registers, perf's way and that of debuggers.
  */
+#include <linux/gfp.h>
 #include <linux/hw_breakpoint.h>
+#include <linux/mm.h>
 #include <linux/perf_event.h>
 #include <linux/smp.h>
+#include <linux/vmalloc.h>
 
 #include "test.h"
 
@@ -314,6 +317,91 @@ static void test_others(void)
 	dp_unregister_kwatch(&w);
 }
 
+/* ---- what cannot be watched ---- */
+
+/* Type 2, which is a port where the debug extensions are on, for a register that is off. */
+#define PORT_IN_0 (2ul << 16)
+
+struct debugging {
+	bool has_ports; /* CR4.DE */
+	unsigned long control;
+};
+
+static void read_debugging(void *to)
+{
+	struct debugging *d = to;
+
+	d->has_ports |= !!(native_read_cr4() & X86_CR4_DE);
+	get_debugreg(d->control, 7);
+}
+
+static void ask_for_port(void *unused)
+{
+	unsigned long control;
+
+	get_debugreg(control, 7);
+	set_debugreg(control | PORT_IN_0, 7);
+}
+
+/* Whether the kernel's layer takes a breakpoint of that type. */
+static bool takes_type(u32 type)
+{
+	struct perf_event_attr attr;
+	struct perf_event *__percpu *v;
+
+	describe(&attr, (unsigned long)&data.c);
+	attr.bp_type = type;
+	attr.bp_len = type == HW_BREAKPOINT_X ? sizeof(long) : HW_BREAKPOINT_LEN_8;
+	v = register_wide_hw_breakpoint(&attr, on_theirs, NULL);
+	if (IS_ERR((void __force *)v))
+		return false;
+	unregister_wide_hw_breakpoint(v);
+	return true;
+}
+
+static void test_ports(void)
+{
+	struct dp_kwatch w = {.addr = &data.a, .len = 8, .type = DP_KWATCH_WRITE, .handler = on_access};
+	struct debugging d = {false};
+	u32 types = 0;
+
+	for (u32 type = 0; type <= HW_BREAKPOINT_INVALID; type++)
+		types |= takes_type(type) << type;
+	types &= ~(1u << HW_BREAKPOINT_X); /* code alone, of other lengths on some kernels */
+	ok(types == (1u << HW_BREAKPOINT_W | 1u << HW_BREAKPOINT_RW),
+	   "ports: the kernel's layer has no type for them (%#x)", types);
+	on_each_cpu(read_debugging, &d, 1);
+	ok(!d.has_ports, "ports: the processors' debug extensions are off");
+	smp_call_function_single(0, ask_for_port, NULL, 1);
+	smp_call_function_single(0, read_debugging, &d, 1);
+	ok(d.control & PORT_IN_0, "ports: the type can be written");
+	ok(!dp_register_kwatch(&w), "ports: somebody watches something else");
+	smp_call_function_single(0, read_debugging, &d, 1);
+	dp_unregister_kwatch(&w);
+	ok(!(d.control & PORT_IN_0), "ports: then the kernel has written the register from its own copy");
+}
+
+/* One page at two addresses. */
+static void test_physical(void)
+{
+	struct page *page = alloc_page(GFP_KERNEL | __GFP_ZERO);
+	u64 *one = page ? page_address(page) : NULL, *other = page ? vmap(&page, 1, VM_MAP, PAGE_KERNEL) : NULL;
+	struct dp_kwatch w = {.addr = other, .len = 8, .type = DP_KWATCH_WRITE, .handler = on_access};
+
+	ok(other && !dp_register_kwatch(&w), "physical: a page at two addresses, watched at one");
+	if (other) {
+		watched = 0;
+		store(one, 7);
+		ok(!watched && *other == 7, "physical: a write at the other is not seen");
+		store(other, 8);
+		ok(watched == 1 && *one == 8, "physical: a write at this one is");
+		dp_unregister_kwatch(&w);
+		vunmap(other);
+	}
+	if (page)
+		__free_page(page);
+}
+
 void test_watch(void)
 {
 	test_arguments();
@@ -322,4 +410,6 @@ void test_watch(void)
 	test_arbiter();
 	test_set_aside();
 	test_others();
+	test_ports();
+	test_physical();
 }
