@@ -14,7 +14,7 @@
 
 /* What a world gives to the engine. Addresses are run-time addresses of the probed world. */
 struct dp_host {
-	/* Overwrite n <= 5 code bytes; single bytes appear at once. */
+	/* Overwrite n code bytes, at most five while anybody may execute them; single bytes appear at once. */
 	int (*write_code)(void *arg, u64 addr, const void *bytes, u32 n, struct dp_error *err);
 	/* After it returns, every thread has executed a serialising instruction. */
 	int (*serialise)(void *arg, struct dp_error *err);
@@ -138,6 +138,12 @@ int dp_withdraw(const struct dp_host *host, const struct dp_patch *v, u32 n, str
  */
 int dp_republish(const struct dp_host *host, const struct dp_patch *old, u32 nold, const struct dp_patch *now, u32 nnow,
 		 struct dp_error *err);
+/*
+ * The same while no thread runs that could execute any of these bytes, nor stands at one of the new patches behind its
+ * first byte. No breakpoint is written, but where patches cross the end of a page.
+ */
+int dp_rewrite(const struct dp_host *host, const struct dp_patch *old, u32 nold, const struct dp_patch *now, u32 nnow,
+	       struct dp_error *err);
 
 /* Whether dp_republish() can: both see the same instructions where they overlap. */
 bool dp_patches_agree(const struct dp_patch *old, u32 nold, const struct dp_patch *now, u32 nnow);

@@ -33,6 +33,9 @@
  *	   complete since step 3.
  *	6. Serialise.
  *
+ * Rewrite: the same while nobody runs who could execute any of it, nor stands at a boundary of a new patch. Bytes that
+ * lie over each other change by one write, so no breakpoint is ever in the code: who changes it may end at any moment.
+ *
  * Flip: two instructions of the same length that differ in their first byte only need no breakpoint between them: that
  * byte is one store, nobody is in the middle of an instruction's bytes, and a processor sees one or the other. The
  * caller serialises, once for all that it flips.
@@ -230,6 +233,59 @@ int dp_republish(const struct dp_host *host, const struct dp_patch *old, u32 nol
 			return r;
 	}
 	return 0;
+}
+
+/* ---- while nobody runs ---- */
+
+#define WRITE_MAX 64 /* bytes that are written at once */
+#define PAGE 4096ull
+
+/* Patches whose bytes lie over each other, from the first ones of both sets on. */
+static struct change next_cluster(const struct change *all, u64 *lo, u64 *hi)
+{
+	struct change c = {all->host, all->old, all->now, 0, 0};
+
+	for (*lo = *hi = 0;;) {
+		const struct dp_patch *o = c.nold < all->nold ? &c.old[c.nold] : NULL;
+		const struct dp_patch *n = c.nnow < all->nnow ? &c.now[c.nnow] : NULL;
+		const struct dp_patch *p = !n || (o && o->addr <= n->addr) ? o : n;
+
+		if (!p || (*hi && p->addr - *lo >= *hi - *lo))
+			return c;
+		*lo = *hi ? *lo : p->addr;
+		*hi = DP_MAX(*hi, p->addr + p->len);
+		p == o ? c.nold++ : c.nnow++;
+	}
+}
+
+static int write_cluster(const struct change *c, u64 lo, u64 hi, struct dp_error *err)
+{
+	u8 b[WRITE_MAX];
+
+	/* A write to two pages may end between them. */
+	if (hi - lo > sizeof(b) || DP_ALIGN_DOWN(lo, PAGE) != DP_ALIGN_DOWN(hi - 1, PAGE))
+		return dp_republish(c->host, c->old, c->nold, c->now, c->nnow, err);
+	for (u32 i = 0; i < c->nold; i++)
+		memcpy(b + (c->old[i].addr - lo), c->old[i].orig, c->old[i].len);
+	for (u32 i = 0; i < c->nnow; i++)
+		memcpy(b + (c->now[i].addr - lo), c->now[i].jump, c->now[i].len);
+	return c->host->write_code(c->host->arg, lo, b, (u32)(hi - lo), err);
+}
+
+int dp_rewrite(const struct dp_host *host, const struct dp_patch *old, u32 nold, const struct dp_patch *now, u32 nnow,
+	       struct dp_error *err)
+{
+	struct change left = {host, old, now, nold, nnow};
+	int r = 0;
+
+	while ((left.nold || left.nnow) && !r) {
+		u64 lo, hi;
+		struct change c = next_cluster(&left, &lo, &hi);
+
+		r = write_cluster(&c, lo, hi, err);
+		left = (struct change){host, c.old + c.nold, c.now + c.nnow, left.nold - c.nold, left.nnow - c.nnow};
+	}
+	return r;
 }
 
 int dp_flip(const struct dp_host *host, u64 addr, u8 first, struct dp_error *err)

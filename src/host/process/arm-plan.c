@@ -141,7 +141,21 @@ static const struct dp_image *image_of(const struct dp_process *proc, const stru
 	return NULL;
 }
 
-void dp_arm_name_files(struct dp_plan *plan, struct dp_process *proc)
+/*
+ * Threads come to guards with all signals blocked, where a breakpoint ends the process as soon as nobody traces it. So
+ * these patches are written while no thread runs (dp_rewrite()), like those in code that may be unmapped.
+ */
+static void rest_at_guards(struct dp_plan *plan, const struct dp_spot *spots, u32 n)
+{
+	for (u32 i = 0; i < n; i++) {
+		size_t k = DP_COUNT_UP_TO(plan->patches, plan->npatches, start, spots[i].addr);
+
+		if (spots[i].owner >= DP_GUARD_OWNER && k)
+			plan->patches[k - 1].patch.file &= ~DP_FILE_STAYS;
+	}
+}
+
+void dp_arm_name_files(struct dp_plan *plan, struct dp_process *proc, const struct dp_spot *spots, u32 n)
 {
 	dp_process_find_lasting(proc);
 	for (u32 i = 0; i < plan->npatches; i++) {
@@ -149,6 +163,7 @@ void dp_arm_name_files(struct dp_plan *plan, struct dp_process *proc)
 
 		plan->patches[i].patch.file = im ? dp_image_file(im, plan->patches[i].start) : 0;
 	}
+	rest_at_guards(plan, spots, n);
 }
 
 static bool has_file(const struct dp_maps *maps, const struct dp_planned *p)

@@ -92,8 +92,8 @@ int dp_parts_thread(struct dp_session *s, pid_t tid, struct dp_error *err);
 /* arm-plan.c, for all three that make a plan: arm.c, extend.c, change.c */
 int dp_arm_mark_busy(struct dp_space *space, const struct dp_maps *maps, const struct dp_process *proc);
 void dp_arm_entries(struct arming *a); /* a->entries, of the mapped region */
-/* Each patch gets to know the file that the plan is of. */
-void dp_arm_name_files(struct dp_plan *plan, struct dp_process *proc);
+/* Each patch gets to know the file that the plan is of, and whether it may be written while threads run. */
+void dp_arm_name_files(struct dp_plan *plan, struct dp_process *proc, const struct dp_spot *spots, u32 n);
 int dp_arm_check_bytes(struct arming *a, struct dp_error *err);
 /*
  * What came of each spot, as outcomes of probes: those that could not be planned are left out, if they come from a

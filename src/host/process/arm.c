@@ -141,7 +141,7 @@ static int make_plan(struct arming *a, struct dp_error *err)
 		return -dp_error_info(E_ARM_NOMEM)->number;
 	if (dp_plan_build(&s->plan, s->spots, s->nspots, a->entries, s->opt.allow_trap))
 		return dp_fail(err, E_ARM_NOMEM, "plan");
-	dp_arm_name_files(&s->plan, &s->proc);
+	dp_arm_name_files(&s->plan, &s->proc, s->spots, s->nspots);
 	if (dp_others_replaced(&s->plan, &a->old, err))
 		return -dp_error_info(E_ARM_NOMEM)->number;
 	for (u32 i = 0; i < s->plan.npatches; i++)

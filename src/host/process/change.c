@@ -390,7 +390,7 @@ static int make_plan(struct change *c, struct dp_error *err)
 		r = dp_semaphores_check(s, c->spots, c->nspots, err);
 	if (r)
 		return r;
-	dp_arm_name_files(&c->next, &s->proc);
+	dp_arm_name_files(&c->next, &s->proc, c->spots, c->nspots);
 	if (!compare(c) || !join_tables(c) || !(c->a.areas = dp_merge_areas(&c->next.space, c->nareas, &c->a.nareas)))
 		return dp_fail(err, E_ARM_NOMEM, "plan");
 	r = check_bytes(c, err);

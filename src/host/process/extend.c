@@ -114,7 +114,7 @@ static int plan_more(struct arming *a, struct dp_plan *more, struct dp_spot *spo
 	if (dp_others_avoid(more, a->s->pid, a->s->region, NULL, NULL) ||
 	    dp_arm_mark_busy(&more->space, &a->now, &a->s->proc) || dp_plan_build(more, spots, n, a->entries, false))
 		return -ENOMEM;
-	dp_arm_name_files(more, &a->s->proc);
+	dp_arm_name_files(more, &a->s->proc, spots, n);
 	for (u32 i = 0; i < n; i++)
 		if (spots[i].outcome == DP_OUTCOME_JUMP)
 			more->points[spots[i].point].store = spots[i].owner + 1;

@@ -227,10 +227,20 @@ static u32 keep_ours(const struct dp_publish_host *ph, const struct dp_maps *map
 	return k;
 }
 
-/*
- * The steps of both are those of the protocol, in its order: should we be killed between two of them, the threads go on
- * with bytes that are right.
- */
+/* All threads are stopped. None is to go on behind the first byte of a patch that is about to be written. */
+static void move_all(const struct dp_publish_host *ph, const struct dp_maps *maps)
+{
+	struct dp_tracer *t = ph->tracer;
+	struct dp_moves mv = {.map = t->redirects, .nmap = t->nredirects, .no_frames = true};
+
+	for (u32 i = 0; i < t->n; i++) {
+		struct dp_thread *th = &t->v[i];
+
+		if (!th->running && !th->gone && !th->released && !th->foreign)
+			dp_move_thread(th, ph->mem, maps, &mv);
+	}
+}
+
 static int publish_at_rest(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct dp_error *err)
 {
 	struct dp_maps maps;
@@ -240,8 +250,10 @@ static int publish_at_rest(struct dp_publish_host *ph, struct dp_patch *v, u32 n
 		r = dp_fail(err, E_ARM_EXEC, "process %d", (int)ph->tracer->pid);
 	if (!r)
 		r = check_places(ph, &maps, v, n, err);
-	if (!r)
-		r = dp_publish(&ph->rest, v, n, err);
+	if (!r) {
+		move_all(ph, &maps);
+		r = dp_rewrite(&ph->rest, NULL, 0, v, n, err);
+	}
 	dp_maps_free(&maps);
 	return r;
 }
@@ -252,7 +264,7 @@ int dp_patches_restore(struct dp_publish_host *ph, struct dp_patch *v, u32 n, st
 	int r = dp_maps_read(&maps, ph->tracer->pid, err);
 
 	if (!r)
-		r = dp_withdraw(&ph->rest, v, keep_ours(ph, &maps, v, n), err);
+		r = dp_rewrite(&ph->rest, v, keep_ours(ph, &maps, v, n), NULL, 0, err);
 	dp_maps_free(&maps);
 	return r;
 }
@@ -354,7 +366,8 @@ static int exchange_at_rest(struct dp_publish_host *ph, struct dp_patches *old, 
 		r = check_exchange(ph, &maps, old, now, err);
 	if (!r) {
 		*begun = true;
-		r = dp_republish(&ph->rest, old->v, old->n, now->v, now->n, err);
+		move_all(ph, &maps);
+		r = dp_rewrite(&ph->rest, old->v, old->n, now->v, now->n, err);
 	}
 	dp_maps_free(&maps);
 	dp_tracer_resume_all(ph->tracer);
@@ -393,10 +406,35 @@ static bool lie_over(const struct dp_patch *a, u32 na, const struct dp_patch *b,
 	return false;
 }
 
+/* Which lie over each other change in one way: at rest, if one of them does. */
+static void change_alike(const struct dp_patches *old, const struct dp_patches *now)
+{
+	bool again;
+
+	do {
+		again = false;
+		for (u32 i = 0, k = 0; i < old->n && k < now->n;) {
+			struct dp_patch *o = &old->v[i], *n = &now->v[k];
+			u32 stays = o->file & n->file & DP_FILE_STAYS;
+
+			if (o->addr < n->addr + n->len && n->addr < o->addr + o->len) {
+				again |= (o->file | n->file) & DP_FILE_STAYS & ~stays;
+				o->file = (o->file & ~DP_FILE_STAYS) | stays;
+				n->file = (n->file & ~DP_FILE_STAYS) | stays;
+			}
+			o->addr + o->len <= n->addr + n->len ? i++ : k++;
+		}
+	} while (again);
+}
+
 int dp_patches_exchange(struct dp_publish_host *ph, const struct dp_patches *old, const struct dp_patches *now,
 			bool *begun, struct dp_error *err)
 {
-	u32 ko = split(old->v, old->n), kn = split(now->v, now->n);
+	u32 ko, kn;
+
+	change_alike(old, now);
+	ko = split(old->v, old->n);
+	kn = split(now->v, now->n);
 	const struct dp_patches goes = {old->v + ko, old->n - ko}, comes = {now->v + kn, now->n - kn};
 	struct dp_patches o = {NULL, 0}, n = {NULL, 0};
 	int r = 0;
@@ -447,7 +485,7 @@ static int hand_over_at_rest(struct dp_publish_host *ph, const struct dp_patch *
 
 	for (u32 i = 0; i < n && !r; i++)
 		if (has_file(&maps, &now[i]))
-			r = dp_republish(&ph->rest, &old[i], 1, &now[i], 1, err);
+			r = dp_rewrite(&ph->rest, &old[i], 1, &now[i], 1, err);
 	dp_maps_free(&maps);
 	dp_tracer_resume_all(ph->tracer);
 	dp_tracer_pump(ph->tracer);
@@ -457,9 +495,11 @@ static int hand_over_at_rest(struct dp_publish_host *ph, const struct dp_patch *
 int dp_patches_hand_over(struct dp_publish_host *ph, struct dp_patches *old, struct dp_patches *now,
 			 struct dp_error *err)
 {
-	u32 k = split(old->v, old->n);
+	u32 k;
 	int r = 0;
 
+	change_alike(old, now);
+	k = split(old->v, old->n);
 	split(now->v, now->n);
 	for (u32 i = k; i < old->n && !r; i += AT_REST)
 		r = hand_over_at_rest(ph, old->v + i, now->v + i, DP_MIN(old->n - i, (u32)AT_REST), err);

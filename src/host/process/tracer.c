@@ -29,6 +29,7 @@
 #define REST_MAX_US 1000ull
 #define DETACH_NS 30000000000ull
 #define FORKS_NS 20000000000ull
+#define USUAL_SIGNALS (0x7fffffffull & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP)))
 #define STUCK_NS 5000000ull      /* by then a thread that does not stop is looked at */
 #define STOP_ALL_NS 200000000ull /* for one thread to stop */
 #define STOPS_NS 5000000000ull   /* for all of them */
@@ -327,6 +328,15 @@ void dp_tracer_release(struct dp_tracer *t, struct dp_thread *th)
 }
 
 /*
+ * Whether the signal was in the thread's mask, which has changed in nothing else: it is as it was when we came, or of
+ * those that block everything (as glibc has them when it makes a thread).
+ */
+static bool was_blocked(const struct dp_thread *th, u64 mask, u64 bit)
+{
+	return (mask | bit) == th->blocked || ((mask | bit) & USUAL_SIGNALS) == USUAL_SIGNALS;
+}
+
+/*
  * When an instruction traps whose signal is blocked, the kernel lets the signal through all the same: it
  * takes it out of the mask and sets the default action. The callers put the action back when they can make calls;
  * put the mask right here. That the action is gone tells this from a thread that unblocked the signal itself.
@@ -339,9 +349,7 @@ static void note_reset(struct dp_tracer *t, struct dp_thread *th, int sig)
 		return;
 	if (!th->sharer) /* which has signal actions of its own */
 		t->lost |= t->handled & bit;
-	if (!(th->blocked & bit))
-		return;
-	if (!ptrace(PTRACE_GETSIGMASK, th->tid, sizeof(mask), &mask)) {
+	if (!ptrace(PTRACE_GETSIGMASK, th->tid, sizeof(mask), &mask) && !(mask & bit) && was_blocked(th, mask, bit)) {
 		mask |= bit;
 		ptrace(PTRACE_SETSIGMASK, th->tid, sizeof(mask), &mask);
 	}
