@@ -71,7 +71,7 @@ static int keep_option(struct trace *t, int id, const char *value)
 	    {OPT_ALLOW_TRAP, .flag = &t->opt.allow_trap},
 	    {OPT_SKIP_REFUSED, .flag = &t->opt.skip_refused},
 	    {OPT_INTERPRET, .flag = &t->opt.interpret},
-	    {OPT_FAST_READS, .flag = &t->opt.fast_reads},
+	    {OPT_STRICT_READS, .flag = &t->opt.strict_reads},
 	    {OPT_CHILDREN, .flag = &t->opt.children},
 	    {OPT_PAGES, .flag = &t->opt.pages},
 	    {OPT_QUIET, .flag = &t->quiet},

@@ -134,7 +134,7 @@ static bool set_target(struct program *p)
 	struct dp_error err = {0};
 
 	p->args.flags |= (p->t.opt.allow_trap ? DP_RUN_ALLOW_TRAP : 0) | (p->t.opt.children ? DP_RUN_CHILDREN : 0) |
-			 (p->t.opt.fast_reads ? DP_RUN_LOAD : 0);
+			 (p->t.opt.strict_reads ? 0 : DP_RUN_LOAD);
 	if (!dp_select_any(s)) {
 		if (s->tree && !p->t.command)
 			dp_ui_fail(E_CMD_MISSING, "give a process with -p, or a command behind --",

@@ -20,7 +20,7 @@ struct dp_session_options {
 	bool skip_refused;  /* a place that cannot be probed takes its event with it, and no others; it is told */
 	bool interpret;     /* do not compile programs */
 	bool tells_reads;   /* a note at the end says why memory was read by system calls */
-	bool fast_reads;    /* memory that may go away is loaded, with guards at the calls that take it away */
+	bool strict_reads;  /* memory that may go away is read by system calls only */
 	bool share_globals; /* global variables are the first page of: */
 	int globals_fd;     /* a file that other sessions use as well; programs' `globals` is not looked at then */
 	bool children;      /* watchpoints are inherited by the children of forks, too */

@@ -285,9 +285,9 @@ static int build_session(struct dp_run *run, struct run_target *t, const struct 
 		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
 	opt.only = t->pid ? NULL : run->only;
 	opt.nonly = t->pid ? 0 : run->nonly;
-	opt.fast_reads = false;
+	opt.strict_reads = true;
 	for (u32 i = 0; i < w->n; i++) {
-		opt.fast_reads |= !!(w->v[i]->flags & DP_RUN_LOAD);
+		opt.strict_reads &= !(w->v[i]->flags & DP_RUN_LOAD);
 		opt.allow_trap |= !!(w->v[i]->flags & DP_RUN_ALLOW_TRAP);
 		opt.children |= !!(w->v[i]->flags & DP_RUN_CHILDREN);
 		opt.share_globals |= t->pid && w->v[i]->unit.nglobals;

@@ -15,15 +15,14 @@ MODES = ["unmap", "protect", "move", "shrink", "raw", "call"]
 class Vanishing:
     """The program with a trace that reads from what vanishes."""
 
-    def __init__(self, *modes, options=("--fast-reads",)):
-        self.options = options
+    def __init__(self, *modes, options=()):
         self.p = start([target("vanish"), *modes], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.p.stdout.readline() == "ready\n"
-        self.arm()
+        self.arm(*options)
 
-    def arm(self):
+    def arm(self, *options):
         left = our_mappings(self.p.pid)  # by one that was killed
-        self.trace = trace_start("-p", self.p.pid, *self.options, EVENT)
+        self.trace = trace_start("-p", self.p.pid, *options, EVENT)
         wait_for(lambda: (our_mappings(self.p.pid) not in ([], left) and in_place(self.p.pid)) or
                  self.trace.poll() is not None, what="the probe")
         assert self.trace.poll() is None, text_of(self.trace.err_path)
@@ -95,7 +94,7 @@ def killed():
 @test
 def strict():
     """by system calls only"""
-    v = Vanishing("unmap", options=[])
+    v = Vanishing("unmap", options=["--strict-reads"])
     v.run(0.1)
     v.end()
 

@@ -68,7 +68,7 @@ def end_of_memory():
         text_of(r.trace.err_path)
 
 
-def calls_for(how, *fields, options=()):
+def calls_for(how, *fields, options=("--strict-reads",)):
     """Events of so many calls, and how many system calls the process needed for their memory."""
     r = Reads("p look n=%%cx:s64 %s" % " ".join(fields), *options)
     assert r.o("%s 1" % how) == "done"
@@ -102,8 +102,7 @@ def calls_by_threads():
 @test
 def loads():
     """none at all where memory stays until the program's own calls take it away: heap, stacks, a string"""
-    n, events = calls_for("calls", "text=+0(%di):string", "last=-6(%si):u16", "above=+0(%dx):s64", *MEMBERS,
-                          options=["--fast-reads"])
+    n, events = calls_for("calls", "text=+0(%di):string", "last=-6(%si):u16", "above=+0(%dx):s64", *MEMBERS, options=())
     assert n == 0, n
     assert all(e["n"] * 100 + 7 == e["w7"] and e["text"] and e["last"] == 0x7461 for e in events)
 

@@ -287,7 +287,7 @@ int dp_stretches_guard(struct dp_session *s, struct dp_error *err)
 	const char *why;
 	int r;
 
-	if (p->guards || p->why || !s->opt.fast_reads || !reads_memory(s))
+	if (p->guards || p->why || s->opt.strict_reads || !reads_memory(s))
 		return 0;
 	r = dp_maps_read(&maps, s->pid, err);
 	if (r)
