@@ -67,8 +67,10 @@ struct trace {
 /* The process, where there can be only one; 0: none was asked for. False: told already. */
 bool dp_cmd_select_one(struct trace *t, pid_t *pid);
 
-/* Whether the format can be shown again and again. Told where it cannot. */
+/* Whether the format can show tables again and again. Told where it cannot. */
 bool dp_cmd_check_interval(enum dp_format format, double interval);
+/* Seconds between tables: as given, or as is usual where the format has such a time; 0: at the end alone. */
+double dp_cmd_table_interval(enum dp_format format, double given);
 
 /* Returns CMD_OK, or the exit status (told already). */
 int dp_cmd_trace_check_budget(const struct trace *t);

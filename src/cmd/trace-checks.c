@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* What of a trace's command line does not go together, and why. Looks at no target. */
+#include <stdlib.h>
+
 #include "cmd/cmd-trace.h"
 #include "host/kernel/kernel.h"
 #include "lang/dpcc/dpcc.h"
+
+#define USUAL_METRIC_MS 60000
+#define MAX_METRIC_MS 1000000000
 
 /* What cannot be taken out. Programs are looked at when they are there (trace-program.c). */
 int dp_cmd_trace_check_budget(const struct trace *t)
@@ -18,12 +23,28 @@ int dp_cmd_trace_check_budget(const struct trace *t)
 	return CMD_OK;
 }
 
+/* Seconds between two exports of metrics, as every sender of OpenTelemetry's data takes them from the environment. */
+static double usual_metric_interval(void)
+{
+	const char *given = getenv("OTEL_METRIC_EXPORT_INTERVAL");
+	unsigned long ms = given ? strtoul(given, NULL, 10) : 0;
+
+	return (ms && ms <= MAX_METRIC_MS ? (double)ms : USUAL_METRIC_MS) / 1000;
+}
+
+double dp_cmd_table_interval(enum dp_format format, double given)
+{
+	return format == DP_FORMAT_OTLP && !given ? usual_metric_interval() : given;
+}
+
 bool dp_cmd_check_interval(enum dp_format format, double interval)
 {
-	if (dp_format_is_whole(format) && interval)
+	bool again = !dp_format_is_whole(format) || dp_format_takes_tables_again(format);
+
+	if (!again && interval)
 		dp_ui_fail(E_CMD_EXTRA, "leave it out", "--interval: --format %s is made at the end",
 			   dp_format_name(format));
-	return !dp_format_is_whole(format) || !interval;
+	return again || !interval;
 }
 
 /* What dp_cmd_trace_check_compiled() would refuse, of lines that need not be. */

@@ -540,11 +540,12 @@ static void write_some(struct program *p)
 static int follow(struct program *p)
 {
 	u64 begin = dp_now_ns(), shown = begin;
+	double interval = dp_cmd_table_interval(p->t.format, p->interval);
 
 	while (!is_over(p) && !p->t.run.out.error) {
 		u64 now = dp_now_ns();
 
-		if (p->interval && (double)(now - shown) >= p->interval * 1e9) {
+		if (interval && (double)(now - shown) >= interval * 1e9) {
 			show_aggregates(p);
 			shown = now;
 		}

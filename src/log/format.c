@@ -60,6 +60,11 @@ bool dp_format_takes_min(enum dp_format format)
 	return sinks[format]->takes_min;
 }
 
+bool dp_format_takes_tables_again(enum dp_format format)
+{
+	return sinks[format]->takes_tables_again;
+}
+
 const char *dp_format_missing(enum dp_format format)
 {
 	return sinks[format]->missing;

@@ -41,6 +41,7 @@ const char *dp_format_ctf_writer(void);               /* the version of what wri
 bool dp_format_is_directory(enum dp_format format);   /* needs dp_format_env.path */
 bool dp_format_takes_min(enum dp_format format);      /* dp_graph_options.min_ns has an effect on it */
 bool dp_format_is_whole(enum dp_format format);       /* see dp_formatter_program() */
+bool dp_format_takes_tables_again(enum dp_format format); /* of one that is whole: not at the end alone */
 
 /* What the formatter must know of one event; index = dp_record.event. */
 struct dp_event_info {

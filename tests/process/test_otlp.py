@@ -264,6 +264,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
+def counted(requests):
+    """The numbers of a count without a key, in the order of their times."""
+    points = [p for m in Data(requests).metrics for p in m["sum"]["dataPoints"]]
+    return [int(p["asInt"]) for p in sorted(points, key=lambda p: int(p["timeUnixNano"]))]
+
+
 def send(where, *args, env=None, lines=LINES, **kw):
     r = dprobes("trace", "--format", "otlp", *(["--endpoint", where] if where else []), *args, *lines, "--", shop(),
                 "3", env=dict(os.environ, **(env or {})), **kw)
@@ -354,6 +360,29 @@ def later():
     assert stop(t, signal.SIGINT) == 0 and len(Data(c.taken).spans) == 2
     assert o.end() == 0
     c.shutdown()
+
+
+@test
+def tables_again():
+    """tables are sent again and again, each as it is by then since the same beginning; --interval comes first"""
+    for args, env in (((), {"OTEL_METRIC_EXPORT_INTERVAL": "20"}),
+                      (("--interval", "0.02"), {"OTEL_METRIC_EXPORT_INTERVAL": "3600000"})):
+        c, o = Collector(), Obey()
+        t = trace_start("--format", "otlp", "--endpoint", c.where, *args, "-p", o.pid, "p obey:add_numbers count()",
+                        env=dict(os.environ, **env))
+        wait_for(lambda: in_place(o.pid) or t.poll() is not None, what="probes")
+        if t.poll() is not None:
+            raise Skip("libcurl is not there")
+        for n in (1, 2):  # both are seen while the trace runs
+            assert o("add 1 2") == "3"
+            wait_for(lambda: counted(c.taken)[-1:] == [n], what="a table with %d" % n)
+        assert t.poll() is None and stop(t, signal.SIGINT) == 0 and o.end() == 0
+        seen = counted(c.taken)
+        assert seen == sorted(seen) and seen[-1] == 2 and len(seen) > 2, seen
+        points = [p for m in Data(c.taken).metrics for p in m["sum"]["dataPoints"]]
+        assert len({p["startTimeUnixNano"] for p in points}) == 1, points
+        assert all(m["sum"]["aggregationTemporality"] == 2 for m in Data(c.taken).metrics)
+        c.shutdown()
 
 
 @test

@@ -578,6 +578,12 @@ static void put_lone_span(struct dp_sink *s, const struct dp_sink_record *r)
 	close_span(j);
 }
 
+static void write_full(struct dp_sink *s)
+{
+	if (dp_otlp_is_full(otlp_of(s)->batch))
+		dp_otlp_write(otlp_of(s)->batch, s->line);
+}
+
 static void end(struct dp_sink *s, const struct dp_sink_record *r)
 {
 	struct otlp *o = otlp_of(s);
@@ -591,8 +597,7 @@ static void end(struct dp_sink *s, const struct dp_sink_record *r)
 		put_lone_span(s, r);
 	else
 		put_log(s, r);
-	if (dp_otlp_is_full(o->batch))
-		dp_otlp_write(o->batch, s->line);
+	write_full(s);
 	o->r = NULL;
 }
 
@@ -681,6 +686,7 @@ static void aggregate(struct dp_sink *s, const struct dp_agg_table *t)
 	struct dp_json *j = item(s, DP_OTLP_METRICS, (u32)t->view->pid, dp_base_name(t->module));
 
 	dp_otlp_put_table(j, t, o->head.real_ns);
+	write_full(s);
 }
 
 const struct dp_sink_ops dp_sink_otlp = {
@@ -700,4 +706,5 @@ const struct dp_sink_ops dp_sink_otlp = {
     .commit = commit,
     .finish = finish,
     .lost = lost,
+    .takes_tables_again = true,
 };
