@@ -290,7 +290,9 @@ def contenders():
             Bpftrace("bpftrace, some functions counted", "some", counting),
             Dprobes("dprobes, all functions counted", "all", trace, ["p {} count by $ip"]),
             Dprobes("dprobes, all functions recorded", "all", record, ["p {}"]),
-            Dprobes("dprobes, all entries and exits recorded", "all", record, ["p {}", "r {}"])]
+            Dprobes("dprobes, all entries and exits recorded", "all", record, ["p {}", "r {}"]),
+            Dprobes("dprobes, graph of all functions", "all", ("graph",), ["{}"]),
+            Dprobes("dprobes, the same with a budget of 10 %", "all", ("graph", "--budget", "10%"), ["{}"])]
 
 
 def measure(app):

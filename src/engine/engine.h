@@ -32,6 +32,7 @@ struct dp_spot {
 	struct dp_site site;    /* judged, link-time */
 	u64 reach_lo, reach_hi; /* where detours for this module may lie */
 	u64 direct;             /* code compiled for this spot, to be used when it is alone at its address; 0 none */
+	u64 shared;             /* the code that direct goes on to, which others share; 0 none */
 	bool confirm;           /* a second hit tells when its instruction has been carried out (DP_HIT_AFTER) */
 	/* output */
 	u32 point; /* index of its point */

@@ -36,11 +36,11 @@ const char *dp_format_name(enum dp_format format);
 
 const struct dp_sink_ops *dp_format_of_programs(enum dp_format format); /* NULL: it is one of events only */
 const struct dp_sink_ops *dp_format_of_events(enum dp_format format);   /* NULL: it cannot show programs' records */
-const char *dp_format_missing(enum dp_format format); /* why this build cannot write it; NULL: it can */
-const char *dp_format_ctf_writer(void);               /* the version of what writes CTF; NULL: nothing does */
-bool dp_format_is_directory(enum dp_format format);   /* needs dp_format_env.path */
-bool dp_format_takes_min(enum dp_format format);      /* dp_graph_options.min_ns has an effect on it */
-bool dp_format_is_whole(enum dp_format format);       /* see dp_formatter_program() */
+const char *dp_format_missing(enum dp_format format);     /* why this build cannot write it; NULL: it can */
+const char *dp_format_ctf_writer(void);                   /* the version of what writes CTF; NULL: nothing does */
+bool dp_format_is_directory(enum dp_format format);       /* needs dp_format_env.path */
+bool dp_format_takes_min(enum dp_format format);          /* dp_graph_options.min_ns has an effect on it */
+bool dp_format_is_whole(enum dp_format format);           /* see dp_formatter_program() */
 bool dp_format_takes_tables_again(enum dp_format format); /* of one that is whole: not at the end alone */
 
 /* What the formatter must know of one event; index = dp_record.event. */

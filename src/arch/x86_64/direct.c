@@ -2,15 +2,19 @@
 /*
  * Programs that only look at registers, compare and log, as straight machine code: no stack of its own, no slot, no
  * frame of registers. Whatever is out of the ordinary (another opcode, a thread without a restartable sequence,
- * a full ring, a record across the ring's end) is the interpreter's work, which stays the reference.
+ * a record across the ring's end) is the interpreter's work, which stays the reference.
  *
  * The code, on the probed program's stack:
  *	save registers; conditions (to `filtered` where one does not hold)
  *	a record: stamp, processor; [ sequence: room, header, fields, commit ]; [ sequence: count ]
  *	filtered: [ sequence: count ]
+ *	no room: [ sequence: count ]
  * Each sequence is restartable (rseq): the kernel sends a thread that is preempted, moved or signalled inside to its
  * abort address, and one store commits it. Nothing has an effect before the record's commit, so up to there the code
  * can leave everything to the general entry.
+ *
+ * Code that many points share gets what differs between them on the stack, from a stub of each: the event. The point is
+ * in rdi, as the detour has it for the general entry.
  */
 #include "abi/abi-control.h"
 #include "abi/abi-offsets.h"
@@ -33,6 +37,7 @@ enum target {
 	GIVE_UP,   /* leave the hit to the general entry */
 	BAIL_OUT,  /* the same, out of the record's sequence */
 	UNCOUNTED, /* the same, out of the sequence behind FILTERED */
+	FULL,      /* count the record as lost: the ring has no room */
 	SHARED,    /* count the record, which is committed, where threads without a sequence count */
 	FINISH,
 };
@@ -40,7 +45,7 @@ enum target {
 struct jit {
 	struct dp_emit *e;
 	const struct dp_jit *in;
-	u8 saved[8]; /* registers on the stack, in the order of pushing */
+	u8 saved[9]; /* registers on the stack, in the order of pushing */
 	u32 nsaved;
 	struct dp_lowered p;
 	struct {
@@ -56,6 +61,9 @@ struct jit {
 
 /* Slots of struct dp_regs, as processor registers; NONE: not one. */
 #define NONE 0xff
+/* Words on the stack that are no register's either: what a stub has pushed, and the point. */
+#define EVENT 0xfe
+#define POINT 0xfd
 static const u8 reg_word_reg[] = {R15, R14, R13, R12, BP, BX,   R11,  R10,  R9,   R8,
 				  AX,  CX,  DX,  SI,  DI, NONE, NONE, NONE, NONE, SP};
 
@@ -137,6 +145,11 @@ static void enter(struct jit *j)
 {
 	static const u8 more[] = {CX, DX, SI, R8, R9}; /* only the first without a record */
 
+	if (j->in->shared) {
+		j->saved[j->nsaved++] = EVENT; /* by the stub */
+		push(j->e, DI);
+		j->saved[j->nsaved++] = POINT;
+	}
 	save(j, AX);
 	if (j->in->flags) {
 		BYTES(j, "\x9f\x0f\x90\xc0"); /* lahf; seto %al */
@@ -153,6 +166,10 @@ static void leave(struct jit *j)
 	for (u32 i = j->nsaved; i-- > 0;) {
 		if (j->saved[i] == NONE)
 			BYTES(j, "\x58\x04\x7f\x9e"); /* pop %rax; add $127,%al; sahf */
+		else if (j->saved[i] == EVENT)
+			LEA(j, SP, SP, 8); /* keeps the flags */
+		else if (j->saved[i] == POINT)
+			pop(j->e, DI);
 		else
 			pop(j->e, j->saved[i]);
 	}
@@ -194,10 +211,16 @@ static u8 fetch(struct jit *j, u8 reg_word, u8 scratch)
 	return scratch;
 }
 
-/* The words of struct dp_regs that fetch() knows. */
-static u64 readable(void)
+/* The event of the point, where that is not known beforehand. */
+static void fetch_event(struct jit *j, u8 reg)
 {
-	u64 slots = 1ull << REG_WORD_IP;
+	LOAD32(j, reg, SP, saved_at(j, EVENT));
+}
+
+/* The words of struct dp_regs that fetch() knows. */
+static u64 readable(bool shared)
+{
+	u64 slots = (u64)!shared << REG_WORD_IP;
 
 	for (u32 i = 0; i < DP_ARRAY_SIZE(reg_word_reg); i++)
 		slots |= (u64)(reg_word_reg[i] != NONE) << i;
@@ -331,6 +354,17 @@ static void thread_pointer(struct jit *j, u8 reg)
 	jump(j, CC_NE, GIVE_UP);
 }
 
+_Static_assert(sizeof(struct dp_counts) == 1 << COUNTS_SHIFT, "counts of events follow one another");
+
+/* To rax, where the processor's counts begin: those of the point's event. Clobbers rdi. */
+static void add_counts_of_event(struct jit *j)
+{
+	fetch_event(j, DI);
+	op_reg(j->e, true, 0xc1, SHIFT_SHL, DI);
+	dp_emit_u8(j->e, COUNTS_SHIFT);
+	op_regs(j->e, true, ALU_ADD, AX, DI);
+}
+
 /* Add one to this outcome in the processor's counts. Clobbers rax and rdi. */
 static void count(struct jit *j, struct sequence *q, u8 tp, enum dp_count what, enum target otherwise)
 {
@@ -342,7 +376,9 @@ static void count(struct jit *j, struct sequence *q, u8 tp, enum dp_count what, 
 	jump(j, CC_AE, otherwise);
 	dp_emit_bytes(j->e, "\x48\x69\xc0", 3); /* imul $stride, %rax, %rax */
 	dp_emit_u32(j->e, (u32)ctl->counts_stride);
-	lea_rip(j, DI, ctl->counts + (u64)j->in->event * sizeof(struct dp_counts) + (u64)what * 8);
+	if (j->in->shared)
+		add_counts_of_event(j);
+	lea_rip(j, DI, ctl->counts + (j->in->shared ? 0 : j->in->event) * sizeof(struct dp_counts) + (u64)what * 8);
 	BYTES(j, "\x48\xff\x04\x07"); /* incq (%rdi,%rax) */
 	commit(j, q, tp);
 }
@@ -480,6 +516,17 @@ static void sign(struct jit *j)
 	j->spare += SIGN_MAX - (u32)(j->e->len - from);
 }
 
+/* Into the record at r8. Clobbers r9. */
+static void put_event(struct jit *j)
+{
+	if (!j->in->shared) {
+		STORE_IMM(j, false, R8, 4, j->in->event);
+		return;
+	}
+	fetch_event(j, R9);
+	STORE32(j, R8, 4, R9);
+}
+
 /*
  * rsi: thread pointer, rax: stamp, rdi: processor, rdx: ring, rcx: its head, r8: where the record goes, r9: scratch.
  * Zero flag is not kept.
@@ -503,7 +550,7 @@ static void record(struct jit *j, struct sequence *q)
 	MOVE(j, R8, CX);
 	op_mem(j->e, true, 0x2b, R8, AT(DX, RING_TAIL)); /* pairs with the reader's release of tail */
 	op_imm(j->e, true, ALU_CMP, R8, (u32)ctl->ring_size - size);
-	jump(j, CC_A, BAIL_OUT);
+	jump(j, CC_A, FULL);
 	MOVE(j, R8, CX);
 	op_imm(j->e, false, ALU_AND, R8, (u32)ctl->ring_size - 1);
 	op_imm(j->e, false, ALU_CMP, R8, (u32)ctl->ring_size - size);
@@ -513,7 +560,7 @@ static void record(struct jit *j, struct sequence *q)
 	BYTES(j, "\x41\x0f\x0d\x88"); /* prefetchw PREFETCH(%r8) */
 	dp_emit_u32(j->e, PREFETCH);
 	STORE_IMM(j, false, R8, 0, size | j->p.rec_flags << 16);
-	STORE_IMM(j, false, R8, 4, j->in->event);
+	put_event(j);
 	LOAD32(j, R9, SI, ctl->tid_off);
 	STORE32(j, R8, 8, R9);
 	STORE32(j, R8, 12, DI);
@@ -564,11 +611,19 @@ static void emit_filtered(struct jit *j, struct sequence *q)
 	jump(j, CC_ALWAYS, GIVE_UP);
 }
 
-static void emit_record(struct jit *j, struct sequence *commits, struct sequence *counts)
+/* The ring is full: count that, and go on as behind a record. */
+static void emit_lost(struct jit *j, struct sequence *q)
+{
+	land(j, FULL);
+	count(j, q, SI, DP_COUNT_LOST, BAIL_OUT);
+	jump(j, CC_ALWAYS, FINISH);
+	describe(j, q);
+}
+
+static void emit_record(struct jit *j, struct sequence *commits, struct sequence *counts, struct sequence *losts)
 {
 	const struct dp_control *ctl = j->in->ctl;
-	u64 shared = ctl->counts + ctl->ncpus * ctl->counts_stride + (u64)j->in->event * sizeof(struct dp_counts) +
-		     DP_COUNT_RECORDED * 8;
+	u64 together = ctl->counts + ctl->ncpus * ctl->counts_stride + DP_COUNT_RECORDED * 8;
 
 	record(j, commits);
 	count(j, counts, SI, DP_COUNT_RECORDED, SHARED);
@@ -578,10 +633,14 @@ static void emit_record(struct jit *j, struct sequence *commits, struct sequence
 	BYTES(j, "\xc3");
 	describe(j, commits);
 	describe(j, counts);
+	emit_lost(j, losts);
 	land(j, SHARED);
 	STORE_IMM(j, true, SI, ctl->rseq_off + 8, 0);
-	lea_rip(j, DI, shared);
-	BYTES(j, "\xf0\x48\xff\x07"); /* lock incq (%rdi) */
+	op_regs(j->e, false, ALU_XOR, AX, AX);
+	if (j->in->shared)
+		add_counts_of_event(j);
+	lea_rip(j, DI, together + (j->in->shared ? 0 : j->in->event) * sizeof(struct dp_counts));
+	BYTES(j, "\xf0\x48\xff\x04\x07"); /* lock incq (%rdi,%rax) */
 	jump(j, CC_ALWAYS, FINISH);
 	land(j, BAIL_OUT);
 	STORE_IMM(j, true, SI, ctl->rseq_off + 8, 0);
@@ -590,32 +649,42 @@ static void emit_record(struct jit *j, struct sequence *commits, struct sequence
 
 static void emit_all(struct jit *j)
 {
-	struct sequence commits, counts, filtered;
+	struct sequence commits, counts, filtered, losts;
 
 	reserve(j, &commits);
 	reserve(j, &counts);
 	reserve(j, &filtered);
+	reserve(j, &losts);
 	enter(j);
 	for (u32 i = 0; i < j->p.nneeds; i++)
 		need(j, &j->p.needs[i]);
 	if (!j->p.never)
-		emit_record(j, &commits, &counts);
+		emit_record(j, &commits, &counts, &losts);
 	if (j->p.never || reaches(j, FILTERED))
 		emit_filtered(j, &filtered);
 	land(j, GIVE_UP);
 	leave(j);
-	BYTES(j, "\xbf"); /* mov $point,%edi */
-	dp_emit_u32(j->e, j->in->point);
+	if (!j->in->shared) {
+		BYTES(j, "\xbf"); /* mov $point,%edi */
+		dp_emit_u32(j->e, j->in->point);
+	}
 	j->far |= dp_emit_jmp(j->e, j->in->entry, NULL) != 0;
 	for (; j->spare; j->spare--)
 		dp_emit_u8(j->e, 0xcc);
+}
+
+int dp_jit_stub(struct dp_emit *e, u32 event, u64 shared)
+{
+	dp_emit_u8(e, 0x68); /* push $event */
+	dp_emit_u32(e, event);
+	return dp_emit_jmp(e, shared, NULL) || e->overflow ? -ERANGE : 0;
 }
 
 int dp_jit_compile(struct dp_emit *e, const u8 *code, u32 len, const struct dp_jit *jit)
 {
 	struct jit j = {.e = e, .in = jit};
 
-	if (!dp_lower(&j.p, code, len, jit->rt && jit->rt->ex_mask ? jit->rt : NULL, readable(), false))
+	if (!dp_lower(&j.p, code, len, jit->rt && jit->rt->ex_mask ? jit->rt : NULL, readable(jit->shared), false))
 		return -EOPNOTSUPP;
 	if (j.p.nloads) /* memory of a process is for the general entry to read */
 		return -EOPNOTSUPP;

@@ -21,9 +21,9 @@ static void addresses(const struct dp_session *s, const struct dp_probe *p, stru
 	rt->globals = dp_session_globals(s, p);
 }
 
-/* Compile the spot's program to run at addr. */
-static int compile(const struct dp_session *s, const struct dp_spot *sp, const struct dp_control *ctl, u64 entry,
-		   u64 addr, u8 *buf, struct dp_emit *e)
+/* Compile the spot's program to run at addr; shared: for all spots that are alike. */
+static int compile(const struct dp_session *s, const struct dp_spot *sp, const struct dp_control *ctl, bool shared,
+		   u64 entry, u64 addr, u8 *buf, struct dp_emit *e)
 {
 	const struct dp_program *prog = &dp_spot_probe(s, sp)->event->prog;
 	struct dp_code_rt rt;
@@ -34,6 +34,7 @@ static int compile(const struct dp_session *s, const struct dp_spot *sp, const s
 			     .addr = sp->addr,
 			     .flags = dp_entry_for(&sp->site) & DP_ENTRY_FLAGS,
 			     .zone = dp_entry_for(&sp->site) & DP_ENTRY_ZONE,
+			     .shared = shared,
 			     .rt = &rt};
 
 	addresses(s, dp_spot_probe(s, sp), &rt);
@@ -108,24 +109,115 @@ static u64 lay_out_rpn(struct dp_session *s, u64 size)
 	return size;
 }
 
-u64 dp_compile_lay_out(struct dp_session *s, struct dp_spot *spots, u32 n)
+/* ---- spots that are alike ---- */
+
+#define KINDS 32      /* of spots that are told apart; of any other each has its own code */
+#define SHARE_FROM 16 /* spots of a kind: a few have room in the processor's caches, and need no stub */
+
+/* Spots with the same program, and the same entry. */
+struct kind {
+	const struct dp_spot *first;
+	u32 n;
+	u64 shared; /* where their code is; 0: not placed yet */
+};
+
+struct kinds {
+	struct kind v[KINDS];
+	u32 n;
+};
+
+static bool is_wanted(const struct dp_session *s, const struct dp_spot *sp)
 {
-	static const struct dp_control nothing;
+	return !s->opt.interpret && dp_spot_probe(s, sp)->jit != DP_JIT_OFF && !sp->confirm &&
+	       sp->site.outcome != DP_OUTCOME_REFUSED;
+}
+
+/* Programs of the Dynamic Probes language have variables, whose addresses are in the code. */
+static bool is_alike(const struct dp_session *s, const struct dp_spot *a, const struct dp_spot *b)
+{
+	const struct dp_program *x = &dp_spot_probe(s, a)->event->prog, *y = &dp_spot_probe(s, b)->event->prog;
+
+	return dp_entry_for(&a->site) == dp_entry_for(&b->site) && !x->rpn.ex_mask && !y->rpn.ex_mask &&
+	       x->len == y->len && !memcmp(x->code, y->code, x->len);
+}
+
+/* NULL: it is none of them. */
+static struct kind *kind_of(const struct dp_session *s, struct kinds *k, const struct dp_spot *sp)
+{
+	for (u32 i = 0; i < k->n; i++)
+		if (is_alike(s, k->v[i].first, sp))
+			return &k->v[i];
+	return NULL;
+}
+
+static void find_kinds(const struct dp_session *s, const struct dp_spot *spots, u32 n, struct kinds *k)
+{
+	for (u32 i = 0; i < n; i++) {
+		struct kind *kind;
+
+		if (!is_due(s, dp_spot_probe(s, &spots[i])) || !is_wanted(s, &spots[i]))
+			continue;
+		kind = kind_of(s, k, &spots[i]);
+		if (!kind && k->n < KINDS) {
+			kind = &k->v[k->n++];
+			kind->first = &spots[i];
+		}
+		if (kind)
+			kind->n++;
+	}
+}
+
+/* ---- places ---- */
+
+static const struct dp_control nothing;
+
+/* Where the code of a kind is, if its spots share it; it is laid out behind *size bytes when that is not known yet. */
+static u64 shared_by(const struct dp_session *s, struct kind *kind, const struct dp_spot *sp, u64 *size)
+{
 	u8 buf[DP_JIT_MAX];
 	struct dp_emit e;
+
+	if (!kind || kind->shared || kind->n < SHARE_FROM)
+		return kind ? kind->shared : 0;
+	if (compile(s, sp, &nothing, true, 0, 0, buf, &e)) {
+		kind->n = 0; /* it has to know its place, or cannot be compiled */
+		return 0;
+	}
+	kind->shared = DP_ALIGN_UP(*size, DP_JIT_ALIGN) + DP_JIT_ENTRY;
+	*size = DP_ALIGN_UP(kind->shared - DP_JIT_ENTRY + e.len, DP_JIT_STUB);
+	return kind->shared;
+}
+
+/* The way to its code, and the code, behind size bytes. Returns their new number. */
+static u64 lay_out_spot(const struct dp_session *s, struct kinds *kinds, struct dp_spot *sp, u64 size)
+{
+	u8 buf[DP_JIT_MAX];
+	struct dp_emit e;
+
+	sp->shared = shared_by(s, kind_of(s, kinds, sp), sp, &size);
+	if (sp->shared) {
+		sp->direct = size;
+		return size + DP_JIT_STUB;
+	}
+	if (compile(s, sp, &nothing, false, 0, 0, buf, &e))
+		return size;
+	size = DP_ALIGN_UP(size, DP_JIT_ALIGN);
+	sp->direct = size + DP_JIT_ENTRY;
+	return size + DP_ALIGN_UP(e.len, DP_JIT_ALIGN);
+}
+
+u64 dp_compile_lay_out(struct dp_session *s, struct dp_spot *spots, u32 n)
+{
+	struct kinds kinds = {0};
 	u64 size = 0;
 
+	find_kinds(s, spots, n, &kinds);
 	for (u32 i = 0; i < n; i++) {
 		if (!is_due(s, dp_spot_probe(s, &spots[i])))
 			continue;
-		spots[i].direct = 0;
-		if (s->opt.interpret || dp_spot_probe(s, &spots[i])->jit == DP_JIT_OFF || spots[i].confirm ||
-		    spots[i].site.outcome == DP_OUTCOME_REFUSED)
-			continue;
-		if (compile(s, &spots[i], &nothing, 0, 0, buf, &e))
-			continue;
-		spots[i].direct = size + DP_JIT_ENTRY;
-		size += DP_ALIGN_UP(e.len, DP_JIT_ALIGN);
+		spots[i].direct = spots[i].shared = 0;
+		if (is_wanted(s, &spots[i]))
+			size = lay_out_spot(s, &kinds, &spots[i], size);
 	}
 	return lay_out_rpn(s, size);
 }
@@ -133,8 +225,10 @@ u64 dp_compile_lay_out(struct dp_session *s, struct dp_spot *spots, u32 n)
 void dp_compile_place(struct dp_session *s, struct dp_spot *spots, u32 n, u64 base)
 {
 	for (u32 i = 0; i < n; i++)
-		if (spots[i].direct && is_due(s, dp_spot_probe(s, &spots[i])))
+		if (spots[i].direct && is_due(s, dp_spot_probe(s, &spots[i]))) {
 			spots[i].direct += base;
+			spots[i].shared += spots[i].shared ? base : 0;
+		}
 	for (u32 i = 0; i < s->nprobes; i++)
 		if (s->probes[i].compiled && is_due(s, &s->probes[i]))
 			s->probes[i].compiled += base;
@@ -161,21 +255,64 @@ static int write_rpn(struct dp_session *s, struct dp_range to, u8 *all, struct d
 	return 0;
 }
 
+/* The compiled code of a session, and what it is made for. */
+struct writing {
+	struct dp_session *s;
+	const struct arming *a;
+	struct dp_range to;
+	u8 *all; /* its bytes */
+	bool usable;
+};
+
+static int compile_here(const struct writing *w, const struct dp_spot *sp, bool shared, u64 at, u8 *to,
+			struct dp_emit *e)
+{
+	return compile(w->s, sp, w->a->ctl, shared, w->a->entries[dp_entry_for(&sp->site)], at, to, e);
+}
+
+/* The code that it shares is there: the first byte of what is compiled is no zero. */
+static bool write_shared(const struct writing *w, const struct dp_spot *sp)
+{
+	u64 at = sp->shared - DP_JIT_ENTRY;
+	u8 *to = w->all + (at - w->to.lo), buf[DP_JIT_MAX];
+	struct dp_emit e;
+
+	if (to[DP_JIT_ENTRY])
+		return true;
+	if (compile_here(w, sp, true, at, buf, &e))
+		return false;
+	memcpy(to, buf, e.len);
+	return true;
+}
+
+/* Its code is there. */
+static bool write_direct(const struct writing *w, const struct dp_spot *sp)
+{
+	u64 at = sp->shared ? sp->direct : sp->direct - DP_JIT_ENTRY;
+	u8 *to = w->all + (at - w->to.lo);
+	struct dp_emit e;
+
+	if (!w->usable)
+		return false;
+	if (!sp->shared)
+		return !compile_here(w, sp, false, at, to, &e);
+	dp_emit_init(&e, to, DP_JIT_STUB, at);
+	return write_shared(w, sp) && !dp_jit_stub(&e, sp->owner, sp->shared);
+}
+
 int dp_compile_write(struct arming *a, const struct dp_spot *spots, u32 n, const struct dp_plan *plan,
 		     struct dp_range to, struct dp_error *err)
 {
 	struct dp_session *s = a->s;
 	u64 size = to.hi - to.lo;
 	u8 *all = calloc(1, size + DP_JIT_MAX);
-	bool usable = dp_jit_usable(a->ctl);
-	struct dp_emit e;
+	const struct writing w = {s, a, to, all, dp_jit_usable(a->ctl)};
 	int r = 0;
 
 	if (!all)
 		return dp_fail(err, E_ARM_NOMEM, "compiled programs");
 	for (u32 i = 0; i < n && !r; i++) {
 		const struct dp_spot *sp = &spots[i];
-		u64 at = sp->direct - DP_JIT_ENTRY;
 		u64 entry = a->entries[dp_entry_for(&sp->site)];
 
 		if (i % 64 == 63)
@@ -184,7 +321,7 @@ int dp_compile_write(struct arming *a, const struct dp_spot *spots, u32 n, const
 		if (!sp->direct || sp->outcome == DP_OUTCOME_REFUSED || plan->points[sp->point].n != 1 ||
 		    !is_due(s, dp_spot_probe(s, sp)))
 			continue;
-		if (usable && !compile(s, sp, a->ctl, entry, at, all + (at - to.lo), &e)) {
+		if (write_direct(&w, sp)) {
 			dp_spot_probe(s, sp)->ncompiled++;
 			continue;
 		}
