@@ -20,31 +20,27 @@ struct dp_jit {
 	u64 addr;                    /* of the probed instruction */
 	bool flags;                  /* arithmetic flags are live */
 	bool zone;                   /* the detour has stepped over the red zone */
-	bool shared;                 /* by points whose dp_jit_stub() leads here: point and event are theirs */
+	bool shared;                 /* by points that have stubs: point and event are theirs, and not known here */
+	u64 stub_to;                 /* only that stub is made, to shared code with its DP_JIT_ENTRY there; 0: code */
 	const struct dp_code_rt *rt; /* of a program of the Dynamic Probes language, with its addresses; else NULL */
 };
 
 #define DP_JIT_MAX 2048   /* most bytes that one program may become */
 #define DP_JIT_ALIGN 32u  /* of e->addr */
 #define DP_JIT_ENTRY 128u /* where the code begins; descriptions of its sequences stand before it */
+#define DP_JIT_STUB 16u   /* most bytes of a stub */
 
 /*
  * Compile a program that was verified. The code at DP_JIT_ENTRY is entered like the general entry (see hit-entry.S),
  * counts one hit and its outcome, and returns with all registers as they were; or it changes nothing and goes to the
  * general entry, where the thread or the ring is not in the usual state.
  * Its length does not depend on addresses, nor on what ctl holds.
+ * Many points of one program that share its code take fewer lines of the processor's caches than each with code of its
+ * own. Their stubs are entered instead of it.
  * Returns 0; -EOPNOTSUPP: the program has something that is left to the interpreter; -ERANGE: too far from the entry or
  * the rings, or too long.
  */
 int dp_jit_compile(struct dp_emit *e, const u8 *code, u32 len, const struct dp_jit *jit);
-
-#define DP_JIT_STUB 16u /* bytes of room for the next */
-
-/*
- * A way into code that is shared, whose DP_JIT_ENTRY is at that address, for one point and its event. Many points of
- * one program take fewer lines of the processor's caches so than each with code of its own. -ERANGE: too far.
- */
-int dp_jit_stub(struct dp_emit *e, u32 event, u64 shared);
 
 /* Whether compiled code can work in a world with these capabilities. */
 bool dp_jit_usable(const struct dp_control *ctl);

@@ -185,7 +185,8 @@ static int compile(const struct dp_program *p, bool flags, bool zone, bool share
 	if (r || !shared)
 		return r;
 	dp_emit_init(&e, (u8 *)stub, DP_JIT_STUB, stub);
-	return dp_jit_stub(&e, 1, (u64)code + DP_JIT_ENTRY);
+	jit.stub_to = (u64)code + DP_JIT_ENTRY;
+	return dp_jit_compile(&e, NULL, 0, &jit);
 }
 
 /* ---- random programs ---- */

@@ -673,17 +673,19 @@ static void emit_all(struct jit *j)
 		dp_emit_u8(j->e, 0xcc);
 }
 
-int dp_jit_stub(struct dp_emit *e, u32 event, u64 shared)
+static int emit_stub(struct dp_emit *e, const struct dp_jit *jit)
 {
 	dp_emit_u8(e, 0x68); /* push $event */
-	dp_emit_u32(e, event);
-	return dp_emit_jmp(e, shared, NULL) || e->overflow ? -ERANGE : 0;
+	dp_emit_u32(e, jit->event);
+	return dp_emit_jmp(e, jit->stub_to, NULL) || e->overflow ? -ERANGE : 0;
 }
 
 int dp_jit_compile(struct dp_emit *e, const u8 *code, u32 len, const struct dp_jit *jit)
 {
 	struct jit j = {.e = e, .in = jit};
 
+	if (jit->stub_to)
+		return emit_stub(e, jit);
 	if (!dp_lower(&j.p, code, len, jit->rt && jit->rt->ex_mask ? jit->rt : NULL, readable(jit->shared), false))
 		return -EOPNOTSUPP;
 	if (j.p.nloads) /* memory of a process is for the general entry to read */

@@ -297,7 +297,8 @@ static bool write_direct(const struct writing *w, const struct dp_spot *sp)
 	if (!sp->shared)
 		return !compile_here(w, sp, false, at, to, &e);
 	dp_emit_init(&e, to, DP_JIT_STUB, at);
-	return write_shared(w, sp) && !dp_jit_stub(&e, sp->owner, sp->shared);
+	return write_shared(w, sp) &&
+	       !dp_jit_compile(&e, NULL, 0, &(struct dp_jit){.event = sp->owner, .stub_to = sp->shared});
 }
 
 int dp_compile_write(struct arming *a, const struct dp_spot *spots, u32 n, const struct dp_plan *plan,
